@@ -1,0 +1,78 @@
+package abss
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/volley-engine/volley/internal/mutant"
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// Policy is a rule for ending a step.
+type Policy uint8
+
+// The policies. BSP waits for every row; ABSP stops the step once the
+// processed ratio has reached the synchronization ratio after the first task
+// has finished; Deadline stops it at a time learned from recent steps.
+const (
+	BSP Policy = iota
+	ABSP
+	Deadline
+)
+
+var policyNames = []string{"bsp", "absp", "deadline"}
+
+// String is the policy's name on the command line.
+func (p Policy) String() string { return policyNames[p] }
+
+// ParsePolicy is the policy of a name.
+func ParsePolicy(name string) (Policy, error) {
+	for i, n := range policyNames {
+		if n == name {
+			return Policy(i), nil
+		}
+	}
+	return BSP, fmt.Errorf("%q is not one of bsp, absp, deadline", name)
+}
+
+// Config says how steps end. The zero value of a field takes its default.
+type Config struct {
+	Policy      Policy
+	Ratio       float64       // R_s, the synchronization ratio, in (0, 1]; default 0.5
+	MinShare    float64       // share of a split below which it is not cut; default 0.05
+	MinRows     int64         // rows below which a split is not cut; default 64
+	MaxMissing  float64       // share of rows a step may go on without; default 0.2
+	Grace       time.Duration // least bound of the floor wait and of collecting; default 50 ms
+	StepTimeout time.Duration // bound of the waits for recovery; default 10 min
+	Mutant      mutant.Bug
+}
+
+// EnsureDefaults fills in the fields left zero.
+func (c Config) EnsureDefaults() Config {
+	setDefault(&c.Ratio, 0.5)
+	setDefault(&c.MinShare, 0.05)
+	setDefault(&c.MinRows, 64)
+	setDefault(&c.MaxMissing, 0.2)
+	setDefault(&c.Grace, 50*time.Millisecond)
+	setDefault(&c.StepTimeout, 10*time.Minute)
+	return c
+}
+
+func setDefault[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
+// floor is the count below which a split of n rows may not be cut.
+func (c Config) floor(n int64) int64 {
+	return min(n, max(c.MinRows, int64(c.MinShare*float64(n))))
+}
+
+// Task is one split's share of the step: its rows and who folds it.
+type Task struct {
+	Split plan.SplitID
+	Rows  int64
+	Held  bool // false: nobody can fold it yet
+}

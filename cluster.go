@@ -1,0 +1,217 @@
+package volley
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// executableDigest is the digest of this program, computed once.
+var executableDigest = sync.OnceValue(func() string {
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+})
+
+// Pack is where a node's pack lies: the executors' catalog.
+func (e *embedded) Pack(node int) (string, *storage.PackMeta, error) {
+	p := e.packs[node]
+	if p == nil {
+		return "", nil, fault.Newf(fault.FetchFailed, "find", fmt.Sprintf("the pack of node %d", node), "it has not been made")
+	}
+	return p.Dir, p.Meta, nil
+}
+
+// Fetch reads a split from another executor of this process.
+func (e *embedded) Fetch(ctx context.Context, from plan.ExecutorID, key storage.SplitKey, w io.Writer) error {
+	for i, en := range e.executors {
+		if plan.ExecutorID(fmt.Sprintf("executor-%d", i)) == from {
+			return en.Store().Send(key, w)
+		}
+	}
+	return fault.Newf(fault.FetchFailed, "fetch from", string(from), "there is no such executor")
+}
+
+// OpenPack makes a pack known to the cluster.
+func (e *embedded) OpenPack(ctx context.Context, node int, p *storage.Pack) (int, error) {
+	e.packs[node] = p
+	info := &driver.PackInfo{Node: node}
+	for _, s := range p.Meta.Splits {
+		info.Rows = append(info.Rows, s.Rows)
+		info.Bytes = append(info.Bytes, s.Bytes)
+		info.SHA256 = append(info.SHA256, s.SHA256)
+	}
+	if e.cfg.Pace != nil {
+		e.cfg.Pace.Balance(p.Meta.Rows)
+	}
+	number, err := e.back.OpenPack(ctx, info)
+	if err != nil {
+		return 0, err
+	}
+	e.writeHeader(info)
+	if e.resumed != nil {
+		r := e.resumed.Ledger
+		r.Pack = number
+		e.back.Restore(&r)
+		e.writeResume()
+	}
+	return number, nil
+}
+
+func (e *embedded) writeHeader(info *driver.PackInfo) {
+	if e.header {
+		return
+	}
+	e.header = true
+	j := e.cfg.Job.EnsureDefaults()
+	weighting := map[bool]string{true: "rows", false: "split"}[j.ByRows]
+	clock := map[bool]string{true: "virtual", false: "real"}[e.cfg.Virtual]
+	o := driver.LogOptions{Sync: j.Sync.Policy.String(), Ratio: j.Sync.Ratio, MinShare: j.Sync.MinShare, MinRows: j.Sync.MinRows,
+		MaxMissing: j.Sync.MaxMissing, GraceNs: int64(j.Sync.Grace), StepTimeoutNs: int64(j.Sync.StepTimeout), MaxWaitNs: int64(j.MaxWait),
+		Cursor: !j.FixedCursors, Weighting: weighting, BatchFraction: j.BatchFraction, Exchange: j.Exchange.Mode.String(),
+		Threshold: j.Exchange.Threshold, Executors: e.cfg.Executors, Slots: e.cfg.Slots, Clock: clock}
+	if e.cfg.Pace != nil {
+		o.Pace = e.cfg.Pace.Name
+	}
+	e.log.Write(&driver.LogHeader{Event: "header", Version: driver.LogVersion, Job: e.name, Plan: e.plan, Args: e.args, Options: o,
+		N: info.Rows, Splits: info.SHA256, Machine: e.machine(),
+		Versions: driver.LogVersions{Volley: Version, Go: runtime.Version(), Wire: wire.Version}})
+}
+
+func (e *embedded) writeResume() {
+	line := &driver.LogResume{Event: "resume", Step: e.resumed.Ledger.Steps}
+	for _, a := range e.resumed.Ledger.Entries {
+		line.Cursor = append(line.Cursor, a.Cursor)
+		line.Merged = append(line.Merged, a.Merged)
+	}
+	e.log.Write(line)
+}
+
+// RunStep runs a step and notes it for the event log.
+func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepOutcome, error) {
+	if e.began == 0 && req.Train {
+		e.began = e.back.Now()
+	}
+	r, err := e.back.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Train: req.Train, Ratio: req.Ratio})
+	if err != nil {
+		return nil, err
+	}
+	e.report, e.stepEnd = r, e.back.Now()
+	if e.cfg.Observer != nil {
+		e.cfg.Observer(r)
+	}
+	if req.Train {
+		e.flushStep()
+		e.pending, e.number = driver.StepLine(r), req.Pack
+		e.pending.Params = plan.DigestOf(req.Param)
+	} else {
+		e.flushEvaluation()
+		e.lastEval = driver.EvaluationLine(r, req.Node, plan.DigestOf(req.Param))
+	}
+	return e.outcomeOf(r), nil
+}
+
+func (e *embedded) outcomeOf(r *driver.StepReport) *rdd.StepOutcome {
+	out := &rdd.StepOutcome{Splits: len(r.Coverage), Info: rdd.StepInfo{Step: r.Number, Merged: r.Merged, Share: r.Share, NEff: r.NEff, Cut: r.Stats.Cut}}
+	for i, c := range r.Coverage {
+		n := r.Rows[i]
+		out.Info.Rows += n
+		if c != nil && c.Count > 0 {
+			out.Info.Present += n
+		}
+	}
+	out.Info.Weight = float64(out.Info.Present)
+	if r.Train && e.cfg.Job.ByRows {
+		out.Info.Weight = float64(r.Merged)
+	}
+	for _, p := range r.Parts {
+		out.Parts = append(out.Parts, rdd.EncodedPart{Level: int(p.Level), Index: int(p.Index), Data: p.Data})
+	}
+	return out
+}
+
+// RunCall runs an action.
+func (e *embedded) RunCall(ctx context.Context, node int, args [][]byte) ([][]byte, error) {
+	return e.back.RunCall(ctx, &driver.CallRequest{Node: node, Args: args})
+}
+
+// Commit writes the step's line and, where due, a checkpoint.
+func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
+	if e.pending != nil {
+		e.pending.Iteration, e.pending.Params, e.pending.Values = c.Iteration, c.Digest, c.Values
+		e.pending.Phases.Update = int64(e.back.Now() - e.stepEnd)
+		e.flushStep()
+	}
+	e.flushEvaluation()
+	if e.cfg.Checkpoints == "" || (c.Iteration%e.cfg.CheckpointEach != 0 && !c.Last && ctx.Err() == nil) {
+		return nil
+	}
+	return writeCheckpoint(e.cfg.Checkpoints, &checkpoint{Version: checkpointVersion, Plan: e.plan, Args: e.args,
+		Iteration: c.Iteration, State: c.State(), Ledger: *e.back.Ledger(e.number)})
+}
+
+// Evaluated adds the objective to the line of the pass that found it.
+func (e *embedded) Evaluated(ev rdd.Evaluation) {
+	if e.lastEval != nil {
+		e.lastEval.Iteration, e.lastEval.Objective = ev.Iteration, &ev.Objective
+	}
+}
+
+func (e *embedded) flushStep() {
+	if e.pending != nil {
+		e.log.Write(e.pending)
+		e.pending = nil
+	}
+}
+
+func (e *embedded) flushEvaluation() {
+	if e.lastEval != nil {
+		e.log.Write(e.lastEval)
+		e.lastEval = nil
+	}
+}
+
+// Now is the time since the job began.
+func (e *embedded) Now() time.Duration { return e.back.Now() }
+
+// Resume is the checkpoint that the job goes on from, if any.
+func (e *embedded) Resume() (int, []byte) {
+	if e.resumed == nil {
+		return 0, nil
+	}
+	return e.resumed.Iteration, e.resumed.State
+}
+
+func (e *embedded) outcome(s *rdd.Session, stoppedBy string) *Outcome {
+	o := &Outcome{Load: s.LoadTime(), Evaluation: s.EvaluationTime(), Executors: e.cfg.Executors, StoppedBy: stoppedBy}
+	o.Train = e.stepEnd - e.began - s.EvaluationTime()
+	if e.report != nil {
+		o.Counters = e.report.Counters
+		o.Splits = len(e.report.Coverage)
+	}
+	return o
+}

@@ -1,0 +1,92 @@
+// Command volley trains, evaluates and inspects models on an embedded
+// cluster, and checks and replays what a run has logged.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// Exit codes (docs/cli.md).
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+func main() { os.Exit(realMain(os.Args[1:])) }
+
+func realMain(args []string) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	interrupts := make(chan os.Signal, 2)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-interrupts
+		fmt.Fprintln(os.Stderr, "volley: stopping at the end of this step; interrupt again to stop at once")
+		cancel()
+		<-interrupts
+		os.Exit(exitInterrupted)
+	}()
+	cmd := rootCommand()
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(ctx)
+	return report(ctx, err)
+}
+
+// report says what went wrong, once, and chooses the exit code.
+func report(ctx context.Context, err error) int {
+	if errors.Is(err, errInterrupted) || err != nil && ctx.Err() != nil {
+		fmt.Fprintln(os.Stderr, "volley: interrupted")
+		return exitInterrupted
+	}
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(os.Stderr, "volley: %v\n", err)
+	if fault.KindOf(err) == fault.Usage {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// errInterrupted ends a command whose work was stopped by the user after it
+// was put in order.
+var errInterrupted = errors.New("interrupted")
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "volley",
+		Short: "Iterative machine learning on uneven clusters, without waiting for stragglers",
+		Long: `Volley trains models in bulk-synchronous steps over partitioned data. Under
+--sync absp a step ends as soon as the fastest task is done and enough rows
+have been processed; what was left out comes first in the next step.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fault.New(fault.Usage, "read the flags of", c.CommandPath(), err).WithHint("see " + c.CommandPath() + " --help")
+	})
+	root.AddCommand(runCommand(), predictCommand(), evaluateCommand(), inspectCommand(), verifyCommand(), replayCommand(),
+		generateCommand(), versionCommand())
+	return root
+}
+
+// exactArgs is cobra.ExactArgs as a usage error.
+func exactArgs(n int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return fault.Newf(fault.Usage, "run", c.CommandPath(), "it takes %s, got %d arguments", what, len(args)).
+			WithHint("see " + c.CommandPath() + " --help")
+	}
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sort"
+
+	"github.com/spf13/cobra"
+
+	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/mllib"
+)
+
+// dataFlags are the flags of commands that read data with a model.
+type dataFlags struct {
+	trainFlags
+	outFile string
+}
+
+func (f *dataFlags) register(c *cobra.Command) {
+	fs := c.Flags()
+	fs.StringSliceVar(&f.data, "data", nil, "data: paths, globs, directories or file:// URIs")
+	fs.StringVar(&f.format, "format", "", "libsvm, csv, tsv, parquet or arrow (default: by name and content)")
+	fs.StringVar(&f.label, "label", "", "column of the label: a name, a zero-based number, or none")
+	fs.StringVar(&f.header, "header", "auto", "whether tables begin with a header: true, false or auto")
+	fs.StringVar(&f.separator, "separator", "", "field separator of tables (default: detected)")
+	fs.StringVar(&f.indexBase, "index-base", "auto", "first column number of LIBSVM data: 0, 1 or auto (the model's)")
+	fs.StringVar(&f.config, "config", "", "YAML file with values for flags")
+}
+
+func (f *dataFlags) ready(c *cobra.Command) error {
+	if err := fillFlags(c); err != nil {
+		return err
+	}
+	if len(f.data) == 0 {
+		return usage(c, "data", "it is missing")
+	}
+	if err := oneOf(c, "header", f.header, "auto", "true", "false"); err != nil {
+		return err
+	}
+	if err := oneOf(c, "index-base", f.indexBase, "auto", "0", "1"); err != nil {
+		return err
+	}
+	return oneOf(c, "format", f.format, "", "libsvm", "csv", "tsv", "parquet", "arrow")
+}
+
+func predictCommand() *cobra.Command {
+	f := &dataFlags{}
+	c := &cobra.Command{
+		Use:   "predict MODEL --data URI --out FILE",
+		Short: "Predict labels and scores with a saved model",
+		Long: `Predict writes a CSV file with one line a row, in input order: the label, one of
+the originals that the model was trained on, and the score, the probability of
+the greater label. The input needs a label column unless --label is none.`,
+		Args: exactArgs(1, "the directory of a model"),
+		RunE: func(c *cobra.Command, args []string) error { return predict(c, f, args[0]) },
+	}
+	f.register(c)
+	c.Flags().StringVar(&f.outFile, "out", "", "file for the predictions; - is stdout")
+	return c
+}
+
+func predict(c *cobra.Command, f *dataFlags, dir string) error {
+	if err := f.ready(c); err != nil {
+		return err
+	}
+	if f.outFile == "" {
+		return usage(c, "out", "it is missing: say where predictions go, - being stdout")
+	}
+	m, err := mllib.LoadModel(dir)
+	if err != nil {
+		return err
+	}
+	in := f.input()
+	if f.label == "none" {
+		in.NoLabel, in.Label = true, ""
+	}
+	if f.outFile == "-" {
+		_, err := m.Predict(c.Context(), in, f.data, os.Stdout)
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(f.outFile), ".predict-*")
+	if err != nil {
+		return fault.New(fault.NoResources, "write", f.outFile, err)
+	}
+	defer os.Remove(tmp.Name())
+	rows, err := m.Predict(c.Context(), in, f.data, tmp)
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(tmp.Name(), 0o644); err != nil {
+		return fault.New(fault.NoResources, "write", f.outFile, err)
+	}
+	if err := os.Rename(tmp.Name(), f.outFile); err != nil {
+		return fault.New(fault.NoResources, "write", f.outFile, err)
+	}
+	fmt.Fprintf(os.Stderr, "%d predictions in %s\n", rows, f.outFile)
+	return nil
+}
+
+func evaluateCommand() *cobra.Command {
+	f := &dataFlags{}
+	c := &cobra.Command{
+		Use:   "evaluate MODEL --data URI",
+		Short: "Measure a saved model on labelled data",
+		Args:  exactArgs(1, "the directory of a model"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.ready(c); err != nil {
+				return err
+			}
+			m, err := mllib.LoadModel(args[0])
+			if err != nil {
+				return err
+			}
+			metrics, err := m.Evaluate(c.Context(), f.input(), f.data)
+			if err != nil {
+				return err
+			}
+			return printMetrics(metrics, f.json)
+		},
+	}
+	f.register(c)
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
+	return c
+}
+
+func printMetrics(metrics map[string]float64, asJSON bool) error {
+	if asJSON {
+		return printJSON(metrics)
+	}
+	var names []string
+	for name := range metrics {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		fmt.Printf("%s %.6g\n", name, metrics[name])
+	}
+	return nil
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this program",
+		Args:  exactArgs(0, "no arguments"),
+		Run: func(*cobra.Command, []string) {
+			fmt.Printf("volley %s %s %s/%s, protocol %s, kernels %s\n", volley.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH,
+				wire.Version, kernel.Path())
+		},
+	}
+}

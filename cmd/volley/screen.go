@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// screen shows a run's progress on stderr: one line that is redrawn on a
+// terminal, else at most a line a second.
+type screen struct {
+	json  bool
+	live  bool
+	began time.Time
+	mu    struct {
+		sync.Mutex
+		rows   int64
+		last   time.Time
+		drawn  bool
+		report *driver.StepReport
+	}
+}
+
+func newScreen(json bool) *screen {
+	return &screen{json: json, live: term.IsTerminal(int(os.Stderr.Fd())), began: time.Now()}
+}
+
+// step keeps the latest report, for the executors' bars.
+func (s *screen) step(r *driver.StepReport) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.report = r
+}
+
+// progress shows what a session reports.
+func (s *screen) progress(p rdd.Progress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.rows += int64(p.LoadedRows)
+	pause := time.Second
+	if s.live {
+		pause = 50 * time.Millisecond
+	}
+	if time.Since(s.mu.last) < pause {
+		return
+	}
+	s.mu.last = time.Now()
+	if p.LoadedRows > 0 {
+		rate := float64(s.mu.rows) / time.Since(s.began).Seconds()
+		s.draw(fmt.Sprintf("loading: %d rows, %.2g rows/s", s.mu.rows, rate))
+		return
+	}
+	s.draw(fmt.Sprintf("iteration %d  objective %.6g  share %.0f%%%s", p.Iteration, p.Values["objective"], 100*p.Info.Share, s.bars()))
+}
+
+var barSteps = []rune(" ▁▂▃▄▅▆▇█")
+
+// bars are the executors' rates, each as one block of a height.
+func (s *screen) bars() string {
+	if s.mu.report == nil || len(s.mu.report.Rates) > 64 {
+		return ""
+	}
+	top := 0.0
+	for _, r := range s.mu.report.Rates {
+		top = max(top, r)
+	}
+	if top == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, r := range s.mu.report.Rates {
+		b.WriteRune(barSteps[int(r/top*float64(len(barSteps)-1))])
+	}
+	return fmt.Sprintf("  executors [%s] %.2g rows/s at most", b.String(), top)
+}
+
+func (s *screen) draw(line string) {
+	if s.live {
+		fmt.Fprintf(os.Stderr, "\r\x1b[K%s", line)
+		s.mu.drawn = true
+		return
+	}
+	fmt.Fprintln(os.Stderr, line)
+}
+
+// done ends the line that is redrawn.
+func (s *screen) done() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.drawn {
+		fmt.Fprint(os.Stderr, "\r\x1b[K")
+	}
+}
+
+// result prints the outcome: JSON, or a few lines for people.
+func (s *screen) result(r *runResult) error {
+	if s.json {
+		return printJSON(r)
+	}
+	fmt.Printf("%s under %s: objective %.8g after %d iterations (stopped by %s)\n", r.Job, r.Sync, r.Objective, r.Iterations, r.StoppedBy)
+	fmt.Printf("  %d rows × %d features in %d splits on %d executors; share a step %.3f, effective sample %.0f\n",
+		r.Rows, r.Features, r.Splits, r.Executors, r.MeanShare, r.MeanNEff)
+	fmt.Printf("  load %.3f s, train %.3f s (%.4f s an iteration), evaluation %.3f s, %s clock; %d splits moved\n",
+		r.LoadSeconds, r.TrainSeconds, r.SecondsPerIteration, r.EvaluationSeconds, r.Clock, r.Exchanges)
+	var names []string
+	for name := range r.Metrics {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		fmt.Printf("  %s %.6g\n", name, r.Metrics[name])
+	}
+	if r.Model != "" {
+		fmt.Printf("  model in %s\n", r.Model)
+	}
+	return nil
+}

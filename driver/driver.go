@@ -1,0 +1,253 @@
+package driver
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// Driver is the shell around one job: it feeds the job machine with what
+// executors send and carries its commands out. Its loop runs on one goroutine;
+// everything else only enqueues.
+type Driver struct {
+	log    hclog.Logger
+	began  time.Time
+	events chan func() // run on the loop
+	answer chan Command
+	failed chan error
+	done   chan struct{}
+	stop   sync.Once
+	wg     sync.WaitGroup
+
+	// What follows belongs to the loop.
+	job   *Job
+	conns map[plan.ExecutorID]wire.DriverConn
+	all   []wire.DriverConn
+	timer *time.Timer
+	due   plan.Time
+}
+
+// NewDriver starts the loop of a job.
+func NewDriver(cfg JobConfig, log hclog.Logger) *Driver {
+	d := &Driver{log: log, began: time.Now(), events: make(chan func(), 1024), answer: make(chan Command, 1),
+		failed: make(chan error, 1), done: make(chan struct{}), conns: map[plan.ExecutorID]wire.DriverConn{}}
+	d.job = NewJob(cfg, 0)
+	d.timer = time.NewTimer(time.Hour)
+	d.wg.Add(1)
+	go d.loop()
+	return d
+}
+
+// Now is the time since the job began.
+func (d *Driver) Now() time.Duration { return time.Since(d.began) }
+
+// loop runs everything that touches the job.
+func (d *Driver) loop() {
+	defer d.wg.Done()
+	for {
+		select {
+		case do := <-d.events:
+			do()
+		case <-d.timer.C:
+			d.due = 0
+			d.step(Event{})
+		case <-d.done:
+			return
+		}
+	}
+}
+
+// enqueue hands something to the loop; false once the driver is closed.
+func (d *Driver) enqueue(do func()) bool {
+	select {
+	case d.events <- do:
+		return true
+	case <-d.done:
+		return false
+	}
+}
+
+// step runs on the loop: it lets the job see an event and carries out what it
+// says.
+func (d *Driver) step(ev Event) { d.carryOut(d.job.Step(ev, d.Now())) }
+
+// carryOut runs on the loop.
+func (d *Driver) carryOut(cmds []Command) {
+	for _, c := range cmds {
+		switch {
+		case c.Send != nil:
+			d.send(c.Send)
+		case c.WakeAt > 0:
+			d.wakeAt(c.WakeAt)
+		case c.Failed != nil:
+			d.failed <- c.Failed
+		default:
+			d.answer <- c
+		}
+	}
+}
+
+// send runs on the loop. A connection that refuses a message is gone; its
+// reader says so.
+func (d *Driver) send(m *Outgoing) {
+	if conn := d.conns[m.To]; conn != nil {
+		if err := conn.Send(m.Body); err != nil {
+			d.log.Debug("cannot send", "executor", m.To, "error", err)
+		}
+	}
+}
+
+// wakeAt runs on the loop: the earliest time asked for is kept. Waking too
+// early costs nothing, since the job asks again.
+func (d *Driver) wakeAt(at plan.Time) {
+	if d.due > 0 && d.due <= at {
+		return
+	}
+	d.due = at
+	d.timer.Reset(max(0, at-d.Now()))
+}
+
+// Attach takes a connection to an executor over and reads it until it ends.
+func (d *Driver) Attach(conn wire.DriverConn) {
+	d.enqueue(func() { d.all = append(d.all, conn) })
+	d.wg.Add(1)
+	go func() {
+		defer d.wg.Done()
+		d.read(conn)
+	}()
+}
+
+func (d *Driver) read(conn wire.DriverConn) {
+	var id plan.ExecutorID
+	for {
+		m, err := conn.Recv()
+		if err != nil {
+			if id != "" {
+				d.enqueue(func() { d.lose(id, conn, err) })
+			}
+			return
+		}
+		if r, ok := m.Body.(*wire.ToDriver_Register); ok {
+			id = plan.ExecutorID(r.Register.Executor)
+			d.enqueue(func() { d.register(conn, r.Register) })
+			continue
+		}
+		d.enqueue(func() {
+			if d.conns[id] == conn {
+				d.step(Event{Message: &Message{From: id, Body: m}})
+			}
+		})
+	}
+}
+
+// register runs on the loop: it takes an executor in, or refuses one of
+// another version.
+func (d *Driver) register(conn wire.DriverConn, r *wire.Register) {
+	id := plan.ExecutorID(r.Executor)
+	if r.Version != wire.Version {
+		d.log.Error("executor refused", "executor", id, "its version", r.Version, "ours", wire.Version)
+		conn.Close()
+		return
+	}
+	if old := d.conns[id]; old != nil {
+		old.Close()
+		d.step(Event{Lost: &Lost{Executor: id, Why: "it registered again"}})
+	}
+	d.conns[id] = conn
+	d.step(Event{Joined: &Joined{Executor: id, Slots: int(r.Slots)}})
+}
+
+// lose runs on the loop: a connection has ended.
+func (d *Driver) lose(id plan.ExecutorID, conn wire.DriverConn, err error) {
+	if d.conns[id] != conn {
+		return
+	}
+	delete(d.conns, id)
+	d.log.Warn("executor lost", "executor", id, "why", err)
+	d.step(Event{Lost: &Lost{Executor: id, Why: err.Error()}})
+}
+
+// ask lets the job see a request of the session and waits for its answer.
+func (d *Driver) ask(ctx context.Context, ev *Event) (Command, error) {
+	if ev != nil {
+		d.enqueue(func() { d.step(*ev) })
+	}
+	select {
+	case c := <-d.answer:
+		return c, nil
+	case err := <-d.failed:
+		d.failed <- err // the job stays failed
+		return Command{}, err
+	case <-ctx.Done():
+		return Command{}, fault.New(fault.KindOf(ctx.Err()), "run", "the job", ctx.Err())
+	case <-d.done:
+		return Command{}, fault.Newf(fault.Cancelled, "run", "the job", "the driver is closed")
+	}
+}
+
+// Start waits until the executors have joined.
+func (d *Driver) Start(ctx context.Context) error {
+	_, err := d.ask(ctx, nil)
+	return err
+}
+
+// OpenPack places a pack and returns its number.
+func (d *Driver) OpenPack(ctx context.Context, info *PackInfo) (int, error) {
+	c, err := d.ask(ctx, &Event{Pack: info})
+	if err != nil {
+		return 0, err
+	}
+	return *c.PackOpen, nil
+}
+
+// RunStep runs one step.
+func (d *Driver) RunStep(ctx context.Context, req *StepRequest) (*StepReport, error) {
+	c, err := d.ask(ctx, &Event{Step: req})
+	return c.StepDone, err
+}
+
+// RunCall runs an action.
+func (d *Driver) RunCall(ctx context.Context, req *CallRequest) ([][]byte, error) {
+	c, err := d.ask(ctx, &Event{Call: req})
+	return c.CallDone, err
+}
+
+// Restore takes a checkpoint's ledger over.
+func (d *Driver) Restore(r *Restored) { d.onLoop(func() { d.step(Event{Restore: r}) }) }
+
+// Ledger is a pack's progress, for a checkpoint.
+func (d *Driver) Ledger(pack int) *Restored {
+	var r *Restored
+	d.onLoop(func() { r = d.job.Ledger(pack) })
+	return r
+}
+
+// onLoop runs something on the loop and waits for it.
+func (d *Driver) onLoop(do func()) {
+	ran := make(chan struct{})
+	if d.enqueue(func() { do(); close(ran) }) {
+		select {
+		case <-ran:
+		case <-d.done:
+		}
+	}
+}
+
+// Close ends the job and all connections, and waits for every goroutine.
+func (d *Driver) Close() error {
+	d.onLoop(func() {
+		d.carryOut(d.job.Cancel())
+		for _, conn := range d.all {
+			conn.Close()
+		}
+	})
+	d.stop.Do(func() { close(d.done) })
+	d.wg.Wait()
+	return nil
+}

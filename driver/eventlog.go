@@ -1,0 +1,271 @@
+package driver
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/volley-engine/volley/abss"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// LogVersion is the version of the event log's lines.
+const LogVersion = 1
+
+// LogHeader is the first line: what ran, on what.
+type LogHeader struct {
+	Event    string          `json:"event"` // "header"
+	Version  int             `json:"version"`
+	Job      string          `json:"job"`
+	Plan     plan.Digest     `json:"plan"`
+	Args     json.RawMessage `json:"args"`
+	Options  LogOptions      `json:"options"`
+	N        []int64         `json:"n"`
+	Splits   []plan.Digest   `json:"splits"` // content hash of each split
+	Versions LogVersions     `json:"versions"`
+	Machine  LogMachine      `json:"machine"`
+}
+
+// LogOptions are the engine's options that decide what a step may do.
+type LogOptions struct {
+	Sync          string  `json:"sync"`
+	Ratio         float64 `json:"ratio"`
+	MinShare      float64 `json:"min_share"`
+	MinRows       int64   `json:"min_rows"`
+	MaxMissing    float64 `json:"max_missing"`
+	GraceNs       int64   `json:"grace_ns"`
+	StepTimeoutNs int64   `json:"step_timeout_ns"`
+	MaxWaitNs     int64   `json:"max_wait_ns"`
+	Cursor        bool    `json:"cursor"`
+	Weighting     string  `json:"weighting"`
+	BatchFraction float64 `json:"batch_fraction"`
+	Exchange      string  `json:"exchange"`
+	Threshold     int64   `json:"exchange_threshold"`
+	Executors     int     `json:"executors"`
+	Slots         int     `json:"slots"`
+	Clock         string  `json:"clock"`
+	Pace          string  `json:"pace"`
+}
+
+// LogVersions says what wrote the log.
+type LogVersions struct {
+	Volley string `json:"volley"`
+	Go     string `json:"go"`
+	Wire   string `json:"wire"`
+}
+
+// LogMachine says on what it ran.
+type LogMachine struct {
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+	CPUs    int    `json:"cpus"`
+	Kernels string `json:"kernels"`
+}
+
+// LogStep is one training step.
+type LogStep struct {
+	Event      string             `json:"event"` // "step"
+	Step       int                `json:"step"`
+	Iteration  int                `json:"iteration"`
+	C          []int64            `json:"c"`
+	Folded     []int64            `json:"folded"`
+	Attempt    []int              `json:"attempt"`
+	Epoch      []uint64           `json:"epoch"`
+	Cursor     []int64            `json:"cursor"`
+	Missing    []int              `json:"missing"`
+	Waits      []abss.Wait        `json:"waits"`
+	Placement  []int              `json:"placement,omitempty"`
+	Executors  []string           `json:"executors,omitempty"`
+	Moves      []LogMove          `json:"moves,omitempty"`
+	Phases     LogPhases          `json:"phases_ns"`
+	Bytes      int64              `json:"bytes"`
+	ShareFirst float64            `json:"share_first"` // R_p at the first finisher
+	ShareStop  float64            `json:"share_stop"`  // R_p at the stop
+	Cut        bool               `json:"cut"`
+	Share      float64            `json:"share"`
+	NEff       float64            `json:"neff"`
+	Retried    int                `json:"retried,omitempty"`
+	Dropped    int64              `json:"dropped_rows"` // so far in the job
+	Stale      int64              `json:"stale_reports"`
+	Values     map[string]float64 `json:"values,omitempty"`
+	Params     plan.Digest        `json:"params"`
+}
+
+// LogPhases are the times of a step's phases in nanoseconds.
+type LogPhases struct {
+	Send     int64 `json:"send"`     // handing out
+	Compute  int64 `json:"compute"`  // until the step was cut or had nothing left
+	Wait     int64 `json:"wait"`     // the part of it after the first finisher
+	Collect  int64 `json:"collect"`  // until all results were here
+	Update   int64 `json:"update"`   // until the parameters were settled
+	Exchange int64 `json:"exchange"` // moves that ended during the step
+}
+
+// LogMove is a split's way to another executor.
+type LogMove struct {
+	Split int    `json:"split"`
+	From  string `json:"from"`
+	To    string `json:"to"`
+	Role  bool   `json:"role,omitempty"`
+}
+
+// LogEvaluation is an uncut pass over all rows.
+type LogEvaluation struct {
+	Event     string      `json:"event"` // "evaluation"
+	Iteration int         `json:"iteration"`
+	Node      int         `json:"node"`
+	C         []int64     `json:"c"`
+	Folded    []int64     `json:"folded"`
+	Attempt   []int       `json:"attempt"`
+	Epoch     []uint64    `json:"epoch"`
+	Missing   []int       `json:"missing"`
+	Waits     []abss.Wait `json:"waits"`
+	TookNs    int64       `json:"took_ns"`
+	Objective *float64    `json:"objective,omitempty"`
+	Params    plan.Digest `json:"params"` // of the parameter it ran under
+}
+
+// LogResume says that the job went on from a checkpoint. Its ledger is that
+// of the step.
+type LogResume struct {
+	Event  string  `json:"event"` // "resume"
+	Step   int     `json:"step"`
+	Cursor []int64 `json:"cursor"`
+	Merged []int64 `json:"merged"`
+}
+
+// LogFooter is the last line: it says that the log is whole.
+type LogFooter struct {
+	Event       string `json:"event"` // "footer"
+	Steps       int    `json:"steps"`
+	Evaluations int    `json:"evaluations"`
+	Lines       int    `json:"lines"` // before this one
+	SHA256      string `json:"sha256"`
+	StoppedBy   string `json:"stopped_by"`
+}
+
+// EventLog writes a job's event log.
+type EventLog struct {
+	f           *os.File
+	w           *bufio.Writer
+	sum         hash.Hash
+	lines       int
+	steps       int
+	evaluations int
+	err         error
+}
+
+// CreateEventLog begins a log; a nil log writes nothing.
+func CreateEventLog(path string) (*EventLog, error) {
+	if path == "" {
+		return nil, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fault.New(fault.NoResources, "write the event log", path, err)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, fault.New(fault.NoResources, "write the event log", path, err)
+	}
+	l := &EventLog{f: f, sum: sha256.New()}
+	l.w = bufio.NewWriter(io.MultiWriter(f, l.sum))
+	return l, nil
+}
+
+// Write adds a line. A failed write is kept and returned by Close.
+func (l *EventLog) Write(line any) {
+	if l == nil || l.err != nil {
+		return
+	}
+	raw, err := json.Marshal(line)
+	if err == nil {
+		_, err = l.w.Write(append(raw, '\n'))
+	}
+	if err == nil {
+		err = l.w.Flush()
+	}
+	l.err = err
+	l.lines++
+	switch line.(type) {
+	case *LogStep:
+		l.steps++
+	case *LogEvaluation:
+		l.evaluations++
+	}
+}
+
+// Finish writes the footer and closes the log.
+func (l *EventLog) Finish(stoppedBy string) error {
+	if l == nil {
+		return nil
+	}
+	l.Write(&LogFooter{Event: "footer", Steps: l.steps, Evaluations: l.evaluations, Lines: l.lines,
+		SHA256: hex.EncodeToString(l.sum.Sum(nil)), StoppedBy: stoppedBy})
+	return l.Close()
+}
+
+// Close closes a log without a footer: it is not whole.
+func (l *EventLog) Close() error {
+	if l == nil {
+		return nil
+	}
+	if err := l.f.Close(); l.err == nil {
+		l.err = err
+	}
+	if l.err != nil {
+		return fault.New(fault.NoResources, "write the event log", l.f.Name(), l.err)
+	}
+	return nil
+}
+
+// StepLine describes a training step; its parameters and update time are
+// added when it is committed.
+func StepLine(r *StepReport) *LogStep {
+	l := &LogStep{Event: "step", Step: r.Number, Missing: []int{}, Waits: r.Stats.Waits, Placement: r.Placement, Executors: r.Executors,
+		Bytes: r.Bytes, ShareFirst: r.Stats.ShareFirst, ShareStop: r.Stats.ShareStop, Cut: r.Stats.Cut,
+		Share: r.Share, NEff: r.NEff, Retried: r.Retried, Dropped: r.Counters.DroppedRows, Stale: r.Counters.StaleReports}
+	l.C, l.Folded, l.Attempt, l.Epoch, l.Cursor = coverageArrays(r)
+	for _, s := range r.Missing {
+		l.Missing = append(l.Missing, int(s))
+	}
+	for _, m := range r.Moves {
+		l.Moves = append(l.Moves, LogMove{Split: int(m.Split), From: string(m.From), To: string(m.To), Role: m.Role})
+	}
+	l.Phases = LogPhases{Compute: int64(r.Stats.StopAt), Collect: int64(r.Took - r.Stats.StopAt), Exchange: int64(r.MoveTime)}
+	if r.Stats.FirstFinish > 0 {
+		l.Phases.Wait = int64(r.Stats.StopAt - r.Stats.FirstFinish)
+	}
+	return l
+}
+
+// coverageArrays are what a step merged, by split; a missing split has zeros
+// and the assignment it had.
+func coverageArrays(r *StepReport) (c, folded []int64, attempt []int, epoch []uint64, cursor []int64) {
+	n := len(r.Coverage)
+	c, folded, cursor = make([]int64, n), make([]int64, n), make([]int64, n)
+	attempt, epoch = make([]int, n), make([]uint64, n)
+	for i := range n {
+		a := r.Assigned[i]
+		attempt[i], epoch[i], cursor[i] = a.Attempt, uint64(a.Epoch), a.Cursor
+		if cov := r.Coverage[i]; cov != nil {
+			c[i], folded[i], attempt[i], epoch[i], cursor[i] = cov.Count, cov.Folded, cov.Attempt, uint64(cov.Epoch), cov.Cursor
+		}
+	}
+	return c, folded, attempt, epoch, cursor
+}
+
+// EvaluationLine describes an uncut pass.
+func EvaluationLine(r *StepReport, node int, params plan.Digest) *LogEvaluation {
+	l := &LogEvaluation{Event: "evaluation", Node: node, Missing: []int{}, Waits: r.Stats.Waits, TookNs: int64(r.Took), Params: params}
+	l.C, l.Folded, l.Attempt, l.Epoch, _ = coverageArrays(r)
+	for _, s := range r.Missing {
+		l.Missing = append(l.Missing, int(s))
+	}
+	return l
+}

@@ -1,0 +1,323 @@
+package driver
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/volley-engine/volley/abss"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/mutant"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/prioritizer"
+	"github.com/volley-engine/volley/scheduler"
+)
+
+// JobConfig says how a job runs. The zero value of a field takes its default.
+type JobConfig struct {
+	ID             plan.JobID
+	Fingerprint    plan.Digest
+	Sources        []byte // the resolved inputs, for the executors
+	Executors      int    // how many must have joined before the job begins; default 1
+	Sync           abss.Config
+	Exchange       prioritizer.ExchangeConfig
+	Schedule       scheduler.Config
+	FixedCursors   bool          // each step starts at a split's first row
+	ByRows         bool          // weighting by rows: partial results are not scaled
+	BatchFraction  float64       // share of each split that a training step folds; 0 and 1 are all
+	ReportInterval time.Duration // 0: a twentieth of the last step, 2 ms to 1 s
+	MaxWait        time.Duration // bound of waits for executors and splits; default 10 min
+	Mutant         mutant.Bug
+}
+
+// EnsureDefaults fills in the fields left zero.
+func (c JobConfig) EnsureDefaults() JobConfig {
+	if c.Executors == 0 {
+		c.Executors = 1
+	}
+	if c.MaxWait == 0 {
+		c.MaxWait = 10 * time.Minute
+	}
+	c.Sync = c.Sync.EnsureDefaults()
+	if c.Sync.Policy == abss.BSP {
+		c.Exchange.Ratio = 1
+	} else {
+		c.Exchange.Ratio = c.Sync.Ratio
+	}
+	c.Exchange = c.Exchange.EnsureDefaults()
+	c.Schedule = c.Schedule.EnsureDefaults()
+	return c
+}
+
+// PackInfo is what a job must know of a pack: rows, size in bytes and content
+// hash of each split.
+type PackInfo struct {
+	Node   int // of the plan
+	Rows   []int64
+	Bytes  []int64
+	SHA256 []plan.Digest
+}
+
+// StepRequest asks for one step: the fold of a node over a pack under a
+// parameter. A training step follows the job's policy and advances cursors;
+// any other is an uncut pass over all rows.
+type StepRequest struct {
+	Node  int
+	Pack  int
+	Param []byte
+	Train bool
+	Ratio float64 // of this step's plan; 0 is the job's
+}
+
+// CallRequest asks for one action's tasks: Args by partition.
+type CallRequest struct {
+	Node int
+	Args [][]byte
+}
+
+// Event is something that happened to the job. Exactly one field is set;
+// Tick is the zero event.
+type Event struct {
+	Joined  *Joined
+	Lost    *Lost
+	Message *Message
+	Pack    *PackInfo    // the session opens a pack; packs are numbered in order
+	Step    *StepRequest // the session asks for a step
+	Call    *CallRequest // the session asks for an action
+	Restore *Restored
+}
+
+// Joined says that an executor has registered.
+type Joined struct {
+	Executor plan.ExecutorID
+	Slots    int
+}
+
+// Lost says that an executor is gone, and how that was noticed.
+type Lost struct {
+	Executor plan.ExecutorID
+	Why      string
+}
+
+// Message is what an executor has sent.
+type Message struct {
+	From plan.ExecutorID
+	Body *wire.ToDriver
+}
+
+// Restored brings back what a checkpoint holds of a pack's progress.
+type Restored struct {
+	Pack    int
+	Steps   int
+	Epoch   plan.Epoch
+	Entries []prioritizer.Entry
+}
+
+// Command is something for the shell to do. Exactly one field is set.
+type Command struct {
+	Send     *Outgoing
+	WakeAt   plan.Time
+	Ready    bool        // enough executors have joined and built the plan
+	PackOpen *int        // every split of this pack is held
+	StepDone *StepReport // the step has ended
+	CallDone [][]byte    // results of an action by partition
+	Failed   error       // the job has failed
+}
+
+// Outgoing is a message to an executor.
+type Outgoing struct {
+	To   plan.ExecutorID
+	Body *wire.ToExecutor
+}
+
+// Counters are what the job counted of things that did not become part of a
+// result.
+type Counters struct {
+	StaleReports  int64 // progress or results of an older epoch or attempt
+	LateResults   int64 // results that came after their step had ended
+	Mismatched    int64 // accumulators whose own count differed from their report
+	DroppedRows   int64 // rows folded whose result was not merged
+	Moves         int64 // splits that changed owner by exchange
+	MovedBytes    int64
+	ExecutorsLost int64
+}
+
+// Job is the life of one job.
+type Job struct {
+	cfg      JobConfig
+	state    jobState
+	began    plan.Time
+	prepared map[plan.ExecutorID]bool
+	slots    map[plan.ExecutorID]int
+	order    []plan.ExecutorID
+	packs    []*pack
+	step     *step
+	steps    int
+	lastStep plan.Time // how long the last training step took
+	call     *call
+	calls    uint64
+	counters Counters
+	out      []Command
+}
+
+type jobState uint8
+
+const (
+	gathering jobState = iota // waiting for executors
+	ready
+	ended
+)
+
+// NewJob begins a job's life.
+func NewJob(cfg JobConfig, now plan.Time) *Job {
+	return &Job{cfg: cfg.EnsureDefaults(), began: now, prepared: map[plan.ExecutorID]bool{}, slots: map[plan.ExecutorID]int{}}
+}
+
+// Counters says what was dropped and moved so far.
+func (j *Job) Counters() Counters { return j.counters }
+
+// Step takes an event and says what to do.
+func (j *Job) Step(ev Event, now plan.Time) []Command {
+	j.out = nil
+	if j.state == ended {
+		return nil
+	}
+	switch {
+	case ev.Joined != nil:
+		j.onJoined(ev.Joined)
+	case ev.Lost != nil:
+		j.onLost(ev.Lost, now)
+	case ev.Message != nil:
+		j.onMessage(ev.Message, now)
+	case ev.Pack != nil:
+		j.onPack(ev.Pack, now)
+	case ev.Step != nil:
+		j.onStep(ev.Step, now)
+	case ev.Call != nil:
+		j.onCall(ev.Call, now)
+	case ev.Restore != nil:
+		j.onRestore(ev.Restore)
+	default:
+		j.onTick(now)
+	}
+	return j.out
+}
+
+func (j *Job) emit(c Command) { j.out = append(j.out, c) }
+
+func (j *Job) send(to plan.ExecutorID, body *wire.ToExecutor) {
+	j.emit(Command{Send: &Outgoing{To: to, Body: body}})
+}
+
+// fail ends the job.
+func (j *Job) fail(err error) {
+	j.state = ended
+	j.emit(Command{Failed: err})
+}
+
+// Cancel makes executors forget the job; nothing more is decided after it.
+func (j *Job) Cancel() []Command {
+	j.out, j.state = nil, ended
+	for _, id := range j.order {
+		j.send(id, &wire.ToExecutor{Body: &wire.ToExecutor_EndJob{EndJob: &wire.EndJob{Job: string(j.cfg.ID)}}})
+	}
+	return j.out
+}
+
+// onJoined asks a new or returning executor to build the plan.
+func (j *Job) onJoined(e *Joined) {
+	if _, known := j.slots[e.Executor]; !known {
+		j.order = append(j.order, e.Executor)
+	}
+	j.slots[e.Executor] = max(1, e.Slots)
+	j.prepared[e.Executor] = false
+	j.send(e.Executor, &wire.ToExecutor{Body: &wire.ToExecutor_Prepare{Prepare: &wire.Prepare{
+		Job: string(j.cfg.ID), Fingerprint: j.cfg.Fingerprint[:], Sources: j.cfg.Sources}}})
+}
+
+// onPrepared takes an executor in whose plan is the job's.
+func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) {
+	if err := p.Fault.AsError(); err != nil {
+		j.fail(fault.New(fault.KindOf(err), "build the plan on", string(from), err))
+		return
+	}
+	if got := plan.DigestFromBytes(p.Fingerprint); got != j.cfg.Fingerprint {
+		j.fail(fault.Newf(fault.PlanMismatch, "build the plan on", string(from), "it is %s there and %s here",
+			got.Short(), j.cfg.Fingerprint.Short()).WithHint("Build must depend on its arguments only"))
+		return
+	}
+	j.prepared[from] = true
+	for _, p := range j.packs {
+		j.schedule(p, p.sched.Joined(from, j.slots[from]))
+	}
+	if j.state == gathering && j.ready() >= j.cfg.Executors {
+		j.state = ready
+		j.emit(Command{Ready: true})
+	}
+	j.retryCall(now)
+}
+
+func (j *Job) ready() int {
+	n := 0
+	for _, ok := range j.prepared {
+		if ok {
+			n++
+		}
+	}
+	return n
+}
+
+// onLost takes an executor out of everything it was part of.
+func (j *Job) onLost(l *Lost, now plan.Time) {
+	if !j.prepared[l.Executor] {
+		return
+	}
+	j.prepared[l.Executor] = false
+	j.counters.ExecutorsLost++
+	for i, p := range j.packs {
+		orphans, cmds := p.sched.Lost(l.Executor)
+		j.schedule(p, cmds)
+		if j.step != nil && j.step.req.Pack == i {
+			j.orphaned(orphans, now)
+		}
+	}
+	j.retryCall(now)
+}
+
+func (j *Job) onMessage(m *Message, now plan.Time) {
+	switch b := m.Body.Body.(type) {
+	case *wire.ToDriver_Prepared:
+		j.onPrepared(m.From, b.Prepared, now)
+	case *wire.ToDriver_Holding:
+		j.onHolding(m.From, b.Holding, now)
+	case *wire.ToDriver_Progress:
+		j.onProgress(b.Progress, now)
+	case *wire.ToDriver_Result:
+		j.onResult(m.From, b.Result, now)
+	case *wire.ToDriver_TaskResult:
+		j.onTaskResult(m.From, b.TaskResult, now)
+	}
+}
+
+// onTick checks the bounds of all waits.
+func (j *Job) onTick(now plan.Time) {
+	switch {
+	case j.state == gathering && now >= j.began+j.cfg.MaxWait:
+		j.fail(fault.Newf(fault.Timeout, "wait for", "executors", "%d of %d joined within %v",
+			j.ready(), j.cfg.Executors, j.cfg.MaxWait))
+		return
+	case j.step != nil:
+		j.decide(abss.Event{Kind: abss.Tick}, now)
+	}
+	for i, p := range j.packs {
+		if p.waiting && now >= p.since+j.cfg.MaxWait {
+			j.fail(fault.Newf(fault.Timeout, "wait for", fmt.Sprintf("the splits of pack %d", i),
+				"%d of %d are held within %v", p.heldCount(), len(p.info.Rows), j.cfg.MaxWait))
+			return
+		}
+	}
+	if j.call != nil && now >= j.call.since+j.cfg.MaxWait {
+		j.fail(fault.Newf(fault.Timeout, "wait for", "an action", "%d of its tasks have not finished within %v",
+			j.call.left, j.cfg.MaxWait))
+	}
+}

@@ -1,0 +1,128 @@
+package driver
+
+import (
+	"fmt"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/prioritizer"
+	"github.com/volley-engine/volley/scheduler"
+)
+
+// pack is the placement and progress of one pack.
+type pack struct {
+	id       int
+	info     *PackInfo
+	sched    *scheduler.State
+	ledger   *prioritizer.Ledger
+	exchange *prioritizer.Exchange
+	waiting  bool // the session waits for every split to be held
+	since    plan.Time
+	shown    []int // placement as last reported
+	moves    map[plan.SplitID]plan.Time
+	moveTime plan.Time // time of moves that ended during this step
+	learned  plan.Time // time after which Deadline cuts
+}
+
+func (j *Job) onPack(info *PackInfo, now plan.Time) {
+	p := &pack{id: len(j.packs), info: info, waiting: true, since: now, moves: map[plan.SplitID]plan.Time{}}
+	p.sched = scheduler.New(j.cfg.Schedule, len(info.Rows))
+	p.ledger = prioritizer.NewLedger(info.Rows, !j.cfg.FixedCursors, j.cfg.Mutant)
+	p.exchange = prioritizer.NewExchange(j.cfg.Exchange, len(info.Rows))
+	j.packs = append(j.packs, p)
+	for _, id := range j.order {
+		if j.prepared[id] {
+			p.sched.Joined(id, j.slots[id])
+		}
+	}
+	j.schedule(p, p.sched.Place())
+	j.emit(Command{WakeAt: now + j.cfg.MaxWait})
+	j.packProgress(p)
+}
+
+// schedule carries the scheduler's commands to the executors.
+func (j *Job) schedule(p *pack, cmds []scheduler.Command) {
+	for _, c := range cmds {
+		if c.Kind == scheduler.Abort {
+			j.fail(fault.New(fault.KindOf(c.Err), "run", fmt.Sprintf("split %d on %s", c.Split, c.Executor), c.Err))
+			return
+		}
+		j.send(c.Executor, &wire.ToExecutor{Body: &wire.ToExecutor_Hold{Hold: &wire.Hold{
+			Job: string(j.cfg.ID), Pack: uint32(p.id), Split: uint32(c.Split), From: string(c.From),
+			Node: uint32(p.info.Node), Sha256: p.info.SHA256[c.Split][:], Bytes: uint64(p.info.Bytes[c.Split])}}})
+	}
+}
+
+// onHolding notes a split's arrival, or applies the policy of its failure.
+func (j *Job) onHolding(from plan.ExecutorID, h *wire.Holding, now plan.Time) {
+	if int(h.Pack) >= len(j.packs) || int(h.Split) >= len(j.packs[h.Pack].info.Rows) {
+		j.counters.StaleReports++
+		return
+	}
+	p, split := j.packs[h.Pack], plan.SplitID(h.Split)
+	if err := h.Fault.AsError(); err != nil {
+		delete(p.moves, split)
+		j.schedule(p, p.sched.Failed(from, split, err))
+		return
+	}
+	p.sched.Held(from, split)
+	if began, moving := p.moves[split]; moving {
+		p.moveTime += now - began
+		delete(p.moves, split)
+	}
+	j.packProgress(p)
+	j.resume(now)
+}
+
+// packProgress tells the session once every split is held.
+func (j *Job) packProgress(p *pack) {
+	if p.waiting && p.sched.Ready() {
+		p.waiting = false
+		j.emit(Command{PackOpen: &p.id})
+	}
+}
+
+func (p *pack) heldCount() int {
+	n := 0
+	for i := range p.info.Rows {
+		if p.sched.OwnerIndex(plan.SplitID(i)) >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (j *Job) onRestore(r *Restored) {
+	p := j.packs[r.Pack]
+	p.ledger.Restore(r.Entries)
+	p.sched.Restore(r.Epoch)
+	j.steps = r.Steps
+}
+
+// exchangeSplits plans the moves that follow a training step and starts them;
+// they overlap with the next step.
+func (j *Job) exchangeSplits(p *pack, stepNumber int, now plan.Time) []plan.Move {
+	n := len(p.info.Rows)
+	speed, observed := p.sched.Speeds()
+	v := prioritizer.View{Step: stepNumber, Owner: make([]int, n), Rows: p.info.Rows, Bytes: p.info.Bytes,
+		Times: make([]int64, n), Moving: make([]bool, n), Speed: speed, Observed: observed,
+		Held: func(split, e int) bool { return p.sched.Holds(plan.SplitID(split), e) }}
+	for i := range n {
+		s := plan.SplitID(i)
+		v.Owner[i], v.Times[i], v.Moving[i] = p.sched.OwnerIndex(s), p.ledger.ProcessTimes(s), p.sched.Moving(s)
+	}
+	ids := p.sched.Executors()
+	var moves []plan.Move
+	for _, s := range p.exchange.Plan(v) {
+		m := plan.Move{Split: s.Split, From: ids[s.From], To: ids[s.To], Role: s.Role}
+		moves = append(moves, m)
+		j.schedule(p, p.sched.Move(s.Split, m.To))
+		if !s.Role {
+			p.moves[s.Split] = now
+			j.counters.MovedBytes += p.info.Bytes[s.Split]
+		}
+	}
+	j.counters.Moves += int64(len(moves))
+	return moves
+}

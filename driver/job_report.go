@@ -1,0 +1,96 @@
+package driver
+
+import (
+	"slices"
+
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// complete commits what the step merged to the ledger, plans the exchange
+// and reports.
+func (j *Job) complete(now plan.Time) {
+	s, p := j.step, j.packs[j.step.req.Pack]
+	j.step = nil
+	r := &StepReport{Number: s.number, Train: s.req.Train, Pack: p.id, Rows: p.info.Rows, Parts: s.parts, Coverage: s.coverage, Assigned: s.assigned,
+		Missing: s.ctrl.Missing(), Stats: s.ctrl.Stats(), Began: s.began, Took: now - s.began, Bytes: s.bytes, Retried: s.retried}
+	for i, c := range s.coverage {
+		if c == nil {
+			j.counters.DroppedRows += s.seen[i]
+			continue
+		}
+		r.Merged += c.Count
+		if s.req.Train {
+			p.ledger.Merge(c.Split, c.Count)
+		}
+	}
+	r.Share, r.NEff = coverageOf(p.info.Rows, s.coverage)
+	r.Epoch = s.assigned[0].Epoch
+	if s.req.Train {
+		j.lastStep = r.Took
+		j.learn(p, r)
+		r.Moves = j.exchangeSplits(p, s.number, now)
+	}
+	r.MoveTime, p.moveTime = p.moveTime, 0
+	j.describePlacement(p, r)
+	r.Rates, _ = p.sched.Speeds()
+	r.Counters = j.counters
+	j.emit(Command{StepDone: r})
+}
+
+// coverageOf is the share of rows processed, and N_eff = 1/Σ((n_i/N)²/c_i)
+// over the splits present (SEMANTICS section 2).
+func coverageOf(rows []int64, coverage []*plan.Coverage) (share, neff float64) {
+	var total, present, merged int64
+	for i, c := range coverage {
+		total += rows[i]
+		if c != nil && c.Count > 0 {
+			present += rows[i]
+			merged += c.Count
+		}
+	}
+	if merged == 0 {
+		return 0, 0
+	}
+	var inverse float64
+	for i, c := range coverage {
+		if c != nil && c.Count > 0 {
+			w := float64(rows[i]) / float64(present)
+			inverse += w * w / float64(c.Count)
+		}
+	}
+	return float64(merged) / float64(total), 1 / inverse
+}
+
+// learn updates the time at which Deadline cuts: when a step at the recent
+// rate of all executors together has processed the ratio.
+func (j *Job) learn(p *pack, r *StepReport) {
+	if r.Stats.StopAt <= 0 || r.Share <= 0 {
+		return
+	}
+	t := plan.Time(float64(r.Stats.StopAt) * j.cfg.Sync.Ratio / r.Share)
+	if p.learned == 0 {
+		p.learned = t
+	}
+	p.learned += (t - p.learned) / 5
+}
+
+// describePlacement adds the owners of all splits where they changed.
+func (j *Job) describePlacement(p *pack, r *StepReport) {
+	owners := make([]int, len(p.info.Rows))
+	for i := range owners {
+		owners[i] = p.sched.OwnerIndex(plan.SplitID(i))
+	}
+	if slices.Equal(owners, p.shown) {
+		return
+	}
+	p.shown, r.Placement = owners, owners
+	for _, id := range p.sched.Executors() {
+		r.Executors = append(r.Executors, string(id))
+	}
+}
+
+// Ledger is the state of a pack's ledger and its epoch, for a checkpoint.
+func (j *Job) Ledger(packID int) *Restored {
+	p := j.packs[packID]
+	return &Restored{Pack: packID, Steps: j.steps, Epoch: p.sched.Epoch(), Entries: p.ledger.Entries()}
+}

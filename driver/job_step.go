@@ -1,0 +1,407 @@
+package driver
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/volley-engine/volley/abss"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/mutant"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// inlineParam is the largest parameter that travels inside StartStep.
+const inlineParam = 64 << 10
+
+// step is a step in progress.
+type step struct {
+	req      *StepRequest
+	number   int
+	ctrl     *abss.Controller
+	bsp      bool
+	began    plan.Time
+	param    plan.Digest
+	sentTo   map[plan.ExecutorID]bool // who has the parameter
+	assigned []plan.Assignment        // latest by split
+	coverage []*plan.Coverage         // merged by split
+	seen     []int64                  // last reported count by split
+	parts    []*wire.Part
+	recover  []plan.SplitID // to be handed out again as soon as somebody holds them
+	bytes    int64
+	retried  int
+}
+
+// StepReport is what a step came to.
+type StepReport struct {
+	Number    int
+	Train     bool
+	Pack      int
+	Rows      []int64 // of each split
+	Parts     []*wire.Part
+	Coverage  []*plan.Coverage // by split; nil is missing
+	Assigned  []plan.Assignment
+	Missing   []plan.SplitID
+	Stats     abss.Stats
+	Began     plan.Time
+	Took      plan.Time
+	NEff      float64
+	Share     float64
+	Bytes     int64
+	Retried   int         // tasks handed out again within the step
+	Placement []int       // owner by split, where it changed
+	Executors []string    // names to placement's numbers, where it changed
+	Moves     []plan.Move // planned after this step
+	MoveTime  plan.Time   // of moves that ended during the step
+	Rates     []float64   // rows per second by executor
+	Counters  Counters    // so far
+	Merged    int64       // rows in this step
+	Epoch     plan.Epoch  // the step's first epoch
+}
+
+// onStep begins a step.
+func (j *Job) onStep(req *StepRequest, now plan.Time) {
+	p := j.packs[req.Pack]
+	changed := p.sched.Boundary()
+	n := len(p.info.Rows)
+	if req.Train {
+		j.steps++
+	}
+	s := &step{req: req, number: j.steps, bsp: !req.Train || j.cfg.Sync.Policy == abss.BSP, began: now,
+		sentTo: map[plan.ExecutorID]bool{}, assigned: make([]plan.Assignment, n), coverage: make([]*plan.Coverage, n), seen: make([]int64, n)}
+	j.step = s
+	if len(req.Param) > inlineParam {
+		s.param = plan.DigestOf(req.Param)
+	}
+	p.sched.NextEpoch()
+	tasks := make([]abss.Task, n)
+	out := map[plan.ExecutorID][]plan.Assignment{}
+	for i := range tasks {
+		id := plan.SplitID(i)
+		owner, a, ok := j.assign(p, id)
+		tasks[i] = abss.Task{Split: id, Rows: j.limit(p, i), Held: ok}
+		if ok {
+			s.assigned[i] = a
+			out[owner] = append(out[owner], a)
+		} else if s.bsp {
+			s.recover = append(s.recover, id)
+		}
+	}
+	s.ctrl = abss.NewController(j.syncOf(s), tasks, p.sched.LargestShare(p.info.Rows), p.learned, now)
+	for _, owner := range j.order {
+		if as := out[owner]; as != nil {
+			j.startOn(owner, p, as)
+		}
+	}
+	if j.cfg.Mutant == mutant.MovedCountedTwice {
+		j.startTwice(p, changed)
+	}
+	j.decide(abss.Event{Kind: abss.Began}, now)
+}
+
+// syncOf is the policy of a step: an evaluation pass is plain BSP.
+func (j *Job) syncOf(s *step) abss.Config {
+	cfg := j.cfg.Sync
+	cfg.Mutant = j.cfg.Mutant
+	if s.bsp {
+		cfg.Policy = abss.BSP
+	}
+	if s.req.Ratio > 0 {
+		cfg.Ratio = s.req.Ratio
+	}
+	return cfg
+}
+
+// assign hands out a split's share of the step. Only training steps start at
+// the cursor.
+func (j *Job) assign(p *pack, i plan.SplitID) (plan.ExecutorID, plan.Assignment, bool) {
+	var cursor int64
+	if j.step.req.Train {
+		cursor = p.ledger.Cursor(i)
+	}
+	owner, a, ok := p.sched.Assign(i, cursor)
+	if n := j.limit(p, int(i)); n < p.info.Rows[i] {
+		a.Limit = n
+	}
+	return owner, a, ok
+}
+
+// limit is how many rows of a split the step folds when it is not cut.
+func (j *Job) limit(p *pack, i int) int64 {
+	n := p.info.Rows[i]
+	if f := j.cfg.BatchFraction; j.step.req.Train && f > 0 && f < 1 {
+		return min(n, max(1, int64(math.Ceil(f*float64(n)))))
+	}
+	return n
+}
+
+// startOn sends an executor its tasks, the parameter first where it is large.
+func (j *Job) startOn(to plan.ExecutorID, p *pack, as []plan.Assignment) {
+	s := j.step
+	m := &wire.StartStep{Job: string(j.cfg.ID), Step: uint32(j.stepKey()), Node: uint32(s.req.Node), PackNode: uint32(p.info.Node),
+		ReportIntervalNs: uint64(j.interval()), Scale: s.req.Train && !j.cfg.ByRows}
+	if s.param.IsZero() {
+		m.Param = s.req.Param
+	} else {
+		m.ParamDigest = s.param[:]
+		if !s.sentTo[to] {
+			s.sentTo[to] = true
+			j.send(to, &wire.ToExecutor{Body: &wire.ToExecutor_Parameter{Parameter: &wire.Parameter{Digest: s.param[:], Data: s.req.Param}}})
+		}
+	}
+	s.bytes += int64(len(s.req.Param))
+	for _, a := range as {
+		m.Tasks = append(m.Tasks, &wire.Assignment{Split: uint32(a.Split), Attempt: uint32(a.Attempt), Epoch: uint64(a.Epoch),
+			Cursor: uint64(a.Cursor), Limit: uint64(a.Limit)})
+	}
+	j.send(to, &wire.ToExecutor{Body: &wire.ToExecutor_StartStep{StartStep: m}})
+}
+
+// stepKey numbers steps and passes alike on the wire: the pack's epoch.
+func (j *Job) stepKey() plan.Epoch {
+	return j.packs[j.step.req.Pack].sched.Epoch() - plan.Epoch(j.step.retried)
+}
+
+// interval is how often executors report.
+func (j *Job) interval() time.Duration {
+	if j.cfg.ReportInterval > 0 {
+		return j.cfg.ReportInterval
+	}
+	return min(max(j.lastStep/20, 2*time.Millisecond), time.Second)
+}
+
+// startTwice plants a bug: the old holder of a moved split folds it too.
+func (j *Job) startTwice(p *pack, moved []plan.SplitID) {
+	for _, i := range moved {
+		for e, id := range p.sched.Executors() {
+			if e != p.sched.OwnerIndex(i) && p.sched.Holds(i, e) && j.prepared[id] {
+				j.startOn(id, p, []plan.Assignment{j.step.assigned[i]})
+				break
+			}
+		}
+	}
+}
+
+func (j *Job) onProgress(r *wire.Progress, now plan.Time) {
+	if j.step == nil || int(r.Step) != int(j.stepKey()) {
+		j.counters.StaleReports++
+		if j.step == nil || j.cfg.Mutant != mutant.StaleEpoch {
+			return
+		}
+	}
+	p := j.packs[j.step.req.Pack]
+	for _, c := range r.Counts {
+		if !p.sched.Current(plan.SplitID(c.Split), int(c.Attempt), plan.Epoch(c.Epoch)) {
+			j.counters.StaleReports++
+			continue
+		}
+		j.step.seen[c.Split] = max(j.step.seen[c.Split], int64(c.Processed))
+		if j.decide(abss.Event{Kind: abss.Progress, Split: plan.SplitID(c.Split), Count: int64(c.Processed)}, now); j.step == nil {
+			return
+		}
+	}
+}
+
+// onResult takes an executor's result whole, or drops it whole.
+func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
+	if !j.acceptable(r) {
+		j.dropResult(r)
+		return
+	}
+	s, p := j.step, j.packs[j.step.req.Pack]
+	if err := j.resultError(r); err != nil {
+		j.failedTasks(from, r, err, now)
+		return
+	}
+	s.parts = append(s.parts, r.Parts...)
+	for _, part := range r.Parts {
+		s.bytes += int64(len(part.Data))
+	}
+	var rows int64
+	for _, c := range r.Coverage {
+		cov := &plan.Coverage{Split: plan.SplitID(c.Split), Attempt: int(c.Attempt), Epoch: plan.Epoch(c.Epoch),
+			Cursor: int64(c.Cursor), Count: int64(c.Count), Folded: int64(c.Folded)}
+		if j.cfg.Mutant == mutant.LateCountDropped {
+			cov.Count = min(cov.Count, s.seen[c.Split])
+		}
+		rows += cov.Count
+		s.coverage[c.Split] = cov
+	}
+	if r.BusyNs > 0 {
+		p.sched.Observe(from, float64(rows)*float64(j.slots[from])/time.Duration(r.BusyNs).Seconds())
+	}
+	for _, c := range r.Coverage {
+		if j.decide(abss.Event{Kind: abss.Arrived, Split: plan.SplitID(c.Split), Count: s.coverage[c.Split].Count}, now); j.step == nil {
+			return
+		}
+	}
+}
+
+// acceptable says whether all that a result covers was assigned as it says
+// and is still wanted. Merged parts cannot be taken apart again.
+func (j *Job) acceptable(r *wire.Result) bool {
+	if j.step == nil {
+		j.counters.LateResults++
+		return false
+	}
+	p := j.packs[j.step.req.Pack]
+	for _, c := range r.Coverage {
+		i := plan.SplitID(c.Split)
+		if !p.sched.Current(i, int(c.Attempt), plan.Epoch(c.Epoch)) {
+			j.counters.StaleReports++
+			return false
+		}
+		if r.Fault == nil && !j.step.ctrl.Wants(i, int64(c.Count)) && j.cfg.Mutant != mutant.MergedTwice && j.cfg.Mutant != mutant.MovedCountedTwice {
+			j.counters.LateResults++
+			return false
+		}
+	}
+	return true
+}
+
+// dropResult accounts for rows that were folded in vain.
+func (j *Job) dropResult(r *wire.Result) {
+	for _, c := range r.Coverage {
+		j.counters.DroppedRows += int64(c.Count)
+	}
+}
+
+// resultError is why a result cannot be merged: the tasks failed, or an
+// accumulator's own count is not the one reported.
+func (j *Job) resultError(r *wire.Result) error {
+	if err := r.Fault.AsError(); err != nil {
+		return err
+	}
+	for _, c := range r.Coverage {
+		if c.Count != c.Folded {
+			j.counters.Mismatched++
+			return fault.Newf(fault.Corrupt, "merge", fmt.Sprintf("split %d", c.Split), "its accumulator folded %d rows, its report says %d", c.Folded, c.Count)
+		}
+	}
+	return nil
+}
+
+// failedTasks applies the policy of a failure to every task it covers.
+func (j *Job) failedTasks(from plan.ExecutorID, r *wire.Result, err error, now plan.Time) {
+	p := j.packs[j.step.req.Pack]
+	var splits []plan.SplitID
+	for _, c := range r.Coverage {
+		i := plan.SplitID(c.Split)
+		splits = append(splits, i)
+		if j.schedule(p, p.sched.Failed(from, i, err)); j.state == ended {
+			return
+		}
+	}
+	j.orphaned(splits, now)
+}
+
+// orphaned tells the controller that tasks have lost their executor. A step
+// that needs every row hands them out again.
+func (j *Job) orphaned(splits []plan.SplitID, now plan.Time) {
+	for _, i := range splits {
+		if j.step == nil {
+			return
+		}
+		s := j.step
+		if s.coverage[i] != nil {
+			continue
+		}
+		j.counters.DroppedRows += s.seen[i]
+		s.seen[i] = 0
+		if s.bsp && !slices.Contains(s.recover, i) {
+			s.recover = append(s.recover, i)
+		}
+		j.decide(abss.Event{Kind: abss.Lost, Split: i}, now)
+	}
+	j.resume(now)
+}
+
+// resume hands lost tasks out again to those that hold their splits by now.
+func (j *Job) resume(now plan.Time) {
+	if j.step == nil || len(j.step.recover) == 0 {
+		return
+	}
+	s, p := j.step, j.packs[j.step.req.Pack]
+	var waiting []plan.SplitID
+	var again []plan.SplitID
+	for _, i := range s.recover {
+		if p.sched.Owner(i) == "" {
+			waiting = append(waiting, i)
+		} else {
+			again = append(again, i)
+		}
+	}
+	s.recover = waiting
+	if len(again) == 0 {
+		return
+	}
+	p.sched.NextEpoch()
+	s.retried++
+	out := map[plan.ExecutorID][]plan.Assignment{}
+	for _, i := range again {
+		owner, a, ok := j.assign(p, i)
+		if !ok {
+			s.recover = append(s.recover, i)
+			continue
+		}
+		s.assigned[i] = a
+		out[owner] = append(out[owner], a)
+	}
+	for _, owner := range j.order {
+		if as := out[owner]; as != nil {
+			j.startOn(owner, p, as)
+		}
+	}
+	for _, owner := range j.order {
+		for _, a := range out[owner] {
+			if j.step != nil {
+				j.decide(abss.Event{Kind: abss.Assigned, Split: a.Split}, now)
+			}
+		}
+	}
+}
+
+// decide lets the controller see an event and carries out what it says.
+func (j *Job) decide(ev abss.Event, now plan.Time) {
+	s := j.step
+	for _, d := range s.ctrl.Step(ev, now) {
+		switch d.Kind {
+		case abss.Stop:
+			j.stopAll()
+		case abss.WakeAt:
+			j.emit(Command{WakeAt: d.At})
+		case abss.Recover:
+			for _, i := range d.Splits {
+				if !slices.Contains(s.recover, i) {
+					s.recover = append(s.recover, i)
+				}
+			}
+			j.resume(now)
+		case abss.Complete:
+			j.complete(now)
+			return
+		case abss.Fail:
+			j.fail(fault.Newf(fault.Timeout, "wait for", d.Waited, "step %d did not get them in time", s.number))
+			return
+		}
+		if j.step != s {
+			return
+		}
+	}
+}
+
+// stopAll sends the stop command to every executor with tasks in the step.
+func (j *Job) stopAll() {
+	s := j.step
+	stop := &wire.StopStep{Job: string(j.cfg.ID), Step: uint32(j.stepKey())}
+	for _, i := range s.ctrl.GaveUp() {
+		stop.Skip = append(stop.Skip, uint32(i))
+	}
+	for _, id := range j.order {
+		if j.prepared[id] {
+			j.send(id, &wire.ToExecutor{Body: &wire.ToExecutor_StopStep{StopStep: stop}})
+		}
+	}
+}

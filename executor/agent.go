@@ -1,0 +1,279 @@
+package executor
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/mutant"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// Event is something that happened to an executor. Exactly one field is set.
+type Event struct {
+	Message *wire.ToExecutor
+	Planned *Planned
+	Fetched *Fetched
+	Sampled *Sample
+	Folded  *Folded
+	Acted   *wire.TaskResult
+}
+
+// Planned says what plan the program built for a job.
+type Planned struct {
+	Job         string
+	Fingerprint plan.Digest
+	Err         error
+}
+
+// Fetched says how getting a split ended: the hash of what is here now.
+type Fetched struct {
+	Hold   *wire.Hold
+	SHA256 plan.Digest
+	Err    error
+}
+
+// Sample is a look at the processed counts of a run's tasks. Due says that
+// it was asked for by SampleAt, not brought by a task that has finished.
+type Sample struct {
+	Run    int
+	Counts []int64
+	Due    bool
+}
+
+// Folded says that a run's slots have ended: what each task has covered, the
+// merged parts, and how long the slots were busy.
+type Folded struct {
+	Run      int
+	Coverage []plan.Coverage
+	Parts    []*wire.Part
+	Busy     time.Duration
+	Err      error
+}
+
+// Command is something for the shell to do. Exactly one field is set.
+type Command struct {
+	Send     *wire.ToDriver
+	Plan     *wire.Prepare
+	Fetch    *wire.Hold
+	Start    *Run
+	Stop     *StopRun
+	SampleAt *SampleAt
+	Act      *wire.RunTask
+	Forget   string // a job
+}
+
+// Run is one set of tasks to fold.
+type Run struct {
+	ID    int
+	Step  *wire.StartStep
+	Param []byte
+}
+
+// StopRun ends a run at its next chunk, without the results of some splits.
+type StopRun struct {
+	Run  int
+	Skip []plan.SplitID
+}
+
+// SampleAt asks for a Sample of a run.
+type SampleAt struct {
+	Run int
+	At  plan.Time
+}
+
+// Agent decides for one executor.
+type Agent struct {
+	id     plan.ExecutorID
+	slots  int
+	mutant mutant.Bug
+	runs   map[int]*activeRun
+	last   int
+	params map[plan.Digest][]byte
+}
+
+type activeRun struct {
+	step     *wire.StartStep
+	sent     []int64
+	interval plan.Time
+	stopped  bool
+}
+
+// NewAgent makes the agent of an executor.
+func NewAgent(id plan.ExecutorID, slots int, bug mutant.Bug) *Agent {
+	return &Agent{id: id, slots: slots, mutant: bug, runs: map[int]*activeRun{}, params: map[plan.Digest][]byte{}}
+}
+
+// Register is the executor's first message.
+func (a *Agent) Register() *wire.ToDriver {
+	return &wire.ToDriver{Body: &wire.ToDriver_Register{Register: &wire.Register{
+		Executor: string(a.id), Slots: uint32(a.slots), Version: wire.Version}}}
+}
+
+// Step takes an event and says what to do.
+func (a *Agent) Step(ev Event, now plan.Time) []Command {
+	switch {
+	case ev.Message != nil:
+		return a.onMessage(ev.Message, now)
+	case ev.Planned != nil:
+		return a.onPlanned(ev.Planned)
+	case ev.Fetched != nil:
+		return a.onFetched(ev.Fetched)
+	case ev.Sampled != nil:
+		return a.onSample(ev.Sampled, now)
+	case ev.Folded != nil:
+		return a.onFolded(ev.Folded)
+	case ev.Acted != nil:
+		return []Command{{Send: &wire.ToDriver{Body: &wire.ToDriver_TaskResult{TaskResult: ev.Acted}}}}
+	}
+	return nil
+}
+
+func (a *Agent) onMessage(m *wire.ToExecutor, now plan.Time) []Command {
+	switch b := m.Body.(type) {
+	case *wire.ToExecutor_Prepare:
+		return []Command{{Plan: b.Prepare}}
+	case *wire.ToExecutor_Hold:
+		return []Command{{Fetch: b.Hold}}
+	case *wire.ToExecutor_Parameter:
+		a.params = map[plan.Digest][]byte{plan.DigestFromBytes(b.Parameter.Digest): b.Parameter.Data}
+	case *wire.ToExecutor_StartStep:
+		return a.onStart(b.StartStep, now)
+	case *wire.ToExecutor_StopStep:
+		return a.onStop(b.StopStep)
+	case *wire.ToExecutor_RunTask:
+		return []Command{{Act: b.RunTask}}
+	case *wire.ToExecutor_EndJob:
+		return []Command{{Forget: b.EndJob.Job}}
+	}
+	return nil
+}
+
+func (a *Agent) onPlanned(p *Planned) []Command {
+	return []Command{{Send: &wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: &wire.Prepared{
+		Job: p.Job, Fingerprint: p.Fingerprint[:], Fault: wire.FromError(p.Err)}}}}}
+}
+
+// onFetched compares the hash of what has arrived with the one that was
+// announced: a damaged copy is refused.
+func (a *Agent) onFetched(f *Fetched) []Command {
+	err := f.Err
+	want := plan.DigestFromBytes(f.Hold.Sha256)
+	if err == nil && f.SHA256 != want && a.mutant != mutant.NoHashCheck {
+		err = fault.Newf(fault.Corrupt, "fetch", "split", "split %d has hash %s, want %s", f.Hold.Split, f.SHA256.Short(), want.Short())
+	}
+	return []Command{{Send: &wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{
+		Job: f.Hold.Job, Pack: f.Hold.Pack, Split: f.Hold.Split, Sha256: f.SHA256[:], Fault: wire.FromError(err)}}}}}
+}
+
+// onStart begins a run. Runs of earlier steps are stopped: nobody waits for
+// them any more.
+func (a *Agent) onStart(s *wire.StartStep, now plan.Time) []Command {
+	var out []Command
+	for _, id := range a.active() {
+		if r := a.runs[id]; r.step.Job == s.Job && r.step.Step < s.Step && !r.stopped {
+			r.stopped = true
+			out = append(out, Command{Stop: &StopRun{Run: id}})
+		}
+	}
+	param := s.Param
+	if len(s.ParamDigest) > 0 {
+		var ok bool
+		if param, ok = a.params[plan.DigestFromBytes(s.ParamDigest)]; !ok {
+			err := fault.Newf(fault.FetchFailed, "start", "step", "its parameter never arrived")
+			return append(out, a.result(s, nil, nil, 0, err))
+		}
+	}
+	a.last++
+	r := &activeRun{step: s, sent: make([]int64, len(s.Tasks)), interval: plan.Time(s.ReportIntervalNs)}
+	a.runs[a.last] = r
+	return append(out, Command{Start: &Run{ID: a.last, Step: s, Param: param}},
+		Command{SampleAt: &SampleAt{Run: a.last, At: now + r.interval}})
+}
+
+// active lists the runs in the order in which they began.
+func (a *Agent) active() []int { return slices.Sorted(maps.Keys(a.runs)) }
+
+func (a *Agent) onStop(s *wire.StopStep) []Command {
+	var out []Command
+	skip := make([]plan.SplitID, len(s.Skip))
+	for i, k := range s.Skip {
+		skip[i] = plan.SplitID(k)
+	}
+	for _, id := range a.active() {
+		if r := a.runs[id]; r.step.Job == s.Job && r.step.Step == s.Step && !r.stopped {
+			r.stopped = true
+			out = append(out, Command{Stop: &StopRun{Run: id, Skip: skip}})
+		}
+	}
+	return out
+}
+
+// onSample reports the counts that have changed since the last report.
+func (a *Agent) onSample(s *Sample, now plan.Time) []Command {
+	r := a.runs[s.Run]
+	if r == nil {
+		return nil
+	}
+	p := &wire.Progress{Job: r.step.Job, Step: r.step.Step}
+	for i, n := range s.Counts {
+		if n != r.sent[i] {
+			t := r.step.Tasks[i]
+			p.Counts = append(p.Counts, &wire.Count{Split: t.Split, Attempt: t.Attempt, Epoch: t.Epoch, Processed: uint64(n)})
+			r.sent[i] = n
+		}
+	}
+	var out []Command
+	if len(p.Counts) > 0 {
+		out = append(out, Command{Send: &wire.ToDriver{Body: &wire.ToDriver_Progress{Progress: p}}})
+	}
+	if s.Due {
+		out = append(out, Command{SampleAt: &SampleAt{Run: s.Run, At: now + r.interval}})
+	}
+	return out
+}
+
+// onFolded sends what a run has come to.
+func (a *Agent) onFolded(f *Folded) []Command {
+	r := a.runs[f.Run]
+	if r == nil {
+		return nil
+	}
+	delete(a.runs, f.Run)
+	return []Command{a.result(r.step, f.Coverage, f.Parts, f.Busy, f.Err)}
+}
+
+func (a *Agent) result(s *wire.StartStep, cov []plan.Coverage, parts []*wire.Part, busy time.Duration, err error) Command {
+	res := &wire.Result{Job: s.Job, Step: s.Step, Parts: parts, BusyNs: uint64(busy), Fault: wire.FromError(err)}
+	for _, c := range cov {
+		res.Coverage = append(res.Coverage, &wire.Coverage{Split: uint32(c.Split), Attempt: uint32(c.Attempt),
+			Epoch: uint64(c.Epoch), Cursor: uint64(c.Cursor), Count: uint64(c.Count), Folded: uint64(c.Folded)})
+	}
+	if err != nil && cov == nil {
+		for _, t := range s.Tasks {
+			res.Coverage = append(res.Coverage, &wire.Coverage{Split: t.Split, Attempt: t.Attempt, Epoch: t.Epoch, Cursor: t.Cursor})
+		}
+	}
+	return Command{Send: &wire.ToDriver{Body: &wire.ToDriver_Result{Result: res}}}
+}
+
+// SlotsOf deals a run's tasks out to slots in turn.
+func SlotsOf(tasks, slots int) [][]int {
+	out := make([][]int, min(slots, max(1, tasks)))
+	for i := range tasks {
+		out[i%len(out)] = append(out[i%len(out)], i)
+	}
+	return out
+}
+
+// CoverageOf describes a finished task.
+func CoverageOf(t *wire.Assignment, count int64, acc *runner.Acc) plan.Coverage {
+	c := plan.Coverage{Split: plan.SplitID(t.Split), Attempt: int(t.Attempt), Epoch: plan.Epoch(t.Epoch), Cursor: int64(t.Cursor), Count: count}
+	if acc != nil {
+		c.Folded = acc.Count
+	}
+	return c
+}

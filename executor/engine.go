@@ -1,0 +1,204 @@
+package executor
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/storage"
+)
+
+// Program is a user's plan that can take over the driver's inputs.
+type Program interface {
+	runner.Program
+	Bind(sources []byte) error
+}
+
+// Catalog finds packs on this machine.
+type Catalog interface {
+	// Pack is where the pack that a node makes lies, and what is in it.
+	Pack(node int) (dir string, meta *storage.PackMeta, err error)
+}
+
+// Peers reach other executors.
+type Peers interface {
+	// Fetch writes the bytes of a split that a peer holds.
+	Fetch(ctx context.Context, from plan.ExecutorID, key storage.SplitKey, w io.Writer) error
+}
+
+// Engine does an executor's work when told to: it builds plans, gets splits,
+// folds and runs actions. It decides nothing.
+type Engine struct {
+	program Program
+	store   *storage.Store
+	catalog Catalog
+	peers   Peers
+	mu      struct {
+		sync.Mutex
+		accBytes map[[2]int]int64 // by node and parameter length
+	}
+}
+
+// NewEngine makes the engine of an executor.
+func NewEngine(program Program, store *storage.Store, catalog Catalog, peers Peers) *Engine {
+	e := &Engine{program: program, store: store, catalog: catalog, peers: peers}
+	e.mu.accBytes = map[[2]int]int64{}
+	return e
+}
+
+// Store is what the executor holds.
+func (e *Engine) Store() *storage.Store { return e.store }
+
+// Plan takes over a job's inputs and says what plan the program has built.
+func (e *Engine) Plan(p *wire.Prepare) *Planned {
+	err := e.program.Bind(p.Sources)
+	return &Planned{Job: p.Job, Fingerprint: e.program.Fingerprint(), Err: err}
+}
+
+// Fetch gets a split, from a peer where one is named, else from its source.
+func (e *Engine) Fetch(ctx context.Context, h *wire.Hold) *Fetched {
+	digest, err := e.fetch(ctx, h)
+	return &Fetched{Hold: h, SHA256: digest, Err: err}
+}
+
+func (e *Engine) fetch(ctx context.Context, h *wire.Hold) (plan.Digest, error) {
+	key := storage.SplitKey{Node: int(h.Node), Split: int(h.Split)}
+	dir, meta, err := e.catalog.Pack(key.Node)
+	if err != nil {
+		return plan.Digest{}, err
+	}
+	if e.store.Path(key) != "" {
+		return meta.Splits[key.Split].SHA256, nil
+	}
+	if h.From == "" {
+		return e.store.Adopt(key, dir, meta)
+	}
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(e.peers.Fetch(ctx, plan.ExecutorID(h.From), key, w)) }()
+	defer r.Close()
+	return e.store.Receive(key, meta, r)
+}
+
+// Act runs one task of an action.
+func (e *Engine) Act(ctx context.Context, t *wire.RunTask) *wire.TaskResult {
+	data, err := e.program.Task(ctx, int(t.Node), int(t.Partition), t.Args, localPacks{e})
+	return &wire.TaskResult{Job: t.Job, Call: t.Call, Partition: t.Partition, Data: data, Fault: wire.FromError(err)}
+}
+
+// localPacks opens splits for actions, held or not: any executor may be asked.
+type localPacks struct{ e *Engine }
+
+func (p localPacks) OpenSplit(node, split int) (*storage.Split, error) {
+	key := storage.SplitKey{Node: node, Split: split}
+	if p.e.store.Path(key) == "" {
+		dir, meta, err := p.e.catalog.Pack(node)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := p.e.store.Adopt(key, dir, meta); err != nil {
+			return nil, err
+		}
+	}
+	return p.e.store.OpenSplit(node, split)
+}
+
+// Fold is a run's tasks, ready to be folded.
+type Fold struct {
+	Tasks   []*runner.SplitFold
+	BySlot  [][]int
+	step    *wire.StartStep
+	folders []runner.Folder // by slot
+	splits  int
+	done    []*runner.Acc
+	busy    []time.Duration
+}
+
+// Begin opens the run's splits and prepares their folds.
+func (e *Engine) Begin(run *Run, slots int) (*Fold, error) {
+	s := run.Step
+	packNode := int(s.PackNode)
+	_, meta, err := e.catalog.Pack(packNode)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fold{step: s, BySlot: SlotsOf(len(s.Tasks), slots), splits: len(meta.Splits),
+		Tasks: make([]*runner.SplitFold, len(s.Tasks)), done: make([]*runner.Acc, len(s.Tasks))}
+	f.busy = make([]time.Duration, len(f.BySlot))
+	for _, words := range f.BySlot {
+		folder, err := e.program.Folder(int(s.Node), meta, run.Param)
+		if err != nil {
+			return nil, err
+		}
+		f.folders = append(f.folders, folder)
+		accBytes, err := e.accumulatorBytes(folder, int(s.Node), len(run.Param))
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range words {
+			t := s.Tasks[i]
+			split, err := e.store.OpenSplit(packNode, int(t.Split))
+			if err != nil {
+				return nil, err
+			}
+			pieces := runner.Pieces(meta.Splits[t.Split].Bytes, accBytes)
+			f.Tasks[i] = runner.NewSplitFold(folder, split, int64(t.Cursor), int64(t.Limit), pieces)
+		}
+	}
+	return f, nil
+}
+
+func (e *Engine) accumulatorBytes(f runner.Folder, node, param int) (int64, error) {
+	key := [2]int{node, param}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n, ok := e.mu.accBytes[key]; ok {
+		return n, nil
+	}
+	raw, err := f.Encode(f.Zero())
+	if err != nil {
+		return 0, fault.New(fault.UserCode, "encode", "the accumulator", err)
+	}
+	e.mu.accBytes[key] = int64(len(raw))
+	return int64(len(raw)), nil
+}
+
+// FinishSlot merges the pieces of a slot's tasks; each slot may do so on its
+// own. skip are splits whose results are not wanted.
+func (f *Fold) FinishSlot(slot int, skip map[plan.SplitID]bool, busy time.Duration) {
+	f.busy[slot] = busy
+	for _, i := range f.BySlot[slot] {
+		if !skip[plan.SplitID(f.step.Tasks[i].Split)] {
+			f.done[i] = f.Tasks[i].Finish(f.step.Scale)
+		}
+	}
+}
+
+// Result merges the tasks of all slots into maximal subtrees and encodes them.
+func (f *Fold) Result(run int, skip map[plan.SplitID]bool) *Folded {
+	out := &Folded{Run: run}
+	held, accs := map[int]bool{}, map[int]*runner.Acc{}
+	for i, t := range f.step.Tasks {
+		if skip[plan.SplitID(t.Split)] {
+			continue
+		}
+		held[int(t.Split)] = true
+		accs[int(t.Split)] = f.done[i]
+		out.Coverage = append(out.Coverage, CoverageOf(t, f.Tasks[i].Count(), f.done[i]))
+	}
+	for _, p := range runner.Reduce(f.folders[0], f.splits, held, accs) {
+		data, err := f.folders[0].Encode(p.Acc.Value)
+		if err != nil {
+			return &Folded{Run: run, Err: fault.New(fault.UserCode, "encode", "the accumulator", err)}
+		}
+		out.Parts = append(out.Parts, &wire.Part{Level: uint32(p.Level), Index: uint32(p.Index), Data: data})
+	}
+	for _, b := range f.busy {
+		out.Busy += b
+	}
+	return out
+}

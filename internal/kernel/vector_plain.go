@@ -1,0 +1,10 @@
+//go:build !never
+
+package kernel
+
+func dotsVector[T Float](_, _ []float64, _ []T, _ []int32) bool       { return false }
+func accumulateVector[T Float](_, _ []float64, _ []T, _ []int32) bool { return false }
+func logisticVector(_, _, _, _ []float64) int                         { return 0 }
+
+// Path names the code that the kernels run on this machine.
+func Path() string { return "go" }

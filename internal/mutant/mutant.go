@@ -1,0 +1,37 @@
+// Package mutant names the bugs that the simulator can plant, so that a test
+// can prove that each of them would be noticed. A configuration carries one;
+// zero plants none, and nothing outside internal/sim sets another.
+//
+// It owns names only and must not import anything.
+package mutant
+
+// Bug is a rule of the engine that is broken on purpose.
+type Bug int
+
+// The bugs, by the numbers that the simulator's command line uses.
+const (
+	None              Bug = iota
+	LateCountDropped      // rows folded between the stop command and its arrival are not counted
+	MergedTwice           // a partial result that arrives twice is merged twice
+	StaleEpoch            // a report from an older epoch is accepted
+	CursorStuck           // a split's cursor does not advance after a merge
+	BelowFloor            // a step is cut while a split is below the floor
+	MovedCountedTwice     // a moved split is folded by its old and its new owner
+	NoHashCheck           // a fetched split is taken without comparing its hash
+	UnboundedWait         // a wait has no bound
+	bugs
+)
+
+// Count is the number of bugs.
+const Count = int(bugs) - 1
+
+var names = [bugs]string{"none", "late count dropped", "partial merged twice", "stale epoch accepted", "cursor stuck",
+	"cut below the floor", "moved split counted at both places", "exchange without hash check", "wait without a bound"}
+
+// String is the bug in words.
+func (b Bug) String() string {
+	if b < 0 || b >= bugs {
+		return "unknown bug"
+	}
+	return names[b]
+}

@@ -1,0 +1,150 @@
+package runner
+
+import (
+	"fmt"
+	"math/bits"
+	"runtime/debug"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/storage"
+)
+
+// Sizes of a chunk: a 64th of the split, within these bounds.
+const (
+	chunkParts = 64
+	minChunk   = 16
+	maxChunk   = 256
+)
+
+// ChunkRows is how many rows of a split of n rows are folded between two
+// looks at the stop flag.
+func ChunkRows(n int64) int64 { return min(max(n/chunkParts, minChunk), maxChunk) }
+
+// maxPieces is the most pieces of a split.
+const maxPieces = 16
+
+// Pieces is how many leaves of the merge tree a split has: 16, or the largest
+// power of two below that leaves each piece at least eight times the bytes of
+// an accumulator. It depends on the data only.
+func Pieces(splitBytes, accBytes int64) int {
+	n := maxPieces
+	for n > 1 && splitBytes/int64(n) < 8*accBytes {
+		n /= 2
+	}
+	return n
+}
+
+// SplitFold folds one split from a cursor on, wrapping round, piece by piece.
+type SplitFold struct {
+	f      Folder
+	s      *storage.Split
+	cursor int64
+	count  int64 // positions visited so far
+	limit  int64 // positions to visit
+	pieces []*Acc
+}
+
+// NewSplitFold prepares a fold of up to limit rows, 0 being all; pieces comes
+// from Pieces.
+func NewSplitFold(f Folder, s *storage.Split, cursor, limit int64, pieces int) *SplitFold {
+	if limit <= 0 || limit > s.Rows {
+		limit = s.Rows
+	}
+	return &SplitFold{f: f, s: s, cursor: cursor, limit: limit, pieces: make([]*Acc, pieces)}
+}
+
+// Rows is the number of rows of the split.
+func (t *SplitFold) Rows() int64 { return t.s.Rows }
+
+// Left is how many rows are still to be visited.
+func (t *SplitFold) Left() int64 { return t.limit - t.count }
+
+// Advance folds up to n more rows and returns how many it did.
+func (t *SplitFold) Advance(n int64) (int64, error) {
+	n = min(n, t.Left())
+	for done := int64(0); done < n; {
+		step, err := t.run(n - done)
+		if err != nil {
+			return done, err
+		}
+		done += step
+	}
+	return n, nil
+}
+
+// run folds positions that lie within one piece and one batch.
+func (t *SplitFold) run(most int64) (done int64, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fault.New(fault.UserCode, "fold", "a row",
+				fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
+		}
+	}()
+	rows := t.s.Rows
+	pos := (t.cursor + t.count) % rows
+	piece := t.pieceOf(pos)
+	end := min(pos+most, (int64(piece)+1)*rows/int64(len(t.pieces)), rows)
+	b := t.batchAt(pos)
+	end = min(end, b.First+int64(b.Rows))
+	if t.pieces[piece] == nil {
+		t.pieces[piece] = &Acc{Value: t.f.Zero()}
+	}
+	acc := t.pieces[piece]
+	value, visited, err := t.f.Fold(acc.Value, b, int(pos-b.First), int(end-b.First))
+	if err != nil {
+		return 0, err
+	}
+	acc.Value, acc.Count = value, acc.Count+int64(visited)
+	t.count += end - pos
+	return end - pos, nil
+}
+
+// pieceOf is the piece k with k·rows/pieces <= pos < (k+1)·rows/pieces.
+func (t *SplitFold) pieceOf(pos int64) int {
+	n := int64(len(t.pieces))
+	k := pos * n / t.s.Rows
+	for (k+1)*t.s.Rows/n <= pos {
+		k++
+	}
+	return int(k)
+}
+
+func (t *SplitFold) batchAt(pos int64) *storage.Batch {
+	for i := range t.s.Batches {
+		if b := &t.s.Batches[i]; pos < b.First+int64(b.Rows) {
+			return b
+		}
+	}
+	panic(fmt.Sprintf("position %d of %d lies in no batch", pos, t.s.Rows))
+}
+
+// Finish merges the pieces along their tree. scale makes the result stand
+// for the whole split: n/c times the sum over the c rows visited. A split of
+// which nothing was visited has no result.
+func (t *SplitFold) Finish(scale bool) *Acc {
+	acc := mergeTree(t.f, t.pieces)
+	t.pieces = nil
+	if acc != nil && scale && t.count < t.s.Rows {
+		acc.Value = t.f.Scale(acc.Value, float64(t.s.Rows)/float64(t.count))
+	}
+	return acc
+}
+
+// Count is how many positions have been visited.
+func (t *SplitFold) Count() int64 { return t.count }
+
+// mergeTree combines leaves, a power of two of them, pairwise by levels.
+func mergeTree(f Folder, leaves []*Acc) *Acc {
+	for len(leaves) > 1 {
+		half := leaves[:len(leaves)/2]
+		for i := range half {
+			half[i] = merge(f, leaves[2*i], leaves[2*i+1])
+		}
+		leaves = half
+	}
+	return leaves[0]
+}
+
+// Levels is the height of the merge tree over a number of splits, padded to
+// a power of two.
+func Levels(splits int) int { return bits.Len(uint(max(1, splits) - 1)) }

@@ -1,0 +1,57 @@
+package runner
+
+import (
+	"context"
+
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/storage"
+)
+
+// Folder folds rows of a pack into an accumulator, under one parameter. An
+// accumulator that was handed to Fold, Merge or Scale belongs to it; what it
+// returns replaces it.
+type Folder interface {
+	Zero() any
+	// Fold adds the rows at positions [from, to) of a batch and returns the
+	// accumulator and how many positions it has visited.
+	Fold(acc any, b *storage.Batch, from, to int) (any, int, error)
+	Merge(a, b any) any
+	Scale(a any, by float64) any
+	Encode(a any) ([]byte, error)
+	Decode(raw []byte) (any, error)
+}
+
+// Program is a user's plan, built on every node from the same arguments.
+type Program interface {
+	// Fingerprint is a digest of the plan; nodes with different ones cannot
+	// work together.
+	Fingerprint() plan.Digest
+	// Folder prepares the fold of a step's node under an encoded parameter.
+	Folder(node int, meta *storage.PackMeta, param []byte) (Folder, error)
+	// Task runs one task of an action's node on a partition.
+	Task(ctx context.Context, node, partition int, args []byte, packs Packs) ([]byte, error)
+}
+
+// Packs opens the splits that a task needs.
+type Packs interface {
+	// OpenSplit maps a split of the pack that a node made.
+	OpenSplit(node, split int) (*storage.Split, error)
+}
+
+// Acc is a partial result with the count of positions that the fold itself
+// says it visited.
+type Acc struct {
+	Value any
+	Count int64
+}
+
+// merge combines two partial results, either of which may be absent.
+func merge(f Folder, a, b *Acc) *Acc {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return &Acc{Value: f.Merge(a.Value, b.Value), Count: a.Count + b.Count}
+}

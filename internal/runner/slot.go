@@ -1,0 +1,59 @@
+package runner
+
+import (
+	"runtime"
+	"time"
+)
+
+// Pacer slows a slot down to a pace; a nil Pacer does not.
+type Pacer interface {
+	// Worked is called after rows have been folded and returns when the slot
+	// may go on.
+	Worked(rows int64)
+}
+
+// Task is one split's fold on a slot, with its number on the page.
+type Task struct {
+	Fold *SplitFold
+	Word int
+}
+
+// yieldEvery is how long a slot may fold before it lets other goroutines
+// run: with every processor busy, nobody else would see a message for 10 ms.
+const yieldEvery = 100 * time.Microsecond
+
+// Visit folds the tasks of a slot in turn, a chunk each, until all are done
+// or the page says stop. finished is called at each task that has folded its
+// whole split.
+func Visit(tasks []Task, page *Page, pacer Pacer, finished func(task int)) error {
+	left := len(tasks)
+	last := time.Now()
+	for left > 0 {
+		for i := range tasks {
+			t := &tasks[i]
+			if t.Fold.Left() == 0 {
+				continue
+			}
+			if page.Stopped() {
+				return nil
+			}
+			n, err := t.Fold.Advance(ChunkRows(t.Fold.Rows()))
+			if err != nil {
+				return err
+			}
+			page.Add(t.Word, n)
+			if pacer != nil {
+				pacer.Worked(n)
+			}
+			if t.Fold.Left() == 0 {
+				left--
+				finished(t.Word)
+			}
+			if now := time.Now(); now.Sub(last) > yieldEvery {
+				runtime.Gosched()
+				last = now
+			}
+		}
+	}
+	return nil
+}

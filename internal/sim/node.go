@@ -1,0 +1,179 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/volley-engine/volley/executor"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// worker is what a node's slots work on: real folds, or counting ones.
+type worker interface {
+	plan(*wire.Prepare) *executor.Planned
+	fetch(*wire.Hold) *executor.Fetched
+	// begin prepares a run and says how many rows each task's split has and
+	// how many of them it folds.
+	begin(*executor.Run) (rows func(task int) (split, limit int64), err error)
+	// finish folds what the timeline says and merges it.
+	finish(run *executor.Run, counts []int64, skip map[plan.SplitID]bool, busy time.Duration) *executor.Folded
+	act(*wire.RunTask) *wire.TaskResult
+}
+
+// node is one executor in virtual time: the real agent, and slots whose
+// progress is computed.
+type node struct {
+	w      *World
+	id     plan.ExecutorID
+	agent  *executor.Agent
+	slots  int
+	work   worker
+	spend  func(slot int, at plan.Time, rows int64) plan.Time
+	fetchT func(h *wire.Hold) plan.Time // how long getting a split takes
+	send   func(*wire.ToDriver)
+	runs   map[int]*run
+	life   int // things scheduled in an earlier life do not happen
+	up     bool
+}
+
+// run is one run of a node.
+type run struct {
+	cmd     *executor.Run
+	slots   []*slot
+	tasks   int
+	version int // finish events of an earlier version are void
+	stopped bool
+}
+
+// after schedules something for as long as the node lives.
+func (n *node) after(at plan.Time, do func()) {
+	life := n.life
+	n.w.At(at, func() {
+		if n.up && n.life == life {
+			do()
+		}
+	})
+}
+
+// step lets the agent see an event and carries out what it says.
+func (n *node) step(ev executor.Event) {
+	for _, c := range n.agent.Step(ev, n.w.now) {
+		switch {
+		case c.Send != nil:
+			n.send(c.Send)
+		case c.Plan != nil:
+			n.step(executor.Event{Planned: n.work.plan(c.Plan)})
+		case c.Fetch != nil:
+			n.fetch(c.Fetch)
+		case c.Start != nil:
+			n.start(c.Start)
+		case c.Stop != nil:
+			n.stop(c.Stop)
+		case c.SampleAt != nil:
+			n.sampleAt(c.SampleAt)
+		case c.Act != nil:
+			n.step(executor.Event{Acted: n.work.act(c.Act)})
+		}
+	}
+}
+
+func (n *node) fetch(h *wire.Hold) {
+	n.after(n.w.now+n.fetchT(h), func() { n.step(executor.Event{Fetched: n.work.fetch(h)}) })
+}
+
+func (n *node) start(cmd *executor.Run) {
+	rows, err := n.work.begin(cmd)
+	if err != nil {
+		n.step(executor.Event{Folded: &executor.Folded{Run: cmd.ID, Err: err}})
+		return
+	}
+	r := &run{cmd: cmd, tasks: len(cmd.Step.Tasks)}
+	for k, words := range executor.SlotsOf(r.tasks, n.slots) {
+		spend := func(at plan.Time, rows int64) plan.Time { return n.spend(k, at, rows) }
+		r.slots = append(r.slots, newSlot(words, rows, n.w.now, spend))
+	}
+	n.runs[cmd.ID] = r
+	n.awaitFinish(r)
+}
+
+// awaitFinish schedules the moment at which the next task of the run has
+// folded all its rows.
+func (n *node) awaitFinish(r *run) {
+	r.version++
+	version, next := r.version, forever
+	for _, s := range r.slots {
+		if at, ok := s.nextFinish(); ok {
+			next = min(next, at)
+		}
+	}
+	if next == forever {
+		n.ended(r)
+		return
+	}
+	n.after(next, func() {
+		if r.version != version || r.stopped {
+			return
+		}
+		for _, s := range r.slots {
+			s.advance(n.w.now)
+		}
+		n.step(executor.Event{Sampled: &executor.Sample{Run: r.cmd.ID, Counts: r.counts()}})
+		n.awaitFinish(r)
+	})
+}
+
+func (r *run) counts() []int64 {
+	out := make([]int64, r.tasks)
+	for _, s := range r.slots {
+		for _, t := range s.tasks {
+			out[t.word] = t.done
+		}
+	}
+	return out
+}
+
+// ended hands the run's result to the agent.
+func (n *node) ended(r *run) { n.finish(r, nil) }
+
+func (n *node) finish(r *run, skip map[plan.SplitID]bool) {
+	if n.runs[r.cmd.ID] != r {
+		return
+	}
+	delete(n.runs, r.cmd.ID)
+	var busy time.Duration
+	for _, s := range r.slots {
+		busy += s.at - s.began
+	}
+	n.step(executor.Event{Folded: n.work.finish(r.cmd, r.counts(), skip, busy)})
+}
+
+// stop ends a run's slots at the chunk in hand.
+func (n *node) stop(c *executor.StopRun) {
+	r := n.runs[c.Run]
+	if r == nil || r.stopped {
+		return
+	}
+	r.stopped = true
+	last := n.w.now
+	for _, s := range r.slots {
+		last = max(last, s.stop(n.w.now))
+	}
+	skip := map[plan.SplitID]bool{}
+	for _, s := range c.Skip {
+		skip[s] = true
+	}
+	n.after(last, func() { n.finish(r, skip) })
+}
+
+func (n *node) sampleAt(c *executor.SampleAt) {
+	n.after(c.At, func() {
+		r := n.runs[c.Run]
+		if r == nil || r.stopped {
+			return
+		}
+		for _, s := range r.slots {
+			s.advance(n.w.now)
+		}
+		n.step(executor.Event{Sampled: &executor.Sample{Run: c.Run, Counts: r.counts(), Due: true}})
+	})
+}

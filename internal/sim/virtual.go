@@ -1,0 +1,229 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/executor"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/pace"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// The virtual network: what a message costs, and the bytes it carries.
+const (
+	messageDelay = 200 * time.Microsecond
+	bandwidth    = 1e9 // bytes per second
+)
+
+// transfer is how long some bytes take on the virtual network.
+func transfer(bytes int) plan.Time {
+	return messageDelay + plan.Time(float64(bytes)/bandwidth*float64(time.Second))
+}
+
+// Virtual is a cluster in virtual time whose numerics are real.
+type Virtual struct {
+	w      *World
+	job    *driver.Job
+	nodes  map[plan.ExecutorID]*node
+	arrive map[string]plan.Time // last arrival by link, so that links keep order
+	wakes  map[plan.Time]bool
+	got    driver.Command // what the session waits for
+	have   bool
+	failed error
+}
+
+// VirtualConfig is the shape of a virtual cluster.
+type VirtualConfig struct {
+	Job       driver.JobConfig
+	Executors int
+	Slots     int
+	Law       *pace.Law // never nil: virtual time comes from it
+	Engine    func(i int) (*executor.Engine, error)
+}
+
+// NewVirtual makes a cluster; its executors join when the session starts it.
+func NewVirtual(c VirtualConfig) (*Virtual, error) {
+	v := &Virtual{w: &World{}, nodes: map[plan.ExecutorID]*node{}, arrive: map[string]plan.Time{}, wakes: map[plan.Time]bool{}}
+	v.job = driver.NewJob(c.Job, 0)
+	for i := range c.Executors {
+		engine, err := c.Engine(i)
+		if err != nil {
+			return nil, err
+		}
+		id := plan.ExecutorID(fmt.Sprintf("executor-%d", i))
+		n := &node{w: v.w, id: id, agent: executor.NewAgent(id, c.Slots, 0), slots: c.Slots, runs: map[int]*run{}, up: true,
+			work: &engineWorker{engine: engine, slots: c.Slots, folds: map[int]*executor.Fold{}}}
+		n.spend = func(slot int, at plan.Time, rows int64) plan.Time { return c.Law.Spend(i, slot, c.Slots, at, rows) }
+		n.fetchT = fetchTime
+		n.send = func(m *wire.ToDriver) { v.toDriver(n, m) }
+		v.nodes[id] = n
+		v.w.At(0, func() { v.step(driver.Event{Joined: &driver.Joined{Executor: id, Slots: c.Slots}}) })
+	}
+	return v, nil
+}
+
+// fetchTime is how long getting a split takes: from its source on the same
+// machine next to nothing, from a peer the bytes' way over the network.
+func fetchTime(h *wire.Hold) plan.Time {
+	if h.From == "" {
+		return 0
+	}
+	return transfer(int(h.Bytes))
+}
+
+// step lets the job see an event and carries out what it says.
+func (v *Virtual) step(ev driver.Event) { v.carryOut(v.job.Step(ev, v.w.now)) }
+
+func (v *Virtual) carryOut(cmds []driver.Command) {
+	for _, c := range cmds {
+		switch {
+		case c.Send != nil:
+			v.toExecutor(c.Send)
+		case c.WakeAt > 0:
+			v.wake(c.WakeAt)
+		case c.Failed != nil:
+			v.failed = c.Failed
+		default:
+			v.got, v.have = c, true
+		}
+	}
+}
+
+// wake schedules a tick, once for each time.
+func (v *Virtual) wake(at plan.Time) {
+	if v.wakes[at] {
+		return
+	}
+	v.wakes[at] = true
+	v.w.At(at, func() {
+		delete(v.wakes, at)
+		v.step(driver.Event{})
+	})
+}
+
+// arrival is when a message that leaves now arrives on an ordered link.
+func (v *Virtual) arrival(link string, m proto.Message) plan.Time {
+	at := max(v.arrive[link], v.w.now+transfer(proto.Size(m)))
+	v.arrive[link] = at
+	return at
+}
+
+func (v *Virtual) toExecutor(m *driver.Outgoing) {
+	n := v.nodes[m.To]
+	v.w.At(v.arrival("to "+string(m.To), m.Body), func() { n.step(executor.Event{Message: m.Body}) })
+}
+
+func (v *Virtual) toDriver(n *node, m *wire.ToDriver) {
+	v.w.At(v.arrival("from "+string(n.id), m), func() {
+		v.step(driver.Event{Message: &driver.Message{From: n.id, Body: m}})
+	})
+}
+
+// await lets things happen until the job answers the session.
+func (v *Virtual) await(ctx context.Context) (driver.Command, error) {
+	for n := 0; !v.have; n++ {
+		if v.failed != nil {
+			return driver.Command{}, v.failed
+		}
+		if n%256 == 0 && ctx.Err() != nil {
+			return driver.Command{}, fault.New(fault.Cancelled, "run", "the job", ctx.Err())
+		}
+		if !v.w.Next() {
+			return driver.Command{}, fault.Newf(fault.Internal, "run", "the virtual cluster", "nothing is left to happen")
+		}
+	}
+	got := v.got
+	v.got, v.have = driver.Command{}, false
+	return got, nil
+}
+
+// Start lets the executors join.
+func (v *Virtual) Start(ctx context.Context) error {
+	_, err := v.await(ctx)
+	return err
+}
+
+// OpenPack places a pack and returns its number.
+func (v *Virtual) OpenPack(ctx context.Context, info *driver.PackInfo) (int, error) {
+	v.step(driver.Event{Pack: info})
+	c, err := v.await(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return *c.PackOpen, nil
+}
+
+// RunStep runs one step.
+func (v *Virtual) RunStep(ctx context.Context, req *driver.StepRequest) (*driver.StepReport, error) {
+	v.step(driver.Event{Step: req})
+	c, err := v.await(ctx)
+	return c.StepDone, err
+}
+
+// RunCall runs an action.
+func (v *Virtual) RunCall(ctx context.Context, req *driver.CallRequest) ([][]byte, error) {
+	v.step(driver.Event{Call: req})
+	c, err := v.await(ctx)
+	return c.CallDone, err
+}
+
+// Restore takes a checkpoint's ledger over.
+func (v *Virtual) Restore(r *driver.Restored) { v.step(driver.Event{Restore: r}) }
+
+// Ledger is a pack's progress, for a checkpoint.
+func (v *Virtual) Ledger(pack int) *driver.Restored { return v.job.Ledger(pack) }
+
+// Now is the virtual time.
+func (v *Virtual) Now() time.Duration { return v.w.now }
+
+// Close ends the cluster.
+func (v *Virtual) Close() error {
+	v.carryOut(v.job.Cancel())
+	return nil
+}
+
+// engineWorker folds for real what the timeline says has been folded.
+type engineWorker struct {
+	engine *executor.Engine
+	slots  int
+	folds  map[int]*executor.Fold
+}
+
+func (e *engineWorker) plan(p *wire.Prepare) *executor.Planned { return e.engine.Plan(p) }
+
+func (e *engineWorker) fetch(h *wire.Hold) *executor.Fetched {
+	return e.engine.Fetch(context.Background(), h)
+}
+
+func (e *engineWorker) act(t *wire.RunTask) *wire.TaskResult {
+	return e.engine.Act(context.Background(), t)
+}
+
+func (e *engineWorker) begin(r *executor.Run) (func(int) (int64, int64), error) {
+	f, err := e.engine.Begin(r, e.slots)
+	if err != nil {
+		return nil, err
+	}
+	e.folds[r.ID] = f
+	return func(i int) (int64, int64) { return f.Tasks[i].Rows(), f.Tasks[i].Left() }, nil
+}
+
+func (e *engineWorker) finish(r *executor.Run, counts []int64, skip map[plan.SplitID]bool, busy time.Duration) *executor.Folded {
+	f := e.folds[r.ID]
+	delete(e.folds, r.ID)
+	for i, n := range counts {
+		if _, err := f.Tasks[i].Advance(n); err != nil {
+			return &executor.Folded{Run: r.ID, Err: err}
+		}
+	}
+	for k := range f.BySlot {
+		f.FinishSlot(k, skip, busy/time.Duration(len(f.BySlot)))
+	}
+	return f.Result(r.ID, skip)
+}

@@ -1,0 +1,8 @@
+// Package wire owns the messages between driver and executors, their
+// encoding, and the connections that carry them: within one process a pipe
+// that encodes and decodes every message like any other connection.
+//
+// It must not decide anything, and it knows no job's state.
+package wire
+
+//go:generate go -C gen run . .. volley.proto

@@ -1,0 +1,219 @@
+package mllib
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// linearParam is the parameter of a pass over a linear model: one weight a
+// feature on the scale of the data, the intercept, and the label that counts
+// as 1.
+type linearParam struct {
+	W        []float64
+	Bias     float64
+	Positive float64
+}
+
+// MarshalBinary lays the parameter out as floats.
+func (p linearParam) MarshalBinary() ([]byte, error) {
+	return putFloats(make([]byte, 0, 8*len(p.W)+16), []float64{p.Bias, p.Positive}, p.W), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary wrote.
+func (p *linearParam) UnmarshalBinary(raw []byte) error {
+	v, err := getFloats(raw, 2)
+	if err == nil {
+		p.Bias, p.Positive, p.W = v[0], v[1], v[2:]
+	}
+	return err
+}
+
+func putFloats(out []byte, parts ...[]float64) []byte {
+	for _, x := range parts {
+		for _, v := range x {
+			out = binary.LittleEndian.AppendUint64(out, math.Float64bits(v))
+		}
+	}
+	return out
+}
+
+// getFloats reads floats, at least `least` of them.
+func getFloats(raw []byte, least int) ([]float64, error) {
+	if len(raw)%8 != 0 || len(raw) < 8*least {
+		return nil, fmt.Errorf("%d bytes are not the numbers of a model", len(raw))
+	}
+	v := make([]float64, len(raw)/8)
+	for i := range v {
+		v[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
+	}
+	return v, nil
+}
+
+// gradient is the sum over some rows of loss, squared loss, the derivative
+// of the loss by the margin, and, by feature, the gradient.
+type gradient struct {
+	Loss, LossSq, Coef float64
+	Sum                []float64
+}
+
+// MarshalBinary lays the sums out as floats.
+func (g gradient) MarshalBinary() ([]byte, error) {
+	return putFloats(make([]byte, 0, 8*len(g.Sum)+24), []float64{g.Loss, g.LossSq, g.Coef}, g.Sum), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary wrote.
+func (g *gradient) UnmarshalBinary(raw []byte) error {
+	v, err := getFloats(raw, 3)
+	if err == nil {
+		g.Loss, g.LossSq, g.Coef, g.Sum = v[0], v[1], v[2], v[3:]
+	}
+	return err
+}
+
+func mergeGradient(a, b gradient) gradient {
+	a.Loss += b.Loss
+	a.LossSq += b.LossSq
+	a.Coef += b.Coef
+	kernel.Add(b.Sum, a.Sum)
+	return a
+}
+
+func scaleGradient(a gradient, f float64) gradient {
+	a.Loss *= f
+	a.LossSq *= f
+	a.Coef *= f
+	kernel.Scale(f, a.Sum)
+	return a
+}
+
+// scratch is the working space of a block of rows.
+const blockRows = 32
+
+type scratch struct{ z, y, coef, loss [blockRows]float64 }
+
+// blockOf is how many rows of a width are folded together, so that a block
+// stays in the nearest cache between the two times it is read.
+func blockOf(features int) int {
+	if features > 256 {
+		return 8
+	}
+	return blockRows
+}
+
+// logisticAggregator folds rows into the gradient of the logistic loss.
+func logisticAggregator() rdd.Aggregator[linearParam, rdd.Point, gradient] {
+	return rdd.Aggregator[linearParam, rdd.Point, gradient]{
+		Zero:     func(p linearParam) gradient { return gradient{Sum: make([]float64, len(p.W))} },
+		AddBatch: func(g gradient, p linearParam, b *rdd.Batch) gradient { return addLogistic(g, p, b, true) },
+		Merge:    mergeGradient,
+		Scale:    scaleGradient,
+	}
+}
+
+// lossAggregator folds rows into the logistic loss alone.
+func lossAggregator() rdd.Aggregator[linearParam, rdd.Point, gradient] {
+	a := logisticAggregator()
+	a.Zero = func(linearParam) gradient { return gradient{} }
+	a.AddBatch = func(g gradient, p linearParam, b *rdd.Batch) gradient { return addLogistic(g, p, b, false) }
+	return a
+}
+
+func addLogistic(g gradient, p linearParam, b *rdd.Batch, wantSum bool) gradient {
+	var s scratch
+	size := blockOf(b.Features)
+	for from := 0; from < len(b.Rows); from += size {
+		rows := b.Rows[from:min(from+size, len(b.Rows))]
+		n := len(rows)
+		margins(s.z[:n], p, b, rows)
+		for i, r := range rows {
+			s.y[i] = 0
+			if b.Labels[r] == p.Positive {
+				s.y[i] = 1
+			}
+		}
+		kernel.Logistic(s.coef[:n], s.loss[:n], s.z[:n], s.y[:n])
+		for i := range n {
+			g.Loss += s.loss[i]
+			g.LossSq = math.FMA(s.loss[i], s.loss[i], g.LossSq)
+			g.Coef += s.coef[i]
+		}
+		if wantSum {
+			accumulate(g.Sum, s.coef[:n], b, rows)
+		}
+	}
+	return g
+}
+
+// margins computes z = w·x + bias for some rows of a batch.
+func margins(z []float64, p linearParam, b *rdd.Batch, rows []int32) {
+	switch {
+	case b.Dense() && b.X32 != nil:
+		kernel.Dots(z, p.W, b.X32, rows)
+	case b.Dense():
+		kernel.Dots(z, p.W, b.X64, rows)
+	case b.X32 != nil:
+		kernel.SparseDots(z, p.W, kernel.Sparse[float32]{Offsets: b.Offsets, Indices: b.Indices, Values: b.X32}, rows)
+	default:
+		kernel.SparseDots(z, p.W, kernel.Sparse[float64]{Offsets: b.Offsets, Indices: b.Indices, Values: b.X64}, rows)
+	}
+	for i := range z {
+		z[i] += p.Bias
+	}
+}
+
+// accumulate adds Σ coef·x over some rows of a batch.
+func accumulate(sum, coef []float64, b *rdd.Batch, rows []int32) {
+	switch {
+	case b.Dense() && b.X32 != nil:
+		kernel.Accumulate(sum, coef, b.X32, rows)
+	case b.Dense():
+		kernel.Accumulate(sum, coef, b.X64, rows)
+	case b.X32 != nil:
+		kernel.SparseAccumulate(sum, coef, kernel.Sparse[float32]{Offsets: b.Offsets, Indices: b.Indices, Values: b.X32}, rows)
+	default:
+		kernel.SparseAccumulate(sum, coef, kernel.Sparse[float64]{Offsets: b.Offsets, Indices: b.Indices, Values: b.X64}, rows)
+	}
+}
+
+// momentsAggregator sums x and x² by feature: the parameter is the number of
+// features.
+func momentsAggregator() rdd.Aggregator[int, rdd.Point, gradient] {
+	return rdd.Aggregator[int, rdd.Point, gradient]{
+		Zero:     func(d int) gradient { return gradient{Sum: make([]float64, 2*d)} },
+		AddBatch: addMoments,
+		Merge:    mergeGradient,
+		Scale:    scaleGradient,
+	}
+}
+
+func addMoments(g gradient, d int, b *rdd.Batch) gradient {
+	sum, sq := g.Sum[:d], g.Sum[d:]
+	add := func(j int, v float64) {
+		sum[j] += v
+		sq[j] = math.FMA(v, v, sq[j])
+	}
+	for _, r := range b.Rows {
+		from, to := int(r)*d, int(r)*d+d
+		if !b.Dense() {
+			from, to = int(b.Offsets[r]), int(b.Offsets[r+1])
+		}
+		for k := from; k < to; k++ {
+			v := 0.0
+			if b.X32 != nil {
+				v = float64(b.X32[k])
+			} else {
+				v = b.X64[k]
+			}
+			if b.Dense() {
+				add(k-from, v)
+			} else {
+				add(int(b.Indices[k]), v)
+			}
+		}
+	}
+	return g
+}

@@ -1,0 +1,194 @@
+package mllib
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// LinearModel is a binary linear classifier. A saved one is plain data: a
+// directory of model.json and weights.arrow, with no time, path or identity
+// in it, nor anything of how it was trained.
+type LinearModel struct {
+	Job        string    `json:"job"`
+	Labels     [2]string `json:"labels"` // originals of 0 and 1
+	TextLabels bool      `json:"text_labels"`
+	OneVsRest  bool      `json:"one_vs_rest"`
+	Features   int       `json:"features"`
+	IndexBase  int       `json:"index_base"` // first column number of sparse text
+	Names      []string  `json:"names,omitempty"`
+	Intercept  float64   `json:"intercept"`
+	Weights    []float64 `json:"-"`
+}
+
+// modelVersion is the version of the directory's layout.
+const modelVersion = 1
+
+type modelFile struct {
+	Version int `json:"version"`
+	*LinearModel
+}
+
+// Save writes the model's directory; it appears whole or not at all. An
+// existing one is an error unless overwrite is set.
+func (m *LinearModel) Save(dir string, overwrite bool) error {
+	if _, err := os.Stat(dir); err == nil && !overwrite {
+		return fault.Newf(fault.Usage, "save the model to", dir, "it exists already").WithHint("add --overwrite, or choose another directory")
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return saveError(dir, err)
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".model-*")
+	if err != nil {
+		return saveError(dir, err)
+	}
+	defer os.RemoveAll(tmp)
+	if err := m.write(tmp); err != nil {
+		return saveError(dir, err)
+	}
+	return replaceDir(tmp, dir)
+}
+
+func saveError(dir string, err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fault.New(fault.NoResources, "save the model to", dir, err)
+}
+
+// replaceDir puts a finished directory in its place, the old one aside until
+// the new one is there.
+func replaceDir(tmp, dir string) error {
+	if err := os.Chmod(tmp, 0o755); err != nil {
+		return saveError(dir, err)
+	}
+	old := tmp + ".old"
+	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return saveError(dir, err)
+	}
+	defer os.RemoveAll(old)
+	if err := os.Rename(tmp, dir); err != nil {
+		return saveError(dir, errors.Join(err, ignoreMissing(os.Rename(old, dir))))
+	}
+	return nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (m *LinearModel) write(dir string) error {
+	raw, err := json.MarshalIndent(modelFile{modelVersion, m}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "model.json"), append(raw, '\n'), 0o644); err != nil {
+		return err
+	}
+	weights, err := encodeWeights(m.Weights)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "weights.arrow"), weights, 0o644)
+}
+
+// memFile is a byte buffer that can say its position, as the Arrow file
+// writer wants.
+type memFile struct{ bytes.Buffer }
+
+func (f *memFile) Seek(int64, int) (int64, error) { return int64(f.Len()), nil }
+
+func encodeWeights(w []float64) ([]byte, error) {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "weight", Type: arrow.PrimitiveTypes.Float64}}, nil)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	b.Field(0).(*array.Float64Builder).AppendValues(w, nil)
+	rec := b.NewRecord()
+	defer rec.Release()
+	var f memFile
+	out, err := ipc.NewFileWriter(&f, ipc.WithSchema(schema))
+	if err == nil {
+		err = out.Write(rec)
+	}
+	if err == nil {
+		err = out.Close()
+	}
+	return f.Bytes(), err
+}
+
+// LoadModel reads a model's directory.
+func LoadModel(dir string) (*LinearModel, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, "model.json"))
+	if err != nil {
+		return nil, loadError(dir, err)
+	}
+	f := modelFile{LinearModel: &LinearModel{}}
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return nil, loadError(dir, err)
+	}
+	if f.Version != modelVersion {
+		return nil, fault.Newf(fault.BadInput, "load the model", dir, "version %d, this program reads %d", f.Version, modelVersion)
+	}
+	m := f.LinearModel
+	if m.Weights, err = decodeWeights(filepath.Join(dir, "weights.arrow"), m.Features); err != nil {
+		return nil, loadError(dir, err)
+	}
+	return m, nil
+}
+
+func loadError(dir string, err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fault.New(fault.BadInput, "load the model", dir, err)
+}
+
+func decodeWeights(path string, features int) (w []float64, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fault.Newf(fault.Corrupt, "read", "weights.arrow", "%v", r)
+		}
+	}()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) < 8*features {
+		return nil, fault.Newf(fault.Corrupt, "read", "weights.arrow", "it is too short for %d weights", features)
+	}
+	r, err := ipc.NewFileReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	for i := range r.NumRecords() {
+		rec, err := r.Record(i)
+		if err != nil {
+			return nil, err
+		}
+		col, ok := rec.Column(0).(*array.Float64)
+		if !ok {
+			return nil, fault.Newf(fault.Corrupt, "read", "weights.arrow", "its column is %v", rec.Column(0).DataType())
+		}
+		w = append(w, col.Float64Values()...)
+	}
+	if len(w) != features {
+		return nil, fault.Newf(fault.Corrupt, "read", "weights.arrow", "it has %d weights, want %d", len(w), features)
+	}
+	return w, nil
+}

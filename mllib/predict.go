@@ -1,0 +1,184 @@
+package mllib
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// each reads data in the way the model was trained and hands every row's
+// margin on, in input order, with the chunk and row it belongs to.
+func (m *LinearModel) each(ctx context.Context, in rdd.Input, uris []string, yield func(c *storage.Chunk, row int, margin float64) error) error {
+	if in.IndexBase == 0 {
+		in.IndexBase = m.IndexBase + 1
+	}
+	src, err := storage.OpenSource(in, uris...)
+	if err != nil {
+		return err
+	}
+	for part := range src.Len() {
+		err := src.Read(ctx, part, func(c *storage.Chunk) error {
+			if err := m.fits(c, uris); err != nil {
+				return err
+			}
+			for r := range c.Rows() {
+				if err := yield(c, r, m.margin(c, r)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fits refuses tables of another width; sparse rows may have more or fewer
+// features than the model, whose weight counts as zero.
+func (m *LinearModel) fits(c *storage.Chunk, uris []string) error {
+	if c.Dense() && c.Width != m.Features {
+		return fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "rows have %d features, the model %d", c.Width, m.Features).
+			WithHint("set --label where the label's column differs")
+	}
+	return nil
+}
+
+// margin is w·x + intercept of one row.
+func (m *LinearModel) margin(c *storage.Chunk, r int) float64 {
+	if c.Dense() {
+		return m.Intercept + kernel.Dot(m.Weights, c.Values[r*c.Width:(r+1)*c.Width])
+	}
+	var z float64
+	for k := c.Offsets[r]; k < c.Offsets[r+1]; k++ {
+		if j := int(c.Indices[k]) - m.IndexBase; j >= 0 && j < m.Features {
+			z = math.FMA(m.Weights[j], c.Values[k], z)
+		}
+	}
+	return m.Intercept + z
+}
+
+// Predict writes one line a row as CSV: the predicted label, one of the
+// model's originals, and the score, the probability of Labels[1].
+func (m *LinearModel) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
+	out := bufio.NewWriterSize(w, 1<<16)
+	fmt.Fprintln(out, "label,score")
+	labels := [2]string{csvField(m.Labels[0]), csvField(m.Labels[1])}
+	err = m.each(ctx, in, uris, func(_ *storage.Chunk, _ int, z float64) error {
+		rows++
+		k := 0
+		if z > 0 {
+			k = 1
+		}
+		out.WriteString(labels[k])
+		out.WriteByte(',')
+		out.WriteString(strconv.FormatFloat(kernel.Sigmoid(z), 'g', -1, 64))
+		return out.WriteByte('\n')
+	})
+	if err != nil {
+		return rows, err
+	}
+	return rows, out.Flush()
+}
+
+func csvField(s string) string {
+	if strings.ContainsAny(s, ",\"\n\r") {
+		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+	}
+	return s
+}
+
+// scored is a row's margin and whether its label is the positive one.
+type scored struct {
+	z        float64
+	positive bool
+}
+
+// Evaluate computes log_loss, accuracy and auc on labelled data.
+func (m *LinearModel) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
+	var all []scored
+	err := m.each(ctx, in, uris, func(c *storage.Chunk, r int, z float64) error {
+		positive, err := m.isPositive(c, r, uris)
+		all = append(all, scored{z, positive})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return binaryMetrics(all), nil
+}
+
+// isPositive says whether a row's label is the model's Labels[1]; a label
+// that the model does not know is an error, unless it tells one from the rest.
+func (m *LinearModel) isPositive(c *storage.Chunk, r int, uris []string) (bool, error) {
+	label := storage.FormatLabel(c.Labels[r])
+	if c.Texts != nil {
+		label = c.Texts[int(c.Labels[r])]
+	}
+	switch {
+	case label == m.Labels[1]:
+		return true, nil
+	case label == m.Labels[0] || m.OneVsRest:
+		return false, nil
+	}
+	return false, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "row %d has the label %q, the model knows %q and %q",
+		r, label, m.Labels[0], m.Labels[1])
+}
+
+// binaryMetrics are the metrics of scored rows.
+func binaryMetrics(all []scored) map[string]float64 {
+	n := float64(len(all))
+	var loss, right float64
+	for _, s := range all {
+		y := 0.0
+		if s.positive {
+			y = 1
+		}
+		loss += kernel.Softplus(s.z) - float64(y*s.z)
+		if (s.z > 0) == s.positive {
+			right++
+		}
+	}
+	out := map[string]float64{"log_loss": loss / n, "accuracy": right / n}
+	if auc, ok := areaUnderROC(all); ok {
+		out["auc"] = auc
+	}
+	return out
+}
+
+// areaUnderROC is the probability that a positive row scores above a negative
+// one, ties counting half; undefined where one of them is absent.
+func areaUnderROC(all []scored) (auc float64, ok bool) {
+	sorted := slices.Clone(all)
+	sort.Slice(sorted, func(i, j int) bool { return sorted[i].z < sorted[j].z })
+	var below, wins, positives float64
+	for i := 0; i < len(sorted); {
+		var pos, neg float64
+		j := i
+		for ; j < len(sorted) && sorted[j].z == sorted[i].z; j++ {
+			if sorted[j].positive {
+				pos++
+			} else {
+				neg++
+			}
+		}
+		wins += pos*below + float64(pos*neg)/2
+		below, positives, i = below+neg, positives+pos, j
+	}
+	if below == 0 || positives == 0 {
+		return 0, false
+	}
+	return wins / float64(below*positives), true
+}

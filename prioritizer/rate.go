@@ -1,0 +1,243 @@
+package prioritizer
+
+import (
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// Constants of the rate planner. A plan must raise the effective rows per
+// second by minGain; among plans within slack of the best one the shortest
+// step wins, since it brings more updates for the same effective rows.
+const (
+	minGain   = 0.08
+	slack     = 0.02
+	observe   = 4 // steps in which every executor's speed must have been seen
+	coolDown  = 10
+	spreadMul = 2 // times the threshold: the spread of process times that swaps roles
+)
+
+// forecast predicts a step: each executor's load in rows, speeds in rows per
+// second.
+type forecast struct {
+	ratio float64
+	rows  float64 // of all splits
+	load  []float64
+	speed []float64
+}
+
+// stepTime is when the step ends: at the first executor through its rows, or
+// later, when the ratio is reached.
+func (f *forecast) stepTime() float64 {
+	first, last := -1.0, 0.0
+	for e, l := range f.load {
+		if l == 0 || f.speed[e] == 0 {
+			continue
+		}
+		t := l / f.speed[e]
+		if first < 0 || t < first {
+			first = t
+		}
+		last = max(last, t)
+	}
+	if f.ratio >= 1 || first < 0 {
+		return last
+	}
+	if f.processed(first) >= f.ratio*f.rows {
+		return first
+	}
+	lo, hi := first, last
+	for range 40 {
+		mid := (lo + hi) / 2
+		if f.processed(mid) >= f.ratio*f.rows {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return hi
+}
+
+func (f *forecast) processed(t float64) float64 {
+	var n float64
+	for e, l := range f.load {
+		n += min(l, t*f.speed[e])
+	}
+	return n
+}
+
+// score is the predicted N_eff per second, and the step's time.
+func (f *forecast) score() (perSecond, t float64) {
+	t = f.stepTime()
+	if t <= 0 {
+		return 0, 0
+	}
+	var inverse float64 // 1/N_eff = Σ (n_i/N)²/c_i, with c_i = n_i·done
+	for e, l := range f.load {
+		if l > 0 {
+			done := min(1, t*f.speed[e]/l)
+			inverse += l / (f.rows * f.rows) / max(done, 1e-6)
+		}
+	}
+	return 1 / inverse / t, t
+}
+
+// rate plans moves from speeds; where those have settled it swaps splits
+// whose process times have drifted apart.
+func (x *Exchange) rate(v View) []Swap {
+	f := x.forecastOf(v)
+	if f == nil {
+		return nil
+	}
+	if swaps := x.balance(v, f); swaps != nil {
+		return swaps
+	}
+	return x.evenOut(v)
+}
+
+func (x *Exchange) forecastOf(v View) *forecast {
+	f := &forecast{ratio: x.cfg.Ratio, load: make([]float64, len(v.Speed)), speed: v.Speed}
+	for e, s := range v.Speed {
+		if s > 0 && v.Observed[e] < observe {
+			return nil
+		}
+	}
+	for i, o := range v.Owner {
+		f.rows += float64(v.Rows[i])
+		if o >= 0 {
+			f.load[o] += float64(v.Rows[i])
+			if v.Speed[o] == 0 || v.Moving[i] {
+				return nil // wait until things have settled
+			}
+		}
+	}
+	return f
+}
+
+// balance moves splits one way, from the executor that would take longest to
+// the one that would be done first, as far as that pays.
+func (x *Exchange) balance(v View, f *forecast) []Swap {
+	owner := append([]int(nil), v.Owner...)
+	base, baseTime := f.score()
+	var swaps []Swap
+	best, bestTime, keep := base, baseTime, 0
+	for range len(f.load) {
+		s, ok := x.bestMove(v, f, owner, slowest(f))
+		if !ok {
+			break
+		}
+		swaps = append(swaps, s)
+		if score, t := f.score(); score > best {
+			best, bestTime, keep = score, t, len(swaps)
+		}
+	}
+	for _, s := range swaps[keep:] {
+		f.apply(v, owner, Swap{Split: s.Split, From: s.To, To: s.From})
+	}
+	swaps = swaps[:keep]
+	if best < base*(1+minGain) || !x.pays(v, swaps, base, best, baseTime) {
+		return nil
+	}
+	return x.shorten(v, f, owner, swaps, best, bestTime)
+}
+
+// shorten relieves the executor that is done first of one more split where
+// that makes the step shorter for nearly the same effective rows per second.
+func (x *Exchange) shorten(v View, f *forecast, owner []int, swaps []Swap, best, bestTime float64) []Swap {
+	if x.cfg.Ratio >= 1 {
+		return swaps
+	}
+	s, ok := x.bestMove(v, f, owner, firstDone(f))
+	if !ok {
+		return swaps
+	}
+	if score, t := f.score(); score >= best*(1-slack) && t < bestTime*(1-slack) {
+		return append(swaps, s)
+	}
+	return swaps
+}
+
+// pays says whether the gain over the horizon is worth the bytes.
+func (x *Exchange) pays(v View, swaps []Swap, base, best, stepTime float64) bool {
+	var bytes float64
+	for _, s := range swaps {
+		if v.Held == nil || !v.Held(int(s.Split), s.To) {
+			bytes += float64(v.Bytes[s.Split])
+		}
+	}
+	saved := (1 - base/best) * stepTime * float64(x.cfg.Horizon)
+	return saved > bytes/x.cfg.Bandwidth
+}
+
+// slowest is the executor with the longest predicted time.
+func slowest(f *forecast) int {
+	at, worst := -1, 0.0
+	for e, l := range f.load {
+		if f.speed[e] > 0 && l/f.speed[e] > worst {
+			at, worst = e, l/f.speed[e]
+		}
+	}
+	return at
+}
+
+// firstDone is the executor with work that has the shortest predicted time.
+func firstDone(f *forecast) int {
+	at := -1
+	for e, l := range f.load {
+		if l > 0 && f.speed[e] > 0 && (at < 0 || l/f.speed[e] < f.load[at]/f.speed[at]) {
+			at = e
+		}
+	}
+	return at
+}
+
+// bestMove takes the split that is most behind from a donor to the executor
+// that would still be done first with it, and applies it.
+func (x *Exchange) bestMove(v View, f *forecast, owner []int, donor int) (Swap, bool) {
+	if donor < 0 {
+		return Swap{}, false
+	}
+	split, held := -1, 0
+	for i, o := range owner {
+		if o != donor {
+			continue
+		}
+		held++
+		cooling := x.moved[i] > 0 && v.Step-x.moved[i] < coolDown
+		if !cooling && (split < 0 || v.Times[i] < v.Times[split]) {
+			split = i
+		}
+	}
+	if split < 0 || held < 2 {
+		return Swap{}, false
+	}
+	to, n := -1, float64(v.Rows[split])
+	for e, l := range f.load {
+		if e != donor && f.speed[e] > 0 && (to < 0 || (l+n)/f.speed[e] < (f.load[to]+n)/f.speed[to]) {
+			to = e
+		}
+	}
+	if to < 0 {
+		return Swap{}, false
+	}
+	s := Swap{Split: plan.SplitID(split), From: donor, To: to}
+	f.apply(v, owner, s)
+	return s, true
+}
+
+func (f *forecast) apply(v View, owner []int, s Swap) {
+	n := float64(v.Rows[s.Split])
+	f.load[s.From] -= n
+	f.load[s.To] += n
+	owner[s.Split] = s.To
+}
+
+// evenOut swaps the split processed most with the one processed least where
+// their process times have drifted apart: with speeds balanced a swap costs
+// nothing but its bytes.
+func (x *Exchange) evenOut(v View) []Swap {
+	settled := func(i int) bool { return x.moved[i] == 0 || v.Step-x.moved[i] >= coolDown }
+	least, most := x.extremes(v, settled)
+	if least < 0 || v.Times[most]-v.Times[least] <= spreadMul*x.cfg.Threshold {
+		return nil
+	}
+	return exchange(v, least, most)
+}

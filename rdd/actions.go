@@ -1,0 +1,225 @@
+package rdd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/runner"
+)
+
+// Action is something that computes a value from a whole dataset.
+type Action[R any] struct {
+	g    *Graph
+	id   int
+	run  func(ctx context.Context, s *Session) (R, error)
+	name string
+}
+
+// Run computes the action's value.
+func (a Action[R]) Run(ctx context.Context, s *Session) (R, error) { return a.run(ctx, s) }
+
+// collectLimit is how many bytes of rows an action may bring to the driver.
+const collectLimit = 1 << 30
+
+// action adds a node whose tasks compute one encoded value a partition.
+func action[T, R any](ds Dataset[T], kind string, task taskFunc, finish func(ctx context.Context, s *Session, id int) (R, error)) Action[R] {
+	id := ds.g.add(node{kind: kind, typ: typeName[T](), inputs: []int{ds.id}, user: true, task: task})
+	return Action[R]{g: ds.g, id: id, name: kind, run: func(ctx context.Context, s *Session) (R, error) { return finish(ctx, s, id) }}
+}
+
+// callAll runs the node's tasks on all partitions.
+func callAll(ctx context.Context, s *Session, id, parts int) ([][]byte, error) {
+	return s.cluster.RunCall(ctx, id, make([][]byte, parts))
+}
+
+// Count counts the rows.
+func Count[T any](ds Dataset[T]) Action[int64] {
+	task := func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
+		var n int64
+		err := ds.each(ctx, part, func(T) error { n++; return nil })
+		if err != nil {
+			return nil, err
+		}
+		return Encode(n)
+	}
+	return action(ds, "count", task, func(ctx context.Context, s *Session, id int) (int64, error) {
+		var total int64
+		raws, err := callAll(ctx, s, id, ds.parts())
+		for _, raw := range raws {
+			var n int64
+			if err := Decode(raw, &n); err != nil {
+				return 0, err
+			}
+			total += n
+		}
+		return total, err
+	})
+}
+
+// rowsTask returns up to `most` rows of a partition, 0 being all of them.
+func rowsTask[T any](ds Dataset[T]) taskFunc {
+	return func(ctx context.Context, part int, args []byte, _ runner.Packs) ([]byte, error) {
+		most := 0
+		if len(args) > 0 {
+			if err := Decode(args, &most); err != nil {
+				return nil, err
+			}
+		}
+		if most < 0 {
+			return cborEmpty, nil
+		}
+		rows := [][]byte{}
+		var size int64
+		err := ds.each(ctx, part, func(row T) error {
+			raw, err := Encode(row)
+			if err != nil {
+				return fault.New(fault.UserCode, "encode", typeName[T](), err)
+			}
+			if size += int64(len(raw)); size > collectLimit {
+				return fault.Newf(fault.NoResources, "collect", fmt.Sprintf("partition %d", part),
+					"its rows are more than %d MiB", collectLimit>>20).WithHint("aggregate or save them instead")
+			}
+			rows = append(rows, raw)
+			if most > 0 && len(rows) == most {
+				return errEnough
+			}
+			return nil
+		})
+		if err != nil && err != errEnough {
+			return nil, err
+		}
+		return cborMode.Marshal(rows)
+	}
+}
+
+func appendRows[T any](rows []T, raw []byte) ([]T, error) {
+	var parts [][]byte
+	if err := Decode(raw, &parts); err != nil {
+		return nil, err
+	}
+	for _, p := range parts {
+		var row T
+		if err := Decode(p, &row); err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// Collect brings all rows to the driver's side, in input order.
+func Collect[T any](ds Dataset[T]) Action[[]T] {
+	return action(ds, "collect", rowsTask(ds), func(ctx context.Context, s *Session, id int) ([]T, error) {
+		raws, err := callAll(ctx, s, id, ds.parts())
+		var rows []T
+		for _, raw := range raws {
+			if rows, err = appendRows(rows, raw); err != nil {
+				return nil, err
+			}
+		}
+		return rows, err
+	})
+}
+
+// Take brings the first n rows, reading partitions from the first on until it
+// has them.
+func Take[T any](ds Dataset[T], n int) Action[[]T] {
+	return action(ds, "take", rowsTask(ds), func(ctx context.Context, s *Session, id int) ([]T, error) {
+		return takeRows[T](ctx, s, id, ds.parts(), n)
+	})
+}
+
+// takeRows asks for one partition more at each round than in all before, so
+// that a short prefix costs little and a sparse one few rounds.
+func takeRows[T any](ctx context.Context, s *Session, id, parts, n int) ([]T, error) {
+	var rows []T
+	for asked := 0; asked < parts && len(rows) < n; {
+		args := make([][]byte, min(parts, 2*asked+1))
+		most, err := Encode(n - len(rows))
+		if err != nil {
+			return nil, err
+		}
+		none, _ := Encode(-1)
+		for i := range args {
+			args[i] = none
+			if i >= asked {
+				args[i] = most
+			}
+		}
+		raws, err := s.cluster.RunCall(ctx, id, args)
+		if err != nil {
+			return nil, err
+		}
+		for _, raw := range raws[asked:] {
+			if rows, err = appendRows(rows, raw); err != nil {
+				return nil, err
+			}
+		}
+		asked = len(args)
+	}
+	return rows[:min(n, len(rows))], nil
+}
+
+// First is the first row; an empty dataset has none, which is an error.
+func First[T any](ds Dataset[T]) Action[T] {
+	return action(ds, "first", rowsTask(ds), func(ctx context.Context, s *Session, id int) (T, error) {
+		rows, err := takeRows[T](ctx, s, id, ds.parts(), 1)
+		if err == nil && len(rows) == 0 {
+			err = fault.Newf(fault.BadInput, "take", "the first row", "the dataset is empty")
+		}
+		if err != nil {
+			var zero T
+			return zero, err
+		}
+		return rows[0], nil
+	})
+}
+
+// Reduce combines all rows with an associative function, in input order. An
+// empty dataset has no result, which is an error.
+func Reduce[T any](ds Dataset[T], f func(a, b T) T) Action[T] {
+	task := func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
+		var acc T
+		n := 0
+		err := ds.each(ctx, part, func(row T) error {
+			if n++; n == 1 {
+				acc = row
+			} else {
+				acc = f(acc, row)
+			}
+			return nil
+		})
+		if err != nil || n == 0 {
+			return cborEmpty, err
+		}
+		raw, err := Encode(acc)
+		if err != nil {
+			return nil, err
+		}
+		return cborMode.Marshal([][]byte{raw})
+	}
+	return action(ds, "reduce", task, func(ctx context.Context, s *Session, id int) (T, error) {
+		var rows []T
+		var zero T
+		raws, err := callAll(ctx, s, id, ds.parts())
+		for _, raw := range raws {
+			if rows, err = appendRows(rows, raw); err != nil {
+				return zero, err
+			}
+		}
+		if err == nil && len(rows) == 0 {
+			err = fault.Newf(fault.BadInput, "reduce", "the dataset", "it is empty")
+		}
+		if err != nil {
+			return zero, err
+		}
+		for _, row := range rows[1:] {
+			rows[0] = f(rows[0], row)
+		}
+		return rows[0], nil
+	})
+}
+
+// cborEmpty is an encoded empty list of rows.
+var cborEmpty = []byte{0x80}

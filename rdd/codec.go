@@ -1,0 +1,86 @@
+package rdd
+
+import (
+	"encoding"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// Values that cross the wire (parameters, accumulators, action results, rows
+// of packs) are encoded here: numbers and slices of them by their bits,
+// types with MarshalBinary by that, everything else as deterministic CBOR.
+var cborMode = func() cbor.EncMode {
+	o := cbor.CoreDetEncOptions()
+	o.ShortestFloat, o.NaNConvert, o.InfConvert = cbor.ShortestFloatNone, cbor.NaNConvertNone, cbor.InfConvertNone
+	m, err := o.EncMode()
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return m
+}()
+
+// Encode is the encoding of a value; the same value has the same bytes.
+func Encode(v any) ([]byte, error) {
+	switch x := v.(type) {
+	case []float64:
+		return appendFloats(make([]byte, 0, 8*len(x)), x), nil
+	case float64:
+		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(x)), nil
+	case []byte:
+		return x, nil
+	case string:
+		return []byte(x), nil
+	case encoding.BinaryMarshaler:
+		return x.MarshalBinary()
+	}
+	return cborMode.Marshal(v)
+}
+
+// Decode reads an encoded value into *v.
+func Decode(raw []byte, v any) error {
+	switch x := v.(type) {
+	case *[]float64:
+		var err error
+		*x, err = parseFloats(raw)
+		return err
+	case *float64:
+		if len(raw) != 8 {
+			return fmt.Errorf("%d bytes are not a number", len(raw))
+		}
+		*x = math.Float64frombits(binary.LittleEndian.Uint64(raw))
+		return nil
+	case *[]byte:
+		*x = raw
+		return nil
+	case *string:
+		*x = string(raw)
+		return nil
+	case encoding.BinaryUnmarshaler:
+		return x.UnmarshalBinary(raw)
+	}
+	return cbor.Unmarshal(raw, v)
+}
+
+func appendFloats(out []byte, x []float64) []byte {
+	for _, v := range x {
+		out = binary.LittleEndian.AppendUint64(out, math.Float64bits(v))
+	}
+	return out
+}
+
+func parseFloats(raw []byte) ([]float64, error) {
+	if len(raw)%8 != 0 {
+		return nil, fmt.Errorf("%d bytes are not a list of numbers", len(raw))
+	}
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	x := make([]float64, len(raw)/8)
+	for i := range x {
+		x[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
+	}
+	return x, nil
+}

@@ -1,0 +1,72 @@
+package rdd
+
+import (
+	"context"
+	"iter"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// Iteration is one turn of a loop.
+type Iteration struct {
+	// Number counts from 1; after a resume it goes on from the checkpoint.
+	Number int
+	values map[string]float64
+	last   bool
+}
+
+// Report notes a value of this iteration, for the event log and the
+// terminal.
+func (it *Iteration) Report(name string, value float64) { it.values[name] = value }
+
+// Stop makes this iteration the last: it is committed like the others.
+func (it *Iteration) Stop() { it.last = true }
+
+// Iterations is a loop of at most n turns whose state survives: everything
+// that one turn hands to the next is in *state, which is restored from the
+// checkpoint where the job resumes from one and committed at the end of each
+// turn. The loop ends early at Stop, at the context's end, or at an error,
+// which Session.Err has.
+func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Seq[*Iteration] {
+	return func(yield func(*Iteration) bool) {
+		first, raw := s.cluster.Resume()
+		if first > 0 {
+			if err := Decode(raw, state); err != nil {
+				s.err = fault.New(fault.Corrupt, "restore", "the checkpoint's state", err)
+				return
+			}
+		}
+		for k := first + 1; k <= n; k++ {
+			if ctx.Err() != nil {
+				return
+			}
+			it := &Iteration{Number: k, values: map[string]float64{}, last: k == n}
+			more := yield(it)
+			if err := commit(ctx, s, it, *state); err != nil {
+				s.err = err
+				return
+			}
+			if !more || it.last {
+				return
+			}
+		}
+	}
+}
+
+// Err is why a loop ended, where that was an error.
+func (s *Session) Err() error { return s.err }
+
+// commit settles the turn's parameters with the cluster.
+func commit[T any](ctx context.Context, s *Session, it *Iteration, state T) error {
+	raw, err := Encode(state)
+	if err != nil {
+		return fault.New(fault.UserCode, "encode", "the loop's state", err)
+	}
+	err = s.cluster.Commit(ctx, Commit{Iteration: it.Number, State: func() []byte { return raw },
+		Digest: plan.DigestOf(raw), Values: it.values, Last: it.last})
+	if err == nil && s.cfg.Progress != nil {
+		s.cfg.Progress(Progress{Iteration: it.Number, Values: it.values, Info: s.info})
+	}
+	return err
+}

@@ -1,0 +1,269 @@
+package rdd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/storage"
+)
+
+// Packed is a dataset laid out in splits that steps fold: mapped Arrow files
+// whose rows are shuffled within each split. Only packs have cursors.
+type Packed[T any] struct {
+	g  *Graph
+	id int
+}
+
+// PackOption says how rows become splits.
+type PackOption func(*storage.PackOptions)
+
+// Splits sets the number of splits; by default it depends on the data only.
+func Splits(n int) PackOption { return func(o *storage.PackOptions) { o.Splits = n } }
+
+// RandomAssign sends rows to splits by a seeded hash of their ordinal instead
+// of by contiguous ranges of the input.
+func RandomAssign() PackOption { return func(o *storage.PackOptions) { o.Random = true } }
+
+// Seed sets the seed of the shuffle within splits and of RandomAssign.
+func Seed(seed uint64) PackOption { return func(o *storage.PackOptions) { o.Seed = seed } }
+
+// SinglePrecision stores features as float32; arithmetic stays in float64.
+func SinglePrecision() PackOption { return func(o *storage.PackOptions) { o.Float32 = true } }
+
+// Columns sets the number of features and the first column number (0 or 1) of
+// sparse text; −1 detects the latter.
+func Columns(features, base int) PackOption {
+	return func(o *storage.PackOptions) { o.Features, o.IndexBase = features, base+1 }
+}
+
+// Pack lays a dataset out for steps. Points become vectors; rows of any other
+// type are stored in their encoding.
+func Pack[T any](ds Dataset[T], options ...PackOption) Packed[T] {
+	var o storage.PackOptions
+	for _, set := range options {
+		set(&o)
+	}
+	rows := func() storage.Rows { return encodedRows[T]{ds} }
+	if points, ok := any(ds).(Dataset[Point]); ok {
+		rows = func() storage.Rows {
+			if points.source != nil {
+				return points.source.source
+			}
+			return pointRows{points}
+		}
+	}
+	id := ds.g.add(node{kind: "pack", typ: typeName[T](), detail: fmt.Sprintf("%+v", o), inputs: []int{ds.id},
+		pack: &packDecl{rows: rows, options: o, input: ds.id}})
+	return Packed[T]{g: ds.g, id: id}
+}
+
+// chunkRows is how many rows a derived dataset hands to the packer at a time.
+const chunkRows = 8192
+
+// encodedRows packs rows of a type without columns of its own.
+type encodedRows[T any] struct{ ds Dataset[T] }
+
+func (r encodedRows[T]) Len() int { return r.ds.parts() }
+
+func (r encodedRows[T]) Read(ctx context.Context, part int, yield func(*storage.Chunk) error) error {
+	c := &storage.Chunk{}
+	err := r.ds.each(ctx, part, func(row T) error {
+		raw, err := Encode(row)
+		if err != nil {
+			return fault.New(fault.UserCode, "encode", typeName[T](), err)
+		}
+		if c.Blobs = append(c.Blobs, raw); len(c.Blobs) < chunkRows {
+			return nil
+		}
+		full := c
+		c = &storage.Chunk{}
+		return yield(full)
+	})
+	if err != nil || len(c.Blobs) == 0 {
+		return err
+	}
+	return yield(c)
+}
+
+// pointRows packs points that were computed, not read.
+type pointRows struct{ ds Dataset[Point] }
+
+func (r pointRows) Len() int { return r.ds.parts() }
+
+func (r pointRows) Read(ctx context.Context, part int, yield func(*storage.Chunk) error) error {
+	c := &storage.Chunk{}
+	err := r.ds.each(ctx, part, func(p Point) error {
+		if p.Indices == nil {
+			c.AppendDense(p.Label, p.Values)
+		} else {
+			c.AppendSparse(p.Label, p.Indices, p.Values)
+		}
+		if len(c.Labels) < chunkRows {
+			return nil
+		}
+		full := c
+		c = &storage.Chunk{}
+		return yield(full)
+	})
+	if err != nil || len(c.Labels) == 0 {
+		return err
+	}
+	return yield(c)
+}
+
+// Batch is a run of rows of a pack, in visiting order: Rows are their numbers
+// within the columns. Values are valid during the call only.
+type Batch struct {
+	Features int
+	Rows     []int32
+	Labels   []float64 // by row
+	X64      []float64 // dense row-major, or sparse by nonzero
+	X32      []float32 // the same where the pack is in single precision
+	Offsets  []int32   // sparse only: row r has nonzeros Offsets[r] to Offsets[r+1]
+	Indices  []int32
+}
+
+// Dense says whether rows are dense.
+func (b *Batch) Dense() bool { return b.Offsets == nil }
+
+// rowsPerBatch is how many rows AddBatch gets at a time at the most.
+const rowsPerBatch = 256
+
+// Aggregator folds rows of type T into an accumulator A under a parameter P.
+// Add or AddBatch is needed, and Merge. Fold functions own the accumulator
+// they are given and return it. Scale(a, f) makes a partial result stand for
+// f times as many rows; without it a step can be cut only under
+// weighting=rows.
+type Aggregator[P, T, A any] struct {
+	Zero     func(P) A
+	Add      func(a A, p P, row T) A
+	AddBatch func(a A, p P, b *Batch) A
+	Merge    func(a, b A) A
+	Scale    func(a A, f float64) A
+}
+
+// StepOption modifies a step.
+type StepOption func(*stepDecl)
+
+type stepDecl struct {
+	train    bool
+	ratio    float64
+	scalable bool
+}
+
+// Aggressive lets a step end early, as the engine's synchronization policy
+// says; ratio is the synchronization ratio in (0, 1], 0 the engine's own.
+func Aggressive(ratio float64) StepOption {
+	return func(d *stepDecl) { d.train, d.ratio = true, ratio }
+}
+
+// Step is an aggregation of a pack that is run again and again under changing
+// parameters.
+type Step[P, A any] struct {
+	g      *Graph
+	id     int
+	packID int
+	decl   stepDecl
+}
+
+// Aggregate declares a step over a pack.
+func Aggregate[P, T, A any](pk Packed[T], agg Aggregator[P, T, A], options ...StepOption) Step[P, A] {
+	d := stepDecl{scalable: agg.Scale != nil}
+	for _, set := range options {
+		set(&d)
+	}
+	if agg.Zero == nil || agg.Merge == nil || (agg.Add == nil && agg.AddBatch == nil) {
+		pk.g.fail("an Aggregator needs Zero, Merge and one of Add and AddBatch")
+	}
+	if d.ratio < 0 || d.ratio > 1 {
+		pk.g.fail("Aggressive(%v): the synchronization ratio lies in (0, 1]", d.ratio)
+	}
+	id := pk.g.add(node{kind: "aggregate", typ: typeName[P]() + "→" + typeName[A](), detail: fmt.Sprintf("%+v", d), inputs: []int{pk.id}, user: true,
+		packs: func(meta *storage.PackMeta, raw []byte) (runner.Folder, error) {
+			f := &folder[P, T, A]{agg: agg, meta: meta}
+			return f, Decode(raw, &f.param)
+		}})
+	return Step[P, A]{g: pk.g, id: id, packID: pk.id, decl: d}
+}
+
+// folder runs an Aggregator under one parameter. Its scratch space makes it
+// fit for one slot at a time.
+type folder[P, T, A any] struct {
+	agg   Aggregator[P, T, A]
+	meta  *storage.PackMeta
+	param P
+	rows  [rowsPerBatch]int32
+}
+
+func (f *folder[P, T, A]) Zero() any { return f.agg.Zero(f.param) }
+
+func (f *folder[P, T, A]) Merge(a, b any) any { return f.agg.Merge(a.(A), b.(A)) }
+
+func (f *folder[P, T, A]) Scale(a any, by float64) any { return f.agg.Scale(a.(A), by) }
+
+func (f *folder[P, T, A]) Encode(a any) ([]byte, error) { return Encode(a) }
+
+func (f *folder[P, T, A]) Decode(raw []byte) (any, error) {
+	var a A
+	err := Decode(raw, &a)
+	return a, err
+}
+
+func (f *folder[P, T, A]) Fold(acc any, b *storage.Batch, from, to int) (any, int, error) {
+	if f.agg.AddBatch == nil || f.meta.Layout == storage.BlobLayout {
+		return f.foldRows(acc, b, from, to)
+	}
+	a := acc.(A)
+	view := Batch{Features: f.meta.Features, Labels: b.Labels, X64: b.X64, X32: b.X32, Offsets: b.Offsets, Indices: b.Indices}
+	for p := from; p < to; p += rowsPerBatch {
+		n := min(to-p, rowsPerBatch)
+		for i := range n {
+			f.rows[i] = b.RowAt(p + i)
+		}
+		view.Rows = f.rows[:n]
+		a = f.agg.AddBatch(a, f.param, &view)
+	}
+	return a, to - from, nil
+}
+
+func (f *folder[P, T, A]) foldRows(acc any, b *storage.Batch, from, to int) (any, int, error) {
+	if f.agg.Add == nil {
+		return nil, 0, fault.Newf(fault.UserCode, "fold", typeName[T](), "its rows have no columns: the Aggregator needs Add")
+	}
+	a := acc.(A)
+	for p := from; p < to; p++ {
+		row, err := rowAt[T](f.meta, b, int(b.RowAt(p)))
+		if err != nil {
+			return nil, 0, err
+		}
+		a = f.agg.Add(a, f.param, row)
+	}
+	return a, to - from, nil
+}
+
+// rowAt brings one row of a pack back to its type.
+func rowAt[T any](meta *storage.PackMeta, b *storage.Batch, r int) (row T, err error) {
+	if meta.Layout == storage.BlobLayout {
+		if err := Decode(b.Blob[b.Offsets[r]:b.Offsets[r+1]], &row); err != nil {
+			return row, fault.New(fault.Corrupt, "decode", typeName[T](), err)
+		}
+		return row, nil
+	}
+	p := Point{Label: b.Labels[r]}
+	from, to := r*meta.Features, (r+1)*meta.Features
+	if b.Offsets != nil {
+		from, to = int(b.Offsets[r]), int(b.Offsets[r+1])
+		p.Indices = b.Indices[from:to]
+	}
+	if b.X32 == nil {
+		p.Values = b.X64[from:to]
+	} else {
+		p.Values = make([]float64, to-from)
+		for k, v := range b.X32[from:to] {
+			p.Values[k] = float64(v)
+		}
+	}
+	return any(p).(T), nil
+}

@@ -1,0 +1,272 @@
+package rdd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/storage"
+)
+
+// Cluster runs the steps and actions of one job. Its time is the job's own:
+// virtual where the clock is.
+type Cluster interface {
+	// OpenPack makes a pack's splits known and returns its number once every
+	// split is held.
+	OpenPack(ctx context.Context, node int, pack *storage.Pack) (int, error)
+	// RunStep folds a step's node over a pack.
+	RunStep(ctx context.Context, req StepRequest) (*StepOutcome, error)
+	// RunCall runs an action's tasks, one for each element of args.
+	RunCall(ctx context.Context, node int, args [][]byte) ([][]byte, error)
+	// Commit ends a training step: its parameters are settled.
+	Commit(ctx context.Context, c Commit) error
+	// Evaluated notes the objective of an uncut pass.
+	Evaluated(e Evaluation)
+	// Now is the time since the job began.
+	Now() time.Duration
+	// Resume is the state of the checkpoint that the job goes on from, if any.
+	Resume() (iteration int, state []byte)
+}
+
+// StepRequest asks for one step.
+type StepRequest struct {
+	Node  int
+	Pack  int
+	Param []byte
+	Train bool
+	Ratio float64 // 0 is the engine's
+}
+
+// StepOutcome is what a step came to: encoded nodes of the merge tree, and
+// how much they stand for.
+type StepOutcome struct {
+	Splits int
+	Parts  []EncodedPart
+	Info   StepInfo
+}
+
+// EncodedPart is a node of the merge tree at a level and index.
+type EncodedPart struct {
+	Level, Index int
+	Data         []byte
+}
+
+// StepInfo says how much of the data a step's result stands for.
+type StepInfo struct {
+	Step    int     // number of the training step
+	Rows    int64   // N, the rows of the pack
+	Present int64   // rows of the splits that are part of the result
+	Merged  int64   // rows that were folded and merged
+	Weight  float64 // what sums in the result are to be divided by for means
+	Share   float64 // Merged / Rows
+	NEff    float64 // effective sample size (SEMANTICS section 2)
+	Cut     bool
+}
+
+// Commit is the end of a training step.
+type Commit struct {
+	Iteration int
+	State     func() []byte // encoded, made only where it is kept
+	Digest    plan.Digest
+	Values    map[string]float64
+	Last      bool
+}
+
+// Evaluation is an uncut pass over all data.
+type Evaluation struct {
+	Iteration int
+	Objective float64
+	Took      time.Duration
+}
+
+// Config is what a session needs to know beside its cluster.
+type Config struct {
+	Cache    *storage.Cache
+	Workers  int
+	Program  string         // identity of user code, part of the identity of packs it made
+	OutDir   string         // where Save puts results
+	Progress func(Progress) // may be nil
+	Scalable func() error   // says why a step without Scale cannot be cut here; may be nil
+}
+
+// Progress is what a session reports while it runs.
+type Progress struct {
+	LoadedRows int
+	Iteration  int
+	Values     map[string]float64
+	Info       StepInfo
+}
+
+// Session is the driver's side of a running job. It is used by one goroutine.
+type Session struct {
+	g       *Graph
+	cluster Cluster
+	cfg     Config
+	packs   map[int]*openPack
+	info    StepInfo
+	load    time.Duration
+	eval    time.Duration
+	err     error
+}
+
+type openPack struct {
+	pack   *storage.Pack
+	number int
+}
+
+// NewSession begins a job on a cluster. Programs get one from volley.Main.
+func NewSession(g *Graph, cluster Cluster, cfg Config) *Session {
+	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{}}
+}
+
+// Close releases the session's packs.
+func (s *Session) Close() {
+	for _, p := range s.packs {
+		p.pack.Close()
+	}
+}
+
+// Now is the job's own time.
+func (s *Session) Now() time.Duration { return s.cluster.Now() }
+
+// LoadTime is how long making or finding packs has taken, on the wall clock.
+func (s *Session) LoadTime() time.Duration { return s.load }
+
+// EvaluationTime is how long uncut passes have taken, on the job's clock.
+func (s *Session) EvaluationTime() time.Duration { return s.eval }
+
+// LastInfo describes the last step.
+func (s *Session) LastInfo() StepInfo { return s.info }
+
+// Evaluated notes the objective that an uncut pass has found.
+func (s *Session) Evaluated(e Evaluation) { s.cluster.Evaluated(e) }
+
+// Meta makes or finds a pack and describes it.
+func (pk Packed[T]) Meta(ctx context.Context, s *Session) (*storage.PackMeta, error) {
+	p, err := s.open(ctx, pk.id)
+	if err != nil {
+		return nil, err
+	}
+	return p.pack.Meta, nil
+}
+
+// open makes or finds a pack, once.
+func (s *Session) open(ctx context.Context, node int) (*openPack, error) {
+	if p := s.packs[node]; p != nil {
+		return p, nil
+	}
+	began := time.Now()
+	decl := s.g.nodes[node].pack
+	o := decl.options
+	o.Workers = s.cfg.Workers
+	id, err := storage.PackID(s.identityOf(decl.input), o)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "identify", "pack", err)
+	}
+	pack, err := s.cfg.Cache.Get(ctx, id, decl.rows(), o, s.loaded)
+	if err != nil {
+		return nil, err
+	}
+	s.load += time.Since(began)
+	number, err := s.cluster.OpenPack(ctx, node, pack)
+	if err != nil {
+		pack.Close()
+		return nil, err
+	}
+	p := &openPack{pack: pack, number: number}
+	s.packs[node] = p
+	return p, nil
+}
+
+func (s *Session) loaded(rows int) {
+	if s.cfg.Progress != nil {
+		s.cfg.Progress(Progress{LoadedRows: rows})
+	}
+}
+
+// identityOf describes everything that decides the rows of a node: the input
+// files and, where user code makes rows, the program and the plan.
+func (s *Session) identityOf(node int) any {
+	var sources []*storage.Source
+	for _, d := range s.g.sources {
+		sources = append(sources, d.source)
+	}
+	n := s.g.nodes[node]
+	if n.kind == "points" && !n.user {
+		for i, d := range s.sourceNodes() {
+			if d == node {
+				return s.g.sources[i].source
+			}
+		}
+	}
+	return struct {
+		Sources []*storage.Source
+		Plan    plan.Digest
+		Node    int
+		Program string
+	}{sources, s.g.Fingerprint(), node, s.cfg.Program}
+}
+
+// sourceNodes are the nodes of the graph's sources, in order.
+func (s *Session) sourceNodes() []int {
+	var ids []int
+	for i, n := range s.g.nodes {
+		if n.kind == "points" || n.kind == "text" {
+			ids = append(ids, i)
+		}
+	}
+	return ids
+}
+
+// Run runs the step once under a parameter.
+func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
+	var zero A
+	raw, err := Encode(param)
+	if err != nil {
+		return zero, fault.New(fault.UserCode, "encode", "the parameter", err)
+	}
+	p, err := s.open(ctx, st.packID)
+	if err != nil {
+		return zero, err
+	}
+	if st.decl.train && !st.decl.scalable && s.cfg.Scalable != nil {
+		if err := s.cfg.Scalable(); err != nil {
+			return zero, err
+		}
+	}
+	began := s.cluster.Now()
+	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train, Ratio: st.decl.ratio})
+	if err != nil {
+		return zero, err
+	}
+	if !st.decl.train {
+		s.eval += s.cluster.Now() - began
+	}
+	s.info = out.Info
+	f, err := s.g.Folder(st.id, p.pack.Meta, raw)
+	if err != nil {
+		return zero, err
+	}
+	return complete[A](f, out)
+}
+
+// complete decodes the parts and merges them to the root of the tree.
+func complete[A any](f runner.Folder, out *StepOutcome) (A, error) {
+	var zero A
+	parts := make([]runner.Part, len(out.Parts))
+	for i, p := range out.Parts {
+		v, err := f.Decode(p.Data)
+		if err != nil {
+			return zero, fault.New(fault.Corrupt, "decode", "a partial result", err)
+		}
+		parts[i] = runner.Part{Level: p.Level, Index: p.Index, Acc: &runner.Acc{Value: v}}
+	}
+	acc := runner.Complete(f, out.Splits, parts)
+	if acc == nil {
+		return zero, fault.Newf(fault.BadInput, "run", fmt.Sprintf("step %d", out.Info.Step), "no row was folded")
+	}
+	return acc.Value.(A), nil
+}

@@ -1,0 +1,470 @@
+package scheduler
+
+import (
+	"slices"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/mutant"
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// Config bounds retries and waits. The zero value of a field takes its default.
+type Config struct {
+	MaxTaskFailures     int // failures of one split's work before the job fails; default 4
+	MaxExecutorFailures int // failures charged to an executor before it is excluded; default 8
+	Mutant              mutant.Bug
+}
+
+// EnsureDefaults fills in the fields left zero.
+func (c Config) EnsureDefaults() Config {
+	if c.MaxTaskFailures == 0 {
+		c.MaxTaskFailures = 4
+	}
+	if c.MaxExecutorFailures == 0 {
+		c.MaxExecutorFailures = 8
+	}
+	return c
+}
+
+// CommandKind is what to do.
+type CommandKind uint8
+
+// The commands: Hold asks an executor to hold a split, from another executor
+// (From) or, where From is empty, from its source; Give tells one that it may
+// forget its claim to a split; Abort fails the job.
+const (
+	Hold CommandKind = iota
+	Abort
+)
+
+// Command is one thing to do.
+type Command struct {
+	Kind     CommandKind
+	Executor plan.ExecutorID
+	Split    plan.SplitID
+	From     plan.ExecutorID
+	Err      error
+}
+
+type executor struct {
+	id       plan.ExecutorID
+	alive    bool
+	excluded bool
+	failures int
+	slots    int
+	speed    float64 // rows per second, smoothed
+	observed int
+}
+
+type split struct {
+	owner    int          // executor that folds it; −1 is nobody
+	next     int          // executor that is being given it; −1 is nobody
+	holders  map[int]bool // executors with a verified copy
+	attempt  int
+	epoch    plan.Epoch
+	failures int
+}
+
+// State is the whole of a job's placement.
+type State struct {
+	cfg       Config
+	executors []*executor
+	byID      map[plan.ExecutorID]int
+	splits    []split
+	epoch     plan.Epoch
+	placed    bool // initial placement done
+}
+
+// New prepares the placement of a number of splits.
+func New(cfg Config, splits int) *State {
+	s := &State{cfg: cfg.EnsureDefaults(), byID: map[plan.ExecutorID]int{}, splits: make([]split, splits)}
+	for i := range s.splits {
+		s.splits[i] = split{owner: -1, next: -1, holders: map[int]bool{}}
+	}
+	return s
+}
+
+// Joined takes an executor in, for the first time or again. Once placement
+// has begun a newcomer is given its share of splits by one-way moves.
+func (s *State) Joined(id plan.ExecutorID, slots int) []Command {
+	i, known := s.byID[id]
+	if !known {
+		i = len(s.executors)
+		s.byID[id] = i
+		s.executors = append(s.executors, &executor{id: id})
+	}
+	e := s.executors[i]
+	e.alive, e.excluded, e.slots, e.failures = true, false, slots, 0
+	if !s.placed {
+		return nil
+	}
+	return append(s.placeOrphans(), s.rebalanceTo(i)...)
+}
+
+// Place gives split i to executor i mod E, in the order in which executors
+// joined.
+func (s *State) Place() []Command {
+	s.placed = true
+	var out []Command
+	for i := range s.splits {
+		out = append(out, s.hold(i, i%len(s.executors)))
+	}
+	return out
+}
+
+// hold asks an executor to take a split, from a replica where there is one.
+func (s *State) hold(i, e int) Command {
+	sp := &s.splits[i]
+	sp.next = e
+	cmd := Command{Kind: Hold, Executor: s.executors[e].id, Split: plan.SplitID(i)}
+	if sp.holders[e] {
+		return cmd
+	}
+	if from := s.replica(i); from >= 0 {
+		cmd.From = s.executors[from].id
+	}
+	return cmd
+}
+
+// replica is a live executor that holds the split: its owner first.
+func (s *State) replica(i int) int {
+	sp := &s.splits[i]
+	if sp.owner >= 0 && s.executors[sp.owner].alive {
+		return sp.owner
+	}
+	for e := range s.executors {
+		if sp.holders[e] && s.executors[e].alive {
+			return e
+		}
+	}
+	return -1
+}
+
+// Held notes that an executor holds a verified copy of a split. It becomes
+// the owner at the next step, or now where the split has none.
+func (s *State) Held(id plan.ExecutorID, i plan.SplitID) {
+	e, ok := s.byID[id]
+	if !ok || !s.executors[e].alive {
+		return
+	}
+	sp := &s.splits[i]
+	sp.holders[e] = true
+	if sp.next == e && sp.owner < 0 {
+		sp.owner, sp.next = e, -1
+	}
+}
+
+// Ready says whether every split has a live owner.
+func (s *State) Ready() bool {
+	for i := range s.splits {
+		if s.splits[i].owner < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Lost takes an executor out. Its splits go to executors that hold a replica,
+// else to those with the least to do, which fetch or remake them.
+func (s *State) Lost(id plan.ExecutorID) (orphans []plan.SplitID, out []Command) {
+	e, ok := s.byID[id]
+	if !ok || !s.executors[e].alive {
+		return nil, nil
+	}
+	s.executors[e].alive, s.executors[e].speed, s.executors[e].observed = false, 0, 0
+	for i := range s.splits {
+		sp := &s.splits[i]
+		delete(sp.holders, e)
+		if sp.next == e {
+			sp.next = -1
+		}
+		if sp.owner == e {
+			sp.owner = -1
+			orphans = append(orphans, plan.SplitID(i))
+		}
+	}
+	return orphans, s.placeOrphans()
+}
+
+// placeOrphans finds a home for every split without owner that nobody is
+// being given.
+func (s *State) placeOrphans() []Command {
+	var out []Command
+	for i := range s.splits {
+		if s.splits[i].owner >= 0 || s.splits[i].next >= 0 {
+			continue
+		}
+		e := s.homeFor(i)
+		if e < 0 {
+			return out // nobody is left; the next to join takes them
+		}
+		if s.splits[i].holders[e] {
+			s.splits[i].owner = e
+			continue
+		}
+		out = append(out, s.hold(i, e))
+	}
+	return out
+}
+
+// homeFor picks the least loaded live executor, holders of a replica first.
+func (s *State) homeFor(i int) int {
+	load := s.loads()
+	best := -1
+	better := func(e int) bool {
+		if best < 0 {
+			return true
+		}
+		he, hb := s.splits[i].holders[e], s.splits[i].holders[best]
+		if he != hb {
+			return he
+		}
+		return load[e] < load[best]
+	}
+	for e := range s.executors {
+		if s.usable(e) && better(e) {
+			best = e
+		}
+	}
+	return best
+}
+
+func (s *State) usable(e int) bool { return s.executors[e].alive && !s.executors[e].excluded }
+
+// loads counts the splits of each executor, those on their way included.
+func (s *State) loads() []int {
+	load := make([]int, len(s.executors))
+	for i := range s.splits {
+		if n := s.splits[i].next; n >= 0 {
+			load[n]++
+		} else if o := s.splits[i].owner; o >= 0 {
+			load[o]++
+		}
+	}
+	return load
+}
+
+// rebalanceTo moves splits to a newcomer until it has its equal share.
+func (s *State) rebalanceTo(e int) []Command {
+	load, live := s.loads(), 0
+	for k := range s.executors {
+		if s.usable(k) {
+			live++
+		}
+	}
+	var out []Command
+	for load[e] < len(s.splits)/live {
+		i := s.spareSplit(load, e)
+		if i < 0 {
+			break
+		}
+		load[s.splits[i].owner]--
+		load[e]++
+		out = append(out, s.hold(i, e))
+	}
+	return out
+}
+
+// spareSplit is a settled split of the executor with the most splits, if that
+// has at least two more than the one in need.
+func (s *State) spareSplit(load []int, e int) int {
+	best := -1
+	for i := range s.splits {
+		o := s.splits[i].owner
+		if o < 0 || o == e || s.splits[i].next >= 0 || load[o] < load[e]+2 {
+			continue
+		}
+		if best < 0 || load[o] > load[s.splits[best].owner] {
+			best = i
+		}
+	}
+	return best
+}
+
+// Move starts taking a split to another executor; the change of owner takes
+// effect at the boundary of a step after the copy has arrived.
+func (s *State) Move(i plan.SplitID, to plan.ExecutorID) []Command {
+	e, ok := s.byID[to]
+	sp := &s.splits[i]
+	if !ok || !s.usable(e) || sp.next >= 0 || sp.owner == e {
+		return nil
+	}
+	if sp.holders[e] {
+		sp.next = e
+		return nil
+	}
+	return []Command{s.hold(int(i), e)}
+}
+
+// Boundary makes the executors that have received splits their owners. It
+// returns the splits whose owner changed.
+func (s *State) Boundary() []plan.SplitID {
+	var changed []plan.SplitID
+	for i := range s.splits {
+		sp := &s.splits[i]
+		if sp.next >= 0 && sp.holders[sp.next] && s.usable(sp.next) {
+			sp.owner, sp.next = sp.next, -1
+			changed = append(changed, plan.SplitID(i))
+		}
+	}
+	return changed
+}
+
+// Failed applies the policy of a failure's kind: retry elsewhere, exclude the
+// executor, or fail the job.
+func (s *State) Failed(id plan.ExecutorID, i plan.SplitID, err error) []Command {
+	policy := fault.Policy(fault.KindOf(err))
+	sp := &s.splits[i]
+	if policy.ChargeTask {
+		sp.failures++
+	}
+	if !policy.Retry || sp.failures >= s.cfg.MaxTaskFailures {
+		return []Command{{Kind: Abort, Split: i, Executor: id, Err: err}}
+	}
+	e, ok := s.byID[id]
+	if !ok {
+		return nil
+	}
+	if policy.ChargeExecutor {
+		s.executors[e].failures++
+		s.executors[e].excluded = s.executors[e].failures >= s.cfg.MaxExecutorFailures
+	}
+	if policy.Remake {
+		delete(sp.holders, e)
+	}
+	if sp.next == e {
+		sp.next = -1
+	}
+	if sp.owner == e && (policy.Remake || policy.ChargeExecutor) {
+		sp.owner = -1
+	}
+	return s.placeOrphans()
+}
+
+// Assign hands out a split's share of a step under a new epoch; ok is false
+// where nobody can fold it.
+func (s *State) Assign(i plan.SplitID, cursor int64) (id plan.ExecutorID, a plan.Assignment, ok bool) {
+	sp := &s.splits[i]
+	if sp.owner < 0 || !s.executors[sp.owner].alive {
+		return "", plan.Assignment{}, false
+	}
+	sp.attempt++
+	sp.epoch = s.epoch
+	a = plan.Assignment{Split: i, Attempt: sp.attempt, Epoch: sp.epoch, Cursor: cursor}
+	return s.executors[sp.owner].id, a, true
+}
+
+// NextEpoch begins an epoch: whatever was assigned before is stale.
+func (s *State) NextEpoch() plan.Epoch {
+	s.epoch++
+	return s.epoch
+}
+
+// Epoch is the current epoch.
+func (s *State) Epoch() plan.Epoch { return s.epoch }
+
+// Restore continues the count of epochs after a restart.
+func (s *State) Restore(e plan.Epoch) { s.epoch = max(s.epoch, e) }
+
+// Current says whether a report belongs to the split's latest assignment.
+func (s *State) Current(i plan.SplitID, attempt int, epoch plan.Epoch) bool {
+	if int(i) >= len(s.splits) || i < 0 {
+		return false
+	}
+	if s.cfg.Mutant == mutant.StaleEpoch {
+		return true
+	}
+	sp := &s.splits[i]
+	return sp.attempt == attempt && sp.epoch == epoch
+}
+
+// Owner is who folds a split; empty is nobody.
+func (s *State) Owner(i plan.SplitID) plan.ExecutorID {
+	if o := s.splits[i].owner; o >= 0 {
+		return s.executors[o].id
+	}
+	return ""
+}
+
+// OwnerIndex is the number of the executor that folds a split; −1 is nobody.
+func (s *State) OwnerIndex(i plan.SplitID) int { return s.splits[i].owner }
+
+// Moving says whether a split is on its way to another executor.
+func (s *State) Moving(i plan.SplitID) bool { return s.splits[i].next >= 0 }
+
+// Holds says whether an executor has a verified copy of a split.
+func (s *State) Holds(i plan.SplitID, e int) bool { return s.splits[i].holders[e] }
+
+// Executors lists all executors ever seen, in the order of joining.
+func (s *State) Executors() []plan.ExecutorID {
+	ids := make([]plan.ExecutorID, len(s.executors))
+	for i, e := range s.executors {
+		ids[i] = e.id
+	}
+	return ids
+}
+
+// Alive lists the executors that are alive, in the order of joining.
+func (s *State) Alive() []plan.ExecutorID {
+	var ids []plan.ExecutorID
+	for _, e := range s.executors {
+		if e.alive {
+			ids = append(ids, e.id)
+		}
+	}
+	return ids
+}
+
+// IsAlive says whether an executor is taking part.
+func (s *State) IsAlive(id plan.ExecutorID) bool {
+	e, ok := s.byID[id]
+	return ok && s.executors[e].alive
+}
+
+// Observe takes an executor's measured speed in rows per second into its
+// smoothed one.
+func (s *State) Observe(id plan.ExecutorID, rowsPerSecond float64) {
+	i, ok := s.byID[id]
+	if !ok || rowsPerSecond <= 0 {
+		return
+	}
+	e := s.executors[i]
+	if e.observed == 0 {
+		e.speed = rowsPerSecond
+	}
+	e.speed += smoothing * (rowsPerSecond - e.speed)
+	e.observed++
+}
+
+// smoothing is the weight of the newest speed: slow enough that the noise of
+// a shared machine moves no split.
+const smoothing = 0.15
+
+// Speeds are the smoothed speeds by executor, 0 where unknown, and in how
+// many steps each was measured.
+func (s *State) Speeds() (speed []float64, observed []int) {
+	for i, e := range s.executors {
+		if s.usable(i) {
+			speed = append(speed, e.speed)
+		} else {
+			speed = append(speed, 0)
+		}
+		observed = append(observed, e.observed)
+	}
+	return speed, observed
+}
+
+// LargestShare is the largest share of rows that one executor folds.
+func (s *State) LargestShare(rows []int64) float64 {
+	held, total := make([]int64, len(s.executors)), int64(0)
+	for i, n := range rows {
+		total += n
+		if o := s.splits[i].owner; o >= 0 {
+			held[o] += n
+		}
+	}
+	if total == 0 || len(held) == 0 {
+		return 0
+	}
+	return float64(slices.Max(held)) / float64(total)
+}

@@ -1,0 +1,379 @@
+package storage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// packVersion is part of every pack's identity: raise it when the layout of
+// files or the order of rows changes.
+const packVersion = 1
+
+// Cache keeps packs under a directory, by identity, within a budget of bytes.
+// Several processes may share it: a pack is built in a temporary directory
+// under an exclusive lock and appears whole, by one rename.
+type Cache struct {
+	dir    string
+	budget int64
+}
+
+// Pack is a built pack, held against eviction until it is closed.
+type Pack struct {
+	Meta  *PackMeta
+	Dir   string
+	Found bool // it was there already
+	lock  *os.File
+}
+
+// OpenCache prepares a directory for packs and clears away what killed runs
+// left. budget 0 takes four fifths of what the disk has for it.
+func OpenCache(dir string, budget int64) (*Cache, error) {
+	for _, d := range []string{"packs", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return nil, diskError("use the data directory", dir, err)
+		}
+	}
+	if err := unix.Access(dir, unix.W_OK); err != nil {
+		return nil, diskError("use the data directory", dir, err)
+	}
+	c := &Cache{dir: dir, budget: budget}
+	if budget == 0 {
+		c.budget = c.defaultBudget()
+	}
+	c.sweep()
+	return c, nil
+}
+
+func (c *Cache) defaultBudget() int64 {
+	var st unix.Statfs_t
+	if unix.Statfs(c.dir, &st) != nil {
+		return 64 << 30
+	}
+	return (int64(st.Bavail)*int64(st.Bsize) + c.size()) / 5 * 4
+}
+
+// sweep removes build directories whose builder no longer holds its lock.
+func (c *Cache) sweep() {
+	entries, _ := os.ReadDir(filepath.Join(c.dir, "tmp"))
+	for _, e := range entries {
+		path := filepath.Join(c.dir, "tmp", e.Name())
+		if lock, err := tryLock(filepath.Join(path, ".lock"), unix.LOCK_EX); err == nil && lock != nil {
+			os.RemoveAll(path)
+			lock.Close()
+		} else if err != nil && time.Since(modTime(path)) > time.Hour {
+			os.RemoveAll(path)
+		}
+	}
+}
+
+func modTime(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Now()
+	}
+	return info.ModTime()
+}
+
+// TempDir makes a directory that lives until the returned function is called
+// or the process dies.
+func (c *Cache) TempDir(purpose string) (string, func(), error) {
+	dir, err := os.MkdirTemp(filepath.Join(c.dir, "tmp"), purpose+"-*")
+	if err != nil {
+		return "", nil, diskError("use the data directory", c.dir, err)
+	}
+	lock, err := tryLock(filepath.Join(dir, ".lock"), unix.LOCK_EX)
+	if err != nil {
+		os.RemoveAll(dir)
+		return "", nil, diskError("use the data directory", c.dir, err)
+	}
+	return dir, func() { os.RemoveAll(dir); lock.Close() }, nil
+}
+
+// tryLock takes a lock without waiting; a nil file is a lock held elsewhere.
+func tryLock(path string, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	switch err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); {
+	case err == nil:
+		return f, nil
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		f.Close()
+		return nil, nil
+	default:
+		f.Close()
+		return nil, err
+	}
+}
+
+// waitLock takes a lock, trying until the context ends.
+func waitLock(ctx context.Context, path string, how int) (*os.File, error) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		f, err := tryLock(path, how)
+		if f != nil || err != nil {
+			return f, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fault.New(fault.KindOf(ctx.Err()), "wait for", path, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// PackID is the identity of a pack: a digest of everything that decides its
+// bytes, namely the input's description and the options.
+func PackID(input any, o PackOptions) (plan.Digest, error) {
+	raw, err := json.Marshal(struct {
+		Version int
+		Input   any
+		Options PackOptions
+	}{packVersion, input, o})
+	return plan.DigestOf(raw), err
+}
+
+// Get finds a pack by identity or builds it from rows.
+func (c *Cache) Get(ctx context.Context, id plan.Digest, rows Rows, o PackOptions, progress func(rows int)) (*Pack, error) {
+	path := filepath.Join(c.dir, "packs", id.String())
+	if p := c.find(path); p != nil {
+		return p, nil
+	}
+	lock, err := waitLock(ctx, path+".lock", unix.LOCK_EX)
+	if err != nil {
+		return nil, diskError("lock", path, err)
+	}
+	if _, err := readMeta(path); err != nil { // nobody built it while we waited
+		if err := c.build(ctx, id, path, rows, o, progress); err != nil {
+			lock.Close()
+			return nil, err
+		}
+		defer c.evict()
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_SH); err != nil {
+		lock.Close()
+		return nil, diskError("lock", path, err)
+	}
+	meta, err := readMeta(path)
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return &Pack{Meta: meta, Dir: path, lock: lock}, nil
+}
+
+func (c *Cache) find(path string) *Pack {
+	if _, err := os.Stat(filepath.Join(path, "pack.json")); err != nil {
+		return nil
+	}
+	lock, err := tryLock(path+".lock", unix.LOCK_SH)
+	if lock == nil || err != nil {
+		return nil
+	}
+	meta, err := readMeta(path)
+	if err != nil {
+		lock.Close()
+		return nil
+	}
+	now := time.Now()
+	os.Chtimes(filepath.Join(path, "pack.json"), now, now)
+	return &Pack{Meta: meta, Dir: path, Found: true, lock: lock}
+}
+
+// Close lets the pack be evicted.
+func (p *Pack) Close() error { return p.lock.Close() }
+
+func (c *Cache) build(ctx context.Context, id plan.Digest, path string, rows Rows, o PackOptions, progress func(int)) error {
+	tmp, done, err := c.TempDir("build")
+	if err != nil {
+		return err
+	}
+	defer done()
+	l, err := load(ctx, rows, tmp, o.Workers, progress)
+	if err != nil {
+		return err
+	}
+	defer l.spool.close()
+	meta, err := l.meta(id, o)
+	if err != nil {
+		return err
+	}
+	if t, ok := rows.(interface{ FeatureNames() []string }); ok {
+		meta.Names = t.FeatureNames()
+	}
+	out := filepath.Join(tmp, "pack")
+	if err := os.Mkdir(out, 0o700); err != nil {
+		return diskError("write the pack in", c.dir, err)
+	}
+	if err := assemble(ctx, l, meta, o, out); err != nil {
+		return err
+	}
+	return commitPack(out, path, meta)
+}
+
+// commitPack makes a finished directory the pack, durably and at once.
+func commitPack(from, to string, meta *PackMeta) error {
+	raw, err := json.MarshalIndent(meta, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(from, "pack.json"), raw, 0o600); err != nil {
+		return diskError("write the pack in", to, err)
+	}
+	if err := syncDir(from); err != nil {
+		return diskError("write the pack in", to, err)
+	}
+	os.RemoveAll(to)
+	if err := os.Rename(from, to); err != nil {
+		return diskError("write the pack in", to, err)
+	}
+	return syncDir(filepath.Dir(to))
+}
+
+// meta settles the pack's layout from the whole input.
+func (l *loaded) meta(id plan.Digest, o PackOptions) (*PackMeta, error) {
+	m := &PackMeta{Version: packVersion, ID: id, Rows: l.rows, Float32: o.Float32, Nonzeros: l.nnz,
+		Labels: l.labels.names(), TextLabels: l.labels.text}
+	bytes := l.rows * 8
+	switch {
+	case l.blobs:
+		m.Layout = BlobLayout
+		for _, h := range l.chunks {
+			bytes += int64(h.lens[4])
+			if h.chunk != nil {
+				bytes += h.chunk.Bytes()
+			}
+		}
+	case l.dense:
+		m.Layout, m.Features = DenseLayout, l.width
+	default:
+		if err := l.sparseMeta(m, o); err != nil {
+			return nil, err
+		}
+	}
+	if m.Layout == DenseLayout {
+		bytes += l.rows * int64(m.Features*m.valueSize())
+	} else {
+		bytes += l.nnz * int64(4+m.valueSize())
+	}
+	n := o.Splits
+	if n == 0 {
+		n = defaultSplits(l.rows, bytes, m.Features)
+	}
+	m.Splits = make([]SplitMeta, min(int64(n), l.rows))
+	return m, nil
+}
+
+// sparseMeta decides where indices count from and how many features there
+// are; mostly full rows are stored dense.
+func (l *loaded) sparseMeta(m *PackMeta, o PackOptions) error {
+	base := o.IndexBase
+	if base == 0 {
+		if base = 2; l.lo == 0 { // options count from one so that zero means detect
+			base = 1
+		}
+	}
+	m.IndexBase = base - 1
+	if l.hi >= 0 && int(l.lo) < m.IndexBase {
+		return fault.Newf(fault.BadInput, "read", "the input", "it has index %d, but indices should count from %d", l.lo, m.IndexBase)
+	}
+	m.Features = max(0, int(l.hi)+1-m.IndexBase)
+	if o.Features > 0 {
+		if m.Features > o.Features {
+			return fault.Newf(fault.BadInput, "read", "the input", "it has feature %d, more than --features %d", m.Features, o.Features)
+		}
+		m.Features = o.Features
+	}
+	m.Layout = SparseLayout
+	if m.Features > 0 && l.nnz > l.rows*int64(m.Features)/2 {
+		m.Layout = DenseLayout
+	}
+	return nil
+}
+
+func readMeta(dir string) (*PackMeta, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, "pack.json"))
+	if err != nil {
+		return nil, err
+	}
+	m := &PackMeta{}
+	if err := json.Unmarshal(raw, m); err != nil {
+		return nil, fault.New(fault.Corrupt, "read", dir, err)
+	}
+	if m.Version != packVersion {
+		return nil, fault.Newf(fault.Corrupt, "read", dir, "version %d, want %d", m.Version, packVersion)
+	}
+	return m, nil
+}
+
+func (c *Cache) packs() []os.DirEntry {
+	entries, _ := os.ReadDir(filepath.Join(c.dir, "packs"))
+	kept := entries[:0]
+	for _, e := range entries {
+		if e.IsDir() {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+func (c *Cache) size() int64 {
+	var n int64
+	for _, e := range c.packs() {
+		if m, err := readMeta(filepath.Join(c.dir, "packs", e.Name())); err == nil {
+			n += m.Bytes()
+		}
+	}
+	return n
+}
+
+// evict removes the packs least recently used, those in use excepted, until
+// the rest fits the budget.
+func (c *Cache) evict() {
+	type aged struct {
+		path  string
+		bytes int64
+		used  time.Time
+	}
+	var all []aged
+	var total int64
+	for _, e := range c.packs() {
+		path := filepath.Join(c.dir, "packs", e.Name())
+		var bytes int64
+		if m, err := readMeta(path); err == nil {
+			bytes = m.Bytes()
+		}
+		total += bytes
+		all = append(all, aged{path, bytes, modTime(filepath.Join(path, "pack.json"))})
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].used.Before(all[j].used) })
+	for _, a := range all {
+		if total <= c.budget {
+			return
+		}
+		lock, err := tryLock(a.path+".lock", unix.LOCK_EX)
+		if lock == nil || err != nil {
+			continue
+		}
+		os.RemoveAll(a.path)
+		lock.Close()
+		total -= a.bytes
+	}
+}
+
+// String names the cache for messages.
+func (c *Cache) String() string { return fmt.Sprintf("%s (at most %d MiB)", c.dir, c.budget>>20) }

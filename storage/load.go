@@ -1,0 +1,174 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// Rows is anything that can be packed: parts that can be read on their own,
+// in order.
+type Rows interface {
+	Len() int
+	Read(ctx context.Context, part int, yield func(*Chunk) error) error
+}
+
+// loaded is the whole input, spooled, with what only the whole can tell.
+type loaded struct {
+	spool  *spool
+	chunks []*spooled
+	rows   int64
+	dense  bool
+	width  int
+	lo, hi int32
+	nnz    int64
+	blobs  bool
+	labels labelSet
+}
+
+// load reads all parts on `workers` goroutines.
+func load(ctx context.Context, rows Rows, dir string, workers int, progress func(rows int)) (*loaded, error) {
+	l := &loaded{spool: newSpool(dir), lo: math.MaxInt32, hi: -1}
+	parts := make([][]*spooled, rows.Len())
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, workers))
+	for part := range parts {
+		g.Go(func() error {
+			return rows.Read(ctx, part, func(c *Chunk) error {
+				mu.Lock()
+				err := l.note(c)
+				mu.Unlock()
+				if err != nil {
+					return err
+				}
+				n := c.Rows()
+				h, err := l.spool.add(c)
+				if err == nil {
+					parts[part] = append(parts[part], h)
+					progress(n)
+				}
+				return err
+			})
+		})
+	}
+	if err := g.Wait(); err != nil {
+		l.spool.close()
+		return nil, err
+	}
+	l.chunks = slices.Concat(parts...)
+	return l, l.finish()
+}
+
+// note takes a chunk into the statistics of the whole.
+func (l *loaded) note(c *Chunk) error {
+	if l.rows > 0 && l.dense != c.Dense() {
+		return fault.Newf(fault.BadInput, "read", c.where, "dense and sparse rows are mixed")
+	}
+	if l.rows > 0 && c.Dense() && c.Width != l.width {
+		return fault.Newf(fault.BadInput, "read", c.where, "rows have %d features, those before them %d", c.Width, l.width)
+	}
+	l.dense, l.width, l.blobs = c.Dense(), c.Width, c.Blobs != nil
+	l.rows += int64(c.Rows())
+	if !c.Dense() {
+		lo, hi := c.indexBounds()
+		l.lo, l.hi = min(l.lo, lo), max(l.hi, hi)
+	}
+	l.nnz += int64(len(c.Values))
+	return l.labels.add(c)
+}
+
+func (l *loaded) finish() error {
+	if l.rows == 0 {
+		l.spool.close()
+		return fault.Newf(fault.BadInput, "read", "the input", "it holds no row")
+	}
+	return nil
+}
+
+// maxLabels is how many distinct labels are remembered; data with more is
+// for regression and needs none of them.
+const maxLabels = 1000
+
+// labelSet gathers the distinct labels of the whole input.
+type labelSet struct {
+	text     bool
+	seen     bool
+	values   map[float64]bool
+	texts    map[string]bool
+	overflow bool
+}
+
+func (s *labelSet) add(c *Chunk) error {
+	if s.seen && s.text != (c.Texts != nil) && c.Rows() > 0 {
+		return fault.Newf(fault.BadInput, "read", c.where, "some labels from here on are %s, others are not",
+			map[bool]string{true: "text", false: "numbers"}[c.Texts != nil])
+	}
+	if !s.seen {
+		s.seen, s.text, s.values, s.texts = true, c.Texts != nil, map[float64]bool{}, map[string]bool{}
+	}
+	for _, t := range c.Texts {
+		s.texts[t] = true
+	}
+	if s.text || s.overflow {
+		return nil
+	}
+	last := math.NaN()
+	for _, v := range c.Labels {
+		if v != last {
+			s.values[v], last = true, v
+		}
+	}
+	if s.overflow = len(s.values) > maxLabels; s.overflow {
+		s.values = map[float64]bool{}
+	}
+	return nil
+}
+
+// names are the distinct labels in ascending order, as text; nil where there
+// were too many to be classes.
+func (s *labelSet) names() []string {
+	var names []string
+	if s.text {
+		for t := range s.texts {
+			names = append(names, t)
+		}
+		sort.Strings(names)
+		return names
+	}
+	var values []float64
+	for v := range s.values {
+		values = append(values, v)
+	}
+	sort.Float64s(values)
+	for _, v := range values {
+		names = append(names, FormatLabel(v))
+	}
+	return names
+}
+
+// FormatLabel is a numeric label in its shortest form.
+func FormatLabel(v float64) string { return fmt.Sprintf("%v", v) }
+
+// recode maps a chunk's own text codes to positions in the sorted names.
+func recode(c *Chunk, names []string) []float64 {
+	if c.Texts == nil {
+		return c.Labels
+	}
+	to := make([]float64, len(c.Texts))
+	for i, t := range c.Texts {
+		to[i] = float64(sort.SearchStrings(names, t))
+	}
+	out := make([]float64, len(c.Labels))
+	for i, code := range c.Labels {
+		out[i] = to[int(code)]
+	}
+	return out
+}

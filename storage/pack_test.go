@@ -1,0 +1,124 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func quiet(int) {}
+
+// packOf writes text to a file and packs it in a fresh cache.
+func packOf(t *testing.T, text string, ro ReadOptions, o PackOptions) (*Pack, error) {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "input")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	src, err := OpenSource(ro, path)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := OpenCache(filepath.Join(dir, "cache"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := PackID(src, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := cache.Get(context.Background(), id, src, o, quiet)
+	if p != nil {
+		t.Cleanup(func() { p.Close() })
+	}
+	return p, err
+}
+
+func TestPackHoldsEveryRowOnceInEveryLayout(t *testing.T) {
+	var sparse, dense strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&sparse, "%d %d:1 %d:%d\n", i%2, 1+i%50, 60+i%40, i)
+		fmt.Fprintf(&dense, "%d,%d,0.5\n", i%2, i)
+	}
+	for _, c := range []struct {
+		name, text string
+		o          PackOptions
+	}{
+		{"sparse", sparse.String(), PackOptions{Splits: 7}},
+		{"sparse random float32", sparse.String(), PackOptions{Splits: 7, Random: true, Float32: true, Seed: 3}},
+		{"dense", dense.String(), PackOptions{Splits: 3}},
+		{"dense float32", dense.String(), PackOptions{Splits: 3, Float32: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := packOf(t, c.text, ReadOptions{}, c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := map[int]int{}
+			for i := range p.Meta.Splits {
+				s, err := OpenSplit(filepath.Join(p.Dir, splitFile(i)), p.Meta, i)
+				if err != nil {
+					t.Fatal(err)
+				}
+				collectIDs(s, seen)
+				s.Close()
+			}
+			if len(seen) != 5000 {
+				t.Fatalf("%d distinct rows, want 5000", len(seen))
+			}
+			for id, n := range seen {
+				if n != 1 {
+					t.Fatalf("row %d occurs %d times", id, n)
+				}
+			}
+		})
+	}
+}
+
+// collectIDs counts rows by the value that carries their number, through the
+// visiting order, which must reach each row once.
+func collectIDs(s *Split, seen map[int]int) {
+	for _, b := range s.Batches {
+		for p := range b.Rows {
+			r := int(b.RowAt(p))
+			at := r * s.Meta.Features
+			if s.Meta.Layout == SparseLayout {
+				at = int(b.Offsets[r+1]) - 1
+			}
+			if b.X32 != nil {
+				seen[int(b.X32[at])]++
+			} else {
+				seen[int(b.X64[at])]++
+			}
+		}
+	}
+}
+
+func TestTheNextRunFindsThePack(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.csv")
+	os.WriteFile(path, []byte("1,2\n0,3\n"), 0o600)
+	for i := range 2 {
+		cache, err := OpenCache(filepath.Join(dir, "cache"), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		src, err := OpenSource(ReadOptions{}, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _ := PackID(src, PackOptions{})
+		p, err := cache.Get(context.Background(), id, src, PackOptions{}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Found != (i == 1) {
+			t.Errorf("run %d: found %v", i, p.Found)
+		}
+		p.Close()
+	}
+}

@@ -1,0 +1,231 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// Format names how rows are written in a file.
+type Format string
+
+// The formats that can be read; Auto looks at the name, then at the content.
+const (
+	Auto    Format = ""
+	LIBSVM  Format = "libsvm"
+	CSV     Format = "csv"
+	TSV     Format = "tsv"
+	Parquet Format = "parquet"
+	Arrow   Format = "arrow"
+	Text    Format = "text"
+)
+
+// ReadOptions say how labelled rows are to be read. The zero value detects
+// everything.
+type ReadOptions struct {
+	Format    Format
+	Label     string // column of the label: a name or a zero-based number
+	NoLabel   bool   // there is no label column (prediction)
+	Header    *bool  // nil detects
+	Separator byte   // 0 detects
+	IndexBase int    // first column number of LIBSVM plus one: 1 or 2; 0 detects
+	Features  int    // number of features; 0 takes what the data has
+}
+
+// Source is input resolved to parts that can be read on their own. It is made
+// once, where the job starts; executors take it from the plan.
+type Source struct {
+	Format Format     `json:"format"`
+	Parts  []Range    `json:"parts"`
+	Table  *tableSpec `json:"table,omitempty"`
+	Files  []File     `json:"files"`
+}
+
+// rangeBytes is how much text one part holds.
+const rangeBytes = 16 << 20
+
+// OpenSource resolves URIs and finds out how to read them.
+func OpenSource(o ReadOptions, uris ...string) (*Source, error) {
+	files, err := Resolve(uris...)
+	if err != nil {
+		return nil, err
+	}
+	if files, err = dropEmpty(files); err != nil {
+		return nil, err
+	}
+	s := &Source{Format: o.Format, Files: files}
+	if s.Format == Auto {
+		if s.Format, err = DetectFormat(files[0].Path); err != nil {
+			return nil, err
+		}
+	}
+	switch s.Format {
+	case CSV, TSV:
+		err = s.planTable(o)
+	case LIBSVM, Text:
+		s.Parts, err = Ranges(files, rangeBytes, nil)
+	case Parquet, Arrow:
+		err = s.planColumns(o)
+	default:
+		err = fault.Newf(fault.Usage, "read", files[0].Path, "unknown format %q", s.Format).
+			WithHint("formats are libsvm, csv, tsv, parquet, arrow")
+	}
+	return s, err
+}
+
+func dropEmpty(files []File) ([]File, error) {
+	kept := files[:0:0]
+	for _, f := range files {
+		if f.Size > 0 {
+			kept = append(kept, f)
+		}
+	}
+	if len(kept) == 0 {
+		return nil, fault.Newf(fault.BadInput, "read", files[0].Path, "the file is empty")
+	}
+	return kept, nil
+}
+
+func (s *Source) planTable(o ReadOptions) error {
+	if s.Format == TSV && o.Separator == 0 {
+		o.Separator = '\t'
+	}
+	spec, err := detectTable(s.Files[0].Path, o)
+	if err != nil {
+		return err
+	}
+	s.Table = &spec
+	s.Parts, err = Ranges(s.Files, rangeBytes, func(File) bool { return spec.Quoted })
+	return err
+}
+
+var extensions = map[string]Format{
+	".libsvm": LIBSVM, ".svm": LIBSVM, ".csv": CSV, ".tsv": TSV,
+	".parquet": Parquet, ".arrow": Arrow, ".feather": Arrow, ".arrows": Arrow, ".ipc": Arrow,
+}
+
+// DetectFormat goes by the file's extension, compression endings apart, and
+// else by its first bytes.
+func DetectFormat(path string) (Format, error) {
+	name := path
+	for _, end := range []string{".gz", ".bz2", ".zst", ".zstd"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	if f, ok := extensions[strings.ToLower(filepath.Ext(name))]; ok {
+		return f, nil
+	}
+	head, err := headOf(path)
+	if err != nil {
+		return Auto, err
+	}
+	return detectContent(head), nil
+}
+
+func detectContent(head []byte) Format {
+	switch {
+	case bytes.HasPrefix(head, []byte("PAR1")):
+		return Parquet
+	case bytes.HasPrefix(head, []byte("ARROW1")), bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}):
+		return Arrow
+	}
+	for _, line := range headLines(head, 5) {
+		if f := strings.Fields(line); len(f) > 1 && strings.Contains(f[1], ":") {
+			return LIBSVM
+		}
+	}
+	return CSV
+}
+
+// Len is the number of parts.
+func (s *Source) Len() int { return len(s.Parts) }
+
+// Read hands the rows of one part to yield, chunk by chunk, in input order.
+func (s *Source) Read(ctx context.Context, part int, yield func(*Chunk) error) error {
+	switch s.Format {
+	case Parquet:
+		return s.readParquet(ctx, part, yield)
+	case Arrow:
+		return s.readArrow(ctx, part, yield)
+	}
+	for blk, err := range s.blocks(part) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		c := &Chunk{}
+		if err := s.parse(blk, c); err != nil {
+			return err
+		}
+		if c.Rows() == 0 {
+			continue
+		}
+		c.where = blk.where(0)
+		if err := yield(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Source) parse(blk textBlock, c *Chunk) error {
+	if s.Format == LIBSVM {
+		return parseLIBSVM(blk, c)
+	}
+	return parseCSV(blk, s.Table, c)
+}
+
+// blocks are the part's text; a file with quotes comes as one block, since a
+// quoted field may hold a newline.
+func (s *Source) blocks(part int) func(func(textBlock, error) bool) {
+	rng := s.Parts[part]
+	if s.Table != nil && s.Table.Quoted {
+		return wholeFile(rng)
+	}
+	return textBlocks(rng)
+}
+
+// wholeFile gathers a part in one block, up to a limit.
+func wholeFile(rng Range) func(func(textBlock, error) bool) {
+	const most = 1 << 30
+	return func(yield func(textBlock, error) bool) {
+		all := textBlock{rng: rng, line: 1}
+		for blk, err := range textBlocks(rng) {
+			if err == nil && len(all.data)+len(blk.data) > most {
+				err = fault.Newf(fault.BadInput, "read", rng.File.Path,
+					"a quoted file of more than %d MiB cannot be read in parts", most>>20).WithHint("split it, or remove the quotes")
+			}
+			if err != nil {
+				yield(textBlock{}, err)
+				return
+			}
+			all.data = append(all.data, blk.data...)
+		}
+		if len(all.data) > 0 {
+			yield(all, nil)
+		}
+	}
+}
+
+// Lines hands each line of a text part to yield, without its newline. The
+// bytes are valid during the call only.
+func (s *Source) Lines(ctx context.Context, part int, yield func([]byte) error) error {
+	for blk, err := range textBlocks(s.Parts[part]) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		for line := range bytes.Lines(blk.data) {
+			if err := yield(bytes.TrimSuffix(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\r'})); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package storage
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// spoolMemory is how many bytes of chunks a load keeps in memory before the
+// rest goes to a temporary file.
+const spoolMemory = 48 << 20
+
+// spool keeps chunks between the pass that reads the input and the pass that
+// writes splits: the first ones in memory, the rest in an unlinked file.
+type spool struct {
+	dir string
+	mu  struct {
+		sync.Mutex
+		file *os.File
+		end  int64
+		mem  int64
+	}
+}
+
+// spooled is one chunk in a spool.
+type spooled struct {
+	chunk *Chunk // slices are nil where the data is in the file
+	rows  int
+	off   int64
+	lens  [5]int // labels, values, offsets, indices, blob bytes
+	blobs []int32
+}
+
+func newSpool(dir string) *spool { return &spool{dir: dir} }
+
+func (s *spool) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.file != nil {
+		s.mu.file.Close()
+	}
+}
+
+// add takes ownership of a chunk.
+func (s *spool) add(c *Chunk) (*spooled, error) {
+	h := &spooled{chunk: c, rows: c.Rows()}
+	s.mu.Lock()
+	fits := s.mu.mem+c.Bytes() <= spoolMemory
+	if fits {
+		s.mu.mem += c.Bytes()
+	}
+	s.mu.Unlock()
+	if fits {
+		c.trim()
+		return h, nil
+	}
+	return h, s.spill(h)
+}
+
+// spill writes a chunk's slices one after the other.
+func (s *spool) spill(h *spooled) error {
+	parts := h.slices()
+	var size int64
+	for i, p := range parts {
+		h.lens[i] = len(p)
+		size += int64(len(p))
+	}
+	f, off, err := s.reserve(size)
+	if err != nil {
+		return err
+	}
+	h.off = off
+	for _, p := range parts {
+		if _, err := f.WriteAt(p, off); err != nil {
+			return diskError("spool input to", s.dir, err)
+		}
+		off += int64(len(p))
+	}
+	h.chunk = &Chunk{Texts: h.chunk.Texts, Width: h.chunk.Width, where: h.chunk.where}
+	return nil
+}
+
+func (s *spool) reserve(size int64) (*os.File, int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.file == nil {
+		f, err := os.CreateTemp(s.dir, "spool-*")
+		if err != nil {
+			return nil, 0, diskError("spool input to", s.dir, err)
+		}
+		os.Remove(f.Name()) // the file lives as long as it is open, a killed run included
+		s.mu.file = f
+	}
+	off := s.mu.end
+	s.mu.end += size
+	return s.mu.file, off, nil
+}
+
+// slices views the chunk's data as bytes, in the order that load expects.
+func (h *spooled) slices() [5][]byte {
+	c := h.chunk
+	var blob []byte
+	if c.Blobs != nil {
+		for _, b := range c.Blobs {
+			h.blobs = append(h.blobs, int32(len(b)))
+			blob = append(blob, b...)
+		}
+	}
+	return [5][]byte{asBytes(c.Labels), asBytes(c.Values), asBytes(c.Offsets), asBytes(c.Indices), blob}
+}
+
+// load brings a chunk back into memory.
+func (s *spool) load(h *spooled) (*Chunk, error) {
+	if h.lens == [5]int{} {
+		return h.chunk, nil
+	}
+	s.mu.Lock()
+	f := s.mu.file
+	s.mu.Unlock()
+	c := &Chunk{Texts: h.chunk.Texts, Width: h.chunk.Width, where: h.chunk.where}
+	c.Labels = make([]float64, h.lens[0]/8)
+	c.Values = make([]float64, h.lens[1]/8)
+	c.Offsets = make([]int64, h.lens[2]/8)
+	c.Indices = make([]int32, h.lens[3]/4)
+	blob := make([]byte, h.lens[4])
+	off := h.off
+	for _, p := range [][]byte{asBytes(c.Labels), asBytes(c.Values), asBytes(c.Offsets), asBytes(c.Indices), blob} {
+		if _, err := f.ReadAt(p, off); err != nil {
+			return nil, diskError("read the spool in", s.dir, err)
+		}
+		off += int64(len(p))
+	}
+	for _, n := range h.blobs {
+		c.Blobs = append(c.Blobs, blob[:n:n])
+		blob = blob[n:]
+	}
+	return c, nil
+}
+
+// asBytes views a slice of numbers as its bytes.
+func asBytes[T any](v []T) []byte {
+	if len(v) == 0 {
+		return nil
+	}
+	var zero T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(zero)))
+}
+
+// diskError says what a failed write means and what to do about it.
+func diskError(op, dir string, err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fault.New(fault.NoResources, op, dir, errors.New("the disk is full")).
+			WithHint("free space, or set --data-dir to a larger disk")
+	}
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fault.New(fault.NoResources, op, dir, err)
+}

@@ -1,0 +1,150 @@
+package storage
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// Store is what one executor holds: splits of packs, taken from the cache of
+// its machine or received from a peer into files of its own.
+type Store struct {
+	dir string
+	mu  struct {
+		sync.Mutex
+		held map[SplitKey]*heldSplit
+	}
+}
+
+// SplitKey names a split within a job: the node that made its pack, and its
+// index.
+type SplitKey struct{ Node, Split int }
+
+type heldSplit struct {
+	path  string
+	meta  *PackMeta
+	split *Split // mapped at first use
+}
+
+// NewStore makes a store that keeps received files under dir.
+func NewStore(dir string) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, diskError("use the executor's directory", dir, err)
+	}
+	s := &Store{dir: dir}
+	s.mu.held = map[SplitKey]*heldSplit{}
+	return s, nil
+}
+
+// Adopt takes a split from a pack on this machine, as it lies. Its hash is
+// the one recorded when the pack was built.
+func (s *Store) Adopt(key SplitKey, dir string, meta *PackMeta) (plan.Digest, error) {
+	path := filepath.Join(dir, splitFile(key.Split))
+	if _, err := os.Stat(path); err != nil {
+		return plan.Digest{}, openError(path, err)
+	}
+	s.hold(key, &heldSplit{path: path, meta: meta})
+	return meta.Splits[key.Split].SHA256, nil
+}
+
+// Receive writes a split that a peer sends to a file of the store's own and
+// returns the hash of what has arrived. The split is held only if that is the
+// hash that was announced.
+func (s *Store) Receive(key SplitKey, meta *PackMeta, r io.Reader) (plan.Digest, error) {
+	want := meta.Splits[key.Split]
+	path := filepath.Join(s.dir, fmt.Sprintf("node-%d-%s", key.Node, splitFile(key.Split)))
+	tmp := path + ".part"
+	f, err := os.Create(tmp)
+	if err != nil {
+		return plan.Digest{}, diskError("receive a split into", s.dir, err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(r, want.Bytes+1))
+	if err != nil {
+		os.Remove(tmp)
+		return plan.Digest{}, diskError("receive a split into", s.dir, err)
+	}
+	got := plan.DigestFromBytes(sum.Sum(nil))
+	if n != want.Bytes || got != want.SHA256 {
+		os.Remove(tmp)
+		return got, nil
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return got, diskError("receive a split into", s.dir, err)
+	}
+	s.hold(key, &heldSplit{path: path, meta: meta})
+	return got, nil
+}
+
+func (s *Store) hold(key SplitKey, h *heldSplit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.held[key] == nil {
+		s.mu.held[key] = h
+	}
+}
+
+// OpenSplit maps a split that is held; it stays mapped until Close.
+func (s *Store) OpenSplit(node, split int) (*Split, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.mu.held[SplitKey{node, split}]
+	if h == nil {
+		return nil, fault.Newf(fault.FetchFailed, "open", fmt.Sprintf("split %d", split), "this executor does not hold it")
+	}
+	if h.split == nil {
+		opened, err := OpenSplit(h.path, h.meta, split)
+		if err != nil {
+			return nil, err
+		}
+		h.split = opened
+	}
+	return h.split, nil
+}
+
+// Path is the file of a split that is held; empty where it is not.
+func (s *Store) Path(key SplitKey) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.mu.held[key]; h != nil {
+		return h.path
+	}
+	return ""
+}
+
+// Send writes a held split's bytes to a peer.
+func (s *Store) Send(key SplitKey, w io.Writer) error {
+	path := s.Path(key)
+	if path == "" {
+		return fault.Newf(fault.FetchFailed, "send", fmt.Sprintf("split %d", key.Split), "this executor does not hold it")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return openError(path, err)
+	}
+	defer f.Close()
+	_, err = io.Copy(w, f)
+	return err
+}
+
+// Close unmaps all splits and removes received files.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, h := range s.mu.held {
+		if h.split != nil {
+			errs = append(errs, h.split.Close())
+		}
+	}
+	s.mu.held = map[SplitKey]*heldSplit{}
+	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
+}

@@ -1,0 +1,49 @@
+package storage
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// where names the file and line of a position in the block. Ranges are read
+// without counting the lines before them, so this counts them now: it is
+// called only to report an error.
+func (b textBlock) where(pos int) string {
+	line := b.line + int64(bytes.Count(b.data[:pos], []byte{'\n'}))
+	if b.rng.Offset > 0 {
+		line += linesBefore(b.rng)
+	}
+	return fmt.Sprintf("%s line %d", b.rng.File.Path, line)
+}
+
+// linesBefore counts the lines that begin before the range.
+func linesBefore(rng Range) int64 {
+	f, err := os.Open(rng.File.Path)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	start, err := nextLine(f, rng.Offset-1)
+	if err != nil {
+		return 0
+	}
+	r := io.NewSectionReader(f, 0, start)
+	buf := make([]byte, 256<<10)
+	var lines int64
+	for {
+		n, err := r.Read(buf)
+		lines += int64(bytes.Count(buf[:n], []byte{'\n'}))
+		if err != nil {
+			return lines
+		}
+	}
+}
+
+// bad is a complaint about the data at a position of the block.
+func (b textBlock) bad(pos int, format string, args ...any) error {
+	return fault.Newf(fault.BadInput, "read", b.where(pos), format, args...)
+}

@@ -1,0 +1,297 @@
+// Package volley is what a user's program calls: Main runs a plan and its
+// loop, embedded in this process: a driver and executors that speak the real
+// protocol with each other over in-memory pipes.
+//
+// It owns the joining of the parts (cluster, session, event log, checkpoints)
+// and no decision of theirs.
+package volley
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/executor"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/internal/pace"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/sim"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// Version is the version of this module.
+const Version = "0.1.0"
+
+// Config says how a program runs embedded. The zero value of a field takes
+// its default.
+type Config struct {
+	Executors      int    // default: one a core
+	Slots          int    // default 1
+	Memory         int64  // soft limit of the process in bytes; 0 is none
+	DataDir        string // default $XDG_CACHE_HOME/volley
+	DiskBudget     int64  // bytes of packs kept; 0 chooses from the free space
+	Job            driver.JobConfig
+	Pace           *pace.Law // emulated speeds; nil is none
+	Virtual        bool      // virtual time; needs a Pace
+	EventLog       string
+	Checkpoints    string // directory; empty keeps none
+	CheckpointEach int    // iterations between checkpoints; default 10
+	Resume         bool
+	OutDir         string
+	Program        string // identity of user code; default: the digest of this executable
+	Progress       func(rdd.Progress)
+	Observer       func(*driver.StepReport)
+	Logger         hclog.Logger
+}
+
+// Outcome is what the engine knows of a finished run.
+type Outcome struct {
+	Load       time.Duration // on the wall clock
+	Train      time.Duration // on the job's clock, evaluation left out
+	Evaluation time.Duration
+	Counters   driver.Counters
+	Splits     int
+	Executors  int
+	StoppedBy  string
+}
+
+// ensureDefaults fills in the fields left zero.
+func (c Config) ensureDefaults() Config {
+	if c.Executors == 0 {
+		c.Executors = runtime.GOMAXPROCS(0)
+	}
+	if c.Slots == 0 {
+		c.Slots = 1
+	}
+	if c.CheckpointEach == 0 {
+		c.CheckpointEach = 10
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	if c.DataDir == "" {
+		c.DataDir = DefaultDataDir()
+	}
+	return c
+}
+
+// DefaultDataDir is where packs are kept unless told otherwise.
+func DefaultDataDir() string {
+	if dir, err := os.UserCacheDir(); err == nil {
+		return filepath.Join(dir, "volley")
+	}
+	return filepath.Join(os.TempDir(), "volley")
+}
+
+// Run builds a plan and runs its loop on an embedded cluster. build must
+// depend on args only. run gets a session whose steps the cluster runs; what
+// it returns as stoppedBy goes to the event log.
+func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
+	build func(*rdd.Graph, A) P, run func(ctx context.Context, s *rdd.Session, args A, p P) (stoppedBy string, err error)) (*Outcome, error) {
+	cfg = cfg.ensureDefaults()
+	g, p, err := buildPlan(args, build)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil, fault.New(fault.UserCode, "encode", "the program's arguments", err)
+	}
+	again := func() (executor.Program, error) {
+		g, _, err := buildPlan(args, build)
+		return g, err
+	}
+	e, err := newEmbedded(ctx, cfg, name, raw, g, again)
+	if err != nil {
+		return nil, err
+	}
+	defer e.close()
+	s := rdd.NewSession(g, e, e.sessionConfig())
+	defer s.Close()
+	stoppedBy, err := run(ctx, s, args, p)
+	if err != nil {
+		e.log.Close()
+		return nil, err
+	}
+	if err := e.log.Finish(stoppedBy); err != nil {
+		return nil, err
+	}
+	return e.outcome(s, stoppedBy), nil
+}
+
+func buildPlan[A, P any](args A, build func(*rdd.Graph, A) P) (g *rdd.Graph, p P, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fault.Newf(fault.UserCode, "build", "the plan", "panic: %v", r)
+		}
+	}()
+	g = rdd.NewGraph()
+	p = build(g, args)
+	return g, p, g.Err()
+}
+
+// backend is a cluster: in virtual time, or for real.
+type backend interface {
+	Start(ctx context.Context) error
+	OpenPack(ctx context.Context, info *driver.PackInfo) (int, error)
+	RunStep(ctx context.Context, req *driver.StepRequest) (*driver.StepReport, error)
+	RunCall(ctx context.Context, req *driver.CallRequest) ([][]byte, error)
+	Restore(*driver.Restored)
+	Ledger(pack int) *driver.Restored
+	Now() time.Duration
+	Close() error
+}
+
+var (
+	_ backend     = (*sim.Virtual)(nil)
+	_ backend     = (*driver.Driver)(nil)
+	_ rdd.Cluster = (*embedded)(nil)
+)
+
+// embedded joins a backend to a session: it keeps the catalog of packs, the
+// event log and the checkpoints.
+type embedded struct {
+	cfg       Config
+	name      string
+	args      json.RawMessage
+	plan      plan.Digest
+	cache     *storage.Cache
+	dir       string
+	cleanup   []func()
+	back      backend
+	log       *driver.EventLog
+	packs     map[int]*storage.Pack
+	number    int // of the pack that training steps fold
+	header    bool
+	pending   *driver.LogStep
+	stepEnd   time.Duration
+	lastEval  *driver.LogEvaluation
+	report    *driver.StepReport
+	began     time.Duration
+	resumed   *checkpoint
+	executors []*executor.Engine
+}
+
+func newEmbedded(ctx context.Context, cfg Config, name string, args []byte, g *rdd.Graph, again func() (executor.Program, error)) (*embedded, error) {
+	e := &embedded{cfg: cfg, name: name, args: args, plan: g.Fingerprint(), packs: map[int]*storage.Pack{}}
+	if err := e.open(ctx, g, again); err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *embedded) open(ctx context.Context, g *rdd.Graph, again func() (executor.Program, error)) error {
+	sources, err := g.Resolve()
+	if err != nil {
+		return err
+	}
+	if err := e.openCache(); err != nil {
+		return err
+	}
+	if e.log, err = driver.CreateEventLog(e.cfg.EventLog); err != nil {
+		return err
+	}
+	if e.cfg.Resume {
+		if e.resumed, err = latestCheckpoint(e.cfg.Checkpoints, e.plan, e.args); err != nil {
+			return err
+		}
+	}
+	job := e.cfg.Job
+	job.ID, job.Fingerprint, job.Sources, job.Executors = plan.JobID(e.name), e.plan, sources, e.cfg.Executors
+	if e.back, err = e.newBackend(job, again); err != nil {
+		return err
+	}
+	return e.back.Start(ctx)
+}
+
+// openCache falls back to a temporary directory, with a warning, where the
+// data directory cannot be used.
+func (e *embedded) openCache() error {
+	cache, err := storage.OpenCache(e.cfg.DataDir, e.cfg.DiskBudget)
+	if err != nil {
+		tmp, terr := os.MkdirTemp("", "volley-*")
+		if terr != nil {
+			return err
+		}
+		e.cfg.Logger.Warn("packs go to a temporary directory and are not kept", "reason", err)
+		e.cleanup = append(e.cleanup, func() { os.RemoveAll(tmp) })
+		if cache, err = storage.OpenCache(tmp, e.cfg.DiskBudget); err != nil {
+			return err
+		}
+	}
+	e.cache = cache
+	dir, done, err := cache.TempDir("run")
+	if err != nil {
+		return err
+	}
+	e.dir = dir
+	e.cleanup = append(e.cleanup, done)
+	return nil
+}
+
+func (e *embedded) newBackend(job driver.JobConfig, again func() (executor.Program, error)) (backend, error) {
+	engine := func(i int) (*executor.Engine, error) {
+		program, err := again()
+		if err != nil {
+			return nil, err
+		}
+		store, err := storage.NewStore(filepath.Join(e.dir, fmt.Sprintf("executor-%d", i)))
+		if err != nil {
+			return nil, err
+		}
+		e.cleanup = append(e.cleanup, func() { store.Close() })
+		en := executor.NewEngine(program, store, e, e)
+		e.executors = append(e.executors, en)
+		return en, nil
+	}
+	if e.cfg.Virtual {
+		return sim.NewVirtual(sim.VirtualConfig{Job: job, Executors: e.cfg.Executors, Slots: e.cfg.Slots, Law: e.cfg.Pace, Engine: engine})
+	}
+	return newLocal(job, e.cfg, engine)
+}
+
+func (e *embedded) close() {
+	if e.back != nil {
+		e.back.Close()
+	}
+	for i := len(e.cleanup) - 1; i >= 0; i-- {
+		e.cleanup[i]()
+	}
+}
+
+func (e *embedded) sessionConfig() rdd.Config {
+	return rdd.Config{Cache: e.cache, Workers: runtime.GOMAXPROCS(0), Program: e.programID(), OutDir: e.cfg.OutDir,
+		Progress: e.cfg.Progress, Scalable: e.scalable}
+}
+
+// programID identifies user code, whose functions decide the rows of packs.
+func (e *embedded) programID() string {
+	if e.cfg.Program != "" {
+		return e.cfg.Program
+	}
+	return string(e.args) + executableDigest()
+}
+
+// scalable says why steps without Scale cannot be cut under this
+// configuration.
+func (e *embedded) scalable() error {
+	if e.cfg.Job.ByRows || e.cfg.Job.Sync.Policy == 0 {
+		return nil
+	}
+	return fault.Newf(fault.Usage, "run", "a step without Scale", "it cannot be cut under weighting=split").
+		WithHint("give the Aggregator a Scale, or run with --weighting rows")
+}
+
+func (e *embedded) machine() driver.LogMachine {
+	return driver.LogMachine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Kernels: kernel.Path()}
+}
