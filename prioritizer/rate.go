@@ -1,6 +1,8 @@
 package prioritizer
 
 import (
+	"slices"
+
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -12,7 +14,7 @@ const (
 	slack     = 0.02
 	observe   = 4 // steps in which every executor's speed must have been seen
 	coolDown  = 10
-	spreadMul = 2 // times the threshold: the spread of process times that swaps roles
+	spreadMul = 4
 )
 
 // forecast predicts a step: each executor's load in rows, speeds in rows per
@@ -90,7 +92,7 @@ func (x *Exchange) rate(v View) []Swap {
 	if swaps := x.balance(v, f); swaps != nil {
 		return swaps
 	}
-	return x.evenOut(v)
+	return x.evenOut(v, f)
 }
 
 func (x *Exchange) forecastOf(v View) *forecast {
@@ -129,7 +131,7 @@ func (x *Exchange) balance(v View, f *forecast) []Swap {
 			best, bestTime, keep = score, t, len(swaps)
 		}
 	}
-	for _, s := range swaps[keep:] {
+	for _, s := range slices.Backward(swaps[keep:]) {
 		f.apply(v, owner, Swap{Split: s.Split, From: s.To, To: s.From})
 	}
 	swaps = swaps[:keep]
@@ -202,7 +204,7 @@ func (x *Exchange) bestMove(v View, f *forecast, owner []int, donor int) (Swap, 
 		}
 		held++
 		cooling := x.moved[i] > 0 && v.Step-x.moved[i] < coolDown
-		if !cooling && (split < 0 || v.Times[i] < v.Times[split]) {
+		if !cooling && o == v.Owner[i] && (split < 0 || v.Times[i] < v.Times[split]) {
 			split = i
 		}
 	}
@@ -233,11 +235,15 @@ func (f *forecast) apply(v View, owner []int, s Swap) {
 // evenOut swaps the split processed most with the one processed least where
 // their process times have drifted apart: with speeds balanced a swap costs
 // nothing but its bytes.
-func (x *Exchange) evenOut(v View) []Swap {
+func (x *Exchange) evenOut(v View, f *forecast) []Swap {
 	settled := func(i int) bool { return x.moved[i] == 0 || v.Step-x.moved[i] >= coolDown }
 	least, most := x.extremes(v, settled)
 	if least < 0 || v.Times[most]-v.Times[least] <= spreadMul*x.cfg.Threshold {
 		return nil
+	}
+	behind, ahead := v.Owner[least], v.Owner[most]
+	if f.load[behind]/f.speed[behind] <= f.load[ahead]/f.speed[ahead] {
+		return nil // where it is now it catches up as fast as it can
 	}
 	return exchange(v, least, most)
 }

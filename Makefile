@@ -1,0 +1,37 @@
+# Everything here needs Go and make only; the race detector also a C compiler.
+GO ?= go
+export CGO_ENABLED ?= 0
+
+.PHONY: build run test race lint sim bench bench-peers fuzz generate clean
+
+build:
+	$(GO) build -trimpath -ldflags=-s -o bin/volley ./cmd/volley
+
+# Trains on made-up data, BSP beside A-BSP with one executor at half speed.
+run: build
+	./examples/compare.sh bin/volley
+
+test:
+	$(GO) vet ./...
+	$(GO) test -timeout 15m ./...
+
+race:
+	@if command -v cc >/dev/null || command -v gcc >/dev/null; then \
+		CGO_ENABLED=1 $(GO) test -race -short -timeout 30m ./...; \
+	else echo "race: no C compiler, skipped"; fi
+
+lint:
+	$(GO) test ./internal/lint
+
+# make sim SEEDS=2000 FROM=1 [BUG=1..8]: the control plane in virtual time.
+SEEDS ?= 200
+FROM ?= 1
+BUG ?= 0
+sim:
+	$(GO) run ./internal/sim/simulate -seeds $(SEEDS) -from $(FROM) -bug $(BUG)
+
+generate:
+	$(GO) generate ./...
+
+clean:
+	rm -rf bin
