@@ -125,12 +125,11 @@ func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepO
 		e.cfg.Observer(r)
 	}
 	if req.Train {
-		e.flushStep()
+		e.flush()
 		e.pending, e.number = driver.StepLine(r), req.Pack
 		e.pending.Params = plan.DigestOf(req.Param)
 	} else {
-		e.flushEvaluation()
-		e.lastEval = driver.EvaluationLine(r, req.Node, plan.DigestOf(req.Param))
+		e.passes = append(e.passes, driver.EvaluationLine(r, req.Node, plan.DigestOf(req.Param)))
 	}
 	return e.outcomeOf(r), nil
 }
@@ -164,9 +163,8 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 	if e.pending != nil {
 		e.pending.Iteration, e.pending.Params, e.pending.Values = c.Iteration, c.Digest, c.Values
 		e.pending.Phases.Update = int64(e.back.Now() - e.stepEnd)
-		e.flushStep()
 	}
-	e.flushEvaluation()
+	e.flush()
 	if e.cfg.Checkpoints == "" || (c.Iteration%e.cfg.CheckpointEach != 0 && !c.Last && ctx.Err() == nil) {
 		return nil
 	}
@@ -176,23 +174,22 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 
 // Evaluated adds the objective to the line of the pass that found it.
 func (e *embedded) Evaluated(ev rdd.Evaluation) {
-	if e.lastEval != nil {
-		e.lastEval.Iteration, e.lastEval.Objective = ev.Iteration, &ev.Objective
+	if n := len(e.passes); n > 0 {
+		e.passes[n-1].Iteration, e.passes[n-1].Objective = ev.Iteration, &ev.Objective
 	}
 }
 
-func (e *embedded) flushStep() {
+// flush writes the lines that wait, in the order in which the program ran
+// them: a step, whose digest its commit has brought, then the passes after it.
+func (e *embedded) flush() {
 	if e.pending != nil {
 		e.log.Write(e.pending)
 		e.pending = nil
 	}
-}
-
-func (e *embedded) flushEvaluation() {
-	if e.lastEval != nil {
-		e.log.Write(e.lastEval)
-		e.lastEval = nil
+	for _, l := range e.passes {
+		e.log.Write(l)
 	}
+	e.passes = nil
 }
 
 // Now is the time since the job began.

@@ -122,6 +122,7 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 		e.log.Close()
 		return nil, err
 	}
+	e.flush()
 	if err := e.log.Finish(stoppedBy); err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ type embedded struct {
 	header    bool
 	pending   *driver.LogStep
 	stepEnd   time.Duration
-	lastEval  *driver.LogEvaluation
+	passes    []*driver.LogEvaluation
 	report    *driver.StepReport
 	began     time.Duration
 	resumed   *checkpoint

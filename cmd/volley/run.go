@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -260,7 +261,7 @@ func (f *trainFlags) input() rdd.Input {
 
 // logistic is the job's own configuration.
 func (f *trainFlags) logistic(c *cobra.Command) (mllib.LogisticConfig, error) {
-	cfg := mllib.LogisticConfig{Data: f.data, Input: f.input(), Positive: f.positive, Splits: f.splits, Random: f.assign == "random",
+	cfg := mllib.LogisticConfig{Data: absolute(f.data), Input: f.input(), Positive: f.positive, Splits: f.splits, Random: f.assign == "random",
 		Seed: f.seed, Float32: f.storage == "float32", StepSize: f.stepSize, Reg: f.reg, Intercept: f.intercept,
 		Standardize: f.standardize, MaxIterations: f.maxIterations, Tol: f.tol, MaxTime: f.maxTime}
 	var err error
@@ -275,6 +276,20 @@ func (f *trainFlags) logistic(c *cobra.Command) (mllib.LogisticConfig, error) {
 		cfg.Target = &v
 	}
 	return cfg, nil
+}
+
+// absolute makes paths independent of where the command runs.
+func absolute(uris []string) []string {
+	out := make([]string, len(uris))
+	for i, u := range uris {
+		out[i] = u
+		if !strings.Contains(u, "://") {
+			if abs, err := filepath.Abs(u); err == nil {
+				out[i] = abs
+			}
+		}
+	}
+	return out
 }
 
 // engine is the configuration of the cluster.

@@ -1,0 +1,197 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// ErrLogEnds ends a replayed program where the log does.
+var ErrLogEnds = errors.New("the log has no further step")
+
+// Replay is a cluster that folds serially exactly what a log says was folded,
+// and compares every digest. A program that runs on it does what it did.
+type Replay struct {
+	log     *Log
+	program runner.Program
+	store   *storage.Store
+	packs   []*storage.Pack
+	nodes   []int
+	next    int // line
+	current *driver.LogStep
+	Steps   int // whose digest was equal
+	Passes  int // evaluation passes whose parameter was equal
+}
+
+// NewReplay prepares to replay a log with a program that was built from its
+// arguments.
+func NewReplay(l *Log, program runner.Program, store *storage.Store) (*Replay, error) {
+	if program.Fingerprint() != l.Header.Plan {
+		return nil, fault.Newf(fault.PlanMismatch, "replay", l.Path, "the log's plan is %s, this program builds %s",
+			l.Header.Plan.Short(), program.Fingerprint().Short())
+	}
+	for _, line := range l.Lines {
+		if line.Resume != nil {
+			return nil, fault.Newf(fault.BadInput, "replay", l.Path, "it begins at step %d, from a checkpoint: replay the log of the first run", line.Resume.Step)
+		}
+	}
+	return &Replay{log: l, program: program, store: store}, nil
+}
+
+// OpenPack checks that the data is what the log was made from.
+func (r *Replay) OpenPack(_ context.Context, node int, p *storage.Pack) (int, error) {
+	h := r.log.Header
+	if len(r.packs) == 0 {
+		if len(p.Meta.Splits) != len(h.Splits) {
+			return 0, r.differs("data", "it makes %d splits, the log has %d", len(p.Meta.Splits), len(h.Splits))
+		}
+		for i, s := range p.Meta.Splits {
+			if s.SHA256 != h.Splits[i] {
+				return 0, r.differs("data", "split %d has hash %s, the log says %s", i, s.SHA256.Short(), h.Splits[i].Short())
+			}
+		}
+	}
+	r.packs, r.nodes = append(r.packs, p), append(r.nodes, node)
+	for i := range p.Meta.Splits {
+		if _, err := r.store.Adopt(storage.SplitKey{Node: node, Split: i}, p.Dir, p.Meta); err != nil {
+			return 0, err
+		}
+	}
+	return len(r.packs) - 1, nil
+}
+
+func (r *Replay) differs(what, format string, args ...any) error {
+	return fault.Newf(fault.Corrupt, "replay the "+what+" of", filepath.Base(r.log.Path), format, args...)
+}
+
+// take is the next line of the log, which must be of the kind asked for.
+func (r *Replay) take(train bool) (*Line, error) {
+	if r.next == len(r.log.Lines) {
+		return nil, ErrLogEnds
+	}
+	l := &r.log.Lines[r.next]
+	if (l.Step != nil) != train {
+		return nil, r.differs("steps", "line %d is not the kind of step that the program runs", l.Number)
+	}
+	r.next++
+	return l, nil
+}
+
+// RunStep folds serially what the log says.
+func (r *Replay) RunStep(_ context.Context, req rdd.StepRequest) (*rdd.StepOutcome, error) {
+	l, err := r.take(req.Train)
+	if err != nil {
+		return nil, err
+	}
+	if l.Step != nil {
+		r.current = l.Step
+		return r.fold(req, l.Step.C, l.Step.Cursor, l.Step)
+	}
+	if got := plan.DigestOf(req.Param); got != l.Evaluation.Params {
+		return nil, r.differs("evaluation", "line %d: its parameter is %s, the log says %s", l.Number, got.Short(), l.Evaluation.Params.Short())
+	}
+	r.Passes++
+	return r.fold(req, l.Evaluation.C, make([]int64, len(l.Evaluation.C)), nil)
+}
+
+func (r *Replay) fold(req rdd.StepRequest, counts, cursors []int64, s *driver.LogStep) (*rdd.StepOutcome, error) {
+	p, node := r.packs[req.Pack], r.nodes[req.Pack]
+	f, err := r.program.Folder(req.Node, p.Meta, req.Param)
+	if err != nil {
+		return nil, err
+	}
+	zero, err := f.Encode(f.Zero())
+	if err != nil {
+		return nil, err
+	}
+	byRows := r.log.Header.Options.Weighting == "rows"
+	out := &rdd.StepOutcome{Splits: len(counts)}
+	held, accs := map[int]bool{}, map[int]*runner.Acc{}
+	for i, c := range counts {
+		held[i] = true
+		out.Info.Rows += p.Meta.Splits[i].Rows
+		if c == 0 {
+			continue
+		}
+		split, err := r.store.OpenSplit(node, i)
+		if err != nil {
+			return nil, err
+		}
+		t := runner.NewSplitFold(f, split, cursors[i], 0, runner.Pieces(p.Meta.Splits[i].Bytes, int64(len(zero))))
+		if _, err := t.Advance(c); err != nil {
+			return nil, err
+		}
+		accs[i] = t.Finish(req.Train && !byRows)
+		out.Info.Merged += c
+		out.Info.Present += split.Rows
+	}
+	for _, part := range runner.Reduce(f, len(counts), held, accs) {
+		data, err := f.Encode(part.Acc.Value)
+		if err != nil {
+			return nil, err
+		}
+		out.Parts = append(out.Parts, rdd.EncodedPart{Level: part.Level, Index: part.Index, Data: data})
+	}
+	out.Info.Weight = float64(out.Info.Present)
+	if req.Train && byRows {
+		out.Info.Weight = float64(out.Info.Merged)
+	}
+	if s != nil {
+		out.Info.Step, out.Info.Share, out.Info.NEff, out.Info.Cut = s.Step, s.Share, s.NEff, s.Cut
+	}
+	return out, nil
+}
+
+// Commit compares the parameters' digest with the log's.
+func (r *Replay) Commit(_ context.Context, c rdd.Commit) error {
+	s := r.current
+	if s == nil {
+		return nil
+	}
+	if c.Digest != s.Params {
+		return r.differs(fmt.Sprintf("step %d", s.Step), "the parameters' digest is %s, the log says %s", c.Digest.Short(), s.Params.Short())
+	}
+	r.current = nil
+	r.Steps++
+	return nil
+}
+
+// RunCall runs an action's tasks one after the other.
+func (r *Replay) RunCall(ctx context.Context, node int, args [][]byte) ([][]byte, error) {
+	out := make([][]byte, len(args))
+	for i := range args {
+		var err error
+		if out[i], err = r.program.Task(ctx, node, i, args[i], r.store); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Evaluated compares the objective of a pass.
+func (r *Replay) Evaluated(rdd.Evaluation) {}
+
+// Now lies beyond every limit of time at the step where the log says that
+// one was reached, and is zero before.
+func (r *Replay) Now() time.Duration {
+	last := r.next == len(r.log.Lines) || r.log.Lines[r.next].Step == nil
+	if f := r.log.Footer; f != nil && f.StoppedBy == "max-time" && last && r.current != nil {
+		return 1 << 60
+	}
+	return 0
+}
+
+// Resume says that a replay begins at the beginning.
+func (r *Replay) Resume() (int, []byte) { return 0, nil }
+
+// Left is how many lines of the log the program has not asked for.
+func (r *Replay) Left() int { return len(r.log.Lines) - r.next }

@@ -1,0 +1,301 @@
+package audit
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/volley-engine/volley/abss"
+	"github.com/volley-engine/volley/driver"
+)
+
+// Violation is a broken fact: what was broken, where, and how.
+type Violation struct {
+	Invariant string // "10.1 rows merged = rows folded", …
+	Step      int
+	Line      int
+	What      string
+}
+
+// String names invariant, step and line.
+func (v Violation) String() string {
+	return fmt.Sprintf("line %d, step %d: %s: %s", v.Line, v.Step, v.Invariant, v.What)
+}
+
+// The invariants that a log can break, by their numbers in SEMANTICS
+// section 10.
+const (
+	merged   = "invariant 10.1, rows merged = rows in the ledger"
+	coverage = "invariant 10.1, coverage within [R_s·N, N]"
+	cursors  = "invariant 10.2, rows of a split merged evenly"
+	bspWhole = "invariant 10.3, bsp covers every row"
+	once     = "invariant 10.4, nothing merged twice"
+	bounded  = "invariant 10.9, every wait bounded"
+	whole    = "wholeness of the log"
+	derived  = "derived figures"
+)
+
+// timerSlack is how much later than its bound a wait may end on the real
+// clock of a busy machine.
+const timerSlack = 5 * time.Second
+
+// Report is the outcome of a verification.
+type Report struct {
+	Facts      int
+	Steps      int
+	Violations []Violation
+}
+
+// Verify checks everything that a log says against the invariants.
+func Verify(l *Log) *Report {
+	v := &verifier{l: l, r: &Report{}}
+	if l.Header == nil {
+		v.broken(whole, 0, 1, "the log is empty")
+		return v.r
+	}
+	v.h = l.Header
+	v.total = make([]int64, len(v.h.N))
+	v.seen = map[[3]uint64]bool{}
+	v.lastAttempt = make([]int, len(v.h.N))
+	v.header()
+	for i := range l.Lines {
+		v.line(&l.Lines[i])
+	}
+	v.footer()
+	return v.r
+}
+
+type verifier struct {
+	l           *Log
+	h           *driver.LogHeader
+	r           *Report
+	total       []int64 // rows merged by split, as recomputed
+	seen        map[[3]uint64]bool
+	lastAttempt []int
+	lastEpoch   uint64
+	steps       int
+	evaluations int
+	owners      []int
+	n           int64
+}
+
+// fact counts a checked fact and notes it where it does not hold.
+func (v *verifier) fact(ok bool, invariant string, step, line int, format string, args ...any) {
+	v.r.Facts++
+	if !ok {
+		v.broken(invariant, step, line, format, args...)
+	}
+}
+
+func (v *verifier) broken(invariant string, step, line int, format string, args ...any) {
+	v.r.Violations = append(v.r.Violations, Violation{invariant, step, line, fmt.Sprintf(format, args...)})
+}
+
+func (v *verifier) header() {
+	v.fact(v.h.Version == driver.LogVersion, whole, 0, 1, "version %d, want %d", v.h.Version, driver.LogVersion)
+	for i, n := range v.h.N {
+		v.fact(n > 0, whole, 0, 1, "split %d has %d rows", i, n)
+		v.n += n
+	}
+	v.fact(len(v.h.N) > 0 && len(v.h.N) == len(v.h.Splits), whole, 0, 1, "%d row counts, %d hashes", len(v.h.N), len(v.h.Splits))
+	o := v.h.Options
+	v.fact(o.Ratio > 0 && o.Ratio <= 1, whole, 0, 1, "synchronization ratio %v", o.Ratio)
+	v.fact(o.StepTimeoutNs > 0 && o.GraceNs > 0 && o.MaxWaitNs > 0, bounded, 0, 1, "a bound is missing")
+}
+
+func (v *verifier) line(l *Line) {
+	switch {
+	case l.Step != nil:
+		v.step(l.Step, l.Number)
+	case l.Evaluation != nil:
+		v.evaluation(l.Evaluation, l.Number)
+	case l.Resume != nil:
+		v.resume(l.Resume, l.Number)
+	}
+}
+
+func (v *verifier) resume(r *driver.LogResume, line int) {
+	v.fact(len(r.Merged) == len(v.total), whole, r.Step, line, "%d ledger entries, %d splits", len(r.Merged), len(v.total))
+	v.steps = r.Step
+	copy(v.total, r.Merged)
+}
+
+// shaped says whether the arrays of a line are over the splits.
+func (v *verifier) shaped(step, line int, lens ...int) bool {
+	ok := true
+	for _, n := range lens {
+		ok = ok && n == len(v.h.N)
+	}
+	v.fact(ok, whole, step, line, "an array does not have %d entries", len(v.h.N))
+	return ok
+}
+
+func (v *verifier) step(s *driver.LogStep, line int) {
+	v.steps++
+	v.fact(s.Step == v.steps, whole, s.Step, line, "step %d follows step %d", s.Step, v.steps-1)
+	v.steps = s.Step
+	if !v.shaped(s.Step, line, len(s.C), len(s.Folded), len(s.Attempt), len(s.Epoch), len(s.Cursor)) {
+		return
+	}
+	missing := v.missing(s.Missing, s.Step, line)
+	for i := range s.C {
+		v.split(s, i, missing[i], line)
+	}
+	v.share(s, missing, line)
+	v.waits(s.Waits, s.Step, line)
+	v.placement(s, line)
+}
+
+func (v *verifier) missing(list []int, step, line int) map[int]bool {
+	out := map[int]bool{}
+	for _, i := range list {
+		v.fact(i >= 0 && i < len(v.h.N) && !out[i], whole, step, line, "missing split %d", i)
+		out[i] = true
+	}
+	return out
+}
+
+// limit is how many rows of a split a step folds when it is not cut.
+func (v *verifier) limit(i int) int64 {
+	n := v.h.N[i]
+	if f := v.h.Options.BatchFraction; f > 0 && f < 1 {
+		return min(n, max(1, int64(math.Ceil(f*float64(n)))))
+	}
+	return n
+}
+
+// mustBeWhole says whether no step may leave a row out.
+func (v *verifier) mustBeWhole() bool { return v.h.Options.Sync == "bsp" }
+
+func (v *verifier) split(s *driver.LogStep, i int, missing bool, line int) {
+	c, n := s.C[i], v.h.N[i]
+	v.fact(c == s.Folded[i], merged, s.Step, line, "split %d: the ledger merged %d rows, the accumulator folded %d", i, c, s.Folded[i])
+	v.fact(c >= 0 && c <= v.limit(i), merged, s.Step, line, "split %d of %d rows merged %d", i, n, c)
+	v.fact(!missing || c == 0, merged, s.Step, line, "split %d is missing but merged %d rows", i, c)
+	want := int64(0)
+	if v.h.Options.Cursor {
+		want = v.total[i] % n
+	}
+	v.fact(s.Cursor[i] == want, cursors, s.Step, line, "split %d starts at %d, the rows merged before end at %d", i, s.Cursor[i], want)
+	if v.mustBeWhole() || (v.h.Options.Ratio >= 1 && !missing) {
+		v.fact(c == v.limit(i), bspWhole, s.Step, line, "split %d merged %d of %d rows", i, c, v.limit(i))
+	}
+	if s.Cut && !missing {
+		floor := min(v.limit(i), max(v.h.Options.MinRows, int64(v.h.Options.MinShare*float64(v.limit(i)))))
+		v.fact(c >= floor, coverage, s.Step, line, "split %d was cut at %d rows, below the floor of %d", i, c, floor)
+	}
+	if !missing {
+		v.attempt(s.Attempt[i], s.Epoch[i], i, s.Step, line)
+	}
+	v.total[i] += c
+}
+
+// attempt checks that an output is merged once: attempts of a split only
+// grow, and no (split, attempt, epoch) comes back.
+func (v *verifier) attempt(attempt int, epoch uint64, i, step, line int) {
+	key := [3]uint64{uint64(i), uint64(attempt), epoch}
+	v.fact(!v.seen[key], once, step, line, "split %d attempt %d epoch %d was merged before", i, attempt, epoch)
+	v.seen[key] = true
+	v.fact(attempt > v.lastAttempt[i], once, step, line, "split %d attempt %d follows attempt %d", i, attempt, v.lastAttempt[i])
+	v.lastAttempt[i] = max(v.lastAttempt[i], attempt)
+}
+
+func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
+	var rows, present, all, gone int64
+	inverse := 0.0
+	for i, c := range s.C {
+		rows += c
+		all += v.limit(i)
+		if missing[i] {
+			gone += v.limit(i)
+		}
+		if c > 0 {
+			present += v.h.N[i]
+		}
+	}
+	for i, c := range s.C {
+		if c > 0 {
+			w := float64(v.h.N[i]) / float64(present)
+			inverse += w * w / float64(c)
+		}
+	}
+	v.fact(near(s.Share, float64(rows)/float64(v.n)), derived, s.Step, line, "share %v, the counts give %v", s.Share, float64(rows)/float64(v.n))
+	v.fact(rows == 0 || near(s.NEff, 1/inverse), derived, s.Step, line, "N_eff %v, the counts give %v", s.NEff, 1/inverse)
+	if len(missing) == 0 && v.h.Options.Sync != "deadline" {
+		v.fact(float64(rows) >= v.h.Options.Ratio*float64(all)*(1-1e-12) || v.mustBeWhole(), coverage, s.Step, line,
+			"%d of %d rows, less than the ratio %v, with no split missing", rows, all, v.h.Options.Ratio)
+	}
+	v.fact(rows <= all, coverage, s.Step, line, "%d rows of %d", rows, all)
+	v.fact(float64(gone) <= max(v.h.Options.MaxMissing, 1/float64(max(1, v.h.Options.Executors)), v.largestShare())*float64(all)*(1+1e-12),
+		coverage, s.Step, line, "%d of %d rows missing", gone, all)
+}
+
+// largestShare is the largest share of rows that one executor held, as far as
+// the log has said.
+func (v *verifier) largestShare() float64 {
+	held := map[int]int64{}
+	var most int64
+	for i, o := range v.owners {
+		held[o] += v.h.N[i]
+		most = max(most, held[o])
+	}
+	return float64(most) / float64(max(1, v.n))
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) }
+
+func (v *verifier) waits(waits []abss.Wait, step, line int) {
+	for _, w := range waits {
+		bound := time.Duration(v.h.Options.StepTimeoutNs)
+		v.fact(w.Bound > 0 && w.Bound <= max(bound, w.Since+w.Took+time.Duration(v.h.Options.GraceNs)), bounded, step, line,
+			"the wait for %s has the bound %v", w.For, w.Bound)
+		v.fact(w.Took >= 0 && w.Took <= w.Bound+timerSlack, bounded, step, line, "the wait for %s took %v of at most %v", w.For, w.Took, w.Bound)
+	}
+}
+
+func (v *verifier) placement(s *driver.LogStep, line int) {
+	if s.Placement == nil {
+		return
+	}
+	v.fact(len(s.Placement) == len(v.h.N), whole, s.Step, line, "placement of %d splits", len(s.Placement))
+	for i, o := range s.Placement {
+		v.fact(o >= -1 && o < len(s.Executors), whole, s.Step, line, "split %d is with executor %d of %d", i, o, len(s.Executors))
+	}
+	v.owners = s.Placement
+}
+
+func (v *verifier) evaluation(e *driver.LogEvaluation, line int) {
+	v.evaluations++
+	if !v.shaped(v.steps, line, len(e.C), len(e.Folded), len(e.Attempt), len(e.Epoch)) {
+		return
+	}
+	for i, c := range e.C {
+		v.fact(c == e.Folded[i], merged, v.steps, line, "split %d: %d rows reported, %d folded", i, c, e.Folded[i])
+		v.fact(c == v.h.N[i], bspWhole, v.steps, line, "split %d: the pass covered %d of %d rows", i, c, v.h.N[i])
+		v.attempt(e.Attempt[i], e.Epoch[i], i, v.steps, line)
+	}
+	v.fact(len(e.Missing) == 0, bspWhole, v.steps, line, "%d splits are missing from a whole pass", len(e.Missing))
+	v.waits(e.Waits, v.steps, line)
+}
+
+func (v *verifier) footer() {
+	f := v.l.Footer
+	last := len(v.l.Lines) + 2
+	v.fact(f != nil, whole, v.steps, last, "the footer is missing: the log is not whole")
+	v.r.Steps = v.steps
+	if f == nil {
+		return
+	}
+	steps := 0
+	for _, l := range v.l.Lines {
+		if l.Step != nil {
+			steps++
+		}
+	}
+	v.fact(f.Steps == steps, whole, v.steps, last, "the footer counts %d steps, there are %d", f.Steps, steps)
+	v.fact(f.Evaluations == v.evaluations, whole, v.steps, last, "the footer counts %d evaluations, there are %d", f.Evaluations, v.evaluations)
+	v.fact(f.Lines == v.l.count, whole, v.steps, last, "the footer counts %d lines, there are %d", f.Lines, v.l.count)
+	v.fact(f.SHA256 == v.l.digest, whole, v.steps, last, "the log's digest is %s, its footer says %s", short(v.l.digest), short(f.SHA256))
+}
+
+func short(s string) string { return s[:min(12, len(s))] }
