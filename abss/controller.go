@@ -173,8 +173,18 @@ func (c *Controller) Missing() []plan.SplitID {
 // Wants says whether a result of the split over count rows can be merged.
 func (c *Controller) Wants(s plan.SplitID, count int64) bool {
 	t := &c.tasks[s]
-	return c.phase != done && (t.state == running || t.state == missing && count >= t.floor)
+	least := t.floor
+	if c.cfg.Policy == BSP {
+		least = t.rows
+	} else if c.cfg.Mutant == mutant.BelowFloor {
+		least = 0
+	}
+	return c.phase != done && (t.state == running || t.state == missing) && count >= least
 }
+
+// Recovering says whether the step waits for what it cannot go on without: a
+// task lost now has to be handed out again like the others.
+func (c *Controller) Recovering() bool { return c.phase == recovering }
 
 // GaveUp lists the splits given up so far while their tasks still ran.
 func (c *Controller) GaveUp() []plan.SplitID {

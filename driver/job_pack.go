@@ -106,7 +106,7 @@ func (j *Job) exchangeSplits(p *pack, stepNumber int, now plan.Time) []plan.Move
 	n := len(p.info.Rows)
 	speed, observed := p.sched.Speeds()
 	v := prioritizer.View{Step: stepNumber, Owner: make([]int, n), Rows: p.info.Rows, Bytes: p.info.Bytes,
-		Times: make([]int64, n), Moving: make([]bool, n), Speed: speed, Observed: observed,
+		Times: make([]int64, n), Moving: make([]bool, n), Speed: speed, Observed: observed, Noise: p.sched.Noise(),
 		Held: func(split, e int) bool { return p.sched.Holds(plan.SplitID(split), e) }}
 	for i := range n {
 		s := plan.SplitID(i)

@@ -310,7 +310,7 @@ func (j *Job) orphaned(splits []plan.SplitID, now plan.Time) {
 		}
 		j.counters.DroppedRows += s.seen[i]
 		s.seen[i] = 0
-		if s.bsp && !slices.Contains(s.recover, i) {
+		if (s.bsp || s.ctrl.Recovering()) && !slices.Contains(s.recover, i) {
 			s.recover = append(s.recover, i)
 		}
 		j.decide(abss.Event{Kind: abss.Lost, Split: i}, now)
@@ -395,7 +395,7 @@ func (j *Job) decide(ev abss.Event, now plan.Time) {
 // stopAll sends the stop command to every executor with tasks in the step.
 func (j *Job) stopAll() {
 	s := j.step
-	stop := &wire.StopStep{Job: string(j.cfg.ID), Step: uint32(j.stepKey())}
+	stop := &wire.StopStep{Job: string(j.cfg.ID), Step: uint32(j.stepKey()), Epoch: uint64(j.packs[s.req.Pack].sched.Epoch())}
 	for _, i := range s.ctrl.GaveUp() {
 		stop.Skip = append(stop.Skip, uint32(i))
 	}

@@ -102,6 +102,14 @@ type activeRun struct {
 	stopped  bool
 }
 
+// epoch is the epoch under which the run's tasks were assigned.
+func (r *activeRun) epoch() uint64 {
+	if len(r.step.Tasks) == 0 {
+		return 0
+	}
+	return r.step.Tasks[0].Epoch
+}
+
 // NewAgent makes the agent of an executor.
 func NewAgent(id plan.ExecutorID, slots int, bug mutant.Bug) *Agent {
 	return &Agent{id: id, slots: slots, mutant: bug, runs: map[int]*activeRun{}, params: map[plan.Digest][]byte{}}
@@ -204,7 +212,7 @@ func (a *Agent) onStop(s *wire.StopStep) []Command {
 		skip[i] = plan.SplitID(k)
 	}
 	for _, id := range a.active() {
-		if r := a.runs[id]; r.step.Job == s.Job && r.step.Step == s.Step && !r.stopped {
+		if r := a.runs[id]; r.step.Job == s.Job && r.step.Step == s.Step && r.epoch() <= s.Epoch && !r.stopped {
 			r.stopped = true
 			out = append(out, Command{Stop: &StopRun{Run: id, Skip: skip}})
 		}

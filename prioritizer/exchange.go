@@ -74,6 +74,7 @@ type View struct {
 	Moving   []bool    // by split
 	Speed    []float64 // rows per second by executor, 0 where unknown
 	Observed []int     // steps in which the executor's speed was measured
+	Noise    float64   // relative standard error of the least certain speed
 	Held     func(split, executor int) bool
 }
 

@@ -14,6 +14,7 @@ const (
 	slack     = 0.02
 	observe   = 4 // steps in which every executor's speed must have been seen
 	coolDown  = 10
+	moveCost  = 0.01 // seconds that a move must save beyond its bytes' way
 	spreadMul = 4
 )
 
@@ -135,7 +136,7 @@ func (x *Exchange) balance(v View, f *forecast) []Swap {
 		f.apply(v, owner, Swap{Split: s.Split, From: s.To, To: s.From})
 	}
 	swaps = swaps[:keep]
-	if best < base*(1+minGain) || !x.pays(v, swaps, base, best, baseTime) {
+	if best < base*(1+minGain+2*v.Noise) || !x.pays(v, swaps, base, best, baseTime) {
 		return nil
 	}
 	return x.shorten(v, f, owner, swaps, best, bestTime)
@@ -160,13 +161,14 @@ func (x *Exchange) shorten(v View, f *forecast, owner []int, swaps []Swap, best,
 // pays says whether the gain over the horizon is worth the bytes.
 func (x *Exchange) pays(v View, swaps []Swap, base, best, stepTime float64) bool {
 	var bytes float64
+	cost := moveCost * float64(len(swaps))
 	for _, s := range swaps {
 		if v.Held == nil || !v.Held(int(s.Split), s.To) {
 			bytes += float64(v.Bytes[s.Split])
 		}
 	}
 	saved := (1 - base/best) * stepTime * float64(x.cfg.Horizon)
-	return saved > bytes/x.cfg.Bandwidth
+	return saved > cost+bytes/x.cfg.Bandwidth
 }
 
 // slowest is the executor with the longest predicted time.

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"math"
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -53,6 +54,7 @@ type executor struct {
 	failures int
 	slots    int
 	speed    float64 // rows per second, smoothed
+	variance float64 // of the single measurements, smoothed alike
 	observed int
 }
 
@@ -191,7 +193,11 @@ func (s *State) Lost(id plan.ExecutorID) (orphans []plan.SplitID, out []Command)
 func (s *State) placeOrphans() []Command {
 	var out []Command
 	for i := range s.splits {
-		if s.splits[i].owner >= 0 || s.splits[i].next >= 0 {
+		sp := &s.splits[i]
+		if sp.owner < 0 && sp.next >= 0 && sp.holders[sp.next] { // a change of role that was to wait for the boundary
+			sp.owner, sp.next = sp.next, -1
+		}
+		if sp.owner >= 0 || sp.next >= 0 {
 			continue
 		}
 		e := s.homeFor(i)
@@ -432,7 +438,9 @@ func (s *State) Observe(id plan.ExecutorID, rowsPerSecond float64) {
 	if e.observed == 0 {
 		e.speed = rowsPerSecond
 	}
-	e.speed += smoothing * (rowsPerSecond - e.speed)
+	off := rowsPerSecond - e.speed
+	e.speed += smoothing * off
+	e.variance = (1 - smoothing) * (e.variance + smoothing*off*off)
 	e.observed++
 }
 
@@ -452,6 +460,17 @@ func (s *State) Speeds() (speed []float64, observed []int) {
 		observed = append(observed, e.observed)
 	}
 	return speed, observed
+}
+
+// Noise is the relative standard error of the least certain smoothed speed.
+func (s *State) Noise() float64 {
+	var worst float64
+	for i, e := range s.executors {
+		if s.usable(i) && e.speed > 0 {
+			worst = max(worst, math.Sqrt(e.variance*smoothing/(2-smoothing))/e.speed)
+		}
+	}
+	return worst
 }
 
 // LargestShare is the largest share of rows that one executor folds.

@@ -71,12 +71,13 @@ func (m *PackMeta) valueSize() int {
 
 // defaultSplits depends on the data only: 24 (which divides among 1, 2, 3, 4,
 // 6, 8 and 12 executors), more where a split would be over 32 MiB, fewer where
-// a split would hold under 64 rows or not be well larger than the vector of
-// features that each of its partial results is.
+// a split would hold under 64 rows, and down to 4 where it would not be well
+// larger than the vector of features that each of its partial results is.
 func defaultSplits(rows, bytes int64, features int) int {
 	n := 24 * max(1, (bytes+24*splitBytes-1)/(24*splitBytes))
 	for _, fewer := range []int64{12, 8, 4, 2, 1} {
-		if n <= 24 && (rows/n < 64 || bytes/n < 16*8*int64(features)) {
+		narrow := fewer >= 4 && bytes/n < 16*8*int64(features)
+		if n <= 24 && (rows/n < 64 || narrow) {
 			n = fewer
 		}
 	}

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/volley-engine/volley/executor"
@@ -34,6 +36,8 @@ type node struct {
 	runs   map[int]*run
 	life   int // things scheduled in an earlier life do not happen
 	up     bool
+	hung   plan.Time // until when nothing happens on it
+	conn   int       // number of its connection to the driver
 }
 
 // run is one run of a node.
@@ -45,14 +49,43 @@ type run struct {
 	stopped bool
 }
 
-// after schedules something for as long as the node lives.
+// after schedules something for as long as the node lives; a hung node does
+// it when it wakes.
 func (n *node) after(at plan.Time, do func()) {
 	life := n.life
 	n.w.At(at, func() {
-		if n.up && n.life == life {
+		switch {
+		case !n.up || n.life != life:
+		case n.hung > n.w.now:
+			n.after(n.hung, do)
+		default:
 			do()
 		}
 	})
+}
+
+// hang freezes the node, its slots included, until a time.
+func (n *node) hang(until plan.Time) {
+	n.hung = until
+	for _, id := range slices.Sorted(maps.Keys(n.runs)) {
+		r := n.runs[id]
+		for _, s := range r.slots {
+			s.advance(n.w.now)
+			if s.left > 0 {
+				s.at = until
+			}
+		}
+		if !r.stopped {
+			n.awaitFinish(r)
+		}
+	}
+}
+
+// crash loses everything that the node was doing.
+func (n *node) crash() {
+	n.up, n.hung = false, 0
+	n.life++
+	n.runs = map[int]*run{}
 }
 
 // step lets the agent see an event and carries out what it says.

@@ -939,7 +939,9 @@ type StopStep struct {
 	Job   string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
 	Step  uint32                 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
 	// Splits whose partial results the step goes on without.
-	Skip          []uint32 `protobuf:"varint,3,rep,packed,name=skip,proto3" json:"skip,omitempty"`
+	Skip []uint32 `protobuf:"varint,3,rep,packed,name=skip,proto3" json:"skip,omitempty"`
+	// Tasks assigned under a later epoch go on.
+	Epoch         uint64 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -993,6 +995,13 @@ func (x *StopStep) GetSkip() []uint32 {
 		return x.Skip
 	}
 	return nil
+}
+
+func (x *StopStep) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
 }
 
 // Count is how far a task has come.
@@ -1703,11 +1712,12 @@ const file_volley_proto_rawDesc = "" +
 	"\x12report_interval_ns\x18\x06 \x01(\x04R\x10reportIntervalNs\x12-\n" +
 	"\x05tasks\x18\a \x03(\v2\x17.volley.wire.AssignmentR\x05tasks\x12\x14\n" +
 	"\x05scale\x18\b \x01(\bR\x05scale\x12\x1b\n" +
-	"\tpack_node\x18\t \x01(\rR\bpackNode\"D\n" +
+	"\tpack_node\x18\t \x01(\rR\bpackNode\"Z\n" +
 	"\bStopStep\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x12\n" +
-	"\x04skip\x18\x03 \x03(\rR\x04skip\"k\n" +
+	"\x04skip\x18\x03 \x03(\rR\x04skip\x12\x14\n" +
+	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\"k\n" +
 	"\x05Count\x12\x14\n" +
 	"\x05split\x18\x01 \x01(\rR\x05split\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x14\n" +

@@ -1,0 +1,117 @@
+package sim
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"time"
+
+	"github.com/volley-engine/volley/executor"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// receipt is what a counting fold produces in place of a gradient: which
+// positions of which split were folded, under which assignment, and whether
+// the copy they were read from was sound. Merging concatenates.
+type receipt struct {
+	split, attempt, epoch, cursor, count uint64
+	damaged                              uint64
+}
+
+const receiptWords = 6
+
+func (r receipt) encode(out []byte) []byte {
+	for _, v := range []uint64{r.split, r.attempt, r.epoch, r.cursor, r.count, r.damaged} {
+		out = binary.LittleEndian.AppendUint64(out, v)
+	}
+	return out
+}
+
+func decodeReceipts(raw []byte) []receipt {
+	var out []receipt
+	for ; len(raw) >= 8*receiptWords; raw = raw[8*receiptWords:] {
+		var v [receiptWords]uint64
+		for i := range v {
+			v[i] = binary.LittleEndian.Uint64(raw[8*i:])
+		}
+		out = append(out, receipt{v[0], v[1], v[2], v[3], v[4], v[5]})
+	}
+	return out
+}
+
+// countingWorker does the work of an executor in the simulator: it counts.
+type countingWorker struct {
+	s       *Sim
+	held    map[uint32]bool // splits; true is a sound copy
+	rng     *rand.Rand
+	failing float64 // chance that a fetch delivers a damaged copy
+}
+
+func (c *countingWorker) plan(p *wire.Prepare) *executor.Planned {
+	return &executor.Planned{Job: p.Job, Fingerprint: plan.DigestFromBytes(p.Fingerprint)}
+}
+
+// fetch gets a copy: from a peer it may be damaged on its way, or the peer
+// may no longer hold it.
+func (c *countingWorker) fetch(h *wire.Hold) *executor.Fetched {
+	f := &executor.Fetched{Hold: h, SHA256: plan.DigestFromBytes(h.Sha256)}
+	if c.held[h.Split] {
+		return f
+	}
+	if h.From != "" {
+		peer := c.s.nodes[plan.ExecutorID(h.From)]
+		if peer == nil || !peer.up {
+			f.Err = fault.Newf(fault.FetchFailed, "fetch from", h.From, "it is gone")
+			return f
+		}
+		if c.rng.Float64() < c.failing {
+			c.s.fired("damaged copy")
+			f.SHA256[0] ^= 1
+			c.held[h.Split] = false
+			return f
+		}
+	}
+	c.held[h.Split] = true
+	return f
+}
+
+func (c *countingWorker) begin(r *executor.Run) (func(int) (int64, int64), error) {
+	for _, t := range r.Step.Tasks {
+		if _, ok := c.held[t.Split]; !ok {
+			return nil, fault.Newf(fault.FetchFailed, "open", "split", "split %d is not here", t.Split)
+		}
+	}
+	return func(i int) (int64, int64) {
+		t := r.Step.Tasks[i]
+		n := c.s.rows[t.Split]
+		if t.Limit > 0 {
+			return n, int64(t.Limit)
+		}
+		return n, n
+	}, nil
+}
+
+func (c *countingWorker) finish(r *executor.Run, counts []int64, skip map[plan.SplitID]bool, busy time.Duration) *executor.Folded {
+	out := &executor.Folded{Run: r.ID, Busy: busy}
+	for i, t := range r.Step.Tasks {
+		if skip[plan.SplitID(t.Split)] {
+			continue
+		}
+		n := counts[i]
+		out.Coverage = append(out.Coverage, plan.Coverage{Split: plan.SplitID(t.Split), Attempt: int(t.Attempt),
+			Epoch: plan.Epoch(t.Epoch), Cursor: int64(t.Cursor), Count: n, Folded: n})
+		rc := receipt{split: uint64(t.Split), attempt: uint64(t.Attempt), epoch: t.Epoch, cursor: t.Cursor, count: uint64(n)}
+		if !c.held[t.Split] {
+			rc.damaged = 1
+		}
+		if n > 0 {
+			out.Parts = append(out.Parts, &wire.Part{Index: t.Split, Data: rc.encode(nil)})
+		}
+	}
+	return out
+}
+
+func (c *countingWorker) act(t *wire.RunTask) *wire.TaskResult {
+	return &wire.TaskResult{Job: t.Job, Call: t.Call, Partition: t.Partition}
+}

@@ -1,0 +1,105 @@
+package sim
+
+import (
+	"github.com/volley-engine/volley/abss"
+	"github.com/volley-engine/volley/driver"
+)
+
+// oracle keeps its own account of what was merged, from the receipts inside
+// the results, and holds the job's reports against it: invariants 1 to 4 and
+// 9 of SEMANTICS section 10.
+type oracle struct {
+	s      *Sim
+	merged []int64 // rows by split, all training steps
+	seen   map[[3]uint64]bool
+}
+
+func newOracle(s *Sim) *oracle {
+	return &oracle{s: s, merged: make([]int64, len(s.rows)), seen: map[[3]uint64]bool{}}
+}
+
+func (o *oracle) check(r *driver.StepReport) {
+	counts := o.receipts(r)
+	var total int64
+	for i, c := range r.Coverage {
+		var n, cursor int64
+		if c != nil {
+			n, cursor = c.Count, c.Cursor
+		}
+		total += n
+		if counts[i] != n {
+			o.s.violate("invariant 1: step %d split %d: %d rows in the ledger, %d merged", r.Number, i, n, counts[i])
+		}
+		if c != nil && r.Train && cursor != o.cursor(i) {
+			o.s.violate("invariant 2: step %d split %d starts at %d, want %d", r.Number, i, cursor, o.cursor(i))
+		}
+		o.bounds(r, i, n, c == nil)
+		if r.Train {
+			o.merged[i] += n
+		}
+	}
+	if total != r.Merged {
+		o.s.violate("invariant 1: step %d reports %d rows, splits have %d", r.Number, r.Merged, total)
+	}
+	o.waits(r)
+}
+
+// cursor is where a training step must start.
+func (o *oracle) cursor(i int) int64 {
+	if o.s.cfg.FixedCursors {
+		return 0
+	}
+	return o.merged[i] % o.s.rows[i]
+}
+
+// receipts adds up what the parts hold, and checks that each is merged once,
+// under the assignment that the step made, from a sound copy.
+func (o *oracle) receipts(r *driver.StepReport) []int64 {
+	counts := make([]int64, len(r.Coverage))
+	for _, p := range r.Parts {
+		for _, rc := range decodeReceipts(p.Data) {
+			key := [3]uint64{rc.split, rc.attempt, rc.epoch}
+			if o.seen[key] {
+				o.s.violate("invariant 4: step %d: split %d attempt %d epoch %d is merged twice", r.Number, rc.split, rc.attempt, rc.epoch)
+			}
+			o.seen[key] = true
+			if a := r.Assigned[rc.split]; rc.attempt != uint64(a.Attempt) || rc.epoch != uint64(a.Epoch) {
+				o.s.violate("invariant 4: step %d: split %d attempt %d epoch %d is not the one assigned", r.Number, rc.split, rc.attempt, rc.epoch)
+			}
+			if rc.damaged != 0 {
+				o.s.violate("a damaged copy of split %d was folded in step %d", rc.split, r.Number)
+			}
+			counts[rc.split] += int64(rc.count)
+		}
+	}
+	return counts
+}
+
+// bounds checks a split's coverage: all rows where the step needs them, at
+// least the floor where it was cut.
+func (o *oracle) bounds(r *driver.StepReport, i int, n int64, missing bool) {
+	rows := o.s.rows[i]
+	whole := !r.Train || o.s.cfg.Sync.Policy == abss.BSP
+	if n < 0 || n > rows || whole && n != rows {
+		o.s.violate("invariant 3: step %d split %d covers %d of %d rows", r.Number, i, n, rows)
+	}
+	sync := o.s.cfg.Sync
+	floor := min(rows, max(sync.MinRows, int64(sync.MinShare*float64(rows))))
+	if !missing && n < floor {
+		o.s.violate("floor: step %d split %d of %d rows was cut at %d", r.Number, i, rows, n)
+	}
+	if !missing && r.Train && sync.Policy == abss.ABSP && sync.Ratio >= 1 && n != rows {
+		o.s.violate("invariant 3: step %d split %d covers %d of %d rows at ratio 1", r.Number, i, n, rows)
+	}
+}
+
+func (o *oracle) waits(r *driver.StepReport) {
+	for _, w := range r.Stats.Waits {
+		if most := max(o.s.cfg.Sync.StepTimeout, 2*w.Since+o.s.cfg.Sync.Grace); w.Bound <= 0 || w.Bound > most {
+			o.s.violate("invariant 9: step %d waited for %s with the bound %v", r.Number, w.For, w.Bound)
+		}
+		if w.Took > w.Bound {
+			o.s.violate("invariant 9: step %d waited %v for %s, bound %v", r.Number, w.Took, w.For, w.Bound)
+		}
+	}
+}

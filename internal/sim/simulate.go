@@ -1,0 +1,304 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/volley-engine/volley/abss"
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/executor"
+	"github.com/volley-engine/volley/internal/mutant"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/prioritizer"
+)
+
+// Options of a simulated run. The zero value of a field is drawn from the
+// seed.
+type Options struct {
+	Steps     int // default 50
+	Executors int
+	PerNode   int // splits an executor
+	Faultless bool
+	Bug       mutant.Bug
+}
+
+// Result is what a simulated run came to.
+type Result struct {
+	Seed       uint64
+	Steps      int
+	Virtual    time.Duration
+	Faults     map[string]int // how often each kind fired
+	Violations []string
+}
+
+// Sim is one simulated cluster with faults, and the oracle that watches it.
+type Sim struct {
+	w      *World
+	rng    *rand.Rand
+	opt    Options
+	cfg    driver.JobConfig
+	job    *driver.Job
+	nodes  map[plan.ExecutorID]*node
+	order  []*node
+	rows   []int64
+	bytes  []int64
+	speed  map[plan.ExecutorID]float64
+	wakes  map[plan.Time]bool
+	last   map[string]plan.Time
+	result Result
+	oracle *oracle
+	opened bool
+	over   bool
+	began  plan.Time // of the step in progress
+	busy   bool
+}
+
+// Simulate runs one seed.
+func Simulate(seed uint64, opt Options) *Result {
+	s := &Sim{w: &World{}, rng: rand.New(rand.NewPCG(seed, 0x766f6c6c6579)), opt: opt, nodes: map[plan.ExecutorID]*node{},
+		speed: map[plan.ExecutorID]float64{}, wakes: map[plan.Time]bool{}, last: map[string]plan.Time{}}
+	s.result = Result{Seed: seed, Faults: map[string]int{}}
+	s.draw()
+	s.oracle = newOracle(s)
+	s.run()
+	s.result.Virtual = s.w.now
+	return &s.result
+}
+
+func (s *Sim) fired(kind string) { s.result.Faults[kind]++ }
+
+func (s *Sim) violate(format string, args ...any) {
+	if len(s.result.Violations) < 10 {
+		s.result.Violations = append(s.result.Violations, fmt.Sprintf(format, args...))
+	}
+}
+
+func (s *Sim) between(lo, hi int) int { return lo + s.rng.IntN(hi-lo+1) }
+
+func (s *Sim) span(lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(s.rng.Int64N(int64(hi-lo)+1))
+}
+
+// draw makes the cluster, the data and the policy from the seed.
+func (s *Sim) draw() {
+	if s.opt.Steps == 0 {
+		s.opt.Steps = 50
+	}
+	executors := s.opt.Executors
+	if executors == 0 {
+		executors = s.between(8, 14)
+	}
+	per := s.opt.PerNode
+	if per == 0 {
+		per = s.between(1, 4)
+	}
+	for range executors * per {
+		n := int64(s.between(100, 3000))
+		s.rows, s.bytes = append(s.rows, n), append(s.bytes, n*100)
+	}
+	sync := abss.Config{Policy: abss.Policy(s.rng.IntN(3)), Ratio: 0.3 + 0.7*s.rng.Float64(), StepTimeout: 20 * time.Second, Grace: 5 * time.Millisecond}
+	if s.rng.IntN(8) == 0 {
+		sync.Ratio = 1
+	}
+	s.cfg = driver.JobConfig{ID: "sim", Executors: executors - s.between(0, 2), Sync: sync, FixedCursors: s.rng.IntN(6) == 0,
+		Exchange: prioritizer.ExchangeConfig{Mode: prioritizer.Mode(s.rng.IntN(4)), Threshold: int64(s.between(1, 4))},
+		MaxWait:  30 * time.Second, Mutant: s.opt.Bug}
+	s.cfg.Schedule.MaxTaskFailures, s.cfg.Schedule.MaxExecutorFailures, s.cfg.Schedule.Mutant = 50, 100, s.opt.Bug
+	s.cfg = s.cfg.EnsureDefaults()
+	s.job = driver.NewJob(s.cfg, 0)
+	for i := range executors {
+		s.addNode(i, s.between(1, 2))
+	}
+}
+
+func (s *Sim) addNode(i, slots int) {
+	id := plan.ExecutorID(fmt.Sprintf("e%d", i))
+	n := &node{w: s.w, id: id, slots: slots, runs: map[int]*run{}, up: true}
+	s.speed[id] = 50_000 * (0.5 + 3.5*s.rng.Float64())
+	n.spend = func(_ int, at plan.Time, rows int64) plan.Time {
+		return at + plan.Time(float64(rows)/s.speed[id]*float64(time.Second))
+	}
+	n.fetchT = func(h *wire.Hold) plan.Time { return s.fetchTime(h) }
+	n.send = func(m *wire.ToDriver) { s.toDriver(n, m) }
+	s.nodes[id] = n
+	s.order = append(s.order, n)
+	s.boot(n)
+	at := plan.Time(0)
+	if i >= s.cfg.Executors {
+		at = s.span(time.Millisecond, time.Second)
+		s.fired("late join")
+	}
+	s.w.At(at, func() { s.join(n) })
+}
+
+// boot gives a node a fresh agent that holds nothing.
+func (s *Sim) boot(n *node) {
+	n.agent = executor.NewAgent(n.id, n.slots, s.opt.Bug)
+	w := &countingWorker{s: s, held: map[uint32]bool{}, rng: s.rng}
+	if !s.opt.Faultless {
+		w.failing = 0.1
+	}
+	n.work = w
+}
+
+func (s *Sim) join(n *node) {
+	if n.up && !s.over {
+		s.step(driver.Event{Joined: &driver.Joined{Executor: n.id, Slots: n.slots}})
+	}
+}
+
+// fetchTime is long on a slow disk.
+func (s *Sim) fetchTime(h *wire.Hold) plan.Time {
+	t := transfer(int(h.Bytes))
+	if !s.opt.Faultless && s.rng.IntN(20) == 0 {
+		s.fired("slow disk")
+		t += s.span(10*time.Millisecond, 400*time.Millisecond)
+	}
+	return t
+}
+
+// step lets the job see an event and carries out what it says.
+func (s *Sim) step(ev driver.Event) {
+	for _, c := range s.job.Step(ev, s.w.now) {
+		switch {
+		case c.Send != nil:
+			s.toExecutor(c.Send)
+		case c.WakeAt > 0:
+			s.wake(c.WakeAt)
+		case c.Failed != nil:
+			s.over = true
+			s.violate("step %d: the job failed: %v", s.result.Steps, c.Failed)
+		case c.Ready:
+			s.w.At(s.w.now, s.openPack)
+		case c.PackOpen != nil:
+			s.opened = true
+			s.w.At(s.w.now, s.nextStep)
+		case c.StepDone != nil:
+			s.stepDone(c.StepDone)
+		}
+	}
+}
+
+func (s *Sim) wake(at plan.Time) {
+	if s.wakes[at] {
+		return
+	}
+	s.wakes[at] = true
+	s.w.At(at, func() {
+		delete(s.wakes, at)
+		if !s.over {
+			s.step(driver.Event{})
+		}
+	})
+}
+
+func (s *Sim) openPack() {
+	info := &driver.PackInfo{Rows: s.rows, Bytes: s.bytes, SHA256: make([]plan.Digest, len(s.rows))}
+	for i := range info.SHA256 {
+		info.SHA256[i] = plan.DigestOf([]byte{byte(i), byte(i >> 8)})
+	}
+	s.step(driver.Event{Pack: info})
+}
+
+// nextStep begins a step; every tenth is an uncut pass.
+func (s *Sim) nextStep() {
+	if s.over {
+		return
+	}
+	s.began, s.busy = s.w.now, true
+	s.step(driver.Event{Step: &driver.StepRequest{Train: s.result.Steps%10 != 9}})
+}
+
+func (s *Sim) stepDone(r *driver.StepReport) {
+	s.busy = false
+	s.oracle.check(r)
+	s.result.Steps++
+	if s.result.Steps >= s.opt.Steps {
+		s.over = true
+		return
+	}
+	s.w.At(s.w.now+100*time.Microsecond, s.nextStep)
+}
+
+// run lets things happen until the job is over. A world in which nothing
+// happens any more, or in which a step lasts longer than all its bounds, hangs.
+func (s *Sim) run() {
+	if !s.opt.Faultless {
+		s.scheduleFaults()
+	}
+	limit := 3*s.cfg.Sync.StepTimeout + s.cfg.MaxWait
+	for !s.over {
+		if !s.w.Next() {
+			s.violate("invariant 9: nothing is left to happen in step %d", s.result.Steps)
+			return
+		}
+		if s.busy && s.w.now > s.began+limit {
+			s.violate("invariant 9: step %d lasts longer than every bound", s.result.Steps)
+			return
+		}
+		if len(s.result.Violations) > 0 && s.opt.Bug != mutant.None {
+			return
+		}
+	}
+}
+
+// toExecutor and toDriver send over links that delay, and sometimes reorder,
+// duplicate or lose.
+func (s *Sim) toExecutor(m *driver.Outgoing) {
+	n := s.nodes[m.To]
+	life := n.life
+	s.carry("to "+string(m.To), m.Body, false, n, func() {
+		if n.up && n.life == life {
+			n.after(s.w.now, func() { n.step(executor.Event{Message: m.Body}) })
+		}
+	})
+}
+
+func (s *Sim) toDriver(n *node, m *wire.ToDriver) {
+	_, progress := m.Body.(*wire.ToDriver_Progress)
+	_, prepared := m.Body.(*wire.ToDriver_Prepared)
+	conn := n.conn
+	s.carry("from "+string(n.id), m, progress, n, func() {
+		if prepared && n.conn != conn {
+			return // its connection is gone, and the executor with it
+		}
+		if !s.over {
+			s.step(driver.Event{Message: &driver.Message{From: n.id, Body: m}})
+		}
+	})
+}
+
+// carry delivers a message. Progress is lost silently, since the next report
+// makes up for it; the loss of any other message breaks the connection.
+func (s *Sim) carry(link string, m proto.Message, progress bool, n *node, deliver func()) {
+	at := s.w.now + transfer(proto.Size(m))
+	if s.opt.Faultless {
+		at = max(at, s.last[link])
+		s.last[link] = at
+		s.w.At(at, deliver)
+		return
+	}
+	switch k := s.rng.IntN(400); {
+	case k < 4:
+		s.fired("duplicate")
+		s.w.At(at+s.span(0, 3*time.Millisecond), deliver)
+	case k < 12:
+		s.fired("reorder")
+		at += s.span(0, 5*time.Millisecond)
+	case k < 20:
+		s.fired("delay")
+		at += s.span(time.Millisecond, 60*time.Millisecond)
+	case k < 24 && progress:
+		s.fired("loss")
+		return
+	case k == 24 && s.opened:
+		s.fired("connection lost")
+		s.breakConnection(n)
+		return
+	}
+	s.w.At(at, deliver)
+}
