@@ -62,8 +62,12 @@ func (m *LinearModel) margin(c *storage.Chunk, r int) float64 {
 		return m.Intercept + kernel.Dot(m.Weights, c.Values[r*c.Width:(r+1)*c.Width])
 	}
 	var z float64
+	base := m.IndexBase
+	if c.ZeroBased {
+		base = 0
+	}
 	for k := c.Offsets[r]; k < c.Offsets[r+1]; k++ {
-		if j := int(c.Indices[k]) - m.IndexBase; j >= 0 && j < m.Features {
+		if j := int(c.Indices[k]) - base; j >= 0 && j < m.Features {
 			z = math.FMA(m.Weights[j], c.Values[k], z)
 		}
 	}

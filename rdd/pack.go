@@ -93,7 +93,7 @@ type pointRows struct{ ds Dataset[Point] }
 func (r pointRows) Len() int { return r.ds.parts() }
 
 func (r pointRows) Read(ctx context.Context, part int, yield func(*storage.Chunk) error) error {
-	c := &storage.Chunk{}
+	c := &storage.Chunk{ZeroBased: true}
 	err := r.ds.each(ctx, part, func(p Point) error {
 		if p.Indices == nil {
 			c.AppendDense(p.Label, p.Values)
@@ -104,7 +104,7 @@ func (r pointRows) Read(ctx context.Context, part int, yield func(*storage.Chunk
 			return nil
 		}
 		full := c
-		c = &storage.Chunk{}
+		c = &storage.Chunk{ZeroBased: true}
 		return yield(full)
 	})
 	if err != nil || len(c.Labels) == 0 {

@@ -283,7 +283,7 @@ func (l *loaded) meta(id plan.Digest, o PackOptions) (*PackMeta, error) {
 func (l *loaded) sparseMeta(m *PackMeta, o PackOptions) error {
 	base := o.IndexBase
 	if base == 0 {
-		if base = 2; l.lo == 0 { // options count from one so that zero means detect
+		if base = 2; l.lo == 0 || l.zero { // options count from one so that zero means detect
 			base = 1
 		}
 	}

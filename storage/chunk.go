@@ -17,8 +17,10 @@ type Chunk struct {
 	Offsets []int64 // sparse only; len(Labels)+1
 	Indices []int32 // sparse only, as the file has them
 	Blobs   [][]byte
-	where   string // file and line of the first row, for complaints about the whole
-	textIdx map[string]int
+	// ZeroBased says that Indices count from zero whatever they look like.
+	ZeroBased bool
+	where     string // file and line of the first row, for complaints about the whole
+	textIdx   map[string]int
 }
 
 // Rows is how many rows the chunk holds.

@@ -30,6 +30,7 @@ type loaded struct {
 	lo, hi int32
 	nnz    int64
 	blobs  bool
+	zero   bool // indices count from zero by definition
 	labels labelSet
 }
 
@@ -76,6 +77,7 @@ func (l *loaded) note(c *Chunk) error {
 		return fault.Newf(fault.BadInput, "read", c.where, "rows have %d features, those before them %d", c.Width, l.width)
 	}
 	l.dense, l.width, l.blobs = c.Dense(), c.Width, c.Blobs != nil
+	l.zero = l.zero || c.ZeroBased
 	l.rows += int64(c.Rows())
 	if !c.Dense() {
 		lo, hi := c.indexBounds()

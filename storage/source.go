@@ -38,10 +38,11 @@ type ReadOptions struct {
 // Source is input resolved to parts that can be read on their own. It is made
 // once, where the job starts; executors take it from the plan.
 type Source struct {
-	Format Format     `json:"format"`
-	Parts  []Range    `json:"parts"`
-	Table  *tableSpec `json:"table,omitempty"`
-	Files  []File     `json:"files"`
+	Format  Format      `json:"format"`
+	Parts   []Range     `json:"parts"`
+	Table   *tableSpec  `json:"table,omitempty"`
+	Columns *columnPlan `json:"columns,omitempty"`
+	Files   []File      `json:"files"`
 }
 
 // rangeBytes is how much text one part holds.
@@ -145,10 +146,8 @@ func (s *Source) Len() int { return len(s.Parts) }
 // Read hands the rows of one part to yield, chunk by chunk, in input order.
 func (s *Source) Read(ctx context.Context, part int, yield func(*Chunk) error) error {
 	switch s.Format {
-	case Parquet:
-		return s.readParquet(ctx, part, yield)
-	case Arrow:
-		return s.readArrow(ctx, part, yield)
+	case Parquet, Arrow:
+		return s.readColumns(ctx, part, yield)
 	}
 	for blk, err := range s.blocks(part) {
 		if err == nil {

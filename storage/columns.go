@@ -1,0 +1,364 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// columnPlan says which columns of a Parquet or Arrow file are label and
+// features: numeric columns, or one list column "features", or the two list
+// columns "indices" and "values" of sparse rows.
+type columnPlan struct {
+	Label    string   `json:"label"` // empty: there is none
+	Features []string `json:"features"`
+	List     string   `json:"list"`
+	Sparse   bool     `json:"sparse"`
+}
+
+// groupBytes is about how much of a Parquet file one part holds.
+const groupBytes = 128 << 20
+
+// DescribeColumns says which columns a Parquet or Arrow file has.
+func DescribeColumns(ctx context.Context, f File, format Format) (names, types []string, rows int64, err error) {
+	d, err := describeFile(ctx, f, format)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	return d.Names, d.Types, d.Rows, nil
+}
+
+func describeFile(ctx context.Context, f File, format Format) (*columnsInFile, error) {
+	var found *columnsInFile
+	order := decodeOrder{Path: f.Path, Format: format, Describe: true, Memory: memoryFor(f.Size)}
+	err := decode(ctx, order, func(r *decodeReply, _ *Chunk) error {
+		found = r.Describe
+		return nil
+	})
+	if err == nil && found == nil {
+		err = fault.Newf(fault.BadInput, "read", f.Path, "the file says nothing of its columns")
+	}
+	return found, err
+}
+
+// planColumns looks at every file once and cuts Parquet files into parts of
+// whole row groups.
+func (s *Source) planColumns(o ReadOptions) error {
+	for i, f := range s.Files {
+		d, err := describeFile(context.Background(), f, s.Format)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			if s.Columns, err = planOf(f.Path, d, o); err != nil {
+				return err
+			}
+		}
+		s.Parts = append(s.Parts, groupParts(f, d.Groups)...)
+	}
+	return nil
+}
+
+// groupParts are ranges of row groups: Offset is the first, Length how many.
+// A file without row groups is one part of length 0.
+func groupParts(f File, groups []int64) []Range {
+	if len(groups) == 0 {
+		return []Range{{File: f}}
+	}
+	var out []Range
+	from, size := 0, int64(0)
+	for i, g := range groups {
+		if size += g; size >= groupBytes || i == len(groups)-1 {
+			out = append(out, Range{File: f, Offset: int64(from), Length: int64(i + 1 - from)})
+			from, size = i+1, 0
+		}
+	}
+	return out
+}
+
+func planOf(path string, d *columnsInFile, o ReadOptions) (*columnPlan, error) {
+	p := &columnPlan{}
+	var err error
+	if !o.NoLabel {
+		if p.Label, err = chooseLabel(path, d, o.Label); err != nil {
+			return nil, err
+		}
+	}
+	if slices.Contains(d.Names, "indices") && slices.Contains(d.Names, "values") {
+		p.Sparse = true
+		return p, nil
+	}
+	for i, name := range d.Names {
+		if name == p.Label {
+			continue
+		}
+		if isList(d.Types[i]) {
+			if p.List != "" {
+				return nil, fault.Newf(fault.BadInput, "read", path, "columns %q and %q are both lists: which are the features?", p.List, name)
+			}
+			p.List = name
+			continue
+		}
+		p.Features = append(p.Features, name)
+	}
+	if p.List != "" {
+		p.Features = nil
+	}
+	if p.List == "" && len(p.Features) == 0 {
+		return nil, fault.Newf(fault.BadInput, "read", path, "it has no column of features")
+	}
+	return p, nil
+}
+
+func isList(t string) bool {
+	return strings.HasPrefix(t, "list<") || strings.HasPrefix(t, "fixed_size_list<") || strings.HasPrefix(t, "large_list<")
+}
+
+// chooseLabel follows the rule for tables: by name, by zero-based number, the
+// column named "label", else the first.
+func chooseLabel(path string, d *columnsInFile, want string) (string, error) {
+	if len(d.Names) == 0 {
+		return "", fault.Newf(fault.BadInput, "read", path, "it has no columns")
+	}
+	if want == "" {
+		if slices.Contains(d.Names, "label") {
+			return "label", nil
+		}
+		return d.Names[0], nil
+	}
+	if slices.Contains(d.Names, want) {
+		return want, nil
+	}
+	if n, err := strconv.Atoi(want); err == nil && n >= 0 && n < len(d.Names) {
+		return d.Names[n], nil
+	}
+	return "", fault.Newf(fault.Usage, "read", path, "no column %q for the label; columns are %s", want,
+		strings.Join(d.Names[:min(len(d.Names), 40)], " ")).WithHint("set --label to a name or a zero-based number")
+}
+
+// readColumns hands on the rows of one part.
+func (s *Source) readColumns(ctx context.Context, part int, yield func(*Chunk) error) error {
+	rng := s.Parts[part]
+	order := decodeOrder{Path: rng.File.Path, Format: s.Format, Plan: s.Columns, Memory: memoryFor(rng.File.Size)}
+	for g := range rng.Length {
+		order.Groups = append(order.Groups, int(rng.Offset+g))
+	}
+	return decode(ctx, order, func(_ *decodeReply, c *Chunk) error {
+		if c == nil {
+			return nil
+		}
+		c.where, c.ZeroBased = rng.File.Path, true
+		return yield(c)
+	})
+}
+
+// chunk turns a record into rows.
+func (p *columnPlan) chunk(rec arrow.Record) (*Chunk, error) {
+	c := &Chunk{}
+	if err := p.labels(c, rec); err != nil {
+		return nil, err
+	}
+	switch {
+	case p.Sparse:
+		return c, sparseColumns(c, rec)
+	case p.List != "":
+		return c, listColumn(c, rec, p.List)
+	}
+	c.Width = len(p.Features)
+	c.Values = make([]float64, int(rec.NumRows())*c.Width)
+	for j, name := range p.Features {
+		col, err := columnNamed(rec, name)
+		if err != nil {
+			return nil, err
+		}
+		if err := numbers(col, name, 0, col.Len(), func(i int, v float64) { c.Values[i*c.Width+j] = v }); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func columnNamed(rec arrow.Record, name string) (arrow.Array, error) {
+	at := rec.Schema().FieldIndices(name)
+	if len(at) == 0 {
+		return nil, fmt.Errorf("the file has no column %q, the first one had", name)
+	}
+	return rec.Column(at[0]), nil
+}
+
+func (p *columnPlan) labels(c *Chunk, rec arrow.Record) error {
+	n := int(rec.NumRows())
+	if p.Label == "" {
+		c.Labels = make([]float64, n)
+		return nil
+	}
+	col, err := columnNamed(rec, p.Label)
+	if err != nil {
+		return err
+	}
+	if texts, ok := col.(*array.String); ok {
+		for i := range n {
+			if texts.IsNull(i) {
+				return fmt.Errorf("the label in column %q is null in row %d", p.Label, i)
+			}
+			c.addText([]byte(texts.Value(i)))
+		}
+		return nil
+	}
+	c.Labels = make([]float64, n)
+	return numbers(col, p.Label, 0, n, func(i int, v float64) { c.Labels[i] = v })
+}
+
+// numbers reads a column of numbers; nulls and values that are not finite are
+// errors that name column and row.
+func numbers(col arrow.Array, name string, from, to int, put func(i int, v float64)) error {
+	at, ok := reader(col)
+	if !ok {
+		return fmt.Errorf("column %q is %v, not a number", name, col.DataType())
+	}
+	for i := from; i < to; i++ {
+		if col.IsNull(i) {
+			return fmt.Errorf("column %q is null in row %d", name, i)
+		}
+		v := at(i)
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("column %q is %v in row %d, not finite", name, v, i)
+		}
+		put(i-from, v)
+	}
+	return nil
+}
+
+// reader is how the values of a column are read as numbers.
+func reader(col arrow.Array) (func(int) float64, bool) {
+	switch c := col.(type) {
+	case *array.Float64:
+		return c.Value, true
+	case *array.Float32:
+		return func(i int) float64 { return float64(c.Value(i)) }, true
+	case *array.Int64:
+		return func(i int) float64 { return float64(c.Value(i)) }, true
+	case *array.Int32:
+		return func(i int) float64 { return float64(c.Value(i)) }, true
+	case *array.Int16:
+		return func(i int) float64 { return float64(c.Value(i)) }, true
+	case *array.Int8:
+		return func(i int) float64 { return float64(c.Value(i)) }, true
+	case *array.Uint64:
+		return func(i int) float64 { return float64(c.Value(i)) }, true
+	case *array.Uint32:
+		return func(i int) float64 { return float64(c.Value(i)) }, true
+	case *array.Uint16:
+		return func(i int) float64 { return float64(c.Value(i)) }, true
+	case *array.Uint8:
+		return func(i int) float64 { return float64(c.Value(i)) }, true
+	case *array.Boolean:
+		return func(i int) float64 {
+			if c.Value(i) {
+				return 1
+			}
+			return 0
+		}, true
+	}
+	return nil, false
+}
+
+// listColumn reads rows from a list column whose lists are equally long.
+func listColumn(c *Chunk, rec arrow.Record, name string) error {
+	col, err := columnNamed(rec, name)
+	if err != nil {
+		return err
+	}
+	list, ok := col.(array.ListLike)
+	if !ok {
+		return fmt.Errorf("column %q is %v, not a list", name, col.DataType())
+	}
+	for i := range list.Len() {
+		if list.IsNull(i) {
+			return fmt.Errorf("column %q is null in row %d", name, i)
+		}
+		from, to := list.ValueOffsets(i)
+		if i == 0 {
+			c.Width = int(to - from)
+			c.Values = make([]float64, list.Len()*c.Width)
+		}
+		if int(to-from) != c.Width || c.Width == 0 {
+			return fmt.Errorf("column %q has %d values in row %d, %d in the first", name, to-from, i, c.Width)
+		}
+		out := c.Values[i*c.Width:]
+		if err := numbers(list.ListValues(), name, int(from), int(to), func(k int, v float64) { out[k] = v }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sparseColumns reads rows from the list columns indices and values; indices
+// count from zero.
+func sparseColumns(c *Chunk, rec arrow.Record) error {
+	ic, err := columnNamed(rec, "indices")
+	if err != nil {
+		return err
+	}
+	vc, err := columnNamed(rec, "values")
+	if err != nil {
+		return err
+	}
+	idx, ok1 := ic.(array.ListLike)
+	val, ok2 := vc.(array.ListLike)
+	if !ok1 || !ok2 {
+		return fmt.Errorf("columns \"indices\" and \"values\" are not both lists")
+	}
+	c.Offsets = []int64{0}
+	for i := range idx.Len() {
+		a, b := idx.ValueOffsets(i)
+		x, y := val.ValueOffsets(i)
+		if b-a != y-x {
+			return fmt.Errorf("row %d has %d indices and %d values", i, b-a, y-x)
+		}
+		last := -1.0
+		var bad error
+		err := numbers(idx.ListValues(), "indices", int(a), int(b), func(_ int, v float64) {
+			if v <= last || v > maxIndex || v != math.Trunc(v) {
+				bad = fmt.Errorf("row %d has the index %v after %v: indices must ascend from 0 to %d", i, v, last, maxIndex)
+			}
+			last = v
+			c.Indices = append(c.Indices, int32(v))
+		})
+		if err == nil {
+			err = bad
+		}
+		if err == nil {
+			err = numbers(val.ListValues(), "values", int(x), int(y), func(_ int, v float64) { c.Values = append(c.Values, v) })
+		}
+		if err != nil {
+			return err
+		}
+		c.Offsets = append(c.Offsets, int64(len(c.Indices)))
+	}
+	return nil
+}
+
+// FeatureNames are the names of the columns that are features, where there
+// are any.
+func (s *Source) FeatureNames() []string {
+	switch {
+	case s.Columns != nil:
+		return s.Columns.Features
+	case s.Table != nil && s.Table.Header:
+		var names []string
+		for _, i := range s.Table.Features {
+			names = append(names, s.Table.Names[i])
+		}
+		return names
+	}
+	return nil
+}
