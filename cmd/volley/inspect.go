@@ -93,7 +93,6 @@ func largestWeights(w []float64, n int) []int {
 	return at[:min(n, len(at))]
 }
 
-
 func inspectData(ctx context.Context, f *dataFlags, path string) error {
 	in := f.input()
 	if f.label == "none" {

@@ -96,3 +96,11 @@ func Scale(a float64, x []float64) {
 
 // Dot is the dense dot product of two float64 vectors of equal length.
 func Dot(x, y []float64) float64 { return dotPlain(x, y) }
+
+func readPlain(x []float64) float64 {
+	var s float64
+	for _, v := range x {
+		s += v
+	}
+	return s
+}

@@ -39,3 +39,121 @@ func TestLogisticAtTheEdges(t *testing.T) {
 		t.Error("NaN must stay NaN")
 	}
 }
+
+// data makes a matrix, a vector and some rows of it in no order.
+func data[T Float](rng *rand.Rand, n, d int) (x []T, w []float64, rows []int32) {
+	x, w = make([]T, n*d), make([]float64, d)
+	for i := range x {
+		x[i] = T(rng.NormFloat64())
+	}
+	for j := range w {
+		w[j] = rng.NormFloat64()
+	}
+	for range n {
+		rows = append(rows, int32(rng.IntN(n)))
+	}
+	return x, w, rows
+}
+
+func sameBits(t *testing.T, what string, got, want []float64) {
+	t.Helper()
+	for i := range want {
+		if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
+			t.Fatalf("%s: entry %d is %v, want %v (by bits)", what, i, got[i], want[i])
+		}
+	}
+}
+
+func checkDense[T Float](t *testing.T, rng *rand.Rand, n, d int) {
+	x, w, rows := data[T](rng, n, d)
+	z, want := make([]float64, n), make([]float64, n)
+	Dots(z, w, x, rows)
+	dotsPlain(want, w, x, rows)
+	sameBits(t, "dots", z, want)
+	sum, wantSum := append([]float64(nil), w...), append([]float64(nil), w...)
+	Accumulate(sum, z, x, rows)
+	accumulatePlain(wantSum, z, x, rows)
+	sameBits(t, "accumulate", sum, wantSum)
+	for i, r := range rows { // a naive loop within rounding
+		var naive, scale float64
+		for j := range w {
+			naive += w[j] * float64(x[int(r)*d+j])
+			scale += math.Abs(w[j] * float64(x[int(r)*d+j]))
+		}
+		if math.Abs(naive-z[i]) > 1e-15*float64(d+1)*scale {
+			t.Fatalf("dots: row %d is %v, naive %v", i, z[i], naive)
+		}
+	}
+}
+
+func TestEveryPathGivesTheBitsOfTheDefinition(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	machine := path
+	defer func() { path = machine }()
+	for _, p := range []string{"go", "avx2", "avx512"} {
+		if p == "avx512" && machine != "avx512" || p == "avx2" && machine == "go" {
+			t.Logf("this CPU has no %s", p)
+			continue
+		}
+		path = p
+		for _, d := range []int{1, 2, 3, 4, 5, 7, 8, 9, 13, 28, 31, 32, 33, 64, 100, 123, 250} {
+			for _, n := range []int{1, 3, 4, 5, 31, 70} {
+				checkDense[float64](t, rng, n, d)
+				checkDense[float32](t, rng, n, d)
+			}
+		}
+		checkLogistic(t, rng)
+	}
+}
+
+func checkLogistic(t *testing.T, rng *rand.Rand) {
+	var z, y []float64
+	for i := range 10_003 {
+		z = append(z, rng.NormFloat64()*math.Pow(10, float64(i%7)-3))
+		y = append(y, float64(rng.IntN(2)))
+	}
+	z = append(z, 0, math.Copysign(0, -1), 1e300, -1e300, 708, -708, 709, -745, 5e-324)
+	y = append(y, 0, 1, 0, 1, 0, 1, 0, 1, 0)
+	coef, loss := make([]float64, len(z)), make([]float64, len(z))
+	wantC, wantL := make([]float64, len(z)), make([]float64, len(z))
+	Logistic(coef, loss, z, y)
+	for i := range z {
+		wantC[i], wantL[i] = logisticPlain(z[i], y[i])
+	}
+	sameBits(t, "coef", coef, wantC)
+	sameBits(t, "loss", loss, wantL)
+}
+
+func TestSparseAgainstDense(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	const n, d = 50, 40
+	m := Sparse[float64]{Offsets: []int32{0}}
+	dense := make([]float64, n*d)
+	for r := range n {
+		for j := range d {
+			if rng.IntN(3) == 0 {
+				v := rng.NormFloat64()
+				dense[r*d+j] = v
+				m.Indices, m.Values = append(m.Indices, int32(j)), append(m.Values, v)
+			}
+		}
+		m.Offsets = append(m.Offsets, int32(len(m.Indices)))
+	}
+	_, w, rows := data[float64](rng, n, d)
+	z, want := make([]float64, n), make([]float64, n)
+	SparseDots(z, w, m, rows)
+	Dots(want, w, dense, rows)
+	for i := range z {
+		if math.Abs(z[i]-want[i]) > 1e-13 {
+			t.Fatalf("row %d: %v, dense %v", i, z[i], want[i])
+		}
+	}
+	sum, wantSum := make([]float64, d), make([]float64, d)
+	SparseAccumulate(sum, z, m, rows)
+	Accumulate(wantSum, z, dense, rows)
+	for j := range sum {
+		if math.Abs(sum[j]-wantSum[j]) > 1e-12 {
+			t.Fatalf("column %d: %v, dense %v", j, sum[j], wantSum[j])
+		}
+	}
+}

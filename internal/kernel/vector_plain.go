@@ -1,4 +1,4 @@
-//go:build !never
+//go:build !amd64
 
 package kernel
 
@@ -8,3 +8,6 @@ func logisticVector(_, _, _, _ []float64) int                         { return 0
 
 // Path names the code that the kernels run on this machine.
 func Path() string { return "go" }
+
+// ReadStreams adds x up; see the amd64 version.
+func ReadStreams(x []float64) float64 { return readPlain(x) }

@@ -1,0 +1,132 @@
+package kernel
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+//go:generate go -C gen run . -out ../kernel_amd64.s -stubs ../stubs_amd64.go -pkg kernel
+
+// path is the assembly that this CPU runs; GODEBUG=cpu.avx512=off and the like
+// turn it off.
+var path = func() string {
+	switch {
+	case !cpu.X86.HasAVX2 || !cpu.X86.HasFMA:
+		return "go"
+	case cpu.X86.HasAVX512 && cpu.X86.HasAVX512F:
+		return "avx512"
+	}
+	return "avx2"
+}()
+
+// Path names the code that the kernels run on this machine: go, avx2 or
+// avx512.
+func Path() string { return path }
+
+// group is how many rows' offsets are computed for one call of the assembly.
+const group = 64
+
+// offsets are the byte offsets of rows of d columns.
+func offsets[T Float](out *[group]int64, rows []int32, d int) {
+	var zero T
+	size := int64(d) * int64(unsafe.Sizeof(zero))
+	for i, r := range rows {
+		out[i] = int64(r) * size
+	}
+}
+
+// check panics where a row lies outside the matrix, as slicing would: the
+// assembly does not look.
+func check[T Float](x []T, rows []int32, d int) {
+	n := len(x)
+	for _, r := range rows {
+		if r < 0 || (int(r)+1)*d > n {
+			_ = x[int(r)*d : (int(r)+1)*d]
+		}
+	}
+}
+
+func dotsVector[T Float](z, w []float64, x []T, rows []int32) bool {
+	if path == "go" || len(w) == 0 || len(rows) == 0 {
+		return false
+	}
+	d := len(w)
+	check(x, rows, d)
+	_ = z[:len(rows)]
+	var off [group]int64
+	for from := 0; from < len(rows); from += group {
+		some := rows[from:min(from+group, len(rows))]
+		offsets[T](&off, some, d)
+		callDots(&z[from], &w[0], unsafe.Pointer(unsafe.SliceData(x)), &off[0], len(some), d, unsafe.Sizeof(x[0]) == 4)
+	}
+	return true
+}
+
+func callDots(z, w *float64, x unsafe.Pointer, off *int64, n, d int, single bool) {
+	switch {
+	case path == "avx512" && single:
+		dotsF32AVX512(z, w, (*float32)(x), off, n, d)
+	case path == "avx512":
+		dotsF64AVX512(z, w, (*float64)(x), off, n, d)
+	case single:
+		dotsF32AVX2(z, w, (*float32)(x), off, n, d)
+	default:
+		dotsF64AVX2(z, w, (*float64)(x), off, n, d)
+	}
+}
+
+func accumulateVector[T Float](sum, coef []float64, x []T, rows []int32) bool {
+	if path == "go" || len(sum) == 0 || len(rows) == 0 {
+		return false
+	}
+	d := len(sum)
+	check(x, rows, d)
+	_ = coef[:len(rows)]
+	var off [group]int64
+	for from := 0; from < len(rows); from += group {
+		some := rows[from:min(from+group, len(rows))]
+		offsets[T](&off, some, d)
+		callAccumulate(&sum[0], &coef[from], unsafe.Pointer(unsafe.SliceData(x)), &off[0], len(some), d, unsafe.Sizeof(x[0]) == 4)
+	}
+	return true
+}
+
+func callAccumulate(sum, coef *float64, x unsafe.Pointer, off *int64, n, d int, single bool) {
+	switch {
+	case path == "avx512" && single:
+		accumulateF32AVX512(sum, coef, (*float32)(x), off, n, d)
+	case path == "avx512":
+		accumulateF64AVX512(sum, coef, (*float64)(x), off, n, d)
+	case single:
+		accumulateF32AVX2(sum, coef, (*float32)(x), off, n, d)
+	default:
+		accumulateF64AVX2(sum, coef, (*float64)(x), off, n, d)
+	}
+}
+
+// logisticVector does as many rows as fill whole registers and returns how
+// many those are.
+func logisticVector(coef, loss, z, y []float64) int {
+	n := len(z)
+	_, _, _ = coef[:n], loss[:n], y[:n]
+	switch {
+	case path == "avx512" && n >= 8:
+		logisticAVX512(&coef[0], &loss[0], &z[0], &y[0], n&^7)
+		return n &^ 7
+	case path == "avx2" && n >= 4:
+		logisticAVX2(&coef[0], &loss[0], &z[0], &y[0], n&^3)
+		return n &^ 3
+	}
+	return 0
+}
+
+// ReadStreams reads x in four distant streams and adds it up: what memory
+// delivers at its best, for the benchmarks to be held against.
+func ReadStreams(x []float64) float64 {
+	n := len(x) / 4 &^ 15
+	if path == "go" || n == 0 {
+		return readPlain(x)
+	}
+	return readStreams(&x[0], &x[n], &x[2*n], &x[3*n], n)
+}
