@@ -122,6 +122,9 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 		e.log.Close()
 		return nil, err
 	}
+	if err := e.journal.Append(ctx, driver.Record{Kind: driver.JobEnded, Job: plan.JobID(name), Reason: stoppedBy}); err != nil {
+		return nil, err
+	}
 	e.flush()
 	if err := e.log.Finish(stoppedBy); err != nil {
 		return nil, err
@@ -170,6 +173,7 @@ type embedded struct {
 	cleanup   []func()
 	back      backend
 	log       *driver.EventLog
+	journal   driver.Journal
 	packs     map[int]*storage.Pack
 	number    int // of the pack that training steps fold
 	header    bool
@@ -183,7 +187,7 @@ type embedded struct {
 }
 
 func newEmbedded(ctx context.Context, cfg Config, name string, args []byte, g *rdd.Graph, again func() (executor.Program, error)) (*embedded, error) {
-	e := &embedded{cfg: cfg, name: name, args: args, plan: g.Fingerprint(), packs: map[int]*storage.Pack{}}
+	e := &embedded{cfg: cfg, name: name, args: args, plan: g.Fingerprint(), packs: map[int]*storage.Pack{}, journal: &driver.Direct{}}
 	if err := e.open(ctx, g, again); err != nil {
 		e.close()
 		return nil, err
@@ -210,6 +214,9 @@ func (e *embedded) open(ctx context.Context, g *rdd.Graph, again func() (executo
 	job := e.cfg.Job
 	job.ID, job.Fingerprint, job.Sources, job.Executors = plan.JobID(e.name), e.plan, sources, e.cfg.Executors
 	if e.back, err = e.newBackend(job, again); err != nil {
+		return err
+	}
+	if err := e.journal.Append(ctx, driver.Record{Kind: driver.JobBegun, Job: job.ID, Plan: e.plan}); err != nil {
 		return err
 	}
 	return e.back.Start(ctx)

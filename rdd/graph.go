@@ -159,16 +159,3 @@ func (g *Graph) Task(ctx context.Context, node, partition int, args []byte, pack
 	}()
 	return g.nodes[node].task(ctx, partition, args, packs)
 }
-
-// usesUserCode says whether a node or one before it runs the user's function.
-func (g *Graph) usesUserCode(n int) bool {
-	if g.nodes[n].user {
-		return true
-	}
-	for _, in := range g.nodes[n].inputs {
-		if g.usesUserCode(in) {
-			return true
-		}
-	}
-	return false
-}

@@ -217,12 +217,11 @@ func (s *tableSpec) findLabel(path string, o ReadOptions) (int, error) {
 
 // csvParser reads numeric columns of separated text.
 type csvParser struct {
-	spec     *tableSpec
-	skipHead bool // the block's first record is the header
-	blk      textBlock
-	b        []byte
-	i        int
-	c        *Chunk
+	spec *tableSpec
+	blk  textBlock
+	b    []byte
+	i    int
+	c    *Chunk
 }
 
 // parseCSV reads all records of a block. A quoted record never crosses a
@@ -344,8 +343,10 @@ func (p *csvParser) scan() (v float64, ok bool) {
 }
 
 func (p *csvParser) number(col int) error {
+	at := p.i
 	v, ok := p.scan()
 	if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
+		p.i = at
 		return p.notANumber(col, ok)
 	}
 	p.c.Values = append(p.c.Values, v)

@@ -107,14 +107,14 @@ func inspectData(ctx context.Context, f *dataFlags, path string) error {
 		out.Bytes += file.Size
 	}
 	seen := map[string]bool{}
-	top := int32(-1)
+	low, top := int32(1<<30), int32(-1)
 	for part := range src.Len() {
-		if err := src.Read(ctx, part, func(c *storage.Chunk) error { out.take(c, seen, &top); return nil }); err != nil {
+		if err := src.Read(ctx, part, func(c *storage.Chunk) error { out.take(c, seen, &low, &top); return nil }); err != nil {
 			return err
 		}
 	}
 	if out.Layout == "sparse" {
-		out.Features = int(top) + 1
+		out.Features = int(top) + 1 - int(min(low, 1)) // numbered from one where no index is zero
 	}
 	for l := range seen {
 		out.Labels = append(out.Labels, l)
@@ -130,7 +130,7 @@ func inspectData(ctx context.Context, f *dataFlags, path string) error {
 // maxInspectedLabels is how many distinct labels are listed.
 const maxInspectedLabels = 50
 
-func (o *inspection) take(c *storage.Chunk, seen map[string]bool, top *int32) {
+func (o *inspection) take(c *storage.Chunk, seen map[string]bool, low, top *int32) {
 	o.Layout = "sparse"
 	if c.Dense() {
 		o.Layout, o.Features = "dense", c.Width
@@ -149,7 +149,7 @@ func (o *inspection) take(c *storage.Chunk, seen map[string]bool, top *int32) {
 		}
 	}
 	for _, j := range c.Indices {
-		*top = max(*top, j)
+		*low, *top = min(*low, j), max(*top, j)
 	}
 	o.Rows += int64(c.Rows())
 }

@@ -72,7 +72,6 @@ type verifier struct {
 	total       []int64 // rows merged by split, as recomputed
 	seen        map[[3]uint64]bool
 	lastAttempt []int
-	lastEpoch   uint64
 	steps       int
 	evaluations int
 	owners      []int

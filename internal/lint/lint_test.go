@@ -1,0 +1,290 @@
+package lint
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	module   = "github.com/volley-engine/volley"
+	maxFile  = 600
+	maxFunc  = 80
+	rootPath = "../.."
+)
+
+// source is one parsed Go file.
+type source struct {
+	path string // from the root
+	dir  string
+	raw  []byte
+	file *ast.File
+	fset *token.FileSet
+	test bool
+	gen  bool
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	err := filepath.WalkDir(rootPath, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(rootPath, path)
+		if d.IsDir() {
+			if strings.HasPrefix(d.Name(), ".") && rel != "." || d.Name() == "testdata" || d.Name() == "bin" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		s := source{path: rel, dir: filepath.Dir(rel), raw: raw, fset: token.NewFileSet(), test: strings.HasSuffix(path, "_test.go")}
+		s.gen = bytes.HasPrefix(raw, []byte("// Code generated"))
+		if s.file, err = parser.ParseFile(s.fset, path, raw, parser.ParseComments); err != nil {
+			return err
+		}
+		all = append(all, s)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestFormat(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.gen {
+			continue
+		}
+		if out, err := format.Source(s.raw); err != nil || !bytes.Equal(out, s.raw) {
+			t.Errorf("%s: gofmt wants changes", s.path)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.gen {
+			continue
+		}
+		if n := bytes.Count(s.raw, []byte("\n")); n > maxFile {
+			t.Errorf("%s: %d lines, at most %d", s.path, n, maxFile)
+		}
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Body == nil || strings.HasSuffix(s.dir, "/gen") {
+				continue
+			}
+			if n := s.fset.Position(f.End()).Line - s.fset.Position(f.Pos()).Line + 1; n > maxFunc {
+				t.Errorf("%s: %s has %d lines, at most %d", s.path, f.Name.Name, n, maxFunc)
+			}
+		}
+	}
+}
+
+func TestDocumentation(t *testing.T) {
+	documented := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.test || s.gen {
+			continue
+		}
+		documented[s.dir] = documented[s.dir] || s.file.Doc != nil
+		for _, d := range s.file.Decls {
+			checkDoc(t, s, d)
+		}
+	}
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("%s: the package has no documentation", dir)
+		}
+	}
+}
+
+func checkDoc(t *testing.T, s source, d ast.Decl) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) {
+			t.Errorf("%s: %s has no documentation", s.path, d.Name.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				if spec.Name.IsExported() && d.Doc == nil && spec.Doc == nil {
+					t.Errorf("%s: %s has no documentation", s.path, spec.Name.Name)
+				}
+			case *ast.ValueSpec:
+				if spec.Names[0].IsExported() && d.Doc == nil && spec.Doc == nil {
+					t.Errorf("%s: %s has no documentation", s.path, spec.Names[0].Name)
+				}
+			}
+		}
+	}
+}
+
+// exportedReceiver says whether a method belongs to an exported type: only
+// those are part of a package's documentation.
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	t := d.Recv.List[0].Type
+	for {
+		switch x := t.(type) {
+		case *ast.StarExpr:
+			t = x.X
+		case *ast.IndexExpr:
+			t = x.X
+		case *ast.IndexListExpr:
+			t = x.X
+		case *ast.Ident:
+			return x.IsExported()
+		default:
+			return false
+		}
+	}
+}
+
+// allowed is the import graph: what each package of this module may import of
+// it, beside what those import. "*" is everything.
+var allowed = map[string][]string{
+	".":                     {"driver", "executor", "rdd", "storage", "internal/fault", "internal/kernel", "internal/pace", "internal/plan", "internal/runner", "internal/sim", "internal/wire"},
+	"cmd/volley":            {"*"},
+	"driver":                {"abss", "prioritizer", "scheduler", "storage", "internal/fault", "internal/mutant", "internal/plan", "internal/wire"},
+	"executor":              {"storage", "internal/fault", "internal/mutant", "internal/plan", "internal/runner", "internal/wire"},
+	"rdd":                   {"storage", "internal/fault", "internal/kernel", "internal/plan", "internal/runner", "internal/wire"},
+	"mllib":                 {"rdd", "storage", "internal/fault", "internal/kernel"},
+	"scheduler":             {"internal/fault", "internal/mutant", "internal/plan"},
+	"abss":                  {"internal/mutant", "internal/plan"},
+	"prioritizer":           {"internal/mutant", "internal/plan"},
+	"storage":               {"internal/fault", "internal/plan"},
+	"internal/plan":         {},
+	"internal/fault":        {},
+	"internal/mutant":       {},
+	"internal/pace":         {},
+	"internal/kernel":       {},
+	"internal/kernel/gen":   {},
+	"internal/wire":         {"internal/fault"},
+	"internal/wire/gen":     {},
+	"internal/runner":       {"storage", "internal/fault", "internal/plan"},
+	"internal/sim":          {"abss", "driver", "executor", "prioritizer", "internal/fault", "internal/mutant", "internal/pace", "internal/plan", "internal/runner", "internal/wire"},
+	"internal/sim/simulate": {"internal/mutant", "internal/sim"},
+	"internal/audit":        {"abss", "driver", "rdd", "storage", "internal/fault", "internal/plan", "internal/runner"},
+	"internal/synth":        {"internal/fault"},
+	"internal/lint":         {},
+	"integration":           {"*"},
+	"integration/bench":     {"*"},
+}
+
+func TestImportGraph(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		may, known := allowed[s.dir]
+		if !known && strings.HasPrefix(s.dir, "examples") {
+			may, known = []string{".", "rdd", "mllib"}, true
+		}
+		if !known {
+			t.Errorf("%s: the package is not in the import graph", s.dir)
+			continue
+		}
+		for _, imp := range s.file.Imports {
+			path, ours := strings.CutPrefix(strings.Trim(imp.Path.Value, `"`), module)
+			if !ours {
+				continue
+			}
+			if path = strings.TrimPrefix(path, "/"); path == "" {
+				path = "."
+			}
+			if !slices.Contains(may, "*") && !slices.Contains(may, path) {
+				t.Errorf("%s imports %s, which the import graph does not allow", s.path, path)
+			}
+		}
+	}
+}
+
+// pure says whether a file may only decide: no I/O, clock, goroutine or
+// randomness.
+func pure(s source) bool {
+	switch s.dir {
+	case "scheduler", "abss", "prioritizer", "internal/plan", "internal/mutant":
+		return true
+	case "driver":
+		return strings.HasPrefix(filepath.Base(s.path), "job")
+	case "executor":
+		return filepath.Base(s.path) == "agent.go"
+	}
+	return false
+}
+
+var impure = []string{"os", "io", "net", "math/rand", "math/rand/v2", "crypto/rand", "sync", "sync/atomic", "context", "syscall", "runtime"}
+
+func TestPurePackages(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || !pure(s) {
+			continue
+		}
+		for _, imp := range s.file.Imports {
+			if path := strings.Trim(imp.Path.Value, `"`); slices.Contains(impure, path) {
+				t.Errorf("%s imports %s, but it must only decide", s.path, path)
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt, *ast.SelectStmt, *ast.SendStmt:
+				t.Errorf("%s:%d: no goroutines or channels here", s.path, s.fset.Position(n.Pos()).Line)
+			case *ast.SelectorExpr:
+				if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "Tick", "NewTimer", "NewTicker", "AfterFunc"}, n.Sel.Name) {
+					t.Errorf("%s:%d: time.%s reads a clock", s.path, s.fset.Position(n.Pos()).Line, n.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+func TestNoSleepInTests(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test && s.dir != "internal/lint" && bytes.Contains(s.raw, []byte("time.Sleep(")) {
+			t.Errorf("%s sleeps", s.path)
+		}
+	}
+}
+
+func TestStaticcheck(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the whole module is analysed")
+	}
+	cmd := exec.Command("go", "tool", "staticcheck", "-checks", "all,-ST1000,-ST1020,-ST1021,-ST1022,-ST1003,-ST1005,-ST1001", "./...")
+	cmd.Dir = rootPath
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("staticcheck: %v\n%s", err, tidy(out))
+	}
+}
+
+func tidy(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(lines) > 40 {
+		lines = append(lines[:40], fmt.Sprintf("… %d more", len(lines)-40))
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,208 @@
+package runner
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"path/filepath"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/volley-engine/volley/storage"
+)
+
+// summer adds up rows' values in floating point, so that the order in which
+// it does shows in the bits.
+type summer struct{}
+
+func (summer) Zero() any { return 0.0 }
+
+func (summer) Fold(acc any, b *storage.Batch, from, to int) (any, int, error) {
+	s := acc.(float64)
+	for p := from; p < to; p++ {
+		s += b.X64[b.RowAt(p)]
+	}
+	return s, to - from, nil
+}
+
+func (summer) Merge(a, b any) any          { return a.(float64) + b.(float64) }
+func (summer) Scale(a any, by float64) any { return a.(float64) * by }
+func (summer) Encode(a any) ([]byte, error) {
+	return binary.LittleEndian.AppendUint64(nil, math.Float64bits(a.(float64))), nil
+}
+func (summer) Decode(raw []byte) (any, error) {
+	return math.Float64frombits(binary.LittleEndian.Uint64(raw)), nil
+}
+
+// values is data whose sum depends on the order of adding.
+type values struct{ n int }
+
+func (values) Len() int { return 1 }
+
+func (v values) Read(_ context.Context, _ int, yield func(*storage.Chunk) error) error {
+	c := &storage.Chunk{}
+	for i := range v.n {
+		c.AppendDense(0, []float64{math.Sin(float64(i)) * math.Pow(10, float64(i%13))})
+	}
+	return yield(c)
+}
+
+func openSplits(t *testing.T, rows, splits int) []*storage.Split {
+	t.Helper()
+	cache, err := storage.OpenCache(t.TempDir(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := storage.PackOptions{Splits: splits, Workers: 1}
+	id, err := storage.PackID(rows, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := cache.Get(context.Background(), id, values{rows}, o, func(int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	files, _ := filepath.Glob(filepath.Join(p.Dir, "split-*.arrow"))
+	var out []*storage.Split
+	for i, f := range files {
+		s, err := storage.OpenSplit(f, p.Meta, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		out = append(out, s)
+	}
+	return out
+}
+
+// TestAFoldsBitsDependOnCursorAndCountOnly folds with chunks of all sizes.
+func TestAFoldsBitsDependOnCursorAndCountOnly(t *testing.T) {
+	s := openSplits(t, 1777, 1)[0]
+	rapid.Check(t, func(t *rapid.T) {
+		cursor, count := rapid.Int64Range(0, s.Rows-1).Draw(t, "cursor"), rapid.Int64Range(1, s.Rows).Draw(t, "count")
+		pieces := 1 << rapid.IntRange(0, 4).Draw(t, "pieces")
+		whole := NewSplitFold(summer{}, s, cursor, count, pieces)
+		if _, err := whole.Advance(count); err != nil {
+			t.Fatal(err)
+		}
+		parts := NewSplitFold(summer{}, s, cursor, 0, pieces)
+		for parts.Count() < count {
+			n := rapid.Int64Range(1, 300).Draw(t, "chunk")
+			if _, err := parts.Advance(min(n, count-parts.Count())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a, b := whole.Finish(true), parts.Finish(true)
+		if a.Value != b.Value || a.Count != count || b.Count != count {
+			t.Fatalf("%v of %d rows, %v of %d", a.Value, a.Count, b.Value, b.Count)
+		}
+	})
+}
+
+// TestMergingHasOneBracketing gives splits to executors in every way and gets
+// the same bits.
+func TestMergingHasOneBracketing(t *testing.T) {
+	splits := openSplits(t, 2000, 11)
+	fold := func(i int) *Acc {
+		f := NewSplitFold(summer{}, splits[i], 0, 0, 8)
+		if _, err := f.Advance(f.Rows()); err != nil {
+			t.Fatal(err)
+		}
+		return f.Finish(false)
+	}
+	serial := map[int]*Acc{}
+	for i := range splits {
+		serial[i] = fold(i)
+	}
+	want := subtree(summer{}, Levels(len(splits)), 0, len(splits), serial)
+	rapid.Check(t, func(t *rapid.T) {
+		executors := rapid.IntRange(1, 12).Draw(t, "executors")
+		var parts []Part
+		held := make([]map[int]bool, executors)
+		for e := range held {
+			held[e] = map[int]bool{}
+		}
+		for i := range splits {
+			held[rapid.IntRange(0, executors-1).Draw(t, "owner")][i] = true
+		}
+		total := 0
+		for _, h := range held {
+			accs := map[int]*Acc{}
+			for i := range h {
+				accs[i] = &Acc{Value: serial[i].Value, Count: serial[i].Count}
+			}
+			ps := Reduce(summer{}, len(splits), h, accs)
+			total += len(ps)
+			parts = append(parts, ps...)
+		}
+		got := Complete(summer{}, len(splits), parts)
+		if got.Value != want.Value || got.Count != want.Count {
+			t.Fatalf("%v of %d rows, want %v of %d (%d parts)", got.Value, got.Count, want.Value, want.Count, total)
+		}
+	})
+}
+
+func TestAMissingSplitIsTheIdentity(t *testing.T) {
+	splits := openSplits(t, 500, 4)
+	f := NewSplitFold(summer{}, splits[2], 0, 0, 4)
+	if _, err := f.Advance(f.Rows()); err != nil {
+		t.Fatal(err)
+	}
+	acc := f.Finish(false)
+	parts := Reduce(summer{}, 4, map[int]bool{0: true, 1: true, 2: true, 3: true}, map[int]*Acc{2: acc})
+	if len(parts) != 1 || parts[0].Level != 2 {
+		t.Fatalf("parts %v", parts)
+	}
+	if got := Complete(summer{}, 4, parts); got.Value != acc.Value {
+		t.Errorf("%v, want %v", got.Value, acc.Value)
+	}
+	if Complete(summer{}, 4, nil) != nil {
+		t.Error("nothing merges to nothing")
+	}
+}
+
+func TestPiecesLeaveRoomForAccumulators(t *testing.T) {
+	for _, c := range []struct{ split, acc, want int64 }{{1 << 20, 8, 16}, {1 << 20, 8 << 10, 16}, {1 << 20, 32 << 10, 4}, {100, 1000, 1}} {
+		if got := Pieces(c.split, c.acc); int64(got) != c.want {
+			t.Errorf("split of %d bytes, accumulator of %d: %d pieces, want %d", c.split, c.acc, got, c.want)
+		}
+	}
+}
+
+func TestAPageInSharedMemory(t *testing.T) {
+	mem := make([]byte, PageBytes(3))
+	a, b := NewPage(mem, 3), NewPage(mem, 3)
+	a.Add(2, 41)
+	a.Add(2, 1)
+	b.Stop()
+	if b.Processed(2) != 42 || b.Processed(1) != 0 || !a.Stopped() {
+		t.Error("the two views differ")
+	}
+}
+
+func TestVisitTakesTasksInTurnAndStops(t *testing.T) {
+	splits := openSplits(t, 4000, 2)
+	tasks := []Task{{NewSplitFold(summer{}, splits[0], 0, 0, 4), 0}, {NewSplitFold(summer{}, splits[1], 0, 0, 4), 1}}
+	page := NewPage(make([]byte, PageBytes(2)), 2)
+	pacer := stopAfter{page, 10}
+	if err := Visit(tasks, page, &pacer, func(int) {}); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := page.Processed(0), page.Processed(1); a != b || a != 5*ChunkRows(2000) {
+		t.Errorf("processed %d and %d", a, b)
+	}
+}
+
+// stopAfter asks for a stop after some chunks.
+type stopAfter struct {
+	page *Page
+	left int
+}
+
+func (s *stopAfter) Worked(int64) {
+	if s.left--; s.left == 0 {
+		s.page.Stop()
+	}
+}
