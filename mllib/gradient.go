@@ -179,41 +179,54 @@ func accumulate(sum, coef []float64, b *rdd.Batch, rows []int32) {
 	}
 }
 
-// momentsAggregator sums x and x² by feature: the parameter is the number of
-// features.
-func momentsAggregator() rdd.Aggregator[int, rdd.Point, gradient] {
-	return rdd.Aggregator[int, rdd.Point, gradient]{
-		Zero:     func(d int) gradient { return gradient{Sum: make([]float64, 2*d)} },
+// momentsParam is the parameter of the pass that sums moments: the number of
+// features, and the label that counts as 1.
+type momentsParam struct {
+	Features int
+	Positive float64
+}
+
+// momentsAggregator sums x and x² by feature, and, in Coef, the rows whose
+// label is the positive one.
+func momentsAggregator() rdd.Aggregator[momentsParam, rdd.Point, gradient] {
+	return rdd.Aggregator[momentsParam, rdd.Point, gradient]{
+		Zero:     func(p momentsParam) gradient { return gradient{Sum: make([]float64, 2*p.Features)} },
 		AddBatch: addMoments,
 		Merge:    mergeGradient,
 		Scale:    scaleGradient,
 	}
 }
 
-func addMoments(g gradient, d int, b *rdd.Batch) gradient {
-	sum, sq := g.Sum[:d], g.Sum[d:]
-	add := func(j int, v float64) {
-		sum[j] += v
-		sq[j] = math.FMA(v, v, sq[j])
-	}
+func addMoments(g gradient, p momentsParam, b *rdd.Batch) gradient {
 	for _, r := range b.Rows {
-		from, to := int(r)*d, int(r)*d+d
-		if !b.Dense() {
-			from, to = int(b.Offsets[r]), int(b.Offsets[r+1])
+		if b.Labels[r] == p.Positive {
+			g.Coef++
 		}
-		for k := from; k < to; k++ {
-			v := 0.0
-			if b.X32 != nil {
-				v = float64(b.X32[k])
-			} else {
-				v = b.X64[k]
-			}
-			if b.Dense() {
-				add(k-from, v)
-			} else {
-				add(int(b.Indices[k]), v)
-			}
-		}
+	}
+	sum, square := g.Sum[:p.Features], g.Sum[p.Features:]
+	if b.X32 != nil {
+		addSquares(sum, square, b, b.X32)
+	} else {
+		addSquares(sum, square, b, b.X64)
 	}
 	return g
+}
+
+// addSquares adds the rows of a batch, and their squares, by feature.
+func addSquares[T kernel.Float](sum, square []float64, b *rdd.Batch, x []T) {
+	d := len(sum)
+	for _, r := range b.Rows {
+		if b.Dense() {
+			for j, v := range x[int(r)*d : int(r)*d+d] {
+				sum[j] += float64(v)
+				square[j] = math.FMA(float64(v), float64(v), square[j])
+			}
+			continue
+		}
+		for k := b.Offsets[r]; k < b.Offsets[r+1]; k++ {
+			j, v := b.Indices[k], float64(x[k])
+			sum[j] += v
+			square[j] = math.FMA(v, v, square[j])
+		}
+	}
 }

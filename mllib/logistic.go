@@ -37,7 +37,7 @@ type LogisticConfig struct {
 // LogisticPlan is the plan of a logistic regression.
 type LogisticPlan struct {
 	Rows     rdd.Packed[rdd.Point]
-	Moments  rdd.Step[int, gradient]
+	Moments  rdd.Step[momentsParam, gradient]
 	Gradient rdd.Step[linearParam, gradient]
 	Loss     rdd.Step[linearParam, gradient]
 	Sample   rdd.Action[[]rdd.Point]
@@ -124,16 +124,20 @@ func (t *trainer) prepare(ctx context.Context) error {
 	t.out.Model = &LinearModel{Job: "logistic", Labels: labels, Features: t.meta.Features, IndexBase: t.meta.IndexBase,
 		TextLabels: t.meta.TextLabels, OneVsRest: t.cfg.Positive != "" && len(t.meta.Labels) != 2, Names: t.meta.Names}
 	m := moments{rows: float64(t.meta.Rows), sum: make([]float64, t.meta.Features), square: make([]float64, t.meta.Features)}
-	if t.cfg.Standardize || t.cfg.Solver == Nesterov {
-		g, err := t.plan.Moments.Run(ctx, t.s, t.meta.Features)
+	if t.cfg.Standardize || t.cfg.Intercept || t.cfg.Solver == Nesterov {
+		g, err := t.plan.Moments.Run(ctx, t.s, momentsParam{t.meta.Features, positive})
 		if err != nil {
 			return err
 		}
-		m.sum, m.square = g.Sum[:t.meta.Features], g.Sum[t.meta.Features:]
+		m.sum, m.square, m.positives = g.Sum[:t.meta.Features], g.Sum[t.meta.Features:], g.Coef
 	}
 	t.prob = newProblem(t.cfg, m, positive)
 	n := t.prob.size()
 	t.st = state{X: make([]float64, n), Y: make([]float64, n), T: 1, Step: t.cfg.StepSize}
+	if t.cfg.Intercept { // the best constant model
+		t.st.Y[n-1] = kernel.Log(m.positives) - kernel.Log(m.rows-m.positives)
+		t.st.X[n-1] = t.st.Y[n-1]
+	}
 	t.grad = make([]float64, n)
 	t.began = t.s.Now()
 	t.stop = stopper{rule: t.cfg.Stop, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}

@@ -22,9 +22,10 @@ type problem struct {
 
 // moments are the first and second moments of the features.
 type moments struct {
-	rows   float64
-	sum    []float64
-	square []float64
+	rows      float64
+	positives float64 // rows that count as 1
+	sum       []float64
+	square    []float64
 }
 
 // newProblem chooses the variables. Standardize puts the penalty on the

@@ -1,0 +1,328 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// binary is the program under test, built once.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "volley-test-*")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "volley")
+	cmd := exec.Command("go", "build", "-o", binary, "../cmd/volley")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+		return 1
+	}
+	os.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	return m.Run()
+}
+
+// volley runs the program and returns what it printed and its exit code.
+func volley(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		t.Fatalf("volley %s does not end", strings.Join(args, " "))
+	}
+	if err != nil {
+		code = cmd.ProcessState.ExitCode()
+	}
+	return out.String(), errs.String(), code
+}
+
+// result is what tests look at of the JSON object of a run.
+type result struct {
+	Iterations          int
+	StoppedBy           string `json:"stopped_by"`
+	Objective           float64
+	TrainSeconds        float64 `json:"train_seconds"`
+	SecondsPerIteration float64 `json:"seconds_per_iteration"`
+	MeanShare           float64 `json:"mean_share"`
+	Exchanges           int
+	Metrics             map[string]float64
+}
+
+func run(t *testing.T, args ...string) result {
+	t.Helper()
+	out, errs, code := volley(t, append([]string{"run", "logistic", "--json"}, args...)...)
+	if code != 0 {
+		t.Fatalf("volley %s: exit %d\n%s", strings.Join(args, " "), code, errs)
+	}
+	var r result
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%v in %q", err, out)
+	}
+	return r
+}
+
+// generated is a data set made by the program itself.
+func generated(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "train.libsvm")
+	if _, errs, code := volley(t, "generate", "logistic", "--rows", "6000", "--features", "10", "--eps", "0.3", "--out", path); code != 0 {
+		t.Fatal(errs)
+	}
+	return path
+}
+
+func shared(t *testing.T, path string) string {
+	t.Helper()
+	p := filepath.Join("..", "..", "shared", "data", path)
+	if _, err := os.Stat(p); err != nil {
+		t.Skipf("%s is not here", p)
+	}
+	return p
+}
+
+func modelBytes(t *testing.T, dir string) string {
+	t.Helper()
+	var all []byte
+	for _, name := range []string{"model.json", "weights.arrow"} {
+		raw, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, raw...)
+	}
+	return string(all)
+}
+
+// TestOneModelToTheByte is SEMANTICS 10.3: executors, slots, ratio 1, pace,
+// exchange and the clock do not show in a model.
+func TestOneModelToTheByte(t *testing.T) {
+	data := generated(t)
+	var first string
+	for i, flags := range [][]string{
+		{"--executors", "1"}, {"--executors", "2"}, {"--executors", "5"}, {"--executors", "8"},
+		{"--executors", "3", "--slots", "2"}, {"--sync", "absp", "--sync-ratio", "1", "--executors", "4"},
+		{"--clock", "virtual", "--pace", "physical"}, {"--clock", "virtual", "--pace", "physical", "--exchange", "off"},
+		{"--clock", "virtual", "--pace", "static:4,1,1", "--sync", "absp", "--sync-ratio", "1"},
+	} {
+		dir := filepath.Join(t.TempDir(), "model")
+		run(t, append([]string{"--data", data, "--reg", "1e-3", "--max-iterations", "25", "--tol", "0", "--out", dir}, flags...)...)
+		if got := modelBytes(t, dir); i == 0 {
+			first = got
+		} else if got != first {
+			t.Errorf("%v gives another model", flags)
+		}
+	}
+}
+
+// TestEveryKernelPathGivesTheSameModel turns the vector code off.
+func TestEveryKernelPathGivesTheSameModel(t *testing.T) {
+	data := generated(t)
+	var first string
+	for i, debug := range []string{"", "cpu.avx512=off,cpu.avx512f=off", "cpu.avx2=off,cpu.fma=off"} {
+		for _, precision := range []string{"float64"} {
+			dir := filepath.Join(t.TempDir(), "model")
+			t.Setenv("GODEBUG", debug)
+			run(t, "--data", data, "--max-iterations", "10", "--tol", "0", "--storage", precision, "--out", dir)
+			if got := modelBytes(t, dir); i == 0 {
+				first = got
+			} else if got != first {
+				t.Errorf("GODEBUG=%s gives another model", debug)
+			}
+		}
+	}
+}
+
+func TestVerifyAndReplayEveryPolicy(t *testing.T) {
+	data := generated(t)
+	pace := []string{"--clock", "virtual", "--pace", "physical", "--splits", "48"}
+	for name, flags := range map[string][]string{
+		"bsp": {"--sync", "bsp"}, "absp split": append([]string{"--sync", "absp"}, pace...),
+		"absp rows":    append([]string{"--sync", "absp", "--weighting", "rows"}, pace...),
+		"deadline":     append([]string{"--sync", "deadline"}, pace...),
+		"literal":      append([]string{"--sync", "absp", "--exchange", "paper-literal"}, pace...),
+		"cursor off":   append([]string{"--sync", "absp", "--cursor", "off"}, pace...),
+		"batch":        {"--batch-fraction", "0.3"},
+		"real, uneven": {"--sync", "absp", "--pace", "static:2,1", "--pace-rate", "200000"},
+	} {
+		log := filepath.Join(t.TempDir(), "run.log")
+		run(t, append([]string{"--data", data, "--max-iterations", "30", "--tol", "0", "--event-log", log}, flags...)...)
+		if out, errs, code := volley(t, "verify", log); code != 0 || !strings.Contains(out, "facts checked") {
+			t.Errorf("%s: verify: %s%s", name, out, errs)
+		}
+		if out, errs, code := volley(t, "replay", log); code != 0 || !strings.Contains(out, "30 steps") {
+			t.Errorf("%s: replay: %s%s", name, out, errs)
+		}
+	}
+}
+
+// TestTamperedLogsAreRefused changes a log in eight ways.
+func TestTamperedLogsAreRefused(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "run.log")
+	run(t, "--data", generated(t), "--max-iterations", "12", "--tol", "0", "--sync", "absp", "--exchange", "off", "--clock", "virtual",
+		"--pace", "static:3,1,1", "--splits", "6", "--event-log", log)
+	raw, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(lines []map[string]any)
+		want   string
+	}{
+		"a count":        {func(l []map[string]any) { add(l[5], "c", 1, 1) }, "invariant 10.1"},
+		"a folded count": {func(l []map[string]any) { add(l[5], "folded", 1, -1) }, "invariant 10.1"},
+		"a cursor":       {func(l []map[string]any) { add(l[6], "cursor", 1, 3) }, "invariant 10.2"},
+		"an attempt":     {func(l []map[string]any) { add(l[6], "attempt", 0, -1) }, "invariant 10.4"},
+		"a wait":         {func(l []map[string]any) { l[5]["waits"].([]any)[0].(map[string]any)["took_ns"] = 1e18 }, "invariant 10.9"},
+		"a bound":        {func(l []map[string]any) { l[5]["waits"].([]any)[0].(map[string]any)["bound_ns"] = 0 }, "invariant 10.9"},
+		"a share":        {func(l []map[string]any) { l[5]["share"] = 0.99 }, "derived figures"},
+		"a step number":  {func(l []map[string]any) { l[5]["step"] = 40 }, "wholeness"},
+		"coverage":       {func(l []map[string]any) { cutShort(l[5]) }, "coverage"},
+		"one digest":     {func(l []map[string]any) { l[5]["params"] = strings.Repeat("0", 64) }, "wholeness"},
+	} {
+		lines := parse(t, raw)
+		c.change(lines)
+		path := filepath.Join(t.TempDir(), "tampered.log")
+		write(t, path, lines)
+		out, errs, code := volley(t, "verify", path)
+		if code != 1 || !strings.Contains(out, c.want) || !strings.Contains(out, "line ") {
+			t.Errorf("%s: exit %d, %q, want it to name %q\n%s%s", name, code, first(out), c.want, out, errs)
+		}
+	}
+	for name, text := range map[string]string{"cut short": string(raw[:len(raw)-30]), "no footer": string(raw[:bytes.LastIndexByte(raw[:len(raw)-1], '\n')+1])} {
+		path := filepath.Join(t.TempDir(), "cut.log")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, code := volley(t, "verify", path); code != 1 {
+			t.Errorf("%s: exit %d", name, code)
+		}
+	}
+}
+
+func first(s string) string { line, _, _ := strings.Cut(s, "\n"); return line }
+
+func parse(t *testing.T, raw []byte) []map[string]any {
+	t.Helper()
+	var out []map[string]any
+	for line := range bytes.Lines(raw) {
+		var m map[string]any
+		if err := json.Unmarshal(line, &m); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func write(t *testing.T, path string, lines []map[string]any) {
+	t.Helper()
+	var b bytes.Buffer
+	for _, l := range lines {
+		raw, err := json.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(append(raw, '\n'))
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func add(line map[string]any, key string, i int, d float64) {
+	a := line[key].([]any)
+	a[i] = a[i].(float64) + d
+}
+
+// cutShort makes a step look as if it had processed far less than its ratio.
+func cutShort(line map[string]any) {
+	for _, key := range []string{"c", "folded"} {
+		for i := range line[key].([]any) {
+			line[key].([]any)[i] = 70
+		}
+	}
+}
+
+func TestPredictAndEvaluateAgree(t *testing.T) {
+	data := generated(t)
+	dir, out := filepath.Join(t.TempDir(), "model"), filepath.Join(t.TempDir(), "p.csv")
+	r := run(t, "--data", data, "--out", dir)
+	text, errs, code := volley(t, "evaluate", dir, "--data", data, "--json")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	var m map[string]float64
+	if err := json.Unmarshal([]byte(text), &m); err != nil || m["accuracy"] != r.Metrics["accuracy"] || m["auc"] != r.Metrics["auc"] {
+		t.Errorf("%v, %v", m, r.Metrics)
+	}
+	if _, errs, code := volley(t, "predict", dir, "--data", data, "--out", out); code != 0 {
+		t.Fatal(errs)
+	}
+	raw, err := os.ReadFile(out)
+	if err != nil || bytes.Count(raw, []byte("\n")) != 6001 || !bytes.HasPrefix(raw, []byte("label,score\n")) {
+		t.Errorf("%v, %d lines", err, bytes.Count(raw, []byte("\n")))
+	}
+}
+
+func TestVirtualTimeIsExactAndRepeatable(t *testing.T) {
+	data := generated(t)
+	args := []string{"run", "logistic", "--json", "--data", data, "--clock", "virtual", "--pace", "multi-tenant:5", "--splits", "72",
+		"--sync", "absp", "--max-iterations", "20"}
+	a, _, _ := volley(t, args...)
+	b, _, _ := volley(t, args...)
+	if a != b || a == "" {
+		t.Errorf("two runs differ:\n%s%s", a, b)
+	}
+}
+
+func TestACheckpointedRunEndsLikeAnUndisturbedOne(t *testing.T) {
+	data := generated(t)
+	dir := t.TempDir()
+	whole, half := filepath.Join(dir, "whole"), filepath.Join(dir, "half")
+	flags := []string{"--data", data, "--tol", "0", "--clock", "virtual", "--pace", "one-straggler", "--splits", "12"}
+	run(t, append(flags, "--max-iterations", "20", "--out", whole)...)
+	ck := filepath.Join(dir, "ck")
+	run(t, append(flags, "--max-iterations", "20", "--checkpoint-every", "5", "--checkpoint-dir", ck)...)
+	os.Remove(filepath.Join(ck, "checkpoint-000000020"))
+	run(t, append(flags, "--max-iterations", "20", "--checkpoint-every", "5", "--checkpoint-dir", ck, "--resume", "--out", half)...)
+	if modelBytes(t, whole) != modelBytes(t, half) {
+		t.Error("the resumed run has another model")
+	}
+}
+
+func TestSharesUnderStaticPace(t *testing.T) {
+	data := generated(t)
+	base := []string{"--data", data, "--clock", "virtual", "--executors", "6", "--splits", "6", "--exchange", "off",
+		"--pace", "static:4,1,1,1,1,1", "--max-iterations", "30", "--tol", "0"}
+	bsp := run(t, base...)
+	for _, c := range []struct {
+		ratio              string
+		lo, hi, time, slip float64
+	}{{"0.5", 0.50, 0.55, 0.40, 0.05}, {"0.8", 0.80, 0.85, 0.76, 0.06}} {
+		r := run(t, append(base, "--sync", "absp", "--sync-ratio", c.ratio)...)
+		if r.MeanShare < c.lo || r.MeanShare > c.hi {
+			t.Errorf("ratio %s: share %v", c.ratio, r.MeanShare)
+		}
+		if rel := r.SecondsPerIteration / bsp.SecondsPerIteration; math.Abs(rel-c.time) > c.slip {
+			t.Errorf("ratio %s: a step takes %v of BSP's", c.ratio, rel)
+		}
+	}
+}

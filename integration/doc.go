@@ -1,0 +1,3 @@
+// Package integration holds the tests that run the built program as its users
+// do, and nothing else.
+package integration

@@ -1,0 +1,259 @@
+package mllib
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// sample writes rows of two overlapping classes, dense or sparse.
+func sample(t *testing.T, rows, features int, sparse bool) (path string, x [][]float64, y []float64) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, 9))
+	var b strings.Builder
+	for i := range rows {
+		label := float64(rng.IntN(2))
+		row := make([]float64, features)
+		fmt.Fprintf(&b, "%v", 2*label-1)
+		for j := range row {
+			if sparse && rng.IntN(4) > 0 {
+				continue
+			}
+			row[j] = math.Round(1000*(rng.NormFloat64()+0.3*label*float64(j%3)+0.2)) / 1000
+			fmt.Fprintf(&b, " %d:%v", j+1, row[j])
+		}
+		b.WriteByte('\n')
+		x, y = append(x, row), append(y, label)
+		_ = i
+	}
+	path = filepath.Join(t.TempDir(), "train.libsvm")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path, x, y
+}
+
+func defaults(path string) LogisticConfig {
+	return LogisticConfig{Data: []string{path}, Solver: Nesterov, Reg: 0.01, Intercept: true, MaxIterations: 2000, Tol: 1e-13, Stop: ByObjective}
+}
+
+func train(t *testing.T, c LogisticConfig) *Trained {
+	t.Helper()
+	var out *Trained
+	_, err := volley.Run(context.Background(), volley.Config{Executors: 2, DataDir: t.TempDir()}, "logistic", c, BuildLogistic,
+		func(ctx context.Context, s *rdd.Session, c LogisticConfig, p LogisticPlan) (string, error) {
+			var err error
+			out, err = TrainLogistic(ctx, s, c, p)
+			return "", err
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// objective is the serial reference: mean log-loss plus (reg/2)·Σ scale²·w².
+func objective(w []float64, b, reg float64, x [][]float64, y, scale []float64) (f float64, grad []float64) {
+	grad = make([]float64, len(w)+1)
+	n := float64(len(x))
+	for i, row := range x {
+		z := b
+		for j, v := range row {
+			z += w[j] * v
+		}
+		f += (math.Max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))) - y[i]*z) / n
+		r := 1/(1+math.Exp(-z)) - y[i]
+		for j, v := range row {
+			grad[j] += r * v / n
+		}
+		grad[len(w)] += r / n
+	}
+	for j, v := range w {
+		f += reg / 2 * scale[j] * scale[j] * v * v
+		grad[j] += reg * scale[j] * scale[j] * v
+	}
+	return f, grad
+}
+
+func ones(n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = 1
+	}
+	return out
+}
+
+// TestTheOptimumIsStationary holds the engine's model against the serial
+// reference: its objective is the one reported, and its gradient vanishes.
+func TestTheOptimumIsStationary(t *testing.T) {
+	for _, sparse := range []bool{false, true} {
+		for _, standardize := range []bool{false, true} {
+			t.Run(fmt.Sprintf("sparse=%v standardize=%v", sparse, standardize), func(t *testing.T) {
+				path, x, y := sample(t, 700, 12, sparse)
+				c := defaults(path)
+				c.Standardize = standardize
+				got := train(t, c)
+				scale := ones(12)
+				if standardize {
+					scale = deviations(x)
+				}
+				f, grad := objective(got.Model.Weights, got.Model.Intercept, c.Reg, x, y, scale)
+				if math.Abs(f-got.Objective) > 1e-12 {
+					t.Errorf("objective %v, reference %v", got.Objective, f)
+				}
+				for j, g := range grad {
+					if math.Abs(g) > 1e-6 {
+						t.Errorf("gradient %d is %v (stopped by %s after %d)", j, g, got.StoppedBy, got.Iterations)
+					}
+				}
+			})
+		}
+	}
+}
+
+// deviations are the population standard deviations of the columns.
+func deviations(x [][]float64) []float64 {
+	d := len(x[0])
+	mean, out := make([]float64, d), make([]float64, d)
+	for _, row := range x {
+		for j, v := range row {
+			mean[j] += v / float64(len(x))
+		}
+	}
+	for _, row := range x {
+		for j, v := range row {
+			out[j] += (v - mean[j]) * (v - mean[j]) / float64(len(x))
+		}
+	}
+	for j := range out {
+		out[j] = math.Sqrt(out[j])
+	}
+	return out
+}
+
+func TestSinglePrecisionStorageIsClose(t *testing.T) {
+	path, _, _ := sample(t, 700, 12, false)
+	c := defaults(path)
+	double := train(t, c)
+	c.Float32 = true
+	single := train(t, c)
+	if math.Abs(double.Objective-single.Objective) > 1e-6 {
+		t.Errorf("%v and %v", double.Objective, single.Objective)
+	}
+}
+
+func TestTheGradientIsTheObjectivesSlope(t *testing.T) {
+	p := newProblem(LogisticConfig{Reg: 0.3, Intercept: true, Solver: Nesterov},
+		moments{rows: 3, sum: []float64{3, -1}, square: []float64{9, 5}}, 1)
+	rows := []rdd.Point{{Label: 1, Values: []float64{1, 2}}, {Label: 0, Values: []float64{2, -1}}, {Label: 1, Values: []float64{0, -2}}}
+	at := func(v []float64) (float64, gradient) {
+		q := p.param(v)
+		b := &rdd.Batch{Features: 2, Rows: []int32{0, 1, 2}, Labels: []float64{1, 0, 1}}
+		for _, r := range rows {
+			b.X64 = append(b.X64, r.Values...)
+		}
+		g := addLogistic(gradient{Sum: make([]float64, 2)}, q, b, true)
+		return p.objective(v, g.Loss, 3), g
+	}
+	v, grad := []float64{0.4, -0.7, 0.2}, make([]float64, 3)
+	_, g := at(v)
+	p.gradient(grad, v, g, 3)
+	for j := range v {
+		const h = 1e-6
+		up, down := append([]float64(nil), v...), append([]float64(nil), v...)
+		up[j], down[j] = v[j]+h, v[j]-h
+		fu, _ := at(up)
+		fd, _ := at(down)
+		if slope := (fu - fd) / (2 * h); math.Abs(slope-grad[j]) > 1e-8 {
+			t.Errorf("slope %d is %v, gradient %v", j, slope, grad[j])
+		}
+	}
+}
+
+func TestStateSurvivesItsEncoding(t *testing.T) {
+	s := state{X: []float64{1, 2}, Y: []float64{3, 4}, T: 5, Step: 6, Count: 7, Latest: 8}
+	s.Rules.Recent = []float64{9, 10}
+	s.Rules.NextLook = 11
+	raw, err := s.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r state
+	if err := r.UnmarshalBinary(raw); err != nil || r.Y[1] != 4 || r.Count != 7 || r.Rules.NextLook != 11 || len(r.Rules.Recent) != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if err := r.UnmarshalBinary(raw[:20]); err == nil {
+		t.Error("a torn state is taken")
+	}
+}
+
+func TestModelsAreSavedWholeAndReadBack(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "model")
+	m := &LinearModel{Job: "logistic", Labels: [2]string{"ham", "spam"}, TextLabels: true, Features: 3, Weights: []float64{1, -2, 0.5}, Intercept: 0.25}
+	if err := m.Save(dir, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Save(dir, false); err == nil {
+		t.Error("an existing model is replaced without being asked to")
+	}
+	if err := m.Save(dir, true); err != nil {
+		t.Fatal(err)
+	}
+	back, err := LoadModel(dir)
+	if err != nil || back.Labels != m.Labels || back.Weights[2] != 0.5 || back.Intercept != 0.25 {
+		t.Errorf("%+v, %v", back, err)
+	}
+	if err := os.Truncate(filepath.Join(dir, "weights.arrow"), 40); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadModel(dir); err == nil {
+		t.Error("a torn model is taken")
+	}
+	left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".model-*"))
+	if len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestAreaUnderROC(t *testing.T) {
+	rows := []scored{{1, true}, {2, false}, {3, true}, {3, false}, {4, true}}
+	// pairs won: 1 beats none of {2,3}; 3 beats 2 and ties 3; 4 beats both.
+	if auc, ok := areaUnderROC(rows); !ok || math.Abs(auc-3.5/6) > 1e-15 {
+		t.Errorf("%v", auc)
+	}
+	if _, ok := areaUnderROC(rows[:1]); ok {
+		t.Error("one class has no area")
+	}
+}
+
+func TestStopRules(t *testing.T) {
+	target := 0.5
+	s := stopper{rule: ByObjective, tol: 1e-3, target: &target, state: &stopState{}}
+	if v := s.check(observation{iteration: 1, objective: 0.49, exact: true}); v.stop != "target" {
+		t.Errorf("%+v", v)
+	}
+	if v := s.check(observation{iteration: 1, objective: 0.49}); !v.look {
+		t.Errorf("an estimate only decides when to look: %+v", v)
+	}
+	s = stopper{rule: ByObjective, tol: 1e-3, state: &stopState{}}
+	for k := 1; k <= 6; k++ {
+		v := s.check(observation{iteration: k, objective: 1, exact: true})
+		if (v.stop == "tolerance") != (k == 6) {
+			t.Errorf("check %d: %+v", k, v)
+		}
+	}
+	s = stopper{rule: ByObjective, tol: 0, state: &stopState{}}
+	for k := range 50 {
+		if v := s.check(observation{iteration: k + 1, objective: 1, exact: true}); v.stop != "" {
+			t.Errorf("tol 0 stops: %+v", v)
+		}
+	}
+}
