@@ -9,7 +9,8 @@ build:
 
 # Trains on made-up data, BSP beside A-BSP with one executor at half speed.
 run: build
-	./examples/compare.sh bin/volley
+	bin/volley generate logistic --rows 60000 --features 40 --eps 0.2 --out bin/train.libsvm
+	$(GO) run ./examples/03-compare --input bin/train.libsvm
 
 test:
 	$(GO) vet ./...

@@ -75,7 +75,7 @@ func numbersFile(t *testing.T, text string) string {
 	return path
 }
 
-func testConfig(t *testing.T) Config { return Config{Executors: 3, DataDir: t.TempDir()} }
+func testConfig(t *testing.T) Config { return Config{Executors: 3, DataDir: t.TempDir(), OutDir: t.TempDir()} }
 
 func TestTheDatasetAPI(t *testing.T) {
 	defer goleak.VerifyNone(t)
@@ -93,6 +93,9 @@ func TestTheDatasetAPI(t *testing.T) {
 			}
 			if d, err := p.Double.Run(ctx, s); err != nil || len(d) != 2 || d[1] != 6 {
 				t.Errorf("double %v, %v", d, err)
+			}
+			if err := rdd.Save(ctx, s, "three", []int{1, 2, 3}); err != nil {
+				t.Error(err)
 			}
 			got, err := p.Mean.Run(ctx, s, 10)
 			if err != nil || got.N != 7 || got.Total != 98 {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -98,6 +99,9 @@ func DefaultDataDir() string {
 func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 	build func(*rdd.Graph, A) P, run func(ctx context.Context, s *rdd.Session, args A, p P) (stoppedBy string, err error)) (*Outcome, error) {
 	cfg = cfg.ensureDefaults()
+	if cfg.Memory > 0 {
+		debug.SetMemoryLimit(cfg.Memory)
+	}
 	g, p, err := buildPlan(args, build)
 	if err != nil {
 		return nil, err

@@ -223,11 +223,18 @@ func (s *Session) sourceNodes() []int {
 
 // Run runs the step once under a parameter.
 func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
-	var zero A
-	raw, err := Encode(param)
+	b, err := Broadcast(param)
 	if err != nil {
-		return zero, fault.New(fault.UserCode, "encode", "the parameter", err)
+		var zero A
+		return zero, err
 	}
+	return st.RunUnder(ctx, s, b)
+}
+
+// RunUnder runs the step once under a parameter that was encoded before.
+func (st Step[P, A]) RunUnder(ctx context.Context, s *Session, param Param[P]) (A, error) {
+	var zero A
+	raw := param.raw
 	p, err := s.open(ctx, st.packID)
 	if err != nil {
 		return zero, err

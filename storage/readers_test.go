@@ -231,7 +231,9 @@ func FuzzCSV(f *testing.F) {
 	fuzzReader(f, CSV, "1,2\n3,4\n", "#a;b\n1;2\n", "\"x\",\"y\"\n\"1\",\"2\"\n")
 }
 
-func FuzzArrow(f *testing.F) { fuzzReader(f, Arrow, "ARROW1\x00\x00", "\xff\xff\xff\xff\xff\xff\xff\x7f") }
+func FuzzArrow(f *testing.F) {
+	fuzzReader(f, Arrow, "ARROW1\x00\x00", "\xff\xff\xff\xff\xff\xff\xff\x7f")
+}
 
 func FuzzParquet(f *testing.F) { fuzzReader(f, Parquet, "PAR1\x00\x00\x00\x00PAR1") }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/synth"
 )
@@ -50,7 +51,7 @@ the same bytes.`,
 			case out == "":
 				return usage(c, "out", "it is missing")
 			}
-			if err := oneOf(c, "format", format, "libsvm", "csv", "parquet", "arrow"); err != nil {
+			if err := volley.OneOf("format", format, "libsvm", "csv", "parquet", "arrow"); err != nil {
 				return err
 			}
 			if err := synth.Write(c.Context(), synth.Logistic{Rows: rows, Features: features, Eps: eps}, format, out, workers); err != nil {

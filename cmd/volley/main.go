@@ -12,14 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
-)
-
-// Exit codes (docs/cli.md).
-const (
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
 )
 
 func main() { os.Exit(realMain(os.Args[1:])) }
@@ -34,28 +28,15 @@ func realMain(args []string) int {
 		fmt.Fprintln(os.Stderr, "volley: stopping at the end of this step; interrupt again to stop at once")
 		cancel()
 		<-interrupts
-		os.Exit(exitInterrupted)
+		os.Exit(volley.ExitInterrupted)
 	}()
 	cmd := rootCommand()
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
-	return report(ctx, err)
-}
-
-// report says what went wrong, once, and chooses the exit code.
-func report(ctx context.Context, err error) int {
-	if errors.Is(err, errInterrupted) || err != nil && ctx.Err() != nil {
-		fmt.Fprintln(os.Stderr, "volley: interrupted")
-		return exitInterrupted
+	if errors.Is(err, errInterrupted) {
+		cancel()
 	}
-	if err == nil {
-		return 0
-	}
-	fmt.Fprintf(os.Stderr, "volley: %v\n", err)
-	if fault.KindOf(err) == fault.Usage {
-		return exitUsage
-	}
-	return exitFailed
+	return volley.ExitCode(ctx, err)
 }
 
 // errInterrupted ends a command whose work was stopped by the user after it

@@ -40,13 +40,7 @@ func (f *dataFlags) ready(c *cobra.Command) error {
 	if len(f.data) == 0 {
 		return usage(c, "data", "it is missing")
 	}
-	if err := oneOf(c, "header", f.header, "auto", "true", "false"); err != nil {
-		return err
-	}
-	if err := oneOf(c, "index-base", f.indexBase, "auto", "0", "1"); err != nil {
-		return err
-	}
-	return oneOf(c, "format", f.format, "", "libsvm", "csv", "tsv", "parquet", "arrow")
+	return checkInput(&f.trainFlags)
 }
 
 func predictCommand() *cobra.Command {

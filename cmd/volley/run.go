@@ -7,61 +7,35 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
 	"github.com/volley-engine/volley"
-	"github.com/volley-engine/volley/abss"
-	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/internal/pace"
 	"github.com/volley-engine/volley/mllib"
-	"github.com/volley-engine/volley/prioritizer"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage"
 )
 
 // trainFlags are the flags of a training job.
 type trainFlags struct {
-	data, test                       []string
-	format, label, header, separator string
-	positive, indexBase              string
-	features                         int
-	executors, slots, splits         int
-	assign, memory, disk             string
-	sync                             string
-	ratio, minShare, maxMissing      float64
-	reportInterval                   time.Duration
-	cursor, exchange                 string
-	exchangeThreshold                int64
-	exchangeInterval                 int
-	weighting                        string
-	batchFraction                    float64
-	solver                           string
-	stepSize, reg                    float64
-	intercept, standardize           bool
-	maxIterations                    int
-	tol                              float64
-	target                           string
-	maxTime                          time.Duration
-	stop                             string
-	seed                             uint64
-	pace                             string
-	paceRate                         float64
-	clock, storage, dataDir, out     string
-	overwrite                        bool
-	eventLog, checkpoints            string
-	checkpointEvery                  int
-	resume, json                     bool
-	config                           string
-	maxWait                          time.Duration
-	logLevel                         string
+	engine                               volley.EngineFlags
+	data, test                           []string
+	format, label, header, separator     string
+	positive, indexBase, assign, storage string
+	features, splits                     int
+	solver, stop, target                 string
+	stepSize, reg, tol                   float64
+	intercept, standardize               bool
+	maxIterations                        int
+	maxTime                              time.Duration
+	seed                                 uint64
+	out, checkpoints, config             string
+	checkpointEvery                      int
+	overwrite, resume, json              bool
 }
 
 func runCommand() *cobra.Command {
@@ -101,8 +75,8 @@ otherwise. Every flag can also be given as an environment variable
 // register declares the flags with their defaults.
 func (f *trainFlags) register(c *cobra.Command) {
 	f.registerInput(c)
-	f.registerEngine(c)
 	fs := c.Flags()
+	f.engine.Register(fs)
 	fs.StringVar(&f.solver, "solver", string(mllib.Nesterov), "nesterov (accelerated, with restarts), sqrt (MLlib's step/√t) or constant")
 	fs.Float64Var(&f.stepSize, "step-size", 0, "step size; 0 chooses it from the data's curvature (1 for sqrt)")
 	fs.Float64Var(&f.reg, "reg", 0, "L2 penalty λ: (λ/2)·‖w‖² is added to the mean loss")
@@ -116,13 +90,11 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of the shuffle of rows")
 	fs.StringVar(&f.out, "out", "", "directory for the model; none is kept without it")
 	fs.BoolVar(&f.overwrite, "overwrite", false, "replace the model directory if it exists")
-	fs.StringVar(&f.eventLog, "event-log", "", "file for the event log (volley verify, volley replay)")
 	fs.StringVar(&f.checkpoints, "checkpoint-dir", "", "directory for checkpoints; default OUT.checkpoints where --checkpoint-every is set")
 	fs.IntVar(&f.checkpointEvery, "checkpoint-every", 0, "iterations between checkpoints; 0 keeps none")
 	fs.BoolVar(&f.resume, "resume", false, "go on from the newest whole checkpoint")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object with the result on stdout")
 	fs.StringVar(&f.config, "config", "", "YAML file with values for flags")
-	fs.StringVar(&f.logLevel, "log-level", "warn", "trace, debug, info, warn or error, to stderr")
 }
 
 func (f *trainFlags) registerInput(c *cobra.Command) {
@@ -139,82 +111,35 @@ func (f *trainFlags) registerInput(c *cobra.Command) {
 	fs.StringVar(&f.storage, "storage", "float64", "precision in which features are stored: float64 or float32")
 	fs.IntVar(&f.splits, "splits", 0, "number of splits (default: from the data, 24 for most)")
 	fs.StringVar(&f.assign, "assign", "block", "rows go to splits by contiguous ranges (block) or by a seeded hash (random)")
-	fs.StringVar(&f.dataDir, "data-dir", "", "where packs are kept (default: "+volley.DefaultDataDir()+")")
-	fs.StringVar(&f.disk, "disk", "", "most bytes of packs kept, as 20GiB (default: four fifths of the free space)")
 }
 
-func (f *trainFlags) registerEngine(c *cobra.Command) {
-	fs := c.Flags()
-	fs.IntVar(&f.executors, "executors", 0, fmt.Sprintf("executors (default: cores, %d here, or what --pace is for)", runtime.GOMAXPROCS(0)))
-	fs.IntVar(&f.slots, "slots", 0, "slots an executor (default: 1, or what --pace is for)")
-	fs.StringVar(&f.memory, "memory", "", "soft limit of this process's memory, as 4GiB (default: none)")
-	fs.StringVar(&f.sync, "sync", "bsp", "synchronization: bsp, absp (Algorithm 1 of A-BSP) or deadline (cut at a learned time)")
-	fs.Float64Var(&f.ratio, "sync-ratio", 0.5, "R_s: share of rows at which absp and deadline cut a step, in (0, 1]")
-	fs.Float64Var(&f.minShare, "min-share", 0.05, "share of a split below which it is not cut")
-	fs.Float64Var(&f.maxMissing, "max-missing", 0.2, "share of rows that a step may go on without")
-	fs.DurationVar(&f.reportInterval, "report-interval", 0, "how often executors report (default: a twentieth of a step, 2ms to 1s)")
-	fs.StringVar(&f.cursor, "cursor", "on", "start a split where the last step left it (on) or at its first row (off)")
-	fs.StringVar(&f.exchange, "exchange", "rate", "move splits between executors: rate, paper, paper-literal or off")
-	fs.Int64Var(&f.exchangeThreshold, "exchange-threshold", 5, "P_t: difference of process times at which splits swap")
-	fs.IntVar(&f.exchangeInterval, "exchange-interval", 1, "steps between two plans of the exchange")
-	fs.StringVar(&f.weighting, "weighting", "split", "weight of partial results: each split's mean by its size (split), or by rows (rows)")
-	fs.Float64Var(&f.batchFraction, "batch-fraction", 1, "share of each split that a step folds, in (0, 1]")
-	fs.StringVar(&f.pace, "pace", "", "emulated speeds: static:a,b,… rate:N physical multi-tenant[:SEED] one-straggler (default: the machine's own)")
-	fs.Float64Var(&f.paceRate, "pace-rate", 10000, "rows per second of speed 1 on a slot")
-	fs.StringVar(&f.clock, "clock", "real", "real, or virtual: real numerics and control in computed time (needs --pace)")
-	fs.DurationVar(&f.maxWait, "max-wait", 10*time.Minute, "most time to wait for executors, splits and recovery")
-}
-
-// validate checks every option before data is read.
+// validate checks the job's options before data is read; the engine checks
+// its own.
 func (f *trainFlags) validate(c *cobra.Command) error {
-	within := func(flag string, v, lo, hi float64, open bool) error {
-		if v < lo || v > hi || (open && v == lo) || math.IsNaN(v) {
-			return usage(c, flag, "%v is not in %s%v, %v]", v, map[bool]string{true: "(", false: "["}[open], lo, hi)
-		}
-		return nil
-	}
-	checks := []error{
-		within("sync-ratio", f.ratio, 0, 1, true), within("min-share", f.minShare, 0, 1, false),
-		within("max-missing", f.maxMissing, 0, 1, false), within("batch-fraction", f.batchFraction, 0, 1, true),
-		within("reg", f.reg, 0, math.MaxFloat64, false), within("step-size", f.stepSize, 0, math.MaxFloat64, false),
-		within("tol", f.tol, 0, math.MaxFloat64, false), within("pace-rate", f.paceRate, 0, math.MaxFloat64, true),
-		within("executors", float64(f.executors), 0, 10000, false), within("slots", float64(f.slots), 0, 1000, false),
-		within("splits", float64(f.splits), 0, 1e6, false), within("features", float64(f.features), 0, 1<<28, false),
-		within("max-iterations", float64(f.maxIterations), 0, 1e9, true), within("checkpoint-every", float64(f.checkpointEvery), 0, 1e9, false),
-		within("exchange-threshold", float64(f.exchangeThreshold), 0, 1e9, true), within("exchange-interval", float64(f.exchangeInterval), 0, 1e9, true),
-		within("max-time", float64(f.maxTime), 0, math.MaxInt64, false), within("report-interval", float64(f.reportInterval), 0, math.MaxInt64, false),
-		within("max-wait", float64(f.maxWait), 0, math.MaxInt64, true),
-		oneOf(c, "assign", f.assign, "block", "random"), oneOf(c, "cursor", f.cursor, "on", "off"),
-		oneOf(c, "weighting", f.weighting, "split", "rows"), oneOf(c, "clock", f.clock, "real", "virtual"),
-		oneOf(c, "storage", f.storage, "float64", "float32"), oneOf(c, "header", f.header, "auto", "true", "false"),
-		oneOf(c, "index-base", f.indexBase, "auto", "0", "1"),
-		oneOf(c, "format", f.format, "", "libsvm", "csv", "tsv", "parquet", "arrow"),
-	}
-	for _, err := range checks {
-		if err != nil {
-			return err
-		}
+	err := volley.FirstError(
+		volley.Within("reg", f.reg, 0, math.MaxFloat64, false), volley.Within("step-size", f.stepSize, 0, math.MaxFloat64, false),
+		volley.Within("tol", f.tol, 0, math.MaxFloat64, false), volley.Within("splits", float64(f.splits), 0, 1e6, false),
+		volley.Within("features", float64(f.features), 0, 1<<28, false), volley.Within("max-iterations", float64(f.maxIterations), 0, 1e9, true),
+		volley.Within("checkpoint-every", float64(f.checkpointEvery), 0, 1e9, false), volley.Within("max-time", float64(f.maxTime), 0, math.MaxInt64, false),
+		volley.OneOf("assign", f.assign, "block", "random"), volley.OneOf("storage", f.storage, "float64", "float32"),
+		checkInput(f),
+	)
+	if err != nil {
+		return err
 	}
 	return f.contradictions(c)
 }
 
-func oneOf(c *cobra.Command, flag, v string, allowed ...string) error {
-	for _, a := range allowed {
-		if v == a {
-			return nil
-		}
-	}
-	return usage(c, flag, "%q is not one of %s", v, strings.TrimSpace(strings.Join(allowed, " ")))
+// checkInput checks the options that say how data is read.
+func checkInput(f *trainFlags) error {
+	return volley.FirstError(volley.OneOf("header", f.header, "auto", "true", "false"), volley.OneOf("index-base", f.indexBase, "auto", "0", "1"),
+		volley.OneOf("format", f.format, "", "libsvm", "csv", "tsv", "parquet", "arrow"))
 }
 
 func (f *trainFlags) contradictions(c *cobra.Command) error {
 	switch {
 	case len(f.data) == 0:
 		return usage(c, "data", "it is missing: say what to train on")
-	case f.clock == "virtual" && f.pace == "":
-		return usage(c, "clock", "virtual time needs --pace, from which it is computed")
-	case f.batchFraction < 1 && f.sync != "bsp":
-		return usage(c, "batch-fraction", "it is a baseline for --sync bsp and cannot be cut by %s", f.sync)
 	case f.resume && f.checkpointDir() == "":
 		return usage(c, "resume", "it needs --checkpoint-dir, or --checkpoint-every with --out")
 	case f.checkpointEvery > 0 && f.checkpointDir() == "":
@@ -292,86 +217,6 @@ func absolute(uris []string) []string {
 	return out
 }
 
-// engine is the configuration of the cluster.
-func (f *trainFlags) engine(c *cobra.Command) (volley.Config, error) {
-	var cfg volley.Config
-	policy, err := abss.ParsePolicy(f.sync)
-	if err != nil {
-		return cfg, usage(c, "sync", "%v", err)
-	}
-	mode, err := prioritizer.ParseMode(f.exchange)
-	if err != nil {
-		return cfg, usage(c, "exchange", "%v", err)
-	}
-	cfg.Job = driver.JobConfig{
-		Sync:         abss.Config{Policy: policy, Ratio: f.ratio, MinShare: f.minShare, MaxMissing: f.maxMissing, StepTimeout: f.maxWait},
-		Exchange:     prioritizer.ExchangeConfig{Mode: mode, Threshold: f.exchangeThreshold, Interval: f.exchangeInterval},
-		FixedCursors: f.cursor == "off", ByRows: f.weighting == "rows", BatchFraction: f.batchFraction,
-		ReportInterval: f.reportInterval, MaxWait: f.maxWait,
-	}
-	if cfg.Pace, err = pace.Parse(f.pace, f.paceRate); err != nil {
-		return cfg, usage(c, "pace", "%v", err)
-	}
-	cfg.Executors, cfg.Slots = f.shape(cfg.Pace)
-	if err := cfg.Pace.Fits(cfg.Executors, cfg.Slots); err != nil {
-		return cfg, usage(c, "pace", "%v", err)
-	}
-	if cfg.DiskBudget, err = parseBytes(f.disk); err != nil {
-		return cfg, usage(c, "disk", "%v", err)
-	}
-	if cfg.Memory, err = parseBytes(f.memory); err != nil {
-		return cfg, usage(c, "memory", "%v", err)
-	}
-	level := hclog.LevelFromString(f.logLevel)
-	if level == hclog.NoLevel {
-		return cfg, usage(c, "log-level", "%q is not a level", f.logLevel)
-	}
-	cfg.Virtual, cfg.DataDir, cfg.EventLog, cfg.OutDir = f.clock == "virtual", f.dataDir, f.eventLog, f.out
-	cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = f.checkpointDir(), f.checkpointEvery, f.resume
-	cfg.Logger = hclog.New(&hclog.LoggerOptions{Name: "volley", Level: level, Output: os.Stderr})
-	return cfg, nil
-}
-
-// shape is the number of executors and slots: what was asked for, else what
-// the pace is for, else one executor a core.
-func (f *trainFlags) shape(law *pace.Law) (executors, slots int) {
-	executors, slots = f.executors, f.slots
-	if law != nil && executors == 0 && law.Executors > 0 {
-		executors = law.Executors
-		if slots == 0 {
-			slots = law.Slots
-		}
-	}
-	if executors == 0 {
-		executors = runtime.GOMAXPROCS(0)
-	}
-	return executors, max(1, slots)
-}
-
-var byteUnits = []struct {
-	suffix string
-	size   float64
-}{
-	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
-	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
-}
-
-func parseBytes(s string) (int64, error) {
-	if s == "" {
-		return 0, nil
-	}
-	for _, u := range byteUnits {
-		if num, ok := strings.CutSuffix(s, u.suffix); ok {
-			v, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
-			if err != nil || v <= 0 || v*u.size > 1<<62 {
-				return 0, fmt.Errorf("%q is not a size, as 4GiB", s)
-			}
-			return int64(v * u.size), nil
-		}
-	}
-	return 0, nil
-}
-
 // runResult is the JSON object of a training job.
 type runResult struct {
 	Job                 string             `json:"job"`
@@ -406,16 +251,14 @@ func runLogistic(c *cobra.Command, f *trainFlags) error {
 	if err := f.validate(c); err != nil {
 		return err
 	}
-	cfg, err := f.engine(c)
+	cfg, err := f.engine.Config()
 	if err != nil {
 		return err
 	}
+	cfg.OutDir, cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = f.out, f.checkpointDir(), f.checkpointEvery, f.resume
 	job, err := f.logistic(c)
 	if err != nil {
 		return err
-	}
-	if cfg.Memory > 0 {
-		debug.SetMemoryLimit(cfg.Memory)
 	}
 	return trainLogistic(c.Context(), f, cfg, job)
 }
@@ -472,11 +315,11 @@ func measure(ctx context.Context, f *trainFlags, m *mllib.LinearModel) (map[stri
 }
 
 func resultOf(f *trainFlags, cfg volley.Config, t *mllib.Trained, o *volley.Outcome, metrics map[string]float64) *runResult {
-	r := &runResult{Job: "logistic", Sync: f.sync, Iterations: t.Iterations, StoppedBy: t.StoppedBy, Objective: t.Objective,
+	r := &runResult{Job: "logistic", Sync: f.engine.Sync(), Iterations: t.Iterations, StoppedBy: t.StoppedBy, Objective: t.Objective,
 		LoadSeconds: o.Load.Seconds(), TrainSeconds: o.Train.Seconds(), EvaluationSeconds: o.Evaluation.Seconds(),
 		Rows: t.Rows, Features: t.Features, RowsProcessed: t.Processed, MeanShare: t.MeanShare, MeanNEff: t.MeanNEff,
 		Executors: o.Executors, Slots: cfg.Slots, Splits: o.Splits, Exchanges: o.Counters.Moves, DroppedRows: o.Counters.DroppedRows,
-		Metrics: metrics, Model: f.out, Clock: f.clock}
+		Metrics: metrics, Model: f.out, Clock: map[bool]string{true: "virtual", false: "real"}[cfg.Virtual]}
 	if t.Iterations > 0 {
 		r.SecondsPerIteration = r.TrainSeconds / float64(t.Iterations)
 	}

@@ -1,0 +1,216 @@
+package volley
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/pflag"
+
+	"github.com/volley-engine/volley/abss"
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/pace"
+	"github.com/volley-engine/volley/prioritizer"
+)
+
+// EngineFlags are the flags of the engine, the same for every program.
+type EngineFlags struct {
+	executors, slots            int
+	memory, disk, dataDir       string
+	sync                        string
+	ratio, minShare, maxMissing float64
+	reportInterval, maxWait     time.Duration
+	cursor, exchange, weighting string
+	exchangeThreshold           int64
+	exchangeInterval            int
+	batchFraction               float64
+	pace, clock                 string
+	paceRate                    float64
+	eventLog                    string
+	logLevel                    string
+}
+
+// Register declares the flags with their defaults.
+func (f *EngineFlags) Register(fs *pflag.FlagSet) {
+	fs.IntVar(&f.executors, "executors", 0, fmt.Sprintf("executors (default: cores, %d here, or what --pace is for)", runtime.GOMAXPROCS(0)))
+	fs.IntVar(&f.slots, "slots", 0, "slots an executor (default: 1, or what --pace is for)")
+	fs.StringVar(&f.memory, "memory", "", "soft limit of this process's memory, as 4GiB (default: none)")
+	fs.StringVar(&f.dataDir, "data-dir", "", "where packs are kept (default: "+DefaultDataDir()+")")
+	fs.StringVar(&f.disk, "disk", "", "most bytes of packs kept, as 20GiB (default: four fifths of the free space)")
+	fs.StringVar(&f.sync, "sync", "bsp", "synchronization: bsp, absp (Algorithm 1 of A-BSP) or deadline (cut at a learned time)")
+	fs.Float64Var(&f.ratio, "sync-ratio", 0.5, "R_s: share of rows at which absp and deadline cut a step, in (0, 1]")
+	fs.Float64Var(&f.minShare, "min-share", 0.05, "share of a split below which it is not cut")
+	fs.Float64Var(&f.maxMissing, "max-missing", 0.2, "share of rows that a step may go on without")
+	fs.DurationVar(&f.reportInterval, "report-interval", 0, "how often executors report (default: a twentieth of a step, 2ms to 1s)")
+	fs.StringVar(&f.cursor, "cursor", "on", "start a split where the last step left it (on) or at its first row (off)")
+	fs.StringVar(&f.exchange, "exchange", "rate", "move splits between executors: rate, paper, paper-literal or off")
+	fs.Int64Var(&f.exchangeThreshold, "exchange-threshold", 5, "P_t: difference of process times at which splits swap")
+	fs.IntVar(&f.exchangeInterval, "exchange-interval", 1, "steps between two plans of the exchange")
+	fs.StringVar(&f.weighting, "weighting", "split", "weight of partial results: each split's mean by its size (split), or by rows (rows)")
+	fs.Float64Var(&f.batchFraction, "batch-fraction", 1, "share of each split that a step folds, in (0, 1]")
+	fs.StringVar(&f.pace, "pace", "", "emulated speeds: static:a,b,… rate:N physical multi-tenant[:SEED] one-straggler (default: the machine's own)")
+	fs.Float64Var(&f.paceRate, "pace-rate", 10000, "rows per second of speed 1 on a slot")
+	fs.StringVar(&f.clock, "clock", "real", "real, or virtual: real numerics and control in computed time (needs --pace)")
+	fs.DurationVar(&f.maxWait, "max-wait", 10*time.Minute, "most time to wait for executors, splits and recovery")
+	fs.StringVar(&f.eventLog, "event-log", "", "file for the event log (volley verify, volley replay)")
+	fs.StringVar(&f.logLevel, "log-level", "warn", "trace, debug, info, warn or error, to stderr")
+}
+
+// usage is a usage error about a flag.
+func usage(flag, format string, args ...any) error {
+	return fault.Newf(fault.Usage, "use", "--"+flag, format, args...).WithHint("see --help")
+}
+
+// Within checks that a flag's number lies in [lo, hi], or above lo where open
+// says so.
+func Within(flag string, v, lo, hi float64, open bool) error {
+	if v < lo || v > hi || open && v == lo || math.IsNaN(v) {
+		return usage(flag, "%v is not in %s%v, %v]", v, map[bool]string{true: "(", false: "["}[open], lo, hi)
+	}
+	return nil
+}
+
+// OneOf checks that a flag's word is one of those allowed.
+func OneOf(flag, v string, allowed ...string) error {
+	for _, a := range allowed {
+		if v == a {
+			return nil
+		}
+	}
+	return usage(flag, "%q is not one of %s", v, strings.TrimSpace(strings.Join(allowed, " ")))
+}
+
+// FirstError is the first of some errors that is one.
+func FirstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validate checks every option by itself and against the others.
+func (f *EngineFlags) validate() error {
+	err := FirstError(
+		Within("executors", float64(f.executors), 0, 10000, false), Within("slots", float64(f.slots), 0, 1000, false),
+		Within("sync-ratio", f.ratio, 0, 1, true), Within("min-share", f.minShare, 0, 1, false),
+		Within("max-missing", f.maxMissing, 0, 1, false), Within("batch-fraction", f.batchFraction, 0, 1, true),
+		Within("pace-rate", f.paceRate, 0, math.MaxFloat64, true),
+		Within("exchange-threshold", float64(f.exchangeThreshold), 0, 1e9, true), Within("exchange-interval", float64(f.exchangeInterval), 0, 1e9, true),
+		Within("report-interval", float64(f.reportInterval), 0, math.MaxInt64, false), Within("max-wait", float64(f.maxWait), 0, math.MaxInt64, true),
+		OneOf("cursor", f.cursor, "on", "off"), OneOf("weighting", f.weighting, "split", "rows"), OneOf("clock", f.clock, "real", "virtual"),
+	)
+	switch {
+	case err != nil:
+		return err
+	case f.clock == "virtual" && f.pace == "":
+		return usage("clock", "virtual time needs --pace, from which it is computed")
+	case f.batchFraction < 1 && f.sync != "bsp":
+		return usage("batch-fraction", "it is a baseline for --sync bsp and cannot be cut by %s", f.sync)
+	}
+	return nil
+}
+
+// Sync is the name of the synchronization policy.
+func (f *EngineFlags) Sync() string { return f.sync }
+
+// Config is the configuration that the flags ask for; an option that is
+// malformed, out of range or contradictory is a usage error naming the flag.
+func (f *EngineFlags) Config() (Config, error) {
+	var cfg Config
+	if err := f.validate(); err != nil {
+		return cfg, err
+	}
+	policy, err := abss.ParsePolicy(f.sync)
+	if err != nil {
+		return cfg, usage("sync", "%v", err)
+	}
+	mode, err := prioritizer.ParseMode(f.exchange)
+	if err != nil {
+		return cfg, usage("exchange", "%v", err)
+	}
+	cfg.Job = driver.JobConfig{
+		Sync:         abss.Config{Policy: policy, Ratio: f.ratio, MinShare: f.minShare, MaxMissing: f.maxMissing, StepTimeout: f.maxWait},
+		Exchange:     prioritizer.ExchangeConfig{Mode: mode, Threshold: f.exchangeThreshold, Interval: f.exchangeInterval},
+		FixedCursors: f.cursor == "off", ByRows: f.weighting == "rows", BatchFraction: f.batchFraction,
+		ReportInterval: f.reportInterval, MaxWait: f.maxWait,
+	}
+	if cfg.Pace, err = pace.Parse(f.pace, f.paceRate); err != nil {
+		return cfg, usage("pace", "%v", err)
+	}
+	cfg.Executors, cfg.Slots = f.shape(cfg.Pace)
+	if err := cfg.Pace.Fits(cfg.Executors, cfg.Slots); err != nil {
+		return cfg, usage("pace", "%v", err)
+	}
+	if cfg.DiskBudget, err = parseBytes(f.disk); err != nil {
+		return cfg, usage("disk", "%v", err)
+	}
+	if cfg.Memory, err = parseBytes(f.memory); err != nil {
+		return cfg, usage("memory", "%v", err)
+	}
+	level := hclog.LevelFromString(f.logLevel)
+	if level == hclog.NoLevel {
+		return cfg, usage("log-level", "%q is not a level", f.logLevel)
+	}
+	cfg.Virtual, cfg.DataDir, cfg.EventLog = f.clock == "virtual", f.dataDir, f.eventLog
+	cfg.Logger = hclog.New(&hclog.LoggerOptions{Name: "volley", Level: level, Output: os.Stderr})
+	return cfg, nil
+}
+
+// ParseConfig is the configuration that some engine flags ask for, as
+// ParseConfig("--sync", "absp").
+func ParseConfig(args ...string) (Config, error) {
+	f, fs := &EngineFlags{}, pflag.NewFlagSet("engine", pflag.ContinueOnError)
+	f.Register(fs)
+	if err := fs.Parse(args); err != nil {
+		return Config{}, fault.New(fault.Usage, "read", "engine flags", err)
+	}
+	return f.Config()
+}
+
+// shape is the number of executors and slots: what was asked for, else what
+// the pace is for, else one executor a core.
+func (f *EngineFlags) shape(law *pace.Law) (executors, slots int) {
+	executors, slots = f.executors, f.slots
+	if law != nil && executors == 0 && law.Executors > 0 {
+		executors = law.Executors
+		if slots == 0 {
+			slots = law.Slots
+		}
+	}
+	if executors == 0 {
+		executors = runtime.GOMAXPROCS(0)
+	}
+	return executors, max(1, slots)
+}
+
+var byteUnits = []struct {
+	suffix string
+	size   float64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
+}
+
+func parseBytes(s string) (int64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	for _, u := range byteUnits {
+		if num, ok := strings.CutSuffix(s, u.suffix); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
+			if err != nil || v <= 0 || v*u.size > 1<<62 {
+				return 0, fmt.Errorf("%q is not a size, as 4GiB", s)
+			}
+			return int64(v * u.size), nil
+		}
+	}
+	return 0, nil
+}

@@ -1,0 +1,152 @@
+package volley
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"reflect"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/spf13/pflag"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// Exit codes of programs and commands.
+const (
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitInterrupted = 130
+)
+
+// Main runs a program embedded and exits: the engine's flags come first, the
+// program's, which are the fields of its args struct, after "--". A field
+// Input is the flag --input; tags `usage` and `default` describe it.
+func Main[A, P any](name string, build func(*rdd.Graph, A) P, run func(ctx context.Context, s *rdd.Session, a A, p P) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := mainWith(ctx, name, os.Args[1:], build, run)
+	code := ExitCode(ctx, err)
+	stop()
+	os.Exit(code)
+}
+
+// ExitCode prints an error, once, and chooses the exit code for it.
+func ExitCode(ctx context.Context, err error) int {
+	switch {
+	case err == nil && ctx.Err() == nil, errors.Is(err, pflag.ErrHelp):
+		return 0
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "volley: interrupted")
+		return ExitInterrupted
+	}
+	fmt.Fprintf(os.Stderr, "volley: %v\n", err)
+	if fault.KindOf(err) == fault.Usage {
+		return ExitUsage
+	}
+	return ExitFailed
+}
+
+func mainWith[A, P any](ctx context.Context, name string, argv []string, build func(*rdd.Graph, A) P,
+	run func(ctx context.Context, s *rdd.Session, a A, p P) error) error {
+	var args A
+	engine := &EngineFlags{}
+	own, theirs := pflag.NewFlagSet(name, pflag.ContinueOnError), pflag.NewFlagSet(name, pflag.ContinueOnError)
+	engine.Register(own)
+	out := own.String("out", "", "directory for what the program saves")
+	if err := registerArgs(theirs, &args); err != nil {
+		return err
+	}
+	help := func() {
+		fmt.Fprintf(os.Stderr, "%s [engine flags] -- [program flags]\n\nProgram flags, after --:\n%s\nEngine flags:\n%s", name, theirs.FlagUsages(), own.FlagUsages())
+	}
+	own.Usage, theirs.Usage = help, help
+	mine, rest := cutArgs(argv)
+	for _, parse := range []func() error{func() error { return own.Parse(mine) }, func() error { return theirs.Parse(rest) }} {
+		if err := parse(); err != nil {
+			if errors.Is(err, pflag.ErrHelp) {
+				return err
+			}
+			return fault.New(fault.Usage, "read the flags of", name, err).WithHint("see --help")
+		}
+	}
+	cfg, err := engine.Config()
+	if err != nil {
+		return err
+	}
+	cfg.OutDir = *out
+	_, err = Run(ctx, cfg, name, args, build, func(ctx context.Context, s *rdd.Session, a A, p P) (string, error) {
+		return "end", run(ctx, s, a, p)
+	})
+	return err
+}
+
+// cutArgs separates the engine's arguments from the program's.
+func cutArgs(argv []string) (engine, program []string) {
+	for i, a := range argv {
+		if a == "--" {
+			return argv[:i], argv[i+1:]
+		}
+	}
+	return argv, nil
+}
+
+// registerArgs declares a flag for each exported field of a struct.
+func registerArgs(fs *pflag.FlagSet, args any) error {
+	v := reflect.ValueOf(args).Elem()
+	if v.Kind() != reflect.Struct {
+		return fault.Newf(fault.UserCode, "read", "the program's arguments", "they are %v, not a struct", v.Type())
+	}
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if !field.IsExported() {
+			continue
+		}
+		name, usage, def := flagName(field.Name), field.Tag.Get("usage"), field.Tag.Get("default")
+		switch p := v.Field(i).Addr().Interface().(type) {
+		case *string:
+			fs.StringVar(p, name, def, usage)
+		case *int:
+			fs.IntVar(p, name, 0, usage)
+		case *int64:
+			fs.Int64Var(p, name, 0, usage)
+		case *uint64:
+			fs.Uint64Var(p, name, 0, usage)
+		case *float64:
+			fs.Float64Var(p, name, 0, usage)
+		case *bool:
+			fs.BoolVar(p, name, false, usage)
+		case *time.Duration:
+			fs.DurationVar(p, name, 0, usage)
+		case *[]string:
+			fs.StringSliceVar(p, name, nil, usage)
+		default:
+			return fault.Newf(fault.UserCode, "read", "the program's arguments", "field %s is %v, which no flag can be", field.Name, field.Type)
+		}
+		if def != "" {
+			if err := fs.Set(name, def); err != nil {
+				return fault.New(fault.UserCode, "read", "the default of field "+field.Name, err)
+			}
+			f := fs.Lookup(name)
+			f.DefValue, f.Changed = def, false
+		}
+	}
+	return nil
+}
+
+// flagName is a field's name in lower case, its words joined by dashes.
+func flagName(field string) string {
+	var b strings.Builder
+	for i, r := range field {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}

@@ -1,0 +1,74 @@
+package rdd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// Save writes a result as <name>.json into the run's output directory. The
+// file appears whole or not at all.
+func Save[T any](ctx context.Context, s *Session, name string, value T) error {
+	if err := ctx.Err(); err != nil {
+		return fault.New(fault.Cancelled, "save", name, err)
+	}
+	if s.cfg.OutDir == "" {
+		return fault.Newf(fault.Usage, "save", name, "the run has no output directory").WithHint("set --out")
+	}
+	raw, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return fault.New(fault.UserCode, "save", name, err)
+	}
+	path := filepath.Join(s.cfg.OutDir, name+".json")
+	if err := writeWhole(path, append(raw, '\n')); err != nil {
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err
+		}
+		return fault.New(fault.NoResources, "save", path, err)
+	}
+	return nil
+}
+
+func writeWhole(path string, raw []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".save-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(raw)
+	if err == nil {
+		err = tmp.Chmod(0o644)
+	}
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+// Param is a value that steps run under, encoded once: it travels to each
+// executor once a step, however many steps share it.
+type Param[P any] struct {
+	Value P
+	raw   []byte
+}
+
+// Broadcast encodes a value for steps to run under.
+func Broadcast[P any](value P) (Param[P], error) {
+	raw, err := Encode(value)
+	if err != nil {
+		return Param[P]{}, fault.New(fault.UserCode, "encode", "the parameter", err)
+	}
+	return Param[P]{Value: value, raw: raw}, nil
+}
