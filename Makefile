@@ -36,3 +36,6 @@ generate:
 
 clean:
 	rm -rf bin
+
+bench:
+	$(GO) run ./integration/bench

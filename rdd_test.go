@@ -75,7 +75,9 @@ func numbersFile(t *testing.T, text string) string {
 	return path
 }
 
-func testConfig(t *testing.T) Config { return Config{Executors: 3, DataDir: t.TempDir(), OutDir: t.TempDir()} }
+func testConfig(t *testing.T) Config {
+	return Config{Executors: 3, DataDir: t.TempDir(), OutDir: t.TempDir()}
+}
 
 func TestTheDatasetAPI(t *testing.T) {
 	defer goleak.VerifyNone(t)

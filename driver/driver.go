@@ -243,6 +243,7 @@ func (d *Driver) onLoop(do func()) {
 func (d *Driver) Close() error {
 	d.onLoop(func() {
 		d.carryOut(d.job.Cancel())
+		d.conns = map[plan.ExecutorID]wire.DriverConn{} // their ends are no losses
 		for _, conn := range d.all {
 			conn.Close()
 		}

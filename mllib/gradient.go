@@ -93,7 +93,11 @@ func scaleGradient(a gradient, f float64) gradient {
 // scratch is the working space of a block of rows.
 const blockRows = 32
 
-type scratch struct{ z, y, coef, loss [blockRows]float64 }
+type scratch struct{ z, coef, loss [blockRows]float64 }
+
+// batchRows is how many rows' labels are looked up together: their cache
+// misses overlap.
+const batchRows = 256
 
 // blockOf is how many rows of a width are folded together, so that a block
 // stays in the nearest cache between the two times it is read.
@@ -123,19 +127,26 @@ func lossAggregator() rdd.Aggregator[linearParam, rdd.Point, gradient] {
 }
 
 func addLogistic(g gradient, p linearParam, b *rdd.Batch, wantSum bool) gradient {
+	for from := 0; from < len(b.Rows); from += batchRows {
+		g = addLogisticRows(g, p, b, b.Rows[from:min(from+batchRows, len(b.Rows))], wantSum)
+	}
+	return g
+}
+
+func addLogisticRows(g gradient, p linearParam, b *rdd.Batch, all []int32, wantSum bool) gradient {
 	var s scratch
+	var y [batchRows]float64
+	for i, r := range all {
+		if b.Labels[r] == p.Positive {
+			y[i] = 1
+		}
+	}
 	size := blockOf(b.Features)
-	for from := 0; from < len(b.Rows); from += size {
-		rows := b.Rows[from:min(from+size, len(b.Rows))]
+	for from := 0; from < len(all); from += size {
+		rows := all[from:min(from+size, len(all))]
 		n := len(rows)
 		margins(s.z[:n], p, b, rows)
-		for i, r := range rows {
-			s.y[i] = 0
-			if b.Labels[r] == p.Positive {
-				s.y[i] = 1
-			}
-		}
-		kernel.Logistic(s.coef[:n], s.loss[:n], s.z[:n], s.y[:n])
+		kernel.Logistic(s.coef[:n], s.loss[:n], s.z[:n], y[from:from+n])
 		for i := range n {
 			g.Loss += s.loss[i]
 			g.LossSq = math.FMA(s.loss[i], s.loss[i], g.LossSq)

@@ -188,59 +188,71 @@ func Aggregate[P, T, A any](pk Packed[T], agg Aggregator[P, T, A], options ...St
 	return Step[P, A]{g: pk.g, id: id, packID: pk.id, decl: d}
 }
 
-// folder runs an Aggregator under one parameter. Its scratch space makes it
-// fit for one slot at a time.
+// folder runs an Aggregator under one parameter. Accumulators are held by
+// pointer, and its scratch space makes it fit for one slot at a time, so that
+// a fold allocates nothing.
 type folder[P, T, A any] struct {
 	agg   Aggregator[P, T, A]
 	meta  *storage.PackMeta
 	param P
 	rows  [rowsPerBatch]int32
+	view  Batch
 }
 
-func (f *folder[P, T, A]) Zero() any { return f.agg.Zero(f.param) }
+func (f *folder[P, T, A]) Zero() any {
+	a := f.agg.Zero(f.param)
+	return &a
+}
 
-func (f *folder[P, T, A]) Merge(a, b any) any { return f.agg.Merge(a.(A), b.(A)) }
+func (f *folder[P, T, A]) Merge(a, b any) any {
+	into := a.(*A)
+	*into = f.agg.Merge(*into, *b.(*A))
+	return into
+}
 
-func (f *folder[P, T, A]) Scale(a any, by float64) any { return f.agg.Scale(a.(A), by) }
+func (f *folder[P, T, A]) Scale(a any, by float64) any {
+	into := a.(*A)
+	*into = f.agg.Scale(*into, by)
+	return into
+}
 
-func (f *folder[P, T, A]) Encode(a any) ([]byte, error) { return Encode(a) }
+func (f *folder[P, T, A]) Encode(a any) ([]byte, error) { return Encode(*a.(*A)) }
 
 func (f *folder[P, T, A]) Decode(raw []byte) (any, error) {
-	var a A
-	err := Decode(raw, &a)
-	return a, err
+	a := new(A)
+	return a, Decode(raw, a)
 }
 
 func (f *folder[P, T, A]) Fold(acc any, b *storage.Batch, from, to int) (any, int, error) {
 	if f.agg.AddBatch == nil || f.meta.Layout == storage.BlobLayout {
 		return f.foldRows(acc, b, from, to)
 	}
-	a := acc.(A)
-	view := Batch{Features: f.meta.Features, Labels: b.Labels, X64: b.X64, X32: b.X32, Offsets: b.Offsets, Indices: b.Indices}
+	a := acc.(*A)
+	f.view = Batch{Features: f.meta.Features, Labels: b.Labels, X64: b.X64, X32: b.X32, Offsets: b.Offsets, Indices: b.Indices}
 	for p := from; p < to; p += rowsPerBatch {
 		n := min(to-p, rowsPerBatch)
 		for i := range n {
 			f.rows[i] = b.RowAt(p + i)
 		}
-		view.Rows = f.rows[:n]
-		a = f.agg.AddBatch(a, f.param, &view)
+		f.view.Rows = f.rows[:n]
+		*a = f.agg.AddBatch(*a, f.param, &f.view)
 	}
-	return a, to - from, nil
+	return acc, to - from, nil
 }
 
 func (f *folder[P, T, A]) foldRows(acc any, b *storage.Batch, from, to int) (any, int, error) {
 	if f.agg.Add == nil {
 		return nil, 0, fault.Newf(fault.UserCode, "fold", typeName[T](), "its rows have no columns: the Aggregator needs Add")
 	}
-	a := acc.(A)
+	a := acc.(*A)
 	for p := from; p < to; p++ {
 		row, err := rowAt[T](f.meta, b, int(b.RowAt(p)))
 		if err != nil {
 			return nil, 0, err
 		}
-		a = f.agg.Add(a, f.param, row)
+		*a = f.agg.Add(*a, f.param, row)
 	}
-	return a, to - from, nil
+	return acc, to - from, nil
 }
 
 // rowAt brings one row of a pack back to its type.

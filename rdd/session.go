@@ -275,5 +275,5 @@ func complete[A any](f runner.Folder, out *StepOutcome) (A, error) {
 	if acc == nil {
 		return zero, fault.Newf(fault.BadInput, "run", fmt.Sprintf("step %d", out.Info.Step), "no row was folded")
 	}
-	return acc.Value.(A), nil
+	return *acc.Value.(*A), nil
 }

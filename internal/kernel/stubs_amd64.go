@@ -3,34 +3,56 @@
 package kernel
 
 // dotsF64AVX2 computes z[i] as the dot product of w and the row of d columns at byte offset off[i] of x.
+//
+//go:noescape
 func dotsF64AVX2(z *float64, w *float64, x *float64, off *int64, n int, d int)
 
 // accumulateF64AVX2 adds coef[i] times the row of d columns at byte offset off[i] of x to sum, row by row.
+//
+//go:noescape
 func accumulateF64AVX2(sum *float64, coef *float64, x *float64, off *int64, n int, d int)
 
 // dotsF32AVX2 computes z[i] as the dot product of w and the row of d columns at byte offset off[i] of x.
+//
+//go:noescape
 func dotsF32AVX2(z *float64, w *float64, x *float32, off *int64, n int, d int)
 
 // accumulateF32AVX2 adds coef[i] times the row of d columns at byte offset off[i] of x to sum, row by row.
+//
+//go:noescape
 func accumulateF32AVX2(sum *float64, coef *float64, x *float32, off *int64, n int, d int)
 
 // logisticAVX2 computes derivative and loss of n rows, a multiple of 4.
+//
+//go:noescape
 func logisticAVX2(coef *float64, loss *float64, z *float64, y *float64, n int)
 
 // dotsF64AVX512 computes z[i] as the dot product of w and the row of d columns at byte offset off[i] of x.
+//
+//go:noescape
 func dotsF64AVX512(z *float64, w *float64, x *float64, off *int64, n int, d int)
 
 // accumulateF64AVX512 adds coef[i] times the row of d columns at byte offset off[i] of x to sum, row by row.
+//
+//go:noescape
 func accumulateF64AVX512(sum *float64, coef *float64, x *float64, off *int64, n int, d int)
 
 // dotsF32AVX512 computes z[i] as the dot product of w and the row of d columns at byte offset off[i] of x.
+//
+//go:noescape
 func dotsF32AVX512(z *float64, w *float64, x *float32, off *int64, n int, d int)
 
 // accumulateF32AVX512 adds coef[i] times the row of d columns at byte offset off[i] of x to sum, row by row.
+//
+//go:noescape
 func accumulateF32AVX512(sum *float64, coef *float64, x *float32, off *int64, n int, d int)
 
 // logisticAVX512 computes derivative and loss of n rows, a multiple of 8.
+//
+//go:noescape
 func logisticAVX512(coef *float64, loss *float64, z *float64, y *float64, n int)
 
 // readStreams reads four streams of n numbers together and adds them up.
+//
+//go:noescape
 func readStreams(a *float64, b *float64, c *float64, d *float64, n int) float64

@@ -59,6 +59,7 @@ func logistic(t target) {
 	exp := constants("logisticExp"+t.name, bits(expCoef...))
 	atanh := constants("logisticAtanh"+t.name, bits(atanhCoef...))
 	TEXT("logistic"+t.name, NOSPLIT, "func(coef, loss, z, y *float64, n int)")
+	Pragma("noescape")
 	Doc("logistic" + t.name + " computes derivative and loss of n rows, a multiple of " + map[int]string{4: "4", 8: "8"}[t.lanes] + ".")
 	coef, loss := Load(Param("coef"), GP64()), Load(Param("loss"), GP64())
 	zp, yp, n := Load(Param("z"), GP64()), Load(Param("y"), GP64()), Load(Param("n"), GP64())

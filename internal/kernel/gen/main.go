@@ -154,6 +154,7 @@ func (t target) halves() int { return 8 / t.lanes }
 func dots(t target, single bool) {
 	size, suffix := elem(single)
 	TEXT("dots"+suffix+t.name, NOSPLIT, "func(z, w *float64, x *"+map[bool]string{true: "float32", false: "float64"}[single]+", off *int64, n, d int)")
+	Pragma("noescape")
 	Doc("dots" + suffix + t.name + " computes z[i] as the dot product of w and the row of d columns at byte offset off[i] of x.")
 	z, w, x := Load(Param("z"), GP64()), Load(Param("w"), GP64()), Load(Param("x"), GP64())
 	off, n, d := Load(Param("off"), GP64()), Load(Param("n"), GP64()), Load(Param("d"), GP64())
@@ -247,6 +248,7 @@ func (t target) combine(acc []reg.VecVirtual, to operand.Mem) {
 func accumulate(t target, single bool) {
 	size, suffix := elem(single)
 	TEXT("accumulate"+suffix+t.name, NOSPLIT, "func(sum, coef *float64, x *"+map[bool]string{true: "float32", false: "float64"}[single]+", off *int64, n, d int)")
+	Pragma("noescape")
 	Doc("accumulate" + suffix + t.name + " adds coef[i] times the row of d columns at byte offset off[i] of x to sum, row by row.")
 	sum, coef, x := Load(Param("sum"), GP64()), Load(Param("coef"), GP64()), Load(Param("x"), GP64())
 	off, n, d := Load(Param("off"), GP64()), Load(Param("n"), GP64()), Load(Param("d"), GP64())
@@ -332,6 +334,7 @@ func (t target) overRows(label string, x, off, coef, n reg.Register, body func(r
 // as a measure of what memory can deliver.
 func read() {
 	TEXT("readStreams", NOSPLIT, "func(a, b, c, d *float64, n int) float64")
+	Pragma("noescape")
 	Doc("readStreams reads four streams of n numbers together and adds them up.")
 	p := []reg.Register{Load(Param("a"), GP64()), Load(Param("b"), GP64()), Load(Param("c"), GP64()), Load(Param("d"), GP64())}
 	n := Load(Param("n"), GP64())

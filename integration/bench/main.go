@@ -1,0 +1,183 @@
+// Command bench measures what the engine claims, each claim as a ratio within
+// this one run: against the memory's read bandwidth, a plain Go loop, or a
+// limit. It asserts nothing.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/internal/sim"
+	"github.com/volley-engine/volley/internal/synth"
+	"github.com/volley-engine/volley/mllib"
+	"github.com/volley-engine/volley/rdd"
+)
+
+func main() {
+	rows := flag.Int64("rows", 1_000_000, "rows of the dense data")
+	flag.Parse()
+	dir, err := os.MkdirTemp("", "volley-bench-*")
+	if err == nil {
+		err = run(context.Background(), dir, *rows)
+		os.RemoveAll(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, dir string, rows int64) error {
+	fmt.Printf("kernels: %s\n", kernel.Path())
+	for _, bench := range []func(context.Context, string, int64) error{emptySteps, stopLatency, parsing, simulator, sparse, dense} {
+		if err := bench(ctx, dir, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// passes trains for some iterations and returns the median seconds of a step,
+// and all reports.
+func passes(ctx context.Context, dir, data string, iterations int, job mllib.LogisticConfig, flags ...string) (float64, []*driver.StepReport, *volley.Outcome, error) {
+	cfg, err := volley.ParseConfig(append(flags, "--data-dir", filepath.Join(dir, "cache"))...)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	var reports []*driver.StepReport
+	cfg.Observer = func(r *driver.StepReport) {
+		if r.Train {
+			reports = append(reports, r)
+		}
+	}
+	job.Data, job.Solver, job.MaxIterations, job.Stop = []string{data}, mllib.Nesterov, iterations, mllib.ByObjective
+	out, err := volley.Run(ctx, cfg, "logistic", job, mllib.BuildLogistic,
+		func(ctx context.Context, s *rdd.Session, job mllib.LogisticConfig, p mllib.LogisticPlan) (string, error) {
+			t, err := mllib.TrainLogistic(ctx, s, job, p)
+			if err != nil {
+				return "", err
+			}
+			return t.StoppedBy, nil
+		})
+	var took []float64
+	for _, r := range reports {
+		took = append(took, r.Took.Seconds())
+	}
+	return quantile(took, 0.5), reports, out, err
+}
+
+func quantile(x []float64, q float64) float64 {
+	if len(x) == 0 {
+		return 0
+	}
+	s := slices.Clone(x)
+	slices.Sort(s)
+	return s[min(len(s)-1, int(q*float64(len(s))))]
+}
+
+// dense: a gradient pass over dense rows against reading as many bytes.
+func dense(ctx context.Context, dir string, rows int64) error {
+	const d = 100
+	data := filepath.Join(dir, "dense.arrow")
+	if err := synth.Write(ctx, synth.Logistic{Rows: rows, Features: d, Eps: 0.1}, "arrow", data, 2); err != nil {
+		return err
+	}
+	bytes := float64(rows * d * 8)
+	read := readBandwidth(int(rows * d))
+	p64, _, out, err := passes(ctx, dir, data, 20, mllib.LogisticConfig{}, "--executors", "1", "--slots", "2")
+	if err != nil {
+		return err
+	}
+	p32, _, _, err := passes(ctx, dir, data, 20, mllib.LogisticConfig{Float32: true}, "--executors", "1", "--slots", "2")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("dense pass, %d × %d: read bandwidth %.1f GB/s on two threads; float64 %.4f s = %.2f of it; float32 %.4f s = %.2f of it (by bytes of float32)\n",
+		rows, d, read/1e9, p64, bytes/p64/read, p32, bytes/2/p32/read)
+	fmt.Printf("load of %.0f MB: %.2f s; peak resident %.2f × the packs + 100 MB\n", bytes/1e6, out.Load.Seconds(), float64(peak())/(bytes+100e6))
+	return nil
+}
+
+// readBandwidth reads a buffer in four streams on each of two threads.
+func readBandwidth(n int) float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = 1
+	}
+	best := 0.0
+	for range 5 {
+		began := time.Now()
+		done := make(chan float64, 2)
+		for k := range 2 {
+			go func() { done <- kernel.ReadStreams(x[k*n/2 : (k+1)*n/2]) }()
+		}
+		_, _ = <-done, <-done
+		best = max(best, float64(8*n)/time.Since(began).Seconds())
+	}
+	return best
+}
+
+func peak() int64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return u.Maxrss * 1024
+}
+
+// emptySteps: what a step costs that folds next to nothing, on 8 executors.
+func emptySteps(ctx context.Context, dir string, _ int64) error {
+	data := filepath.Join(dir, "tiny.csv")
+	if err := synth.Write(ctx, synth.Logistic{Rows: 64, Features: 1, Eps: 1}, "csv", data, 1); err != nil {
+		return err
+	}
+	p50, reports, _, err := passes(ctx, dir, data, 2000, mllib.LogisticConfig{Splits: 8}, "--executors", "8")
+	if err != nil {
+		return err
+	}
+	var took []float64
+	for _, r := range reports {
+		took = append(took, r.Took.Seconds())
+	}
+	fmt.Printf("empty step, 8 executors: p50 %.3f ms (%.2f of the limit of 1 ms), p99 %.3f ms\n", 1e3*p50, p50/1e-3, 1e3*quantile(took, 0.99))
+	return nil
+}
+
+// stopLatency: from the stop command to the last result, all slots busy.
+func stopLatency(ctx context.Context, dir string, _ int64) error {
+	data := filepath.Join(dir, "stop.csv")
+	if err := synth.Write(ctx, synth.Logistic{Rows: 200_000, Features: 50, Eps: 0.1}, "csv", data, 2); err != nil {
+		return err
+	}
+	_, reports, _, err := passes(ctx, dir, data, 400, mllib.LogisticConfig{}, "--executors", "2", "--sync", "deadline", "--sync-ratio", "0.5")
+	if err != nil {
+		return err
+	}
+	var took []float64
+	for _, r := range reports {
+		if r.Stats.Cut {
+			took = append(took, (r.Took - r.Stats.StopAt).Seconds())
+		}
+	}
+	fmt.Printf("stop command to last result, all slots busy: p50 %.3f ms, p99 %.3f ms (%.2f of the limit of 2 ms), %d cuts\n",
+		1e3*quantile(took, 0.5), 1e3*quantile(took, 0.99), quantile(took, 0.99)/2e-3, len(took))
+	return nil
+}
+
+// simulator: a thousand executors of four splits for a hundred steps.
+func simulator(context.Context, string, int64) error {
+	began := time.Now()
+	r := sim.Simulate(1, sim.Options{Steps: 100, Executors: 1000, PerNode: 4, Faultless: true})
+	took := time.Since(began).Seconds()
+	fmt.Printf("simulator, 1000 executors × 4 splits × %d steps: %.1f s (%.2f of the limit of 30 s), %d violations\n", r.Steps, took, took/30, len(r.Violations))
+	return nil
+}
