@@ -13,6 +13,7 @@ import (
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/storage"
 )
 
 const checkpointVersion = 1
@@ -23,7 +24,9 @@ const checkpointVersion = 1
 type checkpoint struct {
 	Version   int             `json:"version"`
 	Plan      plan.Digest     `json:"plan"`
-	Args      json.RawMessage `json:"args"`
+	Job       string          `json:"job"`    // what the run must agree on
+	Node      int             `json:"node"`   // of the pack
+	Splits    []plan.Digest   `json:"splits"` // of the pack
 	Iteration int             `json:"iteration"`
 	State     []byte          `json:"state"`
 	Ledger    driver.Restored `json:"ledger"`
@@ -85,17 +88,17 @@ func checkpointFiles(dir string) []string {
 	return files
 }
 
-// latestCheckpoint is the newest checkpoint that is whole and belongs to the
-// plan and its arguments; none is no error, one of another plan is.
-func latestCheckpoint(dir string, p plan.Digest, args json.RawMessage) (*checkpoint, error) {
+// latestCheckpoint is the newest checkpoint that is whole; none is no error,
+// one of another plan or of a run with other options is.
+func latestCheckpoint(dir string, p plan.Digest, job string) (*checkpoint, error) {
 	files := checkpointFiles(dir)
 	for _, file := range slices.Backward(files) {
 		c, err := readCheckpoint(file)
 		if err != nil {
 			continue
 		}
-		if c.Plan != p {
-			return nil, fault.Newf(fault.PlanMismatch, "resume from", file, "it was written by another plan").
+		if c.Plan != p || c.Job != job {
+			return nil, fault.Newf(fault.PlanMismatch, "resume from", file, "it was written by a run with other options").
 				WithHint("resume with the options of the first run")
 		}
 		return c, nil
@@ -132,4 +135,39 @@ func cutLastLine(raw []byte) (body []byte, last string, ok bool) {
 		return nil, "", false
 	}
 	return raw[:i+1], s[i+1:], true
+}
+
+// sameData says whether a checkpoint was written over the pack's data.
+func (e *embedded) sameData(m *storage.PackMeta) error {
+	same := len(m.Splits) == len(e.resumed.Splits)
+	for i := 0; same && i < len(m.Splits); i++ {
+		same = m.Splits[i].SHA256 == e.resumed.Splits[i]
+	}
+	if !same {
+		return fault.Newf(fault.BadInput, "resume from", e.cfg.Checkpoints, "the data is not what the checkpoint was written over")
+	}
+	return nil
+}
+
+// hashes are the content hashes of a pack's splits.
+func (e *embedded) hashes(node int) []plan.Digest {
+	var out []plan.Digest
+	for _, s := range e.packs[node].Meta.Splits {
+		out = append(out, s.SHA256)
+	}
+	return out
+}
+
+// keepOldLog moves the log of the run that is resumed aside.
+func keepOldLog(path string) {
+	if path == "" {
+		return
+	}
+	for k := 1; ; k++ {
+		old := fmt.Sprintf("%s.%d", path, k)
+		if _, err := os.Stat(old); err != nil {
+			os.Rename(path, old)
+			return
+		}
+	}
 }

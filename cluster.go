@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"sync"
@@ -39,7 +40,9 @@ var executableDigest = sync.OnceValue(func() string {
 
 // Pack is where a node's pack lies: the executors' catalog.
 func (e *embedded) Pack(node int) (string, *storage.PackMeta, error) {
+	e.mu.Lock()
 	p := e.packs[node]
+	e.mu.Unlock()
 	if p == nil {
 		return "", nil, fault.Newf(fault.FetchFailed, "find", fmt.Sprintf("the pack of node %d", node), "it has not been made")
 	}
@@ -58,7 +61,9 @@ func (e *embedded) Fetch(ctx context.Context, from plan.ExecutorID, key storage.
 
 // OpenPack makes a pack known to the cluster.
 func (e *embedded) OpenPack(ctx context.Context, node int, p *storage.Pack) (int, error) {
+	e.mu.Lock()
 	e.packs[node] = p
+	e.mu.Unlock()
 	info := &driver.PackInfo{Node: node}
 	for _, s := range p.Meta.Splits {
 		info.Rows = append(info.Rows, s.Rows)
@@ -72,8 +77,12 @@ func (e *embedded) OpenPack(ctx context.Context, node int, p *storage.Pack) (int
 	if err != nil {
 		return 0, err
 	}
+	e.nodes = append(e.nodes, node)
 	e.writeHeader(info)
-	if e.resumed != nil {
+	if e.resumed != nil && e.resumed.Node == node {
+		if err := e.sameData(p.Meta); err != nil {
+			return 0, err
+		}
 		r := e.resumed.Ledger
 		r.Pack = number
 		e.back.Restore(&r)
@@ -90,8 +99,8 @@ func (e *embedded) writeHeader(info *driver.PackInfo) {
 	j := e.cfg.Job.EnsureDefaults()
 	weighting := map[bool]string{true: "rows", false: "split"}[j.ByRows]
 	clock := map[bool]string{true: "virtual", false: "real"}[e.cfg.Virtual]
-	o := driver.LogOptions{Sync: j.Sync.Policy.String(), Ratio: j.Sync.Ratio, MinShare: j.Sync.MinShare, MinRows: j.Sync.MinRows,
-		MaxMissing: j.Sync.MaxMissing, GraceNs: int64(j.Sync.Grace), StepTimeoutNs: int64(j.Sync.StepTimeout), MaxWaitNs: int64(j.MaxWait),
+	o := driver.LogOptions{Sync: j.Sync.Policy.String(), Ratio: j.Sync.Ratio, MinShare: max(0, j.Sync.MinShare), MinRows: j.Sync.MinRows,
+		MaxMissing: max(0, j.Sync.MaxMissing), GraceNs: int64(j.Sync.Grace), StepTimeoutNs: int64(j.Sync.StepTimeout), MaxWaitNs: int64(j.MaxWait),
 		Cursor: !j.FixedCursors, Weighting: weighting, BatchFraction: j.BatchFraction, Exchange: j.Exchange.Mode.String(),
 		Threshold: j.Exchange.Threshold, Executors: e.cfg.Executors, Slots: e.cfg.Slots, Clock: clock}
 	if e.cfg.Pace != nil {
@@ -126,7 +135,7 @@ func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepO
 	}
 	if req.Train {
 		e.flush()
-		e.pending, e.number = driver.StepLine(r), req.Pack
+		e.pending, e.number, e.node = driver.StepLine(r), req.Pack, e.nodes[req.Pack]
 		e.pending.Params = plan.DigestOf(req.Param)
 	} else {
 		e.passes = append(e.passes, driver.EvaluationLine(r, req.Node, plan.DigestOf(req.Param)))
@@ -160,6 +169,11 @@ func (e *embedded) RunCall(ctx context.Context, node int, args [][]byte) ([][]by
 
 // Commit writes the step's line and, where due, a checkpoint.
 func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
+	for name, v := range c.Values {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			delete(c.Values, name) // JSON has no such numbers
+		}
+	}
 	if e.pending != nil {
 		e.pending.Iteration, e.pending.Params, e.pending.Values = c.Iteration, c.Digest, c.Values
 		e.pending.Phases.Update = int64(e.back.Now() - e.stepEnd)
@@ -173,8 +187,8 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 	if e.cfg.Checkpoints == "" || (c.Iteration%e.cfg.CheckpointEach != 0 && !c.Last && ctx.Err() == nil) {
 		return nil
 	}
-	return writeCheckpoint(e.cfg.Checkpoints, &checkpoint{Version: checkpointVersion, Plan: e.plan, Args: e.args,
-		Iteration: c.Iteration, State: c.State(), Ledger: *e.back.Ledger(e.number)})
+	return writeCheckpoint(e.cfg.Checkpoints, &checkpoint{Version: checkpointVersion, Plan: e.plan, Job: e.cfg.Identity, Node: e.node,
+		Splits: e.hashes(e.node), Iteration: c.Iteration, State: c.State(), Ledger: *e.back.Ledger(e.number)})
 }
 
 // Evaluated adds the objective to the line of the pass that found it.

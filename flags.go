@@ -137,7 +137,7 @@ func (f *EngineFlags) Config() (Config, error) {
 		return cfg, usage("exchange", "%v", err)
 	}
 	cfg.Job = driver.JobConfig{
-		Sync:         abss.Config{Policy: policy, Ratio: f.ratio, MinShare: f.minShare, MaxMissing: f.maxMissing, StepTimeout: f.maxWait},
+		Sync:         abss.Config{Policy: policy, Ratio: f.ratio, MinShare: orNone(f.minShare), MaxMissing: orNone(f.maxMissing), StepTimeout: f.maxWait},
 		Exchange:     prioritizer.ExchangeConfig{Mode: mode, Threshold: f.exchangeThreshold, Interval: f.exchangeInterval},
 		FixedCursors: f.cursor == "off", ByRows: f.weighting == "rows", BatchFraction: f.batchFraction,
 		ReportInterval: f.reportInterval, MaxWait: f.maxWait,
@@ -162,6 +162,15 @@ func (f *EngineFlags) Config() (Config, error) {
 	cfg.Virtual, cfg.DataDir, cfg.EventLog = f.clock == "virtual", f.dataDir, f.eventLog
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Name: "volley", Level: level, Output: os.Stderr})
 	return cfg, nil
+}
+
+// orNone passes an explicit zero on as what means none in a configuration
+// whose zero value means the default.
+func orNone(v float64) float64 {
+	if v == 0 {
+		return -1
+	}
+	return v
 }
 
 // ParseConfig is the configuration that some engine flags ask for, as

@@ -14,10 +14,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/fault"
@@ -47,6 +49,7 @@ type Config struct {
 	Checkpoints    string // directory; empty keeps none
 	CheckpointEach int    // iterations between checkpoints; default 10
 	Resume         bool
+	Identity       string // what a checkpoint must agree on to be resumed; default: the arguments
 	OutDir         string
 	Program        string // identity of user code; default: the digest of this executable
 	Progress       func(rdd.Progress)
@@ -178,8 +181,11 @@ type embedded struct {
 	back      backend
 	log       *driver.EventLog
 	journal   driver.Journal
+	mu        sync.Mutex // guards packs: executors look them up
 	packs     map[int]*storage.Pack
-	number    int // of the pack that training steps fold
+	nodes     []int // of packs, by number
+	node      int   // of the pack that training steps fold
+	number    int   // of the pack that training steps fold
 	header    bool
 	pending   *driver.LogStep
 	stepEnd   time.Duration
@@ -191,6 +197,9 @@ type embedded struct {
 }
 
 func newEmbedded(ctx context.Context, cfg Config, name string, args []byte, g *rdd.Graph, again func() (executor.Program, error)) (*embedded, error) {
+	if cfg.Identity == "" {
+		cfg.Identity = string(args)
+	}
 	e := &embedded{cfg: cfg, name: name, args: args, plan: g.Fingerprint(), packs: map[int]*storage.Pack{}, journal: &driver.Direct{}}
 	if err := e.open(ctx, g, again); err != nil {
 		e.close()
@@ -207,13 +216,17 @@ func (e *embedded) open(ctx context.Context, g *rdd.Graph, again func() (executo
 	if err := e.openCache(); err != nil {
 		return err
 	}
-	if e.log, err = driver.CreateEventLog(e.cfg.EventLog); err != nil {
-		return err
-	}
 	if e.cfg.Resume {
-		if e.resumed, err = latestCheckpoint(e.cfg.Checkpoints, e.plan, e.args); err != nil {
+		if e.resumed, err = latestCheckpoint(e.cfg.Checkpoints, e.plan, e.cfg.Identity); err != nil {
 			return err
 		}
+		keepOldLog(e.cfg.EventLog)
+	} else if files := checkpointFiles(e.cfg.Checkpoints); len(files) > 0 {
+		return fault.Newf(fault.Usage, "keep checkpoints in", e.cfg.Checkpoints, "it holds those of another run").
+			WithHint("add --resume to go on from them, or remove the directory")
+	}
+	if e.log, err = driver.CreateEventLog(e.cfg.EventLog); err != nil {
+		return err
 	}
 	job := e.cfg.Job
 	job.ID, job.Fingerprint, job.Sources, job.Executors = plan.JobID(e.name), e.plan, sources, e.cfg.Executors
@@ -297,7 +310,8 @@ func (e *embedded) programID() string {
 // scalable says why steps without Scale cannot be cut under this
 // configuration.
 func (e *embedded) scalable() error {
-	if e.cfg.Job.ByRows || e.cfg.Job.Sync.Policy == 0 {
+	partial := e.cfg.Job.Sync.Policy != abss.BSP || e.cfg.Job.BatchFraction > 0 && e.cfg.Job.BatchFraction < 1
+	if e.cfg.Job.ByRows || !partial {
 		return nil
 	}
 	return fault.Newf(fault.Usage, "run", "a step without Scale", "it cannot be cut under weighting=split").

@@ -39,9 +39,9 @@ func ParsePolicy(name string) (Policy, error) {
 type Config struct {
 	Policy      Policy
 	Ratio       float64       // R_s, the synchronization ratio, in (0, 1]; default 0.5
-	MinShare    float64       // share of a split below which it is not cut; default 0.05
+	MinShare    float64       // share of a split below which it is not cut; default 0.05, negative is none
 	MinRows     int64         // rows below which a split is not cut; default 64
-	MaxMissing  float64       // share of rows a step may go on without; default 0.2
+	MaxMissing  float64       // share of rows a step may go on without; default 0.2, negative is none
 	Grace       time.Duration // least bound of the floor wait and of collecting; default 50 ms
 	StepTimeout time.Duration // bound of the waits for recovery; default 10 min
 	Mutant      mutant.Bug

@@ -98,6 +98,8 @@ type Controller struct {
 	unread    int       // running tasks with rows left
 	below     int       // live tasks below their floor
 	requested bool      // some task has finished
+	gaveUp    bool      // a running task was left behind below the floor
+	advanced  plan.Time // when a count last grew
 	maxShare  float64
 	stats     Stats
 }
@@ -116,7 +118,7 @@ type Stats struct {
 // splits; largestShare is the largest share of rows that one executor holds;
 // learned is the time that Deadline cuts at, 0 where none is known.
 func NewController(cfg Config, tasks []Task, largestShare float64, learned, now plan.Time) *Controller {
-	c := &Controller{cfg: cfg.EnsureDefaults(), tasks: make([]task, len(tasks)), start: now, since: now, target: learned}
+	c := &Controller{cfg: cfg.EnsureDefaults(), tasks: make([]task, len(tasks)), start: now, since: now, advanced: now, target: learned}
 	c.maxShare = max(c.cfg.MaxMissing, largestShare)
 	c.bound = c.cfg.StepTimeout
 	for i, t := range tasks {
@@ -202,6 +204,13 @@ func (c *Controller) Step(ev Event, now plan.Time) []Decision {
 	if c.phase == done {
 		return nil
 	}
+	c.Note(ev, now)
+	return c.decide(now)
+}
+
+// Note takes an event without deciding: what arrives together is decided on
+// together.
+func (c *Controller) Note(ev Event, now plan.Time) {
 	switch ev.Kind {
 	case Progress:
 		c.onProgress(ev, now)
@@ -216,7 +225,6 @@ func (c *Controller) Step(ev Event, now plan.Time) []Decision {
 			c.enter(t)
 		}
 	}
-	return c.decide(now)
 }
 
 // onProgress takes a task's count, which only grows.
@@ -234,7 +242,7 @@ func (c *Controller) advance(t *task, count int64, now plan.Time) {
 		c.below--
 	}
 	c.processed += count - t.count
-	t.count = count
+	t.count, c.advanced = count, now
 	if count == t.rows {
 		c.unread--
 		c.request(now)
@@ -301,12 +309,12 @@ func (c *Controller) decideComputing(now plan.Time) []Decision {
 		}
 		c.begin(flooring, c.grace(now), now)
 		return []Decision{{Kind: WakeAt, At: now + c.bound}}
-	case now >= c.since+c.bound:
-		return c.fail("the tasks to finish", now)
+	case now >= c.advanced+c.bound:
+		return c.fail("the tasks to make progress", now)
 	case c.cfg.Policy == Deadline && c.target > 0 && now < c.start+c.target:
 		return []Decision{{Kind: WakeAt, At: c.start + c.target}}
 	}
-	return []Decision{{Kind: WakeAt, At: c.since + c.bound}}
+	return []Decision{{Kind: WakeAt, At: c.advanced + c.bound}}
 }
 
 // ratioReached says whether the policy wants the step cut, floor apart.
@@ -337,6 +345,7 @@ func (c *Controller) decideFlooring(now plan.Time) []Decision {
 	for i := range c.tasks {
 		if t := &c.tasks[i]; t.state == running && t.count < t.floor {
 			c.leave(t, missing)
+			c.gaveUp = true
 		}
 	}
 	return c.collect(true, now)
@@ -344,7 +353,7 @@ func (c *Controller) decideFlooring(now plan.Time) []Decision {
 
 // collect ends computing: with a stop command where rows are left to read.
 func (c *Controller) collect(cut bool, now plan.Time) []Decision {
-	c.stats.Cut, c.stats.StopAt, c.stats.ShareStop = cut && c.unread > 0, now-c.start, c.share()
+	c.stats.Cut, c.stats.StopAt, c.stats.ShareStop = cut && (c.unread > 0 || c.gaveUp), now-c.start, c.share()
 	bound := c.grace(now)
 	if c.cfg.Policy == BSP {
 		bound = c.cfg.StepTimeout
@@ -373,15 +382,28 @@ func (c *Controller) decideCollecting(now plan.Time) []Decision {
 		}
 		return c.complete(now)
 	}
+	c.abandonRunning()
+	if !c.enough() {
+		return c.recover(now)
+	}
+	return c.complete(now)
+}
+
+// abandonRunning gives up every task whose result has not arrived.
+func (c *Controller) abandonRunning() {
 	for i := range c.tasks {
 		if t := &c.tasks[i]; t.state == running {
 			c.leave(t, missing)
 		}
 	}
-	if c.missingShare() > c.maxShare {
-		return c.recover(now)
+}
+
+// enough says whether the step can go on with what it has.
+func (c *Controller) enough() bool {
+	if c.lostRows() == 0 || c.total == 0 {
+		return true
 	}
-	return c.complete(now)
+	return c.cfg.Policy != BSP && c.live > 0 && c.missingShare() <= c.maxShare
 }
 
 // recover asks for what is missing and waits for it, bounded.
@@ -400,11 +422,14 @@ func (c *Controller) recover(now plan.Time) []Decision {
 // decideRecovering goes on once what was handed out again has arrived and
 // little enough is missing.
 func (c *Controller) decideRecovering(now plan.Time) []Decision {
-	enough := c.lostRows() == 0 || c.cfg.Policy != BSP && c.missingShare() <= c.maxShare
+	late := now >= c.since+c.bound
+	if late && c.cfg.Policy != BSP {
+		c.abandonRunning()
+	}
 	switch {
-	case enough && c.unarrived == 0:
+	case c.unarrived == 0 && c.enough():
 		return c.complete(now)
-	case now >= c.since+c.bound:
+	case late:
 		return c.fail("lost splits to be made again", now)
 	}
 	return []Decision{{Kind: WakeAt, At: c.since + c.bound}}

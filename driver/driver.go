@@ -19,8 +19,8 @@ type Driver struct {
 	log    hclog.Logger
 	began  time.Time
 	events chan func() // run on the loop
-	answer chan Command
-	failed chan error
+	ready  chan struct{}
+	failed chan struct{} // closed once err is set
 	done   chan struct{}
 	stop   sync.Once
 	wg     sync.WaitGroup
@@ -31,14 +31,17 @@ type Driver struct {
 	all   []wire.DriverConn
 	timer *time.Timer
 	due   plan.Time
+	reply chan Command // of the request that the session waits for
+	err   error
 }
 
 // NewDriver starts the loop of a job.
 func NewDriver(cfg JobConfig, log hclog.Logger) *Driver {
-	d := &Driver{log: log, began: time.Now(), events: make(chan func(), 1024), answer: make(chan Command, 1),
-		failed: make(chan error, 1), done: make(chan struct{}), conns: map[plan.ExecutorID]wire.DriverConn{}}
+	d := &Driver{log: log, began: time.Now(), events: make(chan func(), 1024), ready: make(chan struct{}),
+		failed: make(chan struct{}), done: make(chan struct{}), conns: map[plan.ExecutorID]wire.DriverConn{}}
 	d.job = NewJob(cfg, 0)
-	d.timer = time.NewTimer(time.Hour)
+	d.due = cfg.EnsureDefaults().MaxWait
+	d.timer = time.NewTimer(d.due)
 	d.wg.Add(1)
 	go d.loop()
 	return d
@@ -85,10 +88,14 @@ func (d *Driver) carryOut(cmds []Command) {
 			d.send(c.Send)
 		case c.WakeAt > 0:
 			d.wakeAt(c.WakeAt)
+		case c.Ready:
+			close(d.ready)
 		case c.Failed != nil:
-			d.failed <- c.Failed
-		default:
-			d.answer <- c
+			d.err = c.Failed
+			close(d.failed)
+		case d.reply != nil:
+			d.reply <- c
+			d.reply = nil
 		}
 	}
 }
@@ -173,18 +180,26 @@ func (d *Driver) lose(id plan.ExecutorID, conn wire.DriverConn, err error) {
 	d.step(Event{Lost: &Lost{Executor: id, Why: err.Error()}})
 }
 
-// ask lets the job see a request of the session and waits for its answer.
-func (d *Driver) ask(ctx context.Context, ev *Event) (Command, error) {
-	if ev != nil {
-		d.enqueue(func() { d.step(*ev) })
-	}
+// ask lets the job see a request of the session and waits for its answer. A
+// request that is given up is forgotten: its answer reaches nobody else.
+func (d *Driver) ask(ctx context.Context, ev Event) (Command, error) {
+	reply := make(chan Command, 1)
+	d.enqueue(func() {
+		d.reply = reply
+		d.step(ev)
+	})
 	select {
-	case c := <-d.answer:
+	case c := <-reply:
 		return c, nil
-	case err := <-d.failed:
-		d.failed <- err // the job stays failed
-		return Command{}, err
+	case <-d.failed:
+		return Command{}, d.err
 	case <-ctx.Done():
+		d.enqueue(func() {
+			if d.reply == reply {
+				d.reply = nil
+				d.job.Abandon()
+			}
+		})
 		return Command{}, fault.New(fault.KindOf(ctx.Err()), "run", "the job", ctx.Err())
 	case <-d.done:
 		return Command{}, fault.Newf(fault.Cancelled, "run", "the job", "the driver is closed")
@@ -193,13 +208,19 @@ func (d *Driver) ask(ctx context.Context, ev *Event) (Command, error) {
 
 // Start waits until the executors have joined.
 func (d *Driver) Start(ctx context.Context) error {
-	_, err := d.ask(ctx, nil)
-	return err
+	select {
+	case <-d.ready:
+		return nil
+	case <-d.failed:
+		return d.err
+	case <-ctx.Done():
+		return fault.New(fault.KindOf(ctx.Err()), "wait for", "executors", ctx.Err())
+	}
 }
 
 // OpenPack places a pack and returns its number.
 func (d *Driver) OpenPack(ctx context.Context, info *PackInfo) (int, error) {
-	c, err := d.ask(ctx, &Event{Pack: info})
+	c, err := d.ask(ctx, Event{Pack: info})
 	if err != nil {
 		return 0, err
 	}
@@ -208,13 +229,13 @@ func (d *Driver) OpenPack(ctx context.Context, info *PackInfo) (int, error) {
 
 // RunStep runs one step.
 func (d *Driver) RunStep(ctx context.Context, req *StepRequest) (*StepReport, error) {
-	c, err := d.ask(ctx, &Event{Step: req})
+	c, err := d.ask(ctx, Event{Step: req})
 	return c.StepDone, err
 }
 
 // RunCall runs an action.
 func (d *Driver) RunCall(ctx context.Context, req *CallRequest) ([][]byte, error) {
-	c, err := d.ask(ctx, &Event{Call: req})
+	c, err := d.ask(ctx, Event{Call: req})
 	return c.CallDone, err
 }
 

@@ -153,6 +153,7 @@ type Job struct {
 	packs    []*pack
 	step     *step
 	steps    int
+	keys     uint32    // steps and passes begun
 	lastStep plan.Time // how long the last training step took
 	call     *call
 	calls    uint64
@@ -224,6 +225,14 @@ func (j *Job) Cancel() []Command {
 	return j.out
 }
 
+// Abandon forgets what the session asked for and no longer waits for.
+func (j *Job) Abandon() {
+	j.step, j.call = nil, nil
+	for _, p := range j.packs {
+		p.waiting = false
+	}
+}
+
 // onJoined asks a new or returning executor to build the plan.
 func (j *Job) onJoined(e *Joined) {
 	if _, known := j.slots[e.Executor]; !known {
@@ -237,6 +246,10 @@ func (j *Job) onJoined(e *Joined) {
 
 // onPrepared takes an executor in whose plan is the job's.
 func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) {
+	if got := plan.DigestFromBytes(p.Fingerprint); j.state == ready && (p.Fault != nil || got != j.cfg.Fingerprint) {
+		j.send(from, &wire.ToExecutor{Body: &wire.ToExecutor_EndJob{EndJob: &wire.EndJob{Job: string(j.cfg.ID)}}})
+		return // a late joiner that cannot take part does not end a running job
+	}
 	if err := p.Fault.AsError(); err != nil {
 		j.fail(fault.New(fault.KindOf(err), "build the plan on", string(from), err))
 		return
@@ -273,6 +286,12 @@ func (j *Job) onLost(l *Lost, now plan.Time) {
 		return
 	}
 	j.prepared[l.Executor] = false
+	if j.step != nil {
+		delete(j.step.sentTo, l.Executor)
+	}
+	if j.call != nil {
+		j.call.lose(l.Executor)
+	}
 	j.counters.ExecutorsLost++
 	for i, p := range j.packs {
 		orphans, cmds := p.sched.Lost(l.Executor)
@@ -306,6 +325,8 @@ func (j *Job) onTick(now plan.Time) {
 		j.fail(fault.Newf(fault.Timeout, "wait for", "executors", "%d of %d joined within %v",
 			j.ready(), j.cfg.Executors, j.cfg.MaxWait))
 		return
+	case j.state == gathering:
+		j.emit(Command{WakeAt: j.began + j.cfg.MaxWait})
 	case j.step != nil:
 		j.decide(abss.Event{Kind: abss.Tick}, now)
 	}
@@ -315,8 +336,13 @@ func (j *Job) onTick(now plan.Time) {
 				"%d of %d are held within %v", p.heldCount(), len(p.info.Rows), j.cfg.MaxWait))
 			return
 		}
+		if p.waiting {
+			j.emit(Command{WakeAt: p.since + j.cfg.MaxWait})
+		}
 	}
-	if j.call != nil && now >= j.call.since+j.cfg.MaxWait {
+	if j.call != nil && now < j.call.since+j.cfg.MaxWait {
+		j.emit(Command{WakeAt: j.call.since + j.cfg.MaxWait})
+	} else if j.call != nil {
 		j.fail(fault.Newf(fault.Timeout, "wait for", "an action", "%d of its tasks have not finished within %v",
 			j.call.left, j.cfg.MaxWait))
 	}

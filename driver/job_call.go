@@ -54,6 +54,15 @@ func (j *Job) retryCall(plan.Time) {
 	}
 }
 
+// lose takes back the tasks that an executor was doing.
+func (c *call) lose(id plan.ExecutorID) {
+	for i := range c.tasks {
+		if t := &c.tasks[i]; t.on == id && !t.done {
+			t.on = ""
+		}
+	}
+}
+
 func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Time) {
 	c := j.call
 	if c == nil || r.Call != c.id || int(r.Partition) >= len(c.tasks) || c.tasks[r.Partition].on != from || c.tasks[r.Partition].done {

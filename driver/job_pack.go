@@ -63,6 +63,7 @@ func (j *Job) onHolding(from plan.ExecutorID, h *wire.Holding, now plan.Time) {
 	p, split := j.packs[h.Pack], plan.SplitID(h.Split)
 	if err := h.Fault.AsError(); err != nil {
 		delete(p.moves, split)
+		p.sched.Charge(from, err)
 		j.schedule(p, p.sched.Failed(from, split, err))
 		return
 	}
@@ -94,6 +95,9 @@ func (p *pack) heldCount() int {
 }
 
 func (j *Job) onRestore(r *Restored) {
+	if r.Pack < 0 || r.Pack >= len(j.packs) {
+		return
+	}
 	p := j.packs[r.Pack]
 	p.ledger.Restore(r.Entries)
 	p.sched.Restore(r.Epoch)

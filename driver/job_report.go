@@ -13,21 +13,23 @@ func (j *Job) complete(now plan.Time) {
 	j.step = nil
 	r := &StepReport{Number: s.number, Train: s.req.Train, Pack: p.id, Rows: p.info.Rows, Parts: s.parts, Coverage: s.coverage, Assigned: s.assigned,
 		Missing: s.ctrl.Missing(), Stats: s.ctrl.Stats(), Began: s.began, Took: now - s.began, Bytes: s.bytes, Retried: s.retried}
-	for i, c := range s.coverage {
+	for _, c := range s.coverage {
 		if c == nil {
-			j.counters.DroppedRows += s.seen[i]
-			continue
+			continue // counted when its result comes late, or its executor is lost
 		}
 		r.Merged += c.Count
 		if s.req.Train {
 			p.ledger.Merge(c.Split, c.Count)
 		}
 	}
+	for _, i := range s.ctrl.GaveUp() {
+		j.counters.DroppedRows += s.seen[i] // their results were not wanted
+	}
 	r.Share, r.NEff = coverageOf(p.info.Rows, s.coverage)
 	r.Epoch = s.assigned[0].Epoch
 	if s.req.Train {
 		j.lastStep = r.Took
-		j.learn(p, r)
+		j.learn(p, r, s.ratio)
 		r.Moves = j.exchangeSplits(p, s.number, now)
 	}
 	r.MoveTime, p.moveTime = p.moveTime, 0
@@ -63,11 +65,11 @@ func coverageOf(rows []int64, coverage []*plan.Coverage) (share, neff float64) {
 
 // learn updates the time at which Deadline cuts: when a step at the recent
 // rate of all executors together has processed the ratio.
-func (j *Job) learn(p *pack, r *StepReport) {
+func (j *Job) learn(p *pack, r *StepReport, ratio float64) {
 	if r.Stats.StopAt <= 0 || r.Share <= 0 {
 		return
 	}
-	t := plan.Time(float64(r.Stats.StopAt) * j.cfg.Sync.Ratio / r.Share)
+	t := plan.Time(float64(r.Stats.StopAt) * ratio / r.Share)
 	if p.learned == 0 {
 		p.learned = t
 	}

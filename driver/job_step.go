@@ -20,6 +20,8 @@ const inlineParam = 64 << 10
 type step struct {
 	req      *StepRequest
 	number   int
+	key      uint32 // number of the step or pass on the wire
+	ratio    float64
 	ctrl     *abss.Controller
 	bsp      bool
 	began    plan.Time
@@ -69,7 +71,8 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 	if req.Train {
 		j.steps++
 	}
-	s := &step{req: req, number: j.steps, bsp: !req.Train || j.cfg.Sync.Policy == abss.BSP, began: now,
+	j.keys++
+	s := &step{req: req, number: j.steps, key: j.keys, bsp: !req.Train || j.cfg.Sync.Policy == abss.BSP, began: now,
 		sentTo: map[plan.ExecutorID]bool{}, assigned: make([]plan.Assignment, n), coverage: make([]*plan.Coverage, n), seen: make([]int64, n)}
 	j.step = s
 	if len(req.Param) > inlineParam {
@@ -104,12 +107,14 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 // syncOf is the policy of a step: an evaluation pass is plain BSP.
 func (j *Job) syncOf(s *step) abss.Config {
 	cfg := j.cfg.Sync
+	s.ratio = cfg.Ratio
+	if s.req.Ratio > 0 {
+		s.ratio = s.req.Ratio
+	}
+	cfg.Ratio = s.ratio
 	cfg.Mutant = j.cfg.Mutant
 	if s.bsp {
 		cfg.Policy = abss.BSP
-	}
-	if s.req.Ratio > 0 {
-		cfg.Ratio = s.req.Ratio
 	}
 	return cfg
 }
@@ -140,7 +145,7 @@ func (j *Job) limit(p *pack, i int) int64 {
 // startOn sends an executor its tasks, the parameter first where it is large.
 func (j *Job) startOn(to plan.ExecutorID, p *pack, as []plan.Assignment) {
 	s := j.step
-	m := &wire.StartStep{Job: string(j.cfg.ID), Step: uint32(j.stepKey()), Node: uint32(s.req.Node), PackNode: uint32(p.info.Node),
+	m := &wire.StartStep{Job: string(j.cfg.ID), Step: s.key, Node: uint32(s.req.Node), PackNode: uint32(p.info.Node),
 		ReportIntervalNs: uint64(j.interval()), Scale: s.req.Train && !j.cfg.ByRows}
 	if s.param.IsZero() {
 		m.Param = s.req.Param
@@ -157,11 +162,6 @@ func (j *Job) startOn(to plan.ExecutorID, p *pack, as []plan.Assignment) {
 			Cursor: uint64(a.Cursor), Limit: uint64(a.Limit)})
 	}
 	j.send(to, &wire.ToExecutor{Body: &wire.ToExecutor_StartStep{StartStep: m}})
-}
-
-// stepKey numbers steps and passes alike on the wire: the pack's epoch.
-func (j *Job) stepKey() plan.Epoch {
-	return j.packs[j.step.req.Pack].sched.Epoch() - plan.Epoch(j.step.retried)
 }
 
 // interval is how often executors report.
@@ -185,7 +185,7 @@ func (j *Job) startTwice(p *pack, moved []plan.SplitID) {
 }
 
 func (j *Job) onProgress(r *wire.Progress, now plan.Time) {
-	if j.step == nil || int(r.Step) != int(j.stepKey()) {
+	if j.step == nil || r.Step != j.step.key {
 		j.counters.StaleReports++
 		if j.step == nil || j.cfg.Mutant != mutant.StaleEpoch {
 			return
@@ -233,16 +233,20 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 		p.sched.Observe(from, float64(rows)*float64(j.slots[from])/time.Duration(r.BusyNs).Seconds())
 	}
 	for _, c := range r.Coverage {
-		if j.decide(abss.Event{Kind: abss.Arrived, Split: plan.SplitID(c.Split), Count: s.coverage[c.Split].Count}, now); j.step == nil {
-			return
-		}
+		p.sched.Merged(plan.SplitID(c.Split))
+		s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: plan.SplitID(c.Split), Count: s.coverage[c.Split].Count}, now)
 	}
+	j.decide(abss.Event{Kind: abss.Tick}, now)
 }
 
 // acceptable says whether all that a result covers was assigned as it says
 // and is still wanted. Merged parts cannot be taken apart again.
 func (j *Job) acceptable(r *wire.Result) bool {
 	if j.step == nil {
+		j.counters.LateResults++
+		return false
+	}
+	if r.Step != j.step.key && j.cfg.Mutant != mutant.StaleEpoch {
 		j.counters.LateResults++
 		return false
 	}
@@ -286,6 +290,7 @@ func (j *Job) resultError(r *wire.Result) error {
 // failedTasks applies the policy of a failure to every task it covers.
 func (j *Job) failedTasks(from plan.ExecutorID, r *wire.Result, err error, now plan.Time) {
 	p := j.packs[j.step.req.Pack]
+	p.sched.Charge(from, err)
 	var splits []plan.SplitID
 	for _, c := range r.Coverage {
 		i := plan.SplitID(c.Split)
@@ -395,7 +400,7 @@ func (j *Job) decide(ev abss.Event, now plan.Time) {
 // stopAll sends the stop command to every executor with tasks in the step.
 func (j *Job) stopAll() {
 	s := j.step
-	stop := &wire.StopStep{Job: string(j.cfg.ID), Step: uint32(j.stepKey()), Epoch: uint64(j.packs[s.req.Pack].sched.Epoch())}
+	stop := &wire.StopStep{Job: string(j.cfg.ID), Step: s.key, Epoch: uint64(j.packs[s.req.Pack].sched.Epoch())}
 	for _, i := range s.ctrl.GaveUp() {
 		stop.Skip = append(stop.Skip, uint32(i))
 	}

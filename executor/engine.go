@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"io"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -119,7 +120,8 @@ type Fold struct {
 }
 
 // Begin opens the run's splits and prepares their folds.
-func (e *Engine) Begin(run *Run, slots int) (*Fold, error) {
+func (e *Engine) Begin(run *Run, slots int) (fold *Fold, err error) {
+	defer userPanic(&err)
 	s := run.Step
 	packNode := int(s.PackNode)
 	_, meta, err := e.catalog.Pack(packNode)
@@ -169,18 +171,34 @@ func (e *Engine) accumulatorBytes(f runner.Folder, node, param int) (int64, erro
 
 // FinishSlot merges the pieces of a slot's tasks; each slot may do so on its
 // own. skip are splits whose results are not wanted.
-func (f *Fold) FinishSlot(slot int, skip map[plan.SplitID]bool, busy time.Duration) {
+func (f *Fold) FinishSlot(slot int, skip map[plan.SplitID]bool, busy time.Duration) (err error) {
+	defer userPanic(&err)
 	f.busy[slot] = busy
 	for _, i := range f.BySlot[slot] {
 		if !skip[plan.SplitID(f.step.Tasks[i].Split)] {
 			f.done[i] = f.Tasks[i].Finish(f.step.Scale)
 		}
 	}
+	return nil
+}
+
+// userPanic turns a panic in the user's functions into an error.
+func userPanic(err *error) {
+	if r := recover(); r != nil {
+		*err = fault.Newf(fault.UserCode, "fold", "the step", "panic: %v\n%s", r, debug.Stack())
+	}
 }
 
 // Result merges the tasks of all slots into maximal subtrees and encodes them.
-func (f *Fold) Result(run int, skip map[plan.SplitID]bool) *Folded {
-	out := &Folded{Run: run}
+func (f *Fold) Result(run int, skip map[plan.SplitID]bool) (out *Folded) {
+	var err error
+	defer func() {
+		if err != nil {
+			out = &Folded{Run: run, Err: err}
+		}
+	}()
+	defer userPanic(&err)
+	out = &Folded{Run: run}
 	held, accs := map[int]bool{}, map[int]*runner.Acc{}
 	for i, t := range f.step.Tasks {
 		if skip[plan.SplitID(t.Split)] {

@@ -210,8 +210,7 @@ func (e *Executor) slot(run, k int, f *Fold, r *liveRun) error {
 		r.page.Stop()
 		return err
 	}
-	f.FinishSlot(k, r.skipped(), time.Since(began))
-	return nil
+	return f.FinishSlot(k, r.skipped(), time.Since(began))
 }
 
 func (r *liveRun) skipped() map[plan.SplitID]bool {

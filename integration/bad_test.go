@@ -161,3 +161,27 @@ func TestAFullDisk(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 }
+
+func TestMoreSplitsThanRowsAndThanAnyoneNeeds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "few.csv")
+	if err := os.WriteFile(path, []byte(strings.Repeat("1,2\n0,3\n", 20)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "--data", path, "--splits", "40", "--assign", "random", "--max-iterations", "3") // some splits are empty
+	run(t, "--data", generated(t), "--splits", "3000", "--executors", "1", "--max-iterations", "2")
+}
+
+func TestResumeRefusesWhatIsNotItsOwn(t *testing.T) {
+	data, ck := generated(t), filepath.Join(t.TempDir(), "ck")
+	flags := []string{"--data", data, "--checkpoint-dir", ck, "--checkpoint-every", "2", "--max-iterations", "4", "--tol", "0"}
+	run(t, append(flags, "--reg", "0.1")...)
+	for name, more := range map[string][]string{
+		"another penalty":  {"--reg", "0.2", "--resume"},
+		"other data":       {"--reg", "0.1", "--resume", "--data", generated(t)},
+		"without --resume": {"--reg", "0.1"},
+	} {
+		if _, errs, code := volley(t, append(append([]string{"run", "logistic"}, flags...), more...)...); code == 0 || !strings.Contains(errs, ck) {
+			t.Errorf("%s: exit %d, %q", name, code, errs)
+		}
+	}
+}

@@ -91,7 +91,7 @@ func scaleGradient(a gradient, f float64) gradient {
 }
 
 // scratch is the working space of a block of rows.
-const blockRows = 32
+const blockRows = 64
 
 type scratch struct{ z, coef, loss [blockRows]float64 }
 

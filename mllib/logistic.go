@@ -90,6 +90,8 @@ type trainer struct {
 	out   Trained
 	grad  []float64
 	began time.Duration
+	spent time.Duration // on evaluation before the loop began
+	steps float64       // of this run
 }
 
 // TrainLogistic runs the loop and returns the model.
@@ -98,6 +100,7 @@ func TrainLogistic(ctx context.Context, s *rdd.Session, c LogisticConfig, p Logi
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
+	t.began, t.spent = s.Now(), s.EvaluationTime()
 	work := context.WithoutCancel(ctx) // a step that has begun is finished
 	for it := range rdd.Iterations(ctx, s, &t.st, c.MaxIterations) {
 		if err := t.iterate(work, it); err != nil {
@@ -139,7 +142,6 @@ func (t *trainer) prepare(ctx context.Context) error {
 		t.st.X[n-1] = t.st.Y[n-1]
 	}
 	t.grad = make([]float64, n)
-	t.began = t.s.Now()
 	t.stop = stopper{rule: t.cfg.Stop, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
 	return t.chooseStep(ctx)
 }
@@ -226,7 +228,7 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	objective := t.prob.objective(t.st.Y, g.Loss, info.Weight)
 	t.st.Latest = objective
 	it.Report("objective", objective)
-	o := observation{iteration: it.Number, objective: objective, exact: info.Merged == info.Rows, now: t.s.Now() - t.began - t.s.EvaluationTime()}
+	o := observation{iteration: it.Number, objective: objective, exact: info.Merged == info.Rows, now: t.s.Now() - t.began - (t.s.EvaluationTime() - t.spent)}
 	o.stderr = standardError(g, info)
 	if !isFinite(objective) {
 		return fault.Newf(fault.UserCode, "train", "logistic", "the objective is not finite at iteration %d", it.Number).
@@ -239,7 +241,7 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	t.prob.gradient(t.grad, t.st.Y, g, info.Weight)
 	t.st.advance(t.cfg.Solver, t.grad)
 	if t.cfg.Stop == ByWeights {
-		o.moved, o.norm = distance(before, t.st.Y), math.Sqrt(kernel.Dot(t.st.Y, t.st.Y))
+		o.hasMoved, o.moved, o.norm = true, distance(before, t.st.Y), math.Sqrt(kernel.Dot(t.st.Y, t.st.Y))
 		if v := t.stop.check(o); v.stop != "" {
 			t.end(it, v.stop)
 		}
@@ -281,7 +283,8 @@ func (t *trainer) end(it *rdd.Iteration, why string) {
 // account keeps the means that the result reports.
 func (t *trainer) account(info rdd.StepInfo) {
 	t.out.Processed += info.Merged
-	k := float64(info.Step)
+	t.steps++
+	k := t.steps
 	t.out.MeanShare += (info.Share - t.out.MeanShare) / k
 	t.out.MeanNEff += (info.NEff - t.out.MeanNEff) / k
 }

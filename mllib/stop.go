@@ -68,6 +68,7 @@ type observation struct {
 	objective float64 // or its estimate
 	exact     bool    // from all rows
 	stderr    float64 // of an estimate
+	hasMoved  bool    // moved and norm are known
 	moved     float64 // ‖Δw‖
 	norm      float64 // ‖w‖
 	now       time.Duration
@@ -95,7 +96,7 @@ func (s *stopper) check(o observation) verdict {
 	}
 	switch s.rule {
 	case ByWeights:
-		if o.iteration > 1 && s.tol > 0 && o.moved < float64(s.tol*max(o.norm, 1)) {
+		if o.hasMoved && s.tol > 0 && o.moved < float64(s.tol*max(o.norm, 1)) {
 			return verdict{stop: "weights"}
 		}
 	case ByFlexRR:

@@ -93,7 +93,7 @@ func (x *Exchange) rate(v View) []Swap {
 	if swaps := x.balance(v, f); swaps != nil {
 		return swaps
 	}
-	return x.evenOut(v, f)
+	return x.evenOut(v, x.forecastOf(v)) // balance has tried moves on the other
 }
 
 func (x *Exchange) forecastOf(v View) *forecast {

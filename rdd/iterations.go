@@ -31,6 +31,9 @@ func (it *Iteration) Stop() { it.last = true }
 func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Seq[*Iteration] {
 	return func(yield func(*Iteration) bool) {
 		first, raw := s.cluster.Resume()
+		if s.loops++; s.loops > 1 {
+			first = 0 // checkpoints are of the program's first loop
+		}
 		if first > 0 {
 			if err := Decode(raw, state); err != nil {
 				s.err = fault.New(fault.Corrupt, "restore", "the checkpoint's state", err)
@@ -43,6 +46,9 @@ func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Se
 			}
 			it := &Iteration{Number: k, values: map[string]float64{}, last: k == n}
 			more := yield(it)
+			if s.failed {
+				return // a turn whose step failed has nothing to commit
+			}
 			if err := commit(ctx, s, it, *state); err != nil {
 				s.err = err
 				return

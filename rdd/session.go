@@ -110,6 +110,8 @@ type Session struct {
 	load    time.Duration
 	eval    time.Duration
 	err     error
+	failed  bool // a step of the loop has failed
+	loops   int  // begun
 }
 
 type openPack struct {
@@ -247,6 +249,7 @@ func (st Step[P, A]) RunUnder(ctx context.Context, s *Session, param Param[P]) (
 	began := s.cluster.Now()
 	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train, Ratio: st.decl.ratio})
 	if err != nil {
+		s.failed = true
 		return zero, err
 	}
 	if !st.decl.train {

@@ -64,7 +64,8 @@ type split struct {
 	holders  map[int]bool // executors with a verified copy
 	attempt  int
 	epoch    plan.Epoch
-	failures int
+	failures int // in a row
+	avoid    int // executor that failed with it last; −1 is none
 }
 
 // State is the whole of a job's placement.
@@ -81,7 +82,7 @@ type State struct {
 func New(cfg Config, splits int) *State {
 	s := &State{cfg: cfg.EnsureDefaults(), byID: map[plan.ExecutorID]int{}, splits: make([]split, splits)}
 	for i := range s.splits {
-		s.splits[i] = split{owner: -1, next: -1, holders: map[int]bool{}}
+		s.splits[i] = split{owner: -1, next: -1, avoid: -1, holders: map[int]bool{}}
 	}
 	return s
 }
@@ -107,9 +108,16 @@ func (s *State) Joined(id plan.ExecutorID, slots int) []Command {
 // joined.
 func (s *State) Place() []Command {
 	s.placed = true
+	if len(s.Alive()) == 0 {
+		return nil // whoever joins first takes the orphans
+	}
 	var out []Command
 	for i := range s.splits {
-		out = append(out, s.hold(i, i%len(s.executors)))
+		e := i % len(s.executors)
+		if !s.usable(e) {
+			continue
+		}
+		out = append(out, s.hold(i, e))
 	}
 	return out
 }
@@ -221,6 +229,9 @@ func (s *State) homeFor(i int) int {
 		if best < 0 {
 			return true
 		}
+		if avoid := s.splits[i].avoid; (e == avoid) != (best == avoid) {
+			return best == avoid
+		}
 		he, hb := s.splits[i].holders[e], s.splits[i].holders[best]
 		if he != hb {
 			return he
@@ -331,10 +342,7 @@ func (s *State) Failed(id plan.ExecutorID, i plan.SplitID, err error) []Command 
 	if !ok {
 		return nil
 	}
-	if policy.ChargeExecutor {
-		s.executors[e].failures++
-		s.executors[e].excluded = s.executors[e].failures >= s.cfg.MaxExecutorFailures
-	}
+	sp.avoid = e
 	if policy.Remake {
 		delete(sp.holders, e)
 	}
@@ -346,6 +354,26 @@ func (s *State) Failed(id plan.ExecutorID, i plan.SplitID, err error) []Command 
 	}
 	return s.placeOrphans()
 }
+
+// Charge counts a failure against an executor, once however many splits it
+// touched. One that fails too often is excluded, unless it is the last.
+func (s *State) Charge(id plan.ExecutorID, err error) {
+	e, ok := s.byID[id]
+	if !ok || !fault.Policy(fault.KindOf(err)).ChargeExecutor {
+		return
+	}
+	s.executors[e].failures++
+	others := 0
+	for k := range s.executors {
+		if k != e && s.usable(k) {
+			others++
+		}
+	}
+	s.executors[e].excluded = others > 0 && s.executors[e].failures >= s.cfg.MaxExecutorFailures
+}
+
+// Merged notes that a split's work has succeeded.
+func (s *State) Merged(i plan.SplitID) { s.splits[i].failures, s.splits[i].avoid = 0, -1 }
 
 // Assign hands out a split's share of a step under a new epoch; ok is false
 // where nobody can fold it.

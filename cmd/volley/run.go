@@ -260,7 +260,17 @@ func runLogistic(c *cobra.Command, f *trainFlags) error {
 	if err != nil {
 		return err
 	}
+	if cfg.Identity, err = identity(job); err != nil {
+		return err
+	}
 	return trainLogistic(c.Context(), f, cfg, job)
+}
+
+// identity is what a checkpoint must agree on: all of the job but its limits.
+func identity(job mllib.LogisticConfig) (string, error) {
+	job.MaxIterations, job.MaxTime, job.Tol, job.Target, job.Stop = 0, 0, 0, nil, ""
+	raw, err := json.Marshal(job)
+	return string(raw), err
 }
 
 func trainLogistic(ctx context.Context, f *trainFlags, cfg volley.Config, job mllib.LogisticConfig) error {

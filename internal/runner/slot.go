@@ -26,7 +26,12 @@ const yieldEvery = 100 * time.Microsecond
 // or the page says stop. finished is called at each task that has folded its
 // whole split.
 func Visit(tasks []Task, page *Page, pacer Pacer, finished func(task int)) error {
-	left := len(tasks)
+	left := 0
+	for i := range tasks {
+		if tasks[i].Fold.Left() > 0 {
+			left++
+		}
+	}
 	last := time.Now()
 	for left > 0 {
 		for i := range tasks {

@@ -223,7 +223,9 @@ func (e *engineWorker) finish(r *executor.Run, counts []int64, skip map[plan.Spl
 		}
 	}
 	for k := range f.BySlot {
-		f.FinishSlot(k, skip, busy/time.Duration(len(f.BySlot)))
+		if err := f.FinishSlot(k, skip, busy/time.Duration(len(f.BySlot))); err != nil {
+			return &executor.Folded{Run: r.ID, Err: err}
+		}
 	}
 	return f.Result(r.ID, skip)
 }

@@ -27,72 +27,96 @@ type ExecutorConn interface {
 	Close() error
 }
 
-// pipeDepth is how many messages may wait in a pipe before Send blocks.
-const pipeDepth = 256
-
 // Pipe connects a driver and an executor within one process. Messages cross
-// it encoded, so what works here works between processes.
+// it encoded, so what works here works between processes. Send never blocks:
+// both ends run a loop that must not wait for the other.
 func Pipe() (DriverConn, ExecutorConn) {
-	down, up := make(chan []byte, pipeDepth), make(chan []byte, pipeDepth)
-	shared := &pipe{closed: make(chan struct{})}
-	return &driverPipe{shared, down, up}, &executorPipe{shared, down, up}
+	p := &pipe{down: newQueue(), up: newQueue()}
+	return &driverPipe{p}, &executorPipe{p}
 }
 
-type pipe struct {
-	once   sync.Once
-	closed chan struct{}
-}
+type pipe struct{ down, up *queue }
 
 // Close ends both directions; messages already sent may be lost.
 func (p *pipe) Close() error {
-	p.once.Do(func() { close(p.closed) })
+	p.down.close()
+	p.up.close()
 	return nil
 }
 
-func (p *pipe) send(to chan<- []byte, m proto.Message) error {
+// queueLimit is how many messages may wait: an end that reads so little is
+// as good as dead, and its connection is closed.
+const queueLimit = 1 << 20
+
+// queue is an unbounded channel of encoded messages.
+type queue struct {
+	mu struct {
+		sync.Mutex
+		waiting [][]byte
+		closed  bool
+	}
+	ready *sync.Cond
+}
+
+func newQueue() *queue {
+	q := &queue{}
+	q.ready = sync.NewCond(&q.mu)
+	return q
+}
+
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.mu.closed, q.mu.waiting = true, nil
+	q.ready.Broadcast()
+}
+
+func (q *queue) send(m proto.Message) error {
 	raw, err := proto.Marshal(m)
 	if err != nil {
 		return fault.New(fault.Internal, "encode", "message", err)
 	}
-	select {
-	case to <- raw:
-		return nil
-	case <-p.closed:
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.mu.closed || len(q.mu.waiting) >= queueLimit {
 		return io.ErrClosedPipe
 	}
+	q.mu.waiting = append(q.mu.waiting, raw)
+	q.ready.Signal()
+	return nil
 }
 
-func (p *pipe) recv(from <-chan []byte, m proto.Message) error {
-	select {
-	case raw := <-from:
-		return proto.Unmarshal(raw, m)
-	case <-p.closed:
+func (q *queue) recv(m proto.Message) error {
+	q.mu.Lock()
+	for len(q.mu.waiting) == 0 && !q.mu.closed {
+		q.ready.Wait()
+	}
+	if q.mu.closed {
+		q.mu.Unlock()
 		return io.EOF
 	}
+	raw := q.mu.waiting[0]
+	q.mu.waiting = q.mu.waiting[1:]
+	q.mu.Unlock()
+	return proto.Unmarshal(raw, m)
 }
 
-type driverPipe struct {
-	*pipe
-	down, up chan []byte
-}
+type driverPipe struct{ *pipe }
 
-func (d *driverPipe) Send(m *ToExecutor) error { return d.send(d.down, m) }
+func (d *driverPipe) Send(m *ToExecutor) error { return d.down.send(m) }
 
 func (d *driverPipe) Recv() (*ToDriver, error) {
 	m := &ToDriver{}
-	return m, d.recv(d.up, m)
+	return m, d.up.recv(m)
 }
 
-type executorPipe struct {
-	*pipe
-	down, up chan []byte
-}
+type executorPipe struct{ *pipe }
 
-func (e *executorPipe) Send(m *ToDriver) error { return e.send(e.up, m) }
+func (e *executorPipe) Send(m *ToDriver) error { return e.up.send(m) }
 
 func (e *executorPipe) Recv() (*ToExecutor, error) {
 	m := &ToExecutor{}
-	return m, e.recv(e.down, m)
+	return m, e.down.recv(m)
 }
 
 // FromError is an error in its wire form; nil stays nil.
