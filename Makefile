@@ -31,6 +31,11 @@ BUG ?= 0
 sim:
 	$(GO) run ./internal/sim/simulate -seeds $(SEEDS) -from $(FROM) -bug $(BUG)
 
+# Each reader for half a minute.
+fuzz:
+	@for f in FuzzLIBSVM FuzzCSV FuzzArrow FuzzParquet FuzzMappedSplit; do \
+		$(GO) test ./storage -run '^$$' -fuzz "^$$f$$" -fuzztime 30s || exit 1; done
+
 generate:
 	$(GO) generate ./...
 

@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/executor"
@@ -20,11 +23,20 @@ type local struct {
 	*driver.Driver
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+	limits *limits
+	log    hclog.Logger
 }
+
+// limits counts how much work the machine did later than the pace said: then
+// the machine was the limit, and times say nothing of the pace.
+type limits struct{ chunks, late atomic.Int64 }
+
+// lateShare is the share of late chunks above which a run with a pace warns.
+const lateShare = 0.1
 
 func newLocal(job driver.JobConfig, cfg Config, engine func(int) (*executor.Engine, error)) (*local, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &local{Driver: driver.NewDriver(job, cfg.Logger), cancel: cancel}
+	l := &local{Driver: driver.NewDriver(job, cfg.Logger), cancel: cancel, limits: &limits{}, log: cfg.Logger}
 	began := time.Now()
 	for i := range cfg.Executors {
 		en, err := engine(i)
@@ -36,7 +48,7 @@ func newLocal(job driver.JobConfig, cfg Config, engine func(int) (*executor.Engi
 		l.Attach(down)
 		ec := executor.Config{ID: plan.ExecutorID(fmt.Sprintf("executor-%d", i)), Slots: cfg.Slots, Log: cfg.Logger}
 		if cfg.Pace != nil {
-			ec.Pacer = func(slot int) runner.Pacer { return newPacer(cfg.Pace, began, i, slot, cfg.Slots) }
+			ec.Pacer = func(slot int) runner.Pacer { return newPacer(cfg.Pace, began, i, slot, cfg.Slots, l.limits) }
 		}
 		ex := executor.New(ctx, ec, en, up)
 		l.wg.Go(func() {
@@ -53,6 +65,9 @@ func (l *local) Close() error {
 	err := l.Driver.Close()
 	l.cancel()
 	l.wg.Wait()
+	if n, late := l.limits.chunks.Load(), l.limits.late.Load(); float64(late) > lateShare*float64(n) {
+		l.log.Warn("the machine, not the pace, was the limit; lower --pace-rate, or use --clock virtual", "late chunks", late, "chunks", n)
+	}
 	return err
 }
 
@@ -64,18 +79,26 @@ type pacer struct {
 	executor, slot int
 	slots          int
 	at             time.Duration // when the law says the work so far is done
+	limits         *limits
 }
 
-func newPacer(law *pace.Law, began time.Time, executor, slot, slots int) *pacer {
-	return &pacer{law: law, began: began, executor: executor, slot: slot, slots: slots, at: time.Since(began)}
+func newPacer(law *pace.Law, began time.Time, executor, slot, slots int, l *limits) *pacer {
+	return &pacer{law: law, began: began, executor: executor, slot: slot, slots: slots, at: time.Since(began), limits: l}
 }
+
+// overslept is how late a sleep may end without the machine being at fault.
+const overslept = 2 * time.Millisecond
 
 // Worked sleeps until the law says that the rows are done: the chunk in hand
 // is folded to its end, stop or not. A chunk that took the machine longer than
 // the law allows is caught up with by the next ones.
 func (p *pacer) Worked(rows int64) {
 	p.at = p.law.Spend(p.executor, p.slot, p.slots, p.at, rows)
-	if left := p.at - time.Since(p.began); left > 0 {
+	left := p.at - time.Since(p.began)
+	p.limits.chunks.Add(1)
+	if left > 0 {
 		time.Sleep(left)
+	} else if left < -overslept {
+		p.limits.late.Add(1)
 	}
 }

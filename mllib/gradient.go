@@ -90,23 +90,16 @@ func scaleGradient(a gradient, f float64) gradient {
 	return a
 }
 
-// scratch is the working space of a block of rows.
-const blockRows = 64
-
-type scratch struct{ z, coef, loss [blockRows]float64 }
-
-// batchRows is how many rows' labels are looked up together: their cache
-// misses overlap.
+// batchRows is how many rows are folded together: the cache misses of looking
+// up their labels overlap.
 const batchRows = 256
 
-// blockOf is how many rows of a width are folded together, so that a block
-// stays in the nearest cache between the two times it is read.
-func blockOf(features int) int {
-	if features > 256 {
-		return 8
-	}
-	return blockRows
-}
+// scratch is the working space of a batch.
+type scratch struct{ z, y, coef, loss [batchRows]float64 }
+
+// sparseBlock is how many sparse rows are in work between the two times that
+// each is read.
+const sparseBlock = 16
 
 // logisticAggregator folds rows into the gradient of the logistic loss.
 func logisticAggregator() rdd.Aggregator[linearParam, rdd.Point, gradient] {
@@ -133,30 +126,49 @@ func addLogistic(g gradient, p linearParam, b *rdd.Batch, wantSum bool) gradient
 	return g
 }
 
-func addLogisticRows(g gradient, p linearParam, b *rdd.Batch, all []int32, wantSum bool) gradient {
+func addLogisticRows(g gradient, p linearParam, b *rdd.Batch, rows []int32, wantSum bool) gradient {
 	var s scratch
-	var y [batchRows]float64
-	for i, r := range all {
+	for i, r := range rows {
 		if b.Labels[r] == p.Positive {
-			y[i] = 1
+			s.y[i] = 1
 		}
 	}
-	size := blockOf(b.Features)
-	for from := 0; from < len(all); from += size {
-		rows := all[from:min(from+size, len(all))]
-		n := len(rows)
+	n := len(rows)
+	switch {
+	case !wantSum:
 		margins(s.z[:n], p, b, rows)
-		kernel.Logistic(s.coef[:n], s.loss[:n], s.z[:n], y[from:from+n])
-		for i := range n {
-			g.Loss += s.loss[i]
-			g.LossSq = math.FMA(s.loss[i], s.loss[i], g.LossSq)
-			g.Coef += s.coef[i]
-		}
-		if wantSum {
-			accumulate(g.Sum, s.coef[:n], b, rows)
-		}
+		kernel.Logistic(s.coef[:n], s.loss[:n], s.z[:n], s.y[:n])
+	case b.Dense() && b.X32 != nil:
+		kernel.LogisticGradient(g.Sum, s.coef[:n], s.loss[:n], s.z[:n], p.W, p.Bias, b.X32, rows, s.y[:n])
+	case b.Dense():
+		kernel.LogisticGradient(g.Sum, s.coef[:n], s.loss[:n], s.z[:n], p.W, p.Bias, b.X64, rows, s.y[:n])
+	default:
+		addSparse(g.Sum, p, b, rows, &s)
+	}
+	for i := range n {
+		g.Loss += s.loss[i]
+		g.LossSq = math.FMA(s.loss[i], s.loss[i], g.LossSq)
+		g.Coef += s.coef[i]
 	}
 	return g
+}
+
+// addSparse folds sparse rows, some at a time.
+func addSparse(sum []float64, p linearParam, b *rdd.Batch, rows []int32, s *scratch) {
+	for from := 0; from < len(rows); from += sparseBlock {
+		to := min(from+sparseBlock, len(rows))
+		margins(s.z[from:to], p, b, rows[from:to])
+		kernel.Logistic(s.coef[from:to], s.loss[from:to], s.z[from:to], s.y[from:to])
+		if b.X32 != nil {
+			kernel.SparseAccumulate(sum, s.coef[from:to], sparseOf(b, b.X32), rows[from:to])
+		} else {
+			kernel.SparseAccumulate(sum, s.coef[from:to], sparseOf(b, b.X64), rows[from:to])
+		}
+	}
+}
+
+func sparseOf[T kernel.Float](b *rdd.Batch, values []T) kernel.Sparse[T] {
+	return kernel.Sparse[T]{Offsets: b.Offsets, Indices: b.Indices, Values: values}
 }
 
 // margins computes z = w·x + bias for some rows of a batch.
@@ -167,26 +179,12 @@ func margins(z []float64, p linearParam, b *rdd.Batch, rows []int32) {
 	case b.Dense():
 		kernel.Dots(z, p.W, b.X64, rows)
 	case b.X32 != nil:
-		kernel.SparseDots(z, p.W, kernel.Sparse[float32]{Offsets: b.Offsets, Indices: b.Indices, Values: b.X32}, rows)
+		kernel.SparseDots(z, p.W, sparseOf(b, b.X32), rows)
 	default:
-		kernel.SparseDots(z, p.W, kernel.Sparse[float64]{Offsets: b.Offsets, Indices: b.Indices, Values: b.X64}, rows)
+		kernel.SparseDots(z, p.W, sparseOf(b, b.X64), rows)
 	}
 	for i := range z {
 		z[i] += p.Bias
-	}
-}
-
-// accumulate adds Σ coef·x over some rows of a batch.
-func accumulate(sum, coef []float64, b *rdd.Batch, rows []int32) {
-	switch {
-	case b.Dense() && b.X32 != nil:
-		kernel.Accumulate(sum, coef, b.X32, rows)
-	case b.Dense():
-		kernel.Accumulate(sum, coef, b.X64, rows)
-	case b.X32 != nil:
-		kernel.SparseAccumulate(sum, coef, kernel.Sparse[float32]{Offsets: b.Offsets, Indices: b.Indices, Values: b.X32}, rows)
-	default:
-		kernel.SparseAccumulate(sum, coef, kernel.Sparse[float64]{Offsets: b.Offsets, Indices: b.Indices, Values: b.X64}, rows)
 	}
 }
 

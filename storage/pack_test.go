@@ -122,3 +122,65 @@ func TestTheNextRunFindsThePack(t *testing.T) {
 		p.Close()
 	}
 }
+
+func TestTheBudgetEvictsWhatWasUsedLeastRecently(t *testing.T) {
+	dir := t.TempDir()
+	cache, err := OpenCache(filepath.Join(dir, "cache"), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(name string) *Pack {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("1,2\n0,3\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		src, err := OpenSource(ReadOptions{}, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _ := PackID(src, PackOptions{})
+		p, err := cache.Get(context.Background(), id, src, PackOptions{}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	a := get("a.csv")
+	b := get("b.csv") // a is in use and stays, though the budget is one byte
+	if _, err := os.Stat(filepath.Join(a.Dir, "pack.json")); err != nil {
+		t.Error("a pack in use was evicted")
+	}
+	a.Close()
+	b.Close()
+	c := get("c.csv")
+	defer c.Close()
+	for _, p := range []*Pack{a, b} {
+		if _, err := os.Stat(p.Dir); err == nil {
+			t.Errorf("%s is over the budget and still there", p.Dir)
+		}
+	}
+}
+
+func TestAKilledBuildLeavesNothingThatIsTakenForWhole(t *testing.T) {
+	dir := t.TempDir()
+	cache, err := OpenCache(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmp, _, err := cache.TempDir("build") // its builder dies: nobody calls done, the lock goes with the process
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(tmp, "half"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenCache(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(tmp); err != nil {
+		t.Error("a build whose builder lives was swept away")
+	}
+	if packs := cache.packs(); len(packs) != 0 {
+		t.Errorf("half a build is a pack: %v", packs)
+	}
+}

@@ -74,6 +74,7 @@ func checkDense[T Float](t *testing.T, rng *rand.Rand, n, d int) {
 	Accumulate(sum, z, x, rows)
 	accumulatePlain(wantSum, z, x, rows)
 	sameBits(t, "accumulate", sum, wantSum)
+	checkGradient(t, rng, x, w, rows)
 	for i, r := range rows { // a naive loop within rounding
 		var naive, scale float64
 		for j := range w {
@@ -156,4 +157,27 @@ func TestSparseAgainstDense(t *testing.T) {
 			t.Fatalf("column %d: %v, dense %v", j, sum[j], wantSum[j])
 		}
 	}
+}
+
+// checkGradient holds the pipelined gradient against its parts, one after the
+// other.
+func checkGradient[T Float](t *testing.T, rng *rand.Rand, x []T, w []float64, rows []int32) {
+	n := len(rows)
+	y := make([]float64, n)
+	for i := range y {
+		y[i] = float64(rng.IntN(2))
+	}
+	z, coef, loss, sum := make([]float64, n), make([]float64, n), make([]float64, n), append([]float64(nil), w...)
+	wantZ, wantC, wantL, wantSum := make([]float64, n), make([]float64, n), make([]float64, n), append([]float64(nil), w...)
+	LogisticGradient(sum, coef, loss, z, w, 0.25, x, rows, y)
+	dotsPlain(wantZ, w, x, rows)
+	for i := range wantZ {
+		wantZ[i] += 0.25
+		wantC[i], wantL[i] = logisticPlain(wantZ[i], y[i])
+	}
+	accumulatePlain(wantSum, wantC, x, rows)
+	sameBits(t, "margins", z, wantZ)
+	sameBits(t, "coefficients", coef, wantC)
+	sameBits(t, "losses", loss, wantL)
+	sameBits(t, "gradient", sum, wantSum)
 }

@@ -12,6 +12,11 @@ func dotsF64AVX2(z *float64, w *float64, x *float64, off *int64, n int, d int)
 //go:noescape
 func accumulateF64AVX2(sum *float64, coef *float64, x *float64, off *int64, n int, d int)
 
+// pipelineF64AVX2 computes z[i] = w · next[i] and adds coef[i] times current[i] to sum, rows given by address.
+//
+//go:noescape
+func pipelineF64AVX2(z *float64, w *float64, sum *float64, coef *float64, next *uintptr, current *uintptr, n int, d int)
+
 // dotsF32AVX2 computes z[i] as the dot product of w and the row of d columns at byte offset off[i] of x.
 //
 //go:noescape
@@ -21,6 +26,11 @@ func dotsF32AVX2(z *float64, w *float64, x *float32, off *int64, n int, d int)
 //
 //go:noescape
 func accumulateF32AVX2(sum *float64, coef *float64, x *float32, off *int64, n int, d int)
+
+// pipelineF32AVX2 computes z[i] = w · next[i] and adds coef[i] times current[i] to sum, rows given by address.
+//
+//go:noescape
+func pipelineF32AVX2(z *float64, w *float64, sum *float64, coef *float64, next *uintptr, current *uintptr, n int, d int)
 
 // logisticAVX2 computes derivative and loss of n rows, a multiple of 4.
 //
@@ -37,6 +47,11 @@ func dotsF64AVX512(z *float64, w *float64, x *float64, off *int64, n int, d int)
 //go:noescape
 func accumulateF64AVX512(sum *float64, coef *float64, x *float64, off *int64, n int, d int)
 
+// pipelineF64AVX512 computes z[i] = w · next[i] and adds coef[i] times current[i] to sum, rows given by address.
+//
+//go:noescape
+func pipelineF64AVX512(z *float64, w *float64, sum *float64, coef *float64, next *uintptr, current *uintptr, n int, d int)
+
 // dotsF32AVX512 computes z[i] as the dot product of w and the row of d columns at byte offset off[i] of x.
 //
 //go:noescape
@@ -46,6 +61,11 @@ func dotsF32AVX512(z *float64, w *float64, x *float32, off *int64, n int, d int)
 //
 //go:noescape
 func accumulateF32AVX512(sum *float64, coef *float64, x *float32, off *int64, n int, d int)
+
+// pipelineF32AVX512 computes z[i] = w · next[i] and adds coef[i] times current[i] to sum, rows given by address.
+//
+//go:noescape
+func pipelineF32AVX512(z *float64, w *float64, sum *float64, coef *float64, next *uintptr, current *uintptr, n int, d int)
 
 // logisticAVX512 computes derivative and loss of n rows, a multiple of 8.
 //

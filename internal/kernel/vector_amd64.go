@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/cpu"
@@ -129,4 +130,35 @@ func ReadStreams(x []float64) float64 {
 		return readPlain(x)
 	}
 	return readStreams(&x[0], &x[n], &x[2*n], &x[3*n], n)
+}
+
+// pipelineVector computes the dots of the next rows between the accumulation
+// of the current ones and returns how many of each it did.
+func pipelineVector[T Float](z, w, sum, coef []float64, x []T, next, current []int32) int {
+	n := min(len(next), len(current)) &^ 3
+	if path == "go" || n == 0 || len(w) == 0 {
+		return 0
+	}
+	d := len(w)
+	check(x, next[:n], d)
+	check(x, current[:n], d)
+	var a, b [gradientBlock]uintptr
+	base, size := uintptr(unsafe.Pointer(unsafe.SliceData(x))), unsafe.Sizeof(x[0])*uintptr(d)
+	for i := range n {
+		a[i] = base + uintptr(next[i])*size
+		b[i] = base + uintptr(current[i])*size
+	}
+	_, _ = z[:n], sum[:d]
+	switch single := unsafe.Sizeof(x[0]) == 4; {
+	case path == "avx512" && single:
+		pipelineF32AVX512(&z[0], &w[0], &sum[0], &coef[0], &a[0], &b[0], n, d)
+	case path == "avx512":
+		pipelineF64AVX512(&z[0], &w[0], &sum[0], &coef[0], &a[0], &b[0], n, d)
+	case single:
+		pipelineF32AVX2(&z[0], &w[0], &sum[0], &coef[0], &a[0], &b[0], n, d)
+	default:
+		pipelineF64AVX2(&z[0], &w[0], &sum[0], &coef[0], &a[0], &b[0], n, d)
+	}
+	runtime.KeepAlive(x) // the assembly has only addresses
+	return n
 }

@@ -75,9 +75,12 @@ func (t *SplitFold) Advance(n int64) (int64, error) {
 // run folds positions that lie within one piece and one batch.
 func (t *SplitFold) run(most int64) (done int64, err error) {
 	defer func() {
-		if r := recover(); r != nil {
-			err = fault.New(fault.UserCode, "fold", "a row",
-				fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
+		switch r := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }: // the mapped file shrank under us (slots set SetPanicOnFault)
+			err = fault.Newf(fault.Corrupt, "read", "a split", "its file is shorter than it was: %v", r)
+		default:
+			err = fault.New(fault.UserCode, "fold", "a row", fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
 		}
 	}()
 	rows := t.s.Rows

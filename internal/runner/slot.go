@@ -2,6 +2,7 @@ package runner
 
 import (
 	"runtime"
+	"runtime/debug"
 	"time"
 )
 
@@ -26,6 +27,7 @@ const yieldEvery = 100 * time.Microsecond
 // or the page says stop. finished is called at each task that has folded its
 // whole split.
 func Visit(tasks []Task, page *Page, pacer Pacer, finished func(task int)) error {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	left := 0
 	for i := range tasks {
 		if tasks[i].Fold.Left() > 0 {

@@ -17,6 +17,7 @@ func main() {
 		for _, single := range []bool{false, true} {
 			dots(t, single)
 			accumulate(t, single)
+			pipeline(t, single)
 		}
 		logistic(t)
 	}
