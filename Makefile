@@ -44,3 +44,8 @@ clean:
 
 bench:
 	$(GO) run ./integration/bench
+
+# make bench-peers PEERS=../shared/peers: ours beside other systems.
+PEERS ?= ../shared/peers
+bench-peers: build
+	$(GO) run ./integration/bench/peers -peers $(PEERS)

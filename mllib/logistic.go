@@ -41,6 +41,7 @@ type LogisticPlan struct {
 	Gradient rdd.Step[linearParam, gradient]
 	Loss     rdd.Step[linearParam, gradient]
 	Sample   rdd.Action[[]rdd.Point]
+	Scores   rdd.Scan[linearParam, []float64]
 }
 
 // sampleRows is how many rows the curvature is estimated from.
@@ -62,6 +63,7 @@ func BuildLogistic(g *rdd.Graph, c LogisticConfig) LogisticPlan {
 		Gradient: rdd.Aggregate(rows, logisticAggregator(), rdd.Aggressive(0)),
 		Loss:     rdd.Aggregate(rows, lossAggregator()),
 		Sample:   rdd.Prefix(rows, sampleRows),
+		Scores:   rdd.ScanBatches(rows, addScores),
 	}
 }
 
@@ -76,6 +78,37 @@ type Trained struct {
 	Rows       int64
 	Features   int
 	Processed  int64 // rows folded and merged in training steps
+	param      linearParam
+}
+
+// Metrics computes log_loss, accuracy and auc of the model on its training
+// data.
+func (t *Trained) Metrics(ctx context.Context, s *rdd.Session, p LogisticPlan) (map[string]float64, error) {
+	splits, err := p.Scores.Run(ctx, s, t.param)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]scored, 0, t.Rows)
+	for _, pairs := range splits {
+		for i := 0; i+1 < len(pairs); i += 2 {
+			all = append(all, scored{pairs[i], pairs[i+1] == 1})
+		}
+	}
+	return binaryMetrics(all), nil
+}
+
+// addScores appends margin and label of every row.
+func addScores(out []float64, p linearParam, b *rdd.Batch) []float64 {
+	z := make([]float64, len(b.Rows))
+	margins(z, p, b, b.Rows)
+	for i, r := range b.Rows {
+		y := 0.0
+		if b.Labels[r] == p.Positive {
+			y = 1
+		}
+		out = append(out, z[i], y)
+	}
+	return out
 }
 
 // trainer runs one logistic regression.
@@ -326,7 +359,7 @@ func (t *trainer) finish(ctx context.Context) (*Trained, error) {
 		}
 	}
 	p := t.prob.param(t.st.Y)
-	t.out.Model.Weights, t.out.Model.Intercept = p.W, p.Bias
+	t.out.param, t.out.Model.Weights, t.out.Model.Intercept = p, p.W, p.Bias
 	return &t.out, nil
 }
 

@@ -2,12 +2,12 @@ package mllib
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"math"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -166,7 +166,7 @@ func binaryMetrics(all []scored) map[string]float64 {
 // one, ties counting half; undefined where one of them is absent.
 func areaUnderROC(all []scored) (auc float64, ok bool) {
 	sorted := slices.Clone(all)
-	sort.Slice(sorted, func(i, j int) bool { return sorted[i].z < sorted[j].z })
+	slices.SortFunc(sorted, func(a, b scored) int { return cmp.Compare(a.z, b.z) })
 	var below, wins, positives float64
 	for i := 0; i < len(sorted); {
 		var pos, neg float64

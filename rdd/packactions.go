@@ -65,3 +65,64 @@ func Prefix[T any](pk Packed[T], rows int) Action[[]T] {
 		return all, nil
 	})
 }
+
+// Scan is a pass over a pack that returns one value a split, in order. It is
+// an action: it is never cut, moves no cursor and is not part of the event log.
+type Scan[P, R any] struct {
+	g      *Graph
+	id     int
+	packID int
+}
+
+// ScanBatches declares a scan: f takes each batch of a split into the split's
+// value, which begins as R's zero value.
+func ScanBatches[P, T, R any](pk Packed[T], f func(r R, p P, b *Batch) R) Scan[P, R] {
+	task := func(_ context.Context, part int, args []byte, packs runner.Packs) ([]byte, error) {
+		var p P
+		if err := Decode(args, &p); err != nil {
+			return nil, err
+		}
+		split, err := packs.OpenSplit(pk.id, part)
+		if err != nil {
+			return nil, err
+		}
+		scan := &folder[P, T, R]{meta: split.Meta, param: p, agg: Aggregator[P, T, R]{AddBatch: f}}
+		acc := any(new(R))
+		for i := range split.Batches {
+			b := &split.Batches[i]
+			if acc, _, err = scan.Fold(acc, b, 0, b.Rows); err != nil {
+				return nil, err
+			}
+		}
+		return Encode(*acc.(*R))
+	}
+	id := pk.g.add(node{kind: "scan", typ: typeName[T](), inputs: []int{pk.id}, user: true, task: task})
+	return Scan[P, R]{g: pk.g, id: id, packID: pk.id}
+}
+
+// Run scans the pack under a parameter.
+func (sc Scan[P, R]) Run(ctx context.Context, s *Session, param P) ([]R, error) {
+	raw, err := Encode(param)
+	if err != nil {
+		return nil, fault.New(fault.UserCode, "encode", "the parameter", err)
+	}
+	p, err := s.open(ctx, sc.packID)
+	if err != nil {
+		return nil, err
+	}
+	args := make([][]byte, len(p.pack.Meta.Splits))
+	for i := range args {
+		args[i] = raw
+	}
+	raws, err := s.cluster.RunCall(ctx, sc.id, args)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]R, len(raws))
+	for i, raw := range raws {
+		if err := Decode(raw, &out[i]); err != nil {
+			return nil, fault.New(fault.Corrupt, "decode", "a split's value", err)
+		}
+	}
+	return out, nil
+}

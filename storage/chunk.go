@@ -19,8 +19,16 @@ type Chunk struct {
 	Blobs   [][]byte
 	// ZeroBased says that Indices count from zero whatever they look like.
 	ZeroBased bool
-	where     string // file and line of the first row, for complaints about the whole
+	where     func() string // file and line of the first row, found out only to complain of it
 	textIdx   map[string]int
+}
+
+// place names the chunk's first row, for complaints about the whole.
+func (c *Chunk) place() string {
+	if c.where == nil {
+		return "the input"
+	}
+	return c.where()
 }
 
 // Rows is how many rows the chunk holds.

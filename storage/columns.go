@@ -155,7 +155,7 @@ func (s *Source) readColumns(ctx context.Context, part int, yield func(*Chunk) e
 		if c == nil {
 			return nil
 		}
-		c.where, c.ZeroBased = rng.File.Path, true
+		c.where, c.ZeroBased = func() string { return rng.File.Path }, true
 		return yield(c)
 	})
 }

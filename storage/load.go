@@ -71,10 +71,10 @@ func load(ctx context.Context, rows Rows, dir string, workers int, progress func
 // note takes a chunk into the statistics of the whole.
 func (l *loaded) note(c *Chunk) error {
 	if l.rows > 0 && l.dense != c.Dense() {
-		return fault.Newf(fault.BadInput, "read", c.where, "dense and sparse rows are mixed")
+		return fault.Newf(fault.BadInput, "read", c.place(), "dense and sparse rows are mixed")
 	}
 	if l.rows > 0 && c.Dense() && c.Width != l.width {
-		return fault.Newf(fault.BadInput, "read", c.where, "rows have %d features, those before them %d", c.Width, l.width)
+		return fault.Newf(fault.BadInput, "read", c.place(), "rows have %d features, those before them %d", c.Width, l.width)
 	}
 	l.dense, l.width, l.blobs = c.Dense(), c.Width, c.Blobs != nil
 	l.zero = l.zero || c.ZeroBased
@@ -110,7 +110,7 @@ type labelSet struct {
 
 func (s *labelSet) add(c *Chunk) error {
 	if s.seen && s.text != (c.Texts != nil) && c.Rows() > 0 {
-		return fault.Newf(fault.BadInput, "read", c.where, "some labels from here on are %s, others are not",
+		return fault.Newf(fault.BadInput, "read", c.place(), "some labels from here on are %s, others are not",
 			map[bool]string{true: "text", false: "numbers"}[c.Texts != nil])
 	}
 	if !s.seen {

@@ -163,7 +163,8 @@ func (s *Source) Read(ctx context.Context, part int, yield func(*Chunk) error) e
 		if c.Rows() == 0 {
 			continue
 		}
-		c.where = blk.where(0)
+		line, rng := blk.line, blk.rng // the block itself is reused
+		c.where = func() string { return textBlock{rng: rng, line: line}.where(0) }
 		if err := yield(c); err != nil {
 			return err
 		}

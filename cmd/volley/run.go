@@ -285,8 +285,12 @@ func trainLogistic(ctx context.Context, f *trainFlags, cfg volley.Config, job ml
 			if trained, err = mllib.TrainLogistic(ctx, s, job, p); err != nil {
 				return "", err
 			}
-			if ctx.Err() == nil {
-				metrics, err = measure(ctx, f, trained.Model)
+			switch {
+			case ctx.Err() != nil:
+			case len(f.test) > 0:
+				metrics, err = trained.Model.Evaluate(ctx, f.input(), f.test)
+			default:
+				metrics, err = trained.Metrics(ctx, s, p)
 			}
 			return trained.StoppedBy, err
 		})
@@ -314,15 +318,6 @@ func trainLogistic(ctx context.Context, f *trainFlags, cfg volley.Config, job ml
 // withoutCancel lets a step finish after an interrupt: the loop itself looks
 // at the context that ends.
 func withoutCancel(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
-
-// measure computes the metrics on the test data, else on the training data.
-func measure(ctx context.Context, f *trainFlags, m *mllib.LinearModel) (map[string]float64, error) {
-	uris := f.test
-	if len(uris) == 0 {
-		uris = f.data
-	}
-	return m.Evaluate(ctx, f.input(), uris)
-}
 
 func resultOf(f *trainFlags, cfg volley.Config, t *mllib.Trained, o *volley.Outcome, metrics map[string]float64) *runResult {
 	r := &runResult{Job: "logistic", Sync: f.engine.Sync(), Iterations: t.Iterations, StoppedBy: t.StoppedBy, Objective: t.Objective,

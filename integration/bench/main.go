@@ -92,18 +92,20 @@ func dense(ctx context.Context, dir string, rows int64) error {
 		return err
 	}
 	bytes := float64(rows * d * 8)
+	p64, _, out, err := passes(ctx, dir, data, 60, mllib.LogisticConfig{}, "--executors", "1", "--slots", "2")
+	if err != nil {
+		return err
+	}
+	resident := peak()
+	p32, _, _, err := passes(ctx, dir, data, 60, mllib.LogisticConfig{Float32: true}, "--executors", "1", "--slots", "2")
+	if err != nil {
+		return err
+	}
 	read := readBandwidth(int(rows * d))
-	p64, _, out, err := passes(ctx, dir, data, 20, mllib.LogisticConfig{}, "--executors", "1", "--slots", "2")
-	if err != nil {
-		return err
-	}
-	p32, _, _, err := passes(ctx, dir, data, 20, mllib.LogisticConfig{Float32: true}, "--executors", "1", "--slots", "2")
-	if err != nil {
-		return err
-	}
 	fmt.Printf("dense pass, %d × %d: read bandwidth %.1f GB/s on two threads; float64 %.4f s = %.2f of it; float32 %.4f s = %.2f of it (by bytes of float32)\n",
 		rows, d, read/1e9, p64, bytes/p64/read, p32, bytes/2/p32/read)
-	fmt.Printf("load of %.0f MB: %.2f s; peak resident %.2f × the packs + 100 MB\n", bytes/1e6, out.Load.Seconds(), float64(peak())/(bytes+100e6))
+	fmt.Printf("load of %.0f MB: %.2f s; peak resident %.0f MB, %.2f of the limit of 1.3 × the packs + 100 MB\n",
+		bytes/1e6, out.Load.Seconds(), float64(resident)/1e6, float64(resident)/(1.3*bytes+100e6))
 	return nil
 }
 
