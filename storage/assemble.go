@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -165,10 +164,17 @@ type assembler struct {
 // gather brings the split's rows together in input order and draws the
 // seeded order in which they will lie in the file.
 func (a *assembler) gather(runs []rowRun) error {
+	total := 0
 	for _, run := range runs {
+		total += run.to - run.from
+	}
+	for k, run := range runs {
 		c, err := a.l.spool.load(run.chunk)
 		if err != nil {
 			return err
+		}
+		if k == 0 {
+			a.rows.reserve(c, total)
 		}
 		labels := recode(c, a.names)
 		for r := run.from; r < run.to; r++ {
@@ -182,6 +188,14 @@ func (a *assembler) gather(runs []rowRun) error {
 	}
 	a.rng.Shuffle(n, func(i, j int) { a.order[i], a.order[j] = a.order[j], a.order[i] })
 	return nil
+}
+
+// reserve makes room for rows like those of a chunk.
+func (c *Chunk) reserve(like *Chunk, rows int) {
+	if like.Blobs == nil {
+		c.Labels = make([]float64, 0, rows)
+		c.Values = make([]float64, 0, len(like.Values)/max(1, like.Rows())*rows)
+	}
 }
 
 // batches hands the shuffled rows on, a record batch at a time.
@@ -213,6 +227,12 @@ func (a *assembler) batch(order []int32) (*columns, error) {
 		return c, a.sparseBatch(c, order)
 	case a.m.Float32:
 		a.denseBatch(len(order)*a.m.Features, order, float32Sink(c))
+	case a.rows.Dense():
+		d, out := a.m.Features, make([]float64, len(order)*a.m.Features)
+		for i, r := range order {
+			copy(out[i*d:(i+1)*d], a.rows.Values[int(r)*d:])
+		}
+		c.values = asBytes(out)
 	default:
 		a.denseBatch(len(order)*a.m.Features, order, float64Sink(c))
 	}
@@ -288,14 +308,4 @@ func (a *assembler) blobBatch(c *columns, order []int32) error {
 		c.offsets = append(c.offsets, int32(len(c.blob)))
 	}
 	return nil
-}
-
-// syncDir makes a rename in dir durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

@@ -2,12 +2,16 @@ package storage
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -157,7 +161,7 @@ func (c *Cache) Get(ctx context.Context, id plan.Digest, rows Rows, o PackOption
 	if err != nil {
 		return nil, diskError("lock", path, err)
 	}
-	if _, err := readMeta(path); err != nil { // nobody built it while we waited
+	if meta, err := readMeta(path); err != nil || meta.Boot != bootID() { // nobody built it while we waited
 		if err := c.build(ctx, id, path, rows, o, progress); err != nil {
 			lock.Close()
 			return nil, err
@@ -185,6 +189,9 @@ func (c *Cache) find(path string) *Pack {
 		return nil
 	}
 	meta, err := readMeta(path)
+	if err == nil && meta.Boot != bootID() {
+		err = recheck(path, meta)
+	}
 	if err != nil {
 		lock.Close()
 		return nil
@@ -192,6 +199,44 @@ func (c *Cache) find(path string) *Pack {
 	now := time.Now()
 	os.Chtimes(filepath.Join(path, "pack.json"), now, now)
 	return &Pack{Meta: meta, Dir: path, Found: true, lock: lock}
+}
+
+// bootID names this boot of the machine. Files are not forced to disk when a
+// pack is built: a killed process cannot tear them, only a machine that goes
+// down can, and then the boot has changed.
+var bootID = sync.OnceValue(func() string {
+	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(raw))
+})
+
+// recheck compares the files of a pack from an earlier boot with their hashes,
+// and notes this boot where they are whole.
+func recheck(dir string, m *PackMeta) error {
+	for i, s := range m.Splits {
+		f, err := os.Open(filepath.Join(dir, splitFile(i)))
+		if err != nil {
+			return err
+		}
+		sum := sha256.New()
+		_, err = io.Copy(sum, f)
+		f.Close()
+		if err != nil || plan.DigestFromBytes(sum.Sum(nil)) != s.SHA256 {
+			return fault.Newf(fault.Corrupt, "open", dir, "split %d is not what it was", i)
+		}
+	}
+	m.Boot = bootID()
+	raw, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return err
+	}
+	tmp := filepath.Join(dir, "pack.json.part")
+	if err := os.WriteFile(tmp, raw, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, filepath.Join(dir, "pack.json"))
 }
 
 // Close lets the pack be evicted.
@@ -225,7 +270,7 @@ func (c *Cache) build(ctx context.Context, id plan.Digest, path string, rows Row
 	return commitPack(out, path, meta)
 }
 
-// commitPack makes a finished directory the pack, durably and at once.
+// commitPack makes a finished directory the pack, at once.
 func commitPack(from, to string, meta *PackMeta) error {
 	raw, err := json.MarshalIndent(meta, "", " ")
 	if err != nil {
@@ -234,20 +279,17 @@ func commitPack(from, to string, meta *PackMeta) error {
 	if err := os.WriteFile(filepath.Join(from, "pack.json"), raw, 0o600); err != nil {
 		return diskError("write the pack in", to, err)
 	}
-	if err := syncDir(from); err != nil {
-		return diskError("write the pack in", to, err)
-	}
 	os.RemoveAll(to)
 	if err := os.Rename(from, to); err != nil {
 		return diskError("write the pack in", to, err)
 	}
-	return syncDir(filepath.Dir(to))
+	return nil
 }
 
 // meta settles the pack's layout from the whole input.
 func (l *loaded) meta(id plan.Digest, o PackOptions) (*PackMeta, error) {
 	m := &PackMeta{Version: packVersion, ID: id, Rows: l.rows, Float32: o.Float32, Nonzeros: l.nnz,
-		Labels: l.labels.names(), TextLabels: l.labels.text}
+		Labels: l.labels.names(), TextLabels: l.labels.text, Boot: bootID()}
 	bytes := l.rows * 8
 	switch {
 	case l.blobs:

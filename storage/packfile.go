@@ -85,9 +85,6 @@ func writeSplit(path string, m *PackMeta, batches func(yield func(*columns) erro
 	}
 	defer f.Close()
 	sm, err := writeSplitTo(f, m, batches)
-	if err == nil {
-		err = f.Sync()
-	}
 	if err != nil {
 		return SplitMeta{}, diskError("write the pack in", path, err)
 	}
