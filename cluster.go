@@ -123,13 +123,16 @@ func (e *embedded) writeResume() {
 // RunStep runs a step and notes it for the event log.
 func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepOutcome, error) {
 	if e.began == 0 && req.Train {
-		e.began = e.back.Now()
+		e.began = max(1, e.back.Now())
 	}
 	r, err := e.back.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Train: req.Train, Ratio: req.Ratio})
 	if err != nil {
 		return nil, err
 	}
 	e.report, e.stepEnd = r, e.back.Now()
+	if !req.Train && e.began == 0 {
+		e.early += r.Took
+	}
 	if e.cfg.Observer != nil {
 		e.cfg.Observer(r)
 	}
@@ -223,8 +226,11 @@ func (e *embedded) Resume() (int, []byte) {
 }
 
 func (e *embedded) outcome(s *rdd.Session, stoppedBy string) *Outcome {
+	if e.report == nil || e.began == 0 {
+		e.stepEnd = e.began
+	}
 	o := &Outcome{Load: s.LoadTime(), Evaluation: s.EvaluationTime(), Executors: e.cfg.Executors, StoppedBy: stoppedBy}
-	o.Train = e.stepEnd - e.began - s.EvaluationTime()
+	o.Train = e.stepEnd - e.began - max(0, s.EvaluationTime()-e.early)
 	if e.report != nil {
 		o.Counters = e.report.Counters
 		o.Splits = len(e.report.Coverage)

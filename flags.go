@@ -118,6 +118,9 @@ func (f *EngineFlags) validate() error {
 	return nil
 }
 
+// EventLog is the file for the event log, if any.
+func (f *EngineFlags) EventLog() string { return f.eventLog }
+
 // Sync is the name of the synchronization policy.
 func (f *EngineFlags) Sync() string { return f.sync }
 

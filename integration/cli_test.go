@@ -326,3 +326,67 @@ func TestSharesUnderStaticPace(t *testing.T) {
 		}
 	}
 }
+
+// TestTrainSecondsAreTheStepsOwn holds the time that a run reports against the
+// steps in its event log: passes before and between them are left out.
+func TestTrainSecondsAreTheStepsOwn(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "run.log")
+	r := run(t, "--data", generated(t), "--max-iterations", "9", "--clock", "virtual", "--pace", "one-straggler", "--sync", "absp",
+		"--exchange", "off", "--splits", "12", "--event-log", log)
+	raw, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum float64
+	for _, line := range parse(t, raw) {
+		if line["event"] == "step" {
+			p := line["phases_ns"].(map[string]any)
+			sum += (p["compute"].(float64) + p["collect"].(float64)) / 1e9
+		}
+	}
+	if math.Abs(sum-r.TrainSeconds) > 1e-6*sum {
+		t.Errorf("%v s reported, the steps took %v", r.TrainSeconds, sum)
+	}
+}
+
+func TestOutputsDoNotReplaceWhatTheyShouldNot(t *testing.T) {
+	data := generated(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "thesis.txt"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{
+		"a foreign directory": {"--out", dir, "--overwrite"},
+		"the data":            {"--out", data, "--overwrite"},
+		"the data by the log": {"--event-log", data},
+	} {
+		if _, errs, code := volley(t, append([]string{"run", "logistic", "--data", data}, args...)...); code != 2 {
+			t.Errorf("%s: exit %d, %q", name, code, errs)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "thesis.txt")); err != nil {
+		t.Error("it is gone")
+	}
+}
+
+func TestColumnsAreMatchedByName(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	train := write("train.csv", "age,income,churned\n30,10,yes\n40,5,no\n35,9,yes\n50,2,no\n33,8,no\n")
+	model := filepath.Join(dir, "model")
+	run(t, "--data", train, "--label", "churned", "--reg", "0.1", "--out", model)
+	want, _, _ := volley(t, "predict", model, "--data", write("same.csv", "age,income\n30,10\n40,5\n"), "--out", "-")
+	got, _, _ := volley(t, "predict", model, "--data", write("swapped.csv", "income,age\n10,30\n5,40\n"), "--out", "-")
+	if got != want || !strings.Contains(want, "yes,") {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if _, errs, code := volley(t, "evaluate", model, "--data", write("other.csv", "foo,bar,churned\n1,2,yes\n3,4,no\n")); code != 1 || !strings.Contains(errs, "foo") {
+		t.Errorf("exit %d, %q", code, errs)
+	}
+}

@@ -158,7 +158,7 @@ func (t *trainer) prepare(ctx context.Context) error {
 	}
 	t.out.Rows, t.out.Features = t.meta.Rows, t.meta.Features
 	t.out.Model = &LinearModel{Job: "logistic", Labels: labels, Features: t.meta.Features, IndexBase: t.meta.IndexBase,
-		TextLabels: t.meta.TextLabels, OneVsRest: t.cfg.Positive != "" && len(t.meta.Labels) != 2, Names: t.meta.Names}
+		TextLabels: t.meta.TextLabels, OneVsRest: t.cfg.Positive != "" && len(t.meta.Labels) != 2, Names: t.meta.Names, Label: t.meta.LabelName}
 	m := moments{rows: float64(t.meta.Rows), sum: make([]float64, t.meta.Features), square: make([]float64, t.meta.Features)}
 	if t.cfg.Standardize || t.cfg.Intercept || t.cfg.Solver == Nesterov {
 		g, err := t.plan.Moments.Run(ctx, t.s, momentsParam{t.meta.Features, positive})

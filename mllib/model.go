@@ -25,8 +25,9 @@ type LinearModel struct {
 	TextLabels bool      `json:"text_labels"`
 	OneVsRest  bool      `json:"one_vs_rest"`
 	Features   int       `json:"features"`
-	IndexBase  int       `json:"index_base"` // first column number of sparse text
-	Names      []string  `json:"names,omitempty"`
+	IndexBase  int       `json:"index_base"`      // first column number of sparse text
+	Names      []string  `json:"names,omitempty"` // of features, where the data named them
+	Label      string    `json:"label,omitempty"` // name or number of the label's column
 	Intercept  float64   `json:"intercept"`
 	Weights    []float64 `json:"-"`
 }
@@ -42,8 +43,8 @@ type modelFile struct {
 // Save writes the model's directory; it appears whole or not at all. An
 // existing one is an error unless overwrite is set.
 func (m *LinearModel) Save(dir string, overwrite bool) error {
-	if _, err := os.Stat(dir); err == nil && !overwrite {
-		return fault.Newf(fault.Usage, "save the model to", dir, "it exists already").WithHint("add --overwrite, or choose another directory")
+	if err := CanSave(dir, overwrite); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return saveError(dir, err)
@@ -57,6 +58,32 @@ func (m *LinearModel) Save(dir string, overwrite bool) error {
 		return saveError(dir, err)
 	}
 	return replaceDir(tmp, dir)
+}
+
+// onlyAModel refuses to replace anything but a model or an empty directory.
+func onlyAModel(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if e.Name() != "model.json" && e.Name() != "weights.arrow" {
+			err = errors.New("it holds " + e.Name())
+		}
+	}
+	if err != nil {
+		return fault.Newf(fault.Usage, "save the model to", dir, "it is not a model's directory").WithHint("choose another --out")
+	}
+	return nil
+}
+
+// CanSave says whether a model may be saved to a directory, before there is
+// one to save.
+func CanSave(dir string, overwrite bool) error {
+	if _, err := os.Stat(dir); err == nil && !overwrite {
+		return fault.Newf(fault.Usage, "save the model to", dir, "it exists already").WithHint("add --overwrite, or choose another directory")
+	}
+	return onlyAModel(dir)
 }
 
 func saveError(dir string, err error) error {

@@ -23,7 +23,14 @@ func (m *LinearModel) each(ctx context.Context, in rdd.Input, uris []string, yie
 	if in.IndexBase == 0 {
 		in.IndexBase = m.IndexBase + 1
 	}
+	if in.Label == "" && !in.NoLabel {
+		in.Label = m.Label
+	}
 	src, err := storage.OpenSource(in, uris...)
+	if err != nil {
+		return err
+	}
+	weights, err := m.aligned(src.FeatureNames(), uris)
 	if err != nil {
 		return err
 	}
@@ -33,7 +40,7 @@ func (m *LinearModel) each(ctx context.Context, in rdd.Input, uris []string, yie
 				return err
 			}
 			for r := range c.Rows() {
-				if err := yield(c, r, m.margin(c, r)); err != nil {
+				if err := yield(c, r, m.margin(weights, c, r)); err != nil {
 					return err
 				}
 			}
@@ -56,10 +63,48 @@ func (m *LinearModel) fits(c *storage.Chunk, uris []string) error {
 	return nil
 }
 
+// hasLabel says whether data to be predicted has the label's column: a table
+// with as many columns as the model has features, or without the column of the
+// label's name, has not.
+func (m *LinearModel) hasLabel(in rdd.Input, uris []string) bool {
+	in.NoLabel = true
+	src, err := storage.OpenSource(in, uris...)
+	if err != nil {
+		return true // the reading that follows says what is wrong
+	}
+	names := src.FeatureNames()
+	if names == nil || m.Label == "" {
+		return src.Width() != m.Features
+	}
+	return slices.Contains(names, m.Label) || src.Width() != m.Features
+}
+
+// aligned are the weights in the order of the data's columns, where both sides
+// have names; a feature that the data lacks is an error.
+func (m *LinearModel) aligned(names, uris []string) ([]float64, error) {
+	if len(m.Names) == 0 || len(names) == 0 || slices.Equal(names, m.Names) {
+		return m.Weights, nil
+	}
+	at := map[string]float64{}
+	for j, name := range m.Names {
+		at[name] = m.Weights[j]
+	}
+	out := make([]float64, len(names))
+	for j, name := range names {
+		w, ok := at[name]
+		if !ok {
+			return nil, fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "it has the column %q, which the model has not", name).
+				WithHint("the model's features are " + strings.Join(m.Names[:min(len(m.Names), 40)], " "))
+		}
+		out[j] = w
+	}
+	return out, nil
+}
+
 // margin is w·x + intercept of one row.
-func (m *LinearModel) margin(c *storage.Chunk, r int) float64 {
+func (m *LinearModel) margin(weights []float64, c *storage.Chunk, r int) float64 {
 	if c.Dense() {
-		return m.Intercept + kernel.Dot(m.Weights, c.Values[r*c.Width:(r+1)*c.Width])
+		return m.Intercept + kernel.Dot(weights, c.Values[r*c.Width:(r+1)*c.Width])
 	}
 	var z float64
 	base := m.IndexBase
@@ -80,6 +125,9 @@ func (m *LinearModel) Predict(ctx context.Context, in rdd.Input, uris []string, 
 	out := bufio.NewWriterSize(w, 1<<16)
 	fmt.Fprintln(out, "label,score")
 	labels := [2]string{csvField(m.Labels[0]), csvField(m.Labels[1])}
+	if in.Label == "" && !m.hasLabel(in, uris) {
+		in.NoLabel = true
+	}
 	err = m.each(ctx, in, uris, func(_ *storage.Chunk, _ int, z float64) error {
 		rows++
 		k := 0

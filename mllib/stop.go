@@ -86,7 +86,7 @@ func (s *stopper) check(o observation) verdict {
 	if s.deadline > 0 && o.now >= s.deadline {
 		return verdict{stop: "max-time"}
 	}
-	if s.target != nil && o.objective <= *s.target {
+	if s.target != nil && o.objective <= *s.target+float64(2*o.stderr) { // it may be there
 		if o.exact {
 			return verdict{stop: "target"}
 		}

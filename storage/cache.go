@@ -260,6 +260,9 @@ func (c *Cache) build(ctx context.Context, id plan.Digest, path string, rows Row
 	if t, ok := rows.(interface{ FeatureNames() []string }); ok {
 		meta.Names = t.FeatureNames()
 	}
+	if t, ok := rows.(interface{ LabelName() string }); ok {
+		meta.LabelName = t.LabelName()
+	}
 	out := filepath.Join(tmp, "pack")
 	if err := os.Mkdir(out, 0o700); err != nil {
 		return diskError("write the pack in", c.dir, err)
@@ -334,6 +337,9 @@ func (l *loaded) sparseMeta(m *PackMeta, o PackOptions) error {
 		return fault.Newf(fault.BadInput, "read", "the input", "it has index %d, but indices should count from %d", l.lo, m.IndexBase)
 	}
 	m.Features = max(0, int(l.hi)+1-m.IndexBase)
+	if m.Features == 0 && o.Features == 0 {
+		return fault.Newf(fault.BadInput, "read", "the input", "no row has a feature")
+	}
 	if o.Features > 0 {
 		if m.Features > o.Features {
 			return fault.Newf(fault.BadInput, "read", "the input", "it has feature %d, more than --features %d", m.Features, o.Features)

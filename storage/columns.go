@@ -347,6 +347,30 @@ func sparseColumns(c *Chunk, rec arrow.Record) error {
 	return nil
 }
 
+// Width is how many features the columns of a table make; −1 where only the
+// rows can tell.
+func (s *Source) Width() int {
+	switch {
+	case s.Columns != nil && s.Columns.List == "" && !s.Columns.Sparse:
+		return len(s.Columns.Features)
+	case s.Table != nil:
+		return len(s.Table.Features)
+	}
+	return -1
+}
+
+// LabelName is the name of the label's column, its number where columns have
+// no names, and empty where there is none.
+func (s *Source) LabelName() string {
+	switch {
+	case s.Columns != nil:
+		return s.Columns.Label
+	case s.Table != nil && s.Table.Label >= 0:
+		return s.Table.Names[s.Table.Label]
+	}
+	return ""
+}
+
 // FeatureNames are the names of the columns that are features, where there
 // are any.
 func (s *Source) FeatureNames() []string {

@@ -98,9 +98,21 @@ func (s *Source) planTable(o ReadOptions) error {
 	if err != nil {
 		return err
 	}
+	if len(spec.Features) == 0 {
+		return fault.Newf(fault.BadInput, "read", s.Files[0].Path+" line 1", "the row has a single field %q where features should be", clip(spec.Names)).
+			WithHint("set --separator, or --format")
+	}
 	s.Table = &spec
 	s.Parts, err = Ranges(s.Files, rangeBytes, func(File) bool { return spec.Quoted })
 	return err
+}
+
+// clip is the first of some names, short enough for a message.
+func clip(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return names[0][:min(len(names[0]), 60)]
 }
 
 var extensions = map[string]Format{

@@ -66,6 +66,9 @@ func predict(c *cobra.Command, f *dataFlags, dir string) error {
 	if f.outFile == "" {
 		return usage(c, "out", "it is missing: say where predictions go, - being stdout")
 	}
+	if err := notAnInput(c, "out", f.outFile, f.data); err != nil {
+		return err
+	}
 	m, err := mllib.LoadModel(dir)
 	if err != nil {
 		return err

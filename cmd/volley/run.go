@@ -145,8 +145,13 @@ func (f *trainFlags) contradictions(c *cobra.Command) error {
 	case f.checkpointEvery > 0 && f.checkpointDir() == "":
 		return usage(c, "checkpoint-every", "it needs --checkpoint-dir or --out")
 	}
-	if _, err := os.Stat(f.out); f.out != "" && err == nil && !f.overwrite {
-		return usage(c, "out", "%s exists already; add --overwrite or choose another", f.out)
+	if f.out != "" {
+		if err := mllib.CanSave(f.out, f.overwrite); err != nil {
+			return err
+		}
+	}
+	if err := notAnInput(c, "event-log", f.engine.EventLog(), append(f.data, f.test...)); err != nil {
+		return err
 	}
 	if f.target != "" {
 		if v, err := strconv.ParseFloat(f.target, 64); err != nil || math.IsNaN(v) {
@@ -155,6 +160,20 @@ func (f *trainFlags) contradictions(c *cobra.Command) error {
 	}
 	if len(f.separator) > 1 && f.separator != `\t` {
 		return usage(c, "separator", "%q is not one character", f.separator)
+	}
+	return nil
+}
+
+// notAnInput refuses to write over what is read.
+func notAnInput(c *cobra.Command, flag, out string, inputs []string) error {
+	mine, err := os.Stat(out)
+	if out == "" || err != nil {
+		return nil
+	}
+	for _, in := range inputs {
+		if theirs, err := os.Stat(in); err == nil && os.SameFile(mine, theirs) {
+			return usage(c, flag, "%s is one of the inputs", out)
+		}
 	}
 	return nil
 }
@@ -299,6 +318,7 @@ func trainLogistic(ctx context.Context, f *trainFlags, cfg volley.Config, job ml
 		return err
 	}
 	if trained.StoppedBy == "interrupted" {
+		fmt.Fprintln(os.Stderr, "volley: "+f.afterInterrupt())
 		return errInterrupted
 	}
 	if f.out != "" {
@@ -318,6 +338,14 @@ func trainLogistic(ctx context.Context, f *trainFlags, cfg volley.Config, job ml
 // withoutCancel lets a step finish after an interrupt: the loop itself looks
 // at the context that ends.
 func withoutCancel(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
+
+// afterInterrupt says what is left of an interrupted run.
+func (f *trainFlags) afterInterrupt() string {
+	if f.checkpointDir() == "" {
+		return "no model was saved; with --checkpoint-every a run can be resumed"
+	}
+	return "no model was saved; add --resume to go on from the checkpoint in " + f.checkpointDir()
+}
 
 func resultOf(f *trainFlags, cfg volley.Config, t *mllib.Trained, o *volley.Outcome, metrics map[string]float64) *runResult {
 	r := &runResult{Job: "logistic", Sync: f.engine.Sync(), Iterations: t.Iterations, StoppedBy: t.StoppedBy, Objective: t.Objective,
