@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -101,6 +102,16 @@ func (s *Source) planTable(o ReadOptions) error {
 	if len(spec.Features) == 0 {
 		return fault.Newf(fault.BadInput, "read", s.Files[0].Path+" line 1", "the row has a single field %q where features should be", clip(spec.Names)).
 			WithHint("set --separator, or --format")
+	}
+	for _, f := range s.Files[1:] {
+		other, err := detectTable(f.Path, o)
+		if err != nil {
+			return err
+		}
+		if spec.Header && other.Header && !slices.Equal(spec.Names, other.Names) {
+			return fault.Newf(fault.BadInput, "read", f.Path+" line 1", "its columns are %s, those of the first file %s",
+				strings.Join(other.Names, " "), strings.Join(spec.Names, " "))
+		}
 	}
 	s.Table = &spec
 	s.Parts, err = Ranges(s.Files, rangeBytes, func(File) bool { return spec.Quoted })

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -33,6 +34,9 @@ func realMain(args []string) int {
 	cmd := rootCommand()
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
+	if err != nil && strings.HasPrefix(err.Error(), "unknown command") {
+		err = fault.New(fault.Usage, "run", strings.Join(args, " "), err).WithHint("see volley --help")
+	}
 	if errors.Is(err, errInterrupted) {
 		cancel()
 	}

@@ -3,6 +3,7 @@
 // speed, and prints the time each takes to the same objective. Numerics and
 // control code are real; time is computed.
 //
+//	bin/volley generate logistic --rows 60000 --features 40 --eps 0.2 --out train.libsvm
 //	go run ./examples/03-compare --input train.libsvm
 package main
 
@@ -47,7 +48,8 @@ func compare(ctx context.Context, input, pace string) error {
 		return err
 	}
 	target := 1.001 * best.Objective
-	fmt.Printf("objective %.8g at its best; time to %.8g, pace %s:\n\n", best.Objective, target, pace)
+	fmt.Printf("Logistic regression on six executors, one at half speed (pace %s), in computed time.\n"+
+		"Best objective %.8g; seconds to %.8g, and how many times as fast as BSP (ratio):\n\n", pace, best.Objective, target)
 	fmt.Printf("%-22s %10s %12s %10s %8s %8s\n", "", "iterations", "share a step", "seconds", "ratio", "moves")
 	job.Target = &target
 	var first float64
