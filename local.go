@@ -46,7 +46,7 @@ func newLocal(job driver.JobConfig, cfg Config, engine func(int) (*executor.Engi
 		}
 		down, up := wire.Pipe()
 		l.Attach(down)
-		ec := executor.Config{ID: plan.ExecutorID(fmt.Sprintf("executor-%d", i)), Slots: cfg.Slots, Log: cfg.Logger}
+		ec := executor.Config{ID: plan.ExecutorID(fmt.Sprintf("executor-%d", i)), Slots: cfg.Slots}
 		if cfg.Pace != nil {
 			ec.Pacer = func(slot int) runner.Pacer { return newPacer(cfg.Pace, began, i, slot, cfg.Slots, l.limits) }
 		}

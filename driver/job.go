@@ -267,7 +267,7 @@ func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) 
 		j.state = ready
 		j.emit(Command{Ready: true})
 	}
-	j.retryCall(now)
+	j.retryCall()
 }
 
 func (j *Job) ready() int {
@@ -300,7 +300,7 @@ func (j *Job) onLost(l *Lost, now plan.Time) {
 			j.orphaned(orphans, now)
 		}
 	}
-	j.retryCall(now)
+	j.retryCall()
 }
 
 func (j *Job) onMessage(m *Message, now plan.Time) {
@@ -314,7 +314,7 @@ func (j *Job) onMessage(m *Message, now plan.Time) {
 	case *wire.ToDriver_Result:
 		j.onResult(m.From, b.Result, now)
 	case *wire.ToDriver_TaskResult:
-		j.onTaskResult(m.From, b.TaskResult, now)
+		j.onTaskResult(m.From, b.TaskResult)
 	}
 }
 

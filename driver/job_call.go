@@ -28,12 +28,12 @@ func (j *Job) onCall(req *CallRequest, now plan.Time) {
 	j.calls++
 	j.call = &call{id: j.calls, req: req, since: now, tasks: make([]callTask, len(req.Args)), left: len(req.Args)}
 	j.emit(Command{WakeAt: now + j.cfg.MaxWait})
-	j.retryCall(now)
+	j.retryCall()
 	j.finishCall()
 }
 
 // retryCall hands tasks without a live executor to one.
-func (j *Job) retryCall(plan.Time) {
+func (j *Job) retryCall() {
 	if j.call == nil || j.ready() == 0 {
 		return
 	}
@@ -63,7 +63,7 @@ func (c *call) lose(id plan.ExecutorID) {
 	}
 }
 
-func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Time) {
+func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult) {
 	c := j.call
 	if c == nil || r.Call != c.id || int(r.Partition) >= len(c.tasks) || c.tasks[r.Partition].on != from || c.tasks[r.Partition].done {
 		j.counters.StaleReports++
@@ -77,7 +77,7 @@ func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Ti
 			return
 		}
 		t.on = ""
-		j.retryCall(now)
+		j.retryCall()
 		return
 	}
 	t.done, t.data = true, r.Data

@@ -63,7 +63,6 @@ type Command struct {
 	Stop     *StopRun
 	SampleAt *SampleAt
 	Act      *wire.RunTask
-	Forget   string // a job
 }
 
 // Run is one set of tasks to fold.
@@ -155,7 +154,7 @@ func (a *Agent) onMessage(m *wire.ToExecutor, now plan.Time) []Command {
 	case *wire.ToExecutor_RunTask:
 		return []Command{{Act: b.RunTask}}
 	case *wire.ToExecutor_EndJob:
-		return []Command{{Forget: b.EndJob.Job}}
+		return a.onEnd(b.EndJob)
 	}
 	return nil
 }
@@ -215,6 +214,20 @@ func (a *Agent) onStop(s *wire.StopStep) []Command {
 		if r := a.runs[id]; r.step.Job == s.Job && r.step.Step == s.Step && r.epoch() <= s.Epoch && !r.stopped {
 			r.stopped = true
 			out = append(out, Command{Stop: &StopRun{Run: id, Skip: skip}})
+		}
+	}
+	return out
+}
+
+// onEnd stops whatever is still folded for a job that is over, and forgets
+// its parameters.
+func (a *Agent) onEnd(e *wire.EndJob) []Command {
+	a.params = map[plan.Digest][]byte{}
+	var out []Command
+	for _, id := range a.active() {
+		if r := a.runs[id]; r.step.Job == e.Job && !r.stopped {
+			r.stopped = true
+			out = append(out, Command{Stop: &StopRun{Run: id}})
 		}
 	}
 	return out

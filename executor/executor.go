@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
@@ -18,7 +16,6 @@ type Config struct {
 	ID    plan.ExecutorID
 	Slots int
 	Pacer func(slot int) runner.Pacer // nil: slots run at their own speed
-	Log   hclog.Logger
 }
 
 // Executor is the shell around an agent: it feeds it with messages and with

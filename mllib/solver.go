@@ -34,7 +34,6 @@ type state struct {
 	T      float64   // Nesterov's t
 	Step   float64   // 1/L of the accelerated method, the given step of the others
 	Count  float64   // gradient steps taken
-	Cost   float64   // mean rows merged by a step over the rows of the data; unused by the update
 	Rules  stopState
 	Latest float64 // objective, or its estimate, at Y when it was last seen
 }
@@ -42,23 +41,23 @@ type state struct {
 // MarshalBinary lays the state out as floats, so that it costs little to
 // commit.
 func (s state) MarshalBinary() ([]byte, error) {
-	head := []float64{float64(len(s.X)), s.T, s.Step, s.Count, s.Cost, s.Latest}
+	head := []float64{float64(len(s.X)), s.T, s.Step, s.Count, s.Latest}
 	return putFloats(nil, head, s.X, s.Y, s.Rules.floats()), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *state) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 6)
+	v, err := getFloats(raw, 5)
 	if err != nil {
 		return err
 	}
 	n := int(v[0])
-	if n < 0 || len(v) < 6+2*n {
+	if n < 0 || len(v) < 5+2*n {
 		return fmt.Errorf("a state of %d numbers does not hold vectors of %d", len(v), n)
 	}
-	s.T, s.Step, s.Count, s.Cost, s.Latest = v[1], v[2], v[3], v[4], v[5]
-	s.X, s.Y = v[6:6+n], v[6+n:6+2*n]
-	return s.Rules.setFloats(v[6+2*n:])
+	s.T, s.Step, s.Count, s.Latest = v[1], v[2], v[3], v[4]
+	s.X, s.Y = v[5:5+n], v[5+n:5+2*n]
+	return s.Rules.setFloats(v[5+2*n:])
 }
 
 // advance takes one step along the gradient g at Y.

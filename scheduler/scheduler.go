@@ -31,8 +31,7 @@ func (c Config) EnsureDefaults() Config {
 type CommandKind uint8
 
 // The commands: Hold asks an executor to hold a split, from another executor
-// (From) or, where From is empty, from its source; Give tells one that it may
-// forget its claim to a split; Abort fails the job.
+// (From) or, where From is empty, from its source; Abort fails the job.
 const (
 	Hold CommandKind = iota
 	Abort
