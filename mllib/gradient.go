@@ -90,17 +90,6 @@ func scaleGradient(a gradient, f float64) gradient {
 	return a
 }
 
-// batchRows is how many rows are folded together: the cache misses of looking
-// up their labels overlap.
-const batchRows = 256
-
-// scratch is the working space of a batch.
-type scratch struct{ z, y, coef, loss [batchRows]float64 }
-
-// sparseBlock is how many sparse rows are in work between the two times that
-// each is read.
-const sparseBlock = 16
-
 // logisticAggregator folds rows into the gradient of the logistic loss.
 func logisticAggregator() rdd.Aggregator[linearParam, rdd.Point, gradient] {
 	return rdd.Aggregator[linearParam, rdd.Point, gradient]{
@@ -120,50 +109,36 @@ func lossAggregator() rdd.Aggregator[linearParam, rdd.Point, gradient] {
 }
 
 func addLogistic(g gradient, p linearParam, b *rdd.Batch, wantSum bool) gradient {
-	for from := 0; from < len(b.Rows); from += batchRows {
-		g = addLogisticRows(g, p, b, b.Rows[from:min(from+batchRows, len(b.Rows))], wantSum)
-	}
-	return g
-}
-
-func addLogisticRows(g gradient, p linearParam, b *rdd.Batch, rows []int32, wantSum bool) gradient {
-	var s scratch
-	for i, r := range rows {
-		if b.Labels[r] == p.Positive {
-			s.y[i] = 1
-		}
-	}
-	n := len(rows)
+	prefetch(p, b)
+	n := len(b.Rows)
+	scratch := b.Scratch(2 * n)
+	y, z := scratch[:n], scratch[n:]
+	kernel.Match(y, b.Labels, b.Rows, p.Positive)
+	acc := kernel.Losses{Loss: g.Loss, Squares: g.LossSq, Coef: g.Coef}
 	switch {
 	case !wantSum:
-		margins(s.z[:n], p, b, rows)
-		kernel.Logistic(s.coef[:n], s.loss[:n], s.z[:n], s.y[:n])
+		dots(z, p.W, b, b.Rows)
+		acc.Add(z, p.Bias, y)
 	case b.Dense() && b.X32 != nil:
-		kernel.LogisticGradient(g.Sum, s.coef[:n], s.loss[:n], s.z[:n], p.W, p.Bias, b.X32, rows, s.y[:n])
+		kernel.LogisticGradient(&acc, g.Sum, p.W, p.Bias, b.X32, b.Rows, y)
 	case b.Dense():
-		kernel.LogisticGradient(g.Sum, s.coef[:n], s.loss[:n], s.z[:n], p.W, p.Bias, b.X64, rows, s.y[:n])
+		kernel.LogisticGradient(&acc, g.Sum, p.W, p.Bias, b.X64, b.Rows, y)
+	case b.X32 != nil:
+		kernel.SparseLogisticGradient(&acc, g.Sum, p.W, p.Bias, sparseOf(b, b.X32), b.Rows, y)
 	default:
-		addSparse(g.Sum, p, b, rows, &s)
+		kernel.SparseLogisticGradient(&acc, g.Sum, p.W, p.Bias, sparseOf(b, b.X64), b.Rows, y)
 	}
-	for i := range n {
-		g.Loss += s.loss[i]
-		g.LossSq = math.FMA(s.loss[i], s.loss[i], g.LossSq)
-		g.Coef += s.coef[i]
-	}
+	g.Loss, g.LossSq, g.Coef = acc.Loss, acc.Squares, acc.Coef
 	return g
 }
 
-// addSparse folds sparse rows, some at a time.
-func addSparse(sum []float64, p linearParam, b *rdd.Batch, rows []int32, s *scratch) {
-	for from := 0; from < len(rows); from += sparseBlock {
-		to := min(from+sparseBlock, len(rows))
-		margins(s.z[from:to], p, b, rows[from:to])
-		kernel.Logistic(s.coef[from:to], s.loss[from:to], s.z[from:to], s.y[from:to])
-		if b.X32 != nil {
-			kernel.SparseAccumulate(sum, s.coef[from:to], sparseOf(b, b.X32), rows[from:to])
-		} else {
-			kernel.SparseAccumulate(sum, s.coef[from:to], sparseOf(b, b.X64), rows[from:to])
-		}
+// prefetch asks memory for the first dense rows while labels are looked up.
+func prefetch(p linearParam, b *rdd.Batch) {
+	switch {
+	case b.Dense() && b.X32 != nil:
+		kernel.Prefetch(b.X32, b.Labels, b.Rows, len(p.W))
+	case b.Dense():
+		kernel.Prefetch(b.X64, b.Labels, b.Rows, len(p.W))
 	}
 }
 
@@ -171,20 +146,17 @@ func sparseOf[T kernel.Float](b *rdd.Batch, values []T) kernel.Sparse[T] {
 	return kernel.Sparse[T]{Offsets: b.Offsets, Indices: b.Indices, Values: values}
 }
 
-// margins computes z = w·x + bias for some rows of a batch.
-func margins(z []float64, p linearParam, b *rdd.Batch, rows []int32) {
+// dots computes z = w·x for some rows of a batch.
+func dots(z, w []float64, b *rdd.Batch, rows []int32) {
 	switch {
 	case b.Dense() && b.X32 != nil:
-		kernel.Dots(z, p.W, b.X32, rows)
+		kernel.Dots(z, w, b.X32, rows)
 	case b.Dense():
-		kernel.Dots(z, p.W, b.X64, rows)
+		kernel.Dots(z, w, b.X64, rows)
 	case b.X32 != nil:
-		kernel.SparseDots(z, p.W, sparseOf(b, b.X32), rows)
+		kernel.SparseDots(z, w, sparseOf(b, b.X32), rows)
 	default:
-		kernel.SparseDots(z, p.W, sparseOf(b, b.X64), rows)
-	}
-	for i := range z {
-		z[i] += p.Bias
+		kernel.SparseDots(z, w, sparseOf(b, b.X64), rows)
 	}
 }
 

@@ -100,13 +100,13 @@ func (t *Trained) Metrics(ctx context.Context, s *rdd.Session, p LogisticPlan) (
 // addScores appends margin and label of every row.
 func addScores(out []float64, p linearParam, b *rdd.Batch) []float64 {
 	z := make([]float64, len(b.Rows))
-	margins(z, p, b, b.Rows)
+	dots(z, p.W, b, b.Rows)
 	for i, r := range b.Rows {
 		y := 0.0
 		if b.Labels[r] == p.Positive {
 			y = 1
 		}
-		out = append(out, z[i], y)
+		out = append(out, z[i]+p.Bias, y)
 	}
 	return out
 }

@@ -123,13 +123,24 @@ type Batch struct {
 	X32      []float32 // the same where the pack is in single precision
 	Offsets  []int32   // sparse only: row r has nonzeros Offsets[r] to Offsets[r+1]
 	Indices  []int32
+
+	scratch []float64
+}
+
+// Scratch is room for n numbers that AddBatch may use during the call; what is
+// in it at first is undefined.
+func (b *Batch) Scratch(n int) []float64 {
+	if cap(b.scratch) < n {
+		b.scratch = make([]float64, n)
+	}
+	return b.scratch[:n]
 }
 
 // Dense says whether rows are dense.
 func (b *Batch) Dense() bool { return b.Offsets == nil }
 
 // rowsPerBatch is how many rows AddBatch gets at a time at the most.
-const rowsPerBatch = 256
+const rowsPerBatch = 1024
 
 // Aggregator folds rows of type T into an accumulator A under a parameter P.
 // Add or AddBatch is needed, and Merge. Fold functions own the accumulator
@@ -228,12 +239,10 @@ func (f *folder[P, T, A]) Fold(acc any, b *storage.Batch, from, to int) (any, in
 		return f.foldRows(acc, b, from, to)
 	}
 	a := acc.(*A)
-	f.view = Batch{Features: f.meta.Features, Labels: b.Labels, X64: b.X64, X32: b.X32, Offsets: b.Offsets, Indices: b.Indices}
+	f.view = Batch{Features: f.meta.Features, Labels: b.Labels, X64: b.X64, X32: b.X32, Offsets: b.Offsets, Indices: b.Indices, scratch: f.view.scratch}
 	for p := from; p < to; p += rowsPerBatch {
 		n := min(to-p, rowsPerBatch)
-		for i := range n {
-			f.rows[i] = b.RowAt(p + i)
-		}
+		b.Visit(f.rows[:n], p)
 		f.view.Rows = f.rows[:n]
 		*a = f.agg.AddBatch(*a, f.param, &f.view)
 	}

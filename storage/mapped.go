@@ -43,6 +43,22 @@ func (b *Batch) RowAt(p int) int32 {
 	return int32(p&3*quarter + p>>2)
 }
 
+// Visit fills rows with the rows at the positions from `from` on.
+func (b *Batch) Visit(rows []int32, from int) {
+	quarter := int32(b.Rows / 4)
+	i := 0
+	for ; i < len(rows) && (from+i)&3 != 0; i++ {
+		rows[i] = b.RowAt(from + i)
+	}
+	for r := int32((from + i) >> 2); r < quarter && i+4 <= len(rows); r, i = r+1, i+4 {
+		four := rows[i : i+4 : i+4]
+		four[0], four[1], four[2], four[3] = r, r+quarter, r+2*quarter, r+3*quarter
+	}
+	for ; i < len(rows); i++ {
+		rows[i] = b.RowAt(from + i)
+	}
+}
+
 // OpenSplit maps a split's file and checks its framing against the file's
 // size before any part of it is used.
 func OpenSplit(path string, m *PackMeta, split int) (*Split, error) {

@@ -52,26 +52,33 @@ func (c *columns) record(m *PackMeta, schema *arrow.Schema) arrow.Record {
 	case SparseLayout:
 		values := schema.Field(2).Type.(*arrow.ListType)
 		cols = []arrow.Array{c.labelArray(),
-			c.listArray(schema.Field(1).Type, fixed(arrow.PrimitiveTypes.Int32, len(c.indices), asBytes(c.indices))),
+			c.listArray(schema.Field(1).Type, fixed(arrow.PrimitiveTypes.Int32, len(c.indices), padded(c.indices))),
 			c.listArray(values, fixed(values.Elem(), len(c.indices), c.values))}
 	default:
-		bufs := []*memory.Buffer{nil, memory.NewBufferBytes(asBytes(c.offsets)), memory.NewBufferBytes(c.blob)}
+		bufs := []*memory.Buffer{nil, memory.NewBufferBytes(padded(c.offsets)), memory.NewBufferBytes(c.blob)}
 		cols = []arrow.Array{wrap(array.NewData(arrow.BinaryTypes.Binary, c.rows, bufs, nil, 0, 0))}
 	}
 	return array.NewRecord(schema, cols, int64(c.rows))
 }
 
 func (c *columns) labelArray() arrow.Array {
-	return wrap(fixed(arrow.PrimitiveTypes.Float64, c.rows, asBytes(c.labels)))
+	return wrap(fixed(arrow.PrimitiveTypes.Float64, c.rows, padded(c.labels)))
 }
 
 func (c *columns) listArray(t arrow.DataType, items arrow.ArrayData) arrow.Array {
-	bufs := []*memory.Buffer{nil, memory.NewBufferBytes(asBytes(c.offsets))}
+	bufs := []*memory.Buffer{nil, memory.NewBufferBytes(padded(c.offsets))}
 	return wrap(array.NewData(t, c.rows, bufs, []arrow.ArrayData{items}, 0, 0))
 }
 
 func fixed(t arrow.DataType, n int, raw []byte) arrow.ArrayData {
 	return array.NewData(t, n, []*memory.Buffer{nil, memory.NewBufferBytes(raw)}, nil, 0, 0)
+}
+
+// padded rounds a buffer up to whole cache lines, so that the next one in the
+// body begins on one: the Arrow writer keeps such padding but adds none.
+func padded[T any](v []T) []byte {
+	raw := asBytes(v)
+	return append(raw[:len(raw):len(raw)], zeros[:-len(raw)&63]...)
 }
 
 func wrap(d arrow.ArrayData) arrow.Array { return array.MakeFromData(d) }

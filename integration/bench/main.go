@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -24,10 +25,11 @@ import (
 
 func main() {
 	rows := flag.Int64("rows", 1_000_000, "rows of the dense data")
+	only := flag.String("only", "", "a part of the names of the measurements to make; all without it")
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "volley-bench-*")
 	if err == nil {
-		err = run(context.Background(), dir, *rows)
+		err = run(context.Background(), dir, *rows, *only)
 		os.RemoveAll(dir)
 	}
 	if err != nil {
@@ -36,10 +38,16 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, dir string, rows int64) error {
+func run(ctx context.Context, dir string, rows int64, only string) error {
 	fmt.Printf("kernels: %s\n", kernel.Path())
-	for _, bench := range []func(context.Context, string, int64) error{emptySteps, stopLatency, parsing, simulator, sparse, dense} {
-		if err := bench(ctx, dir, rows); err != nil {
+	for _, b := range []struct {
+		name  string
+		bench func(context.Context, string, int64) error
+	}{{"empty step", emptySteps}, {"stop", stopLatency}, {"parse", parsing}, {"simulator", simulator}, {"checks", checks}, {"sparse", sparse}, {"dense", dense}} {
+		if !strings.Contains(b.name, only) {
+			continue
+		}
+		if err := b.bench(ctx, dir, rows); err != nil {
 			return err
 		}
 	}
@@ -47,8 +55,8 @@ func run(ctx context.Context, dir string, rows int64) error {
 }
 
 // passes trains for some iterations and returns the median seconds of a step,
-// and all reports.
-func passes(ctx context.Context, dir, data string, iterations int, job mllib.LogisticConfig, flags ...string) (float64, []*driver.StepReport, *volley.Outcome, error) {
+// and all reports; between, where given, is called after each step.
+func passes(ctx context.Context, dir, data string, iterations int, job mllib.LogisticConfig, between func(), flags ...string) (float64, []*driver.StepReport, *volley.Outcome, error) {
 	cfg, err := volley.ParseConfig(append(flags, "--data-dir", filepath.Join(dir, "cache"))...)
 	if err != nil {
 		return 0, nil, nil, err
@@ -57,6 +65,9 @@ func passes(ctx context.Context, dir, data string, iterations int, job mllib.Log
 	cfg.Observer = func(r *driver.StepReport) {
 		if r.Train {
 			reports = append(reports, r)
+		}
+		if between != nil {
+			between()
 		}
 	}
 	job.Data, job.Solver, job.MaxIterations, job.Stop = []string{data}, mllib.Nesterov, iterations, mllib.ByObjective
@@ -68,11 +79,15 @@ func passes(ctx context.Context, dir, data string, iterations int, job mllib.Log
 			}
 			return t.StoppedBy, nil
 		})
+	return quantile(seconds(reports), 0.5), reports, out, err
+}
+
+func seconds(reports []*driver.StepReport) []float64 {
 	var took []float64
 	for _, r := range reports {
 		took = append(took, r.Took.Seconds())
 	}
-	return quantile(took, 0.5), reports, out, err
+	return took
 }
 
 func quantile(x []float64, q float64) float64 {
@@ -82,50 +97,6 @@ func quantile(x []float64, q float64) float64 {
 	s := slices.Clone(x)
 	slices.Sort(s)
 	return s[min(len(s)-1, int(q*float64(len(s))))]
-}
-
-// dense: a gradient pass over dense rows against reading as many bytes.
-func dense(ctx context.Context, dir string, rows int64) error {
-	const d = 100
-	data := filepath.Join(dir, "dense.arrow")
-	if err := synth.Write(ctx, synth.Logistic{Rows: rows, Features: d, Eps: 0.1}, "arrow", data, 2); err != nil {
-		return err
-	}
-	bytes := float64(rows * d * 8)
-	p64, _, out, err := passes(ctx, dir, data, 60, mllib.LogisticConfig{}, "--executors", "1", "--slots", "2")
-	if err != nil {
-		return err
-	}
-	resident := peak()
-	p32, _, _, err := passes(ctx, dir, data, 60, mllib.LogisticConfig{Float32: true}, "--executors", "1", "--slots", "2")
-	if err != nil {
-		return err
-	}
-	read := readBandwidth(int(rows * d))
-	fmt.Printf("dense pass, %d × %d: read bandwidth %.1f GB/s on two threads; float64 %.4f s = %.2f of it; float32 %.4f s = %.2f of it (by bytes of float32)\n",
-		rows, d, read/1e9, p64, bytes/p64/read, p32, bytes/2/p32/read)
-	fmt.Printf("load of %.0f MB: %.2f s; peak resident %.0f MB, %.2f of the limit of 1.3 × the packs + 100 MB\n",
-		bytes/1e6, out.Load.Seconds(), float64(resident)/1e6, float64(resident)/(1.3*bytes+100e6))
-	return nil
-}
-
-// readBandwidth reads a buffer in four streams on each of two threads.
-func readBandwidth(n int) float64 {
-	x := make([]float64, n)
-	for i := range x {
-		x[i] = 1
-	}
-	best := 0.0
-	for range 5 {
-		began := time.Now()
-		done := make(chan float64, 2)
-		for k := range 2 {
-			go func() { done <- kernel.ReadStreams(x[k*n/2 : (k+1)*n/2]) }()
-		}
-		_, _ = <-done, <-done
-		best = max(best, float64(8*n)/time.Since(began).Seconds())
-	}
-	return best
 }
 
 func peak() int64 {
@@ -142,15 +113,11 @@ func emptySteps(ctx context.Context, dir string, _ int64) error {
 	if err := synth.Write(ctx, synth.Logistic{Rows: 64, Features: 1, Eps: 1}, "csv", data, 1); err != nil {
 		return err
 	}
-	p50, reports, _, err := passes(ctx, dir, data, 2000, mllib.LogisticConfig{Splits: 8}, "--executors", "8")
+	p50, reports, _, err := passes(ctx, dir, data, 2000, mllib.LogisticConfig{Splits: 8}, nil, "--executors", "8")
 	if err != nil {
 		return err
 	}
-	var took []float64
-	for _, r := range reports {
-		took = append(took, r.Took.Seconds())
-	}
-	fmt.Printf("empty step, 8 executors: p50 %.3f ms (%.2f of the limit of 1 ms), p99 %.3f ms\n", 1e3*p50, p50/1e-3, 1e3*quantile(took, 0.99))
+	fmt.Printf("empty step, 8 executors: p50 %.3f ms (%.2f of the limit of 1 ms), p99 %.3f ms\n", 1e3*p50, p50/1e-3, 1e3*quantile(seconds(reports), 0.99))
 	return nil
 }
 
@@ -160,7 +127,7 @@ func stopLatency(ctx context.Context, dir string, _ int64) error {
 	if err := synth.Write(ctx, synth.Logistic{Rows: 200_000, Features: 50, Eps: 0.1}, "csv", data, 2); err != nil {
 		return err
 	}
-	_, reports, _, err := passes(ctx, dir, data, 400, mllib.LogisticConfig{}, "--executors", "2", "--sync", "deadline", "--sync-ratio", "0.5")
+	_, reports, _, err := passes(ctx, dir, data, 400, mllib.LogisticConfig{}, nil, "--executors", "2", "--sync", "deadline", "--sync-ratio", "0.5")
 	if err != nil {
 		return err
 	}

@@ -14,14 +14,15 @@ func BenchmarkDenseGradient(b *testing.B) {
 			x, w, _ := data[float64](rng, n, d)
 			b.SetBytes(int64(n) * d * 8)
 			sum := make([]float64, d)
-			var z, y, coef, loss [256]float64
+			var y [256]float64
+			var acc Losses
 			var rows [256]int32
 			for b.Loop() {
 				for p := 0; p+256 <= n; p += 256 {
 					for i := range rows {
 						rows[i] = int32((p+i)&3*(n/4) + (p+i)>>2)
 					}
-					LogisticGradient(sum, coef[:], loss[:], z[:], w, 0, x, rows[:], y[:])
+					LogisticGradient(&acc, sum, w, 0, x, rows[:], y[:])
 				}
 			}
 		})

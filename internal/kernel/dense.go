@@ -97,6 +97,19 @@ func Scale(a float64, x []float64) {
 // Dot is the dense dot product of two float64 vectors of equal length.
 func Dot(x, y []float64) float64 { return dotPlain(x, y) }
 
+// Match sets y[i] to 1 where labels[rows[i]] is the wanted one, else to 0,
+// without a branch: labels come in no order that a CPU could guess.
+func Match(y, labels []float64, rows []int32, wanted float64) {
+	y = y[:len(rows)]
+	for i, r := range rows {
+		var one uint64
+		if labels[r] == wanted {
+			one = 0x3ff0000000000000
+		}
+		y[i] = math.Float64frombits(one)
+	}
+}
+
 func readPlain(x []float64) float64 {
 	var s float64
 	for _, v := range x {

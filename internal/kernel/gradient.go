@@ -5,23 +5,51 @@ package kernel
 // nearest cache.
 const gradientBlock = 16
 
-// LogisticGradient folds dense rows into the gradient of the logistic loss:
-// for row i, z[i] = w · x + bias, coef[i] and loss[i] as Logistic defines
-// them for the label y[i], and sum += coef[i]·x, in the order of rows. Lengths:
-// coef, loss, z, y as rows; sum and w one entry a column.
-func LogisticGradient[T Float](sum, coef, loss, z, w []float64, bias float64, x []T, rows []int32, y []float64) {
+// LogisticGradient folds dense rows, in their order, into the gradient of the
+// logistic loss: with coef as Logistic defines it for w · x and the label y[i]
+// of row rows[i], sum += coef·x; losses go to acc. Lengths: y as rows; sum and
+// w one entry a column.
+func LogisticGradient[T Float](acc *Losses, sum, w []float64, bias float64, x []T, rows []int32, y []float64) {
 	n := len(rows)
+	check(x, rows, len(w))
+	var now, then, coef, loss [gradientBlock]float64 // dots of this block and the next
 	first := min(gradientBlock, n)
-	Dots(z[:first], w, x, rows[:first])
+	Dots(now[:first], w, x, rows[:first])
 	for from := 0; from < n; from += gradientBlock {
 		to := min(from+gradientBlock, n)
 		next := min(to+gradientBlock, n)
-		for i := from; i < to; i++ {
-			z[i] += bias
-		}
-		Logistic(coef[from:to], loss[from:to], z[from:to], y[from:to])
-		m := pipelineVector(z[to:next], w, sum, coef[from:to], x, rows[to:next], rows[from:to])
-		Accumulate(sum, coef[from+m:to], x, rows[from+m:to])
-		Dots(z[to+m:next], w, x, rows[to+m:next])
+		Logistic(coef[:to-from], loss[:to-from], now[:to-from], bias, y[from:to])
+		m := pipelineVector(then[:next-to], w, sum, coef[:], x, rows[to:next], rows[from:to])
+		Accumulate(sum, coef[m:to-from], x, rows[from+m:to])
+		Dots(then[m:next-to], w, x, rows[to+m:next])
+		acc.add(coef[:to-from], loss[:to-from]) // here, it overlaps with the next block's losses
+		now = then
+	}
+}
+
+// SparseLogisticGradient is LogisticGradient of sparse rows.
+func SparseLogisticGradient[T Float](acc *Losses, sum, w []float64, bias float64, m Sparse[T], rows []int32, y []float64) {
+	var z, coef, loss [sparseBlock]float64
+	for from := 0; from < len(rows); from += sparseBlock {
+		block := rows[from:min(from+sparseBlock, len(rows))]
+		n := len(block)
+		SparseDots(z[:n], w, m, block)
+		Logistic(coef[:n], loss[:n], z[:n], bias, y[from:from+n])
+		acc.add(coef[:n], loss[:n])
+		SparseAccumulate(sum, coef[:n], m, block)
+	}
+}
+
+// sparseBlock is how many sparse rows are in work between the two times that
+// each is read.
+const sparseBlock = 64
+
+// Add folds the losses of rows whose dots with w are z, and nothing else.
+func (l *Losses) Add(z []float64, bias float64, y []float64) {
+	var coef, loss [sparseBlock]float64
+	for from := 0; from < len(z); from += sparseBlock {
+		to := min(from+sparseBlock, len(z))
+		Logistic(coef[:to-from], loss[:to-from], z[from:to], bias, y[from:to])
+		l.add(coef[:to-from], loss[:to-from])
 	}
 }

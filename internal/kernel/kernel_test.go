@@ -104,7 +104,42 @@ func TestEveryPathGivesTheBitsOfTheDefinition(t *testing.T) {
 			}
 		}
 		checkLogistic(t, rng)
+		checkSparse[float64](t, rng)
+		checkSparse[float32](t, rng)
 	}
+}
+
+// checkSparse holds rows of 0 to 9 nonzeros against the plain code.
+func checkSparse[T Float](t *testing.T, rng *rand.Rand) {
+	const n, d = 150, 40
+	m := Sparse[T]{Offsets: []int32{0}}
+	for r := range n {
+		column := int32(0)
+		for range r % 10 {
+			column += int32(1 + rng.IntN(4))
+			m.Indices, m.Values = append(m.Indices, column-1), append(m.Values, T(rng.NormFloat64()))
+		}
+		m.Offsets = append(m.Offsets, int32(len(m.Indices)))
+	}
+	_, w, rows := data[float64](rng, n, d)
+	y := make([]float64, n)
+	for i := range y {
+		y[i] = float64(rng.IntN(2))
+	}
+	run := func(p string) (sum, z []float64, acc Losses) {
+		machine := path
+		defer func() { path = machine }()
+		path = p
+		sum, z = append([]float64(nil), w...), make([]float64, n)
+		SparseDots(z, w, m, rows)
+		SparseLogisticGradient(&acc, sum, w, 0.25, m, rows, y)
+		return sum, z, acc
+	}
+	sum, z, acc := run(path)
+	wantSum, wantZ, wantAcc := run("go")
+	sameBits(t, "sparse dots", z, wantZ)
+	sameBits(t, "sparse gradient", sum, wantSum)
+	sameLosses(t, &acc, &wantAcc)
 }
 
 func checkLogistic(t *testing.T, rng *rand.Rand) {
@@ -117,12 +152,26 @@ func checkLogistic(t *testing.T, rng *rand.Rand) {
 	y = append(y, 0, 1, 0, 1, 0, 1, 0, 1, 0)
 	coef, loss := make([]float64, len(z)), make([]float64, len(z))
 	wantC, wantL := make([]float64, len(z)), make([]float64, len(z))
-	Logistic(coef, loss, z, y)
+	Logistic(coef, loss, z, 0.5, y)
 	for i := range z {
-		wantC[i], wantL[i] = logisticPlain(z[i], y[i])
+		wantC[i], wantL[i] = logisticPlain(z[i]+0.5, y[i])
 	}
 	sameBits(t, "coef", coef, wantC)
 	sameBits(t, "loss", loss, wantL)
+}
+
+// row adds one row by the definition and returns its derivative.
+func (l *Losses) row(margin, y float64) float64 {
+	c, loss := logisticPlain(margin, y)
+	l.Loss += loss
+	l.Squares += float64(loss * loss)
+	l.Coef += c
+	return c
+}
+
+func sameLosses(t *testing.T, got, want *Losses) {
+	t.Helper()
+	sameBits(t, "sums", []float64{got.Loss, got.Squares, got.Coef}, []float64{want.Loss, want.Squares, want.Coef})
 }
 
 func TestSparseAgainstDense(t *testing.T) {
@@ -167,17 +216,15 @@ func checkGradient[T Float](t *testing.T, rng *rand.Rand, x []T, w []float64, ro
 	for i := range y {
 		y[i] = float64(rng.IntN(2))
 	}
-	z, coef, loss, sum := make([]float64, n), make([]float64, n), make([]float64, n), append([]float64(nil), w...)
-	wantZ, wantC, wantL, wantSum := make([]float64, n), make([]float64, n), make([]float64, n), append([]float64(nil), w...)
-	LogisticGradient(sum, coef, loss, z, w, 0.25, x, rows, y)
-	dotsPlain(wantZ, w, x, rows)
-	for i := range wantZ {
-		wantZ[i] += 0.25
-		wantC[i], wantL[i] = logisticPlain(wantZ[i], y[i])
+	sum, want := append([]float64(nil), w...), append([]float64(nil), w...)
+	z, coef := make([]float64, n), make([]float64, n)
+	var acc, wantAcc Losses
+	LogisticGradient(&acc, sum, w, 0.25, x, rows, y)
+	dotsPlain(z, w, x, rows)
+	for i := range z {
+		coef[i] = wantAcc.row(z[i]+0.25, y[i])
 	}
-	accumulatePlain(wantSum, wantC, x, rows)
-	sameBits(t, "margins", z, wantZ)
-	sameBits(t, "coefficients", coef, wantC)
-	sameBits(t, "losses", loss, wantL)
-	sameBits(t, "gradient", sum, wantSum)
+	accumulatePlain(want, coef, x, rows)
+	sameBits(t, "gradient", sum, want)
+	sameLosses(t, &acc, &wantAcc)
 }

@@ -15,6 +15,9 @@ type Sparse[T Float] struct {
 // lane k mod 4; products are rounded before they are added, since most CPUs
 // gain nothing from fusing a gathered product.
 func SparseDots[T Float](z, w []float64, m Sparse[T], rows []int32) {
+	if sparseDotsVector(z, w, m, rows) {
+		return
+	}
 	for i, r := range rows {
 		lo, hi := m.Offsets[r], m.Offsets[r+1]
 		z[i] = sparseDot(w, m.Indices[lo:hi], m.Values[lo:hi])
@@ -51,6 +54,9 @@ func sparseDot[T Float](w []float64, idx []int32, val []T) float64 {
 // SparseAccumulate adds Σ_i coef[i] · row rows[i] to sum in the order of
 // rows, products rounded before they are added.
 func SparseAccumulate[T Float](sum, coef []float64, m Sparse[T], rows []int32) {
+	if sparseAccumulateVector(sum, coef, m, rows) {
+		return
+	}
 	base := unsafe.SliceData(sum)
 	for i, r := range rows {
 		lo, hi := m.Offsets[r], m.Offsets[r+1]

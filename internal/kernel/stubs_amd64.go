@@ -12,10 +12,10 @@ func dotsF64AVX2(z *float64, w *float64, x *float64, off *int64, n int, d int)
 //go:noescape
 func accumulateF64AVX2(sum *float64, coef *float64, x *float64, off *int64, n int, d int)
 
-// pipelineF64AVX2 computes z[i] = w · next[i] and adds coef[i] times current[i] to sum, rows given by address.
+// pipelineF64AVX2 computes z[i] = w · next[i] and adds coef[i] times current[i] to sum, rows of d columns of x given by number.
 //
 //go:noescape
-func pipelineF64AVX2(z *float64, w *float64, sum *float64, coef *float64, next *uintptr, current *uintptr, n int, d int)
+func pipelineF64AVX2(z *float64, w *float64, sum *float64, coef *float64, x *float64, next *int32, current *int32, n int, d int)
 
 // dotsF32AVX2 computes z[i] as the dot product of w and the row of d columns at byte offset off[i] of x.
 //
@@ -27,15 +27,15 @@ func dotsF32AVX2(z *float64, w *float64, x *float32, off *int64, n int, d int)
 //go:noescape
 func accumulateF32AVX2(sum *float64, coef *float64, x *float32, off *int64, n int, d int)
 
-// pipelineF32AVX2 computes z[i] = w · next[i] and adds coef[i] times current[i] to sum, rows given by address.
+// pipelineF32AVX2 computes z[i] = w · next[i] and adds coef[i] times current[i] to sum, rows of d columns of x given by number.
 //
 //go:noescape
-func pipelineF32AVX2(z *float64, w *float64, sum *float64, coef *float64, next *uintptr, current *uintptr, n int, d int)
+func pipelineF32AVX2(z *float64, w *float64, sum *float64, coef *float64, x *float32, next *int32, current *int32, n int, d int)
 
 // logisticAVX2 computes derivative and loss of n rows, a multiple of 4.
 //
 //go:noescape
-func logisticAVX2(coef *float64, loss *float64, z *float64, y *float64, n int)
+func logisticAVX2(coef *float64, loss *float64, z *float64, y *float64, bias float64, n int)
 
 // dotsF64AVX512 computes z[i] as the dot product of w and the row of d columns at byte offset off[i] of x.
 //
@@ -47,10 +47,10 @@ func dotsF64AVX512(z *float64, w *float64, x *float64, off *int64, n int, d int)
 //go:noescape
 func accumulateF64AVX512(sum *float64, coef *float64, x *float64, off *int64, n int, d int)
 
-// pipelineF64AVX512 computes z[i] = w · next[i] and adds coef[i] times current[i] to sum, rows given by address.
+// pipelineF64AVX512 computes z[i] = w · next[i] and adds coef[i] times current[i] to sum, rows of d columns of x given by number.
 //
 //go:noescape
-func pipelineF64AVX512(z *float64, w *float64, sum *float64, coef *float64, next *uintptr, current *uintptr, n int, d int)
+func pipelineF64AVX512(z *float64, w *float64, sum *float64, coef *float64, x *float64, next *int32, current *int32, n int, d int)
 
 // dotsF32AVX512 computes z[i] as the dot product of w and the row of d columns at byte offset off[i] of x.
 //
@@ -62,15 +62,45 @@ func dotsF32AVX512(z *float64, w *float64, x *float32, off *int64, n int, d int)
 //go:noescape
 func accumulateF32AVX512(sum *float64, coef *float64, x *float32, off *int64, n int, d int)
 
-// pipelineF32AVX512 computes z[i] = w · next[i] and adds coef[i] times current[i] to sum, rows given by address.
+// pipelineF32AVX512 computes z[i] = w · next[i] and adds coef[i] times current[i] to sum, rows of d columns of x given by number.
 //
 //go:noescape
-func pipelineF32AVX512(z *float64, w *float64, sum *float64, coef *float64, next *uintptr, current *uintptr, n int, d int)
+func pipelineF32AVX512(z *float64, w *float64, sum *float64, coef *float64, x *float32, next *int32, current *int32, n int, d int)
 
 // logisticAVX512 computes derivative and loss of n rows, a multiple of 8.
 //
 //go:noescape
-func logisticAVX512(coef *float64, loss *float64, z *float64, y *float64, n int)
+func logisticAVX512(coef *float64, loss *float64, z *float64, y *float64, bias float64, n int)
+
+// sparseDotsF64AVX2 computes the dots of n rows, given by number.
+//
+//go:noescape
+func sparseDotsF64AVX2(z *float64, w *float64, offsets *int32, indices *int32, values *float64, rows *int32, n int)
+
+// sparseDotsF32AVX2 computes the dots of n rows, given by number.
+//
+//go:noescape
+func sparseDotsF32AVX2(z *float64, w *float64, offsets *int32, indices *int32, values *float32, rows *int32, n int)
+
+// sparseAccumulateF64AVX2 adds coef[i] times each of n rows, given by number, to sum.
+//
+//go:noescape
+func sparseAccumulateF64AVX2(sum *float64, coef *float64, offsets *int32, indices *int32, values *float64, rows *int32, n int)
+
+// sparseAccumulateF32AVX2 adds coef[i] times each of n rows, given by number, to sum.
+//
+//go:noescape
+func sparseAccumulateF32AVX2(sum *float64, coef *float64, offsets *int32, indices *int32, values *float32, rows *int32, n int)
+
+// prefetchRows asks for n rows of so many bytes of x, given by number.
+//
+//go:noescape
+func prefetchRows(x *byte, rows *int32, n int, bytes int)
+
+// prefetchLabels asks for the labels of the first four of every 32 rows.
+//
+//go:noescape
+func prefetchLabels(labels *float64, rows *int32, n int)
 
 // readStreams reads four streams of n numbers together and adds them up.
 //

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/cpu"
@@ -40,11 +39,12 @@ func offsets[T Float](out *[group]int64, rows []int32, d int) {
 // check panics where a row lies outside the matrix, as slicing would: the
 // assembly does not look.
 func check[T Float](x []T, rows []int32, d int) {
-	n := len(x)
+	var top uint32 // negative ones come out on top
 	for _, r := range rows {
-		if r < 0 || (int(r)+1)*d > n {
-			_ = x[int(r)*d : (int(r)+1)*d]
-		}
+		top = max(top, uint32(r))
+	}
+	if len(rows) > 0 {
+		_ = x[int(int32(top))*d : (int(int32(top))+1)*d]
 	}
 }
 
@@ -108,15 +108,15 @@ func callAccumulate(sum, coef *float64, x unsafe.Pointer, off *int64, n, d int, 
 
 // logisticVector does as many rows as fill whole registers and returns how
 // many those are.
-func logisticVector(coef, loss, z, y []float64) int {
+func logisticVector(coef, loss, z []float64, bias float64, y []float64) int {
 	n := len(z)
 	_, _, _ = coef[:n], loss[:n], y[:n]
 	switch {
 	case path == "avx512" && n >= 8:
-		logisticAVX512(&coef[0], &loss[0], &z[0], &y[0], n&^7)
+		logisticAVX512(&coef[0], &loss[0], &z[0], &y[0], bias, n&^7)
 		return n &^ 7
 	case path == "avx2" && n >= 4:
-		logisticAVX2(&coef[0], &loss[0], &z[0], &y[0], n&^3)
+		logisticAVX2(&coef[0], &loss[0], &z[0], &y[0], bias, n&^3)
 		return n &^ 3
 	}
 	return 0
@@ -133,32 +133,73 @@ func ReadStreams(x []float64) float64 {
 }
 
 // pipelineVector computes the dots of the next rows between the accumulation
-// of the current ones and returns how many of each it did.
+// of the current ones and returns how many of each it did. The rows have been
+// checked.
 func pipelineVector[T Float](z, w, sum, coef []float64, x []T, next, current []int32) int {
 	n := min(len(next), len(current)) &^ 3
 	if path == "go" || n == 0 || len(w) == 0 {
 		return 0
 	}
-	d := len(w)
-	check(x, next[:n], d)
-	check(x, current[:n], d)
-	var a, b [gradientBlock]uintptr
-	base, size := uintptr(unsafe.Pointer(unsafe.SliceData(x))), unsafe.Sizeof(x[0])*uintptr(d)
-	for i := range n {
-		a[i] = base + uintptr(next[i])*size
-		b[i] = base + uintptr(current[i])*size
-	}
-	_, _ = z[:n], sum[:d]
+	d, base := len(w), unsafe.Pointer(unsafe.SliceData(x))
+	_, _, _ = z[:n], sum[:d], coef[:n]
 	switch single := unsafe.Sizeof(x[0]) == 4; {
 	case path == "avx512" && single:
-		pipelineF32AVX512(&z[0], &w[0], &sum[0], &coef[0], &a[0], &b[0], n, d)
+		pipelineF32AVX512(&z[0], &w[0], &sum[0], &coef[0], (*float32)(base), &next[0], &current[0], n, d)
 	case path == "avx512":
-		pipelineF64AVX512(&z[0], &w[0], &sum[0], &coef[0], &a[0], &b[0], n, d)
+		pipelineF64AVX512(&z[0], &w[0], &sum[0], &coef[0], (*float64)(base), &next[0], &current[0], n, d)
 	case single:
-		pipelineF32AVX2(&z[0], &w[0], &sum[0], &coef[0], &a[0], &b[0], n, d)
+		pipelineF32AVX2(&z[0], &w[0], &sum[0], &coef[0], (*float32)(base), &next[0], &current[0], n, d)
 	default:
-		pipelineF64AVX2(&z[0], &w[0], &sum[0], &coef[0], &a[0], &b[0], n, d)
+		pipelineF64AVX2(&z[0], &w[0], &sum[0], &coef[0], (*float64)(base), &next[0], &current[0], n, d)
 	}
-	runtime.KeepAlive(x) // the assembly has only addresses
 	return n
+}
+
+// Prefetch asks memory for what LogisticGradient and Match will read first of
+// a matrix with d columns and of its labels.
+func Prefetch[T Float](x []T, labels []float64, rows []int32, d int) {
+	n := min(len(rows), 2*gradientBlock)
+	if path == "go" || n == 0 || d == 0 {
+		return
+	}
+	prefetchLabels(unsafe.SliceData(labels), &rows[0], len(rows))
+	prefetchRows((*byte)(unsafe.Pointer(unsafe.SliceData(x))), &rows[0], n, d*int(unsafe.Sizeof(x[0])))
+}
+
+func sparseDotsVector[T Float](z, w []float64, m Sparse[T], rows []int32) bool {
+	if path == "go" || len(rows) == 0 || len(w) == 0 || len(m.Indices) == 0 {
+		return false
+	}
+	_ = z[:len(rows)]
+	m.check(rows)
+	switch values := unsafe.Pointer(unsafe.SliceData(m.Values)); unsafe.Sizeof(m.Values[0]) {
+	case 4:
+		sparseDotsF32AVX2(&z[0], &w[0], &m.Offsets[0], &m.Indices[0], (*float32)(values), &rows[0], len(rows))
+	default:
+		sparseDotsF64AVX2(&z[0], &w[0], &m.Offsets[0], &m.Indices[0], (*float64)(values), &rows[0], len(rows))
+	}
+	return true
+}
+
+func sparseAccumulateVector[T Float](sum, coef []float64, m Sparse[T], rows []int32) bool {
+	if path == "go" || len(rows) == 0 || len(m.Indices) == 0 {
+		return false
+	}
+	_ = coef[:len(rows)]
+	m.check(rows)
+	switch values := unsafe.Pointer(unsafe.SliceData(m.Values)); unsafe.Sizeof(m.Values[0]) {
+	case 4:
+		sparseAccumulateF32AVX2(&sum[0], &coef[0], &m.Offsets[0], &m.Indices[0], (*float32)(values), &rows[0], len(rows))
+	default:
+		sparseAccumulateF64AVX2(&sum[0], &coef[0], &m.Offsets[0], &m.Indices[0], (*float64)(values), &rows[0], len(rows))
+	}
+	return true
+}
+
+// check panics where rows lie outside the matrix: the assembly does not look.
+func (m Sparse[T]) check(rows []int32) {
+	for _, r := range rows {
+		lo, hi := m.Offsets[r], m.Offsets[r+1]
+		_, _ = m.Values[lo:hi], m.Indices[lo:hi]
+	}
 }

@@ -2,9 +2,12 @@
 
 package kernel
 
+var path = "go"
+
 func dotsVector[T Float](_, _ []float64, _ []T, _ []int32) bool       { return false }
 func accumulateVector[T Float](_, _ []float64, _ []T, _ []int32) bool { return false }
-func logisticVector(_, _, _, _ []float64) int                         { return 0 }
+
+func logisticVector(_, _, _ []float64, _ float64, _ []float64) int { return 0 }
 
 // Path names the code that the kernels run on this machine.
 func Path() string { return "go" }
@@ -12,4 +15,13 @@ func Path() string { return "go" }
 // ReadStreams adds x up; see the amd64 version.
 func ReadStreams(x []float64) float64 { return readPlain(x) }
 
+func check[T Float](_ []T, _ []int32, _ int) {}
+
+// Prefetch does nothing here.
+func Prefetch[T Float](_ []T, _ []float64, _ []int32, _ int) {}
+
 func pipelineVector[T Float](_, _, _, _ []float64, _ []T, _, _ []int32) int { return 0 }
+
+func sparseDotsVector[T Float](_, _ []float64, _ Sparse[T], _ []int32) bool { return false }
+
+func sparseAccumulateVector[T Float](_, _ []float64, _ Sparse[T], _ []int32) bool { return false }

@@ -9,16 +9,25 @@ import (
 	"github.com/volley-engine/volley/storage"
 )
 
-// Sizes of a chunk: a 64th of the split, within these bounds.
+// Sizes of a chunk: a 64th of the split; of a large split, whose chunks take
+// long enough to be worth it, a 32nd, so that memory's streams are not broken
+// off more often than needed.
 const (
 	chunkParts = 64
 	minChunk   = 16
-	maxChunk   = 256
+	largeChunk = 256
+	maxChunk   = 1024
 )
 
 // ChunkRows is how many rows of a split of n rows are folded between two
 // looks at the stop flag.
-func ChunkRows(n int64) int64 { return min(max(n/chunkParts, minChunk), maxChunk) }
+func ChunkRows(n int64) int64 {
+	rows := max(n/chunkParts, minChunk)
+	if rows > largeChunk {
+		rows *= 2
+	}
+	return min(rows, maxChunk)
+}
 
 // maxPieces is the most pieces of a split.
 const maxPieces = 16

@@ -3,6 +3,7 @@ package runner
 import (
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,6 +24,11 @@ type Task struct {
 // run: with every processor busy, nobody else would see a message for 10 ms.
 const yieldEvery = 100 * time.Microsecond
 
+// visiting is how many slots of this process are folding. While a processor
+// is free a slot does not yield: it would only be moved there, away from its
+// caches.
+var visiting atomic.Int32
+
 // Visit folds the tasks of a slot in turn, a chunk each, until all are done
 // or the page says stop. finished is called at each task that has folded its
 // whole split.
@@ -34,7 +40,9 @@ func Visit(tasks []Task, page *Page, pacer Pacer, finished func(task int)) error
 			left++
 		}
 	}
-	last := time.Now()
+	visiting.Add(1)
+	defer visiting.Add(-1)
+	last, processors := time.Now(), int32(runtime.GOMAXPROCS(0))
 	for left > 0 {
 		for i := range tasks {
 			t := &tasks[i]
@@ -57,7 +65,9 @@ func Visit(tasks []Task, page *Page, pacer Pacer, finished func(task int)) error
 				finished(t.Word)
 			}
 			if now := time.Now(); now.Sub(last) > yieldEvery {
-				runtime.Gosched()
+				if visiting.Load() >= processors {
+					runtime.Gosched()
+				}
 				last = now
 			}
 		}

@@ -31,12 +31,14 @@ func bits(values ...float64) []uint64 {
 // The constants of package kernel's definition.
 var (
 	expCoef = []float64{
-		1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320,
-		1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1, 1,
+		2.510038549551032e-08, 2.7620088445409746e-07, 2.7557268459997064e-06, 2.4801521295954376e-05,
+		0.00019841269863053618, 0.0013888888917213717, 0.008333333333330062, 0.04166666666662413,
+		0.16666666666666669, 0.5000000000000001, 1, 1,
 	}
 	atanhCoef = []float64{
-		1.0 / 33, 1.0 / 31, 1.0 / 29, 1.0 / 27, 1.0 / 25, 1.0 / 23, 1.0 / 21, 1.0 / 19, 1.0 / 17,
-		1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1,
+		0.08082469084735669, 0.04400158825434387, 0.06000577591428889, 0.06657067775440581,
+		0.07692785296456121, 0.09090894708663223, 0.11111111358900891, 0.1428571428355253,
+		0.20000000000007298, 0.3333333333333333, 1,
 	}
 )
 
@@ -52,31 +54,46 @@ const (
 	cTwo
 )
 
-// logistic: coef and loss of n rows, n a multiple of the lanes.
+// logistic: the derivatives and losses of n rows, n a multiple of the lanes.
 func logistic(t target) {
 	scalar := constants("logisticScalars"+t.name, append(bits(math.Copysign(0, -1), -708, 1.44269504088896338700e+00,
 		6.93147180369123816490e-01, 1.90821492927058770002e-10, 6755399441055744), append([]uint64{1023}, bits(1, 2)...)...))
 	exp := constants("logisticExp"+t.name, bits(expCoef...))
 	atanh := constants("logisticAtanh"+t.name, bits(atanhCoef...))
-	TEXT("logistic"+t.name, NOSPLIT, "func(coef, loss, z, y *float64, n int)")
-	Pragma("noescape")
-	Doc("logistic" + t.name + " computes derivative and loss of n rows, a multiple of " + map[int]string{4: "4", 8: "8"}[t.lanes] + ".")
-	coef, loss := Load(Param("coef"), GP64()), Load(Param("loss"), GP64())
-	zp, yp, n := Load(Param("z"), GP64()), Load(Param("y"), GP64()), Load(Param("n"), GP64())
-	i := GP64()
-	XORQ(i, i)
-	Label("loop")
-	CMPQ(i, n)
-	JGE(operand.LabelRef("done"))
-	at := func(p reg.Register) operand.Mem { return operand.Mem{Base: p, Index: i, Scale: 8} }
 	constant := func(k int) reg.VecVirtual {
 		v := t.vec()
 		VMOVUPD(scalar(k), v)
 		return v
 	}
+	TEXT("logistic"+t.name, NOSPLIT, "func(coef, loss, z, y *float64, bias float64, n int)")
+	Pragma("noescape")
+	Doc("logistic" + t.name + " computes derivative and loss of n rows, a multiple of " + map[int]string{4: "4", 8: "8"}[t.lanes] + ".")
+	coef, loss := Load(Param("coef"), GP64()), Load(Param("loss"), GP64())
+	zp, yp, n := Load(Param("z"), GP64()), Load(Param("y"), GP64()), Load(Param("n"), GP64())
+	bias := t.vec()
+	at, _ := Param("bias").Resolve()
+	VBROADCASTSD(at.Addr, bias)
+	i := GP64()
+	XORQ(i, i)
+	Label("loop")
+	CMPQ(i, n)
+	JGE(operand.LabelRef("done"))
+	row := func(p reg.Register) operand.Mem { return operand.Mem{Base: p, Index: i, Scale: 8} }
 	z, y := t.vec(), t.vec()
-	VMOVUPD(at(zp), z)
-	VMOVUPD(at(yp), y)
+	VADDPD(row(zp), bias, z)
+	VMOVUPD(row(yp), y)
+	p, l := t.derivative(z, y, constant, exp, atanh)
+	VMOVUPD(p, row(coef))
+	VMOVUPD(l, row(loss))
+	ADDQ(operand.U32(uint32(t.lanes)), i)
+	JMP(operand.LabelRef("loop"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// derivative and loss of one register of margins and labels.
+func (t target) derivative(z, y reg.VecVirtual, constant func(int) reg.VecVirtual, exp, atanh func(int) operand.Mem) (p, l reg.VecVirtual) {
 	x := t.vec()
 	if t.wide() {
 		VPORQ(z, constant(cSign), x)
@@ -87,9 +104,8 @@ func logistic(t target) {
 	e := t.exp(x, constant, exp)
 	t1 := t.vec()
 	VADDPD(e, constant(cOne), t1)
-	zero := t.vec()
+	zero, num := t.vec(), t.vec()
 	t.zero(zero)
-	num := t.vec()
 	if t.wide() {
 		k := K()
 		VCMPPD(operand.U8(30), zero, z, k) // z > 0
@@ -99,21 +115,15 @@ func logistic(t target) {
 		VCMPPD(operand.U8(30), zero, z, mask)
 		VBLENDVPD(mask, constant(cOne), e, num)
 	}
-	p := t.vec()
+	p = t.vec()
 	VDIVPD(t1, num, p)
 	VSUBPD(y, p, p)
-	VMOVUPD(p, at(coef))
 	relu := t.vec()
 	VMAXPD(zero, z, relu) // zero where z is NaN
-	l := t.log1p(e, constant, atanh)
+	l = t.log1p(e, constant, atanh)
 	VADDPD(l, relu, l)
 	VFNMADD231PD(z, y, l)
-	VMOVUPD(l, at(loss))
-	ADDQ(operand.U32(uint32(t.lanes)), i)
-	JMP(operand.LabelRef("loop"))
-	Label("done")
-	VZEROUPPER()
-	RET()
+	return p, l
 }
 
 // exp of x in [−708, 0].

@@ -21,6 +21,11 @@ func main() {
 		}
 		logistic(t)
 	}
+	sparseDots(false)
+	sparseDots(true)
+	sparseAccumulate(false)
+	sparseAccumulate(true)
+	prefetch()
 	read()
 	Generate()
 }
@@ -68,6 +73,13 @@ func tailMasks() {
 		}
 		DATA(4*i, operand.U32(v))
 	}
+}
+
+func floatName(single bool) string {
+	if single {
+		return "float32"
+	}
+	return "float64"
 }
 
 func elem(single bool) (size int, suffix string) {
@@ -148,13 +160,22 @@ func (t target) loadTail(tl tail, m operand.Mem, single bool, h int) reg.VecVirt
 	return v
 }
 
+// storeTail writes half h of the columns left over.
+func (t target) storeTail(tl tail, v reg.VecVirtual, m operand.Mem, h int) {
+	if t.wide() {
+		VMOVUPD(v, tl.k, m)
+	} else {
+		VMASKMOVPD(v, tl.m64[h], m.Offset(32*h))
+	}
+}
+
 // halves is how many registers hold a group of 8 lanes.
 func (t target) halves() int { return 8 / t.lanes }
 
 // dots: z[i] = w · x[off[i]], four rows together.
 func dots(t target, single bool) {
 	size, suffix := elem(single)
-	TEXT("dots"+suffix+t.name, NOSPLIT, "func(z, w *float64, x *"+map[bool]string{true: "float32", false: "float64"}[single]+", off *int64, n, d int)")
+	TEXT("dots"+suffix+t.name, NOSPLIT, "func(z, w *float64, x *"+floatName(single)+", off *int64, n, d int)")
 	Pragma("noescape")
 	Doc("dots" + suffix + t.name + " computes z[i] as the dot product of w and the row of d columns at byte offset off[i] of x.")
 	z, w, x := Load(Param("z"), GP64()), Load(Param("w"), GP64()), Load(Param("x"), GP64())
@@ -192,11 +213,7 @@ func dots(t target, single bool) {
 			VMOVUPD(operand.Mem{Base: w, Index: j, Scale: 8, Disp: 32 * h}, wv)
 			for r := range rows {
 				m := operand.Mem{Base: ptr[r], Index: j, Scale: uint8(size), Disp: 4 * size * h}
-				if single {
-					VFMADD231PD(t.load(m, true), wv, acc[r][h])
-				} else {
-					VFMADD231PD(m, wv, acc[r][h])
-				}
+				t.fma(m, single, wv, acc[r][h])
 			}
 		}
 		ADDQ(operand.U32(8), j)
@@ -248,7 +265,7 @@ func (t target) combine(acc []reg.VecVirtual, to operand.Mem) {
 // accumulate: sum += Σ coef[i]·x[off[i]], one row after the other.
 func accumulate(t target, single bool) {
 	size, suffix := elem(single)
-	TEXT("accumulate"+suffix+t.name, NOSPLIT, "func(sum, coef *float64, x *"+map[bool]string{true: "float32", false: "float64"}[single]+", off *int64, n, d int)")
+	TEXT("accumulate"+suffix+t.name, NOSPLIT, "func(sum, coef *float64, x *"+floatName(single)+", off *int64, n, d int)")
 	Pragma("noescape")
 	Doc("accumulate" + suffix + t.name + " adds coef[i] times the row of d columns at byte offset off[i] of x to sum, row by row.")
 	sum, coef, x := Load(Param("sum"), GP64()), Load(Param("coef"), GP64()), Load(Param("x"), GP64())
@@ -276,11 +293,7 @@ func accumulate(t target, single bool) {
 		t.overRows(label, x, off, coef, n, func(row reg.GPVirtual, c reg.VecVirtual) {
 			for k := range acc {
 				m := operand.Mem{Base: row, Index: j, Scale: uint8(size), Disp: size * t.lanes * k}
-				if single {
-					VFMADD231PD(t.load(m, true), c, acc[k])
-				} else {
-					VFMADD231PD(m, c, acc[k])
-				}
+				t.fma(m, single, c, acc[k])
 			}
 		})
 		for k := range acc {
@@ -303,11 +316,7 @@ func accumulate(t target, single bool) {
 		}
 	})
 	for h := range acc {
-		if t.wide() {
-			VMOVUPD(acc[h], tl.k, to)
-		} else {
-			VMASKMOVPD(acc[h], tl.m64[h], to.Offset(32*h))
-		}
+		t.storeTail(tl, acc[h], to, h)
 	}
 	Label("end")
 	VZEROUPPER()
