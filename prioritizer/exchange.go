@@ -10,22 +10,25 @@ import (
 type Mode uint8
 
 // The modes. PaperLiteral is Algorithm 2 as printed; Paper adds two guards
-// against swapping in vain; Rate plans moves from measured speeds.
+// against swapping in vain; Rate plans moves from measured speeds. Random
+// moves splits for no reason: what a job computes must not change by that,
+// which tests hold it to. It has no name on the command line.
 const (
 	Off Mode = iota
 	PaperLiteral
 	Paper
 	Rate
+	Random
 )
 
-var modeNames = []string{"off", "paper-literal", "paper", "rate"}
+var modeNames = []string{"off", "paper-literal", "paper", "rate", "random"}
 
 // String is the mode's name on the command line.
 func (m Mode) String() string { return modeNames[m] }
 
 // ParseMode is the mode of a name.
 func ParseMode(name string) (Mode, error) {
-	for i, n := range modeNames {
+	for i, n := range modeNames[:Random] {
 		if n == name {
 			return Mode(i), nil
 		}
@@ -41,6 +44,7 @@ type ExchangeConfig struct {
 	Ratio     float64 // R_s of the steps to come; 1 under bsp
 	Bandwidth float64 // bytes per second that a move takes; default 1e9
 	Horizon   int     // steps within which a move must pay for itself; default 20
+	Seed      uint64  // of the moves of Random
 }
 
 // EnsureDefaults fills in the fields left zero.
@@ -109,6 +113,8 @@ func (x *Exchange) Plan(v View) []Swap {
 		swaps = x.paper(v)
 	case Rate:
 		swaps = x.rate(v)
+	case Random:
+		swaps = x.random(v)
 	}
 	for i := range swaps {
 		s := &swaps[i]
@@ -154,6 +160,24 @@ func exchange(v View, a, b int) []Swap {
 		{Split: plan.SplitID(a), From: v.Owner[a], To: v.Owner[b]},
 		{Split: plan.SplitID(b), From: v.Owner[b], To: v.Owner[a]},
 	}
+}
+
+// random moves one split to one executor after about every third step.
+func (x *Exchange) random(v View) []Swap {
+	draw := func(what, n int) int { return int(hash(x.cfg.Seed, uint64(v.Step), uint64(what)) % uint64(n)) }
+	split, to := draw(1, len(v.Owner)), draw(2, len(v.Speed))
+	if draw(0, 3) != 0 || v.Owner[split] < 0 || v.Moving[split] || v.Owner[split] == to {
+		return nil
+	}
+	return []Swap{{Split: plan.SplitID(split), From: v.Owner[split], To: to}}
+}
+
+// hash is splitmix64's finish over three numbers.
+func hash(a, b, c uint64) uint64 {
+	z := a*0x9e3779b97f4a7c15 + b*0xbf58476d1ce4e5b9 + c*0x94d049bb133111eb
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
 }
 
 // paper is Algorithm 2 with guards: a split whose last swap has had fewer
