@@ -39,13 +39,20 @@ func offsets[T Float](out *[group]int64, rows []int32, d int) {
 // check panics where a row lies outside the matrix, as slicing would: the
 // assembly does not look.
 func check[T Float](x []T, rows []int32, d int) {
-	var top uint32 // negative ones come out on top
-	for _, r := range rows {
-		top = max(top, uint32(r))
+	if len(rows) == 0 {
+		return
 	}
-	if len(rows) > 0 {
-		_ = x[int(int32(top))*d : (int(int32(top))+1)*d]
+	var a, b, c, e uint32 // negative ones come out on top
+	k := 0
+	for ; k+4 <= len(rows); k += 4 {
+		four := rows[k : k+4 : k+4]
+		a, b, c, e = max(a, uint32(four[0])), max(b, uint32(four[1])), max(c, uint32(four[2])), max(e, uint32(four[3]))
 	}
+	for _, r := range rows[k:] {
+		a = max(a, uint32(r))
+	}
+	top := int(int32(max(a, b, c, e)))
+	_ = x[top*d : (top+1)*d]
 }
 
 func dotsVector[T Float](z, w []float64, x []T, rows []int32) bool {
