@@ -39,7 +39,7 @@ var executableDigest = sync.OnceValue(func() string {
 })
 
 // Pack is where a node's pack lies: the executors' catalog.
-func (e *embedded) Pack(node int) (string, *storage.PackMeta, error) {
+func (e *embedded) Pack(_ context.Context, node int) (string, *storage.PackMeta, error) {
 	e.mu.Lock()
 	p := e.packs[node]
 	e.mu.Unlock()
@@ -49,29 +49,49 @@ func (e *embedded) Pack(node int) (string, *storage.PackMeta, error) {
 	return p.Dir, p.Meta, nil
 }
 
+// Meta describes a pack: all executors of this process share them.
+func (e *embedded) Meta(ctx context.Context, _ plan.ExecutorID, node int) (*storage.PackMeta, error) {
+	_, meta, err := e.Pack(ctx, node)
+	return meta, err
+}
+
+// executorID names an executor of this process.
+func executorID(i int) plan.ExecutorID { return plan.ExecutorID(fmt.Sprintf("executor-%d", i)) }
+
 // Fetch reads a split from another executor of this process.
 func (e *embedded) Fetch(ctx context.Context, from plan.ExecutorID, key storage.SplitKey, w io.Writer) error {
 	for i, en := range e.executors {
-		if plan.ExecutorID(fmt.Sprintf("executor-%d", i)) == from {
+		if executorID(i) == from {
 			return en.Store().Send(key, w)
 		}
 	}
 	return fault.Newf(fault.FetchFailed, "fetch from", string(from), "there is no such executor")
 }
 
-// OpenPack makes a pack known to the cluster.
-func (e *embedded) OpenPack(ctx context.Context, node int, p *storage.Pack) (int, error) {
+// OpenPack makes a pack and makes it known to the cluster.
+func (e *embedded) OpenPack(ctx context.Context, node int) (int, *storage.PackMeta, error) {
+	p, err := e.maker.Make(ctx, node)
+	if err != nil {
+		return 0, nil, err
+	}
 	e.mu.Lock()
 	e.packs[node] = p
 	e.mu.Unlock()
-	info := &driver.PackInfo{Node: node}
-	for _, s := range p.Meta.Splits {
+	number, err := e.placePack(ctx, node, "", p.Meta)
+	return number, p.Meta, err
+}
+
+// placePack hands a pack's splits to the executors.
+func (e *embedded) placePack(ctx context.Context, node int, maker plan.ExecutorID, meta *storage.PackMeta) (int, error) {
+	info := &driver.PackInfo{Node: node, Maker: maker}
+	for _, s := range meta.Splits {
 		info.Rows = append(info.Rows, s.Rows)
 		info.Bytes = append(info.Bytes, s.Bytes)
 		info.SHA256 = append(info.SHA256, s.SHA256)
 	}
+	e.metas[node] = meta
 	if e.cfg.Pace != nil {
-		e.cfg.Pace.Balance(p.Meta.Rows)
+		e.cfg.Pace.Balance(meta.Rows)
 	}
 	number, err := e.back.OpenPack(ctx, info)
 	if err != nil {
@@ -80,7 +100,7 @@ func (e *embedded) OpenPack(ctx context.Context, node int, p *storage.Pack) (int
 	e.nodes = append(e.nodes, node)
 	e.writeHeader(info)
 	if e.resumed != nil && e.resumed.Node == node {
-		if err := e.sameData(p.Meta); err != nil {
+		if err := e.sameData(meta); err != nil {
 			return 0, err
 		}
 		r := e.resumed.Ledger

@@ -122,8 +122,7 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 		return nil, err
 	}
 	defer e.close()
-	s := rdd.NewSession(g, e, e.sessionConfig())
-	defer s.Close()
+	s := rdd.NewSession(g, e, rdd.Config{OutDir: cfg.OutDir, Progress: cfg.Progress, Scalable: e.scalable})
 	stoppedBy, err := run(ctx, s, args, p)
 	if err != nil {
 		e.log.Close()
@@ -183,9 +182,11 @@ type embedded struct {
 	journal   driver.Journal
 	mu        sync.Mutex // guards packs: executors look them up
 	packs     map[int]*storage.Pack
-	nodes     []int // of packs, by number
-	node      int   // of the pack that training steps fold
-	number    int   // of the pack that training steps fold
+	maker     *rdd.Maker
+	metas     map[int]*storage.PackMeta // by node
+	nodes     []int                     // of packs, by number
+	node      int                       // of the pack that training steps fold
+	number    int                       // of the pack that training steps fold
 	header    bool
 	pending   *driver.LogStep
 	stepEnd   time.Duration
@@ -201,7 +202,7 @@ func newEmbedded(ctx context.Context, cfg Config, name string, args []byte, g *r
 	if cfg.Identity == "" {
 		cfg.Identity = string(args)
 	}
-	e := &embedded{cfg: cfg, name: name, args: args, plan: g.Fingerprint(), packs: map[int]*storage.Pack{}, journal: &driver.Direct{}}
+	e := &embedded{cfg: cfg, name: name, args: args, plan: g.Fingerprint(), packs: map[int]*storage.Pack{}, metas: map[int]*storage.PackMeta{}, journal: &driver.Direct{}}
 	if err := e.open(ctx, g, again); err != nil {
 		e.close()
 		return nil, err
@@ -214,7 +215,7 @@ func (e *embedded) open(ctx context.Context, g *rdd.Graph, again func() (executo
 	if err != nil {
 		return err
 	}
-	if err := e.openCache(); err != nil {
+	if err := e.openCache(g); err != nil {
 		return err
 	}
 	if e.cfg.Resume {
@@ -242,7 +243,7 @@ func (e *embedded) open(ctx context.Context, g *rdd.Graph, again func() (executo
 
 // openCache falls back to a temporary directory, with a warning, where the
 // data directory cannot be used.
-func (e *embedded) openCache() error {
+func (e *embedded) openCache(g *rdd.Graph) error {
 	cache, err := storage.OpenCache(e.cfg.DataDir, e.cfg.DiskBudget)
 	if err != nil {
 		tmp, terr := os.MkdirTemp("", "volley-*")
@@ -262,6 +263,8 @@ func (e *embedded) openCache() error {
 	}
 	e.dir = dir
 	e.cleanup = append(e.cleanup, done)
+	e.maker = &rdd.Maker{Graph: g, Cache: cache, Workers: runtime.GOMAXPROCS(0), Program: e.programID(), Progress: e.loaded}
+	e.cleanup = append(e.cleanup, e.maker.Close)
 	return nil
 }
 
@@ -276,7 +279,7 @@ func (e *embedded) newBackend(job driver.JobConfig, again func() (executor.Progr
 			return nil, err
 		}
 		e.cleanup = append(e.cleanup, func() { store.Close() })
-		en := executor.NewEngine(program, store, e, e)
+		en := executor.NewEngine(executorID(i), program, store, e, e)
 		e.executors = append(e.executors, en)
 		return en, nil
 	}
@@ -295,9 +298,10 @@ func (e *embedded) close() {
 	}
 }
 
-func (e *embedded) sessionConfig() rdd.Config {
-	return rdd.Config{Cache: e.cache, Workers: runtime.GOMAXPROCS(0), Program: e.programID(), OutDir: e.cfg.OutDir,
-		Progress: e.cfg.Progress, Scalable: e.scalable}
+func (e *embedded) loaded(rows int) {
+	if e.cfg.Progress != nil {
+		e.cfg.Progress(rdd.Progress{LoadedRows: rows})
+	}
 }
 
 // programID identifies user code, whose functions decide the rows of packs.

@@ -52,7 +52,8 @@ func (c JobConfig) EnsureDefaults() JobConfig {
 // PackInfo is what a job must know of a pack: rows, size in bytes and content
 // hash of each split.
 type PackInfo struct {
-	Node   int // of the plan
+	Node   int             // of the plan
+	Maker  plan.ExecutorID // holds all of it; empty where every executor can take any split
 	Rows   []int64
 	Bytes  []int64
 	SHA256 []plan.Digest

@@ -36,6 +36,11 @@ func (j *Job) onPack(info *PackInfo, now plan.Time) {
 			p.sched.Joined(id, j.slots[id])
 		}
 	}
+	for i := range info.Rows {
+		if info.Maker != "" {
+			p.sched.Replica(info.Maker, plan.SplitID(i))
+		}
+	}
 	j.schedule(p, p.sched.Place())
 	j.emit(Command{WakeAt: now + j.cfg.MaxWait})
 	j.packProgress(p)

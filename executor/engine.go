@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"runtime/debug"
 	"sync"
@@ -22,12 +23,15 @@ type Program interface {
 
 // Catalog finds packs on this machine.
 type Catalog interface {
-	// Pack is where the pack that a node makes lies, and what is in it.
-	Pack(node int) (dir string, meta *storage.PackMeta, err error)
+	// Pack is where the pack that a node makes lies, and what is in it. It may
+	// have to be made first.
+	Pack(ctx context.Context, node int) (dir string, meta *storage.PackMeta, err error)
 }
 
 // Peers reach other executors.
 type Peers interface {
+	// Meta describes a pack that a peer holds splits of.
+	Meta(ctx context.Context, from plan.ExecutorID, node int) (*storage.PackMeta, error)
 	// Fetch writes the bytes of a split that a peer holds.
 	Fetch(ctx context.Context, from plan.ExecutorID, key storage.SplitKey, w io.Writer) error
 }
@@ -39,16 +43,18 @@ type Engine struct {
 	store   *storage.Store
 	catalog Catalog
 	peers   Peers
+	self    plan.ExecutorID
 	mu      struct {
 		sync.Mutex
 		accBytes map[[2]int]int64 // by node and parameter length
+		metas    map[int]*storage.PackMeta
 	}
 }
 
 // NewEngine makes the engine of an executor.
-func NewEngine(program Program, store *storage.Store, catalog Catalog, peers Peers) *Engine {
-	e := &Engine{program: program, store: store, catalog: catalog, peers: peers}
-	e.mu.accBytes = map[[2]int]int64{}
+func NewEngine(self plan.ExecutorID, program Program, store *storage.Store, catalog Catalog, peers Peers) *Engine {
+	e := &Engine{self: self, program: program, store: store, catalog: catalog, peers: peers}
+	e.mu.accBytes, e.mu.metas = map[[2]int]int64{}, map[int]*storage.PackMeta{}
 	return e
 }
 
@@ -69,43 +75,84 @@ func (e *Engine) Fetch(ctx context.Context, h *wire.Hold) *Fetched {
 
 func (e *Engine) fetch(ctx context.Context, h *wire.Hold) (plan.Digest, error) {
 	key := storage.SplitKey{Node: int(h.Node), Split: int(h.Split)}
-	dir, meta, err := e.catalog.Pack(key.Node)
-	if err != nil {
-		return plan.Digest{}, err
-	}
-	if e.store.Path(key) != "" {
+	if meta := e.Meta(key.Node); meta != nil && e.store.Path(key) != "" {
 		return meta.Splits[key.Split].SHA256, nil
 	}
 	if h.From == "" {
-		return e.store.Adopt(key, dir, meta)
+		return e.adopt(ctx, key)
 	}
+	meta, err := e.peers.Meta(ctx, plan.ExecutorID(h.From), key.Node)
+	if err != nil {
+		return plan.Digest{}, err
+	}
+	if key.Split >= len(meta.Splits) {
+		return plan.Digest{}, fault.Newf(fault.PlanMismatch, "fetch", fmt.Sprintf("split %d", key.Split), "%s's pack has %d splits", h.From, len(meta.Splits))
+	}
+	e.know(key.Node, meta)
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(e.peers.Fetch(ctx, plan.ExecutorID(h.From), key, w)) }()
 	defer r.Close()
 	return e.store.Receive(key, meta, r)
 }
 
+// adopt takes a split of a pack that this executor has made, or makes now.
+func (e *Engine) adopt(ctx context.Context, key storage.SplitKey) (plan.Digest, error) {
+	dir, meta, err := e.catalog.Pack(ctx, key.Node)
+	if err != nil {
+		return plan.Digest{}, err
+	}
+	e.know(key.Node, meta)
+	return e.store.Adopt(key, dir, meta)
+}
+
+func (e *Engine) know(node int, meta *storage.PackMeta) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.mu.metas[node] == nil {
+		e.mu.metas[node] = meta
+	}
+}
+
+// Meta describes a pack that this executor holds splits of, if it does.
+func (e *Engine) Meta(node int) *storage.PackMeta {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.mu.metas[node]
+}
+
 // Act runs one task of an action.
 func (e *Engine) Act(ctx context.Context, t *wire.RunTask) *wire.TaskResult {
-	data, err := e.program.Task(ctx, int(t.Node), int(t.Partition), t.Args, localPacks{e})
+	data, err := e.program.Task(ctx, int(t.Node), int(t.Partition), t.Args, localPacks{e, ctx})
 	return &wire.TaskResult{Job: t.Job, Call: t.Call, Partition: t.Partition, Data: data, Fault: wire.FromError(err)}
 }
 
 // localPacks opens splits for actions, held or not: any executor may be asked.
-type localPacks struct{ e *Engine }
+type localPacks struct {
+	e   *Engine
+	ctx context.Context
+}
 
 func (p localPacks) OpenSplit(node, split int) (*storage.Split, error) {
 	key := storage.SplitKey{Node: node, Split: split}
 	if p.e.store.Path(key) == "" {
-		dir, meta, err := p.e.catalog.Pack(node)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := p.e.store.Adopt(key, dir, meta); err != nil {
+		if _, err := p.e.adopt(p.ctx, key); err != nil {
 			return nil, err
 		}
 	}
 	return p.e.store.OpenSplit(node, split)
+}
+
+func (p localPacks) MakePack(ctx context.Context, node int) (plan.ExecutorID, *storage.PackMeta, error) {
+	_, meta, err := p.e.catalog.Pack(ctx, node)
+	if err != nil {
+		return "", nil, err
+	}
+	for i := range meta.Splits { // it can hand out, or take over, any of them from now on
+		if _, err := p.e.adopt(ctx, storage.SplitKey{Node: node, Split: i}); err != nil {
+			return "", nil, err
+		}
+	}
+	return p.e.self, meta, nil
 }
 
 // Fold is a run's tasks, ready to be folded.
@@ -124,9 +171,9 @@ func (e *Engine) Begin(run *Run, slots int) (fold *Fold, err error) {
 	defer userPanic(&err)
 	s := run.Step
 	packNode := int(s.PackNode)
-	_, meta, err := e.catalog.Pack(packNode)
-	if err != nil {
-		return nil, err
+	meta := e.Meta(packNode)
+	if meta == nil {
+		return nil, fault.Newf(fault.FetchFailed, "fold", fmt.Sprintf("the pack of node %d", packNode), "this executor holds no split of it")
 	}
 	f := &Fold{step: s, BySlot: SlotsOf(len(s.Tasks), slots), splits: len(meta.Splits),
 		Tasks: make([]*runner.SplitFold, len(s.Tasks)), done: make([]*runner.Acc, len(s.Tasks))}

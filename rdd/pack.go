@@ -56,6 +56,7 @@ func Pack[T any](ds Dataset[T], options ...PackOption) Packed[T] {
 	}
 	id := ds.g.add(node{kind: "pack", typ: typeName[T](), detail: fmt.Sprintf("%+v", o), inputs: []int{ds.id},
 		pack: &packDecl{rows: rows, options: o, input: ds.id}})
+	ds.g.nodes[id].task = makePack(id)
 	return Packed[T]{g: ds.g, id: id}
 }
 

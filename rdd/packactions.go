@@ -24,7 +24,7 @@ func packAction[T, R any](pk Packed[T], kind string, task func(s *storage.Split)
 		if err != nil {
 			return zero, err
 		}
-		raws, err := s.cluster.RunCall(ctx, id, make([][]byte, len(p.pack.Meta.Splits)))
+		raws, err := s.cluster.RunCall(ctx, id, make([][]byte, len(p.meta.Splits)))
 		if err != nil {
 			return zero, err
 		}
@@ -110,7 +110,7 @@ func (sc Scan[P, R]) Run(ctx context.Context, s *Session, param P) ([]R, error) 
 	if err != nil {
 		return nil, err
 	}
-	args := make([][]byte, len(p.pack.Meta.Splits))
+	args := make([][]byte, len(p.meta.Splits))
 	for i := range args {
 		args[i] = raw
 	}

@@ -14,9 +14,9 @@ import (
 // Cluster runs the steps and actions of one job. Its time is the job's own:
 // virtual where the clock is.
 type Cluster interface {
-	// OpenPack makes a pack's splits known and returns its number once every
-	// split is held.
-	OpenPack(ctx context.Context, node int, pack *storage.Pack) (int, error)
+	// OpenPack makes or finds the pack of a node, and returns its number once
+	// every split is held.
+	OpenPack(ctx context.Context, node int) (number int, meta *storage.PackMeta, err error)
 	// RunStep folds a step's node over a pack.
 	RunStep(ctx context.Context, req StepRequest) (*StepOutcome, error)
 	// RunCall runs an action's tasks, one for each element of args.
@@ -84,9 +84,6 @@ type Evaluation struct {
 
 // Config is what a session needs to know beside its cluster.
 type Config struct {
-	Cache    *storage.Cache
-	Workers  int
-	Program  string         // identity of user code, part of the identity of packs it made
 	OutDir   string         // where Save puts results
 	Progress func(Progress) // may be nil
 	Scalable func() error   // says why a step without Scale cannot be cut here; may be nil
@@ -115,20 +112,13 @@ type Session struct {
 }
 
 type openPack struct {
-	pack   *storage.Pack
+	meta   *storage.PackMeta
 	number int
 }
 
 // NewSession begins a job on a cluster. Programs get one from volley.Main.
 func NewSession(g *Graph, cluster Cluster, cfg Config) *Session {
 	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{}}
-}
-
-// Close releases the session's packs.
-func (s *Session) Close() {
-	for _, p := range s.packs {
-		p.pack.Close()
-	}
 }
 
 // Now is the job's own time.
@@ -152,7 +142,7 @@ func (pk Packed[T]) Meta(ctx context.Context, s *Session) (*storage.PackMeta, er
 	if err != nil {
 		return nil, err
 	}
-	return p.pack.Meta, nil
+	return p.meta, nil
 }
 
 // open makes or finds a pack, once.
@@ -161,66 +151,14 @@ func (s *Session) open(ctx context.Context, node int) (*openPack, error) {
 		return p, nil
 	}
 	began := time.Now()
-	decl := s.g.nodes[node].pack
-	o := decl.options
-	o.Workers = s.cfg.Workers
-	id, err := storage.PackID(s.identityOf(decl.input), o)
-	if err != nil {
-		return nil, fault.New(fault.Internal, "identify", "pack", err)
-	}
-	pack, err := s.cfg.Cache.Get(ctx, id, decl.rows(), o, s.loaded)
+	number, meta, err := s.cluster.OpenPack(ctx, node)
 	if err != nil {
 		return nil, err
 	}
 	s.load += time.Since(began)
-	number, err := s.cluster.OpenPack(ctx, node, pack)
-	if err != nil {
-		pack.Close()
-		return nil, err
-	}
-	p := &openPack{pack: pack, number: number}
+	p := &openPack{meta: meta, number: number}
 	s.packs[node] = p
 	return p, nil
-}
-
-func (s *Session) loaded(rows int) {
-	if s.cfg.Progress != nil {
-		s.cfg.Progress(Progress{LoadedRows: rows})
-	}
-}
-
-// identityOf describes everything that decides the rows of a node: the input
-// files and, where user code makes rows, the program and the plan.
-func (s *Session) identityOf(node int) any {
-	var sources []*storage.Source
-	for _, d := range s.g.sources {
-		sources = append(sources, d.source)
-	}
-	n := s.g.nodes[node]
-	if n.kind == "points" && !n.user {
-		for i, d := range s.sourceNodes() {
-			if d == node {
-				return s.g.sources[i].source
-			}
-		}
-	}
-	return struct {
-		Sources []*storage.Source
-		Plan    plan.Digest
-		Node    int
-		Program string
-	}{sources, s.g.Fingerprint(), node, s.cfg.Program}
-}
-
-// sourceNodes are the nodes of the graph's sources, in order.
-func (s *Session) sourceNodes() []int {
-	var ids []int
-	for i, n := range s.g.nodes {
-		if n.kind == "points" || n.kind == "text" {
-			ids = append(ids, i)
-		}
-	}
-	return ids
 }
 
 // Run runs the step once under a parameter.
@@ -256,7 +194,7 @@ func (st Step[P, A]) RunUnder(ctx context.Context, s *Session, param Param[P]) (
 		s.eval += s.cluster.Now() - began
 	}
 	s.info = out.Info
-	f, err := s.g.Folder(st.id, p.pack.Meta, raw)
+	f, err := s.g.Folder(st.id, p.meta, raw)
 	if err != nil {
 		return zero, err
 	}

@@ -163,6 +163,14 @@ func (s *State) Held(id plan.ExecutorID, i plan.SplitID) {
 	}
 }
 
+// Replica notes that an executor can hand out a copy of a split, or take it
+// over at once.
+func (s *State) Replica(id plan.ExecutorID, i plan.SplitID) {
+	if e, ok := s.byID[id]; ok && s.executors[e].alive {
+		s.splits[i].holders[e] = true
+	}
+}
+
 // Ready says whether every split has a live owner.
 func (s *State) Ready() bool {
 	for i := range s.splits {

@@ -104,12 +104,13 @@ func replayLogistic(ctx context.Context, l *audit.Log, cfg mllib.LogisticConfig,
 	if _, err := g.Resolve(); err != nil {
 		return err
 	}
-	r, err := audit.NewReplay(l, g, store)
+	maker := &rdd.Maker{Graph: g, Cache: cache, Workers: runtime.GOMAXPROCS(0)}
+	defer maker.Close()
+	r, err := audit.NewReplay(l, g, store, maker)
 	if err != nil {
 		return err
 	}
-	s := rdd.NewSession(g, r, rdd.Config{Cache: cache, Workers: runtime.GOMAXPROCS(0)})
-	defer s.Close()
+	s := rdd.NewSession(g, r, rdd.Config{})
 	if _, err = mllib.TrainLogistic(ctx, s, cfg, p); err != nil && !errors.Is(err, audit.ErrLogEnds) {
 		return err
 	}

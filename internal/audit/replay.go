@@ -24,6 +24,7 @@ type Replay struct {
 	log     *Log
 	program runner.Program
 	store   *storage.Store
+	maker   *rdd.Maker
 	packs   []*storage.Pack
 	nodes   []int
 	next    int // line
@@ -34,7 +35,7 @@ type Replay struct {
 
 // NewReplay prepares to replay a log with a program that was built from its
 // arguments.
-func NewReplay(l *Log, program runner.Program, store *storage.Store) (*Replay, error) {
+func NewReplay(l *Log, program runner.Program, store *storage.Store, maker *rdd.Maker) (*Replay, error) {
 	if program.Fingerprint() != l.Header.Plan {
 		return nil, fault.Newf(fault.PlanMismatch, "replay", l.Path, "the log's plan is %s, this program builds %s",
 			l.Header.Plan.Short(), program.Fingerprint().Short())
@@ -44,29 +45,40 @@ func NewReplay(l *Log, program runner.Program, store *storage.Store) (*Replay, e
 			return nil, fault.Newf(fault.BadInput, "replay", l.Path, "it begins at step %d, from a checkpoint: replay the log of the first run", line.Resume.Step)
 		}
 	}
-	return &Replay{log: l, program: program, store: store}, nil
+	return &Replay{log: l, program: program, store: store, maker: maker}, nil
 }
 
 // OpenPack checks that the data is what the log was made from.
-func (r *Replay) OpenPack(_ context.Context, node int, p *storage.Pack) (int, error) {
-	h := r.log.Header
-	if len(r.packs) == 0 {
-		if len(p.Meta.Splits) != len(h.Splits) {
-			return 0, r.differs("data", "it makes %d splits, the log has %d", len(p.Meta.Splits), len(h.Splits))
-		}
-		for i, s := range p.Meta.Splits {
-			if s.SHA256 != h.Splits[i] {
-				return 0, r.differs("data", "split %d has hash %s, the log says %s", i, s.SHA256.Short(), h.Splits[i].Short())
-			}
-		}
+func (r *Replay) OpenPack(ctx context.Context, node int) (int, *storage.PackMeta, error) {
+	p, err := r.maker.Make(ctx, node)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := r.sameData(p); err != nil {
+		return 0, nil, err
 	}
 	r.packs, r.nodes = append(r.packs, p), append(r.nodes, node)
 	for i := range p.Meta.Splits {
 		if _, err := r.store.Adopt(storage.SplitKey{Node: node, Split: i}, p.Dir, p.Meta); err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 	}
-	return len(r.packs) - 1, nil
+	return len(r.packs) - 1, p.Meta, nil
+}
+
+func (r *Replay) sameData(p *storage.Pack) error {
+	h := r.log.Header
+	if len(r.packs) == 0 {
+		if len(p.Meta.Splits) != len(h.Splits) {
+			return r.differs("data", "it makes %d splits, the log has %d", len(p.Meta.Splits), len(h.Splits))
+		}
+		for i, s := range p.Meta.Splits {
+			if s.SHA256 != h.Splits[i] {
+				return r.differs("data", "split %d has hash %s, the log says %s", i, s.SHA256.Short(), h.Splits[i].Short())
+			}
+		}
+	}
+	return nil
 }
 
 func (r *Replay) differs(what, format string, args ...any) error {
@@ -170,7 +182,7 @@ func (r *Replay) RunCall(ctx context.Context, node int, args [][]byte) ([][]byte
 	out := make([][]byte, len(args))
 	for i := range args {
 		var err error
-		if out[i], err = r.program.Task(ctx, node, i, args[i], r.store); err != nil {
+		if out[i], err = r.program.Task(ctx, node, i, args[i], madePacks{r.store}); err != nil {
 			return nil, err
 		}
 	}
@@ -195,3 +207,10 @@ func (r *Replay) Resume() (int, []byte) { return 0, nil }
 
 // Left is how many lines of the log the program has not asked for.
 func (r *Replay) Left() int { return len(r.log.Lines) - r.next }
+
+// madePacks are the packs that a replay has made.
+type madePacks struct{ *storage.Store }
+
+func (madePacks) MakePack(context.Context, int) (plan.ExecutorID, *storage.PackMeta, error) {
+	return "", nil, fault.Newf(fault.Internal, "make", "a pack", "a replay makes its own")
+}

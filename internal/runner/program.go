@@ -36,6 +36,9 @@ type Program interface {
 type Packs interface {
 	// OpenSplit maps a split of the pack that a node made.
 	OpenSplit(node, split int) (*storage.Split, error)
+	// MakePack makes the pack of a node on this executor, whose name it
+	// returns.
+	MakePack(ctx context.Context, node int) (plan.ExecutorID, *storage.PackMeta, error)
 }
 
 // Acc is a partial result with the count of positions that the fold itself

@@ -5,4 +5,4 @@
 // It must not decide anything, and it knows no job's state.
 package wire
 
-//go:generate go -C gen run . .. volley.proto
+//go:generate go -C gen run . .. volley.proto cluster.proto

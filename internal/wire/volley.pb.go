@@ -336,10 +336,12 @@ func (*ToExecutor_EndJob) isToExecutor_Body() {}
 
 // Register is an executor's first message.
 type Register struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Executor      string                 `protobuf:"bytes,1,opt,name=executor,proto3" json:"executor,omitempty"`
-	Slots         uint32                 `protobuf:"varint,2,opt,name=slots,proto3" json:"slots,omitempty"`
-	Version       string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Executor string                 `protobuf:"bytes,1,opt,name=executor,proto3" json:"executor,omitempty"`
+	Slots    uint32                 `protobuf:"varint,2,opt,name=slots,proto3" json:"slots,omitempty"`
+	Version  string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	// Where it hands out blocks; empty within one process.
+	Blocks        string `protobuf:"bytes,4,opt,name=blocks,proto3" json:"blocks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -391,6 +393,13 @@ func (x *Register) GetSlots() uint32 {
 func (x *Register) GetVersion() string {
 	if x != nil {
 		return x.Version
+	}
+	return ""
+}
+
+func (x *Register) GetBlocks() string {
+	if x != nil {
+		return x.Blocks
 	}
 	return ""
 }
@@ -529,7 +538,9 @@ type Hold struct {
 	Sha256 []byte                 `protobuf:"bytes,5,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	Bytes  uint64                 `protobuf:"varint,6,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	// The plan's node that makes the pack.
-	Node          uint32 `protobuf:"varint,7,opt,name=node,proto3" json:"node,omitempty"`
+	Node uint32 `protobuf:"varint,7,opt,name=node,proto3" json:"node,omitempty"`
+	// Where the executor named by from hands out blocks.
+	FromAddress   string `protobuf:"bytes,8,opt,name=from_address,json=fromAddress,proto3" json:"from_address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -611,6 +622,13 @@ func (x *Hold) GetNode() uint32 {
 		return x.Node
 	}
 	return 0
+}
+
+func (x *Hold) GetFromAddress() string {
+	if x != nil {
+		return x.FromAddress
+	}
+	return ""
 }
 
 // Holding answers: the split is here and has this hash, or why not.
@@ -1666,11 +1684,12 @@ const file_volley_proto_rawDesc = "" +
 	"\brun_task\x18\x05 \x01(\v2\x14.volley.wire.RunTaskH\x00R\arunTask\x126\n" +
 	"\tparameter\x18\x06 \x01(\v2\x16.volley.wire.ParameterH\x00R\tparameter\x12.\n" +
 	"\aend_job\x18\a \x01(\v2\x13.volley.wire.EndJobH\x00R\x06endJobB\x06\n" +
-	"\x04body\"V\n" +
+	"\x04body\"n\n" +
 	"\bRegister\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05slots\x18\x02 \x01(\rR\x05slots\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\tR\aversion\"W\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x16\n" +
+	"\x06blocks\x18\x04 \x01(\tR\x06blocks\"W\n" +
 	"\aPrepare\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\fR\vfingerprint\x12\x18\n" +
@@ -1678,7 +1697,7 @@ const file_volley_proto_rawDesc = "" +
 	"\bPrepared\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\fR\vfingerprint\x12(\n" +
-	"\x05fault\x18\x03 \x01(\v2\x12.volley.wire.FaultR\x05fault\"\x98\x01\n" +
+	"\x05fault\x18\x03 \x01(\v2\x12.volley.wire.FaultR\x05fault\"\xbb\x01\n" +
 	"\x04Hold\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04pack\x18\x02 \x01(\rR\x04pack\x12\x14\n" +
@@ -1686,7 +1705,8 @@ const file_volley_proto_rawDesc = "" +
 	"\x04from\x18\x04 \x01(\tR\x04from\x12\x16\n" +
 	"\x06sha256\x18\x05 \x01(\fR\x06sha256\x12\x14\n" +
 	"\x05bytes\x18\x06 \x01(\x04R\x05bytes\x12\x12\n" +
-	"\x04node\x18\a \x01(\rR\x04node\"\x87\x01\n" +
+	"\x04node\x18\a \x01(\rR\x04node\x12!\n" +
+	"\ffrom_address\x18\b \x01(\tR\vfromAddress\"\x87\x01\n" +
 	"\aHolding\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04pack\x18\x02 \x01(\rR\x04pack\x12\x14\n" +

@@ -7,4 +7,9 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
-require golang.org/x/sync v0.8.0 // indirect
+require (
+	golang.org/x/sync v0.8.0 // indirect
+	google.golang.org/grpc/cmd/protoc-gen-go-grpc v1.6.0 // indirect
+)
+
+tool google.golang.org/grpc/cmd/protoc-gen-go-grpc

@@ -2,9 +2,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/bufbuild/protocompile"
@@ -44,10 +47,36 @@ func generate(dir string, files []string) error {
 			internal_gengo.GenerateFile(plugin, f)
 		}
 	}
-	for _, out := range plugin.Response().File {
+	services, err := stubs(req)
+	if err != nil {
+		return err
+	}
+	for _, out := range append(plugin.Response().File, services...) {
 		if err := os.WriteFile(filepath.Join(dir, out.GetName()), []byte(out.GetContent()), 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// stubs runs the plugin that makes gRPC's part.
+func stubs(req *pluginpb.CodeGeneratorRequest) ([]*pluginpb.CodeGeneratorResponse_File, error) {
+	raw, err := proto.Marshal(req)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("go", "tool", "protoc-gen-go-grpc")
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(raw), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, err
+	}
+	var res pluginpb.CodeGeneratorResponse
+	if err := proto.Unmarshal(out, &res); err != nil {
+		return nil, err
+	}
+	if res.Error != nil {
+		return nil, errors.New(res.GetError())
+	}
+	return res.File, nil
 }

@@ -1,0 +1,121 @@
+package rdd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/storage"
+)
+
+// Maker makes a plan's packs, or finds them in a cache. It may be used by
+// several goroutines.
+type Maker struct {
+	Graph    *Graph
+	Cache    *storage.Cache
+	Workers  int
+	Program  string         // identity of user code, part of the identity of packs it made
+	Progress func(rows int) // may be nil
+	mu       struct {
+		sync.Mutex
+		made map[int]*storage.Pack
+	}
+}
+
+// Make makes or finds the pack of a node, once.
+func (m *Maker) Make(ctx context.Context, node int) (*storage.Pack, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.mu.made[node]; p != nil {
+		return p, nil
+	}
+	if node < 0 || node >= len(m.Graph.nodes) || m.Graph.nodes[node].pack == nil {
+		return nil, fault.Newf(fault.PlanMismatch, "make", fmt.Sprintf("node %d", node), "it is not a pack of the plan")
+	}
+	decl := m.Graph.nodes[node].pack
+	o := decl.options
+	o.Workers = m.Workers
+	id, err := storage.PackID(m.Graph.identityOf(decl.input, m.Program), o)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "identify", "pack", err)
+	}
+	p, err := m.Cache.Get(ctx, id, decl.rows(), o, func(rows int) {
+		if m.Progress != nil {
+			m.Progress(rows)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if m.mu.made == nil {
+		m.mu.made = map[int]*storage.Pack{}
+	}
+	m.mu.made[node] = p
+	return p, nil
+}
+
+// Close lets go of the packs.
+func (m *Maker) Close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.mu.made {
+		p.Close()
+	}
+	m.mu.made = nil
+}
+
+// identityOf describes everything that decides the rows of a node: the input
+// files and, where user code makes rows, the program and the plan.
+func (g *Graph) identityOf(node int, program string) any {
+	var sources []*storage.Source
+	for _, d := range g.sources {
+		sources = append(sources, d.source)
+	}
+	n := g.nodes[node]
+	if n.kind == "points" && !n.user {
+		for i, d := range g.sourceNodes() {
+			if d == node {
+				return g.sources[i].source
+			}
+		}
+	}
+	return struct {
+		Sources []*storage.Source
+		Plan    plan.Digest
+		Node    int
+		Program string
+	}{sources, g.Fingerprint(), node, program}
+}
+
+// sourceNodes are the nodes of the graph's sources, in order.
+func (g *Graph) sourceNodes() []int {
+	var ids []int
+	for i, n := range g.nodes {
+		if n.kind == "points" || n.kind == "text" {
+			ids = append(ids, i)
+		}
+	}
+	return ids
+}
+
+// MadePack is what the task of a pack's node answers: who has made it, and
+// what is in it.
+type MadePack struct {
+	Holder plan.ExecutorID
+	Meta   *storage.PackMeta
+}
+
+// makePack is the task that makes a pack where it runs.
+func makePack(node int) taskFunc {
+	return func(ctx context.Context, _ int, _ []byte, packs runner.Packs) ([]byte, error) {
+		holder, meta, err := packs.MakePack(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(MadePack{Holder: holder, Meta: meta})
+	}
+}
