@@ -152,7 +152,7 @@ func (e *embedded) sameData(m *storage.PackMeta) error {
 // hashes are the content hashes of a pack's splits.
 func (e *embedded) hashes(node int) []plan.Digest {
 	var out []plan.Digest
-	for _, s := range e.packs[node].Meta.Splits {
+	for _, s := range e.metas[node].Splits {
 		out = append(out, s.SHA256)
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
@@ -50,7 +52,7 @@ func (e *embedded) Pack(_ context.Context, node int) (string, *storage.PackMeta,
 }
 
 // Meta describes a pack: all executors of this process share them.
-func (e *embedded) Meta(ctx context.Context, _ plan.ExecutorID, node int) (*storage.PackMeta, error) {
+func (e *embedded) Meta(ctx context.Context, _ executor.Peer, node int) (*storage.PackMeta, error) {
 	_, meta, err := e.Pack(ctx, node)
 	return meta, err
 }
@@ -58,18 +60,21 @@ func (e *embedded) Meta(ctx context.Context, _ plan.ExecutorID, node int) (*stor
 // executorID names an executor of this process.
 func executorID(i int) plan.ExecutorID { return plan.ExecutorID(fmt.Sprintf("executor-%d", i)) }
 
-// Fetch reads a split from another executor of this process.
-func (e *embedded) Fetch(ctx context.Context, from plan.ExecutorID, key storage.SplitKey, w io.Writer) error {
+// FetchSplit reads a split from another executor of this process.
+func (e *embedded) FetchSplit(_ context.Context, from executor.Peer, key storage.SplitKey, w io.Writer) error {
 	for i, en := range e.executors {
-		if executorID(i) == from {
+		if executorID(i) == from.ID {
 			return en.Store().Send(key, w)
 		}
 	}
-	return fault.Newf(fault.FetchFailed, "fetch from", string(from), "there is no such executor")
+	return fault.Newf(fault.FetchFailed, "fetch from", string(from.ID), "there is no such executor")
 }
 
 // OpenPack makes a pack and makes it known to the cluster.
 func (e *embedded) OpenPack(ctx context.Context, node int) (int, *storage.PackMeta, error) {
+	if e.remote != nil {
+		return e.openRemote(ctx, node)
+	}
 	p, err := e.maker.Make(ctx, node)
 	if err != nil {
 		return 0, nil, err
@@ -79,6 +84,20 @@ func (e *embedded) OpenPack(ctx context.Context, node int) (int, *storage.PackMe
 	e.mu.Unlock()
 	number, err := e.placePack(ctx, node, "", p.Meta)
 	return number, p.Meta, err
+}
+
+// openRemote has an executor make a pack.
+func (e *embedded) openRemote(ctx context.Context, node int) (int, *storage.PackMeta, error) {
+	raws, err := e.back.RunCall(ctx, &driver.CallRequest{Node: node, Args: [][]byte{nil}})
+	if err != nil {
+		return 0, nil, err
+	}
+	var made rdd.MadePack
+	if err := json.Unmarshal(raws[0], &made); err != nil {
+		return 0, nil, fault.New(fault.Corrupt, "read", "the description of a pack", err)
+	}
+	number, err := e.placePack(ctx, node, made.Holder, made.Meta)
+	return number, made.Meta, err
 }
 
 // placePack hands a pack's splits to the executors.
@@ -205,11 +224,18 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 		if err != nil {
 			return err
 		}
+		if e.remote != nil {
+			e.remote.committed(e.report, c.Digest)
+		}
 	}
 	e.flush()
 	if e.cfg.Checkpoints == "" || (c.Iteration%e.cfg.CheckpointEach != 0 && !c.Last && ctx.Err() == nil) {
 		return nil
 	}
+	if e.remote != nil && !c.Last && time.Since(e.kept) < commitEvery {
+		return nil
+	}
+	e.kept = time.Now()
 	return writeCheckpoint(e.cfg.Checkpoints, &checkpoint{Version: checkpointVersion, Plan: e.plan, Job: e.cfg.Identity, Node: e.node,
 		Splits: e.hashes(e.node), Iteration: c.Iteration, State: c.State(), Ledger: *e.back.Ledger(e.number)})
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/volley-engine/volley/internal/pace"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/sim"
+	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage"
 )
@@ -117,6 +118,9 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 		g, _, err := buildPlan(args, build)
 		return g, err
 	}
+	if process.Role == wire.RunnerRole {
+		os.Exit(runnerMain(ctx, cfg, raw, g))
+	}
 	e, err := newEmbedded(ctx, cfg, name, raw, g, again)
 	if err != nil {
 		return nil, err
@@ -196,13 +200,16 @@ type embedded struct {
 	early     time.Duration // uncut passes before the first training step
 	resumed   *checkpoint
 	executors []*executor.Engine
+	ctx       context.Context
+	remote    *remote // the cluster of this job process; nil where the cluster is embedded
+	kept      time.Time
 }
 
 func newEmbedded(ctx context.Context, cfg Config, name string, args []byte, g *rdd.Graph, again func() (executor.Program, error)) (*embedded, error) {
 	if cfg.Identity == "" {
 		cfg.Identity = string(args)
 	}
-	e := &embedded{cfg: cfg, name: name, args: args, plan: g.Fingerprint(), packs: map[int]*storage.Pack{}, metas: map[int]*storage.PackMeta{}, journal: &driver.Direct{}}
+	e := &embedded{ctx: ctx, cfg: cfg, name: name, args: args, plan: g.Fingerprint(), packs: map[int]*storage.Pack{}, metas: map[int]*storage.PackMeta{}, journal: &driver.Direct{}}
 	if err := e.open(ctx, g, again); err != nil {
 		e.close()
 		return nil, err
@@ -283,6 +290,14 @@ func (e *embedded) newBackend(job driver.JobConfig, again func() (executor.Progr
 		e.executors = append(e.executors, en)
 		return en, nil
 	}
+	if process.Role == wire.JobRole {
+		r, err := connect(e.ctx, process, job, e.cfg.Logger)
+		if err != nil {
+			return nil, err
+		}
+		e.remote, e.cfg.Executors = r, r.executors
+		return r, nil
+	}
 	if e.cfg.Virtual {
 		return sim.NewVirtual(sim.VirtualConfig{Job: job, Executors: e.cfg.Executors, Slots: e.cfg.Slots, Law: e.cfg.Pace, Engine: engine})
 	}
@@ -306,10 +321,14 @@ func (e *embedded) loaded(rows int) {
 
 // programID identifies user code, whose functions decide the rows of packs.
 func (e *embedded) programID() string {
-	if e.cfg.Program != "" {
-		return e.cfg.Program
+	return programID(e.cfg, e.args)
+}
+
+func programID(cfg Config, args []byte) string {
+	if cfg.Program != "" {
+		return cfg.Program
 	}
-	return string(e.args) + executableDigest()
+	return string(args) + executableDigest()
 }
 
 // scalable says why steps without Scale cannot be cut under this

@@ -31,9 +31,15 @@ type Catalog interface {
 // Peers reach other executors.
 type Peers interface {
 	// Meta describes a pack that a peer holds splits of.
-	Meta(ctx context.Context, from plan.ExecutorID, node int) (*storage.PackMeta, error)
-	// Fetch writes the bytes of a split that a peer holds.
-	Fetch(ctx context.Context, from plan.ExecutorID, key storage.SplitKey, w io.Writer) error
+	Meta(ctx context.Context, from Peer, node int) (*storage.PackMeta, error)
+	// FetchSplit writes the bytes of a split that a peer holds.
+	FetchSplit(ctx context.Context, from Peer, key storage.SplitKey, w io.Writer) error
+}
+
+// Peer is another executor, and where it hands out blocks.
+type Peer struct {
+	ID      plan.ExecutorID
+	Address string // empty within one process
 }
 
 // Engine does an executor's work when told to: it builds plans, gets splits,
@@ -81,7 +87,8 @@ func (e *Engine) fetch(ctx context.Context, h *wire.Hold) (plan.Digest, error) {
 	if h.From == "" {
 		return e.adopt(ctx, key)
 	}
-	meta, err := e.peers.Meta(ctx, plan.ExecutorID(h.From), key.Node)
+	from := Peer{ID: plan.ExecutorID(h.From), Address: h.FromAddress}
+	meta, err := e.peers.Meta(ctx, from, key.Node)
 	if err != nil {
 		return plan.Digest{}, err
 	}
@@ -90,7 +97,7 @@ func (e *Engine) fetch(ctx context.Context, h *wire.Hold) (plan.Digest, error) {
 	}
 	e.know(key.Node, meta)
 	r, w := io.Pipe()
-	go func() { w.CloseWithError(e.peers.Fetch(ctx, plan.ExecutorID(h.From), key, w)) }()
+	go func() { w.CloseWithError(e.peers.FetchSplit(ctx, from, key, w)) }()
 	defer r.Close()
 	return e.store.Receive(key, meta, r)
 }

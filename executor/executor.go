@@ -16,6 +16,8 @@ type Config struct {
 	ID    plan.ExecutorID
 	Slots int
 	Pacer func(slot int) runner.Pacer // nil: slots run at their own speed
+	// Blocks is where it hands out blocks; empty within one process.
+	Blocks string
 }
 
 // Executor is the shell around an agent: it feeds it with messages and with
@@ -59,7 +61,9 @@ func New(ctx context.Context, cfg Config, engine *Engine, conn wire.ExecutorConn
 func (e *Executor) Serve() error {
 	defer e.wg.Wait()
 	defer e.shut()
-	if err := e.conn.Send(e.agent.Register()); err != nil {
+	hello := e.agent.Register()
+	hello.GetRegister().Blocks = e.cfg.Blocks
+	if err := e.conn.Send(hello); err != nil {
 		return fault.New(fault.FetchFailed, "register with", "the driver", err)
 	}
 	e.spawn(e.receive)

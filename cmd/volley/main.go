@@ -26,7 +26,9 @@ func realMain(args []string) int {
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-interrupts
-		fmt.Fprintln(os.Stderr, "volley: stopping at the end of this step; interrupt again to stop at once")
+		if len(args) > 0 && args[0] == "run" {
+			fmt.Fprintln(os.Stderr, "volley: stopping at the end of this step; interrupt again to stop at once")
+		}
 		cancel()
 		<-interrupts
 		os.Exit(volley.ExitInterrupted)
@@ -37,6 +39,9 @@ func realMain(args []string) int {
 	if err != nil && strings.HasPrefix(err.Error(), "unknown command") {
 		err = fault.New(fault.Usage, "run", strings.Join(args, " "), err).WithHint("see volley --help")
 	}
+	if errors.Is(err, errEnded) {
+		return 0
+	}
 	if errors.Is(err, errInterrupted) {
 		cancel()
 	}
@@ -46,6 +51,9 @@ func realMain(args []string) int {
 // errInterrupted ends a command whose work was stopped by the user after it
 // was put in order.
 var errInterrupted = errors.New("interrupted")
+
+// errEnded ends a daemon that was told to end.
+var errEnded = errors.New("ended")
 
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -61,7 +69,8 @@ have been processed; what was left out comes first in the next step.`,
 		return fault.New(fault.Usage, "read the flags of", c.CommandPath(), err).WithHint("see " + c.CommandPath() + " --help")
 	})
 	root.AddCommand(runCommand(), predictCommand(), evaluateCommand(), inspectCommand(), verifyCommand(), replayCommand(),
-		generateCommand(), versionCommand())
+		generateCommand(), versionCommand(), driverCommand(), executorCommand(), submitCommand(), jobsCommand(), jobCommand(), logsCommand(),
+		cancelCommand(), executorsCommand())
 	return root
 }
 

@@ -25,12 +25,13 @@ const (
 	Corrupt                  // content does not match its digest
 	Timeout                  // a bounded wait ran out
 	Usage                    // an option is unknown, malformed or contradictory
+	Unauthorized             // the caller may not do this, or speaks another version
 	kinds                    // how many there are
 )
 
 var kindNames = [kinds]string{
 	"internal error", "error in user code", "bad input", "fetch failed", "executor lost", "plan mismatch",
-	"stale epoch", "cancelled", "out of resources", "corrupt data", "timed out", "usage error",
+	"stale epoch", "cancelled", "out of resources", "corrupt data", "timed out", "usage error", "not allowed",
 }
 
 // String is the kind in words.
@@ -71,6 +72,7 @@ var responses = [kinds]Response{
 	Corrupt:      {Retry: true, ChargeTask: true, ChargeExecutor: true, Remake: true},
 	Timeout:      {Retry: true, ChargeTask: true, ChargeExecutor: true},
 	Usage:        {},
+	Unauthorized: {},
 }
 
 // Policy is the response to a kind. An unknown kind, from a newer peer, is

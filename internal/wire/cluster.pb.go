@@ -402,6 +402,7 @@ type FromExecutor struct {
 	//	*FromExecutor_Beat
 	//	*FromExecutor_Relay
 	//	*FromExecutor_Closed
+	//	*FromExecutor_Log
 	Body          isFromExecutor_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -480,6 +481,15 @@ func (x *FromExecutor) GetClosed() *CloseJob {
 	return nil
 }
 
+func (x *FromExecutor) GetLog() *RunnerLog {
+	if x != nil {
+		if x, ok := x.Body.(*FromExecutor_Log); ok {
+			return x.Log
+		}
+	}
+	return nil
+}
+
 type isFromExecutor_Body interface {
 	isFromExecutor_Body()
 }
@@ -500,6 +510,10 @@ type FromExecutor_Closed struct {
 	Closed *CloseJob `protobuf:"bytes,4,opt,name=closed,proto3,oneof"`
 }
 
+type FromExecutor_Log struct {
+	Log *RunnerLog `protobuf:"bytes,5,opt,name=log,proto3,oneof"`
+}
+
 func (*FromExecutor_Hello) isFromExecutor_Body() {}
 
 func (*FromExecutor_Beat) isFromExecutor_Body() {}
@@ -507,6 +521,61 @@ func (*FromExecutor_Beat) isFromExecutor_Body() {}
 func (*FromExecutor_Relay) isFromExecutor_Body() {}
 
 func (*FromExecutor_Closed) isFromExecutor_Body() {}
+
+func (*FromExecutor_Log) isFromExecutor_Body() {}
+
+// RunnerLog is what a runner has printed.
+type RunnerLog struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunnerLog) Reset() {
+	*x = RunnerLog{}
+	mi := &file_cluster_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunnerLog) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunnerLog) ProtoMessage() {}
+
+func (x *RunnerLog) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunnerLog.ProtoReflect.Descriptor instead.
+func (*RunnerLog) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *RunnerLog) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *RunnerLog) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
 
 type ForExecutor struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -516,6 +585,7 @@ type ForExecutor struct {
 	//	*ForExecutor_Open
 	//	*ForExecutor_Relay
 	//	*ForExecutor_Close
+	//	*ForExecutor_Goodbye
 	Body          isForExecutor_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -523,7 +593,7 @@ type ForExecutor struct {
 
 func (x *ForExecutor) Reset() {
 	*x = ForExecutor{}
-	mi := &file_cluster_proto_msgTypes[7]
+	mi := &file_cluster_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -535,7 +605,7 @@ func (x *ForExecutor) String() string {
 func (*ForExecutor) ProtoMessage() {}
 
 func (x *ForExecutor) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[7]
+	mi := &file_cluster_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -548,7 +618,7 @@ func (x *ForExecutor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForExecutor.ProtoReflect.Descriptor instead.
 func (*ForExecutor) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{7}
+	return file_cluster_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ForExecutor) GetBody() isForExecutor_Body {
@@ -594,6 +664,15 @@ func (x *ForExecutor) GetClose() *CloseJob {
 	return nil
 }
 
+func (x *ForExecutor) GetGoodbye() *Goodbye {
+	if x != nil {
+		if x, ok := x.Body.(*ForExecutor_Goodbye); ok {
+			return x.Goodbye
+		}
+	}
+	return nil
+}
+
 type isForExecutor_Body interface {
 	isForExecutor_Body()
 }
@@ -614,6 +693,11 @@ type ForExecutor_Close struct {
 	Close *CloseJob `protobuf:"bytes,4,opt,name=close,proto3,oneof"`
 }
 
+type ForExecutor_Goodbye struct {
+	// The driver is going down for good: end as well.
+	Goodbye *Goodbye `protobuf:"bytes,5,opt,name=goodbye,proto3,oneof"`
+}
+
 func (*ForExecutor_Welcome) isForExecutor_Body() {}
 
 func (*ForExecutor_Open) isForExecutor_Body() {}
@@ -621,6 +705,44 @@ func (*ForExecutor_Open) isForExecutor_Body() {}
 func (*ForExecutor_Relay) isForExecutor_Body() {}
 
 func (*ForExecutor_Close) isForExecutor_Body() {}
+
+func (*ForExecutor_Goodbye) isForExecutor_Body() {}
+
+type Goodbye struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Goodbye) Reset() {
+	*x = Goodbye{}
+	mi := &file_cluster_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Goodbye) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Goodbye) ProtoMessage() {}
+
+func (x *Goodbye) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
+func (*Goodbye) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{9}
+}
 
 type FromJob struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -636,7 +758,7 @@ type FromJob struct {
 
 func (x *FromJob) Reset() {
 	*x = FromJob{}
-	mi := &file_cluster_proto_msgTypes[8]
+	mi := &file_cluster_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -648,7 +770,7 @@ func (x *FromJob) String() string {
 func (*FromJob) ProtoMessage() {}
 
 func (x *FromJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[8]
+	mi := &file_cluster_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -661,7 +783,7 @@ func (x *FromJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromJob.ProtoReflect.Descriptor instead.
 func (*FromJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{8}
+	return file_cluster_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *FromJob) GetBody() isFromJob_Body {
@@ -734,7 +856,7 @@ type ForJob struct {
 
 func (x *ForJob) Reset() {
 	*x = ForJob{}
-	mi := &file_cluster_proto_msgTypes[9]
+	mi := &file_cluster_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -746,7 +868,7 @@ func (x *ForJob) String() string {
 func (*ForJob) ProtoMessage() {}
 
 func (x *ForJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[9]
+	mi := &file_cluster_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -759,7 +881,7 @@ func (x *ForJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForJob.ProtoReflect.Descriptor instead.
 func (*ForJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{9}
+	return file_cluster_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ForJob) GetBody() isForJob_Body {
@@ -831,7 +953,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_cluster_proto_msgTypes[10]
+	mi := &file_cluster_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -843,7 +965,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[10]
+	mi := &file_cluster_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -856,7 +978,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{10}
+	return file_cluster_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Commit) GetStep() uint64 {
@@ -893,7 +1015,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_cluster_proto_msgTypes[11]
+	mi := &file_cluster_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +1027,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[11]
+	mi := &file_cluster_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +1040,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{11}
+	return file_cluster_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SubmitRequest) GetJob() string {
@@ -958,7 +1080,7 @@ type SubmitReply struct {
 
 func (x *SubmitReply) Reset() {
 	*x = SubmitReply{}
-	mi := &file_cluster_proto_msgTypes[12]
+	mi := &file_cluster_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1092,7 @@ func (x *SubmitReply) String() string {
 func (*SubmitReply) ProtoMessage() {}
 
 func (x *SubmitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[12]
+	mi := &file_cluster_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1105,7 @@ func (x *SubmitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitReply.ProtoReflect.Descriptor instead.
 func (*SubmitReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{12}
+	return file_cluster_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SubmitReply) GetId() string {
@@ -1002,7 +1124,7 @@ type JobsRequest struct {
 
 func (x *JobsRequest) Reset() {
 	*x = JobsRequest{}
-	mi := &file_cluster_proto_msgTypes[13]
+	mi := &file_cluster_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1136,7 @@ func (x *JobsRequest) String() string {
 func (*JobsRequest) ProtoMessage() {}
 
 func (x *JobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[13]
+	mi := &file_cluster_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1149,7 @@ func (x *JobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsRequest.ProtoReflect.Descriptor instead.
 func (*JobsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{13}
+	return file_cluster_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *JobsRequest) GetId() string {
@@ -1046,7 +1168,7 @@ type JobsReply struct {
 
 func (x *JobsReply) Reset() {
 	*x = JobsReply{}
-	mi := &file_cluster_proto_msgTypes[14]
+	mi := &file_cluster_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1058,7 +1180,7 @@ func (x *JobsReply) String() string {
 func (*JobsReply) ProtoMessage() {}
 
 func (x *JobsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[14]
+	mi := &file_cluster_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1071,7 +1193,7 @@ func (x *JobsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsReply.ProtoReflect.Descriptor instead.
 func (*JobsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{14}
+	return file_cluster_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *JobsReply) GetJobs() []*JobInfo {
@@ -1100,7 +1222,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_cluster_proto_msgTypes[15]
+	mi := &file_cluster_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1112,7 +1234,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[15]
+	mi := &file_cluster_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1125,7 +1247,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{15}
+	return file_cluster_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *JobInfo) GetId() string {
@@ -1212,7 +1334,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_cluster_proto_msgTypes[16]
+	mi := &file_cluster_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1224,7 +1346,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[16]
+	mi := &file_cluster_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1237,7 +1359,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{16}
+	return file_cluster_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WatchRequest) GetId() string {
@@ -1279,7 +1401,7 @@ type WatchReply struct {
 
 func (x *WatchReply) Reset() {
 	*x = WatchReply{}
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1291,7 +1413,7 @@ func (x *WatchReply) String() string {
 func (*WatchReply) ProtoMessage() {}
 
 func (x *WatchReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1304,7 +1426,7 @@ func (x *WatchReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchReply.ProtoReflect.Descriptor instead.
 func (*WatchReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{17}
+	return file_cluster_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WatchReply) GetLog() []byte {
@@ -1330,7 +1452,7 @@ type DownloadRequest struct {
 
 func (x *DownloadRequest) Reset() {
 	*x = DownloadRequest{}
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1342,7 +1464,7 @@ func (x *DownloadRequest) String() string {
 func (*DownloadRequest) ProtoMessage() {}
 
 func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1355,7 +1477,7 @@ func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DownloadRequest.ProtoReflect.Descriptor instead.
 func (*DownloadRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{18}
+	return file_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DownloadRequest) GetId() string {
@@ -1375,7 +1497,7 @@ type FilePart struct {
 
 func (x *FilePart) Reset() {
 	*x = FilePart{}
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +1509,7 @@ func (x *FilePart) String() string {
 func (*FilePart) ProtoMessage() {}
 
 func (x *FilePart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +1522,7 @@ func (x *FilePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilePart.ProtoReflect.Descriptor instead.
 func (*FilePart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{19}
+	return file_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FilePart) GetPath() string {
@@ -1426,7 +1548,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1438,7 +1560,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1451,7 +1573,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{20}
+	return file_cluster_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CancelRequest) GetId() string {
@@ -1469,7 +1591,7 @@ type CancelReply struct {
 
 func (x *CancelReply) Reset() {
 	*x = CancelReply{}
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1481,7 +1603,7 @@ func (x *CancelReply) String() string {
 func (*CancelReply) ProtoMessage() {}
 
 func (x *CancelReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1494,7 +1616,7 @@ func (x *CancelReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelReply.ProtoReflect.Descriptor instead.
 func (*CancelReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{21}
+	return file_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 type ExecutorsRequest struct {
@@ -1505,7 +1627,7 @@ type ExecutorsRequest struct {
 
 func (x *ExecutorsRequest) Reset() {
 	*x = ExecutorsRequest{}
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1517,7 +1639,7 @@ func (x *ExecutorsRequest) String() string {
 func (*ExecutorsRequest) ProtoMessage() {}
 
 func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1530,7 +1652,7 @@ func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsRequest.ProtoReflect.Descriptor instead.
 func (*ExecutorsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{22}
+	return file_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 type ExecutorsReply struct {
@@ -1542,7 +1664,7 @@ type ExecutorsReply struct {
 
 func (x *ExecutorsReply) Reset() {
 	*x = ExecutorsReply{}
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1554,7 +1676,7 @@ func (x *ExecutorsReply) String() string {
 func (*ExecutorsReply) ProtoMessage() {}
 
 func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1567,7 +1689,7 @@ func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsReply.ProtoReflect.Descriptor instead.
 func (*ExecutorsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{23}
+	return file_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ExecutorsReply) GetExecutors() []*ExecutorInfo {
@@ -1595,7 +1717,7 @@ type ExecutorInfo struct {
 
 func (x *ExecutorInfo) Reset() {
 	*x = ExecutorInfo{}
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1729,7 @@ func (x *ExecutorInfo) String() string {
 func (*ExecutorInfo) ProtoMessage() {}
 
 func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1742,7 @@ func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorInfo.ProtoReflect.Descriptor instead.
 func (*ExecutorInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{24}
+	return file_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ExecutorInfo) GetName() string {
@@ -1702,7 +1824,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1714,7 +1836,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1727,7 +1849,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{25}
+	return file_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -1745,7 +1867,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1879,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,20 +1892,22 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{26}
+	return file_cluster_proto_rawDescGZIP(), []int{28}
 }
 
 type BlockRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Node          uint32                 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
-	Split         uint32                 `protobuf:"varint,2,opt,name=split,proto3" json:"split,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Node  uint32                 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
+	Split uint32                 `protobuf:"varint,2,opt,name=split,proto3" json:"split,omitempty"`
+	// Only say what is in the pack.
+	Describe      bool `protobuf:"varint,3,opt,name=describe,proto3" json:"describe,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BlockRequest) Reset() {
 	*x = BlockRequest{}
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1795,7 +1919,7 @@ func (x *BlockRequest) String() string {
 func (*BlockRequest) ProtoMessage() {}
 
 func (x *BlockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1808,7 +1932,7 @@ func (x *BlockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRequest.ProtoReflect.Descriptor instead.
 func (*BlockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{27}
+	return file_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *BlockRequest) GetNode() uint32 {
@@ -1825,6 +1949,13 @@ func (x *BlockRequest) GetSplit() uint32 {
 	return 0
 }
 
+func (x *BlockRequest) GetDescribe() bool {
+	if x != nil {
+		return x.Describe
+	}
+	return false
+}
+
 type BlockPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Data  []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
@@ -1836,7 +1967,7 @@ type BlockPart struct {
 
 func (x *BlockPart) Reset() {
 	*x = BlockPart{}
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1848,7 +1979,7 @@ func (x *BlockPart) String() string {
 func (*BlockPart) ProtoMessage() {}
 
 func (x *BlockPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1861,7 +1992,7 @@ func (x *BlockPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockPart.ProtoReflect.Descriptor instead.
 func (*BlockPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{28}
+	return file_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *BlockPart) GetData() []byte {
@@ -1909,19 +2040,25 @@ const file_cluster_proto_rawDesc = "" +
 	"\x03why\x18\x02 \x01(\tR\x03why\"/\n" +
 	"\x05Relay\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\xc8\x01\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xf4\x01\n" +
 	"\fFromExecutor\x12*\n" +
 	"\x05hello\x18\x01 \x01(\v2\x12.volley.wire.HelloH\x00R\x05hello\x12'\n" +
 	"\x04beat\x18\x02 \x01(\v2\x11.volley.wire.BeatH\x00R\x04beat\x12*\n" +
 	"\x05relay\x18\x03 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12/\n" +
-	"\x06closed\x18\x04 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x06closedB\x06\n" +
-	"\x04body\"\xce\x01\n" +
+	"\x06closed\x18\x04 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x06closed\x12*\n" +
+	"\x03log\x18\x05 \x01(\v2\x16.volley.wire.RunnerLogH\x00R\x03logB\x06\n" +
+	"\x04body\"1\n" +
+	"\tRunnerLog\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\x80\x02\n" +
 	"\vForExecutor\x120\n" +
 	"\awelcome\x18\x01 \x01(\v2\x14.volley.wire.WelcomeH\x00R\awelcome\x12*\n" +
 	"\x04open\x18\x02 \x01(\v2\x14.volley.wire.OpenJobH\x00R\x04open\x12*\n" +
 	"\x05relay\x18\x03 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12-\n" +
-	"\x05close\x18\x04 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x05closeB\x06\n" +
-	"\x04body\"\x98\x01\n" +
+	"\x05close\x18\x04 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x05close\x120\n" +
+	"\agoodbye\x18\x05 \x01(\v2\x14.volley.wire.GoodbyeH\x00R\agoodbyeB\x06\n" +
+	"\x04body\"\t\n" +
+	"\aGoodbye\"\x98\x01\n" +
 	"\aFromJob\x12*\n" +
 	"\x05hello\x18\x01 \x01(\v2\x12.volley.wire.HelloH\x00R\x05hello\x12*\n" +
 	"\x05relay\x18\x02 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12-\n" +
@@ -1997,10 +2134,11 @@ const file_cluster_proto_rawDesc = "" +
 	"\fDrainRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\f\n" +
 	"\n" +
-	"DrainReply\"8\n" +
+	"DrainReply\"T\n" +
 	"\fBlockRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x14\n" +
-	"\x05split\x18\x02 \x01(\rR\x05split\"3\n" +
+	"\x05split\x18\x02 \x01(\rR\x05split\x12\x1a\n" +
+	"\bdescribe\x18\x03 \x01(\bR\bdescribe\"3\n" +
 	"\tBlockPart\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x12\n" +
 	"\x04meta\x18\x02 \x01(\fR\x04meta2\xc4\x04\n" +
@@ -2029,7 +2167,7 @@ func file_cluster_proto_rawDescGZIP() []byte {
 	return file_cluster_proto_rawDescData
 }
 
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_cluster_proto_goTypes = []any{
 	(*Hello)(nil),            // 0: volley.wire.Hello
 	(*Welcome)(nil),          // 1: volley.wire.Welcome
@@ -2038,76 +2176,80 @@ var file_cluster_proto_goTypes = []any{
 	(*CloseJob)(nil),         // 4: volley.wire.CloseJob
 	(*Relay)(nil),            // 5: volley.wire.Relay
 	(*FromExecutor)(nil),     // 6: volley.wire.FromExecutor
-	(*ForExecutor)(nil),      // 7: volley.wire.ForExecutor
-	(*FromJob)(nil),          // 8: volley.wire.FromJob
-	(*ForJob)(nil),           // 9: volley.wire.ForJob
-	(*Commit)(nil),           // 10: volley.wire.Commit
-	(*SubmitRequest)(nil),    // 11: volley.wire.SubmitRequest
-	(*SubmitReply)(nil),      // 12: volley.wire.SubmitReply
-	(*JobsRequest)(nil),      // 13: volley.wire.JobsRequest
-	(*JobsReply)(nil),        // 14: volley.wire.JobsReply
-	(*JobInfo)(nil),          // 15: volley.wire.JobInfo
-	(*WatchRequest)(nil),     // 16: volley.wire.WatchRequest
-	(*WatchReply)(nil),       // 17: volley.wire.WatchReply
-	(*DownloadRequest)(nil),  // 18: volley.wire.DownloadRequest
-	(*FilePart)(nil),         // 19: volley.wire.FilePart
-	(*CancelRequest)(nil),    // 20: volley.wire.CancelRequest
-	(*CancelReply)(nil),      // 21: volley.wire.CancelReply
-	(*ExecutorsRequest)(nil), // 22: volley.wire.ExecutorsRequest
-	(*ExecutorsReply)(nil),   // 23: volley.wire.ExecutorsReply
-	(*ExecutorInfo)(nil),     // 24: volley.wire.ExecutorInfo
-	(*DrainRequest)(nil),     // 25: volley.wire.DrainRequest
-	(*DrainReply)(nil),       // 26: volley.wire.DrainReply
-	(*BlockRequest)(nil),     // 27: volley.wire.BlockRequest
-	(*BlockPart)(nil),        // 28: volley.wire.BlockPart
-	nil,                      // 29: volley.wire.Hello.LabelsEntry
-	nil,                      // 30: volley.wire.ExecutorInfo.LabelsEntry
+	(*RunnerLog)(nil),        // 7: volley.wire.RunnerLog
+	(*ForExecutor)(nil),      // 8: volley.wire.ForExecutor
+	(*Goodbye)(nil),          // 9: volley.wire.Goodbye
+	(*FromJob)(nil),          // 10: volley.wire.FromJob
+	(*ForJob)(nil),           // 11: volley.wire.ForJob
+	(*Commit)(nil),           // 12: volley.wire.Commit
+	(*SubmitRequest)(nil),    // 13: volley.wire.SubmitRequest
+	(*SubmitReply)(nil),      // 14: volley.wire.SubmitReply
+	(*JobsRequest)(nil),      // 15: volley.wire.JobsRequest
+	(*JobsReply)(nil),        // 16: volley.wire.JobsReply
+	(*JobInfo)(nil),          // 17: volley.wire.JobInfo
+	(*WatchRequest)(nil),     // 18: volley.wire.WatchRequest
+	(*WatchReply)(nil),       // 19: volley.wire.WatchReply
+	(*DownloadRequest)(nil),  // 20: volley.wire.DownloadRequest
+	(*FilePart)(nil),         // 21: volley.wire.FilePart
+	(*CancelRequest)(nil),    // 22: volley.wire.CancelRequest
+	(*CancelReply)(nil),      // 23: volley.wire.CancelReply
+	(*ExecutorsRequest)(nil), // 24: volley.wire.ExecutorsRequest
+	(*ExecutorsReply)(nil),   // 25: volley.wire.ExecutorsReply
+	(*ExecutorInfo)(nil),     // 26: volley.wire.ExecutorInfo
+	(*DrainRequest)(nil),     // 27: volley.wire.DrainRequest
+	(*DrainReply)(nil),       // 28: volley.wire.DrainReply
+	(*BlockRequest)(nil),     // 29: volley.wire.BlockRequest
+	(*BlockPart)(nil),        // 30: volley.wire.BlockPart
+	nil,                      // 31: volley.wire.Hello.LabelsEntry
+	nil,                      // 32: volley.wire.ExecutorInfo.LabelsEntry
 }
 var file_cluster_proto_depIdxs = []int32{
-	29, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
+	31, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
 	0,  // 1: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
 	2,  // 2: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
 	5,  // 3: volley.wire.FromExecutor.relay:type_name -> volley.wire.Relay
 	4,  // 4: volley.wire.FromExecutor.closed:type_name -> volley.wire.CloseJob
-	1,  // 5: volley.wire.ForExecutor.welcome:type_name -> volley.wire.Welcome
-	3,  // 6: volley.wire.ForExecutor.open:type_name -> volley.wire.OpenJob
-	5,  // 7: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
-	4,  // 8: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
-	0,  // 9: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
-	5,  // 10: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
-	10, // 11: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
-	1,  // 12: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
-	5,  // 13: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
-	4,  // 14: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
-	15, // 15: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
-	15, // 16: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
-	24, // 17: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
-	30, // 18: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
-	6,  // 19: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
-	8,  // 20: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
-	11, // 21: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
-	13, // 22: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
-	16, // 23: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
-	18, // 24: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
-	20, // 25: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
-	22, // 26: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
-	25, // 27: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
-	27, // 28: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
-	7,  // 29: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
-	9,  // 30: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
-	12, // 31: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
-	14, // 32: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
-	17, // 33: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
-	19, // 34: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
-	21, // 35: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
-	23, // 36: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
-	26, // 37: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
-	28, // 38: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
-	29, // [29:39] is the sub-list for method output_type
-	19, // [19:29] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	7,  // 5: volley.wire.FromExecutor.log:type_name -> volley.wire.RunnerLog
+	1,  // 6: volley.wire.ForExecutor.welcome:type_name -> volley.wire.Welcome
+	3,  // 7: volley.wire.ForExecutor.open:type_name -> volley.wire.OpenJob
+	5,  // 8: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
+	4,  // 9: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
+	9,  // 10: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
+	0,  // 11: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
+	5,  // 12: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
+	12, // 13: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
+	1,  // 14: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
+	5,  // 15: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
+	4,  // 16: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
+	17, // 17: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
+	17, // 18: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
+	26, // 19: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
+	32, // 20: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
+	6,  // 21: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
+	10, // 22: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
+	13, // 23: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
+	15, // 24: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
+	18, // 25: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
+	20, // 26: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
+	22, // 27: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
+	24, // 28: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
+	27, // 29: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
+	29, // 30: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
+	8,  // 31: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
+	11, // 32: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
+	14, // 33: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
+	16, // 34: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
+	19, // 35: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
+	21, // 36: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
+	23, // 37: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
+	25, // 38: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
+	28, // 39: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
+	30, // 40: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
+	31, // [31:41] is the sub-list for method output_type
+	21, // [21:31] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_cluster_proto_init() }
@@ -2121,19 +2263,21 @@ func file_cluster_proto_init() {
 		(*FromExecutor_Beat)(nil),
 		(*FromExecutor_Relay)(nil),
 		(*FromExecutor_Closed)(nil),
+		(*FromExecutor_Log)(nil),
 	}
-	file_cluster_proto_msgTypes[7].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[8].OneofWrappers = []any{
 		(*ForExecutor_Welcome)(nil),
 		(*ForExecutor_Open)(nil),
 		(*ForExecutor_Relay)(nil),
 		(*ForExecutor_Close)(nil),
+		(*ForExecutor_Goodbye)(nil),
 	}
-	file_cluster_proto_msgTypes[8].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[10].OneofWrappers = []any{
 		(*FromJob_Hello)(nil),
 		(*FromJob_Relay)(nil),
 		(*FromJob_Commit)(nil),
 	}
-	file_cluster_proto_msgTypes[9].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[11].OneofWrappers = []any{
 		(*ForJob_Welcome)(nil),
 		(*ForJob_Relay)(nil),
 		(*ForJob_Left)(nil),
@@ -2144,7 +2288,7 @@ func file_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   31,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -78,78 +78,81 @@ func (f framedExecutor) Recv() (*ToExecutor, error) {
 	return m, proto.Unmarshal(raw, m)
 }
 
-// outboxLimit is how many messages may wait to be sent: a receiver that reads
-// so little is as good as dead.
-const outboxLimit = 1 << 16
+// queueMost is how many messages may wait: a receiver that reads so little is
+// as good as dead.
+const queueMost = 1 << 16
 
-// Outbox sends messages in order, one at a time, without making those wait who
-// put them in.
-type Outbox[M any] struct {
+// Queue hands messages on in order without making those wait who put them in.
+type Queue[M any] struct {
 	mu     sync.Mutex
 	some   *sync.Cond
 	list   []M
 	closed bool
-	done   chan struct{}
 }
+
+// NewQueue makes an empty queue.
+func NewQueue[M any]() *Queue[M] {
+	q := &Queue[M]{}
+	q.some = sync.NewCond(&q.mu)
+	return q
+}
+
+// Put hands a message over.
+func (q *Queue[M]) Put(m M) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+		return io.ErrClosedPipe
+	case len(q.list) >= queueMost:
+		return fault.Newf(fault.Timeout, "send", fmt.Sprintf("%T", m), "%d messages wait: the other end does not read", len(q.list))
+	}
+	q.list = append(q.list, m)
+	q.some.Signal()
+	return nil
+}
+
+// Take waits for the next message; io.EOF says that there are no more.
+func (q *Queue[M]) Take() (m M, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.list) == 0 && !q.closed {
+		q.some.Wait()
+	}
+	if len(q.list) == 0 {
+		return m, io.EOF
+	}
+	m, q.list = q.list[0], q.list[1:]
+	return m, nil
+}
+
+// Stop takes no more messages; those left can still be taken.
+func (q *Queue[M]) Stop() {
+	q.mu.Lock()
+	q.closed = true
+	q.some.Broadcast()
+	q.mu.Unlock()
+}
+
+// Outbox sends messages in order, one at a time, without making those wait who
+// put them in.
+type Outbox[M any] struct{ *Queue[M] }
 
 // NewOutbox starts sending; failed is called once, with the first error.
 func NewOutbox[M any](send func(M) error, failed func(error)) *Outbox[M] {
-	o := &Outbox[M]{done: make(chan struct{})}
-	o.some = sync.NewCond(&o.mu)
+	o := &Outbox[M]{NewQueue[M]()}
 	go func() {
-		defer close(o.done)
 		for {
-			m, ok := o.take()
-			if !ok {
+			m, err := o.Take()
+			if err != nil {
 				return
 			}
 			if err := send(m); err != nil {
-				o.shut()
+				o.Stop()
 				failed(err)
 				return
 			}
 		}
 	}()
 	return o
-}
-
-func (o *Outbox[M]) take() (m M, ok bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for len(o.list) == 0 && !o.closed {
-		o.some.Wait()
-	}
-	if len(o.list) == 0 {
-		return m, false
-	}
-	m, o.list = o.list[0], o.list[1:]
-	return m, true
-}
-
-// Put hands a message over.
-func (o *Outbox[M]) Put(m M) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	switch {
-	case o.closed:
-		return io.ErrClosedPipe
-	case len(o.list) >= outboxLimit:
-		return fault.Newf(fault.Timeout, "send", fmt.Sprintf("%T", m), "%d messages wait: the other end does not read", len(o.list))
-	}
-	o.list = append(o.list, m)
-	o.some.Signal()
-	return nil
-}
-
-func (o *Outbox[M]) shut() {
-	o.mu.Lock()
-	o.closed = true
-	o.some.Signal()
-	o.mu.Unlock()
-}
-
-// Close sends what waits and ends.
-func (o *Outbox[M]) Close() {
-	o.shut()
-	<-o.done
 }

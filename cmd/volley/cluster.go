@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// clientCommand is a command that asks a cluster's driver something.
+func clientCommand(use, short, long string, args cobra.PositionalArgs,
+	run func(ctx context.Context, client wire.ClusterClient, addr string, args []string, asJSON bool) error) *cobra.Command {
+	var addr, config string
+	var asJSON bool
+	c := &cobra.Command{Use: use, Short: short, Long: long, Args: args, RunE: func(c *cobra.Command, args []string) error {
+		if err := fillFlags(c); err != nil {
+			return err
+		}
+		client, done, err := dialDriver(addr)
+		if err != nil {
+			return err
+		}
+		defer done()
+		ctx, cancel := context.WithCancel(c.Context())
+		defer cancel()
+		return run(ctx, client, addr, args, asJSON)
+	}}
+	c.Flags().StringVar(&addr, "driver", defaultDriver, "address of the driver")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().StringVar(&config, "config", "", "YAML file with values for flags")
+	return c
+}
+
+// jobLine is a job in JSON.
+type jobLine struct {
+	ID        string          `json:"id"`
+	Job       string          `json:"job"`
+	State     string          `json:"state"`
+	Why       string          `json:"why,omitempty"`
+	Submitted time.Time       `json:"submitted"`
+	Ended     *time.Time      `json:"ended,omitempty"`
+	Step      uint64          `json:"step"`
+	Restarts  uint32          `json:"restarts"`
+	Args      []string        `json:"args"`
+	Result    json.RawMessage `json:"result,omitempty"`
+}
+
+func lineOf(i *wire.JobInfo) jobLine {
+	l := jobLine{ID: i.Id, Job: i.Job, State: i.State, Why: i.Why, Submitted: time.Unix(0, i.SubmittedUnixNs), Step: i.Step, Restarts: i.Restarts, Args: i.Args}
+	if i.EndedUnixNs != 0 {
+		t := time.Unix(0, i.EndedUnixNs)
+		l.Ended = &t
+	}
+	if json.Valid([]byte(i.Result)) {
+		l.Result = json.RawMessage(i.Result)
+	}
+	return l
+}
+
+func jobsCommand() *cobra.Command {
+	return clientCommand("jobs", "List the jobs of a cluster", "Jobs lists what was submitted to a driver, oldest first.", exactArgs(0, "no arguments"),
+		func(ctx context.Context, client wire.ClusterClient, addr string, _ []string, asJSON bool) error {
+			reply, err := client.Jobs(ctx, &wire.JobsRequest{})
+			if err != nil {
+				return wire.CallError("list the jobs of", addr, err)
+			}
+			lines := make([]jobLine, 0, len(reply.Jobs))
+			for _, i := range reply.Jobs {
+				lines = append(lines, lineOf(i))
+			}
+			if asJSON {
+				return printJSON(lines)
+			}
+			return table("ID\tJOB\tSTATE\tSTEP\tSUBMITTED\tWHY", func(row func(...any)) {
+				for _, l := range lines {
+					row(l.ID, l.Job, l.State, l.Step, l.Submitted.Format(time.DateTime), l.Why)
+				}
+			})
+		})
+}
+
+// table prints columns under a heading.
+func table(heading string, fill func(row func(...any))) error {
+	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, heading)
+	fill(func(cells ...any) {
+		text := make([]string, len(cells))
+		for i, c := range cells {
+			text[i] = fmt.Sprint(c)
+		}
+		fmt.Fprintln(w, strings.Join(text, "\t"))
+	})
+	return w.Flush()
+}
+
+func jobCommand() *cobra.Command {
+	return clientCommand("job ID", "Describe a job of a cluster", "Job says how a job stands, and what it has come to.", exactArgs(1, "the id of a job"),
+		func(ctx context.Context, client wire.ClusterClient, addr string, args []string, asJSON bool) error {
+			reply, err := client.Jobs(ctx, &wire.JobsRequest{Id: args[0]})
+			if err != nil {
+				return wire.CallError("ask for "+args[0]+" at", addr, err)
+			}
+			l := lineOf(reply.Jobs[0])
+			if asJSON {
+				return printJSON(l)
+			}
+			fmt.Printf("%s  %s  %s  step %d\nsubmitted %s\nflags     %s\n", l.ID, l.Job, l.State, l.Step, l.Submitted.Format(time.DateTime), strings.Join(l.Args, " "))
+			if l.Why != "" {
+				fmt.Println("why      ", l.Why)
+			}
+			if l.Result != nil {
+				fmt.Println("result   ", string(l.Result))
+			}
+			return nil
+		})
+}
+
+func logsCommand() *cobra.Command {
+	var follow bool
+	var task string
+	var wait time.Duration
+	c := clientCommand("logs ID", "Show what a job has printed", `Logs prints what a job's process has written, or with --task what an
+executor's runner of it has. With -f it goes on until the job has ended.`, exactArgs(1, "the id of a job"),
+		func(ctx context.Context, client wire.ClusterClient, addr string, args []string, _ bool) error {
+			w := &watcher{client: client, addr: addr, id: args[0], task: task, maxWait: wait, log: os.Stdout}
+			if !follow {
+				_, err := w.once(ctx, false)
+				return wire.CallError("read the log of "+args[0]+" at", addr, err)
+			}
+			info, err := w.follow(ctx)
+			if err != nil {
+				return err
+			}
+			return outcomeOf(info)
+		})
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the job has ended")
+	c.Flags().StringVar(&task, "task", "", "name of an executor: what its runner has printed")
+	c.Flags().DurationVar(&wait, "max-wait", 10*time.Minute, "how long to look for a driver that is gone")
+	return c
+}
+
+func cancelCommand() *cobra.Command {
+	return clientCommand("cancel ID", "Stop a job of a cluster", "Cancel stops a job at the end of its step.", exactArgs(1, "the id of a job"),
+		func(ctx context.Context, client wire.ClusterClient, addr string, args []string, _ bool) error {
+			_, err := client.Cancel(ctx, &wire.CancelRequest{Id: args[0]})
+			return wire.CallError("cancel "+args[0]+" at", addr, err)
+		})
+}
+
+// executorLine is an executor in JSON.
+type executorLine struct {
+	Name          string            `json:"name"`
+	State         string            `json:"state"`
+	Slots         uint32            `json:"slots"`
+	Splits        uint64            `json:"splits"`
+	RowsPerSecond float64           `json:"rows_per_second"`
+	Memory        uint64            `json:"memory"`
+	Disk          uint64            `json:"disk"`
+	Since         time.Time         `json:"since"`
+	Why           string            `json:"why,omitempty"`
+	Labels        map[string]string `json:"labels,omitempty"`
+}
+
+func executorsCommand() *cobra.Command {
+	return clientCommand("executors", "List the executors of a cluster", "Executors lists every executor that the driver has known, lost ones included.",
+		exactArgs(0, "no arguments"),
+		func(ctx context.Context, client wire.ClusterClient, addr string, _ []string, asJSON bool) error {
+			reply, err := client.Executors(ctx, &wire.ExecutorsRequest{})
+			if err != nil {
+				return wire.CallError("list the executors of", addr, err)
+			}
+			lines := make([]executorLine, 0, len(reply.Executors))
+			for _, e := range reply.Executors {
+				lines = append(lines, executorLine{Name: e.Name, State: e.State, Slots: e.Slots, Splits: e.Splits, RowsPerSecond: e.RowsPerSecond,
+					Memory: e.Memory, Disk: e.Disk, Since: time.Unix(0, e.SinceUnixNs), Why: e.Why, Labels: e.Labels})
+			}
+			if asJSON {
+				return printJSON(lines)
+			}
+			return table("NAME\tSTATE\tSLOTS\tSPLITS\tROWS/S\tMEMORY\tDISK\tSINCE\tWHY", func(row func(...any)) {
+				for _, l := range lines {
+					row(l.Name, l.State, l.Slots, l.Splits, fmt.Sprintf("%.3g", l.RowsPerSecond), mib(l.Memory), mib(l.Disk), l.Since.Format(time.DateTime), l.Why)
+				}
+			})
+		})
+}
+
+func mib(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/cobra"
+
+	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/executor"
+	"github.com/volley-engine/volley/internal/pace"
+)
+
+// defaultDriver is the address of a cluster's driver unless told otherwise.
+const defaultDriver = "127.0.0.1:7077"
+
+func daemonLogger(name, level string) hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{Name: name, Level: hclog.LevelFromString(level), Output: os.Stderr})
+}
+
+func driverCommand() *cobra.Command {
+	cfg := driver.DaemonConfig{}
+	var config, level string
+	c := &cobra.Command{
+		Use:   "driver",
+		Short: "Serve a cluster: take jobs in and hand them to executors",
+		Long: `Driver serves a cluster on a loopback address. Executors and commands find its
+token, which only its user can read, under VOLLEY_HOME (default ~/.volley).
+Started again on its data directory, it goes on with the jobs it had. It
+prints one JSON line when it is ready, and ends on SIGTERM.`,
+		Example: "  volley driver --data-dir /var/lib/volley/driver",
+		Args:    exactArgs(0, "no arguments beside flags"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := fillFlags(c); err != nil {
+				return err
+			}
+			cfg.Logger = daemonLogger("driver", level)
+			d, err := driver.StartDaemon(cfg)
+			if err != nil {
+				return err
+			}
+			if err := printJSON(map[string]string{"listening": d.Addr()}); err != nil {
+				return err
+			}
+			<-c.Context().Done()
+			return ended(d.Close())
+		},
+	}
+	fs := c.Flags()
+	fs.StringVar(&cfg.Listen, "listen", defaultDriver, "address to serve on; loopback only")
+	fs.StringVar(&cfg.DataDir, "data-dir", filepath.Join(volley.DefaultDataDir(), "driver"), "directory for jobs, results and the token")
+	fs.DurationVar(&cfg.Beat, "heartbeat", 2*time.Second, "time between an executor's signs of life; one silent for three is taken for lost")
+	fs.DurationVar(&cfg.Drain, "drain", 5*time.Second, "how long a shutdown waits for job processes and executors")
+	fs.StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or off")
+	fs.StringVar(&config, "config", "", "YAML file with values for flags")
+	return c
+}
+
+// ended is the end of a daemon that was told to end: no failure.
+func ended(err error) error {
+	if err != nil {
+		return err
+	}
+	return errEnded
+}
+
+func executorCommand() *cobra.Command {
+	cfg := executor.DaemonConfig{}
+	var config, level string
+	var labels []string
+	c := &cobra.Command{
+		Use:   "executor",
+		Short: "Work for a cluster",
+		Long: `Executor joins the cluster of a driver and runs its jobs' functions, each job
+in a process of its own. It prints one JSON line when it has registered, looks
+for a driver that is gone for --max-wait, and ends on SIGTERM.`,
+		Example: "  volley executor --driver 127.0.0.1:7077 --slots 4 --data-dir /var/lib/volley/executor",
+		Args:    exactArgs(0, "no arguments beside flags"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := fillFlags(c); err != nil {
+				return err
+			}
+			if err := volley.Within("slots", float64(cfg.Slots), 0, 4096, true); err != nil {
+				return err
+			}
+			if _, err := pace.Parse(cfg.Pace, cfg.PaceRate); err != nil {
+				return usage(c, "pace", "%v", err)
+			}
+			cfg.Labels = map[string]string{}
+			for _, l := range labels {
+				k, v, ok := strings.Cut(l, "=")
+				if !ok || k == "" {
+					return usage(c, "labels", "%q is not KEY=VALUE", l)
+				}
+				cfg.Labels[k] = v
+			}
+			cfg.Logger = daemonLogger("executor", level)
+			cfg.Ready = func(addr string) {
+				_ = printJSON(map[string]string{"registered": addr, "name": cfg.Name})
+			}
+			d, err := executor.NewDaemon(cfg)
+			if err != nil {
+				return err
+			}
+			return ended(d.Run(c.Context()))
+		},
+	}
+	host, _ := os.Hostname()
+	fs := c.Flags()
+	fs.StringVar(&cfg.Driver, "driver", defaultDriver, "address of the driver")
+	fs.StringVar(&cfg.Name, "name", fmt.Sprintf("%s-%d", host, os.Getpid()), "name of this executor, unique in its cluster")
+	fs.StringVar(&cfg.DataDir, "data-dir", filepath.Join(volley.DefaultDataDir(), "executor"), "directory for packs; executors of one machine may share it")
+	fs.IntVar(&cfg.Slots, "slots", 1, "tasks at a time")
+	fs.StringVar(&cfg.Memory, "memory", "", "soft limit of a runner's memory, such as 2GiB")
+	fs.StringVar(&cfg.Disk, "disk", "", "budget of packs on disk, such as 50GiB")
+	fs.StringVar(&cfg.Pace, "pace", "", "emulated speed of the slots: rate:N rows per second")
+	fs.Float64Var(&cfg.PaceRate, "pace-rate", 10000, "rows per second of speed 1 on a slot")
+	fs.StringSliceVar(&labels, "labels", nil, "KEY=VALUE pairs shown by volley executors")
+	fs.DurationVar(&cfg.MaxWait, "max-wait", 10*time.Minute, "how long to look for a driver that is gone")
+	fs.StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or off")
+	fs.StringVar(&config, "config", "", "YAML file with values for flags")
+	return c
+}

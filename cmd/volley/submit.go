@@ -1,0 +1,272 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// submitFlags are those of submit beside the job's own.
+type submitFlags struct {
+	driver  string
+	detach  bool
+	maxWait time.Duration
+}
+
+func submitCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "submit JOB",
+		Short: "Run a bundled job on a cluster",
+		Long: `Submit hands a job to a cluster's driver and waits for it, showing what it
+prints; the flags of a job are those of volley run. Inputs are read by the
+executors. An interrupt leaves the job running; a second one cancels it.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			return fault.Newf(fault.Usage, "submit", strings.Join(args, " "), "want the name of a bundled job").WithHint("jobs: logistic")
+		},
+		RunE: func(*cobra.Command, []string) error { return nil },
+	}
+	c.AddCommand(submitLogistic())
+	return c
+}
+
+func submitLogistic() *cobra.Command {
+	f, s := &trainFlags{}, &submitFlags{}
+	c := &cobra.Command{
+		Use:     "logistic --data URI…",
+		Short:   "Train a binary logistic regression on a cluster",
+		Long:    `Submits the job that volley run logistic describes; see there for the flags.`,
+		Example: "  volley submit logistic --data /data/train.libsvm --reg 1e-4 --sync absp --out model",
+		Args:    exactArgs(0, "no arguments beside flags"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := fillFlags(c); err != nil {
+				return err
+			}
+			if err := f.validate(c); err != nil {
+				return err
+			}
+			if _, err := f.engine.Config(); err != nil {
+				return err
+			}
+			return submit(c, "logistic", s, f)
+		},
+	}
+	f.register(c)
+	fs := c.Flags()
+	fs.StringVar(&s.driver, "driver", defaultDriver, "address of the driver")
+	fs.BoolVar(&s.detach, "detach", false, "print the job's id and do not wait")
+	return c
+}
+
+// kept are the flags that mean the submitter's side.
+var kept = []string{"driver", "detach", "json", "out", "overwrite", "event-log", "config", "data-dir", "checkpoint-dir", "checkpoint-every", "resume"}
+
+// jobArgs are the flags that travel with the job; paths become absolute.
+func jobArgs(c *cobra.Command) []string {
+	var args []string
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if slices.Contains(kept, f.Name) {
+			return
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			for _, v := range absolute(list.GetSlice()) {
+				args = append(args, "--"+f.Name+"="+v)
+			}
+			return
+		}
+		args = append(args, "--"+f.Name+"="+f.Value.String())
+	})
+	return args
+}
+
+func submit(c *cobra.Command, job string, s *submitFlags, f *trainFlags) error {
+	client, done, err := dialDriver(s.driver)
+	if err != nil {
+		return err
+	}
+	defer done()
+	wait, _ := c.Flags().GetDuration("max-wait")
+	reply, err := client.Submit(c.Context(), &wire.SubmitRequest{Job: job, Args: jobArgs(c)})
+	if err != nil {
+		return wire.CallError("submit to", s.driver, err)
+	}
+	if s.detach {
+		fmt.Println(reply.Id)
+		return nil
+	}
+	w := &watcher{client: client, addr: s.driver, id: reply.Id, maxWait: wait, log: os.Stderr}
+	info, err := w.follow(c.Context())
+	if c.Context().Err() != nil {
+		fmt.Fprintf(os.Stderr, "volley: %s goes on; volley logs -f %s follows it, volley cancel %s ends it\n", reply.Id, reply.Id, reply.Id)
+		return errInterrupted
+	}
+	if err != nil {
+		return err
+	}
+	if err := outcomeOf(info); err != nil {
+		return err
+	}
+	if err := w.bring(c.Context(), f.out, f.overwrite, f.engine.EventLog()); err != nil {
+		return err
+	}
+	return showResult(info, f)
+}
+
+// outcomeOf is the error of a job that did not come to its end.
+func outcomeOf(info *wire.JobInfo) error {
+	if info.State == driver.JobDone {
+		return nil
+	}
+	return fault.Newf(fault.UserCode, "run", info.Id, "%s: %s", info.State, info.Why)
+}
+
+// showResult prints what the job has come to, as volley run does.
+func showResult(info *wire.JobInfo, f *trainFlags) error {
+	r := &runResult{}
+	if err := json.Unmarshal([]byte(info.Result), r); err != nil {
+		return fault.New(fault.Corrupt, "read the result of", info.Id, err)
+	}
+	r.Model = f.out
+	return newScreen(f.json).result(r)
+}
+
+// dialDriver connects to a driver with its user's token.
+func dialDriver(addr string) (wire.ClusterClient, func(), error) {
+	token, err := wire.ReadToken(addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := wire.Dial(addr, token)
+	if err != nil {
+		return nil, nil, err
+	}
+	return wire.NewClusterClient(conn), func() { conn.Close() }, nil
+}
+
+// watcher follows a job through ends of its connection.
+type watcher struct {
+	client  wire.ClusterClient
+	addr    string
+	id      string
+	task    string
+	maxWait time.Duration
+	log     io.Writer
+	offset  uint64
+}
+
+// follow copies the job's log until the job has ended.
+func (w *watcher) follow(ctx context.Context) (*wire.JobInfo, error) {
+	var since time.Time
+	for {
+		before := w.offset
+		info, err := w.once(ctx, true)
+		if err == nil || ctx.Err() != nil || status.Code(err) != codes.Unavailable {
+			return info, wire.CallError("follow "+w.id+" at", w.addr, err)
+		}
+		if since.IsZero() || w.offset > before {
+			since = time.Now()
+		}
+		if time.Since(since) > w.maxWait {
+			return nil, wire.CallError("reach the driver at", w.addr, err)
+		}
+		timer := time.NewTimer(200 * time.Millisecond)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+func (w *watcher) once(ctx context.Context, follow bool) (*wire.JobInfo, error) {
+	stream, err := w.client.Watch(ctx, &wire.WatchRequest{Id: w.id, Follow: follow, Offset: w.offset, Task: w.task})
+	if err != nil {
+		return nil, err
+	}
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			return nil, err
+		}
+		if m.Ended != nil {
+			return m.Ended, nil
+		}
+		w.offset += uint64(len(m.Log))
+		if _, err := w.log.Write(m.Log); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// bring writes the job's model and event log where the submitter wants them.
+func (w *watcher) bring(ctx context.Context, out string, overwrite bool, eventLog string) error {
+	if out == "" && eventLog == "" {
+		return nil
+	}
+	stream, err := w.client.Download(ctx, &wire.DownloadRequest{Id: w.id})
+	if err != nil {
+		return wire.CallError("download from", w.addr, err)
+	}
+	files := map[string][]byte{}
+	for {
+		part, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return wire.CallError("download from", w.addr, err)
+		}
+		files[part.Path] = append(files[part.Path], part.Data...)
+	}
+	if eventLog != "" {
+		if err := os.WriteFile(eventLog, files["events.jsonl"], 0o644); err != nil {
+			return fault.New(fault.NoResources, "write the event log", eventLog, err)
+		}
+	}
+	if out == "" {
+		return nil
+	}
+	return placeModel(out, overwrite, files)
+}
+
+// placeModel writes a model's directory at once or not at all.
+func placeModel(out string, overwrite bool, files map[string][]byte) error {
+	tmp, err := os.MkdirTemp(filepath.Dir(filepath.Clean(out)), ".volley-model-*")
+	if err != nil {
+		return fault.New(fault.NoResources, "write the model in", out, err)
+	}
+	defer os.RemoveAll(tmp)
+	for name, raw := range files {
+		if filepath.Dir(name) != "out" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(tmp, filepath.Base(name)), raw, 0o644); err != nil {
+			return fault.New(fault.NoResources, "write the model in", out, err)
+		}
+	}
+	if err := os.Chmod(tmp, 0o755); err != nil {
+		return fault.New(fault.NoResources, "write the model in", out, err)
+	}
+	if overwrite {
+		os.RemoveAll(out)
+	}
+	if err := os.Rename(tmp, out); err != nil {
+		return fault.New(fault.NoResources, "write the model in", out, err)
+	}
+	return nil
+}

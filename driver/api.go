@@ -1,0 +1,158 @@
+package driver
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// admitJob refuses a job process that has another job's token.
+func (d *Daemon) admitJob(ctx context.Context, w *work) error {
+	md, _ := metadata.FromIncomingContext(ctx)
+	token := strings.TrimPrefix(strings.Join(md.Get("authorization"), ""), "Bearer ")
+	if subtle.ConstantTimeCompare([]byte(token), []byte(w.token)) != 1 {
+		return status.Error(codes.PermissionDenied, "the token is another job's")
+	}
+	return nil
+}
+
+// Submit takes a job in.
+func (d *Daemon) Submit(_ context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error) {
+	if d.ctx.Err() != nil {
+		return nil, status.Error(codes.Unavailable, "the driver is going down")
+	}
+	id, err := d.jobs.submit(req)
+	if err != nil {
+		return nil, err
+	}
+	return &wire.SubmitReply{Id: id}, nil
+}
+
+// Jobs lists jobs, or describes one.
+func (d *Daemon) Jobs(_ context.Context, req *wire.JobsRequest) (*wire.JobsReply, error) {
+	reply := &wire.JobsReply{}
+	if req.Id != "" {
+		w, err := d.jobs.find(req.Id)
+		if err != nil {
+			return nil, err
+		}
+		info, _ := w.snapshot()
+		reply.Jobs = append(reply.Jobs, info)
+		return reply, nil
+	}
+	for _, w := range d.jobs.all() {
+		info, _ := w.snapshot()
+		reply.Jobs = append(reply.Jobs, info)
+	}
+	return reply, nil
+}
+
+// Watch follows a job's log.
+func (d *Daemon) Watch(req *wire.WatchRequest, stream wire.Cluster_WatchServer) error {
+	w, err := d.jobs.find(req.Id)
+	if err != nil {
+		return err
+	}
+	name, offset := "log", int64(req.Offset)
+	if req.Task != "" {
+		name = "runner-" + filepath.Base(req.Task) + ".log"
+	}
+	for {
+		info, changed := w.snapshot()
+		n, err := sendFrom(filepath.Join(w.dir, name), offset, func(p []byte) error { return stream.Send(&wire.WatchReply{Log: p}) })
+		if err != nil {
+			return err
+		}
+		offset += n
+		if over(info.State) || !req.Follow {
+			return stream.Send(&wire.WatchReply{Ended: info})
+		}
+		select {
+		case <-changed:
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		case <-d.ctx.Done():
+			return status.Error(codes.Unavailable, "the driver is going down")
+		}
+	}
+}
+
+// sendFrom sends a file from an offset on and returns how much that was; a
+// file that is not there is empty.
+func sendFrom(path string, offset int64, send func([]byte) error) (int64, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, status.Errorf(codes.Internal, "%v", err)
+	}
+	defer f.Close()
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		return 0, status.Errorf(codes.Internal, "%v", err)
+	}
+	var total int64
+	buf := make([]byte, 256<<10)
+	for {
+		n, err := f.Read(buf)
+		if n > 0 {
+			if err := send(buf[:n]); err != nil {
+				return total, err
+			}
+			total += int64(n)
+		}
+		if err != nil {
+			return total, nil
+		}
+	}
+}
+
+// Download brings a job's model and event log.
+func (d *Daemon) Download(req *wire.DownloadRequest, stream wire.Cluster_DownloadServer) error {
+	w, err := d.jobs.find(req.Id)
+	if err != nil {
+		return err
+	}
+	files, _ := filepath.Glob(filepath.Join(w.dir, "out", "*"))
+	for _, path := range append(files, filepath.Join(w.dir, "events.jsonl")) {
+		name, err := filepath.Rel(w.dir, path)
+		if err != nil {
+			continue
+		}
+		_, err = sendFrom(path, 0, func(p []byte) error { return stream.Send(&wire.FilePart{Path: name, Data: p}) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Cancel stops a job.
+func (d *Daemon) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.CancelReply, error) {
+	w, err := d.jobs.find(req.Id)
+	if err != nil {
+		return nil, err
+	}
+	w.cancel()
+	return &wire.CancelReply{}, nil
+}
+
+// Executors lists executors.
+func (d *Daemon) Executors(context.Context, *wire.ExecutorsRequest) (*wire.ExecutorsReply, error) {
+	reply := &wire.ExecutorsReply{}
+	for _, m := range d.members.known() {
+		reply.Executors = append(reply.Executors, m.info())
+	}
+	return reply, nil
+}

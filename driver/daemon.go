@@ -1,0 +1,158 @@
+package driver
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// DaemonConfig says what a driver daemon is. The zero value of a field takes
+// its default.
+type DaemonConfig struct {
+	Listen  string        // default 127.0.0.1:7077
+	DataDir string        // jobs, journal and token
+	Program string        // the executable that job processes run; default: this one
+	Beat    time.Duration // between an executor's signs of life; default 2 s
+	Drain   time.Duration // how long a shutdown waits for job processes; default 5 s
+	Logger  hclog.Logger
+}
+
+// EnsureDefaults fills in the fields left zero.
+func (c DaemonConfig) EnsureDefaults() DaemonConfig {
+	if c.Listen == "" {
+		c.Listen = "127.0.0.1:7077"
+	}
+	if c.Beat == 0 {
+		c.Beat = 2 * time.Second
+	}
+	if c.Drain == 0 {
+		c.Drain = 5 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	return c
+}
+
+// missedBeats is how many signs of life an executor may miss before it is
+// taken for lost.
+const missedBeats = 3
+
+// Daemon is a cluster's driver: it knows executors and jobs, starts a process
+// for each job, and carries messages between the two.
+type Daemon struct {
+	wire.UnimplementedClusterServer
+	cfg      DaemonConfig
+	token    string
+	log      hclog.Logger
+	listener net.Listener
+	server   *grpc.Server
+	jobs     *jobTable
+	members  *members
+	ctx      context.Context
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
+}
+
+// StartDaemon opens a driver's data directory and listens.
+func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
+	cfg = cfg.EnsureDefaults()
+	if err := onlyLoopback(cfg.Listen); err != nil {
+		return nil, err
+	}
+	if cfg.Program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fault.New(fault.Internal, "find", "this executable", err)
+		}
+		cfg.Program = self
+	}
+	dir, err := filepath.Abs(cfg.DataDir)
+	if err != nil {
+		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
+	}
+	cfg.DataDir = dir
+	if err := os.MkdirAll(filepath.Join(dir, "jobs"), 0o700); err != nil {
+		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
+	}
+	token, err := ownToken(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return nil, fault.New(fault.NoResources, "listen on", cfg.Listen, err).WithHint("is another driver running? choose another --listen")
+	}
+	d := &Daemon{cfg: cfg, token: token, log: cfg.Logger, listener: l, members: newMembers()}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	if d.jobs, err = openJobs(d); err != nil {
+		l.Close()
+		return nil, err
+	}
+	if err := writePrivate(wire.TokenFile(d.Addr()), token); err != nil {
+		l.Close()
+		return nil, err
+	}
+	d.server = grpc.NewServer(append(wire.ServerOptions(), grpc.UnaryInterceptor(d.unary), grpc.StreamInterceptor(d.stream))...)
+	wire.RegisterClusterServer(d.server, d)
+	d.wg.Go(func() { _ = d.server.Serve(l) })
+	d.wg.Go(d.watchMembers)
+	d.jobs.resumeAll()
+	return d, nil
+}
+
+// onlyLoopback refuses addresses that others can reach.
+func onlyLoopback(addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fault.New(fault.Usage, "listen on", addr, err).WithHint("want HOST:PORT")
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return fault.Newf(fault.Usage, "listen on", addr, "without mutual TLS a driver listens on loopback only, and there is no mutual TLS yet").
+		WithHint("use 127.0.0.1:PORT, and an SSH tunnel for other machines")
+}
+
+// Addr is where the driver listens.
+func (d *Daemon) Addr() string { return d.listener.Addr().String() }
+
+// watchMembers takes executors for lost that give no sign of life.
+func (d *Daemon) watchMembers() {
+	ticker := time.NewTicker(d.cfg.Beat / 2)
+	defer ticker.Stop()
+	for {
+		select {
+		case now := <-ticker.C:
+			for _, m := range d.members.silent(now.Add(-missedBeats * d.cfg.Beat)) {
+				d.log.Warn("executor suspected", "executor", m.name, "silent for more than", missedBeats*d.cfg.Beat)
+				m.drop("it gave no sign of life for " + (missedBeats * d.cfg.Beat).String())
+			}
+		case <-d.ctx.Done():
+			return
+		}
+	}
+}
+
+// Close stops jobs' processes, which go on when the driver is started again,
+// tells executors to end, and ends.
+func (d *Daemon) Close() error {
+	d.jobs.close(d.cfg.Drain)
+	for _, m := range d.members.all() {
+		_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Goodbye{Goodbye: &wire.Goodbye{}}})
+	}
+	d.members.waitGone(d.cfg.Drain)
+	d.cancel()
+	d.server.Stop()
+	d.wg.Wait()
+	return nil
+}

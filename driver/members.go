@@ -1,0 +1,203 @@
+package driver
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// member is an executor's connection.
+type member struct {
+	name   string
+	slots  uint32
+	labels map[string]string
+	since  time.Time
+	out    *wire.Outbox[*wire.ForExecutor]
+	gone   chan string // why it is dropped
+
+	mu struct {
+		sync.Mutex
+		heard    time.Time
+		beat     *wire.Beat
+		draining bool
+		why      string // of the end; empty while connected
+		ended    time.Time
+	}
+}
+
+// drop ends a connection.
+func (m *member) drop(why string) {
+	select {
+	case m.gone <- why:
+	default:
+	}
+}
+
+func (m *member) hear(b *wire.Beat) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.heard = time.Now()
+	if b != nil {
+		m.mu.beat = b
+	}
+}
+
+func (m *member) info() *wire.ExecutorInfo {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.mu.beat
+	if b == nil {
+		b = &wire.Beat{}
+	}
+	i := &wire.ExecutorInfo{Name: m.name, State: "alive", Slots: m.slots, Splits: b.Splits, RowsPerSecond: b.RowsPerSecond,
+		Memory: b.Memory, Disk: b.Disk, SinceUnixNs: m.since.UnixNano(), Labels: m.labels, Why: m.mu.why}
+	switch {
+	case m.mu.why != "":
+		i.State, i.SinceUnixNs, i.Splits, i.RowsPerSecond = "lost", m.mu.ended.UnixNano(), 0, 0
+	case m.mu.draining:
+		i.State = "draining"
+	}
+	return i
+}
+
+// members are the executors that a driver knows, by name.
+type members struct {
+	mu   sync.Mutex
+	list map[string]*member
+}
+
+func newMembers() *members { return &members{list: map[string]*member{}} }
+
+// all are the connected members, by name.
+func (ms *members) all() []*member {
+	var out []*member
+	for _, m := range ms.known() {
+		m.mu.Lock()
+		alive := m.mu.why == ""
+		m.mu.Unlock()
+		if alive {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func (ms *members) known() []*member {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	var out []*member
+	for _, m := range ms.list {
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b *member) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+// get is the connected member of a name, if there is one.
+func (ms *members) get(name string) *member {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	m := ms.list[name]
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.why != "" {
+		return nil
+	}
+	return m
+}
+
+func (ms *members) put(m *member) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if old := ms.list[m.name]; old != nil {
+		old.drop("it registered again")
+	}
+	ms.list[m.name] = m
+}
+
+// silent are the connected members not heard of since a time.
+func (ms *members) silent(since time.Time) []*member {
+	return slices.DeleteFunc(ms.all(), func(m *member) bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.mu.heard.After(since)
+	})
+}
+
+// waitGone waits until every executor has ended its connection.
+func (ms *members) waitGone(most time.Duration) {
+	end := time.NewTimer(most)
+	defer end.Stop()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for len(ms.all()) > 0 {
+		select {
+		case <-tick.C:
+		case <-end.C:
+			return
+		}
+	}
+}
+
+// Serve is an executor's connection.
+func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	h := first.GetHello()
+	switch {
+	case h == nil || h.Name == "":
+		return status.Error(codes.InvalidArgument, "an executor says hello, with its name, first")
+	case h.Version != wire.Version:
+		return status.Errorf(codes.FailedPrecondition, "the executor speaks %q, this driver %q", h.Version, wire.Version)
+	}
+	m := &member{name: h.Name, slots: h.Slots, labels: h.Labels, since: time.Now(), gone: make(chan string, 1)}
+	m.out = wire.NewOutbox(stream.Send, func(err error) { m.drop(err.Error()) })
+	m.hear(nil)
+	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Welcome{Welcome: &wire.Welcome{BeatNs: uint64(d.cfg.Beat)}}})
+	d.members.put(m)
+	d.log.Info("executor joined", "executor", m.name, "slots", m.slots)
+	d.jobs.memberJoined(m)
+	ended := make(chan string, 1)
+	go func() { ended <- d.readMember(m, stream) }()
+	var why string
+	select {
+	case why = <-ended:
+	case why = <-m.gone:
+	}
+	m.mu.Lock()
+	m.mu.why, m.mu.ended = why, time.Now()
+	m.mu.Unlock()
+	m.out.Stop()
+	d.log.Warn("executor left", "executor", m.name, "why", why)
+	d.jobs.memberLeft(m, why)
+	return status.Error(codes.Aborted, why)
+}
+
+func (d *Daemon) readMember(m *member, stream wire.Cluster_ServeServer) string {
+	for {
+		f, err := stream.Recv()
+		if err != nil {
+			return "its connection ended: " + status.Convert(err).Message()
+		}
+		m.hear(f.GetBeat())
+		switch b := f.Body.(type) {
+		case *wire.FromExecutor_Relay:
+			d.jobs.fromExecutor(m, b.Relay)
+		case *wire.FromExecutor_Closed:
+			d.jobs.runnerEnded(m, b.Closed)
+		case *wire.FromExecutor_Log:
+			d.jobs.runnerLog(m, b.Log)
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package driver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// maxRestarts is how often a job's process is started again after it was
+// killed; one that ends by itself has failed.
+const maxRestarts = 5
+
+// supervise runs a job's process until the job has ended or the driver does.
+func (w *work) supervise() {
+	for {
+		result, err := w.runProcess()
+		w.mu.Lock()
+		cancelled, restarts := w.cancelled, w.info.Restarts
+		w.mu.Unlock()
+		var exit *exec.ExitError
+		switch {
+		case w.d.ctx.Err() != nil:
+			return // the job goes on when the driver is started again
+		case cancelled:
+			w.end(JobCancelled, "cancelled")
+			return
+		case err == nil:
+			w.change(func() { w.info.Result = result })
+			w.end(JobDone, "")
+			return
+		case errors.As(err, &exit) && !exit.Exited() && restarts < maxRestarts:
+			w.d.log.Warn("job process killed; it is started again", "job", w.info.Id, "why", err)
+			w.change(func() { w.info.Restarts++ })
+		default:
+			w.end(JobFailed, w.lastWords(err))
+			return
+		}
+	}
+}
+
+// runProcess runs the job's process once and returns what it printed on
+// stdout.
+func (w *work) runProcess() (result string, err error) {
+	args := append([]string{"run", w.info.Job}, w.info.Args...)
+	args = append(args, "--json", "--overwrite", "--out", filepath.Join(w.dir, "out"), "--event-log", filepath.Join(w.dir, "events.jsonl"),
+		"--checkpoint-dir", filepath.Join(w.dir, "checkpoints"), "--checkpoint-every", "1", "--resume")
+	cmd := exec.Command(w.d.cfg.Program, args...)
+	p := wire.Process{Role: wire.JobRole, Job: w.info.Id, Driver: w.d.Addr(), Token: w.token}
+	cmd.Env = append(scrubbed(os.Environ()), p.Env(), "VOLLEY_DATA_DIR="+filepath.Join(w.dir, "cache"))
+	cmd.Dir = w.dir
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
+	cmd.Stderr = logWriter{w}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = time.Second
+	w.change(func() {
+		if err = cmd.Start(); err == nil {
+			w.process, w.info.State = cmd.Process, JobRunning
+		}
+	})
+	if err != nil {
+		return "", err
+	}
+	stop := context.AfterFunc(w.d.ctx, func() { _ = cmd.Process.Kill() })
+	defer stop()
+	if w.isCancelled() {
+		_ = cmd.Process.Kill()
+	}
+	err = cmd.Wait()
+	w.change(func() { w.process = nil })
+	return strings.TrimSpace(stdout.String()), err
+}
+
+func (w *work) isCancelled() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cancelled
+}
+
+// scrubbed leaves of an environment what a process needs to run at all.
+func scrubbed(env []string) []string {
+	var out []string
+	for _, v := range env {
+		switch name, _, _ := strings.Cut(v, "="); name {
+		case "PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "GODEBUG", "GOMAXPROCS", "GOMEMLIMIT", "GOGC":
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// logWriter appends to a job's log.
+type logWriter struct{ w *work }
+
+func (l logWriter) Write(p []byte) (int, error) {
+	l.w.change(func() { l.w.append("log", p) })
+	return len(p), nil
+}
+
+// lastWords is what a failed job has to say: the last line of its log.
+func (w *work) lastWords(err error) string {
+	raw, rerr := os.ReadFile(filepath.Join(w.dir, "log"))
+	if rerr != nil || len(raw) == 0 {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	return strings.TrimPrefix(lines[len(lines)-1], "volley: ")
+}
+
+// cancel ends a job's process at a step boundary, and after a while at once.
+func (w *work) cancel() {
+	w.mu.Lock()
+	if over(w.info.State) {
+		w.mu.Unlock()
+		return
+	}
+	w.cancelled = true
+	p := w.process
+	w.mu.Unlock()
+	if p == nil {
+		return
+	}
+	_ = p.Signal(os.Interrupt)
+	kill := time.AfterFunc(cancelGrace, func() { _ = p.Kill() })
+	go func() {
+		<-w.ended
+		kill.Stop()
+	}()
+}
+
+// cancelGrace is how long a cancelled job may take to come to a step's end.
+const cancelGrace = 3 * time.Second
+
+// Work is the connection of a job's process.
+func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	h := first.GetHello()
+	if h == nil {
+		return status.Error(codes.InvalidArgument, "a job process says hello first")
+	}
+	w, err := d.jobs.find(h.Name)
+	if err != nil {
+		return err
+	}
+	if err := d.admitJob(stream.Context(), w); err != nil {
+		return err
+	}
+	out := wire.NewOutbox(stream.Send, func(error) {})
+	defer out.Stop()
+	w.connect(out)
+	defer w.disconnect(out)
+	for {
+		f, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch b := f.Body.(type) {
+		case *wire.FromJob_Relay:
+			if m := d.members.get(b.Relay.Peer); m != nil {
+				_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Relay{Relay: &wire.Relay{Peer: w.info.Id, Data: b.Relay.Data}}})
+			}
+		case *wire.FromJob_Commit:
+			w.committed(b.Commit)
+		}
+	}
+}
+
+func (w *work) committed(c *wire.Commit) {
+	w.change(func() { w.info.Step = c.Step })
+	_ = plan.StepID(c.Step)
+}
+
+// connect takes a job's process over and starts runners everywhere.
+func (w *work) connect(out *wire.Outbox[*wire.ForJob]) {
+	members := w.d.members.all()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.out, w.opened = out, map[string]int{}
+	_ = out.Put(&wire.ForJob{Body: &wire.ForJob_Welcome{Welcome: &wire.Welcome{Executors: uint32(len(members))}}})
+	for _, m := range members {
+		w.openOn(m)
+	}
+}
+
+// disconnect ends the runners of a process that is gone.
+func (w *work) disconnect(out *wire.Outbox[*wire.ForJob]) {
+	w.mu.Lock()
+	if w.out == out {
+		w.out = nil
+	}
+	w.mu.Unlock()
+	for _, m := range w.d.members.all() {
+		_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Close{Close: &wire.CloseJob{Job: w.info.Id}}})
+	}
+}

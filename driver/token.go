@@ -1,0 +1,88 @@
+package driver
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// ownToken is the token of a driver's data directory, made on first use.
+func ownToken(dir string) (string, error) {
+	path := filepath.Join(dir, "token")
+	raw, err := os.ReadFile(path)
+	if err == nil && len(strings.TrimSpace(string(raw))) >= 32 {
+		return strings.TrimSpace(string(raw)), nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fault.New(fault.NoResources, "read the token in", path, err)
+	}
+	token := newToken()
+	return token, writePrivate(path, token)
+}
+
+func newToken() string {
+	var b [24]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// writePrivate writes a file that only its owner can read, at once or not at
+// all.
+func writePrivate(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fault.New(fault.NoResources, "keep the token in", path, err)
+	}
+	tmp := path + ".part"
+	os.Remove(tmp)
+	if err := os.WriteFile(tmp, []byte(text+"\n"), 0o600); err != nil {
+		return fault.New(fault.NoResources, "keep the token in", path, err)
+	}
+	return os.Rename(tmp, path)
+}
+
+// admit refuses a call without the right token, or of another version.
+func (d *Daemon) admit(ctx context.Context, method string) error {
+	md, _ := metadata.FromIncomingContext(ctx)
+	theirs := strings.Join(md.Get("volley-version"), "")
+	token := strings.TrimPrefix(strings.Join(md.Get("authorization"), ""), "Bearer ")
+	same := func(want string) bool { return subtle.ConstantTimeCompare([]byte(token), []byte(want)) == 1 }
+	allowed := same(d.token)
+	if method == wire.Cluster_Work_FullMethodName {
+		allowed = d.jobs.tokenIs(same)
+	}
+	switch {
+	case !allowed:
+		return status.Error(codes.Unauthenticated, "the token is missing or not this driver's")
+	case theirs != wire.Version:
+		return status.Errorf(codes.FailedPrecondition, "the caller speaks %q, this driver %q", theirs, wire.Version)
+	}
+	return nil
+}
+
+func (d *Daemon) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if err := d.admit(ctx, info.FullMethod); err != nil {
+		return nil, err
+	}
+	return next(ctx, req)
+}
+
+func (d *Daemon) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if err := d.admit(ss.Context(), info.FullMethod); err != nil {
+		return err
+	}
+	return next(srv, ss)
+}

@@ -1,0 +1,316 @@
+package driver
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// States of a job.
+const (
+	JobWaiting   = "waiting"
+	JobRunning   = "running"
+	JobDone      = "done"
+	JobFailed    = "failed"
+	JobCancelled = "cancelled"
+)
+
+// work is a job of a driver.
+type work struct {
+	d     *Daemon
+	dir   string
+	token string
+
+	mu        sync.Mutex
+	info      *wire.JobInfo
+	out       *wire.Outbox[*wire.ForJob] // to its process; nil while there is none
+	process   *os.Process
+	cancelled bool
+	changed   chan struct{} // closed at the next change of state or log
+	ended     chan struct{}
+	opened    map[string]int // runners started, by executor
+}
+
+// over says whether a state is an end.
+func over(state string) bool { return state != JobWaiting && state != JobRunning }
+
+// snapshot is a copy of what is known of the job.
+func (w *work) snapshot() (*wire.JobInfo, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return cloneInfo(w.info), w.changed
+}
+
+func cloneInfo(i *wire.JobInfo) *wire.JobInfo {
+	return &wire.JobInfo{Id: i.Id, Job: i.Job, State: i.State, Why: i.Why, SubmittedUnixNs: i.SubmittedUnixNs, EndedUnixNs: i.EndedUnixNs,
+		Step: i.Step, Args: slices.Clone(i.Args), Result: i.Result, Restarts: i.Restarts}
+}
+
+// change runs something under the job's lock and wakes those who watch.
+func (w *work) change(do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	do()
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// jobTable is every job of a driver.
+type jobTable struct {
+	d    *Daemon
+	mu   sync.Mutex
+	list map[string]*work
+	last int
+	wg   sync.WaitGroup
+}
+
+// openJobs reads back the jobs of a data directory.
+func openJobs(d *Daemon) (*jobTable, error) {
+	t := &jobTable{d: d, list: map[string]*work{}}
+	files, _ := filepath.Glob(filepath.Join(d.cfg.DataDir, "jobs", "*", "job.json"))
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			return nil, fault.New(fault.NoResources, "read", f, err)
+		}
+		kept := &keptJob{}
+		if err := json.Unmarshal(raw, kept); err != nil {
+			return nil, fault.New(fault.Corrupt, "read", f, err)
+		}
+		t.list[kept.Info.Id] = t.newWork(kept.Info, kept.Token)
+		var n int
+		if _, err := fmt.Sscanf(kept.Info.Id, "job-%d", &n); err == nil {
+			t.last = max(t.last, n)
+		}
+	}
+	return t, nil
+}
+
+// keptJob is a job as it is kept on disk.
+type keptJob struct {
+	Info  *wire.JobInfo
+	Token string
+}
+
+func (t *jobTable) newWork(info *wire.JobInfo, token string) *work {
+	return &work{d: t.d, dir: filepath.Join(t.d.cfg.DataDir, "jobs", info.Id), token: token, info: info,
+		changed: make(chan struct{}), ended: make(chan struct{}), opened: map[string]int{}}
+}
+
+// keep writes the job down, at once or not at all; w.mu is held.
+func (w *work) keep() error {
+	raw, err := json.Marshal(&keptJob{Info: w.info, Token: w.token})
+	if err != nil {
+		return err
+	}
+	tmp := filepath.Join(w.dir, "job.json.part")
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Write(raw); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return os.Rename(tmp, filepath.Join(w.dir, "job.json"))
+}
+
+// tokenIs says whether a token is that of a job that has not ended.
+func (t *jobTable) tokenIs(same func(string) bool) bool {
+	for _, w := range t.all() {
+		w.mu.Lock()
+		live := !over(w.info.State)
+		w.mu.Unlock()
+		if live && same(w.token) {
+			return true
+		}
+	}
+	return false
+}
+
+// all are the jobs by number.
+func (t *jobTable) all() []*work {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make([]*work, 0, len(t.list))
+	for _, w := range t.list {
+		out = append(out, w)
+	}
+	slices.SortFunc(out, func(a, b *work) int { return strings.Compare(a.dir, b.dir) })
+	return out
+}
+
+// find is the job of an id.
+func (t *jobTable) find(id string) (*work, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w := t.list[id]; w != nil {
+		return w, nil
+	}
+	return nil, status.Errorf(codes.NotFound, "there is no job %q", id)
+}
+
+// submit takes a job in and starts its process.
+func (t *jobTable) submit(req *wire.SubmitRequest) (string, error) {
+	t.mu.Lock()
+	t.last++
+	id := fmt.Sprintf("job-%06d", t.last)
+	w := t.newWork(&wire.JobInfo{Id: id, Job: req.Job, Args: req.Args, State: JobWaiting, SubmittedUnixNs: time.Now().UnixNano()}, newToken())
+	t.list[id] = w
+	t.mu.Unlock()
+	err := os.MkdirAll(w.dir, 0o700)
+	if err == nil {
+		w.mu.Lock()
+		err = w.keep()
+		w.mu.Unlock()
+	}
+	if err != nil {
+		w.end(JobFailed, "it could not be written down: "+err.Error())
+		return "", status.Errorf(codes.ResourceExhausted, "the job cannot be kept: %v", err)
+	}
+	t.start(w)
+	return id, nil
+}
+
+// resumeAll starts the processes of jobs that had not ended.
+func (t *jobTable) resumeAll() {
+	for _, w := range t.all() {
+		if over(w.info.State) {
+			close(w.ended)
+			continue
+		}
+		t.d.log.Info("job resumes", "job", w.info.Id)
+		t.start(w)
+	}
+}
+
+func (t *jobTable) start(w *work) { t.wg.Go(w.supervise) }
+
+// close stops the processes of all jobs without ending the jobs.
+func (t *jobTable) close(most time.Duration) {
+	t.d.cancel()
+	done := make(chan struct{})
+	go func() { t.wg.Wait(); close(done) }()
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// end sets a job's last state.
+func (w *work) end(state, why string) {
+	w.change(func() {
+		w.info.State, w.info.Why, w.info.EndedUnixNs = state, why, time.Now().UnixNano()
+		if err := w.keep(); err != nil {
+			w.d.log.Error("cannot write a job down", "job", w.info.Id, "error", err)
+		}
+	})
+	close(w.ended)
+	w.d.log.Info("job ended", "job", w.info.Id, "state", state, "why", why)
+}
+
+// memberJoined starts runners of the running jobs on a new executor.
+func (t *jobTable) memberJoined(m *member) {
+	for _, w := range t.all() {
+		w.mu.Lock()
+		if w.out != nil {
+			w.openOn(m)
+		}
+		w.mu.Unlock()
+	}
+}
+
+// openOn asks an executor for a runner; w.mu is held.
+func (w *work) openOn(m *member) {
+	w.opened[m.name]++
+	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: w.info.Id, Token: w.token, Slots: m.slots,
+		Args: append([]string{"run", w.info.Job}, w.info.Args...)}}})
+}
+
+// memberLeft tells running jobs that an executor is gone.
+func (t *jobTable) memberLeft(m *member, why string) {
+	if t.d.members.get(m.name) != nil {
+		return // it is back already, and its jobs know
+	}
+	for _, w := range t.all() {
+		w.tell(&wire.ForJob{Body: &wire.ForJob_Left{Left: &wire.CloseJob{Job: m.name, Why: why}}})
+	}
+}
+
+// tell sends something to the job's process, if there is one.
+func (w *work) tell(m *wire.ForJob) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.out != nil {
+		_ = w.out.Put(m)
+	}
+}
+
+// maxRunners is how often an executor is asked for a runner of one job.
+const maxRunners = 5
+
+// runnerEnded tells a job that an executor's runner of it has ended, and asks
+// for another.
+func (t *jobTable) runnerEnded(m *member, c *wire.CloseJob) {
+	w, err := t.find(c.Job)
+	if err != nil {
+		return
+	}
+	w.tell(&wire.ForJob{Body: &wire.ForJob_Left{Left: &wire.CloseJob{Job: m.name, Why: c.Why}}})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.out == nil || over(w.info.State) {
+		return
+	}
+	if w.opened[m.name] >= maxRunners {
+		t.d.log.Error("executor excluded from a job", "executor", m.name, "job", c.Job, "why", c.Why, "runners ended", maxRunners)
+		return
+	}
+	t.d.log.Warn("runner ended", "executor", m.name, "job", c.Job, "why", c.Why)
+	w.openOn(m)
+}
+
+// fromExecutor carries a message to a job's process.
+func (t *jobTable) fromExecutor(m *member, r *wire.Relay) {
+	if w, err := t.find(r.Peer); err == nil {
+		w.tell(&wire.ForJob{Body: &wire.ForJob_Relay{Relay: &wire.Relay{Peer: m.name, Data: r.Data}}})
+	}
+}
+
+// runnerLog keeps what a runner has printed.
+func (t *jobTable) runnerLog(m *member, l *wire.RunnerLog) {
+	w, err := t.find(l.Job)
+	if err != nil {
+		return
+	}
+	w.change(func() { w.append("runner-"+m.name+".log", l.Data) })
+}
+
+// append adds to a file of the job; w.mu is held.
+func (w *work) append(name string, data []byte) {
+	f, err := os.OpenFile(filepath.Join(w.dir, filepath.Base(name)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		w.d.log.Error("cannot keep a log", "job", w.info.Id, "error", err)
+		return
+	}
+	defer f.Close()
+	if _, err := f.Write(data); err != nil {
+		w.d.log.Error("cannot keep a log", "job", w.info.Id, "error", err)
+	}
+}

@@ -1,0 +1,257 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// DaemonConfig says what an executor daemon is. The zero value of a field
+// takes its default.
+type DaemonConfig struct {
+	Driver   string // address; default 127.0.0.1:7077
+	Name     string // default: host and process
+	DataDir  string
+	Slots    int
+	Labels   map[string]string
+	Memory   string // soft limit of each runner, as runners' --memory
+	Disk     string // budget of packs, as runners' --disk
+	Pace     string // emulated speed of the slots; empty is none
+	PaceRate float64
+	Program  string        // the executable that runners run; default: this one
+	MaxWait  time.Duration // how long to look for a driver that is gone; default 10 min
+	Drain    time.Duration // how long a shutdown waits for runners; default 5 s
+	Ready    func(driver string)
+	Logger   hclog.Logger
+}
+
+// EnsureDefaults fills in the fields left zero.
+func (c DaemonConfig) EnsureDefaults() DaemonConfig {
+	if c.Driver == "" {
+		c.Driver = "127.0.0.1:7077"
+	}
+	if c.Name == "" {
+		host, _ := os.Hostname()
+		c.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
+	}
+	if c.Slots == 0 {
+		c.Slots = 1
+	}
+	if c.MaxWait == 0 {
+		c.MaxWait = 10 * time.Minute
+	}
+	if c.Drain == 0 {
+		c.Drain = 5 * time.Second
+	}
+	if c.Ready == nil {
+		c.Ready = func(string) {}
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	return c
+}
+
+// Daemon is an executor of a cluster: it keeps one connection to the driver,
+// starts a runner for each job, and carries messages between the two.
+type Daemon struct {
+	cfg DaemonConfig
+	log hclog.Logger
+
+	mu      sync.Mutex
+	runners map[string]*runnerProcess // by job
+}
+
+// NewDaemon prepares an executor; what an earlier one of the same data
+// directory has left behind is removed.
+func NewDaemon(cfg DaemonConfig) (*Daemon, error) {
+	cfg = cfg.EnsureDefaults()
+	if cfg.Program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fault.New(fault.Internal, "find", "this executable", err)
+		}
+		cfg.Program = self
+	}
+	dir, err := filepath.Abs(cfg.DataDir)
+	if err != nil {
+		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
+	}
+	cfg.DataDir = dir
+	if err := os.MkdirAll(filepath.Join(dir, "runners"), 0o700); err != nil {
+		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
+	}
+	return &Daemon{cfg: cfg, log: cfg.Logger, runners: map[string]*runnerProcess{}}, nil
+}
+
+// redial is how long to wait between two attempts to reach the driver.
+const redial = 200 * time.Millisecond
+
+// Run serves the driver until the context ends or the driver says goodbye. A
+// driver that is gone is looked for again, for MaxWait.
+func (d *Daemon) Run(ctx context.Context) error {
+	lastSeen := time.Now()
+	for {
+		bye, err := d.connect(ctx, &lastSeen)
+		d.stopAll()
+		switch {
+		case ctx.Err() != nil || bye:
+			return nil
+		case refused(err):
+			return wire.CallError("join the driver at", d.cfg.Driver, err)
+		case time.Since(lastSeen) > d.cfg.MaxWait:
+			return wire.CallError("reach the driver at", d.cfg.Driver, err)
+		}
+		d.log.Debug("driver is gone; looking for it", "driver", d.cfg.Driver, "error", err)
+		timer := time.NewTimer(redial)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		}
+	}
+}
+
+// refused says whether trying again is of no use.
+func refused(err error) bool {
+	c := status.Code(err)
+	return c == codes.FailedPrecondition || c == codes.InvalidArgument
+}
+
+// connect serves one connection; bye says that the driver has ended for good.
+func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, err error) {
+	token, err := wire.ReadToken(d.cfg.Driver)
+	if err != nil {
+		return false, err
+	}
+	conn, err := wire.Dial(d.cfg.Driver, token)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := wire.NewClusterClient(conn).Serve(ctx)
+	if err != nil {
+		return false, err
+	}
+	out := wire.NewOutbox(stream.Send, func(error) { cancel() })
+	defer out.Stop()
+	hello := &wire.Hello{Version: wire.Version, Name: d.cfg.Name, Slots: uint32(d.cfg.Slots), Labels: d.cfg.Labels}
+	if err := out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Hello{Hello: hello}}); err != nil {
+		return false, err
+	}
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			return false, err
+		}
+		*lastSeen = time.Now()
+		switch b := m.Body.(type) {
+		case *wire.ForExecutor_Welcome:
+			d.cfg.Ready(d.cfg.Driver)
+			d.log.Info("registered", "driver", d.cfg.Driver, "name", d.cfg.Name)
+			go d.beat(ctx, time.Duration(b.Welcome.BeatNs), out)
+		case *wire.ForExecutor_Open:
+			d.open(b.Open, out)
+		case *wire.ForExecutor_Relay:
+			if r := d.runner(b.Relay.Peer); r != nil {
+				r.send(b.Relay.Data)
+			}
+		case *wire.ForExecutor_Close:
+			d.closeJob(b.Close.Job)
+		case *wire.ForExecutor_Goodbye:
+			d.log.Info("the driver has ended; so does this executor")
+			return true, nil
+		}
+	}
+}
+
+// beat gives signs of life.
+func (d *Daemon) beat(ctx context.Context, every time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
+	ticker := time.NewTicker(max(every, 10*time.Millisecond))
+	defer ticker.Stop()
+	for {
+		if err := out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Beat{Beat: d.state()}}); err != nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// state is what a sign of life tells.
+func (d *Daemon) state() *wire.Beat {
+	b := &wire.Beat{Disk: diskUsed(d.cfg.DataDir), Memory: resident(os.Getpid())}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.runners {
+		splits, rate := r.progress()
+		b.Splits += uint64(splits)
+		b.RowsPerSecond += rate
+		b.Memory += resident(r.pid())
+	}
+	return b
+}
+
+func (d *Daemon) runner(job string) *runnerProcess {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.runners[job]
+}
+
+// open starts a runner of a job.
+func (d *Daemon) open(o *wire.OpenJob, out *wire.Outbox[*wire.FromExecutor]) {
+	d.closeJob(o.Job)
+	r, err := d.startRunner(o, out)
+	if err != nil {
+		d.log.Error("cannot start a runner", "job", o.Job, "error", err)
+		_ = out.Put(closed(o.Job, err.Error()))
+		return
+	}
+	d.mu.Lock()
+	d.runners[o.Job] = r
+	d.mu.Unlock()
+}
+
+func closed(job, why string) *wire.FromExecutor {
+	return &wire.FromExecutor{Body: &wire.FromExecutor_Closed{Closed: &wire.CloseJob{Job: job, Why: why}}}
+}
+
+// closeJob ends the runner of a job, if there is one.
+func (d *Daemon) closeJob(job string) {
+	d.mu.Lock()
+	r := d.runners[job]
+	delete(d.runners, job)
+	d.mu.Unlock()
+	if r != nil {
+		r.stop()
+	}
+}
+
+// stopAll ends all runners.
+func (d *Daemon) stopAll() {
+	d.mu.Lock()
+	jobs := make([]string, 0, len(d.runners))
+	for job := range d.runners {
+		jobs = append(jobs, job)
+	}
+	d.mu.Unlock()
+	for _, job := range jobs {
+		d.closeJob(job)
+	}
+}

@@ -1,0 +1,218 @@
+package executor
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// runnerProcess is a process that runs a job's functions on this executor.
+type runnerProcess struct {
+	job    string
+	cmd    *exec.Cmd
+	frames *wire.Framed
+	ended  chan struct{}
+	quiet  atomic.Bool // it was told to end
+	stats  struct {
+		sync.Mutex
+		splits map[uint64]bool
+		rate   float64
+	}
+}
+
+// RunnerFD is the file descriptor of a runner's connection to its executor.
+const RunnerFD = 3
+
+// startRunner starts a job's program as a runner. Messages go over a socket
+// that only the two have; what the runner prints goes to the driver.
+func (d *Daemon) startRunner(o *wire.OpenJob, out *wire.Outbox[*wire.FromExecutor]) (*runnerProcess, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	p := wire.Process{Role: wire.RunnerRole, Job: o.Job, Token: o.Token, Executor: d.cfg.Name, Slots: int(o.Slots), Pace: d.cfg.Pace, PaceRate: d.cfg.PaceRate}
+	cmd := exec.Command(d.cfg.Program, o.Args...)
+	cmd.Env = append(runnerEnv(os.Environ()), p.Env(), "VOLLEY_DATA_DIR="+d.cfg.DataDir)
+	if d.cfg.Memory != "" {
+		cmd.Env = append(cmd.Env, "VOLLEY_MEMORY="+d.cfg.Memory)
+	}
+	if d.cfg.Disk != "" {
+		cmd.Env = append(cmd.Env, "VOLLEY_DISK="+d.cfg.Disk)
+	}
+	cmd.Dir = filepath.Join(d.cfg.DataDir, "runners")
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = time.Second
+	logs := &lineWriter{put: func(p []byte) {
+		_ = out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Log{Log: &wire.RunnerLog{Job: o.Job, Data: p}}})
+	}}
+	cmd.Stdout, cmd.Stderr = logs, logs
+	if err := cmd.Start(); err != nil {
+		ours.Close()
+		return nil, fault.New(fault.NoResources, "start a runner of", o.Job, err)
+	}
+	r := &runnerProcess{job: o.Job, cmd: cmd, frames: wire.NewFramed(ours), ended: make(chan struct{})}
+	r.stats.splits = map[uint64]bool{}
+	go r.carry(out)
+	go func() {
+		err := cmd.Wait()
+		r.frames.Close()
+		close(r.ended)
+		if !r.quiet.Load() {
+			_ = out.Put(closed(o.Job, fmt.Sprintf("its runner ended: %v: %s", err, logs.last())))
+		}
+	}()
+	return r, nil
+}
+
+// socketPair makes two connected sockets, the second as a file to hand on.
+func socketPair() (net.Conn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fault.New(fault.NoResources, "open", "a socket pair", err)
+	}
+	f := os.NewFile(uintptr(fds[0]), "runner")
+	defer f.Close()
+	conn, err := net.FileConn(f)
+	theirs := os.NewFile(uintptr(fds[1]), "executor")
+	if err != nil {
+		theirs.Close()
+		return nil, nil, fault.New(fault.NoResources, "open", "a socket pair", err)
+	}
+	return conn, theirs, nil
+}
+
+// runnerEnv leaves of an environment what a program needs to run at all.
+func runnerEnv(env []string) []string {
+	var out []string
+	for _, v := range env {
+		switch name, _, _ := strings.Cut(v, "="); name {
+		case "PATH", "HOME", "LANG", "TZ", "TMPDIR", "GODEBUG":
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// carry takes the runner's messages to the driver.
+func (r *runnerProcess) carry(out *wire.Outbox[*wire.FromExecutor]) {
+	for {
+		raw, err := r.frames.Read()
+		if err != nil {
+			return
+		}
+		r.note(raw)
+		if out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Relay{Relay: &wire.Relay{Peer: r.job, Data: raw}}}) != nil {
+			return
+		}
+	}
+}
+
+// note keeps what signs of life tell of a runner: its splits and its rate.
+func (r *runnerProcess) note(raw []byte) {
+	m := &wire.ToDriver{}
+	if proto.Unmarshal(raw, m) != nil {
+		return
+	}
+	r.stats.Lock()
+	defer r.stats.Unlock()
+	if h := m.GetHolding(); h != nil && h.Fault == nil {
+		r.stats.splits[uint64(h.Pack)<<32|uint64(h.Split)] = true
+	}
+	if res := m.GetResult(); res != nil && res.BusyNs > 0 {
+		var rows uint64
+		for _, c := range res.Coverage {
+			rows += c.Count
+		}
+		r.stats.rate = float64(rows) / time.Duration(res.BusyNs).Seconds()
+	}
+}
+
+func (r *runnerProcess) progress() (splits int, rate float64) {
+	r.stats.Lock()
+	defer r.stats.Unlock()
+	return len(r.stats.splits), r.stats.rate
+}
+
+func (r *runnerProcess) pid() int { return r.cmd.Process.Pid }
+
+func (r *runnerProcess) send(raw []byte) {
+	if err := r.frames.Write(raw); err != nil {
+		_ = r.cmd.Process.Kill()
+	}
+}
+
+// stop ends the runner at once: what it holds can be made again.
+func (r *runnerProcess) stop() {
+	r.quiet.Store(true)
+	_ = syscall.Kill(-r.pid(), syscall.SIGKILL)
+	<-r.ended
+}
+
+// lineWriter hands on what a runner prints and remembers the last line.
+type lineWriter struct {
+	put  func([]byte)
+	mu   sync.Mutex
+	line string
+}
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	if s := strings.TrimSpace(string(p)); s != "" {
+		w.line = s[strings.LastIndexByte(s, '\n')+1:]
+	}
+	w.mu.Unlock()
+	w.put(append([]byte(nil), p...))
+	return len(p), nil
+}
+
+func (w *lineWriter) last() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.line
+}
+
+// resident is the memory of a process in bytes, 0 where the system does not
+// tell.
+func resident(pid int) uint64 {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if v, ok := strings.CutPrefix(s.Text(), "VmRSS:"); ok {
+			kb, _ := strconv.ParseUint(strings.Fields(v)[0], 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}
+
+// diskUsed is the size of the packs of a data directory.
+func diskUsed(dir string) uint64 {
+	var total uint64
+	packs, _ := filepath.Glob(filepath.Join(dir, "packs", "*", "split-*"))
+	for _, p := range packs {
+		if info, err := os.Stat(p); err == nil {
+			total += uint64(info.Size())
+		}
+	}
+	return total
+}

@@ -1,0 +1,40 @@
+package wire
+
+import (
+	"encoding/json"
+	"os"
+)
+
+// Roles of a process that a cluster has started.
+const (
+	JobRole    = "job"
+	RunnerRole = "runner"
+)
+
+// Process tells a program that a cluster has started what it is there for. It
+// travels in one environment variable, which only the same user can read.
+type Process struct {
+	Role     string // empty: the program was started by its user
+	Job      string
+	Driver   string // address, of a job process
+	Token    string // the job's own
+	Executor string // of a runner
+	Slots    int
+	Pace     string // of a runner; empty is none
+	PaceRate float64
+}
+
+const processEnv = "VOLLEY_PROCESS"
+
+// Env is the environment variable for a child.
+func (p Process) Env() string {
+	raw, _ := json.Marshal(p) // plain fields
+	return processEnv + "=" + string(raw)
+}
+
+// ThisProcess is what this process was started for.
+func ThisProcess() Process {
+	var p Process
+	_ = json.Unmarshal([]byte(os.Getenv(processEnv)), &p) // what is no JSON is not from us
+	return p
+}

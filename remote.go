@@ -1,0 +1,191 @@
+package volley
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// process is what a cluster has started this process for, if one has.
+var process = wire.ThisProcess()
+
+// commitEvery is the shortest time between two states of a job that a cluster
+// keeps.
+const commitEvery = 100 * time.Millisecond
+
+// remote is a cluster of processes, seen from the process of one of its jobs:
+// the job's own controller runs here, and the cluster's driver carries its
+// messages to the executors' runners.
+type remote struct {
+	*driver.Driver
+	executors int // that the job begins with
+	conn      *grpc.ClientConn
+	out       *wire.Outbox[*wire.FromJob]
+	log       hclog.Logger
+	closing   chan struct{}
+	once      sync.Once
+
+	mu     sync.Mutex
+	peers  map[string]*relayConn
+	blocks map[string]string // addresses, by executor
+}
+
+// connect says hello to the cluster's driver and starts the job's controller.
+func connect(ctx context.Context, p wire.Process, job driver.JobConfig, log hclog.Logger) (*remote, error) {
+	conn, err := wire.Dial(p.Driver, p.Token)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := wire.NewClusterClient(conn).Work(context.WithoutCancel(ctx))
+	if err != nil {
+		return nil, wire.CallError("reach the driver at", p.Driver, err)
+	}
+	r := &remote{conn: conn, log: log, closing: make(chan struct{}), peers: map[string]*relayConn{}, blocks: map[string]string{}}
+	r.out = wire.NewOutbox(stream.Send, r.lost)
+	hello := &wire.FromJob{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: p.Job}}}
+	if err := r.out.Put(hello); err != nil {
+		return nil, err
+	}
+	first, err := stream.Recv()
+	if err != nil {
+		return nil, wire.CallError("join the driver at", p.Driver, err)
+	}
+	r.executors = int(max(1, first.GetWelcome().GetExecutors()))
+	job.Executors = r.executors
+	r.Driver = driver.NewDriver(job, log)
+	if first.GetWelcome().GetExecutors() == 0 {
+		fmt.Fprintf(os.Stderr, "volley: waiting for executors, none of which has joined\n")
+	}
+	go r.read(stream)
+	return r, nil
+}
+
+// read runs until the driver is gone.
+func (r *remote) read(stream wire.Cluster_WorkClient) {
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			r.lost(err)
+			return
+		}
+		switch b := m.Body.(type) {
+		case *wire.ForJob_Relay:
+			r.receive(b.Relay)
+		case *wire.ForJob_Left:
+			r.left(b.Left.Job, b.Left.Why)
+		}
+	}
+}
+
+// lost ends this process: without the cluster's driver a job cannot go on, and
+// the driver starts it again from its last committed step.
+func (r *remote) lost(err error) {
+	select {
+	case <-r.closing:
+		return
+	default:
+	}
+	fmt.Fprintf(os.Stderr, "volley: the cluster's driver is gone: %v\n", err)
+	os.Exit(ExitFailed)
+}
+
+// receive hands a runner's message to the controller. A runner's first is its
+// registration, which takes the place of an earlier runner of its executor.
+func (r *remote) receive(m *wire.Relay) {
+	msg := &wire.ToDriver{}
+	if err := proto.Unmarshal(m.Data, msg); err != nil {
+		r.left(m.Peer, "it sent what is no message: "+err.Error())
+		return
+	}
+	if reg := msg.GetRegister(); reg != nil {
+		r.left(m.Peer, "it registered again")
+		c := &relayConn{r: r, peer: m.Peer, in: wire.NewQueue[*wire.ToDriver]()}
+		r.mu.Lock()
+		r.peers[m.Peer], r.blocks[m.Peer] = c, reg.Blocks
+		r.mu.Unlock()
+		_ = c.in.Put(msg)
+		r.Attach(c)
+		return
+	}
+	r.mu.Lock()
+	c := r.peers[m.Peer]
+	r.mu.Unlock()
+	if c != nil {
+		_ = c.in.Put(msg)
+	}
+}
+
+// left ends the connection to an executor's runner, if there is one.
+func (r *remote) left(peer, why string) {
+	r.mu.Lock()
+	c := r.peers[peer]
+	delete(r.peers, peer)
+	r.mu.Unlock()
+	if c != nil {
+		c.why = why
+		c.in.Stop()
+	}
+}
+
+// committed tells the driver of a step.
+func (r *remote) committed(s *driver.StepReport, digest plan.Digest) {
+	_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Commit{Commit: &wire.Commit{Step: uint64(s.Number), Epoch: uint64(s.Epoch), Params: digest[:]}}})
+}
+
+// Close ends the controller and the connection.
+func (r *remote) Close() error {
+	err := r.Driver.Close()
+	r.once.Do(func() { close(r.closing) })
+	r.out.Stop()
+	return errors.Join(err, r.conn.Close())
+}
+
+// relayConn is a connection to an executor's runner, by way of the driver.
+type relayConn struct {
+	r    *remote
+	peer string
+	in   *wire.Queue[*wire.ToDriver]
+	why  string // of the end, set before the queue is stopped
+}
+
+// Send carries a message to the runner.
+func (c *relayConn) Send(m *wire.ToExecutor) error {
+	if h := m.GetHold(); h != nil && h.From != "" {
+		c.r.mu.Lock()
+		h.FromAddress = c.r.blocks[h.From]
+		c.r.mu.Unlock()
+	}
+	raw, err := proto.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return c.r.out.Put(&wire.FromJob{Body: &wire.FromJob_Relay{Relay: &wire.Relay{Peer: c.peer, Data: raw}}})
+}
+
+// Recv waits for the runner's next message.
+func (c *relayConn) Recv() (*wire.ToDriver, error) {
+	m, err := c.in.Take()
+	if errors.Is(err, io.EOF) {
+		return nil, fault.Newf(fault.ExecutorLost, "hear from", c.peer, "%s", c.why)
+	}
+	return m, err
+}
+
+// Close ends this end.
+func (c *relayConn) Close() error {
+	c.in.Stop()
+	return nil
+}
