@@ -85,8 +85,8 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 		id := plan.SplitID(i)
 		owner, a, ok := j.assign(p, id)
 		tasks[i] = abss.Task{Split: id, Rows: j.limit(p, i), Held: ok}
+		s.assigned[i] = a
 		if ok {
-			s.assigned[i] = a
 			out[owner] = append(out[owner], a)
 		} else if s.bsp {
 			s.recover = append(s.recover, id)

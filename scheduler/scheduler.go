@@ -383,11 +383,11 @@ func (s *State) Charge(id plan.ExecutorID, err error) {
 func (s *State) Merged(i plan.SplitID) { s.splits[i].failures, s.splits[i].avoid = 0, -1 }
 
 // Assign hands out a split's share of a step under a new epoch; ok is false
-// where nobody can fold it.
+// where nobody can fold it, and a then says only where the split stands.
 func (s *State) Assign(i plan.SplitID, cursor int64) (id plan.ExecutorID, a plan.Assignment, ok bool) {
 	sp := &s.splits[i]
 	if sp.owner < 0 || !s.executors[sp.owner].alive {
-		return "", plan.Assignment{}, false
+		return "", plan.Assignment{Split: i, Attempt: sp.attempt, Epoch: s.epoch, Cursor: cursor}, false
 	}
 	sp.attempt++
 	sp.epoch = s.epoch

@@ -39,6 +39,9 @@ prints one JSON line when it is ready, and ends on SIGTERM.`,
 			if err := fillFlags(c); err != nil {
 				return err
 			}
+			if cfg.DataDir == "" {
+				cfg.DataDir = filepath.Join(volley.DefaultDataDir(), "driver")
+			}
 			cfg.Logger = daemonLogger("driver", level)
 			d, err := driver.StartDaemon(cfg)
 			if err != nil {
@@ -53,7 +56,7 @@ prints one JSON line when it is ready, and ends on SIGTERM.`,
 	}
 	fs := c.Flags()
 	fs.StringVar(&cfg.Listen, "listen", defaultDriver, "address to serve on; loopback only")
-	fs.StringVar(&cfg.DataDir, "data-dir", filepath.Join(volley.DefaultDataDir(), "driver"), "directory for jobs, results and the token")
+	fs.StringVar(&cfg.DataDir, "data-dir", "", "directory for jobs, results and the token (default: $XDG_CACHE_HOME/volley/driver)")
 	fs.DurationVar(&cfg.Beat, "heartbeat", 2*time.Second, "time between an executor's signs of life; one silent for three is taken for lost")
 	fs.DurationVar(&cfg.Drain, "drain", 5*time.Second, "how long a shutdown waits for job processes and executors")
 	fs.StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or off")
@@ -91,6 +94,9 @@ for a driver that is gone for --max-wait, and ends on SIGTERM.`,
 			if _, err := pace.Parse(cfg.Pace, cfg.PaceRate); err != nil {
 				return usage(c, "pace", "%v", err)
 			}
+			if cfg.DataDir == "" {
+				cfg.DataDir = filepath.Join(volley.DefaultDataDir(), "executor")
+			}
 			cfg.Labels = map[string]string{}
 			for _, l := range labels {
 				k, v, ok := strings.Cut(l, "=")
@@ -98,6 +104,10 @@ for a driver that is gone for --max-wait, and ends on SIGTERM.`,
 					return usage(c, "labels", "%q is not KEY=VALUE", l)
 				}
 				cfg.Labels[k] = v
+			}
+			if cfg.Name == "" {
+				host, _ := os.Hostname()
+				cfg.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
 			}
 			cfg.Logger = daemonLogger("executor", level)
 			cfg.Ready = func(addr string) {
@@ -110,11 +120,10 @@ for a driver that is gone for --max-wait, and ends on SIGTERM.`,
 			return ended(d.Run(c.Context()))
 		},
 	}
-	host, _ := os.Hostname()
 	fs := c.Flags()
 	fs.StringVar(&cfg.Driver, "driver", defaultDriver, "address of the driver")
-	fs.StringVar(&cfg.Name, "name", fmt.Sprintf("%s-%d", host, os.Getpid()), "name of this executor, unique in its cluster")
-	fs.StringVar(&cfg.DataDir, "data-dir", filepath.Join(volley.DefaultDataDir(), "executor"), "directory for packs; executors of one machine may share it")
+	fs.StringVar(&cfg.Name, "name", "", "name of this executor, unique in its cluster (default: HOST-PID)")
+	fs.StringVar(&cfg.DataDir, "data-dir", "", "directory for packs; executors of one machine may share it (default: $XDG_CACHE_HOME/volley/executor)")
 	fs.IntVar(&cfg.Slots, "slots", 1, "tasks at a time")
 	fs.StringVar(&cfg.Memory, "memory", "", "soft limit of a runner's memory, such as 2GiB")
 	fs.StringVar(&cfg.Disk, "disk", "", "budget of packs on disk, such as 50GiB")

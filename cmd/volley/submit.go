@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -24,9 +26,8 @@ import (
 
 // submitFlags are those of submit beside the job's own.
 type submitFlags struct {
-	driver  string
-	detach  bool
-	maxWait time.Duration
+	driver string
+	detach bool
 }
 
 func submitCommand() *cobra.Command {
@@ -35,7 +36,8 @@ func submitCommand() *cobra.Command {
 		Short: "Run a bundled job on a cluster",
 		Long: `Submit hands a job to a cluster's driver and waits for it, showing what it
 prints; the flags of a job are those of volley run. Inputs are read by the
-executors. An interrupt leaves the job running; a second one cancels it.`,
+executors. At an interrupt it asks whether to leave the job running or to
+cancel it; where there is nobody to ask, the job goes on.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			return fault.Newf(fault.Usage, "submit", strings.Join(args, " "), "want the name of a bundled job").WithHint("jobs: logistic")
 		},
@@ -112,8 +114,7 @@ func submit(c *cobra.Command, job string, s *submitFlags, f *trainFlags) error {
 	w := &watcher{client: client, addr: s.driver, id: reply.Id, maxWait: wait, log: os.Stderr}
 	info, err := w.follow(c.Context())
 	if c.Context().Err() != nil {
-		fmt.Fprintf(os.Stderr, "volley: %s goes on; volley logs -f %s follows it, volley cancel %s ends it\n", reply.Id, reply.Id, reply.Id)
-		return errInterrupted
+		return leaveOrCancel(client, s.driver, reply.Id)
 	}
 	if err != nil {
 		return err
@@ -125,6 +126,25 @@ func submit(c *cobra.Command, job string, s *submitFlags, f *trainFlags) error {
 		return err
 	}
 	return showResult(info, f)
+}
+
+// leaveOrCancel asks what to do with a job whose submitter was interrupted.
+// Where there is nobody to ask the job goes on.
+func leaveOrCancel(client wire.ClusterClient, addr, id string) error {
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		fmt.Fprintf(os.Stderr, "\nvolley: cancel %s? [y/N] ", id)
+		answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+		if a := strings.ToLower(strings.TrimSpace(answer)); a == "y" || a == "yes" {
+			ctx, done := context.WithTimeout(context.Background(), 10*time.Second)
+			defer done()
+			if _, err := client.Cancel(ctx, &wire.CancelRequest{Id: id}); err != nil {
+				return wire.CallError("cancel "+id+" at", addr, err)
+			}
+			return errInterrupted
+		}
+	}
+	fmt.Fprintf(os.Stderr, "volley: %s goes on; volley logs -f %s follows it, volley cancel %s ends it\n", id, id, id)
+	return errInterrupted
 }
 
 // outcomeOf is the error of a job that did not come to its end.

@@ -1,0 +1,376 @@
+package integration
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// cluster is a driver and executors in processes of their own.
+type cluster struct {
+	t         *testing.T
+	dir       string
+	addr      string
+	driver    *daemon
+	executors map[string]*daemon
+}
+
+// daemon is a process of a cluster.
+type daemon struct {
+	cmd   *exec.Cmd
+	ready map[string]string // the line it prints when it is ready
+	ended chan struct{}
+	log   *safeBuffer
+}
+
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+const heartbeat = 200 * time.Millisecond
+
+func newCluster(t *testing.T, executors ...string) *cluster {
+	t.Helper()
+	c := &cluster{t: t, dir: t.TempDir(), addr: "127.0.0.1:0", executors: map[string]*daemon{}}
+	t.Setenv("VOLLEY_HOME", filepath.Join(c.dir, "home"))
+	t.Cleanup(c.stop)
+	c.startDriver()
+	for _, name := range executors {
+		c.join(name)
+	}
+	return c
+}
+
+func (c *cluster) startDriver() {
+	c.t.Helper()
+	c.driver = c.start("driver", "--listen", c.addr, "--data-dir", filepath.Join(c.dir, "driver"), "--heartbeat", heartbeat.String())
+	c.addr = c.driver.ready["listening"]
+}
+
+// join starts an executor and waits until it has registered.
+func (c *cluster) join(name string, flags ...string) {
+	c.t.Helper()
+	c.executors[name] = c.start(append([]string{"executor", "--driver", c.addr, "--name", name, "--data-dir", filepath.Join(c.dir, name)}, flags...)...)
+}
+
+// start starts a daemon and waits for its line.
+func (c *cluster) start(args ...string) *daemon {
+	c.t.Helper()
+	d := &daemon{cmd: exec.Command(binary, args...), ended: make(chan struct{}), log: &safeBuffer{}}
+	d.cmd.Stderr = d.log
+	out, err := d.cmd.StdoutPipe()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := d.cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	lines := make(chan string, 16)
+	go func() {
+		for s := bufio.NewScanner(out); s.Scan(); {
+			select {
+			case lines <- s.Text():
+			default:
+			}
+		}
+		_ = d.cmd.Wait()
+		close(d.ended)
+	}()
+	select {
+	case line := <-lines:
+		if err := json.Unmarshal([]byte(line), &d.ready); err != nil {
+			c.t.Fatalf("%v: %q\n%s", args, line, d.log)
+		}
+	case <-time.After(20 * time.Second):
+		c.t.Fatalf("%v is not ready\n%s", args, d.log)
+	}
+	return d
+}
+
+// kill ends a daemon at once.
+func (d *daemon) kill() {
+	_ = d.cmd.Process.Kill()
+	<-d.ended
+}
+
+// stop ends the driver, with which everything else has to end.
+func (c *cluster) stop() {
+	if c.driver == nil {
+		return
+	}
+	_ = c.driver.cmd.Process.Signal(syscall.SIGTERM)
+	for name, d := range c.executors {
+		_ = d.cmd.Process.Signal(syscall.SIGCONT)
+		select {
+		case <-d.ended:
+		case <-time.After(10 * time.Second):
+			c.t.Errorf("executor %s outlives the driver\n%s", name, d.log)
+			d.kill()
+		}
+	}
+	select {
+	case <-c.driver.ended:
+	case <-time.After(10 * time.Second):
+		c.t.Errorf("the driver does not end\n%s", c.driver.log)
+		c.driver.kill()
+	}
+	if c.t.Failed() {
+		c.t.Logf("driver:\n%s", c.driver.log)
+		logs, _ := filepath.Glob(filepath.Join(c.dir, "driver", "jobs", "*", "*log"))
+		for _, l := range logs {
+			raw, _ := os.ReadFile(l)
+			c.t.Logf("%s:\n%s", filepath.Base(l), raw)
+		}
+	}
+	if left := processesOf(c.dir); len(left) > 0 {
+		c.t.Errorf("processes are left: %v", left)
+	}
+}
+
+// processesOf are the processes whose arguments or environment name a
+// directory.
+func processesOf(dir string) []string {
+	var out []string
+	pids, _ := filepath.Glob("/proc/[0-9]*")
+	for _, p := range pids {
+		args, _ := os.ReadFile(filepath.Join(p, "cmdline"))
+		env, _ := os.ReadFile(filepath.Join(p, "environ"))
+		if filepath.Base(p) != strconv.Itoa(os.Getpid()) && (bytes.Contains(args, []byte(dir)) || bytes.Contains(env, []byte("VOLLEY_DATA_DIR="+dir))) {
+			out = append(out, filepath.Base(p)+": "+strings.ReplaceAll(string(args), "\x00", " "))
+		}
+	}
+	return out
+}
+
+// submit submits a job and returns what it waits for.
+func (c *cluster) submit(args ...string) (id string) {
+	c.t.Helper()
+	out, errs, code := volley(c.t, append([]string{"submit", "logistic", "--driver", c.addr, "--detach"}, args...)...)
+	if code != 0 {
+		c.t.Fatalf("submit: exit %d: %s", code, errs)
+	}
+	return strings.TrimSpace(out)
+}
+
+// job is how a job stands.
+type job struct {
+	ID, State, Why string
+	Step           int
+	Restarts       int
+	Result         result
+}
+
+func (c *cluster) job(id string) (j job, err error) {
+	out, errs, code := volley(c.t, "job", id, "--driver", c.addr, "--json")
+	if code != 0 {
+		return j, fmt.Errorf("job: exit %d: %s", code, errs)
+	}
+	return j, json.Unmarshal([]byte(out), &j)
+}
+
+// await polls a job until something holds of it.
+func (c *cluster) await(id, what string, holds func(job) bool) job {
+	c.t.Helper()
+	deadline := time.After(60 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		j, err := c.job(id)
+		if err == nil && holds(j) {
+			return j
+		}
+		if err == nil && j.State == "failed" {
+			c.t.Fatalf("%s failed: %s", id, j.Why)
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			c.t.Fatalf("%s: %s does not come: %+v %v", id, what, j, err)
+		}
+	}
+}
+
+func (c *cluster) ended(id string) job {
+	c.t.Helper()
+	return c.await(id, "the end", func(j job) bool { return j.State == "done" })
+}
+
+func (c *cluster) atStep(id string, n int) {
+	c.t.Helper()
+	c.await(id, fmt.Sprintf("step %d", n), func(j job) bool { return j.Step >= n })
+}
+
+// jobDir is where the driver keeps what a job makes.
+func (c *cluster) jobDir(id string) string { return filepath.Join(c.dir, "driver", "jobs", id) }
+
+// verified checks a job's event log.
+func (c *cluster) verified(id string, replay bool) {
+	c.t.Helper()
+	log := filepath.Join(c.jobDir(id), "events.jsonl")
+	if out, errs, code := volley(c.t, "verify", log); code != 0 {
+		c.t.Errorf("verify: %s%s", out, errs)
+	}
+	if !replay {
+		return
+	}
+	if out, errs, code := volley(c.t, "replay", log); code != 0 {
+		c.t.Errorf("replay: %s%s", out, errs)
+	}
+}
+
+// undisturbed is the model of a job without a cluster.
+func undisturbed(t *testing.T, args ...string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "model")
+	run(t, append(args, "--out", dir)...)
+	return modelBytes(t, dir)
+}
+
+func jobFlags(data string) []string {
+	return []string{"--data", data, "--reg", "1e-3", "--max-iterations", "40", "--tol", "0"}
+}
+
+func TestACluster(t *testing.T) {
+	data := generated(t)
+	c := newCluster(t, "e1", "e2", "e3", "e4")
+	want := undisturbed(t, jobFlags(data)...)
+	out, log := filepath.Join(c.dir, "model"), filepath.Join(c.dir, "log")
+	stdout, errs, code := volley(t, append([]string{"submit", "logistic", "--driver", c.addr, "--out", out, "--event-log", log, "--json"}, jobFlags(data)...)...)
+	if code != 0 {
+		t.Fatalf("submit: exit %d: %s", code, errs)
+	}
+	var r struct{ Executors int }
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || r.Executors != 4 {
+		t.Errorf("%v %s", err, stdout)
+	}
+	if modelBytes(t, out) != want {
+		t.Error("the cluster gives another model")
+	}
+	id := c.submit(append(jobFlags(data), "--sync", "absp")...)
+	c.ended(id)
+	c.verified(id, true)
+	for _, args := range [][]string{{"jobs"}, {"executors"}, {"logs", id}} {
+		if out, errs, code := volley(t, append(args, "--driver", c.addr)...); code != 0 || out == "" {
+			t.Errorf("%v: exit %d %s", args, code, errs)
+		}
+	}
+	if _, errs, code := volley(t, "job", "job-999999", "--driver", c.addr); code == 0 || !strings.Contains(errs, "job-999999") {
+		t.Errorf("a job that is not there: exit %d: %s", code, errs)
+	}
+}
+
+func TestACancelledJob(t *testing.T) {
+	c := newCluster(t)
+	c.join("e1", "--pace", "rate:20000")
+	id := c.submit(append(jobFlags(generated(t)), "--max-iterations", "100000")...)
+	c.atStep(id, 1)
+	if _, errs, code := volley(t, "cancel", id, "--driver", c.addr); code != 0 {
+		t.Fatal(errs)
+	}
+	c.await(id, "the cancellation", func(j job) bool { return j.State == "cancelled" })
+}
+
+// TestExecutorsDieHangAndJoin kills one executor, stops another and has a
+// third join while a job runs.
+func TestExecutorsDieHangAndJoin(t *testing.T) {
+	data := generated(t)
+	flags := append(jobFlags(data), "--max-iterations", "60")
+	want := undisturbed(t, flags...)
+	for _, sync := range []string{"bsp", "absp"} {
+		t.Run(sync, func(t *testing.T) {
+			c := newCluster(t)
+			for _, name := range []string{"e1", "e2", "e3", "e4"} {
+				c.join(name, "--pace", "rate:40000")
+			}
+			id := c.submit(append(flags, "--sync", sync)...)
+			c.atStep(id, 3)
+			c.executors["e1"].kill()
+			_ = c.executors["e2"].cmd.Process.Signal(syscall.SIGSTOP)
+			c.join("e5", "--pace", "rate:40000")
+			c.atStep(id, 30)
+			_ = c.executors["e2"].cmd.Process.Signal(syscall.SIGCONT)
+			c.ended(id)
+			if sync == "bsp" && modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
+				t.Error("another model")
+			}
+			c.verified(id, true)
+		})
+	}
+}
+
+// TestTheJobProcessIsKilled: the job goes on from its last committed step.
+func TestTheJobProcessIsKilled(t *testing.T) {
+	data := generated(t)
+	flags := append(jobFlags(data), "--max-iterations", "60")
+	want := undisturbed(t, flags...)
+	c := newCluster(t)
+	c.join("e1", "--pace", "rate:80000")
+	c.join("e2", "--pace", "rate:80000")
+	id := c.submit(flags...)
+	c.atStep(id, 10)
+	for _, p := range childrenOf(c.driver.cmd.Process.Pid) {
+		_ = syscall.Kill(p, syscall.SIGKILL)
+	}
+	if j := c.ended(id); j.Restarts != 1 {
+		t.Errorf("%d restarts", j.Restarts)
+	}
+	if modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
+		t.Error("another model")
+	}
+}
+
+// TestTheDriverIsKilled: started again on its data directory, it goes on.
+func TestTheDriverIsKilled(t *testing.T) {
+	data := generated(t)
+	flags := append(jobFlags(data), "--max-iterations", "60")
+	want := undisturbed(t, flags...)
+	c := newCluster(t)
+	c.join("e1", "--pace", "rate:80000")
+	c.join("e2", "--pace", "rate:80000")
+	id := c.submit(flags...)
+	c.atStep(id, 10)
+	c.driver.kill()
+	c.startDriver()
+	c.ended(id)
+	if modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
+		t.Error("another model")
+	}
+}
+
+// childrenOf are the processes that a process has started.
+func childrenOf(pid int) []int {
+	var out []int
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, s := range stats {
+		raw, _ := os.ReadFile(s)
+		_, after, ok := strings.Cut(string(raw), ") ")
+		if f := strings.Fields(after); ok && len(f) > 1 && f[1] == strconv.Itoa(pid) {
+			p, _ := strconv.Atoi(filepath.Base(filepath.Dir(s)))
+			out = append(out, p)
+		}
+	}
+	return out
+}
