@@ -30,6 +30,7 @@ type checkpoint struct {
 	Iteration int             `json:"iteration"`
 	State     []byte          `json:"state"`
 	Ledger    driver.Restored `json:"ledger"`
+	Log       driver.LogMark  `json:"log"` // of the event log, up to this step
 }
 
 // keepCheckpoints is how many checkpoints are kept.

@@ -176,10 +176,11 @@ func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepO
 		e.cfg.Observer(r)
 	}
 	if req.Train {
+		e.stepped = true
 		e.flush()
 		e.pending, e.number, e.node = driver.StepLine(r), req.Pack, e.nodes[req.Pack]
 		e.pending.Params = plan.DigestOf(req.Param)
-	} else {
+	} else if !e.goesOn || e.stepped {
 		e.passes = append(e.passes, driver.EvaluationLine(r, req.Node, plan.DigestOf(req.Param)))
 	}
 	return e.outcomeOf(r), nil
@@ -237,7 +238,7 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 	}
 	e.kept = time.Now()
 	return writeCheckpoint(e.cfg.Checkpoints, &checkpoint{Version: checkpointVersion, Plan: e.plan, Job: e.cfg.Identity, Node: e.node,
-		Splits: e.hashes(e.node), Iteration: c.Iteration, State: c.State(), Ledger: *e.back.Ledger(e.number)})
+		Splits: e.hashes(e.node), Iteration: c.Iteration, State: c.State(), Ledger: *e.back.Ledger(e.number), Log: e.log.Mark()})
 }
 
 // Evaluated adds the objective to the line of the pass that found it.

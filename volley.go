@@ -203,6 +203,8 @@ type embedded struct {
 	ctx       context.Context
 	remote    *remote // the cluster of this job process; nil where the cluster is embedded
 	kept      time.Time
+	goesOn    bool // the event log is that of the run resumed, whose first passes it has
+	stepped   bool // a training step has run
 }
 
 func newEmbedded(ctx context.Context, cfg Config, name string, args []byte, g *rdd.Graph, again func() (executor.Program, error)) (*embedded, error) {
@@ -229,13 +231,20 @@ func (e *embedded) open(ctx context.Context, g *rdd.Graph, again func() (executo
 		if e.resumed, err = latestCheckpoint(e.cfg.Checkpoints, e.plan, e.cfg.Identity); err != nil {
 			return err
 		}
-		keepOldLog(e.cfg.EventLog)
+		if e.resumed != nil {
+			e.log, e.goesOn = driver.ContinueEventLog(e.cfg.EventLog, e.resumed.Log)
+		}
+		if !e.goesOn {
+			keepOldLog(e.cfg.EventLog)
+		}
 	} else if files := checkpointFiles(e.cfg.Checkpoints); len(files) > 0 {
 		return fault.Newf(fault.Usage, "keep checkpoints in", e.cfg.Checkpoints, "it holds those of another run").
 			WithHint("add --resume to go on from them, or remove the directory")
 	}
-	if e.log, err = driver.CreateEventLog(e.cfg.EventLog); err != nil {
-		return err
+	if e.header = e.goesOn; !e.goesOn {
+		if e.log, err = driver.CreateEventLog(e.cfg.EventLog); err != nil {
+			return err
+		}
 	}
 	job := e.cfg.Job
 	job.ID, job.Fingerprint, job.Sources, job.Executors = plan.JobID(e.name), e.plan, sources, e.cfg.Executors

@@ -178,6 +178,49 @@ func CreateEventLog(path string) (*EventLog, error) {
 	return l, nil
 }
 
+// LogMark is a place in an event log: what a job that goes on from a
+// checkpoint keeps of the log it had.
+type LogMark struct {
+	Bytes       int64  `json:"bytes"`
+	Lines       int    `json:"lines"`
+	Steps       int    `json:"steps"`
+	Evaluations int    `json:"evaluations"`
+	SHA256      string `json:"sha256"`
+}
+
+// Mark is the end of the log so far.
+func (l *EventLog) Mark() LogMark {
+	if l == nil || l.err != nil {
+		return LogMark{}
+	}
+	at, err := l.f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return LogMark{}
+	}
+	return LogMark{Bytes: at, Lines: l.lines, Steps: l.steps, Evaluations: l.evaluations, SHA256: hex.EncodeToString(l.sum.Sum(nil))}
+}
+
+// ContinueEventLog goes on with a log from a mark on, and forgets what came
+// after it; ok is false where the file is not the log that the mark was made
+// in.
+func ContinueEventLog(path string, m LogMark) (l *EventLog, ok bool) {
+	if path == "" || m.Lines == 0 {
+		return nil, false
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, false
+	}
+	l = &EventLog{f: f, sum: sha256.New(), lines: m.Lines, steps: m.Steps, evaluations: m.Evaluations}
+	n, err := io.CopyN(l.sum, f, m.Bytes)
+	if err != nil || n != m.Bytes || hex.EncodeToString(l.sum.Sum(nil)) != m.SHA256 || f.Truncate(m.Bytes) != nil {
+		f.Close()
+		return nil, false
+	}
+	l.w = bufio.NewWriter(io.MultiWriter(f, l.sum))
+	return l, true
+}
+
 // Write adds a line. A failed write is kept and returned by Close.
 func (l *EventLog) Write(line any) {
 	if l == nil || l.err != nil {

@@ -337,6 +337,7 @@ func TestTheJobProcessIsKilled(t *testing.T) {
 	if j := c.ended(id); j.Restarts != 1 {
 		t.Errorf("%d restarts", j.Restarts)
 	}
+	c.verified(id, true)
 	if modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
 		t.Error("another model")
 	}
@@ -355,6 +356,7 @@ func TestTheDriverIsKilled(t *testing.T) {
 	c.driver.kill()
 	c.startDriver()
 	c.ended(id)
+	c.verified(id, true)
 	if modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
 		t.Error("another model")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/volley-engine/volley/driver"
@@ -40,12 +41,20 @@ func NewReplay(l *Log, program runner.Program, store *storage.Store, maker *rdd.
 		return nil, fault.Newf(fault.PlanMismatch, "replay", l.Path, "the log's plan is %s, this program builds %s",
 			l.Header.Plan.Short(), program.Fingerprint().Short())
 	}
+	var lines []Line // a run that went on from one of its own steps is replayed as if it had not been interrupted
 	for _, line := range l.Lines {
-		if line.Resume != nil {
+		if line.Resume == nil {
+			lines = append(lines, line)
+		} else if !hasStep(lines) {
 			return nil, fault.Newf(fault.BadInput, "replay", l.Path, "it begins at step %d, from a checkpoint: replay the log of the first run", line.Resume.Step)
 		}
 	}
+	l.Lines = lines
 	return &Replay{log: l, program: program, store: store, maker: maker}, nil
+}
+
+func hasStep(lines []Line) bool {
+	return slices.ContainsFunc(lines, func(l Line) bool { return l.Step != nil })
 }
 
 // OpenPack checks that the data is what the log was made from.

@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/volley-engine/volley/abss"
@@ -115,8 +116,13 @@ func (v *verifier) line(l *Line) {
 
 func (v *verifier) resume(r *driver.LogResume, line int) {
 	v.fact(len(r.Merged) == len(v.total), whole, r.Step, line, "%d ledger entries, %d splits", len(r.Merged), len(v.total))
+	if v.steps > 0 { // it goes on from a step of this log
+		v.fact(r.Step == v.steps, whole, r.Step, line, "it resumes from step %d after step %d", r.Step, v.steps)
+		v.fact(slices.Equal(r.Merged, v.total), merged, r.Step, line, "it resumes with a ledger that its steps do not add up to")
+	}
 	v.steps = r.Step
 	copy(v.total, r.Merged)
+	clear(v.lastAttempt) // attempts are counted by each life of a job; epochs go on
 }
 
 // shaped says whether the arrays of a line are over the splits.
