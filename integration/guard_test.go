@@ -1,0 +1,159 @@
+package integration
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// TestEveryCallNeedsTheToken calls every method of the driver without a
+// token, with a wrong one, and with another version.
+func TestEveryCallNeedsTheToken(t *testing.T) {
+	c := newCluster(t)
+	token, err := wire.ReadToken(c.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(wire.TokenFile(c.addr)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the token's file: %v %v", info, err)
+	}
+	conn, err := grpc.NewClient("passthrough:///"+c.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	callers := map[string]struct {
+		headers []string
+		want    codes.Code
+	}{
+		"no token":        {nil, codes.Unauthenticated},
+		"a wrong token":   {[]string{"authorization", "Bearer " + strings.Repeat("0", len(token)), "volley-version", wire.Version}, codes.Unauthenticated},
+		"another version": {[]string{"authorization", "Bearer " + token, "volley-version", "volley/0"}, codes.FailedPrecondition},
+	}
+	service := wire.Cluster_ServiceDesc
+	var methods []string
+	for _, m := range service.Methods {
+		methods = append(methods, m.MethodName)
+	}
+	for _, s := range service.Streams {
+		methods = append(methods, s.StreamName)
+	}
+	for _, method := range methods {
+		for who, caller := range callers {
+			want := caller.want
+			if method == "Work" && who == "another version" {
+				want = codes.Unauthenticated // the driver's own token is no job's
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			ctx = metadata.AppendToOutgoingContext(ctx, caller.headers...)
+			stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/"+service.ServiceName+"/"+method)
+			if err == nil {
+				_ = stream.SendMsg(&wire.JobsRequest{})
+				_ = stream.CloseSend()
+				err = stream.RecvMsg(&wire.JobsReply{})
+			}
+			cancel()
+			if got := status.Code(err); got != want {
+				t.Errorf("%s with %s: %v, want %v", method, who, err, want)
+			}
+		}
+	}
+}
+
+func TestADriverListensOnLoopbackOnly(t *testing.T) {
+	_, errs, code := volley(t, "driver", "--listen", "0.0.0.0:0", "--data-dir", t.TempDir())
+	if code != 2 || !strings.Contains(errs, "TLS") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+func TestCommandsWithoutADriver(t *testing.T) {
+	t.Setenv("VOLLEY_HOME", t.TempDir())
+	if _, errs, code := volley(t, "jobs", "--driver", "127.0.0.1:1"); code != 1 || !strings.Contains(errs, "127.0.0.1:1") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+// TestNoExecutorIsLeft: a job waits for executors, and goes on with new ones.
+func TestNoExecutorIsLeft(t *testing.T) {
+	data := generated(t)
+	flags := append(jobFlags(data), "--max-iterations", "60")
+	want := undisturbed(t, flags...)
+	c := newCluster(t)
+	c.join("e1", "--pace", "rate:80000")
+	id := c.submit(flags...)
+	c.atStep(id, 5)
+	c.executors["e1"].kill()
+	c.join("e2")
+	c.ended(id)
+	if modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
+		t.Error("another model")
+	}
+	c.verified(id, true)
+}
+
+// TestNobodyComes: a wait for executors is bounded, and says for what it was.
+func TestNobodyComes(t *testing.T) {
+	c := newCluster(t)
+	id := c.submit(append(jobFlags(generated(t)), "--max-wait", "300ms")...)
+	j := c.await(id, "the failure", func(j job) bool { return j.State == "failed" })
+	if !strings.Contains(j.Why, "executors") {
+		t.Errorf("%q", j.Why)
+	}
+}
+
+// TestAnInputThatIsNotThere is an error of the job that names the path.
+func TestAnInputThatIsNotThere(t *testing.T) {
+	c := newCluster(t, "e1")
+	out, errs, code := volley(t, "submit", "logistic", "--driver", c.addr, "--data", "/nowhere/train.libsvm")
+	if code != 1 || !strings.Contains(errs, "/nowhere/train.libsvm") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+}
+
+// TestRunnersDieWithTheirExecutor: none outlives it by more than two seconds.
+func TestRunnersDieWithTheirExecutor(t *testing.T) {
+	c := newCluster(t)
+	c.join("e1", "--pace", "rate:2000")
+	id := c.submit(append(jobFlags(generated(t)), "--max-iterations", "100000")...)
+	c.atStep(id, 1)
+	runners := childrenOf(c.executors["e1"].cmd.Process.Pid)
+	if len(runners) != 1 {
+		t.Fatalf("%d runners", len(runners))
+	}
+	c.executors["e1"].kill()
+	deadline := time.After(2 * time.Second)
+	for syscall.Kill(runners[0], 0) == nil {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-deadline:
+			t.Fatal("the runner lives on")
+		}
+	}
+}
+
+// TestTwoJobsAtOnce: neither changes the other's answer.
+func TestTwoJobsAtOnce(t *testing.T) {
+	data := generated(t)
+	c := newCluster(t, "e1", "e2")
+	want := undisturbed(t, jobFlags(data)...)
+	a, b := c.submit(jobFlags(data)...), c.submit(jobFlags(data)...)
+	for _, id := range []string{a, b} {
+		c.ended(id)
+		if modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
+			t.Errorf("%s: another model", id)
+		}
+	}
+}
