@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -56,6 +57,7 @@ type Daemon struct {
 	log      hclog.Logger
 	listener net.Listener
 	server   *grpc.Server
+	journal  *Raft
 	jobs     *jobTable
 	members  *members
 	ctx      context.Context
@@ -94,13 +96,14 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 	}
 	d := &Daemon{cfg: cfg, token: token, log: cfg.Logger, listener: l, members: newMembers()}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	if d.jobs, err = openJobs(d); err != nil {
+	if d.journal, err = OpenRaft(filepath.Join(dir, "journal"), cfg.Logger.Named("raft")); err != nil {
 		l.Close()
 		return nil, err
 	}
+	d.jobs = openJobs(d)
 	if err := writePrivate(wire.TokenFile(d.Addr()), token); err != nil {
 		l.Close()
-		return nil, err
+		return nil, errors.Join(err, d.journal.Close())
 	}
 	d.server = grpc.NewServer(append(wire.ServerOptions(), grpc.UnaryInterceptor(d.unary), grpc.StreamInterceptor(d.stream))...)
 	wire.RegisterClusterServer(d.server, d)
@@ -154,5 +157,5 @@ func (d *Daemon) Close() error {
 	d.cancel()
 	d.server.Stop()
 	d.wg.Wait()
-	return nil
+	return d.journal.Close()
 }

@@ -2,19 +2,21 @@ package driver
 
 import (
 	"context"
+	"slices"
 
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// Journal keeps a driver's decisions: references only (plans, epochs, steps by
-// digest), never weights, rows or events of single tasks. An embedded driver
-// applies records at once; a daemon replicates them first.
+// Journal keeps a driver's decisions: references only (programs, plans, epochs,
+// steps by digest), never weights, rows or events of single tasks. An embedded
+// driver applies records at once; a daemon replicates them first.
 type Journal interface {
 	// Append returns once the records are applied.
 	Append(ctx context.Context, records ...Record) error
 }
 
-// RecordKind is what was decided.
+// RecordKind is what was decided. The list is append-only: kinds are kept as
+// numbers.
 type RecordKind uint8
 
 // The kinds of record.
@@ -22,53 +24,93 @@ const (
 	JobBegun RecordKind = iota
 	StepCommitted
 	JobEnded
+	JobSubmitted
+	JobRestarted
 )
 
 // Record is one decision.
 type Record struct {
-	Kind   RecordKind
-	Job    plan.JobID
-	Plan   plan.Digest // of JobBegun
-	Step   plan.StepID // of StepCommitted
-	Epoch  plan.Epoch
-	Params plan.Digest
-	Reason string // of JobEnded
+	Kind   RecordKind  `json:"kind"`
+	Job    plan.JobID  `json:"job"`
+	Plan   plan.Digest `json:"plan"` // of JobBegun
+	Step   plan.StepID `json:"step,omitempty"`
+	Epoch  plan.Epoch  `json:"epoch,omitempty"`
+	Params plan.Digest `json:"params"`
+	Reason string      `json:"reason,omitempty"` // of JobEnded
+	State  string      `json:"state,omitempty"`  // of JobEnded
+	Spec   *JobSpec    `json:"spec,omitempty"`   // of JobSubmitted
+	At     int64       `json:"at,omitempty"`     // Unix nanoseconds, as the driver that decided read them
+}
+
+// JobSpec is what was submitted.
+type JobSpec struct {
+	Kind   string   `json:"kind"` // name of the bundled job
+	Args   []string `json:"args"`
+	Token  string   `json:"token"` // the job's own
+	Pool   string   `json:"pool,omitempty"`
+	Weight uint32   `json:"weight,omitempty"`
 }
 
 // JobState is what the records of a job add up to.
 type JobState struct {
-	Plan   plan.Digest
-	Step   plan.StepID
-	Epoch  plan.Epoch
-	Params plan.Digest
-	Ended  string
+	Spec      JobSpec     `json:"spec"`
+	Plan      plan.Digest `json:"plan"`
+	Step      plan.StepID `json:"step"`
+	Epoch     plan.Epoch  `json:"epoch"`
+	Params    plan.Digest `json:"params"`
+	Restarts  uint32      `json:"restarts"`
+	Submitted int64       `json:"submitted"`
+	EndedAt   int64       `json:"ended_at"`
+	State     string      `json:"state"` // empty while it has not ended
+	Ended     string      `json:"ended"` // why
 }
 
 // State is the deterministic state that a journal's records make. Applying the
 // same records gives the same state anywhere.
 type State struct {
-	Jobs map[plan.JobID]JobState
+	Jobs map[plan.JobID]JobState `json:"jobs"`
 }
 
 // Apply takes one record in. A step that does not follow the last one is
-// ignored: only one driver commits a given step.
+// ignored, and so is whatever comes after a job's end: only one driver commits
+// a given step.
 func (s *State) Apply(r Record) {
 	if s.Jobs == nil {
 		s.Jobs = map[plan.JobID]JobState{}
 	}
 	j := s.Jobs[r.Job]
+	if j.State != "" && r.Kind != JobBegun {
+		return
+	}
 	switch r.Kind {
+	case JobSubmitted:
+		if _, known := s.Jobs[r.Job]; known || r.Spec == nil {
+			return
+		}
+		j = JobState{Spec: *r.Spec, Submitted: r.At}
 	case JobBegun:
-		j = JobState{Plan: r.Plan}
+		j.Plan = r.Plan
 	case StepCommitted:
 		if r.Step <= j.Step {
 			return
 		}
 		j.Step, j.Epoch, j.Params = r.Step, r.Epoch, r.Params
+	case JobRestarted:
+		j.Restarts++
 	case JobEnded:
-		j.Ended = r.Reason
+		j.Ended, j.State, j.EndedAt = r.Reason, r.State, r.At
 	}
 	s.Jobs[r.Job] = j
+}
+
+// Clone is a copy that shares nothing that changes.
+func (s *State) Clone() State {
+	out := State{Jobs: make(map[plan.JobID]JobState, len(s.Jobs))}
+	for id, j := range s.Jobs {
+		j.Spec.Args = slices.Clone(j.Spec.Args)
+		out.Jobs[id] = j
+	}
+	return out
 }
 
 // Direct is the journal of an embedded driver: it applies records at once and

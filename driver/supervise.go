@@ -38,12 +38,19 @@ func (w *work) supervise() {
 			w.end(JobCancelled, "cancelled")
 			return
 		case err == nil:
+			if err := os.WriteFile(w.resultFile(), []byte(result), 0o600); err != nil {
+				w.d.log.Error("cannot keep a job's result", "job", w.info.Id, "error", err)
+			}
 			w.change(func() { w.info.Result = result })
+			w.flushCommit()
 			w.end(JobDone, "")
 			return
 		case errors.As(err, &exit) && !exit.Exited() && restarts < maxRestarts:
 			w.d.log.Warn("job process killed; it is started again", "job", w.info.Id, "why", err)
 			w.change(func() { w.info.Restarts++ })
+			if err := w.note(Record{Kind: JobRestarted}); err != nil {
+				w.d.log.Error("cannot write a restart down", "job", w.info.Id, "error", err)
+			}
 		default:
 			w.end(JobFailed, w.lastWords(err))
 			return
@@ -184,9 +191,37 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 	}
 }
 
+// journalEvery is the shortest time between two steps of a job that go to the
+// journal; those between are in the job's own checkpoints or are done again.
+const journalEvery = 100 * time.Millisecond
+
+// committed takes a job's step in.
 func (w *work) committed(c *wire.Commit) {
-	w.change(func() { w.info.Step = c.Step })
-	_ = plan.StepID(c.Step)
+	due := false
+	w.change(func() {
+		w.info.Step, w.commit = c.Step, c
+		if due = time.Since(w.journaled) >= journalEvery; due {
+			w.journaled = time.Now()
+		}
+	})
+	if due {
+		w.flushCommit()
+	}
+}
+
+// flushCommit writes the last step down, if it is not yet.
+func (w *work) flushCommit() {
+	w.mu.Lock()
+	c := w.commit
+	w.commit = nil
+	w.mu.Unlock()
+	if c == nil {
+		return
+	}
+	err := w.note(Record{Kind: StepCommitted, Step: plan.StepID(c.Step), Epoch: plan.Epoch(c.Epoch), Params: plan.DigestFromBytes(c.Params)})
+	if err != nil {
+		w.d.log.Error("cannot write a step down", "job", w.info.Id, "error", err)
+	}
 }
 
 // connect takes a job's process over and starts runners everywhere.

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -40,6 +39,8 @@ type work struct {
 	changed   chan struct{} // closed at the next change of state or log
 	ended     chan struct{}
 	opened    map[string]int // runners started, by executor
+	commit    *wire.Commit   // the last step, where it is not in the journal
+	journaled time.Time
 }
 
 // over says whether a state is an end.
@@ -75,32 +76,26 @@ type jobTable struct {
 	wg   sync.WaitGroup
 }
 
-// openJobs reads back the jobs of a data directory.
-func openJobs(d *Daemon) (*jobTable, error) {
+// openJobs takes over the jobs of the journal.
+func openJobs(d *Daemon) *jobTable {
 	t := &jobTable{d: d, list: map[string]*work{}}
-	files, _ := filepath.Glob(filepath.Join(d.cfg.DataDir, "jobs", "*", "job.json"))
-	for _, f := range files {
-		raw, err := os.ReadFile(f)
-		if err != nil {
-			return nil, fault.New(fault.NoResources, "read", f, err)
+	for id, j := range d.journal.State().Jobs {
+		info := &wire.JobInfo{Id: string(id), Job: j.Spec.Kind, Args: j.Spec.Args, State: j.State, Why: j.Ended, Step: uint64(j.Step),
+			SubmittedUnixNs: j.Submitted, EndedUnixNs: j.EndedAt, Restarts: j.Restarts}
+		if info.State == "" {
+			info.State = JobWaiting
 		}
-		kept := &keptJob{}
-		if err := json.Unmarshal(raw, kept); err != nil {
-			return nil, fault.New(fault.Corrupt, "read", f, err)
+		w := t.newWork(info, j.Spec.Token)
+		if raw, err := os.ReadFile(w.resultFile()); err == nil {
+			info.Result = string(raw)
 		}
-		t.list[kept.Info.Id] = t.newWork(kept.Info, kept.Token)
+		t.list[info.Id] = w
 		var n int
-		if _, err := fmt.Sscanf(kept.Info.Id, "job-%d", &n); err == nil {
+		if _, err := fmt.Sscanf(info.Id, "job-%d", &n); err == nil {
 			t.last = max(t.last, n)
 		}
 	}
-	return t, nil
-}
-
-// keptJob is a job as it is kept on disk.
-type keptJob struct {
-	Info  *wire.JobInfo
-	Token string
+	return t
 }
 
 func (t *jobTable) newWork(info *wire.JobInfo, token string) *work {
@@ -108,25 +103,13 @@ func (t *jobTable) newWork(info *wire.JobInfo, token string) *work {
 		changed: make(chan struct{}), ended: make(chan struct{}), opened: map[string]int{}}
 }
 
-// keep writes the job down, at once or not at all; w.mu is held.
-func (w *work) keep() error {
-	raw, err := json.Marshal(&keptJob{Info: w.info, Token: w.token})
-	if err != nil {
-		return err
-	}
-	tmp := filepath.Join(w.dir, "job.json.part")
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if _, err := f.Write(raw); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	return os.Rename(tmp, filepath.Join(w.dir, "job.json"))
+// resultFile is where what the job printed as its result is kept.
+func (w *work) resultFile() string { return filepath.Join(w.dir, "result.json") }
+
+// note writes a decision about the job down.
+func (w *work) note(r Record) error {
+	r.Job, r.At = plan.JobID(w.info.Id), time.Now().UnixNano()
+	return w.d.journal.Append(w.d.ctx, r)
 }
 
 // tokenIs says whether a token is that of a job that has not ended.
@@ -174,12 +157,12 @@ func (t *jobTable) submit(req *wire.SubmitRequest) (string, error) {
 	t.mu.Unlock()
 	err := os.MkdirAll(w.dir, 0o700)
 	if err == nil {
-		w.mu.Lock()
-		err = w.keep()
-		w.mu.Unlock()
+		err = w.note(Record{Kind: JobSubmitted, Spec: &JobSpec{Kind: req.Job, Args: req.Args, Token: w.token, Pool: req.Pool, Weight: req.Weight}})
 	}
 	if err != nil {
-		w.end(JobFailed, "it could not be written down: "+err.Error())
+		t.mu.Lock()
+		delete(t.list, id)
+		t.mu.Unlock()
 		return "", status.Errorf(codes.ResourceExhausted, "the job cannot be kept: %v", err)
 	}
 	t.start(w)
@@ -215,12 +198,10 @@ func (t *jobTable) close(most time.Duration) {
 
 // end sets a job's last state.
 func (w *work) end(state, why string) {
-	w.change(func() {
-		w.info.State, w.info.Why, w.info.EndedUnixNs = state, why, time.Now().UnixNano()
-		if err := w.keep(); err != nil {
-			w.d.log.Error("cannot write a job down", "job", w.info.Id, "error", err)
-		}
-	})
+	if err := w.note(Record{Kind: JobEnded, State: state, Reason: why}); err != nil {
+		w.d.log.Error("cannot write a job's end down", "job", w.info.Id, "error", err)
+	}
+	w.change(func() { w.info.State, w.info.Why, w.info.EndedUnixNs = state, why, time.Now().UnixNano() })
 	close(w.ended)
 	w.d.log.Info("job ended", "job", w.info.Id, "state", state, "why", why)
 }
