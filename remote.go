@@ -142,7 +142,14 @@ func (r *remote) left(peer, why string) {
 
 // committed tells the driver of a step.
 func (r *remote) committed(s *driver.StepReport, digest plan.Digest) {
-	_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Commit{Commit: &wire.Commit{Step: uint64(s.Number), Epoch: uint64(s.Epoch), Params: digest[:]}}})
+	c := &wire.Commit{Step: uint64(s.Number), Epoch: uint64(s.Epoch), Params: digest[:], Share: s.Share, NEff: s.NEff,
+		TookNs: uint64(s.Took), Bytes: uint64(s.Bytes), Cut: s.Stats.Cut, Moves: uint64(s.Counters.Moves),
+		StaleReports: uint64(s.Counters.StaleReports), LateResults: uint64(s.Counters.LateResults),
+		Mismatched: uint64(s.Counters.Mismatched), DroppedRows: uint64(s.Counters.DroppedRows)}
+	if s.Stats.FirstFinish > 0 {
+		c.WaitNs = uint64(s.Stats.StopAt - s.Stats.FirstFinish)
+	}
+	_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Commit{Commit: c}})
 }
 
 // Close ends the controller and the connection.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -20,6 +21,7 @@ import (
 // its default.
 type DaemonConfig struct {
 	Listen  string        // default 127.0.0.1:7077
+	HTTP    string        // address of REST and metrics; empty serves none
 	DataDir string        // jobs, journal and token
 	Program string        // the executable that job processes run; default: this one
 	Beat    time.Duration // between an executor's signs of life; default 2 s
@@ -57,6 +59,9 @@ type Daemon struct {
 	log      hclog.Logger
 	listener net.Listener
 	server   *grpc.Server
+	web      *http.Server // nil where there is none
+	webAddr  string
+	metrics  *metrics
 	journal  *Raft
 	jobs     *jobTable
 	members  *members
@@ -94,7 +99,7 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 	if err != nil {
 		return nil, fault.New(fault.NoResources, "listen on", cfg.Listen, err).WithHint("is another driver running? choose another --listen")
 	}
-	d := &Daemon{cfg: cfg, token: token, log: cfg.Logger, listener: l, members: newMembers()}
+	d := &Daemon{cfg: cfg, token: token, log: cfg.Logger, listener: l, members: newMembers(), metrics: newMetrics()}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if d.journal, err = OpenRaft(filepath.Join(dir, "journal"), cfg.Logger.Named("raft")); err != nil {
 		l.Close()
@@ -109,6 +114,9 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 	wire.RegisterClusterServer(d.server, d)
 	d.wg.Go(func() { _ = d.server.Serve(l) })
 	d.wg.Go(d.watchMembers)
+	if err := d.serveHTTP(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
 	d.jobs.resumeAll()
 	return d, nil
 }
@@ -156,6 +164,9 @@ func (d *Daemon) Close() error {
 	d.members.waitGone(d.cfg.Drain)
 	d.cancel()
 	d.server.Stop()
+	if d.web != nil {
+		_ = d.web.Close()
+	}
 	d.wg.Wait()
 	return d.journal.Close()
 }

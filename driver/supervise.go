@@ -197,6 +197,7 @@ const journalEvery = 100 * time.Millisecond
 
 // committed takes a job's step in.
 func (w *work) committed(c *wire.Commit) {
+	w.d.metrics.committed(w.lastCommit(c), c)
 	due := false
 	w.change(func() {
 		w.info.Step, w.commit = c.Step, c
@@ -207,6 +208,18 @@ func (w *work) committed(c *wire.Commit) {
 	if due {
 		w.flushCommit()
 	}
+}
+
+// lastCommit is the commit before this one of the same process.
+func (w *work) lastCommit(c *wire.Commit) *wire.Commit {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := w.previous
+	w.previous = c
+	if last == nil {
+		last = &wire.Commit{}
+	}
+	return last
 }
 
 // flushCommit writes the last step down, if it is not yet.
@@ -229,7 +242,7 @@ func (w *work) connect(out *wire.Outbox[*wire.ForJob]) {
 	members := w.d.members.all()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.out, w.opened = out, map[string]int{}
+	w.out, w.opened, w.previous = out, map[string]int{}, nil
 	_ = out.Put(&wire.ForJob{Body: &wire.ForJob_Welcome{Welcome: &wire.Welcome{Executors: uint32(len(members))}}})
 	for _, m := range members {
 		w.openOn(m)

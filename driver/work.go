@@ -41,6 +41,7 @@ type work struct {
 	opened    map[string]int // runners started, by executor
 	commit    *wire.Commit   // the last step, where it is not in the journal
 	journaled time.Time
+	previous  *wire.Commit // of this process
 }
 
 // over says whether a state is an end.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -38,32 +38,6 @@ func clientCommand(use, short, long string, args cobra.PositionalArgs,
 	return c
 }
 
-// jobLine is a job in JSON.
-type jobLine struct {
-	ID        string          `json:"id"`
-	Job       string          `json:"job"`
-	State     string          `json:"state"`
-	Why       string          `json:"why,omitempty"`
-	Submitted time.Time       `json:"submitted"`
-	Ended     *time.Time      `json:"ended,omitempty"`
-	Step      uint64          `json:"step"`
-	Restarts  uint32          `json:"restarts"`
-	Args      []string        `json:"args"`
-	Result    json.RawMessage `json:"result,omitempty"`
-}
-
-func lineOf(i *wire.JobInfo) jobLine {
-	l := jobLine{ID: i.Id, Job: i.Job, State: i.State, Why: i.Why, Submitted: time.Unix(0, i.SubmittedUnixNs), Step: i.Step, Restarts: i.Restarts, Args: i.Args}
-	if i.EndedUnixNs != 0 {
-		t := time.Unix(0, i.EndedUnixNs)
-		l.Ended = &t
-	}
-	if json.Valid([]byte(i.Result)) {
-		l.Result = json.RawMessage(i.Result)
-	}
-	return l
-}
-
 func jobsCommand() *cobra.Command {
 	return clientCommand("jobs", "List the jobs of a cluster", "Jobs lists what was submitted to a driver, oldest first.", exactArgs(0, "no arguments"),
 		func(ctx context.Context, client wire.ClusterClient, addr string, _ []string, asJSON bool) error {
@@ -71,9 +45,9 @@ func jobsCommand() *cobra.Command {
 			if err != nil {
 				return wire.CallError("list the jobs of", addr, err)
 			}
-			lines := make([]jobLine, 0, len(reply.Jobs))
+			lines := make([]driver.JobView, 0, len(reply.Jobs))
 			for _, i := range reply.Jobs {
-				lines = append(lines, lineOf(i))
+				lines = append(lines, driver.ViewJob(i))
 			}
 			if asJSON {
 				return printJSON(lines)
@@ -107,7 +81,7 @@ func jobCommand() *cobra.Command {
 			if err != nil {
 				return wire.CallError("ask for "+args[0]+" at", addr, err)
 			}
-			l := lineOf(reply.Jobs[0])
+			l := driver.ViewJob(reply.Jobs[0])
 			if asJSON {
 				return printJSON(l)
 			}
@@ -154,20 +128,6 @@ func cancelCommand() *cobra.Command {
 		})
 }
 
-// executorLine is an executor in JSON.
-type executorLine struct {
-	Name          string            `json:"name"`
-	State         string            `json:"state"`
-	Slots         uint32            `json:"slots"`
-	Splits        uint64            `json:"splits"`
-	RowsPerSecond float64           `json:"rows_per_second"`
-	Memory        uint64            `json:"memory"`
-	Disk          uint64            `json:"disk"`
-	Since         time.Time         `json:"since"`
-	Why           string            `json:"why,omitempty"`
-	Labels        map[string]string `json:"labels,omitempty"`
-}
-
 func executorsCommand() *cobra.Command {
 	return clientCommand("executors", "List the executors of a cluster", "Executors lists every executor that the driver has known, lost ones included.",
 		exactArgs(0, "no arguments"),
@@ -176,10 +136,9 @@ func executorsCommand() *cobra.Command {
 			if err != nil {
 				return wire.CallError("list the executors of", addr, err)
 			}
-			lines := make([]executorLine, 0, len(reply.Executors))
+			lines := make([]driver.ExecutorView, 0, len(reply.Executors))
 			for _, e := range reply.Executors {
-				lines = append(lines, executorLine{Name: e.Name, State: e.State, Slots: e.Slots, Splits: e.Splits, RowsPerSecond: e.RowsPerSecond,
-					Memory: e.Memory, Disk: e.Disk, Since: time.Unix(0, e.SinceUnixNs), Why: e.Why, Labels: e.Labels})
+				lines = append(lines, driver.ViewExecutor(e))
 			}
 			if asJSON {
 				return printJSON(lines)

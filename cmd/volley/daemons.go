@@ -47,7 +47,11 @@ prints one JSON line when it is ready, and ends on SIGTERM.`,
 			if err != nil {
 				return err
 			}
-			if err := printJSON(map[string]string{"listening": d.Addr()}); err != nil {
+			ready := map[string]string{"listening": d.Addr()}
+			if cfg.HTTP != "" {
+				ready["http"] = d.HTTPAddr()
+			}
+			if err := printJSON(ready); err != nil {
 				return err
 			}
 			<-c.Context().Done()
@@ -56,6 +60,7 @@ prints one JSON line when it is ready, and ends on SIGTERM.`,
 	}
 	fs := c.Flags()
 	fs.StringVar(&cfg.Listen, "listen", defaultDriver, "address to serve on; loopback only")
+	fs.StringVar(&cfg.HTTP, "http", "", "address for REST and Prometheus metrics, loopback only; none without it")
 	fs.StringVar(&cfg.DataDir, "data-dir", "", "directory for jobs, results and the token (default: $XDG_CACHE_HOME/volley/driver)")
 	fs.DurationVar(&cfg.Beat, "heartbeat", 2*time.Second, "time between an executor's signs of life; one silent for three is taken for lost")
 	fs.DurationVar(&cfg.Drain, "drain", 5*time.Second, "how long a shutdown waits for job processes and executors")

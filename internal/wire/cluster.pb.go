@@ -943,10 +943,23 @@ func (*ForJob_Left) isForJob_Body() {}
 
 // Commit tells the driver of a committed step.
 type Commit struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Step          uint64                 `protobuf:"varint,1,opt,name=step,proto3" json:"step,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Params        []byte                 `protobuf:"bytes,3,opt,name=params,proto3" json:"params,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Step   uint64                 `protobuf:"varint,1,opt,name=step,proto3" json:"step,omitempty"`
+	Epoch  uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Params []byte                 `protobuf:"bytes,3,opt,name=params,proto3" json:"params,omitempty"`
+	Share  float64                `protobuf:"fixed64,4,opt,name=share,proto3" json:"share,omitempty"`
+	NEff   float64                `protobuf:"fixed64,5,opt,name=n_eff,json=nEff,proto3" json:"n_eff,omitempty"`
+	TookNs uint64                 `protobuf:"varint,6,opt,name=took_ns,json=tookNs,proto3" json:"took_ns,omitempty"`
+	// After the first finisher.
+	WaitNs uint64 `protobuf:"varint,7,opt,name=wait_ns,json=waitNs,proto3" json:"wait_ns,omitempty"`
+	Bytes  uint64 `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Cut    bool   `protobuf:"varint,9,opt,name=cut,proto3" json:"cut,omitempty"`
+	// Sums since the job's process began.
+	Moves         uint64 `protobuf:"varint,10,opt,name=moves,proto3" json:"moves,omitempty"`
+	StaleReports  uint64 `protobuf:"varint,11,opt,name=stale_reports,json=staleReports,proto3" json:"stale_reports,omitempty"`
+	LateResults   uint64 `protobuf:"varint,12,opt,name=late_results,json=lateResults,proto3" json:"late_results,omitempty"`
+	Mismatched    uint64 `protobuf:"varint,13,opt,name=mismatched,proto3" json:"mismatched,omitempty"`
+	DroppedRows   uint64 `protobuf:"varint,14,opt,name=dropped_rows,json=droppedRows,proto3" json:"dropped_rows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1000,6 +1013,83 @@ func (x *Commit) GetParams() []byte {
 		return x.Params
 	}
 	return nil
+}
+
+func (x *Commit) GetShare() float64 {
+	if x != nil {
+		return x.Share
+	}
+	return 0
+}
+
+func (x *Commit) GetNEff() float64 {
+	if x != nil {
+		return x.NEff
+	}
+	return 0
+}
+
+func (x *Commit) GetTookNs() uint64 {
+	if x != nil {
+		return x.TookNs
+	}
+	return 0
+}
+
+func (x *Commit) GetWaitNs() uint64 {
+	if x != nil {
+		return x.WaitNs
+	}
+	return 0
+}
+
+func (x *Commit) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Commit) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
+}
+
+func (x *Commit) GetMoves() uint64 {
+	if x != nil {
+		return x.Moves
+	}
+	return 0
+}
+
+func (x *Commit) GetStaleReports() uint64 {
+	if x != nil {
+		return x.StaleReports
+	}
+	return 0
+}
+
+func (x *Commit) GetLateResults() uint64 {
+	if x != nil {
+		return x.LateResults
+	}
+	return 0
+}
+
+func (x *Commit) GetMismatched() uint64 {
+	if x != nil {
+		return x.Mismatched
+	}
+	return 0
+}
+
+func (x *Commit) GetDroppedRows() uint64 {
+	if x != nil {
+		return x.DroppedRows
+	}
+	return 0
 }
 
 type SubmitRequest struct {
@@ -2068,11 +2158,25 @@ const file_cluster_proto_rawDesc = "" +
 	"\awelcome\x18\x01 \x01(\v2\x14.volley.wire.WelcomeH\x00R\awelcome\x12*\n" +
 	"\x05relay\x18\x02 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12+\n" +
 	"\x04left\x18\x03 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x04leftB\x06\n" +
-	"\x04body\"J\n" +
+	"\x04body\"\xf0\x02\n" +
 	"\x06Commit\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\x04R\x04step\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
-	"\x06params\x18\x03 \x01(\fR\x06params\"a\n" +
+	"\x06params\x18\x03 \x01(\fR\x06params\x12\x14\n" +
+	"\x05share\x18\x04 \x01(\x01R\x05share\x12\x13\n" +
+	"\x05n_eff\x18\x05 \x01(\x01R\x04nEff\x12\x17\n" +
+	"\atook_ns\x18\x06 \x01(\x04R\x06tookNs\x12\x17\n" +
+	"\await_ns\x18\a \x01(\x04R\x06waitNs\x12\x14\n" +
+	"\x05bytes\x18\b \x01(\x04R\x05bytes\x12\x10\n" +
+	"\x03cut\x18\t \x01(\bR\x03cut\x12\x14\n" +
+	"\x05moves\x18\n" +
+	" \x01(\x04R\x05moves\x12#\n" +
+	"\rstale_reports\x18\v \x01(\x04R\fstaleReports\x12!\n" +
+	"\flate_results\x18\f \x01(\x04R\vlateResults\x12\x1e\n" +
+	"\n" +
+	"mismatched\x18\r \x01(\x04R\n" +
+	"mismatched\x12!\n" +
+	"\fdropped_rows\x18\x0e \x01(\x04R\vdroppedRows\"a\n" +
 	"\rSubmitRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12\x12\n" +
