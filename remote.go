@@ -86,6 +86,10 @@ func (r *remote) read(stream wire.Cluster_WorkClient) {
 			r.receive(b.Relay)
 		case *wire.ForJob_Left:
 			r.left(b.Left.Job, b.Left.Why)
+		case *wire.ForJob_Drain:
+			r.Drain(plan.ExecutorID(b.Drain.Name), func(id plan.ExecutorID) {
+				_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Drained{Drained: &wire.DrainRequest{Name: string(id)}}})
+			})
 		}
 	}
 }

@@ -148,6 +148,21 @@ func (d *Daemon) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.Cance
 	return &wire.CancelReply{}, nil
 }
 
+// Drain moves an executor's packs elsewhere and gives it no more work; it is
+// let back in when it registers again.
+func (d *Daemon) Drain(_ context.Context, req *wire.DrainRequest) (*wire.DrainReply, error) {
+	m := d.members.get(req.Name)
+	if m == nil {
+		return nil, status.Errorf(codes.NotFound, "there is no executor %q", req.Name)
+	}
+	m.mu.Lock()
+	m.mu.draining = true
+	m.mu.Unlock()
+	d.log.Info("executor drains", "executor", m.name)
+	d.jobs.drain(m)
+	return &wire.DrainReply{}, nil
+}
+
 // Executors lists executors.
 func (d *Daemon) Executors(context.Context, *wire.ExecutorsRequest) (*wire.ExecutorsReply, error) {
 	reply := &wire.ExecutorsReply{}

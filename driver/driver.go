@@ -33,6 +33,8 @@ type Driver struct {
 	due   plan.Time
 	reply chan Command // of the request that the session waits for
 	err   error
+	// drained is told of executors that have nothing left.
+	drained func(plan.ExecutorID)
 }
 
 // NewDriver starts the loop of a job.
@@ -90,6 +92,10 @@ func (d *Driver) carryOut(cmds []Command) {
 			d.wakeAt(c.WakeAt)
 		case c.Ready:
 			close(d.ready)
+		case c.Drained != "":
+			if d.drained != nil {
+				d.drained(c.Drained)
+			}
 		case c.Failed != nil:
 			d.err = c.Failed
 			close(d.failed)
@@ -241,6 +247,14 @@ func (d *Driver) RunCall(ctx context.Context, req *CallRequest) ([][]byte, error
 
 // Restore takes a checkpoint's ledger over.
 func (d *Driver) Restore(r *Restored) { d.onLoop(func() { d.step(Event{Restore: r}) }) }
+
+// Drain moves an executor's splits elsewhere; done is called when it has none.
+func (d *Driver) Drain(id plan.ExecutorID, done func(plan.ExecutorID)) {
+	d.enqueue(func() {
+		d.drained = done
+		d.step(Event{Drain: id})
+	})
+}
 
 // Ledger is a pack's progress, for a checkpoint.
 func (d *Driver) Ledger(pack int) *Restored {

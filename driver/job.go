@@ -86,6 +86,7 @@ type Event struct {
 	Step    *StepRequest // the session asks for a step
 	Call    *CallRequest // the session asks for an action
 	Restore *Restored
+	Drain   plan.ExecutorID // moves the executor's splits elsewhere
 }
 
 // Joined says that an executor has registered.
@@ -118,11 +119,12 @@ type Restored struct {
 type Command struct {
 	Send     *Outgoing
 	WakeAt   plan.Time
-	Ready    bool        // enough executors have joined and built the plan
-	PackOpen *int        // every split of this pack is held
-	StepDone *StepReport // the step has ended
-	CallDone [][]byte    // results of an action by partition
-	Failed   error       // the job has failed
+	Ready    bool            // enough executors have joined and built the plan
+	PackOpen *int            // every split of this pack is held
+	StepDone *StepReport     // the step has ended
+	CallDone [][]byte        // results of an action by partition
+	Failed   error           // the job has failed
+	Drained  plan.ExecutorID // it has nothing of this job any more
 }
 
 // Outgoing is a message to an executor.
@@ -159,6 +161,7 @@ type Job struct {
 	call     *call
 	calls    uint64
 	counters Counters
+	draining map[plan.ExecutorID]bool
 	out      []Command
 }
 
@@ -172,7 +175,7 @@ const (
 
 // NewJob begins a job's life.
 func NewJob(cfg JobConfig, now plan.Time) *Job {
-	return &Job{cfg: cfg.EnsureDefaults(), began: now, prepared: map[plan.ExecutorID]bool{}, slots: map[plan.ExecutorID]int{}}
+	return &Job{cfg: cfg.EnsureDefaults(), began: now, prepared: map[plan.ExecutorID]bool{}, draining: map[plan.ExecutorID]bool{}, slots: map[plan.ExecutorID]int{}}
 }
 
 // Counters says what was dropped and moved so far.
@@ -199,6 +202,8 @@ func (j *Job) Step(ev Event, now plan.Time) []Command {
 		j.onCall(ev.Call, now)
 	case ev.Restore != nil:
 		j.onRestore(ev.Restore)
+	case ev.Drain != "":
+		j.onDrain(ev.Drain)
 	default:
 		j.onTick(now)
 	}
@@ -287,6 +292,7 @@ func (j *Job) onLost(l *Lost, now plan.Time) {
 		return
 	}
 	j.prepared[l.Executor] = false
+	delete(j.draining, l.Executor)
 	if j.step != nil {
 		delete(j.step.sentTo, l.Executor)
 	}

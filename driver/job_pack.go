@@ -99,6 +99,37 @@ func (p *pack) heldCount() int {
 	return n
 }
 
+// onDrain moves an executor's splits elsewhere, by moves that overlap with
+// steps.
+func (j *Job) onDrain(id plan.ExecutorID) {
+	j.draining[id] = true
+	for _, p := range j.packs {
+		j.schedule(p, p.sched.Drain(id))
+	}
+	j.drainMore()
+}
+
+// drainMore goes on with what could not be moved before, and says who has
+// nothing left. It runs between steps, when owners change.
+func (j *Job) drainMore() {
+	for _, id := range j.order {
+		if !j.draining[id] {
+			continue
+		}
+		done := true
+		for _, p := range j.packs {
+			if !p.sched.Drained(id) {
+				j.schedule(p, p.sched.Drain(id))
+				done = false
+			}
+		}
+		if done {
+			delete(j.draining, id)
+			j.emit(Command{Drained: id})
+		}
+	}
+}
+
 func (j *Job) onRestore(r *Restored) {
 	if r.Pack < 0 || r.Pack >= len(j.packs) {
 		return

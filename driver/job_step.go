@@ -67,6 +67,7 @@ type StepReport struct {
 func (j *Job) onStep(req *StepRequest, now plan.Time) {
 	p := j.packs[req.Pack]
 	changed := p.sched.Boundary()
+	j.drainMore()
 	n := len(p.info.Rows)
 	if req.Train {
 		j.steps++

@@ -26,6 +26,7 @@ type member struct {
 		heard    time.Time
 		beat     *wire.Beat
 		draining bool
+		drained  bool
 		why      string // of the end; empty while connected
 		ended    time.Time
 	}
@@ -48,6 +49,12 @@ func (m *member) hear(b *wire.Beat) {
 	}
 }
 
+func (m *member) isDraining() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.draining
+}
+
 func (m *member) info() *wire.ExecutorInfo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,6 +67,8 @@ func (m *member) info() *wire.ExecutorInfo {
 	switch {
 	case m.mu.why != "":
 		i.State, i.SinceUnixNs, i.Splits, i.RowsPerSecond = "lost", m.mu.ended.UnixNano(), 0, 0
+	case m.mu.drained:
+		i.State = "drained"
 	case m.mu.draining:
 		i.State = "draining"
 	}

@@ -97,7 +97,7 @@ func (m *metrics) look(jobs []JobView, executors []ExecutorView) {
 		m.jobs.WithLabelValues(j.State).Inc()
 	}
 	m.executors.Reset()
-	for _, s := range []string{"alive", "draining", "lost"} {
+	for _, s := range []string{"alive", "draining", "drained", "lost"} {
 		m.executors.WithLabelValues(s)
 	}
 	for _, e := range executors {

@@ -187,6 +187,8 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 			}
 		case *wire.FromJob_Commit:
 			w.committed(b.Commit)
+		case *wire.FromJob_Drained:
+			w.drained(b.Drained.Name)
 		}
 	}
 }
@@ -235,6 +237,21 @@ func (w *work) flushCommit() {
 	if err != nil {
 		w.d.log.Error("cannot write a step down", "job", w.info.Id, "error", err)
 	}
+}
+
+// drained ends the runner of an executor that has nothing of the job left.
+func (w *work) drained(name string) {
+	w.d.log.Info("executor drained", "executor", name, "job", w.info.Id)
+	m := w.d.members.get(name)
+	if m == nil {
+		return
+	}
+	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Close{Close: &wire.CloseJob{Job: w.info.Id}}})
+	w.tell(&wire.ForJob{Body: &wire.ForJob_Left{Left: &wire.CloseJob{Job: name, Why: "it was drained"}}})
+	w.mu.Lock()
+	delete(w.opened, name)
+	w.mu.Unlock()
+	w.d.jobs.noteDrained(m)
 }
 
 // connect takes a job's process over and starts runners everywhere.

@@ -220,6 +220,9 @@ func (t *jobTable) memberJoined(m *member) {
 
 // openOn asks an executor for a runner; w.mu is held.
 func (w *work) openOn(m *member) {
+	if m.isDraining() {
+		return
+	}
 	w.opened[m.name]++
 	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: w.info.Id, Token: w.token, Slots: m.slots,
 		Args: append([]string{"run", w.info.Job}, w.info.Args...)}}})
@@ -233,6 +236,33 @@ func (t *jobTable) memberLeft(m *member, why string) {
 	for _, w := range t.all() {
 		w.tell(&wire.ForJob{Body: &wire.ForJob_Left{Left: &wire.CloseJob{Job: m.name, Why: why}}})
 	}
+}
+
+// drain has every running job move off an executor.
+func (t *jobTable) drain(m *member) {
+	for _, w := range t.all() {
+		w.mu.Lock()
+		if w.out != nil && w.opened[m.name] > 0 {
+			_ = w.out.Put(&wire.ForJob{Body: &wire.ForJob_Drain{Drain: &wire.DrainRequest{Name: m.name}}})
+		}
+		w.mu.Unlock()
+	}
+	t.noteDrained(m)
+}
+
+// noteDrained marks an executor on which no job has anything left.
+func (t *jobTable) noteDrained(m *member) {
+	for _, w := range t.all() {
+		w.mu.Lock()
+		busy := w.out != nil && !over(w.info.State) && w.opened[m.name] > 0
+		w.mu.Unlock()
+		if busy {
+			return
+		}
+	}
+	m.mu.Lock()
+	m.mu.drained = true
+	m.mu.Unlock()
 }
 
 // tell sends something to the job's process, if there is one.

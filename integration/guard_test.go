@@ -157,3 +157,30 @@ func TestTwoJobsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestAnExecutorIsDrained: its splits move off it, and the job does not notice.
+func TestAnExecutorIsDrained(t *testing.T) {
+	data := generated(t)
+	flags := append(jobFlags(data), "--max-iterations", "60")
+	want := undisturbed(t, flags...)
+	c := newCluster(t)
+	c.join("e1", "--pace", "rate:80000")
+	c.join("e2", "--pace", "rate:80000")
+	id := c.submit(flags...)
+	c.atStep(id, 5)
+	if _, errs, code := volley(t, "executors", "drain", "e1", "--driver", c.addr); code != 0 {
+		t.Fatal(errs)
+	}
+	c.ended(id)
+	out, _, _ := volley(t, "executors", "--driver", c.addr)
+	if !strings.Contains(out, "drained") {
+		t.Errorf("%s", out)
+	}
+	if modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
+		t.Error("another model")
+	}
+	c.verified(id, true)
+	if _, errs, code := volley(t, "executors", "drain", "nobody", "--driver", c.addr); code == 0 || !strings.Contains(errs, "nobody") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}

@@ -50,6 +50,7 @@ type executor struct {
 	id       plan.ExecutorID
 	alive    bool
 	excluded bool
+	draining bool // it is given nothing more
 	failures int
 	slots    int
 	speed    float64 // rows per second, smoothed
@@ -96,7 +97,7 @@ func (s *State) Joined(id plan.ExecutorID, slots int) []Command {
 		s.executors = append(s.executors, &executor{id: id})
 	}
 	e := s.executors[i]
-	e.alive, e.excluded, e.slots, e.failures = true, false, slots, 0
+	e.alive, e.excluded, e.draining, e.slots, e.failures = true, false, false, slots, 0
 	if !s.placed {
 		return nil
 	}
@@ -118,7 +119,7 @@ func (s *State) Place() []Command {
 		}
 		out = append(out, s.hold(i, e))
 	}
-	return out
+	return append(out, s.placeOrphans()...)
 }
 
 // hold asks an executor to take a split, from a replica where there is one.
@@ -253,7 +254,42 @@ func (s *State) homeFor(i int) int {
 	return best
 }
 
-func (s *State) usable(e int) bool { return s.executors[e].alive && !s.executors[e].excluded }
+func (s *State) usable(e int) bool {
+	x := s.executors[e]
+	return x.alive && !x.excluded && !x.draining
+}
+
+// Drain gives an executor nothing more and moves its splits elsewhere; asked
+// again, it moves those that could not be moved before.
+func (s *State) Drain(id plan.ExecutorID) []Command {
+	e, ok := s.byID[id]
+	if !ok || !s.executors[e].alive {
+		return nil
+	}
+	s.executors[e].draining = true
+	var out []Command
+	for i := range s.splits {
+		sp := &s.splits[i]
+		if sp.owner != e || sp.next >= 0 {
+			continue
+		}
+		if to := s.homeFor(i); to >= 0 {
+			out = append(out, s.Move(plan.SplitID(i), s.executors[to].id)...)
+		}
+	}
+	return out
+}
+
+// Drained says whether an executor has nothing left, and nothing on its way.
+func (s *State) Drained(id plan.ExecutorID) bool {
+	e, ok := s.byID[id]
+	for i := range s.splits {
+		if sp := &s.splits[i]; ok && (sp.owner == e || sp.next == e) {
+			return false
+		}
+	}
+	return true
+}
 
 // loads counts the splits of each executor, those on their way included.
 func (s *State) loads() []int {

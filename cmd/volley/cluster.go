@@ -128,8 +128,17 @@ func cancelCommand() *cobra.Command {
 		})
 }
 
+func drainCommand() *cobra.Command {
+	return clientCommand("drain NAME", "Move an executor's packs elsewhere and give it no more work",
+		"Drain prepares an executor for its end: running jobs move their splits off it\nwhile they go on. volley executors shows it as drained when nothing is left.", exactArgs(1, "the name of an executor"),
+		func(ctx context.Context, client wire.ClusterClient, addr string, args []string, _ bool) error {
+			_, err := client.Drain(ctx, &wire.DrainRequest{Name: args[0]})
+			return wire.CallError("drain "+args[0]+" at", addr, err)
+		})
+}
+
 func executorsCommand() *cobra.Command {
-	return clientCommand("executors", "List the executors of a cluster", "Executors lists every executor that the driver has known, lost ones included.",
+	c := clientCommand("executors", "List the executors of a cluster", "Executors lists every executor that the driver has known, lost ones included.",
 		exactArgs(0, "no arguments"),
 		func(ctx context.Context, client wire.ClusterClient, addr string, _ []string, asJSON bool) error {
 			reply, err := client.Executors(ctx, &wire.ExecutorsRequest{})
@@ -149,6 +158,8 @@ func executorsCommand() *cobra.Command {
 				}
 			})
 		})
+	c.AddCommand(drainCommand())
+	return c
 }
 
 func mib(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

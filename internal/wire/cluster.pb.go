@@ -751,6 +751,7 @@ type FromJob struct {
 	//	*FromJob_Hello
 	//	*FromJob_Relay
 	//	*FromJob_Commit
+	//	*FromJob_Drained
 	Body          isFromJob_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -820,6 +821,15 @@ func (x *FromJob) GetCommit() *Commit {
 	return nil
 }
 
+func (x *FromJob) GetDrained() *DrainRequest {
+	if x != nil {
+		if x, ok := x.Body.(*FromJob_Drained); ok {
+			return x.Drained
+		}
+	}
+	return nil
+}
+
 type isFromJob_Body interface {
 	isFromJob_Body()
 }
@@ -836,11 +846,18 @@ type FromJob_Commit struct {
 	Commit *Commit `protobuf:"bytes,3,opt,name=commit,proto3,oneof"`
 }
 
+type FromJob_Drained struct {
+	// Nothing is left on an executor.
+	Drained *DrainRequest `protobuf:"bytes,4,opt,name=drained,proto3,oneof"`
+}
+
 func (*FromJob_Hello) isFromJob_Body() {}
 
 func (*FromJob_Relay) isFromJob_Body() {}
 
 func (*FromJob_Commit) isFromJob_Body() {}
+
+func (*FromJob_Drained) isFromJob_Body() {}
 
 type ForJob struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -849,6 +866,7 @@ type ForJob struct {
 	//	*ForJob_Welcome
 	//	*ForJob_Relay
 	//	*ForJob_Left
+	//	*ForJob_Drain
 	Body          isForJob_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -918,6 +936,15 @@ func (x *ForJob) GetLeft() *CloseJob {
 	return nil
 }
 
+func (x *ForJob) GetDrain() *DrainRequest {
+	if x != nil {
+		if x, ok := x.Body.(*ForJob_Drain); ok {
+			return x.Drain
+		}
+	}
+	return nil
+}
+
 type isForJob_Body interface {
 	isForJob_Body()
 }
@@ -935,11 +962,18 @@ type ForJob_Left struct {
 	Left *CloseJob `protobuf:"bytes,3,opt,name=left,proto3,oneof"`
 }
 
+type ForJob_Drain struct {
+	// Move everything off an executor.
+	Drain *DrainRequest `protobuf:"bytes,4,opt,name=drain,proto3,oneof"`
+}
+
 func (*ForJob_Welcome) isForJob_Body() {}
 
 func (*ForJob_Relay) isForJob_Body() {}
 
 func (*ForJob_Left) isForJob_Body() {}
+
+func (*ForJob_Drain) isForJob_Body() {}
 
 // Commit tells the driver of a committed step.
 type Commit struct {
@@ -2148,16 +2182,18 @@ const file_cluster_proto_rawDesc = "" +
 	"\x05close\x18\x04 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x05close\x120\n" +
 	"\agoodbye\x18\x05 \x01(\v2\x14.volley.wire.GoodbyeH\x00R\agoodbyeB\x06\n" +
 	"\x04body\"\t\n" +
-	"\aGoodbye\"\x98\x01\n" +
+	"\aGoodbye\"\xcf\x01\n" +
 	"\aFromJob\x12*\n" +
 	"\x05hello\x18\x01 \x01(\v2\x12.volley.wire.HelloH\x00R\x05hello\x12*\n" +
 	"\x05relay\x18\x02 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12-\n" +
-	"\x06commit\x18\x03 \x01(\v2\x13.volley.wire.CommitH\x00R\x06commitB\x06\n" +
-	"\x04body\"\x9b\x01\n" +
+	"\x06commit\x18\x03 \x01(\v2\x13.volley.wire.CommitH\x00R\x06commit\x125\n" +
+	"\adrained\x18\x04 \x01(\v2\x19.volley.wire.DrainRequestH\x00R\adrainedB\x06\n" +
+	"\x04body\"\xce\x01\n" +
 	"\x06ForJob\x120\n" +
 	"\awelcome\x18\x01 \x01(\v2\x14.volley.wire.WelcomeH\x00R\awelcome\x12*\n" +
 	"\x05relay\x18\x02 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12+\n" +
-	"\x04left\x18\x03 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x04leftB\x06\n" +
+	"\x04left\x18\x03 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x04left\x121\n" +
+	"\x05drain\x18\x04 \x01(\v2\x19.volley.wire.DrainRequestH\x00R\x05drainB\x06\n" +
 	"\x04body\"\xf0\x02\n" +
 	"\x06Commit\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\x04R\x04step\x12\x14\n" +
@@ -2322,38 +2358,40 @@ var file_cluster_proto_depIdxs = []int32{
 	0,  // 11: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
 	5,  // 12: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
 	12, // 13: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
-	1,  // 14: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
-	5,  // 15: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
-	4,  // 16: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
-	17, // 17: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
-	17, // 18: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
-	26, // 19: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
-	32, // 20: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
-	6,  // 21: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
-	10, // 22: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
-	13, // 23: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
-	15, // 24: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
-	18, // 25: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
-	20, // 26: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
-	22, // 27: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
-	24, // 28: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
-	27, // 29: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
-	29, // 30: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
-	8,  // 31: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
-	11, // 32: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
-	14, // 33: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
-	16, // 34: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
-	19, // 35: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
-	21, // 36: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
-	23, // 37: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
-	25, // 38: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
-	28, // 39: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
-	30, // 40: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
-	31, // [31:41] is the sub-list for method output_type
-	21, // [21:31] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	27, // 14: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
+	1,  // 15: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
+	5,  // 16: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
+	4,  // 17: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
+	27, // 18: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
+	17, // 19: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
+	17, // 20: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
+	26, // 21: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
+	32, // 22: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
+	6,  // 23: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
+	10, // 24: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
+	13, // 25: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
+	15, // 26: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
+	18, // 27: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
+	20, // 28: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
+	22, // 29: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
+	24, // 30: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
+	27, // 31: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
+	29, // 32: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
+	8,  // 33: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
+	11, // 34: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
+	14, // 35: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
+	16, // 36: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
+	19, // 37: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
+	21, // 38: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
+	23, // 39: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
+	25, // 40: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
+	28, // 41: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
+	30, // 42: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
+	33, // [33:43] is the sub-list for method output_type
+	23, // [23:33] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_cluster_proto_init() }
@@ -2380,11 +2418,13 @@ func file_cluster_proto_init() {
 		(*FromJob_Hello)(nil),
 		(*FromJob_Relay)(nil),
 		(*FromJob_Commit)(nil),
+		(*FromJob_Drained)(nil),
 	}
 	file_cluster_proto_msgTypes[11].OneofWrappers = []any{
 		(*ForJob_Welcome)(nil),
 		(*ForJob_Relay)(nil),
 		(*ForJob_Left)(nil),
+		(*ForJob_Drain)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
