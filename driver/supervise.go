@@ -25,6 +25,9 @@ const maxRestarts = 5
 
 // supervise runs a job's process until the job has ended or the driver does.
 func (w *work) supervise() {
+	if w.info.Pool != "" && !w.awaitTurn() {
+		return
+	}
 	for {
 		result, err := w.runProcess()
 		w.mu.Lock()
@@ -56,6 +59,30 @@ func (w *work) supervise() {
 			return
 		}
 	}
+}
+
+// awaitTurn waits until the jobs of the same pool that were submitted before
+// have ended; false where the job or the driver ended first.
+func (w *work) awaitTurn() bool {
+	for _, o := range w.d.jobs.before(w) {
+		w.change(func() { w.info.Why = "it waits for " + o.info.Id + ", which is before it in pool " + w.info.Pool })
+		for waiting := true; waiting; {
+			_, changed := w.snapshot()
+			if w.isCancelled() {
+				w.end(JobCancelled, "cancelled")
+				return false
+			}
+			select {
+			case <-o.ended:
+				waiting = false
+			case <-changed:
+			case <-w.d.ctx.Done():
+				return false
+			}
+		}
+	}
+	w.change(func() { w.info.Why = "" })
+	return true
 }
 
 // runProcess runs the job's process once and returns what it printed on
@@ -134,9 +161,9 @@ func (w *work) cancel() {
 		w.mu.Unlock()
 		return
 	}
-	w.cancelled = true
 	p := w.process
 	w.mu.Unlock()
+	w.change(func() { w.cancelled = true })
 	if p == nil {
 		return
 	}

@@ -18,12 +18,15 @@ type JobView struct {
 	Step      uint64          `json:"step"`
 	Restarts  uint32          `json:"restarts"`
 	Args      []string        `json:"args"`
+	Pool      string          `json:"pool,omitempty"`
+	Weight    uint32          `json:"weight,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
 }
 
 // ViewJob shows a job.
 func ViewJob(i *wire.JobInfo) JobView {
-	v := JobView{ID: i.Id, Job: i.Job, State: i.State, Why: i.Why, Submitted: time.Unix(0, i.SubmittedUnixNs), Step: i.Step, Restarts: i.Restarts, Args: i.Args}
+	v := JobView{ID: i.Id, Job: i.Job, State: i.State, Why: i.Why, Submitted: time.Unix(0, i.SubmittedUnixNs), Step: i.Step, Restarts: i.Restarts, Args: i.Args,
+		Pool: i.Pool, Weight: i.Weight}
 	if v.Args == nil {
 		v.Args = []string{}
 	}

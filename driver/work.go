@@ -56,7 +56,7 @@ func (w *work) snapshot() (*wire.JobInfo, <-chan struct{}) {
 
 func cloneInfo(i *wire.JobInfo) *wire.JobInfo {
 	return &wire.JobInfo{Id: i.Id, Job: i.Job, State: i.State, Why: i.Why, SubmittedUnixNs: i.SubmittedUnixNs, EndedUnixNs: i.EndedUnixNs,
-		Step: i.Step, Args: slices.Clone(i.Args), Result: i.Result, Restarts: i.Restarts}
+		Step: i.Step, Args: slices.Clone(i.Args), Result: i.Result, Restarts: i.Restarts, Pool: i.Pool, Weight: i.Weight}
 }
 
 // change runs something under the job's lock and wakes those who watch.
@@ -82,7 +82,7 @@ func openJobs(d *Daemon) *jobTable {
 	t := &jobTable{d: d, list: map[string]*work{}}
 	for id, j := range d.journal.State().Jobs {
 		info := &wire.JobInfo{Id: string(id), Job: j.Spec.Kind, Args: j.Spec.Args, State: j.State, Why: j.Ended, Step: uint64(j.Step),
-			SubmittedUnixNs: j.Submitted, EndedUnixNs: j.EndedAt, Restarts: j.Restarts}
+			SubmittedUnixNs: j.Submitted, EndedUnixNs: j.EndedAt, Restarts: j.Restarts, Pool: j.Spec.Pool, Weight: j.Spec.Weight}
 		if info.State == "" {
 			info.State = JobWaiting
 		}
@@ -138,6 +138,21 @@ func (t *jobTable) all() []*work {
 	return out
 }
 
+// before are the jobs of a pool that were submitted before one and have not
+// ended.
+func (t *jobTable) before(w *work) []*work {
+	var out []*work
+	for _, o := range t.all() {
+		if o.dir >= w.dir {
+			break
+		}
+		if info, _ := o.snapshot(); info.Pool == w.info.Pool && !over(info.State) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
 // find is the job of an id.
 func (t *jobTable) find(id string) (*work, error) {
 	t.mu.Lock()
@@ -153,7 +168,7 @@ func (t *jobTable) submit(req *wire.SubmitRequest) (string, error) {
 	t.mu.Lock()
 	t.last++
 	id := fmt.Sprintf("job-%06d", t.last)
-	w := t.newWork(&wire.JobInfo{Id: id, Job: req.Job, Args: req.Args, State: JobWaiting, SubmittedUnixNs: time.Now().UnixNano()}, newToken())
+	w := t.newWork(&wire.JobInfo{Id: id, Job: req.Job, Args: req.Args, State: JobWaiting, SubmittedUnixNs: time.Now().UnixNano(), Pool: req.Pool, Weight: req.Weight}, newToken())
 	t.list[id] = w
 	t.mu.Unlock()
 	err := os.MkdirAll(w.dir, 0o700)
@@ -224,7 +239,7 @@ func (w *work) openOn(m *member) {
 		return
 	}
 	w.opened[m.name]++
-	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: w.info.Id, Token: w.token, Slots: m.slots,
+	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: w.info.Id, Token: w.token, Slots: m.slots, Weight: w.info.Weight,
 		Args: append([]string{"run", w.info.Job}, w.info.Args...)}}})
 }
 

@@ -3,9 +3,11 @@ package executor
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -226,6 +228,24 @@ func (d *Daemon) open(o *wire.OpenJob, out *wire.Outbox[*wire.FromExecutor]) {
 	d.mu.Lock()
 	d.runners[o.Job] = r
 	d.mu.Unlock()
+	d.share()
+}
+
+// share gives each job's runner its part of the processors: one that weighs a
+// third of another gets a third of the time where both want all of it. The
+// system's scheduler takes 1.25 for one step of niceness.
+func (d *Daemon) share() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	most := 1.0
+	for _, r := range d.runners {
+		most = max(most, r.weight)
+	}
+	for _, r := range d.runners {
+		nice := min(19, int(math.Round(math.Log(most/r.weight)/math.Log(1.25))))
+		// To take niceness back needs a privilege; without it a job stays nice.
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, r.pid(), nice)
+	}
 }
 
 func closed(job, why string) *wire.FromExecutor {
@@ -240,6 +260,7 @@ func (d *Daemon) closeJob(job string) {
 	d.mu.Unlock()
 	if r != nil {
 		r.stop()
+		d.share()
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 // runnerProcess is a process that runs a job's functions on this executor.
 type runnerProcess struct {
 	job    string
+	weight float64
 	cmd    *exec.Cmd
 	frames *wire.Framed
 	ended  chan struct{}
@@ -67,7 +68,7 @@ func (d *Daemon) startRunner(o *wire.OpenJob, out *wire.Outbox[*wire.FromExecuto
 		ours.Close()
 		return nil, fault.New(fault.NoResources, "start a runner of", o.Job, err)
 	}
-	r := &runnerProcess{job: o.Job, cmd: cmd, frames: wire.NewFramed(ours), ended: make(chan struct{})}
+	r := &runnerProcess{job: o.Job, weight: float64(max(1, o.Weight)), cmd: cmd, frames: wire.NewFramed(ours), ended: make(chan struct{})}
 	r.stats.splits = map[uint64]bool{}
 	go r.carry(out)
 	go func() {

@@ -184,3 +184,24 @@ func TestAnExecutorIsDrained(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
+
+// TestAPoolRunsItsJobsInTurn: the second job of a pool waits, and says for
+// what; one without a pool does not.
+func TestAPoolRunsItsJobsInTurn(t *testing.T) {
+	data := generated(t)
+	c := newCluster(t)
+	c.join("e1", "--pace", "rate:40000")
+	long := append(jobFlags(data), "--max-iterations", "100000")
+	a := c.submit(append(long, "--pool", "nightly")...)
+	c.atStep(a, 1)
+	b := c.submit(append(jobFlags(data), "--pool", "nightly", "--max-iterations", "3")...)
+	beside := c.submit(append(jobFlags(data), "--max-iterations", "3")...)
+	c.ended(beside)
+	if j, err := c.job(b); err != nil || j.State != "waiting" || !strings.Contains(j.Why, a) {
+		t.Errorf("%+v %v", j, err)
+	}
+	if _, errs, code := volley(t, "cancel", a, "--driver", c.addr); code != 0 {
+		t.Fatal(errs)
+	}
+	c.ended(b)
+}

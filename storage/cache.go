@@ -123,18 +123,26 @@ func tryLock(path string, how int) (*os.File, error) {
 	}
 }
 
-// waitLock takes a lock, trying until the context ends.
-func waitLock(ctx context.Context, path string, how int) (*os.File, error) {
+// findOrLock finds a pack, or takes the lock under which it is built. While
+// another process builds it this one waits for either: whoever has built a
+// pack goes on to use it, and lets go of the lock only much later.
+func (c *Cache) findOrLock(ctx context.Context, path string) (*Pack, *os.File, error) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		f, err := tryLock(path, how)
-		if f != nil || err != nil {
-			return f, err
+		if p := c.find(path); p != nil {
+			return p, nil, nil
+		}
+		lock, err := tryLock(path+".lock", unix.LOCK_EX)
+		if err != nil {
+			return nil, nil, diskError("lock", path, err)
+		}
+		if lock != nil {
+			return nil, lock, nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fault.New(fault.KindOf(ctx.Err()), "wait for", path, ctx.Err())
+			return nil, nil, fault.New(fault.KindOf(ctx.Err()), "wait for", path, ctx.Err())
 		case <-tick.C:
 		}
 	}
@@ -154,12 +162,9 @@ func PackID(input any, o PackOptions) (plan.Digest, error) {
 // Get finds a pack by identity or builds it from rows.
 func (c *Cache) Get(ctx context.Context, id plan.Digest, rows Rows, o PackOptions, progress func(rows int)) (*Pack, error) {
 	path := filepath.Join(c.dir, "packs", id.String())
-	if p := c.find(path); p != nil {
-		return p, nil
-	}
-	lock, err := waitLock(ctx, path+".lock", unix.LOCK_EX)
-	if err != nil {
-		return nil, diskError("lock", path, err)
+	p, lock, err := c.findOrLock(ctx, path)
+	if p != nil || err != nil {
+		return p, err
 	}
 	if meta, err := readMeta(path); err != nil || meta.Boot != bootID() { // nobody built it while we waited
 		if err := c.build(ctx, id, path, rows, o, progress); err != nil {

@@ -2,11 +2,13 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func quiet(int) {}
@@ -183,4 +185,63 @@ func TestAKilledBuildLeavesNothingThatIsTakenForWhole(t *testing.T) {
 	if packs := cache.packs(); len(packs) != 0 {
 		t.Errorf("half a build is a pack: %v", packs)
 	}
+}
+
+// TestTwoWantOnePack: while one builds a pack the other waits for it, and gets
+// it as soon as it is there, not when the first lets go of it.
+func TestTwoWantOnePack(t *testing.T) {
+	dir := t.TempDir()
+	cache, err := OpenCache(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := PackID("rows", PackOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	building, release := make(chan struct{}), make(chan struct{})
+	rows := heldRows{building: building, release: release}
+	type got struct {
+		p   *Pack
+		err error
+	}
+	first, second := make(chan got, 1), make(chan got, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	go func() {
+		p, err := cache.Get(ctx, id, rows, PackOptions{}, quiet)
+		first <- got{p, err}
+	}()
+	<-building
+	go func() {
+		p, err := cache.Get(ctx, id, heldRows{}, PackOptions{}, quiet)
+		second <- got{p, err}
+	}()
+	close(release)
+	a, b := <-first, <-second
+	if a.err != nil || b.err != nil {
+		t.Fatal(a.err, b.err)
+	}
+	defer a.p.Close()
+	defer b.p.Close()
+	if !b.p.Found {
+		t.Error("the second built the pack again")
+	}
+}
+
+// heldRows are two rows that are read when somebody says so.
+type heldRows struct{ building, release chan struct{} }
+
+func (heldRows) Len() int { return 1 }
+
+func (h heldRows) Read(_ context.Context, _ int, yield func(*Chunk) error) error {
+	if h.building == nil {
+		return errors.New("it should have been found")
+	}
+	close(h.building)
+	<-h.release
+	c := &Chunk{ZeroBased: true}
+	c.AppendDense(0, []float64{1})
+	c.AppendDense(1, []float64{2})
+	return yield(c)
 }

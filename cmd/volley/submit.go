@@ -28,6 +28,8 @@ import (
 type submitFlags struct {
 	driver string
 	detach bool
+	pool   string
+	weight uint32
 }
 
 func submitCommand() *cobra.Command {
@@ -72,11 +74,13 @@ func submitLogistic() *cobra.Command {
 	fs := c.Flags()
 	fs.StringVar(&s.driver, "driver", defaultDriver, "address of the driver")
 	fs.BoolVar(&s.detach, "detach", false, "print the job's id and do not wait")
+	fs.StringVar(&s.pool, "pool", "", "name of a pool, whose jobs run one after another; jobs without one run at once")
+	fs.Uint32Var(&s.weight, "weight", 1, "share of the processors, relative to other jobs that run at the same time")
 	return c
 }
 
 // kept are the flags that mean the submitter's side.
-var kept = []string{"driver", "detach", "json", "out", "overwrite", "event-log", "config", "data-dir", "checkpoint-dir", "checkpoint-every", "resume"}
+var kept = []string{"driver", "detach", "pool", "weight", "json", "out", "overwrite", "event-log", "config", "data-dir", "checkpoint-dir", "checkpoint-every", "resume"}
 
 // jobArgs are the flags that travel with the job; paths become absolute.
 func jobArgs(c *cobra.Command) []string {
@@ -103,7 +107,7 @@ func submit(c *cobra.Command, job string, s *submitFlags, f *trainFlags) error {
 	}
 	defer done()
 	wait, _ := c.Flags().GetDuration("max-wait")
-	reply, err := client.Submit(c.Context(), &wire.SubmitRequest{Job: job, Args: jobArgs(c)})
+	reply, err := client.Submit(c.Context(), &wire.SubmitRequest{Job: job, Args: jobArgs(c), Pool: s.pool, Weight: s.weight})
 	if err != nil {
 		return wire.CallError("submit to", s.driver, err)
 	}

@@ -219,11 +219,13 @@ func (x *Beat) GetDisk() uint64 {
 
 // OpenJob asks an executor to start a runner of a job.
 type OpenJob struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Args          []string               `protobuf:"bytes,2,rep,name=args,proto3" json:"args,omitempty"`
-	Token         string                 `protobuf:"bytes,3,opt,name=token,proto3" json:"token,omitempty"`
-	Slots         uint32                 `protobuf:"varint,4,opt,name=slots,proto3" json:"slots,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Job   string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Args  []string               `protobuf:"bytes,2,rep,name=args,proto3" json:"args,omitempty"`
+	Token string                 `protobuf:"bytes,3,opt,name=token,proto3" json:"token,omitempty"`
+	Slots uint32                 `protobuf:"varint,4,opt,name=slots,proto3" json:"slots,omitempty"`
+	// Share of the executor's processors, relative to other jobs'.
+	Weight        uint32 `protobuf:"varint,5,opt,name=weight,proto3" json:"weight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -282,6 +284,13 @@ func (x *OpenJob) GetToken() string {
 func (x *OpenJob) GetSlots() uint32 {
 	if x != nil {
 		return x.Slots
+	}
+	return 0
+}
+
+func (x *OpenJob) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
 	}
 	return 0
 }
@@ -1340,6 +1349,8 @@ type JobInfo struct {
 	// What the job printed as its result, JSON.
 	Result        string `protobuf:"bytes,9,opt,name=result,proto3" json:"result,omitempty"`
 	Restarts      uint32 `protobuf:"varint,10,opt,name=restarts,proto3" json:"restarts,omitempty"`
+	Pool          string `protobuf:"bytes,11,opt,name=pool,proto3" json:"pool,omitempty"`
+	Weight        uint32 `protobuf:"varint,12,opt,name=weight,proto3" json:"weight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1440,6 +1451,20 @@ func (x *JobInfo) GetResult() string {
 func (x *JobInfo) GetRestarts() uint32 {
 	if x != nil {
 		return x.Restarts
+	}
+	return 0
+}
+
+func (x *JobInfo) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *JobInfo) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
 	}
 	return 0
 }
@@ -2153,12 +2178,13 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06splits\x18\x01 \x01(\x04R\x06splits\x12&\n" +
 	"\x0frows_per_second\x18\x02 \x01(\x01R\rrowsPerSecond\x12\x16\n" +
 	"\x06memory\x18\x03 \x01(\x04R\x06memory\x12\x12\n" +
-	"\x04disk\x18\x04 \x01(\x04R\x04disk\"[\n" +
+	"\x04disk\x18\x04 \x01(\x04R\x04disk\"s\n" +
 	"\aOpenJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12\x14\n" +
 	"\x05token\x18\x03 \x01(\tR\x05token\x12\x14\n" +
-	"\x05slots\x18\x04 \x01(\rR\x05slots\".\n" +
+	"\x05slots\x18\x04 \x01(\rR\x05slots\x12\x16\n" +
+	"\x06weight\x18\x05 \x01(\rR\x06weight\".\n" +
 	"\bCloseJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\"/\n" +
@@ -2223,7 +2249,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\vJobsRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"5\n" +
 	"\tJobsReply\x12(\n" +
-	"\x04jobs\x18\x01 \x03(\v2\x14.volley.wire.JobInfoR\x04jobs\"\xff\x01\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x14.volley.wire.JobInfoR\x04jobs\"\xab\x02\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x14\n" +
@@ -2235,7 +2261,9 @@ const file_cluster_proto_rawDesc = "" +
 	"\x04args\x18\b \x03(\tR\x04args\x12\x16\n" +
 	"\x06result\x18\t \x01(\tR\x06result\x12\x1a\n" +
 	"\brestarts\x18\n" +
-	" \x01(\rR\brestarts\"b\n" +
+	" \x01(\rR\brestarts\x12\x12\n" +
+	"\x04pool\x18\v \x01(\tR\x04pool\x12\x16\n" +
+	"\x06weight\x18\f \x01(\rR\x06weight\"b\n" +
 	"\fWatchRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x16\n" +
