@@ -165,10 +165,14 @@ func (j *Job) startOn(to plan.ExecutorID, p *pack, as []plan.Assignment) {
 	j.send(to, &wire.ToExecutor{Body: &wire.ToExecutor_StartStep{StartStep: m}})
 }
 
-// interval is how often executors report.
+// interval is how often executors report. A step that waits for every row in
+// any case needs no more than a sign now and then.
 func (j *Job) interval() time.Duration {
-	if j.cfg.ReportInterval > 0 {
+	switch {
+	case j.cfg.ReportInterval > 0:
 		return j.cfg.ReportInterval
+	case j.step.bsp:
+		return min(max(j.lastStep/2, 20*time.Millisecond), time.Second)
 	}
 	return min(max(j.lastStep/20, 2*time.Millisecond), time.Second)
 }

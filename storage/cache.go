@@ -9,12 +9,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sort"
-	"strings"
-	"sync"
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -166,7 +166,7 @@ func (c *Cache) Get(ctx context.Context, id plan.Digest, rows Rows, o PackOption
 	if p != nil || err != nil {
 		return p, err
 	}
-	if meta, err := readMeta(path); err != nil || meta.Boot != bootID() { // nobody built it while we waited
+	if meta, err := readMeta(path); err != nil || whole(path, meta) != nil { // nobody built it while we waited
 		if err := c.build(ctx, id, path, rows, o, progress); err != nil {
 			lock.Close()
 			return nil, err
@@ -194,10 +194,7 @@ func (c *Cache) find(path string) *Pack {
 		return nil
 	}
 	meta, err := readMeta(path)
-	if err == nil && meta.Boot != bootID() {
-		err = recheck(path, meta)
-	}
-	if err != nil {
+	if err != nil || whole(path, meta) != nil {
 		lock.Close()
 		return nil
 	}
@@ -206,42 +203,27 @@ func (c *Cache) find(path string) *Pack {
 	return &Pack{Meta: meta, Dir: path, Found: true, lock: lock}
 }
 
-// bootID names this boot of the machine. Files are not forced to disk when a
-// pack is built: a killed process cannot tear them, only a machine that goes
-// down can, and then the boot has changed.
-var bootID = sync.OnceValue(func() string {
-	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(raw))
-})
-
-// recheck compares the files of a pack from an earlier boot with their hashes,
-// and notes this boot where they are whole.
-func recheck(dir string, m *PackMeta) error {
+// whole compares the files of a pack with their hashes. Files are not forced
+// to disk when a pack is built, disks forget, and whoever can write here can
+// change them: what is found is believed only after a look.
+func whole(dir string, m *PackMeta) error {
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, s := range m.Splits {
-		f, err := os.Open(filepath.Join(dir, splitFile(i)))
-		if err != nil {
-			return err
-		}
-		sum := sha256.New()
-		_, err = io.Copy(sum, f)
-		f.Close()
-		if err != nil || plan.DigestFromBytes(sum.Sum(nil)) != s.SHA256 {
-			return fault.Newf(fault.Corrupt, "open", dir, "split %d is not what it was", i)
-		}
+		g.Go(func() error {
+			f, err := os.Open(filepath.Join(dir, splitFile(i)))
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			sum := sha256.New()
+			if _, err = io.Copy(sum, f); err != nil || plan.DigestFromBytes(sum.Sum(nil)) != s.SHA256 {
+				return fault.Newf(fault.Corrupt, "open", dir, "split %d is not what it was", i)
+			}
+			return nil
+		})
 	}
-	m.Boot = bootID()
-	raw, err := json.MarshalIndent(m, "", " ")
-	if err != nil {
-		return err
-	}
-	tmp := filepath.Join(dir, "pack.json.part")
-	if err := os.WriteFile(tmp, raw, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(tmp, filepath.Join(dir, "pack.json"))
+	return g.Wait()
 }
 
 // Close lets the pack be evicted.
@@ -297,7 +279,7 @@ func commitPack(from, to string, meta *PackMeta) error {
 // meta settles the pack's layout from the whole input.
 func (l *loaded) meta(id plan.Digest, o PackOptions) (*PackMeta, error) {
 	m := &PackMeta{Version: packVersion, ID: id, Rows: l.rows, Float32: o.Float32, Nonzeros: l.nnz,
-		Labels: l.labels.names(), TextLabels: l.labels.text, Boot: bootID()}
+		Labels: l.labels.names(), TextLabels: l.labels.text}
 	bytes := l.rows * 8
 	switch {
 	case l.blobs:

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/volley-engine/volley/internal/plan"
 )
 
 func quiet(int) {}
@@ -244,4 +246,47 @@ func (h heldRows) Read(_ context.Context, _ int, yield func(*Chunk) error) error
 	c.AppendDense(0, []float64{1})
 	c.AppendDense(1, []float64{2})
 	return yield(c)
+}
+
+// TestADamagedPackIsMadeAgain: one bit of a pack's file is flipped.
+func TestADamagedPackIsMadeAgain(t *testing.T) {
+	dir := t.TempDir()
+	cache, err := OpenCache(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "input")
+	if err := os.WriteFile(path, []byte("1 1:1\n0 1:2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	src, err := OpenSource(ReadOptions{}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func() *Pack {
+		p, err := cache.Get(context.Background(), plan.DigestOf([]byte("x")), src, PackOptions{}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Close()
+		return p
+	}
+	first := get()
+	if !get().Found {
+		t.Error("a whole pack was not found")
+	}
+	file := filepath.Join(first.Dir, splitFile(0))
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[len(raw)/2] ^= 1
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again := get(); again.Found {
+		t.Error("a damaged pack was taken for whole")
+	} else if again.Meta.Splits[0].SHA256 != first.Meta.Splits[0].SHA256 {
+		t.Error("it was made differently")
+	}
 }

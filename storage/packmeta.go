@@ -44,7 +44,6 @@ type PackMeta struct {
 	Labels     []string    `json:"labels,omitempty"` // distinct labels in ascending order, where few
 	TextLabels bool        `json:"text_labels"`      // labels in the file are positions in Labels
 	Splits     []SplitMeta `json:"splits"`
-	Boot       string      `json:"boot"` // the machine's boot in which the files were last known to be whole
 }
 
 // SplitMeta describes one split's file.
