@@ -28,6 +28,7 @@ type checkpoint struct {
 	Node      int             `json:"node"`   // of the pack
 	Splits    []plan.Digest   `json:"splits"` // of the pack
 	Iteration int             `json:"iteration"`
+	Life      uint32          `json:"life"` // of the process that wrote it
 	State     []byte          `json:"state"`
 	Ledger    driver.Restored `json:"ledger"`
 	Log       driver.LogMark  `json:"log"` // of the event log, up to this step

@@ -238,7 +238,7 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 	}
 	e.kept = time.Now()
 	return writeCheckpoint(e.cfg.Checkpoints, &checkpoint{Version: checkpointVersion, Plan: e.plan, Job: e.cfg.Identity, Node: e.node,
-		Splits: e.hashes(e.node), Iteration: c.Iteration, State: c.State(), Ledger: *e.back.Ledger(e.number), Log: e.log.Mark()})
+		Splits: e.hashes(e.node), Iteration: c.Iteration, Life: e.life, State: c.State(), Ledger: *e.back.Ledger(e.number), Log: e.log.Mark()})
 }
 
 // Evaluated adds the objective to the line of the pass that found it.

@@ -203,6 +203,7 @@ type embedded struct {
 	ctx       context.Context
 	remote    *remote // the cluster of this job process; nil where the cluster is embedded
 	kept      time.Time
+	life      uint32
 	goesOn    bool // the event log is that of the run resumed, whose first passes it has
 	stepped   bool // a training step has run
 }
@@ -246,7 +247,11 @@ func (e *embedded) open(ctx context.Context, g *rdd.Graph, again func() (executo
 			return err
 		}
 	}
+	if e.resumed != nil {
+		e.life = e.resumed.Life + 1
+	}
 	job := e.cfg.Job
+	job.Life = e.life
 	job.ID, job.Fingerprint, job.Sources, job.Executors = plan.JobID(e.name), e.plan, sources, e.cfg.Executors
 	if e.back, err = e.newBackend(job, again); err != nil {
 		return err

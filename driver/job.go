@@ -16,6 +16,7 @@ import (
 // JobConfig says how a job runs. The zero value of a field takes its default.
 type JobConfig struct {
 	ID             plan.JobID
+	Life           uint32 // how often the job's process was started before: the term of its epochs
 	Fingerprint    plan.Digest
 	Sources        []byte // the resolved inputs, for the executors
 	Executors      int    // how many must have joined before the job begins; default 1

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/prioritizer"
@@ -28,6 +29,7 @@ type pack struct {
 func (j *Job) onPack(info *PackInfo, now plan.Time) {
 	p := &pack{id: len(j.packs), info: info, waiting: true, since: now, moves: map[plan.SplitID]plan.Time{}}
 	p.sched = scheduler.New(j.cfg.Schedule, len(info.Rows))
+	p.sched.Restore(j.term())
 	p.ledger = prioritizer.NewLedger(info.Rows, !j.cfg.FixedCursors, j.cfg.Mutant)
 	p.exchange = prioritizer.NewExchange(j.cfg.Exchange, len(info.Rows))
 	j.packs = append(j.packs, p)
@@ -130,12 +132,21 @@ func (j *Job) drainMore() {
 	}
 }
 
+// term is the first epoch of this life of the job: whatever was assigned in an
+// earlier one is older.
+func (j *Job) term() plan.Epoch { return plan.Epoch(j.cfg.Life) << 32 }
+
 func (j *Job) onRestore(r *Restored) {
 	if r.Pack < 0 || r.Pack >= len(j.packs) {
 		return
 	}
 	p := j.packs[r.Pack]
 	p.ledger.Restore(r.Entries)
+	if j.cfg.Mutant == mutant.JournalTwice {
+		for i, e := range r.Entries {
+			p.ledger.Merge(plan.SplitID(i), e.Merged)
+		}
+	}
 	p.sched.Restore(r.Epoch)
 	j.steps = r.Steps
 }

@@ -3,6 +3,7 @@ package driver
 import (
 	"slices"
 
+	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -94,5 +95,12 @@ func (j *Job) describePlacement(p *pack, r *StepReport) {
 // Ledger is the state of a pack's ledger and its epoch, for a checkpoint.
 func (j *Job) Ledger(packID int) *Restored {
 	p := j.packs[packID]
-	return &Restored{Pack: packID, Steps: j.steps, Epoch: p.sched.Epoch(), Entries: p.ledger.Entries()}
+	r := &Restored{Pack: packID, Steps: j.steps, Epoch: p.sched.Epoch(), Entries: p.ledger.Entries()}
+	if j.cfg.Mutant == mutant.UncommittedResume && j.step != nil && j.step.req.Train {
+		for i, n := range j.step.seen {
+			r.Entries[i].Merged += n
+			r.Entries[i].Cursor = r.Entries[i].Merged % p.info.Rows[i]
+		}
+	}
+	return r
 }

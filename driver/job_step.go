@@ -251,13 +251,16 @@ func (j *Job) acceptable(r *wire.Result) bool {
 		j.counters.LateResults++
 		return false
 	}
-	if r.Step != j.step.key && j.cfg.Mutant != mutant.StaleEpoch {
+	if r.Step != j.step.key && j.cfg.Mutant != mutant.StaleEpoch && j.cfg.Mutant != mutant.TermUnchecked {
 		j.counters.LateResults++
 		return false
 	}
 	p := j.packs[j.step.req.Pack]
 	for _, c := range r.Coverage {
 		i := plan.SplitID(c.Split)
+		if j.cfg.Mutant == mutant.TermUnchecked && plan.Epoch(c.Epoch) < j.term() {
+			return true
+		}
 		if !p.sched.Current(i, int(c.Attempt), plan.Epoch(c.Epoch)) {
 			j.counters.StaleReports++
 			return false
@@ -316,6 +319,12 @@ func (j *Job) orphaned(splits []plan.SplitID, now plan.Time) {
 		}
 		s := j.step
 		if s.coverage[i] != nil {
+			continue
+		}
+		if j.cfg.Mutant == mutant.LostCounted && s.seen[i] > 0 {
+			s.coverage[i] = &plan.Coverage{Split: i, Attempt: s.assigned[i].Attempt, Epoch: s.assigned[i].Epoch, Cursor: s.assigned[i].Cursor,
+				Count: s.seen[i], Folded: s.seen[i]}
+			s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: i, Count: s.seen[i]}, now)
 			continue
 		}
 		j.counters.DroppedRows += s.seen[i]

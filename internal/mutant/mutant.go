@@ -19,6 +19,10 @@ const (
 	MovedCountedTwice     // a moved split is folded by its old and its new owner
 	NoHashCheck           // a fetched split is taken without comparing its hash
 	UnboundedWait         // a wait has no bound
+	TermUnchecked         // what was done for an earlier life of the job is accepted
+	JournalTwice          // what was committed before a restart is applied twice
+	LostCounted           // rows of a split that was lost count as merged
+	UncommittedResume     // a restarted job goes on from a step that was not committed
 	bugs
 )
 
@@ -26,7 +30,8 @@ const (
 const Count = int(bugs) - 1
 
 var names = [bugs]string{"none", "late count dropped", "partial merged twice", "stale epoch accepted", "cursor stuck",
-	"cut below the floor", "moved split counted at both places", "exchange without hash check", "wait without a bound"}
+	"cut below the floor", "moved split counted at both places", "exchange without hash check", "wait without a bound",
+	"term not checked", "journal applied twice", "lost split counted", "resumed from an uncommitted step"}
 
 // String is the bug in words.
 func (b Bug) String() string {

@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/mutant"
 )
 
 // detection is how long the driver takes to notice that an executor is gone,
@@ -26,7 +28,7 @@ func (s *Sim) strike() {
 	}
 	n := s.order[s.rng.IntN(len(s.order))]
 	if s.opened && n.up && n.hung <= s.w.now && s.living() > len(s.order)/2+1 {
-		switch s.rng.IntN(3) {
+		switch s.rng.IntN(5) {
 		case 0:
 			s.crash(n)
 		case 1:
@@ -34,6 +36,12 @@ func (s *Sim) strike() {
 		case 2:
 			s.fired("speed change")
 			s.speed[n.id] = 50_000 * (0.2 + 3.8*s.rng.Float64())
+		case 3:
+			s.partition(n)
+		case 4:
+			if s.rng.IntN(4) == 0 {
+				s.crashJob()
+			}
 		}
 	}
 	s.w.At(s.w.now+s.span(5*time.Millisecond, 400*time.Millisecond), s.strike)
@@ -78,8 +86,12 @@ func (s *Sim) hang(n *node) {
 	if until-s.w.now <= suspicion {
 		return
 	}
-	s.w.At(s.w.now+suspicion, func() { s.lose(n, "silent") })
 	life := n.life
+	s.w.At(s.w.now+suspicion, func() {
+		if n.life == life {
+			s.lose(n, "silent")
+		}
+	})
 	s.w.At(until+time.Millisecond, func() {
 		if n.life == life {
 			s.join(n)
@@ -99,4 +111,63 @@ func (s *Sim) breakConnection(n *node) {
 			s.w.At(n.hung+time.Millisecond, func() { s.join(n) })
 		}
 	})
+}
+
+// partition cuts a link one way. If that is the executor's voice, and it lasts,
+// the executor is taken for lost; when the way is open again it joins again.
+func (s *Sim) partition(n *node) {
+	s.fired("partition")
+	until := s.w.now + s.span(10*time.Millisecond, 600*time.Millisecond)
+	way := []string{"to", "fr"}[s.rng.IntN(2)]
+	n.cut[way] = until
+	if way == "to" || until-s.w.now <= suspicion {
+		return
+	}
+	life := n.life
+	s.w.At(s.w.now+suspicion, func() {
+		if n.life == life {
+			s.lose(n, "silent")
+		}
+	})
+	s.w.At(until+time.Millisecond, func() {
+		if n.life == life && n.hung <= s.w.now {
+			s.join(n)
+		} else if n.life == life {
+			s.w.At(n.hung+time.Millisecond, func() { s.join(n) })
+		}
+	})
+}
+
+// crashJob kills the job's process. Another is started from what was kept; the
+// executors' runners end with their connections, and are started anew, while
+// what they had sent may still be on its way.
+func (s *Sim) crashJob() {
+	if s.kept == nil {
+		return // nothing was committed: it would begin again
+	}
+	s.fired("job crash")
+	if s.opt.Bug == mutant.UncommittedResume {
+		s.kept.ledger = s.job.Ledger(0)
+	}
+	s.cfg.Life++
+	s.cfg.Executors = max(1, s.living()-1)
+	s.opened, s.busy = false, false
+	s.result.Steps = s.kept.steps
+	s.oracle.merged = slices.Clone(s.kept.merged)
+	s.job = driver.NewJob(s.cfg, s.w.now)
+	for _, n := range s.order {
+		if !n.up {
+			continue
+		}
+		n.crash()
+		n.conn++
+		life := n.life
+		s.w.At(s.w.now+detection+s.span(time.Millisecond, 30*time.Millisecond), func() {
+			if n.life == life && !n.up {
+				n.up = true
+				s.boot(n)
+				s.join(n)
+			}
+		})
+	}
 }

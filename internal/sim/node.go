@@ -36,8 +36,9 @@ type node struct {
 	runs   map[int]*run
 	life   int // things scheduled in an earlier life do not happen
 	up     bool
-	hung   plan.Time // until when nothing happens on it
-	conn   int       // number of its connection to the driver
+	hung   plan.Time            // until when nothing happens on it
+	conn   int                  // number of its connection to the driver
+	cut    map[string]plan.Time // until when messages to ("to") or from ("fr") it do not arrive
 }
 
 // run is one run of a node.

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -55,7 +56,20 @@ type Sim struct {
 	over   bool
 	began  plan.Time // of the step in progress
 	busy   bool
+	kept   *kept // what a restart of the job goes on from
+	keptAt plan.Time
 }
+
+// kept is a job's state as it is written down at a commit, at most every so
+// often.
+type kept struct {
+	ledger *driver.Restored
+	steps  int
+	merged []int64 // the oracle's account at that time
+}
+
+// keepEvery is the shortest time between two states that are kept.
+const keepEvery = 100 * time.Millisecond
 
 // Simulate runs one seed.
 func Simulate(seed uint64, opt Options) *Result {
@@ -117,7 +131,7 @@ func (s *Sim) draw() {
 
 func (s *Sim) addNode(i, slots int) {
 	id := plan.ExecutorID(fmt.Sprintf("e%d", i))
-	n := &node{w: s.w, id: id, slots: slots, runs: map[int]*run{}, up: true}
+	n := &node{w: s.w, id: id, slots: slots, runs: map[int]*run{}, cut: map[string]plan.Time{}, up: true}
 	s.speed[id] = 50_000 * (0.5 + 3.5*s.rng.Float64())
 	n.spend = func(_ int, at plan.Time, rows int64) plan.Time {
 		return at + plan.Time(float64(rows)/s.speed[id]*float64(time.Second))
@@ -173,10 +187,13 @@ func (s *Sim) step(ev driver.Event) {
 			s.over = true
 			s.violate("step %d: the job failed: %v", s.result.Steps, c.Failed)
 		case c.Ready:
-			s.w.At(s.w.now, s.openPack)
+			s.later(0, s.openPack)
 		case c.PackOpen != nil:
 			s.opened = true
-			s.w.At(s.w.now, s.nextStep)
+			if s.kept != nil {
+				s.step(driver.Event{Restore: s.kept.ledger})
+			}
+			s.later(0, s.nextStep)
 		case c.StepDone != nil:
 			s.stepDone(c.StepDone)
 		}
@@ -221,7 +238,27 @@ func (s *Sim) stepDone(r *driver.StepReport) {
 		s.over = true
 		return
 	}
-	s.w.At(s.w.now+100*time.Microsecond, s.nextStep)
+	if s.keptAt == 0 || s.w.now-s.keptAt >= keepEvery {
+		s.keep()
+	}
+	s.later(100*time.Microsecond, s.nextStep)
+}
+
+// keep writes the job's state down.
+func (s *Sim) keep() {
+	s.keptAt = s.w.now
+	s.kept = &kept{ledger: s.job.Ledger(0), steps: s.result.Steps, merged: slices.Clone(s.oracle.merged)}
+}
+
+// later schedules something that the job's process does, unless that has died
+// by then.
+func (s *Sim) later(after plan.Time, do func()) {
+	life := s.cfg.Life
+	s.w.At(s.w.now+after, func() {
+		if s.cfg.Life == life {
+			do()
+		}
+	})
 }
 
 // run lets things happen until the job is over. A world in which nothing
@@ -261,9 +298,9 @@ func (s *Sim) toExecutor(m *driver.Outgoing) {
 func (s *Sim) toDriver(n *node, m *wire.ToDriver) {
 	_, progress := m.Body.(*wire.ToDriver_Progress)
 	_, prepared := m.Body.(*wire.ToDriver_Prepared)
-	conn := n.conn
+	conn, life := n.conn, s.cfg.Life
 	s.carry("from "+string(n.id), m, progress, n, func() {
-		if prepared && n.conn != conn {
+		if (prepared || life != s.cfg.Life && s.opt.Bug != mutant.TermUnchecked && holding(m)) && n.conn != conn {
 			return // its connection is gone, and the executor with it
 		}
 		if !s.over {
@@ -272,10 +309,17 @@ func (s *Sim) toDriver(n *node, m *wire.ToDriver) {
 	})
 }
 
+// holding says whether a message is about splits that a runner holds, which
+// has no epoch: its connection vouches for it.
+func holding(m *wire.ToDriver) bool { return m.GetHolding() != nil }
+
 // carry delivers a message. Progress is lost silently, since the next report
 // makes up for it; the loss of any other message breaks the connection.
 func (s *Sim) carry(link string, m proto.Message, progress bool, n *node, deliver func()) {
 	at := s.w.now + transfer(proto.Size(m))
+	if until := n.cut[link[:2]]; until > at {
+		at = until // the system sends again until the way is open
+	}
 	if s.opt.Faultless {
 		at = max(at, s.last[link])
 		s.last[link] = at
