@@ -68,6 +68,7 @@ func (d *Daemon) startRunner(o *wire.OpenJob, out *wire.Outbox[*wire.FromExecuto
 		ours.Close()
 		return nil, fault.New(fault.NoResources, "start a runner of", o.Job, err)
 	}
+	limit(cmd.Process.Pid)
 	r := &runnerProcess{job: o.Job, weight: float64(max(1, o.Weight)), cmd: cmd, frames: wire.NewFramed(ours), ended: make(chan struct{})}
 	r.stats.splits = map[uint64]bool{}
 	go r.carry(out)
@@ -80,6 +81,24 @@ func (d *Daemon) startRunner(o *wire.OpenJob, out *wire.Outbox[*wire.FromExecuto
 		}
 	}()
 	return r, nil
+}
+
+// Limits of a runner: no core dumps, which hold the data; files enough for its
+// splits and peers; and where memory runs out it goes before its executor.
+const (
+	runnerFiles = 65536
+	runnerOOM   = "500"
+)
+
+// limit sets what the system allows to be set.
+func limit(pid int) {
+	_ = unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
+	var files unix.Rlimit
+	if unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &files) == nil {
+		files.Cur = min(files.Max, runnerFiles)
+		_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &files, nil)
+	}
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(runnerOOM), 0)
 }
 
 // socketPair makes two connected sockets, the second as a file to hand on.

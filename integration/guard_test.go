@@ -205,3 +205,34 @@ func TestAPoolRunsItsJobsInTurn(t *testing.T) {
 	}
 	c.ended(b)
 }
+
+// TestDisksFailUnderExecutors: one executor's disk is too small for the pack,
+// and another's data directory is deleted while a job runs. Others do the
+// work, and the answer stays.
+func TestDisksFailUnderExecutors(t *testing.T) {
+	data := generated(t)
+	flags := append(jobFlags(data), "--max-iterations", "60")
+	want := undisturbed(t, flags...)
+	c := newCluster(t)
+	small := filepath.Join(c.dir, "e1")
+	if err := os.Mkdir(small, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=128k"); err != nil {
+		t.Skipf("cannot mount a small file system: %v", err)
+	}
+	defer syscall.Unmount(small, syscall.MNT_DETACH)
+	c.join("e1")
+	c.join("e2", "--pace", "rate:80000")
+	c.join("e3", "--pace", "rate:80000")
+	id := c.submit(flags...)
+	c.atStep(id, 5)
+	if err := os.RemoveAll(filepath.Join(c.dir, "e2")); err != nil {
+		t.Fatal(err)
+	}
+	c.ended(id)
+	if modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
+		t.Error("another model")
+	}
+	c.verified(id, true)
+}
