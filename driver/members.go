@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -27,9 +28,18 @@ type member struct {
 		beat     *wire.Beat
 		draining bool
 		drained  bool
-		why      string // of the end; empty while connected
+		excluded []string // jobs that it is not asked to work for any more, and why
+		why      string   // of the end; empty while connected
 		ended    time.Time
 	}
+}
+
+// exclude notes that an executor is not asked to work for a job any more; when
+// it registers again it is.
+func (m *member) exclude(job, why string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.excluded = append(m.mu.excluded, fmt.Sprintf("excluded from %s after %d runners: %s", job, maxRunners, why))
 }
 
 // drop ends a connection.
@@ -64,6 +74,9 @@ func (m *member) info() *wire.ExecutorInfo {
 	}
 	i := &wire.ExecutorInfo{Name: m.name, State: "alive", Slots: m.slots, Splits: b.Splits, RowsPerSecond: b.RowsPerSecond,
 		Memory: b.Memory, Disk: b.Disk, SinceUnixNs: m.since.UnixNano(), Labels: m.labels, Why: m.mu.why}
+	if i.Why == "" {
+		i.Why = strings.Join(m.mu.excluded, "; ")
+	}
 	switch {
 	case m.mu.why != "":
 		i.State, i.SinceUnixNs, i.Splits, i.RowsPerSecond = "lost", m.mu.ended.UnixNano(), 0, 0

@@ -291,6 +291,10 @@ func (w *work) connect(out *wire.Outbox[*wire.ForJob]) {
 	for _, m := range members {
 		w.openOn(m)
 	}
+	w.info.Why = ""
+	if len(members) == 0 {
+		w.info.Why = noExecutor
+	}
 }
 
 // disconnect ends the runners of a process that is gone.

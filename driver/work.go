@@ -231,6 +231,26 @@ func (t *jobTable) memberJoined(m *member) {
 		}
 		w.mu.Unlock()
 	}
+	t.explain()
+}
+
+// noExecutor is why a job stands still.
+const noExecutor = "it waits for an executor: none is connected"
+
+// explain says of running jobs whether they stand still for want of executors.
+func (t *jobTable) explain() {
+	why := ""
+	if len(t.d.members.all()) == 0 {
+		why = noExecutor
+	}
+	for _, w := range t.all() {
+		w.mu.Lock()
+		differs := w.info.State == JobRunning && w.info.Why != why
+		w.mu.Unlock()
+		if differs {
+			w.change(func() { w.info.Why = why })
+		}
+	}
 }
 
 // openOn asks an executor for a runner; w.mu is held.
@@ -251,6 +271,7 @@ func (t *jobTable) memberLeft(m *member, why string) {
 	for _, w := range t.all() {
 		w.tell(&wire.ForJob{Body: &wire.ForJob_Left{Left: &wire.CloseJob{Job: m.name, Why: why}}})
 	}
+	t.explain()
 }
 
 // drain has every running job move off an executor.
@@ -306,6 +327,7 @@ func (t *jobTable) runnerEnded(m *member, c *wire.CloseJob) {
 		return
 	}
 	if w.opened[m.name] >= maxRunners {
+		m.exclude(c.Job, c.Why)
 		t.d.log.Error("executor excluded from a job", "executor", m.name, "job", c.Job, "why", c.Why, "runners ended", maxRunners)
 		return
 	}

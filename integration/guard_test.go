@@ -96,8 +96,11 @@ func TestNoExecutorIsLeft(t *testing.T) {
 	id := c.submit(flags...)
 	c.atStep(id, 5)
 	c.executors["e1"].kill()
+	c.await(id, "a reason", func(j job) bool { return strings.Contains(j.Why, "executor") })
 	c.join("e2")
-	c.ended(id)
+	if j := c.ended(id); j.Why != "" {
+		t.Errorf("%+v", j)
+	}
 	if modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
 		t.Error("another model")
 	}
