@@ -46,7 +46,7 @@ func (f *EngineFlags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.sync, "sync", "bsp", "synchronization: bsp, absp (Algorithm 1 of A-BSP) or deadline (cut at a learned time)")
 	fs.Float64Var(&f.ratio, "sync-ratio", 0.5, "R_s: share of rows at which absp and deadline cut a step, in (0, 1]")
 	fs.Float64Var(&f.minShare, "min-share", 0.05, "share of a split below which it is not cut")
-	fs.Float64Var(&f.maxMissing, "max-missing", 0.2, "share of rows that a step may go on without")
+	fs.Float64Var(&f.maxMissing, "max-missing", 0.2, "share of rows that a step may go on without; at least the largest share that one executor holds")
 	fs.DurationVar(&f.reportInterval, "report-interval", 0, "how often executors report (default: a twentieth of a step, 2ms to 1s)")
 	fs.StringVar(&f.cursor, "cursor", "on", "start a split where the last step left it (on) or at its first row (off)")
 	fs.StringVar(&f.exchange, "exchange", "rate", "move splits between executors: rate, paper, paper-literal or off")

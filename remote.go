@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -26,6 +27,10 @@ var process = wire.ThisProcess()
 // keeps.
 const commitEvery = 100 * time.Millisecond
 
+// gatherFor is how long a job waits for executors that were there when it began
+// and have not answered yet, before it begins without them.
+const gatherFor = 5 * time.Second
+
 // remote is a cluster of processes, seen from the process of one of its jobs:
 // the job's own controller runs here, and the cluster's driver carries its
 // messages to the executors' runners.
@@ -41,6 +46,7 @@ type remote struct {
 	mu     sync.Mutex
 	peers  map[string]*relayConn
 	blocks map[string]string // addresses, by executor
+	closed bool
 }
 
 // connect says hello to the cluster's driver and starts the job's controller.
@@ -55,7 +61,7 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, log hclo
 	}
 	r := &remote{conn: conn, log: log, closing: make(chan struct{}), peers: map[string]*relayConn{}, blocks: map[string]string{}}
 	r.out = wire.NewOutbox(stream.Send, r.lost)
-	hello := &wire.FromJob{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: p.Job}}}
+	hello := &wire.FromJob{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: p.Job, Incarnation: p.Incarnation}}}
 	if err := r.out.Put(hello); err != nil {
 		return nil, err
 	}
@@ -64,7 +70,7 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, log hclo
 		return nil, wire.CallError("join the driver at", p.Driver, err)
 	}
 	r.executors = int(max(1, first.GetWelcome().GetExecutors()))
-	job.Executors = r.executors
+	job.Executors, job.Gather = r.executors, gatherFor
 	r.Driver = driver.NewDriver(job, log)
 	if first.GetWelcome().GetExecutors() == 0 {
 		fmt.Fprintf(os.Stderr, "volley: waiting for executors, none of which has joined\n")
@@ -118,10 +124,15 @@ func (r *remote) receive(m *wire.Relay) {
 		r.left(m.Peer, "it registered again")
 		c := &relayConn{r: r, peer: m.Peer, in: wire.NewQueue[*wire.ToDriver]()}
 		r.mu.Lock()
-		r.peers[m.Peer], r.blocks[m.Peer] = c, reg.Blocks
+		closed := r.closed
+		if !closed { // else nobody would end it
+			r.peers[m.Peer], r.blocks[m.Peer] = c, reg.Blocks
+		}
 		r.mu.Unlock()
-		_ = c.in.Put(msg)
-		r.Attach(c)
+		if !closed {
+			_ = c.in.Put(msg)
+			r.Attach(c)
+		}
 		return
 	}
 	r.mu.Lock()
@@ -139,7 +150,7 @@ func (r *remote) left(peer, why string) {
 	delete(r.peers, peer)
 	r.mu.Unlock()
 	if c != nil {
-		c.why = why
+		c.why.Store(&why)
 		c.in.Stop()
 	}
 }
@@ -158,6 +169,12 @@ func (r *remote) committed(s *driver.StepReport, digest plan.Digest) {
 
 // Close ends the controller and the connection.
 func (r *remote) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	for _, c := range r.peers {
+		c.in.Stop()
+	}
+	r.mu.Unlock()
 	err := r.Driver.Close()
 	r.once.Do(func() { close(r.closing) })
 	r.out.Stop()
@@ -169,7 +186,7 @@ type relayConn struct {
 	r    *remote
 	peer string
 	in   *wire.Queue[*wire.ToDriver]
-	why  string // of the end, set before the queue is stopped
+	why  atomic.Pointer[string] // of the end
 }
 
 // Send carries a message to the runner.
@@ -190,7 +207,11 @@ func (c *relayConn) Send(m *wire.ToExecutor) error {
 func (c *relayConn) Recv() (*wire.ToDriver, error) {
 	m, err := c.in.Take()
 	if errors.Is(err, io.EOF) {
-		return nil, fault.Newf(fault.ExecutorLost, "hear from", c.peer, "%s", c.why)
+		why := "its connection is closed"
+		if w := c.why.Load(); w != nil {
+			why = *w
+		}
+		return nil, fault.Newf(fault.ExecutorLost, "hear from", c.peer, "%s", why)
 	}
 	return m, err
 }

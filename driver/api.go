@@ -66,6 +66,9 @@ func (d *Daemon) Watch(req *wire.WatchRequest, stream wire.Cluster_WatchServer) 
 	}
 	name, offset := "log", int64(req.Offset)
 	if req.Task != "" {
+		if !d.members.knows(req.Task) {
+			return status.Errorf(codes.NotFound, "there is no executor %q", req.Task)
+		}
 		name = "runner-" + filepath.Base(req.Task) + ".log"
 	}
 	for {

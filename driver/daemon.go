@@ -46,6 +46,9 @@ func (c DaemonConfig) EnsureDefaults() DaemonConfig {
 	return c
 }
 
+// minBeat is the shortest time between signs of life that is of any use.
+const minBeat = 10 * time.Millisecond
+
 // missedBeats is how many signs of life an executor may miss before it is
 // taken for lost.
 const missedBeats = 3
@@ -75,6 +78,12 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 	cfg = cfg.EnsureDefaults()
 	if err := onlyLoopback(cfg.Listen); err != nil {
 		return nil, err
+	}
+	if cfg.Beat < minBeat {
+		return nil, fault.Newf(fault.Usage, "use", "--heartbeat", "%v is less than %v", cfg.Beat, minBeat)
+	}
+	if cfg.Drain < 0 {
+		return nil, fault.Newf(fault.Usage, "use", "--drain", "%v is negative", cfg.Drain)
 	}
 	if cfg.Program == "" {
 		self, err := os.Executable()
@@ -112,12 +121,12 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 	}
 	d.server = grpc.NewServer(append(wire.ServerOptions(), grpc.UnaryInterceptor(d.unary), grpc.StreamInterceptor(d.stream))...)
 	wire.RegisterClusterServer(d.server, d)
+	d.jobs.resumeAll() // before anyone can submit; until then the listener keeps callers waiting
 	d.wg.Go(func() { _ = d.server.Serve(l) })
 	d.wg.Go(d.watchMembers)
 	if err := d.serveHTTP(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	d.jobs.resumeAll()
 	return d, nil
 }
 

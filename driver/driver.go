@@ -42,7 +42,7 @@ func NewDriver(cfg JobConfig, log hclog.Logger) *Driver {
 	d := &Driver{log: log, began: time.Now(), events: make(chan func(), 1024), ready: make(chan struct{}),
 		failed: make(chan struct{}), done: make(chan struct{}), conns: map[plan.ExecutorID]wire.DriverConn{}}
 	d.job = NewJob(cfg, 0)
-	d.due = cfg.EnsureDefaults().MaxWait
+	d.due = cfg.EnsureDefaults().Gather
 	d.timer = time.NewTimer(d.due)
 	d.wg.Add(1)
 	go d.loop()

@@ -18,8 +18,9 @@ type JobConfig struct {
 	ID             plan.JobID
 	Life           uint32 // how often the job's process was started before: the term of its epochs
 	Fingerprint    plan.Digest
-	Sources        []byte // the resolved inputs, for the executors
-	Executors      int    // how many must have joined before the job begins; default 1
+	Sources        []byte        // the resolved inputs, for the executors
+	Executors      int           // how many must have joined before the job begins; default 1
+	Gather         time.Duration // after this long it begins with those that have; default MaxWait
 	Sync           abss.Config
 	Exchange       prioritizer.ExchangeConfig
 	Schedule       scheduler.Config
@@ -38,6 +39,9 @@ func (c JobConfig) EnsureDefaults() JobConfig {
 	}
 	if c.MaxWait == 0 {
 		c.MaxWait = 10 * time.Minute
+	}
+	if c.Gather == 0 {
+		c.Gather = c.MaxWait
 	}
 	c.Sync = c.Sync.EnsureDefaults()
 	if c.Sync.Policy == abss.BSP {
@@ -270,7 +274,7 @@ func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) 
 	for _, p := range j.packs {
 		j.schedule(p, p.sched.Joined(from, j.slots[from]))
 	}
-	if j.state == gathering && j.ready() >= j.cfg.Executors {
+	if j.state == gathering && (j.ready() >= j.cfg.Executors || now >= j.began+j.cfg.Gather) {
 		j.state = ready
 		j.emit(Command{Ready: true})
 	}
@@ -329,10 +333,15 @@ func (j *Job) onMessage(m *Message, now plan.Time) {
 // onTick checks the bounds of all waits.
 func (j *Job) onTick(now plan.Time) {
 	switch {
+	case j.state == gathering && now >= j.began+j.cfg.Gather && j.ready() > 0:
+		j.state = ready
+		j.emit(Command{Ready: true})
 	case j.state == gathering && now >= j.began+j.cfg.MaxWait:
 		j.fail(fault.Newf(fault.Timeout, "wait for", "executors", "%d of %d joined within %v",
 			j.ready(), j.cfg.Executors, j.cfg.MaxWait))
 		return
+	case j.state == gathering && now < j.began+j.cfg.Gather:
+		j.emit(Command{WakeAt: j.began + j.cfg.Gather})
 	case j.state == gathering:
 		j.emit(Command{WakeAt: j.began + j.cfg.MaxWait})
 	case j.step != nil:

@@ -34,7 +34,9 @@ func (j *Job) complete(now plan.Time) {
 		r.Moves = j.exchangeSplits(p, s.number, now)
 	}
 	r.MoveTime, p.moveTime = p.moveTime, 0
-	j.describePlacement(p, r)
+	if s.req.Train { // passes have no line that could say it
+		j.describePlacement(p, r)
+	}
 	r.Rates, _ = p.sched.Speeds()
 	r.Counters = j.counters
 	j.emit(Command{StepDone: r})

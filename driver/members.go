@@ -15,12 +15,13 @@ import (
 
 // member is an executor's connection.
 type member struct {
-	name   string
-	slots  uint32
-	labels map[string]string
-	since  time.Time
-	out    *wire.Outbox[*wire.ForExecutor]
-	gone   chan string // why it is dropped
+	name        string
+	incarnation string // which process of that name
+	slots       uint32
+	labels      map[string]string
+	since       time.Time
+	out         *wire.Outbox[*wire.ForExecutor]
+	gone        chan string // why it is dropped
 
 	mu struct {
 		sync.Mutex
@@ -40,6 +41,15 @@ func (m *member) exclude(job, why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.excluded = append(m.mu.excluded, fmt.Sprintf("excluded from %s after %d runners: %s", job, maxRunners, why))
+}
+
+// validName says whether a name can be part of a file's.
+func validName(name string) bool {
+	ok := len(name) > 0 && len(name) <= 128 && name[0] != '.'
+	for _, r := range name {
+		ok = ok && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-')
+	}
+	return ok
 }
 
 // drop ends a connection.
@@ -121,6 +131,13 @@ func (ms *members) known() []*member {
 	return out
 }
 
+// knows says whether there was ever a member of a name.
+func (ms *members) knows(name string) bool {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	return ms.list[name] != nil
+}
+
 // get is the connected member of a name, if there is one.
 func (ms *members) get(name string) *member {
 	ms.mu.Lock()
@@ -180,10 +197,15 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 	switch {
 	case h == nil || h.Name == "":
 		return status.Error(codes.InvalidArgument, "an executor says hello, with its name, first")
+	case !validName(h.Name):
+		return status.Errorf(codes.InvalidArgument, "%q is no name for an executor: letters, digits, '.', '_' and '-', at most 128", h.Name)
 	case h.Version != wire.Version:
 		return status.Errorf(codes.FailedPrecondition, "the executor speaks %q, this driver %q", h.Version, wire.Version)
 	}
-	m := &member{name: h.Name, slots: h.Slots, labels: h.Labels, since: time.Now(), gone: make(chan string, 1)}
+	if old := d.members.get(h.Name); old != nil && old.incarnation != h.Incarnation {
+		return status.Errorf(codes.AlreadyExists, "another executor named %s is here since %s", h.Name, old.since.Format(time.DateTime))
+	}
+	m := &member{name: h.Name, incarnation: h.Incarnation, slots: h.Slots, labels: h.Labels, since: time.Now(), gone: make(chan string, 1)}
 	m.out = wire.NewOutbox(stream.Send, func(err error) { m.drop(err.Error()) })
 	m.hear(nil)
 	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Welcome{Welcome: &wire.Welcome{BeatNs: uint64(d.cfg.Beat)}}})
@@ -210,6 +232,9 @@ func (d *Daemon) readMember(m *member, stream wire.Cluster_ServeServer) string {
 	for {
 		f, err := stream.Recv()
 		if err != nil {
+			if status.Code(err) == codes.Canceled {
+				return "its connection ended"
+			}
 			return "its connection ended: " + status.Convert(err).Message()
 		}
 		m.hear(f.GetBeat())

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -35,11 +36,11 @@ func (w *work) supervise() {
 		w.mu.Unlock()
 		var exit *exec.ExitError
 		switch {
-		case w.d.ctx.Err() != nil:
-			return // the job goes on when the driver is started again
 		case cancelled:
 			w.end(JobCancelled, "cancelled")
 			return
+		case w.d.ctx.Err() != nil:
+			return // the job goes on when the driver is started again
 		case err == nil:
 			if err := os.WriteFile(w.resultFile(), []byte(result), 0o600); err != nil {
 				w.d.log.Error("cannot keep a job's result", "job", w.info.Id, "error", err)
@@ -92,7 +93,7 @@ func (w *work) runProcess() (result string, err error) {
 	args = append(args, "--json", "--overwrite", "--out", filepath.Join(w.dir, "out"), "--event-log", filepath.Join(w.dir, "events.jsonl"),
 		"--checkpoint-dir", filepath.Join(w.dir, "checkpoints"), "--checkpoint-every", "1", "--resume")
 	cmd := exec.Command(w.d.cfg.Program, args...)
-	p := wire.Process{Role: wire.JobRole, Job: w.info.Id, Driver: w.d.Addr(), Token: w.token}
+	p := wire.Process{Role: wire.JobRole, Job: w.info.Id, Driver: w.d.Addr(), Token: w.token, Incarnation: newToken()}
 	cmd.Env = append(scrubbed(os.Environ()), p.Env(), "VOLLEY_DATA_DIR="+filepath.Join(w.dir, "cache"))
 	cmd.Dir = w.dir
 	var stdout bytes.Buffer
@@ -102,7 +103,7 @@ func (w *work) runProcess() (result string, err error) {
 	cmd.WaitDelay = time.Second
 	w.change(func() {
 		if err = cmd.Start(); err == nil {
-			w.process, w.info.State = cmd.Process, JobRunning
+			w.process, w.incarnation, w.info.State = cmd.Process, p.Incarnation, JobRunning
 		}
 	})
 	if err != nil {
@@ -140,7 +141,8 @@ func scrubbed(env []string) []string {
 type logWriter struct{ w *work }
 
 func (l logWriter) Write(p []byte) (int, error) {
-	l.w.change(func() { l.w.append("log", p) })
+	l.w.append("log", p)
+	l.w.change(func() {})
 	return len(p), nil
 }
 
@@ -161,9 +163,12 @@ func (w *work) cancel() {
 		w.mu.Unlock()
 		return
 	}
-	p := w.process
 	w.mu.Unlock()
-	w.change(func() { w.cancelled = true })
+	var p *os.Process
+	w.change(func() { w.cancelled, p = true, w.process })
+	if err := w.note(Record{Kind: JobEnded, State: JobCancelled, Reason: "cancelled"}); err != nil {
+		w.d.log.Error("cannot write a cancellation down", "job", w.info.Id, "error", err)
+	}
 	if p == nil {
 		return
 	}
@@ -194,6 +199,12 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 	}
 	if err := d.admitJob(stream.Context(), w); err != nil {
 		return err
+	}
+	w.mu.Lock()
+	current := h.Incarnation == w.incarnation
+	w.mu.Unlock()
+	if !current {
+		return status.Error(codes.FailedPrecondition, "this is not the job's present process")
 	}
 	out := wire.NewOutbox(stream.Send, func(error) {})
 	defer out.Stop()
@@ -283,9 +294,9 @@ func (w *work) drained(name string) {
 
 // connect takes a job's process over and starts runners everywhere.
 func (w *work) connect(out *wire.Outbox[*wire.ForJob]) {
-	members := w.d.members.all()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	members := slices.DeleteFunc(w.d.members.all(), (*member).isDraining) // under w.mu: who joins later finds w.out
 	w.out, w.opened, w.previous = out, map[string]int{}, nil
 	_ = out.Put(&wire.ForJob{Body: &wire.ForJob_Welcome{Welcome: &wire.Welcome{Executors: uint32(len(members))}}})
 	for _, m := range members {
@@ -300,11 +311,12 @@ func (w *work) connect(out *wire.Outbox[*wire.ForJob]) {
 // disconnect ends the runners of a process that is gone.
 func (w *work) disconnect(out *wire.Outbox[*wire.ForJob]) {
 	w.mu.Lock()
-	if w.out == out {
+	if w.out == out { // else another process has its own runners by now
 		w.out = nil
+		for _, m := range w.d.members.all() {
+			_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Close{Close: &wire.CloseJob{Job: w.info.Id}}})
+		}
 	}
 	w.mu.Unlock()
-	for _, m := range w.d.members.all() {
-		_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Close{Close: &wire.CloseJob{Job: w.info.Id}}})
-	}
+	w.d.jobs.noteAllDrained()
 }

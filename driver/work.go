@@ -31,17 +31,20 @@ type work struct {
 	dir   string
 	token string
 
-	mu        sync.Mutex
-	info      *wire.JobInfo
-	out       *wire.Outbox[*wire.ForJob] // to its process; nil while there is none
-	process   *os.Process
-	cancelled bool
-	changed   chan struct{} // closed at the next change of state or log
-	ended     chan struct{}
-	opened    map[string]int // runners started, by executor
-	commit    *wire.Commit   // the last step, where it is not in the journal
-	journaled time.Time
-	previous  *wire.Commit // of this process
+	logs sync.Mutex // guards the job's log files, whose disk may be slow
+
+	mu          sync.Mutex
+	incarnation string // of its process
+	info        *wire.JobInfo
+	out         *wire.Outbox[*wire.ForJob] // to its process; nil while there is none
+	process     *os.Process
+	cancelled   bool
+	changed     chan struct{} // closed at the next change of state or log
+	ended       chan struct{}
+	opened      map[string]int // runners started, by executor
+	commit      *wire.Commit   // the last step, where it is not in the journal
+	journaled   time.Time
+	previous    *wire.Commit // of this process
 }
 
 // over says whether a state is an end.
@@ -179,6 +182,7 @@ func (t *jobTable) submit(req *wire.SubmitRequest) (string, error) {
 		t.mu.Lock()
 		delete(t.list, id)
 		t.mu.Unlock()
+		close(w.ended)
 		return "", status.Errorf(codes.ResourceExhausted, "the job cannot be kept: %v", err)
 	}
 	t.start(w)
@@ -219,6 +223,7 @@ func (w *work) end(state, why string) {
 	}
 	w.change(func() { w.info.State, w.info.Why, w.info.EndedUnixNs = state, why, time.Now().UnixNano() })
 	close(w.ended)
+	w.d.jobs.noteAllDrained()
 	w.d.log.Info("job ended", "job", w.info.Id, "state", state, "why", why)
 }
 
@@ -248,7 +253,11 @@ func (t *jobTable) explain() {
 		differs := w.info.State == JobRunning && w.info.Why != why
 		w.mu.Unlock()
 		if differs {
-			w.change(func() { w.info.Why = why })
+			w.change(func() {
+				if w.info.State == JobRunning {
+					w.info.Why = why
+				}
+			})
 		}
 	}
 }
@@ -284,6 +293,15 @@ func (t *jobTable) drain(m *member) {
 		w.mu.Unlock()
 	}
 	t.noteDrained(m)
+}
+
+// noteAllDrained looks at all executors that are to have no more work.
+func (t *jobTable) noteAllDrained() {
+	for _, m := range t.d.members.all() {
+		if m.isDraining() {
+			t.noteDrained(m)
+		}
+	}
 }
 
 // noteDrained marks an executor on which no job has anything left.
@@ -326,6 +344,11 @@ func (t *jobTable) runnerEnded(m *member, c *wire.CloseJob) {
 	if w.out == nil || over(w.info.State) {
 		return
 	}
+	if m.isDraining() {
+		delete(w.opened, m.name)
+		go t.noteDrained(m)
+		return
+	}
 	if w.opened[m.name] >= maxRunners {
 		m.exclude(c.Job, c.Why)
 		t.d.log.Error("executor excluded from a job", "executor", m.name, "job", c.Job, "why", c.Why, "runners ended", maxRunners)
@@ -348,11 +371,14 @@ func (t *jobTable) runnerLog(m *member, l *wire.RunnerLog) {
 	if err != nil {
 		return
 	}
-	w.change(func() { w.append("runner-"+m.name+".log", l.Data) })
+	w.append("runner-"+m.name+".log", l.Data)
+	w.change(func() {})
 }
 
-// append adds to a file of the job; w.mu is held.
+// append adds to a file of the job.
 func (w *work) append(name string, data []byte) {
+	w.logs.Lock()
+	defer w.logs.Unlock()
 	f, err := os.OpenFile(filepath.Join(w.dir, filepath.Base(name)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		w.d.log.Error("cannot keep a log", "job", w.info.Id, "error", err)

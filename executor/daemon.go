@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -67,8 +68,9 @@ func (c DaemonConfig) EnsureDefaults() DaemonConfig {
 // Daemon is an executor of a cluster: it keeps one connection to the driver,
 // starts a runner for each job, and carries messages between the two.
 type Daemon struct {
-	cfg DaemonConfig
-	log hclog.Logger
+	cfg         DaemonConfig
+	log         hclog.Logger
+	incarnation string // tells this process from another of its name
 
 	mu      sync.Mutex
 	runners map[string]*runnerProcess // by job
@@ -93,7 +95,7 @@ func NewDaemon(cfg DaemonConfig) (*Daemon, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "runners"), 0o700); err != nil {
 		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
 	}
-	return &Daemon{cfg: cfg, log: cfg.Logger, runners: map[string]*runnerProcess{}}, nil
+	return &Daemon{cfg: cfg, log: cfg.Logger, incarnation: uuid.NewString(), runners: map[string]*runnerProcess{}}, nil
 }
 
 // redial is how long to wait between two attempts to reach the driver.
@@ -102,7 +104,7 @@ const redial = 200 * time.Millisecond
 // Run serves the driver until the context ends or the driver says goodbye. A
 // driver that is gone is looked for again, for MaxWait.
 func (d *Daemon) Run(ctx context.Context) error {
-	lastSeen := time.Now()
+	lastSeen, told := time.Now(), ""
 	for {
 		bye, err := d.connect(ctx, &lastSeen)
 		d.stopAll()
@@ -114,7 +116,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 		case time.Since(lastSeen) > d.cfg.MaxWait:
 			return wire.CallError("reach the driver at", d.cfg.Driver, err)
 		}
-		d.log.Debug("driver is gone; looking for it", "driver", d.cfg.Driver, "error", err)
+		if text := err.Error(); text != told { // once for each reason
+			told = text
+			d.log.Warn("cannot join the driver; trying again", "driver", d.cfg.Driver, "for", d.cfg.MaxWait, "error", err)
+		}
 		timer := time.NewTimer(redial)
 		select {
 		case <-timer.C:
@@ -127,8 +132,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 
 // refused says whether trying again is of no use.
 func refused(err error) bool {
-	c := status.Code(err)
-	return c == codes.FailedPrecondition || c == codes.InvalidArgument
+	switch status.Code(err) {
+	case codes.FailedPrecondition, codes.InvalidArgument, codes.Unauthenticated, codes.AlreadyExists:
+		return true
+	}
+	return false
 }
 
 // connect serves one connection; bye says that the driver has ended for good.
@@ -144,13 +152,19 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 	defer conn.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	joined := false
+	defer func() {
+		if joined {
+			*lastSeen = time.Now()
+		}
+	}()
 	stream, err := wire.NewClusterClient(conn).Serve(ctx)
 	if err != nil {
 		return false, err
 	}
 	out := wire.NewOutbox(stream.Send, func(error) { cancel() })
 	defer out.Stop()
-	hello := &wire.Hello{Version: wire.Version, Name: d.cfg.Name, Slots: uint32(d.cfg.Slots), Labels: d.cfg.Labels}
+	hello := &wire.Hello{Version: wire.Version, Name: d.cfg.Name, Incarnation: d.incarnation, Slots: uint32(d.cfg.Slots), Labels: d.cfg.Labels}
 	if err := out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Hello{Hello: hello}}); err != nil {
 		return false, err
 	}
@@ -159,9 +173,9 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 		if err != nil {
 			return false, err
 		}
-		*lastSeen = time.Now()
 		switch b := m.Body.(type) {
 		case *wire.ForExecutor_Welcome:
+			joined = true
 			d.cfg.Ready(d.cfg.Driver)
 			d.log.Info("registered", "driver", d.cfg.Driver, "name", d.cfg.Name)
 			go d.beat(ctx, time.Duration(b.Welcome.BeatNs), out)
@@ -219,6 +233,10 @@ func (d *Daemon) runner(job string) *runnerProcess {
 // open starts a runner of a job.
 func (d *Daemon) open(o *wire.OpenJob, out *wire.Outbox[*wire.FromExecutor]) {
 	d.closeJob(o.Job)
+	if len(o.Args) == 0 || o.Args[0] != "run" {
+		_ = out.Put(closed(o.Job, "it is no job that an executor runs"))
+		return
+	}
 	r, err := d.startRunner(o, out)
 	if err != nil {
 		d.log.Error("cannot start a runner", "job", o.Job, "error", err)
@@ -229,6 +247,14 @@ func (d *Daemon) open(o *wire.OpenJob, out *wire.Outbox[*wire.FromExecutor]) {
 	d.runners[o.Job] = r
 	d.mu.Unlock()
 	d.share()
+	go func() { // what has ended is not killed later, when its number may be another's
+		<-r.ended
+		d.mu.Lock()
+		if d.runners[o.Job] == r {
+			delete(d.runners, o.Job)
+		}
+		d.mu.Unlock()
+	}()
 }
 
 // share gives each job's runner its part of the processors: one that weighs a

@@ -27,6 +27,7 @@ type runnerProcess struct {
 	weight float64
 	cmd    *exec.Cmd
 	frames *wire.Framed
+	in     *wire.Outbox[[]byte] // to the runner: one that does not read must not keep others waiting
 	ended  chan struct{}
 	quiet  atomic.Bool // it was told to end
 	stats  struct {
@@ -71,10 +72,12 @@ func (d *Daemon) startRunner(o *wire.OpenJob, out *wire.Outbox[*wire.FromExecuto
 	limit(cmd.Process.Pid)
 	r := &runnerProcess{job: o.Job, weight: float64(max(1, o.Weight)), cmd: cmd, frames: wire.NewFramed(ours), ended: make(chan struct{})}
 	r.stats.splits = map[uint64]bool{}
+	r.in = wire.NewOutbox(r.frames.Write, func(error) { _ = cmd.Process.Kill() })
 	go r.carry(out)
 	go func() {
 		err := cmd.Wait()
 		r.frames.Close()
+		r.in.Stop()
 		close(r.ended)
 		if !r.quiet.Load() {
 			_ = out.Put(closed(o.Job, fmt.Sprintf("its runner ended: %v: %s", err, logs.last())))
@@ -139,6 +142,7 @@ func (r *runnerProcess) carry(out *wire.Outbox[*wire.FromExecutor]) {
 		}
 		r.note(raw)
 		if out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Relay{Relay: &wire.Relay{Peer: r.job, Data: raw}}}) != nil {
+			_ = r.cmd.Process.Kill()
 			return
 		}
 	}
@@ -172,15 +176,16 @@ func (r *runnerProcess) progress() (splits int, rate float64) {
 
 func (r *runnerProcess) pid() int { return r.cmd.Process.Pid }
 
-func (r *runnerProcess) send(raw []byte) {
-	if err := r.frames.Write(raw); err != nil {
-		_ = r.cmd.Process.Kill()
-	}
-}
+func (r *runnerProcess) send(raw []byte) { _ = r.in.Put(raw) } // its failure kills the runner
 
 // stop ends the runner at once: what it holds can be made again.
 func (r *runnerProcess) stop() {
 	r.quiet.Store(true)
+	select {
+	case <-r.ended:
+		return
+	default:
+	}
 	_ = syscall.Kill(-r.pid(), syscall.SIGKILL)
 	<-r.ended
 }

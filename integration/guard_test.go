@@ -239,3 +239,54 @@ func TestDisksFailUnderExecutors(t *testing.T) {
 	}
 	c.verified(id, true)
 }
+
+// TestAJobBesideADrainedExecutor: it does not wait for one that takes no work;
+// its model can be had later.
+func TestAJobBesideADrainedExecutor(t *testing.T) {
+	data := generated(t)
+	c := newCluster(t, "e1", "e2")
+	if _, errs, code := volley(t, "executors", "drain", "e1", "--driver", c.addr); code != 0 {
+		t.Fatal(errs)
+	}
+	if out, _, _ := volley(t, "executors", "--driver", c.addr); !strings.Contains(out, "drained") {
+		t.Errorf("%s", out)
+	}
+	id := c.submit(jobFlags(data)...)
+	c.ended(id)
+	dir := filepath.Join(c.dir, "later")
+	if _, errs, code := volley(t, "job", id, "--driver", c.addr, "--out", dir); code != 0 {
+		t.Fatal(errs)
+	}
+	if modelBytes(t, dir) != undisturbed(t, jobFlags(data)...) {
+		t.Error("another model")
+	}
+}
+
+// TestWhatAClusterRefuses: each with one message, before anything runs.
+func TestWhatAClusterRefuses(t *testing.T) {
+	data := generated(t)
+	c := newCluster(t, "e1")
+	submit := func(flags ...string) []string {
+		return append([]string{"submit", "logistic", "--driver", c.addr, "--data", data}, flags...)
+	}
+	for what, try := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"an executor's name twice": {[]string{"executor", "--driver", c.addr, "--name", "e1", "--data-dir", t.TempDir()}, 1, "named e1"},
+		"a name that is a path":    {[]string{"executor", "--driver", c.addr, "--name", "../e1", "--data-dir", t.TempDir()}, 2, "no name"},
+		"a heartbeat of nothing":   {[]string{"driver", "--listen", "127.0.0.1:0", "--heartbeat", "-1s", "--data-dir", t.TempDir()}, 2, "--heartbeat"},
+		"a second driver":          {[]string{"driver", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(c.dir, "driver")}, 1, "another driver"},
+		"flags of another place":   {submit("--executors", "3"), 2, "--executors"},
+		"no weight":                {submit("--weight", "0"), 2, "--weight"},
+		"a model nobody waits for": {submit("--detach", "--out", "m"), 2, "--detach"},
+		"a model nowhere":          {submit("--out", "/nowhere/m"), 2, "--out"},
+		"an unknown executor":      {[]string{"logs", "job-000001", "--task", "nobody", "--driver", c.addr}, 2, ""},
+	} {
+		_, errs, code := volley(t, try.args...)
+		if code != try.code || !strings.Contains(errs, try.want) || strings.Count(errs, "volley: ") != 1 {
+			t.Errorf("%s: exit %d: %s", what, code, errs)
+		}
+	}
+}

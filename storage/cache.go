@@ -125,13 +125,23 @@ func tryLock(path string, how int) (*os.File, error) {
 
 // findOrLock finds a pack, or takes the lock under which it is built. While
 // another process builds it this one waits for either: whoever has built a
-// pack goes on to use it, and lets go of the lock only much later.
+// pack goes on to use it, and lets go of the lock only much later. A pack that
+// was found damaged is not looked at again until it has been made anew: two
+// that looked in turn would keep each other from the lock.
 func (c *Cache) findOrLock(ctx context.Context, path string) (*Pack, *os.File, error) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+	var damaged time.Time
 	for {
-		if p := c.find(path); p != nil {
-			return p, nil, nil
+		made := modTime(filepath.Join(path, "pack.json"))
+		if !made.IsZero() && !made.Equal(damaged) {
+			p, err := c.find(path)
+			if p != nil {
+				return p, nil, nil
+			}
+			if fault.KindOf(err) == fault.Corrupt {
+				damaged = made
+			}
 		}
 		lock, err := tryLock(path+".lock", unix.LOCK_EX)
 		if err != nil {
@@ -185,22 +195,24 @@ func (c *Cache) Get(ctx context.Context, id plan.Digest, rows Rows, o PackOption
 	return &Pack{Meta: meta, Dir: path, lock: lock}, nil
 }
 
-func (c *Cache) find(path string) *Pack {
-	if _, err := os.Stat(filepath.Join(path, "pack.json")); err != nil {
-		return nil
-	}
+// find opens a pack that is there; an error says why it cannot be used, and
+// none with no pack that it is being built.
+func (c *Cache) find(path string) (*Pack, error) {
 	lock, err := tryLock(path+".lock", unix.LOCK_SH)
 	if lock == nil || err != nil {
-		return nil
+		return nil, nil
 	}
 	meta, err := readMeta(path)
-	if err != nil || whole(path, meta) != nil {
+	if err == nil {
+		err = whole(path, meta)
+	}
+	if err != nil {
 		lock.Close()
-		return nil
+		return nil, fault.New(fault.Corrupt, "use the pack in", path, err)
 	}
 	now := time.Now()
 	os.Chtimes(filepath.Join(path, "pack.json"), now, now)
-	return &Pack{Meta: meta, Dir: path, Found: true, lock: lock}
+	return &Pack{Meta: meta, Dir: path, Found: true, lock: lock}, nil
 }
 
 // whole compares the files of a pack with their hashes. Files are not forced

@@ -75,13 +75,25 @@ func table(heading string, fill func(row func(...any))) error {
 }
 
 func jobCommand() *cobra.Command {
-	return clientCommand("job ID", "Describe a job of a cluster", "Job says how a job stands, and what it has come to.", exactArgs(1, "the id of a job"),
+	var out, eventLog string
+	var overwrite bool
+	c := clientCommand("job ID", "Describe a job of a cluster", `Job says how a job stands, and what it has come to. With --out and --event-log
+it brings the model and the event log of a job that has ended.`, exactArgs(1, "the id of a job"),
 		func(ctx context.Context, client wire.ClusterClient, addr string, args []string, asJSON bool) error {
 			reply, err := client.Jobs(ctx, &wire.JobsRequest{Id: args[0]})
 			if err != nil {
 				return wire.CallError("ask for "+args[0]+" at", addr, err)
 			}
 			l := driver.ViewJob(reply.Jobs[0])
+			if out != "" || eventLog != "" {
+				if err := outcomeOf(reply.Jobs[0]); err != nil {
+					return err
+				}
+				w := &watcher{client: client, addr: addr, id: args[0]}
+				if err := w.bring(ctx, out, overwrite, eventLog); err != nil {
+					return err
+				}
+			}
 			if asJSON {
 				return printJSON(l)
 			}
@@ -94,6 +106,10 @@ func jobCommand() *cobra.Command {
 			}
 			return nil
 		})
+	c.Flags().StringVar(&out, "out", "", "directory for the job's model")
+	c.Flags().StringVar(&eventLog, "event-log", "", "file for the job's event log")
+	c.Flags().BoolVar(&overwrite, "overwrite", false, "replace the model directory if it exists")
+	return c
 }
 
 func logsCommand() *cobra.Command {

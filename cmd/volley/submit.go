@@ -22,6 +22,7 @@ import (
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/mllib"
 )
 
 // submitFlags are those of submit beside the job's own.
@@ -67,6 +68,9 @@ func submitLogistic() *cobra.Command {
 			if _, err := f.engine.Config(); err != nil {
 				return err
 			}
+			if err := s.validate(c, f); err != nil {
+				return err
+			}
 			return submit(c, "logistic", s, f)
 		},
 	}
@@ -77,6 +81,34 @@ func submitLogistic() *cobra.Command {
 	fs.StringVar(&s.pool, "pool", "", "name of a pool, whose jobs run one after another; jobs without one run at once")
 	fs.Uint32Var(&s.weight, "weight", 1, "share of the processors, relative to other jobs that run at the same time")
 	return c
+}
+
+// embeddedOnly are flags of volley run that mean nothing on a cluster: its
+// executors have their own, and its jobs keep their own checkpoints.
+var embeddedOnly = []string{"executors", "slots", "memory", "disk", "pace", "pace-rate", "clock", "data-dir", "checkpoint-dir", "checkpoint-every", "resume"}
+
+// validate checks what concerns the cluster before a job is handed over.
+func (s *submitFlags) validate(c *cobra.Command, f *trainFlags) error {
+	for _, name := range embeddedOnly {
+		if c.Flags().Changed(name) {
+			return usage(c, name, "it means nothing on a cluster: executors have their own, and jobs keep their own checkpoints")
+		}
+	}
+	if s.weight == 0 {
+		return usage(c, "weight", "0 is no weight")
+	}
+	if s.detach && (f.out != "" || f.engine.EventLog() != "") {
+		return usage(c, "detach", "nobody waits to bring --out and --event-log: ask for them later with volley job ID --out DIR")
+	}
+	for flag, path := range map[string]string{"out": f.out, "event-log": f.engine.EventLog()} {
+		if path == "" {
+			continue
+		}
+		if info, err := os.Stat(filepath.Dir(filepath.Clean(path))); err != nil || !info.IsDir() {
+			return usage(c, flag, "there is no directory %s", filepath.Dir(filepath.Clean(path)))
+		}
+	}
+	return nil
 }
 
 // kept are the flags that mean the submitter's side.
@@ -147,7 +179,11 @@ func leaveOrCancel(client wire.ClusterClient, addr, id string) error {
 			return errInterrupted
 		}
 	}
-	fmt.Fprintf(os.Stderr, "volley: %s goes on; volley logs -f %s follows it, volley cancel %s ends it\n", id, id, id)
+	at := ""
+	if addr != defaultDriver {
+		at = " --driver " + addr
+	}
+	fmt.Fprintf(os.Stderr, "volley: %s goes on; volley logs -f %s%s follows it, volley job %s%s --out DIR brings its model, volley cancel %s%s ends it\n", id, id, at, id, at, id, at)
 	return errInterrupted
 }
 
@@ -197,12 +233,12 @@ type watcher struct {
 func (w *watcher) follow(ctx context.Context) (*wire.JobInfo, error) {
 	var since time.Time
 	for {
-		before := w.offset
+		before, began := w.offset, time.Now()
 		info, err := w.once(ctx, true)
 		if err == nil || ctx.Err() != nil || status.Code(err) != codes.Unavailable {
 			return info, wire.CallError("follow "+w.id+" at", w.addr, err)
 		}
-		if since.IsZero() || w.offset > before {
+		if since.IsZero() || w.offset > before || time.Since(began) > time.Second {
 			since = time.Now()
 		}
 		if time.Since(since) > w.maxWait {
@@ -283,11 +319,19 @@ func placeModel(out string, overwrite bool, files map[string][]byte) error {
 			return fault.New(fault.NoResources, "write the model in", out, err)
 		}
 	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) == 0 {
+		return fault.Newf(fault.NoResources, "write the model in", out, "the driver has none")
+	}
+	if err := mllib.CanSave(out, overwrite); err != nil { // hours may have passed
+		return err
+	}
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return fault.New(fault.NoResources, "write the model in", out, err)
 	}
 	if overwrite {
-		os.RemoveAll(out)
+		if err := os.RemoveAll(out); err != nil {
+			return fault.New(fault.NoResources, "replace", out, err)
+		}
 	}
 	if err := os.Rename(tmp, out); err != nil {
 		return fault.New(fault.NoResources, "write the model in", out, err)

@@ -231,16 +231,17 @@ func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 			"%d of %d rows, less than the ratio %v, with no split missing", rows, all, v.h.Options.Ratio)
 	}
 	v.fact(rows <= all, coverage, s.Step, line, "%d rows of %d", rows, all)
-	v.fact(float64(gone) <= max(v.h.Options.MaxMissing, 1/float64(max(1, v.h.Options.Executors)), v.largestShare())*float64(all)*(1+1e-12),
+	held := max(v.largestShare(v.owners), v.largestShare(s.Placement)) // owners change at a step's beginning and by its losses
+	v.fact(float64(gone) <= max(v.h.Options.MaxMissing, 1/float64(max(1, v.h.Options.Executors)), held)*float64(all)*(1+1e-12),
 		coverage, s.Step, line, "%d of %d rows missing", gone, all)
 }
 
 // largestShare is the largest share of rows that one executor held, as far as
 // the log has said.
-func (v *verifier) largestShare() float64 {
+func (v *verifier) largestShare(owners []int) float64 {
 	held := map[int]int64{}
 	var most int64
-	for i, o := range v.owners {
+	for i, o := range owners[:min(len(owners), len(v.h.N))] {
 		held[o] += v.h.N[i]
 		most = max(most, held[o])
 	}

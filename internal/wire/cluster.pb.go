@@ -28,9 +28,11 @@ type Hello struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Version string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
 	// Of an executor its name, of a job process its job.
-	Name          string            `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Slots         uint32            `protobuf:"varint,3,opt,name=slots,proto3" json:"slots,omitempty"`
-	Labels        map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Name   string            `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Slots  uint32            `protobuf:"varint,3,opt,name=slots,proto3" json:"slots,omitempty"`
+	Labels map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Which of the processes of this name it is.
+	Incarnation   string `protobuf:"bytes,5,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -91,6 +93,13 @@ func (x *Hello) GetLabels() map[string]string {
 		return x.Labels
 	}
 	return nil
+}
+
+func (x *Hello) GetIncarnation() string {
+	if x != nil {
+		return x.Incarnation
+	}
+	return ""
 }
 
 // Welcome answers Hello.
@@ -2162,12 +2171,13 @@ var File_cluster_proto protoreflect.FileDescriptor
 
 const file_cluster_proto_rawDesc = "" +
 	"\n" +
-	"\rcluster.proto\x12\vvolley.wire\x1a\fvolley.proto\"\xbe\x01\n" +
+	"\rcluster.proto\x12\vvolley.wire\x1a\fvolley.proto\"\xe0\x01\n" +
 	"\x05Hello\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
 	"\x05slots\x18\x03 \x01(\rR\x05slots\x126\n" +
-	"\x06labels\x18\x04 \x03(\v2\x1e.volley.wire.Hello.LabelsEntryR\x06labels\x1a9\n" +
+	"\x06labels\x18\x04 \x03(\v2\x1e.volley.wire.Hello.LabelsEntryR\x06labels\x12 \n" +
+	"\vincarnation\x18\x05 \x01(\tR\vincarnation\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"@\n" +

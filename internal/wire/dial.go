@@ -79,10 +79,13 @@ func TokenFile(addr string) string {
 
 // ReadToken finds the token of the driver at an address.
 func ReadToken(addr string) (string, error) {
+	if port, ok := strings.CutPrefix(addr, "localhost:"); ok {
+		addr = "127.0.0.1:" + port
+	}
 	raw, err := os.ReadFile(TokenFile(addr))
 	if err != nil {
 		return "", fault.New(fault.Unauthorized, "find the token of", addr, err).
-			WithHint("start the driver as this user, or set VOLLEY_HOME as it had it")
+			WithHint("is a driver running there? start it as this user, or set VOLLEY_HOME as it had it")
 	}
 	return strings.TrimSpace(string(raw)), nil
 }

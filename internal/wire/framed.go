@@ -136,11 +136,26 @@ func (q *Queue[M]) Stop() {
 
 // Outbox sends messages in order, one at a time, without making those wait who
 // put them in.
-type Outbox[M any] struct{ *Queue[M] }
+type Outbox[M any] struct {
+	*Queue[M]
+	failed func(error)
+}
+
+// Put hands a message over. Where too many wait the outbox has failed: what
+// is lost must not go unnoticed.
+func (o *Outbox[M]) Put(m M) error {
+	err := o.Queue.Put(m)
+	if fault.KindOf(err) == fault.Timeout {
+		o.Stop()
+		o.failed(err)
+	}
+	return err
+}
 
 // NewOutbox starts sending; failed is called once, with the first error.
 func NewOutbox[M any](send func(M) error, failed func(error)) *Outbox[M] {
-	o := &Outbox[M]{NewQueue[M]()}
+	var once sync.Once
+	o := &Outbox[M]{NewQueue[M](), func(err error) { once.Do(func() { go failed(err) }) }}
 	go func() {
 		for {
 			m, err := o.Take()
@@ -149,7 +164,7 @@ func NewOutbox[M any](send func(M) error, failed func(error)) *Outbox[M] {
 			}
 			if err := send(m); err != nil {
 				o.Stop()
-				failed(err)
+				o.failed(err)
 				return
 			}
 		}

@@ -14,14 +14,16 @@ const (
 // Process tells a program that a cluster has started what it is there for. It
 // travels in one environment variable, which only the same user can read.
 type Process struct {
-	Role     string // empty: the program was started by its user
-	Job      string
-	Driver   string // address, of a job process
-	Token    string // the job's own
-	Executor string // of a runner
-	Slots    int
-	Pace     string // of a runner; empty is none
-	PaceRate float64
+	Role string // empty: the program was started by its user
+	Job  string
+	// Incarnation tells processes of one job apart.
+	Incarnation string
+	Driver      string // address, of a job process
+	Token       string // the job's own
+	Executor    string // of a runner
+	Slots       int
+	Pace        string // of a runner; empty is none
+	PaceRate    float64
 }
 
 const processEnv = "VOLLEY_PROCESS"
