@@ -307,7 +307,10 @@ func (j *Job) onLost(l *Lost, now plan.Time) {
 	j.counters.ExecutorsLost++
 	for i, p := range j.packs {
 		orphans, cmds := p.sched.Lost(l.Executor)
-		j.schedule(p, cmds)
+		if j.schedule(p, cmds); j.state == ended {
+			return
+		}
+		j.packProgress(p) // a replica may have taken its place at once
 		if j.step != nil && j.step.req.Pack == i {
 			j.orphaned(orphans, now)
 		}

@@ -72,6 +72,10 @@ func (j *Job) onHolding(from plan.ExecutorID, h *wire.Holding, now plan.Time) {
 		delete(p.moves, split)
 		p.sched.Charge(from, err)
 		j.schedule(p, p.sched.Failed(from, split, err))
+		if j.state != ended { // a replica may have taken its place at once
+			j.packProgress(p)
+			j.resume(now)
+		}
 		return
 	}
 	p.sched.Held(from, split)
