@@ -148,14 +148,16 @@ func (d *Daemon) Addr() string { return d.listener.Addr().String() }
 
 // watchMembers takes executors for lost that give no sign of life.
 func (d *Daemon) watchMembers() {
-	ticker := time.NewTicker(d.cfg.Beat / 2)
+	tick := d.cfg.Beat / 8
+	silence := missedBeats*d.cfg.Beat - 2*tick // so that it is noticed within so many beats
+	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
 		select {
 		case now := <-ticker.C:
-			for _, m := range d.members.silent(now.Add(-missedBeats * d.cfg.Beat)) {
-				d.log.Warn("executor suspected", "executor", m.name, "silent for more than", missedBeats*d.cfg.Beat)
-				m.drop("it gave no sign of life for " + (missedBeats * d.cfg.Beat).String())
+			for _, m := range d.members.silent(now.Add(-silence)) {
+				d.log.Warn("executor suspected", "executor", m.name, "silent for more than", silence)
+				m.drop("it gave no sign of life for " + silence.String())
 			}
 		case <-d.ctx.Done():
 			return
