@@ -91,7 +91,7 @@ func ownPacer() (func(int) runners.Pacer, error) {
 type hangUp struct{ net.Conn }
 
 // orphanGrace is how long a runner may outlive its executor.
-const orphanGrace = time.Second
+const orphanGrace = 300 * time.Millisecond
 
 func (h hangUp) Read(p []byte) (int, error) {
 	n, err := h.Conn.Read(p)
