@@ -39,9 +39,6 @@ type remote struct {
 	executors int // that the job begins with
 	conn      *grpc.ClientConn
 	out       *wire.Outbox[*wire.FromJob]
-	log       hclog.Logger
-	closing   chan struct{}
-	once      sync.Once
 
 	mu     sync.Mutex
 	peers  map[string]*relayConn
@@ -59,7 +56,7 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, log hclo
 	if err != nil {
 		return nil, wire.CallError("reach the driver at", p.Driver, err)
 	}
-	r := &remote{conn: conn, log: log, closing: make(chan struct{}), peers: map[string]*relayConn{}, blocks: map[string]string{}}
+	r := &remote{conn: conn, peers: map[string]*relayConn{}, blocks: map[string]string{}}
 	r.out = wire.NewOutbox(stream.Send, r.lost)
 	hello := &wire.FromJob{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: p.Job, Incarnation: p.Incarnation}}}
 	if err := r.out.Put(hello); err != nil {
@@ -103,10 +100,11 @@ func (r *remote) read(stream wire.Cluster_WorkClient) {
 // lost ends this process: without the cluster's driver a job cannot go on, and
 // the driver starts it again from its last committed step.
 func (r *remote) lost(err error) {
-	select {
-	case <-r.closing:
+	r.mu.Lock()
+	closed := r.closed
+	r.mu.Unlock()
+	if closed {
 		return
-	default:
 	}
 	fmt.Fprintf(os.Stderr, "volley: the cluster's driver is gone: %v\n", err)
 	os.Exit(ExitFailed)
@@ -176,7 +174,6 @@ func (r *remote) Close() error {
 	}
 	r.mu.Unlock()
 	err := r.Driver.Close()
-	r.once.Do(func() { close(r.closing) })
 	r.out.Stop()
 	return errors.Join(err, r.conn.Close())
 }

@@ -10,13 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/volley-engine/volley/executor"
@@ -133,9 +131,7 @@ func (r *localRunner) serveBlocks() (addr string, stop func(), err error) {
 		return "", nil, fault.New(fault.NoResources, "listen for", "other runners", err)
 	}
 	admit := func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-		md, _ := metadata.FromIncomingContext(ss.Context())
-		token := strings.TrimPrefix(strings.Join(md.Get("authorization"), ""), "Bearer ")
-		if subtle.ConstantTimeCompare([]byte(token), []byte(process.Token)) != 1 {
+		if subtle.ConstantTimeCompare([]byte(wire.CallerToken(ss.Context())), []byte(process.Token)) != 1 {
 			return status.Error(codes.Unauthenticated, "the token is not this job's")
 		}
 		return next(srv, ss)

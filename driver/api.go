@@ -8,10 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/volley-engine/volley/internal/wire"
@@ -19,9 +17,7 @@ import (
 
 // admitJob refuses a job process that has another job's token.
 func (d *Daemon) admitJob(ctx context.Context, w *work) error {
-	md, _ := metadata.FromIncomingContext(ctx)
-	token := strings.TrimPrefix(strings.Join(md.Get("authorization"), ""), "Bearer ")
-	if subtle.ConstantTimeCompare([]byte(token), []byte(w.token)) != 1 {
+	if subtle.ConstantTimeCompare([]byte(wire.CallerToken(ctx)), []byte(w.token)) != 1 {
 		return status.Error(codes.PermissionDenied, "the token is another job's")
 	}
 	return nil

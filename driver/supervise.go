@@ -94,7 +94,7 @@ func (w *work) runProcess() (result string, err error) {
 		"--checkpoint-dir", filepath.Join(w.dir, "checkpoints"), "--checkpoint-every", "1", "--resume")
 	cmd := exec.Command(w.d.cfg.Program, args...)
 	p := wire.Process{Role: wire.JobRole, Job: w.info.Id, Driver: w.d.Addr(), Token: w.token, Incarnation: newToken()}
-	cmd.Env = append(scrubbed(os.Environ()), p.Env(), "VOLLEY_DATA_DIR="+filepath.Join(w.dir, "cache"))
+	cmd.Env = p.Environ(filepath.Join(w.dir, "cache"))
 	cmd.Dir = w.dir
 	var stdout bytes.Buffer
 	cmd.Stdout = &stdout
@@ -123,18 +123,6 @@ func (w *work) isCancelled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.cancelled
-}
-
-// scrubbed leaves of an environment what a process needs to run at all.
-func scrubbed(env []string) []string {
-	var out []string
-	for _, v := range env {
-		switch name, _, _ := strings.Cut(v, "="); name {
-		case "PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "GODEBUG", "GOMAXPROCS", "GOMEMLIMIT", "GOGC":
-			out = append(out, v)
-		}
-	}
-	return out
 }
 
 // logWriter appends to a job's log.

@@ -33,7 +33,6 @@ type DaemonConfig struct {
 	PaceRate float64
 	Program  string        // the executable that runners run; default: this one
 	MaxWait  time.Duration // how long to look for a driver that is gone; default 10 min
-	Drain    time.Duration // how long a shutdown waits for runners; default 5 s
 	Ready    func(driver string)
 	Logger   hclog.Logger
 }
@@ -52,9 +51,6 @@ func (c DaemonConfig) EnsureDefaults() DaemonConfig {
 	}
 	if c.MaxWait == 0 {
 		c.MaxWait = 10 * time.Minute
-	}
-	if c.Drain == 0 {
-		c.Drain = 5 * time.Second
 	}
 	if c.Ready == nil {
 		c.Ready = func(string) {}
@@ -76,8 +72,8 @@ type Daemon struct {
 	runners map[string]*runnerProcess // by job
 }
 
-// NewDaemon prepares an executor; what an earlier one of the same data
-// directory has left behind is removed.
+// NewDaemon prepares an executor. (What killed runners left in its data
+// directory is cleared away by the next one that opens it.)
 func NewDaemon(cfg DaemonConfig) (*Daemon, error) {
 	cfg = cfg.EnsureDefaults()
 	if cfg.Program == "" {

@@ -50,7 +50,7 @@ func (d *Daemon) startRunner(o *wire.OpenJob, out *wire.Outbox[*wire.FromExecuto
 	defer theirs.Close()
 	p := wire.Process{Role: wire.RunnerRole, Job: o.Job, Token: o.Token, Executor: d.cfg.Name, Slots: int(o.Slots), Pace: d.cfg.Pace, PaceRate: d.cfg.PaceRate}
 	cmd := exec.Command(d.cfg.Program, o.Args...)
-	cmd.Env = append(runnerEnv(os.Environ()), p.Env(), "VOLLEY_DATA_DIR="+d.cfg.DataDir)
+	cmd.Env = p.Environ(d.cfg.DataDir)
 	if d.cfg.Memory != "" {
 		cmd.Env = append(cmd.Env, "VOLLEY_MEMORY="+d.cfg.Memory)
 	}
@@ -121,18 +121,6 @@ func socketPair() (net.Conn, *os.File, error) {
 	return conn, theirs, nil
 }
 
-// runnerEnv leaves of an environment what a program needs to run at all.
-func runnerEnv(env []string) []string {
-	var out []string
-	for _, v := range env {
-		switch name, _, _ := strings.Cut(v, "="); name {
-		case "PATH", "HOME", "LANG", "TZ", "TMPDIR", "GODEBUG":
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
 // carry takes the runner's messages to the driver.
 func (r *runnerProcess) carry(out *wire.Outbox[*wire.FromExecutor]) {
 	for {
@@ -187,8 +175,14 @@ func (r *runnerProcess) stop() {
 	default:
 	}
 	_ = syscall.Kill(-r.pid(), syscall.SIGKILL)
-	<-r.ended
+	select {
+	case <-r.ended:
+	case <-time.After(killWait): // the system holds it; it ends when that lets go
+	}
 }
+
+// killWait bounds the wait for a runner that was killed.
+const killWait = 2 * time.Second
 
 // lineWriter hands on what a runner prints and remembers the last line.
 type lineWriter struct {

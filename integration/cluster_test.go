@@ -226,6 +226,14 @@ func (c *cluster) atStep(id string, n int) {
 // jobDir is where the driver keeps what a job makes.
 func (c *cluster) jobDir(id string) string { return filepath.Join(c.dir, "driver", "jobs", id) }
 
+// gives compares a job's model with the one wanted.
+func (c *cluster) gives(id, want string) {
+	c.t.Helper()
+	if modelBytes(c.t, filepath.Join(c.jobDir(id), "out")) != want {
+		c.t.Errorf("%s: another model", id)
+	}
+}
+
 // verified checks a job's event log.
 func (c *cluster) verified(id string, replay bool) {
 	c.t.Helper()
@@ -313,8 +321,8 @@ func TestExecutorsDieHangAndJoin(t *testing.T) {
 			c.atStep(id, 30)
 			_ = c.executors["e2"].cmd.Process.Signal(syscall.SIGCONT)
 			c.ended(id)
-			if sync == "bsp" && modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
-				t.Error("another model")
+			if sync == "bsp" {
+				c.gives(id, want)
 			}
 			c.verified(id, true)
 		})
@@ -338,9 +346,7 @@ func TestTheJobProcessIsKilled(t *testing.T) {
 		t.Errorf("%d restarts", j.Restarts)
 	}
 	c.verified(id, true)
-	if modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
-		t.Error("another model")
-	}
+	c.gives(id, want)
 }
 
 // TestTheDriverIsKilled: started again on its data directory, it goes on.
@@ -357,9 +363,7 @@ func TestTheDriverIsKilled(t *testing.T) {
 	c.startDriver()
 	c.ended(id)
 	c.verified(id, true)
-	if modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
-		t.Error("another model")
-	}
+	c.gives(id, want)
 }
 
 // childrenOf are the processes that a process has started.

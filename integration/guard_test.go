@@ -102,9 +102,7 @@ func TestNoExecutorIsLeft(t *testing.T) {
 	if j := c.ended(id); j.Why != "" {
 		t.Errorf("%+v", j)
 	}
-	if modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
-		t.Error("another model")
-	}
+	c.gives(id, want)
 	c.verified(id, true)
 }
 
@@ -164,9 +162,7 @@ func TestTwoJobsAtOnce(t *testing.T) {
 	a, b := c.submit(jobFlags(data)...), c.submit(jobFlags(data)...)
 	for _, id := range []string{a, b} {
 		c.ended(id)
-		if modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
-			t.Errorf("%s: another model", id)
-		}
+		c.gives(id, want)
 	}
 }
 
@@ -188,9 +184,7 @@ func TestAnExecutorIsDrained(t *testing.T) {
 	if !strings.Contains(out, "drained") {
 		t.Errorf("%s", out)
 	}
-	if modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
-		t.Error("another model")
-	}
+	c.gives(id, want)
 	c.verified(id, true)
 	if _, errs, code := volley(t, "executors", "drain", "nobody", "--driver", c.addr); code == 0 || !strings.Contains(errs, "nobody") {
 		t.Errorf("exit %d: %s", code, errs)
@@ -243,9 +237,7 @@ func TestDisksFailUnderExecutors(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.ended(id)
-	if modelBytes(t, filepath.Join(c.jobDir(id), "out")) != want {
-		t.Error("another model")
-	}
+	c.gives(id, want)
 	c.verified(id, true)
 }
 

@@ -9,10 +9,17 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/volley-engine/volley/internal/fault"
 )
+
+// CallerToken is the token that a call carries.
+func CallerToken(ctx context.Context) string {
+	md, _ := metadata.FromIncomingContext(ctx)
+	return strings.TrimPrefix(strings.Join(md.Get("authorization"), ""), "Bearer ")
+}
 
 // MaxMessage bounds a message of a cluster's services, in bytes.
 const MaxMessage = maxFrame

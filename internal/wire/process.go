@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"os"
+	"strings"
 )
 
 // Roles of a process that a cluster has started.
@@ -28,10 +29,18 @@ type Process struct {
 
 const processEnv = "VOLLEY_PROCESS"
 
-// Env is the environment variable for a child.
-func (p Process) Env() string {
+// Environ is the environment of a child: of this process's what a program needs
+// to run at all, where it keeps its data, and what it is there for.
+func (p Process) Environ(dataDir string) []string {
+	var out []string
+	for _, v := range os.Environ() {
+		switch name, _, _ := strings.Cut(v, "="); name {
+		case "PATH", "HOME", "LANG", "TZ", "TMPDIR", "GODEBUG":
+			out = append(out, v)
+		}
+	}
 	raw, _ := json.Marshal(p) // plain fields
-	return processEnv + "=" + string(raw)
+	return append(out, processEnv+"="+string(raw), "VOLLEY_DATA_DIR="+dataDir)
 }
 
 // ThisProcess is what this process was started for.
