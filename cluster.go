@@ -88,7 +88,7 @@ func (e *embedded) OpenPack(ctx context.Context, node int) (int, *storage.PackMe
 
 // openRemote has an executor make a pack.
 func (e *embedded) openRemote(ctx context.Context, node int) (int, *storage.PackMeta, error) {
-	raws, err := e.back.RunCall(ctx, &driver.CallRequest{Node: node, Args: [][]byte{nil}})
+	raws, err := e.back.RunCall(ctx, &driver.CallRequest{Node: node, Pack: rdd.NoPack, Args: [][]byte{nil}})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -206,8 +206,8 @@ func (e *embedded) outcomeOf(r *driver.StepReport) *rdd.StepOutcome {
 }
 
 // RunCall runs an action.
-func (e *embedded) RunCall(ctx context.Context, node int, args [][]byte) ([][]byte, error) {
-	return e.back.RunCall(ctx, &driver.CallRequest{Node: node, Args: args})
+func (e *embedded) RunCall(ctx context.Context, node, pack int, args [][]byte) ([][]byte, error) {
+	return e.back.RunCall(ctx, &driver.CallRequest{Node: node, Pack: pack, Args: args})
 }
 
 // Commit writes the step's line and, where due, a checkpoint.

@@ -102,3 +102,6 @@ func (p *pacer) Worked(rows int64) {
 		p.limits.late.Add(1)
 	}
 }
+
+// Waited moves the schedule on.
+func (p *pacer) Waited(d time.Duration) { p.at += d }

@@ -72,8 +72,23 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, log hclo
 	if first.GetWelcome().GetExecutors() == 0 {
 		fmt.Fprintf(os.Stderr, "volley: waiting for executors, none of which has joined\n")
 	}
+	r.OnExclusion(func(x *driver.Exclusion) {
+		_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Exclusion{Exclusion: &wire.Exclusion{Executor: string(x.Executor), Why: x.Why}}})
+	})
 	go r.read(stream)
+	go r.beat(time.Duration(first.GetWelcome().GetBeatNs()))
 	return r, nil
+}
+
+// beat gives signs of life until the connection ends.
+func (r *remote) beat(every time.Duration) {
+	ticker := time.NewTicker(max(every, time.Millisecond))
+	defer ticker.Stop()
+	for range ticker.C {
+		if r.out.Put(&wire.FromJob{Body: &wire.FromJob_Beat{Beat: &wire.Beat{}}}) != nil {
+			return
+		}
+	}
 }
 
 // read runs until the driver is gone.

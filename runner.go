@@ -2,10 +2,7 @@ package volley
 
 import (
 	"context"
-	"crypto/subtle"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,8 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/fault"
@@ -45,6 +40,8 @@ func runRunner(ctx context.Context, cfg Config, args []byte, g *rdd.Graph) error
 	if err != nil {
 		return fault.New(fault.Internal, "open", "the connection to the executor", err)
 	}
+	frames := wire.NewFramed(hangUp{conn})
+	go beat(frames)
 	cache, err := storage.OpenCache(cfg.DataDir, cfg.DiskBudget)
 	if err != nil {
 		return err
@@ -71,7 +68,45 @@ func runRunner(ctx context.Context, cfg Config, args []byte, g *rdd.Graph) error
 	if ec.Pacer, err = ownPacer(); err != nil {
 		return err
 	}
-	return executor.New(ctx, ec, r.engine, wire.FramedExecutor(wire.NewFramed(hangUp{conn}))).Serve()
+	ec.Gate = runners.NewGate()
+	return executor.New(ctx, ec, r.engine, &runnerConn{wire.FramedExecutor(frames), ec.Gate, r}).Serve()
+}
+
+// beat gives signs of life: empty messages.
+func beat(frames *wire.Framed) {
+	ticker := time.NewTicker(max(process.Beat, time.Millisecond))
+	defer ticker.Stop()
+	for range ticker.C {
+		if frames.Write(nil) != nil {
+			return
+		}
+	}
+}
+
+// runnerConn is a runner's connection to its executor. What is for the process
+// and not for the job's agent it does itself.
+type runnerConn struct {
+	wire.ExecutorConn
+	gate   *runners.Gate
+	runner *localRunner
+}
+
+// Recv waits for the agent's next message.
+func (c *runnerConn) Recv() (*wire.ToExecutor, error) {
+	for {
+		m, err := c.ExecutorConn.Recv()
+		if err != nil {
+			return nil, err
+		}
+		switch b := m.Body.(type) {
+		case *wire.ToExecutor_Pause:
+			c.gate.Set(b.Pause.On)
+		case *wire.ToExecutor_Hand:
+			go c.hand(b.Hand)
+		default:
+			return m, nil
+		}
+	}
 }
 
 // ownPacer is the pace that the executor asked for, if any.
@@ -99,6 +134,14 @@ func (h hangUp) Read(p []byte) (int, error) {
 	return n, err
 }
 
+func (c *runnerConn) hand(h *wire.Hand) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if err := c.runner.hand(ctx, h); err != nil {
+		fmt.Fprintf(os.Stderr, "volley: a block was not handed to the driver: %v\n", err)
+	}
+}
+
 // localRunner is a runner's catalog of packs, its way to peers, and what it
 // hands out to them.
 type localRunner struct {
@@ -122,129 +165,4 @@ func (r *localRunner) Pack(ctx context.Context, node int) (string, *storage.Pack
 // onExecutor says where an error of reading an input arose.
 func onExecutor(err error) error {
 	return fault.New(fault.KindOf(err), "on executor", process.Executor, err)
-}
-
-// serveBlocks hands out splits to the other runners of the job.
-func (r *localRunner) serveBlocks() (addr string, stop func(), err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, fault.New(fault.NoResources, "listen for", "other runners", err)
-	}
-	admit := func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-		if subtle.ConstantTimeCompare([]byte(wire.CallerToken(ss.Context())), []byte(process.Token)) != 1 {
-			return status.Error(codes.Unauthenticated, "the token is not this job's")
-		}
-		return next(srv, ss)
-	}
-	s := grpc.NewServer(append(wire.ServerOptions(), grpc.StreamInterceptor(admit))...)
-	wire.RegisterBlocksServer(s, r)
-	go func() { _ = s.Serve(l) }()
-	return l.Addr().String(), s.Stop, nil
-}
-
-// blockPart is how many bytes of a split travel in one message.
-const blockPart = 1 << 20
-
-// Fetch sends a split that this runner holds: first what is in its pack.
-func (r *localRunner) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) error {
-	meta := r.engine.Meta(int(req.Node))
-	if meta == nil {
-		return status.Errorf(codes.NotFound, "no split of node %d is held here", req.Node)
-	}
-	raw, err := json.Marshal(meta)
-	if err != nil {
-		return status.Errorf(codes.Internal, "%v", err)
-	}
-	if err := stream.Send(&wire.BlockPart{Meta: raw}); err != nil || req.Describe {
-		return err
-	}
-	return r.store.Send(storage.SplitKey{Node: int(req.Node), Split: int(req.Split)}, partWriter{stream})
-}
-
-// partWriter sends what is written to it, a part at a time.
-type partWriter struct{ stream wire.Blocks_FetchServer }
-
-func (w partWriter) Write(p []byte) (int, error) {
-	for from := 0; from < len(p); from += blockPart {
-		if err := w.stream.Send(&wire.BlockPart{Data: p[from:min(from+blockPart, len(p))]}); err != nil {
-			return from, err
-		}
-	}
-	return len(p), nil
-}
-
-// peer is a connection to another runner.
-func (r *localRunner) peer(addr string) (wire.BlocksClient, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if c := r.peers[addr]; c != nil {
-		return wire.NewBlocksClient(c), nil
-	}
-	c, err := wire.Dial(addr, process.Token)
-	if err != nil {
-		return nil, err
-	}
-	if r.peers == nil {
-		r.peers = map[string]*grpc.ClientConn{}
-	}
-	r.peers[addr] = c
-	return wire.NewBlocksClient(c), nil
-}
-
-// open starts receiving a split from another runner, or only its pack's
-// description.
-func (r *localRunner) open(ctx context.Context, from executor.Peer, key storage.SplitKey, describe bool) (wire.Blocks_FetchClient, *storage.PackMeta, error) {
-	failed := func(err error) error {
-		return fault.New(fault.FetchFailed, fmt.Sprintf("fetch split %d from", key.Split), string(from.ID), err)
-	}
-	c, err := r.peer(from.Address)
-	if err != nil {
-		return nil, nil, failed(err)
-	}
-	stream, err := c.Fetch(ctx, &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(key.Split), Describe: describe})
-	if err != nil {
-		return nil, nil, failed(err)
-	}
-	first, err := stream.Recv()
-	if err != nil {
-		return nil, nil, failed(err)
-	}
-	meta := &storage.PackMeta{}
-	if err := json.Unmarshal(first.Meta, meta); err != nil {
-		return nil, nil, failed(err)
-	}
-	return stream, meta, nil
-}
-
-// Meta describes a pack that a peer holds splits of.
-func (r *localRunner) Meta(ctx context.Context, from executor.Peer, node int) (*storage.PackMeta, error) {
-	if meta := r.engine.Meta(node); meta != nil {
-		return meta, nil
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	_, meta, err := r.open(ctx, from, storage.SplitKey{Node: node}, true)
-	return meta, err
-}
-
-// FetchSplit writes the bytes of a split that a peer holds.
-func (r *localRunner) FetchSplit(ctx context.Context, from executor.Peer, key storage.SplitKey, w io.Writer) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, _, err := r.open(ctx, from, key, false)
-	if err != nil {
-		return err
-	}
-	for {
-		part, err := stream.Recv()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return fault.New(fault.FetchFailed, fmt.Sprintf("fetch split %d from", key.Split), string(from.ID), err)
-		}
-		if _, err := w.Write(part.Data); err != nil {
-			return err
-		}
-	}
 }

@@ -3,11 +3,8 @@ package driver
 import (
 	"context"
 	"crypto/subtle"
-	"errors"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -69,12 +66,13 @@ func (d *Daemon) Watch(req *wire.WatchRequest, stream wire.Cluster_WatchServer) 
 	}
 	for {
 		info, changed := w.snapshot()
-		n, err := sendFrom(filepath.Join(w.dir, name), offset, func(p []byte) error { return stream.Send(&wire.WatchReply{Log: p}) })
+		offset, err = readLog(filepath.Join(w.dir, name), offset, func(p []byte, next int64) error {
+			return stream.Send(&wire.WatchReply{Log: p, Next: uint64(next)})
+		})
 		if err != nil {
 			return err
 		}
-		offset += n
-		if over(info.State) || !req.Follow {
+		if Over(info.State) || !req.Follow {
 			return stream.Send(&wire.WatchReply{Ended: info})
 		}
 		select {
@@ -83,36 +81,6 @@ func (d *Daemon) Watch(req *wire.WatchRequest, stream wire.Cluster_WatchServer) 
 			return stream.Context().Err()
 		case <-d.ctx.Done():
 			return status.Error(codes.Unavailable, "the driver is going down")
-		}
-	}
-}
-
-// sendFrom sends a file from an offset on and returns how much that was; a
-// file that is not there is empty.
-func sendFrom(path string, offset int64, send func([]byte) error) (int64, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, status.Errorf(codes.Internal, "%v", err)
-	}
-	defer f.Close()
-	if _, err := f.Seek(offset, io.SeekStart); err != nil {
-		return 0, status.Errorf(codes.Internal, "%v", err)
-	}
-	var total int64
-	buf := make([]byte, 256<<10)
-	for {
-		n, err := f.Read(buf)
-		if n > 0 {
-			if err := send(buf[:n]); err != nil {
-				return total, err
-			}
-			total += int64(n)
-		}
-		if err != nil {
-			return total, nil
 		}
 	}
 }
@@ -154,12 +122,30 @@ func (d *Daemon) Drain(_ context.Context, req *wire.DrainRequest) (*wire.DrainRe
 	if m == nil {
 		return nil, status.Errorf(codes.NotFound, "there is no executor %q", req.Name)
 	}
+	d.drain(m)
+	return &wire.DrainReply{}, nil
+}
+
+// leaving drains an executor that wants to end. Where there is no other its
+// work has nowhere to go.
+func (d *Daemon) leaving(m *member) {
+	m.mu.Lock()
+	m.mu.leaving = true
+	m.mu.Unlock()
+	if others := slices.DeleteFunc(d.members.all(), (*member).isDraining); len(others) == 0 || len(others) == 1 && others[0] == m {
+		d.log.Warn("the last executor leaves", "executor", m.name)
+		m.goodbye()
+		return
+	}
+	d.drain(m)
+}
+
+func (d *Daemon) drain(m *member) {
 	m.mu.Lock()
 	m.mu.draining = true
 	m.mu.Unlock()
 	d.log.Info("executor drains", "executor", m.name)
 	d.jobs.drain(m)
-	return &wire.DrainReply{}, nil
 }
 
 // Executors lists executors.

@@ -20,13 +20,16 @@ import (
 // DaemonConfig says what a driver daemon is. The zero value of a field takes
 // its default.
 type DaemonConfig struct {
-	Listen  string        // default 127.0.0.1:7077
-	HTTP    string        // address of REST and metrics; empty serves none
-	DataDir string        // jobs, journal and token
-	Program string        // the executable that job processes run; default: this one
-	Beat    time.Duration // between an executor's signs of life; default 2 s
-	Drain   time.Duration // how long a shutdown waits for job processes; default 5 s
-	Logger  hclog.Logger
+	Listen  string // default 127.0.0.1:7077
+	HTTP    string // address of REST and metrics; empty serves none
+	DataDir string // jobs, journal and token
+	Program string // the executable that job processes run; default: this one
+	// Suspicion is the silence after which an executor, a runner or a job's
+	// process is taken for lost; default 2 s. Signs of life come three times as
+	// often.
+	Suspicion time.Duration
+	Drain     time.Duration // how long a shutdown waits for job processes; default 5 s
+	Logger    hclog.Logger
 }
 
 // EnsureDefaults fills in the fields left zero.
@@ -34,8 +37,8 @@ func (c DaemonConfig) EnsureDefaults() DaemonConfig {
 	if c.Listen == "" {
 		c.Listen = "127.0.0.1:7077"
 	}
-	if c.Beat == 0 {
-		c.Beat = 2 * time.Second
+	if c.Suspicion == 0 {
+		c.Suspicion = 2 * time.Second
 	}
 	if c.Drain == 0 {
 		c.Drain = 5 * time.Second
@@ -46,31 +49,32 @@ func (c DaemonConfig) EnsureDefaults() DaemonConfig {
 	return c
 }
 
-// minBeat is the shortest time between signs of life that is of any use.
-const minBeat = 10 * time.Millisecond
+// minSuspicion is the shortest silence that says anything.
+const minSuspicion = 30 * time.Millisecond
 
-// missedBeats is how many signs of life an executor may miss before it is
-// taken for lost.
-const missedBeats = 3
+// beat is the time between two signs of life.
+func (c DaemonConfig) beat() time.Duration { return c.Suspicion / wire.Missed }
 
 // Daemon is a cluster's driver: it knows executors and jobs, starts a process
 // for each job, and carries messages between the two.
 type Daemon struct {
 	wire.UnimplementedClusterServer
-	cfg      DaemonConfig
-	token    string
-	log      hclog.Logger
-	listener net.Listener
-	server   *grpc.Server
-	web      *http.Server // nil where there is none
-	webAddr  string
-	metrics  *metrics
-	journal  *Raft
-	jobs     *jobTable
-	members  *members
-	ctx      context.Context
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup
+	wire.UnimplementedBlocksServer
+	cfg       DaemonConfig
+	token     string
+	log       hclog.Logger
+	listener  net.Listener
+	server    *grpc.Server
+	web       *http.Server // nil where there is none
+	webAddr   string
+	metrics   *metrics
+	journal   *Raft
+	jobs      *jobTable
+	members   *members
+	handovers handovers
+	ctx       context.Context
+	cancel    context.CancelFunc
+	wg        sync.WaitGroup
 }
 
 // StartDaemon opens a driver's data directory and listens.
@@ -79,8 +83,8 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 	if err := onlyLoopback(cfg.Listen); err != nil {
 		return nil, err
 	}
-	if cfg.Beat < minBeat {
-		return nil, fault.Newf(fault.Usage, "use", "--heartbeat", "%v is less than %v", cfg.Beat, minBeat)
+	if cfg.Suspicion < minSuspicion {
+		return nil, fault.Newf(fault.Usage, "use", "--suspicion", "%v is less than %v", cfg.Suspicion, minSuspicion)
 	}
 	if cfg.Drain < 0 {
 		return nil, fault.Newf(fault.Usage, "use", "--drain", "%v is negative", cfg.Drain)
@@ -121,9 +125,10 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 	}
 	d.server = grpc.NewServer(append(wire.ServerOptions(), grpc.UnaryInterceptor(d.unary), grpc.StreamInterceptor(d.stream))...)
 	wire.RegisterClusterServer(d.server, d)
+	wire.RegisterBlocksServer(d.server, d)
 	d.jobs.resumeAll() // before anyone can submit; until then the listener keeps callers waiting
 	d.wg.Go(func() { _ = d.server.Serve(l) })
-	d.wg.Go(d.watchMembers)
+	d.wg.Go(d.watch)
 	if err := d.serveHTTP(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -146,19 +151,20 @@ func onlyLoopback(addr string) error {
 // Addr is where the driver listens.
 func (d *Daemon) Addr() string { return d.listener.Addr().String() }
 
-// watchMembers takes executors for lost that give no sign of life.
-func (d *Daemon) watchMembers() {
-	tick := d.cfg.Beat / 8
-	silence := missedBeats*d.cfg.Beat - 2*tick // so that it is noticed within so many beats
-	ticker := time.NewTicker(tick)
+// watch takes executors and job processes for lost that give no sign of life.
+func (d *Daemon) watch() {
+	vigil := wire.NewVigil(d.cfg.beat())
+	ticker := time.NewTicker(vigil.Tick())
 	defer ticker.Stop()
 	for {
 		select {
-		case now := <-ticker.C:
-			for _, m := range d.members.silent(now.Add(-silence)) {
-				d.log.Warn("executor suspected", "executor", m.name, "silent for more than", silence)
-				m.drop("it gave no sign of life for " + silence.String())
+		case <-ticker.C:
+			vigil.Look(time.Now())
+			for _, m := range d.members.silent(vigil) {
+				d.log.Warn("executor suspected", "executor", m.name, "silent for", vigil.Silence())
+				m.drop("it gave no sign of life for " + vigil.Silence().String())
 			}
+			d.jobs.killSilent(vigil)
 		case <-d.ctx.Done():
 			return
 		}
@@ -170,7 +176,7 @@ func (d *Daemon) watchMembers() {
 func (d *Daemon) Close() error {
 	d.jobs.close(d.cfg.Drain)
 	for _, m := range d.members.all() {
-		_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Goodbye{Goodbye: &wire.Goodbye{}}})
+		m.goodbye()
 	}
 	d.members.waitGone(d.cfg.Drain)
 	d.cancel()

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -34,7 +35,8 @@ type Driver struct {
 	reply chan Command // of the request that the session waits for
 	err   error
 	// drained is told of executors that have nothing left.
-	drained func(plan.ExecutorID)
+	drained  func(plan.ExecutorID)
+	excluded func(*Exclusion)
 }
 
 // NewDriver starts the loop of a job.
@@ -96,6 +98,8 @@ func (d *Driver) carryOut(cmds []Command) {
 			if d.drained != nil {
 				d.drained(c.Drained)
 			}
+		case c.Excluded != nil:
+			d.tellExcluded(c.Excluded)
 		case c.Failed != nil:
 			d.err = c.Failed
 			close(d.failed)
@@ -105,6 +109,22 @@ func (d *Driver) carryOut(cmds []Command) {
 		}
 	}
 }
+
+// tellExcluded runs on the loop.
+func (d *Driver) tellExcluded(x *Exclusion) {
+	if x.Why == "" {
+		d.log.Info("executor let back in", "executor", x.Executor)
+	} else {
+		d.log.Error("executor excluded", "executor", x.Executor, "why", x.Why)
+	}
+	if d.excluded != nil {
+		d.excluded(x)
+	}
+}
+
+// OnExclusion has a function called when an executor is excluded or let back
+// in.
+func (d *Driver) OnExclusion(do func(*Exclusion)) { d.enqueue(func() { d.excluded = do }) }
 
 // send runs on the loop. A connection that refuses a message is gone; its
 // reader says so.
@@ -153,9 +173,18 @@ func (d *Driver) read(conn wire.DriverConn) {
 		}
 		d.enqueue(func() {
 			if d.conns[id] == conn {
+				d.noteFailure(id, m)
 				d.step(Event{Message: &Message{From: id, Body: m}})
 			}
 		})
+	}
+}
+
+// noteFailure logs what went wrong on an executor.
+func (d *Driver) noteFailure(id plan.ExecutorID, m *wire.ToDriver) {
+	f := cmp.Or(m.GetHolding().GetFault(), m.GetResult().GetFault(), m.GetTaskResult().GetFault())
+	if err := f.AsError(); err != nil {
+		d.log.Warn("work failed", "executor", id, "error", err)
 	}
 }
 

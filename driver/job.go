@@ -78,6 +78,7 @@ type StepRequest struct {
 // CallRequest asks for one action's tasks: Args by partition.
 type CallRequest struct {
 	Node int
+	Pack int // number of the pack whose splits the tasks read, one each; negative: none
 	Args [][]byte
 }
 
@@ -130,6 +131,14 @@ type Command struct {
 	CallDone [][]byte        // results of an action by partition
 	Failed   error           // the job has failed
 	Drained  plan.ExecutorID // it has nothing of this job any more
+	Excluded *Exclusion
+}
+
+// Exclusion says that an executor is given no more work for a while, or, where
+// there is no reason, that it is again.
+type Exclusion struct {
+	Executor plan.ExecutorID
+	Why      string
 }
 
 // Outgoing is a message to an executor.
@@ -272,6 +281,9 @@ func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) 
 	}
 	j.prepared[from] = true
 	for _, p := range j.packs {
+		if p.sched.Excluded(from) { // another process may do better
+			j.emit(Command{Excluded: &Exclusion{Executor: from}})
+		}
 		j.schedule(p, p.sched.Joined(from, j.slots[from]))
 	}
 	if j.state == gathering && (j.ready() >= j.cfg.Executors || now >= j.began+j.cfg.Gather) {

@@ -49,9 +49,20 @@ func (j *Job) retryCall() {
 			continue
 		}
 		t.on = live[(i+t.failures)%len(live)]
+		if home := j.homeOf(j.call.req.Pack, i); t.failures == 0 && j.prepared[home] {
+			t.on = home
+		}
 		j.send(t.on, &wire.ToExecutor{Body: &wire.ToExecutor_RunTask{RunTask: &wire.RunTask{
 			Job: string(j.cfg.ID), Call: j.call.id, Node: uint32(j.call.req.Node), Partition: uint32(i), Args: j.call.req.Args[i]}}})
 	}
+}
+
+// homeOf is the executor that holds a pack's split, if there is one.
+func (j *Job) homeOf(pack, split int) plan.ExecutorID {
+	if pack < 0 || pack >= len(j.packs) || split >= len(j.packs[pack].info.Rows) {
+		return ""
+	}
+	return j.packs[pack].sched.Owner(plan.SplitID(split))
 }
 
 // lose takes back the tasks that an executor was doing.

@@ -70,7 +70,9 @@ func (j *Job) onHolding(from plan.ExecutorID, h *wire.Holding, now plan.Time) {
 	p, split := j.packs[h.Pack], plan.SplitID(h.Split)
 	if err := h.Fault.AsError(); err != nil {
 		delete(p.moves, split)
-		p.sched.Charge(from, err)
+		if fault.KindOf(err) != fault.Corrupt { // whose fault a damaged copy is, nobody knows
+			j.charge(p, from, err, now)
+		}
 		j.schedule(p, p.sched.Failed(from, split, err))
 		if j.state != ended { // a replica may have taken its place at once
 			j.packProgress(p)
@@ -85,6 +87,22 @@ func (j *Job) onHolding(from plan.ExecutorID, h *wire.Holding, now plan.Time) {
 	}
 	j.packProgress(p)
 	j.resume(now)
+}
+
+// charge counts a failure against an executor.
+func (j *Job) charge(p *pack, id plan.ExecutorID, err error, now plan.Time) {
+	if p.sched.Charge(id, err, now) {
+		j.emit(Command{Excluded: &Exclusion{Executor: id, Why: "it failed too often, the last time because " + err.Error()}})
+	}
+}
+
+// readmit lets executors back in that have been excluded for long enough.
+func (j *Job) readmit(p *pack, now plan.Time) {
+	ids, cmds := p.sched.Readmit(now)
+	for _, id := range ids {
+		j.emit(Command{Excluded: &Exclusion{Executor: id}})
+	}
+	j.schedule(p, cmds)
 }
 
 // packProgress tells the session once every split is held.

@@ -67,6 +67,7 @@ type StepReport struct {
 func (j *Job) onStep(req *StepRequest, now plan.Time) {
 	p := j.packs[req.Pack]
 	changed := p.sched.Boundary()
+	j.readmit(p, now)
 	j.drainMore()
 	n := len(p.info.Rows)
 	if req.Train {
@@ -298,7 +299,7 @@ func (j *Job) resultError(r *wire.Result) error {
 // failedTasks applies the policy of a failure to every task it covers.
 func (j *Job) failedTasks(from plan.ExecutorID, r *wire.Result, err error, now plan.Time) {
 	p := j.packs[j.step.req.Pack]
-	p.sched.Charge(from, err)
+	j.charge(p, from, err, now)
 	var splits []plan.SplitID
 	for _, c := range r.Coverage {
 		i := plan.SplitID(c.Split)

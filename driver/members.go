@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,18 +30,35 @@ type member struct {
 		beat     *wire.Beat
 		draining bool
 		drained  bool
-		excluded []string // jobs that it is not asked to work for any more, and why
-		why      string   // of the end; empty while connected
+		leaving  bool              // it ends when it is drained
+		excluded map[string]string // jobs that give it no work for now, and why
+		why      string            // of the end; empty while connected
 		ended    time.Time
 	}
 }
 
-// exclude notes that an executor is not asked to work for a job any more; when
-// it registers again it is.
+// exclude notes why a job gives an executor no work for now, or, without a
+// reason, that it does again.
 func (m *member) exclude(job, why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mu.excluded = append(m.mu.excluded, fmt.Sprintf("excluded from %s after %d runners: %s", job, maxRunners, why))
+	if why == "" {
+		delete(m.mu.excluded, job)
+		return
+	}
+	if m.mu.excluded == nil {
+		m.mu.excluded = map[string]string{}
+	}
+	m.mu.excluded[job] = why
+}
+
+// exclusions are the jobs that give the member no work, and why; m.mu is held.
+func (m *member) exclusions() string {
+	var out []string
+	for _, job := range slices.Sorted(maps.Keys(m.mu.excluded)) {
+		out = append(out, fmt.Sprintf("excluded from %s: %s", job, m.mu.excluded[job]))
+	}
+	return strings.Join(out, "; ")
 }
 
 // validName says whether a name can be part of a file's.
@@ -58,6 +76,11 @@ func (m *member) drop(why string) {
 	case m.gone <- why:
 	default:
 	}
+}
+
+// goodbye tells an executor to end.
+func (m *member) goodbye() {
+	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Goodbye{Goodbye: &wire.Goodbye{}}})
 }
 
 func (m *member) hear(b *wire.Beat) {
@@ -85,7 +108,7 @@ func (m *member) info() *wire.ExecutorInfo {
 	i := &wire.ExecutorInfo{Name: m.name, State: "alive", Slots: m.slots, Splits: b.Splits, RowsPerSecond: b.RowsPerSecond,
 		Memory: b.Memory, Disk: b.Disk, SinceUnixNs: m.since.UnixNano(), Labels: m.labels, Why: m.mu.why}
 	if i.Why == "" {
-		i.Why = strings.Join(m.mu.excluded, "; ")
+		i.Why = m.exclusions()
 	}
 	switch {
 	case m.mu.why != "":
@@ -163,12 +186,12 @@ func (ms *members) put(m *member) {
 	ms.list[m.name] = m
 }
 
-// silent are the connected members not heard of since a time.
-func (ms *members) silent(since time.Time) []*member {
+// silent are the connected members that are taken for dead.
+func (ms *members) silent(v *wire.Vigil) []*member {
 	return slices.DeleteFunc(ms.all(), func(m *member) bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		return m.mu.heard.After(since)
+		return !v.Dead(m.mu.heard)
 	})
 }
 
@@ -208,7 +231,7 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 	m := &member{name: h.Name, incarnation: h.Incarnation, slots: h.Slots, labels: h.Labels, since: time.Now(), gone: make(chan string, 1)}
 	m.out = wire.NewOutbox(stream.Send, func(err error) { m.drop(err.Error()) })
 	m.hear(nil)
-	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Welcome{Welcome: &wire.Welcome{BeatNs: uint64(d.cfg.Beat)}}})
+	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Welcome{Welcome: &wire.Welcome{BeatNs: uint64(d.cfg.beat())}}})
 	d.members.put(m)
 	d.log.Info("executor joined", "executor", m.name, "slots", m.slots)
 	d.jobs.memberJoined(m)
@@ -245,6 +268,8 @@ func (d *Daemon) readMember(m *member, stream wire.Cluster_ServeServer) string {
 			d.jobs.runnerEnded(m, b.Closed)
 		case *wire.FromExecutor_Log:
 			d.jobs.runnerLog(m, b.Log)
+		case *wire.FromExecutor_Leaving:
+			d.leaving(m)
 		}
 	}
 }

@@ -136,18 +136,16 @@ func (l logWriter) Write(p []byte) (int, error) {
 
 // lastWords is what a failed job has to say: the last line of its log.
 func (w *work) lastWords(err error) string {
-	raw, rerr := os.ReadFile(filepath.Join(w.dir, "log"))
-	if rerr != nil || len(raw) == 0 {
-		return err.Error()
+	if last := lastLine(filepath.Join(w.dir, "log")); last != "" {
+		return strings.TrimPrefix(last, "volley: ")
 	}
-	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
-	return strings.TrimPrefix(lines[len(lines)-1], "volley: ")
+	return err.Error()
 }
 
 // cancel ends a job's process at a step boundary, and after a while at once.
 func (w *work) cancel() {
 	w.mu.Lock()
-	if over(w.info.State) {
+	if Over(w.info.State) {
 		w.mu.Unlock()
 		return
 	}
@@ -206,6 +204,9 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 		if err != nil {
 			return err
 		}
+		w.mu.Lock()
+		w.heard = time.Now()
+		w.mu.Unlock()
 		switch b := f.Body.(type) {
 		case *wire.FromJob_Relay:
 			if m := d.members.get(b.Relay.Peer); m != nil {
@@ -215,6 +216,10 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 			w.committed(b.Commit)
 		case *wire.FromJob_Drained:
 			w.drained(b.Drained.Name)
+		case *wire.FromJob_Exclusion:
+			if m := d.members.get(b.Exclusion.Executor); m != nil {
+				m.exclude(w.info.Id, b.Exclusion.Why)
+			}
 		}
 	}
 }
@@ -280,14 +285,31 @@ func (w *work) drained(name string) {
 	w.d.jobs.noteDrained(m)
 }
 
+// killSilent kills the job processes that give no sign of life; they are
+// started again like others that were killed.
+func (t *jobTable) killSilent(v *wire.Vigil) {
+	for _, w := range t.all() {
+		w.mu.Lock()
+		silent := w.out != nil && w.process != nil && v.Dead(w.heard)
+		if silent {
+			_ = w.process.Kill()
+		}
+		w.mu.Unlock()
+		if silent {
+			t.d.log.Warn("job process hangs; it is killed", "job", w.info.Id, "silent for", v.Silence())
+		}
+	}
+}
+
 // connect takes a job's process over and starts runners everywhere.
 func (w *work) connect(out *wire.Outbox[*wire.ForJob]) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	members := slices.DeleteFunc(w.d.members.all(), (*member).isDraining) // under w.mu: who joins later finds w.out
-	w.out, w.opened, w.previous = out, map[string]int{}, nil
-	_ = out.Put(&wire.ForJob{Body: &wire.ForJob_Welcome{Welcome: &wire.Welcome{Executors: uint32(len(members))}}})
+	w.out, w.opened, w.previous, w.heard = out, map[string]int{}, nil, time.Now()
+	_ = out.Put(&wire.ForJob{Body: &wire.ForJob_Welcome{Welcome: &wire.Welcome{Executors: uint32(len(members)), BeatNs: uint64(w.d.cfg.beat())}}})
 	for _, m := range members {
+		m.exclude(w.info.Id, "") // that was of an earlier process
 		w.openOn(m)
 	}
 	w.info.Why = ""

@@ -34,7 +34,8 @@ type work struct {
 	logs sync.Mutex // guards the job's log files, whose disk may be slow
 
 	mu          sync.Mutex
-	incarnation string // of its process
+	incarnation string    // of its process
+	heard       time.Time // of its process
 	info        *wire.JobInfo
 	out         *wire.Outbox[*wire.ForJob] // to its process; nil while there is none
 	process     *os.Process
@@ -47,8 +48,8 @@ type work struct {
 	previous    *wire.Commit // of this process
 }
 
-// over says whether a state is an end.
-func over(state string) bool { return state != JobWaiting && state != JobRunning }
+// Over says whether a state is an end.
+func Over(state string) bool { return state != JobWaiting && state != JobRunning }
 
 // snapshot is a copy of what is known of the job.
 func (w *work) snapshot() (*wire.JobInfo, <-chan struct{}) {
@@ -120,7 +121,7 @@ func (w *work) note(r Record) error {
 func (t *jobTable) tokenIs(same func(string) bool) bool {
 	for _, w := range t.all() {
 		w.mu.Lock()
-		live := !over(w.info.State)
+		live := !Over(w.info.State)
 		w.mu.Unlock()
 		if live && same(w.token) {
 			return true
@@ -149,7 +150,7 @@ func (t *jobTable) before(w *work) []*work {
 		if o.dir >= w.dir {
 			break
 		}
-		if info, _ := o.snapshot(); info.Pool == w.info.Pool && !over(info.State) {
+		if info, _ := o.snapshot(); info.Pool == w.info.Pool && !Over(info.State) {
 			out = append(out, o)
 		}
 	}
@@ -192,7 +193,7 @@ func (t *jobTable) submit(req *wire.SubmitRequest) (string, error) {
 // resumeAll starts the processes of jobs that had not ended.
 func (t *jobTable) resumeAll() {
 	for _, w := range t.all() {
-		if over(w.info.State) {
+		if Over(w.info.State) {
 			close(w.ended)
 			continue
 		}
@@ -223,6 +224,9 @@ func (w *work) end(state, why string) {
 	}
 	w.change(func() { w.info.State, w.info.Why, w.info.EndedUnixNs = state, why, time.Now().UnixNano() })
 	close(w.ended)
+	for _, m := range w.d.members.all() {
+		m.exclude(w.info.Id, "")
+	}
 	w.d.jobs.noteAllDrained()
 	w.d.log.Info("job ended", "job", w.info.Id, "state", state, "why", why)
 }
@@ -308,7 +312,7 @@ func (t *jobTable) noteAllDrained() {
 func (t *jobTable) noteDrained(m *member) {
 	for _, w := range t.all() {
 		w.mu.Lock()
-		busy := w.out != nil && !over(w.info.State) && w.opened[m.name] > 0
+		busy := w.out != nil && !Over(w.info.State) && w.opened[m.name] > 0
 		w.mu.Unlock()
 		if busy {
 			return
@@ -316,7 +320,11 @@ func (t *jobTable) noteDrained(m *member) {
 	}
 	m.mu.Lock()
 	m.mu.drained = true
+	leaving := m.mu.leaving
 	m.mu.Unlock()
+	if leaving {
+		m.goodbye()
+	}
 }
 
 // tell sends something to the job's process, if there is one.
@@ -328,8 +336,12 @@ func (w *work) tell(m *wire.ForJob) {
 	}
 }
 
-// maxRunners is how often an executor is asked for a runner of one job.
-const maxRunners = 5
+// maxRunners is how often in a row an executor is asked for a runner of one job
+// before it is left alone for a while.
+const (
+	maxRunners = 5
+	leftAlone  = 30 * time.Second
+)
 
 // runnerEnded tells a job that an executor's runner of it has ended, and asks
 // for another.
@@ -341,7 +353,7 @@ func (t *jobTable) runnerEnded(m *member, c *wire.CloseJob) {
 	w.tell(&wire.ForJob{Body: &wire.ForJob_Left{Left: &wire.CloseJob{Job: m.name, Why: c.Why}}})
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.out == nil || over(w.info.State) {
+	if w.out == nil || Over(w.info.State) {
 		return
 	}
 	if m.isDraining() {
@@ -350,12 +362,24 @@ func (t *jobTable) runnerEnded(m *member, c *wire.CloseJob) {
 		return
 	}
 	if w.opened[m.name] >= maxRunners {
-		m.exclude(c.Job, c.Why)
+		m.exclude(c.Job, fmt.Sprintf("%d runners ended, the last because %s", maxRunners, c.Why))
 		t.d.log.Error("executor excluded from a job", "executor", m.name, "job", c.Job, "why", c.Why, "runners ended", maxRunners)
+		time.AfterFunc(leftAlone, func() { w.readmit(m) })
 		return
 	}
 	t.d.log.Warn("runner ended", "executor", m.name, "job", c.Job, "why", c.Why)
 	w.openOn(m)
+}
+
+// readmit asks an executor again whose runners have ended too often.
+func (w *work) readmit(m *member) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m.exclude(w.info.Id, "")
+	if w.out != nil && !Over(w.info.State) && w.d.members.get(m.name) == m {
+		w.opened[m.name] = 0
+		w.openOn(m)
+	}
 }
 
 // fromExecutor carries a message to a job's process.
@@ -379,13 +403,7 @@ func (t *jobTable) runnerLog(m *member, l *wire.RunnerLog) {
 func (w *work) append(name string, data []byte) {
 	w.logs.Lock()
 	defer w.logs.Unlock()
-	f, err := os.OpenFile(filepath.Join(w.dir, filepath.Base(name)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		w.d.log.Error("cannot keep a log", "job", w.info.Id, "error", err)
-		return
-	}
-	defer f.Close()
-	if _, err := f.Write(data); err != nil {
+	if err := appendLog(filepath.Join(w.dir, filepath.Base(name)), data); err != nil {
 		w.d.log.Error("cannot keep a log", "job", w.info.Id, "error", err)
 	}
 }

@@ -3,11 +3,9 @@ package executor
 import (
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,19 +20,21 @@ import (
 // DaemonConfig says what an executor daemon is. The zero value of a field
 // takes its default.
 type DaemonConfig struct {
-	Driver   string // address; default 127.0.0.1:7077
-	Name     string // default: host and process
-	DataDir  string
-	Slots    int
-	Labels   map[string]string
-	Memory   string // soft limit of each runner, as runners' --memory
-	Disk     string // budget of packs, as runners' --disk
-	Pace     string // emulated speed of the slots; empty is none
-	PaceRate float64
-	Program  string        // the executable that runners run; default: this one
-	MaxWait  time.Duration // how long to look for a driver that is gone; default 10 min
-	Ready    func(driver string)
-	Logger   hclog.Logger
+	Driver      string // address; default 127.0.0.1:7077
+	Name        string // default: host and process
+	DataDir     string
+	Slots       int
+	Labels      map[string]string
+	Memory      string // soft limit of each runner, as runners' --memory
+	Disk        string // budget of packs, as runners' --disk
+	Pace        string // emulated speed of the slots; empty is none
+	PaceRate    float64
+	Program     string        // the executable that runners run; default: this one
+	Unreachable bool          // other executors cannot reach this one: blocks go through the driver
+	MaxWait     time.Duration // how long to look for a driver that is gone; default 10 min
+	Drain       time.Duration // how long a shutdown waits until jobs have moved off; default 5 s
+	Ready       func(driver string)
+	Logger      hclog.Logger
 }
 
 // EnsureDefaults fills in the fields left zero.
@@ -51,6 +51,9 @@ func (c DaemonConfig) EnsureDefaults() DaemonConfig {
 	}
 	if c.MaxWait == 0 {
 		c.MaxWait = 10 * time.Minute
+	}
+	if c.Drain == 0 {
+		c.Drain = 5 * time.Second
 	}
 	if c.Ready == nil {
 		c.Ready = func(string) {}
@@ -70,6 +73,14 @@ type Daemon struct {
 
 	mu      sync.Mutex
 	runners map[string]*runnerProcess // by job
+
+	began time.Time
+	share struct { // of the slots
+		sync.Mutex
+		by  *Shares
+		of  map[string]*runnerProcess
+		due bool // a look is scheduled
+	}
 }
 
 // NewDaemon prepares an executor. (What killed runners left in its data
@@ -91,7 +102,9 @@ func NewDaemon(cfg DaemonConfig) (*Daemon, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "runners"), 0o700); err != nil {
 		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
 	}
-	return &Daemon{cfg: cfg, log: cfg.Logger, incarnation: uuid.NewString(), runners: map[string]*runnerProcess{}}, nil
+	d := &Daemon{cfg: cfg, log: cfg.Logger, incarnation: uuid.NewString(), runners: map[string]*runnerProcess{}, began: time.Now()}
+	d.share.by, d.share.of = NewShares(cfg.Slots), map[string]*runnerProcess{}
+	return d, nil
 }
 
 // redial is how long to wait between two attempts to reach the driver.
@@ -146,7 +159,8 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 		return false, err
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithCancel(ctx)
+	told := ctx
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // told to end, it first hands its work over
 	defer cancel()
 	joined := false
 	defer func() {
@@ -164,6 +178,8 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 	if err := out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Hello{Hello: hello}}); err != nil {
 		return false, err
 	}
+	defer context.AfterFunc(told, func() { d.leave(ctx, out, cancel) })()
+	var beat time.Duration
 	for {
 		m, err := stream.Recv()
 		if err != nil {
@@ -174,25 +190,50 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 			joined = true
 			d.cfg.Ready(d.cfg.Driver)
 			d.log.Info("registered", "driver", d.cfg.Driver, "name", d.cfg.Name)
-			go d.beat(ctx, time.Duration(b.Welcome.BeatNs), out)
+			beat = max(time.Duration(b.Welcome.BeatNs), 10*time.Millisecond)
+			go d.beat(ctx, beat, out)
+			go d.watch(ctx, beat)
 		case *wire.ForExecutor_Open:
-			d.open(b.Open, out)
+			d.open(b.Open, beat, out)
 		case *wire.ForExecutor_Relay:
 			if r := d.runner(b.Relay.Peer); r != nil {
-				r.send(b.Relay.Data)
+				d.deliver(r, b.Relay.Data)
 			}
 		case *wire.ForExecutor_Close:
 			d.closeJob(b.Close.Job)
 		case *wire.ForExecutor_Goodbye:
-			d.log.Info("the driver has ended; so does this executor")
+			if told.Err() == nil {
+				d.log.Info("the driver has ended; so does this executor")
+			}
 			return true, nil
 		}
 	}
 }
 
+// leave asks the driver to move everything off this executor, and ends the
+// connection where that takes too long.
+func (d *Daemon) leave(ctx context.Context, out *wire.Outbox[*wire.FromExecutor], end func()) {
+	d.mu.Lock()
+	busy := len(d.runners) > 0
+	d.mu.Unlock()
+	if !busy || out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Leaving{Leaving: &wire.Leaving{}}}) != nil {
+		end()
+		return
+	}
+	d.log.Info("handing its work over", "for at most", d.cfg.Drain)
+	timer := time.NewTimer(d.cfg.Drain)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		d.log.Warn("its work is not handed over in time")
+		end()
+	case <-ctx.Done():
+	}
+}
+
 // beat gives signs of life.
 func (d *Daemon) beat(ctx context.Context, every time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
-	ticker := time.NewTicker(max(every, 10*time.Millisecond))
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		if err := out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Beat{Beat: d.state()}}); err != nil {
@@ -202,6 +243,33 @@ func (d *Daemon) beat(ctx context.Context, every time.Duration, out *wire.Outbox
 		case <-ticker.C:
 		case <-ctx.Done():
 			return
+		}
+	}
+}
+
+// watch kills runners that give no sign of life.
+func (d *Daemon) watch(ctx context.Context, beat time.Duration) {
+	vigil := wire.NewVigil(beat)
+	ticker := time.NewTicker(vigil.Tick())
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			vigil.Look(time.Now())
+			d.killSilent(vigil)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (d *Daemon) killSilent(v *wire.Vigil) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.runners {
+		if v.Dead(time.Unix(0, r.heard.Load())) && !r.hung.Swap(true) {
+			d.log.Warn("runner hangs; it is killed", "job", r.job, "silent for", v.Silence())
+			r.kill()
 		}
 	}
 }
@@ -227,13 +295,13 @@ func (d *Daemon) runner(job string) *runnerProcess {
 }
 
 // open starts a runner of a job.
-func (d *Daemon) open(o *wire.OpenJob, out *wire.Outbox[*wire.FromExecutor]) {
+func (d *Daemon) open(o *wire.OpenJob, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
 	d.closeJob(o.Job)
 	if len(o.Args) == 0 || o.Args[0] != "run" {
 		_ = out.Put(closed(o.Job, "it is no job that an executor runs"))
 		return
 	}
-	r, err := d.startRunner(o, out)
+	r, err := d.startRunner(o, beat, out)
 	if err != nil {
 		d.log.Error("cannot start a runner", "job", o.Job, "error", err)
 		_ = out.Put(closed(o.Job, err.Error()))
@@ -242,7 +310,7 @@ func (d *Daemon) open(o *wire.OpenJob, out *wire.Outbox[*wire.FromExecutor]) {
 	d.mu.Lock()
 	d.runners[o.Job] = r
 	d.mu.Unlock()
-	d.share()
+	d.setUp(r)
 	go func() { // what has ended is not killed later, when its number may be another's
 		<-r.ended
 		d.mu.Lock()
@@ -250,24 +318,8 @@ func (d *Daemon) open(o *wire.OpenJob, out *wire.Outbox[*wire.FromExecutor]) {
 			delete(d.runners, o.Job)
 		}
 		d.mu.Unlock()
+		d.takeDown(r)
 	}()
-}
-
-// share gives each job's runner its part of the processors: one that weighs a
-// third of another gets a third of the time where both want all of it. The
-// system's scheduler takes 1.25 for one step of niceness.
-func (d *Daemon) share() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	most := 1.0
-	for _, r := range d.runners {
-		most = max(most, r.weight)
-	}
-	for _, r := range d.runners {
-		nice := min(19, int(math.Round(math.Log(most/r.weight)/math.Log(1.25))))
-		// To take niceness back needs a privilege; without it a job stays nice.
-		_ = syscall.Setpriority(syscall.PRIO_PGRP, r.pid(), nice)
-	}
 }
 
 func closed(job, why string) *wire.FromExecutor {
@@ -282,7 +334,6 @@ func (d *Daemon) closeJob(job string) {
 	d.mu.Unlock()
 	if r != nil {
 		r.stop()
-		d.share()
 	}
 }
 

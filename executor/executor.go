@@ -16,6 +16,7 @@ type Config struct {
 	ID    plan.ExecutorID
 	Slots int
 	Pacer func(slot int) runner.Pacer // nil: slots run at their own speed
+	Gate  *runner.Gate                // at which slots pause; nil: never
 	// Blocks is where it hands out blocks; empty within one process.
 	Blocks string
 }
@@ -82,7 +83,7 @@ func (e *Executor) shut() {
 	e.cancel()
 	e.conn.Close()
 	for _, r := range e.runs {
-		r.page.Stop()
+		e.cfg.Gate.Stop(r.page)
 	}
 }
 
@@ -202,13 +203,13 @@ func (e *Executor) slot(run, k int, f *Fold, r *liveRun) error {
 	}
 	began := time.Now()
 	left := len(tasks)
-	err := runner.Visit(tasks, r.page, pacer, func(int) {
+	err := runner.Visit(tasks, r.page, e.cfg.Gate, pacer, func(int) {
 		if left--; left > 0 || len(f.BySlot) > 1 { // the very last one is in the result, which follows at once
 			e.post(Event{Sampled: &Sample{Run: run}})
 		}
 	})
 	if err != nil {
-		r.page.Stop()
+		e.cfg.Gate.Stop(r.page)
 		return err
 	}
 	return f.FinishSlot(k, r.skipped(), time.Since(began))
@@ -233,7 +234,7 @@ func (e *Executor) stop(c *StopRun) {
 	r.mu.Lock()
 	r.mu.skip = skip
 	r.mu.Unlock()
-	r.page.Stop()
+	e.cfg.Gate.Stop(r.page)
 }
 
 func (e *Executor) sampleAt(c *SampleAt) {

@@ -18,18 +18,22 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
 // runnerProcess is a process that runs a job's functions on this executor.
 type runnerProcess struct {
 	job    string
+	key    string // tells it from an earlier runner of the job
 	weight float64
 	cmd    *exec.Cmd
 	frames *wire.Framed
 	in     *wire.Outbox[[]byte] // to the runner: one that does not read must not keep others waiting
 	ended  chan struct{}
-	quiet  atomic.Bool // it was told to end
+	quiet  atomic.Bool  // it was told to end
+	heard  atomic.Int64 // when, in Unix nanoseconds
+	hung   atomic.Bool
 	stats  struct {
 		sync.Mutex
 		splits map[uint64]bool
@@ -37,18 +41,23 @@ type runnerProcess struct {
 	}
 }
 
+// startGrace is how much longer than later a runner may take for its first sign
+// of life.
+const startGrace = 10 * time.Second
+
 // RunnerFD is the file descriptor of a runner's connection to its executor.
 const RunnerFD = 3
 
 // startRunner starts a job's program as a runner. Messages go over a socket
 // that only the two have; what the runner prints goes to the driver.
-func (d *Daemon) startRunner(o *wire.OpenJob, out *wire.Outbox[*wire.FromExecutor]) (*runnerProcess, error) {
+func (d *Daemon) startRunner(o *wire.OpenJob, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) (*runnerProcess, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	p := wire.Process{Role: wire.RunnerRole, Job: o.Job, Token: o.Token, Executor: d.cfg.Name, Slots: int(o.Slots), Pace: d.cfg.Pace, PaceRate: d.cfg.PaceRate}
+	p := wire.Process{Role: wire.RunnerRole, Job: o.Job, Token: o.Token, Executor: d.cfg.Name, Slots: int(o.Slots), Pace: d.cfg.Pace, PaceRate: d.cfg.PaceRate,
+		Driver: d.cfg.Driver, Beat: beat, Unreachable: d.cfg.Unreachable}
 	cmd := exec.Command(d.cfg.Program, o.Args...)
 	cmd.Env = p.Environ(d.cfg.DataDir)
 	if d.cfg.Memory != "" {
@@ -72,14 +81,20 @@ func (d *Daemon) startRunner(o *wire.OpenJob, out *wire.Outbox[*wire.FromExecuto
 	limit(cmd.Process.Pid)
 	r := &runnerProcess{job: o.Job, weight: float64(max(1, o.Weight)), cmd: cmd, frames: wire.NewFramed(ours), ended: make(chan struct{})}
 	r.stats.splits = map[uint64]bool{}
+	r.key = fmt.Sprintf("%s/%d", o.Job, cmd.Process.Pid)
+	r.heard.Store(time.Now().Add(startGrace).UnixNano())
 	r.in = wire.NewOutbox(r.frames.Write, func(error) { _ = cmd.Process.Kill() })
-	go r.carry(out)
+	go d.carry(r, out)
 	go func() {
 		err := cmd.Wait()
 		r.frames.Close()
 		r.in.Stop()
 		close(r.ended)
-		if !r.quiet.Load() {
+		switch {
+		case r.quiet.Load():
+		case r.hung.Load():
+			_ = out.Put(closed(o.Job, "its runner gave no sign of life and was killed"))
+		default:
 			_ = out.Put(closed(o.Job, fmt.Sprintf("its runner ended: %v: %s", err, logs.last())))
 		}
 	}()
@@ -121,14 +136,21 @@ func socketPair() (net.Conn, *os.File, error) {
 	return conn, theirs, nil
 }
 
-// carry takes the runner's messages to the driver.
-func (r *runnerProcess) carry(out *wire.Outbox[*wire.FromExecutor]) {
+// carry takes the runner's messages to the driver; an empty one is a sign of
+// life.
+func (d *Daemon) carry(r *runnerProcess, out *wire.Outbox[*wire.FromExecutor]) {
 	for {
 		raw, err := r.frames.Read()
 		if err != nil {
 			return
 		}
-		r.note(raw)
+		r.heard.Store(time.Now().UnixNano())
+		if len(raw) == 0 {
+			continue
+		}
+		if r.note(raw) {
+			d.turns(func(s *Shares, now plan.Time) { s.Ended(r.key, now) })
+		}
 		if out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Relay{Relay: &wire.Relay{Peer: r.job, Data: raw}}}) != nil {
 			_ = r.cmd.Process.Kill()
 			return
@@ -137,22 +159,84 @@ func (r *runnerProcess) carry(out *wire.Outbox[*wire.FromExecutor]) {
 }
 
 // note keeps what signs of life tell of a runner: its splits and its rate.
-func (r *runnerProcess) note(raw []byte) {
-	m := &wire.ToDriver{}
-	if proto.Unmarshal(raw, m) != nil {
-		return
-	}
-	r.stats.Lock()
-	defer r.stats.Unlock()
-	if h := m.GetHolding(); h != nil && h.Fault == nil {
-		r.stats.splits[uint64(h.Pack)<<32|uint64(h.Split)] = true
-	}
-	if res := m.GetResult(); res != nil && res.BusyNs > 0 {
-		var rows uint64
-		for _, c := range res.Coverage {
-			rows += c.Count
+// ended says that one of its runs is over.
+func (r *runnerProcess) note(raw []byte) (ended bool) {
+	switch field, body := wire.Outer(raw); field {
+	case wire.HoldingField:
+		h := &wire.Holding{}
+		if proto.Unmarshal(body, h) == nil && h.Fault == nil {
+			r.stats.Lock()
+			r.stats.splits[uint64(h.Pack)<<32|uint64(h.Split)] = true
+			r.stats.Unlock()
 		}
-		r.stats.rate = float64(rows) / time.Duration(res.BusyNs).Seconds()
+	case wire.ResultField:
+		res := &wire.Result{}
+		if proto.Unmarshal(wire.Without(body, wire.PartsField), res) == nil && res.BusyNs > 0 {
+			r.stats.Lock()
+			r.stats.rate = float64(rowsOf(res)) / time.Duration(res.BusyNs).Seconds()
+			r.stats.Unlock()
+		}
+		return true
+	}
+	return false
+}
+
+func rowsOf(res *wire.Result) (rows uint64) {
+	for _, c := range res.Coverage {
+		rows += c.Count
+	}
+	return rows
+}
+
+// deliver hands a message of the job to the runner.
+func (d *Daemon) deliver(r *runnerProcess, raw []byte) {
+	if field, body := wire.Outer(raw); field == wire.StartStepField {
+		s := &wire.StartStep{}
+		if proto.Unmarshal(body, s) == nil {
+			d.turns(func(sh *Shares, now plan.Time) { sh.Began(r.key, len(s.Tasks), now) })
+		}
+	}
+	r.send(raw)
+}
+
+// turns notes something that changes whose turn it is on the slots, and tells
+// the runners.
+func (d *Daemon) turns(note func(*Shares, plan.Time)) {
+	d.share.Lock()
+	defer d.share.Unlock()
+	now := time.Since(d.began)
+	note(d.share.by, now)
+	turns, again := d.share.by.Look(now)
+	for _, t := range turns {
+		d.share.of[t.Job].pause(t.Pause)
+	}
+	if again > 0 && !d.share.due {
+		d.share.due = true
+		time.AfterFunc(again, func() {
+			d.turns(func(*Shares, plan.Time) { d.share.due = false })
+		})
+	}
+}
+
+// setUp gives the runner its part of the slots, and takeDown gives it back.
+func (d *Daemon) setUp(r *runnerProcess) {
+	d.turns(func(s *Shares, now plan.Time) {
+		d.share.of[r.key] = r
+		s.Open(r.key, r.weight, now)
+	})
+}
+
+func (d *Daemon) takeDown(r *runnerProcess) {
+	d.turns(func(s *Shares, now plan.Time) {
+		s.Close(r.key, now)
+		delete(d.share.of, r.key)
+	})
+}
+
+func (r *runnerProcess) pause(on bool) {
+	raw, err := proto.Marshal(&wire.ToExecutor{Body: &wire.ToExecutor_Pause{Pause: &wire.Pause{On: on}}})
+	if err == nil {
+		r.send(raw)
 	}
 }
 
@@ -174,12 +258,15 @@ func (r *runnerProcess) stop() {
 		return
 	default:
 	}
-	_ = syscall.Kill(-r.pid(), syscall.SIGKILL)
+	r.kill()
 	select {
 	case <-r.ended:
 	case <-time.After(killWait): // the system holds it; it ends when that lets go
 	}
 }
+
+// kill ends the runner's process and whatever it has started.
+func (r *runnerProcess) kill() { _ = syscall.Kill(-r.pid(), syscall.SIGKILL) }
 
 // killWait bounds the wait for a runner that was killed.
 const killWait = 2 * time.Second

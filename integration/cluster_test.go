@@ -50,7 +50,7 @@ func (s *safeBuffer) String() string {
 	return s.b.String()
 }
 
-const heartbeat = 200 * time.Millisecond
+const suspicion = 600 * time.Millisecond
 
 func newCluster(t *testing.T, executors ...string) *cluster {
 	t.Helper()
@@ -66,7 +66,7 @@ func newCluster(t *testing.T, executors ...string) *cluster {
 
 func (c *cluster) startDriver() {
 	c.t.Helper()
-	c.driver = c.start("driver", "--listen", c.addr, "--data-dir", filepath.Join(c.dir, "driver"), "--heartbeat", heartbeat.String())
+	c.driver = c.start("driver", "--listen", c.addr, "--data-dir", filepath.Join(c.dir, "driver"), "--suspicion", suspicion.String())
 	c.addr = c.driver.ready["listening"]
 }
 
@@ -139,7 +139,7 @@ func (c *cluster) stop() {
 	}
 	if c.t.Failed() {
 		c.t.Logf("driver:\n%s", c.driver.log)
-		logs, _ := filepath.Glob(filepath.Join(c.dir, "driver", "jobs", "*", "*log"))
+		logs, _ := filepath.Glob(filepath.Join(c.dir, "driver", "jobs", "*", "*log.*"))
 		for _, l := range logs {
 			raw, _ := os.ReadFile(l)
 			c.t.Logf("%s:\n%s", filepath.Base(l), raw)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,23 +44,25 @@ func TestEveryCallNeedsTheToken(t *testing.T) {
 		"a wrong token":   {[]string{"authorization", "Bearer " + strings.Repeat("0", len(token)), "volley-version", wire.Version}, codes.Unauthenticated},
 		"another version": {[]string{"authorization", "Bearer " + token, "volley-version", "volley/0"}, codes.FailedPrecondition},
 	}
-	service := wire.Cluster_ServiceDesc
 	var methods []string
-	for _, m := range service.Methods {
-		methods = append(methods, m.MethodName)
+	for _, service := range []grpc.ServiceDesc{wire.Cluster_ServiceDesc, wire.Blocks_ServiceDesc} {
+		for _, m := range service.Methods {
+			methods = append(methods, "/"+service.ServiceName+"/"+m.MethodName)
+		}
+		for _, s := range service.Streams {
+			methods = append(methods, "/"+service.ServiceName+"/"+s.StreamName)
+		}
 	}
-	for _, s := range service.Streams {
-		methods = append(methods, s.StreamName)
-	}
+	ofJobs := []string{wire.Cluster_Work_FullMethodName, wire.Blocks_Fetch_FullMethodName, wire.Blocks_Give_FullMethodName}
 	for _, method := range methods {
 		for who, caller := range callers {
 			want := caller.want
-			if method == "Work" && who == "another version" {
+			if slices.Contains(ofJobs, method) && who == "another version" {
 				want = codes.Unauthenticated // the driver's own token is no job's
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			ctx = metadata.AppendToOutgoingContext(ctx, caller.headers...)
-			stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/"+service.ServiceName+"/"+method)
+			stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
 			if err == nil {
 				_ = stream.SendMsg(&wire.JobsRequest{})
 				_ = stream.CloseSend()
@@ -277,7 +280,7 @@ func TestWhatAClusterRefuses(t *testing.T) {
 	}{
 		"an executor's name twice": {[]string{"executor", "--driver", c.addr, "--name", "e1", "--data-dir", t.TempDir()}, 1, "named e1"},
 		"a name that is a path":    {[]string{"executor", "--driver", c.addr, "--name", "../e1", "--data-dir", t.TempDir()}, 2, "no name"},
-		"a heartbeat of nothing":   {[]string{"driver", "--listen", "127.0.0.1:0", "--heartbeat", "-1s", "--data-dir", t.TempDir()}, 2, "--heartbeat"},
+		"a suspicion of nothing":   {[]string{"driver", "--listen", "127.0.0.1:0", "--suspicion", "-1s", "--data-dir", t.TempDir()}, 2, "--suspicion"},
 		"a second driver":          {[]string{"driver", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(c.dir, "driver")}, 1, "another driver"},
 		"flags of another place":   {submit("--executors", "3"), 2, "--executors"},
 		"no weight":                {submit("--weight", "0"), 2, "--weight"},

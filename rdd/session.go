@@ -19,8 +19,9 @@ type Cluster interface {
 	OpenPack(ctx context.Context, node int) (number int, meta *storage.PackMeta, err error)
 	// RunStep folds a step's node over a pack.
 	RunStep(ctx context.Context, req StepRequest) (*StepOutcome, error)
-	// RunCall runs an action's tasks, one for each element of args.
-	RunCall(ctx context.Context, node int, args [][]byte) ([][]byte, error)
+	// RunCall runs an action's tasks, one for each element of args: on the
+	// splits of a pack, by its number, where they lie, or with NoPack anywhere.
+	RunCall(ctx context.Context, node, pack int, args [][]byte) ([][]byte, error)
 	// Commit ends a training step: its parameters are settled.
 	Commit(ctx context.Context, c Commit) error
 	// Evaluated notes the objective of an uncut pass.
@@ -30,6 +31,9 @@ type Cluster interface {
 	// Resume is the state of the checkpoint that the job goes on from, if any.
 	Resume() (iteration int, state []byte)
 }
+
+// NoPack is the number of no pack.
+const NoPack = -1
 
 // StepRequest asks for one step.
 type StepRequest struct {

@@ -3,16 +3,17 @@ package scheduler
 import (
 	"math"
 	"slices"
+	"time"
 
-	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
 // Config bounds retries and waits. The zero value of a field takes its default.
 type Config struct {
-	MaxTaskFailures     int // failures of one split's work before the job fails; default 4
-	MaxExecutorFailures int // failures charged to an executor before it is excluded; default 8
+	MaxTaskFailures     int           // failures of one split's work before the job fails; default 4
+	MaxExecutorFailures int           // failures charged to an executor before it is excluded; default 8
+	Exclusion           time.Duration // how long the first time, twice as long each next; default 30 s
 	Mutant              mutant.Bug
 }
 
@@ -23,6 +24,9 @@ func (c Config) EnsureDefaults() Config {
 	}
 	if c.MaxExecutorFailures == 0 {
 		c.MaxExecutorFailures = 8
+	}
+	if c.Exclusion == 0 {
+		c.Exclusion = 30 * time.Second
 	}
 	return c
 }
@@ -50,7 +54,9 @@ type executor struct {
 	id       plan.ExecutorID
 	alive    bool
 	excluded bool
-	draining bool // it is given nothing more
+	until    plan.Time // it is let back in
+	terms    int       // times it was excluded
+	draining bool      // it is given nothing more
 	failures int
 	slots    int
 	speed    float64 // rows per second, smoothed
@@ -64,8 +70,9 @@ type split struct {
 	holders  map[int]bool // executors with a verified copy
 	attempt  int
 	epoch    plan.Epoch
-	failures int // in a row
-	avoid    int // executor that failed with it last; −1 is none
+	failures int  // in a row
+	avoid    int  // executor that failed with it last; −1 is none
+	damaged  bool // a copy of it arrived damaged: it is made from its source from now on
 }
 
 // State is the whole of a job's placement.
@@ -130,7 +137,7 @@ func (s *State) hold(i, e int) Command {
 	if sp.holders[e] {
 		return cmd
 	}
-	if from := s.replica(i); from >= 0 {
+	if from := s.replica(i); from >= 0 && !sp.damaged {
 		cmd.From = s.executors[from].id
 	}
 	return cmd
@@ -251,6 +258,9 @@ func (s *State) homeFor(i int) int {
 			best = e
 		}
 	}
+	if best < 0 { // rather one that fails than nobody
+		best = slices.IndexFunc(s.executors, func(x *executor) bool { return x.alive && !x.draining })
+	}
 	return best
 }
 
@@ -368,51 +378,6 @@ func (s *State) Boundary() []plan.SplitID {
 		}
 	}
 	return changed
-}
-
-// Failed applies the policy of a failure's kind: retry elsewhere, exclude the
-// executor, or fail the job.
-func (s *State) Failed(id plan.ExecutorID, i plan.SplitID, err error) []Command {
-	policy := fault.Policy(fault.KindOf(err))
-	sp := &s.splits[i]
-	if policy.ChargeTask {
-		sp.failures++
-	}
-	if !policy.Retry || sp.failures >= s.cfg.MaxTaskFailures {
-		return []Command{{Kind: Abort, Split: i, Executor: id, Err: err}}
-	}
-	e, ok := s.byID[id]
-	if !ok {
-		return nil
-	}
-	sp.avoid = e
-	if policy.Remake {
-		delete(sp.holders, e)
-	}
-	if sp.next == e {
-		sp.next = -1
-	}
-	if sp.owner == e && (policy.Remake || policy.ChargeExecutor) {
-		sp.owner = -1
-	}
-	return s.placeOrphans()
-}
-
-// Charge counts a failure against an executor, once however many splits it
-// touched. One that fails too often is excluded, unless it is the last.
-func (s *State) Charge(id plan.ExecutorID, err error) {
-	e, ok := s.byID[id]
-	if !ok || !fault.Policy(fault.KindOf(err)).ChargeExecutor {
-		return
-	}
-	s.executors[e].failures++
-	others := 0
-	for k := range s.executors {
-		if k != e && s.usable(k) {
-			others++
-		}
-	}
-	s.executors[e].excluded = others > 0 && s.executors[e].failures >= s.cfg.MaxExecutorFailures
 }
 
 // Merged notes that a split's work has succeeded.

@@ -133,3 +133,81 @@ func TestRetriesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestAnExecutorThatFailsIsExcludedForAWhile: its splits go elsewhere, and it
+// gets some again when its time is over; each time is longer.
+func TestAnExecutorThatFailsIsExcludedForAWhile(t *testing.T) {
+	s := cluster(t, 6)
+	broken := fault.New(fault.Corrupt, "fold", "a split", errors.New("again"))
+	now, times := plan.Time(0), 0
+	for term := s.cfg.Exclusion; times < 3; term *= 2 {
+		for !s.Charge("b", broken, now) {
+			now++
+			if times++; times > 1000 {
+				t.Fatal("it is never excluded")
+			}
+		}
+		times = int(term / s.cfg.Exclusion) // 1, 2, 4
+		if !s.Excluded("b") {
+			t.Fatal("it is not excluded")
+		}
+		for i := range 6 {
+			if s.Owner(plan.SplitID(i)) != "b" {
+				continue
+			}
+			for _, c := range s.Failed("b", plan.SplitID(i), broken) {
+				if c.Executor == "b" {
+					t.Errorf("split %d goes to the excluded executor", i)
+				}
+				s.Held(c.Executor, c.Split)
+			}
+		}
+		if ids, _ := s.Readmit(now + term - 1); len(ids) > 0 {
+			t.Errorf("it is back before %v are over", term)
+		}
+		now += term
+		ids, cmds := s.Readmit(now)
+		if len(ids) != 1 || ids[0] != "b" || len(cmds) == 0 {
+			t.Fatalf("after %v: %v, %v", term, ids, cmds)
+		}
+		for _, c := range cmds {
+			s.Held(c.Executor, c.Split)
+		}
+		s.Boundary()
+	}
+}
+
+// TestTheLastExecutorIsUsedThoughExcluded: rather one that fails than nobody.
+func TestTheLastExecutorIsUsedThoughExcluded(t *testing.T) {
+	s := cluster(t, 6)
+	for !s.Charge("b", fault.New(fault.Corrupt, "fold", "a split", errors.New("again")), 0) {
+	}
+	s.Lost("a")
+	_, cmds := s.Lost("c")
+	for _, c := range cmds {
+		if c.Executor != "b" {
+			t.Errorf("%+v", c)
+		}
+		s.Held(c.Executor, c.Split)
+	}
+	if !s.Ready() {
+		t.Error("not ready")
+	}
+}
+
+// TestADamagedCopyIsMadeFromItsSource, by the one to whom it was sent.
+func TestADamagedCopyIsMadeFromItsSource(t *testing.T) {
+	s := cluster(t, 6)
+	if cmds := s.Move(0, "b"); len(cmds) != 1 || cmds[0].From != "a" {
+		t.Fatalf("%+v", cmds)
+	}
+	cmds := s.Failed("b", 0, fault.Newf(fault.Corrupt, "fetch", "split 0", "another hash"))
+	if len(cmds) != 1 || cmds[0].Kind != Hold || cmds[0].Executor != "b" || cmds[0].From != "" {
+		t.Fatalf("%+v", cmds)
+	}
+	s.Held("b", 0)
+	s.Boundary()
+	if s.Owner(0) != "b" {
+		t.Errorf("it is with %s", s.Owner(0))
+	}
+}

@@ -139,8 +139,17 @@ executor's runner of it has. With -f it goes on until the job has ended.`, exact
 func cancelCommand() *cobra.Command {
 	return clientCommand("cancel ID", "Stop a job of a cluster", "Cancel stops a job at the end of its step.", exactArgs(1, "the id of a job"),
 		func(ctx context.Context, client wire.ClusterClient, addr string, args []string, _ bool) error {
-			_, err := client.Cancel(ctx, &wire.CancelRequest{Id: args[0]})
-			return wire.CallError("cancel "+args[0]+" at", addr, err)
+			before, err := client.Jobs(ctx, &wire.JobsRequest{Id: args[0]})
+			if err == nil {
+				_, err = client.Cancel(ctx, &wire.CancelRequest{Id: args[0]})
+			}
+			if err != nil {
+				return wire.CallError("cancel "+args[0]+" at", addr, err)
+			}
+			if j := before.Jobs[0]; driver.Over(j.State) {
+				fmt.Fprintf(os.Stderr, "volley: %s had ended already: %s\n", j.Id, j.State)
+			}
+			return nil
 		})
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
 )
 
 func main() { os.Exit(realMain(os.Args[1:])) }
@@ -26,7 +27,7 @@ func realMain(args []string) int {
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-interrupts
-		if len(args) > 0 && args[0] == "run" {
+		if len(args) > 0 && args[0] == "run" && wire.ThisProcess().Role == "" {
 			fmt.Fprintln(os.Stderr, "volley: stopping at the end of this step; interrupt again to stop at once")
 		}
 		cancel()

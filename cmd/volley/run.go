@@ -15,6 +15,7 @@ import (
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage"
@@ -341,7 +342,10 @@ func withoutCancel(ctx context.Context) context.Context { return context.Without
 
 // afterInterrupt says what is left of an interrupted run.
 func (f *trainFlags) afterInterrupt() string {
-	if f.checkpointDir() == "" {
+	switch {
+	case wire.ThisProcess().Role == wire.JobRole:
+		return "no model was saved"
+	case f.checkpointDir() == "":
 		return "no model was saved; with --checkpoint-every a run can be resumed"
 	}
 	return "no model was saved; add --resume to go on from the checkpoint in " + f.checkpointDir()

@@ -143,6 +143,9 @@ func submit(c *cobra.Command, job string, s *submitFlags, f *trainFlags) error {
 	if err != nil {
 		return wire.CallError("submit to", s.driver, err)
 	}
+	if s.detach && f.json {
+		return printJSON(map[string]string{"id": reply.Id})
+	}
 	if s.detach {
 		fmt.Println(reply.Id)
 		return nil
@@ -266,7 +269,7 @@ func (w *watcher) once(ctx context.Context, follow bool) (*wire.JobInfo, error) 
 		if m.Ended != nil {
 			return m.Ended, nil
 		}
-		w.offset += uint64(len(m.Log))
+		w.offset = m.Next
 		if _, err := w.log.Write(m.Log); err != nil {
 			return nil, err
 		}

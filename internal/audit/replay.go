@@ -187,7 +187,7 @@ func (r *Replay) Commit(_ context.Context, c rdd.Commit) error {
 }
 
 // RunCall runs an action's tasks one after the other.
-func (r *Replay) RunCall(ctx context.Context, node int, args [][]byte) ([][]byte, error) {
+func (r *Replay) RunCall(ctx context.Context, node, _ int, args [][]byte) ([][]byte, error) {
 	out := make([][]byte, len(args))
 	for i := range args {
 		var err error

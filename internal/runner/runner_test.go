@@ -6,6 +6,7 @@ import (
 	"math"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -187,7 +188,7 @@ func TestVisitTakesTasksInTurnAndStops(t *testing.T) {
 	tasks := []Task{{NewSplitFold(summer{}, splits[0], 0, 0, 4), 0}, {NewSplitFold(summer{}, splits[1], 0, 0, 4), 1}}
 	page := NewPage(make([]byte, PageBytes(2)), 2)
 	pacer := stopAfter{page, 10}
-	if err := Visit(tasks, page, &pacer, func(int) {}); err != nil {
+	if err := Visit(tasks, page, nil, &pacer, func(int) {}); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := page.Processed(0), page.Processed(1); a != b || a != 5*ChunkRows(2000) {
@@ -200,6 +201,8 @@ type stopAfter struct {
 	page *Page
 	left int
 }
+
+func (s *stopAfter) Waited(time.Duration) {}
 
 func (s *stopAfter) Worked(int64) {
 	if s.left--; s.left == 0 {

@@ -12,6 +12,9 @@ type Pacer interface {
 	// Worked is called after rows have been folded and returns when the slot
 	// may go on.
 	Worked(rows int64)
+	// Waited is called after the slot has stood still for the sake of others:
+	// that time is not the pace's.
+	Waited(d time.Duration)
 }
 
 // Task is one split's fold on a slot, with its number on the page.
@@ -32,7 +35,7 @@ var visiting atomic.Int32
 // Visit folds the tasks of a slot in turn, a chunk each, until all are done
 // or the page says stop. finished is called at each task that has folded its
 // whole split.
-func Visit(tasks []Task, page *Page, pacer Pacer, finished func(task int)) error {
+func Visit(tasks []Task, page *Page, gate *Gate, pacer Pacer, finished func(task int)) error {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	left := 0
 	for i := range tasks {
@@ -48,6 +51,9 @@ func Visit(tasks []Task, page *Page, pacer Pacer, finished func(task int)) error
 			t := &tasks[i]
 			if t.Fold.Left() == 0 {
 				continue
+			}
+			if d := gate.Pass(page); d > 0 && pacer != nil {
+				pacer.Waited(d)
 			}
 			if page.Stopped() {
 				return nil

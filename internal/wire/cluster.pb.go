@@ -421,6 +421,7 @@ type FromExecutor struct {
 	//	*FromExecutor_Relay
 	//	*FromExecutor_Closed
 	//	*FromExecutor_Log
+	//	*FromExecutor_Leaving
 	Body          isFromExecutor_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -508,6 +509,15 @@ func (x *FromExecutor) GetLog() *RunnerLog {
 	return nil
 }
 
+func (x *FromExecutor) GetLeaving() *Leaving {
+	if x != nil {
+		if x, ok := x.Body.(*FromExecutor_Leaving); ok {
+			return x.Leaving
+		}
+	}
+	return nil
+}
+
 type isFromExecutor_Body interface {
 	isFromExecutor_Body()
 }
@@ -532,6 +542,11 @@ type FromExecutor_Log struct {
 	Log *RunnerLog `protobuf:"bytes,5,opt,name=log,proto3,oneof"`
 }
 
+type FromExecutor_Leaving struct {
+	// It wants to end: move everything off it.
+	Leaving *Leaving `protobuf:"bytes,6,opt,name=leaving,proto3,oneof"`
+}
+
 func (*FromExecutor_Hello) isFromExecutor_Body() {}
 
 func (*FromExecutor_Beat) isFromExecutor_Body() {}
@@ -541,6 +556,44 @@ func (*FromExecutor_Relay) isFromExecutor_Body() {}
 func (*FromExecutor_Closed) isFromExecutor_Body() {}
 
 func (*FromExecutor_Log) isFromExecutor_Body() {}
+
+func (*FromExecutor_Leaving) isFromExecutor_Body() {}
+
+type Leaving struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Leaving) Reset() {
+	*x = Leaving{}
+	mi := &file_cluster_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Leaving) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Leaving) ProtoMessage() {}
+
+func (x *Leaving) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Leaving.ProtoReflect.Descriptor instead.
+func (*Leaving) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{7}
+}
 
 // RunnerLog is what a runner has printed.
 type RunnerLog struct {
@@ -553,7 +606,7 @@ type RunnerLog struct {
 
 func (x *RunnerLog) Reset() {
 	*x = RunnerLog{}
-	mi := &file_cluster_proto_msgTypes[7]
+	mi := &file_cluster_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +618,7 @@ func (x *RunnerLog) String() string {
 func (*RunnerLog) ProtoMessage() {}
 
 func (x *RunnerLog) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[7]
+	mi := &file_cluster_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +631,7 @@ func (x *RunnerLog) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerLog.ProtoReflect.Descriptor instead.
 func (*RunnerLog) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{7}
+	return file_cluster_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RunnerLog) GetJob() string {
@@ -611,7 +664,7 @@ type ForExecutor struct {
 
 func (x *ForExecutor) Reset() {
 	*x = ForExecutor{}
-	mi := &file_cluster_proto_msgTypes[8]
+	mi := &file_cluster_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -623,7 +676,7 @@ func (x *ForExecutor) String() string {
 func (*ForExecutor) ProtoMessage() {}
 
 func (x *ForExecutor) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[8]
+	mi := &file_cluster_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -636,7 +689,7 @@ func (x *ForExecutor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForExecutor.ProtoReflect.Descriptor instead.
 func (*ForExecutor) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{8}
+	return file_cluster_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ForExecutor) GetBody() isForExecutor_Body {
@@ -734,7 +787,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_cluster_proto_msgTypes[9]
+	mi := &file_cluster_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -746,7 +799,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[9]
+	mi := &file_cluster_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -759,7 +812,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{9}
+	return file_cluster_proto_rawDescGZIP(), []int{10}
 }
 
 type FromJob struct {
@@ -770,6 +823,8 @@ type FromJob struct {
 	//	*FromJob_Relay
 	//	*FromJob_Commit
 	//	*FromJob_Drained
+	//	*FromJob_Beat
+	//	*FromJob_Exclusion
 	Body          isFromJob_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -777,7 +832,7 @@ type FromJob struct {
 
 func (x *FromJob) Reset() {
 	*x = FromJob{}
-	mi := &file_cluster_proto_msgTypes[10]
+	mi := &file_cluster_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -789,7 +844,7 @@ func (x *FromJob) String() string {
 func (*FromJob) ProtoMessage() {}
 
 func (x *FromJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[10]
+	mi := &file_cluster_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -802,7 +857,7 @@ func (x *FromJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromJob.ProtoReflect.Descriptor instead.
 func (*FromJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{10}
+	return file_cluster_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *FromJob) GetBody() isFromJob_Body {
@@ -848,6 +903,24 @@ func (x *FromJob) GetDrained() *DrainRequest {
 	return nil
 }
 
+func (x *FromJob) GetBeat() *Beat {
+	if x != nil {
+		if x, ok := x.Body.(*FromJob_Beat); ok {
+			return x.Beat
+		}
+	}
+	return nil
+}
+
+func (x *FromJob) GetExclusion() *Exclusion {
+	if x != nil {
+		if x, ok := x.Body.(*FromJob_Exclusion); ok {
+			return x.Exclusion
+		}
+	}
+	return nil
+}
+
 type isFromJob_Body interface {
 	isFromJob_Body()
 }
@@ -869,6 +942,14 @@ type FromJob_Drained struct {
 	Drained *DrainRequest `protobuf:"bytes,4,opt,name=drained,proto3,oneof"`
 }
 
+type FromJob_Beat struct {
+	Beat *Beat `protobuf:"bytes,5,opt,name=beat,proto3,oneof"`
+}
+
+type FromJob_Exclusion struct {
+	Exclusion *Exclusion `protobuf:"bytes,6,opt,name=exclusion,proto3,oneof"`
+}
+
 func (*FromJob_Hello) isFromJob_Body() {}
 
 func (*FromJob_Relay) isFromJob_Body() {}
@@ -876,6 +957,64 @@ func (*FromJob_Relay) isFromJob_Body() {}
 func (*FromJob_Commit) isFromJob_Body() {}
 
 func (*FromJob_Drained) isFromJob_Body() {}
+
+func (*FromJob_Beat) isFromJob_Body() {}
+
+func (*FromJob_Exclusion) isFromJob_Body() {}
+
+// Exclusion says that a job gives an executor no more work, or, without a
+// reason, that it does again.
+type Exclusion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Executor      string                 `protobuf:"bytes,1,opt,name=executor,proto3" json:"executor,omitempty"`
+	Why           string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Exclusion) Reset() {
+	*x = Exclusion{}
+	mi := &file_cluster_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Exclusion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Exclusion) ProtoMessage() {}
+
+func (x *Exclusion) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Exclusion.ProtoReflect.Descriptor instead.
+func (*Exclusion) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Exclusion) GetExecutor() string {
+	if x != nil {
+		return x.Executor
+	}
+	return ""
+}
+
+func (x *Exclusion) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
 
 type ForJob struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -892,7 +1031,7 @@ type ForJob struct {
 
 func (x *ForJob) Reset() {
 	*x = ForJob{}
-	mi := &file_cluster_proto_msgTypes[11]
+	mi := &file_cluster_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -904,7 +1043,7 @@ func (x *ForJob) String() string {
 func (*ForJob) ProtoMessage() {}
 
 func (x *ForJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[11]
+	mi := &file_cluster_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -917,7 +1056,7 @@ func (x *ForJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForJob.ProtoReflect.Descriptor instead.
 func (*ForJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{11}
+	return file_cluster_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ForJob) GetBody() isForJob_Body {
@@ -1018,7 +1157,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_cluster_proto_msgTypes[12]
+	mi := &file_cluster_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1030,7 +1169,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[12]
+	mi := &file_cluster_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1043,7 +1182,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{12}
+	return file_cluster_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Commit) GetStep() uint64 {
@@ -1157,7 +1296,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_cluster_proto_msgTypes[13]
+	mi := &file_cluster_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1169,7 +1308,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[13]
+	mi := &file_cluster_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1182,7 +1321,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{13}
+	return file_cluster_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SubmitRequest) GetJob() string {
@@ -1222,7 +1361,7 @@ type SubmitReply struct {
 
 func (x *SubmitReply) Reset() {
 	*x = SubmitReply{}
-	mi := &file_cluster_proto_msgTypes[14]
+	mi := &file_cluster_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1373,7 @@ func (x *SubmitReply) String() string {
 func (*SubmitReply) ProtoMessage() {}
 
 func (x *SubmitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[14]
+	mi := &file_cluster_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1386,7 @@ func (x *SubmitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitReply.ProtoReflect.Descriptor instead.
 func (*SubmitReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{14}
+	return file_cluster_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SubmitReply) GetId() string {
@@ -1266,7 +1405,7 @@ type JobsRequest struct {
 
 func (x *JobsRequest) Reset() {
 	*x = JobsRequest{}
-	mi := &file_cluster_proto_msgTypes[15]
+	mi := &file_cluster_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1278,7 +1417,7 @@ func (x *JobsRequest) String() string {
 func (*JobsRequest) ProtoMessage() {}
 
 func (x *JobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[15]
+	mi := &file_cluster_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1291,7 +1430,7 @@ func (x *JobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsRequest.ProtoReflect.Descriptor instead.
 func (*JobsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{15}
+	return file_cluster_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *JobsRequest) GetId() string {
@@ -1310,7 +1449,7 @@ type JobsReply struct {
 
 func (x *JobsReply) Reset() {
 	*x = JobsReply{}
-	mi := &file_cluster_proto_msgTypes[16]
+	mi := &file_cluster_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1322,7 +1461,7 @@ func (x *JobsReply) String() string {
 func (*JobsReply) ProtoMessage() {}
 
 func (x *JobsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[16]
+	mi := &file_cluster_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1335,7 +1474,7 @@ func (x *JobsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsReply.ProtoReflect.Descriptor instead.
 func (*JobsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{16}
+	return file_cluster_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *JobsReply) GetJobs() []*JobInfo {
@@ -1366,7 +1505,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1378,7 +1517,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1391,7 +1530,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{17}
+	return file_cluster_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *JobInfo) GetId() string {
@@ -1492,7 +1631,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +1643,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +1656,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{18}
+	return file_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WatchRequest) GetId() string {
@@ -1552,14 +1691,16 @@ type WatchReply struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Log   []byte                 `protobuf:"bytes,1,opt,name=log,proto3" json:"log,omitempty"`
 	// Set once, at the end.
-	Ended         *JobInfo `protobuf:"bytes,2,opt,name=ended,proto3" json:"ended,omitempty"`
+	Ended *JobInfo `protobuf:"bytes,2,opt,name=ended,proto3" json:"ended,omitempty"`
+	// The place in the log after this part.
+	Next          uint64 `protobuf:"varint,3,opt,name=next,proto3" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchReply) Reset() {
 	*x = WatchReply{}
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +1712,7 @@ func (x *WatchReply) String() string {
 func (*WatchReply) ProtoMessage() {}
 
 func (x *WatchReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +1725,7 @@ func (x *WatchReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchReply.ProtoReflect.Descriptor instead.
 func (*WatchReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{19}
+	return file_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WatchReply) GetLog() []byte {
@@ -1601,6 +1742,13 @@ func (x *WatchReply) GetEnded() *JobInfo {
 	return nil
 }
 
+func (x *WatchReply) GetNext() uint64 {
+	if x != nil {
+		return x.Next
+	}
+	return 0
+}
+
 type DownloadRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1610,7 +1758,7 @@ type DownloadRequest struct {
 
 func (x *DownloadRequest) Reset() {
 	*x = DownloadRequest{}
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1622,7 +1770,7 @@ func (x *DownloadRequest) String() string {
 func (*DownloadRequest) ProtoMessage() {}
 
 func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1635,7 +1783,7 @@ func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DownloadRequest.ProtoReflect.Descriptor instead.
 func (*DownloadRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{20}
+	return file_cluster_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DownloadRequest) GetId() string {
@@ -1655,7 +1803,7 @@ type FilePart struct {
 
 func (x *FilePart) Reset() {
 	*x = FilePart{}
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1667,7 +1815,7 @@ func (x *FilePart) String() string {
 func (*FilePart) ProtoMessage() {}
 
 func (x *FilePart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1680,7 +1828,7 @@ func (x *FilePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilePart.ProtoReflect.Descriptor instead.
 func (*FilePart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{21}
+	return file_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FilePart) GetPath() string {
@@ -1706,7 +1854,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1718,7 +1866,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1731,7 +1879,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{22}
+	return file_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CancelRequest) GetId() string {
@@ -1749,7 +1897,7 @@ type CancelReply struct {
 
 func (x *CancelReply) Reset() {
 	*x = CancelReply{}
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1761,7 +1909,7 @@ func (x *CancelReply) String() string {
 func (*CancelReply) ProtoMessage() {}
 
 func (x *CancelReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1774,7 +1922,7 @@ func (x *CancelReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelReply.ProtoReflect.Descriptor instead.
 func (*CancelReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{23}
+	return file_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 type ExecutorsRequest struct {
@@ -1785,7 +1933,7 @@ type ExecutorsRequest struct {
 
 func (x *ExecutorsRequest) Reset() {
 	*x = ExecutorsRequest{}
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1797,7 +1945,7 @@ func (x *ExecutorsRequest) String() string {
 func (*ExecutorsRequest) ProtoMessage() {}
 
 func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1810,7 +1958,7 @@ func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsRequest.ProtoReflect.Descriptor instead.
 func (*ExecutorsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{24}
+	return file_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 type ExecutorsReply struct {
@@ -1822,7 +1970,7 @@ type ExecutorsReply struct {
 
 func (x *ExecutorsReply) Reset() {
 	*x = ExecutorsReply{}
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1834,7 +1982,7 @@ func (x *ExecutorsReply) String() string {
 func (*ExecutorsReply) ProtoMessage() {}
 
 func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1847,7 +1995,7 @@ func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsReply.ProtoReflect.Descriptor instead.
 func (*ExecutorsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{25}
+	return file_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ExecutorsReply) GetExecutors() []*ExecutorInfo {
@@ -1875,7 +2023,7 @@ type ExecutorInfo struct {
 
 func (x *ExecutorInfo) Reset() {
 	*x = ExecutorInfo{}
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1887,7 +2035,7 @@ func (x *ExecutorInfo) String() string {
 func (*ExecutorInfo) ProtoMessage() {}
 
 func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1900,7 +2048,7 @@ func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorInfo.ProtoReflect.Descriptor instead.
 func (*ExecutorInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{26}
+	return file_cluster_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ExecutorInfo) GetName() string {
@@ -1982,7 +2130,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1994,7 +2142,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2155,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{27}
+	return file_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -2025,7 +2173,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2185,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2198,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{28}
+	return file_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 type BlockRequest struct {
@@ -2058,14 +2206,17 @@ type BlockRequest struct {
 	Node  uint32                 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
 	Split uint32                 `protobuf:"varint,2,opt,name=split,proto3" json:"split,omitempty"`
 	// Only say what is in the pack.
-	Describe      bool `protobuf:"varint,3,opt,name=describe,proto3" json:"describe,omitempty"`
+	Describe bool `protobuf:"varint,3,opt,name=describe,proto3" json:"describe,omitempty"`
+	// To the driver only: of which job, and who holds it.
+	Job           string `protobuf:"bytes,4,opt,name=job,proto3" json:"job,omitempty"`
+	From          string `protobuf:"bytes,5,opt,name=from,proto3" json:"from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BlockRequest) Reset() {
 	*x = BlockRequest{}
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2077,7 +2228,7 @@ func (x *BlockRequest) String() string {
 func (*BlockRequest) ProtoMessage() {}
 
 func (x *BlockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2090,7 +2241,7 @@ func (x *BlockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRequest.ProtoReflect.Descriptor instead.
 func (*BlockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{29}
+	return file_cluster_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BlockRequest) GetNode() uint32 {
@@ -2114,18 +2265,72 @@ func (x *BlockRequest) GetDescribe() bool {
 	return false
 }
 
+func (x *BlockRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *BlockRequest) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+type GiveReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GiveReply) Reset() {
+	*x = GiveReply{}
+	mi := &file_cluster_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GiveReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GiveReply) ProtoMessage() {}
+
+func (x *GiveReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GiveReply.ProtoReflect.Descriptor instead.
+func (*GiveReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{32}
+}
+
 type BlockPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Data  []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
 	// Of the pack, JSON; in the first part.
-	Meta          []byte `protobuf:"bytes,2,opt,name=meta,proto3" json:"meta,omitempty"`
+	Meta []byte `protobuf:"bytes,2,opt,name=meta,proto3" json:"meta,omitempty"`
+	// To the driver only, in the first part: which request it answers, and why
+	// there is nothing more.
+	Ticket        string `protobuf:"bytes,3,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	Failure       string `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BlockPart) Reset() {
 	*x = BlockPart{}
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2137,7 +2342,7 @@ func (x *BlockPart) String() string {
 func (*BlockPart) ProtoMessage() {}
 
 func (x *BlockPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2150,7 +2355,7 @@ func (x *BlockPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockPart.ProtoReflect.Descriptor instead.
 func (*BlockPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{30}
+	return file_cluster_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *BlockPart) GetData() []byte {
@@ -2165,6 +2370,20 @@ func (x *BlockPart) GetMeta() []byte {
 		return x.Meta
 	}
 	return nil
+}
+
+func (x *BlockPart) GetTicket() string {
+	if x != nil {
+		return x.Ticket
+	}
+	return ""
+}
+
+func (x *BlockPart) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
 }
 
 var File_cluster_proto protoreflect.FileDescriptor
@@ -2200,14 +2419,16 @@ const file_cluster_proto_rawDesc = "" +
 	"\x03why\x18\x02 \x01(\tR\x03why\"/\n" +
 	"\x05Relay\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\xf4\x01\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xa6\x02\n" +
 	"\fFromExecutor\x12*\n" +
 	"\x05hello\x18\x01 \x01(\v2\x12.volley.wire.HelloH\x00R\x05hello\x12'\n" +
 	"\x04beat\x18\x02 \x01(\v2\x11.volley.wire.BeatH\x00R\x04beat\x12*\n" +
 	"\x05relay\x18\x03 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12/\n" +
 	"\x06closed\x18\x04 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x06closed\x12*\n" +
-	"\x03log\x18\x05 \x01(\v2\x16.volley.wire.RunnerLogH\x00R\x03logB\x06\n" +
-	"\x04body\"1\n" +
+	"\x03log\x18\x05 \x01(\v2\x16.volley.wire.RunnerLogH\x00R\x03log\x120\n" +
+	"\aleaving\x18\x06 \x01(\v2\x14.volley.wire.LeavingH\x00R\aleavingB\x06\n" +
+	"\x04body\"\t\n" +
+	"\aLeaving\"1\n" +
 	"\tRunnerLog\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"\x80\x02\n" +
@@ -2218,13 +2439,18 @@ const file_cluster_proto_rawDesc = "" +
 	"\x05close\x18\x04 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x05close\x120\n" +
 	"\agoodbye\x18\x05 \x01(\v2\x14.volley.wire.GoodbyeH\x00R\agoodbyeB\x06\n" +
 	"\x04body\"\t\n" +
-	"\aGoodbye\"\xcf\x01\n" +
+	"\aGoodbye\"\xb0\x02\n" +
 	"\aFromJob\x12*\n" +
 	"\x05hello\x18\x01 \x01(\v2\x12.volley.wire.HelloH\x00R\x05hello\x12*\n" +
 	"\x05relay\x18\x02 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12-\n" +
 	"\x06commit\x18\x03 \x01(\v2\x13.volley.wire.CommitH\x00R\x06commit\x125\n" +
-	"\adrained\x18\x04 \x01(\v2\x19.volley.wire.DrainRequestH\x00R\adrainedB\x06\n" +
-	"\x04body\"\xce\x01\n" +
+	"\adrained\x18\x04 \x01(\v2\x19.volley.wire.DrainRequestH\x00R\adrained\x12'\n" +
+	"\x04beat\x18\x05 \x01(\v2\x11.volley.wire.BeatH\x00R\x04beat\x126\n" +
+	"\texclusion\x18\x06 \x01(\v2\x16.volley.wire.ExclusionH\x00R\texclusionB\x06\n" +
+	"\x04body\"9\n" +
+	"\tExclusion\x12\x1a\n" +
+	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x10\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\"\xce\x01\n" +
 	"\x06ForJob\x120\n" +
 	"\awelcome\x18\x01 \x01(\v2\x14.volley.wire.WelcomeH\x00R\awelcome\x12*\n" +
 	"\x05relay\x18\x02 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12+\n" +
@@ -2278,11 +2504,12 @@ const file_cluster_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x16\n" +
 	"\x06offset\x18\x03 \x01(\x04R\x06offset\x12\x12\n" +
-	"\x04task\x18\x04 \x01(\tR\x04task\"J\n" +
+	"\x04task\x18\x04 \x01(\tR\x04task\"^\n" +
 	"\n" +
 	"WatchReply\x12\x10\n" +
 	"\x03log\x18\x01 \x01(\fR\x03log\x12*\n" +
-	"\x05ended\x18\x02 \x01(\v2\x14.volley.wire.JobInfoR\x05ended\"!\n" +
+	"\x05ended\x18\x02 \x01(\v2\x14.volley.wire.JobInfoR\x05ended\x12\x12\n" +
+	"\x04next\x18\x03 \x01(\x04R\x04next\"!\n" +
 	"\x0fDownloadRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"2\n" +
 	"\bFilePart\x12\x12\n" +
@@ -2312,14 +2539,19 @@ const file_cluster_proto_rawDesc = "" +
 	"\fDrainRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\f\n" +
 	"\n" +
-	"DrainReply\"T\n" +
+	"DrainReply\"z\n" +
 	"\fBlockRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x14\n" +
 	"\x05split\x18\x02 \x01(\rR\x05split\x12\x1a\n" +
-	"\bdescribe\x18\x03 \x01(\bR\bdescribe\"3\n" +
+	"\bdescribe\x18\x03 \x01(\bR\bdescribe\x12\x10\n" +
+	"\x03job\x18\x04 \x01(\tR\x03job\x12\x12\n" +
+	"\x04from\x18\x05 \x01(\tR\x04from\"\v\n" +
+	"\tGiveReply\"e\n" +
 	"\tBlockPart\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x12\n" +
-	"\x04meta\x18\x02 \x01(\fR\x04meta2\xc4\x04\n" +
+	"\x04meta\x18\x02 \x01(\fR\x04meta\x12\x16\n" +
+	"\x06ticket\x18\x03 \x01(\tR\x06ticket\x12\x18\n" +
+	"\afailure\x18\x04 \x01(\tR\afailure2\xc4\x04\n" +
 	"\aCluster\x12@\n" +
 	"\x05Serve\x12\x19.volley.wire.FromExecutor\x1a\x18.volley.wire.ForExecutor(\x010\x01\x125\n" +
 	"\x04Work\x12\x14.volley.wire.FromJob\x1a\x13.volley.wire.ForJob(\x010\x01\x12>\n" +
@@ -2329,9 +2561,10 @@ const file_cluster_proto_rawDesc = "" +
 	"\bDownload\x12\x1c.volley.wire.DownloadRequest\x1a\x15.volley.wire.FilePart0\x01\x12>\n" +
 	"\x06Cancel\x12\x1a.volley.wire.CancelRequest\x1a\x18.volley.wire.CancelReply\x12G\n" +
 	"\tExecutors\x12\x1d.volley.wire.ExecutorsRequest\x1a\x1b.volley.wire.ExecutorsReply\x12;\n" +
-	"\x05Drain\x12\x19.volley.wire.DrainRequest\x1a\x17.volley.wire.DrainReply2F\n" +
+	"\x05Drain\x12\x19.volley.wire.DrainRequest\x1a\x17.volley.wire.DrainReply2\x80\x01\n" +
 	"\x06Blocks\x12<\n" +
-	"\x05Fetch\x12\x19.volley.wire.BlockRequest\x1a\x16.volley.wire.BlockPart0\x01B/Z-github.com/volley-engine/volley/internal/wireb\x06proto3"
+	"\x05Fetch\x12\x19.volley.wire.BlockRequest\x1a\x16.volley.wire.BlockPart0\x01\x128\n" +
+	"\x04Give\x12\x16.volley.wire.BlockPart\x1a\x16.volley.wire.GiveReply(\x01B/Z-github.com/volley-engine/volley/internal/wireb\x06proto3"
 
 var (
 	file_cluster_proto_rawDescOnce sync.Once
@@ -2345,7 +2578,7 @@ func file_cluster_proto_rawDescGZIP() []byte {
 	return file_cluster_proto_rawDescData
 }
 
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_cluster_proto_goTypes = []any{
 	(*Hello)(nil),            // 0: volley.wire.Hello
 	(*Welcome)(nil),          // 1: volley.wire.Welcome
@@ -2354,82 +2587,90 @@ var file_cluster_proto_goTypes = []any{
 	(*CloseJob)(nil),         // 4: volley.wire.CloseJob
 	(*Relay)(nil),            // 5: volley.wire.Relay
 	(*FromExecutor)(nil),     // 6: volley.wire.FromExecutor
-	(*RunnerLog)(nil),        // 7: volley.wire.RunnerLog
-	(*ForExecutor)(nil),      // 8: volley.wire.ForExecutor
-	(*Goodbye)(nil),          // 9: volley.wire.Goodbye
-	(*FromJob)(nil),          // 10: volley.wire.FromJob
-	(*ForJob)(nil),           // 11: volley.wire.ForJob
-	(*Commit)(nil),           // 12: volley.wire.Commit
-	(*SubmitRequest)(nil),    // 13: volley.wire.SubmitRequest
-	(*SubmitReply)(nil),      // 14: volley.wire.SubmitReply
-	(*JobsRequest)(nil),      // 15: volley.wire.JobsRequest
-	(*JobsReply)(nil),        // 16: volley.wire.JobsReply
-	(*JobInfo)(nil),          // 17: volley.wire.JobInfo
-	(*WatchRequest)(nil),     // 18: volley.wire.WatchRequest
-	(*WatchReply)(nil),       // 19: volley.wire.WatchReply
-	(*DownloadRequest)(nil),  // 20: volley.wire.DownloadRequest
-	(*FilePart)(nil),         // 21: volley.wire.FilePart
-	(*CancelRequest)(nil),    // 22: volley.wire.CancelRequest
-	(*CancelReply)(nil),      // 23: volley.wire.CancelReply
-	(*ExecutorsRequest)(nil), // 24: volley.wire.ExecutorsRequest
-	(*ExecutorsReply)(nil),   // 25: volley.wire.ExecutorsReply
-	(*ExecutorInfo)(nil),     // 26: volley.wire.ExecutorInfo
-	(*DrainRequest)(nil),     // 27: volley.wire.DrainRequest
-	(*DrainReply)(nil),       // 28: volley.wire.DrainReply
-	(*BlockRequest)(nil),     // 29: volley.wire.BlockRequest
-	(*BlockPart)(nil),        // 30: volley.wire.BlockPart
-	nil,                      // 31: volley.wire.Hello.LabelsEntry
-	nil,                      // 32: volley.wire.ExecutorInfo.LabelsEntry
+	(*Leaving)(nil),          // 7: volley.wire.Leaving
+	(*RunnerLog)(nil),        // 8: volley.wire.RunnerLog
+	(*ForExecutor)(nil),      // 9: volley.wire.ForExecutor
+	(*Goodbye)(nil),          // 10: volley.wire.Goodbye
+	(*FromJob)(nil),          // 11: volley.wire.FromJob
+	(*Exclusion)(nil),        // 12: volley.wire.Exclusion
+	(*ForJob)(nil),           // 13: volley.wire.ForJob
+	(*Commit)(nil),           // 14: volley.wire.Commit
+	(*SubmitRequest)(nil),    // 15: volley.wire.SubmitRequest
+	(*SubmitReply)(nil),      // 16: volley.wire.SubmitReply
+	(*JobsRequest)(nil),      // 17: volley.wire.JobsRequest
+	(*JobsReply)(nil),        // 18: volley.wire.JobsReply
+	(*JobInfo)(nil),          // 19: volley.wire.JobInfo
+	(*WatchRequest)(nil),     // 20: volley.wire.WatchRequest
+	(*WatchReply)(nil),       // 21: volley.wire.WatchReply
+	(*DownloadRequest)(nil),  // 22: volley.wire.DownloadRequest
+	(*FilePart)(nil),         // 23: volley.wire.FilePart
+	(*CancelRequest)(nil),    // 24: volley.wire.CancelRequest
+	(*CancelReply)(nil),      // 25: volley.wire.CancelReply
+	(*ExecutorsRequest)(nil), // 26: volley.wire.ExecutorsRequest
+	(*ExecutorsReply)(nil),   // 27: volley.wire.ExecutorsReply
+	(*ExecutorInfo)(nil),     // 28: volley.wire.ExecutorInfo
+	(*DrainRequest)(nil),     // 29: volley.wire.DrainRequest
+	(*DrainReply)(nil),       // 30: volley.wire.DrainReply
+	(*BlockRequest)(nil),     // 31: volley.wire.BlockRequest
+	(*GiveReply)(nil),        // 32: volley.wire.GiveReply
+	(*BlockPart)(nil),        // 33: volley.wire.BlockPart
+	nil,                      // 34: volley.wire.Hello.LabelsEntry
+	nil,                      // 35: volley.wire.ExecutorInfo.LabelsEntry
 }
 var file_cluster_proto_depIdxs = []int32{
-	31, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
+	34, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
 	0,  // 1: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
 	2,  // 2: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
 	5,  // 3: volley.wire.FromExecutor.relay:type_name -> volley.wire.Relay
 	4,  // 4: volley.wire.FromExecutor.closed:type_name -> volley.wire.CloseJob
-	7,  // 5: volley.wire.FromExecutor.log:type_name -> volley.wire.RunnerLog
-	1,  // 6: volley.wire.ForExecutor.welcome:type_name -> volley.wire.Welcome
-	3,  // 7: volley.wire.ForExecutor.open:type_name -> volley.wire.OpenJob
-	5,  // 8: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
-	4,  // 9: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
-	9,  // 10: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
-	0,  // 11: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
-	5,  // 12: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
-	12, // 13: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
-	27, // 14: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
-	1,  // 15: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
-	5,  // 16: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
-	4,  // 17: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
-	27, // 18: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
-	17, // 19: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
-	17, // 20: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
-	26, // 21: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
-	32, // 22: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
-	6,  // 23: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
-	10, // 24: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
-	13, // 25: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
-	15, // 26: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
-	18, // 27: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
-	20, // 28: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
-	22, // 29: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
-	24, // 30: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
-	27, // 31: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
-	29, // 32: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
-	8,  // 33: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
-	11, // 34: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
-	14, // 35: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
-	16, // 36: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
-	19, // 37: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
-	21, // 38: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
-	23, // 39: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
-	25, // 40: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
-	28, // 41: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
-	30, // 42: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
-	33, // [33:43] is the sub-list for method output_type
-	23, // [23:33] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	8,  // 5: volley.wire.FromExecutor.log:type_name -> volley.wire.RunnerLog
+	7,  // 6: volley.wire.FromExecutor.leaving:type_name -> volley.wire.Leaving
+	1,  // 7: volley.wire.ForExecutor.welcome:type_name -> volley.wire.Welcome
+	3,  // 8: volley.wire.ForExecutor.open:type_name -> volley.wire.OpenJob
+	5,  // 9: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
+	4,  // 10: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
+	10, // 11: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
+	0,  // 12: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
+	5,  // 13: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
+	14, // 14: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
+	29, // 15: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
+	2,  // 16: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
+	12, // 17: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
+	1,  // 18: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
+	5,  // 19: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
+	4,  // 20: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
+	29, // 21: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
+	19, // 22: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
+	19, // 23: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
+	28, // 24: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
+	35, // 25: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
+	6,  // 26: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
+	11, // 27: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
+	15, // 28: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
+	17, // 29: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
+	20, // 30: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
+	22, // 31: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
+	24, // 32: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
+	26, // 33: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
+	29, // 34: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
+	31, // 35: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
+	33, // 36: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
+	9,  // 37: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
+	13, // 38: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
+	16, // 39: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
+	18, // 40: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
+	21, // 41: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
+	23, // 42: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
+	25, // 43: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
+	27, // 44: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
+	30, // 45: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
+	33, // 46: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
+	32, // 47: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
+	37, // [37:48] is the sub-list for method output_type
+	26, // [26:37] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_cluster_proto_init() }
@@ -2444,21 +2685,24 @@ func file_cluster_proto_init() {
 		(*FromExecutor_Relay)(nil),
 		(*FromExecutor_Closed)(nil),
 		(*FromExecutor_Log)(nil),
+		(*FromExecutor_Leaving)(nil),
 	}
-	file_cluster_proto_msgTypes[8].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[9].OneofWrappers = []any{
 		(*ForExecutor_Welcome)(nil),
 		(*ForExecutor_Open)(nil),
 		(*ForExecutor_Relay)(nil),
 		(*ForExecutor_Close)(nil),
 		(*ForExecutor_Goodbye)(nil),
 	}
-	file_cluster_proto_msgTypes[10].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[11].OneofWrappers = []any{
 		(*FromJob_Hello)(nil),
 		(*FromJob_Relay)(nil),
 		(*FromJob_Commit)(nil),
 		(*FromJob_Drained)(nil),
+		(*FromJob_Beat)(nil),
+		(*FromJob_Exclusion)(nil),
 	}
-	file_cluster_proto_msgTypes[11].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[13].OneofWrappers = []any{
 		(*ForJob_Welcome)(nil),
 		(*ForJob_Relay)(nil),
 		(*ForJob_Left)(nil),
@@ -2470,7 +2714,7 @@ func file_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   33,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -447,15 +447,20 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 
 const (
 	Blocks_Fetch_FullMethodName = "/volley.wire.Blocks/Fetch"
+	Blocks_Give_FullMethodName  = "/volley.wire.Blocks/Give"
 )
 
 // BlocksClient is the client API for Blocks service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Blocks is what a runner serves to the other runners of its job.
+// Blocks is what a runner serves to the other runners of its job, and the
+// driver to those that cannot reach each other. Every call carries the job's
+// token.
 type BlocksClient interface {
 	Fetch(ctx context.Context, in *BlockRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BlockPart], error)
+	// Give brings the driver a block that it has asked for.
+	Give(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[BlockPart, GiveReply], error)
 }
 
 type blocksClient struct {
@@ -485,13 +490,30 @@ func (c *blocksClient) Fetch(ctx context.Context, in *BlockRequest, opts ...grpc
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Blocks_FetchClient = grpc.ServerStreamingClient[BlockPart]
 
+func (c *blocksClient) Give(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[BlockPart, GiveReply], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Blocks_ServiceDesc.Streams[1], Blocks_Give_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[BlockPart, GiveReply]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Blocks_GiveClient = grpc.ClientStreamingClient[BlockPart, GiveReply]
+
 // BlocksServer is the server API for Blocks service.
 // All implementations must embed UnimplementedBlocksServer
 // for forward compatibility.
 //
-// Blocks is what a runner serves to the other runners of its job.
+// Blocks is what a runner serves to the other runners of its job, and the
+// driver to those that cannot reach each other. Every call carries the job's
+// token.
 type BlocksServer interface {
 	Fetch(*BlockRequest, grpc.ServerStreamingServer[BlockPart]) error
+	// Give brings the driver a block that it has asked for.
+	Give(grpc.ClientStreamingServer[BlockPart, GiveReply]) error
 	mustEmbedUnimplementedBlocksServer()
 }
 
@@ -504,6 +526,9 @@ type UnimplementedBlocksServer struct{}
 
 func (UnimplementedBlocksServer) Fetch(*BlockRequest, grpc.ServerStreamingServer[BlockPart]) error {
 	return status.Error(codes.Unimplemented, "method Fetch not implemented")
+}
+func (UnimplementedBlocksServer) Give(grpc.ClientStreamingServer[BlockPart, GiveReply]) error {
+	return status.Error(codes.Unimplemented, "method Give not implemented")
 }
 func (UnimplementedBlocksServer) mustEmbedUnimplementedBlocksServer() {}
 func (UnimplementedBlocksServer) testEmbeddedByValue()                {}
@@ -537,6 +562,13 @@ func _Blocks_Fetch_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Blocks_FetchServer = grpc.ServerStreamingServer[BlockPart]
 
+func _Blocks_Give_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(BlocksServer).Give(&grpc.GenericServerStream[BlockPart, GiveReply]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Blocks_GiveServer = grpc.ClientStreamingServer[BlockPart, GiveReply]
+
 // Blocks_ServiceDesc is the grpc.ServiceDesc for Blocks service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -549,6 +581,11 @@ var Blocks_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "Fetch",
 			Handler:       _Blocks_Fetch_Handler,
 			ServerStreams: true,
+		},
+		{
+			StreamName:    "Give",
+			Handler:       _Blocks_Give_Handler,
+			ClientStreams: true,
 		},
 	},
 	Metadata: "cluster.proto",

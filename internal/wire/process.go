@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"strings"
+	"time"
 )
 
 // Roles of a process that a cluster has started.
@@ -19,12 +20,14 @@ type Process struct {
 	Job  string
 	// Incarnation tells processes of one job apart.
 	Incarnation string
-	Driver      string // address, of a job process
+	Driver      string // address
 	Token       string // the job's own
 	Executor    string // of a runner
 	Slots       int
 	Pace        string // of a runner; empty is none
 	PaceRate    float64
+	Unreachable bool          // of a runner: blocks go through the driver
+	Beat        time.Duration // of a runner: how often to give a sign of life
 }
 
 const processEnv = "VOLLEY_PROCESS"

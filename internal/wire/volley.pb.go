@@ -183,6 +183,8 @@ type ToExecutor struct {
 	//	*ToExecutor_RunTask
 	//	*ToExecutor_Parameter
 	//	*ToExecutor_EndJob
+	//	*ToExecutor_Hand
+	//	*ToExecutor_Pause
 	Body          isToExecutor_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -288,6 +290,24 @@ func (x *ToExecutor) GetEndJob() *EndJob {
 	return nil
 }
 
+func (x *ToExecutor) GetHand() *Hand {
+	if x != nil {
+		if x, ok := x.Body.(*ToExecutor_Hand); ok {
+			return x.Hand
+		}
+	}
+	return nil
+}
+
+func (x *ToExecutor) GetPause() *Pause {
+	if x != nil {
+		if x, ok := x.Body.(*ToExecutor_Pause); ok {
+			return x.Pause
+		}
+	}
+	return nil
+}
+
 type isToExecutor_Body interface {
 	isToExecutor_Body()
 }
@@ -320,6 +340,14 @@ type ToExecutor_EndJob struct {
 	EndJob *EndJob `protobuf:"bytes,7,opt,name=end_job,json=endJob,proto3,oneof"`
 }
 
+type ToExecutor_Hand struct {
+	Hand *Hand `protobuf:"bytes,8,opt,name=hand,proto3,oneof"`
+}
+
+type ToExecutor_Pause struct {
+	Pause *Pause `protobuf:"bytes,9,opt,name=pause,proto3,oneof"`
+}
+
 func (*ToExecutor_Prepare) isToExecutor_Body() {}
 
 func (*ToExecutor_Hold) isToExecutor_Body() {}
@@ -333,6 +361,128 @@ func (*ToExecutor_RunTask) isToExecutor_Body() {}
 func (*ToExecutor_Parameter) isToExecutor_Body() {}
 
 func (*ToExecutor_EndJob) isToExecutor_Body() {}
+
+func (*ToExecutor_Hand) isToExecutor_Body() {}
+
+func (*ToExecutor_Pause) isToExecutor_Body() {}
+
+// Hand asks a runner to hand a block to the driver, for another runner that
+// cannot reach it.
+type Hand struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names the request to the driver.
+	Ticket string `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	Node   uint32 `protobuf:"varint,2,opt,name=node,proto3" json:"node,omitempty"`
+	Split  uint32 `protobuf:"varint,3,opt,name=split,proto3" json:"split,omitempty"`
+	// Only say what is in the pack.
+	Describe      bool `protobuf:"varint,4,opt,name=describe,proto3" json:"describe,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Hand) Reset() {
+	*x = Hand{}
+	mi := &file_volley_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Hand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Hand) ProtoMessage() {}
+
+func (x *Hand) ProtoReflect() protoreflect.Message {
+	mi := &file_volley_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Hand.ProtoReflect.Descriptor instead.
+func (*Hand) Descriptor() ([]byte, []int) {
+	return file_volley_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Hand) GetTicket() string {
+	if x != nil {
+		return x.Ticket
+	}
+	return ""
+}
+
+func (x *Hand) GetNode() uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *Hand) GetSplit() uint32 {
+	if x != nil {
+		return x.Split
+	}
+	return 0
+}
+
+func (x *Hand) GetDescribe() bool {
+	if x != nil {
+		return x.Describe
+	}
+	return false
+}
+
+// Pause tells a runner whether its slots stand still, for the sake of another
+// job's that has had less than its share.
+type Pause struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	On            bool                   `protobuf:"varint,1,opt,name=on,proto3" json:"on,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pause) Reset() {
+	*x = Pause{}
+	mi := &file_volley_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pause) ProtoMessage() {}
+
+func (x *Pause) ProtoReflect() protoreflect.Message {
+	mi := &file_volley_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pause.ProtoReflect.Descriptor instead.
+func (*Pause) Descriptor() ([]byte, []int) {
+	return file_volley_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Pause) GetOn() bool {
+	if x != nil {
+		return x.On
+	}
+	return false
+}
 
 // Register is an executor's first message.
 type Register struct {
@@ -348,7 +498,7 @@ type Register struct {
 
 func (x *Register) Reset() {
 	*x = Register{}
-	mi := &file_volley_proto_msgTypes[2]
+	mi := &file_volley_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -360,7 +510,7 @@ func (x *Register) String() string {
 func (*Register) ProtoMessage() {}
 
 func (x *Register) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[2]
+	mi := &file_volley_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -373,7 +523,7 @@ func (x *Register) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Register.ProtoReflect.Descriptor instead.
 func (*Register) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{2}
+	return file_volley_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Register) GetExecutor() string {
@@ -417,7 +567,7 @@ type Prepare struct {
 
 func (x *Prepare) Reset() {
 	*x = Prepare{}
-	mi := &file_volley_proto_msgTypes[3]
+	mi := &file_volley_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -429,7 +579,7 @@ func (x *Prepare) String() string {
 func (*Prepare) ProtoMessage() {}
 
 func (x *Prepare) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[3]
+	mi := &file_volley_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -442,7 +592,7 @@ func (x *Prepare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepare.ProtoReflect.Descriptor instead.
 func (*Prepare) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{3}
+	return file_volley_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Prepare) GetJob() string {
@@ -478,7 +628,7 @@ type Prepared struct {
 
 func (x *Prepared) Reset() {
 	*x = Prepared{}
-	mi := &file_volley_proto_msgTypes[4]
+	mi := &file_volley_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -490,7 +640,7 @@ func (x *Prepared) String() string {
 func (*Prepared) ProtoMessage() {}
 
 func (x *Prepared) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[4]
+	mi := &file_volley_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -503,7 +653,7 @@ func (x *Prepared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
 func (*Prepared) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{4}
+	return file_volley_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Prepared) GetJob() string {
@@ -547,7 +697,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_volley_proto_msgTypes[5]
+	mi := &file_volley_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -559,7 +709,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[5]
+	mi := &file_volley_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -572,7 +722,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{5}
+	return file_volley_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Hold) GetJob() string {
@@ -645,7 +795,7 @@ type Holding struct {
 
 func (x *Holding) Reset() {
 	*x = Holding{}
-	mi := &file_volley_proto_msgTypes[6]
+	mi := &file_volley_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -657,7 +807,7 @@ func (x *Holding) String() string {
 func (*Holding) ProtoMessage() {}
 
 func (x *Holding) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[6]
+	mi := &file_volley_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -670,7 +820,7 @@ func (x *Holding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holding.ProtoReflect.Descriptor instead.
 func (*Holding) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{6}
+	return file_volley_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Holding) GetJob() string {
@@ -720,7 +870,7 @@ type Parameter struct {
 
 func (x *Parameter) Reset() {
 	*x = Parameter{}
-	mi := &file_volley_proto_msgTypes[7]
+	mi := &file_volley_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -732,7 +882,7 @@ func (x *Parameter) String() string {
 func (*Parameter) ProtoMessage() {}
 
 func (x *Parameter) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[7]
+	mi := &file_volley_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -745,7 +895,7 @@ func (x *Parameter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parameter.ProtoReflect.Descriptor instead.
 func (*Parameter) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{7}
+	return file_volley_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Parameter) GetDigest() []byte {
@@ -777,7 +927,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_volley_proto_msgTypes[8]
+	mi := &file_volley_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -789,7 +939,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[8]
+	mi := &file_volley_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -802,7 +952,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{8}
+	return file_volley_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Assignment) GetSplit() uint32 {
@@ -860,7 +1010,7 @@ type StartStep struct {
 
 func (x *StartStep) Reset() {
 	*x = StartStep{}
-	mi := &file_volley_proto_msgTypes[9]
+	mi := &file_volley_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -872,7 +1022,7 @@ func (x *StartStep) String() string {
 func (*StartStep) ProtoMessage() {}
 
 func (x *StartStep) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[9]
+	mi := &file_volley_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -885,7 +1035,7 @@ func (x *StartStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartStep.ProtoReflect.Descriptor instead.
 func (*StartStep) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{9}
+	return file_volley_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *StartStep) GetJob() string {
@@ -966,7 +1116,7 @@ type StopStep struct {
 
 func (x *StopStep) Reset() {
 	*x = StopStep{}
-	mi := &file_volley_proto_msgTypes[10]
+	mi := &file_volley_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +1128,7 @@ func (x *StopStep) String() string {
 func (*StopStep) ProtoMessage() {}
 
 func (x *StopStep) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[10]
+	mi := &file_volley_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +1141,7 @@ func (x *StopStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopStep.ProtoReflect.Descriptor instead.
 func (*StopStep) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{10}
+	return file_volley_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StopStep) GetJob() string {
@@ -1035,7 +1185,7 @@ type Count struct {
 
 func (x *Count) Reset() {
 	*x = Count{}
-	mi := &file_volley_proto_msgTypes[11]
+	mi := &file_volley_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1047,7 +1197,7 @@ func (x *Count) String() string {
 func (*Count) ProtoMessage() {}
 
 func (x *Count) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[11]
+	mi := &file_volley_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1060,7 +1210,7 @@ func (x *Count) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Count.ProtoReflect.Descriptor instead.
 func (*Count) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{11}
+	return file_volley_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Count) GetSplit() uint32 {
@@ -1103,7 +1253,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_volley_proto_msgTypes[12]
+	mi := &file_volley_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1115,7 +1265,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[12]
+	mi := &file_volley_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1128,7 +1278,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{12}
+	return file_volley_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Progress) GetJob() string {
@@ -1167,7 +1317,7 @@ type Coverage struct {
 
 func (x *Coverage) Reset() {
 	*x = Coverage{}
-	mi := &file_volley_proto_msgTypes[13]
+	mi := &file_volley_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1179,7 +1329,7 @@ func (x *Coverage) String() string {
 func (*Coverage) ProtoMessage() {}
 
 func (x *Coverage) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[13]
+	mi := &file_volley_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1192,7 +1342,7 @@ func (x *Coverage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coverage.ProtoReflect.Descriptor instead.
 func (*Coverage) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{13}
+	return file_volley_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Coverage) GetSplit() uint32 {
@@ -1250,7 +1400,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_volley_proto_msgTypes[14]
+	mi := &file_volley_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1262,7 +1412,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[14]
+	mi := &file_volley_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1275,7 +1425,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{14}
+	return file_volley_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Part) GetLevel() uint32 {
@@ -1314,7 +1464,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_volley_proto_msgTypes[15]
+	mi := &file_volley_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1326,7 +1476,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[15]
+	mi := &file_volley_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1339,7 +1489,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{15}
+	return file_volley_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Result) GetJob() string {
@@ -1398,7 +1548,7 @@ type RunTask struct {
 
 func (x *RunTask) Reset() {
 	*x = RunTask{}
-	mi := &file_volley_proto_msgTypes[16]
+	mi := &file_volley_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1410,7 +1560,7 @@ func (x *RunTask) String() string {
 func (*RunTask) ProtoMessage() {}
 
 func (x *RunTask) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[16]
+	mi := &file_volley_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1423,7 +1573,7 @@ func (x *RunTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTask.ProtoReflect.Descriptor instead.
 func (*RunTask) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{16}
+	return file_volley_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RunTask) GetJob() string {
@@ -1475,7 +1625,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_volley_proto_msgTypes[17]
+	mi := &file_volley_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1487,7 +1637,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[17]
+	mi := &file_volley_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1500,7 +1650,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{17}
+	return file_volley_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TaskResult) GetJob() string {
@@ -1548,7 +1698,7 @@ type EndJob struct {
 
 func (x *EndJob) Reset() {
 	*x = EndJob{}
-	mi := &file_volley_proto_msgTypes[18]
+	mi := &file_volley_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1560,7 +1710,7 @@ func (x *EndJob) String() string {
 func (*EndJob) ProtoMessage() {}
 
 func (x *EndJob) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[18]
+	mi := &file_volley_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1573,7 +1723,7 @@ func (x *EndJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndJob.ProtoReflect.Descriptor instead.
 func (*EndJob) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{18}
+	return file_volley_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *EndJob) GetJob() string {
@@ -1597,7 +1747,7 @@ type Fault struct {
 
 func (x *Fault) Reset() {
 	*x = Fault{}
-	mi := &file_volley_proto_msgTypes[19]
+	mi := &file_volley_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1609,7 +1759,7 @@ func (x *Fault) String() string {
 func (*Fault) ProtoMessage() {}
 
 func (x *Fault) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[19]
+	mi := &file_volley_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1622,7 +1772,7 @@ func (x *Fault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fault.ProtoReflect.Descriptor instead.
 func (*Fault) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{19}
+	return file_volley_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Fault) GetKind() uint32 {
@@ -1673,7 +1823,7 @@ const file_volley_proto_rawDesc = "" +
 	"\x06result\x18\x05 \x01(\v2\x13.volley.wire.ResultH\x00R\x06result\x12:\n" +
 	"\vtask_result\x18\x06 \x01(\v2\x17.volley.wire.TaskResultH\x00R\n" +
 	"taskResultB\x06\n" +
-	"\x04body\"\xf9\x02\n" +
+	"\x04body\"\xce\x03\n" +
 	"\n" +
 	"ToExecutor\x120\n" +
 	"\aprepare\x18\x01 \x01(\v2\x14.volley.wire.PrepareH\x00R\aprepare\x12'\n" +
@@ -1683,8 +1833,17 @@ const file_volley_proto_rawDesc = "" +
 	"\tstop_step\x18\x04 \x01(\v2\x15.volley.wire.StopStepH\x00R\bstopStep\x121\n" +
 	"\brun_task\x18\x05 \x01(\v2\x14.volley.wire.RunTaskH\x00R\arunTask\x126\n" +
 	"\tparameter\x18\x06 \x01(\v2\x16.volley.wire.ParameterH\x00R\tparameter\x12.\n" +
-	"\aend_job\x18\a \x01(\v2\x13.volley.wire.EndJobH\x00R\x06endJobB\x06\n" +
-	"\x04body\"n\n" +
+	"\aend_job\x18\a \x01(\v2\x13.volley.wire.EndJobH\x00R\x06endJob\x12'\n" +
+	"\x04hand\x18\b \x01(\v2\x11.volley.wire.HandH\x00R\x04hand\x12*\n" +
+	"\x05pause\x18\t \x01(\v2\x12.volley.wire.PauseH\x00R\x05pauseB\x06\n" +
+	"\x04body\"d\n" +
+	"\x04Hand\x12\x16\n" +
+	"\x06ticket\x18\x01 \x01(\tR\x06ticket\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\rR\x04node\x12\x14\n" +
+	"\x05split\x18\x03 \x01(\rR\x05split\x12\x1a\n" +
+	"\bdescribe\x18\x04 \x01(\bR\bdescribe\"\x17\n" +
+	"\x05Pause\x12\x0e\n" +
+	"\x02on\x18\x01 \x01(\bR\x02on\"n\n" +
 	"\bRegister\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05slots\x18\x02 \x01(\rR\x05slots\x12\x18\n" +
@@ -1799,56 +1958,60 @@ func file_volley_proto_rawDescGZIP() []byte {
 	return file_volley_proto_rawDescData
 }
 
-var file_volley_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_volley_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_volley_proto_goTypes = []any{
 	(*ToDriver)(nil),   // 0: volley.wire.ToDriver
 	(*ToExecutor)(nil), // 1: volley.wire.ToExecutor
-	(*Register)(nil),   // 2: volley.wire.Register
-	(*Prepare)(nil),    // 3: volley.wire.Prepare
-	(*Prepared)(nil),   // 4: volley.wire.Prepared
-	(*Hold)(nil),       // 5: volley.wire.Hold
-	(*Holding)(nil),    // 6: volley.wire.Holding
-	(*Parameter)(nil),  // 7: volley.wire.Parameter
-	(*Assignment)(nil), // 8: volley.wire.Assignment
-	(*StartStep)(nil),  // 9: volley.wire.StartStep
-	(*StopStep)(nil),   // 10: volley.wire.StopStep
-	(*Count)(nil),      // 11: volley.wire.Count
-	(*Progress)(nil),   // 12: volley.wire.Progress
-	(*Coverage)(nil),   // 13: volley.wire.Coverage
-	(*Part)(nil),       // 14: volley.wire.Part
-	(*Result)(nil),     // 15: volley.wire.Result
-	(*RunTask)(nil),    // 16: volley.wire.RunTask
-	(*TaskResult)(nil), // 17: volley.wire.TaskResult
-	(*EndJob)(nil),     // 18: volley.wire.EndJob
-	(*Fault)(nil),      // 19: volley.wire.Fault
+	(*Hand)(nil),       // 2: volley.wire.Hand
+	(*Pause)(nil),      // 3: volley.wire.Pause
+	(*Register)(nil),   // 4: volley.wire.Register
+	(*Prepare)(nil),    // 5: volley.wire.Prepare
+	(*Prepared)(nil),   // 6: volley.wire.Prepared
+	(*Hold)(nil),       // 7: volley.wire.Hold
+	(*Holding)(nil),    // 8: volley.wire.Holding
+	(*Parameter)(nil),  // 9: volley.wire.Parameter
+	(*Assignment)(nil), // 10: volley.wire.Assignment
+	(*StartStep)(nil),  // 11: volley.wire.StartStep
+	(*StopStep)(nil),   // 12: volley.wire.StopStep
+	(*Count)(nil),      // 13: volley.wire.Count
+	(*Progress)(nil),   // 14: volley.wire.Progress
+	(*Coverage)(nil),   // 15: volley.wire.Coverage
+	(*Part)(nil),       // 16: volley.wire.Part
+	(*Result)(nil),     // 17: volley.wire.Result
+	(*RunTask)(nil),    // 18: volley.wire.RunTask
+	(*TaskResult)(nil), // 19: volley.wire.TaskResult
+	(*EndJob)(nil),     // 20: volley.wire.EndJob
+	(*Fault)(nil),      // 21: volley.wire.Fault
 }
 var file_volley_proto_depIdxs = []int32{
-	2,  // 0: volley.wire.ToDriver.register:type_name -> volley.wire.Register
-	4,  // 1: volley.wire.ToDriver.prepared:type_name -> volley.wire.Prepared
-	6,  // 2: volley.wire.ToDriver.holding:type_name -> volley.wire.Holding
-	12, // 3: volley.wire.ToDriver.progress:type_name -> volley.wire.Progress
-	15, // 4: volley.wire.ToDriver.result:type_name -> volley.wire.Result
-	17, // 5: volley.wire.ToDriver.task_result:type_name -> volley.wire.TaskResult
-	3,  // 6: volley.wire.ToExecutor.prepare:type_name -> volley.wire.Prepare
-	5,  // 7: volley.wire.ToExecutor.hold:type_name -> volley.wire.Hold
-	9,  // 8: volley.wire.ToExecutor.start_step:type_name -> volley.wire.StartStep
-	10, // 9: volley.wire.ToExecutor.stop_step:type_name -> volley.wire.StopStep
-	16, // 10: volley.wire.ToExecutor.run_task:type_name -> volley.wire.RunTask
-	7,  // 11: volley.wire.ToExecutor.parameter:type_name -> volley.wire.Parameter
-	18, // 12: volley.wire.ToExecutor.end_job:type_name -> volley.wire.EndJob
-	19, // 13: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
-	19, // 14: volley.wire.Holding.fault:type_name -> volley.wire.Fault
-	8,  // 15: volley.wire.StartStep.tasks:type_name -> volley.wire.Assignment
-	11, // 16: volley.wire.Progress.counts:type_name -> volley.wire.Count
-	13, // 17: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
-	14, // 18: volley.wire.Result.parts:type_name -> volley.wire.Part
-	19, // 19: volley.wire.Result.fault:type_name -> volley.wire.Fault
-	19, // 20: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	4,  // 0: volley.wire.ToDriver.register:type_name -> volley.wire.Register
+	6,  // 1: volley.wire.ToDriver.prepared:type_name -> volley.wire.Prepared
+	8,  // 2: volley.wire.ToDriver.holding:type_name -> volley.wire.Holding
+	14, // 3: volley.wire.ToDriver.progress:type_name -> volley.wire.Progress
+	17, // 4: volley.wire.ToDriver.result:type_name -> volley.wire.Result
+	19, // 5: volley.wire.ToDriver.task_result:type_name -> volley.wire.TaskResult
+	5,  // 6: volley.wire.ToExecutor.prepare:type_name -> volley.wire.Prepare
+	7,  // 7: volley.wire.ToExecutor.hold:type_name -> volley.wire.Hold
+	11, // 8: volley.wire.ToExecutor.start_step:type_name -> volley.wire.StartStep
+	12, // 9: volley.wire.ToExecutor.stop_step:type_name -> volley.wire.StopStep
+	18, // 10: volley.wire.ToExecutor.run_task:type_name -> volley.wire.RunTask
+	9,  // 11: volley.wire.ToExecutor.parameter:type_name -> volley.wire.Parameter
+	20, // 12: volley.wire.ToExecutor.end_job:type_name -> volley.wire.EndJob
+	2,  // 13: volley.wire.ToExecutor.hand:type_name -> volley.wire.Hand
+	3,  // 14: volley.wire.ToExecutor.pause:type_name -> volley.wire.Pause
+	21, // 15: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
+	21, // 16: volley.wire.Holding.fault:type_name -> volley.wire.Fault
+	10, // 17: volley.wire.StartStep.tasks:type_name -> volley.wire.Assignment
+	13, // 18: volley.wire.Progress.counts:type_name -> volley.wire.Count
+	15, // 19: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
+	16, // 20: volley.wire.Result.parts:type_name -> volley.wire.Part
+	21, // 21: volley.wire.Result.fault:type_name -> volley.wire.Fault
+	21, // 22: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_volley_proto_init() }
@@ -1872,6 +2035,8 @@ func file_volley_proto_init() {
 		(*ToExecutor_RunTask)(nil),
 		(*ToExecutor_Parameter)(nil),
 		(*ToExecutor_EndJob)(nil),
+		(*ToExecutor_Hand)(nil),
+		(*ToExecutor_Pause)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1879,7 +2044,7 @@ func file_volley_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_volley_proto_rawDesc), len(file_volley_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,199 @@
+package volley
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/executor"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/storage"
+)
+
+// serveBlocks hands out splits to the other runners of the job.
+func (r *localRunner) serveBlocks() (addr string, stop func(), err error) {
+	if process.Unreachable {
+		return "", func() {}, nil
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fault.New(fault.NoResources, "listen for", "other runners", err)
+	}
+	admit := func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+		if subtle.ConstantTimeCompare([]byte(wire.CallerToken(ss.Context())), []byte(process.Token)) != 1 {
+			return status.Error(codes.Unauthenticated, "the token is not this job's")
+		}
+		return next(srv, ss)
+	}
+	s := grpc.NewServer(append(wire.ServerOptions(), grpc.StreamInterceptor(admit))...)
+	wire.RegisterBlocksServer(s, r)
+	go func() { _ = s.Serve(l) }()
+	return l.Addr().String(), s.Stop, nil
+}
+
+// blockPart is how many bytes of a split travel in one message.
+const blockPart = 1 << 20
+
+// Fetch sends a split that this runner holds: first what is in its pack.
+func (r *localRunner) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) error {
+	meta, err := r.describe(int(req.Node))
+	if err != nil {
+		return status.Error(codes.NotFound, err.Error())
+	}
+	if err := stream.Send(&wire.BlockPart{Meta: meta}); err != nil || req.Describe {
+		return err
+	}
+	return r.store.Send(storage.SplitKey{Node: int(req.Node), Split: int(req.Split)}, partWriter{stream})
+}
+
+// describe is the description of the pack of a node that splits are held of.
+func (r *localRunner) describe(node int) ([]byte, error) {
+	meta := r.engine.Meta(node)
+	if meta == nil {
+		return nil, fault.Newf(fault.FetchFailed, "send", fmt.Sprintf("the pack of node %d", node), "no split of it is held here")
+	}
+	return json.Marshal(meta)
+}
+
+// hand brings the driver a block that it has asked for.
+func (r *localRunner) hand(ctx context.Context, h *wire.Hand) error {
+	c, err := r.peer(process.Driver)
+	if err != nil {
+		return err
+	}
+	stream, err := c.Give(ctx)
+	if err != nil {
+		return err
+	}
+	first := &wire.BlockPart{Ticket: h.Ticket}
+	if first.Meta, err = r.describe(int(h.Node)); err != nil {
+		first.Failure = err.Error()
+	}
+	if err := stream.Send(first); err != nil {
+		return err
+	}
+	if first.Failure == "" && !h.Describe {
+		if err := r.store.Send(storage.SplitKey{Node: int(h.Node), Split: int(h.Split)}, partWriter{stream}); err != nil {
+			return err // the stream breaks off with the context
+		}
+	}
+	_, err = stream.CloseAndRecv()
+	return err
+}
+
+// partWriter sends what is written to it, a part at a time.
+type partWriter struct {
+	stream interface{ Send(*wire.BlockPart) error }
+}
+
+func (w partWriter) Write(p []byte) (int, error) {
+	for from := 0; from < len(p); from += blockPart {
+		if err := w.stream.Send(&wire.BlockPart{Data: p[from:min(from+blockPart, len(p))]}); err != nil {
+			return from, err
+		}
+	}
+	return len(p), nil
+}
+
+// peer is a connection to another runner, or to the driver.
+func (r *localRunner) peer(addr string) (wire.BlocksClient, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.peers[addr]; c != nil {
+		return wire.NewBlocksClient(c), nil
+	}
+	c, err := wire.Dial(addr, process.Token)
+	if err != nil {
+		return nil, err
+	}
+	if r.peers == nil {
+		r.peers = map[string]*grpc.ClientConn{}
+	}
+	r.peers[addr] = c
+	return wire.NewBlocksClient(c), nil
+}
+
+// open starts receiving a split from another runner, or only its pack's
+// description: through the driver where it cannot be reached.
+func (r *localRunner) open(ctx context.Context, from executor.Peer, key storage.SplitKey, describe bool) (wire.Blocks_FetchClient, *storage.PackMeta, error) {
+	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(key.Split), Describe: describe, Job: process.Job, From: string(from.ID)}
+	err := status.Error(codes.Unavailable, "it cannot be reached")
+	if from.Address != "" && !process.Unreachable {
+		var stream wire.Blocks_FetchClient
+		var meta *storage.PackMeta
+		if stream, meta, err = r.begin(ctx, from.Address, req); err == nil {
+			return stream, meta, nil
+		}
+	}
+	if status.Code(err) == codes.Unavailable {
+		var stream wire.Blocks_FetchClient
+		var meta *storage.PackMeta
+		if stream, meta, err = r.begin(ctx, process.Driver, req); err == nil {
+			return stream, meta, nil
+		}
+	}
+	return nil, nil, fetchFailed(key, from, err)
+}
+
+func fetchFailed(key storage.SplitKey, from executor.Peer, err error) error {
+	return fault.New(fault.FetchFailed, fmt.Sprintf("fetch split %d from", key.Split), string(from.ID), err)
+}
+
+// begin asks for a block at an address and reads what comes first.
+func (r *localRunner) begin(ctx context.Context, addr string, req *wire.BlockRequest) (wire.Blocks_FetchClient, *storage.PackMeta, error) {
+	c, err := r.peer(addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	stream, err := c.Fetch(ctx, req)
+	if err != nil {
+		return nil, nil, err
+	}
+	first, err := stream.Recv()
+	if err != nil {
+		return nil, nil, err
+	}
+	meta := &storage.PackMeta{}
+	return stream, meta, json.Unmarshal(first.Meta, meta)
+}
+
+// Meta describes a pack that a peer holds splits of.
+func (r *localRunner) Meta(ctx context.Context, from executor.Peer, node int) (*storage.PackMeta, error) {
+	if meta := r.engine.Meta(node); meta != nil {
+		return meta, nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	_, meta, err := r.open(ctx, from, storage.SplitKey{Node: node}, true)
+	return meta, err
+}
+
+// FetchSplit writes the bytes of a split that a peer holds.
+func (r *localRunner) FetchSplit(ctx context.Context, from executor.Peer, key storage.SplitKey, w io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, _, err := r.open(ctx, from, key, false)
+	if err != nil {
+		return err
+	}
+	for {
+		part, err := stream.Recv()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fetchFailed(key, from, err)
+		}
+		if _, err := w.Write(part.Data); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package integration
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestARunnerHangs while its executor lives: it is killed and started again,
+// and the answer stays.
+func TestARunnerHangs(t *testing.T) {
+	data := generated(t)
+	flags := append(jobFlags(data), "--max-iterations", "60")
+	want := undisturbed(t, flags...)
+	c := newCluster(t)
+	c.join("e1", "--pace", "rate:80000")
+	c.join("e2", "--pace", "rate:80000")
+	id := c.submit(flags...)
+	c.atStep(id, 5)
+	for _, p := range childrenOf(c.executors["e1"].cmd.Process.Pid) {
+		_ = syscall.Kill(p, syscall.SIGSTOP)
+	}
+	c.ended(id)
+	c.gives(id, want)
+	c.verified(id, true)
+	if !strings.Contains(c.executors["e1"].log.String(), "runner hangs") {
+		t.Errorf("nobody noticed:\n%s", c.executors["e1"].log)
+	}
+}
+
+// TestTheJobProcessHangs: it is killed, and the job goes on like after another
+// death.
+func TestTheJobProcessHangs(t *testing.T) {
+	data := generated(t)
+	flags := append(jobFlags(data), "--max-iterations", "60")
+	want := undisturbed(t, flags...)
+	c := newCluster(t)
+	c.join("e1", "--pace", "rate:80000")
+	id := c.submit(flags...)
+	c.atStep(id, 5)
+	for _, p := range childrenOf(c.driver.cmd.Process.Pid) {
+		_ = syscall.Kill(p, syscall.SIGSTOP)
+	}
+	if j := c.ended(id); j.Restarts != 1 {
+		t.Errorf("%d restarts", j.Restarts)
+	}
+	c.gives(id, want)
+	c.verified(id, true)
+}
+
+// TestAnExecutorThatIsToldToEnd hands its splits over first.
+func TestAnExecutorThatIsToldToEnd(t *testing.T) {
+	data := generated(t)
+	flags := append(jobFlags(data), "--max-iterations", "60")
+	want := undisturbed(t, flags...)
+	c := newCluster(t)
+	c.join("e1", "--pace", "rate:80000")
+	c.join("e2", "--pace", "rate:80000")
+	id := c.submit(flags...)
+	c.atStep(id, 5)
+	_ = c.executors["e1"].cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-c.executors["e1"].ended:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it does not end")
+	}
+	delete(c.executors, "e1")
+	if log := c.driver.log.String(); !strings.Contains(log, "executor drained") {
+		t.Errorf("it did not hand over:\n%s", log)
+	}
+	c.ended(id)
+	c.gives(id, want)
+	c.verified(id, true)
+}
+
+// TestBlocksGoThroughTheDriver where executors cannot reach each other: one
+// that joins gets its splits from the one that has them.
+func TestBlocksGoThroughTheDriver(t *testing.T) {
+	data := generated(t)
+	flags := append(jobFlags(data), "--max-iterations", "60", "--splits", "8")
+	want := undisturbed(t, flags...)
+	c := newCluster(t)
+	c.join("e1", "--pace", "rate:80000", "--unreachable")
+	id := c.submit(flags...)
+	c.atStep(id, 3)
+	c.join("e2", "--pace", "rate:80000", "--unreachable")
+	c.ended(id)
+	c.gives(id, want)
+	if packs, _ := filepath.Glob(filepath.Join(c.dir, "e2", "packs", "*", "split-*")); len(packs) > 0 {
+		t.Errorf("e2 has made the pack itself: %v", packs)
+	}
+	raw, _ := os.ReadFile(filepath.Join(c.jobDir(id), "events.jsonl"))
+	if !strings.Contains(string(raw), `"e2"`) {
+		t.Error("e2 has done nothing")
+	}
+}
+
+// flip damages every file of a pattern in one bit, and puts it right again.
+func flip(t *testing.T, pattern string, at int64) {
+	t.Helper()
+	files, _ := filepath.Glob(pattern)
+	if len(files) == 0 {
+		t.Fatalf("no file %s", pattern)
+	}
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = os.Chmod(f, 0o600)
+		w, err := os.OpenFile(f, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.WriteAt([]byte{raw[at] ^ 1}, at); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+	}
+}
+
+// TestAFlippedBitInAPack is found before the pack is used again, and the pack
+// made anew.
+func TestAFlippedBitInAPack(t *testing.T) {
+	data := generated(t)
+	c := newCluster(t, "e1")
+	want := undisturbed(t, jobFlags(data)...)
+	c.ended(c.submit(jobFlags(data)...))
+	flip(t, filepath.Join(c.dir, "e1", "packs", "*", "split-*"), 2000)
+	id := c.submit(jobFlags(data)...)
+	c.ended(id)
+	c.gives(id, want)
+}
+
+// TestAFlippedBitInAMovedBlock: the copy is refused by its hash, the error
+// names it, and the answer stays. (The bit is one that no fold reads: the
+// holder's own copy is mapped.)
+func TestAFlippedBitInAMovedBlock(t *testing.T) {
+	data := generated(t)
+	flags := append(jobFlags(data), "--max-iterations", "60", "--splits", "8")
+	want := undisturbed(t, flags...)
+	c := newCluster(t)
+	c.join("e1", "--pace", "rate:80000")
+	id := c.submit(flags...)
+	c.atStep(id, 3)
+	flip(t, filepath.Join(c.dir, "e1", "packs", "*", "split-*"), 7)
+	c.join("e2", "--pace", "rate:80000")
+	c.ended(id)
+	c.gives(id, want)
+	c.verified(id, true)
+	raw, _, _ := volley(t, "logs", id, "--driver", c.addr)
+	if !strings.Contains(raw, "has hash") {
+		t.Errorf("nobody says that the copy is damaged:\n%s", raw)
+	}
+}
+
+// TestWeightsShareSlots: of two jobs on the same slots the one with three
+// times the weight does about three times the steps. The executors' pace is
+// far below the machine's, which therefore has no part in it.
+func TestWeightsShareSlots(t *testing.T) {
+	data := generated(t)
+	c := newCluster(t)
+	c.join("e1", "--slots", "2", "--pace", "rate:30000")
+	c.join("e2", "--slots", "2", "--pace", "rate:30000")
+	long := append(jobFlags(data), "--max-iterations", "100000")
+	light, heavy := c.submit(append(long, "--weight", "1")...), c.submit(append(long, "--weight", "3")...)
+	c.atStep(light, 2)
+	c.atStep(heavy, 2)
+	l0, _ := c.job(light)
+	h0, _ := c.job(heavy)
+	c.atStep(light, l0.Step+12)
+	l1, _ := c.job(light)
+	h1, _ := c.job(heavy)
+	if ratio := float64(h1.Step-h0.Step) / float64(l1.Step-l0.Step); ratio < 2 || ratio > 4.5 {
+		t.Errorf("the heavy job does %.2f times the light one's steps", ratio)
+	}
+	for _, id := range []string{light, heavy} {
+		if _, errs, code := volley(t, "cancel", id, "--driver", c.addr); code != 0 {
+			t.Error(errs)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package runner
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Gate makes slots stand still between two chunks while it is closed. A nil
+// Gate is open.
+type Gate struct {
+	closed atomic.Bool
+	mu     sync.Mutex
+	moved  *sync.Cond
+}
+
+// NewGate makes an open gate.
+func NewGate() *Gate {
+	g := &Gate{}
+	g.moved = sync.NewCond(&g.mu)
+	return g
+}
+
+// Set closes or opens the gate.
+func (g *Gate) Set(closed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed.Store(closed)
+	g.moved.Broadcast()
+}
+
+// Stop asks the tasks of a page to end at their next chunk, those at the gate
+// too.
+func (g *Gate) Stop(p *Page) {
+	p.Stop()
+	if g != nil {
+		g.mu.Lock()
+		g.moved.Broadcast()
+		g.mu.Unlock()
+	}
+}
+
+// Pass waits until the gate is open or the page says stop, and returns for how
+// long.
+func (g *Gate) Pass(p *Page) time.Duration {
+	if g == nil || !g.closed.Load() {
+		return 0
+	}
+	began := time.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.closed.Load() && !p.Stopped() {
+		g.moved.Wait()
+	}
+	return time.Since(began)
+}
