@@ -43,6 +43,7 @@ func decodeReceipts(raw []byte) []receipt {
 // countingWorker does the work of an executor in the simulator: it counts.
 type countingWorker struct {
 	s       *Sim
+	n       *node
 	held    map[uint32]bool // splits; true is a sound copy
 	rng     *rand.Rand
 	failing float64 // chance that a fetch delivers a damaged copy
@@ -57,6 +58,10 @@ func (c *countingWorker) plan(p *wire.Prepare) *executor.Planned {
 func (c *countingWorker) fetch(h *wire.Hold) *executor.Fetched {
 	f := &executor.Fetched{Hold: h, SHA256: plan.DigestFromBytes(h.Sha256)}
 	if c.held[h.Split] {
+		return f
+	}
+	if c.n.full > c.s.w.now {
+		f.Err = fault.Newf(fault.NoResources, "keep", "a split", "the disk is full")
 		return f
 	}
 	if h.From != "" {

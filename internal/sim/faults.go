@@ -6,6 +6,7 @@ import (
 
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/mutant"
+	"github.com/volley-engine/volley/internal/plan"
 )
 
 // detection is how long the driver takes to notice that an executor is gone,
@@ -28,7 +29,7 @@ func (s *Sim) strike() {
 	}
 	n := s.order[s.rng.IntN(len(s.order))]
 	if s.opened && n.up && n.hung <= s.w.now && s.living() > len(s.order)/2+1 {
-		switch s.rng.IntN(5) {
+		switch s.rng.IntN(6) {
 		case 0:
 			s.crash(n)
 		case 1:
@@ -42,6 +43,9 @@ func (s *Sim) strike() {
 			if s.rng.IntN(4) == 0 {
 				s.crashJob()
 			}
+		case 5:
+			s.fired("disk full")
+			n.full = s.w.now + s.span(50*time.Millisecond, 2*time.Second)
 		}
 	}
 	s.w.At(s.w.now+s.span(5*time.Millisecond, 400*time.Millisecond), s.strike)
@@ -154,7 +158,8 @@ func (s *Sim) crashJob() {
 	s.opened, s.busy = false, false
 	s.result.Steps = s.kept.steps
 	s.oracle.merged = slices.Clone(s.kept.merged)
-	s.job = driver.NewJob(s.cfg, s.w.now)
+	s.clock, s.wakes = s.skewed(), map[plan.Time]bool{} // it may be started on another machine
+	s.job = driver.NewJob(s.cfg, s.clock.at(s.w.now))
 	for _, n := range s.order {
 		if !n.up {
 			continue

@@ -36,8 +36,10 @@ type node struct {
 	runs   map[int]*run
 	life   int // things scheduled in an earlier life do not happen
 	up     bool
-	hung   plan.Time            // until when nothing happens on it
-	conn   int                  // number of its connection to the driver
+	hung   plan.Time // until when nothing happens on it
+	conn   int       // number of its connection to the driver
+	clock  clock
+	full   plan.Time            // until when its disk takes no more
 	cut    map[string]plan.Time // until when messages to ("to") or from ("fr") it do not arrive
 }
 
@@ -91,7 +93,7 @@ func (n *node) crash() {
 
 // step lets the agent see an event and carries out what it says.
 func (n *node) step(ev executor.Event) {
-	for _, c := range n.agent.Step(ev, n.w.now) {
+	for _, c := range n.agent.Step(ev, n.clock.at(n.w.now)) {
 		switch {
 		case c.Send != nil:
 			n.send(c.Send)
@@ -200,7 +202,7 @@ func (n *node) stop(c *executor.StopRun) {
 }
 
 func (n *node) sampleAt(c *executor.SampleAt) {
-	n.after(c.At, func() {
+	n.after(n.clock.world(c.At), func() {
 		r := n.runs[c.Run]
 		if r == nil || r.stopped {
 			return

@@ -98,7 +98,7 @@ func (o *oracle) waits(r *driver.StepReport) {
 		if most := max(o.s.cfg.Sync.StepTimeout, 2*w.Since+o.s.cfg.Sync.Grace); w.Bound <= 0 || w.Bound > most {
 			o.s.violate("invariant 9: step %d waited for %s with the bound %v", r.Number, w.For, w.Bound)
 		}
-		if w.Took > w.Bound {
+		if w.Took > w.Bound+resolution {
 			o.s.violate("invariant 9: step %d waited %v for %s, bound %v", r.Number, w.Took, w.For, w.Bound)
 		}
 	}

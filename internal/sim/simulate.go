@@ -43,6 +43,7 @@ type Sim struct {
 	opt    Options
 	cfg    driver.JobConfig
 	job    *driver.Job
+	clock  clock // of the job's process
 	nodes  map[plan.ExecutorID]*node
 	order  []*node
 	rows   []int64
@@ -121,9 +122,11 @@ func (s *Sim) draw() {
 	s.cfg = driver.JobConfig{ID: "sim", Executors: executors - s.between(0, 2), Sync: sync, FixedCursors: s.rng.IntN(6) == 0,
 		Exchange: prioritizer.ExchangeConfig{Mode: prioritizer.Mode(s.rng.IntN(4)), Threshold: int64(s.between(1, 4))},
 		MaxWait:  30 * time.Second, Mutant: s.opt.Bug}
-	s.cfg.Schedule.MaxTaskFailures, s.cfg.Schedule.MaxExecutorFailures, s.cfg.Schedule.Mutant = 50, 100, s.opt.Bug
+	s.cfg.Schedule.MaxTaskFailures, s.cfg.Schedule.MaxExecutorFailures, s.cfg.Schedule.Mutant = 50, 6, s.opt.Bug
+	s.cfg.Schedule.Exclusion = s.span(50*time.Millisecond, time.Second)
 	s.cfg = s.cfg.EnsureDefaults()
-	s.job = driver.NewJob(s.cfg, 0)
+	s.clock = s.skewed()
+	s.job = driver.NewJob(s.cfg, s.clock.at(0))
 	for i := range executors {
 		s.addNode(i, s.between(1, 2))
 	}
@@ -131,7 +134,7 @@ func (s *Sim) draw() {
 
 func (s *Sim) addNode(i, slots int) {
 	id := plan.ExecutorID(fmt.Sprintf("e%d", i))
-	n := &node{w: s.w, id: id, slots: slots, runs: map[int]*run{}, cut: map[string]plan.Time{}, up: true}
+	n := &node{w: s.w, id: id, slots: slots, runs: map[int]*run{}, cut: map[string]plan.Time{}, clock: s.skewed(), up: true}
 	s.speed[id] = 50_000 * (0.5 + 3.5*s.rng.Float64())
 	n.spend = func(_ int, at plan.Time, rows int64) plan.Time {
 		return at + plan.Time(float64(rows)/s.speed[id]*float64(time.Second))
@@ -152,7 +155,7 @@ func (s *Sim) addNode(i, slots int) {
 // boot gives a node a fresh agent that holds nothing.
 func (s *Sim) boot(n *node) {
 	n.agent = executor.NewAgent(n.id, n.slots, s.opt.Bug)
-	w := &countingWorker{s: s, held: map[uint32]bool{}, rng: s.rng}
+	w := &countingWorker{s: s, n: n, held: map[uint32]bool{}, rng: s.rng}
 	if !s.opt.Faultless {
 		w.failing = 0.1
 	}
@@ -177,7 +180,7 @@ func (s *Sim) fetchTime(h *wire.Hold) plan.Time {
 
 // step lets the job see an event and carries out what it says.
 func (s *Sim) step(ev driver.Event) {
-	for _, c := range s.job.Step(ev, s.w.now) {
+	for _, c := range s.job.Step(ev, s.clock.at(s.w.now)) {
 		switch {
 		case c.Send != nil:
 			s.toExecutor(c.Send)
@@ -194,6 +197,12 @@ func (s *Sim) step(ev driver.Event) {
 				s.step(driver.Event{Restore: s.kept.ledger})
 			}
 			s.later(0, s.nextStep)
+		case c.Excluded != nil:
+			if c.Excluded.Why == "" {
+				s.fired("readmission")
+			} else {
+				s.fired("exclusion")
+			}
 		case c.StepDone != nil:
 			s.stepDone(c.StepDone)
 		}
@@ -205,7 +214,7 @@ func (s *Sim) wake(at plan.Time) {
 		return
 	}
 	s.wakes[at] = true
-	s.w.At(at, func() {
+	s.w.At(s.clock.world(at), func() {
 		delete(s.wakes, at)
 		if !s.over {
 			s.step(driver.Event{})

@@ -87,6 +87,7 @@ func (v *Virtual) carryOut(cmds []driver.Command) {
 			v.toExecutor(c.Send)
 		case c.WakeAt > 0:
 			v.wake(c.WakeAt)
+		case c.Excluded != nil: // the job has moved its splits
 		case c.Failed != nil:
 			v.failed = c.Failed
 		default:
