@@ -39,9 +39,6 @@ func (r *localRunner) serveBlocks() (addr string, stop func(), err error) {
 	return l.Addr().String(), s.Stop, nil
 }
 
-// blockPart is how many bytes of a split travel in one message.
-const blockPart = 1 << 20
-
 // Fetch sends a split that this runner holds: first what is in its pack.
 func (r *localRunner) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) error {
 	meta, err := r.describe(int(req.Node))
@@ -51,7 +48,7 @@ func (r *localRunner) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServ
 	if err := stream.Send(&wire.BlockPart{Meta: meta}); err != nil || req.Describe {
 		return err
 	}
-	return r.store.Send(storage.SplitKey{Node: int(req.Node), Split: int(req.Split)}, partWriter{stream})
+	return r.store.Send(storage.SplitKey{Node: int(req.Node), Split: int(req.Split)}, wire.RawWriter{Stream: stream})
 }
 
 // describe is the description of the pack of a node that splits are held of.
@@ -69,7 +66,7 @@ func (r *localRunner) hand(ctx context.Context, h *wire.Hand) error {
 	if err != nil {
 		return err
 	}
-	stream, err := c.Give(ctx)
+	stream, err := c.Give(ctx, wire.RawCodec())
 	if err != nil {
 		return err
 	}
@@ -81,26 +78,12 @@ func (r *localRunner) hand(ctx context.Context, h *wire.Hand) error {
 		return err
 	}
 	if first.Failure == "" && !h.Describe {
-		if err := r.store.Send(storage.SplitKey{Node: int(h.Node), Split: int(h.Split)}, partWriter{stream}); err != nil {
+		if err := r.store.Send(storage.SplitKey{Node: int(h.Node), Split: int(h.Split)}, wire.RawWriter{Stream: stream}); err != nil {
 			return err // the stream breaks off with the context
 		}
 	}
 	_, err = stream.CloseAndRecv()
 	return err
-}
-
-// partWriter sends what is written to it, a part at a time.
-type partWriter struct {
-	stream interface{ Send(*wire.BlockPart) error }
-}
-
-func (w partWriter) Write(p []byte) (int, error) {
-	for from := 0; from < len(p); from += blockPart {
-		if err := w.stream.Send(&wire.BlockPart{Data: p[from:min(from+blockPart, len(p))]}); err != nil {
-			return from, err
-		}
-	}
-	return len(p), nil
 }
 
 // peer is a connection to another runner, or to the driver.
@@ -153,7 +136,7 @@ func (r *localRunner) begin(ctx context.Context, addr string, req *wire.BlockReq
 	if err != nil {
 		return nil, nil, err
 	}
-	stream, err := c.Fetch(ctx, req)
+	stream, err := c.Fetch(ctx, req, wire.RawCodec())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -184,16 +167,14 @@ func (r *localRunner) FetchSplit(ctx context.Context, from executor.Peer, key st
 	if err != nil {
 		return err
 	}
-	for {
-		part, err := stream.Recv()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return fetchFailed(key, from, err)
-		}
-		if _, err := w.Write(part.Data); err != nil {
-			return err
-		}
+	var failed error // of writing, which is not the peer's
+	err = wire.CopyRaw(stream, func(raw *wire.Raw) error {
+		defer raw.Free()
+		_, failed = raw.WriteTo(w)
+		return failed
+	})
+	if err != nil && failed == nil {
+		err = fetchFailed(key, from, err)
 	}
+	return err
 }

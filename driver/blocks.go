@@ -2,9 +2,7 @@ package driver
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -96,19 +94,11 @@ func (d *Daemon) Give(stream wire.Blocks_GiveServer) (err error) {
 	if first.Failure != "" {
 		return status.Error(codes.NotFound, first.Failure)
 	}
-	if err := o.to.Send(&wire.BlockPart{Meta: first.Meta, Data: first.Data}); err != nil {
+	if err := o.to.Send(&wire.BlockPart{Meta: first.Meta}); err != nil {
 		return err
 	}
-	for {
-		part, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return stream.SendAndClose(&wire.GiveReply{})
-		}
-		if err != nil {
-			return err
-		}
-		if err := o.to.Send(part); err != nil {
-			return err
-		}
+	if err := wire.CopyRaw(stream, func(raw *wire.Raw) error { return o.to.SendMsg(raw) }); err != nil {
+		return err
 	}
+	return stream.SendAndClose(&wire.GiveReply{})
 }

@@ -96,10 +96,7 @@ func (e *Engine) fetch(ctx context.Context, h *wire.Hold) (plan.Digest, error) {
 		return plan.Digest{}, fault.Newf(fault.PlanMismatch, "fetch", fmt.Sprintf("split %d", key.Split), "%s's pack has %d splits", h.From, len(meta.Splits))
 	}
 	e.know(key.Node, meta)
-	r, w := io.Pipe()
-	go func() { w.CloseWithError(e.peers.FetchSplit(ctx, from, key, w)) }()
-	defer r.Close()
-	return e.store.Receive(key, meta, r)
+	return e.store.Receive(key, meta, func(w io.Writer) error { return e.peers.FetchSplit(ctx, from, key, w) })
 }
 
 // adopt takes a split of a pack that this executor has made, or makes now.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"path/filepath"
@@ -54,10 +55,10 @@ func (s *Store) Adopt(key SplitKey, dir string, meta *PackMeta) (plan.Digest, er
 	return meta.Splits[key.Split].SHA256, nil
 }
 
-// Receive writes a split that a peer sends to a file of the store's own and
-// returns the hash of what has arrived. The split is held only if that is the
+// Receive writes a split that a peer sends, by fill, to a file of the store's
+// own and returns the hash of what has arrived. The split is held only if that is the
 // hash that was announced.
-func (s *Store) Receive(key SplitKey, meta *PackMeta, r io.Reader) (plan.Digest, error) {
+func (s *Store) Receive(key SplitKey, meta *PackMeta, fill func(io.Writer) error) (plan.Digest, error) {
 	want := meta.Splits[key.Split]
 	path := filepath.Join(s.dir, fmt.Sprintf("node-%d-%s", key.Node, splitFile(key.Split)))
 	tmp := path + ".part"
@@ -66,14 +67,16 @@ func (s *Store) Receive(key SplitKey, meta *PackMeta, r io.Reader) (plan.Digest,
 		return plan.Digest{}, diskError("receive a split into", s.dir, err)
 	}
 	defer f.Close()
-	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(r, want.Bytes+1))
-	if err != nil {
+	in := &receiver{f: f, sum: sha256.New(), most: want.Bytes}
+	if err := fill(in); err != nil {
 		os.Remove(tmp)
-		return plan.Digest{}, diskError("receive a split into", s.dir, err)
+		if in.err != nil {
+			err = diskError("receive a split into", s.dir, in.err)
+		}
+		return plan.Digest{}, err
 	}
-	got := plan.DigestFromBytes(sum.Sum(nil))
-	if n != want.Bytes || got != want.SHA256 {
+	got := plan.DigestFromBytes(in.sum.Sum(nil))
+	if in.n != want.Bytes || got != want.SHA256 {
 		os.Remove(tmp)
 		return got, nil
 	}
@@ -82,6 +85,24 @@ func (s *Store) Receive(key SplitKey, meta *PackMeta, r io.Reader) (plan.Digest,
 	}
 	s.hold(key, &heldSplit{path: path, meta: meta})
 	return got, nil
+}
+
+// receiver writes to a file what is expected, and hashes all of it.
+type receiver struct {
+	f       io.Writer
+	sum     hash.Hash
+	n, most int64
+	err     error // of the disk
+}
+
+func (r *receiver) Write(p []byte) (int, error) {
+	r.sum.Write(p)
+	if r.n += int64(len(p)); r.n > r.most {
+		return len(p), nil // it is refused for its hash
+	}
+	n, err := r.f.Write(p)
+	r.err = err
+	return n, err
 }
 
 func (s *Store) hold(key SplitKey, h *heldSplit) {

@@ -2315,12 +2315,12 @@ func (*GiveReply) Descriptor() ([]byte, []int) {
 	return file_cluster_proto_rawDescGZIP(), []int{32}
 }
 
+// BlockPart comes first; after it come raw pieces, as the raw codec has them.
 type BlockPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Data  []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
-	// Of the pack, JSON; in the first part.
+	// Of the pack, JSON.
 	Meta []byte `protobuf:"bytes,2,opt,name=meta,proto3" json:"meta,omitempty"`
-	// To the driver only, in the first part: which request it answers, and why
+	// To the driver only: which request it answers, and why
 	// there is nothing more.
 	Ticket        string `protobuf:"bytes,3,opt,name=ticket,proto3" json:"ticket,omitempty"`
 	Failure       string `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
@@ -2356,13 +2356,6 @@ func (x *BlockPart) ProtoReflect() protoreflect.Message {
 // Deprecated: Use BlockPart.ProtoReflect.Descriptor instead.
 func (*BlockPart) Descriptor() ([]byte, []int) {
 	return file_cluster_proto_rawDescGZIP(), []int{33}
-}
-
-func (x *BlockPart) GetData() []byte {
-	if x != nil {
-		return x.Data
-	}
-	return nil
 }
 
 func (x *BlockPart) GetMeta() []byte {
@@ -2546,12 +2539,11 @@ const file_cluster_proto_rawDesc = "" +
 	"\bdescribe\x18\x03 \x01(\bR\bdescribe\x12\x10\n" +
 	"\x03job\x18\x04 \x01(\tR\x03job\x12\x12\n" +
 	"\x04from\x18\x05 \x01(\tR\x04from\"\v\n" +
-	"\tGiveReply\"e\n" +
+	"\tGiveReply\"W\n" +
 	"\tBlockPart\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data\x12\x12\n" +
 	"\x04meta\x18\x02 \x01(\fR\x04meta\x12\x16\n" +
 	"\x06ticket\x18\x03 \x01(\tR\x06ticket\x12\x18\n" +
-	"\afailure\x18\x04 \x01(\tR\afailure2\xc4\x04\n" +
+	"\afailure\x18\x04 \x01(\tR\afailureJ\x04\b\x01\x10\x022\xc4\x04\n" +
 	"\aCluster\x12@\n" +
 	"\x05Serve\x12\x19.volley.wire.FromExecutor\x1a\x18.volley.wire.ForExecutor(\x010\x01\x125\n" +
 	"\x04Work\x12\x14.volley.wire.FromJob\x1a\x13.volley.wire.ForJob(\x010\x01\x12>\n" +

@@ -31,7 +31,8 @@ const MaxMessage = maxFrame
 func Dial(addr, token string) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()), withCredentials(token),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: dialBackoff, MinConnectTimeout: connectTimeout}), grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window))
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: dialBackoff, MinConnectTimeout: connectTimeout}), grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window),
+		grpc.WithReadBufferSize(socketBuffer), grpc.WithWriteBufferSize(socketBuffer))
 	if err != nil {
 		return nil, fault.New(fault.Usage, "dial", addr, err)
 	}
@@ -44,13 +45,16 @@ const connectTimeout = 5 * time.Second
 
 var dialBackoff = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second}
 
+// socketBuffer is how much is read or written at once.
+const socketBuffer = 256 << 10
+
 // window is how much of a stream may be on its way.
 const window = 4 << 20
 
 // ServerOptions are those of a server of this protocol.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
-		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window)}
+		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window), grpc.ReadBufferSize(socketBuffer), grpc.WriteBufferSize(socketBuffer)}
 }
 
 // CallError is the error of a call in the engine's own terms.

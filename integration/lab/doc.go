@@ -1,0 +1,5 @@
+// Package lab owns clusters of real processes for measuring: it builds the
+// program, starts and kills daemons, submits jobs and reads their event logs.
+//
+// It measures nothing itself, and the engine must not import it.
+package lab

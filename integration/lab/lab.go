@@ -1,0 +1,184 @@
+package lab
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// Cluster is a driver and executors in processes of their own.
+type Cluster struct {
+	Program   string
+	Dir       string
+	Addr      string // of the driver
+	Driver    *exec.Cmd
+	Executors map[string]*exec.Cmd
+	flags     []string // of the driver
+	ended     []*exec.Cmd
+}
+
+// Build makes the program.
+func Build(dir string) (program string, err error) {
+	program = filepath.Join(dir, "volley")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s", "-o", program, "./cmd/volley")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return program, nil
+}
+
+// Start starts a driver that keeps everything under a directory.
+func Start(program, dir string, flags ...string) (*Cluster, error) {
+	c := &Cluster{Program: program, Dir: dir, Addr: "127.0.0.1:0", Executors: map[string]*exec.Cmd{}, flags: flags}
+	if err := os.Setenv("VOLLEY_HOME", filepath.Join(dir, "home")); err != nil {
+		return nil, err
+	}
+	return c, c.StartDriver()
+}
+
+// StartDriver starts the driver, for the first time or again.
+func (c *Cluster) StartDriver() error {
+	cmd, ready, err := c.start(append([]string{"driver", "--listen", c.Addr, "--data-dir", filepath.Join(c.Dir, "driver")}, c.flags...)...)
+	if err != nil {
+		return err
+	}
+	c.Driver, c.Addr = cmd, ready["listening"]
+	return nil
+}
+
+// Join starts an executor; those of one data directory share packs.
+func (c *Cluster) Join(name, dataDir string, flags ...string) error {
+	cmd, _, err := c.start(append([]string{"executor", "--driver", c.Addr, "--name", name, "--data-dir", filepath.Join(c.Dir, dataDir)}, flags...)...)
+	c.Executors[name] = cmd
+	return err
+}
+
+// start starts a daemon and reads the line that it prints when it is ready.
+func (c *Cluster) start(args ...string) (cmd *exec.Cmd, ready map[string]string, err error) {
+	cmd = exec.Command(c.Program, append(args, "--log-level", "error")...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	c.ended = append(c.ended, cmd)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return cmd, nil, err
+	}
+	return cmd, ready, json.Unmarshal([]byte(line), &ready)
+}
+
+// Close ends the driver, with which everything else ends.
+func (c *Cluster) Close() {
+	_ = c.Driver.Process.Signal(syscall.SIGTERM)
+	for _, e := range c.Executors {
+		_ = e.Process.Signal(syscall.SIGCONT)
+	}
+	for _, cmd := range c.ended {
+		_ = cmd.Wait()
+	}
+}
+
+// Client calls the driver.
+func (c *Cluster) Client() (wire.ClusterClient, func(), error) {
+	token, err := wire.ReadToken(c.Addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := wire.Dial(c.Addr, token)
+	if err != nil {
+		return nil, nil, err
+	}
+	return wire.NewClusterClient(conn), func() { conn.Close() }, nil
+}
+
+// Submit runs a logistic job to its end and returns its event log's steps.
+func (c *Cluster) Submit(flags ...string) ([]driver.LogStep, error) {
+	log := filepath.Join(c.Dir, "log")
+	_, err := c.run(append([]string{"submit", "logistic", "--driver", c.Addr, "--event-log", log, "--json"}, flags...)...)
+	if err != nil {
+		return nil, err
+	}
+	return ReadSteps(log)
+}
+
+// Detach submits a logistic job and does not wait for it.
+func (c *Cluster) Detach(flags ...string) (id string, err error) {
+	out, err := c.run(append([]string{"submit", "logistic", "--driver", c.Addr, "--detach"}, flags...)...)
+	return strings.TrimSpace(out), err
+}
+
+// Log is the event log of a job, as it is now.
+func (c *Cluster) Log(id string) string {
+	return filepath.Join(c.Dir, "driver", "jobs", id, "events.jsonl")
+}
+
+func (c *Cluster) run(args ...string) (string, error) {
+	cmd := exec.Command(c.Program, args...)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", args[0], err, said.String())
+	}
+	return string(out), nil
+}
+
+// ReadSteps are the step lines of an event log.
+func ReadSteps(log string) ([]driver.LogStep, error) {
+	f, err := os.Open(log)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var steps []driver.LogStep
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		if !strings.Contains(lines.Text()[:min(20, len(lines.Text()))], `"step"`) {
+			continue
+		}
+		var s driver.LogStep
+		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
+			return nil, err
+		}
+		steps = append(steps, s)
+	}
+	return steps, lines.Err()
+}
+
+// Seconds is how long each step took.
+func Seconds(steps []driver.LogStep) []float64 {
+	var out []float64
+	for _, s := range steps {
+		out = append(out, time.Duration(s.Phases.Compute+s.Phases.Collect).Seconds())
+	}
+	return out
+}
+
+// Await polls until something holds, for a minute at most.
+func Await(what string, holds func() (bool, error)) error {
+	deadline := time.Now().Add(time.Minute)
+	for time.Now().Before(deadline) {
+		ok, err := holds()
+		if err != nil || ok {
+			return err
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return fmt.Errorf("%s does not come within a minute", what)
+}
