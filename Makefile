@@ -45,7 +45,8 @@ clean:
 bench:
 	$(GO) run ./integration/bench
 
-# make bench-peers PEERS=../shared/peers: ours beside other systems.
+# make bench-peers PEERS=../shared/peers [ONLY=ml|cluster]: ours beside other systems.
 PEERS ?= ../shared/peers
+ONLY ?=
 bench-peers: build
-	$(GO) run ./integration/bench/peers -peers $(PEERS)
+	$(GO) run ./integration/bench/peers -peers $(PEERS) -only "$(ONLY)"

@@ -2,11 +2,9 @@ package volley
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -23,20 +21,7 @@ func (r *localRunner) serveBlocks() (addr string, stop func(), err error) {
 	if process.Unreachable {
 		return "", func() {}, nil
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, fault.New(fault.NoResources, "listen for", "other runners", err)
-	}
-	admit := func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-		if subtle.ConstantTimeCompare([]byte(wire.CallerToken(ss.Context())), []byte(process.Token)) != 1 {
-			return status.Error(codes.Unauthenticated, "the token is not this job's")
-		}
-		return next(srv, ss)
-	}
-	s := grpc.NewServer(append(wire.ServerOptions(), grpc.StreamInterceptor(admit))...)
-	wire.RegisterBlocksServer(s, r)
-	go func() { _ = s.Serve(l) }()
-	return l.Addr().String(), s.Stop, nil
+	return serveJob(func(s *grpc.Server) { wire.RegisterBlocksServer(s, r) })
 }
 
 // Fetch sends a split that this runner holds: first what is in its pack.

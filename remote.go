@@ -42,8 +42,12 @@ type remote struct {
 
 	mu     sync.Mutex
 	peers  map[string]*relayConn
-	blocks map[string]string // addresses, by executor
-	closed bool
+	blocks map[string]string     // addresses, by executor
+	byName map[string]*relayConn // those with direct connections, by the names of these
+
+	directs *directs
+	stop    func() // serving them
+	closed  bool
 }
 
 // connect says hello to the cluster's driver and starts the job's controller.
@@ -56,9 +60,15 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, log hclo
 	if err != nil {
 		return nil, wire.CallError("reach the driver at", p.Driver, err)
 	}
-	r := &remote{conn: conn, peers: map[string]*relayConn{}, blocks: map[string]string{}}
+	r := &remote{conn: conn, peers: map[string]*relayConn{}, blocks: map[string]string{}, byName: map[string]*relayConn{}}
+	r.directs = &directs{receive: r.receiveDirect}
+	direct, stop, err := serveJob(func(s *grpc.Server) { wire.RegisterDirectServer(s, r.directs) })
+	if err != nil {
+		return nil, err
+	}
+	r.stop = stop
 	r.out = wire.NewOutbox(stream.Send, r.lost)
-	hello := &wire.FromJob{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: p.Job, Incarnation: p.Incarnation}}}
+	hello := &wire.FromJob{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: p.Job, Incarnation: p.Incarnation, Direct: direct}}}
 	if err := r.out.Put(hello); err != nil {
 		return nil, err
 	}
@@ -135,11 +145,12 @@ func (r *remote) receive(m *wire.Relay) {
 	}
 	if reg := msg.GetRegister(); reg != nil {
 		r.left(m.Peer, "it registered again")
-		c := &relayConn{r: r, peer: m.Peer, in: wire.NewQueue[*wire.ToDriver]()}
+		c := &relayConn{r: r, peer: m.Peer, direct: reg.Direct, in: wire.NewQueue[*wire.ToDriver]()}
 		r.mu.Lock()
 		closed := r.closed
 		if !closed { // else nobody would end it
 			r.peers[m.Peer], r.blocks[m.Peer] = c, reg.Blocks
+			r.byName[reg.Direct] = c
 		}
 		r.mu.Unlock()
 		if !closed {
@@ -156,11 +167,24 @@ func (r *remote) receive(m *wire.Relay) {
 	}
 }
 
+// receiveDirect hands over what came over a direct connection.
+func (r *remote) receiveDirect(name string, m *wire.ToDriver) {
+	r.mu.Lock()
+	c := r.byName[name]
+	r.mu.Unlock()
+	if c != nil {
+		_ = c.in.Put(m)
+	}
+}
+
 // left ends the connection to an executor's runner, if there is one.
 func (r *remote) left(peer, why string) {
 	r.mu.Lock()
 	c := r.peers[peer]
 	delete(r.peers, peer)
+	if c != nil {
+		delete(r.byName, c.direct)
+	}
 	r.mu.Unlock()
 	if c != nil {
 		c.why.Store(&why)
@@ -190,15 +214,17 @@ func (r *remote) Close() error {
 	r.mu.Unlock()
 	err := r.Driver.Close()
 	r.out.Stop()
+	r.stop()
 	return errors.Join(err, r.conn.Close())
 }
 
 // relayConn is a connection to an executor's runner, by way of the driver.
 type relayConn struct {
-	r    *remote
-	peer string
-	in   *wire.Queue[*wire.ToDriver]
-	why  atomic.Pointer[string] // of the end
+	r      *remote
+	peer   string
+	direct string // name of the runner's direct connection, if it has one
+	in     *wire.Queue[*wire.ToDriver]
+	why    atomic.Pointer[string] // of the end
 }
 
 // Send carries a message to the runner.
@@ -207,6 +233,9 @@ func (c *relayConn) Send(m *wire.ToExecutor) error {
 		c.r.mu.Lock()
 		h.FromAddress = c.r.blocks[h.From]
 		c.r.mu.Unlock()
+	}
+	if sent, err := c.r.directs.send(c.direct, m); sent || err != nil {
+		return err
 	}
 	raw, err := proto.Marshal(m)
 	if err != nil {

@@ -69,7 +69,7 @@ func runRunner(ctx context.Context, cfg Config, args []byte, g *rdd.Graph) error
 		return err
 	}
 	ec.Gate = runners.NewGate()
-	return executor.New(ctx, ec, r.engine, &runnerConn{wire.FramedExecutor(frames), ec.Gate, r}).Serve()
+	return executor.New(ctx, ec, r.engine, newRunnerConn(wire.FramedExecutor(frames), ec.Gate, r)).Serve()
 }
 
 // beat gives signs of life: empty messages.
@@ -79,32 +79,6 @@ func beat(frames *wire.Framed) {
 	for range ticker.C {
 		if frames.Write(nil) != nil {
 			return
-		}
-	}
-}
-
-// runnerConn is a runner's connection to its executor. What is for the process
-// and not for the job's agent it does itself.
-type runnerConn struct {
-	wire.ExecutorConn
-	gate   *runners.Gate
-	runner *localRunner
-}
-
-// Recv waits for the agent's next message.
-func (c *runnerConn) Recv() (*wire.ToExecutor, error) {
-	for {
-		m, err := c.ExecutorConn.Recv()
-		if err != nil {
-			return nil, err
-		}
-		switch b := m.Body.(type) {
-		case *wire.ToExecutor_Pause:
-			c.gate.Set(b.Pause.On)
-		case *wire.ToExecutor_Hand:
-			go c.hand(b.Hand)
-		default:
-			return m, nil
 		}
 	}
 }
@@ -132,14 +106,6 @@ func (h hangUp) Read(p []byte) (int, error) {
 		time.AfterFunc(orphanGrace, func() { os.Exit(ExitFailed) })
 	}
 	return n, err
-}
-
-func (c *runnerConn) hand(h *wire.Hand) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	if err := c.runner.hand(ctx, h); err != nil {
-		fmt.Fprintf(os.Stderr, "volley: a block was not handed to the driver: %v\n", err)
-	}
 }
 
 // localRunner is a runner's catalog of packs, its way to peers, and what it

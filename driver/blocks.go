@@ -72,10 +72,11 @@ func (d *Daemon) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) e
 	case err := <-o.done:
 		return err
 	case <-ctx.Done():
+	case <-m.ended:
 	case <-d.ctx.Done():
 	}
 	if d.handovers.claim(ticket) == nil {
-		return <-o.done // the giver has come; it ends with this stream
+		return <-o.done // the giver has come: it ends with the block, or with its connection
 	}
 	return status.Error(codes.Unavailable, fmt.Sprintf("executor %s did not hand its block over within %v", req.From, giveWait))
 }

@@ -28,7 +28,7 @@ type DaemonConfig struct {
 	// process is taken for lost; default 2 s. Signs of life come three times as
 	// often.
 	Suspicion time.Duration
-	Drain     time.Duration // how long a shutdown waits for job processes; default 5 s
+	Drain     time.Duration // how long a shutdown waits for job processes and executors; default 5 s
 	Logger    hclog.Logger
 }
 
@@ -74,6 +74,7 @@ type Daemon struct {
 	handovers handovers
 	ctx       context.Context
 	cancel    context.CancelFunc
+	stopWatch context.CancelFunc
 	wg        sync.WaitGroup
 }
 
@@ -128,7 +129,9 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 	wire.RegisterBlocksServer(d.server, d)
 	d.jobs.resumeAll() // before anyone can submit; until then the listener keeps callers waiting
 	d.wg.Go(func() { _ = d.server.Serve(l) })
-	d.wg.Go(d.watch)
+	watched, stopWatch := context.WithCancel(context.Background()) // until executors have been told
+	d.stopWatch = stopWatch
+	d.wg.Go(func() { d.watch(watched) })
 	if err := d.serveHTTP(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -152,7 +155,7 @@ func onlyLoopback(addr string) error {
 func (d *Daemon) Addr() string { return d.listener.Addr().String() }
 
 // watch takes executors and job processes for lost that give no sign of life.
-func (d *Daemon) watch() {
+func (d *Daemon) watch(ctx context.Context) {
 	vigil := wire.NewVigil(d.cfg.beat())
 	ticker := time.NewTicker(vigil.Tick())
 	defer ticker.Stop()
@@ -165,7 +168,7 @@ func (d *Daemon) watch() {
 				m.drop("it gave no sign of life for " + vigil.Silence().String())
 			}
 			d.jobs.killSilent(vigil)
-		case <-d.ctx.Done():
+		case <-ctx.Done():
 			return
 		}
 	}
@@ -174,16 +177,19 @@ func (d *Daemon) watch() {
 // Close stops jobs' processes, which go on when the driver is started again,
 // tells executors to end, and ends.
 func (d *Daemon) Close() error {
-	d.jobs.close(d.cfg.Drain)
+	until := time.Now().Add(d.cfg.Drain)
+	d.jobs.close(time.Until(until))
 	for _, m := range d.members.all() {
 		m.goodbye()
 	}
-	d.members.waitGone(d.cfg.Drain)
+	d.members.waitGone(time.Until(until))
+	d.stopWatch()
 	d.cancel()
 	d.server.Stop()
 	if d.web != nil {
 		_ = d.web.Close()
 	}
 	d.wg.Wait()
+	d.forgetToken()
 	return d.journal.Close()
 }

@@ -27,11 +27,12 @@ type segment struct {
 
 // logFiles are the files of a log, oldest first.
 func logFiles(path string) []segment {
-	files, _ := filepath.Glob(path + ".*")
+	files, _ := os.ReadDir(filepath.Dir(path)) // none is as good as empty
 	var out []segment
 	for _, f := range files {
-		if at, err := strconv.ParseInt(strings.TrimPrefix(f, path+"."), 10, 64); err == nil {
-			out = append(out, segment{f, at})
+		end, ok := strings.CutPrefix(f.Name(), filepath.Base(path)+".")
+		if at, err := strconv.ParseInt(end, 10, 64); ok && err == nil {
+			out = append(out, segment{path + "." + end, at})
 		}
 	}
 	slices.SortFunc(out, func(a, b segment) int { return int(min(1, max(-1, a.first-b.first))) })

@@ -23,10 +23,12 @@ type member struct {
 	since       time.Time
 	out         *wire.Outbox[*wire.ForExecutor]
 	gone        chan string // why it is dropped
+	ended       chan struct{}
 
 	mu struct {
 		sync.Mutex
 		heard    time.Time
+		busy     bool // a message of its is being taken in
 		beat     *wire.Beat
 		draining bool
 		drained  bool
@@ -86,10 +88,18 @@ func (m *member) goodbye() {
 func (m *member) hear(b *wire.Beat) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mu.heard = time.Now()
+	m.mu.heard, m.mu.busy = time.Now(), true
 	if b != nil {
 		m.mu.beat = b
 	}
+}
+
+// handled ends what hear began: while a message waits for a disk, its sender is
+// not silent.
+func (m *member) handled() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.heard, m.mu.busy = time.Now(), false
 }
 
 func (m *member) isDraining() bool {
@@ -191,7 +201,7 @@ func (ms *members) silent(v *wire.Vigil) []*member {
 	return slices.DeleteFunc(ms.all(), func(m *member) bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		return !v.Dead(m.mu.heard)
+		return m.mu.busy || !v.Dead(m.mu.heard)
 	})
 }
 
@@ -228,9 +238,9 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 	if old := d.members.get(h.Name); old != nil && old.incarnation != h.Incarnation {
 		return status.Errorf(codes.AlreadyExists, "another executor named %s is here since %s", h.Name, old.since.Format(time.DateTime))
 	}
-	m := &member{name: h.Name, incarnation: h.Incarnation, slots: h.Slots, labels: h.Labels, since: time.Now(), gone: make(chan string, 1)}
+	m := &member{name: h.Name, incarnation: h.Incarnation, slots: h.Slots, labels: h.Labels, since: time.Now(), gone: make(chan string, 1), ended: make(chan struct{})}
 	m.out = wire.NewOutbox(stream.Send, func(err error) { m.drop(err.Error()) })
-	m.hear(nil)
+	m.handled()
 	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Welcome{Welcome: &wire.Welcome{BeatNs: uint64(d.cfg.beat())}}})
 	d.members.put(m)
 	d.log.Info("executor joined", "executor", m.name, "slots", m.slots)
@@ -246,6 +256,7 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 	m.mu.why, m.mu.ended = why, time.Now()
 	m.mu.Unlock()
 	m.out.Stop()
+	close(m.ended)
 	d.log.Warn("executor left", "executor", m.name, "why", why)
 	d.jobs.memberLeft(m, why)
 	return status.Error(codes.Aborted, why)
@@ -271,5 +282,6 @@ func (d *Daemon) readMember(m *member, stream wire.Cluster_ServeServer) string {
 		case *wire.FromExecutor_Leaving:
 			d.leaving(m)
 		}
+		m.handled()
 	}
 }

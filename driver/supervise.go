@@ -194,7 +194,7 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 	}
 	out := wire.NewOutbox(stream.Send, func(error) {})
 	defer out.Stop()
-	w.connect(out)
+	w.connect(out, h.Direct)
 	defer w.disconnect(out)
 	for {
 		f, err := stream.Recv()
@@ -204,9 +204,7 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 		if err != nil {
 			return err
 		}
-		w.mu.Lock()
-		w.heard = time.Now()
-		w.mu.Unlock()
+		w.handling(true)
 		switch b := f.Body.(type) {
 		case *wire.FromJob_Relay:
 			if m := d.members.get(b.Relay.Peer); m != nil {
@@ -221,7 +219,16 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 				m.exclude(w.info.Id, b.Exclusion.Why)
 			}
 		}
+		w.handling(false)
 	}
+}
+
+// handling notes that a message of the job's process is taken in, or has been:
+// while that waits for a disk, the process is not silent.
+func (w *work) handling(on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy, w.heard = on, time.Now()
 }
 
 // journalEvery is the shortest time between two steps of a job that go to the
@@ -290,7 +297,7 @@ func (w *work) drained(name string) {
 func (t *jobTable) killSilent(v *wire.Vigil) {
 	for _, w := range t.all() {
 		w.mu.Lock()
-		silent := w.out != nil && w.process != nil && v.Dead(w.heard)
+		silent := w.out != nil && w.process != nil && !w.busy && v.Dead(w.heard)
 		if silent {
 			_ = w.process.Kill()
 		}
@@ -302,11 +309,11 @@ func (t *jobTable) killSilent(v *wire.Vigil) {
 }
 
 // connect takes a job's process over and starts runners everywhere.
-func (w *work) connect(out *wire.Outbox[*wire.ForJob]) {
+func (w *work) connect(out *wire.Outbox[*wire.ForJob], direct string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	members := slices.DeleteFunc(w.d.members.all(), (*member).isDraining) // under w.mu: who joins later finds w.out
-	w.out, w.opened, w.previous, w.heard = out, map[string]int{}, nil, time.Now()
+	w.out, w.direct, w.opened, w.previous, w.heard, w.busy = out, direct, map[string]int{}, nil, time.Now(), false
 	_ = out.Put(&wire.ForJob{Body: &wire.ForJob_Welcome{Welcome: &wire.Welcome{Executors: uint32(len(members)), BeatNs: uint64(w.d.cfg.beat())}}})
 	for _, m := range members {
 		m.exclude(w.info.Id, "") // that was of an earlier process

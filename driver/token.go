@@ -54,6 +54,15 @@ func writePrivate(path, text string) error {
 	return os.Rename(tmp, path)
 }
 
+// forgetToken takes the token away from its user's commands: that tells
+// executors that were not connected just now that the driver has ended for
+// good. Started again it has the same token, from its data directory.
+func (d *Daemon) forgetToken() {
+	if token, err := wire.ReadToken(d.Addr()); err == nil && token == d.token {
+		os.Remove(wire.TokenFile(d.Addr()))
+	}
+}
+
 // admit refuses a call without the right token, or of another version.
 func (d *Daemon) admit(ctx context.Context, method string) error {
 	md, _ := metadata.FromIncomingContext(ctx)

@@ -34,8 +34,10 @@ type work struct {
 	logs sync.Mutex // guards the job's log files, whose disk may be slow
 
 	mu          sync.Mutex
+	direct      string    // address, of its process
 	incarnation string    // of its process
 	heard       time.Time // of its process
+	busy        bool      // a message of its process is being taken in
 	info        *wire.JobInfo
 	out         *wire.Outbox[*wire.ForJob] // to its process; nil while there is none
 	process     *os.Process
@@ -236,6 +238,7 @@ func (t *jobTable) memberJoined(m *member) {
 	for _, w := range t.all() {
 		w.mu.Lock()
 		if w.out != nil {
+			delete(w.opened, m.name)
 			w.openOn(m)
 		}
 		w.mu.Unlock()
@@ -272,7 +275,7 @@ func (w *work) openOn(m *member) {
 		return
 	}
 	w.opened[m.name]++
-	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: w.info.Id, Token: w.token, Slots: m.slots, Weight: w.info.Weight,
+	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: w.info.Id, Token: w.token, Slots: m.slots, Weight: w.info.Weight, Direct: w.direct,
 		Args: append([]string{"run", w.info.Job}, w.info.Args...)}}})
 }
 
@@ -375,6 +378,9 @@ func (t *jobTable) runnerEnded(m *member, c *wire.CloseJob) {
 func (w *work) readmit(m *member) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.opened[m.name] < maxRunners {
+		return // the job has another process by now, and a runner there
+	}
 	m.exclude(w.info.Id, "")
 	if w.out != nil && !Over(w.info.State) && w.d.members.get(m.name) == m {
 		w.opened[m.name] = 0

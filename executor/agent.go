@@ -45,7 +45,7 @@ type Sample struct {
 }
 
 // Folded says that a run's slots have ended: what each task has covered, the
-// merged parts, and how long the slots were busy.
+// merged parts, and how long the slots took, pauses for other jobs included.
 type Folded struct {
 	Run      int
 	Coverage []plan.Coverage
@@ -92,6 +92,7 @@ type Agent struct {
 	runs   map[int]*activeRun
 	last   int
 	params map[plan.Digest][]byte
+	early  []*wire.StartStep // their parameter has not arrived yet
 }
 
 type activeRun struct {
@@ -146,7 +147,7 @@ func (a *Agent) onMessage(m *wire.ToExecutor, now plan.Time) []Command {
 	case *wire.ToExecutor_Hold:
 		return []Command{{Fetch: b.Hold}}
 	case *wire.ToExecutor_Parameter:
-		a.params = map[plan.Digest][]byte{plan.DigestFromBytes(b.Parameter.Digest): b.Parameter.Data}
+		return a.onParameter(b.Parameter, now)
 	case *wire.ToExecutor_StartStep:
 		return a.onStart(b.StartStep, now)
 	case *wire.ToExecutor_StopStep:
@@ -180,6 +181,7 @@ func (a *Agent) onFetched(f *Fetched) []Command {
 // them any more.
 func (a *Agent) onStart(s *wire.StartStep, now plan.Time) []Command {
 	var out []Command
+	a.early = slices.DeleteFunc(a.early, func(e *wire.StartStep) bool { return e.Job == s.Job && e.Step < s.Step })
 	for _, id := range a.active() {
 		if r := a.runs[id]; r.step.Job == s.Job && r.step.Step < s.Step && !r.stopped {
 			r.stopped = true
@@ -190,8 +192,8 @@ func (a *Agent) onStart(s *wire.StartStep, now plan.Time) []Command {
 	if len(s.ParamDigest) > 0 {
 		var ok bool
 		if param, ok = a.params[plan.DigestFromBytes(s.ParamDigest)]; !ok {
-			err := fault.Newf(fault.FetchFailed, "start", "step", "its parameter never arrived")
-			return append(out, a.result(s, nil, nil, 0, err))
+			a.early = append(a.early, s)
+			return out
 		}
 	}
 	a.last++
@@ -199,6 +201,20 @@ func (a *Agent) onStart(s *wire.StartStep, now plan.Time) []Command {
 	a.runs[a.last] = r
 	return append(out, Command{Start: &Run{ID: a.last, Step: s, Param: param}},
 		Command{SampleAt: &SampleAt{Run: a.last, At: now + r.interval}})
+}
+
+// onParameter keeps a step's parameter. It may come by another way than the
+// step, and after it.
+func (a *Agent) onParameter(p *wire.Parameter, now plan.Time) []Command {
+	digest := plan.DigestFromBytes(p.Digest)
+	a.params = map[plan.Digest][]byte{digest: p.Data}
+	early := a.early
+	a.early = nil
+	var out []Command
+	for _, s := range early {
+		out = append(out, a.onStart(s, now)...)
+	}
+	return out
 }
 
 // active lists the runs in the order in which they began.
@@ -210,6 +226,14 @@ func (a *Agent) onStop(s *wire.StopStep) []Command {
 	for i, k := range s.Skip {
 		skip[i] = plan.SplitID(k)
 	}
+	a.early = slices.DeleteFunc(a.early, func(e *wire.StartStep) bool {
+		r := activeRun{step: e}
+		stop := e.Job == s.Job && e.Step == s.Step && r.epoch() <= s.Epoch
+		if stop {
+			out = append(out, a.result(e, nothingOf(e, skip), nil, 0, nil))
+		}
+		return stop
+	})
 	for _, id := range a.active() {
 		if r := a.runs[id]; r.step.Job == s.Job && r.step.Step == s.Step && r.epoch() <= s.Epoch && !r.stopped {
 			r.stopped = true
@@ -219,10 +243,21 @@ func (a *Agent) onStop(s *wire.StopStep) []Command {
 	return out
 }
 
+// nothingOf is the coverage of a step that was stopped before it could begin.
+func nothingOf(s *wire.StartStep, skip []plan.SplitID) []plan.Coverage {
+	cov := []plan.Coverage{}
+	for _, t := range s.Tasks {
+		if !slices.Contains(skip, plan.SplitID(t.Split)) {
+			cov = append(cov, CoverageOf(t, 0, nil))
+		}
+	}
+	return cov
+}
+
 // onEnd stops whatever is still folded for a job that is over, and forgets
 // its parameters.
 func (a *Agent) onEnd(e *wire.EndJob) []Command {
-	a.params = map[plan.Digest][]byte{}
+	a.params, a.early = map[plan.Digest][]byte{}, nil
 	var out []Command
 	for _, id := range a.active() {
 		if r := a.runs[id]; r.step.Job == e.Job && !r.stopped {

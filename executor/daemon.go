@@ -2,10 +2,13 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -75,7 +78,8 @@ type Daemon struct {
 	runners map[string]*runnerProcess // by job
 
 	began time.Time
-	share struct { // of the slots
+	disk  atomic.Uint64 // bytes of packs, as of the last look
+	share struct {      // of the slots
 		sync.Mutex
 		by  *Shares
 		of  map[string]*runnerProcess
@@ -110,15 +114,21 @@ func NewDaemon(cfg DaemonConfig) (*Daemon, error) {
 // redial is how long to wait between two attempts to reach the driver.
 const redial = 200 * time.Millisecond
 
-// Run serves the driver until the context ends or the driver says goodbye. A
+// Run serves the driver until it says goodbye: because it ends itself, or
+// because the context has and this executor has nothing left. A
 // driver that is gone is looked for again, for MaxWait.
 func (d *Daemon) Run(ctx context.Context) error {
-	lastSeen, told := time.Now(), ""
+	began := time.Now()
+	lastSeen, told, joined := began, "", false
 	for {
 		bye, err := d.connect(ctx, &lastSeen)
+		joined = joined || lastSeen.After(began)
 		d.stopAll()
 		switch {
 		case ctx.Err() != nil || bye:
+			return nil
+		case joined && noToken(d.cfg.Driver):
+			d.log.Info("the driver has ended; so does this executor")
 			return nil
 		case refused(err):
 			return wire.CallError("join the driver at", d.cfg.Driver, err)
@@ -139,6 +149,12 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 }
 
+// noToken says whether the driver at an address has taken its token away.
+func noToken(addr string) bool {
+	_, err := wire.ReadToken(addr)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // refused says whether trying again is of no use.
 func refused(err error) bool {
 	switch status.Code(err) {
@@ -148,7 +164,7 @@ func refused(err error) bool {
 	return false
 }
 
-// connect serves one connection; bye says that the driver has ended for good.
+// connect serves one connection; bye says that the driver has said goodbye.
 func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, err error) {
 	token, err := wire.ReadToken(d.cfg.Driver)
 	if err != nil {
@@ -192,7 +208,8 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 			d.log.Info("registered", "driver", d.cfg.Driver, "name", d.cfg.Name)
 			beat = max(time.Duration(b.Welcome.BeatNs), 10*time.Millisecond)
 			go d.beat(ctx, beat, out)
-			go d.watch(ctx, beat)
+			go d.watch(ctx, beat, out)
+			go d.watchDisk(ctx)
 		case *wire.ForExecutor_Open:
 			d.open(b.Open, beat, out)
 		case *wire.ForExecutor_Relay:
@@ -248,7 +265,7 @@ func (d *Daemon) beat(ctx context.Context, every time.Duration, out *wire.Outbox
 }
 
 // watch kills runners that give no sign of life.
-func (d *Daemon) watch(ctx context.Context, beat time.Duration) {
+func (d *Daemon) watch(ctx context.Context, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
 	vigil := wire.NewVigil(beat)
 	ticker := time.NewTicker(vigil.Tick())
 	defer ticker.Stop()
@@ -256,27 +273,52 @@ func (d *Daemon) watch(ctx context.Context, beat time.Duration) {
 		select {
 		case <-ticker.C:
 			vigil.Look(time.Now())
-			d.killSilent(vigil)
+			d.killSilent(vigil, out)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (d *Daemon) killSilent(v *wire.Vigil) {
+// killSilent does not wait for the end of what it kills: the system may hold
+// on to it for as long as its disk hangs.
+func (d *Daemon) killSilent(v *wire.Vigil, out *wire.Outbox[*wire.FromExecutor]) {
+	var dead []*runnerProcess
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, r := range d.runners {
-		if v.Dead(time.Unix(0, r.heard.Load())) && !r.hung.Swap(true) {
-			d.log.Warn("runner hangs; it is killed", "job", r.job, "silent for", v.Silence())
-			r.kill()
+	for job, r := range d.runners {
+		if v.Dead(d.began.Add(time.Duration(r.heard.Load()))) {
+			dead = append(dead, r)
+			delete(d.runners, job)
+		}
+	}
+	d.mu.Unlock()
+	for _, r := range dead {
+		d.log.Warn("runner hangs; it is killed", "job", r.job, "silent for", v.Silence())
+		r.quiet.Store(true)
+		r.kill()
+		d.takeDown(r)
+		_ = out.Put(closed(r.job, "its runner gave no sign of life and was killed"))
+	}
+}
+
+// watchDisk looks at the packs now and then: not in a sign of life, which must
+// not wait for a disk.
+func (d *Daemon) watchDisk(ctx context.Context) {
+	ticker := time.NewTicker(5 * time.Second)
+	defer ticker.Stop()
+	for {
+		d.disk.Store(diskUsed(d.cfg.DataDir))
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
 		}
 	}
 }
 
 // state is what a sign of life tells.
 func (d *Daemon) state() *wire.Beat {
-	b := &wire.Beat{Disk: diskUsed(d.cfg.DataDir), Memory: resident(os.Getpid())}
+	b := &wire.Beat{Disk: d.disk.Load(), Memory: resident(os.Getpid())}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.runners {
@@ -334,6 +376,7 @@ func (d *Daemon) closeJob(job string) {
 	d.mu.Unlock()
 	if r != nil {
 		r.stop()
+		d.takeDown(r)
 	}
 }
 

@@ -32,8 +32,7 @@ type runnerProcess struct {
 	in     *wire.Outbox[[]byte] // to the runner: one that does not read must not keep others waiting
 	ended  chan struct{}
 	quiet  atomic.Bool  // it was told to end
-	heard  atomic.Int64 // when, in Unix nanoseconds
-	hung   atomic.Bool
+	heard  atomic.Int64 // when, in nanoseconds of its executor's life
 	stats  struct {
 		sync.Mutex
 		splits map[uint64]bool
@@ -57,7 +56,7 @@ func (d *Daemon) startRunner(o *wire.OpenJob, beat time.Duration, out *wire.Outb
 	}
 	defer theirs.Close()
 	p := wire.Process{Role: wire.RunnerRole, Job: o.Job, Token: o.Token, Executor: d.cfg.Name, Slots: int(o.Slots), Pace: d.cfg.Pace, PaceRate: d.cfg.PaceRate,
-		Driver: d.cfg.Driver, Beat: beat, Unreachable: d.cfg.Unreachable}
+		Driver: d.cfg.Driver, Direct: o.Direct, Beat: beat, Unreachable: d.cfg.Unreachable}
 	cmd := exec.Command(d.cfg.Program, o.Args...)
 	cmd.Env = p.Environ(d.cfg.DataDir)
 	if d.cfg.Memory != "" {
@@ -82,7 +81,7 @@ func (d *Daemon) startRunner(o *wire.OpenJob, beat time.Duration, out *wire.Outb
 	r := &runnerProcess{job: o.Job, weight: float64(max(1, o.Weight)), cmd: cmd, frames: wire.NewFramed(ours), ended: make(chan struct{})}
 	r.stats.splits = map[uint64]bool{}
 	r.key = fmt.Sprintf("%s/%d", o.Job, cmd.Process.Pid)
-	r.heard.Store(time.Now().Add(startGrace).UnixNano())
+	r.heard.Store(int64(time.Since(d.began) + startGrace))
 	r.in = wire.NewOutbox(r.frames.Write, func(error) { _ = cmd.Process.Kill() })
 	go d.carry(r, out)
 	go func() {
@@ -90,11 +89,7 @@ func (d *Daemon) startRunner(o *wire.OpenJob, beat time.Duration, out *wire.Outb
 		r.frames.Close()
 		r.in.Stop()
 		close(r.ended)
-		switch {
-		case r.quiet.Load():
-		case r.hung.Load():
-			_ = out.Put(closed(o.Job, "its runner gave no sign of life and was killed"))
-		default:
+		if !r.quiet.Load() {
 			_ = out.Put(closed(o.Job, fmt.Sprintf("its runner ended: %v: %s", err, logs.last())))
 		}
 	}()
@@ -144,12 +139,15 @@ func (d *Daemon) carry(r *runnerProcess, out *wire.Outbox[*wire.FromExecutor]) {
 		if err != nil {
 			return
 		}
-		r.heard.Store(time.Now().UnixNano())
+		r.heard.Store(int64(time.Since(d.began)))
 		if len(raw) == 0 {
 			continue
 		}
 		if r.note(raw) {
 			d.turns(func(s *Shares, now plan.Time) { s.Ended(r.key, now) })
+		}
+		if field, _ := wire.Outer(raw); field == wire.FoldedField {
+			continue
 		}
 		if out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Relay{Relay: &wire.Relay{Peer: r.job, Data: raw}}}) != nil {
 			_ = r.cmd.Process.Kill()
@@ -169,7 +167,7 @@ func (r *runnerProcess) note(raw []byte) (ended bool) {
 			r.stats.splits[uint64(h.Pack)<<32|uint64(h.Split)] = true
 			r.stats.Unlock()
 		}
-	case wire.ResultField:
+	case wire.ResultField, wire.FoldedField:
 		res := &wire.Result{}
 		if proto.Unmarshal(wire.Without(body, wire.PartsField), res) == nil && res.BusyNs > 0 {
 			r.stats.Lock()

@@ -23,10 +23,12 @@ type Shares struct {
 type stake struct {
 	job     string
 	weight  float64
-	runs    int       // under way
-	need    int       // slots that they fold on, or that the last one did
-	idle    plan.Time // since when nothing is under way
-	virtual float64   // slot time that it has had, in seconds, over its weight
+	runs    int           // under way
+	need    int           // slots that they fold on, or that the last one did
+	since   plan.Time     // when the present runs began
+	idle    plan.Time     // since when nothing is under way
+	linger  time.Duration // from then on
+	virtual float64       // slot time that it has had, in seconds, over its weight
 	paused  bool
 }
 
@@ -41,10 +43,12 @@ const (
 	turn = 10 * time.Millisecond
 	// credit is how much slot time one that had nothing to do is owed at most.
 	credit = 500 * time.Millisecond
-	// linger is how long a slot is kept for a job between two steps, from those
-	// of less weight: they would fold through its short gaps and get more than
-	// their share.
-	linger = 3 * time.Millisecond
+	// A slot is kept for a job between two steps, from those of less weight: they
+	// would fold through its short gaps and get more than their share. It is kept
+	// for at most lingerMost, and lingerTimes as long as the last step took: a job
+	// that hardly folds must not keep others from doing so.
+	lingerMost  = 3 * time.Millisecond
+	lingerTimes = 4
 	// lookEvery is the time between two looks while several want slots.
 	lookEvery = 2 * time.Millisecond
 )
@@ -57,7 +61,7 @@ func NewShares(slots int) *Shares {
 // Open takes a job in; it begins on a level with the one that has had least.
 func (s *Shares) Open(job string, weight float64, now plan.Time) {
 	s.advance(now)
-	k := &stake{job: job, weight: max(weight, 1e-3), need: s.slots, idle: now - linger}
+	k := &stake{job: job, weight: max(weight, 1e-3), need: s.slots, idle: now}
 	for i, o := range s.ordered() {
 		if i == 0 || o.virtual < k.virtual {
 			k.virtual = o.virtual
@@ -76,6 +80,9 @@ func (s *Shares) Close(job string, now plan.Time) {
 func (s *Shares) Began(job string, tasks int, now plan.Time) {
 	if k := s.jobs[job]; k != nil {
 		s.advance(now)
+		if k.runs == 0 {
+			k.since = now
+		}
 		k.runs++
 		k.need = min(max(1, tasks), s.slots)
 	}
@@ -86,7 +93,7 @@ func (s *Shares) Ended(job string, now plan.Time) {
 	if k := s.jobs[job]; k != nil && k.runs > 0 {
 		s.advance(now)
 		if k.runs--; k.runs == 0 {
-			k.idle = now
+			k.idle, k.linger = now, min(lingerMost, lingerTimes*(now-k.since))
 		}
 	}
 }
@@ -132,13 +139,15 @@ func (s *Shares) taken(before []*stake, k *stake) int {
 	return n
 }
 
-func (s *Shares) lingers(k *stake) bool { return k.runs == 0 && s.last-k.idle < linger }
+func (s *Shares) lingers(k *stake) bool { return k.runs == 0 && s.last-k.idle < k.linger }
 
-// unit is a time on all slots, over the greatest weight.
+// unit is a time on all slots, over the greatest weight of those that fold.
 func (s *Shares) unit(t time.Duration) float64 {
-	most := 0.0
+	most := 1e-3
 	for _, k := range s.jobs {
-		most = max(most, k.weight)
+		if k.runs > 0 || s.lingers(k) {
+			most = max(most, k.weight)
+		}
 	}
 	return t.Seconds() * float64(s.slots) / most
 }

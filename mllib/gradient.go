@@ -1,7 +1,6 @@
 package mllib
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -34,21 +33,16 @@ func (p *linearParam) UnmarshalBinary(raw []byte) error {
 
 func putFloats(out []byte, parts ...[]float64) []byte {
 	for _, x := range parts {
-		for _, v := range x {
-			out = binary.LittleEndian.AppendUint64(out, math.Float64bits(v))
-		}
+		out = rdd.AppendFloats(out, x)
 	}
 	return out
 }
 
 // getFloats reads floats, at least `least` of them.
 func getFloats(raw []byte, least int) ([]float64, error) {
-	if len(raw)%8 != 0 || len(raw) < 8*least {
+	v, err := rdd.ParseFloats(raw)
+	if err != nil || len(v) < least {
 		return nil, fmt.Errorf("%d bytes are not the numbers of a model", len(raw))
-	}
-	v := make([]float64, len(raw)/8)
-	for i := range v {
-		v[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
 	}
 	return v, nil
 }

@@ -26,7 +26,7 @@ var cborMode = func() cbor.EncMode {
 func Encode(v any) ([]byte, error) {
 	switch x := v.(type) {
 	case []float64:
-		return appendFloats(make([]byte, 0, 8*len(x)), x), nil
+		return AppendFloats(nil, x), nil
 	case float64:
 		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(x)), nil
 	case []byte:
@@ -44,7 +44,7 @@ func Decode(raw []byte, v any) error {
 	switch x := v.(type) {
 	case *[]float64:
 		var err error
-		*x, err = parseFloats(raw)
+		*x, err = ParseFloats(raw)
 		return err
 	case *float64:
 		if len(raw) != 8 {
@@ -62,25 +62,4 @@ func Decode(raw []byte, v any) error {
 		return x.UnmarshalBinary(raw)
 	}
 	return cbor.Unmarshal(raw, v)
-}
-
-func appendFloats(out []byte, x []float64) []byte {
-	for _, v := range x {
-		out = binary.LittleEndian.AppendUint64(out, math.Float64bits(v))
-	}
-	return out
-}
-
-func parseFloats(raw []byte) ([]float64, error) {
-	if len(raw)%8 != 0 {
-		return nil, fmt.Errorf("%d bytes are not a list of numbers", len(raw))
-	}
-	if len(raw) == 0 {
-		return nil, nil
-	}
-	x := make([]float64, len(raw)/8)
-	for i := range x {
-		x[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
-	}
-	return x, nil
 }

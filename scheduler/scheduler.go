@@ -277,6 +277,7 @@ func (s *State) Drain(id plan.ExecutorID) []Command {
 		return nil
 	}
 	s.executors[e].draining = true
+	s.forgetUnusable()
 	var out []Command
 	for i := range s.splits {
 		sp := &s.splits[i]
@@ -288,6 +289,16 @@ func (s *State) Drain(id plan.ExecutorID) []Command {
 		}
 	}
 	return out
+}
+
+// forgetUnusable takes splits back that are on their way to executors which
+// are to have nothing more; where they have an owner they stay with it.
+func (s *State) forgetUnusable() {
+	for i := range s.splits {
+		if sp := &s.splits[i]; sp.next >= 0 && sp.owner >= 0 && !s.usable(sp.next) {
+			sp.next = -1
+		}
+	}
 }
 
 // Drained says whether an executor has nothing left, and nothing on its way.
@@ -369,6 +380,7 @@ func (s *State) Move(i plan.SplitID, to plan.ExecutorID) []Command {
 // Boundary makes the executors that have received splits their owners. It
 // returns the splits whose owner changed.
 func (s *State) Boundary() []plan.SplitID {
+	s.forgetUnusable()
 	var changed []plan.SplitID
 	for i := range s.splits {
 		sp := &s.splits[i]

@@ -211,3 +211,28 @@ func TestADamagedCopyIsMadeFromItsSource(t *testing.T) {
 		t.Errorf("it is with %s", s.Owner(0))
 	}
 }
+
+// TestADrainedExecutorGetsNothingMore, not even what is on its way to it, and
+// what it has goes elsewhere.
+func TestADrainedExecutorGetsNothingMore(t *testing.T) {
+	for _, arrived := range []bool{false, true} {
+		s := cluster(t, 6)
+		s.Move(0, "b")
+		if arrived {
+			s.Held("b", 0)
+		}
+		for _, c := range s.Drain("b") {
+			if c.Executor == "b" {
+				t.Errorf("%+v", c)
+			}
+			s.Held(c.Executor, c.Split)
+		}
+		if !arrived {
+			s.Held("b", 0) // too late to matter
+		}
+		s.Boundary()
+		if !s.Drained("b") || s.Owner(0) != "a" {
+			t.Errorf("arrived %v: drained %v, split 0 is with %s", arrived, s.Drained("b"), s.Owner(0))
+		}
+	}
+}

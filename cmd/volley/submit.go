@@ -79,7 +79,7 @@ func submitLogistic() *cobra.Command {
 	fs.StringVar(&s.driver, "driver", defaultDriver, "address of the driver")
 	fs.BoolVar(&s.detach, "detach", false, "print the job's id and do not wait")
 	fs.StringVar(&s.pool, "pool", "", "name of a pool, whose jobs run one after another; jobs without one run at once")
-	fs.Uint32Var(&s.weight, "weight", 1, "share of the processors, relative to other jobs that run at the same time")
+	fs.Uint32Var(&s.weight, "weight", 1, "share of the executors' slots, relative to other jobs that run at the same time")
 	return c
 }
 

@@ -3,10 +3,12 @@ package lab
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,7 +25,7 @@ type Cluster struct {
 	Driver    *exec.Cmd
 	Executors map[string]*exec.Cmd
 	flags     []string // of the driver
-	ended     []*exec.Cmd
+	started   []*exec.Cmd
 }
 
 // Build makes the program.
@@ -59,7 +61,9 @@ func (c *Cluster) StartDriver() error {
 // Join starts an executor; those of one data directory share packs.
 func (c *Cluster) Join(name, dataDir string, flags ...string) error {
 	cmd, _, err := c.start(append([]string{"executor", "--driver", c.Addr, "--name", name, "--data-dir", filepath.Join(c.Dir, dataDir)}, flags...)...)
-	c.Executors[name] = cmd
+	if err == nil {
+		c.Executors[name] = cmd
+	}
 	return err
 }
 
@@ -74,12 +78,40 @@ func (c *Cluster) start(args ...string) (cmd *exec.Cmd, ready map[string]string,
 	if err := cmd.Start(); err != nil {
 		return nil, nil, err
 	}
-	c.ended = append(c.ended, cmd)
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return cmd, nil, err
+	if err == nil {
+		err = json.Unmarshal([]byte(line), &ready)
 	}
-	return cmd, ready, json.Unmarshal([]byte(line), &ready)
+	if err != nil {
+		_ = cmd.Process.Kill()
+		return nil, nil, errors.Join(err, cmd.Wait())
+	}
+	c.started = append(c.started, cmd)
+	return cmd, ready, nil
+}
+
+// Signal sends a signal to an executor and to its runners.
+func (c *Cluster) Signal(name string, s syscall.Signal) {
+	pid := c.Executors[name].Process.Pid
+	for _, child := range children(pid) {
+		_ = syscall.Kill(child, s)
+	}
+	_ = syscall.Kill(pid, s)
+}
+
+// children are the processes that a process has started.
+func children(pid int) []int {
+	var out []int
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, s := range stats {
+		raw, _ := os.ReadFile(s)
+		_, after, _ := strings.Cut(string(raw), ") ")
+		if f := strings.Fields(after); len(f) > 1 && f[1] == strconv.Itoa(pid) {
+			p, _ := strconv.Atoi(filepath.Base(filepath.Dir(s)))
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // Close ends the driver, with which everything else ends.
@@ -88,7 +120,7 @@ func (c *Cluster) Close() {
 	for _, e := range c.Executors {
 		_ = e.Process.Signal(syscall.SIGCONT)
 	}
-	for _, cmd := range c.ended {
+	for _, cmd := range c.started {
 		_ = cmd.Wait()
 	}
 }

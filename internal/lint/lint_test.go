@@ -191,7 +191,7 @@ var allowed = map[string][]string{
 	"internal/synth":        {"internal/fault"},
 	"internal/lint":         {},
 	"integration":           {"*"},
-	"integration/bench":     {"*"}, "integration/bench/peers": {},
+	"integration/bench":     {"*"}, "integration/bench/peers": {"*"}, "integration/lab": {"*"},
 }
 
 func TestImportGraph(t *testing.T) {

@@ -41,17 +41,23 @@ func RawCodec() grpc.CallOption { return grpc.CallContentSubtype(rawName) }
 func (c rawCodec) Name() string { return rawName }
 
 func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
-	if r, ok := v.(*Raw); ok {
-		return r.data, nil
+	switch m := v.(type) {
+	case *Raw:
+		return m.data, nil
+	case *Bulk:
+		return m.encode(), nil
 	}
 	return c.CodecV2.Marshal(v)
 }
 
 func (c rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	if r, ok := v.(*Raw); ok {
+	switch m := v.(type) {
+	case *Raw:
 		data.Ref()
-		r.data = data
+		m.data = data
 		return nil
+	case *Bulk:
+		return m.decode(data)
 	}
 	return c.CodecV2.Unmarshal(data, v)
 }

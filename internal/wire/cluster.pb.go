@@ -32,7 +32,9 @@ type Hello struct {
 	Slots  uint32            `protobuf:"varint,3,opt,name=slots,proto3" json:"slots,omitempty"`
 	Labels map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Which of the processes of this name it is.
-	Incarnation   string `protobuf:"bytes,5,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Incarnation string `protobuf:"bytes,5,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	// Of a job process: where it serves Direct.
+	Direct        string `protobuf:"bytes,6,opt,name=direct,proto3" json:"direct,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -98,6 +100,13 @@ func (x *Hello) GetLabels() map[string]string {
 func (x *Hello) GetIncarnation() string {
 	if x != nil {
 		return x.Incarnation
+	}
+	return ""
+}
+
+func (x *Hello) GetDirect() string {
+	if x != nil {
+		return x.Direct
 	}
 	return ""
 }
@@ -233,8 +242,10 @@ type OpenJob struct {
 	Args  []string               `protobuf:"bytes,2,rep,name=args,proto3" json:"args,omitempty"`
 	Token string                 `protobuf:"bytes,3,opt,name=token,proto3" json:"token,omitempty"`
 	Slots uint32                 `protobuf:"varint,4,opt,name=slots,proto3" json:"slots,omitempty"`
-	// Share of the executor's processors, relative to other jobs'.
-	Weight        uint32 `protobuf:"varint,5,opt,name=weight,proto3" json:"weight,omitempty"`
+	// Share of the executor's slots, relative to other jobs'.
+	Weight uint32 `protobuf:"varint,5,opt,name=weight,proto3" json:"weight,omitempty"`
+	// Where the job process serves Direct.
+	Direct        string `protobuf:"bytes,6,opt,name=direct,proto3" json:"direct,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -302,6 +313,13 @@ func (x *OpenJob) GetWeight() uint32 {
 		return x.Weight
 	}
 	return 0
+}
+
+func (x *OpenJob) GetDirect() string {
+	if x != nil {
+		return x.Direct
+	}
+	return ""
 }
 
 // CloseJob says that a job, or an executor's runner of it, has ended.
@@ -765,7 +783,7 @@ type ForExecutor_Close struct {
 }
 
 type ForExecutor_Goodbye struct {
-	// The driver is going down for good: end as well.
+	// The driver is going down, or the executor wanted to leave: end.
 	Goodbye *Goodbye `protobuf:"bytes,5,opt,name=goodbye,proto3,oneof"`
 }
 
@@ -2383,13 +2401,14 @@ var File_cluster_proto protoreflect.FileDescriptor
 
 const file_cluster_proto_rawDesc = "" +
 	"\n" +
-	"\rcluster.proto\x12\vvolley.wire\x1a\fvolley.proto\"\xe0\x01\n" +
+	"\rcluster.proto\x12\vvolley.wire\x1a\fvolley.proto\"\xf8\x01\n" +
 	"\x05Hello\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
 	"\x05slots\x18\x03 \x01(\rR\x05slots\x126\n" +
 	"\x06labels\x18\x04 \x03(\v2\x1e.volley.wire.Hello.LabelsEntryR\x06labels\x12 \n" +
-	"\vincarnation\x18\x05 \x01(\tR\vincarnation\x1a9\n" +
+	"\vincarnation\x18\x05 \x01(\tR\vincarnation\x12\x16\n" +
+	"\x06direct\x18\x06 \x01(\tR\x06direct\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"@\n" +
@@ -2400,13 +2419,14 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06splits\x18\x01 \x01(\x04R\x06splits\x12&\n" +
 	"\x0frows_per_second\x18\x02 \x01(\x01R\rrowsPerSecond\x12\x16\n" +
 	"\x06memory\x18\x03 \x01(\x04R\x06memory\x12\x12\n" +
-	"\x04disk\x18\x04 \x01(\x04R\x04disk\"s\n" +
+	"\x04disk\x18\x04 \x01(\x04R\x04disk\"\x8b\x01\n" +
 	"\aOpenJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12\x14\n" +
 	"\x05token\x18\x03 \x01(\tR\x05token\x12\x14\n" +
 	"\x05slots\x18\x04 \x01(\rR\x05slots\x12\x16\n" +
-	"\x06weight\x18\x05 \x01(\rR\x06weight\".\n" +
+	"\x06weight\x18\x05 \x01(\rR\x06weight\x12\x16\n" +
+	"\x06direct\x18\x06 \x01(\tR\x06direct\".\n" +
 	"\bCloseJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\"/\n" +
@@ -2556,7 +2576,9 @@ const file_cluster_proto_rawDesc = "" +
 	"\x05Drain\x12\x19.volley.wire.DrainRequest\x1a\x17.volley.wire.DrainReply2\x80\x01\n" +
 	"\x06Blocks\x12<\n" +
 	"\x05Fetch\x12\x19.volley.wire.BlockRequest\x1a\x16.volley.wire.BlockPart0\x01\x128\n" +
-	"\x04Give\x12\x16.volley.wire.BlockPart\x1a\x16.volley.wire.GiveReply(\x01B/Z-github.com/volley-engine/volley/internal/wireb\x06proto3"
+	"\x04Give\x12\x16.volley.wire.BlockPart\x1a\x16.volley.wire.GiveReply(\x012=\n" +
+	"\x06Direct\x123\n" +
+	"\x05Carry\x12\x12.volley.wire.Hello\x1a\x12.volley.wire.Hello(\x010\x01B/Z-github.com/volley-engine/volley/internal/wireb\x06proto3"
 
 var (
 	file_cluster_proto_rawDescOnce sync.Once
@@ -2647,19 +2669,21 @@ var file_cluster_proto_depIdxs = []int32{
 	29, // 34: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
 	31, // 35: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
 	33, // 36: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
-	9,  // 37: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
-	13, // 38: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
-	16, // 39: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
-	18, // 40: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
-	21, // 41: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
-	23, // 42: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
-	25, // 43: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
-	27, // 44: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
-	30, // 45: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
-	33, // 46: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
-	32, // 47: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
-	37, // [37:48] is the sub-list for method output_type
-	26, // [26:37] is the sub-list for method input_type
+	0,  // 37: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
+	9,  // 38: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
+	13, // 39: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
+	16, // 40: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
+	18, // 41: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
+	21, // 42: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
+	23, // 43: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
+	25, // 44: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
+	27, // 45: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
+	30, // 46: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
+	33, // 47: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
+	32, // 48: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
+	0,  // 49: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
+	38, // [38:50] is the sub-list for method output_type
+	26, // [26:38] is the sub-list for method input_type
 	26, // [26:26] is the sub-list for extension type_name
 	26, // [26:26] is the sub-list for extension extendee
 	0,  // [0:26] is the sub-list for field type_name
@@ -2708,7 +2732,7 @@ func file_cluster_proto_init() {
 			NumEnums:      0,
 			NumMessages:   36,
 			NumExtensions: 0,
-			NumServices:   2,
+			NumServices:   3,
 		},
 		GoTypes:           file_cluster_proto_goTypes,
 		DependencyIndexes: file_cluster_proto_depIdxs,

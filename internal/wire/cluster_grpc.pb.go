@@ -590,3 +590,111 @@ var Blocks_ServiceDesc = grpc.ServiceDesc{
 	},
 	Metadata: "cluster.proto",
 }
+
+const (
+	Direct_Carry_FullMethodName = "/volley.wire.Direct/Carry"
+)
+
+// DirectClient is the client API for Direct service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Direct is what a job process serves to its runners: messages that are too
+// large to be carried by executor and driver. Every call carries the job's
+// token.
+type DirectClient interface {
+	// Carry begins with a Hello, whose incarnation is that of the runner's
+	// registration; after it come bulky messages, as the raw codec has them.
+	Carry(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[Hello, Hello], error)
+}
+
+type directClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewDirectClient(cc grpc.ClientConnInterface) DirectClient {
+	return &directClient{cc}
+}
+
+func (c *directClient) Carry(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[Hello, Hello], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Direct_ServiceDesc.Streams[0], Direct_Carry_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[Hello, Hello]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Direct_CarryClient = grpc.BidiStreamingClient[Hello, Hello]
+
+// DirectServer is the server API for Direct service.
+// All implementations must embed UnimplementedDirectServer
+// for forward compatibility.
+//
+// Direct is what a job process serves to its runners: messages that are too
+// large to be carried by executor and driver. Every call carries the job's
+// token.
+type DirectServer interface {
+	// Carry begins with a Hello, whose incarnation is that of the runner's
+	// registration; after it come bulky messages, as the raw codec has them.
+	Carry(grpc.BidiStreamingServer[Hello, Hello]) error
+	mustEmbedUnimplementedDirectServer()
+}
+
+// UnimplementedDirectServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedDirectServer struct{}
+
+func (UnimplementedDirectServer) Carry(grpc.BidiStreamingServer[Hello, Hello]) error {
+	return status.Error(codes.Unimplemented, "method Carry not implemented")
+}
+func (UnimplementedDirectServer) mustEmbedUnimplementedDirectServer() {}
+func (UnimplementedDirectServer) testEmbeddedByValue()                {}
+
+// UnsafeDirectServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to DirectServer will
+// result in compilation errors.
+type UnsafeDirectServer interface {
+	mustEmbedUnimplementedDirectServer()
+}
+
+func RegisterDirectServer(s grpc.ServiceRegistrar, srv DirectServer) {
+	// If the following call panics, it indicates UnimplementedDirectServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Direct_ServiceDesc, srv)
+}
+
+func _Direct_Carry_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(DirectServer).Carry(&grpc.GenericServerStream[Hello, Hello]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Direct_CarryServer = grpc.BidiStreamingServer[Hello, Hello]
+
+// Direct_ServiceDesc is the grpc.ServiceDesc for Direct service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Direct_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "volley.wire.Direct",
+	HandlerType: (*DirectServer)(nil),
+	Methods:     []grpc.MethodDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Carry",
+			Handler:       _Direct_Carry_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+	},
+	Metadata: "cluster.proto",
+}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -32,7 +33,8 @@ func Dial(addr, token string) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()), withCredentials(token),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: dialBackoff, MinConnectTimeout: connectTimeout}), grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window),
-		grpc.WithReadBufferSize(socketBuffer), grpc.WithWriteBufferSize(socketBuffer))
+		grpc.WithReadBufferSize(socketBuffer), grpc.WithWriteBufferSize(socketBuffer),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: aliveEvery, Timeout: aliveWait}))
 	if err != nil {
 		return nil, fault.New(fault.Usage, "dial", addr, err)
 	}
@@ -48,13 +50,23 @@ var dialBackoff = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 
 // socketBuffer is how much is read or written at once.
 const socketBuffer = 256 << 10
 
+// A connection whose other end says nothing for aliveEvery is asked whether it
+// lives, and given up after aliveWait: a block that is never sent to its end is
+// not waited for.
+const (
+	aliveEvery = 10 * time.Second
+	aliveWait  = 10 * time.Second
+)
+
 // window is how much of a stream may be on its way.
 const window = 4 << 20
 
 // ServerOptions are those of a server of this protocol.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
-		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window), grpc.ReadBufferSize(socketBuffer), grpc.WriteBufferSize(socketBuffer)}
+		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window), grpc.ReadBufferSize(socketBuffer), grpc.WriteBufferSize(socketBuffer),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: aliveEvery, Timeout: aliveWait}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: aliveEvery / 2, PermitWithoutStream: true})}
 }
 
 // CallError is the error of a call in the engine's own terms.

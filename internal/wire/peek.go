@@ -6,6 +6,7 @@ import "google.golang.org/protobuf/encoding/protowire"
 const (
 	HoldingField   protowire.Number = 3 // ToDriver.holding
 	ResultField    protowire.Number = 5 // ToDriver.result
+	FoldedField    protowire.Number = 7 // ToDriver.folded
 	PartsField     protowire.Number = 4 // Result.parts
 	StartStepField protowire.Number = 3 // ToExecutor.start_step
 )

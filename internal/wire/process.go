@@ -21,6 +21,7 @@ type Process struct {
 	// Incarnation tells processes of one job apart.
 	Incarnation string
 	Driver      string // address
+	Direct      string // of a runner: where the job process takes bulky messages
 	Token       string // the job's own
 	Executor    string // of a runner
 	Slots       int

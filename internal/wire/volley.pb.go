@@ -35,6 +35,7 @@ type ToDriver struct {
 	//	*ToDriver_Progress
 	//	*ToDriver_Result
 	//	*ToDriver_TaskResult
+	//	*ToDriver_Folded
 	Body          isToDriver_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -131,6 +132,15 @@ func (x *ToDriver) GetTaskResult() *TaskResult {
 	return nil
 }
 
+func (x *ToDriver) GetFolded() *Result {
+	if x != nil {
+		if x, ok := x.Body.(*ToDriver_Folded); ok {
+			return x.Folded
+		}
+	}
+	return nil
+}
+
 type isToDriver_Body interface {
 	isToDriver_Body()
 }
@@ -159,6 +169,12 @@ type ToDriver_TaskResult struct {
 	TaskResult *TaskResult `protobuf:"bytes,6,opt,name=task_result,json=taskResult,proto3,oneof"`
 }
 
+type ToDriver_Folded struct {
+	// For the executor, not the driver: a run is over whose result, here without
+	// its parts, went to the job's process directly.
+	Folded *Result `protobuf:"bytes,7,opt,name=folded,proto3,oneof"`
+}
+
 func (*ToDriver_Register) isToDriver_Body() {}
 
 func (*ToDriver_Prepared) isToDriver_Body() {}
@@ -170,6 +186,8 @@ func (*ToDriver_Progress) isToDriver_Body() {}
 func (*ToDriver_Result) isToDriver_Body() {}
 
 func (*ToDriver_TaskResult) isToDriver_Body() {}
+
+func (*ToDriver_Folded) isToDriver_Body() {}
 
 // ToExecutor is what a driver sends.
 type ToExecutor struct {
@@ -491,7 +509,9 @@ type Register struct {
 	Slots    uint32                 `protobuf:"varint,2,opt,name=slots,proto3" json:"slots,omitempty"`
 	Version  string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	// Where it hands out blocks; empty within one process.
-	Blocks        string `protobuf:"bytes,4,opt,name=blocks,proto3" json:"blocks,omitempty"`
+	Blocks string `protobuf:"bytes,4,opt,name=blocks,proto3" json:"blocks,omitempty"`
+	// Names its direct connection to the job process; empty where it has none.
+	Direct        string `protobuf:"bytes,5,opt,name=direct,proto3" json:"direct,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -550,6 +570,13 @@ func (x *Register) GetVersion() string {
 func (x *Register) GetBlocks() string {
 	if x != nil {
 		return x.Blocks
+	}
+	return ""
+}
+
+func (x *Register) GetDirect() string {
+	if x != nil {
+		return x.Direct
 	}
 	return ""
 }
@@ -1814,7 +1841,7 @@ var File_volley_proto protoreflect.FileDescriptor
 
 const file_volley_proto_rawDesc = "" +
 	"\n" +
-	"\fvolley.proto\x12\vvolley.wire\"\xce\x02\n" +
+	"\fvolley.proto\x12\vvolley.wire\"\xfd\x02\n" +
 	"\bToDriver\x123\n" +
 	"\bregister\x18\x01 \x01(\v2\x15.volley.wire.RegisterH\x00R\bregister\x123\n" +
 	"\bprepared\x18\x02 \x01(\v2\x15.volley.wire.PreparedH\x00R\bprepared\x120\n" +
@@ -1822,7 +1849,8 @@ const file_volley_proto_rawDesc = "" +
 	"\bprogress\x18\x04 \x01(\v2\x15.volley.wire.ProgressH\x00R\bprogress\x12-\n" +
 	"\x06result\x18\x05 \x01(\v2\x13.volley.wire.ResultH\x00R\x06result\x12:\n" +
 	"\vtask_result\x18\x06 \x01(\v2\x17.volley.wire.TaskResultH\x00R\n" +
-	"taskResultB\x06\n" +
+	"taskResult\x12-\n" +
+	"\x06folded\x18\a \x01(\v2\x13.volley.wire.ResultH\x00R\x06foldedB\x06\n" +
 	"\x04body\"\xce\x03\n" +
 	"\n" +
 	"ToExecutor\x120\n" +
@@ -1843,12 +1871,13 @@ const file_volley_proto_rawDesc = "" +
 	"\x05split\x18\x03 \x01(\rR\x05split\x12\x1a\n" +
 	"\bdescribe\x18\x04 \x01(\bR\bdescribe\"\x17\n" +
 	"\x05Pause\x12\x0e\n" +
-	"\x02on\x18\x01 \x01(\bR\x02on\"n\n" +
+	"\x02on\x18\x01 \x01(\bR\x02on\"\x86\x01\n" +
 	"\bRegister\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05slots\x18\x02 \x01(\rR\x05slots\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x16\n" +
-	"\x06blocks\x18\x04 \x01(\tR\x06blocks\"W\n" +
+	"\x06blocks\x18\x04 \x01(\tR\x06blocks\x12\x16\n" +
+	"\x06direct\x18\x05 \x01(\tR\x06direct\"W\n" +
 	"\aPrepare\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\fR\vfingerprint\x12\x18\n" +
@@ -1990,28 +2019,29 @@ var file_volley_proto_depIdxs = []int32{
 	14, // 3: volley.wire.ToDriver.progress:type_name -> volley.wire.Progress
 	17, // 4: volley.wire.ToDriver.result:type_name -> volley.wire.Result
 	19, // 5: volley.wire.ToDriver.task_result:type_name -> volley.wire.TaskResult
-	5,  // 6: volley.wire.ToExecutor.prepare:type_name -> volley.wire.Prepare
-	7,  // 7: volley.wire.ToExecutor.hold:type_name -> volley.wire.Hold
-	11, // 8: volley.wire.ToExecutor.start_step:type_name -> volley.wire.StartStep
-	12, // 9: volley.wire.ToExecutor.stop_step:type_name -> volley.wire.StopStep
-	18, // 10: volley.wire.ToExecutor.run_task:type_name -> volley.wire.RunTask
-	9,  // 11: volley.wire.ToExecutor.parameter:type_name -> volley.wire.Parameter
-	20, // 12: volley.wire.ToExecutor.end_job:type_name -> volley.wire.EndJob
-	2,  // 13: volley.wire.ToExecutor.hand:type_name -> volley.wire.Hand
-	3,  // 14: volley.wire.ToExecutor.pause:type_name -> volley.wire.Pause
-	21, // 15: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
-	21, // 16: volley.wire.Holding.fault:type_name -> volley.wire.Fault
-	10, // 17: volley.wire.StartStep.tasks:type_name -> volley.wire.Assignment
-	13, // 18: volley.wire.Progress.counts:type_name -> volley.wire.Count
-	15, // 19: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
-	16, // 20: volley.wire.Result.parts:type_name -> volley.wire.Part
-	21, // 21: volley.wire.Result.fault:type_name -> volley.wire.Fault
-	21, // 22: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	17, // 6: volley.wire.ToDriver.folded:type_name -> volley.wire.Result
+	5,  // 7: volley.wire.ToExecutor.prepare:type_name -> volley.wire.Prepare
+	7,  // 8: volley.wire.ToExecutor.hold:type_name -> volley.wire.Hold
+	11, // 9: volley.wire.ToExecutor.start_step:type_name -> volley.wire.StartStep
+	12, // 10: volley.wire.ToExecutor.stop_step:type_name -> volley.wire.StopStep
+	18, // 11: volley.wire.ToExecutor.run_task:type_name -> volley.wire.RunTask
+	9,  // 12: volley.wire.ToExecutor.parameter:type_name -> volley.wire.Parameter
+	20, // 13: volley.wire.ToExecutor.end_job:type_name -> volley.wire.EndJob
+	2,  // 14: volley.wire.ToExecutor.hand:type_name -> volley.wire.Hand
+	3,  // 15: volley.wire.ToExecutor.pause:type_name -> volley.wire.Pause
+	21, // 16: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
+	21, // 17: volley.wire.Holding.fault:type_name -> volley.wire.Fault
+	10, // 18: volley.wire.StartStep.tasks:type_name -> volley.wire.Assignment
+	13, // 19: volley.wire.Progress.counts:type_name -> volley.wire.Count
+	15, // 20: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
+	16, // 21: volley.wire.Result.parts:type_name -> volley.wire.Part
+	21, // 22: volley.wire.Result.fault:type_name -> volley.wire.Fault
+	21, // 23: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_volley_proto_init() }
@@ -2026,6 +2056,7 @@ func file_volley_proto_init() {
 		(*ToDriver_Progress)(nil),
 		(*ToDriver_Result)(nil),
 		(*ToDriver_TaskResult)(nil),
+		(*ToDriver_Folded)(nil),
 	}
 	file_volley_proto_msgTypes[1].OneofWrappers = []any{
 		(*ToExecutor_Prepare)(nil),

@@ -1,5 +1,6 @@
-// Command peers runs other systems' logistic regressions beside ours on the
-// same files and prints ratios of this one run. It needs the peers' folder
+// Command peers runs other systems beside ours, logistic regressions on the
+// same files and what a cluster costs and survives, and prints ratios of this
+// one run. It needs the peers' folder
 // (its own setup and generate.py done), python3 and Java; the product needs
 // none of them.
 package main
@@ -7,6 +8,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -43,8 +45,16 @@ var contests = []struct {
 func main() {
 	peers := flag.String("peers", "../shared/peers", "folder of the peers' scripts")
 	volley := flag.String("volley", "bin/volley", "our program")
+	only := flag.String("only", "", "ml or cluster; both without it")
 	flag.Parse()
-	if err := run(filepath.Join(*peers, "ml"), *volley); err != nil {
+	err := error(nil)
+	if *only != "cluster" {
+		err = run(filepath.Join(*peers, "ml"), *volley)
+	}
+	if err == nil && *only != "ml" {
+		err = clusterPeers(context.Background(), *peers)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

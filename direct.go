@@ -1,0 +1,151 @@
+package volley
+
+import (
+	"context"
+	"crypto/subtle"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// serveJob serves other processes of the same job, which have its token, on
+// a port of its own.
+func serveJob(register func(*grpc.Server)) (addr string, stop func(), err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fault.New(fault.NoResources, "listen for", "the job's other processes", err)
+	}
+	admit := func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+		if subtle.ConstantTimeCompare([]byte(wire.CallerToken(ss.Context())), []byte(process.Token)) != 1 {
+			return status.Error(codes.Unauthenticated, "the token is not this job's")
+		}
+		return next(srv, ss)
+	}
+	s := grpc.NewServer(append(wire.ServerOptions(), grpc.StreamInterceptor(admit))...)
+	register(s)
+	go func() { _ = s.Serve(l) }()
+	return l.Addr().String(), s.Stop, nil
+}
+
+// directs are the direct connections of a job process to its runners, by the
+// names that these gave them.
+type directs struct {
+	wire.UnimplementedDirectServer
+	receive func(name string, m *wire.ToDriver)
+	mu      sync.Mutex
+	open    map[string]*wire.Outbox[*wire.Bulk]
+}
+
+// Carry is a runner's direct connection.
+func (d *directs) Carry(stream wire.Direct_CarryServer) error {
+	hello, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	broken := make(chan error, 1)
+	out := wire.NewOutbox(func(b *wire.Bulk) error { return stream.SendMsg(b) }, func(err error) { broken <- err })
+	defer out.Stop()
+	d.set(hello.Incarnation, out)
+	defer d.set(hello.Incarnation, nil)
+	if err := stream.Send(&wire.Hello{Version: wire.Version}); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- d.read(stream, hello.Incarnation) }()
+	select {
+	case err = <-broken:
+	case err = <-ended:
+	}
+	return err
+}
+
+func (d *directs) read(stream wire.Direct_CarryServer, name string) error {
+	for {
+		b, m := &wire.Bulk{}, &wire.ToDriver{}
+		if err := stream.RecvMsg(b); err != nil {
+			return err
+		}
+		if err := b.Message(m); err != nil {
+			return err
+		}
+		d.receive(name, m)
+	}
+}
+
+func (d *directs) set(name string, out *wire.Outbox[*wire.Bulk]) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if out == nil {
+		delete(d.open, name)
+		return
+	}
+	if d.open == nil {
+		d.open = map[string]*wire.Outbox[*wire.Bulk]{}
+	}
+	d.open[name] = out
+}
+
+// send sends a message directly, if it is bulky and the runner has such a
+// connection.
+func (d *directs) send(name string, m *wire.ToExecutor) (sent bool, err error) {
+	d.mu.Lock()
+	out := d.open[name]
+	d.mu.Unlock()
+	if out == nil {
+		return false, nil
+	}
+	b, ok, err := wire.BulkOf(m)
+	if !ok || err != nil {
+		return false, err
+	}
+	return true, out.Put(b)
+}
+
+// direct is a runner's direct connection to its job's process.
+type direct struct {
+	name   string
+	stream wire.Direct_CarryClient
+	close  func()
+}
+
+// directWait bounds how long a runner looks for its job's process; without it,
+// everything goes by way of executor and driver.
+const directWait = 2 * time.Second
+
+func dialDirect(addr string) (*direct, error) {
+	conn, err := wire.Dial(addr, process.Token)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	d := &direct{name: uuid.NewString(), close: func() { cancel(); conn.Close() }}
+	timer := time.AfterFunc(directWait, d.close)
+	if d.stream, err = wire.NewDirectClient(conn).Carry(ctx, wire.RawCodec()); err == nil {
+		err = d.stream.Send(&wire.Hello{Version: wire.Version, Incarnation: d.name})
+	}
+	if err == nil {
+		_, err = d.stream.Recv()
+	}
+	if !timer.Stop() || err != nil {
+		d.close()
+		return nil, fault.New(fault.FetchFailed, "reach the job's process at", addr, err)
+	}
+	return d, nil
+}
+
+// recv waits for the next bulky message.
+func (d *direct) recv() (*wire.ToExecutor, error) {
+	b, m := &wire.Bulk{}, &wire.ToExecutor{}
+	if err := d.stream.RecvMsg(b); err != nil {
+		return nil, err
+	}
+	return m, b.Message(m)
+}

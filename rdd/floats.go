@@ -1,0 +1,47 @@
+package rdd
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"unsafe"
+)
+
+// littleEndian says whether numbers lie in memory as they are encoded.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// AppendFloats appends numbers by their bits, eight bytes each, the least
+// significant first: how Encode lays out numbers, for types that have a
+// MarshalBinary of their own.
+func AppendFloats(out []byte, x []float64) []byte {
+	if littleEndian {
+		return append(out, bytesOf(x)...)
+	}
+	for _, v := range x {
+		out = binary.LittleEndian.AppendUint64(out, math.Float64bits(v))
+	}
+	return out
+}
+
+// ParseFloats reads what AppendFloats has written, into memory of its own.
+func ParseFloats(raw []byte) ([]float64, error) {
+	if len(raw)%8 != 0 {
+		return nil, fmt.Errorf("%d bytes are not a list of numbers", len(raw))
+	}
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	x := make([]float64, len(raw)/8)
+	if littleEndian {
+		copy(bytesOf(x), raw)
+		return x, nil
+	}
+	for i := range x {
+		x[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
+	}
+	return x, nil
+}
+
+func bytesOf(x []float64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 8*len(x))
+}
