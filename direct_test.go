@@ -39,6 +39,7 @@ func TestWhatAJobServesNeedsItsToken(t *testing.T) {
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 				stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/"+d.ServiceName+"/"+m.StreamName)
 				if err == nil {
+					_, _ = stream.SendMsg(&wire.BlockRequest{}), stream.CloseSend()
 					err = stream.RecvMsg(&wire.BlockPart{})
 				}
 				cancel()
