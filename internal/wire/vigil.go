@@ -19,7 +19,9 @@ type Vigil struct {
 // NewVigil watches over those that give a sign of life every so often.
 func NewVigil(beat time.Duration) *Vigil {
 	tick := beat / 8
-	return &Vigil{silence: Missed*beat - 2*tick, tick: tick} // so that it is noticed within as many beats
+	// Half a beat early: what waits for the dead goes on elsewhere within as many
+	// beats.
+	return &Vigil{silence: Missed*beat - beat/2, tick: tick}
 }
 
 // Tick is how often to look.
