@@ -33,7 +33,7 @@ sim:
 
 # Each reader for half a minute.
 fuzz:
-	@for f in FuzzLIBSVM FuzzCSV FuzzArrow FuzzParquet FuzzMappedSplit; do \
+	@for f in FuzzLIBSVM FuzzCSV FuzzArrow FuzzParquet FuzzMappedSplit FuzzRecords; do \
 		$(GO) test ./storage -run '^$$' -fuzz "^$$f$$" -fuzztime 30s || exit 1; done
 
 generate:

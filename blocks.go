@@ -26,6 +26,18 @@ func (r *localRunner) serveBlocks() (addr string, stop func(), err error) {
 
 // Fetch sends a split that this runner holds: first what is in its pack.
 func (r *localRunner) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) error {
+	if req.Shuffled {
+		b, err := r.bucketOf(req.Node, req.Map, req.Split, req.Attempt)
+		if err != nil {
+			return status.Error(codes.NotFound, err.Error())
+		}
+		defer b.Close()
+		if err := stream.Send(&wire.BlockPart{}); err != nil {
+			return err
+		}
+		_, err = wire.RawWriter{Stream: stream}.ReadFrom(b)
+		return err
+	}
 	meta, err := r.describe(int(req.Node))
 	if err != nil {
 		return status.Error(codes.NotFound, err.Error())
@@ -34,6 +46,45 @@ func (r *localRunner) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServ
 		return err
 	}
 	return r.store.Send(storage.SplitKey{Node: int(req.Node), Split: int(req.Split)}, wire.RawWriter{Stream: stream})
+}
+
+// bucketOf opens a partition of a map task's output.
+func (r *localRunner) bucketOf(node, mapTask, partition uint32, attempt uint64) (io.ReadCloser, error) {
+	return r.store.OpenBucket(storage.ShuffleKey{Node: int(node), Map: int(mapTask), Attempt: attempt}, int(partition))
+}
+
+// OpenBucket brings shuffled rows from the runner that keeps them.
+func (r *localRunner) OpenBucket(ctx context.Context, from executor.Peer, key storage.ShuffleKey, partition int) (io.ReadCloser, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(partition), Job: process.Job, From: string(from.ID),
+		Shuffled: true, Map: uint32(key.Map), Attempt: key.Attempt}
+	stream, _, err := r.reach(ctx, from, req)
+	if err != nil {
+		return nil, lostInput(from, key, err)
+	}
+	return r.store.Spool(func(w io.Writer) error {
+		var failed error // of writing, which is not the peer's
+		err := wire.CopyRaw(stream, func(raw *wire.Raw) error {
+			defer raw.Free()
+			_, failed = raw.WriteTo(w)
+			return failed
+		})
+		if err != nil && failed == nil {
+			err = lostInput(from, key, err)
+		}
+		return err
+	})
+}
+
+// lostInput says what is to be made again: one output, or, where its holder
+// cannot be reached, all that it held.
+func lostInput(from executor.Peer, key storage.ShuffleKey, err error) error {
+	op := "read"
+	if status.Code(err) != codes.NotFound {
+		op = "reach"
+	}
+	return fault.New(fault.LostInput, op, string(from.ID), fmt.Errorf("the output of map task %d: %w", key.Map, err))
 }
 
 // describe is the description of the pack of a node that splits are held of.
@@ -56,13 +107,28 @@ func (r *localRunner) hand(ctx context.Context, h *wire.Hand) error {
 		return err
 	}
 	first := &wire.BlockPart{Ticket: h.Ticket}
-	if first.Meta, err = r.describe(int(h.Node)); err != nil {
+	var b io.ReadCloser
+	if h.Shuffled {
+		b, err = r.bucketOf(h.Node, h.Map, h.Split, h.Attempt)
+	} else {
+		first.Meta, err = r.describe(int(h.Node))
+	}
+	if err != nil {
 		first.Failure = err.Error()
+	}
+	if b != nil {
+		defer b.Close()
 	}
 	if err := stream.Send(first); err != nil {
 		return err
 	}
-	if first.Failure == "" && !h.Describe {
+	switch {
+	case first.Failure != "" || h.Describe:
+	case b != nil:
+		if _, err := (wire.RawWriter{Stream: stream}).ReadFrom(b); err != nil {
+			return err
+		}
+	default:
 		if err := r.store.Send(storage.SplitKey{Node: int(h.Node), Split: int(h.Split)}, wire.RawWriter{Stream: stream}); err != nil {
 			return err // the stream breaks off with the context
 		}
@@ -93,6 +159,16 @@ func (r *localRunner) peer(addr string) (wire.BlocksClient, error) {
 // description: through the driver where it cannot be reached.
 func (r *localRunner) open(ctx context.Context, from executor.Peer, key storage.SplitKey, describe bool) (wire.Blocks_FetchClient, *storage.PackMeta, error) {
 	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(key.Split), Describe: describe, Job: process.Job, From: string(from.ID)}
+	stream, meta, err := r.reach(ctx, from, req)
+	if err != nil {
+		return nil, nil, fetchFailed(key, from, err)
+	}
+	return stream, meta, nil
+}
+
+// reach asks a runner for a block, through the driver where it cannot be
+// reached itself.
+func (r *localRunner) reach(ctx context.Context, from executor.Peer, req *wire.BlockRequest) (wire.Blocks_FetchClient, *storage.PackMeta, error) {
 	err := status.Error(codes.Unavailable, "it cannot be reached")
 	if from.Address != "" && !process.Unreachable {
 		var stream wire.Blocks_FetchClient
@@ -108,7 +184,7 @@ func (r *localRunner) open(ctx context.Context, from executor.Peer, key storage.
 			return stream, meta, nil
 		}
 	}
-	return nil, nil, fetchFailed(key, from, err)
+	return nil, nil, err
 }
 
 func fetchFailed(key storage.SplitKey, from executor.Peer, err error) error {
@@ -128,6 +204,9 @@ func (r *localRunner) begin(ctx context.Context, addr string, req *wire.BlockReq
 	first, err := stream.Recv()
 	if err != nil {
 		return nil, nil, err
+	}
+	if req.Shuffled {
+		return stream, nil, nil
 	}
 	meta := &storage.PackMeta{}
 	return stream, meta, json.Unmarshal(first.Meta, meta)

@@ -31,7 +31,9 @@ type checkpoint struct {
 	Life      uint32          `json:"life"` // of the process that wrote it
 	State     []byte          `json:"state"`
 	Ledger    driver.Restored `json:"ledger"`
-	Log       driver.LogMark  `json:"log"` // of the event log, up to this step
+	Log       driver.LogMark  `json:"log"`             // of the event log, up to this step
+	Maker     plan.ExecutorID `json:"maker,omitempty"` // executor that has the pack in its cache
+	Executors int             `json:"executors"`       // that the job had
 }
 
 // keepCheckpoints is how many checkpoints are kept.

@@ -70,6 +70,16 @@ func (e *embedded) FetchSplit(_ context.Context, from executor.Peer, key storage
 	return fault.Newf(fault.FetchFailed, "fetch from", string(from.ID), "there is no such executor")
 }
 
+// OpenBucket reads shuffled rows that another executor of this process keeps.
+func (e *embedded) OpenBucket(_ context.Context, from executor.Peer, key storage.ShuffleKey, partition int) (io.ReadCloser, error) {
+	for i, en := range e.executors {
+		if executorID(i) == from.ID {
+			return en.Store().OpenBucket(key, partition)
+		}
+	}
+	return nil, fault.Newf(fault.LostInput, "reach", string(from.ID), "there is no such executor")
+}
+
 // OpenPack makes a pack and makes it known to the cluster.
 func (e *embedded) OpenPack(ctx context.Context, node int) (int, *storage.PackMeta, error) {
 	if e.remote != nil {
@@ -88,12 +98,16 @@ func (e *embedded) OpenPack(ctx context.Context, node int) (int, *storage.PackMe
 
 // openRemote has an executor make a pack.
 func (e *embedded) openRemote(ctx context.Context, node int) (int, *storage.PackMeta, error) {
-	raws, err := e.back.RunCall(ctx, &driver.CallRequest{Node: node, Pack: rdd.NoPack, Args: [][]byte{nil}})
+	req := &driver.CallRequest{Node: node, Pack: rdd.NoPack, Args: [][]byte{nil}}
+	if e.resumed != nil && e.resumed.Node == node {
+		req.Prefer = e.resumed.Maker // it need not make the pack, but find it
+	}
+	out, err := e.back.RunCall(ctx, req)
 	if err != nil {
 		return 0, nil, err
 	}
 	var made rdd.MadePack
-	if err := json.Unmarshal(raws[0], &made); err != nil {
+	if err := json.Unmarshal(out.Data[0], &made); err != nil {
 		return 0, nil, fault.New(fault.Corrupt, "read", "the description of a pack", err)
 	}
 	number, err := e.placePack(ctx, node, made.Holder, made.Meta)
@@ -108,7 +122,7 @@ func (e *embedded) placePack(ctx context.Context, node int, maker plan.ExecutorI
 		info.Bytes = append(info.Bytes, s.Bytes)
 		info.SHA256 = append(info.SHA256, s.SHA256)
 	}
-	e.metas[node] = meta
+	e.metas[node], e.makers[node] = meta, maker
 	if e.cfg.Pace != nil {
 		e.cfg.Pace.Balance(meta.Rows)
 	}
@@ -206,8 +220,12 @@ func (e *embedded) outcomeOf(r *driver.StepReport) *rdd.StepOutcome {
 }
 
 // RunCall runs an action.
-func (e *embedded) RunCall(ctx context.Context, node, pack int, args [][]byte) ([][]byte, error) {
-	return e.back.RunCall(ctx, &driver.CallRequest{Node: node, Pack: pack, Args: args})
+func (e *embedded) RunCall(ctx context.Context, c rdd.CallRequest) ([][]byte, []error, error) {
+	out, err := e.back.RunCall(ctx, &driver.CallRequest{Node: c.Node, Pack: c.Pack, Args: c.Args, Partitions: c.Partitions, Holders: c.Holders})
+	if err != nil {
+		return nil, nil, err
+	}
+	return out.Data, out.Lost, nil
 }
 
 // Commit writes the step's line and, where due, a checkpoint.
@@ -238,7 +256,7 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 	}
 	e.kept = time.Now()
 	return writeCheckpoint(e.cfg.Checkpoints, &checkpoint{Version: checkpointVersion, Plan: e.plan, Job: e.cfg.Identity, Node: e.node,
-		Splits: e.hashes(e.node), Iteration: c.Iteration, Life: e.life, State: c.State(), Ledger: *e.back.Ledger(e.number), Log: e.log.Mark()})
+		Splits: e.hashes(e.node), Iteration: c.Iteration, Life: e.life, Maker: e.makers[e.node], Executors: e.cfg.Executors, State: c.State(), Ledger: *e.back.Ledger(e.number), Log: e.log.Mark()})
 }
 
 // Evaluated adds the objective to the line of the pass that found it.

@@ -50,8 +50,13 @@ type remote struct {
 	closed  bool
 }
 
-// connect says hello to the cluster's driver and starts the job's controller.
-func connect(ctx context.Context, p wire.Process, job driver.JobConfig, log hclog.Logger) (*remote, error) {
+// regatherFor is how long a resumed job waits for as many executors as it had:
+// after the driver's death they come back within a moment, if they live.
+const regatherFor = time.Second
+
+// connect says hello to the cluster's driver and starts the job's controller;
+// had is how many executors a resumed job had.
+func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int, log hclog.Logger) (*remote, error) {
 	conn, err := wire.Dial(p.Driver, p.Token)
 	if err != nil {
 		return nil, err
@@ -78,6 +83,10 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, log hclo
 	}
 	r.executors = int(max(1, first.GetWelcome().GetExecutors()))
 	job.Executors, job.Gather = r.executors, gatherFor
+	if had > r.executors {
+		r.executors = had
+		job.Executors, job.Gather = had, regatherFor
+	}
 	r.Driver = driver.NewDriver(job, log)
 	if first.GetWelcome().GetExecutors() == 0 {
 		fmt.Fprintf(os.Stderr, "volley: waiting for executors, none of which has joined\n")
@@ -232,6 +241,13 @@ func (c *relayConn) Send(m *wire.ToExecutor) error {
 	if h := m.GetHold(); h != nil && h.From != "" {
 		c.r.mu.Lock()
 		h.FromAddress = c.r.blocks[h.From]
+		c.r.mu.Unlock()
+	}
+	if t := m.GetRunTask(); t != nil {
+		c.r.mu.Lock()
+		for _, h := range t.Holders {
+			t.Addresses = append(t.Addresses, c.r.blocks[h])
+		}
 		c.r.mu.Unlock()
 	}
 	if sent, err := c.r.directs.send(c.direct, m); sent || err != nil {

@@ -59,6 +59,7 @@ func runRunner(ctx context.Context, cfg Config, args []byte, g *rdd.Graph) error
 	r := &localRunner{maker: &rdd.Maker{Graph: g, Cache: cache, Workers: process.Slots, Program: programID(cfg, args)}, store: store}
 	defer r.maker.Close()
 	r.engine = executor.NewEngine(plan.ExecutorID(process.Executor), g, store, r, r)
+	r.engine.TaskMemory = cfg.taskMemory(process.Slots)
 	addr, stop, err := r.serveBlocks()
 	if err != nil {
 		return err

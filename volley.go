@@ -41,6 +41,7 @@ type Config struct {
 	Executors      int    // default: one a core
 	Slots          int    // default 1
 	Memory         int64  // soft limit of the process in bytes; 0 is none
+	TaskMemory     int64  // bytes that a task sorts in memory; 0 is 256 MiB, or a part of Memory
 	DataDir        string // default $XDG_CACHE_HOME/volley
 	DiskBudget     int64  // bytes of packs kept; 0 chooses from the free space
 	Job            driver.JobConfig
@@ -142,6 +143,19 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 	return e.outcome(s, stoppedBy), nil
 }
 
+// sortedShare is the part of a memory limit that tasks may sort in, all of them
+// together.
+const sortedShare = 4
+
+// taskMemory is how much each of a number of tasks at a time may sort in
+// memory; 0 leaves it to the executor.
+func (c Config) taskMemory(tasks int) int {
+	if c.TaskMemory == 0 && c.Memory > 0 {
+		return int(c.Memory / int64(sortedShare*max(1, tasks)))
+	}
+	return int(c.TaskMemory)
+}
+
 func buildPlan[A, P any](args A, build func(*rdd.Graph, A) P) (g *rdd.Graph, p P, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -158,7 +172,7 @@ type backend interface {
 	Start(ctx context.Context) error
 	OpenPack(ctx context.Context, info *driver.PackInfo) (int, error)
 	RunStep(ctx context.Context, req *driver.StepRequest) (*driver.StepReport, error)
-	RunCall(ctx context.Context, req *driver.CallRequest) ([][]byte, error)
+	RunCall(ctx context.Context, req *driver.CallRequest) (*driver.CallOutcome, error)
 	Restore(*driver.Restored)
 	Ledger(pack int) *driver.Restored
 	Now() time.Duration
@@ -188,6 +202,7 @@ type embedded struct {
 	packs     map[int]*storage.Pack
 	maker     *rdd.Maker
 	metas     map[int]*storage.PackMeta // by node
+	makers    map[int]plan.ExecutorID   // of packs, by node
 	nodes     []int                     // of packs, by number
 	node      int                       // of the pack that training steps fold
 	number    int                       // of the pack that training steps fold
@@ -212,7 +227,7 @@ func newEmbedded(ctx context.Context, cfg Config, name string, args []byte, g *r
 	if cfg.Identity == "" {
 		cfg.Identity = string(args)
 	}
-	e := &embedded{ctx: ctx, cfg: cfg, name: name, args: args, plan: g.Fingerprint(), packs: map[int]*storage.Pack{}, metas: map[int]*storage.PackMeta{}, journal: &driver.Direct{}}
+	e := &embedded{ctx: ctx, cfg: cfg, name: name, args: args, plan: g.Fingerprint(), packs: map[int]*storage.Pack{}, metas: map[int]*storage.PackMeta{}, makers: map[int]plan.ExecutorID{}, journal: &driver.Direct{}}
 	if err := e.open(ctx, g, again); err != nil {
 		e.close()
 		return nil, err
@@ -301,11 +316,16 @@ func (e *embedded) newBackend(job driver.JobConfig, again func() (executor.Progr
 		}
 		e.cleanup = append(e.cleanup, func() { store.Close() })
 		en := executor.NewEngine(executorID(i), program, store, e, e)
+		en.TaskMemory = e.cfg.taskMemory(e.cfg.Executors * e.cfg.Slots)
 		e.executors = append(e.executors, en)
 		return en, nil
 	}
 	if process.Role == wire.JobRole {
-		r, err := connect(e.ctx, process, job, e.cfg.Logger)
+		had := 0
+		if e.resumed != nil {
+			had = e.resumed.Executors
+		}
+		r, err := connect(e.ctx, process, job, had, e.cfg.Logger)
 		if err != nil {
 			return nil, err
 		}

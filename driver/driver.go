@@ -269,7 +269,7 @@ func (d *Driver) RunStep(ctx context.Context, req *StepRequest) (*StepReport, er
 }
 
 // RunCall runs an action.
-func (d *Driver) RunCall(ctx context.Context, req *CallRequest) ([][]byte, error) {
+func (d *Driver) RunCall(ctx context.Context, req *CallRequest) (*CallOutcome, error) {
 	c, err := d.ask(ctx, Event{Call: req})
 	return c.CallDone, err
 }

@@ -80,6 +80,19 @@ type CallRequest struct {
 	Node int
 	Pack int // number of the pack whose splits the tasks read, one each; negative: none
 	Args [][]byte
+	// Partitions that the tasks compute; nil is one after the other.
+	Partitions []int
+	// Prefer is the executor that is asked first, if it is there.
+	Prefer plan.ExecutorID
+	// Holders are, by task, the executors that hold what it reads; may be nil.
+	Holders [][]string
+}
+
+// CallOutcome are the results of an action's tasks. Lost says of those without
+// one that their input is gone, which ends no job: it can be made again.
+type CallOutcome struct {
+	Data [][]byte
+	Lost []error
 }
 
 // Event is something that happened to the job. Exactly one field is set;
@@ -128,7 +141,7 @@ type Command struct {
 	Ready    bool            // enough executors have joined and built the plan
 	PackOpen *int            // every split of this pack is held
 	StepDone *StepReport     // the step has ended
-	CallDone [][]byte        // results of an action by partition
+	CallDone *CallOutcome    // of an action
 	Failed   error           // the job has failed
 	Drained  plan.ExecutorID // it has nothing of this job any more
 	Excluded *Exclusion

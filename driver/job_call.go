@@ -1,7 +1,9 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
@@ -22,6 +24,7 @@ type callTask struct {
 	failures int
 	done     bool
 	data     []byte
+	lost     error
 }
 
 func (j *Job) onCall(req *CallRequest, now plan.Time) {
@@ -43,17 +46,21 @@ func (j *Job) retryCall() {
 			live = append(live, id)
 		}
 	}
+	req := j.call.req
 	for i := range j.call.tasks {
 		t := &j.call.tasks[i]
 		if t.done || t.on != "" && j.prepared[t.on] {
 			continue
 		}
 		t.on = live[(i+t.failures)%len(live)]
-		if home := j.homeOf(j.call.req.Pack, i); t.failures == 0 && j.prepared[home] {
+		if home := cmp.Or(req.Prefer, j.homeOf(req.Pack, req.partition(i))); t.failures == 0 && j.prepared[home] {
 			t.on = home
 		}
-		j.send(t.on, &wire.ToExecutor{Body: &wire.ToExecutor_RunTask{RunTask: &wire.RunTask{
-			Job: string(j.cfg.ID), Call: j.call.id, Node: uint32(j.call.req.Node), Partition: uint32(i), Args: j.call.req.Args[i]}}})
+		task := &wire.RunTask{Job: string(j.cfg.ID), Call: j.call.id, Node: uint32(req.Node), Partition: uint32(req.partition(i)), Args: req.Args[i]}
+		if req.Holders != nil {
+			task.Holders = req.Holders[i]
+		}
+		j.send(t.on, &wire.ToExecutor{Body: &wire.ToExecutor_RunTask{RunTask: task}})
 	}
 }
 
@@ -63,6 +70,22 @@ func (j *Job) homeOf(pack, split int) plan.ExecutorID {
 		return ""
 	}
 	return j.packs[pack].sched.Owner(plan.SplitID(split))
+}
+
+// partition is what a task computes.
+func (r *CallRequest) partition(task int) int {
+	if r.Partitions == nil {
+		return task
+	}
+	return r.Partitions[task]
+}
+
+// task is the one that computes a partition; −1 is none.
+func (r *CallRequest) task(partition int) int {
+	if r.Partitions == nil && partition < len(r.Args) {
+		return partition
+	}
+	return slices.Index(r.Partitions, partition)
 }
 
 // lose takes back the tasks that an executor was doing.
@@ -76,12 +99,18 @@ func (c *call) lose(id plan.ExecutorID) {
 
 func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult) {
 	c := j.call
-	if c == nil || r.Call != c.id || int(r.Partition) >= len(c.tasks) || c.tasks[r.Partition].on != from || c.tasks[r.Partition].done {
+	i := -1
+	if c != nil && r.Call == c.id {
+		i = c.req.task(int(r.Partition))
+	}
+	if i < 0 || c.tasks[i].on != from || c.tasks[i].done {
 		j.counters.StaleReports++
 		return
 	}
-	t := &c.tasks[r.Partition]
-	if err := r.Fault.AsError(); err != nil {
+	t := &c.tasks[i]
+	if err := r.Fault.AsError(); fault.KindOf(err) == fault.LostInput {
+		t.lost = err
+	} else if err != nil {
 		t.failures++
 		if !fault.Policy(fault.KindOf(err)).Retry || t.failures >= j.cfg.Schedule.MaxTaskFailures {
 			j.fail(fault.New(fault.KindOf(err), "run", fmt.Sprintf("partition %d on %s", r.Partition, from), err))
@@ -100,10 +129,10 @@ func (j *Job) finishCall() {
 	if j.call.left > 0 {
 		return
 	}
-	data := make([][]byte, len(j.call.tasks))
+	out := &CallOutcome{Data: make([][]byte, len(j.call.tasks)), Lost: make([]error, len(j.call.tasks))}
 	for i, t := range j.call.tasks {
-		data[i] = t.data
+		out.Data[i], out.Lost[i] = t.data, t.lost
 	}
 	j.call = nil
-	j.emit(Command{CallDone: data})
+	j.emit(Command{CallDone: out})
 }

@@ -34,6 +34,8 @@ type Peers interface {
 	Meta(ctx context.Context, from Peer, node int) (*storage.PackMeta, error)
 	// FetchSplit writes the bytes of a split that a peer holds.
 	FetchSplit(ctx context.Context, from Peer, key storage.SplitKey, w io.Writer) error
+	// OpenBucket reads a partition of a map task's output that a peer keeps.
+	OpenBucket(ctx context.Context, from Peer, key storage.ShuffleKey, partition int) (io.ReadCloser, error)
 }
 
 // Peer is another executor, and where it hands out blocks.
@@ -50,7 +52,9 @@ type Engine struct {
 	catalog Catalog
 	peers   Peers
 	self    plan.ExecutorID
-	mu      struct {
+	// TaskMemory is how many bytes a task may sort in memory; 0 is 256 MiB.
+	TaskMemory int
+	mu         struct {
 		sync.Mutex
 		accBytes map[[2]int]int64 // by node and parameter length
 		metas    map[int]*storage.PackMeta
@@ -126,14 +130,15 @@ func (e *Engine) Meta(node int) *storage.PackMeta {
 
 // Act runs one task of an action.
 func (e *Engine) Act(ctx context.Context, t *wire.RunTask) *wire.TaskResult {
-	data, err := e.program.Task(ctx, int(t.Node), int(t.Partition), t.Args, localPacks{e, ctx})
+	data, err := e.program.Task(ctx, int(t.Node), int(t.Partition), t.Args, localPacks{e, ctx, t})
 	return &wire.TaskResult{Job: t.Job, Call: t.Call, Partition: t.Partition, Data: data, Fault: wire.FromError(err)}
 }
 
 // localPacks opens splits for actions, held or not: any executor may be asked.
 type localPacks struct {
-	e   *Engine
-	ctx context.Context
+	e    *Engine
+	ctx  context.Context
+	task *wire.RunTask
 }
 
 func (p localPacks) OpenSplit(node, split int) (*storage.Split, error) {
@@ -157,6 +162,35 @@ func (p localPacks) MakePack(ctx context.Context, node int) (plan.ExecutorID, *s
 		}
 	}
 	return p.e.self, meta, nil
+}
+
+// defaultTaskMemory is how much a task sorts in memory unless told otherwise.
+const defaultTaskMemory = 256 << 20
+
+func (p localPacks) NewSorter(partitions int) *storage.Sorter {
+	budget := p.e.TaskMemory
+	if budget == 0 {
+		budget = defaultTaskMemory
+	}
+	return p.e.store.NewSorter(partitions, budget)
+}
+
+func (p localPacks) KeepShuffle(key storage.ShuffleKey, s *storage.Sorter) (plan.ExecutorID, *storage.Buckets, error) {
+	b, err := p.e.store.KeepShuffle(key, s)
+	return p.e.self, b, err
+}
+
+func (p localPacks) OpenBucket(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey, partition int) (io.ReadCloser, error) {
+	if holder == p.e.self {
+		return p.e.store.OpenBucket(key, partition)
+	}
+	from := Peer{ID: holder}
+	for i, h := range p.task.Holders {
+		if h == string(holder) && i < len(p.task.Addresses) {
+			from.Address = p.task.Addresses[i]
+		}
+	}
+	return p.e.peers.OpenBucket(ctx, from, key, partition)
 }
 
 // Fold is a run's tasks, ready to be folded.

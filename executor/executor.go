@@ -33,6 +33,7 @@ type Executor struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+	tasks  chan struct{} // holds one for each task that runs
 
 	// What follows belongs to the loop.
 	agent *Agent
@@ -51,7 +52,8 @@ type liveRun struct {
 
 // New makes an executor on a connection to its driver.
 func New(ctx context.Context, cfg Config, engine *Engine, conn wire.ExecutorConn) *Executor {
-	e := &Executor{cfg: cfg, engine: engine, conn: conn, began: time.Now(), events: make(chan Event, 256), runs: map[int]*liveRun{}}
+	e := &Executor{cfg: cfg, engine: engine, conn: conn, began: time.Now(), events: make(chan Event, 256), runs: map[int]*liveRun{},
+		tasks: make(chan struct{}, max(1, cfg.Slots))}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.agent = NewAgent(cfg.ID, cfg.Slots, 0)
 	return e
@@ -150,8 +152,19 @@ func (e *Executor) carryOut(c Command) {
 	case c.SampleAt != nil:
 		e.sampleAt(c.SampleAt)
 	case c.Act != nil:
-		e.spawn(func() { e.post(Event{Acted: e.engine.Act(e.ctx, c.Act)}) })
+		e.spawn(func() { e.act(c.Act) })
 	}
+}
+
+// act runs a task once a slot is free.
+func (e *Executor) act(t *wire.RunTask) {
+	select {
+	case e.tasks <- struct{}{}:
+	case <-e.ctx.Done():
+		return
+	}
+	defer func() { <-e.tasks }()
+	e.post(Event{Acted: e.engine.Act(e.ctx, t)})
 }
 
 func (r *liveRun) counts() []int64 {

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,8 +40,12 @@ func TestLessons(t *testing.T) {
 	if err := os.WriteFile(numbers, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out := example(t, "./examples/01-lines", "--executors", "3", "--", "--input", text, "--word", "step"); !strings.Contains(out, `2 lines contain "step"`) {
+	counts := filepath.Join(dir, "counts")
+	if out := example(t, "./examples/01-wordcount", "--executors", "3", "--", "--input", text, "--output", counts); !strings.Contains(out, "5 different words") {
 		t.Error(out)
+	}
+	if got := wordCounts(t, counts); !maps.Equal(got, map[string]string{"one": "1", "step": "1", "two": "1", "three": "1", "steps": "1"}) {
+		t.Error(got)
 	}
 	out := example(t, "./examples/02-mean", "--sync", "absp", "--clock", "virtual", "--pace", "static:4,1", "--", "--input", numbers)
 	var mean float64
@@ -51,7 +56,51 @@ func TestLessons(t *testing.T) {
 	if out := example(t, "./examples/03-compare", "--input", generated(t)); !strings.Contains(out, "A-BSP") {
 		t.Error(out)
 	}
-	if out := example(t, "./examples/01-lines", "--help"); !strings.Contains(out, "--word") || !strings.Contains(out, "--sync-ratio") {
+	if out := example(t, "./examples/01-wordcount", "--help"); !strings.Contains(out, "--output") || !strings.Contains(out, "--sync-ratio") {
 		t.Error(out)
+	}
+}
+
+// wordCounts reads what word count has saved.
+func wordCounts(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(dir, "_SUCCESS")); err != nil {
+		t.Error(err)
+	}
+	out := map[string]string{}
+	parts, _ := filepath.Glob(filepath.Join(dir, "part-*"))
+	for _, p := range parts {
+		raw, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(raw)) {
+			word, n, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+			if out[word] != "" {
+				t.Errorf("%q is counted twice", word)
+			}
+			out[word] = n
+		}
+	}
+	return out
+}
+
+// TestWordCountOfShakespeare is what the machine's own tools count.
+func TestWordCountOfShakespeare(t *testing.T) {
+	text := shared(t, "shakespeare/shakespeare.txt.gz")
+	dir := filepath.Join(t.TempDir(), "counts")
+	example(t, "./examples/01-wordcount", "--executors", "2", "--", "--input", text, "--output", dir)
+	count := exec.Command("sh", "-c", `gzip -dc "$0" | LC_ALL=C tr -s '[:space:]' '\n' | grep -v '^$' | LC_ALL=C sort | uniq -c`, text)
+	out, err := count.Output()
+	if err != nil {
+		t.Skipf("the machine cannot count words: %v", err)
+	}
+	want := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		want[f[1]] = f[0]
+	}
+	if got := wordCounts(t, dir); !maps.Equal(got, want) {
+		t.Errorf("%d words, want %d, or other counts", len(got), len(want))
 	}
 }

@@ -30,7 +30,7 @@ func action[T, R any](ds Dataset[T], kind string, task taskFunc, finish func(ctx
 
 // callAll runs the node's tasks on all partitions.
 func callAll(ctx context.Context, s *Session, id, parts int) ([][]byte, error) {
-	return s.cluster.RunCall(ctx, id, NoPack, make([][]byte, parts))
+	return s.call(ctx, id, NoPack, make([][]byte, parts))
 }
 
 // Count counts the rows.
@@ -147,7 +147,7 @@ func takeRows[T any](ctx context.Context, s *Session, id, parts, n int) ([]T, er
 				args[i] = most
 			}
 		}
-		raws, err := s.cluster.RunCall(ctx, id, NoPack, args)
+		raws, err := s.call(ctx, id, NoPack, args)
 		if err != nil {
 			return nil, err
 		}

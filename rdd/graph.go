@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -27,14 +28,15 @@ type Graph struct {
 
 // node is one operation of the plan.
 type node struct {
-	kind   string
-	typ    string
-	detail string
-	user   bool // it runs a function of the user's
-	inputs []int
-	packs  func(*storage.PackMeta, []byte) (runner.Folder, error)
-	task   taskFunc
-	pack   *packDecl
+	kind    string
+	typ     string
+	detail  string
+	user    bool // it runs a function of the user's
+	inputs  []int
+	packs   func(*storage.PackMeta, []byte) (runner.Folder, error)
+	task    taskFunc
+	pack    *packDecl
+	shuffle *shuffleDecl
 }
 
 // taskFunc computes one partition's part of an action.
@@ -154,8 +156,8 @@ func (g *Graph) Task(ctx context.Context, node, partition int, args []byte, pack
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			err = fault.Newf(fault.UserCode, "run", fmt.Sprintf("partition %d", partition), "panic: %v", r)
+			err = fault.Newf(fault.UserCode, "run", fmt.Sprintf("partition %d", partition), "panic: %v\n%s", r, debug.Stack())
 		}
 	}()
-	return g.nodes[node].task(ctx, partition, args, packs)
+	return runTask(ctx, g.nodes[node].task, partition, args, packs)
 }

@@ -24,7 +24,7 @@ func packAction[T, R any](pk Packed[T], kind string, task func(s *storage.Split)
 		if err != nil {
 			return zero, err
 		}
-		raws, err := s.cluster.RunCall(ctx, id, p.number, make([][]byte, len(p.meta.Splits)))
+		raws, err := s.call(ctx, id, p.number, make([][]byte, len(p.meta.Splits)))
 		if err != nil {
 			return zero, err
 		}
@@ -114,7 +114,7 @@ func (sc Scan[P, R]) Run(ctx context.Context, s *Session, param P) ([]R, error) 
 	for i := range args {
 		args[i] = raw
 	}
-	raws, err := s.cluster.RunCall(ctx, sc.id, p.number, args)
+	raws, err := s.call(ctx, sc.id, p.number, args)
 	if err != nil {
 		return nil, err
 	}

@@ -19,9 +19,9 @@ type Cluster interface {
 	OpenPack(ctx context.Context, node int) (number int, meta *storage.PackMeta, err error)
 	// RunStep folds a step's node over a pack.
 	RunStep(ctx context.Context, req StepRequest) (*StepOutcome, error)
-	// RunCall runs an action's tasks, one for each element of args: on the
-	// splits of a pack, by its number, where they lie, or with NoPack anywhere.
-	RunCall(ctx context.Context, node, pack int, args [][]byte) ([][]byte, error)
+	// RunCall runs an action's tasks. A task whose input is gone has no data, and
+	// its error among the lost.
+	RunCall(ctx context.Context, c CallRequest) (data [][]byte, lost []error, err error)
 	// Commit ends a training step: its parameters are settled.
 	Commit(ctx context.Context, c Commit) error
 	// Evaluated notes the objective of an uncut pass.
@@ -30,6 +30,15 @@ type Cluster interface {
 	Now() time.Duration
 	// Resume is the state of the checkpoint that the job goes on from, if any.
 	Resume() (iteration int, state []byte)
+}
+
+// CallRequest asks for an action's tasks, one for each element of Args.
+type CallRequest struct {
+	Node       int
+	Pack       int        // number of the pack whose splits the tasks read, where these lie; or NoPack
+	Args       [][]byte   // by task
+	Partitions []int      // by task; nil is one after the other
+	Holders    [][]string // by task: executors that hold what it reads; may be nil
 }
 
 // NoPack is the number of no pack.
@@ -111,8 +120,12 @@ type Session struct {
 	load    time.Duration
 	eval    time.Duration
 	err     error
-	failed  bool // a step of the loop has failed
-	loops   int  // begun
+	failed  bool   // a step of the loop has failed
+	loops   int    // begun
+	attempt uint64 // of the last call
+	// shuffled are the outputs of shuffles' map tasks, nil where there is none.
+	shuffled map[int][]*mapOutput
+	planned  map[int][]byte // what their map tasks are told
 }
 
 type openPack struct {
@@ -122,7 +135,7 @@ type openPack struct {
 
 // NewSession begins a job on a cluster. Programs get one from volley.Main.
 func NewSession(g *Graph, cluster Cluster, cfg Config) *Session {
-	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{}}
+	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{}, shuffled: map[int][]*mapOutput{}, planned: map[int][]byte{}}
 }
 
 // Now is the job's own time.

@@ -20,7 +20,8 @@ type Store struct {
 	dir string
 	mu  struct {
 		sync.Mutex
-		held map[SplitKey]*heldSplit
+		held     map[SplitKey]*heldSplit
+		shuffles map[ShuffleKey]shuffled
 	}
 }
 
@@ -40,7 +41,7 @@ func NewStore(dir string) (*Store, error) {
 		return nil, diskError("use the executor's directory", dir, err)
 	}
 	s := &Store{dir: dir}
-	s.mu.held = map[SplitKey]*heldSplit{}
+	s.mu.held, s.mu.shuffles = map[SplitKey]*heldSplit{}, map[ShuffleKey]shuffled{}
 	return s, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"time"
@@ -187,15 +188,19 @@ func (r *Replay) Commit(_ context.Context, c rdd.Commit) error {
 }
 
 // RunCall runs an action's tasks one after the other.
-func (r *Replay) RunCall(ctx context.Context, node, _ int, args [][]byte) ([][]byte, error) {
-	out := make([][]byte, len(args))
-	for i := range args {
+func (r *Replay) RunCall(ctx context.Context, c rdd.CallRequest) ([][]byte, []error, error) {
+	out := make([][]byte, len(c.Args))
+	for i := range c.Args {
+		part := i
+		if c.Partitions != nil {
+			part = c.Partitions[i]
+		}
 		var err error
-		if out[i], err = r.program.Task(ctx, node, i, args[i], madePacks{r.store}); err != nil {
-			return nil, err
+		if out[i], err = r.program.Task(ctx, c.Node, part, c.Args[i], madePacks{r.store}); err != nil {
+			return nil, nil, err
 		}
 	}
-	return out, nil
+	return out, make([]error, len(out)), nil
 }
 
 // Evaluated compares the objective of a pass.
@@ -222,4 +227,20 @@ type madePacks struct{ *storage.Store }
 
 func (madePacks) MakePack(context.Context, int) (plan.ExecutorID, *storage.PackMeta, error) {
 	return "", nil, fault.Newf(fault.Internal, "make", "a pack", "a replay makes its own")
+}
+
+// replayMemory is what a replay sorts in memory.
+const replayMemory = 256 << 20
+
+func (p madePacks) NewSorter(partitions int) *storage.Sorter {
+	return p.Store.NewSorter(partitions, replayMemory)
+}
+
+func (p madePacks) KeepShuffle(key storage.ShuffleKey, s *storage.Sorter) (plan.ExecutorID, *storage.Buckets, error) {
+	b, err := p.Store.KeepShuffle(key, s)
+	return "", b, err
+}
+
+func (p madePacks) OpenBucket(_ context.Context, _ plan.ExecutorID, key storage.ShuffleKey, partition int) (io.ReadCloser, error) {
+	return p.Store.OpenBucket(key, partition)
 }

@@ -26,12 +26,13 @@ const (
 	Timeout                  // a bounded wait ran out
 	Usage                    // an option is unknown, malformed or contradictory
 	Unauthorized             // the caller may not do this, or speaks another version
+	LostInput                // what another task has made for this one is gone or damaged
 	kinds                    // how many there are
 )
 
 var kindNames = [kinds]string{
 	"internal error", "error in user code", "bad input", "fetch failed", "executor lost", "plan mismatch",
-	"stale epoch", "cancelled", "out of resources", "corrupt data", "timed out", "usage error", "not allowed",
+	"stale epoch", "cancelled", "out of resources", "corrupt data", "timed out", "usage error", "not allowed", "lost input",
 }
 
 // String is the kind in words.
@@ -73,6 +74,7 @@ var responses = [kinds]Response{
 	Timeout:      {Retry: true, ChargeTask: true, ChargeExecutor: true},
 	Usage:        {},
 	Unauthorized: {},
+	LostInput:    {}, // whoever knows who made it has it made again
 }
 
 // Policy is the response to a kind. An unknown kind, from a newer peer, is

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"io"
 
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/storage"
@@ -39,6 +40,17 @@ type Packs interface {
 	// MakePack makes the pack of a node on this executor, whose name it
 	// returns.
 	MakePack(ctx context.Context, node int) (plan.ExecutorID, *storage.PackMeta, error)
+	Shuffles
+}
+
+// Shuffles are what tasks make for each other.
+type Shuffles interface {
+	// NewSorter sorts what a map task makes, within the memory of a slot.
+	NewSorter(partitions int) *storage.Sorter
+	// KeepShuffle keeps the output of a map task for those who ask for it.
+	KeepShuffle(key storage.ShuffleKey, s *storage.Sorter) (plan.ExecutorID, *storage.Buckets, error)
+	// OpenBucket reads a partition of an output from whoever holds it.
+	OpenBucket(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey, partition int) (io.ReadCloser, error)
 }
 
 // Acc is a partial result with the count of positions that the fold itself

@@ -168,7 +168,7 @@ func (v *Virtual) RunStep(ctx context.Context, req *driver.StepRequest) (*driver
 }
 
 // RunCall runs an action.
-func (v *Virtual) RunCall(ctx context.Context, req *driver.CallRequest) ([][]byte, error) {
+func (v *Virtual) RunCall(ctx context.Context, req *driver.CallRequest) (*driver.CallOutcome, error) {
 	v.step(driver.Event{Call: req})
 	c, err := v.await(ctx)
 	return c.CallDone, err

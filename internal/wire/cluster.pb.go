@@ -2226,8 +2226,12 @@ type BlockRequest struct {
 	// Only say what is in the pack.
 	Describe bool `protobuf:"varint,3,opt,name=describe,proto3" json:"describe,omitempty"`
 	// To the driver only: of which job, and who holds it.
-	Job           string `protobuf:"bytes,4,opt,name=job,proto3" json:"job,omitempty"`
-	From          string `protobuf:"bytes,5,opt,name=from,proto3" json:"from,omitempty"`
+	Job  string `protobuf:"bytes,4,opt,name=job,proto3" json:"job,omitempty"`
+	From string `protobuf:"bytes,5,opt,name=from,proto3" json:"from,omitempty"`
+	// Of a shuffle: the output of a map task, by attempt; split is the partition.
+	Shuffled      bool   `protobuf:"varint,6,opt,name=shuffled,proto3" json:"shuffled,omitempty"`
+	Map           uint32 `protobuf:"varint,7,opt,name=map,proto3" json:"map,omitempty"`
+	Attempt       uint64 `protobuf:"varint,8,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2295,6 +2299,27 @@ func (x *BlockRequest) GetFrom() string {
 		return x.From
 	}
 	return ""
+}
+
+func (x *BlockRequest) GetShuffled() bool {
+	if x != nil {
+		return x.Shuffled
+	}
+	return false
+}
+
+func (x *BlockRequest) GetMap() uint32 {
+	if x != nil {
+		return x.Map
+	}
+	return 0
+}
+
+func (x *BlockRequest) GetAttempt() uint64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
 }
 
 type GiveReply struct {
@@ -2552,13 +2577,16 @@ const file_cluster_proto_rawDesc = "" +
 	"\fDrainRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\f\n" +
 	"\n" +
-	"DrainReply\"z\n" +
+	"DrainReply\"\xc2\x01\n" +
 	"\fBlockRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x14\n" +
 	"\x05split\x18\x02 \x01(\rR\x05split\x12\x1a\n" +
 	"\bdescribe\x18\x03 \x01(\bR\bdescribe\x12\x10\n" +
 	"\x03job\x18\x04 \x01(\tR\x03job\x12\x12\n" +
-	"\x04from\x18\x05 \x01(\tR\x04from\"\v\n" +
+	"\x04from\x18\x05 \x01(\tR\x04from\x12\x1a\n" +
+	"\bshuffled\x18\x06 \x01(\bR\bshuffled\x12\x10\n" +
+	"\x03map\x18\a \x01(\rR\x03map\x12\x18\n" +
+	"\aattempt\x18\b \x01(\x04R\aattempt\"\v\n" +
 	"\tGiveReply\"W\n" +
 	"\tBlockPart\x12\x12\n" +
 	"\x04meta\x18\x02 \x01(\fR\x04meta\x12\x16\n" +

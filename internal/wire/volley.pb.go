@@ -393,7 +393,11 @@ type Hand struct {
 	Node   uint32 `protobuf:"varint,2,opt,name=node,proto3" json:"node,omitempty"`
 	Split  uint32 `protobuf:"varint,3,opt,name=split,proto3" json:"split,omitempty"`
 	// Only say what is in the pack.
-	Describe      bool `protobuf:"varint,4,opt,name=describe,proto3" json:"describe,omitempty"`
+	Describe bool `protobuf:"varint,4,opt,name=describe,proto3" json:"describe,omitempty"`
+	// As in BlockRequest.
+	Shuffled      bool   `protobuf:"varint,5,opt,name=shuffled,proto3" json:"shuffled,omitempty"`
+	Map           uint32 `protobuf:"varint,6,opt,name=map,proto3" json:"map,omitempty"`
+	Attempt       uint64 `protobuf:"varint,7,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -454,6 +458,27 @@ func (x *Hand) GetDescribe() bool {
 		return x.Describe
 	}
 	return false
+}
+
+func (x *Hand) GetShuffled() bool {
+	if x != nil {
+		return x.Shuffled
+	}
+	return false
+}
+
+func (x *Hand) GetMap() uint32 {
+	if x != nil {
+		return x.Map
+	}
+	return 0
+}
+
+func (x *Hand) GetAttempt() uint64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
 }
 
 // Pause tells a runner whether its slots stand still, for the sake of another
@@ -1563,12 +1588,15 @@ func (x *Result) GetFault() *Fault {
 
 // RunTask runs one task of an action on a partition.
 type RunTask struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Call          uint64                 `protobuf:"varint,2,opt,name=call,proto3" json:"call,omitempty"`
-	Node          uint32                 `protobuf:"varint,3,opt,name=node,proto3" json:"node,omitempty"`
-	Partition     uint32                 `protobuf:"varint,4,opt,name=partition,proto3" json:"partition,omitempty"`
-	Args          []byte                 `protobuf:"bytes,5,opt,name=args,proto3" json:"args,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Job       string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Call      uint64                 `protobuf:"varint,2,opt,name=call,proto3" json:"call,omitempty"`
+	Node      uint32                 `protobuf:"varint,3,opt,name=node,proto3" json:"node,omitempty"`
+	Partition uint32                 `protobuf:"varint,4,opt,name=partition,proto3" json:"partition,omitempty"`
+	Args      []byte                 `protobuf:"bytes,5,opt,name=args,proto3" json:"args,omitempty"`
+	// Executors that hold what the task reads, and where they hand out blocks.
+	Holders       []string `protobuf:"bytes,6,rep,name=holders,proto3" json:"holders,omitempty"`
+	Addresses     []string `protobuf:"bytes,7,rep,name=addresses,proto3" json:"addresses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1634,6 +1662,20 @@ func (x *RunTask) GetPartition() uint32 {
 func (x *RunTask) GetArgs() []byte {
 	if x != nil {
 		return x.Args
+	}
+	return nil
+}
+
+func (x *RunTask) GetHolders() []string {
+	if x != nil {
+		return x.Holders
+	}
+	return nil
+}
+
+func (x *RunTask) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
 	}
 	return nil
 }
@@ -1864,12 +1906,15 @@ const file_volley_proto_rawDesc = "" +
 	"\aend_job\x18\a \x01(\v2\x13.volley.wire.EndJobH\x00R\x06endJob\x12'\n" +
 	"\x04hand\x18\b \x01(\v2\x11.volley.wire.HandH\x00R\x04hand\x12*\n" +
 	"\x05pause\x18\t \x01(\v2\x12.volley.wire.PauseH\x00R\x05pauseB\x06\n" +
-	"\x04body\"d\n" +
+	"\x04body\"\xac\x01\n" +
 	"\x04Hand\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\tR\x06ticket\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\rR\x04node\x12\x14\n" +
 	"\x05split\x18\x03 \x01(\rR\x05split\x12\x1a\n" +
-	"\bdescribe\x18\x04 \x01(\bR\bdescribe\"\x17\n" +
+	"\bdescribe\x18\x04 \x01(\bR\bdescribe\x12\x1a\n" +
+	"\bshuffled\x18\x05 \x01(\bR\bshuffled\x12\x10\n" +
+	"\x03map\x18\x06 \x01(\rR\x03map\x12\x18\n" +
+	"\aattempt\x18\a \x01(\x04R\aattempt\"\x17\n" +
 	"\x05Pause\x12\x0e\n" +
 	"\x02on\x18\x01 \x01(\bR\x02on\"\x86\x01\n" +
 	"\bRegister\x12\x1a\n" +
@@ -1952,13 +1997,15 @@ const file_volley_proto_rawDesc = "" +
 	"\bcoverage\x18\x03 \x03(\v2\x15.volley.wire.CoverageR\bcoverage\x12'\n" +
 	"\x05parts\x18\x04 \x03(\v2\x11.volley.wire.PartR\x05parts\x12\x17\n" +
 	"\abusy_ns\x18\x05 \x01(\x04R\x06busyNs\x12(\n" +
-	"\x05fault\x18\x06 \x01(\v2\x12.volley.wire.FaultR\x05fault\"u\n" +
+	"\x05fault\x18\x06 \x01(\v2\x12.volley.wire.FaultR\x05fault\"\xad\x01\n" +
 	"\aRunTask\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04call\x18\x02 \x01(\x04R\x04call\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\rR\x04node\x12\x1c\n" +
 	"\tpartition\x18\x04 \x01(\rR\tpartition\x12\x12\n" +
-	"\x04args\x18\x05 \x01(\fR\x04args\"\x8e\x01\n" +
+	"\x04args\x18\x05 \x01(\fR\x04args\x12\x18\n" +
+	"\aholders\x18\x06 \x03(\tR\aholders\x12\x1c\n" +
+	"\taddresses\x18\a \x03(\tR\taddresses\"\x8e\x01\n" +
 	"\n" +
 	"TaskResult\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +

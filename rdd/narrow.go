@@ -1,0 +1,208 @@
+package rdd
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"math/rand/v2"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// Parallelize is a dataset of the given rows, in a number of partitions. They
+// are part of the program: what is large belongs into a file.
+func Parallelize[T any](g *Graph, partitions int, rows ...T) Dataset[T] {
+	n := max(1, partitions)
+	id := g.add(node{kind: "parallelize", typ: typeName[T](), detail: fmt.Sprintf("%d %v", n, digestOf(rows))})
+	return Dataset[T]{g: g, id: id, parts: func() int { return n }, each: func(_ context.Context, part int, yield func(T) error) error {
+		for _, row := range rows[part*len(rows)/n : (part+1)*len(rows)/n] {
+			if err := yield(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// digestOf tells other values apart, for the plan's fingerprint.
+func digestOf(v any) string {
+	raw, err := Encode(v)
+	if err != nil {
+		return err.Error()
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(raw)
+	return fmt.Sprintf("%d bytes %x", len(raw), h.Sum64())
+}
+
+// Range is a dataset of the whole numbers from `from` up to, but without, to.
+func Range(g *Graph, from, to int64, partitions int) Dataset[int64] {
+	n, rows := int64(max(1, partitions)), max(0, to-from)
+	id := g.add(node{kind: "range", typ: "int64", detail: fmt.Sprint(from, to, n)})
+	return Dataset[int64]{g: g, id: id, parts: func() int { return int(n) }, each: func(_ context.Context, part int, yield func(int64) error) error {
+		p := int64(part)
+		for i := from + shareOf(rows, p, n); i < from+shareOf(rows, p+1, n); i++ {
+			if err := yield(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// shareOf is where part p of n of some rows begins, without overflow.
+func shareOf(rows, p, n int64) int64 { return rows/n*p + rows%n*p/n }
+
+// Generate is a dataset that f makes, a partition at a time, from a random
+// number generator that is seeded for the partition: the same one always has
+// the same rows.
+func Generate[T any](g *Graph, partitions int, seed uint64, f func(part int, r *rand.Rand) iter.Seq[T]) Dataset[T] {
+	n := max(1, partitions)
+	id := g.add(node{kind: "generate", typ: typeName[T](), detail: fmt.Sprint(n, seed), user: true})
+	return Dataset[T]{g: g, id: id, parts: func() int { return n }, each: func(_ context.Context, part int, yield func(T) error) error {
+		for row := range f(part, rand.New(rand.NewPCG(seed, uint64(part)))) {
+			if err := yield(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// MapSplits replaces the rows of each partition by those that f makes of them.
+// Nothing moves.
+func MapSplits[T, U any](ds Dataset[T], f func(part int, rows iter.Seq[T]) iter.Seq[U]) Dataset[U] {
+	return derive(ds, "map-splits", func(ctx context.Context, part int, yield func(U) error) error {
+		var failed error
+		rows := func(more func(T) bool) {
+			err := ds.each(ctx, part, func(row T) error {
+				if !more(row) {
+					return errEnough
+				}
+				return nil
+			})
+			if err != nil && err != errEnough {
+				failed = err
+			}
+		}
+		for u := range f(part, rows) {
+			if err := yield(u); err != nil {
+				return err
+			}
+		}
+		return failed
+	})
+}
+
+// Glom makes one row of each partition: all of its rows, in memory at once.
+func Glom[T any](ds Dataset[T]) Dataset[[]T] {
+	return MapSplits(ds, func(_ int, rows iter.Seq[T]) iter.Seq[[]T] {
+		return func(yield func([]T) bool) {
+			all := []T{}
+			for row := range rows {
+				all = append(all, row)
+			}
+			yield(all)
+		}
+	})
+}
+
+// Sample keeps each row with a probability, decided by a generator that is
+// seeded for the partition. Nothing moves; order is kept.
+func Sample[T any](ds Dataset[T], fraction float64, seed uint64) Dataset[T] {
+	return sampleBetween(ds, 0, fraction, seed)
+}
+
+// sampleBetween keeps the rows whose random number is in [from, to).
+func sampleBetween[T any](ds Dataset[T], from, to float64, seed uint64) Dataset[T] {
+	out := derive(ds, "sample", func(ctx context.Context, part int, yield func(T) error) error {
+		r := rand.New(rand.NewPCG(seed, uint64(part)))
+		return ds.each(ctx, part, func(row T) error {
+			if x := r.Float64(); x < from || x >= to {
+				return nil
+			}
+			return yield(row)
+		})
+	})
+	ds.g.nodes[out.id].detail = fmt.Sprint(from, to, seed)
+	return out
+}
+
+// RandomSplit deals the rows out to datasets in proportion to weights: every
+// row is in exactly one. Nothing moves; order is kept.
+func RandomSplit[T any](ds Dataset[T], seed uint64, weights ...float64) []Dataset[T] {
+	total := 0.0
+	for _, w := range weights {
+		total += w
+	}
+	out := make([]Dataset[T], len(weights))
+	from := 0.0
+	for i, w := range weights {
+		to := from + w/total
+		if i == len(weights)-1 {
+			to = 2 // whatever rounding has left over
+		}
+		out[i] = sampleBetween(ds, from, to, seed)
+		from = to
+	}
+	return out
+}
+
+// Union is the rows of all datasets, one after the other, duplicates included.
+// Nothing moves; order is kept.
+func Union[T any](first Dataset[T], others ...Dataset[T]) Dataset[T] {
+	all := append([]Dataset[T]{first}, others...)
+	var inputs []int
+	for _, ds := range all {
+		inputs = append(inputs, ds.id)
+	}
+	id := first.g.add(node{kind: "union", typ: typeName[T](), inputs: inputs})
+	parts := func() (n int) {
+		for _, ds := range all {
+			n += ds.parts()
+		}
+		return n
+	}
+	return Dataset[T]{g: first.g, id: id, parts: parts, each: func(ctx context.Context, part int, yield func(T) error) error {
+		for _, ds := range all {
+			n := ds.parts()
+			if part < n {
+				return ds.each(ctx, part, yield)
+			}
+			part -= n
+		}
+		return fault.Newf(fault.Internal, "read", "a union", "it has no such partition")
+	}}
+}
+
+// Coalesce joins neighbouring partitions until there are at most n. Nothing
+// moves; order is kept.
+func Coalesce[T any](ds Dataset[T], n int) Dataset[T] {
+	most := max(1, n)
+	id := ds.g.add(node{kind: "coalesce", typ: typeName[T](), detail: fmt.Sprint(most), inputs: []int{ds.id}})
+	parts := func() int { return min(most, ds.parts()) }
+	return Dataset[T]{g: ds.g, id: id, parts: parts, each: func(ctx context.Context, part int, yield func(T) error) error {
+		all, now := ds.parts(), parts()
+		for p := part * all / now; p < (part+1)*all/now; p++ {
+			if err := ds.each(ctx, p, yield); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// Cartesian pairs every row of the left with every row of the right, whose
+// partitions are computed again for each of the left's rows: both should be
+// small, or cheap. Nothing moves.
+func Cartesian[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
+	id := left.g.add(node{kind: "cartesian", typ: typeName[Joined[T, U]](), inputs: []int{left.id, right.id}})
+	parts := func() int { return left.parts() * right.parts() }
+	return Dataset[Joined[T, U]]{g: left.g, id: id, parts: parts, each: func(ctx context.Context, part int, yield func(Joined[T, U]) error) error {
+		n := right.parts()
+		return left.each(ctx, part/n, func(l T) error {
+			return right.each(ctx, part%n, func(r U) error { return yield(Joined[T, U]{l, r}) })
+		})
+	}}
+}

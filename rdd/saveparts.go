@@ -1,0 +1,206 @@
+package rdd
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/runner"
+)
+
+// Files of a saved dataset: the parts, and the marker that is written last. A
+// directory without the marker is not complete.
+const (
+	partName   = "part-%05d"
+	markerName = "_SUCCESS"
+	stagedIn   = ".staged"
+)
+
+// SaveOption is an option of saving a dataset.
+type SaveOption func(*saveOptions)
+
+type saveOptions struct{ overwrite bool }
+
+// Overwrite lets a save replace a directory that is there.
+func Overwrite() SaveOption { return func(o *saveOptions) { o.overwrite = true } }
+
+// SaveText writes every row as a line: a string as it is, a Pair as key, tab
+// and value, anything else as fmt prints it. One file a partition,
+// part-00000 and so on, and the marker _SUCCESS at the end: a save that was
+// killed leaves nothing that reads as complete. The directory has to be the
+// same for all executors; that it exists is an error without Overwrite.
+func SaveText[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
+	return saveLines(ds, "save-text", dir, options, func(w *bufio.Writer, row T) error {
+		_, err := w.WriteString(textLine(row))
+		return err
+	})
+}
+
+// SaveJSONLines is SaveText with every row as JSON.
+func SaveJSONLines[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
+	return saveLines(ds, "save-json-lines", dir, options, func(w *bufio.Writer, row T) error {
+		raw, err := json.Marshal(row)
+		if err != nil {
+			return fault.New(fault.UserCode, "encode", typeName[T](), err)
+		}
+		_, err = w.Write(raw)
+		return err
+	})
+}
+
+// tabbed is what a Pair is as text.
+type tabbed interface{ tabbed() string }
+
+func (p Pair[K, V]) tabbed() string { return textLine(p.Key) + "\t" + textLine(p.Value) }
+
+func textLine(row any) string {
+	switch r := row.(type) {
+	case string:
+		return r
+	case []byte:
+		return string(r)
+	case tabbed:
+		return r.tabbed()
+	}
+	return fmt.Sprint(row)
+}
+
+// stagedPart is what a task has written: under a name that no other attempt
+// has, until the save is committed.
+type stagedPart struct {
+	Name string
+	Rows int64
+}
+
+func saveLines[T any](ds Dataset[T], kind, dir string, options []SaveOption, write func(*bufio.Writer, T) error) Action[int64] {
+	var o saveOptions
+	for _, set := range options {
+		set(&o)
+	}
+	if dir == "" {
+		ds.g.fail("%s: no directory is given", kind)
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs // executors may run elsewhere
+	}
+	task := func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
+		env, err := envOf(ctx)
+		if err != nil {
+			return nil, err
+		}
+		staged := stagedPart{Name: fmt.Sprintf(partName+"-%d-%d", part, env.args.Attempt, os.Getpid())}
+		err = writePart(filepath.Join(dir, stagedIn, staged.Name), func(w *bufio.Writer) error {
+			return ds.each(ctx, part, func(row T) error {
+				staged.Rows++
+				if err := write(w, row); err != nil {
+					return err
+				}
+				return w.WriteByte('\n')
+			})
+		})
+		if err != nil {
+			return nil, err
+		}
+		return cborMode.Marshal(staged)
+	}
+	a := action(ds, kind, task, func(ctx context.Context, s *Session, id int) (int64, error) {
+		if err := stage(dir, o.overwrite); err != nil {
+			return 0, err
+		}
+		raws, err := callAll(ctx, s, id, ds.parts())
+		if err != nil {
+			os.RemoveAll(filepath.Join(dir, stagedIn))
+			os.Remove(dir) // if there is nothing else in it
+			return 0, err
+		}
+		return commitParts(dir, raws)
+	})
+	ds.g.nodes[a.id].detail = dir
+	return a
+}
+
+// stage prepares a directory for the parts of a save.
+func stage(dir string, overwrite bool) error {
+	files, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return saveError(dir, err)
+	}
+	if len(files) > 0 && !overwrite {
+		return fault.Newf(fault.BadInput, "save to", dir, "it exists and is not empty").WithHint("remove it, or save with Overwrite")
+	}
+	if err := os.RemoveAll(filepath.Join(dir, stagedIn)); err != nil {
+		return saveError(dir, err)
+	}
+	return saveError(dir, os.MkdirAll(filepath.Join(dir, stagedIn), 0o755))
+}
+
+func saveError(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fault.New(fault.NoResources, "save to", path, err)
+}
+
+func writePart(path string, fill func(*bufio.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return saveError(path, err)
+	}
+	defer f.Close()
+	w := bufio.NewWriterSize(f, 256<<10)
+	if err := fill(w); err != nil {
+		return err
+	}
+	err = w.Flush()
+	if err == nil {
+		err = f.Sync() // the marker must not be on the disk before it
+	}
+	return saveError(path, err)
+}
+
+// commitParts puts the parts in their places and the marker at the end. What a
+// former save has left goes first, its marker before its parts.
+func commitParts(dir string, raws [][]byte) (rows int64, err error) {
+	if err := os.Remove(filepath.Join(dir, markerName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, saveError(dir, err)
+	}
+	old, _ := filepath.Glob(filepath.Join(escapeGlob(dir), "part-*"))
+	for _, f := range old {
+		if err := os.Remove(f); err != nil {
+			return 0, saveError(f, err)
+		}
+	}
+	for part, raw := range raws {
+		var staged stagedPart
+		if err := cbor.Unmarshal(raw, &staged); err != nil {
+			return 0, err
+		}
+		to := filepath.Join(dir, fmt.Sprintf(partName, part))
+		if err := os.Rename(filepath.Join(dir, stagedIn, filepath.Base(staged.Name)), to); err != nil {
+			return 0, saveError(to, err)
+		}
+		rows += staged.Rows
+	}
+	if err := os.RemoveAll(filepath.Join(dir, stagedIn)); err != nil {
+		return 0, saveError(dir, err)
+	}
+	return rows, saveError(dir, os.WriteFile(filepath.Join(dir, markerName), nil, 0o644))
+}
+
+// escapeGlob makes a path match itself only.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "[", `\[`, "*", `\*`, "?", `\?`).Replace(path)
+}
