@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -75,15 +77,56 @@ func mainWith[A, P any](ctx context.Context, name string, argv []string, build f
 			return fault.New(fault.Usage, "read the flags of", name, err).WithHint("see --help")
 		}
 	}
+	if err := environment(own); err != nil {
+		return err
+	}
 	cfg, err := engine.Config()
 	if err != nil {
 		return err
 	}
 	cfg.OutDir = *out
+	if err := onCluster(&cfg); err != nil {
+		return err
+	}
 	_, err = Run(ctx, cfg, name, args, build, func(ctx context.Context, s *rdd.Session, a A, p P) (string, error) {
 		return "end", run(ctx, s, a, p)
 	})
 	return err
+}
+
+// environment fills in the engine's flags that were not given from variables
+// such as VOLLEY_DATA_DIR.
+func environment(fs *pflag.FlagSet) (err error) {
+	fs.VisitAll(func(f *pflag.Flag) {
+		v, ok := os.LookupEnv("VOLLEY_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")))
+		if !ok || f.Changed || err != nil {
+			return
+		}
+		if serr := fs.Set(f.Name, v); serr != nil {
+			err = fault.New(fault.Usage, "read", "the environment's "+f.Name, serr)
+		}
+	})
+	return err
+}
+
+// onCluster settles what a program is not asked where a cluster has started it:
+// it keeps what it makes in its job's directory, goes on from its last
+// checkpoint, and takes relative paths from where it was submitted.
+func onCluster(cfg *Config) error {
+	if process.Role == "" {
+		return nil
+	}
+	if process.Role == wire.JobRole {
+		cfg.OutDir, cfg.EventLog = filepath.Join(process.JobDir, "out"), filepath.Join(process.JobDir, "events.jsonl")
+		cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = filepath.Join(process.JobDir, "checkpoints"), 1, true
+	}
+	if process.Dir == "" {
+		return nil
+	}
+	if err := os.Chdir(process.Dir); err != nil && process.Role == wire.JobRole {
+		return fault.New(fault.BadInput, "run in", process.Dir, err).WithHint("submit from a directory that the driver's machine has too")
+	}
+	return nil
 }
 
 // cutArgs separates the engine's arguments from the program's.

@@ -25,6 +25,11 @@ func (d *Daemon) Submit(_ context.Context, req *wire.SubmitRequest) (*wire.Submi
 	if d.ctx.Err() != nil {
 		return nil, status.Error(codes.Unavailable, "the driver is going down")
 	}
+	if u := req.Program; u != nil {
+		if _, ok := d.programs.Path(u.Digest); !ok {
+			return nil, status.Error(codes.NotFound, "the program is not here: upload it first")
+		}
+	}
 	id, err := d.jobs.submit(req)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/programs"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -69,6 +70,7 @@ type Daemon struct {
 	webAddr   string
 	metrics   *metrics
 	journal   *Raft
+	programs  *programs.Store
 	jobs      *jobTable
 	members   *members
 	handovers handovers
@@ -118,6 +120,10 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 	if d.journal, err = OpenRaft(filepath.Join(dir, "journal"), cfg.Logger.Named("raft")); err != nil {
 		l.Close()
 		return nil, err
+	}
+	if d.programs, err = programs.Open(filepath.Join(dir, "programs")); err != nil {
+		l.Close()
+		return nil, errors.Join(err, d.journal.Close())
 	}
 	d.jobs = openJobs(d)
 	if err := writePrivate(wire.TokenFile(d.Addr()), token); err != nil {

@@ -49,6 +49,10 @@ type JobSpec struct {
 	Token  string   `json:"token"` // the job's own
 	Pool   string   `json:"pool,omitempty"`
 	Weight uint32   `json:"weight,omitempty"`
+	// Program is the user's own, by digest; empty is the bundled jobs'.
+	Program     string   `json:"program,omitempty"`
+	ProgramArgs []string `json:"program_args,omitempty"`
+	ProgramDir  string   `json:"program_dir,omitempty"`
 }
 
 // JobState is what the records of a job add up to.

@@ -80,8 +80,9 @@ func readLog(path string, from int64, send func(part []byte, next int64) error) 
 	return from, nil
 }
 
-// lastLine is the last line of a log that says something.
-func lastLine(path string) string {
+// lastLine is the last line of a log that begins with a prefix, which is left
+// out; where none does, the last one that says something.
+func lastLine(path, prefix string) string {
 	files := logFiles(path)
 	if len(files) == 0 {
 		return ""
@@ -96,8 +97,13 @@ func lastLine(path string) string {
 		_, _ = f.Seek(-tail, io.SeekEnd)
 	}
 	raw, _ := io.ReadAll(f)
-	text := strings.TrimSpace(string(raw))
-	return text[strings.LastIndexByte(text, '\n')+1:]
+	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	for _, l := range slices.Backward(lines) {
+		if said, ok := strings.CutPrefix(l, prefix); ok {
+			return said
+		}
+	}
+	return lines[len(lines)-1]
 }
 
 // sendFrom sends a file from an offset on and returns how much that was; a

@@ -35,7 +35,7 @@ func TestLogsAreBoundedAndReadFromAnywhere(t *testing.T) {
 	if files := logFiles(path); len(files) > logSegments {
 		t.Errorf("%d files", len(files))
 	}
-	if last := lastLine(path); last[len(last)-7:] != "line 59" {
+	if last := lastLine(path, "volley: "); last[len(last)-7:] != "line 59" {
 		t.Errorf("the last line is %q", last[len(last)-20:])
 	}
 	at, read = 0, nil

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -32,12 +33,15 @@ func (w *work) supervise() {
 	for {
 		result, err := w.runProcess()
 		w.mu.Lock()
-		cancelled, restarts := w.cancelled, w.info.Restarts
+		cancelled, restarts, failure := w.cancelled, w.info.Restarts, w.failure
 		w.mu.Unlock()
 		var exit *exec.ExitError
 		switch {
 		case cancelled:
 			w.end(JobCancelled, "cancelled")
+			return
+		case failure != "":
+			w.end(JobFailed, failure)
 			return
 		case w.d.ctx.Err() != nil:
 			return // the job goes on when the driver is started again
@@ -55,6 +59,9 @@ func (w *work) supervise() {
 			if err := w.note(Record{Kind: JobRestarted}); err != nil {
 				w.d.log.Error("cannot write a restart down", "job", w.info.Id, "error", err)
 			}
+		case fault.KindOf(err) == fault.NoResources:
+			w.end(JobFailed, err.Error())
+			return
 		default:
 			w.end(JobFailed, w.lastWords(err))
 			return
@@ -86,18 +93,42 @@ func (w *work) awaitTurn() bool {
 	return true
 }
 
-// runProcess runs the job's process once and returns what it printed on
-// stdout.
-func (w *work) runProcess() (result string, err error) {
+// command is what the job's process runs: a bundled job, or the user's program
+// with the engine's flags before its own.
+func (w *work) command() (*exec.Cmd, error) {
+	if u := w.info.Program; u != nil {
+		path, ok := w.d.programs.Path(u.Digest)
+		if !ok {
+			return nil, fault.Newf(fault.NoResources, "run", w.info.Job, "its program is no longer here").WithHint("submit it again")
+		}
+		return exec.Command(path, programArgs(w.info.Args, u.Args)...), nil
+	}
 	args := append([]string{"run", w.info.Job}, w.info.Args...)
 	args = append(args, "--json", "--overwrite", "--out", filepath.Join(w.dir, "out"), "--event-log", filepath.Join(w.dir, "events.jsonl"),
 		"--checkpoint-dir", filepath.Join(w.dir, "checkpoints"), "--checkpoint-every", "1", "--resume")
-	cmd := exec.Command(w.d.cfg.Program, args...)
-	p := wire.Process{Role: wire.JobRole, Job: w.info.Id, Driver: w.d.Addr(), Token: w.token, Incarnation: newToken()}
+	return exec.Command(w.d.cfg.Program, args...), nil
+}
+
+// programArgs puts the engine's flags before a program's own.
+func programArgs(engine, own []string) []string {
+	return append(append(slices.Clone(engine), "--"), own...)
+}
+
+// runProcess runs the job's process once and returns what it printed on
+// stdout.
+func (w *work) runProcess() (result string, err error) {
+	cmd, err := w.command()
+	if err != nil {
+		return "", err
+	}
+	p := wire.Process{Role: wire.JobRole, JobDir: w.dir, Dir: w.info.Program.GetDir(), Job: w.info.Id, Driver: w.d.Addr(), Token: w.token, Incarnation: newToken()}
 	cmd.Env = p.Environ(filepath.Join(w.dir, "cache"))
 	cmd.Dir = w.dir
 	var stdout bytes.Buffer
 	cmd.Stdout = &stdout
+	if w.info.Program != nil {
+		cmd.Stdout = logWriter{w} // what it prints is for its user
+	}
 	cmd.Stderr = logWriter{w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second
@@ -134,10 +165,11 @@ func (l logWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lastWords is what a failed job has to say: the last line of its log.
+// lastWords is what a failed job has to say: the first line of its error, after
+// which a stack may follow, or the last line of its log.
 func (w *work) lastWords(err error) string {
-	if last := lastLine(filepath.Join(w.dir, "log")); last != "" {
-		return strings.TrimPrefix(last, "volley: ")
+	if last := lastLine(filepath.Join(w.dir, "log"), "volley: "); last != "" {
+		return last
 	}
 	return err.Error()
 }

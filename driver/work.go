@@ -42,6 +42,7 @@ type work struct {
 	out         *wire.Outbox[*wire.ForJob] // to its process; nil while there is none
 	process     *os.Process
 	cancelled   bool
+	failure     string        // why its process was killed, if that ends the job
 	changed     chan struct{} // closed at the next change of state or log
 	ended       chan struct{}
 	opened      map[string]int // runners started, by executor
@@ -62,7 +63,7 @@ func (w *work) snapshot() (*wire.JobInfo, <-chan struct{}) {
 
 func cloneInfo(i *wire.JobInfo) *wire.JobInfo {
 	return &wire.JobInfo{Id: i.Id, Job: i.Job, State: i.State, Why: i.Why, SubmittedUnixNs: i.SubmittedUnixNs, EndedUnixNs: i.EndedUnixNs,
-		Step: i.Step, Args: slices.Clone(i.Args), Result: i.Result, Restarts: i.Restarts, Pool: i.Pool, Weight: i.Weight}
+		Step: i.Step, Args: slices.Clone(i.Args), Result: i.Result, Restarts: i.Restarts, Pool: i.Pool, Weight: i.Weight, Program: i.Program}
 }
 
 // change runs something under the job's lock and wakes those who watch.
@@ -88,7 +89,7 @@ func openJobs(d *Daemon) *jobTable {
 	t := &jobTable{d: d, list: map[string]*work{}}
 	for id, j := range d.journal.State().Jobs {
 		info := &wire.JobInfo{Id: string(id), Job: j.Spec.Kind, Args: j.Spec.Args, State: j.State, Why: j.Ended, Step: uint64(j.Step),
-			SubmittedUnixNs: j.Submitted, EndedUnixNs: j.EndedAt, Restarts: j.Restarts, Pool: j.Spec.Pool, Weight: j.Spec.Weight}
+			SubmittedUnixNs: j.Submitted, EndedUnixNs: j.EndedAt, Restarts: j.Restarts, Pool: j.Spec.Pool, Weight: j.Spec.Weight, Program: j.Spec.program()}
 		if info.State == "" {
 			info.State = JobWaiting
 		}
@@ -174,12 +175,12 @@ func (t *jobTable) submit(req *wire.SubmitRequest) (string, error) {
 	t.mu.Lock()
 	t.last++
 	id := fmt.Sprintf("job-%06d", t.last)
-	w := t.newWork(&wire.JobInfo{Id: id, Job: req.Job, Args: req.Args, State: JobWaiting, SubmittedUnixNs: time.Now().UnixNano(), Pool: req.Pool, Weight: req.Weight}, newToken())
+	w := t.newWork(&wire.JobInfo{Id: id, Job: req.Job, Args: req.Args, State: JobWaiting, SubmittedUnixNs: time.Now().UnixNano(), Pool: req.Pool, Weight: req.Weight, Program: req.Program}, newToken())
 	t.list[id] = w
 	t.mu.Unlock()
 	err := os.MkdirAll(w.dir, 0o700)
 	if err == nil {
-		err = w.note(Record{Kind: JobSubmitted, Spec: &JobSpec{Kind: req.Job, Args: req.Args, Token: w.token, Pool: req.Pool, Weight: req.Weight}})
+		err = w.note(Record{Kind: JobSubmitted, Spec: specOf(req, w.token)})
 	}
 	if err != nil {
 		t.mu.Lock()
@@ -190,6 +191,20 @@ func (t *jobTable) submit(req *wire.SubmitRequest) (string, error) {
 	}
 	t.start(w)
 	return id, nil
+}
+
+// specOf is what the journal keeps of a submission.
+func specOf(req *wire.SubmitRequest, token string) *JobSpec {
+	return &JobSpec{Kind: req.Job, Args: req.Args, Token: token, Pool: req.Pool, Weight: req.Weight,
+		Program: req.Program.GetDigest(), ProgramArgs: req.Program.GetArgs(), ProgramDir: req.Program.GetDir()}
+}
+
+// program is the user's own; nil for a bundled job.
+func (s JobSpec) program() *wire.UserProgram {
+	if s.Program == "" {
+		return nil
+	}
+	return &wire.UserProgram{Digest: s.Program, Args: s.ProgramArgs, Dir: s.ProgramDir}
 }
 
 // resumeAll starts the processes of jobs that had not ended.
@@ -275,7 +290,7 @@ func (w *work) openOn(m *member) {
 		return
 	}
 	w.opened[m.name]++
-	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: w.info.Id, Token: w.token, Slots: m.slots, Weight: w.info.Weight, Direct: w.direct,
+	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: w.info.Id, Token: w.token, Slots: m.slots, Weight: w.info.Weight, Direct: w.direct, Program: w.info.Program,
 		Args: append([]string{"run", w.info.Job}, w.info.Args...)}}})
 }
 
@@ -367,11 +382,34 @@ func (t *jobTable) runnerEnded(m *member, c *wire.CloseJob) {
 	if w.opened[m.name] >= maxRunners {
 		m.exclude(c.Job, fmt.Sprintf("%d runners ended, the last because %s", maxRunners, c.Why))
 		t.d.log.Error("executor excluded from a job", "executor", m.name, "job", c.Job, "why", c.Why, "runners ended", maxRunners)
+		if w.hopeless() {
+			w.fail(fmt.Sprintf("its runners ended on every executor, the last because %s", c.Why))
+			return
+		}
 		time.AfterFunc(leftAlone, func() { w.readmit(m) })
 		return
 	}
 	t.d.log.Warn("runner ended", "executor", m.name, "job", c.Job, "why", c.Why)
 	w.openOn(m)
+}
+
+// hopeless says whether there is no executor left on which the job's runners
+// have not ended too often; w.mu is held.
+func (w *work) hopeless() bool {
+	for _, m := range w.d.members.all() {
+		if !m.isDraining() && w.opened[m.name] < maxRunners {
+			return false
+		}
+	}
+	return true
+}
+
+// fail ends the job's process, and the job with it; w.mu is held.
+func (w *work) fail(why string) {
+	w.failure = why
+	if w.process != nil {
+		_ = w.process.Kill()
+	}
 }
 
 // readmit asks an executor again whose runners have ended too often.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/programs"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -72,10 +74,13 @@ func (c DaemonConfig) EnsureDefaults() DaemonConfig {
 type Daemon struct {
 	cfg         DaemonConfig
 	log         hclog.Logger
+	programs    *programs.Store
 	incarnation string // tells this process from another of its name
 
 	mu      sync.Mutex
 	runners map[string]*runnerProcess // by job
+	opening map[string]*wire.OpenJob  // whose programs are on their way
+	client  wire.ClusterClient        // of the present connection
 
 	began time.Time
 	disk  atomic.Uint64 // bytes of packs, as of the last look
@@ -106,7 +111,10 @@ func NewDaemon(cfg DaemonConfig) (*Daemon, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "runners"), 0o700); err != nil {
 		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Logger, incarnation: uuid.NewString(), runners: map[string]*runnerProcess{}, began: time.Now()}
+	d := &Daemon{cfg: cfg, log: cfg.Logger, incarnation: uuid.NewString(), runners: map[string]*runnerProcess{}, opening: map[string]*wire.OpenJob{}, began: time.Now()}
+	if d.programs, err = programs.Open(filepath.Join(dir, "programs")); err != nil {
+		return nil, err
+	}
 	d.share.by, d.share.of = NewShares(cfg.Slots), map[string]*runnerProcess{}
 	return d, nil
 }
@@ -184,7 +192,11 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 			*lastSeen = time.Now()
 		}
 	}()
-	stream, err := wire.NewClusterClient(conn).Serve(ctx)
+	client := wire.NewClusterClient(conn)
+	d.mu.Lock()
+	d.client = client
+	d.mu.Unlock()
+	stream, err := client.Serve(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -211,7 +223,7 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 			go d.watch(ctx, beat, out)
 			go d.watchDisk(ctx)
 		case *wire.ForExecutor_Open:
-			d.open(b.Open, beat, out)
+			d.open(ctx, b.Open, beat, out)
 		case *wire.ForExecutor_Relay:
 			if r := d.runner(b.Relay.Peer); r != nil {
 				d.deliver(r, b.Relay.Data)
@@ -337,13 +349,40 @@ func (d *Daemon) runner(job string) *runnerProcess {
 }
 
 // open starts a runner of a job.
-func (d *Daemon) open(o *wire.OpenJob, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
+func (d *Daemon) open(ctx context.Context, o *wire.OpenJob, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
 	d.closeJob(o.Job)
-	if len(o.Args) == 0 || o.Args[0] != "run" {
+	if o.Program == nil && (len(o.Args) == 0 || o.Args[0] != "run") {
 		_ = out.Put(closed(o.Job, "it is no job that an executor runs"))
 		return
 	}
-	r, err := d.startRunner(o, beat, out)
+	d.mu.Lock()
+	d.opening[o.Job] = o
+	d.mu.Unlock()
+	if o.Program == nil {
+		d.begin(o, d.cfg.Program, o.Args, beat, out)
+		return
+	}
+	go func() { // which may take a while
+		path, err := d.program(ctx, o.Program.Digest)
+		if err != nil {
+			_ = out.Put(closed(o.Job, "its program did not arrive: "+err.Error()))
+			return
+		}
+		args := append(append(slices.Clone(o.Args), "--"), o.Program.Args...)
+		d.begin(o, path, args, beat, out)
+	}()
+}
+
+// begin starts a runner, unless it is not wanted any more.
+func (d *Daemon) begin(o *wire.OpenJob, program string, args []string, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
+	d.mu.Lock()
+	wanted := d.opening[o.Job] == o
+	delete(d.opening, o.Job)
+	d.mu.Unlock()
+	if !wanted {
+		return
+	}
+	r, err := d.startRunner(o, program, args, beat, out)
 	if err != nil {
 		d.log.Error("cannot start a runner", "job", o.Job, "error", err)
 		_ = out.Put(closed(o.Job, err.Error()))
@@ -373,6 +412,7 @@ func (d *Daemon) closeJob(job string) {
 	d.mu.Lock()
 	r := d.runners[job]
 	delete(d.runners, job)
+	delete(d.opening, job)
 	d.mu.Unlock()
 	if r != nil {
 		r.stop()

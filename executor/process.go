@@ -49,15 +49,15 @@ const RunnerFD = 3
 
 // startRunner starts a job's program as a runner. Messages go over a socket
 // that only the two have; what the runner prints goes to the driver.
-func (d *Daemon) startRunner(o *wire.OpenJob, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) (*runnerProcess, error) {
+func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) (*runnerProcess, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
 	p := wire.Process{Role: wire.RunnerRole, Job: o.Job, Token: o.Token, Executor: d.cfg.Name, Slots: int(o.Slots), Pace: d.cfg.Pace, PaceRate: d.cfg.PaceRate,
-		Driver: d.cfg.Driver, Direct: o.Direct, Beat: beat, Unreachable: d.cfg.Unreachable}
-	cmd := exec.Command(d.cfg.Program, o.Args...)
+		Driver: d.cfg.Driver, Direct: o.Direct, Dir: o.Program.GetDir(), Beat: beat, Unreachable: d.cfg.Unreachable}
+	cmd := exec.Command(program, args...)
 	cmd.Env = p.Environ(d.cfg.DataDir)
 	if d.cfg.Memory != "" {
 		cmd.Env = append(cmd.Env, "VOLLEY_MEMORY="+d.cfg.Memory)

@@ -32,6 +32,9 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 		return 1
 	}
+	if out, err := exec.Command("go", "env", "GOCACHE").Output(); err == nil { // what was built before need not be built again
+		os.Setenv("GOCACHE", strings.TrimSpace(string(out)))
+	}
 	os.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
 	return m.Run()
 }

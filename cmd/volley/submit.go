@@ -34,18 +34,21 @@ type submitFlags struct {
 }
 
 func submitCommand() *cobra.Command {
+	p := &programFlags{}
 	c := &cobra.Command{
-		Use:   "submit JOB",
-		Short: "Run a bundled job on a cluster",
+		Use:   "submit JOB | PACKAGE | --binary FILE",
+		Short: "Run a job or a program of one's own on a cluster",
 		Long: `Submit hands a job to a cluster's driver and waits for it, showing what it
-prints; the flags of a job are those of volley run. Inputs are read by the
-executors. At an interrupt it asks whether to leave the job running or to
-cancel it; where there is nobody to ask, the job goes on.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			return fault.Newf(fault.Usage, "submit", strings.Join(args, " "), "want the name of a bundled job").WithHint("jobs: logistic")
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
+prints. A JOB is a bundled one, with the flags of volley run. A PACKAGE is the
+path of a Go program, which is built where it lies, in its own module; its own
+flags stand after --, the engine's before. Inputs are read by the executors;
+relative paths are taken from here. At an interrupt it asks whether to leave the
+job running or to cancel it; where there is nobody to ask, the job goes on.`,
+		Example: "  volley submit ./examples/01-wordcount -- --input README.md --output counts",
+		Args:    cobra.ArbitraryArgs,
+		RunE:    p.submitProgram,
 	}
+	p.register(c)
 	c.AddCommand(submitLogistic())
 	return c
 }
@@ -75,12 +78,16 @@ func submitLogistic() *cobra.Command {
 		},
 	}
 	f.register(c)
-	fs := c.Flags()
+	s.register(c.Flags())
+	return c
+}
+
+// register declares the flags.
+func (s *submitFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.driver, "driver", defaultDriver, "address of the driver")
 	fs.BoolVar(&s.detach, "detach", false, "print the job's id and do not wait")
 	fs.StringVar(&s.pool, "pool", "", "name of a pool, whose jobs run one after another; jobs without one run at once")
 	fs.Uint32Var(&s.weight, "weight", 1, "share of the executors' slots, relative to other jobs that run at the same time")
-	return c
 }
 
 // embeddedOnly are flags of volley run that mean nothing on a cluster: its
@@ -112,7 +119,7 @@ func (s *submitFlags) validate(c *cobra.Command, f *trainFlags) error {
 }
 
 // kept are the flags that mean the submitter's side.
-var kept = []string{"driver", "detach", "pool", "weight", "json", "out", "overwrite", "event-log", "config", "data-dir", "checkpoint-dir", "checkpoint-every", "resume"}
+var kept = []string{"driver", "detach", "pool", "weight", "binary", "json", "out", "overwrite", "event-log", "config", "data-dir", "checkpoint-dir", "checkpoint-every", "resume"}
 
 // jobArgs are the flags that travel with the job; paths become absolute.
 func jobArgs(c *cobra.Command) []string {

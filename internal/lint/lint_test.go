@@ -168,8 +168,8 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 var allowed = map[string][]string{
 	".":                     {"abss", "prioritizer", "driver", "executor", "rdd", "storage", "internal/fault", "internal/kernel", "internal/pace", "internal/plan", "internal/runner", "internal/sim", "internal/wire"},
 	"cmd/volley":            {"*"},
-	"driver":                {"abss", "prioritizer", "scheduler", "storage", "internal/fault", "internal/mutant", "internal/plan", "internal/wire"},
-	"executor":              {"storage", "internal/fault", "internal/mutant", "internal/plan", "internal/runner", "internal/wire"},
+	"driver":                {"abss", "prioritizer", "scheduler", "storage", "internal/fault", "internal/mutant", "internal/plan", "internal/programs", "internal/wire"},
+	"executor":              {"storage", "internal/fault", "internal/mutant", "internal/plan", "internal/programs", "internal/runner", "internal/wire"},
 	"rdd":                   {"storage", "internal/fault", "internal/kernel", "internal/plan", "internal/runner", "internal/wire"},
 	"mllib":                 {"rdd", "storage", "internal/fault", "internal/kernel"},
 	"scheduler":             {"internal/fault", "internal/mutant", "internal/plan"},
@@ -180,6 +180,7 @@ var allowed = map[string][]string{
 	"internal/fault":        {},
 	"internal/mutant":       {},
 	"internal/pace":         {},
+	"internal/programs":     {"internal/fault"},
 	"internal/kernel":       {},
 	"internal/kernel/gen":   {},
 	"internal/wire":         {"internal/fault"},

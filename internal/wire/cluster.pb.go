@@ -245,7 +245,8 @@ type OpenJob struct {
 	// Share of the executor's slots, relative to other jobs'.
 	Weight uint32 `protobuf:"varint,5,opt,name=weight,proto3" json:"weight,omitempty"`
 	// Where the job process serves Direct.
-	Direct        string `protobuf:"bytes,6,opt,name=direct,proto3" json:"direct,omitempty"`
+	Direct        string       `protobuf:"bytes,6,opt,name=direct,proto3" json:"direct,omitempty"`
+	Program       *UserProgram `protobuf:"bytes,7,opt,name=program,proto3" json:"program,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -320,6 +321,13 @@ func (x *OpenJob) GetDirect() string {
 		return x.Direct
 	}
 	return ""
+}
+
+func (x *OpenJob) GetProgram() *UserProgram {
+	if x != nil {
+		return x.Program
+	}
+	return nil
 }
 
 // CloseJob says that a job, or an executor's runner of it, has ended.
@@ -1305,9 +1313,11 @@ type SubmitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Job   string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
 	// Flags of the job, as of volley run; paths absolute.
-	Args          []string `protobuf:"bytes,2,rep,name=args,proto3" json:"args,omitempty"`
-	Pool          string   `protobuf:"bytes,3,opt,name=pool,proto3" json:"pool,omitempty"`
-	Weight        uint32   `protobuf:"varint,4,opt,name=weight,proto3" json:"weight,omitempty"`
+	Args   []string `protobuf:"bytes,2,rep,name=args,proto3" json:"args,omitempty"`
+	Pool   string   `protobuf:"bytes,3,opt,name=pool,proto3" json:"pool,omitempty"`
+	Weight uint32   `protobuf:"varint,4,opt,name=weight,proto3" json:"weight,omitempty"`
+	// A program of the user's own, with its own flags and where it was submitted.
+	Program       *UserProgram `protobuf:"bytes,5,opt,name=program,proto3" json:"program,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1370,6 +1380,260 @@ func (x *SubmitRequest) GetWeight() uint32 {
 	return 0
 }
 
+func (x *SubmitRequest) GetProgram() *UserProgram {
+	if x != nil {
+		return x.Program
+	}
+	return nil
+}
+
+// UserProgram is a program that is no bundled job.
+type UserProgram struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Digest string                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
+	Args   []string               `protobuf:"bytes,2,rep,name=args,proto3" json:"args,omitempty"`
+	// Relative paths are taken from here.
+	Dir           string `protobuf:"bytes,3,opt,name=dir,proto3" json:"dir,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UserProgram) Reset() {
+	*x = UserProgram{}
+	mi := &file_cluster_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UserProgram) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UserProgram) ProtoMessage() {}
+
+func (x *UserProgram) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UserProgram.ProtoReflect.Descriptor instead.
+func (*UserProgram) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *UserProgram) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *UserProgram) GetArgs() []string {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+func (x *UserProgram) GetDir() string {
+	if x != nil {
+		return x.Dir
+	}
+	return ""
+}
+
+type ProgramRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Digest        string                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProgramRequest) Reset() {
+	*x = ProgramRequest{}
+	mi := &file_cluster_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProgramRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProgramRequest) ProtoMessage() {}
+
+func (x *ProgramRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProgramRequest.ProtoReflect.Descriptor instead.
+func (*ProgramRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ProgramRequest) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+type ProgramReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Known         bool                   `protobuf:"varint,1,opt,name=known,proto3" json:"known,omitempty"`
+	Arch          string                 `protobuf:"bytes,2,opt,name=arch,proto3" json:"arch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProgramReply) Reset() {
+	*x = ProgramReply{}
+	mi := &file_cluster_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProgramReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProgramReply) ProtoMessage() {}
+
+func (x *ProgramReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProgramReply.ProtoReflect.Descriptor instead.
+func (*ProgramReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ProgramReply) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *ProgramReply) GetArch() string {
+	if x != nil {
+		return x.Arch
+	}
+	return ""
+}
+
+type ProgramPart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the first part.
+	Digest        string `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
+	Data          []byte `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProgramPart) Reset() {
+	*x = ProgramPart{}
+	mi := &file_cluster_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProgramPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProgramPart) ProtoMessage() {}
+
+func (x *ProgramPart) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProgramPart.ProtoReflect.Descriptor instead.
+func (*ProgramPart) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ProgramPart) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *ProgramPart) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type UploadReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UploadReply) Reset() {
+	*x = UploadReply{}
+	mi := &file_cluster_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UploadReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UploadReply) ProtoMessage() {}
+
+func (x *UploadReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UploadReply.ProtoReflect.Descriptor instead.
+func (*UploadReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{20}
+}
+
 type SubmitReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1379,7 +1643,7 @@ type SubmitReply struct {
 
 func (x *SubmitReply) Reset() {
 	*x = SubmitReply{}
-	mi := &file_cluster_proto_msgTypes[16]
+	mi := &file_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1391,7 +1655,7 @@ func (x *SubmitReply) String() string {
 func (*SubmitReply) ProtoMessage() {}
 
 func (x *SubmitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[16]
+	mi := &file_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1404,7 +1668,7 @@ func (x *SubmitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitReply.ProtoReflect.Descriptor instead.
 func (*SubmitReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{16}
+	return file_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SubmitReply) GetId() string {
@@ -1423,7 +1687,7 @@ type JobsRequest struct {
 
 func (x *JobsRequest) Reset() {
 	*x = JobsRequest{}
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1435,7 +1699,7 @@ func (x *JobsRequest) String() string {
 func (*JobsRequest) ProtoMessage() {}
 
 func (x *JobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1448,7 +1712,7 @@ func (x *JobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsRequest.ProtoReflect.Descriptor instead.
 func (*JobsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{17}
+	return file_cluster_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *JobsRequest) GetId() string {
@@ -1467,7 +1731,7 @@ type JobsReply struct {
 
 func (x *JobsReply) Reset() {
 	*x = JobsReply{}
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1479,7 +1743,7 @@ func (x *JobsReply) String() string {
 func (*JobsReply) ProtoMessage() {}
 
 func (x *JobsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1492,7 +1756,7 @@ func (x *JobsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsReply.ProtoReflect.Descriptor instead.
 func (*JobsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{18}
+	return file_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *JobsReply) GetJobs() []*JobInfo {
@@ -1513,17 +1777,18 @@ type JobInfo struct {
 	Step            uint64                 `protobuf:"varint,7,opt,name=step,proto3" json:"step,omitempty"`
 	Args            []string               `protobuf:"bytes,8,rep,name=args,proto3" json:"args,omitempty"`
 	// What the job printed as its result, JSON.
-	Result        string `protobuf:"bytes,9,opt,name=result,proto3" json:"result,omitempty"`
-	Restarts      uint32 `protobuf:"varint,10,opt,name=restarts,proto3" json:"restarts,omitempty"`
-	Pool          string `protobuf:"bytes,11,opt,name=pool,proto3" json:"pool,omitempty"`
-	Weight        uint32 `protobuf:"varint,12,opt,name=weight,proto3" json:"weight,omitempty"`
+	Result        string       `protobuf:"bytes,9,opt,name=result,proto3" json:"result,omitempty"`
+	Restarts      uint32       `protobuf:"varint,10,opt,name=restarts,proto3" json:"restarts,omitempty"`
+	Pool          string       `protobuf:"bytes,11,opt,name=pool,proto3" json:"pool,omitempty"`
+	Weight        uint32       `protobuf:"varint,12,opt,name=weight,proto3" json:"weight,omitempty"`
+	Program       *UserProgram `protobuf:"bytes,13,opt,name=program,proto3" json:"program,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1535,7 +1800,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1548,7 +1813,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{19}
+	return file_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *JobInfo) GetId() string {
@@ -1635,6 +1900,13 @@ func (x *JobInfo) GetWeight() uint32 {
 	return 0
 }
 
+func (x *JobInfo) GetProgram() *UserProgram {
+	if x != nil {
+		return x.Program
+	}
+	return nil
+}
+
 type WatchRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Id     string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1649,7 +1921,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1661,7 +1933,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1674,7 +1946,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{20}
+	return file_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WatchRequest) GetId() string {
@@ -1718,7 +1990,7 @@ type WatchReply struct {
 
 func (x *WatchReply) Reset() {
 	*x = WatchReply{}
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1730,7 +2002,7 @@ func (x *WatchReply) String() string {
 func (*WatchReply) ProtoMessage() {}
 
 func (x *WatchReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1743,7 +2015,7 @@ func (x *WatchReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchReply.ProtoReflect.Descriptor instead.
 func (*WatchReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{21}
+	return file_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WatchReply) GetLog() []byte {
@@ -1776,7 +2048,7 @@ type DownloadRequest struct {
 
 func (x *DownloadRequest) Reset() {
 	*x = DownloadRequest{}
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +2060,7 @@ func (x *DownloadRequest) String() string {
 func (*DownloadRequest) ProtoMessage() {}
 
 func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1801,7 +2073,7 @@ func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DownloadRequest.ProtoReflect.Descriptor instead.
 func (*DownloadRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{22}
+	return file_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DownloadRequest) GetId() string {
@@ -1821,7 +2093,7 @@ type FilePart struct {
 
 func (x *FilePart) Reset() {
 	*x = FilePart{}
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1833,7 +2105,7 @@ func (x *FilePart) String() string {
 func (*FilePart) ProtoMessage() {}
 
 func (x *FilePart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1846,7 +2118,7 @@ func (x *FilePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilePart.ProtoReflect.Descriptor instead.
 func (*FilePart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{23}
+	return file_cluster_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *FilePart) GetPath() string {
@@ -1872,7 +2144,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1884,7 +2156,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1897,7 +2169,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{24}
+	return file_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CancelRequest) GetId() string {
@@ -1915,7 +2187,7 @@ type CancelReply struct {
 
 func (x *CancelReply) Reset() {
 	*x = CancelReply{}
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +2199,7 @@ func (x *CancelReply) String() string {
 func (*CancelReply) ProtoMessage() {}
 
 func (x *CancelReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2212,7 @@ func (x *CancelReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelReply.ProtoReflect.Descriptor instead.
 func (*CancelReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{25}
+	return file_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 type ExecutorsRequest struct {
@@ -1951,7 +2223,7 @@ type ExecutorsRequest struct {
 
 func (x *ExecutorsRequest) Reset() {
 	*x = ExecutorsRequest{}
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +2235,7 @@ func (x *ExecutorsRequest) String() string {
 func (*ExecutorsRequest) ProtoMessage() {}
 
 func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +2248,7 @@ func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsRequest.ProtoReflect.Descriptor instead.
 func (*ExecutorsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{26}
+	return file_cluster_proto_rawDescGZIP(), []int{31}
 }
 
 type ExecutorsReply struct {
@@ -1988,7 +2260,7 @@ type ExecutorsReply struct {
 
 func (x *ExecutorsReply) Reset() {
 	*x = ExecutorsReply{}
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2000,7 +2272,7 @@ func (x *ExecutorsReply) String() string {
 func (*ExecutorsReply) ProtoMessage() {}
 
 func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2013,7 +2285,7 @@ func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsReply.ProtoReflect.Descriptor instead.
 func (*ExecutorsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{27}
+	return file_cluster_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExecutorsReply) GetExecutors() []*ExecutorInfo {
@@ -2041,7 +2313,7 @@ type ExecutorInfo struct {
 
 func (x *ExecutorInfo) Reset() {
 	*x = ExecutorInfo{}
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2053,7 +2325,7 @@ func (x *ExecutorInfo) String() string {
 func (*ExecutorInfo) ProtoMessage() {}
 
 func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2066,7 +2338,7 @@ func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorInfo.ProtoReflect.Descriptor instead.
 func (*ExecutorInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{28}
+	return file_cluster_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ExecutorInfo) GetName() string {
@@ -2148,7 +2420,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2160,7 +2432,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2173,7 +2445,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{29}
+	return file_cluster_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -2191,7 +2463,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2203,7 +2475,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2216,7 +2488,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{30}
+	return file_cluster_proto_rawDescGZIP(), []int{35}
 }
 
 type BlockRequest struct {
@@ -2238,7 +2510,7 @@ type BlockRequest struct {
 
 func (x *BlockRequest) Reset() {
 	*x = BlockRequest{}
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2250,7 +2522,7 @@ func (x *BlockRequest) String() string {
 func (*BlockRequest) ProtoMessage() {}
 
 func (x *BlockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2263,7 +2535,7 @@ func (x *BlockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRequest.ProtoReflect.Descriptor instead.
 func (*BlockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{31}
+	return file_cluster_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *BlockRequest) GetNode() uint32 {
@@ -2330,7 +2602,7 @@ type GiveReply struct {
 
 func (x *GiveReply) Reset() {
 	*x = GiveReply{}
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2342,7 +2614,7 @@ func (x *GiveReply) String() string {
 func (*GiveReply) ProtoMessage() {}
 
 func (x *GiveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2355,7 +2627,7 @@ func (x *GiveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveReply.ProtoReflect.Descriptor instead.
 func (*GiveReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{32}
+	return file_cluster_proto_rawDescGZIP(), []int{37}
 }
 
 // BlockPart comes first; after it come raw pieces, as the raw codec has them.
@@ -2373,7 +2645,7 @@ type BlockPart struct {
 
 func (x *BlockPart) Reset() {
 	*x = BlockPart{}
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2385,7 +2657,7 @@ func (x *BlockPart) String() string {
 func (*BlockPart) ProtoMessage() {}
 
 func (x *BlockPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2398,7 +2670,7 @@ func (x *BlockPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockPart.ProtoReflect.Descriptor instead.
 func (*BlockPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{33}
+	return file_cluster_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *BlockPart) GetMeta() []byte {
@@ -2444,14 +2716,15 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06splits\x18\x01 \x01(\x04R\x06splits\x12&\n" +
 	"\x0frows_per_second\x18\x02 \x01(\x01R\rrowsPerSecond\x12\x16\n" +
 	"\x06memory\x18\x03 \x01(\x04R\x06memory\x12\x12\n" +
-	"\x04disk\x18\x04 \x01(\x04R\x04disk\"\x8b\x01\n" +
+	"\x04disk\x18\x04 \x01(\x04R\x04disk\"\xbf\x01\n" +
 	"\aOpenJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12\x14\n" +
 	"\x05token\x18\x03 \x01(\tR\x05token\x12\x14\n" +
 	"\x05slots\x18\x04 \x01(\rR\x05slots\x12\x16\n" +
 	"\x06weight\x18\x05 \x01(\rR\x06weight\x12\x16\n" +
-	"\x06direct\x18\x06 \x01(\tR\x06direct\".\n" +
+	"\x06direct\x18\x06 \x01(\tR\x06direct\x122\n" +
+	"\aprogram\x18\a \x01(\v2\x18.volley.wire.UserProgramR\aprogram\".\n" +
 	"\bCloseJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\"/\n" +
@@ -2512,18 +2785,32 @@ const file_cluster_proto_rawDesc = "" +
 	"\n" +
 	"mismatched\x18\r \x01(\x04R\n" +
 	"mismatched\x12!\n" +
-	"\fdropped_rows\x18\x0e \x01(\x04R\vdroppedRows\"a\n" +
+	"\fdropped_rows\x18\x0e \x01(\x04R\vdroppedRows\"\x95\x01\n" +
 	"\rSubmitRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12\x12\n" +
 	"\x04pool\x18\x03 \x01(\tR\x04pool\x12\x16\n" +
-	"\x06weight\x18\x04 \x01(\rR\x06weight\"\x1d\n" +
+	"\x06weight\x18\x04 \x01(\rR\x06weight\x122\n" +
+	"\aprogram\x18\x05 \x01(\v2\x18.volley.wire.UserProgramR\aprogram\"K\n" +
+	"\vUserProgram\x12\x16\n" +
+	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x12\n" +
+	"\x04args\x18\x02 \x03(\tR\x04args\x12\x10\n" +
+	"\x03dir\x18\x03 \x01(\tR\x03dir\"(\n" +
+	"\x0eProgramRequest\x12\x16\n" +
+	"\x06digest\x18\x01 \x01(\tR\x06digest\"8\n" +
+	"\fProgramReply\x12\x14\n" +
+	"\x05known\x18\x01 \x01(\bR\x05known\x12\x12\n" +
+	"\x04arch\x18\x02 \x01(\tR\x04arch\"9\n" +
+	"\vProgramPart\x12\x16\n" +
+	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\r\n" +
+	"\vUploadReply\"\x1d\n" +
 	"\vSubmitReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x1d\n" +
 	"\vJobsRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"5\n" +
 	"\tJobsReply\x12(\n" +
-	"\x04jobs\x18\x01 \x03(\v2\x14.volley.wire.JobInfoR\x04jobs\"\xab\x02\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x14.volley.wire.JobInfoR\x04jobs\"\xdf\x02\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x14\n" +
@@ -2537,7 +2824,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\brestarts\x18\n" +
 	" \x01(\rR\brestarts\x12\x12\n" +
 	"\x04pool\x18\v \x01(\tR\x04pool\x12\x16\n" +
-	"\x06weight\x18\f \x01(\rR\x06weight\"b\n" +
+	"\x06weight\x18\f \x01(\rR\x06weight\x122\n" +
+	"\aprogram\x18\r \x01(\v2\x18.volley.wire.UserProgramR\aprogram\"b\n" +
 	"\fWatchRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x16\n" +
@@ -2591,10 +2879,13 @@ const file_cluster_proto_rawDesc = "" +
 	"\tBlockPart\x12\x12\n" +
 	"\x04meta\x18\x02 \x01(\fR\x04meta\x12\x16\n" +
 	"\x06ticket\x18\x03 \x01(\tR\x06ticket\x12\x18\n" +
-	"\afailure\x18\x04 \x01(\tR\afailureJ\x04\b\x01\x10\x022\xc4\x04\n" +
+	"\afailure\x18\x04 \x01(\tR\afailureJ\x04\b\x01\x10\x022\x90\x06\n" +
 	"\aCluster\x12@\n" +
 	"\x05Serve\x12\x19.volley.wire.FromExecutor\x1a\x18.volley.wire.ForExecutor(\x010\x01\x125\n" +
-	"\x04Work\x12\x14.volley.wire.FromJob\x1a\x13.volley.wire.ForJob(\x010\x01\x12>\n" +
+	"\x04Work\x12\x14.volley.wire.FromJob\x1a\x13.volley.wire.ForJob(\x010\x01\x12A\n" +
+	"\aProgram\x12\x1b.volley.wire.ProgramRequest\x1a\x19.volley.wire.ProgramReply\x12>\n" +
+	"\x06Upload\x12\x18.volley.wire.ProgramPart\x1a\x18.volley.wire.UploadReply(\x01\x12G\n" +
+	"\fFetchProgram\x12\x1b.volley.wire.ProgramRequest\x1a\x18.volley.wire.ProgramPart0\x01\x12>\n" +
 	"\x06Submit\x12\x1a.volley.wire.SubmitRequest\x1a\x18.volley.wire.SubmitReply\x128\n" +
 	"\x04Jobs\x12\x18.volley.wire.JobsRequest\x1a\x16.volley.wire.JobsReply\x12=\n" +
 	"\x05Watch\x12\x19.volley.wire.WatchRequest\x1a\x17.volley.wire.WatchReply0\x01\x12A\n" +
@@ -2620,7 +2911,7 @@ func file_cluster_proto_rawDescGZIP() []byte {
 	return file_cluster_proto_rawDescData
 }
 
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_cluster_proto_goTypes = []any{
 	(*Hello)(nil),            // 0: volley.wire.Hello
 	(*Welcome)(nil),          // 1: volley.wire.Welcome
@@ -2638,83 +2929,97 @@ var file_cluster_proto_goTypes = []any{
 	(*ForJob)(nil),           // 13: volley.wire.ForJob
 	(*Commit)(nil),           // 14: volley.wire.Commit
 	(*SubmitRequest)(nil),    // 15: volley.wire.SubmitRequest
-	(*SubmitReply)(nil),      // 16: volley.wire.SubmitReply
-	(*JobsRequest)(nil),      // 17: volley.wire.JobsRequest
-	(*JobsReply)(nil),        // 18: volley.wire.JobsReply
-	(*JobInfo)(nil),          // 19: volley.wire.JobInfo
-	(*WatchRequest)(nil),     // 20: volley.wire.WatchRequest
-	(*WatchReply)(nil),       // 21: volley.wire.WatchReply
-	(*DownloadRequest)(nil),  // 22: volley.wire.DownloadRequest
-	(*FilePart)(nil),         // 23: volley.wire.FilePart
-	(*CancelRequest)(nil),    // 24: volley.wire.CancelRequest
-	(*CancelReply)(nil),      // 25: volley.wire.CancelReply
-	(*ExecutorsRequest)(nil), // 26: volley.wire.ExecutorsRequest
-	(*ExecutorsReply)(nil),   // 27: volley.wire.ExecutorsReply
-	(*ExecutorInfo)(nil),     // 28: volley.wire.ExecutorInfo
-	(*DrainRequest)(nil),     // 29: volley.wire.DrainRequest
-	(*DrainReply)(nil),       // 30: volley.wire.DrainReply
-	(*BlockRequest)(nil),     // 31: volley.wire.BlockRequest
-	(*GiveReply)(nil),        // 32: volley.wire.GiveReply
-	(*BlockPart)(nil),        // 33: volley.wire.BlockPart
-	nil,                      // 34: volley.wire.Hello.LabelsEntry
-	nil,                      // 35: volley.wire.ExecutorInfo.LabelsEntry
+	(*UserProgram)(nil),      // 16: volley.wire.UserProgram
+	(*ProgramRequest)(nil),   // 17: volley.wire.ProgramRequest
+	(*ProgramReply)(nil),     // 18: volley.wire.ProgramReply
+	(*ProgramPart)(nil),      // 19: volley.wire.ProgramPart
+	(*UploadReply)(nil),      // 20: volley.wire.UploadReply
+	(*SubmitReply)(nil),      // 21: volley.wire.SubmitReply
+	(*JobsRequest)(nil),      // 22: volley.wire.JobsRequest
+	(*JobsReply)(nil),        // 23: volley.wire.JobsReply
+	(*JobInfo)(nil),          // 24: volley.wire.JobInfo
+	(*WatchRequest)(nil),     // 25: volley.wire.WatchRequest
+	(*WatchReply)(nil),       // 26: volley.wire.WatchReply
+	(*DownloadRequest)(nil),  // 27: volley.wire.DownloadRequest
+	(*FilePart)(nil),         // 28: volley.wire.FilePart
+	(*CancelRequest)(nil),    // 29: volley.wire.CancelRequest
+	(*CancelReply)(nil),      // 30: volley.wire.CancelReply
+	(*ExecutorsRequest)(nil), // 31: volley.wire.ExecutorsRequest
+	(*ExecutorsReply)(nil),   // 32: volley.wire.ExecutorsReply
+	(*ExecutorInfo)(nil),     // 33: volley.wire.ExecutorInfo
+	(*DrainRequest)(nil),     // 34: volley.wire.DrainRequest
+	(*DrainReply)(nil),       // 35: volley.wire.DrainReply
+	(*BlockRequest)(nil),     // 36: volley.wire.BlockRequest
+	(*GiveReply)(nil),        // 37: volley.wire.GiveReply
+	(*BlockPart)(nil),        // 38: volley.wire.BlockPart
+	nil,                      // 39: volley.wire.Hello.LabelsEntry
+	nil,                      // 40: volley.wire.ExecutorInfo.LabelsEntry
 }
 var file_cluster_proto_depIdxs = []int32{
-	34, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
-	0,  // 1: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
-	2,  // 2: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
-	5,  // 3: volley.wire.FromExecutor.relay:type_name -> volley.wire.Relay
-	4,  // 4: volley.wire.FromExecutor.closed:type_name -> volley.wire.CloseJob
-	8,  // 5: volley.wire.FromExecutor.log:type_name -> volley.wire.RunnerLog
-	7,  // 6: volley.wire.FromExecutor.leaving:type_name -> volley.wire.Leaving
-	1,  // 7: volley.wire.ForExecutor.welcome:type_name -> volley.wire.Welcome
-	3,  // 8: volley.wire.ForExecutor.open:type_name -> volley.wire.OpenJob
-	5,  // 9: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
-	4,  // 10: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
-	10, // 11: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
-	0,  // 12: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
-	5,  // 13: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
-	14, // 14: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
-	29, // 15: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
-	2,  // 16: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
-	12, // 17: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
-	1,  // 18: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
-	5,  // 19: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
-	4,  // 20: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
-	29, // 21: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
-	19, // 22: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
-	19, // 23: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
-	28, // 24: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
-	35, // 25: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
-	6,  // 26: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
-	11, // 27: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
-	15, // 28: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
-	17, // 29: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
-	20, // 30: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
-	22, // 31: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
-	24, // 32: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
-	26, // 33: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
-	29, // 34: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
-	31, // 35: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
-	33, // 36: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
-	0,  // 37: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
-	9,  // 38: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
-	13, // 39: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
-	16, // 40: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
-	18, // 41: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
-	21, // 42: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
-	23, // 43: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
-	25, // 44: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
-	27, // 45: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
-	30, // 46: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
-	33, // 47: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
-	32, // 48: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
-	0,  // 49: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
-	38, // [38:50] is the sub-list for method output_type
-	26, // [26:38] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	39, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
+	16, // 1: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
+	0,  // 2: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
+	2,  // 3: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
+	5,  // 4: volley.wire.FromExecutor.relay:type_name -> volley.wire.Relay
+	4,  // 5: volley.wire.FromExecutor.closed:type_name -> volley.wire.CloseJob
+	8,  // 6: volley.wire.FromExecutor.log:type_name -> volley.wire.RunnerLog
+	7,  // 7: volley.wire.FromExecutor.leaving:type_name -> volley.wire.Leaving
+	1,  // 8: volley.wire.ForExecutor.welcome:type_name -> volley.wire.Welcome
+	3,  // 9: volley.wire.ForExecutor.open:type_name -> volley.wire.OpenJob
+	5,  // 10: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
+	4,  // 11: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
+	10, // 12: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
+	0,  // 13: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
+	5,  // 14: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
+	14, // 15: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
+	34, // 16: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
+	2,  // 17: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
+	12, // 18: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
+	1,  // 19: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
+	5,  // 20: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
+	4,  // 21: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
+	34, // 22: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
+	16, // 23: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
+	24, // 24: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
+	16, // 25: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
+	24, // 26: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
+	33, // 27: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
+	40, // 28: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
+	6,  // 29: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
+	11, // 30: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
+	17, // 31: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
+	19, // 32: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
+	17, // 33: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
+	15, // 34: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
+	22, // 35: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
+	25, // 36: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
+	27, // 37: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
+	29, // 38: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
+	31, // 39: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
+	34, // 40: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
+	36, // 41: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
+	38, // 42: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
+	0,  // 43: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
+	9,  // 44: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
+	13, // 45: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
+	18, // 46: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
+	20, // 47: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
+	19, // 48: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
+	21, // 49: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
+	23, // 50: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
+	26, // 51: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
+	28, // 52: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
+	30, // 53: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
+	32, // 54: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
+	35, // 55: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
+	38, // 56: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
+	37, // 57: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
+	0,  // 58: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
+	44, // [44:59] is the sub-list for method output_type
+	29, // [29:44] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_cluster_proto_init() }
@@ -2758,7 +3063,7 @@ func file_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

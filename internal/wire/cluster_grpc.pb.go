@@ -21,15 +21,18 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Cluster_Serve_FullMethodName     = "/volley.wire.Cluster/Serve"
-	Cluster_Work_FullMethodName      = "/volley.wire.Cluster/Work"
-	Cluster_Submit_FullMethodName    = "/volley.wire.Cluster/Submit"
-	Cluster_Jobs_FullMethodName      = "/volley.wire.Cluster/Jobs"
-	Cluster_Watch_FullMethodName     = "/volley.wire.Cluster/Watch"
-	Cluster_Download_FullMethodName  = "/volley.wire.Cluster/Download"
-	Cluster_Cancel_FullMethodName    = "/volley.wire.Cluster/Cancel"
-	Cluster_Executors_FullMethodName = "/volley.wire.Cluster/Executors"
-	Cluster_Drain_FullMethodName     = "/volley.wire.Cluster/Drain"
+	Cluster_Serve_FullMethodName        = "/volley.wire.Cluster/Serve"
+	Cluster_Work_FullMethodName         = "/volley.wire.Cluster/Work"
+	Cluster_Program_FullMethodName      = "/volley.wire.Cluster/Program"
+	Cluster_Upload_FullMethodName       = "/volley.wire.Cluster/Upload"
+	Cluster_FetchProgram_FullMethodName = "/volley.wire.Cluster/FetchProgram"
+	Cluster_Submit_FullMethodName       = "/volley.wire.Cluster/Submit"
+	Cluster_Jobs_FullMethodName         = "/volley.wire.Cluster/Jobs"
+	Cluster_Watch_FullMethodName        = "/volley.wire.Cluster/Watch"
+	Cluster_Download_FullMethodName     = "/volley.wire.Cluster/Download"
+	Cluster_Cancel_FullMethodName       = "/volley.wire.Cluster/Cancel"
+	Cluster_Executors_FullMethodName    = "/volley.wire.Cluster/Executors"
+	Cluster_Drain_FullMethodName        = "/volley.wire.Cluster/Drain"
 )
 
 // ClusterClient is the client API for Cluster service.
@@ -43,6 +46,12 @@ type ClusterClient interface {
 	Serve(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[FromExecutor, ForExecutor], error)
 	// Work is a job process's connection: it says Hello first.
 	Work(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[FromJob, ForJob], error)
+	// Program says whether a program is there, and what the driver runs on.
+	Program(ctx context.Context, in *ProgramRequest, opts ...grpc.CallOption) (*ProgramReply, error)
+	// Upload takes a program in.
+	Upload(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ProgramPart, UploadReply], error)
+	// Fetch brings an executor a program.
+	FetchProgram(ctx context.Context, in *ProgramRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ProgramPart], error)
 	// Submit takes a job in.
 	Submit(ctx context.Context, in *SubmitRequest, opts ...grpc.CallOption) (*SubmitReply, error)
 	// Jobs lists jobs, or describes one.
@@ -93,6 +102,48 @@ func (c *clusterClient) Work(ctx context.Context, opts ...grpc.CallOption) (grpc
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Cluster_WorkClient = grpc.BidiStreamingClient[FromJob, ForJob]
 
+func (c *clusterClient) Program(ctx context.Context, in *ProgramRequest, opts ...grpc.CallOption) (*ProgramReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ProgramReply)
+	err := c.cc.Invoke(ctx, Cluster_Program_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clusterClient) Upload(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ProgramPart, UploadReply], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[2], Cluster_Upload_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ProgramPart, UploadReply]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_UploadClient = grpc.ClientStreamingClient[ProgramPart, UploadReply]
+
+func (c *clusterClient) FetchProgram(ctx context.Context, in *ProgramRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ProgramPart], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[3], Cluster_FetchProgram_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ProgramRequest, ProgramPart]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_FetchProgramClient = grpc.ServerStreamingClient[ProgramPart]
+
 func (c *clusterClient) Submit(ctx context.Context, in *SubmitRequest, opts ...grpc.CallOption) (*SubmitReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SubmitReply)
@@ -115,7 +166,7 @@ func (c *clusterClient) Jobs(ctx context.Context, in *JobsRequest, opts ...grpc.
 
 func (c *clusterClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[2], Cluster_Watch_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[4], Cluster_Watch_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +185,7 @@ type Cluster_WatchClient = grpc.ServerStreamingClient[WatchReply]
 
 func (c *clusterClient) Download(ctx context.Context, in *DownloadRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FilePart], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[3], Cluster_Download_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[5], Cluster_Download_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -192,6 +243,12 @@ type ClusterServer interface {
 	Serve(grpc.BidiStreamingServer[FromExecutor, ForExecutor]) error
 	// Work is a job process's connection: it says Hello first.
 	Work(grpc.BidiStreamingServer[FromJob, ForJob]) error
+	// Program says whether a program is there, and what the driver runs on.
+	Program(context.Context, *ProgramRequest) (*ProgramReply, error)
+	// Upload takes a program in.
+	Upload(grpc.ClientStreamingServer[ProgramPart, UploadReply]) error
+	// Fetch brings an executor a program.
+	FetchProgram(*ProgramRequest, grpc.ServerStreamingServer[ProgramPart]) error
 	// Submit takes a job in.
 	Submit(context.Context, *SubmitRequest) (*SubmitReply, error)
 	// Jobs lists jobs, or describes one.
@@ -221,6 +278,15 @@ func (UnimplementedClusterServer) Serve(grpc.BidiStreamingServer[FromExecutor, F
 }
 func (UnimplementedClusterServer) Work(grpc.BidiStreamingServer[FromJob, ForJob]) error {
 	return status.Error(codes.Unimplemented, "method Work not implemented")
+}
+func (UnimplementedClusterServer) Program(context.Context, *ProgramRequest) (*ProgramReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Program not implemented")
+}
+func (UnimplementedClusterServer) Upload(grpc.ClientStreamingServer[ProgramPart, UploadReply]) error {
+	return status.Error(codes.Unimplemented, "method Upload not implemented")
+}
+func (UnimplementedClusterServer) FetchProgram(*ProgramRequest, grpc.ServerStreamingServer[ProgramPart]) error {
+	return status.Error(codes.Unimplemented, "method FetchProgram not implemented")
 }
 func (UnimplementedClusterServer) Submit(context.Context, *SubmitRequest) (*SubmitReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Submit not implemented")
@@ -277,6 +343,42 @@ func _Cluster_Work_Handler(srv interface{}, stream grpc.ServerStream) error {
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Cluster_WorkServer = grpc.BidiStreamingServer[FromJob, ForJob]
+
+func _Cluster_Program_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ProgramRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Program(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Program_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Program(ctx, req.(*ProgramRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Cluster_Upload_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(ClusterServer).Upload(&grpc.GenericServerStream[ProgramPart, UploadReply]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_UploadServer = grpc.ClientStreamingServer[ProgramPart, UploadReply]
+
+func _Cluster_FetchProgram_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ProgramRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ClusterServer).FetchProgram(m, &grpc.GenericServerStream[ProgramRequest, ProgramPart]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_FetchProgramServer = grpc.ServerStreamingServer[ProgramPart]
 
 func _Cluster_Submit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SubmitRequest)
@@ -398,6 +500,10 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 	HandlerType: (*ClusterServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
+			MethodName: "Program",
+			Handler:    _Cluster_Program_Handler,
+		},
+		{
 			MethodName: "Submit",
 			Handler:    _Cluster_Submit_Handler,
 		},
@@ -430,6 +536,16 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _Cluster_Work_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "Upload",
+			Handler:       _Cluster_Upload_Handler,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "FetchProgram",
+			Handler:       _Cluster_FetchProgram_Handler,
+			ServerStreams: true,
 		},
 		{
 			StreamName:    "Watch",

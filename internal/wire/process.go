@@ -24,6 +24,8 @@ type Process struct {
 	Direct      string // of a runner: where the job process takes bulky messages
 	Token       string // the job's own
 	Executor    string // of a runner
+	JobDir      string // of a job's process: where it keeps what it makes
+	Dir         string // where the program was submitted, if it is the user's
 	Slots       int
 	Pace        string // of a runner; empty is none
 	PaceRate    float64

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/programs"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// programFlags are those of submitting a program of one's own.
+type programFlags struct {
+	submitFlags
+	engine volley.EngineFlags
+	binary string
+}
+
+// register makes a command take programs.
+func (p *programFlags) register(c *cobra.Command) {
+	fs := c.Flags()
+	p.engine.Register(fs)
+	p.submitFlags.register(fs)
+	fs.StringVar(&p.binary, "binary", "", "program to submit, built before, instead of a package")
+}
+
+// submitProgram builds a package, unless it is built, and hands it over.
+func (p *programFlags) submitProgram(c *cobra.Command, args []string) error {
+	if err := fillFlags(c); err != nil {
+		return err
+	}
+	target, own, err := p.target(c, args)
+	if err != nil {
+		return err
+	}
+	if err := p.validateProgram(c); err != nil {
+		return err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return fault.New(fault.NoResources, "find", "the working directory", err)
+	}
+	path, done, err := p.build(c.Context(), target)
+	if err != nil {
+		return err
+	}
+	defer done()
+	client, hangUp, err := dialDriver(p.driver)
+	if err != nil {
+		return err
+	}
+	defer hangUp()
+	digest, err := upload(c.Context(), client, p.driver, path)
+	if err != nil {
+		return err
+	}
+	reply, err := client.Submit(c.Context(), &wire.SubmitRequest{Job: programName(target), Args: jobArgs(c), Pool: p.pool, Weight: p.weight,
+		Program: &wire.UserProgram{Digest: digest, Args: own, Dir: dir}})
+	if err != nil {
+		return wire.CallError("submit to", p.driver, err)
+	}
+	if p.detach {
+		fmt.Println(reply.Id)
+		return nil
+	}
+	wait, _ := c.Flags().GetDuration("max-wait")
+	w := &watcher{client: client, addr: p.driver, id: reply.Id, maxWait: wait, log: os.Stdout}
+	info, err := w.follow(c.Context())
+	if c.Context().Err() != nil {
+		return leaveOrCancel(client, p.driver, reply.Id)
+	}
+	if err != nil {
+		return err
+	}
+	if err := outcomeOf(info); err != nil {
+		return err
+	}
+	return w.bring(c.Context(), "", false, p.engine.EventLog())
+}
+
+// target tells the package or the binary from the program's own flags, which
+// stand after --.
+func (p *programFlags) target(c *cobra.Command, args []string) (target string, own []string, err error) {
+	if at := c.ArgsLenAtDash(); at >= 0 {
+		args, own = args[:at], args[at:]
+	}
+	switch {
+	case p.binary != "" && len(args) == 0:
+		return p.binary, own, nil
+	case p.binary == "" && len(args) == 1 && isPackage(args[0]):
+		return args[0], own, nil
+	}
+	return "", nil, fault.Newf(fault.Usage, "submit", strings.Join(args, " "), "want the name of a bundled job, the path of a Go package, or --binary").
+		WithHint("jobs: logistic; a path begins with . or /; a program's own flags stand after --")
+}
+
+// isPackage says whether an argument is the path of a package, not the name of
+// a job.
+func isPackage(arg string) bool {
+	return strings.HasPrefix(arg, ".") || filepath.IsAbs(arg) || strings.HasSuffix(arg, ".go")
+}
+
+func programName(target string) string {
+	abs, err := filepath.Abs(target)
+	if err != nil {
+		abs = target
+	}
+	return strings.TrimSuffix(filepath.Base(abs), ".go")
+}
+
+// validateProgram checks the flags before anything is built.
+func (p *programFlags) validateProgram(c *cobra.Command) error {
+	if err := p.submitFlags.validate(c, &trainFlags{}); err != nil {
+		return err
+	}
+	if p.detach && p.engine.EventLog() != "" {
+		return usage(c, "detach", "nobody waits to bring --event-log: ask for it later with volley job ID --event-log FILE")
+	}
+	_, err := p.engine.Config()
+	return err
+}
+
+// build builds a package where it lies, in its own module.
+func (p *programFlags) build(ctx context.Context, target string) (path string, done func(), err error) {
+	if p.binary != "" {
+		return p.binary, func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "volley-submit-*")
+	if err != nil {
+		return "", nil, fault.New(fault.NoResources, "build", target, err)
+	}
+	done = func() { os.RemoveAll(dir) }
+	path = filepath.Join(dir, "program")
+	at, what := target, "."
+	if strings.HasSuffix(target, ".go") {
+		at, what = filepath.Dir(target), filepath.Base(target)
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, what)
+	build.Dir = at // whose module decides
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		done()
+		text := strings.TrimSpace(string(out))
+		if text == "" {
+			text = err.Error()
+		}
+		return "", nil, fault.Newf(fault.UserCode, "build", target, "%s", text)
+	}
+	return path, done, nil
+}
+
+// upload hands a program over, unless the driver has it.
+func upload(ctx context.Context, client wire.ClusterClient, addr, path string) (digest string, err error) {
+	about, err := client.Program(ctx, &wire.ProgramRequest{})
+	if err != nil {
+		return "", wire.CallError("ask", addr, err)
+	}
+	if digest, err = programs.Digest(path, about.Arch); err != nil {
+		return "", err
+	}
+	if about, err = client.Program(ctx, &wire.ProgramRequest{Digest: digest}); err != nil || about.Known {
+		return digest, wire.CallError("ask", addr, err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fault.New(fault.Usage, "submit", path, err)
+	}
+	defer f.Close()
+	stream, err := client.Upload(ctx)
+	if err != nil {
+		return "", wire.CallError("hand a program to", addr, err)
+	}
+	part := &wire.ProgramPart{Digest: digest, Data: make([]byte, 1<<20)}
+	for {
+		n, rerr := io.ReadFull(f, part.Data)
+		if n > 0 && stream.Send(&wire.ProgramPart{Digest: part.Digest, Data: append([]byte(nil), part.Data[:n]...)}) != nil {
+			break // CloseAndRecv says why
+		}
+		if rerr != nil {
+			break
+		}
+	}
+	_, err = stream.CloseAndRecv()
+	return digest, wire.CallError("hand a program to", addr, err)
+}

@@ -1,0 +1,160 @@
+// Package programs owns the programs of users on a driver's or an executor's
+// disk: by their SHA-256, checked when they arrive, the longest unused dropped
+// first.
+//
+// It must not run them, and knows no network.
+package programs
+
+import (
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// Most is the size of the largest program that is taken, in bytes.
+const Most = 1 << 30
+
+// keep is how many programs are kept.
+const keep = 16
+
+// Store keeps programs under a directory.
+type Store struct{ dir string }
+
+// Open opens a store.
+func Open(dir string) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fault.New(fault.NoResources, "keep programs in", dir, err)
+	}
+	return &Store{dir: dir}, nil
+}
+
+// valid says whether a string can be a digest.
+func valid(digest string) bool {
+	raw, err := hex.DecodeString(digest)
+	return err == nil && len(raw) == sha256.Size
+}
+
+// Path is where a program lies; false where it is not there.
+func (s *Store) Path(digest string) (string, bool) {
+	if !valid(digest) {
+		return "", false
+	}
+	path := filepath.Join(s.dir, digest)
+	if _, err := os.Stat(path); err != nil {
+		return "", false
+	}
+	now := time.Now()
+	_ = os.Chtimes(path, now, now) // it is in use
+	return path, true
+}
+
+// Writer takes a program in.
+type Writer struct {
+	s      *Store
+	f      *os.File
+	sum    hash.Hash
+	n      int64
+	digest string
+}
+
+// Create begins to take in the program of a digest.
+func (s *Store) Create(digest string) (*Writer, error) {
+	if !valid(digest) {
+		return nil, fault.Newf(fault.Usage, "take in", "a program", "%q is no digest", digest)
+	}
+	f, err := os.CreateTemp(s.dir, ".arriving-*")
+	if err != nil {
+		return nil, fault.New(fault.NoResources, "keep a program in", s.dir, err)
+	}
+	return &Writer{s: s, f: f, sum: sha256.New(), digest: digest}, nil
+}
+
+// Write takes in a part.
+func (w *Writer) Write(p []byte) (int, error) {
+	if w.n += int64(len(p)); w.n > Most {
+		return 0, fault.Newf(fault.NoResources, "take in", "a program", "it has more than %d MiB", Most>>20)
+	}
+	w.sum.Write(p)
+	return w.f.Write(p)
+}
+
+// Commit keeps the program, if it is the one announced.
+func (w *Writer) Commit() error {
+	if got := hex.EncodeToString(w.sum.Sum(nil)); got != w.digest {
+		return fault.Newf(fault.Corrupt, "take in", "a program", "its digest is %s, %s was announced", got[:12], w.digest[:12])
+	}
+	if err := w.f.Chmod(0o700); err != nil {
+		return fault.New(fault.NoResources, "keep a program in", w.s.dir, err)
+	}
+	if err := w.f.Close(); err != nil { // it cannot be run while it is open for writing
+		return fault.New(fault.NoResources, "keep a program in", w.s.dir, err)
+	}
+	if err := os.Rename(w.f.Name(), filepath.Join(w.s.dir, w.digest)); err != nil {
+		return fault.New(fault.NoResources, "keep a program in", w.s.dir, err)
+	}
+	w.s.dropOld()
+	return nil
+}
+
+// Close gives up what was not committed.
+func (w *Writer) Close() {
+	w.f.Close()
+	os.Remove(w.f.Name())
+}
+
+// dropOld removes the programs that were not used for longest.
+func (s *Store) dropOld() {
+	entries, _ := os.ReadDir(s.dir)
+	type aged struct {
+		name string
+		at   time.Time
+	}
+	var all []aged
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && valid(e.Name()) {
+			all = append(all, aged{e.Name(), info.ModTime()})
+		}
+	}
+	slices.SortFunc(all, func(a, b aged) int { return b.at.Compare(a.at) })
+	for _, old := range all[min(keep, len(all)):] {
+		os.Remove(filepath.Join(s.dir, old.name))
+	}
+}
+
+// machines are the ELF machines by Go's names of architectures.
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "riscv64": elf.EM_RISCV}
+
+// Digest reads a program and returns its digest. One that cannot run on an
+// architecture is refused.
+func Digest(path, arch string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fault.New(fault.Usage, "submit", path, err)
+	}
+	defer f.Close()
+	e, err := elf.NewFile(f)
+	if err != nil {
+		return "", fault.Newf(fault.Usage, "submit", path, "it is no Linux program").WithHint("build it with GOOS=linux")
+	}
+	if want, ok := machines[arch]; ok && e.Machine != want {
+		return "", fault.Newf(fault.Usage, "submit", path, "it is built for %v, the cluster is %s", e.Machine, arch).
+			WithHint(fmt.Sprintf("build it with GOARCH=%s", arch))
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", fault.New(fault.Usage, "submit", path, err)
+	}
+	sum := sha256.New()
+	if n, err := io.Copy(sum, f); err != nil || n > Most {
+		return "", fault.Newf(fault.Usage, "submit", path, "it cannot be read, or has more than %d MiB", Most>>20)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
