@@ -37,7 +37,7 @@ func build(g *rdd.Graph, a args) rdd.Action[int64] {
 	lines := rdd.TextFile(g, a.Input)
 	offset := rdd.Map(lines, func(s string) int64 { n, _ := strconv.ParseInt(s, 10, 64); return n })
 	rows := rdd.Map(rdd.Union(rdd.Range(g, 0, 320, 16), offset), func(i int64) pair {
-		time.Sleep(time.Duration(a.Millis) * time.Millisecond)
+		<-time.After(time.Duration(a.Millis) * time.Millisecond)
 		switch {
 		case a.Mode == "panic" && i == 7:
 			panic("row seven is not to my taste")
@@ -50,7 +50,7 @@ func build(g *rdd.Graph, a args) rdd.Action[int64] {
 		rdd.Parallelize(g, 1, time.Now().UnixNano())
 	}
 	sums := rdd.ReduceByKey(rows, func(a, b int64) int64 { return a + b }, rdd.Partitions(9))
-	slow := rdd.MapValues(sums, func(n int64) int64 { time.Sleep(time.Duration(a.Millis) * time.Millisecond); return n })
+	slow := rdd.MapValues(sums, func(n int64) int64 { <-time.After(time.Duration(a.Millis) * time.Millisecond); return n })
 	return rdd.SaveText(rdd.SortByKey(slow, rdd.SortPartitions(4)), a.Output)
 }
 
