@@ -81,7 +81,7 @@ func (r *localRunner) OpenBucket(ctx context.Context, from executor.Peer, key st
 // cannot be reached, all that it held.
 func lostInput(from executor.Peer, key storage.ShuffleKey, err error) error {
 	op := "read"
-	if status.Code(err) != codes.NotFound {
+	if status.Code(err) == codes.Unavailable {
 		op = "reach"
 	}
 	return fault.New(fault.LostInput, op, string(from.ID), fmt.Errorf("the output of map task %d: %w", key.Map, err))

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/volley-engine/volley/rdd"
 )
@@ -60,6 +61,7 @@ func rightRows(a wideArgs) []priced {
 
 type widePlan struct {
 	Reduced   rdd.Action[[]pair]
+	Two       rdd.Action[[]pair]
 	Grouped   rdd.Action[[]rdd.Pair[string, []int64]]
 	Joined    rdd.Action[[]rdd.Pair[string, rdd.Joined[int64, item]]]
 	Full      rdd.Action[[]rdd.Pair[string, rdd.Joined[*int64, *item]]]
@@ -90,7 +92,7 @@ func buildWide(g *rdd.Graph, a wideArgs) widePlan {
 	keys := rdd.Keys(left)
 	small := rdd.Range(g, 0, 20, 3)
 	return widePlan{
-		Reduced: rdd.Collect(reduced), Grouped: rdd.Collect(rdd.GroupByKey(left)),
+		Reduced: rdd.Collect(reduced), Two: rdd.Take(reduced, 2), Grouped: rdd.Collect(rdd.GroupByKey(left)),
 		Joined: rdd.Collect(rdd.Join(left, right)), Full: rdd.Collect(rdd.FullJoin(left, right)),
 		Left: rdd.Collect(rdd.LeftJoin(left, right)), Right: rdd.Collect(rdd.RightJoin(left, right)),
 		Without: rdd.Collect(rdd.SubtractByKey(left, right)), Distinct: rdd.Collect(rdd.Distinct(keys)),
@@ -176,6 +178,9 @@ func (p widePlan) compare(ctx context.Context, t *testing.T, s *rdd.Session, a w
 		}
 	}
 	p.compareJoins(ctx, t, s, a, ls, rs)
+	if two, err := p.Two.Run(ctx, s); err != nil || len(two) != min(2, len(reduced)) {
+		t.Errorf("take: %d rows, %v", len(two), err)
+	}
 	check(ctx, t, s, "reduce by key", p.Reduced, reduced, false)
 	check(ctx, t, s, "group by key", p.Grouped, grouped, false)
 	check(ctx, t, s, "distinct", p.Distinct, distinct, false)
@@ -381,6 +386,29 @@ func TestGeneratedRowsAreTheSameEveryTime(t *testing.T) {
 		}
 		same(t, "the parts together", parts, all[:510], false)
 		return "end", nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestManyRowsAndOddOnesComeBack: more than a decoder takes by default, strings
+// that are not UTF-8, and times to the nanosecond.
+func TestManyRowsAndOddOnesComeBack(t *testing.T) {
+	type row struct {
+		Text string
+		At   time.Time
+	}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
+	build := func(g *rdd.Graph, _ struct{}) rdd.Action[[]row] {
+		return rdd.Collect(rdd.Map(rdd.Range(g, 0, 140_000, 1), func(i int64) row { return row{Text: "\xe9", At: at.Add(time.Duration(i))} }))
+	}
+	_, err := Run(context.Background(), testConfig(t), "odd", struct{}{}, build, func(ctx context.Context, s *rdd.Session, _ struct{}, a rdd.Action[[]row]) (string, error) {
+		rows, err := a.Run(ctx, s)
+		if err == nil && (len(rows) != 140_000 || rows[7].Text != "\xe9" || !rows[7].At.Equal(at.Add(7))) {
+			t.Errorf("%d rows, the eighth is %+v", len(rows), rows[7])
+		}
+		return "end", err
 	})
 	if err != nil {
 		t.Error(err)

@@ -127,7 +127,7 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 		return nil, err
 	}
 	defer e.close()
-	s := rdd.NewSession(g, e, rdd.Config{OutDir: cfg.OutDir, Progress: cfg.Progress, Scalable: e.scalable})
+	s := rdd.NewSession(g, e, rdd.Config{OutDir: cfg.OutDir, Owner: ownerOf(process), Progress: cfg.Progress, Scalable: e.scalable})
 	stoppedBy, err := run(ctx, s, args, p)
 	if err != nil {
 		e.log.Close()
@@ -154,6 +154,15 @@ func (c Config) taskMemory(tasks int) int {
 		return int(c.Memory / int64(sortedShare*max(1, tasks)))
 	}
 	return int(c.TaskMemory)
+}
+
+// ownerOf tells one job of a cluster from all others; empty where there is no
+// cluster to start it again.
+func ownerOf(p wire.Process) string {
+	if p.Role != wire.JobRole {
+		return ""
+	}
+	return p.Job + " " + plan.DigestOf([]byte(p.Token)).Short()
 }
 
 func buildPlan[A, P any](args A, build func(*rdd.Graph, A) P) (g *rdd.Graph, p P, err error) {

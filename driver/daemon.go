@@ -126,6 +126,7 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 		return nil, errors.Join(err, d.journal.Close())
 	}
 	d.jobs = openJobs(d)
+	d.programs.InUse = d.jobs.uses
 	if err := writePrivate(wire.TokenFile(d.Addr()), token); err != nil {
 		l.Close()
 		return nil, errors.Join(err, d.journal.Close())

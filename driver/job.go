@@ -354,7 +354,7 @@ func (j *Job) onMessage(m *Message, now plan.Time) {
 	case *wire.ToDriver_Result:
 		j.onResult(m.From, b.Result, now)
 	case *wire.ToDriver_TaskResult:
-		j.onTaskResult(m.From, b.TaskResult)
+		j.onTaskResult(m.From, b.TaskResult, now)
 	}
 }
 

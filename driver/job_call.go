@@ -97,7 +97,7 @@ func (c *call) lose(id plan.ExecutorID) {
 	}
 }
 
-func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult) {
+func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Time) {
 	c := j.call
 	i := -1
 	if c != nil && r.Call == c.id {
@@ -108,6 +108,8 @@ func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult) {
 		return
 	}
 	t := &c.tasks[i]
+	c.since = now // whoever gets on need not hurry
+	j.emit(Command{WakeAt: now + j.cfg.MaxWait})
 	if err := r.Fault.AsError(); fault.KindOf(err) == fault.LostInput {
 		t.lost = err
 	} else if err != nil {

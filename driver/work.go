@@ -45,8 +45,9 @@ type work struct {
 	failure     string        // why its process was killed, if that ends the job
 	changed     chan struct{} // closed at the next change of state or log
 	ended       chan struct{}
-	opened      map[string]int // runners started, by executor
-	commit      *wire.Commit   // the last step, where it is not in the journal
+	opened      map[string]int       // runners started, by executor
+	openedAt    map[string]time.Time // the last of them
+	commit      *wire.Commit         // the last step, where it is not in the journal
 	journaled   time.Time
 	previous    *wire.Commit // of this process
 }
@@ -108,7 +109,7 @@ func openJobs(d *Daemon) *jobTable {
 
 func (t *jobTable) newWork(info *wire.JobInfo, token string) *work {
 	return &work{d: t.d, dir: filepath.Join(t.d.cfg.DataDir, "jobs", info.Id), token: token, info: info,
-		changed: make(chan struct{}), ended: make(chan struct{}), opened: map[string]int{}}
+		changed: make(chan struct{}), ended: make(chan struct{}), opened: map[string]int{}, openedAt: map[string]time.Time{}}
 }
 
 // resultFile is where what the job printed as its result is kept.
@@ -158,6 +159,16 @@ func (t *jobTable) before(w *work) []*work {
 		}
 	}
 	return out
+}
+
+// uses says whether a job that has not ended needs a program.
+func (t *jobTable) uses(digest string) bool {
+	for _, w := range t.all() {
+		if info, _ := w.snapshot(); !Over(info.State) && info.Program.GetDigest() == digest {
+			return true
+		}
+	}
+	return false
 }
 
 // find is the job of an id.
@@ -290,6 +301,7 @@ func (w *work) openOn(m *member) {
 		return
 	}
 	w.opened[m.name]++
+	w.openedAt[m.name] = time.Now()
 	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: w.info.Id, Token: w.token, Slots: m.slots, Weight: w.info.Weight, Direct: w.direct, Program: w.info.Program,
 		Args: append([]string{"run", w.info.Job}, w.info.Args...)}}})
 }
@@ -379,6 +391,9 @@ func (t *jobTable) runnerEnded(m *member, c *wire.CloseJob) {
 		go t.noteDrained(m)
 		return
 	}
+	if time.Since(w.openedAt[m.name]) > leftAlone {
+		w.opened[m.name] = 1 // it was well for a while
+	}
 	if w.opened[m.name] >= maxRunners {
 		m.exclude(c.Job, fmt.Sprintf("%d runners ended, the last because %s", maxRunners, c.Why))
 		t.d.log.Error("executor excluded from a job", "executor", m.name, "job", c.Job, "why", c.Why, "runners ended", maxRunners)
@@ -396,12 +411,16 @@ func (t *jobTable) runnerEnded(m *member, c *wire.CloseJob) {
 // hopeless says whether there is no executor left on which the job's runners
 // have not ended too often; w.mu is held.
 func (w *work) hopeless() bool {
+	some := false
 	for _, m := range w.d.members.all() {
-		if !m.isDraining() && w.opened[m.name] < maxRunners {
+		if m.isDraining() {
+			continue
+		}
+		if some = true; w.opened[m.name] < maxRunners {
 			return false
 		}
 	}
-	return true
+	return some
 }
 
 // fail ends the job's process, and the job with it; w.mu is held.

@@ -365,7 +365,9 @@ func (d *Daemon) open(ctx context.Context, o *wire.OpenJob, beat time.Duration, 
 	go func() { // which may take a while
 		path, err := d.program(ctx, o.Program.Digest)
 		if err != nil {
-			_ = out.Put(closed(o.Job, "its program did not arrive: "+err.Error()))
+			if d.wanted(o) {
+				_ = out.Put(closed(o.Job, "its program did not arrive: "+err.Error()))
+			}
 			return
 		}
 		args := append(append(slices.Clone(o.Args), "--"), o.Program.Args...)
@@ -373,13 +375,16 @@ func (d *Daemon) open(ctx context.Context, o *wire.OpenJob, beat time.Duration, 
 	}()
 }
 
+// wanted says whether a runner that was asked for still is.
+func (d *Daemon) wanted(o *wire.OpenJob) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.opening[o.Job] == o
+}
+
 // begin starts a runner, unless it is not wanted any more.
 func (d *Daemon) begin(o *wire.OpenJob, program string, args []string, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
-	d.mu.Lock()
-	wanted := d.opening[o.Job] == o
-	delete(d.opening, o.Job)
-	d.mu.Unlock()
-	if !wanted {
+	if !d.wanted(o) {
 		return
 	}
 	r, err := d.startRunner(o, program, args, beat, out)
@@ -389,8 +394,16 @@ func (d *Daemon) begin(o *wire.OpenJob, program string, args []string, beat time
 		return
 	}
 	d.mu.Lock()
-	d.runners[o.Job] = r
+	wanted := d.opening[o.Job] == o
+	if wanted {
+		d.runners[o.Job] = r
+		delete(d.opening, o.Job)
+	}
 	d.mu.Unlock()
+	if !wanted { // the job has ended, or asked again, while it began
+		r.stop()
+		return
+	}
 	d.setUp(r)
 	go func() { // what has ended is not killed later, when its number may be another's
 		<-r.ended

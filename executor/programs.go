@@ -14,6 +14,8 @@ func (d *Daemon) program(ctx context.Context, digest string) (string, error) {
 	if path, ok := d.programs.Path(digest); ok {
 		return path, nil
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	d.mu.Lock()
 	client := d.client
 	d.mu.Unlock()

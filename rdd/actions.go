@@ -2,6 +2,7 @@ package rdd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -86,7 +87,7 @@ func rowsTask[T any](ds Dataset[T]) taskFunc {
 			}
 			return nil
 		})
-		if err != nil && err != errEnough {
+		if err != nil && !errors.Is(err, errEnough) {
 			return nil, err
 		}
 		return cborMode.Marshal(rows)

@@ -15,7 +15,18 @@ import (
 var cborMode = func() cbor.EncMode {
 	o := cbor.CoreDetEncOptions()
 	o.ShortestFloat, o.NaNConvert, o.InfConvert = cbor.ShortestFloatNone, cbor.NaNConvertNone, cbor.InfConvertNone
+	o.Time = cbor.TimeRFC3339NanoUTC
 	m, err := o.EncMode()
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return m
+}()
+
+// cborReading takes whatever cborMode writes: strings that are not UTF-8, and
+// as many rows as fit into memory.
+var cborReading = func() cbor.DecMode {
+	m, err := cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid, MaxArrayElements: math.MaxInt32, MaxMapPairs: math.MaxInt32}.DecMode()
 	if err != nil {
 		panic(err) // the options are constants
 	}
@@ -61,5 +72,5 @@ func Decode(raw []byte, v any) error {
 	case encoding.BinaryUnmarshaler:
 		return x.UnmarshalBinary(raw)
 	}
-	return cbor.Unmarshal(raw, v)
+	return cborReading.Unmarshal(raw, v)
 }

@@ -2,6 +2,7 @@ package rdd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"iter"
@@ -82,7 +83,7 @@ func MapSplits[T, U any](ds Dataset[T], f func(part int, rows iter.Seq[T]) iter.
 				}
 				return nil
 			})
-			if err != nil && err != errEnough {
+			if err != nil && !errors.Is(err, errEnough) {
 				failed = err
 			}
 		}

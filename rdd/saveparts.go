@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
 )
@@ -23,6 +21,7 @@ const (
 	partName   = "part-%05d"
 	markerName = "_SUCCESS"
 	stagedIn   = ".staged"
+	ownerName  = "owner"
 )
 
 // SaveOption is an option of saving a dataset.
@@ -30,7 +29,8 @@ type SaveOption func(*saveOptions)
 
 type saveOptions struct{ overwrite bool }
 
-// Overwrite lets a save replace a directory that is there.
+// Overwrite lets a save replace a directory that is there. One that is killed
+// while it does may leave neither what was there nor what was to be.
 func Overwrite() SaveOption { return func(o *saveOptions) { o.overwrite = true } }
 
 // SaveText writes every row as a line: a string as it is, a Pair as key, tab
@@ -113,7 +113,11 @@ func saveLines[T any](ds Dataset[T], kind, dir string, options []SaveOption, wri
 		return cborMode.Marshal(staged)
 	}
 	a := action(ds, kind, task, func(ctx context.Context, s *Session, id int) (int64, error) {
-		if err := stage(dir, o.overwrite); err != nil {
+		owner := ownerOf(s, id)
+		if rows, done := savedBy(dir, owner); done {
+			return rows, nil
+		}
+		if err := stage(dir, owner, o.overwrite); err != nil {
 			return 0, err
 		}
 		raws, err := callAll(ctx, s, id, ds.parts())
@@ -122,25 +126,55 @@ func saveLines[T any](ds Dataset[T], kind, dir string, options []SaveOption, wri
 			os.Remove(dir) // if there is nothing else in it
 			return 0, err
 		}
-		return commitParts(dir, raws)
+		return commitParts(dir, owner, raws)
 	})
 	ds.g.nodes[a.id].detail = dir
 	return a
 }
 
+// ownerOf names a save of a job that may be started again; empty where it
+// cannot be.
+func ownerOf(s *Session, id int) string {
+	if s.cfg.Owner == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %d", s.cfg.Owner, id)
+}
+
+// savedBy says whether the same save was completed before its job was started
+// again, and how many rows it wrote.
+func savedBy(dir, owner string) (rows int64, done bool) {
+	raw, err := os.ReadFile(filepath.Join(dir, markerName))
+	line, ok := strings.CutPrefix(string(raw), owner+" ")
+	if err != nil || owner == "" || !ok {
+		return 0, false
+	}
+	_, err = fmt.Sscan(line, &rows)
+	return rows, err == nil
+}
+
+// begunBy says whether the same save was begun before.
+func begunBy(dir, owner string) bool {
+	raw, err := os.ReadFile(filepath.Join(dir, stagedIn, ownerName))
+	return err == nil && owner != "" && string(raw) == owner
+}
+
 // stage prepares a directory for the parts of a save.
-func stage(dir string, overwrite bool) error {
+func stage(dir, owner string, overwrite bool) error {
 	files, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return saveError(dir, err)
 	}
-	if len(files) > 0 && !overwrite {
+	if len(files) > 0 && !overwrite && !begunBy(dir, owner) {
 		return fault.Newf(fault.BadInput, "save to", dir, "it exists and is not empty").WithHint("remove it, or save with Overwrite")
 	}
 	if err := os.RemoveAll(filepath.Join(dir, stagedIn)); err != nil {
 		return saveError(dir, err)
 	}
-	return saveError(dir, os.MkdirAll(filepath.Join(dir, stagedIn), 0o755))
+	if err := os.MkdirAll(filepath.Join(dir, stagedIn), 0o755); err != nil {
+		return saveError(dir, err)
+	}
+	return saveError(dir, os.WriteFile(filepath.Join(dir, stagedIn, ownerName), []byte(owner), 0o644))
 }
 
 func saveError(path string, err error) error {
@@ -173,7 +207,7 @@ func writePart(path string, fill func(*bufio.Writer) error) error {
 
 // commitParts puts the parts in their places and the marker at the end. What a
 // former save has left goes first, its marker before its parts.
-func commitParts(dir string, raws [][]byte) (rows int64, err error) {
+func commitParts(dir, owner string, raws [][]byte) (rows int64, err error) {
 	if err := os.Remove(filepath.Join(dir, markerName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, saveError(dir, err)
 	}
@@ -185,7 +219,7 @@ func commitParts(dir string, raws [][]byte) (rows int64, err error) {
 	}
 	for part, raw := range raws {
 		var staged stagedPart
-		if err := cbor.Unmarshal(raw, &staged); err != nil {
+		if err := cborReading.Unmarshal(raw, &staged); err != nil {
 			return 0, err
 		}
 		to := filepath.Join(dir, fmt.Sprintf(partName, part))
@@ -194,10 +228,14 @@ func commitParts(dir string, raws [][]byte) (rows int64, err error) {
 		}
 		rows += staged.Rows
 	}
-	if err := os.RemoveAll(filepath.Join(dir, stagedIn)); err != nil {
+	var marker []byte
+	if owner != "" {
+		marker = fmt.Appendf(nil, "%s %d\n", owner, rows)
+	}
+	if err := os.WriteFile(filepath.Join(dir, markerName), marker, 0o644); err != nil {
 		return 0, saveError(dir, err)
 	}
-	return rows, saveError(dir, os.WriteFile(filepath.Join(dir, markerName), nil, 0o644))
+	return rows, saveError(dir, os.RemoveAll(filepath.Join(dir, stagedIn)))
 }
 
 // escapeGlob makes a path match itself only.

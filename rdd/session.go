@@ -98,6 +98,7 @@ type Evaluation struct {
 // Config is what a session needs to know beside its cluster.
 type Config struct {
 	OutDir   string         // where Save puts results
+	Owner    string         // tells the saves of one job from others', also when it is started again; may be empty
 	Progress func(Progress) // may be nil
 	Scalable func() error   // says why a step without Scale cannot be cut here; may be nil
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/storage"
@@ -36,7 +34,7 @@ func SortBy[T any, K Ordered](ds Dataset[T], f func(T) K, options ...SortOption)
 		},
 		write: func(ctx context.Context, part int, args []byte, out *storage.Sorter) error {
 			var bounds [][]byte
-			if err := cbor.Unmarshal(args, &bounds); err != nil {
+			if err := cborReading.Unmarshal(args, &bounds); err != nil {
 				return fault.New(fault.Corrupt, "read", "the bounds of a sort", err)
 			}
 			var k, v []byte
@@ -126,7 +124,7 @@ func planBounds(ctx context.Context, s *Session, sample, maps, parts int) ([]byt
 	total := 0.0
 	for _, raw := range raws {
 		var p sampled
-		if err := cbor.Unmarshal(raw, &p); err != nil {
+		if err := cborReading.Unmarshal(raw, &p); err != nil {
 			return nil, fault.New(fault.Corrupt, "read", "a sample of keys", err)
 		}
 		for _, k := range p.Keys {

@@ -8,8 +8,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
@@ -67,7 +65,11 @@ func envOf(ctx context.Context) (*taskEnv, error) {
 	if env, ok := ctx.Value(taskKey{}).(*taskEnv); ok {
 		return env, nil
 	}
-	return nil, fault.Newf(fault.UserCode, "read", "a shuffle", "it can be read by actions only").
+	return nil, errNoShuffle()
+}
+
+func errNoShuffle() error {
+	return fault.Newf(fault.UserCode, "read", "a shuffle", "it can be read by actions only").
 		WithHint("save the rows and read them again to pack them")
 }
 
@@ -75,7 +77,7 @@ func envOf(ctx context.Context) (*taskEnv, error) {
 func runTask(ctx context.Context, task taskFunc, partition int, raw []byte, packs runner.Packs) ([]byte, error) {
 	args := &taskArgs{}
 	if len(raw) > 0 {
-		if err := cbor.Unmarshal(raw, args); err != nil {
+		if err := cborReading.Unmarshal(raw, args); err != nil {
 			return nil, fault.New(fault.Corrupt, "read", "a task's arguments", err)
 		}
 	}
@@ -110,6 +112,18 @@ func (g *Graph) shuffle(kind, typ, detail string, input int, d *shuffleDecl) int
 type shuffleReader struct {
 	*storage.Merged
 	opened []io.Closer
+	refs   []bucketRef
+}
+
+// Err is what ended the reading, if it was not the end: where an output is
+// damaged, that it is lost.
+func (r *shuffleReader) Err() error { return damagedIn(r.refs, r.Merged, r.Merged.Err()) }
+
+func damagedIn(refs []bucketRef, m *storage.Merged, err error) error {
+	if fault.KindOf(err) == fault.Corrupt && m.Failed() < len(refs) {
+		return fault.New(fault.LostInput, "read", refs[m.Failed()].Holder, err)
+	}
+	return err
 }
 
 // Close lets go of the outputs.
@@ -130,8 +144,13 @@ func openShuffle(ctx context.Context, id, part int) (_ *shuffleReader, err error
 			r.Close()
 		}
 	}()
+	refs, told := env.args.Shuffles[id]
+	if !told {
+		return nil, errNoShuffle()
+	}
+	r.refs = refs
 	var streams []*storage.RecordReader
-	for _, ref := range env.args.Shuffles[id] {
+	for _, ref := range refs {
 		key := storage.ShuffleKey{Node: id, Map: ref.Map, Attempt: ref.Attempt}
 		b, err := env.packs.OpenBucket(ctx, plan.ExecutorID(ref.Holder), key, part)
 		if err != nil {
@@ -141,7 +160,7 @@ func openShuffle(ctx context.Context, id, part int) (_ *shuffleReader, err error
 		streams = append(streams, storage.NewRecordReader(b))
 	}
 	r.Merged, err = storage.Merge(streams)
-	return r, err
+	return r, damagedIn(refs, r.Merged, err)
 }
 
 // lostFrom makes sure that an error of reading an output names its holder.
@@ -217,6 +236,9 @@ func (s *Session) callOn(ctx context.Context, node, pack int, parts []int, args 
 			}
 			out[i] = data[k]
 		}
+		if len(again) < len(left) {
+			round = 0 // it gets on
+		}
 		left = again
 	}
 	return out, nil
@@ -233,6 +255,9 @@ func (s *Session) request(node, pack int, parts []int, args [][]byte, left []int
 		for _, id := range shuffles {
 			refs := []bucketRef{}
 			for m, o := range s.shuffled[id] {
+				if o == nil {
+					return req, fault.Newf(fault.Internal, "run", fmt.Sprintf("node %d", node), "map task %d of node %d has not run", m, id)
+				}
 				refs = append(refs, bucketRef{Map: m, Holder: o.Holder, Attempt: o.Attempt})
 				held[o.Holder] = true
 			}
@@ -252,38 +277,55 @@ func (s *Session) request(node, pack int, parts []int, args [][]byte, left []int
 }
 
 // prepare runs the map tasks whose outputs a node needs and that are not there.
+// While those of one shuffle are made, those of another may be lost.
 func (s *Session) prepare(ctx context.Context, node int) error {
-	for _, id := range s.g.shufflesOf(node) {
-		d := s.g.nodes[id].shuffle
-		if s.shuffled[id] == nil {
-			s.shuffled[id] = make([]*mapOutput, d.maps())
-		}
-		var parts []int
-		for m, o := range s.shuffled[id] {
-			if o == nil {
-				parts = append(parts, m)
+	for range maxRounds {
+		missing := false
+		for _, id := range s.g.shufflesOf(node) {
+			made, err := s.runMaps(ctx, id)
+			if err != nil {
+				return err
 			}
+			missing = missing || made > 0
 		}
-		if len(parts) == 0 {
-			continue
-		}
-		args, err := s.planOf(ctx, id, len(parts))
-		if err != nil {
-			return err
-		}
-		raws, err := s.callOn(ctx, id, NoPack, parts, args)
-		if err != nil {
-			return err
-		}
-		for k, raw := range raws {
-			o := &mapOutput{}
-			if err := cbor.Unmarshal(raw, o); err != nil {
-				return fault.New(fault.Corrupt, "read", "what a map task says", err)
-			}
-			s.shuffled[id][parts[k]] = o
+		if !missing {
+			return nil
 		}
 	}
-	return nil
+	return fault.Newf(fault.LostInput, "run", fmt.Sprintf("node %d", node), "what it reads was lost %d times", maxRounds)
+}
+
+// runMaps runs the map tasks of a shuffle whose outputs are not there, and says
+// how many those were.
+func (s *Session) runMaps(ctx context.Context, id int) (int, error) {
+	if s.shuffled[id] == nil {
+		s.shuffled[id] = make([]*mapOutput, s.g.nodes[id].shuffle.maps())
+	}
+	var parts []int
+	for m, o := range s.shuffled[id] {
+		if o == nil {
+			parts = append(parts, m)
+		}
+	}
+	if len(parts) == 0 {
+		return 0, nil
+	}
+	args, err := s.planOf(ctx, id, len(parts))
+	if err != nil {
+		return 0, err
+	}
+	raws, err := s.callOn(ctx, id, NoPack, parts, args)
+	if err != nil {
+		return 0, err
+	}
+	for k, raw := range raws {
+		o := &mapOutput{}
+		if err := cborReading.Unmarshal(raw, o); err != nil {
+			return 0, fault.New(fault.Corrupt, "read", "what a map task says", err)
+		}
+		s.shuffled[id][parts[k]] = o
+	}
+	return len(parts), nil
 }
 
 // planOf is what the map tasks of a shuffle are told. It is decided once.

@@ -25,10 +25,11 @@ type frail struct {
 	rng     *rand.Rand
 	deaths  int
 	ran     map[string]int // tasks, by node and partition
+	gone    map[int]int    // executors that cannot be reached, for so many tries
 }
 
 func newFrail(t *testing.T, g *Graph, executors int, seed uint64) *frail {
-	f := &frail{t: t, g: g, stores: make([]*storage.Store, executors), rng: rand.New(rand.NewPCG(seed, 0)), ran: map[string]int{}}
+	f := &frail{t: t, g: g, stores: make([]*storage.Store, executors), rng: rand.New(rand.NewPCG(seed, 0)), ran: map[string]int{}, gone: map[int]int{}}
 	for i := range f.stores {
 		f.revive(i)
 	}
@@ -50,7 +51,9 @@ func (f *frail) RunCall(ctx context.Context, c CallRequest) ([][]byte, []error, 
 	for i := range c.Args {
 		if f.deaths > 0 && f.rng.IntN(8) == 0 {
 			f.deaths--
-			f.revive(f.rng.IntN(len(f.stores)))
+			i := f.rng.IntN(len(f.stores))
+			f.revive(i)
+			f.gone[i] = f.rng.IntN(4)
 		}
 		part := c.Partitions[i]
 		f.ran[fmt.Sprint(c.Node, "/", part)]++
@@ -90,6 +93,10 @@ func (p frailPacks) OpenBucket(_ context.Context, holder plan.ExecutorID, key st
 	var i int
 	if _, err := fmt.Sscanf(string(holder), "e%d", &i); err != nil {
 		return nil, err
+	}
+	if p.f.gone[i] > 0 {
+		p.f.gone[i]--
+		return nil, fault.Newf(fault.LostInput, "reach", string(holder), "it is gone")
 	}
 	return p.f.stores[i].OpenBucket(key, partition)
 }

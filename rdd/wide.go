@@ -3,7 +3,6 @@ package rdd
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/cespare/xxhash/v2"
@@ -240,8 +239,8 @@ func readGroups[K comparable, V any](ctx context.Context, id, part int, c keyed[
 		if err == nil {
 			err = group(k, g)
 		}
-		if n%1024 == 0 {
-			err = errors.Join(err, ctx.Err())
+		if err == nil && n%1024 == 0 {
+			err = ctx.Err()
 		}
 		if err != nil {
 			return err

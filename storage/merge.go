@@ -8,9 +8,10 @@ import (
 // Merged gives the records of several sorted streams in the order of their
 // keys; those of one key in the order of the streams.
 type Merged struct {
-	heads mergeHeap
-	begun bool
-	err   error
+	heads  mergeHeap
+	begun  bool
+	err    error
+	failed int // stream of the error
 }
 
 type mergeHead struct {
@@ -50,7 +51,8 @@ func Merge(streams []*RecordReader) (*Merged, error) {
 		if s.Next() {
 			m.heads = append(m.heads, mergeHead{s, prefixOf(s.Key()), i})
 		} else if s.Err() != nil {
-			return nil, s.Err()
+			m.failed = i
+			return m, s.Err()
 		}
 	}
 	heap.Init(&m.heads)
@@ -73,7 +75,7 @@ func (m *Merged) Next() bool {
 		h.prefix = prefixOf(h.Key())
 		heap.Fix(&m.heads, 0)
 	case h.Err() != nil:
-		m.err = h.Err()
+		m.err, m.failed = h.Err(), h.index
 		return false
 	default:
 		heap.Pop(&m.heads)
@@ -86,6 +88,9 @@ func (m *Merged) Key() []byte { return m.heads[0].Key() }
 
 // Value is the present record's.
 func (m *Merged) Value() []byte { return m.heads[0].Value() }
+
+// Failed is the number of the stream that an error is of.
+func (m *Merged) Failed() int { return m.failed }
 
 // Err is what ended the merge, if it was not the end.
 func (m *Merged) Err() error { return m.err }

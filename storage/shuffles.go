@@ -37,6 +37,12 @@ func (s *Store) KeepShuffle(key ShuffleKey, sorter *Sorter) (*Buckets, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for old, o := range s.mu.shuffles { // it is made again because nobody reads it any more
+		if old.Node == key.Node && old.Map == key.Map && old.Attempt < key.Attempt {
+			os.Remove(o.path)
+			delete(s.mu.shuffles, old)
+		}
+	}
 	s.mu.shuffles[key] = shuffled{path, b}
 	return b, nil
 }
@@ -54,6 +60,10 @@ func (s *Store) OpenBucket(key ShuffleKey, partition int) (io.ReadCloser, error)
 		return nil, fault.New(fault.LostInput, "read", fmt.Sprintf("the output of map task %d", key.Map), err)
 	}
 	from, to := o.buckets.Offsets[partition], o.buckets.Offsets[partition+1]
+	if info, err := f.Stat(); err != nil || info.Size() < to {
+		f.Close()
+		return nil, fault.Newf(fault.LostInput, "read", fmt.Sprintf("the output of map task %d", key.Map), "its file is cut off")
+	}
 	return bucket{io.NewSectionReader(f, from, to-from), f}, nil
 }
 
@@ -78,16 +88,4 @@ func (s *Store) Spool(fill func(io.Writer) error) (io.ReadCloser, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// DropShuffles forgets the outputs of a node's map tasks.
-func (s *Store) DropShuffles(node int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for key, o := range s.mu.shuffles {
-		if key.Node == node {
-			os.Remove(o.path)
-			delete(s.mu.shuffles, key)
-		}
-	}
 }

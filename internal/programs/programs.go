@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -27,12 +28,20 @@ const Most = 1 << 30
 const keep = 16
 
 // Store keeps programs under a directory.
-type Store struct{ dir string }
+type Store struct {
+	dir string
+	// InUse says of a digest that it must not be dropped; may be nil.
+	InUse func(digest string) bool
+}
 
 // Open opens a store.
 func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fault.New(fault.NoResources, "keep programs in", dir, err)
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, ".arriving-*")) // of one that was killed
+	for _, f := range left {
+		os.Remove(f)
 	}
 	return &Store{dir: dir}, nil
 }
@@ -92,7 +101,7 @@ func (w *Writer) Commit() error {
 	if got := hex.EncodeToString(w.sum.Sum(nil)); got != w.digest {
 		return fault.Newf(fault.Corrupt, "take in", "a program", "its digest is %s, %s was announced", got[:12], w.digest[:12])
 	}
-	if err := w.f.Chmod(0o700); err != nil {
+	if err := errors.Join(w.f.Chmod(0o700), w.f.Sync()); err != nil {
 		return fault.New(fault.NoResources, "keep a program in", w.s.dir, err)
 	}
 	if err := w.f.Close(); err != nil { // it cannot be run while it is open for writing
@@ -126,6 +135,9 @@ func (s *Store) dropOld() {
 	}
 	slices.SortFunc(all, func(a, b aged) int { return b.at.Compare(a.at) })
 	for _, old := range all[min(keep, len(all)):] {
+		if s.InUse != nil && s.InUse(old.name) {
+			continue
+		}
 		os.Remove(filepath.Join(s.dir, old.name))
 	}
 }
