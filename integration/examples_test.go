@@ -87,7 +87,10 @@ func wordCounts(t *testing.T, dir string) map[string]string {
 
 // TestWordCountOfShakespeare is what the machine's own tools count.
 func TestWordCountOfShakespeare(t *testing.T) {
-	text := shared(t, "shakespeare/shakespeare.txt.gz")
+	text, err := filepath.Abs(shared(t, "shakespeare/shakespeare.txt.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := filepath.Join(t.TempDir(), "counts")
 	example(t, "./examples/01-wordcount", "--executors", "2", "--", "--input", text, "--output", dir)
 	count := exec.Command("sh", "-c", `gzip -dc "$0" | LC_ALL=C tr -s '[:space:]' '\n' | grep -v '^$' | LC_ALL=C sort | uniq -c`, text)
