@@ -64,17 +64,22 @@ func (r *localRunner) OpenBucket(ctx context.Context, from executor.Peer, key st
 		return nil, lostInput(from, key, err)
 	}
 	return r.store.Spool(func(w io.Writer) error {
-		var failed error // of writing, which is not the peer's
-		err := wire.CopyRaw(stream, func(raw *wire.Raw) error {
-			defer raw.Free()
-			_, failed = raw.WriteTo(w)
-			return failed
-		})
-		if err != nil && failed == nil {
-			err = lostInput(from, key, err)
-		}
-		return err
+		return receive(stream, w, func(err error) error { return lostInput(from, key, err) })
 	})
+}
+
+// receive writes what a peer sends; peers says of an error that it is the peer's.
+func receive(stream wire.RawStream, w io.Writer, peers func(error) error) error {
+	var failed error // of writing
+	err := wire.CopyRaw(stream, func(raw *wire.Raw) error {
+		defer raw.Free()
+		_, failed = raw.WriteTo(w)
+		return failed
+	})
+	if err != nil && failed == nil {
+		err = peers(err)
+	}
+	return err
 }
 
 // lostInput says what is to be made again: one output, or, where its holder
@@ -231,14 +236,5 @@ func (r *localRunner) FetchSplit(ctx context.Context, from executor.Peer, key st
 	if err != nil {
 		return err
 	}
-	var failed error // of writing, which is not the peer's
-	err = wire.CopyRaw(stream, func(raw *wire.Raw) error {
-		defer raw.Free()
-		_, failed = raw.WriteTo(w)
-		return failed
-	})
-	if err != nil && failed == nil {
-		err = fetchFailed(key, from, err)
-	}
-	return err
+	return receive(stream, w, func(err error) error { return fetchFailed(key, from, err) })
 }

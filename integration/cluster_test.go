@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/volley-engine/volley/integration/lab"
 )
 
 // cluster is a driver and executors in processes of their own.
@@ -339,7 +341,7 @@ func TestTheJobProcessIsKilled(t *testing.T) {
 	c.join("e2", "--pace", "rate:80000")
 	id := c.submit(flags...)
 	c.atStep(id, 10)
-	for _, p := range childrenOf(c.driver.cmd.Process.Pid) {
+	for _, p := range lab.Children(c.driver.cmd.Process.Pid) {
 		_ = syscall.Kill(p, syscall.SIGKILL)
 	}
 	if j := c.ended(id); j.Restarts < 1 {
@@ -364,19 +366,4 @@ func TestTheDriverIsKilled(t *testing.T) {
 	c.ended(id)
 	c.verified(id, true)
 	c.gives(id, want)
-}
-
-// childrenOf are the processes that a process has started.
-func childrenOf(pid int) []int {
-	var out []int
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, s := range stats {
-		raw, _ := os.ReadFile(s)
-		_, after, ok := strings.Cut(string(raw), ") ")
-		if f := strings.Fields(after); ok && len(f) > 1 && f[1] == strconv.Itoa(pid) {
-			p, _ := strconv.Atoi(filepath.Base(filepath.Dir(s)))
-			out = append(out, p)
-		}
-	}
-	return out
 }

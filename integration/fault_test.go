@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/volley-engine/volley/integration/lab"
 )
 
 // TestARunnerHangs while its executor lives: it is killed and started again,
@@ -21,7 +23,7 @@ func TestARunnerHangs(t *testing.T) {
 	c.join("e2", "--pace", "rate:80000")
 	id := c.submit(flags...)
 	c.atStep(id, 5)
-	for _, p := range childrenOf(c.executors["e1"].cmd.Process.Pid) {
+	for _, p := range lab.Children(c.executors["e1"].cmd.Process.Pid) {
 		_ = syscall.Kill(p, syscall.SIGSTOP)
 	}
 	c.ended(id)
@@ -42,7 +44,7 @@ func TestTheJobProcessHangs(t *testing.T) {
 	c.join("e1", "--pace", "rate:80000")
 	id := c.submit(flags...)
 	c.atStep(id, 5)
-	for _, p := range childrenOf(c.driver.cmd.Process.Pid) {
+	for _, p := range lab.Children(c.driver.cmd.Process.Pid) {
 		_ = syscall.Kill(p, syscall.SIGSTOP)
 	}
 	if j := c.ended(id); j.Restarts < 1 {

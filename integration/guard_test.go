@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/volley-engine/volley/integration/lab"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -134,7 +135,7 @@ func TestRunnersDieWithTheirExecutor(t *testing.T) {
 	c.join("e1", "--pace", "rate:2000")
 	id := c.submit(append(jobFlags(generated(t)), "--max-iterations", "100000")...)
 	c.atStep(id, 1)
-	runners := childrenOf(c.executors["e1"].cmd.Process.Pid)
+	runners := lab.Children(c.executors["e1"].cmd.Process.Pid)
 	if len(runners) != 1 {
 		t.Fatalf("%d runners", len(runners))
 	}

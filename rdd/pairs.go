@@ -100,8 +100,7 @@ func GroupByKey[K comparable, V any](ds Dataset[Pair[K, V]], options ...ShuffleO
 // Distinct keeps one of rows that are equal. What moves is one row of each kind
 // and partition.
 func Distinct[T comparable](ds Dataset[T], options ...ShuffleOption) Dataset[T] {
-	pairs := Map(ds, func(row T) Pair[T, bool] { return Pair[T, bool]{Key: row} })
-	return Keys(ReduceByKey(pairs, func(a, _ bool) bool { return a }, options...))
+	return Keys(ReduceByKey(asKeys(ds), func(a, _ bool) bool { return a }, options...))
 }
 
 // CoGrouped are the values that a key has in two datasets.

@@ -34,7 +34,6 @@ type shuffleDecl struct {
 type mapOutput struct {
 	Holder  string
 	Attempt uint64
-	Records []int64 // by partition
 }
 
 // bucketRef is one task's part of an output.
@@ -98,11 +97,11 @@ func (g *Graph) shuffle(kind, typ, detail string, input int, d *shuffleDecl) int
 		if err := d.write(ctx, part, args, out); err != nil {
 			return nil, err
 		}
-		holder, buckets, err := packs.KeepShuffle(storage.ShuffleKey{Node: id, Map: part, Attempt: env.args.Attempt}, out)
+		holder, _, err := packs.KeepShuffle(storage.ShuffleKey{Node: id, Map: part, Attempt: env.args.Attempt}, out)
 		if err != nil {
 			return nil, err
 		}
-		return cborMode.Marshal(mapOutput{Holder: string(holder), Attempt: env.args.Attempt, Records: buckets.Records})
+		return cborMode.Marshal(mapOutput{Holder: string(holder), Attempt: env.args.Attempt})
 	}
 	return g.add(node{kind: kind, typ: typ, detail: detail, inputs: []int{input}, user: true, task: task, shuffle: d})
 }

@@ -93,14 +93,14 @@ func (c *Cluster) start(args ...string) (cmd *exec.Cmd, ready map[string]string,
 // Signal sends a signal to an executor and to its runners.
 func (c *Cluster) Signal(name string, s syscall.Signal) {
 	pid := c.Executors[name].Process.Pid
-	for _, child := range children(pid) {
+	for _, child := range Children(pid) {
 		_ = syscall.Kill(child, s)
 	}
 	_ = syscall.Kill(pid, s)
 }
 
-// children are the processes that a process has started.
-func children(pid int) []int {
+// Children are the processes that a process has started.
+func Children(pid int) []int {
 	var out []int
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, s := range stats {

@@ -232,7 +232,7 @@ func pure(s source) bool {
 	case "driver":
 		return strings.HasPrefix(filepath.Base(s.path), "job")
 	case "executor":
-		return filepath.Base(s.path) == "agent.go"
+		return filepath.Base(s.path) == "agent.go" || filepath.Base(s.path) == "shares.go"
 	}
 	return false
 }
