@@ -217,9 +217,6 @@ func (r *remote) committed(s *driver.StepReport, digest plan.Digest) {
 func (r *remote) Close() error {
 	r.mu.Lock()
 	r.closed = true
-	for _, c := range r.peers {
-		c.in.Stop()
-	}
 	r.mu.Unlock()
 	err := r.Driver.Close()
 	r.out.Stop()

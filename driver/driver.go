@@ -29,7 +29,6 @@ type Driver struct {
 	// What follows belongs to the loop.
 	job   *Job
 	conns map[plan.ExecutorID]wire.DriverConn
-	all   []wire.DriverConn
 	timer *time.Timer
 	due   plan.Time
 	reply chan Command // of the request that the session waits for
@@ -146,14 +145,14 @@ func (d *Driver) wakeAt(at plan.Time) {
 	d.timer.Reset(max(0, at-d.Now()))
 }
 
-// Attach takes a connection to an executor over and reads it until it ends.
+// Attach takes a connection to an executor over, reads it until it ends, and
+// ends it with the driver.
 func (d *Driver) Attach(conn wire.DriverConn) {
-	d.enqueue(func() { d.all = append(d.all, conn) })
-	d.wg.Add(1)
-	go func() {
-		defer d.wg.Done()
-		d.read(conn)
-	}()
+	d.wg.Go(func() { d.read(conn) })
+	d.wg.Go(func() {
+		<-d.done
+		conn.Close()
+	})
 }
 
 func (d *Driver) read(conn wire.DriverConn) {
@@ -308,9 +307,6 @@ func (d *Driver) Close() error {
 	d.onLoop(func() {
 		d.carryOut(d.job.Cancel())
 		d.conns = map[plan.ExecutorID]wire.DriverConn{} // their ends are no losses
-		for _, conn := range d.all {
-			conn.Close()
-		}
 	})
 	d.stop.Do(func() { close(d.done) })
 	d.wg.Wait()
