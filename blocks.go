@@ -27,7 +27,7 @@ func (r *localRunner) serveBlocks() (addr string, stop func(), err error) {
 // Fetch sends a split that this runner holds: first what is in its pack.
 func (r *localRunner) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) error {
 	if req.Shuffled {
-		b, err := r.bucketOf(req.Node, req.Map, req.Split, req.Attempt)
+		b, err := r.bucketOf(req.Node, req.Map, req.Attempt, storage.Span{From: int(req.Split), Through: int(req.Through)})
 		if err != nil {
 			return status.Error(codes.NotFound, err.Error())
 		}
@@ -48,16 +48,16 @@ func (r *localRunner) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServ
 	return r.store.Send(storage.SplitKey{Node: int(req.Node), Split: int(req.Split)}, wire.RawWriter{Stream: stream})
 }
 
-// bucketOf opens a partition of a map task's output.
-func (r *localRunner) bucketOf(node, mapTask, partition uint32, attempt uint64) (io.ReadCloser, error) {
-	return r.store.OpenBucket(storage.ShuffleKey{Node: int(node), Map: int(mapTask), Attempt: attempt}, int(partition))
+// bucketOf opens partitions of a map task's output.
+func (r *localRunner) bucketOf(node, mapTask uint32, attempt uint64, span storage.Span) (io.ReadCloser, error) {
+	return r.store.OpenBucket(storage.ShuffleKey{Node: int(node), Map: int(mapTask), Attempt: attempt}, span)
 }
 
 // OpenBucket brings shuffled rows from the runner that keeps them.
-func (r *localRunner) OpenBucket(ctx context.Context, from executor.Peer, key storage.ShuffleKey, partition int) (io.ReadCloser, error) {
+func (r *localRunner) OpenBucket(ctx context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(partition), Job: process.Job, From: string(from.ID),
+	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(span.From), Through: uint32(span.Through), Job: process.Job, From: string(from.ID),
 		Shuffled: true, Map: uint32(key.Map), Attempt: key.Attempt}
 	stream, _, err := r.reach(ctx, from, req)
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *localRunner) hand(ctx context.Context, h *wire.Hand) error {
 	first := &wire.BlockPart{Ticket: h.Ticket}
 	var b io.ReadCloser
 	if h.Shuffled {
-		b, err = r.bucketOf(h.Node, h.Map, h.Split, h.Attempt)
+		b, err = r.bucketOf(h.Node, h.Map, h.Attempt, storage.Span{From: int(h.Split), Through: int(h.Through)})
 	} else {
 		first.Meta, err = r.describe(int(h.Node))
 	}

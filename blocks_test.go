@@ -3,6 +3,7 @@ package volley
 import (
 	"context"
 	"fmt"
+	"io"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -36,42 +37,53 @@ func TestShuffledRowsComeFromOtherRunners(t *testing.T) {
 	process.Token = "the job's own"
 	defer func() { process.Token = "" }()
 	holder, reader := blockRunner(t), blockRunner(t)
-	s := holder.store.NewSorter(3, 1)
+	w := holder.store.NewBucketWriter(3, 1)
 	for i := range 5000 {
-		if err := s.Add(i%2, fmt.Appendf(nil, "%05d", i), []byte("value")); err != nil {
-			t.Fatal(err)
+		room := w.Room(i % 2)
+		if *room = fmt.Appendf(*room, "%05d", i); len(*room) >= w.Block {
+			if err := w.Flush(i % 2); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	key := storage.ShuffleKey{Node: 4, Map: 2, Attempt: 9}
-	if _, err := holder.store.KeepShuffle(key, s); err != nil {
+	rows, err := w.Finish()
+	if err != nil {
 		t.Fatal(err)
 	}
+	holder.store.KeepShuffle(key, rows)
 	addr, stop, err := serveJob(func(s *grpc.Server) { wire.RegisterBlocksServer(s, holder) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	from := executor.Peer{ID: plan.ExecutorID("e1"), Address: addr}
 	for part, want := range []int{2500, 2500, 0} {
-		b, err := reader.OpenBucket(context.Background(), from, key, part)
+		b, err := reader.OpenBucket(context.Background(), from, key, storage.Span{From: part, Through: part + 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		n := 0
-		r := storage.NewRecordReader(b)
-		for ; r.Next(); n++ {
-			if string(r.Key()) != fmt.Sprintf("%05d", 2*n+part) || string(r.Value()) != "value" {
-				t.Fatalf("record %d of partition %d is %s %s", n, part, r.Key(), r.Value())
+		r := storage.NewBlockReader(b)
+		for block, err := r.Next(); err != io.EOF; block, err = r.Next() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for ; len(block) > 0; block = block[5:] {
+				if string(block[:5]) != fmt.Sprintf("%05d", 2*n+part) {
+					t.Fatalf("row %d of partition %d is %s", n, part, block[:5])
+				}
+				n++
 			}
 		}
 		b.Close()
-		if r.Err() != nil || n != want {
-			t.Errorf("partition %d has %d records, want %d: %v", part, n, want, r.Err())
+		if n != want {
+			t.Errorf("partition %d has %d rows, want %d", part, n, want)
 		}
 	}
 	key.Attempt++
 	lost := func(op string) {
 		t.Helper()
-		_, err := reader.OpenBucket(context.Background(), from, key, 0)
+		_, err := reader.OpenBucket(context.Background(), from, key, storage.Span{Through: 1})
 		if f, ok := err.(*fault.Error); !ok || f.Kind != fault.LostInput || f.Op != op || f.Subject != "e1" {
 			t.Errorf("%v, want a lost input, %s", err, op)
 		}

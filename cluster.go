@@ -71,10 +71,10 @@ func (e *embedded) FetchSplit(_ context.Context, from executor.Peer, key storage
 }
 
 // OpenBucket reads shuffled rows that another executor of this process keeps.
-func (e *embedded) OpenBucket(_ context.Context, from executor.Peer, key storage.ShuffleKey, partition int) (io.ReadCloser, error) {
+func (e *embedded) OpenBucket(_ context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
 	for i, en := range e.executors {
 		if executorID(i) == from.ID {
-			return en.Store().OpenBucket(key, partition)
+			return en.Store().OpenBucket(key, span)
 		}
 	}
 	return nil, fault.Newf(fault.LostInput, "reach", string(from.ID), "there is no such executor")
@@ -221,7 +221,7 @@ func (e *embedded) outcomeOf(r *driver.StepReport) *rdd.StepOutcome {
 
 // RunCall runs an action.
 func (e *embedded) RunCall(ctx context.Context, c rdd.CallRequest) ([][]byte, []error, error) {
-	out, err := e.back.RunCall(ctx, &driver.CallRequest{Node: c.Node, Pack: c.Pack, Args: c.Args, Partitions: c.Partitions, Holders: c.Holders})
+	out, err := e.back.RunCall(ctx, &driver.CallRequest{Node: c.Node, Pack: c.Pack, Args: c.Args, Partitions: c.Partitions, Holders: c.Holders, Avoid: c.Avoid})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -152,10 +152,10 @@ func (f *EngineFlags) Config() (Config, error) {
 	if err := cfg.Pace.Fits(cfg.Executors, cfg.Slots); err != nil {
 		return cfg, usage("pace", "%v", err)
 	}
-	if cfg.DiskBudget, err = parseBytes(f.disk); err != nil {
+	if cfg.DiskBudget, err = ParseBytes(f.disk); err != nil {
 		return cfg, usage("disk", "%v", err)
 	}
-	if cfg.Memory, err = parseBytes(f.memory); err != nil {
+	if cfg.Memory, err = ParseBytes(f.memory); err != nil {
 		return cfg, usage("memory", "%v", err)
 	}
 	level := hclog.LevelFromString(f.logLevel)
@@ -211,7 +211,8 @@ var byteUnits = []struct {
 	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
 }
 
-func parseBytes(s string) (int64, error) {
+// ParseBytes reads a size such as 4GiB; 0 of nothing.
+func ParseBytes(s string) (int64, error) {
 	if s == "" {
 		return 0, nil
 	}

@@ -97,7 +97,7 @@ func buildWide(g *rdd.Graph, a wideArgs) widePlan {
 		Left: rdd.Collect(rdd.LeftJoin(left, right)), Right: rdd.Collect(rdd.RightJoin(left, right)),
 		Without: rdd.Collect(rdd.SubtractByKey(left, right)), Distinct: rdd.Collect(rdd.Distinct(keys)),
 		Both: rdd.Collect(rdd.Intersection(keys, rdd.Keys(right))), Minus: rdd.Collect(rdd.Subtract(keys, rdd.Keys(right))),
-		Sorted: rdd.Collect(rdd.SortByKey(left)), Falling: rdd.Collect(rdd.SortByKey(left, rdd.Descending(), rdd.SortPartitions(3))),
+		Sorted: rdd.Collect(rdd.SortByKey(left)), Falling: rdd.Collect(rdd.SortByKey(left, rdd.Descending(), rdd.Partitions(3))),
 		ByValue: rdd.Collect(rdd.SortBy(left, func(p pair) int64 { return p.Value })),
 		Dealt:   rdd.Collect(rdd.Repartition(left, 4)), Counts: rdd.CountByKey(left),
 		Most:    rdd.Top(rdd.Values(left), 7),
@@ -327,6 +327,10 @@ func TestEveryOperationIsWhatItsReferenceSays(t *testing.T) {
 // TestPlansThatCannotBe are refused where they are built, by file and line.
 func TestPlansThatCannotBe(t *testing.T) {
 	for what, build := range map[string]func(g *rdd.Graph, _ struct{}) struct{}{
+		"a key that is a pointer": func(g *rdd.Graph, _ struct{}) struct{} {
+			rdd.Distinct(rdd.Map(rdd.Range(g, 0, 1, 1), func(i int64) struct{ P *int64 } { return struct{ P *int64 }{&i} }))
+			return struct{}{}
+		},
 		"a value that is a function": func(g *rdd.Graph, _ struct{}) struct{} {
 			rdd.GroupByKey(rdd.KeyBy(rdd.Map(rdd.Range(g, 0, 3, 1), func(int64) func() { return nil }), func(func()) int { return 0 }))
 			return struct{}{}

@@ -105,7 +105,9 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 	build func(*rdd.Graph, A) P, run func(ctx context.Context, s *rdd.Session, args A, p P) (stoppedBy string, err error)) (*Outcome, error) {
 	cfg = cfg.ensureDefaults()
 	if cfg.Memory > 0 {
-		debug.SetMemoryLimit(cfg.Memory)
+		debug.SetMemoryLimit(max(cfg.Memory, leastLimit)) // below that, there is garbage to collect all the time
+	} else {
+		defer runtime.KeepAlive(make([]byte, ballast))
 	}
 	g, p, err := buildPlan(args, build)
 	if err != nil {
@@ -127,7 +129,8 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 		return nil, err
 	}
 	defer e.close()
-	s := rdd.NewSession(g, e, rdd.Config{OutDir: cfg.OutDir, Owner: ownerOf(process), Progress: cfg.Progress, Scalable: e.scalable})
+	s := rdd.NewSession(g, e, rdd.Config{OutDir: cfg.OutDir, Owner: ownerOf(process), Progress: cfg.Progress, Scalable: e.scalable,
+		TaskMemory: cfg.heldByTask(), Copies: process.Role == wire.JobRole, Warn: func(text string) { cfg.Logger.Warn(text) }})
 	stoppedBy, err := run(ctx, s, args, p)
 	if err != nil {
 		e.log.Close()
@@ -143,6 +146,14 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 	return e.outcome(s, stoppedBy), nil
 }
 
+// leastLimit is the least limit on memory that a process can live within.
+const leastLimit = 32 << 20
+
+// ballast is memory that is reserved and never touched, so that no page of it is
+// ever there: a process whose rows take little memory would otherwise collect
+// its garbage many times a second.
+const ballast = 96 << 20
+
 // sortedShare is the part of a memory limit that tasks may sort in, all of them
 // together.
 const sortedShare = 4
@@ -154,6 +165,14 @@ func (c Config) taskMemory(tasks int) int {
 		return int(c.Memory / int64(sortedShare*max(1, tasks)))
 	}
 	return int(c.TaskMemory)
+}
+
+// heldByTask is how many bytes of rows a task holds at the most.
+func (c Config) heldByTask() int {
+	if n := c.taskMemory(c.Executors * c.Slots); n > 0 {
+		return n
+	}
+	return executor.DefaultTaskMemory
 }
 
 // ownerOf tells one job of a cluster from all others; empty where there is no
@@ -228,8 +247,9 @@ type embedded struct {
 	remote    *remote // the cluster of this job process; nil where the cluster is embedded
 	kept      time.Time
 	life      uint32
-	goesOn    bool // the event log is that of the run resumed, whose first passes it has
-	stepped   bool // a training step has run
+	goesOn    bool            // the event log is that of the run resumed, whose first passes it has
+	stepped   bool            // a training step has run
+	shared    executor.Shared // what tasks of all executors here have in common
 }
 
 func newEmbedded(ctx context.Context, cfg Config, name string, args []byte, g *rdd.Graph, again func() (executor.Program, error)) (*embedded, error) {
@@ -326,6 +346,7 @@ func (e *embedded) newBackend(job driver.JobConfig, again func() (executor.Progr
 		e.cleanup = append(e.cleanup, func() { store.Close() })
 		en := executor.NewEngine(executorID(i), program, store, e, e)
 		en.TaskMemory = e.cfg.taskMemory(e.cfg.Executors * e.cfg.Slots)
+		en.Shared = &e.shared
 		e.executors = append(e.executors, en)
 		return en, nil
 	}

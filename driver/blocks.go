@@ -62,7 +62,7 @@ func (d *Daemon) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) e
 	ticket, o := newToken(), &handover{to: stream, done: make(chan error, 1)}
 	d.handovers.put(ticket, o)
 	raw, err := proto.Marshal(&wire.ToExecutor{Body: &wire.ToExecutor_Hand{Hand: &wire.Hand{Ticket: ticket, Node: req.Node, Split: req.Split, Describe: req.Describe,
-		Shuffled: req.Shuffled, Map: req.Map, Attempt: req.Attempt}}})
+		Shuffled: req.Shuffled, Map: req.Map, Attempt: req.Attempt, Through: req.Through}}})
 	if err != nil {
 		return err
 	}

@@ -86,6 +86,9 @@ type CallRequest struct {
 	Prefer plan.ExecutorID
 	// Holders are, by task, the executors that hold what it reads; may be nil.
 	Holders [][]string
+	// Avoid are, by task, the executors that it is not to run on where there are
+	// others; may be nil.
+	Avoid [][]string
 }
 
 // CallOutcome are the results of an action's tasks. Lost says of those without
@@ -170,6 +173,7 @@ type Counters struct {
 	Moves         int64 // splits that changed owner by exchange
 	MovedBytes    int64
 	ExecutorsLost int64
+	Speculated    int64 // second attempts of slow tasks
 }
 
 // Job is the life of one job.
@@ -303,7 +307,7 @@ func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) 
 		j.state = ready
 		j.emit(Command{Ready: true})
 	}
-	j.retryCall()
+	j.retryCall(now)
 }
 
 func (j *Job) ready() int {
@@ -340,7 +344,7 @@ func (j *Job) onLost(l *Lost, now plan.Time) {
 			j.orphaned(orphans, now)
 		}
 	}
-	j.retryCall()
+	j.retryCall(now)
 }
 
 func (j *Job) onMessage(m *Message, now plan.Time) {
@@ -355,6 +359,8 @@ func (j *Job) onMessage(m *Message, now plan.Time) {
 		j.onResult(m.From, b.Result, now)
 	case *wire.ToDriver_TaskResult:
 		j.onTaskResult(m.From, b.TaskResult, now)
+	case *wire.ToDriver_TaskProgress:
+		j.onTaskProgress(m.From, b.TaskProgress, now)
 	}
 }
 

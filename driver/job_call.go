@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
@@ -12,56 +13,129 @@ import (
 
 // call is an action in progress: one task a partition.
 type call struct {
-	id    uint64
-	req   *CallRequest
-	since plan.Time
-	tasks []callTask
-	left  int
+	id      uint64
+	req     *CallRequest
+	since   plan.Time
+	tasks   []callTask
+	pending []int // tasks that nobody runs
+	left    int
+	load    map[plan.ExecutorID]int // attempts that an executor has been given and not ended
+	rates   []float64               // rows per second of the tasks that are done
 }
 
+// callTask is a task with its attempts: more than one where it was slow.
 type callTask struct {
-	on       plan.ExecutorID // empty: waits for an executor
+	attempts []attempt
 	failures int
+	failedOn []plan.ExecutorID
 	done     bool
 	data     []byte
 	lost     error
 }
 
+// attempt is a task on an executor.
+type attempt struct {
+	on    plan.ExecutorID
+	since plan.Time
+	rows  int64
+	busy  time.Duration
+}
+
 func (j *Job) onCall(req *CallRequest, now plan.Time) {
 	j.calls++
-	j.call = &call{id: j.calls, req: req, since: now, tasks: make([]callTask, len(req.Args)), left: len(req.Args)}
+	c := &call{id: j.calls, req: req, since: now, tasks: make([]callTask, len(req.Args)), left: len(req.Args), load: map[plan.ExecutorID]int{}}
+	for i := range c.tasks {
+		c.pending = append(c.pending, i)
+	}
+	j.call = c
 	j.emit(Command{WakeAt: now + j.cfg.MaxWait})
-	j.retryCall()
+	j.retryCall(now)
 	j.finishCall()
 }
 
-// retryCall hands tasks without a live executor to one.
-func (j *Job) retryCall() {
+// queued is how many tasks an executor is given beyond its slots, so that a slot
+// need not wait for the next one.
+const queued = 1
+
+// retryCall hands tasks to executors that have room for them, in turn.
+func (j *Job) retryCall(now plan.Time) {
 	if j.call == nil || j.ready() == 0 {
 		return
 	}
-	var live []plan.ExecutorID
-	for _, id := range j.order {
-		if j.prepared[id] {
-			live = append(live, id)
+	for gave := true; gave && len(j.call.pending) > 0; {
+		gave = false
+		for _, id := range j.order {
+			if !j.prepared[id] || j.call.load[id] >= j.slots[id]+queued {
+				continue
+			}
+			if at := j.pick(id); at >= 0 {
+				i := j.call.pending[at]
+				j.call.pending = slices.Delete(j.call.pending, at, at+1)
+				j.give(i, id, now)
+				gave = true
+			}
 		}
 	}
-	req := j.call.req
-	for i := range j.call.tasks {
-		t := &j.call.tasks[i]
-		if t.done || t.on != "" && j.prepared[t.on] {
-			continue
+	j.speculate(now)
+}
+
+// looked is how many pending tasks are looked at for one whose input an executor
+// holds.
+const looked = 64
+
+// pick is the place of a pending task for an executor: one that reads what it
+// holds, else the first that need not run elsewhere; −1 is none.
+func (j *Job) pick(id plan.ExecutorID) int {
+	req, first := j.call.req, -1
+	for at, i := range j.call.pending {
+		if j.call.tasks[i].failures == 0 {
+			if home := cmp.Or(req.Prefer, j.homeOf(req.Pack, req.partition(i))); home == id {
+				return at
+			} else if j.prepared[home] {
+				continue
+			}
 		}
-		t.on = live[(i+t.failures)%len(live)]
-		if home := cmp.Or(req.Prefer, j.homeOf(req.Pack, req.partition(i))); t.failures == 0 && j.prepared[home] {
-			t.on = home
+		switch {
+		case j.avoids(i, id):
+		case req.Holders != nil && slices.Contains(req.Holders[i], string(id)):
+			return at
+		case first < 0:
+			first = at
 		}
-		task := &wire.RunTask{Job: string(j.cfg.ID), Call: j.call.id, Node: uint32(req.Node), Partition: uint32(req.partition(i)), Args: req.Args[i]}
-		if req.Holders != nil {
-			task.Holders = req.Holders[i]
+		if first >= 0 && at >= looked {
+			break
 		}
-		j.send(t.on, &wire.ToExecutor{Body: &wire.ToExecutor_RunTask{RunTask: task}})
 	}
+	return first
+}
+
+// avoids says whether a task is to run on another executor than this one.
+func (j *Job) avoids(i int, id plan.ExecutorID) bool {
+	bad := func(id plan.ExecutorID) bool {
+		req := j.call.req
+		return req.Avoid != nil && slices.Contains(req.Avoid[i], string(id)) || slices.Contains(j.call.tasks[i].failedOn, id)
+	}
+	if !bad(id) {
+		return false
+	}
+	for other := range j.prepared {
+		if j.prepared[other] && !bad(other) {
+			return true
+		}
+	}
+	return false
+}
+
+// give has an executor run a task.
+func (j *Job) give(i int, id plan.ExecutorID, now plan.Time) {
+	c := j.call
+	c.tasks[i].attempts = append(c.tasks[i].attempts, attempt{on: id, since: now})
+	c.load[id]++
+	task := &wire.RunTask{Job: string(j.cfg.ID), Call: c.id, Node: uint32(c.req.Node), Partition: uint32(c.req.partition(i)), Args: c.req.Args[i]}
+	if c.req.Holders != nil {
+		task.Holders = c.req.Holders[i]
+	}
+	j.send(id, &wire.ToExecutor{Body: &wire.ToExecutor_RunTask{RunTask: task}})
 }
 
 // homeOf is the executor that holds a pack's split, if there is one.
@@ -90,11 +164,26 @@ func (r *CallRequest) task(partition int) int {
 
 // lose takes back the tasks that an executor was doing.
 func (c *call) lose(id plan.ExecutorID) {
+	delete(c.load, id)
 	for i := range c.tasks {
-		if t := &c.tasks[i]; t.on == id && !t.done {
-			t.on = ""
+		t := &c.tasks[i]
+		had := len(t.attempts)
+		t.attempts = slices.DeleteFunc(t.attempts, func(a attempt) bool { return a.on == id })
+		if had > 0 && len(t.attempts) == 0 && !t.done {
+			c.pending = append(c.pending, i)
 		}
 	}
+	slices.Sort(c.pending)
+}
+
+// attemptOf is a task's attempt on an executor; nil is none.
+func (t *callTask) attemptOf(id plan.ExecutorID) *attempt {
+	for k := range t.attempts {
+		if t.attempts[k].on == id {
+			return &t.attempts[k]
+		}
+	}
+	return nil
 }
 
 func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Time) {
@@ -103,28 +192,51 @@ func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Ti
 	if c != nil && r.Call == c.id {
 		i = c.req.task(int(r.Partition))
 	}
-	if i < 0 || c.tasks[i].on != from || c.tasks[i].done {
+	if i < 0 || c.tasks[i].attemptOf(from) == nil {
 		j.counters.StaleReports++
 		return
 	}
 	t := &c.tasks[i]
+	t.attempts = slices.DeleteFunc(t.attempts, func(a attempt) bool { return a.on == from })
+	c.load[from]--
 	c.since = now // whoever gets on need not hurry
 	j.emit(Command{WakeAt: now + j.cfg.MaxWait})
-	if err := r.Fault.AsError(); fault.KindOf(err) == fault.LostInput {
-		t.lost = err
-	} else if err != nil {
-		t.failures++
-		if !fault.Policy(fault.KindOf(err)).Retry || t.failures >= j.cfg.Schedule.MaxTaskFailures {
-			j.fail(fault.New(fault.KindOf(err), "run", fmt.Sprintf("partition %d on %s", r.Partition, from), err))
-			return
+	err := r.Fault.AsError()
+	switch {
+	case t.done:
+		j.counters.StaleReports++ // another attempt was faster
+	case fault.KindOf(err) == fault.LostInput:
+		t.done, t.lost = true, err
+		c.left--
+	case err != nil:
+		j.taskFailed(i, from, r, err)
+	default:
+		t.done, t.data = true, r.Data
+		c.left--
+		if r.BusyNs > 0 {
+			c.rates = append(c.rates, float64(r.Rows)/time.Duration(r.BusyNs).Seconds())
 		}
-		t.on = ""
-		j.retryCall()
+	}
+	if j.call == nil || j.state == ended {
 		return
 	}
-	t.done, t.data = true, r.Data
-	c.left--
+	j.retryCall(now)
 	j.finishCall()
+}
+
+// taskFailed has a task tried again elsewhere, or the job fail.
+func (j *Job) taskFailed(i int, from plan.ExecutorID, r *wire.TaskResult, err error) {
+	t := &j.call.tasks[i]
+	t.failures++
+	t.failedOn = append(t.failedOn, from)
+	if !fault.Policy(fault.KindOf(err)).Retry || t.failures >= j.cfg.Schedule.MaxTaskFailures {
+		j.fail(fault.New(fault.KindOf(err), "run", fmt.Sprintf("partition %d on %s", r.Partition, from), err))
+		return
+	}
+	if len(t.attempts) == 0 {
+		j.call.pending = append(j.call.pending, i)
+		slices.Sort(j.call.pending)
+	}
 }
 
 func (j *Job) finishCall() {

@@ -20,6 +20,7 @@ type Event struct {
 	Sampled *Sample
 	Folded  *Folded
 	Acted   *wire.TaskResult
+	Acting  *wire.TaskProgress // how far a task has come
 }
 
 // Planned says what plan the program built for a job.
@@ -136,6 +137,8 @@ func (a *Agent) Step(ev Event, now plan.Time) []Command {
 		return a.onFolded(ev.Folded)
 	case ev.Acted != nil:
 		return []Command{{Send: &wire.ToDriver{Body: &wire.ToDriver_TaskResult{TaskResult: ev.Acted}}}}
+	case ev.Acting != nil:
+		return []Command{{Send: &wire.ToDriver{Body: &wire.ToDriver_TaskProgress{TaskProgress: ev.Acting}}}}
 	}
 	return nil
 }

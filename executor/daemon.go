@@ -31,6 +31,7 @@ type DaemonConfig struct {
 	Slots       int
 	Labels      map[string]string
 	Memory      string // soft limit of each runner, as runners' --memory
+	MemoryBytes int64  // the same as a number
 	Disk        string // budget of packs, as runners' --disk
 	Pace        string // emulated speed of the slots; empty is none
 	PaceRate    float64

@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -34,8 +35,8 @@ type Peers interface {
 	Meta(ctx context.Context, from Peer, node int) (*storage.PackMeta, error)
 	// FetchSplit writes the bytes of a split that a peer holds.
 	FetchSplit(ctx context.Context, from Peer, key storage.SplitKey, w io.Writer) error
-	// OpenBucket reads a partition of a map task's output that a peer keeps.
-	OpenBucket(ctx context.Context, from Peer, key storage.ShuffleKey, partition int) (io.ReadCloser, error)
+	// OpenBucket reads partitions of a map task's output that a peer keeps.
+	OpenBucket(ctx context.Context, from Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error)
 }
 
 // Peer is another executor, and where it hands out blocks.
@@ -52,19 +53,22 @@ type Engine struct {
 	catalog Catalog
 	peers   Peers
 	self    plan.ExecutorID
-	// TaskMemory is how many bytes a task may sort in memory; 0 is 256 MiB.
+	// TaskMemory is how many bytes of rows a task may hold; 0 is 256 MiB.
 	TaskMemory int
-	mu         struct {
+	// Shared is what tasks of this process have in common.
+	Shared *Shared
+	mu     struct {
 		sync.Mutex
 		accBytes map[[2]int]int64 // by node and parameter length
 		metas    map[int]*storage.PackMeta
+		acting   map[*acting]bool
 	}
 }
 
 // NewEngine makes the engine of an executor.
 func NewEngine(self plan.ExecutorID, program Program, store *storage.Store, catalog Catalog, peers Peers) *Engine {
-	e := &Engine{self: self, program: program, store: store, catalog: catalog, peers: peers}
-	e.mu.accBytes, e.mu.metas = map[[2]int]int64{}, map[int]*storage.PackMeta{}
+	e := &Engine{self: self, program: program, store: store, catalog: catalog, peers: peers, Shared: &Shared{}}
+	e.mu.accBytes, e.mu.metas, e.mu.acting = map[[2]int]int64{}, map[int]*storage.PackMeta{}, map[*acting]bool{}
 	return e
 }
 
@@ -128,10 +132,39 @@ func (e *Engine) Meta(node int) *storage.PackMeta {
 	return e.mu.metas[node]
 }
 
+// acting is a task that runs, for those who watch how far it has come.
+type acting struct {
+	task  *wire.RunTask
+	began time.Time
+	rows  atomic.Int64
+}
+
 // Act runs one task of an action.
 func (e *Engine) Act(ctx context.Context, t *wire.RunTask) *wire.TaskResult {
-	data, err := e.program.Task(ctx, int(t.Node), int(t.Partition), t.Args, localPacks{e, ctx, t})
-	return &wire.TaskResult{Job: t.Job, Call: t.Call, Partition: t.Partition, Data: data, Fault: wire.FromError(err)}
+	a := &acting{task: t, began: time.Now()}
+	e.mu.Lock()
+	e.mu.acting[a] = true
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.mu.acting, a)
+	}()
+	data, err := e.program.Task(ctx, int(t.Node), int(t.Partition), t.Args, localPacks{e, ctx, t, a})
+	return &wire.TaskResult{Job: t.Job, Call: t.Call, Partition: t.Partition, Data: data, Fault: wire.FromError(err),
+		Rows: a.rows.Load(), BusyNs: int64(time.Since(a.began))}
+}
+
+// Acting says how far the tasks have come that have run for some time.
+func (e *Engine) Acting(least time.Duration) (out []*wire.TaskProgress) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for a := range e.mu.acting {
+		if busy := time.Since(a.began); busy >= least {
+			out = append(out, &wire.TaskProgress{Job: a.task.Job, Call: a.task.Call, Partition: a.task.Partition, Rows: a.rows.Load(), BusyNs: int64(busy)})
+		}
+	}
+	return out
 }
 
 // localPacks opens splits for actions, held or not: any executor may be asked.
@@ -139,6 +172,7 @@ type localPacks struct {
 	e    *Engine
 	ctx  context.Context
 	task *wire.RunTask
+	acts *acting
 }
 
 func (p localPacks) OpenSplit(node, split int) (*storage.Split, error) {
@@ -164,25 +198,36 @@ func (p localPacks) MakePack(ctx context.Context, node int) (plan.ExecutorID, *s
 	return p.e.self, meta, nil
 }
 
-// defaultTaskMemory is how much a task sorts in memory unless told otherwise.
-const defaultTaskMemory = 256 << 20
+// DefaultTaskMemory is how many bytes of rows a task holds unless told otherwise.
+const DefaultTaskMemory = 256 << 20
 
-func (p localPacks) NewSorter(partitions int) *storage.Sorter {
-	budget := p.e.TaskMemory
-	if budget == 0 {
-		budget = defaultTaskMemory
+func (p localPacks) Advance(rows int) { p.acts.rows.Add(int64(rows)) }
+
+func (p localPacks) Memory() int {
+	if p.e.TaskMemory == 0 {
+		return DefaultTaskMemory
 	}
-	return p.e.store.NewSorter(partitions, budget)
+	return p.e.TaskMemory
 }
 
-func (p localPacks) KeepShuffle(key storage.ShuffleKey, s *storage.Sorter) (plan.ExecutorID, *storage.Buckets, error) {
-	b, err := p.e.store.KeepShuffle(key, s)
-	return p.e.self, b, err
+func (p localPacks) NewBuckets(partitions int) *storage.BucketWriter {
+	return p.e.store.NewBucketWriter(partitions, p.Memory()/8)
 }
 
-func (p localPacks) OpenBucket(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey, partition int) (io.ReadCloser, error) {
+func (p localPacks) KeepShuffle(key storage.ShuffleKey, b *storage.Buckets) plan.ExecutorID {
+	p.e.store.KeepShuffle(key, b)
+	return p.e.self
+}
+
+func (p localPacks) DropShuffle(node int, through uint64) { p.e.store.DropShuffle(node, through) }
+
+func (p localPacks) Shared(name, version string, bytes int64, make func() (any, error)) (any, error) {
+	return p.e.Shared.get(name, version, bytes, make)
+}
+
+func (p localPacks) OpenBucket(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
 	if holder == p.e.self {
-		return p.e.store.OpenBucket(key, partition)
+		return p.e.store.OpenBucket(key, span)
 	}
 	from := Peer{ID: holder}
 	for i, h := range p.task.Holders {
@@ -190,7 +235,7 @@ func (p localPacks) OpenBucket(ctx context.Context, holder plan.ExecutorID, key 
 			from.Address = p.task.Addresses[i]
 		}
 	}
-	return p.e.peers.OpenBucket(ctx, from, key, partition)
+	return p.e.peers.OpenBucket(ctx, from, key, span)
 }
 
 // Fold is a run's tasks, ready to be folded.

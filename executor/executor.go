@@ -59,6 +59,9 @@ func New(ctx context.Context, cfg Config, engine *Engine, conn wire.ExecutorConn
 	return e
 }
 
+// watched is how often it is said how far tasks of actions have come.
+const watched = 250 * time.Millisecond
+
 // Serve registers and works until the connection ends or the context does.
 // It returns once every goroutine of the executor has ended.
 func (e *Executor) Serve() error {
@@ -70,10 +73,16 @@ func (e *Executor) Serve() error {
 		return fault.New(fault.FetchFailed, "register with", "the driver", err)
 	}
 	e.spawn(e.receive)
+	watch := time.NewTicker(watched)
+	defer watch.Stop()
 	for {
 		select {
 		case ev := <-e.events:
 			e.step(ev)
+		case <-watch.C:
+			for _, p := range e.engine.Acting(watched) {
+				e.step(Event{Acting: p})
+			}
 		case <-e.ctx.Done():
 			return nil
 		}

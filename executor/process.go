@@ -2,6 +2,7 @@ package executor
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -77,7 +78,8 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, bea
 		ours.Close()
 		return nil, fault.New(fault.NoResources, "start a runner of", o.Job, err)
 	}
-	limit(cmd.Process.Pid)
+	most := d.cfg.mostMemory()
+	limit(cmd.Process.Pid, most)
 	r := &runnerProcess{job: o.Job, weight: float64(max(1, o.Weight)), cmd: cmd, frames: wire.NewFramed(ours), ended: make(chan struct{})}
 	r.stats.splits = map[uint64]bool{}
 	r.key = fmt.Sprintf("%s/%d", o.Job, cmd.Process.Pid)
@@ -90,7 +92,7 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, bea
 		r.in.Stop()
 		close(r.ended)
 		if !r.quiet.Load() {
-			_ = out.Put(closed(o.Job, fmt.Sprintf("its runner ended: %v: %s", err, logs.last())))
+			_ = out.Put(closed(o.Job, fmt.Sprintf("its runner ended: %v: %s", err, logs.why(most))))
 		}
 	}()
 	return r, nil
@@ -103,8 +105,24 @@ const (
 	runnerOOM   = "500"
 )
 
+// mostMemory is how many bytes a runner may ever take: well beyond its soft limit,
+// or most of the machine's.
+func (c *DaemonConfig) mostMemory() uint64 {
+	if soft := c.MemoryBytes; soft > 0 {
+		return uint64(max(2*soft, soft+1<<30))
+	}
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 0
+	}
+	return uint64(info.Totalram) * uint64(info.Unit) / 10 * 9
+}
+
 // limit sets what the system allows to be set.
-func limit(pid int) {
+func limit(pid int, memory uint64) {
+	if memory > 0 {
+		_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: memory, Max: memory}, nil)
+	}
 	_ = unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
 	var files unix.Rlimit
 	if unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &files) == nil {
@@ -274,21 +292,57 @@ type lineWriter struct {
 	put  func([]byte)
 	mu   sync.Mutex
 	line string
+	died string // the line that says why the program died, where one does
+	rest []byte // of a line that has not ended
 }
 
 func (w *lineWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
-	if s := strings.TrimSpace(string(p)); s != "" {
-		w.line = s[strings.LastIndexByte(s, '\n')+1:]
+	w.rest = append(w.rest, p...)
+	for {
+		line, rest, whole := bytes.Cut(w.rest, []byte{'\n'})
+		if !whole {
+			break
+		}
+		w.rest = rest
+		w.note(string(line))
+	}
+	if len(w.rest) > longestLine {
+		w.rest = w.rest[len(w.rest)-longestLine:]
 	}
 	w.mu.Unlock()
 	w.put(append([]byte(nil), p...))
 	return len(p), nil
 }
 
-func (w *lineWriter) last() string {
+// longestLine bounds what is kept of a line that does not end.
+const longestLine = 4 << 10
+
+// note remembers a line; w.mu is held.
+func (w *lineWriter) note(line string) {
+	if strings.TrimSpace(line) == "" {
+		return
+	}
+	w.line = line
+	for _, start := range []string{"fatal error: ", "panic: ", "runtime: out of memory"} {
+		if w.died == "" && strings.HasPrefix(line, start) {
+			w.died = strings.TrimSpace(line)
+		}
+	}
+}
+
+// why is what the runner has printed of its end.
+func (w *lineWriter) why(memory uint64) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	switch {
+	case strings.Contains(w.died, "memory"):
+		return fmt.Sprintf("the program took more memory than the %d MiB that it may (%s)", memory>>20, w.died)
+	case w.died != "":
+		return w.died
+	case len(w.rest) > 0:
+		return string(w.rest)
+	}
 	return w.line
 }
 

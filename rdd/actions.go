@@ -20,7 +20,7 @@ type Action[R any] struct {
 // Run computes the action's value.
 func (a Action[R]) Run(ctx context.Context, s *Session) (R, error) { return a.run(ctx, s) }
 
-// collectLimit is how many bytes of rows an action may bring to the driver.
+// collectLimit is how many bytes of rows an action may bring to the driver's side.
 const collectLimit = 1 << 30
 
 // action adds a node whose tasks compute one encoded value a partition.
@@ -29,16 +29,11 @@ func action[T, R any](ds Dataset[T], kind string, task taskFunc, finish func(ctx
 	return Action[R]{g: ds.g, id: id, name: kind, run: func(ctx context.Context, s *Session) (R, error) { return finish(ctx, s, id) }}
 }
 
-// callAll runs the node's tasks on all partitions.
-func callAll(ctx context.Context, s *Session, id, parts int) ([][]byte, error) {
-	return s.call(ctx, id, NoPack, make([][]byte, parts))
-}
-
 // Count counts the rows.
 func Count[T any](ds Dataset[T]) Action[int64] {
 	task := func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
 		var n int64
-		err := ds.each(ctx, part, func(T) error { n++; return nil })
+		err := ds.each(ctx, part, func(rows []T) error { n += int64(len(rows)); return nil })
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +41,7 @@ func Count[T any](ds Dataset[T]) Action[int64] {
 	}
 	return action(ds, "count", task, func(ctx context.Context, s *Session, id int) (int64, error) {
 		var total int64
-		raws, err := callAll(ctx, s, id, ds.parts())
+		raws, err := callAll(ctx, s, id, ds.parts)
 		for _, raw := range raws {
 			var n int64
 			if err := Decode(raw, &n); err != nil {
@@ -72,7 +67,7 @@ func rowsTask[T any](ds Dataset[T]) taskFunc {
 		}
 		rows := [][]byte{}
 		var size int64
-		err := ds.each(ctx, part, func(row T) error {
+		err := ds.rows(ctx, part, func(row T) error {
 			raw, err := Encode(row)
 			if err != nil {
 				return fault.New(fault.UserCode, "encode", typeName[T](), err)
@@ -94,6 +89,18 @@ func rowsTask[T any](ds Dataset[T]) taskFunc {
 	}
 }
 
+// tooMany is an error where partitions come to more than an action may bring.
+func tooMany(raws [][]byte) error {
+	var total int64
+	for _, raw := range raws {
+		total += int64(len(raw))
+	}
+	if total > collectLimit {
+		return fault.Newf(fault.NoResources, "collect", "the rows", "they are %d MiB, more than %d", total>>20, collectLimit>>20).WithHint("aggregate, save or stream them instead")
+	}
+	return nil
+}
+
 func appendRows[T any](rows []T, raw []byte) ([]T, error) {
 	var parts [][]byte
 	if err := Decode(raw, &parts); err != nil {
@@ -112,9 +119,15 @@ func appendRows[T any](rows []T, raw []byte) ([]T, error) {
 // Collect brings all rows to the driver's side, in input order.
 func Collect[T any](ds Dataset[T]) Action[[]T] {
 	return action(ds, "collect", rowsTask(ds), func(ctx context.Context, s *Session, id int) ([]T, error) {
-		raws, err := callAll(ctx, s, id, ds.parts())
+		raws, err := callAll(ctx, s, id, ds.parts)
 		var rows []T
+		if err == nil {
+			err = tooMany(raws)
+		}
 		for _, raw := range raws {
+			if err != nil {
+				return nil, err
+			}
 			if rows, err = appendRows(rows, raw); err != nil {
 				return nil, err
 			}
@@ -126,14 +139,19 @@ func Collect[T any](ds Dataset[T]) Action[[]T] {
 // Take brings the first n rows, reading partitions from the first on until it
 // has them.
 func Take[T any](ds Dataset[T], n int) Action[[]T] {
+	ds.g.notNegative("take", n)
 	return action(ds, "take", rowsTask(ds), func(ctx context.Context, s *Session, id int) ([]T, error) {
-		return takeRows[T](ctx, s, id, ds.parts(), n)
+		return takeRows[T](ctx, s, id, ds.parts, n)
 	})
 }
 
 // takeRows asks for one partition more at each round than in all before, so
 // that a short prefix costs little and a sparse one few rounds.
-func takeRows[T any](ctx context.Context, s *Session, id, parts, n int) ([]T, error) {
+func takeRows[T any](ctx context.Context, s *Session, id int, partsOf func() int, n int) ([]T, error) {
+	if err := s.settleAction(ctx, id); err != nil {
+		return nil, err
+	}
+	parts := partsOf()
 	var rows []T
 	for asked := 0; asked < parts && len(rows) < n; {
 		args := make([][]byte, min(parts, 2*asked+1))
@@ -165,7 +183,7 @@ func takeRows[T any](ctx context.Context, s *Session, id, parts, n int) ([]T, er
 // First is the first row; an empty dataset has none, which is an error.
 func First[T any](ds Dataset[T]) Action[T] {
 	return action(ds, "first", rowsTask(ds), func(ctx context.Context, s *Session, id int) (T, error) {
-		rows, err := takeRows[T](ctx, s, id, ds.parts(), 1)
+		rows, err := takeRows[T](ctx, s, id, ds.parts, 1)
 		if err == nil && len(rows) == 0 {
 			err = fault.Newf(fault.BadInput, "take", "the first row", "the dataset is empty")
 		}
@@ -183,7 +201,7 @@ func Reduce[T any](ds Dataset[T], f func(a, b T) T) Action[T] {
 	task := func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
 		var acc T
 		n := 0
-		err := ds.each(ctx, part, func(row T) error {
+		err := ds.rows(ctx, part, func(row T) error {
 			if n++; n == 1 {
 				acc = row
 			} else {
@@ -203,7 +221,7 @@ func Reduce[T any](ds Dataset[T], f func(a, b T) T) Action[T] {
 	return action(ds, "reduce", task, func(ctx context.Context, s *Session, id int) (T, error) {
 		var rows []T
 		var zero T
-		raws, err := callAll(ctx, s, id, ds.parts())
+		raws, err := callAll(ctx, s, id, ds.parts)
 		for _, raw := range raws {
 			if rows, err = appendRows(rows, raw); err != nil {
 				return zero, err

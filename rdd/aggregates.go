@@ -3,6 +3,8 @@ package rdd
 import (
 	"cmp"
 	"context"
+	"iter"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/volley-engine/volley/internal/runner"
@@ -14,7 +16,12 @@ import (
 func Aggregated[T, A any](ds Dataset[T], zero func() A, seq func(A, T) A, comb func(a, b A) A) Action[A] {
 	task := func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
 		acc := zero()
-		err := ds.each(ctx, part, func(row T) error { acc = seq(acc, row); return nil })
+		err := ds.each(ctx, part, func(rows []T) error {
+			for i := range rows {
+				acc = seq(acc, rows[i])
+			}
+			return nil
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -22,7 +29,7 @@ func Aggregated[T, A any](ds Dataset[T], zero func() A, seq func(A, T) A, comb f
 	}
 	return action(ds, "aggregated", task, func(ctx context.Context, s *Session, id int) (A, error) {
 		acc := zero()
-		raws, err := callAll(ctx, s, id, ds.parts())
+		raws, err := callAll(ctx, s, id, ds.parts)
 		for _, raw := range raws {
 			var a A
 			if err := Decode(raw, &a); err != nil {
@@ -60,31 +67,19 @@ func CountByKey[K comparable, V any](ds Dataset[Pair[K, V]]) Action[map[K]int64]
 // TakeOrdered are the n rows that come first by an order, in that order; of
 // equal ones those that come first in the input.
 func TakeOrdered[T any](ds Dataset[T], n int, order func(a, b T) int) Action[[]T] {
+	ds.g.notNegative("take ordered", n)
 	// Rows are kept until there are twice too many, and then cut: a heap's worth
 	// of memory, without a heap.
 	trim := func(rows []T) []T {
 		slices.SortStableFunc(rows, order)
 		return rows[:min(n, len(rows))]
 	}
-	return finishAction(Aggregated(ds, func() []T { return nil }, func(rows []T, row T) []T {
+	return thenAction(Aggregated(ds, func() []T { return nil }, func(rows []T, row T) []T {
 		if rows = append(rows, row); len(rows) >= 2*n+16 {
 			rows = trim(rows)
 		}
 		return rows
 	}, func(a, b []T) []T { return trim(append(a, b...)) }), trim)
-}
-
-// finishAction applies a function to what an action came to.
-func finishAction[R any](a Action[R], f func(R) R) Action[R] {
-	run := a.run
-	a.run = func(ctx context.Context, s *Session) (R, error) {
-		r, err := run(ctx, s)
-		if err != nil {
-			return r, err
-		}
-		return f(r), nil
-	}
-	return a
 }
 
 // Top are the n greatest rows, the greatest first.
@@ -102,4 +97,93 @@ func Lookup[K comparable, V any](ds Dataset[Pair[K, V]], key K) Action[[]V] {
 // calls it again.
 func ForEach[T any](ds Dataset[T], f func(T) error) Action[int64] {
 	return Count(MapErr(ds, func(row T) (bool, error) { return true, f(row) }))
+}
+
+// drawn is a row with the random number that decides whether it is taken.
+type drawn[T any] struct {
+	At  uint64
+	Row T
+}
+
+// TakeSample are n rows, each as likely as any other, drawn without putting back,
+// in the order of their drawing. The same seed draws the same rows.
+func TakeSample[T any](ds Dataset[T], n int, seed uint64) Action[[]T] {
+	numbered := MapSplits(ds, func(part int, rows iter.Seq[T]) iter.Seq[drawn[T]] {
+		return func(yield func(drawn[T]) bool) {
+			r := rand.New(rand.NewPCG(seed, uint64(part)))
+			for row := range rows {
+				if !yield(drawn[T]{r.Uint64(), row}) {
+					return
+				}
+			}
+		}
+	})
+	taken := TakeOrdered(numbered, n, func(a, b drawn[T]) int {
+		switch {
+		case a.At < b.At:
+			return -1
+		case a.At > b.At:
+			return 1
+		}
+		return 0
+	})
+	return thenAction(taken, func(rows []drawn[T]) []T {
+		out := make([]T, len(rows))
+		for i := range rows {
+			out[i] = rows[i].Row
+		}
+		return out
+	})
+}
+
+// thenAction makes something else of what an action came to.
+func thenAction[R, Q any](a Action[R], f func(R) Q) Action[Q] {
+	return Action[Q]{g: a.g, id: a.id, name: a.name, run: func(ctx context.Context, s *Session) (Q, error) {
+		r, err := a.run(ctx, s)
+		if err != nil {
+			var zero Q
+			return zero, err
+		}
+		return f(r), nil
+	}}
+}
+
+// TreeAggregate is Aggregated whose partial results are combined in two steps,
+// the first of them on the executors: for accumulators that are large, or very
+// many partitions.
+func TreeAggregate[T, A any](ds Dataset[T], zero func() A, seq func(A, T) A, comb func(a, b A) A) Action[A] {
+	width := func() int { return int(intSqrt(ds.parts())) }
+	partials := MapSplits(ds, func(part int, rows iter.Seq[T]) iter.Seq[Pair[int, A]] {
+		return func(yield func(Pair[int, A]) bool) {
+			acc := zero()
+			for row := range rows {
+				acc = seq(acc, row)
+			}
+			yield(Pair[int, A]{part / max(1, width()), acc})
+		}
+	})
+	combined := Collect(ReduceByKey(partials, comb))
+	return thenAction(combined, func(all []Pair[int, A]) A {
+		byKey := map[int]A{}
+		for _, p := range all {
+			byKey[p.Key] = p.Value
+		}
+		acc := zero()
+		for i := 0; len(byKey) > 0; i++ {
+			if a, ok := byKey[i]; ok {
+				acc = comb(acc, a)
+				delete(byKey, i)
+			}
+		}
+		return acc
+	})
+}
+
+// intSqrt is the least number whose square is at least n.
+func intSqrt(n int) int {
+	r := 0
+	for r*r < n {
+		r++
+	}
+	return r
 }

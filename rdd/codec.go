@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"reflect"
 
 	"github.com/fxamacker/cbor/v2"
 )
@@ -47,8 +48,15 @@ func Encode(v any) ([]byte, error) {
 	case encoding.BinaryMarshaler:
 		return x.MarshalBinary()
 	}
+	if t := reflect.TypeOf(v); t != nil && reflect.PointerTo(t).Implements(marshalerType) {
+		p := reflect.New(t)
+		p.Elem().Set(reflect.ValueOf(v))
+		return p.Interface().(encoding.BinaryMarshaler).MarshalBinary()
+	}
 	return cborMode.Marshal(v)
 }
+
+var marshalerType = reflect.TypeFor[encoding.BinaryMarshaler]()
 
 // Decode reads an encoded value into *v.
 func Decode(raw []byte, v any) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/storage"
@@ -15,8 +16,9 @@ type Dataset[T any] struct {
 	g      *Graph
 	id     int
 	parts  func() int
-	each   func(ctx context.Context, part int, yield func(T) error) error
+	each   func(ctx context.Context, part int, yield func(rows []T) error) error
 	source *sourceDecl // of a reader whose chunks can be packed as they are
+	spread int         // of pairs: partitions over which the hashes of their keys are spread; 0 where they are not, or may be joined
 }
 
 // errEnough ends an iteration early, without being a failure.
@@ -27,11 +29,16 @@ var errEnough = errors.New("enough rows")
 func TextFile(g *Graph, uris ...string) Dataset[string] {
 	d := &sourceDecl{URIs: uris, Options: storage.ReadOptions{Format: storage.Text}}
 	g.sources = append(g.sources, d)
-	id := g.add(node{kind: "text", typ: "string", detail: fmt.Sprint(uris)})
+	id := g.add(node{kind: "text", typ: "string", detail: fmt.Sprint(uris), bytes: d.bytes})
 	return Dataset[string]{g: g, id: id, parts: func() int { return d.source.Len() },
-		each: func(ctx context.Context, part int, yield func(string) error) error {
-			return d.source.Lines(ctx, part, func(line []byte) error { return yield(string(line)) })
-		}}
+		each: advancing(func(ctx context.Context, part int, yield func([]string) error) error {
+			var text arena
+			b := newBatcher(yield)
+			if err := d.source.Lines(ctx, part, func(line []byte) error { return b.add(text.text(line)) }); err != nil {
+				return err
+			}
+			return b.flush()
+		})}
 }
 
 // Point is a labelled row of numbers: dense where Indices is nil, else sparse
@@ -48,11 +55,11 @@ type Point struct {
 func Points(g *Graph, in Input, uris ...string) Dataset[Point] {
 	d := &sourceDecl{URIs: uris, Options: in}
 	g.sources = append(g.sources, d)
-	id := g.add(node{kind: "points", typ: "Point", detail: fmt.Sprintf("%v %+v", uris, in)})
+	id := g.add(node{kind: "points", typ: "Point", detail: fmt.Sprintf("%v %+v", uris, in), bytes: d.bytes})
 	return Dataset[Point]{g: g, id: id, source: d, parts: func() int { return d.source.Len() },
-		each: func(ctx context.Context, part int, yield func(Point) error) error {
+		each: advancing(oneByOne(func(ctx context.Context, part int, yield func(Point) error) error {
 			return d.source.Read(ctx, part, func(c *storage.Chunk) error { return eachPoint(c, yield) })
-		}}
+		}))}
 }
 
 // LIBSVM is Points of files in the LIBSVM format.
@@ -77,56 +84,93 @@ func eachPoint(c *storage.Chunk, yield func(Point) error) error {
 }
 
 // derive makes a dataset whose partitions are computed from another's.
-func derive[T, U any](ds Dataset[T], kind string, each func(ctx context.Context, part int, yield func(U) error) error) Dataset[U] {
+func derive[T, U any](ds Dataset[T], kind string, each func(ctx context.Context, part int, yield func(rows []U) error) error) Dataset[U] {
 	id := ds.g.add(node{kind: kind, typ: typeName[U](), user: true, inputs: []int{ds.id}})
 	return Dataset[U]{g: ds.g, id: id, parts: ds.parts, each: each}
 }
 
 // Map applies f to every row. Nothing moves; order is kept.
 func Map[T, U any](ds Dataset[T], f func(T) U) Dataset[U] {
-	return derive(ds, "map", func(ctx context.Context, part int, yield func(U) error) error {
-		return ds.each(ctx, part, func(row T) error { return yield(f(row)) })
+	return derive(ds, "map", func(ctx context.Context, part int, yield func([]U) error) error {
+		var out []U
+		return ds.each(ctx, part, func(rows []T) error {
+			out = slices.Grow(out[:0], len(rows))[:len(rows)]
+			for i := range rows {
+				out[i] = f(rows[i])
+			}
+			return yield(out)
+		})
 	})
 }
 
 // MapErr is Map with a function that may fail: the first error fails the
 // action, naming partition and row.
 func MapErr[T, U any](ds Dataset[T], f func(T) (U, error)) Dataset[U] {
-	return derive(ds, "map-err", func(ctx context.Context, part int, yield func(U) error) error {
+	return derive(ds, "map-err", func(ctx context.Context, part int, yield func([]U) error) error {
 		n := 0
-		return ds.each(ctx, part, func(row T) error {
+		b := newBatcher(yield)
+		err := ds.rows(ctx, part, func(row T) error {
 			u, err := f(row)
 			if err != nil {
 				return fault.New(fault.UserCode, "map", fmt.Sprintf("row %d of partition %d", n, part), err)
 			}
 			n++
-			return yield(u)
+			return b.add(u)
 		})
+		if err != nil {
+			return err
+		}
+		return b.flush()
 	})
 }
 
-// Filter keeps the rows that f accepts.
+// Filter keeps the rows that f accepts. Nothing moves; order is kept.
 func Filter[T any](ds Dataset[T], f func(T) bool) Dataset[T] {
-	return derive(ds, "filter", func(ctx context.Context, part int, yield func(T) error) error {
-		return ds.each(ctx, part, func(row T) error {
-			if !f(row) {
+	return keepsKeys(ds.spread, derive(ds, "filter", func(ctx context.Context, part int, yield func([]T) error) error {
+		var out []T
+		return ds.each(ctx, part, func(rows []T) error {
+			out = slices.Grow(out[:0], len(rows))[:len(rows)]
+			n := 0
+			for i := range rows {
+				out[n] = rows[i] // without a branch that cannot be foretold
+				if f(rows[i]) {
+					n++
+				}
+			}
+			if n == 0 {
 				return nil
 			}
-			return yield(row)
+			return yield(out[:n])
 		})
-	})
+	}))
 }
 
-// FlatMap replaces every row by the rows that f makes of it.
+// FlatMap replaces every row by the rows that f makes of it. Nothing moves;
+// order is kept.
 func FlatMap[T, U any](ds Dataset[T], f func(T) []U) Dataset[U] {
-	return derive(ds, "flat-map", func(ctx context.Context, part int, yield func(U) error) error {
-		return ds.each(ctx, part, func(row T) error {
-			for _, u := range f(row) {
-				if err := yield(u); err != nil {
-					return err
+	return FlatMapAppend(ds, func(out []U, row T) []U { return append(out, f(row)...) })
+}
+
+// FlatMapAppend is FlatMap with a function that appends the rows it makes to a
+// slice, which takes no memory for each row.
+func FlatMapAppend[T, U any](ds Dataset[T], f func(out []U, row T) []U) Dataset[U] {
+	return derive(ds, "flat-map", func(ctx context.Context, part int, yield func([]U) error) error {
+		most := batchRows[U]()
+		out := make([]U, 0, most)
+		err := ds.each(ctx, part, func(rows []T) error {
+			for i := range rows {
+				if out = f(out, rows[i]); len(out) >= most {
+					if err := yield(out); err != nil {
+						return err
+					}
+					out = out[:0]
 				}
 			}
 			return nil
 		})
+		if err != nil || len(out) == 0 {
+			return err
+		}
+		return yield(out)
 	})
 }

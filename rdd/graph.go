@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
@@ -24,6 +25,11 @@ type Graph struct {
 	nodes   []node
 	sources []*sourceDecl
 	errs    []error
+	decided sync.Map // what was decided, by node: []int
+	reached struct {
+		sync.Once
+		by [][]uint64 // by node: a bit for each node that it is computed from
+	}
 }
 
 // node is one operation of the plan.
@@ -37,6 +43,21 @@ type node struct {
 	task    taskFunc
 	pack    *packDecl
 	shuffle *shuffleDecl
+	choice  *choice
+	joins   []int                                                // shuffles whose small partitions are joined, under this node's number
+	family  int                                                  // of a shuffle: the node whose joins has it, plus one
+	params  []int                                                // values that the driver's side sets, which it is computed under
+	settle  func(ctx context.Context, s *Session) ([]int, error) // decides something before it is computed; may be nil
+	reads   func(k, part int) []int                              // partitions of input k that a partition is computed from; nil is the same one
+	bytes   func() int64                                         // about how many bytes its rows are; nil is as many as its inputs'
+	at      string                                               // the user's file and line
+}
+
+// choice is between ways of computing a node, of which one is taken when it is
+// known what its inputs are.
+type choice struct {
+	inputs [][]int
+	decide func(ctx context.Context, s *Session) (int, error)
 }
 
 // taskFunc computes one partition's part of an action.
@@ -47,6 +68,14 @@ type sourceDecl struct {
 	URIs    []string
 	Options storage.ReadOptions
 	source  *storage.Source
+}
+
+// bytes is how large the input is, as it lies.
+func (d *sourceDecl) bytes() (n int64) {
+	for _, f := range d.source.Files {
+		n += f.Size
+	}
+	return n
 }
 
 // packDecl is a pack that is to be made before the first step over it.
@@ -72,6 +101,13 @@ func (g *Graph) add(n node) int {
 // fail notes a mistake in the plan with the user's file and line.
 func (g *Graph) fail(format string, args ...any) {
 	g.errs = append(g.errs, fault.Newf(fault.UserCode, "build", callSite(), format, args...))
+}
+
+// notNegative notes a number of rows below zero as a mistake.
+func (g *Graph) notNegative(op string, n int) {
+	if n < 0 {
+		g.fail("%s: %d is not a number of rows", op, n)
+	}
 }
 
 // callSite is the nearest caller outside this package.
@@ -159,5 +195,55 @@ func (g *Graph) Task(ctx context.Context, node, partition int, args []byte, pack
 			err = fault.Newf(fault.UserCode, "run", fmt.Sprintf("partition %d", partition), "panic: %v\n%s", r, debug.Stack())
 		}
 	}()
-	return runTask(ctx, g.nodes[node].task, partition, args, packs)
+	return g.runTask(ctx, g.nodes[node].task, partition, args, packs)
+}
+
+// name is how a node is called in messages.
+func (g *Graph) name(id int) string {
+	n := &g.nodes[id]
+	if n.at == "" {
+		return fmt.Sprintf("%s (node %d)", n.kind, id)
+	}
+	return fmt.Sprintf("%s at %s", n.kind, n.at)
+}
+
+// allDecided is everything that has been decided.
+func (g *Graph) allDecided() map[int][]int {
+	out := map[int][]int{}
+	g.decided.Range(func(k, v any) bool {
+		out[k.(int)] = v.([]int)
+		return true
+	})
+	return out
+}
+
+// spanOf are the partitions of a shuffle that one of its result is.
+func (g *Graph) spanOf(id, part int) storage.Span {
+	if f := g.nodes[id].family; f > 0 {
+		if d := g.decisionOf(f - 1); part+1 < len(d) {
+			return storage.Span{From: d[part], Through: d[part+1]}
+		}
+	}
+	return storage.Span{From: part, Through: part + 1}
+}
+
+// above says whether a node is computed from another one, or under it where that
+// is a parameter; by any of its alternatives.
+func (g *Graph) above(id, from int) bool {
+	g.reached.Do(func() {
+		g.reached.by = make([][]uint64, len(g.nodes))
+		for id := range g.nodes {
+			bits := make([]uint64, (len(g.nodes)+63)/64)
+			for _, list := range [][]int{g.nodes[id].inputs, g.nodes[id].params} {
+				for _, in := range list {
+					bits[in/64] |= 1 << (in % 64)
+					for i, b := range g.reached.by[in] {
+						bits[i] |= b
+					}
+				}
+			}
+			g.reached.by[id] = bits
+		}
+	})
+	return g.reached.by[id][from/64]>>(from%64)&1 == 1
 }

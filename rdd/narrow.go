@@ -15,36 +15,38 @@ import (
 // are part of the program: what is large belongs into a file.
 func Parallelize[T any](g *Graph, partitions int, rows ...T) Dataset[T] {
 	n := max(1, partitions)
-	id := g.add(node{kind: "parallelize", typ: typeName[T](), detail: fmt.Sprintf("%d %v", n, digestOf(rows))})
-	return Dataset[T]{g: g, id: id, parts: func() int { return n }, each: func(_ context.Context, part int, yield func(T) error) error {
-		for _, row := range rows[part*len(rows)/n : (part+1)*len(rows)/n] {
-			if err := yield(row); err != nil {
-				return err
-			}
-		}
-		return nil
+	digest, size := digestOf(rows)
+	id := g.add(node{kind: "parallelize", typ: typeName[T](), detail: fmt.Sprintf("%d %v", n, digest), bytes: func() int64 { return size }})
+	return Dataset[T]{g: g, id: id, parts: func() int { return n }, each: func(_ context.Context, part int, yield func([]T) error) error {
+		return inBatches(rows[part*len(rows)/n:(part+1)*len(rows)/n], yield)
 	}}
 }
 
-// digestOf tells other values apart, for the plan's fingerprint.
-func digestOf(v any) string {
+// digestOf tells other values apart, for the plan's fingerprint, and says how
+// many bytes they are.
+func digestOf(v any) (digest string, bytes int64) {
 	raw, err := Encode(v)
 	if err != nil {
-		return err.Error()
+		return err.Error(), 0
 	}
 	h := fnv.New64a()
 	_, _ = h.Write(raw)
-	return fmt.Sprintf("%d bytes %x", len(raw), h.Sum64())
+	return fmt.Sprintf("%d bytes %x", len(raw), h.Sum64()), int64(len(raw))
 }
 
 // Range is a dataset of the whole numbers from `from` up to, but without, to.
 func Range(g *Graph, from, to int64, partitions int) Dataset[int64] {
 	n, rows := int64(max(1, partitions)), max(0, to-from)
-	id := g.add(node{kind: "range", typ: "int64", detail: fmt.Sprint(from, to, n)})
-	return Dataset[int64]{g: g, id: id, parts: func() int { return int(n) }, each: func(_ context.Context, part int, yield func(int64) error) error {
+	id := g.add(node{kind: "range", typ: "int64", detail: fmt.Sprint(from, to, n), bytes: func() int64 { return 8 * rows }})
+	return Dataset[int64]{g: g, id: id, parts: func() int { return int(n) }, each: func(ctx context.Context, part int, yield func([]int64) error) error {
 		p := int64(part)
-		for i := from + shareOf(rows, p, n); i < from+shareOf(rows, p+1, n); i++ {
-			if err := yield(i); err != nil {
+		batch := make([]int64, batchRows[int64]())
+		for i, to := from+shareOf(rows, p, n), from+shareOf(rows, p+1, n); i < to; i += int64(len(batch)) {
+			batch = batch[:min(int64(len(batch)), to-i)]
+			for k := range batch {
+				batch[k] = i + int64(k)
+			}
+			if err := firstError(ctx.Err(), yield(batch)); err != nil {
 				return err
 			}
 		}
@@ -61,23 +63,24 @@ func shareOf(rows, p, n int64) int64 { return rows/n*p + rows%n*p/n }
 func Generate[T any](g *Graph, partitions int, seed uint64, f func(part int, r *rand.Rand) iter.Seq[T]) Dataset[T] {
 	n := max(1, partitions)
 	id := g.add(node{kind: "generate", typ: typeName[T](), detail: fmt.Sprint(n, seed), user: true})
-	return Dataset[T]{g: g, id: id, parts: func() int { return n }, each: func(_ context.Context, part int, yield func(T) error) error {
+	return Dataset[T]{g: g, id: id, parts: func() int { return n }, each: func(_ context.Context, part int, yield func([]T) error) error {
+		b := newBatcher(yield)
 		for row := range f(part, rand.New(rand.NewPCG(seed, uint64(part)))) {
-			if err := yield(row); err != nil {
+			if err := b.add(row); err != nil {
 				return err
 			}
 		}
-		return nil
+		return b.flush()
 	}}
 }
 
 // MapSplits replaces the rows of each partition by those that f makes of them.
 // Nothing moves.
 func MapSplits[T, U any](ds Dataset[T], f func(part int, rows iter.Seq[T]) iter.Seq[U]) Dataset[U] {
-	return derive(ds, "map-splits", func(ctx context.Context, part int, yield func(U) error) error {
+	return derive(ds, "map-splits", func(ctx context.Context, part int, yield func([]U) error) error {
 		var failed error
 		rows := func(more func(T) bool) {
-			err := ds.each(ctx, part, func(row T) error {
+			err := ds.rows(ctx, part, func(row T) error {
 				if !more(row) {
 					return errEnough
 				}
@@ -87,12 +90,16 @@ func MapSplits[T, U any](ds Dataset[T], f func(part int, rows iter.Seq[T]) iter.
 				failed = err
 			}
 		}
+		b := newBatcher(yield)
 		for u := range f(part, rows) {
-			if err := yield(u); err != nil {
-				return err
+			if failed != nil {
+				break // what f makes of rows that are not all is no result
+			}
+			if err := b.add(u); err != nil {
+				return firstError(failed, err)
 			}
 		}
-		return failed
+		return firstError(failed, b.flush())
 	})
 }
 
@@ -117,14 +124,16 @@ func Sample[T any](ds Dataset[T], fraction float64, seed uint64) Dataset[T] {
 
 // sampleBetween keeps the rows whose random number is in [from, to).
 func sampleBetween[T any](ds Dataset[T], from, to float64, seed uint64) Dataset[T] {
-	out := derive(ds, "sample", func(ctx context.Context, part int, yield func(T) error) error {
+	out := derive(ds, "sample", func(ctx context.Context, part int, yield func([]T) error) error {
 		r := rand.New(rand.NewPCG(seed, uint64(part)))
-		return ds.each(ctx, part, func(row T) error {
+		b := newBatcher(yield)
+		err := ds.rows(ctx, part, func(row T) error {
 			if x := r.Float64(); x < from || x >= to {
 				return nil
 			}
-			return yield(row)
+			return b.add(row)
 		})
+		return firstError(err, b.flush())
 	})
 	ds.g.nodes[out.id].detail = fmt.Sprint(from, to, seed)
 	return out
@@ -158,22 +167,35 @@ func Union[T any](first Dataset[T], others ...Dataset[T]) Dataset[T] {
 	for _, ds := range all {
 		inputs = append(inputs, ds.id)
 	}
-	id := first.g.add(node{kind: "union", typ: typeName[T](), inputs: inputs})
+	// of finds the dataset that has a partition, and which of its own it is.
+	of := func(part int) (k, own int) {
+		for k, ds := range all {
+			n := ds.parts()
+			if part < n {
+				return k, part
+			}
+			part -= n
+		}
+		return -1, 0
+	}
+	id := first.g.add(node{kind: "union", typ: typeName[T](), inputs: inputs, reads: func(k, part int) []int {
+		if at, own := of(part); at == k {
+			return []int{own}
+		}
+		return nil
+	}})
 	parts := func() (n int) {
 		for _, ds := range all {
 			n += ds.parts()
 		}
 		return n
 	}
-	return Dataset[T]{g: first.g, id: id, parts: parts, each: func(ctx context.Context, part int, yield func(T) error) error {
-		for _, ds := range all {
-			n := ds.parts()
-			if part < n {
-				return ds.each(ctx, part, yield)
-			}
-			part -= n
+	return Dataset[T]{g: first.g, id: id, parts: parts, each: func(ctx context.Context, part int, yield func([]T) error) error {
+		k, own := of(part)
+		if k < 0 {
+			return fault.Newf(fault.Internal, "read", "a union", "it has no partition %d", part)
 		}
-		return fault.Newf(fault.Internal, "read", "a union", "it has no such partition")
+		return all[k].each(ctx, own, yield)
 	}}
 }
 
@@ -181,11 +203,18 @@ func Union[T any](first Dataset[T], others ...Dataset[T]) Dataset[T] {
 // moves; order is kept.
 func Coalesce[T any](ds Dataset[T], n int) Dataset[T] {
 	most := max(1, n)
-	id := ds.g.add(node{kind: "coalesce", typ: typeName[T](), detail: fmt.Sprint(most), inputs: []int{ds.id}})
 	parts := func() int { return min(most, ds.parts()) }
-	return Dataset[T]{g: ds.g, id: id, parts: parts, each: func(ctx context.Context, part int, yield func(T) error) error {
+	of := func(part int) (from, to int) {
 		all, now := ds.parts(), parts()
-		for p := part * all / now; p < (part+1)*all/now; p++ {
+		return part * all / now, (part + 1) * all / now
+	}
+	id := ds.g.add(node{kind: "coalesce", typ: typeName[T](), detail: fmt.Sprint(most), inputs: []int{ds.id}, reads: func(_, part int) []int {
+		from, to := of(part)
+		return between(from, to)
+	}})
+	return Dataset[T]{g: ds.g, id: id, parts: parts, each: func(ctx context.Context, part int, yield func([]T) error) error {
+		from, to := of(part)
+		for p := from; p < to; p++ {
 			if err := ds.each(ctx, p, yield); err != nil {
 				return err
 			}
@@ -194,16 +223,42 @@ func Coalesce[T any](ds Dataset[T], n int) Dataset[T] {
 	}}
 }
 
+// between are the numbers from one to another, the latter left out.
+func between(from, to int) (out []int) {
+	for p := from; p < to; p++ {
+		out = append(out, p)
+	}
+	return out
+}
+
+// firstError is the first of some errors that is one.
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Cartesian pairs every row of the left with every row of the right, whose
 // partitions are computed again for each of the left's rows: both should be
 // small, or cheap. Nothing moves.
 func Cartesian[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
-	id := left.g.add(node{kind: "cartesian", typ: typeName[Joined[T, U]](), inputs: []int{left.id, right.id}})
+	id := left.g.add(node{kind: "cartesian", typ: typeName[Joined[T, U]](), inputs: []int{left.id, right.id}, reads: func(k, part int) []int {
+		if n := right.parts(); k == 0 {
+			return []int{part / n}
+		} else {
+			return []int{part % n}
+		}
+	}})
 	parts := func() int { return left.parts() * right.parts() }
-	return Dataset[Joined[T, U]]{g: left.g, id: id, parts: parts, each: func(ctx context.Context, part int, yield func(Joined[T, U]) error) error {
+	return Dataset[Joined[T, U]]{g: left.g, id: id, parts: parts, each: func(ctx context.Context, part int, yield func([]Joined[T, U]) error) error {
 		n := right.parts()
-		return left.each(ctx, part/n, func(l T) error {
-			return right.each(ctx, part%n, func(r U) error { return yield(Joined[T, U]{l, r}) })
+		b := newBatcher(yield)
+		err := left.rows(ctx, part/n, func(l T) error {
+			return right.rows(ctx, part%n, func(r U) error { return b.add(Joined[T, U]{l, r}) })
 		})
+		return firstError(err, b.flush())
 	}}
 }

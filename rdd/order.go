@@ -1,10 +1,12 @@
 package rdd
 
 import (
-	"encoding/binary"
-	"fmt"
+	"cmp"
 	"math"
 	"reflect"
+	"unsafe"
+
+	"github.com/volley-engine/volley/internal/fault"
 )
 
 // Ordered are the keys that rows can be sorted by.
@@ -12,58 +14,95 @@ type Ordered interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64 | ~string
 }
 
-// keyWriter writes the keys of rows so that the order of the bytes is that of
-// the keys, or the reverse. NaN comes first, as in cmp.Compare; −0 is 0.
-func keyWriter[T any, K Ordered](f func(T) K, descending bool) func(out []byte, row T) []byte {
-	number, text := bitsOf[K](), textOf[K]()
-	switch {
-	case text == nil && descending:
-		return func(out []byte, row T) []byte { return binary.BigEndian.AppendUint64(out, ^number(f(row))) }
-	case text == nil:
-		return func(out []byte, row T) []byte { return binary.BigEndian.AppendUint64(out, number(f(row))) }
-	case descending:
-		return func(out []byte, row T) []byte { return appendReversed(out, text(f(row))) }
-	}
-	return func(out []byte, row T) []byte { return append(out, text(f(row))...) }
+// keyOrder is the order of keys: NaN comes first, as in cmp.Compare; −0 is 0.
+type keyOrder[K Ordered] struct {
+	codec codec[K]
+	// rank is in the order of the keys; compare decides between keys of one rank,
+	// and is nil where those are equal.
+	rank    func(K) uint64
+	compare func(a, b K) int
 }
 
-// textOf reads keys that are strings; nil for others.
-func textOf[K Ordered]() func(K) string {
-	var zero K
-	if reflect.TypeOf(zero).Kind() != reflect.String {
-		return nil
+func keysOf[K Ordered](descending bool) keyOrder[K] {
+	c, _ := codecOf[K]() // all keys that can be ordered can be encoded
+	o := keyOrder[K]{codec: c, rank: rankOf[K]()}
+	if reflect.TypeFor[K]().Kind() == reflect.String {
+		o.compare = func(a, b K) int { return cmp.Compare(a, b) }
 	}
-	if _, ok := any(zero).(string); ok {
-		return func(k K) string { return any(k).(string) }
+	if !descending {
+		return o
 	}
-	return func(k K) string { return reflect.ValueOf(k).String() }
+	rank, compare := o.rank, o.compare
+	o.rank = func(k K) uint64 { return ^rank(k) }
+	if compare != nil {
+		o.compare = func(a, b K) int { return compare(b, a) }
+	}
+	return o
 }
 
-// bitsOf maps numbers to unsigned ones in the same order.
-func bitsOf[K Ordered]() func(K) uint64 {
-	var zero K
-	switch any(zero).(type) {
-	case int:
-		return func(k K) uint64 { return uint64(any(k).(int)) ^ 1<<63 }
-	case int64:
-		return func(k K) uint64 { return uint64(any(k).(int64)) ^ 1<<63 }
-	case float64:
-		return func(k K) uint64 { return floatBits(any(k).(float64)) }
+// cmp compares two keys.
+func (o keyOrder[K]) cmp(a, b K) int {
+	if c := cmp.Compare(o.rank(a), o.rank(b)); c != 0 || o.compare == nil {
+		return c
 	}
-	return func(k K) uint64 {
-		switch v := reflect.ValueOf(k); {
-		case v.CanInt():
-			return uint64(v.Int()) ^ 1<<63
-		case v.CanUint():
-			return v.Uint()
-		default:
-			return floatBits(v.Float())
-		}
-	}
+	return o.compare(a, b)
 }
 
-// floatBits orders floats by their bits.
-func floatBits(f float64) uint64 {
+func (o keyOrder[K]) encode(k K) []byte { return o.codec.append(nil, &k) }
+
+func (o keyOrder[K]) decode(raw []byte) (k K, err error) {
+	if _, err = o.codec.parse(raw, &k, &arena{}); err != nil {
+		err = fault.New(fault.Corrupt, "read", "a key", err)
+	}
+	return k, err
+}
+
+// rankOf maps keys to numbers in the same order: of strings, by their first
+// eight bytes.
+func rankOf[K Ordered]() func(K) uint64 {
+	at := func(k *K) unsafe.Pointer { return unsafe.Pointer(k) }
+	const sign = 1 << 63
+	switch reflect.TypeFor[K]().Kind() {
+	case reflect.Int, reflect.Int64:
+		return func(k K) uint64 { return *(*uint64)(at(&k)) ^ sign }
+	case reflect.Int32:
+		return func(k K) uint64 { return uint64(int64(*(*int32)(at(&k)))) ^ sign }
+	case reflect.Int16:
+		return func(k K) uint64 { return uint64(int64(*(*int16)(at(&k)))) ^ sign }
+	case reflect.Int8:
+		return func(k K) uint64 { return uint64(int64(*(*int8)(at(&k)))) ^ sign }
+	case reflect.Uint, reflect.Uint64:
+		return func(k K) uint64 { return *(*uint64)(at(&k)) }
+	case reflect.Uint32:
+		return func(k K) uint64 { return uint64(*(*uint32)(at(&k))) }
+	case reflect.Uint16:
+		return func(k K) uint64 { return uint64(*(*uint16)(at(&k))) }
+	case reflect.Uint8:
+		return func(k K) uint64 { return uint64(*(*uint8)(at(&k))) }
+	case reflect.Float32:
+		return func(k K) uint64 { return floatRank(float64(*(*float32)(at(&k)))) }
+	case reflect.Float64:
+		return func(k K) uint64 { return floatRank(*(*float64)(at(&k))) }
+	}
+	return func(k K) uint64 { return textRank(*(*string)(at(&k))) }
+}
+
+// textRank are the first eight bytes of a string, the first one the most
+// significant.
+func textRank(s string) (r uint64) {
+	if len(s) >= 8 {
+		s = s[:8]
+		return uint64(s[0])<<56 | uint64(s[1])<<48 | uint64(s[2])<<40 | uint64(s[3])<<32 |
+			uint64(s[4])<<24 | uint64(s[5])<<16 | uint64(s[6])<<8 | uint64(s[7])
+	}
+	for i := range len(s) {
+		r |= uint64(s[i]) << (56 - 8*i)
+	}
+	return r
+}
+
+// floatRank orders floats by their bits.
+func floatRank(f float64) uint64 {
 	if math.IsNaN(f) {
 		return 0
 	}
@@ -74,41 +113,5 @@ func floatBits(f float64) uint64 {
 	return b | 1<<63
 }
 
-// appendReversed writes a string so that what is greater comes first: zero
-// bytes are escaped and the end is marked, so that no string is the beginning
-// of another, and every bit is turned.
-func appendReversed(out []byte, s string) []byte {
-	for i := range len(s) {
-		if out = append(out, ^s[i]); s[i] == 0 {
-			out = append(out, 0) // ^0xFF
-		}
-	}
-	return append(out, ^byte(0), ^byte(1))
-}
-
-// SortOption is an option of a sort.
-type SortOption func(*sortOptions)
-
-type sortOptions struct {
-	descending bool
-	partitions int
-}
-
 // Descending turns the order of a sort round.
-func Descending() SortOption { return func(o *sortOptions) { o.descending = true } }
-
-// SortPartitions sets the number of partitions of a sort's result; 16 without
-// it.
-func SortPartitions(n int) SortOption { return func(o *sortOptions) { o.partitions = n } }
-
-func sortOptionsOf(options []SortOption) sortOptions {
-	var o sortOptions
-	for _, set := range options {
-		set(&o)
-	}
-	return o
-}
-
-func (o sortOptions) String() string {
-	return fmt.Sprintf("descending %v, %d partitions", o.descending, o.partitions)
-}
+func Descending() ShuffleOption { return func(o *shuffleOptions) { o.descending = true } }

@@ -70,7 +70,7 @@ func (r encodedRows[T]) Len() int { return r.ds.parts() }
 
 func (r encodedRows[T]) Read(ctx context.Context, part int, yield func(*storage.Chunk) error) error {
 	c := &storage.Chunk{}
-	err := r.ds.each(ctx, part, func(row T) error {
+	err := r.ds.rows(ctx, part, func(row T) error {
 		raw, err := Encode(row)
 		if err != nil {
 			return fault.New(fault.UserCode, "encode", typeName[T](), err)
@@ -95,7 +95,7 @@ func (r pointRows) Len() int { return r.ds.parts() }
 
 func (r pointRows) Read(ctx context.Context, part int, yield func(*storage.Chunk) error) error {
 	c := &storage.Chunk{ZeroBased: true}
-	err := r.ds.each(ctx, part, func(p Point) error {
+	err := r.ds.rows(ctx, part, func(p Point) error {
 		if p.Indices == nil {
 			c.AppendDense(p.Label, p.Values)
 		} else {

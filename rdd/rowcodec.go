@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 	"unsafe"
 )
@@ -20,7 +21,9 @@ import (
 // NaNs differ by their bits only.
 type rowCodec struct {
 	put func(out []byte, p unsafe.Pointer) []byte
-	get func(in []byte, p unsafe.Pointer) (rest []byte, ok bool)
+	get func(in []byte, p unsafe.Pointer, a *arena) (rest []byte, ok bool)
+	// flat is the size of rows whose encoding is their memory; else 0.
+	flat uintptr
 }
 
 // codec is a rowCodec for T.
@@ -29,20 +32,55 @@ type codec[T any] struct{ rowCodec }
 // codecOf derives a codec; what cannot be encoded is an error that names the
 // field.
 func codecOf[T any]() (codec[T], error) {
-	c, err := deriveCodec(reflect.TypeFor[T](), reflect.TypeFor[T]().String(), nil)
+	t := reflect.TypeFor[T]()
+	if t.Size() == 0 {
+		return codec[T]{}, fmt.Errorf("a row of %v takes no memory", t)
+	}
+	c, err := deriveCodec(t, t.String(), nil)
 	return codec[T]{c}, err
 }
 
 // append writes a row.
-func (c codec[T]) append(out []byte, row *T) []byte { return c.put(out, unsafe.Pointer(row)) }
+func (c codec[T]) append(out []byte, row *T) []byte {
+	if c.flat > 0 {
+		return append(out, unsafe.Slice((*byte)(unsafe.Pointer(row)), c.flat)...)
+	}
+	return c.put(out, unsafe.Pointer(row))
+}
 
-// parse reads a row from the beginning of in.
-func (c codec[T]) parse(in []byte, row *T) (rest []byte, err error) {
-	rest, ok := c.get(in, unsafe.Pointer(row))
+// parse reads a row from the beginning of in, which may be written over later.
+func (c codec[T]) parse(in []byte, row *T, a *arena) (rest []byte, err error) {
+	rest, ok := c.get(in, unsafe.Pointer(row), a)
 	if !ok {
 		return nil, fmt.Errorf("%d bytes are no %s", len(in), typeName[T]())
 	}
 	return rest, nil
+}
+
+// parseAll appends all rows that a block holds.
+func (c codec[T]) parseAll(in []byte, rows []T, a *arena) ([]T, error) {
+	if c.flat > 0 {
+		n := len(in) / int(c.flat)
+		if n*int(c.flat) != len(in) {
+			return rows, fmt.Errorf("%d bytes are no rows of %s", len(in), typeName[T]())
+		}
+		at := len(rows)
+		rows = slices.Grow(rows, n)[:at+n]
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(rows[at:]))), len(in)), in)
+		return rows, nil
+	}
+	for len(in) > 0 {
+		var row T
+		rest, err := c.parse(in, &row, a)
+		if err != nil {
+			return rows, err
+		}
+		if len(rest) == len(in) {
+			return rows, fmt.Errorf("a %s takes no bytes", typeName[T]())
+		}
+		rows, in = append(rows, row), rest
+	}
+	return rows, nil
 }
 
 var timeType = reflect.TypeFor[time.Time]()
@@ -59,7 +97,9 @@ func deriveCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, er
 		return timeCodec, nil
 	}
 	switch t.Kind() {
-	case reflect.Bool, reflect.Int8, reflect.Uint8:
+	case reflect.Bool:
+		return rowCodec{put: fixed1.put, get: getBool}, nil
+	case reflect.Int8, reflect.Uint8:
 		return fixed1, nil
 	case reflect.Int16, reflect.Uint16:
 		return fixed2, nil
@@ -81,6 +121,14 @@ func deriveCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, er
 	return rowCodec{}, fmt.Errorf("%s: a %v cannot be part of a row", at, t)
 }
 
+// flatIf is a size where something holds.
+func flatIf(holds bool, size uintptr) uintptr {
+	if holds {
+		return size
+	}
+	return 0
+}
+
 // The codecs of fixed width copy the memory of a number, which lies in the
 // order of the encoding on every machine that the engine runs on.
 var (
@@ -92,9 +140,9 @@ var (
 
 func fixedCodec[N uint8 | uint16 | uint32 | uint64](put func([]byte, N) []byte, get func([]byte) N) rowCodec {
 	size := int(unsafe.Sizeof(N(0)))
-	return rowCodec{
+	return rowCodec{flat: flatIf(littleEndian, uintptr(size)),
 		put: func(out []byte, p unsafe.Pointer) []byte { return put(out, *(*N)(p)) },
-		get: func(in []byte, p unsafe.Pointer) ([]byte, bool) {
+		get: func(in []byte, p unsafe.Pointer, _ *arena) ([]byte, bool) {
 			if len(in) < size {
 				return nil, false
 			}
@@ -104,12 +152,20 @@ func fixedCodec[N uint8 | uint16 | uint32 | uint64](put func([]byte, N) []byte, 
 	}
 }
 
+// getBool reads a byte that is 0 or 1.
+func getBool(in []byte, p unsafe.Pointer, a *arena) ([]byte, bool) {
+	if len(in) == 0 || in[0] > 1 {
+		return nil, false
+	}
+	return fixed1.get(in, p, a)
+}
+
 var timeCodec = rowCodec{
 	put: func(out []byte, p unsafe.Pointer) []byte {
 		t := (*time.Time)(p)
 		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(out, uint64(t.Unix())), uint32(t.Nanosecond()))
 	},
-	get: func(in []byte, p unsafe.Pointer) ([]byte, bool) {
+	get: func(in []byte, p unsafe.Pointer, _ *arena) ([]byte, bool) {
 		if len(in) < 12 {
 			return nil, false
 		}
@@ -134,12 +190,12 @@ var stringCodec = rowCodec{
 		s := *(*string)(p)
 		return append(binary.AppendUvarint(out, uint64(len(s))), s...)
 	},
-	get: func(in []byte, p unsafe.Pointer) ([]byte, bool) {
+	get: func(in []byte, p unsafe.Pointer, a *arena) ([]byte, bool) {
 		n, rest, ok := lengthOf(in, 1)
 		if !ok {
 			return nil, false
 		}
-		*(*string)(p) = string(rest[:n])
+		*(*string)(p) = a.text(rest[:n])
 		return rest[n:], true
 	},
 }
@@ -172,7 +228,7 @@ func sliceCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, err
 			}
 			return all.put(binary.AppendUvarint(out, uint64(h.len)+1), h.data, h.len)
 		},
-		get: func(in []byte, p unsafe.Pointer) ([]byte, bool) {
+		get: func(in []byte, p unsafe.Pointer, a *arena) ([]byte, bool) {
 			v, k := binary.Uvarint(in)
 			if k <= 0 || v > uint64(len(in)-k)/uint64(least)+1 {
 				return nil, false
@@ -182,7 +238,7 @@ func sliceCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, err
 				return in[k:], true
 			}
 			s := reflect.MakeSlice(t, int(v-1), int(v-1))
-			rest, ok := all.get(in[k:], s.UnsafePointer(), int(v-1))
+			rest, ok := all.get(in[k:], s.UnsafePointer(), int(v-1), a)
 			reflect.NewAt(t, p).Elem().Set(s)
 			return rest, ok
 		},
@@ -192,7 +248,7 @@ func sliceCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, err
 // elements writes and reads the elements of a slice.
 type elements struct {
 	put func(out []byte, first unsafe.Pointer, n int) []byte
-	get func(in []byte, first unsafe.Pointer, n int) (rest []byte, ok bool)
+	get func(in []byte, first unsafe.Pointer, n int, a *arena) (rest []byte, ok bool)
 }
 
 func eachElement(elem rowCodec, size uintptr) elements {
@@ -203,10 +259,10 @@ func eachElement(elem rowCodec, size uintptr) elements {
 			}
 			return out
 		},
-		get: func(in []byte, first unsafe.Pointer, n int) (rest []byte, ok bool) {
+		get: func(in []byte, first unsafe.Pointer, n int, a *arena) (rest []byte, ok bool) {
 			ok = true
 			for i := 0; i < n && ok; i++ {
-				in, ok = elem.get(in, unsafe.Add(first, uintptr(i)*size))
+				in, ok = elem.get(in, unsafe.Add(first, uintptr(i)*size), a)
 			}
 			return in, ok
 		},
@@ -219,7 +275,7 @@ func elementsAtOnce(size uintptr) elements {
 		put: func(out []byte, first unsafe.Pointer, n int) []byte {
 			return append(out, unsafe.Slice((*byte)(first), uintptr(n)*size)...)
 		},
-		get: func(in []byte, first unsafe.Pointer, n int) ([]byte, bool) {
+		get: func(in []byte, first unsafe.Pointer, n int, _ *arena) ([]byte, bool) {
 			total := n * int(size)
 			if len(in) < total {
 				return nil, false
@@ -237,16 +293,16 @@ func isNumber(k reflect.Kind) bool {
 func arrayCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, error) {
 	elem, err := deriveCodec(t.Elem(), at+"[]", within)
 	size, n := t.Elem().Size(), t.Len()
-	return rowCodec{
+	return rowCodec{flat: flatIf(elem.flat > 0, t.Size()),
 		put: func(out []byte, p unsafe.Pointer) []byte {
 			for i := range n {
 				out = elem.put(out, unsafe.Add(p, uintptr(i)*size))
 			}
 			return out
 		},
-		get: func(in []byte, p unsafe.Pointer) (rest []byte, ok bool) {
+		get: func(in []byte, p unsafe.Pointer, a *arena) (rest []byte, ok bool) {
 			for i := range n {
-				if in, ok = elem.get(in, unsafe.Add(p, uintptr(i)*size)); !ok {
+				if in, ok = elem.get(in, unsafe.Add(p, uintptr(i)*size), a); !ok {
 					return nil, false
 				}
 			}
@@ -265,7 +321,7 @@ func pointerCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, e
 			}
 			return elem.put(append(out, 1), to)
 		},
-		get: func(in []byte, p unsafe.Pointer) ([]byte, bool) {
+		get: func(in []byte, p unsafe.Pointer, a *arena) ([]byte, bool) {
 			if len(in) == 0 || in[0] > 1 {
 				return nil, false
 			}
@@ -275,7 +331,7 @@ func pointerCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, e
 			}
 			to := reflect.New(t.Elem()).UnsafePointer()
 			*(*unsafe.Pointer)(p) = to
-			return elem.get(in[1:], to)
+			return elem.get(in[1:], to, a)
 		},
 	}, err
 }
@@ -286,8 +342,22 @@ type field struct {
 	offset uintptr
 }
 
+// joinFlat joins neighbouring fields that are encoded as they lie.
+func joinFlat(fields []field) (out []field) {
+	for _, f := range fields {
+		if n := len(out); n > 0 && f.flat > 0 && out[n-1].flat > 0 && out[n-1].offset+out[n-1].flat == f.offset {
+			out[n-1].flat += f.flat
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
 func structCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, error) {
 	var fields []field
+	sum := uintptr(0)
+	packed := true // without a gap between fields
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name := at + "." + f.Name
@@ -299,17 +369,30 @@ func structCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, er
 			return rowCodec{}, err
 		}
 		fields = append(fields, field{c, f.Offset})
+		packed = packed && c.flat > 0
+		sum += c.flat
 	}
-	return rowCodec{
+	fields = joinFlat(fields)
+	return rowCodec{flat: flatIf(packed && sum == t.Size(), sum),
 		put: func(out []byte, p unsafe.Pointer) []byte {
 			for i := range fields {
-				out = fields[i].put(out, unsafe.Add(p, fields[i].offset))
+				if f := &fields[i]; f.flat > 0 {
+					out = append(out, unsafe.Slice((*byte)(unsafe.Add(p, f.offset)), f.flat)...)
+				} else {
+					out = f.put(out, unsafe.Add(p, f.offset))
+				}
 			}
 			return out
 		},
-		get: func(in []byte, p unsafe.Pointer) (rest []byte, ok bool) {
+		get: func(in []byte, p unsafe.Pointer, a *arena) (rest []byte, ok bool) {
 			for i := range fields {
-				if in, ok = fields[i].get(in, unsafe.Add(p, fields[i].offset)); !ok {
+				f := &fields[i]
+				if f.flat > 0 && len(in) >= int(f.flat) {
+					copy(unsafe.Slice((*byte)(unsafe.Add(p, f.offset)), f.flat), in)
+					in = in[f.flat:]
+				} else if f.flat > 0 {
+					return nil, false
+				} else if in, ok = f.get(in, unsafe.Add(p, f.offset), a); !ok {
 					return nil, false
 				}
 			}

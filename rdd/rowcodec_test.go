@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-type inner struct {
+type inside struct {
 	Name string
 	Tags []string
 	Next *int32
@@ -27,15 +27,15 @@ type outer struct {
 	S    string
 	Raw  []byte
 	At   time.Time
-	In   inner
-	Ins  []inner
+	In   inside
+	Ins  []inside
 	Arr  [3]int64
-	Some *inner
+	Some *inside
 	P    Pair[string, []float64]
 }
 
-func drawInner(t *rapid.T, label string) inner {
-	in := inner{Name: rapid.String().Draw(t, label)}
+func drawInner(t *rapid.T, label string) inside {
+	in := inside{Name: rapid.String().Draw(t, label)}
 	if rapid.Bool().Draw(t, label+" tags") {
 		in.Tags = rapid.SliceOfN(rapid.String(), 0, 4).Draw(t, label+" list")
 	}
@@ -70,7 +70,7 @@ func TestRowsComeBackAsTheyWere(t *testing.T) {
 		}
 		raw := c.append([]byte("before"), &row)
 		var back outer
-		rest, err := c.parse(append(raw[6:], "after"...), &back)
+		rest, err := c.parse(append(raw[6:], "after"...), &back, &arena{})
 		if err != nil || string(rest) != "after" || !reflect.DeepEqual(row, back) {
 			t.Fatalf("%+v\n%+v\n%q %v", row, back, rest, err)
 		}
@@ -78,7 +78,7 @@ func TestRowsComeBackAsTheyWere(t *testing.T) {
 			t.Fatal("equal rows have other bytes")
 		}
 		cut := rapid.IntRange(0, len(raw)-7).Draw(t, "cut")
-		if _, err := c.parse(raw[6:6+cut], &outer{}); err == nil {
+		if _, err := c.parse(raw[6:6+cut], &outer{}, &arena{}); err == nil {
 			t.Fatalf("a row cut off at %d of %d bytes is taken", cut, len(raw)-6)
 		}
 	})
@@ -91,7 +91,7 @@ func TestSpecialNumbersKeepTheirBits(t *testing.T) {
 	}
 	for _, v := range []float64{math.NaN(), math.Inf(-1), math.Copysign(0, -1), math.SmallestNonzeroFloat64} {
 		var back float64
-		if _, err := c.parse(c.append(nil, &v), &back); err != nil || math.Float64bits(back) != math.Float64bits(v) {
+		if _, err := c.parse(c.append(nil, &v), &back, &arena{}); err != nil || math.Float64bits(back) != math.Float64bits(v) {
 			t.Errorf("%v comes back as %v", v, back)
 		}
 	}
@@ -122,9 +122,9 @@ func FuzzRows(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(c.append(nil, &outer{S: "x", Ins: []inner{{Name: "y", Tags: []string{"z"}}}}))
+	f.Add(c.append(nil, &outer{S: "x", Ins: []inside{{Name: "y", Tags: []string{"z"}}}}))
 	f.Fuzz(func(_ *testing.T, raw []byte) {
 		var row outer
-		_, _ = c.parse(raw, &row)
+		_, _ = c.parse(raw, &row, &arena{})
 	})
 }

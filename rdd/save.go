@@ -56,19 +56,3 @@ func writeWhole(path string, raw []byte) error {
 	}
 	return os.Rename(tmp.Name(), path)
 }
-
-// Param is a value that steps run under, encoded once: it travels to each
-// executor once a step, however many steps share it.
-type Param[P any] struct {
-	Value P
-	raw   []byte
-}
-
-// Broadcast encodes a value for steps to run under.
-func Broadcast[P any](value P) (Param[P], error) {
-	raw, err := Encode(value)
-	if err != nil {
-		return Param[P]{}, fault.New(fault.UserCode, "encode", "the parameter", err)
-	}
-	return Param[P]{Value: value, raw: raw}, nil
-}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,7 +28,12 @@ const (
 // SaveOption is an option of saving a dataset.
 type SaveOption func(*saveOptions)
 
-type saveOptions struct{ overwrite bool }
+type saveOptions struct{ overwrite, durable bool }
+
+// Durable makes a save wait until the disk has every part before it writes the
+// marker, so that a loss of power cannot leave a marker without its parts. It
+// takes as long as the disk needs for all bytes.
+func Durable() SaveOption { return func(o *saveOptions) { o.durable = true } }
 
 // Overwrite lets a save replace a directory that is there. One that is killed
 // while it does may leave neither what was there nor what was to be.
@@ -39,23 +45,63 @@ func Overwrite() SaveOption { return func(o *saveOptions) { o.overwrite = true }
 // killed leaves nothing that reads as complete. The directory has to be the
 // same for all executors; that it exists is an error without Overwrite.
 func SaveText[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
-	return saveLines(ds, "save-text", dir, options, func(w *bufio.Writer, row T) error {
-		_, err := w.WriteString(textLine(row))
+	if lines, ok := any(ds).(Dataset[string]); ok {
+		return saveParts(lines, "save-text", dir, options, asLines(func(w *bufio.Writer, row *string) error {
+			_, err := w.WriteString(*row)
+			return err
+		}))
+	}
+	return saveParts(ds, "save-text", dir, options, asLines(func(w *bufio.Writer, row *T) error {
+		_, err := w.WriteString(textLine(*row))
 		return err
-	})
+	}))
 }
 
 // SaveJSONLines is SaveText with every row as JSON.
 func SaveJSONLines[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
-	return saveLines(ds, "save-json-lines", dir, options, func(w *bufio.Writer, row T) error {
+	return saveParts(ds, "save-json-lines", dir, options, asLines(func(w *bufio.Writer, row *T) error {
 		raw, err := json.Marshal(row)
 		if err != nil {
 			return fault.New(fault.UserCode, "encode", typeName[T](), err)
 		}
 		_, err = w.Write(raw)
 		return err
-	})
+	}))
 }
+
+// sink writes the rows of a partition to a file.
+type sink[T any] interface {
+	add(rows []T) error
+	close() error
+}
+
+// lineSink writes each row as a line.
+type lineSink[T any] struct {
+	w     *bufio.Writer
+	write func(*bufio.Writer, *T) error
+}
+
+func asLines[T any](write func(*bufio.Writer, *T) error) func(io.Writer) (sink[T], error) {
+	return func(w io.Writer) (sink[T], error) {
+		return &lineSink[T]{bufio.NewWriterSize(w, saveBuffer), write}, nil
+	}
+}
+
+const saveBuffer = 256 << 10
+
+func (l *lineSink[T]) add(rows []T) error {
+	for i := range rows {
+		if err := l.write(l.w, &rows[i]); err != nil {
+			return err
+		}
+		if err := l.w.WriteByte('\n'); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *lineSink[T]) close() error { return l.w.Flush() }
 
 // tabbed is what a Pair is as text.
 type tabbed interface{ tabbed() string }
@@ -81,7 +127,7 @@ type stagedPart struct {
 	Rows int64
 }
 
-func saveLines[T any](ds Dataset[T], kind, dir string, options []SaveOption, write func(*bufio.Writer, T) error) Action[int64] {
+func saveParts[T any](ds Dataset[T], kind, dir string, options []SaveOption, open func(io.Writer) (sink[T], error)) Action[int64] {
 	var o saveOptions
 	for _, set := range options {
 		set(&o)
@@ -89,23 +135,23 @@ func saveLines[T any](ds Dataset[T], kind, dir string, options []SaveOption, wri
 	if dir == "" {
 		ds.g.fail("%s: no directory is given", kind)
 	}
-	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs // executors may run elsewhere
-	}
+	dir = absolute(dir)
 	task := func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
 		env, err := envOf(ctx)
 		if err != nil {
 			return nil, err
 		}
-		staged := stagedPart{Name: fmt.Sprintf(partName+"-%d-%d", part, env.args.Attempt, os.Getpid())}
-		err = writePart(filepath.Join(dir, stagedIn, staged.Name), func(w *bufio.Writer) error {
-			return ds.each(ctx, part, func(row T) error {
-				staged.Rows++
-				if err := write(w, row); err != nil {
-					return err
-				}
-				return w.WriteByte('\n')
+		var staged stagedPart
+		staged.Name, err = writePart(filepath.Join(dir, stagedIn), fmt.Sprintf(partName+"-%d-*", part, env.args.Attempt), o.durable, func(w io.Writer) error {
+			to, err := open(w)
+			if err != nil {
+				return err
+			}
+			err = ds.each(ctx, part, func(rows []T) error {
+				staged.Rows += int64(len(rows))
+				return to.add(rows)
 			})
+			return firstError(err, to.close())
 		})
 		if err != nil {
 			return nil, err
@@ -113,6 +159,7 @@ func saveLines[T any](ds Dataset[T], kind, dir string, options []SaveOption, wri
 		return cborMode.Marshal(staged)
 	}
 	a := action(ds, kind, task, func(ctx context.Context, s *Session, id int) (int64, error) {
+		s.saves[id]++
 		owner := ownerOf(s, id)
 		if rows, done := savedBy(dir, owner); done {
 			return rows, nil
@@ -120,7 +167,7 @@ func saveLines[T any](ds Dataset[T], kind, dir string, options []SaveOption, wri
 		if err := stage(dir, owner, o.overwrite); err != nil {
 			return 0, err
 		}
-		raws, err := callAll(ctx, s, id, ds.parts())
+		raws, err := callAll(ctx, s, id, ds.parts)
 		if err != nil {
 			os.RemoveAll(filepath.Join(dir, stagedIn))
 			os.Remove(dir) // if there is nothing else in it
@@ -132,13 +179,21 @@ func saveLines[T any](ds Dataset[T], kind, dir string, options []SaveOption, wri
 	return a
 }
 
+// absolute is a path that means the same to executors, which may run elsewhere.
+func absolute(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		return abs
+	}
+	return dir
+}
+
 // ownerOf names a save of a job that may be started again; empty where it
 // cannot be.
 func ownerOf(s *Session, id int) string {
 	if s.cfg.Owner == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s %d", s.cfg.Owner, id)
+	return fmt.Sprintf("%s %d.%d", s.cfg.Owner, id, s.saves[id])
 }
 
 // savedBy says whether the same save was completed before its job was started
@@ -188,21 +243,36 @@ func saveError(path string, err error) error {
 	return fault.New(fault.NoResources, "save to", path, err)
 }
 
-func writePart(path string, fill func(*bufio.Writer) error) error {
-	f, err := os.Create(path)
+// writePart writes a file of a name that no other attempt has.
+func writePart(dir, pattern string, durable bool, fill func(io.Writer) error) (name string, err error) {
+	f, err := os.CreateTemp(dir, pattern)
 	if err != nil {
-		return saveError(path, err)
+		return "", saveError(dir, err)
 	}
-	defer f.Close()
-	w := bufio.NewWriterSize(f, 256<<10)
-	if err := fill(w); err != nil {
-		return err
+	defer func() {
+		if cerr := f.Close(); err == nil {
+			err = saveError(f.Name(), cerr)
+		}
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	if err = f.Chmod(0o644); err == nil {
+		err = fill(f)
 	}
-	err = w.Flush()
-	if err == nil {
+	if err == nil && durable {
 		err = f.Sync() // the marker must not be on the disk before it
 	}
-	return saveError(path, err)
+	return filepath.Base(f.Name()), writeError(f.Name(), err)
+}
+
+// writeError says of an error of the file system where it was.
+func writeError(path string, err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return saveError(path, err)
+	}
+	return err
 }
 
 // commitParts puts the parts in their places and the marker at the end. What a

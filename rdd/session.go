@@ -39,6 +39,7 @@ type CallRequest struct {
 	Args       [][]byte   // by task
 	Partitions []int      // by task; nil is one after the other
 	Holders    [][]string // by task: executors that hold what it reads; may be nil
+	Avoid      [][]string // by task: executors that it is not to run on, where there are others; may be nil
 }
 
 // NoPack is the number of no pack.
@@ -97,10 +98,13 @@ type Evaluation struct {
 
 // Config is what a session needs to know beside its cluster.
 type Config struct {
-	OutDir   string         // where Save puts results
-	Owner    string         // tells the saves of one job from others', also when it is started again; may be empty
-	Progress func(Progress) // may be nil
-	Scalable func() error   // says why a step without Scale cannot be cut here; may be nil
+	OutDir     string         // where Save puts results
+	Owner      string         // tells the saves of one job from others', also when it is started again; may be empty
+	Progress   func(Progress) // may be nil
+	Copies     bool           // executors can be lost one by one, so that copies are worth making
+	Warn       func(string)   // what the user should know of; may be nil
+	TaskMemory int            // bytes of rows that a task may hold
+	Scalable   func() error   // says why a step without Scale cannot be cut here; may be nil
 }
 
 // Progress is what a session reports while it runs.
@@ -126,7 +130,15 @@ type Session struct {
 	attempt uint64 // of the last call
 	// shuffled are the outputs of shuffles' map tasks, nil where there is none.
 	shuffled map[int][]*mapOutput
-	planned  map[int][]byte // what their map tasks are told
+	bounds   map[int]any  // of sorts
+	seen     map[int]bool // shuffles whose outputs have been looked at
+	settled  map[int]bool
+	tallies  map[int]map[int]int64 // of counters, by partition
+	params   map[int][]byte        // by node
+	dropped  map[int]uint64        // shuffles given up, through an attempt
+	paramSet int                   // how often parameters were set
+	loopRuns map[int]*loopRun      // by node
+	saves    map[int]int           // how often each was run
 }
 
 type openPack struct {
@@ -136,7 +148,8 @@ type openPack struct {
 
 // NewSession begins a job on a cluster. Programs get one from volley.Main.
 func NewSession(g *Graph, cluster Cluster, cfg Config) *Session {
-	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{}, shuffled: map[int][]*mapOutput{}, planned: map[int][]byte{}}
+	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{}, shuffled: map[int][]*mapOutput{},
+		bounds: map[int]any{}, seen: map[int]bool{}, settled: map[int]bool{}, tallies: map[int]map[int]int64{}, params: map[int][]byte{}, dropped: map[int]uint64{}, loopRuns: map[int]*loopRun{}, saves: map[int]int{}}
 }
 
 // Now is the job's own time.
@@ -181,18 +194,11 @@ func (s *Session) open(ctx context.Context, node int) (*openPack, error) {
 
 // Run runs the step once under a parameter.
 func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
-	b, err := Broadcast(param)
-	if err != nil {
-		var zero A
-		return zero, err
-	}
-	return st.RunUnder(ctx, s, b)
-}
-
-// RunUnder runs the step once under a parameter that was encoded before.
-func (st Step[P, A]) RunUnder(ctx context.Context, s *Session, param Param[P]) (A, error) {
 	var zero A
-	raw := param.raw
+	raw, err := Encode(param)
+	if err != nil {
+		return zero, fault.New(fault.UserCode, "encode", "the parameter", err)
+	}
 	p, err := s.open(ctx, st.packID)
 	if err != nil {
 		return zero, err

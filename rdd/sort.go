@@ -1,168 +1,281 @@
 package rdd
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"slices"
-	"sort"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/storage"
 )
 
-// sampleKeys is how many keys of each partition of a sort's input are looked
-// at to find where its result is to be cut.
-const sampleKeys = 400
+// A sort's map tasks sort their rows and write them as one run, cut into parts
+// of which they tell the first keys. From these the session chooses where the
+// result is to be cut: exactly, since the parts are in order, and without
+// another pass over the input.
 
 // SortBy sorts all rows by the key that f makes of them: the partitions of the
 // result follow one another. Rows of equal keys keep the order of the input. All
-// rows move, and the input is computed twice: first for a sample of its keys.
-func SortBy[T any, K Ordered](ds Dataset[T], f func(T) K, options ...SortOption) Dataset[T] {
-	o := sortOptionsOf(options)
-	parts := partitionsFor(o.partitions)
+// rows move.
+func SortBy[T any, K Ordered](ds Dataset[T], f func(T) K, options ...ShuffleOption) Dataset[T] {
+	o := shuffleOptionsOf(options)
 	row, err := codecOf[T]()
 	if err != nil {
 		ds.g.fail("sort by: the rows cannot be encoded: %v", err)
 	}
-	key := keyWriter(f, o.descending)
-	sample := sampleNode(ds, key)
-	id := ds.g.shuffle("sort-by", typeName[T](), o.String(), ds.id, &shuffleDecl{maps: ds.parts, partitions: parts,
-		plan: func(ctx context.Context, s *Session) ([]byte, error) {
-			return planBounds(ctx, s, sample, ds.parts(), parts)
-		},
-		write: func(ctx context.Context, part int, args []byte, out *storage.Sorter) error {
-			var bounds [][]byte
-			if err := cborReading.Unmarshal(args, &bounds); err != nil {
-				return fault.New(fault.Corrupt, "read", "the bounds of a sort", err)
-			}
-			var k, v []byte
-			return ds.each(ctx, part, func(r T) error {
-				k, v = key(k[:0], r), row.append(v[:0], &r)
-				to := sort.Search(len(bounds), func(i int) bool { return bytes.Compare(bounds[i], k) > 0 })
-				return out.Add(to, k, v)
-			})
-		}})
-	return shuffledDataset(ds.g, id, parts, func(ctx context.Context, part int, yield func(T) error) error {
-		return readRows(ctx, id, part, row, yield)
-	})
+	k := keysOf[K](o.descending)
+	s := &sortPlan[T, K]{ds: ds, row: row, keys: k, of: f, n: o.count(ds.g, ds.id)}
+	s.id = ds.g.shuffle("sort-by", typeName[T](), o.String(), ds.id, &shuffleDecl{maps: ds.parts, write: s.write, bounds: s.bounds, spans: s.spans})
+	return Dataset[T]{g: ds.g, id: s.id, parts: s.n, each: s.each}
 }
 
 // SortByKey sorts pairs by key.
 func SortByKey[K interface {
 	comparable
 	Ordered
-}, V any](ds Dataset[Pair[K, V]], options ...SortOption) Dataset[Pair[K, V]] {
+}, V any](ds Dataset[Pair[K, V]], options ...ShuffleOption) Dataset[Pair[K, V]] {
 	return SortBy(ds, func(p Pair[K, V]) K { return p.Key }, options...)
 }
 
-// readRows reads the rows of a partition of a shuffle.
-func readRows[T any](ctx context.Context, id, part int, row codec[T], yield func(T) error) error {
-	r, err := openShuffle(ctx, id, part)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	for n := 0; r.Next(); n++ {
-		var v T
-		if _, err := row.parse(r.Value(), &v); err != nil {
-			return fault.New(fault.Corrupt, "read", "a shuffled row", err)
-		}
-		if err := yield(v); err != nil {
-			return err
-		}
-		if n%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-	return r.Err()
+type sortPlan[T any, K Ordered] struct {
+	ds   Dataset[T]
+	row  codec[T]
+	keys keyOrder[K]
+	of   func(T) K
+	n    func() int
+	id   int
 }
 
-// sampleNode adds a task that looks at keys of a partition, evenly spread.
-func sampleNode[T any](ds Dataset[T], key func([]byte, T) []byte) int {
-	task := func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
-		keys, every, n := [][]byte{}, 1, 0
-		err := ds.each(ctx, part, func(r T) error {
-			if n%every == 0 {
-				keys = append(keys, key(nil, r))
-			}
-			if n++; len(keys) == 2*sampleKeys { // every second one of them, and so on from here
-				for i := range sampleKeys {
-					keys[i] = keys[2*i]
+func (s *sortPlan[T, K]) order() order[T] {
+	o := order[T]{rank: func(r *T) uint64 { return s.keys.rank(s.of(*r)) }}
+	if s.keys.compare != nil {
+		o.compare = func(a, b *T) int { return s.keys.compare(s.of(*a), s.of(*b)) }
+	}
+	return o
+}
+
+// What a run is cut into, at the most, and the bytes that a part has at least.
+const (
+	runParts     = 256
+	runPartBytes = 64 << 10
+)
+
+// write sorts a partition of the input and writes it as one run.
+func (s *sortPlan[T, K]) write(ctx context.Context, part int, packs runner.Packs) (*written, error) {
+	in := newSorter(s.row, s.order(), packs)
+	defer in.close()
+	if err := s.ds.each(ctx, part, in.addAll); err != nil {
+		return nil, err
+	}
+	out := &runWriter[T, K]{sortPlan: s, BucketWriter: packs.NewBuckets(runParts + 1), at: -1, most: max(runPartBytes, in.total/runParts+1)}
+	defer out.Close()
+	out.Block = runPartBytes // only one part is written at a time
+	var err error
+	if len(in.runs) == 0 {
+		err = in.eachEncoded(out.add)
+	} else {
+		var raw []byte
+		err = in.each(ctx, func(rows []T) error {
+			for i := range rows {
+				raw = s.row.append(raw[:0], &rows[i])
+				if err := out.add(raw); err != nil {
+					return err
 				}
-				keys, every = keys[:sampleKeys], 2*every
 			}
 			return nil
 		})
-		if err != nil {
-			return nil, err
-		}
-		return cborMode.Marshal(sampled{keys, n})
 	}
-	return ds.g.add(node{kind: "sample-keys", typ: typeName[T](), inputs: []int{ds.id}, user: true, task: task})
-}
-
-// sampled are keys of a partition, and how many rows it has.
-type sampled struct {
-	Keys [][]byte
-	Rows int
-}
-
-// planBounds finds keys that cut a sort's result into partitions of about the
-// same number of rows.
-func planBounds(ctx context.Context, s *Session, sample, maps, parts int) ([]byte, error) {
-	raws, err := callAll(ctx, s, sample, maps)
 	if err != nil {
 		return nil, err
 	}
+	b, err := out.Finish()
+	return &written{buckets: b, first: out.first}, err
+}
+
+// runWriter writes sorted rows in parts, and notes with which key each begins.
+type runWriter[T any, K Ordered] struct {
+	*sortPlan[T, K]
+	*storage.BucketWriter
+	at    int
+	most  int64
+	first [][]byte
+}
+
+func (w *runWriter[T, K]) add(raw []byte) error {
+	if w.at < 0 || w.Raw[w.at]+int64(len(*w.Room(w.at))) >= w.most {
+		if w.at >= 0 {
+			if err := w.Flush(w.at); err != nil {
+				return err
+			}
+		}
+		w.at = min(w.at+1, runParts)
+		var row T
+		if _, err := w.row.parse(raw, &row, &arena{}); err != nil {
+			return corruptRow(err)
+		}
+		w.first = append(w.first[:w.at], w.keys.encode(w.of(row)))
+	}
+	room := w.Room(w.at)
+	*room = append(*room, raw...)
+	w.Rows[w.at]++
+	if len(*room) >= w.Block {
+		return w.Flush(w.at)
+	}
+	return nil
+}
+
+// bounds are keys that cut what all map tasks have sorted into partitions of
+// about as many bytes each.
+func (s *sortPlan[T, K]) bounds(outputs []*mapOutput) (any, error) {
 	type weighted struct {
-		key    []byte
-		weight float64
+		key   K
+		bytes int64
 	}
 	var all []weighted
-	total := 0.0
-	for _, raw := range raws {
-		var p sampled
-		if err := cborReading.Unmarshal(raw, &p); err != nil {
-			return nil, fault.New(fault.Corrupt, "read", "a sample of keys", err)
+	var total int64
+	for _, o := range outputs {
+		for i, raw := range o.First {
+			key, err := s.keys.decode(raw)
+			if err != nil || i >= len(o.Raw) {
+				return nil, fault.Newf(fault.Corrupt, "read", "the keys of a sort", "%v", err)
+			}
+			all = append(all, weighted{key, o.Raw[i]})
+			total += o.Raw[i]
 		}
-		for _, k := range p.Keys {
-			all = append(all, weighted{k, float64(p.Rows) / float64(len(p.Keys))})
-		}
-		total += float64(p.Rows)
 	}
-	slices.SortStableFunc(all, func(a, b weighted) int { return bytes.Compare(a.key, b.key) })
-	bounds := [][]byte{}
-	seen := 0.0
+	slices.SortStableFunc(all, func(a, b weighted) int { return s.keys.cmp(a.key, b.key) })
+	bounds := []K{}
+	seen, parts := int64(0), s.n()
 	for _, w := range all {
-		if seen += w.weight; seen >= total*float64(len(bounds)+1)/float64(parts) && len(bounds) < parts-1 {
-			if n := len(bounds); n == 0 || !bytes.Equal(bounds[n-1], w.key) {
+		if float64(seen) >= float64(total)*float64(len(bounds)+1)/float64(parts) && len(bounds) < parts-1 {
+			if n := len(bounds); n == 0 || s.keys.cmp(bounds[n-1], w.key) != 0 {
 				bounds = append(bounds, w.key)
 			}
 		}
+		seen += w.bytes
 	}
-	return cborMode.Marshal(bounds)
+	return bounds, nil
 }
 
-// Repartition deals the rows out to a number of partitions, which come to have
-// as many rows each. All rows move; those of one partition keep their order.
-func Repartition[T any](ds Dataset[T], n int) Dataset[T] {
-	parts := partitionsFor(n)
-	row, err := codecOf[T]()
-	if err != nil {
-		ds.g.fail("repartition: the rows cannot be encoded: %v", err)
+// limits are the keys between which a partition's lie: from lo on, and before
+// hi, where there are such bounds.
+type limits[K any] struct {
+	lo, hi *K
+}
+
+func (s *sortPlan[T, K]) limitsOf(bounds []K, part int) (l limits[K]) {
+	if part > 0 {
+		if part-1 < len(bounds) {
+			l.lo = &bounds[part-1]
+		}
 	}
-	id := ds.g.shuffle("repartition", typeName[T](), fmt.Sprint(parts), ds.id, &shuffleDecl{maps: ds.parts, partitions: parts,
-		write: func(ctx context.Context, part int, _ []byte, out *storage.Sorter) error {
-			var v []byte
-			to := part % parts
-			return ds.each(ctx, part, func(r T) error {
-				v, to = row.append(v[:0], &r), (to+1)%parts
-				return out.Add(to, nil, v)
-			})
-		}})
-	return shuffledDataset(ds.g, id, parts, func(ctx context.Context, part int, yield func(T) error) error {
-		return readRows(ctx, id, part, row, yield)
-	})
+	if part < len(bounds) {
+		l.hi = &bounds[part]
+	}
+	return l
+}
+
+// spans are the parts of a run that may hold rows of a partition.
+func (s *sortPlan[T, K]) spans(bounds any, o *mapOutput, part int) (storage.Span, []byte, error) {
+	cuts := bounds.([]K)
+	if part > len(cuts) {
+		return storage.Span{}, nil, nil // there were not as many different keys
+	}
+	l := s.limitsOf(cuts, part)
+	from, through := 0, len(o.First)
+	for i, raw := range o.First {
+		key, err := s.keys.decode(raw)
+		if err != nil {
+			return storage.Span{}, nil, err
+		}
+		if l.lo != nil && s.keys.cmp(key, *l.lo) < 0 {
+			from = i // the bound's rows may begin in it
+		}
+		if l.hi != nil && s.keys.cmp(key, *l.hi) >= 0 {
+			through = i
+			break
+		}
+	}
+	raw, err := cborMode.Marshal([][]byte{s.encoded(l.lo), s.encoded(l.hi)})
+	return storage.Span{From: min(from, through), Through: through}, raw, err
+}
+
+func (s *sortPlan[T, K]) encoded(k *K) []byte {
+	if k == nil {
+		return nil
+	}
+	return append([]byte{1}, s.keys.encode(*k)...)
+}
+
+func (s *sortPlan[T, K]) parseLimits(raw []byte) (l limits[K], err error) {
+	if len(raw) == 0 {
+		return l, nil
+	}
+	var both [][]byte
+	if err = cborReading.Unmarshal(raw, &both); err != nil || len(both) != 2 {
+		return l, fault.Newf(fault.Corrupt, "read", "the bounds of a sort", "%v", err)
+	}
+	for i, to := range []**K{&l.lo, &l.hi} {
+		if len(both[i]) == 0 {
+			continue
+		}
+		k, err := s.keys.decode(both[i][1:])
+		if err != nil {
+			return l, err
+		}
+		*to = &k
+	}
+	return l, nil
+}
+
+// each merges the parts of all runs that a partition is in.
+func (s *sortPlan[T, K]) each(ctx context.Context, part int, yield func([]T) error) error {
+	r, err := openShuffle(ctx, s.id, part)
+	if err != nil {
+		return err
+	}
+	l, err := s.parseLimits(r.args.Bounds)
+	if err != nil {
+		return err
+	}
+	o := s.order()
+	var streams []*stream[T]
+	for _, ref := range r.args.Refs {
+		streams = append(streams, &stream[T]{order: o, row: s.row,
+			open: func() (io.ReadCloser, error) { return r.open(ctx, ref) },
+			lost: func(err error) error { return lostFrom(ref, err) }})
+	}
+	return ended(mergeAll(ctx, r.env.packs, s.row, o, streams, func(rows []T) error {
+		if l.lo != nil {
+			for len(rows) > 0 && s.keys.cmp(s.of(rows[0]), *l.lo) < 0 {
+				rows = rows[1:]
+			}
+		}
+		if l.hi != nil && len(rows) > 0 && s.keys.cmp(s.of(rows[len(rows)-1]), *l.hi) >= 0 {
+			n := 0
+			for n < len(rows) && s.keys.cmp(s.of(rows[n]), *l.hi) < 0 {
+				n++
+			}
+			if err := yield(rows[:n]); err != nil {
+				return err
+			}
+			return errPast
+		}
+		if len(rows) == 0 {
+			return nil
+		}
+		return yield(rows)
+	}))
+}
+
+// errPast ends a merge at the first row beyond its partition.
+var errPast = fmt.Errorf("past the partition's end")
+
+func ended(err error) error {
+	if err == errPast {
+		return nil
+	}
+	return err
 }

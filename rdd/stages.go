@@ -3,7 +3,6 @@ package rdd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -15,46 +14,94 @@ import (
 )
 
 // A plan falls into stages at its shuffles: the map tasks of a shuffle compute
-// the partitions of its input and sort their rows into one output each; whatever
-// is computed from it reads a partition of every output. Before an action the
-// session has the shuffles run that it needs and that have not run; where a task
-// finds an output gone, exactly the lost ones are made again.
+// the partitions of its input and write their rows into one output each, by
+// partition; whatever is computed from it reads a partition of every output.
+// Before an action the session has the shuffles run that it needs and that have
+// not run; where a task finds an output gone, exactly the lost ones are made
+// again.
 
 // shuffleDecl is what a shuffle does on its map side.
 type shuffleDecl struct {
-	maps       func() int // partitions of its input
-	partitions int
-	write      func(ctx context.Context, part int, args []byte, out *storage.Sorter) error
-	// plan decides something for all map tasks before they run, which they are
-	// told as args; may be nil.
-	plan func(ctx context.Context, s *Session) ([]byte, error)
+	maps func() int // partitions of its input
+	// write makes the output of a map task.
+	write func(ctx context.Context, part int, packs runner.Packs) (*written, error)
+	// narrow says that partition p is what map task p has written.
+	narrow bool
+	copies int    // executors that are to hold each output; 0 is 1
+	copier int    // the node whose tasks copy them
+	dir    string // where outputs are written to, instead of to the executors
+	// bounds cuts what the map tasks have sorted into partitions, once they have
+	// run; nil where the map tasks do that themselves.
+	bounds func(outputs []*mapOutput) (any, error)
+	// spans says which part of an output a partition is, by what bounds has said.
+	spans func(bounds any, o *mapOutput, part int) (storage.Span, []byte, error)
+}
+
+// written is what a map task has made.
+type written struct {
+	buckets *storage.Buckets
+	first   [][]byte // of sorted rows: the first key of each of its parts
+	hot     hotKey
 }
 
 // mapOutput is what a map task has made, and who holds it.
 type mapOutput struct {
-	Holder  string
+	Holders []string // where there are several, each has all of it
+	Of      int      `cbor:",omitempty"` // the node that has written it, plus one, if it is not the one that has it
+	Path    string   `cbor:",omitempty"` // of a file that all executors reach
 	Attempt uint64
+	Raw     []int64 `cbor:",omitempty"` // bytes by partition
+	Rows    int64
+	First   [][]byte `cbor:",omitempty"`
+	Hot     hotKey
 }
 
 // bucketRef is one task's part of an output.
 type bucketRef struct {
+	Node    int // that has written it
 	Map     int
 	Holder  string
+	Path    string `cbor:",omitempty"`
 	Attempt uint64
+	Span    storage.Span
+}
+
+// shuffleArgs say where a task finds its partition of a shuffle.
+type shuffleArgs struct {
+	Refs   []bucketRef
+	Bounds []byte // of the keys that are the partition's, where rows are sorted
+	Bytes  int64  // of all rows of the partition, as they were
+	Rows   int64  // about how many those are
 }
 
 // taskArgs is what a task is told: where the shuffles lie that it reads, by
-// node, and what the action itself wants of it.
+// node, what has been decided, and what the action itself wants of it.
 type taskArgs struct {
-	Shuffles map[int][]bucketRef
+	Shuffles map[int]map[int]shuffleArgs // by node and partition
+	Decided  map[int][]int               `cbor:",omitempty"`
+	Params   map[int][]byte              `cbor:",omitempty"`
+	Dropped  map[int]uint64              `cbor:",omitempty"`
 	Attempt  uint64
 	Args     []byte
 }
 
-// taskEnv is what a running task reads shuffles by.
+// taskEnv is what a running task reads shuffles by, and what it says beside its
+// result.
 type taskEnv struct {
 	packs runner.Packs
 	args  *taskArgs
+	says  taskSays
+}
+
+// taskSays is what a task says beside its result.
+type taskSays struct {
+	Tallies []tally `cbor:",omitempty"`
+}
+
+// tally is what a counter has counted in a partition that was read to its end.
+type tally struct {
+	Node, Part int
+	N          int64
 }
 
 type taskKey struct{}
@@ -72,114 +119,94 @@ func errNoShuffle() error {
 		WithHint("save the rows and read them again to pack them")
 }
 
+// answer is what a session's task returns.
+type answer struct {
+	Data []byte
+	Says taskSays
+}
+
 // runTask decodes what a task is told and runs it.
-func runTask(ctx context.Context, task taskFunc, partition int, raw []byte, packs runner.Packs) ([]byte, error) {
-	args := &taskArgs{}
-	if len(raw) > 0 {
-		if err := cborReading.Unmarshal(raw, args); err != nil {
-			return nil, fault.New(fault.Corrupt, "read", "a task's arguments", err)
-		}
+func (g *Graph) runTask(ctx context.Context, task taskFunc, partition int, raw []byte, packs runner.Packs) ([]byte, error) {
+	if len(raw) == 0 {
+		return task(ctx, partition, nil, packs)
 	}
-	ctx = context.WithValue(ctx, taskKey{}, &taskEnv{packs: packs, args: args})
-	return task(ctx, partition, args.Args, packs)
+	env := &taskEnv{packs: packs, args: &taskArgs{}}
+	if err := cborReading.Unmarshal(raw, env.args); err != nil {
+		return nil, fault.New(fault.Corrupt, "read", "a task's arguments", err)
+	}
+	for node, d := range env.args.Decided {
+		g.decided.Store(node, d)
+	}
+	for node, through := range env.args.Dropped {
+		packs.DropShuffle(node, through)
+	}
+	data, err := task(context.WithValue(ctx, taskKey{}, env), partition, env.args.Args, packs)
+	if err != nil {
+		return nil, err
+	}
+	return cborMode.Marshal(answer{Data: data, Says: env.says})
+}
+
+// decisionOf is what has been decided about a node, if anything: once, when its
+// inputs were there to be looked at.
+func (g *Graph) decisionOf(node int) []int {
+	d, _ := g.decided.Load(node)
+	out, _ := d.([]int)
+	return out
 }
 
 // shuffle adds a shuffle to the plan and returns its number.
 func (g *Graph) shuffle(kind, typ, detail string, input int, d *shuffleDecl) int {
 	id := len(g.nodes)
-	task := func(ctx context.Context, part int, args []byte, packs runner.Packs) ([]byte, error) {
+	task := func(ctx context.Context, part int, _ []byte, packs runner.Packs) ([]byte, error) {
 		env, err := envOf(ctx)
 		if err != nil {
 			return nil, err
 		}
-		out := packs.NewSorter(d.partitions)
-		defer out.Close()
-		if err := d.write(ctx, part, args, out); err != nil {
-			return nil, err
-		}
-		holder, _, err := packs.KeepShuffle(storage.ShuffleKey{Node: id, Map: part, Attempt: env.args.Attempt}, out)
+		w, err := d.write(ctx, part, packs)
 		if err != nil {
 			return nil, err
 		}
-		return cborMode.Marshal(mapOutput{Holder: string(holder), Attempt: env.args.Attempt})
-	}
-	return g.add(node{kind: kind, typ: typ, detail: detail, inputs: []int{input}, user: true, task: task, shuffle: d})
-}
-
-// shuffleReader reads a partition of all outputs of a shuffle, in the order of
-// keys; what has one key comes from the lowest map task on, in its order.
-type shuffleReader struct {
-	*storage.Merged
-	opened []io.Closer
-	refs   []bucketRef
-}
-
-// Err is what ended the reading, if it was not the end: where an output is
-// damaged, that it is lost.
-func (r *shuffleReader) Err() error { return damagedIn(r.refs, r.Merged, r.Merged.Err()) }
-
-func damagedIn(refs []bucketRef, m *storage.Merged, err error) error {
-	if fault.KindOf(err) == fault.Corrupt && m.Failed() < len(refs) {
-		return fault.New(fault.LostInput, "read", refs[m.Failed()].Holder, err)
-	}
-	return err
-}
-
-// Close lets go of the outputs.
-func (r *shuffleReader) Close() {
-	for _, c := range r.opened {
-		c.Close()
-	}
-}
-
-func openShuffle(ctx context.Context, id, part int) (_ *shuffleReader, err error) {
-	env, err := envOf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r := &shuffleReader{}
-	defer func() {
-		if err != nil {
-			r.Close()
+		o := mapOutput{Attempt: env.args.Attempt, Raw: w.buckets.Raw, First: w.first, Hot: w.hot}
+		for _, n := range w.buckets.Rows {
+			o.Rows += n
 		}
-	}()
-	refs, told := env.args.Shuffles[id]
-	if !told {
-		return nil, errNoShuffle()
-	}
-	r.refs = refs
-	var streams []*storage.RecordReader
-	for _, ref := range refs {
-		key := storage.ShuffleKey{Node: id, Map: ref.Map, Attempt: ref.Attempt}
-		b, err := env.packs.OpenBucket(ctx, plan.ExecutorID(ref.Holder), key, part)
-		if err != nil {
-			return nil, lostFrom(ref, err)
+		if d.bounds != nil {
+			o.Raw = o.Raw[:len(o.First)]
 		}
-		r.opened = append(r.opened, b)
-		streams = append(streams, storage.NewRecordReader(b))
+		if d.dir != "" {
+			o.Path = w.buckets.Path()
+		} else {
+			holder := packs.KeepShuffle(storage.ShuffleKey{Node: id, Map: part, Attempt: env.args.Attempt}, w.buckets)
+			o.Holders = []string{string(holder)}
+		}
+		return cborMode.Marshal(o)
 	}
-	r.Merged, err = storage.Merge(streams)
-	return r, damagedIn(refs, r.Merged, err)
+	return g.add(node{kind: kind, typ: typ, detail: detail, inputs: []int{input}, user: true, task: task, shuffle: d, at: callSite()})
 }
 
-// lostFrom makes sure that an error of reading an output names its holder.
-func lostFrom(ref bucketRef, err error) error {
-	var f *fault.Error
-	if errors.As(err, &f) && f.Kind == fault.LostInput && f.Op == "reach" {
-		return err
+// inputsOf are the nodes that a node is computed from: of a node that has
+// alternatives, those of the one that was chosen.
+func (g *Graph) inputsOf(id int) []int {
+	n := &g.nodes[id]
+	if n.choice != nil {
+		if d := g.decisionOf(id); len(d) == 1 {
+			return n.choice.inputs[d[0]]
+		}
 	}
-	if fault.KindOf(err) == fault.LostInput {
-		return fault.New(fault.LostInput, "read", ref.Holder, err)
-	}
-	return err
+	return n.inputs
 }
 
 // shufflesOf are the shuffles that a node reads without another in between.
 func (g *Graph) shufflesOf(id int) []int {
-	found := map[int]bool{}
+	found, seen := map[int]bool{}, map[int]bool{}
 	var walk func(id int)
 	walk = func(id int) {
-		for _, in := range g.nodes[id].inputs {
+		for _, in := range g.inputsOf(id) {
+			if seen[in] {
+				continue
+			}
+			seen[in] = true
 			if g.nodes[in].shuffle != nil {
 				found[in] = true
 			} else {
@@ -191,174 +218,73 @@ func (g *Graph) shufflesOf(id int) []int {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// maxRounds is how often what was lost is made again before an action fails.
-const maxRounds = 8
-
-// call runs an action's tasks on partitions of a node, and before them the
-// shuffles that they read.
-func (s *Session) call(ctx context.Context, node, pack int, args [][]byte) ([][]byte, error) {
-	parts := make([]int, len(args))
-	for i := range parts {
-		parts[i] = i
-	}
-	return s.callOn(ctx, node, pack, parts, args)
-}
-
-func (s *Session) callOn(ctx context.Context, node, pack int, parts []int, args [][]byte) ([][]byte, error) {
-	out := make([][]byte, len(parts))
-	left := make([]int, len(parts))
-	for i := range left {
-		left[i] = i
-	}
-	var last error
-	for round := 0; len(left) > 0; round++ {
-		if round == maxRounds {
-			return nil, fault.New(fault.LostInput, "run", fmt.Sprintf("node %d", node), fmt.Errorf("what it reads was lost %d times: %w", round, last))
-		}
-		if err := s.prepare(ctx, node); err != nil {
-			return nil, err
-		}
-		req, err := s.request(node, pack, parts, args, left)
-		if err != nil {
-			return nil, err
-		}
-		data, lost, err := s.cluster.RunCall(ctx, req)
-		if err != nil {
-			return nil, err
-		}
-		var again []int
-		for k, i := range left {
-			if lost[k] != nil {
-				again, last = append(again, i), lost[k]
-				s.lose(node, lost[k])
-				continue
+// needs calls need with the partitions of shuffles that a partition of a node is
+// computed from, without another shuffle in between.
+func (g *Graph) needs(id, part int, need func(shuffle, part int)) {
+	seen := map[[2]int]bool{}
+	var walk func(id, part int)
+	walk = func(id, part int) {
+		n := &g.nodes[id]
+		for k, in := range g.inputsOf(id) {
+			parts := []int{part}
+			if n.reads != nil {
+				parts = n.reads(k, part)
 			}
-			out[i] = data[k]
-		}
-		if len(again) < len(left) {
-			round = 0 // it gets on
-		}
-		left = again
-	}
-	return out, nil
-}
-
-// request tells each task where its inputs lie.
-func (s *Session) request(node, pack int, parts []int, args [][]byte, left []int) (CallRequest, error) {
-	req := CallRequest{Node: node, Pack: pack}
-	s.attempt++
-	shuffles := s.g.shufflesOf(node)
-	for _, i := range left {
-		t := taskArgs{Attempt: s.attempt, Args: args[i]}
-		held := map[string]bool{}
-		for _, id := range shuffles {
-			refs := []bucketRef{}
-			for m, o := range s.shuffled[id] {
-				if o == nil {
-					return req, fault.Newf(fault.Internal, "run", fmt.Sprintf("node %d", node), "map task %d of node %d has not run", m, id)
+			for _, p := range parts {
+				at := [2]int{in, p}
+				if seen[at] {
+					continue
 				}
-				refs = append(refs, bucketRef{Map: m, Holder: o.Holder, Attempt: o.Attempt})
-				held[o.Holder] = true
+				seen[at] = true
+				if g.nodes[in].shuffle != nil {
+					need(in, p)
+				} else {
+					walk(in, p)
+				}
 			}
-			if t.Shuffles == nil {
-				t.Shuffles = map[int][]bucketRef{}
-			}
-			t.Shuffles[id] = refs
 		}
-		raw, err := cborMode.Marshal(t)
-		if err != nil {
-			return req, fault.New(fault.Internal, "encode", "a task's arguments", err)
-		}
-		req.Args, req.Partitions = append(req.Args, raw), append(req.Partitions, parts[i])
-		req.Holders = append(req.Holders, slices.Sorted(maps.Keys(held)))
 	}
-	return req, nil
+	walk(id, part)
 }
 
-// prepare runs the map tasks whose outputs a node needs and that are not there.
-// While those of one shuffle are made, those of another may be lost.
-func (s *Session) prepare(ctx context.Context, node int) error {
-	for range maxRounds {
-		missing := false
-		for _, id := range s.g.shufflesOf(node) {
-			made, err := s.runMaps(ctx, id)
-			if err != nil {
-				return err
-			}
-			missing = missing || made > 0
-		}
-		if !missing {
-			return nil
-		}
-	}
-	return fault.Newf(fault.LostInput, "run", fmt.Sprintf("node %d", node), "what it reads was lost %d times", maxRounds)
+// shuffleReader reads a task's partition of a shuffle: its part of one output
+// after the other.
+type shuffleReader struct {
+	env  *taskEnv
+	args shuffleArgs
 }
 
-// runMaps runs the map tasks of a shuffle whose outputs are not there, and says
-// how many those were.
-func (s *Session) runMaps(ctx context.Context, id int) (int, error) {
-	if s.shuffled[id] == nil {
-		s.shuffled[id] = make([]*mapOutput, s.g.nodes[id].shuffle.maps())
-	}
-	var parts []int
-	for m, o := range s.shuffled[id] {
-		if o == nil {
-			parts = append(parts, m)
-		}
-	}
-	if len(parts) == 0 {
-		return 0, nil
-	}
-	args, err := s.planOf(ctx, id, len(parts))
+func openShuffle(ctx context.Context, id, part int) (*shuffleReader, error) {
+	env, err := envOf(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	raws, err := s.callOn(ctx, id, NoPack, parts, args)
-	if err != nil {
-		return 0, err
+	args, told := env.args.Shuffles[id][part]
+	if !told {
+		return nil, errNoShuffle()
 	}
-	for k, raw := range raws {
-		o := &mapOutput{}
-		if err := cborReading.Unmarshal(raw, o); err != nil {
-			return 0, fault.New(fault.Corrupt, "read", "what a map task says", err)
-		}
-		s.shuffled[id][parts[k]] = o
-	}
-	return len(parts), nil
+	return &shuffleReader{env: env, args: args}, nil
 }
 
-// planOf is what the map tasks of a shuffle are told. It is decided once.
-func (s *Session) planOf(ctx context.Context, id, tasks int) ([][]byte, error) {
-	d := s.g.nodes[id].shuffle
-	if _, ok := s.planned[id]; !ok && d.plan != nil {
-		raw, err := d.plan(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		s.planned[id] = raw
+// open reads the blocks of an output.
+func (r *shuffleReader) open(ctx context.Context, ref bucketRef) (io.ReadCloser, error) {
+	if ref.Path != "" {
+		return storage.OpenRows(ref.Path)
 	}
-	args := make([][]byte, tasks)
-	for i := range args {
-		args[i] = s.planned[id]
-	}
-	return args, nil
+	key := storage.ShuffleKey{Node: ref.Node, Map: ref.Map, Attempt: ref.Attempt}
+	b, err := r.env.packs.OpenBucket(ctx, plan.ExecutorID(ref.Holder), key, ref.Span)
+	return b, lostFrom(ref, err)
 }
 
-// lose forgets the outputs that an error says are gone: all of a holder that
-// cannot be reached, or those of it that the node reads.
-func (s *Session) lose(node int, err error) {
+// lostFrom makes sure that an error of reading an output names its holder;
+// where an output is damaged, that it is lost.
+func lostFrom(ref bucketRef, err error) error {
 	var f *fault.Error
-	if !errors.As(err, &f) {
-		return
+	if errors.As(err, &f) && f.Kind == fault.LostInput && f.Op == "reach" {
+		return err
 	}
-	for id, outputs := range s.shuffled {
-		if f.Op != "reach" && !slices.Contains(s.g.shufflesOf(node), id) {
-			continue
-		}
-		for m, o := range outputs {
-			if o != nil && o.Holder == f.Subject {
-				outputs[m] = nil
-			}
-		}
+	if k := fault.KindOf(err); ref.Path == "" && (k == fault.LostInput || k == fault.Corrupt) {
+		return fault.New(fault.LostInput, "read", ref.Holder, err)
 	}
+	return err
 }

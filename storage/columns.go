@@ -62,21 +62,21 @@ func (s *Source) planColumns(o ReadOptions) error {
 				return err
 			}
 		}
-		s.Parts = append(s.Parts, groupParts(f, d.Groups)...)
+		s.Parts = append(s.Parts, groupParts(f, d.Groups, groupBytes)...)
 	}
 	return nil
 }
 
 // groupParts are ranges of row groups: Offset is the first, Length how many.
 // A file without row groups is one part of length 0.
-func groupParts(f File, groups []int64) []Range {
+func groupParts(f File, groups []int64, most int64) []Range {
 	if len(groups) == 0 {
 		return []Range{{File: f}}
 	}
 	var out []Range
 	from, size := 0, int64(0)
 	for i, g := range groups {
-		if size += g; size >= groupBytes || i == len(groups)-1 {
+		if size += g; size >= most || i == len(groups)-1 {
 			out = append(out, Range{File: f, Offset: int64(from), Length: int64(i + 1 - from)})
 			from, size = i+1, 0
 		}

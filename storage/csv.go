@@ -21,6 +21,7 @@ type tableSpec struct {
 	Label     int      `json:"label"` // column of the label; -1 is none
 	Columns   int      `json:"columns"`
 	Features  []int    `json:"features"`
+	Null      string   `json:"null,omitempty"`
 }
 
 // detectTable looks at the head of a file and settles separator, header,

@@ -34,6 +34,7 @@ type decodeOrder struct {
 	Describe bool        `json:"describe"` // only say what is in the file
 	Groups   []int       `json:"groups"`   // row groups of Parquet; none is all
 	Plan     *columnPlan `json:"plan"`
+	Records  bool        `json:"records"` // hand on Arrow records as they are
 	Memory   int64       `json:"memory"`
 }
 
@@ -43,6 +44,8 @@ type decodeReply struct {
 	Err      string         `json:"err,omitempty"`
 	Describe *columnsInFile `json:"describe,omitempty"`
 	Chunk    *decodedChunk  `json:"chunk,omitempty"`
+	Raw      int            `json:"raw,omitempty"` // bytes of an Arrow stream that follow
+	raw      []byte
 }
 
 type decodedChunk struct {
@@ -160,6 +163,11 @@ func readReplies(r *bufio.Reader, order decodeOrder, yield func(*decodeReply, *C
 
 // body reads the slices that follow a chunk's head.
 func (d *decodeReply) body(r io.Reader) (*Chunk, error) {
+	if d.Raw > 0 {
+		d.raw = make([]byte, d.Raw)
+		_, err := io.ReadFull(r, d.raw)
+		return nil, err
+	}
 	if d.Chunk == nil {
 		return nil, nil
 	}
@@ -187,7 +195,11 @@ func writeReply(w io.Writer, d *decodeReply, c *Chunk) error {
 	if _, err := w.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(head)))); err != nil {
 		return err
 	}
-	if _, err := w.Write(head); err != nil || c == nil {
+	if _, err := w.Write(head); err != nil {
+		return err
+	}
+	if c == nil {
+		_, err := w.Write(d.raw)
 		return err
 	}
 	for _, p := range [][]byte{asBytes(c.Labels), asBytes(c.Values), asBytes(c.Offsets), asBytes(c.Indices)} {

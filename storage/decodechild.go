@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,6 +72,9 @@ func runOrder(order decodeOrder, w *bufio.Writer) (err error) {
 		return writeReply(w, &decodeReply{Describe: src.describe()}, nil)
 	}
 	return src.records(func(rec arrow.Record) error {
+		if order.Records {
+			return writeRecord(w, rec)
+		}
 		c, err := order.Plan.chunk(rec)
 		if err != nil {
 			return err
@@ -83,6 +87,23 @@ func runOrder(order decodeOrder, w *bufio.Writer) (err error) {
 		}
 		return w.Flush()
 	})
+}
+
+// writeRecord hands a record on as it is.
+func writeRecord(w *bufio.Writer, rec arrow.Record) error {
+	var out bytes.Buffer
+	iw := ipc.NewWriter(&out, ipc.WithSchema(rec.Schema()))
+	err := iw.Write(rec)
+	if err == nil {
+		err = iw.Close()
+	}
+	if err == nil {
+		err = writeReply(w, &decodeReply{Raw: out.Len(), raw: out.Bytes()}, nil)
+	}
+	if err != nil {
+		return err
+	}
+	return w.Flush()
 }
 
 // columnSource is an opened Parquet or Arrow file.

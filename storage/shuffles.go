@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/volley-engine/volley/internal/fault"
 )
@@ -17,59 +16,64 @@ type ShuffleKey struct {
 	Attempt uint64
 }
 
-// shuffled is an output that is kept.
-type shuffled struct {
-	path    string
-	buckets *Buckets
-}
+// Small outputs stay in memory: each up to smallOutput, all of a store up to
+// smallOutputs, or to what a task may gather if that is less.
+const (
+	smallOutput  = 8 << 20
+	smallOutputs = 64 << 20
+)
 
-// NewSorter makes a sorter whose files are the store's.
-func (s *Store) NewSorter(partitions, budget int) *Sorter {
-	return NewSorter(s.dir, partitions, budget)
-}
-
-// KeepShuffle writes what a sorter has to a file, and keeps it.
-func (s *Store) KeepShuffle(key ShuffleKey, sorter *Sorter) (*Buckets, error) {
-	path := filepath.Join(s.dir, fmt.Sprintf("shuffle-%d-%d-%d", key.Node, key.Map, key.Attempt))
-	b, err := sorter.Finish(path)
-	if err != nil {
-		return nil, err
-	}
+// NewBucketWriter makes a writer whose file is the store's. It may gather
+// budget bytes of rows.
+func (s *Store) NewBucketWriter(partitions, budget int) *BucketWriter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for old, o := range s.mu.shuffles { // it is made again because nobody reads it any more
-		if old.Node == key.Node && old.Map == key.Map && old.Attempt < key.Attempt {
-			os.Remove(o.path)
-			delete(s.mu.shuffles, old)
+	return NewBucketWriter(s.dir, partitions, budget, min(smallOutput, max(0, min(smallOutputs, 2*budget)-s.mu.small)))
+}
+
+// KeepShuffle keeps an output for those who ask for it.
+func (s *Store) KeepShuffle(key ShuffleKey, b *Buckets) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(key)
+	s.mu.shuffles[key] = b
+	s.mu.small += len(b.mem)
+}
+
+// drop gives up an output; s.mu is held.
+func (s *Store) drop(key ShuffleKey) {
+	if b := s.mu.shuffles[key]; b != nil {
+		s.mu.small -= len(b.mem)
+		b.Remove()
+		delete(s.mu.shuffles, key)
+	}
+}
+
+// DropShuffle gives up the outputs of a node up to an attempt.
+func (s *Store) DropShuffle(node int, through uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.mu.shuffles {
+		if key.Node == node && key.Attempt <= through {
+			s.drop(key)
 		}
 	}
-	s.mu.shuffles[key] = shuffled{path, b}
-	return b, nil
 }
 
-// OpenBucket reads a partition of an output that is kept here.
-func (s *Store) OpenBucket(key ShuffleKey, partition int) (io.ReadCloser, error) {
+// OpenBucket reads partitions of an output that is kept here.
+func (s *Store) OpenBucket(key ShuffleKey, span Span) (io.ReadCloser, error) {
 	s.mu.Lock()
-	o, ok := s.mu.shuffles[key]
-	s.mu.Unlock()
-	if !ok || partition < 0 || partition+1 >= len(o.buckets.Offsets) {
-		return nil, fault.Newf(fault.LostInput, "read", fmt.Sprintf("the output of map task %d", key.Map), "it is not here")
+	defer s.mu.Unlock() // what is opened outlives its being dropped
+	b, ok := s.mu.shuffles[key]
+	what := fmt.Sprintf("the output of map task %d", key.Map)
+	if !ok || span.From < 0 || span.Through > b.Len() || span.From > span.Through {
+		return nil, fault.Newf(fault.LostInput, "read", what, "it is not here")
 	}
-	f, err := os.Open(o.path)
+	r, err := b.Open(span)
 	if err != nil {
-		return nil, fault.New(fault.LostInput, "read", fmt.Sprintf("the output of map task %d", key.Map), err)
+		return nil, fault.New(fault.LostInput, "read", what, err)
 	}
-	from, to := o.buckets.Offsets[partition], o.buckets.Offsets[partition+1]
-	if info, err := f.Stat(); err != nil || info.Size() < to {
-		f.Close()
-		return nil, fault.Newf(fault.LostInput, "read", fmt.Sprintf("the output of map task %d", key.Map), "its file is cut off")
-	}
-	return bucket{io.NewSectionReader(f, from, to-from), f}, nil
-}
-
-type bucket struct {
-	io.Reader
-	io.Closer
+	return r, nil
 }
 
 // Spool takes a bucket from somewhere else into a file of the store's own, and

@@ -28,12 +28,15 @@ const (
 // everything.
 type ReadOptions struct {
 	Format    Format
-	Label     string // column of the label: a name or a zero-based number
-	NoLabel   bool   // there is no label column (prediction)
-	Header    *bool  // nil detects
-	Separator byte   // 0 detects
-	IndexBase int    // first column number of LIBSVM plus one: 1 or 2; 0 detects
-	Features  int    // number of features; 0 takes what the data has
+	Label     string   // column of the label: a name or a zero-based number
+	NoLabel   bool     // there is no label column (prediction)
+	Header    *bool    // nil detects
+	Separator byte     // 0 detects
+	IndexBase int      // first column number of LIBSVM plus one: 1 or 2; 0 detects
+	Features  int      // number of features; 0 takes what the data has
+	Null      string   // text of a field that is null, besides nothing
+	Quoted    bool     // fields may be quoted, although none is in the beginning
+	Typed     []string // columns of a user's type, which rows are read into; nil where they are points
 }
 
 // Source is input resolved to parts that can be read on their own. It is made
@@ -44,6 +47,8 @@ type Source struct {
 	Table   *tableSpec  `json:"table,omitempty"`
 	Columns *columnPlan `json:"columns,omitempty"`
 	Files   []File      `json:"files"`
+	Typed   bool        `json:"typed,omitempty"`
+	Flat    bool        `json:"flat,omitempty"` // FlatColumns can read it
 }
 
 // rangeBytes is how much text one part holds.
@@ -58,6 +63,9 @@ func OpenSource(o ReadOptions, uris ...string) (*Source, error) {
 	if files, err = dropEmpty(files); err != nil {
 		return nil, err
 	}
+	if o.Typed != nil || o.Format == Text {
+		return openTyped(o, files)
+	}
 	s := &Source{Format: o.Format, Files: files}
 	if s.Format == Auto {
 		if s.Format, err = DetectFormat(files[0].Path); err != nil {
@@ -67,7 +75,7 @@ func OpenSource(o ReadOptions, uris ...string) (*Source, error) {
 	switch s.Format {
 	case CSV, TSV:
 		err = s.planTable(o)
-	case LIBSVM, Text:
+	case LIBSVM:
 		s.Parts, err = Ranges(files, rangeBytes, nil)
 	case Parquet, Arrow:
 		err = s.planColumns(o)

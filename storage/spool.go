@@ -152,6 +152,9 @@ func asBytes[T any](v []T) []byte {
 
 // diskError says what a failed write means and what to do about it.
 func diskError(op, dir string, err error) error {
+	if err == nil {
+		return nil
+	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fault.New(fault.NoResources, op, dir, errors.New("the disk is full")).
 			WithHint("free space, or set --data-dir to a larger disk")

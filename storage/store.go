@@ -21,7 +21,8 @@ type Store struct {
 	mu  struct {
 		sync.Mutex
 		held     map[SplitKey]*heldSplit
-		shuffles map[ShuffleKey]shuffled
+		shuffles map[ShuffleKey]*Buckets
+		small    int // bytes of those in memory
 	}
 }
 
@@ -41,7 +42,7 @@ func NewStore(dir string) (*Store, error) {
 		return nil, diskError("use the executor's directory", dir, err)
 	}
 	s := &Store{dir: dir}
-	s.mu.held, s.mu.shuffles = map[SplitKey]*heldSplit{}, map[ShuffleKey]shuffled{}
+	s.mu.held, s.mu.shuffles = map[SplitKey]*heldSplit{}, map[ShuffleKey]*Buckets{}
 	return s, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/executor"
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/pace"
 )
 
@@ -118,6 +119,11 @@ for a driver that is gone for --max-wait, and ends on SIGTERM.`,
 			cfg.Ready = func(addr string) {
 				_ = printJSON(map[string]string{"registered": addr, "name": cfg.Name})
 			}
+			bytes, err := volley.ParseBytes(cfg.Memory)
+			if err != nil {
+				return fault.New(fault.Usage, "use", "--memory", err)
+			}
+			cfg.MemoryBytes = bytes
 			d, err := executor.NewDaemon(cfg)
 			if err != nil {
 				return err
@@ -130,7 +136,7 @@ for a driver that is gone for --max-wait, and ends on SIGTERM.`,
 	fs.StringVar(&cfg.Name, "name", "", "name of this executor, unique in its cluster (default: HOST-PID)")
 	fs.StringVar(&cfg.DataDir, "data-dir", "", "directory for packs; executors of one machine may share it (default: $XDG_CACHE_HOME/volley/executor)")
 	fs.IntVar(&cfg.Slots, "slots", 1, "tasks at a time")
-	fs.StringVar(&cfg.Memory, "memory", "", "soft limit of a runner's memory, such as 2GiB")
+	fs.StringVar(&cfg.Memory, "memory", "", "soft limit of a runner's memory, such as 2GiB; at twice that, and at least 1 GiB more, a program is ended (default: none, and nine tenths of the machine's)")
 	fs.StringVar(&cfg.Disk, "disk", "", "budget of packs on disk, such as 50GiB")
 	fs.StringVar(&cfg.Pace, "pace", "", "emulated speed of the slots: rate:N rows per second")
 	fs.Float64Var(&cfg.PaceRate, "pace-rate", 10000, "rows per second of speed 1 on a slot")

@@ -229,18 +229,25 @@ func (madePacks) MakePack(context.Context, int) (plan.ExecutorID, *storage.PackM
 	return "", nil, fault.Newf(fault.Internal, "make", "a pack", "a replay makes its own")
 }
 
-// replayMemory is what a replay sorts in memory.
+// replayMemory is what a task of a replay may hold.
 const replayMemory = 256 << 20
 
-func (p madePacks) NewSorter(partitions int) *storage.Sorter {
-	return p.Store.NewSorter(partitions, replayMemory)
+// Advance does nothing: nobody watches.
+func (madePacks) Advance(int) {}
+
+func (madePacks) Memory() int { return replayMemory }
+
+func (p madePacks) NewBuckets(partitions int) *storage.BucketWriter {
+	return p.NewBucketWriter(partitions, replayMemory/8)
 }
 
-func (p madePacks) KeepShuffle(key storage.ShuffleKey, s *storage.Sorter) (plan.ExecutorID, *storage.Buckets, error) {
-	b, err := p.Store.KeepShuffle(key, s)
-	return "", b, err
+func (p madePacks) KeepShuffle(key storage.ShuffleKey, b *storage.Buckets) plan.ExecutorID {
+	p.Store.KeepShuffle(key, b)
+	return ""
 }
 
-func (p madePacks) OpenBucket(_ context.Context, _ plan.ExecutorID, key storage.ShuffleKey, partition int) (io.ReadCloser, error) {
-	return p.Store.OpenBucket(key, partition)
+func (p madePacks) OpenBucket(_ context.Context, _ plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+	return p.Store.OpenBucket(key, span)
 }
+
+func (madePacks) Shared(_, _ string, _ int64, make func() (any, error)) (any, error) { return make() }

@@ -45,12 +45,24 @@ type Packs interface {
 
 // Shuffles are what tasks make for each other.
 type Shuffles interface {
-	// NewSorter sorts what a map task makes, within the memory of a slot.
-	NewSorter(partitions int) *storage.Sorter
-	// KeepShuffle keeps the output of a map task for those who ask for it.
-	KeepShuffle(key storage.ShuffleKey, s *storage.Sorter) (plan.ExecutorID, *storage.Buckets, error)
-	// OpenBucket reads a partition of an output from whoever holds it.
-	OpenBucket(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey, partition int) (io.ReadCloser, error)
+	// Advance says that a task has read so many rows more.
+	Advance(rows int)
+	// Memory is how many bytes of rows a task may hold.
+	Memory() int
+	// NewBuckets begins the output of a map task, or rows that do not fit into
+	// memory.
+	NewBuckets(partitions int) *storage.BucketWriter
+	// KeepShuffle keeps the output of a map task for those who ask for it, and
+	// says who it is that does.
+	KeepShuffle(key storage.ShuffleKey, b *storage.Buckets) plan.ExecutorID
+	// OpenBucket reads partitions of an output from whoever holds it.
+	OpenBucket(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error)
+	// DropShuffle gives up the outputs of a node up to an attempt.
+	DropShuffle(node int, through uint64)
+	// Shared is a value of about so many bytes that all tasks of this process have
+	// in common: the first one to ask for a version of it makes it, and what was
+	// there of another is given up.
+	Shared(name, version string, bytes int64, make func() (any, error)) (any, error)
 }
 
 // Acc is a partial result with the count of positions that the fold itself

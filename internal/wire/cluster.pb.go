@@ -2500,10 +2500,12 @@ type BlockRequest struct {
 	// To the driver only: of which job, and who holds it.
 	Job  string `protobuf:"bytes,4,opt,name=job,proto3" json:"job,omitempty"`
 	From string `protobuf:"bytes,5,opt,name=from,proto3" json:"from,omitempty"`
-	// Of a shuffle: the output of a map task, by attempt; split is the partition.
+	// Of a shuffle: the output of a map task, by attempt; split is the first
+	// partition, through the one after the last.
 	Shuffled      bool   `protobuf:"varint,6,opt,name=shuffled,proto3" json:"shuffled,omitempty"`
 	Map           uint32 `protobuf:"varint,7,opt,name=map,proto3" json:"map,omitempty"`
 	Attempt       uint64 `protobuf:"varint,8,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Through       uint32 `protobuf:"varint,9,opt,name=through,proto3" json:"through,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2590,6 +2592,13 @@ func (x *BlockRequest) GetMap() uint32 {
 func (x *BlockRequest) GetAttempt() uint64 {
 	if x != nil {
 		return x.Attempt
+	}
+	return 0
+}
+
+func (x *BlockRequest) GetThrough() uint32 {
+	if x != nil {
+		return x.Through
 	}
 	return 0
 }
@@ -2865,7 +2874,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\fDrainRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\f\n" +
 	"\n" +
-	"DrainReply\"\xc2\x01\n" +
+	"DrainReply\"\xdc\x01\n" +
 	"\fBlockRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x14\n" +
 	"\x05split\x18\x02 \x01(\rR\x05split\x12\x1a\n" +
@@ -2874,7 +2883,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\x04from\x18\x05 \x01(\tR\x04from\x12\x1a\n" +
 	"\bshuffled\x18\x06 \x01(\bR\bshuffled\x12\x10\n" +
 	"\x03map\x18\a \x01(\rR\x03map\x12\x18\n" +
-	"\aattempt\x18\b \x01(\x04R\aattempt\"\v\n" +
+	"\aattempt\x18\b \x01(\x04R\aattempt\x12\x18\n" +
+	"\athrough\x18\t \x01(\rR\athrough\"\v\n" +
 	"\tGiveReply\"W\n" +
 	"\tBlockPart\x12\x12\n" +
 	"\x04meta\x18\x02 \x01(\fR\x04meta\x12\x16\n" +

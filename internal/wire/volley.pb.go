@@ -36,6 +36,7 @@ type ToDriver struct {
 	//	*ToDriver_Result
 	//	*ToDriver_TaskResult
 	//	*ToDriver_Folded
+	//	*ToDriver_TaskProgress
 	Body          isToDriver_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -141,6 +142,15 @@ func (x *ToDriver) GetFolded() *Result {
 	return nil
 }
 
+func (x *ToDriver) GetTaskProgress() *TaskProgress {
+	if x != nil {
+		if x, ok := x.Body.(*ToDriver_TaskProgress); ok {
+			return x.TaskProgress
+		}
+	}
+	return nil
+}
+
 type isToDriver_Body interface {
 	isToDriver_Body()
 }
@@ -175,6 +185,10 @@ type ToDriver_Folded struct {
 	Folded *Result `protobuf:"bytes,7,opt,name=folded,proto3,oneof"`
 }
 
+type ToDriver_TaskProgress struct {
+	TaskProgress *TaskProgress `protobuf:"bytes,8,opt,name=task_progress,json=taskProgress,proto3,oneof"`
+}
+
 func (*ToDriver_Register) isToDriver_Body() {}
 
 func (*ToDriver_Prepared) isToDriver_Body() {}
@@ -188,6 +202,8 @@ func (*ToDriver_Result) isToDriver_Body() {}
 func (*ToDriver_TaskResult) isToDriver_Body() {}
 
 func (*ToDriver_Folded) isToDriver_Body() {}
+
+func (*ToDriver_TaskProgress) isToDriver_Body() {}
 
 // ToExecutor is what a driver sends.
 type ToExecutor struct {
@@ -398,6 +414,7 @@ type Hand struct {
 	Shuffled      bool   `protobuf:"varint,5,opt,name=shuffled,proto3" json:"shuffled,omitempty"`
 	Map           uint32 `protobuf:"varint,6,opt,name=map,proto3" json:"map,omitempty"`
 	Attempt       uint64 `protobuf:"varint,7,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Through       uint32 `protobuf:"varint,8,opt,name=through,proto3" json:"through,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -477,6 +494,13 @@ func (x *Hand) GetMap() uint32 {
 func (x *Hand) GetAttempt() uint64 {
 	if x != nil {
 		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Hand) GetThrough() uint32 {
+	if x != nil {
+		return x.Through
 	}
 	return 0
 }
@@ -1680,21 +1704,102 @@ func (x *RunTask) GetAddresses() []string {
 	return nil
 }
 
+// TaskProgress says how far a running task has come.
+type TaskProgress struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Job       string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Call      uint64                 `protobuf:"varint,2,opt,name=call,proto3" json:"call,omitempty"`
+	Partition uint32                 `protobuf:"varint,3,opt,name=partition,proto3" json:"partition,omitempty"`
+	// Rows read so far, and for how long.
+	Rows          int64 `protobuf:"varint,4,opt,name=rows,proto3" json:"rows,omitempty"`
+	BusyNs        int64 `protobuf:"varint,5,opt,name=busy_ns,json=busyNs,proto3" json:"busy_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskProgress) Reset() {
+	*x = TaskProgress{}
+	mi := &file_volley_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskProgress) ProtoMessage() {}
+
+func (x *TaskProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_volley_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskProgress.ProtoReflect.Descriptor instead.
+func (*TaskProgress) Descriptor() ([]byte, []int) {
+	return file_volley_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *TaskProgress) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *TaskProgress) GetCall() uint64 {
+	if x != nil {
+		return x.Call
+	}
+	return 0
+}
+
+func (x *TaskProgress) GetPartition() uint32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *TaskProgress) GetRows() int64 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *TaskProgress) GetBusyNs() int64 {
+	if x != nil {
+		return x.BusyNs
+	}
+	return 0
+}
+
 // TaskResult is the task's encoded result, or why there is none.
 type TaskResult struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Call          uint64                 `protobuf:"varint,2,opt,name=call,proto3" json:"call,omitempty"`
-	Partition     uint32                 `protobuf:"varint,3,opt,name=partition,proto3" json:"partition,omitempty"`
-	Data          []byte                 `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
-	Fault         *Fault                 `protobuf:"bytes,5,opt,name=fault,proto3" json:"fault,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Job       string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Call      uint64                 `protobuf:"varint,2,opt,name=call,proto3" json:"call,omitempty"`
+	Partition uint32                 `protobuf:"varint,3,opt,name=partition,proto3" json:"partition,omitempty"`
+	Data      []byte                 `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
+	Fault     *Fault                 `protobuf:"bytes,5,opt,name=fault,proto3" json:"fault,omitempty"`
+	// As in TaskProgress, at its end.
+	Rows          int64 `protobuf:"varint,6,opt,name=rows,proto3" json:"rows,omitempty"`
+	BusyNs        int64 `protobuf:"varint,7,opt,name=busy_ns,json=busyNs,proto3" json:"busy_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_volley_proto_msgTypes[19]
+	mi := &file_volley_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1706,7 +1811,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[19]
+	mi := &file_volley_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1719,7 +1824,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{19}
+	return file_volley_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TaskResult) GetJob() string {
@@ -1757,6 +1862,20 @@ func (x *TaskResult) GetFault() *Fault {
 	return nil
 }
 
+func (x *TaskResult) GetRows() int64 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *TaskResult) GetBusyNs() int64 {
+	if x != nil {
+		return x.BusyNs
+	}
+	return 0
+}
+
 // EndJob lets an executor forget a job.
 type EndJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1767,7 +1886,7 @@ type EndJob struct {
 
 func (x *EndJob) Reset() {
 	*x = EndJob{}
-	mi := &file_volley_proto_msgTypes[20]
+	mi := &file_volley_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1779,7 +1898,7 @@ func (x *EndJob) String() string {
 func (*EndJob) ProtoMessage() {}
 
 func (x *EndJob) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[20]
+	mi := &file_volley_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1792,7 +1911,7 @@ func (x *EndJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndJob.ProtoReflect.Descriptor instead.
 func (*EndJob) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{20}
+	return file_volley_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *EndJob) GetJob() string {
@@ -1816,7 +1935,7 @@ type Fault struct {
 
 func (x *Fault) Reset() {
 	*x = Fault{}
-	mi := &file_volley_proto_msgTypes[21]
+	mi := &file_volley_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +1947,7 @@ func (x *Fault) String() string {
 func (*Fault) ProtoMessage() {}
 
 func (x *Fault) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[21]
+	mi := &file_volley_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +1960,7 @@ func (x *Fault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fault.ProtoReflect.Descriptor instead.
 func (*Fault) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{21}
+	return file_volley_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Fault) GetKind() uint32 {
@@ -1883,7 +2002,7 @@ var File_volley_proto protoreflect.FileDescriptor
 
 const file_volley_proto_rawDesc = "" +
 	"\n" +
-	"\fvolley.proto\x12\vvolley.wire\"\xfd\x02\n" +
+	"\fvolley.proto\x12\vvolley.wire\"\xbf\x03\n" +
 	"\bToDriver\x123\n" +
 	"\bregister\x18\x01 \x01(\v2\x15.volley.wire.RegisterH\x00R\bregister\x123\n" +
 	"\bprepared\x18\x02 \x01(\v2\x15.volley.wire.PreparedH\x00R\bprepared\x120\n" +
@@ -1892,7 +2011,8 @@ const file_volley_proto_rawDesc = "" +
 	"\x06result\x18\x05 \x01(\v2\x13.volley.wire.ResultH\x00R\x06result\x12:\n" +
 	"\vtask_result\x18\x06 \x01(\v2\x17.volley.wire.TaskResultH\x00R\n" +
 	"taskResult\x12-\n" +
-	"\x06folded\x18\a \x01(\v2\x13.volley.wire.ResultH\x00R\x06foldedB\x06\n" +
+	"\x06folded\x18\a \x01(\v2\x13.volley.wire.ResultH\x00R\x06folded\x12@\n" +
+	"\rtask_progress\x18\b \x01(\v2\x19.volley.wire.TaskProgressH\x00R\ftaskProgressB\x06\n" +
 	"\x04body\"\xce\x03\n" +
 	"\n" +
 	"ToExecutor\x120\n" +
@@ -1906,7 +2026,7 @@ const file_volley_proto_rawDesc = "" +
 	"\aend_job\x18\a \x01(\v2\x13.volley.wire.EndJobH\x00R\x06endJob\x12'\n" +
 	"\x04hand\x18\b \x01(\v2\x11.volley.wire.HandH\x00R\x04hand\x12*\n" +
 	"\x05pause\x18\t \x01(\v2\x12.volley.wire.PauseH\x00R\x05pauseB\x06\n" +
-	"\x04body\"\xac\x01\n" +
+	"\x04body\"\xc6\x01\n" +
 	"\x04Hand\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\tR\x06ticket\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\rR\x04node\x12\x14\n" +
@@ -1914,7 +2034,8 @@ const file_volley_proto_rawDesc = "" +
 	"\bdescribe\x18\x04 \x01(\bR\bdescribe\x12\x1a\n" +
 	"\bshuffled\x18\x05 \x01(\bR\bshuffled\x12\x10\n" +
 	"\x03map\x18\x06 \x01(\rR\x03map\x12\x18\n" +
-	"\aattempt\x18\a \x01(\x04R\aattempt\"\x17\n" +
+	"\aattempt\x18\a \x01(\x04R\aattempt\x12\x18\n" +
+	"\athrough\x18\b \x01(\rR\athrough\"\x17\n" +
 	"\x05Pause\x12\x0e\n" +
 	"\x02on\x18\x01 \x01(\bR\x02on\"\x86\x01\n" +
 	"\bRegister\x12\x1a\n" +
@@ -2005,14 +2126,22 @@ const file_volley_proto_rawDesc = "" +
 	"\tpartition\x18\x04 \x01(\rR\tpartition\x12\x12\n" +
 	"\x04args\x18\x05 \x01(\fR\x04args\x12\x18\n" +
 	"\aholders\x18\x06 \x03(\tR\aholders\x12\x1c\n" +
-	"\taddresses\x18\a \x03(\tR\taddresses\"\x8e\x01\n" +
+	"\taddresses\x18\a \x03(\tR\taddresses\"\x7f\n" +
+	"\fTaskProgress\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
+	"\x04call\x18\x02 \x01(\x04R\x04call\x12\x1c\n" +
+	"\tpartition\x18\x03 \x01(\rR\tpartition\x12\x12\n" +
+	"\x04rows\x18\x04 \x01(\x03R\x04rows\x12\x17\n" +
+	"\abusy_ns\x18\x05 \x01(\x03R\x06busyNs\"\xbb\x01\n" +
 	"\n" +
 	"TaskResult\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04call\x18\x02 \x01(\x04R\x04call\x12\x1c\n" +
 	"\tpartition\x18\x03 \x01(\rR\tpartition\x12\x12\n" +
 	"\x04data\x18\x04 \x01(\fR\x04data\x12(\n" +
-	"\x05fault\x18\x05 \x01(\v2\x12.volley.wire.FaultR\x05fault\"\x1a\n" +
+	"\x05fault\x18\x05 \x01(\v2\x12.volley.wire.FaultR\x05fault\x12\x12\n" +
+	"\x04rows\x18\x06 \x01(\x03R\x04rows\x12\x17\n" +
+	"\abusy_ns\x18\a \x01(\x03R\x06busyNs\"\x1a\n" +
 	"\x06EndJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\"s\n" +
 	"\x05Fault\x12\x12\n" +
@@ -2034,30 +2163,31 @@ func file_volley_proto_rawDescGZIP() []byte {
 	return file_volley_proto_rawDescData
 }
 
-var file_volley_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_volley_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_volley_proto_goTypes = []any{
-	(*ToDriver)(nil),   // 0: volley.wire.ToDriver
-	(*ToExecutor)(nil), // 1: volley.wire.ToExecutor
-	(*Hand)(nil),       // 2: volley.wire.Hand
-	(*Pause)(nil),      // 3: volley.wire.Pause
-	(*Register)(nil),   // 4: volley.wire.Register
-	(*Prepare)(nil),    // 5: volley.wire.Prepare
-	(*Prepared)(nil),   // 6: volley.wire.Prepared
-	(*Hold)(nil),       // 7: volley.wire.Hold
-	(*Holding)(nil),    // 8: volley.wire.Holding
-	(*Parameter)(nil),  // 9: volley.wire.Parameter
-	(*Assignment)(nil), // 10: volley.wire.Assignment
-	(*StartStep)(nil),  // 11: volley.wire.StartStep
-	(*StopStep)(nil),   // 12: volley.wire.StopStep
-	(*Count)(nil),      // 13: volley.wire.Count
-	(*Progress)(nil),   // 14: volley.wire.Progress
-	(*Coverage)(nil),   // 15: volley.wire.Coverage
-	(*Part)(nil),       // 16: volley.wire.Part
-	(*Result)(nil),     // 17: volley.wire.Result
-	(*RunTask)(nil),    // 18: volley.wire.RunTask
-	(*TaskResult)(nil), // 19: volley.wire.TaskResult
-	(*EndJob)(nil),     // 20: volley.wire.EndJob
-	(*Fault)(nil),      // 21: volley.wire.Fault
+	(*ToDriver)(nil),     // 0: volley.wire.ToDriver
+	(*ToExecutor)(nil),   // 1: volley.wire.ToExecutor
+	(*Hand)(nil),         // 2: volley.wire.Hand
+	(*Pause)(nil),        // 3: volley.wire.Pause
+	(*Register)(nil),     // 4: volley.wire.Register
+	(*Prepare)(nil),      // 5: volley.wire.Prepare
+	(*Prepared)(nil),     // 6: volley.wire.Prepared
+	(*Hold)(nil),         // 7: volley.wire.Hold
+	(*Holding)(nil),      // 8: volley.wire.Holding
+	(*Parameter)(nil),    // 9: volley.wire.Parameter
+	(*Assignment)(nil),   // 10: volley.wire.Assignment
+	(*StartStep)(nil),    // 11: volley.wire.StartStep
+	(*StopStep)(nil),     // 12: volley.wire.StopStep
+	(*Count)(nil),        // 13: volley.wire.Count
+	(*Progress)(nil),     // 14: volley.wire.Progress
+	(*Coverage)(nil),     // 15: volley.wire.Coverage
+	(*Part)(nil),         // 16: volley.wire.Part
+	(*Result)(nil),       // 17: volley.wire.Result
+	(*RunTask)(nil),      // 18: volley.wire.RunTask
+	(*TaskProgress)(nil), // 19: volley.wire.TaskProgress
+	(*TaskResult)(nil),   // 20: volley.wire.TaskResult
+	(*EndJob)(nil),       // 21: volley.wire.EndJob
+	(*Fault)(nil),        // 22: volley.wire.Fault
 }
 var file_volley_proto_depIdxs = []int32{
 	4,  // 0: volley.wire.ToDriver.register:type_name -> volley.wire.Register
@@ -2065,30 +2195,31 @@ var file_volley_proto_depIdxs = []int32{
 	8,  // 2: volley.wire.ToDriver.holding:type_name -> volley.wire.Holding
 	14, // 3: volley.wire.ToDriver.progress:type_name -> volley.wire.Progress
 	17, // 4: volley.wire.ToDriver.result:type_name -> volley.wire.Result
-	19, // 5: volley.wire.ToDriver.task_result:type_name -> volley.wire.TaskResult
+	20, // 5: volley.wire.ToDriver.task_result:type_name -> volley.wire.TaskResult
 	17, // 6: volley.wire.ToDriver.folded:type_name -> volley.wire.Result
-	5,  // 7: volley.wire.ToExecutor.prepare:type_name -> volley.wire.Prepare
-	7,  // 8: volley.wire.ToExecutor.hold:type_name -> volley.wire.Hold
-	11, // 9: volley.wire.ToExecutor.start_step:type_name -> volley.wire.StartStep
-	12, // 10: volley.wire.ToExecutor.stop_step:type_name -> volley.wire.StopStep
-	18, // 11: volley.wire.ToExecutor.run_task:type_name -> volley.wire.RunTask
-	9,  // 12: volley.wire.ToExecutor.parameter:type_name -> volley.wire.Parameter
-	20, // 13: volley.wire.ToExecutor.end_job:type_name -> volley.wire.EndJob
-	2,  // 14: volley.wire.ToExecutor.hand:type_name -> volley.wire.Hand
-	3,  // 15: volley.wire.ToExecutor.pause:type_name -> volley.wire.Pause
-	21, // 16: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
-	21, // 17: volley.wire.Holding.fault:type_name -> volley.wire.Fault
-	10, // 18: volley.wire.StartStep.tasks:type_name -> volley.wire.Assignment
-	13, // 19: volley.wire.Progress.counts:type_name -> volley.wire.Count
-	15, // 20: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
-	16, // 21: volley.wire.Result.parts:type_name -> volley.wire.Part
-	21, // 22: volley.wire.Result.fault:type_name -> volley.wire.Fault
-	21, // 23: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	19, // 7: volley.wire.ToDriver.task_progress:type_name -> volley.wire.TaskProgress
+	5,  // 8: volley.wire.ToExecutor.prepare:type_name -> volley.wire.Prepare
+	7,  // 9: volley.wire.ToExecutor.hold:type_name -> volley.wire.Hold
+	11, // 10: volley.wire.ToExecutor.start_step:type_name -> volley.wire.StartStep
+	12, // 11: volley.wire.ToExecutor.stop_step:type_name -> volley.wire.StopStep
+	18, // 12: volley.wire.ToExecutor.run_task:type_name -> volley.wire.RunTask
+	9,  // 13: volley.wire.ToExecutor.parameter:type_name -> volley.wire.Parameter
+	21, // 14: volley.wire.ToExecutor.end_job:type_name -> volley.wire.EndJob
+	2,  // 15: volley.wire.ToExecutor.hand:type_name -> volley.wire.Hand
+	3,  // 16: volley.wire.ToExecutor.pause:type_name -> volley.wire.Pause
+	22, // 17: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
+	22, // 18: volley.wire.Holding.fault:type_name -> volley.wire.Fault
+	10, // 19: volley.wire.StartStep.tasks:type_name -> volley.wire.Assignment
+	13, // 20: volley.wire.Progress.counts:type_name -> volley.wire.Count
+	15, // 21: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
+	16, // 22: volley.wire.Result.parts:type_name -> volley.wire.Part
+	22, // 23: volley.wire.Result.fault:type_name -> volley.wire.Fault
+	22, // 24: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_volley_proto_init() }
@@ -2104,6 +2235,7 @@ func file_volley_proto_init() {
 		(*ToDriver_Result)(nil),
 		(*ToDriver_TaskResult)(nil),
 		(*ToDriver_Folded)(nil),
+		(*ToDriver_TaskProgress)(nil),
 	}
 	file_volley_proto_msgTypes[1].OneofWrappers = []any{
 		(*ToExecutor_Prepare)(nil),
@@ -2122,7 +2254,7 @@ func file_volley_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_volley_proto_rawDesc), len(file_volley_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

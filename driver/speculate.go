@@ -1,0 +1,74 @@
+package driver
+
+import (
+	"slices"
+	"time"
+
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// When a slot is free and no task waits, a second attempt is made of one that
+// gets on much more slowly than the others: judged by the rows it reads in a
+// second, not by how long it has run, since its partition may be the largest.
+const (
+	slowRate   = 0.5                    // of the median of the tasks that are done
+	speculated = 500 * time.Millisecond // that a task runs at least before it is judged
+	attempts   = 2                      // of a task at a time
+)
+
+// onTaskProgress notes how far a task has come.
+func (j *Job) onTaskProgress(from plan.ExecutorID, p *wire.TaskProgress, now plan.Time) {
+	c := j.call
+	if c == nil || p.Call != c.id {
+		return
+	}
+	i := c.req.task(int(p.Partition))
+	if i < 0 {
+		return
+	}
+	if a := c.tasks[i].attemptOf(from); a != nil {
+		a.rows, a.busy = p.Rows, time.Duration(p.BusyNs)
+		c.since = now
+		j.emit(Command{WakeAt: now + j.cfg.MaxWait})
+		j.speculate(now)
+	}
+}
+
+// speculate makes second attempts of slow tasks on executors that have nothing
+// else to do.
+func (j *Job) speculate(now plan.Time) {
+	c := j.call
+	if len(c.pending) > 0 || 2*len(c.rates) < len(c.tasks) || c.req.Pack >= 0 || c.req.Avoid != nil {
+		return
+	}
+	rates := slices.Sorted(slices.Values(c.rates))
+	median := rates[len(rates)/2]
+	if median == 0 {
+		return // nobody counts what it reads
+	}
+	for i := range c.tasks {
+		t := &c.tasks[i]
+		if t.done || len(t.attempts) == 0 || len(t.attempts) >= attempts {
+			continue
+		}
+		a := t.attempts[0]
+		if a.busy < speculated || float64(a.rows)/a.busy.Seconds() > slowRate*median {
+			continue
+		}
+		if id := j.idle(a.on); id != "" {
+			j.counters.Speculated++
+			j.give(i, id, now)
+		}
+	}
+}
+
+// idle is an executor with a free slot, another one than that which is slow.
+func (j *Job) idle(but plan.ExecutorID) plan.ExecutorID {
+	for _, id := range j.order {
+		if id != but && j.prepared[id] && j.call.load[id] < j.slots[id] {
+			return id
+		}
+	}
+	return ""
+}

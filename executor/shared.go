@@ -1,0 +1,97 @@
+package executor
+
+import (
+	"errors"
+	"sync"
+)
+
+// Shared are values that tasks of one process have in common, such as the small
+// side of a join or the rows of a cached partition: each is made once, by the
+// first who needs it. What has not been used for longest goes when there is no
+// room.
+type Shared struct {
+	// Room is how many bytes of values are kept; 0 is DefaultShared.
+	Room   int64
+	mu     sync.Mutex
+	values map[string]*sharedValue
+	bytes  int64
+	uses   uint64
+}
+
+// DefaultShared is how many bytes of values are kept unless told otherwise.
+const DefaultShared = 1 << 30
+
+type sharedValue struct {
+	once  sync.Once
+	value any
+	err   error
+	bytes int64
+	used  uint64
+	// version tells values of one name apart.
+	version string
+}
+
+func (s *Shared) get(name, version string, bytes int64, make func() (any, error)) (any, error) {
+	v := s.entry(name, version, bytes)
+	v.once.Do(func() {
+		v.err = errPanicked // unless make returns
+		v.value, v.err = make()
+	})
+	if v.err != nil {
+		s.forget(name, v) // the next one may try again
+	}
+	return v.value, v.err
+}
+
+func (s *Shared) entry(name, version string, bytes int64) *sharedValue {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uses++
+	v := s.values[name]
+	if v != nil && v.version != version {
+		s.bytes -= v.bytes
+		delete(s.values, name)
+		v = nil
+	}
+	if v == nil {
+		if s.values == nil {
+			s.values = map[string]*sharedValue{}
+		}
+		v = &sharedValue{bytes: bytes, version: version}
+		s.makeRoom(bytes)
+		s.values[name] = v
+		s.bytes += bytes
+	}
+	v.used = s.uses
+	return v
+}
+
+// makeRoom lets the values go that were used longest ago; s.mu is held.
+func (s *Shared) makeRoom(bytes int64) {
+	room := s.Room
+	if room == 0 {
+		room = DefaultShared
+	}
+	for s.bytes+bytes > room && len(s.values) > 0 {
+		var oldest string
+		for name, v := range s.values {
+			if o := s.values[oldest]; o == nil || v.used < o.used {
+				oldest = name
+			}
+		}
+		s.bytes -= s.values[oldest].bytes
+		delete(s.values, oldest)
+	}
+}
+
+// errPanicked is for those who waited for a value whose maker has panicked.
+var errPanicked = errors.New("another task panicked while it made what they share")
+
+func (s *Shared) forget(name string, v *sharedValue) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.values[name] == v {
+		s.bytes -= v.bytes
+		delete(s.values, name)
+	}
+}

@@ -1,0 +1,49 @@
+package rdd
+
+import (
+	"context"
+	"fmt"
+)
+
+// Counter counts something about the rows that pass by. It is exact: a partition
+// counts once, however often it is tried or computed again, and only when it has
+// been read to its end. Within a loop that is its last round.
+type Counter struct{ nodes *[]int }
+
+// NewCounter makes a counter.
+func NewCounter() Counter { return Counter{new([]int)} }
+
+// Tally adds what f makes of every row to a counter. Rows pass unchanged.
+func Tally[T any](ds Dataset[T], c Counter, f func(T) int64) Dataset[T] {
+	var id int
+	out := derive(ds, "tally", func(ctx context.Context, part int, yield func([]T) error) error {
+		env, err := envOf(ctx)
+		if err != nil {
+			return fmt.Errorf("tally: %w", err)
+		}
+		var n int64
+		err = ds.each(ctx, part, func(rows []T) error {
+			for i := range rows {
+				n += f(rows[i])
+			}
+			return yield(rows)
+		})
+		if err == nil {
+			env.says.Tallies = append(env.says.Tallies, tally{Node: id, Part: part, N: n})
+		}
+		return err
+	})
+	id = out.id
+	*c.nodes = append(*c.nodes, id)
+	return out
+}
+
+// Value is what has been counted so far.
+func (c Counter) Value(s *Session) (total int64) {
+	for _, id := range *c.nodes {
+		for _, n := range s.tallies[id] {
+			total += n
+		}
+	}
+	return total
+}

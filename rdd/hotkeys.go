@@ -1,0 +1,92 @@
+package rdd
+
+import (
+	"fmt"
+)
+
+// hotKey is the key that most rows of a map task have, if that is a great part
+// of them.
+type hotKey struct {
+	Key  string `cbor:",omitempty"`
+	Rows int64  `cbor:",omitempty"` // that have it, about
+	All  int64  `cbor:",omitempty"`
+}
+
+// hotSample is how many rows go by for one that is looked at, on average; a key is hot from
+// hotShare of the rows on, if there are hotLeast of them.
+const (
+	hotSample = 16
+	hotShare  = 0.2
+	hotLeast  = 10_000
+	hotSeats  = 16
+)
+
+// hotKeys finds the most frequent keys of a stream in little memory: each of a
+// few seats counts one key, and a key without a seat makes all of them count
+// down (Misra and Gries).
+type hotKeys[K comparable] struct {
+	seats map[K]int64
+	seen  int64
+	rows  int64
+	skip  int
+}
+
+func (h *hotKeys[K]) look(key K) {
+	h.seen++
+	if h.seats == nil {
+		h.seats = map[K]int64{}
+	}
+	if _, ok := h.seats[key]; ok || len(h.seats) < hotSeats {
+		h.seats[key]++
+		return
+	}
+	for k := range h.seats {
+		if h.seats[k]--; h.seats[k] == 0 {
+			delete(h.seats, k)
+		}
+	}
+}
+
+// watch looks at some of a batch's keys.
+func watch[K comparable, V any](h *hotKeys[K], rows []Pair[K, V]) {
+	h.rows += int64(len(rows))
+	for ; h.skip < len(rows); h.skip += 1 + int(mix(uint64(h.seen))%(2*hotSample-1)) { // no rhythm of the rows' own
+		h.look(rows[h.skip].Key)
+	}
+	h.skip -= len(rows)
+}
+
+func (h *hotKeys[K]) hottest() hotKey {
+	out := hotKey{All: h.rows}
+	var most int64
+	for k, n := range h.seats {
+		if text := fmt.Sprint(k); n > most || n == most && text < out.Key {
+			most, out.Key = n, text
+		}
+	}
+	if h.seen > 0 {
+		out.Rows = most * h.rows / h.seen
+	}
+	return out
+}
+
+// hotOf is the key that a great part of all rows of a shuffle have, and that
+// part; "" where there is none.
+func hotOf(outputs []*mapOutput) (key string, share float64) {
+	rows := map[string]int64{}
+	var all int64
+	for _, o := range outputs {
+		rows[o.Hot.Key] += o.Hot.Rows
+		all += o.Hot.All
+	}
+	var most int64
+	for k, n := range rows {
+		if n > most {
+			key, most = k, n
+		}
+	}
+	if all < hotLeast || float64(most) < hotShare*float64(all) {
+		return "", 0
+	}
+	return key, float64(most) / float64(all)
+}

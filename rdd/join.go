@@ -1,0 +1,409 @@
+package rdd
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync/atomic"
+
+	"github.com/volley-engine/volley/internal/runner"
+)
+
+// Joined is a row of a join: a value of each side.
+type Joined[V, W any] struct {
+	Left  V
+	Right W
+}
+
+// broadcastShare is the part of a task's memory that the small side of a join may
+// take to be brought whole to all tasks of the other.
+const broadcastShare = 2
+
+// Join pairs every value that a key has on the left with every one it has on
+// the right. Where both are spread over the same partitions already, by a
+// shuffle by key with the same Partitions, nothing moves, and a partition of the
+// right is in memory. Where the right is small its rows go to all tasks of the
+// left, whose rows stay where they are; else all rows of both move. The order is
+// not promised. The rows of the right are shared: they must not be changed.
+func Join[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], options ...ShuffleOption) Dataset[Pair[K, Joined[V, W]]] {
+	return joinBy(left, right, "join", options, autoJoin, inner[K, V, W])
+}
+
+// BroadcastJoin is Join that always brings the right, whole, to all tasks of the
+// left: it must fit into memory.
+func BroadcastJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]]) Dataset[Pair[K, Joined[V, W]]] {
+	return joinBy(left, right, "broadcast-join", nil, alwaysBroadcast, inner[K, V, W])
+}
+
+// inner makes the rows of an inner join.
+func inner[K comparable, V, W any](out []Pair[K, Joined[V, W]], key K, v V, matches rowsOf[W]) []Pair[K, Joined[V, W]] {
+	for w := matches.next(); w != nil; w = matches.next() {
+		out = append(out, Pair[K, Joined[V, W]]{key, Joined[V, W]{v, *w}})
+	}
+	return out
+}
+
+// LeftJoin is Join that also keeps the rows of the left that have no partner:
+// the right is nil there.
+func LeftJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], options ...ShuffleOption) Dataset[Pair[K, Joined[V, *W]]] {
+	return joinBy(left, right, "left-join", options, autoJoin, func(out []Pair[K, Joined[V, *W]], key K, v V, matches rowsOf[W]) []Pair[K, Joined[V, *W]] {
+		w := matches.next()
+		if w == nil {
+			return append(out, Pair[K, Joined[V, *W]]{key, Joined[V, *W]{v, nil}})
+		}
+		for ; w != nil; w = matches.next() {
+			out = append(out, Pair[K, Joined[V, *W]]{key, Joined[V, *W]{v, w}})
+		}
+		return out
+	})
+}
+
+// RightJoin is LeftJoin from the other side.
+func RightJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], options ...ShuffleOption) Dataset[Pair[K, Joined[*V, W]]] {
+	return MapValues(LeftJoin(right, left, options...), func(j Joined[W, *V]) Joined[*V, W] { return Joined[*V, W]{j.Right, j.Left} })
+}
+
+// FullJoin is Join that also keeps the rows that have no partner: the other
+// side is nil there. All rows of both move.
+func FullJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], options ...ShuffleOption) Dataset[Pair[K, Joined[*V, *W]]] {
+	return FlatMap(CoGroup(left, right, options...), func(p Pair[K, CoGrouped[V, W]]) []Pair[K, Joined[*V, *W]] {
+		var out []Pair[K, Joined[*V, *W]]
+		for _, v := range orNil(p.Value.Left) {
+			for _, w := range orNil(p.Value.Right) {
+				out = append(out, Pair[K, Joined[*V, *W]]{p.Key, Joined[*V, *W]{v, w}})
+			}
+		}
+		return out
+	})
+}
+
+// orNil are pointers to values, or one nil pointer where there are none.
+func orNil[V any](values []V) []*V {
+	out := make([]*V, 0, max(1, len(values)))
+	for i := range values {
+		out = append(out, &values[i])
+	}
+	if len(out) == 0 {
+		out = append(out, nil)
+	}
+	return out
+}
+
+// The ways in which a join is computed.
+const (
+	byShuffling = iota
+	byBroadcast
+)
+
+// joinWay says how to choose between them.
+type joinWay int
+
+const (
+	autoJoin joinWay = iota
+	alwaysBroadcast
+)
+
+// emitter appends the rows of a join of one row of the left and its matches.
+type emitter[K comparable, V, W, U any] func(out []U, key K, v V, matches rowsOf[W]) []U
+
+// joinPlan is a join whose right side is looked up in tables.
+type joinPlan[K comparable, V, W, U any] struct {
+	left  Dataset[Pair[K, V]]
+	co    *coGrouping[K, V, W]
+	whole int // the shuffle that brings the right to all
+	emit  emitter[K, V, W, U]
+	id    int
+}
+
+func joinBy[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], op string, options []ShuffleOption, way joinWay, emit emitter[K, V, W, U]) Dataset[U] {
+	o := shuffleOptionsOf(options)
+	if way == autoJoin && left.spread > 0 && left.spread == right.spread && (o.partitions == 0 || o.partitions == left.spread) {
+		return joinInPlace(left, right, op, emit)
+	}
+	p := &joinPlan[K, V, W, U]{left: left, emit: emit}
+	p.co = coGroup(left, right, op, o)
+	p.whole = right.g.shuffle(op+"-whole", typeName[Pair[K, W]](), "", right.id, &shuffleDecl{maps: right.parts,
+		write: func(ctx context.Context, part int, packs runner.Packs) (*written, error) {
+			return writeWholePart(ctx, right, part, p.co.r.row, packs)
+		}})
+	g := left.g
+	p.id = g.add(node{kind: op, typ: typeName[U](), inputs: []int{p.co.id, left.id, p.whole}, user: true,
+		choice: &choice{inputs: [][]int{{p.co.id}, {left.id, p.whole}}, decide: func(ctx context.Context, s *Session) (int, error) {
+			return p.decide(ctx, s, right.id, way, o)
+		}},
+		reads: func(k, part int) []int {
+			if k == 1 {
+				return []int{0} // only where the right is brought whole are there two inputs
+			}
+			return []int{part}
+		}})
+	return Dataset[U]{g: g, id: p.id, parts: p.parts, each: p.each}
+}
+
+// joinInPlace joins what is spread alike: partition by partition, in memory, and
+// nothing moves.
+func joinInPlace[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], op string, emit emitter[K, V, W, U]) Dataset[U] {
+	p := &joinPlan[K, V, W, U]{left: left, emit: emit}
+	c := keyedOf[K, W](left.g, op)
+	id := left.g.add(node{kind: op, typ: typeName[U](), detail: "in place", inputs: []int{left.id, right.id}, user: true})
+	var last atomic.Int64 // rows of the right in the partition before, for this one is like it
+	return Dataset[U]{g: left.g, id: id, parts: left.parts, spread: left.spread, each: func(ctx context.Context, part int, yield func([]U) error) error {
+		rows := int(last.Load())
+		t := &lookup[K, W]{keys: newTable[K, W](c.key, c.hash, 2*rows)}
+		t.keys.entries, t.keys.hashes = makeHuge[Pair[K, W]](0, rows), makeHuge[uint64](0, rows)
+		if err := right.each(ctx, part, t.addAll(c.hash)); err != nil {
+			return err
+		}
+		last.Store(int64(len(t.keys.entries)))
+		return p.probe(t, func(rows func([]Pair[K, V]) error) error { return left.each(ctx, part, rows) }, yield)
+	}}
+}
+
+// addAll takes rows into the table.
+func (l *lookup[K, W]) addAll(hash hasher) func([]Pair[K, W]) error {
+	var hashes []uint64
+	zoned := hasTime(reflect.TypeFor[K]())
+	return func(rows []Pair[K, W]) error {
+		if zoned {
+			rows = inOneZone(l.keys.codec, rows)
+		}
+		hashes = hashOf(hash, rows, hashes)
+		for i := range rows {
+			at, fresh := l.keys.insert(&rows[i].Key, hashes[i])
+			if fresh {
+				l.keys.entries[at].Value = rows[i].Value
+			} else {
+				l.add(at, rows[i].Value)
+			}
+		}
+		return nil
+	}
+}
+
+// writeWholePart writes a partition as it is.
+func writeWholePart[T any](ctx context.Context, ds Dataset[T], part int, row codec[T], packs runner.Packs) (*written, error) {
+	out := newSpreader(packs, row, 1)
+	defer out.Close()
+	return writeAll(ctx, ds, part, out)
+}
+
+func writeAll[T any](ctx context.Context, ds Dataset[T], part int, out *spreader[T]) (*written, error) {
+	err := ds.each(ctx, part, func(rows []T) error {
+		for i := range rows {
+			if err := out.add(0, &rows[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out.finish()
+}
+
+func (p *joinPlan[K, V, W, U]) broadcast() bool {
+	d := p.left.g.decisionOf(p.id)
+	return len(d) == 1 && d[0] == byBroadcast
+}
+
+func (p *joinPlan[K, V, W, U]) parts() int {
+	if p.broadcast() {
+		return p.left.parts()
+	}
+	return p.co.dataset().parts()
+}
+
+// decide looks at how large the right is: first at what it is computed from,
+// then, if that is little enough, at its rows. A join that was asked for a number
+// of partitions, or whose left is no larger, is computed by shuffling.
+func (p *joinPlan[K, V, W, U]) decide(ctx context.Context, s *Session, right int, way joinWay, o shuffleOptions) (int, error) {
+	if way == alwaysBroadcast {
+		return byBroadcast, nil
+	}
+	most := int64(s.cfg.TaskMemory / broadcastShare)
+	source := s.g.bytesOf(right)
+	if o.partitions > 0 || source < 0 || source > most || s.g.bytesOf(p.left.id) < source {
+		return byShuffling, nil
+	}
+	if _, err := s.runMaps(ctx, p.whole); err != nil {
+		return 0, err
+	}
+	var rows int64
+	for _, out := range s.shuffled[p.whole] {
+		rows += out.Raw[0]
+	}
+	if rows > most {
+		return byShuffling, nil
+	}
+	return byBroadcast, nil
+}
+
+func (p *joinPlan[K, V, W, U]) each(ctx context.Context, part int, yield func([]U) error) error {
+	if !p.broadcast() {
+		return p.shuffled(ctx, part, yield)
+	}
+	env, err := envOf(ctx)
+	if err != nil {
+		return err
+	}
+	a := env.args.Shuffles[p.whole][0]
+	t, err := env.packs.Shared(fmt.Sprint("join ", p.whole), fmt.Sprint(a.Refs), 4*a.Bytes, func() (any, error) { return p.lookup(ctx, p.whole, 0) })
+	if err != nil {
+		return err
+	}
+	found := t.(*lookup[K, W])
+	return p.probe(found, func(rows func([]Pair[K, V]) error) error { return p.left.each(ctx, part, rows) }, yield)
+}
+
+// shuffled joins a partition of both sides, in memory where the right fits.
+func (p *joinPlan[K, V, W, U]) shuffled(ctx context.Context, part int, yield func([]U) error) error {
+	env, err := envOf(ctx)
+	if err != nil {
+		return err
+	}
+	if 3*env.args.Shuffles[p.co.right][part].Bytes > int64(env.packs.Memory()) {
+		return p.grouped(ctx, part, yield)
+	}
+	t, err := p.lookup(ctx, p.co.right, part)
+	if err != nil {
+		return err
+	}
+	return p.probe(t, func(rows func([]Pair[K, V]) error) error {
+		return readBuckets(ctx, p.co.left, part, p.co.l.row, rows)
+	}, yield)
+}
+
+// grouped is for a right that does not fit into memory.
+func (p *joinPlan[K, V, W, U]) grouped(ctx context.Context, part int, yield func([]U) error) error {
+	var out []U
+	return p.co.each(ctx, part, func(g Pair[K, CoGrouped[V, W]]) error {
+		for _, v := range g.Value.Left {
+			if out = p.emit(out[:0], g.Key, v, rowsOf[W]{values: g.Value.Right}); len(out) == 0 {
+				continue
+			}
+			if err := yield(out); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// probed is how many rows are looked up at a time: what the first look has brought
+// into the core's cache is there at the second.
+const probed = 256
+
+// probe joins rows with those of a table.
+func (p *joinPlan[K, V, W, U]) probe(t *lookup[K, W], left func(func([]Pair[K, V]) error) error, yield func([]U) error) error {
+	var sc scratch
+	zoned := hasTime(reflect.TypeFor[K]())
+	most := batchRows[U]()
+	out := make([]U, 0, most)
+	err := left(func(rows []Pair[K, V]) error {
+		for ; len(rows) > 0; rows = rows[min(probed, len(rows)):] {
+			now := rows[:min(probed, len(rows))]
+			if zoned {
+				now = inOneZone(t.keys.codec, now)
+			}
+			look(t.keys, &sc, now, false)
+			for i := range now {
+				if out = p.emit(out, now[i].Key, now[i].Value, t.matches(sc.places[i])); len(out) >= most {
+					if err := yield(out); err != nil {
+						return err
+					}
+					out = out[:0]
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || len(out) == 0 {
+		return err
+	}
+	return yield(out)
+}
+
+// lookup are the rows of one side of a join by key: the first of each key in the
+// table, the others of keys that have several in chains.
+type lookup[K comparable, W any] struct {
+	keys *table[K, W]
+	chains[W]
+	head []int32 // by entry: its second row, or -1
+	last []int32 // by entry: its last row, if it has a second
+}
+
+// chains are rows of keys that have more than one.
+type chains[W any] struct {
+	more []W
+	next []int32 // by row: the next of its key, or -1
+}
+
+// lookup reads a partition of a shuffle into a table.
+func (p *joinPlan[K, V, W, U]) lookup(ctx context.Context, id, part int) (*lookup[K, W], error) {
+	c := p.co.r
+	env, err := envOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a := env.args.Shuffles[id][part]
+	rows := int(a.Rows)
+	l := &lookup[K, W]{keys: newTable[K, W](c.key, c.hash, 2*rows)}
+	l.keys.entries, l.keys.hashes = makeHuge[Pair[K, W]](0, rows), makeHuge[uint64](0, rows)
+	err = readInto(ctx, id, part, c.row, &arena{large: a.Bytes > 2*slabBytes}, l.addAll(c.hash))
+	return l, err
+}
+
+// add puts another row of a key at the end of its chain.
+func (l *lookup[K, W]) add(entry int, w W) {
+	for len(l.head) <= entry {
+		l.head, l.last = append(l.head, -1), append(l.last, -1)
+	}
+	row := int32(len(l.more))
+	l.more, l.next = append(l.more, w), append(l.next, -1)
+	if l.head[entry] < 0 {
+		l.head[entry] = row
+	} else {
+		l.next[l.last[entry]] = row
+	}
+	l.last[entry] = row
+}
+
+// matches are the rows of an entry; none of noPlace.
+func (l *lookup[K, W]) matches(entry uint32) rowsOf[W] {
+	if entry == noPlace {
+		return rowsOf[W]{}
+	}
+	r := rowsOf[W]{first: &l.keys.entries[entry].Value}
+	if int(entry) < len(l.head) && l.head[entry] >= 0 {
+		r.chain, r.of = l.head[entry]+1, &l.chains
+	}
+	return r
+}
+
+// rowsOf are the rows of one side of a join that have a key.
+type rowsOf[W any] struct {
+	values []W // or:
+	first  *W
+	chain  int32 // plus one; 0 at the end
+	of     *chains[W]
+}
+
+// next is the next row; nil at the end.
+func (r *rowsOf[W]) next() *W {
+	if w := r.first; w != nil {
+		r.first = nil
+		return w
+	}
+	if r.chain > 0 {
+		w := &r.of.more[r.chain-1]
+		r.chain = r.of.next[r.chain-1] + 1
+		return w
+	}
+	if len(r.values) > 0 {
+		w := &r.values[0]
+		r.values = r.values[1:]
+		return w
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package rdd
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/storage"
+)
+
+// mergeMost is how many streams are merged at a time: each takes a file and a
+// few blocks of memory.
+const mergeMost = 128
+
+// mergeAll merges streams; of equal rows those of the first stream come first.
+// Where there are very many, runs of them are merged to files before.
+func mergeAll[T any](ctx context.Context, packs runner.Packs, row codec[T], o order[T], streams []*stream[T], yield func([]T) error) error {
+	var made []*storage.Buckets
+	defer func() {
+		for _, b := range made {
+			b.Remove()
+		}
+	}()
+	for len(streams) > mergeMost {
+		var fewer []*stream[T]
+		for from := 0; from < len(streams); from += mergeMost {
+			b, err := mergeToFile(ctx, packs, row, o, streams[from:min(from+mergeMost, len(streams))])
+			if err != nil {
+				return err
+			}
+			made = append(made, b)
+			fewer = append(fewer, &stream[T]{order: o, row: row, open: func() (io.ReadCloser, error) {
+				return b.Open(storage.Span{From: 0, Through: 1})
+			}})
+		}
+		streams = fewer
+	}
+	return merge(ctx, o, streams, yield)
+}
+
+func mergeToFile[T any](ctx context.Context, packs runner.Packs, row codec[T], o order[T], streams []*stream[T]) (*storage.Buckets, error) {
+	out := newSpreader(packs, row, 1)
+	out.ToFile()
+	defer out.Close()
+	err := merge(ctx, o, streams, func(rows []T) error {
+		for i := range rows {
+			if err := out.add(0, &rows[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out.Finish()
+}
+
+// merger is a tree of losers: each inner place holds the stream that lost
+// there, so that a row takes one comparison a level.
+type merger[T any] struct {
+	order   order[T]
+	streams []*stream[T]
+	losers  []int // by place; place 0 holds the winner
+	over    []bool
+}
+
+// less says whether a stream's present row comes before another's.
+func (m *merger[T]) less(a, b int) bool {
+	switch {
+	case m.over[a] || m.over[b]:
+		return !m.over[a] && m.over[b] || m.over[a] == m.over[b] && a < b
+	case m.streams[a].rank != m.streams[b].rank:
+		return m.streams[a].rank < m.streams[b].rank
+	case m.order.compare == nil:
+		return a < b
+	}
+	c := m.order.compare(&m.streams[a].rows[0], &m.streams[b].rows[0])
+	return c < 0 || c == 0 && a < b
+}
+
+// build plays all matches below a place and returns the winner.
+func (m *merger[T]) build(place int) int {
+	if k := len(m.streams); place >= k {
+		return place - k
+	}
+	a, b := m.build(2*place), m.build(2*place+1)
+	if m.less(a, b) {
+		m.losers[place] = b
+		return a
+	}
+	m.losers[place] = a
+	return b
+}
+
+// replay plays the matches of a stream whose present row has changed.
+func (m *merger[T]) replay(s int) {
+	winner := s
+	for place := (s + len(m.streams)) / 2; place > 0; place /= 2 {
+		if m.less(m.losers[place], winner) {
+			m.losers[place], winner = winner, m.losers[place]
+		}
+	}
+	m.losers[0] = winner
+}
+
+// advance moves a stream to its next row.
+func (m *merger[T]) advance(s int) error {
+	err := m.streams[s].next()
+	if errors.Is(err, io.EOF) {
+		m.over[s] = true
+		return nil
+	}
+	return err
+}
+
+func merge[T any](ctx context.Context, o order[T], streams []*stream[T], yield func([]T) error) error {
+	defer func() {
+		for _, s := range streams {
+			s.close()
+		}
+	}()
+	if len(streams) == 0 {
+		return nil
+	}
+	m := &merger[T]{order: o, streams: streams, losers: make([]int, len(streams)), over: make([]bool, len(streams))}
+	for i := range streams {
+		if err := m.advance(i); err != nil {
+			return err
+		}
+	}
+	m.losers[0] = 0
+	if len(streams) > 1 {
+		m.losers[0] = m.build(1)
+	}
+	batch := make([]T, 0, batchRows[T]())
+	for w := m.losers[0]; !m.over[w]; w = m.losers[0] {
+		if batch = append(batch, streams[w].rows[0]); len(batch) == cap(batch) {
+			if err := firstError(ctx.Err(), yield(batch)); err != nil {
+				return err
+			}
+			batch = batch[:0]
+		}
+		if err := m.advance(w); err != nil {
+			return err
+		}
+		m.replay(w)
+	}
+	if len(batch) == 0 {
+		return nil
+	}
+	return yield(batch)
+}

@@ -1,0 +1,144 @@
+package rdd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/volley-engine/volley/internal/runner"
+)
+
+// spreadRows adds a shuffle that sends each row where to says, which is made
+// anew for each partition of the input.
+func spreadRows[T any](ds Dataset[T], kind, detail string, parts int, to func(part int) func(*T) int) (id int, row codec[T]) {
+	row, err := codecOf[T]()
+	if err != nil {
+		ds.g.fail("%s: the rows cannot be encoded: %v", kind, err)
+	}
+	id = ds.g.shuffle(kind, typeName[T](), detail, ds.id, &shuffleDecl{maps: ds.parts,
+		write: func(ctx context.Context, part int, packs runner.Packs) (*written, error) {
+			out := newSpreader(packs, row, parts)
+			defer out.Close()
+			where := to(part)
+			err := ds.each(ctx, part, func(rows []T) error {
+				for i := range rows {
+					if err := out.add(where(&rows[i]), &rows[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+			return out.finish()
+		}})
+	return id, row
+}
+
+// Repartition deals the rows out to a number of partitions, which come to have
+// as many rows each. All rows move; those of one partition keep their order.
+func Repartition[T any](ds Dataset[T], n int) Dataset[T] {
+	parts := min(max(1, n), mostPartitions)
+	id, row := spreadRows(ds, "repartition", fmt.Sprint(parts), parts, func(part int) func(*T) int {
+		next := part % parts
+		return func(*T) int {
+			next = (next + 1) % parts
+			return next
+		}
+	})
+	return Dataset[T]{g: ds.g, id: id, parts: func() int { return parts }, each: func(ctx context.Context, part int, yield func([]T) error) error {
+		return readBuckets(ctx, id, part, row, yield)
+	}}
+}
+
+// Partitioner says which partition a key belongs to.
+type Partitioner[K comparable] struct {
+	n      int
+	hashed bool
+	detail string
+	of     func(*K) int
+}
+
+// HashPartitioner spreads keys over n partitions by their hashes.
+func HashPartitioner[K comparable](n int) Partitioner[K] {
+	c, _ := codecOf[K]() // PartitionBy says what is wrong with it
+	hash := hasherOf(c)
+	parts := min(max(1, n), mostPartitions)
+	return Partitioner[K]{n: parts, hashed: true, detail: fmt.Sprintf("hash %d", parts), of: func(k *K) int {
+		var out [1]uint64
+		one := []Pair[K, struct{}]{{Key: *k}}
+		return partition(hashOf(hash, one, out[:0:1])[0], parts)
+	}}
+}
+
+// RangePartitioner cuts keys at ascending bounds: each begins a partition.
+func RangePartitioner[K interface {
+	comparable
+	Ordered
+}](bounds ...K) Partitioner[K] {
+	o := keysOf[K](false)
+	return Partitioner[K]{n: len(bounds) + 1, detail: fmt.Sprintf("range %v", bounds), of: func(k *K) int {
+		at, found := slices.BinarySearchFunc(bounds, *k, o.cmp)
+		if found {
+			return at + 1
+		}
+		return at
+	}}
+}
+
+// PartitionerFunc sends keys where f says: a number from 0 up to n, n left out.
+// The name tells plans apart.
+func PartitionerFunc[K comparable](name string, n int, f func(K) int) Partitioner[K] {
+	parts := min(max(1, n), mostPartitions)
+	return Partitioner[K]{n: parts, detail: fmt.Sprintf("%s %d", name, parts), of: func(k *K) int {
+		p := f(*k)
+		if p < 0 || p >= parts {
+			panic(fmt.Sprintf("partitioner %s: partition %d of key %v is not one of %d", name, p, *k, parts))
+		}
+		return p
+	}}
+}
+
+// PartitionBy moves every pair to the partition that a partitioner gives its
+// key. All rows move; those of one partition keep their order.
+func PartitionBy[K comparable, V any](ds Dataset[Pair[K, V]], p Partitioner[K]) Dataset[Pair[K, V]] {
+	id, row := spreadRows(ds, "partition-by", p.detail, p.n, func(int) func(*Pair[K, V]) int {
+		return func(r *Pair[K, V]) int { return p.of(&r.Key) }
+	})
+	out := Dataset[Pair[K, V]]{g: ds.g, id: id, parts: func() int { return p.n }, each: func(ctx context.Context, part int, yield func([]Pair[K, V]) error) error {
+		return readBuckets(ctx, id, part, row, yield)
+	}}
+	if p.hashed {
+		out.spread = p.n
+	}
+	return out
+}
+
+// RepartitionAndSort is PartitionBy with each partition sorted by key; pairs of
+// equal keys keep their order. All rows move.
+func RepartitionAndSort[K interface {
+	comparable
+	Ordered
+}, V any](ds Dataset[Pair[K, V]], p Partitioner[K], options ...ShuffleOption) Dataset[Pair[K, V]] {
+	k := keysOf[K](shuffleOptionsOf(options).descending)
+	o := order[Pair[K, V]]{rank: func(r *Pair[K, V]) uint64 { return k.rank(r.Key) }}
+	if k.compare != nil {
+		o.compare = func(a, b *Pair[K, V]) int { return k.compare(a.Key, b.Key) }
+	}
+	id, row := spreadRows(ds, "repartition-and-sort", p.detail, p.n, func(int) func(*Pair[K, V]) int {
+		return func(r *Pair[K, V]) int { return p.of(&r.Key) }
+	})
+	return Dataset[Pair[K, V]]{g: ds.g, id: id, parts: func() int { return p.n }, each: func(ctx context.Context, part int, yield func([]Pair[K, V]) error) error {
+		env, err := envOf(ctx)
+		if err != nil {
+			return err
+		}
+		s := newSorter(row, o, env.packs)
+		defer s.close()
+		if err := readBuckets(ctx, id, part, row, s.addAll); err != nil {
+			return err
+		}
+		return s.each(ctx, yield)
+	}}
+}

@@ -1,0 +1,189 @@
+package rdd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"unsafe"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/storage"
+)
+
+// Level says where a persisted dataset is kept.
+type Level int
+
+// Memory keeps rows ready for use in the memory of who reads them, as far as
+// there is room, and in their encoding besides; Disk in their encoding only.
+const (
+	Memory Level = iota
+	Disk
+)
+
+// Cache keeps what a dataset comes to, so that it is computed once: Persist at
+// the level Memory with one copy.
+func Cache[T any](ds Dataset[T]) Dataset[T] { return Persist(ds, Memory, 1) }
+
+// Persist keeps the partitions of a dataset where they are first computed, and
+// copies of them on other executors, if there are any: a partition is computed
+// again only when all copies are lost. Nothing moves but the copies; order is
+// kept.
+func Persist[T any](ds Dataset[T], level Level, copies int) Dataset[T] {
+	if copies < 1 {
+		ds.g.fail("persist: %d copies are too few", copies)
+	}
+	return kept(ds, "persist", fmt.Sprint(level, copies), level, func(d *shuffleDecl) { d.copies = copies })
+}
+
+// Checkpoint keeps a dataset in a directory that all executors reach, and cuts
+// its lineage: once it is written, what it was computed from is not needed any
+// more, whichever executors are lost. The directory must be new or empty.
+func Checkpoint[T any](ds Dataset[T], dir string) Dataset[T] {
+	if dir == "" {
+		ds.g.fail("checkpoint: no directory is given")
+	}
+	return kept(ds, "checkpoint", dir, Memory, func(d *shuffleDecl) { d.dir = absolute(dir) })
+}
+
+// kept is a dataset whose partitions are written once, as the outputs of a
+// shuffle that moves nothing.
+func kept[T any](ds Dataset[T], kind, detail string, level Level, set func(*shuffleDecl)) Dataset[T] {
+	row, err := codecOf[T]()
+	if err != nil {
+		ds.g.fail("%s: the rows cannot be encoded: %v", kind, err)
+	}
+	d := &shuffleDecl{maps: ds.parts, narrow: true}
+	set(d)
+	d.write = func(ctx context.Context, part int, packs runner.Packs) (*written, error) {
+		return writeKept(ctx, ds, part, row, packs, d.dir)
+	}
+	id := keep[T](ds.g, kind, detail, ds.id, d)
+	return Dataset[T]{g: ds.g, id: id, spread: ds.spread, parts: ds.parts, each: func(ctx context.Context, part int, yield func([]T) error) error {
+		if level == Memory {
+			return readKept(ctx, id, part, row, yield)
+		}
+		return readBuckets(ctx, id, part, row, yield)
+	}}
+}
+
+// keep adds the shuffle of a dataset that is kept, and the node that copies what
+// its tasks write.
+func keep[T any](g *Graph, kind, detail string, input int, d *shuffleDecl) int {
+	id := g.shuffle(kind, typeName[T](), detail, input, d)
+	if d.copies > 1 {
+		d.copier = g.add(node{kind: kind + "-copy", typ: typeName[T](), task: copyOutput(id)})
+	}
+	if d.dir != "" {
+		g.nodes[id].settle = func(context.Context, *Session) ([]int, error) { return []int{}, emptyDir(d.dir) }
+	}
+	return id
+}
+
+// emptyDir makes a directory, which must have nothing in it.
+func emptyDir(dir string) error {
+	if files, err := os.ReadDir(dir); err == nil && len(files) > 0 {
+		return fault.Newf(fault.BadInput, "checkpoint to", dir, "it exists and is not empty")
+	}
+	return saveError(dir, os.MkdirAll(dir, 0o755))
+}
+
+// writeKept writes a partition, to a directory of its own where there is one.
+func writeKept[T any](ctx context.Context, ds Dataset[T], part int, row codec[T], packs runner.Packs, dir string) (*written, error) {
+	if dir == "" {
+		return writeWholePart(ctx, ds, part, row, packs)
+	}
+	out := &spreader[T]{storage.NewBucketWriter(dir, 1, packs.Memory()/8, -1), row}
+	defer out.Close()
+	return writeAll(ctx, ds, part, out)
+}
+
+// copyOutput is the task that copies an output of a node's map task to where it
+// runs.
+func copyOutput(node int) taskFunc {
+	return func(ctx context.Context, part int, args []byte, packs runner.Packs) ([]byte, error) {
+		var o mapOutput
+		if err := cborReading.Unmarshal(args, &o); err != nil {
+			return nil, err
+		}
+		key := storage.ShuffleKey{Node: node, Map: part, Attempt: o.Attempt}
+		in, err := packs.OpenBucket(ctx, plan.ExecutorID(o.Holders[0]), key, storage.Span{From: 0, Through: 1})
+		if err != nil {
+			return nil, err
+		}
+		defer in.Close()
+		w := packs.NewBuckets(1)
+		defer w.Close()
+		for r := storage.NewBlockReader(in); ; {
+			block, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			room := w.Room(0)
+			*room = append(*room, block...)
+			if err := w.Flush(0); err != nil {
+				return nil, err
+			}
+		}
+		b, err := w.Finish()
+		if err != nil {
+			return nil, err
+		}
+		holder := string(packs.KeepShuffle(key, b))
+		if slices.Contains(o.Holders, holder) {
+			holder = "" // there was nobody else
+		}
+		return cborMode.Marshal(holder)
+	}
+}
+
+// readKept reads a partition from the memory of this process, into which it goes
+// at the first time, if it is not too large.
+func readKept[T any](ctx context.Context, id, part int, row codec[T], yield func([]T) error) error {
+	env, err := envOf(ctx)
+	if err != nil {
+		return err
+	}
+	a, told := env.args.Shuffles[id][part]
+	if !told {
+		return errNoShuffle()
+	}
+	size := 2*a.Bytes + a.Rows*int64(unsafe.Sizeof(*new(T)))
+	if size > int64(env.packs.Memory())/2 {
+		return readBuckets(ctx, id, part, row, yield)
+	}
+	rows, err := env.packs.Shared(fmt.Sprint("kept ", id, " ", part), fmt.Sprint(attemptsOf(a)), size, func() (any, error) {
+		all := make([]T, 0, a.Rows)
+		err := readInto(ctx, id, part, row, &arena{large: a.Bytes > 2*slabBytes}, func(rows []T) error { all = append(all, rows...); return nil })
+		return all, err
+	})
+	if err != nil {
+		return err
+	}
+	return inBatches(rows.([]T), yield)
+}
+
+// attemptsOf tells outputs apart that have been made again.
+func attemptsOf(a shuffleArgs) (out []uint64) {
+	for _, r := range a.Refs {
+		out = append(out, uint64(r.Node), r.Attempt)
+	}
+	return out
+}
+
+// Unpersist gives up what a persisted dataset has kept; it is computed again when
+// it is needed.
+func Unpersist[T any](s *Session, ds Dataset[T]) error {
+	if d := s.g.nodes[ds.id].shuffle; d == nil || !d.narrow {
+		return fmt.Errorf("unpersist %s: it is not persisted", s.g.name(ds.id))
+	}
+	s.drop(ds.id)
+	return nil
+}

@@ -1,0 +1,178 @@
+package rdd
+
+import (
+	"encoding/csv"
+	"io"
+	"unsafe"
+
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/compress"
+	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// SaveCSV is SaveText with every row as a record of its columns, by the tag col,
+// and their names as the first line of each part. A null is an empty field.
+func SaveCSV[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
+	c := columnsFor[T](ds.g, "save csv")
+	for _, f := range c.fields {
+		if f.print == nil {
+			ds.g.fail("save csv: column %q cannot be a field of text", f.name)
+		}
+	}
+	return saveParts(ds, "save-csv", dir, options, func(w io.Writer) (sink[T], error) {
+		s := &csvSink[T]{c: c, to: w, w: csv.NewWriter(w), record: make([]string, len(c.fields))}
+		return s, s.w.Write(c.names())
+	})
+}
+
+type csvSink[T any] struct {
+	c      *columns[T]
+	w      *csv.Writer
+	to     io.Writer
+	record []string
+	text   []byte
+}
+
+func (s *csvSink[T]) add(rows []T) error {
+	for i := range rows {
+		for k, f := range s.c.fields {
+			s.text = f.print(s.text[:0], unsafe.Add(unsafe.Pointer(&rows[i]), f.offset))
+			s.record[k] = string(s.text)
+		}
+		if err := s.write(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes the record in hand. One that is a single empty field is not an
+// empty line, which would be no record.
+func (s *csvSink[T]) write() error {
+	if len(s.record) > 1 || s.record[0] != "" {
+		return s.w.Write(s.record)
+	}
+	s.w.Flush()
+	_, err := io.WriteString(s.to, "\"\"\n")
+	return err
+}
+
+func (s *csvSink[T]) close() error {
+	s.w.Flush()
+	return s.w.Error()
+}
+
+// recordRows is how many rows make a record of a saved table, groupRows how many a
+// row group of Parquet, which is in memory as a whole.
+const (
+	recordRows = 16 << 10
+	groupRows  = 512 << 10
+)
+
+// recordSink gathers rows to Arrow records.
+type recordSink[T any] struct {
+	c     *columns[T]
+	b     *array.RecordBuilder
+	n     int
+	write func() error // writes what has been gathered
+	end   func() error
+}
+
+func newRecordSink[T any](c *columns[T]) *recordSink[T] {
+	return &recordSink[T]{c: c, b: array.NewRecordBuilder(memory.DefaultAllocator, c.schema)}
+}
+
+func (s *recordSink[T]) add(rows []T) error {
+	for k, f := range s.c.fields {
+		b := s.b.Field(k)
+		for i := range rows {
+			f.write(b, unsafe.Add(unsafe.Pointer(&rows[i]), f.offset))
+		}
+	}
+	if s.n += len(rows); s.n < recordRows {
+		return nil
+	}
+	return s.flush()
+}
+
+func (s *recordSink[T]) flush() error {
+	if s.n == 0 {
+		return nil
+	}
+	s.n = 0
+	return s.write()
+}
+
+func (s *recordSink[T]) close() error {
+	defer s.b.Release()
+	return firstError(s.flush(), s.end())
+}
+
+// SaveParquet is SaveText with parts that are Parquet files: a column for each
+// field of T, by the tag col, compressed with zstd.
+func SaveParquet[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
+	c := columnsFor[T](ds.g, "save parquet")
+	return saveParts(ds, "save-parquet", dir, options, func(w io.Writer) (sink[T], error) {
+		props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(true), parquet.WithMaxRowGroupLength(groupRows))
+		out, err := pqarrow.NewFileWriter(c.schema, keepOpen{w}, props, pqarrow.DefaultWriterProps())
+		if err != nil {
+			return nil, fault.New(fault.Internal, "write", "Parquet", err)
+		}
+		s := newRecordSink(c)
+		s.write = func() error {
+			rec := s.b.NewRecord()
+			defer rec.Release()
+			return out.WriteBuffered(rec)
+		}
+		s.end = out.Close
+		return s, nil
+	})
+}
+
+// keepOpen keeps a Parquet writer from closing the file, which is not done yet.
+type keepOpen struct{ io.Writer }
+
+// SaveArrow is SaveParquet with files in the Arrow IPC file format.
+func SaveArrow[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
+	c := columnsFor[T](ds.g, "save arrow")
+	return saveParts(ds, "save-arrow", dir, options, func(w io.Writer) (sink[T], error) {
+		out, err := ipc.NewFileWriter(&writeSeeker{Writer: w}, ipc.WithSchema(c.schema), ipc.WithZstd())
+		if err != nil {
+			return nil, fault.New(fault.Internal, "write", "Arrow", err)
+		}
+		s := newRecordSink(c)
+		s.write = func() error {
+			rec := s.b.NewRecord()
+			defer rec.Release()
+			return out.Write(rec)
+		}
+		s.end = out.Close
+		return s, nil
+	})
+}
+
+// writeSeeker is a writer for those who want to know where they are.
+type writeSeeker struct {
+	io.Writer
+	at int64
+}
+
+// Write counts what it writes.
+func (w *writeSeeker) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	w.at += int64(n)
+	return n, err
+}
+
+// Seek says where the writer is, and moves nowhere.
+func (w *writeSeeker) Seek(offset int64, whence int) (int64, error) {
+	if offset != 0 || whence != io.SeekCurrent {
+		return 0, fault.Newf(fault.Internal, "write", "Arrow", "a part is written from its beginning to its end")
+	}
+	return w.at, nil
+}

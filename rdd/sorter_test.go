@@ -1,0 +1,134 @@
+package rdd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/storage"
+)
+
+// onePacks is what a task alone in the world has.
+type onePacks struct {
+	runner.Packs // what sorters do not need
+	store        *storage.Store
+	memory       int
+}
+
+func (p onePacks) Advance(int) {}
+
+func (p onePacks) Memory() int { return p.memory }
+
+func (p onePacks) NewBuckets(partitions int) *storage.BucketWriter {
+	return p.store.NewBucketWriter(partitions, p.memory/8)
+}
+
+func (p onePacks) OpenBucket(_ context.Context, _ plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+	return p.store.OpenBucket(key, span)
+}
+
+// TestASorterSorts, whatever its budget, and keeps the order of equal rows.
+func TestASorterSorts(t *testing.T) {
+	dir := t.TempDir()
+	store, err := storage.NewStore(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type row = Pair[string, int]
+	keys := keysOf[string](false)
+	o := order[row]{rank: func(r *row) uint64 { return keys.rank(r.Key) }, compare: func(a, b *row) int { return keys.compare(a.Key, b.Key) }}
+	c, err := codecOf[row]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := newSorter(c, o, onePacks{store: store, memory: 1})
+		s.budget = rapid.SampledFrom([]int{1, 2000, 1 << 20}).Draw(t, "budget")
+		var want []row
+		for i := range rapid.IntRange(0, 900).Draw(t, "rows") {
+			key := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 255}), 0, 12).Draw(t, "key")
+			want = append(want, row{string(key), i})
+		}
+		if err := s.addAll(want); err != nil {
+			t.Fatal(err)
+		}
+		slices.SortStableFunc(want, func(a, b row) int { return cmp.Compare(a.Key, b.Key) })
+		var got []row
+		if err := s.each(context.Background(), func(rows []row) error { got = append(got, rows...); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		s.close()
+		if len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
+			t.Fatalf("%d rows, want %d, or not in order", len(got), len(want))
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
+			t.Fatalf("files are left: %v", left)
+		}
+	})
+}
+
+// TestManyRunsAreMerged although not all of them can be read at a time.
+func TestManyRunsAreMerged(t *testing.T) {
+	store, err := storage.NewStore(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ := codecOf[int64]()
+	s := newSorter(c, order[int64]{rank: func(r *int64) uint64 { return uint64(*r) }}, onePacks{store: store, memory: 1})
+	s.budget = 1
+	const n = 40 * mergeMost
+	for i := range int64(n) {
+		if err := s.add(new(i * 7919 % n)); err != nil {
+			t.Fatal(err)
+		}
+		if i%37 == 36 {
+			if err := s.spill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(s.runs) <= mergeMost {
+		t.Fatalf("%d runs are too few to tell", len(s.runs))
+	}
+	next := int64(0)
+	err = s.each(context.Background(), func(rows []int64) error {
+		for _, r := range rows {
+			if r != next {
+				return fmt.Errorf("%d where %d should be", r, next)
+			}
+			next++
+		}
+		return nil
+	})
+	if s.close(); err != nil || next != n {
+		t.Errorf("%d rows of %d: %v", next, n, err)
+	}
+}
+
+// TestSortingByRankKeepsOrder of what has one rank.
+func TestSortingByRankKeepsOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 3*fewRanked).Draw(t, "rows")
+		bits := rapid.SampledFrom([]uint64{0xff, 0xff00000000000000, 0x0300ff, ^uint64(0)}).Draw(t, "bits")
+		r := rapid.Uint64().Draw(t, "seed")
+		rows := make([]ranked, n)
+		for i := range rows {
+			r = mix(r + uint64(i))
+			rows[i] = ranked{r & bits, uint32(i)}
+		}
+		want := slices.Clone(rows)
+		slices.SortStableFunc(want, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
+		if got := sortRanked(rows); !slices.Equal(got, want) {
+			t.Fatal("not sorted, or not as they came")
+		}
+	})
+}

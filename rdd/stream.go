@@ -1,0 +1,47 @@
+package rdd
+
+import (
+	"context"
+	"iter"
+)
+
+// Streamed is a dataset whose rows come to the driver's side a partition at a
+// time.
+type Streamed[T any] struct {
+	id    int
+	parts func() int
+}
+
+// ToSeq declares that a dataset is to be streamed.
+func ToSeq[T any](ds Dataset[T]) Streamed[T] {
+	id := ds.g.add(node{kind: "to-seq", typ: typeName[T](), inputs: []int{ds.id}, user: true, task: rowsTask(ds)})
+	return Streamed[T]{id: id, parts: ds.parts}
+}
+
+// Rows are all rows, in order: a partition is computed when the rows of the one
+// before it have been taken. An error is the last of them.
+func (st Streamed[T]) Rows(ctx context.Context, s *Session) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var zero T
+		if err := s.settleAction(ctx, st.id); err != nil {
+			yield(zero, err)
+			return
+		}
+		for part := range st.parts() {
+			raws, err := s.callParts(ctx, st.id, []int{part}, make([][]byte, 1))
+			var rows []T
+			if err == nil {
+				rows, err = appendRows(rows, raws[0])
+			}
+			if err != nil {
+				yield(zero, err)
+				return
+			}
+			for _, r := range rows {
+				if !yield(r, nil) {
+					return
+				}
+			}
+		}
+	}
+}

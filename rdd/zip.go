@@ -1,0 +1,121 @@
+package rdd
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/runner"
+)
+
+// Zip pairs the rows of two datasets by their place. They must have the same
+// number of partitions, and in each the same number of rows; what comes from a
+// shuffle has a number of partitions to count on only where Partitions says it. Nothing moves;
+// order is kept.
+func Zip[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
+	id := left.g.add(node{kind: "zip", typ: typeName[Joined[T, U]](), inputs: []int{left.id, right.id}, at: callSite()})
+	g := left.g
+	return Dataset[Joined[T, U]]{g: g, id: id, parts: left.parts, each: func(ctx context.Context, part int, yield func([]Joined[T, U]) error) error {
+		if l, r := left.parts(), right.parts(); l != r {
+			return fault.Newf(fault.BadInput, "zip", g.name(id), "the left has %d partitions, the right %d", l, r)
+		}
+		other, stop := iter.Pull2(pulled(ctx, right, part))
+		defer stop()
+		b := newBatcher(yield)
+		var rest []U
+		more := func() (err error) {
+			for len(rest) == 0 {
+				rows, err, ok := other()
+				if err != nil || !ok {
+					return err
+				}
+				rest = rows
+			}
+			return nil
+		}
+		uneven := fault.Newf(fault.BadInput, "zip", g.name(id), "partition %d has more rows on one side than on the other", part)
+		err := left.rows(ctx, part, func(row T) error {
+			if err := more(); err != nil {
+				return err
+			}
+			if len(rest) == 0 {
+				return uneven
+			}
+			u := rest[0]
+			rest = rest[1:]
+			return b.add(Joined[T, U]{row, u})
+		})
+		if err == nil {
+			if err = more(); err == nil && len(rest) > 0 {
+				err = uneven
+			}
+		}
+		return firstError(err, b.flush())
+	}}
+}
+
+// pulled are the batches of a partition; an error is the last of them.
+func pulled[T any](ctx context.Context, ds Dataset[T], part int) iter.Seq2[[]T, error] {
+	return func(yield func([]T, error) bool) {
+		err := ds.each(ctx, part, func(rows []T) error {
+			if !yield(rows, nil) {
+				return errEnough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(nil, err)
+		}
+	}
+}
+
+// ZipWithIndex pairs every row with its number in the dataset, from 0. Nothing
+// moves; order is kept. The rows are counted first, in another pass.
+func ZipWithIndex[T any](ds Dataset[T]) Dataset[Pair[int64, T]] {
+	count := ds.g.add(node{kind: "count-rows", typ: typeName[T](), inputs: []int{ds.id}, user: true, task: countTask(ds)})
+	id := ds.g.add(node{kind: "zip-with-index", typ: typeName[T](), inputs: []int{ds.id}})
+	ds.g.nodes[id].settle = func(ctx context.Context, s *Session) ([]int, error) {
+		counts, err := countParts(ctx, s, count, ds.parts)
+		first := []int{0}
+		for _, n := range counts {
+			first = append(first, first[len(first)-1]+int(n))
+		}
+		return first, err
+	}
+	return Dataset[Pair[int64, T]]{g: ds.g, id: id, parts: ds.parts, each: func(ctx context.Context, part int, yield func([]Pair[int64, T]) error) error {
+		first := ds.g.decisionOf(id)
+		if part >= len(first) {
+			return errNoShuffle()
+		}
+		n, b := int64(first[part]), newBatcher(yield)
+		err := ds.rows(ctx, part, func(row T) error {
+			n++
+			return b.add(Pair[int64, T]{n - 1, row})
+		})
+		return firstError(err, b.flush())
+	}}
+}
+
+func countTask[T any](ds Dataset[T]) taskFunc {
+	return func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
+		var n int64
+		err := ds.each(ctx, part, func(rows []T) error { n += int64(len(rows)); return nil })
+		if err != nil {
+			return nil, err
+		}
+		return Encode(n)
+	}
+}
+
+// countParts is how many rows each partition has.
+func countParts(ctx context.Context, s *Session, id int, parts func() int) ([]int64, error) {
+	raws, err := callAll(ctx, s, id, parts)
+	counts := make([]int64, len(raws))
+	for i, raw := range raws {
+		if err := Decode(raw, &counts[i]); err != nil {
+			return nil, err
+		}
+	}
+	return counts, err
+}

@@ -1,0 +1,195 @@
+package storage
+
+import (
+	"bytes"
+	"io"
+	"os"
+)
+
+// Span is a run of neighbouring partitions: From, and those up to Through, the
+// latter left out.
+type Span struct{ From, Through int }
+
+// extent is a piece of what a writer has made.
+type extent struct{ from, to int64 }
+
+// BucketWriter writes the rows of a number of partitions, each in the order in
+// which they come. Rows gather in blocks; what is small stays in memory, the
+// rest goes to a file.
+type BucketWriter struct {
+	dir     string
+	open    [][]byte // rows by partition that are no block yet
+	extents [][]extent
+	Rows    []int64 // by partition, counted by who adds them
+	Raw     []int64 // bytes by partition, as they were
+	Block   int     // bytes beyond which a partition is to be flushed
+	most    int     // bytes in memory
+	packer  blockPacker
+	mem     []byte
+	f       *os.File
+	at      int64
+}
+
+// What a block has, and how much a writer keeps in memory, at the most.
+const (
+	blockBytesMost  = 64 << 10
+	blockBytesLeast = 1 << 10
+	writeBuffer     = 256 << 10
+)
+
+// NewBucketWriter makes a writer whose file, if it needs one, is in dir. The
+// rows that are no block yet take at most about budget bytes, and so much stays
+// in memory as most says.
+func NewBucketWriter(dir string, partitions, budget, most int) *BucketWriter {
+	block := min(blockBytesMost, max(blockBytesLeast, budget/max(1, 2*partitions)))
+	return &BucketWriter{dir: dir, open: make([][]byte, partitions), extents: make([][]extent, partitions),
+		Rows: make([]int64, partitions), Raw: make([]int64, partitions), Block: block, most: most}
+}
+
+// ToFile keeps nothing in memory, however small it is.
+func (w *BucketWriter) ToFile() { w.most = -1 }
+
+// Room is where a partition's rows are appended. Once it has more than Block
+// bytes, Flush is to be called.
+func (w *BucketWriter) Room(part int) *[]byte { return &w.open[part] }
+
+// Flush makes a block of the rows that a partition has in hand.
+func (w *BucketWriter) Flush(part int) error {
+	raw := w.open[part]
+	if len(raw) == 0 {
+		return nil
+	}
+	b, err := w.packer.pack(raw, w.f != nil || len(w.mem)+len(raw) > w.most) // what stays in memory is not worth the time
+	if err != nil {
+		return err
+	}
+	w.Raw[part] += int64(len(raw))
+	if len(raw) > 4*w.Block {
+		w.open[part] = nil // a row that was large need not be the rule
+	} else {
+		w.open[part] = raw[:0]
+	}
+	w.mem = append(w.mem, b...)
+	e := extent{w.at, w.at + int64(len(b))}
+	w.at = e.to
+	if have := w.extents[part]; len(have) > 0 && have[len(have)-1].to == e.from {
+		have[len(have)-1].to = e.to
+	} else {
+		w.extents[part] = append(have, e)
+	}
+	if len(w.mem) > max(w.most, writeBuffer) || w.f != nil && len(w.mem) > writeBuffer {
+		return w.write()
+	}
+	return nil
+}
+
+func (w *BucketWriter) write() (err error) {
+	if w.f == nil {
+		if w.f, err = os.CreateTemp(w.dir, "rows-*"); err != nil {
+			return diskError("write rows to", w.dir, err)
+		}
+	}
+	_, err = w.f.Write(w.mem)
+	w.mem = w.mem[:0]
+	return diskError("write rows to", w.dir, err)
+}
+
+// Finish makes blocks of all that is left. The writer is of no use any more.
+func (w *BucketWriter) Finish() (_ *Buckets, err error) {
+	defer w.Close()
+	for part := range w.open {
+		if err := w.Flush(part); err != nil {
+			return nil, err
+		}
+	}
+	b := &Buckets{extents: w.extents, Rows: w.Rows, Raw: w.Raw}
+	if w.f == nil && len(w.mem) > w.most {
+		err = w.write()
+	}
+	if w.f == nil {
+		b.mem = bytes.Clone(w.mem)
+		return b, err
+	}
+	if err == nil && len(w.mem) > 0 {
+		err = w.write()
+	}
+	if err == nil {
+		err = diskError("write rows to", w.dir, w.f.Close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.path, b.size, w.f = w.f.Name(), w.at, nil
+	return b, nil
+}
+
+// Close gives up what has not been finished.
+func (w *BucketWriter) Close() {
+	if w.f != nil {
+		w.f.Close()
+		os.Remove(w.f.Name())
+	}
+	w.f, w.mem, w.open = nil, nil, nil
+}
+
+// Buckets are the rows of a number of partitions, in memory or in a file.
+type Buckets struct {
+	path    string
+	mem     []byte
+	size    int64
+	extents [][]extent
+	Rows    []int64 // by partition
+	Raw     []int64 // bytes by partition, as they were
+}
+
+// Len is the number of partitions.
+func (b *Buckets) Len() int { return len(b.extents) }
+
+// Open reads the blocks of some partitions, one partition after the other.
+func (b *Buckets) Open(span Span) (io.ReadCloser, error) {
+	var at io.ReaderAt = bytes.NewReader(b.mem)
+	var closer io.Closer = io.NopCloser(nil)
+	if b.path != "" {
+		f, err := os.Open(b.path)
+		if err != nil {
+			return nil, openError(b.path, err)
+		}
+		if info, err := f.Stat(); err != nil || info.Size() < b.size {
+			f.Close()
+			return nil, damaged("their file is cut off")
+		}
+		at, closer = f, f
+	}
+	var pieces []io.Reader
+	for _, part := range b.extents[span.From:span.Through] {
+		for _, e := range part {
+			pieces = append(pieces, io.NewSectionReader(at, e.from, e.to-e.from))
+		}
+	}
+	return bucket{io.MultiReader(pieces...), closer}, nil
+}
+
+// Path is the file that the rows are in; empty where they are in memory.
+func (b *Buckets) Path() string { return b.path }
+
+// OpenRows reads all blocks of a file of rows.
+func OpenRows(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	return f, nil
+}
+
+// Remove gives the rows up.
+func (b *Buckets) Remove() {
+	if b.path != "" {
+		os.Remove(b.path)
+	}
+	b.mem = nil
+}
+
+type bucket struct {
+	io.Reader
+	io.Closer
+}

@@ -1,0 +1,178 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// writeRows writes rows of a number of partitions.
+func writeRows(w *BucketWriter, part int, row []byte) error {
+	room := w.Room(part)
+	*room = append(*room, row...)
+	w.Rows[part]++
+	if len(*room) >= w.Block {
+		return w.Flush(part)
+	}
+	return nil
+}
+
+// readRows reads partitions back.
+func readRows(b *Buckets, span Span) ([]byte, error) {
+	r, err := b.Open(span)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	var out []byte
+	for br := NewBlockReader(r); ; {
+		block, err := br.Next()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, block...)
+	}
+}
+
+// TestBucketsHaveWhatWasWritten: every partition, and every run of neighbouring
+// ones, in memory or in a file.
+func TestBucketsHaveWhatWasWritten(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		parts := rapid.IntRange(1, 6).Draw(t, "partitions")
+		w := NewBucketWriter(dir, parts, 1, rapid.SampledFrom([]int{0, 3000, 1 << 20}).Draw(t, "in memory"))
+		w.Block = rapid.SampledFrom([]int{1, 100, 5000}).Draw(t, "block")
+		want := make([][]byte, parts)
+		for range rapid.IntRange(0, 300).Draw(t, "rows") {
+			part := rapid.IntRange(0, parts-1).Draw(t, "part")
+			row := bytes.Repeat([]byte{byte(rapid.IntRange(0, 255).Draw(t, "byte"))}, rapid.IntRange(0, 200).Draw(t, "bytes"))
+			want[part] = append(want[part], row...)
+			if err := writeRows(w, part, row); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b, err := w.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for from := range parts {
+			for through := from; through <= parts; through++ {
+				got, err := readRows(b, Span{from, through})
+				if err != nil || !bytes.Equal(got, bytes.Join(want[from:through], nil)) {
+					t.Fatalf("partitions %d to %d are not what was written: %v", from, through, err)
+				}
+			}
+			if b.Raw[from] != int64(len(want[from])) {
+				t.Fatalf("partition %d has %d bytes, it says %d", from, len(want[from]), b.Raw[from])
+			}
+		}
+		b.Remove()
+		if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
+			t.Fatalf("files are left: %v", left)
+		}
+	})
+}
+
+// someBuckets are rows in a file.
+func someBuckets(t testing.TB) *Buckets {
+	w := NewBucketWriter(t.TempDir(), 1, 1<<20, 0)
+	for i := range 3000 {
+		if err := writeRows(w, 0, append(fmt.Append(nil, i), bytes.Repeat([]byte{'v'}, i%50)...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := w.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestDamageIsNoticed in any byte of a file of rows.
+func TestDamageIsNoticed(t *testing.T) {
+	b := someBuckets(t)
+	raw, err := os.ReadFile(b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 0; at < len(raw); at += 61 {
+		bad := bytes.Clone(raw)
+		bad[at] ^= 1 << (at % 8)
+		if err := os.WriteFile(b.path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readRows(b, Span{0, 1}); err == nil {
+			t.Fatalf("a flipped bit at %d of %d goes unnoticed", at, len(raw))
+		}
+	}
+	if err := os.WriteFile(b.path, raw[:len(raw)-1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readRows(b, Span{0, 1}); err == nil {
+		t.Error("a file that is cut off goes unnoticed")
+	}
+}
+
+// TestStoresDropWhatTheyAreToldTo and keep what is newer.
+func TestStoresDropWhatTheyAreToldTo(t *testing.T) {
+	s, err := NewStore(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := func(attempt uint64, row string) ShuffleKey {
+		w := s.NewBucketWriter(1, 1)
+		if err := writeRows(w, 0, []byte(row)); err != nil {
+			t.Fatal(err)
+		}
+		b, err := w.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := ShuffleKey{Node: 1, Map: 2, Attempt: attempt}
+		s.KeepShuffle(key, b)
+		return key
+	}
+	first, second := keep(1, "a"), keep(2, "b")
+	s.DropShuffle(1, 1)
+	if _, err := s.OpenBucket(first, Span{0, 1}); err == nil {
+		t.Error("the output of a former attempt is still there")
+	}
+	if r, err := s.OpenBucket(second, Span{0, 1}); err != nil {
+		t.Error(err)
+	} else {
+		r.Close()
+	}
+	if _, err := s.OpenBucket(second, Span{0, 2}); err == nil {
+		t.Error("a partition that is not there can be read")
+	}
+	s.DropShuffle(1, 2)
+	if _, err := s.OpenBucket(second, Span{0, 1}); err == nil || s.mu.small != 0 {
+		t.Errorf("what was dropped is still there: %v, %d bytes", err, s.mu.small)
+	}
+}
+
+// FuzzBlocks: whatever is read as blocks, nothing is read or allocated beyond
+// it.
+func FuzzBlocks(f *testing.F) {
+	raw, err := os.ReadFile(someBuckets(f).path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(raw)
+	f.Fuzz(func(_ *testing.T, raw []byte) {
+		for r := NewBlockReader(bytes.NewReader(raw)); ; {
+			if _, err := r.Next(); err != nil {
+				return
+			}
+		}
+	})
+}

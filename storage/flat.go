@@ -1,0 +1,300 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/file"
+	"github.com/apache/arrow/go/v15/parquet/schema"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// FlatColumn is a run of values of a Parquet column that is neither a list nor
+// part of one, as the file has them. Exactly one of the slices has values: the
+// present ones, close together; Defs say which those are, 0 being a null, and
+// are nil where the column has none.
+type FlatColumn struct {
+	Name    string
+	Unit    TimeUnit
+	Bools   []bool
+	Int32s  []int32
+	Int64s  []int64
+	Floats  []float32
+	Doubles []float64
+	Bytes   []parquet.ByteArray
+	Defs    []int16
+
+	room struct {
+		bools   []bool
+		int32s  []int32
+		int64s  []int64
+		floats  []float32
+		doubles []float64
+		bytes   []parquet.ByteArray
+		defs    []int16
+	}
+}
+
+// TimeUnit is what a column of whole numbers counts, if it is a time.
+type TimeUnit int
+
+// The units of times: days, or parts of seconds, since 1970.
+const (
+	NoTime TimeUnit = iota
+	Days
+	Millis
+	Micros
+	Nanos
+)
+
+// flatRows is how many rows of a column are read at a time.
+const flatRows = 4096
+
+// pageBuffer is how many bytes of a column are read from the file at a time.
+const pageBuffer = 256 << 10
+
+// flatFile is a Parquet file whose columns are read by the low-level readers,
+// on the caller's goroutine.
+type flatFile struct {
+	path string
+	r    *file.Reader
+}
+
+// openFlat reads a file's footer.
+func openFlat(path string) (_ *flatFile, err error) {
+	defer malformed(path, &err)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	props := parquet.NewReaderProperties(nil)
+	props.BufferedStreamEnabled, props.BufferSize = true, pageBuffer // not the whole column, twice
+	r, err := file.NewParquetReader(f, file.WithReadProps(props))
+	if err != nil {
+		f.Close()
+		return nil, fault.New(fault.BadInput, "read", path, err)
+	}
+	return &flatFile{path, r}, nil
+}
+
+func (f *flatFile) close() { f.r.Close() }
+
+// malformed makes a panic of a decoder an error.
+func malformed(path string, err *error) {
+	if r := recover(); r != nil {
+		*err = fault.Newf(fault.BadInput, "read", path, "the file is malformed: %v", r)
+	}
+}
+
+// groups are the bytes of each row group.
+func (f *flatFile) groups() (out []int64) {
+	for _, g := range f.r.MetaData().RowGroups {
+		out = append(out, g.GetTotalByteSize())
+	}
+	return out
+}
+
+// flat says whether each of some columns is there and can be read by FlatColumn.
+func (f *flatFile) flat(names []string) bool {
+	s := f.r.MetaData().Schema
+	for _, name := range names {
+		at := f.column(name)
+		if at < 0 {
+			return false
+		}
+		c := s.Column(at)
+		if c.MaxRepetitionLevel() > 0 || c.MaxDefinitionLevel() > 1 || len(c.ColumnPath()) != 1 || !readable(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// readable says whether the values of a column are what their physical type says.
+func readable(c *schema.Column) bool {
+	switch c.PhysicalType() {
+	case parquet.Types.Boolean, parquet.Types.Float, parquet.Types.Double, parquet.Types.ByteArray:
+	case parquet.Types.Int32, parquet.Types.Int64:
+		if l, ok := logicalOf[schema.IntLogicalType](c); ok && !l.IsSigned() {
+			return false
+		}
+	default:
+		return false
+	}
+	_, decimal := logicalOf[schema.DecimalLogicalType](c)
+	return !decimal
+}
+
+// logicalOf is a column's logical type, if it is this one.
+func logicalOf[L any](c *schema.Column) (l L, ok bool) {
+	switch x := any(c.LogicalType()).(type) {
+	case L:
+		return x, true
+	case *L:
+		return *x, true
+	}
+	return l, false
+}
+
+// column is the number of a column: by name, else by name without regard to
+// case; -1 where there is none.
+func (f *flatFile) column(name string) int {
+	s := f.r.MetaData().Schema
+	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
+		for i := range s.NumColumns() {
+			if same(s.Column(i).Name(), name) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func unitOf(c *schema.Column) TimeUnit {
+	if _, ok := logicalOf[schema.DateLogicalType](c); ok {
+		return Days
+	}
+	if l, ok := logicalOf[schema.TimestampLogicalType](c); ok {
+		switch l.TimeUnit() {
+		case schema.TimeUnitMillis:
+			return Millis
+		case schema.TimeUnitMicros:
+			return Micros
+		case schema.TimeUnitNanos:
+			return Nanos
+		}
+	}
+	return NoTime
+}
+
+// read hands the rows of some row groups on, column by column.
+func (f *flatFile) read(ctx context.Context, groups []int, names []string, yield func(rows int, cols []*FlatColumn) error) error {
+	cols := make([]*FlatColumn, len(names))
+	for i, name := range names {
+		cols[i] = &FlatColumn{Name: name, Unit: unitOf(f.r.MetaData().Schema.Column(f.column(name)))}
+	}
+	for _, g := range groups {
+		if err := f.readGroup(ctx, g, names, cols, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *flatFile) readGroup(ctx context.Context, g int, names []string, cols []*FlatColumn, yield func(rows int, cols []*FlatColumn) error) (err error) {
+	var readers []file.ColumnChunkReader
+	var full []bool // columns without a null in the group
+	open := func() (err error) {
+		defer malformed(f.path, &err)
+		if g < 0 || g >= f.r.NumRowGroups() {
+			return fault.Newf(fault.BadInput, "read", f.path, "it has no row group %d any more", g)
+		}
+		rg := f.r.RowGroup(g)
+		for _, name := range names {
+			r, err := rg.Column(f.column(name))
+			if err != nil {
+				return fault.New(fault.BadInput, "read", f.path, err)
+			}
+			readers = append(readers, r)
+			full = append(full, f.withoutNulls(g, f.column(name)))
+		}
+		return nil
+	}
+	if err := open(); err != nil {
+		return err
+	}
+	for left := f.r.MetaData().RowGroups[g].GetNumRows(); left > 0; {
+		n := int(min(left, flatRows))
+		for i, c := range cols {
+			if err := c.fill(f.path, readers[i], n, full[i]); err != nil {
+				return err
+			}
+		}
+		if err := firstOf(ctx.Err(), yield(n, cols)); err != nil {
+			return err
+		}
+		left -= int64(n)
+	}
+	return nil
+}
+
+// withoutNulls says whether a column's statistics say that it has no null in a row
+// group: which values are present need not be read then.
+func (f *flatFile) withoutNulls(group, column int) bool {
+	c, err := f.r.MetaData().RowGroup(group).ColumnChunk(column)
+	if err != nil {
+		return false
+	}
+	if set, err := c.StatsSet(); err != nil || !set {
+		return false
+	}
+	s, err := c.Statistics()
+	return err == nil && s != nil && s.HasNullCount() && s.NullCount() == 0
+}
+
+func firstOf(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// batchReader reads values of one type.
+type batchReader[V any] interface {
+	ReadBatch(batch int64, values []V, defs, reps []int16) (total int64, read int, err error)
+}
+
+// fill reads the next n rows of a column.
+func (c *FlatColumn) fill(path string, r file.ColumnChunkReader, n int, full bool) (err error) {
+	defer malformed(path, &err)
+	c.Defs = nil
+	if r.Descriptor().MaxDefinitionLevel() > 0 && !full {
+		c.room.defs = slices.Grow(c.room.defs[:0], n)[:n]
+		c.Defs = c.room.defs
+	}
+	switch r := r.(type) {
+	case *file.BooleanColumnChunkReader:
+		c.Bools, err = fillBatch(r, &c.room.bools, c.Defs, n)
+	case *file.Int32ColumnChunkReader:
+		c.Int32s, err = fillBatch(r, &c.room.int32s, c.Defs, n)
+	case *file.Int64ColumnChunkReader:
+		c.Int64s, err = fillBatch(r, &c.room.int64s, c.Defs, n)
+	case *file.Float32ColumnChunkReader:
+		c.Floats, err = fillBatch(r, &c.room.floats, c.Defs, n)
+	case *file.Float64ColumnChunkReader:
+		c.Doubles, err = fillBatch(r, &c.room.doubles, c.Defs, n)
+	case *file.ByteArrayColumnChunkReader:
+		c.Bytes, err = fillBatch(r, &c.room.bytes, c.Defs, n)
+	default:
+		err = fmt.Errorf("column %q cannot be read", c.Name)
+	}
+	if err != nil {
+		return fault.New(fault.BadInput, "read", path, fmt.Errorf("column %q: %w", c.Name, err))
+	}
+	return nil
+}
+
+func fillBatch[V any](r batchReader[V], room *[]V, defs []int16, n int) ([]V, error) {
+	*room = slices.Grow((*room)[:0], n)[:n]
+	values, have := *room, 0
+	for rows := 0; rows < n; {
+		var d []int16
+		if defs != nil {
+			d = defs[rows:]
+		}
+		total, read, err := r.ReadBatch(int64(n-rows), values[have:], d, nil)
+		if err != nil {
+			return nil, err
+		}
+		if total <= 0 {
+			return nil, fmt.Errorf("it has fewer values than the row group has rows")
+		}
+		rows, have = rows+int(total), have+read
+	}
+	return values[:have], nil
+}
