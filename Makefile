@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build run test race lint sim bench bench-peers fuzz generate clean
+.PHONY: build run test race lint sim soak bench bench-peers fuzz generate clean
 
 build:
 	$(GO) build -trimpath -ldflags=-s -o bin/volley ./cmd/volley
@@ -10,7 +10,7 @@ build:
 # Trains on made-up data, BSP beside A-BSP with one executor at half speed.
 run: build
 	bin/volley generate logistic --rows 60000 --features 40 --eps 0.2 --out bin/train.libsvm
-	$(GO) run ./examples/03-compare --input bin/train.libsvm
+	$(GO) run ./examples/09-compare --input bin/train.libsvm
 
 test:
 	$(GO) vet ./...
@@ -31,9 +31,13 @@ BUG ?= 0
 sim:
 	$(GO) run ./internal/sim/simulate -seeds $(SEEDS) -from $(FROM) -bug $(BUG)
 
+# make soak [SEEDS=200]: shuffles, loops and counters while executors are lost.
+soak:
+	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'Lost|Operation' ./rdd .
+
 # Each reader for half a minute.
 fuzz:
-	@for f in FuzzLIBSVM FuzzCSV FuzzArrow FuzzParquet FuzzMappedSplit FuzzRecords; do \
+	@for f in FuzzLIBSVM FuzzCSV FuzzArrow FuzzParquet FuzzMappedSplit FuzzBlocks; do \
 		$(GO) test ./storage -run '^$$' -fuzz "^$$f$$" -fuzztime 30s || exit 1; done
 
 generate:
@@ -45,7 +49,7 @@ clean:
 bench:
 	$(GO) run ./integration/bench
 
-# make bench-peers PEERS=../shared/peers [ONLY=ml|cluster]: ours beside other systems.
+# make bench-peers PEERS=../shared/peers [ONLY=ml|cluster|dataflow,JOB,SYSTEM]: ours beside other systems.
 PEERS ?= ../shared/peers
 ONLY ?=
 bench-peers: build

@@ -16,8 +16,10 @@ const ownProgram = `package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/volley-engine/volley"
@@ -33,12 +35,29 @@ type args struct {
 
 type pair = rdd.Pair[int64, int64]
 
+var marked sync.Map
+
+// mark says that this process has come to a phase.
+func mark(a args, phase string) {
+	if _, done := marked.LoadOrStore(phase, true); !done {
+		os.WriteFile(fmt.Sprintf("%s.%s.%d", a.Output, phase, os.Getpid()), nil, 0o600)
+	}
+}
+
 func build(g *rdd.Graph, a args) rdd.Action[int64] {
 	lines := rdd.TextFile(g, a.Input)
 	offset := rdd.Map(lines, func(s string) int64 { n, _ := strconv.ParseInt(s, 10, 64); return n })
 	rows := rdd.Map(rdd.Union(rdd.Range(g, 0, 320, 16), offset), func(i int64) pair {
+		mark(a, "map")
 		<-time.After(time.Duration(a.Millis) * time.Millisecond)
 		switch {
+		case a.Mode == "allocate" && i == 7:
+			for all := [][]byte{}; ; {
+				all = append(all, make([]byte, 64<<20))
+				for k := 0; k < 64<<20; k += 4096 {
+					all[len(all)-1][k] = 1
+				}
+			}
 		case a.Mode == "panic" && i == 7:
 			panic("row seven is not to my taste")
 		case a.Mode == "exit" && i == 7:
@@ -50,8 +69,17 @@ func build(g *rdd.Graph, a args) rdd.Action[int64] {
 		rdd.Parallelize(g, 1, time.Now().UnixNano())
 	}
 	sums := rdd.ReduceByKey(rows, func(a, b int64) int64 { return a + b }, rdd.Partitions(9))
-	slow := rdd.MapValues(sums, func(n int64) int64 { <-time.After(time.Duration(a.Millis) * time.Millisecond); return n })
-	return rdd.SaveText(rdd.SortByKey(slow, rdd.SortPartitions(4)), a.Output)
+	slow := rdd.MapValues(sums, func(n int64) int64 {
+		mark(a, "reduce")
+		<-time.After(time.Duration(a.Millis) * time.Millisecond)
+		return n
+	})
+	merged := rdd.MapValues(rdd.SortByKey(slow, rdd.Partitions(6)), func(n int64) int64 {
+		mark(a, "save")
+		<-time.After(2 * time.Duration(a.Millis) * time.Millisecond)
+		return n
+	})
+	return rdd.SaveText(merged, a.Output)
 }
 
 func run(ctx context.Context, s *rdd.Session, _ args, save rdd.Action[int64]) error {
@@ -122,20 +150,23 @@ func TestAProgramOfOnesOwn(t *testing.T) {
 	if got := wordCounts(t, filepath.Join(dir, "out")); !maps.Equal(got, sums()) {
 		t.Errorf("%v", got)
 	}
-	for _, at := range []string{"map", "reduce"} {
-		id, errs, code := submit("--detach", "--", "--input", "offset.txt", "--output", "out-"+at, "--millis", "10")
+	for at, victim := range map[string]string{"map": "e1", "reduce": "e2", "save": "e3"} {
+		id, errs, code := submit("--detach", "--", "--input", "offset.txt", "--output", "out-"+at, "--millis", "20")
 		if code != 0 {
 			t.Fatal(errs)
 		}
 		id = strings.TrimSpace(id)
 		c.await(id, "its beginning", func(j job) bool { return j.State == "running" })
-		victim := map[string]string{"map": "e1", "reduce": "e2"}[at]
-		awaitShuffled(t, c, victim, map[string]int{"map": 1, "reduce": 5}[at])
+		c.await(id, "all runners at the "+at+" side", func(job) bool {
+			marks, _ := filepath.Glob(filepath.Join(dir, "out-"+at+"."+at+".*"))
+			return len(marks) >= 3
+		})
 		c.executors[victim].kill()
 		c.ended(id)
 		if got := wordCounts(t, filepath.Join(dir, "out-"+at)); !maps.Equal(got, sums()) {
 			t.Errorf("killed at the %s side: %v", at, got)
 		}
+		c.join(victim)
 	}
 	for mode, want := range map[string]string{"panic": "row seven is not to my taste", "clock": "Build must depend on its arguments only", "exit": "exit status 3"} {
 		_, errs, code := submit("--max-wait", "30s", "--", "--input", "offset.txt", "--output", "never", "--mode", mode)
@@ -149,14 +180,27 @@ func TestAProgramOfOnesOwn(t *testing.T) {
 	}
 }
 
-// awaitShuffled waits until an executor's runner keeps so many outputs of map
-// tasks.
-func awaitShuffled(t *testing.T, c *cluster, name string, n int) {
-	t.Helper()
-	c.await("job-000001", "an output of "+name, func(job) bool {
-		files, _ := filepath.Glob(filepath.Join(c.dir, name, "tmp", "*", "store", "shuffle-*"))
-		return len(files) >= n
-	})
+// TestAProgramThatTakesAllMemory is ended, with a reason, and nothing else is: the
+// executors go on.
+func TestAProgramThatTakesAllMemory(t *testing.T) {
+	dir := ownModule(t)
+	t.Chdir(dir)
+	c := newCluster(t)
+	c.join("e1", "--memory", "64MiB")
+	c.join("e2", "--memory", "64MiB")
+	submit := func(out, mode string) (string, int) {
+		_, errs, code := volley(t, "submit", ".", "--driver", c.addr, "--max-wait", "1m", "--", "--input", "offset.txt", "--output", out, "--mode", mode)
+		return errs, code
+	}
+	if errs, code := submit("never", "allocate"); code != 1 || !strings.Contains(errs, "took more memory than the 1088 MiB that it may") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	if errs, code := submit("out", ""); code != 0 {
+		t.Errorf("the next one: exit %d: %s", code, errs)
+	}
+	if got := wordCounts(t, filepath.Join(dir, "out")); !maps.Equal(got, sums()) {
+		t.Errorf("%v", got)
+	}
 }
 
 // TestWhatCannotBeSubmitted: each with one message, before anything travels.

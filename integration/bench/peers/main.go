@@ -1,6 +1,6 @@
 // Command peers runs other systems beside ours, logistic regressions on the
-// same files and what a cluster costs and survives, and prints ratios of this
-// one run. It needs the peers' folder
+// same files, what a cluster costs and survives, and dataflow jobs, and prints
+// ratios of this one run. It needs the peers' folder
 // (its own setup and generate.py done), python3 and Java; the product needs
 // none of them.
 package main
@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -45,14 +46,18 @@ var contests = []struct {
 func main() {
 	peers := flag.String("peers", "../shared/peers", "folder of the peers' scripts")
 	volley := flag.String("volley", "bin/volley", "our program")
-	only := flag.String("only", "", "ml or cluster; both without it")
+	only := flag.String("only", "", "ml, cluster, or dataflow with jobs and systems after it, separated by commas; all without it")
 	flag.Parse()
 	err := error(nil)
-	if *only != "cluster" {
+	flowsOnly := strings.HasPrefix(*only, "dataflow")
+	if *only != "cluster" && !flowsOnly {
 		err = run(filepath.Join(*peers, "ml"), *volley)
 	}
-	if err == nil && *only != "ml" {
+	if err == nil && *only != "ml" && !flowsOnly {
 		err = clusterPeers(context.Background(), *peers)
+	}
+	if err == nil && (*only == "" || flowsOnly) {
+		err = dataflowPeers(context.Background(), *peers, *only)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

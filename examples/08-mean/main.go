@@ -4,7 +4,7 @@
 // the cursor sees to it that every number gets its turn.
 //
 //	seq 1 4000 > numbers.txt
-//	go run ./examples/02-mean --sync absp --clock virtual --pace static:4,1 -- --input numbers.txt
+//	go run ./examples/08-mean --sync absp --clock virtual --pace static:4,1 -- --input numbers.txt
 package main
 
 import (

@@ -4,7 +4,7 @@
 // control code are real; time is computed.
 //
 //	bin/volley generate logistic --rows 60000 --features 40 --eps 0.2 --out train.libsvm
-//	go run ./examples/03-compare --input train.libsvm
+//	go run ./examples/09-compare --input train.libsvm
 package main
 
 import (
