@@ -59,7 +59,7 @@ func (f *frail) RunCall(ctx context.Context, c CallRequest) ([][]byte, []error, 
 			f.revive(i)
 			// All deaths together may cost one task fewer rounds than a job gives up
 			// after: one each, and what is left of them for being out of reach.
-			more := min(f.rng.IntN(3), max(0, f.rounds-1-f.deaths))
+			more := min(int(f.rng.Uint64()%3), max(0, f.rounds-1-f.deaths))
 			f.gone[i] = more + f.rng.IntN(2)
 			f.rounds -= 1 + more
 		}
