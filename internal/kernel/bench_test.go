@@ -22,7 +22,7 @@ func BenchmarkDenseGradient(b *testing.B) {
 					for i := range rows {
 						rows[i] = int32((p+i)&3*(n/4) + (p+i)>>2)
 					}
-					LogisticGradient(&acc, sum, w, 0, x, rows[:], y[:])
+					Gradient(&acc, Loss{}, sum, w, 0, x, rows[:], y[:])
 				}
 			}
 		})

@@ -5,11 +5,11 @@ package kernel
 // nearest cache.
 const gradientBlock = 16
 
-// LogisticGradient folds dense rows, in their order, into the gradient of the
-// logistic loss: with coef as Logistic defines it for w · x and the label y[i]
-// of row rows[i], sum += coef·x; losses go to acc. Lengths: y as rows; sum and
-// w one entry a column.
-func LogisticGradient[T Float](acc *Losses, sum, w []float64, bias float64, x []T, rows []int32, y []float64) {
+// Gradient folds dense rows, in their order, into the gradient of a loss: with
+// coef as the loss derives it from w · x and the label y[i] of row rows[i],
+// sum += coef·x; losses go to acc. Lengths: y as rows; sum and w one entry a
+// column.
+func Gradient[T Float](acc *Losses, f Loss, sum, w []float64, bias float64, x []T, rows []int32, y []float64) {
 	n := len(rows)
 	check(x, rows, len(w))
 	var now, then, coef, loss [gradientBlock]float64 // dots of this block and the next
@@ -18,7 +18,8 @@ func LogisticGradient[T Float](acc *Losses, sum, w []float64, bias float64, x []
 	for from := 0; from < n; from += gradientBlock {
 		to := min(from+gradientBlock, n)
 		next := min(to+gradientBlock, n)
-		Logistic(coef[:to-from], loss[:to-from], now[:to-from], bias, y[from:to])
+		f.Derive(coef[:to-from], loss[:to-from], now[:to-from], bias, y[from:to])
+		acc.Gap = f.Smoothing(acc.Gap, now[:to-from], bias, y[from:to])
 		m := pipelineVector(then[:next-to], w, sum, coef[:], x, rows[to:next], rows[from:to])
 		Accumulate(sum, coef[m:to-from], x, rows[from+m:to])
 		Dots(then[m:next-to], w, x, rows[to+m:next])
@@ -27,14 +28,15 @@ func LogisticGradient[T Float](acc *Losses, sum, w []float64, bias float64, x []
 	}
 }
 
-// SparseLogisticGradient is LogisticGradient of sparse rows.
-func SparseLogisticGradient[T Float](acc *Losses, sum, w []float64, bias float64, m Sparse[T], rows []int32, y []float64) {
+// SparseGradient is Gradient of sparse rows.
+func SparseGradient[T Float](acc *Losses, f Loss, sum, w []float64, bias float64, m Sparse[T], rows []int32, y []float64) {
 	var z, coef, loss [sparseBlock]float64
 	for from := 0; from < len(rows); from += sparseBlock {
 		block := rows[from:min(from+sparseBlock, len(rows))]
 		n := len(block)
 		SparseDots(z[:n], w, m, block)
-		Logistic(coef[:n], loss[:n], z[:n], bias, y[from:from+n])
+		f.Derive(coef[:n], loss[:n], z[:n], bias, y[from:from+n])
+		acc.Gap = f.Smoothing(acc.Gap, z[:n], bias, y[from:from+n])
 		acc.add(coef[:n], loss[:n])
 		SparseAccumulate(sum, coef[:n], m, block)
 	}
@@ -45,11 +47,17 @@ func SparseLogisticGradient[T Float](acc *Losses, sum, w []float64, bias float64
 const sparseBlock = 64
 
 // Add folds the losses of rows whose dots with w are z, and nothing else.
-func (l *Losses) Add(z []float64, bias float64, y []float64) {
+func (l *Losses) Add(f Loss, z []float64, bias float64, y []float64) {
 	var coef, loss [sparseBlock]float64
 	for from := 0; from < len(z); from += sparseBlock {
 		to := min(from+sparseBlock, len(z))
-		Logistic(coef[:to-from], loss[:to-from], z[from:to], bias, y[from:to])
-		l.add(coef[:to-from], loss[:to-from])
+		f.Derive(coef[:to-from], loss[:to-from], z[from:to], bias, y[from:to])
+		l.AddDerived(f, coef[:to-from], loss[:to-from], z[from:to], bias, y[from:to])
 	}
+}
+
+// AddDerived is Add of what has been derived already.
+func (l *Losses) AddDerived(f Loss, coef, loss, z []float64, bias float64, y []float64) {
+	l.Gap = f.Smoothing(l.Gap, z, bias, y)
+	l.add(coef, loss)
 }

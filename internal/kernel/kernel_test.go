@@ -132,7 +132,7 @@ func checkSparse[T Float](t *testing.T, rng *rand.Rand) {
 		path = p
 		sum, z = append([]float64(nil), w...), make([]float64, n)
 		SparseDots(z, w, m, rows)
-		SparseLogisticGradient(&acc, sum, w, 0.25, m, rows, y)
+		SparseGradient(&acc, Loss{}, sum, w, 0.25, m, rows, y)
 		return sum, z, acc
 	}
 	sum, z, acc := run(path)
@@ -219,7 +219,7 @@ func checkGradient[T Float](t *testing.T, rng *rand.Rand, x []T, w []float64, ro
 	sum, want := append([]float64(nil), w...), append([]float64(nil), w...)
 	z, coef := make([]float64, n), make([]float64, n)
 	var acc, wantAcc Losses
-	LogisticGradient(&acc, sum, w, 0.25, x, rows, y)
+	Gradient(&acc, Loss{}, sum, w, 0.25, x, rows, y)
 	dotsPlain(z, w, x, rows)
 	for i := range z {
 		coef[i] = wantAcc.row(z[i]+0.25, y[i])

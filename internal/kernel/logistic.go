@@ -31,9 +31,10 @@ var atanhCoef = [11]float64{
 }
 
 // Losses adds up what rows contribute, one after the other, so that the sums
-// do not depend on how rows are handed over.
+// do not depend on how rows are handed over: loss, its square, its derivative,
+// and by how much a smoothed loss lies below it.
 type Losses struct {
-	Loss, Squares, Coef float64
+	Loss, Squares, Coef, Gap float64
 }
 
 func (l *Losses) add(coef, loss []float64) {

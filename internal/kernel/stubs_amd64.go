@@ -37,6 +37,16 @@ func pipelineF32AVX2(z *float64, w *float64, sum *float64, coef *float64, x *flo
 //go:noescape
 func logisticAVX2(coef *float64, loss *float64, z *float64, y *float64, bias float64, n int)
 
+// productAVX2 adds Σ_k a[k·aStep+i]·b[k·width+j] to every c[i·cStep+j] of a tile, k in order; steps in entries.
+//
+//go:noescape
+func productAVX2(c *float64, cStep int, a *float64, aStep int, b *float64, k int)
+
+// nearestAVX2 compares norms[i] − 2·centre i·row for a tile of centres with best of each row, and where it is less sets best to it and index to numbers[i].
+//
+//go:noescape
+func nearestAVX2(best *float64, index *float64, centres *float64, norms *float64, numbers *float64, rows *float64, d int)
+
 // dotsF64AVX512 computes z[i] as the dot product of w and the row of d columns at byte offset off[i] of x.
 //
 //go:noescape
@@ -71,6 +81,16 @@ func pipelineF32AVX512(z *float64, w *float64, sum *float64, coef *float64, x *f
 //
 //go:noescape
 func logisticAVX512(coef *float64, loss *float64, z *float64, y *float64, bias float64, n int)
+
+// productAVX512 adds Σ_k a[k·aStep+i]·b[k·width+j] to every c[i·cStep+j] of a tile, k in order; steps in entries.
+//
+//go:noescape
+func productAVX512(c *float64, cStep int, a *float64, aStep int, b *float64, k int)
+
+// nearestAVX512 compares norms[i] − 2·centre i·row for a tile of centres with best of each row, and where it is less sets best to it and index to numbers[i].
+//
+//go:noescape
+func nearestAVX512(best *float64, index *float64, centres *float64, norms *float64, numbers *float64, rows *float64, d int)
 
 // sparseDotsF64AVX2 computes the dots of n rows, given by number.
 //

@@ -162,7 +162,7 @@ func pipelineVector[T Float](z, w, sum, coef []float64, x []T, next, current []i
 	return n
 }
 
-// Prefetch asks memory for what LogisticGradient and Match will read first of
+// Prefetch asks memory for what Gradient and Match will read first of
 // a matrix with d columns and of its labels.
 func Prefetch[T Float](x []T, labels []float64, rows []int32, d int) {
 	n := min(len(rows), 2*gradientBlock)
@@ -209,4 +209,41 @@ func (m Sparse[T]) check(rows []int32) {
 		lo, hi := m.Offsets[r], m.Offsets[r+1]
 		_, _ = m.Values[lo:hi], m.Indices[lo:hi]
 	}
+}
+
+// tile is the size of the part of a product that the registers hold.
+func tile() (tall, wide int) {
+	if path == "avx512" {
+		return 8, 24
+	}
+	return 4, 12
+}
+
+func multiplyVector(c []float64, cStep int, left []float64, step int, right []float64, k int) bool {
+	if path == "go" || k == 0 {
+		return false
+	}
+	tall, wide := tile()
+	_, _, _ = c[(tall-1)*cStep+wide-1], left[(k-1)*step+tall-1], right[k*wide-1]
+	if path == "avx512" {
+		productAVX512(&c[0], cStep, &left[0], step, &right[0], k)
+	} else {
+		productAVX2(&c[0], cStep, &left[0], step, &right[0], k)
+	}
+	return true
+}
+
+// compareVector compares the tile of centres from c on with all lanes.
+func (n *Nearest) compareVector(c int) bool {
+	tall, wide := tile()
+	_, _, _ = n.centres[(c+tall)*n.d-1], n.numbers[c+tall-1], n.rows[wide*n.d-1]
+	switch path {
+	case "go":
+		return false
+	case "avx512":
+		nearestAVX512(&n.best[0], &n.index[0], &n.centres[c*n.d], &n.norms[c], &n.numbers[c], &n.rows[0], n.d)
+	default:
+		nearestAVX2(&n.best[0], &n.index[0], &n.centres[c*n.d], &n.norms[c], &n.numbers[c], &n.rows[0], n.d)
+	}
+	return true
 }

@@ -25,3 +25,9 @@ func pipelineVector[T Float](_, _, _, _ []float64, _ []T, _, _ []int32) int { re
 func sparseDotsVector[T Float](_, _ []float64, _ Sparse[T], _ []int32) bool { return false }
 
 func sparseAccumulateVector[T Float](_, _ []float64, _ Sparse[T], _ []int32) bool { return false }
+
+func tile() (tall, wide int) { return 4, 12 }
+
+func multiplyVector(_ []float64, _ int, _ []float64, _ int, _ []float64, _ int) bool { return false }
+
+func (n *Nearest) compareVector(int) bool { return false }

@@ -20,6 +20,8 @@ func main() {
 			pipeline(t, single)
 		}
 		logistic(t)
+		product(t)
+		nearest(t)
 	}
 	sparseDots(false)
 	sparseDots(true)

@@ -1,0 +1,52 @@
+package kernel
+
+import "math"
+
+// Cholesky factors a symmetric positive semidefinite matrix A = L·Lᵀ in place.
+// Of a, n×n and row-major, only entries on and above the diagonal are read; the
+// rows of the upper triangle become those of Lᵀ. A variable whose pivot is lost
+// in the rounding of its diagonal entry depends on those before it: its row
+// becomes zeros, and Solve leaves it at zero.
+func Cholesky(a []float64, n int) {
+	const lost = 1e-13
+	for i := range n {
+		row := a[i*n : (i+1)*n]
+		whole := row[i]
+		for k := range i {
+			above := a[k*n : (k+1)*n]
+			if f := above[i]; f != 0 {
+				Axpy(-f, above[i:], row[i:])
+			}
+		}
+		if !(row[i] > lost*whole) {
+			clear(row[i:])
+			continue
+		}
+		pivot := math.Sqrt(row[i])
+		row[i] = pivot
+		for j := i + 1; j < n; j++ {
+			row[j] /= pivot
+		}
+	}
+}
+
+// Solve solves A·x = b in place of b, with what Cholesky has made of A.
+func Solve(a, b []float64, n int) {
+	for i := range n {
+		row := a[i*n : (i+1)*n]
+		if row[i] == 0 {
+			b[i] = 0
+			continue
+		}
+		b[i] /= row[i]
+		Axpy(-b[i], row[i+1:], b[i+1:n])
+	}
+	for i := n - 1; i >= 0; i-- {
+		row := a[i*n : (i+1)*n]
+		if row[i] == 0 {
+			b[i] = 0
+			continue
+		}
+		b[i] = (b[i] - Dot(row[i+1:], b[i+1:n])) / row[i]
+	}
+}
