@@ -95,7 +95,8 @@ func headLines(head []byte, most int) []string {
 }
 
 // detectSeparator takes the candidate that cuts the first lines into the same
-// number of fields, the larger number first; a comma where none does.
+// number of fields, the larger number first; runs of blanks where no other cuts
+// them, and a comma where these do not either.
 func detectSeparator(lines []string) byte {
 	best, fields := byte(','), 1
 	for _, sep := range []byte{'\t', ';', ','} {
@@ -106,6 +107,18 @@ func detectSeparator(lines []string) byte {
 		if n > fields && (same || fields == 1) {
 			best, fields = sep, n
 		}
+	}
+	if fields > 1 {
+		return best
+	}
+	n := len(strings.Fields(lines[0]))
+	for _, l := range lines[1:min(len(lines), 5)] {
+		if len(strings.Fields(l)) != n {
+			return best
+		}
+	}
+	if n > 1 {
+		return blankRuns
 	}
 	return best
 }
@@ -133,8 +146,15 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
+// blankRuns is the separator of fields between which there are any number of
+// blanks and tabs.
+const blankRuns = ' '
+
 // splitRecord cuts one line into its fields, quotes removed.
 func splitRecord(line string, sep byte) (fields []string, quoted bool) {
+	if sep == blankRuns {
+		return strings.Fields(line), false
+	}
 	for i := 0; ; {
 		if i < len(line) && line[i] == '"' {
 			quoted = true
@@ -297,7 +317,12 @@ func (p *csvParser) record() error {
 // endField steps over the separator or the line's end, and says whether the
 // record is over.
 func (p *csvParser) endField() bool {
-	if p.i < len(p.b) && p.b[p.i] == p.spec.Separator {
+	if p.spec.Separator == blankRuns {
+		at := p.i
+		if p.blanks(); p.i < len(p.b) && p.b[p.i] != '\r' && p.b[p.i] != '\n' && p.i > at {
+			return false
+		}
+	} else if p.i < len(p.b) && p.b[p.i] == p.spec.Separator {
 		p.i++
 		return false
 	}
@@ -309,12 +334,13 @@ func (p *csvParser) endField() bool {
 }
 
 func (p *csvParser) atFieldEnd(i int) bool {
-	return i >= len(p.b) || p.b[i] == p.spec.Separator || p.b[i] == '\n' ||
+	return i >= len(p.b) || p.b[i] == p.spec.Separator || p.b[i] == '\n' || p.b[i] == '\t' && p.spec.Separator == blankRuns ||
 		(p.b[i] == '\r' && (i+1 == len(p.b) || p.b[i+1] == '\n'))
 }
 
+// blanks steps over blanks, and tabs where these separate fields too.
 func (p *csvParser) blanks() {
-	for p.i < len(p.b) && p.b[p.i] == ' ' {
+	for p.i < len(p.b) && (p.b[p.i] == ' ' || p.b[p.i] == '\t' && p.spec.Separator == blankRuns) {
 		p.i++
 	}
 }
@@ -335,7 +361,9 @@ func (p *csvParser) scan() (v float64, ok bool) {
 		ok = ok && p.i < len(p.b) && p.b[p.i] == '"'
 		p.i++
 	}
-	p.blanks()
+	if p.spec.Separator != blankRuns {
+		p.blanks()
+	}
 	if !ok || !p.atFieldEnd(p.i) {
 		p.i = start
 		return 0, false

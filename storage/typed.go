@@ -108,7 +108,9 @@ func (s *Source) planFields(o ReadOptions) error {
 		}
 		spec := tableSpec{Separator: o.Separator, Null: o.Null, Quoted: o.Quoted || bytes.IndexByte(head, '"') >= 0}
 		if spec.Separator == 0 {
-			spec.Separator = detectSeparator(lines)
+			if spec.Separator = detectSeparator(lines); spec.Separator == blankRuns {
+				spec.Separator = ',' // texts have blanks in them
+			}
 		}
 		first, _ := splitRecord(stripHash(lines[0]), spec.Separator)
 		spec.Columns = len(first)
