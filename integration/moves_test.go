@@ -32,12 +32,12 @@ func trainMoving(t *testing.T, data string, seed uint64, flags ...string) (*mlli
 	if seed != 0 {
 		cfg.Job.Exchange = prioritizer.ExchangeConfig{Mode: prioritizer.Random, Seed: seed}
 	}
-	job := mllib.LogisticConfig{Data: []string{data}, Solver: mllib.Nesterov, MaxIterations: 25, Reg: 1e-3, Intercept: true}
+	job := mllib.LinearConfig{Data: []string{data}, Solver: mllib.Nesterov, MaxIterations: 25, Reg: 1e-3, Intercept: true}
 	var trained *mllib.Trained
-	_, err = engine.Run(context.Background(), cfg, "logistic", job, mllib.BuildLogistic,
-		func(ctx context.Context, s *rdd.Session, job mllib.LogisticConfig, p mllib.LogisticPlan) (string, error) {
+	_, err = engine.Run(context.Background(), cfg, "logistic", job, mllib.BuildLinear,
+		func(ctx context.Context, s *rdd.Session, job mllib.LinearConfig, p mllib.LinearPlan) (string, error) {
 			var err error
-			trained, err = mllib.TrainLogistic(ctx, s, job, p)
+			trained, err = mllib.TrainLinear(ctx, s, job, p)
 			return "moved", err
 		})
 	if err != nil {

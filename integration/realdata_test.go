@@ -111,7 +111,7 @@ func label(line string) float64 {
 // BSP against A-BSP as shipped.
 func TestThePaperClusters(t *testing.T) {
 	data := shared(t, "a9a/a9a.gz")
-	base := []string{"--data", data, "--intercept=false", "--reg", regA9a, "--clock", "virtual", "--target", "0.329847"}
+	base := []string{"--data", data, "--intercept=false", "--reg", regA9a, "--clock", "virtual", "--target", "0.329847", "--solver", "nesterov"}
 	for pace, want := range map[string]float64{"physical": 1.8, "multi-tenant": 2.3} {
 		flags := append(base, "--pace", pace, "--splits", map[string]string{"physical": "48", "multi-tenant": "72"}[pace])
 		bsp := run(t, append(flags, "--exchange", "off")...)

@@ -89,7 +89,7 @@ func (f *gradientFolder) Zero() any { return make([]float64, len(f.w)) }
 func (f *gradientFolder) Fold(acc any, b *storage.Batch, from, to int) (any, int, error) {
 	rows := f.rows[:to-from]
 	b.Visit(rows, from)
-	kernel.LogisticGradient(&f.acc, acc.([]float64), f.w, 0, b.X64, rows, f.y[:len(rows)])
+	kernel.Gradient(&f.acc, kernel.Loss{}, acc.([]float64), f.w, 0, b.X64, rows, f.y[:len(rows)])
 	return acc, len(rows), nil
 }
 

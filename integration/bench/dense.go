@@ -25,7 +25,7 @@ func dense(ctx context.Context, dir string, rows int64) error {
 		return err
 	}
 	at := func(single bool) string { return filepath.Join(dir, fmt.Sprintf("dense-%v", single)) }
-	_, _, out, err := passes(ctx, at(false), data, 5, mllib.LogisticConfig{}, nil, "--executors", "1", "--slots", "2")
+	_, _, out, err := passes(ctx, at(false), data, 5, mllib.LinearConfig{}, nil, "--executors", "1", "--slots", "2")
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func densePass(ctx context.Context, dir, data string, single bool) error {
 			read = append(read, time.Since(began).Seconds())
 		}
 	}
-	pass, _, _, err := passes(ctx, dir, data, 120, mllib.LogisticConfig{Float32: single}, between, "--executors", "1", "--slots", "2")
+	pass, _, _, err := passes(ctx, dir, data, 120, mllib.LinearConfig{Float32: single}, between, "--executors", "1", "--slots", "2")
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func run(ctx context.Context, dir string, rows int64, only string) error {
 
 // passes trains for some iterations and returns the median seconds of a step,
 // and all reports; between, where given, is called after each step.
-func passes(ctx context.Context, dir, data string, iterations int, job mllib.LogisticConfig, between func(), flags ...string) (float64, []*driver.StepReport, *volley.Outcome, error) {
+func passes(ctx context.Context, dir, data string, iterations int, job mllib.LinearConfig, between func(), flags ...string) (float64, []*driver.StepReport, *volley.Outcome, error) {
 	cfg, err := volley.ParseConfig(append(flags, "--data-dir", filepath.Join(dir, "cache"))...)
 	if err != nil {
 		return 0, nil, nil, err
@@ -72,9 +72,9 @@ func passes(ctx context.Context, dir, data string, iterations int, job mllib.Log
 		}
 	}
 	job.Data, job.Solver, job.MaxIterations, job.Stop = []string{data}, mllib.Nesterov, iterations, mllib.ByObjective
-	out, err := volley.Run(ctx, cfg, "logistic", job, mllib.BuildLogistic,
-		func(ctx context.Context, s *rdd.Session, job mllib.LogisticConfig, p mllib.LogisticPlan) (string, error) {
-			t, err := mllib.TrainLogistic(ctx, s, job, p)
+	out, err := volley.Run(ctx, cfg, "logistic", job, mllib.BuildLinear,
+		func(ctx context.Context, s *rdd.Session, job mllib.LinearConfig, p mllib.LinearPlan) (string, error) {
+			t, err := mllib.TrainLinear(ctx, s, job, p)
 			if err != nil {
 				return "", err
 			}
@@ -114,7 +114,7 @@ func emptySteps(ctx context.Context, dir string, _ int64) error {
 	if err := synth.Write(ctx, synth.Logistic{Rows: 64, Features: 1, Eps: 1}, "csv", data, 1); err != nil {
 		return err
 	}
-	p50, reports, _, err := passes(ctx, dir, data, 2000, mllib.LogisticConfig{Splits: 8}, nil, "--executors", "8")
+	p50, reports, _, err := passes(ctx, dir, data, 2000, mllib.LinearConfig{Splits: 8}, nil, "--executors", "8")
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func stopLatency(ctx context.Context, dir string, _ int64) error {
 	if err := synth.Write(ctx, synth.Logistic{Rows: 200_000, Features: 50, Eps: 0.1}, "csv", data, 2); err != nil {
 		return err
 	}
-	_, reports, _, err := passes(ctx, dir, data, 400, mllib.LogisticConfig{}, nil, "--executors", "2", "--sync", "deadline", "--sync-ratio", "0.5")
+	_, reports, _, err := passes(ctx, dir, data, 400, mllib.LinearConfig{}, nil, "--executors", "2", "--sync", "deadline", "--sync-ratio", "0.5")
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func sparse(context.Context, string, int64) error {
 	for range 10 {
 		began := time.Now()
 		var acc kernel.Losses
-		kernel.SparseLogisticGradient(&acc, sum, w, 0, m, order, y)
+		kernel.SparseGradient(&acc, kernel.Loss{}, sum, w, 0, m, order, y)
 		ours = min(ours, time.Since(began).Seconds())
 		began = time.Now()
 		naive(m, w, sum, rows)

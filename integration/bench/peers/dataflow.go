@@ -140,6 +140,9 @@ func ourFlow(ctx context.Context, dir, job string) (f flow, err error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return f, fmt.Errorf("%w: %s", err, out)
 	}
+	if err := os.RemoveAll(filepath.Join(dir, "out")); err != nil { // of the run before
+		return f, err
+	}
 	warm(job)
 	cmd := exec.CommandContext(ctx, program, append([]string{"--data-dir", filepath.Join(dir, "data")}, args...)...)
 	began := time.Now()
