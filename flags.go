@@ -124,6 +124,9 @@ func (f *EngineFlags) EventLog() string { return f.eventLog }
 // Sync is the name of the synchronization policy.
 func (f *EngineFlags) Sync() string { return f.sync }
 
+// MayCut says whether steps may be of less than all rows.
+func (f *EngineFlags) MayCut() bool { return f.sync != "bsp" && f.ratio < 1 || f.batchFraction < 1 }
+
 // Config is the configuration that the flags ask for; an option that is
 // malformed, out of range or contradictory is a usage error naming the flag.
 func (f *EngineFlags) Config() (Config, error) {

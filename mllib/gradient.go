@@ -1,35 +1,55 @@
 package mllib
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
 )
 
 // linearParam is the parameter of a pass over a linear model: one weight a
-// feature on the scale of the data, the intercept, and the label that counts
-// as 1.
+// feature on the scale of the data, the intercept, the label that counts as 1,
+// the width of a smoothed hinge, the weights of rows with label 0 and 1 (zeros are
+// ones), and what second moments are taken about (nil is zero).
 type linearParam struct {
 	W        []float64
 	Bias     float64
 	Positive float64
+	Width    float64
+	Weights  [2]float64
+	Shift    []float64
 }
+
+// paramHead is how many numbers come before W.
+const paramHead = 6
 
 // MarshalBinary lays the parameter out as floats.
 func (p linearParam) MarshalBinary() ([]byte, error) {
-	return putFloats(make([]byte, 0, 8*len(p.W)+16), []float64{p.Bias, p.Positive}, p.W), nil
+	out := make([]byte, 0, 8*(len(p.W)+len(p.Shift)+paramHead))
+	return putFloats(out, []float64{p.Bias, p.Positive, p.Width, p.Weights[0], p.Weights[1], float64(len(p.W))}, p.W, p.Shift), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (p *linearParam) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 2)
-	if err == nil {
-		p.Bias, p.Positive, p.W = v[0], v[1], v[2:]
+	v, err := getFloats(raw, paramHead)
+	if err != nil {
+		return err
 	}
-	return err
+	d := int(v[paramHead-1])
+	if d < 0 || d > len(v)-paramHead {
+		return errCutShort
+	}
+	p.Bias, p.Positive, p.Width, p.Weights = v[0], v[1], v[2], [2]float64{v[3], v[4]}
+	if p.W, v = v[paramHead:paramHead+d], v[paramHead+d:]; len(v) == d {
+		p.Shift = v
+	}
+	return nil
 }
+
+var errCutShort = errors.New("the numbers of a model are cut short")
 
 func putFloats(out []byte, parts ...[]float64) []byte {
 	for _, x := range parts {
@@ -47,23 +67,42 @@ func getFloats(raw []byte, least int) ([]float64, error) {
 	return v, nil
 }
 
-// gradient is the sum over some rows of loss, squared loss, the derivative
-// of the loss by the margin, and, by feature, the gradient.
+// gradient is the sum over some rows of loss, squared loss, the derivative of
+// the loss by the margin, how far the smoothed loss lies above the loss, and, by
+// feature, the gradient.
 type gradient struct {
-	Loss, LossSq, Coef float64
-	Sum                []float64
+	Loss, LossSq, Coef, Gap float64
+	Sum                     []float64
+}
+
+// gradientHead is how many numbers come before Sum.
+const gradientHead = 4
+
+func (g *gradient) head() []float64 { return []float64{g.Loss, g.LossSq, g.Coef, g.Gap} }
+
+func (g *gradient) set(v []float64) {
+	g.Loss, g.LossSq, g.Coef, g.Gap, g.Sum = v[0], v[1], v[2], v[3], v[gradientHead:]
+}
+
+// losses are the sums that kernels add to.
+func (g *gradient) losses() kernel.Losses {
+	return kernel.Losses{Loss: g.Loss, Squares: g.LossSq, Coef: g.Coef, Gap: g.Gap}
+}
+
+func (g *gradient) setLosses(l kernel.Losses) {
+	g.Loss, g.LossSq, g.Coef, g.Gap = l.Loss, l.Squares, l.Coef, l.Gap
 }
 
 // MarshalBinary lays the sums out as floats.
 func (g gradient) MarshalBinary() ([]byte, error) {
-	return putFloats(make([]byte, 0, 8*len(g.Sum)+24), []float64{g.Loss, g.LossSq, g.Coef}, g.Sum), nil
+	return putFloats(make([]byte, 0, 8*(len(g.Sum)+gradientHead)), g.head(), g.Sum), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (g *gradient) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 3)
+	v, err := getFloats(raw, gradientHead)
 	if err == nil {
-		g.Loss, g.LossSq, g.Coef, g.Sum = v[0], v[1], v[2], v[3:]
+		g.set(v)
 	}
 	return err
 }
@@ -72,6 +111,7 @@ func mergeGradient(a, b gradient) gradient {
 	a.Loss += b.Loss
 	a.LossSq += b.LossSq
 	a.Coef += b.Coef
+	a.Gap += b.Gap
 	kernel.Add(b.Sum, a.Sum)
 	return a
 }
@@ -80,50 +120,91 @@ func scaleGradient(a gradient, f float64) gradient {
 	a.Loss *= f
 	a.LossSq *= f
 	a.Coef *= f
+	a.Gap *= f
 	kernel.Scale(f, a.Sum)
 	return a
 }
 
-// logisticAggregator folds rows into the gradient of the logistic loss.
-func logisticAggregator() rdd.Aggregator[linearParam, rdd.Point, gradient] {
+// rowLoss folds rows under the loss of a configuration. It is used by several
+// goroutines.
+type rowLoss struct {
+	config LinearConfig
+	pool   sync.Pool // of *curveWork
+}
+
+// of is the loss under a parameter.
+func (r *rowLoss) of(p linearParam) kernel.Loss {
+	return kernel.Loss{Kind: r.config.Loss.kind(), Width: p.Width, Weights: p.Weights}
+}
+
+// labels fills y with what the rows of a batch are to be: 0 or 1, or numbers.
+func (r *rowLoss) labels(y []float64, p linearParam, b *rdd.Batch) {
+	if r.config.regression() {
+		kernel.Take(y, b.Labels, b.Rows)
+	} else {
+		kernel.Match(y, b.Labels, b.Rows, p.Positive)
+	}
+}
+
+// gradients folds rows into the gradient of the loss.
+func (r *rowLoss) gradients() rdd.Aggregator[linearParam, rdd.Point, gradient] {
 	return rdd.Aggregator[linearParam, rdd.Point, gradient]{
 		Zero:     func(p linearParam) gradient { return gradient{Sum: make([]float64, len(p.W))} },
-		AddBatch: func(g gradient, p linearParam, b *rdd.Batch) gradient { return addLogistic(g, p, b, true) },
+		AddBatch: r.addGradient,
 		Merge:    mergeGradient,
 		Scale:    scaleGradient,
 	}
 }
 
-// lossAggregator folds rows into the logistic loss alone.
-func lossAggregator() rdd.Aggregator[linearParam, rdd.Point, gradient] {
-	a := logisticAggregator()
-	a.Zero = func(linearParam) gradient { return gradient{} }
-	a.AddBatch = func(g gradient, p linearParam, b *rdd.Batch) gradient { return addLogistic(g, p, b, false) }
-	return a
+// losses folds rows into the loss alone.
+func (r *rowLoss) losses() rdd.Aggregator[linearParam, rdd.Point, gradient] {
+	return rdd.Aggregator[linearParam, rdd.Point, gradient]{
+		Zero: func(linearParam) gradient { return gradient{} },
+		AddBatch: func(g gradient, p linearParam, b *rdd.Batch) gradient {
+			n := len(b.Rows)
+			scratch := b.Scratch(2 * n)
+			y, z := scratch[:n], scratch[n:]
+			r.labels(y, p, b)
+			dots(z, p.W, b, b.Rows)
+			acc := g.losses()
+			acc.Add(r.of(p), z, p.Bias, y)
+			g.setLosses(acc)
+			return g
+		},
+		Merge: mergeGradient,
+		Scale: scaleGradient,
+	}
 }
 
-func addLogistic(g gradient, p linearParam, b *rdd.Batch, wantSum bool) gradient {
+func (r *rowLoss) addGradient(g gradient, p linearParam, b *rdd.Batch) gradient {
 	prefetch(p, b)
-	n := len(b.Rows)
-	scratch := b.Scratch(2 * n)
-	y, z := scratch[:n], scratch[n:]
-	kernel.Match(y, b.Labels, b.Rows, p.Positive)
-	acc := kernel.Losses{Loss: g.Loss, Squares: g.LossSq, Coef: g.Coef}
+	y, f := b.Scratch(len(b.Rows)), r.of(p)
+	r.labels(y, p, b)
+	acc := g.losses()
 	switch {
-	case !wantSum:
-		dots(z, p.W, b, b.Rows)
-		acc.Add(z, p.Bias, y)
 	case b.Dense() && b.X32 != nil:
-		kernel.LogisticGradient(&acc, g.Sum, p.W, p.Bias, b.X32, b.Rows, y)
+		kernel.Gradient(&acc, f, g.Sum, p.W, p.Bias, b.X32, b.Rows, y)
 	case b.Dense():
-		kernel.LogisticGradient(&acc, g.Sum, p.W, p.Bias, b.X64, b.Rows, y)
+		kernel.Gradient(&acc, f, g.Sum, p.W, p.Bias, b.X64, b.Rows, y)
 	case b.X32 != nil:
-		kernel.SparseLogisticGradient(&acc, g.Sum, p.W, p.Bias, sparseOf(b, b.X32), b.Rows, y)
+		kernel.SparseGradient(&acc, f, g.Sum, p.W, p.Bias, sparseOf(b, b.X32), b.Rows, y)
 	default:
-		kernel.SparseLogisticGradient(&acc, g.Sum, p.W, p.Bias, sparseOf(b, b.X64), b.Rows, y)
+		kernel.SparseGradient(&acc, f, g.Sum, p.W, p.Bias, sparseOf(b, b.X64), b.Rows, y)
 	}
-	g.Loss, g.LossSq, g.Coef = acc.Loss, acc.Squares, acc.Coef
+	g.setLosses(acc)
 	return g
+}
+
+// addScores appends margin and label of every row.
+func (r *rowLoss) addScores(out []float64, p linearParam, b *rdd.Batch) []float64 {
+	n := len(b.Rows)
+	z, y := make([]float64, n), make([]float64, n)
+	dots(z, p.W, b, b.Rows)
+	r.labels(y, p, b)
+	for i := range z {
+		out = append(out, z[i]+p.Bias, y[i])
+	}
+	return out
 }
 
 // prefetch asks memory for the first dense rows while labels are looked up.
@@ -161,30 +242,32 @@ type momentsParam struct {
 	Positive float64
 }
 
-// momentsAggregator sums x and x² by feature, and, in Coef, the rows whose
-// label is the positive one.
-func momentsAggregator() rdd.Aggregator[momentsParam, rdd.Point, gradient] {
+// momentsAggregator sums x and x² by feature, and, in Coef, labels: those of
+// rows that count as 1, or, of a regression, their values.
+func momentsAggregator(c LinearConfig) rdd.Aggregator[momentsParam, rdd.Point, gradient] {
+	add := func(g gradient, p momentsParam, b *rdd.Batch) gradient {
+		for _, r := range b.Rows {
+			switch {
+			case c.regression():
+				g.Coef += b.Labels[r]
+			case b.Labels[r] == p.Positive:
+				g.Coef++
+			}
+		}
+		sum, square := g.Sum[:p.Features], g.Sum[p.Features:]
+		if b.X32 != nil {
+			addSquares(sum, square, b, b.X32)
+		} else {
+			addSquares(sum, square, b, b.X64)
+		}
+		return g
+	}
 	return rdd.Aggregator[momentsParam, rdd.Point, gradient]{
 		Zero:     func(p momentsParam) gradient { return gradient{Sum: make([]float64, 2*p.Features)} },
-		AddBatch: addMoments,
+		AddBatch: add,
 		Merge:    mergeGradient,
 		Scale:    scaleGradient,
 	}
-}
-
-func addMoments(g gradient, p momentsParam, b *rdd.Batch) gradient {
-	for _, r := range b.Rows {
-		if b.Labels[r] == p.Positive {
-			g.Coef++
-		}
-	}
-	sum, square := g.Sum[:p.Features], g.Sum[p.Features:]
-	if b.X32 != nil {
-		addSquares(sum, square, b, b.X32)
-	} else {
-		addSquares(sum, square, b, b.X64)
-	}
-	return g
 }
 
 // addSquares adds the rows of a batch, and their squares, by feature.

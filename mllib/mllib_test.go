@@ -41,17 +41,17 @@ func sample(t *testing.T, rows, features int, sparse bool) (path string, x [][]f
 	return path, x, y
 }
 
-func defaults(path string) LogisticConfig {
-	return LogisticConfig{Data: []string{path}, Solver: Nesterov, Reg: 0.01, Intercept: true, MaxIterations: 2000, Tol: 1e-13, Stop: ByObjective}
+func defaults(path string) LinearConfig {
+	return LinearConfig{Data: []string{path}, Solver: Nesterov, Reg: 0.01, Intercept: true, MaxIterations: 2000, Tol: 1e-13, Stop: ByObjective}
 }
 
-func train(t *testing.T, c LogisticConfig) *Trained {
+func train(t *testing.T, c LinearConfig) *Trained {
 	t.Helper()
 	var out *Trained
-	_, err := volley.Run(context.Background(), volley.Config{Executors: 2, DataDir: t.TempDir()}, "logistic", c, BuildLogistic,
-		func(ctx context.Context, s *rdd.Session, c LogisticConfig, p LogisticPlan) (string, error) {
+	_, err := volley.Run(context.Background(), volley.Config{Executors: 2, DataDir: t.TempDir()}, "logistic", c, BuildLinear,
+		func(ctx context.Context, s *rdd.Session, c LinearConfig, p LinearPlan) (string, error) {
 			var err error
-			out, err = TrainLogistic(ctx, s, c, p)
+			out, err = TrainLinear(ctx, s, c, p)
 			return "", err
 		})
 	if err != nil {
@@ -151,7 +151,7 @@ func TestSinglePrecisionStorageIsClose(t *testing.T) {
 }
 
 func TestTheGradientIsTheObjectivesSlope(t *testing.T) {
-	p := newProblem(LogisticConfig{Reg: 0.3, Intercept: true, Solver: Nesterov},
+	p := newProblem(LinearConfig{Reg: 0.3, Intercept: true}, Nesterov,
 		moments{rows: 3, sum: []float64{3, -1}, square: []float64{9, 5}}, 1)
 	rows := []rdd.Point{{Label: 1, Values: []float64{1, 2}}, {Label: 0, Values: []float64{2, -1}}, {Label: 1, Values: []float64{0, -2}}}
 	at := func(v []float64) (float64, gradient) {
@@ -160,7 +160,7 @@ func TestTheGradientIsTheObjectivesSlope(t *testing.T) {
 		for _, r := range rows {
 			b.X64 = append(b.X64, r.Values...)
 		}
-		g := addLogistic(gradient{Sum: make([]float64, 2)}, q, b, true)
+		g := (&rowLoss{}).addGradient(gradient{Sum: make([]float64, 2)}, q, b)
 		return p.objective(v, g.Loss, 3), g
 	}
 	v, grad := []float64{0.4, -0.7, 0.2}, make([]float64, 3)
@@ -207,7 +207,7 @@ func TestModelsAreSavedWholeAndReadBack(t *testing.T) {
 	if err := m.Save(dir, true); err != nil {
 		t.Fatal(err)
 	}
-	back, err := LoadModel(dir)
+	back, err := LoadLinear(dir)
 	if err != nil || back.Labels != m.Labels || back.Weights[2] != 0.5 || back.Intercept != 0.25 {
 		t.Errorf("%+v, %v", back, err)
 	}
@@ -223,13 +223,15 @@ func TestModelsAreSavedWholeAndReadBack(t *testing.T) {
 	}
 }
 
-func TestAreaUnderROC(t *testing.T) {
-	rows := []scored{{1, true}, {2, false}, {3, true}, {3, false}, {4, true}}
+func TestAreas(t *testing.T) {
+	rows := []scored{{1, 1}, {2, 0}, {3, 1}, {3, 0}, {4, 1}}
 	// pairs won: 1 beats none of {2,3}; 3 beats 2 and ties 3; 4 beats both.
-	if auc, ok := areaUnderROC(rows); !ok || math.Abs(auc-3.5/6) > 1e-15 {
-		t.Errorf("%v", auc)
+	// precision at the positives: 1 at 4, 2/3 at 3, 3/5 at 1.
+	roc, pr, ok := areas(rows)
+	if !ok || math.Abs(roc-3.5/6) > 1e-15 || math.Abs(pr-(1+2.0/3+3.0/5)/3) > 1e-15 {
+		t.Errorf("%v, %v", roc, pr)
 	}
-	if _, ok := areaUnderROC(rows[:1]); ok {
+	if _, _, ok := areas(rows[:1]); ok {
 		t.Error("one class has no area")
 	}
 }

@@ -2,8 +2,10 @@ package mllib
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,35 +16,35 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
 )
 
-// LinearModel is a binary linear classifier. A saved one is plain data: a
-// directory of model.json and weights.arrow, with no time, path or identity
-// in it, nor anything of how it was trained.
-type LinearModel struct {
-	Job        string    `json:"job"`
-	Labels     [2]string `json:"labels"` // originals of 0 and 1
-	TextLabels bool      `json:"text_labels"`
-	OneVsRest  bool      `json:"one_vs_rest"`
-	Features   int       `json:"features"`
-	IndexBase  int       `json:"index_base"`      // first column number of sparse text
-	Names      []string  `json:"names,omitempty"` // of features, where the data named them
-	Label      string    `json:"label,omitempty"` // name or number of the label's column
-	Intercept  float64   `json:"intercept"`
-	Weights    []float64 `json:"-"`
+// Model is what a training job comes to. A saved one is plain data: a directory of
+// model.json and weights.arrow, with no time, path or identity in it, nor anything
+// of how it was trained.
+type Model interface {
+	// Save writes the model's directory; it appears whole or not at all. An
+	// existing one is an error unless overwrite is set.
+	Save(dir string, overwrite bool) error
+	// Predict writes a line of CSV for each row, in input order, after a header.
+	Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error)
+	// Evaluate computes the metrics that the model's users expect.
+	Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error)
+	// Describe is the model in a few lines.
+	Describe() string
 }
 
 // modelVersion is the version of the directory's layout.
 const modelVersion = 1
 
-type modelFile struct {
-	Version int `json:"version"`
-	*LinearModel
+// modelHead begins every model.json.
+type modelHead struct {
+	Version int    `json:"version"`
+	Job     string `json:"job"`
 }
 
-// Save writes the model's directory; it appears whole or not at all. An
-// existing one is an error unless overwrite is set.
-func (m *LinearModel) Save(dir string, overwrite bool) error {
+// save writes a model whose model.json is head, with its numbers.
+func save(dir string, overwrite bool, head any, numbers []float64) error {
 	if err := CanSave(dir, overwrite); err != nil {
 		return err
 	}
@@ -54,7 +56,7 @@ func (m *LinearModel) Save(dir string, overwrite bool) error {
 		return saveError(dir, err)
 	}
 	defer os.RemoveAll(tmp)
-	if err := m.write(tmp); err != nil {
+	if err := write(tmp, head, numbers); err != nil {
 		return saveError(dir, err)
 	}
 	return replaceDir(tmp, dir)
@@ -118,15 +120,15 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-func (m *LinearModel) write(dir string) error {
-	raw, err := json.MarshalIndent(modelFile{modelVersion, m}, "", "  ")
+func write(dir string, head any, numbers []float64) error {
+	raw, err := json.MarshalIndent(head, "", "  ")
 	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "model.json"), append(raw, '\n'), 0o644); err != nil {
 		return err
 	}
-	weights, err := encodeWeights(m.Weights)
+	weights, err := encodeWeights(numbers)
 	if err != nil {
 		return err
 	}
@@ -158,23 +160,46 @@ func encodeWeights(w []float64) ([]byte, error) {
 }
 
 // LoadModel reads a model's directory.
-func LoadModel(dir string) (*LinearModel, error) {
+func LoadModel(dir string) (Model, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, "model.json"))
 	if err != nil {
 		return nil, loadError(dir, err)
 	}
-	f := modelFile{LinearModel: &LinearModel{}}
-	if err := json.Unmarshal(raw, &f); err != nil {
+	var head modelHead
+	if err := json.Unmarshal(raw, &head); err != nil {
 		return nil, loadError(dir, err)
 	}
-	if f.Version != modelVersion {
-		return nil, fault.Newf(fault.BadInput, "load the model", dir, "version %d, this program reads %d", f.Version, modelVersion)
+	if head.Version != modelVersion {
+		return nil, fault.Newf(fault.BadInput, "load the model", dir, "version %d, this program reads %d", head.Version, modelVersion)
 	}
-	m := f.LinearModel
-	if m.Weights, err = decodeWeights(filepath.Join(dir, "weights.arrow"), m.Features); err != nil {
+	var m interface {
+		Model
+		load(dir string, raw []byte) error
+	} = &LinearModel{}
+	if head.Job == "kmeans" {
+		m = &KMeansModel{}
+	}
+	if err := m.load(dir, raw); err != nil {
 		return nil, loadError(dir, err)
 	}
 	return m, nil
+}
+
+// loadNumbers reads a model's numbers, n of them, all finite.
+func loadNumbers(dir string, n int) ([]float64, error) {
+	if n < 0 || n > 1<<40 {
+		return nil, fault.Newf(fault.Corrupt, "read", "model.json", "a model cannot have %d numbers", n)
+	}
+	v, err := decodeWeights(filepath.Join(dir, "weights.arrow"), n)
+	if err != nil {
+		return nil, err
+	}
+	for j, w := range v {
+		if !isFinite(w) {
+			return nil, fault.Newf(fault.Corrupt, "read", "weights.arrow", "number %d is %v", j, w)
+		}
+	}
+	return v, nil
 }
 
 func loadError(dir string, err error) error {

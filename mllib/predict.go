@@ -2,7 +2,6 @@ package mllib
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -119,30 +118,45 @@ func (m *LinearModel) margin(weights []float64, c *storage.Chunk, r int) float64
 	return m.Intercept + z
 }
 
-// Predict writes one line a row as CSV: the predicted label, one of the
-// model's originals, and the score, the probability of Labels[1].
+// Predict writes one line a row as CSV. A classifier's are the predicted label,
+// one of the model's originals, and the score: the probability of Labels[1], or,
+// of a support vector machine, the margin. A regression's are the predictions.
 func (m *LinearModel) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
 	out := bufio.NewWriterSize(w, 1<<16)
-	fmt.Fprintln(out, "label,score")
 	labels := [2]string{csvField(m.Labels[0]), csvField(m.Labels[1])}
+	if m.Loss == Squared {
+		fmt.Fprintln(out, "prediction")
+	} else {
+		fmt.Fprintln(out, "label,score")
+	}
 	if in.Label == "" && !m.hasLabel(in, uris) {
 		in.NoLabel = true
 	}
 	err = m.each(ctx, in, uris, func(_ *storage.Chunk, _ int, z float64) error {
 		rows++
-		k := 0
-		if z > 0 {
-			k = 1
+		if m.Loss != Squared {
+			k := 0
+			if z > 0 {
+				k = 1
+			}
+			out.WriteString(labels[k])
+			out.WriteByte(',')
 		}
-		out.WriteString(labels[k])
-		out.WriteByte(',')
-		out.WriteString(strconv.FormatFloat(kernel.Sigmoid(z), 'g', -1, 64))
+		out.WriteString(strconv.FormatFloat(m.score(z), 'g', -1, 64))
 		return out.WriteByte('\n')
 	})
 	if err != nil {
 		return rows, err
 	}
 	return rows, out.Flush()
+}
+
+// score is what is said of a row with margin z.
+func (m *LinearModel) score(z float64) float64 {
+	if m.Loss == Logistic || m.Loss == "" {
+		return kernel.Sigmoid(z)
+	}
+	return z
 }
 
 func csvField(s string) string {
@@ -152,24 +166,35 @@ func csvField(s string) string {
 	return s
 }
 
-// scored is a row's margin and whether its label is the positive one.
-type scored struct {
-	z        float64
-	positive bool
-}
-
-// Evaluate computes log_loss, accuracy and auc on labelled data.
+// Evaluate computes the metrics of the model on labelled data.
 func (m *LinearModel) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
 	var all []scored
 	err := m.each(ctx, in, uris, func(c *storage.Chunk, r int, z float64) error {
-		positive, err := m.isPositive(c, r, uris)
-		all = append(all, scored{z, positive})
+		y, err := m.target(c, r, uris)
+		all = append(all, scored{z, y})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return binaryMetrics(all), nil
+	return m.metrics(all), nil
+}
+
+// target is what a row should be: its number, or whether its label is the model's
+// Labels[1]. A label that the model does not know is an error, unless it tells
+// one from the rest.
+func (m *LinearModel) target(c *storage.Chunk, r int, uris []string) (float64, error) {
+	if m.Loss == Squared {
+		if c.Texts != nil {
+			return 0, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "row %d has the label %q, which is no number", r, c.Texts[int(c.Labels[r])])
+		}
+		return c.Labels[r], nil
+	}
+	positive, err := m.isPositive(c, r, uris)
+	if positive {
+		return 1, err
+	}
+	return 0, err
 }
 
 // isPositive says whether a row's label is the model's Labels[1]; a label
@@ -187,50 +212,4 @@ func (m *LinearModel) isPositive(c *storage.Chunk, r int, uris []string) (bool, 
 	}
 	return false, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "row %d has the label %q, the model knows %q and %q",
 		r, label, m.Labels[0], m.Labels[1])
-}
-
-// binaryMetrics are the metrics of scored rows.
-func binaryMetrics(all []scored) map[string]float64 {
-	n := float64(len(all))
-	var loss, right float64
-	for _, s := range all {
-		y := 0.0
-		if s.positive {
-			y = 1
-		}
-		loss += kernel.Softplus(s.z) - float64(y*s.z)
-		if (s.z > 0) == s.positive {
-			right++
-		}
-	}
-	out := map[string]float64{"log_loss": loss / n, "accuracy": right / n}
-	if auc, ok := areaUnderROC(all); ok {
-		out["auc"] = auc
-	}
-	return out
-}
-
-// areaUnderROC is the probability that a positive row scores above a negative
-// one, ties counting half; undefined where one of them is absent.
-func areaUnderROC(all []scored) (auc float64, ok bool) {
-	sorted := slices.Clone(all)
-	slices.SortFunc(sorted, func(a, b scored) int { return cmp.Compare(a.z, b.z) })
-	var below, wins, positives float64
-	for i := 0; i < len(sorted); {
-		var pos, neg float64
-		j := i
-		for ; j < len(sorted) && sorted[j].z == sorted[i].z; j++ {
-			if sorted[j].positive {
-				pos++
-			} else {
-				neg++
-			}
-		}
-		wins += pos*below + float64(pos*neg)/2
-		below, positives, i = below+neg, positives+pos, j
-	}
-	if below == 0 || positives == 0 {
-		return 0, false
-	}
-	return wins / float64(below*positives), true
 }

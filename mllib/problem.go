@@ -10,7 +10,8 @@ import (
 // problem maps the variables that are optimized to a model on the scale of
 // the data, without a copy of the data: v_j = w_j·scale_j, and, where there is
 // an intercept, v's last entry is the intercept at the centre of the data:
-// bias = v_b − Σ w_j·mean_j. The penalty is (reg/2)·Σ penalty_j·v_j².
+// bias = v_b − Σ w_j·mean_j. The penalty is (reg/2)·Σ penalty_j·v_j² +
+// Σ lasso_j·|v_j|.
 type problem struct {
 	reg       float64
 	intercept bool
@@ -18,49 +19,73 @@ type problem struct {
 	scale     []float64
 	mean      []float64 // nil where rows are not centred
 	penalty   []float64
+	lasso     []float64  // one a variable; nil without an L1 penalty
+	weights   [2]float64 // of rows with label 0 and 1; zeros are ones
+	counted   float64    // weights of all rows over their number
+	steepest  float64    // second derivative of the loss, at the most
 }
 
 // moments are the first and second moments of the features.
 type moments struct {
-	rows      float64
-	positives float64 // rows that count as 1
-	sum       []float64
-	square    []float64
+	rows   float64
+	labels float64 // rows that count as 1, or the sum of labels
+	sum    []float64
+	square []float64
+}
+
+// scaled says whether the variables are those of features of one deviation, for
+// the solver's sake.
+func (c *LinearConfig) scaled(s Solver) bool {
+	return c.Standardize || s == Nesterov || s.exact()
 }
 
 // newProblem chooses the variables. Standardize puts the penalty on the
 // coefficients of features divided by their standard deviation (population);
-// precondition changes to those variables for the solver's sake only, the
-// penalty staying where it is.
-func newProblem(c LogisticConfig, m moments, positive float64) *problem {
+// otherwise the penalty stays where it is, whatever the solver's variables are.
+func newProblem(c LinearConfig, s Solver, m moments, positive float64) *problem {
 	d := len(m.sum)
-	p := &problem{reg: c.Reg, intercept: c.Intercept, positive: positive, scale: make([]float64, d), penalty: make([]float64, d)}
-	change := c.Standardize || c.Solver == Nesterov
+	loss := kernel.Loss{Kind: c.Loss.kind(), Width: max(c.width(s), steadyWidth)}
+	p := &problem{reg: float64(c.Reg * (1 - c.Alpha)), intercept: c.Intercept, positive: positive, weights: c.weights(m),
+		scale: make([]float64, d), penalty: make([]float64, d), counted: 1, steepest: loss.Steepest()}
+	if w := p.weights; w != [2]float64{} {
+		p.counted = math.FMA(w[1], m.labels, float64(w[0]*(m.rows-m.labels))) / m.rows
+		p.steepest *= max(w[0], w[1])
+	}
+	change := c.scaled(s)
 	if change && c.Intercept {
 		p.mean = make([]float64, d)
 	}
+	if c.Reg > 0 && c.Alpha > 0 {
+		p.lasso = make([]float64, p.size())
+	}
 	for j := range p.scale {
 		p.scale[j], p.penalty[j] = 1, 1
-		mean := m.sum[j] / m.rows
-		if !change {
-			continue
+		if change {
+			p.rescale(c, m, j)
 		}
-		deviation := math.Sqrt(max(0, math.FMA(-mean, mean, m.square[j]/m.rows)))
-		s := deviation
-		if !c.Standardize && !c.Intercept {
-			s = math.Sqrt(m.square[j] / m.rows)
-		}
-		if s > 0 {
-			p.scale[j] = s
-		}
-		if !c.Standardize {
-			p.penalty[j] = 1 / float64(p.scale[j]*p.scale[j])
-		}
-		if p.mean != nil {
-			p.mean[j] = mean
+		if p.lasso != nil {
+			p.lasso[j] = float64(float64(c.Reg*c.Alpha) * math.Sqrt(p.penalty[j]))
 		}
 	}
 	return p
+}
+
+// rescale chooses the unit of one variable.
+func (p *problem) rescale(c LinearConfig, m moments, j int) {
+	mean := m.sum[j] / m.rows
+	s := math.Sqrt(max(0, math.FMA(-mean, mean, m.square[j]/m.rows)))
+	if !c.Standardize && !c.Intercept {
+		s = math.Sqrt(m.square[j] / m.rows)
+	}
+	if s > 0 {
+		p.scale[j] = s
+	}
+	if !c.Standardize {
+		p.penalty[j] = 1 / float64(p.scale[j]*p.scale[j])
+	}
+	if p.mean != nil {
+		p.mean[j] = mean
+	}
 }
 
 // size is the number of variables.
@@ -73,7 +98,7 @@ func (p *problem) size() int {
 
 // param is the model that variables stand for.
 func (p *problem) param(v []float64) linearParam {
-	out := linearParam{W: make([]float64, len(p.scale)), Positive: p.positive}
+	out := linearParam{W: make([]float64, len(p.scale)), Positive: p.positive, Weights: p.weights}
 	for j := range out.W {
 		out.W[j] = v[j] / p.scale[j]
 	}
@@ -86,18 +111,38 @@ func (p *problem) param(v []float64) linearParam {
 	return out
 }
 
-// objective is mean loss plus penalty.
+// variables are those that stand for a model.
+func (p *problem) variables(weights []float64, bias float64) []float64 {
+	v := make([]float64, p.size())
+	for j, w := range weights {
+		v[j] = float64(w * p.scale[j])
+		if p.mean != nil {
+			bias = math.FMA(w, p.mean[j], bias)
+		}
+	}
+	if p.intercept {
+		v[len(p.scale)] = bias
+	}
+	return v
+}
+
+// objective is mean loss plus penalty; weight is the number of rows that the loss
+// stands for.
 func (p *problem) objective(v []float64, loss, weight float64) float64 {
-	var sq float64
+	var sq, abs float64
 	for j, w := range p.penalty {
 		sq = math.FMA(float64(w*v[j]), v[j], sq)
 	}
-	return math.FMA(p.reg/2, sq, loss/weight)
+	for j, l := range p.lasso {
+		abs = math.FMA(l, math.Abs(v[j]), abs)
+	}
+	return math.FMA(p.reg/2, sq, loss/float64(weight*p.counted)) + abs
 }
 
 // gradient turns the data's gradient into that of the objective in the
 // variables; weight is the number of rows that the sums stand for.
 func (p *problem) gradient(out, v []float64, g gradient, weight float64) {
+	weight = float64(weight * p.counted)
 	for j := range p.scale {
 		s := g.Sum[j]
 		if p.mean != nil {
@@ -110,10 +155,49 @@ func (p *problem) gradient(out, v []float64, g gradient, weight float64) {
 	}
 }
 
+// hessian turns the sums over rows into second derivatives of the objective in
+// the variables, all entries of them. The sums are about shift (nil is zero).
+func (p *problem) hessian(c curvature, shift []float64, weight float64) []float64 {
+	d, n := len(p.scale), p.size()
+	weight = float64(weight * p.counted)
+	away := make([]float64, d) // from what the sums are about to what the variables are
+	for j := range away {
+		if p.mean != nil {
+			away[j] = p.mean[j]
+		}
+		if shift != nil {
+			away[j] -= shift[j]
+		}
+	}
+	h := make([]float64, n*n)
+	total := c.H[(d+1)*(d+1)-1]
+	for j := range d {
+		row, first := c.H[j*(d+1):(j+1)*(d+1)], c.H[j*(d+1)+d]
+		for k := j; k < d; k++ {
+			v := row[k]
+			if away[j] != 0 || away[k] != 0 {
+				v = math.FMA(-away[k], first, v)
+				v = math.FMA(-away[j], math.FMA(-away[k], total, c.H[k*(d+1)+d]), v)
+			}
+			v /= float64(float64(weight*p.scale[j]) * p.scale[k])
+			h[j*n+k], h[k*n+j] = v, v
+		}
+		h[j*n+j] = math.FMA(p.reg, p.penalty[j], h[j*n+j])
+		if p.intercept {
+			v := math.FMA(-away[j], total, first) / float64(weight*p.scale[j])
+			h[j*n+d], h[d*n+j] = v, v
+		}
+	}
+	if p.intercept {
+		h[n*n-1] = total / weight
+	}
+	return h
+}
+
 // lipschitz estimates the largest curvature of the objective from a sample of
-// rows: a quarter of the largest eigenvalue of the sample's second moments in
-// the variables (the logistic loss curves by at most 1/4), by power iteration,
-// with a margin for what the sample misses.
+// rows: the largest eigenvalue of the sample's second moments in the variables
+// times the largest second derivative of the loss, by power iteration, with a
+// margin for what the sample misses.
 func (p *problem) lipschitz(sample []rdd.Point) float64 {
 	const rounds, margin = 30, 1.05
 	n := p.size()
@@ -141,9 +225,9 @@ func (p *problem) curvature(y, x []float64, sample []rdd.Point) {
 	clear(y)
 	q := p.param(x)
 	sum, coef := y[:len(p.scale)], 0.0
-	quarter := 0.25 / float64(len(sample))
+	each := p.steepest / float64(float64(len(sample))*p.counted)
 	for i := range sample {
-		z := float64(quarter * (q.Bias + dotPoint(q.W, &sample[i])))
+		z := float64(each * (q.Bias + dotPoint(q.W, &sample[i])))
 		coef += z
 		axpyPoint(z, &sample[i], sum)
 	}

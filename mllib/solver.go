@@ -2,99 +2,97 @@ package mllib
 
 import (
 	"fmt"
-	"math"
+	"strings"
 
-	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/internal/fault"
 )
 
-// Solver is a first-order method.
+// Solver is a method of minimizing an objective.
 type Solver string
 
-// The solvers: accelerated gradient with restarts, MLlib's step/√t, and a
-// constant step.
+// The solvers. The first six step along mean gradients, which a cut step gives
+// as well (SEMANTICS section 3); the others need the same objective each time.
 const (
-	Nesterov Solver = "nesterov"
-	Sqrt     Solver = "sqrt"
-	Constant Solver = "constant"
+	Auto     Solver = "auto"     // chosen by size and shape
+	Descent  Solver = "gd"       // gradient descent, its step from the data's curvature
+	Nesterov Solver = "nesterov" // accelerated gradient with restarts; proximal under an L1 penalty
+	Sqrt     Solver = "sqrt"     // MLlib's step/√t
+	Constant Solver = "constant" // gradient descent with a given step
+	Adam     Solver = "adam"     // steps by running moments of the gradient
+	LBFGS    Solver = "lbfgs"    // limited-memory quasi-Newton
+	OWLQN    Solver = "owlqn"    // the same under an L1 penalty
+	Newton   Solver = "newton"   // second derivatives of all pairs of variables
+	Normal   Solver = "normal"   // normal equations of a squared loss: one pass
+	CD       Solver = "cd"       // coordinate descent on the same, for an L1 penalty
 )
+
+var solvers = []Solver{Auto, Descent, Nesterov, Sqrt, Constant, Adam, LBFGS, OWLQN, Newton, Normal, CD}
 
 // ParseSolver is the solver of a name.
 func ParseSolver(name string) (Solver, error) {
-	switch s := Solver(name); s {
-	case Nesterov, Sqrt, Constant:
-		return s, nil
+	var names []string
+	for _, s := range solvers {
+		if name == string(s) {
+			return s, nil
+		}
+		names = append(names, string(s))
 	}
-	return "", fmt.Errorf("%q is not one of nesterov, sqrt, constant", name)
+	return "", fmt.Errorf("%q is not one of %s", name, strings.Join(names, ", "))
 }
 
-// state is everything that one iteration hands to the next.
-type state struct {
-	X      []float64 // last iterate
-	Y      []float64 // where the next gradient is taken
-	T      float64   // Nesterov's t
-	Step   float64   // 1/L of the accelerated method, the given step of the others
-	Count  float64   // gradient steps taken
-	Rules  stopState
-	Latest float64 // objective, or its estimate, at Y when it was last seen
+// exact says whether a solver needs the same objective each time.
+func (s Solver) exact() bool {
+	switch s {
+	case LBFGS, OWLQN, Newton, Normal, CD:
+		return true
+	}
+	return false
 }
 
-// MarshalBinary lays the state out as floats, so that it costs little to
-// commit.
-func (s state) MarshalBinary() ([]byte, error) {
-	head := []float64{float64(len(s.X)), s.T, s.Step, s.Count, s.Latest}
-	return putFloats(nil, head, s.X, s.Y, s.Rules.floats()), nil
+// curved says whether a solver needs second derivatives of all pairs.
+func (s Solver) curved() bool { return s == Newton || s == Normal || s == CD }
+
+// Check refuses configurations that no data could make right.
+func (c *LinearConfig) Check() error {
+	lasso := c.Reg > 0 && c.Alpha > 0
+	var why, hint string
+	switch {
+	case c.Cut && c.Solver.exact():
+		why, hint = "it needs the same objective in every step, and --sync may cut steps short", "use --sync bsp, or a solver of first order such as nesterov"
+	case lasso && (c.Solver == LBFGS || c.Solver == Normal):
+		why, hint = "it cannot minimize an L1 penalty", "use owlqn, cd, newton or nesterov, or --alpha 0"
+	case c.Loss != Squared && (c.Solver == Normal || c.Solver == CD):
+		why, hint = "it is for squared losses", "use newton or lbfgs"
+	case c.Loss == Hinge && (c.Solver == LBFGS || c.Solver == OWLQN):
+		why, hint = "the hinge has no derivative at its kink", "use newton, which smooths it ever less, or --loss squared-hinge"
+	default:
+		return nil
+	}
+	return fault.Newf(fault.Usage, c.job(), "--solver "+string(c.Solver), "%s", why).WithHint(hint)
 }
 
-// UnmarshalBinary reads what MarshalBinary wrote.
-func (s *state) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 5)
-	if err != nil {
-		return err
-	}
-	n := int(v[0])
-	if n < 0 || len(v) < 5+2*n {
-		return fmt.Errorf("a state of %d numbers does not hold vectors of %d", len(v), n)
-	}
-	s.T, s.Step, s.Count, s.Latest = v[1], v[2], v[3], v[4]
-	s.X, s.Y = v[5:5+n], v[5+n:5+2*n]
-	return s.Rules.setFloats(v[5+2*n:])
-}
+// The widest data whose second derivatives of all pairs are summed.
+const (
+	narrowSquared = 2048 // in one pass
+	narrowCurved  = 768  // in several
+)
 
-// advance takes one step along the gradient g at Y.
-func (s *state) advance(solver Solver, g []float64) {
-	s.Count++
-	switch solver {
-	case Nesterov:
-		s.accelerate(g)
-	case Sqrt:
-		s.descend(s.Step/math.Sqrt(s.Count), g)
-	case Constant:
-		s.descend(s.Step, g)
+// choose picks a solver for data of so many features, and says why.
+func (c *LinearConfig) choose(features int) (s Solver, why string) {
+	lasso := c.Reg > 0 && c.Alpha > 0
+	switch {
+	case c.Cut:
+		return Nesterov, "steps may be cut short, so that only mean gradients are the same from step to step"
+	case c.Loss == Squared && features <= narrowSquared && lasso:
+		return CD, fmt.Sprintf("%d features are few enough for one pass that sums their products", features)
+	case c.Loss == Squared && features <= narrowSquared:
+		return Normal, fmt.Sprintf("%d features are few enough for one pass that sums their products", features)
+	case features <= narrowCurved:
+		return Newton, fmt.Sprintf("%d features are few enough to sum second derivatives of all pairs", features)
+	case c.Loss == Hinge:
+		return Nesterov, fmt.Sprintf("the hinge has no derivative at its kink, and %d features are too many for second derivatives", features)
+	case lasso:
+		return OWLQN, fmt.Sprintf("%d features are too many for second derivatives, and there is an L1 penalty", features)
 	}
-}
-
-func (s *state) descend(step float64, g []float64) {
-	kernel.Axpy(-step, g, s.Y)
-	copy(s.X, s.Y)
-}
-
-// accelerate is Nesterov's method with the gradient restart of O'Donoghue and
-// Candès: momentum that points uphill is dropped.
-func (s *state) accelerate(g []float64) {
-	next := make([]float64, len(s.Y))
-	copy(next, s.Y)
-	kernel.Axpy(-s.Step, g, next)
-	var uphill float64
-	for j := range g {
-		uphill = math.FMA(g[j], next[j]-s.X[j], uphill)
-	}
-	t := (1 + math.Sqrt(math.FMA(4*s.T, s.T, 1))) / 2
-	momentum := (s.T - 1) / t
-	if uphill > 0 {
-		t, momentum = 1, 0
-	}
-	for j := range next {
-		s.Y[j] = math.FMA(momentum, next[j]-s.X[j], next[j])
-	}
-	s.X, s.T = next, t
+	return LBFGS, fmt.Sprintf("%d features are too many for second derivatives of all pairs", features)
 }

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/audit"
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage"
 )
@@ -74,12 +74,8 @@ func replay(ctx context.Context, path, dataDir string) error {
 	if l.Header == nil || l.Footer == nil {
 		return fault.Newf(fault.BadInput, "replay", path, "the log is not whole: it has no footer")
 	}
-	if l.Header.Job != "logistic" {
+	if !slices.Contains(jobNames(), l.Header.Job) {
 		return fault.Newf(fault.BadInput, "replay", path, "%q is not a bundled job", l.Header.Job)
-	}
-	var cfg mllib.LogisticConfig
-	if err := json.Unmarshal(l.Header.Args, &cfg); err != nil {
-		return fault.New(fault.BadInput, "replay", path, err)
 	}
 	cache, err := storage.OpenCache(dataDir, 0)
 	if err != nil {
@@ -95,28 +91,39 @@ func replay(ctx context.Context, path, dataDir string) error {
 		return err
 	}
 	defer store.Close()
-	return replayLogistic(ctx, l, cfg, cache, store)
+	return newJob(l.Header.Job).replay(ctx, &replayed{l, cache, store})
 }
 
-func replayLogistic(ctx context.Context, l *audit.Log, cfg mllib.LogisticConfig, cache *storage.Cache, store *storage.Store) error {
+// replayed is a log that is replayed, and where its data lies meanwhile.
+type replayed struct {
+	log   *audit.Log
+	cache *storage.Cache
+	store *storage.Store
+}
+
+// replayJob runs a job as a log says and compares digests.
+func replayJob[C, P any](ctx context.Context, r *replayed, build func(*rdd.Graph, C) P, train func(*rdd.Session, C, P) error) error {
+	var cfg C
+	if err := json.Unmarshal(r.log.Header.Args, &cfg); err != nil {
+		return fault.New(fault.BadInput, "replay", r.log.Path, err)
+	}
 	g := rdd.NewGraph()
-	p := mllib.BuildLogistic(g, cfg)
+	p := build(g, cfg)
 	if _, err := g.Resolve(); err != nil {
 		return err
 	}
-	maker := &rdd.Maker{Graph: g, Cache: cache, Workers: runtime.GOMAXPROCS(0)}
+	maker := &rdd.Maker{Graph: g, Cache: r.cache, Workers: runtime.GOMAXPROCS(0)}
 	defer maker.Close()
-	r, err := audit.NewReplay(l, g, store, maker)
+	cluster, err := audit.NewReplay(r.log, g, r.store, maker)
 	if err != nil {
 		return err
 	}
-	s := rdd.NewSession(g, r, rdd.Config{})
-	if _, err = mllib.TrainLogistic(ctx, s, cfg, p); err != nil && !errors.Is(err, audit.ErrLogEnds) {
+	if err = train(rdd.NewSession(g, cluster, rdd.Config{}), cfg, p); err != nil && !errors.Is(err, audit.ErrLogEnds) {
 		return err
 	}
-	if r.Left() > 0 || r.Steps != l.Footer.Steps {
-		return fault.Newf(fault.Corrupt, "replay", l.Path, "the program ran %d of %d steps", r.Steps, l.Footer.Steps)
+	if cluster.Left() > 0 || cluster.Steps != r.log.Footer.Steps {
+		return fault.Newf(fault.Corrupt, "replay", r.log.Path, "the program ran %d of %d steps", cluster.Steps, r.log.Footer.Steps)
 	}
-	fmt.Printf("%s: %d steps and %d evaluation passes replayed, every digest equal\n", l.Path, r.Steps, r.Passes)
+	fmt.Printf("%s: %d steps and %d evaluation passes replayed, every digest equal\n", r.log.Path, cluster.Steps, cluster.Passes)
 	return nil
 }

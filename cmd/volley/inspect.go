@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -61,36 +61,22 @@ func inspectModel(dir string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	nonzero := 0
-	for _, w := range m.Weights {
-		if w != 0 {
-			nonzero++
-		}
+	raw, err := os.ReadFile(filepath.Join(dir, "model.json"))
+	if err != nil {
+		return err
+	}
+	head := map[string]any{}
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return err
+	}
+	if linear, ok := m.(*mllib.LinearModel); ok {
+		head["nonzero_weights"] = linear.Nonzeros()
 	}
 	if asJSON {
-		return printJSON(map[string]any{"job": m.Job, "features": m.Features, "nonzero_weights": nonzero,
-			"labels": m.Labels, "intercept": m.Intercept, "index_base": m.IndexBase})
+		return printJSON(head)
 	}
-	fmt.Printf("%s model in %s: %d features, %d nonzero weights, intercept %g\n", m.Job, dir, m.Features, nonzero, m.Intercept)
-	fmt.Printf("labels %q (0) and %q (1)\n", m.Labels[0], m.Labels[1])
-	for _, j := range largestWeights(m.Weights, 10) {
-		name := strconv.Itoa(j + m.IndexBase)
-		if j < len(m.Names) {
-			name = m.Names[j]
-		}
-		fmt.Printf("  %-20s %+.6g\n", name, m.Weights[j])
-	}
+	fmt.Printf("%v model in %s: %s", head["job"], dir, m.Describe())
 	return nil
-}
-
-func largestWeights(w []float64, n int) []int {
-	at := make([]int, len(w))
-	for j := range at {
-		at[j] = j
-	}
-	abs := func(x float64) float64 { return max(x, -x) }
-	sort.SliceStable(at, func(a, b int) bool { return abs(w[at[a]]) > abs(w[at[b]]) })
-	return at[:min(n, len(at))]
 }
 
 func inspectData(ctx context.Context, f *dataFlags, path string) error {

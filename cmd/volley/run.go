@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -21,22 +18,21 @@ import (
 	"github.com/volley-engine/volley/storage"
 )
 
-// trainFlags are the flags of a training job.
+// trainFlags are the flags that every training job has.
 type trainFlags struct {
-	engine                               volley.EngineFlags
-	data, test                           []string
-	format, label, header, separator     string
-	positive, indexBase, assign, storage string
-	features, splits                     int
-	solver, stop, target                 string
-	stepSize, reg, tol                   float64
-	intercept, standardize               bool
-	maxIterations                        int
-	maxTime                              time.Duration
-	seed                                 uint64
-	out, checkpoints, config             string
-	checkpointEvery                      int
-	overwrite, resume, json              bool
+	engine                   volley.EngineFlags
+	data, test               []string
+	format, label, header    string
+	separator, indexBase     string
+	assign, storage, target  string
+	features, splits         int
+	tol                      float64
+	maxIterations            int
+	maxTime                  time.Duration
+	seed                     uint64
+	out, checkpoints, config string
+	checkpointEvery          int
+	overwrite, resume, json  bool
 }
 
 func runCommand() *cobra.Command {
@@ -46,48 +42,26 @@ func runCommand() *cobra.Command {
 		Long: `Run starts a driver and --executors executors in this process, speaking the
 real protocol over in-memory pipes, and runs a bundled job on them.`,
 		Args: func(c *cobra.Command, args []string) error {
-			return fault.Newf(fault.Usage, "run", strings.Join(args, " "), "want the name of a bundled job").WithHint("jobs: logistic")
+			return fault.Newf(fault.Usage, "run", strings.Join(args, " "), "want the name of a bundled job").WithHint("jobs: " + strings.Join(jobNames(), ", "))
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	run.AddCommand(logisticCommand())
+	for _, name := range jobNames() {
+		run.AddCommand(runJobCommand(newJob(name)))
+	}
 	return run
 }
 
-func logisticCommand() *cobra.Command {
-	f := &trainFlags{}
-	c := &cobra.Command{
-		Use:   "logistic --data URI…",
-		Short: "Train a binary logistic regression",
-		Long: `Minimizes mean log-loss + (reg/2)·‖w‖², the intercept not penalized, by a
-first-order method over all rows. Data may be LIBSVM, CSV, TSV, Parquet or
-Arrow, compressed or not; everything about it is detected unless a flag says
-otherwise. Every flag can also be given as an environment variable
-(--sync-ratio as VOLLEY_SYNC_RATIO) or in the YAML file of --config.`,
-		Example: `  volley run logistic --data train.libsvm --test test.libsvm --reg 1e-4 --out model
-  volley run logistic --data a9a.gz --sync absp --clock virtual --pace one-straggler`,
-		Args: exactArgs(0, "no arguments beside flags"),
-		RunE: func(c *cobra.Command, _ []string) error { return runLogistic(c, f) },
-	}
-	f.register(c)
-	return c
-}
-
-// register declares the flags with their defaults.
-func (f *trainFlags) register(c *cobra.Command) {
+// register declares the flags with their defaults; again says how often in a row a
+// check has to find no progress.
+func (f *trainFlags) register(c *cobra.Command, again string) {
 	f.registerInput(c)
 	fs := c.Flags()
 	f.engine.Register(fs)
-	fs.StringVar(&f.solver, "solver", string(mllib.Nesterov), "nesterov (accelerated, with restarts), sqrt (MLlib's step/√t) or constant")
-	fs.Float64Var(&f.stepSize, "step-size", 0, "step size; 0 chooses it from the data's curvature (1 for sqrt)")
-	fs.Float64Var(&f.reg, "reg", 0, "L2 penalty λ: (λ/2)·‖w‖² is added to the mean loss")
-	fs.BoolVar(&f.intercept, "intercept", true, "fit an intercept, which is not penalized")
-	fs.BoolVar(&f.standardize, "standardize", false, "penalize the coefficients of features divided by their standard deviation")
 	fs.IntVar(&f.maxIterations, "max-iterations", 500, "most iterations")
-	fs.Float64Var(&f.tol, "tol", 1e-7, "stop when the objective changes by at most this, relatively, five checks in a row; 0 never")
+	fs.Float64Var(&f.tol, "tol", 1e-7, "stop when the objective changes by at most this, relatively, "+again+"; 0 never")
 	fs.StringVar(&f.target, "target", "", "stop at this objective")
 	fs.DurationVar(&f.maxTime, "max-time", 0, "stop after this much training time; 0 is no limit")
-	fs.StringVar(&f.stop, "stop", string(mllib.ByObjective), "what --tol is held against: objective, weights (MLlib's rule) or flexrr (under 2 % in ten iterations)")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of the shuffle of rows")
 	fs.StringVar(&f.out, "out", "", "directory for the model; none is kept without it")
 	fs.BoolVar(&f.overwrite, "overwrite", false, "replace the model directory if it exists")
@@ -108,7 +82,6 @@ func (f *trainFlags) registerInput(c *cobra.Command) {
 	fs.StringVar(&f.header, "header", "auto", "whether tables begin with a header: true, false or auto")
 	fs.StringVar(&f.separator, "separator", "", "field separator of tables (default: detected among tab ; ,)")
 	fs.StringVar(&f.indexBase, "index-base", "auto", "first column number of LIBSVM data: 0, 1 or auto")
-	fs.StringVar(&f.positive, "positive", "", "label that counts as 1, all others as 0 (default: the greater of two)")
 	fs.StringVar(&f.storage, "storage", "float64", "precision in which features are stored: float64 or float32")
 	fs.IntVar(&f.splits, "splits", 0, "number of splits (default: from the data, 24 for most)")
 	fs.StringVar(&f.assign, "assign", "block", "rows go to splits by contiguous ranges (block) or by a seeded hash (random)")
@@ -118,7 +91,6 @@ func (f *trainFlags) registerInput(c *cobra.Command) {
 // its own.
 func (f *trainFlags) validate(c *cobra.Command) error {
 	err := volley.FirstError(
-		volley.Within("reg", f.reg, 0, math.MaxFloat64, false), volley.Within("step-size", f.stepSize, 0, math.MaxFloat64, false),
 		volley.Within("tol", f.tol, 0, math.MaxFloat64, false), volley.Within("splits", float64(f.splits), 0, 1e6, false),
 		volley.Within("features", float64(f.features), 0, 1<<28, false), volley.Within("max-iterations", float64(f.maxIterations), 0, 1e9, true),
 		volley.Within("checkpoint-every", float64(f.checkpointEvery), 0, 1e9, false), volley.Within("max-time", float64(f.maxTime), 0, math.MaxInt64, false),
@@ -204,23 +176,12 @@ func (f *trainFlags) input() rdd.Input {
 	return in
 }
 
-// logistic is the job's own configuration.
-func (f *trainFlags) logistic(c *cobra.Command) (mllib.LogisticConfig, error) {
-	cfg := mllib.LogisticConfig{Data: absolute(f.data), Input: f.input(), Positive: f.positive, Splits: f.splits, Random: f.assign == "random",
-		Seed: f.seed, Float32: f.storage == "float32", StepSize: f.stepSize, Reg: f.reg, Intercept: f.intercept,
-		Standardize: f.standardize, MaxIterations: f.maxIterations, Tol: f.tol, MaxTime: f.maxTime}
-	var err error
-	if cfg.Solver, err = mllib.ParseSolver(f.solver); err != nil {
-		return cfg, usage(c, "solver", "%v", err)
+// targetValue is the target, nil where there is none; it has been validated.
+func (f *trainFlags) targetValue() *float64 {
+	if v, err := strconv.ParseFloat(f.target, 64); err == nil {
+		return &v
 	}
-	if cfg.Stop, err = mllib.ParseStopRule(f.stop); err != nil {
-		return cfg, usage(c, "stop", "%v", err)
-	}
-	if f.target != "" {
-		v, _ := strconv.ParseFloat(f.target, 64) // validated
-		cfg.Target = &v
-	}
-	return cfg, nil
+	return nil
 }
 
 // absolute makes paths independent of where the command runs.
@@ -237,109 +198,6 @@ func absolute(uris []string) []string {
 	return out
 }
 
-// runResult is the JSON object of a training job.
-type runResult struct {
-	Job                 string             `json:"job"`
-	Sync                string             `json:"sync"`
-	Iterations          int                `json:"iterations"`
-	StoppedBy           string             `json:"stopped_by"`
-	Objective           float64            `json:"objective"`
-	Seconds             float64            `json:"seconds"`
-	LoadSeconds         float64            `json:"load_seconds"`
-	TrainSeconds        float64            `json:"train_seconds"`
-	SecondsPerIteration float64            `json:"seconds_per_iteration"`
-	EvaluationSeconds   float64            `json:"evaluation_seconds"`
-	Rows                int64              `json:"rows"`
-	Features            int                `json:"features"`
-	RowsProcessed       int64              `json:"rows_processed"`
-	MeanShare           float64            `json:"mean_share"`
-	MeanNEff            float64            `json:"mean_neff"`
-	Executors           int                `json:"executors"`
-	Slots               int                `json:"slots"`
-	Splits              int                `json:"splits"`
-	Exchanges           int64              `json:"exchanges"`
-	DroppedRows         int64              `json:"dropped_rows"`
-	Metrics             map[string]float64 `json:"metrics"`
-	Model               string             `json:"model"`
-	Clock               string             `json:"clock"`
-}
-
-func runLogistic(c *cobra.Command, f *trainFlags) error {
-	if err := fillFlags(c); err != nil {
-		return err
-	}
-	if err := f.validate(c); err != nil {
-		return err
-	}
-	cfg, err := f.engine.Config()
-	if err != nil {
-		return err
-	}
-	cfg.OutDir, cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = f.out, f.checkpointDir(), f.checkpointEvery, f.resume
-	job, err := f.logistic(c)
-	if err != nil {
-		return err
-	}
-	if cfg.Identity, err = identity(job); err != nil {
-		return err
-	}
-	return trainLogistic(c.Context(), f, cfg, job)
-}
-
-// identity is what a checkpoint must agree on: all of the job but its limits.
-func identity(job mllib.LogisticConfig) (string, error) {
-	job.MaxIterations, job.MaxTime, job.Tol, job.Target, job.Stop = 0, 0, 0, nil, ""
-	raw, err := json.Marshal(job)
-	return string(raw), err
-}
-
-func trainLogistic(ctx context.Context, f *trainFlags, cfg volley.Config, job mllib.LogisticConfig) error {
-	began := time.Now()
-	screen := newScreen(f.json)
-	cfg.Progress, cfg.Observer = screen.progress, screen.step
-	var trained *mllib.Trained
-	var metrics map[string]float64
-	out, err := volley.Run(withoutCancel(ctx), cfg, "logistic", job, mllib.BuildLogistic,
-		func(_ context.Context, s *rdd.Session, job mllib.LogisticConfig, p mllib.LogisticPlan) (string, error) {
-			var err error
-			if trained, err = mllib.TrainLogistic(ctx, s, job, p); err != nil {
-				return "", err
-			}
-			switch {
-			case ctx.Err() != nil:
-			case len(f.test) > 0:
-				metrics, err = trained.Model.Evaluate(ctx, f.input(), f.test)
-			default:
-				metrics, err = trained.Metrics(ctx, s, p)
-			}
-			return trained.StoppedBy, err
-		})
-	screen.done()
-	if err != nil {
-		return err
-	}
-	if trained.StoppedBy == "interrupted" {
-		fmt.Fprintln(os.Stderr, "volley: "+f.afterInterrupt())
-		return errInterrupted
-	}
-	if f.out != "" {
-		if err := trained.Model.Save(f.out, f.overwrite); err != nil {
-			return err
-		}
-	}
-	r := resultOf(f, cfg, trained, out, metrics)
-	r.Seconds = time.Since(began).Seconds()
-	if cfg.Virtual {
-		r.Seconds = (out.Train + out.Evaluation).Seconds()
-		r.LoadSeconds = 0
-	}
-	return screen.result(r)
-}
-
-// withoutCancel lets a step finish after an interrupt: the loop itself looks
-// at the context that ends.
-func withoutCancel(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
-
 // afterInterrupt says what is left of an interrupted run.
 func (f *trainFlags) afterInterrupt() string {
 	switch {
@@ -349,26 +207,4 @@ func (f *trainFlags) afterInterrupt() string {
 		return "no model was saved; with --checkpoint-every a run can be resumed"
 	}
 	return "no model was saved; add --resume to go on from the checkpoint in " + f.checkpointDir()
-}
-
-func resultOf(f *trainFlags, cfg volley.Config, t *mllib.Trained, o *volley.Outcome, metrics map[string]float64) *runResult {
-	r := &runResult{Job: "logistic", Sync: f.engine.Sync(), Iterations: t.Iterations, StoppedBy: t.StoppedBy, Objective: t.Objective,
-		LoadSeconds: o.Load.Seconds(), TrainSeconds: o.Train.Seconds(), EvaluationSeconds: o.Evaluation.Seconds(),
-		Rows: t.Rows, Features: t.Features, RowsProcessed: t.Processed, MeanShare: t.MeanShare, MeanNEff: t.MeanNEff,
-		Executors: o.Executors, Slots: cfg.Slots, Splits: o.Splits, Exchanges: o.Counters.Moves, DroppedRows: o.Counters.DroppedRows,
-		Metrics: metrics, Model: f.out, Clock: map[bool]string{true: "virtual", false: "real"}[cfg.Virtual]}
-	if t.Iterations > 0 {
-		r.SecondsPerIteration = r.TrainSeconds / float64(t.Iterations)
-	}
-	return r
-}
-
-// printJSON writes one object on one line of stdout.
-func printJSON(v any) error {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return fault.New(fault.Internal, "print", "the result", err)
-	}
-	_, err = fmt.Println(string(raw))
-	return err
 }

@@ -106,6 +106,9 @@ func (s *screen) result(r *runResult) error {
 		return printJSON(r)
 	}
 	fmt.Printf("%s under %s: objective %.8g after %d iterations (stopped by %s)\n", r.Job, r.Sync, r.Objective, r.Iterations, r.StoppedBy)
+	if r.SolverWhy != "" {
+		fmt.Printf("  solver %s: %s\n", r.Solver, r.SolverWhy)
+	}
 	fmt.Printf("  %d rows × %d features in %d splits on %d executors; share a step %.3f, effective sample %.0f\n",
 		r.Rows, r.Features, r.Splits, r.Executors, r.MeanShare, r.MeanNEff)
 	fmt.Printf("  load %.3f s, train %.3f s (%.4f s an iteration), evaluation %.3f s, %s clock; %d splits moved\n",

@@ -49,36 +49,9 @@ job running or to cancel it; where there is nobody to ask, the job goes on.`,
 		RunE:    p.submitProgram,
 	}
 	p.register(c)
-	c.AddCommand(submitLogistic())
-	return c
-}
-
-func submitLogistic() *cobra.Command {
-	f, s := &trainFlags{}, &submitFlags{}
-	c := &cobra.Command{
-		Use:     "logistic --data URI…",
-		Short:   "Train a binary logistic regression on a cluster",
-		Long:    `Submits the job that volley run logistic describes; see there for the flags.`,
-		Example: "  volley submit logistic --data /data/train.libsvm --reg 1e-4 --sync absp --out model",
-		Args:    exactArgs(0, "no arguments beside flags"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := fillFlags(c); err != nil {
-				return err
-			}
-			if err := f.validate(c); err != nil {
-				return err
-			}
-			if _, err := f.engine.Config(); err != nil {
-				return err
-			}
-			if err := s.validate(c, f); err != nil {
-				return err
-			}
-			return submit(c, "logistic", s, f)
-		},
+	for _, name := range jobNames() {
+		c.AddCommand(submitJobCommand(newJob(name)))
 	}
-	f.register(c)
-	s.register(c.Flags())
 	return c
 }
 
@@ -134,7 +107,13 @@ func jobArgs(c *cobra.Command) []string {
 			}
 			return
 		}
-		args = append(args, "--"+f.Name+"="+f.Value.String())
+		value := f.Value.String()
+		if isFile := f.Name == "init" || f.Name == "centers"; isFile {
+			if _, err := os.Stat(value); err == nil {
+				value = absolute([]string{value})[0]
+			}
+		}
+		args = append(args, "--"+f.Name+"="+value)
 	})
 	return args
 }

@@ -41,7 +41,7 @@ var models = []struct {
 }
 
 func compare(ctx context.Context, input, pace string) error {
-	job := mllib.LogisticConfig{Data: []string{input}, Solver: mllib.Nesterov, Reg: 1e-4, Intercept: true, MaxIterations: 2000,
+	job := mllib.LinearConfig{Data: []string{input}, Solver: mllib.Nesterov, Reg: 1e-4, Intercept: true, MaxIterations: 2000,
 		Tol: 1e-12, Stop: mllib.ByObjective, Seed: 1}
 	best, _, err := train(ctx, job, "--executors", "2")
 	if err != nil {
@@ -67,16 +67,16 @@ func compare(ctx context.Context, input, pace string) error {
 	return nil
 }
 
-func train(ctx context.Context, job mllib.LogisticConfig, flags ...string) (*mllib.Trained, *volley.Outcome, error) {
+func train(ctx context.Context, job mllib.LinearConfig, flags ...string) (*mllib.Trained, *volley.Outcome, error) {
 	cfg, err := volley.ParseConfig(flags...)
 	if err != nil {
 		return nil, nil, err
 	}
 	var t *mllib.Trained
-	out, err := volley.Run(ctx, cfg, "logistic", job, mllib.BuildLogistic,
-		func(ctx context.Context, s *rdd.Session, job mllib.LogisticConfig, p mllib.LogisticPlan) (string, error) {
+	out, err := volley.Run(ctx, cfg, "logistic", job, mllib.BuildLinear,
+		func(ctx context.Context, s *rdd.Session, job mllib.LinearConfig, p mllib.LinearPlan) (string, error) {
 			var err error
-			if t, err = mllib.TrainLogistic(ctx, s, job, p); err != nil {
+			if t, err = mllib.TrainLinear(ctx, s, job, p); err != nil {
 				return "", err
 			}
 			return t.StoppedBy, nil

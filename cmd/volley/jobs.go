@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib"
+)
+
+// job is a bundled job with its own flags, as commands see it.
+type job interface {
+	about() about
+	// register declares the job's own flags.
+	register(fs *pflag.FlagSet)
+	// configure takes all flags in and checks them, before data is read.
+	configure(c *cobra.Command, t *trainFlags) error
+	// identity is what a checkpoint must agree on: all of the job but its limits.
+	identity() any
+	// train runs the job, and calls then while its session is open.
+	train(ctx context.Context, cfg volley.Config, then whenTrained) (*volley.Outcome, error)
+	// replay runs the job again as a log says.
+	replay(ctx context.Context, r *replayed) error
+}
+
+// about is what help says of a job.
+type about struct {
+	name, short, long, example string
+	again                      string // how often in a row a check has to find no progress
+}
+
+// whenTrained takes what a job came to; metrics computes those of the training
+// data.
+type whenTrained func(s *mllib.Summary, m mllib.Model, metrics func() (map[string]float64, error)) error
+
+// jobNames are those of the bundled jobs.
+func jobNames() (names []string) {
+	for _, j := range linearJobs {
+		names = append(names, j.name)
+	}
+	return append(names, "kmeans")
+}
+
+// newJob is a bundled job by its name, with fresh flags.
+func newJob(name string) job {
+	for _, j := range linearJobs {
+		if j.name == name {
+			return &linearFlags{linearJob: j}
+		}
+	}
+	return &kmeansFlags{}
+}
+
+const aboutData = `
+Data may be LIBSVM, CSV, TSV, Parquet or Arrow, compressed or not; everything
+about it is detected unless a flag says otherwise. Every flag can also be given
+as an environment variable (--sync-ratio as VOLLEY_SYNC_RATIO) or in the YAML
+file of --config.`
+
+func runJobCommand(j job) *cobra.Command {
+	f, a := &trainFlags{}, j.about()
+	c := &cobra.Command{
+		Use:   a.name + " --data URI…",
+		Short: "Train " + a.short,
+		Long:  a.long + aboutData,
+		Example: "  volley run " + a.name + " --data train.libsvm " + a.example + " --out model\n" +
+			"  volley run " + a.name + " --data train.csv --sync absp --clock virtual --pace one-straggler",
+		Args: exactArgs(0, "no arguments beside flags"),
+		RunE: func(c *cobra.Command, _ []string) error { return runJob(c, f, j) },
+	}
+	f.register(c, a.again)
+	j.register(c.Flags())
+	return c
+}
+
+func submitJobCommand(j job) *cobra.Command {
+	f, s, a := &trainFlags{}, &submitFlags{}, j.about()
+	c := &cobra.Command{
+		Use:     a.name + " --data URI…",
+		Short:   "Train " + a.short + " on a cluster",
+		Long:    "Submits the job that volley run " + a.name + " describes; see there for the flags.",
+		Example: "  volley submit " + a.name + " --data /data/train.libsvm " + a.example + " --sync absp --out model",
+		Args:    exactArgs(0, "no arguments beside flags"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if _, err := f.ready(c, j); err != nil {
+				return err
+			}
+			if err := s.validate(c, f); err != nil {
+				return err
+			}
+			return submit(c, a.name, s, f)
+		},
+	}
+	f.register(c, a.again)
+	j.register(c.Flags())
+	s.register(c.Flags())
+	return c
+}
+
+// ready reads and checks all flags before any data is read.
+func (f *trainFlags) ready(c *cobra.Command, j job) (cfg volley.Config, err error) {
+	if err = fillFlags(c); err != nil {
+		return cfg, err
+	}
+	if err = f.validate(c); err != nil {
+		return cfg, err
+	}
+	if cfg, err = f.engine.Config(); err != nil {
+		return cfg, err
+	}
+	return cfg, j.configure(c, f)
+}
+
+// runJob trains, measures and saves.
+func runJob(c *cobra.Command, f *trainFlags, j job) error {
+	cfg, err := f.ready(c, j)
+	if err != nil {
+		return err
+	}
+	cfg.OutDir, cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = f.out, f.checkpointDir(), f.checkpointEvery, f.resume
+	raw, err := json.Marshal(j.identity())
+	if err != nil {
+		return err
+	}
+	cfg.Identity = string(raw)
+	ctx, began := c.Context(), time.Now()
+	screen := newScreen(f.json)
+	cfg.Progress, cfg.Observer = screen.progress, screen.step
+	var summary *mllib.Summary
+	var model mllib.Model
+	var metrics map[string]float64
+	out, err := j.train(ctx, cfg, func(s *mllib.Summary, m mllib.Model, training func() (map[string]float64, error)) (err error) {
+		summary, model = s, m
+		switch {
+		case ctx.Err() != nil:
+		case len(f.test) > 0:
+			metrics, err = m.Evaluate(ctx, f.input(), f.test)
+		default:
+			metrics, err = training()
+		}
+		return err
+	})
+	screen.done()
+	if err != nil {
+		return err
+	}
+	if summary.StoppedBy == "interrupted" {
+		fmt.Fprintln(os.Stderr, "volley: "+f.afterInterrupt())
+		return errInterrupted
+	}
+	if f.out != "" {
+		if err := model.Save(f.out, f.overwrite); err != nil {
+			return err
+		}
+	}
+	r := resultOf(f, cfg, j.about().name, summary, out, metrics)
+	r.Seconds = time.Since(began).Seconds()
+	if cfg.Virtual {
+		r.Seconds = (out.Train + out.Evaluation).Seconds()
+		r.LoadSeconds = 0
+	}
+	return screen.result(r)
+}
+
+// runResult is the JSON object of a training job.
+type runResult struct {
+	Job                 string             `json:"job"`
+	Sync                string             `json:"sync"`
+	Solver              string             `json:"solver"`
+	SolverWhy           string             `json:"solver_why,omitempty"`
+	Iterations          int                `json:"iterations"`
+	StoppedBy           string             `json:"stopped_by"`
+	Objective           float64            `json:"objective"`
+	Seconds             float64            `json:"seconds"`
+	LoadSeconds         float64            `json:"load_seconds"`
+	TrainSeconds        float64            `json:"train_seconds"`
+	SecondsPerIteration float64            `json:"seconds_per_iteration"`
+	EvaluationSeconds   float64            `json:"evaluation_seconds"`
+	Rows                int64              `json:"rows"`
+	Features            int                `json:"features"`
+	RowsProcessed       int64              `json:"rows_processed"`
+	MeanShare           float64            `json:"mean_share"`
+	MeanNEff            float64            `json:"mean_neff"`
+	Executors           int                `json:"executors"`
+	Slots               int                `json:"slots"`
+	Splits              int                `json:"splits"`
+	Exchanges           int64              `json:"exchanges"`
+	DroppedRows         int64              `json:"dropped_rows"`
+	Metrics             map[string]float64 `json:"metrics"`
+	Model               string             `json:"model"`
+	Clock               string             `json:"clock"`
+}
+
+func resultOf(f *trainFlags, cfg volley.Config, job string, t *mllib.Summary, o *volley.Outcome, metrics map[string]float64) *runResult {
+	r := &runResult{Job: job, Solver: string(t.Solver), SolverWhy: t.SolverWhy, Sync: f.engine.Sync(), Iterations: t.Iterations, StoppedBy: t.StoppedBy, Objective: t.Objective,
+		LoadSeconds: o.Load.Seconds(), TrainSeconds: o.Train.Seconds(), EvaluationSeconds: o.Evaluation.Seconds(),
+		Rows: t.Rows, Features: t.Features, RowsProcessed: t.Processed, MeanShare: t.MeanShare, MeanNEff: t.MeanNEff,
+		Executors: o.Executors, Slots: cfg.Slots, Splits: o.Splits, Exchanges: o.Counters.Moves, DroppedRows: o.Counters.DroppedRows,
+		Metrics: metrics, Model: f.out, Clock: map[bool]string{true: "virtual", false: "real"}[cfg.Virtual]}
+	if t.Iterations > 0 {
+		r.SecondsPerIteration = r.TrainSeconds / float64(t.Iterations)
+	}
+	return r
+}
+
+// printJSON writes one object on one line of stdout.
+func printJSON(v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return fault.New(fault.Internal, "print", "the result", err)
+	}
+	_, err = fmt.Println(string(raw))
+	return err
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/mllib"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// linearJob is a bundled job that trains a linear model.
+type linearJob struct {
+	name, short, minimizes string
+	losses                 []mllib.Loss // that it may minimize, its own first
+	reg, alpha             float64      // by default
+	mixed                  bool         // alpha may be chosen
+	penalty                string       // as a formula
+}
+
+const (
+	ridgePenalty = "(λ/2)·‖w‖²"
+	lassoPenalty = "λ·‖w‖₁"
+	mixedPenalty = "λ·(α·‖w‖₁ + (1−α)/2·‖w‖²)"
+)
+
+// linearJobs are the bundled jobs of the linear family.
+var linearJobs = []linearJob{
+	{name: "logistic", short: "a binary logistic regression", minimizes: "mean log-loss", losses: []mllib.Loss{mllib.Logistic}, mixed: true, penalty: mixedPenalty},
+	{name: "svm", short: "a linear support vector machine", minimizes: "mean hinge loss (or its square)", losses: []mllib.Loss{mllib.Hinge, mllib.SquaredHinge},
+		reg: 1e-4, mixed: true, penalty: mixedPenalty},
+	{name: "linear", short: "a linear regression", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared}, mixed: true, penalty: mixedPenalty},
+	{name: "ridge", short: "a ridge regression", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared}, reg: 0.01, penalty: ridgePenalty},
+	{name: "lasso", short: "a lasso", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared}, reg: 0.01, alpha: 1, penalty: lassoPenalty},
+	{name: "elasticnet", short: "an elastic net", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared}, reg: 0.01, alpha: 0.5, mixed: true, penalty: mixedPenalty},
+}
+
+func (j linearJob) regression() bool { return j.losses[0] == mllib.Squared }
+
+func joinLosses(losses []mllib.Loss) string {
+	var names []string
+	for _, l := range losses {
+		names = append(names, string(l))
+	}
+	return strings.Join(names, " or ")
+}
+
+// linearFlags are a job of the linear family, and its own flags.
+type linearFlags struct {
+	linearJob
+	positive, solver, stop, loss string
+	initial, classWeights        string
+	stepSize, reg, alphaFlag     float64
+	intercept, standardize       bool
+	config                       mllib.LinearConfig
+}
+
+func (f *linearFlags) about() about {
+	return about{f.name, f.short, fmt.Sprintf(`Minimizes %s + %s, the intercept not penalized, over all rows.
+The solver is chosen by the size and shape of the data unless --solver names
+one; one that needs the same objective in every step is refused where --sync may
+cut steps short.`, f.minimizes, f.penalty), "--reg 1e-4", "five checks in a row"}
+}
+
+func (f *linearFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.solver, "solver", string(mllib.Auto), "auto (by size and shape), or one of gd, nesterov, sqrt, constant, adam, lbfgs, owlqn, newton, normal, cd")
+	fs.Float64Var(&f.stepSize, "step-size", 0, "step size; 0 chooses it from the data's curvature (1 for sqrt, 0.1 for adam)")
+	fs.StringVar(&f.stop, "stop", string(mllib.ByObjective), "what --tol is held against: objective, weights (MLlib's rule) or flexrr (under 2 % in ten iterations)")
+	fs.Float64Var(&f.reg, "reg", f.linearJob.reg, "penalty λ: "+f.penalty+" is added to the mean loss")
+	f.alphaFlag = f.alpha
+	if f.mixed {
+		fs.Float64Var(&f.alphaFlag, "alpha", f.alpha, "share α of the penalty that is L1, from 0 (ridge) to 1 (lasso)")
+	}
+	if len(f.losses) > 1 {
+		fs.StringVar(&f.loss, "loss", string(f.losses[0]), "what is minimized: "+joinLosses(f.losses))
+	}
+	if !f.regression() {
+		fs.StringVar(&f.positive, "positive", "", "label that counts as 1, all others as 0 (default: the greater of two)")
+		fs.StringVar(&f.classWeights, "class-weights", "", "weights of rows with label 0 and 1, as 1,3, or balanced (default: all rows count alike)")
+	}
+	fs.BoolVar(&f.intercept, "intercept", true, "fit an intercept, which is not penalized")
+	fs.BoolVar(&f.standardize, "standardize", false, "penalize the coefficients of features divided by their standard deviation")
+	fs.StringVar(&f.initial, "init", "", "directory of a model to begin with")
+}
+
+func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
+	err := volley.FirstError(volley.Within("reg", f.reg, 0, math.MaxFloat64, false), volley.Within("step-size", f.stepSize, 0, math.MaxFloat64, false),
+		volley.Within("alpha", f.alphaFlag, 0, 1, false))
+	if err != nil {
+		return err
+	}
+	cfg := mllib.LinearConfig{Job: f.name, Loss: f.losses[0], Data: absolute(t.data), Input: t.input(), Positive: f.positive, Splits: t.splits,
+		Random: t.assign == "random", Seed: t.seed, Float32: t.storage == "float32", Cut: t.engine.MayCut(), StepSize: f.stepSize, Reg: f.reg,
+		Alpha: f.alphaFlag, Intercept: f.intercept, Standardize: f.standardize, MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime,
+		Target: t.targetValue()}
+	if cfg.Solver, err = mllib.ParseSolver(f.solver); err != nil {
+		return usage(c, "solver", "%v", err)
+	}
+	if cfg.Stop, err = mllib.ParseStopRule(f.stop); err != nil {
+		return usage(c, "stop", "%v", err)
+	}
+	if f.loss != "" {
+		if cfg.Loss = mllib.Loss(f.loss); !slices.Contains(f.losses, cfg.Loss) {
+			return usage(c, "loss", "%q is not one of %s", f.loss, joinLosses(f.losses))
+		}
+	}
+	if f.classWeights != "" {
+		if cfg.ClassWeights, cfg.Balanced, err = parseClassWeights(f.classWeights); err != nil {
+			return usage(c, "class-weights", "%v", err)
+		}
+	}
+	if f.initial != "" {
+		if _, err := mllib.LoadLinear(f.initial); err != nil {
+			return err
+		}
+		cfg.Init = absolute([]string{f.initial})[0]
+	}
+	f.config = cfg
+	return cfg.Check()
+}
+
+func (f *linearFlags) identity() any {
+	job := f.config
+	job.MaxIterations, job.MaxTime, job.Tol, job.Target, job.Stop = 0, 0, 0, nil, ""
+	return job
+}
+
+func (f *linearFlags) train(ctx context.Context, cfg volley.Config, then whenTrained) (*volley.Outcome, error) {
+	return volley.Run(context.WithoutCancel(ctx), cfg, f.name, f.config, mllib.BuildLinear,
+		func(_ context.Context, s *rdd.Session, job mllib.LinearConfig, p mllib.LinearPlan) (string, error) {
+			t, err := mllib.TrainLinear(ctx, s, job, p)
+			if err != nil {
+				return "", err
+			}
+			return t.StoppedBy, then(&t.Summary, t.Model, func() (map[string]float64, error) { return t.Metrics(ctx, s, p) })
+		})
+}
+
+func (f *linearFlags) replay(ctx context.Context, r *replayed) error {
+	return replayJob(ctx, r, mllib.BuildLinear, func(s *rdd.Session, cfg mllib.LinearConfig, p mllib.LinearPlan) error {
+		_, err := mllib.TrainLinear(ctx, s, cfg, p)
+		return err
+	})
+}
+
+// parseClassWeights reads the weights of labels 0 and 1.
+func parseClassWeights(text string) (w [2]float64, balanced bool, err error) {
+	if text == "balanced" {
+		return w, true, nil
+	}
+	parts := strings.Split(text, ",")
+	if len(parts) != 2 {
+		return w, false, fmt.Errorf("%q is not two weights, as 1,3, nor balanced", text)
+	}
+	for i, p := range parts {
+		if w[i], err = strconv.ParseFloat(strings.TrimSpace(p), 64); err != nil || !(w[i] > 0) || w[i] > 1e12 {
+			return w, false, fmt.Errorf("%q is not a weight above 0", p)
+		}
+	}
+	return w, false, nil
+}

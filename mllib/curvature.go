@@ -1,0 +1,121 @@
+package mllib
+
+import (
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// curvature is a gradient and, beside it, the upper triangle of Σ c·x̃·x̃ᵀ over
+// some rows, row-major, of d+1 rows and columns: c is the second derivative of
+// the row's loss by its margin, x̃ the row's features minus the parameter's Shift
+// and a 1 after them.
+type curvature struct {
+	gradient
+	H []float64
+}
+
+// MarshalBinary lays the sums out as floats.
+func (c curvature) MarshalBinary() ([]byte, error) {
+	out := make([]byte, 0, 8*(len(c.H)+len(c.Sum)+6))
+	return putFloats(out, []float64{float64(len(c.Sum))}, c.head(), c.Sum, c.H), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary wrote.
+func (c *curvature) UnmarshalBinary(raw []byte) error {
+	v, err := getFloats(raw, 1+gradientHead)
+	if err != nil {
+		return err
+	}
+	d := int(v[0])
+	if v = v[1:]; d < 0 || d > len(v)-gradientHead {
+		return errCutShort
+	}
+	c.set(v[:gradientHead+d])
+	c.H = v[gradientHead+d:]
+	return nil
+}
+
+// curvatures folds rows into the curvature of the loss.
+func (r *rowLoss) curvatures() rdd.Aggregator[linearParam, rdd.Point, curvature] {
+	return rdd.Aggregator[linearParam, rdd.Point, curvature]{
+		Zero: func(p linearParam) curvature {
+			d := len(p.W)
+			return curvature{gradient: gradient{Sum: make([]float64, d)}, H: make([]float64, (d+1)*(d+1))}
+		},
+		AddBatch: r.addCurvature,
+		Merge: func(a, b curvature) curvature {
+			a.gradient = mergeGradient(a.gradient, b.gradient)
+			kernel.Add(b.H, a.H)
+			return a
+		},
+		Scale: func(a curvature, f float64) curvature {
+			a.gradient = scaleGradient(a.gradient, f)
+			kernel.Scale(f, a.H)
+			return a
+		},
+	}
+}
+
+func (r *rowLoss) addCurvature(c curvature, p linearParam, b *rdd.Batch) curvature {
+	n, f := len(b.Rows), r.of(p)
+	scratch := b.Scratch(5 * n)
+	y, z, coef, loss, curve := scratch[:n], scratch[n:2*n], scratch[2*n:3*n], scratch[3*n:4*n], scratch[4*n:5*n]
+	r.labels(y, p, b)
+	dots(z, p.W, b, b.Rows)
+	acc := c.losses()
+	f.Derive(coef, loss, z, p.Bias, y)
+	acc.AddDerived(f, coef, loss, z, p.Bias, y)
+	f.Curve(curve, coef, z, p.Bias, y)
+	c.setLosses(acc)
+	accumulate(c.Sum, coef, b)
+	work, _ := r.pool.Get().(*curveWork)
+	if work == nil {
+		work = &curveWork{}
+	}
+	work.addGram(c.H, curve, p, b)
+	r.pool.Put(work)
+	return c
+}
+
+// curveWork is what addCurvature keeps from one batch to the next.
+type curveWork struct {
+	products kernel.Product
+	rows     []int32
+}
+
+// addGram adds the products of the rows whose loss is curved: few of them, where
+// the loss is a hinge.
+func (w *curveWork) addGram(h, curve []float64, p linearParam, b *rdd.Batch) {
+	w.rows = w.rows[:0]
+	for i, c := range curve {
+		if c != 0 {
+			curve[len(w.rows)] = c
+			w.rows = append(w.rows, b.Rows[i])
+		}
+	}
+	curve = curve[:len(w.rows)]
+	switch {
+	case b.Dense() && b.X32 != nil:
+		kernel.Gram(&w.products, h, curve, b.X32, w.rows, p.Shift, len(p.W))
+	case b.Dense():
+		kernel.Gram(&w.products, h, curve, b.X64, w.rows, p.Shift, len(p.W))
+	case b.X32 != nil:
+		kernel.SparseGram(h, curve, sparseOf(b, b.X32), w.rows, len(p.W))
+	default:
+		kernel.SparseGram(h, curve, sparseOf(b, b.X64), w.rows, len(p.W))
+	}
+}
+
+// accumulate adds Σ coef·x to sum.
+func accumulate(sum, coef []float64, b *rdd.Batch) {
+	switch {
+	case b.Dense() && b.X32 != nil:
+		kernel.Accumulate(sum, coef, b.X32, b.Rows)
+	case b.Dense():
+		kernel.Accumulate(sum, coef, b.X64, b.Rows)
+	case b.X32 != nil:
+		kernel.SparseAccumulate(sum, coef, sparseOf(b, b.X32), b.Rows)
+	default:
+		kernel.SparseAccumulate(sum, coef, sparseOf(b, b.X64), b.Rows)
+	}
+}

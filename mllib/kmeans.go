@@ -1,0 +1,104 @@
+package mllib
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// Distance is how far a row is from a centre.
+type Distance string
+
+// The distances. Under Cosine rows and centres are brought to length 1, and the
+// cost is the sum of 1 − cos, half the squared Euclidean one of these.
+const (
+	Euclidean Distance = "euclidean"
+	Cosine    Distance = "cosine"
+)
+
+// ParseDistance is the distance of a name.
+func ParseDistance(name string) (Distance, error) {
+	switch d := Distance(name); d {
+	case Euclidean, Cosine:
+		return d, nil
+	}
+	return "", fmt.Errorf("%q is not one of euclidean, cosine", name)
+}
+
+// Where k-means begins, beside a file of centres.
+const (
+	ParallelCentres = "parallel" // k-means‖
+	RandomCentres   = "random"   // rows of a sample
+)
+
+// KMeansConfig says what to cluster, and how. Objective: the sum over rows of the
+// squared distance to the nearest centre.
+type KMeansConfig struct {
+	Data          []string
+	Input         rdd.Input
+	Splits        int
+	Random        bool
+	Seed          uint64
+	Float32       bool
+	K             int
+	Distance      Distance
+	Centres       string      // ParallelCentres, RandomCentres, or empty where Start has them
+	Start         [][]float64 // one row a centre
+	Restarts      int         // runs from other centres, of which the best is kept; 0 is one
+	Cut           bool        // steps may end before all rows are processed
+	MaxIterations int         // of each run
+	Tol           float64     // a run ends where its cost changes by at most this, relatively
+	Target        *float64    `json:",omitempty"`
+	MaxTime       time.Duration
+}
+
+// Check refuses configurations that no data could make right.
+func (c *KMeansConfig) Check() error {
+	switch {
+	case c.K < 1:
+		return fault.Newf(fault.Usage, "kmeans", "--k", "%d is not a number of centres", c.K)
+	case c.Start != nil && c.Restarts > 1:
+		return fault.Newf(fault.Usage, "kmeans", "--restarts", "every run would begin at the centres given").WithHint("leave --restarts out, or use --centers parallel")
+	case c.Start != nil && len(c.Start) != c.K:
+		return fault.Newf(fault.Usage, "kmeans", "--centers", "it has %d centres, --k is %d", len(c.Start), c.K)
+	}
+	for i, row := range c.Start {
+		if len(row) != len(c.Start[0]) {
+			return fault.Newf(fault.Usage, "kmeans", "--centers", "centre %d has %d numbers, the first %d", i, len(row), len(c.Start[0]))
+		}
+	}
+	return nil
+}
+
+// KMeansPlan is the plan of k-means.
+type KMeansPlan struct {
+	Rows    rdd.Packed[rdd.Point]
+	Moments rdd.Step[momentsParam, gradient]
+	Step    rdd.Step[centres, clusters]
+	Whole   rdd.Step[centres, clusters] // the same, never cut
+	Draw    rdd.Scan[drawParam, drawn]
+	Sample  rdd.Action[[]rdd.Point]
+}
+
+// BuildKMeans declares the plan.
+func BuildKMeans(g *rdd.Graph, c KMeansConfig) KMeansPlan {
+	options := []rdd.PackOption{rdd.Splits(c.Splits), rdd.Seed(c.Seed), rdd.Columns(c.Input.Features, c.Input.IndexBase-1)}
+	if c.Random {
+		options = append(options, rdd.RandomAssign())
+	}
+	if c.Float32 {
+		options = append(options, rdd.SinglePrecision())
+	}
+	rows := rdd.Pack(rdd.Points(g, c.Input, c.Data...), options...)
+	a := &assigner{cosine: c.Distance == Cosine}
+	return KMeansPlan{
+		Rows:    rows,
+		Moments: rdd.Aggregate(rows, momentsAggregator(LinearConfig{})),
+		Step:    rdd.Aggregate(rows, a.clusters(), rdd.Aggressive(0)),
+		Whole:   rdd.Aggregate(rows, a.clusters()),
+		Draw:    rdd.ScanBatches(rows, a.draw),
+		Sample:  rdd.Prefix(rows, max(sampleRows, 4*c.K)),
+	}
+}

@@ -1,0 +1,238 @@
+package mllib
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// KMeansModel is K centres, rows of Features columns. A saved one is plain data,
+// as a LinearModel's.
+type KMeansModel struct {
+	K         int       `json:"k"`
+	Features  int       `json:"features"`
+	Distance  Distance  `json:"distance"`
+	IndexBase int       `json:"index_base"`
+	Names     []string  `json:"names,omitempty"`
+	Label     string    `json:"label,omitempty"` // column that is set aside
+	Centres   []float64 `json:"-"`
+}
+
+type kmeansFile struct {
+	modelHead
+	*KMeansModel
+}
+
+// Save writes the model's directory.
+func (m *KMeansModel) Save(dir string, overwrite bool) error {
+	return save(dir, overwrite, kmeansFile{modelHead{modelVersion, "kmeans"}, m}, m.Centres)
+}
+
+func (m *KMeansModel) load(dir string, raw []byte) (err error) {
+	if err := json.Unmarshal(raw, m); err != nil {
+		return err
+	}
+	if _, err := ParseDistance(string(m.Distance)); err != nil || m.K < 1 || m.Features < 0 || m.K > 1<<30 || m.Features > 1<<30 {
+		return fault.Newf(fault.Corrupt, "read", "model.json", "%d centres of %d features by %q distance cannot be", m.K, m.Features, m.Distance)
+	}
+	m.Centres, err = loadNumbers(dir, m.K*m.Features)
+	return err
+}
+
+// eachBatch reads data as the model was trained on it, in input order.
+func (m *KMeansModel) eachBatch(ctx context.Context, in rdd.Input, uris []string, yield func(b *rdd.Batch) error) error {
+	if in.IndexBase == 0 {
+		in.IndexBase = m.IndexBase + 1
+	}
+	if in.Label == "" {
+		in.Label, in.NoLabel = m.Label, m.Label == ""
+	}
+	src, err := storage.OpenSource(in, uris...)
+	if err != nil {
+		return err
+	}
+	for part := range src.Len() {
+		err := src.Read(ctx, part, func(c *storage.Chunk) error {
+			b, err := m.batchOf(c, uris)
+			if err != nil {
+				return err
+			}
+			return yield(b)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// batchOf is a chunk as kernels see it; features that the model has not are left
+// out of sparse rows.
+func (m *KMeansModel) batchOf(c *storage.Chunk, uris []string) (*rdd.Batch, error) {
+	b := &rdd.Batch{Features: m.Features, Labels: c.Labels, X64: c.Values}
+	for r := range c.Rows() {
+		b.Rows = append(b.Rows, int32(r))
+	}
+	if c.Dense() {
+		if c.Width != m.Features {
+			return nil, fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "rows have %d features, the model %d", c.Width, m.Features).
+				WithHint("set --label where there is a column beside the features")
+		}
+		return b, nil
+	}
+	base := int32(m.IndexBase)
+	if c.ZeroBased {
+		base = 0
+	}
+	b.X64, b.Offsets = nil, []int32{0}
+	for r := range c.Rows() {
+		for k := c.Offsets[r]; k < c.Offsets[r+1]; k++ {
+			if j := c.Indices[k] - base; j >= 0 && int(j) < m.Features {
+				b.Indices, b.X64 = append(b.Indices, j), append(b.X64, c.Values[k])
+			}
+		}
+		b.Offsets = append(b.Offsets, int32(len(b.Indices)))
+	}
+	return b, nil
+}
+
+// param are the centres, with distances taken about their mean.
+func (m *KMeansModel) param() centres {
+	c := centres{K: m.K, D: m.Features, At: m.Centres}
+	if m.Distance != Cosine {
+		c.Shift = make([]float64, m.Features)
+		for k := range m.K {
+			kernel.Axpy(1/float64(m.K), m.Centres[k*m.Features:(k+1)*m.Features], c.Shift)
+		}
+	}
+	return c
+}
+
+// Predict writes one line a row as CSV: the number of the nearest centre, and the
+// distance from it.
+func (m *KMeansModel) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
+	out := bufio.NewWriterSize(w, 1<<16)
+	fmt.Fprintln(out, "cluster,distance")
+	a, param := &assigner{cosine: m.Distance == Cosine}, m.param()
+	err = m.eachBatch(ctx, in, uris, func(b *rdd.Batch) error {
+		work := a.work(len(b.Rows))
+		defer a.pool.Put(work)
+		a.assign(work, &param, b)
+		for i, at := range work.at {
+			rows++
+			d := math.Sqrt(work.squared[i])
+			if a.cosine {
+				d = work.squared[i] / 2
+			}
+			out.WriteString(strconv.Itoa(int(at)))
+			out.WriteByte(',')
+			out.WriteString(strconv.FormatFloat(d, 'g', -1, 64))
+			if err := out.WriteByte('\n'); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return rows, err
+	}
+	return rows, out.Flush()
+}
+
+// Evaluate computes the cost of the model on data, how many centres have rows, and
+// the mean silhouette by squared distances (of rows of length 1, under Cosine).
+func (m *KMeansModel) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
+	a, param := &assigner{cosine: m.Distance == Cosine}, m.param()
+	all := a.clusters().Zero(param)
+	err := m.eachBatch(ctx, in, uris, func(b *rdd.Batch) error {
+		all = a.addClusters(all, param, b)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]float64{"cost": all.Cost, "clusters": 0}
+	for _, n := range all.N {
+		if n > 0 {
+			out["clusters"]++
+		}
+	}
+	if out["clusters"] < 2 {
+		return out, nil
+	}
+	var sum, rows float64
+	err = m.eachBatch(ctx, in, uris, func(b *rdd.Batch) error {
+		work := a.work(len(b.Rows))
+		defer a.pool.Put(work)
+		a.assign(work, &param, b)
+		sum += a.silhouettes(work, &all, b)
+		rows += float64(len(b.Rows))
+		return nil
+	})
+	out["silhouette"] = sum / rows
+	return out, err
+}
+
+// silhouettes adds up (b − a) / max(a, b) of the rows of a batch: a is the mean
+// squared distance from the other rows of the row's own cluster, b the least of
+// those from the rows of another; 0 where it is alone.
+func (a *assigner) silhouettes(w *assignWork, all *clusters, b *rdd.Batch) (sum float64) {
+	n := len(b.Rows)
+	own, other := make([]float64, n), make([]float64, n)
+	lengths := make([]float64, n)
+	for i, r := range b.Rows {
+		if lengths[i] = squaredLength(b, int(r)); a.cosine && lengths[i] > 0 {
+			lengths[i] = 1
+		}
+		other[i] = math.Inf(1)
+	}
+	d := len(all.Sum) / len(all.N)
+	for c, count := range all.N {
+		if count == 0 {
+			continue
+		}
+		dots(w.dots, all.Sum[c*d:(c+1)*d], b, b.Rows)
+		for i, z := range w.dots {
+			if a.cosine {
+				z *= w.scale[i]
+			}
+			total := math.FMA(-2, z, math.FMA(lengths[i], count, all.Squares[c])) // of all rows of c
+			if int(w.at[i]) == c {
+				own[i] = max(0, total) / max(1, count-1)
+			} else {
+				other[i] = min(other[i], max(0, total)/count)
+			}
+		}
+	}
+	for i, at := range w.at {
+		if all.N[at] > 1 && max(own[i], other[i]) > 0 {
+			sum += (other[i] - own[i]) / max(own[i], other[i])
+		}
+	}
+	return sum
+}
+
+// Describe is the model in a few lines: how large it is, and its centres.
+func (m *KMeansModel) Describe() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d centres of %d features, by %s distance\n", m.K, m.Features, m.Distance)
+	for k := range min(m.K, 10) {
+		row := m.Centres[k*m.Features : (k+1)*m.Features]
+		fmt.Fprintf(&b, "  %-4d", k)
+		for _, v := range row[:min(len(row), 10)] {
+			fmt.Fprintf(&b, " %.6g", v)
+		}
+		fmt.Fprintf(&b, "  (length %.6g)\n", math.Sqrt(kernel.Dot(row, row)))
+	}
+	return b.String()
+}

@@ -1,0 +1,357 @@
+package mllib
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// kmeansState is everything that one iteration hands to the next.
+type kmeansState struct {
+	At    []float64 // centres, row-major
+	Run   int       // which of the restarts
+	Step  int       // iterations of this run
+	Best  []float64 // centres of the best run that has ended
+	Least float64   // its cost
+	Rules stopState
+}
+
+// Clustered is the outcome of k-means.
+type Clustered struct {
+	Summary
+	Model *KMeansModel
+	Runs  int
+	param centres
+}
+
+// kmeans runs one clustering.
+type kmeans struct {
+	accounts
+	cfg   KMeansConfig
+	plan  KMeansPlan
+	s     *rdd.Session
+	meta  *storage.PackMeta
+	shift []float64
+	st    kmeansState
+	out   Clustered
+	began time.Duration
+	spent time.Duration
+}
+
+// TrainKMeans runs Lloyd's iterations and returns the best model.
+func TrainKMeans(ctx context.Context, s *rdd.Session, c KMeansConfig, p KMeansPlan) (*Clustered, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	if c.Distance == "" {
+		c.Distance = Euclidean
+	}
+	t := &kmeans{cfg: c, plan: p, s: s}
+	t.accounts.out = &t.out.Summary
+	if err := t.prepare(ctx); err != nil {
+		return nil, err
+	}
+	t.began, t.spent = s.Now(), s.EvaluationTime()
+	work := context.WithoutCancel(ctx) // a step that has begun is finished
+	for it := range rdd.Iterations(ctx, s, &t.st, c.MaxIterations*max(1, c.Restarts)) {
+		if err := t.iterate(work, it); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	return t.finish(ctx)
+}
+
+// prepare loads the data and chooses the first centres.
+func (t *kmeans) prepare(ctx context.Context) error {
+	var err error
+	if t.meta, err = t.plan.Rows.Meta(ctx, t.s); err != nil {
+		return err
+	}
+	t.out.Rows, t.out.Features, t.out.Solver = t.meta.Rows, t.meta.Features, "lloyd"
+	if int64(t.cfg.K) > t.meta.Rows {
+		return fault.Newf(fault.Usage, "kmeans", "--k", "%d centres are more than the %d rows", t.cfg.K, t.meta.Rows)
+	}
+	if t.cfg.Start != nil && len(t.cfg.Start[0]) != t.meta.Features {
+		return fault.Newf(fault.Usage, "kmeans", "--centers", "they have %d numbers each, rows %d", len(t.cfg.Start[0]), t.meta.Features)
+	}
+	if t.meta.Layout == storage.DenseLayout && t.cfg.Distance != Cosine {
+		g, err := t.plan.Moments.Run(ctx, t.s, momentsParam{Features: t.meta.Features})
+		if err != nil {
+			return err
+		}
+		t.shift = g.Sum[:t.meta.Features]
+		for j := range t.shift {
+			t.shift[j] /= float64(t.meta.Rows)
+		}
+	}
+	t.st.Least = math.Inf(1)
+	return t.restart(ctx)
+}
+
+// restart chooses the first centres of a run.
+func (t *kmeans) restart(ctx context.Context) error {
+	first, err := t.first(ctx, mix(t.cfg.Seed+uint64(t.st.Run)))
+	if err != nil {
+		return err
+	}
+	t.st.At = slices.Concat(first...)
+	t.st.Step, t.st.Rules = 0, stopState{}
+	return nil
+}
+
+// first are the centres that a run begins with.
+func (t *kmeans) first(ctx context.Context, seed uint64) ([][]float64, error) {
+	if t.cfg.Start != nil {
+		return t.unit(t.cfg.Start), nil
+	}
+	sample, err := t.plan.Sample.Run(ctx, t.s)
+	if err != nil {
+		return nil, err
+	}
+	rng := rand.New(rand.NewPCG(seed, 1))
+	points := make([][]float64, len(sample))
+	for i, at := range rng.Perm(len(sample)) {
+		points[i] = densePoint(sample[at], t.meta.Features)
+	}
+	points = t.unit(points)
+	if t.cfg.Centres == RandomCentres {
+		return t.filled(points[:min(len(points), t.cfg.K)], points), nil
+	}
+	candidates := points[:1]
+	for range drawRounds {
+		more, err := t.drawMore(ctx, candidates, seed)
+		if err != nil {
+			return nil, err
+		}
+		candidates = append(candidates, more...)
+		seed = mix(seed)
+	}
+	all, err := t.plan.Whole.Run(ctx, t.s, t.param(slices.Concat(candidates...)))
+	if err != nil {
+		return nil, err
+	}
+	chosen := t.filled(plusPlus(candidates, all.N, t.cfg.K, seed), points)
+	return t.unit(refined(chosen, candidates, all.N)), nil
+}
+
+// drawMore draws about drawFactor·k rows that are far from the candidates.
+func (t *kmeans) drawMore(ctx context.Context, candidates [][]float64, seed uint64) (more [][]float64, err error) {
+	p := t.param(slices.Concat(candidates...))
+	all, err := t.plan.Whole.Run(ctx, t.s, p)
+	if err != nil || all.Cost <= 0 {
+		return nil, err
+	}
+	if t.cfg.Distance == Cosine {
+		all.Cost *= 2 // chances go by squared distances
+	}
+	splits, err := t.plan.Draw.Run(ctx, t.s, drawParam{p, float64(drawFactor*t.cfg.K) / all.Cost, seed})
+	for _, d := range splits {
+		more = append(more, d.Rows...)
+	}
+	return more, err
+}
+
+// filled adds points to centres until there are k, repeating them where there are
+// no others: such centres stay without rows.
+func (t *kmeans) filled(centres, points [][]float64) [][]float64 {
+	out := slices.Clone(centres)
+	for i := 0; len(out) < t.cfg.K; i++ {
+		out = append(out, points[i%len(points)])
+	}
+	return out
+}
+
+// unit brings points to length 1, under cosine.
+func (t *kmeans) unit(points [][]float64) [][]float64 {
+	if t.cfg.Distance != Cosine {
+		return points
+	}
+	out := make([][]float64, len(points))
+	for i, p := range points {
+		out[i] = slices.Clone(p)
+		normalize(out[i])
+	}
+	return out
+}
+
+// normalize brings a vector to length 1, unless it is zero.
+func normalize(x []float64) {
+	if sq := sumOfSquares(x); sq > 0 {
+		for j := range x {
+			x[j] /= math.Sqrt(sq)
+		}
+	}
+}
+
+// densePoint are the features of a row, d of them.
+func densePoint(p rdd.Point, d int) []float64 {
+	if p.Indices == nil {
+		return p.Values
+	}
+	out := make([]float64, d)
+	for k, j := range p.Indices {
+		out[j] = p.Values[k]
+	}
+	return out
+}
+
+func (t *kmeans) param(at []float64) centres {
+	return centres{K: len(at) / max(1, t.meta.Features), D: t.meta.Features, At: at, Shift: t.shift}
+}
+
+// move puts each centre where its rows are in the mean; one with less than a row
+// stays where it is.
+func (t *kmeans) move(at []float64, c clusters) []float64 {
+	out, d := slices.Clone(at), t.meta.Features
+	for k, n := range c.N {
+		if n < 1 {
+			continue
+		}
+		row := out[k*d : (k+1)*d]
+		for j := range row {
+			row[j] = c.Sum[k*d+j] / n
+		}
+		if t.cfg.Distance == Cosine {
+			normalize(row)
+		}
+	}
+	return out
+}
+
+// iterate takes one of Lloyd's steps.
+func (t *kmeans) iterate(ctx context.Context, it *rdd.Iteration) error {
+	c, err := t.plan.Step.Run(ctx, t.s, t.param(t.st.At))
+	if err != nil {
+		return err
+	}
+	info := t.s.LastInfo()
+	t.account(info)
+	t.out.Iterations = it.Number
+	t.st.Step++
+	rows := float64(info.Rows)
+	cost := c.Cost / info.Weight * rows
+	it.Report("objective", cost)
+	exact := info.Merged == info.Rows
+	if !isFinite(cost) {
+		return fault.Newf(fault.BadInput, "kmeans", "the data", "its squared distances are not finite")
+	}
+	o := observation{iteration: t.st.Step, objective: cost, exact: exact, now: t.s.Now() - t.began - (t.s.EvaluationTime() - t.spent)}
+	if !exact && info.NEff > 1 {
+		mean := c.Cost / info.Weight
+		o.stderr = float64(rows * math.Sqrt(max(0, c.CostSq/info.Weight-float64(mean*mean))/info.NEff*(1-info.Share)))
+	}
+	v, err := t.check(ctx, it, o)
+	switch {
+	case err != nil:
+		return err
+	case v.stop != "" && exact:
+		return t.ended(ctx, it, v.stop, cost)
+	case v.stop != "":
+		return t.ended(ctx, it, v.stop, math.NaN())
+	}
+	t.st.At = t.move(t.st.At, c)
+	if t.st.Step == t.cfg.MaxIterations {
+		return t.ended(ctx, it, "max-iterations", math.NaN())
+	}
+	return nil
+}
+
+// check applies the stop rules. Uncut steps never raise the cost, so that one
+// that lowers it little ends the run.
+func (t *kmeans) check(ctx context.Context, it *rdd.Iteration, o observation) (verdict, error) {
+	stop := stopper{rule: ByObjective, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
+	if o.exact {
+		last := t.st.Rules.Last
+		stop.tol = 0
+		v := stop.check(o)
+		if t.st.Rules.Last = o.objective; v.stop == "" && t.st.Step > 1 && t.cfg.Tol > 0 && last-o.objective <= float64(t.cfg.Tol*last) {
+			v.stop = "tolerance"
+		}
+		return v, nil
+	}
+	v := stop.check(o)
+	if v.look {
+		return t.look(ctx, it, &stop, o)
+	}
+	return v, nil
+}
+
+// look runs an uncut pass where the estimates say that the run may be done.
+func (t *kmeans) look(ctx context.Context, it *rdd.Iteration, stop *stopper, o observation) (verdict, error) {
+	_, cost, err := t.whole(ctx, it.Number)
+	if err != nil {
+		return verdict{}, err
+	}
+	o.objective, o.exact = cost, true
+	it.Report("full_objective", cost)
+	return stop.looked(o), nil
+}
+
+// whole is an uncut pass at the present centres.
+func (t *kmeans) whole(ctx context.Context, iteration int) (clusters, float64, error) {
+	began := t.s.Now()
+	c, err := t.plan.Whole.Run(ctx, t.s, t.param(t.st.At))
+	if err != nil {
+		return c, 0, err
+	}
+	t.s.Evaluated(rdd.Evaluation{Iteration: iteration, Objective: c.Cost, Took: t.s.Now() - began})
+	return c, c.Cost, nil
+}
+
+// ended closes a run: after an uncut step of Lloyd's, where steps were cut, its
+// cost is held against that of the best, and another run begins, if there is to
+// be one. The cost is NaN where it is not known.
+func (t *kmeans) ended(ctx context.Context, it *rdd.Iteration, why string, cost float64) error {
+	if t.cfg.Cut && why != "target" {
+		c, _, err := t.whole(ctx, it.Number)
+		if err != nil {
+			return err
+		}
+		t.st.At, cost = t.move(t.st.At, c), math.NaN()
+	}
+	if math.IsNaN(cost) {
+		var err error
+		if _, cost, err = t.whole(ctx, it.Number); err != nil {
+			return err
+		}
+	}
+	if cost < t.st.Least {
+		t.st.Least, t.st.Best = cost, t.st.At
+	}
+	t.out.StoppedBy = why
+	if t.st.Run++; t.st.Run >= max(1, t.cfg.Restarts) || why == "max-time" || why == "target" {
+		it.Stop()
+		return nil
+	}
+	return t.restart(ctx)
+}
+
+// finish makes the model of the best centres.
+func (t *kmeans) finish(ctx context.Context) (*Clustered, error) {
+	if ctx.Err() != nil {
+		t.out.StoppedBy = "interrupted"
+	}
+	if t.st.Best == nil { // no run has ended
+		t.st.Best, t.st.Least = t.st.At, math.NaN()
+	}
+	t.out.Objective, t.out.Runs, t.out.param = t.st.Least, t.st.Run, t.param(t.st.Best)
+	t.out.Model = &KMeansModel{K: t.cfg.K, Features: t.meta.Features, Distance: t.cfg.Distance, IndexBase: t.meta.IndexBase,
+		Names: t.meta.Names, Label: t.meta.LabelName, Centres: t.st.Best}
+	if t.cfg.Input.NoLabel {
+		t.out.Model.Label = ""
+	}
+	if t.cfg.Restarts > 1 {
+		t.out.SolverWhy = fmt.Sprintf("the best of %d runs", t.out.Runs)
+	}
+	return &t.out, nil
+}

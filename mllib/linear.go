@@ -1,0 +1,147 @@
+package mllib
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// Loss is what a linear model is fitted by.
+type Loss string
+
+// The losses of a row with margin m = w·x + b. For the first three the label y
+// is 0 or 1, and s = 2y − 1; for Squared it is a number.
+const (
+	Logistic     Loss = "logistic"      // log(1 + e^m) − y·m
+	Hinge        Loss = "hinge"         // max(0, 1 − s·m)
+	SquaredHinge Loss = "squared-hinge" // max(0, 1 − s·m)²
+	Squared      Loss = "squared"       // (m − y)²/2
+)
+
+// ParseLoss is the loss of a name.
+func ParseLoss(name string) (Loss, error) {
+	switch l := Loss(name); l {
+	case Logistic, Hinge, SquaredHinge, Squared:
+		return l, nil
+	}
+	return "", fmt.Errorf("%q is not one of logistic, hinge, squared-hinge, squared", name)
+}
+
+// kind is the loss as kernels know it.
+func (l Loss) kind() kernel.LossKind {
+	switch l {
+	case Hinge:
+		return kernel.HingeLoss
+	case SquaredHinge:
+		return kernel.SquaredHingeLoss
+	case Squared:
+		return kernel.SquaredLoss
+	}
+	return kernel.LogisticLoss
+}
+
+// LinearConfig says what linear model to train on what, and how. Objective: mean
+// loss plus Reg·(Alpha·‖w‖₁ + (1−Alpha)/2·‖w‖²), the intercept not penalized.
+type LinearConfig struct {
+	Job           string // names the model; empty is the loss
+	Loss          Loss   // empty is Logistic
+	Data          []string
+	Input         rdd.Input
+	Positive      string // label that counts as 1, all others as 0; empty: the greater of two
+	Splits        int
+	Random        bool
+	Seed          uint64
+	Float32       bool
+	Solver        Solver
+	Cut           bool    // steps may end before all rows are processed
+	StepSize      float64 // 0: chosen from the data (gd, nesterov, constant), 1 (sqrt) or 0.1 (adam)
+	Reg           float64
+	Alpha         float64
+	ClassWeights  [2]float64 // of rows with label 0 and 1; both 0 stand for ones
+	Balanced      bool       // weights that make both labels weigh half of all rows
+	Intercept     bool
+	Standardize   bool
+	Init          string // directory of a model to begin with
+	MaxIterations int
+	Tol           float64
+	Target        *float64 `json:",omitempty"`
+	MaxTime       time.Duration
+	Stop          StopRule
+}
+
+// job is the name of the job.
+func (c *LinearConfig) job() string {
+	switch {
+	case c.Job != "":
+		return c.Job
+	case c.Loss == "":
+		return string(Logistic)
+	}
+	return string(c.Loss)
+}
+
+// weights are those of rows with label 0 and 1, zeros standing for ones.
+func (c *LinearConfig) weights(m moments) [2]float64 {
+	if ones, zeros := m.labels, m.rows-m.labels; c.Balanced && ones > 0 && zeros > 0 {
+		return [2]float64{m.rows / (2 * zeros), m.rows / (2 * ones)}
+	}
+	return c.ClassWeights
+}
+
+// weighted says whether rows count differently.
+func (c *LinearConfig) weighted() bool { return c.Balanced || c.ClassWeights != [2]float64{} }
+
+// LinearPlan is the plan of a linear model.
+type LinearPlan struct {
+	Rows      rdd.Packed[rdd.Point]
+	Moments   rdd.Step[momentsParam, gradient]
+	Gradient  rdd.Step[linearParam, gradient]
+	Curvature rdd.Step[linearParam, curvature]
+	Loss      rdd.Step[linearParam, gradient]
+	Sample    rdd.Action[[]rdd.Point]
+	Scores    rdd.Scan[linearParam, []float64]
+}
+
+// sampleRows is how many rows the curvature is estimated from.
+const sampleRows = 4096
+
+// BuildLinear declares the plan.
+func BuildLinear(g *rdd.Graph, c LinearConfig) LinearPlan {
+	options := []rdd.PackOption{rdd.Splits(c.Splits), rdd.Seed(c.Seed), rdd.Columns(c.Input.Features, c.Input.IndexBase-1)}
+	if c.Random {
+		options = append(options, rdd.RandomAssign())
+	}
+	if c.Float32 {
+		options = append(options, rdd.SinglePrecision())
+	}
+	rows := rdd.Pack(rdd.Points(g, c.Input, c.Data...), options...)
+	rowLoss := &rowLoss{config: c}
+	return LinearPlan{
+		Rows:      rows,
+		Moments:   rdd.Aggregate(rows, momentsAggregator(c)),
+		Gradient:  rdd.Aggregate(rows, rowLoss.gradients(), rdd.Aggressive(0)),
+		Curvature: rdd.Aggregate(rows, rowLoss.curvatures(), rdd.Aggressive(0)),
+		Loss:      rdd.Aggregate(rows, rowLoss.losses()),
+		Sample:    rdd.Prefix(rows, sampleRows),
+		Scores:    rdd.ScanBatches(rows, rowLoss.addScores),
+	}
+}
+
+// Trained is the outcome of a training run.
+type Trained struct {
+	Summary
+	Model *LinearModel
+	param linearParam
+}
+
+// regression says whether labels are numbers to be met.
+func (c *LinearConfig) regression() bool { return c.Loss == Squared }
+
+// newModel is the model to be trained, without its weights.
+func (c *LinearConfig) newModel(m *storage.PackMeta, labels [2]string) *LinearModel {
+	return &LinearModel{Job: c.job(), Loss: c.Loss, Labels: labels, Features: m.Features, IndexBase: m.IndexBase, TextLabels: m.TextLabels,
+		OneVsRest: c.Positive != "" && len(m.Labels) != 2, Names: m.Names, Label: m.LabelName}
+}

@@ -1,0 +1,110 @@
+package mllib
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// LinearModel is a linear model: a binary classifier, or, where its loss is the
+// squared one, a regression.
+type LinearModel struct {
+	Job        string    `json:"job"`
+	Loss       Loss      `json:"loss,omitempty"` // empty is logistic
+	Labels     [2]string `json:"labels"`         // originals of 0 and 1
+	TextLabels bool      `json:"text_labels"`
+	OneVsRest  bool      `json:"one_vs_rest"`
+	Features   int       `json:"features"`
+	IndexBase  int       `json:"index_base"`      // first column number of sparse text
+	Names      []string  `json:"names,omitempty"` // of features, where the data named them
+	Label      string    `json:"label,omitempty"` // name or number of the label's column
+	Intercept  float64   `json:"intercept"`
+	Weights    []float64 `json:"-"`
+}
+
+type linearFile struct {
+	Version int `json:"version"`
+	*LinearModel
+}
+
+// Save writes the model's directory.
+func (m *LinearModel) Save(dir string, overwrite bool) error {
+	return save(dir, overwrite, linearFile{modelVersion, m}, m.Weights)
+}
+
+func (m *LinearModel) load(dir string, raw []byte) (err error) {
+	if err := json.Unmarshal(raw, m); err != nil {
+		return err
+	}
+	if m.Loss != "" {
+		if _, err := ParseLoss(string(m.Loss)); err != nil {
+			return err
+		}
+	}
+	if !isFinite(m.Intercept) {
+		return fault.Newf(fault.Corrupt, "read", "model.json", "the intercept is %v", m.Intercept)
+	}
+	m.Weights, err = loadNumbers(dir, m.Features)
+	return err
+}
+
+// sameKind says whether training can begin with another model.
+func (m *LinearModel) sameKind(first *LinearModel) error {
+	if first.Features != m.Features || first.IndexBase != m.IndexBase || (first.Loss == Squared) != (m.Loss == Squared) {
+		return fault.Newf(fault.Usage, "begin with", "the model of --init", "it has %d features from %d on and is a %s model; wanted are %d from %d on, of %s",
+			first.Features, first.IndexBase, first.Job, m.Features, m.IndexBase, m.Job)
+	}
+	return nil
+}
+
+// LoadLinear reads the directory of a linear model.
+func LoadLinear(dir string) (*LinearModel, error) {
+	m, err := LoadModel(dir)
+	if err != nil {
+		return nil, err
+	}
+	linear, ok := m.(*LinearModel)
+	if !ok {
+		return nil, fault.Newf(fault.Usage, "load the model", dir, "it is not a linear model")
+	}
+	return linear, nil
+}
+
+// shownWeights is how many weights Describe shows.
+const shownWeights = 10
+
+// Describe is the model in a few lines: its size, its labels, and the weights that
+// are largest.
+func (m *LinearModel) Describe() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d features, %d nonzero weights, intercept %g\n", m.Features, m.Nonzeros(), m.Intercept)
+	if m.Loss != Squared {
+		fmt.Fprintf(&b, "labels %q (0) and %q (1)\n", m.Labels[0], m.Labels[1])
+	}
+	at := make([]int, len(m.Weights))
+	for j := range at {
+		at[j] = j
+	}
+	slices.SortStableFunc(at, func(i, j int) int {
+		switch a, b := math.Abs(m.Weights[i]), math.Abs(m.Weights[j]); {
+		case a > b:
+			return -1
+		case a < b:
+			return 1
+		}
+		return 0
+	})
+	for _, j := range at[:min(len(at), shownWeights)] {
+		name := strconv.Itoa(j + m.IndexBase)
+		if j < len(m.Names) {
+			name = m.Names[j]
+		}
+		fmt.Fprintf(&b, "  %-20s %+.6g\n", name, m.Weights[j])
+	}
+	return b.String()
+}

@@ -1,0 +1,122 @@
+package mllib
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/volley-engine/volley/internal/kernel"
+)
+
+// scored is a row's margin and what it should be: 0 or 1, or a number.
+type scored struct {
+	z, y float64
+}
+
+// metrics are the metrics of scored rows that the model's users expect.
+func (m *LinearModel) metrics(all []scored) map[string]float64 {
+	var out map[string]float64
+	if m.Loss == Squared {
+		out = regressionMetrics(all)
+	} else {
+		out = binaryMetrics(all)
+		if m.Loss == Logistic || m.Loss == "" {
+			out["log_loss"] = logLoss(all)
+		}
+	}
+	out["nonzeros"] = float64(m.Nonzeros())
+	return out
+}
+
+// Nonzeros is how many weights are not zero.
+func (m *LinearModel) Nonzeros() (n int) {
+	for _, w := range m.Weights {
+		if w != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// regressionMetrics are rmse, mae, and r2, the share of the variance that is
+// explained.
+func regressionMetrics(all []scored) map[string]float64 {
+	n := float64(len(all))
+	var mean, sq, abs, spread float64
+	for _, s := range all {
+		mean += s.y / n
+	}
+	for _, s := range all {
+		sq = math.FMA(s.z-s.y, s.z-s.y, sq)
+		abs += math.Abs(s.z - s.y)
+		spread = math.FMA(s.y-mean, s.y-mean, spread)
+	}
+	out := map[string]float64{"rmse": math.Sqrt(sq / n), "mae": abs / n}
+	if spread > 0 {
+		out["r2"] = 1 - sq/spread
+	}
+	return out
+}
+
+// logLoss is the mean of −log of the probability given to the right label.
+func logLoss(all []scored) float64 {
+	var loss float64
+	for _, s := range all {
+		loss += kernel.Softplus(s.z) - float64(s.y*s.z)
+	}
+	return loss / float64(len(all))
+}
+
+// binaryMetrics are those of a classifier: accuracy; precision, recall and f1 of
+// label 1, with the table of true and false ones they come from; and the areas
+// under the curves of all thresholds.
+func binaryMetrics(all []scored) map[string]float64 {
+	var table [2][2]float64 // by what it is, and what is said
+	for _, s := range all {
+		said := 0
+		if s.z > 0 {
+			said = 1
+		}
+		table[int(s.y)][said]++
+	}
+	n := float64(len(all))
+	out := map[string]float64{"accuracy": (table[0][0] + table[1][1]) / n, "true_negatives": table[0][0], "false_positives": table[0][1],
+		"false_negatives": table[1][0], "true_positives": table[1][1]}
+	if said := table[0][1] + table[1][1]; said > 0 {
+		out["precision"] = table[1][1] / said
+	}
+	if are := table[1][0] + table[1][1]; are > 0 {
+		out["recall"] = table[1][1] / are
+		out["f1"] = 2 * table[1][1] / (2*table[1][1] + table[0][1] + table[1][0])
+	}
+	if auc, prAUC, ok := areas(all); ok {
+		out["auc"], out["pr_auc"] = auc, prAUC
+	}
+	return out
+}
+
+// areas are those under two curves of all thresholds: the ROC curve, which is the
+// probability that a positive row scores above a negative one, ties counting
+// half; and precision over recall, as the mean precision over positive rows
+// (average precision), rows of one score taken together. They are undefined where
+// one of the labels is absent.
+func areas(all []scored) (roc, pr float64, ok bool) {
+	sorted := slices.Clone(all)
+	slices.SortFunc(sorted, func(a, b scored) int { return cmp.Compare(b.z, a.z) })
+	var positives, negatives, wins float64 // so far, from the highest score down
+	for i := 0; i < len(sorted); {
+		var pos, neg float64
+		j := i
+		for ; j < len(sorted) && sorted[j].z == sorted[i].z; j++ {
+			pos += sorted[j].y
+			neg += 1 - sorted[j].y
+		}
+		wins += positives*neg + float64(pos*neg)/2
+		positives, negatives, i = positives+pos, negatives+neg, j
+		pr += float64(pos*positives) / (positives + negatives)
+	}
+	if positives == 0 || negatives == 0 {
+		return 0, 0, false
+	}
+	return wins / float64(positives*negatives), pr / positives, true
+}

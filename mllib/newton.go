@@ -1,0 +1,109 @@
+package mllib
+
+import (
+	"math"
+
+	"github.com/volley-engine/volley/internal/kernel"
+)
+
+// quadratic is a model of the smooth part of the objective about a point:
+// G·δ + δᵀ·H·δ/2. Of H, n×n and row-major, all entries are there.
+type quadratic struct {
+	G, H []float64
+}
+
+// minimize finds the step from x that makes the model plus the L1 penalty
+// least, and by how much it falls.
+func (m *quadratic) minimize(x, lasso []float64) (step []float64, falls float64) {
+	n := len(m.G)
+	if lasso == nil {
+		step = make([]float64, n)
+		for j, g := range m.G {
+			step[j] = -g
+		}
+		factor := append([]float64(nil), m.H...)
+		kernel.Cholesky(factor, n)
+		kernel.Solve(factor, step, n)
+	} else {
+		step = m.descend(x, lasso)
+	}
+	curved := 0.0
+	for j := range step {
+		curved = math.FMA(step[j], kernel.Dot(m.H[j*n:(j+1)*n], step), curved)
+	}
+	falls = -math.FMA(0.5, curved, kernel.Dot(m.G, step))
+	for j, l := range lasso {
+		falls = math.FMA(l, math.Abs(x[j])-math.Abs(x[j]+step[j]), falls)
+	}
+	return step, falls
+}
+
+// What ends coordinate descent: a sweep in which no variable moves by more than
+// this, in units in which its curvature is 1, or very many sweeps.
+const (
+	stillness = 1e-13
+	mostSweep = 20_000
+)
+
+// descend is coordinate descent by covariance updates (Friedman et al.): sweeps
+// over all variables, and, between them, over those that are not zero until they
+// stand still.
+func (m *quadratic) descend(x, lasso []float64) []float64 {
+	n := len(x)
+	at, slope := append([]float64(nil), x...), append([]float64(nil), m.G...)
+	least := stillness * math.Sqrt(kernel.Dot(m.G, m.G))
+	for sweeps := 0; sweeps < mostSweep; {
+		if sweeps++; m.sweep(at, slope, lasso, false) <= least {
+			break
+		}
+		for sweeps < mostSweep && m.sweep(at, slope, lasso, true) > least {
+			sweeps++
+		}
+	}
+	for j := range n {
+		at[j] -= x[j]
+	}
+	return at
+}
+
+// sweep moves each variable to its best place, the others given, and returns the
+// greatest move times the root of the variable's curvature.
+func (m *quadratic) sweep(at, slope, lasso []float64, nonzero bool) (most float64) {
+	n := len(at)
+	for j := range at {
+		row := m.H[j*n : (j+1)*n]
+		if row[j] <= 0 || nonzero && at[j] == 0 {
+			continue
+		}
+		to := soft(at[j]-slope[j]/row[j], lasso[j]/row[j])
+		if move := to - at[j]; move != 0 {
+			at[j] = to
+			kernel.Axpy(move, row, slope)
+			most = max(most, math.Abs(move)*math.Sqrt(row[j]))
+		}
+	}
+	return most
+}
+
+// newton takes objective and model at Y in, and moves Y to where the model, with
+// the L1 penalty, is least; over says that nothing more is to be gained, falls is
+// what the model promises.
+func (s *state) newton(f float64, m *quadratic, lasso []float64) (falls float64, over bool) {
+	q := &s.Search
+	ok, over := s.accepted(f, nil) // along a straight line
+	if !ok {
+		return math.Inf(1), over
+	}
+	s.Count++
+	copy(s.X, s.Y)
+	q.F, q.G = f, append(q.G[:0], m.G...)
+	q.Direction, falls = m.minimize(s.X, lasso)
+	q.Slope, q.Length, q.Tries = -falls, 1, 0
+	if !(falls > 0) {
+		return 0, true
+	}
+	for j, x := range s.X { // the model knows where signs change
+		s.Y[j] = x + q.Direction[j]
+	}
+	return falls, false
+}

@@ -1,0 +1,357 @@
+package mllib
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// Metrics computes the metrics of the model on its training data.
+func (t *Trained) Metrics(ctx context.Context, s *rdd.Session, p LinearPlan) (map[string]float64, error) {
+	splits, err := p.Scores.Run(ctx, s, t.param)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]scored, 0, t.Rows)
+	for _, pairs := range splits {
+		for i := 0; i+1 < len(pairs); i += 2 {
+			all = append(all, scored{pairs[i], pairs[i+1]})
+		}
+	}
+	return t.Model.metrics(all), nil
+}
+
+// trainer trains one linear model.
+type trainer struct {
+	accounts
+	cfg    LinearConfig // with the solver that was chosen
+	plan   LinearPlan
+	s      *rdd.Session
+	meta   *storage.PackMeta
+	prob   *problem
+	st     state
+	stop   stopper
+	out    Trained
+	best   float64 // objective at X on all data; NaN where it is not known
+	grad   []float64
+	began  time.Duration
+	spent  time.Duration // on evaluation before the loop began
+	center []float64     // that second moments are taken about
+}
+
+// TrainLinear runs the loop and returns the model.
+func TrainLinear(ctx context.Context, s *rdd.Session, c LinearConfig, p LinearPlan) (*Trained, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	t := &trainer{cfg: c, plan: p, s: s, best: math.NaN()}
+	t.accounts.out = &t.out.Summary
+	if err := t.prepare(ctx); err != nil {
+		return nil, err
+	}
+	t.began, t.spent = s.Now(), s.EvaluationTime()
+	work := context.WithoutCancel(ctx) // a step that has begun is finished
+	for it := range rdd.Iterations(ctx, s, &t.st, c.MaxIterations) {
+		if err := t.iterate(work, it); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	return t.finish(ctx)
+}
+
+// prepare loads the data and chooses solver, variables and step size.
+func (t *trainer) prepare(ctx context.Context) error {
+	var err error
+	if t.meta, err = t.plan.Rows.Meta(ctx, t.s); err != nil {
+		return err
+	}
+	positive, labels, err := t.cfg.labels(t.meta)
+	if err != nil {
+		return err
+	}
+	if t.cfg.Solver == Auto || t.cfg.Solver == "" {
+		t.cfg.Solver, t.out.SolverWhy = t.cfg.choose(t.meta.Features)
+	}
+	t.out.Solver, t.out.Rows, t.out.Features = t.cfg.Solver, t.meta.Rows, t.meta.Features
+	t.out.Model = t.cfg.newModel(t.meta, labels)
+	m := moments{rows: float64(t.meta.Rows), sum: make([]float64, t.meta.Features), square: make([]float64, t.meta.Features)}
+	if t.cfg.Intercept || t.cfg.scaled(t.cfg.Solver) || t.cfg.weighted() {
+		g, err := t.plan.Moments.Run(ctx, t.s, momentsParam{t.meta.Features, positive})
+		if err != nil {
+			return err
+		}
+		m.sum, m.square, m.labels = g.Sum[:t.meta.Features], g.Sum[t.meta.Features:], g.Coef
+	}
+	t.prob = newProblem(t.cfg, t.cfg.Solver, m, positive)
+	if t.prob.mean != nil && t.meta.Layout == storage.DenseLayout {
+		t.center = t.prob.mean
+	}
+	t.grad = make([]float64, t.prob.size())
+	t.stop = stopper{rule: t.cfg.Stop, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
+	if err := t.begin(m); err != nil {
+		return err
+	}
+	return t.chooseStep(ctx)
+}
+
+// begin chooses the first point: that of a model given, or the best constant.
+func (t *trainer) begin(m moments) error {
+	n := t.prob.size()
+	t.st = state{X: make([]float64, n), Y: make([]float64, n), T: 1, Step: t.cfg.StepSize, Width: t.cfg.width(t.cfg.Solver)}
+	switch {
+	case t.cfg.Init != "":
+		first, err := LoadLinear(t.cfg.Init)
+		if err == nil {
+			err = t.out.Model.sameKind(first)
+		}
+		if err != nil {
+			return err
+		}
+		copy(t.st.Y, t.prob.variables(first.Weights, first.Intercept))
+	case t.cfg.Intercept:
+		t.st.Y[n-1] = t.cfg.constant(m, t.prob.weights)
+	}
+	copy(t.st.X, t.st.Y)
+	return nil
+}
+
+// constant is the intercept of the best model without features.
+func (c *LinearConfig) constant(m moments, w [2]float64) float64 {
+	if w == [2]float64{} {
+		w = [2]float64{1, 1}
+	}
+	switch c.Loss {
+	case Squared:
+		return m.labels / m.rows
+	case Hinge, SquaredHinge:
+		return 0
+	}
+	ones, zeros := w[1]*m.labels, w[0]*(m.rows-m.labels)
+	if ones <= 0 || zeros <= 0 {
+		return 0
+	}
+	return kernel.Log(ones) - kernel.Log(zeros)
+}
+
+// What the hinge is smoothed over: by Newton's method ever less, by methods of
+// first order always the same; by MLlib's not at all.
+const (
+	startWidth  = 1.0
+	steadyWidth = 0.02
+	narrower    = 0.2
+)
+
+// width is what the hinge is smoothed over at first.
+func (c *LinearConfig) width(s Solver) float64 {
+	switch {
+	case c.Loss != Hinge || s == Sqrt:
+		return 0
+	case s.curved():
+		return startWidth
+	}
+	return steadyWidth
+}
+
+// chooseStep sets the step size where the user has not.
+func (t *trainer) chooseStep(ctx context.Context) error {
+	switch {
+	case t.st.Step > 0 || t.cfg.Solver.curved():
+		return nil
+	case t.cfg.Solver == Sqrt:
+		t.st.Step = 1
+		return nil
+	case t.cfg.Solver == Adam:
+		t.st.Step = 0.1
+		return nil
+	}
+	sample, err := t.plan.Sample.Run(ctx, t.s)
+	if err != nil {
+		return err
+	}
+	t.st.Step = 1 / t.prob.lipschitz(sample)
+	return nil
+}
+
+// pass folds all rows at Y: into the gradient, and, for solvers that want it, the
+// second derivatives.
+func (t *trainer) pass(ctx context.Context) (g gradient, h []float64, err error) {
+	p := t.prob.param(t.st.Y)
+	p.Width = t.st.Width
+	if !t.cfg.Solver.curved() {
+		g, err = t.plan.Gradient.Run(ctx, t.s, p)
+		return g, nil, err
+	}
+	p.Shift = t.center
+	c, err := t.plan.Curvature.Run(ctx, t.s, p)
+	if err != nil {
+		return g, nil, err
+	}
+	return c.gradient, t.prob.hessian(c, p.Shift, t.s.LastInfo().Weight), nil
+}
+
+// iterate takes one step of the loop.
+func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
+	g, h, err := t.pass(ctx)
+	if err != nil {
+		return err
+	}
+	info := t.s.LastInfo()
+	t.account(info)
+	objective := t.prob.objective(t.st.Y, g.Loss, info.Weight)
+	t.st.Latest = objective
+	it.Report("objective", objective)
+	o := observation{iteration: it.Number, objective: objective, exact: info.Merged == info.Rows, now: t.s.Now() - t.began - (t.s.EvaluationTime() - t.spent)}
+	o.stderr = standardError(g, info)
+	if !isFinite(objective) {
+		return fault.Newf(fault.UserCode, "train", t.cfg.job(), "the objective is not finite at iteration %d", it.Number).
+			WithHint("lower --step-size")
+	}
+	if done, err := t.judge(ctx, it, o); done || err != nil {
+		return err
+	}
+	before := append([]float64(nil), t.st.Y...)
+	t.prob.gradient(t.grad, t.st.Y, g, info.Weight)
+	gap := g.Gap / float64(info.Weight*t.prob.counted)
+	if t.move(h, objective, gap) {
+		t.end(it, "tolerance")
+		return nil
+	}
+	if t.cfg.Stop == ByWeights {
+		o.hasMoved, o.moved, o.norm = true, distance(before, t.st.Y), math.Sqrt(kernel.Dot(t.st.Y, t.st.Y))
+		if v := t.stop.check(o); v.stop != "" {
+			t.end(it, v.stop)
+		}
+	}
+	return nil
+}
+
+// move takes what the pass has found out to the next point; over says that there
+// is none better.
+func (t *trainer) move(h []float64, objective, gap float64) (over bool) {
+	if !t.cfg.Solver.exact() {
+		t.st.advance(t.cfg.Solver, t.grad, t.prob.lasso)
+		return false
+	}
+	count := t.st.Count
+	var falls float64
+	if h == nil {
+		over = t.st.quasiNewton(objective+gap, t.grad, t.prob.lasso)
+	} else {
+		falls, over = t.st.newton(objective+gap, &quadratic{G: t.grad, H: h}, t.prob.lasso)
+	}
+	if t.st.Count > count { // the point was accepted
+		t.best = objective
+	}
+	enough := float64(t.cfg.Tol * max(1, math.Abs(objective)))
+	switch {
+	case over || h == nil:
+	case t.cfg.Loss == Squared: // the model is the objective
+		copy(t.st.X, t.st.Y)
+		t.best, over = math.NaN(), true
+	case t.cfg.Loss == Hinge && falls <= max(gap, enough):
+		if over = gap <= enough; !over {
+			t.st.Width = float64(narrower * t.st.Width)
+			t.st.Search.G = nil // what is known is of another width
+		}
+	default:
+		over = falls <= enough
+	}
+	return over
+}
+
+// judge applies the stop rules at the point where the pass was made; a run that
+// stops keeps that point.
+func (t *trainer) judge(ctx context.Context, it *rdd.Iteration, o observation) (done bool, err error) {
+	t.out.Iterations = it.Number
+	if t.cfg.Stop == ByWeights && t.cfg.Target == nil && t.cfg.MaxTime == 0 {
+		return false, nil
+	}
+	v := t.stop.check(o)
+	if v.look {
+		if o.objective, err = t.evaluate(ctx, it.Number); err != nil {
+			return false, err
+		}
+		o.exact = true
+		it.Report("full_objective", o.objective)
+		v = t.stop.looked(o)
+	}
+	if v.stop == "" {
+		return false, nil
+	}
+	t.end(it, v.stop)
+	copy(t.st.X, t.st.Y)
+	if t.best = math.NaN(); o.exact {
+		t.best = o.objective
+	}
+	return true, nil
+}
+
+func (t *trainer) end(it *rdd.Iteration, why string) {
+	t.out.StoppedBy = why
+	it.Stop()
+}
+
+// standardError is that of the mean loss of a cut step (SEMANTICS section 4).
+func standardError(g gradient, info rdd.StepInfo) float64 {
+	if info.Merged == info.Rows || info.NEff <= 1 {
+		return 0
+	}
+	mean := g.Loss / info.Weight
+	variance := max(0, g.LossSq/info.Weight-float64(mean*mean))
+	return math.Sqrt(variance / info.NEff * (1 - info.Share))
+}
+
+// evaluate finds the objective at Y on all data by an uncut pass.
+func (t *trainer) evaluate(ctx context.Context, iteration int) (float64, error) {
+	began := t.s.Now()
+	g, err := t.plan.Loss.Run(ctx, t.s, t.prob.param(t.st.Y))
+	if err != nil {
+		return 0, err
+	}
+	f := t.prob.objective(t.st.Y, g.Loss, float64(t.meta.Rows))
+	t.s.Evaluated(rdd.Evaluation{Iteration: iteration, Objective: f, Took: t.s.Now() - began})
+	return f, nil
+}
+
+// finish evaluates the final parameters where their objective is not known
+// and makes the model of them.
+func (t *trainer) finish(ctx context.Context) (*Trained, error) {
+	if t.out.StoppedBy == "" {
+		t.out.StoppedBy = "max-iterations"
+	}
+	if t.cfg.Solver.exact() || t.out.StoppedBy != "max-iterations" {
+		copy(t.st.Y, t.st.X) // Y has not been looked at
+		t.out.Objective = t.best
+	} else {
+		t.out.Objective = math.NaN()
+	}
+	if err := ctx.Err(); err != nil {
+		t.out.StoppedBy = "interrupted"
+	} else if math.IsNaN(t.out.Objective) {
+		var err error
+		if t.out.Objective, err = t.evaluate(ctx, t.out.Iterations); err != nil {
+			return nil, err
+		}
+	}
+	p := t.prob.param(t.st.Y)
+	t.out.param, t.out.Model.Weights, t.out.Model.Intercept = p, p.W, p.Bias
+	return &t.out, nil
+}
+
+func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+func distance(a, b []float64) float64 {
+	var sq float64
+	for j := range a {
+		sq = math.FMA(a[j]-b[j], a[j]-b[j], sq)
+	}
+	return math.Sqrt(sq)
+}
