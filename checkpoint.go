@@ -16,24 +16,50 @@ import (
 	"github.com/volley-engine/volley/storage"
 )
 
-const checkpointVersion = 1
+const checkpointVersion = 2
 
 // checkpoint is everything that a job goes on from. Its file ends in a line
 // with the digest of what is before it, so that a torn or damaged one is
 // noticed and the one before it is used.
 type checkpoint struct {
-	Version   int             `json:"version"`
-	Plan      plan.Digest     `json:"plan"`
-	Job       string          `json:"job"`    // what the run must agree on
-	Node      int             `json:"node"`   // of the pack
-	Splits    []plan.Digest   `json:"splits"` // of the pack
-	Iteration int             `json:"iteration"`
-	Life      uint32          `json:"life"` // of the process that wrote it
-	State     []byte          `json:"state"`
-	Ledger    driver.Restored `json:"ledger"`
-	Log       driver.LogMark  `json:"log"`             // of the event log, up to this step
-	Maker     plan.ExecutorID `json:"maker,omitempty"` // executor that has the pack in its cache
-	Executors int             `json:"executors"`       // that the job had
+	Version   int            `json:"version"`
+	Plan      plan.Digest    `json:"plan"`
+	Job       string         `json:"job"`   // what the run must agree on
+	Packs     []packMark     `json:"packs"` // in the order in which they were opened
+	Iteration int            `json:"iteration"`
+	Life      uint32         `json:"life"` // of the process that wrote it
+	State     []byte         `json:"state"`
+	Log       driver.LogMark `json:"log"`       // of the event log, up to this step
+	Executors int            `json:"executors"` // that the job had
+}
+
+// packMark is a pack, and how far the job has come with it.
+type packMark struct {
+	Node   int             `json:"node"`
+	Splits []plan.Digest   `json:"splits"`
+	Ledger driver.Restored `json:"ledger"`
+	Maker  plan.ExecutorID `json:"maker,omitempty"` // executor that has it in its cache
+}
+
+// pack is what the checkpoint holds of a node's pack; nil where it has none.
+func (c *checkpoint) pack(node int) *packMark {
+	if c == nil {
+		return nil
+	}
+	for i := range c.Packs {
+		if c.Packs[i].Node == node {
+			return &c.Packs[i]
+		}
+	}
+	return nil
+}
+
+// marks are the packs that are open, as a checkpoint keeps them.
+func (e *embedded) marks() (all []packMark) {
+	for number, node := range e.nodes {
+		all = append(all, packMark{Node: node, Splits: e.hashes(node), Ledger: *e.back.Ledger(number), Maker: e.makers[node]})
+	}
+	return all
 }
 
 // keepCheckpoints is how many checkpoints are kept.
@@ -142,10 +168,10 @@ func cutLastLine(raw []byte) (body []byte, last string, ok bool) {
 }
 
 // sameData says whether a checkpoint was written over the pack's data.
-func (e *embedded) sameData(m *storage.PackMeta) error {
-	same := len(m.Splits) == len(e.resumed.Splits)
+func (e *embedded) sameData(m *storage.PackMeta, mark *packMark) error {
+	same := len(m.Splits) == len(mark.Splits)
 	for i := 0; same && i < len(m.Splits); i++ {
-		same = m.Splits[i].SHA256 == e.resumed.Splits[i]
+		same = m.Splits[i].SHA256 == mark.Splits[i]
 	}
 	if !same {
 		return fault.Newf(fault.BadInput, "resume from", e.cfg.Checkpoints, "the data is not what the checkpoint was written over")

@@ -99,8 +99,8 @@ func (e *embedded) OpenPack(ctx context.Context, node int) (int, *storage.PackMe
 // openRemote has an executor make a pack.
 func (e *embedded) openRemote(ctx context.Context, node int) (int, *storage.PackMeta, error) {
 	req := &driver.CallRequest{Node: node, Pack: rdd.NoPack, Args: [][]byte{nil}}
-	if e.resumed != nil && e.resumed.Node == node {
-		req.Prefer = e.resumed.Maker // it need not make the pack, but find it
+	if mark := e.resumed.pack(node); mark != nil {
+		req.Prefer = mark.Maker // it need not make the pack, but find it
 	}
 	out, err := e.back.RunCall(ctx, req)
 	if err != nil {
@@ -131,15 +131,20 @@ func (e *embedded) placePack(ctx context.Context, node int, maker plan.ExecutorI
 		return 0, err
 	}
 	e.nodes = append(e.nodes, node)
-	e.writeHeader(info)
-	if e.resumed != nil && e.resumed.Node == node {
-		if err := e.sameData(meta); err != nil {
+	mark := e.resumed.pack(node)
+	if number == 0 {
+		e.writeHeader(info)
+	} else if !e.goesOn || mark == nil {
+		e.log.Write(&driver.LogPack{Event: "pack", Pack: number, N: info.Rows, Splits: info.SHA256})
+	}
+	if mark != nil {
+		if err := e.sameData(meta, mark); err != nil {
 			return 0, err
 		}
-		r := e.resumed.Ledger
+		r := mark.Ledger
 		r.Pack = number
 		e.back.Restore(&r)
-		e.writeResume()
+		e.writeResume(&r)
 	}
 	return number, nil
 }
@@ -164,9 +169,9 @@ func (e *embedded) writeHeader(info *driver.PackInfo) {
 		Versions: driver.LogVersions{Volley: Version, Go: runtime.Version(), Wire: wire.Version}})
 }
 
-func (e *embedded) writeResume() {
-	line := &driver.LogResume{Event: "resume", Step: e.resumed.Ledger.Steps}
-	for _, a := range e.resumed.Ledger.Entries {
+func (e *embedded) writeResume(r *driver.Restored) {
+	line := &driver.LogResume{Event: "resume", Pack: r.Pack, Step: r.Steps}
+	for _, a := range r.Entries {
 		line.Cursor = append(line.Cursor, a.Cursor)
 		line.Merged = append(line.Merged, a.Merged)
 	}
@@ -192,7 +197,7 @@ func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepO
 	if req.Train {
 		e.stepped = true
 		e.flush()
-		e.pending, e.number, e.node = driver.StepLine(r), req.Pack, e.nodes[req.Pack]
+		e.pending = driver.StepLine(r)
 		e.pending.Params = plan.DigestOf(req.Param)
 	} else if !e.goesOn || e.stepped {
 		e.passes = append(e.passes, driver.EvaluationLine(r, req.Node, plan.DigestOf(req.Param)))
@@ -255,8 +260,8 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 		return nil
 	}
 	e.kept = time.Now()
-	return writeCheckpoint(e.cfg.Checkpoints, &checkpoint{Version: checkpointVersion, Plan: e.plan, Job: e.cfg.Identity, Node: e.node,
-		Splits: e.hashes(e.node), Iteration: c.Iteration, Life: e.life, Maker: e.makers[e.node], Executors: e.cfg.Executors, State: c.State(), Ledger: *e.back.Ledger(e.number), Log: e.log.Mark()})
+	return writeCheckpoint(e.cfg.Checkpoints, &checkpoint{Version: checkpointVersion, Plan: e.plan, Job: e.cfg.Identity, Packs: e.marks(),
+		Iteration: c.Iteration, Life: e.life, Executors: e.cfg.Executors, State: c.State(), Log: e.log.Mark()})
 }
 
 // Evaluated adds the objective to the line of the pass that found it.

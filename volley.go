@@ -232,8 +232,6 @@ type embedded struct {
 	metas     map[int]*storage.PackMeta // by node
 	makers    map[int]plan.ExecutorID   // of packs, by node
 	nodes     []int                     // of packs, by number
-	node      int                       // of the pack that training steps fold
-	number    int                       // of the pack that training steps fold
 	header    bool
 	pending   *driver.LogStep
 	stepEnd   time.Duration

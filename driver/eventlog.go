@@ -32,6 +32,14 @@ type LogHeader struct {
 	Machine  LogMachine      `json:"machine"`
 }
 
+// LogPack is a pack that was opened after the first, which the header describes.
+type LogPack struct {
+	Event  string        `json:"event"` // "pack"
+	Pack   int           `json:"pack"`
+	N      []int64       `json:"n"`
+	Splits []plan.Digest `json:"splits"`
+}
+
 // LogOptions are the engine's options that decide what a step may do.
 type LogOptions struct {
 	Sync          string  `json:"sync"`
@@ -71,6 +79,7 @@ type LogMachine struct {
 // LogStep is one training step.
 type LogStep struct {
 	Event      string             `json:"event"` // "step"
+	Pack       int                `json:"pack,omitempty"`
 	Step       int                `json:"step"`
 	Iteration  int                `json:"iteration"`
 	C          []int64            `json:"c"`
@@ -118,6 +127,7 @@ type LogMove struct {
 // LogEvaluation is an uncut pass over all rows.
 type LogEvaluation struct {
 	Event     string      `json:"event"` // "evaluation"
+	Pack      int         `json:"pack,omitempty"`
 	Iteration int         `json:"iteration"`
 	Node      int         `json:"node"`
 	C         []int64     `json:"c"`
@@ -135,6 +145,7 @@ type LogEvaluation struct {
 // of the step.
 type LogResume struct {
 	Event  string  `json:"event"` // "resume"
+	Pack   int     `json:"pack,omitempty"`
 	Step   int     `json:"step"`
 	Cursor []int64 `json:"cursor"`
 	Merged []int64 `json:"merged"`
@@ -270,7 +281,7 @@ func (l *EventLog) Close() error {
 // StepLine describes a training step; its parameters and update time are
 // added when it is committed.
 func StepLine(r *StepReport) *LogStep {
-	l := &LogStep{Event: "step", Step: r.Number, Missing: []int{}, Waits: r.Stats.Waits, Placement: r.Placement, Executors: r.Executors,
+	l := &LogStep{Event: "step", Pack: r.Pack, Step: r.Number, Missing: []int{}, Waits: r.Stats.Waits, Placement: r.Placement, Executors: r.Executors,
 		Bytes: r.Bytes, ShareFirst: r.Stats.ShareFirst, ShareStop: r.Stats.ShareStop, Cut: r.Stats.Cut,
 		Share: r.Share, NEff: r.NEff, Retried: r.Retried, Dropped: r.Counters.DroppedRows, Stale: r.Counters.StaleReports}
 	l.C, l.Folded, l.Attempt, l.Epoch, l.Cursor = coverageArrays(r)
@@ -305,7 +316,7 @@ func coverageArrays(r *StepReport) (c, folded []int64, attempt []int, epoch []ui
 
 // EvaluationLine describes an uncut pass.
 func EvaluationLine(r *StepReport, node int, params plan.Digest) *LogEvaluation {
-	l := &LogEvaluation{Event: "evaluation", Node: node, Missing: []int{}, Waits: r.Stats.Waits, TookNs: int64(r.Took), Params: params}
+	l := &LogEvaluation{Event: "evaluation", Pack: r.Pack, Node: node, Missing: []int{}, Waits: r.Stats.Waits, TookNs: int64(r.Took), Params: params}
 	l.C, l.Folded, l.Attempt, l.Epoch, _ = coverageArrays(r)
 	for _, s := range r.Missing {
 		l.Missing = append(l.Missing, int(s))

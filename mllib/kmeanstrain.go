@@ -286,15 +286,25 @@ func (t *kmeans) check(ctx context.Context, it *rdd.Iteration, o observation) (v
 	return v, nil
 }
 
-// look runs an uncut pass where the estimates say that the run may be done.
+// look runs an uncut pass where the estimates say that the run may be done: it is,
+// where the cost is hardly below the least of those seen before. Cut steps move
+// centres by what they saw, about the best ones.
 func (t *kmeans) look(ctx context.Context, it *rdd.Iteration, stop *stopper, o observation) (verdict, error) {
+	least, first := t.st.Rules.Looked, t.st.Rules.LookedAt == 0
 	_, cost, err := t.whole(ctx, it.Number)
 	if err != nil {
 		return verdict{}, err
 	}
 	o.objective, o.exact = cost, true
 	it.Report("full_objective", cost)
-	return stop.looked(o), nil
+	v := stop.looked(o)
+	if v.stop == "" && !first && t.cfg.Tol > 0 && cost >= least-float64(t.cfg.Tol*least) {
+		v.stop = "tolerance"
+	}
+	if !first {
+		t.st.Rules.Looked = min(least, cost)
+	}
+	return v, nil
 }
 
 // whole is an uncut pass at the present centres.

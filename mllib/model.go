@@ -176,8 +176,11 @@ func LoadModel(dir string) (Model, error) {
 		Model
 		load(dir string, raw []byte) error
 	} = &LinearModel{}
-	if head.Job == "kmeans" {
+	switch head.Job {
+	case "kmeans":
 		m = &KMeansModel{}
+	case "als":
+		m = &FactorModel{}
 	}
 	if err := m.load(dir, raw); err != nil {
 		return nil, loadError(dir, err)

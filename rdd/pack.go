@@ -41,10 +41,6 @@ func Columns(features, base int) PackOption {
 // Pack lays a dataset out for steps. Points become vectors; rows of any other
 // type are stored in their encoding.
 func Pack[T any](ds Dataset[T], options ...PackOption) Packed[T] {
-	var o storage.PackOptions
-	for _, set := range options {
-		set(&o)
-	}
 	rows := func() storage.Rows { return encodedRows[T]{ds} }
 	if points, ok := any(ds).(Dataset[Point]); ok {
 		rows = func() storage.Rows {
@@ -54,10 +50,7 @@ func Pack[T any](ds Dataset[T], options ...PackOption) Packed[T] {
 			return pointRows{points}
 		}
 	}
-	id := ds.g.add(node{kind: "pack", typ: typeName[T](), detail: fmt.Sprintf("%+v", o), inputs: []int{ds.id},
-		pack: &packDecl{rows: rows, options: o, input: ds.id}})
-	ds.g.nodes[id].task = makePack(id)
-	return Packed[T]{g: ds.g, id: id}
+	return packRows[T, T](ds, "rows", rows, options)
 }
 
 // chunkRows is how many rows a derived dataset hands to the packer at a time.

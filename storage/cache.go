@@ -346,7 +346,7 @@ func (l *loaded) sparseMeta(m *PackMeta, o PackOptions) error {
 		m.Features = o.Features
 	}
 	m.Layout = SparseLayout
-	if m.Features > 0 && l.nnz > l.rows*int64(m.Features)/2 {
+	if !o.Sparse && m.Features > 0 && l.nnz > l.rows*int64(m.Features)/2 {
 		m.Layout = DenseLayout
 	}
 	return nil

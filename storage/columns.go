@@ -386,3 +386,21 @@ func (s *Source) FeatureNames() []string {
 	}
 	return nil
 }
+
+// Column is the place of a feature among the columns of a table: the first of the
+// names given that a column has, or that is a column's number from 0.
+func (s *Source) Column(either ...string) (int, error) {
+	names := s.FeatureNames()
+	for _, name := range either {
+		if i := slices.Index(names, name); i >= 0 {
+			return i, nil
+		}
+	}
+	for _, name := range either {
+		if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < s.Width() {
+			return n, nil
+		}
+	}
+	return 0, fault.Newf(fault.Usage, "read", s.Files[0].Path, "there is no column %q among its %d; they are %s", either[0], max(0, s.Width()),
+		strings.Join(names[:min(len(names), 40)], " "))
+}

@@ -24,6 +24,7 @@ type PackOptions struct {
 	Random    bool   `json:"random,omitempty"` // rows go to splits by a seeded hash instead of by contiguous ranges
 	Seed      uint64 `json:"seed"`
 	Float32   bool   `json:"float32,omitempty"` // store features in single precision
+	Sparse    bool   `json:"sparse,omitempty"`  // rows stay sparse, however many entries they have
 	IndexBase int    `json:"index_base,omitempty"`
 	Features  int    `json:"features,omitempty"`
 	Workers   int    `json:"-"`

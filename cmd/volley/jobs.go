@@ -45,7 +45,7 @@ func jobNames() (names []string) {
 	for _, j := range linearJobs {
 		names = append(names, j.name)
 	}
-	return append(names, "kmeans")
+	return append(names, "kmeans", "als")
 }
 
 // newJob is a bundled job by its name, with fresh flags.
@@ -54,6 +54,9 @@ func newJob(name string) job {
 		if j.name == name {
 			return &linearFlags{linearJob: j}
 		}
+	}
+	if name == "als" {
+		return &alsFlags{}
 	}
 	return &kmeansFlags{}
 }

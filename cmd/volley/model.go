@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -77,29 +78,38 @@ func predict(c *cobra.Command, f *dataFlags, dir string) error {
 	if f.label == "none" {
 		in.NoLabel, in.Label = true, ""
 	}
-	if f.outFile == "-" {
-		_, err := m.Predict(c.Context(), in, f.data, os.Stdout)
+	return toFile(f.outFile, func(w io.Writer) error {
+		rows, err := m.Predict(c.Context(), in, f.data, w)
+		if err == nil && f.outFile != "-" {
+			fmt.Fprintf(os.Stderr, "%d predictions in %s\n", rows, f.outFile)
+		}
 		return err
+	})
+}
+
+// toFile has a file written, which appears whole or not at all; - is stdout.
+func toFile(path string, write func(io.Writer) error) error {
+	if path == "-" {
+		return write(os.Stdout)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(f.outFile), ".predict-*")
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".writing-*")
 	if err != nil {
-		return fault.New(fault.NoResources, "write", f.outFile, err)
+		return fault.New(fault.NoResources, "write", path, err)
 	}
 	defer os.Remove(tmp.Name())
-	rows, err := m.Predict(c.Context(), in, f.data, tmp)
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
+	err = write(tmp)
+	if cerr := tmp.Close(); err == nil && cerr != nil {
+		err = fault.New(fault.NoResources, "write", path, cerr)
 	}
 	if err != nil {
 		return err
 	}
 	if err := os.Chmod(tmp.Name(), 0o644); err != nil {
-		return fault.New(fault.NoResources, "write", f.outFile, err)
+		return fault.New(fault.NoResources, "write", path, err)
 	}
-	if err := os.Rename(tmp.Name(), f.outFile); err != nil {
-		return fault.New(fault.NoResources, "write", f.outFile, err)
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return fault.New(fault.NoResources, "write", path, err)
 	}
-	fmt.Fprintf(os.Stderr, "%d predictions in %s\n", rows, f.outFile)
 	return nil
 }
 

@@ -30,6 +30,7 @@ type Line struct {
 	Step       *driver.LogStep
 	Evaluation *driver.LogEvaluation
 	Resume     *driver.LogResume
+	Pack       *driver.LogPack
 }
 
 // maxLogLine bounds a line of the log.
@@ -105,6 +106,9 @@ func (l *Log) take(number int, raw []byte, digest string) error {
 	case "evaluation":
 		line.Evaluation = &driver.LogEvaluation{}
 		into = line.Evaluation
+	case "pack":
+		line.Pack = &driver.LogPack{}
+		into = line.Pack
 	case "resume":
 		line.Resume = &driver.LogResume{}
 		into = line.Resume
@@ -122,7 +126,7 @@ func (l *Log) take(number int, raw []byte, digest string) error {
 	if (l.Header == nil || kind.Event == "header") && number != 1 || number == 1 && kind.Event != "header" {
 		return l.bad(number, "a log begins with one header")
 	}
-	if line.Step != nil || line.Evaluation != nil || line.Resume != nil {
+	if line.Step != nil || line.Evaluation != nil || line.Resume != nil || line.Pack != nil {
 		l.Lines = append(l.Lines, line)
 	}
 	return nil

@@ -28,6 +28,7 @@ type Replay struct {
 	store   *storage.Store
 	maker   *rdd.Maker
 	packs   []*storage.Pack
+	hashes  [][]plan.Digest // of the splits of each pack, as the log has them
 	nodes   []int
 	next    int // line
 	current *driver.LogStep
@@ -43,15 +44,18 @@ func NewReplay(l *Log, program runner.Program, store *storage.Store, maker *rdd.
 			l.Header.Plan.Short(), program.Fingerprint().Short())
 	}
 	var lines []Line // a run that went on from one of its own steps is replayed as if it had not been interrupted
+	r := &Replay{log: l, program: program, store: store, maker: maker, hashes: [][]plan.Digest{l.Header.Splits}}
 	for _, line := range l.Lines {
-		if line.Resume == nil {
+		if line.Pack != nil {
+			r.hashes = append(r.hashes, line.Pack.Splits)
+		} else if line.Resume == nil {
 			lines = append(lines, line)
 		} else if !hasStep(lines) {
 			return nil, fault.Newf(fault.BadInput, "replay", l.Path, "it begins at step %d, from a checkpoint: replay the log of the first run", line.Resume.Step)
 		}
 	}
 	l.Lines = lines
-	return &Replay{log: l, program: program, store: store, maker: maker}, nil
+	return r, nil
 }
 
 func hasStep(lines []Line) bool {
@@ -77,15 +81,16 @@ func (r *Replay) OpenPack(ctx context.Context, node int) (int, *storage.PackMeta
 }
 
 func (r *Replay) sameData(p *storage.Pack) error {
-	h := r.log.Header
-	if len(r.packs) == 0 {
-		if len(p.Meta.Splits) != len(h.Splits) {
-			return r.differs("data", "it makes %d splits, the log has %d", len(p.Meta.Splits), len(h.Splits))
-		}
-		for i, s := range p.Meta.Splits {
-			if s.SHA256 != h.Splits[i] {
-				return r.differs("data", "split %d has hash %s, the log says %s", i, s.SHA256.Short(), h.Splits[i].Short())
-			}
+	if len(r.packs) >= len(r.hashes) {
+		return nil // no step of the log has it
+	}
+	want := r.hashes[len(r.packs)]
+	if len(p.Meta.Splits) != len(want) {
+		return r.differs("data", "it makes %d splits, the log has %d", len(p.Meta.Splits), len(want))
+	}
+	for i, s := range p.Meta.Splits {
+		if s.SHA256 != want[i] {
+			return r.differs("data", "split %d has hash %s, the log says %s", i, s.SHA256.Short(), want[i].Short())
 		}
 	}
 	return nil

@@ -55,9 +55,8 @@ func Verify(l *Log) *Report {
 		return v.r
 	}
 	v.h = l.Header
-	v.total = make([]int64, len(v.h.N))
-	v.seen = map[[3]uint64]bool{}
-	v.lastAttempt = make([]int, len(v.h.N))
+	v.packs = append(v.packs, newLedger(v.h.N))
+	v.ledger = v.packs[0]
 	v.header()
 	for i := range l.Lines {
 		v.line(&l.Lines[i])
@@ -70,13 +69,28 @@ type verifier struct {
 	l           *Log
 	h           *driver.LogHeader
 	r           *Report
+	packs       []*ledger
+	steps       int
+	evaluations int
+	*ledger     // of the line in hand
+}
+
+// ledger is what the log has said of a pack so far.
+type ledger struct {
+	rows        []int64 // by split
+	n           int64   // in all
 	total       []int64 // rows merged by split, as recomputed
 	seen        map[[3]uint64]bool
 	lastAttempt []int
-	steps       int
-	evaluations int
 	owners      []int
-	n           int64
+}
+
+func newLedger(rows []int64) *ledger {
+	l := &ledger{rows: rows, total: make([]int64, len(rows)), seen: map[[3]uint64]bool{}, lastAttempt: make([]int, len(rows))}
+	for _, n := range rows {
+		l.n += n
+	}
+	return l
 }
 
 // fact counts a checked fact and notes it where it does not hold.
@@ -93,18 +107,41 @@ func (v *verifier) broken(invariant string, step, line int, format string, args 
 
 func (v *verifier) header() {
 	v.fact(v.h.Version == driver.LogVersion, whole, 0, 1, "version %d, want %d", v.h.Version, driver.LogVersion)
-	for i, n := range v.h.N {
-		v.fact(n > 0, whole, 0, 1, "split %d has %d rows", i, n)
-		v.n += n
-	}
-	v.fact(len(v.h.N) > 0 && len(v.h.N) == len(v.h.Splits), whole, 0, 1, "%d row counts, %d hashes", len(v.h.N), len(v.h.Splits))
+	v.splits(v.h.N, len(v.h.Splits), 1)
 	o := v.h.Options
 	v.fact(o.Ratio > 0 && o.Ratio <= 1, whole, 0, 1, "synchronization ratio %v", o.Ratio)
 	v.fact(o.StepTimeoutNs > 0 && o.GraceNs > 0 && o.MaxWaitNs > 0, bounded, 0, 1, "a bound is missing")
 }
 
+func (v *verifier) splits(rows []int64, hashes, line int) {
+	for i, n := range rows {
+		v.fact(n > 0, whole, v.steps, line, "split %d has %d rows", i, n)
+	}
+	v.fact(len(rows) > 0 && len(rows) == hashes, whole, v.steps, line, "%d row counts, %d hashes", len(rows), hashes)
+}
+
+// choose takes the ledger of a line's pack in hand.
+func (v *verifier) choose(pack, line int) bool {
+	known := pack >= 0 && pack < len(v.packs)
+	v.fact(known, whole, v.steps, line, "pack %d was not opened", pack)
+	if known {
+		v.ledger = v.packs[pack]
+	}
+	return known
+}
+
+func (v *verifier) pack(p *driver.LogPack, line int) {
+	v.fact(p.Pack == len(v.packs), whole, v.steps, line, "pack %d follows %d packs", p.Pack, len(v.packs))
+	v.splits(p.N, len(p.Splits), line)
+	v.packs = append(v.packs, newLedger(p.N))
+}
+
 func (v *verifier) line(l *Line) {
 	switch {
+	case l.Pack != nil:
+		v.pack(l.Pack, l.Number)
+	case l.Step != nil && !v.choose(l.Step.Pack, l.Number), l.Evaluation != nil && !v.choose(l.Evaluation.Pack, l.Number),
+		l.Resume != nil && !v.choose(l.Resume.Pack, l.Number):
 	case l.Step != nil:
 		v.step(l.Step, l.Number)
 	case l.Evaluation != nil:
@@ -129,9 +166,9 @@ func (v *verifier) resume(r *driver.LogResume, line int) {
 func (v *verifier) shaped(step, line int, lens ...int) bool {
 	ok := true
 	for _, n := range lens {
-		ok = ok && n == len(v.h.N)
+		ok = ok && n == len(v.rows)
 	}
-	v.fact(ok, whole, step, line, "an array does not have %d entries", len(v.h.N))
+	v.fact(ok, whole, step, line, "an array does not have %d entries", len(v.rows))
 	return ok
 }
 
@@ -154,7 +191,7 @@ func (v *verifier) step(s *driver.LogStep, line int) {
 func (v *verifier) missing(list []int, step, line int) map[int]bool {
 	out := map[int]bool{}
 	for _, i := range list {
-		v.fact(i >= 0 && i < len(v.h.N) && !out[i], whole, step, line, "missing split %d", i)
+		v.fact(i >= 0 && i < len(v.rows) && !out[i], whole, step, line, "missing split %d", i)
 		out[i] = true
 	}
 	return out
@@ -162,7 +199,7 @@ func (v *verifier) missing(list []int, step, line int) map[int]bool {
 
 // limit is how many rows of a split a step folds when it is not cut.
 func (v *verifier) limit(i int) int64 {
-	n := v.h.N[i]
+	n := v.rows[i]
 	if f := v.h.Options.BatchFraction; f > 0 && f < 1 {
 		return min(n, max(1, int64(math.Ceil(f*float64(n)))))
 	}
@@ -173,7 +210,7 @@ func (v *verifier) limit(i int) int64 {
 func (v *verifier) mustBeWhole() bool { return v.h.Options.Sync == "bsp" }
 
 func (v *verifier) split(s *driver.LogStep, i int, missing bool, line int) {
-	c, n := s.C[i], v.h.N[i]
+	c, n := s.C[i], v.rows[i]
 	v.fact(c == s.Folded[i], merged, s.Step, line, "split %d: the ledger merged %d rows, the accumulator folded %d", i, c, s.Folded[i])
 	v.fact(c >= 0 && c <= v.limit(i), merged, s.Step, line, "split %d of %d rows merged %d", i, n, c)
 	v.fact(!missing || c == 0, merged, s.Step, line, "split %d is missing but merged %d rows", i, c)
@@ -215,12 +252,12 @@ func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 			gone += v.limit(i)
 		}
 		if c > 0 {
-			present += v.h.N[i]
+			present += v.rows[i]
 		}
 	}
 	for i, c := range s.C {
 		if c > 0 {
-			w := float64(v.h.N[i]) / float64(present)
+			w := float64(v.rows[i]) / float64(present)
 			inverse += w * w / float64(c)
 		}
 	}
@@ -241,8 +278,8 @@ func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 func (v *verifier) largestShare(owners []int) float64 {
 	held := map[int]int64{}
 	var most int64
-	for i, o := range owners[:min(len(owners), len(v.h.N))] {
-		held[o] += v.h.N[i]
+	for i, o := range owners[:min(len(owners), len(v.rows))] {
+		held[o] += v.rows[i]
 		most = max(most, held[o])
 	}
 	return float64(most) / float64(max(1, v.n))
@@ -263,7 +300,7 @@ func (v *verifier) placement(s *driver.LogStep, line int) {
 	if s.Placement == nil {
 		return
 	}
-	v.fact(len(s.Placement) == len(v.h.N), whole, s.Step, line, "placement of %d splits", len(s.Placement))
+	v.fact(len(s.Placement) == len(v.rows), whole, s.Step, line, "placement of %d splits", len(s.Placement))
 	for i, o := range s.Placement {
 		v.fact(o >= -1 && o < len(s.Executors), whole, s.Step, line, "split %d is with executor %d of %d", i, o, len(s.Executors))
 	}
@@ -277,7 +314,7 @@ func (v *verifier) evaluation(e *driver.LogEvaluation, line int) {
 	}
 	for i, c := range e.C {
 		v.fact(c == e.Folded[i], merged, v.steps, line, "split %d: %d rows reported, %d folded", i, c, e.Folded[i])
-		v.fact(c == v.h.N[i], bspWhole, v.steps, line, "split %d: the pass covered %d of %d rows", i, c, v.h.N[i])
+		v.fact(c == v.rows[i], bspWhole, v.steps, line, "split %d: the pass covered %d of %d rows", i, c, v.rows[i])
 		v.attempt(e.Attempt[i], e.Epoch[i], i, v.steps, line)
 	}
 	v.fact(len(e.Missing) == 0, bspWhole, v.steps, line, "%d splits are missing from a whole pass", len(e.Missing))

@@ -134,7 +134,7 @@ func multiply(c []float64, cStep int, left []float64, step int, right []float64,
 // of a matrix of d+1 rows and columns: x̃_i is row rows[i] of x, which has d
 // columns, minus shift (nil: nothing), and a 1 after it. Rows are added one
 // after the other, entry (p, q) by one fused multiply-add of weight[i]·x̃_ip
-// (rounded) and x̃_iq.
+// (rounded) and x̃_iq. A nil weight is all ones.
 func Gram[T Float](p *Product, h []float64, weight []float64, x []T, rows []int32, shift []float64, d int) {
 	tall, wide := tile()
 	n := d + 1
@@ -145,11 +145,15 @@ func Gram[T Float](p *Product, h []float64, weight []float64, x []T, rows []int3
 		block := rows[from:min(from+gramRows, len(rows))]
 		k := len(block)
 		p.right = gather(p.right, x, block, shift, d, wide)
-		p.left = scaled(p.left, p.right, weight[from:from+k], wide)
+		left := p.right
+		if weight != nil {
+			p.left = scaled(p.left, p.right, weight[from:from+k], wide)
+			left = p.left
+		}
 		for q := range panels {
 			for i := 0; i < n && i <= (q+1)*wide-1; i += tall {
 				// the left side lies in panels as wide as the right one's
-				p.tile(c, i, q*wide, p.left[(i/wide)*wide*k+i%wide:], wide, p.right[q*wide*k:], k)
+				p.tile(c, i, q*wide, left[(i/wide)*wide*k+i%wide:], wide, p.right[q*wide*k:], k)
 			}
 		}
 	}

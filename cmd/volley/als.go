@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// alsFlags are the job als, and its own flags.
+type alsFlags struct {
+	user, item, rating    string
+	rank                  int
+	reg, alpha            float64
+	implicit, nonNegative bool
+	config                mllib.ALSConfig
+}
+
+func (f *alsFlags) about() about {
+	return about{"als", "vectors of users and items from ratings", `Factors ratings: each user and each item gets a vector of --rank numbers, whose
+product is to be the rating. Users are solved from items and items from users by
+turns, each from all its ratings, with λ·n·‖x‖² added for one with n ratings.
+Where --sync may cut half-sweeps short, users and items that were left out keep
+their vectors and come first in the next; the first sweep and the last are never
+cut. The objective is the root mean squared error on the ratings.`, "--rank 20 --reg 0.1", "from one sweep to the next"}
+}
+
+func (f *alsFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.user, "user", "", "column of users: a name or a zero-based number (default: user, else the first)")
+	fs.StringVar(&f.item, "item", "", "column of items (default: item, else the second)")
+	fs.StringVar(&f.rating, "rating", "", "column of ratings (default: rating, else the third)")
+	fs.IntVar(&f.rank, "rank", 10, "numbers in a vector")
+	fs.Float64Var(&f.reg, "reg", 0.1, "penalty λ, times the number of a user's or an item's ratings")
+	fs.BoolVar(&f.implicit, "implicit", false, "ratings say how sure it is that a user likes an item (above 0) or not; what has none is not liked, with confidence 1")
+	fs.Float64Var(&f.alpha, "alpha", 1, "how much confidence a unit of an implicit rating adds")
+	fs.BoolVar(&f.nonNegative, "non-negative", false, "vectors without negative numbers")
+}
+
+func (f *alsFlags) configure(c *cobra.Command, t *trainFlags) error {
+	err := volley.FirstError(volley.Within("rank", float64(f.rank), 1, 2000, false), volley.Within("reg", f.reg, 0, math.MaxFloat64, false),
+		volley.Within("alpha", f.alpha, 0, math.MaxFloat64, false))
+	if err != nil {
+		return err
+	}
+	f.config = mllib.ALSConfig{Data: absolute(t.data), Input: t.input(), User: f.user, Item: f.item, Rating: f.rating, Splits: t.splits, Seed: t.seed,
+		Rank: f.rank, Reg: f.reg, Implicit: f.implicit, Alpha: f.alpha, NonNegative: f.nonNegative, Cut: t.engine.MayCut(),
+		MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime, Target: t.targetValue()}
+	return f.config.Check()
+}
+
+func (f *alsFlags) identity() any {
+	job := f.config
+	job.MaxIterations, job.MaxTime, job.Tol, job.Target = 0, 0, 0, nil
+	return job
+}
+
+func (f *alsFlags) train(ctx context.Context, cfg volley.Config, then whenTrained) (*volley.Outcome, error) {
+	return volley.Run(context.WithoutCancel(ctx), cfg, "als", f.config, mllib.BuildALS,
+		func(_ context.Context, s *rdd.Session, job mllib.ALSConfig, p mllib.ALSPlan) (string, error) {
+			t, err := mllib.TrainALS(ctx, s, job, p)
+			if err != nil {
+				return "", err
+			}
+			return t.StoppedBy, then(&t.Summary, t.Model, func() (map[string]float64, error) {
+				return map[string]float64{"rmse": t.Objective}, nil
+			})
+		})
+}
+
+func (f *alsFlags) replay(ctx context.Context, r *replayed) error {
+	return replayJob(ctx, r, mllib.BuildALS, func(s *rdd.Session, cfg mllib.ALSConfig, p mllib.ALSPlan) error {
+		_, err := mllib.TrainALS(ctx, s, cfg, p)
+		return err
+	})
+}
+
+func recommendCommand() *cobra.Command {
+	var top int
+	var users, items, out string
+	c := &cobra.Command{
+		Use:   "recommend MODEL --out FILE",
+		Short: "Recommend items to users, or users for items, with a saved als model",
+		Long: `Recommend writes a CSV file with the --top items that score highest for each user,
+the highest first: all users of the model, or those of --users. With --items it
+is the other way round. Users and items that the model does not know are left
+out, with a line on stderr that says how many.`,
+		Args: exactArgs(1, "the directory of a model"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := fillFlags(c); err != nil {
+				return err
+			}
+			if err := volley.Within("top", float64(top), 1, 1e6, false); err != nil {
+				return err
+			}
+			return recommend(c, args[0], top, users, items, out)
+		},
+	}
+	fs := c.Flags()
+	fs.IntVar(&top, "top", 10, "how many are recommended to each")
+	fs.StringVar(&users, "users", "all", "users, as 17,42, or all")
+	fs.StringVar(&items, "items", "", "recommend users for these items instead, as 3,7, or all")
+	fs.StringVar(&out, "out", "", "file for the recommendations; - is stdout")
+	fs.String("config", "", "YAML file with values for flags")
+	return c
+}
+
+func recommend(c *cobra.Command, dir string, top int, users, items, out string) error {
+	wanted, forUsers := users, true
+	if items != "" {
+		wanted, forUsers = items, false
+	}
+	ids, err := parseIDs(wanted)
+	if err != nil {
+		return usage(c, map[bool]string{true: "users", false: "items"}[forUsers], "%v", err)
+	}
+	if out == "" {
+		return usage(c, "out", "it is missing: say where recommendations go, - being stdout")
+	}
+	m, err := mllib.LoadModel(dir)
+	if err != nil {
+		return err
+	}
+	model, ok := m.(*mllib.FactorModel)
+	if !ok {
+		return fault.Newf(fault.Usage, "recommend with", dir, "it is not a model of als")
+	}
+	return toFile(out, func(w io.Writer) error {
+		to := bufio.NewWriter(w)
+		fmt.Fprintln(to, map[bool]string{true: "user,item,score", false: "item,user,score"}[forUsers])
+		done := 0
+		err := model.Top(ids, top, forUsers, func(id float64, best []mllib.Recommended) error {
+			done++
+			for _, r := range best {
+				if _, err := fmt.Fprintf(to, "%.0f,%.0f,%v\n", id, r.ID, r.Score); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if ids != nil && done < len(ids) {
+			fmt.Fprintf(os.Stderr, "%d of %d are not known to the model\n", len(ids)-done, len(ids))
+		}
+		return to.Flush()
+	})
+}
+
+// parseIDs reads whole numbers between commas; nil is all.
+func parseIDs(text string) (ids []float64, err error) {
+	if text == "all" {
+		return nil, nil
+	}
+	for _, p := range strings.Split(text, ",") {
+		n, err := strconv.ParseInt(strings.TrimSpace(p), 10, 64)
+		if err != nil || n > 1<<53 || n < -1<<53 {
+			return nil, fmt.Errorf("%q is not a whole number", p)
+		}
+		ids = append(ids, float64(n))
+	}
+	return ids, nil
+}

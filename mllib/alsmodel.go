@@ -1,0 +1,275 @@
+package mllib
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// FactorModel is a vector of Rank numbers for each user and each item. A saved one
+// is plain data, as a LinearModel's.
+type FactorModel struct {
+	Rank     int    `json:"rank"`
+	Users    int    `json:"users"`
+	Items    int    `json:"items"`
+	Implicit bool   `json:"implicit"`
+	User     string `json:"user,omitempty"` // columns of ratings
+	Item     string `json:"item,omitempty"`
+	Rating   string `json:"rating,omitempty"`
+
+	users, items side
+}
+
+type factorFile struct {
+	modelHead
+	*FactorModel
+}
+
+// Save writes the model's directory.
+func (m *FactorModel) Save(dir string, overwrite bool) error {
+	return save(dir, overwrite, factorFile{modelHead{modelVersion, "als"}, m}, slices.Concat(m.users.IDs, m.users.At, m.items.IDs, m.items.At))
+}
+
+func (m *FactorModel) load(dir string, raw []byte) error {
+	if err := json.Unmarshal(raw, m); err != nil {
+		return err
+	}
+	if m.Rank < 1 || m.Rank > maxRank || m.Users < 0 || m.Items < 0 || m.Users > 1<<31 || m.Items > 1<<31 {
+		return fault.Newf(fault.Corrupt, "read", "model.json", "%d users and %d items of rank %d cannot be", m.Users, m.Items, m.Rank)
+	}
+	v, err := loadNumbers(dir, (m.Users+m.Items)*(m.Rank+1))
+	if err != nil {
+		return err
+	}
+	for _, s := range []struct {
+		to *side
+		n  int
+	}{{&m.users, m.Users}, {&m.items, m.Items}} {
+		s.to.IDs, s.to.At, v = v[:s.n], v[s.n:s.n+s.n*m.Rank], v[s.n+s.n*m.Rank:]
+		if !slices.IsSorted(s.to.IDs) {
+			return fault.Newf(fault.Corrupt, "read", "weights.arrow", "its numbers of users and items are not in order")
+		}
+	}
+	return nil
+}
+
+// vector of a number; nil where the model does not know it.
+func (s *side) vector(id float64, rank int) []float64 {
+	if i, ok := slices.BinarySearch(s.IDs, id); ok {
+		return s.At[i*rank : (i+1)*rank]
+	}
+	return nil
+}
+
+// score is what the model makes of a user and an item: the rating, or, of implicit
+// ones, how sure it is that the user likes it. False where it does not know both.
+func (m *FactorModel) score(user, item float64) (float64, bool) {
+	u, i := m.users.vector(user, m.Rank), m.items.vector(item, m.Rank)
+	if u == nil || i == nil {
+		return math.NaN(), false
+	}
+	return kernel.Dot(u, i), true
+}
+
+// each reads tables and hands out the columns wanted of each row.
+func (m *FactorModel) each(ctx context.Context, in rdd.Input, uris []string, columns [][]string, yield func(v []float64) error) error {
+	in.NoLabel = true
+	src, err := storage.OpenSource(in, uris...)
+	if err != nil {
+		return err
+	}
+	at := make([]int, len(columns))
+	for i, c := range columns {
+		if at[i], err = src.Column(c...); err != nil {
+			return err
+		}
+	}
+	v := make([]float64, len(at))
+	for part := range src.Len() {
+		err := src.Read(ctx, part, func(c *storage.Chunk) error {
+			for r := range c.Rows() {
+				for i, j := range at {
+					if !c.Dense() || j >= c.Width {
+						return fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "its rows have no column %d", j)
+					}
+					v[i] = c.Values[r*c.Width+j]
+				}
+				if err := yield(v); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Predict writes one line a row as CSV: user, item and score; NaN where the model
+// does not know the user or the item.
+func (m *FactorModel) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
+	out := bufio.NewWriterSize(w, 1<<16)
+	fmt.Fprintln(out, "user,item,prediction")
+	err = m.each(ctx, in, uris, ratingColumns(m.User, m.Item), func(v []float64) error {
+		rows++
+		score, _ := m.score(v[0], v[1])
+		_, err := fmt.Fprintf(out, "%.0f,%.0f,%s\n", v[0], v[1], strconv.FormatFloat(score, 'g', -1, 64))
+		return err
+	})
+	if err != nil {
+		return rows, err
+	}
+	return rows, out.Flush()
+}
+
+// rankedTop is how far down lists of recommendations are looked at by metrics.
+const rankedTop = 10
+
+// Evaluate computes rmse and mae over ratings whose user and item the model knows,
+// and how many others there are (cold_rows). Of implicit ratings it is how well the
+// first ten items of each user are those that the data says are liked: the mean
+// average precision, and the normalized discounted gain.
+func (m *FactorModel) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
+	var all []scored
+	cold := 0.0
+	liked := map[float64]map[float64]bool{}
+	err := m.each(ctx, in, uris, ratingColumns(m.User, m.Item, m.Rating), func(v []float64) error {
+		z, ok := m.score(v[0], v[1])
+		if !ok {
+			cold++
+			return nil
+		}
+		all = append(all, scored{z, v[2]})
+		if m.Implicit && v[2] > 0 {
+			if liked[v[0]] == nil {
+				liked[v[0]] = map[float64]bool{}
+			}
+			liked[v[0]][v[1]] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]float64{"cold_rows": cold}
+	if m.Implicit {
+		out["map_at_10"], out["ndcg_at_10"] = m.ranking(liked)
+	} else if len(all) > 0 {
+		r := regressionMetrics(all)
+		out["rmse"], out["mae"] = r["rmse"], r["mae"]
+	}
+	return out, nil
+}
+
+// ranking holds the first items of each user against those that are liked.
+func (m *FactorModel) ranking(liked map[float64]map[float64]bool) (meanPrecision, gain float64) {
+	users := make([]float64, 0, len(liked))
+	for u := range liked {
+		users = append(users, u)
+	}
+	slices.Sort(users)
+	m.Top(users, rankedTop, true, func(user float64, items []Recommended) error {
+		var hits, precision, sum, best float64
+		for i, r := range items {
+			worth := 1 / math.Log2(float64(i+2))
+			if i < len(liked[user]) {
+				best += worth
+			}
+			if liked[user][r.ID] {
+				hits++
+				precision += hits / float64(i+1)
+				sum += worth
+			}
+		}
+		meanPrecision += precision / float64(min(rankedTop, len(liked[user])))
+		gain += sum / best
+		return nil
+	})
+	n := max(1, float64(len(users)))
+	return meanPrecision / n, gain / n
+}
+
+// Recommended is an item, or a user, and its score.
+type Recommended struct {
+	ID, Score float64
+}
+
+// topBlock is how many vectors are multiplied with all of the other side at a
+// time.
+const topBlock = 64
+
+// Top calls yield with the n of the other side that score highest for each of some
+// users (or items), the highest first. Numbers that the model does not know are
+// left out; nil is all.
+func (m *FactorModel) Top(ids []float64, n int, forUsers bool, yield func(id float64, best []Recommended) error) error {
+	mine, other := &m.items, &m.users
+	if forUsers {
+		mine, other = other, mine
+	}
+	if ids == nil {
+		ids = mine.IDs
+	}
+	known := slices.DeleteFunc(slices.Clone(ids), func(id float64) bool { return mine.vector(id, m.Rank) == nil })
+	var p kernel.Product
+	scores := make([]float64, topBlock*len(other.IDs))
+	right := kernel.RowMajor(other.At, len(other.IDs), m.Rank).T()
+	for block := range slices.Chunk(known, topBlock) {
+		var left []float64
+		for _, id := range block {
+			left = append(left, mine.vector(id, m.Rank)...)
+		}
+		scores = scores[:len(block)*len(other.IDs)]
+		clear(scores)
+		p.Add(kernel.RowMajor(scores, len(block), len(other.IDs)), kernel.RowMajor(left, len(block), m.Rank), right)
+		for i, id := range block {
+			if err := yield(id, other.best(scores[i*len(other.IDs):(i+1)*len(other.IDs)], n)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// best are the n highest scores, the highest first, of equal ones the lower number.
+func (s *side) best(scores []float64, n int) []Recommended {
+	byScore := func(a, b Recommended) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+	}
+	var top []Recommended
+	least := math.Inf(-1)
+	for i, v := range scores {
+		if len(top) >= n && v <= least {
+			continue
+		}
+		if top = append(top, Recommended{s.IDs[i], v}); len(top) >= 2*n {
+			slices.SortFunc(top, byScore)
+			top = top[:n]
+			least = top[n-1].Score
+		}
+	}
+	slices.SortFunc(top, byScore)
+	return top[:min(n, len(top))]
+}
+
+// Describe is the model in a few lines.
+func (m *FactorModel) Describe() string {
+	what := "ratings"
+	if m.Implicit {
+		what = "implicit ratings"
+	}
+	return fmt.Sprintf("%d users and %d items, vectors of %d numbers, from %s\n", m.Users, m.Items, m.Rank, what)
+}

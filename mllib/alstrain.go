@@ -1,0 +1,241 @@
+package mllib
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// side is one side of the factorization: its numbers in order, and their vectors.
+type side struct {
+	IDs []float64
+	At  []float64 // row-major
+}
+
+// alsState is everything that one half-sweep hands to the next.
+type alsState struct {
+	Users, Items side
+	Error        float64 // root mean squared error at the end of the last sweep
+	Rules        stopState
+}
+
+// MarshalBinary lays the state out as floats.
+func (s alsState) MarshalBinary() ([]byte, error) {
+	out := make([]byte, 0, 8*(len(s.Users.At)+len(s.Items.At)+len(s.Users.IDs)+len(s.Items.IDs)+32))
+	out = putFloats(out, []float64{s.Error, float64(len(s.Users.IDs)), float64(len(s.Users.At)), float64(len(s.Items.IDs)), float64(len(s.Items.At))})
+	return putFloats(out, s.Users.IDs, s.Users.At, s.Items.IDs, s.Items.At, s.Rules.floats()), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary wrote.
+func (s *alsState) UnmarshalBinary(raw []byte) error {
+	v, err := getFloats(raw, 5)
+	if err != nil {
+		return err
+	}
+	s.Error = v[0]
+	lengths := v[1:5]
+	v = v[5:]
+	for i, to := range []*[]float64{&s.Users.IDs, &s.Users.At, &s.Items.IDs, &s.Items.At} {
+		n := int(lengths[i])
+		if n < 0 || n > len(v) {
+			return errCutShort
+		}
+		*to, v = v[:n:n], v[n:]
+	}
+	return s.Rules.setFloats(v)
+}
+
+// take puts solved rows in their places. At first, the rows are all there are.
+func (s *side) take(rows solved, rank int) error {
+	if len(rows.At) != rank*len(rows.IDs) {
+		return errCutShort
+	}
+	order := make([]int, len(rows.IDs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		if rows.IDs[a] < rows.IDs[b] {
+			return -1
+		}
+		return 1
+	})
+	first := s.IDs == nil
+	if first {
+		s.IDs, s.At = make([]float64, len(order)), make([]float64, len(rows.At))
+	}
+	place := 0
+	for k, i := range order {
+		if first {
+			place = k
+			s.IDs[k] = rows.IDs[i]
+		} else {
+			for place < len(s.IDs) && s.IDs[place] < rows.IDs[i] {
+				place++
+			}
+			if place == len(s.IDs) || s.IDs[place] != rows.IDs[i] {
+				return fault.Newf(fault.Internal, "sweep", "als", "row %v was solved, which was not there before", rows.IDs[i])
+			}
+		}
+		copy(s.At[place*rank:(place+1)*rank], rows.At[i*rank:(i+1)*rank])
+	}
+	return nil
+}
+
+// Factored is the outcome of a factorization.
+type Factored struct {
+	Summary
+	Model *FactorModel
+}
+
+// als runs one factorization.
+type als struct {
+	accounts
+	cfg   ALSConfig
+	plan  ALSPlan
+	s     *rdd.Session
+	st    alsState
+	out   Factored
+	began time.Duration
+	spent time.Duration
+}
+
+// TrainALS sweeps over users and items by turns and returns the model.
+func TrainALS(ctx context.Context, s *rdd.Session, c ALSConfig, p ALSPlan) (*Factored, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	t := &als{cfg: c, plan: p, s: s}
+	t.accounts.out = &t.out.Summary
+	if err := t.prepare(ctx); err != nil {
+		return nil, err
+	}
+	t.began, t.spent = s.Now(), s.EvaluationTime()
+	work := context.WithoutCancel(ctx) // a step that has begun is finished
+	for it := range rdd.Iterations(ctx, s, &t.st, 2*c.MaxIterations) {
+		if err := t.half(work, it); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	return t.finish(ctx), nil
+}
+
+// prepare loads the ratings and draws the items' first vectors: of length 1, in
+// directions that are as likely as any others, all positive where that is asked
+// for.
+func (t *als) prepare(ctx context.Context) error {
+	users, err := t.plan.Users.Meta(ctx, t.s)
+	if err != nil {
+		return err
+	}
+	items, err := t.plan.Items.Meta(ctx, t.s)
+	if err != nil {
+		return err
+	}
+	t.out.Rows, t.out.Features, t.out.Solver = users.Rows, int(items.Rows), "als"
+	rng, f := rand.New(rand.NewPCG(t.cfg.Seed, 0)), t.cfg.Rank
+	t.st.Items.At = make([]float64, int(items.Rows)*f)
+	for i := 0; i < len(t.st.Items.At); i += f {
+		row := t.st.Items.At[i : i+f]
+		for j := range row {
+			for row[j] == 0 { // the polar method without a logarithm: a sum of twelve
+				for range 12 {
+					row[j] += rng.Float64()
+				}
+				row[j] -= 6
+			}
+			if t.cfg.NonNegative {
+				row[j] = math.Abs(row[j])
+			}
+		}
+		normalize(row)
+	}
+	return nil
+}
+
+// half solves one side, the other given: users in odd half-sweeps. The first sweep
+// and the last are never cut.
+func (t *als) half(ctx context.Context, it *rdd.Iteration) error {
+	forUsers, sweep := it.Number%2 == 1, (it.Number+1)/2
+	mine, other := &t.st.Items, &t.st.Users
+	step := t.plan.SolveItems
+	if whole := !t.cfg.Cut || sweep == 1 || sweep == t.cfg.MaxIterations; forUsers {
+		mine, other = other, mine
+		if step = t.plan.SolveUsers; whole {
+			step = t.plan.WholeUsers
+		}
+	} else if whole {
+		step = t.plan.WholeItems
+	}
+	rows, err := step.Run(ctx, t.s, t.param(other))
+	if err != nil {
+		return err
+	}
+	t.account(t.s.LastInfo())
+	if mine.IDs == nil {
+		mine.At = nil // what was drawn
+	}
+	if err := mine.take(rows, t.cfg.Rank); err != nil {
+		return err
+	}
+	error := math.Sqrt(rows.Error / max(1, rows.Ratings))
+	it.Report("objective", error)
+	t.out.Iterations = sweep
+	if !isFinite(error) {
+		return fault.Newf(fault.BadInput, "train", "als", "the vectors are not finite after sweep %d", sweep).WithHint("raise --reg")
+	}
+	if !forUsers {
+		t.judge(it, sweep, error)
+	}
+	return nil
+}
+
+// judge applies the stop rules at the end of a sweep.
+func (t *als) judge(it *rdd.Iteration, sweep int, error float64) {
+	last, info := t.st.Error, t.s.LastInfo()
+	t.st.Error = error
+	stop := stopper{rule: ByObjective, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
+	o := observation{iteration: sweep, objective: error, exact: info.Merged == info.Rows, now: t.s.Now() - t.began - (t.s.EvaluationTime() - t.spent)}
+	why := stop.check(o).stop
+	if why == "" && sweep > 1 && o.exact && t.cfg.Tol > 0 && math.Abs(last-error) <= float64(t.cfg.Tol*max(last, error)) {
+		why = "tolerance"
+	}
+	if why != "" {
+		t.out.StoppedBy = why
+		it.Stop()
+	}
+}
+
+// param are the vectors of a side, as the other is solved from them.
+func (t *als) param(s *side) factors {
+	f := factors{Rank: t.cfg.Rank, At: s.At, Count: len(s.At) / t.cfg.Rank}
+	if t.cfg.Implicit {
+		f.Gram = make([]float64, f.Rank*f.Rank)
+		x := kernel.RowMajor(s.At, f.Count, f.Rank)
+		(&kernel.Product{}).Add(kernel.RowMajor(f.Gram, f.Rank, f.Rank), x.T(), x)
+	}
+	return f
+}
+
+// finish makes the model.
+func (t *als) finish(ctx context.Context) *Factored {
+	if t.out.StoppedBy == "" {
+		t.out.StoppedBy = "max-iterations"
+	}
+	if ctx.Err() != nil {
+		t.out.StoppedBy = "interrupted"
+	}
+	t.out.Objective = t.st.Error
+	t.out.Model = &FactorModel{Rank: t.cfg.Rank, Implicit: t.cfg.Implicit, User: t.cfg.User, Item: t.cfg.Item, Rating: t.cfg.Rating,
+		users: t.st.Users, items: t.st.Items, Users: len(t.st.Users.IDs), Items: len(t.st.Items.IDs)}
+	return &t.out
+}
