@@ -147,6 +147,15 @@ func chooseLabel(path string, d *columnsInFile, want string) (string, error) {
 // readColumns hands on the rows of one part.
 func (s *Source) readColumns(ctx context.Context, part int, yield func(*Chunk) error) error {
 	rng := s.Parts[part]
+	own := func(c *Chunk) error {
+		c.where, c.ZeroBased = func() string { return rng.File.Path }, true
+		return yield(c)
+	}
+	if s.Format == Parquet {
+		if read, err := s.readNumbers(ctx, rng, own); read || err != nil {
+			return err
+		}
+	}
 	order := decodeOrder{Path: rng.File.Path, Format: s.Format, Plan: s.Columns, Memory: memoryFor(rng.File.Size)}
 	for g := range rng.Length {
 		order.Groups = append(order.Groups, int(rng.Offset+g))
@@ -155,8 +164,7 @@ func (s *Source) readColumns(ctx context.Context, part int, yield func(*Chunk) e
 		if c == nil {
 			return nil
 		}
-		c.where, c.ZeroBased = func() string { return rng.File.Path }, true
-		return yield(c)
+		return own(c)
 	})
 }
 

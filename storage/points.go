@@ -1,0 +1,333 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/file"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// Rows of numbers in Parquet files of the usual shapes are read here, by the
+// low-level readers and without a child process: columns of numbers, or one column
+// of lists that are equally long, and a label that is a number. Everything else is
+// left to the child.
+
+// plainNumbers says whether a plan's columns are of these shapes in a file.
+func (p *columnPlan) plainNumbers(f *flatFile) bool {
+	flat := slices.Clone(p.Features)
+	if p.List != "" {
+		flat = nil
+	}
+	if p.Label != "" {
+		flat = append(flat, p.Label)
+	}
+	if p.Sparse || !f.flat(flat) || p.List != "" && f.list(p.List) < 0 {
+		return false
+	}
+	for _, name := range flat {
+		if f.r.MetaData().Schema.Column(f.column(name)).PhysicalType() == parquet.Types.ByteArray {
+			return false
+		}
+	}
+	return true
+}
+
+// list is the number of the column that has the numbers of a column of lists; −1
+// where there is none.
+func (f *flatFile) list(name string) int {
+	s, at := f.r.MetaData().Schema, -1
+	for i := range s.NumColumns() {
+		c := s.Column(i)
+		if path := c.ColumnPath(); len(path) < 2 || path[0] != name {
+			continue
+		}
+		if at >= 0 || c.MaxRepetitionLevel() != 1 || c.PhysicalType() != parquet.Types.Double && c.PhysicalType() != parquet.Types.Float {
+			return -1
+		}
+		at = i
+	}
+	return at
+}
+
+// readNumbers reads some row groups; false where the file is left to the child.
+func (s *Source) readNumbers(ctx context.Context, rng Range, yield func(*Chunk) error) (read bool, err error) {
+	f, err := openFlat(rng.File.Path)
+	if err != nil {
+		return true, err
+	}
+	defer f.close()
+	if !s.Columns.plainNumbers(f) {
+		return false, nil
+	}
+	n := &numberReader{f: f, plan: s.Columns}
+	for _, g := range rng.groups() {
+		if err := n.group(ctx, g, yield); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+// numberReader reads rows of numbers of one file.
+type numberReader struct {
+	f    *flatFile
+	plan *columnPlan
+	row  int64 // of the part
+	cols []*FlatColumn
+	list *listReader
+}
+
+// group reads a row group, some thousand rows at a time.
+func (n *numberReader) group(ctx context.Context, g int, yield func(*Chunk) error) error {
+	names := n.plan.Features
+	if n.plan.List != "" {
+		names = nil
+	}
+	if n.plan.Label != "" {
+		names = append(slices.Clone(names), n.plan.Label)
+	}
+	readers, err := n.open(g, names)
+	if err != nil {
+		return err
+	}
+	for left := n.f.r.MetaData().RowGroups[g].GetNumRows(); left > 0; {
+		c, rows := &Chunk{}, int(min(left, decodeBatch))
+		for i, col := range n.cols {
+			full := n.f.withoutNulls(g, n.f.column(col.Name))
+			if err := col.fill(n.f.path, readers[i], rows, full); err != nil {
+				return err
+			}
+			if at := slices.Index(col.Defs, 0); at >= 0 {
+				return n.bad(n.row+int64(at), "column %q is null", col.Name)
+			}
+		}
+		if err := n.fill(c, rows); err != nil {
+			return err
+		}
+		if err := firstOf(ctx.Err(), yield(c)); err != nil {
+			return err
+		}
+		left, n.row = left-int64(rows), n.row+int64(rows)
+	}
+	return nil
+}
+
+func (n *numberReader) bad(row int64, format string, args ...any) error {
+	return fault.New(fault.BadInput, "read", n.f.path, fmt.Errorf(format+" in row %d", append(args, row)...))
+}
+
+func (n *numberReader) open(g int, names []string) (readers []file.ColumnChunkReader, err error) {
+	defer malformed(n.f.path, &err)
+	if g < 0 || g >= n.f.r.NumRowGroups() {
+		return nil, fault.Newf(fault.BadInput, "read", n.f.path, "it has no row group %d any more", g)
+	}
+	rg := n.f.r.RowGroup(g)
+	n.cols, n.list = n.cols[:0], nil
+	for _, name := range names {
+		r, err := rg.Column(n.f.column(name))
+		if err != nil {
+			return nil, fault.New(fault.BadInput, "read", n.f.path, err)
+		}
+		readers, n.cols = append(readers, r), append(n.cols, &FlatColumn{Name: name})
+	}
+	if n.plan.List != "" {
+		r, err := rg.Column(n.f.list(n.plan.List))
+		if err != nil {
+			return nil, fault.New(fault.BadInput, "read", n.f.path, err)
+		}
+		n.list = &listReader{r: r, def: r.Descriptor().MaxDefinitionLevel()}
+	}
+	return readers, nil
+}
+
+// fill makes rows of what the columns have.
+func (n *numberReader) fill(c *Chunk, rows int) (err error) {
+	features := n.cols
+	c.Labels = make([]float64, rows)
+	if n.plan.Label != "" {
+		last := len(n.cols) - 1
+		features = n.cols[:last]
+		if at := n.cols[last].numbers(c.Labels, 1); at >= 0 {
+			return n.bad(n.row+int64(at), "column %q is not finite", n.plan.Label)
+		}
+	}
+	if n.list != nil {
+		return n.fillList(c, rows)
+	}
+	c.Width = len(features)
+	c.Values = make([]float64, rows*c.Width)
+	for j, col := range features {
+		if at := col.numbers(c.Values[j:], c.Width); at >= 0 {
+			return n.bad(n.row+int64(at), "column %q is not finite", col.Name)
+		}
+	}
+	return nil
+}
+
+// numbers puts a column's values, a step apart; it returns the first row whose value
+// is not finite, −1 without one.
+func (c *FlatColumn) numbers(out []float64, step int) int {
+	switch {
+	case c.Doubles != nil:
+		return convert(out, step, c.Doubles)
+	case c.Floats != nil:
+		return convert(out, step, c.Floats)
+	case c.Int64s != nil:
+		return convert(out, step, c.Int64s)
+	case c.Int32s != nil:
+		return convert(out, step, c.Int32s)
+	}
+	for i, b := range c.Bools {
+		out[i*step] = 0
+		if b {
+			out[i*step] = 1
+		}
+	}
+	return -1
+}
+
+func convert[V float64 | float32 | int64 | int32](out []float64, step int, in []V) int {
+	bad := -1
+	for i, v := range in {
+		x := float64(v)
+		if x-x != 0 && bad < 0 {
+			bad = i
+		}
+		out[i*step] = x
+	}
+	return bad
+}
+
+// fillList reads lists that are as long as the first of the row group.
+func (n *numberReader) fillList(c *Chunk, rows int) (err error) {
+	defer malformed(n.f.path, &err)
+	l := n.list
+	if l.width == 0 {
+		if err := l.begin(); err != nil {
+			return n.bad(n.row, "column %q: %v", n.plan.List, err)
+		}
+	}
+	c.Width = l.width
+	c.Values = make([]float64, rows*c.Width)
+	at, err := l.fill(c.Values)
+	if err != nil {
+		return n.bad(n.row+int64(at/c.Width), "column %q: %v", n.plan.List, err)
+	}
+	if at := convert(c.Values, 1, c.Values); at >= 0 {
+		return n.bad(n.row+int64(at/c.Width), "column %q is not finite", n.plan.List)
+	}
+	return nil
+}
+
+// listReader reads a column of lists, one number after the other, and checks where
+// lists begin.
+type listReader struct {
+	r          file.ColumnChunkReader
+	def        int16 // of a number that is there
+	width      int   // of every list
+	place      int   // in the list
+	ahead      []float64
+	floats     []float32
+	defs, reps []int16
+}
+
+// longestList is how far the end of the first list is looked for.
+const longestList = 1 << 20
+
+// begin finds out how long lists are, from the first of the row group.
+func (l *listReader) begin() error {
+	for l.width == 0 {
+		had := len(l.ahead)
+		l.ahead = append(l.ahead, make([]float64, max(4096, had))...)
+		n, err := l.batch(l.ahead[had:])
+		if l.ahead = l.ahead[:had+n]; err != nil {
+			return err
+		}
+		for i := range n {
+			if l.reps[i] == 0 && had+i > 0 {
+				l.width = had + i
+				break
+			}
+		}
+		if l.width == 0 && (n == 0 || len(l.ahead) > longestList) { // there is one list
+			if l.width = len(l.ahead); n == 0 {
+				break
+			}
+		}
+		for i := range n {
+			if err := l.check(had+i, l.reps[i], l.defs[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if l.width == 0 {
+		return fmt.Errorf("it has no values")
+	}
+	l.place = len(l.ahead) % l.width
+	return nil
+}
+
+// check says whether a number, the i-th since the row group began, is where it
+// should be.
+func (l *listReader) check(i int, rep, def int16) error {
+	if def != l.def {
+		return fmt.Errorf("it has a null, or is empty,")
+	}
+	if l.width > 0 && (i%l.width == 0) != (rep == 0) {
+		return fmt.Errorf("it has not %d values, as the first row,", l.width)
+	}
+	return nil
+}
+
+// batch reads some numbers, and where lists begin; 0 at the end.
+func (l *listReader) batch(out []float64) (n int, err error) {
+	k := len(out)
+	if cap(l.defs) < k {
+		l.defs, l.reps = make([]int16, k), make([]int16, k)
+	}
+	l.defs, l.reps = l.defs[:k], l.reps[:k]
+	var total int64
+	switch r := l.r.(type) {
+	case *file.Float64ColumnChunkReader:
+		total, n, err = r.ReadBatch(int64(k), out, l.defs, l.reps)
+	case *file.Float32ColumnChunkReader:
+		l.floats = slices.Grow(l.floats[:0], k)[:k]
+		total, n, err = r.ReadBatch(int64(k), l.floats, l.defs, l.reps)
+		for i, v := range l.floats[:n] {
+			out[i] = float64(v)
+		}
+	}
+	if err == nil && int64(n) != total {
+		err = fmt.Errorf("it has a null, or is empty,")
+	}
+	return n, err
+}
+
+// fill reads whole lists; at is the number at which there was an error.
+func (l *listReader) fill(out []float64) (at int, err error) {
+	at = copy(out, l.ahead)
+	l.ahead = l.ahead[at:]
+	for at < len(out) {
+		n, err := l.batch(out[at:])
+		if err != nil {
+			return at, err
+		}
+		if n == 0 {
+			return at, fmt.Errorf("the row group has fewer")
+		}
+		for i := range n {
+			if l.defs[i] != l.def || (l.place == 0) != (l.reps[i] == 0) {
+				return at + i, l.check(l.place, l.reps[i], l.defs[i])
+			}
+			if l.place++; l.place == l.width {
+				l.place = 0
+			}
+		}
+		at += n
+	}
+	return at, nil
+}
