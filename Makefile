@@ -49,7 +49,7 @@ clean:
 bench:
 	$(GO) run ./integration/bench
 
-# make bench-peers PEERS=../shared/peers [ONLY=ml|cluster|dataflow,JOB,SYSTEM]: ours beside other systems.
+# make bench-peers PEERS=../shared/peers [ONLY=cluster|ml,JOB,DATA,SYSTEM|dataflow,JOB,SYSTEM]: ours beside other systems.
 PEERS ?= ../shared/peers
 ONLY ?=
 bench-peers: build

@@ -260,7 +260,7 @@ func undisturbed(t *testing.T, args ...string) string {
 }
 
 func jobFlags(data string) []string {
-	return []string{"--data", data, "--reg", "1e-3", "--max-iterations", "40", "--tol", "0"}
+	return []string{"--data", data, "--solver", "nesterov", "--reg", "1e-3", "--max-iterations", "40", "--tol", "0"}
 }
 
 func TestACluster(t *testing.T) {

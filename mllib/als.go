@@ -1,7 +1,6 @@
 package mllib
 
 import (
-	"math"
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -58,34 +57,22 @@ type ALSPlan struct {
 // BuildALS declares the plan.
 func BuildALS(g *rdd.Graph, c ALSConfig) ALSPlan {
 	c.Input.NoLabel = true
-	entries := rdd.MapErr(rdd.Select(rdd.Points(g, c.Input, c.Data...), ratingColumns(c.User, c.Item, c.Rating)...), entryOf)
+	entries := rdd.Entries(rdd.Points(g, c.Input, c.Data...), ratingColumns(c.User, c.Item, c.Rating))
 	options := []rdd.PackOption{rdd.Splits(c.Splits), rdd.Seed(c.Seed)}
 	p := ALSPlan{Users: rdd.PackEntries(entries, options...), Items: rdd.PackEntries(rdd.Transposed(entries), options...)}
-	s := &rowSolver{config: c}
-	p.SolveUsers, p.SolveItems = rdd.Aggregate(p.Users, s.aggregator(), rdd.Aggressive(0)), rdd.Aggregate(p.Items, s.aggregator(), rdd.Aggressive(0))
-	p.WholeUsers, p.WholeItems = rdd.Aggregate(p.Users, s.aggregator(), rdd.Aggressive(1)), rdd.Aggregate(p.Items, s.aggregator(), rdd.Aggressive(1))
+	users, items := &rowSolver{config: c}, &rowSolver{config: c, measure: true} // items come last in a sweep
+	p.SolveUsers, p.SolveItems = rdd.Aggregate(p.Users, users.aggregator(), rdd.Aggressive(0)), rdd.Aggregate(p.Items, items.aggregator(), rdd.Aggressive(0))
+	p.WholeUsers, p.WholeItems = rdd.Aggregate(p.Users, users.aggregator(), rdd.Aggressive(1)), rdd.Aggregate(p.Items, items.aggregator(), rdd.Aggressive(1))
 	return p
 }
 
 // ratingColumns are the names that columns are looked for by: where none is asked
 // for, user, item and rating, or else the first three.
-func ratingColumns(wanted ...string) [][]string {
-	out := make([][]string, len(wanted))
+func ratingColumns(wanted ...string) (out [3][]string) {
 	for i, name := range wanted {
 		if out[i] = []string{name}; name == "" {
 			out[i] = []string{[]string{"user", "item", "rating"}[i], []string{"0", "1", "2"}[i]}
 		}
 	}
 	return out
-}
-
-// entryOf reads a rating; users and items are whole numbers.
-func entryOf(p rdd.Point) (rdd.Entry, error) {
-	for i, what := range []string{"user", "item"} {
-		if v := p.Values[i]; v != math.Trunc(v) || math.Abs(v) > 1<<53 {
-			return rdd.Entry{}, fault.Newf(fault.BadInput, "read", "a rating", "its %s is %v, not a whole number", what, v).
-				WithHint("--user, --item and --rating choose the columns")
-		}
-	}
-	return rdd.Entry{Row: int64(p.Values[0]), Col: int64(p.Values[1]), Value: p.Values[2]}, nil
 }

@@ -124,7 +124,8 @@ func (m *FactorModel) each(ctx context.Context, in rdd.Input, uris []string, col
 func (m *FactorModel) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
 	out := bufio.NewWriterSize(w, 1<<16)
 	fmt.Fprintln(out, "user,item,prediction")
-	err = m.each(ctx, in, uris, ratingColumns(m.User, m.Item), func(v []float64) error {
+	columns := ratingColumns(m.User, m.Item)
+	err = m.each(ctx, in, uris, columns[:2], func(v []float64) error {
 		rows++
 		score, _ := m.score(v[0], v[1])
 		_, err := fmt.Fprintf(out, "%.0f,%.0f,%s\n", v[0], v[1], strconv.FormatFloat(score, 'g', -1, 64))
@@ -147,7 +148,8 @@ func (m *FactorModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 	var all []scored
 	cold := 0.0
 	liked := map[float64]map[float64]bool{}
-	err := m.each(ctx, in, uris, ratingColumns(m.User, m.Item, m.Rating), func(v []float64) error {
+	columns := ratingColumns(m.User, m.Item, m.Rating)
+	err := m.each(ctx, in, uris, columns[:], func(v []float64) error {
 		z, ok := m.score(v[0], v[1])
 		if !ok {
 			cold++

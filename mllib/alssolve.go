@@ -12,30 +12,30 @@ import (
 // where ratings are implicit, the sum of their products x·xᵀ.
 type factors struct {
 	Rank  int
-	At    []float64 // row-major
+	At    []float64 // row-major; where rows are solved, kernel.GramSlack numbers follow
 	Gram  []float64 // Rank × Rank; nil where ratings are explicit
 	Count int       // of At's rows
 }
 
 // MarshalBinary lays the factors out as floats.
 func (f factors) MarshalBinary() ([]byte, error) {
-	out := make([]byte, 0, 8*(len(f.At)+len(f.Gram)+2))
-	return putFloats(out, []float64{float64(f.Rank), float64(f.Count)}, f.At, f.Gram), nil
+	out := make([]byte, 0, 8*(len(f.At)+len(f.Gram)+kernel.GramSlack+2))
+	return putFloats(out, []float64{float64(f.Rank), float64(f.Count)}, f.At, make([]float64, kernel.GramSlack), f.Gram), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (f *factors) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 2)
+	v, err := getFloats(raw, 2+kernel.GramSlack)
 	if err != nil {
 		return err
 	}
 	f.Rank, f.Count = int(v[0]), int(v[1])
 	n := f.Rank * f.Count
-	if v = v[2:]; n < 0 || n > len(v) {
+	if v = v[2:]; n < 0 || n+kernel.GramSlack > len(v) {
 		return errCutShort
 	}
-	f.At = v[:n]
-	if v = v[n:]; len(v) == f.Rank*f.Rank && len(v) > 0 {
+	f.At = v[:n+kernel.GramSlack]
+	if v = v[n+kernel.GramSlack:]; len(v) == f.Rank*f.Rank && len(v) > 0 {
 		f.Gram = v
 	}
 	return nil
@@ -71,15 +71,14 @@ func (s *solved) UnmarshalBinary(raw []byte) error {
 
 // rowSolver solves rows of ratings. It is used by several goroutines.
 type rowSolver struct {
-	config ALSConfig
-	pool   sync.Pool // of *solveWork
+	config  ALSConfig
+	measure bool      // errors are wanted
+	pool    sync.Pool // of *solveWork
 }
 
 // solveWork is what a rowSolver keeps from one batch to the next.
 type solveWork struct {
-	products             kernel.Product
-	sums, a, b, x, trust []float64
-	dots                 []float64
+	a, b, x, trust, dots []float64
 }
 
 // aggregator collects solved rows. A row is solved from all its ratings or not at
@@ -116,34 +115,28 @@ func (s *rowSolver) addRows(out solved, p factors, b *rdd.Batch) solved {
 
 func (w *solveWork) fit(rank int) {
 	if len(w.x) != rank {
-		w.sums, w.a = make([]float64, (rank+1)*(rank+1)), make([]float64, rank*rank)
-		w.b, w.x = make([]float64, rank), make([]float64, rank)
+		w.a, w.b, w.x = make([]float64, rank*rank), make([]float64, rank), make([]float64, rank)
 	}
 }
 
 // solve puts into w.x the vector that fits a row's ratings best, and returns the
-// sum of its squared errors; where ratings are implicit, weighted by how far their
-// confidence is above 1.
+// sum of its squared errors, where they are wanted; where ratings are implicit,
+// weighted by how far their confidence is above 1.
 func (s *rowSolver) solve(w *solveWork, p *factors, indices []int32, ratings []float64) float64 {
-	f, n := p.Rank, p.Rank+1
-	clear(w.sums)
+	f := p.Rank
+	if clear(w.a); p.Gram != nil {
+		copy(w.a, p.Gram)
+	}
 	clear(w.b)
 	wanted := ratings
 	var trust []float64
 	if s.config.Implicit {
 		trust, wanted = w.confidence(ratings, s.config.Alpha)
 	}
-	kernel.Gram(&w.products, w.sums, trust, p.At, indices, nil, f)
+	kernel.GramRows(w.a, trust, p.At, indices, f)
 	kernel.Accumulate(w.b, wanted, p.At, indices)
 	ridge := float64(s.config.Reg * float64(len(ratings)))
 	for i := range f {
-		for j := i; j < f; j++ {
-			v := w.sums[i*n+j]
-			if p.Gram != nil {
-				v += p.Gram[i*f+j]
-			}
-			w.a[i*f+j] = v
-		}
 		w.a[i*f+i] += ridge
 	}
 	copy(w.x, w.b)
@@ -152,6 +145,9 @@ func (s *rowSolver) solve(w *solveWork, p *factors, indices []int32, ratings []f
 	} else {
 		kernel.Cholesky(w.a, f)
 		kernel.Solve(w.a, w.x, f)
+	}
+	if !s.measure {
+		return 0
 	}
 	return w.squaredError(p, indices, ratings, trust)
 }

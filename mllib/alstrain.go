@@ -188,12 +188,12 @@ func (t *als) half(ctx context.Context, it *rdd.Iteration) error {
 		return err
 	}
 	error := math.Sqrt(rows.Error / max(1, rows.Ratings))
-	it.Report("objective", error)
 	t.out.Iterations = sweep
 	if !isFinite(error) {
 		return fault.Newf(fault.BadInput, "train", "als", "the vectors are not finite after sweep %d", sweep).WithHint("raise --reg")
 	}
 	if !forUsers {
+		it.Report("objective", error)
 		t.judge(it, sweep, error)
 	}
 	return nil

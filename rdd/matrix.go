@@ -3,6 +3,7 @@ package rdd
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -23,8 +24,8 @@ type Entry struct {
 // PackEntries lays entries out for steps, one row of the matrix a row of the
 // pack: its Label is the row's number, its Indices the places of its columns
 // among all columns in order, from 0. Entries of one place stay side by side. The
-// executor that makes the pack holds all entries in memory meanwhile, 24 bytes
-// each.
+// executor that makes the pack holds all entries in memory meanwhile, 36 bytes
+// each, and no more than 2³¹ of them.
 func PackEntries(ds Dataset[Entry], options ...PackOption) Packed[Point] {
 	options = append(options, func(o *storage.PackOptions) { o.Sparse = true })
 	return packRows[Entry, Point](ds, "entries", func() storage.Rows { return matrixRows{ds} }, options)
@@ -45,38 +46,21 @@ func (m matrixRows) Read(ctx context.Context, _ int, yield func(*storage.Chunk) 
 	if err != nil {
 		return err
 	}
-	columns := make([]int64, len(all))
-	for i := range all {
-		columns[i] = all[i].Col
-	}
-	slices.Sort(columns)
-	columns = slices.Compact(columns)
-	slices.SortStableFunc(all, func(a, b Entry) int {
-		switch {
-		case a.Row != b.Row && a.Row < b.Row, a.Row == b.Row && a.Col < b.Col:
-			return -1
-		case a.Row != b.Row || a.Col != b.Col:
-			return 1
-		}
-		return 0
-	})
+	rows, cols := ranksOf(all, func(e *Entry) int64 { return e.Row }), ranksOf(all, func(e *Entry) int64 { return e.Col })
+	byCol := cols.sorted(all, nil)
+	order := rows.sorted(all, byCol)
 	c := &storage.Chunk{ZeroBased: true}
 	var indices []int32
 	var values []float64
-	for from := 0; from < len(all); {
+	for from := 0; from < len(order); {
 		indices, values = indices[:0], values[:0]
-		at, to := 0, from
-		for ; to < len(all) && all[to].Row == all[from].Row; to++ {
-			for columns[at] != all[to].Col { // both are in order
-				at++
-				if at == len(columns) || columns[at] > all[to].Col || all[to].Col-columns[at] > 64 {
-					at, _ = slices.BinarySearch(columns, all[to].Col)
-				}
-			}
-			indices, values = append(indices, int32(at)), append(values, all[to].Value)
+		row, to := all[order[from]].Row, from
+		for ; to < len(order) && all[order[to]].Row == row; to++ {
+			e := &all[order[to]]
+			indices, values = append(indices, int32(cols.of(e.Col))), append(values, e.Value)
 		}
-		c.AppendSparse(float64(all[from].Row), indices, values)
-		if from = to; len(c.Labels) == chunkRows || from == len(all) {
+		c.AppendSparse(float64(row), indices, values)
+		if from = to; len(c.Labels) == chunkRows || from == len(order) {
 			full := c
 			c = &storage.Chunk{ZeroBased: true}
 			if err := yield(full); err != nil {
@@ -87,15 +71,89 @@ func (m matrixRows) Read(ctx context.Context, _ int, yield func(*storage.Chunk) 
 	return nil
 }
 
+// ranks are the places of numbers among all that there are, in order.
+type ranks struct {
+	key   func(*Entry) int64
+	all   []int64 // in order
+	first int64
+	table []int32 // of the rank of first+i; nil where the numbers lie too far apart
+}
+
+// sparseTable is how many places a table of ranks has for each entry, at the most.
+const sparseTable = 4
+
+func ranksOf(entries []Entry, key func(*Entry) int64) *ranks {
+	r := &ranks{key: key}
+	if len(entries) == 0 {
+		return r
+	}
+	low, high := key(&entries[0]), key(&entries[0])
+	for i := range entries {
+		low, high = min(low, key(&entries[i])), max(high, key(&entries[i]))
+	}
+	r.first = low
+	if spread := uint64(high) - uint64(low); spread < uint64(sparseTable*len(entries)+1024) {
+		r.table = make([]int32, spread+1)
+		for i := range entries {
+			r.table[key(&entries[i])-low] = 1
+		}
+		for i, there := range r.table {
+			if there == 1 {
+				r.table[i] = int32(len(r.all))
+				r.all = append(r.all, low+int64(i))
+			}
+		}
+		return r
+	}
+	r.all = make([]int64, len(entries))
+	for i := range entries {
+		r.all[i] = key(&entries[i])
+	}
+	slices.Sort(r.all)
+	r.all = slices.Compact(r.all)
+	return r
+}
+
+func (r *ranks) of(n int64) int {
+	if r.table != nil {
+		return int(r.table[n-r.first])
+	}
+	at, _ := slices.BinarySearch(r.all, n)
+	return at
+}
+
+// sorted is the order of entries by rank, those of one rank in the order given (nil:
+// as they are).
+func (r *ranks) sorted(entries []Entry, order []int32) []int32 {
+	at, rank := make([]int32, len(r.all)+1), make([]int32, len(entries))
+	for i := range entries {
+		rank[i] = int32(r.of(r.key(&entries[i])))
+		at[rank[i]+1]++
+	}
+	for i := range r.all {
+		at[i+1] += at[i]
+	}
+	out := make([]int32, len(entries))
+	for k := range entries {
+		i := int32(k)
+		if order != nil {
+			i = order[k]
+		}
+		out[at[rank[i]]] = i
+		at[rank[i]]++
+	}
+	return out
+}
+
 // collect reads the partitions side by side, and keeps their order.
 func (m matrixRows) collect(ctx context.Context) ([]Entry, error) {
-	parts := make([][]Entry, m.ds.parts())
+	parts := make([][][]Entry, m.ds.parts())
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(4)
 	for i := range parts {
 		g.Go(func() error {
 			return m.ds.each(ctx, i, func(rows []Entry) error {
-				parts[i] = append(parts[i], rows...)
+				parts[i] = append(parts[i], slices.Clone(rows))
 				return nil
 			})
 		})
@@ -103,7 +161,11 @@ func (m matrixRows) collect(ctx context.Context) ([]Entry, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	return slices.Concat(parts...), nil
+	all := slices.Concat(slices.Concat(parts...)...)
+	if len(all) > math.MaxInt32 {
+		return nil, fault.Newf(fault.NoResources, "pack", "the entries of a matrix", "%d are more than an executor packs", len(all))
+	}
+	return all, nil
 }
 
 // packRows declares a pack of rows that are made of a dataset's.
@@ -118,44 +180,36 @@ func packRows[T, R any](ds Dataset[T], kind string, rows func() storage.Rows, op
 	return Packed[R]{g: ds.g, id: id}
 }
 
-// Select keeps some columns of dense rows that were read, in the order given: each
-// by the first of some names that the data has, or that is a number from 0. Order is
-// kept, nothing moves.
-func Select(ds Dataset[Point], columns ...[]string) Dataset[Point] {
+// Entries makes entries of a table that was read: of its columns for row, column
+// and value, each the first of some names that the table has, or that is a number
+// from 0. Rows and columns are whole numbers. Order is kept, nothing moves.
+func Entries(ds Dataset[Point], columns [3][]string) Dataset[Entry] {
 	decl := ds.source
 	if decl == nil {
-		ds.g.fail("Select: its rows must come from Points")
+		ds.g.fail("Entries: its rows must come from Points")
 	}
 	var once sync.Once
-	var at []int
+	var at [3]int
 	var failed error
-	return MapErr(ds, func(p Point) (Point, error) {
-		once.Do(func() { at, failed = placesOf(decl.source, columns) })
+	return MapErr(ds, func(p Point) (e Entry, err error) {
+		once.Do(func() {
+			for i, names := range columns {
+				if at[i], err = decl.source.Column(names...); err != nil {
+					failed = err
+				}
+			}
+		})
 		if failed != nil {
-			return p, failed
+			return e, failed
 		}
-		return pick(p, at, decl.URIs)
+		for i, j := range at {
+			if p.Indices != nil || j >= len(p.Values) {
+				return e, fault.Newf(fault.Usage, "read", strings.Join(decl.URIs, " "), "its rows have %d columns in a table, column %d is wanted", len(p.Values), j)
+			}
+			if v := p.Values[j]; i < 2 && (v != math.Trunc(v) || math.Abs(v) > 1<<53) {
+				return e, fault.Newf(fault.BadInput, "read", strings.Join(decl.URIs, " "), "column %q is %v, not a whole number", columns[i][0], v)
+			}
+		}
+		return Entry{int64(p.Values[at[0]]), int64(p.Values[at[1]]), p.Values[at[2]]}, nil
 	})
-}
-
-// placesOf are the places of columns among a source's.
-func placesOf(s *storage.Source, columns [][]string) (at []int, err error) {
-	at = make([]int, len(columns))
-	for i, c := range columns {
-		if at[i], err = s.Column(c...); err != nil {
-			return nil, err
-		}
-	}
-	return at, nil
-}
-
-func pick(p Point, at []int, uris []string) (Point, error) {
-	out := Point{Label: p.Label, Values: make([]float64, len(at))}
-	for i, j := range at {
-		if p.Indices != nil || j >= len(p.Values) {
-			return p, fault.Newf(fault.Usage, "read", strings.Join(uris, " "), "its rows have %d columns in a table, column %d is wanted", len(p.Values), j)
-		}
-		out.Values[i] = p.Values[j]
-	}
-	return out, nil
 }

@@ -76,7 +76,7 @@ func clusterDense(ctx context.Context, dir string, rows int64) error {
 		if err != nil {
 			return err
 		}
-		alone := exec.CommandContext(ctx, c.Program, "run", "logistic", "--data", data, "--max-iterations", "40", "--tol", "0", "--executors", "1", "--slots", "2",
+		alone := exec.CommandContext(ctx, c.Program, "run", "logistic", "--solver", "nesterov", "--data", data, "--max-iterations", "40", "--tol", "0", "--executors", "1", "--slots", "2",
 			"--data-dir", filepath.Join(dir, "packs"), "--event-log", filepath.Join(dir, "alone"), "--json")
 		if out, err := alone.CombinedOutput(); err != nil {
 			return fmt.Errorf("%w: %s", err, out)

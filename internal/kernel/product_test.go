@@ -80,6 +80,35 @@ func checkGram[T Float](t *testing.T, rng *rand.Rand, n, d int) {
 	}
 }
 
+func TestGramRowsIsItsDefinition(t *testing.T) {
+	onEveryPath(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(9, 1))
+		for _, d := range []int{1, 3, 8, 10, 12, 23, 24, 25, 64} {
+			x, _, rows := data[float64](rng, 70, d)
+			x = append(x, make([]float64, GramSlack)...)
+			for _, weight := range [][]float64{nil, numbers(rng, 70)} {
+				got := numbers(rng, d*d)
+				want := append([]float64(nil), got...)
+				GramRows(got, weight, x, rows, d)
+				for k, r := range rows {
+					for i := range d {
+						v := x[int(r)*d+i]
+						if weight != nil {
+							v = float64(v * weight[k])
+						}
+						for j := i; j < d; j++ {
+							want[i*d+j] = math.FMA(v, x[int(r)*d+j], want[i*d+j])
+						}
+					}
+				}
+				for i := range d {
+					sameBits(t, fmt.Sprint("row ", i, " of ", d), got[i*d+i:(i+1)*d], want[i*d+i:(i+1)*d])
+				}
+			}
+		}
+	})
+}
+
 // TestSparseGramIsTheDenseOne, to rounding.
 func TestSparseGramIsTheDenseOne(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))

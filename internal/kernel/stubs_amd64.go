@@ -42,6 +42,16 @@ func logisticAVX2(coef *float64, loss *float64, z *float64, y *float64, bias flo
 //go:noescape
 func productAVX2(c *float64, cStep int, a *float64, aStep int, b *float64, k int)
 
+// gramRowsAVX2 adds left[r·step+i]·right[r·step+j] to every c[i·width+j] of a tile for each of n rows r, one after the other; the left factor is times the row's weight, where there are any.
+//
+//go:noescape
+func gramRowsAVX2(c *float64, left *float64, right *float64, rows *int32, n int, step int)
+
+// gramWeightedAVX2 adds left[r·step+i]·right[r·step+j] to every c[i·width+j] of a tile for each of n rows r, one after the other; the left factor is times the row's weight, where there are any.
+//
+//go:noescape
+func gramWeightedAVX2(c *float64, left *float64, right *float64, rows *int32, n int, step int, weight *float64)
+
 // nearestAVX2 compares norms[i] − 2·centre i·row for a tile of centres with best of each row, and where it is less sets best to it and index to numbers[i].
 //
 //go:noescape
@@ -86,6 +96,16 @@ func logisticAVX512(coef *float64, loss *float64, z *float64, y *float64, bias f
 //
 //go:noescape
 func productAVX512(c *float64, cStep int, a *float64, aStep int, b *float64, k int)
+
+// gramRowsAVX512 adds left[r·step+i]·right[r·step+j] to every c[i·width+j] of a tile for each of n rows r, one after the other; the left factor is times the row's weight, where there are any.
+//
+//go:noescape
+func gramRowsAVX512(c *float64, left *float64, right *float64, rows *int32, n int, step int)
+
+// gramWeightedAVX512 adds left[r·step+i]·right[r·step+j] to every c[i·width+j] of a tile for each of n rows r, one after the other; the left factor is times the row's weight, where there are any.
+//
+//go:noescape
+func gramWeightedAVX512(c *float64, left *float64, right *float64, rows *int32, n int, step int, weight *float64)
 
 // nearestAVX512 compares norms[i] − 2·centre i·row for a tile of centres with best of each row, and where it is less sets best to it and index to numbers[i].
 //

@@ -247,3 +247,23 @@ func (n *Nearest) compareVector(c int) bool {
 	}
 	return true
 }
+
+// gramRowsVector adds to a tile; the caller has checked that all rows, and what
+// follows the last, lie in memory.
+func gramRowsVector(c, left, right []float64, rows []int32, d int, weight []float64) bool {
+	switch {
+	case path == "go":
+		return false
+	case path == "avx512" && weight != nil:
+		_ = weight[:len(rows)]
+		gramWeightedAVX512(&c[0], &left[0], &right[0], &rows[0], len(rows), d, &weight[0])
+	case path == "avx512":
+		gramRowsAVX512(&c[0], &left[0], &right[0], &rows[0], len(rows), d)
+	case weight != nil:
+		_ = weight[:len(rows)]
+		gramWeightedAVX2(&c[0], &left[0], &right[0], &rows[0], len(rows), d, &weight[0])
+	default:
+		gramRowsAVX2(&c[0], &left[0], &right[0], &rows[0], len(rows), d)
+	}
+	return true
+}

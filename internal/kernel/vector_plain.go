@@ -31,3 +31,5 @@ func tile() (tall, wide int) { return 4, 12 }
 func multiplyVector(_ []float64, _ int, _ []float64, _ int, _ []float64, _ int) bool { return false }
 
 func (n *Nearest) compareVector(int) bool { return false }
+
+func gramRowsVector(_, _, _ []float64, _ []int32, _ int, _ []float64) bool { return false }

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -25,7 +27,6 @@ const blockRows = 8192
 
 // block is a run of rows.
 type block struct {
-	first  int64
 	labels []float64
 	x      []float64 // row-major
 }
@@ -40,7 +41,7 @@ type sink interface {
 // Write makes the data on some workers and writes it in a format (libsvm,
 // csv, parquet, arrow). The file appears whole or not at all, and its bytes
 // do not depend on the number of workers.
-func Write(ctx context.Context, l Logistic, format, path string, workers int) error {
+func Write(ctx context.Context, l Law, format, path string, workers int) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".generate-*")
 	if err != nil {
 		return fault.New(fault.NoResources, "write", path, err)
@@ -48,7 +49,7 @@ func Write(ctx context.Context, l Logistic, format, path string, workers int) er
 	defer os.Remove(f.Name())
 	defer f.Close()
 	out := bufio.NewWriterSize(f, 1<<20)
-	s, err := newSink(format, out, l)
+	s, err := newSink(format, out, l.Columns())
 	if err == nil {
 		err = produce(ctx, l, s, workers)
 	}
@@ -68,17 +69,13 @@ func Write(ctx context.Context, l Logistic, format, path string, workers int) er
 }
 
 // produce makes `workers` blocks at a time and writes them in order.
-func produce(ctx context.Context, l Logistic, s sink, workers int) error {
-	for first := int64(0); first < l.Rows; first += int64(workers) * blockRows {
+func produce(ctx context.Context, l Law, s sink, workers int) error {
+	for first := 0; first < l.Blocks(); first += workers {
 		encoded := make([]any, workers)
 		var g errgroup.Group
-		for k := range workers {
-			from := first + int64(k)*blockRows
-			if from >= l.Rows {
-				break
-			}
+		for k := range min(workers, l.Blocks()-first) {
 			g.Go(func() (err error) {
-				encoded[k], err = s.encode(l.block(from))
+				encoded[k], err = s.encode(l.block(first + k))
 				return err
 			})
 		}
@@ -100,36 +97,33 @@ func produce(ctx context.Context, l Logistic, s sink, workers int) error {
 	return s.close()
 }
 
-func (l Logistic) block(first int64) *block {
-	n := int(min(blockRows, l.Rows-first))
-	b := &block{first: first, labels: make([]float64, n), x: make([]float64, n*l.Features)}
-	for i := range n {
-		b.labels[i] = l.Row(first+int64(i), b.x[i*l.Features:(i+1)*l.Features])
+func newSink(format string, w io.Writer, columns []string) (sink, error) {
+	own := columns[0] == "label"
+	width := len(columns)
+	if own {
+		width--
 	}
-	return b
-}
-
-func newSink(format string, w io.Writer, l Logistic) (sink, error) {
 	switch format {
 	case "libsvm":
-		return &textSink{w: w, row: appendLIBSVM, d: l.Features}, nil
+		return &textSink{w: w, d: width, row: appendLIBSVM}, nil
 	case "csv":
-		if _, err := io.WriteString(w, csvHeader(l.Features)); err != nil {
+		if _, err := io.WriteString(w, strings.Join(columns, ",")+"\n"); err != nil {
 			return nil, err
 		}
-		return &textSink{w: w, row: appendCSV, d: l.Features}, nil
+		return &textSink{w: w, d: width, row: func(out []byte, label float64, x []float64) []byte { return appendCSV(out, own, label, x) }}, nil
 	case "arrow", "parquet":
-		return newColumnSink(format, w, l.Features)
+		return newColumnSink(format, w, columns)
 	}
 	return nil, fault.Newf(fault.Usage, "generate", format, "unknown format").WithHint("formats are libsvm, csv, parquet, arrow")
 }
 
-func csvHeader(d int) string {
-	h := "label"
-	for j := range d {
-		h += ",x" + strconv.Itoa(j)
+// features are the names of d features.
+func features(d int) []string {
+	names := make([]string, d)
+	for j := range names {
+		names[j] = "x" + strconv.Itoa(j)
 	}
-	return h + "\n"
+	return names
 }
 
 // textSink writes lines.
@@ -155,39 +149,55 @@ func (s *textSink) write(encoded any) error {
 func (s *textSink) close() error { return nil }
 
 func appendLIBSVM(out []byte, label float64, x []float64) []byte {
-	out = strconv.AppendFloat(out, label, 'g', -1, 64)
+	out = appendNumber(out, label)
 	for j, v := range x {
 		out = append(out, ' ')
 		out = strconv.AppendInt(out, int64(j+1), 10)
 		out = append(out, ':')
-		out = strconv.AppendFloat(out, v, 'g', -1, 64)
+		out = appendNumber(out, v)
 	}
 	return append(out, '\n')
 }
 
-func appendCSV(out []byte, label float64, x []float64) []byte {
-	out = strconv.AppendFloat(out, label, 'g', -1, 64)
-	for _, v := range x {
-		out = append(out, ',')
-		out = strconv.AppendFloat(out, v, 'g', -1, 64)
+func appendCSV(out []byte, own bool, label float64, x []float64) []byte {
+	if own {
+		out = append(appendNumber(out, label), ',')
+	}
+	for j, v := range x {
+		if j > 0 {
+			out = append(out, ',')
+		}
+		out = appendNumber(out, v)
 	}
 	return append(out, '\n')
 }
 
-// columnSink writes a label column and a column for each feature.
+// appendNumber writes the shortest text of a number, whole ones without an exponent.
+func appendNumber(out []byte, v float64) []byte {
+	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
+		return strconv.AppendFloat(out, v, 'f', -1, 64)
+	}
+	return strconv.AppendFloat(out, v, 'g', -1, 64)
+}
+
+// columnSink writes a column for each number of a row.
 type columnSink struct {
 	schema *arrow.Schema
+	label  int // columns before those of x
 	d      int
 	put    func(arrow.Record) error
 	end    func() error
 }
 
-func newColumnSink(format string, w io.Writer, d int) (*columnSink, error) {
-	fields := []arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Float64}}
-	for j := range d {
-		fields = append(fields, arrow.Field{Name: "x" + strconv.Itoa(j), Type: arrow.PrimitiveTypes.Float64})
+func newColumnSink(format string, w io.Writer, columns []string) (*columnSink, error) {
+	var fields []arrow.Field
+	for _, name := range columns {
+		fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float64})
 	}
-	s := &columnSink{schema: arrow.NewSchema(fields, nil), d: d}
+	s := &columnSink{schema: arrow.NewSchema(fields, nil), d: len(columns)}
+	if columns[0] == "label" {
+		s.label, s.d = 1, s.d-1
+	}
 	if format == "parquet" {
 		props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Snappy), parquet.WithDictionaryDefault(false))
 		pw, err := pqarrow.NewFileWriter(s.schema, w, props, pqarrow.DefaultWriterProps())
@@ -224,9 +234,11 @@ func (p *position) Seek(int64, int) (int64, error) { return p.n, nil }
 func (s *columnSink) encode(b *block) (any, error) {
 	builder := array.NewRecordBuilder(memory.DefaultAllocator, s.schema)
 	defer builder.Release()
-	builder.Field(0).(*array.Float64Builder).AppendValues(b.labels, nil)
+	if s.label == 1 {
+		builder.Field(0).(*array.Float64Builder).AppendValues(b.labels, nil)
+	}
 	for j := range s.d {
-		col := builder.Field(j + 1).(*array.Float64Builder)
+		col := builder.Field(s.label + j).(*array.Float64Builder)
 		for i := range b.labels {
 			col.Append(b.x[i*s.d+j])
 		}

@@ -21,6 +21,7 @@ func main() {
 		}
 		logistic(t)
 		product(t)
+		gramRows(t)
 		nearest(t)
 	}
 	sparseDots(false)
