@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -179,19 +180,22 @@ func TestTheGradientIsTheObjectivesSlope(t *testing.T) {
 }
 
 func TestStateSurvivesItsEncoding(t *testing.T) {
-	s := state{X: []float64{1, 2}, Y: []float64{3, 4}, T: 5, Step: 6, Count: 7, Latest: 8}
-	s.Rules.Recent = []float64{9, 10}
-	s.Rules.NextLook = 11
+	s := state{X: []float64{1, 2}, Y: []float64{3, 4}, T: 5, Step: 6, Count: 7, Latest: 8, Width: 9, First: []float64{10, 11}, Second: []float64{12, 13},
+		Search: lineSearch{F: 14, G: []float64{15, 16}, Direction: []float64{17, 18}, Slope: 19, Length: 20, Tries: 21,
+			Moves: [][]float64{{22, 23}, {24, 25}, {26, 27}}, Turns: [][]float64{{28, 29}, {30, 31}, {32, 33}}}}
+	s.Rules = stopState{Last: 34, Streak: 35, Recent: []float64{36, 37}, Looked: 38, LookedAt: 39, NextLook: 40}
 	raw, err := s.MarshalBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var r state
-	if err := r.UnmarshalBinary(raw); err != nil || r.Y[1] != 4 || r.Count != 7 || r.Rules.NextLook != 11 || len(r.Rules.Recent) != 2 {
-		t.Errorf("%+v, %v", r, err)
+	if err := r.UnmarshalBinary(raw); err != nil || !reflect.DeepEqual(r, s) {
+		t.Errorf("%+v, %v, want %+v", r, err, s)
 	}
-	if err := r.UnmarshalBinary(raw[:20]); err == nil {
-		t.Error("a torn state is taken")
+	for cut := range len(raw) / 8 {
+		if err := r.UnmarshalBinary(raw[:8*cut]); err == nil && cut < len(raw)/8-2 {
+			t.Errorf("a state of %d numbers is taken", cut)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package mllib
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/volley-engine/volley/internal/kernel"
 )
@@ -28,7 +29,7 @@ type state struct {
 func (s state) MarshalBinary() ([]byte, error) {
 	q := &s.Search
 	out := putFloats(nil, []float64{s.T, s.Step, s.Count, s.Latest, s.Width, q.F, q.Slope, q.Length, q.Tries, float64(len(q.Moves))})
-	for _, v := range append([][]float64{s.X, s.Y, s.First, s.Second, s.Rules.floats(), q.G, q.Direction}, append(q.Moves, q.Turns...)...) {
+	for _, v := range slices.Concat([][]float64{s.X, s.Y, s.First, s.Second, s.Rules.floats(), q.G, q.Direction}, q.Moves, q.Turns) {
 		out = putFloats(out, []float64{float64(len(v))}, v)
 	}
 	return out, nil
@@ -49,8 +50,11 @@ func (s *state) UnmarshalBinary(raw []byte) error {
 	q.Moves, q.Turns = make([][]float64, pairs), make([][]float64, pairs)
 	var rules []float64
 	into := []*[]float64{&s.X, &s.Y, &s.First, &s.Second, &rules, &q.G, &q.Direction}
-	for i := range 2 * pairs {
-		into = append(into, &append(q.Moves, q.Turns...)[i])
+	for i := range q.Moves {
+		into = append(into, &q.Moves[i])
+	}
+	for i := range q.Turns {
+		into = append(into, &q.Turns[i])
 	}
 	for _, to := range into {
 		if len(v) == 0 || v[0] < 0 || int(v[0]) > len(v)-1 {

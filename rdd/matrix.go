@@ -194,7 +194,7 @@ func Entries(ds Dataset[Point], columns [3][]string) Dataset[Entry] {
 	return MapErr(ds, func(p Point) (e Entry, err error) {
 		once.Do(func() {
 			for i, names := range columns {
-				if at[i], err = decl.source.Column(names...); err != nil {
+				if at[i], err = decl.source.Column(names...); err != nil && failed == nil {
 					failed = err
 				}
 			}

@@ -118,7 +118,7 @@ func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
 	}
 	if f.initial != "" {
 		if _, err := mllib.LoadLinear(f.initial); err != nil {
-			return err
+			return usage(c, "init", "%v", err)
 		}
 		cfg.Init = absolute([]string{f.initial})[0]
 	}
