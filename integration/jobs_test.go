@@ -259,7 +259,7 @@ func TestBadJobs(t *testing.T) {
 		{[]string{"lasso", "--reg", "-1"}, "--reg"},
 		{[]string{"lasso", "--solver", "normal"}, "owlqn"},
 		{[]string{"svm", "--loss", "huber"}, "squared-hinge"},
-		{[]string{"svm", "--solver", "lbfgs"}, "squared-hinge"},
+		{[]string{"svm", "--solver", "cd"}, "lbfgs"},
 		{[]string{"elasticnet", "--alpha", "1.5"}, "--alpha"},
 		{[]string{"logistic", "--class-weights", "1"}, "--class-weights"},
 		{[]string{"logistic", "--init", "/nowhere"}, "/nowhere"},
@@ -287,7 +287,7 @@ func TestEveryJobIsResumed(t *testing.T) {
 		flags []string
 	}{
 		{"logistic", append(points, "--solver", "lbfgs")}, {"logistic", append(points, "--solver", "owlqn", "--alpha", "0.5")},
-		{"logistic", append(points, "--solver", "adam")}, {"svm", append(points, "--solver", "newton", "--reg", "0.1")},
+		{"logistic", append(points, "--solver", "adam")}, {"svm", append(points, "--solver", "newton", "--reg", "0.1")}, {"svm", append(points, "--solver", "lbfgs", "--reg", "0.1")},
 		{"lasso", append(points, "--solver", "nesterov", "--sync", "absp")},
 		{"kmeans", append(data["kmeans"], "--tol", "0")}, {"kmeans", append(data["kmeans"], "--tol", "0", "--sync", "absp")},
 		{"als", append(data["als"], "--tol", "0")}, {"als", append(data["als"], "--tol", "0", "--sync", "absp", "--max-iterations", "8")},

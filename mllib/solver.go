@@ -63,8 +63,6 @@ func (c *LinearConfig) Check() error {
 		why, hint = "it cannot minimize an L1 penalty", "use owlqn, cd, newton or nesterov, or --alpha 0"
 	case c.Loss != Squared && (c.Solver == Normal || c.Solver == CD):
 		why, hint = "it is for squared losses", "use newton or lbfgs"
-	case c.Loss == Hinge && (c.Solver == LBFGS || c.Solver == OWLQN):
-		why, hint = "the hinge has no derivative at its kink", "use newton, which smooths it ever less, or --loss squared-hinge"
 	default:
 		return nil
 	}
@@ -89,8 +87,6 @@ func (c *LinearConfig) choose(features int) (s Solver, why string) {
 		return Normal, fmt.Sprintf("%d features are few enough for one pass that sums their products", features)
 	case features <= narrowCurved:
 		return Newton, fmt.Sprintf("%d features are few enough to sum second derivatives of all pairs", features)
-	case c.Loss == Hinge:
-		return Nesterov, fmt.Sprintf("the hinge has no derivative at its kink, and %d features are too many for second derivatives", features)
 	case lasso:
 		return OWLQN, fmt.Sprintf("%d features are too many for second derivatives, and there is an L1 penalty", features)
 	}

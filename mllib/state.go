@@ -35,6 +35,9 @@ func (s state) MarshalBinary() ([]byte, error) {
 	return out, nil
 }
 
+// Parameters are the points that the solver stands at.
+func (s *state) Parameters() []byte { return putFloats(make([]byte, 0, 16*len(s.X)), s.X, s.Y) }
+
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *state) UnmarshalBinary(raw []byte) error {
 	v, err := getFloats(raw, 10)
@@ -61,7 +64,10 @@ func (s *state) UnmarshalBinary(raw []byte) error {
 			return fmt.Errorf("the state of a solver is cut short")
 		}
 		n := int(v[0])
-		*to, v = v[1:1+n:1+n], v[1+n:]
+		if *to = nil; n > 0 { // of a gradient, nil is one that is not known
+			*to = v[1 : 1+n : 1+n]
+		}
+		v = v[1+n:]
 	}
 	return s.Rules.setFloats(rules)
 }

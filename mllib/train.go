@@ -141,8 +141,8 @@ func (c *LinearConfig) constant(m moments, w [2]float64) float64 {
 	return kernel.Log(ones) - kernel.Log(zeros)
 }
 
-// What the hinge is smoothed over: by Newton's method ever less, by methods of
-// first order always the same; by MLlib's not at all.
+// What the hinge is smoothed over: by methods that need the same objective ever
+// less, by those of first order always the same; by MLlib's not at all.
 const (
 	startWidth  = 1.0
 	steadyWidth = 0.02
@@ -154,7 +154,7 @@ func (c *LinearConfig) width(s Solver) float64 {
 	switch {
 	case c.Loss != Hinge || s == Sqrt:
 		return 0
-	case s.curved():
+	case s.exact():
 		return startWidth
 	}
 	return steadyWidth
@@ -240,10 +240,13 @@ func (t *trainer) move(h []float64, objective, gap float64) (over bool) {
 		t.st.advance(t.cfg.Solver, t.grad, t.prob.lasso)
 		return false
 	}
-	count := t.st.Count
-	var falls float64
+	count, before, first := t.st.Count, t.st.Search.F, t.st.Search.G == nil
+	falls := math.Inf(1) // what the next step, or the last one, gains
 	if h == nil {
 		over = t.st.quasiNewton(objective+gap, t.grad, t.prob.lasso)
+		if t.st.Count > count && !first {
+			falls = before - t.st.Search.F
+		}
 	} else {
 		falls, over = t.st.newton(objective+gap, &quadratic{G: t.grad, H: h}, t.prob.lasso)
 	}
@@ -252,20 +255,29 @@ func (t *trainer) move(h []float64, objective, gap float64) (over bool) {
 	}
 	enough := float64(t.cfg.Tol * max(1, math.Abs(objective)))
 	switch {
-	case over || h == nil:
-	case t.cfg.Loss == Squared: // the model is the objective
-		copy(t.st.X, t.st.Y)
-		t.best, over = math.NaN(), true
-	case t.cfg.Loss == Hinge && falls <= max(gap, enough):
-		if over = gap <= enough; !over {
-			t.st.Width = float64(narrower * t.st.Width)
-			t.st.Search.G = nil // what is known is of another width
+	case t.cfg.Loss == Hinge:
+		if hides := max(gap, enough); !over && (h != nil && falls > hides || h == nil && falls > float64(slowShare*hides)) {
+			return false
 		}
-	default:
-		over = falls <= enough
+		if gap <= enough {
+			return over || h != nil // the other rules end L-BFGS
+		}
+		t.st.Width = float64(narrower * t.st.Width)
+		t.st.Search.G = nil // what is known is of another width
+		return false
+	case h == nil:
+		return over
+	case t.cfg.Loss == Squared && !over: // the model is the objective
+		copy(t.st.X, t.st.Y)
+		t.best = math.NaN()
+		return true
 	}
-	return over
+	return over || falls <= enough
 }
+
+// slowShare is how little of what the smoothing hides a step of L-BFGS gains when it
+// is time for less of it.
+const slowShare = 0.02
 
 // judge applies the stop rules at the point where the pass was made; a run that
 // stops keeps that point.

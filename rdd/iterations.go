@@ -63,16 +63,38 @@ func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Se
 // Err is why a loop ended, where that was an error.
 func (s *Session) Err() error { return s.err }
 
+// Parametric is a loop's state that remembers more than its parameters: the digest
+// that a turn commits, and a replay compares, is of these alone.
+type Parametric interface {
+	// Parameters are the parameters, encoded.
+	Parameters() []byte
+}
+
 // commit settles the turn's parameters with the cluster.
 func commit[T any](ctx context.Context, s *Session, it *Iteration, state T) error {
-	raw, err := Encode(state)
+	var raw []byte
+	var err error
+	encode := func() []byte {
+		if raw == nil && err == nil {
+			raw, err = Encode(state)
+		}
+		return raw
+	}
+	var digest plan.Digest
+	if p, ok := any(&state).(Parametric); ok {
+		digest = plan.DigestOf(p.Parameters())
+	} else {
+		digest = plan.DigestOf(encode())
+	}
 	if err != nil {
 		return fault.New(fault.UserCode, "encode", "the loop's state", err)
 	}
-	err = s.cluster.Commit(ctx, Commit{Iteration: it.Number, State: func() []byte { return raw },
-		Digest: plan.DigestOf(raw), Values: it.values, Last: it.last})
-	if err == nil && s.cfg.Progress != nil {
+	failed := s.cluster.Commit(ctx, Commit{Iteration: it.Number, State: encode, Digest: digest, Values: it.values, Last: it.last})
+	if err != nil {
+		return fault.New(fault.UserCode, "encode", "the loop's state", err)
+	}
+	if failed == nil && s.cfg.Progress != nil {
 		s.cfg.Progress(Progress{Iteration: it.Number, Values: it.values, Info: s.info})
 	}
-	return err
+	return failed
 }
