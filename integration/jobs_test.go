@@ -99,6 +99,42 @@ func TestMovieLens(t *testing.T) {
 	}
 }
 
+// TestDigits holds multinomial regressions against the accuracies of the same ones.
+func TestDigits(t *testing.T) {
+	var parts [2]strings.Builder
+	raw, err := os.ReadFile(shared(t, "pendigits/pendigits"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(raw)) {
+		to := &parts[min(1, n/7494)]
+		for i, f := range strings.Fields(line) {
+			if at, v, ok := strings.Cut(f, ":"); ok {
+				x, _ := strconv.ParseFloat(v, 64)
+				fmt.Fprintf(to, " %s:%v", at, x/100)
+			} else if i == 0 {
+				to.WriteString(f)
+			}
+		}
+		to.WriteByte('\n')
+		n++
+	}
+	var files [2]string
+	for i := range parts {
+		files[i] = filepath.Join(t.TempDir(), "pendigits.libsvm")
+		if err := os.WriteFile(files[i], []byte(parts[i].String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flags := []string{"--data", files[0], "--test", files[1], "--reg", strconv.FormatFloat(1.0/7494, 'g', -1, 64), "--max-iterations", "3000"}
+	for name, sync := range map[string][]string{"bsp": nil, "absp": uneven} {
+		if r := runJob(t, "softmax", append(flags, sync...)...); math.Abs(r.Metrics["accuracy"]-0.8991) > 0.003 {
+			t.Errorf("%s: accuracy %v, want 0.8991", name, r.Metrics["accuracy"])
+		}
+	}
+}
+
 // diabetesData is the data as its reference values have it: columns centred and
 // brought to length 1, the target in front.
 func diabetesData(t *testing.T) string {
@@ -203,7 +239,7 @@ func jobsData(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	linear := []string{"--data", points, "--reg", "0.01", "--max-iterations", "12"}
-	return map[string][]string{"logistic": linear, "svm": linear, "linear": linear, "ridge": linear, "lasso": linear, "elasticnet": linear,
+	return map[string][]string{"logistic": linear, "svm": linear, "linear": linear, "ridge": linear, "lasso": linear, "elasticnet": linear, "softmax": linear,
 		"kmeans": {"--data", points, "--k", "4", "--max-iterations", "8", "--restarts", "2"},
 		"als":    {"--data", ratings, "--rank", "4", "--max-iterations", "4"}}
 }
@@ -289,6 +325,7 @@ func TestEveryJobIsResumed(t *testing.T) {
 		{"logistic", append(points, "--solver", "lbfgs")}, {"logistic", append(points, "--solver", "owlqn", "--alpha", "0.5")},
 		{"logistic", append(points, "--solver", "adam")}, {"svm", append(points, "--solver", "newton", "--reg", "0.1")}, {"svm", append(points, "--solver", "lbfgs", "--reg", "0.1")},
 		{"lasso", append(points, "--solver", "nesterov", "--sync", "absp")},
+		{"softmax", append(points, "--solver", "lbfgs")}, {"softmax", append(points, "--sync", "absp")},
 		{"kmeans", append(data["kmeans"], "--tol", "0")}, {"kmeans", append(data["kmeans"], "--tol", "0", "--sync", "absp")},
 		{"als", append(data["als"], "--tol", "0")}, {"als", append(data["als"], "--tol", "0", "--sync", "absp", "--max-iterations", "8")},
 	} {

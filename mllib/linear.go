@@ -19,6 +19,7 @@ const (
 	Hinge        Loss = "hinge"         // max(0, 1 − s·m)
 	SquaredHinge Loss = "squared-hinge" // max(0, 1 − s·m)²
 	Squared      Loss = "squared"       // (m − y)²/2
+	Softmax      Loss = "softmax"       // of several classes: log Σ e^{m_k} − m_y
 )
 
 // ParseLoss is the loss of a name.
@@ -108,8 +109,8 @@ type LinearPlan struct {
 // sampleRows is how many rows the curvature is estimated from.
 const sampleRows = 4096
 
-// BuildLinear declares the plan.
-func BuildLinear(g *rdd.Graph, c LinearConfig) LinearPlan {
+// packOptions say how rows become splits.
+func (c *LinearConfig) packOptions() []rdd.PackOption {
 	options := []rdd.PackOption{rdd.Splits(c.Splits), rdd.Seed(c.Seed), rdd.Columns(c.Input.Features, c.Input.IndexBase-1)}
 	if c.Random {
 		options = append(options, rdd.RandomAssign())
@@ -117,7 +118,12 @@ func BuildLinear(g *rdd.Graph, c LinearConfig) LinearPlan {
 	if c.Float32 {
 		options = append(options, rdd.SinglePrecision())
 	}
-	rows := rdd.Pack(rdd.Points(g, c.Input, c.Data...), options...)
+	return options
+}
+
+// BuildLinear declares the plan.
+func BuildLinear(g *rdd.Graph, c LinearConfig) LinearPlan {
+	rows := rdd.Pack(rdd.Points(g, c.Input, c.Data...), c.packOptions()...)
 	rowLoss := &rowLoss{config: c}
 	return LinearPlan{
 		Rows:      rows,

@@ -181,6 +181,8 @@ func LoadModel(dir string) (Model, error) {
 		m = &KMeansModel{}
 	case "als":
 		m = &FactorModel{}
+	case "softmax":
+		m = &SoftmaxModel{}
 	}
 	if err := m.load(dir, raw); err != nil {
 		return nil, loadError(dir, err)

@@ -74,8 +74,14 @@ func newProblem(c LinearConfig, s Solver, m moments, positive float64) *problem 
 func (p *problem) rescale(c LinearConfig, m moments, j int) {
 	mean := m.sum[j] / m.rows
 	s := math.Sqrt(max(0, math.FMA(-mean, mean, m.square[j]/m.rows)))
-	if !c.Standardize && !c.Intercept {
-		s = math.Sqrt(m.square[j] / m.rows)
+	if !c.Standardize {
+		square := float64(s * s)
+		if !c.Intercept {
+			square = m.square[j] / m.rows
+		}
+		// The unit in which loss and penalty together curve about equally in all
+		// variables: a feature that hardly varies is not made to matter by it.
+		s = math.Sqrt(square + p.reg/p.steepest)
 	}
 	if s > 0 {
 		p.scale[j] = s

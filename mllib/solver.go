@@ -61,6 +61,8 @@ func (c *LinearConfig) Check() error {
 		why, hint = "it needs the same objective in every step, and --sync may cut steps short", "use --sync bsp, or a solver of first order such as nesterov"
 	case lasso && (c.Solver == LBFGS || c.Solver == Normal):
 		why, hint = "it cannot minimize an L1 penalty", "use owlqn, cd, newton or nesterov, or --alpha 0"
+	case c.Loss == Softmax && c.Solver.curved():
+		why, hint = "there are as many second derivatives as pairs of classes", "use lbfgs, owlqn or nesterov"
 	case c.Loss != Squared && (c.Solver == Normal || c.Solver == CD):
 		why, hint = "it is for squared losses", "use newton or lbfgs"
 	default:
@@ -87,8 +89,18 @@ func (c *LinearConfig) choose(features int) (s Solver, why string) {
 		return Normal, fmt.Sprintf("%d features are few enough for one pass that sums their products", features)
 	case features <= narrowCurved:
 		return Newton, fmt.Sprintf("%d features are few enough to sum second derivatives of all pairs", features)
-	case lasso:
-		return OWLQN, fmt.Sprintf("%d features are too many for second derivatives, and there is an L1 penalty", features)
 	}
-	return LBFGS, fmt.Sprintf("%d features are too many for second derivatives of all pairs", features)
+	return c.chooseWide(fmt.Sprintf("%d features are too many for second derivatives of all pairs", features))
+}
+
+// chooseWide picks a solver where second derivatives are not to be had, and adds to
+// the reason.
+func (c *LinearConfig) chooseWide(why string) (Solver, string) {
+	switch {
+	case c.Cut:
+		return Nesterov, "steps may be cut short, so that only mean gradients are the same from step to step"
+	case c.Reg > 0 && c.Alpha > 0:
+		return OWLQN, why + ", and there is an L1 penalty"
+	}
+	return LBFGS, why
 }

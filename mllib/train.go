@@ -99,7 +99,7 @@ func (t *trainer) prepare(ctx context.Context) error {
 	if err := t.begin(m); err != nil {
 		return err
 	}
-	return t.chooseStep(ctx)
+	return chooseStep(ctx, t.s, &t.st, t.cfg.Solver, t.prob, t.plan.Sample)
 }
 
 // begin chooses the first point: that of a model given, or the best constant.
@@ -160,23 +160,24 @@ func (c *LinearConfig) width(s Solver) float64 {
 	return steadyWidth
 }
 
-// chooseStep sets the step size where the user has not.
-func (t *trainer) chooseStep(ctx context.Context) error {
+// chooseStep sets the step size where the user has not; solvers that look back
+// take it for their first step.
+func chooseStep(ctx context.Context, s *rdd.Session, st *state, solver Solver, p *problem, sample rdd.Action[[]rdd.Point]) error {
 	switch {
-	case t.st.Step > 0 || t.cfg.Solver.curved():
+	case st.Step > 0 || solver.curved():
 		return nil
-	case t.cfg.Solver == Sqrt:
-		t.st.Step = 1
+	case solver == Sqrt:
+		st.Step = 1
 		return nil
-	case t.cfg.Solver == Adam:
-		t.st.Step = 0.1
+	case solver == Adam:
+		st.Step = 0.1
 		return nil
 	}
-	sample, err := t.plan.Sample.Run(ctx, t.s)
+	rows, err := sample.Run(ctx, s)
 	if err != nil {
 		return err
 	}
-	t.st.Step = 1 / t.prob.lipschitz(sample)
+	st.Step = 1 / p.lipschitz(rows)
 	return nil
 }
 

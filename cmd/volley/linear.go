@@ -36,6 +36,7 @@ var linearJobs = []linearJob{
 	{name: "logistic", short: "a binary logistic regression", minimizes: "mean log-loss", losses: []mllib.Loss{mllib.Logistic}, mixed: true, penalty: mixedPenalty},
 	{name: "svm", short: "a linear support vector machine", minimizes: "mean hinge loss (or its square)", losses: []mllib.Loss{mllib.Hinge, mllib.SquaredHinge},
 		reg: 1e-4, mixed: true, penalty: mixedPenalty},
+	{name: "softmax", short: "a multinomial logistic regression", minimizes: "mean log-loss", losses: []mllib.Loss{mllib.Softmax}, mixed: true, penalty: mixedPenalty},
 	{name: "linear", short: "a linear regression", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared}, mixed: true, penalty: mixedPenalty},
 	{name: "ridge", short: "a ridge regression", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared}, reg: 0.01, penalty: ridgePenalty},
 	{name: "lasso", short: "a lasso", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared}, reg: 0.01, alpha: 1, penalty: lassoPenalty},
@@ -43,6 +44,8 @@ var linearJobs = []linearJob{
 }
 
 func (j linearJob) regression() bool { return j.losses[0] == mllib.Squared }
+
+func (j linearJob) multinomial() bool { return j.losses[0] == mllib.Softmax }
 
 func joinLosses(losses []mllib.Loss) string {
 	var names []string
@@ -81,13 +84,15 @@ func (f *linearFlags) register(fs *pflag.FlagSet) {
 	if len(f.losses) > 1 {
 		fs.StringVar(&f.loss, "loss", string(f.losses[0]), "what is minimized: "+joinLosses(f.losses))
 	}
-	if !f.regression() {
+	if !f.regression() && !f.multinomial() {
 		fs.StringVar(&f.positive, "positive", "", "label that counts as 1, all others as 0 (default: the greater of two)")
 		fs.StringVar(&f.classWeights, "class-weights", "", "weights of rows with label 0 and 1, as 1,3, or balanced (default: all rows count alike)")
 	}
 	fs.BoolVar(&f.intercept, "intercept", true, "fit an intercept, which is not penalized")
 	fs.BoolVar(&f.standardize, "standardize", false, "penalize the coefficients of features divided by their standard deviation")
-	fs.StringVar(&f.initial, "init", "", "directory of a model to begin with")
+	if !f.multinomial() {
+		fs.StringVar(&f.initial, "init", "", "directory of a model to begin with")
+	}
 }
 
 func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
@@ -133,6 +138,9 @@ func (f *linearFlags) identity() any {
 }
 
 func (f *linearFlags) train(ctx context.Context, cfg volley.Config, then whenTrained) (*volley.Outcome, error) {
+	if f.multinomial() {
+		return f.trainSoftmax(ctx, cfg, then)
+	}
 	return volley.Run(context.WithoutCancel(ctx), cfg, f.name, f.config, mllib.BuildLinear,
 		func(_ context.Context, s *rdd.Session, job mllib.LinearConfig, p mllib.LinearPlan) (string, error) {
 			t, err := mllib.TrainLinear(ctx, s, job, p)
@@ -143,7 +151,26 @@ func (f *linearFlags) train(ctx context.Context, cfg volley.Config, then whenTra
 		})
 }
 
+func (f *linearFlags) trainSoftmax(ctx context.Context, cfg volley.Config, then whenTrained) (*volley.Outcome, error) {
+	return volley.Run(context.WithoutCancel(ctx), cfg, f.name, f.config, mllib.BuildSoftmax,
+		func(_ context.Context, s *rdd.Session, job mllib.LinearConfig, p mllib.SoftmaxPlan) (string, error) {
+			t, err := mllib.TrainSoftmax(ctx, s, job, p)
+			if err != nil {
+				return "", err
+			}
+			return t.StoppedBy, then(&t.Summary, t.Model, func() (map[string]float64, error) {
+				return map[string]float64{"accuracy": t.Accuracy, "log_loss": t.LogLoss}, nil
+			})
+		})
+}
+
 func (f *linearFlags) replay(ctx context.Context, r *replayed) error {
+	if f.multinomial() {
+		return replayJob(ctx, r, mllib.BuildSoftmax, func(s *rdd.Session, cfg mllib.LinearConfig, p mllib.SoftmaxPlan) error {
+			_, err := mllib.TrainSoftmax(ctx, s, cfg, p)
+			return err
+		})
+	}
 	return replayJob(ctx, r, mllib.BuildLinear, func(s *rdd.Session, cfg mllib.LinearConfig, p mllib.LinearPlan) error {
 		_, err := mllib.TrainLinear(ctx, s, cfg, p)
 		return err

@@ -1,0 +1,249 @@
+package mllib
+
+import (
+	"math"
+	"sync"
+
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// Multinomial logistic regression: a weight for each feature and class, of which row
+// j of a matrix has those of feature j, and an intercept for each class. The loss of a
+// row is log Σ_k e^{m_k} − m_y, m = x·W + b.
+
+// softmaxParam is the parameter of a pass: weights on the scale of the data, and the
+// label that each class has in the data.
+type softmaxParam struct {
+	K, D   int
+	W      []float64 // D × K
+	Bias   []float64
+	Labels []float64
+}
+
+// MarshalBinary lays the parameter out as floats.
+func (p softmaxParam) MarshalBinary() ([]byte, error) {
+	out := make([]byte, 0, 8*(len(p.W)+2*p.K+2))
+	return putFloats(out, []float64{float64(p.K), float64(p.D)}, p.Bias, p.Labels, p.W), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary wrote.
+func (p *softmaxParam) UnmarshalBinary(raw []byte) error {
+	v, err := getFloats(raw, 2)
+	if err != nil {
+		return err
+	}
+	p.K, p.D = int(v[0]), int(v[1])
+	if v = v[2:]; p.K < 0 || p.D < 0 || len(v) != 2*p.K+p.K*p.D {
+		return errCutShort
+	}
+	p.Bias, p.Labels, p.W = v[:p.K], v[p.K:2*p.K], v[2*p.K:]
+	return nil
+}
+
+// softmaxSums are the sums over some rows of loss, squared loss, rows whose label has
+// the highest margin, the loss's derivatives by margin, and by weight.
+type softmaxSums struct {
+	Loss, LossSq, Right float64
+	Coef                []float64
+	Sum                 []float64 // D × K
+}
+
+// MarshalBinary lays the sums out as floats.
+func (s softmaxSums) MarshalBinary() ([]byte, error) {
+	out := make([]byte, 0, 8*(len(s.Sum)+len(s.Coef)+4))
+	return putFloats(out, []float64{s.Loss, s.LossSq, s.Right, float64(len(s.Coef))}, s.Coef, s.Sum), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary wrote.
+func (s *softmaxSums) UnmarshalBinary(raw []byte) error {
+	v, err := getFloats(raw, 4)
+	if err != nil {
+		return err
+	}
+	k := int(v[3])
+	if k < 0 || len(v) < 4+k {
+		return errCutShort
+	}
+	s.Loss, s.LossSq, s.Right, s.Coef, s.Sum = v[0], v[1], v[2], v[4:4+k:4+k], v[4+k:]
+	return nil
+}
+
+// softmaxFold folds rows. It is used by several goroutines.
+type softmaxFold struct {
+	pool sync.Pool // of *softmaxWork
+}
+
+// softmaxWork is what a softmaxFold keeps from one batch to the next.
+type softmaxWork struct {
+	products kernel.Product
+	x        []float64 // rows of the block, dense
+	z        []float64 // margins, then derivatives
+	class    map[float64]int
+}
+
+// softmaxRows is how many rows are in work at a time.
+const softmaxRows = 128
+
+// aggregator folds rows into their loss, and, if that is wanted, its derivatives.
+func (f *softmaxFold) aggregator(derivatives bool) rdd.Aggregator[softmaxParam, rdd.Point, softmaxSums] {
+	return rdd.Aggregator[softmaxParam, rdd.Point, softmaxSums]{
+		Zero: func(p softmaxParam) softmaxSums {
+			if !derivatives {
+				return softmaxSums{}
+			}
+			return softmaxSums{Coef: make([]float64, p.K), Sum: make([]float64, p.K*p.D)}
+		},
+		AddBatch: f.add,
+		Merge: func(a, b softmaxSums) softmaxSums {
+			a.Loss, a.LossSq, a.Right = a.Loss+b.Loss, a.LossSq+b.LossSq, a.Right+b.Right
+			kernel.Add(b.Coef, a.Coef)
+			kernel.Add(b.Sum, a.Sum)
+			return a
+		},
+		Scale: func(a softmaxSums, by float64) softmaxSums {
+			a.Loss, a.LossSq, a.Right = a.Loss*by, a.LossSq*by, a.Right*by
+			kernel.Scale(by, a.Coef)
+			kernel.Scale(by, a.Sum)
+			return a
+		},
+	}
+}
+
+func (f *softmaxFold) add(s softmaxSums, p softmaxParam, b *rdd.Batch) softmaxSums {
+	w, _ := f.pool.Get().(*softmaxWork)
+	if w == nil {
+		w = &softmaxWork{}
+	}
+	defer f.pool.Put(w)
+	w.class = make(map[float64]int, p.K)
+	for k, l := range p.Labels {
+		w.class[l] = k
+	}
+	for from := 0; from < len(b.Rows); from += softmaxRows {
+		rows := b.Rows[from:min(from+softmaxRows, len(b.Rows))]
+		w.margins(&p, b, rows)
+		for i, r := range rows {
+			k, known := w.class[b.Labels[r]]
+			if !known {
+				k = -1 // a label of another class weighs nothing
+			}
+			s.take(w.z[i*p.K:(i+1)*p.K], k)
+		}
+		if s.Sum != nil {
+			w.accumulate(s.Sum, &p, b, rows)
+		}
+	}
+	return s
+}
+
+// margins computes those of a block of rows.
+func (w *softmaxWork) margins(p *softmaxParam, b *rdd.Batch, rows []int32) {
+	n := len(rows)
+	if cap(w.z) < softmaxRows*p.K {
+		w.z = make([]float64, softmaxRows*p.K)
+	}
+	w.z = w.z[:n*p.K]
+	for i := range n {
+		copy(w.z[i*p.K:], p.Bias)
+	}
+	if !b.Dense() {
+		for i, r := range rows {
+			z := w.z[i*p.K : (i+1)*p.K]
+			for at := b.Offsets[r]; at < b.Offsets[r+1]; at++ {
+				j := int(b.Indices[at])
+				kernel.Axpy(valueAt(b, int(at)), p.W[j*p.K:(j+1)*p.K], z)
+			}
+		}
+		return
+	}
+	if cap(w.x) < softmaxRows*p.D {
+		w.x = make([]float64, softmaxRows*p.D)
+	}
+	w.x = w.x[:n*p.D]
+	for i, r := range rows {
+		for j := range p.D {
+			w.x[i*p.D+j] = valueAt(b, int(r)*p.D+j)
+		}
+	}
+	w.products.Add(kernel.RowMajor(w.z, n, p.K), kernel.RowMajor(w.x, n, p.D), kernel.RowMajor(p.W, p.D, p.K))
+}
+
+func valueAt(b *rdd.Batch, at int) float64 {
+	if b.X32 != nil {
+		return float64(b.X32[at])
+	}
+	return b.X64[at]
+}
+
+// take adds a row of margins, of which z becomes the derivatives; k is its class.
+func (s *softmaxSums) take(z []float64, k int) {
+	top, best := z[0], 0
+	for c, v := range z {
+		if v > top {
+			top, best = v, c
+		}
+	}
+	if k < 0 {
+		clear(z)
+		return
+	}
+	own := z[k] - top
+	var sum float64
+	for c, v := range z {
+		z[c] = kernel.ExpNeg(v - top)
+		sum += z[c]
+	}
+	loss := kernel.Log(sum) - own
+	s.Loss += loss
+	s.LossSq = math.FMA(loss, loss, s.LossSq)
+	if best == k {
+		s.Right++
+	}
+	for c := range z {
+		z[c] /= sum
+	}
+	z[k]--
+	for c := range s.Coef {
+		s.Coef[c] += z[c]
+	}
+}
+
+// accumulate adds the derivatives by weight of a block of rows.
+func (w *softmaxWork) accumulate(sum []float64, p *softmaxParam, b *rdd.Batch, rows []int32) {
+	n := len(rows)
+	if b.Dense() {
+		x := kernel.RowMajor(w.x, n, p.D)
+		w.products.Add(kernel.RowMajor(sum, p.D, p.K), x.T(), kernel.RowMajor(w.z, n, p.K))
+		return
+	}
+	for i, r := range rows {
+		z := w.z[i*p.K : (i+1)*p.K]
+		for at := b.Offsets[r]; at < b.Offsets[r+1]; at++ {
+			j := int(b.Indices[at])
+			kernel.Axpy(valueAt(b, int(at)), z, sum[j*p.K:(j+1)*p.K])
+		}
+	}
+}
+
+// SoftmaxPlan is the plan of a multinomial logistic regression.
+type SoftmaxPlan struct {
+	Rows     rdd.Packed[rdd.Point]
+	Moments  rdd.Step[momentsParam, gradient]
+	Gradient rdd.Step[softmaxParam, softmaxSums]
+	Loss     rdd.Step[softmaxParam, softmaxSums]
+	Sample   rdd.Action[[]rdd.Point]
+}
+
+// BuildSoftmax declares the plan.
+func BuildSoftmax(g *rdd.Graph, c LinearConfig) SoftmaxPlan {
+	rows := rdd.Pack(rdd.Points(g, c.Input, c.Data...), c.packOptions()...)
+	f := &softmaxFold{}
+	return SoftmaxPlan{
+		Rows:     rows,
+		Moments:  rdd.Aggregate(rows, momentsAggregator(c)),
+		Gradient: rdd.Aggregate(rows, f.aggregator(true), rdd.Aggressive(0)),
+		Loss:     rdd.Aggregate(rows, f.aggregator(false)),
+		Sample:   rdd.Prefix(rows, sampleRows),
+	}
+}

@@ -1,0 +1,158 @@
+package mllib
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// classes writes rows of four classes, with labels that are words, or numbers in
+// LIBSVM.
+func classes(t *testing.T, rows, d int, sparse bool) (path string, x [][]float64, y []int) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(6, 6))
+	var b strings.Builder
+	for i := range rows {
+		k := rng.IntN(4)
+		row := make([]float64, d)
+		if sparse {
+			fmt.Fprint(&b, 10*k)
+		} else {
+			b.WriteString([]string{"ash", "birch", "cedar", "oak"}[k])
+		}
+		for j := range row {
+			if row[j] = math.Round(100*(rng.NormFloat64()+0.7*float64((j+i)%2*k))) / 100; sparse && (i+j)%3 > 0 {
+				row[j] = 0
+				continue
+			}
+			if sparse {
+				fmt.Fprintf(&b, " %d:%v", j+1, row[j])
+			} else {
+				fmt.Fprintf(&b, ",%v", row[j])
+			}
+		}
+		b.WriteByte('\n')
+		x, y = append(x, row), append(y, k)
+	}
+	path = filepath.Join(t.TempDir(), map[bool]string{true: "x.libsvm", false: "x.csv"}[sparse])
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path, x, y
+}
+
+func classified(t *testing.T, c LinearConfig, executors int) (out *Classified) {
+	t.Helper()
+	_, err := volley.Run(context.Background(), volley.Config{Executors: executors, DataDir: t.TempDir()}, "softmax", c, BuildSoftmax,
+		func(ctx context.Context, s *rdd.Session, c LinearConfig, p SoftmaxPlan) (string, error) {
+			var err error
+			out, err = TrainSoftmax(ctx, s, c, p)
+			return "", err
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// softmaxObjective is the serial reference: the objective, and the slopes of its
+// smooth part, D × K and then the intercepts'.
+func softmaxObjective(c LinearConfig, w, b []float64, x [][]float64, y []int) (f float64, grad []float64) {
+	k, d, n := len(b), len(x[0]), float64(len(x))
+	grad = make([]float64, (d+1)*k)
+	for i, row := range x {
+		z, sum := slices.Clone(b), 0.0
+		for j, v := range row {
+			for c := range k {
+				z[c] += v * w[j*k+c]
+			}
+		}
+		for c := range z {
+			sum += math.Exp(z[c])
+		}
+		f += (math.Log(sum) - z[y[i]]) / n
+		for c := range z {
+			p := math.Exp(z[c]) / sum
+			if c == y[i] {
+				p--
+			}
+			for j, v := range row {
+				grad[j*k+c] += p * v / n
+			}
+			grad[d*k+c] += p / n
+		}
+	}
+	for j, v := range w {
+		f += c.Reg * (c.Alpha*math.Abs(v) + (1-c.Alpha)/2*v*v)
+		grad[j] += c.Reg * (1 - c.Alpha) * v
+	}
+	return f, grad
+}
+
+// TestSoftmaxIsAtItsOptimum, by the reference's slopes.
+func TestSoftmaxIsAtItsOptimum(t *testing.T) {
+	for _, sparse := range []bool{false, true} {
+		path, x, y := classes(t, 500, 5, sparse)
+		for _, alpha := range []float64{0, 0.7} {
+			for _, solver := range []Solver{Auto, Nesterov, OWLQN} {
+				c := defaults(path)
+				c.Loss, c.Solver, c.Alpha, c.Reg, c.MaxIterations = Softmax, solver, alpha, 0.02, 10_000
+				got := classified(t, c, 2)
+				f, grad := softmaxObjective(c, got.Model.weights, got.Model.Intercepts, x, y)
+				if math.Abs(f-got.Objective) > 1e-10 {
+					t.Errorf("objective %v, reference %v", got.Objective, f)
+				}
+				for j, g := range grad {
+					off, lasso := math.Abs(g), c.Reg*alpha
+					if j < len(got.Model.weights) {
+						off = math.Max(0, off-lasso)
+						if w := got.Model.weights[j]; w != 0 {
+							off = math.Abs(g + math.Copysign(lasso, w))
+						}
+					}
+					if off > 1e-5 {
+						t.Errorf("sparse=%v %s α=%v: slope %d is %v after %d (%s)", sparse, got.Solver, alpha, j, g, got.Iterations, got.StoppedBy)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestASoftmaxModelIsUsed, and is the same on any number of executors.
+func TestASoftmaxModelIsUsed(t *testing.T) {
+	path, x, y := classes(t, 500, 5, false)
+	c := defaults(path)
+	c.Loss, c.Solver = Softmax, LBFGS
+	got := classified(t, c, 1)
+	if other := classified(t, c, 5); !slices.Equal(other.Model.weights, got.Model.weights) {
+		t.Error("five executors give other weights")
+	}
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := got.Model.Save(dir, false); err != nil {
+		t.Fatal(err)
+	}
+	m, err := LoadModel(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, err := m.Evaluate(context.Background(), rdd.Input{}, []string{path})
+	c.Reg = 0
+	loss, _ := softmaxObjective(c, got.Model.weights, got.Model.Intercepts, x, y)
+	if err != nil || math.Abs(metrics["accuracy"]-got.Accuracy) > 1e-12 || math.Abs(metrics["log_loss"]-loss) > 1e-12 || got.Accuracy < 0.45 {
+		t.Errorf("%v, %v; training said %v, the reference's loss is %v", metrics, err, got.Accuracy, loss)
+	}
+	var out strings.Builder
+	if rows, err := m.Predict(context.Background(), rdd.Input{}, []string{path}, &out); err != nil || rows != 500 || !strings.Contains(out.String(), "cedar,0.") {
+		t.Errorf("%d rows, %v:\n%.200s", rows, err, out.String())
+	}
+}

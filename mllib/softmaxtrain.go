@@ -1,0 +1,249 @@
+package mllib
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// Classified is the outcome of a multinomial logistic regression.
+type Classified struct {
+	Summary
+	Model    *SoftmaxModel
+	Accuracy float64 // on the training data
+	LogLoss  float64
+}
+
+// softmax trains one model. Its variables are those of one class after the other,
+// each as a problem of its own has them.
+type softmax struct {
+	accounts
+	cfg   LinearConfig
+	plan  SoftmaxPlan
+	s     *rdd.Session
+	meta  *storage.PackMeta
+	prob  *problem
+	label []float64 // of each class, as stored
+	lasso []float64 // of all variables
+	st    state
+	stop  stopper
+	out   Classified
+	grad  []float64
+	began time.Duration
+	spent time.Duration
+}
+
+// TrainSoftmax runs the loop and returns the model.
+func TrainSoftmax(ctx context.Context, s *rdd.Session, c LinearConfig, p SoftmaxPlan) (*Classified, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	t := &softmax{cfg: c, plan: p, s: s}
+	t.accounts.out = &t.out.Summary
+	if err := t.prepare(ctx); err != nil {
+		return nil, err
+	}
+	t.began, t.spent = s.Now(), s.EvaluationTime()
+	work := context.WithoutCancel(ctx) // a step that has begun is finished
+	for it := range rdd.Iterations(ctx, s, &t.st, c.MaxIterations) {
+		if err := t.iterate(work, it); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	return t.finish(ctx)
+}
+
+// prepare loads the data and chooses solver, variables and step size.
+func (t *softmax) prepare(ctx context.Context) error {
+	var err error
+	if t.meta, err = t.plan.Rows.Meta(ctx, t.s); err != nil {
+		return err
+	}
+	if len(t.meta.Labels) < 2 {
+		return fault.Newf(fault.BadInput, "train", t.cfg.job(), "the data has %s distinct labels: there is nothing to tell apart, or too much", manyLabels(t.meta)).
+			WithHint("--label chooses the column")
+	}
+	for k := range t.meta.Labels {
+		t.label = append(t.label, storedLabel(t.meta, k))
+	}
+	if t.cfg.Solver == Auto || t.cfg.Solver == "" {
+		t.cfg.Solver, t.out.SolverWhy = t.cfg.chooseWide("there are several classes")
+	}
+	t.out.Solver, t.out.Rows, t.out.Features = t.cfg.Solver, t.meta.Rows, t.meta.Features
+	g, err := t.plan.Moments.Run(ctx, t.s, momentsParam{Features: t.meta.Features})
+	if err != nil {
+		return err
+	}
+	d := t.meta.Features
+	t.prob = newProblem(t.cfg, t.cfg.Solver, moments{rows: float64(t.meta.Rows), sum: g.Sum[:d], square: g.Sum[d:]}, 0)
+	t.prob.steepest = 0.5 // of all classes together (Böhning)
+	n := t.prob.size() * len(t.label)
+	for range t.label {
+		t.lasso = append(t.lasso, t.prob.lasso...)
+	}
+	t.grad = make([]float64, n)
+	t.st = state{X: make([]float64, n), Y: make([]float64, n), T: 1, Step: t.cfg.StepSize}
+	t.stop = stopper{rule: t.cfg.Stop, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
+	return chooseStep(ctx, t.s, &t.st, t.cfg.Solver, t.prob, t.plan.Sample)
+}
+
+// of is the part of all variables that class k has.
+func (t *softmax) of(v []float64, k int) []float64 {
+	n := t.prob.size()
+	return v[k*n : (k+1)*n]
+}
+
+// param is the model that variables stand for.
+func (t *softmax) param(v []float64) softmaxParam {
+	k, d := len(t.label), t.meta.Features
+	p := softmaxParam{K: k, D: d, W: make([]float64, k*d), Bias: make([]float64, k), Labels: t.label}
+	for c := range k {
+		one := t.prob.param(t.of(v, c))
+		p.Bias[c] = one.Bias
+		for j, w := range one.W {
+			p.W[j*k+c] = w
+		}
+	}
+	return p
+}
+
+// objective is mean loss plus penalty.
+func (t *softmax) objective(v []float64, loss, weight float64) float64 {
+	f := loss / weight
+	for k := range t.label {
+		f += t.prob.objective(t.of(v, k), 0, 1)
+	}
+	return f
+}
+
+// gradient turns sums over rows into derivatives by variable.
+func (t *softmax) gradient(v []float64, s softmaxSums, weight float64) {
+	k, d := len(t.label), t.meta.Features
+	g := gradient{Sum: make([]float64, d)}
+	for c := range k {
+		g.Coef = s.Coef[c]
+		for j := range d {
+			g.Sum[j] = s.Sum[j*k+c]
+		}
+		t.prob.gradient(t.of(t.grad, c), t.of(v, c), g, weight)
+	}
+}
+
+// iterate takes one step of the loop.
+func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
+	s, err := t.plan.Gradient.Run(ctx, t.s, t.param(t.st.Y))
+	if err != nil {
+		return err
+	}
+	info := t.s.LastInfo()
+	t.account(info)
+	t.out.Iterations = it.Number
+	objective := t.objective(t.st.Y, s.Loss, info.Weight)
+	t.st.Latest = objective
+	it.Report("objective", objective)
+	if !isFinite(objective) {
+		return fault.Newf(fault.UserCode, "train", t.cfg.job(), "the objective is not finite at iteration %d", it.Number).WithHint("lower --step-size")
+	}
+	o := observation{iteration: it.Number, objective: objective, exact: info.Merged == info.Rows, now: t.s.Now() - t.began - (t.s.EvaluationTime() - t.spent)}
+	o.stderr = standardError(gradient{Loss: s.Loss, LossSq: s.LossSq}, info)
+	if done, err := t.judge(ctx, it, o); done || err != nil {
+		return err
+	}
+	before := append([]float64(nil), t.st.Y...)
+	t.gradient(t.st.Y, s, info.Weight)
+	if t.cfg.Solver.exact() {
+		if t.st.quasiNewton(objective, t.grad, t.penalty()) {
+			t.end(it, "tolerance")
+			return nil
+		}
+	} else {
+		t.st.advance(t.cfg.Solver, t.grad, t.penalty())
+	}
+	if t.cfg.Stop == ByWeights {
+		o.hasMoved, o.moved, o.norm = true, distance(before, t.st.Y), math.Sqrt(kernel.Dot(t.st.Y, t.st.Y))
+		if v := t.stop.check(o); v.stop != "" {
+			t.end(it, v.stop)
+		}
+	}
+	return nil
+}
+
+// penalty is the L1 weight of each variable; nil without one.
+func (t *softmax) penalty() []float64 {
+	if t.prob.lasso == nil {
+		return nil
+	}
+	return t.lasso
+}
+
+// judge applies the stop rules at the point where the pass was made; a run that
+// stops keeps that point.
+func (t *softmax) judge(ctx context.Context, it *rdd.Iteration, o observation) (done bool, err error) {
+	if t.cfg.Stop == ByWeights && t.cfg.Target == nil && t.cfg.MaxTime == 0 {
+		return false, nil
+	}
+	v := t.stop.check(o)
+	if v.look {
+		if o.objective, err = t.evaluate(ctx, it.Number); err != nil {
+			return false, err
+		}
+		o.exact = true
+		it.Report("full_objective", o.objective)
+		v = t.stop.looked(o)
+	}
+	if v.stop == "" {
+		return false, nil
+	}
+	t.end(it, v.stop)
+	copy(t.st.X, t.st.Y)
+	return true, nil
+}
+
+func (t *softmax) end(it *rdd.Iteration, why string) {
+	t.out.StoppedBy = why
+	it.Stop()
+}
+
+// evaluate finds the objective at Y on all data by an uncut pass.
+func (t *softmax) evaluate(ctx context.Context, iteration int) (float64, error) {
+	began := t.s.Now()
+	s, err := t.plan.Loss.Run(ctx, t.s, t.param(t.st.Y))
+	if err != nil {
+		return 0, err
+	}
+	rows := float64(t.meta.Rows)
+	t.out.Accuracy, t.out.LogLoss = s.Right/rows, s.Loss/rows
+	f := t.objective(t.st.Y, s.Loss, rows)
+	t.s.Evaluated(rdd.Evaluation{Iteration: iteration, Objective: f, Took: t.s.Now() - began})
+	return f, nil
+}
+
+// finish evaluates the final parameters and makes the model of them.
+func (t *softmax) finish(ctx context.Context) (*Classified, error) {
+	if t.out.StoppedBy == "" {
+		t.out.StoppedBy = "max-iterations"
+	}
+	if t.cfg.Solver.exact() || t.out.StoppedBy != "max-iterations" {
+		copy(t.st.Y, t.st.X) // Y has not been looked at
+	}
+	if ctx.Err() != nil {
+		t.out.StoppedBy = "interrupted"
+	} else {
+		var err error
+		if t.out.Objective, err = t.evaluate(ctx, t.out.Iterations); err != nil {
+			return nil, err
+		}
+	}
+	p := t.param(t.st.Y)
+	t.out.Model = &SoftmaxModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase,
+		Names: t.meta.Names, Label: t.meta.LabelName, Intercepts: p.Bias, weights: p.W}
+	return &t.out, nil
+}
