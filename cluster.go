@@ -260,8 +260,12 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 		return nil
 	}
 	e.kept = time.Now()
+	state := c.State()
+	if state == nil {
+		return nil // it cannot be encoded, as the session is about to say
+	}
 	return writeCheckpoint(e.cfg.Checkpoints, &checkpoint{Version: checkpointVersion, Plan: e.plan, Job: e.cfg.Identity, Packs: e.marks(),
-		Iteration: c.Iteration, Life: e.life, Executors: e.cfg.Executors, State: c.State(), Log: e.log.Mark()})
+		Iteration: c.Iteration, Life: e.life, Executors: e.cfg.Executors, State: state, Log: e.log.Mark()})
 }
 
 // Evaluated adds the objective to the line of the pass that found it.

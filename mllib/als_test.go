@@ -62,6 +62,20 @@ func writeRatings(t *testing.T, all []rating, head string) string {
 	return path
 }
 
+// writePoints writes the label, and two numbers, of each row.
+func writePoints(t *testing.T, all []rating) string {
+	t.Helper()
+	var b strings.Builder
+	for _, r := range all {
+		fmt.Fprintf(&b, "%v,%v,%v\n", r.value, r.user, r.item)
+	}
+	path := filepath.Join(t.TempDir(), "points.csv")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 const ratingsHead = "rating,item,user,when\n"
 
 func factor(t *testing.T, c ALSConfig, flags ...string) (out *Factored, err error) {

@@ -22,25 +22,26 @@ type side struct {
 type alsState struct {
 	Users, Items side
 	Error        float64 // root mean squared error at the end of the last sweep
+	Ending       float64 // 1 where a rule has fired and one sweep that is not cut is left
 	Rules        stopState
 }
 
 // MarshalBinary lays the state out as floats.
 func (s alsState) MarshalBinary() ([]byte, error) {
 	out := make([]byte, 0, 8*(len(s.Users.At)+len(s.Items.At)+len(s.Users.IDs)+len(s.Items.IDs)+32))
-	out = putFloats(out, []float64{s.Error, float64(len(s.Users.IDs)), float64(len(s.Users.At)), float64(len(s.Items.IDs)), float64(len(s.Items.At))})
+	out = putFloats(out, []float64{s.Error, s.Ending, float64(len(s.Users.IDs)), float64(len(s.Users.At)), float64(len(s.Items.IDs)), float64(len(s.Items.At))})
 	return putFloats(out, s.Users.IDs, s.Users.At, s.Items.IDs, s.Items.At, s.Rules.floats()), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *alsState) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 5)
+	v, err := getFloats(raw, 6)
 	if err != nil {
 		return err
 	}
-	s.Error = v[0]
-	lengths := v[1:5]
-	v = v[5:]
+	s.Error, s.Ending = v[0], v[1]
+	lengths := v[2:6]
+	v = v[6:]
 	for i, to := range []*[]float64{&s.Users.IDs, &s.Users.At, &s.Items.IDs, &s.Items.At} {
 		n := int(lengths[i])
 		if n < 0 || n > len(v) {
@@ -66,7 +67,7 @@ func (s *side) take(rows solved, rank int) error {
 		}
 		return 1
 	})
-	first := s.IDs == nil
+	first := len(s.IDs) == 0
 	if first {
 		s.IDs, s.At = make([]float64, len(order)), make([]float64, len(rows.At))
 	}
@@ -168,7 +169,7 @@ func (t *als) half(ctx context.Context, it *rdd.Iteration) error {
 	forUsers, sweep := it.Number%2 == 1, (it.Number+1)/2
 	mine, other := &t.st.Items, &t.st.Users
 	step := t.plan.SolveItems
-	if whole := !t.cfg.Cut || sweep == 1 || sweep == t.cfg.MaxIterations; forUsers {
+	if whole := !t.cfg.Cut || sweep == 1 || sweep == t.cfg.MaxIterations || t.st.Ending == 1; forUsers {
 		mine, other = other, mine
 		if step = t.plan.SolveUsers; whole {
 			step = t.plan.WholeUsers
@@ -181,7 +182,7 @@ func (t *als) half(ctx context.Context, it *rdd.Iteration) error {
 		return err
 	}
 	t.account(t.s.LastInfo())
-	if mine.IDs == nil {
+	if len(mine.IDs) == 0 {
 		mine.At = nil // what was drawn
 	}
 	if err := mine.take(rows, t.cfg.Rank); err != nil {
@@ -209,7 +210,15 @@ func (t *als) judge(it *rdd.Iteration, sweep int, error float64) {
 	if why == "" && sweep > 1 && o.exact && t.cfg.Tol > 0 && math.Abs(last-error) <= float64(t.cfg.Tol*max(last, error)) {
 		why = "tolerance"
 	}
-	if why != "" {
+	switch {
+	case t.st.Ending == 1:
+		if t.out.StoppedBy == "" { // it fired before the run was resumed
+			t.out.StoppedBy = "tolerance"
+		}
+		it.Stop()
+	case why != "" && t.cfg.Cut && sweep < t.cfg.MaxIterations:
+		t.out.StoppedBy, t.st.Ending = why, 1
+	case why != "":
 		t.out.StoppedBy = why
 		it.Stop()
 	}

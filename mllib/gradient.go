@@ -8,6 +8,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
 )
 
 // linearParam is the parameter of a pass over a linear model: one weight a
@@ -240,6 +241,16 @@ func dots(z, w []float64, b *rdd.Batch, rows []int32) {
 type momentsParam struct {
 	Features int
 	Positive float64
+	Shift    []float64 // that moments are taken about; nil is zero
+}
+
+// near is a row of dense data, about which its moments lose no digits to how far it
+// lies from zero.
+func near(meta *storage.PackMeta, sample []rdd.Point) []float64 {
+	if meta.Layout != storage.DenseLayout || len(sample) == 0 {
+		return nil
+	}
+	return sample[0].Values
 }
 
 // momentsAggregator sums x and x² by feature, and, in Coef, labels: those of
@@ -256,9 +267,9 @@ func momentsAggregator(c LinearConfig) rdd.Aggregator[momentsParam, rdd.Point, g
 		}
 		sum, square := g.Sum[:p.Features], g.Sum[p.Features:]
 		if b.X32 != nil {
-			addSquares(sum, square, b, b.X32)
+			addSquares(sum, square, p.Shift, b, b.X32)
 		} else {
-			addSquares(sum, square, b, b.X64)
+			addSquares(sum, square, p.Shift, b, b.X64)
 		}
 		return g
 	}
@@ -270,10 +281,20 @@ func momentsAggregator(c LinearConfig) rdd.Aggregator[momentsParam, rdd.Point, g
 	}
 }
 
-// addSquares adds the rows of a batch, and their squares, by feature.
-func addSquares[T kernel.Float](sum, square []float64, b *rdd.Batch, x []T) {
+// addSquares adds the rows of a batch, minus a shift where they are dense, and their
+// squares, by feature.
+func addSquares[T kernel.Float](sum, square, shift []float64, b *rdd.Batch, x []T) {
 	d := len(sum)
 	for _, r := range b.Rows {
+		if b.Dense() && shift != nil {
+			shift = shift[:d]
+			for j, v := range x[int(r)*d : int(r)*d+d] {
+				u := float64(v) - shift[j]
+				sum[j] += u
+				square[j] = math.FMA(u, u, square[j])
+			}
+			continue
+		}
 		if b.Dense() {
 			for j, v := range x[int(r)*d : int(r)*d+d] {
 				sum[j] += float64(v)

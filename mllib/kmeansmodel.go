@@ -61,11 +61,18 @@ func (m *KMeansModel) eachBatch(ctx context.Context, in rdd.Input, uris []string
 	if err != nil {
 		return err
 	}
+	columns, err := alignedPlaces(m.Names, src.FeatureNames(), uris)
+	if err != nil {
+		return err
+	}
 	for part := range src.Len() {
 		err := src.Read(ctx, part, func(c *storage.Chunk) error {
 			b, err := m.batchOf(c, uris)
 			if err != nil {
 				return err
+			}
+			if columns != nil && c.Dense() {
+				b.X64 = arranged(b.X64, columns)
 			}
 			return yield(b)
 		})
@@ -74,6 +81,17 @@ func (m *KMeansModel) eachBatch(ctx context.Context, in rdd.Input, uris []string
 		}
 	}
 	return nil
+}
+
+// arranged are dense rows with their columns at other places.
+func arranged(x []float64, places []int) []float64 {
+	out, d := make([]float64, len(x)), len(places)
+	for r := 0; r+d <= len(x); r += d {
+		for i, j := range places {
+			out[r+j] = x[r+i]
+		}
+	}
+	return out
 }
 
 // batchOf is a chunk as kernels see it; features that the model has not are left
@@ -153,8 +171,15 @@ func (m *KMeansModel) Predict(ctx context.Context, in rdd.Input, uris []string, 
 // the mean silhouette by squared distances (of rows of length 1, under Cosine).
 func (m *KMeansModel) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
 	a, param := &assigner{cosine: m.Distance == Cosine}, m.param()
+	shift := param.Shift // rows are taken about it as a whole, so that no digits are lost
+	param.At, param.Shift = about(param.At, shift), nil
 	all := a.clusters().Zero(param)
 	err := m.eachBatch(ctx, in, uris, func(b *rdd.Batch) error {
+		if b.Dense() {
+			b.X64 = about(b.X64, shift)
+		} else if shift != nil {
+			param.At, shift = m.Centres, nil // sparse rows are not
+		}
 		all = a.addClusters(all, param, b)
 		return nil
 	})
@@ -172,6 +197,9 @@ func (m *KMeansModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 	}
 	var sum, rows float64
 	err = m.eachBatch(ctx, in, uris, func(b *rdd.Batch) error {
+		if b.Dense() {
+			b.X64 = about(b.X64, shift)
+		}
 		work := a.work(len(b.Rows))
 		defer a.pool.Put(work)
 		a.assign(work, &param, b)
@@ -181,6 +209,18 @@ func (m *KMeansModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 	})
 	out["silhouette"] = sum / rows
 	return out, err
+}
+
+// about are dense rows minus a shift (nil: nothing).
+func about(x, shift []float64) []float64 {
+	if shift == nil {
+		return x
+	}
+	out, d := make([]float64, len(x)), len(shift)
+	for i, v := range x {
+		out[i] = v - shift[i%d]
+	}
+	return out
 }
 
 // silhouettes adds up (b − a) / max(a, b) of the rows of a batch: a is the mean

@@ -85,14 +85,16 @@ func (t *kmeans) prepare(ctx context.Context) error {
 		return fault.Newf(fault.Usage, "kmeans", "--centers", "they have %d numbers each, rows %d", len(t.cfg.Start[0]), t.meta.Features)
 	}
 	if t.meta.Layout == storage.DenseLayout && t.cfg.Distance != Cosine {
-		g, err := t.plan.Moments.Run(ctx, t.s, momentsParam{Features: t.meta.Features})
+		sample, err := t.plan.Sample.Run(ctx, t.s)
 		if err != nil {
 			return err
 		}
-		t.shift = g.Sum[:t.meta.Features]
-		for j := range t.shift {
-			t.shift[j] /= float64(t.meta.Rows)
+		shift := near(t.meta, sample)
+		g, err := t.plan.Moments.Run(ctx, t.s, momentsParam{Features: t.meta.Features, Shift: shift})
+		if err != nil {
+			return err
 		}
+		t.shift = momentsOf(float64(t.meta.Rows), g, shift).mean
 	}
 	t.st.Least = math.Inf(1)
 	return t.restart(ctx)
@@ -351,8 +353,18 @@ func (t *kmeans) finish(ctx context.Context) (*Clustered, error) {
 	if ctx.Err() != nil {
 		t.out.StoppedBy = "interrupted"
 	}
-	if t.st.Best == nil { // no run has ended
-		t.st.Best, t.st.Least = t.st.At, math.NaN()
+	if t.out.StoppedBy == "" {
+		t.out.StoppedBy = "max-iterations"
+	}
+	if len(t.st.Best) == 0 { // no run has ended
+		t.st.Best = t.st.At
+		if t.out.StoppedBy != "interrupted" {
+			_, cost, err := t.whole(ctx, t.out.Iterations)
+			if err != nil {
+				return nil, err
+			}
+			t.st.Least = cost
+		}
 	}
 	t.out.Objective, t.out.Runs, t.out.param = t.st.Least, t.st.Run, t.param(t.st.Best)
 	t.out.Model = &KMeansModel{K: t.cfg.K, Features: t.meta.Features, Distance: t.cfg.Distance, IndexBase: t.meta.IndexBase,

@@ -3,6 +3,7 @@ package mllib
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -159,6 +160,56 @@ func TestAnSVMIsAtItsOptimum(t *testing.T) {
 	c.Solver, c.MaxIterations, c.Tol = Nesterov, 3000, 0
 	if slow := train(t, c); slow.Objective < at-1e-8 || slow.Objective > at*1.01 {
 		t.Errorf("nesterov ends at %v, newton at %v", slow.Objective, at)
+	}
+}
+
+// TestAnSVMWithoutRidge moves away from where it begins: no row is near its margin
+// there.
+func TestAnSVMWithoutRidge(t *testing.T) {
+	path, _, _ := sample(t, 400, 9, false)
+	for _, c := range []LinearConfig{{Reg: 0}, {Reg: 0.01, Alpha: 1}, {Reg: 0.001, Alpha: 1}} {
+		var found []float64
+		for _, solver := range []Solver{Newton, OWLQN} {
+			own := defaults(path)
+			own.Loss, own.Solver, own.Reg, own.Alpha, own.Tol, own.MaxIterations = Hinge, solver, c.Reg, c.Alpha, 1e-7, 3000
+			found = append(found, train(t, own).Objective)
+		}
+		if found[0] > 0.95 || math.Abs(found[0]-found[1]) > 1e-4*found[0] {
+			t.Errorf("λ %v α %v: newton ends at %v, owlqn at %v", c.Reg, c.Alpha, found[0], found[1])
+		}
+	}
+}
+
+// TestFeaturesFarFromZero are standardized as those that are near it.
+func TestFeaturesFarFromZero(t *testing.T) {
+	var weights []float64
+	for _, off := range []float64{0, 1e9} {
+		var b strings.Builder
+		rng := rand.New(rand.NewPCG(4, 2))
+		for range 400 {
+			x := math.Round(64*rng.NormFloat64()) / 64
+			fmt.Fprintf(&b, "%v,%v\n", 3*x+rng.NormFloat64(), x+off)
+		}
+		path := filepath.Join(t.TempDir(), "far.csv")
+		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := defaults(path)
+		c.Loss, c.Solver, c.Reg, c.Standardize = Squared, Normal, 0.1, true
+		weights = append(weights, train(t, c).Model.Weights[0])
+	}
+	if math.Abs(weights[0]-weights[1]) > 1e-6 {
+		t.Errorf("weights %v", weights)
+	}
+}
+
+// TestAStoppedSearchKeepsItsBestPoint, not the one it was about to refuse.
+func TestAStoppedSearchKeepsItsBestPoint(t *testing.T) {
+	path, _, _ := sample(t, 400, 9, false)
+	c := defaults(path)
+	c.Solver, c.StepSize, c.MaxTime = LBFGS, 1e5, 1 // a nanosecond
+	if got := train(t, c); got.Objective > math.Log(2) || got.StoppedBy != "max-time" {
+		t.Errorf("objective %v (%s)", got.Objective, got.StoppedBy)
 	}
 }
 

@@ -59,6 +59,12 @@ func (m *LinearModel) sameKind(first *LinearModel) error {
 		return fault.Newf(fault.Usage, "begin with", "the model of --init", "it has %d features from %d on and is a %s model; wanted are %d from %d on, of %s",
 			first.Features, first.IndexBase, first.Job, m.Features, m.IndexBase, m.Job)
 	}
+	if len(first.Names) > 0 && len(m.Names) > 0 && !slices.Equal(first.Names, m.Names) {
+		return fault.Newf(fault.Usage, "begin with", "the model of --init", "its features are %.200q, those of the data %.200q", first.Names, m.Names)
+	}
+	if first.Labels != m.Labels {
+		return fault.Newf(fault.Usage, "begin with", "the model of --init", "it tells %q from %q, wanted are %q and %q", first.Labels[1], first.Labels[0], m.Labels[1], m.Labels[0])
+	}
 	return nil
 }
 

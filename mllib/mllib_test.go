@@ -153,7 +153,7 @@ func TestSinglePrecisionStorageIsClose(t *testing.T) {
 
 func TestTheGradientIsTheObjectivesSlope(t *testing.T) {
 	p := newProblem(LinearConfig{Reg: 0.3, Intercept: true}, Nesterov,
-		moments{rows: 3, sum: []float64{3, -1}, square: []float64{9, 5}}, 1)
+		moments{rows: 3, mean: []float64{1, -1. / 3}, variance: []float64{2, 14. / 9}}, 1)
 	rows := []rdd.Point{{Label: 1, Values: []float64{1, 2}}, {Label: 0, Values: []float64{2, -1}}, {Label: 1, Values: []float64{0, -2}}}
 	at := func(v []float64) (float64, gradient) {
 		q := p.param(v)

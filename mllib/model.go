@@ -183,6 +183,8 @@ func LoadModel(dir string) (Model, error) {
 		m = &FactorModel{}
 	case "softmax":
 		m = &SoftmaxModel{}
+	case "mlp":
+		m = &NetworkModel{}
 	}
 	if err := m.load(dir, raw); err != nil {
 		return nil, loadError(dir, err)

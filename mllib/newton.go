@@ -97,6 +97,11 @@ func (s *state) newton(f float64, m *quadratic, lasso []float64) (falls float64,
 	s.Count++
 	copy(s.X, s.Y)
 	q.F, q.G = f, append(q.G[:0], m.G...)
+	for j, g := range m.G { // where nothing curves, the slope alone is known: one unit of it, to begin with
+		if at := j*len(m.G) + j; m.H[at] <= 0 {
+			m.H[at] = math.Abs(g)
+		}
+	}
 	q.Direction, falls = m.minimize(s.X, lasso)
 	q.Slope, q.Length, q.Tries = -falls, 1, 0
 	if !(falls > 0) {

@@ -78,24 +78,32 @@ func (m *LinearModel) hasLabel(in rdd.Input, uris []string) bool {
 	return slices.Contains(names, m.Label) || src.Width() != m.Features
 }
 
+// alignedPlaces are the places in a model of the data's columns, where both sides
+// have names and they differ; nil where they are the same.
+func alignedPlaces(model, data, uris []string) ([]int, error) {
+	if len(model) == 0 || len(data) == 0 || slices.Equal(model, data) {
+		return nil, nil
+	}
+	places := make([]int, len(data))
+	for i, name := range data {
+		if places[i] = slices.Index(model, name); places[i] < 0 {
+			return nil, fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "it has the column %q, which the model has not", name).
+				WithHint("the model's features are " + strings.Join(model[:min(len(model), 40)], " "))
+		}
+	}
+	return places, nil
+}
+
 // aligned are the weights in the order of the data's columns, where both sides
 // have names; a feature that the data lacks is an error.
 func (m *LinearModel) aligned(names, uris []string) ([]float64, error) {
-	if len(m.Names) == 0 || len(names) == 0 || slices.Equal(names, m.Names) {
-		return m.Weights, nil
+	places, err := alignedPlaces(m.Names, names, uris)
+	if err != nil || places == nil {
+		return m.Weights, err
 	}
-	at := map[string]float64{}
-	for j, name := range m.Names {
-		at[name] = m.Weights[j]
-	}
-	out := make([]float64, len(names))
-	for j, name := range names {
-		w, ok := at[name]
-		if !ok {
-			return nil, fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "it has the column %q, which the model has not", name).
-				WithHint("the model's features are " + strings.Join(m.Names[:min(len(m.Names), 40)], " "))
-		}
-		out[j] = w
+	out := make([]float64, len(places))
+	for i, j := range places {
+		out[i] = m.Weights[j]
 	}
 	return out, nil
 }

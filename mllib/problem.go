@@ -25,12 +25,26 @@ type problem struct {
 	steepest  float64    // second derivative of the loss, at the most
 }
 
-// moments are the first and second moments of the features.
+// moments are those of the features, and what is known of labels.
 type moments struct {
-	rows   float64
-	labels float64 // rows that count as 1, or the sum of labels
-	sum    []float64
-	square []float64
+	rows     float64
+	labels   float64 // rows that count as 1, or the sum of labels
+	mean     []float64
+	variance []float64 // population
+}
+
+// momentsOf are the moments of some rows from their sums about a shift.
+func momentsOf(rows float64, g gradient, shift []float64) moments {
+	d := len(g.Sum) / 2
+	m := moments{rows: rows, labels: g.Coef, mean: make([]float64, d), variance: make([]float64, d)}
+	for j := range d {
+		mean := g.Sum[j] / rows
+		m.variance[j] = max(0, math.FMA(-mean, mean, g.Sum[d+j]/rows))
+		if m.mean[j] = mean; shift != nil {
+			m.mean[j] += shift[j]
+		}
+	}
+	return m
 }
 
 // scaled says whether the variables are those of features of one deviation, for
@@ -43,7 +57,7 @@ func (c *LinearConfig) scaled(s Solver) bool {
 // coefficients of features divided by their standard deviation (population);
 // otherwise the penalty stays where it is, whatever the solver's variables are.
 func newProblem(c LinearConfig, s Solver, m moments, positive float64) *problem {
-	d := len(m.sum)
+	d := len(m.mean)
 	loss := kernel.Loss{Kind: c.Loss.kind(), Width: max(c.width(s), steadyWidth)}
 	p := &problem{reg: float64(c.Reg * (1 - c.Alpha)), intercept: c.Intercept, positive: positive, weights: c.weights(m),
 		scale: make([]float64, d), penalty: make([]float64, d), counted: 1, steepest: loss.Steepest()}
@@ -72,12 +86,11 @@ func newProblem(c LinearConfig, s Solver, m moments, positive float64) *problem 
 
 // rescale chooses the unit of one variable.
 func (p *problem) rescale(c LinearConfig, m moments, j int) {
-	mean := m.sum[j] / m.rows
-	s := math.Sqrt(max(0, math.FMA(-mean, mean, m.square[j]/m.rows)))
+	s := math.Sqrt(m.variance[j])
 	if !c.Standardize {
-		square := float64(s * s)
+		square := m.variance[j]
 		if !c.Intercept {
-			square = m.square[j] / m.rows
+			square = math.FMA(m.mean[j], m.mean[j], square)
 		}
 		// The unit in which loss and penalty together curve about equally in all
 		// variables: a feature that hardly varies is not made to matter by it.
@@ -90,7 +103,7 @@ func (p *problem) rescale(c LinearConfig, m moments, j int) {
 		p.penalty[j] = 1 / float64(p.scale[j]*p.scale[j])
 	}
 	if p.mean != nil {
-		p.mean[j] = mean
+		p.mean[j] = m.mean[j]
 	}
 }
 

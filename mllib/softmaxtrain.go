@@ -78,12 +78,16 @@ func (t *softmax) prepare(ctx context.Context) error {
 		t.cfg.Solver, t.out.SolverWhy = t.cfg.chooseWide("there are several classes")
 	}
 	t.out.Solver, t.out.Rows, t.out.Features = t.cfg.Solver, t.meta.Rows, t.meta.Features
-	g, err := t.plan.Moments.Run(ctx, t.s, momentsParam{Features: t.meta.Features})
+	sample, err := t.plan.Sample.Run(ctx, t.s)
 	if err != nil {
 		return err
 	}
-	d := t.meta.Features
-	t.prob = newProblem(t.cfg, t.cfg.Solver, moments{rows: float64(t.meta.Rows), sum: g.Sum[:d], square: g.Sum[d:]}, 0)
+	shift := near(t.meta, sample)
+	g, err := t.plan.Moments.Run(ctx, t.s, momentsParam{Features: t.meta.Features, Shift: shift})
+	if err != nil {
+		return err
+	}
+	t.prob = newProblem(t.cfg, t.cfg.Solver, momentsOf(float64(t.meta.Rows), g, shift), 0)
 	t.prob.steepest = 0.5 // of all classes together (Böhning)
 	n := t.prob.size() * len(t.label)
 	for range t.label {
@@ -92,7 +96,8 @@ func (t *softmax) prepare(ctx context.Context) error {
 	t.grad = make([]float64, n)
 	t.st = state{X: make([]float64, n), Y: make([]float64, n), T: 1, Step: t.cfg.StepSize}
 	t.stop = stopper{rule: t.cfg.Stop, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
-	return chooseStep(ctx, t.s, &t.st, t.cfg.Solver, t.prob, t.plan.Sample)
+	t.st.chooseStep(t.cfg.Solver, t.prob, sample)
+	return nil
 }
 
 // of is the part of all variables that class k has.
@@ -243,7 +248,7 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 		}
 	}
 	p := t.param(t.st.Y)
-	t.out.Model = &SoftmaxModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase,
-		Names: t.meta.Names, Label: t.meta.LabelName, Intercepts: p.Bias, weights: p.W}
+	t.out.Model = &SoftmaxModel{rowModel: rowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase,
+		Names: t.meta.Names, Label: t.meta.LabelName}, Intercepts: p.Bias, weights: p.W}
 	return &t.out, nil
 }

@@ -82,13 +82,18 @@ func (t *trainer) prepare(ctx context.Context) error {
 	}
 	t.out.Solver, t.out.Rows, t.out.Features = t.cfg.Solver, t.meta.Rows, t.meta.Features
 	t.out.Model = t.cfg.newModel(t.meta, labels)
-	m := moments{rows: float64(t.meta.Rows), sum: make([]float64, t.meta.Features), square: make([]float64, t.meta.Features)}
+	sample, err := t.plan.Sample.Run(ctx, t.s)
+	if err != nil {
+		return err
+	}
+	m := moments{rows: float64(t.meta.Rows), mean: make([]float64, t.meta.Features), variance: make([]float64, t.meta.Features)}
 	if t.cfg.Intercept || t.cfg.scaled(t.cfg.Solver) || t.cfg.weighted() {
-		g, err := t.plan.Moments.Run(ctx, t.s, momentsParam{t.meta.Features, positive})
+		shift := near(t.meta, sample)
+		g, err := t.plan.Moments.Run(ctx, t.s, momentsParam{t.meta.Features, positive, shift})
 		if err != nil {
 			return err
 		}
-		m.sum, m.square, m.labels = g.Sum[:t.meta.Features], g.Sum[t.meta.Features:], g.Coef
+		m = momentsOf(m.rows, g, shift)
 	}
 	t.prob = newProblem(t.cfg, t.cfg.Solver, m, positive)
 	if t.prob.mean != nil && t.meta.Layout == storage.DenseLayout {
@@ -99,7 +104,8 @@ func (t *trainer) prepare(ctx context.Context) error {
 	if err := t.begin(m); err != nil {
 		return err
 	}
-	return chooseStep(ctx, t.s, &t.st, t.cfg.Solver, t.prob, t.plan.Sample)
+	t.st.chooseStep(t.cfg.Solver, t.prob, sample)
+	return nil
 }
 
 // begin chooses the first point: that of a model given, or the best constant.
@@ -144,7 +150,7 @@ func (c *LinearConfig) constant(m moments, w [2]float64) float64 {
 // What the hinge is smoothed over: by methods that need the same objective ever
 // less, by those of first order always the same; by MLlib's not at all.
 const (
-	startWidth  = 1.0
+	startWidth  = 4.0 // margins of 0 lie within
 	steadyWidth = 0.02
 	narrower    = 0.2
 )
@@ -162,23 +168,16 @@ func (c *LinearConfig) width(s Solver) float64 {
 
 // chooseStep sets the step size where the user has not; solvers that look back
 // take it for their first step.
-func chooseStep(ctx context.Context, s *rdd.Session, st *state, solver Solver, p *problem, sample rdd.Action[[]rdd.Point]) error {
+func (s *state) chooseStep(solver Solver, p *problem, sample []rdd.Point) {
 	switch {
-	case st.Step > 0 || solver.curved():
-		return nil
+	case s.Step > 0 || solver.curved():
 	case solver == Sqrt:
-		st.Step = 1
-		return nil
+		s.Step = 1
 	case solver == Adam:
-		st.Step = 0.1
-		return nil
+		s.Step = 0.1
+	default:
+		s.Step = 1 / p.lipschitz(sample)
 	}
-	rows, err := sample.Run(ctx, s)
-	if err != nil {
-		return err
-	}
-	st.Step = 1 / p.lipschitz(rows)
-	return nil
 }
 
 // pass folds all rows at Y: into the gradient, and, for solvers that want it, the
@@ -210,7 +209,7 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	t.st.Latest = objective
 	it.Report("objective", objective)
 	o := observation{iteration: it.Number, objective: objective, exact: info.Merged == info.Rows, now: t.s.Now() - t.began - (t.s.EvaluationTime() - t.spent)}
-	o.stderr = standardError(g, info)
+	o.stderr = standardError(g, info) / t.prob.counted
 	if !isFinite(objective) {
 		return fault.Newf(fault.UserCode, "train", t.cfg.job(), "the objective is not finite at iteration %d", it.Number).
 			WithHint("lower --step-size")
@@ -300,6 +299,9 @@ func (t *trainer) judge(ctx context.Context, it *rdd.Iteration, o observation) (
 		return false, nil
 	}
 	t.end(it, v.stop)
+	if t.cfg.Solver.exact() && o.objective >= t.best {
+		return true, nil // the last step was not one downhill
+	}
 	copy(t.st.X, t.st.Y)
 	if t.best = math.NaN(); o.exact {
 		t.best = o.objective

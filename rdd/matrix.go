@@ -193,6 +193,11 @@ func Entries(ds Dataset[Point], columns [3][]string) Dataset[Entry] {
 	var failed error
 	return MapErr(ds, func(p Point) (e Entry, err error) {
 		once.Do(func() {
+			defer func() {
+				if failed == nil && (at[0] == at[1] || at[0] == at[2] || at[1] == at[2]) {
+					failed = fault.Newf(fault.Usage, "read", strings.Join(decl.URIs, " "), "columns %d, %d and %d are not three", at[0], at[1], at[2])
+				}
+			}()
 			for i, names := range columns {
 				if at[i], err = decl.source.Column(names...); err != nil && failed == nil {
 					failed = err
@@ -206,7 +211,7 @@ func Entries(ds Dataset[Point], columns [3][]string) Dataset[Entry] {
 			if p.Indices != nil || j >= len(p.Values) {
 				return e, fault.Newf(fault.Usage, "read", strings.Join(decl.URIs, " "), "its rows have %d columns in a table, column %d is wanted", len(p.Values), j)
 			}
-			if v := p.Values[j]; i < 2 && (v != math.Trunc(v) || math.Abs(v) > 1<<53) {
+			if v := p.Values[j]; i < 2 && (v != math.Trunc(v) || math.Abs(v) >= 1<<53) {
 				return e, fault.Newf(fault.BadInput, "read", strings.Join(decl.URIs, " "), "column %q is %v, not a whole number", columns[i][0], v)
 			}
 		}

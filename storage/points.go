@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/file"
+	"github.com/apache/arrow/go/v15/parquet/schema"
 
 	"github.com/volley-engine/volley/internal/fault"
 )
@@ -29,7 +30,9 @@ func (p *columnPlan) plainNumbers(f *flatFile) bool {
 		return false
 	}
 	for _, name := range flat {
-		if f.r.MetaData().Schema.Column(f.column(name)).PhysicalType() == parquet.Types.ByteArray {
+		c := f.r.MetaData().Schema.Column(f.column(name))
+		_, time := logicalOf[schema.TimeLogicalType](c)
+		if c.PhysicalType() == parquet.Types.ByteArray || time || unitOf(c) != NoTime {
 			return false
 		}
 	}
@@ -112,6 +115,24 @@ func (n *numberReader) group(ctx context.Context, g int, yield func(*Chunk) erro
 			return err
 		}
 		left, n.row = left-int64(rows), n.row+int64(rows)
+	}
+	return n.over()
+}
+
+// over says that nothing is left of the lists of a row group.
+func (n *numberReader) over() (err error) {
+	defer malformed(n.f.path, &err)
+	if n.list == nil {
+		return nil
+	}
+	left := len(n.list.ahead)
+	if left == 0 {
+		if left, err = n.list.batch(make([]float64, 1)); err != nil {
+			return n.bad(n.row-1, "column %q: %v", n.plan.List, err)
+		}
+	}
+	if left > 0 {
+		return n.bad(n.row-1, "column %q has more than %d values, as the first row,", n.plan.List, n.list.width)
 	}
 	return nil
 }
@@ -302,9 +323,20 @@ func (l *listReader) batch(out []float64) (n int, err error) {
 		}
 	}
 	if err == nil && int64(n) != total {
-		err = fmt.Errorf("it has a null, or is empty,")
+		at := slices.IndexFunc(l.defs[:total], func(d int16) bool { return d < l.def })
+		return l.lists(max(0, at)), fmt.Errorf("it has a null, or is empty,")
 	}
 	return n, err
+}
+
+// lists is how many lists end before the i-th number of the last batch.
+func (l *listReader) lists(i int) (n int) {
+	for _, rep := range l.reps[:i+1] {
+		if rep == 0 {
+			n++
+		}
+	}
+	return max(0, n-1)
 }
 
 // fill reads whole lists; at is the number at which there was an error.
@@ -314,7 +346,7 @@ func (l *listReader) fill(out []float64) (at int, err error) {
 	for at < len(out) {
 		n, err := l.batch(out[at:])
 		if err != nil {
-			return at, err
+			return at + n*l.width, err
 		}
 		if n == 0 {
 			return at, fmt.Errorf("the row group has fewer")

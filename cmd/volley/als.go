@@ -34,7 +34,8 @@ product is to be the rating. Users are solved from items and items from users by
 turns, each from all its ratings, with λ·n·‖x‖² added for one with n ratings.
 Where --sync may cut half-sweeps short, users and items that were left out keep
 their vectors and come first in the next; the first sweep and the last are never
-cut. The objective is the root mean squared error on the ratings.`, "--rank 20 --reg 0.1", "from one sweep to the next"}
+cut. The objective is the root mean squared error on the ratings; of implicit ones
+each error is weighted by how far its confidence is above 1.`, "--rank 20 --reg 0.1", "from one sweep to the next"}
 }
 
 func (f *alsFlags) register(fs *pflag.FlagSet) {
@@ -53,6 +54,11 @@ func (f *alsFlags) configure(c *cobra.Command, t *trainFlags) error {
 		volley.Within("alpha", f.alpha, 0, math.MaxFloat64, false))
 	if err != nil {
 		return err
+	}
+	for _, name := range []string{"assign", "storage", "features", "label", "index-base"} {
+		if c.Flags().Changed(name) {
+			return usage(c, name, "it means nothing to als, whose data are columns of users, items and ratings")
+		}
 	}
 	f.config = mllib.ALSConfig{Data: absolute(t.data), Input: t.input(), User: f.user, Item: f.item, Rating: f.rating, Splits: t.splits, Seed: t.seed,
 		Rank: f.rank, Reg: f.reg, Implicit: f.implicit, Alpha: f.alpha, NonNegative: f.nonNegative, Cut: t.engine.MayCut(),
@@ -74,7 +80,7 @@ func (f *alsFlags) train(ctx context.Context, cfg volley.Config, then whenTraine
 				return "", err
 			}
 			return t.StoppedBy, then(&t.Summary, t.Model, func() (map[string]float64, error) {
-				return map[string]float64{"rmse": t.Objective}, nil
+				return map[string]float64{map[bool]string{true: "implicit_error", false: "rmse"}[f.implicit]: t.Objective}, nil
 			})
 		})
 }

@@ -45,7 +45,7 @@ func jobNames() (names []string) {
 	for _, j := range linearJobs {
 		names = append(names, j.name)
 	}
-	return append(names, "kmeans", "als")
+	return append(names, "kmeans", "als", "mlp")
 }
 
 // newJob is a bundled job by its name, with fresh flags.
@@ -55,8 +55,11 @@ func newJob(name string) job {
 			return &linearFlags{linearJob: j}
 		}
 	}
-	if name == "als" {
+	switch name {
+	case "als":
 		return &alsFlags{}
+	case "mlp":
+		return &mlpFlags{}
 	}
 	return &kmeansFlags{}
 }

@@ -32,14 +32,17 @@ columns are features, unless --label names one to set aside.`, "--k 10", "of one
 }
 
 func (f *kmeansFlags) register(fs *pflag.FlagSet) {
-	fs.IntVar(&f.k, "k", 0, "number of centres")
+	fs.IntVar(&f.k, "k", 0, "number of centres (default: those of a file)")
 	fs.StringVar(&f.centres, "centers", mllib.ParallelCentres, "where to begin: parallel (k-means‖), random (rows), or a file with a line of numbers for each centre")
 	fs.IntVar(&f.restarts, "restarts", 1, "runs from other centres, of which the best is kept")
 	fs.StringVar(&f.distance, "distance", string(mllib.Euclidean), "euclidean, or cosine: of rows brought to length 1, with cost 1 − cos")
 }
 
 func (f *kmeansFlags) configure(c *cobra.Command, t *trainFlags) (err error) {
-	if err := volley.FirstError(volley.Within("k", float64(f.k), 1, 1e8, false), volley.Within("restarts", float64(f.restarts), 1, 1e6, false)); err != nil {
+	if f.k == 0 && (f.centres == mllib.ParallelCentres || f.centres == mllib.RandomCentres) {
+		return usage(c, "k", "it is missing: say how many centres")
+	}
+	if err := volley.FirstError(volley.Within("k", float64(f.k), 0, 1e8, false), volley.Within("restarts", float64(f.restarts), 1, 1e6, false)); err != nil {
 		return err
 	}
 	cfg := mllib.KMeansConfig{Data: absolute(t.data), Input: t.input(), Splits: t.splits, Random: t.assign == "random", Seed: t.seed,
@@ -55,6 +58,9 @@ func (f *kmeansFlags) configure(c *cobra.Command, t *trainFlags) (err error) {
 	default:
 		if cfg.Start, err = readCentres(f.centres); err != nil {
 			return err
+		}
+		if cfg.K == 0 {
+			cfg.K = len(cfg.Start)
 		}
 	}
 	f.config = cfg

@@ -80,7 +80,7 @@ func (f *trainFlags) registerInput(c *cobra.Command) {
 	fs.StringVar(&f.label, "label", "", "column of the label: a name or a zero-based number (default: \"label\", else the first)")
 	fs.IntVar(&f.features, "features", 0, "number of features of sparse data (default: what the data has)")
 	fs.StringVar(&f.header, "header", "auto", "whether tables begin with a header: true, false or auto")
-	fs.StringVar(&f.separator, "separator", "", "field separator of tables (default: detected among tab ; ,)")
+	fs.StringVar(&f.separator, "separator", "", "field separator of tables, a blank being runs of blanks (default: detected)")
 	fs.StringVar(&f.indexBase, "index-base", "auto", "first column number of LIBSVM data: 0, 1 or auto")
 	fs.StringVar(&f.storage, "storage", "float64", "precision in which features are stored: float64 or float32")
 	fs.IntVar(&f.splits, "splits", 0, "number of splits (default: from the data, 24 for most)")

@@ -49,7 +49,7 @@ func (s *screen) progress(p rdd.Progress) {
 	if s.live {
 		pause = 50 * time.Millisecond
 	}
-	if time.Since(s.mu.last) < pause {
+	if _, known := p.Values["objective"]; time.Since(s.mu.last) < pause || p.LoadedRows == 0 && !known {
 		return
 	}
 	s.mu.last = time.Now()

@@ -1,0 +1,86 @@
+package mllib
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// NetworkModel is a fully connected network. A saved one is plain data, as a
+// LinearModel's.
+type NetworkModel struct {
+	rowModel
+	Layers     []int      `json:"layers"` // sizes, the input's first
+	Activation Activation `json:"activation"`
+
+	numbers []float64 // as a network has them
+}
+
+type networkFile struct {
+	modelHead
+	*NetworkModel
+}
+
+// Save writes the model's directory.
+func (m *NetworkModel) Save(dir string, overwrite bool) error {
+	return save(dir, overwrite, networkFile{modelHead{modelVersion, "mlp"}, m}, m.numbers)
+}
+
+func (m *NetworkModel) load(dir string, raw []byte) (err error) {
+	if err := json.Unmarshal(raw, m); err != nil {
+		return err
+	}
+	_, err = ParseActivation(string(m.Activation))
+	bad := err != nil || len(m.Layers) < 2 || m.Layers[0] != m.Features || m.Layers[len(m.Layers)-1] != max(1, len(m.Labels))
+	for _, n := range m.Layers {
+		bad = bad || n < 1 || n > 1<<30
+	}
+	if bad {
+		return fault.Newf(fault.Corrupt, "read", "model.json", "layers of %v units, %d labels and activation %q do not fit", m.Layers, len(m.Labels), m.Activation)
+	}
+	m.numbers, err = loadNumbers(dir, numbers(m.Layers))
+	return err
+}
+
+// margins of a row given by its features' places and values.
+func (m *NetworkModel) margins(z []float64, places []int, values []float64) {
+	net, f := network{Sizes: m.Layers, V: m.numbers}, &netFold{act: m.Activation}
+	x := make([]float64, m.Features)
+	for i, j := range places {
+		x[j] += values[i]
+	}
+	for l := 1; l < len(m.Layers); l++ {
+		w, bias := net.layer(m.numbers, l)
+		next, out := slices.Clone(bias), m.Layers[l]
+		for i, v := range x {
+			kernel.Axpy(v, w[i*out:(i+1)*out], next)
+		}
+		if x = next; l < len(m.Layers)-1 {
+			f.activate(x)
+		}
+	}
+	copy(z, x)
+}
+
+// Predict writes one line a row as CSV: the predicted label, one of the originals, and
+// its probability; of a regression the prediction.
+func (m *NetworkModel) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
+	return m.predict(ctx, in, uris, w, m.margins)
+}
+
+// Evaluate computes accuracy, log_loss, and f1 as the mean over classes; of a
+// regression rmse, mae and r2.
+func (m *NetworkModel) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
+	return m.evaluate(ctx, in, uris, m.margins)
+}
+
+// Describe is the model in a few lines.
+func (m *NetworkModel) Describe() string {
+	return fmt.Sprintf("layers of %v units, %s\nlabels %q\n", m.Layers, m.Activation, m.Labels[:min(len(m.Labels), 20)])
+}

@@ -1,0 +1,199 @@
+package mllib
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// Networked is the outcome of training a network.
+type Networked struct {
+	Summary
+	Model    *NetworkModel
+	Accuracy float64 // of a classifier, on the training data
+	Loss     float64 // mean, without the penalty
+}
+
+// mlp trains one network.
+type mlp struct {
+	accounts
+	cfg   MLPConfig
+	plan  MLPPlan
+	s     *rdd.Session
+	meta  *storage.PackMeta
+	net   network
+	st    state
+	stop  stopper
+	out   Networked
+	began time.Duration
+	spent time.Duration
+}
+
+// TrainMLP runs the loop and returns the model.
+func TrainMLP(ctx context.Context, s *rdd.Session, c MLPConfig, p MLPPlan) (*Networked, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	t := &mlp{cfg: c, plan: p, s: s}
+	t.accounts.out = &t.out.Summary
+	if err := t.prepare(ctx); err != nil {
+		return nil, err
+	}
+	t.began, t.spent = s.Now(), s.EvaluationTime()
+	work := context.WithoutCancel(ctx) // a step that has begun is finished
+	for it := range rdd.Iterations(ctx, s, &t.st, c.MaxIterations) {
+		if err := t.iterate(work, it); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	return t.finish(ctx)
+}
+
+// prepare loads the data, and draws the first weights: uniform, as wide as Glorot and
+// Bengio have it.
+func (t *mlp) prepare(ctx context.Context) error {
+	var err error
+	if t.meta, err = t.plan.Rows.Meta(ctx, t.s); err != nil {
+		return err
+	}
+	last := 1
+	switch {
+	case t.cfg.Regression && t.meta.TextLabels:
+		return fault.Newf(fault.BadInput, "train", "mlp", "its labels are texts, such as %q", t.meta.Labels[0]).WithHint("leave --regression out, or choose the column with --label")
+	case !t.cfg.Regression:
+		if last = len(t.meta.Labels); last < 2 {
+			return fault.Newf(fault.BadInput, "train", "mlp", "the data has %s distinct labels: there is nothing to tell apart, or too much", manyLabels(t.meta)).
+				WithHint("--regression fits numbers")
+		}
+		for k := range t.meta.Labels {
+			t.net.Labels = append(t.net.Labels, storedLabel(t.meta, k))
+		}
+	}
+	t.net.Sizes = append(append([]int{t.meta.Features}, t.cfg.Hidden...), last)
+	n := numbers(t.net.Sizes)
+	t.st = state{X: make([]float64, n), Y: make([]float64, n), Step: t.cfg.StepSize}
+	rng := rand.New(rand.NewPCG(t.cfg.Seed, 3))
+	for l := 1; l < len(t.net.Sizes); l++ {
+		w, _ := t.net.layer(t.st.Y, l)
+		wide := math.Sqrt(6 / float64(t.net.Sizes[l-1]+t.net.Sizes[l]))
+		for j := range w {
+			w[j] = float64(wide * (float64(2*rng.Float64()) - 1))
+		}
+	}
+	if t.st.Step == 0 {
+		t.st.Step = map[Solver]float64{Adam: 0.003, Constant: 0.1}[t.cfg.Solver]
+	}
+	t.out.Rows, t.out.Features, t.out.Solver = t.meta.Rows, t.meta.Features, t.cfg.Solver
+	t.stop = stopper{rule: ByObjective, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
+	return nil
+}
+
+func (t *mlp) param() network { return network{Sizes: t.net.Sizes, Labels: t.net.Labels, V: t.st.Y} }
+
+// objective is mean loss plus penalty.
+func (t *mlp) objective(loss, weight float64) float64 {
+	var sq float64
+	for l := 1; l < len(t.net.Sizes); l++ {
+		w, _ := t.net.layer(t.st.Y, l)
+		sq += kernel.Dot(w, w)
+	}
+	return math.FMA(t.cfg.Reg/2, sq, loss/weight)
+}
+
+// iterate takes one step of the loop.
+func (t *mlp) iterate(ctx context.Context, it *rdd.Iteration) error {
+	s, err := t.plan.Gradient.Run(ctx, t.s, t.param())
+	if err != nil {
+		return err
+	}
+	info := t.s.LastInfo()
+	t.account(info)
+	t.out.Iterations = it.Number
+	objective := t.objective(s.Loss, info.Weight)
+	it.Report("objective", objective)
+	if !isFinite(objective) {
+		return fault.Newf(fault.UserCode, "train", "mlp", "the objective is not finite at iteration %d", it.Number).WithHint("lower --step-size")
+	}
+	o := observation{iteration: it.Number, objective: objective, exact: info.Merged == info.Rows, now: t.s.Now() - t.began - (t.s.EvaluationTime() - t.spent)}
+	o.stderr = standardError(gradient{Loss: s.Loss, LossSq: s.LossSq}, info)
+	v := t.stop.check(o)
+	if v.look {
+		if o.objective, err = t.evaluate(ctx, it.Number); err != nil {
+			return err
+		}
+		o.exact = true
+		it.Report("full_objective", o.objective)
+		v = t.stop.looked(o)
+	}
+	if v.stop != "" {
+		t.out.StoppedBy = v.stop
+		it.Stop()
+		return nil
+	}
+	t.move(s.Sum, info.Weight)
+	return nil
+}
+
+// move takes one step along the mean gradient.
+func (t *mlp) move(sum []float64, weight float64) {
+	kernel.Scale(1/weight, sum)
+	for l := 1; l < len(t.net.Sizes); l++ {
+		w, _ := t.net.layer(t.st.Y, l)
+		g, _ := t.net.layer(sum, l)
+		kernel.Axpy(t.cfg.Reg, w, g)
+	}
+	if t.cfg.Solver == Adam {
+		t.st.advance(Adam, sum, nil)
+		return
+	}
+	if t.st.First == nil {
+		t.st.First = make([]float64, len(sum))
+	}
+	kernel.Scale(t.cfg.Momentum, t.st.First)
+	kernel.Add(sum, t.st.First)
+	t.st.advance(Constant, t.st.First, nil)
+}
+
+// evaluate finds the objective on all data by an uncut pass.
+func (t *mlp) evaluate(ctx context.Context, iteration int) (float64, error) {
+	began := t.s.Now()
+	s, err := t.plan.Loss.Run(ctx, t.s, t.param())
+	if err != nil {
+		return 0, err
+	}
+	rows := float64(t.meta.Rows)
+	t.out.Accuracy, t.out.Loss = s.Right/rows, s.Loss/rows
+	f := t.objective(s.Loss, rows)
+	t.s.Evaluated(rdd.Evaluation{Iteration: iteration, Objective: f, Took: t.s.Now() - began})
+	return f, nil
+}
+
+// finish evaluates the final network and makes the model of it.
+func (t *mlp) finish(ctx context.Context) (*Networked, error) {
+	if t.out.StoppedBy == "" {
+		t.out.StoppedBy = "max-iterations"
+	}
+	if ctx.Err() != nil {
+		t.out.StoppedBy = "interrupted"
+	} else {
+		var err error
+		if t.out.Objective, err = t.evaluate(ctx, t.out.Iterations); err != nil {
+			return nil, err
+		}
+	}
+	t.out.Model = &NetworkModel{rowModel: rowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase,
+		Names: t.meta.Names, Label: t.meta.LabelName}, Layers: t.net.Sizes, Activation: t.cfg.Activation, numbers: t.st.Y}
+	if t.cfg.Regression {
+		t.out.Model.Labels = nil
+	}
+	return &t.out, nil
+}

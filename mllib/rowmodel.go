@@ -1,0 +1,202 @@
+package mllib
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// rowModel is what models of several classes, or of a number, know of rows.
+type rowModel struct {
+	Labels     []string `json:"labels,omitempty"` // originals of the classes; none of a regression
+	TextLabels bool     `json:"text_labels"`
+	Features   int      `json:"features"`
+	IndexBase  int      `json:"index_base"`
+	Names      []string `json:"names,omitempty"`
+	Label      string   `json:"label,omitempty"`
+}
+
+// marginsOf computes the margins of the classes, or the prediction, of a row given by
+// the places and values of its features.
+type marginsOf func(z []float64, places []int, values []float64)
+
+// each reads data as the model was trained on it, in input order, and hands out each
+// row's margins with the chunk and row it belongs to.
+func (m *rowModel) each(ctx context.Context, in rdd.Input, uris []string, margins marginsOf, yield func(c *storage.Chunk, row int, z []float64) error) error {
+	like := &LinearModel{Features: m.Features}
+	if in.IndexBase == 0 {
+		in.IndexBase = m.IndexBase + 1
+	}
+	if in.Label == "" && !in.NoLabel {
+		in.Label = m.Label
+	}
+	src, err := storage.OpenSource(in, uris...)
+	if err != nil {
+		return err
+	}
+	columns, err := alignedPlaces(m.Names, src.FeatureNames(), uris)
+	if err != nil {
+		return err
+	}
+	if columns == nil {
+		for j := range m.Features {
+			columns = append(columns, j)
+		}
+	}
+	z := make([]float64, max(1, len(m.Labels)))
+	for part := range src.Len() {
+		err := src.Read(ctx, part, func(c *storage.Chunk) error {
+			if err := like.fits(c, uris); err != nil {
+				return err
+			}
+			for r := range c.Rows() {
+				places, values := m.features(c, r, columns)
+				margins(z, places, values)
+				if err := yield(c, r, z); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// features are the places and values of a row's features; those that the model has
+// not are left out of sparse rows.
+func (m *rowModel) features(c *storage.Chunk, r int, columns []int) (places []int, values []float64) {
+	if c.Dense() {
+		return columns, c.Values[r*c.Width : (r+1)*c.Width]
+	}
+	base := m.IndexBase
+	if c.ZeroBased {
+		base = 0
+	}
+	for at := c.Offsets[r]; at < c.Offsets[r+1]; at++ {
+		if j := int(c.Indices[at]) - base; j >= 0 && j < m.Features {
+			places, values = append(places, j), append(values, c.Values[at])
+		}
+	}
+	return places, values
+}
+
+// probabilities of the classes, in place of their margins; the class of the
+// highest, of equal ones the first.
+func probabilities(z []float64) (best int) {
+	for k, v := range z {
+		if v > z[best] {
+			best = k
+		}
+	}
+	top, sum := z[best], 0.0
+	for k, v := range z {
+		z[k] = kernel.ExpNeg(v - top)
+		sum += z[k]
+	}
+	for k := range z {
+		z[k] /= sum
+	}
+	return best
+}
+
+func (m *rowModel) predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer, margins marginsOf) (rows int64, err error) {
+	out := bufio.NewWriterSize(w, 1<<16)
+	if m.Labels == nil {
+		fmt.Fprintln(out, "prediction")
+	} else {
+		fmt.Fprintln(out, "label,score")
+	}
+	if in.Label == "" && !(&LinearModel{Features: m.Features, Label: m.Label}).hasLabel(in, uris) {
+		in.NoLabel = true
+	}
+	err = m.each(ctx, in, uris, margins, func(_ *storage.Chunk, _ int, z []float64) error {
+		rows++
+		best := 0
+		if m.Labels != nil {
+			best = probabilities(z)
+			out.WriteString(csvField(m.Labels[best]))
+			out.WriteByte(',')
+		}
+		out.WriteString(strconv.FormatFloat(z[best], 'g', -1, 64))
+		return out.WriteByte('\n')
+	})
+	if err != nil {
+		return rows, err
+	}
+	return rows, out.Flush()
+}
+
+// class is the number of a row's label.
+func (m *rowModel) class(c *storage.Chunk, r int, uris []string) (int, error) {
+	label := storage.FormatLabel(c.Labels[r])
+	if c.Texts != nil {
+		label = c.Texts[int(c.Labels[r])]
+	}
+	k := slices.Index(m.Labels, label)
+	if k < 0 {
+		return k, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "row %d has the label %q, which the model does not know", r, label)
+	}
+	return k, nil
+}
+
+func (m *rowModel) evaluate(ctx context.Context, in rdd.Input, uris []string, margins marginsOf) (map[string]float64, error) {
+	if m.Labels == nil {
+		var all []scored
+		err := m.each(ctx, in, uris, margins, func(c *storage.Chunk, r int, z []float64) error {
+			if c.Texts != nil {
+				return fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "row %d has the label %q, which is no number", r, c.Texts[int(c.Labels[r])])
+			}
+			all = append(all, scored{z[0], c.Labels[r]})
+			return nil
+		})
+		return regressionMetrics(all), err
+	}
+	k := len(m.Labels)
+	var rows, loss float64
+	table := make([]float64, k*k) // by what it is, and what is said
+	err := m.each(ctx, in, uris, margins, func(c *storage.Chunk, r int, z []float64) error {
+		is, err := m.class(c, r, uris)
+		if err != nil {
+			return err
+		}
+		best := probabilities(z)
+		rows++
+		loss -= math.Log(max(z[is], math.SmallestNonzeroFloat64))
+		table[is*k+best]++
+		return nil
+	})
+	if err != nil || rows == 0 {
+		return nil, err
+	}
+	right, f1 := agreement(table, k)
+	return map[string]float64{"accuracy": right / rows, "log_loss": loss / rows, "f1": f1}, nil
+}
+
+// agreement is how many rows lie on the diagonal of a table of k classes, and the mean
+// f1 over classes.
+func agreement(table []float64, k int) (right, f1 float64) {
+	for c := range k {
+		var are, said float64
+		for o := range k {
+			are, said = are+table[c*k+o], said+table[o*k+c]
+		}
+		right += table[c*k+c]
+		if are+said > 0 {
+			f1 += 2 * table[c*k+c] / (are + said) / float64(k)
+		}
+	}
+	return right, f1
+}
