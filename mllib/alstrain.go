@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
@@ -97,14 +96,11 @@ type Factored struct {
 
 // als runs one factorization.
 type als struct {
-	accounts
-	cfg   ALSConfig
-	plan  ALSPlan
-	s     *rdd.Session
-	st    alsState
-	out   Factored
-	began time.Duration
-	spent time.Duration
+	training
+	cfg  ALSConfig
+	plan ALSPlan
+	st   alsState
+	out  Factored
 }
 
 // TrainALS sweeps over users and items by turns and returns the model.
@@ -112,19 +108,12 @@ func TrainALS(ctx context.Context, s *rdd.Session, c ALSConfig, p ALSPlan) (*Fac
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	t := &als{cfg: c, plan: p, s: s}
-	t.accounts.out = &t.out.Summary
+	t := &als{cfg: c, plan: p}
+	t.training = training{s: s, sum: &t.out.Summary}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	t.began, t.spent = s.Now(), s.EvaluationTime()
-	work := context.WithoutCancel(ctx) // a step that has begun is finished
-	for it := range rdd.Iterations(ctx, s, &t.st, 2*c.MaxIterations) {
-		if err := t.half(work, it); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.Err(); err != nil {
+	if err := loop(ctx, &t.training, &t.st, 2*c.MaxIterations, t.half); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx), nil
@@ -181,7 +170,6 @@ func (t *als) half(ctx context.Context, it *rdd.Iteration) error {
 	if err != nil {
 		return err
 	}
-	t.account(t.s.LastInfo())
 	if len(mine.IDs) == 0 {
 		mine.At = nil // what was drawn
 	}
@@ -193,21 +181,21 @@ func (t *als) half(ctx context.Context, it *rdd.Iteration) error {
 	if !isFinite(error) {
 		return fault.Newf(fault.BadInput, "train", "als", "the vectors are not finite after sweep %d", sweep).WithHint("raise --reg")
 	}
+	o := t.observed(sweep, error, 0)
 	if !forUsers {
 		it.Report("objective", error)
-		t.judge(it, sweep, error)
+		t.judge(it, o)
 	}
 	return nil
 }
 
 // judge applies the stop rules at the end of a sweep.
-func (t *als) judge(it *rdd.Iteration, sweep int, error float64) {
-	last, info := t.st.Error, t.s.LastInfo()
-	t.st.Error = error
+func (t *als) judge(it *rdd.Iteration, o observation) {
+	last := t.st.Error
+	t.st.Error = o.objective
 	stop := stopper{rule: ByObjective, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
-	o := observation{iteration: sweep, objective: error, exact: info.Merged == info.Rows, now: t.s.Now() - t.began - (t.s.EvaluationTime() - t.spent)}
 	why := stop.check(o).stop
-	if why == "" && sweep > 1 && o.exact && t.cfg.Tol > 0 && math.Abs(last-error) <= float64(t.cfg.Tol*max(last, error)) {
+	if why == "" && o.iteration > 1 && o.exact && t.cfg.Tol > 0 && math.Abs(last-o.objective) <= float64(t.cfg.Tol*max(last, o.objective)) {
 		why = "tolerance"
 	}
 	switch {
@@ -216,7 +204,7 @@ func (t *als) judge(it *rdd.Iteration, sweep int, error float64) {
 			t.out.StoppedBy = "tolerance"
 		}
 		it.Stop()
-	case why != "" && t.cfg.Cut && sweep < t.cfg.MaxIterations:
+	case why != "" && t.cfg.Cut && o.iteration < t.cfg.MaxIterations:
 		t.out.StoppedBy, t.st.Ending = why, 1
 	case why != "":
 		t.out.StoppedBy = why
@@ -237,12 +225,7 @@ func (t *als) param(s *side) factors {
 
 // finish makes the model.
 func (t *als) finish(ctx context.Context) *Factored {
-	if t.out.StoppedBy == "" {
-		t.out.StoppedBy = "max-iterations"
-	}
-	if ctx.Err() != nil {
-		t.out.StoppedBy = "interrupted"
-	}
+	t.whyEnded(ctx)
 	t.out.Objective = t.st.Error
 	t.out.Model = &FactorModel{Rank: t.cfg.Rank, Implicit: t.cfg.Implicit, User: t.cfg.User, Item: t.cfg.Item, Rating: t.cfg.Rating,
 		users: t.st.Users, items: t.st.Items, Users: len(t.st.Users.IDs), Items: len(t.st.Items.IDs)}

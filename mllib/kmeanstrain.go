@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
@@ -33,16 +32,13 @@ type Clustered struct {
 
 // kmeans runs one clustering.
 type kmeans struct {
-	accounts
+	training
 	cfg   KMeansConfig
 	plan  KMeansPlan
-	s     *rdd.Session
 	meta  *storage.PackMeta
 	shift []float64
 	st    kmeansState
 	out   Clustered
-	began time.Duration
-	spent time.Duration
 }
 
 // TrainKMeans runs Lloyd's iterations and returns the best model.
@@ -53,19 +49,12 @@ func TrainKMeans(ctx context.Context, s *rdd.Session, c KMeansConfig, p KMeansPl
 	if c.Distance == "" {
 		c.Distance = Euclidean
 	}
-	t := &kmeans{cfg: c, plan: p, s: s}
-	t.accounts.out = &t.out.Summary
+	t := &kmeans{cfg: c, plan: p}
+	t.training = training{s: s, sum: &t.out.Summary}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	t.began, t.spent = s.Now(), s.EvaluationTime()
-	work := context.WithoutCancel(ctx) // a step that has begun is finished
-	for it := range rdd.Iterations(ctx, s, &t.st, c.MaxIterations*max(1, c.Restarts)) {
-		if err := t.iterate(work, it); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.Err(); err != nil {
+	if err := loop(ctx, &t.training, &t.st, c.MaxIterations*max(1, c.Restarts), t.iterate); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx)
@@ -237,7 +226,6 @@ func (t *kmeans) iterate(ctx context.Context, it *rdd.Iteration) error {
 		return err
 	}
 	info := t.s.LastInfo()
-	t.account(info)
 	t.out.Iterations = it.Number
 	t.st.Step++
 	rows := float64(info.Rows)
@@ -247,11 +235,7 @@ func (t *kmeans) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if !isFinite(cost) {
 		return fault.Newf(fault.BadInput, "kmeans", "the data", "its squared distances are not finite")
 	}
-	o := observation{iteration: t.st.Step, objective: cost, exact: exact, now: t.s.Now() - t.began - (t.s.EvaluationTime() - t.spent)}
-	if !exact && info.NEff > 1 {
-		mean := c.Cost / info.Weight
-		o.stderr = float64(rows * math.Sqrt(max(0, c.CostSq/info.Weight-float64(mean*mean))/info.NEff*(1-info.Share)))
-	}
+	o := t.observed(t.st.Step, cost, float64(rows*standardError(gradient{Loss: c.Cost, LossSq: c.CostSq}, info)))
 	v, err := t.check(ctx, it, o)
 	switch {
 	case err != nil:
@@ -350,15 +334,10 @@ func (t *kmeans) ended(ctx context.Context, it *rdd.Iteration, why string, cost 
 
 // finish makes the model of the best centres.
 func (t *kmeans) finish(ctx context.Context) (*Clustered, error) {
-	if ctx.Err() != nil {
-		t.out.StoppedBy = "interrupted"
-	}
-	if t.out.StoppedBy == "" {
-		t.out.StoppedBy = "max-iterations"
-	}
+	why := t.whyEnded(ctx)
 	if len(t.st.Best) == 0 { // no run has ended
 		t.st.Best = t.st.At
-		if t.out.StoppedBy != "interrupted" {
+		if why != "interrupted" {
 			_, cost, err := t.whole(ctx, t.out.Iterations)
 			if err != nil {
 				return nil, err

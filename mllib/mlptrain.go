@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
@@ -22,17 +21,14 @@ type Networked struct {
 
 // mlp trains one network.
 type mlp struct {
-	accounts
-	cfg   MLPConfig
-	plan  MLPPlan
-	s     *rdd.Session
-	meta  *storage.PackMeta
-	net   network
-	st    state
-	stop  stopper
-	out   Networked
-	began time.Duration
-	spent time.Duration
+	training
+	cfg  MLPConfig
+	plan MLPPlan
+	meta *storage.PackMeta
+	net  network
+	st   state
+	stop stopper
+	out  Networked
 }
 
 // TrainMLP runs the loop and returns the model.
@@ -40,19 +36,12 @@ func TrainMLP(ctx context.Context, s *rdd.Session, c MLPConfig, p MLPPlan) (*Net
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	t := &mlp{cfg: c, plan: p, s: s}
-	t.accounts.out = &t.out.Summary
+	t := &mlp{cfg: c, plan: p}
+	t.training = training{s: s, sum: &t.out.Summary}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	t.began, t.spent = s.Now(), s.EvaluationTime()
-	work := context.WithoutCancel(ctx) // a step that has begun is finished
-	for it := range rdd.Iterations(ctx, s, &t.st, c.MaxIterations) {
-		if err := t.iterate(work, it); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.Err(); err != nil {
+	if err := loop(ctx, &t.training, &t.st, c.MaxIterations, t.iterate); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx)
@@ -116,26 +105,19 @@ func (t *mlp) iterate(ctx context.Context, it *rdd.Iteration) error {
 		return err
 	}
 	info := t.s.LastInfo()
-	t.account(info)
 	t.out.Iterations = it.Number
 	objective := t.objective(s.Loss, info.Weight)
 	it.Report("objective", objective)
 	if !isFinite(objective) {
 		return fault.Newf(fault.UserCode, "train", "mlp", "the objective is not finite at iteration %d", it.Number).WithHint("lower --step-size")
 	}
-	o := observation{iteration: it.Number, objective: objective, exact: info.Merged == info.Rows, now: t.s.Now() - t.began - (t.s.EvaluationTime() - t.spent)}
-	o.stderr = standardError(gradient{Loss: s.Loss, LossSq: s.LossSq}, info)
-	v := t.stop.check(o)
-	if v.look {
-		if o.objective, err = t.evaluate(ctx, it.Number); err != nil {
-			return err
-		}
-		o.exact = true
-		it.Report("full_objective", o.objective)
-		v = t.stop.looked(o)
+	o := t.observed(it.Number, objective, standardError(gradient{Loss: s.Loss, LossSq: s.LossSq}, info))
+	why, _, err := t.judge(ctx, it, &t.stop, o, t.evaluate)
+	if err != nil {
+		return err
 	}
-	if v.stop != "" {
-		t.out.StoppedBy = v.stop
+	if why != "" {
+		t.out.StoppedBy = why
 		it.Stop()
 		return nil
 	}
@@ -179,12 +161,7 @@ func (t *mlp) evaluate(ctx context.Context, iteration int) (float64, error) {
 
 // finish evaluates the final network and makes the model of it.
 func (t *mlp) finish(ctx context.Context) (*Networked, error) {
-	if t.out.StoppedBy == "" {
-		t.out.StoppedBy = "max-iterations"
-	}
-	if ctx.Err() != nil {
-		t.out.StoppedBy = "interrupted"
-	} else {
+	if t.whyEnded(ctx) != "interrupted" {
 		var err error
 		if t.out.Objective, err = t.evaluate(ctx, t.out.Iterations); err != nil {
 			return nil, err

@@ -3,7 +3,6 @@ package mllib
 import (
 	"context"
 	"math"
-	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
@@ -22,10 +21,9 @@ type Classified struct {
 // softmax trains one model. Its variables are those of one class after the other,
 // each as a problem of its own has them.
 type softmax struct {
-	accounts
+	training
 	cfg   LinearConfig
 	plan  SoftmaxPlan
-	s     *rdd.Session
 	meta  *storage.PackMeta
 	prob  *problem
 	label []float64 // of each class, as stored
@@ -34,8 +32,6 @@ type softmax struct {
 	stop  stopper
 	out   Classified
 	grad  []float64
-	began time.Duration
-	spent time.Duration
 }
 
 // TrainSoftmax runs the loop and returns the model.
@@ -43,19 +39,12 @@ func TrainSoftmax(ctx context.Context, s *rdd.Session, c LinearConfig, p Softmax
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	t := &softmax{cfg: c, plan: p, s: s}
-	t.accounts.out = &t.out.Summary
+	t := &softmax{cfg: c, plan: p}
+	t.training = training{s: s, sum: &t.out.Summary}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	t.began, t.spent = s.Now(), s.EvaluationTime()
-	work := context.WithoutCancel(ctx) // a step that has begun is finished
-	for it := range rdd.Iterations(ctx, s, &t.st, c.MaxIterations) {
-		if err := t.iterate(work, it); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.Err(); err != nil {
+	if err := loop(ctx, &t.training, &t.st, c.MaxIterations, t.iterate); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx)
@@ -149,7 +138,6 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 		return err
 	}
 	info := t.s.LastInfo()
-	t.account(info)
 	t.out.Iterations = it.Number
 	objective := t.objective(t.st.Y, s.Loss, info.Weight)
 	t.st.Latest = objective
@@ -157,8 +145,7 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if !isFinite(objective) {
 		return fault.Newf(fault.UserCode, "train", t.cfg.job(), "the objective is not finite at iteration %d", it.Number).WithHint("lower --step-size")
 	}
-	o := observation{iteration: it.Number, objective: objective, exact: info.Merged == info.Rows, now: t.s.Now() - t.began - (t.s.EvaluationTime() - t.spent)}
-	o.stderr = standardError(gradient{Loss: s.Loss, LossSq: s.LossSq}, info)
+	o := t.observed(it.Number, objective, standardError(gradient{Loss: s.Loss, LossSq: s.LossSq}, info))
 	if done, err := t.judge(ctx, it, o); done || err != nil {
 		return err
 	}
@@ -195,19 +182,11 @@ func (t *softmax) judge(ctx context.Context, it *rdd.Iteration, o observation) (
 	if t.cfg.Stop == ByWeights && t.cfg.Target == nil && t.cfg.MaxTime == 0 {
 		return false, nil
 	}
-	v := t.stop.check(o)
-	if v.look {
-		if o.objective, err = t.evaluate(ctx, it.Number); err != nil {
-			return false, err
-		}
-		o.exact = true
-		it.Report("full_objective", o.objective)
-		v = t.stop.looked(o)
+	why, _, err := t.training.judge(ctx, it, &t.stop, o, t.evaluate)
+	if why == "" || err != nil {
+		return false, err
 	}
-	if v.stop == "" {
-		return false, nil
-	}
-	t.end(it, v.stop)
+	t.end(it, why)
 	copy(t.st.X, t.st.Y)
 	return true, nil
 }
@@ -233,15 +212,11 @@ func (t *softmax) evaluate(ctx context.Context, iteration int) (float64, error) 
 
 // finish evaluates the final parameters and makes the model of them.
 func (t *softmax) finish(ctx context.Context) (*Classified, error) {
-	if t.out.StoppedBy == "" {
-		t.out.StoppedBy = "max-iterations"
-	}
-	if t.cfg.Solver.exact() || t.out.StoppedBy != "max-iterations" {
+	why := t.whyEnded(ctx)
+	if t.cfg.Solver.exact() || why != "max-iterations" {
 		copy(t.st.Y, t.st.X) // Y has not been looked at
 	}
-	if ctx.Err() != nil {
-		t.out.StoppedBy = "interrupted"
-	} else {
+	if why != "interrupted" {
 		var err error
 		if t.out.Objective, err = t.evaluate(ctx, t.out.Iterations); err != nil {
 			return nil, err

@@ -1,6 +1,11 @@
 package mllib
 
-import "github.com/volley-engine/volley/rdd"
+import (
+	"context"
+	"time"
+
+	"github.com/volley-engine/volley/rdd"
+)
 
 // Summary is what every training run comes to beside its model.
 type Summary struct {
@@ -16,16 +21,62 @@ type Summary struct {
 	Processed  int64 // rows folded and merged in training steps
 }
 
-// accounts keeps the means that a summary has.
-type accounts struct {
-	out   *Summary
+// training is what every training run has beside its own.
+type training struct {
+	s     *rdd.Session
+	sum   *Summary
 	steps float64 // of this run
+	began time.Duration
+	spent time.Duration // on evaluation before the loop began
 }
 
-// account takes a step in.
-func (a *accounts) account(info rdd.StepInfo) {
-	a.out.Processed += info.Merged
-	a.steps++
-	a.out.MeanShare += (info.Share - a.out.MeanShare) / a.steps
-	a.out.MeanNEff += (info.NEff - a.out.MeanNEff) / a.steps
+// loop runs the iterations: a step that has begun is finished, whatever ends.
+func loop[S any](ctx context.Context, t *training, state *S, n int, iterate func(context.Context, *rdd.Iteration) error) error {
+	t.began, t.spent = t.s.Now(), t.s.EvaluationTime()
+	work := context.WithoutCancel(ctx)
+	for it := range rdd.Iterations(ctx, t.s, state, n) {
+		if err := iterate(work, it); err != nil {
+			return err
+		}
+	}
+	return t.s.Err()
+}
+
+// observed takes a step in, and says what the stop rules look at: its objective, with
+// the standard error of one from less than all rows.
+func (t *training) observed(iteration int, objective, stderr float64) observation {
+	info := t.s.LastInfo()
+	t.sum.Processed += info.Merged
+	t.steps++
+	t.sum.MeanShare += (info.Share - t.sum.MeanShare) / t.steps
+	t.sum.MeanNEff += (info.NEff - t.sum.MeanNEff) / t.steps
+	return observation{iteration: iteration, objective: objective, exact: info.Merged == info.Rows, stderr: stderr,
+		now: t.s.Now() - t.began - (t.s.EvaluationTime() - t.spent)}
+}
+
+// judge applies the stop rules; where they want the objective on all data, evaluate
+// finds it. It returns why to stop, if so, and what is known by then.
+func (t *training) judge(ctx context.Context, it *rdd.Iteration, stop *stopper, o observation,
+	evaluate func(context.Context, int) (float64, error)) (why string, known observation, err error) {
+	v := stop.check(o)
+	if v.look {
+		if o.objective, err = evaluate(ctx, it.Number); err != nil {
+			return "", o, err
+		}
+		o.exact = true
+		it.Report("full_objective", o.objective)
+		v = stop.looked(o)
+	}
+	return v.stop, o, nil
+}
+
+// whyEnded says why a run has ended: what stopped it, its limit, or the user.
+func (t *training) whyEnded(ctx context.Context) string {
+	if t.sum.StoppedBy == "" {
+		t.sum.StoppedBy = "max-iterations"
+	}
+	if ctx.Err() != nil {
+		t.sum.StoppedBy = "interrupted"
+	}
+	return t.sum.StoppedBy
 }

@@ -3,7 +3,6 @@ package mllib
 import (
 	"context"
 	"math"
-	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
@@ -28,10 +27,9 @@ func (t *Trained) Metrics(ctx context.Context, s *rdd.Session, p LinearPlan) (ma
 
 // trainer trains one linear model.
 type trainer struct {
-	accounts
+	training
 	cfg    LinearConfig // with the solver that was chosen
 	plan   LinearPlan
-	s      *rdd.Session
 	meta   *storage.PackMeta
 	prob   *problem
 	st     state
@@ -39,9 +37,7 @@ type trainer struct {
 	out    Trained
 	best   float64 // objective at X on all data; NaN where it is not known
 	grad   []float64
-	began  time.Duration
-	spent  time.Duration // on evaluation before the loop began
-	center []float64     // that second moments are taken about
+	center []float64 // that second moments are taken about
 }
 
 // TrainLinear runs the loop and returns the model.
@@ -49,19 +45,12 @@ func TrainLinear(ctx context.Context, s *rdd.Session, c LinearConfig, p LinearPl
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	t := &trainer{cfg: c, plan: p, s: s, best: math.NaN()}
-	t.accounts.out = &t.out.Summary
+	t := &trainer{cfg: c, plan: p, best: math.NaN()}
+	t.training = training{s: s, sum: &t.out.Summary}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	t.began, t.spent = s.Now(), s.EvaluationTime()
-	work := context.WithoutCancel(ctx) // a step that has begun is finished
-	for it := range rdd.Iterations(ctx, s, &t.st, c.MaxIterations) {
-		if err := t.iterate(work, it); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.Err(); err != nil {
+	if err := loop(ctx, &t.training, &t.st, c.MaxIterations, t.iterate); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx)
@@ -204,12 +193,10 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 		return err
 	}
 	info := t.s.LastInfo()
-	t.account(info)
 	objective := t.prob.objective(t.st.Y, g.Loss, info.Weight)
 	t.st.Latest = objective
 	it.Report("objective", objective)
-	o := observation{iteration: it.Number, objective: objective, exact: info.Merged == info.Rows, now: t.s.Now() - t.began - (t.s.EvaluationTime() - t.spent)}
-	o.stderr = standardError(g, info) / t.prob.counted
+	o := t.observed(it.Number, objective, standardError(g, info)/t.prob.counted)
 	if !isFinite(objective) {
 		return fault.Newf(fault.UserCode, "train", t.cfg.job(), "the objective is not finite at iteration %d", it.Number).
 			WithHint("lower --step-size")
@@ -286,19 +273,11 @@ func (t *trainer) judge(ctx context.Context, it *rdd.Iteration, o observation) (
 	if t.cfg.Stop == ByWeights && t.cfg.Target == nil && t.cfg.MaxTime == 0 {
 		return false, nil
 	}
-	v := t.stop.check(o)
-	if v.look {
-		if o.objective, err = t.evaluate(ctx, it.Number); err != nil {
-			return false, err
-		}
-		o.exact = true
-		it.Report("full_objective", o.objective)
-		v = t.stop.looked(o)
+	why, o, err := t.training.judge(ctx, it, &t.stop, o, t.evaluate)
+	if why == "" || err != nil {
+		return false, err
 	}
-	if v.stop == "" {
-		return false, nil
-	}
-	t.end(it, v.stop)
+	t.end(it, why)
 	if t.cfg.Solver.exact() && o.objective >= t.best {
 		return true, nil // the last step was not one downhill
 	}
@@ -339,18 +318,14 @@ func (t *trainer) evaluate(ctx context.Context, iteration int) (float64, error) 
 // finish evaluates the final parameters where their objective is not known
 // and makes the model of them.
 func (t *trainer) finish(ctx context.Context) (*Trained, error) {
-	if t.out.StoppedBy == "" {
-		t.out.StoppedBy = "max-iterations"
-	}
-	if t.cfg.Solver.exact() || t.out.StoppedBy != "max-iterations" {
+	why := t.whyEnded(ctx)
+	if t.cfg.Solver.exact() || why != "max-iterations" {
 		copy(t.st.Y, t.st.X) // Y has not been looked at
 		t.out.Objective = t.best
 	} else {
 		t.out.Objective = math.NaN()
 	}
-	if err := ctx.Err(); err != nil {
-		t.out.StoppedBy = "interrupted"
-	} else if math.IsNaN(t.out.Objective) {
+	if why != "interrupted" && math.IsNaN(t.out.Objective) {
 		var err error
 		if t.out.Objective, err = t.evaluate(ctx, t.out.Iterations); err != nil {
 			return nil, err
