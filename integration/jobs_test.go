@@ -290,6 +290,20 @@ func TestEveryJobOnACluster(t *testing.T) {
 	}
 }
 
+// TestALogHasTheModelThatARunBeganWith, which may be gone.
+func TestALogHasTheModelThatARunBeganWith(t *testing.T) {
+	dir, data := t.TempDir(), generated(t)
+	model, log := filepath.Join(dir, "model"), filepath.Join(dir, "log")
+	runJob(t, "logistic", "--data", data, "--max-iterations", "3", "--out", model)
+	runJob(t, "logistic", "--data", data, "--max-iterations", "3", "--init", model, "--out", model, "--overwrite", "--event-log", log)
+	if err := os.RemoveAll(model); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := volley(t, "replay", log); code != 0 {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
 // TestBadJobs are refused before data is read, by name.
 func TestBadJobs(t *testing.T) {
 	data := generated(t)

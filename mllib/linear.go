@@ -65,7 +65,7 @@ type LinearConfig struct {
 	Balanced      bool       // weights that make both labels weigh half of all rows
 	Intercept     bool
 	Standardize   bool
-	Init          string // directory of a model to begin with
+	Init          *Beginning `json:",omitempty"` // model to begin with
 	MaxIterations int
 	Tol           float64
 	Target        *float64 `json:",omitempty"`

@@ -240,8 +240,12 @@ func TestATrainedModelIsABeginning(t *testing.T) {
 		c := defaults(path)
 		c.Solver, c.Tol = solver, 1e-9
 		first := train(t, c)
-		c.Init = filepath.Join(t.TempDir(), "model")
-		if err := first.Model.Save(c.Init, false); err != nil {
+		dir := filepath.Join(t.TempDir(), "model")
+		if err := first.Model.Save(dir, false); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if c.Init, err = BeginWith(dir); err != nil {
 			t.Fatal(err)
 		}
 		again := train(t, c)

@@ -81,6 +81,22 @@ func LoadLinear(dir string) (*LinearModel, error) {
 	return linear, nil
 }
 
+// Beginning is a model that training begins with, numbers and all, so that a run's log
+// has what it needs to be replayed.
+type Beginning struct {
+	LinearModel
+	Numbers []float64 // the model's weights
+}
+
+// BeginWith reads the directory of a model to begin with.
+func BeginWith(dir string) (*Beginning, error) {
+	m, err := LoadLinear(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Beginning{*m, m.Weights}, nil
+}
+
 // shownWeights is how many weights Describe shows.
 const shownWeights = 10
 

@@ -102,15 +102,11 @@ func (t *trainer) begin(m moments) error {
 	n := t.prob.size()
 	t.st = state{X: make([]float64, n), Y: make([]float64, n), T: 1, Step: t.cfg.StepSize, Width: t.cfg.width(t.cfg.Solver)}
 	switch {
-	case t.cfg.Init != "":
-		first, err := LoadLinear(t.cfg.Init)
-		if err == nil {
-			err = t.out.Model.sameKind(first)
-		}
-		if err != nil {
+	case t.cfg.Init != nil:
+		if err := t.out.Model.sameKind(&t.cfg.Init.LinearModel); err != nil {
 			return err
 		}
-		copy(t.st.Y, t.prob.variables(first.Weights, first.Intercept))
+		copy(t.st.Y, t.prob.variables(t.cfg.Init.Numbers, t.cfg.Init.Intercept))
 	case t.cfg.Intercept:
 		t.st.Y[n-1] = t.cfg.constant(m, t.prob.weights)
 	}

@@ -122,10 +122,9 @@ func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
 		}
 	}
 	if f.initial != "" {
-		if _, err := mllib.LoadLinear(f.initial); err != nil {
+		if cfg.Init, err = mllib.BeginWith(f.initial); err != nil {
 			return usage(c, "init", "%v", err)
 		}
-		cfg.Init = absolute([]string{f.initial})[0]
 	}
 	f.config = cfg
 	return cfg.Check()
