@@ -78,12 +78,11 @@ func (t *kmeans) prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		shift := near(t.meta, sample)
-		g, err := t.plan.Moments.Run(ctx, t.s, momentsParam{Features: t.meta.Features, Shift: shift})
+		m, err := t.moments(ctx, t.meta, t.plan.Moments, sample, 0)
 		if err != nil {
 			return err
 		}
-		t.shift = momentsOf(float64(t.meta.Rows), g, shift).mean
+		t.shift = m.mean
 	}
 	t.st.Least = math.Inf(1)
 	return t.restart(ctx)

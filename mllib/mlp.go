@@ -47,7 +47,6 @@ type MLPConfig struct {
 	Solver        Solver  // Adam, or Constant with Momentum
 	StepSize      float64 // 0: 0.003 (adam) or 0.1
 	Momentum      float64
-	Part          bool // steps are of less than all rows
 	MaxIterations int
 	Tol           float64
 	Target        *float64 `json:",omitempty"`

@@ -71,12 +71,11 @@ func (t *softmax) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	shift := near(t.meta, sample)
-	g, err := t.plan.Moments.Run(ctx, t.s, momentsParam{Features: t.meta.Features, Shift: shift})
+	m, err := t.moments(ctx, t.meta, t.plan.Moments, sample, 0)
 	if err != nil {
 		return err
 	}
-	t.prob = newProblem(t.cfg, t.cfg.Solver, momentsOf(float64(t.meta.Rows), g, shift), 0)
+	t.prob = newProblem(t.cfg, t.cfg.Solver, m, 0)
 	t.prob.steepest = 0.5 // of all classes together (Böhning)
 	n := t.prob.size() * len(t.label)
 	for range t.label {

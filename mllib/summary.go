@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
 )
 
 // Summary is what every training run comes to beside its model.
@@ -40,6 +41,14 @@ func loop[S any](ctx context.Context, t *training, state *S, n int, iterate func
 		}
 	}
 	return t.s.Err()
+}
+
+// moments are those of a pack's features, by one pass; those of dense data are taken
+// about a row of the sample.
+func (t *training) moments(ctx context.Context, meta *storage.PackMeta, step rdd.Step[momentsParam, gradient], sample []rdd.Point, positive float64) (moments, error) {
+	shift := near(meta, sample)
+	g, err := step.Run(ctx, t.s, momentsParam{meta.Features, positive, shift})
+	return momentsOf(float64(meta.Rows), g, shift), err
 }
 
 // observed takes a step in, and says what the stop rules look at: its objective, with

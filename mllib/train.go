@@ -77,12 +77,9 @@ func (t *trainer) prepare(ctx context.Context) error {
 	}
 	m := moments{rows: float64(t.meta.Rows), mean: make([]float64, t.meta.Features), variance: make([]float64, t.meta.Features)}
 	if t.cfg.Intercept || t.cfg.scaled(t.cfg.Solver) || t.cfg.weighted() {
-		shift := near(t.meta, sample)
-		g, err := t.plan.Moments.Run(ctx, t.s, momentsParam{t.meta.Features, positive, shift})
-		if err != nil {
+		if m, err = t.moments(ctx, t.meta, t.plan.Moments, sample, positive); err != nil {
 			return err
 		}
-		m = momentsOf(m.rows, g, shift)
 	}
 	t.prob = newProblem(t.cfg, t.cfg.Solver, m, positive)
 	if t.prob.mean != nil && t.meta.Layout == storage.DenseLayout {

@@ -27,15 +27,6 @@ type columnPlan struct {
 // groupBytes is about how much of a Parquet file one part holds.
 const groupBytes = 128 << 20
 
-// DescribeColumns says which columns a Parquet or Arrow file has.
-func DescribeColumns(ctx context.Context, f File, format Format) (names, types []string, rows int64, err error) {
-	d, err := describeFile(ctx, f, format)
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	return d.Names, d.Types, d.Rows, nil
-}
-
 func describeFile(ctx context.Context, f File, format Format) (*columnsInFile, error) {
 	var found *columnsInFile
 	order := decodeOrder{Path: f.Path, Format: format, Describe: true, Memory: memoryFor(f.Size)}

@@ -35,7 +35,7 @@ turns, each from all its ratings, with λ·n·‖x‖² added for one with n rat
 Where --sync may cut half-sweeps short, users and items that were left out keep
 their vectors and come first in the next; the first sweep and the last are never
 cut. The objective is the root mean squared error on the ratings; of implicit ones
-each error is weighted by how far its confidence is above 1.`, "--rank 20 --reg 0.1", "from one sweep to the next"}
+each error is weighted by how far its confidence is above 1.`, "ratings.csv", "--rank 20 --reg 0.1", "from one sweep to the next"}
 }
 
 func (f *alsFlags) register(fs *pflag.FlagSet) {
@@ -55,9 +55,9 @@ func (f *alsFlags) configure(c *cobra.Command, t *trainFlags) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"assign", "storage", "features", "label", "index-base"} {
+	for _, name := range []string{"assign", "storage", "features", "label", "index-base", "batch-fraction"} {
 		if c.Flags().Changed(name) {
-			return usage(c, name, "it means nothing to als, whose data are columns of users, items and ratings")
+			return usage(c, name, "it means nothing to als, which reads columns of users, items and ratings, and solves each from all its ratings")
 		}
 	}
 	f.config = mllib.ALSConfig{Data: absolute(t.data), Input: t.input(), User: f.user, Item: f.item, Rating: f.rating, Splits: t.splits, Seed: t.seed,

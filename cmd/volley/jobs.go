@@ -32,8 +32,9 @@ type job interface {
 
 // about is what help says of a job.
 type about struct {
-	name, short, long, example string
-	again                      string // how often in a row a check has to find no progress
+	name, short, long string
+	data, example     string // a file, and flags
+	again             string // how often in a row a check has to find no progress
 }
 
 // whenTrained takes what a job came to; metrics computes those of the training
@@ -76,8 +77,8 @@ func runJobCommand(j job) *cobra.Command {
 		Use:   a.name + " --data URI…",
 		Short: "Train " + a.short,
 		Long:  a.long + aboutData,
-		Example: "  volley run " + a.name + " --data train.libsvm " + a.example + " --out model\n" +
-			"  volley run " + a.name + " --data train.csv --sync absp --clock virtual --pace one-straggler",
+		Example: "  volley run " + a.name + " --data " + a.data + " " + a.example + " --out model\n" +
+			"  volley run " + a.name + " --data " + a.data + " " + a.example + " --sync absp --clock virtual --pace one-straggler",
 		Args: exactArgs(0, "no arguments beside flags"),
 		RunE: func(c *cobra.Command, _ []string) error { return runJob(c, f, j) },
 	}
@@ -92,7 +93,7 @@ func submitJobCommand(j job) *cobra.Command {
 		Use:     a.name + " --data URI…",
 		Short:   "Train " + a.short + " on a cluster",
 		Long:    "Submits the job that volley run " + a.name + " describes; see there for the flags.",
-		Example: "  volley submit " + a.name + " --data /data/train.libsvm " + a.example + " --sync absp --out model",
+		Example: "  volley submit " + a.name + " --data /data/" + a.data + " " + a.example + " --sync absp --out model",
 		Args:    exactArgs(0, "no arguments beside flags"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if _, err := f.ready(c, j); err != nil {

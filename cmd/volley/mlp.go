@@ -27,7 +27,7 @@ func (f *mlpFlags) about() about {
 squared error, plus (λ/2)·‖W‖². Each iteration is one step along the gradient of the
 rows it has seen: all of them, or of each split the share of --batch-fraction, which
 goes on where the last one ended, or what --sync did not cut. Features should be of
-like size, about 1.`, "--layers 64,32 --batch-fraction 0.05", "five checks in a row"}
+like size, about 1.`, "train.libsvm", "--layers 64,32", "five checks in a row"}
 }
 
 func (f *mlpFlags) register(fs *pflag.FlagSet) {
@@ -47,7 +47,7 @@ func (f *mlpFlags) configure(c *cobra.Command, t *trainFlags) (err error) {
 	}
 	cfg := mllib.MLPConfig{Data: absolute(t.data), Input: t.input(), Splits: t.splits, Random: t.assign == "random", Seed: t.seed,
 		Float32: t.storage == "float32", Regression: f.regression, Reg: f.reg, StepSize: f.stepSize, Momentum: f.momentum,
-		Part: t.engine.MayCut(), MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime, Target: t.targetValue()}
+		MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime, Target: t.targetValue()}
 	for _, text := range strings.FieldsFunc(f.layers, func(r rune) bool { return r == ',' }) {
 		n, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil {

@@ -83,11 +83,6 @@ type Attempt struct {
 	Epoch   Epoch
 }
 
-// String is the attempt as people read it in messages.
-func (a Attempt) String() string {
-	return fmt.Sprintf("step %d split %d attempt %d epoch %d", a.Step, a.Split, a.Attempt, a.Epoch)
-}
-
 // Coverage says which positions of a split an output stands for: Count
 // positions from Cursor on, wrapping round at the split's end. Folded is the
 // count that the accumulator itself carries. Two coverages of one task are

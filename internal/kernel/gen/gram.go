@@ -12,10 +12,7 @@ const soon = 12
 // gramRows: a tile of Σ w·x·xᵀ over rows given by number, read where they lie. What
 // is loaded beyond a row's end goes to entries of the tile that nobody reads.
 func gramRows(t target) {
-	tall, groups := 8, 3
-	if !t.wide() {
-		tall = 4
-	}
+	tall, groups := t.tile()
 	for _, weighted := range []bool{false, true} {
 		name, params := "gramRows"+t.name, "func(c, left, right *float64, rows *int32, n, step int)"
 		if weighted {

@@ -9,10 +9,7 @@ import (
 // nearest: a tile of products of some centres, broadcast, with rows in lanes;
 // what it comes to goes into the rows' best so far.
 func nearest(t target) {
-	tall, groups := 8, 3
-	if !t.wide() {
-		tall = 4
-	}
+	tall, groups := t.tile()
 	TEXT("nearest"+t.name, NOSPLIT, "func(best, index, centres, norms, numbers, rows *float64, d int)")
 	Pragma("noescape")
 	Doc("nearest" + t.name + " compares norms[i] − 2·centre i·row for a tile of centres with best of each row, and where it is less sets best to it and index to numbers[i].")

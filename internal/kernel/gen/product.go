@@ -6,14 +6,20 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
+// tile is the size of a tile of a product that the registers hold: rows, and
+// registers of columns.
+func (t target) tile() (tall, groups int) {
+	if t.wide() {
+		return 8, 3
+	}
+	return 4, 3
+}
+
 // product: a tile of a matrix product, kept in registers over all k. A row of
 // the tile is broadcast from a, whose entries of one k lie side by side; b has
 // a whole row of the tile for each k.
 func product(t target) {
-	rows, groups := 8, 3
-	if !t.wide() {
-		rows = 4
-	}
+	rows, groups := t.tile()
 	TEXT("product"+t.name, NOSPLIT, "func(c *float64, cStep int, a *float64, aStep int, b *float64, k int)")
 	Pragma("noescape")
 	Doc("product" + t.name + " adds Σ_k a[k·aStep+i]·b[k·width+j] to every c[i·cStep+j] of a tile, k in order; steps in entries.")
