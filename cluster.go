@@ -183,7 +183,7 @@ func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepO
 	if e.began == 0 && req.Train {
 		e.began = max(1, e.back.Now())
 	}
-	r, err := e.back.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Train: req.Train, Ratio: req.Ratio})
+	r, err := e.back.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Train: req.Train, Ratio: req.Ratio, Pieces: req.Pieces})
 	if err != nil {
 		return nil, err
 	}
@@ -217,9 +217,23 @@ func (e *embedded) outcomeOf(r *driver.StepReport) *rdd.StepOutcome {
 	out.Info.Weight = float64(out.Info.Present)
 	if r.Train && e.cfg.Job.ByRows {
 		out.Info.Weight = float64(r.Merged)
+	} else if r.Train {
+		out.Scales = scalesOf(r)
 	}
 	for _, p := range r.Parts {
 		out.Parts = append(out.Parts, rdd.EncodedPart{Level: int(p.Level), Index: int(p.Index), Data: p.Data})
+	}
+	return out
+}
+
+// scalesOf is by how much the splits are to be scaled of which a step folds less
+// than all rows.
+func scalesOf(r *driver.StepReport) map[int]float64 {
+	out := map[int]float64{}
+	for i, c := range r.Coverage {
+		if c != nil && c.Count > 0 && c.Count < r.Rows[i] {
+			out[i] = float64(r.Rows[i]) / float64(c.Count)
+		}
 	}
 	return out
 }

@@ -43,7 +43,7 @@ func (f *EngineFlags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.memory, "memory", "", "soft limit of this process's memory, as 4GiB (default: none)")
 	fs.StringVar(&f.dataDir, "data-dir", "", "where packs are kept (default: "+DefaultDataDir()+")")
 	fs.StringVar(&f.disk, "disk", "", "most bytes of packs kept, as 20GiB (default: four fifths of the free space)")
-	fs.StringVar(&f.sync, "sync", "bsp", "synchronization: bsp, absp (Algorithm 1 of A-BSP) or deadline (cut at a learned time)")
+	fs.StringVar(&f.sync, "sync", "bsp", "synchronization: bsp, steal (every row, by whoever is free), absp (Algorithm 1 of A-BSP) or deadline (cut at a learned time)")
 	fs.Float64Var(&f.ratio, "sync-ratio", 0.5, "R_s: share of rows at which absp and deadline cut a step, in (0, 1]")
 	fs.Float64Var(&f.minShare, "min-share", 0.05, "share of a split below which it is not cut")
 	fs.Float64Var(&f.maxMissing, "max-missing", 0.2, "share of rows that a step may go on without; at least the largest share that one executor holds")
@@ -112,8 +112,8 @@ func (f *EngineFlags) validate() error {
 		return err
 	case f.clock == "virtual" && f.pace == "":
 		return usage("clock", "virtual time needs --pace, from which it is computed")
-	case f.batchFraction < 1 && f.sync != "bsp":
-		return usage("batch-fraction", "it is a baseline for --sync bsp and cannot be cut by %s", f.sync)
+	case f.batchFraction < 1 && !f.whole():
+		return usage("batch-fraction", "it is for --sync bsp and steal and cannot be cut by %s", f.sync)
 	}
 	return nil
 }
@@ -125,7 +125,13 @@ func (f *EngineFlags) EventLog() string { return f.eventLog }
 func (f *EngineFlags) Sync() string { return f.sync }
 
 // MayCut says whether steps may be of less than all rows.
-func (f *EngineFlags) MayCut() bool { return f.sync != "bsp" && f.ratio < 1 || f.batchFraction < 1 }
+func (f *EngineFlags) MayCut() bool { return !f.whole() && f.ratio < 1 || f.batchFraction < 1 }
+
+// whole says whether steps are never cut.
+func (f *EngineFlags) whole() bool {
+	p, err := abss.ParsePolicy(f.sync)
+	return err == nil && p.Whole()
+}
 
 // Config is the configuration that the flags ask for; an option that is
 // malformed, out of range or contradictory is a usage error naming the flag.

@@ -19,7 +19,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/fault"
@@ -396,7 +395,7 @@ func programID(cfg Config, args []byte) string {
 // scalable says why steps without Scale cannot be cut under this
 // configuration.
 func (e *embedded) scalable() error {
-	partial := e.cfg.Job.Sync.Policy != abss.BSP || e.cfg.Job.BatchFraction > 0 && e.cfg.Job.BatchFraction < 1
+	partial := !e.cfg.Job.Sync.Policy.Whole() || e.cfg.Job.BatchFraction > 0 && e.cfg.Job.BatchFraction < 1
 	if e.cfg.Job.ByRows || !partial {
 		return nil
 	}

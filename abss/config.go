@@ -2,6 +2,7 @@ package abss
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/volley-engine/volley/internal/mutant"
@@ -13,14 +14,20 @@ type Policy uint8
 
 // The policies. BSP waits for every row; ABSP stops the step once the
 // processed ratio has reached the synchronization ratio after the first task
-// has finished; Deadline stops it at a time learned from recent steps.
+// has finished; Deadline stops it at a time learned from recent steps; Steal
+// waits for every row like BSP, but hands pieces of splits to whoever folds
+// them soonest.
 const (
 	BSP Policy = iota
 	ABSP
 	Deadline
+	Steal
 )
 
-var policyNames = []string{"bsp", "absp", "deadline"}
+var policyNames = []string{"bsp", "absp", "deadline", "steal"}
+
+// Whole says whether steps are never cut.
+func (p Policy) Whole() bool { return p == BSP || p == Steal }
 
 // String is the policy's name on the command line.
 func (p Policy) String() string { return policyNames[p] }
@@ -32,7 +39,7 @@ func ParsePolicy(name string) (Policy, error) {
 			return Policy(i), nil
 		}
 	}
-	return BSP, fmt.Errorf("%q is not one of bsp, absp, deadline", name)
+	return BSP, fmt.Errorf("%q is not one of %s", name, strings.Join(policyNames, ", "))
 }
 
 // Config says how steps end. The zero value of a field takes its default.

@@ -44,7 +44,7 @@ func (c JobConfig) EnsureDefaults() JobConfig {
 		c.Gather = c.MaxWait
 	}
 	c.Sync = c.Sync.EnsureDefaults()
-	if c.Sync.Policy == abss.BSP {
+	if c.Sync.Policy.Whole() {
 		c.Exchange.Ratio = 1
 	} else {
 		c.Exchange.Ratio = c.Sync.Ratio
@@ -73,6 +73,8 @@ type StepRequest struct {
 	Param []byte
 	Train bool
 	Ratio float64 // of this step's plan; 0 is the job's
+	// Pieces are how many pieces each split has; without it nothing is leased.
+	Pieces []int
 }
 
 // CallRequest asks for one action's tasks: Args by partition.
@@ -307,6 +309,9 @@ func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) 
 		j.state = ready
 		j.emit(Command{Ready: true})
 	}
+	if j.step != nil && j.step.leases != nil {
+		j.lease(now)
+	}
 	j.retryCall(now)
 }
 
@@ -340,7 +345,13 @@ func (j *Job) onLost(l *Lost, now plan.Time) {
 			return
 		}
 		j.packProgress(p) // a replica may have taken its place at once
-		if j.step != nil && j.step.req.Pack == i {
+		if j.step == nil || j.step.req.Pack != i {
+			continue
+		}
+		if j.step.leases != nil {
+			j.step.leases.Lost(l.Executor)
+			j.lease(now)
+		} else {
 			j.orphaned(orphans, now)
 		}
 	}
@@ -357,6 +368,8 @@ func (j *Job) onMessage(m *Message, now plan.Time) {
 		j.onProgress(b.Progress, now)
 	case *wire.ToDriver_Result:
 		j.onResult(m.From, b.Result, now)
+	case *wire.ToDriver_PiecesFolded:
+		j.onPiecesFolded(m.From, b.PiecesFolded, now)
 	case *wire.ToDriver_TaskResult:
 		j.onTaskResult(m.From, b.TaskResult, now)
 	case *wire.ToDriver_TaskProgress:
@@ -379,6 +392,9 @@ func (j *Job) onTick(now plan.Time) {
 	case j.state == gathering:
 		j.emit(Command{WakeAt: j.began + j.cfg.MaxWait})
 	case j.step != nil:
+		if j.step.leases != nil {
+			j.lease(now)
+		}
 		j.decide(abss.Event{Kind: abss.Tick}, now)
 	}
 	for i, p := range j.packs {

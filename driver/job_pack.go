@@ -70,6 +70,13 @@ func (j *Job) onHolding(from plan.ExecutorID, h *wire.Holding, now plan.Time) {
 	p, split := j.packs[h.Pack], plan.SplitID(h.Split)
 	if err := h.Fault.AsError(); err != nil {
 		delete(p.moves, split)
+		if s := j.step; s != nil && s.leases != nil && j.packs[s.req.Pack] == p {
+			s.leases.Unsent(from, split, now)
+			j.lease(now)
+		}
+		if !p.sched.Awaits(from, split) {
+			return // a copy that only a pass would have had use for
+		}
 		if fault.KindOf(err) != fault.Corrupt { // whose fault a damaged copy is, nobody knows
 			j.charge(p, from, err, now)
 		}
@@ -86,6 +93,9 @@ func (j *Job) onHolding(from plan.ExecutorID, h *wire.Holding, now plan.Time) {
 		delete(p.moves, split)
 	}
 	j.packProgress(p)
+	if j.step != nil && j.step.leases != nil {
+		j.lease(now)
+	}
 	j.resume(now)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/scheduler"
 )
 
 // inlineParam is the largest parameter that travels inside StartStep.
@@ -34,6 +35,7 @@ type step struct {
 	recover  []plan.SplitID // to be handed out again as soon as somebody holds them
 	bytes    int64
 	retried  int
+	leases   *scheduler.Leases // of a pass whose splits are handed out piece by piece
 }
 
 // StepReport is what a step came to.
@@ -74,13 +76,17 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 		j.steps++
 	}
 	j.keys++
-	s := &step{req: req, number: j.steps, key: j.keys, bsp: !req.Train || j.cfg.Sync.Policy == abss.BSP, began: now,
+	s := &step{req: req, number: j.steps, key: j.keys, bsp: !req.Train || j.cfg.Sync.Policy.Whole(), began: now,
 		sentTo: map[plan.ExecutorID]bool{}, assigned: make([]plan.Assignment, n), coverage: make([]*plan.Coverage, n), seen: make([]int64, n)}
 	j.step = s
 	if len(req.Param) > inlineParam {
 		s.param = plan.DigestOf(req.Param)
 	}
 	p.sched.NextEpoch()
+	if j.leased(p, req) {
+		j.beginLeases(p, now)
+		return
+	}
 	tasks := make([]abss.Task, n)
 	out := map[plan.ExecutorID][]plan.Assignment{}
 	for i := range tasks {
@@ -146,9 +152,14 @@ func (j *Job) limit(p *pack, i int) int64 {
 
 // startOn sends an executor its tasks, the parameter first where it is large.
 func (j *Job) startOn(to plan.ExecutorID, p *pack, as []plan.Assignment) {
+	j.start(to, p, as, 0)
+}
+
+// start begins an executor's run; one with an epoch is given leases later.
+func (j *Job) start(to plan.ExecutorID, p *pack, as []plan.Assignment, epoch plan.Epoch) {
 	s := j.step
 	m := &wire.StartStep{Job: string(j.cfg.ID), Step: s.key, Node: uint32(s.req.Node), PackNode: uint32(p.info.Node),
-		ReportIntervalNs: uint64(j.interval()), Scale: s.req.Train && !j.cfg.ByRows}
+		ReportIntervalNs: uint64(j.interval()), Scale: s.req.Train && !j.cfg.ByRows, Leased: epoch > 0, Epoch: uint64(epoch)}
 	if s.param.IsZero() {
 		m.Param = s.req.Param
 	} else {
@@ -191,9 +202,9 @@ func (j *Job) startTwice(p *pack, moved []plan.SplitID) {
 }
 
 func (j *Job) onProgress(r *wire.Progress, now plan.Time) {
-	if j.step == nil || r.Step != j.step.key {
+	if j.step == nil || j.step.leases != nil || r.Step != j.step.key {
 		j.counters.StaleReports++
-		if j.step == nil || j.cfg.Mutant != mutant.StaleEpoch {
+		if j.step == nil || j.step.leases != nil || j.cfg.Mutant != mutant.StaleEpoch {
 			return
 		}
 	}
@@ -212,6 +223,10 @@ func (j *Job) onProgress(r *wire.Progress, now plan.Time) {
 
 // onResult takes an executor's result whole, or drops it whole.
 func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
+	if r.Epoch > 0 {
+		j.onLeasedResult(from, r, now)
+		return
+	}
 	if !j.acceptable(r) {
 		j.dropResult(r)
 		return
@@ -248,7 +263,7 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 // acceptable says whether all that a result covers was assigned as it says
 // and is still wanted. Merged parts cannot be taken apart again.
 func (j *Job) acceptable(r *wire.Result) bool {
-	if j.step == nil {
+	if j.step == nil || j.step.leases != nil {
 		j.counters.LateResults++
 		return false
 	}

@@ -19,6 +19,7 @@ type Event struct {
 	Fetched *Fetched
 	Sampled *Sample
 	Folded  *Folded
+	Pieces  *PiecesFolded
 	Acted   *wire.TaskResult
 	Acting  *wire.TaskProgress // how far a task has come
 }
@@ -45,11 +46,18 @@ type Sample struct {
 	Due    bool
 }
 
+// PiecesFolded says which leases of a run have been folded.
+type PiecesFolded struct {
+	Run int
+	IDs []uint32
+}
+
 // Folded says that a run's slots have ended: what each task has covered, the
 // merged parts, and how long the slots took, pauses for other jobs included.
 type Folded struct {
 	Run      int
 	Coverage []plan.Coverage
+	Leases   []uint32 // of a leased run: the lease of each coverage
 	Parts    []*wire.Part
 	Busy     time.Duration
 	Err      error
@@ -64,6 +72,20 @@ type Command struct {
 	Stop     *StopRun
 	SampleAt *SampleAt
 	Act      *wire.RunTask
+	Lease    *LeaseRun
+	Include  *IncludeRun
+}
+
+// LeaseRun gives a run more pieces to fold.
+type LeaseRun struct {
+	Run    int
+	Leases []*wire.Lease
+}
+
+// IncludeRun ends a run with the result of some of its leases.
+type IncludeRun struct {
+	Run int
+	IDs []uint32
 }
 
 // Run is one set of tasks to fold.
@@ -94,6 +116,7 @@ type Agent struct {
 	last   int
 	params map[plan.Digest][]byte
 	early  []*wire.StartStep // their parameter has not arrived yet
+	leases []*wire.Leases    // their step has not
 }
 
 type activeRun struct {
@@ -101,11 +124,14 @@ type activeRun struct {
 	sent     []int64
 	interval plan.Time
 	stopped  bool
+	leases   map[uint32]bool // had, of a leased run
 }
 
 // epoch is the epoch under which the run's tasks were assigned.
 func (r *activeRun) epoch() uint64 {
-	if len(r.step.Tasks) == 0 {
+	if r.step.Leased {
+		return r.step.Epoch
+	} else if len(r.step.Tasks) == 0 {
 		return 0
 	}
 	return r.step.Tasks[0].Epoch
@@ -135,6 +161,8 @@ func (a *Agent) Step(ev Event, now plan.Time) []Command {
 		return a.onSample(ev.Sampled, now)
 	case ev.Folded != nil:
 		return a.onFolded(ev.Folded)
+	case ev.Pieces != nil:
+		return a.onPieces(ev.Pieces)
 	case ev.Acted != nil:
 		return []Command{{Send: &wire.ToDriver{Body: &wire.ToDriver_TaskResult{TaskResult: ev.Acted}}}}
 	case ev.Acting != nil:
@@ -153,6 +181,10 @@ func (a *Agent) onMessage(m *wire.ToExecutor, now plan.Time) []Command {
 		return a.onParameter(b.Parameter, now)
 	case *wire.ToExecutor_StartStep:
 		return a.onStart(b.StartStep, now)
+	case *wire.ToExecutor_Leases:
+		return a.onLeases(b.Leases)
+	case *wire.ToExecutor_Include:
+		return a.onInclude(b.Include)
 	case *wire.ToExecutor_StopStep:
 		return a.onStop(b.StopStep)
 	case *wire.ToExecutor_RunTask:
@@ -186,7 +218,11 @@ func (a *Agent) onStart(s *wire.StartStep, now plan.Time) []Command {
 	var out []Command
 	a.early = slices.DeleteFunc(a.early, func(e *wire.StartStep) bool { return e.Job == s.Job && e.Step < s.Step })
 	for _, id := range a.active() {
-		if r := a.runs[id]; r.step.Job == s.Job && r.step.Step < s.Step && !r.stopped {
+		r := a.runs[id]
+		if s.Leased && r.step.Job == s.Job && r.step.Step == s.Step && r.step.Epoch >= s.Epoch {
+			return out // the same message once more, or one that was overtaken
+		}
+		if r.before(s) && !r.stopped {
 			r.stopped = true
 			out = append(out, Command{Stop: &StopRun{Run: id}})
 		}
@@ -202,8 +238,16 @@ func (a *Agent) onStart(s *wire.StartStep, now plan.Time) []Command {
 	a.last++
 	r := &activeRun{step: s, sent: make([]int64, len(s.Tasks)), interval: plan.Time(s.ReportIntervalNs)}
 	a.runs[a.last] = r
+	if s.Leased {
+		return append(append(out, Command{Start: &Run{ID: a.last, Step: s, Param: param}}), a.beginLeases(r)...)
+	}
 	return append(out, Command{Start: &Run{ID: a.last, Step: s, Param: param}},
 		Command{SampleAt: &SampleAt{Run: a.last, At: now + r.interval}})
+}
+
+// before says whether nobody waits for a run any more once a step begins.
+func (r *activeRun) before(s *wire.StartStep) bool {
+	return r.step.Job == s.Job && (r.step.Step < s.Step || s.Leased && r.step.Leased && r.step.Step == s.Step && r.step.Epoch < s.Epoch)
 }
 
 // onParameter keeps a step's parameter. It may come by another way than the
@@ -260,7 +304,7 @@ func nothingOf(s *wire.StartStep, skip []plan.SplitID) []plan.Coverage {
 // onEnd stops whatever is still folded for a job that is over, and forgets
 // its parameters.
 func (a *Agent) onEnd(e *wire.EndJob) []Command {
-	a.params, a.early = map[plan.Digest][]byte{}, nil
+	a.params, a.early, a.leases = map[plan.Digest][]byte{}, nil, nil
 	var out []Command
 	for _, id := range a.active() {
 		if r := a.runs[id]; r.step.Job == e.Job && !r.stopped {
@@ -302,11 +346,15 @@ func (a *Agent) onFolded(f *Folded) []Command {
 		return nil
 	}
 	delete(a.runs, f.Run)
-	return []Command{a.result(r.step, f.Coverage, f.Parts, f.Busy, f.Err)}
+	out := a.result(r.step, f.Coverage, f.Parts, f.Busy, f.Err)
+	for i, id := range f.Leases {
+		out.Send.GetResult().Coverage[i].Lease = id
+	}
+	return []Command{out}
 }
 
 func (a *Agent) result(s *wire.StartStep, cov []plan.Coverage, parts []*wire.Part, busy time.Duration, err error) Command {
-	res := &wire.Result{Job: s.Job, Step: s.Step, Parts: parts, BusyNs: uint64(busy), Fault: wire.FromError(err)}
+	res := &wire.Result{Job: s.Job, Step: s.Step, Parts: parts, BusyNs: uint64(busy), Fault: wire.FromError(err), Epoch: s.Epoch}
 	for _, c := range cov {
 		res.Coverage = append(res.Coverage, &wire.Coverage{Split: uint32(c.Split), Attempt: uint32(c.Attempt),
 			Epoch: uint64(c.Epoch), Cursor: uint64(c.Cursor), Count: uint64(c.Count), Folded: uint64(c.Folded)})

@@ -254,9 +254,9 @@ func (e *Engine) Begin(run *Run, slots int) (fold *Fold, err error) {
 	defer userPanic(&err)
 	s := run.Step
 	packNode := int(s.PackNode)
-	meta := e.Meta(packNode)
-	if meta == nil {
-		return nil, fault.Newf(fault.FetchFailed, "fold", fmt.Sprintf("the pack of node %d", packNode), "this executor holds no split of it")
+	meta, err := e.packMeta(packNode)
+	if err != nil {
+		return nil, err
 	}
 	f := &Fold{step: s, BySlot: SlotsOf(len(s.Tasks), slots), splits: len(meta.Splits),
 		Tasks: make([]*runner.SplitFold, len(s.Tasks)), done: make([]*runner.Acc, len(s.Tasks))}
@@ -282,6 +282,14 @@ func (e *Engine) Begin(run *Run, slots int) (fold *Fold, err error) {
 		}
 	}
 	return f, nil
+}
+
+// packMeta describes a pack that this executor is to fold splits of.
+func (e *Engine) packMeta(node int) (*storage.PackMeta, error) {
+	if meta := e.Meta(node); meta != nil {
+		return meta, nil
+	}
+	return nil, fault.Newf(fault.FetchFailed, "fold", fmt.Sprintf("the pack of node %d", node), "this executor holds no split of it")
 }
 
 func (e *Engine) accumulatorBytes(f runner.Folder, node, param int) (int64, error) {
@@ -338,15 +346,22 @@ func (f *Fold) Result(run int, skip map[plan.SplitID]bool) (out *Folded) {
 		accs[int(t.Split)] = f.done[i]
 		out.Coverage = append(out.Coverage, CoverageOf(t, f.Tasks[i].Count(), f.done[i]))
 	}
-	for _, p := range runner.Reduce(f.folders[0], f.splits, held, accs) {
-		data, err := f.folders[0].Encode(p.Acc.Value)
-		if err != nil {
-			return &Folded{Run: run, Err: fault.New(fault.UserCode, "encode", "the accumulator", err)}
-		}
-		out.Parts = append(out.Parts, &wire.Part{Level: uint32(p.Level), Index: uint32(p.Index), Data: data})
-	}
+	out.Parts, err = encodeParts(f.folders[0], runner.Reduce(f.folders[0], f.splits, held, accs))
 	for _, b := range f.busy {
 		out.Busy += b
 	}
 	return out
+}
+
+// encodeParts makes parts ready for the wire.
+func encodeParts(f runner.Folder, parts []runner.Part) ([]*wire.Part, error) {
+	var out []*wire.Part
+	for _, p := range parts {
+		data, err := f.Encode(p.Acc.Value)
+		if err != nil {
+			return nil, fault.New(fault.UserCode, "encode", "the accumulator", err)
+		}
+		out = append(out, &wire.Part{Level: int32(p.Level), Index: uint32(p.Index), Data: data})
+	}
+	return out, nil
 }

@@ -42,9 +42,10 @@ type Executor struct {
 
 // liveRun is a run whose slots are folding.
 type liveRun struct {
-	page  *runner.Page
-	tasks int
-	mu    struct {
+	page    *runner.Page
+	tasks   int
+	leasing *leasing // of a leased run
+	mu      struct {
 		sync.Mutex
 		skip map[plan.SplitID]bool
 	}
@@ -94,7 +95,7 @@ func (e *Executor) shut() {
 	e.cancel()
 	e.conn.Close()
 	for _, r := range e.runs {
-		e.cfg.Gate.Stop(r.page)
+		e.end(r, nil)
 	}
 }
 
@@ -160,6 +161,14 @@ func (e *Executor) carryOut(c Command) {
 		e.stop(c.Stop)
 	case c.SampleAt != nil:
 		e.sampleAt(c.SampleAt)
+	case c.Lease != nil:
+		if r := e.runs[c.Lease.Run]; r != nil {
+			r.leasing.add(c.Lease.Leases)
+		}
+	case c.Include != nil:
+		if r := e.runs[c.Include.Run]; r != nil {
+			e.end(r, c.Include.IDs)
+		}
 	case c.Act != nil:
 		e.spawn(func() { e.act(c.Act) })
 	}
@@ -187,8 +196,16 @@ func (r *liveRun) counts() []int64 {
 // start runs on the loop: it sets the slots of a run to work.
 func (e *Executor) start(run *Run) {
 	n := len(run.Step.Tasks)
+	if run.Step.Leased {
+		n = e.cfg.Slots
+	}
 	r := &liveRun{page: runner.NewPage(make([]byte, runner.PageBytes(n)), n), tasks: n}
 	e.runs[run.ID] = r
+	if run.Step.Leased {
+		r.leasing = newLeasing()
+		e.spawn(func() { e.post(Event{Folded: e.foldLeased(run, r)}) })
+		return
+	}
 	e.spawn(func() { e.post(Event{Folded: e.fold(run, r)}) })
 }
 
@@ -256,6 +273,14 @@ func (e *Executor) stop(c *StopRun) {
 	r.mu.Lock()
 	r.mu.skip = skip
 	r.mu.Unlock()
+	e.end(r, nil)
+}
+
+// end stops a run's slots; a leased one with what is to be included.
+func (e *Executor) end(r *liveRun, include []uint32) {
+	if r.leasing != nil {
+		r.leasing.end(include, nil)
+	}
 	e.cfg.Gate.Stop(r.page)
 }
 

@@ -34,6 +34,30 @@ func TestARunnerHangs(t *testing.T) {
 	}
 }
 
+// TestALeaseholderHangs for a while, not for so long that it is lost: others fold
+// what it was given, and the bytes are those of bsp.
+func TestALeaseholderHangs(t *testing.T) {
+	data := generated(t)
+	flags := append(jobFlags(data), "--max-iterations", "60")
+	want := undisturbed(t, flags...)
+	c := newCluster(t)
+	for _, name := range []string{"e1", "e2", "e3"} {
+		c.join(name, "--pace", "rate:80000")
+	}
+	id := c.submit(append(flags, "--sync", "steal")...)
+	c.atStep(id, 5)
+	for _, p := range lab.Children(c.executors["e1"].cmd.Process.Pid) {
+		_ = syscall.Kill(p, syscall.SIGSTOP)
+	}
+	c.atStep(id, 10)
+	for _, p := range lab.Children(c.executors["e1"].cmd.Process.Pid) {
+		_ = syscall.Kill(p, syscall.SIGCONT)
+	}
+	c.ended(id)
+	c.gives(id, want)
+	c.verified(id, true)
+}
+
 // TestTheJobProcessHangs: it is killed, and the job goes on like after another
 // death.
 func TestTheJobProcessHangs(t *testing.T) {

@@ -255,7 +255,7 @@ func jobsData(t *testing.T) map[string][]string {
 func TestEveryJobIsVerifiedAndReplayed(t *testing.T) {
 	for job, flags := range jobsData(t) {
 		t.Run(job, func(t *testing.T) {
-			for _, sync := range [][]string{{"--executors", "3"}, append(uneven, "--splits", "24")} {
+			for _, sync := range [][]string{{"--executors", "3"}, {"--executors", "3", "--sync", "steal"}, append(uneven, "--splits", "24")} {
 				log, model := filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "model")
 				runJob(t, job, append(flags, append(sync, "--event-log", log, "--out", model)...)...)
 				for _, check := range [][]string{{"verify", log}, {"replay", log}, {"inspect", model}, {"evaluate", model, "--data", flags[1]},
@@ -311,7 +311,7 @@ func TestBadJobs(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"logistic", "--solver", "lbfgs", "--sync", "absp"}, "--sync bsp"},
+		{[]string{"logistic", "--solver", "lbfgs", "--sync", "absp"}, "--sync steal"},
 		{[]string{"lasso", "--reg", "-1"}, "--reg"},
 		{[]string{"lasso", "--solver", "normal"}, "owlqn"},
 		{[]string{"svm", "--loss", "huber"}, "squared-hinge"},

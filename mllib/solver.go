@@ -58,7 +58,7 @@ func (c *LinearConfig) Check() error {
 	var why, hint string
 	switch {
 	case c.Cut && c.Solver.exact():
-		why, hint = "it needs the same objective in every step, and --sync may cut steps short", "use --sync bsp, or a solver of first order such as nesterov"
+		why, hint = "it needs the same objective in every step, and --sync may cut steps short", "use --sync steal, which sees every row without waiting for stragglers, or a solver of first order such as nesterov"
 	case lasso && (c.Solver == LBFGS || c.Solver == Normal):
 		why, hint = "it cannot minimize an L1 penalty", "use owlqn, cd, newton or nesterov, or --alpha 0"
 	case c.Loss == Softmax && c.Solver.curved():

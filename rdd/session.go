@@ -52,6 +52,8 @@ type StepRequest struct {
 	Param []byte
 	Train bool
 	Ratio float64 // 0 is the engine's
+	// Pieces are how many pieces each split has: the leaves of the merge tree.
+	Pieces []int
 }
 
 // StepOutcome is what a step came to: encoded nodes of the merge tree, and
@@ -60,6 +62,9 @@ type StepOutcome struct {
 	Splits int
 	Parts  []EncodedPart
 	Info   StepInfo
+	// Scales make the results of splits whose pieces came from several executors
+	// stand for all their rows, where a step folds less of them.
+	Scales map[int]float64
 }
 
 // EncodedPart is a node of the merge tree at a level and index.
@@ -139,6 +144,7 @@ type Session struct {
 	paramSet int                   // how often parameters were set
 	loopRuns map[int]*loopRun      // by node
 	saves    map[int]int           // how often each was run
+	pieces   map[[2]int][]int      // of splits, by node and size of the parameter
 }
 
 type openPack struct {
@@ -208,8 +214,16 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 			return zero, err
 		}
 	}
+	f, err := s.g.Folder(st.id, p.meta, raw)
+	if err != nil {
+		return zero, err
+	}
+	pieces, err := s.piecesOf(st.id, p.meta, f, len(raw))
+	if err != nil {
+		return zero, err
+	}
 	began := s.cluster.Now()
-	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train, Ratio: st.decl.ratio})
+	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train, Ratio: st.decl.ratio, Pieces: pieces})
 	if err != nil {
 		s.failed = true
 		return zero, err
@@ -218,11 +232,28 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 		s.eval += s.cluster.Now() - began
 	}
 	s.info = out.Info
-	f, err := s.g.Folder(st.id, p.meta, raw)
-	if err != nil {
-		return zero, err
-	}
 	return complete[A](f, out)
+}
+
+// piecesOf is how many pieces each split of a pack has under a step.
+func (s *Session) piecesOf(node int, meta *storage.PackMeta, f runner.Folder, param int) ([]int, error) {
+	key := [2]int{node, param}
+	if s.pieces[key] != nil {
+		return s.pieces[key], nil
+	}
+	zero, err := f.Encode(f.Zero())
+	if err != nil {
+		return nil, fault.New(fault.UserCode, "encode", "the accumulator", err)
+	}
+	pieces := make([]int, len(meta.Splits))
+	for i := range pieces {
+		pieces[i] = runner.Pieces(meta.Splits[i].Bytes, int64(len(zero)))
+	}
+	if s.pieces == nil {
+		s.pieces = map[[2]int][]int{}
+	}
+	s.pieces[key] = pieces
+	return pieces, nil
 }
 
 // complete decodes the parts and merges them to the root of the tree.
@@ -236,7 +267,12 @@ func complete[A any](f runner.Folder, out *StepOutcome) (A, error) {
 		}
 		parts[i] = runner.Part{Level: p.Level, Index: p.Index, Acc: &runner.Acc{Value: v}}
 	}
-	acc := runner.Complete(f, out.Splits, parts)
+	scale := func(split int, acc *runner.Acc) {
+		if by, ok := out.Scales[split]; ok {
+			acc.Value = f.Scale(acc.Value, by)
+		}
+	}
+	acc := runner.Complete(f, out.Splits, parts, scale)
 	if acc == nil {
 		return zero, fault.Newf(fault.BadInput, "run", fmt.Sprintf("step %d", out.Info.Step), "no row was folded")
 	}

@@ -83,6 +83,7 @@ type State struct {
 	splits    []split
 	epoch     plan.Epoch
 	placed    bool // initial placement done
+	changes   int  // of owners and holders, counted
 }
 
 // New prepares the placement of a number of splits.
@@ -160,6 +161,7 @@ func (s *State) replica(i int) int {
 // Held notes that an executor holds a verified copy of a split. It becomes
 // the owner at the next step, or now where the split has none.
 func (s *State) Held(id plan.ExecutorID, i plan.SplitID) {
+	s.changes++
 	e, ok := s.byID[id]
 	if !ok || !s.executors[e].alive {
 		return
@@ -174,6 +176,7 @@ func (s *State) Held(id plan.ExecutorID, i plan.SplitID) {
 // Replica notes that an executor can hand out a copy of a split, or take it
 // over at once.
 func (s *State) Replica(id plan.ExecutorID, i plan.SplitID) {
+	s.changes++
 	if e, ok := s.byID[id]; ok && s.executors[e].alive {
 		s.splits[i].holders[e] = true
 	}
@@ -192,6 +195,7 @@ func (s *State) Ready() bool {
 // Lost takes an executor out. Its splits go to executors that hold a replica,
 // else to those with the least to do, which fetch or remake them.
 func (s *State) Lost(id plan.ExecutorID) (orphans []plan.SplitID, out []Command) {
+	s.changes++
 	e, ok := s.byID[id]
 	if !ok || !s.executors[e].alive {
 		return nil, nil
@@ -214,6 +218,7 @@ func (s *State) Lost(id plan.ExecutorID) (orphans []plan.SplitID, out []Command)
 // placeOrphans finds a home for every split without owner that nobody is
 // being given.
 func (s *State) placeOrphans() []Command {
+	s.changes++
 	var out []Command
 	for i := range s.splits {
 		sp := &s.splits[i]
@@ -380,6 +385,7 @@ func (s *State) Move(i plan.SplitID, to plan.ExecutorID) []Command {
 // Boundary makes the executors that have received splits their owners. It
 // returns the splits whose owner changed.
 func (s *State) Boundary() []plan.SplitID {
+	s.changes++
 	s.forgetUnusable()
 	var changed []plan.SplitID
 	for i := range s.splits {
@@ -445,6 +451,12 @@ func (s *State) OwnerIndex(i plan.SplitID) int { return s.splits[i].owner }
 
 // Moving says whether a split is on its way to another executor.
 func (s *State) Moving(i plan.SplitID) bool { return s.splits[i].next >= 0 }
+
+// Awaits says whether placement waits for an executor to hold a split.
+func (s *State) Awaits(id plan.ExecutorID, i plan.SplitID) bool {
+	e, ok := s.byID[id]
+	return ok && (s.splits[i].next == e || s.splits[i].owner < 0)
+}
 
 // Holds says whether an executor has a verified copy of a split.
 func (s *State) Holds(i plan.SplitID, e int) bool { return s.splits[i].holders[e] }

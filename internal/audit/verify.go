@@ -207,7 +207,10 @@ func (v *verifier) limit(i int) int64 {
 }
 
 // mustBeWhole says whether no step may leave a row out.
-func (v *verifier) mustBeWhole() bool { return v.h.Options.Sync == "bsp" }
+func (v *verifier) mustBeWhole() bool {
+	policy, err := abss.ParsePolicy(v.h.Options.Sync)
+	return err == nil && policy.Whole()
+}
 
 func (v *verifier) split(s *driver.LogStep, i int, missing bool, line int) {
 	c, n := s.C[i], v.rows[i]

@@ -43,23 +43,66 @@ func Pieces(splitBytes, accBytes int64) int {
 	return n
 }
 
-// SplitFold folds one split from a cursor on, wrapping round, piece by piece.
+// SplitFold folds one split from a cursor on, wrapping round, piece by piece;
+// or one piece of it.
 type SplitFold struct {
 	f      Folder
 	s      *storage.Split
-	cursor int64
-	count  int64 // positions visited so far
-	limit  int64 // positions to visit
+	ranges [2]span // positions to visit, in order
+	count  int64   // positions visited so far
+	limit  int64   // positions to visit
 	pieces []*Acc
 }
+
+// span is the positions [from, to).
+type span struct{ from, to int64 }
+
+func (r span) len() int64 { return max(0, r.to-r.from) }
+
+func (r span) within(o span) span { return span{max(r.from, o.from), min(r.to, o.to)} }
 
 // NewSplitFold prepares a fold of up to limit rows, 0 being all; pieces comes
 // from Pieces.
 func NewSplitFold(f Folder, s *storage.Split, cursor, limit int64, pieces int) *SplitFold {
-	if limit <= 0 || limit > s.Rows {
-		limit = s.Rows
+	return &SplitFold{f: f, s: s, ranges: visited(s.Rows, cursor, limit), limit: limitOf(s.Rows, limit), pieces: make([]*Acc, pieces)}
+}
+
+// NewPieceFold prepares the fold of what one piece has of the same rows.
+func NewPieceFold(f Folder, s *storage.Split, cursor, limit int64, pieces, piece int) *SplitFold {
+	t := NewSplitFold(f, s, cursor, limit, pieces)
+	t.ranges, t.limit = pieceRanges(s.Rows, cursor, limit, pieces, piece)
+	return t
+}
+
+// PieceRows is how many rows one piece has of those that a fold of the split
+// visits.
+func PieceRows(rows, cursor, limit int64, pieces, piece int) int64 {
+	_, n := pieceRanges(rows, cursor, limit, pieces, piece)
+	return n
+}
+
+func limitOf(rows, limit int64) int64 {
+	if limit <= 0 || limit > rows {
+		return rows
 	}
-	return &SplitFold{f: f, s: s, cursor: cursor, limit: limit, pieces: make([]*Acc, pieces)}
+	return limit
+}
+
+// visited are the positions from the cursor to the split's end, and then from
+// its beginning.
+func visited(rows, cursor, limit int64) [2]span {
+	end := cursor + limitOf(rows, limit)
+	return [2]span{{cursor, min(end, rows)}, {0, max(0, end-rows)}}
+}
+
+func pieceRanges(rows, cursor, limit int64, pieces, piece int) (out [2]span, n int64) {
+	of := int64(pieces)
+	bounds := span{int64(piece) * rows / of, (int64(piece) + 1) * rows / of}
+	for i, r := range visited(rows, cursor, limit) {
+		out[i] = r.within(bounds)
+		n += out[i].len()
+	}
+	return out, n
 }
 
 // Rows is the number of rows of the split.
@@ -93,9 +136,13 @@ func (t *SplitFold) run(most int64) (done int64, err error) {
 		}
 	}()
 	rows := t.s.Rows
-	pos := (t.cursor + t.count) % rows
+	r := &t.ranges[0]
+	if r.len() == 0 {
+		r = &t.ranges[1]
+	}
+	pos := r.from
 	piece := t.pieceOf(pos)
-	end := min(pos+most, (int64(piece)+1)*rows/int64(len(t.pieces)), rows)
+	end := min(pos+most, (int64(piece)+1)*rows/int64(len(t.pieces)), r.to)
 	b := t.batchAt(pos)
 	end = min(end, b.First+int64(b.Rows))
 	if t.pieces[piece] == nil {
@@ -108,6 +155,7 @@ func (t *SplitFold) run(most int64) (done int64, err error) {
 	}
 	acc.Value, acc.Count = value, acc.Count+int64(visited)
 	t.count += end - pos
+	r.from = end
 	return end - pos, nil
 }
 
@@ -141,6 +189,10 @@ func (t *SplitFold) Finish(scale bool) *Acc {
 	}
 	return acc
 }
+
+// Piece is the result of a piece that was folded by itself; nil where nothing of
+// it was to be visited.
+func (t *SplitFold) Piece(piece int) *Acc { return t.pieces[piece] }
 
 // Count is how many positions have been visited.
 func (t *SplitFold) Count() int64 { return t.count }

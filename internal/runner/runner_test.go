@@ -138,9 +138,60 @@ func TestMergingHasOneBracketing(t *testing.T) {
 			total += len(ps)
 			parts = append(parts, ps...)
 		}
-		got := Complete(summer{}, len(splits), parts)
+		got := Complete(summer{}, len(splits), parts, nil)
 		if got.Value != want.Value || got.Count != want.Count {
 			t.Fatalf("%v of %d rows, want %v of %d (%d parts)", got.Value, got.Count, want.Value, want.Count, total)
+		}
+	})
+}
+
+// TestPiecesMergeLikeTheirSplits hands pieces to executors in every way, of whole
+// splits and of what a cursor and a limit leave of them, and gets the same bits.
+func TestPiecesMergeLikeTheirSplits(t *testing.T) {
+	splits := openSplits(t, 900, 5)
+	const pieces = 8
+	rapid.Check(t, func(t *rapid.T) {
+		executors := rapid.IntRange(1, 4).Draw(t, "executors")
+		cursor, limit := rapid.Int64Range(0, 99).Draw(t, "cursor"), rapid.Int64Range(0, 150).Draw(t, "limit")
+		serial := map[int]*Acc{}
+		byExecutor := make([]map[PieceOf]*Acc, executors)
+		scaleOf := func(i int) float64 { return float64(splits[i].Rows) / float64(limitOf(splits[i].Rows, limit)) }
+		scale := func(i int, acc *Acc) {
+			if by := scaleOf(i); by != 1 {
+				acc.Value = acc.Value.(float64) * by
+			}
+		}
+		for i, s := range splits {
+			f := NewSplitFold(summer{}, s, cursor, limit, pieces)
+			if _, err := f.Advance(f.Left()); err != nil {
+				t.Fatal(err)
+			}
+			serial[i] = f.Finish(true)
+			for k := range pieces {
+				if PieceRows(s.Rows, cursor, limit, pieces, k) == 0 {
+					continue
+				}
+				p := NewPieceFold(summer{}, s, cursor, limit, pieces, k)
+				for p.Left() > 0 {
+					if _, err := p.Advance(7); err != nil {
+						t.Fatal(err)
+					}
+				}
+				e := rapid.IntRange(0, executors-1).Draw(t, "executor")
+				if byExecutor[e] == nil {
+					byExecutor[e] = map[PieceOf]*Acc{}
+				}
+				byExecutor[e][PieceOf{i, k, pieces}] = p.Piece(k)
+			}
+		}
+		want := subtree(summer{}, Levels(len(splits)), 0, len(splits), serial)
+		var parts []Part
+		for _, e := range byExecutor {
+			parts = append(parts, ReducePieces(summer{}, len(splits), e, scale)...)
+		}
+		got := Complete(summer{}, len(splits), parts, scale)
+		if got.Value != want.Value || got.Count != want.Count {
+			t.Fatalf("%v of %d rows, want %v of %d", got.Value, got.Count, want.Value, want.Count)
 		}
 	})
 }
@@ -156,10 +207,10 @@ func TestAMissingSplitIsTheIdentity(t *testing.T) {
 	if len(parts) != 1 || parts[0].Level != 2 {
 		t.Fatalf("parts %v", parts)
 	}
-	if got := Complete(summer{}, 4, parts); got.Value != acc.Value {
+	if got := Complete(summer{}, 4, parts, nil); got.Value != acc.Value {
 		t.Errorf("%v, want %v", got.Value, acc.Value)
 	}
-	if Complete(summer{}, 4, nil) != nil {
+	if Complete(summer{}, 4, nil, nil) != nil {
 		t.Error("nothing merges to nothing")
 	}
 }

@@ -1,7 +1,7 @@
 package runner
 
-// Part is one node of the merge tree over splits: its level (0 is a split)
-// and its index within the level.
+// Part is one node of the merge tree: its level (0 is a split, those below are
+// halves of splits, and their halves) and its index within the level.
 type Part struct {
 	Level, Index int
 	Acc          *Acc
@@ -63,19 +63,79 @@ func subtree(f Folder, level, index, splits int, accs map[int]*Acc) *Acc {
 	return merge(f, subtree(f, level-1, 2*index, splits, accs), subtree(f, level-1, 2*index+1, splits, accs))
 }
 
-// Complete merges the parts of all executors to the root; nil where there is
-// none.
-func Complete(f Folder, splits int, parts []Part) *Acc {
-	at := map[[2]int]*Acc{}
-	for _, p := range parts {
-		at[[2]int{p.Level, p.Index}] = p.Acc
+// PieceOf names a piece of a split, one of so many.
+type PieceOf struct{ Split, Piece, Pieces int }
+
+// ReducePieces merges pieces that one executor has folded, as Reduce does with
+// splits. A piece of which nothing was visited has a nil result. scale makes the
+// result of a split that was folded whole stand for all its rows.
+func ReducePieces(f Folder, splits int, pieces map[PieceOf]*Acc, scale func(split int, acc *Acc)) []Part {
+	held, accs := map[int]bool{}, map[int]*Acc{}
+	var parts []Part
+	bySplit := make([][]*Acc, splits)
+	have := make([]map[int]bool, splits)
+	for p, acc := range pieces {
+		if bySplit[p.Split] == nil {
+			bySplit[p.Split], have[p.Split] = make([]*Acc, p.Pieces), map[int]bool{}
+		}
+		bySplit[p.Split][p.Piece], have[p.Split][p.Piece] = acc, true
 	}
-	return root(f, Levels(splits), 0, at)
+	for split, leaves := range bySplit {
+		if leaves == nil {
+			continue
+		}
+		if len(have[split]) == len(leaves) {
+			held[split] = true
+			if acc := mergeTree(f, leaves); acc != nil {
+				scale(split, acc)
+				accs[split] = acc
+			}
+			continue
+		}
+		parts = append(parts, halves(f, split, leaves, have[split])...)
+	}
+	return append(Reduce(f, splits, held, accs), parts...)
 }
 
-func root(f Folder, level, index int, at map[[2]int]*Acc) *Acc {
-	if acc, ok := at[[2]int{level, index}]; ok || level == 0 {
+// halves are the largest complete subtrees within a split.
+func halves(f Folder, split int, leaves []*Acc, have map[int]bool) (parts []Part) {
+	n := len(leaves)
+	accs := map[int]*Acc{}
+	for i, acc := range leaves {
+		accs[i] = acc
+	}
+	for _, p := range Reduce(f, n, have, accs) {
+		parts = append(parts, Part{Level: p.Level - Levels(n), Index: split*(n>>p.Level) + p.Index, Acc: p.Acc})
+	}
+	return parts
+}
+
+// Complete merges the parts of all executors to the root; nil where there is
+// none. scale is for the splits whose pieces came from several executors.
+func Complete(f Folder, splits int, parts []Part, scale func(split int, acc *Acc)) *Acc {
+	t := &partial{f: f, at: map[[2]int]*Acc{}, lowest: 0, scale: scale}
+	for _, p := range parts {
+		t.at[[2]int{p.Level, p.Index}] = p.Acc
+		t.lowest = min(t.lowest, p.Level)
+	}
+	return t.root(Levels(splits), 0)
+}
+
+// partial is a merge tree of which some nodes are there.
+type partial struct {
+	f      Folder
+	at     map[[2]int]*Acc
+	lowest int // level
+	scale  func(split int, acc *Acc)
+}
+
+func (t *partial) root(level, index int) *Acc {
+	if acc, ok := t.at[[2]int{level, index}]; ok || level == t.lowest {
 		return acc
 	}
-	return merge(f, root(f, level-1, 2*index, at), root(f, level-1, 2*index+1, at))
+	acc := merge(t.f, t.root(level-1, 2*index), t.root(level-1, 2*index+1))
+	if level == 0 && acc != nil {
+		t.scale(index, acc)
+	}
+	return acc
 }

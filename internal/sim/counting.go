@@ -3,11 +3,13 @@ package sim
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -17,12 +19,13 @@ import (
 type receipt struct {
 	split, attempt, epoch, cursor, count uint64
 	damaged                              uint64
+	piece                                uint64 // counted from 1, where it is of one
 }
 
-const receiptWords = 6
+const receiptWords = 7
 
 func (r receipt) encode(out []byte) []byte {
-	for _, v := range []uint64{r.split, r.attempt, r.epoch, r.cursor, r.count, r.damaged} {
+	for _, v := range []uint64{r.split, r.attempt, r.epoch, r.cursor, r.count, r.damaged, r.piece} {
 		out = binary.LittleEndian.AppendUint64(out, v)
 	}
 	return out
@@ -35,7 +38,7 @@ func decodeReceipts(raw []byte) []receipt {
 		for i := range v {
 			v[i] = binary.LittleEndian.Uint64(raw[8*i:])
 		}
-		out = append(out, receipt{v[0], v[1], v[2], v[3], v[4], v[5]})
+		out = append(out, receipt{v[0], v[1], v[2], v[3], v[4], v[5], v[6]})
 	}
 	return out
 }
@@ -113,6 +116,38 @@ func (c *countingWorker) finish(r *executor.Run, counts []int64, skip map[plan.S
 		if n > 0 {
 			out.Parts = append(out.Parts, &wire.Part{Index: t.Split, Data: rc.encode(nil)})
 		}
+	}
+	return out
+}
+
+func (c *countingWorker) beginLeased(*executor.Run) error { return nil }
+
+func (c *countingWorker) rowsOf(_ *executor.Run, l *wire.Lease) int64 {
+	t := l.Task
+	return runner.PieceRows(c.s.rows[t.Split], int64(t.Cursor), int64(t.Limit), int(l.Pieces), int(l.Piece))
+}
+
+// finishLeased hands in a receipt for every piece that is asked for; a lease of a
+// split that is not here fails.
+func (c *countingWorker) finishLeased(r *executor.Run, had []*wire.Lease, include []uint32, busy time.Duration) *executor.Folded {
+	out := &executor.Folded{Run: r.ID, Busy: busy}
+	for _, l := range had {
+		if !slices.Contains(include, l.Id) {
+			continue
+		}
+		t, n := l.Task, c.rowsOf(r, l)
+		sound, here := c.held[t.Split]
+		cov := plan.Coverage{Split: plan.SplitID(t.Split), Attempt: int(t.Attempt), Epoch: plan.Epoch(t.Epoch), Cursor: int64(t.Cursor), Count: n, Folded: n}
+		if !here {
+			return &executor.Folded{Run: r.ID, Coverage: []plan.Coverage{cov}, Leases: []uint32{l.Id},
+				Err: fault.Newf(fault.FetchFailed, "open", "split", "split %d is not here", t.Split)}
+		}
+		rc := receipt{split: uint64(t.Split), attempt: uint64(t.Attempt), epoch: t.Epoch, cursor: t.Cursor, count: uint64(n), piece: uint64(l.Piece) + 1}
+		if !sound {
+			rc.damaged = 1
+		}
+		out.Coverage, out.Leases = append(out.Coverage, cov), append(out.Leases, l.Id)
+		out.Parts = append(out.Parts, &wire.Part{Level: -1, Index: t.Split, Data: rc.encode(nil)})
 	}
 	return out
 }

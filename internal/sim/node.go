@@ -19,6 +19,10 @@ type worker interface {
 	begin(*executor.Run) (rows func(task int) (split, limit int64), err error)
 	// finish folds what the timeline says and merges it.
 	finish(run *executor.Run, counts []int64, skip map[plan.SplitID]bool, busy time.Duration) *executor.Folded
+	// beginLeased, rowsOf and finishLeased do the same for a leased run.
+	beginLeased(*executor.Run) error
+	rowsOf(run *executor.Run, l *wire.Lease) int64
+	finishLeased(run *executor.Run, had []*wire.Lease, include []uint32, busy time.Duration) *executor.Folded
 	act(*wire.RunTask) *wire.TaskResult
 }
 
@@ -50,6 +54,7 @@ type run struct {
 	tasks   int
 	version int // finish events of an earlier version are void
 	stopped bool
+	leased  *leasedRun // in place of slots
 }
 
 // after schedules something for as long as the node lives; a hung node does
@@ -72,6 +77,9 @@ func (n *node) hang(until plan.Time) {
 	n.hung = until
 	for _, id := range slices.Sorted(maps.Keys(n.runs)) {
 		r := n.runs[id]
+		if r.leased != nil {
+			continue // what it has in hand ends when the node wakes
+		}
 		for _, s := range r.slots {
 			s.advance(n.w.now)
 			if s.left > 0 {
@@ -107,6 +115,10 @@ func (n *node) step(ev executor.Event) {
 			n.stop(c.Stop)
 		case c.SampleAt != nil:
 			n.sampleAt(c.SampleAt)
+		case c.Lease != nil:
+			n.lease(c.Lease)
+		case c.Include != nil:
+			n.endLeased(n.runs[c.Include.Run], c.Include.IDs)
 		case c.Act != nil:
 			n.step(executor.Event{Acted: n.work.act(c.Act)})
 		}
@@ -118,6 +130,10 @@ func (n *node) fetch(h *wire.Hold) {
 }
 
 func (n *node) start(cmd *executor.Run) {
+	if cmd.Step.Leased {
+		n.startLeased(cmd)
+		return
+	}
 	rows, err := n.work.begin(cmd)
 	if err != nil {
 		n.step(executor.Event{Folded: &executor.Folded{Run: cmd.ID, Err: err}})
@@ -187,6 +203,10 @@ func (n *node) finish(r *run, skip map[plan.SplitID]bool) {
 func (n *node) stop(c *executor.StopRun) {
 	r := n.runs[c.Run]
 	if r == nil || r.stopped {
+		return
+	}
+	if r.leased != nil {
+		n.endLeased(r, nil)
 		return
 	}
 	r.stopped = true

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"math"
+
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
 )
@@ -11,11 +13,11 @@ import (
 type oracle struct {
 	s      *Sim
 	merged []int64 // rows by split, all training steps
-	seen   map[[3]uint64]bool
+	seen   map[[4]uint64]bool
 }
 
 func newOracle(s *Sim) *oracle {
-	return &oracle{s: s, merged: make([]int64, len(s.rows)), seen: map[[3]uint64]bool{}}
+	return &oracle{s: s, merged: make([]int64, len(s.rows)), seen: map[[4]uint64]bool{}}
 }
 
 func (o *oracle) check(r *driver.StepReport) {
@@ -58,9 +60,9 @@ func (o *oracle) receipts(r *driver.StepReport) []int64 {
 	counts := make([]int64, len(r.Coverage))
 	for _, p := range r.Parts {
 		for _, rc := range decodeReceipts(p.Data) {
-			key := [3]uint64{rc.split, rc.attempt, rc.epoch}
+			key := [4]uint64{rc.split, rc.attempt, rc.epoch, rc.piece}
 			if o.seen[key] {
-				o.s.violate("invariant 4: step %d: split %d attempt %d epoch %d is merged twice", r.Number, rc.split, rc.attempt, rc.epoch)
+				o.s.violate("invariant 4: step %d: split %d attempt %d epoch %d piece %d is merged twice", r.Number, rc.split, rc.attempt, rc.epoch, rc.piece)
 			}
 			o.seen[key] = true
 			if a := r.Assigned[rc.split]; rc.attempt != uint64(a.Attempt) || rc.epoch != uint64(a.Epoch) {
@@ -79,7 +81,10 @@ func (o *oracle) receipts(r *driver.StepReport) []int64 {
 // least the floor where it was cut.
 func (o *oracle) bounds(r *driver.StepReport, i int, n int64, missing bool) {
 	rows := o.s.rows[i]
-	whole := !r.Train || o.s.cfg.Sync.Policy == abss.BSP
+	if f := o.s.cfg.BatchFraction; r.Train && f > 0 {
+		rows = max(1, int64(math.Ceil(f*float64(rows))))
+	}
+	whole := !r.Train || o.s.cfg.Sync.Policy.Whole()
 	if n < 0 || n > rows || whole && n != rows {
 		o.s.violate("invariant 3: step %d split %d covers %d of %d rows", r.Number, i, n, rows)
 	}

@@ -48,6 +48,7 @@ type Sim struct {
 	order  []*node
 	rows   []int64
 	bytes  []int64
+	pieces []int
 	speed  map[plan.ExecutorID]float64
 	wakes  map[plan.Time]bool
 	last   map[string]plan.Time
@@ -114,8 +115,9 @@ func (s *Sim) draw() {
 	for range executors * per {
 		n := int64(s.between(100, 3000))
 		s.rows, s.bytes = append(s.rows, n), append(s.bytes, n*100)
+		s.pieces = append(s.pieces, 1<<s.rng.IntN(5))
 	}
-	sync := abss.Config{Policy: abss.Policy(s.rng.IntN(3)), Ratio: 0.3 + 0.7*s.rng.Float64(), StepTimeout: 20 * time.Second, Grace: 5 * time.Millisecond}
+	sync := abss.Config{Policy: abss.Policy(s.rng.IntN(4)), Ratio: 0.3 + 0.7*s.rng.Float64(), StepTimeout: 20 * time.Second, Grace: 5 * time.Millisecond}
 	if s.rng.IntN(8) == 0 {
 		sync.Ratio = 1
 	}
@@ -123,6 +125,9 @@ func (s *Sim) draw() {
 		Exchange: prioritizer.ExchangeConfig{Mode: prioritizer.Mode(s.rng.IntN(4)), Threshold: int64(s.between(1, 4))},
 		MaxWait:  30 * time.Second, Mutant: s.opt.Bug}
 	s.cfg.Schedule.MaxTaskFailures, s.cfg.Schedule.MaxExecutorFailures, s.cfg.Schedule.Mutant = 50, 6, s.opt.Bug
+	if sync.Policy == abss.Steal && s.rng.IntN(4) == 0 {
+		s.cfg.BatchFraction = 0.2 + 0.6*s.rng.Float64()
+	}
 	s.cfg.Schedule.Exclusion = s.span(50*time.Millisecond, time.Second)
 	s.cfg = s.cfg.EnsureDefaults()
 	s.clock = s.skewed()
@@ -236,7 +241,7 @@ func (s *Sim) nextStep() {
 		return
 	}
 	s.began, s.busy = s.w.now, true
-	s.step(driver.Event{Step: &driver.StepRequest{Train: s.result.Steps%10 != 9}})
+	s.step(driver.Event{Step: &driver.StepRequest{Train: s.result.Steps%10 != 9, Pieces: s.pieces}})
 }
 
 func (s *Sim) stepDone(r *driver.StepReport) {

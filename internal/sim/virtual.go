@@ -12,6 +12,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/pace"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -58,7 +59,7 @@ func NewVirtual(c VirtualConfig) (*Virtual, error) {
 		}
 		id := plan.ExecutorID(fmt.Sprintf("executor-%d", i))
 		n := &node{w: v.w, id: id, agent: executor.NewAgent(id, c.Slots, 0), slots: c.Slots, runs: map[int]*run{}, up: true,
-			work: &engineWorker{engine: engine, slots: c.Slots, folds: map[int]*executor.Fold{}}}
+			work: &engineWorker{engine: engine, slots: c.Slots, folds: map[int]*executor.Fold{}, leased: map[int]*executor.LeasedFold{}}}
 		n.spend = func(slot int, at plan.Time, rows int64) plan.Time { return c.Law.Spend(i, slot, c.Slots, at, rows) }
 		n.fetchT = fetchTime
 		n.send = func(m *wire.ToDriver) { v.toDriver(n, m) }
@@ -194,6 +195,7 @@ type engineWorker struct {
 	engine *executor.Engine
 	slots  int
 	folds  map[int]*executor.Fold
+	leased map[int]*executor.LeasedFold
 }
 
 func (e *engineWorker) plan(p *wire.Prepare) *executor.Planned { return e.engine.Plan(p) }
@@ -231,4 +233,36 @@ func (e *engineWorker) finish(r *executor.Run, counts []int64, skip map[plan.Spl
 		}
 	}
 	return f.Result(r.ID, skip)
+}
+
+func (e *engineWorker) beginLeased(r *executor.Run) error {
+	f, err := e.engine.BeginLeased(r, 1)
+	e.leased[r.ID] = f
+	return err
+}
+
+func (e *engineWorker) rowsOf(r *executor.Run, l *wire.Lease) int64 {
+	rows, _ := e.leased[r.ID].RowsOf(l)
+	return rows
+}
+
+func (e *engineWorker) finishLeased(r *executor.Run, had []*wire.Lease, include []uint32, busy time.Duration) *executor.Folded {
+	f := e.leased[r.ID]
+	delete(e.leased, r.ID)
+	page := runner.NewPage(make([]byte, runner.PageBytes(1)), 1)
+	wanted := map[uint32]bool{}
+	for _, id := range include {
+		wanted[id] = true
+	}
+	for _, l := range had {
+		if !wanted[l.Id] {
+			continue
+		}
+		if _, err := f.Fold(0, l, page, nil, nil); err != nil {
+			return f.Failed(r.ID, l, err)
+		}
+	}
+	out := f.Result(r.ID, include)
+	out.Busy = busy
+	return out
 }

@@ -28,7 +28,7 @@ func BulkOf(m proto.Message) (b *Bulk, ok bool, err error) {
 	switch m := m.(type) {
 	case *ToDriver:
 		r := m.GetResult()
-		bare := &Result{Job: r.GetJob(), Step: r.GetStep(), Coverage: r.GetCoverage(), BusyNs: r.GetBusyNs(), Fault: r.GetFault()}
+		bare := &Result{Job: r.GetJob(), Step: r.GetStep(), Coverage: r.GetCoverage(), BusyNs: r.GetBusyNs(), Fault: r.GetFault(), Epoch: r.GetEpoch()}
 		for _, p := range r.GetParts() {
 			bare.Parts = append(bare.Parts, &Part{Level: p.Level, Index: p.Index})
 			b.Data = append(b.Data, p.Data)

@@ -37,6 +37,7 @@ type ToDriver struct {
 	//	*ToDriver_TaskResult
 	//	*ToDriver_Folded
 	//	*ToDriver_TaskProgress
+	//	*ToDriver_PiecesFolded
 	Body          isToDriver_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -151,6 +152,15 @@ func (x *ToDriver) GetTaskProgress() *TaskProgress {
 	return nil
 }
 
+func (x *ToDriver) GetPiecesFolded() *PiecesFolded {
+	if x != nil {
+		if x, ok := x.Body.(*ToDriver_PiecesFolded); ok {
+			return x.PiecesFolded
+		}
+	}
+	return nil
+}
+
 type isToDriver_Body interface {
 	isToDriver_Body()
 }
@@ -189,6 +199,10 @@ type ToDriver_TaskProgress struct {
 	TaskProgress *TaskProgress `protobuf:"bytes,8,opt,name=task_progress,json=taskProgress,proto3,oneof"`
 }
 
+type ToDriver_PiecesFolded struct {
+	PiecesFolded *PiecesFolded `protobuf:"bytes,9,opt,name=pieces_folded,json=piecesFolded,proto3,oneof"`
+}
+
 func (*ToDriver_Register) isToDriver_Body() {}
 
 func (*ToDriver_Prepared) isToDriver_Body() {}
@@ -205,6 +219,8 @@ func (*ToDriver_Folded) isToDriver_Body() {}
 
 func (*ToDriver_TaskProgress) isToDriver_Body() {}
 
+func (*ToDriver_PiecesFolded) isToDriver_Body() {}
+
 // ToExecutor is what a driver sends.
 type ToExecutor struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -219,6 +235,8 @@ type ToExecutor struct {
 	//	*ToExecutor_EndJob
 	//	*ToExecutor_Hand
 	//	*ToExecutor_Pause
+	//	*ToExecutor_Leases
+	//	*ToExecutor_Include
 	Body          isToExecutor_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -342,6 +360,24 @@ func (x *ToExecutor) GetPause() *Pause {
 	return nil
 }
 
+func (x *ToExecutor) GetLeases() *Leases {
+	if x != nil {
+		if x, ok := x.Body.(*ToExecutor_Leases); ok {
+			return x.Leases
+		}
+	}
+	return nil
+}
+
+func (x *ToExecutor) GetInclude() *Include {
+	if x != nil {
+		if x, ok := x.Body.(*ToExecutor_Include); ok {
+			return x.Include
+		}
+	}
+	return nil
+}
+
 type isToExecutor_Body interface {
 	isToExecutor_Body()
 }
@@ -382,6 +418,14 @@ type ToExecutor_Pause struct {
 	Pause *Pause `protobuf:"bytes,9,opt,name=pause,proto3,oneof"`
 }
 
+type ToExecutor_Leases struct {
+	Leases *Leases `protobuf:"bytes,10,opt,name=leases,proto3,oneof"`
+}
+
+type ToExecutor_Include struct {
+	Include *Include `protobuf:"bytes,11,opt,name=include,proto3,oneof"`
+}
+
 func (*ToExecutor_Prepare) isToExecutor_Body() {}
 
 func (*ToExecutor_Hold) isToExecutor_Body() {}
@@ -399,6 +443,10 @@ func (*ToExecutor_EndJob) isToExecutor_Body() {}
 func (*ToExecutor_Hand) isToExecutor_Body() {}
 
 func (*ToExecutor_Pause) isToExecutor_Body() {}
+
+func (*ToExecutor_Leases) isToExecutor_Body() {}
+
+func (*ToExecutor_Include) isToExecutor_Body() {}
 
 // Hand asks a runner to hand a block to the driver, for another runner that
 // cannot reach it.
@@ -1079,7 +1127,10 @@ type StartStep struct {
 	// Whether partial results are scaled to stand for their whole split.
 	Scale bool `protobuf:"varint,8,opt,name=scale,proto3" json:"scale,omitempty"`
 	// The plan's node that makes the pack.
-	PackNode      uint32 `protobuf:"varint,9,opt,name=pack_node,json=packNode,proto3" json:"pack_node,omitempty"`
+	PackNode uint32 `protobuf:"varint,9,opt,name=pack_node,json=packNode,proto3" json:"pack_node,omitempty"`
+	// Its work comes as leases, under this epoch, and ends with an Include.
+	Leased        bool   `protobuf:"varint,10,opt,name=leased,proto3" json:"leased,omitempty"`
+	Epoch         uint64 `protobuf:"varint,11,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1177,6 +1228,298 @@ func (x *StartStep) GetPackNode() uint32 {
 	return 0
 }
 
+func (x *StartStep) GetLeased() bool {
+	if x != nil {
+		return x.Leased
+	}
+	return false
+}
+
+func (x *StartStep) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+// Lease is a piece of a split, one of so many, that an executor is to fold.
+type Lease struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names it within the step.
+	Id            uint32      `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Task          *Assignment `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	Piece         uint32      `protobuf:"varint,3,opt,name=piece,proto3" json:"piece,omitempty"`
+	Pieces        uint32      `protobuf:"varint,4,opt,name=pieces,proto3" json:"pieces,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lease) Reset() {
+	*x = Lease{}
+	mi := &file_volley_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lease) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lease) ProtoMessage() {}
+
+func (x *Lease) ProtoReflect() protoreflect.Message {
+	mi := &file_volley_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lease.ProtoReflect.Descriptor instead.
+func (*Lease) Descriptor() ([]byte, []int) {
+	return file_volley_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Lease) GetId() uint32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Lease) GetTask() *Assignment {
+	if x != nil {
+		return x.Task
+	}
+	return nil
+}
+
+func (x *Lease) GetPiece() uint32 {
+	if x != nil {
+		return x.Piece
+	}
+	return 0
+}
+
+func (x *Lease) GetPieces() uint32 {
+	if x != nil {
+		return x.Pieces
+	}
+	return 0
+}
+
+// Leases hands pieces to an executor, which folds them in this order.
+type Leases struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Step          uint32                 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Leases        []*Lease               `protobuf:"bytes,4,rep,name=leases,proto3" json:"leases,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Leases) Reset() {
+	*x = Leases{}
+	mi := &file_volley_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Leases) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Leases) ProtoMessage() {}
+
+func (x *Leases) ProtoReflect() protoreflect.Message {
+	mi := &file_volley_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Leases.ProtoReflect.Descriptor instead.
+func (*Leases) Descriptor() ([]byte, []int) {
+	return file_volley_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Leases) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Leases) GetStep() uint32 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *Leases) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Leases) GetLeases() []*Lease {
+	if x != nil {
+		return x.Leases
+	}
+	return nil
+}
+
+// PiecesFolded says which leases an executor has folded.
+type PiecesFolded struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Step          uint32                 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Ids           []uint32               `protobuf:"varint,4,rep,packed,name=ids,proto3" json:"ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PiecesFolded) Reset() {
+	*x = PiecesFolded{}
+	mi := &file_volley_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PiecesFolded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PiecesFolded) ProtoMessage() {}
+
+func (x *PiecesFolded) ProtoReflect() protoreflect.Message {
+	mi := &file_volley_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PiecesFolded.ProtoReflect.Descriptor instead.
+func (*PiecesFolded) Descriptor() ([]byte, []int) {
+	return file_volley_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *PiecesFolded) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *PiecesFolded) GetStep() uint32 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *PiecesFolded) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *PiecesFolded) GetIds() []uint32 {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+// Include has an executor merge what it has folded under these leases, forget
+// the rest, and send the result.
+type Include struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Step          uint32                 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Ids           []uint32               `protobuf:"varint,4,rep,packed,name=ids,proto3" json:"ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Include) Reset() {
+	*x = Include{}
+	mi := &file_volley_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Include) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Include) ProtoMessage() {}
+
+func (x *Include) ProtoReflect() protoreflect.Message {
+	mi := &file_volley_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Include.ProtoReflect.Descriptor instead.
+func (*Include) Descriptor() ([]byte, []int) {
+	return file_volley_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Include) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Include) GetStep() uint32 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *Include) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Include) GetIds() []uint32 {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
 // StopStep ends the tasks of a step at their next chunk.
 type StopStep struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1192,7 +1535,7 @@ type StopStep struct {
 
 func (x *StopStep) Reset() {
 	*x = StopStep{}
-	mi := &file_volley_proto_msgTypes[12]
+	mi := &file_volley_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1204,7 +1547,7 @@ func (x *StopStep) String() string {
 func (*StopStep) ProtoMessage() {}
 
 func (x *StopStep) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[12]
+	mi := &file_volley_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1217,7 +1560,7 @@ func (x *StopStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopStep.ProtoReflect.Descriptor instead.
 func (*StopStep) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{12}
+	return file_volley_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StopStep) GetJob() string {
@@ -1261,7 +1604,7 @@ type Count struct {
 
 func (x *Count) Reset() {
 	*x = Count{}
-	mi := &file_volley_proto_msgTypes[13]
+	mi := &file_volley_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1273,7 +1616,7 @@ func (x *Count) String() string {
 func (*Count) ProtoMessage() {}
 
 func (x *Count) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[13]
+	mi := &file_volley_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1286,7 +1629,7 @@ func (x *Count) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Count.ProtoReflect.Descriptor instead.
 func (*Count) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{13}
+	return file_volley_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Count) GetSplit() uint32 {
@@ -1329,7 +1672,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_volley_proto_msgTypes[14]
+	mi := &file_volley_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1341,7 +1684,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[14]
+	mi := &file_volley_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1354,7 +1697,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{14}
+	return file_volley_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Progress) GetJob() string {
@@ -1380,20 +1723,22 @@ func (x *Progress) GetCounts() []*Count {
 
 // Coverage says what part of a split a result stands for.
 type Coverage struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Split         uint32                 `protobuf:"varint,1,opt,name=split,proto3" json:"split,omitempty"`
-	Attempt       uint32                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Cursor        uint64                 `protobuf:"varint,4,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	Count         uint64                 `protobuf:"varint,5,opt,name=count,proto3" json:"count,omitempty"`
-	Folded        uint64                 `protobuf:"varint,6,opt,name=folded,proto3" json:"folded,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Split   uint32                 `protobuf:"varint,1,opt,name=split,proto3" json:"split,omitempty"`
+	Attempt uint32                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Epoch   uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Cursor  uint64                 `protobuf:"varint,4,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	Count   uint64                 `protobuf:"varint,5,opt,name=count,proto3" json:"count,omitempty"`
+	Folded  uint64                 `protobuf:"varint,6,opt,name=folded,proto3" json:"folded,omitempty"`
+	// The lease that it was folded under, if any.
+	Lease         uint32 `protobuf:"varint,7,opt,name=lease,proto3" json:"lease,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Coverage) Reset() {
 	*x = Coverage{}
-	mi := &file_volley_proto_msgTypes[15]
+	mi := &file_volley_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1405,7 +1750,7 @@ func (x *Coverage) String() string {
 func (*Coverage) ProtoMessage() {}
 
 func (x *Coverage) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[15]
+	mi := &file_volley_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1418,7 +1763,7 @@ func (x *Coverage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coverage.ProtoReflect.Descriptor instead.
 func (*Coverage) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{15}
+	return file_volley_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Coverage) GetSplit() uint32 {
@@ -1463,11 +1808,18 @@ func (x *Coverage) GetFolded() uint64 {
 	return 0
 }
 
+func (x *Coverage) GetLease() uint32 {
+	if x != nil {
+		return x.Lease
+	}
+	return 0
+}
+
 // Part is a partial result: the node of the merge tree at a level (0 is one
-// split) and index, encoded.
+// split, below it are halves of splits) and index, encoded.
 type Part struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Level         uint32                 `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"`
+	Level         int32                  `protobuf:"zigzag32,1,opt,name=level,proto3" json:"level,omitempty"`
 	Index         uint32                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
 	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1476,7 +1828,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_volley_proto_msgTypes[16]
+	mi := &file_volley_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1488,7 +1840,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[16]
+	mi := &file_volley_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1501,10 +1853,10 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{16}
+	return file_volley_proto_rawDescGZIP(), []int{20}
 }
 
-func (x *Part) GetLevel() uint32 {
+func (x *Part) GetLevel() int32 {
 	if x != nil {
 		return x.Level
 	}
@@ -1527,20 +1879,22 @@ func (x *Part) GetData() []byte {
 
 // Result is what an executor's tasks of a step have come to.
 type Result struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Step          uint32                 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
-	Coverage      []*Coverage            `protobuf:"bytes,3,rep,name=coverage,proto3" json:"coverage,omitempty"`
-	Parts         []*Part                `protobuf:"bytes,4,rep,name=parts,proto3" json:"parts,omitempty"`
-	BusyNs        uint64                 `protobuf:"varint,5,opt,name=busy_ns,json=busyNs,proto3" json:"busy_ns,omitempty"`
-	Fault         *Fault                 `protobuf:"bytes,6,opt,name=fault,proto3" json:"fault,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Job      string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Step     uint32                 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
+	Coverage []*Coverage            `protobuf:"bytes,3,rep,name=coverage,proto3" json:"coverage,omitempty"`
+	Parts    []*Part                `protobuf:"bytes,4,rep,name=parts,proto3" json:"parts,omitempty"`
+	BusyNs   uint64                 `protobuf:"varint,5,opt,name=busy_ns,json=busyNs,proto3" json:"busy_ns,omitempty"`
+	Fault    *Fault                 `protobuf:"bytes,6,opt,name=fault,proto3" json:"fault,omitempty"`
+	// Of a leased step.
+	Epoch         uint64 `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_volley_proto_msgTypes[17]
+	mi := &file_volley_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1552,7 +1906,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[17]
+	mi := &file_volley_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1565,7 +1919,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{17}
+	return file_volley_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Result) GetJob() string {
@@ -1610,6 +1964,13 @@ func (x *Result) GetFault() *Fault {
 	return nil
 }
 
+func (x *Result) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
 // RunTask runs one task of an action on a partition.
 type RunTask struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -1627,7 +1988,7 @@ type RunTask struct {
 
 func (x *RunTask) Reset() {
 	*x = RunTask{}
-	mi := &file_volley_proto_msgTypes[18]
+	mi := &file_volley_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1639,7 +2000,7 @@ func (x *RunTask) String() string {
 func (*RunTask) ProtoMessage() {}
 
 func (x *RunTask) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[18]
+	mi := &file_volley_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1652,7 +2013,7 @@ func (x *RunTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTask.ProtoReflect.Descriptor instead.
 func (*RunTask) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{18}
+	return file_volley_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RunTask) GetJob() string {
@@ -1719,7 +2080,7 @@ type TaskProgress struct {
 
 func (x *TaskProgress) Reset() {
 	*x = TaskProgress{}
-	mi := &file_volley_proto_msgTypes[19]
+	mi := &file_volley_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1731,7 +2092,7 @@ func (x *TaskProgress) String() string {
 func (*TaskProgress) ProtoMessage() {}
 
 func (x *TaskProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[19]
+	mi := &file_volley_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1744,7 +2105,7 @@ func (x *TaskProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskProgress.ProtoReflect.Descriptor instead.
 func (*TaskProgress) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{19}
+	return file_volley_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TaskProgress) GetJob() string {
@@ -1799,7 +2160,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_volley_proto_msgTypes[20]
+	mi := &file_volley_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +2172,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[20]
+	mi := &file_volley_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +2185,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{20}
+	return file_volley_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TaskResult) GetJob() string {
@@ -1886,7 +2247,7 @@ type EndJob struct {
 
 func (x *EndJob) Reset() {
 	*x = EndJob{}
-	mi := &file_volley_proto_msgTypes[21]
+	mi := &file_volley_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1898,7 +2259,7 @@ func (x *EndJob) String() string {
 func (*EndJob) ProtoMessage() {}
 
 func (x *EndJob) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[21]
+	mi := &file_volley_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1911,7 +2272,7 @@ func (x *EndJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndJob.ProtoReflect.Descriptor instead.
 func (*EndJob) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{21}
+	return file_volley_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *EndJob) GetJob() string {
@@ -1935,7 +2296,7 @@ type Fault struct {
 
 func (x *Fault) Reset() {
 	*x = Fault{}
-	mi := &file_volley_proto_msgTypes[22]
+	mi := &file_volley_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1947,7 +2308,7 @@ func (x *Fault) String() string {
 func (*Fault) ProtoMessage() {}
 
 func (x *Fault) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[22]
+	mi := &file_volley_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1960,7 +2321,7 @@ func (x *Fault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fault.ProtoReflect.Descriptor instead.
 func (*Fault) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{22}
+	return file_volley_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Fault) GetKind() uint32 {
@@ -2002,7 +2363,7 @@ var File_volley_proto protoreflect.FileDescriptor
 
 const file_volley_proto_rawDesc = "" +
 	"\n" +
-	"\fvolley.proto\x12\vvolley.wire\"\xbf\x03\n" +
+	"\fvolley.proto\x12\vvolley.wire\"\x81\x04\n" +
 	"\bToDriver\x123\n" +
 	"\bregister\x18\x01 \x01(\v2\x15.volley.wire.RegisterH\x00R\bregister\x123\n" +
 	"\bprepared\x18\x02 \x01(\v2\x15.volley.wire.PreparedH\x00R\bprepared\x120\n" +
@@ -2012,8 +2373,9 @@ const file_volley_proto_rawDesc = "" +
 	"\vtask_result\x18\x06 \x01(\v2\x17.volley.wire.TaskResultH\x00R\n" +
 	"taskResult\x12-\n" +
 	"\x06folded\x18\a \x01(\v2\x13.volley.wire.ResultH\x00R\x06folded\x12@\n" +
-	"\rtask_progress\x18\b \x01(\v2\x19.volley.wire.TaskProgressH\x00R\ftaskProgressB\x06\n" +
-	"\x04body\"\xce\x03\n" +
+	"\rtask_progress\x18\b \x01(\v2\x19.volley.wire.TaskProgressH\x00R\ftaskProgress\x12@\n" +
+	"\rpieces_folded\x18\t \x01(\v2\x19.volley.wire.PiecesFoldedH\x00R\fpiecesFoldedB\x06\n" +
+	"\x04body\"\xaf\x04\n" +
 	"\n" +
 	"ToExecutor\x120\n" +
 	"\aprepare\x18\x01 \x01(\v2\x14.volley.wire.PrepareH\x00R\aprepare\x12'\n" +
@@ -2025,7 +2387,10 @@ const file_volley_proto_rawDesc = "" +
 	"\tparameter\x18\x06 \x01(\v2\x16.volley.wire.ParameterH\x00R\tparameter\x12.\n" +
 	"\aend_job\x18\a \x01(\v2\x13.volley.wire.EndJobH\x00R\x06endJob\x12'\n" +
 	"\x04hand\x18\b \x01(\v2\x11.volley.wire.HandH\x00R\x04hand\x12*\n" +
-	"\x05pause\x18\t \x01(\v2\x12.volley.wire.PauseH\x00R\x05pauseB\x06\n" +
+	"\x05pause\x18\t \x01(\v2\x12.volley.wire.PauseH\x00R\x05pause\x12-\n" +
+	"\x06leases\x18\n" +
+	" \x01(\v2\x13.volley.wire.LeasesH\x00R\x06leases\x120\n" +
+	"\ainclude\x18\v \x01(\v2\x14.volley.wire.IncludeH\x00R\aincludeB\x06\n" +
 	"\x04body\"\xc6\x01\n" +
 	"\x04Hand\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\tR\x06ticket\x12\x12\n" +
@@ -2076,7 +2441,7 @@ const file_volley_proto_rawDesc = "" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x14\n" +
 	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x16\n" +
 	"\x06cursor\x18\x04 \x01(\x04R\x06cursor\x12\x14\n" +
-	"\x05limit\x18\x05 \x01(\x04R\x05limit\"\x8e\x02\n" +
+	"\x05limit\x18\x05 \x01(\x04R\x05limit\"\xbc\x02\n" +
 	"\tStartStep\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x12\n" +
@@ -2086,7 +2451,30 @@ const file_volley_proto_rawDesc = "" +
 	"\x12report_interval_ns\x18\x06 \x01(\x04R\x10reportIntervalNs\x12-\n" +
 	"\x05tasks\x18\a \x03(\v2\x17.volley.wire.AssignmentR\x05tasks\x12\x14\n" +
 	"\x05scale\x18\b \x01(\bR\x05scale\x12\x1b\n" +
-	"\tpack_node\x18\t \x01(\rR\bpackNode\"Z\n" +
+	"\tpack_node\x18\t \x01(\rR\bpackNode\x12\x16\n" +
+	"\x06leased\x18\n" +
+	" \x01(\bR\x06leased\x12\x14\n" +
+	"\x05epoch\x18\v \x01(\x04R\x05epoch\"r\n" +
+	"\x05Lease\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\rR\x02id\x12+\n" +
+	"\x04task\x18\x02 \x01(\v2\x17.volley.wire.AssignmentR\x04task\x12\x14\n" +
+	"\x05piece\x18\x03 \x01(\rR\x05piece\x12\x16\n" +
+	"\x06pieces\x18\x04 \x01(\rR\x06pieces\"p\n" +
+	"\x06Leases\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
+	"\x04step\x18\x02 \x01(\rR\x04step\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12*\n" +
+	"\x06leases\x18\x04 \x03(\v2\x12.volley.wire.LeaseR\x06leases\"\\\n" +
+	"\fPiecesFolded\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
+	"\x04step\x18\x02 \x01(\rR\x04step\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x10\n" +
+	"\x03ids\x18\x04 \x03(\rR\x03ids\"W\n" +
+	"\aInclude\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
+	"\x04step\x18\x02 \x01(\rR\x04step\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x10\n" +
+	"\x03ids\x18\x04 \x03(\rR\x03ids\"Z\n" +
 	"\bStopStep\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x12\n" +
@@ -2100,25 +2488,27 @@ const file_volley_proto_rawDesc = "" +
 	"\bProgress\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12*\n" +
-	"\x06counts\x18\x03 \x03(\v2\x12.volley.wire.CountR\x06counts\"\x96\x01\n" +
+	"\x06counts\x18\x03 \x03(\v2\x12.volley.wire.CountR\x06counts\"\xac\x01\n" +
 	"\bCoverage\x12\x14\n" +
 	"\x05split\x18\x01 \x01(\rR\x05split\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x14\n" +
 	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x16\n" +
 	"\x06cursor\x18\x04 \x01(\x04R\x06cursor\x12\x14\n" +
 	"\x05count\x18\x05 \x01(\x04R\x05count\x12\x16\n" +
-	"\x06folded\x18\x06 \x01(\x04R\x06folded\"F\n" +
+	"\x06folded\x18\x06 \x01(\x04R\x06folded\x12\x14\n" +
+	"\x05lease\x18\a \x01(\rR\x05lease\"F\n" +
 	"\x04Part\x12\x14\n" +
-	"\x05level\x18\x01 \x01(\rR\x05level\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\x11R\x05level\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\rR\x05index\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"\xcd\x01\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\xe3\x01\n" +
 	"\x06Result\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x121\n" +
 	"\bcoverage\x18\x03 \x03(\v2\x15.volley.wire.CoverageR\bcoverage\x12'\n" +
 	"\x05parts\x18\x04 \x03(\v2\x11.volley.wire.PartR\x05parts\x12\x17\n" +
 	"\abusy_ns\x18\x05 \x01(\x04R\x06busyNs\x12(\n" +
-	"\x05fault\x18\x06 \x01(\v2\x12.volley.wire.FaultR\x05fault\"\xad\x01\n" +
+	"\x05fault\x18\x06 \x01(\v2\x12.volley.wire.FaultR\x05fault\x12\x14\n" +
+	"\x05epoch\x18\a \x01(\x04R\x05epoch\"\xad\x01\n" +
 	"\aRunTask\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04call\x18\x02 \x01(\x04R\x04call\x12\x12\n" +
@@ -2163,7 +2553,7 @@ func file_volley_proto_rawDescGZIP() []byte {
 	return file_volley_proto_rawDescData
 }
 
-var file_volley_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_volley_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_volley_proto_goTypes = []any{
 	(*ToDriver)(nil),     // 0: volley.wire.ToDriver
 	(*ToExecutor)(nil),   // 1: volley.wire.ToExecutor
@@ -2177,49 +2567,58 @@ var file_volley_proto_goTypes = []any{
 	(*Parameter)(nil),    // 9: volley.wire.Parameter
 	(*Assignment)(nil),   // 10: volley.wire.Assignment
 	(*StartStep)(nil),    // 11: volley.wire.StartStep
-	(*StopStep)(nil),     // 12: volley.wire.StopStep
-	(*Count)(nil),        // 13: volley.wire.Count
-	(*Progress)(nil),     // 14: volley.wire.Progress
-	(*Coverage)(nil),     // 15: volley.wire.Coverage
-	(*Part)(nil),         // 16: volley.wire.Part
-	(*Result)(nil),       // 17: volley.wire.Result
-	(*RunTask)(nil),      // 18: volley.wire.RunTask
-	(*TaskProgress)(nil), // 19: volley.wire.TaskProgress
-	(*TaskResult)(nil),   // 20: volley.wire.TaskResult
-	(*EndJob)(nil),       // 21: volley.wire.EndJob
-	(*Fault)(nil),        // 22: volley.wire.Fault
+	(*Lease)(nil),        // 12: volley.wire.Lease
+	(*Leases)(nil),       // 13: volley.wire.Leases
+	(*PiecesFolded)(nil), // 14: volley.wire.PiecesFolded
+	(*Include)(nil),      // 15: volley.wire.Include
+	(*StopStep)(nil),     // 16: volley.wire.StopStep
+	(*Count)(nil),        // 17: volley.wire.Count
+	(*Progress)(nil),     // 18: volley.wire.Progress
+	(*Coverage)(nil),     // 19: volley.wire.Coverage
+	(*Part)(nil),         // 20: volley.wire.Part
+	(*Result)(nil),       // 21: volley.wire.Result
+	(*RunTask)(nil),      // 22: volley.wire.RunTask
+	(*TaskProgress)(nil), // 23: volley.wire.TaskProgress
+	(*TaskResult)(nil),   // 24: volley.wire.TaskResult
+	(*EndJob)(nil),       // 25: volley.wire.EndJob
+	(*Fault)(nil),        // 26: volley.wire.Fault
 }
 var file_volley_proto_depIdxs = []int32{
 	4,  // 0: volley.wire.ToDriver.register:type_name -> volley.wire.Register
 	6,  // 1: volley.wire.ToDriver.prepared:type_name -> volley.wire.Prepared
 	8,  // 2: volley.wire.ToDriver.holding:type_name -> volley.wire.Holding
-	14, // 3: volley.wire.ToDriver.progress:type_name -> volley.wire.Progress
-	17, // 4: volley.wire.ToDriver.result:type_name -> volley.wire.Result
-	20, // 5: volley.wire.ToDriver.task_result:type_name -> volley.wire.TaskResult
-	17, // 6: volley.wire.ToDriver.folded:type_name -> volley.wire.Result
-	19, // 7: volley.wire.ToDriver.task_progress:type_name -> volley.wire.TaskProgress
-	5,  // 8: volley.wire.ToExecutor.prepare:type_name -> volley.wire.Prepare
-	7,  // 9: volley.wire.ToExecutor.hold:type_name -> volley.wire.Hold
-	11, // 10: volley.wire.ToExecutor.start_step:type_name -> volley.wire.StartStep
-	12, // 11: volley.wire.ToExecutor.stop_step:type_name -> volley.wire.StopStep
-	18, // 12: volley.wire.ToExecutor.run_task:type_name -> volley.wire.RunTask
-	9,  // 13: volley.wire.ToExecutor.parameter:type_name -> volley.wire.Parameter
-	21, // 14: volley.wire.ToExecutor.end_job:type_name -> volley.wire.EndJob
-	2,  // 15: volley.wire.ToExecutor.hand:type_name -> volley.wire.Hand
-	3,  // 16: volley.wire.ToExecutor.pause:type_name -> volley.wire.Pause
-	22, // 17: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
-	22, // 18: volley.wire.Holding.fault:type_name -> volley.wire.Fault
-	10, // 19: volley.wire.StartStep.tasks:type_name -> volley.wire.Assignment
-	13, // 20: volley.wire.Progress.counts:type_name -> volley.wire.Count
-	15, // 21: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
-	16, // 22: volley.wire.Result.parts:type_name -> volley.wire.Part
-	22, // 23: volley.wire.Result.fault:type_name -> volley.wire.Fault
-	22, // 24: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	18, // 3: volley.wire.ToDriver.progress:type_name -> volley.wire.Progress
+	21, // 4: volley.wire.ToDriver.result:type_name -> volley.wire.Result
+	24, // 5: volley.wire.ToDriver.task_result:type_name -> volley.wire.TaskResult
+	21, // 6: volley.wire.ToDriver.folded:type_name -> volley.wire.Result
+	23, // 7: volley.wire.ToDriver.task_progress:type_name -> volley.wire.TaskProgress
+	14, // 8: volley.wire.ToDriver.pieces_folded:type_name -> volley.wire.PiecesFolded
+	5,  // 9: volley.wire.ToExecutor.prepare:type_name -> volley.wire.Prepare
+	7,  // 10: volley.wire.ToExecutor.hold:type_name -> volley.wire.Hold
+	11, // 11: volley.wire.ToExecutor.start_step:type_name -> volley.wire.StartStep
+	16, // 12: volley.wire.ToExecutor.stop_step:type_name -> volley.wire.StopStep
+	22, // 13: volley.wire.ToExecutor.run_task:type_name -> volley.wire.RunTask
+	9,  // 14: volley.wire.ToExecutor.parameter:type_name -> volley.wire.Parameter
+	25, // 15: volley.wire.ToExecutor.end_job:type_name -> volley.wire.EndJob
+	2,  // 16: volley.wire.ToExecutor.hand:type_name -> volley.wire.Hand
+	3,  // 17: volley.wire.ToExecutor.pause:type_name -> volley.wire.Pause
+	13, // 18: volley.wire.ToExecutor.leases:type_name -> volley.wire.Leases
+	15, // 19: volley.wire.ToExecutor.include:type_name -> volley.wire.Include
+	26, // 20: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
+	26, // 21: volley.wire.Holding.fault:type_name -> volley.wire.Fault
+	10, // 22: volley.wire.StartStep.tasks:type_name -> volley.wire.Assignment
+	10, // 23: volley.wire.Lease.task:type_name -> volley.wire.Assignment
+	12, // 24: volley.wire.Leases.leases:type_name -> volley.wire.Lease
+	17, // 25: volley.wire.Progress.counts:type_name -> volley.wire.Count
+	19, // 26: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
+	20, // 27: volley.wire.Result.parts:type_name -> volley.wire.Part
+	26, // 28: volley.wire.Result.fault:type_name -> volley.wire.Fault
+	26, // 29: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_volley_proto_init() }
@@ -2236,6 +2635,7 @@ func file_volley_proto_init() {
 		(*ToDriver_TaskResult)(nil),
 		(*ToDriver_Folded)(nil),
 		(*ToDriver_TaskProgress)(nil),
+		(*ToDriver_PiecesFolded)(nil),
 	}
 	file_volley_proto_msgTypes[1].OneofWrappers = []any{
 		(*ToExecutor_Prepare)(nil),
@@ -2247,6 +2647,8 @@ func file_volley_proto_init() {
 		(*ToExecutor_EndJob)(nil),
 		(*ToExecutor_Hand)(nil),
 		(*ToExecutor_Pause)(nil),
+		(*ToExecutor_Leases)(nil),
+		(*ToExecutor_Include)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2254,7 +2656,7 @@ func file_volley_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_volley_proto_rawDesc), len(file_volley_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,196 @@
+package driver
+
+import (
+	"time"
+
+	"github.com/volley-engine/volley/abss"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/scheduler"
+)
+
+// leased says whether a step hands out pieces of splits: all steps of steal, and
+// under the other policies that do not wait for stragglers the passes that need
+// every row, where there is more than one executor.
+func (j *Job) leased(p *pack, req *StepRequest) bool {
+	policy := j.cfg.Sync.Policy
+	return len(req.Pieces) == len(p.info.Rows) && len(p.sched.Alive()) > 1 &&
+		(policy == abss.Steal || !req.Train && policy != abss.BSP)
+}
+
+// beginLeases begins a step whose pieces are leased. That all of them are folded
+// is the business of leases; the controller sees the counts of splits, and
+// bounds the wait.
+func (j *Job) beginLeases(p *pack, now plan.Time) {
+	s := j.step
+	tasks := make([]abss.Task, len(p.info.Rows))
+	shares := make([]scheduler.LeaseTask, len(tasks))
+	for i := range tasks {
+		id := plan.SplitID(i)
+		_, s.assigned[i], _ = j.assign(p, id)
+		tasks[i] = abss.Task{Split: id, Rows: j.limit(p, i), Held: true}
+		shares[i] = scheduler.LeaseTask{Assignment: s.assigned[i], Pieces: piecesOf(p.info.Rows[i], s.assigned[i], s.req.Pieces[i]), Bytes: p.info.Bytes[i]}
+	}
+	s.leases = scheduler.NewLeases(scheduler.LeaseConfig{Grace: j.cfg.Sync.Grace, Bandwidth: j.cfg.Exchange.Bandwidth, Mutant: j.cfg.Mutant},
+		p.sched, shares, now)
+	s.ctrl = abss.NewController(j.syncOf(s), tasks, 0, 0, now)
+	j.lease(now)
+	j.decide(abss.Event{Kind: abss.Began}, now)
+}
+
+// piecesOf is how many rows each piece of a split has of those that the
+// assignment visits: from its cursor on, and from the split's beginning.
+func piecesOf(rows int64, a plan.Assignment, pieces int) []int64 {
+	out := make([]int64, pieces)
+	n := int64(pieces)
+	limit := rows
+	if a.Limit > 0 {
+		limit = min(limit, a.Limit)
+	}
+	end := a.Cursor + limit
+	overlap := func(from, to, lo, hi int64) int64 { return max(0, min(to, hi)-max(from, lo)) }
+	for k := range out {
+		lo, hi := int64(k)*rows/n, (int64(k)+1)*rows/n
+		out[k] = overlap(a.Cursor, min(end, rows), lo, hi) + overlap(0, end-rows, lo, hi)
+	}
+	return out
+}
+
+// lease carries out what leases decide.
+func (j *Job) lease(now plan.Time) {
+	s, p := j.step, j.packs[j.step.req.Pack]
+	job := string(j.cfg.ID)
+	for _, c := range s.leases.Step(now) {
+		switch c.Kind {
+		case scheduler.LeaseStart:
+			j.start(c.Executor, p, nil, c.Epoch)
+		case scheduler.LeaseGrant:
+			m := &wire.Leases{Job: job, Step: s.key, Epoch: uint64(c.Epoch)}
+			for _, l := range c.Leases {
+				a := s.assigned[l.Split]
+				m.Leases = append(m.Leases, &wire.Lease{Id: l.ID, Piece: uint32(l.Piece), Pieces: uint32(s.req.Pieces[l.Split]),
+					Task: &wire.Assignment{Split: uint32(a.Split), Attempt: uint32(a.Attempt), Epoch: uint64(a.Epoch), Cursor: uint64(a.Cursor), Limit: uint64(a.Limit)}})
+			}
+			j.send(c.Executor, &wire.ToExecutor{Body: &wire.ToExecutor_Leases{Leases: m}})
+		case scheduler.LeaseInclude:
+			m := &wire.Include{Job: job, Step: s.key, Epoch: uint64(c.Epoch)}
+			for _, l := range c.Leases {
+				m.Ids = append(m.Ids, l.ID)
+			}
+			j.send(c.Executor, &wire.ToExecutor{Body: &wire.ToExecutor_Include{Include: m}})
+		case scheduler.LeaseGet:
+			j.schedule(p, []scheduler.Command{c.Get})
+		case scheduler.LeaseWakeAt:
+			j.emit(Command{WakeAt: c.At})
+		}
+	}
+}
+
+// onPiecesFolded takes a report of leases that have been folded.
+func (j *Job) onPiecesFolded(from plan.ExecutorID, r *wire.PiecesFolded, now plan.Time) {
+	if j.step == nil || j.step.leases == nil || r.Step != j.step.key {
+		j.counters.StaleReports++
+		return
+	}
+	s := j.step
+	for _, i := range s.leases.Folded(from, plan.Epoch(r.Epoch), r.Ids, now) {
+		s.seen[i] = s.leases.Rows(i)
+		s.ctrl.Note(abss.Event{Kind: abss.Progress, Split: i, Count: s.seen[i]}, now)
+	}
+	j.lease(now)
+	j.decide(abss.Event{Kind: abss.Tick}, now)
+}
+
+// onLeasedResult takes the result over an executor's leases whole, or drops it
+// whole.
+func (j *Job) onLeasedResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
+	if j.step == nil || j.step.leases == nil || r.Step != j.step.key {
+		if len(r.Coverage) > 0 {
+			j.counters.LateResults++
+		}
+		j.dropResult(r)
+		return
+	}
+	s, p := j.step, j.packs[j.step.req.Pack]
+	if err := j.resultError(r); err != nil {
+		j.failedLeases(from, r, err, now)
+		return
+	}
+	ids := make([]uint32, len(r.Coverage))
+	for i, c := range r.Coverage {
+		ids[i] = c.Lease
+	}
+	if len(ids) == 0 {
+		return // it has ended without being asked for anything
+	}
+	if !s.leases.Accept(from, plan.Epoch(r.Epoch), ids) {
+		j.counters.LateResults++
+		j.dropResult(r)
+		return
+	}
+	s.parts = append(s.parts, r.Parts...)
+	for _, part := range r.Parts {
+		s.bytes += int64(len(part.Data))
+	}
+	var rows int64
+	for _, c := range r.Coverage {
+		cov := s.coverage[c.Split]
+		if cov == nil {
+			a := s.assigned[c.Split]
+			cov = &plan.Coverage{Split: a.Split, Attempt: a.Attempt, Epoch: a.Epoch, Cursor: a.Cursor}
+			s.coverage[c.Split] = cov
+		}
+		cov.Count += int64(c.Count)
+		cov.Folded += int64(c.Folded)
+		rows += int64(c.Count)
+	}
+	if r.BusyNs > 0 {
+		p.sched.Observe(from, float64(rows)*float64(j.slots[from])/time.Duration(r.BusyNs).Seconds())
+	}
+	j.arrivedSplits(r, now)
+}
+
+// arrivedSplits tells the controller of splits all of whose pieces are here.
+func (j *Job) arrivedSplits(r *wire.Result, now plan.Time) {
+	s, p := j.step, j.packs[j.step.req.Pack]
+	told := map[uint32]bool{}
+	for _, c := range r.Coverage {
+		i := plan.SplitID(c.Split)
+		if told[c.Split] || !s.leases.Whole(i) {
+			continue
+		}
+		told[c.Split] = true
+		p.sched.Merged(i)
+		s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: i, Count: s.coverage[i].Count}, now)
+	}
+	j.lease(now)
+	j.decide(abss.Event{Kind: abss.Tick}, now)
+}
+
+// failedLeases applies the policy of a failure to the splits whose pieces it
+// touched, and has others fold them.
+func (j *Job) failedLeases(from plan.ExecutorID, r *wire.Result, err error, now plan.Time) {
+	s, p := j.step, j.packs[j.step.req.Pack]
+	var splits []plan.SplitID
+	seen := map[plan.SplitID]bool{}
+	for _, c := range r.Coverage {
+		if i := plan.SplitID(c.Split); int(i) < len(s.assigned) && !seen[i] {
+			seen[i] = true
+			splits = append(splits, i)
+		}
+	}
+	if !s.leases.Failed(from, plan.Epoch(r.Epoch), splits) {
+		return // of a run that was given up
+	}
+	j.charge(p, from, err, now)
+	if len(splits) == 0 { // nothing could be begun at all
+		splits = append(splits, 0)
+	}
+	for _, i := range splits {
+		if j.schedule(p, p.sched.Failed(from, i, err)); j.state == ended {
+			return
+		}
+	}
+	s.retried++
+	j.lease(now)
+}

@@ -1,0 +1,215 @@
+package executor
+
+import (
+	"sync"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/storage"
+)
+
+// LeasedFold is a run whose pieces come one by one.
+type LeasedFold struct {
+	e       *Engine
+	step    *wire.StartStep
+	meta    *storage.PackMeta
+	folders []runner.Folder // by slot
+	mu      struct {
+		sync.Mutex
+		done map[uint32]leasedPiece
+	}
+}
+
+// leasedPiece is a piece that has been folded.
+type leasedPiece struct {
+	lease *wire.Lease
+	acc   *runner.Acc
+	busy  time.Duration
+}
+
+// BeginLeased prepares a run for leases.
+func (e *Engine) BeginLeased(run *Run, slots int) (f *LeasedFold, err error) {
+	defer userPanic(&err)
+	f = &LeasedFold{e: e, step: run.Step}
+	f.mu.done = map[uint32]leasedPiece{}
+	if f.meta, err = e.packMeta(int(run.Step.PackNode)); err != nil {
+		return nil, err
+	}
+	for range slots {
+		folder, err := e.program.Folder(int(run.Step.Node), f.meta, run.Param)
+		if err != nil {
+			return nil, err
+		}
+		f.folders = append(f.folders, folder)
+	}
+	return f, nil
+}
+
+// RowsOf is how many rows a lease is over, and how many its split has.
+func (f *LeasedFold) RowsOf(l *wire.Lease) (rows, split int64) {
+	split = f.meta.Splits[l.Task.Split].Rows
+	return runner.PieceRows(split, int64(l.Task.Cursor), int64(l.Task.Limit), int(l.Pieces), int(l.Piece)), split
+}
+
+// Fold folds a lease's piece on a slot; ok is false where it was stopped before
+// its end.
+func (f *LeasedFold) Fold(slot int, l *wire.Lease, page *runner.Page, gate *runner.Gate, pacer runner.Pacer) (ok bool, err error) {
+	began := time.Now()
+	if int(l.Task.Split) >= len(f.meta.Splits) {
+		return false, fault.Newf(fault.PlanMismatch, "fold", "a lease", "split %d of %d", l.Task.Split, len(f.meta.Splits))
+	}
+	split, err := f.e.store.OpenSplit(int(f.step.PackNode), int(l.Task.Split))
+	if err != nil {
+		return false, err
+	}
+	t := runner.NewPieceFold(f.folders[slot], split, int64(l.Task.Cursor), int64(l.Task.Limit), int(l.Pieces), int(l.Piece))
+	if err := runner.Visit([]runner.Task{{Fold: t, Word: slot}}, page, gate, pacer, func(int) {}); err != nil {
+		return false, err
+	}
+	if t.Left() > 0 {
+		return false, nil
+	}
+	f.mu.Lock()
+	f.mu.done[l.Id] = leasedPiece{l, t.Piece(int(l.Piece)), time.Since(began)}
+	f.mu.Unlock()
+	return true, nil
+}
+
+// Result merges the pieces of some leases, and says how long they took.
+func (f *LeasedFold) Result(run int, ids []uint32) (out *Folded) {
+	var err error
+	defer func() {
+		if err != nil {
+			out = &Folded{Run: run, Err: err}
+		}
+	}()
+	defer userPanic(&err)
+	out = &Folded{Run: run}
+	pieces := map[runner.PieceOf]*runner.Acc{}
+	limit := map[int]float64{}
+	for _, id := range ids {
+		p, ok := f.mu.done[id]
+		if !ok {
+			return &Folded{Run: run, Err: fault.Newf(fault.Internal, "merge", "a lease", "lease %d was not folded here", id)}
+		}
+		out.Busy += p.busy
+		rows, split := f.RowsOf(p.lease)
+		pieces[runner.PieceOf{Split: int(p.lease.Task.Split), Piece: int(p.lease.Piece), Pieces: int(p.lease.Pieces)}] = p.acc
+		c := CoverageOf(p.lease.Task, rows, p.acc)
+		out.Coverage, out.Leases = append(out.Coverage, c), append(out.Leases, id)
+		if n := int64(p.lease.Task.Limit); n > 0 && n < split {
+			limit[int(p.lease.Task.Split)] = float64(split) / float64(n)
+		}
+	}
+	scale := func(split int, acc *runner.Acc) {
+		if by, cut := limit[split]; cut && f.step.Scale {
+			acc.Value = f.folders[0].Scale(acc.Value, by)
+		}
+	}
+	out.Parts, err = encodeParts(f.folders[0], runner.ReducePieces(f.folders[0], len(f.meta.Splits), pieces, scale))
+	return out
+}
+
+// Failed is the result of a run in which a lease could not be folded.
+func (f *LeasedFold) Failed(run int, l *wire.Lease, err error) *Folded {
+	return &Folded{Run: run, Err: err, Coverage: []plan.Coverage{CoverageOf(l.Task, 0, nil)}, Leases: []uint32{l.Id}}
+}
+
+// leasing is what the slots of a leased run share: the pieces to fold, and how
+// the run ends.
+type leasing struct {
+	mu     sync.Mutex
+	more   *sync.Cond
+	queue  []*wire.Lease
+	ended  bool
+	ids    []uint32 // to include
+	failed *Folded
+}
+
+func newLeasing() *leasing {
+	l := &leasing{}
+	l.more = sync.NewCond(&l.mu)
+	return l
+}
+
+// add gives the slots more to fold.
+func (l *leasing) add(leases []*wire.Lease) {
+	l.mu.Lock()
+	l.queue = append(l.queue, leases...)
+	l.mu.Unlock()
+	l.more.Broadcast()
+}
+
+// next waits for a piece; nil is the run's end.
+func (l *leasing) next() *wire.Lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.queue) == 0 && !l.ended {
+		l.more.Wait()
+	}
+	if l.ended {
+		return nil
+	}
+	first := l.queue[0]
+	l.queue = l.queue[1:]
+	return first
+}
+
+// end ends the run: with what is to be included, or with a failure.
+func (l *leasing) end(ids []uint32, failed *Folded) {
+	l.mu.Lock()
+	if !l.ended {
+		l.ended, l.ids, l.failed = true, ids, failed
+	}
+	l.mu.Unlock()
+	l.more.Broadcast()
+}
+
+// foldLeased runs a leased run's slots to its end and merges what is wanted.
+func (e *Executor) foldLeased(run *Run, r *liveRun) *Folded {
+	f, err := e.engine.BeginLeased(run, e.cfg.Slots)
+	if err != nil {
+		return &Folded{Run: run.ID, Err: err}
+	}
+	var wg sync.WaitGroup
+	for k := 1; k < e.cfg.Slots; k++ {
+		wg.Go(func() { e.leasedSlot(run.ID, k, f, r) })
+	}
+	e.leasedSlot(run.ID, 0, f, r)
+	wg.Wait()
+	if r.leasing.failed != nil {
+		return r.leasing.failed
+	}
+	return f.Result(run.ID, r.leasing.ids)
+}
+
+// leasedSlot folds pieces until the run ends.
+func (e *Executor) leasedSlot(run, k int, f *LeasedFold, r *liveRun) {
+	var pacer runner.Pacer
+	if e.cfg.Pacer != nil {
+		pacer = e.cfg.Pacer(k)
+	}
+	for {
+		began := time.Now()
+		l := r.leasing.next()
+		if l == nil {
+			return
+		}
+		if pacer != nil {
+			pacer.Waited(time.Since(began))
+		}
+		ok, err := f.Fold(k, l, r.page, e.cfg.Gate, pacer)
+		if err != nil {
+			r.leasing.end(nil, f.Failed(run, l, err))
+			e.cfg.Gate.Stop(r.page)
+			return
+		}
+		if !ok {
+			return
+		}
+		e.post(Event{Pieces: &PiecesFolded{Run: run, IDs: []uint32{l.Id}}})
+	}
+}

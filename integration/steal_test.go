@@ -1,0 +1,46 @@
+package integration
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestStealHasTheBytesOfBSP, whatever job, however uneven the executors, and with
+// batches too.
+func TestStealHasTheBytesOfBSP(t *testing.T) {
+	data := jobsData(t)
+	data["logistic, batches"] = append(slices.Clone(data["logistic"]), "--solver", "sqrt", "--batch-fraction", "0.3")
+	data["logistic, lbfgs"] = append(slices.Clone(data["logistic"]), "--solver", "lbfgs")
+	for name, flags := range data {
+		job, _, _ := strings.Cut(name, ",")
+		want := filepath.Join(t.TempDir(), "bsp")
+		runJob(t, job, slices.Concat(flags, []string{"--executors", "1", "--out", want})...)
+		for _, cluster := range [][]string{{"--executors", "5"}, {"--clock", "virtual", "--pace", "physical"}, {"--clock", "virtual", "--pace", "multi-tenant:3", "--splits", "72"}} {
+			got := filepath.Join(t.TempDir(), "steal")
+			if slices.Contains(cluster, "72") { // other splits are another problem
+				want = filepath.Join(t.TempDir(), "bsp")
+				runJob(t, job, slices.Concat(flags, []string{"--executors", "1", "--splits", "72", "--out", want})...)
+			}
+			runJob(t, job, slices.Concat(flags, cluster, []string{"--sync", "steal", "--out", got})...)
+			if modelBytes(t, want) != modelBytes(t, got) {
+				t.Errorf("%s on %v has other bytes", name, cluster)
+			}
+		}
+	}
+}
+
+// TestStealComesNearTheIdealPass, at which every executor works until the end, in
+// virtual time.
+func TestStealComesNearTheIdealPass(t *testing.T) {
+	flags := []string{"--data", generated(t), "--sync", "steal", "--clock", "virtual", "--pace-rate", "1000", "--solver", "lbfgs", "--max-iterations", "8", "--tol", "0"}
+	for pace, speeds := range map[string]float64{"physical": 3 + 9*2.2, "static:2.2,1,1,2.2,1": 7.4, "one-straggler": 5.5} {
+		r := runJob(t, "logistic", append(flags, "--pace", pace)...)
+		ideal := float64(6000) / (speeds * 1000)
+		t.Logf("%s: %.3f of the ideal pass", pace, r.SecondsPerIteration/ideal)
+		if r.SecondsPerIteration > 1.15*ideal {
+			t.Errorf("%s: a step takes %v s, at best %v", pace, r.SecondsPerIteration, ideal)
+		}
+	}
+}

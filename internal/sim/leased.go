@@ -1,0 +1,74 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/volley-engine/volley/executor"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// leasedRun is the timeline of a leased run: slots take the next piece of its
+// queue when they have folded the one in hand.
+type leasedRun struct {
+	queue []*wire.Lease
+	idle  []int // slots
+	had   []*wire.Lease
+	took  map[uint32]plan.Time
+}
+
+func (n *node) startLeased(cmd *executor.Run) {
+	if err := n.work.beginLeased(cmd); err != nil {
+		n.step(executor.Event{Folded: &executor.Folded{Run: cmd.ID, Err: err}})
+		return
+	}
+	r := &run{cmd: cmd, leased: &leasedRun{took: map[uint32]plan.Time{}}}
+	for k := range n.slots {
+		r.leased.idle = append(r.leased.idle, k)
+	}
+	n.runs[cmd.ID] = r
+}
+
+// lease gives a run more to fold.
+func (n *node) lease(c *executor.LeaseRun) {
+	r := n.runs[c.Run]
+	if r == nil || r.stopped {
+		return
+	}
+	r.leased.queue = append(r.leased.queue, c.Leases...)
+	n.foldLeases(r)
+}
+
+// foldLeases sets idle slots to work.
+func (n *node) foldLeases(r *run) {
+	q := r.leased
+	for len(q.idle) > 0 && len(q.queue) > 0 {
+		slot, l := q.idle[0], q.queue[0]
+		q.idle, q.queue = q.idle[1:], q.queue[1:]
+		end := n.spend(slot, n.w.now, n.work.rowsOf(r.cmd, l))
+		q.took[l.Id] = end - n.w.now
+		n.after(end, func() {
+			if n.runs[r.cmd.ID] != r || r.stopped {
+				return
+			}
+			q.had = append(q.had, l)
+			q.idle = append(q.idle, slot)
+			n.step(executor.Event{Pieces: &executor.PiecesFolded{Run: r.cmd.ID, IDs: []uint32{l.Id}}})
+			n.foldLeases(r)
+		})
+	}
+}
+
+// endLeased ends a run with what is to be included.
+func (n *node) endLeased(r *run, include []uint32) {
+	if r == nil || r.stopped {
+		return
+	}
+	r.stopped = true
+	delete(n.runs, r.cmd.ID)
+	var busy time.Duration
+	for _, id := range include {
+		busy += r.leased.took[id]
+	}
+	n.step(executor.Event{Folded: n.work.finishLeased(r.cmd, r.leased.had, include, busy)})
+}

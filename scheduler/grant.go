@@ -1,0 +1,375 @@
+package scheduler
+
+import (
+	"math"
+
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// aheadPerSlot is how many pieces a slot has at the least while there are some:
+// one in hand and one ahead.
+const aheadPerSlot = 2
+
+// view is what the decisions of one moment look at.
+type view struct {
+	rates     []float64   // by executor: rows per second, of those not known the others' mean; 0 where nobody's is
+	sum       float64     // of those that can be given work
+	remaining []plan.Time // by executor, for the pieces of its splits that have no result
+	own       [][]int     // by executor: its splits
+	copies    [][]int     // by executor: those that it holds of others
+	seen      int         // placement that own and copies are of
+}
+
+// look takes the moment in.
+func (l *Leases) look(now plan.Time) {
+	v := &l.view
+	v.rates = v.rates[:0]
+	var known, slots float64
+	for e := range l.ex {
+		r := l.measured(e)
+		v.rates = append(v.rates, r)
+		if r > 0 {
+			known += r
+			slots += float64(l.s.executors[e].slots)
+		}
+	}
+	v.sum = 0
+	for e := range l.ex {
+		if v.rates[e] == 0 && slots > 0 {
+			v.rates[e] = known / slots * float64(l.s.executors[e].slots)
+		}
+		if l.usable(e) {
+			v.sum += v.rates[e]
+		}
+	}
+	if v.seen != l.s.changes || len(v.own) != len(l.ex) {
+		l.lookAtPlacement()
+	}
+	v.remaining = v.remaining[:0]
+	for e := range l.ex {
+		v.remaining = append(v.remaining, l.remaining(e, now))
+	}
+}
+
+func (l *Leases) lookAtPlacement() {
+	v := &l.view
+	v.seen = l.s.changes
+	v.own, v.copies = make([][]int, len(l.ex)), make([][]int, len(l.ex))
+	for i := range l.tasks {
+		sp := &l.s.splits[i]
+		for e := range l.ex {
+			switch {
+			case !sp.holders[e]:
+			case sp.owner == e:
+				v.own[e] = append(v.own[e], i)
+			default:
+				v.copies[e] = append(v.copies[e], i)
+			}
+		}
+	}
+}
+
+// remaining is how long an executor will take for the pieces of its splits that
+// have no result.
+func (l *Leases) remaining(e int, now plan.Time) plan.Time {
+	if !l.usable(e) || l.silent(e, now) {
+		return never // nobody folds them
+	}
+	var rows int64
+	for _, i := range l.view.own[e] {
+		rows += l.undone[i]
+	}
+	if r := l.view.rates[e]; r > 0 {
+		return seconds(float64(rows) / r)
+	}
+	return plan.Time(rows) // of two that are not known, the one with more
+}
+
+// never is later than anything that will happen.
+const never = plan.Time(math.MaxInt64 / 4)
+
+// grantAll gives pieces to every executor that is short of them. As with guided
+// loops a grant is half an executor's share of what is left, and in the end a
+// piece a slot.
+func (l *Leases) grantAll(now plan.Time) {
+	for e := range l.ex {
+		want := l.target(e)
+		if !l.usable(e) || len(l.ex[e].queue) > want/2 {
+			continue
+		}
+		var got []*Lease
+		for len(l.ex[e].queue) < want {
+			k := l.choose(e, now)
+			if k < 0 {
+				break
+			}
+			got = append(got, l.grant(e, k, now))
+		}
+		if len(got) > 0 {
+			l.emit(LeaseCommand{Kind: LeaseGrant, Executor: l.s.executors[e].id, Epoch: l.ex[e].epoch, Leases: got})
+		}
+	}
+}
+
+// target is how many pieces an executor should have to fold.
+func (l *Leases) target(e int) int {
+	share := 0.0
+	if l.view.sum > 0 {
+		share = l.view.rates[e] / l.view.sum
+	} else {
+		for o := range l.ex {
+			if l.usable(o) {
+				share++
+			}
+		}
+		share = 1 / max(1, share)
+	}
+	return max(aheadPerSlot*l.s.executors[e].slots, int(share*float64(l.open)/2))
+}
+
+// grant gives one piece to an executor.
+func (l *Leases) grant(e, k int, now plan.Time) *Lease {
+	x, p := l.ex[e], &l.pieces[k]
+	if x.epoch == 0 {
+		x.epoch = l.s.NextEpoch()
+		l.emit(LeaseCommand{Kind: LeaseStart, Executor: l.s.executors[e].id, Epoch: x.epoch})
+	}
+	lease := &Lease{ID: uint32(len(l.all) + 1), Split: p.split, Piece: p.index, Rows: p.rows, piece: k, holder: e}
+	l.all = append(l.all, lease)
+	if len(p.leases) == 0 {
+		l.open--
+		l.rows -= p.rows
+	}
+	p.leases = append(p.leases, lease)
+	if len(x.queue) == 0 {
+		x.sign = now
+	}
+	x.queue = append(x.queue, lease)
+	return lease
+}
+
+// choose is the piece that an executor should fold next: of its own splits, from
+// the front; else, of others' splits that it holds, from the back of the one
+// whose owner has most before it; else one that somebody else has and will not
+// have folded before it. −1 is none.
+func (l *Leases) choose(e int, now plan.Time) int {
+	own := l.view.own[e]
+	for len(own) > 0 {
+		if i := own[0]; l.holds(e, i) {
+			if k := l.openPiece(i, 1); k >= 0 {
+				if l.leftToOthers(e, i, k) {
+					return -1
+				}
+				return k
+			}
+		}
+		own = own[1:]
+	}
+	best, most := -1, plan.Time(-1)
+	for _, i := range l.view.copies[e] {
+		t := l.remainingOf(i)
+		if t <= most || !l.holds(e, i) {
+			continue
+		}
+		if k := l.openPiece(i, -1); k >= 0 && !l.leftToOthers(e, i, k) {
+			best, most = k, t
+		}
+	}
+	if best >= 0 || len(l.ex[e].queue) > 0 {
+		return best
+	}
+	return l.again(e, now)
+}
+
+// remainingOf is how long a split's owner has to do.
+func (l *Leases) remainingOf(i int) plan.Time {
+	if o := l.s.splits[i].owner; o >= 0 && o < len(l.view.remaining) {
+		return l.view.remaining[o]
+	}
+	return never
+}
+
+// holds says whether an executor can fold a split: it has a copy, and has not
+// failed with it, or is the last.
+func (l *Leases) holds(e, i int) bool {
+	if !l.s.splits[i].holders[e] {
+		return false
+	}
+	if !l.ex[e].failures[i] {
+		return true
+	}
+	for o := range l.ex {
+		if o != e && l.usable(o) && l.s.splits[i].holders[o] && !l.ex[o].failures[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// openPiece is the first piece of a split that nobody has, from the front or the
+// back; −1 is none.
+func (l *Leases) openPiece(i, step int) int {
+	k, n := 0, len(l.tasks[i].Pieces)
+	if step < 0 {
+		k = n - 1
+	}
+	for ; k >= 0 && k < n; k += step {
+		if p := &l.pieces[l.first[i]+k]; p.rows > 0 && p.by == nil && len(p.leases) == 0 {
+			return l.first[i] + k
+		}
+	}
+	return -1
+}
+
+// leftToOthers says whether an executor had better leave a piece alone: another
+// one that holds its split will have folded it before, and all of them whatever
+// else is open.
+func (l *Leases) leftToOthers(e, i, k int) bool {
+	if l.view.rates[e] == 0 {
+		return false
+	}
+	mine := l.finish(e, k)
+	rows, sooner := l.rows, false
+	for o := range l.ex {
+		if o != e && l.usable(o) {
+			rows += queued(l.ex[o].queue)
+			sooner = sooner || l.holds(o, i) && l.finish(o, k) < mine
+		}
+	}
+	return sooner && float64(rows)/(l.view.sum-l.view.rates[e]) < mine
+}
+
+// finish is in how many seconds an executor would have folded a piece.
+func (l *Leases) finish(e, k int) float64 {
+	return (float64(queued(l.ex[e].queue)) + float64(l.pieces[k].rows)*float64(l.s.executors[e].slots)) / l.view.rates[e]
+}
+
+func queued(queue []*Lease) (rows int64) {
+	for _, lease := range queue {
+		rows += lease.Rows
+	}
+	return rows
+}
+
+// again is a piece that somebody else has been given and that this executor, who
+// has nothing to do, will have folded before; or whose lease has expired.
+func (l *Leases) again(e int, now plan.Time) int {
+	best, most := -1, plan.Time(0)
+	for _, list := range [][]int{l.view.own[e], l.view.copies[e]} {
+		for _, i := range list {
+			if l.undone[i] == 0 || !l.holds(e, i) {
+				continue
+			}
+			for k := range l.tasks[i].Pieces {
+				p := &l.pieces[l.first[i]+k]
+				if p.rows == 0 || p.by != nil || len(p.leases) == 0 || l.has(e, p) {
+					continue
+				}
+				if gain := l.gain(e, p, now); gain > most {
+					best, most = l.first[i]+k, gain
+				}
+			}
+		}
+	}
+	return best
+}
+
+func (l *Leases) has(e int, p *piece) bool {
+	for _, lease := range p.leases {
+		if lease.holder == e {
+			return true
+		}
+	}
+	return false
+}
+
+// gain is how much sooner an idle executor would have folded a piece than those
+// who have it, with a quarter to be sure; nothing where nobody's speed is known.
+func (l *Leases) gain(e int, p *piece, now plan.Time) plan.Time {
+	soonest := never
+	for _, lease := range p.leases {
+		if o := lease.holder; !l.silent(o, now) {
+			soonest = min(soonest, l.done(lease)-now)
+		}
+	}
+	mine := l.view.rates[e]
+	if mine == 0 && soonest < never {
+		return 0
+	} else if mine == 0 {
+		return never
+	}
+	return soonest - seconds(1.25*float64(p.rows)/mine*float64(l.s.executors[e].slots))
+}
+
+// done is when an executor will have folded a lease of its queue.
+func (l *Leases) done(lease *Lease) plan.Time {
+	x, rate := l.ex[lease.holder], l.view.rates[lease.holder]
+	if rate == 0 {
+		return 0
+	}
+	var before int64
+	for _, o := range x.queue {
+		before += o.Rows
+		if o == lease {
+			break
+		}
+	}
+	slots := float64(l.s.executors[lease.holder].slots)
+	return x.sign + seconds(max(float64(before)/rate, float64(lease.Rows)/rate*slots))
+}
+
+// getMore has executors that are out of work get a split of somebody who has more
+// before it than the way of the bytes takes, one at a time.
+func (l *Leases) getMore(now plan.Time) {
+	for e, x := range l.ex {
+		if x.getting >= 0 && (l.s.splits[x.getting].holders[e] || l.undone[x.getting] == 0) {
+			x.getting = -1
+		}
+		if !l.usable(e) || !l.s.usable(e) || x.getting >= 0 || now < x.rested || len(x.queue) > l.s.executors[e].slots {
+			continue
+		}
+		if i := l.worthGetting(e); i >= 0 {
+			x.getting = i
+			l.emit(LeaseCommand{Kind: LeaseGet, Executor: l.s.executors[e].id, Get: l.get(i, e, now)})
+		}
+	}
+}
+
+// worthGetting is the split to get, −1 for none: of the owner with most before
+// it, the one of which most is left.
+func (l *Leases) worthGetting(e int) int {
+	mine := l.view.rates[e]
+	best, most, rows := -1, plan.Time(0), int64(0)
+	for i := range l.tasks {
+		sp := &l.s.splits[i]
+		if sp.owner < 0 || sp.owner == e || sp.holders[e] || sp.next >= 0 || l.undone[i] == 0 || l.ex[e].failures[i] {
+			continue
+		}
+		gain := l.remainingOf(i)
+		if mine == 0 && gain < never {
+			continue
+		} else if mine > 0 {
+			gain -= seconds(float64(l.tasks[i].Pieces[0])/mine*float64(l.s.executors[e].slots) + 2*float64(l.tasks[i].Bytes)/l.cfg.Bandwidth)
+		}
+		if gain > most || gain == most && l.undone[i] > rows {
+			best, most, rows = i, gain, l.undone[i]
+		}
+	}
+	return best
+}
+
+// get is the command to hold a copy of a split: from an executor that answers,
+// else from its source.
+func (l *Leases) get(i, e int, now plan.Time) Command {
+	c := Command{Kind: Hold, Executor: l.s.executors[e].id, Split: plan.SplitID(i)}
+	if l.s.splits[i].damaged {
+		return c
+	}
+	for o := range l.ex {
+		if l.s.splits[i].holders[o] && l.s.executors[o].alive && !l.silent(o, now) {
+			c.From = l.s.executors[o].id
+			return c
+		}
+	}
+	return c
+}

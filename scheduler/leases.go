@@ -1,0 +1,442 @@
+package scheduler
+
+import (
+	"math"
+	"time"
+
+	"github.com/volley-engine/volley/internal/mutant"
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// LeaseTask is one split's share of a pass: what of it is to be folded, and how
+// many rows each of its pieces has of that.
+type LeaseTask struct {
+	Assignment plan.Assignment
+	Pieces     []int64
+	Bytes      int64 // of the split
+}
+
+// LeaseConfig says how leases are handed out.
+type LeaseConfig struct {
+	Grace     time.Duration // least time without a sign after which a lease expires
+	Bandwidth float64       // bytes per second that getting a split takes; default 1e9
+	Mutant    mutant.Bug
+}
+
+// Lease is one executor's right to fold one piece; ids count from 1.
+type Lease struct {
+	ID            uint32
+	Split, Piece  int
+	Rows          int64
+	piece, holder int
+	state         leaseState
+}
+
+type leaseState uint8
+
+const (
+	granted   leaseState = iota
+	folded               // its holder has a result
+	included             // that is to be merged
+	merged               // it is here
+	cancelled            // its holder is lost, or was given up
+)
+
+// LeaseCommandKind is what to do.
+type LeaseCommandKind uint8
+
+// The commands. Start begins an executor's run under an epoch; Grant hands
+// leases to it; Include asks for the result of leases, which ends the run; Get
+// asks it to hold a split, from another executor or from its source; WakeAt asks
+// for a Tick.
+const (
+	LeaseStart LeaseCommandKind = iota
+	LeaseGrant
+	LeaseInclude
+	LeaseGet
+	LeaseWakeAt
+)
+
+// LeaseCommand is one thing to do.
+type LeaseCommand struct {
+	Kind     LeaseCommandKind
+	Executor plan.ExecutorID
+	Epoch    plan.Epoch
+	Leases   []*Lease
+	Get      Command
+	At       plan.Time
+}
+
+// piece is a leaf of the merge tree.
+type piece struct {
+	split, index int
+	rows         int64
+	leases       []*Lease // those granted and not cancelled
+	by           *Lease   // the one to include, once some are folded
+}
+
+// lessee is an executor's part in the pass.
+type lessee struct {
+	epoch    plan.Epoch // of its run; 0: none
+	queue    []*Lease   // granted, not folded
+	folded   []*Lease   // not included
+	awaited  []*Lease   // included, not merged
+	sign     plan.Time  // when it last said something, or was given the first of its queue
+	until    plan.Time  // bound of awaited
+	rows     int64      // folded in this pass
+	busy     plan.Time  // with something in its queue
+	getting  int        // split that it was asked to get; −1: none
+	rested   plan.Time  // when it can be asked again
+	failures map[int]bool
+}
+
+// Leases hands the pieces of one pass to whoever folds them soonest (SEMANTICS
+// section 6): of each piece exactly one result is included, whoever else folds
+// it. It looks at the placement, which it changes only by the commands it gives.
+type Leases struct {
+	cfg    LeaseConfig
+	s      *State
+	tasks  []LeaseTask
+	pieces []piece
+	first  []int // of the pieces, by split
+	ex     []*lessee
+	all    []*Lease
+	open   int     // pieces without lease
+	rows   int64   // of these
+	left   int     // pieces without result
+	undone []int64 // rows of these, by split
+	start  plan.Time
+	out    []LeaseCommand
+	view   view
+}
+
+// NewLeases prepares a pass over splits placed as s says.
+func NewLeases(cfg LeaseConfig, s *State, tasks []LeaseTask, now plan.Time) *Leases {
+	if cfg.Bandwidth == 0 {
+		cfg.Bandwidth = 1e9
+	}
+	l := &Leases{cfg: cfg, s: s, tasks: tasks, undone: make([]int64, len(tasks)), start: now}
+	for i, t := range tasks {
+		l.first = append(l.first, len(l.pieces))
+		for k, rows := range t.Pieces {
+			p := piece{split: i, index: k, rows: rows}
+			if rows > 0 {
+				l.open++
+				l.left++
+			}
+			l.rows += rows
+			l.undone[i] += rows
+			l.pieces = append(l.pieces, p)
+		}
+	}
+	return l
+}
+
+// Step decides what follows from what has happened so far.
+func (l *Leases) Step(now plan.Time) []LeaseCommand {
+	l.out = nil
+	for len(l.ex) < len(l.s.executors) {
+		l.ex = append(l.ex, &lessee{getting: -1, failures: map[int]bool{}})
+	}
+	l.giveUpSilent(now)
+	l.look(now)
+	if l.left > 0 {
+		l.grantAll(now)
+		l.getMore(now)
+	} else {
+		l.includeAll(now)
+	}
+	l.wake(now)
+	return l.out
+}
+
+// lessee is an executor's part, if it has one under this epoch.
+func (l *Leases) lessee(id plan.ExecutorID, epoch plan.Epoch) (int, *lessee) {
+	e, ok := l.s.byID[id]
+	if !ok || e >= len(l.ex) || l.ex[e].epoch != epoch || epoch == 0 {
+		return -1, nil
+	}
+	return e, l.ex[e]
+}
+
+// Folded notes leases that an executor has folded, and returns their splits.
+func (l *Leases) Folded(id plan.ExecutorID, epoch plan.Epoch, ids []uint32, now plan.Time) []plan.SplitID {
+	_, x := l.lessee(id, epoch)
+	if x == nil {
+		return nil
+	}
+	var splits []plan.SplitID
+	for _, k := range ids {
+		lease := x.take(k)
+		if lease == nil {
+			continue
+		}
+		x.rows += lease.Rows
+		lease.state = folded
+		x.folded = append(x.folded, lease)
+		if p := &l.pieces[lease.piece]; p.by == nil {
+			p.by = lease
+			l.left--
+			l.undone[p.split] -= p.rows
+			splits = append(splits, plan.SplitID(p.split))
+		}
+	}
+	x.busy += now - x.sign
+	x.sign = now
+	return splits
+}
+
+// take takes a lease out of the queue.
+func (x *lessee) take(id uint32) *Lease {
+	for i, lease := range x.queue {
+		if lease.ID == id {
+			x.queue = append(x.queue[:i:i], x.queue[i+1:]...)
+			return lease
+		}
+	}
+	return nil
+}
+
+// Accept says whether a result over leases can be merged: they were included,
+// and nothing has taken their place. It then is.
+func (l *Leases) Accept(id plan.ExecutorID, epoch plan.Epoch, ids []uint32) bool {
+	_, x := l.lessee(id, epoch)
+	if x == nil || len(ids) == 0 || len(ids) != len(x.awaited) {
+		return false
+	}
+	for _, k := range ids {
+		if lease := l.lease(k); lease == nil || lease.state != included || l.pieces[lease.piece].by != lease && l.cfg.Mutant != mutant.LeaseTwice {
+			return false
+		}
+	}
+	for _, lease := range x.awaited {
+		lease.state = merged
+	}
+	l.endRun(x)
+	return true
+}
+
+// lease is a lease by its id.
+func (l *Leases) lease(id uint32) *Lease {
+	if id == 0 || int(id) > len(l.all) {
+		return nil
+	}
+	return l.all[id-1]
+}
+
+// Lease is the split and piece of a lease that an executor has.
+func (l *Leases) Lease(id uint32) (split plan.SplitID, ok bool) {
+	if lease := l.lease(id); lease != nil {
+		return plan.SplitID(lease.Split), true
+	}
+	return 0, false
+}
+
+// Rows is how many rows of a split have been folded.
+func (l *Leases) Rows(i plan.SplitID) (rows int64) {
+	for _, n := range l.tasks[i].Pieces {
+		rows += n
+	}
+	return rows - l.undone[i]
+}
+
+// Whole says whether all that is to be folded of a split is here.
+func (l *Leases) Whole(i plan.SplitID) bool {
+	for k := range l.tasks[i].Pieces {
+		if p := &l.pieces[l.first[i]+k]; p.rows > 0 && (p.by == nil || p.by.state != merged) {
+			return false
+		}
+	}
+	return true
+}
+
+// Unsent notes that an executor could not get a split: it is not asked again at
+// once.
+func (l *Leases) Unsent(id plan.ExecutorID, i plan.SplitID, now plan.Time) {
+	if e, ok := l.s.byID[id]; ok && e < len(l.ex) && l.ex[e].getting == int(i) {
+		l.ex[e].getting, l.ex[e].rested = -1, now+l.cfg.Grace
+	}
+}
+
+// Lost takes back what an executor had: what it folded is gone with it, unless
+// it has been merged.
+func (l *Leases) Lost(id plan.ExecutorID) {
+	if e, ok := l.s.byID[id]; ok && e < len(l.ex) {
+		l.takeBack(l.ex[e])
+		l.ex[e].getting = -1
+	}
+}
+
+// Failed takes back what an executor had; it is not given this split again while
+// others can have it.
+func (l *Leases) Failed(id plan.ExecutorID, epoch plan.Epoch, splits []plan.SplitID) bool {
+	_, x := l.lessee(id, epoch)
+	if x == nil {
+		return false
+	}
+	for _, i := range splits {
+		x.failures[int(i)] = true
+	}
+	l.takeBack(x)
+	return true
+}
+
+// takeBack ends an executor's run without its result.
+func (l *Leases) takeBack(x *lessee) {
+	for _, list := range [][]*Lease{x.queue, x.folded, x.awaited} {
+		for _, lease := range list {
+			l.cancel(lease)
+		}
+	}
+	l.endRun(x)
+}
+
+func (l *Leases) endRun(x *lessee) {
+	x.epoch, x.queue, x.folded, x.awaited = 0, nil, nil, nil
+}
+
+// cancel gives a lease up. Where another executor has folded the piece as well,
+// its result takes the place.
+func (l *Leases) cancel(lease *Lease) {
+	p := &l.pieces[lease.piece]
+	lease.state = cancelled
+	for i, o := range p.leases {
+		if o == lease {
+			p.leases = append(p.leases[:i:i], p.leases[i+1:]...)
+			break
+		}
+	}
+	if p.by == lease {
+		p.by = nil
+		l.left++
+		l.undone[p.split] += p.rows
+		for _, o := range p.leases {
+			if o.state == folded {
+				p.by = o
+				l.left--
+				l.undone[p.split] -= p.rows
+				break
+			}
+		}
+	}
+	if len(p.leases) == 0 {
+		l.open++
+		l.rows += p.rows
+	}
+}
+
+// expiry is when an executor's leases expire: when it has given no sign for three
+// times as long as a piece takes it, or, where that is not known, for as long as
+// the pass had lasted.
+func (l *Leases) expiry(e int) plan.Time {
+	x := l.ex[e]
+	quiet := max(l.cfg.Grace, x.sign-l.start)
+	if rate := l.measured(e); rate > 0 && len(x.queue) > 0 {
+		quiet = max(l.cfg.Grace, 3*seconds(float64(l.largest(x.queue))/rate*float64(l.s.executors[e].slots)))
+	}
+	return x.sign + quiet
+}
+
+func seconds(s float64) plan.Time {
+	return plan.Time(min(s*float64(time.Second), math.MaxInt64/16))
+}
+
+func (l *Leases) largest(queue []*Lease) (rows int64) {
+	for _, lease := range queue {
+		rows = max(rows, lease.Rows)
+	}
+	return rows
+}
+
+// silent says whether an executor's leases have expired.
+func (l *Leases) silent(e int, now plan.Time) bool {
+	return len(l.ex[e].queue) > 0 && now >= l.expiry(e)
+}
+
+// giveUpSilent takes back what executors were asked for and did not send in
+// time, where there is somebody else.
+func (l *Leases) giveUpSilent(now plan.Time) {
+	for e, x := range l.ex {
+		if len(x.awaited) > 0 && now >= x.until {
+			if l.others(e) {
+				l.takeBack(x)
+			} else {
+				x.until = now + l.patience(now)
+			}
+		}
+	}
+}
+
+// patience is the bound of waiting for results: as long as the pass has taken.
+func (l *Leases) patience(now plan.Time) plan.Time { return max(l.cfg.Grace, now-l.start) }
+
+func (l *Leases) others(e int) bool {
+	for o := range l.ex {
+		if o != e && l.usable(o) {
+			return true
+		}
+	}
+	return false
+}
+
+// usable says whether an executor can be given work now: one that is to send its
+// result is not.
+func (l *Leases) usable(e int) bool { return l.s.executors[e].alive && len(l.ex[e].awaited) == 0 }
+
+// measured is how many rows a second an executor folds, as this pass has shown,
+// or those before it; 0 is not known.
+func (l *Leases) measured(e int) float64 {
+	x := l.ex[e]
+	if x.rows > 0 && x.busy > 0 {
+		return float64(x.rows) / x.busy.Seconds()
+	}
+	return l.s.executors[e].speed
+}
+
+// includeAll asks everybody for what is to be merged of what they have folded,
+// once nothing is left.
+func (l *Leases) includeAll(now plan.Time) {
+	for e, x := range l.ex {
+		if x.epoch == 0 || len(x.awaited) > 0 {
+			continue
+		}
+		for _, lease := range x.folded {
+			if l.pieces[lease.piece].by == lease || l.cfg.Mutant == mutant.LeaseTwice {
+				lease.state = included
+				x.awaited = append(x.awaited, lease)
+			} else {
+				l.cancel(lease)
+			}
+		}
+		x.folded = nil
+		l.emit(LeaseCommand{Kind: LeaseInclude, Executor: l.s.executors[e].id, Epoch: x.epoch, Leases: x.awaited})
+		for _, lease := range x.queue {
+			l.cancel(lease)
+		}
+		x.queue = nil
+		x.until = now + l.patience(now)
+		if len(x.awaited) == 0 {
+			l.endRun(x)
+		}
+	}
+}
+
+func (l *Leases) emit(c LeaseCommand) { l.out = append(l.out, c) }
+
+// wake asks to be woken when the next bound ends.
+func (l *Leases) wake(now plan.Time) {
+	at := plan.Time(math.MaxInt64)
+	for e, x := range l.ex {
+		if len(x.awaited) > 0 {
+			at = min(at, x.until)
+		} else if len(x.queue) > 0 && l.expiry(e) > now {
+			at = min(at, l.expiry(e))
+		}
+		if x.rested > now {
+			at = min(at, x.rested)
+		}
+	}
+	if at < math.MaxInt64 {
+		l.emit(LeaseCommand{Kind: LeaseWakeAt, At: at})
+	}
+}
