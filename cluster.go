@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/fault"
@@ -157,7 +158,7 @@ func (e *embedded) writeHeader(info *driver.PackInfo) {
 	j := e.cfg.Job.EnsureDefaults()
 	weighting := map[bool]string{true: "rows", false: "split"}[j.ByRows]
 	clock := map[bool]string{true: "virtual", false: "real"}[e.cfg.Virtual]
-	o := driver.LogOptions{Sync: j.Sync.Policy.String(), Ratio: j.Sync.Ratio, MinShare: max(0, j.Sync.MinShare), MinRows: j.Sync.MinRows,
+	o := driver.LogOptions{Sync: j.Sync.Policy.String(), Ratio: j.Sync.Ratio, MinRatio: j.Sync.MinRatio, MinShare: max(0, j.Sync.MinShare), MinRows: j.Sync.MinRows,
 		MaxMissing: max(0, j.Sync.MaxMissing), GraceNs: int64(j.Sync.Grace), StepTimeoutNs: int64(j.Sync.StepTimeout), MaxWaitNs: int64(j.MaxWait),
 		Cursor: !j.FixedCursors, Weighting: weighting, BatchFraction: j.BatchFraction, Exchange: j.Exchange.Mode.String(),
 		Threshold: j.Exchange.Threshold, Executors: e.cfg.Executors, Slots: e.cfg.Slots, Clock: clock}
@@ -236,6 +237,13 @@ func scalesOf(r *driver.StepReport) map[int]float64 {
 		}
 	}
 	return out
+}
+
+// Signal lets adaptive know what a step has shown.
+func (e *embedded) Signal(spread, norm float64) {
+	if e.cfg.Job.Sync.Policy == abss.Adapting {
+		e.back.Signal(driver.Signal{Spread: spread, Norm: norm})
+	}
 }
 
 // RunCall runs an action.

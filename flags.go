@@ -24,7 +24,8 @@ type EngineFlags struct {
 	executors, slots            int
 	memory, disk, dataDir       string
 	sync                        string
-	ratio, minShare, maxMissing float64
+	ratio, minRatio             float64
+	minShare, maxMissing        float64
 	reportInterval, maxWait     time.Duration
 	cursor, exchange, weighting string
 	exchangeThreshold           int64
@@ -43,8 +44,9 @@ func (f *EngineFlags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.memory, "memory", "", "soft limit of this process's memory, as 4GiB (default: none)")
 	fs.StringVar(&f.dataDir, "data-dir", "", "where packs are kept (default: "+DefaultDataDir()+")")
 	fs.StringVar(&f.disk, "disk", "", "most bytes of packs kept, as 20GiB (default: four fifths of the free space)")
-	fs.StringVar(&f.sync, "sync", "bsp", "synchronization: bsp, steal (every row, by whoever is free), absp (Algorithm 1 of A-BSP) or deadline (cut at a learned time)")
-	fs.Float64Var(&f.ratio, "sync-ratio", 0.5, "R_s: share of rows at which absp and deadline cut a step, in (0, 1]")
+	fs.StringVar(&f.sync, "sync", "bsp", "synchronization: bsp, steal (every row, by whoever is free), absp (Algorithm 1 of A-BSP), deadline (cut at a learned time) or adaptive (absp at a ratio that follows the gradient's noise)")
+	fs.Float64Var(&f.ratio, "sync-ratio", 0.5, "R_s: share of rows at which absp and deadline cut a step, in (0, 1]; the first of adaptive")
+	fs.Float64Var(&f.minRatio, "min-ratio", 0.3, "least ratio that adaptive goes down to, in (0, 1]")
 	fs.Float64Var(&f.minShare, "min-share", 0.05, "share of a split below which it is not cut")
 	fs.Float64Var(&f.maxMissing, "max-missing", 0.2, "share of rows that a step may go on without; at least the largest share that one executor holds")
 	fs.DurationVar(&f.reportInterval, "report-interval", 0, "how often executors report (default: a twentieth of a step, 2ms to 1s)")
@@ -100,7 +102,7 @@ func FirstError(errs ...error) error {
 func (f *EngineFlags) validate() error {
 	err := FirstError(
 		Within("executors", float64(f.executors), 0, 10000, false), Within("slots", float64(f.slots), 0, 1000, false),
-		Within("sync-ratio", f.ratio, 0, 1, true), Within("min-share", f.minShare, 0, 1, false),
+		Within("sync-ratio", f.ratio, 0, 1, true), Within("min-ratio", f.minRatio, 0, 1, true), Within("min-share", f.minShare, 0, 1, false),
 		Within("max-missing", f.maxMissing, 0, 1, false), Within("batch-fraction", f.batchFraction, 0, 1, true),
 		Within("pace-rate", f.paceRate, 0, math.MaxFloat64, true),
 		Within("exchange-threshold", float64(f.exchangeThreshold), 0, 1e9, true), Within("exchange-interval", float64(f.exchangeInterval), 0, 1e9, true),
@@ -125,7 +127,9 @@ func (f *EngineFlags) EventLog() string { return f.eventLog }
 func (f *EngineFlags) Sync() string { return f.sync }
 
 // MayCut says whether steps may be of less than all rows.
-func (f *EngineFlags) MayCut() bool { return !f.whole() && f.ratio < 1 || f.batchFraction < 1 }
+func (f *EngineFlags) MayCut() bool {
+	return !f.whole() && (f.ratio < 1 || f.sync == abss.Adapting.String()) || f.batchFraction < 1
+}
 
 // whole says whether steps are never cut.
 func (f *EngineFlags) whole() bool {
@@ -149,7 +153,7 @@ func (f *EngineFlags) Config() (Config, error) {
 		return cfg, usage("exchange", "%v", err)
 	}
 	cfg.Job = driver.JobConfig{
-		Sync:         abss.Config{Policy: policy, Ratio: f.ratio, MinShare: orNone(f.minShare), MaxMissing: orNone(f.maxMissing), StepTimeout: f.maxWait},
+		Sync:         abss.Config{Policy: policy, Ratio: f.ratio, MinRatio: f.minRatio, MinShare: orNone(f.minShare), MaxMissing: orNone(f.maxMissing), StepTimeout: f.maxWait},
 		Exchange:     prioritizer.ExchangeConfig{Mode: mode, Threshold: f.exchangeThreshold, Interval: f.exchangeInterval},
 		FixedCursors: f.cursor == "off", ByRows: f.weighting == "rows", BatchFraction: f.batchFraction,
 		ReportInterval: f.reportInterval, MaxWait: f.maxWait,

@@ -201,6 +201,7 @@ type backend interface {
 	RunStep(ctx context.Context, req *driver.StepRequest) (*driver.StepReport, error)
 	RunCall(ctx context.Context, req *driver.CallRequest) (*driver.CallOutcome, error)
 	Restore(*driver.Restored)
+	Signal(driver.Signal)
 	Ledger(pack int) *driver.Restored
 	Now() time.Duration
 	Close() error

@@ -276,6 +276,9 @@ func (d *Driver) RunCall(ctx context.Context, req *CallRequest) (*CallOutcome, e
 // Restore takes a checkpoint's ledger over.
 func (d *Driver) Restore(r *Restored) { d.onLoop(func() { d.step(Event{Restore: r}) }) }
 
+// Signal takes in what a step has shown of the gradient.
+func (d *Driver) Signal(s Signal) { d.onLoop(func() { d.step(Event{Signal: &s}) }) }
+
 // Drain moves an executor's splits elsewhere; done is called when it has none.
 func (d *Driver) Drain(id plan.ExecutorID, done func(plan.ExecutorID)) {
 	d.enqueue(func() {

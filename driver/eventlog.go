@@ -44,6 +44,7 @@ type LogPack struct {
 type LogOptions struct {
 	Sync          string  `json:"sync"`
 	Ratio         float64 `json:"ratio"`
+	MinRatio      float64 `json:"min_ratio"`
 	MinShare      float64 `json:"min_share"`
 	MinRows       int64   `json:"min_rows"`
 	MaxMissing    float64 `json:"max_missing"`
@@ -97,6 +98,8 @@ type LogStep struct {
 	ShareFirst float64            `json:"share_first"` // R_p at the first finisher
 	ShareStop  float64            `json:"share_stop"`  // R_p at the stop
 	Cut        bool               `json:"cut"`
+	Ratio      float64            `json:"ratio,omitempty"` // that adaptive has chosen, and why
+	RatioWhy   string             `json:"ratio_why,omitempty"`
 	Share      float64            `json:"share"`
 	NEff       float64            `json:"neff"`
 	Retried    int                `json:"retried,omitempty"`
@@ -282,7 +285,7 @@ func (l *EventLog) Close() error {
 // added when it is committed.
 func StepLine(r *StepReport) *LogStep {
 	l := &LogStep{Event: "step", Pack: r.Pack, Step: r.Number, Missing: []int{}, Waits: r.Stats.Waits, Placement: r.Placement, Executors: r.Executors,
-		Bytes: r.Bytes, ShareFirst: r.Stats.ShareFirst, ShareStop: r.Stats.ShareStop, Cut: r.Stats.Cut,
+		Bytes: r.Bytes, ShareFirst: r.Stats.ShareFirst, ShareStop: r.Stats.ShareStop, Cut: r.Stats.Cut, Ratio: r.Ratio, RatioWhy: r.RatioWhy,
 		Share: r.Share, NEff: r.NEff, Retried: r.Retried, Dropped: r.Counters.DroppedRows, Stale: r.Counters.StaleReports}
 	l.C, l.Folded, l.Attempt, l.Epoch, l.Cursor = coverageArrays(r)
 	for _, s := range r.Missing {

@@ -44,11 +44,6 @@ func (c JobConfig) EnsureDefaults() JobConfig {
 		c.Gather = c.MaxWait
 	}
 	c.Sync = c.Sync.EnsureDefaults()
-	if c.Sync.Policy.Whole() {
-		c.Exchange.Ratio = 1
-	} else {
-		c.Exchange.Ratio = c.Sync.Ratio
-	}
 	c.Exchange = c.Exchange.EnsureDefaults()
 	c.Schedule = c.Schedule.EnsureDefaults()
 	return c
@@ -110,8 +105,13 @@ type Event struct {
 	Step    *StepRequest // the session asks for a step
 	Call    *CallRequest // the session asks for an action
 	Restore *Restored
+	Signal  *Signal
 	Drain   plan.ExecutorID // moves the executor's splits elsewhere
 }
+
+// Signal is what a step has shown of the gradient: how far apart its splits' means
+// lie, and how long the mean of all is.
+type Signal struct{ Spread, Norm float64 }
 
 // Joined says that an executor has registered.
 type Joined struct {
@@ -137,6 +137,7 @@ type Restored struct {
 	Steps   int
 	Epoch   plan.Epoch
 	Entries []prioritizer.Entry
+	Ratio   float64 `json:",omitempty"` // that adaptive has chosen for the next step
 }
 
 // Command is something for the shell to do. Exactly one field is set.
@@ -195,6 +196,8 @@ type Job struct {
 	calls    uint64
 	counters Counters
 	draining map[plan.ExecutorID]bool
+	adaptive *abss.Adaptive // nil under other policies
+	ratioWhy string
 	out      []Command
 }
 
@@ -208,7 +211,12 @@ const (
 
 // NewJob begins a job's life.
 func NewJob(cfg JobConfig, now plan.Time) *Job {
-	return &Job{cfg: cfg.EnsureDefaults(), began: now, prepared: map[plan.ExecutorID]bool{}, draining: map[plan.ExecutorID]bool{}, slots: map[plan.ExecutorID]int{}}
+	cfg = cfg.EnsureDefaults()
+	j := &Job{cfg: cfg, began: now, prepared: map[plan.ExecutorID]bool{}, draining: map[plan.ExecutorID]bool{}, slots: map[plan.ExecutorID]int{}}
+	if cfg.Sync.Policy == abss.Adapting {
+		j.adaptive = &abss.Adaptive{Ratio: cfg.Sync.Ratio, Min: cfg.Sync.MinRatio}
+	}
+	return j
 }
 
 // Counters says what was dropped and moved so far.
@@ -235,6 +243,10 @@ func (j *Job) Step(ev Event, now plan.Time) []Command {
 		j.onCall(ev.Call, now)
 	case ev.Restore != nil:
 		j.onRestore(ev.Restore)
+	case ev.Signal != nil:
+		if j.adaptive != nil {
+			j.ratioWhy = j.adaptive.Observe(ev.Signal.Spread, ev.Signal.Norm)
+		}
 	case ev.Drain != "":
 		j.onDrain(ev.Drain)
 	default:

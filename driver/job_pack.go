@@ -179,8 +179,22 @@ func (j *Job) onRestore(r *Restored) {
 			p.ledger.Merge(plan.SplitID(i), e.Merged)
 		}
 	}
+	if j.adaptive != nil && r.Ratio > 0 {
+		j.adaptive.Ratio = r.Ratio
+	}
 	p.sched.Restore(r.Epoch)
 	j.steps = r.Steps
+}
+
+// coming is the synchronization ratio of the steps to come, as far as it is known.
+func (j *Job) coming() float64 {
+	switch {
+	case j.cfg.Sync.Policy.Whole():
+		return 1
+	case j.adaptive != nil:
+		return j.adaptive.Ratio
+	}
+	return j.cfg.Sync.Ratio
 }
 
 // exchangeSplits plans the moves that follow a training step and starts them;
@@ -188,7 +202,7 @@ func (j *Job) onRestore(r *Restored) {
 func (j *Job) exchangeSplits(p *pack, stepNumber int, now plan.Time) []plan.Move {
 	n := len(p.info.Rows)
 	speed, observed := p.sched.Speeds()
-	v := prioritizer.View{Step: stepNumber, Owner: make([]int, n), Rows: p.info.Rows, Bytes: p.info.Bytes,
+	v := prioritizer.View{Step: stepNumber, Ratio: j.coming(), Owner: make([]int, n), Rows: p.info.Rows, Bytes: p.info.Bytes,
 		Times: make([]int64, n), Moving: make([]bool, n), Speed: speed, Observed: observed, Noise: p.sched.Noise(),
 		Held: func(split, e int) bool { return p.sched.Holds(plan.SplitID(split), e) }}
 	for i := range n {

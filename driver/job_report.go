@@ -14,6 +14,9 @@ func (j *Job) complete(now plan.Time) {
 	j.step = nil
 	r := &StepReport{Number: s.number, Train: s.req.Train, Pack: p.id, Rows: p.info.Rows, Parts: s.parts, Coverage: s.coverage, Assigned: s.assigned,
 		Missing: s.ctrl.Missing(), Stats: s.ctrl.Stats(), Began: s.began, Took: now - s.began, Bytes: s.bytes, Retried: s.retried}
+	if s.req.Train && j.adaptive != nil {
+		r.Ratio, r.RatioWhy = s.ratio, s.ratioWhy
+	}
 	for _, c := range s.coverage {
 		if c == nil {
 			continue // counted when its result comes late, or its executor is lost
@@ -98,6 +101,9 @@ func (j *Job) describePlacement(p *pack, r *StepReport) {
 func (j *Job) Ledger(packID int) *Restored {
 	p := j.packs[packID]
 	r := &Restored{Pack: packID, Steps: j.steps, Epoch: p.sched.Epoch(), Entries: p.ledger.Entries()}
+	if j.adaptive != nil {
+		r.Ratio = j.adaptive.Ratio
+	}
 	if j.cfg.Mutant == mutant.UncommittedResume && j.step != nil && j.step.req.Train {
 		for i, n := range j.step.seen {
 			r.Entries[i].Merged += n

@@ -23,6 +23,7 @@ type step struct {
 	number   int
 	key      uint32 // number of the step or pass on the wire
 	ratio    float64
+	ratioWhy string
 	ctrl     *abss.Controller
 	bsp      bool
 	began    plan.Time
@@ -63,6 +64,8 @@ type StepReport struct {
 	Counters  Counters    // so far
 	Merged    int64       // rows in this step
 	Epoch     plan.Epoch  // the step's first epoch
+	Ratio     float64     // of adaptive
+	RatioWhy  string
 }
 
 // onStep begins a step.
@@ -116,6 +119,9 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 func (j *Job) syncOf(s *step) abss.Config {
 	cfg := j.cfg.Sync
 	s.ratio = cfg.Ratio
+	if cfg.Policy == abss.Adapting {
+		cfg.Policy, s.ratio, s.ratioWhy = abss.ABSP, j.adaptive.Ratio, j.ratioWhy
+	}
 	if s.req.Ratio > 0 {
 		s.ratio = s.req.Ratio
 	}

@@ -163,6 +163,7 @@ func TestVerifyAndReplayEveryPolicy(t *testing.T) {
 		"literal":      append([]string{"--sync", "absp", "--exchange", "paper-literal"}, pace...),
 		"cursor off":   append([]string{"--sync", "absp", "--cursor", "off"}, pace...),
 		"batch":        {"--batch-fraction", "0.3"},
+		"adaptive":     append([]string{"--sync", "adaptive"}, pace...),
 		"steal":        append([]string{"--sync", "steal"}, pace...),
 		"steal, batch": append([]string{"--sync", "steal", "--batch-fraction", "0.3"}, pace...),
 		"real, uneven": {"--sync", "absp", "--pace", "static:2,1", "--pace-rate", "200000"},

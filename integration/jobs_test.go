@@ -346,6 +346,7 @@ func TestEveryJobIsResumed(t *testing.T) {
 		{"logistic", append(points, "--solver", "lbfgs")}, {"logistic", append(points, "--solver", "owlqn", "--alpha", "0.5")},
 		{"logistic", append(points, "--solver", "adam")}, {"svm", append(points, "--solver", "newton", "--reg", "0.1")}, {"svm", append(points, "--solver", "lbfgs", "--reg", "0.1")},
 		{"lasso", append(points, "--solver", "nesterov", "--sync", "absp")},
+		{"lasso", append(points, "--solver", "nesterov", "--sync", "adaptive")}, {"softmax", append(points, "--sync", "adaptive")},
 		{"softmax", append(points, "--solver", "lbfgs")}, {"softmax", append(points, "--sync", "absp")},
 		{"kmeans", append(data["kmeans"], "--tol", "0")}, {"kmeans", append(data["kmeans"], "--tol", "0", "--sync", "absp")},
 		{"mlp", append(data["mlp"], "--tol", "0", "--batch-fraction", "0.2")}, {"mlp", append(data["mlp"], "--tol", "0", "--solver", "constant", "--sync", "absp")},

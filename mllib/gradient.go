@@ -70,19 +70,20 @@ func getFloats(raw []byte, least int) ([]float64, error) {
 
 // gradient is the sum over some rows of loss, squared loss, the derivative of
 // the loss by the margin, how far the smoothed loss lies above the loss, and, by
-// feature, the gradient.
+// feature, the gradient; and over splits of rows times the square of their mean
+// gradient's length.
 type gradient struct {
-	Loss, LossSq, Coef, Gap float64
-	Sum                     []float64
+	Loss, LossSq, Coef, Gap, Squares float64
+	Sum                              []float64
 }
 
 // gradientHead is how many numbers come before Sum.
-const gradientHead = 4
+const gradientHead = 5
 
-func (g *gradient) head() []float64 { return []float64{g.Loss, g.LossSq, g.Coef, g.Gap} }
+func (g *gradient) head() []float64 { return []float64{g.Loss, g.LossSq, g.Coef, g.Gap, g.Squares} }
 
 func (g *gradient) set(v []float64) {
-	g.Loss, g.LossSq, g.Coef, g.Gap, g.Sum = v[0], v[1], v[2], v[3], v[gradientHead:]
+	g.Loss, g.LossSq, g.Coef, g.Gap, g.Squares, g.Sum = v[0], v[1], v[2], v[3], v[4], v[gradientHead:]
 }
 
 // losses are the sums that kernels add to.
@@ -113,6 +114,7 @@ func mergeGradient(a, b gradient) gradient {
 	a.LossSq += b.LossSq
 	a.Coef += b.Coef
 	a.Gap += b.Gap
+	a.Squares += b.Squares
 	kernel.Add(b.Sum, a.Sum)
 	return a
 }
@@ -154,6 +156,10 @@ func (r *rowLoss) gradients() rdd.Aggregator[linearParam, rdd.Point, gradient] {
 		AddBatch: r.addGradient,
 		Merge:    mergeGradient,
 		Scale:    scaleGradient,
+		Close: func(g gradient, rows float64) gradient {
+			g.Squares = sumSquares(g.Sum, []float64{g.Coef}) / rows
+			return g
+		},
 	}
 }
 

@@ -155,6 +155,7 @@ func (f *netFold) aggregator(derivatives bool) rdd.Aggregator[network, rdd.Point
 		AddBatch: f.add,
 		Merge:    a.Merge,
 		Scale:    a.Scale,
+		Close:    a.Close,
 	}
 }
 

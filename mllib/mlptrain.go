@@ -121,6 +121,7 @@ func (t *mlp) iterate(ctx context.Context, it *rdd.Iteration) error {
 		it.Stop()
 		return nil
 	}
+	signal(t.s, s.Squares, info.Weight, math.Sqrt(sumSquares(s.Sum))/info.Weight, s.Sum)
 	t.move(s.Sum, info.Weight)
 	return nil
 }

@@ -45,27 +45,28 @@ func (p *softmaxParam) UnmarshalBinary(raw []byte) error {
 // the highest margin, the loss's derivatives by margin, and by weight.
 type softmaxSums struct {
 	Loss, LossSq, Right float64
+	Squares             float64 // as gradient's
 	Coef                []float64
 	Sum                 []float64 // D × K
 }
 
 // MarshalBinary lays the sums out as floats.
 func (s softmaxSums) MarshalBinary() ([]byte, error) {
-	out := make([]byte, 0, 8*(len(s.Sum)+len(s.Coef)+4))
-	return putFloats(out, []float64{s.Loss, s.LossSq, s.Right, float64(len(s.Coef))}, s.Coef, s.Sum), nil
+	out := make([]byte, 0, 8*(len(s.Sum)+len(s.Coef)+5))
+	return putFloats(out, []float64{s.Loss, s.LossSq, s.Right, s.Squares, float64(len(s.Coef))}, s.Coef, s.Sum), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *softmaxSums) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 4)
+	v, err := getFloats(raw, 5)
 	if err != nil {
 		return err
 	}
-	k := int(v[3])
-	if k < 0 || len(v) < 4+k {
+	k := int(v[4])
+	if k < 0 || len(v) < 5+k {
 		return errCutShort
 	}
-	s.Loss, s.LossSq, s.Right, s.Coef, s.Sum = v[0], v[1], v[2], v[4:4+k:4+k], v[4+k:]
+	s.Loss, s.LossSq, s.Right, s.Squares, s.Coef, s.Sum = v[0], v[1], v[2], v[3], v[5:5+k:5+k], v[5+k:]
 	return nil
 }
 
@@ -96,7 +97,7 @@ func (f *softmaxFold) aggregator(derivatives bool) rdd.Aggregator[softmaxParam, 
 		},
 		AddBatch: f.add,
 		Merge: func(a, b softmaxSums) softmaxSums {
-			a.Loss, a.LossSq, a.Right = a.Loss+b.Loss, a.LossSq+b.LossSq, a.Right+b.Right
+			a.Loss, a.LossSq, a.Right, a.Squares = a.Loss+b.Loss, a.LossSq+b.LossSq, a.Right+b.Right, a.Squares+b.Squares
 			kernel.Add(b.Coef, a.Coef)
 			kernel.Add(b.Sum, a.Sum)
 			return a
@@ -105,6 +106,10 @@ func (f *softmaxFold) aggregator(derivatives bool) rdd.Aggregator[softmaxParam, 
 			a.Loss, a.LossSq, a.Right = a.Loss*by, a.LossSq*by, a.Right*by
 			kernel.Scale(by, a.Coef)
 			kernel.Scale(by, a.Sum)
+			return a
+		},
+		Close: func(a softmaxSums, rows float64) softmaxSums {
+			a.Squares = sumSquares(a.Sum, a.Coef) / rows
 			return a
 		},
 	}

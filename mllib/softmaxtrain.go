@@ -156,6 +156,12 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 			return nil
 		}
 	} else {
+		var steep float64
+		for k := range t.label {
+			one := t.prob.steepness(t.of(t.grad, k), t.of(t.st.Y, k))
+			steep = math.FMA(one, one, steep)
+		}
+		signal(t.s, s.Squares, info.Weight, math.Sqrt(steep), s.Sum, s.Coef)
 		t.st.advance(t.cfg.Solver, t.grad, t.penalty())
 	}
 	if t.cfg.Stop == ByWeights {

@@ -199,6 +199,9 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	}
 	before := append([]float64(nil), t.st.Y...)
 	t.prob.gradient(t.grad, t.st.Y, g, info.Weight)
+	if !t.cfg.Solver.exact() {
+		signal(t.s, g.Squares, info.Weight, t.prob.steepness(t.grad, t.st.Y), g.Sum, []float64{g.Coef})
+	}
 	gap := g.Gap / float64(info.Weight*t.prob.counted)
 	if t.move(h, objective, gap) {
 		t.end(it, "tolerance")

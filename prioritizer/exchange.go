@@ -41,7 +41,6 @@ type ExchangeConfig struct {
 	Mode      Mode
 	Threshold int64   // P_t: difference of process times above which splits swap; default 5
 	Interval  int     // steps between two plans; default 1
-	Ratio     float64 // R_s of the steps to come; 1 under bsp
 	Bandwidth float64 // bytes per second that a move takes; default 1e9
 	Horizon   int     // steps within which a move must pay for itself; default 20
 	Seed      uint64  // of the moves of Random
@@ -61,9 +60,6 @@ func (c ExchangeConfig) EnsureDefaults() ExchangeConfig {
 	if c.Horizon == 0 {
 		c.Horizon = 20
 	}
-	if c.Ratio == 0 {
-		c.Ratio = 1
-	}
 	return c
 }
 
@@ -71,6 +67,7 @@ func (c ExchangeConfig) EnsureDefaults() ExchangeConfig {
 // Owner is −1, or that is on its way, is left alone.
 type View struct {
 	Step     int
+	Ratio    float64   // R_s of the steps to come; 1 where they are not cut
 	Owner    []int     // by split
 	Rows     []int64   // by split
 	Bytes    []int64   // by split

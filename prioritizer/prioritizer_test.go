@@ -61,7 +61,7 @@ func TestALedgerSurvivesACheckpoint(t *testing.T) {
 // physical is the paper's physical cluster: executors 0 to 2 at speed 1, 3 to
 // 11 at 2.2, four splits each.
 func physical() View {
-	v := View{Step: 10, Rows: make([]int64, 48), Bytes: make([]int64, 48), Times: make([]int64, 48), Moving: make([]bool, 48),
+	v := View{Step: 10, Ratio: 0.5, Rows: make([]int64, 48), Bytes: make([]int64, 48), Times: make([]int64, 48), Moving: make([]bool, 48),
 		Owner: make([]int, 48), Speed: make([]float64, 12), Observed: make([]int, 12)}
 	for i := range v.Owner {
 		v.Owner[i], v.Rows[i], v.Bytes[i] = i%12, 1000, 1000
@@ -76,7 +76,7 @@ func physical() View {
 }
 
 func TestRateRelievesTheSlowOnes(t *testing.T) {
-	x := NewExchange(ExchangeConfig{Mode: Rate, Ratio: 0.5}, 48)
+	x := NewExchange(ExchangeConfig{Mode: Rate}, 48)
 	v := physical()
 	left := map[int]int{}
 	for _, s := range x.Plan(v) {
@@ -98,7 +98,7 @@ func TestRateRelievesTheSlowOnes(t *testing.T) {
 }
 
 func TestRateLeavesAnEvenClusterAlone(t *testing.T) {
-	x := NewExchange(ExchangeConfig{Mode: Rate, Ratio: 0.5}, 48)
+	x := NewExchange(ExchangeConfig{Mode: Rate}, 48)
 	v := physical()
 	for e := range v.Speed {
 		v.Speed[e] = 10_000 * (1 + 0.02*float64(e%3))
@@ -109,7 +109,7 @@ func TestRateLeavesAnEvenClusterAlone(t *testing.T) {
 }
 
 func TestRateDoesNotMoveForWhatMovesCost(t *testing.T) {
-	x := NewExchange(ExchangeConfig{Mode: Rate, Ratio: 0.5}, 48)
+	x := NewExchange(ExchangeConfig{Mode: Rate}, 48)
 	v := physical()
 	for i := range v.Bytes {
 		v.Bytes[i] = 1 << 40

@@ -97,7 +97,7 @@ func (x *Exchange) rate(v View) []Swap {
 }
 
 func (x *Exchange) forecastOf(v View) *forecast {
-	f := &forecast{ratio: x.cfg.Ratio, load: make([]float64, len(v.Speed)), speed: v.Speed}
+	f := &forecast{ratio: v.Ratio, load: make([]float64, len(v.Speed)), speed: v.Speed}
 	for e, s := range v.Speed {
 		if s > 0 && v.Observed[e] < observe {
 			return nil
@@ -145,7 +145,7 @@ func (x *Exchange) balance(v View, f *forecast) []Swap {
 // shorten relieves the executor that is done first of one more split where
 // that makes the step shorter for nearly the same effective rows per second.
 func (x *Exchange) shorten(v View, f *forecast, owner []int, swaps []Swap, best, bestTime float64) []Swap {
-	if x.cfg.Ratio >= 1 {
+	if v.Ratio >= 1 {
 		return swaps
 	}
 	s, ok := x.bestMove(v, f, owner, firstDone(f))

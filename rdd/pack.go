@@ -147,6 +147,10 @@ type Aggregator[P, T, A any] struct {
 	AddBatch func(a A, p P, b *Batch) A
 	Merge    func(a, b A) A
 	Scale    func(a A, f float64) A
+	// Close, where there is one, sees the result of each split before it is merged
+	// with others, and the number of rows that it stands for. Under leases there may
+	// be no such moment: what it notes is for cut steps.
+	Close func(a A, rows float64) A
 }
 
 // StepOption modifies a step.
@@ -218,6 +222,15 @@ func (f *folder[P, T, A]) Merge(a, b any) any {
 func (f *folder[P, T, A]) Scale(a any, by float64) any {
 	into := a.(*A)
 	*into = f.agg.Scale(*into, by)
+	return into
+}
+
+// Close lets the Aggregator see the result of a split.
+func (f *folder[P, T, A]) Close(a any, rows float64) any {
+	into := a.(*A)
+	if f.agg.Close != nil {
+		*into = f.agg.Close(*into, rows)
+	}
 	return into
 }
 

@@ -26,6 +26,8 @@ type Cluster interface {
 	Commit(ctx context.Context, c Commit) error
 	// Evaluated notes the objective of an uncut pass.
 	Evaluated(e Evaluation)
+	// Signal notes what a step has shown of the gradient.
+	Signal(spread, norm float64)
 	// Now is the time since the job began.
 	Now() time.Duration
 	// Resume is the state of the checkpoint that the job goes on from, if any.
@@ -172,6 +174,11 @@ func (s *Session) LastInfo() StepInfo { return s.info }
 
 // Evaluated notes the objective that an uncut pass has found.
 func (s *Session) Evaluated(e Evaluation) { s.cluster.Evaluated(e) }
+
+// Signal notes how far apart the mean gradients of the last step's splits lay, and
+// how long the gradient of all was: --sync adaptive chooses the next step's ratio
+// from it. Jobs without gradients need not call it; their ratio stays.
+func (s *Session) Signal(spread, norm float64) { s.cluster.Signal(spread, norm) }
 
 // Meta makes or finds a pack and describes it.
 func (pk Packed[T]) Meta(ctx context.Context, s *Session) (*storage.PackMeta, error) {

@@ -208,6 +208,9 @@ func (r *Replay) RunCall(ctx context.Context, c rdd.CallRequest) ([][]byte, []er
 	return out, make([]error, len(out)), nil
 }
 
+// Signal is nothing to a replay: the log says what was cut.
+func (r *Replay) Signal(float64, float64) {}
+
 // Evaluated compares the objective of a pass.
 func (r *Replay) Evaluated(rdd.Evaluation) {}
 

@@ -183,6 +183,9 @@ func (v *verifier) step(s *driver.LogStep, line int) {
 	for i := range s.C {
 		v.split(s, i, missing[i], line)
 	}
+	if v.h.Options.Sync == abss.Adapting.String() {
+		v.fact(s.Ratio >= min(v.h.Options.MinRatio, v.h.Options.Ratio) && s.Ratio <= 1, coverage, s.Step, line, "ratio %v, outside of [%v, 1]", s.Ratio, v.h.Options.MinRatio)
+	}
 	v.share(s, missing, line)
 	v.waits(s.Waits, s.Step, line)
 	v.placement(s, line)
@@ -212,6 +215,14 @@ func (v *verifier) mustBeWhole() bool {
 	return err == nil && policy.Whole()
 }
 
+// ratio is the synchronization ratio of a step.
+func (v *verifier) ratio(s *driver.LogStep) float64 {
+	if v.h.Options.Sync == abss.Adapting.String() {
+		return s.Ratio
+	}
+	return v.h.Options.Ratio
+}
+
 func (v *verifier) split(s *driver.LogStep, i int, missing bool, line int) {
 	c, n := s.C[i], v.rows[i]
 	v.fact(c == s.Folded[i], merged, s.Step, line, "split %d: the ledger merged %d rows, the accumulator folded %d", i, c, s.Folded[i])
@@ -222,7 +233,7 @@ func (v *verifier) split(s *driver.LogStep, i int, missing bool, line int) {
 		want = v.total[i] % n
 	}
 	v.fact(s.Cursor[i] == want, cursors, s.Step, line, "split %d starts at %d, the rows merged before end at %d", i, s.Cursor[i], want)
-	if v.mustBeWhole() || (v.h.Options.Ratio >= 1 && !missing) {
+	if v.mustBeWhole() || (v.ratio(s) >= 1 && !missing) {
 		v.fact(c == v.limit(i), bspWhole, s.Step, line, "split %d merged %d of %d rows", i, c, v.limit(i))
 	}
 	if s.Cut && !missing {
@@ -267,8 +278,8 @@ func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 	v.fact(near(s.Share, float64(rows)/float64(v.n)), derived, s.Step, line, "share %v, the counts give %v", s.Share, float64(rows)/float64(v.n))
 	v.fact(rows == 0 || near(s.NEff, 1/inverse), derived, s.Step, line, "N_eff %v, the counts give %v", s.NEff, 1/inverse)
 	if len(missing) == 0 && v.h.Options.Sync != "deadline" {
-		v.fact(float64(rows) >= v.h.Options.Ratio*float64(all)*(1-1e-12) || v.mustBeWhole(), coverage, s.Step, line,
-			"%d of %d rows, less than the ratio %v, with no split missing", rows, all, v.h.Options.Ratio)
+		v.fact(float64(rows) >= v.ratio(s)*float64(all)*(1-1e-12) || v.mustBeWhole(), coverage, s.Step, line,
+			"%d of %d rows, less than the ratio %v, with no split missing", rows, all, v.ratio(s))
 	}
 	v.fact(rows <= all, coverage, s.Step, line, "%d rows of %d", rows, all)
 	held := max(v.largestShare(v.owners), v.largestShare(s.Placement)) // owners change at a step's beginning and by its losses

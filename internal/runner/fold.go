@@ -184,9 +184,15 @@ func (t *SplitFold) batchAt(pos int64) *storage.Batch {
 func (t *SplitFold) Finish(scale bool) *Acc {
 	acc := mergeTree(t.f, t.pieces)
 	t.pieces = nil
-	if acc != nil && scale && t.count < t.s.Rows {
-		acc.Value = t.f.Scale(acc.Value, float64(t.s.Rows)/float64(t.count))
+	if acc == nil {
+		return nil
 	}
+	rows := float64(t.count)
+	if scale && t.count < t.s.Rows {
+		rows = float64(t.s.Rows)
+		acc.Value = t.f.Scale(acc.Value, rows/float64(t.count))
+	}
+	acc.Value = t.f.Close(acc.Value, rows)
 	return acc
 }
 

@@ -18,6 +18,9 @@ type Folder interface {
 	Fold(acc any, b *storage.Batch, from, to int) (any, int, error)
 	Merge(a, b any) any
 	Scale(a any, by float64) any
+	// Close sees the result of a split, which stands for so many rows, before it is
+	// merged with those of others.
+	Close(a any, rows float64) any
 	Encode(a any) ([]byte, error)
 	Decode(raw []byte) (any, error)
 }

@@ -29,6 +29,7 @@ func (summer) Fold(acc any, b *storage.Batch, from, to int) (any, int, error) {
 
 func (summer) Merge(a, b any) any          { return a.(float64) + b.(float64) }
 func (summer) Scale(a any, by float64) any { return a.(float64) * by }
+func (summer) Close(a any, _ float64) any  { return a }
 func (summer) Encode(a any) ([]byte, error) {
 	return binary.LittleEndian.AppendUint64(nil, math.Float64bits(a.(float64))), nil
 }

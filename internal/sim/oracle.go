@@ -93,7 +93,11 @@ func (o *oracle) bounds(r *driver.StepReport, i int, n int64, missing bool) {
 	if !missing && n < floor {
 		o.s.violate("floor: step %d split %d of %d rows was cut at %d", r.Number, i, rows, n)
 	}
-	if !missing && r.Train && sync.Policy == abss.ABSP && sync.Ratio >= 1 && n != rows {
+	ratio := sync.Ratio
+	if sync.Policy == abss.Adapting {
+		ratio = r.Ratio
+	}
+	if !missing && r.Train && (sync.Policy == abss.ABSP || sync.Policy == abss.Adapting) && ratio >= 1 && n != rows {
 		o.s.violate("invariant 3: step %d split %d covers %d of %d rows at ratio 1", r.Number, i, n, rows)
 	}
 }

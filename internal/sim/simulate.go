@@ -117,7 +117,7 @@ func (s *Sim) draw() {
 		s.rows, s.bytes = append(s.rows, n), append(s.bytes, n*100)
 		s.pieces = append(s.pieces, 1<<s.rng.IntN(5))
 	}
-	sync := abss.Config{Policy: abss.Policy(s.rng.IntN(4)), Ratio: 0.3 + 0.7*s.rng.Float64(), StepTimeout: 20 * time.Second, Grace: 5 * time.Millisecond}
+	sync := abss.Config{Policy: abss.Policy(s.rng.IntN(5)), Ratio: 0.3 + 0.7*s.rng.Float64(), StepTimeout: 20 * time.Second, Grace: 5 * time.Millisecond}
 	if s.rng.IntN(8) == 0 {
 		sync.Ratio = 1
 	}
@@ -247,6 +247,9 @@ func (s *Sim) nextStep() {
 func (s *Sim) stepDone(r *driver.StepReport) {
 	s.busy = false
 	s.oracle.check(r)
+	if r.Train {
+		s.step(driver.Event{Signal: &driver.Signal{Spread: s.rng.Float64(), Norm: s.rng.Float64()}})
+	}
 	s.result.Steps++
 	if s.result.Steps >= s.opt.Steps {
 		s.over = true

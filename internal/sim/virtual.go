@@ -178,6 +178,9 @@ func (v *Virtual) RunCall(ctx context.Context, req *driver.CallRequest) (*driver
 // Restore takes a checkpoint's ledger over.
 func (v *Virtual) Restore(r *driver.Restored) { v.step(driver.Event{Restore: r}) }
 
+// Signal takes in what a step has shown of the gradient.
+func (v *Virtual) Signal(s driver.Signal) { v.step(driver.Event{Signal: &s}) }
+
 // Ledger is a pack's progress, for a checkpoint.
 func (v *Virtual) Ledger(pack int) *driver.Restored { return v.job.Ledger(pack) }
 
