@@ -62,6 +62,10 @@ func (e *embedded) marks() (all []packMark) {
 	return all
 }
 
+// keepShare is how many times as long as a checkpoint took the job works before
+// the next one.
+const keepShare = 10
+
 // keepCheckpoints is how many checkpoints are kept.
 const keepCheckpoints = 2
 

@@ -184,7 +184,7 @@ func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepO
 	if e.began == 0 && req.Train {
 		e.began = max(1, e.back.Now())
 	}
-	r, err := e.back.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Train: req.Train, Ratio: req.Ratio, Pieces: req.Pieces})
+	r, err := e.back.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Train: req.Train, Ratio: req.Ratio, Pieces: req.Pieces, State: req.State})
 	if err != nil {
 		return nil, err
 	}
@@ -278,10 +278,11 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 	if e.cfg.Checkpoints == "" || (c.Iteration%e.cfg.CheckpointEach != 0 && !c.Last && ctx.Err() == nil) {
 		return nil
 	}
-	if e.remote != nil && !c.Last && time.Since(e.kept) < commitEvery {
+	if e.remote != nil && !c.Last && time.Since(e.kept) < max(commitEvery, keepShare*e.keeping) {
 		return nil
 	}
 	e.kept = time.Now()
+	defer func() { e.keeping = time.Since(e.kept) }()
 	state := c.State()
 	if state == nil {
 		return nil // it cannot be encoded, as the session is about to say

@@ -244,6 +244,7 @@ type embedded struct {
 	ctx       context.Context
 	remote    *remote // the cluster of this job process; nil where the cluster is embedded
 	kept      time.Time
+	keeping   time.Duration // how long the last checkpoint took
 	life      uint32
 	goesOn    bool            // the event log is that of the run resumed, whose first passes it has
 	stepped   bool            // a training step has run

@@ -70,6 +70,8 @@ type StepRequest struct {
 	Ratio float64 // of this step's plan; 0 is the job's
 	// Pieces are how many pieces each split has; without it nothing is leased.
 	Pieces []int
+	// State says that something lives with the rows, for the next step to go on with.
+	State bool
 }
 
 // CallRequest asks for one action's tasks: Args by partition.
@@ -137,7 +139,14 @@ type Restored struct {
 	Steps   int
 	Epoch   plan.Epoch
 	Entries []prioritizer.Entry
-	Ratio   float64 `json:",omitempty"` // that adaptive has chosen for the next step
+	Ratio   float64         `json:",omitempty"` // that adaptive has chosen for the next step
+	States  []RestoredState `json:",omitempty"`
+}
+
+// RestoredState is what lives with the rows of a split for a step's node.
+type RestoredState struct {
+	Node, Split int
+	Data        []byte
 }
 
 // Command is something for the shell to do. Exactly one field is set.
@@ -352,6 +361,7 @@ func (j *Job) onLost(l *Lost, now plan.Time) {
 	}
 	j.counters.ExecutorsLost++
 	for i, p := range j.packs {
+		p.forgetStates(l.Executor)
 		orphans, cmds := p.sched.Lost(l.Executor)
 		if j.schedule(p, cmds); j.state == ended {
 			return

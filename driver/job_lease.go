@@ -69,7 +69,8 @@ func (j *Job) lease(now plan.Time) {
 			for _, l := range c.Leases {
 				a := s.assigned[l.Split]
 				m.Leases = append(m.Leases, &wire.Lease{Id: l.ID, Piece: uint32(l.Piece), Pieces: uint32(s.req.Pieces[l.Split]),
-					Task: &wire.Assignment{Split: uint32(a.Split), Attempt: uint32(a.Attempt), Epoch: uint64(a.Epoch), Cursor: uint64(a.Cursor), Limit: uint64(a.Limit)}})
+					Task: &wire.Assignment{Split: uint32(a.Split), Attempt: uint32(a.Attempt), Epoch: uint64(a.Epoch), Cursor: uint64(a.Cursor), Limit: uint64(a.Limit), State: a.State}})
+				m.States = append(m.States, j.stateFor(p, a.Split, c.Executor)...)
 			}
 			j.send(c.Executor, &wire.ToExecutor{Body: &wire.ToExecutor_Leases{Leases: m}})
 		case scheduler.LeaseInclude:
@@ -128,10 +129,7 @@ func (j *Job) onLeasedResult(from plan.ExecutorID, r *wire.Result, now plan.Time
 		j.dropResult(r)
 		return
 	}
-	s.parts = append(s.parts, r.Parts...)
-	for _, part := range r.Parts {
-		s.bytes += int64(len(part.Data))
-	}
+	s.take(from, r.Parts)
 	var rows int64
 	for _, c := range r.Coverage {
 		cov := s.coverage[c.Split]

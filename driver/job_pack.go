@@ -24,6 +24,7 @@ type pack struct {
 	moves    map[plan.SplitID]plan.Time
 	moveTime plan.Time // time of moves that ended during this step
 	learned  plan.Time // time after which Deadline cuts
+	states   map[stateKey]splitState
 }
 
 func (j *Job) onPack(info *PackInfo, now plan.Time) {
@@ -31,6 +32,7 @@ func (j *Job) onPack(info *PackInfo, now plan.Time) {
 	p.sched = scheduler.New(j.cfg.Schedule, len(info.Rows))
 	p.sched.Restore(j.term())
 	p.ledger = prioritizer.NewLedger(info.Rows, !j.cfg.FixedCursors, j.cfg.Mutant)
+	p.states = map[stateKey]splitState{}
 	p.exchange = prioritizer.NewExchange(j.cfg.Exchange, len(info.Rows))
 	j.packs = append(j.packs, p)
 	for _, id := range j.order {
@@ -179,6 +181,7 @@ func (j *Job) onRestore(r *Restored) {
 			p.ledger.Merge(plan.SplitID(i), e.Merged)
 		}
 	}
+	p.restoreStates(r.States)
 	if j.adaptive != nil && r.Ratio > 0 {
 		j.adaptive.Ratio = r.Ratio
 	}

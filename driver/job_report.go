@@ -12,6 +12,7 @@ import (
 func (j *Job) complete(now plan.Time) {
 	s, p := j.step, j.packs[j.step.req.Pack]
 	j.step = nil
+	j.commitStates(s, p)
 	r := &StepReport{Number: s.number, Train: s.req.Train, Pack: p.id, Rows: p.info.Rows, Parts: s.parts, Coverage: s.coverage, Assigned: s.assigned,
 		Missing: s.ctrl.Missing(), Stats: s.ctrl.Stats(), Began: s.began, Took: now - s.began, Bytes: s.bytes, Retried: s.retried}
 	if s.req.Train && j.adaptive != nil {
@@ -104,6 +105,7 @@ func (j *Job) Ledger(packID int) *Restored {
 	if j.adaptive != nil {
 		r.Ratio = j.adaptive.Ratio
 	}
+	r.States = p.keptStates()
 	if j.cfg.Mutant == mutant.UncommittedResume && j.step != nil && j.step.req.Train {
 		for i, n := range j.step.seen {
 			r.Entries[i].Merged += n

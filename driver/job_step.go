@@ -33,7 +33,8 @@ type step struct {
 	coverage []*plan.Coverage         // merged by split
 	seen     []int64                  // last reported count by split
 	parts    []*wire.Part
-	recover  []plan.SplitID // to be handed out again as soon as somebody holds them
+	states   map[plan.SplitID]splitState // that came with results
+	recover  []plan.SplitID              // to be handed out again as soon as somebody holds them
 	bytes    int64
 	retried  int
 	leases   *scheduler.Leases // of a pass whose splits are handed out piece by piece
@@ -141,6 +142,9 @@ func (j *Job) assign(p *pack, i plan.SplitID) (plan.ExecutorID, plan.Assignment,
 		cursor = p.ledger.Cursor(i)
 	}
 	owner, a, ok := p.sched.Assign(i, cursor)
+	if j.step.req.State {
+		a.State = p.states[stateKey{j.step.req.Node, i}].version
+	}
 	if n := j.limit(p, int(i)); n < p.info.Rows[i] {
 		a.Limit = n
 	}
@@ -178,7 +182,8 @@ func (j *Job) start(to plan.ExecutorID, p *pack, as []plan.Assignment, epoch pla
 	s.bytes += int64(len(s.req.Param))
 	for _, a := range as {
 		m.Tasks = append(m.Tasks, &wire.Assignment{Split: uint32(a.Split), Attempt: uint32(a.Attempt), Epoch: uint64(a.Epoch),
-			Cursor: uint64(a.Cursor), Limit: uint64(a.Limit)})
+			Cursor: uint64(a.Cursor), Limit: uint64(a.Limit), State: a.State})
+		m.States = append(m.States, j.stateFor(p, a.Split, to)...)
 	}
 	j.send(to, &wire.ToExecutor{Body: &wire.ToExecutor_StartStep{StartStep: m}})
 }
@@ -242,10 +247,7 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 		j.failedTasks(from, r, err, now)
 		return
 	}
-	s.parts = append(s.parts, r.Parts...)
-	for _, part := range r.Parts {
-		s.bytes += int64(len(part.Data))
-	}
+	s.take(from, r.Parts)
 	var rows int64
 	for _, c := range r.Coverage {
 		cov := &plan.Coverage{Split: plan.SplitID(c.Split), Attempt: int(c.Attempt), Epoch: plan.Epoch(c.Epoch),

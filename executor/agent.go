@@ -80,6 +80,7 @@ type Command struct {
 type LeaseRun struct {
 	Run    int
 	Leases []*wire.Lease
+	States []*wire.Part // that live with splits, and that are not here
 }
 
 // IncludeRun ends a run with the result of some of its leases.

@@ -52,7 +52,7 @@ func (a *Agent) onLeases(m *wire.Leases) []Command {
 	if r.stopped || len(leases) == 0 {
 		return nil
 	}
-	return []Command{{Lease: &LeaseRun{Run: id, Leases: leases}}}
+	return []Command{{Lease: &LeaseRun{Run: id, Leases: leases, States: m.States}}}
 }
 
 // onPieces reports leases that have been folded.

@@ -60,6 +60,7 @@ type Engine struct {
 	mu     struct {
 		sync.Mutex
 		accBytes map[[2]int]int64 // by node and parameter length
+		states   map[stateKey][]stateOf
 		metas    map[int]*storage.PackMeta
 		acting   map[*acting]bool
 	}
@@ -68,6 +69,7 @@ type Engine struct {
 // NewEngine makes the engine of an executor.
 func NewEngine(self plan.ExecutorID, program Program, store *storage.Store, catalog Catalog, peers Peers) *Engine {
 	e := &Engine{self: self, program: program, store: store, catalog: catalog, peers: peers, Shared: &Shared{}}
+	e.mu.states = map[stateKey][]stateOf{}
 	e.mu.accBytes, e.mu.metas, e.mu.acting = map[[2]int]int64{}, map[int]*storage.PackMeta{}, map[*acting]bool{}
 	return e
 }
@@ -242,6 +244,7 @@ func (p localPacks) OpenBucket(ctx context.Context, holder plan.ExecutorID, key 
 type Fold struct {
 	Tasks   []*runner.SplitFold
 	BySlot  [][]int
+	e       *Engine
 	step    *wire.StartStep
 	folders []runner.Folder // by slot
 	splits  int
@@ -258,7 +261,7 @@ func (e *Engine) Begin(run *Run, slots int) (fold *Fold, err error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Fold{step: s, BySlot: SlotsOf(len(s.Tasks), slots), splits: len(meta.Splits),
+	f := &Fold{e: e, step: s, BySlot: SlotsOf(len(s.Tasks), slots), splits: len(meta.Splits),
 		Tasks: make([]*runner.SplitFold, len(s.Tasks)), done: make([]*runner.Acc, len(s.Tasks))}
 	f.busy = make([]time.Duration, len(f.BySlot))
 	for _, words := range f.BySlot {
@@ -277,8 +280,12 @@ func (e *Engine) Begin(run *Run, slots int) (fold *Fold, err error) {
 			if err != nil {
 				return nil, err
 			}
-			pieces := runner.Pieces(meta.Splits[t.Split].Bytes, accBytes)
-			f.Tasks[i] = runner.NewSplitFold(folder, split, int64(t.Cursor), int64(t.Limit), pieces)
+			state, err := e.stateOf(s, s.States, t, folder)
+			if err != nil {
+				return nil, err
+			}
+			pieces := runner.Pieces(folder, meta.Splits[t.Split].Bytes, accBytes)
+			f.Tasks[i] = runner.NewSplitFold(folder, split, int64(t.Cursor), int64(t.Limit), pieces).WithState(state)
 		}
 	}
 	return f, nil
@@ -346,7 +353,14 @@ func (f *Fold) Result(run int, skip map[plan.SplitID]bool) (out *Folded) {
 		accs[int(t.Split)] = f.done[i]
 		out.Coverage = append(out.Coverage, CoverageOf(t, f.Tasks[i].Count(), f.done[i]))
 	}
-	out.Parts, err = encodeParts(f.folders[0], runner.Reduce(f.folders[0], f.splits, held, accs))
+	if out.Parts, err = encodeParts(f.folders[0], runner.Reduce(f.folders[0], f.splits, held, accs)); err != nil {
+		return nil // the error is the result
+	}
+	for i, t := range f.step.Tasks {
+		if state := f.Tasks[i].State(); state != nil && !skip[plan.SplitID(t.Split)] {
+			out.Parts = append(out.Parts, f.e.keepState(f.step, t, state))
+		}
+	}
 	for _, b := range f.busy {
 		out.Busy += b
 	}

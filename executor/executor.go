@@ -163,7 +163,7 @@ func (e *Executor) carryOut(c Command) {
 		e.sampleAt(c.SampleAt)
 	case c.Lease != nil:
 		if r := e.runs[c.Lease.Run]; r != nil {
-			r.leasing.add(c.Lease.Leases)
+			r.leasing.add(c.Lease)
 		}
 	case c.Include != nil:
 		if r := e.runs[c.Include.Run]; r != nil {

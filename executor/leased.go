@@ -17,6 +17,7 @@ type LeasedFold struct {
 	step    *wire.StartStep
 	meta    *storage.PackMeta
 	folders []runner.Folder // by slot
+	states  []*wire.Part    // that came with leases
 	mu      struct {
 		sync.Mutex
 		done map[uint32]leasedPiece
@@ -27,6 +28,7 @@ type LeasedFold struct {
 type leasedPiece struct {
 	lease *wire.Lease
 	acc   *runner.Acc
+	state []float64
 	busy  time.Duration
 }
 
@@ -48,6 +50,13 @@ func (e *Engine) BeginLeased(run *Run, slots int) (f *LeasedFold, err error) {
 	return f, nil
 }
 
+// Add takes in what came with leases.
+func (f *LeasedFold) Add(states []*wire.Part) {
+	f.mu.Lock()
+	f.states = append(f.states, states...)
+	f.mu.Unlock()
+}
+
 // RowsOf is how many rows a lease is over, and how many its split has.
 func (f *LeasedFold) RowsOf(l *wire.Lease) (rows, split int64) {
 	split = f.meta.Splits[l.Task.Split].Rows
@@ -65,7 +74,14 @@ func (f *LeasedFold) Fold(slot int, l *wire.Lease, page *runner.Page, gate *runn
 	if err != nil {
 		return false, err
 	}
-	t := runner.NewPieceFold(f.folders[slot], split, int64(l.Task.Cursor), int64(l.Task.Limit), int(l.Pieces), int(l.Piece))
+	f.mu.Lock()
+	states := f.states
+	f.mu.Unlock()
+	state, err := f.e.stateOf(f.step, states, l.Task, f.folders[slot])
+	if err != nil {
+		return false, err
+	}
+	t := runner.NewPieceFold(f.folders[slot], split, int64(l.Task.Cursor), int64(l.Task.Limit), int(l.Pieces), int(l.Piece)).WithState(state)
 	if err := runner.Visit([]runner.Task{{Fold: t, Word: slot}}, page, gate, pacer, func(int) {}); err != nil {
 		return false, err
 	}
@@ -73,7 +89,7 @@ func (f *LeasedFold) Fold(slot int, l *wire.Lease, page *runner.Page, gate *runn
 		return false, nil
 	}
 	f.mu.Lock()
-	f.mu.done[l.Id] = leasedPiece{l, t.Piece(int(l.Piece)), time.Since(began)}
+	f.mu.done[l.Id] = leasedPiece{l, t.Piece(int(l.Piece)), t.State(), time.Since(began)}
 	f.mu.Unlock()
 	return true, nil
 }
@@ -110,6 +126,11 @@ func (f *LeasedFold) Result(run int, ids []uint32) (out *Folded) {
 		}
 	}
 	out.Parts, err = encodeParts(f.folders[0], runner.ReducePieces(f.folders[0], len(f.meta.Splits), pieces, scale))
+	for _, id := range ids {
+		if p := f.mu.done[id]; p.state != nil {
+			out.Parts = append(out.Parts, f.e.keepState(f.step, p.lease.Task, p.state))
+		}
+	}
 	return out
 }
 
@@ -124,6 +145,7 @@ type leasing struct {
 	mu     sync.Mutex
 	more   *sync.Cond
 	queue  []*wire.Lease
+	states []*wire.Part // that came with them
 	ended  bool
 	ids    []uint32 // to include
 	failed *Folded
@@ -136,26 +158,26 @@ func newLeasing() *leasing {
 }
 
 // add gives the slots more to fold.
-func (l *leasing) add(leases []*wire.Lease) {
+func (l *leasing) add(c *LeaseRun) {
 	l.mu.Lock()
-	l.queue = append(l.queue, leases...)
+	l.queue, l.states = append(l.queue, c.Leases...), append(l.states, c.States...)
 	l.mu.Unlock()
 	l.more.Broadcast()
 }
 
-// next waits for a piece; nil is the run's end.
-func (l *leasing) next() *wire.Lease {
+// next waits for a piece, and what has come with it; nil is the run's end.
+func (l *leasing) next() (*wire.Lease, []*wire.Part) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.queue) == 0 && !l.ended {
 		l.more.Wait()
 	}
 	if l.ended {
-		return nil
+		return nil, nil
 	}
-	first := l.queue[0]
-	l.queue = l.queue[1:]
-	return first
+	first, states := l.queue[0], l.states
+	l.queue, l.states = l.queue[1:], nil
+	return first, states
 }
 
 // end ends the run: with what is to be included, or with a failure.
@@ -194,10 +216,11 @@ func (e *Executor) leasedSlot(run, k int, f *LeasedFold, r *liveRun) {
 	}
 	for {
 		began := time.Now()
-		l := r.leasing.next()
+		l, states := r.leasing.next()
 		if l == nil {
 			return
 		}
+		f.Add(states)
 		if pacer != nil {
 			pacer.Waited(time.Since(began))
 		}

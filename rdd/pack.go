@@ -117,6 +117,7 @@ type Batch struct {
 	X32      []float32 // the same where the pack is in single precision
 	Offsets  []int32   // sparse only: row r has nonzeros Offsets[r] to Offsets[r+1]
 	Indices  []int32
+	State    []float64 // what lives with the rows, by visited row, Aggregator.State numbers each; AddBatch may change it
 
 	scratch []float64
 }
@@ -151,6 +152,10 @@ type Aggregator[P, T, A any] struct {
 	// with others, and the number of rows that it stands for. Under leases there may
 	// be no such moment: what it notes is for cut steps.
 	Close func(a A, rows float64) A
+	// State is how many numbers live with each row: zeros at first, in Batch.State
+	// afterwards what AddBatch made of them in the last step whose result was merged,
+	// wherever the split is by then. Splits are folded in one piece, from row to row.
+	State int
 }
 
 // StepOption modifies a step.
@@ -241,7 +246,9 @@ func (f *folder[P, T, A]) Decode(raw []byte) (any, error) {
 	return a, Decode(raw, a)
 }
 
-func (f *folder[P, T, A]) Fold(acc any, b *storage.Batch, from, to int) (any, int, error) {
+func (f *folder[P, T, A]) State() int { return f.agg.State }
+
+func (f *folder[P, T, A]) Fold(acc any, b *storage.Batch, from, to int, state []float64) (any, int, error) {
 	if f.agg.AddBatch == nil || f.meta.Layout == storage.BlobLayout {
 		return f.foldRows(acc, b, from, to)
 	}
@@ -251,6 +258,9 @@ func (f *folder[P, T, A]) Fold(acc any, b *storage.Batch, from, to int) (any, in
 		n := min(to-p, rowsPerBatch)
 		b.Visit(f.rows[:n], p)
 		f.view.Rows = f.rows[:n]
+		if k := f.agg.State; k > 0 {
+			f.view.State = state[(p-from)*k : (p-from+n)*k]
+		}
 		*a = f.agg.AddBatch(*a, f.param, &f.view)
 	}
 	return acc, to - from, nil

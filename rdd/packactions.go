@@ -90,7 +90,7 @@ func ScanBatches[P, T, R any](pk Packed[T], f func(r R, p P, b *Batch) R) Scan[P
 		acc := any(new(R))
 		for i := range split.Batches {
 			b := &split.Batches[i]
-			if acc, _, err = scan.Fold(acc, b, 0, b.Rows); err != nil {
+			if acc, _, err = scan.Fold(acc, b, 0, b.Rows, nil); err != nil {
 				return nil, err
 			}
 		}

@@ -56,6 +56,7 @@ type StepRequest struct {
 	Ratio float64 // 0 is the engine's
 	// Pieces are how many pieces each split has: the leaves of the merge tree.
 	Pieces []int
+	State  bool // something lives with the rows
 }
 
 // StepOutcome is what a step came to: encoded nodes of the merge tree, and
@@ -230,7 +231,7 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 		return zero, err
 	}
 	began := s.cluster.Now()
-	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train, Ratio: st.decl.ratio, Pieces: pieces})
+	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train, Ratio: st.decl.ratio, Pieces: pieces, State: f.State() > 0})
 	if err != nil {
 		s.failed = true
 		return zero, err
@@ -254,7 +255,7 @@ func (s *Session) piecesOf(node int, meta *storage.PackMeta, f runner.Folder, pa
 	}
 	pieces := make([]int, len(meta.Splits))
 	for i := range pieces {
-		pieces[i] = runner.Pieces(meta.Splits[i].Bytes, int64(len(zero)))
+		pieces[i] = runner.Pieces(f, meta.Splits[i].Bytes, int64(len(zero)))
 	}
 	if s.pieces == nil {
 		s.pieces = map[[2]int][]int{}

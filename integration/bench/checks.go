@@ -86,7 +86,7 @@ type gradientFolder struct {
 
 func (f *gradientFolder) Zero() any { return make([]float64, len(f.w)) }
 
-func (f *gradientFolder) Fold(acc any, b *storage.Batch, from, to int) (any, int, error) {
+func (f *gradientFolder) Fold(acc any, b *storage.Batch, from, to int, _ []float64) (any, int, error) {
 	rows := f.rows[:to-from]
 	b.Visit(rows, from)
 	kernel.Gradient(&f.acc, kernel.Loss{}, acc.([]float64), f.w, 0, b.X64, rows, f.y[:len(rows)])
@@ -96,5 +96,6 @@ func (f *gradientFolder) Fold(acc any, b *storage.Batch, from, to int) (any, int
 func (f *gradientFolder) Merge(a, _ any) any             { return a }
 func (f *gradientFolder) Scale(a any, _ float64) any     { return a }
 func (f *gradientFolder) Close(a any, _ float64) any     { return a }
+func (f *gradientFolder) State() int                     { return 0 }
 func (f *gradientFolder) Encode(any) ([]byte, error)     { return nil, nil }
 func (f *gradientFolder) Decode([]byte) (a any, e error) { return nil, nil }

@@ -30,7 +30,8 @@ type Replay struct {
 	packs   []*storage.Pack
 	hashes  [][]plan.Digest // of the splits of each pack, as the log has them
 	nodes   []int
-	next    int // line
+	states  map[[3]int][]float64 // what lives with the rows, by pack, node and split
+	next    int                  // line
 	current *driver.LogStep
 	Steps   int // whose digest was equal
 	Passes  int // evaluation passes whose parameter was equal
@@ -44,7 +45,7 @@ func NewReplay(l *Log, program runner.Program, store *storage.Store, maker *rdd.
 			l.Header.Plan.Short(), program.Fingerprint().Short())
 	}
 	var lines []Line // a run that went on from one of its own steps is replayed as if it had not been interrupted
-	r := &Replay{log: l, program: program, store: store, maker: maker, hashes: [][]plan.Digest{l.Header.Splits}}
+	r := &Replay{log: l, program: program, store: store, maker: maker, hashes: [][]plan.Digest{l.Header.Splits}, states: map[[3]int][]float64{}}
 	for _, line := range l.Lines {
 		if line.Pack != nil {
 			r.hashes = append(r.hashes, line.Pack.Splits)
@@ -153,10 +154,12 @@ func (r *Replay) fold(req rdd.StepRequest, counts, cursors []int64, s *driver.Lo
 		if err != nil {
 			return nil, err
 		}
-		t := runner.NewSplitFold(f, split, cursors[i], 0, runner.Pieces(p.Meta.Splits[i].Bytes, int64(len(zero))))
+		key := [3]int{req.Pack, req.Node, i}
+		t := runner.NewSplitFold(f, split, cursors[i], 0, runner.Pieces(f, p.Meta.Splits[i].Bytes, int64(len(zero)))).WithState(r.states[key])
 		if _, err := t.Advance(c); err != nil {
 			return nil, err
 		}
+		r.states[key] = t.State()
 		accs[i] = t.Finish(req.Train && !byRows)
 		out.Info.Merged += c
 		out.Info.Present += split.Rows

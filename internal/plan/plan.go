@@ -102,7 +102,8 @@ type Assignment struct {
 	Attempt int
 	Epoch   Epoch
 	Cursor  int64
-	Limit   int64 // rows to fold; 0 is all
+	Limit   int64  // rows to fold; 0 is all
+	State   uint64 // version of what lives with the split's rows
 }
 
 // Move takes a split from one executor to another. Role says that the target

@@ -35,7 +35,10 @@ const maxPieces = 16
 // Pieces is how many leaves of the merge tree a split has: 16, or the largest
 // power of two below that leaves each piece at least eight times the bytes of
 // an accumulator. It depends on the data only.
-func Pieces(splitBytes, accBytes int64) int {
+func Pieces(f Folder, splitBytes, accBytes int64) int {
+	if f.State() > 0 {
+		return 1 // rows see what was made of those before them
+	}
 	n := maxPieces
 	for n > 1 && splitBytes/int64(n) < 8*accBytes {
 		n /= 2
@@ -52,6 +55,7 @@ type SplitFold struct {
 	count  int64   // positions visited so far
 	limit  int64   // positions to visit
 	pieces []*Acc
+	state  []float64 // of all rows, by position
 }
 
 // span is the positions [from, to).
@@ -105,6 +109,18 @@ func pieceRanges(rows, cursor, limit int64, pieces, piece int) (out [2]span, n i
 	return out, n
 }
 
+// WithState goes on with what lives with the rows; nil is zeros. It takes a copy.
+func (t *SplitFold) WithState(state []float64) *SplitFold {
+	if n := t.f.State(); n > 0 {
+		t.state = make([]float64, int(t.s.Rows)*n)
+		copy(t.state, state)
+	}
+	return t
+}
+
+// State is what lives with the rows now.
+func (t *SplitFold) State() []float64 { return t.state }
+
 // Rows is the number of rows of the split.
 func (t *SplitFold) Rows() int64 { return t.s.Rows }
 
@@ -149,7 +165,11 @@ func (t *SplitFold) run(most int64) (done int64, err error) {
 		t.pieces[piece] = &Acc{Value: t.f.Zero()}
 	}
 	acc := t.pieces[piece]
-	value, visited, err := t.f.Fold(acc.Value, b, int(pos-b.First), int(end-b.First))
+	var state []float64
+	if n := int64(t.f.State()); n > 0 {
+		state = t.state[pos*n : end*n]
+	}
+	value, visited, err := t.f.Fold(acc.Value, b, int(pos-b.First), int(end-b.First), state)
 	if err != nil {
 		return 0, err
 	}

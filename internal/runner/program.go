@@ -14,8 +14,11 @@ import (
 type Folder interface {
 	Zero() any
 	// Fold adds the rows at positions [from, to) of a batch and returns the
-	// accumulator and how many positions it has visited.
-	Fold(acc any, b *storage.Batch, from, to int) (any, int, error)
+	// accumulator and how many positions it has visited. state is what lives with
+	// these rows, State numbers each; Fold may change it.
+	Fold(acc any, b *storage.Batch, from, to int, state []float64) (any, int, error)
+	// State is how many numbers live with each row, for the next step to go on with.
+	State() int
 	Merge(a, b any) any
 	Scale(a any, by float64) any
 	// Close sees the result of a split, which stands for so many rows, before it is

@@ -19,7 +19,9 @@ type summer struct{}
 
 func (summer) Zero() any { return 0.0 }
 
-func (summer) Fold(acc any, b *storage.Batch, from, to int) (any, int, error) {
+func (summer) State() int { return 0 }
+
+func (summer) Fold(acc any, b *storage.Batch, from, to int, _ []float64) (any, int, error) {
 	s := acc.(float64)
 	for p := from; p < to; p++ {
 		s += b.X64[b.RowAt(p)]
@@ -218,7 +220,7 @@ func TestAMissingSplitIsTheIdentity(t *testing.T) {
 
 func TestPiecesLeaveRoomForAccumulators(t *testing.T) {
 	for _, c := range []struct{ split, acc, want int64 }{{1 << 20, 8, 16}, {1 << 20, 8 << 10, 16}, {1 << 20, 32 << 10, 4}, {100, 1000, 1}} {
-		if got := Pieces(c.split, c.acc); int64(got) != c.want {
+		if got := Pieces(summer{}, c.split, c.acc); int64(got) != c.want {
 			t.Errorf("split of %d bytes, accumulator of %d: %d pieces, want %d", c.split, c.acc, got, c.want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/internal/wire"
@@ -20,12 +21,13 @@ type receipt struct {
 	split, attempt, epoch, cursor, count uint64
 	damaged                              uint64
 	piece                                uint64 // counted from 1, where it is of one
+	state                                uint64 // what lived with the split: rows merged before
 }
 
-const receiptWords = 7
+const receiptWords = 8
 
 func (r receipt) encode(out []byte) []byte {
-	for _, v := range []uint64{r.split, r.attempt, r.epoch, r.cursor, r.count, r.damaged, r.piece} {
+	for _, v := range []uint64{r.split, r.attempt, r.epoch, r.cursor, r.count, r.damaged, r.piece, r.state} {
 		out = binary.LittleEndian.AppendUint64(out, v)
 	}
 	return out
@@ -38,7 +40,7 @@ func decodeReceipts(raw []byte) []receipt {
 		for i := range v {
 			v[i] = binary.LittleEndian.Uint64(raw[8*i:])
 		}
-		out = append(out, receipt{v[0], v[1], v[2], v[3], v[4], v[5], v[6]})
+		out = append(out, receipt{v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]})
 	}
 	return out
 }
@@ -50,6 +52,57 @@ type countingWorker struct {
 	held    map[uint32]bool // splits; true is a sound copy
 	rng     *rand.Rand
 	failing float64 // chance that a fetch delivers a damaged copy
+	states  map[uint32][]countedState
+	sent    map[int][]*wire.Part // states that came with leases, by run
+}
+
+// countedState is a version of what lives with a split: how many of its rows have
+// been folded.
+type countedState struct{ version, rows uint64 }
+
+// stateOf is what a task goes on with, as an engine finds it.
+func (c *countingWorker) stateOf(sent []*wire.Part, t *wire.Assignment) (uint64, error) {
+	if t.State == 0 {
+		return 0, nil
+	}
+	have := c.states[t.Split]
+	if c.s.opt.Bug == mutant.StaleState && len(have) > 0 {
+		return have[len(have)-1].rows, nil
+	}
+	for _, p := range sent {
+		if p.Index == t.Split {
+			rows := binary.LittleEndian.Uint64(p.Data)
+			c.states[t.Split] = []countedState{{t.State, rows}}
+			return rows, nil
+		}
+	}
+	for _, v := range have {
+		if v.version == t.State {
+			c.states[t.Split] = []countedState{v}
+			return v.rows, nil
+		}
+	}
+	return 0, fault.Newf(fault.FetchFailed, "fold", "split", "what lives with split %d is not here", t.Split)
+}
+
+// goOn goes on from what lives with a split, where something does.
+func (c *countingWorker) goOn(out *executor.Folded, r *executor.Run, sent []*wire.Part, t *wire.Assignment, rc *receipt) (err error) {
+	if r.Step.Node != statefulNode {
+		return nil
+	}
+	if rc.state, err = c.stateOf(sent, t); err == nil {
+		out.Parts = append(out.Parts, c.keepState(t, rc.state+rc.count))
+	}
+	return err
+}
+
+// statefulNode is the node of steps under which something lives with rows.
+const statefulNode = 1
+
+func (c *countingWorker) keepState(t *wire.Assignment, rows uint64) *wire.Part {
+	raw := binary.LittleEndian.AppendUint64(nil, rows)
+	c.states[t.Split] = append(c.states[t.Split], countedState{wire.StateVersion(raw), rows})
+	return &wire.Part{State: true, Index: t.Split, Data: raw}
 }
 
 func (c *countingWorker) plan(p *wire.Prepare) *executor.Planned {
@@ -110,6 +163,9 @@ func (c *countingWorker) finish(r *executor.Run, counts []int64, skip map[plan.S
 		out.Coverage = append(out.Coverage, plan.Coverage{Split: plan.SplitID(t.Split), Attempt: int(t.Attempt),
 			Epoch: plan.Epoch(t.Epoch), Cursor: int64(t.Cursor), Count: n, Folded: n})
 		rc := receipt{split: uint64(t.Split), attempt: uint64(t.Attempt), epoch: t.Epoch, cursor: t.Cursor, count: uint64(n)}
+		if err := c.goOn(out, r, r.Step.States, t, &rc); err != nil {
+			return &executor.Folded{Run: r.ID, Err: err}
+		}
 		if !c.held[t.Split] {
 			rc.damaged = 1
 		}
@@ -121,6 +177,10 @@ func (c *countingWorker) finish(r *executor.Run, counts []int64, skip map[plan.S
 }
 
 func (c *countingWorker) beginLeased(*executor.Run) error { return nil }
+
+func (c *countingWorker) addStates(r *executor.Run, states []*wire.Part) {
+	c.sent[r.ID] = append(c.sent[r.ID], states...)
+}
 
 func (c *countingWorker) rowsOf(_ *executor.Run, l *wire.Lease) int64 {
 	t := l.Task
@@ -143,6 +203,9 @@ func (c *countingWorker) finishLeased(r *executor.Run, had []*wire.Lease, includ
 				Err: fault.Newf(fault.FetchFailed, "open", "split", "split %d is not here", t.Split)}
 		}
 		rc := receipt{split: uint64(t.Split), attempt: uint64(t.Attempt), epoch: t.Epoch, cursor: t.Cursor, count: uint64(n), piece: uint64(l.Piece) + 1}
+		if err := c.goOn(out, r, c.sent[r.ID], t, &rc); err != nil {
+			return &executor.Folded{Run: r.ID, Coverage: []plan.Coverage{cov}, Leases: []uint32{l.Id}, Err: err}
+		}
 		if !sound {
 			rc.damaged = 1
 		}

@@ -35,6 +35,7 @@ func (n *node) lease(c *executor.LeaseRun) {
 	if r == nil || r.stopped {
 		return
 	}
+	n.work.addStates(r.cmd, c.States)
 	r.leased.queue = append(r.leased.queue, c.Leases...)
 	n.foldLeases(r)
 }

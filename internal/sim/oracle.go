@@ -71,6 +71,9 @@ func (o *oracle) receipts(r *driver.StepReport) []int64 {
 			if rc.damaged != 0 {
 				o.s.violate("a damaged copy of split %d was folded in step %d", rc.split, r.Number)
 			}
+			if want := o.merged[rc.split]; o.s.stateful && r.Train && int64(rc.state) != want {
+				o.s.violate("step %d: split %d goes on from the state of %d rows, %d were merged", r.Number, rc.split, rc.state, want)
+			}
 			counts[rc.split] += int64(rc.count)
 		}
 	}

@@ -38,28 +38,29 @@ type Result struct {
 
 // Sim is one simulated cluster with faults, and the oracle that watches it.
 type Sim struct {
-	w      *World
-	rng    *rand.Rand
-	opt    Options
-	cfg    driver.JobConfig
-	job    *driver.Job
-	clock  clock // of the job's process
-	nodes  map[plan.ExecutorID]*node
-	order  []*node
-	rows   []int64
-	bytes  []int64
-	pieces []int
-	speed  map[plan.ExecutorID]float64
-	wakes  map[plan.Time]bool
-	last   map[string]plan.Time
-	result Result
-	oracle *oracle
-	opened bool
-	over   bool
-	began  plan.Time // of the step in progress
-	busy   bool
-	kept   *kept // what a restart of the job goes on from
-	keptAt plan.Time
+	w        *World
+	rng      *rand.Rand
+	opt      Options
+	cfg      driver.JobConfig
+	job      *driver.Job
+	clock    clock // of the job's process
+	nodes    map[plan.ExecutorID]*node
+	order    []*node
+	rows     []int64
+	bytes    []int64
+	pieces   []int
+	stateful bool // something lives with the rows
+	speed    map[plan.ExecutorID]float64
+	wakes    map[plan.Time]bool
+	last     map[string]plan.Time
+	result   Result
+	oracle   *oracle
+	opened   bool
+	over     bool
+	began    plan.Time // of the step in progress
+	busy     bool
+	kept     *kept // what a restart of the job goes on from
+	keptAt   plan.Time
 }
 
 // kept is a job's state as it is written down at a commit, at most every so
@@ -112,10 +113,14 @@ func (s *Sim) draw() {
 	if per == 0 {
 		per = s.between(1, 4)
 	}
+	s.stateful = s.rng.IntN(2) == 0
 	for range executors * per {
 		n := int64(s.between(100, 3000))
 		s.rows, s.bytes = append(s.rows, n), append(s.bytes, n*100)
 		s.pieces = append(s.pieces, 1<<s.rng.IntN(5))
+		if s.stateful {
+			s.pieces[len(s.pieces)-1] = 1
+		}
 	}
 	sync := abss.Config{Policy: abss.Policy(s.rng.IntN(5)), Ratio: 0.3 + 0.7*s.rng.Float64(), StepTimeout: 20 * time.Second, Grace: 5 * time.Millisecond}
 	if s.rng.IntN(8) == 0 {
@@ -160,7 +165,7 @@ func (s *Sim) addNode(i, slots int) {
 // boot gives a node a fresh agent that holds nothing.
 func (s *Sim) boot(n *node) {
 	n.agent = executor.NewAgent(n.id, n.slots, s.opt.Bug)
-	w := &countingWorker{s: s, n: n, held: map[uint32]bool{}, rng: s.rng}
+	w := &countingWorker{s: s, n: n, held: map[uint32]bool{}, rng: s.rng, states: map[uint32][]countedState{}, sent: map[int][]*wire.Part{}}
 	if !s.opt.Faultless {
 		w.failing = 0.1
 	}
@@ -241,7 +246,12 @@ func (s *Sim) nextStep() {
 		return
 	}
 	s.began, s.busy = s.w.now, true
-	s.step(driver.Event{Step: &driver.StepRequest{Train: s.result.Steps%10 != 9, Pieces: s.pieces}})
+	train := s.result.Steps%10 != 9
+	req := &driver.StepRequest{Train: train, Pieces: s.pieces}
+	if train && s.stateful {
+		req.Node, req.State = statefulNode, true
+	}
+	s.step(driver.Event{Step: req})
 }
 
 func (s *Sim) stepDone(r *driver.StepReport) {

@@ -1044,7 +1044,9 @@ type Assignment struct {
 	Epoch   uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Cursor  uint64                 `protobuf:"varint,4,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	// Rows to fold; 0 is all of the split.
-	Limit         uint64 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
+	Limit uint64 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Version of what lives with the split's rows; 0 is none yet.
+	State         uint64 `protobuf:"varint,6,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1114,6 +1116,13 @@ func (x *Assignment) GetLimit() uint64 {
 	return 0
 }
 
+func (x *Assignment) GetState() uint64 {
+	if x != nil {
+		return x.State
+	}
+	return 0
+}
+
 // StartStep hands an executor its tasks of a step.
 type StartStep struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -1129,8 +1138,10 @@ type StartStep struct {
 	// The plan's node that makes the pack.
 	PackNode uint32 `protobuf:"varint,9,opt,name=pack_node,json=packNode,proto3" json:"pack_node,omitempty"`
 	// Its work comes as leases, under this epoch, and ends with an Include.
-	Leased        bool   `protobuf:"varint,10,opt,name=leased,proto3" json:"leased,omitempty"`
-	Epoch         uint64 `protobuf:"varint,11,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Leased bool   `protobuf:"varint,10,opt,name=leased,proto3" json:"leased,omitempty"`
+	Epoch  uint64 `protobuf:"varint,11,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// What lives with the rows of splits, where the executor does not have it.
+	States        []*Part `protobuf:"bytes,12,rep,name=states,proto3" json:"states,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1242,6 +1253,13 @@ func (x *StartStep) GetEpoch() uint64 {
 	return 0
 }
 
+func (x *StartStep) GetStates() []*Part {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
 // Lease is a piece of a split, one of so many, that an executor is to fold.
 type Lease struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1314,11 +1332,13 @@ func (x *Lease) GetPieces() uint32 {
 
 // Leases hands pieces to an executor, which folds them in this order.
 type Leases struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Step          uint32                 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Leases        []*Lease               `protobuf:"bytes,4,rep,name=leases,proto3" json:"leases,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Job    string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Step   uint32                 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
+	Epoch  uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Leases []*Lease               `protobuf:"bytes,4,rep,name=leases,proto3" json:"leases,omitempty"`
+	// As in StartStep.
+	States        []*Part `protobuf:"bytes,5,rep,name=states,proto3" json:"states,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1377,6 +1397,13 @@ func (x *Leases) GetEpoch() uint64 {
 func (x *Leases) GetLeases() []*Lease {
 	if x != nil {
 		return x.Leases
+	}
+	return nil
+}
+
+func (x *Leases) GetStates() []*Part {
+	if x != nil {
+		return x.States
 	}
 	return nil
 }
@@ -1818,10 +1845,12 @@ func (x *Coverage) GetLease() uint32 {
 // Part is a partial result: the node of the merge tree at a level (0 is one
 // split, below it are halves of splits) and index, encoded.
 type Part struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Level         int32                  `protobuf:"zigzag32,1,opt,name=level,proto3" json:"level,omitempty"`
-	Index         uint32                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
-	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Level int32                  `protobuf:"zigzag32,1,opt,name=level,proto3" json:"level,omitempty"`
+	Index uint32                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	Data  []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	// Not a partial result: what lives with the rows of a split, by its index.
+	State         bool `protobuf:"varint,4,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1875,6 +1904,13 @@ func (x *Part) GetData() []byte {
 		return x.Data
 	}
 	return nil
+}
+
+func (x *Part) GetState() bool {
+	if x != nil {
+		return x.State
+	}
+	return false
 }
 
 // Result is what an executor's tasks of a step have come to.
@@ -2434,14 +2470,15 @@ const file_volley_proto_rawDesc = "" +
 	"\x05fault\x18\x05 \x01(\v2\x12.volley.wire.FaultR\x05fault\"7\n" +
 	"\tParameter\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\fR\x06digest\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\x80\x01\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\x96\x01\n" +
 	"\n" +
 	"Assignment\x12\x14\n" +
 	"\x05split\x18\x01 \x01(\rR\x05split\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x14\n" +
 	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x16\n" +
 	"\x06cursor\x18\x04 \x01(\x04R\x06cursor\x12\x14\n" +
-	"\x05limit\x18\x05 \x01(\x04R\x05limit\"\xbc\x02\n" +
+	"\x05limit\x18\x05 \x01(\x04R\x05limit\x12\x14\n" +
+	"\x05state\x18\x06 \x01(\x04R\x05state\"\xe7\x02\n" +
 	"\tStartStep\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x12\n" +
@@ -2454,17 +2491,19 @@ const file_volley_proto_rawDesc = "" +
 	"\tpack_node\x18\t \x01(\rR\bpackNode\x12\x16\n" +
 	"\x06leased\x18\n" +
 	" \x01(\bR\x06leased\x12\x14\n" +
-	"\x05epoch\x18\v \x01(\x04R\x05epoch\"r\n" +
+	"\x05epoch\x18\v \x01(\x04R\x05epoch\x12)\n" +
+	"\x06states\x18\f \x03(\v2\x11.volley.wire.PartR\x06states\"r\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12+\n" +
 	"\x04task\x18\x02 \x01(\v2\x17.volley.wire.AssignmentR\x04task\x12\x14\n" +
 	"\x05piece\x18\x03 \x01(\rR\x05piece\x12\x16\n" +
-	"\x06pieces\x18\x04 \x01(\rR\x06pieces\"p\n" +
+	"\x06pieces\x18\x04 \x01(\rR\x06pieces\"\x9b\x01\n" +
 	"\x06Leases\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x14\n" +
 	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12*\n" +
-	"\x06leases\x18\x04 \x03(\v2\x12.volley.wire.LeaseR\x06leases\"\\\n" +
+	"\x06leases\x18\x04 \x03(\v2\x12.volley.wire.LeaseR\x06leases\x12)\n" +
+	"\x06states\x18\x05 \x03(\v2\x11.volley.wire.PartR\x06states\"\\\n" +
 	"\fPiecesFolded\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x14\n" +
@@ -2496,11 +2535,12 @@ const file_volley_proto_rawDesc = "" +
 	"\x06cursor\x18\x04 \x01(\x04R\x06cursor\x12\x14\n" +
 	"\x05count\x18\x05 \x01(\x04R\x05count\x12\x16\n" +
 	"\x06folded\x18\x06 \x01(\x04R\x06folded\x12\x14\n" +
-	"\x05lease\x18\a \x01(\rR\x05lease\"F\n" +
+	"\x05lease\x18\a \x01(\rR\x05lease\"\\\n" +
 	"\x04Part\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x11R\x05level\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\rR\x05index\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"\xe3\x01\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\x12\x14\n" +
+	"\x05state\x18\x04 \x01(\bR\x05state\"\xe3\x01\n" +
 	"\x06Result\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x121\n" +
@@ -2607,18 +2647,20 @@ var file_volley_proto_depIdxs = []int32{
 	26, // 20: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
 	26, // 21: volley.wire.Holding.fault:type_name -> volley.wire.Fault
 	10, // 22: volley.wire.StartStep.tasks:type_name -> volley.wire.Assignment
-	10, // 23: volley.wire.Lease.task:type_name -> volley.wire.Assignment
-	12, // 24: volley.wire.Leases.leases:type_name -> volley.wire.Lease
-	17, // 25: volley.wire.Progress.counts:type_name -> volley.wire.Count
-	19, // 26: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
-	20, // 27: volley.wire.Result.parts:type_name -> volley.wire.Part
-	26, // 28: volley.wire.Result.fault:type_name -> volley.wire.Fault
-	26, // 29: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	20, // 23: volley.wire.StartStep.states:type_name -> volley.wire.Part
+	10, // 24: volley.wire.Lease.task:type_name -> volley.wire.Assignment
+	12, // 25: volley.wire.Leases.leases:type_name -> volley.wire.Lease
+	20, // 26: volley.wire.Leases.states:type_name -> volley.wire.Part
+	17, // 27: volley.wire.Progress.counts:type_name -> volley.wire.Count
+	19, // 28: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
+	20, // 29: volley.wire.Result.parts:type_name -> volley.wire.Part
+	26, // 30: volley.wire.Result.fault:type_name -> volley.wire.Fault
+	26, // 31: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_volley_proto_init() }

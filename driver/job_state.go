@@ -1,0 +1,89 @@
+package driver
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// stateKey names what lives with the rows of a split for a step's node.
+type stateKey struct {
+	node  int
+	split plan.SplitID
+}
+
+// splitState is what lives with the rows of a split, as it was merged last, and
+// the executor that has it.
+type splitState struct {
+	version uint64
+	data    []byte
+	at      plan.ExecutorID
+}
+
+// take takes an accepted result's parts in.
+func (s *step) take(from plan.ExecutorID, parts []*wire.Part) {
+	for _, part := range parts {
+		s.bytes += int64(len(part.Data))
+		if !part.State {
+			s.parts = append(s.parts, part)
+			continue
+		}
+		if s.states == nil {
+			s.states = map[plan.SplitID]splitState{}
+		}
+		s.states[plan.SplitID(part.Index)] = splitState{data: part.Data, at: from}
+	}
+}
+
+// commitStates makes what came with the results that were merged what the next
+// step goes on from: that of a split that is missing stays what it was.
+func (j *Job) commitStates(s *step, p *pack) {
+	for i, st := range s.states {
+		if s.coverage[i] != nil {
+			st.version = wire.StateVersion(st.data)
+			p.states[stateKey{s.req.Node, i}] = st
+		}
+	}
+}
+
+// stateFor is what an executor has to be sent of what lives with a split.
+func (j *Job) stateFor(p *pack, i plan.SplitID, to plan.ExecutorID) []*wire.Part {
+	st := p.states[stateKey{j.step.req.Node, i}]
+	if !j.step.req.State || st.version == 0 || st.at == to {
+		return nil
+	}
+	j.step.bytes += int64(len(st.data))
+	return []*wire.Part{{State: true, Index: uint32(i), Data: st.data}}
+}
+
+// forgetStates notes that an executor has nothing any more.
+func (p *pack) forgetStates(id plan.ExecutorID) {
+	for k, st := range p.states {
+		if st.at == id {
+			st.at = ""
+			p.states[k] = st
+		}
+	}
+}
+
+// keptStates are all of them, for a checkpoint.
+func (p *pack) keptStates() (out []RestoredState) {
+	keys := slices.SortedFunc(maps.Keys(p.states), func(a, b stateKey) int {
+		if a.node != b.node {
+			return a.node - b.node
+		}
+		return int(a.split - b.split)
+	})
+	for _, k := range keys {
+		out = append(out, RestoredState{Node: k.node, Split: int(k.split), Data: p.states[k].data})
+	}
+	return out
+}
+
+func (p *pack) restoreStates(states []RestoredState) {
+	for _, st := range states {
+		p.states[stateKey{st.Node, plan.SplitID(st.Split)}] = splitState{version: wire.StateVersion(st.Data), data: st.Data}
+	}
+}
