@@ -181,7 +181,7 @@ func (e *embedded) writeResume(r *driver.Restored) {
 
 // RunStep runs a step and notes it for the event log.
 func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepOutcome, error) {
-	if e.began == 0 && req.Train {
+	if e.began == 0 && (req.Train || req.Work) {
 		e.began = max(1, e.back.Now())
 	}
 	r, err := e.back.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Train: req.Train, Ratio: req.Ratio, Pieces: req.Pieces, State: req.State})

@@ -65,6 +65,7 @@ type result struct {
 	TrainSeconds        float64 `json:"train_seconds"`
 	SecondsPerIteration float64 `json:"seconds_per_iteration"`
 	MeanShare           float64 `json:"mean_share"`
+	DualDrift           float64 `json:"dual_drift"`
 	Exchanges           int
 	Metrics             map[string]float64
 }
@@ -163,6 +164,9 @@ func TestVerifyAndReplayEveryPolicy(t *testing.T) {
 		"literal":      append([]string{"--sync", "absp", "--exchange", "paper-literal"}, pace...),
 		"cursor off":   append([]string{"--sync", "absp", "--cursor", "off"}, pace...),
 		"batch":        {"--batch-fraction", "0.3"},
+		"sdca":         append([]string{"--solver", "sdca", "--sync", "absp"}, pace...),
+		"sdca, steal":  append([]string{"--solver", "sdca", "--sync", "steal"}, pace...),
+		"svrg":         append([]string{"--solver", "svrg", "--sync", "absp"}, pace...),
 		"adaptive":     append([]string{"--sync", "adaptive"}, pace...),
 		"steal":        append([]string{"--sync", "steal"}, pace...),
 		"steal, batch": append([]string{"--sync", "steal", "--batch-fraction", "0.3"}, pace...),

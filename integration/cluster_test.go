@@ -307,10 +307,11 @@ func TestACancelledJob(t *testing.T) {
 // third join while a job runs.
 func TestExecutorsDieHangAndJoin(t *testing.T) {
 	data := generated(t)
-	flags := append(jobFlags(data), "--max-iterations", "60")
-	want := undisturbed(t, flags...)
-	for _, sync := range []string{"bsp", "absp"} {
-		t.Run(sync, func(t *testing.T) {
+	for _, mode := range [][]string{{"bsp", "nesterov"}, {"absp", "nesterov"}, {"bsp", "sdca"}, {"absp", "sdca"}} {
+		sync, solver := mode[0], mode[1]
+		t.Run(sync+" "+solver, func(t *testing.T) {
+			flags := append(jobFlags(data), "--max-iterations", "60", "--solver", solver)
+			want := undisturbed(t, flags...)
 			c := newCluster(t)
 			for _, name := range []string{"e1", "e2", "e3", "e4"} {
 				c.join(name, "--pace", "rate:40000")
@@ -322,7 +323,9 @@ func TestExecutorsDieHangAndJoin(t *testing.T) {
 			c.join("e5", "--pace", "rate:40000")
 			c.atStep(id, 30)
 			_ = c.executors["e2"].cmd.Process.Signal(syscall.SIGCONT)
-			c.ended(id)
+			if drift := c.ended(id).Result.DualDrift; drift > 1e-9 {
+				t.Errorf("w is %v from what the dual variables stand for", drift)
+			}
 			if sync == "bsp" {
 				c.gives(id, want)
 			}

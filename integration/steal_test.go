@@ -12,6 +12,7 @@ import (
 func TestStealHasTheBytesOfBSP(t *testing.T) {
 	data := jobsData(t)
 	data["logistic, batches"] = append(slices.Clone(data["logistic"]), "--solver", "sqrt", "--batch-fraction", "0.3")
+	data["svm, sdca"] = append(slices.Clone(data["svm"]), "--solver", "sdca")
 	data["logistic, lbfgs"] = append(slices.Clone(data["logistic"]), "--solver", "lbfgs")
 	for name, flags := range data {
 		job, _, _ := strings.Cut(name, ",")

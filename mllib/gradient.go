@@ -156,7 +156,7 @@ func (r *rowLoss) gradients() rdd.Aggregator[linearParam, rdd.Point, gradient] {
 		AddBatch: r.addGradient,
 		Merge:    mergeGradient,
 		Scale:    scaleGradient,
-		Close: func(g gradient, rows float64) gradient {
+		Close: func(g gradient, _ linearParam, rows float64) gradient {
 			g.Squares = sumSquares(g.Sum, []float64{g.Coef}) / rows
 			return g
 		},

@@ -101,6 +101,8 @@ type LinearPlan struct {
 	Moments   rdd.Step[momentsParam, gradient]
 	Gradient  rdd.Step[linearParam, gradient]
 	Curvature rdd.Step[linearParam, curvature]
+	Ascent    rdd.Step[dualParam, dualSums]
+	Pairs     rdd.Step[pairParam, pairSums]
 	Loss      rdd.Step[linearParam, gradient]
 	Sample    rdd.Action[[]rdd.Point]
 	Scores    rdd.Scan[linearParam, []float64]
@@ -130,6 +132,8 @@ func BuildLinear(g *rdd.Graph, c LinearConfig) LinearPlan {
 		Moments:   rdd.Aggregate(rows, momentsAggregator(c)),
 		Gradient:  rdd.Aggregate(rows, rowLoss.gradients(), rdd.Aggressive(0)),
 		Curvature: rdd.Aggregate(rows, rowLoss.curvatures(), rdd.Aggressive(0)),
+		Pairs:     rdd.Aggregate(rows, rowLoss.pairs(), rdd.Aggressive(0)),
+		Ascent:    rdd.Aggregate(rows, rowLoss.ascents(), rdd.Aggressive(0)),
 		Loss:      rdd.Aggregate(rows, rowLoss.losses()),
 		Sample:    rdd.Prefix(rows, sampleRows),
 		Scores:    rdd.ScanBatches(rows, rowLoss.addScores),

@@ -155,7 +155,7 @@ func (f *netFold) aggregator(derivatives bool) rdd.Aggregator[network, rdd.Point
 		AddBatch: f.add,
 		Merge:    a.Merge,
 		Scale:    a.Scale,
-		Close:    a.Close,
+		Close:    func(s softmaxSums, _ network, rows float64) softmaxSums { return s.close(rows) },
 	}
 }
 

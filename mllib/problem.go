@@ -50,7 +50,7 @@ func momentsOf(rows float64, g gradient, shift []float64) moments {
 // scaled says whether the variables are those of features of one deviation, for
 // the solver's sake.
 func (c *LinearConfig) scaled(s Solver) bool {
-	return c.Standardize || s == Nesterov || s.exact()
+	return c.Standardize || s == Nesterov || s == SVRG || s.exact()
 }
 
 // newProblem chooses the variables. Standardize puts the penalty on the

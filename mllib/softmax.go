@@ -108,11 +108,14 @@ func (f *softmaxFold) aggregator(derivatives bool) rdd.Aggregator[softmaxParam, 
 			kernel.Scale(by, a.Sum)
 			return a
 		},
-		Close: func(a softmaxSums, rows float64) softmaxSums {
-			a.Squares = sumSquares(a.Sum, a.Coef) / rows
-			return a
-		},
+		Close: func(a softmaxSums, _ softmaxParam, rows float64) softmaxSums { return a.close(rows) },
 	}
+}
+
+// close notes the squared length of a split's mean gradient.
+func (s softmaxSums) close(rows float64) softmaxSums {
+	s.Squares = sumSquares(s.Sum, s.Coef) / rows
+	return s
 }
 
 func (f *softmaxFold) add(s softmaxSums, p softmaxParam, b *rdd.Batch) softmaxSums {

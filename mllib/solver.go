@@ -10,8 +10,9 @@ import (
 // Solver is a method of minimizing an objective.
 type Solver string
 
-// The solvers. The first six step along mean gradients, which a cut step gives
-// as well (SEMANTICS section 3); the others need the same objective each time.
+// The solvers. The first seven step along mean gradients, which a cut step gives
+// as well, and sdca takes any part of the rows (SEMANTICS section 3); the others
+// need the same objective each time.
 const (
 	Auto     Solver = "auto"     // chosen by size and shape
 	Descent  Solver = "gd"       // gradient descent, its step from the data's curvature
@@ -19,6 +20,8 @@ const (
 	Sqrt     Solver = "sqrt"     // MLlib's step/√t
 	Constant Solver = "constant" // gradient descent with a given step
 	Adam     Solver = "adam"     // steps by running moments of the gradient
+	SVRG     Solver = "svrg"     // gradient descent on some rows, their noise reduced by an anchor
+	SDCA     Solver = "sdca"     // stochastic dual coordinate ascent in the frame of CoCoA+
 	LBFGS    Solver = "lbfgs"    // limited-memory quasi-Newton
 	OWLQN    Solver = "owlqn"    // the same under an L1 penalty
 	Newton   Solver = "newton"   // second derivatives of all pairs of variables
@@ -26,7 +29,7 @@ const (
 	CD       Solver = "cd"       // coordinate descent on the same, for an L1 penalty
 )
 
-var solvers = []Solver{Auto, Descent, Nesterov, Sqrt, Constant, Adam, LBFGS, OWLQN, Newton, Normal, CD}
+var solvers = []Solver{Auto, Descent, Nesterov, Sqrt, Constant, Adam, SVRG, SDCA, LBFGS, OWLQN, Newton, Normal, CD}
 
 // ParseSolver is the solver of a name.
 func ParseSolver(name string) (Solver, error) {
@@ -61,6 +64,12 @@ func (c *LinearConfig) Check() error {
 		why, hint = "it needs the same objective in every step, and --sync may cut steps short", "use --sync steal, which sees every row without waiting for stragglers, or a solver of first order such as nesterov"
 	case lasso && (c.Solver == LBFGS || c.Solver == Normal):
 		why, hint = "it cannot minimize an L1 penalty", "use owlqn, cd, newton or nesterov, or --alpha 0"
+	case c.Solver == SVRG && c.Loss == Softmax:
+		why, hint = "it is for a margin a row", "use nesterov or lbfgs"
+	case c.Solver == SDCA && c.Init != nil:
+		why, hint = "it begins with dual variables, which no model has", "use another solver with --init"
+	case c.Solver == SDCA && c.Loss == Softmax:
+		why, hint = "it is for a margin a row", "use lbfgs, owlqn or nesterov"
 	case c.Loss == Softmax && c.Solver.curved():
 		why, hint = "there are as many second derivatives as pairs of classes", "use lbfgs, owlqn or nesterov"
 	case c.Loss != Squared && (c.Solver == Normal || c.Solver == CD):

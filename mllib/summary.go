@@ -19,7 +19,8 @@ type Summary struct {
 	MeanNEff   float64
 	Rows       int64
 	Features   int
-	Processed  int64 // rows folded and merged in training steps
+	Processed  int64   // rows folded and merged in training steps
+	Drift      float64 // of sdca: how far w had drifted from what the dual variables stand for, relatively
 }
 
 // training is what every training run has beside its own.

@@ -38,6 +38,8 @@ type trainer struct {
 	best   float64 // objective at X on all data; NaN where it is not known
 	grad   []float64
 	center []float64 // that second moments are taken about
+	dual   *dual     // of sdca
+	there  gradient  // of svrg: the last step's, at the anchor
 }
 
 // TrainLinear runs the loop and returns the model.
@@ -76,7 +78,7 @@ func (t *trainer) prepare(ctx context.Context) error {
 		return err
 	}
 	m := moments{rows: float64(t.meta.Rows), mean: make([]float64, t.meta.Features), variance: make([]float64, t.meta.Features)}
-	if t.cfg.Intercept || t.cfg.scaled(t.cfg.Solver) || t.cfg.weighted() {
+	if t.cfg.Intercept || t.cfg.scaled(t.cfg.Solver) || t.cfg.weighted() || t.cfg.Solver == SDCA {
 		if m, err = t.moments(ctx, t.meta, t.plan.Moments, sample, positive); err != nil {
 			return err
 		}
@@ -89,6 +91,10 @@ func (t *trainer) prepare(ctx context.Context) error {
 	t.stop = stopper{rule: t.cfg.Stop, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
 	if err := t.begin(m); err != nil {
 		return err
+	}
+	if t.cfg.Solver == SDCA {
+		t.startAscent(m)
+		return nil
 	}
 	t.st.chooseStep(t.cfg.Solver, t.prob, sample)
 	return nil
@@ -140,7 +146,7 @@ const (
 // width is what the hinge is smoothed over at first.
 func (c *LinearConfig) width(s Solver) float64 {
 	switch {
-	case c.Loss != Hinge || s == Sqrt:
+	case c.Loss != Hinge || s == Sqrt || s == SDCA:
 		return 0
 	case s.exact():
 		return startWidth
@@ -167,6 +173,10 @@ func (s *state) chooseStep(solver Solver, p *problem, sample []rdd.Point) {
 func (t *trainer) pass(ctx context.Context) (g gradient, h []float64, err error) {
 	p := t.prob.param(t.st.Y)
 	p.Width = t.st.Width
+	if t.cfg.Solver == SVRG {
+		g, err = t.pairPass(ctx, p)
+		return g, nil, err
+	}
 	if !t.cfg.Solver.curved() {
 		g, err = t.plan.Gradient.Run(ctx, t.s, p)
 		return g, nil, err
@@ -181,6 +191,9 @@ func (t *trainer) pass(ctx context.Context) (g gradient, h []float64, err error)
 
 // iterate takes one step of the loop.
 func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
+	if t.dual != nil {
+		return t.ascend(ctx, it)
+	}
 	g, h, err := t.pass(ctx)
 	if err != nil {
 		return err
@@ -201,6 +214,9 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	t.prob.gradient(t.grad, t.st.Y, g, info.Weight)
 	if !t.cfg.Solver.exact() {
 		signal(t.s, g.Squares, info.Weight, t.prob.steepness(t.grad, t.st.Y), g.Sum, []float64{g.Coef})
+	}
+	if t.cfg.Solver == SVRG {
+		t.correct(info.Weight, info.Share)
 	}
 	gap := g.Gap / float64(info.Weight*t.prob.counted)
 	if t.move(h, objective, gap) {
@@ -315,6 +331,12 @@ func (t *trainer) evaluate(ctx context.Context, iteration int) (float64, error) 
 // and makes the model of them.
 func (t *trainer) finish(ctx context.Context) (*Trained, error) {
 	why := t.whyEnded(ctx)
+	if t.dual != nil && why != "interrupted" {
+		if err := t.checkDual(ctx); err != nil {
+			return nil, err
+		}
+		t.best = math.NaN()
+	}
 	if t.cfg.Solver.exact() || why != "max-iterations" {
 		copy(t.st.Y, t.st.X) // Y has not been looked at
 		t.out.Objective = t.best

@@ -151,7 +151,7 @@ type Aggregator[P, T, A any] struct {
 	// Close, where there is one, sees the result of each split before it is merged
 	// with others, and the number of rows that it stands for. Under leases there may
 	// be no such moment: what it notes is for cut steps.
-	Close func(a A, rows float64) A
+	Close func(a A, p P, rows float64) A
 	// State is how many numbers live with each row: zeros at first, in Batch.State
 	// afterwards what AddBatch made of them in the last step whose result was merged,
 	// wherever the split is by then. Splits are folded in one piece, from row to row.
@@ -163,6 +163,7 @@ type StepOption func(*stepDecl)
 
 type stepDecl struct {
 	train    bool
+	work     bool // part of the method, though it is not cut
 	ratio    float64
 	scalable bool
 }
@@ -202,6 +203,14 @@ func Aggregate[P, T, A any](pk Packed[T], agg Aggregator[P, T, A], options ...St
 	return Step[P, A]{g: pk.g, id: id, packID: pk.id, decl: d}
 }
 
+// Uncut is the same step over all rows, whatever the synchronization policy, as
+// part of a method: its time is training time. What lives with rows is the same for
+// both.
+func (st Step[P, A]) Uncut() Step[P, A] {
+	st.decl.train, st.decl.work = false, true
+	return st
+}
+
 // folder runs an Aggregator under one parameter. Accumulators are held by
 // pointer, and its scratch space makes it fit for one slot at a time, so that
 // a fold allocates nothing.
@@ -234,7 +243,7 @@ func (f *folder[P, T, A]) Scale(a any, by float64) any {
 func (f *folder[P, T, A]) Close(a any, rows float64) any {
 	into := a.(*A)
 	if f.agg.Close != nil {
-		*into = f.agg.Close(*into, rows)
+		*into = f.agg.Close(*into, f.param, rows)
 	}
 	return into
 }

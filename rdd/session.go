@@ -57,6 +57,7 @@ type StepRequest struct {
 	// Pieces are how many pieces each split has: the leaves of the merge tree.
 	Pieces []int
 	State  bool // something lives with the rows
+	Work   bool // not cut, but part of the method
 }
 
 // StepOutcome is what a step came to: encoded nodes of the merge tree, and
@@ -231,12 +232,12 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 		return zero, err
 	}
 	began := s.cluster.Now()
-	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train, Ratio: st.decl.ratio, Pieces: pieces, State: f.State() > 0})
+	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train, Ratio: st.decl.ratio, Pieces: pieces, State: f.State() > 0, Work: st.decl.work})
 	if err != nil {
 		s.failed = true
 		return zero, err
 	}
-	if !st.decl.train {
+	if !st.decl.train && !st.decl.work {
 		s.eval += s.cluster.Now() - began
 	}
 	s.info = out.Info

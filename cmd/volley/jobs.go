@@ -200,6 +200,7 @@ type runResult struct {
 	Splits              int                `json:"splits"`
 	Exchanges           int64              `json:"exchanges"`
 	DroppedRows         int64              `json:"dropped_rows"`
+	DualDrift           float64            `json:"dual_drift,omitempty"`
 	Metrics             map[string]float64 `json:"metrics"`
 	Model               string             `json:"model"`
 	Clock               string             `json:"clock"`
@@ -209,7 +210,7 @@ func resultOf(f *trainFlags, cfg volley.Config, job string, t *mllib.Summary, o 
 	r := &runResult{Job: job, Solver: string(t.Solver), SolverWhy: t.SolverWhy, Sync: f.engine.Sync(), Iterations: t.Iterations, StoppedBy: t.StoppedBy, Objective: t.Objective,
 		LoadSeconds: o.Load.Seconds(), TrainSeconds: o.Train.Seconds(), EvaluationSeconds: o.Evaluation.Seconds(),
 		Rows: t.Rows, Features: t.Features, RowsProcessed: t.Processed, MeanShare: t.MeanShare, MeanNEff: t.MeanNEff,
-		Executors: o.Executors, Slots: cfg.Slots, Splits: o.Splits, Exchanges: o.Counters.Moves, DroppedRows: o.Counters.DroppedRows,
+		Executors: o.Executors, Slots: cfg.Slots, Splits: o.Splits, Exchanges: o.Counters.Moves, DroppedRows: o.Counters.DroppedRows, DualDrift: t.Drift,
 		Metrics: metrics, Model: f.out, Clock: map[bool]string{true: "virtual", false: "real"}[cfg.Virtual]}
 	if t.Iterations > 0 {
 		r.SecondsPerIteration = r.TrainSeconds / float64(t.Iterations)

@@ -73,7 +73,7 @@ cut steps short.`, f.minimizes, f.penalty), "train.libsvm", "--reg 1e-4", "five 
 }
 
 func (f *linearFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.solver, "solver", string(mllib.Auto), "auto (by size and shape), or one of gd, nesterov, sqrt, constant, adam, lbfgs, owlqn, newton, normal, cd")
+	fs.StringVar(&f.solver, "solver", string(mllib.Auto), "auto (by size and shape), or one of gd, nesterov, sqrt, constant, adam, svrg, sdca, lbfgs, owlqn, newton, normal, cd")
 	fs.Float64Var(&f.stepSize, "step-size", 0, "step size; 0 chooses it from the data's curvature (1 for sqrt, 0.1 for adam)")
 	fs.StringVar(&f.stop, "stop", string(mllib.ByObjective), "what --tol is held against: objective, weights (MLlib's rule) or flexrr (under 2 % in ten iterations)")
 	fs.Float64Var(&f.reg, "reg", f.linearJob.reg, "penalty λ: "+f.penalty+" is added to the mean loss")

@@ -1,0 +1,198 @@
+package mllib
+
+import (
+	"context"
+	"math"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// dualState is where dual ascent stands. With u = Σ a·x/n, the model is what
+// minimizes Σ (s_j/2)·w_j² + l_j·|w_j| − k_j·c_j·w_j − u_j·w_j over w: s_j = k_j
+// plus the L2 penalty, l_j the L1 penalty, and k_j a proximal term about the centre
+// c, which makes the dual well conditioned and vanishes as the centre comes to the
+// model. The centre runs ahead of the model by Nesterov's momentum, with restarts
+// (accelerated proximal SDCA; Shalev-Shwartz and Zhang, 2014). The intercept, which
+// has no penalty, and an L1 penalty alone are fitted in the same way.
+type dualState struct {
+	U, Center, Last []float64
+	Conj            float64 // Σ ℓ*(−a)
+	Momentum        float64 // Nesterov's t
+}
+
+// dual is the fixed part: one entry a feature, and the intercept.
+type dual struct {
+	n                        float64 // rows, by weight
+	l2, lasso, prox, inverse []float64
+	splits                   int
+	intercept                bool
+	bounds                   bool // its value bounds the objective from below: no feature is without an L2 penalty
+}
+
+// newDual finds the penalties on the scale of the data.
+func newDual(p *problem, m moments, splits int) *dual {
+	d := &dual{n: float64(m.rows * p.counted), splits: splits, intercept: p.intercept, bounds: p.reg > 0}
+	features := len(p.scale)
+	for j := range features {
+		square := math.FMA(m.mean[j], m.mean[j], m.variance[j])
+		l2, lasso := float64(float64(p.reg*p.penalty[j])*float64(p.scale[j]*p.scale[j])), 0.0
+		if p.lasso != nil {
+			lasso = float64(p.lasso[j] * p.scale[j])
+		}
+		d.add(l2, lasso, float64(features)*square)
+	}
+	if p.intercept {
+		d.add(0, 0, float64(features))
+	}
+	return d
+}
+
+// add adds a variable; size is its part in the squared length of rows. Penalties as
+// large as those of rows over their number, for each split that moves at the same
+// time, make a step of all rows a good one.
+func (d *dual) add(l2, lasso, size float64) {
+	prox := max(0, max(1e-12, float64(size*float64(d.splits))/d.n)-l2)
+	d.l2, d.lasso, d.prox = append(d.l2, l2), append(d.lasso, lasso), append(d.prox, prox)
+	d.inverse = append(d.inverse, 1/(l2+prox))
+}
+
+// model is what minimizes over w.
+func (d *dual) model(st *dualState) []float64 {
+	w := make([]float64, len(st.U))
+	for j, u := range st.U {
+		w[j] = float64(soft(math.FMA(d.prox[j], st.Center[j], u), d.lasso[j]) * d.inverse[j])
+	}
+	return w
+}
+
+// value is that of the dual: nowhere above the least objective, but for variables
+// without an L2 penalty, whose proximal term counts.
+func (d *dual) value(st *dualState) float64 {
+	value := -st.Conj / d.n
+	for j, u := range st.U {
+		if d.l2[j] > 0 {
+			v := soft(u, d.lasso[j])
+			value = math.FMA(-v/2, v/d.l2[j], value)
+			continue
+		}
+		v := soft(math.FMA(d.prox[j], st.Center[j], u), d.lasso[j])
+		value = math.FMA(-v/2, float64(v*d.inverse[j]), value)
+		value = math.FMA(float64(d.prox[j]*st.Center[j])/2, st.Center[j], value)
+	}
+	return value
+}
+
+// take takes what a step came to: u moves, and the centre ahead of the model.
+func (d *dual) take(st *dualState, s dualSums) (w []float64) {
+	for j, v := range s.Move {
+		st.U[j] += v / d.n
+	}
+	st.Conj += s.Conj
+	w = d.model(st)
+	var back float64
+	for j := range w {
+		back = math.FMA(float64(d.prox[j]*(st.Center[j]-w[j])), w[j]-st.Last[j], back)
+	}
+	t := (1 + math.Sqrt(math.FMA(4*st.Momentum, st.Momentum, 1))) / 2
+	ahead := (st.Momentum - 1) / t
+	if back > 0 { // the last step was one back
+		t, ahead = 1, 0
+	}
+	st.Momentum = t
+	for j := range w {
+		st.Center[j] = math.FMA(ahead, w[j]-st.Last[j], w[j])
+	}
+	st.Last = w
+	return w
+}
+
+// startAscent begins with dual variables of zero.
+func (t *trainer) startAscent(m moments) {
+	t.dual = newDual(t.prob, m, len(t.meta.Splits))
+	n := len(t.dual.l2)
+	t.st.Dual = dualState{U: make([]float64, n), Center: make([]float64, n), Last: make([]float64, n), Momentum: 1}
+	t.standAt(make([]float64, n))
+}
+
+// standAt makes a model on the scale of the data the point that passes look at.
+func (t *trainer) standAt(w []float64) {
+	features, bias := w, 0.0
+	if t.dual.intercept {
+		features, bias = w[:len(w)-1], w[len(w)-1]
+	}
+	copy(t.st.Y, t.prob.variables(features, bias))
+	copy(t.st.X, t.st.Y)
+}
+
+// dualParam is the parameter of a step at a model.
+func (t *trainer) dualParam(w []float64, check bool) dualParam {
+	return dualParam{W: w, Inverse: t.dual.inverse, Sigma: float64(t.dual.splits), Rows: t.dual.n, Positive: t.prob.positive,
+		Weights: t.prob.weights, Intercept: t.dual.intercept, Check: check}
+}
+
+// looks is how many steps lie between two passes that find the duality gap.
+const looks = 2
+
+// ascend takes one step of dual ascent, and now and then finds the duality gap.
+func (t *trainer) ascend(ctx context.Context, it *rdd.Iteration) error {
+	st := &t.st.Dual
+	s, err := t.plan.Ascent.Run(ctx, t.s, t.dualParam(t.dual.model(st), false))
+	if err != nil {
+		return err
+	}
+	t.out.Iterations = it.Number
+	w := t.dual.take(st, s)
+	value := t.dual.value(st)
+	if !isFinite(value) {
+		return fault.Newf(fault.UserCode, "train", t.cfg.job(), "the dual is not finite at iteration %d", it.Number)
+	}
+	it.Report("dual", value)
+	t.standAt(w)
+	o := t.observed(it.Number, math.NaN(), 0)
+	if it.Number%looks != 0 && it.Number > 1 {
+		if v := t.stop.check(observation{iteration: it.Number, objective: math.Inf(1), now: o.now}); v.stop == "max-time" {
+			t.end(it, v.stop)
+		}
+		return nil
+	}
+	return t.lookAtGap(ctx, it, o, value)
+}
+
+// lookAtGap finds the objective by a pass over all rows, and stops where the dual
+// is no more than the tolerance below.
+func (t *trainer) lookAtGap(ctx context.Context, it *rdd.Iteration, o observation, value float64) (err error) {
+	if o.objective, err = t.evaluate(ctx, it.Number); err != nil {
+		return err
+	}
+	o.exact = true
+	t.best = o.objective
+	it.Report("objective", o.objective)
+	it.Report("gap", o.objective-value)
+	v := t.stop.check(o)
+	narrow := t.cfg.Stop == ByObjective && t.cfg.Tol > 0 && o.objective-value <= float64(t.cfg.Tol*max(1, math.Abs(o.objective)))
+	switch {
+	case v.stop == "target" || v.stop == "max-time":
+		t.end(it, v.stop)
+	case narrow && (t.dual.bounds || v.stop != ""):
+		t.end(it, "duality-gap")
+	}
+	return nil
+}
+
+// checkDual sums anew what the dual variables stand for, wherever they have been
+// meanwhile, and says how far u lies from it, relative to its length.
+func (t *trainer) checkDual(ctx context.Context) error {
+	st := &t.st.Dual
+	s, err := t.plan.Ascent.Uncut().Run(ctx, t.s, t.dualParam(st.Last, true))
+	if err != nil {
+		return err
+	}
+	var off, length float64
+	for j, v := range s.Move {
+		u := v / t.dual.n
+		off, length = max(off, math.Abs(u-st.U[j])), max(length, math.Abs(u))
+	}
+	t.out.Drift = off / max(length, 1e-300)
+	return nil
+}
