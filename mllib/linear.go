@@ -65,6 +65,7 @@ type LinearConfig struct {
 	Balanced      bool       // weights that make both labels weigh half of all rows
 	Intercept     bool
 	Standardize   bool
+	Threshold     *float64   `json:",omitempty"` // of the model, as LinearModel has it
 	Init          *Beginning `json:",omitempty"` // model to begin with
 	MaxIterations int
 	Tol           float64
@@ -152,6 +153,6 @@ func (c *LinearConfig) regression() bool { return c.Loss == Squared }
 
 // newModel is the model to be trained, without its weights.
 func (c *LinearConfig) newModel(m *storage.PackMeta, labels [2]string) *LinearModel {
-	return &LinearModel{Job: c.job(), Loss: c.Loss, Labels: labels, Features: m.Features, IndexBase: m.IndexBase, TextLabels: m.TextLabels,
+	return &LinearModel{Threshold: c.Threshold, Job: c.job(), Loss: c.Loss, Labels: labels, Features: m.Features, IndexBase: m.IndexBase, TextLabels: m.TextLabels,
 		OneVsRest: c.Positive != "" && len(m.Labels) != 2, Names: m.Names, Label: m.LabelName}
 }

@@ -24,6 +24,7 @@ type LinearModel struct {
 	Names      []string  `json:"names,omitempty"` // of features, where the data named them
 	Label      string    `json:"label,omitempty"` // name or number of the label's column
 	Intercept  float64   `json:"intercept"`
+	Threshold  *float64  `json:"threshold,omitempty"` // score above which a row has Labels[1]; nil is a half, of a margin 0
 	Weights    []float64 `json:"-"`
 }
 
@@ -48,6 +49,11 @@ func (m *LinearModel) load(dir string, raw []byte) (err error) {
 	}
 	if !isFinite(m.Intercept) {
 		return fault.Newf(fault.Corrupt, "read", "model.json", "the intercept is %v", m.Intercept)
+	}
+	if m.Threshold != nil {
+		if err := m.SetThreshold(*m.Threshold); err != nil {
+			return err
+		}
 	}
 	m.Weights, err = loadNumbers(dir, m.Features)
 	return err

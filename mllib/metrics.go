@@ -19,7 +19,7 @@ func (m *LinearModel) metrics(all []scored) map[string]float64 {
 	if m.Loss == Squared {
 		out = regressionMetrics(all)
 	} else {
-		out = binaryMetrics(all)
+		out = binaryMetrics(all, m.cut())
 		if m.Loss == Logistic || m.Loss == "" {
 			out["log_loss"] = logLoss(all)
 		}
@@ -67,14 +67,14 @@ func logLoss(all []scored) float64 {
 	return loss / float64(len(all))
 }
 
-// binaryMetrics are those of a classifier: accuracy; precision, recall and f1 of
+// binaryMetrics are those of a classifier that says 1 of margins above a cut: accuracy; precision, recall and f1 of
 // label 1, with the table of true and false ones they come from; and the areas
 // under the curves of all thresholds.
-func binaryMetrics(all []scored) map[string]float64 {
+func binaryMetrics(all []scored, cut float64) map[string]float64 {
 	var table [2][2]float64 // by what it is, and what is said
 	for _, s := range all {
 		said := 0
-		if s.z > 0 {
+		if s.z > cut {
 			said = 1
 		}
 		table[int(s.y)][said]++

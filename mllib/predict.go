@@ -131,6 +131,7 @@ func (m *LinearModel) margin(weights []float64, c *storage.Chunk, r int) float64
 // of a support vector machine, the margin. A regression's are the predictions.
 func (m *LinearModel) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
 	out := bufio.NewWriterSize(w, 1<<16)
+	cut := m.cut()
 	labels := [2]string{csvField(m.Labels[0]), csvField(m.Labels[1])}
 	if m.Loss == Squared {
 		fmt.Fprintln(out, "prediction")
@@ -144,7 +145,7 @@ func (m *LinearModel) Predict(ctx context.Context, in rdd.Input, uris []string, 
 		rows++
 		if m.Loss != Squared {
 			k := 0
-			if z > 0 {
+			if z > cut {
 				k = 1
 			}
 			out.WriteString(labels[k])
@@ -157,6 +158,33 @@ func (m *LinearModel) Predict(ctx context.Context, in rdd.Input, uris []string, 
 		return rows, err
 	}
 	return rows, out.Flush()
+}
+
+// SetThreshold sets the score above which a row is said to have Labels[1]: a
+// probability, or, of a support vector machine, a margin.
+func (m *LinearModel) SetThreshold(score float64) error {
+	logistic := m.Loss == Logistic || m.Loss == ""
+	switch {
+	case m.Loss == Squared:
+		return fault.Newf(fault.Usage, "set", "the threshold", "a %s model says numbers", m.Job)
+	case logistic && !(score > 0 && score < 1):
+		return fault.Newf(fault.Usage, "set", "the threshold", "%v is no probability between 0 and 1", score)
+	case !isFinite(score):
+		return fault.Newf(fault.Usage, "set", "the threshold", "%v is no margin", score)
+	}
+	m.Threshold = &score
+	return nil
+}
+
+// cut is the margin above which a row is said to have Labels[1].
+func (m *LinearModel) cut() float64 {
+	switch {
+	case m.Threshold == nil:
+		return 0
+	case m.Loss == Logistic || m.Loss == "":
+		return math.Log(*m.Threshold / (1 - *m.Threshold))
+	}
+	return *m.Threshold
 }
 
 // score is what is said of a row with margin z.

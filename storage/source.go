@@ -37,6 +37,7 @@ type ReadOptions struct {
 	Null      string   // text of a field that is null, besides nothing
 	Quoted    bool     // fields may be quoted, although none is in the beginning
 	Typed     []string // columns of a user's type, which rows are read into; nil where they are points
+	Fold      Fold     // rows that are left out; the zero value is none
 }
 
 // Source is input resolved to parts that can be read on their own. It is made
@@ -49,6 +50,7 @@ type Source struct {
 	Files   []File      `json:"files"`
 	Typed   bool        `json:"typed,omitempty"`
 	Flat    bool        `json:"flat,omitempty"` // FlatColumns can read it
+	Fold    Fold        `json:"fold"`           // rows that are left out
 }
 
 // rangeBytes is how much text one part holds.
@@ -66,7 +68,7 @@ func OpenSource(o ReadOptions, uris ...string) (*Source, error) {
 	if o.Typed != nil || o.Format == Text {
 		return openTyped(o, files)
 	}
-	s := &Source{Format: o.Format, Files: files}
+	s := &Source{Format: o.Format, Files: files, Fold: o.Fold}
 	if s.Format == Auto {
 		if s.Format, err = DetectFormat(files[0].Path); err != nil {
 			return nil, err
@@ -176,6 +178,9 @@ func (s *Source) Len() int { return len(s.Parts) }
 
 // Read hands the rows of one part to yield, chunk by chunk, in input order.
 func (s *Source) Read(ctx context.Context, part int, yield func(*Chunk) error) error {
+	if s.Fold.Of > 0 {
+		yield = s.Fold.through(part, yield)
+	}
 	switch s.Format {
 	case Parquet, Arrow:
 		return s.readColumns(ctx, part, yield)

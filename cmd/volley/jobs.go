@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -131,40 +132,52 @@ func runJob(c *cobra.Command, f *trainFlags, j job) error {
 	if err != nil {
 		return err
 	}
-	cfg.OutDir, cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = f.out, f.checkpointDir(), f.checkpointEvery, f.resume
-	raw, err := json.Marshal(j.identity())
+	screen := newScreen(f.json)
+	cfg.Progress, cfg.Observer = screen.progress, screen.step
+	r, err := trainJob(c.Context(), cfg, f, j)
+	screen.done()
+	if errors.Is(err, errInterrupted) {
+		fmt.Fprintln(os.Stderr, "volley: "+f.afterInterrupt())
+	}
 	if err != nil {
 		return err
 	}
+	return screen.result(r)
+}
+
+// trainJob trains, measures and saves, and says what came of it.
+func trainJob(ctx context.Context, cfg volley.Config, f *trainFlags, j job) (*runResult, error) {
+	cfg.OutDir, cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = f.out, f.checkpointDir(), f.checkpointEvery, f.resume
+	raw, err := json.Marshal(j.identity())
+	if err != nil {
+		return nil, err
+	}
 	cfg.Identity = string(raw)
-	ctx, began := c.Context(), time.Now()
-	screen := newScreen(f.json)
-	cfg.Progress, cfg.Observer = screen.progress, screen.step
+	began := time.Now()
 	var summary *mllib.Summary
 	var model mllib.Model
 	var metrics map[string]float64
 	out, err := j.train(ctx, cfg, func(s *mllib.Summary, m mllib.Model, training func() (map[string]float64, error)) (err error) {
 		summary, model = s, m
+		in, uris := f.heldOut()
 		switch {
 		case ctx.Err() != nil:
-		case len(f.test) > 0:
-			metrics, err = m.Evaluate(ctx, f.input(), f.test)
+		case len(uris) > 0:
+			metrics, err = m.Evaluate(ctx, in, uris)
 		default:
 			metrics, err = training()
 		}
 		return err
 	})
-	screen.done()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if summary.StoppedBy == "interrupted" {
-		fmt.Fprintln(os.Stderr, "volley: "+f.afterInterrupt())
-		return errInterrupted
+		return nil, errInterrupted
 	}
 	if f.out != "" {
 		if err := model.Save(f.out, f.overwrite); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	r := resultOf(f, cfg, j.about().name, summary, out, metrics)
@@ -173,7 +186,7 @@ func runJob(c *cobra.Command, f *trainFlags, j job) error {
 		r.Seconds = (out.Train + out.Evaluation).Seconds()
 		r.LoadSeconds = 0
 	}
-	return screen.result(r)
+	return r, nil
 }
 
 // runResult is the JSON object of a training job.

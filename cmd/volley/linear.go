@@ -61,6 +61,7 @@ type linearFlags struct {
 	positive, solver, stop, loss string
 	initial, classWeights        string
 	stepSize, reg, alphaFlag     float64
+	threshold                    thresholdFlag
 	intercept, standardize       bool
 	config                       mllib.LinearConfig
 }
@@ -87,6 +88,9 @@ func (f *linearFlags) register(fs *pflag.FlagSet) {
 	if !f.regression() && !f.multinomial() {
 		fs.StringVar(&f.positive, "positive", "", "label that counts as 1, all others as 0 (default: the greater of two)")
 		fs.StringVar(&f.classWeights, "class-weights", "", "weights of rows with label 0 and 1, as 1,3, or balanced (default: all rows count alike)")
+	}
+	if !f.regression() && !f.multinomial() {
+		f.threshold.register(fs)
 	}
 	fs.BoolVar(&f.intercept, "intercept", true, "fit an intercept, which is not penalized")
 	fs.BoolVar(&f.standardize, "standardize", false, "penalize the coefficients of features divided by their standard deviation")
@@ -119,6 +123,11 @@ func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
 	if f.classWeights != "" {
 		if cfg.ClassWeights, cfg.Balanced, err = parseClassWeights(f.classWeights); err != nil {
 			return usage(c, "class-weights", "%v", err)
+		}
+	}
+	if cfg.Threshold = f.threshold.value(); cfg.Threshold != nil {
+		if err := (&mllib.LinearModel{Job: f.name, Loss: cfg.Loss}).SetThreshold(*cfg.Threshold); err != nil {
+			return usage(c, "threshold", "%v", err)
 		}
 	}
 	if f.initial != "" {

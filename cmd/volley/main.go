@@ -69,7 +69,7 @@ have been processed; what was left out comes first in the next step.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fault.New(fault.Usage, "read the flags of", c.CommandPath(), err).WithHint("see " + c.CommandPath() + " --help")
 	})
-	root.AddCommand(runCommand(), predictCommand(), evaluateCommand(), recommendCommand(), inspectCommand(), verifyCommand(), replayCommand(),
+	root.AddCommand(runCommand(), tuneCommand(), predictCommand(), evaluateCommand(), recommendCommand(), inspectCommand(), verifyCommand(), replayCommand(),
 		generateCommand(), versionCommand(), driverCommand(), executorCommand(), submitCommand(), jobsCommand(), jobCommand(), logsCommand(),
 		cancelCommand(), executorsCommand())
 	return root

@@ -9,6 +9,7 @@ import (
 	"sort"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
@@ -20,7 +21,41 @@ import (
 // dataFlags are the flags of commands that read data with a model.
 type dataFlags struct {
 	trainFlags
-	outFile string
+	outFile   string
+	threshold thresholdFlag
+}
+
+// thresholdFlag is the score above which a row is said to have the greater label.
+type thresholdFlag struct {
+	fs    *pflag.FlagSet
+	score float64
+}
+
+func (f *thresholdFlag) register(fs *pflag.FlagSet) {
+	f.fs = fs
+	fs.Float64Var(&f.score, "threshold", 0.5, "score above which a row is said to have the greater label: a probability, or of svm a margin (default: 0.5, of svm 0)")
+}
+
+// value is what was asked for; nil is the model's own.
+func (f *thresholdFlag) value() *float64 {
+	if f.fs == nil || !f.fs.Changed("threshold") {
+		return nil
+	}
+	return &f.score
+}
+
+// load reads a model, and sets its threshold where one is asked for.
+func (f *dataFlags) load(c *cobra.Command, dir string) (mllib.Model, error) {
+	m, err := mllib.LoadModel(dir)
+	score := f.threshold.value()
+	if err != nil || score == nil {
+		return m, err
+	}
+	by, ok := m.(interface{ SetThreshold(float64) error })
+	if !ok {
+		return nil, usage(c, "threshold", "the model tells more than two labels, or none")
+	}
+	return m, by.SetThreshold(*score)
 }
 
 func (f *dataFlags) register(c *cobra.Command) {
@@ -32,6 +67,7 @@ func (f *dataFlags) register(c *cobra.Command) {
 	fs.StringVar(&f.separator, "separator", "", "field separator of tables (default: detected)")
 	fs.StringVar(&f.indexBase, "index-base", "auto", "first column number of LIBSVM data: 0, 1 or auto (the model's)")
 	fs.StringVar(&f.config, "config", "", "YAML file with values for flags")
+	f.threshold.register(fs)
 }
 
 func (f *dataFlags) ready(c *cobra.Command) error {
@@ -70,7 +106,7 @@ func predict(c *cobra.Command, f *dataFlags, dir string) error {
 	if err := notAnInput(c, "out", f.outFile, f.data); err != nil {
 		return err
 	}
-	m, err := mllib.LoadModel(dir)
+	m, err := f.load(c, dir)
 	if err != nil {
 		return err
 	}
@@ -123,7 +159,7 @@ func evaluateCommand() *cobra.Command {
 			if err := f.ready(c); err != nil {
 				return err
 			}
-			m, err := mllib.LoadModel(args[0])
+			m, err := f.load(c, args[0])
 			if err != nil {
 				return err
 			}

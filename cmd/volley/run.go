@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ type trainFlags struct {
 	data, test               []string
 	format, label, header    string
 	separator, indexBase     string
+	fold                     string
 	assign, storage, target  string
 	features, splits         int
 	tol                      float64
@@ -82,6 +84,7 @@ func (f *trainFlags) registerInput(c *cobra.Command) {
 	fs.StringVar(&f.header, "header", "auto", "whether tables begin with a header: true, false or auto")
 	fs.StringVar(&f.separator, "separator", "", "field separator of tables, a blank being runs of blanks (default: detected)")
 	fs.StringVar(&f.indexBase, "index-base", "auto", "first column number of LIBSVM data: 0, 1 or auto")
+	fs.StringVar(&f.fold, "fold", "", "leave a part of the rows out, as 2/5 for the second of five, and take the metrics of these")
 	fs.StringVar(&f.storage, "storage", "float64", "precision in which features are stored: float64 or float32")
 	fs.IntVar(&f.splits, "splits", 0, "number of splits (default: from the data, 24 for most)")
 	fs.StringVar(&f.assign, "assign", "block", "rows go to splits by contiguous ranges (block) or by a seeded hash (random)")
@@ -125,6 +128,12 @@ func (f *trainFlags) contradictions(c *cobra.Command) error {
 	}
 	if err := notAnInput(c, "event-log", f.engine.EventLog(), append(f.data, f.test...)); err != nil {
 		return err
+	}
+	if _, err := parseFold(f.fold); err != nil {
+		return usage(c, "fold", "%v", err)
+	}
+	if f.fold != "" && len(f.test) > 0 {
+		return usage(c, "fold", "metrics are those of --test, or of the rows left out, not both")
 	}
 	if f.target != "" {
 		if v, err := strconv.ParseFloat(f.target, 64); err != nil || math.IsNaN(v) {
@@ -173,7 +182,33 @@ func (f *trainFlags) input() rdd.Input {
 	if f.indexBase != "auto" {
 		in.IndexBase = int(f.indexBase[0]-'0') + 1
 	}
+	in.Fold, _ = parseFold(f.fold) // validated
 	return in
+}
+
+// heldOut says how to read what the metrics are of, and where it is; nothing are the
+// training data themselves.
+func (f *trainFlags) heldOut() (in rdd.Input, uris []string) {
+	in = f.input()
+	if in.Fold.Of == 0 {
+		return in, f.test
+	}
+	in.Fold.Held = true
+	return in, absolute(f.data)
+}
+
+// parseFold reads a part of so many, counted from 1; the zero value is none.
+func parseFold(text string) (f storage.Fold, err error) {
+	if text == "" {
+		return f, nil
+	}
+	k, n, ok := strings.Cut(text, "/")
+	number, err := strconv.Atoi(k)
+	of, err2 := strconv.Atoi(n)
+	if !ok || err != nil || err2 != nil || number < 1 || number > of || of < 2 || of > 10_000 {
+		return f, fmt.Errorf("%q is not a part of two or more, as 2/5", text)
+	}
+	return storage.Fold{Number: number - 1, Of: of}, nil
 }
 
 // targetValue is the target, nil where there is none; it has been validated.

@@ -1,0 +1,59 @@
+package storage
+
+// Fold leaves one part of rows out, of so many: those whose place in the input a
+// seeded hash sends there. Held reads exactly these. It depends on the input's
+// files and their order only.
+type Fold struct {
+	Number int  `json:"number"` // from 0
+	Of     int  `json:"of"`
+	Held   bool `json:"held,omitempty"`
+}
+
+// keeps says whether a row of a part of the input is read.
+func (f *Fold) keeps(part, row int) bool {
+	return (mix(uint64(part), uint64(row))%uint64(f.Of) == uint64(f.Number)) == f.Held
+}
+
+// through hands on the rows of a part that the fold keeps.
+func (f *Fold) through(part int, yield func(*Chunk) error) func(*Chunk) error {
+	row := 0
+	return func(c *Chunk) error {
+		first := row
+		row += c.Rows()
+		c.filter(func(r int) bool { return f.keeps(part, first+r) })
+		if c.Rows() == 0 {
+			return nil
+		}
+		return yield(c)
+	}
+}
+
+// filter drops the rows of a chunk of points that are not to be kept.
+func (c *Chunk) filter(keep func(r int) bool) {
+	n, values := 0, int64(0)
+	for r := range c.Rows() {
+		if !keep(r) {
+			continue
+		}
+		c.Labels[n] = c.Labels[r]
+		switch {
+		case c.Dense():
+			copy(c.Values[n*c.Width:(n+1)*c.Width], c.Values[r*c.Width:(r+1)*c.Width])
+		case c.Offsets != nil:
+			from, to := c.Offsets[r], c.Offsets[r+1]
+			copy(c.Values[values:], c.Values[from:to])
+			copy(c.Indices[values:], c.Indices[from:to])
+			c.Offsets[n] = values // no later row begins before
+			values += to - from
+		}
+		n++
+	}
+	c.Labels = c.Labels[:n]
+	switch {
+	case c.Dense():
+		c.Values = c.Values[:n*c.Width]
+	case c.Offsets != nil:
+		c.Offsets[n] = values
+		c.Offsets, c.Values, c.Indices = c.Offsets[:n+1], c.Values[:values], c.Indices[:values]
+	}
+}

@@ -1,0 +1,76 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestFoldsPartitionTheRows: each row is held by exactly one of the folds and read by
+// all others, whatever the format.
+func TestFoldsPartitionTheRows(t *testing.T) {
+	var csv, svm strings.Builder
+	const rows, of = 1000, 4
+	csv.WriteString("label,a,b\n")
+	for i := range rows {
+		fmt.Fprintf(&csv, "%d,%d,%d\n", i, i, i%7)
+		fmt.Fprintf(&svm, "%d 1:%d %d:1\n", i, i+1, 2+i%5)
+	}
+	for name, text := range map[string]string{"rows.csv": csv.String(), "rows.libsvm": svm.String()} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		held := map[float64]int{}
+		for k := range of {
+			train := foldRows(t, path, &Fold{Number: k, Of: of})
+			test := foldRows(t, path, &Fold{Number: k, Of: of, Held: true})
+			if len(train)+len(test) != rows || len(test) < rows/of/2 || len(test) > 2*rows/of {
+				t.Errorf("%s: fold %d reads %d rows and holds %d", name, k, len(train), len(test))
+			}
+			for label, first := range test {
+				held[label]++
+				if _, both := train[label]; both || first != label && first != label+1 {
+					t.Errorf("%s: row %v is on both sides, or has the values of another: %v", name, label, first)
+				}
+			}
+		}
+		for label, n := range held {
+			if n != 1 {
+				t.Errorf("%s: row %v is held by %d folds", name, label, n)
+			}
+		}
+		if len(held) != rows {
+			t.Errorf("%s: %d rows are held by some fold", name, len(held))
+		}
+	}
+}
+
+// foldRows are the first values of the rows that a fold reads, by label.
+func foldRows(t *testing.T, path string, f *Fold) map[float64]float64 {
+	t.Helper()
+	s, err := OpenSource(ReadOptions{Fold: *f}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[float64]float64{}
+	for part := range s.Len() {
+		err := s.Read(context.Background(), part, func(c *Chunk) error {
+			for r := range c.Rows() {
+				at := r * c.Width
+				if !c.Dense() {
+					at = int(c.Offsets[r])
+				}
+				out[c.Labels[r]] = c.Values[at]
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
