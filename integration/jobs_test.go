@@ -247,7 +247,7 @@ func jobsData(t *testing.T) map[string][]string {
 	return map[string][]string{"logistic": linear, "svm": linear, "linear": linear, "ridge": linear, "lasso": linear, "elasticnet": linear, "softmax": linear,
 		"kmeans": {"--data", points, "--k", "4", "--max-iterations", "8", "--restarts", "2"},
 		"mlp":    {"--data", points, "--layers", "6,5", "--max-iterations", "8"},
-		"als":    {"--data", ratings, "--rank", "4", "--max-iterations", "4"}}
+		"als":    {"--data", ratings, "--header", "true", "--rank", "4", "--max-iterations", "4"}}
 }
 
 // TestEveryJobIsVerifiedAndReplayed, whole and cut, and its model is inspected, used

@@ -37,6 +37,8 @@ type factorFile struct {
 	*FactorModel
 }
 
+func (m *FactorModel) preparation() *storage.Prepared { return nil }
+
 // Save writes the model's directory.
 func (m *FactorModel) Save(dir string, overwrite bool) error {
 	return save(dir, overwrite, factorFile{modelHead{modelVersion, "als"}, m}, slices.Concat(m.users.IDs, m.users.At, m.items.IDs, m.items.At))

@@ -26,7 +26,12 @@ type KMeansModel struct {
 	Names     []string  `json:"names,omitempty"`
 	Label     string    `json:"label,omitempty"` // column that is set aside
 	Centres   []float64 `json:"-"`
+	// Prepared takes raw rows to those that the centres are of; nil where they are
+	// the same.
+	Prepared *storage.Prepared `json:"preparation,omitempty"`
 }
+
+func (m *KMeansModel) preparation() *storage.Prepared { return m.Prepared }
 
 type kmeansFile struct {
 	modelHead
@@ -57,7 +62,7 @@ func (m *KMeansModel) eachBatch(ctx context.Context, in rdd.Input, uris []string
 	if in.Label == "" {
 		in.Label, in.NoLabel = m.Label, m.Label == ""
 	}
-	src, err := storage.OpenSource(in, uris...)
+	src, err := storage.OpenSource(preparing(in, m.Prepared), uris...)
 	if err != nil {
 		return err
 	}

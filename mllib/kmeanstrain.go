@@ -346,7 +346,7 @@ func (t *kmeans) finish(ctx context.Context) (*Clustered, error) {
 	}
 	t.out.Objective, t.out.Runs, t.out.param = t.st.Least, t.st.Run, t.param(t.st.Best)
 	t.out.Model = &KMeansModel{K: t.cfg.K, Features: t.meta.Features, Distance: t.cfg.Distance, IndexBase: t.meta.IndexBase,
-		Names: t.meta.Names, Label: t.meta.LabelName, Centres: t.st.Best}
+		Names: t.meta.Names, Label: t.meta.LabelName, Prepared: t.meta.Prepared, Centres: t.st.Best}
 	if t.cfg.Input.NoLabel {
 		t.out.Model.Label = ""
 	}

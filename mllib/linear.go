@@ -154,5 +154,5 @@ func (c *LinearConfig) regression() bool { return c.Loss == Squared }
 // newModel is the model to be trained, without its weights.
 func (c *LinearConfig) newModel(m *storage.PackMeta, labels [2]string) *LinearModel {
 	return &LinearModel{Threshold: c.Threshold, Job: c.job(), Loss: c.Loss, Labels: labels, Features: m.Features, IndexBase: m.IndexBase, TextLabels: m.TextLabels,
-		OneVsRest: c.Positive != "" && len(m.Labels) != 2, Names: m.Names, Label: m.LabelName}
+		OneVsRest: c.Positive != "" && len(m.Labels) != 2, Names: m.Names, Label: m.LabelName, Prepared: m.Prepared}
 }

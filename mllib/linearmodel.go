@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/storage"
 )
 
 // LinearModel is a linear model: a binary classifier, or, where its loss is the
@@ -26,7 +27,12 @@ type LinearModel struct {
 	Intercept  float64   `json:"intercept"`
 	Threshold  *float64  `json:"threshold,omitempty"` // score above which a row has Labels[1]; nil is a half, of a margin 0
 	Weights    []float64 `json:"-"`
+	// Prepared takes raw rows to those that the weights are of; nil where they are
+	// the same.
+	Prepared *storage.Prepared `json:"preparation,omitempty"`
 }
+
+func (m *LinearModel) preparation() *storage.Prepared { return m.Prepared }
 
 type linearFile struct {
 	Version int `json:"version"`

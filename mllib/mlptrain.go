@@ -168,7 +168,7 @@ func (t *mlp) finish(ctx context.Context) (*Networked, error) {
 			return nil, err
 		}
 	}
-	t.out.Model = &NetworkModel{rowModel: rowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase,
+	t.out.Model = &NetworkModel{rowModel: rowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
 		Names: t.meta.Names, Label: t.meta.LabelName}, Layers: t.net.Sizes, Activation: t.cfg.Activation, numbers: t.st.Y}
 	if t.cfg.Regression {
 		t.out.Model.Labels = nil

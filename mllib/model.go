@@ -17,6 +17,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
 )
 
 // Model is what a training job comes to. A saved one is plain data: a directory of
@@ -32,6 +33,15 @@ type Model interface {
 	Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error)
 	// Describe is the model in a few lines.
 	Describe() string
+}
+
+// preparing says how a model's data are to be read: raw, and prepared as those that
+// it was made from.
+func preparing(in rdd.Input, p *storage.Prepared) rdd.Input {
+	if p != nil {
+		in.Prepare, in.Fitted = storage.Prepare{}, p
+	}
+	return in
 }
 
 // modelVersion is the version of the directory's layout.
@@ -175,6 +185,7 @@ func LoadModel(dir string) (Model, error) {
 	var m interface {
 		Model
 		load(dir string, raw []byte) error
+		preparation() *storage.Prepared
 	} = &LinearModel{}
 	switch head.Job {
 	case "kmeans":
@@ -188,6 +199,11 @@ func LoadModel(dir string) (Model, error) {
 	}
 	if err := m.load(dir, raw); err != nil {
 		return nil, loadError(dir, err)
+	}
+	if p := m.preparation(); p != nil {
+		if err := p.Check(); err != nil {
+			return nil, loadError(dir, err)
+		}
 	}
 	return m, nil
 }

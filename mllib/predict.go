@@ -25,7 +25,7 @@ func (m *LinearModel) each(ctx context.Context, in rdd.Input, uris []string, yie
 	if in.Label == "" && !in.NoLabel {
 		in.Label = m.Label
 	}
-	src, err := storage.OpenSource(in, uris...)
+	src, err := storage.OpenSource(preparing(in, m.Prepared), uris...)
 	if err != nil {
 		return err
 	}
@@ -66,16 +66,19 @@ func (m *LinearModel) fits(c *storage.Chunk, uris []string) error {
 // with as many columns as the model has features, or without the column of the
 // label's name, has not.
 func (m *LinearModel) hasLabel(in rdd.Input, uris []string) bool {
-	in.NoLabel = true
+	in.NoLabel, in.Prepare, in.Fitted = true, storage.Prepare{}, nil
 	src, err := storage.OpenSource(in, uris...)
 	if err != nil {
 		return true // the reading that follows says what is wrong
 	}
-	names := src.FeatureNames()
-	if names == nil || m.Label == "" {
-		return src.Width() != m.Features
+	names, width := src.FeatureNames(), m.Features
+	if m.Prepared != nil {
+		width = len(m.Prepared.Columns)
 	}
-	return slices.Contains(names, m.Label) || src.Width() != m.Features
+	if names == nil || m.Label == "" {
+		return src.Width() != width
+	}
+	return slices.Contains(names, m.Label) || src.Width() != width
 }
 
 // alignedPlaces are the places in a model of the data's columns, where both sides

@@ -24,7 +24,12 @@ type rowModel struct {
 	IndexBase  int      `json:"index_base"`
 	Names      []string `json:"names,omitempty"`
 	Label      string   `json:"label,omitempty"`
+	// Prepared takes raw rows to those that the model is of; nil where they are the
+	// same.
+	Prepared *storage.Prepared `json:"preparation,omitempty"`
 }
+
+func (m *rowModel) preparation() *storage.Prepared { return m.Prepared }
 
 // marginsOf computes the margins of the classes, or the prediction, of a row given by
 // the places and values of its features.
@@ -40,7 +45,7 @@ func (m *rowModel) each(ctx context.Context, in rdd.Input, uris []string, margin
 	if in.Label == "" && !in.NoLabel {
 		in.Label = m.Label
 	}
-	src, err := storage.OpenSource(in, uris...)
+	src, err := storage.OpenSource(preparing(in, m.Prepared), uris...)
 	if err != nil {
 		return err
 	}
@@ -119,7 +124,7 @@ func (m *rowModel) predict(ctx context.Context, in rdd.Input, uris []string, w i
 	} else {
 		fmt.Fprintln(out, "label,score")
 	}
-	if in.Label == "" && !(&LinearModel{Features: m.Features, Label: m.Label}).hasLabel(in, uris) {
+	if in.Label == "" && !(&LinearModel{Features: m.Features, Label: m.Label, Prepared: m.Prepared}).hasLabel(in, uris) {
 		in.NoLabel = true
 	}
 	err = m.each(ctx, in, uris, margins, func(_ *storage.Chunk, _ int, z []float64) error {

@@ -228,7 +228,7 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 		}
 	}
 	p := t.param(t.st.Y)
-	t.out.Model = &SoftmaxModel{rowModel: rowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase,
+	t.out.Model = &SoftmaxModel{rowModel: rowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
 		Names: t.meta.Names, Label: t.meta.LabelName}, Intercepts: p.Bias, weights: p.W}
 	return &t.out, nil
 }

@@ -2,6 +2,7 @@ package rdd
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -49,13 +50,23 @@ type Point struct {
 	Values  []float64
 }
 
+// optionsText are options as the plan's fingerprint has them: the same on every
+// machine.
+func optionsText(in Input) string {
+	raw, err := json.Marshal(in)
+	if err != nil {
+		panic(err) // it is plain data
+	}
+	return string(raw)
+}
+
 // Points is a dataset of labelled rows in any format that can be read
 // (LIBSVM, CSV, TSV, Parquet, Arrow). Column numbers of sparse text are kept
 // as the file has them until the rows are packed.
 func Points(g *Graph, in Input, uris ...string) Dataset[Point] {
 	d := &sourceDecl{URIs: uris, Options: in}
 	g.sources = append(g.sources, d)
-	id := g.add(node{kind: "points", typ: "Point", detail: fmt.Sprintf("%v %+v", uris, in), bytes: d.bytes})
+	id := g.add(node{kind: "points", typ: "Point", detail: fmt.Sprintf("%v %s", uris, optionsText(in)), bytes: d.bytes})
 	return Dataset[Point]{g: g, id: id, source: d, parts: func() int { return d.source.Len() },
 		each: advancing(oneByOne(func(ctx context.Context, part int, yield func(Point) error) error {
 			return d.source.Read(ctx, part, func(c *storage.Chunk) error { return eachPoint(c, yield) })

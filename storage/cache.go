@@ -262,6 +262,11 @@ func (c *Cache) build(ctx context.Context, id plan.Digest, path string, rows Row
 	if t, ok := rows.(interface{ LabelName() string }); ok {
 		meta.LabelName = t.LabelName()
 	}
+	if t, ok := rows.(interface{ Preparation() *Prepared }); ok {
+		if meta.Prepared = t.Preparation(); meta.Prepared != nil && meta.Prepared.Sparse {
+			meta.Features = max(meta.Features, meta.Prepared.Width)
+		}
+	}
 	out := filepath.Join(tmp, "pack")
 	if err := os.Mkdir(out, 0o700); err != nil {
 		return diskError("write the pack in", c.dir, err)

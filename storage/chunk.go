@@ -19,6 +19,7 @@ type Chunk struct {
 	Blobs   [][]byte
 	// ZeroBased says that Indices count from zero whatever they look like.
 	ZeroBased bool
+	dropped   map[int]bool  // rows that are not to be handed on
 	where     func() string // file and line of the first row, found out only to complain of it
 	textIdx   map[string]int
 }

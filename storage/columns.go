@@ -350,6 +350,8 @@ func sparseColumns(c *Chunk, rec arrow.Record) error {
 // rows can tell.
 func (s *Source) Width() int {
 	switch {
+	case s.Prepared != nil:
+		return s.Prepared.Width
 	case s.Columns != nil && s.Columns.List == "" && !s.Columns.Sparse:
 		return len(s.Columns.Features)
 	case s.Table != nil:
@@ -374,6 +376,8 @@ func (s *Source) LabelName() string {
 // are any.
 func (s *Source) FeatureNames() []string {
 	switch {
+	case s.Prepared != nil:
+		return s.Prepared.Names()
 	case s.Columns != nil:
 		return s.Columns.Features
 	case s.Table != nil && s.Table.Header:
@@ -385,6 +389,10 @@ func (s *Source) FeatureNames() []string {
 	}
 	return nil
 }
+
+// Preparation is what takes rows as the input has them to points; nil where they
+// are points as they are.
+func (s *Source) Preparation() *Prepared { return s.Prepared }
 
 // Column is the place of a feature among the columns of a table: the first of the
 // names given that a column has, or that is a column's number from 0.

@@ -243,13 +243,23 @@ type csvParser struct {
 	b    []byte
 	i    int
 	c    *Chunk
+	prep fieldTaker // nil where fields are features as they are
+}
+
+// fieldTaker takes fields that are not features as they are, row by row. ok is
+// false where a field is no number and has to be one.
+type fieldTaker interface {
+	field(col int, text []byte, v float64, number bool) (ok bool)
+	end(c *Chunk)
 }
 
 // parseCSV reads all records of a block. A quoted record never crosses a
 // block where quotes were seen, since such files come in one block.
-func parseCSV(blk textBlock, spec *tableSpec, c *Chunk) error {
-	p := &csvParser{spec: spec, blk: blk, b: blk.data, c: c}
-	c.Width = len(spec.Features)
+func parseCSV(blk textBlock, spec *tableSpec, c *Chunk, prep fieldTaker) error {
+	p := &csvParser{spec: spec, blk: blk, b: blk.data, c: c, prep: prep}
+	if prep == nil {
+		c.Width = len(spec.Features)
+	}
 	if spec.Header && blk.offset == 0 {
 		p.skipHeader()
 	}
@@ -295,9 +305,12 @@ func (p *csvParser) record() error {
 			return p.blk.bad(start, "the row has more than the %d fields of the first row", p.spec.Columns)
 		}
 		var err error
-		if col == p.spec.Label {
+		switch {
+		case col == p.spec.Label:
 			err = p.label(col)
-		} else {
+		case p.prep != nil:
+			err = p.prepared(col)
+		default:
 			err = p.number(col)
 		}
 		if err != nil {
@@ -310,6 +323,25 @@ func (p *csvParser) record() error {
 	}
 	if p.spec.Label < 0 {
 		p.c.Labels = append(p.c.Labels, 0)
+	}
+	if p.prep != nil {
+		p.prep.end(p.c)
+	}
+	return nil
+}
+
+// prepared hands a field to who makes features of it.
+func (p *csvParser) prepared(col int) error {
+	at := p.i
+	v, number := p.scan()
+	number = number && !math.IsNaN(v) && !math.IsInf(v, 0)
+	end := p.i
+	p.i = at
+	text := p.text()
+	p.i = max(p.i, end)
+	if !p.prep.field(col, text, v, number) {
+		p.i = at
+		return p.notANumber(col, false)
 	}
 	return nil
 }
@@ -388,9 +420,9 @@ func (p *csvParser) notANumber(col int, scanned bool) error {
 	case scanned:
 		return p.blk.bad(min(at, len(p.b)-1), "field %s is %q, not finite", name, f)
 	case len(f) == 0:
-		return p.blk.bad(min(at, len(p.b)-1), "field %s is empty", name)
+		return p.blk.hinted(min(at, len(p.b)-1), "--missing says what becomes of it", "field %s is empty", name)
 	default:
-		return p.blk.bad(at, "field %s is %q, not a number", name, f[:min(len(f), 80)])
+		return p.blk.hinted(at, "columns of text are for --onehot, --hash or --text", "field %s is %q, not a number", name, f[:min(len(f), 80)])
 	}
 }
 

@@ -14,13 +14,13 @@ func (f *Fold) keeps(part, row int) bool {
 	return (mix(uint64(part), uint64(row))%uint64(f.Of) == uint64(f.Number)) == f.Held
 }
 
-// through hands on the rows of a part that the fold keeps.
+// through hands on the rows of a part that the fold keeps, and that are not dropped.
 func (f *Fold) through(part int, yield func(*Chunk) error) func(*Chunk) error {
 	row := 0
 	return func(c *Chunk) error {
 		first := row
 		row += c.Rows()
-		c.filter(func(r int) bool { return f.keeps(part, first+r) })
+		c.filter(func(r int) bool { return !c.dropped[r] && (f.Of == 0 || f.keeps(part, first+r)) })
 		if c.Rows() == 0 {
 			return nil
 		}

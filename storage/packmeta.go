@@ -42,8 +42,9 @@ type PackMeta struct {
 	IndexBase  int         `json:"index_base"` // first column number in the input, for sparse text
 	Names      []string    `json:"names,omitempty"`
 	LabelName  string      `json:"label_name,omitempty"`
-	Labels     []string    `json:"labels,omitempty"` // distinct labels in ascending order, where few
-	TextLabels bool        `json:"text_labels"`      // labels in the file are positions in Labels
+	Prepared   *Prepared   `json:"prepared,omitempty"` // what rows were made of
+	Labels     []string    `json:"labels,omitempty"`   // distinct labels in ascending order, where few
+	TextLabels bool        `json:"text_labels"`        // labels in the file are positions in Labels
 	Splits     []SplitMeta `json:"splits"`
 }
 

@@ -28,29 +28,33 @@ const (
 // everything.
 type ReadOptions struct {
 	Format    Format
-	Label     string   // column of the label: a name or a zero-based number
-	NoLabel   bool     // there is no label column (prediction)
-	Header    *bool    // nil detects
-	Separator byte     // 0 detects
-	IndexBase int      // first column number of LIBSVM plus one: 1 or 2; 0 detects
-	Features  int      // number of features; 0 takes what the data has
-	Null      string   // text of a field that is null, besides nothing
-	Quoted    bool     // fields may be quoted, although none is in the beginning
-	Typed     []string // columns of a user's type, which rows are read into; nil where they are points
-	Fold      Fold     // rows that are left out; the zero value is none
+	Label     string    // column of the label: a name or a zero-based number
+	NoLabel   bool      // there is no label column (prediction)
+	Header    *bool     // nil detects
+	Separator byte      // 0 detects
+	IndexBase int       // first column number of LIBSVM plus one: 1 or 2; 0 detects
+	Features  int       // number of features; 0 takes what the data has
+	Null      string    // text of a field that is null, besides nothing
+	Quoted    bool      // fields may be quoted, although none is in the beginning
+	Typed     []string  // columns of a user's type, which rows are read into; nil where they are points
+	Fold      Fold      // rows that are left out; the zero value is none
+	Prepare   Prepare   // what is done with columns before rows are points
+	Fitted    *Prepared `json:",omitempty"` // the same, as a model has it
 }
 
 // Source is input resolved to parts that can be read on their own. It is made
 // once, where the job starts; executors take it from the plan.
 type Source struct {
-	Format  Format      `json:"format"`
-	Parts   []Range     `json:"parts"`
-	Table   *tableSpec  `json:"table,omitempty"`
-	Columns *columnPlan `json:"columns,omitempty"`
-	Files   []File      `json:"files"`
-	Typed   bool        `json:"typed,omitempty"`
-	Flat    bool        `json:"flat,omitempty"` // FlatColumns can read it
-	Fold    Fold        `json:"fold"`           // rows that are left out
+	Format   Format      `json:"format"`
+	Parts    []Range     `json:"parts"`
+	Table    *tableSpec  `json:"table,omitempty"`
+	Columns  *columnPlan `json:"columns,omitempty"`
+	Files    []File      `json:"files"`
+	Typed    bool        `json:"typed,omitempty"`
+	Flat     bool        `json:"flat,omitempty"` // FlatColumns can read it
+	Fold     Fold        `json:"fold"`           // rows that are left out
+	Prepared *Prepared   `json:"prepared,omitempty"`
+	KeepRows bool        `json:"keep_rows,omitempty"` // rows with missing numbers are filled, not dropped
 }
 
 // rangeBytes is how much text one part holds.
@@ -84,6 +88,9 @@ func OpenSource(o ReadOptions, uris ...string) (*Source, error) {
 	default:
 		err = fault.Newf(fault.Usage, "read", files[0].Path, "unknown format %q", s.Format).
 			WithHint("formats are libsvm, csv, tsv, parquet, arrow")
+	}
+	if err == nil {
+		err = s.prepare(o)
 	}
 	return s, err
 }
@@ -178,7 +185,7 @@ func (s *Source) Len() int { return len(s.Parts) }
 
 // Read hands the rows of one part to yield, chunk by chunk, in input order.
 func (s *Source) Read(ctx context.Context, part int, yield func(*Chunk) error) error {
-	if s.Fold.Of > 0 {
+	if s.Fold.Of > 0 || s.Prepared != nil && s.Prepared.Missing == MissingDrop {
 		yield = s.Fold.through(part, yield)
 	}
 	switch s.Format {
@@ -212,7 +219,19 @@ func (s *Source) parse(blk textBlock, c *Chunk) error {
 	if s.Format == LIBSVM {
 		return parseLIBSVM(blk, c)
 	}
-	return parseCSV(blk, s.Table, c)
+	if s.Prepared == nil {
+		return parseCSV(blk, s.Table, c, nil)
+	}
+	places, err := s.Prepared.places(s.Table, s.Files[0].Path)
+	if err != nil {
+		return err
+	}
+	if c.ZeroBased = true; s.Prepared.Sparse {
+		c.Offsets = []int64{0}
+	} else {
+		c.Width = s.Prepared.Width
+	}
+	return parseCSV(blk, s.Table, c, &rowPreparer{p: s.Prepared, places: places, keep: s.KeepRows, counts: map[int32]float64{}})
 }
 
 // blocks are the part's text; a file with quotes comes as one block, since a

@@ -47,3 +47,8 @@ func linesBefore(rng Range) int64 {
 func (b textBlock) bad(pos int, format string, args ...any) error {
 	return fault.Newf(fault.BadInput, "read", b.where(pos), format, args...)
 }
+
+// hinted is bad with what to do.
+func (b textBlock) hinted(pos int, hint, format string, args ...any) error {
+	return fault.Newf(fault.BadInput, "read", b.where(pos), format, args...).WithHint(hint)
+}

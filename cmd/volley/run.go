@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
@@ -26,6 +27,7 @@ type trainFlags struct {
 	format, label, header    string
 	separator, indexBase     string
 	fold                     string
+	prepare                  prepareFlags
 	assign, storage, target  string
 	features, splits         int
 	tol                      float64
@@ -84,6 +86,7 @@ func (f *trainFlags) registerInput(c *cobra.Command) {
 	fs.StringVar(&f.header, "header", "auto", "whether tables begin with a header: true, false or auto")
 	fs.StringVar(&f.separator, "separator", "", "field separator of tables, a blank being runs of blanks (default: detected)")
 	fs.StringVar(&f.indexBase, "index-base", "auto", "first column number of LIBSVM data: 0, 1 or auto")
+	f.prepare.register(fs)
 	fs.StringVar(&f.fold, "fold", "", "leave a part of the rows out, as 2/5 for the second of five, and take the metrics of these")
 	fs.StringVar(&f.storage, "storage", "float64", "precision in which features are stored: float64 or float32")
 	fs.IntVar(&f.splits, "splits", 0, "number of splits (default: from the data, 24 for most)")
@@ -98,7 +101,7 @@ func (f *trainFlags) validate(c *cobra.Command) error {
 		volley.Within("features", float64(f.features), 0, 1<<28, false), volley.Within("max-iterations", float64(f.maxIterations), 0, 1e9, true),
 		volley.Within("checkpoint-every", float64(f.checkpointEvery), 0, 1e9, false), volley.Within("max-time", float64(f.maxTime), 0, math.MaxInt64, false),
 		volley.OneOf("assign", f.assign, "block", "random"), volley.OneOf("storage", f.storage, "float64", "float32"),
-		checkInput(f),
+		checkInput(f), f.prepare.validate(),
 	)
 	if err != nil {
 		return err
@@ -183,7 +186,43 @@ func (f *trainFlags) input() rdd.Input {
 		in.IndexBase = int(f.indexBase[0]-'0') + 1
 	}
 	in.Fold, _ = parseFold(f.fold) // validated
+	in.Prepare = f.prepare.asked()
 	return in
+}
+
+// prepareFlags say what is done with columns of tables before rows are points.
+type prepareFlags struct {
+	oneHot, hash, text []string
+	buckets            int
+	missing, scale     string
+}
+
+func (f *prepareFlags) register(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&f.oneHot, "onehot", nil, "columns of CSV and TSV that become a feature for each of their values")
+	fs.StringSliceVar(&f.hash, "hash", nil, "columns of CSV and TSV whose values are hashed to --buckets features")
+	fs.StringSliceVar(&f.text, "text", nil, "columns of CSV and TSV whose words are hashed to --buckets features, by TF-IDF")
+	fs.IntVar(&f.buckets, "buckets", storage.DefaultBuckets, "features of each column of --hash and --text")
+	fs.StringVar(&f.missing, "missing", "error", "empty and NA numbers of CSV and TSV: error, zero, mean, or drop the row")
+	fs.StringVar(&f.scale, "scale", "none", "columns of numbers of CSV and TSV: none, standard, minmax or maxabs; the model keeps how")
+}
+
+func (f *prepareFlags) validate() error {
+	return volley.FirstError(volley.Within("buckets", float64(f.buckets), 2, 1<<26, false),
+		volley.OneOf("missing", f.missing, "error", "zero", "mean", "drop"), volley.OneOf("scale", f.scale, "none", "standard", "minmax", "maxabs"))
+}
+
+func (f *prepareFlags) asked() storage.Prepare {
+	p := storage.Prepare{OneHot: f.oneHot, Hash: f.hash, Text: f.text}
+	if len(f.hash)+len(f.text) > 0 {
+		p.Buckets = f.buckets
+	}
+	if f.missing != "error" {
+		p.Missing = storage.Missing(f.missing)
+	}
+	if f.scale != "none" {
+		p.Scale = storage.Scale(f.scale)
+	}
+	return p
 }
 
 // heldOut says how to read what the metrics are of, and where it is; nothing are the

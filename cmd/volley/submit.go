@@ -102,7 +102,11 @@ func jobArgs(c *cobra.Command) []string {
 			return
 		}
 		if list, ok := f.Value.(pflag.SliceValue); ok {
-			for _, v := range absolute(list.GetSlice()) {
+			values := list.GetSlice()
+			if f.Name == "data" || f.Name == "test" {
+				values = absolute(values)
+			}
+			for _, v := range values {
 				args = append(args, "--"+f.Name+"="+v)
 			}
 			return

@@ -175,7 +175,7 @@ var allowed = map[string][]string{
 	"scheduler":             {"internal/fault", "internal/mutant", "internal/plan"},
 	"abss":                  {"internal/mutant", "internal/plan"},
 	"prioritizer":           {"internal/mutant", "internal/plan"},
-	"storage":               {"internal/fault", "internal/plan"},
+	"storage":               {"internal/fault", "internal/kernel", "internal/plan"},
 	"internal/plan":         {},
 	"internal/fault":        {},
 	"internal/mutant":       {},
