@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build run test race lint sim soak bench bench-peers fuzz generate clean
+.PHONY: build run test race lint sim soak bench bench-jobs bench-peers fuzz generate clean
 
 build:
 	$(GO) build -trimpath -ldflags=-s -o bin/volley ./cmd/volley
@@ -48,6 +48,11 @@ clean:
 
 bench:
 	$(GO) run ./integration/bench
+
+# make bench-jobs DATA=../shared/data: every job on real data, whole and cut, in virtual time (docs/reference-values.md).
+DATA ?= ../shared/data
+bench-jobs:
+	$(GO) run ./integration/bench/jobs -data $(DATA)
 
 # make bench-peers PEERS=../shared/peers [ONLY=cluster|ml,JOB,DATA,SYSTEM|dataflow,JOB,SYSTEM]: ours beside other systems.
 PEERS ?= ../shared/peers
