@@ -167,6 +167,7 @@ func TestVerifyAndReplayEveryPolicy(t *testing.T) {
 		"sdca":         append([]string{"--solver", "sdca", "--sync", "absp"}, pace...),
 		"sdca, steal":  append([]string{"--solver", "sdca", "--sync", "steal"}, pace...),
 		"svrg":         append([]string{"--solver", "svrg", "--sync", "absp"}, pace...),
+		"validation":   append([]string{"--validation", "0.2", "--patience", "1000", "--sync", "absp"}, pace...),
 		"adaptive":     append([]string{"--sync", "adaptive"}, pace...),
 		"steal":        append([]string{"--sync", "steal"}, pace...),
 		"steal, batch": append([]string{"--sync", "steal", "--batch-fraction", "0.3"}, pace...),

@@ -200,6 +200,7 @@ func TestEveryJobIsResumed(t *testing.T) {
 		{"logistic", append(points, "--solver", "adam")}, {"svm", append(points, "--solver", "newton", "--reg", "0.1")}, {"svm", append(points, "--solver", "lbfgs", "--reg", "0.1")},
 		{"lasso", append(points, "--solver", "nesterov", "--sync", "absp")},
 		{"lasso", append(points, "--solver", "nesterov", "--sync", "adaptive")}, {"softmax", append(points, "--sync", "adaptive")},
+		{"mlp", append(data["mlp"], "--tol", "0", "--validation", "0.2", "--patience", "50")}, {"logistic", append(points, "--solver", "lbfgs", "--validation", "0.2", "--patience", "50")},
 		{"svm", append(points, "--solver", "sdca")}, {"svm", append(points, "--solver", "sdca", "--sync", "absp")}, {"lasso", append(points, "--solver", "sdca", "--sync", "steal")},
 		{"logistic", append(points, "--solver", "svrg", "--sync", "absp")}, {"logistic", append(points, "--solver", "svrg", "--batch-fraction", "0.2")},
 		{"softmax", append(points, "--solver", "lbfgs")}, {"softmax", append(points, "--sync", "absp")},

@@ -65,6 +65,7 @@ type LinearConfig struct {
 	Balanced      bool       // weights that make both labels weigh half of all rows
 	Intercept     bool
 	Standardize   bool
+	Patience      int        // steps without a lower loss on the rows that Input.Fold holds out to stop by
 	Threshold     *float64   `json:",omitempty"` // of the model, as LinearModel has it
 	Init          *Beginning `json:",omitempty"` // model to begin with
 	MaxIterations int
@@ -105,6 +106,8 @@ type LinearPlan struct {
 	Ascent    rdd.Step[dualParam, dualSums]
 	Pairs     rdd.Step[pairParam, pairSums]
 	Loss      rdd.Step[linearParam, gradient]
+	Held      rdd.Packed[rdd.Point] // rows held out to stop by, if any
+	HeldLoss  rdd.Step[linearParam, gradient]
 	Sample    rdd.Action[[]rdd.Point]
 	Scores    rdd.Scan[linearParam, []float64]
 }
@@ -128,7 +131,7 @@ func (c *LinearConfig) packOptions() []rdd.PackOption {
 func BuildLinear(g *rdd.Graph, c LinearConfig) LinearPlan {
 	rows := rdd.Pack(rdd.Points(g, c.Input, c.Data...), c.packOptions()...)
 	rowLoss := &rowLoss{config: c}
-	return LinearPlan{
+	p := LinearPlan{
 		Rows:      rows,
 		Moments:   rdd.Aggregate(rows, momentsAggregator(c)),
 		Gradient:  rdd.Aggregate(rows, rowLoss.gradients(), rdd.Aggressive(0)),
@@ -139,6 +142,10 @@ func BuildLinear(g *rdd.Graph, c LinearConfig) LinearPlan {
 		Sample:    rdd.Prefix(rows, sampleRows),
 		Scores:    rdd.ScanBatches(rows, rowLoss.addScores),
 	}
+	if held, any := heldOut(g, c.Input, c.Data, c.packOptions()); any {
+		p.Held, p.HeldLoss = held, rdd.Aggregate(held, rowLoss.losses())
+	}
+	return p
 }
 
 // Trained is the outcome of a training run.

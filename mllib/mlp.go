@@ -40,6 +40,7 @@ type MLPConfig struct {
 	Random        bool
 	Seed          uint64
 	Float32       bool
+	Patience      int   // steps without a lower loss on the rows that Input.Fold holds out to stop by
 	Hidden        []int // sizes of the hidden layers
 	Activation    Activation
 	Regression    bool
@@ -306,6 +307,8 @@ type MLPPlan struct {
 	Rows     rdd.Packed[rdd.Point]
 	Gradient rdd.Step[network, softmaxSums]
 	Loss     rdd.Step[network, softmaxSums]
+	Held     rdd.Packed[rdd.Point] // rows held out to stop by, if any
+	HeldLoss rdd.Step[network, softmaxSums]
 }
 
 // BuildMLP declares the plan.
@@ -313,5 +316,9 @@ func BuildMLP(g *rdd.Graph, c MLPConfig) MLPPlan {
 	like := LinearConfig{Input: c.Input, Splits: c.Splits, Random: c.Random, Seed: c.Seed, Float32: c.Float32}
 	rows := rdd.Pack(rdd.Points(g, c.Input, c.Data...), like.packOptions()...)
 	f := &netFold{act: c.Activation}
-	return MLPPlan{Rows: rows, Gradient: rdd.Aggregate(rows, f.aggregator(true), rdd.Aggressive(0)), Loss: rdd.Aggregate(rows, f.aggregator(false))}
+	p := MLPPlan{Rows: rows, Gradient: rdd.Aggregate(rows, f.aggregator(true), rdd.Aggressive(0)), Loss: rdd.Aggregate(rows, f.aggregator(false))}
+	if held, any := heldOut(g, c.Input, c.Data, like.packOptions()); any {
+		p.Held, p.HeldLoss = held, rdd.Aggregate(held, f.aggregator(false))
+	}
+	return p
 }

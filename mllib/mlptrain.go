@@ -29,6 +29,7 @@ type mlp struct {
 	st   state
 	stop stopper
 	out  Networked
+	held *storage.PackMeta // of the rows to stop by; nil without
 }
 
 // TrainMLP runs the loop and returns the model.
@@ -53,6 +54,11 @@ func (t *mlp) prepare(ctx context.Context) error {
 	var err error
 	if t.meta, err = t.plan.Rows.Meta(ctx, t.s); err != nil {
 		return err
+	}
+	if t.cfg.Input.Fold.Stop > 0 {
+		if t.held, err = heldMeta(ctx, t.s, t.plan.Held, t.meta); err != nil {
+			return err
+		}
 	}
 	last := 1
 	switch {
@@ -121,6 +127,12 @@ func (t *mlp) iterate(ctx context.Context, it *rdd.Iteration) error {
 		it.Stop()
 		return nil
 	}
+	if t.held != nil {
+		loss, err := t.heldLoss(ctx)
+		if err != nil || t.stopsEarly(it, &t.st.Held, loss, t.held.Rows, t.st.Y, t.cfg.Patience) {
+			return err
+		}
+	}
 	signal(t.s, s.Squares, info.Weight, math.Sqrt(sumSquares(s.Sum))/info.Weight, s.Sum)
 	t.move(s.Sum, info.Weight)
 	return nil
@@ -162,6 +174,9 @@ func (t *mlp) evaluate(ctx context.Context, iteration int) (float64, error) {
 
 // finish evaluates the final network and makes the model of it.
 func (t *mlp) finish(ctx context.Context) (*Networked, error) {
+	if best := t.st.Held.Point; best != nil {
+		copy(t.st.Y, best)
+	}
 	if t.whyEnded(ctx) != "interrupted" {
 		var err error
 		if t.out.Objective, err = t.evaluate(ctx, t.out.Iterations); err != nil {

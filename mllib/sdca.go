@@ -149,6 +149,12 @@ func (t *trainer) ascend(ctx context.Context, it *rdd.Iteration) error {
 	}
 	it.Report("dual", value)
 	t.standAt(w)
+	if t.held != nil {
+		loss, err := t.heldLoss(ctx)
+		if err != nil || t.stopsEarly(it, &t.st.Held, loss, t.held.Rows, t.st.Y, t.cfg.Patience) {
+			return err
+		}
+	}
 	o := t.observed(it.Number, math.NaN(), 0)
 	if it.Number%looks != 0 && it.Number > 1 {
 		if v := t.stop.check(observation{iteration: it.Number, objective: math.Inf(1), now: o.now}); v.stop == "max-time" {

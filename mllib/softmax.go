@@ -240,6 +240,8 @@ type SoftmaxPlan struct {
 	Moments  rdd.Step[momentsParam, gradient]
 	Gradient rdd.Step[softmaxParam, softmaxSums]
 	Loss     rdd.Step[softmaxParam, softmaxSums]
+	Held     rdd.Packed[rdd.Point] // rows held out to stop by, if any
+	HeldLoss rdd.Step[softmaxParam, softmaxSums]
 	Sample   rdd.Action[[]rdd.Point]
 }
 
@@ -247,11 +249,15 @@ type SoftmaxPlan struct {
 func BuildSoftmax(g *rdd.Graph, c LinearConfig) SoftmaxPlan {
 	rows := rdd.Pack(rdd.Points(g, c.Input, c.Data...), c.packOptions()...)
 	f := &softmaxFold{}
-	return SoftmaxPlan{
+	p := SoftmaxPlan{
 		Rows:     rows,
 		Moments:  rdd.Aggregate(rows, momentsAggregator(c)),
 		Gradient: rdd.Aggregate(rows, f.aggregator(true), rdd.Aggressive(0)),
 		Loss:     rdd.Aggregate(rows, f.aggregator(false)),
 		Sample:   rdd.Prefix(rows, sampleRows),
 	}
+	if held, any := heldOut(g, c.Input, c.Data, c.packOptions()); any {
+		p.Held, p.HeldLoss = held, rdd.Aggregate(held, f.aggregator(false))
+	}
+	return p
 }

@@ -32,6 +32,7 @@ type softmax struct {
 	stop  stopper
 	out   Classified
 	grad  []float64
+	held  *storage.PackMeta // of the rows to stop by; nil without
 }
 
 // TrainSoftmax runs the loop and returns the model.
@@ -55,6 +56,11 @@ func (t *softmax) prepare(ctx context.Context) error {
 	var err error
 	if t.meta, err = t.plan.Rows.Meta(ctx, t.s); err != nil {
 		return err
+	}
+	if t.cfg.Input.Fold.Stop > 0 {
+		if t.held, err = heldMeta(ctx, t.s, t.plan.Held, t.meta); err != nil {
+			return err
+		}
 	}
 	if len(t.meta.Labels) < 2 {
 		return fault.Newf(fault.BadInput, "train", t.cfg.job(), "the data has %s distinct labels: there is nothing to tell apart, or too much", manyLabels(t.meta)).
@@ -148,6 +154,12 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if done, err := t.judge(ctx, it, o); done || err != nil {
 		return err
 	}
+	if t.held != nil {
+		loss, err := t.heldLoss(ctx)
+		if err != nil || t.stopsEarly(it, &t.st.Held, loss, t.held.Rows, t.st.Y, t.cfg.Patience) {
+			return err
+		}
+	}
 	before := append([]float64(nil), t.st.Y...)
 	t.gradient(t.st.Y, s, info.Weight)
 	if t.cfg.Solver.exact() {
@@ -220,6 +232,9 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 	why := t.whyEnded(ctx)
 	if t.cfg.Solver.exact() || why != "max-iterations" {
 		copy(t.st.Y, t.st.X) // Y has not been looked at
+	}
+	if best := t.st.Held.Point; best != nil {
+		copy(t.st.Y, best)
 	}
 	if why != "interrupted" {
 		var err error

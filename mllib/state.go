@@ -24,14 +24,15 @@ type state struct {
 	Second []float64  // and of its square
 	Dual   dualState
 	Anchor anchorState
+	Held   heldState
 }
 
 // MarshalBinary lays the state out as floats, so that it costs little to
 // commit.
 func (s state) MarshalBinary() ([]byte, error) {
-	q, d, a := &s.Search, &s.Dual, &s.Anchor
-	out := putFloats(nil, []float64{a.Visited, d.Conj, d.Momentum, s.T, s.Step, s.Count, s.Latest, s.Width, q.F, q.Slope, q.Length, q.Tries, float64(len(q.Moves))})
-	for _, v := range slices.Concat([][]float64{s.X, s.Y, s.First, s.Second, d.U, d.Center, d.Last, a.Point, a.Gradient, s.Rules.floats(), q.G, q.Direction}, q.Moves, q.Turns) {
+	q, d, a, h := &s.Search, &s.Dual, &s.Anchor, &s.Held
+	out := putFloats(nil, []float64{h.Least, h.Since, a.Visited, d.Conj, d.Momentum, s.T, s.Step, s.Count, s.Latest, s.Width, q.F, q.Slope, q.Length, q.Tries, float64(len(q.Moves))})
+	for _, v := range slices.Concat([][]float64{s.X, s.Y, s.First, s.Second, d.U, d.Center, d.Last, a.Point, a.Gradient, h.Point, s.Rules.floats(), q.G, q.Direction}, q.Moves, q.Turns) {
 		out = putFloats(out, []float64{float64(len(v))}, v)
 	}
 	return out, nil
@@ -42,12 +43,12 @@ func (s *state) Parameters() []byte { return putFloats(make([]byte, 0, 16*len(s.
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *state) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 13)
+	v, err := getFloats(raw, 15)
 	if err != nil {
 		return err
 	}
-	q, d, a := &s.Search, &s.Dual, &s.Anchor
-	a.Visited, d.Conj, d.Momentum, v = v[0], v[1], v[2], v[3:]
+	q, d, a, h := &s.Search, &s.Dual, &s.Anchor, &s.Held
+	h.Least, h.Since, a.Visited, d.Conj, d.Momentum, v = v[0], v[1], v[2], v[3], v[4], v[5:]
 	s.T, s.Step, s.Count, s.Latest, s.Width, q.F, q.Slope, q.Length, q.Tries = v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8]
 	pairs := int(v[9])
 	if v = v[10:]; pairs < 0 || pairs > maxPairs {
@@ -55,7 +56,7 @@ func (s *state) UnmarshalBinary(raw []byte) error {
 	}
 	q.Moves, q.Turns = make([][]float64, pairs), make([][]float64, pairs)
 	var rules []float64
-	into := []*[]float64{&s.X, &s.Y, &s.First, &s.Second, &d.U, &d.Center, &d.Last, &a.Point, &a.Gradient, &rules, &q.G, &q.Direction}
+	into := []*[]float64{&s.X, &s.Y, &s.First, &s.Second, &d.U, &d.Center, &d.Last, &a.Point, &a.Gradient, &h.Point, &rules, &q.G, &q.Direction}
 	for i := range q.Moves {
 		into = append(into, &q.Moves[i])
 	}

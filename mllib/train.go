@@ -37,9 +37,10 @@ type trainer struct {
 	out    Trained
 	best   float64 // objective at X on all data; NaN where it is not known
 	grad   []float64
-	center []float64 // that second moments are taken about
-	dual   *dual     // of sdca
-	there  gradient  // of svrg: the last step's, at the anchor
+	center []float64         // that second moments are taken about
+	dual   *dual             // of sdca
+	held   *storage.PackMeta // of the rows to stop by; nil without
+	there  gradient          // of svrg: the last step's, at the anchor
 }
 
 // TrainLinear runs the loop and returns the model.
@@ -63,6 +64,11 @@ func (t *trainer) prepare(ctx context.Context) error {
 	var err error
 	if t.meta, err = t.plan.Rows.Meta(ctx, t.s); err != nil {
 		return err
+	}
+	if t.cfg.Input.Fold.Stop > 0 {
+		if t.held, err = heldMeta(ctx, t.s, t.plan.Held, t.meta); err != nil {
+			return err
+		}
 	}
 	positive, labels, err := t.cfg.labels(t.meta)
 	if err != nil {
@@ -210,6 +216,12 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if done, err := t.judge(ctx, it, o); done || err != nil {
 		return err
 	}
+	if t.held != nil {
+		loss, err := t.heldLoss(ctx)
+		if err != nil || t.stopsEarly(it, &t.st.Held, loss, t.held.Rows, t.st.Y, t.cfg.Patience) {
+			return err
+		}
+	}
 	before := append([]float64(nil), t.st.Y...)
 	t.prob.gradient(t.grad, t.st.Y, g, info.Weight)
 	if !t.cfg.Solver.exact() {
@@ -344,6 +356,14 @@ func (t *trainer) finish(ctx context.Context) (*Trained, error) {
 		t.out.Objective = math.NaN()
 	}
 	if why != "interrupted" && math.IsNaN(t.out.Objective) {
+		var err error
+		if t.out.Objective, err = t.evaluate(ctx, t.out.Iterations); err != nil {
+			return nil, err
+		}
+	}
+	if best := t.st.Held.Point; best != nil && why != "interrupted" {
+		copy(t.st.Y, best)
+		copy(t.st.X, best)
 		var err error
 		if t.out.Objective, err = t.evaluate(ctx, t.out.Iterations); err != nil {
 			return nil, err

@@ -1,17 +1,29 @@
 package storage
 
 // Fold leaves one part of rows out, of so many: those whose place in the input a
-// seeded hash sends there. Held reads exactly these. It depends on the input's
-// files and their order only.
+// seeded hash sends there. Held reads exactly these. Of the rows that are not left
+// out, one part of Stop is held out of training to stop by; Stopping reads exactly
+// these. It depends on the input's files and their order only.
 type Fold struct {
-	Number int  `json:"number"` // from 0
-	Of     int  `json:"of"`
-	Held   bool `json:"held,omitempty"`
+	Number   int  `json:"number"` // from 0
+	Of       int  `json:"of"`
+	Held     bool `json:"held,omitempty"`
+	Stop     int  `json:"stop,omitempty"`
+	Stopping bool `json:"stopping,omitempty"`
 }
+
+// asked says whether any row is left out.
+func (f *Fold) asked() bool { return f.Of > 0 || f.Stop > 0 }
+
+// stopSeed tells the hash that holds rows out to stop by from that of folds.
+const stopSeed = 1 << 40
 
 // keeps says whether a row of a part of the input is read.
 func (f *Fold) keeps(part, row int) bool {
-	return (mix(uint64(part), uint64(row))%uint64(f.Of) == uint64(f.Number)) == f.Held
+	if f.Of > 0 && (mix(uint64(part), uint64(row))%uint64(f.Of) == uint64(f.Number)) != f.Held {
+		return false
+	}
+	return f.Held || f.Stop == 0 || (mix(stopSeed+uint64(part), uint64(row))%uint64(f.Stop) == 0) == f.Stopping
 }
 
 // through hands on the rows of a part that the fold keeps, and that are not dropped.
@@ -20,7 +32,7 @@ func (f *Fold) through(part int, yield func(*Chunk) error) func(*Chunk) error {
 	return func(c *Chunk) error {
 		first := row
 		row += c.Rows()
-		c.filter(func(r int) bool { return !c.dropped[r] && (f.Of == 0 || f.keeps(part, first+r)) })
+		c.filter(func(r int) bool { return !c.dropped[r] && f.keeps(part, first+r) })
 		if c.Rows() == 0 {
 			return nil
 		}

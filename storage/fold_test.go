@@ -49,6 +49,32 @@ func TestFoldsPartitionTheRows(t *testing.T) {
 	}
 }
 
+// TestRowsToStopByAreNobodyElses: neither trained on nor held by the fold.
+func TestRowsToStopByAreNobodyElses(t *testing.T) {
+	var csv strings.Builder
+	csv.WriteString("label,a,b\n")
+	for i := range 1000 {
+		fmt.Fprintf(&csv, "%d,%d,%d\n", i, i, i%7)
+	}
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(path, []byte(csv.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	of := func(f Fold) map[float64]float64 { return foldRows(t, path, &f) }
+	train, stop, held := of(Fold{Number: 1, Of: 5, Stop: 4}), of(Fold{Number: 1, Of: 5, Stop: 4, Stopping: true}), of(Fold{Number: 1, Of: 5, Stop: 4, Held: true})
+	if len(train)+len(stop)+len(held) != 1000 || len(stop) < 150 || len(stop) > 250 {
+		t.Errorf("%d rows to train on, %d to stop by, %d held", len(train), len(stop), len(held))
+	}
+	for label := range stop {
+		if _, both := train[label]; both || held[label] != 0 {
+			t.Errorf("row %v is on two sides", label)
+		}
+	}
+	if alone := of(Fold{Stop: 4, Stopping: true}); len(alone) < 200 || len(alone) > 300 {
+		t.Errorf("%d rows to stop by without a fold", len(alone))
+	}
+}
+
 // foldRows are the first values of the rows that a fold reads, by label.
 func foldRows(t *testing.T, path string, f *Fold) map[float64]float64 {
 	t.Helper()

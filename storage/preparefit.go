@@ -38,6 +38,8 @@ func (s *Source) prepare(o ReadOptions) error {
 // of the parts.
 func (s *Source) fit(p *Prepared, scale Scale) error {
 	parts := make([]*fitter, s.Len())
+	train := s.Fold
+	train.Held, train.Stopping = false, false
 	g, ctx := errgroup.WithContext(context.Background())
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range parts {
@@ -48,7 +50,7 @@ func (s *Source) fit(p *Prepared, scale Scale) error {
 					err = ctx.Err()
 				}
 				if err == nil {
-					f.fold = func(row int) bool { return s.Fold.Of == 0 || s.Fold.keeps(i, row) }
+					f.fold = func(row int) bool { return train.keeps(i, row) }
 					err = parseCSV(blk, s.Table, &Chunk{}, f)
 				}
 				if err != nil {

@@ -185,7 +185,7 @@ func (s *Source) Len() int { return len(s.Parts) }
 
 // Read hands the rows of one part to yield, chunk by chunk, in input order.
 func (s *Source) Read(ctx context.Context, part int, yield func(*Chunk) error) error {
-	if s.Fold.Of > 0 || s.Prepared != nil && s.Prepared.Missing == MissingDrop {
+	if s.Fold.asked() || s.Prepared != nil && s.Prepared.Missing == MissingDrop {
 		yield = s.Fold.through(part, yield)
 	}
 	switch s.Format {

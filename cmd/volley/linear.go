@@ -62,6 +62,7 @@ type linearFlags struct {
 	initial, classWeights        string
 	stepSize, reg, alphaFlag     float64
 	threshold                    thresholdFlag
+	stopping                     stoppingFlags
 	intercept, standardize       bool
 	config                       mllib.LinearConfig
 }
@@ -92,6 +93,7 @@ func (f *linearFlags) register(fs *pflag.FlagSet) {
 	if !f.regression() && !f.multinomial() {
 		f.threshold.register(fs)
 	}
+	f.stopping.register(fs)
 	fs.BoolVar(&f.intercept, "intercept", true, "fit an intercept, which is not penalized")
 	fs.BoolVar(&f.standardize, "standardize", false, "penalize the coefficients of features divided by their standard deviation")
 	if !f.multinomial() {
@@ -109,6 +111,9 @@ func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
 		Random: t.assign == "random", Seed: t.seed, Float32: t.storage == "float32", Cut: t.engine.MayCut(), StepSize: f.stepSize, Reg: f.reg,
 		Alpha: f.alphaFlag, Intercept: f.intercept, Standardize: f.standardize, MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime,
 		Target: t.targetValue()}
+	if cfg.Patience, err = f.stopping.apply(c, &cfg.Input); err != nil {
+		return err
+	}
 	if cfg.Solver, err = mllib.ParseSolver(f.solver); err != nil {
 		return usage(c, "solver", "%v", err)
 	}

@@ -19,6 +19,7 @@ type mlpFlags struct {
 	layers, activation, solver string
 	regression                 bool
 	reg, stepSize, momentum    float64
+	stopping                   stoppingFlags
 	config                     mllib.MLPConfig
 }
 
@@ -37,6 +38,7 @@ func (f *mlpFlags) register(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.stepSize, "step-size", 0, "step size (default: 0.003 for adam, 0.1 for constant)")
 	fs.Float64Var(&f.momentum, "momentum", 0.9, "share of the last step that the next one keeps, for constant")
 	fs.Float64Var(&f.reg, "reg", 0, "penalty λ: (λ/2)·‖W‖² is added to the mean loss")
+	f.stopping.register(fs)
 	fs.BoolVar(&f.regression, "regression", false, "fit labels that are numbers")
 }
 
@@ -57,6 +59,9 @@ func (f *mlpFlags) configure(c *cobra.Command, t *trainFlags) (err error) {
 	}
 	if cfg.Activation, err = mllib.ParseActivation(f.activation); err != nil {
 		return usage(c, "activation", "%v", err)
+	}
+	if cfg.Patience, err = f.stopping.apply(c, &cfg.Input); err != nil {
+		return err
 	}
 	if cfg.Solver, err = mllib.ParseSolver(f.solver); err != nil {
 		return usage(c, "solver", "%v", err)

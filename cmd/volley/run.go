@@ -225,6 +225,31 @@ func (f *prepareFlags) asked() storage.Prepare {
 	return p
 }
 
+// stoppingFlags hold rows out of training to stop by.
+type stoppingFlags struct {
+	share    float64
+	patience int
+}
+
+func (f *stoppingFlags) register(fs *pflag.FlagSet) {
+	fs.Float64Var(&f.share, "validation", 0, "share of the rows held out of training: when the loss on them falls no more, training stops at its least")
+	fs.IntVar(&f.patience, "patience", 10, "steps in a row without a lower loss on the rows of --validation after which training stops")
+}
+
+// apply validates, and takes the rows out.
+func (f *stoppingFlags) apply(c *cobra.Command, in *rdd.Input) (patience int, err error) {
+	switch {
+	case f.share < 0 || f.share > 0.5 || math.IsNaN(f.share):
+		return 0, usage(c, "validation", "%v does not lie in [0, 0.5]", f.share)
+	case f.patience < 1:
+		return 0, usage(c, "patience", "%d is below 1", f.patience)
+	case f.share == 0:
+		return 0, nil
+	}
+	in.Fold.Stop = int(math.Round(1 / f.share))
+	return f.patience, nil
+}
+
 // heldOut says how to read what the metrics are of, and where it is; nothing are the
 // training data themselves.
 func (f *trainFlags) heldOut() (in rdd.Input, uris []string) {
@@ -232,7 +257,7 @@ func (f *trainFlags) heldOut() (in rdd.Input, uris []string) {
 	if in.Fold.Of == 0 {
 		return in, f.test
 	}
-	in.Fold.Held = true
+	in.Fold.Held = true // whatever is held out to stop by
 	return in, absolute(f.data)
 }
 

@@ -1,0 +1,100 @@
+package mllib
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// heldState is what early stopping remembers: the least loss on the rows held out
+// for it, the point that had it, and how many steps ago.
+type heldState struct {
+	Least, Since float64
+	Point        []float64
+}
+
+// observe takes the loss of a point in, and says whether so many steps in a row
+// have brought no less.
+func (h *heldState) observe(loss float64, point []float64, patience int) (stop bool) {
+	if h.Point == nil || loss < h.Least {
+		h.Least, h.Since, h.Point = loss, 0, slices.Clone(point)
+		return false
+	}
+	h.Since++
+	return h.Since >= float64(patience)
+}
+
+// heldOut packs the rows that are held out of training to stop by; nothing is
+// declared where there are none.
+func heldOut(g *rdd.Graph, in rdd.Input, data []string, options []rdd.PackOption) (rows rdd.Packed[rdd.Point], any bool) {
+	if in.Fold.Stop == 0 {
+		return rows, false
+	}
+	in.Fold.Stopping = true
+	return rdd.Pack(rdd.Points(g, in, data...), options...), true
+}
+
+// heldMeta describes the rows held out, whose labels have to be those of training.
+func heldMeta(ctx context.Context, s *rdd.Session, rows rdd.Packed[rdd.Point], train *storage.PackMeta) (*storage.PackMeta, error) {
+	meta, err := rows.Meta(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if (train.TextLabels || meta.TextLabels) && !slices.Equal(train.Labels, meta.Labels) {
+		return nil, fault.Newf(fault.BadInput, "hold out rows of", "the training data", "their labels are %.200q, those of the others %.200q", meta.Labels, train.Labels).
+			WithHint("--validation of a greater share holds out more rows")
+	}
+	return meta, nil
+}
+
+// resized is a vector of so many entries, zeros where it had none.
+func resized(v []float64, n int) []float64 {
+	out := make([]float64, n)
+	copy(out, v)
+	return out
+}
+
+// stopsEarly notes the loss on the rows held out, and says whether it is time to
+// stop.
+func (t *training) stopsEarly(it *rdd.Iteration, h *heldState, loss float64, rows int64, point []float64, patience int) bool {
+	mean := loss / float64(rows)
+	it.Report("validation_loss", mean)
+	if math.IsNaN(mean) || !h.observe(mean, point, patience) {
+		return false
+	}
+	t.sum.StoppedBy = "validation"
+	it.Stop()
+	return true
+}
+
+// heldLoss is that of the linear model at Y on the rows held out.
+func (t *trainer) heldLoss(ctx context.Context) (float64, error) {
+	p := t.prob.param(t.st.Y)
+	p.W = resized(p.W, t.held.Features)
+	g, err := t.plan.HeldLoss.Run(ctx, t.s, p)
+	return g.Loss, err
+}
+
+// heldLoss is that of the model at Y on the rows held out.
+func (t *softmax) heldLoss(ctx context.Context) (float64, error) {
+	p := t.param(t.st.Y)
+	p.D = t.held.Features
+	p.W = resized(p.W, p.D*p.K)
+	s, err := t.plan.HeldLoss.Run(ctx, t.s, p)
+	return s.Loss, err
+}
+
+// heldLoss is that of the network at Y on the rows held out.
+func (t *mlp) heldLoss(ctx context.Context) (float64, error) {
+	net := t.param()
+	first := net.Sizes[1]
+	inputs := resized(net.V[:net.Sizes[0]*first], t.held.Features*first) // a row of weights for each
+	net.V = slices.Concat(inputs, net.V[net.Sizes[0]*first:])
+	net.Sizes = slices.Concat([]int{t.held.Features}, net.Sizes[1:])
+	s, err := t.plan.HeldLoss.Run(ctx, t.s, net)
+	return s.Loss, err
+}
