@@ -177,6 +177,12 @@ func TestBadJobs(t *testing.T) {
 		{[]string{"kmeans", "--k", "3", "--distance", "far"}, "cosine"},
 		{[]string{"kmeans", "--k", "7000"}, "6000 rows"},
 		{[]string{"als", "--rank", "0"}, "--rank"},
+		{[]string{"als", "--max-age", "0"}, "--max-age"},
+		{[]string{"als", "--onehot", "a"}, "--onehot"},
+		{[]string{"logistic", "--validation", "0.9"}, "--validation"},
+		{[]string{"logistic", "--threshold", "1.5"}, "--threshold"},
+		{[]string{"softmax", "--solver", "sdca"}, "margin"},
+		{[]string{"logistic", "--fold", "3/2"}, "--fold"},
 		{[]string{"als", "--batch-fraction", "0.5"}, "--batch-fraction"},
 		{[]string{"als", "--user", "who"}, "who"},
 	} {

@@ -26,6 +26,7 @@ type ALSConfig struct {
 	Alpha              float64
 	NonNegative        bool
 	Cut                bool // half-sweeps may end before all rows are processed
+	MaxAge             int  // sweeps after which one is not cut, so that no row is older; 0 is never
 	MaxIterations      int  // sweeps
 	Tol                float64
 	Target             *float64 `json:",omitempty"`

@@ -153,12 +153,13 @@ func (t *als) prepare(ctx context.Context) error {
 }
 
 // half solves one side, the other given: users in odd half-sweeps. The first sweep
-// and the last are never cut.
+// and the last are never cut, nor is one in MaxAge.
 func (t *als) half(ctx context.Context, it *rdd.Iteration) error {
 	forUsers, sweep := it.Number%2 == 1, (it.Number+1)/2
 	mine, other := &t.st.Items, &t.st.Users
 	step := t.plan.SolveItems
-	if whole := !t.cfg.Cut || sweep == 1 || sweep == t.cfg.MaxIterations || t.st.Ending == 1; forUsers {
+	whole := !t.cfg.Cut || sweep == 1 || sweep == t.cfg.MaxIterations || t.st.Ending == 1 || t.cfg.MaxAge > 0 && (sweep-1)%t.cfg.MaxAge == 0
+	if forUsers {
 		mine, other = other, mine
 		if step = t.plan.SolveUsers; whole {
 			step = t.plan.WholeUsers

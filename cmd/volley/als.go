@@ -25,6 +25,7 @@ type alsFlags struct {
 	rank                  int
 	reg, alpha            float64
 	implicit, nonNegative bool
+	maxAge                int
 	config                mllib.ALSConfig
 }
 
@@ -33,8 +34,8 @@ func (f *alsFlags) about() about {
 product is to be the rating. Users are solved from items and items from users by
 turns, each from all its ratings, with λ·n·‖x‖² added for one with n ratings.
 Where --sync may cut half-sweeps short, users and items that were left out keep
-their vectors and come first in the next; the first sweep and the last are never
-cut. The objective is the root mean squared error on the ratings; of implicit ones
+their vectors and come first in the next; the first sweep, the last, and one in
+--max-age are never cut. The objective is the root mean squared error on the ratings; of implicit ones
 each error is weighted by how far its confidence is above 1.`, "ratings.csv", "--rank 20 --reg 0.1", "from one sweep to the next"}
 }
 
@@ -46,23 +47,24 @@ func (f *alsFlags) register(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.reg, "reg", 0.1, "penalty λ, times the number of a user's or an item's ratings")
 	fs.BoolVar(&f.implicit, "implicit", false, "ratings say how sure it is that a user likes an item (above 0) or not; what has none is not liked, with confidence 1")
 	fs.Float64Var(&f.alpha, "alpha", 1, "how much confidence a unit of an implicit rating adds")
+	fs.IntVar(&f.maxAge, "max-age", 10, "sweeps after which one is not cut, so that no vector is older")
 	fs.BoolVar(&f.nonNegative, "non-negative", false, "vectors without negative numbers")
 }
 
 func (f *alsFlags) configure(c *cobra.Command, t *trainFlags) error {
 	err := volley.FirstError(volley.Within("rank", float64(f.rank), 1, 2000, false), volley.Within("reg", f.reg, 0, math.MaxFloat64, false),
-		volley.Within("alpha", f.alpha, 0, math.MaxFloat64, false))
+		volley.Within("alpha", f.alpha, 0, math.MaxFloat64, false), volley.Within("max-age", float64(f.maxAge), 0, 1e9, true))
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"assign", "storage", "features", "label", "index-base", "batch-fraction"} {
+	for _, name := range []string{"assign", "storage", "features", "label", "index-base", "batch-fraction", "onehot", "hash", "text", "buckets", "missing", "scale"} {
 		if c.Flags().Changed(name) {
 			return usage(c, name, "it means nothing to als, which reads columns of users, items and ratings, and solves each from all its ratings")
 		}
 	}
 	f.config = mllib.ALSConfig{Data: absolute(t.data), Input: t.input(), User: f.user, Item: f.item, Rating: f.rating, Splits: t.splits, Seed: t.seed,
 		Rank: f.rank, Reg: f.reg, Implicit: f.implicit, Alpha: f.alpha, NonNegative: f.nonNegative, Cut: t.engine.MayCut(),
-		MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime, Target: t.targetValue()}
+		MaxAge: f.maxAge, MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime, Target: t.targetValue()}
 	return f.config.Check()
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,12 +73,20 @@ about it is detected unless a flag says otherwise. Every flag can also be given
 as an environment variable (--sync-ratio as VOLLEY_SYNC_RATIO) or in the YAML
 file of --config.`
 
+// aboutDataOf is what help says of a job's data: ratings come in tables.
+func aboutDataOf(job string) string {
+	if job == "als" {
+		return strings.Replace(aboutData, "LIBSVM, ", "", 1)
+	}
+	return aboutData
+}
+
 func runJobCommand(j job) *cobra.Command {
 	f, a := &trainFlags{}, j.about()
 	c := &cobra.Command{
 		Use:   a.name + " --data URI…",
 		Short: "Train " + a.short,
-		Long:  a.long + aboutData,
+		Long:  a.long + aboutDataOf(a.name),
 		Example: "  volley run " + a.name + " --data " + a.data + " " + a.example + " --out model\n" +
 			"  volley run " + a.name + " --data " + a.data + " " + a.example + " --sync absp --clock virtual --pace one-straggler",
 		Args: exactArgs(0, "no arguments beside flags"),

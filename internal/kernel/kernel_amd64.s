@@ -1753,6 +1753,36 @@ done:
 	VZEROUPPER
 	RET
 
+// func squaresAVX2(out *float64, rows *float64, d int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·squaresAVX2(SB), NOSPLIT, $0-24
+	MOVQ  out+0(FP), AX
+	MOVQ  rows+8(FP), CX
+	MOVQ  d+16(FP), DX
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+
+loop:
+	TESTQ       DX, DX
+	JZ          done
+	VMOVUPD     (CX), Y0
+	VFMADD231PD Y0, Y0, Y1
+	VMOVUPD     32(CX), Y0
+	VFMADD231PD Y0, Y0, Y2
+	VMOVUPD     64(CX), Y0
+	VFMADD231PD Y0, Y0, Y3
+	ADDQ        $0x00000060, CX
+	DECQ        DX
+	JMP         loop
+
+done:
+	VMOVUPD Y1, (AX)
+	VMOVUPD Y2, 32(AX)
+	VMOVUPD Y3, 64(AX)
+	VZEROUPPER
+	RET
+
 // func dotsF64AVX512(z *float64, w *float64, x *float64, off *int64, n int, d int)
 // Requires: AVX, AVX512F
 TEXT ·dotsF64AVX512(SB), NOSPLIT, $0-48
@@ -3516,6 +3546,148 @@ done:
 	VCMPPD       $0x11, Z24, Z23, K1
 	VMOVUPD      Z23, K1, 128(AX)
 	VMOVUPD      Z26, K1, 128(CX)
+	VZEROUPPER
+	RET
+
+// func squaresAVX512(out *float64, rows *float64, d int)
+// Requires: AVX, AVX512F
+TEXT ·squaresAVX512(SB), NOSPLIT, $0-24
+	MOVQ   out+0(FP), AX
+	MOVQ   rows+8(FP), CX
+	MOVQ   d+16(FP), DX
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+
+loop:
+	TESTQ       DX, DX
+	JZ          done
+	VMOVUPD     (CX), Z0
+	VFMADD231PD Z0, Z0, Z1
+	VMOVUPD     64(CX), Z0
+	VFMADD231PD Z0, Z0, Z2
+	VMOVUPD     128(CX), Z0
+	VFMADD231PD Z0, Z0, Z3
+	ADDQ        $0x000000c0, CX
+	DECQ        DX
+	JMP         loop
+
+done:
+	VMOVUPD Z1, (AX)
+	VMOVUPD Z2, 64(AX)
+	VMOVUPD Z3, 128(AX)
+	VZEROUPPER
+	RET
+
+// func spreadAVX512(out *float64, x *float64, shift *float64, rows *int32, d int, wide int, blocks int)
+// Requires: AVX, AVX512F
+TEXT ·spreadAVX512(SB), NOSPLIT, $0-56
+	MOVQ    out+0(FP), AX
+	MOVQ    x+8(FP), CX
+	MOVQ    shift+16(FP), DX
+	MOVQ    rows+24(FP), BX
+	MOVQ    d+32(FP), SI
+	MOVLQSX (BX), DI
+	IMULQ   SI, DI
+	LEAQ    (CX)(DI*8), DI
+	MOVLQSX 4(BX), R8
+	IMULQ   SI, R8
+	LEAQ    (CX)(R8*8), R8
+	MOVLQSX 8(BX), R9
+	IMULQ   SI, R9
+	LEAQ    (CX)(R9*8), R9
+	MOVLQSX 12(BX), R10
+	IMULQ   SI, R10
+	LEAQ    (CX)(R10*8), R10
+	MOVLQSX 16(BX), R11
+	IMULQ   SI, R11
+	LEAQ    (CX)(R11*8), R11
+	MOVLQSX 20(BX), R12
+	IMULQ   SI, R12
+	LEAQ    (CX)(R12*8), R12
+	MOVLQSX 24(BX), R13
+	IMULQ   SI, R13
+	LEAQ    (CX)(R13*8), R13
+	MOVLQSX 28(BX), R14
+	IMULQ   SI, R14
+	LEAQ    (CX)(R14*8), R14
+	MOVQ    wide+40(FP), SI
+	SHLQ    $0x03, SI
+	MOVQ    blocks+48(FP), BX
+
+loop:
+	TESTQ      BX, BX
+	JZ         done
+	VMOVUPD    (DX), Z0
+	VMOVUPD    (DI), Z1
+	VSUBPD     Z0, Z1, Z1
+	ADDQ       $0x40, DI
+	VMOVUPD    (R8), Z2
+	VSUBPD     Z0, Z2, Z2
+	ADDQ       $0x40, R8
+	VMOVUPD    (R9), Z3
+	VSUBPD     Z0, Z3, Z3
+	ADDQ       $0x40, R9
+	VMOVUPD    (R10), Z4
+	VSUBPD     Z0, Z4, Z4
+	ADDQ       $0x40, R10
+	VMOVUPD    (R11), Z5
+	VSUBPD     Z0, Z5, Z5
+	ADDQ       $0x40, R11
+	VMOVUPD    (R12), Z6
+	VSUBPD     Z0, Z6, Z6
+	ADDQ       $0x40, R12
+	VMOVUPD    (R13), Z7
+	VSUBPD     Z0, Z7, Z7
+	ADDQ       $0x40, R13
+	VMOVUPD    (R14), Z8
+	VSUBPD     Z0, Z8, Z8
+	ADDQ       $0x40, R14
+	ADDQ       $0x40, DX
+	VUNPCKLPD  Z2, Z1, Z0
+	VUNPCKHPD  Z2, Z1, Z1
+	VUNPCKLPD  Z4, Z3, Z2
+	VUNPCKHPD  Z4, Z3, Z3
+	VUNPCKLPD  Z6, Z5, Z4
+	VUNPCKHPD  Z6, Z5, Z5
+	VUNPCKLPD  Z8, Z7, Z6
+	VUNPCKHPD  Z8, Z7, Z7
+	VSHUFF64X2 $0x88, Z2, Z0, Z8
+	VSHUFF64X2 $0xdd, Z2, Z0, Z2
+	VSHUFF64X2 $0x88, Z6, Z4, Z0
+	VSHUFF64X2 $0xdd, Z6, Z4, Z4
+	VSHUFF64X2 $0x88, Z0, Z8, Z6
+	VSHUFF64X2 $0xdd, Z0, Z8, Z0
+	VSHUFF64X2 $0x88, Z4, Z2, Z8
+	VSHUFF64X2 $0xdd, Z4, Z2, Z2
+	VSHUFF64X2 $0x88, Z3, Z1, Z4
+	VSHUFF64X2 $0xdd, Z3, Z1, Z3
+	VSHUFF64X2 $0x88, Z7, Z5, Z1
+	VSHUFF64X2 $0xdd, Z7, Z5, Z5
+	VSHUFF64X2 $0x88, Z1, Z4, Z7
+	VSHUFF64X2 $0xdd, Z1, Z4, Z1
+	VSHUFF64X2 $0x88, Z5, Z3, Z4
+	VSHUFF64X2 $0xdd, Z5, Z3, Z3
+	VMOVUPD    Z6, (AX)
+	ADDQ       SI, AX
+	VMOVUPD    Z7, (AX)
+	ADDQ       SI, AX
+	VMOVUPD    Z8, (AX)
+	ADDQ       SI, AX
+	VMOVUPD    Z4, (AX)
+	ADDQ       SI, AX
+	VMOVUPD    Z0, (AX)
+	ADDQ       SI, AX
+	VMOVUPD    Z1, (AX)
+	ADDQ       SI, AX
+	VMOVUPD    Z2, (AX)
+	ADDQ       SI, AX
+	VMOVUPD    Z3, (AX)
+	ADDQ       SI, AX
+	DECQ       BX
+	JMP        loop
+
+done:
 	VZEROUPPER
 	RET
 

@@ -13,6 +13,7 @@ type Nearest struct {
 	norms   []float64
 	numbers []float64 // 0, 1, 2, …
 	rows    []float64 // a panel, rows in lanes
+	zeros   []float64
 	best    [24]float64
 	index   [24]float64
 	squares [24]float64
@@ -24,6 +25,8 @@ func (n *Nearest) Set(centres []float64, k, d int, shift []float64) {
 	tiles := (k + tall - 1) / tall
 	n.k, n.d = k, d
 	n.centres, n.rows = room(n.centres, tiles*tall*d), room(n.rows, wide*d)
+	n.zeros = room(n.zeros, d)
+	clear(n.zeros)
 	n.norms, n.numbers = room(n.norms, tiles*tall), room(n.numbers, tiles*tall)
 	clear(n.centres)
 	for c := range n.norms {
@@ -54,7 +57,9 @@ func FindNearest[T Float](n *Nearest, at []int32, squared []float64, x []T, rows
 		if scale != nil {
 			by = scale[from:to]
 		}
-		spread(n.rows, x, rows[from:to], n.d, wide, shift, by)
+		if !spreadVector(n, x, rows[from:to], wide, shift, by) {
+			spread(n.rows, x, rows[from:to], n.d, wide, shift, by)
+		}
 		n.compare(wide)
 		for i := range to - from {
 			at[from+i] = int32(n.index[i])
@@ -92,10 +97,12 @@ func (n *Nearest) compare(wide int) {
 	for i := range wide {
 		n.best[i], n.index[i], n.squares[i] = math.Inf(1), 0, 0
 	}
-	for j := range n.d {
-		column := n.rows[j*wide : (j+1)*wide]
-		for i, v := range column {
-			n.squares[i] = math.FMA(v, v, n.squares[i])
+	if !n.squaresVector(wide) {
+		for j := range n.d {
+			column := n.rows[j*wide : (j+1)*wide]
+			for i, v := range column {
+				n.squares[i] = math.FMA(v, v, n.squares[i])
+			}
 		}
 	}
 	for c := 0; c < len(n.norms); c += tall {

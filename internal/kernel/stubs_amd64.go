@@ -57,6 +57,11 @@ func gramWeightedAVX2(c *float64, left *float64, right *float64, rows *int32, n 
 //go:noescape
 func nearestAVX2(best *float64, index *float64, centres *float64, norms *float64, numbers *float64, rows *float64, d int)
 
+// squaresAVX2 sets out to the sums of squares of rows that lie in lanes, d columns of them.
+//
+//go:noescape
+func squaresAVX2(out *float64, rows *float64, d int)
+
 // dotsF64AVX512 computes z[i] as the dot product of w and the row of d columns at byte offset off[i] of x.
 //
 //go:noescape
@@ -111,6 +116,16 @@ func gramWeightedAVX512(c *float64, left *float64, right *float64, rows *int32, 
 //
 //go:noescape
 func nearestAVX512(best *float64, index *float64, centres *float64, norms *float64, numbers *float64, rows *float64, d int)
+
+// squaresAVX512 sets out to the sums of squares of rows that lie in lanes, d columns of them.
+//
+//go:noescape
+func squaresAVX512(out *float64, rows *float64, d int)
+
+// spreadAVX512 lays eight rows, less shift, out in lanes: their first 8·blocks columns, wide lanes from one to the next.
+//
+//go:noescape
+func spreadAVX512(out *float64, x *float64, shift *float64, rows *int32, d int, wide int, blocks int)
 
 // sparseDotsF64AVX2 computes the dots of n rows, given by number.
 //

@@ -233,6 +233,50 @@ func multiplyVector(c []float64, cStep int, left []float64, step int, right []fl
 	return true
 }
 
+// squaresVector sums the squares of all lanes.
+func (n *Nearest) squaresVector(wide int) bool {
+	if path == "go" || n.d == 0 {
+		return false
+	}
+	_ = n.rows[wide*n.d-1]
+	if path == "avx512" {
+		squaresAVX512(&n.squares[0], &n.rows[0], n.d)
+	} else {
+		squaresAVX2(&n.squares[0], &n.rows[0], n.d)
+	}
+	return true
+}
+
+// spreadVector lays rows of double precision out in lanes, eight at a time, the
+// columns that are left over one by one.
+func spreadVector[T Float](n *Nearest, x []T, rows []int32, wide int, shift, scale []float64) bool {
+	x64, double := any(x).([]float64)
+	if path != "avx512" || !double || scale != nil || n.d < 8 {
+		return false
+	}
+	by := shift
+	if by == nil {
+		by = n.zeros
+	}
+	d, from := n.d, 0
+	for ; from+8 <= len(rows); from += 8 {
+		eight := rows[from : from+8]
+		for _, r := range eight {
+			_ = x64[int(r)*d : int(r)*d+d]
+		}
+		spreadAVX512(&n.rows[from], &x64[0], &by[0], &eight[0], d, wide, d/8)
+		for j := d &^ 7; j < d; j++ {
+			for i, r := range eight {
+				n.rows[j*wide+from+i] = x64[int(r)*d+j] - by[j]
+			}
+		}
+	}
+	if from < len(rows) {
+		spread(n.rows[from:], x, rows[from:], d, wide, shift, nil)
+	}
+	return true
+}
+
 // compareVector compares the tile of centres from c on with all lanes.
 func (n *Nearest) compareVector(c int) bool {
 	tall, wide := tile()

@@ -32,4 +32,8 @@ func multiplyVector(_ []float64, _ int, _ []float64, _ int, _ []float64, _ int) 
 
 func (n *Nearest) compareVector(int) bool { return false }
 
+func (n *Nearest) squaresVector(int) bool { return false }
+
+func spreadVector[T Float](*Nearest, []T, []int32, int, []float64, []float64) bool { return false }
+
 func gramRowsVector(_, _, _ []float64, _ []int32, _ int, _ []float64) bool { return false }

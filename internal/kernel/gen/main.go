@@ -23,7 +23,9 @@ func main() {
 		product(t)
 		gramRows(t)
 		nearest(t)
+		squares(t)
 	}
+	spread()
 	sparseDots(false)
 	sparseDots(true)
 	sparseAccumulate(false)
