@@ -9,15 +9,11 @@ import "math"
 // becomes zeros, and Solve leaves it at zero.
 func Cholesky(a []float64, n int) {
 	const lost = 1e-13
+	var coef [cached]float64
 	for i := range n {
 		row := a[i*n : (i+1)*n]
 		whole := row[i]
-		for k := range i {
-			above := a[k*n : (k+1)*n]
-			if f := above[i]; f != 0 {
-				Axpy(-f, above[i:], row[i:])
-			}
-		}
+		reduce(a, row, coef[:], i, n)
 		if !(row[i] > lost*whole) {
 			clear(row[i:])
 			continue
@@ -29,6 +25,37 @@ func Cholesky(a []float64, n int) {
 		}
 	}
 }
+
+// cached is how wide a matrix stays near the processor: its rows above are then read
+// whole, by vectors, though what lies below the diagonal is not wanted.
+const (
+	cached = 384
+	narrow = 24 // not worth it
+)
+
+// reduce takes the i rows above off a row, one after the other, to the right of the
+// diagonal at the least.
+func reduce(a, row, coef []float64, i, n int) {
+	if n > cached || n < narrow {
+		for k := range i {
+			above := a[k*n : (k+1)*n]
+			Axpy(-above[i], above[i:], row[i:])
+		}
+		return
+	}
+	for k := range i {
+		coef[k] = -a[k*n+i]
+	}
+	Accumulate(row, coef[:i], a, ascending[:i])
+}
+
+// ascending are the numbers 0, 1, 2, …
+var ascending = func() (out [cached]int32) {
+	for i := range out {
+		out[i] = int32(i)
+	}
+	return out
+}()
 
 // Solve solves A·x = b in place of b, with what Cholesky has made of A.
 func Solve(a, b []float64, n int) {
