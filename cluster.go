@@ -200,7 +200,7 @@ func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepO
 		e.flush()
 		e.pending = driver.StepLine(r)
 		e.pending.Params = plan.DigestOf(req.Param)
-	} else if !e.goesOn || e.stepped {
+	} else if !e.goesOn || e.stepped || req.Work {
 		e.passes = append(e.passes, driver.EvaluationLine(r, req.Node, plan.DigestOf(req.Param)))
 	}
 	return e.outcomeOf(r), nil
@@ -218,23 +218,15 @@ func (e *embedded) outcomeOf(r *driver.StepReport) *rdd.StepOutcome {
 	out.Info.Weight = float64(out.Info.Present)
 	if r.Train && e.cfg.Job.ByRows {
 		out.Info.Weight = float64(r.Merged)
-	} else if r.Train {
-		out.Scales = scalesOf(r)
+	}
+	out.Rows, out.Visited, out.Scale = r.Rows, make([]int64, len(r.Rows)), r.Train && !e.cfg.Job.ByRows
+	for i, c := range r.Coverage {
+		if c != nil {
+			out.Visited[i] = c.Count
+		}
 	}
 	for _, p := range r.Parts {
 		out.Parts = append(out.Parts, rdd.EncodedPart{Level: int(p.Level), Index: int(p.Index), Data: p.Data})
-	}
-	return out
-}
-
-// scalesOf is by how much the splits are to be scaled of which a step folds less
-// than all rows.
-func scalesOf(r *driver.StepReport) map[int]float64 {
-	out := map[int]float64{}
-	for i, c := range r.Coverage {
-		if c != nil && c.Count > 0 && c.Count < r.Rows[i] {
-			out[i] = float64(r.Rows[i]) / float64(c.Count)
-		}
 	}
 	return out
 }

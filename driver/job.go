@@ -355,6 +355,7 @@ func (j *Job) onLost(l *Lost, now plan.Time) {
 	delete(j.draining, l.Executor)
 	if j.step != nil {
 		delete(j.step.sentTo, l.Executor)
+		j.step.forgetStates(l.Executor)
 	}
 	if j.call != nil {
 		j.call.lose(l.Executor)

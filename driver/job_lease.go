@@ -1,9 +1,11 @@
 package driver
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/volley-engine/volley/abss"
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/scheduler"
@@ -29,31 +31,20 @@ func (j *Job) beginLeases(p *pack, now plan.Time) {
 		id := plan.SplitID(i)
 		_, s.assigned[i], _ = j.assign(p, id)
 		tasks[i] = abss.Task{Split: id, Rows: j.limit(p, i), Held: true}
-		shares[i] = scheduler.LeaseTask{Assignment: s.assigned[i], Pieces: piecesOf(p.info.Rows[i], s.assigned[i], s.req.Pieces[i]), Bytes: p.info.Bytes[i]}
+		shares[i] = scheduler.LeaseTask{Rows: p.info.Rows[i], Cursor: s.assigned[i].Cursor, Limit: tasks[i].Rows, Pieces: s.req.Pieces[i], Bytes: p.info.Bytes[i]}
 	}
 	s.leases = scheduler.NewLeases(scheduler.LeaseConfig{Grace: j.cfg.Sync.Grace, Bandwidth: j.cfg.Exchange.Bandwidth, Mutant: j.cfg.Mutant},
 		p.sched, shares, now)
 	s.ctrl = abss.NewController(j.syncOf(s), tasks, 0, 0, now)
+	for i := range tasks { // what has no rows is here
+		if tasks[i].Rows == 0 {
+			a := s.assigned[i]
+			s.coverage[i] = &plan.Coverage{Split: a.Split, Attempt: a.Attempt, Epoch: a.Epoch, Cursor: a.Cursor}
+			s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: a.Split}, now)
+		}
+	}
 	j.lease(now)
 	j.decide(abss.Event{Kind: abss.Began}, now)
-}
-
-// piecesOf is how many rows each piece of a split has of those that the
-// assignment visits: from its cursor on, and from the split's beginning.
-func piecesOf(rows int64, a plan.Assignment, pieces int) []int64 {
-	out := make([]int64, pieces)
-	n := int64(pieces)
-	limit := rows
-	if a.Limit > 0 {
-		limit = min(limit, a.Limit)
-	}
-	end := a.Cursor + limit
-	overlap := func(from, to, lo, hi int64) int64 { return max(0, min(to, hi)-max(from, lo)) }
-	for k := range out {
-		lo, hi := int64(k)*rows/n, (int64(k)+1)*rows/n
-		out[k] = overlap(a.Cursor, min(end, rows), lo, hi) + overlap(0, end-rows, lo, hi)
-	}
-	return out
 }
 
 // lease carries out what leases decide.
@@ -68,7 +59,7 @@ func (j *Job) lease(now plan.Time) {
 			m := &wire.Leases{Job: job, Step: s.key, Epoch: uint64(c.Epoch)}
 			for _, l := range c.Leases {
 				a := s.assigned[l.Split]
-				m.Leases = append(m.Leases, &wire.Lease{Id: l.ID, Piece: uint32(l.Piece), Pieces: uint32(s.req.Pieces[l.Split]),
+				m.Leases = append(m.Leases, &wire.Lease{Id: l.ID, Part: uint32(l.Part), Parts: uint32(s.leases.Parts(a.Split)), Pieces: uint32(s.req.Pieces[l.Split]),
 					Task: &wire.Assignment{Split: uint32(a.Split), Attempt: uint32(a.Attempt), Epoch: uint64(a.Epoch), Cursor: uint64(a.Cursor), Limit: uint64(a.Limit), State: a.State}})
 				m.States = append(m.States, j.stateFor(p, a.Split, c.Executor)...)
 			}
@@ -181,10 +172,12 @@ func (j *Job) failedLeases(from plan.ExecutorID, r *wire.Result, err error, now 
 		return // of a run that was given up
 	}
 	j.charge(p, from, err, now)
-	if len(splits) == 0 { // nothing could be begun at all
-		splits = append(splits, 0)
+	if len(splits) == 0 && !s.leases.Bar(from) { // nothing could be begun, by anybody
+		j.fail(fault.New(fault.KindOf(err), "run", fmt.Sprintf("step %d on %s", s.number, from), err))
+		return
 	}
 	for _, i := range splits {
+		p.resend(i)
 		if j.schedule(p, p.sched.Failed(from, i, err)); j.state == ended {
 			return
 		}

@@ -109,7 +109,7 @@ func (j *Job) Ledger(packID int) *Restored {
 	if j.cfg.Mutant == mutant.UncommittedResume && j.step != nil && j.step.req.Train {
 		for i, n := range j.step.seen {
 			r.Entries[i].Merged += n
-			r.Entries[i].Cursor = r.Entries[i].Merged % p.info.Rows[i]
+			r.Entries[i].Cursor = r.Entries[i].Merged % max(1, p.info.Rows[i])
 		}
 	}
 	return r

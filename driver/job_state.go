@@ -68,6 +68,27 @@ func (p *pack) forgetStates(id plan.ExecutorID) {
 	}
 }
 
+// forgetStates notes the same of what came with results of this step.
+func (s *step) forgetStates(id plan.ExecutorID) {
+	for i, st := range s.states {
+		if st.at == id {
+			st.at = ""
+			s.states[i] = st
+		}
+	}
+}
+
+// resend has what lives with a split sent to whoever folds it next: one who should
+// have it has failed.
+func (p *pack) resend(i plan.SplitID) {
+	for k, st := range p.states {
+		if k.split == i {
+			st.at = ""
+			p.states[k] = st
+		}
+	}
+}
+
 // keptStates are all of them, for a checkpoint.
 func (p *pack) keptStates() (out []RestoredState) {
 	keys := slices.SortedFunc(maps.Keys(p.states), func(a, b stateKey) int {

@@ -327,6 +327,7 @@ func (j *Job) failedTasks(from plan.ExecutorID, r *wire.Result, err error, now p
 	for _, c := range r.Coverage {
 		i := plan.SplitID(c.Split)
 		splits = append(splits, i)
+		p.resend(i)
 		if j.schedule(p, p.sched.Failed(from, i, err)); j.state == ended {
 			return
 		}

@@ -60,15 +60,15 @@ func (f *LeasedFold) Add(states []*wire.Part) {
 // RowsOf is how many rows a lease is over, and how many its split has.
 func (f *LeasedFold) RowsOf(l *wire.Lease) (rows, split int64) {
 	split = f.meta.Splits[l.Task.Split].Rows
-	return runner.PieceRows(split, int64(l.Task.Cursor), int64(l.Task.Limit), int(l.Pieces), int(l.Piece)), split
+	return runner.PartRows(split, int64(l.Task.Cursor), int64(l.Task.Limit), int(l.Parts), int(l.Part)), split
 }
 
 // Fold folds a lease's piece on a slot; ok is false where it was stopped before
 // its end.
 func (f *LeasedFold) Fold(slot int, l *wire.Lease, page *runner.Page, gate *runner.Gate, pacer runner.Pacer) (ok bool, err error) {
 	began := time.Now()
-	if int(l.Task.Split) >= len(f.meta.Splits) {
-		return false, fault.Newf(fault.PlanMismatch, "fold", "a lease", "split %d of %d", l.Task.Split, len(f.meta.Splits))
+	if int(l.Task.Split) >= len(f.meta.Splits) || l.Parts == 0 || l.Pieces%l.Parts != 0 || l.Part >= l.Parts {
+		return false, fault.Newf(fault.PlanMismatch, "fold", "a lease", "part %d of %d of %d pieces of split %d of %d", l.Part, l.Parts, l.Pieces, l.Task.Split, len(f.meta.Splits))
 	}
 	split, err := f.e.store.OpenSplit(int(f.step.PackNode), int(l.Task.Split))
 	if err != nil {
@@ -81,7 +81,7 @@ func (f *LeasedFold) Fold(slot int, l *wire.Lease, page *runner.Page, gate *runn
 	if err != nil {
 		return false, err
 	}
-	t := runner.NewPieceFold(f.folders[slot], split, int64(l.Task.Cursor), int64(l.Task.Limit), int(l.Pieces), int(l.Piece)).WithState(state)
+	t := runner.NewPartFold(f.folders[slot], split, int64(l.Task.Cursor), int64(l.Task.Limit), int(l.Pieces), int(l.Parts), int(l.Part)).WithState(state)
 	if err := runner.Visit([]runner.Task{{Fold: t, Word: slot}}, page, gate, pacer, func(int) {}); err != nil {
 		return false, err
 	}
@@ -89,7 +89,7 @@ func (f *LeasedFold) Fold(slot int, l *wire.Lease, page *runner.Page, gate *runn
 		return false, nil
 	}
 	f.mu.Lock()
-	f.mu.done[l.Id] = leasedPiece{l, t.Piece(int(l.Piece)), t.State(), time.Since(began)}
+	f.mu.done[l.Id] = leasedPiece{l, t.Part(int(l.Parts), int(l.Part)), t.State(), time.Since(began)}
 	f.mu.Unlock()
 	return true, nil
 }
@@ -104,28 +104,22 @@ func (f *LeasedFold) Result(run int, ids []uint32) (out *Folded) {
 	}()
 	defer userPanic(&err)
 	out = &Folded{Run: run}
-	pieces := map[runner.PieceOf]*runner.Acc{}
-	limit := map[int]float64{}
+	pieces := map[runner.PartOf]*runner.Acc{}
 	for _, id := range ids {
 		p, ok := f.mu.done[id]
 		if !ok {
 			return &Folded{Run: run, Err: fault.Newf(fault.Internal, "merge", "a lease", "lease %d was not folded here", id)}
 		}
 		out.Busy += p.busy
-		rows, split := f.RowsOf(p.lease)
-		pieces[runner.PieceOf{Split: int(p.lease.Task.Split), Piece: int(p.lease.Piece), Pieces: int(p.lease.Pieces)}] = p.acc
+		rows, _ := f.RowsOf(p.lease)
+		pieces[runner.PartOf{Split: int(p.lease.Task.Split), Part: int(p.lease.Part), Parts: int(p.lease.Parts)}] = p.acc
 		c := CoverageOf(p.lease.Task, rows, p.acc)
 		out.Coverage, out.Leases = append(out.Coverage, c), append(out.Leases, id)
-		if n := int64(p.lease.Task.Limit); n > 0 && n < split {
-			limit[int(p.lease.Task.Split)] = float64(split) / float64(n)
-		}
 	}
-	scale := func(split int, acc *runner.Acc) {
-		if by, cut := limit[split]; cut && f.step.Scale {
-			acc.Value = f.folders[0].Scale(acc.Value, by)
-		}
+	whole := func(split int, acc *runner.Acc) {
+		runner.Close(f.folders[0], acc, acc.Count, f.meta.Splits[split].Rows, f.step.Scale)
 	}
-	out.Parts, err = encodeParts(f.folders[0], runner.ReducePieces(f.folders[0], len(f.meta.Splits), pieces, scale))
+	out.Parts, err = encodeParts(f.folders[0], runner.ReduceParts(f.folders[0], len(f.meta.Splits), pieces, whole))
 	for _, id := range ids {
 		if p := f.mu.done[id]; p.state != nil {
 			out.Parts = append(out.Parts, f.e.keepState(f.step, p.lease.Task, p.state))

@@ -209,10 +209,19 @@ func (d *Daemon) deliver(r *runnerProcess, raw []byte) {
 	if field, body := wire.Outer(raw); field == wire.StartStepField {
 		s := &wire.StartStep{}
 		if proto.Unmarshal(body, s) == nil {
-			d.turns(func(sh *Shares, now plan.Time) { sh.Began(r.key, len(s.Tasks), now) })
+			d.turns(func(sh *Shares, now plan.Time) { sh.Began(r.key, tasksOf(s, d.cfg.Slots), now) })
 		}
 	}
 	r.send(raw)
+}
+
+// tasksOf is how many slots a step can make use of, at the most: leases come later,
+// for all of them.
+func tasksOf(s *wire.StartStep, slots int) int {
+	if s.Leased {
+		return slots
+	}
+	return len(s.Tasks)
 }
 
 // turns notes something that changes whose turn it is on the slots, and tells

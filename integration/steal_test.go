@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,6 +29,37 @@ func TestStealHasTheBytesOfBSP(t *testing.T) {
 			if modelBytes(t, want) != modelBytes(t, got) {
 				t.Errorf("%s on %v has other bytes", name, cluster)
 			}
+		}
+	}
+}
+
+// TestEmptySplitsAreLeased: where rows are few, splits may have none.
+func TestEmptySplitsAreLeased(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "few.libsvm")
+	if err := os.WriteFile(path, []byte(strings.Repeat("1 1:2 2:1\n-1 1:1 2:3\n", 15)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--data", path, "--splits", "40", "--assign", "random", "--executors", "3", "--max-iterations", "20", "--reg", "0.1", "--solver", "nesterov", "--max-wait", "20s"}
+	bsp, steal := runJob(t, "logistic", flags...), runJob(t, "logistic", append(flags, "--sync", "steal")...)
+	if bsp.Objective != steal.Objective {
+		t.Errorf("%v, bsp %v", steal.Objective, bsp.Objective)
+	}
+	runJob(t, "logistic", append(flags, "--sync", "absp")...)
+}
+
+// TestAResumedRunIsReplayed though its method begins with a pass over all rows.
+func TestAResumedRunIsReplayed(t *testing.T) {
+	dir := t.TempDir()
+	log, ck := filepath.Join(dir, "log"), filepath.Join(dir, "ck")
+	flags := []string{"--data", generated(t), "--solver", "svrg", "--reg", "0.01", "--tol", "0", "--max-iterations", "9", "--checkpoint-dir", ck, "--checkpoint-every", "3", "--event-log", log}
+	runJob(t, "logistic", flags...)
+	if err := os.Remove(filepath.Join(ck, "checkpoint-000000009")); err != nil {
+		t.Fatal(err)
+	}
+	runJob(t, "logistic", append(flags, "--resume")...)
+	for _, check := range []string{"verify", "replay"} {
+		if _, errs, code := volley(t, check, log); code != 0 {
+			t.Errorf("%s: exit %d: %s", check, code, errs)
 		}
 	}
 }

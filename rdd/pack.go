@@ -192,6 +192,9 @@ func Aggregate[P, T, A any](pk Packed[T], agg Aggregator[P, T, A], options ...St
 	if agg.Zero == nil || agg.Merge == nil || (agg.Add == nil && agg.AddBatch == nil) {
 		pk.g.fail("an Aggregator needs Zero, Merge and one of Add and AddBatch")
 	}
+	if agg.State > 0 && agg.AddBatch == nil {
+		pk.g.fail("an Aggregator with State needs AddBatch, which sees it")
+	}
 	if d.ratio < 0 || d.ratio > 1 {
 		pk.g.fail("Aggressive(%v): the synchronization ratio lies in (0, 1]", d.ratio)
 	}

@@ -66,9 +66,10 @@ type StepOutcome struct {
 	Splits int
 	Parts  []EncodedPart
 	Info   StepInfo
-	// Scales make the results of splits whose pieces came from several executors
-	// stand for all their rows, where a step folds less of them.
-	Scales map[int]float64
+	// Visited are how many rows of each split the result has, Rows how many there
+	// are; Scale says that results stand for all of them.
+	Visited, Rows []int64
+	Scale         bool
 }
 
 // EncodedPart is a node of the merge tree at a level and index.
@@ -276,12 +277,10 @@ func complete[A any](f runner.Folder, out *StepOutcome) (A, error) {
 		}
 		parts[i] = runner.Part{Level: p.Level, Index: p.Index, Acc: &runner.Acc{Value: v}}
 	}
-	scale := func(split int, acc *runner.Acc) {
-		if by, ok := out.Scales[split]; ok {
-			acc.Value = f.Scale(acc.Value, by)
-		}
+	whole := func(split int, acc *runner.Acc) { // its parts have come from several executors
+		runner.Close(f, acc, out.Visited[split], out.Rows[split], out.Scale)
 	}
-	acc := runner.Complete(f, out.Splits, parts, scale)
+	acc := runner.Complete(f, out.Splits, parts, whole)
 	if acc == nil {
 		return zero, fault.Newf(fault.BadInput, "run", fmt.Sprintf("step %d", out.Info.Step), "no row was folded")
 	}

@@ -14,10 +14,11 @@ const aheadPerSlot = 2
 type view struct {
 	rates     []float64   // by executor: rows per second, of those not known the others' mean; 0 where nobody's is
 	sum       float64     // of those that can be given work
-	remaining []plan.Time // by executor, for the pieces of its splits that have no result
+	remaining []plan.Time // by executor, for the pieces of its splits that have no result; −1 is not looked at yet
 	own       [][]int     // by executor: its splits
 	copies    [][]int     // by executor: those that it holds of others
 	seen      int         // placement that own and copies are of
+	now       plan.Time
 }
 
 // look takes the moment in.
@@ -46,8 +47,9 @@ func (l *Leases) look(now plan.Time) {
 		l.lookAtPlacement()
 	}
 	v.remaining = v.remaining[:0]
-	for e := range l.ex {
-		v.remaining = append(v.remaining, l.remaining(e, now))
+	v.now = now
+	for range l.ex {
+		v.remaining = append(v.remaining, -1)
 	}
 }
 
@@ -55,6 +57,9 @@ func (l *Leases) lookAtPlacement() {
 	v := &l.view
 	v.seen = l.s.changes
 	v.own, v.copies = make([][]int, len(l.ex)), make([][]int, len(l.ex))
+	for _, x := range l.ex {
+		x.ownAt = 0
+	}
 	for i := range l.tasks {
 		sp := &l.s.splits[i]
 		for e := range l.ex {
@@ -134,7 +139,7 @@ func (l *Leases) grant(e, k int, now plan.Time) *Lease {
 		x.epoch = l.s.NextEpoch()
 		l.emit(LeaseCommand{Kind: LeaseStart, Executor: l.s.executors[e].id, Epoch: x.epoch})
 	}
-	lease := &Lease{ID: uint32(len(l.all) + 1), Split: p.split, Piece: p.index, Rows: p.rows, piece: k, holder: e}
+	lease := &Lease{ID: uint32(len(l.all) + 1), Split: p.split, Part: p.index, Rows: p.rows, piece: k, holder: e}
 	l.all = append(l.all, lease)
 	if len(p.leases) == 0 {
 		l.open--
@@ -144,7 +149,7 @@ func (l *Leases) grant(e, k int, now plan.Time) *Lease {
 	if len(x.queue) == 0 {
 		x.sign = now
 	}
-	x.queue = append(x.queue, lease)
+	x.queue, x.queued, x.largest = append(x.queue, lease), x.queued+p.rows, max(x.largest, p.rows)
 	return lease
 }
 
@@ -153,17 +158,19 @@ func (l *Leases) grant(e, k int, now plan.Time) *Lease {
 // whose owner has most before it; else one that somebody else has and will not
 // have folded before it. −1 is none.
 func (l *Leases) choose(e int, now plan.Time) int {
-	own := l.view.own[e]
-	for len(own) > 0 {
-		if i := own[0]; l.holds(e, i) {
-			if k := l.openPiece(i, 1); k >= 0 {
-				if l.leftToOthers(e, i, k) {
-					return -1
-				}
-				return k
+	own, x := l.view.own[e], l.ex[e]
+	passed := true // nothing before this place is open
+	for at := x.ownAt; at < len(own); at++ {
+		k := l.openPiece(own[at], 1)
+		if k >= 0 && l.holds(e, own[at]) {
+			if l.leftToOthers(e, own[at], k) {
+				break
 			}
+			return k
 		}
-		own = own[1:]
+		if passed = passed && k < 0; passed {
+			x.ownAt = at + 1
+		}
 	}
 	best, most := -1, plan.Time(-1)
 	for _, i := range l.view.copies[e] {
@@ -175,7 +182,7 @@ func (l *Leases) choose(e int, now plan.Time) int {
 			best, most = k, t
 		}
 	}
-	if best >= 0 || len(l.ex[e].queue) > 0 {
+	if best >= 0 || len(x.queue) >= l.s.executors[e].slots {
 		return best
 	}
 	return l.again(e, now)
@@ -183,23 +190,33 @@ func (l *Leases) choose(e int, now plan.Time) int {
 
 // remainingOf is how long a split's owner has to do.
 func (l *Leases) remainingOf(i int) plan.Time {
-	if o := l.s.splits[i].owner; o >= 0 && o < len(l.view.remaining) {
-		return l.view.remaining[o]
+	o := l.s.splits[i].owner
+	if o < 0 || o >= len(l.view.remaining) {
+		return never
 	}
-	return never
+	if l.view.remaining[o] < 0 {
+		l.view.remaining[o] = l.remaining(o, l.view.now)
+	}
+	return l.view.remaining[o]
 }
 
-// holds says whether an executor can fold a split: it has a copy, and has not
-// failed with it, or is the last.
+// holds says whether an executor can fold a split: it has a copy. One that has failed
+// with it can where everybody has; one that is to have nothing more, where nobody else
+// holds it.
 func (l *Leases) holds(e, i int) bool {
-	if !l.s.splits[i].holders[e] {
+	sp := &l.s.splits[i]
+	if !sp.holders[e] {
 		return false
 	}
-	if !l.ex[e].failures[i] {
+	failed, out := l.ex[e].failures[i], !l.s.usable(e)
+	if !failed && !out {
 		return true
 	}
 	for o := range l.ex {
-		if o != e && l.usable(o) && l.s.splits[i].holders[o] && !l.ex[o].failures[i] {
+		if o == e || !l.usable(o) || l.ex[o].failures[i] {
+			continue
+		}
+		if failed || sp.holders[o] && l.s.usable(o) {
 			return false
 		}
 	}
@@ -209,9 +226,12 @@ func (l *Leases) holds(e, i int) bool {
 // openPiece is the first piece of a split that nobody has, from the front or the
 // back; −1 is none.
 func (l *Leases) openPiece(i, step int) int {
-	k, n := 0, len(l.tasks[i].Pieces)
+	k, n := 0, l.parts[i]
 	if step < 0 {
 		k = n - 1
+	}
+	if l.undone[i] == 0 {
+		return -1
 	}
 	for ; k >= 0 && k < n; k += step {
 		if p := &l.pieces[l.first[i]+k]; p.rows > 0 && p.by == nil && len(p.leases) == 0 {
@@ -229,26 +249,21 @@ func (l *Leases) leftToOthers(e, i, k int) bool {
 		return false
 	}
 	mine := l.finish(e, k)
-	rows, sooner := l.rows, false
+	rows, rate, sooner := l.rows, 0.0, false
 	for o := range l.ex {
-		if o != e && l.usable(o) {
-			rows += queued(l.ex[o].queue)
-			sooner = sooner || l.holds(o, i) && l.finish(o, k) < mine
+		if o == e || !l.usable(o) || l.silent(o, l.view.now) {
+			continue // no step depends on who does not answer
 		}
+		rows += l.ex[o].queued
+		rate += l.view.rates[o]
+		sooner = sooner || l.finish(o, k) < mine && l.holds(o, i)
 	}
-	return sooner && float64(rows)/(l.view.sum-l.view.rates[e]) < mine
+	return sooner && float64(rows)/rate < mine
 }
 
 // finish is in how many seconds an executor would have folded a piece.
 func (l *Leases) finish(e, k int) float64 {
-	return (float64(queued(l.ex[e].queue)) + float64(l.pieces[k].rows)*float64(l.s.executors[e].slots)) / l.view.rates[e]
-}
-
-func queued(queue []*Lease) (rows int64) {
-	for _, lease := range queue {
-		rows += lease.Rows
-	}
-	return rows
+	return (float64(l.ex[e].queued) + float64(l.pieces[k].rows)*float64(l.s.executors[e].slots)) / l.view.rates[e]
 }
 
 // again is a piece that somebody else has been given and that this executor, who
@@ -260,7 +275,7 @@ func (l *Leases) again(e int, now plan.Time) int {
 			if l.undone[i] == 0 || !l.holds(e, i) {
 				continue
 			}
-			for k := range l.tasks[i].Pieces {
+			for k := range l.parts[i] {
 				p := &l.pieces[l.first[i]+k]
 				if p.rows == 0 || p.by != nil || len(p.leases) == 0 || l.has(e, p) {
 					continue
@@ -318,6 +333,10 @@ func (l *Leases) done(lease *Lease) plan.Time {
 	return x.sign + seconds(max(float64(before)/rate, float64(lease.Rows)/rate*slots))
 }
 
+// leastCopies is how many copies of others' splits an executor may have for the sake
+// of leases, however few it has of its own.
+const leastCopies = 8
+
 // getMore has executors that are out of work get a split of somebody who has more
 // before it than the way of the bytes takes, one at a time.
 func (l *Leases) getMore(now plan.Time) {
@@ -327,6 +346,9 @@ func (l *Leases) getMore(now plan.Time) {
 		}
 		if !l.usable(e) || !l.s.usable(e) || x.getting >= 0 || now < x.rested || len(x.queue) > l.s.executors[e].slots {
 			continue
+		}
+		if len(l.view.copies[e]) >= max(leastCopies, len(l.view.own[e])) || l.view.own[e] != nil && l.ex[e].ownAt < len(l.view.own[e]) {
+			continue // it has enough of others', or of its own
 		}
 		if i := l.worthGetting(e); i >= 0 {
 			x.getting = i
@@ -349,7 +371,7 @@ func (l *Leases) worthGetting(e int) int {
 		if mine == 0 && gain < never {
 			continue
 		} else if mine > 0 {
-			gain -= seconds(float64(l.tasks[i].Pieces[0])/mine*float64(l.s.executors[e].slots) + 2*float64(l.tasks[i].Bytes)/l.cfg.Bandwidth)
+			gain -= seconds(float64(l.pieces[l.first[i]].rows)/mine*float64(l.s.executors[e].slots) + 2*float64(l.tasks[i].Bytes)/l.cfg.Bandwidth)
 		}
 		if gain > most || gain == most && l.undone[i] > rows {
 			best, most, rows = i, gain, l.undone[i]

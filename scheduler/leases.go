@@ -2,18 +2,58 @@ package scheduler
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// LeaseTask is one split's share of a pass: what of it is to be folded, and how
-// many rows each of its pieces has of that.
+// LeaseTask is one split's share of a pass: Limit rows of it from its cursor on, in
+// so many pieces.
 type LeaseTask struct {
-	Assignment plan.Assignment
-	Pieces     []int64
-	Bytes      int64 // of the split
+	Rows, Cursor, Limit int64
+	Pieces              int
+	Bytes               int64 // of the split
+}
+
+// partRows is how many of these rows lie in each of so many parts of the split: from
+// the cursor on, and from the split's beginning.
+func (t LeaseTask) partRows(parts int) []int64 {
+	out := make([]int64, parts)
+	n, end := int64(parts), t.Cursor+t.Limit
+	overlap := func(from, to, lo, hi int64) int64 { return max(0, min(to, hi)-max(from, lo)) }
+	for k := range out {
+		lo, hi := int64(k)*t.Rows/n, (int64(k)+1)*t.Rows/n
+		out[k] = overlap(t.Cursor, min(end, t.Rows), lo, hi) + overlap(0, end-t.Rows, lo, hi)
+	}
+	return out
+}
+
+// How finely a pass is leased: so that a lease takes two milliseconds at the least,
+// but at most, and where speeds are not known, so many for each slot. Parts are
+// subtrees of a split's pieces.
+const (
+	leaseTime    = 2 * time.Millisecond
+	finest       = 64
+	unknownSpeed = 16
+)
+
+// fineness is how many leases a pass over so many rows should be of.
+func (s *State) fineness(rows int64) int {
+	var rate float64
+	slots := 0
+	for _, x := range s.executors {
+		if x.alive {
+			rate += x.speed
+			slots += x.slots
+		}
+	}
+	if rate == 0 {
+		return unknownSpeed * slots
+	}
+	took := seconds(float64(rows) / rate)
+	return min(finest*slots, max(2*slots, slots*int(took/leaseTime)))
 }
 
 // LeaseConfig says how leases are handed out.
@@ -26,7 +66,7 @@ type LeaseConfig struct {
 // Lease is one executor's right to fold one piece; ids count from 1.
 type Lease struct {
 	ID            uint32
-	Split, Piece  int
+	Split, Part   int
 	Rows          int64
 	piece, holder int
 	state         leaseState
@@ -67,7 +107,7 @@ type LeaseCommand struct {
 	At       plan.Time
 }
 
-// piece is a leaf of the merge tree.
+// piece is a part of a split as it is leased: one of its pieces, or several.
 type piece struct {
 	split, index int
 	rows         int64
@@ -83,6 +123,10 @@ type lessee struct {
 	awaited  []*Lease   // included, not merged
 	sign     plan.Time  // when it last said something, or was given the first of its queue
 	until    plan.Time  // bound of awaited
+	queued   int64      // rows of queue
+	largest  int64      // of those ever leased
+	barred   bool       // it cannot begin the pass at all
+	ownAt    int        // splits of its own before this place have nothing open
 	rows     int64      // folded in this pass
 	busy     plan.Time  // with something in its queue
 	getting  int        // split that it was asked to get; −1: none
@@ -99,6 +143,7 @@ type Leases struct {
 	tasks  []LeaseTask
 	pieces []piece
 	first  []int // of the pieces, by split
+	parts  []int // pieces, by split
 	ex     []*lessee
 	all    []*Lease
 	open   int     // pieces without lease
@@ -116,9 +161,19 @@ func NewLeases(cfg LeaseConfig, s *State, tasks []LeaseTask, now plan.Time) *Lea
 		cfg.Bandwidth = 1e9
 	}
 	l := &Leases{cfg: cfg, s: s, tasks: tasks, undone: make([]int64, len(tasks)), start: now}
+	var all int64
+	for _, t := range tasks {
+		all += t.Limit
+	}
+	each := s.fineness(all) / max(1, len(tasks))
 	for i, t := range tasks {
 		l.first = append(l.first, len(l.pieces))
-		for k, rows := range t.Pieces {
+		parts := 1
+		for 2*parts <= min(t.Pieces, each) {
+			parts *= 2
+		}
+		l.parts = append(l.parts, parts)
+		for k, rows := range t.partRows(parts) {
 			p := piece{split: i, index: k, rows: rows}
 			if rows > 0 {
 				l.open++
@@ -189,10 +244,15 @@ func (l *Leases) Folded(id plan.ExecutorID, epoch plan.Epoch, ids []uint32, now 
 // take takes a lease out of the queue.
 func (x *lessee) take(id uint32) *Lease {
 	for i, lease := range x.queue {
-		if lease.ID == id {
-			x.queue = append(x.queue[:i:i], x.queue[i+1:]...)
-			return lease
+		if lease.ID != id {
+			continue
 		}
+		if x.queued -= lease.Rows; i == 0 { // as they mostly come
+			x.queue = x.queue[1:]
+		} else {
+			x.queue = slices.Delete(x.queue, i, i+1)
+		}
+		return lease
 	}
 	return nil
 }
@@ -224,25 +284,17 @@ func (l *Leases) lease(id uint32) *Lease {
 	return l.all[id-1]
 }
 
-// Lease is the split and piece of a lease that an executor has.
-func (l *Leases) Lease(id uint32) (split plan.SplitID, ok bool) {
-	if lease := l.lease(id); lease != nil {
-		return plan.SplitID(lease.Split), true
-	}
-	return 0, false
-}
+// Parts is how many parts a split is leased in.
+func (l *Leases) Parts(i plan.SplitID) int { return l.parts[i] }
 
 // Rows is how many rows of a split have been folded.
 func (l *Leases) Rows(i plan.SplitID) (rows int64) {
-	for _, n := range l.tasks[i].Pieces {
-		rows += n
-	}
-	return rows - l.undone[i]
+	return l.tasks[i].Limit - l.undone[i]
 }
 
 // Whole says whether all that is to be folded of a split is here.
 func (l *Leases) Whole(i plan.SplitID) bool {
-	for k := range l.tasks[i].Pieces {
+	for k := range l.parts[i] {
 		if p := &l.pieces[l.first[i]+k]; p.rows > 0 && (p.by == nil || p.by.state != merged) {
 			return false
 		}
@@ -281,6 +333,18 @@ func (l *Leases) Failed(id plan.ExecutorID, epoch plan.Epoch, splits []plan.Spli
 	return true
 }
 
+// Bar takes an executor out of the pass, which it cannot even begin; left says whether
+// there is somebody else.
+func (l *Leases) Bar(id plan.ExecutorID) (left bool) {
+	if e, ok := l.s.byID[id]; ok && e < len(l.ex) {
+		l.ex[e].barred = true
+	}
+	for e := range l.ex {
+		left = left || l.s.executors[e].alive && !l.ex[e].barred
+	}
+	return left
+}
+
 // takeBack ends an executor's run without its result.
 func (l *Leases) takeBack(x *lessee) {
 	for _, list := range [][]*Lease{x.queue, x.folded, x.awaited} {
@@ -292,7 +356,7 @@ func (l *Leases) takeBack(x *lessee) {
 }
 
 func (l *Leases) endRun(x *lessee) {
-	x.epoch, x.queue, x.folded, x.awaited = 0, nil, nil, nil
+	x.epoch, x.queue, x.queued, x.folded, x.awaited = 0, nil, 0, nil, nil
 }
 
 // cancel gives a lease up. Where another executor has folded the piece as well,
@@ -300,12 +364,7 @@ func (l *Leases) endRun(x *lessee) {
 func (l *Leases) cancel(lease *Lease) {
 	p := &l.pieces[lease.piece]
 	lease.state = cancelled
-	for i, o := range p.leases {
-		if o == lease {
-			p.leases = append(p.leases[:i:i], p.leases[i+1:]...)
-			break
-		}
-	}
+	p.leases = slices.DeleteFunc(p.leases, func(o *Lease) bool { return o == lease })
 	if p.by == lease {
 		p.by = nil
 		l.left++
@@ -322,6 +381,9 @@ func (l *Leases) cancel(lease *Lease) {
 	if len(p.leases) == 0 {
 		l.open++
 		l.rows += p.rows
+		for _, x := range l.ex {
+			x.ownAt = 0
+		}
 	}
 }
 
@@ -332,20 +394,13 @@ func (l *Leases) expiry(e int) plan.Time {
 	x := l.ex[e]
 	quiet := max(l.cfg.Grace, x.sign-l.start)
 	if rate := l.measured(e); rate > 0 && len(x.queue) > 0 {
-		quiet = max(l.cfg.Grace, 3*seconds(float64(l.largest(x.queue))/rate*float64(l.s.executors[e].slots)))
+		quiet = max(l.cfg.Grace, 3*seconds(float64(x.largest)/rate*float64(l.s.executors[e].slots)))
 	}
 	return x.sign + quiet
 }
 
 func seconds(s float64) plan.Time {
 	return plan.Time(min(s*float64(time.Second), math.MaxInt64/16))
-}
-
-func (l *Leases) largest(queue []*Lease) (rows int64) {
-	for _, lease := range queue {
-		rows = max(rows, lease.Rows)
-	}
-	return rows
 }
 
 // silent says whether an executor's leases have expired.
@@ -367,8 +422,10 @@ func (l *Leases) giveUpSilent(now plan.Time) {
 	}
 }
 
-// patience is the bound of waiting for results: as long as the pass has taken.
-func (l *Leases) patience(now plan.Time) plan.Time { return max(l.cfg.Grace, now-l.start) }
+// patience is the bound of waiting for results: several times as long as the pass has
+// taken, since results may be larger than what was folded. Who is lost is noticed
+// sooner, by other means.
+func (l *Leases) patience(now plan.Time) plan.Time { return max(20*l.cfg.Grace, 4*(now-l.start)) }
 
 func (l *Leases) others(e int) bool {
 	for o := range l.ex {
@@ -381,7 +438,9 @@ func (l *Leases) others(e int) bool {
 
 // usable says whether an executor can be given work now: one that is to send its
 // result is not.
-func (l *Leases) usable(e int) bool { return l.s.executors[e].alive && len(l.ex[e].awaited) == 0 }
+func (l *Leases) usable(e int) bool {
+	return l.s.executors[e].alive && len(l.ex[e].awaited) == 0 && !l.ex[e].barred
+}
 
 // measured is how many rows a second an executor folds, as this pass has shown,
 // or those before it; 0 is not known.
@@ -413,7 +472,7 @@ func (l *Leases) includeAll(now plan.Time) {
 		for _, lease := range x.queue {
 			l.cancel(lease)
 		}
-		x.queue = nil
+		x.queue, x.queued = nil, 0
 		x.until = now + l.patience(now)
 		if len(x.awaited) == 0 {
 			l.endRun(x)

@@ -71,17 +71,17 @@ func NewSplitFold(f Folder, s *storage.Split, cursor, limit int64, pieces int) *
 	return &SplitFold{f: f, s: s, ranges: visited(s.Rows, cursor, limit), limit: limitOf(s.Rows, limit), pieces: make([]*Acc, pieces)}
 }
 
-// NewPieceFold prepares the fold of what one piece has of the same rows.
-func NewPieceFold(f Folder, s *storage.Split, cursor, limit int64, pieces, piece int) *SplitFold {
+// NewPartFold prepares the fold of what one part of the split's pieces has of the
+// same rows; parts divide the pieces.
+func NewPartFold(f Folder, s *storage.Split, cursor, limit int64, pieces, parts, part int) *SplitFold {
 	t := NewSplitFold(f, s, cursor, limit, pieces)
-	t.ranges, t.limit = pieceRanges(s.Rows, cursor, limit, pieces, piece)
+	t.ranges, t.limit = partRanges(s.Rows, cursor, limit, parts, part)
 	return t
 }
 
-// PieceRows is how many rows one piece has of those that a fold of the split
-// visits.
-func PieceRows(rows, cursor, limit int64, pieces, piece int) int64 {
-	_, n := pieceRanges(rows, cursor, limit, pieces, piece)
+// PartRows is how many rows one part has of those that a fold of the split visits.
+func PartRows(rows, cursor, limit int64, parts, part int) int64 {
+	_, n := partRanges(rows, cursor, limit, parts, part)
 	return n
 }
 
@@ -99,9 +99,9 @@ func visited(rows, cursor, limit int64) [2]span {
 	return [2]span{{cursor, min(end, rows)}, {0, max(0, end-rows)}}
 }
 
-func pieceRanges(rows, cursor, limit int64, pieces, piece int) (out [2]span, n int64) {
-	of := int64(pieces)
-	bounds := span{int64(piece) * rows / of, (int64(piece) + 1) * rows / of}
+func partRanges(rows, cursor, limit int64, parts, part int) (out [2]span, n int64) {
+	of := int64(parts)
+	bounds := span{int64(part) * rows / of, (int64(part) + 1) * rows / of}
 	for i, r := range visited(rows, cursor, limit) {
 		out[i] = r.within(bounds)
 		n += out[i].len()
@@ -207,18 +207,27 @@ func (t *SplitFold) Finish(scale bool) *Acc {
 	if acc == nil {
 		return nil
 	}
-	rows := float64(t.count)
-	if scale && t.count < t.s.Rows {
-		rows = float64(t.s.Rows)
-		acc.Value = t.f.Scale(acc.Value, rows/float64(t.count))
-	}
-	acc.Value = t.f.Close(acc.Value, rows)
+	Close(t.f, acc, t.count, t.s.Rows, scale)
 	return acc
 }
 
-// Piece is the result of a piece that was folded by itself; nil where nothing of
+// Close ends the result of a split of which so many rows were visited: scale makes it
+// stand for all of them.
+func Close(f Folder, acc *Acc, visited, rows int64, scale bool) {
+	stands := float64(visited)
+	if scale && visited < rows {
+		stands = float64(rows)
+		acc.Value = f.Scale(acc.Value, stands/float64(visited))
+	}
+	acc.Value = f.Close(acc.Value, stands)
+}
+
+// Part merges the pieces of a part that was folded by itself; nil where nothing of
 // it was to be visited.
-func (t *SplitFold) Piece(piece int) *Acc { return t.pieces[piece] }
+func (t *SplitFold) Part(parts, part int) *Acc {
+	n := len(t.pieces) / parts
+	return mergeTree(t.f, t.pieces[part*n:(part+1)*n])
+}
 
 // Count is how many positions have been visited.
 func (t *SplitFold) Count() int64 { return t.count }

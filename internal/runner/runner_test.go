@@ -157,7 +157,8 @@ func TestPiecesMergeLikeTheirSplits(t *testing.T) {
 		executors := rapid.IntRange(1, 4).Draw(t, "executors")
 		cursor, limit := rapid.Int64Range(0, 99).Draw(t, "cursor"), rapid.Int64Range(0, 150).Draw(t, "limit")
 		serial := map[int]*Acc{}
-		byExecutor := make([]map[PieceOf]*Acc, executors)
+		byExecutor := make([]map[PartOf]*Acc, executors)
+		parts := 1 << rapid.IntRange(0, 3).Draw(t, "parts")
 		scaleOf := func(i int) float64 { return float64(splits[i].Rows) / float64(limitOf(splits[i].Rows, limit)) }
 		scale := func(i int, acc *Acc) {
 			if by := scaleOf(i); by != 1 {
@@ -170,11 +171,11 @@ func TestPiecesMergeLikeTheirSplits(t *testing.T) {
 				t.Fatal(err)
 			}
 			serial[i] = f.Finish(true)
-			for k := range pieces {
-				if PieceRows(s.Rows, cursor, limit, pieces, k) == 0 {
+			for k := range parts {
+				if PartRows(s.Rows, cursor, limit, parts, k) == 0 {
 					continue
 				}
-				p := NewPieceFold(summer{}, s, cursor, limit, pieces, k)
+				p := NewPartFold(summer{}, s, cursor, limit, pieces, parts, k)
 				for p.Left() > 0 {
 					if _, err := p.Advance(7); err != nil {
 						t.Fatal(err)
@@ -182,17 +183,17 @@ func TestPiecesMergeLikeTheirSplits(t *testing.T) {
 				}
 				e := rapid.IntRange(0, executors-1).Draw(t, "executor")
 				if byExecutor[e] == nil {
-					byExecutor[e] = map[PieceOf]*Acc{}
+					byExecutor[e] = map[PartOf]*Acc{}
 				}
-				byExecutor[e][PieceOf{i, k, pieces}] = p.Piece(k)
+				byExecutor[e][PartOf{i, k, parts}] = p.Part(parts, k)
 			}
 		}
 		want := subtree(summer{}, Levels(len(splits)), 0, len(splits), serial)
-		var parts []Part
+		var merged []Part
 		for _, e := range byExecutor {
-			parts = append(parts, ReducePieces(summer{}, len(splits), e, scale)...)
+			merged = append(merged, ReduceParts(summer{}, len(splits), e, scale)...)
 		}
-		got := Complete(summer{}, len(splits), parts, scale)
+		got := Complete(summer{}, len(splits), merged, scale)
 		if got.Value != want.Value || got.Count != want.Count {
 			t.Fatalf("%v of %d rows, want %v of %d", got.Value, got.Count, want.Value, want.Count)
 		}

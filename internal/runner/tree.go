@@ -63,22 +63,22 @@ func subtree(f Folder, level, index, splits int, accs map[int]*Acc) *Acc {
 	return merge(f, subtree(f, level-1, 2*index, splits, accs), subtree(f, level-1, 2*index+1, splits, accs))
 }
 
-// PieceOf names a piece of a split, one of so many.
-type PieceOf struct{ Split, Piece, Pieces int }
+// PartOf names a part of a split, one of so many.
+type PartOf struct{ Split, Part, Parts int }
 
-// ReducePieces merges pieces that one executor has folded, as Reduce does with
-// splits. A piece of which nothing was visited has a nil result. scale makes the
-// result of a split that was folded whole stand for all its rows.
-func ReducePieces(f Folder, splits int, pieces map[PieceOf]*Acc, scale func(split int, acc *Acc)) []Part {
+// ReduceParts merges parts of splits that one executor has folded, as Reduce does
+// with splits. A part of which nothing was visited has a nil result. whole sees the
+// result of a split all of whose parts are there, before it is merged with others.
+func ReduceParts(f Folder, splits int, pieces map[PartOf]*Acc, whole func(split int, acc *Acc)) []Part {
 	held, accs := map[int]bool{}, map[int]*Acc{}
 	var parts []Part
 	bySplit := make([][]*Acc, splits)
 	have := make([]map[int]bool, splits)
 	for p, acc := range pieces {
 		if bySplit[p.Split] == nil {
-			bySplit[p.Split], have[p.Split] = make([]*Acc, p.Pieces), map[int]bool{}
+			bySplit[p.Split], have[p.Split] = make([]*Acc, p.Parts), map[int]bool{}
 		}
-		bySplit[p.Split][p.Piece], have[p.Split][p.Piece] = acc, true
+		bySplit[p.Split][p.Part], have[p.Split][p.Part] = acc, true
 	}
 	for split, leaves := range bySplit {
 		if leaves == nil {
@@ -87,7 +87,7 @@ func ReducePieces(f Folder, splits int, pieces map[PieceOf]*Acc, scale func(spli
 		if len(have[split]) == len(leaves) {
 			held[split] = true
 			if acc := mergeTree(f, leaves); acc != nil {
-				scale(split, acc)
+				whole(split, acc)
 				accs[split] = acc
 			}
 			continue
@@ -111,9 +111,9 @@ func halves(f Folder, split int, leaves []*Acc, have map[int]bool) (parts []Part
 }
 
 // Complete merges the parts of all executors to the root; nil where there is
-// none. scale is for the splits whose pieces came from several executors.
-func Complete(f Folder, splits int, parts []Part, scale func(split int, acc *Acc)) *Acc {
-	t := &partial{f: f, at: map[[2]int]*Acc{}, lowest: 0, scale: scale}
+// none. whole sees the results of splits whose parts came from several executors.
+func Complete(f Folder, splits int, parts []Part, whole func(split int, acc *Acc)) *Acc {
+	t := &partial{f: f, at: map[[2]int]*Acc{}, lowest: 0, whole: whole}
 	for _, p := range parts {
 		t.at[[2]int{p.Level, p.Index}] = p.Acc
 		t.lowest = min(t.lowest, p.Level)
@@ -126,7 +126,7 @@ type partial struct {
 	f      Folder
 	at     map[[2]int]*Acc
 	lowest int // level
-	scale  func(split int, acc *Acc)
+	whole  func(split int, acc *Acc)
 }
 
 func (t *partial) root(level, index int) *Acc {
@@ -135,7 +135,7 @@ func (t *partial) root(level, index int) *Acc {
 	}
 	acc := merge(t.f, t.root(level-1, 2*index), t.root(level-1, 2*index+1))
 	if level == 0 && acc != nil {
-		t.scale(index, acc)
+		t.whole(index, acc)
 	}
 	return acc
 }

@@ -184,7 +184,7 @@ func (c *countingWorker) addStates(r *executor.Run, states []*wire.Part) {
 
 func (c *countingWorker) rowsOf(_ *executor.Run, l *wire.Lease) int64 {
 	t := l.Task
-	return runner.PieceRows(c.s.rows[t.Split], int64(t.Cursor), int64(t.Limit), int(l.Pieces), int(l.Piece))
+	return runner.PartRows(c.s.rows[t.Split], int64(t.Cursor), int64(t.Limit), int(l.Parts), int(l.Part))
 }
 
 // finishLeased hands in a receipt for every piece that is asked for; a lease of a
@@ -202,7 +202,7 @@ func (c *countingWorker) finishLeased(r *executor.Run, had []*wire.Lease, includ
 			return &executor.Folded{Run: r.ID, Coverage: []plan.Coverage{cov}, Leases: []uint32{l.Id},
 				Err: fault.Newf(fault.FetchFailed, "open", "split", "split %d is not here", t.Split)}
 		}
-		rc := receipt{split: uint64(t.Split), attempt: uint64(t.Attempt), epoch: t.Epoch, cursor: t.Cursor, count: uint64(n), piece: uint64(l.Piece) + 1}
+		rc := receipt{split: uint64(t.Split), attempt: uint64(t.Attempt), epoch: t.Epoch, cursor: t.Cursor, count: uint64(n), piece: uint64(l.Part) + 1}
 		if err := c.goOn(out, r, c.sent[r.ID], t, &rc); err != nil {
 			return &executor.Folded{Run: r.ID, Coverage: []plan.Coverage{cov}, Leases: []uint32{l.Id}, Err: err}
 		}

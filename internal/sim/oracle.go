@@ -48,7 +48,7 @@ func (o *oracle) check(r *driver.StepReport) {
 
 // cursor is where a training step must start.
 func (o *oracle) cursor(i int) int64 {
-	if o.s.cfg.FixedCursors {
+	if o.s.cfg.FixedCursors || o.s.rows[i] == 0 {
 		return 0
 	}
 	return o.merged[i] % o.s.rows[i]
@@ -85,7 +85,7 @@ func (o *oracle) receipts(r *driver.StepReport) []int64 {
 func (o *oracle) bounds(r *driver.StepReport, i int, n int64, missing bool) {
 	rows := o.s.rows[i]
 	if f := o.s.cfg.BatchFraction; r.Train && f > 0 {
-		rows = max(1, int64(math.Ceil(f*float64(rows))))
+		rows = min(rows, max(1, int64(math.Ceil(f*float64(rows)))))
 	}
 	whole := !r.Train || o.s.cfg.Sync.Policy.Whole()
 	if n < 0 || n > rows || whole && n != rows {

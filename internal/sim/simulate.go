@@ -116,6 +116,9 @@ func (s *Sim) draw() {
 	s.stateful = s.rng.IntN(2) == 0
 	for range executors * per {
 		n := int64(s.between(100, 3000))
+		if s.rng.IntN(12) == 0 {
+			n = int64(s.between(0, 15))
+		}
 		s.rows, s.bytes = append(s.rows, n), append(s.bytes, n*100)
 		s.pieces = append(s.pieces, 1<<s.rng.IntN(5))
 		if s.stateful {

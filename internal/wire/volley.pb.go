@@ -1260,14 +1260,16 @@ func (x *StartStep) GetStates() []*Part {
 	return nil
 }
 
-// Lease is a piece of a split, one of so many, that an executor is to fold.
+// Lease is a part of a split, one of so many, that an executor is to fold: as many
+// of the split's pieces as each of the others.
 type Lease struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Names it within the step.
 	Id            uint32      `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Task          *Assignment `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
-	Piece         uint32      `protobuf:"varint,3,opt,name=piece,proto3" json:"piece,omitempty"`
-	Pieces        uint32      `protobuf:"varint,4,opt,name=pieces,proto3" json:"pieces,omitempty"`
+	Part          uint32      `protobuf:"varint,3,opt,name=part,proto3" json:"part,omitempty"`
+	Parts         uint32      `protobuf:"varint,4,opt,name=parts,proto3" json:"parts,omitempty"`
+	Pieces        uint32      `protobuf:"varint,5,opt,name=pieces,proto3" json:"pieces,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1316,9 +1318,16 @@ func (x *Lease) GetTask() *Assignment {
 	return nil
 }
 
-func (x *Lease) GetPiece() uint32 {
+func (x *Lease) GetPart() uint32 {
 	if x != nil {
-		return x.Piece
+		return x.Part
+	}
+	return 0
+}
+
+func (x *Lease) GetParts() uint32 {
+	if x != nil {
+		return x.Parts
 	}
 	return 0
 }
@@ -2492,12 +2501,13 @@ const file_volley_proto_rawDesc = "" +
 	"\x06leased\x18\n" +
 	" \x01(\bR\x06leased\x12\x14\n" +
 	"\x05epoch\x18\v \x01(\x04R\x05epoch\x12)\n" +
-	"\x06states\x18\f \x03(\v2\x11.volley.wire.PartR\x06states\"r\n" +
+	"\x06states\x18\f \x03(\v2\x11.volley.wire.PartR\x06states\"\x86\x01\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12+\n" +
-	"\x04task\x18\x02 \x01(\v2\x17.volley.wire.AssignmentR\x04task\x12\x14\n" +
-	"\x05piece\x18\x03 \x01(\rR\x05piece\x12\x16\n" +
-	"\x06pieces\x18\x04 \x01(\rR\x06pieces\"\x9b\x01\n" +
+	"\x04task\x18\x02 \x01(\v2\x17.volley.wire.AssignmentR\x04task\x12\x12\n" +
+	"\x04part\x18\x03 \x01(\rR\x04part\x12\x14\n" +
+	"\x05parts\x18\x04 \x01(\rR\x05parts\x12\x16\n" +
+	"\x06pieces\x18\x05 \x01(\rR\x06pieces\"\x9b\x01\n" +
 	"\x06Leases\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x14\n" +
