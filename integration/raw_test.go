@@ -82,3 +82,45 @@ func TestADamagedPreparationIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestHeadersOfWhatAModelKnows: a first line is a header where it has a name that the
+// model knows, whatever its fields look like, and no row is taken for one.
+func TestHeadersOfWhatAModelKnows(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	lines := func(model, data string, flags ...string) []string {
+		out, errs, code := volley(t, append([]string{"predict", model, "--data", data, "--out", "-"}, flags...)...)
+		if code != 0 {
+			t.Fatalf("exit %d: %s", code, errs)
+		}
+		return strings.Split(strings.TrimSpace(out), "\n")[1:]
+	}
+	names := filepath.Join(dir, "names")
+	data := put("names.csv", "\xef\xbb\xbfcolor,shape,label\n"+strings.Repeat("red,round,yes\nblue,flat,no\nred,flat,yes\nblue,round,no\n", 5))
+	runJob(t, "logistic", "--data", data, "--label", "label", "--onehot", "color,shape", "--reg", "0.1", "--out", names)
+	same := lines(names, put("same.csv", "color,shape\nred,round\nblue,flat\n"))
+	swapped := lines(names, put("swapped.csv", "shape,color\nround,red\nflat,blue\n"))
+	if len(same) != 2 || !slices.Equal(same, swapped) || same[0] == same[1] {
+		t.Errorf("predictions %v, of columns the other way round %v", same, swapped)
+	}
+	numbers := filepath.Join(dir, "numbers")
+	runJob(t, "logistic", "--data", put("numbers.csv", ",2,0\n"+strings.Repeat("2,1,1\n3,5,0\n4,1,1\n", 5)), "--label", "2", "--missing", "mean", "--reg", "0.1", "--out", numbers)
+	if got := lines(numbers, put("more.csv", ",2,0\n2,1,1\n3,5,0\n4,1,1\n")); len(got) != 4 {
+		t.Errorf("%d predictions of 4 rows", len(got))
+	}
+	centres := filepath.Join(dir, "centres")
+	runJob(t, "kmeans", "--data", put("points.csv", "label,a,b\n"+strings.Repeat("x,1,2\ny,5,6\n", 5)), "--label", "label", "--k", "2", "--out", centres)
+	if got := lines(centres, put("unlabelled.csv", "a,b\n1,2\n5,6\n9,9\n")); len(got) != 3 {
+		t.Errorf("%d clusters of 3 rows", len(got))
+	}
+	twice := put("twice.csv", "a,a,label\n1,2,0\n2,3,1\n")
+	if _, errs, code := volley(t, "run", "logistic", "--data", twice, "--label", "label", "--scale", "standard"); code != 1 || !strings.Contains(errs, `two columns are called "a"`) {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}

@@ -81,6 +81,35 @@ func TestTuneOnACluster(t *testing.T) {
 	modelBytes(t, model)
 }
 
+// TestTuneSurvivesPoorFolds: what has no metric is never the best, and its input is not
+// written over.
+func TestTuneSurvivesPoorFolds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "few.csv")
+	if err := os.WriteFile(path, []byte("y,x\n1,2\n2,3.5\n3,5\n4,8\n5,9\n6,12\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := volley(t, "tune", "ridge", "--data", path, "--grid", "reg=10,1,0.01", "--folds", "10", "--json"); code != 1 || !strings.Contains(errs, "fewer folds") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	if _, errs, code := volley(t, "tune", "ridge", "--data", path, "--grid", "reg=10,1", "--folds", "2", "--table", path); code != 2 || !strings.Contains(errs, "inputs") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	got := tune(t, "mlp", "--data", generated(t), "--grid", "layers=4,3;5", "--folds", "2", "--max-iterations", "5", "--json")
+	if len(got.Points) != 2 || got.Points[0].Values["layers"] != "4,3" {
+		t.Errorf("%+v", got.Points)
+	}
+}
+
+// TestTuneRunsShareACache from an empty one: no run is disturbed by another's.
+func TestTuneRunsShareACache(t *testing.T) {
+	got := tune(t, "logistic", "--data", generated(t), "--grid", "reg=1e-4,1e-3,1e-2", "--folds", "8", "--data-dir", t.TempDir(), "--parallel", "6", "--json")
+	for _, p := range got.Points {
+		if p.Failed != "" {
+			t.Errorf("%v: %s", p.Values, p.Failed)
+		}
+	}
+}
+
 // TestBadGrids are refused before data is read.
 func TestBadGrids(t *testing.T) {
 	for says, args := range map[string][]string{
@@ -92,6 +121,9 @@ func TestBadGrids(t *testing.T) {
 		"data":     {"--grid", "data=a,b"},
 		"owlqn":    {"--grid", "alpha=0,1", "--reg", "1", "--solver", "lbfgs"},
 		"2/5":      {"--grid", "reg=1", "--fold", "6/5"},
+		"nope":     {"--grid", "reg=1", "--metric", "nope"},
+		"twice":    {"--grid", "reg=1", "--grid", "reg=2"},
+		"event":    {"--grid", "reg=1", "--event-log", "x"},
 	} {
 		_, errs, code := volley(t, append([]string{"tune", "logistic", "--data", "/nowhere"}, args...)...)
 		if code != 2 || !strings.Contains(errs, says) && says != "2/5" {

@@ -13,6 +13,7 @@ import (
 // changes nothing: it sums what the dual variables stand for.
 type dualParam struct {
 	W, Inverse  []float64 // one a feature, and the intercept, if there is one
+	Shift       []float64 // that dense rows are taken about; nil is zero
 	Sigma, Rows float64
 	Positive    float64
 	Weights     [2]float64
@@ -20,12 +21,12 @@ type dualParam struct {
 	Check       bool
 }
 
-const dualHead = 7
+const dualHead = 8
 
 // MarshalBinary lays the parameter out as floats.
 func (p dualParam) MarshalBinary() ([]byte, error) {
-	head := []float64{p.Sigma, p.Rows, p.Positive, p.Weights[0], p.Weights[1], flag(p.Intercept), flag(p.Check)}
-	return putFloats(make([]byte, 0, 8*(2*len(p.W)+dualHead)), head, p.W, p.Inverse), nil
+	head := []float64{p.Sigma, p.Rows, p.Positive, p.Weights[0], p.Weights[1], flag(p.Intercept), flag(p.Check), float64(len(p.W))}
+	return putFloats(make([]byte, 0, 8*(3*len(p.W)+dualHead)), head, p.W, p.Inverse, p.Shift), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
@@ -34,10 +35,16 @@ func (p *dualParam) UnmarshalBinary(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	n := (len(v) - dualHead) / 2
+	n := int(v[dualHead-1])
+	if n < 0 || len(v) < dualHead+2*n {
+		return errCutShort
+	}
 	p.Sigma, p.Rows, p.Positive, p.Weights = v[0], v[1], v[2], [2]float64{v[3], v[4]}
 	p.Intercept, p.Check = v[5] != 0, v[6] != 0
-	p.W, p.Inverse = v[dualHead:dualHead+n], v[dualHead+n:]
+	p.W, p.Inverse = v[dualHead:dualHead+n], v[dualHead+n:dualHead+2*n]
+	if len(v) > dualHead+2*n {
+		p.Shift = v[dualHead+2*n:]
+	}
 	return nil
 }
 
@@ -110,23 +117,25 @@ func ascendRows[T kernel.Float](f kernel.Loss, s *dualSums, p *dualParam, b *rdd
 	if p.Intercept {
 		features--
 	}
+	about := make([]float64, features)
+	copy(about, p.Shift)
 	for i, row := range b.Rows {
 		x, at := rowOf(b, values, row, features)
 		a := b.State[i]
 		if p.Check {
-			addRow(s.Move, x, at, a, p.Intercept)
+			addRow(s.Move, x, at, about, a, p.Intercept)
 			s.Conj += f.Conjugate(a, y[i])
 			continue
 		}
-		z, q := weigh(s.local, p.Inverse, x, at, p.Intercept)
+		z, q := weigh(s.local, p.Inverse, x, at, about, p.Intercept)
 		next := f.Ascend(a, z, float64(p.Sigma*q)/p.Rows, y[i])
 		if next == a {
 			continue
 		}
 		b.State[i] = next
 		s.Conj += f.Conjugate(next, y[i]) - f.Conjugate(a, y[i])
-		addRow(s.Move, x, at, next-a, p.Intercept)
-		pull(s.local, p.Inverse, x, at, float64(p.Sigma*(next-a))/p.Rows, p.Intercept)
+		addRow(s.Move, x, at, about, next-a, p.Intercept)
+		pull(s.local, p.Inverse, x, at, about, float64(p.Sigma*(next-a))/p.Rows, p.Intercept)
 	}
 }
 
@@ -139,14 +148,14 @@ func rowOf[T kernel.Float](b *rdd.Batch, values []T, row int32, features int) (x
 	return values[from:to], b.Indices[from:to]
 }
 
-// weigh computes w·x and Σ x²/s.
-func weigh[T kernel.Float](w, inverse []float64, x []T, at []int32, intercept bool) (z, q float64) {
+// weigh computes w·x and Σ x²/s; dense rows are taken about a point.
+func weigh[T kernel.Float](w, inverse []float64, x []T, at []int32, about []float64, intercept bool) (z, q float64) {
 	if intercept {
 		z, q = w[len(w)-1], inverse[len(w)-1]
 	}
 	if at == nil {
 		for j, v := range x {
-			u := float64(v)
+			u := float64(v) - about[j]
 			z = math.FMA(w[j], u, z)
 			q = math.FMA(float64(u*u), inverse[j], q)
 		}
@@ -161,13 +170,13 @@ func weigh[T kernel.Float](w, inverse []float64, x []T, at []int32, intercept bo
 }
 
 // addRow adds a·x to a sum.
-func addRow[T kernel.Float](sum []float64, x []T, at []int32, a float64, intercept bool) {
+func addRow[T kernel.Float](sum []float64, x []T, at []int32, about []float64, a float64, intercept bool) {
 	if intercept {
 		sum[len(sum)-1] += a
 	}
 	if at == nil {
 		for j, v := range x {
-			sum[j] = math.FMA(a, float64(v), sum[j])
+			sum[j] = math.FMA(a, float64(v)-about[j], sum[j])
 		}
 		return
 	}
@@ -177,13 +186,13 @@ func addRow[T kernel.Float](sum []float64, x []T, at []int32, a float64, interce
 }
 
 // pull moves w by a·x/s.
-func pull[T kernel.Float](w, inverse []float64, x []T, at []int32, a float64, intercept bool) {
+func pull[T kernel.Float](w, inverse []float64, x []T, at []int32, about []float64, a float64, intercept bool) {
 	if intercept {
 		w[len(w)-1] = math.FMA(a, inverse[len(w)-1], w[len(w)-1])
 	}
 	if at == nil {
 		for j, v := range x {
-			w[j] = math.FMA(float64(a*float64(v)), inverse[j], w[j])
+			w[j] = math.FMA(float64(a*(float64(v)-about[j])), inverse[j], w[j])
 		}
 		return
 	}

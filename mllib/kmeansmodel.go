@@ -59,8 +59,11 @@ func (m *KMeansModel) eachBatch(ctx context.Context, in rdd.Input, uris []string
 	if in.IndexBase == 0 {
 		in.IndexBase = m.IndexBase + 1
 	}
-	if in.Label == "" {
-		in.Label, in.NoLabel = m.Label, m.Label == ""
+	if in.Label == "" && !in.NoLabel {
+		in.Label, in.NoLabel = m.Label, m.Label == "" || !(&LinearModel{Features: m.Features, Label: m.Label, Prepared: m.Prepared}).hasLabel(in, uris)
+		if in.NoLabel {
+			in.Label = ""
+		}
 	}
 	src, err := storage.OpenSource(preparing(in, m.Prepared), uris...)
 	if err != nil {

@@ -35,11 +35,27 @@ type Model interface {
 	Describe() string
 }
 
+// knowing says what names the columns of a model's data may have.
+func knowing(in rdd.Input, p *storage.Prepared) rdd.Input {
+	if p == nil || in.Header != nil {
+		return in
+	}
+	if !p.Header {
+		in.Header = new(bool) // false, as in training
+		return in
+	}
+	for _, c := range p.Columns {
+		in.Known = append(in.Known, c.Name)
+	}
+	return in
+}
+
 // preparing says how a model's data are to be read: raw, and prepared as those that
 // it was made from.
 func preparing(in rdd.Input, p *storage.Prepared) rdd.Input {
 	if p != nil {
 		in.Prepare, in.Fitted = storage.Prepare{}, p
+		in = knowing(in, p)
 	}
 	return in
 }

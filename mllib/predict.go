@@ -66,6 +66,7 @@ func (m *LinearModel) fits(c *storage.Chunk, uris []string) error {
 // with as many columns as the model has features, or without the column of the
 // label's name, has not.
 func (m *LinearModel) hasLabel(in rdd.Input, uris []string) bool {
+	in = knowing(in, m.Prepared)
 	in.NoLabel, in.Prepare, in.Fitted = true, storage.Prepare{}, nil
 	src, err := storage.OpenSource(in, uris...)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
 )
 
 // dualState is where dual ascent stands. With u = Σ a·x/n, the model is what
@@ -27,15 +28,22 @@ type dual struct {
 	l2, lasso, prox, inverse []float64
 	splits                   int
 	intercept                bool
-	bounds                   bool // its value bounds the objective from below: no feature is without an L2 penalty
+	shift                    []float64 // that dense rows are taken about, where there is an intercept; the last variable is that at this point
+	bounds                   bool      // its value bounds the objective from below: no variable is without an L2 penalty
 }
 
 // newDual finds the penalties on the scale of the data.
-func newDual(p *problem, m moments, splits int) *dual {
-	d := &dual{n: float64(m.rows * p.counted), splits: splits, intercept: p.intercept, bounds: p.reg > 0}
+func newDual(p *problem, m moments, splits int, dense bool) *dual {
+	d := &dual{n: float64(m.rows * p.counted), splits: splits, intercept: p.intercept, bounds: p.reg > 0 && !p.intercept}
+	if p.intercept && dense {
+		d.shift = m.mean
+	}
 	features := len(p.scale)
 	for j := range features {
-		square := math.FMA(m.mean[j], m.mean[j], m.variance[j])
+		square := m.variance[j]
+		if d.shift == nil {
+			square = math.FMA(m.mean[j], m.mean[j], square)
+		}
 		l2, lasso := float64(float64(p.reg*p.penalty[j])*float64(p.scale[j]*p.scale[j])), 0.0
 		if p.lasso != nil {
 			lasso = float64(p.lasso[j] * p.scale[j])
@@ -109,7 +117,7 @@ func (d *dual) take(st *dualState, s dualSums) (w []float64) {
 
 // startAscent begins with dual variables of zero.
 func (t *trainer) startAscent(m moments) {
-	t.dual = newDual(t.prob, m, len(t.meta.Splits))
+	t.dual = newDual(t.prob, m, len(t.meta.Splits), t.meta.Layout == storage.DenseLayout)
 	n := len(t.dual.l2)
 	t.st.Dual = dualState{U: make([]float64, n), Center: make([]float64, n), Last: make([]float64, n), Momentum: 1}
 	t.standAt(make([]float64, n))
@@ -120,6 +128,9 @@ func (t *trainer) standAt(w []float64) {
 	features, bias := w, 0.0
 	if t.dual.intercept {
 		features, bias = w[:len(w)-1], w[len(w)-1]
+		for j, m := range t.dual.shift {
+			bias = math.FMA(-features[j], m, bias)
+		}
 	}
 	copy(t.st.Y, t.prob.variables(features, bias))
 	copy(t.st.X, t.st.Y)
@@ -127,7 +138,7 @@ func (t *trainer) standAt(w []float64) {
 
 // dualParam is the parameter of a step at a model.
 func (t *trainer) dualParam(w []float64, check bool) dualParam {
-	return dualParam{W: w, Inverse: t.dual.inverse, Sigma: float64(t.dual.splits), Rows: t.dual.n, Positive: t.prob.positive,
+	return dualParam{W: w, Shift: t.dual.shift, Inverse: t.dual.inverse, Sigma: float64(t.dual.splits), Rows: t.dual.n, Positive: t.prob.positive,
 		Weights: t.prob.weights, Intercept: t.dual.intercept, Check: check}
 }
 

@@ -66,6 +66,8 @@ func (c *LinearConfig) Check() error {
 		why, hint = "it cannot minimize an L1 penalty", "use owlqn, cd, newton or nesterov, or --alpha 0"
 	case c.Solver == SVRG && c.Loss == Softmax:
 		why, hint = "it is for a margin a row", "use nesterov or lbfgs"
+	case c.Solver == SDCA && c.Stop != "" && c.Stop != ByObjective:
+		why, hint = "it ends by its duality gap", "leave --stop out, or use another solver"
 	case c.Solver == SDCA && c.Init != nil:
 		why, hint = "it begins with dual variables, which no model has", "use another solver with --init"
 	case c.Solver == SDCA && c.Loss == Softmax:

@@ -120,6 +120,9 @@ func (t *trainer) begin(m moments) error {
 		t.st.Y[n-1] = t.cfg.constant(m, t.prob.weights)
 	}
 	copy(t.st.X, t.st.Y)
+	if t.cfg.Init != nil && t.st.Width > steadyWidth {
+		t.st.Width = steadyWidth // it is near the optimum
+	}
 	return nil
 }
 
@@ -230,6 +233,12 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if t.cfg.Solver == SVRG {
 		t.correct(info.Weight, info.Share)
 	}
+	if t.converged(it, o) {
+		t.best = objective
+		t.end(it, "tolerance")
+		copy(t.st.X, t.st.Y)
+		return nil
+	}
 	gap := g.Gap / float64(info.Weight*t.prob.counted)
 	if t.move(h, objective, gap) {
 		t.end(it, "tolerance")
@@ -242,6 +251,22 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 		}
 	}
 	return nil
+}
+
+// converged says whether a model given to begin with is where training would end: the
+// step that its gradient asks for gains no more than the tolerance.
+func (t *trainer) converged(it *rdd.Iteration, o observation) bool {
+	if t.cfg.Init == nil || it.Number > 1 || !o.exact || t.cfg.Tol <= 0 || t.cfg.Solver.curved() || t.cfg.Loss == Hinge || t.st.Step <= 0 {
+		return false
+	}
+	var sq float64
+	for j, g := range t.grad {
+		if t.prob.lasso != nil { // of the proximal step
+			g = (t.st.Y[j] - soft(t.st.Y[j]-float64(t.st.Step*g), float64(t.st.Step*t.prob.lasso[j]))) / t.st.Step
+		}
+		sq = math.FMA(g, g, sq)
+	}
+	return float64(t.st.Step*sq)/2 <= float64(t.cfg.Tol*max(1, math.Abs(o.objective)))
 }
 
 // move takes what the pass has found out to the next point; over says that there

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sort"
+	"strings"
 	"syscall"
 	"time"
 
@@ -73,6 +74,9 @@ func (c *Cache) sweep() {
 	entries, _ := os.ReadDir(filepath.Join(c.dir, "tmp"))
 	for _, e := range entries {
 		path := filepath.Join(c.dir, "tmp", e.Name())
+		if strings.HasPrefix(e.Name(), unlocked) && time.Since(modTime(path)) < time.Hour {
+			continue // its maker is about to lock it
+		}
 		if lock, err := tryLock(filepath.Join(path, ".lock"), unix.LOCK_EX); err == nil && lock != nil {
 			os.RemoveAll(path)
 			lock.Close()
@@ -90,16 +94,24 @@ func modTime(path string) time.Time {
 	return info.ModTime()
 }
 
+// unlocked begins the name of a directory that is not locked yet: sweeping lets it
+// be.
+const unlocked = "new-"
+
 // TempDir makes a directory that lives until the returned function is called
 // or the process dies.
 func (c *Cache) TempDir(purpose string) (string, func(), error) {
-	dir, err := os.MkdirTemp(filepath.Join(c.dir, "tmp"), purpose+"-*")
+	made, err := os.MkdirTemp(filepath.Join(c.dir, "tmp"), unlocked+purpose+"-*")
 	if err != nil {
 		return "", nil, diskError("use the data directory", c.dir, err)
 	}
-	lock, err := tryLock(filepath.Join(dir, ".lock"), unix.LOCK_EX)
+	dir := filepath.Join(c.dir, "tmp", strings.TrimPrefix(filepath.Base(made), unlocked))
+	lock, err := tryLock(filepath.Join(made, ".lock"), unix.LOCK_EX)
+	if err == nil {
+		err = os.Rename(made, dir)
+	}
 	if err != nil {
-		os.RemoveAll(dir)
+		os.RemoveAll(made)
 		return "", nil, diskError("use the data directory", c.dir, err)
 	}
 	return dir, func() { os.RemoveAll(dir); lock.Close() }, nil

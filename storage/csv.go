@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,9 @@ type tableSpec struct {
 	Null      string   `json:"null,omitempty"`
 }
 
+// byteOrderMark begins files that some programs write as UTF-8.
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
 // detectTable looks at the head of a file and settles separator, header,
 // names and the label's column.
 func detectTable(path string, o ReadOptions) (tableSpec, error) {
@@ -32,7 +36,7 @@ func detectTable(path string, o ReadOptions) (tableSpec, error) {
 		return tableSpec{}, err
 	}
 	spec := tableSpec{Separator: o.Separator, Quoted: bytes.IndexByte(head, '"') >= 0}
-	lines := headLines(head, 20)
+	lines := headLines(bytes.TrimPrefix(head, byteOrderMark), 20)
 	if len(lines) == 0 {
 		return spec, fault.Newf(fault.BadInput, "read", path, "the file is empty")
 	}
@@ -130,15 +134,16 @@ func looksLikeHeader(first []string, quoted bool, lines []string, sep byte, o Re
 		return false
 	}
 	second, _ := splitRecord(lines[1], sep)
+	known := slices.Concat(o.Known, o.Prepare.OneHot, o.Prepare.Hash, o.Prepare.Text, []string{o.Label})
+	guess := false
 	for i, f := range first {
-		if i < len(second) && !isNumber(f) && isNumber(second[i]) {
+		name := strings.TrimSpace(f)
+		if name != "" && !isNumber(f) && slices.Contains(known, name) {
 			return true
 		}
-		if o.Label != "" && strings.TrimSpace(f) == o.Label && !isNumber(f) {
-			return true
-		}
+		guess = guess || i < len(second) && !missingNumber([]byte(name)) && !isNumber(f) && isNumber(second[i])
 	}
-	return false
+	return guess && o.Known == nil
 }
 
 func isNumber(s string) bool {
@@ -259,6 +264,9 @@ func parseCSV(blk textBlock, spec *tableSpec, c *Chunk, prep fieldTaker) error {
 	p := &csvParser{spec: spec, blk: blk, b: blk.data, c: c, prep: prep}
 	if prep == nil {
 		c.Width = len(spec.Features)
+	}
+	if blk.offset == 0 && bytes.HasPrefix(p.b, byteOrderMark) {
+		p.i = len(byteOrderMark)
 	}
 	if spec.Header && blk.offset == 0 {
 		p.skipHeader()

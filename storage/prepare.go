@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -114,7 +115,7 @@ func bucketOf(word []byte, buckets int) int { return int(xxhash.Sum64(word) % ui
 // words are the runs of letters and digits of a text, in lower case.
 func words(text []byte, yield func(word []byte)) {
 	for _, w := range strings.FieldsFunc(strings.ToLower(string(text)), func(r rune) bool {
-		return r < 128 && !('a' <= r && r <= 'z' || '0' <= r && r <= '9')
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	}) {
 		yield([]byte(w))
 	}
@@ -134,6 +135,13 @@ func (p Prepare) plan(spec *tableSpec, path string) (*Prepared, error) {
 				return nil, fault.Newf(fault.Usage, "prepare", path, "column %q is to be %s and something else", name, kind)
 			}
 			kinds[i] = kind
+		}
+	}
+	for k, i := range spec.Features {
+		for _, other := range spec.Features[:k] {
+			if spec.Header && spec.Names[other] == spec.Names[i] {
+				return nil, fault.Newf(fault.BadInput, "prepare", path, "two columns are called %q: a model finds them by name", spec.Names[i])
+			}
 		}
 	}
 	buckets := p.Buckets

@@ -132,6 +132,11 @@ func (f *fitter) end(c *Chunk) {
 	if !f.fold(f.seen - 1) {
 		return
 	}
+	for _, x := range row {
+		if f.p.Missing == MissingDrop && f.p.Columns[x.k].Kind == numberColumn && !x.number {
+			return // it is not trained on
+		}
+	}
 	f.rows++
 	for _, x := range row {
 		f.cols[x.k].take(&f.p.Columns[x.k], x)

@@ -38,6 +38,7 @@ type ReadOptions struct {
 	Quoted    bool      // fields may be quoted, although none is in the beginning
 	Typed     []string  // columns of a user's type, which rows are read into; nil where they are points
 	Fold      Fold      // rows that are left out; the zero value is none
+	Known     []string  `json:",omitempty"` // names that columns may have: a first line with one of them is a header
 	Prepare   Prepare   // what is done with columns before rows are points
 	Fitted    *Prepared `json:",omitempty"` // the same, as a model has it
 }

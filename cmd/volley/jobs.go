@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -183,6 +184,11 @@ func trainJob(ctx context.Context, cfg volley.Config, f *trainFlags, j job) (*ru
 	}
 	if summary.StoppedBy == "interrupted" {
 		return nil, errInterrupted
+	}
+	for name, v := range metrics {
+		if f.fold != "" && math.IsNaN(v) {
+			return nil, fault.Newf(fault.BadInput, "measure by", "--fold "+f.fold, "it holds too few rows: %s is not a number", name).WithHint("use fewer folds")
+		}
 	}
 	if f.out != "" {
 		if err := model.Save(f.out, f.overwrite); err != nil {

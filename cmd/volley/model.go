@@ -16,6 +16,7 @@ import (
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/mllib"
+	"github.com/volley-engine/volley/rdd"
 )
 
 // dataFlags are the flags of commands that read data with a model.
@@ -80,6 +81,15 @@ func (f *dataFlags) ready(c *cobra.Command) error {
 	return checkInput(&f.trainFlags)
 }
 
+// labelled says how to read the data; a label of none is no column.
+func (f *dataFlags) labelled() rdd.Input {
+	in := f.input()
+	if f.label == "none" {
+		in.NoLabel, in.Label = true, ""
+	}
+	return in
+}
+
 func predictCommand() *cobra.Command {
 	f := &dataFlags{}
 	c := &cobra.Command{
@@ -110,10 +120,7 @@ func predict(c *cobra.Command, f *dataFlags, dir string) error {
 	if err != nil {
 		return err
 	}
-	in := f.input()
-	if f.label == "none" {
-		in.NoLabel, in.Label = true, ""
-	}
+	in := f.labelled()
 	return toFile(f.outFile, func(w io.Writer) error {
 		rows, err := m.Predict(c.Context(), in, f.data, w)
 		if err == nil && f.outFile != "-" {
@@ -163,7 +170,7 @@ func evaluateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			metrics, err := m.Evaluate(c.Context(), f.input(), f.data)
+			metrics, err := m.Evaluate(c.Context(), f.labelled(), f.data)
 			if err != nil {
 				return err
 			}

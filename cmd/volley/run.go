@@ -139,7 +139,7 @@ func (f *trainFlags) contradictions(c *cobra.Command) error {
 		return usage(c, "fold", "metrics are those of --test, or of the rows left out, not both")
 	}
 	if f.target != "" {
-		if v, err := strconv.ParseFloat(f.target, 64); err != nil || math.IsNaN(v) {
+		if v, err := strconv.ParseFloat(f.target, 64); err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 			return usage(c, "target", "%q is not a number", f.target)
 		}
 	}

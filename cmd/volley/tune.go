@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -48,7 +48,7 @@ type point struct {
 	Values map[string]string `json:"values"`
 	Mean   float64           `json:"mean"`
 	Std    float64           `json:"std"`
-	Folds  []float64         `json:"folds"`
+	Folds  []*float64        `json:"folds"` // nil where a run had no such metric
 	Failed string            `json:"failed,omitempty"`
 	args   []string
 	each   []*runResult
@@ -100,7 +100,7 @@ func gridExample(job string) string {
 }
 
 func (t *tuneFlags) register(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&t.grid, "grid", nil, "a flag of the job and its values, as reg=1e-4,1e-3; several make a grid")
+	fs.StringArrayVar(&t.grid, "grid", nil, "a flag of the job and its values, as reg=1e-4,1e-3, or between semicolons, as layers=64,32;64; several make a grid")
 	fs.IntVar(&t.folds, "folds", 5, "parts that the rows are cut into, each of which one run is measured by")
 	fs.IntVar(&t.parallel, "parallel", 0, "runs at a time (default: one a core, or on a cluster four)")
 	fs.StringVar(&t.metric, "metric", "", "what is compared (default: auc, accuracy, rmse, silhouette or ndcg_at_10, by the job)")
@@ -149,8 +149,20 @@ func (t *tuneFlags) prepare(c *cobra.Command) ([]*point, error) {
 		return nil, usage(c, "folds", "%d does not lie in [2, 1000]", t.folds)
 	case t.parallel < 0:
 		return nil, usage(c, "parallel", "%d is below 0", t.parallel)
+	case t.metric != "" && !slices.Contains(allMetrics, t.metric):
+		return nil, usage(c, "metric", "%q is not one of %s", t.metric, strings.Join(allMetrics, " "))
+	case c.Flags().Changed("event-log") || c.Flags().Changed("checkpoint-dir") || c.Flags().Changed("checkpoint-every") || t.trainFlags.resume:
+		return nil, usage(c, "event-log", "there are many runs: they keep neither event logs nor checkpoints")
 	case len(t.trainFlags.test) > 0 || t.trainFlags.fold != "":
 		return nil, usage(c, "test", "every run is measured by the rows that it was trained without")
+	}
+	if t.table != "" {
+		if err := notAnInput(c, "table", t.table, t.trainFlags.data); err != nil {
+			return nil, err
+		}
+		if info, err := os.Stat(filepath.Dir(t.table)); err != nil || !info.IsDir() {
+			return nil, usage(c, "table", "there is no directory %s", filepath.Dir(t.table))
+		}
 	}
 	for _, g := range t.grid {
 		name, values, ok := strings.Cut(g, "=")
@@ -158,7 +170,14 @@ func (t *tuneFlags) prepare(c *cobra.Command) ([]*point, error) {
 		if !ok || flag == nil || slices.Contains(notTuned, name) {
 			return nil, usage(c, "grid", "%q is not a flag of %s with values, as reg=1e-4,1e-3", name, t.job)
 		}
-		t.axes = append(t.axes, axis{name, strings.Split(values, ",")})
+		if slices.ContainsFunc(t.axes, func(a axis) bool { return a.flag == name }) {
+			return nil, usage(c, "grid", "%s is there twice", name)
+		}
+		between := ","
+		if strings.Contains(values, ";") {
+			between = ";" // of values that have commas themselves
+		}
+		t.axes = append(t.axes, axis{name, strings.Split(values, between)})
 	}
 	var points []*point
 	for i := range size(t.axes) {
@@ -194,6 +213,9 @@ func (t *tuneFlags) baseArgs(c *cobra.Command) []string {
 		if !slices.Contains(own, name) {
 			args = append(args, a)
 		}
+	}
+	if dir := c.Flags().Lookup("data-dir"); t.driver == "" && dir.Changed {
+		args = append(args, "--data-dir="+dir.Value.String())
 	}
 	if t.driver == "" && !c.Flags().Changed("executors") && !c.Flags().Changed("pace") {
 		args = append(args, "--executors=1") // runs go side by side
@@ -236,7 +258,7 @@ func (t *tuneFlags) runAll(ctx context.Context, points []*point) error {
 	g.SetLimit(parallel)
 	for _, p := range points {
 		p.each = make([]*runResult, t.folds)
-		p.Folds = make([]float64, t.folds)
+		p.Folds = make([]*float64, t.folds)
 	}
 	errs := make([]error, len(points))
 	for k := range t.folds {
@@ -337,7 +359,11 @@ var byJob = map[string][]string{"kmeans": {"silhouette"}, "als": {"ndcg_at_10", 
 	"softmax": {"accuracy"}, "mlp": {"accuracy", "rmse"}}
 
 // lower are the metrics of which less is better.
-var lower = []string{"rmse", "mae", "log_loss", "cost", "cold_rows"}
+var lower = []string{"rmse", "mae", "log_loss", "cost", "cold_rows", "false_positives", "false_negatives", "nonzeros"}
+
+// allMetrics are those that some job has.
+var allMetrics = append([]string{"accuracy", "auc", "pr_auc", "f1", "precision", "recall", "true_positives", "true_negatives", "r2", "silhouette", "clusters",
+	"map_at_10", "ndcg_at_10"}, lower...)
 
 // score compares the points: best is the index of the best.
 func (t *tuneFlags) score(points []*point) (metric string, best int, err error) {
@@ -350,17 +376,16 @@ func (t *tuneFlags) score(points []*point) (metric string, best int, err error) 
 			if r == nil {
 				continue
 			}
-			v, ok := r.Metrics[metric]
-			if !ok {
-				return "", 0, fault.Newf(fault.Usage, "tune", "--metric "+metric, "the job has no such metric").
-					WithHint("it has " + strings.Join(slices.Sorted(maps.Keys(r.Metrics)), ", "))
+			if v, ok := r.Metrics[metric]; ok && !math.IsNaN(v) {
+				p.Folds[k] = &v
 			}
-			p.Folds[k] = v
+		}
+		if p.mean(); p.Failed == "" && math.IsNaN(p.Mean) {
+			p.Failed, p.Mean, p.Std = "no run has the metric "+metric, 0, 0
 		}
 		if p.Failed != "" {
 			continue
 		}
-		p.Mean, p.Std = meanAndDeviation(p.Folds)
 		if best < 0 || slices.Contains(lower, metric) && p.Mean < points[best].Mean || !slices.Contains(lower, metric) && p.Mean > points[best].Mean {
 			best = i
 		}
@@ -387,14 +412,21 @@ func (t *tuneFlags) defaultMetric(points []*point) string {
 	return "rmse"
 }
 
-func meanAndDeviation(v []float64) (mean, deviation float64) {
-	for _, x := range v {
-		mean += x / float64(len(v))
+// mean finds mean and deviation over the folds that have the metric.
+func (p *point) mean() {
+	var n, sum, square float64
+	for _, v := range p.Folds {
+		if v != nil {
+			n++
+			sum += *v
+		}
 	}
-	for _, x := range v {
-		deviation += (x - mean) * (x - mean) / float64(len(v))
+	for _, v := range p.Folds {
+		if v != nil {
+			square += (*v - sum/n) * (*v - sum/n)
+		}
 	}
-	return mean, math.Sqrt(deviation)
+	p.Mean, p.Std = sum/n, math.Sqrt(square/n)
 }
 
 // print shows the table.
@@ -447,7 +479,11 @@ func (t *tuneFlags) writeTable(points []*point, metric string) error {
 			}
 			fmt.Fprintf(w, "%s,%s", number(p.Mean), number(p.Std))
 			for _, v := range p.Folds {
-				fmt.Fprintf(w, ",%s", number(v))
+				text := ""
+				if v != nil {
+					text = number(*v)
+				}
+				fmt.Fprintf(w, ",%s", text)
 			}
 			if _, err := fmt.Fprintf(w, ",%s\n", csvText(p.Failed)); err != nil {
 				return fault.New(fault.NoResources, "write", t.table, err)
