@@ -274,6 +274,7 @@ func (a *assigner) silhouettes(w *assignWork, all *clusters, b *rdd.Batch) (sum 
 func (m *KMeansModel) Describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d centres of %d features, by %s distance\n", m.K, m.Features, m.Distance)
+	b.WriteString(m.Prepared.String())
 	for k := range min(m.K, 10) {
 		row := m.Centres[k*m.Features : (k+1)*m.Features]
 		fmt.Fprintf(&b, "  %-4d", k)

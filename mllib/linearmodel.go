@@ -120,6 +120,10 @@ func (m *LinearModel) Describe() string {
 	if m.Loss != Squared {
 		fmt.Fprintf(&b, "labels %q (0) and %q (1)\n", m.Labels[0], m.Labels[1])
 	}
+	if m.Threshold != nil {
+		fmt.Fprintf(&b, "%q is said of scores above %g\n", m.Labels[1], *m.Threshold)
+	}
+	b.WriteString(m.Prepared.String())
 	at := make([]int, len(m.Weights))
 	for j := range at {
 		at[j] = j
@@ -135,7 +139,10 @@ func (m *LinearModel) Describe() string {
 	})
 	for _, j := range at[:min(len(at), shownWeights)] {
 		name := strconv.Itoa(j + m.IndexBase)
-		if j < len(m.Names) {
+		switch {
+		case m.Prepared != nil:
+			name = m.Prepared.Name(j)
+		case j < len(m.Names):
 			name = m.Names[j]
 		}
 		fmt.Fprintf(&b, "  %-20s %+.6g\n", name, m.Weights[j])

@@ -82,5 +82,5 @@ func (m *NetworkModel) Evaluate(ctx context.Context, in rdd.Input, uris []string
 
 // Describe is the model in a few lines.
 func (m *NetworkModel) Describe() string {
-	return fmt.Sprintf("layers of %v units, %s\nlabels %q\n", m.Layers, m.Activation, m.Labels[:min(len(m.Labels), 20)])
+	return fmt.Sprintf("layers of %v units, %s\nlabels %q\n", m.Layers, m.Activation, m.Labels[:min(len(m.Labels), 20)]) + m.Prepared.String()
 }

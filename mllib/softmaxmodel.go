@@ -68,5 +68,5 @@ func (m *SoftmaxModel) Evaluate(ctx context.Context, in rdd.Input, uris []string
 
 // Describe is the model in a few lines.
 func (m *SoftmaxModel) Describe() string {
-	return fmt.Sprintf("%d classes, %d features\nlabels %q\n", len(m.Labels), m.Features, m.Labels[:min(len(m.Labels), 20)])
+	return fmt.Sprintf("%d classes, %d features\nlabels %q\n", len(m.Labels), m.Features, m.Labels[:min(len(m.Labels), 20)]) + m.Prepared.String()
 }

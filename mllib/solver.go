@@ -66,6 +66,8 @@ func (c *LinearConfig) Check() error {
 		why, hint = "it cannot minimize an L1 penalty", "use owlqn, cd, newton or nesterov, or --alpha 0"
 	case c.Solver == SVRG && c.Loss == Softmax:
 		why, hint = "it is for a margin a row", "use nesterov or lbfgs"
+	case c.Solver.curved() && c.Stop != "" && c.Stop != ByObjective:
+		why, hint = "it ends by what its next step would gain", "leave --stop out, or use lbfgs, owlqn or nesterov"
 	case c.Solver == SDCA && c.Stop != "" && c.Stop != ByObjective:
 		why, hint = "it ends by its duality gap", "leave --stop out, or use another solver"
 	case c.Solver == SDCA && c.Init != nil:
@@ -94,6 +96,8 @@ func (c *LinearConfig) choose(features int) (s Solver, why string) {
 	switch {
 	case c.Cut:
 		return Nesterov, "steps may be cut short, so that only mean gradients are the same from step to step"
+	case c.Stop != "" && c.Stop != ByObjective:
+		return c.chooseWide("--stop is not by the objective")
 	case c.Loss == Squared && features <= narrowSquared && lasso:
 		return CD, fmt.Sprintf("%d features are few enough for one pass that sums their products", features)
 	case c.Loss == Squared && features <= narrowSquared:

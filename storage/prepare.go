@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -205,6 +206,49 @@ func (p *Prepared) Names() []string {
 		}
 	}
 	return out
+}
+
+// Name is that of one feature: of a hashed one its column's, and its bucket.
+func (p *Prepared) Name(feature int) string {
+	for _, c := range p.Columns {
+		k := feature - c.At
+		switch {
+		case k >= c.Width:
+			continue
+		case c.Kind == oneHotColumn:
+			return c.Name + "=" + c.Values[k]
+		case c.Kind == numberColumn:
+			return c.Name
+		}
+		return c.Name + "#" + strconv.Itoa(k)
+	}
+	return strconv.Itoa(feature)
+}
+
+// String is the preparation in a line a column.
+func (p *Prepared) String() string {
+	if p == nil {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("made from\n")
+	for _, c := range p.Columns {
+		switch c.Kind {
+		case numberColumn:
+			fmt.Fprintf(&b, "  %-20s (value − %g) × %g", c.Name, c.Shift, c.Factor)
+			if p.Missing != MissingError {
+				fmt.Fprintf(&b, ", missing is %g", c.Fill)
+			}
+		case oneHotColumn:
+			fmt.Fprintf(&b, "  %-20s a feature for each of %d values", c.Name, len(c.Values))
+		case hashColumn:
+			fmt.Fprintf(&b, "  %-20s values in %d buckets", c.Name, c.Width)
+		default:
+			fmt.Fprintf(&b, "  %-20s words in %d buckets, %d of them seen", c.Name, c.Width, len(c.Seen))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 // places are where a table has the columns: by name where both have names, else in

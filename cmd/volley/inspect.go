@@ -51,6 +51,7 @@ func inspectCommand() *cobra.Command {
 		},
 	}
 	f.register(c)
+	f.prepare.register(c.Flags())
 	c.Flags().Lookup("data").Hidden = true
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return c
@@ -80,10 +81,10 @@ func inspectModel(dir string, asJSON bool) error {
 }
 
 func inspectData(ctx context.Context, f *dataFlags, path string) error {
-	in := f.input()
-	if f.label == "none" {
-		in.NoLabel, in.Label = true, ""
+	if err := f.prepare.validate(); err != nil {
+		return err
 	}
+	in := f.labelled()
 	src, err := storage.OpenSource(in, path)
 	if err != nil {
 		return err

@@ -125,6 +125,9 @@ func (t *tuneFlags) run(c *cobra.Command) error {
 		return err
 	}
 	if err := t.runAll(c.Context(), points); err != nil {
+		if metric, _, e := t.score(points); e == nil { // what there is so far
+			_ = t.writeTable(points, metric)
+		}
 		return err
 	}
 	metric, best, err := t.score(points)

@@ -53,6 +53,7 @@ type countingWorker struct {
 	rng     *rand.Rand
 	failing float64 // chance that a fetch delivers a damaged copy
 	states  map[uint32][]countedState
+	bases   map[[2]int]uint64    // what tasks of runs go on from, by run and split
 	sent    map[int][]*wire.Part // states that came with leases, by run
 }
 
@@ -90,7 +91,12 @@ func (c *countingWorker) goOn(out *executor.Folded, r *executor.Run, sent []*wir
 	if r.Step.Node != statefulNode {
 		return nil
 	}
-	if rc.state, err = c.stateOf(sent, t); err == nil {
+	if base, begun := c.bases[[2]int{r.ID, int(t.Split)}]; begun {
+		rc.state = base
+	} else {
+		rc.state, err = c.stateOf(sent, t)
+	}
+	if err == nil {
 		out.Parts = append(out.Parts, c.keepState(t, rc.state+rc.count))
 	}
 	return err
@@ -139,6 +145,13 @@ func (c *countingWorker) fetch(h *wire.Hold) *executor.Fetched {
 
 func (c *countingWorker) begin(r *executor.Run) (func(int) (int64, int64), error) {
 	for _, t := range r.Step.Tasks {
+		if r.Step.Node == statefulNode {
+			state, err := c.stateOf(r.Step.States, t)
+			if err != nil {
+				return nil, err
+			}
+			c.bases[[2]int{r.ID, int(t.Split)}] = state
+		}
 		if _, ok := c.held[t.Split]; !ok {
 			return nil, fault.Newf(fault.FetchFailed, "open", "split", "split %d is not here", t.Split)
 		}
@@ -177,6 +190,18 @@ func (c *countingWorker) finish(r *executor.Run, counts []int64, skip map[plan.S
 }
 
 func (c *countingWorker) beginLeased(*executor.Run) error { return nil }
+
+// failed says of a lease now and then that there was no memory for it.
+func (c *countingWorker) failed(r *executor.Run, l *wire.Lease) *executor.Folded {
+	if c.failing == 0 || c.rng.IntN(500) > 0 {
+		return nil
+	}
+	c.s.fired("piece failed")
+	t := l.Task
+	cov := plan.Coverage{Split: plan.SplitID(t.Split), Attempt: int(t.Attempt), Epoch: plan.Epoch(t.Epoch), Cursor: int64(t.Cursor)}
+	return &executor.Folded{Run: r.ID, Coverage: []plan.Coverage{cov}, Leases: []uint32{l.Id},
+		Err: fault.Newf(fault.NoResources, "fold", "a split", "there is no memory")}
+}
 
 func (c *countingWorker) addStates(r *executor.Run, states []*wire.Part) {
 	c.sent[r.ID] = append(c.sent[r.ID], states...)

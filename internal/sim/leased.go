@@ -52,6 +52,12 @@ func (n *node) foldLeases(r *run) {
 			if n.runs[r.cmd.ID] != r || r.stopped {
 				return
 			}
+			if f := n.work.failed(r.cmd, l); f != nil {
+				r.stopped = true
+				delete(n.runs, r.cmd.ID)
+				n.step(executor.Event{Folded: f})
+				return
+			}
 			q.had = append(q.had, l)
 			q.idle = append(q.idle, slot)
 			n.step(executor.Event{Pieces: &executor.PiecesFolded{Run: r.cmd.ID, IDs: []uint32{l.Id}}})

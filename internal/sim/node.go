@@ -22,6 +22,7 @@ type worker interface {
 	// beginLeased, rowsOf and finishLeased do the same for a leased run.
 	beginLeased(*executor.Run) error
 	rowsOf(run *executor.Run, l *wire.Lease) int64
+	failed(run *executor.Run, l *wire.Lease) *executor.Folded // nil where it was folded
 	addStates(run *executor.Run, states []*wire.Part)
 	finishLeased(run *executor.Run, had []*wire.Lease, include []uint32, busy time.Duration) *executor.Folded
 	act(*wire.RunTask) *wire.TaskResult

@@ -25,7 +25,7 @@ func TestSeedsAreCleanAndEveryFaultFires(t *testing.T) {
 		}
 	}
 	for _, k := range []string{"crash", "return", "hang", "late join", "delay", "reorder", "duplicate", "loss",
-		"connection lost", "slow disk", "damaged copy", "speed change", "partition", "job crash", "disk full", "clock skew", "exclusion", "readmission"} {
+		"connection lost", "slow disk", "damaged copy", "speed change", "partition", "job crash", "disk full", "clock skew", "exclusion", "readmission", "piece failed"} {
 		if faults[k] == 0 {
 			t.Errorf("no %s fired", k)
 		}

@@ -168,7 +168,7 @@ func (s *Sim) addNode(i, slots int) {
 // boot gives a node a fresh agent that holds nothing.
 func (s *Sim) boot(n *node) {
 	n.agent = executor.NewAgent(n.id, n.slots, s.opt.Bug)
-	w := &countingWorker{s: s, n: n, held: map[uint32]bool{}, rng: s.rng, states: map[uint32][]countedState{}, sent: map[int][]*wire.Part{}}
+	w := &countingWorker{s: s, n: n, held: map[uint32]bool{}, rng: s.rng, states: map[uint32][]countedState{}, sent: map[int][]*wire.Part{}, bases: map[[2]int]uint64{}}
 	if !s.opt.Faultless {
 		w.failing = 0.1
 	}

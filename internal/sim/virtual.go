@@ -249,6 +249,8 @@ func (e *engineWorker) rowsOf(r *executor.Run, l *wire.Lease) int64 {
 	return rows
 }
 
+func (e *engineWorker) failed(*executor.Run, *wire.Lease) *executor.Folded { return nil }
+
 func (e *engineWorker) addStates(r *executor.Run, states []*wire.Part) { e.leased[r.ID].Add(states) }
 
 func (e *engineWorker) finishLeased(r *executor.Run, had []*wire.Lease, include []uint32, busy time.Duration) *executor.Folded {
