@@ -24,7 +24,7 @@ race:
 lint:
 	$(GO) test ./internal/lint
 
-# make sim SEEDS=2000 FROM=1 [BUG=1..12]: the control plane in virtual time.
+# make sim SEEDS=2000 FROM=1 [BUG=1..14]: the control plane in virtual time.
 SEEDS ?= 200
 FROM ?= 1
 BUG ?= 0

@@ -60,7 +60,8 @@ func (f *LeasedFold) Add(states []*wire.Part) {
 // RowsOf is how many rows a lease is over, and how many its split has.
 func (f *LeasedFold) RowsOf(l *wire.Lease) (rows, split int64) {
 	split = f.meta.Splits[l.Task.Split].Rows
-	return runner.PartRows(split, int64(l.Task.Cursor), int64(l.Task.Limit), int(l.Parts), int(l.Part)), split
+	_, rows = plan.VisitedOf(split, int64(l.Task.Cursor), int64(l.Task.Limit), int(l.Parts), int(l.Part))
+	return rows, split
 }
 
 // Fold folds a lease's piece on a slot; ok is false where it was stopped before

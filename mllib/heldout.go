@@ -38,8 +38,12 @@ func heldOut(g *rdd.Graph, in rdd.Input, data []string, options []rdd.PackOption
 	return rdd.Pack(rdd.Points(g, in, data...), options...), true
 }
 
-// heldMeta describes the rows held out, whose labels have to be those of training.
-func heldMeta(ctx context.Context, s *rdd.Session, rows rdd.Packed[rdd.Point], train *storage.PackMeta) (*storage.PackMeta, error) {
+// heldMeta describes the rows held out, whose labels have to be those of training; nil
+// where there are none.
+func heldMeta(ctx context.Context, s *rdd.Session, in rdd.Input, rows rdd.Packed[rdd.Point], train *storage.PackMeta) (*storage.PackMeta, error) {
+	if in.Fold.Stop == 0 {
+		return nil, nil
+	}
 	meta, err := rows.Meta(ctx, s)
 	if err != nil {
 		return nil, err
@@ -58,17 +62,25 @@ func resized(v []float64, n int) []float64 {
 	return out
 }
 
-// stopsEarly notes the loss on the rows held out, and says whether it is time to
-// stop.
-func (t *training) stopsEarly(it *rdd.Iteration, h *heldState, loss float64, rows int64, point []float64, patience int) bool {
-	mean := loss / float64(rows)
+// stopsEarly finds the loss on the rows held out, if there are any, and says whether
+// it is time to stop.
+func (t *training) stopsEarly(ctx context.Context, it *rdd.Iteration, held *storage.PackMeta, h *heldState, point []float64, patience int,
+	lossOf func(context.Context) (float64, error)) (bool, error) {
+	if held == nil {
+		return false, nil
+	}
+	loss, err := lossOf(ctx)
+	if err != nil {
+		return false, err
+	}
+	mean := loss / float64(held.Rows)
 	it.Report("validation_loss", mean)
 	if math.IsNaN(mean) || !h.observe(mean, point, patience) {
-		return false
+		return false, nil
 	}
 	t.sum.StoppedBy = "validation"
 	it.Stop()
-	return true
+	return true, nil
 }
 
 // heldLoss is that of the linear model at Y on the rows held out.

@@ -55,10 +55,8 @@ func (t *mlp) prepare(ctx context.Context) error {
 	if t.meta, err = t.plan.Rows.Meta(ctx, t.s); err != nil {
 		return err
 	}
-	if t.cfg.Input.Fold.Stop > 0 {
-		if t.held, err = heldMeta(ctx, t.s, t.plan.Held, t.meta); err != nil {
-			return err
-		}
+	if t.held, err = heldMeta(ctx, t.s, t.cfg.Input, t.plan.Held, t.meta); err != nil {
+		return err
 	}
 	last := 1
 	switch {
@@ -127,11 +125,8 @@ func (t *mlp) iterate(ctx context.Context, it *rdd.Iteration) error {
 		it.Stop()
 		return nil
 	}
-	if t.held != nil {
-		loss, err := t.heldLoss(ctx)
-		if err != nil || t.stopsEarly(it, &t.st.Held, loss, t.held.Rows, t.st.Y, t.cfg.Patience) {
-			return err
-		}
+	if stop, err := t.stopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
+		return err
 	}
 	signal(t.s, s.Squares, info.Weight, math.Sqrt(sumSquares(s.Sum))/info.Weight, s.Sum)
 	t.move(s.Sum, info.Weight)

@@ -160,11 +160,8 @@ func (t *trainer) ascend(ctx context.Context, it *rdd.Iteration) error {
 	}
 	it.Report("dual", value)
 	t.standAt(w)
-	if t.held != nil {
-		loss, err := t.heldLoss(ctx)
-		if err != nil || t.stopsEarly(it, &t.st.Held, loss, t.held.Rows, t.st.Y, t.cfg.Patience) {
-			return err
-		}
+	if stop, err := t.stopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
+		return err
 	}
 	o := t.observed(it.Number, math.NaN(), 0)
 	if it.Number%looks != 0 && it.Number > 1 {

@@ -57,10 +57,8 @@ func (t *softmax) prepare(ctx context.Context) error {
 	if t.meta, err = t.plan.Rows.Meta(ctx, t.s); err != nil {
 		return err
 	}
-	if t.cfg.Input.Fold.Stop > 0 {
-		if t.held, err = heldMeta(ctx, t.s, t.plan.Held, t.meta); err != nil {
-			return err
-		}
+	if t.held, err = heldMeta(ctx, t.s, t.cfg.Input, t.plan.Held, t.meta); err != nil {
+		return err
 	}
 	if len(t.meta.Labels) < 2 {
 		return fault.Newf(fault.BadInput, "train", t.cfg.job(), "the data has %s distinct labels: there is nothing to tell apart, or too much", manyLabels(t.meta)).
@@ -154,11 +152,8 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if done, err := t.judge(ctx, it, o); done || err != nil {
 		return err
 	}
-	if t.held != nil {
-		loss, err := t.heldLoss(ctx)
-		if err != nil || t.stopsEarly(it, &t.st.Held, loss, t.held.Rows, t.st.Y, t.cfg.Patience) {
-			return err
-		}
+	if stop, err := t.stopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
+		return err
 	}
 	before := append([]float64(nil), t.st.Y...)
 	t.gradient(t.st.Y, s, info.Weight)

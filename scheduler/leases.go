@@ -17,19 +17,6 @@ type LeaseTask struct {
 	Bytes               int64 // of the split
 }
 
-// partRows is how many of these rows lie in each of so many parts of the split: from
-// the cursor on, and from the split's beginning.
-func (t LeaseTask) partRows(parts int) []int64 {
-	out := make([]int64, parts)
-	n, end := int64(parts), t.Cursor+t.Limit
-	overlap := func(from, to, lo, hi int64) int64 { return max(0, min(to, hi)-max(from, lo)) }
-	for k := range out {
-		lo, hi := int64(k)*t.Rows/n, (int64(k)+1)*t.Rows/n
-		out[k] = overlap(t.Cursor, min(end, t.Rows), lo, hi) + overlap(0, end-t.Rows, lo, hi)
-	}
-	return out
-}
-
 // How finely a pass is leased: so that a lease takes two milliseconds at the least,
 // but at most, and where speeds are not known, so many for each slot. Parts are
 // subtrees of a split's pieces.
@@ -173,7 +160,8 @@ func NewLeases(cfg LeaseConfig, s *State, tasks []LeaseTask, now plan.Time) *Lea
 			parts *= 2
 		}
 		l.parts = append(l.parts, parts)
-		for k, rows := range t.partRows(parts) {
+		for k := range parts {
+			_, rows := plan.VisitedOf(t.Rows, t.Cursor, t.Limit, parts, k)
 			p := piece{split: i, index: k, rows: rows}
 			if rows > 0 {
 				l.open++

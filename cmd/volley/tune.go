@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -461,46 +462,39 @@ func (t *tuneFlags) writeTable(points []*point, metric string) error {
 	if t.table == "" {
 		return nil
 	}
+	head := []string{metric, "std"}
+	for k := range t.folds {
+		head = append(head, fmt.Sprintf("fold_%d", k+1))
+	}
+	var names []string
+	for _, a := range t.axes {
+		names = append(names, a.flag)
+	}
+	lines := [][]string{slices.Concat(names, head, []string{"failed"})}
+	for _, p := range points {
+		lines = append(lines, t.line(p))
+	}
 	return toFile(t.table, func(w io.Writer) error {
-		for _, a := range t.axes {
-			fmt.Fprintf(w, "%s,", a.flag)
-		}
-		fmt.Fprintf(w, "%s,std", metric)
-		for k := range t.folds {
-			fmt.Fprintf(w, ",fold_%d", k+1)
-		}
-		fmt.Fprintln(w, ",failed")
-		for _, p := range points {
-			for _, a := range t.axes {
-				fmt.Fprintf(w, "%s,", csvText(p.Values[a.flag]))
-			}
-			number := func(v float64) string {
-				if p.Failed != "" {
-					return ""
-				}
-				return strconv.FormatFloat(v, 'g', -1, 64)
-			}
-			fmt.Fprintf(w, "%s,%s", number(p.Mean), number(p.Std))
-			for _, v := range p.Folds {
-				text := ""
-				if v != nil {
-					text = number(*v)
-				}
-				fmt.Fprintf(w, ",%s", text)
-			}
-			if _, err := fmt.Fprintf(w, ",%s\n", csvText(p.Failed)); err != nil {
-				return fault.New(fault.NoResources, "write", t.table, err)
-			}
+		if err := csv.NewWriter(w).WriteAll(lines); err != nil {
+			return fault.New(fault.NoResources, "write", t.table, err)
 		}
 		return nil
 	})
 }
 
-func csvText(s string) string {
-	if strings.ContainsAny(s, ",\"\n") {
-		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+// line is a point's in the table.
+func (t *tuneFlags) line(p *point) (out []string) {
+	for _, a := range t.axes {
+		out = append(out, p.Values[a.flag])
 	}
-	return s
+	for _, v := range append([]*float64{&p.Mean, &p.Std}, p.Folds...) {
+		text := ""
+		if v != nil && p.Failed == "" {
+			text = strconv.FormatFloat(*v, 'g', -1, 64)
+		}
+		out = append(out, text)
+	}
+	return append(out, p.Failed)
 }
 
 // tuned is what tune prints as JSON.

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/storage"
 )
 
@@ -51,62 +52,27 @@ func Pieces(f Folder, splitBytes, accBytes int64) int {
 type SplitFold struct {
 	f      Folder
 	s      *storage.Split
-	ranges [2]span // positions to visit, in order
-	count  int64   // positions visited so far
-	limit  int64   // positions to visit
+	ranges [2]plan.Span // positions to visit, in order
+	count  int64        // positions visited so far
+	limit  int64        // positions to visit
 	pieces []*Acc
 	state  []float64 // of all rows, by position
 }
 
-// span is the positions [from, to).
-type span struct{ from, to int64 }
-
-func (r span) len() int64 { return max(0, r.to-r.from) }
-
-func (r span) within(o span) span { return span{max(r.from, o.from), min(r.to, o.to)} }
-
 // NewSplitFold prepares a fold of up to limit rows, 0 being all; pieces comes
 // from Pieces.
 func NewSplitFold(f Folder, s *storage.Split, cursor, limit int64, pieces int) *SplitFold {
-	return &SplitFold{f: f, s: s, ranges: visited(s.Rows, cursor, limit), limit: limitOf(s.Rows, limit), pieces: make([]*Acc, pieces)}
+	t := &SplitFold{f: f, s: s, ranges: plan.Visited(s.Rows, cursor, limit), pieces: make([]*Acc, pieces)}
+	t.limit = t.ranges[0].Len() + t.ranges[1].Len()
+	return t
 }
 
 // NewPartFold prepares the fold of what one part of the split's pieces has of the
 // same rows; parts divide the pieces.
 func NewPartFold(f Folder, s *storage.Split, cursor, limit int64, pieces, parts, part int) *SplitFold {
 	t := NewSplitFold(f, s, cursor, limit, pieces)
-	t.ranges, t.limit = partRanges(s.Rows, cursor, limit, parts, part)
+	t.ranges, t.limit = plan.VisitedOf(s.Rows, cursor, limit, parts, part)
 	return t
-}
-
-// PartRows is how many rows one part has of those that a fold of the split visits.
-func PartRows(rows, cursor, limit int64, parts, part int) int64 {
-	_, n := partRanges(rows, cursor, limit, parts, part)
-	return n
-}
-
-func limitOf(rows, limit int64) int64 {
-	if limit <= 0 || limit > rows {
-		return rows
-	}
-	return limit
-}
-
-// visited are the positions from the cursor to the split's end, and then from
-// its beginning.
-func visited(rows, cursor, limit int64) [2]span {
-	end := cursor + limitOf(rows, limit)
-	return [2]span{{cursor, min(end, rows)}, {0, max(0, end-rows)}}
-}
-
-func partRanges(rows, cursor, limit int64, parts, part int) (out [2]span, n int64) {
-	of := int64(parts)
-	bounds := span{int64(part) * rows / of, (int64(part) + 1) * rows / of}
-	for i, r := range visited(rows, cursor, limit) {
-		out[i] = r.within(bounds)
-		n += out[i].len()
-	}
-	return out, n
 }
 
 // WithState goes on with what lives with the rows; nil is zeros. It takes a copy.
@@ -153,12 +119,12 @@ func (t *SplitFold) run(most int64) (done int64, err error) {
 	}()
 	rows := t.s.Rows
 	r := &t.ranges[0]
-	if r.len() == 0 {
+	if r.Len() == 0 {
 		r = &t.ranges[1]
 	}
-	pos := r.from
+	pos := r.From
 	piece := t.pieceOf(pos)
-	end := min(pos+most, (int64(piece)+1)*rows/int64(len(t.pieces)), r.to)
+	end := min(pos+most, (int64(piece)+1)*rows/int64(len(t.pieces)), r.To)
 	b := t.batchAt(pos)
 	end = min(end, b.First+int64(b.Rows))
 	if t.pieces[piece] == nil {
@@ -175,7 +141,7 @@ func (t *SplitFold) run(most int64) (done int64, err error) {
 	}
 	acc.Value, acc.Count = value, acc.Count+int64(visited)
 	t.count += end - pos
-	r.from = end
+	r.From = end
 	return end - pos, nil
 }
 

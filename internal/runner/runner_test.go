@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/storage"
 )
 
@@ -148,6 +149,13 @@ func TestMergingHasOneBracketing(t *testing.T) {
 	})
 }
 
+func visitedRows(rows, limit int64) int64 {
+	if limit == 0 {
+		return rows
+	}
+	return min(limit, rows)
+}
+
 // TestPiecesMergeLikeTheirSplits hands pieces to executors in every way, of whole
 // splits and of what a cursor and a limit leave of them, and gets the same bits.
 func TestPiecesMergeLikeTheirSplits(t *testing.T) {
@@ -159,7 +167,7 @@ func TestPiecesMergeLikeTheirSplits(t *testing.T) {
 		serial := map[int]*Acc{}
 		byExecutor := make([]map[PartOf]*Acc, executors)
 		parts := 1 << rapid.IntRange(0, 3).Draw(t, "parts")
-		scaleOf := func(i int) float64 { return float64(splits[i].Rows) / float64(limitOf(splits[i].Rows, limit)) }
+		scaleOf := func(i int) float64 { return float64(splits[i].Rows) / float64(visitedRows(splits[i].Rows, limit)) }
 		scale := func(i int, acc *Acc) {
 			if by := scaleOf(i); by != 1 {
 				acc.Value = acc.Value.(float64) * by
@@ -172,7 +180,7 @@ func TestPiecesMergeLikeTheirSplits(t *testing.T) {
 			}
 			serial[i] = f.Finish(true)
 			for k := range parts {
-				if PartRows(s.Rows, cursor, limit, parts, k) == 0 {
+				if _, n := plan.VisitedOf(s.Rows, cursor, limit, parts, k); n == 0 {
 					continue
 				}
 				p := NewPartFold(summer{}, s, cursor, limit, pieces, parts, k)

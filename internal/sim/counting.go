@@ -10,7 +10,6 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
-	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -209,7 +208,8 @@ func (c *countingWorker) addStates(r *executor.Run, states []*wire.Part) {
 
 func (c *countingWorker) rowsOf(_ *executor.Run, l *wire.Lease) int64 {
 	t := l.Task
-	return runner.PartRows(c.s.rows[t.Split], int64(t.Cursor), int64(t.Limit), int(l.Parts), int(l.Part))
+	_, rows := plan.VisitedOf(c.s.rows[t.Split], int64(t.Cursor), int64(t.Limit), int(l.Parts), int(l.Part))
+	return rows
 }
 
 // finishLeased hands in a receipt for every piece that is asked for; a lease of a
