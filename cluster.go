@@ -120,6 +120,9 @@ func (e *embedded) placePack(ctx context.Context, node int, maker plan.ExecutorI
 	info := &driver.PackInfo{Node: node, Maker: maker}
 	for _, s := range meta.Splits {
 		info.Rows = append(info.Rows, s.Rows)
+		if meta.Weighted {
+			info.Weights = append(info.Weights, s.Weight)
+		}
 		info.Bytes = append(info.Bytes, s.Bytes)
 		info.SHA256 = append(info.SHA256, s.SHA256)
 	}
@@ -136,7 +139,7 @@ func (e *embedded) placePack(ctx context.Context, node int, maker plan.ExecutorI
 	if number == 0 {
 		e.writeHeader(info)
 	} else if !e.goesOn || mark == nil {
-		e.log.Write(&driver.LogPack{Event: "pack", Pack: number, N: info.Rows, Splits: info.SHA256})
+		e.log.Write(&driver.LogPack{Event: "pack", Pack: number, N: info.Rows, Weights: info.Weights, Splits: info.SHA256})
 	}
 	if mark != nil {
 		if err := e.sameData(meta, mark); err != nil {
@@ -166,7 +169,7 @@ func (e *embedded) writeHeader(info *driver.PackInfo) {
 		o.Pace = e.cfg.Pace.Name
 	}
 	e.log.Write(&driver.LogHeader{Event: "header", Version: driver.LogVersion, Job: e.name, Plan: e.plan, Args: e.args, Options: o,
-		N: info.Rows, Splits: info.SHA256, Machine: e.machine(),
+		N: info.Rows, Weights: info.Weights, Splits: info.SHA256, Machine: e.machine(),
 		Versions: driver.LogVersions{Volley: Version, Go: runtime.Version(), Wire: wire.Version}})
 }
 
@@ -184,7 +187,7 @@ func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepO
 	if e.began == 0 && (req.Train || req.Work) {
 		e.began = max(1, e.back.Now())
 	}
-	r, err := e.back.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Train: req.Train, Ratio: req.Ratio, Pieces: req.Pieces, State: req.State})
+	r, err := e.back.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Train: req.Train, Ratio: req.Ratio, Pieces: req.Pieces, State: req.State, Weighted: req.Weighted})
 	if err != nil {
 		return nil, err
 	}
@@ -207,26 +210,16 @@ func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepO
 }
 
 func (e *embedded) outcomeOf(r *driver.StepReport) *rdd.StepOutcome {
-	out := &rdd.StepOutcome{Splits: len(r.Coverage), Info: rdd.StepInfo{Step: r.Number, Merged: r.Merged, Share: r.Share, NEff: r.NEff, Cut: r.Stats.Cut}}
+	out := &rdd.StepOutcome{Splits: len(r.Coverage), Visited: make([]int64, len(r.Rows)), Scale: r.Train && !e.cfg.Job.ByRows,
+		Info: rdd.StepInfo{Step: r.Number, Merged: r.Merged, Share: r.Share, NEff: r.NEff, Cut: r.Stats.Cut}}
 	for i, c := range r.Coverage {
-		n := r.Rows[i]
-		out.Info.Rows += n
-		if c != nil && c.Count > 0 {
-			out.Info.Present += n
-		}
-	}
-	out.Info.Weight = float64(out.Info.Present)
-	if r.Train && e.cfg.Job.ByRows {
-		out.Info.Weight = float64(r.Merged)
-	}
-	out.Rows, out.Visited, out.Scale = r.Rows, make([]int64, len(r.Rows)), r.Train && !e.cfg.Job.ByRows
-	for i, c := range r.Coverage {
+		out.Info.Rows += r.Rows[i]
 		if c != nil {
 			out.Visited[i] = c.Count
 		}
 	}
 	for _, p := range r.Parts {
-		out.Parts = append(out.Parts, rdd.EncodedPart{Level: int(p.Level), Index: int(p.Index), Data: p.Data})
+		out.Parts = append(out.Parts, rdd.EncodedPart{Level: int(p.Level), Index: int(p.Index), Data: p.Data, Weight: p.Weight})
 	}
 	return out
 }

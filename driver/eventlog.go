@@ -27,17 +27,19 @@ type LogHeader struct {
 	Args     json.RawMessage `json:"args"`
 	Options  LogOptions      `json:"options"`
 	N        []int64         `json:"n"`
-	Splits   []plan.Digest   `json:"splits"` // content hash of each split
+	Weights  []float64       `json:"weights,omitempty"` // of each split, where rows have weights
+	Splits   []plan.Digest   `json:"splits"`            // content hash of each split
 	Versions LogVersions     `json:"versions"`
 	Machine  LogMachine      `json:"machine"`
 }
 
 // LogPack is a pack that was opened after the first, which the header describes.
 type LogPack struct {
-	Event  string        `json:"event"` // "pack"
-	Pack   int           `json:"pack"`
-	N      []int64       `json:"n"`
-	Splits []plan.Digest `json:"splits"`
+	Event   string        `json:"event"` // "pack"
+	Pack    int           `json:"pack"`
+	N       []int64       `json:"n"`
+	Weights []float64     `json:"weights,omitempty"`
+	Splits  []plan.Digest `json:"splits"`
 }
 
 // LogOptions are the engine's options that decide what a step may do.
@@ -85,6 +87,7 @@ type LogStep struct {
 	Iteration  int                `json:"iteration"`
 	C          []int64            `json:"c"`
 	Folded     []int64            `json:"folded"`
+	Weight     []float64          `json:"weight,omitempty"` // of the rows merged, where rows have weights
 	Attempt    []int              `json:"attempt"`
 	Epoch      []uint64           `json:"epoch"`
 	Cursor     []int64            `json:"cursor"`
@@ -288,6 +291,14 @@ func StepLine(r *StepReport) *LogStep {
 		Bytes: r.Bytes, ShareFirst: r.Stats.ShareFirst, ShareStop: r.Stats.ShareStop, Cut: r.Stats.Cut, Ratio: r.Ratio, RatioWhy: r.RatioWhy,
 		Share: r.Share, NEff: r.NEff, Retried: r.Retried, Dropped: r.Counters.DroppedRows, Stale: r.Counters.StaleReports}
 	l.C, l.Folded, l.Attempt, l.Epoch, l.Cursor = coverageArrays(r)
+	if r.Weighted {
+		l.Weight = make([]float64, len(r.Coverage))
+		for i, c := range r.Coverage {
+			if c != nil {
+				l.Weight[i] = c.Weight
+			}
+		}
+	}
 	for _, s := range r.Missing {
 		l.Missing = append(l.Missing, int(s))
 	}

@@ -52,11 +52,26 @@ func (c JobConfig) EnsureDefaults() JobConfig {
 // PackInfo is what a job must know of a pack: rows, size in bytes and content
 // hash of each split.
 type PackInfo struct {
-	Node   int             // of the plan
-	Maker  plan.ExecutorID // holds all of it; empty where every executor can take any split
-	Rows   []int64
-	Bytes  []int64
-	SHA256 []plan.Digest
+	Node  int             // of the plan
+	Maker plan.ExecutorID // holds all of it; empty where every executor can take any split
+	Rows  []int64
+	// Weights are what the rows of each split weigh together; nil where they have none.
+	Weights []float64
+	Bytes   []int64
+	SHA256  []plan.Digest
+}
+
+// weigh is what the rows of each split count for in a step: as much as they are,
+// unless it goes by their weights.
+func (p *PackInfo) weigh(weighted bool) []float64 {
+	if weighted && p.Weights != nil {
+		return p.Weights
+	}
+	out := make([]float64, len(p.Rows))
+	for i, n := range p.Rows {
+		out[i] = float64(n)
+	}
+	return out
 }
 
 // StepRequest asks for one step: the fold of a node over a pack under a
@@ -72,6 +87,8 @@ type StepRequest struct {
 	Pieces []int
 	// State says that something lives with the rows, for the next step to go on with.
 	State bool
+	// Weighted says that results are sums over rows times their weights.
+	Weighted bool
 }
 
 // CallRequest asks for one action's tasks: Args by partition.

@@ -131,6 +131,7 @@ func (j *Job) onLeasedResult(from plan.ExecutorID, r *wire.Result, now plan.Time
 		}
 		cov.Count += int64(c.Count)
 		cov.Folded += int64(c.Folded)
+		cov.Weight += c.Weight
 		rows += int64(c.Count)
 	}
 	if r.BusyNs > 0 {

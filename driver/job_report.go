@@ -13,7 +13,7 @@ func (j *Job) complete(now plan.Time) {
 	s, p := j.step, j.packs[j.step.req.Pack]
 	j.step = nil
 	j.commitStates(s, p)
-	r := &StepReport{Number: s.number, Train: s.req.Train, Pack: p.id, Rows: p.info.Rows, Parts: s.parts, Coverage: s.coverage, Assigned: s.assigned,
+	r := &StepReport{Number: s.number, Train: s.req.Train, Pack: p.id, Rows: p.info.Rows, Weighted: s.req.Weighted, Parts: s.parts, Coverage: s.coverage, Assigned: s.assigned,
 		Missing: s.ctrl.Missing(), Stats: s.ctrl.Stats(), Began: s.began, Took: now - s.began, Bytes: s.bytes, Retried: s.retried}
 	if s.req.Train && j.adaptive != nil {
 		r.Ratio, r.RatioWhy = s.ratio, s.ratioWhy
@@ -30,7 +30,7 @@ func (j *Job) complete(now plan.Time) {
 	for _, i := range s.ctrl.GaveUp() {
 		j.counters.DroppedRows += s.seen[i] // their results were not wanted
 	}
-	r.Share, r.NEff = coverageOf(p.info.Rows, s.coverage)
+	r.Share, r.NEff = coverageOf(p.info.Rows, p.info.weigh(s.req.Weighted), s.coverage)
 	r.Epoch = s.assigned[0].Epoch
 	if s.req.Train {
 		j.lastStep = r.Took
@@ -46,28 +46,30 @@ func (j *Job) complete(now plan.Time) {
 	j.emit(Command{StepDone: r})
 }
 
-// coverageOf is the share of rows processed, and N_eff = 1/Σ((n_i/N)²/c_i)
-// over the splits present (SEMANTICS section 2).
-func coverageOf(rows []int64, coverage []*plan.Coverage) (share, neff float64) {
-	var total, present, merged int64
+// coverageOf is the share of rows processed, and N_eff = 1/Σ((W_i/W)²/c_i) over the
+// splits present, whose rows weigh W_i each and W together (SEMANTICS section 2).
+func coverageOf(rows []int64, weights []float64, coverage []*plan.Coverage) (share, neff float64) {
+	var total, merged int64
+	var present float64
 	for i, c := range coverage {
 		total += rows[i]
 		if c != nil && c.Count > 0 {
-			present += rows[i]
+			present += weights[i]
 			merged += c.Count
 		}
 	}
-	if merged == 0 {
-		return 0, 0
+	share = float64(merged) / float64(total)
+	if !(present > 0) {
+		return share, 0
 	}
 	var inverse float64
 	for i, c := range coverage {
 		if c != nil && c.Count > 0 {
-			w := float64(rows[i]) / float64(present)
+			w := weights[i] / present
 			inverse += w * w / float64(c.Count)
 		}
 	}
-	return float64(merged) / float64(total), 1 / inverse
+	return share, 1 / inverse
 }
 
 // learn updates the time at which Deadline cuts: when a step at the recent

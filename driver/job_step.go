@@ -46,6 +46,7 @@ type StepReport struct {
 	Train     bool
 	Pack      int
 	Rows      []int64 // of each split
+	Weighted  bool    // rows have weights, by which results are sums
 	Parts     []*wire.Part
 	Coverage  []*plan.Coverage // by split; nil is missing
 	Assigned  []plan.Assignment
@@ -251,7 +252,7 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 	var rows int64
 	for _, c := range r.Coverage {
 		cov := &plan.Coverage{Split: plan.SplitID(c.Split), Attempt: int(c.Attempt), Epoch: plan.Epoch(c.Epoch),
-			Cursor: int64(c.Cursor), Count: int64(c.Count), Folded: int64(c.Folded)}
+			Cursor: int64(c.Cursor), Count: int64(c.Count), Folded: int64(c.Folded), Weight: c.Weight}
 		if j.cfg.Mutant == mutant.LateCountDropped {
 			cov.Count = min(cov.Count, s.seen[c.Split])
 		}

@@ -296,7 +296,7 @@ func nothingOf(s *wire.StartStep, skip []plan.SplitID) []plan.Coverage {
 	cov := []plan.Coverage{}
 	for _, t := range s.Tasks {
 		if !slices.Contains(skip, plan.SplitID(t.Split)) {
-			cov = append(cov, CoverageOf(t, 0, nil))
+			cov = append(cov, CoverageOf(t, 0, 0, nil))
 		}
 	}
 	return cov
@@ -358,7 +358,7 @@ func (a *Agent) result(s *wire.StartStep, cov []plan.Coverage, parts []*wire.Par
 	res := &wire.Result{Job: s.Job, Step: s.Step, Parts: parts, BusyNs: uint64(busy), Fault: wire.FromError(err), Epoch: s.Epoch}
 	for _, c := range cov {
 		res.Coverage = append(res.Coverage, &wire.Coverage{Split: uint32(c.Split), Attempt: uint32(c.Attempt),
-			Epoch: uint64(c.Epoch), Cursor: uint64(c.Cursor), Count: uint64(c.Count), Folded: uint64(c.Folded)})
+			Epoch: uint64(c.Epoch), Cursor: uint64(c.Cursor), Count: uint64(c.Count), Folded: uint64(c.Folded), Weight: c.Weight})
 	}
 	if err != nil && cov == nil {
 		for _, t := range s.Tasks {
@@ -377,9 +377,9 @@ func SlotsOf(tasks, slots int) [][]int {
 	return out
 }
 
-// CoverageOf describes a finished task.
-func CoverageOf(t *wire.Assignment, count int64, acc *runner.Acc) plan.Coverage {
-	c := plan.Coverage{Split: plan.SplitID(t.Split), Attempt: int(t.Attempt), Epoch: plan.Epoch(t.Epoch), Cursor: int64(t.Cursor), Count: count}
+// CoverageOf describes a finished task, and what the rows it has visited weigh.
+func CoverageOf(t *wire.Assignment, count int64, weight float64, acc *runner.Acc) plan.Coverage {
+	c := plan.Coverage{Split: plan.SplitID(t.Split), Attempt: int(t.Attempt), Epoch: plan.Epoch(t.Epoch), Cursor: int64(t.Cursor), Count: count, Weight: weight}
 	if acc != nil {
 		c.Folded = acc.Count
 	}

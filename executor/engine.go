@@ -351,7 +351,7 @@ func (f *Fold) Result(run int, skip map[plan.SplitID]bool) (out *Folded) {
 		}
 		held[int(t.Split)] = true
 		accs[int(t.Split)] = f.done[i]
-		out.Coverage = append(out.Coverage, CoverageOf(t, f.Tasks[i].Count(), f.done[i]))
+		out.Coverage = append(out.Coverage, CoverageOf(t, f.Tasks[i].Count(), f.Tasks[i].Weight(), f.done[i]))
 	}
 	if out.Parts, err = encodeParts(f.folders[0], runner.Reduce(f.folders[0], f.splits, held, accs)); err != nil {
 		return nil // the error is the result
@@ -375,7 +375,7 @@ func encodeParts(f runner.Folder, parts []runner.Part) ([]*wire.Part, error) {
 		if err != nil {
 			return nil, fault.New(fault.UserCode, "encode", "the accumulator", err)
 		}
-		out = append(out, &wire.Part{Level: int32(p.Level), Index: uint32(p.Index), Data: data})
+		out = append(out, &wire.Part{Level: int32(p.Level), Index: uint32(p.Index), Data: data, Weight: p.Acc.Weight})
 	}
 	return out, nil
 }

@@ -114,11 +114,15 @@ func (f *LeasedFold) Result(run int, ids []uint32) (out *Folded) {
 		out.Busy += p.busy
 		rows, _ := f.RowsOf(p.lease)
 		pieces[runner.PartOf{Split: int(p.lease.Task.Split), Part: int(p.lease.Part), Parts: int(p.lease.Parts)}] = p.acc
-		c := CoverageOf(p.lease.Task, rows, p.acc)
+		var weight float64
+		if p.acc != nil {
+			weight = p.acc.Weight
+		}
+		c := CoverageOf(p.lease.Task, rows, weight, p.acc)
 		out.Coverage, out.Leases = append(out.Coverage, c), append(out.Leases, id)
 	}
 	whole := func(split int, acc *runner.Acc) {
-		runner.Close(f.folders[0], acc, acc.Count, f.meta.Splits[split].Rows, f.step.Scale)
+		runner.Close(f.folders[0], acc, f.meta, split, acc.Count == f.meta.Splits[split].Rows, f.step.Scale)
 	}
 	out.Parts, err = encodeParts(f.folders[0], runner.ReduceParts(f.folders[0], len(f.meta.Splits), pieces, whole))
 	for _, id := range ids {
@@ -131,7 +135,7 @@ func (f *LeasedFold) Result(run int, ids []uint32) (out *Folded) {
 
 // Failed is the result of a run in which a lease could not be folded.
 func (f *LeasedFold) Failed(run int, l *wire.Lease, err error) *Folded {
-	return &Folded{Run: run, Err: err, Coverage: []plan.Coverage{CoverageOf(l.Task, 0, nil)}, Leases: []uint32{l.Id}}
+	return &Folded{Run: run, Err: err, Coverage: []plan.Coverage{CoverageOf(l.Task, 0, 0, nil)}, Leases: []uint32{l.Id}}
 }
 
 // leasing is what the slots of a leased run share: the pieces to fold, and how

@@ -124,3 +124,62 @@ func TestHeadersOfWhatAModelKnows(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
+
+// TestRowWeights: jobs go by them in every model of synchronization; the bytes are the
+// same on a cluster and under steal, logs are verified and replayed, and data to be
+// predicted may be without them.
+func TestRowWeights(t *testing.T) {
+	var b, plain strings.Builder
+	b.WriteString("x,w,y,z\n")
+	plain.WriteString("x,z\n")
+	for i := range 6000 {
+		x, z := float64(i*i%101)/101, float64(i*7%13)
+		fmt.Fprintf(&b, "%v,%v,%d,%v\n", x, float64(i%5)/2, (i*i%101+i%29)/80, z)
+		fmt.Fprintf(&plain, "%v,%v\n", x, z)
+	}
+	dir := t.TempDir()
+	data, bare := filepath.Join(dir, "weighted.csv"), filepath.Join(dir, "plain.csv")
+	for path, b := range map[string]*strings.Builder{data: &b, bare: &plain} {
+		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newCluster(t, "e1", "e2")
+	for job, own := range map[string][]string{"logistic": {"--label", "y", "--solver", "nesterov", "--max-iterations", "30"}, "kmeans": {"--label", "y", "--k", "3", "--max-iterations", "10"}} {
+		flags := slices.Concat([]string{"--data", data, "--weight-column", "w", "--seed", "3"}, own)
+		models, whole := map[string]string{}, []string{}
+		if job == "logistic" {
+			whole = []string{"--batch-fraction", "0.7"}
+		}
+		for _, sync := range []string{"bsp", "steal", "absp", "deadline"} {
+			out, log := filepath.Join(dir, job+sync), filepath.Join(dir, job+sync+".log")
+			batch := []string{"--sync-ratio", "0.5"}
+			if sync == "bsp" || sync == "steal" {
+				batch = whole
+			}
+			runJob(t, job, slices.Concat(flags, batch, []string{"--sync", sync, "--executors", "3", "--pace", "static:4,1,1", "--clock", "virtual", "--out", out, "--event-log", log})...)
+			models[sync] = modelBytes(t, out)
+			for _, check := range [][]string{{"verify", log}, {"replay", log}} {
+				if _, errs, code := volley(t, check...); code != 0 {
+					t.Errorf("%s under %s: %v: exit %d: %s", job, sync, check, code, errs)
+				}
+			}
+			if raw, err := os.ReadFile(log); err != nil || !strings.Contains(string(raw), `"weight":[`) {
+				t.Errorf("%s under %s: its log says nothing of weights (%v)", job, sync, err)
+			}
+		}
+		there := filepath.Join(dir, job+"there")
+		if _, errs, code := volley(t, slices.Concat([]string{"submit", job, "--driver", c.addr, "--out", there}, flags, whole)...); code != 0 {
+			t.Fatalf("%s: exit %d: %s", job, code, errs)
+		}
+		if models["bsp"] != models["steal"] || models["bsp"] != modelBytes(t, there) {
+			t.Errorf("%s: bsp, steal and a cluster come to other bytes", job)
+		}
+		for _, path := range []string{data, bare} {
+			out, errs, code := volley(t, "predict", filepath.Join(dir, job+"bsp"), "--data", path, "--out", "-")
+			if code != 0 || strings.Count(out, "\n") != 6001 {
+				t.Errorf("%s: exit %d: %s%d lines of predictions", job, code, errs, strings.Count(out, "\n"))
+			}
+		}
+	}
+}

@@ -157,7 +157,7 @@ func (m *FactorModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 			cold++
 			return nil
 		}
-		all = append(all, scored{z, v[2]})
+		all = append(all, scored{z, v[2], 1})
 		if m.Implicit && v[2] > 0 {
 			if liked[v[0]] == nil {
 				liked[v[0]] = map[float64]bool{}

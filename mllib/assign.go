@@ -40,7 +40,7 @@ func (c *centres) UnmarshalBinary(raw []byte) error {
 }
 
 // clusters are what rows come to under some centres: their cost, and, by centre,
-// the rows nearest to it: their number, the sum of their squared lengths, and
+// the rows nearest to it: their number by weight, the sum of their squared lengths, and
 // their sum.
 type clusters struct {
 	Cost, CostSq float64
@@ -192,6 +192,7 @@ func (a *assigner) clusters() rdd.Aggregator[centres, rdd.Point, clusters] {
 			kernel.Scale(f, x.Sum)
 			return x
 		},
+		Weighted: true,
 	}
 }
 
@@ -204,15 +205,21 @@ func (a *assigner) addClusters(s clusters, c centres, b *rdd.Batch) clusters {
 		half = 0.5
 	}
 	for i, at := range w.at {
-		cost := float64(half * w.squared[i])
+		weight := b.WeightOf(b.Rows[i])
+		cost := float64(float64(half*w.squared[i]) * weight)
 		s.Cost += cost
 		s.CostSq = math.FMA(cost, cost, s.CostSq)
-		s.N[at]++
+		s.N[at] += weight
 		times := 1.0
 		if a.cosine {
 			times = w.scale[i]
 		}
-		s.Squares[at] += a.addRow(s.Sum[int(at)*c.D:(int(at)+1)*c.D], times, b, int(b.Rows[i]))
+		sum := s.Sum[int(at)*c.D : (int(at)+1)*c.D]
+		if weight == 1 {
+			s.Squares[at] += a.addRow(sum, times, b, int(b.Rows[i]))
+		} else if weight > 0 { // once for the squares of rows, which go by weight, not by its square
+			s.Squares[at] += a.addRow(sum, float64(times*weight), b, int(b.Rows[i])) / weight
+		}
 	}
 	return s
 }

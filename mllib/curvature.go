@@ -53,11 +53,12 @@ func (r *rowLoss) curvatures() rdd.Aggregator[linearParam, rdd.Point, curvature]
 			kernel.Scale(f, a.H)
 			return a
 		},
+		Weighted: true,
 	}
 }
 
 func (r *rowLoss) addCurvature(c curvature, p linearParam, b *rdd.Batch) curvature {
-	n, f := len(b.Rows), r.of(p)
+	n, f := len(b.Rows), r.of(p, b)
 	scratch := b.Scratch(5 * n)
 	y, z, coef, loss, curve := scratch[:n], scratch[n:2*n], scratch[2*n:3*n], scratch[3*n:4*n], scratch[4*n:5*n]
 	r.labels(y, p, b)

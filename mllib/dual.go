@@ -8,8 +8,8 @@ import (
 )
 
 // dualParam is the parameter of a step of dual ascent: the model, by how much a
-// variable moves with the dual (1/s_j, the intercept last), σ′, the number of
-// rows, the label that counts as 1, and weights as linearParam has them. Check
+// variable moves with the dual (1/s_j, the intercept last), σ′, what all
+// rows weigh, the label that counts as 1, and weights as linearParam has them. Check
 // changes nothing: it sums what the dual variables stand for.
 type dualParam struct {
 	W, Inverse  []float64 // one a feature, and the intercept, if there is one
@@ -92,7 +92,7 @@ func (r *rowLoss) ascents() rdd.Aggregator[dualParam, rdd.Point, dualSums] {
 		},
 		// What was not visited keeps its dual variables: nothing stands for it.
 		Scale: func(a dualSums, _ float64) dualSums { return a },
-		State: 1,
+		State: 1, Weighted: true,
 	}
 }
 
@@ -100,19 +100,19 @@ func (r *rowLoss) ascend(s dualSums, p dualParam, b *rdd.Batch) dualSums {
 	if s.local == nil {
 		s.local = append([]float64(nil), p.W...)
 	}
-	y := b.Scratch(len(b.Rows))
+	y, f := b.Scratch(len(b.Rows)), r.of(linearParam{Weights: p.Weights}, b)
 	r.labels(y, linearParam{Positive: p.Positive}, b)
 	if b.X32 != nil {
-		ascendRows(r.of(linearParam{Weights: p.Weights}), &s, &p, b, b.X32, y)
+		ascendRows(f, &s, &p, b, b.X32, y)
 	} else {
-		ascendRows(r.of(linearParam{Weights: p.Weights}), &s, &p, b, b.X64, y)
+		ascendRows(f, &s, &p, b, b.X64, y)
 	}
 	return s
 }
 
 // ascendRows takes the dual variable of one row after the other to where the dual
 // is highest, all others held.
-func ascendRows[T kernel.Float](f kernel.Loss, s *dualSums, p *dualParam, b *rdd.Batch, values []T, y []float64) {
+func ascendRows[T kernel.Float](all kernel.Loss, s *dualSums, p *dualParam, b *rdd.Batch, values []T, y []float64) {
 	features := len(p.W)
 	if p.Intercept {
 		features--
@@ -121,7 +121,7 @@ func ascendRows[T kernel.Float](f kernel.Loss, s *dualSums, p *dualParam, b *rdd
 	copy(about, p.Shift)
 	for i, row := range b.Rows {
 		x, at := rowOf(b, values, row, features)
-		a := b.State[i]
+		a, f := b.State[i], all.Of(i, i+1)
 		if p.Check {
 			addRow(s.Move, x, at, about, a, p.Intercept)
 			s.Conj += f.Conjugate(a, y[i])

@@ -135,9 +135,9 @@ type rowLoss struct {
 	pool   sync.Pool // of *curveWork
 }
 
-// of is the loss under a parameter.
-func (r *rowLoss) of(p linearParam) kernel.Loss {
-	return kernel.Loss{Kind: r.config.Loss.kind(), Width: p.Width, Weights: p.Weights}
+// of is the loss of a batch's rows under a parameter.
+func (r *rowLoss) of(p linearParam, b *rdd.Batch) kernel.Loss {
+	return kernel.Loss{Kind: r.config.Loss.kind(), Width: p.Width, Weights: p.Weights, Rows: b.VisitedWeights()}
 }
 
 // labels fills y with what the rows of a batch are to be: 0 or 1, or numbers.
@@ -160,6 +160,7 @@ func (r *rowLoss) gradients() rdd.Aggregator[linearParam, rdd.Point, gradient] {
 			g.Squares = sumSquares(g.Sum, []float64{g.Coef}) / rows
 			return g
 		},
+		Weighted: true,
 	}
 }
 
@@ -174,18 +175,19 @@ func (r *rowLoss) losses() rdd.Aggregator[linearParam, rdd.Point, gradient] {
 			r.labels(y, p, b)
 			dots(z, p.W, b, b.Rows)
 			acc := g.losses()
-			acc.Add(r.of(p), z, p.Bias, y)
+			acc.Add(r.of(p, b), z, p.Bias, y)
 			g.setLosses(acc)
 			return g
 		},
-		Merge: mergeGradient,
-		Scale: scaleGradient,
+		Merge:    mergeGradient,
+		Scale:    scaleGradient,
+		Weighted: true,
 	}
 }
 
 func (r *rowLoss) addGradient(g gradient, p linearParam, b *rdd.Batch) gradient {
 	prefetch(p, b)
-	y, f := b.Scratch(len(b.Rows)), r.of(p)
+	y, f := b.Scratch(len(b.Rows)), r.of(p, b)
 	r.labels(y, p, b)
 	acc := g.losses()
 	switch {
@@ -202,14 +204,14 @@ func (r *rowLoss) addGradient(g gradient, p linearParam, b *rdd.Batch) gradient 
 	return g
 }
 
-// addScores appends margin and label of every row.
+// addScores appends margin, label and weight of every row.
 func (r *rowLoss) addScores(out []float64, p linearParam, b *rdd.Batch) []float64 {
 	n := len(b.Rows)
 	z, y := make([]float64, n), make([]float64, n)
 	dots(z, p.W, b, b.Rows)
 	r.labels(y, p, b)
 	for i := range z {
-		out = append(out, z[i]+p.Bias, y[i])
+		out = append(out, z[i]+p.Bias, y[i], b.WeightOf(b.Rows[i]))
 	}
 	return out
 }
@@ -260,15 +262,16 @@ func near(meta *storage.PackMeta, sample []rdd.Point) []float64 {
 }
 
 // momentsAggregator sums x and x² by feature, and, in Coef, labels: those of
-// rows that count as 1, or, of a regression, their values.
+// rows that count as 1, or, of a regression, their values; all times the rows'
+// weights.
 func momentsAggregator(c LinearConfig) rdd.Aggregator[momentsParam, rdd.Point, gradient] {
 	add := func(g gradient, p momentsParam, b *rdd.Batch) gradient {
 		for _, r := range b.Rows {
 			switch {
 			case c.regression():
-				g.Coef += b.Labels[r]
+				g.Coef = math.FMA(b.WeightOf(r), b.Labels[r], g.Coef)
 			case b.Labels[r] == p.Positive:
-				g.Coef++
+				g.Coef += b.WeightOf(r)
 			}
 		}
 		sum, square := g.Sum[:p.Features], g.Sum[p.Features:]
@@ -284,34 +287,39 @@ func momentsAggregator(c LinearConfig) rdd.Aggregator[momentsParam, rdd.Point, g
 		AddBatch: add,
 		Merge:    mergeGradient,
 		Scale:    scaleGradient,
+		Weighted: true,
 	}
 }
 
 // addSquares adds the rows of a batch, minus a shift where they are dense, and their
-// squares, by feature.
+// squares, by feature, all times the rows' weights.
 func addSquares[T kernel.Float](sum, square, shift []float64, b *rdd.Batch, x []T) {
 	d := len(sum)
 	for _, r := range b.Rows {
+		w := b.WeightOf(r)
 		if b.Dense() && shift != nil {
 			shift = shift[:d]
 			for j, v := range x[int(r)*d : int(r)*d+d] {
 				u := float64(v) - shift[j]
-				sum[j] += u
-				square[j] = math.FMA(u, u, square[j])
+				wu := float64(w * u)
+				sum[j] += wu
+				square[j] = math.FMA(wu, u, square[j])
 			}
 			continue
 		}
 		if b.Dense() {
 			for j, v := range x[int(r)*d : int(r)*d+d] {
-				sum[j] += float64(v)
-				square[j] = math.FMA(float64(v), float64(v), square[j])
+				wv := float64(w * float64(v))
+				sum[j] += wv
+				square[j] = math.FMA(wv, float64(v), square[j])
 			}
 			continue
 		}
 		for k := b.Offsets[r]; k < b.Offsets[r+1]; k++ {
 			j, v := b.Indices[k], float64(x[k])
-			sum[j] += v
-			square[j] = math.FMA(v, v, square[j])
+			wv := float64(w * v)
+			sum[j] += wv
+			square[j] = math.FMA(wv, v, square[j])
 		}
 	}
 }

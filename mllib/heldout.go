@@ -73,7 +73,7 @@ func (t *training) stopsEarly(ctx context.Context, it *rdd.Iteration, held *stor
 	if err != nil {
 		return false, err
 	}
-	mean := loss / float64(held.Rows)
+	mean := loss / t.s.LastInfo().Weight
 	it.Report("validation_loss", mean)
 	if math.IsNaN(mean) || !h.observe(mean, point, patience) {
 		return false, nil

@@ -57,7 +57,7 @@ func (a *assigner) draw(d drawn, p drawParam, b *rdd.Batch) drawn {
 	a.assign(w, &p.centres, b)
 	for i, r := range b.Rows {
 		d.Seen++
-		if chance := float64(p.Chance * w.squared[i]); chance <= 0 || drawNumber(p.Seed, d.Seen, b, int(r)) >= chance {
+		if chance := float64(float64(p.Chance*b.WeightOf(r)) * w.squared[i]); chance <= 0 || drawNumber(p.Seed, d.Seen, b, int(r)) >= chance {
 			continue
 		}
 		row := make([]float64, p.D)

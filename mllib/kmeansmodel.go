@@ -24,11 +24,16 @@ type KMeansModel struct {
 	Distance  Distance  `json:"distance"`
 	IndexBase int       `json:"index_base"`
 	Names     []string  `json:"names,omitempty"`
-	Label     string    `json:"label,omitempty"` // column that is set aside
+	Label     string    `json:"label,omitempty"`  // column that is set aside
+	Weight    string    `json:"weight,omitempty"` // that of rows' weights
 	Centres   []float64 `json:"-"`
 	// Prepared takes raw rows to those that the centres are of; nil where they are
 	// the same.
 	Prepared *storage.Prepared `json:"preparation,omitempty"`
+}
+
+func (m *KMeansModel) known() known {
+	return known{m.Features, m.IndexBase, m.Label, m.Weight, m.Prepared}
 }
 
 func (m *KMeansModel) preparation() *storage.Prepared { return m.Prepared }
@@ -56,16 +61,10 @@ func (m *KMeansModel) load(dir string, raw []byte) (err error) {
 
 // eachBatch reads data as the model was trained on it, in input order.
 func (m *KMeansModel) eachBatch(ctx context.Context, in rdd.Input, uris []string, yield func(b *rdd.Batch) error) error {
-	if in.IndexBase == 0 {
-		in.IndexBase = m.IndexBase + 1
-	}
 	if in.Label == "" && !in.NoLabel {
-		in.Label, in.NoLabel = m.Label, m.Label == "" || !(&LinearModel{Features: m.Features, Label: m.Label, Prepared: m.Prepared}).hasLabel(in, uris)
-		if in.NoLabel {
-			in.Label = ""
-		}
+		in.NoLabel = m.Label == "" || !m.known().hasLabel(in, uris)
 	}
-	src, err := storage.OpenSource(preparing(in, m.Prepared), uris...)
+	src, err := m.known().open(in, uris)
 	if err != nil {
 		return err
 	}
@@ -105,7 +104,7 @@ func arranged(x []float64, places []int) []float64 {
 // batchOf is a chunk as kernels see it; features that the model has not are left
 // out of sparse rows.
 func (m *KMeansModel) batchOf(c *storage.Chunk, uris []string) (*rdd.Batch, error) {
-	b := &rdd.Batch{Features: m.Features, Labels: c.Labels, X64: c.Values}
+	b := &rdd.Batch{Features: m.Features, Labels: c.Labels, Weights: c.Weights, X64: c.Values}
 	for r := range c.Rows() {
 		b.Rows = append(b.Rows, int32(r))
 	}
@@ -203,7 +202,7 @@ func (m *KMeansModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 	if out["clusters"] < 2 {
 		return out, nil
 	}
-	var sum, rows float64
+	var sum, weight float64
 	err = m.eachBatch(ctx, in, uris, func(b *rdd.Batch) error {
 		if b.Dense() {
 			b.X64 = about(b.X64, shift)
@@ -212,10 +211,12 @@ func (m *KMeansModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 		defer a.pool.Put(work)
 		a.assign(work, &param, b)
 		sum += a.silhouettes(work, &all, b)
-		rows += float64(len(b.Rows))
+		for _, r := range b.Rows {
+			weight += b.WeightOf(r)
+		}
 		return nil
 	})
-	out["silhouette"] = sum / rows
+	out["silhouette"] = sum / weight
 	return out, err
 }
 
@@ -231,7 +232,7 @@ func about(x, shift []float64) []float64 {
 	return out
 }
 
-// silhouettes adds up (b − a) / max(a, b) of the rows of a batch: a is the mean
+// silhouettes adds up (b − a) / max(a, b) of the rows of a batch, times their weights: a is the mean
 // squared distance from the other rows of the row's own cluster, b the least of
 // those from the rows of another; 0 where it is alone.
 func (a *assigner) silhouettes(w *assignWork, all *clusters, b *rdd.Batch) (sum float64) {
@@ -256,15 +257,19 @@ func (a *assigner) silhouettes(w *assignWork, all *clusters, b *rdd.Batch) (sum 
 			}
 			total := math.FMA(-2, z, math.FMA(lengths[i], count, all.Squares[c])) // of all rows of c
 			if int(w.at[i]) == c {
-				own[i] = max(0, total) / max(1, count-1)
+				own[i] = 0
+				if others := count - b.WeightOf(b.Rows[i]); others > 0 {
+					own[i] = max(0, total) / others
+				}
 			} else {
 				other[i] = min(other[i], max(0, total)/count)
 			}
 		}
 	}
 	for i, at := range w.at {
-		if all.N[at] > 1 && max(own[i], other[i]) > 0 {
-			sum += (other[i] - own[i]) / max(own[i], other[i])
+		weight := b.WeightOf(b.Rows[i])
+		if all.N[at] > weight && max(own[i], other[i]) > 0 {
+			sum += weight * ((other[i] - own[i]) / max(own[i], other[i]))
 		}
 	}
 	return sum

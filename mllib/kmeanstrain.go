@@ -66,7 +66,7 @@ func (t *kmeans) prepare(ctx context.Context) error {
 	if t.meta, err = t.plan.Rows.Meta(ctx, t.s); err != nil {
 		return err
 	}
-	t.out.Rows, t.out.Features, t.out.Solver = t.meta.Rows, t.meta.Features, "lloyd"
+	t.begins(t.meta, "lloyd")
 	if int64(t.cfg.K) > t.meta.Rows {
 		return fault.Newf(fault.Usage, "kmeans", "--k", "%d centres are more than the %d rows", t.cfg.K, t.meta.Rows)
 	}
@@ -199,12 +199,13 @@ func (t *kmeans) param(at []float64) centres {
 	return centres{K: len(at) / max(1, t.meta.Features), D: t.meta.Features, At: at, Shift: t.shift}
 }
 
-// move puts each centre where its rows are in the mean; one with less than a row
-// stays where it is.
+// move puts each centre where its rows are in the mean; one without rows, or, where
+// steps are cut, with less than a row's weight, stays where it is.
 func (t *kmeans) move(at []float64, c clusters) []float64 {
 	out, d := slices.Clone(at), t.meta.Features
+	info := t.s.LastInfo()
 	for k, n := range c.N {
-		if n < 1 {
+		if n == 0 || info.Merged < info.Rows && n < t.each {
 			continue
 		}
 		row := out[k*d : (k+1)*d]
@@ -227,14 +228,14 @@ func (t *kmeans) iterate(ctx context.Context, it *rdd.Iteration) error {
 	info := t.s.LastInfo()
 	t.out.Iterations = it.Number
 	t.st.Step++
-	rows := float64(info.Rows)
-	cost := c.Cost / info.Weight * rows
+	weight := float64(t.each * float64(info.Rows))
+	cost := c.Cost / info.Weight * weight
 	it.Report("objective", cost)
 	exact := info.Merged == info.Rows
 	if !isFinite(cost) {
 		return fault.Newf(fault.BadInput, "kmeans", "the data", "its squared distances are not finite")
 	}
-	o := t.observed(t.st.Step, cost, float64(rows*standardError(gradient{Loss: c.Cost, LossSq: c.CostSq}, info)))
+	o := t.observed(t.st.Step, cost, float64(weight*t.standardError(c.Cost, c.CostSq)))
 	v, err := t.check(ctx, it, o)
 	switch {
 	case err != nil:
@@ -346,7 +347,7 @@ func (t *kmeans) finish(ctx context.Context) (*Clustered, error) {
 	}
 	t.out.Objective, t.out.Runs, t.out.param = t.st.Least, t.st.Run, t.param(t.st.Best)
 	t.out.Model = &KMeansModel{K: t.cfg.K, Features: t.meta.Features, Distance: t.cfg.Distance, IndexBase: t.meta.IndexBase,
-		Names: t.meta.Names, Label: t.meta.LabelName, Prepared: t.meta.Prepared, Centres: t.st.Best}
+		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName, Prepared: t.meta.Prepared, Centres: t.st.Best}
 	if t.cfg.Input.NoLabel {
 		t.out.Model.Label = ""
 	}

@@ -88,8 +88,8 @@ func (c *LinearConfig) job() string {
 
 // weights are those of rows with label 0 and 1, zeros standing for ones.
 func (c *LinearConfig) weights(m moments) [2]float64 {
-	if ones, zeros := m.labels, m.rows-m.labels; c.Balanced && ones > 0 && zeros > 0 {
-		return [2]float64{m.rows / (2 * zeros), m.rows / (2 * ones)}
+	if ones, zeros := m.labels, m.weight-m.labels; c.Balanced && ones > 0 && zeros > 0 {
+		return [2]float64{m.weight / (2 * zeros), m.weight / (2 * ones)}
 	}
 	return c.ClassWeights
 }
@@ -161,5 +161,5 @@ func (c *LinearConfig) regression() bool { return c.Loss == Squared }
 // newModel is the model to be trained, without its weights.
 func (c *LinearConfig) newModel(m *storage.PackMeta, labels [2]string) *LinearModel {
 	return &LinearModel{Threshold: c.Threshold, Job: c.job(), Loss: c.Loss, Labels: labels, Features: m.Features, IndexBase: m.IndexBase, TextLabels: m.TextLabels,
-		OneVsRest: c.Positive != "" && len(m.Labels) != 2, Names: m.Names, Label: m.LabelName, Prepared: m.Prepared}
+		OneVsRest: c.Positive != "" && len(m.Labels) != 2, Names: m.Names, Label: m.LabelName, Weight: m.WeightName, Prepared: m.Prepared}
 }

@@ -38,10 +38,10 @@ func plainObjective(c LinearConfig, w []float64, b float64, x [][]float64, y []f
 	grad = make([]float64, len(w)+1)
 	var total float64
 	for i := range x {
-		total += weightOf(c, y[i])
+		total += classWeight(c, y[i])
 	}
 	for i, row := range x {
-		m, k := b, weightOf(c, y[i])/total
+		m, k := b, classWeight(c, y[i])/total
 		for j, v := range row {
 			m += w[j] * v
 		}
@@ -59,7 +59,7 @@ func plainObjective(c LinearConfig, w []float64, b float64, x [][]float64, y []f
 	return f, grad
 }
 
-func weightOf(c LinearConfig, y float64) float64 {
+func classWeight(c LinearConfig, y float64) float64 {
 	if c.ClassWeights == [2]float64{} {
 		return 1
 	}

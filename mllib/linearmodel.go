@@ -21,15 +21,20 @@ type LinearModel struct {
 	TextLabels bool      `json:"text_labels"`
 	OneVsRest  bool      `json:"one_vs_rest"`
 	Features   int       `json:"features"`
-	IndexBase  int       `json:"index_base"`      // first column number of sparse text
-	Names      []string  `json:"names,omitempty"` // of features, where the data named them
-	Label      string    `json:"label,omitempty"` // name or number of the label's column
+	IndexBase  int       `json:"index_base"`       // first column number of sparse text
+	Names      []string  `json:"names,omitempty"`  // of features, where the data named them
+	Label      string    `json:"label,omitempty"`  // name or number of the label's column
+	Weight     string    `json:"weight,omitempty"` // that of the rows' weights' column
 	Intercept  float64   `json:"intercept"`
 	Threshold  *float64  `json:"threshold,omitempty"` // score above which a row has Labels[1]; nil is a half, of a margin 0
 	Weights    []float64 `json:"-"`
 	// Prepared takes raw rows to those that the weights are of; nil where they are
 	// the same.
 	Prepared *storage.Prepared `json:"preparation,omitempty"`
+}
+
+func (m *LinearModel) known() known {
+	return known{m.Features, m.IndexBase, m.Label, m.Weight, m.Prepared}
 }
 
 func (m *LinearModel) preparation() *storage.Prepared { return m.Prepared }

@@ -8,9 +8,18 @@ import (
 	"github.com/volley-engine/volley/internal/kernel"
 )
 
-// scored is a row's margin and what it should be: 0 or 1, or a number.
+// scored is a row's margin, what it should be, which is 0 or 1, or a number, and its
+// weight.
 type scored struct {
-	z, y float64
+	z, y, weight float64
+}
+
+// weightOf is what some rows weigh together.
+func weightOf(all []scored) (sum float64) {
+	for _, s := range all {
+		sum += s.weight
+	}
+	return sum
 }
 
 // metrics are the metrics of scored rows that the model's users expect.
@@ -41,15 +50,15 @@ func (m *LinearModel) Nonzeros() (n int) {
 // regressionMetrics are rmse, mae, and r2, the share of the variance that is
 // explained.
 func regressionMetrics(all []scored) map[string]float64 {
-	n := float64(len(all))
+	n := weightOf(all)
 	var mean, sq, abs, spread float64
 	for _, s := range all {
-		mean += s.y / n
+		mean += s.weight * s.y / n
 	}
 	for _, s := range all {
-		sq = math.FMA(s.z-s.y, s.z-s.y, sq)
-		abs += math.Abs(s.z - s.y)
-		spread = math.FMA(s.y-mean, s.y-mean, spread)
+		sq = math.FMA(s.weight*(s.z-s.y), s.z-s.y, sq)
+		abs += s.weight * math.Abs(s.z-s.y)
+		spread = math.FMA(s.weight*(s.y-mean), s.y-mean, spread)
 	}
 	out := map[string]float64{"rmse": math.Sqrt(sq / n), "mae": abs / n}
 	if spread > 0 {
@@ -62,9 +71,9 @@ func regressionMetrics(all []scored) map[string]float64 {
 func logLoss(all []scored) float64 {
 	var loss float64
 	for _, s := range all {
-		loss += kernel.Softplus(s.z) - float64(s.y*s.z)
+		loss += s.weight * (kernel.Softplus(s.z) - float64(s.y*s.z))
 	}
-	return loss / float64(len(all))
+	return loss / weightOf(all)
 }
 
 // binaryMetrics are those of a classifier that says 1 of margins above a cut: accuracy; precision, recall and f1 of
@@ -77,9 +86,9 @@ func binaryMetrics(all []scored, cut float64) map[string]float64 {
 		if s.z > cut {
 			said = 1
 		}
-		table[int(s.y)][said]++
+		table[int(s.y)][said] += s.weight
 	}
-	n := float64(len(all))
+	n := weightOf(all)
 	out := map[string]float64{"accuracy": (table[0][0] + table[1][1]) / n, "true_negatives": table[0][0], "false_positives": table[0][1],
 		"false_negatives": table[1][0], "true_positives": table[1][1]}
 	if said := table[0][1] + table[1][1]; said > 0 {
@@ -108,12 +117,14 @@ func areas(all []scored) (roc, pr float64, ok bool) {
 		var pos, neg float64
 		j := i
 		for ; j < len(sorted) && sorted[j].z == sorted[i].z; j++ {
-			pos += sorted[j].y
-			neg += 1 - sorted[j].y
+			pos += sorted[j].weight * sorted[j].y
+			neg += sorted[j].weight * (1 - sorted[j].y)
 		}
 		wins += positives*neg + float64(pos*neg)/2
 		positives, negatives, i = positives+pos, negatives+neg, j
-		pr += float64(pos*positives) / (positives + negatives)
+		if pos > 0 {
+			pr += float64(pos*positives) / (positives + negatives)
+		}
 	}
 	if positives == 0 || negatives == 0 {
 		return 0, 0, false

@@ -153,7 +153,7 @@ func TestSinglePrecisionStorageIsClose(t *testing.T) {
 
 func TestTheGradientIsTheObjectivesSlope(t *testing.T) {
 	p := newProblem(LinearConfig{Reg: 0.3, Intercept: true}, Nesterov,
-		moments{rows: 3, mean: []float64{1, -1. / 3}, variance: []float64{2, 14. / 9}}, 1)
+		moments{weight: 3, mean: []float64{1, -1. / 3}, variance: []float64{2, 14. / 9}}, 1)
 	rows := []rdd.Point{{Label: 1, Values: []float64{1, 2}}, {Label: 0, Values: []float64{2, -1}}, {Label: 1, Values: []float64{0, -2}}}
 	at := func(v []float64) (float64, gradient) {
 		q := p.param(v)
@@ -228,7 +228,7 @@ func TestModelsAreSavedWholeAndReadBack(t *testing.T) {
 }
 
 func TestAreas(t *testing.T) {
-	rows := []scored{{1, 1}, {2, 0}, {3, 1}, {3, 0}, {4, 1}}
+	rows := []scored{{1, 1, 1}, {2, 0, 1}, {3, 1, 1}, {3, 0, 1}, {4, 1, 1}}
 	// pairs won: 1 beats none of {2,3}; 3 beats 2 and ties 3; 4 beats both.
 	// precision at the positives: 1 at 4, 2/3 at 3, 3/5 at 1.
 	roc, pr, ok := areas(rows)

@@ -157,6 +157,7 @@ func (f *netFold) aggregator(derivatives bool) rdd.Aggregator[network, rdd.Point
 		Merge:    a.Merge,
 		Scale:    a.Scale,
 		Close:    func(s softmaxSums, _ network, rows float64) softmaxSums { return s.close(rows) },
+		Weighted: true,
 	}
 }
 
@@ -179,11 +180,11 @@ func (f *netFold) add(s softmaxSums, n network, b *rdd.Batch) softmaxSums {
 		for i, r := range rows {
 			z := w.out[last][i*n.Sizes[last] : (i+1)*n.Sizes[last]]
 			if len(n.Labels) == 0 {
-				s.takeNumber(z, b.Labels[r])
+				s.takeNumber(z, b.Labels[r], b.WeightOf(r))
 			} else if k, known := class[b.Labels[r]]; known {
-				s.take(z, k)
+				s.take(z, k, b.WeightOf(r))
 			} else {
-				s.take(z, -1)
+				s.take(z, -1, 0)
 			}
 		}
 		if s.Sum != nil {
@@ -194,9 +195,10 @@ func (f *netFold) add(s softmaxSums, n network, b *rdd.Batch) softmaxSums {
 }
 
 // takeNumber adds a row whose prediction is z[0], which becomes the derivative.
-func (s *softmaxSums) takeNumber(z []float64, y float64) {
+func (s *softmaxSums) takeNumber(z []float64, y, weight float64) {
 	z[0] -= y
-	loss := float64(z[0]*z[0]) / 2
+	loss := float64(weight*float64(z[0]*z[0])) / 2
+	z[0] *= weight
 	s.Loss += loss
 	s.LossSq = math.FMA(loss, loss, s.LossSq)
 }

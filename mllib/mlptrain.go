@@ -85,7 +85,7 @@ func (t *mlp) prepare(ctx context.Context) error {
 	if t.st.Step == 0 {
 		t.st.Step = map[Solver]float64{Adam: 0.003, Constant: 0.1}[t.cfg.Solver]
 	}
-	t.out.Rows, t.out.Features, t.out.Solver = t.meta.Rows, t.meta.Features, t.cfg.Solver
+	t.begins(t.meta, t.cfg.Solver)
 	t.stop = stopper{rule: ByObjective, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
 	return nil
 }
@@ -115,7 +115,7 @@ func (t *mlp) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if !isFinite(objective) {
 		return fault.Newf(fault.UserCode, "train", "mlp", "the objective is not finite at iteration %d", it.Number).WithHint("lower --step-size")
 	}
-	o := t.observed(it.Number, objective, standardError(gradient{Loss: s.Loss, LossSq: s.LossSq}, info))
+	o := t.observed(it.Number, objective, t.standardError(s.Loss, s.LossSq))
 	why, _, err := t.judge(ctx, it, &t.stop, o, t.evaluate)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (t *mlp) evaluate(ctx context.Context, iteration int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	rows := float64(t.meta.Rows)
+	rows := t.s.LastInfo().Weight
 	t.out.Accuracy, t.out.Loss = s.Right/rows, s.Loss/rows
 	f := t.objective(s.Loss, rows)
 	t.s.Evaluated(rdd.Evaluation{Iteration: iteration, Objective: f, Took: t.s.Now() - began})
@@ -179,7 +179,7 @@ func (t *mlp) finish(ctx context.Context) (*Networked, error) {
 		}
 	}
 	t.out.Model = &NetworkModel{rowModel: rowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
-		Names: t.meta.Names, Label: t.meta.LabelName}, Layers: t.net.Sizes, Activation: t.cfg.Activation, numbers: t.st.Y}
+		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName}, Layers: t.net.Sizes, Activation: t.cfg.Activation, numbers: t.st.Y}
 	if t.cfg.Regression {
 		t.out.Model.Labels = nil
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -58,6 +59,70 @@ func preparing(in rdd.Input, p *storage.Prepared) rdd.Input {
 		in = knowing(in, p)
 	}
 	return in
+}
+
+// known is what a model knows of the data that it was trained on.
+type known struct {
+	features, indexBase int
+	label, weight       string
+	prepared            *storage.Prepared
+}
+
+// open reads data in the way that the model was trained.
+func (k known) open(in rdd.Input, uris []string) (*storage.Source, error) {
+	if in.IndexBase == 0 {
+		in.IndexBase = k.indexBase + 1
+	}
+	if in.Label == "" && !in.NoLabel {
+		in.Label = k.label
+	}
+	return storage.OpenSource(preparing(k.weighed(in, uris), k.prepared), uris...)
+}
+
+// raw says how data are to be read of which every column but that of weights is a
+// feature.
+func (k known) raw(in rdd.Input) rdd.Input {
+	in = knowing(in, k.prepared)
+	in.Label, in.NoLabel, in.Prepare, in.Fitted = "", true, storage.Prepare{}, nil
+	return in
+}
+
+// width is how many columns features are made of.
+func (k known) width() int {
+	if k.prepared != nil {
+		return len(k.prepared.Columns)
+	}
+	return k.features
+}
+
+// weighed names the column of weights, where the model was trained with one and the
+// data have it.
+func (k known) weighed(in rdd.Input, uris []string) rdd.Input {
+	if in.Weight != "" || k.weight == "" {
+		return in
+	}
+	with := k.raw(in)
+	with.Weight = k.weight
+	src, err := storage.OpenSource(with, uris...)
+	if err == nil && (src.Width() < 0 || src.Width() >= k.width()) {
+		in.Weight = k.weight
+	}
+	return in
+}
+
+// hasLabel says whether data to be predicted has the label's column: a table
+// with as many columns as the model has features, or without the column of the
+// label's name, has not.
+func (k known) hasLabel(in rdd.Input, uris []string) bool {
+	src, err := storage.OpenSource(k.raw(k.weighed(in, uris)), uris...)
+	if err != nil {
+		return true // the reading that follows says what is wrong
+	}
+	names := src.FeatureNames()
+	if names == nil || k.label == "" {
+		return src.Width() != k.width()
+	}
+	return slices.Contains(names, k.label) || src.Width() != k.width()
 }
 
 // modelVersion is the version of the directory's layout.

@@ -19,13 +19,7 @@ import (
 // each reads data in the way the model was trained and hands every row's
 // margin on, in input order, with the chunk and row it belongs to.
 func (m *LinearModel) each(ctx context.Context, in rdd.Input, uris []string, yield func(c *storage.Chunk, row int, margin float64) error) error {
-	if in.IndexBase == 0 {
-		in.IndexBase = m.IndexBase + 1
-	}
-	if in.Label == "" && !in.NoLabel {
-		in.Label = m.Label
-	}
-	src, err := storage.OpenSource(preparing(in, m.Prepared), uris...)
+	src, err := m.known().open(in, uris)
 	if err != nil {
 		return err
 	}
@@ -60,26 +54,6 @@ func (m *LinearModel) fits(c *storage.Chunk, uris []string) error {
 			WithHint("set --label where the label's column differs")
 	}
 	return nil
-}
-
-// hasLabel says whether data to be predicted has the label's column: a table
-// with as many columns as the model has features, or without the column of the
-// label's name, has not.
-func (m *LinearModel) hasLabel(in rdd.Input, uris []string) bool {
-	in = knowing(in, m.Prepared)
-	in.NoLabel, in.Prepare, in.Fitted = true, storage.Prepare{}, nil
-	src, err := storage.OpenSource(in, uris...)
-	if err != nil {
-		return true // the reading that follows says what is wrong
-	}
-	names, width := src.FeatureNames(), m.Features
-	if m.Prepared != nil {
-		width = len(m.Prepared.Columns)
-	}
-	if names == nil || m.Label == "" {
-		return src.Width() != width
-	}
-	return slices.Contains(names, m.Label) || src.Width() != width
 }
 
 // alignedPlaces are the places in a model of the data's columns, where both sides
@@ -142,7 +116,7 @@ func (m *LinearModel) Predict(ctx context.Context, in rdd.Input, uris []string, 
 	} else {
 		fmt.Fprintln(out, "label,score")
 	}
-	if in.Label == "" && !m.hasLabel(in, uris) {
+	if in.Label == "" && !m.known().hasLabel(in, uris) {
 		in.NoLabel = true
 	}
 	err = m.each(ctx, in, uris, func(_ *storage.Chunk, _ int, z float64) error {
@@ -211,7 +185,7 @@ func (m *LinearModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 	var all []scored
 	err := m.each(ctx, in, uris, func(c *storage.Chunk, r int, z float64) error {
 		y, err := m.target(c, r, uris)
-		all = append(all, scored{z, y})
+		all = append(all, scored{z, y, c.WeightOf(r)})
 		return err
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
 )
 
 // problem maps the variables that are optimized to a model on the scale of
@@ -21,25 +22,25 @@ type problem struct {
 	penalty   []float64
 	lasso     []float64  // one a variable; nil without an L1 penalty
 	weights   [2]float64 // of rows with label 0 and 1; zeros are ones
-	counted   float64    // weights of all rows over their number
+	counted   float64    // what class weights make of the weight of all rows
 	steepest  float64    // second derivative of the loss, at the most
 }
 
 // moments are those of the features, and what is known of labels.
 type moments struct {
-	rows     float64
-	labels   float64 // rows that count as 1, or the sum of labels
+	weight   float64 // of all rows
+	labels   float64 // of rows that count as 1, or the sum of labels
 	mean     []float64
 	variance []float64 // population
 }
 
-// momentsOf are the moments of some rows from their sums about a shift.
-func momentsOf(rows float64, g gradient, shift []float64) moments {
+// momentsOf are the moments of rows that weigh so much from their sums about a shift.
+func momentsOf(weight float64, g gradient, shift []float64) moments {
 	d := len(g.Sum) / 2
-	m := moments{rows: rows, labels: g.Coef, mean: make([]float64, d), variance: make([]float64, d)}
+	m := moments{weight: weight, labels: g.Coef, mean: make([]float64, d), variance: make([]float64, d)}
 	for j := range d {
-		mean := g.Sum[j] / rows
-		m.variance[j] = max(0, math.FMA(-mean, mean, g.Sum[d+j]/rows))
+		mean := g.Sum[j] / weight
+		m.variance[j] = max(0, math.FMA(-mean, mean, g.Sum[d+j]/weight))
 		if m.mean[j] = mean; shift != nil {
 			m.mean[j] += shift[j]
 		}
@@ -62,7 +63,7 @@ func newProblem(c LinearConfig, s Solver, m moments, positive float64) *problem 
 	p := &problem{reg: float64(c.Reg * (1 - c.Alpha)), intercept: c.Intercept, positive: positive, weights: c.weights(m),
 		scale: make([]float64, d), penalty: make([]float64, d), counted: 1, steepest: loss.Steepest()}
 	if w := p.weights; w != [2]float64{} {
-		p.counted = math.FMA(w[1], m.labels, float64(w[0]*(m.rows-m.labels))) / m.rows
+		p.counted = math.FMA(w[1], m.labels, float64(w[0]*(m.weight-m.labels))) / m.weight
 		p.steepest *= max(w[0], w[1])
 	}
 	change := c.scaled(s)
@@ -213,6 +214,21 @@ func (p *problem) hessian(c curvature, shift []float64, weight float64) []float6
 	return h
 }
 
+// sampled are the rows of a sample that weigh something, with their weights: 1, where
+// rows have none.
+func sampled(meta *storage.PackMeta, sample []rdd.Point) []rdd.Point {
+	out := make([]rdd.Point, 0, len(sample))
+	for _, p := range sample {
+		if !meta.Weighted {
+			p.Weight = 1
+		}
+		if p.Weight > 0 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // lipschitz estimates the largest curvature of the objective from a sample of
 // rows: the largest eigenvalue of the sample's second moments in the variables
 // times the largest second derivative of the loss, by power iteration, with a
@@ -244,9 +260,13 @@ func (p *problem) curvature(y, x []float64, sample []rdd.Point) {
 	clear(y)
 	q := p.param(x)
 	sum, coef := y[:len(p.scale)], 0.0
-	each := p.steepest / float64(float64(len(sample))*p.counted)
+	var weight float64
 	for i := range sample {
-		z := float64(each * (q.Bias + dotPoint(q.W, &sample[i])))
+		weight += sample[i].Weight
+	}
+	each := p.steepest / float64(weight*p.counted)
+	for i := range sample {
+		z := float64(float64(each*sample[i].Weight) * (q.Bias + dotPoint(q.W, &sample[i])))
 		coef += z
 		axpyPoint(z, &sample[i], sum)
 	}

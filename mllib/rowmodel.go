@@ -24,9 +24,14 @@ type rowModel struct {
 	IndexBase  int      `json:"index_base"`
 	Names      []string `json:"names,omitempty"`
 	Label      string   `json:"label,omitempty"`
+	Weight     string   `json:"weight,omitempty"` // column of rows' weights
 	// Prepared takes raw rows to those that the model is of; nil where they are the
 	// same.
 	Prepared *storage.Prepared `json:"preparation,omitempty"`
+}
+
+func (m *rowModel) known() known {
+	return known{m.Features, m.IndexBase, m.Label, m.Weight, m.Prepared}
 }
 
 func (m *rowModel) preparation() *storage.Prepared { return m.Prepared }
@@ -39,13 +44,7 @@ type marginsOf func(z []float64, places []int, values []float64)
 // row's margins with the chunk and row it belongs to.
 func (m *rowModel) each(ctx context.Context, in rdd.Input, uris []string, margins marginsOf, yield func(c *storage.Chunk, row int, z []float64) error) error {
 	like := &LinearModel{Features: m.Features}
-	if in.IndexBase == 0 {
-		in.IndexBase = m.IndexBase + 1
-	}
-	if in.Label == "" && !in.NoLabel {
-		in.Label = m.Label
-	}
-	src, err := storage.OpenSource(preparing(in, m.Prepared), uris...)
+	src, err := m.known().open(in, uris)
 	if err != nil {
 		return err
 	}
@@ -124,7 +123,7 @@ func (m *rowModel) predict(ctx context.Context, in rdd.Input, uris []string, w i
 	} else {
 		fmt.Fprintln(out, "label,score")
 	}
-	if in.Label == "" && !(&LinearModel{Features: m.Features, Label: m.Label, Prepared: m.Prepared}).hasLabel(in, uris) {
+	if in.Label == "" && !m.known().hasLabel(in, uris) {
 		in.NoLabel = true
 	}
 	err = m.each(ctx, in, uris, margins, func(_ *storage.Chunk, _ int, z []float64) error {
@@ -164,7 +163,7 @@ func (m *rowModel) evaluate(ctx context.Context, in rdd.Input, uris []string, ma
 			if c.Texts != nil {
 				return fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "row %d has the label %q, which is no number", r, c.Texts[int(c.Labels[r])])
 			}
-			all = append(all, scored{z[0], c.Labels[r]})
+			all = append(all, scored{z[0], c.Labels[r], c.WeightOf(r)})
 			return nil
 		})
 		return regressionMetrics(all), err
@@ -178,9 +177,10 @@ func (m *rowModel) evaluate(ctx context.Context, in rdd.Input, uris []string, ma
 			return err
 		}
 		best := probabilities(z)
-		rows++
-		loss -= math.Log(max(z[is], math.SmallestNonzeroFloat64))
-		table[is*k+best]++
+		weight := c.WeightOf(r)
+		rows += weight
+		loss -= weight * math.Log(max(z[is], math.SmallestNonzeroFloat64))
+		table[is*k+best] += weight
 		return nil
 	})
 	if err != nil || rows == 0 {

@@ -25,6 +25,7 @@ type dualState struct {
 // dual is the fixed part: one entry a feature, and the intercept.
 type dual struct {
 	n                        float64 // rows, by weight
+	rows                     float64
 	l2, lasso, prox, inverse []float64
 	splits                   int
 	intercept                bool
@@ -33,8 +34,8 @@ type dual struct {
 }
 
 // newDual finds the penalties on the scale of the data.
-func newDual(p *problem, m moments, splits int, dense bool) *dual {
-	d := &dual{n: float64(m.rows * p.counted), splits: splits, intercept: p.intercept, bounds: p.reg > 0 && !p.intercept}
+func newDual(p *problem, m moments, rows float64, splits int, dense bool) *dual {
+	d := &dual{n: float64(m.weight * p.counted), rows: rows, splits: splits, intercept: p.intercept, bounds: p.reg > 0 && !p.intercept}
 	if p.intercept && dense {
 		d.shift = m.mean
 	}
@@ -60,7 +61,7 @@ func newDual(p *problem, m moments, splits int, dense bool) *dual {
 // large as those of rows over their number, for each split that moves at the same
 // time, make a step of all rows a good one.
 func (d *dual) add(l2, lasso, size float64) {
-	prox := max(0, max(1e-12, float64(size*float64(d.splits))/d.n)-l2)
+	prox := max(0, max(1e-12, float64(size*float64(d.splits))/d.rows)-l2)
 	d.l2, d.lasso, d.prox = append(d.l2, l2), append(d.lasso, lasso), append(d.prox, prox)
 	d.inverse = append(d.inverse, 1/(l2+prox))
 }
@@ -117,7 +118,7 @@ func (d *dual) take(st *dualState, s dualSums) (w []float64) {
 
 // startAscent begins with dual variables of zero.
 func (t *trainer) startAscent(m moments) {
-	t.dual = newDual(t.prob, m, len(t.meta.Splits), t.meta.Layout == storage.DenseLayout)
+	t.dual = newDual(t.prob, m, float64(t.meta.Rows), len(t.meta.Splits), t.meta.Layout == storage.DenseLayout)
 	n := len(t.dual.l2)
 	t.st.Dual = dualState{U: make([]float64, n), Center: make([]float64, n), Last: make([]float64, n), Momentum: 1}
 	t.standAt(make([]float64, n))

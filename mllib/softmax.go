@@ -108,7 +108,8 @@ func (f *softmaxFold) aggregator(derivatives bool) rdd.Aggregator[softmaxParam, 
 			kernel.Scale(by, a.Sum)
 			return a
 		},
-		Close: func(a softmaxSums, _ softmaxParam, rows float64) softmaxSums { return a.close(rows) },
+		Close:    func(a softmaxSums, _ softmaxParam, rows float64) softmaxSums { return a.close(rows) },
+		Weighted: true,
 	}
 }
 
@@ -136,7 +137,7 @@ func (f *softmaxFold) add(s softmaxSums, p softmaxParam, b *rdd.Batch) softmaxSu
 			if !known {
 				k = -1 // a label of another class weighs nothing
 			}
-			s.take(w.z[i*p.K:(i+1)*p.K], k)
+			s.take(w.z[i*p.K:(i+1)*p.K], k, b.WeightOf(r))
 		}
 		if s.Sum != nil {
 			w.accumulate(s.Sum, &p, b, rows)
@@ -184,8 +185,9 @@ func valueAt(b *rdd.Batch, at int) float64 {
 	return b.X64[at]
 }
 
-// take adds a row of margins, of which z becomes the derivatives; k is its class.
-func (s *softmaxSums) take(z []float64, k int) {
+// take adds a row of margins, of which z becomes the derivatives; k is its class. A row
+// of no class weighs nothing.
+func (s *softmaxSums) take(z []float64, k int, weight float64) {
 	top, best := z[0], 0
 	for c, v := range z {
 		if v > top {
@@ -202,16 +204,19 @@ func (s *softmaxSums) take(z []float64, k int) {
 		z[c] = kernel.ExpNeg(v - top)
 		sum += z[c]
 	}
-	loss := kernel.Log(sum) - own
+	loss := float64(weight * (kernel.Log(sum) - own))
 	s.Loss += loss
 	s.LossSq = math.FMA(loss, loss, s.LossSq)
 	if best == k {
-		s.Right++
+		s.Right += weight
 	}
 	for c := range z {
 		z[c] /= sum
 	}
 	z[k]--
+	if weight != 1 {
+		kernel.Scale(weight, z)
+	}
 	for c := range s.Coef {
 		s.Coef[c] += z[c]
 	}

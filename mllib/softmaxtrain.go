@@ -70,7 +70,7 @@ func (t *softmax) prepare(ctx context.Context) error {
 	if t.cfg.Solver == Auto || t.cfg.Solver == "" {
 		t.cfg.Solver, t.out.SolverWhy = t.cfg.chooseWide("there are several classes")
 	}
-	t.out.Solver, t.out.Rows, t.out.Features = t.cfg.Solver, t.meta.Rows, t.meta.Features
+	t.begins(t.meta, t.cfg.Solver)
 	sample, err := t.plan.Sample.Run(ctx, t.s)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (t *softmax) prepare(ctx context.Context) error {
 	t.grad = make([]float64, n)
 	t.st = state{X: make([]float64, n), Y: make([]float64, n), T: 1, Step: t.cfg.StepSize}
 	t.stop = stopper{rule: t.cfg.Stop, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
-	t.st.chooseStep(t.cfg.Solver, t.prob, sample)
+	t.st.chooseStep(t.cfg.Solver, t.prob, sampled(t.meta, sample))
 	return nil
 }
 
@@ -148,7 +148,7 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if !isFinite(objective) {
 		return fault.Newf(fault.UserCode, "train", t.cfg.job(), "the objective is not finite at iteration %d", it.Number).WithHint("lower --step-size")
 	}
-	o := t.observed(it.Number, objective, standardError(gradient{Loss: s.Loss, LossSq: s.LossSq}, info))
+	o := t.observed(it.Number, objective, t.standardError(s.Loss, s.LossSq))
 	if done, err := t.judge(ctx, it, o); done || err != nil {
 		return err
 	}
@@ -215,9 +215,9 @@ func (t *softmax) evaluate(ctx context.Context, iteration int) (float64, error) 
 	if err != nil {
 		return 0, err
 	}
-	rows := float64(t.meta.Rows)
-	t.out.Accuracy, t.out.LogLoss = s.Right/rows, s.Loss/rows
-	f := t.objective(t.st.Y, s.Loss, rows)
+	weight := t.s.LastInfo().Weight
+	t.out.Accuracy, t.out.LogLoss = s.Right/weight, s.Loss/weight
+	f := t.objective(t.st.Y, s.Loss, weight)
 	t.s.Evaluated(rdd.Evaluation{Iteration: iteration, Objective: f, Took: t.s.Now() - began})
 	return f, nil
 }
@@ -239,6 +239,6 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 	}
 	p := t.param(t.st.Y)
 	t.out.Model = &SoftmaxModel{rowModel: rowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
-		Names: t.meta.Names, Label: t.meta.LabelName}, Intercepts: p.Bias, weights: p.W}
+		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName}, Intercepts: p.Bias, weights: p.W}
 	return &t.out, nil
 }

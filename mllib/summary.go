@@ -2,6 +2,7 @@ package mllib
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/volley-engine/volley/rdd"
@@ -27,9 +28,16 @@ type Summary struct {
 type training struct {
 	s     *rdd.Session
 	sum   *Summary
+	each  float64 // what a row weighs in the mean
 	steps float64 // of this run
 	began time.Duration
 	spent time.Duration // on evaluation before the loop began
+}
+
+// begins notes what is known of the training data.
+func (t *training) begins(meta *storage.PackMeta, solver Solver) {
+	t.each = meta.Weight() / float64(meta.Rows)
+	t.sum.Rows, t.sum.Features, t.sum.Solver = meta.Rows, meta.Features, solver
 }
 
 // loop runs the iterations: a step that has begun is finished, whatever ends.
@@ -49,7 +57,10 @@ func loop[S any](ctx context.Context, t *training, state *S, n int, iterate func
 func (t *training) moments(ctx context.Context, meta *storage.PackMeta, step rdd.Step[momentsParam, gradient], sample []rdd.Point, positive float64) (moments, error) {
 	shift := near(meta, sample)
 	g, err := step.Run(ctx, t.s, momentsParam{meta.Features, positive, shift})
-	return momentsOf(float64(meta.Rows), g, shift), err
+	if err != nil {
+		return moments{}, err
+	}
+	return momentsOf(t.s.LastInfo().Weight, g, shift), nil
 }
 
 // observed takes a step in, and says what the stop rules look at: its objective, with
@@ -62,6 +73,18 @@ func (t *training) observed(iteration int, objective, stderr float64) observatio
 	t.sum.MeanNEff += (info.NEff - t.sum.MeanNEff) / t.steps
 	return observation{iteration: iteration, objective: objective, exact: info.Merged == info.Rows, stderr: stderr,
 		now: t.s.Now() - t.began - (t.s.EvaluationTime() - t.spent)}
+}
+
+// standardError is that of the mean loss of a cut step (SEMANTICS section 4): of losses
+// times their rows' weights.
+func (t *training) standardError(loss, squares float64) float64 {
+	info := t.s.LastInfo()
+	if info.Merged == info.Rows || info.NEff <= 1 {
+		return 0
+	}
+	mean := loss / info.Weight
+	variance := max(0, squares/float64(info.Weight*t.each)-float64(mean*mean))
+	return math.Sqrt(variance / info.NEff * (1 - info.Share))
 }
 
 // judge applies the stop rules; where they want the objective on all data, evaluate

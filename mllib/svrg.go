@@ -81,6 +81,7 @@ func (r *rowLoss) pairs() rdd.Aggregator[pairParam, rdd.Point, pairSums] {
 			a.Here = one.Close(a.Here, p.Here, rows)
 			return a
 		},
+		Weighted: true,
 	}
 }
 
@@ -93,7 +94,7 @@ func (t *trainer) pairPass(ctx context.Context, here linearParam) (gradient, err
 			return gradient{}, err
 		}
 		*st = anchorState{Point: append([]float64(nil), t.st.Y...), Gradient: make([]float64, t.prob.size())}
-		t.prob.gradient(st.Gradient, st.Point, g, float64(t.meta.Rows))
+		t.prob.gradient(st.Gradient, st.Point, g, t.s.LastInfo().Weight)
 	}
 	there := t.prob.param(st.Point)
 	there.Width = here.Width

@@ -17,9 +17,9 @@ func (t *Trained) Metrics(ctx context.Context, s *rdd.Session, p LinearPlan) (ma
 		return nil, err
 	}
 	all := make([]scored, 0, t.Rows)
-	for _, pairs := range splits {
-		for i := 0; i+1 < len(pairs); i += 2 {
-			all = append(all, scored{pairs[i], pairs[i+1]})
+	for _, triples := range splits {
+		for i := 0; i+2 < len(triples); i += 3 {
+			all = append(all, scored{triples[i], triples[i+1], triples[i+2]})
 		}
 	}
 	return t.Model.metrics(all), nil
@@ -75,13 +75,13 @@ func (t *trainer) prepare(ctx context.Context) error {
 	if t.cfg.Solver == Auto || t.cfg.Solver == "" {
 		t.cfg.Solver, t.out.SolverWhy = t.cfg.choose(t.meta.Features)
 	}
-	t.out.Solver, t.out.Rows, t.out.Features = t.cfg.Solver, t.meta.Rows, t.meta.Features
+	t.begins(t.meta, t.cfg.Solver)
 	t.out.Model = t.cfg.newModel(t.meta, labels)
 	sample, err := t.plan.Sample.Run(ctx, t.s)
 	if err != nil {
 		return err
 	}
-	m := moments{rows: float64(t.meta.Rows), mean: make([]float64, t.meta.Features), variance: make([]float64, t.meta.Features)}
+	m := moments{weight: t.meta.Weight(), mean: make([]float64, t.meta.Features), variance: make([]float64, t.meta.Features)}
 	if t.cfg.Intercept || t.cfg.scaled(t.cfg.Solver) || t.cfg.weighted() || t.cfg.Solver == SDCA {
 		if m, err = t.moments(ctx, t.meta, t.plan.Moments, sample, positive); err != nil {
 			return err
@@ -100,7 +100,7 @@ func (t *trainer) prepare(ctx context.Context) error {
 		t.startAscent(m)
 		return nil
 	}
-	t.st.chooseStep(t.cfg.Solver, t.prob, sample)
+	t.st.chooseStep(t.cfg.Solver, t.prob, sampled(t.meta, sample))
 	return nil
 }
 
@@ -131,11 +131,11 @@ func (c *LinearConfig) constant(m moments, w [2]float64) float64 {
 	}
 	switch c.Loss {
 	case Squared:
-		return m.labels / m.rows
+		return m.labels / m.weight
 	case Hinge, SquaredHinge:
 		return 0
 	}
-	ones, zeros := w[1]*m.labels, w[0]*(m.rows-m.labels)
+	ones, zeros := w[1]*m.labels, w[0]*(m.weight-m.labels)
 	if ones <= 0 || zeros <= 0 {
 		return 0
 	}
@@ -209,7 +209,7 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	objective := t.prob.objective(t.st.Y, g.Loss, info.Weight)
 	t.st.Latest = objective
 	it.Report("objective", objective)
-	o := t.observed(it.Number, objective, standardError(g, info)/t.prob.counted)
+	o := t.observed(it.Number, objective, t.standardError(g.Loss, g.LossSq)/t.prob.counted)
 	if !isFinite(objective) {
 		return fault.Newf(fault.UserCode, "train", t.cfg.job(), "the objective is not finite at iteration %d", it.Number).
 			WithHint("lower --step-size")
@@ -337,16 +337,6 @@ func (t *trainer) end(it *rdd.Iteration, why string) {
 	it.Stop()
 }
 
-// standardError is that of the mean loss of a cut step (SEMANTICS section 4).
-func standardError(g gradient, info rdd.StepInfo) float64 {
-	if info.Merged == info.Rows || info.NEff <= 1 {
-		return 0
-	}
-	mean := g.Loss / info.Weight
-	variance := max(0, g.LossSq/info.Weight-float64(mean*mean))
-	return math.Sqrt(variance / info.NEff * (1 - info.Share))
-}
-
 // evaluate finds the objective at Y on all data by an uncut pass.
 func (t *trainer) evaluate(ctx context.Context, iteration int) (float64, error) {
 	began := t.s.Now()
@@ -354,7 +344,7 @@ func (t *trainer) evaluate(ctx context.Context, iteration int) (float64, error) 
 	if err != nil {
 		return 0, err
 	}
-	f := t.prob.objective(t.st.Y, g.Loss, float64(t.meta.Rows))
+	f := t.prob.objective(t.st.Y, g.Loss, t.s.LastInfo().Weight)
 	t.s.Evaluated(rdd.Evaluation{Iteration: iteration, Objective: f, Took: t.s.Now() - began})
 	return f, nil
 }

@@ -43,9 +43,11 @@ func TextFile(g *Graph, uris ...string) Dataset[string] {
 }
 
 // Point is a labelled row of numbers: dense where Indices is nil, else sparse
-// with ascending zero-based Indices.
+// with ascending zero-based Indices. Weight is the row's where the dataset has weights:
+// where any of its points has one that is not zero.
 type Point struct {
 	Label   float64
+	Weight  float64
 	Indices []int32
 	Values  []float64
 }
@@ -81,6 +83,9 @@ func LIBSVM(g *Graph, uris ...string) Dataset[Point] {
 func eachPoint(c *storage.Chunk, yield func(Point) error) error {
 	for r := range c.Rows() {
 		p := Point{Label: c.Labels[r]}
+		if c.Weights != nil {
+			p.Weight = c.Weights[r]
+		}
 		if c.Dense() {
 			p.Values = c.Values[r*c.Width : (r+1)*c.Width]
 		} else {

@@ -94,6 +94,9 @@ func (r pointRows) Read(ctx context.Context, part int, yield func(*storage.Chunk
 		} else {
 			c.AppendSparse(p.Label, p.Indices, p.Values)
 		}
+		if p.Weight != 0 {
+			c.AppendWeight(p.Weight)
+		}
 		if len(c.Labels) < chunkRows {
 			return nil
 		}
@@ -113,6 +116,7 @@ type Batch struct {
 	Features int
 	Rows     []int32
 	Labels   []float64 // by row
+	Weights  []float64 // by row; nil where rows have none
 	X64      []float64 // dense row-major, or sparse by nonzero
 	X32      []float32 // the same where the pack is in single precision
 	Offsets  []int32   // sparse only: row r has nonzeros Offsets[r] to Offsets[r+1]
@@ -120,6 +124,7 @@ type Batch struct {
 	State    []float64 // what lives with the rows, by visited row, Aggregator.State numbers each; AddBatch may change it
 
 	scratch []float64
+	weights []float64 // of Rows, in turn
 }
 
 // Scratch is room for n numbers that AddBatch may use during the call; what is
@@ -129,6 +134,27 @@ func (b *Batch) Scratch(n int) []float64 {
 		b.scratch = make([]float64, n)
 	}
 	return b.scratch[:n]
+}
+
+// WeightOf is the weight of a row: 1 where rows have none.
+func (b *Batch) WeightOf(row int32) float64 {
+	if b.Weights == nil {
+		return 1
+	}
+	return b.Weights[row]
+}
+
+// VisitedWeights are the weights of Rows, in turn; nil where rows have none. They are
+// valid during the call.
+func (b *Batch) VisitedWeights() []float64 {
+	if b.Weights == nil {
+		return nil
+	}
+	b.weights = b.weights[:0]
+	for _, r := range b.Rows {
+		b.weights = append(b.weights, b.Weights[r])
+	}
+	return b.weights
 }
 
 // Dense says whether rows are dense.
@@ -156,6 +182,9 @@ type Aggregator[P, T, A any] struct {
 	// afterwards what AddBatch made of them in the last step whose result was merged,
 	// wherever the split is by then. Splits are folded in one piece, from row to row.
 	State int
+	// Weighted says that A is a sum over rows times their weights, where rows have
+	// some (Batch.Weights, Point.Weight): it is scaled, and divided for means, by them.
+	Weighted bool
 }
 
 // StepOption modifies a step.
@@ -260,12 +289,14 @@ func (f *folder[P, T, A]) Decode(raw []byte) (any, error) {
 
 func (f *folder[P, T, A]) State() int { return f.agg.State }
 
+func (f *folder[P, T, A]) Weighted() bool { return f.agg.Weighted }
+
 func (f *folder[P, T, A]) Fold(acc any, b *storage.Batch, from, to int, state []float64) (any, int, error) {
 	if f.agg.AddBatch == nil || f.meta.Layout == storage.BlobLayout {
 		return f.foldRows(acc, b, from, to)
 	}
 	a := acc.(*A)
-	f.view = Batch{Features: f.meta.Features, Labels: b.Labels, X64: b.X64, X32: b.X32, Offsets: b.Offsets, Indices: b.Indices, scratch: f.view.scratch}
+	f.view = Batch{Features: f.meta.Features, Labels: b.Labels, Weights: b.Weights, X64: b.X64, X32: b.X32, Offsets: b.Offsets, Indices: b.Indices, scratch: f.view.scratch, weights: f.view.weights}
 	for p := from; p < to; p += rowsPerBatch {
 		n := min(to-p, rowsPerBatch)
 		b.Visit(f.rows[:n], p)
@@ -302,6 +333,9 @@ func rowAt[T any](meta *storage.PackMeta, b *storage.Batch, r int) (row T, err e
 		return row, nil
 	}
 	p := Point{Label: b.Labels[r]}
+	if b.Weights != nil {
+		p.Weight = b.Weights[r]
+	}
 	from, to := r*meta.Features, (r+1)*meta.Features
 	if b.Offsets != nil {
 		from, to = int(b.Offsets[r]), int(b.Offsets[r+1])

@@ -57,7 +57,9 @@ type StepRequest struct {
 	// Pieces are how many pieces each split has: the leaves of the merge tree.
 	Pieces []int
 	State  bool // something lives with the rows
-	Work   bool // not cut, but part of the method
+	// Weighted says that results are sums over rows times their weights.
+	Weighted bool
+	Work     bool // not cut, but part of the method
 }
 
 // StepOutcome is what a step came to: encoded nodes of the merge tree, and
@@ -66,28 +68,28 @@ type StepOutcome struct {
 	Splits int
 	Parts  []EncodedPart
 	Info   StepInfo
-	// Visited are how many rows of each split the result has, Rows how many there
-	// are; Scale says that results stand for all of them.
-	Visited, Rows []int64
-	Scale         bool
+	// Visited are how many rows of each split the result has; Scale says that results
+	// stand for all of them.
+	Visited []int64
+	Scale   bool
 }
 
 // EncodedPart is a node of the merge tree at a level and index.
 type EncodedPart struct {
 	Level, Index int
 	Data         []byte
+	Weight       float64 // what its sums are to be divided by for means
 }
 
 // StepInfo says how much of the data a step's result stands for.
 type StepInfo struct {
-	Step    int     // number of the training step
-	Rows    int64   // N, the rows of the pack
-	Present int64   // rows of the splits that are part of the result
-	Merged  int64   // rows that were folded and merged
-	Weight  float64 // what sums in the result are to be divided by for means
-	Share   float64 // Merged / Rows
-	NEff    float64 // effective sample size (SEMANTICS section 2)
-	Cut     bool
+	Step   int     // number of the training step
+	Rows   int64   // N, the rows of the pack
+	Merged int64   // rows that were folded and merged
+	Weight float64 // what sums in the result are to be divided by for means
+	Share  float64 // Merged / Rows
+	NEff   float64 // effective sample size (SEMANTICS section 2)
+	Cut    bool
 }
 
 // Commit is the end of a training step.
@@ -233,7 +235,7 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 		return zero, err
 	}
 	began := s.cluster.Now()
-	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train, Ratio: st.decl.ratio, Pieces: pieces, State: f.State() > 0, Work: st.decl.work})
+	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train, Ratio: st.decl.ratio, Pieces: pieces, State: f.State() > 0, Weighted: p.meta.Weighted && f.Weighted(), Work: st.decl.work})
 	if err != nil {
 		s.failed = true
 		return zero, err
@@ -241,8 +243,13 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 	if !st.decl.train && !st.decl.work {
 		s.eval += s.cluster.Now() - began
 	}
+	root, err := complete(f, p.meta, out)
+	if err != nil {
+		return zero, err
+	}
 	s.info = out.Info
-	return complete[A](f, out)
+	s.info.Weight = root.Weight
+	return *root.Value.(*A), nil
 }
 
 // piecesOf is how many pieces each split of a pack has under a step.
@@ -267,22 +274,21 @@ func (s *Session) piecesOf(node int, meta *storage.PackMeta, f runner.Folder, pa
 }
 
 // complete decodes the parts and merges them to the root of the tree.
-func complete[A any](f runner.Folder, out *StepOutcome) (A, error) {
-	var zero A
+func complete(f runner.Folder, meta *storage.PackMeta, out *StepOutcome) (*runner.Acc, error) {
 	parts := make([]runner.Part, len(out.Parts))
 	for i, p := range out.Parts {
 		v, err := f.Decode(p.Data)
 		if err != nil {
-			return zero, fault.New(fault.Corrupt, "decode", "a partial result", err)
+			return nil, fault.New(fault.Corrupt, "decode", "a partial result", err)
 		}
-		parts[i] = runner.Part{Level: p.Level, Index: p.Index, Acc: &runner.Acc{Value: v}}
+		parts[i] = runner.Part{Level: p.Level, Index: p.Index, Acc: &runner.Acc{Value: v, Weight: p.Weight}}
 	}
 	whole := func(split int, acc *runner.Acc) { // its parts have come from several executors
-		runner.Close(f, acc, out.Visited[split], out.Rows[split], out.Scale)
+		runner.Close(f, acc, meta, split, out.Visited[split] == meta.Splits[split].Rows, out.Scale)
 	}
 	acc := runner.Complete(f, out.Splits, parts, whole)
 	if acc == nil {
-		return zero, fault.Newf(fault.BadInput, "run", fmt.Sprintf("step %d", out.Info.Step), "no row was folded")
+		return nil, fault.Newf(fault.BadInput, "run", fmt.Sprintf("step %d", out.Info.Step), "no row was folded")
 	}
-	return *acc.Value.(*A), nil
+	return acc, nil
 }

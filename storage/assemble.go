@@ -149,6 +149,9 @@ func (c *Chunk) copyRow(from *Chunk, labels []float64, r int) {
 		a, b := from.Offsets[r], from.Offsets[r+1]
 		c.AppendSparse(labels[r], from.Indices[a:b], from.Values[a:b])
 	}
+	if r < len(from.Weights) {
+		c.AppendWeight(from.Weights[r])
+	}
 }
 
 // assembler holds one split's rows while they are shuffled and written.
@@ -221,6 +224,14 @@ func (a *assembler) batch(order []int32) (*columns, error) {
 	c.labels = make([]float64, len(order))
 	for i, r := range order {
 		c.labels[i] = a.rows.Labels[r]
+	}
+	if a.m.Weighted {
+		c.weights = make([]float64, len(order))
+		for i, r := range order {
+			if int(r) < len(a.rows.Weights) {
+				c.weights[i] = a.rows.Weights[r]
+			}
+		}
 	}
 	switch {
 	case a.m.Layout == SparseLayout:

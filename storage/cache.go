@@ -274,6 +274,9 @@ func (c *Cache) build(ctx context.Context, id plan.Digest, path string, rows Row
 	if t, ok := rows.(interface{ LabelName() string }); ok {
 		meta.LabelName = t.LabelName()
 	}
+	if t, ok := rows.(interface{ WeightName() string }); ok {
+		meta.WeightName = t.WeightName()
+	}
 	if t, ok := rows.(interface{ Preparation() *Prepared }); ok {
 		if meta.Prepared = t.Preparation(); meta.Prepared != nil && meta.Prepared.Sparse {
 			meta.Features = max(meta.Features, meta.Prepared.Width)
@@ -308,7 +311,7 @@ func commitPack(from, to string, meta *PackMeta) error {
 // meta settles the pack's layout from the whole input.
 func (l *loaded) meta(id plan.Digest, o PackOptions) (*PackMeta, error) {
 	m := &PackMeta{Version: packVersion, ID: id, Rows: l.rows, Float32: o.Float32, Nonzeros: l.nnz,
-		Labels: l.labels.names(), TextLabels: l.labels.text}
+		Labels: l.labels.names(), TextLabels: l.labels.text, Weighted: l.weighs}
 	bytes := l.rows * 8
 	switch {
 	case l.blobs:

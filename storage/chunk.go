@@ -11,7 +11,8 @@ import (
 // encoded rows of a type that has no columns of its own.
 type Chunk struct {
 	Labels  []float64
-	Texts   []string // where labels are text: Labels index into it
+	Weights []float64 // nil where rows have none
+	Texts   []string  // where labels are text: Labels index into it
 	Width   int
 	Values  []float64
 	Offsets []int64 // sparse only; len(Labels)+1
@@ -42,7 +43,7 @@ func (c *Chunk) Rows() int {
 
 // Bytes is about how much memory the chunk takes.
 func (c *Chunk) Bytes() int64 {
-	n := int64(8*len(c.Labels) + 8*len(c.Values) + 8*len(c.Offsets) + 4*len(c.Indices))
+	n := int64(8*len(c.Labels) + 8*len(c.Weights) + 8*len(c.Values) + 8*len(c.Offsets) + 4*len(c.Indices))
 	for _, b := range c.Blobs {
 		n += int64(len(b)) + 24
 	}
@@ -96,8 +97,25 @@ func (c *Chunk) AppendDense(label float64, x []float64) {
 	c.Values = append(c.Values, x...)
 }
 
+// WeightOf is the weight of a row: 1 where rows have none.
+func (c *Chunk) WeightOf(row int) float64 {
+	if c.Weights == nil {
+		return 1
+	}
+	return c.Weights[row]
+}
+
+// AppendWeight gives the row that was added last a weight; those before it that were
+// given none have zero.
+func (c *Chunk) AppendWeight(w float64) {
+	if n := len(c.Labels); len(c.Weights) < n-1 {
+		c.Weights = append(c.Weights, make([]float64, n-1-len(c.Weights))...)
+	}
+	c.Weights = append(c.Weights, w)
+}
+
 // trim gives back what appending reserved beyond need.
 func (c *Chunk) trim() {
-	c.Labels, c.Values = slices.Clip(c.Labels), slices.Clip(c.Values)
+	c.Labels, c.Weights, c.Values = slices.Clip(c.Labels), slices.Clip(c.Weights), slices.Clip(c.Values)
 	c.Offsets, c.Indices, c.textIdx = slices.Clip(c.Offsets), slices.Clip(c.Indices), nil
 }

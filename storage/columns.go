@@ -19,6 +19,7 @@ import (
 // columns "indices" and "values" of sparse rows.
 type columnPlan struct {
 	Label    string   `json:"label"` // empty: there is none
+	Weight   string   `json:"weight,omitempty"`
 	Features []string `json:"features"`
 	List     string   `json:"list"`
 	Sparse   bool     `json:"sparse"`
@@ -83,12 +84,20 @@ func planOf(path string, d *columnsInFile, o ReadOptions) (*columnPlan, error) {
 			return nil, err
 		}
 	}
+	if o.Weight != "" {
+		if p.Weight, err = d.named(path, "weight-column", o.Weight); err != nil {
+			return nil, err
+		}
+		if p.Weight == p.Label {
+			return nil, sameColumn(path, p.Label)
+		}
+	}
 	if slices.Contains(d.Names, "indices") && slices.Contains(d.Names, "values") {
 		p.Sparse = true
 		return p, nil
 	}
 	for i, name := range d.Names {
-		if name == p.Label {
+		if name == p.Label || name == p.Weight {
 			continue
 		}
 		if isList(d.Types[i]) {
@@ -125,14 +134,19 @@ func chooseLabel(path string, d *columnsInFile, want string) (string, error) {
 		}
 		return d.Names[0], nil
 	}
+	return d.named(path, "label", want)
+}
+
+// named is the name of a column of a name or a zero-based number, for the flag that
+// names it.
+func (d *columnsInFile) named(path, flag, want string) (string, error) {
 	if slices.Contains(d.Names, want) {
 		return want, nil
 	}
 	if n, err := strconv.Atoi(want); err == nil && n >= 0 && n < len(d.Names) {
 		return d.Names[n], nil
 	}
-	return "", fault.Newf(fault.Usage, "read", path, "no column %q for the label; columns are %s", want,
-		strings.Join(d.Names[:min(len(d.Names), 40)], " ")).WithHint("set --label to a name or a zero-based number")
+	return "", noColumn(path, flag, want, d.Names)
 }
 
 // readColumns hands on the rows of one part.
@@ -163,6 +177,9 @@ func (s *Source) readColumns(ctx context.Context, part int, yield func(*Chunk) e
 func (p *columnPlan) chunk(rec arrow.Record) (*Chunk, error) {
 	c := &Chunk{}
 	if err := p.labels(c, rec); err != nil {
+		return nil, err
+	}
+	if err := p.weights(c, rec); err != nil {
 		return nil, err
 	}
 	switch {
@@ -214,6 +231,29 @@ func (p *columnPlan) labels(c *Chunk, rec arrow.Record) error {
 	}
 	c.Labels = make([]float64, n)
 	return numbers(col, p.Label, 0, n, func(i int, v float64) { c.Labels[i] = v })
+}
+
+func (p *columnPlan) weights(c *Chunk, rec arrow.Record) error {
+	if p.Weight == "" {
+		return nil
+	}
+	col, err := columnNamed(rec, p.Weight)
+	if err != nil {
+		return err
+	}
+	c.Weights = make([]float64, col.Len())
+	if err := numbers(col, p.Weight, 0, col.Len(), func(i int, v float64) { c.Weights[i] = v }); err != nil {
+		return err
+	}
+	if at := negative(c.Weights); at >= 0 {
+		return fmt.Errorf("the weight in column %q is %v in row %d, less than zero", p.Weight, c.Weights[at], at)
+	}
+	return nil
+}
+
+// negative is the first of some numbers that is less than zero; −1 without one.
+func negative(v []float64) int {
+	return slices.IndexFunc(v, func(x float64) bool { return x < 0 })
 }
 
 // numbers reads a column of numbers; nulls and values that are not finite are
@@ -368,6 +408,17 @@ func (s *Source) LabelName() string {
 		return s.Columns.Label
 	case s.Table != nil && s.Table.Label >= 0:
 		return s.Table.Names[s.Table.Label]
+	}
+	return ""
+}
+
+// WeightName is the same of the column of rows' weights.
+func (s *Source) WeightName() string {
+	switch {
+	case s.Columns != nil:
+		return s.Columns.Weight
+	case s.Table != nil && s.Table.Weight >= 0:
+		return s.Table.Names[s.Table.Weight]
 	}
 	return ""
 }

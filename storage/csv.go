@@ -19,7 +19,8 @@ type tableSpec struct {
 	Header    bool     `json:"header"`
 	Quoted    bool     `json:"quoted"` // quotes seen: records may span lines, so files are read whole
 	Names     []string `json:"names"`
-	Label     int      `json:"label"` // column of the label; -1 is none
+	Label     int      `json:"label"`  // column of the label; -1 is none
+	Weight    int      `json:"weight"` // column of rows' weights; -1 is none
 	Columns   int      `json:"columns"`
 	Features  []int    `json:"features"`
 	Null      string   `json:"null,omitempty"`
@@ -134,7 +135,7 @@ func looksLikeHeader(first []string, quoted bool, lines []string, sep byte, o Re
 		return false
 	}
 	second, _ := splitRecord(lines[1], sep)
-	known := slices.Concat(o.Known, o.Prepare.OneHot, o.Prepare.Hash, o.Prepare.Text, []string{o.Label})
+	known := slices.Concat(o.Known, o.Prepare.OneHot, o.Prepare.Hash, o.Prepare.Text, []string{o.Label, o.Weight})
 	guess := false
 	for i, f := range first {
 		name := strings.TrimSpace(f)
@@ -208,9 +209,16 @@ func (s *tableSpec) chooseColumns(path string, o ReadOptions) error {
 	if err != nil {
 		return err
 	}
-	s.Label = label
+	if s.Label, s.Weight = label, -1; o.Weight != "" {
+		if s.Weight, err = s.numbered("weight-column", o.Weight, path); err != nil {
+			return err
+		}
+		if s.Weight == label {
+			return sameColumn(path, s.Names[label])
+		}
+	}
 	for i := range s.Columns {
-		if i != label {
+		if i != label && i != s.Weight {
 			s.Features = append(s.Features, i)
 		}
 	}
@@ -233,12 +241,29 @@ func (s *tableSpec) findLabel(path string, o ReadOptions) (int, error) {
 	if o.Label == "" {
 		return 0, nil
 	}
-	n, err := strconv.Atoi(o.Label)
+	return s.numbered("label", o.Label, path)
+}
+
+// numbered is the column of a name or a zero-based number, for the flag that names it.
+func (s *tableSpec) numbered(flag, want, path string) (int, error) {
+	if i := slices.Index(s.Names, want); s.Header && i >= 0 {
+		return i, nil
+	}
+	n, err := strconv.Atoi(want)
 	if err != nil || n < 0 || n >= s.Columns {
-		return 0, fault.Newf(fault.Usage, "read", path, "no column %q for the label; columns are %s",
-			o.Label, strings.Join(s.Names[:min(len(s.Names), 40)], " ")).WithHint("set --label to a name or a zero-based number")
+		return 0, noColumn(path, flag, want, s.Names)
 	}
 	return n, nil
+}
+
+func noColumn(path, flag, want string, names []string) error {
+	return fault.Newf(fault.Usage, "read", path, "no column %q for --%s; columns are %s", want, flag,
+		strings.Join(names[:min(len(names), 40)], " ")).WithHint("set --" + flag + " to a name or a zero-based number")
+}
+
+// sameColumn refuses one column for both label and weight.
+func sameColumn(path, name string) error {
+	return fault.Newf(fault.Usage, "read", path, "column %q is to be both label and weight", name).WithHint("--label and --weight-column name them")
 }
 
 // csvParser reads numeric columns of separated text.
@@ -316,6 +341,8 @@ func (p *csvParser) record() error {
 		switch {
 		case col == p.spec.Label:
 			err = p.label(col)
+		case col == p.spec.Weight:
+			err = p.weight(col)
 		case p.prep != nil:
 			err = p.prepared(col)
 		default:
@@ -419,6 +446,18 @@ func (p *csvParser) number(col int) error {
 		return p.notANumber(col, ok)
 	}
 	p.c.Values = append(p.c.Values, v)
+	return nil
+}
+
+// weight reads that of the row: a number of zero or more.
+func (p *csvParser) weight(col int) error {
+	at := p.i
+	v, ok := p.scan()
+	if !ok || !(v >= 0) || math.IsInf(v, 0) {
+		p.i = at
+		return p.blk.bad(min(at, len(p.b)-1), "the weight in field %s is %q, not a number of zero or more", p.columnName(col), p.text())
+	}
+	p.c.Weights = append(p.c.Weights, v)
 	return nil
 }
 

@@ -51,7 +51,7 @@ type decodeReply struct {
 type decodedChunk struct {
 	Width int      `json:"width"`
 	Texts []string `json:"texts,omitempty"`
-	Lens  [4]int   `json:"lens"` // labels, values, offsets, indices
+	Lens  [5]int   `json:"lens"` // labels, values, offsets, indices, weights
 }
 
 // memoryFor is what a child may allocate for a file.
@@ -175,7 +175,10 @@ func (d *decodeReply) body(r io.Reader) (*Chunk, error) {
 	if d.Chunk.Lens[2] > 0 {
 		c.Offsets, c.Indices = make([]int64, d.Chunk.Lens[2]), make([]int32, d.Chunk.Lens[3])
 	}
-	for _, p := range [][]byte{asBytes(c.Labels), asBytes(c.Values), asBytes(c.Offsets), asBytes(c.Indices)} {
+	if d.Chunk.Lens[4] > 0 {
+		c.Weights = make([]float64, d.Chunk.Lens[4])
+	}
+	for _, p := range c.parts() {
 		if _, err := io.ReadFull(r, p); err != nil {
 			return nil, err
 		}
@@ -183,10 +186,15 @@ func (d *decodeReply) body(r io.Reader) (*Chunk, error) {
 	return c, nil
 }
 
+// parts are the slices of a chunk as they follow its head.
+func (c *Chunk) parts() [][]byte {
+	return [][]byte{asBytes(c.Labels), asBytes(c.Values), asBytes(c.Offsets), asBytes(c.Indices), asBytes(c.Weights)}
+}
+
 // writeReply is the child's side of readReplies.
 func writeReply(w io.Writer, d *decodeReply, c *Chunk) error {
 	if c != nil {
-		d.Chunk = &decodedChunk{Width: c.Width, Texts: c.Texts, Lens: [4]int{len(c.Labels), len(c.Values), len(c.Offsets), len(c.Indices)}}
+		d.Chunk = &decodedChunk{Width: c.Width, Texts: c.Texts, Lens: [5]int{len(c.Labels), len(c.Values), len(c.Offsets), len(c.Indices), len(c.Weights)}}
 	}
 	head, err := json.Marshal(d)
 	if err != nil {
@@ -202,7 +210,7 @@ func writeReply(w io.Writer, d *decodeReply, c *Chunk) error {
 		_, err := w.Write(d.raw)
 		return err
 	}
-	for _, p := range [][]byte{asBytes(c.Labels), asBytes(c.Values), asBytes(c.Offsets), asBytes(c.Indices)} {
+	for _, p := range c.parts() {
 		if _, err := w.Write(p); err != nil {
 			return err
 		}

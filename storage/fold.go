@@ -48,6 +48,9 @@ func (c *Chunk) filter(keep func(r int) bool) {
 			continue
 		}
 		c.Labels[n] = c.Labels[r]
+		if c.Weights != nil {
+			c.Weights[n] = c.Weights[r]
+		}
 		switch {
 		case c.Dense():
 			copy(c.Values[n*c.Width:(n+1)*c.Width], c.Values[r*c.Width:(r+1)*c.Width])
@@ -61,6 +64,9 @@ func (c *Chunk) filter(keep func(r int) bool) {
 		n++
 	}
 	c.Labels = c.Labels[:n]
+	if c.Weights != nil {
+		c.Weights = c.Weights[:n]
+	}
 	switch {
 	case c.Dense():
 		c.Values = c.Values[:n*c.Width]

@@ -31,6 +31,8 @@ type loaded struct {
 	nnz    int64
 	blobs  bool
 	zero   bool // indices count from zero by definition
+	weighs bool // rows have weights
+	weight float64
 	labels labelSet
 }
 
@@ -84,6 +86,10 @@ func (l *loaded) note(c *Chunk) error {
 		l.lo, l.hi = min(l.lo, lo), max(l.hi, hi)
 	}
 	l.nnz += int64(len(c.Values))
+	l.weighs = l.weighs || c.Weights != nil
+	for _, w := range c.Weights {
+		l.weight += w
+	}
 	return l.labels.add(c)
 }
 
@@ -91,6 +97,10 @@ func (l *loaded) finish() error {
 	if l.rows == 0 {
 		l.spool.close()
 		return fault.Newf(fault.BadInput, "read", "the input", "it holds no row")
+	}
+	if l.weighs && !(l.weight > 0 && l.weight < math.MaxFloat64) {
+		l.spool.close()
+		return fault.Newf(fault.BadInput, "read", "the input", "its rows weigh %v together", l.weight)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 // file and must not be written to or kept after Close.
 type Split struct {
 	Meta    *PackMeta
+	Number  int
 	Rows    int64
 	Batches []Batch
 	raw     []byte
@@ -25,6 +26,7 @@ type Batch struct {
 	First   int64 // position of the batch's first row within the split
 	Rows    int
 	Labels  []float64
+	Weights []float64 // nil where rows have none
 	X64     []float64 // dense values row-major, or sparse values by nonzero
 	X32     []float32 // the same in single precision
 	Offsets []int32   // sparse rows or blobs; Rows+1
@@ -76,7 +78,7 @@ func OpenSplit(path string, m *PackMeta, split int) (*Split, error) {
 	if err != nil {
 		return nil, fault.New(fault.NoResources, "map", path, err)
 	}
-	s := &Split{Meta: m, Rows: want.Rows, raw: raw}
+	s := &Split{Meta: m, Number: split, Rows: want.Rows, raw: raw}
 	if err := s.parse(); err != nil {
 		s.Close()
 		return nil, fault.New(fault.Corrupt, "map", path, err)
@@ -180,18 +182,36 @@ func (b *Batch) take(m *PackMeta, bufs [][]byte) error {
 	case DenseLayout:
 		b.Labels = view[float64](bufs[1], n)
 		b.takeValues(m, bufs[4], n*m.Features)
-		return nil
+		return b.takeWeights(m, bufs[5:])
 	case SparseLayout:
 		b.Labels = view[float64](bufs[1], n)
 		b.Offsets = view[int32](bufs[3], n+1)
 		nnz := int(b.Offsets[n])
 		b.Indices = view[int32](bufs[5], nnz)
 		b.takeValues(m, bufs[9], nnz)
+		if err := b.takeWeights(m, bufs[10:]); err != nil {
+			return err
+		}
 		return b.checkSparse(m.Features)
 	}
 	b.Offsets = view[int32](bufs[1], n+1)
 	b.Blob = bufs[2]
 	return checkOffsets(b.Offsets, len(b.Blob))
+}
+
+// takeWeights reads the buffers of the last column, where rows have weights: none is
+// less than zero.
+func (b *Batch) takeWeights(m *PackMeta, bufs [][]byte) error {
+	if !m.Weighted {
+		return nil
+	}
+	b.Weights = view[float64](bufs[1], b.Rows)
+	for _, w := range b.Weights {
+		if !(w >= 0) {
+			return fault.Newf(fault.Corrupt, "parse", "record batch", "it has the weight %v", w)
+		}
+	}
+	return nil
 }
 
 func (b *Batch) takeValues(m *PackMeta, buf []byte, n int) {

@@ -22,21 +22,27 @@ func schemaOf(m *PackMeta) *arrow.Schema {
 	field := func(name string, t arrow.DataType) arrow.Field {
 		return arrow.Field{Name: name, Type: t, Nullable: true}
 	}
+	var fields []arrow.Field
 	switch m.Layout {
 	case DenseLayout:
-		return arrow.NewSchema([]arrow.Field{label, field("features", arrow.FixedSizeListOf(int32(m.Features), value))}, nil)
+		fields = []arrow.Field{label, field("features", arrow.FixedSizeListOf(int32(m.Features), value))}
 	case SparseLayout:
-		return arrow.NewSchema([]arrow.Field{label,
-			field("indices", arrow.ListOf(arrow.PrimitiveTypes.Int32)), field("values", arrow.ListOf(value))}, nil)
+		fields = []arrow.Field{label, field("indices", arrow.ListOf(arrow.PrimitiveTypes.Int32)), field("values", arrow.ListOf(value))}
+	default:
+		fields = []arrow.Field{field("row", arrow.BinaryTypes.Binary)}
 	}
-	return arrow.NewSchema([]arrow.Field{field("row", arrow.BinaryTypes.Binary)}, nil)
+	if m.Weighted {
+		fields = append(fields, field("weight", arrow.PrimitiveTypes.Float64))
+	}
+	return arrow.NewSchema(fields, nil)
 }
 
 // columns are the buffers of one record batch, in the order of its layout.
 type columns struct {
 	rows    int
 	labels  []float64
-	values  []byte // features, row-major or by nonzero
+	weights []float64 // where rows have them
+	values  []byte    // features, row-major or by nonzero
 	offsets []int32
 	indices []int32
 	blob    []byte
@@ -48,21 +54,24 @@ func (c *columns) record(m *PackMeta, schema *arrow.Schema) arrow.Record {
 	case DenseLayout:
 		list := schema.Field(1).Type.(*arrow.FixedSizeListType)
 		items := fixed(list.Elem(), c.rows*m.Features, c.values)
-		cols = []arrow.Array{c.labelArray(), wrap(array.NewData(list, c.rows, []*memory.Buffer{nil}, []arrow.ArrayData{items}, 0, 0))}
+		cols = []arrow.Array{c.floatArray(c.labels), wrap(array.NewData(list, c.rows, []*memory.Buffer{nil}, []arrow.ArrayData{items}, 0, 0))}
 	case SparseLayout:
 		values := schema.Field(2).Type.(*arrow.ListType)
-		cols = []arrow.Array{c.labelArray(),
+		cols = []arrow.Array{c.floatArray(c.labels),
 			c.listArray(schema.Field(1).Type, fixed(arrow.PrimitiveTypes.Int32, len(c.indices), padded(c.indices))),
 			c.listArray(values, fixed(values.Elem(), len(c.indices), c.values))}
 	default:
 		bufs := []*memory.Buffer{nil, memory.NewBufferBytes(padded(c.offsets)), memory.NewBufferBytes(c.blob)}
 		cols = []arrow.Array{wrap(array.NewData(arrow.BinaryTypes.Binary, c.rows, bufs, nil, 0, 0))}
 	}
+	if m.Weighted {
+		cols = append(cols, c.floatArray(c.weights))
+	}
 	return array.NewRecord(schema, cols, int64(c.rows))
 }
 
-func (c *columns) labelArray() arrow.Array {
-	return wrap(fixed(arrow.PrimitiveTypes.Float64, c.rows, padded(c.labels)))
+func (c *columns) floatArray(v []float64) arrow.Array {
+	return wrap(fixed(arrow.PrimitiveTypes.Float64, c.rows, padded(v)))
 }
 
 func (c *columns) listArray(t arrow.DataType, items arrow.ArrayData) arrow.Array {
@@ -106,6 +115,7 @@ func writeSplitTo(f *os.File, m *PackMeta, batches func(yield func(*columns) err
 		return SplitMeta{}, err
 	}
 	var rows int64
+	var weight float64
 	err = batches(func(c *columns) error {
 		rec := c.record(m, schema)
 		defer rec.Release()
@@ -115,6 +125,9 @@ func writeSplitTo(f *os.File, m *PackMeta, batches func(yield func(*columns) err
 			}
 		}
 		rows += int64(c.rows)
+		for _, v := range c.weights {
+			weight += v
+		}
 		return w.Write(rec)
 	})
 	if err != nil {
@@ -124,7 +137,7 @@ func writeSplitTo(f *os.File, m *PackMeta, batches func(yield func(*columns) err
 	if err := w.Close(); err != nil {
 		return SplitMeta{}, err
 	}
-	return SplitMeta{Rows: rows, Bytes: out.pos, SHA256: plan.DigestFromBytes(out.sum.Sum(nil))}, nil
+	return SplitMeta{Rows: rows, Weight: weight, Bytes: out.pos, SHA256: plan.DigestFromBytes(out.sum.Sum(nil))}, nil
 }
 
 // headLength is the length of a record batch's message before its body; it

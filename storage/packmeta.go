@@ -42,6 +42,8 @@ type PackMeta struct {
 	IndexBase  int         `json:"index_base"` // first column number in the input, for sparse text
 	Names      []string    `json:"names,omitempty"`
 	LabelName  string      `json:"label_name,omitempty"`
+	Weighted   bool        `json:"weighted,omitempty"` // rows have weights
+	WeightName string      `json:"weight_name,omitempty"`
 	Prepared   *Prepared   `json:"prepared,omitempty"` // what rows were made of
 	Labels     []string    `json:"labels,omitempty"`   // distinct labels in ascending order, where few
 	TextLabels bool        `json:"text_labels"`        // labels in the file are positions in Labels
@@ -51,8 +53,21 @@ type PackMeta struct {
 // SplitMeta describes one split's file.
 type SplitMeta struct {
 	Rows   int64       `json:"rows"`
+	Weight float64     `json:"weight,omitempty"` // of all its rows, where rows have weights
 	Bytes  int64       `json:"bytes"`
 	SHA256 plan.Digest `json:"sha256"`
+}
+
+// Weight is what all rows weigh: their number, unless they have weights.
+func (m *PackMeta) Weight() float64 {
+	if !m.Weighted {
+		return float64(m.Rows)
+	}
+	var sum float64
+	for _, s := range m.Splits {
+		sum += s.Weight
+	}
+	return sum
 }
 
 // Bytes is the size of all the pack's files.

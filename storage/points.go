@@ -23,9 +23,7 @@ func (p *columnPlan) plainNumbers(f *flatFile) bool {
 	if p.List != "" {
 		flat = nil
 	}
-	if p.Label != "" {
-		flat = append(flat, p.Label)
-	}
+	flat = append(flat, p.beside()...)
 	if p.Sparse || !f.flat(flat) || p.List != "" && f.list(p.List) < 0 {
 		return false
 	}
@@ -37,6 +35,16 @@ func (p *columnPlan) plainNumbers(f *flatFile) bool {
 		}
 	}
 	return true
+}
+
+// beside are the columns beside the features: weight and label, where there are any.
+func (p *columnPlan) beside() (names []string) {
+	for _, name := range []string{p.Weight, p.Label} {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // list is the number of the column that has the numbers of a column of lists; −1
@@ -90,9 +98,7 @@ func (n *numberReader) group(ctx context.Context, g int, yield func(*Chunk) erro
 	if n.plan.List != "" {
 		names = nil
 	}
-	if n.plan.Label != "" {
-		names = append(slices.Clone(names), n.plan.Label)
-	}
+	names = slices.Concat(names, n.plan.beside())
 	readers, err := n.open(g, names)
 	if err != nil {
 		return err
@@ -175,6 +181,14 @@ func (n *numberReader) fill(c *Chunk, rows int) (err error) {
 		if at := n.cols[last].numbers(c.Labels, 1); at >= 0 {
 			return n.bad(n.row+int64(at), "column %q is not finite", n.plan.Label)
 		}
+	}
+	if n.plan.Weight != "" {
+		last := len(features) - 1
+		c.Weights = make([]float64, rows)
+		if at := max(features[last].numbers(c.Weights, 1), negative(c.Weights)); at >= 0 {
+			return n.bad(n.row+int64(at), "the weight in column %q is %v, not a number of zero or more,", n.plan.Weight, c.Weights[at])
+		}
+		features = features[:last]
 	}
 	if n.list != nil {
 		return n.fillList(c, rows)

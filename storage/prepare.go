@@ -132,7 +132,7 @@ func (p Prepare) plan(spec *tableSpec, path string) (*Prepared, error) {
 			if err != nil {
 				return nil, err
 			}
-			if kinds[i] != "" || i == spec.Label {
+			if kinds[i] != "" || i == spec.Label || i == spec.Weight {
 				return nil, fault.Newf(fault.Usage, "prepare", path, "column %q is to be %s and something else", name, kind)
 			}
 			kinds[i] = kind

@@ -125,7 +125,7 @@ func (f *fitter) field(col int, text []byte, v float64, number bool) bool {
 
 // end takes the row in, if it is one that is read.
 func (f *fitter) end(c *Chunk) {
-	c.Labels, c.Values = c.Labels[:0], c.Values[:0]
+	c.Labels, c.Weights, c.Values = c.Labels[:0], c.Weights[:0], c.Values[:0]
 	row := f.row
 	f.row = f.row[:0]
 	f.seen++

@@ -30,6 +30,7 @@ type ReadOptions struct {
 	Format    Format
 	Label     string    // column of the label: a name or a zero-based number
 	NoLabel   bool      // there is no label column (prediction)
+	Weight    string    `json:",omitempty"` // column of rows' weights: a name or a zero-based number; empty is none
 	Header    *bool     // nil detects
 	Separator byte      // 0 detects
 	IndexBase int       // first column number of LIBSVM plus one: 1 or 2; 0 detects
@@ -83,7 +84,9 @@ func OpenSource(o ReadOptions, uris ...string) (*Source, error) {
 	case CSV, TSV:
 		err = s.planTable(o)
 	case LIBSVM:
-		s.Parts, err = Ranges(files, rangeBytes, nil)
+		if s.Parts, err = Ranges(files, rangeBytes, nil); err == nil && o.Weight != "" {
+			err = fault.Newf(fault.Usage, "read", files[0].Path, "rows of LIBSVM have no column %q", o.Weight).WithHint("weights are a column of CSV, TSV, Parquet or Arrow")
+		}
 	case Parquet, Arrow:
 		err = s.planColumns(o)
 	default:

@@ -31,7 +31,7 @@ type spooled struct {
 	chunk *Chunk // slices are nil where the data is in the file
 	rows  int
 	off   int64
-	lens  [5]int // labels, values, offsets, indices, blob bytes
+	lens  [6]int // labels, values, offsets, indices, blob bytes, weights
 	blobs []int32
 }
 
@@ -101,7 +101,7 @@ func (s *spool) reserve(size int64) (*os.File, int64, error) {
 }
 
 // slices views the chunk's data as bytes, in the order that load expects.
-func (h *spooled) slices() [5][]byte {
+func (h *spooled) slices() [6][]byte {
 	c := h.chunk
 	var blob []byte
 	if c.Blobs != nil {
@@ -110,12 +110,12 @@ func (h *spooled) slices() [5][]byte {
 			blob = append(blob, b...)
 		}
 	}
-	return [5][]byte{asBytes(c.Labels), asBytes(c.Values), asBytes(c.Offsets), asBytes(c.Indices), blob}
+	return [6][]byte{asBytes(c.Labels), asBytes(c.Values), asBytes(c.Offsets), asBytes(c.Indices), blob, asBytes(c.Weights)}
 }
 
 // load brings a chunk back into memory.
 func (s *spool) load(h *spooled) (*Chunk, error) {
-	if h.lens == [5]int{} {
+	if h.lens == [6]int{} {
 		return h.chunk, nil
 	}
 	s.mu.Lock()
@@ -127,8 +127,11 @@ func (s *spool) load(h *spooled) (*Chunk, error) {
 	c.Offsets = make([]int64, h.lens[2]/8)
 	c.Indices = make([]int32, h.lens[3]/4)
 	blob := make([]byte, h.lens[4])
+	if h.lens[5] > 0 {
+		c.Weights = make([]float64, h.lens[5]/8)
+	}
 	off := h.off
-	for _, p := range [][]byte{asBytes(c.Labels), asBytes(c.Values), asBytes(c.Offsets), asBytes(c.Indices), blob} {
+	for _, p := range [][]byte{asBytes(c.Labels), asBytes(c.Values), asBytes(c.Offsets), asBytes(c.Indices), blob, asBytes(c.Weights)} {
 		if _, err := f.ReadAt(p, off); err != nil {
 			return nil, diskError("read the spool in", s.dir, err)
 		}

@@ -57,7 +57,7 @@ func (f *alsFlags) configure(c *cobra.Command, t *trainFlags) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"assign", "storage", "features", "label", "index-base", "batch-fraction", "onehot", "hash", "text", "buckets", "missing", "scale"} {
+	for _, name := range []string{"assign", "storage", "features", "label", "weight-column", "index-base", "batch-fraction", "onehot", "hash", "text", "buckets", "missing", "scale"} {
 		if c.Flags().Changed(name) {
 			return usage(c, name, "it means nothing to als, which reads columns of users, items and ratings, and solves each from all its ratings")
 		}

@@ -64,6 +64,7 @@ func (f *dataFlags) register(c *cobra.Command) {
 	fs.StringSliceVar(&f.data, "data", nil, "data: paths, globs, directories or file:// URIs")
 	fs.StringVar(&f.format, "format", "", "libsvm, csv, tsv, parquet or arrow (default: by name and content)")
 	fs.StringVar(&f.label, "label", "", "column of the label: a name, a zero-based number, or none")
+	fs.StringVar(&f.weight, "weight-column", "", "column of rows' weights: a name or a zero-based number (default: the model's, where there is one)")
 	fs.StringVar(&f.header, "header", "auto", "whether tables begin with a header: true, false or auto")
 	fs.StringVar(&f.separator, "separator", "", "field separator of tables (default: detected)")
 	fs.StringVar(&f.indexBase, "index-base", "auto", "first column number of LIBSVM data: 0, 1 or auto (the model's)")

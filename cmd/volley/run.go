@@ -24,7 +24,8 @@ import (
 type trainFlags struct {
 	engine                   volley.EngineFlags
 	data, test               []string
-	format, label, header    string
+	format, label, weight    string
+	header                   string
 	separator, indexBase     string
 	fold                     string
 	prepare                  prepareFlags
@@ -82,6 +83,7 @@ func (f *trainFlags) registerInput(c *cobra.Command) {
 	fs.StringSliceVar(&f.test, "test", nil, "test data, for the metrics")
 	fs.StringVar(&f.format, "format", "", "libsvm, csv, tsv, parquet or arrow (default: by name and content)")
 	fs.StringVar(&f.label, "label", "", "column of the label: a name or a zero-based number (default: \"label\", else the first)")
+	fs.StringVar(&f.weight, "weight-column", "", "column of rows' weights, each zero or more, by which they count: a name or a zero-based number")
 	fs.IntVar(&f.features, "features", 0, "number of features of sparse data (default: what the data has)")
 	fs.StringVar(&f.header, "header", "auto", "whether tables begin with a header: true, false or auto")
 	fs.StringVar(&f.separator, "separator", "", "field separator of tables, a blank being runs of blanks (default: detected)")
@@ -172,7 +174,7 @@ func (f *trainFlags) checkpointDir() string {
 
 // input says how to read the data.
 func (f *trainFlags) input() rdd.Input {
-	in := rdd.Input{Format: storage.Format(f.format), Label: f.label, Features: f.features}
+	in := rdd.Input{Format: storage.Format(f.format), Label: f.label, Weight: f.weight, Features: f.features}
 	if f.header != "auto" {
 		h := f.header == "true"
 		in.Header = &h

@@ -97,5 +97,6 @@ func (f *gradientFolder) Merge(a, _ any) any             { return a }
 func (f *gradientFolder) Scale(a any, _ float64) any     { return a }
 func (f *gradientFolder) Close(a any, _ float64) any     { return a }
 func (f *gradientFolder) State() int                     { return 0 }
+func (f *gradientFolder) Weighted() bool                 { return false }
 func (f *gradientFolder) Encode(any) ([]byte, error)     { return nil, nil }
 func (f *gradientFolder) Decode([]byte) (a any, e error) { return nil, nil }

@@ -161,19 +161,17 @@ func (r *Replay) fold(req rdd.StepRequest, counts, cursors []int64, s *driver.Lo
 		}
 		r.states[key] = t.State()
 		accs[i] = t.Finish(req.Train && !byRows)
+		if s != nil && s.Weight != nil && t.Weight() != s.Weight[i] {
+			return nil, r.differs(fmt.Sprintf("step %d", s.Step), "the rows merged of split %d weigh %v, the log says %v", i, t.Weight(), s.Weight[i])
+		}
 		out.Info.Merged += c
-		out.Info.Present += split.Rows
 	}
 	for _, part := range runner.Reduce(f, len(counts), held, accs) {
 		data, err := f.Encode(part.Acc.Value)
 		if err != nil {
 			return nil, err
 		}
-		out.Parts = append(out.Parts, rdd.EncodedPart{Level: part.Level, Index: part.Index, Data: data})
-	}
-	out.Info.Weight = float64(out.Info.Present)
-	if req.Train && byRows {
-		out.Info.Weight = float64(out.Info.Merged)
+		out.Parts = append(out.Parts, rdd.EncodedPart{Level: part.Level, Index: part.Index, Data: data, Weight: part.Acc.Weight})
 	}
 	if s != nil {
 		out.Info.Step, out.Info.Share, out.Info.NEff, out.Info.Cut = s.Step, s.Share, s.NEff, s.Cut

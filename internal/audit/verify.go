@@ -55,7 +55,7 @@ func Verify(l *Log) *Report {
 		return v.r
 	}
 	v.h = l.Header
-	v.packs = append(v.packs, newLedger(v.h.N))
+	v.packs = append(v.packs, newLedger(v.h.N, v.h.Weights))
 	v.ledger = v.packs[0]
 	v.header()
 	for i := range l.Lines {
@@ -77,16 +77,17 @@ type verifier struct {
 
 // ledger is what the log has said of a pack so far.
 type ledger struct {
-	rows        []int64 // by split
-	n           int64   // in all
-	total       []int64 // rows merged by split, as recomputed
+	rows        []int64   // by split
+	weights     []float64 // of their rows; nil where they have none
+	n           int64     // in all
+	total       []int64   // rows merged by split, as recomputed
 	seen        map[[3]uint64]bool
 	lastAttempt []int
 	owners      []int
 }
 
-func newLedger(rows []int64) *ledger {
-	l := &ledger{rows: rows, total: make([]int64, len(rows)), seen: map[[3]uint64]bool{}, lastAttempt: make([]int, len(rows))}
+func newLedger(rows []int64, weights []float64) *ledger {
+	l := &ledger{rows: rows, weights: weights, total: make([]int64, len(rows)), seen: map[[3]uint64]bool{}, lastAttempt: make([]int, len(rows))}
 	for _, n := range rows {
 		l.n += n
 	}
@@ -107,13 +108,14 @@ func (v *verifier) broken(invariant string, step, line int, format string, args 
 
 func (v *verifier) header() {
 	v.fact(v.h.Version == driver.LogVersion, whole, 0, 1, "version %d, want %d", v.h.Version, driver.LogVersion)
-	v.splits(v.h.N, len(v.h.Splits), 1)
+	v.splits(v.h.N, v.h.Weights, len(v.h.Splits), 1)
 	o := v.h.Options
 	v.fact(o.Ratio > 0 && o.Ratio <= 1, whole, 0, 1, "synchronization ratio %v", o.Ratio)
 	v.fact(o.StepTimeoutNs > 0 && o.GraceNs > 0 && o.MaxWaitNs > 0, bounded, 0, 1, "a bound is missing")
 }
 
-func (v *verifier) splits(rows []int64, hashes, line int) {
+func (v *verifier) splits(rows []int64, weights []float64, hashes, line int) {
+	v.fact(weights == nil || len(weights) == len(rows), whole, v.steps, line, "%d row counts, %d weights", len(rows), len(weights))
 	for i, n := range rows {
 		v.fact(n > 0, whole, v.steps, line, "split %d has %d rows", i, n)
 	}
@@ -132,8 +134,8 @@ func (v *verifier) choose(pack, line int) bool {
 
 func (v *verifier) pack(p *driver.LogPack, line int) {
 	v.fact(p.Pack == len(v.packs), whole, v.steps, line, "pack %d follows %d packs", p.Pack, len(v.packs))
-	v.splits(p.N, len(p.Splits), line)
-	v.packs = append(v.packs, newLedger(p.N))
+	v.splits(p.N, p.Weights, len(p.Splits), line)
+	v.packs = append(v.packs, newLedger(p.N, p.Weights))
 }
 
 func (v *verifier) line(l *Line) {
@@ -257,8 +259,9 @@ func (v *verifier) attempt(attempt int, epoch uint64, i, step, line int) {
 }
 
 func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
-	var rows, present, all, gone int64
-	inverse := 0.0
+	var rows, all, gone int64
+	var present, inverse float64
+	counts := v.counts(s, line)
 	for i, c := range s.C {
 		rows += c
 		all += v.limit(i)
@@ -266,17 +269,17 @@ func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 			gone += v.limit(i)
 		}
 		if c > 0 {
-			present += v.rows[i]
+			present += counts[i]
 		}
 	}
 	for i, c := range s.C {
-		if c > 0 {
-			w := float64(v.rows[i]) / float64(present)
+		if c > 0 && present > 0 {
+			w := counts[i] / present
 			inverse += w * w / float64(c)
 		}
 	}
 	v.fact(near(s.Share, float64(rows)/float64(v.n)), derived, s.Step, line, "share %v, the counts give %v", s.Share, float64(rows)/float64(v.n))
-	v.fact(rows == 0 || near(s.NEff, 1/inverse), derived, s.Step, line, "N_eff %v, the counts give %v", s.NEff, 1/inverse)
+	v.fact(!(present > 0) || near(s.NEff, 1/inverse), derived, s.Step, line, "N_eff %v, the counts give %v", s.NEff, 1/inverse)
 	if len(missing) == 0 && v.h.Options.Sync != "deadline" {
 		v.fact(float64(rows) >= v.ratio(s)*float64(all)*(1-1e-12) || v.mustBeWhole(), coverage, s.Step, line,
 			"%d of %d rows, less than the ratio %v, with no split missing", rows, all, v.ratio(s))
@@ -285,6 +288,25 @@ func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 	held := max(v.largestShare(v.owners), v.largestShare(s.Placement)) // owners change at a step's beginning and by its losses
 	v.fact(float64(gone) <= max(v.h.Options.MaxMissing, 1/float64(max(1, v.h.Options.Executors)), held)*float64(all)*(1+1e-12),
 		coverage, s.Step, line, "%d of %d rows missing", gone, all)
+}
+
+// counts are what each split counts for in means: its rows, or, of a step that goes by
+// their weights, what they weigh; those merged weigh no more.
+func (v *verifier) counts(s *driver.LogStep, line int) []float64 {
+	weighs := len(s.Weight) == len(v.rows) && len(v.weights) == len(v.rows)
+	v.fact(weighs || s.Weight == nil, whole, s.Step, line, "%d weights, %d splits", len(s.Weight), len(v.rows))
+	out := make([]float64, len(v.rows))
+	for i, n := range v.rows {
+		out[i] = float64(n)
+		if !weighs {
+			continue
+		}
+		out[i] = v.weights[i]
+		slack := 1e-9 * out[i]
+		v.fact(s.Weight[i] >= 0 && s.Weight[i] <= out[i]+slack && (s.C[i] < n || s.Weight[i] >= out[i]-slack), merged, s.Step, line,
+			"split %d: %d of %d rows weigh %v, all of them %v", i, s.C[i], n, s.Weight[i], out[i])
+	}
+	return out
 }
 
 // largestShare is the largest share of rows that one executor held, as far as

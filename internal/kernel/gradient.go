@@ -18,8 +18,9 @@ func Gradient[T Float](acc *Losses, f Loss, sum, w []float64, bias float64, x []
 	for from := 0; from < n; from += gradientBlock {
 		to := min(from+gradientBlock, n)
 		next := min(to+gradientBlock, n)
-		f.Derive(coef[:to-from], loss[:to-from], now[:to-from], bias, y[from:to])
-		acc.Gap = f.Smoothing(acc.Gap, now[:to-from], bias, y[from:to])
+		part := f.Of(from, to)
+		part.Derive(coef[:to-from], loss[:to-from], now[:to-from], bias, y[from:to])
+		acc.Gap = part.Smoothing(acc.Gap, now[:to-from], bias, y[from:to])
 		m := pipelineVector(then[:next-to], w, sum, coef[:], x, rows[to:next], rows[from:to])
 		Accumulate(sum, coef[m:to-from], x, rows[from+m:to])
 		Dots(then[m:next-to], w, x, rows[to+m:next])
@@ -35,8 +36,9 @@ func SparseGradient[T Float](acc *Losses, f Loss, sum, w []float64, bias float64
 		block := rows[from:min(from+sparseBlock, len(rows))]
 		n := len(block)
 		SparseDots(z[:n], w, m, block)
-		f.Derive(coef[:n], loss[:n], z[:n], bias, y[from:from+n])
-		acc.Gap = f.Smoothing(acc.Gap, z[:n], bias, y[from:from+n])
+		part := f.Of(from, from+n)
+		part.Derive(coef[:n], loss[:n], z[:n], bias, y[from:from+n])
+		acc.Gap = part.Smoothing(acc.Gap, z[:n], bias, y[from:from+n])
 		acc.add(coef[:n], loss[:n])
 		SparseAccumulate(sum, coef[:n], m, block)
 	}
@@ -51,8 +53,9 @@ func (l *Losses) Add(f Loss, z []float64, bias float64, y []float64) {
 	var coef, loss [sparseBlock]float64
 	for from := 0; from < len(z); from += sparseBlock {
 		to := min(from+sparseBlock, len(z))
-		f.Derive(coef[:to-from], loss[:to-from], z[from:to], bias, y[from:to])
-		l.AddDerived(f, coef[:to-from], loss[:to-from], z[from:to], bias, y[from:to])
+		part := f.Of(from, to)
+		part.Derive(coef[:to-from], loss[:to-from], z[from:to], bias, y[from:to])
+		l.AddDerived(part, coef[:to-from], loss[:to-from], z[from:to], bias, y[from:to])
 	}
 }
 

@@ -21,20 +21,35 @@ type Loss struct {
 	Width float64 // of the smoothed part of the hinge; 0 is the hinge itself
 	// Of rows with label 0 and with label 1; both zero stand for ones.
 	Weights [2]float64
+	// Rows are the weights of the rows that a call is about, times those of their
+	// labels; nil stands for ones.
+	Rows []float64
 }
 
 // weighted says whether rows count differently.
-func (l Loss) weighted() bool { return l.Weights != [2]float64{} }
+func (l Loss) weighted() bool { return l.Weights != [2]float64{} || l.Rows != nil }
 
-// weight of a row with label y.
-func (l Loss) weight(y float64) float64 {
-	switch {
-	case !l.weighted():
-		return 1
-	case y == 1:
-		return l.Weights[1]
+// weight of row i, whose label is y.
+func (l Loss) weight(i int, y float64) float64 {
+	w := 1.0
+	if l.Weights != [2]float64{} {
+		w = l.Weights[0]
+		if y == 1 {
+			w = l.Weights[1]
+		}
 	}
-	return l.Weights[0]
+	if l.Rows != nil {
+		w = float64(w * l.Rows[i])
+	}
+	return w
+}
+
+// Of is the loss of rows [from, to) of those that it is about.
+func (l Loss) Of(from, to int) Loss {
+	if l.Rows != nil {
+		l.Rows = l.Rows[from:to]
+	}
+	return l
 }
 
 // Derive computes the derivative by the margin and the loss of each row, the
@@ -61,7 +76,7 @@ func (l Loss) Derive(coef, loss, z []float64, bias float64, y []float64) {
 	}
 	if l.weighted() {
 		for i, v := range y {
-			w := l.weight(v)
+			w := l.weight(i, v)
 			coef[i], loss[i] = float64(coef[i]*w), float64(loss[i]*w)
 		}
 	}
@@ -95,7 +110,7 @@ func (l Loss) Smoothing(gap float64, z []float64, bias float64, y []float64) flo
 		short := 1 - float64((float64(2*y[i])-1)*(d+bias))
 		if short > -half && short < half {
 			over := half - max(short, -short)
-			gap += float64(l.weight(y[i]) * (float64(over*over) / float64(2*l.Width)))
+			gap += float64(l.weight(i, y[i]) * (float64(over*over) / float64(2*l.Width)))
 		}
 	}
 	return gap
@@ -106,7 +121,7 @@ func (l Loss) Smoothing(gap float64, z []float64, bias float64, y []float64) flo
 func (l Loss) Curve(curve, coef, z []float64, bias float64, y []float64) {
 	curve, coef, y = curve[:len(z)], coef[:len(z)], y[:len(z)]
 	for i, d := range z {
-		w := l.weight(y[i])
+		w := l.weight(i, y[i])
 		switch l.Kind {
 		case LogisticLoss:
 			p := 0.0

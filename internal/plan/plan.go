@@ -85,7 +85,8 @@ type Attempt struct {
 
 // Coverage says which positions of a split an output stands for: Count
 // positions from Cursor on, wrapping round at the split's end. Folded is the
-// count that the accumulator itself carries. Two coverages of one task are
+// count that the accumulator itself carries; Weight is what the rows weigh, where
+// rows have weights. Two coverages of one task are
 // two different outputs.
 type Coverage struct {
 	Split   SplitID
@@ -94,6 +95,7 @@ type Coverage struct {
 	Cursor  int64
 	Count   int64
 	Folded  int64
+	Weight  float64
 }
 
 // Assignment hands one split's share of a step to an executor.

@@ -56,6 +56,7 @@ type SplitFold struct {
 	count  int64        // positions visited so far
 	limit  int64        // positions to visit
 	pieces []*Acc
+	weight float64   // of the rows visited, once they are merged
 	state  []float64 // of all rows, by position
 }
 
@@ -140,9 +141,22 @@ func (t *SplitFold) run(most int64) (done int64, err error) {
 		return 0, err
 	}
 	acc.Value, acc.Count = value, acc.Count+int64(visited)
+	acc.Weight = t.weigh(acc.Weight, b, int(pos-b.First), int(end-b.First))
 	t.count += end - pos
 	r.From = end
 	return end - pos, nil
+}
+
+// weigh adds what the rows at positions [from, to) of a batch weigh, one after the
+// other.
+func (t *SplitFold) weigh(sum float64, b *storage.Batch, from, to int) float64 {
+	if b.Weights == nil || !t.f.Weighted() {
+		return sum + float64(to-from)
+	}
+	for p := from; p < to; p++ {
+		sum += b.Weights[b.RowAt(p)]
+	}
+	return sum
 }
 
 // pieceOf is the piece k with k·rows/pieces <= pos < (k+1)·rows/pieces.
@@ -164,28 +178,32 @@ func (t *SplitFold) batchAt(pos int64) *storage.Batch {
 	panic(fmt.Sprintf("position %d of %d lies in no batch", pos, t.s.Rows))
 }
 
-// Finish merges the pieces along their tree. scale makes the result stand
-// for the whole split: n/c times the sum over the c rows visited. A split of
-// which nothing was visited has no result.
+// Finish merges the pieces along their tree. scale makes the result stand for the
+// whole split: W/ω times the sum over rows that weigh ω, of all that weigh W. A split
+// of which nothing was visited has no result.
 func (t *SplitFold) Finish(scale bool) *Acc {
 	acc := mergeTree(t.f, t.pieces)
 	t.pieces = nil
 	if acc == nil {
 		return nil
 	}
-	Close(t.f, acc, t.count, t.s.Rows, scale)
+	t.weight = acc.Weight
+	Close(t.f, acc, t.s.Meta, t.s.Number, t.count == t.s.Rows, scale)
 	return acc
 }
 
-// Close ends the result of a split of which so many rows were visited: scale makes it
-// stand for all of them.
-func Close(f Folder, acc *Acc, visited, rows int64, scale bool) {
-	stands := float64(visited)
-	if scale && visited < rows {
-		stands = float64(rows)
-		acc.Value = f.Scale(acc.Value, stands/float64(visited))
+// Close ends the result of a split: scale makes it stand for all rows where not all
+// were visited. Rows that weigh nothing stand for none.
+func Close(f Folder, acc *Acc, meta *storage.PackMeta, split int, all, scale bool) {
+	if scale && !all && acc.Weight > 0 {
+		weight := float64(meta.Splits[split].Rows)
+		if meta.Weighted && f.Weighted() {
+			weight = meta.Splits[split].Weight
+		}
+		acc.Value = f.Scale(acc.Value, weight/acc.Weight)
+		acc.Weight = weight
 	}
-	acc.Value = f.Close(acc.Value, stands)
+	acc.Value = f.Close(acc.Value, acc.Weight)
 }
 
 // Part merges the pieces of a part that was folded by itself; nil where nothing of
@@ -197,6 +215,9 @@ func (t *SplitFold) Part(parts, part int) *Acc {
 
 // Count is how many positions have been visited.
 func (t *SplitFold) Count() int64 { return t.count }
+
+// Weight is what the rows visited weigh, once they are merged.
+func (t *SplitFold) Weight() float64 { return t.weight }
 
 // mergeTree combines leaves, a power of two of them, pairwise by levels.
 func mergeTree(f Folder, leaves []*Acc) *Acc {

@@ -17,6 +17,9 @@ type Folder interface {
 	// accumulator and how many positions it has visited. state is what lives with
 	// these rows, State numbers each; Fold may change it.
 	Fold(acc any, b *storage.Batch, from, to int, state []float64) (any, int, error)
+	// Weighted says that results are sums over rows times their weights, where rows
+	// have some.
+	Weighted() bool
 	// State is how many numbers live with each row, for the next step to go on with.
 	State() int
 	Merge(a, b any) any
@@ -76,6 +79,10 @@ type Shuffles interface {
 type Acc struct {
 	Value any
 	Count int64
+	// Weight is what sums are to be divided by for means: of the rows visited, or, of
+	// a result that stands for whole splits, of all of theirs. Rows weigh 1 each unless
+	// they have weights.
+	Weight float64
 }
 
 // merge combines two partial results, either of which may be absent.
@@ -86,5 +93,5 @@ func merge(f Folder, a, b *Acc) *Acc {
 	case b == nil:
 		return a
 	}
-	return &Acc{Value: f.Merge(a.Value, b.Value), Count: a.Count + b.Count}
+	return &Acc{Value: f.Merge(a.Value, b.Value), Count: a.Count + b.Count, Weight: a.Weight + b.Weight}
 }

@@ -22,6 +22,8 @@ func (summer) Zero() any { return 0.0 }
 
 func (summer) State() int { return 0 }
 
+func (summer) Weighted() bool { return true }
+
 func (summer) Fold(acc any, b *storage.Batch, from, to int, _ []float64) (any, int, error) {
 	s := acc.(float64)
 	for p := from; p < to; p++ {

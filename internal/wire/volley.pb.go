@@ -1767,7 +1767,9 @@ type Coverage struct {
 	Count   uint64                 `protobuf:"varint,5,opt,name=count,proto3" json:"count,omitempty"`
 	Folded  uint64                 `protobuf:"varint,6,opt,name=folded,proto3" json:"folded,omitempty"`
 	// The lease that it was folded under, if any.
-	Lease         uint32 `protobuf:"varint,7,opt,name=lease,proto3" json:"lease,omitempty"`
+	Lease uint32 `protobuf:"varint,7,opt,name=lease,proto3" json:"lease,omitempty"`
+	// What the rows visited weigh, where rows have weights.
+	Weight        float64 `protobuf:"fixed64,8,opt,name=weight,proto3" json:"weight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1851,6 +1853,13 @@ func (x *Coverage) GetLease() uint32 {
 	return 0
 }
 
+func (x *Coverage) GetWeight() float64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
 // Part is a partial result: the node of the merge tree at a level (0 is one
 // split, below it are halves of splits) and index, encoded.
 type Part struct {
@@ -1859,7 +1868,9 @@ type Part struct {
 	Index uint32                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
 	Data  []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
 	// Not a partial result: what lives with the rows of a split, by its index.
-	State         bool `protobuf:"varint,4,opt,name=state,proto3" json:"state,omitempty"`
+	State bool `protobuf:"varint,4,opt,name=state,proto3" json:"state,omitempty"`
+	// What its sums are to be divided by for means.
+	Weight        float64 `protobuf:"fixed64,5,opt,name=weight,proto3" json:"weight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1920,6 +1931,13 @@ func (x *Part) GetState() bool {
 		return x.State
 	}
 	return false
+}
+
+func (x *Part) GetWeight() float64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
 }
 
 // Result is what an executor's tasks of a step have come to.
@@ -2537,7 +2555,7 @@ const file_volley_proto_rawDesc = "" +
 	"\bProgress\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12*\n" +
-	"\x06counts\x18\x03 \x03(\v2\x12.volley.wire.CountR\x06counts\"\xac\x01\n" +
+	"\x06counts\x18\x03 \x03(\v2\x12.volley.wire.CountR\x06counts\"\xc4\x01\n" +
 	"\bCoverage\x12\x14\n" +
 	"\x05split\x18\x01 \x01(\rR\x05split\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x14\n" +
@@ -2545,12 +2563,14 @@ const file_volley_proto_rawDesc = "" +
 	"\x06cursor\x18\x04 \x01(\x04R\x06cursor\x12\x14\n" +
 	"\x05count\x18\x05 \x01(\x04R\x05count\x12\x16\n" +
 	"\x06folded\x18\x06 \x01(\x04R\x06folded\x12\x14\n" +
-	"\x05lease\x18\a \x01(\rR\x05lease\"\\\n" +
+	"\x05lease\x18\a \x01(\rR\x05lease\x12\x16\n" +
+	"\x06weight\x18\b \x01(\x01R\x06weight\"t\n" +
 	"\x04Part\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x11R\x05level\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\rR\x05index\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12\x14\n" +
-	"\x05state\x18\x04 \x01(\bR\x05state\"\xe3\x01\n" +
+	"\x05state\x18\x04 \x01(\bR\x05state\x12\x16\n" +
+	"\x06weight\x18\x05 \x01(\x01R\x06weight\"\xe3\x01\n" +
 	"\x06Result\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x121\n" +

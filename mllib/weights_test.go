@@ -1,0 +1,248 @@
+package mllib
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// weighed writes rows with whole weights, some of them zero, and the same rows each as
+// often as it weighs; times is what weights are times.
+func weighed(t *testing.T, rows, features, labels int, times float64) (weights, repeated string) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(4, 2))
+	var one, many strings.Builder
+	head := "y"
+	for j := range features {
+		head += fmt.Sprintf(",x%d", j)
+	}
+	fmt.Fprintln(&one, head+",w")
+	fmt.Fprintln(&many, head)
+	for range rows {
+		label, weight := rng.IntN(labels), rng.IntN(4)
+		row := fmt.Sprint(label)
+		for j := range features {
+			row += fmt.Sprintf(",%.3f", rng.NormFloat64()*float64(1+j)+0.6*float64(label*(j%3-1))+0.3)
+		}
+		fmt.Fprintf(&one, "%s,%v\n", row, times*float64(weight))
+		for range weight {
+			fmt.Fprintln(&many, row)
+		}
+	}
+	dir := t.TempDir()
+	weights, repeated = filepath.Join(dir, "weights.csv"), filepath.Join(dir, "repeated.csv")
+	for path, b := range map[string]*strings.Builder{weights: &one, repeated: &many} {
+		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return weights, repeated
+}
+
+// nearly says whether two numbers differ by less than slack, relatively.
+func nearly(a, b, slack float64) bool { return math.Abs(a-b) <= slack*max(1, math.Abs(a), math.Abs(b)) }
+
+// TestAWeightIsThatManyRows: weights do what repeating rows does, in every solver, and
+// only in proportion.
+func TestAWeightIsThatManyRows(t *testing.T) {
+	for _, times := range []float64{1, 1000} {
+		weights, repeated := weighed(t, 300, 4, 2, times)
+		for _, loss := range []Loss{Logistic, SquaredHinge, Squared, Hinge} {
+			for _, solver := range solvers {
+				for _, balanced := range []bool{false, true} {
+					c := defaults(repeated)
+					c.Loss, c.Solver, c.Reg, c.MaxIterations, c.Standardize = loss, solver, 0.05, 1500, loss == Squared
+					c.Balanced = balanced
+					c.Input.Label = "y"
+					if loss != Squared {
+						c.Positive = "1"
+					}
+					if c.Check() != nil || solver == Sqrt || solver == Adam || balanced && times > 1 {
+						continue // Sqrt and Adam end near the optimum only
+					}
+					t.Run(fmt.Sprint(times, loss, solver, balanced), func(t *testing.T) {
+						want := train(t, c)
+						c.Data, c.Input.Weight = []string{weights}, "w"
+						got := train(t, c)
+						slack := 1e-6
+						if loss == Hinge {
+							slack = 1e-4
+						}
+						if !nearly(got.Objective, want.Objective, slack) {
+							t.Errorf("objective %v, of repeated rows %v (%d and %d iterations)", got.Objective, want.Objective, got.Iterations, want.Iterations)
+						}
+						if solver == SDCA && got.Drift > 1e-9 {
+							t.Errorf("w has drifted by %v from what its dual variables stand for", got.Drift)
+						}
+						if got.Model.Features != 4 {
+							t.Errorf("%d features: the weights are none", got.Model.Features)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestWeightsInMetrics: those of training, and of data that have the column, and that
+// have not.
+func TestWeightsInMetrics(t *testing.T) {
+	weights, repeated := weighed(t, 300, 4, 2, 1)
+	c := defaults(weights)
+	c.Input.Label, c.Input.Weight, c.Positive, c.Standardize = "y", "w", "1", true
+	var metrics map[string]float64
+	var got *Trained
+	_, err := volley.Run(context.Background(), volley.Config{Executors: 2, DataDir: t.TempDir()}, "logistic", c, BuildLinear,
+		func(ctx context.Context, s *rdd.Session, c LinearConfig, p LinearPlan) (_ string, err error) {
+			if got, err = TrainLinear(ctx, s, c, p); err != nil {
+				return "", err
+			}
+			metrics, err = got.Metrics(ctx, s, p)
+			return "", err
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{weights, repeated} {
+		again, err := got.Model.Evaluate(context.Background(), rdd.Input{}, []string{path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, v := range metrics {
+			if !nearly(again[name], v, 1e-12) {
+				t.Errorf("%s: %s is %v, on the training data %v", path, name, again[name], v)
+			}
+		}
+	}
+	var with, without strings.Builder
+	if _, err := got.Model.Predict(context.Background(), rdd.Input{}, []string{weights}, &with); err != nil {
+		t.Error(err)
+	}
+	if _, err := got.Model.Predict(context.Background(), rdd.Input{}, []string{repeated}, &without); err != nil {
+		t.Error(err)
+	}
+	if a, b := strings.Count(with.String(), "\n"), strings.Count(without.String(), "\n"); a != 301 || b < 301 {
+		t.Errorf("%d and %d lines of predictions", a, b)
+	}
+}
+
+// TestWeightsOfClustersAndClasses do what repeating rows does, too.
+func TestWeightsOfClustersAndClasses(t *testing.T) {
+	weights, repeated := weighed(t, 400, 3, 3, 1)
+	input := rdd.Input{Label: "y"}
+	by := func(path string) (rdd.Input, []string) {
+		in := input
+		if path == weights {
+			in.Weight = "w"
+		}
+		return in, []string{path}
+	}
+	clusters := func(path string) *Clustered {
+		c := KMeansConfig{K: 3, Start: [][]float64{{-1, 0, 0}, {0, 1, 0}, {1, 0, 2}}, MaxIterations: 30, Tol: 1e-12}
+		c.Input, c.Data = by(path)
+		return clustersOf(t, c, volley.Config{Executors: 2})
+	}
+	a, b := clusters(weights), clusters(repeated)
+	if !nearly(a.Objective, b.Objective, 1e-9) {
+		t.Errorf("k-means costs %v, of repeated rows %v", a.Objective, b.Objective)
+	}
+	for j, v := range a.Model.Centres {
+		if !nearly(v, b.Model.Centres[j], 1e-9) {
+			t.Errorf("centres are at %v, of repeated rows at %v", a.Model.Centres, b.Model.Centres)
+			break
+		}
+	}
+	own, err := a.Model.Evaluate(context.Background(), rdd.Input{}, []string{weights})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := a.Model.Evaluate(context.Background(), rdd.Input{}, []string{repeated})
+	delete(own, "silhouette") // to itself, a row that is repeated is as near as another
+	delete(other, "silhouette")
+	if err != nil || len(own) != 2 || !maps.EqualFunc(own, other, func(x, y float64) bool { return nearly(x, y, 1e-9) }) {
+		t.Errorf("its metrics are %v, of repeated rows %v: %v", own, other, err)
+	}
+	classes := func(path string) *Classified {
+		c := defaults("")
+		c.Solver, c.Reg = LBFGS, 0.01
+		c.Input, c.Data = by(path)
+		return classified(t, c, 2)
+	}
+	if a, b := classes(weights), classes(repeated); !nearly(a.Objective, b.Objective, 1e-9) || !nearly(a.Accuracy, b.Accuracy, 1e-12) {
+		t.Errorf("softmax comes to %v and is right of %v, of repeated rows %v and %v", a.Objective, a.Accuracy, b.Objective, b.Accuracy)
+	}
+	network := func(path string) *Networked {
+		c := MLPConfig{Hidden: []int{4}, Activation: Tanh, Solver: Adam, MaxIterations: 20, Seed: 3, Tol: 1e-9}
+		c.Input, c.Data = by(path)
+		return networked(t, c)
+	}
+	if a, b := network(weights), network(repeated); !nearly(a.Objective, b.Objective, 1e-9) || !nearly(a.Accuracy, b.Accuracy, 1e-12) {
+		t.Errorf("a network comes to %v and is right of %v, of repeated rows %v and %v", a.Objective, a.Accuracy, b.Objective, b.Accuracy)
+	}
+}
+
+// TestCutWeights: where executors are uneven, and weights too, training ends where all
+// rows would have it, as with rows that weigh the same.
+func TestCutWeights(t *testing.T) {
+	weights, repeated := weighed(t, 6000, 4, 2, 1)
+	c := defaults(repeated)
+	c.Input.Label, c.Positive, c.Solver = "y", "1", Newton
+	want := train(t, c).Objective
+	c.Data, c.Input.Weight, c.Solver, c.MaxIterations, c.Tol = []string{weights}, "w", Nesterov, 300, 1e-7
+	cfg, err := volley.ParseConfig("--sync", "absp", "--executors", "4", "--pace", "static:3,1,1,1", "--clock", "virtual", "--sync-ratio", "0.5", "--data-dir", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got *Trained
+	if _, err := volley.Run(context.Background(), cfg, "logistic", c, BuildLinear,
+		func(ctx context.Context, s *rdd.Session, c LinearConfig, p LinearPlan) (_ string, err error) {
+			got, err = TrainLinear(ctx, s, c, p)
+			return "", err
+		}); err != nil {
+		t.Fatal(err)
+	}
+	if got.MeanShare > 0.99 {
+		t.Errorf("steps saw %v of the rows: none was cut", got.MeanShare)
+	}
+	if !nearly(got.Objective, want, 1e-3) {
+		t.Errorf("objective %v after %d iterations, that of all rows is %v", got.Objective, got.Iterations, want)
+	}
+}
+
+// TestWeightsThatCannotBe are refused, and where.
+func TestWeightsThatCannotBe(t *testing.T) {
+	for text, want := range map[string]string{
+		"y,x,w\n1,2,1\n0,3,-1\n":  `line 3: the weight in field "w" is "-1", not a number of zero or more`,
+		"y,x,w\n1,2,1\n0,3,\n":    `line 3: the weight in field "w" is "", not a number of zero or more`,
+		"y,x,w\n1,2,1\n0,3,inf\n": `line 3: the weight in field "w" is "inf", not a number of zero or more`,
+		"y,x,w\n1,2,0\n0,3,0\n":   "its rows weigh 0 together",
+		"y,x,v\n1,2,0\n0,3,0\n":   `no column "w" for --weight-column; columns are y x v`,
+		"w,x,v\n1,2,0\n0,3,0\n":   `column "w" is to be both label and weight`,
+		"1 1:2\n0 1:3\n":          `rows of LIBSVM have no column "w"`,
+	} {
+		path := filepath.Join(t.TempDir(), "x")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := defaults(path)
+		c.Input.Weight = "w"
+		_, err := volley.Run(context.Background(), volley.Config{DataDir: t.TempDir()}, "logistic", c, BuildLinear,
+			func(ctx context.Context, s *rdd.Session, c LinearConfig, p LinearPlan) (string, error) {
+				_, err := TrainLinear(ctx, s, c, p)
+				return "", err
+			})
+		if err == nil || !strings.Contains(err.Error(), want) || fault.KindOf(err) != fault.BadInput && fault.KindOf(err) != fault.Usage {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
