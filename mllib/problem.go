@@ -175,6 +175,25 @@ func (p *problem) gradient(out, v []float64, g gradient, weight float64) {
 	}
 }
 
+// above bounds how far the objective at v lies above the least, by the gradient of its
+// smooth part there: convexity and the L2 penalty allow no more, but for the
+// intercept, which is taken to be no further off than itself and 1. It is infinite
+// without an L2 penalty.
+func (p *problem) above(grad, v []float64) float64 {
+	if p.reg <= 0 {
+		return math.Inf(1)
+	}
+	slopes, bound := steepest(v, grad, p.lasso), 0.0
+	for j, w := range p.penalty {
+		bound = math.FMA(slopes[j], slopes[j]/float64(2*float64(p.reg*w)), bound)
+	}
+	if p.intercept {
+		last := len(v) - 1
+		bound = math.FMA(math.Abs(slopes[last]), 1+math.Abs(v[last]), bound)
+	}
+	return bound
+}
+
 // hessian turns the sums over rows into second derivatives of the objective in
 // the variables, all entries of them. The sums are about shift (nil is zero).
 func (p *problem) hessian(c curvature, shift []float64, weight float64) []float64 {

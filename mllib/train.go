@@ -96,6 +96,9 @@ func (t *trainer) prepare(ctx context.Context) error {
 	if err := t.begin(m); err != nil {
 		return err
 	}
+	if err := t.narrow(ctx); err != nil {
+		return err
+	}
 	if t.cfg.Solver == SDCA {
 		t.startAscent(m)
 		return nil
@@ -118,8 +121,29 @@ func (t *trainer) begin(m moments) error {
 		t.st.Y[n-1] = t.cfg.constant(m, t.prob.weights)
 	}
 	copy(t.st.X, t.st.Y)
-	if t.cfg.Init != nil && t.st.Width > steadyWidth {
-		t.st.Width = steadyWidth // it is near the optimum
+	return nil
+}
+
+// narrow chooses what the hinge is smoothed over about a model given to begin with: as
+// much as hides no more than the tolerance. If the model is at the optimum, so it is of
+// the loss that is smoothed so.
+func (t *trainer) narrow(ctx context.Context) error {
+	if t.cfg.Init == nil || t.cfg.Loss != Hinge || !t.cfg.Solver.exact() || t.cfg.Tol <= 0 {
+		return nil
+	}
+	p := t.prob.param(t.st.Y)
+	for t.st.Width > leastWidth {
+		p.Width = t.st.Width
+		g, err := t.plan.Loss.Run(ctx, t.s, p)
+		if err != nil {
+			return err
+		}
+		weight := t.s.LastInfo().Weight
+		f := t.prob.objective(t.st.Y, g.Loss, weight)
+		if g.Gap/float64(weight*t.prob.counted) <= float64(t.cfg.Tol*max(1, math.Abs(f))) {
+			break
+		}
+		t.st.Width = float64(narrower * t.st.Width)
 	}
 	return nil
 }
@@ -148,6 +172,7 @@ const (
 	startWidth  = 4.0 // margins of 0 lie within
 	steadyWidth = 0.02
 	narrower    = 0.2
+	leastWidth  = 1e-9
 )
 
 // width is what the hinge is smoothed over at first.
@@ -235,7 +260,7 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 		return nil
 	}
 	gap := g.Gap / float64(info.Weight*t.prob.counted)
-	if t.move(h, objective, gap) {
+	if t.move(it.Number, h, objective, gap) {
 		t.end(it, "tolerance")
 		return nil
 	}
@@ -266,7 +291,7 @@ func (t *trainer) converged(it *rdd.Iteration, o observation) bool {
 
 // move takes what the pass has found out to the next point; over says that there
 // is none better.
-func (t *trainer) move(h []float64, objective, gap float64) (over bool) {
+func (t *trainer) move(iteration int, h []float64, objective, gap float64) (over bool) {
 	if !t.cfg.Solver.exact() {
 		t.st.advance(t.cfg.Solver, t.grad, t.prob.lasso)
 		return false
@@ -285,6 +310,18 @@ func (t *trainer) move(h []float64, objective, gap float64) (over bool) {
 		t.best = objective
 	}
 	enough := float64(t.cfg.Tol * max(1, math.Abs(objective)))
+	if t.cfg.Loss == Hinge && t.cfg.Init != nil && iteration == 1 && enough > 0 {
+		if h == nil {
+			falls = t.prob.above(t.grad, t.st.X)
+		}
+		if over || falls <= max(gap, enough) {
+			return true
+		}
+		t.st.Width = steadyWidth // the model given is not at the optimum, but may be near
+		t.st.Search.G = nil
+		copy(t.st.Y, t.st.X)
+		return false
+	}
 	switch {
 	case t.cfg.Loss == Hinge:
 		if hides := max(gap, enough); !over && (h != nil && falls > hides || h == nil && falls > float64(slowShare*hides)) {
