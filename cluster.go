@@ -123,6 +123,9 @@ func (e *embedded) placePack(ctx context.Context, node int, maker plan.ExecutorI
 		if meta.Weighted {
 			info.Weights = append(info.Weights, s.Weight)
 		}
+		if meta.Layout == storage.SparseLayout {
+			info.Entries = append(info.Entries, s.Nonzeros)
+		}
 		info.Bytes = append(info.Bytes, s.Bytes)
 		info.SHA256 = append(info.SHA256, s.SHA256)
 	}
@@ -139,7 +142,7 @@ func (e *embedded) placePack(ctx context.Context, node int, maker plan.ExecutorI
 	if number == 0 {
 		e.writeHeader(info)
 	} else if !e.goesOn || mark == nil {
-		e.log.Write(&driver.LogPack{Event: "pack", Pack: number, N: info.Rows, Weights: info.Weights, Splits: info.SHA256})
+		e.log.Write(&driver.LogPack{Event: "pack", Pack: number, N: info.Rows, Weights: info.Weights, Entries: info.Entries, Splits: info.SHA256})
 	}
 	if mark != nil {
 		if err := e.sameData(meta, mark); err != nil {
@@ -169,7 +172,7 @@ func (e *embedded) writeHeader(info *driver.PackInfo) {
 		o.Pace = e.cfg.Pace.Name
 	}
 	e.log.Write(&driver.LogHeader{Event: "header", Version: driver.LogVersion, Job: e.name, Plan: e.plan, Args: e.args, Options: o,
-		N: info.Rows, Weights: info.Weights, Splits: info.SHA256, Machine: e.machine(),
+		N: info.Rows, Weights: info.Weights, Entries: info.Entries, Splits: info.SHA256, Machine: e.machine(),
 		Versions: driver.LogVersions{Volley: Version, Go: runtime.Version(), Wire: wire.Version}})
 }
 
@@ -187,7 +190,7 @@ func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepO
 	if e.began == 0 && (req.Train || req.Work) {
 		e.began = max(1, e.back.Now())
 	}
-	r, err := e.back.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Train: req.Train, Ratio: req.Ratio, Pieces: req.Pieces, State: req.State, Weighted: req.Weighted})
+	r, err := e.back.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Train: req.Train, Ratio: req.Ratio, Pieces: req.Pieces, State: req.State, Weighted: req.Weighted, Entries: req.Entries})
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ type LogHeader struct {
 	Options  LogOptions      `json:"options"`
 	N        []int64         `json:"n"`
 	Weights  []float64       `json:"weights,omitempty"` // of each split, where rows have weights
+	Entries  []int64         `json:"entries,omitempty"` // of each split, where rows are sparse
 	Splits   []plan.Digest   `json:"splits"`            // content hash of each split
 	Versions LogVersions     `json:"versions"`
 	Machine  LogMachine      `json:"machine"`
@@ -39,6 +40,7 @@ type LogPack struct {
 	Pack    int           `json:"pack"`
 	N       []int64       `json:"n"`
 	Weights []float64     `json:"weights,omitempty"`
+	Entries []int64       `json:"entries,omitempty"`
 	Splits  []plan.Digest `json:"splits"`
 }
 
@@ -87,7 +89,8 @@ type LogStep struct {
 	Iteration  int                `json:"iteration"`
 	C          []int64            `json:"c"`
 	Folded     []int64            `json:"folded"`
-	Weight     []float64          `json:"weight,omitempty"` // of the rows merged, where rows have weights
+	Weight     []float64          `json:"weight,omitempty"`  // of the rows merged, where rows have weights
+	Entries    []int64            `json:"entries,omitempty"` // of the rows merged, where progress is counted in these
 	Attempt    []int              `json:"attempt"`
 	Epoch      []uint64           `json:"epoch"`
 	Cursor     []int64            `json:"cursor"`
@@ -291,6 +294,14 @@ func StepLine(r *StepReport) *LogStep {
 		Bytes: r.Bytes, ShareFirst: r.Stats.ShareFirst, ShareStop: r.Stats.ShareStop, Cut: r.Stats.Cut, Ratio: r.Ratio, RatioWhy: r.RatioWhy,
 		Share: r.Share, NEff: r.NEff, Retried: r.Retried, Dropped: r.Counters.DroppedRows, Stale: r.Counters.StaleReports}
 	l.C, l.Folded, l.Attempt, l.Epoch, l.Cursor = coverageArrays(r)
+	if r.Entries != nil {
+		l.Entries = make([]int64, len(r.Coverage))
+		for i, c := range r.Coverage {
+			if c != nil {
+				l.Entries[i] = c.Entries
+			}
+		}
+	}
 	if r.Weighted {
 		l.Weight = make([]float64, len(r.Coverage))
 		for i, c := range r.Coverage {

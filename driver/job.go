@@ -57,6 +57,8 @@ type PackInfo struct {
 	Rows  []int64
 	// Weights are what the rows of each split weigh together; nil where they have none.
 	Weights []float64
+	// Entries are how many the rows of each split have, where they are sparse.
+	Entries []int64
 	Bytes   []int64
 	SHA256  []plan.Digest
 }
@@ -89,6 +91,8 @@ type StepRequest struct {
 	State bool
 	// Weighted says that results are sums over rows times their weights.
 	Weighted bool
+	// Entries says that progress is counted in the entries of rows.
+	Entries bool
 }
 
 // CallRequest asks for one action's tasks: Args by partition.

@@ -28,9 +28,12 @@ func (j *Job) complete(now plan.Time) {
 		}
 	}
 	for _, i := range s.ctrl.GaveUp() {
-		j.counters.DroppedRows += s.seen[i] // their results were not wanted
+		j.counters.DroppedRows += s.rowsSeen(i, p) // their results were not wanted
 	}
-	r.Share, r.NEff = coverageOf(p.info.Rows, p.info.weigh(s.req.Weighted), s.coverage)
+	if s.entries {
+		r.Entries = s.units
+	}
+	r.Share, r.NEff = s.shareOf(), effective(p.info.weigh(s.req.Weighted), s.coverage)
 	r.Epoch = s.assigned[0].Epoch
 	if s.req.Train {
 		j.lastStep = r.Took
@@ -46,30 +49,37 @@ func (j *Job) complete(now plan.Time) {
 	j.emit(Command{StepDone: r})
 }
 
-// coverageOf is the share of rows processed, and N_eff = 1/Σ((W_i/W)²/c_i) over the
-// splits present, whose rows weigh W_i each and W together (SEMANTICS section 2).
-func coverageOf(rows []int64, weights []float64, coverage []*plan.Coverage) (share, neff float64) {
-	var total, merged int64
-	var present float64
-	for i, c := range coverage {
-		total += rows[i]
-		if c != nil && c.Count > 0 {
-			present += weights[i]
-			merged += c.Count
+// shareOf is the share of all progress that was made.
+func (s *step) shareOf() float64 {
+	var total, made int64
+	for i, c := range s.coverage {
+		total += s.units[i]
+		if c != nil {
+			made += s.unitsOf(c)
 		}
 	}
-	share = float64(merged) / float64(total)
-	if !(present > 0) {
-		return share, 0
+	return float64(made) / float64(max(1, total))
+}
+
+// effective is N_eff = 1/Σ((W_i/W)²/c_i) over the splits present, whose rows weigh W_i
+// each and W together (SEMANTICS section 2); 0 where nothing was merged.
+func effective(weights []float64, coverage []*plan.Coverage) float64 {
+	var present, inverse float64
+	for i, c := range coverage {
+		if c != nil && c.Count > 0 {
+			present += weights[i]
+		}
 	}
-	var inverse float64
+	if !(present > 0) {
+		return 0
+	}
 	for i, c := range coverage {
 		if c != nil && c.Count > 0 {
 			w := weights[i] / present
 			inverse += w * w / float64(c.Count)
 		}
 	}
-	return share, 1 / inverse
+	return 1 / inverse
 }
 
 // learn updates the time at which Deadline cuts: when a step at the recent

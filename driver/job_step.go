@@ -26,12 +26,14 @@ type step struct {
 	ratioWhy string
 	ctrl     *abss.Controller
 	bsp      bool
+	entries  bool    // in which progress is counted
+	units    []int64 // of progress, of each split
 	began    plan.Time
 	param    plan.Digest
 	sentTo   map[plan.ExecutorID]bool // who has the parameter
 	assigned []plan.Assignment        // latest by split
 	coverage []*plan.Coverage         // merged by split
-	seen     []int64                  // last reported count by split
+	seen     []int64                  // last reported progress by split
 	parts    []*wire.Part
 	states   map[plan.SplitID]splitState // that came with results
 	recover  []plan.SplitID              // to be handed out again as soon as somebody holds them
@@ -47,6 +49,7 @@ type StepReport struct {
 	Pack      int
 	Rows      []int64 // of each split
 	Weighted  bool    // rows have weights, by which results are sums
+	Entries   []int64 // of each split, where progress is counted in these
 	Parts     []*wire.Part
 	Coverage  []*plan.Coverage // by split; nil is missing
 	Assigned  []plan.Assignment
@@ -87,6 +90,10 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 	if len(req.Param) > inlineParam {
 		s.param = plan.DigestOf(req.Param)
 	}
+	s.entries = req.Entries && p.info.Entries != nil && !j.leased(p, req) && !(j.cfg.BatchFraction > 0 && j.cfg.BatchFraction < 1)
+	if s.units = p.info.Rows; s.entries {
+		s.units = p.info.Entries
+	}
 	p.sched.NextEpoch()
 	if j.leased(p, req) {
 		j.beginLeases(p, now)
@@ -98,6 +105,9 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 		id := plan.SplitID(i)
 		owner, a, ok := j.assign(p, id)
 		tasks[i] = abss.Task{Split: id, Rows: j.limit(p, i), Held: ok}
+		if s.entries {
+			tasks[i].Rows = s.units[i]
+		}
 		s.assigned[i] = a
 		if ok {
 			out[owner] = append(out[owner], a)
@@ -105,7 +115,7 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 			s.recover = append(s.recover, id)
 		}
 	}
-	s.ctrl = abss.NewController(j.syncOf(s), tasks, p.sched.LargestShare(p.info.Rows), p.learned, now)
+	s.ctrl = abss.NewController(j.syncOf(s), tasks, p.sched.LargestShare(s.units), p.learned, now)
 	for _, owner := range j.order {
 		if as := out[owner]; as != nil {
 			j.startOn(owner, p, as)
@@ -170,7 +180,7 @@ func (j *Job) startOn(to plan.ExecutorID, p *pack, as []plan.Assignment) {
 func (j *Job) start(to plan.ExecutorID, p *pack, as []plan.Assignment, epoch plan.Epoch) {
 	s := j.step
 	m := &wire.StartStep{Job: string(j.cfg.ID), Step: s.key, Node: uint32(s.req.Node), PackNode: uint32(p.info.Node),
-		ReportIntervalNs: uint64(j.interval()), Scale: s.req.Train && !j.cfg.ByRows, Leased: epoch > 0, Epoch: uint64(epoch)}
+		ReportIntervalNs: uint64(j.interval()), Scale: s.req.Train && !j.cfg.ByRows, Leased: epoch > 0, Epoch: uint64(epoch), Entries: s.entries}
 	if s.param.IsZero() {
 		m.Param = s.req.Param
 	} else {
@@ -252,7 +262,7 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 	var rows int64
 	for _, c := range r.Coverage {
 		cov := &plan.Coverage{Split: plan.SplitID(c.Split), Attempt: int(c.Attempt), Epoch: plan.Epoch(c.Epoch),
-			Cursor: int64(c.Cursor), Count: int64(c.Count), Folded: int64(c.Folded), Weight: c.Weight}
+			Cursor: int64(c.Cursor), Count: int64(c.Count), Folded: int64(c.Folded), Weight: c.Weight, Entries: int64(c.Entries)}
 		if j.cfg.Mutant == mutant.LateCountDropped {
 			cov.Count = min(cov.Count, s.seen[c.Split])
 		}
@@ -264,9 +274,26 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 	}
 	for _, c := range r.Coverage {
 		p.sched.Merged(plan.SplitID(c.Split))
-		s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: plan.SplitID(c.Split), Count: s.coverage[c.Split].Count}, now)
+		s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: plan.SplitID(c.Split), Count: s.unitsOf(s.coverage[c.Split])}, now)
 	}
 	j.decide(abss.Event{Kind: abss.Tick}, now)
+}
+
+// unitsOf is what a coverage counts for as progress.
+func (s *step) unitsOf(c *plan.Coverage) int64 {
+	if s.entries {
+		return c.Entries
+	}
+	return c.Count
+}
+
+// rowsSeen is about how many rows of a split were reported, whatever progress is
+// counted in.
+func (s *step) rowsSeen(i plan.SplitID, p *pack) int64 {
+	if !s.entries || s.units[i] == 0 {
+		return s.seen[i]
+	}
+	return int64(float64(s.seen[i]) / float64(s.units[i]) * float64(p.info.Rows[i]))
 }
 
 // acceptable says whether all that a result covers was assigned as it says
@@ -290,7 +317,7 @@ func (j *Job) acceptable(r *wire.Result) bool {
 			j.counters.StaleReports++
 			return false
 		}
-		if r.Fault == nil && !j.step.ctrl.Wants(i, int64(c.Count)) && j.cfg.Mutant != mutant.MergedTwice && j.cfg.Mutant != mutant.MovedCountedTwice {
+		if r.Fault == nil && !j.step.ctrl.Wants(i, j.step.unitsOf(&plan.Coverage{Count: int64(c.Count), Entries: int64(c.Entries)})) && j.cfg.Mutant != mutant.MergedTwice && j.cfg.Mutant != mutant.MovedCountedTwice {
 			j.counters.LateResults++
 			return false
 		}
@@ -343,7 +370,7 @@ func (j *Job) orphaned(splits []plan.SplitID, now plan.Time) {
 		if j.step == nil {
 			return
 		}
-		s := j.step
+		s, p := j.step, j.packs[j.step.req.Pack]
 		if s.coverage[i] != nil {
 			continue
 		}
@@ -353,7 +380,7 @@ func (j *Job) orphaned(splits []plan.SplitID, now plan.Time) {
 			s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: i, Count: s.seen[i]}, now)
 			continue
 		}
-		j.counters.DroppedRows += s.seen[i]
+		j.counters.DroppedRows += s.rowsSeen(i, p)
 		s.seen[i] = 0
 		if (s.bsp || s.ctrl.Recovering()) && !slices.Contains(s.recover, i) {
 			s.recover = append(s.recover, i)

@@ -358,7 +358,7 @@ func (a *Agent) result(s *wire.StartStep, cov []plan.Coverage, parts []*wire.Par
 	res := &wire.Result{Job: s.Job, Step: s.Step, Parts: parts, BusyNs: uint64(busy), Fault: wire.FromError(err), Epoch: s.Epoch}
 	for _, c := range cov {
 		res.Coverage = append(res.Coverage, &wire.Coverage{Split: uint32(c.Split), Attempt: uint32(c.Attempt),
-			Epoch: uint64(c.Epoch), Cursor: uint64(c.Cursor), Count: uint64(c.Count), Folded: uint64(c.Folded), Weight: c.Weight})
+			Epoch: uint64(c.Epoch), Cursor: uint64(c.Cursor), Count: uint64(c.Count), Folded: uint64(c.Folded), Weight: c.Weight, Entries: uint64(c.Entries)})
 	}
 	if err != nil && cov == nil {
 		for _, t := range s.Tasks {

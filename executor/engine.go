@@ -286,6 +286,9 @@ func (e *Engine) Begin(run *Run, slots int) (fold *Fold, err error) {
 			}
 			pieces := runner.Pieces(folder, meta.Splits[t.Split].Bytes, accBytes)
 			f.Tasks[i] = runner.NewSplitFold(folder, split, int64(t.Cursor), int64(t.Limit), pieces).WithState(state)
+			if s.Entries {
+				f.Tasks[i].CountEntries()
+			}
 		}
 	}
 	return f, nil
@@ -351,7 +354,11 @@ func (f *Fold) Result(run int, skip map[plan.SplitID]bool) (out *Folded) {
 		}
 		held[int(t.Split)] = true
 		accs[int(t.Split)] = f.done[i]
-		out.Coverage = append(out.Coverage, CoverageOf(t, f.Tasks[i].Count(), f.Tasks[i].Weight(), f.done[i]))
+		c := CoverageOf(t, f.Tasks[i].Count(), f.Tasks[i].Weight(), f.done[i])
+		if f.step.Entries {
+			c.Entries = f.Tasks[i].Progress()
+		}
+		out.Coverage = append(out.Coverage, c)
 	}
 	if out.Parts, err = encodeParts(f.folders[0], runner.Reduce(f.folders[0], f.splits, held, accs)); err != nil {
 		return nil // the error is the result

@@ -92,6 +92,8 @@ func (s *rowSolver) aggregator() rdd.Aggregator[factors, rdd.Point, solved] {
 			return solved{a.Error + b.Error, a.Ratings + b.Ratings, append(a.IDs, b.IDs...), append(a.At, b.At...)}
 		},
 		Scale: func(a solved, _ float64) solved { return a },
+		// A row's cost goes by its ratings.
+		Entries: true,
 	}
 }
 

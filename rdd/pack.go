@@ -185,6 +185,9 @@ type Aggregator[P, T, A any] struct {
 	// Weighted says that A is a sum over rows times their weights, where rows have
 	// some (Batch.Weights, Point.Weight): it is scaled, and divided for means, by them.
 	Weighted bool
+	// Entries counts a step's progress in the entries of sparse rows, not in rows: for
+	// rows whose cost goes by these, and that are folded whole.
+	Entries bool
 }
 
 // StepOption modifies a step.
@@ -195,6 +198,7 @@ type stepDecl struct {
 	work     bool // part of the method, though it is not cut
 	ratio    float64
 	scalable bool
+	entries  bool // in which progress is counted
 }
 
 // Aggressive lets a step end early, as the engine's synchronization policy
@@ -214,7 +218,7 @@ type Step[P, A any] struct {
 
 // Aggregate declares a step over a pack.
 func Aggregate[P, T, A any](pk Packed[T], agg Aggregator[P, T, A], options ...StepOption) Step[P, A] {
-	d := stepDecl{scalable: agg.Scale != nil}
+	d := stepDecl{scalable: agg.Scale != nil, entries: agg.Entries}
 	for _, set := range options {
 		set(&d)
 	}

@@ -59,6 +59,7 @@ type StepRequest struct {
 	State  bool // something lives with the rows
 	// Weighted says that results are sums over rows times their weights.
 	Weighted bool
+	Entries  bool // progress is counted in the entries of sparse rows
 	Work     bool // not cut, but part of the method
 }
 
@@ -235,7 +236,8 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 		return zero, err
 	}
 	began := s.cluster.Now()
-	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train, Ratio: st.decl.ratio, Pieces: pieces, State: f.State() > 0, Weighted: p.meta.Weighted && f.Weighted(), Work: st.decl.work})
+	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train, Ratio: st.decl.ratio, Pieces: pieces, State: f.State() > 0, Weighted: p.meta.Weighted && f.Weighted(),
+		Entries: p.meta.Layout == storage.SparseLayout && st.decl.entries, Work: st.decl.work})
 	if err != nil {
 		s.failed = true
 		return zero, err

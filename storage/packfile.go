@@ -114,7 +114,7 @@ func writeSplitTo(f *os.File, m *PackMeta, batches func(yield func(*columns) err
 	if err != nil {
 		return SplitMeta{}, err
 	}
-	var rows int64
+	var rows, nonzeros int64
 	var weight float64
 	err = batches(func(c *columns) error {
 		rec := c.record(m, schema)
@@ -125,6 +125,7 @@ func writeSplitTo(f *os.File, m *PackMeta, batches func(yield func(*columns) err
 			}
 		}
 		rows += int64(c.rows)
+		nonzeros += int64(len(c.indices))
 		for _, v := range c.weights {
 			weight += v
 		}
@@ -137,7 +138,7 @@ func writeSplitTo(f *os.File, m *PackMeta, batches func(yield func(*columns) err
 	if err := w.Close(); err != nil {
 		return SplitMeta{}, err
 	}
-	return SplitMeta{Rows: rows, Weight: weight, Bytes: out.pos, SHA256: plan.DigestFromBytes(out.sum.Sum(nil))}, nil
+	return SplitMeta{Rows: rows, Weight: weight, Nonzeros: nonzeros, Bytes: out.pos, SHA256: plan.DigestFromBytes(out.sum.Sum(nil))}, nil
 }
 
 // headLength is the length of a record batch's message before its body; it

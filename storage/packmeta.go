@@ -52,10 +52,11 @@ type PackMeta struct {
 
 // SplitMeta describes one split's file.
 type SplitMeta struct {
-	Rows   int64       `json:"rows"`
-	Weight float64     `json:"weight,omitempty"` // of all its rows, where rows have weights
-	Bytes  int64       `json:"bytes"`
-	SHA256 plan.Digest `json:"sha256"`
+	Rows     int64       `json:"rows"`
+	Weight   float64     `json:"weight,omitempty"`   // of all its rows, where rows have weights
+	Nonzeros int64       `json:"nonzeros,omitempty"` // of sparse rows
+	Bytes    int64       `json:"bytes"`
+	SHA256   plan.Digest `json:"sha256"`
 }
 
 // Weight is what all rows weigh: their number, unless they have weights.

@@ -156,11 +156,17 @@ func (r *Replay) fold(req rdd.StepRequest, counts, cursors []int64, s *driver.Lo
 		}
 		key := [3]int{req.Pack, req.Node, i}
 		t := runner.NewSplitFold(f, split, cursors[i], 0, runner.Pieces(f, p.Meta.Splits[i].Bytes, int64(len(zero)))).WithState(r.states[key])
+		if s != nil && s.Entries != nil {
+			t.CountEntries()
+		}
 		if _, err := t.Advance(c); err != nil {
 			return nil, err
 		}
 		r.states[key] = t.State()
 		accs[i] = t.Finish(req.Train && !byRows)
+		if s != nil && s.Entries != nil && t.Progress() != s.Entries[i] {
+			return nil, r.differs(fmt.Sprintf("step %d", s.Step), "the rows merged of split %d have %d entries, the log says %d", i, t.Progress(), s.Entries[i])
+		}
 		if s != nil && s.Weight != nil && t.Weight() != s.Weight[i] {
 			return nil, r.differs(fmt.Sprintf("step %d", s.Step), "the rows merged of split %d weigh %v, the log says %v", i, t.Weight(), s.Weight[i])
 		}

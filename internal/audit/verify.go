@@ -55,7 +55,7 @@ func Verify(l *Log) *Report {
 		return v.r
 	}
 	v.h = l.Header
-	v.packs = append(v.packs, newLedger(v.h.N, v.h.Weights))
+	v.packs = append(v.packs, newLedger(v.h.N, v.h.Weights, v.h.Entries))
 	v.ledger = v.packs[0]
 	v.header()
 	for i := range l.Lines {
@@ -79,6 +79,7 @@ type verifier struct {
 type ledger struct {
 	rows        []int64   // by split
 	weights     []float64 // of their rows; nil where they have none
+	entries     []int64   // of their rows; nil where these are not sparse
 	n           int64     // in all
 	total       []int64   // rows merged by split, as recomputed
 	seen        map[[3]uint64]bool
@@ -86,8 +87,8 @@ type ledger struct {
 	owners      []int
 }
 
-func newLedger(rows []int64, weights []float64) *ledger {
-	l := &ledger{rows: rows, weights: weights, total: make([]int64, len(rows)), seen: map[[3]uint64]bool{}, lastAttempt: make([]int, len(rows))}
+func newLedger(rows []int64, weights []float64, entries []int64) *ledger {
+	l := &ledger{rows: rows, weights: weights, entries: entries, total: make([]int64, len(rows)), seen: map[[3]uint64]bool{}, lastAttempt: make([]int, len(rows))}
 	for _, n := range rows {
 		l.n += n
 	}
@@ -135,7 +136,7 @@ func (v *verifier) choose(pack, line int) bool {
 func (v *verifier) pack(p *driver.LogPack, line int) {
 	v.fact(p.Pack == len(v.packs), whole, v.steps, line, "pack %d follows %d packs", p.Pack, len(v.packs))
 	v.splits(p.N, p.Weights, len(p.Splits), line)
-	v.packs = append(v.packs, newLedger(p.N, p.Weights))
+	v.packs = append(v.packs, newLedger(p.N, p.Weights, p.Entries))
 }
 
 func (v *verifier) line(l *Line) {
@@ -239,8 +240,9 @@ func (v *verifier) split(s *driver.LogStep, i int, missing bool, line int) {
 		v.fact(c == v.limit(i), bspWhole, s.Step, line, "split %d merged %d of %d rows", i, c, v.limit(i))
 	}
 	if s.Cut && !missing {
-		floor := min(v.limit(i), max(v.h.Options.MinRows, int64(v.h.Options.MinShare*float64(v.limit(i)))))
-		v.fact(c >= floor, coverage, s.Step, line, "split %d was cut at %d rows, below the floor of %d", i, c, floor)
+		made, all := v.progress(s, i)
+		floor := min(all, max(v.h.Options.MinRows, int64(v.h.Options.MinShare*float64(all))))
+		v.fact(made >= floor, coverage, s.Step, line, "split %d was cut at %d, below the floor of %d", i, made, floor)
 	}
 	if !missing {
 		v.attempt(s.Attempt[i], s.Epoch[i], i, s.Step, line)
@@ -258,15 +260,45 @@ func (v *verifier) attempt(attempt int, epoch uint64, i, step, line int) {
 	v.lastAttempt[i] = max(v.lastAttempt[i], attempt)
 }
 
+// byEntries says whether a step counts its progress in entries.
+func (v *verifier) byEntries(s *driver.LogStep) bool {
+	return len(s.Entries) == len(v.rows) && len(v.entries) == len(v.rows)
+}
+
+// progress is what a step has made of a split, and how much there was to make: rows,
+// or, where it counts these, their entries.
+func (v *verifier) progress(s *driver.LogStep, i int) (made, all int64) {
+	if v.byEntries(s) {
+		return s.Entries[i], v.entries[i]
+	}
+	return s.C[i], v.limit(i)
+}
+
+// allProgress is all the progress that steps like this one can make, whatever they leave out
+// on purpose.
+func (v *verifier) allProgress(s *driver.LogStep) (n int64) {
+	if !v.byEntries(s) {
+		return v.n
+	}
+	for _, e := range v.entries {
+		n += e
+	}
+	return n
+}
+
 func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 	var rows, all, gone int64
 	var present, inverse float64
 	counts := v.counts(s, line)
+	v.fact(v.byEntries(s) || s.Entries == nil, whole, s.Step, line, "%d counts of entries, %d splits", len(s.Entries), len(v.rows))
 	for i, c := range s.C {
-		rows += c
-		all += v.limit(i)
+		made, most := v.progress(s, i)
+		v.fact(made >= 0 && made <= most && (c > 0 || made == 0) && (c < v.rows[i] || made == most), merged, s.Step, line,
+			"split %d: %d of %d rows are a progress of %d of %d", i, c, v.rows[i], made, most)
+		rows += made
+		all += most
 		if missing[i] {
-			gone += v.limit(i)
+			gone += most
 		}
 		if c > 0 {
 			present += counts[i]
@@ -278,16 +310,16 @@ func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 			inverse += w * w / float64(c)
 		}
 	}
-	v.fact(near(s.Share, float64(rows)/float64(v.n)), derived, s.Step, line, "share %v, the counts give %v", s.Share, float64(rows)/float64(v.n))
+	v.fact(near(s.Share, float64(rows)/float64(max(1, v.allProgress(s)))), derived, s.Step, line, "share %v, the counts give %v", s.Share, float64(rows)/float64(max(1, v.allProgress(s))))
 	v.fact(!(present > 0) || near(s.NEff, 1/inverse), derived, s.Step, line, "N_eff %v, the counts give %v", s.NEff, 1/inverse)
 	if len(missing) == 0 && v.h.Options.Sync != "deadline" {
 		v.fact(float64(rows) >= v.ratio(s)*float64(all)*(1-1e-12) || v.mustBeWhole(), coverage, s.Step, line,
-			"%d of %d rows, less than the ratio %v, with no split missing", rows, all, v.ratio(s))
+			"%d of %d, less than the ratio %v, with no split missing", rows, all, v.ratio(s))
 	}
-	v.fact(rows <= all, coverage, s.Step, line, "%d rows of %d", rows, all)
-	held := max(v.largestShare(v.owners), v.largestShare(s.Placement)) // owners change at a step's beginning and by its losses
+	v.fact(rows <= all, coverage, s.Step, line, "%d of %d", rows, all)
+	held := max(v.largestShare(s, v.owners), v.largestShare(s, s.Placement)) // owners change at a step's beginning and by its losses
 	v.fact(float64(gone) <= max(v.h.Options.MaxMissing, 1/float64(max(1, v.h.Options.Executors)), held)*float64(all)*(1+1e-12),
-		coverage, s.Step, line, "%d of %d rows missing", gone, all)
+		coverage, s.Step, line, "%d of %d missing", gone, all)
 }
 
 // counts are what each split counts for in means: its rows, or, of a step that goes by
@@ -309,16 +341,20 @@ func (v *verifier) counts(s *driver.LogStep, line int) []float64 {
 	return out
 }
 
-// largestShare is the largest share of rows that one executor held, as far as
-// the log has said.
-func (v *verifier) largestShare(owners []int) float64 {
+// largestShare is the largest share of all progress that one executor's splits were,
+// as far as the log has said.
+func (v *verifier) largestShare(s *driver.LogStep, owners []int) float64 {
 	held := map[int]int64{}
 	var most int64
 	for i, o := range owners[:min(len(owners), len(v.rows))] {
-		held[o] += v.rows[i]
+		n := v.rows[i]
+		if v.byEntries(s) {
+			n = v.entries[i]
+		}
+		held[o] += n
 		most = max(most, held[o])
 	}
-	return float64(most) / float64(max(1, v.n))
+	return float64(most) / float64(max(1, v.allProgress(s)))
 }
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) }

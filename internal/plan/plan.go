@@ -96,6 +96,7 @@ type Coverage struct {
 	Count   int64
 	Folded  int64
 	Weight  float64
+	Entries int64 // of the rows, where progress is counted in these
 }
 
 // Assignment hands one split's share of a step to an executor.

@@ -50,20 +50,23 @@ func Pieces(f Folder, splitBytes, accBytes int64) int {
 // SplitFold folds one split from a cursor on, wrapping round, piece by piece;
 // or one piece of it.
 type SplitFold struct {
-	f      Folder
-	s      *storage.Split
-	ranges [2]plan.Span // positions to visit, in order
-	count  int64        // positions visited so far
-	limit  int64        // positions to visit
-	pieces []*Acc
-	weight float64   // of the rows visited, once they are merged
-	state  []float64 // of all rows, by position
+	f       Folder
+	s       *storage.Split
+	ranges  [2]plan.Span // positions to visit, in order
+	count   int64        // positions visited so far
+	limit   int64        // positions to visit
+	cursor  int64        // the first of them
+	pieces  []*Acc
+	weight  float64   // of the rows visited, once they are merged
+	entries bool      // progress is counted in these
+	units   int64     // of progress
+	state   []float64 // of all rows, by position
 }
 
 // NewSplitFold prepares a fold of up to limit rows, 0 being all; pieces comes
 // from Pieces.
 func NewSplitFold(f Folder, s *storage.Split, cursor, limit int64, pieces int) *SplitFold {
-	t := &SplitFold{f: f, s: s, ranges: plan.Visited(s.Rows, cursor, limit), pieces: make([]*Acc, pieces)}
+	t := &SplitFold{f: f, s: s, ranges: plan.Visited(s.Rows, cursor, limit), pieces: make([]*Acc, pieces), cursor: cursor}
 	t.limit = t.ranges[0].Len() + t.ranges[1].Len()
 	return t
 }
@@ -143,9 +146,41 @@ func (t *SplitFold) run(most int64) (done int64, err error) {
 	acc.Value, acc.Count = value, acc.Count+int64(visited)
 	acc.Weight = t.weigh(acc.Weight, b, int(pos-b.First), int(end-b.First))
 	t.count += end - pos
+	t.units += t.progress(b, int(pos-b.First), int(end-b.First))
 	r.From = end
 	return end - pos, nil
 }
+
+// progress is what visiting the positions [from, to) of a batch counts for.
+func (t *SplitFold) progress(b *storage.Batch, from, to int) (n int64) {
+	if b.Indices == nil || !t.entries {
+		return int64(to - from)
+	}
+	for p := from; p < to; p++ {
+		r := b.RowAt(p)
+		n += int64(b.Offsets[r+1] - b.Offsets[r])
+	}
+	return n
+}
+
+// ProgressAt is what Progress will be once so many rows have been visited.
+func (t *SplitFold) ProgressAt(rows int64) (units int64) {
+	for _, span := range plan.Visited(t.s.Rows, t.cursor, t.limit) {
+		for pos := span.From; pos < span.To && rows > 0; {
+			b := t.batchAt(pos)
+			n := min(rows, span.To-pos, b.First+int64(b.Rows)-pos)
+			units += t.progress(b, int(pos-b.First), int(pos-b.First+n))
+			pos, rows = pos+n, rows-n
+		}
+	}
+	return units
+}
+
+// CountEntries has progress counted in the entries of sparse rows.
+func (t *SplitFold) CountEntries() { t.entries = true }
+
+// Progress is how far the fold has come: in rows, or in their entries.
+func (t *SplitFold) Progress() int64 { return t.units }
 
 // weigh adds what the rows at positions [from, to) of a batch weigh, one after the
 // other.

@@ -58,11 +58,12 @@ func Visit(tasks []Task, page *Page, gate *Gate, pacer Pacer, finished func(task
 			if page.Stopped() {
 				return nil
 			}
+			before := t.Fold.Progress()
 			n, err := t.Fold.Advance(ChunkRows(t.Fold.Rows()))
 			if err != nil {
 				return err
 			}
-			page.Add(t.Word, n)
+			page.Add(t.Word, t.Fold.Progress()-before)
 			if pacer != nil {
 				pacer.Worked(n)
 			}

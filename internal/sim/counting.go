@@ -165,6 +165,13 @@ func (c *countingWorker) begin(r *executor.Run) (func(int) (int64, int64), error
 	}, nil
 }
 
+func (c *countingWorker) progress(r *executor.Run, counts []int64) []int64 {
+	for i, t := range r.Step.Tasks {
+		counts[i] = c.s.progress(r.Step, int(t.Split), int64(t.Cursor), counts[i])
+	}
+	return counts
+}
+
 func (c *countingWorker) finish(r *executor.Run, counts []int64, skip map[plan.SplitID]bool, busy time.Duration) *executor.Folded {
 	out := &executor.Folded{Run: r.ID, Busy: busy}
 	for i, t := range r.Step.Tasks {
@@ -173,7 +180,7 @@ func (c *countingWorker) finish(r *executor.Run, counts []int64, skip map[plan.S
 		}
 		n := counts[i]
 		out.Coverage = append(out.Coverage, plan.Coverage{Split: plan.SplitID(t.Split), Attempt: int(t.Attempt),
-			Epoch: plan.Epoch(t.Epoch), Cursor: int64(t.Cursor), Count: n, Folded: n})
+			Epoch: plan.Epoch(t.Epoch), Cursor: int64(t.Cursor), Count: n, Folded: n, Entries: c.s.progress(r.Step, int(t.Split), int64(t.Cursor), n)})
 		rc := receipt{split: uint64(t.Split), attempt: uint64(t.Attempt), epoch: t.Epoch, cursor: t.Cursor, count: uint64(n)}
 		if err := c.goOn(out, r, r.Step.States, t, &rc); err != nil {
 			return &executor.Folded{Run: r.ID, Err: err}

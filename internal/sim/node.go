@@ -17,6 +17,8 @@ type worker interface {
 	// begin prepares a run and says how many rows each task's split has and
 	// how many of them it folds.
 	begin(*executor.Run) (rows func(task int) (split, limit int64), err error)
+	// progress is what so many rows of each task count for in reports.
+	progress(run *executor.Run, counts []int64) []int64
 	// finish folds what the timeline says and merges it.
 	finish(run *executor.Run, counts []int64, skip map[plan.SplitID]bool, busy time.Duration) *executor.Folded
 	// beginLeased, rowsOf and finishLeased do the same for a leased run.
@@ -171,7 +173,7 @@ func (n *node) awaitFinish(r *run) {
 		for _, s := range r.slots {
 			s.advance(n.w.now)
 		}
-		n.step(executor.Event{Sampled: &executor.Sample{Run: r.cmd.ID, Counts: r.counts()}})
+		n.step(executor.Event{Sampled: &executor.Sample{Run: r.cmd.ID, Counts: n.work.progress(r.cmd, r.counts())}})
 		n.awaitFinish(r)
 	})
 }
@@ -232,6 +234,6 @@ func (n *node) sampleAt(c *executor.SampleAt) {
 		for _, s := range r.slots {
 			s.advance(n.w.now)
 		}
-		n.step(executor.Event{Sampled: &executor.Sample{Run: c.Run, Counts: r.counts(), Due: true}})
+		n.step(executor.Event{Sampled: &executor.Sample{Run: c.Run, Counts: n.work.progress(r.cmd, r.counts()), Due: true}})
 	})
 }

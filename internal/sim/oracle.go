@@ -92,9 +92,19 @@ func (o *oracle) bounds(r *driver.StepReport, i int, n int64, missing bool) {
 		o.s.violate("invariant 3: step %d split %d covers %d of %d rows", r.Number, i, n, rows)
 	}
 	sync := o.s.cfg.Sync
-	floor := min(rows, max(sync.MinRows, int64(sync.MinShare*float64(rows))))
-	if !missing && n < floor {
-		o.s.violate("floor: step %d split %d of %d rows was cut at %d", r.Number, i, rows, n)
+	made, all := n, rows
+	if r.Entries != nil {
+		all = r.Entries[i]
+		if made = 0; !missing {
+			made = r.Coverage[i].Entries
+			if made < n || made > all || n == o.s.rows[i] && made != all {
+				o.s.violate("step %d split %d: %d of %d rows are %d of %d entries", r.Number, i, n, rows, made, all)
+			}
+		}
+	}
+	floor := min(all, max(sync.MinRows, int64(sync.MinShare*float64(all))))
+	if !missing && made < floor {
+		o.s.violate("floor: step %d split %d of %d was cut at %d", r.Number, i, all, made)
 	}
 	ratio := sync.Ratio
 	if sync.Policy == abss.Adapting {

@@ -43,7 +43,8 @@ type Sim struct {
 	opt      Options
 	cfg      driver.JobConfig
 	job      *driver.Job
-	clock    clock // of the job's process
+	upTo     [][]int64 // entries of the rows before each position, by split; nil where progress is counted in rows
+	clock    clock     // of the job's process
 	nodes    map[plan.ExecutorID]*node
 	order    []*node
 	rows     []int64
@@ -80,6 +81,9 @@ func Simulate(seed uint64, opt Options) *Result {
 		speed: map[plan.ExecutorID]float64{}, wakes: map[plan.Time]bool{}, last: map[string]plan.Time{}}
 	s.result = Result{Seed: seed, Faults: map[string]int{}}
 	s.draw()
+	if seed%3 == 0 {
+		s.drawEntries()
+	}
 	s.oracle = newOracle(s)
 	s.run()
 	s.result.Virtual = s.w.now
@@ -236,11 +240,40 @@ func (s *Sim) wake(at plan.Time) {
 }
 
 func (s *Sim) openPack() {
-	info := &driver.PackInfo{Rows: s.rows, Bytes: s.bytes, SHA256: make([]plan.Digest, len(s.rows))}
+	info := &driver.PackInfo{Rows: s.rows, Entries: s.entries(), Bytes: s.bytes, SHA256: make([]plan.Digest, len(s.rows))}
 	for i := range info.SHA256 {
 		info.SHA256[i] = plan.DigestOf([]byte{byte(i), byte(i >> 8)})
 	}
 	s.step(driver.Event{Pack: info})
+}
+
+// drawEntries gives rows from one to nine entries each, in which progress is counted.
+func (s *Sim) drawEntries() {
+	for i, n := range s.rows {
+		sums := make([]int64, n+1)
+		for p := range n {
+			sums[p+1] = sums[p] + 1 + (p*p+int64(i))%9
+		}
+		s.upTo = append(s.upTo, sums)
+	}
+}
+
+// entries are those of each split; nil where progress is counted in rows.
+func (s *Sim) entries() (out []int64) {
+	for i, sums := range s.upTo {
+		out = append(out, sums[s.rows[i]])
+	}
+	return out
+}
+
+// progress is what n rows of a split count for, from a cursor on.
+func (s *Sim) progress(step *wire.StartStep, split int, cursor, n int64) int64 {
+	if !step.Entries {
+		return n
+	}
+	sums, rows := s.upTo[split], s.rows[split]
+	end := cursor + n
+	return sums[min(end, rows)] - sums[cursor] + sums[max(0, end-rows)]
 }
 
 // nextStep begins a step; every tenth is an uncut pass.
@@ -250,7 +283,7 @@ func (s *Sim) nextStep() {
 	}
 	s.began, s.busy = s.w.now, true
 	train := s.result.Steps%10 != 9
-	req := &driver.StepRequest{Train: train, Pieces: s.pieces}
+	req := &driver.StepRequest{Train: train, Pieces: s.pieces, Entries: s.upTo != nil}
 	if train && s.stateful {
 		req.Node, req.State = statefulNode, true
 	}

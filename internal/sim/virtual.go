@@ -222,6 +222,17 @@ func (e *engineWorker) begin(r *executor.Run) (func(int) (int64, int64), error) 
 	return func(i int) (int64, int64) { return f.Tasks[i].Rows(), f.Tasks[i].Left() }, nil
 }
 
+func (e *engineWorker) progress(r *executor.Run, counts []int64) []int64 {
+	f := e.folds[r.ID]
+	if !r.Step.Entries {
+		return counts
+	}
+	for i, n := range counts {
+		counts[i] = f.Tasks[i].ProgressAt(n)
+	}
+	return counts
+}
+
 func (e *engineWorker) finish(r *executor.Run, counts []int64, skip map[plan.SplitID]bool, busy time.Duration) *executor.Folded {
 	f := e.folds[r.ID]
 	delete(e.folds, r.ID)

@@ -1141,7 +1141,9 @@ type StartStep struct {
 	Leased bool   `protobuf:"varint,10,opt,name=leased,proto3" json:"leased,omitempty"`
 	Epoch  uint64 `protobuf:"varint,11,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// What lives with the rows of splits, where the executor does not have it.
-	States        []*Part `protobuf:"bytes,12,rep,name=states,proto3" json:"states,omitempty"`
+	States []*Part `protobuf:"bytes,12,rep,name=states,proto3" json:"states,omitempty"`
+	// Progress is counted in the entries of sparse rows.
+	Entries       bool `protobuf:"varint,13,opt,name=entries,proto3" json:"entries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1258,6 +1260,13 @@ func (x *StartStep) GetStates() []*Part {
 		return x.States
 	}
 	return nil
+}
+
+func (x *StartStep) GetEntries() bool {
+	if x != nil {
+		return x.Entries
+	}
+	return false
 }
 
 // Lease is a part of a split, one of so many, that an executor is to fold: as many
@@ -1769,7 +1778,9 @@ type Coverage struct {
 	// The lease that it was folded under, if any.
 	Lease uint32 `protobuf:"varint,7,opt,name=lease,proto3" json:"lease,omitempty"`
 	// What the rows visited weigh, where rows have weights.
-	Weight        float64 `protobuf:"fixed64,8,opt,name=weight,proto3" json:"weight,omitempty"`
+	Weight float64 `protobuf:"fixed64,8,opt,name=weight,proto3" json:"weight,omitempty"`
+	// Their entries, where progress is counted in these.
+	Entries       uint64 `protobuf:"varint,9,opt,name=entries,proto3" json:"entries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1856,6 +1867,13 @@ func (x *Coverage) GetLease() uint32 {
 func (x *Coverage) GetWeight() float64 {
 	if x != nil {
 		return x.Weight
+	}
+	return 0
+}
+
+func (x *Coverage) GetEntries() uint64 {
+	if x != nil {
+		return x.Entries
 	}
 	return 0
 }
@@ -2505,7 +2523,7 @@ const file_volley_proto_rawDesc = "" +
 	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x16\n" +
 	"\x06cursor\x18\x04 \x01(\x04R\x06cursor\x12\x14\n" +
 	"\x05limit\x18\x05 \x01(\x04R\x05limit\x12\x14\n" +
-	"\x05state\x18\x06 \x01(\x04R\x05state\"\xe7\x02\n" +
+	"\x05state\x18\x06 \x01(\x04R\x05state\"\x81\x03\n" +
 	"\tStartStep\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x12\n" +
@@ -2519,7 +2537,8 @@ const file_volley_proto_rawDesc = "" +
 	"\x06leased\x18\n" +
 	" \x01(\bR\x06leased\x12\x14\n" +
 	"\x05epoch\x18\v \x01(\x04R\x05epoch\x12)\n" +
-	"\x06states\x18\f \x03(\v2\x11.volley.wire.PartR\x06states\"\x86\x01\n" +
+	"\x06states\x18\f \x03(\v2\x11.volley.wire.PartR\x06states\x12\x18\n" +
+	"\aentries\x18\r \x01(\bR\aentries\"\x86\x01\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12+\n" +
 	"\x04task\x18\x02 \x01(\v2\x17.volley.wire.AssignmentR\x04task\x12\x12\n" +
@@ -2555,7 +2574,7 @@ const file_volley_proto_rawDesc = "" +
 	"\bProgress\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12*\n" +
-	"\x06counts\x18\x03 \x03(\v2\x12.volley.wire.CountR\x06counts\"\xc4\x01\n" +
+	"\x06counts\x18\x03 \x03(\v2\x12.volley.wire.CountR\x06counts\"\xde\x01\n" +
 	"\bCoverage\x12\x14\n" +
 	"\x05split\x18\x01 \x01(\rR\x05split\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x14\n" +
@@ -2564,7 +2583,8 @@ const file_volley_proto_rawDesc = "" +
 	"\x05count\x18\x05 \x01(\x04R\x05count\x12\x16\n" +
 	"\x06folded\x18\x06 \x01(\x04R\x06folded\x12\x14\n" +
 	"\x05lease\x18\a \x01(\rR\x05lease\x12\x16\n" +
-	"\x06weight\x18\b \x01(\x01R\x06weight\"t\n" +
+	"\x06weight\x18\b \x01(\x01R\x06weight\x12\x18\n" +
+	"\aentries\x18\t \x01(\x04R\aentries\"t\n" +
 	"\x04Part\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x11R\x05level\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\rR\x05index\x12\x12\n" +
