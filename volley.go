@@ -107,6 +107,9 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 		debug.SetMemoryLimit(max(cfg.Memory, leastLimit)) // below that, there is garbage to collect all the time
 	} else {
 		defer runtime.KeepAlive(make([]byte, ballast))
+		if os.Getenv("GOGC") == "" {
+			debug.SetGCPercent(garbagePercent)
+		}
 	}
 	g, p, err := buildPlan(args, build)
 	if err != nil {
@@ -151,7 +154,11 @@ const leastLimit = 32 << 20
 // ballast is memory that is reserved and never touched, so that no page of it is
 // ever there: a process whose rows take little memory would otherwise collect
 // its garbage many times a second.
-const ballast = 96 << 20
+const ballast = 192 << 20
+
+// garbagePercent is how much garbage, as a part of what is alive, makes a process
+// collect it: rows have few pointers and are cheap to look through.
+const garbagePercent = 50
 
 // sortedShare is the part of a memory limit that tasks may sort in, all of them
 // together.
