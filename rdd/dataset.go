@@ -47,9 +47,9 @@ func TextFile(g *Graph, uris ...string) Dataset[string] {
 // where any of its points has one that is not zero.
 type Point struct {
 	Label   float64
-	Weight  float64
 	Indices []int32
 	Values  []float64
+	Weight  float64
 }
 
 // optionsText are options as the plan's fingerprint has them: the same on every
