@@ -111,12 +111,12 @@ const combineMost = 64 << 20
 func CombineByKey[K comparable, V, C any](ds Dataset[Pair[K, V]], by Combiner[V, C], options ...ShuffleOption) Dataset[Pair[K, C]] {
 	o, c := shuffleOptionsOf(options), keyedOf[K, C](ds.g, "combine by key")
 	n := o.count(ds.g, ds.id)
-	maps, reduces := &tables[K, C]{keyed: c}, &tables[K, C]{keyed: c}
+	maps, reduces := newDealers[K, V, C](c), &tables[K, C]{keyed: c}
 	id := ds.g.shuffle("combine-by-key", typeName[Pair[K, C]](), o.String(), ds.id, &shuffleDecl{maps: ds.parts,
 		write: func(ctx context.Context, part int, packs runner.Packs) (*written, error) {
-			t := maps.get()
-			defer maps.put(t)
-			return writeCombined(ctx, ds, part, by, c, t, packs, n())
+			d := maps.get(min(combineMost, packs.Memory()/4))
+			defer maps.put(d)
+			return writeCombined(ctx, ds, part, by, c, d, packs, n())
 		}})
 	ds.g.joinsSmall(id, o, id)
 	return shuffledDataset(ds.g, id, id, o, n, func(ctx context.Context, part int, yield func([]Pair[K, C]) error) error {
@@ -138,24 +138,23 @@ func (g *Graph) joinsSmall(id int, o shuffleOptions, shuffles ...int) {
 	}
 }
 
-// writeCombined is the map side: it combines in a table, and hands that on when
-// it is full.
-func writeCombined[K comparable, V, C any](ctx context.Context, ds Dataset[Pair[K, V]], part int, by Combiner[V, C], c keyed[K, C], t *table[K, C], packs runner.Packs, parts int) (*written, error) {
+// writeCombined is the map side: it combines in tables, and hands these on when they
+// are full.
+func writeCombined[K comparable, V, C any](ctx context.Context, ds Dataset[Pair[K, V]], part int, by Combiner[V, C], c keyed[K, C], d *dealer[K, V, C], packs runner.Packs, parts int) (*written, error) {
 	out := newSpreader(packs, c.row, parts)
 	defer out.Close()
-	most := min(combineMost, packs.Memory()/4)
 	flush := func() error {
-		for i := range t.entries {
-			if err := out.add(partition(t.hashes[i], parts), &t.entries[i]); err != nil {
-				return err
+		return d.drain(by, func(t *table[K, C]) error {
+			for i := range t.entries {
+				if err := out.add(partition(t.hashes[i], parts), &t.entries[i]); err != nil {
+					return err
+				}
 			}
-		}
-		t.clear()
-		return nil
+			return nil
+		})
 	}
 	err := ds.each(ctx, part, func(rows []Pair[K, V]) error {
-		combineInto(t, rows, by.Create, by.Add)
-		if t.size() > most {
+		if d.add(rows, by); d.full() {
 			return flush()
 		}
 		return nil

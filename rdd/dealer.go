@@ -1,0 +1,159 @@
+package rdd
+
+import (
+	"sync"
+	"unsafe"
+)
+
+// dealer combines rows by key. While keys are few it has one table. Once that no
+// longer stays in a core's cache, where each row would wait for memory, rows are
+// dealt out to buckets by the upper bits of their hashes, and a bucket's rows are
+// combined many at a time, in a table of the bucket's own, which stays there
+// meanwhile. The values of a key are combined in the order in which they came.
+type dealer[K comparable, V, C any] struct {
+	keyed   keyed[K, C]
+	one     *table[K, C]
+	tables  []*table[K, C] // by bucket; nil until rows are dealt out
+	rows    []Pair[K, V]   // of all buckets, room for as many each
+	held    []int          // rows in each bucket
+	hashes  []uint64
+	dealing bool
+	most    int // bytes of the tables
+	bytes   int // they have by now
+	room    int // rows of a bucket; 0 where rows cannot be dealt out
+}
+
+// Rows are dealt out to so many buckets, by so many bits, once a table takes so many
+// bytes; rows that wait in buckets take half of what tables may.
+const (
+	bucketBits = 7
+	buckets    = 1 << bucketBits
+	cachedMost = 768 << 10
+	leastRoom  = 1024 // rows, without which a bucket's table would not stay in the cache for long
+)
+
+func newDealer[K comparable, V, C any](k keyed[K, C]) *dealer[K, V, C] {
+	return &dealer[K, V, C]{keyed: k, one: newTable[K, C](k.key, k.hash, 0)}
+}
+
+// begin sets how many bytes tables may take. Only rows of fixed size are dealt out:
+// what others refer to would have to be kept.
+func (d *dealer[K, V, C]) begin(most int, fixed bool) {
+	d.most, d.room = most, 0
+	if room := most / 2 / buckets / int(unsafe.Sizeof(Pair[K, V]{})); fixed && room >= leastRoom {
+		d.room = room
+	}
+}
+
+// add takes a batch of rows in.
+func (d *dealer[K, V, C]) add(rows []Pair[K, V], by Combiner[V, C]) {
+	if !d.dealing {
+		combineInto(d.one, rows, by.Create, by.Add)
+		if d.bytes = d.one.size(); d.room > 0 && d.bytes > cachedMost {
+			d.deal()
+		}
+		return
+	}
+	d.hashes = hashOf(d.keyed.hash, rows, d.hashes)
+	for i, h := range d.hashes {
+		k := int(h >> (64 - bucketBits))
+		n := d.held[k]
+		d.rows[k*d.room+n] = rows[i]
+		if d.held[k] = n + 1; n+1 == d.room {
+			d.combine(k, by)
+		}
+	}
+}
+
+// deal begins to deal rows out: what the one table has goes to those of the buckets.
+func (d *dealer[K, V, C]) deal() {
+	if d.tables == nil {
+		d.tables, d.held = make([]*table[K, C], buckets), make([]int, buckets)
+		for k := range d.tables {
+			d.tables[k] = newTable[K, C](d.keyed.key, d.keyed.hash, 0)
+		}
+	}
+	if need := buckets * d.room; len(d.rows) < need {
+		d.rows = makeHuge[Pair[K, V]](need, need)
+	}
+	for i, h := range d.one.hashes {
+		t := d.tables[h>>(64-bucketBits)]
+		at, _ := t.insert(&d.one.entries[i].Key, h)
+		t.entries[at].Value = d.one.entries[i].Value
+	}
+	d.one.clear()
+	d.dealing, d.bytes = true, 0
+	for _, t := range d.tables {
+		d.bytes += t.size()
+	}
+}
+
+// combine takes the rows of a bucket into its table, a batch at a time.
+func (d *dealer[K, V, C]) combine(k int, by Combiner[V, C]) {
+	t, rows := d.tables[k], d.rows[k*d.room:k*d.room+d.held[k]]
+	before := t.size()
+	for n := batchRows[Pair[K, V]](); len(rows) > 0; rows = rows[min(n, len(rows)):] {
+		combineInto(t, rows[:min(n, len(rows))], by.Create, by.Add)
+	}
+	d.held[k] = 0
+	d.bytes += t.size() - before
+}
+
+// full says whether tables take as much memory as they may.
+func (d *dealer[K, V, C]) full() bool { return d.bytes > d.most }
+
+// drain hands all tables to yield, and forgets what they have.
+func (d *dealer[K, V, C]) drain(by Combiner[V, C], yield func(*table[K, C]) error) error {
+	all := []*table[K, C]{d.one}
+	if d.dealing {
+		for k := range d.tables {
+			d.combine(k, by)
+		}
+		all = d.tables
+	}
+	for _, t := range all {
+		if err := yield(t); err != nil {
+			return err
+		}
+		t.clear()
+	}
+	d.bytes = 0
+	return nil
+}
+
+// clear forgets everything but the memory it took.
+func (d *dealer[K, V, C]) clear() {
+	d.one.clear()
+	for k, t := range d.tables {
+		t.clear()
+		d.held[k] = 0
+	}
+	d.dealing, d.bytes = false, 0
+}
+
+// dealers are for one task after the other, so that each begins with the memory
+// that the one before it needed.
+type dealers[K comparable, V, C any] struct {
+	keyed keyed[K, C]
+	fixed bool // rows have one size
+	pool  sync.Pool
+}
+
+func newDealers[K comparable, V, C any](k keyed[K, C]) *dealers[K, V, C] {
+	row, err := codecOf[Pair[K, V]]()
+	return &dealers[K, V, C]{keyed: k, fixed: err == nil && row.flat > 0}
+}
+
+func (p *dealers[K, V, C]) get(most int) *dealer[K, V, C] {
+	d, ok := p.pool.Get().(*dealer[K, V, C])
+	if !ok {
+		d = newDealer[K, V, C](p.keyed)
+	}
+	d.begin(most, p.fixed)
+	return d
+}
+
+func (p *dealers[K, V, C]) put(d *dealer[K, V, C]) {
+	d.clear()
+	p.pool.Put(d)
+}
