@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// dealer combines rows by key. While keys are few it has one table. Once that no
-// longer stays in a core's cache, where each row would wait for memory, rows are
-// dealt out to buckets by the upper bits of their hashes, and a bucket's rows are
+// dealer combines rows by key. While keys are few it has one table. Once that does not
+// stay in the machine's caches, where each row would wait for memory, rows are dealt
+// out to buckets by the upper bits of their hashes, and a bucket's rows are
 // combined many at a time, in a table of the bucket's own, which stays there
 // meanwhile. The values of a key are combined in the order in which they came.
 type dealer[K comparable, V, C any] struct {
@@ -23,12 +23,12 @@ type dealer[K comparable, V, C any] struct {
 	room    int // rows of a bucket; 0 where rows cannot be dealt out
 }
 
-// Rows are dealt out to so many buckets, by so many bits, once a table takes so many
-// bytes; rows that wait in buckets take half of what tables may.
+// Rows are dealt out to so many buckets, by so many bits, once a table takes more than
+// so many bytes; rows that wait in buckets take half of what tables may.
 const (
 	bucketBits = 7
 	buckets    = 1 << bucketBits
-	cachedMost = 768 << 10
+	cachedMost = 10 << 20
 	leastRoom  = 1024 // rows, without which a bucket's table would not stay in the cache for long
 )
 

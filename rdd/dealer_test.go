@@ -1,0 +1,80 @@
+package rdd
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// TestRowsThatAreDealtOutAreCombinedInTurn: the values of a key come in their order,
+// whether rows are dealt out or not, and tables are handed on once they are full.
+func TestRowsThatAreDealtOutAreCombinedInTurn(t *testing.T) {
+	key, err := codecOf[int64]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := keyed[int64, uint64]{key: key, hash: hasherOf(key)}
+	inTurn := Combiner[int32, uint64]{
+		Create: func(v int32) uint64 { return uint64(v) },
+		Add:    func(c uint64, v int32) uint64 { return c*31 + uint64(v) }, // goes by the order
+		Merge:  func(a, b uint64) uint64 { return a*31 + b },
+	}
+	for _, c := range []struct {
+		keys, rows, most int
+		fixed, dealt     bool
+	}{{400_000, 800_000, 64 << 20, true, true}, {400_000, 800_000, 64 << 20, false, false}, {1000, 300_000, 64 << 20, true, false},
+		{500_000, 1_300_000, 16 << 20, true, true}, {300_000, 400_000, 1 << 20, true, false}} {
+		d := newDealer[int64, int32](k)
+		for round := range 2 { // the second time with the memory of the first
+			d.begin(c.most, c.fixed)
+			rng := rand.New(rand.NewPCG(7, uint64(round)))
+			want, got, flushes, dealt := map[int64]uint64{}, map[int64]uint64{}, 0, false
+			take := func() {
+				flushes++
+				dealt = dealt || d.dealing
+				clear(want)
+				clear(got)
+			}
+			check := func() {
+				if err := d.drain(inTurn, func(table *table[int64, uint64]) error {
+					for _, e := range table.entries {
+						if _, twice := got[e.Key]; twice {
+							t.Fatalf("key %d is there twice", e.Key)
+						}
+						got[e.Key] = e.Value
+					}
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if len(got) != len(want) {
+					t.Fatalf("%d keys, want %d", len(got), len(want))
+				}
+				for key, v := range want {
+					if got[key] != v {
+						t.Fatalf("key %d comes to %d, want %d", key, got[key], v)
+					}
+				}
+				take()
+			}
+			for at := 0; at < c.rows; at += 700 {
+				rows := make([]Pair[int64, int32], min(700, c.rows-at))
+				for i := range rows {
+					rows[i] = Pair[int64, int32]{Key: int64(rng.IntN(c.keys)), Value: int32(rng.IntN(1000))}
+					if c, there := want[rows[i].Key]; there {
+						want[rows[i].Key] = inTurn.Add(c, rows[i].Value)
+					} else {
+						want[rows[i].Key] = inTurn.Create(rows[i].Value)
+					}
+				}
+				if d.add(rows, inTurn); d.full() {
+					check()
+				}
+			}
+			check()
+			if dealt != c.dealt || c.most < 32<<20 && flushes < 2 {
+				t.Errorf("%+v: dealt out %v, tables were handed on %d times", c, dealt, flushes)
+			}
+			d.clear()
+		}
+	}
+}
