@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/volley-engine/volley/internal/runner"
@@ -37,7 +38,7 @@ func BroadcastJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Datas
 
 // inner makes the rows of an inner join.
 func inner[K comparable, V, W any](out []Pair[K, Joined[V, W]], key K, v V, matches rowsOf[W]) []Pair[K, Joined[V, W]] {
-	for w := matches.next(); w != nil; w = matches.next() {
+	for w := matches.take(); w != nil; w = matches.take() {
 		out = append(out, Pair[K, Joined[V, W]]{key, Joined[V, W]{v, *w}})
 	}
 	return out
@@ -47,11 +48,11 @@ func inner[K comparable, V, W any](out []Pair[K, Joined[V, W]], key K, v V, matc
 // the right is nil there.
 func LeftJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], options ...ShuffleOption) Dataset[Pair[K, Joined[V, *W]]] {
 	return joinBy(left, right, "left-join", options, autoJoin, func(out []Pair[K, Joined[V, *W]], key K, v V, matches rowsOf[W]) []Pair[K, Joined[V, *W]] {
-		w := matches.next()
+		w := matches.take()
 		if w == nil {
 			return append(out, Pair[K, Joined[V, *W]]{key, Joined[V, *W]{v, nil}})
 		}
-		for ; w != nil; w = matches.next() {
+		for ; w != nil; w = matches.take() {
 			out = append(out, Pair[K, Joined[V, *W]]{key, Joined[V, *W]{v, w}})
 		}
 		return out
@@ -148,36 +149,14 @@ func joinInPlace[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Data
 	id := left.g.add(node{kind: op, typ: typeName[U](), detail: "in place", inputs: []int{left.id, right.id}, user: true})
 	var last atomic.Int64 // rows of the right in the partition before, for this one is like it
 	return Dataset[U]{g: left.g, id: id, parts: left.parts, spread: left.spread, each: func(ctx context.Context, part int, yield func([]U) error) error {
-		rows := int(last.Load())
-		t := &lookup[K, W]{keys: newTable[K, W](c.key, c.hash, 2*rows)}
-		t.keys.entries, t.keys.hashes = makeHuge[Pair[K, W]](0, rows), makeHuge[uint64](0, rows)
-		if err := right.each(ctx, part, t.addAll(c.hash)); err != nil {
+		t := newLookup[K, W](c, int(last.Load()))
+		if err := right.each(ctx, part, t.addAll); err != nil {
 			return err
 		}
+		t.build(1) // other partitions are joined at the same time
 		last.Store(int64(len(t.keys.entries)))
 		return p.probe(t, func(rows func([]Pair[K, V]) error) error { return left.each(ctx, part, rows) }, yield)
 	}}
-}
-
-// addAll takes rows into the table.
-func (l *lookup[K, W]) addAll(hash hasher) func([]Pair[K, W]) error {
-	var hashes []uint64
-	zoned := hasTime(reflect.TypeFor[K]())
-	return func(rows []Pair[K, W]) error {
-		if zoned {
-			rows = inOneZone(l.keys.codec, rows)
-		}
-		hashes = hashOf(hash, rows, hashes)
-		for i := range rows {
-			at, fresh := l.keys.insert(&rows[i].Key, hashes[i])
-			if fresh {
-				l.keys.entries[at].Value = rows[i].Value
-			} else {
-				l.add(at, rows[i].Value)
-			}
-		}
-		return nil
-	}
 }
 
 // writeWholePart writes a partition as it is.
@@ -248,7 +227,7 @@ func (p *joinPlan[K, V, W, U]) each(ctx context.Context, part int, yield func([]
 		return err
 	}
 	a := env.args.Shuffles[p.whole][0]
-	t, err := env.packs.Shared(fmt.Sprint("join ", p.whole), fmt.Sprint(a.Refs), 4*a.Bytes, func() (any, error) { return p.lookup(ctx, p.whole, 0) })
+	t, err := env.packs.Shared(fmt.Sprint("join ", p.whole), fmt.Sprint(a.Refs), 4*a.Bytes, func() (any, error) { return p.lookup(ctx, p.whole, 0, runtime.GOMAXPROCS(0)) })
 	if err != nil {
 		return err
 	}
@@ -265,7 +244,7 @@ func (p *joinPlan[K, V, W, U]) shuffled(ctx context.Context, part int, yield fun
 	if 3*env.args.Shuffles[p.co.right][part].Bytes > int64(env.packs.Memory()) {
 		return p.grouped(ctx, part, yield)
 	}
-	t, err := p.lookup(ctx, p.co.right, part)
+	t, err := p.lookup(ctx, p.co.right, part, 1)
 	if err != nil {
 		return err
 	}
@@ -322,88 +301,4 @@ func (p *joinPlan[K, V, W, U]) probe(t *lookup[K, W], left func(func([]Pair[K, V
 		return err
 	}
 	return yield(out)
-}
-
-// lookup are the rows of one side of a join by key: the first of each key in the
-// table, the others of keys that have several in chains.
-type lookup[K comparable, W any] struct {
-	keys *table[K, W]
-	chains[W]
-	head []int32 // by entry: its second row, or -1
-	last []int32 // by entry: its last row, if it has a second
-}
-
-// chains are rows of keys that have more than one.
-type chains[W any] struct {
-	more []W
-	next []int32 // by row: the next of its key, or -1
-}
-
-// lookup reads a partition of a shuffle into a table.
-func (p *joinPlan[K, V, W, U]) lookup(ctx context.Context, id, part int) (*lookup[K, W], error) {
-	c := p.co.r
-	env, err := envOf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	a := env.args.Shuffles[id][part]
-	rows := int(a.Rows)
-	l := &lookup[K, W]{keys: newTable[K, W](c.key, c.hash, 2*rows)}
-	l.keys.entries, l.keys.hashes = makeHuge[Pair[K, W]](0, rows), makeHuge[uint64](0, rows)
-	err = readInto(ctx, id, part, c.row, &arena{large: a.Bytes > 2*slabBytes}, l.addAll(c.hash))
-	return l, err
-}
-
-// add puts another row of a key at the end of its chain.
-func (l *lookup[K, W]) add(entry int, w W) {
-	for len(l.head) <= entry {
-		l.head, l.last = append(l.head, -1), append(l.last, -1)
-	}
-	row := int32(len(l.more))
-	l.more, l.next = append(l.more, w), append(l.next, -1)
-	if l.head[entry] < 0 {
-		l.head[entry] = row
-	} else {
-		l.next[l.last[entry]] = row
-	}
-	l.last[entry] = row
-}
-
-// matches are the rows of an entry; none of noPlace.
-func (l *lookup[K, W]) matches(entry uint32) rowsOf[W] {
-	if entry == noPlace {
-		return rowsOf[W]{}
-	}
-	r := rowsOf[W]{first: &l.keys.entries[entry].Value}
-	if int(entry) < len(l.head) && l.head[entry] >= 0 {
-		r.chain, r.of = l.head[entry]+1, &l.chains
-	}
-	return r
-}
-
-// rowsOf are the rows of one side of a join that have a key.
-type rowsOf[W any] struct {
-	values []W // or:
-	first  *W
-	chain  int32 // plus one; 0 at the end
-	of     *chains[W]
-}
-
-// next is the next row; nil at the end.
-func (r *rowsOf[W]) next() *W {
-	if w := r.first; w != nil {
-		r.first = nil
-		return w
-	}
-	if r.chain > 0 {
-		w := &r.of.more[r.chain-1]
-		r.chain = r.of.next[r.chain-1] + 1
-		return w
-	}
-	if len(r.values) > 0 {
-		w := &r.values[0]
-		r.values = r.values[1:]
-		return w
-	}
-	return nil
 }

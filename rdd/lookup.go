@@ -1,0 +1,175 @@
+package rdd
+
+import (
+	"context"
+	"math/bits"
+	"reflect"
+	"sync"
+	"unsafe"
+)
+
+// lookup are the rows of one side of a join, to be found by key: a table with an
+// entry for each row, of which the index has the first of each key. It is built in
+// two passes: rows are gathered, in their order, and then found places for, several
+// ranges of the index at the same time.
+type lookup[K comparable, W any] struct {
+	keys    *table[K, W]
+	next    []int32 // by entry: the next one of its key plus one, 0 at the end; nil where no key has two
+	zoned   bool    // keys have times
+	chained sync.Once
+}
+
+func newLookup[K comparable, W any](c keyed[K, W], rows int) *lookup[K, W] {
+	t := &table[K, W]{codec: c.key, hash: c.hash}
+	t.entries, t.hashes = makeHuge[Pair[K, W]](0, rows), makeHuge[uint64](0, rows)
+	return &lookup[K, W]{keys: t, zoned: hasTime(reflect.TypeFor[K]())}
+}
+
+// lookup reads a partition of a shuffle, and builds its index by some workers.
+func (p *joinPlan[K, V, W, U]) lookup(ctx context.Context, id, part, workers int) (*lookup[K, W], error) {
+	env, err := envOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a := env.args.Shuffles[id][part]
+	l := newLookup(p.co.r, int(a.Rows))
+	err = readInto(ctx, id, part, p.co.r.row, &arena{large: a.Bytes > 2*slabBytes}, l.addAll)
+	l.build(workers)
+	return l, err
+}
+
+// addAll gathers rows, whose keys and values are kept.
+func (l *lookup[K, W]) addAll(rows []Pair[K, W]) error {
+	if l.zoned {
+		rows = inOneZone(l.keys.codec, rows)
+	}
+	t := l.keys
+	t.scratch.hashes = hashOf(t.hash, rows, t.scratch.hashes)
+	for i := range rows {
+		t.entries = append(growHuge(t.entries), rows[i])
+		t.hashes = append(growHuge(t.hashes), t.scratch.hashes[i])
+	}
+	return nil
+}
+
+// indexedLeast is how many rows are worth a worker.
+const indexedLeast = 1 << 16
+
+// build finds every row a place in the index: each worker those that belong into
+// its range of places.
+func (l *lookup[K, W]) build(workers int) {
+	t := l.keys
+	n := 1 << bits.Len(uint(max(64, 2*len(t.entries)-1)))
+	t.index, t.mask = makeHuge[uint64](n, n), uint64(n-1)
+	workers = max(1, min(workers, len(t.entries)/indexedLeast))
+	over := make([][]int32, workers)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() { over[w] = l.place(uint64(w*n/workers), uint64((w+1)*n/workers)) })
+	}
+	wg.Wait()
+	for _, rows := range over { // beyond their range
+		for _, row := range rows {
+			l.insert(row, uint64(n), true)
+		}
+	}
+}
+
+// place inserts the rows whose places lie in [lo, hi), the last row first, so that the
+// first of each key is found first; it returns those for which the range had none
+// left.
+func (l *lookup[K, W]) place(lo, hi uint64) (over []int32) {
+	t := l.keys
+	var some [probed]int32
+	var words [probed]uint64
+	for end := len(t.hashes); end > 0; {
+		n := 0
+		for ; end > 0 && n < len(some); end-- {
+			if at := t.hashes[end-1] & t.mask; at >= lo && at < hi {
+				some[n] = int32(end - 1)
+				n++
+			}
+		}
+		for i, row := range some[:n] { // all at once, so that they are in the cache when their turn comes
+			words[i] = t.index[t.hashes[row]&t.mask]
+		}
+		for _, row := range some[:n] {
+			if !l.insert(row, hi, false) {
+				over = append(over, row)
+			}
+		}
+	}
+	return over
+}
+
+// insert puts a row at the first free place below an end, or, past the last one, from
+// the beginning on; where its key has one, the row takes that, and comes before those
+// that were there.
+func (l *lookup[K, W]) insert(row int32, end uint64, round bool) bool {
+	t := l.keys
+	h := t.hashes[row]
+	for at := h & t.mask; ; at++ {
+		if at == end {
+			if !round {
+				return false
+			}
+			at = 0
+		}
+		x := t.index[at]
+		if other := int32(uint32(x)) - 1; x != 0 && (x>>32 != h>>32 || t.entries[other].Key != t.entries[row].Key) {
+			continue
+		} else if x != 0 {
+			l.chain(row, other)
+		}
+		t.index[at] = h>>32<<32 | uint64(row+1)
+		return true
+	}
+}
+
+// chain puts a row before another of its key.
+func (l *lookup[K, W]) chain(row, other int32) {
+	l.chained.Do(func() { l.next = make([]int32, len(l.keys.entries)) })
+	l.next[row] = other + 1
+}
+
+// matches are the rows of an entry and of those after it; none of noPlace.
+func (l *lookup[K, W]) matches(entry uint32) rowsOf[W] {
+	if entry == noPlace {
+		return rowsOf[W]{}
+	}
+	r := rowsOf[W]{first: &l.keys.entries[entry].Value}
+	if l.next != nil && l.next[entry] > 0 {
+		r.chain, r.next = l.next[entry], l.next
+		r.base, r.stride = unsafe.Pointer(&l.keys.entries[0].Value), unsafe.Sizeof(l.keys.entries[0])
+	}
+	return r
+}
+
+// rowsOf are the rows of one side of a join that have a key.
+type rowsOf[W any] struct {
+	values []W // or:
+	first  *W
+	chain  int32          // of the entry that comes then, plus one; 0 at the end
+	next   []int32        // by entry
+	base   unsafe.Pointer // the first entry's value; that of each next one lies stride bytes on
+	stride uintptr
+}
+
+// take is the next row; nil at the end.
+func (r *rowsOf[W]) take() *W {
+	if w := r.first; w != nil {
+		r.first = nil
+		return w
+	}
+	if r.chain > 0 {
+		at := r.chain - 1
+		r.chain = r.next[at]
+		return (*W)(unsafe.Add(r.base, uintptr(at)*r.stride))
+	}
+	if len(r.values) > 0 {
+		w := &r.values[0]
+		r.values = r.values[1:]
+		return w
+	}
+	return nil
+}
