@@ -106,10 +106,7 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 	if cfg.Memory > 0 {
 		debug.SetMemoryLimit(max(cfg.Memory, leastLimit)) // below that, there is garbage to collect all the time
 	} else {
-		defer runtime.KeepAlive(make([]byte, ballast))
-		if os.Getenv("GOGC") == "" {
-			debug.SetGCPercent(garbagePercent)
-		}
+		defer collectSeldom()()
 	}
 	g, p, err := buildPlan(args, build)
 	if err != nil {
@@ -147,6 +144,22 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 	}
 	return e.outcome(s, stoppedBy), nil
 }
+
+// collectSeldom sets how much garbage is worth collecting, unless the environment
+// says; what it returns takes that back.
+func collectSeldom() func() {
+	ballastOnce.Do(func() { ballastHeld = make([]byte, ballast) })
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	before := debug.SetGCPercent(garbagePercent)
+	return func() { debug.SetGCPercent(before) }
+}
+
+var (
+	ballastOnce sync.Once
+	ballastHeld []byte // for as long as the process lives
+)
 
 // leastLimit is the least limit on memory that a process can live within.
 const leastLimit = 32 << 20

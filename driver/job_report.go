@@ -33,7 +33,7 @@ func (j *Job) complete(now plan.Time) {
 	if s.entries {
 		r.Entries = s.units
 	}
-	r.Share, r.NEff = s.shareOf(), effective(p.info.weigh(s.req.Weighted), s.coverage)
+	r.Share, r.NEff = s.shareOf(), effective(p.info.weigh(s.req.Weighted), s.coverage, s.req.Weighted)
 	r.Epoch = s.assigned[0].Epoch
 	if s.req.Train {
 		j.lastStep = r.Took
@@ -62,11 +62,13 @@ func (s *step) shareOf() float64 {
 }
 
 // effective is N_eff = 1/Σ((W_i/W)²/c_i) over the splits present, whose rows weigh W_i
-// each and W together (SEMANTICS section 2); 0 where nothing was merged.
-func effective(weights []float64, coverage []*plan.Coverage) float64 {
+// each and W together (SEMANTICS section 2); 0 where nothing was merged. A split of which
+// only rows that weigh nothing were visited is not present.
+func effective(weights []float64, coverage []*plan.Coverage, weighted bool) float64 {
+	there := func(c *plan.Coverage) bool { return c != nil && c.Count > 0 && (!weighted || c.Weight > 0) }
 	var present, inverse float64
 	for i, c := range coverage {
-		if c != nil && c.Count > 0 {
+		if there(c) {
 			present += weights[i]
 		}
 	}
@@ -74,7 +76,7 @@ func effective(weights []float64, coverage []*plan.Coverage) float64 {
 		return 0
 	}
 	for i, c := range coverage {
-		if c != nil && c.Count > 0 {
+		if there(c) {
 			w := weights[i] / present
 			inverse += w * w / float64(c.Count)
 		}

@@ -157,7 +157,9 @@ func (r *rowLoss) gradients() rdd.Aggregator[linearParam, rdd.Point, gradient] {
 		Merge:    mergeGradient,
 		Scale:    scaleGradient,
 		Close: func(g gradient, _ linearParam, rows float64) gradient {
-			g.Squares = sumSquares(g.Sum, []float64{g.Coef}) / rows
+			if g.Squares = 0; rows > 0 {
+				g.Squares = sumSquares(g.Sum, []float64{g.Coef}) / rows
+			}
 			return g
 		},
 		Weighted: true,

@@ -180,7 +180,7 @@ func (m *KMeansModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 	a, param := &assigner{cosine: m.Distance == Cosine}, m.param()
 	shift := param.Shift // rows are taken about it as a whole, so that no digits are lost
 	param.At, param.Shift = about(param.At, shift), nil
-	all := a.clusters().Zero(param)
+	all, read := a.clusters().Zero(param), 0
 	err := m.eachBatch(ctx, in, uris, func(b *rdd.Batch) error {
 		if b.Dense() {
 			b.X64 = about(b.X64, shift)
@@ -188,8 +188,16 @@ func (m *KMeansModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 			param.At, shift = m.Centres, nil // sparse rows are not
 		}
 		all = a.addClusters(all, param, b)
+		read += len(b.Rows)
 		return nil
 	})
+	var total float64
+	for _, n := range all.N {
+		total += n
+	}
+	if err == nil {
+		err = weighsNothing(read, total, uris)
+	}
 	if err != nil {
 		return nil, err
 	}

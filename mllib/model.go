@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -73,10 +74,14 @@ func (k known) open(in rdd.Input, uris []string) (*storage.Source, error) {
 	if in.IndexBase == 0 {
 		in.IndexBase = k.indexBase + 1
 	}
+	in, err := k.weighed(in, uris)
+	if err != nil {
+		return nil, err
+	}
 	if in.Label == "" && !in.NoLabel {
 		in.Label = k.label
 	}
-	return storage.OpenSource(preparing(k.weighed(in, uris), k.prepared), uris...)
+	return storage.OpenSource(preparing(in, k.prepared), uris...)
 }
 
 // raw says how data are to be read of which every column but that of weights is a
@@ -96,25 +101,50 @@ func (k known) width() int {
 }
 
 // weighed names the column of weights, where the model was trained with one and the
-// data have it.
-func (k known) weighed(in rdd.Input, uris []string) rdd.Input {
+// data have it: one of its name, or, where columns have numbers, as many columns as
+// in training. With one less it might be the label that is missing.
+func (k known) weighed(in rdd.Input, uris []string) (rdd.Input, error) {
 	if in.Weight != "" || k.weight == "" {
-		return in
+		return in, nil
 	}
-	with := k.raw(in)
-	with.Weight = k.weight
-	src, err := storage.OpenSource(with, uris...)
-	if err == nil && (src.Width() < 0 || src.Width() >= k.width()) {
+	src, err := storage.OpenSource(k.raw(in), uris...)
+	if err != nil {
+		return in, nil // the reading that follows says what is wrong
+	}
+	trained := k.width() + 1
+	if k.label != "" {
+		trained++
+	}
+	names, columns := src.FeatureNames(), src.Width()
+	switch {
+	case names != nil:
+		if slices.Contains(names, k.weight) {
+			in.Weight = k.weight
+		}
+	case columns < 0: // rows of lists have names beside them, which only a reader knows
+		with := k.raw(in)
+		with.Weight = k.weight
+		if _, err := storage.OpenSource(with, uris...); err == nil {
+			in.Weight = k.weight
+		}
+	case columns == trained:
 		in.Weight = k.weight
+	case columns == trained-1 && k.label != "" && in.Label == "":
+		return in, fault.Newf(fault.Usage, "read", strings.Join(uris, " "), "it has %d columns without names, the training data had %d: is the label missing, or the weight?", columns, trained).
+			WithHint("--label, none or a number, and --weight-column say which columns are there")
 	}
-	return in
+	return in, nil
 }
 
 // hasLabel says whether data to be predicted has the label's column: a table
 // with as many columns as the model has features, or without the column of the
 // label's name, has not.
 func (k known) hasLabel(in rdd.Input, uris []string) bool {
-	src, err := storage.OpenSource(k.raw(k.weighed(in, uris)), uris...)
+	in, err := k.weighed(in, uris)
+	if err != nil {
+		return true
+	}
+	src, err := storage.OpenSource(k.raw(in), uris...)
 	if err != nil {
 		return true // the reading that follows says what is wrong
 	}

@@ -191,7 +191,18 @@ func (m *LinearModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 	if err != nil {
 		return nil, err
 	}
+	if err := weighsNothing(len(all), weightOf(all), uris); err != nil {
+		return nil, err
+	}
 	return m.metrics(all), nil
+}
+
+// weighsNothing refuses rows that have no weight: there is nothing to measure by.
+func weighsNothing(rows int, weight float64, uris []string) error {
+	if rows == 0 || weight > 0 {
+		return nil
+	}
+	return fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "its rows weigh nothing together")
 }
 
 // target is what a row should be: its number, or whether its label is the model's

@@ -233,6 +233,32 @@ func (p *problem) hessian(c curvature, shift []float64, weight float64) []float6
 	return h
 }
 
+// fewSampled is how many rows of a sample have to weigh something for it to be taken
+// for all rows.
+const fewSampled = 256
+
+// steepnessOf bounds the largest curvature of the objective: by a sample of rows, or,
+// where little of it has weight, by the moments of all, which is safe but slow.
+func (p *problem) steepnessOf(meta *storage.PackMeta, sample []rdd.Point, m moments) float64 {
+	rows := sampled(meta, sample)
+	if len(rows) == len(sample) || len(rows) >= fewSampled || len(rows) > 0 && int64(len(sample)) == meta.Rows {
+		return p.lipschitz(rows)
+	}
+	trace := 1.0 // of the intercept
+	for j, v := range m.variance {
+		square := v
+		if p.mean == nil {
+			square = math.FMA(m.mean[j], m.mean[j], square)
+		}
+		trace += square / float64(p.scale[j]*p.scale[j])
+	}
+	most := 0.0
+	for _, w := range p.penalty {
+		most = max(most, w)
+	}
+	return math.FMA(p.reg, most, float64(p.steepest*trace)/p.counted)
+}
+
 // sampled are the rows of a sample that weigh something, with their weights: 1, where
 // rows have none.
 func sampled(meta *storage.PackMeta, sample []rdd.Point) []rdd.Point {

@@ -166,10 +166,17 @@ func (m *rowModel) evaluate(ctx context.Context, in rdd.Input, uris []string, ma
 			all = append(all, scored{z[0], c.Labels[r], c.WeightOf(r)})
 			return nil
 		})
-		return regressionMetrics(all), err
+		if err == nil {
+			err = weighsNothing(len(all), weightOf(all), uris)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return regressionMetrics(all), nil
 	}
 	k := len(m.Labels)
-	var rows, loss float64
+	var rows, loss float64 // by weight
+	read := 0
 	table := make([]float64, k*k) // by what it is, and what is said
 	err := m.each(ctx, in, uris, margins, func(c *storage.Chunk, r int, z []float64) error {
 		is, err := m.class(c, r, uris)
@@ -178,11 +185,15 @@ func (m *rowModel) evaluate(ctx context.Context, in rdd.Input, uris []string, ma
 		}
 		best := probabilities(z)
 		weight := c.WeightOf(r)
+		read++
 		rows += weight
 		loss -= weight * math.Log(max(z[is], math.SmallestNonzeroFloat64))
 		table[is*k+best] += weight
 		return nil
 	})
+	if err == nil {
+		err = weighsNothing(read, rows, uris)
+	}
 	if err != nil || rows == 0 {
 		return nil, err
 	}

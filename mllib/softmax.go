@@ -115,7 +115,9 @@ func (f *softmaxFold) aggregator(derivatives bool) rdd.Aggregator[softmaxParam, 
 
 // close notes the squared length of a split's mean gradient.
 func (s softmaxSums) close(rows float64) softmaxSums {
-	s.Squares = sumSquares(s.Sum, s.Coef) / rows
+	if s.Squares = 0; rows > 0 {
+		s.Squares = sumSquares(s.Sum, s.Coef) / rows
+	}
 	return s
 }
 

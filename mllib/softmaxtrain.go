@@ -88,7 +88,7 @@ func (t *softmax) prepare(ctx context.Context) error {
 	t.grad = make([]float64, n)
 	t.st = state{X: make([]float64, n), Y: make([]float64, n), T: 1, Step: t.cfg.StepSize}
 	t.stop = stopper{rule: t.cfg.Stop, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
-	t.st.chooseStep(t.cfg.Solver, t.prob, sampled(t.meta, sample))
+	t.st.chooseStep(t.cfg.Solver, func() float64 { return t.prob.steepnessOf(t.meta, sample, m) })
 	return nil
 }
 

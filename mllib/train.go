@@ -82,7 +82,7 @@ func (t *trainer) prepare(ctx context.Context) error {
 		return err
 	}
 	m := moments{weight: t.meta.Weight(), mean: make([]float64, t.meta.Features), variance: make([]float64, t.meta.Features)}
-	if t.cfg.Intercept || t.cfg.scaled(t.cfg.Solver) || t.cfg.weighted() || t.cfg.Solver == SDCA {
+	if t.cfg.Intercept || t.cfg.scaled(t.cfg.Solver) || t.cfg.weighted() || t.meta.Weighted || t.cfg.Solver == SDCA {
 		if m, err = t.moments(ctx, t.meta, t.plan.Moments, sample, positive); err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (t *trainer) prepare(ctx context.Context) error {
 		t.startAscent(m)
 		return nil
 	}
-	t.st.chooseStep(t.cfg.Solver, t.prob, sampled(t.meta, sample))
+	t.st.chooseStep(t.cfg.Solver, func() float64 { return t.prob.steepnessOf(t.meta, sample, m) })
 	return nil
 }
 
@@ -188,7 +188,7 @@ func (c *LinearConfig) width(s Solver) float64 {
 
 // chooseStep sets the step size where the user has not; solvers that look back
 // take it for their first step.
-func (s *state) chooseStep(solver Solver, p *problem, sample []rdd.Point) {
+func (s *state) chooseStep(solver Solver, steepest func() float64) {
 	switch {
 	case s.Step > 0 || solver.curved():
 	case solver == Sqrt:
@@ -196,7 +196,7 @@ func (s *state) chooseStep(solver Solver, p *problem, sample []rdd.Point) {
 	case solver == Adam:
 		s.Step = 0.1
 	default:
-		s.Step = 1 / p.lipschitz(sample)
+		s.Step = 1 / steepest()
 	}
 }
 

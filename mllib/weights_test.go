@@ -246,3 +246,96 @@ func TestWeightsThatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+// TestNumberedWeights: where columns have no names, a model finds its weights where
+// there are as many as in training, and does not guess which one is missing.
+func TestNumberedWeights(t *testing.T) {
+	dir := t.TempDir()
+	rng := rand.New(rand.NewPCG(3, 8))
+	texts := map[string]*strings.Builder{"trained": {}, "unweighted": {}, "bare": {}, "nothing": {}}
+	for range 200 {
+		x, y := rng.NormFloat64(), rng.NormFloat64()
+		label, weight := 0, 1+rng.IntN(3)
+		if x+y/2+rng.NormFloat64()/2 > 0 {
+			label = 1
+		}
+		fmt.Fprintf(texts["trained"], "%d,%.4f,%d,%.4f\n", label, x, weight, y)
+		fmt.Fprintf(texts["unweighted"], "%d,%.4f,%.4f\n", label, x, y)
+		fmt.Fprintf(texts["bare"], "%.4f,%.4f\n", x, y)
+		fmt.Fprintf(texts["nothing"], "%d,%.4f,0,%.4f\n", label, x, y)
+	}
+	path := func(name string) []string { return []string{filepath.Join(dir, name+".csv")} }
+	for name, b := range texts {
+		if err := os.WriteFile(path(name)[0], []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := defaults(path("trained")[0])
+	c.Input.Label, c.Input.Weight = "0", "2"
+	m := train(t, c).Model
+	predict := func(name string, in rdd.Input) string {
+		var out strings.Builder
+		if _, err := m.Predict(context.Background(), in, path(name), &out); err != nil {
+			return err.Error()
+		}
+		return out.String()
+	}
+	want := predict("trained", rdd.Input{})
+	for name, got := range map[string]string{"bare": predict("bare", rdd.Input{}), "unweighted, labelled": predict("unweighted", rdd.Input{Label: "0"})} {
+		if got != want || strings.Count(got, "\n") != 201 {
+			t.Errorf("%s: %.200s, want %.200s", name, got, want)
+		}
+	}
+	if got := predict("unweighted", rdd.Input{}); !strings.Contains(got, "3 columns without names, the training data had 4") {
+		t.Errorf("without weights: %.200s", got)
+	}
+	if _, err := m.Evaluate(context.Background(), rdd.Input{}, path("nothing")); err == nil || !strings.Contains(err.Error(), "weigh nothing") {
+		t.Errorf("rows without weight are measured: %v", err)
+	}
+}
+
+// TestHardlyAnyWeight: splits whose rows weigh nothing, and steps that happen to visit
+// such rows only.
+func TestHardlyAnyWeight(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("y,x,z,w\n")
+	rng := rand.New(rand.NewPCG(6, 1))
+	for i := range 4000 {
+		weight := 0
+		if i >= 2500 {
+			weight = 1
+		}
+		x := 50 * rng.NormFloat64()
+		fmt.Fprintf(&b, "%d,%.3f,%.3f,%d\n", map[bool]int{true: 1}[x+40*rng.NormFloat64() > 0], x, rng.NormFloat64(), weight)
+	}
+	path := filepath.Join(t.TempDir(), "x.csv")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := defaults(path)
+	c.Input.Label, c.Input.Weight, c.Solver = "y", "w", Newton
+	want := train(t, c).Objective
+	for _, solver := range []Solver{Descent, Nesterov, SDCA} {
+		c.Solver, c.Standardize, c.Reg = solver, false, 0.01
+		if got := train(t, c).Objective; got > want+0.01 {
+			t.Errorf("%s ends at %v, the least is %v", solver, got, want)
+		}
+	}
+	for _, sync := range []string{"adaptive", "absp"} {
+		c.Solver, c.Tol = Nesterov, 1e-6
+		cfg, err := volley.ParseConfig("--sync", sync, "--executors", "4", "--pace", "static:3,1,1,1", "--clock", "virtual", "--data-dir", t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := volley.Run(context.Background(), cfg, "logistic", c, BuildLinear,
+			func(ctx context.Context, s *rdd.Session, c LinearConfig, p LinearPlan) (string, error) {
+				got, err := TrainLinear(ctx, s, c, p)
+				if err == nil && !nearly(got.Objective, want, 1e-3) {
+					t.Errorf("%s ends at %v after %d, the least is %v", sync, got.Objective, got.Iterations, want)
+				}
+				return "", err
+			}); err != nil {
+			t.Error(sync, err)
+		}
+	}
+}

@@ -19,7 +19,7 @@ type dealer[K comparable, V, C any] struct {
 	hashes  []uint64
 	dealing bool
 	most    int // bytes of the tables
-	bytes   int // they have by now
+	bytes   int // they have by now, whatever memory they had before
 	room    int // rows of a bucket; 0 where rows cannot be dealt out
 }
 
@@ -49,7 +49,7 @@ func (d *dealer[K, V, C]) begin(most int, fixed bool) {
 func (d *dealer[K, V, C]) add(rows []Pair[K, V], by Combiner[V, C]) {
 	if !d.dealing {
 		combineInto(d.one, rows, by.Create, by.Add)
-		if d.bytes = d.one.size(); d.room > 0 && d.bytes > cachedMost {
+		if d.bytes = d.one.content(); d.room > 0 && d.bytes > cachedMost {
 			d.deal()
 		}
 		return
@@ -84,19 +84,19 @@ func (d *dealer[K, V, C]) deal() {
 	d.one.clear()
 	d.dealing, d.bytes = true, 0
 	for _, t := range d.tables {
-		d.bytes += t.size()
+		d.bytes += t.content()
 	}
 }
 
 // combine takes the rows of a bucket into its table, a batch at a time.
 func (d *dealer[K, V, C]) combine(k int, by Combiner[V, C]) {
 	t, rows := d.tables[k], d.rows[k*d.room:k*d.room+d.held[k]]
-	before := t.size()
+	before := t.content()
 	for n := batchRows[Pair[K, V]](); len(rows) > 0; rows = rows[min(n, len(rows)):] {
 		combineInto(t, rows[:min(n, len(rows))], by.Create, by.Add)
 	}
 	d.held[k] = 0
-	d.bytes += t.size() - before
+	d.bytes += t.content() - before
 }
 
 // full says whether tables take as much memory as they may.

@@ -2,6 +2,7 @@ package rdd
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -22,11 +23,12 @@ func TestRowsThatAreDealtOutAreCombinedInTurn(t *testing.T) {
 		keys, rows, most int
 		fixed, dealt     bool
 	}{{400_000, 800_000, 64 << 20, true, true}, {400_000, 800_000, 64 << 20, false, false}, {1000, 300_000, 64 << 20, true, false},
-		{500_000, 1_300_000, 16 << 20, true, true}, {300_000, 400_000, 1 << 20, true, false}} {
+		{500_000, 2_000_000, 16 << 20, true, true}, {300_000, 400_000, 1 << 20, true, false}} {
 		d := newDealer[int64, int32](k)
+		var flushedAt [2][]int
 		for round := range 2 { // the second time with the memory of the first
 			d.begin(c.most, c.fixed)
-			rng := rand.New(rand.NewPCG(7, uint64(round)))
+			rng := rand.New(rand.NewPCG(7, 1))
 			want, got, flushes, dealt := map[int64]uint64{}, map[int64]uint64{}, 0, false
 			take := func() {
 				flushes++
@@ -67,6 +69,7 @@ func TestRowsThatAreDealtOutAreCombinedInTurn(t *testing.T) {
 					}
 				}
 				if d.add(rows, inTurn); d.full() {
+					flushedAt[round] = append(flushedAt[round], at)
 					check()
 				}
 			}
@@ -75,6 +78,9 @@ func TestRowsThatAreDealtOutAreCombinedInTurn(t *testing.T) {
 				t.Errorf("%+v: dealt out %v, tables were handed on %d times", c, dealt, flushes)
 			}
 			d.clear()
+		}
+		if !slices.Equal(flushedAt[0], flushedAt[1]) {
+			t.Errorf("%+v: tables were handed on after rows %v, the second time after %v", c, flushedAt[0], flushedAt[1])
 		}
 	}
 }

@@ -33,9 +33,11 @@ func (p *joinPlan[K, V, W, U]) lookup(ctx context.Context, id, part, workers int
 	}
 	a := env.args.Shuffles[id][part]
 	l := newLookup(p.co.r, int(a.Rows))
-	err = readInto(ctx, id, part, p.co.r.row, &arena{large: a.Bytes > 2*slabBytes}, l.addAll)
+	if err := readInto(ctx, id, part, p.co.r.row, &arena{large: a.Bytes > 2*slabBytes}, l.addAll); err != nil {
+		return nil, err
+	}
 	l.build(workers)
-	return l, err
+	return l, nil
 }
 
 // addAll gathers rows, whose keys and values are kept.

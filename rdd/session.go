@@ -249,6 +249,10 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 	if err != nil {
 		return zero, err
 	}
+	if root.Weight <= 0 {
+		return zero, fault.Newf(fault.BadInput, "run", fmt.Sprintf("step %d", out.Info.Step), "the rows that were visited weigh nothing together").
+			WithHint("--batch-fraction, --sync bsp or --assign random has steps visit more, or other, rows")
+	}
 	s.info = out.Info
 	s.info.Weight = root.Weight
 	return *root.Value.(*A), nil

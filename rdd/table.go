@@ -115,6 +115,13 @@ func (t *table[K, C]) size() int {
 	return len(t.index)*8 + len(t.entries)*(int(unsafe.Sizeof(p))+8) + t.extra
 }
 
+// content is about how many bytes the entries need: the same for the same keys,
+// whatever memory the table has.
+func (t *table[K, C]) content() int {
+	var p Pair[K, C]
+	return len(t.entries)*(int(unsafe.Sizeof(p))+8+2*8) + t.extra
+}
+
 // clear forgets all entries.
 func (t *table[K, C]) clear() {
 	clear(t.index)

@@ -87,7 +87,10 @@ func (l *loaded) note(c *Chunk) error {
 	}
 	l.nnz += int64(len(c.Values))
 	l.weighs = l.weighs || c.Weights != nil
-	for _, w := range c.Weights {
+	for i, w := range c.Weights {
+		if !(w >= 0) || math.IsInf(w, 0) {
+			return fault.Newf(fault.BadInput, "read", c.place(), "a row, the %d. from here, has the weight %v, not a number of zero or more", i+1, w)
+		}
 		l.weight += w
 	}
 	return l.labels.add(c)

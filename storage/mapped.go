@@ -2,6 +2,7 @@ package storage
 
 import (
 	"encoding/binary"
+	"math"
 	"os"
 	"unsafe"
 
@@ -207,7 +208,7 @@ func (b *Batch) takeWeights(m *PackMeta, bufs [][]byte) error {
 	}
 	b.Weights = view[float64](bufs[1], b.Rows)
 	for _, w := range b.Weights {
-		if !(w >= 0) {
+		if !(w >= 0) || math.IsInf(w, 0) {
 			return fault.Newf(fault.Corrupt, "parse", "record batch", "it has the weight %v", w)
 		}
 	}

@@ -257,6 +257,7 @@ func (f *stoppingFlags) apply(c *cobra.Command, in *rdd.Input) (patience int, er
 func (f *trainFlags) heldOut() (in rdd.Input, uris []string) {
 	in = f.input()
 	if in.Fold.Of == 0 {
+		in.Weight = "" // the model knows it, and the data may be without
 		return in, f.test
 	}
 	in.Fold.Held = true // whatever is held out to stop by

@@ -143,6 +143,9 @@ func (r *Replay) fold(req rdd.StepRequest, counts, cursors []int64, s *driver.Lo
 	}
 	byRows := r.log.Header.Options.Weighting == "rows"
 	out := &rdd.StepOutcome{Splits: len(counts)}
+	if s != nil && (s.Weight != nil && len(s.Weight) != len(counts) || s.Entries != nil && len(s.Entries) != len(counts)) {
+		return nil, r.differs(fmt.Sprintf("step %d", s.Step), "%d weights and %d counts of entries are of %d splits", len(s.Weight), len(s.Entries), len(counts))
+	}
 	held, accs := map[int]bool{}, map[int]*runner.Acc{}
 	for i, c := range counts {
 		held[i] = true

@@ -109,14 +109,18 @@ func (v *verifier) broken(invariant string, step, line int, format string, args 
 
 func (v *verifier) header() {
 	v.fact(v.h.Version == driver.LogVersion, whole, 0, 1, "version %d, want %d", v.h.Version, driver.LogVersion)
-	v.splits(v.h.N, v.h.Weights, len(v.h.Splits), 1)
+	v.splits(v.h.N, v.h.Weights, v.h.Entries, len(v.h.Splits), 1)
 	o := v.h.Options
 	v.fact(o.Ratio > 0 && o.Ratio <= 1, whole, 0, 1, "synchronization ratio %v", o.Ratio)
 	v.fact(o.StepTimeoutNs > 0 && o.GraceNs > 0 && o.MaxWaitNs > 0, bounded, 0, 1, "a bound is missing")
 }
 
-func (v *verifier) splits(rows []int64, weights []float64, hashes, line int) {
+func (v *verifier) splits(rows []int64, weights []float64, entries []int64, hashes, line int) {
 	v.fact(weights == nil || len(weights) == len(rows), whole, v.steps, line, "%d row counts, %d weights", len(rows), len(weights))
+	v.fact(entries == nil || len(entries) == len(rows), whole, v.steps, line, "%d row counts, %d counts of entries", len(rows), len(entries))
+	for i, w := range weights {
+		v.fact(w >= 0 && !math.IsInf(w, 0), whole, v.steps, line, "split %d weighs %v", i, w)
+	}
 	for i, n := range rows {
 		v.fact(n > 0, whole, v.steps, line, "split %d has %d rows", i, n)
 	}
@@ -135,7 +139,7 @@ func (v *verifier) choose(pack, line int) bool {
 
 func (v *verifier) pack(p *driver.LogPack, line int) {
 	v.fact(p.Pack == len(v.packs), whole, v.steps, line, "pack %d follows %d packs", p.Pack, len(v.packs))
-	v.splits(p.N, p.Weights, len(p.Splits), line)
+	v.splits(p.N, p.Weights, p.Entries, len(p.Splits), line)
 	v.packs = append(v.packs, newLedger(p.N, p.Weights, p.Entries))
 }
 
@@ -300,12 +304,12 @@ func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 		if missing[i] {
 			gone += most
 		}
-		if c > 0 {
+		if c > 0 && (len(s.Weight) == 0 || s.Weight[i] > 0) {
 			present += counts[i]
 		}
 	}
 	for i, c := range s.C {
-		if c > 0 && present > 0 {
+		if c > 0 && present > 0 && (len(s.Weight) == 0 || s.Weight[i] > 0) {
 			w := counts[i] / present
 			inverse += w * w / float64(c)
 		}

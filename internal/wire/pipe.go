@@ -11,7 +11,7 @@ import (
 
 // Version is the version of the protocol. A driver and an executor of
 // different versions do not work together.
-const Version = "volley/1"
+const Version = "volley/2"
 
 // DriverConn is the driver's end of a connection to one executor.
 type DriverConn interface {
