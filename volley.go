@@ -152,6 +152,7 @@ func collectSeldom() func() {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
+	runtime.KeepAlive(ballastHeld)
 	before := debug.SetGCPercent(garbagePercent)
 	return func() { debug.SetGCPercent(before) }
 }

@@ -30,7 +30,7 @@ func BulkOf(m proto.Message) (b *Bulk, ok bool, err error) {
 		r := m.GetResult()
 		bare := &Result{Job: r.GetJob(), Step: r.GetStep(), Coverage: r.GetCoverage(), BusyNs: r.GetBusyNs(), Fault: r.GetFault(), Epoch: r.GetEpoch()}
 		for _, p := range r.GetParts() {
-			bare.Parts = append(bare.Parts, &Part{Level: p.Level, Index: p.Index, State: p.State})
+			bare.Parts = append(bare.Parts, &Part{Level: p.Level, Index: p.Index, State: p.State, Weight: p.Weight})
 			b.Data = append(b.Data, p.Data)
 		}
 		head = &ToDriver{Body: &ToDriver_Result{Result: bare}}
