@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -168,6 +169,17 @@ func TestRowWeights(t *testing.T) {
 			}
 			if raw, err := os.ReadFile(log); err != nil || !strings.Contains(string(raw), `"weight":[`) {
 				t.Errorf("%s under %s: its log says nothing of weights (%v)", job, sync, err)
+			} else {
+				damaged := filepath.Join(dir, "damaged.log")
+				short := regexp.MustCompile(`"weight":\[[^]]*\]`).ReplaceAllString(string(raw), `"weight":[1,2]`)
+				if err := os.WriteFile(damaged, []byte(short), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				for _, check := range []string{"verify", "replay"} {
+					if out, errs, code := volley(t, check, damaged); code == 0 || strings.Contains(out+errs, "goroutine ") {
+						t.Errorf("%s of a damaged log: exit %d: %.300s", check, code, out+errs)
+					}
+				}
 			}
 		}
 		there := filepath.Join(dir, job+"there")

@@ -67,7 +67,7 @@ func (l *lookup[K, W]) build(workers int) {
 	over := make([][]int32, workers)
 	var wg sync.WaitGroup
 	for w := range workers {
-		wg.Go(func() { over[w] = l.place(uint64(w*n/workers), uint64((w+1)*n/workers)) })
+		wg.Go(func() { over[w], _ = l.place(uint64(w*n/workers), uint64((w+1)*n/workers)) })
 	}
 	wg.Wait()
 	for _, rows := range over { // beyond their range
@@ -79,11 +79,12 @@ func (l *lookup[K, W]) build(workers int) {
 
 // place inserts the rows whose places lie in [lo, hi), the last row first, so that the
 // first of each key is found first; it returns those for which the range had none
-// left.
-func (l *lookup[K, W]) place(lo, hi uint64) (over []int32) {
+// left. Places are looked at many at a time before any is taken, so that they are in
+// the cache when their turn comes; seen is returned for the looks not to be left out
+// as being of no use.
+func (l *lookup[K, W]) place(lo, hi uint64) (over []int32, seen uint64) {
 	t := l.keys
 	var some [probed]int32
-	var words [probed]uint64
 	for end := len(t.hashes); end > 0; {
 		n := 0
 		for ; end > 0 && n < len(some); end-- {
@@ -92,8 +93,8 @@ func (l *lookup[K, W]) place(lo, hi uint64) (over []int32) {
 				n++
 			}
 		}
-		for i, row := range some[:n] { // all at once, so that they are in the cache when their turn comes
-			words[i] = t.index[t.hashes[row]&t.mask]
+		for _, row := range some[:n] {
+			seen |= t.index[t.hashes[row]&t.mask]
 		}
 		for _, row := range some[:n] {
 			if !l.insert(row, hi, false) {
@@ -101,7 +102,7 @@ func (l *lookup[K, W]) place(lo, hi uint64) (over []int32) {
 			}
 		}
 	}
-	return over
+	return over, seen
 }
 
 // insert puts a row at the first free place below an end, or, past the last one, from

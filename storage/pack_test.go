@@ -27,7 +27,13 @@ func packOf(t *testing.T, text string, ro ReadOptions, o PackOptions) (*Pack, er
 	if err != nil {
 		return nil, err
 	}
-	cache, err := OpenCache(filepath.Join(dir, "cache"), 0)
+	return packSource(t, src, o)
+}
+
+// packSource packs what a source reads in a fresh cache.
+func packSource(t *testing.T, src *Source, o PackOptions) (*Pack, error) {
+	t.Helper()
+	cache, err := OpenCache(t.TempDir(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -92,19 +91,10 @@ func TestWeightsStayWithTheirRows(t *testing.T) {
 
 func checkWeights(t *testing.T, name string, src *Source, o PackOptions, ro ReadOptions, rows int) {
 	t.Helper()
-	cache, err := OpenCache(t.TempDir(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := PackID(src, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := cache.Get(context.Background(), id, src, o, quiet)
+	p, err := packSource(t, src, o)
 	if err != nil {
 		t.Fatal(name, err)
 	}
-	defer p.Close()
 	seen, want := map[int]bool{}, 0
 	for i := range rows {
 		if ro.Fold.keeps(0, i) {

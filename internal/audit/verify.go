@@ -304,12 +304,12 @@ func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 		if missing[i] {
 			gone += most
 		}
-		if c > 0 && (len(s.Weight) == 0 || s.Weight[i] > 0) {
+		if v.present(s, i) {
 			present += counts[i]
 		}
 	}
 	for i, c := range s.C {
-		if c > 0 && present > 0 && (len(s.Weight) == 0 || s.Weight[i] > 0) {
+		if present > 0 && v.present(s, i) {
 			w := counts[i] / present
 			inverse += w * w / float64(c)
 		}
@@ -326,10 +326,20 @@ func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 		coverage, s.Step, line, "%d of %d missing", gone, all)
 }
 
+// byWeights says whether a step goes by rows' weights.
+func (v *verifier) byWeights(s *driver.LogStep) bool {
+	return len(s.Weight) == len(v.rows) && len(v.weights) == len(v.rows)
+}
+
+// present says whether a split has a part in a step's means.
+func (v *verifier) present(s *driver.LogStep, i int) bool {
+	return s.C[i] > 0 && (!v.byWeights(s) || s.Weight[i] > 0)
+}
+
 // counts are what each split counts for in means: its rows, or, of a step that goes by
 // their weights, what they weigh; those merged weigh no more.
 func (v *verifier) counts(s *driver.LogStep, line int) []float64 {
-	weighs := len(s.Weight) == len(v.rows) && len(v.weights) == len(v.rows)
+	weighs := v.byWeights(s)
 	v.fact(weighs || s.Weight == nil, whole, s.Step, line, "%d weights, %d splits", len(s.Weight), len(v.rows))
 	out := make([]float64, len(v.rows))
 	for i, n := range v.rows {
