@@ -6,7 +6,8 @@ import (
 )
 
 // dealer combines rows by key. While keys are few it has one table. Once that does not
-// stay in the machine's caches, where each row would wait for memory, rows are dealt
+// stay in the machine's caches, where each row would wait for memory, and has no index
+// by number, which it would wait for half as long, rows are dealt
 // out to buckets by the upper bits of their hashes, and a bucket's rows are
 // combined many at a time, in a table of the bucket's own, which stays there
 // meanwhile. The values of a key are combined in the order in which they came.
@@ -17,6 +18,7 @@ type dealer[K comparable, V, C any] struct {
 	rows    []Pair[K, V]   // of all buckets, room for as many each
 	held    []int          // rows in each bucket
 	hashes  []uint64
+	large   bool // the one table has been found not to stay in the caches
 	dealing bool
 	most    int // bytes of the tables
 	bytes   int // they have by now, whatever memory they had before
@@ -49,8 +51,8 @@ func (d *dealer[K, V, C]) begin(most int, fixed bool) {
 func (d *dealer[K, V, C]) add(rows []Pair[K, V], by Combiner[V, C]) {
 	if !d.dealing {
 		combineInto(d.one, rows, by.Create, by.Add)
-		if d.bytes = d.one.content(); d.room > 0 && d.bytes > cachedMost {
-			d.deal()
+		if d.bytes = d.one.content(); d.room > 0 && d.bytes > cachedMost && !d.large {
+			d.enlarge()
 		}
 		return
 	}
@@ -62,6 +64,14 @@ func (d *dealer[K, V, C]) add(rows []Pair[K, V], by Combiner[V, C]) {
 		if d.held[k] = n + 1; n+1 == d.room {
 			d.combine(k, by)
 		}
+	}
+}
+
+// enlarge looks once at the keys of a table that has become large. What it decides goes
+// by these alone, as what tables have when they are full depends on it.
+func (d *dealer[K, V, C]) enlarge() {
+	if d.large = true; !d.one.dense() {
+		d.deal()
 	}
 }
 
@@ -128,7 +138,7 @@ func (d *dealer[K, V, C]) clear() {
 		t.clear()
 		d.held[k] = 0
 	}
-	d.dealing, d.bytes = false, 0
+	d.large, d.dealing, d.bytes = false, false, 0
 }
 
 // dealers are for one task after the other, so that each begins with the memory

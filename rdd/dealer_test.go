@@ -21,9 +21,11 @@ func TestRowsThatAreDealtOutAreCombinedInTurn(t *testing.T) {
 	}
 	for _, c := range []struct {
 		keys, rows, most int
+		apart            int64 // a key from the next one
 		fixed, dealt     bool
-	}{{400_000, 800_000, 64 << 20, true, true}, {400_000, 800_000, 64 << 20, false, false}, {1000, 300_000, 64 << 20, true, false},
-		{500_000, 2_000_000, 16 << 20, true, true}, {300_000, 400_000, 1 << 20, true, false}} {
+	}{{400_000, 800_000, 64 << 20, 1e9, true, true}, {400_000, 800_000, 64 << 20, 1e9, false, false}, {1000, 300_000, 64 << 20, 1, true, false},
+		{500_000, 2_000_000, 16 << 20, 1e9, true, true}, {300_000, 400_000, 1 << 20, 1e9, true, false},
+		{400_000, 800_000, 64 << 20, 5, true, false}, {500_000, 2_000_000, 16 << 20, 1, true, false}} {
 		d := newDealer[int64, int32](k)
 		var flushedAt [2][]int
 		for round := range 2 { // the second time with the memory of the first
@@ -61,7 +63,7 @@ func TestRowsThatAreDealtOutAreCombinedInTurn(t *testing.T) {
 			for at := 0; at < c.rows; at += 700 {
 				rows := make([]Pair[int64, int32], min(700, c.rows-at))
 				for i := range rows {
-					rows[i] = Pair[int64, int32]{Key: int64(rng.IntN(c.keys)), Value: int32(rng.IntN(1000))}
+					rows[i] = Pair[int64, int32]{Key: c.apart * int64(rng.IntN(c.keys)-c.keys/2), Value: int32(rng.IntN(1000))}
 					if c, there := want[rows[i].Key]; there {
 						want[rows[i].Key] = inTurn.Add(c, rows[i].Value)
 					} else {

@@ -2,7 +2,6 @@ package rdd
 
 import (
 	"context"
-	"math/bits"
 	"reflect"
 	"sync"
 	"unsafe"
@@ -20,8 +19,8 @@ type lookup[K comparable, W any] struct {
 }
 
 func newLookup[K comparable, W any](c keyed[K, W], rows int) *lookup[K, W] {
-	t := &table[K, W]{codec: c.key, hash: c.hash}
-	t.entries, t.hashes = makeHuge[Pair[K, W]](0, rows), makeHuge[uint64](0, rows)
+	t := &table[K, W]{codec: c.key, hash: c.hash, byNumber: newByNumber[K]()}
+	t.entries = makeHuge[Pair[K, W]](0, rows)
 	return &lookup[K, W]{keys: t, zoned: hasTime(reflect.TypeFor[K]())}
 }
 
@@ -46,10 +45,8 @@ func (l *lookup[K, W]) addAll(rows []Pair[K, W]) error {
 		rows = inOneZone(l.keys.codec, rows)
 	}
 	t := l.keys
-	t.scratch.hashes = hashOf(t.hash, rows, t.scratch.hashes)
 	for i := range rows {
 		t.entries = append(growHuge(t.entries), rows[i])
-		t.hashes = append(growHuge(t.hashes), t.scratch.hashes[i])
 	}
 	return nil
 }
@@ -58,21 +55,71 @@ func (l *lookup[K, W]) addAll(rows []Pair[K, W]) error {
 const indexedLeast = 1 << 16
 
 // build finds every row a place in the index: each worker those that belong into
-// its range of places.
+// its range of places. Where keys are integers that lie closely enough together, places
+// are by number.
 func (l *lookup[K, W]) build(workers int) {
 	t := l.keys
-	n := 1 << bits.Len(uint(max(64, 2*len(t.entries)-1)))
-	t.index, t.mask = makeHuge[uint64](n, n), uint64(n-1)
+	n := indexFor(len(t.entries))
 	workers = max(1, min(workers, len(t.entries)/indexedLeast))
-	over := make([][]int32, workers)
-	var wg sync.WaitGroup
-	for w := range workers {
-		wg.Go(func() { over[w], _ = l.place(uint64(w*n/workers), uint64((w+1)*n/workers)) })
+	if l.buildNumbers(n, workers) {
+		return
 	}
-	wg.Wait()
+	t.index, t.mask = makeHuge[uint64](n, n), uint64(n-1)
+	t.hashes = makeHuge[uint64](len(t.entries), len(t.entries))
+	split(len(t.entries), workers, func(_, lo, hi int) { hashOf(t.hash, t.entries[lo:hi], t.hashes[lo:hi]) })
+	over := make([][]int32, workers)
+	split(n, workers, func(w, lo, hi int) { over[w], _ = l.place(uint64(lo), uint64(hi)) })
 	for _, rows := range over { // beyond their range
 		for _, row := range rows {
 			l.insert(row, uint64(n), true)
+		}
+	}
+}
+
+// split has workers do a range of something each.
+func split(n, workers int, do func(w, lo, hi int)) {
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() { do(w, w*n/workers, (w+1)*n/workers) })
+	}
+	wg.Wait()
+}
+
+// buildNumbers is build by number, where the numbers lie closely enough for what takes n
+// places by hash.
+func (l *lookup[K, W]) buildNumbers(n, workers int) bool {
+	t := l.keys
+	if t.numbers == nil || len(t.entries) == 0 {
+		return false
+	}
+	first, last := span(t.numbers, t.entries)
+	if !lieWithin(first, last, roomy*n) {
+		return false
+	}
+	room := int(last-first) + 1
+	t.base, t.places = first, makeHuge[uint32](room, room)
+	split(room, workers, func(_, lo, hi int) { l.placeNumbers(uint64(lo), uint64(hi)) })
+	return true
+}
+
+// placeNumbers inserts the rows whose numbers lie in [lo, hi) of the places, the last
+// row first, so that the first of each key is found first.
+func (l *lookup[K, W]) placeNumbers(lo, hi uint64) {
+	t := l.keys
+	var some [probed]uint64
+	for end := len(t.entries); end > 0; end = max(0, end-probed) {
+		from := max(0, end-probed)
+		numbers := hashOf(t.numbers, t.entries[from:end], some[:])
+		for i := len(numbers) - 1; i >= 0; i-- {
+			at := numbers[i] - t.base
+			if at < lo || at >= hi {
+				continue
+			}
+			row := int32(from + i)
+			if other := t.places[at]; other != 0 {
+				l.chain(row, int32(other)-1)
+			}
+			t.places[at] = uint32(row + 1)
 		}
 	}
 }

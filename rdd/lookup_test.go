@@ -14,7 +14,7 @@ func TestRowsAreFoundByKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := keyed[int64, int]{key: key, hash: hasherOf(key)}
-	for _, keys := range []int{1, 40, 150_000, 1 << 40} {
+	for _, keys := range []int{1, 40, 150_000, 3_000_000, 1 << 40} {
 		for _, workers := range []int{1, 3} {
 			rng := rand.New(rand.NewPCG(5, uint64(keys)))
 			l, want := newLookup(c, 10), map[int64][]int{}

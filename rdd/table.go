@@ -3,17 +3,23 @@ package rdd
 import (
 	"math/bits"
 	"unsafe"
+
+	"github.com/volley-engine/volley/internal/kernel"
 )
 
 // table is a hash table from keys to accumulators that keeps its entries in the
 // order in which their keys came. It takes rows a batch at a time: first all
 // hashes, then all places, then all values, so that the machine waits for the
 // memory of many rows at once and not of each in turn.
+//
+// Where keys are integers that lie closely enough together, the index is by their
+// numbers and not by their hashes: there is nothing to compare, and less to read.
 type table[K comparable, C any] struct {
-	codec   codec[K]
-	hash    hasher
-	index   []uint64 // the upper half of a hash, and a number of an entry plus one; 0 is free
-	mask    uint64
+	codec codec[K]
+	hash  hasher
+	index []uint64 // the upper half of a hash, and a number of an entry plus one; 0 is free
+	mask  uint64
+	byNumber[K]
 	entries []Pair[K, C]
 	hashes  []uint64 // by entry
 	text    arena
@@ -24,7 +30,8 @@ type table[K comparable, C any] struct {
 
 // scratch is room for what is known of the rows of a batch.
 type scratch struct {
-	hashes []uint64
+	hashes []uint64 // or, where they are looked up by number, numbers
+	number bool
 	places []uint32 // of their entries; noPlace where there is none
 	words  []uint64 // of the index
 }
@@ -32,12 +39,21 @@ type scratch struct {
 const noPlace = ^uint32(0)
 
 func newTable[K comparable, C any](c codec[K], hash hasher, room int) *table[K, C] {
-	t := &table[K, C]{codec: c, hash: hash}
+	t := &table[K, C]{codec: c, hash: hash, byNumber: newByNumber[K]()}
 	t.resize(1 << bits.Len(uint(max(64, room))))
 	return t
 }
 
+// resize makes an index of so many places by hash, or one by number.
 func (t *table[K, C]) resize(n int) {
+	if !t.renumber(n) {
+		t.rehash(n)
+	}
+}
+
+// rehash makes an index by hash.
+func (t *table[K, C]) rehash(n int) {
+	t.places = nil
 	t.index, t.mask = makeHuge[uint64](n, n), uint64(n-1)
 	for i, h := range t.hashes {
 		at := h & t.mask
@@ -60,7 +76,13 @@ func hashOf[K comparable, V any](t hasher, rows []Pair[K, V], out []uint64) []ui
 	return out
 }
 
-// find is the entry of a key, or -1.
+// hashOne is the hash of a key.
+func (t *table[K, C]) hashOne(key *K) uint64 {
+	t.hash(unsafe.Pointer(key), unsafe.Sizeof(*key), t.one[:])
+	return t.one[0]
+}
+
+// find is the entry of a key, or -1, by its hash.
 func (t *table[K, C]) find(key *K, h uint64) int {
 	for at := h & t.mask; ; at = (at + 1) & t.mask {
 		x := t.index[at]
@@ -75,6 +97,12 @@ func (t *table[K, C]) find(key *K, h uint64) int {
 
 // insert is the entry of a key, which is made if it is not there.
 func (t *table[K, C]) insert(key *K, h uint64) (at int, fresh bool) {
+	if t.places != nil {
+		if t.covers(key) {
+			return t.insertNumber(key, h)
+		}
+		t.rehash(indexFor(len(t.entries)))
+	}
 	slot := h & t.mask
 	for ; ; slot = (slot + 1) & t.mask {
 		x := t.index[slot]
@@ -85,14 +113,19 @@ func (t *table[K, C]) insert(key *K, h uint64) (at int, fresh bool) {
 			return int(uint32(x)) - 1, false
 		}
 	}
-	at = len(t.entries)
-	t.entries = append(growHuge(t.entries), Pair[K, C]{Key: t.own(key)})
-	t.hashes = append(growHuge(t.hashes), h)
+	at = t.enter(key, h)
 	t.index[slot] = h>>32<<32 | uint64(at+1)
 	if 2*len(t.entries) > len(t.index) {
 		t.resize(2 * len(t.index))
 	}
 	return at, true
+}
+
+// enter makes an entry.
+func (t *table[K, C]) enter(key *K, h uint64) (at int) {
+	t.entries = append(growHuge(t.entries), Pair[K, C]{Key: t.own(key)})
+	t.hashes = append(growHuge(t.hashes), h)
+	return len(t.entries) - 1
 }
 
 // own is a key that refers to no memory but the table's.
@@ -112,7 +145,7 @@ func (t *table[K, C]) own(key *K) K {
 // size is about how many bytes the table takes.
 func (t *table[K, C]) size() int {
 	var p Pair[K, C]
-	return len(t.index)*8 + len(t.entries)*(int(unsafe.Sizeof(p))+8) + t.extra
+	return len(t.index)*8 + len(t.places)*4 + len(t.entries)*(int(unsafe.Sizeof(p))+8) + t.extra
 }
 
 // content is about how many bytes the entries need: the same for the same keys,
@@ -125,6 +158,7 @@ func (t *table[K, C]) content() int {
 // clear forgets all entries.
 func (t *table[K, C]) clear() {
 	clear(t.index)
+	clear(t.places)
 	clear(t.entries)
 	t.entries, t.hashes, t.text, t.extra = t.entries[:0], t.hashes[:0], arena{}, 0
 }
@@ -133,11 +167,21 @@ func (t *table[K, C]) clear() {
 // key is not there that is: it does not look beyond the first two places, of which
 // the second mostly comes with the first.
 func look[K comparable, V, C any](t *table[K, C], sc *scratch, rows []Pair[K, V], first bool) {
-	sc.hashes = hashOf(t.hash, rows, sc.hashes)
+	sc.number = t.places != nil
+	if sc.number {
+		sc.hashes = hashOf(t.numbers, rows, sc.hashes)
+	} else {
+		sc.hashes = hashOf(t.hash, rows, sc.hashes)
+	}
 	if cap(sc.places) < len(rows) {
 		sc.places, sc.words = make([]uint32, len(rows)), make([]uint64, len(rows))
 	}
 	sc.places, sc.words = sc.places[:len(rows)], sc.words[:len(rows)]
+	if sc.number {
+		t.at(sc.hashes, sc.places)
+		kernel.PrefetchAt(t.entries, sc.places) // nothing has looked at them
+		return
+	}
 	places, words, hashes := sc.places, sc.words, sc.hashes[:len(rows)]
 	for i, h := range hashes {
 		words[i] = t.index[h&t.mask]
@@ -169,7 +213,11 @@ func combineInto[K comparable, V, C any](t *table[K, C], rows []Pair[K, V], crea
 		if at != noPlace {
 			continue
 		}
-		at, fresh := t.insert(&rows[i].Key, t.scratch.hashes[i])
+		h := t.scratch.hashes[i]
+		if t.scratch.number {
+			h = t.hashOne(&rows[i].Key)
+		}
+		at, fresh := t.insert(&rows[i].Key, h)
 		if places[i] = uint32(at); fresh {
 			t.entries[at].Value = create(rows[i].Value)
 			places[i] = noPlace

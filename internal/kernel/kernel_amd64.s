@@ -4044,6 +4044,29 @@ loop:
 end:
 	RET
 
+// func prefetchAt(x *byte, at *uint32, n int, size int)
+// Requires: MMX+
+TEXT ·prefetchAt(SB), NOSPLIT, $0-32
+	MOVQ x+0(FP), AX
+	MOVQ at+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ size+24(FP), BX
+	XORQ SI, SI
+
+loop:
+	CMPQ       SI, DX
+	JGE        done
+	MOVLQSX    (CX)(SI*4), DI
+	IMULQ      BX, DI
+	ADDQ       AX, DI
+	PREFETCHT0 (DI)
+	PREFETCHT0 -1(DI)(BX*1)
+	INCQ       SI
+	JMP        loop
+
+done:
+	RET
+
 // func readStreams(a *float64, b *float64, c *float64, d *float64, n int) float64
 // Requires: AVX, AVX2, SSE2
 TEXT ·readStreams(SB), NOSPLIT, $0-48

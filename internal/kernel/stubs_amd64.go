@@ -157,6 +157,11 @@ func prefetchRows(x *byte, rows *int32, n int, bytes int)
 //go:noescape
 func prefetchLabels(labels *float64, rows *int32, n int)
 
+// prefetchAt asks for n elements of so many bytes of x, given by number; the greatest number is none.
+//
+//go:noescape
+func prefetchAt(x *byte, at *uint32, n int, size int)
+
 // readStreams reads four streams of n numbers together and adds them up.
 //
 //go:noescape

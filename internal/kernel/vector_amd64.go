@@ -173,6 +173,15 @@ func Prefetch[T Float](x []T, labels []float64, rows []int32, d int) {
 	prefetchRows((*byte)(unsafe.Pointer(unsafe.SliceData(x))), &rows[0], n, d*int(unsafe.Sizeof(x[0])))
 }
 
+// PrefetchAt asks memory for elements of x, which may be of any type, given by number
+// as far as they fit into 31 bits: the greatest number of 32 bits is none.
+func PrefetchAt[T any](x []T, at []uint32) {
+	if path == "go" || len(at) == 0 || len(x) == 0 {
+		return
+	}
+	prefetchAt((*byte)(unsafe.Pointer(unsafe.SliceData(x))), &at[0], len(at), int(unsafe.Sizeof(x[0])))
+}
+
 func sparseDotsVector[T Float](z, w []float64, m Sparse[T], rows []int32) bool {
 	if path == "go" || len(rows) == 0 || len(w) == 0 || len(m.Indices) == 0 {
 		return false

@@ -20,6 +20,9 @@ func check[T Float](_ []T, _ []int32, _ int) {}
 // Prefetch does nothing here.
 func Prefetch[T Float](_ []T, _ []float64, _ []int32, _ int) {}
 
+// PrefetchAt does nothing here.
+func PrefetchAt[T any](_ []T, _ []uint32) {}
+
 func pipelineVector[T Float](_, _, _, _ []float64, _ []T, _, _ []int32) int { return 0 }
 
 func sparseDotsVector[T Float](_, _ []float64, _ Sparse[T], _ []int32) bool { return false }

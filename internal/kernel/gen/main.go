@@ -31,6 +31,7 @@ func main() {
 	sparseAccumulate(false)
 	sparseAccumulate(true)
 	prefetch()
+	prefetchAt()
 	read()
 	Generate()
 }

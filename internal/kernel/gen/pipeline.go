@@ -86,6 +86,29 @@ func prefetch() {
 	RET()
 }
 
+// prefetchAt asks for the first and the last byte of elements.
+func prefetchAt() {
+	TEXT("prefetchAt", NOSPLIT, "func(x *byte, at *uint32, n, size int)")
+	Pragma("noescape")
+	Doc("prefetchAt asks for n elements of so many bytes of x, given by number; the greatest number is none.")
+	x, at := Load(Param("x"), GP64()), Load(Param("at"), GP64())
+	n, size := Load(Param("n"), GP64()), Load(Param("size"), GP64())
+	i, element := GP64(), GP64()
+	XORQ(i, i)
+	Label("loop")
+	CMPQ(i, n)
+	JGE(operand.LabelRef("done"))
+	MOVLQSX(operand.Mem{Base: at, Index: i, Scale: 4}, element)
+	IMULQ(size, element)
+	ADDQ(x, element)
+	PREFETCHT0(operand.Mem{Base: element})
+	PREFETCHT0(operand.Mem{Base: element, Index: size, Scale: 1, Disp: -1})
+	INCQ(i)
+	JMP(operand.LabelRef("loop"))
+	Label("done")
+	RET()
+}
+
 // four are the rows in work: addresses and dots of the next ones, addresses
 // and coefficients of the current ones.
 type four struct {

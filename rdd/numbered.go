@@ -1,0 +1,131 @@
+package rdd
+
+import (
+	"math"
+	"math/bits"
+	"reflect"
+	"unsafe"
+)
+
+// byNumber is an index of a table by the numbers that its keys are.
+type byNumber[K comparable] struct {
+	numbers hasher   // what key is what number, in their order; nil where keys are no integers
+	base    uint64   // the number that the first place is for
+	places  []uint32 // by number: that of an entry plus one; 0 is free; nil where the index is by hash
+	one     [1]uint64
+}
+
+func newByNumber[K comparable]() byNumber[K] { return byNumber[K]{numbers: numbersOf[K]()} }
+
+// numbersOf numbers keys in their order.
+func numbersOf[K comparable]() hasher {
+	switch reflect.TypeFor[K]().Kind() {
+	case reflect.Int, reflect.Int64:
+		return hashEach(func(p *int64) uint64 { return uint64(*p) ^ 1<<63 })
+	case reflect.Uint, reflect.Uint64:
+		return hashEach(func(p *uint64) uint64 { return *p })
+	case reflect.Int32:
+		return hashEach(func(p *int32) uint64 { return uint64(int64(*p)) ^ 1<<63 })
+	case reflect.Uint32:
+		return hashEach(func(p *uint32) uint64 { return uint64(*p) })
+	}
+	return nil
+}
+
+// number is that of a key.
+func (b *byNumber[K]) number(key *K) uint64 {
+	b.numbers(unsafe.Pointer(key), unsafe.Sizeof(*key), b.one[:])
+	return b.one[0]
+}
+
+// at finds the entries that numbers belong to; noPlace where there is none.
+func (b *byNumber[K]) at(numbers []uint64, entries []uint32) {
+	places, entries := b.places, entries[:len(numbers)]
+	for i, x := range numbers {
+		entries[i] = noPlace
+		if x -= b.base; x < uint64(len(places)) {
+			entries[i] = places[x] - 1
+		}
+	}
+}
+
+// roomy is how many places an index by number has, of four bytes, for one of an
+// index by hash, of eight: it may take twice the memory.
+const roomy = 4
+
+// indexFor is how many places an index by hash has for so many entries.
+func indexFor(entries int) int { return 1 << bits.Len(uint(max(32, 2*entries))) }
+
+// span is the first and the last number of some rows.
+func span[K comparable, C any](numbers hasher, rows []Pair[K, C]) (first, last uint64) {
+	first, last = math.MaxUint64, 0
+	var some [256]uint64
+	for ; len(rows) > 0; rows = rows[min(len(some), len(rows)):] {
+		for _, x := range hashOf(numbers, rows[:min(len(some), len(rows))], some[:]) {
+			first, last = min(first, x), max(last, x)
+		}
+	}
+	return first, last
+}
+
+// dense says whether the numbers that are there lie closely enough for an index by
+// number, and sees to it that there is one.
+func (t *table[K, C]) dense() bool {
+	if n := indexFor(len(t.entries)); t.places == nil {
+		return t.renumber(n)
+	} else {
+		first, last := span(t.numbers, t.entries)
+		return lieWithin(first, last, roomy*n)
+	}
+}
+
+// renumber makes the index one by number, where the numbers that are there lie closely
+// enough for what takes n places by hash.
+func (t *table[K, C]) renumber(n int) bool {
+	if t.numbers == nil || len(t.entries) == 0 {
+		return false
+	}
+	first, last := span(t.numbers, t.entries)
+	return t.cover(first, last, roomy*n)
+}
+
+// lieWithin says whether n places are enough for numbers from first to last, and a quarter
+// for others, lest places are made again all the time.
+func lieWithin(first, last uint64, n int) bool { return last-first < uint64(n/4*3) }
+
+// covers makes sure that there is a place for a key's number, where the numbers lie
+// closely enough.
+func (t *table[K, C]) covers(key *K) bool {
+	x := t.number(key)
+	if x-t.base < uint64(len(t.places)) {
+		return true
+	}
+	first, last := span(t.numbers, t.entries)
+	return t.cover(min(first, x), max(last, x), roomy*indexFor(len(t.entries)))
+}
+
+// cover makes n places, if that is enough, for numbers from first to last and for
+// others around them.
+func (t *table[K, C]) cover(first, last uint64, n int) bool {
+	if !lieWithin(first, last, n) {
+		return false
+	}
+	around := uint64(n) - 1 - (last - first)
+	t.base = first - min(around/2, first)
+	t.index, t.places = nil, makeHuge[uint32](n, n)
+	for i := range t.entries {
+		t.places[t.number(&t.entries[i].Key)-t.base] = uint32(i + 1)
+	}
+	return true
+}
+
+// insertNumber is insert where a key's number has a place.
+func (t *table[K, C]) insertNumber(key *K, h uint64) (at int, fresh bool) {
+	place := &t.places[t.number(key)-t.base]
+	if *place != 0 {
+		return int(*place) - 1, false
+	}
+	at = t.enter(key, h)
+	*place = uint32(at + 1)
+	return at, true
+}
