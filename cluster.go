@@ -3,6 +3,7 @@ package volley
 import (
 	"context"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -23,7 +24,9 @@ import (
 	"github.com/volley-engine/volley/storage"
 )
 
-// executableDigest is the digest of this program, computed once.
+// executableDigest tells this program from all others: by the identifier that the Go
+// linker has given it, which is a digest of its content, or, where it has none, by
+// the digest of its file, which takes a tenth of a second.
 var executableDigest = sync.OnceValue(func() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -34,12 +37,33 @@ var executableDigest = sync.OnceValue(func() string {
 		return ""
 	}
 	defer f.Close()
+	if id := buildID(f); len(id) > 0 {
+		return plan.DigestOf(id).String()
+	}
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {
 		return ""
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 })
+
+// buildID is the Go linker's identifier of an executable; nil where it has none.
+func buildID(r io.ReaderAt) []byte {
+	f, err := elf.NewFile(r)
+	if err != nil {
+		return nil
+	}
+	const head = 16 // the note's lengths, type and name
+	note := f.Section(".note.go.buildid")
+	if note == nil || note.Size <= head {
+		return nil
+	}
+	raw, err := note.Data()
+	if err != nil {
+		return nil
+	}
+	return raw[head:]
+}
 
 // Pack is where a node's pack lies: the executors' catalog.
 func (e *embedded) Pack(_ context.Context, node int) (string, *storage.PackMeta, error) {

@@ -93,11 +93,12 @@ func inBatches[T any](rows []T, yield func([]T) error) error {
 	return nil
 }
 
-// arena keeps the text of many rows in few pieces of memory: so small that a
-// row that is kept keeps little else.
+// arena keeps the text and the numbers of many rows in few pieces of memory: so small
+// that a row that is kept keeps little else.
 type arena struct {
 	room  []byte
-	large bool // all rows are kept, and read in no order
+	words []uint64 // what is left of a piece for numbers
+	large bool     // all rows are kept, and read in no order
 }
 
 const arenaPiece = 4 << 10
@@ -119,4 +120,22 @@ func (a *arena) text(b []byte) string {
 	at := len(a.room)
 	a.room = append(a.room, b...)
 	return unsafe.String(&a.room[at], len(b))
+}
+
+// numbers is memory for so many bytes of numbers, aligned for any of them.
+func (a *arena) numbers(bytes int) unsafe.Pointer {
+	n := max(1, (bytes+7)/8)
+	if n > len(a.words) {
+		switch {
+		case n > arenaPiece/8/4:
+			return unsafe.Pointer(unsafe.SliceData(make([]uint64, n)))
+		case a.large:
+			a.words = makeHuge[uint64](slabBytes/8, slabBytes/8)
+		default:
+			a.words = make([]uint64, arenaPiece/8)
+		}
+	}
+	p := unsafe.Pointer(&a.words[0])
+	a.words = a.words[n:]
+	return p
 }

@@ -145,8 +145,9 @@ func writeCombined[K comparable, V, C any](ctx context.Context, ds Dataset[Pair[
 	defer out.Close()
 	flush := func() error {
 		return d.drain(by, func(t *table[K, C]) error {
+			hashes := t.hashed()
 			for i := range t.entries {
-				if err := out.add(partition(t.hashes[i], parts), &t.entries[i]); err != nil {
+				if err := out.add(partition(hashes[i], parts), &t.entries[i]); err != nil {
 					return err
 				}
 			}
@@ -237,13 +238,16 @@ func yieldByHash[K comparable, C any](t *table[K, C], yield func([]Pair[K, C]) e
 	return out.flush()
 }
 
-// byHash are the entries of a table in the order of their hashes.
+// byHash are the entries of a table in the order of their hashes, until the next time.
 func (t *table[K, C]) byHash() []ranked {
-	order := make([]ranked, len(t.entries))
-	for i, h := range t.hashes {
+	if cap(t.order[0]) < len(t.entries) {
+		t.order[0], t.order[1] = make([]ranked, cap(t.entries)), make([]ranked, cap(t.entries))
+	}
+	order := t.order[0][:len(t.entries)]
+	for i, h := range t.hashed() {
 		order[i] = ranked{h, uint32(i)}
 	}
-	order = sortRanked(order)
+	order = sortRankedIn(order, t.order[1][:len(order)])
 	for from := 0; from < len(order); {
 		to := from + 1
 		for to < len(order) && order[to].rank == order[from].rank {

@@ -86,7 +86,7 @@ func (d *dealer[K, V, C]) deal() {
 	if need := buckets * d.room; len(d.rows) < need {
 		d.rows = makeHuge[Pair[K, V]](need, need)
 	}
-	for i, h := range d.one.hashes {
+	for i, h := range d.one.hashed() {
 		t := d.tables[h>>(64-bucketBits)]
 		at, _ := t.insert(&d.one.entries[i].Key, h)
 		t.entries[at].Value = d.one.entries[i].Value

@@ -220,12 +220,12 @@ func (c *coGrouping[K, V, W]) each(ctx context.Context, part int, yield func(Pai
 // mergeTables walks the keys of two tables in the order of their hashes.
 func mergeTables[K comparable, V, W any](l *table[K, []V], r *table[K, []W], yield func(Pair[K, CoGrouped[V, W]]) error) error {
 	all := newTable[K, CoGrouped[V, W]](l.codec, l.hash, len(l.entries)+len(r.entries))
-	for i := range l.entries {
-		at, _ := all.insert(&l.entries[i].Key, l.hashes[i])
+	for i, h := range l.hashed() {
+		at, _ := all.insert(&l.entries[i].Key, h)
 		all.entries[at].Value.Left = l.entries[i].Value
 	}
-	for i := range r.entries {
-		at, _ := all.insert(&r.entries[i].Key, r.hashes[i])
+	for i, h := range r.hashed() {
+		at, _ := all.insert(&r.entries[i].Key, h)
 		all.entries[at].Value.Right = r.entries[i].Value
 	}
 	for _, at := range all.byHash() {

@@ -18,7 +18,7 @@ type hasher func(first unsafe.Pointer, stride uintptr, out []uint64)
 func hasherOf[K comparable](c codec[K]) hasher {
 	switch reflect.TypeFor[K]().Kind() {
 	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64:
-		return hashEach(func(p *uint64) uint64 { return mix(*p) })
+		return hashNumbers
 	case reflect.Int32, reflect.Uint32:
 		return hashEach(func(p *uint32) uint64 { return mix(uint64(*p)) })
 	case reflect.Int16, reflect.Uint16:
@@ -38,6 +38,13 @@ func hasherOf[K comparable](c codec[K]) hasher {
 			raw = c.append(raw[:0], (*K)(unsafe.Add(first, uintptr(i)*stride)))
 			out[i] = xxhash.Sum64(raw)
 		}
+	}
+}
+
+// hashNumbers is hashEach of what keys mostly are.
+func hashNumbers(first unsafe.Pointer, stride uintptr, out []uint64) {
+	for i := range out {
+		out[i] = mix(*(*uint64)(unsafe.Add(first, uintptr(i)*stride)))
 	}
 }
 

@@ -153,7 +153,7 @@ func joinInPlace[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Data
 		if err := right.each(ctx, part, t.addAll); err != nil {
 			return err
 		}
-		t.build(1) // other partitions are joined at the same time
+		t.order()
 		last.Store(int64(len(t.keys.entries)))
 		return p.probe(t, func(rows func([]Pair[K, V]) error) error { return left.each(ctx, part, rows) }, yield)
 	}}
@@ -285,7 +285,7 @@ func (p *joinPlan[K, V, W, U]) probe(t *lookup[K, W], left func(func([]Pair[K, V
 			if zoned {
 				now = inOneZone(t.keys.codec, now)
 			}
-			look(t.keys, &sc, now, false)
+			find(t, &sc, now)
 			for i := range now {
 				if out = p.emit(out, now[i].Key, now[i].Value, t.matches(sc.places[i])); len(out) >= most {
 					if err := yield(out); err != nil {

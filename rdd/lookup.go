@@ -3,6 +3,7 @@ package rdd
 import (
 	"context"
 	"reflect"
+	"slices"
 	"sync"
 	"unsafe"
 )
@@ -10,9 +11,13 @@ import (
 // lookup are the rows of one side of a join, to be found by key: a table with an
 // entry for each row, of which the index has the first of each key. It is built in
 // two passes: rows are gathered, in their order, and then found places for, several
-// ranges of the index at the same time.
+// ranges of the index at the same time. Where the rows of both sides come in the order of
+// their keys' hashes, as shuffles hand them out, no index is needed: they are
+// merged.
 type lookup[K comparable, W any] struct {
 	keys    *table[K, W]
+	merged  bool    // there is no index
+	at      int     // the entry that merging has come to
 	next    []int32 // by entry: the next one of its key plus one, 0 at the end; nil where no key has two
 	zoned   bool    // keys have times
 	chained sync.Once
@@ -174,6 +179,75 @@ func (l *lookup[K, W]) insert(row int32, end uint64, round bool) bool {
 		t.index[at] = h>>32<<32 | uint64(row+1)
 		return true
 	}
+}
+
+// order makes the rows ready to be merged, or builds the index where they do not lie in
+// the order of their keys' hashes or keys have several.
+func (l *lookup[K, W]) order() {
+	t := l.keys
+	hashes := t.hashed()
+	for i := 1; i < len(hashes); i++ {
+		if hashes[i] < hashes[i-1] || hashes[i] == hashes[i-1] && t.entries[i].Key == t.entries[i-1].Key {
+			l.build(1)
+			return
+		}
+	}
+	l.merged = true
+}
+
+// find is look, by merging as long as rows come in the order of their keys' hashes, too.
+func find[K comparable, V, W any](l *lookup[K, W], sc *scratch, rows []Pair[K, V]) {
+	if l.merged && inTurn(l, sc, rows) {
+		return
+	}
+	if l.merged {
+		l.merged = false
+		l.build(1)
+	}
+	look(l.keys, sc, rows, false)
+}
+
+// inTurn finds the places of a batch of keys by merging, unless they do not come in
+// the order of their hashes.
+func inTurn[K comparable, V, W any](l *lookup[K, W], sc *scratch, rows []Pair[K, V]) bool {
+	sc.places = slices.Grow(sc.places[:0], len(rows))[:len(rows)]
+	t := l.keys
+	for i := range rows {
+		if l.at < len(t.entries) && t.entries[l.at].Key == rows[i].Key {
+			sc.places[i] = uint32(l.at)
+			l.at++
+			continue
+		}
+		if l.at > 0 && t.entries[l.at-1].Key == rows[i].Key {
+			sc.places[i] = uint32(l.at - 1)
+			continue
+		}
+		sc.hashes = hashOf(t.hash, rows[i:i+1], sc.hashes)
+		h := sc.hashes[0]
+		for l.at > 0 && t.hashes[l.at-1] == h {
+			l.at-- // to the first of them
+		}
+		if l.at > 0 && t.hashes[l.at-1] > h {
+			return false
+		}
+		for l.at < len(t.hashes) && t.hashes[l.at] < h {
+			l.at++
+		}
+		sc.places[i] = l.among(&rows[i].Key, h)
+	}
+	return true
+}
+
+// among is the place of a key among those of its hash, of which the first is the one
+// that merging has come to.
+func (l *lookup[K, W]) among(key *K, h uint64) uint32 {
+	t := l.keys
+	for at := l.at; at < len(t.hashes) && t.hashes[at] == h; at++ {
+		if t.entries[at].Key == *key {
+			return uint32(at)
+		}
+	}
+	return noPlace
 }
 
 // chain puts a row before another of its key.

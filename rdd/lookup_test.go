@@ -1,9 +1,11 @@
 package rdd
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 )
 
 // TestRowsAreFoundByKey, all of a key in their order, however many workers have built
@@ -49,4 +51,94 @@ func TestRowsAreFoundByKey(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRowsInTheOrderOfHashesAreMerged: those of the right are found without an index as
+// long as the left's come in that order, too, whatever either lacks, and found all the
+// same where they do not.
+func TestRowsInTheOrderOfHashesAreMerged(t *testing.T) {
+	key, err := codecOf[int64]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	coarse := func(first unsafe.Pointer, stride uintptr, out []uint64) { // some keys have the same hash
+		for i := range out {
+			out[i] = mix(*(*uint64)(unsafe.Add(first, uintptr(i)*stride))/3) >> 8
+		}
+	}
+	c := keyed[int64, int]{key: key, hash: coarse}
+	for name, left := range map[string]func(rng *rand.Rand, keys []int64) ([]int64, bool){
+		"the same":   func(_ *rand.Rand, keys []int64) ([]int64, bool) { return keys, true },
+		"some":       func(rng *rand.Rand, keys []int64) ([]int64, bool) { return someOf(rng, keys), true },
+		"each twice": func(_ *rand.Rand, keys []int64) ([]int64, bool) { return twice(keys), true },
+		"in another turn": func(rng *rand.Rand, keys []int64) ([]int64, bool) {
+			rng.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+			return keys, false
+		},
+		"backwards":      func(_ *rand.Rand, keys []int64) ([]int64, bool) { slices.Reverse(keys); return keys, false },
+		"some, then all": func(rng *rand.Rand, keys []int64) ([]int64, bool) { return append(someOf(rng, keys), keys...), false },
+	} {
+		for seed := range uint64(5) {
+			rng := rand.New(rand.NewPCG(9, seed))
+			keys := inOrderOf(coarse, 3000)
+			right, want := someOf(rng, keys), map[int64]int{}
+			l := newLookup(c, 10)
+			for i, k := range right {
+				want[k] = i
+				if err := l.addAll([]Pair[int64, int]{{Key: k, Value: i}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l.order()
+			asked, ordered := left(rng, slices.Clone(keys))
+			var sc scratch
+			for batch := range slices.Chunk(asked, 70) {
+				rows := make([]Pair[int64, bool], len(batch))
+				for i, k := range batch {
+					rows[i].Key = k
+				}
+				find(l, &sc, rows)
+				for i, k := range batch {
+					m := l.matches(sc.places[i])
+					if v, has := want[k]; has != (m.first != nil) || has && *m.first != v {
+						t.Fatalf("%s, seed %d: key %d is at %d, want it there: %v, at %d", name, seed, k, sc.places[i], has, v)
+					}
+				}
+			}
+			if !ordered && l.merged || ordered && name == "some" && !l.merged {
+				t.Errorf("%s, seed %d: merged %v", name, seed, l.merged)
+			}
+		}
+	}
+}
+
+// inOrderOf are the numbers up to n in the order of their hashes.
+func inOrderOf(hash hasher, n int) []int64 {
+	rows := make([]Pair[int64, bool], n)
+	for i := range rows {
+		rows[i].Key = int64(i)
+	}
+	hashes := hashOf(hash, rows, nil)
+	keys := make([]int64, n)
+	for i := range keys {
+		keys[i] = int64(i)
+	}
+	slices.SortStableFunc(keys, func(a, b int64) int { return cmp.Compare(hashes[a], hashes[b]) })
+	return keys
+}
+
+func someOf(rng *rand.Rand, keys []int64) (out []int64) {
+	for _, k := range keys {
+		if rng.IntN(4) > 0 {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func twice(keys []int64) (out []int64) {
+	for _, k := range keys {
+		out = append(out, k, k)
+	}
+	return out
 }

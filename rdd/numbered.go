@@ -21,15 +21,32 @@ func newByNumber[K comparable]() byNumber[K] { return byNumber[K]{numbers: numbe
 func numbersOf[K comparable]() hasher {
 	switch reflect.TypeFor[K]().Kind() {
 	case reflect.Int, reflect.Int64:
-		return hashEach(func(p *int64) uint64 { return uint64(*p) ^ 1<<63 })
+		return numbers64(1 << 63)
 	case reflect.Uint, reflect.Uint64:
-		return hashEach(func(p *uint64) uint64 { return *p })
+		return numbers64(0)
 	case reflect.Int32:
-		return hashEach(func(p *int32) uint64 { return uint64(int64(*p)) ^ 1<<63 })
+		return func(first unsafe.Pointer, stride uintptr, out []uint64) {
+			for i := range out {
+				out[i] = uint64(*(*int32)(unsafe.Add(first, uintptr(i)*stride))) ^ 1<<63
+			}
+		}
 	case reflect.Uint32:
-		return hashEach(func(p *uint32) uint64 { return uint64(*p) })
+		return func(first unsafe.Pointer, stride uintptr, out []uint64) {
+			for i := range out {
+				out[i] = uint64(*(*uint32)(unsafe.Add(first, uintptr(i)*stride)))
+			}
+		}
 	}
 	return nil
+}
+
+// numbers64 numbers 64 bits; flip is the bit that signs them.
+func numbers64(flip uint64) hasher {
+	return func(first unsafe.Pointer, stride uintptr, out []uint64) {
+		for i := range out {
+			out[i] = *(*uint64)(unsafe.Add(first, uintptr(i)*stride)) ^ flip
+		}
+	}
 }
 
 // number is that of a key.
@@ -93,17 +110,6 @@ func (t *table[K, C]) renumber(n int) bool {
 // for others, lest places are made again all the time.
 func lieWithin(first, last uint64, n int) bool { return last-first < uint64(n/4*3) }
 
-// covers makes sure that there is a place for a key's number, where the numbers lie
-// closely enough.
-func (t *table[K, C]) covers(key *K) bool {
-	x := t.number(key)
-	if x-t.base < uint64(len(t.places)) {
-		return true
-	}
-	first, last := span(t.numbers, t.entries)
-	return t.cover(min(first, x), max(last, x), roomy*indexFor(len(t.entries)))
-}
-
 // cover makes n places, if that is enough, for numbers from first to last and for
 // others around them.
 func (t *table[K, C]) cover(first, last uint64, n int) bool {
@@ -119,13 +125,25 @@ func (t *table[K, C]) cover(first, last uint64, n int) bool {
 	return true
 }
 
-// insertNumber is insert where a key's number has a place.
-func (t *table[K, C]) insertNumber(key *K, h uint64) (at int, fresh bool) {
-	place := &t.places[t.number(key)-t.base]
+// insertNumber is insert by the number of a key. Where there is no place for it, and
+// the numbers do not lie closely enough for more, the index becomes one by hash.
+func (t *table[K, C]) insertNumber(key *K, x uint64) (at int, fresh bool) {
+	if x-t.base >= uint64(len(t.places)) && !t.extend(x) {
+		t.rehash(indexFor(len(t.entries)))
+		return t.insert(key, t.hashOne(key))
+	}
+	place := &t.places[x-t.base]
 	if *place != 0 {
 		return int(*place) - 1, false
 	}
-	at = t.enter(key, h)
+	at = len(t.entries)
+	t.entries = append(growHuge(t.entries), Pair[K, C]{Key: *key}) // an integer refers to nothing
 	*place = uint32(at + 1)
 	return at, true
+}
+
+// extend makes places for a number, too.
+func (t *table[K, C]) extend(x uint64) bool {
+	first, last := span(t.numbers, t.entries)
+	return t.cover(min(first, x), max(last, x), roomy*indexFor(len(t.entries)))
 }

@@ -58,7 +58,7 @@ func integersAreFound[K comparable](t *testing.T, name string, key func(i int, r
 			if at[e.Key] != i || e.Value != want[e.Key] {
 				t.Fatalf("%s: entry %d is key %v with %d, want it at %d with %d", name, i, e.Key, e.Value, at[e.Key], want[e.Key])
 			}
-			if h := table.hashes[i]; h != table.hashOne(&e.Key) {
+			if h := table.hashed()[i]; h != table.hashOne(&e.Key) {
 				t.Fatalf("%s: the hash of %v is %x", name, e.Key, h)
 			}
 		}

@@ -217,8 +217,10 @@ func sliceCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, err
 		return rowCodec{}, fmt.Errorf("%s: a slice of %v, which takes no memory, cannot be part of a row", at, t.Elem())
 	}
 	least, all := 1, eachElement(elem, size)
+	room := func(n int, _ *arena) unsafe.Pointer { return reflect.MakeSlice(t, n, n).UnsafePointer() }
 	if littleEndian && isNumber(t.Elem().Kind()) {
 		least, all = int(size), elementsAtOnce(size)
+		room = func(n int, a *arena) unsafe.Pointer { return a.numbers(n * int(size)) }
 	}
 	return rowCodec{
 		put: func(out []byte, p unsafe.Pointer) []byte {
@@ -234,12 +236,13 @@ func sliceCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, err
 				return nil, false
 			}
 			if v == 0 {
-				reflect.NewAt(t, p).Elem().SetZero()
+				*(*sliceHeader)(p) = sliceHeader{}
 				return in[k:], true
 			}
-			s := reflect.MakeSlice(t, int(v-1), int(v-1))
-			rest, ok := all.get(in[k:], s.UnsafePointer(), int(v-1), a)
-			reflect.NewAt(t, p).Elem().Set(s)
+			n := int(v - 1)
+			first := room(n, a)
+			rest, ok := all.get(in[k:], first, n, a)
+			*(*sliceHeader)(p) = sliceHeader{first, n, n}
 			return rest, ok
 		},
 	}, nil

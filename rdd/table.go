@@ -2,6 +2,8 @@ package rdd
 
 import (
 	"math/bits"
+	"reflect"
+	"slices"
 	"unsafe"
 
 	"github.com/volley-engine/volley/internal/kernel"
@@ -21,11 +23,13 @@ type table[K comparable, C any] struct {
 	mask  uint64
 	byNumber[K]
 	entries []Pair[K, C]
-	hashes  []uint64 // by entry
+	hashes  []uint64 // by entry, as far as they have been needed: see hashed
 	text    arena
 	raw     []byte
 	extra   int // bytes that keys take beside their memory
 	scratch scratch
+	order   [2][]ranked // room for byHash
+	refers  bool        // entries refer to memory beside their own
 }
 
 // scratch is room for what is known of the rows of a batch.
@@ -39,9 +43,25 @@ type scratch struct {
 const noPlace = ^uint32(0)
 
 func newTable[K comparable, C any](c codec[K], hash hasher, room int) *table[K, C] {
-	t := &table[K, C]{codec: c, hash: hash, byNumber: newByNumber[K]()}
+	t := &table[K, C]{codec: c, hash: hash, byNumber: newByNumber[K](), refers: refers(reflect.TypeFor[Pair[K, C]]())}
 	t.resize(1 << bits.Len(uint(max(64, room))))
 	return t
+}
+
+// refers says whether values of a type refer to other memory.
+func refers(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if refers(t.Field(i).Type) {
+				return true
+			}
+		}
+		return false
+	case reflect.Array:
+		return refers(t.Elem())
+	}
+	return t.Kind() != reflect.Bool && !isNumber(t.Kind())
 }
 
 // resize makes an index of so many places by hash, or one by number.
@@ -55,7 +75,7 @@ func (t *table[K, C]) resize(n int) {
 func (t *table[K, C]) rehash(n int) {
 	t.places = nil
 	t.index, t.mask = makeHuge[uint64](n, n), uint64(n-1)
-	for i, h := range t.hashes {
+	for i, h := range t.hashed() {
 		at := h & t.mask
 		for t.index[at] != 0 {
 			at = (at + 1) & t.mask
@@ -74,6 +94,20 @@ func hashOf[K comparable, V any](t hasher, rows []Pair[K, V], out []uint64) []ui
 		t(unsafe.Pointer(&rows[0].Key), unsafe.Sizeof(rows[0]), out)
 	}
 	return out
+}
+
+// hashed are the hashes of all entries.
+func (t *table[K, C]) hashed() []uint64 {
+	have, need := len(t.hashes), len(t.entries)
+	if have == need {
+		return t.hashes
+	}
+	if cap(t.hashes) < need {
+		t.hashes = append(makeHuge[uint64](0, cap(t.entries)), t.hashes...)
+	}
+	t.hashes = t.hashes[:need]
+	hashOf(t.hash, t.entries[have:], t.hashes[have:])
+	return t.hashes
 }
 
 // hashOne is the hash of a key.
@@ -98,10 +132,7 @@ func (t *table[K, C]) find(key *K, h uint64) int {
 // insert is the entry of a key, which is made if it is not there.
 func (t *table[K, C]) insert(key *K, h uint64) (at int, fresh bool) {
 	if t.places != nil {
-		if t.covers(key) {
-			return t.insertNumber(key, h)
-		}
-		t.rehash(indexFor(len(t.entries)))
+		return t.insertNumber(key, t.number(key))
 	}
 	slot := h & t.mask
 	for ; ; slot = (slot + 1) & t.mask {
@@ -113,7 +144,8 @@ func (t *table[K, C]) insert(key *K, h uint64) (at int, fresh bool) {
 			return int(uint32(x)) - 1, false
 		}
 	}
-	at = t.enter(key, h)
+	at = t.enter(key)
+	t.hashes = append(growHuge(t.hashes), h)
 	t.index[slot] = h>>32<<32 | uint64(at+1)
 	if 2*len(t.entries) > len(t.index) {
 		t.resize(2 * len(t.index))
@@ -122,9 +154,8 @@ func (t *table[K, C]) insert(key *K, h uint64) (at int, fresh bool) {
 }
 
 // enter makes an entry.
-func (t *table[K, C]) enter(key *K, h uint64) (at int) {
+func (t *table[K, C]) enter(key *K) (at int) {
 	t.entries = append(growHuge(t.entries), Pair[K, C]{Key: t.own(key)})
-	t.hashes = append(growHuge(t.hashes), h)
 	return len(t.entries) - 1
 }
 
@@ -159,7 +190,9 @@ func (t *table[K, C]) content() int {
 func (t *table[K, C]) clear() {
 	clear(t.index)
 	clear(t.places)
-	clear(t.entries)
+	if t.refers {
+		clear(t.entries)
+	}
 	t.entries, t.hashes, t.text, t.extra = t.entries[:0], t.hashes[:0], arena{}, 0
 }
 
@@ -173,15 +206,13 @@ func look[K comparable, V, C any](t *table[K, C], sc *scratch, rows []Pair[K, V]
 	} else {
 		sc.hashes = hashOf(t.hash, rows, sc.hashes)
 	}
-	if cap(sc.places) < len(rows) {
-		sc.places, sc.words = make([]uint32, len(rows)), make([]uint64, len(rows))
-	}
-	sc.places, sc.words = sc.places[:len(rows)], sc.words[:len(rows)]
+	sc.places = slices.Grow(sc.places[:0], len(rows))[:len(rows)]
 	if sc.number {
 		t.at(sc.hashes, sc.places)
 		kernel.PrefetchAt(t.entries, sc.places) // nothing has looked at them
 		return
 	}
+	sc.words = slices.Grow(sc.words[:0], len(rows))[:len(rows)]
 	places, words, hashes := sc.places, sc.words, sc.hashes[:len(rows)]
 	for i, h := range hashes {
 		words[i] = t.index[h&t.mask]
@@ -213,11 +244,7 @@ func combineInto[K comparable, V, C any](t *table[K, C], rows []Pair[K, V], crea
 		if at != noPlace {
 			continue
 		}
-		h := t.scratch.hashes[i]
-		if t.scratch.number {
-			h = t.hashOne(&rows[i].Key)
-		}
-		at, fresh := t.insert(&rows[i].Key, h)
+		at, fresh := t.insertFound(&rows[i].Key, t.scratch.hashes[i])
 		if places[i] = uint32(at); fresh {
 			t.entries[at].Value = create(rows[i].Value)
 			places[i] = noPlace
@@ -229,4 +256,16 @@ func combineInto[K comparable, V, C any](t *table[K, C], rows []Pair[K, V], crea
 			e.Value = add(e.Value, rows[i].Value)
 		}
 	}
+}
+
+// insertFound is insert by what look has found out about a key: its hash, or its
+// number, of which the index may have become one by the other since.
+func (t *table[K, C]) insertFound(key *K, x uint64) (at int, fresh bool) {
+	switch {
+	case !t.scratch.number:
+		return t.insert(key, x)
+	case t.places != nil:
+		return t.insertNumber(key, x)
+	}
+	return t.insert(key, t.hashOne(key))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
+	"slices"
 
 	"github.com/pierrec/lz4/v4"
 
@@ -24,41 +25,48 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // blockPacker makes blocks of bytes.
 type blockPacker struct {
 	c    lz4.Compressor
-	out  []byte
 	skip int // blocks that are not tried, since one before them did not get shorter
 }
 
 // skipped is how many blocks go uncompressed after one that did not get shorter.
 const skipped = 15
 
-// pack is a block of the given bytes, head included, compressed where that is
-// asked for and makes them shorter; it is good until the next.
-func (p *blockPacker) pack(raw []byte, compress bool) ([]byte, error) {
+// pack appends a block of the given bytes, head included, compressed where that is
+// asked for and makes them shorter.
+func (p *blockPacker) pack(out, raw []byte, compress bool) ([]byte, error) {
 	if len(raw) > blockMost {
-		return nil, fault.Newf(fault.NoResources, "shuffle", "a row", "%d bytes are more than a row may have", len(raw))
+		return out, fault.Newf(fault.NoResources, "shuffle", "a row", "%d bytes are more than a row may have", len(raw))
 	}
-	if most := blockHead + lz4.CompressBlockBound(len(raw)); cap(p.out) < most {
-		p.out = make([]byte, most)
-	}
-	lies := 0
-	if compress && p.skip == 0 {
-		n, err := p.c.CompressBlock(raw, p.out[blockHead:cap(p.out)])
-		if err == nil && n > 0 && n < len(raw)-len(raw)/8 {
-			lies = n
-		} else {
-			p.skip = skipped
-		}
+	at := len(out)
+	out = append(out, make([]byte, blockHead)...)
+	if n := p.compress(&out, raw, compress); n > 0 {
+		out = out[:len(out)+n]
 	} else {
+		out = append(out, raw...)
+	}
+	head, lies := out[at:], out[at+blockHead:]
+	binary.LittleEndian.PutUint32(head, uint32(len(raw)))
+	binary.LittleEndian.PutUint32(head[4:], uint32(len(lies)))
+	binary.LittleEndian.PutUint32(head[8:], crc32.Checksum(lies, castagnoli))
+	return out, nil
+}
+
+// compress puts the compressed bytes behind what out has, and says how many they
+// are: 0 where they would not be well fewer.
+func (p *blockPacker) compress(out *[]byte, raw []byte, wanted bool) int {
+	if !wanted || p.skip > 0 {
 		p.skip = max(0, p.skip-1)
+		return 0
 	}
-	if lies == 0 {
-		lies = copy(p.out[blockHead:cap(p.out)], raw)
+	*out = slices.Grow(*out, lz4.CompressBlockBound(len(raw)))
+	n, err := p.c.CompressBlock(raw, (*out)[len(*out):cap(*out)])
+	if err != nil || n >= len(raw)-len(raw)/8 {
+		n = 0
 	}
-	p.out = p.out[:blockHead+lies]
-	binary.LittleEndian.PutUint32(p.out, uint32(len(raw)))
-	binary.LittleEndian.PutUint32(p.out[4:], uint32(lies))
-	binary.LittleEndian.PutUint32(p.out[8:], crc32.Checksum(p.out[blockHead:], castagnoli))
-	return p.out, nil
+	if n == 0 {
+		p.skip = skipped
+	}
+	return n
 }
 
 // BlockReader reads blocks one after the other.
@@ -85,27 +93,38 @@ func (b *BlockReader) Next() ([]byte, error) {
 	if was == 0 || lies == 0 || lies > was || was > blockMost {
 		return nil, damaged("a block has impossible lengths")
 	}
-	if cap(b.packed) < lies {
-		b.packed = make([]byte, min(lies, blockRead))
-	}
-	var err error
-	if b.packed, err = readWhole(b.r, b.packed[:cap(b.packed)], lies); err != nil {
+	packed, err := b.body(lies)
+	if err != nil {
 		return nil, damaged("they are cut off")
 	}
-	if crc32.Checksum(b.packed, castagnoli) != binary.LittleEndian.Uint32(head[8:]) {
+	if crc32.Checksum(packed, castagnoli) != binary.LittleEndian.Uint32(head[8:]) {
 		return nil, damaged("a block's checksum does not match")
 	}
 	if was == lies {
-		return b.packed, nil
+		return packed, nil
 	}
 	if cap(b.buf) < was {
 		b.buf = make([]byte, was)
 	}
-	n, err := lz4.UncompressBlock(b.packed, b.buf[:was])
+	n, err := lz4.UncompressBlock(packed, b.buf[:was])
 	if err != nil || n != was {
 		return nil, damaged("a block cannot be decompressed")
 	}
 	return b.buf[:was], nil
+}
+
+// body is the next n bytes, where they lie in memory as they are.
+func (b *BlockReader) body(n int) (_ []byte, err error) {
+	if m, ok := b.r.(*memoryBucket); ok {
+		if body, ok := m.take(n); ok {
+			return body, nil
+		}
+	}
+	if cap(b.packed) < n {
+		b.packed = make([]byte, min(n, blockRead))
+	}
+	b.packed, err = readWhole(b.r, b.packed[:cap(b.packed)], n)
+	return b.packed, err
 }
 
 // blockRead is how much memory is taken for what has not arrived yet.

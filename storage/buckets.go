@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"slices"
+	"sync"
 )
 
 // Span is a run of neighbouring partitions: From, and those up to Through, the
@@ -59,8 +61,12 @@ func (w *BucketWriter) Flush(part int) error {
 	if len(raw) == 0 {
 		return nil
 	}
-	b, err := w.packer.pack(raw, w.f != nil || len(w.mem)+len(raw) > w.most) // what stays in memory is not worth the time
-	if err != nil {
+	if w.mem == nil {
+		w.mem = spareMemory()
+	}
+	before := len(w.mem)
+	var err error
+	if w.mem, err = w.packer.pack(w.mem, raw, w.f != nil || len(w.mem)+len(raw) > w.most); err != nil { // what stays in memory is not worth the time
 		return err
 	}
 	w.Raw[part] += int64(len(raw))
@@ -69,8 +75,7 @@ func (w *BucketWriter) Flush(part int) error {
 	} else {
 		w.open[part] = raw[:0]
 	}
-	w.mem = append(w.mem, b...)
-	e := extent{w.at, w.at + int64(len(b))}
+	e := extent{w.at, w.at + int64(len(w.mem)-before)}
 	w.at = e.to
 	if have := w.extents[part]; len(have) > 0 && have[len(have)-1].to == e.from {
 		have[len(have)-1].to = e.to
@@ -129,7 +134,23 @@ func (w *BucketWriter) Close() {
 		w.f.Close()
 		os.Remove(w.f.Name())
 	}
+	if mem := w.mem; cap(mem) > 0 && cap(mem) <= spareMost {
+		spares.Put(&mem)
+	}
 	w.f, w.mem, w.open = nil, nil, nil
+}
+
+// spares are the memories of writers that are done, for others: so they need not grow
+// again.
+var spares sync.Pool
+
+const spareMost = 16 << 20
+
+func spareMemory() []byte {
+	if b, ok := spares.Get().(*[]byte); ok {
+		return (*b)[:0]
+	}
+	return make([]byte, 0, blockBytesMost)
 }
 
 // Buckets are the rows of a number of partitions, in memory or in a file.
@@ -147,27 +168,55 @@ func (b *Buckets) Len() int { return len(b.extents) }
 
 // Open reads the blocks of some partitions, one partition after the other.
 func (b *Buckets) Open(span Span) (io.ReadCloser, error) {
-	var at io.ReaderAt = bytes.NewReader(b.mem)
-	var closer io.Closer = io.NopCloser(nil)
-	if b.path != "" {
-		f, err := os.Open(b.path)
-		if err != nil {
-			return nil, openError(b.path, err)
-		}
-		if info, err := f.Stat(); err != nil || info.Size() < b.size {
-			f.Close()
-			return nil, damaged("their file is cut off")
-		}
-		at, closer = f, f
+	if b.path == "" {
+		return &memoryBucket{mem: b.mem, left: slices.Concat(b.extents[span.From:span.Through]...)}, nil
+	}
+	f, err := os.Open(b.path)
+	if err != nil {
+		return nil, openError(b.path, err)
+	}
+	if info, err := f.Stat(); err != nil || info.Size() < b.size {
+		f.Close()
+		return nil, damaged("their file is cut off")
 	}
 	var pieces []io.Reader
 	for _, part := range b.extents[span.From:span.Through] {
 		for _, e := range part {
-			pieces = append(pieces, io.NewSectionReader(at, e.from, e.to-e.from))
+			pieces = append(pieces, io.NewSectionReader(f, e.from, e.to-e.from))
 		}
 	}
-	return bucket{io.MultiReader(pieces...), closer}, nil
+	return bucket{io.MultiReader(pieces...), f}, nil
 }
+
+// memoryBucket reads pieces of memory, for which who reads them here needs no copy.
+type memoryBucket struct {
+	mem  []byte
+	left []extent
+}
+
+// take is the next n bytes, which must not be changed, if they lie in one piece.
+func (m *memoryBucket) take(n int) ([]byte, bool) {
+	if len(m.left) == 0 || m.left[0].to-m.left[0].from < int64(n) {
+		return nil, false
+	}
+	e := &m.left[0]
+	b := m.mem[e.from : e.from+int64(n)]
+	if e.from += int64(n); e.from == e.to {
+		m.left = m.left[1:]
+	}
+	return b, true
+}
+
+func (m *memoryBucket) Read(p []byte) (int, error) {
+	if len(m.left) == 0 {
+		return 0, io.EOF
+	}
+	n := min(int64(len(p)), m.left[0].to-m.left[0].from)
+	b, _ := m.take(int(n))
+	return copy(p, b), nil
+}
+
+func (*memoryBucket) Close() error { return nil }
 
 // Path is the file that the rows are in; empty where they are in memory.
 func (b *Buckets) Path() string { return b.path }

@@ -27,13 +27,25 @@ func openTyped(o ReadOptions, files []File) (s *Source, err error) {
 	case CSV, TSV:
 		err = s.planFields(o)
 	default: // lines
-		s.Parts, err = Ranges(files, textBytes, nil)
+		s.Parts, err = Ranges(files, textPart(files), nil)
 	}
 	return s, err
 }
 
-// textBytes is how much text one part of a dataset of lines has.
-const textBytes = 32 << 20
+// How much text one part of a dataset of lines has: of little data less, so that
+// there are at least about fewParts.
+const (
+	textLeast = 2 << 20
+	textBytes = 32 << 20
+)
+
+func textPart(files []File) int64 {
+	var total int64
+	for _, f := range files {
+		total += f.Size
+	}
+	return min(textBytes, max(textLeast, total/fewParts))
+}
 
 // planFlat cuts Parquet files into parts of whole row groups, and says whether
 // the columns can be read by the low-level readers.
@@ -131,7 +143,7 @@ func (s *Source) planFields(o ReadOptions) error {
 		s.Table.Quoted = s.Table.Quoted || spec.Quoted
 	}
 	var err error
-	s.Parts, err = Ranges(s.Files, textBytes, func(File) bool { return s.Table.Quoted })
+	s.Parts, err = Ranges(s.Files, textPart(s.Files), func(File) bool { return s.Table.Quoted })
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -108,15 +109,13 @@ func parse(line string) (link, error) {
 
 // targets are the pages that a page links to, each once.
 func targets(all []int32) []int32 {
-	out := make([]int32, 0, len(all))
-	seen := make(map[int32]bool, len(all))
-	for _, t := range all {
-		if t != none && !seen[t] {
-			seen[t] = true
-			out = append(out, t)
-		}
+	to := slices.Clone(all) // what a dataset has is not to be changed
+	slices.Sort(to)
+	to = slices.Compact(to)
+	if to[0] == none {
+		return to[1:]
 	}
-	return out
+	return to
 }
 
 // share gives every page that a page links to its share of the page's rank.
