@@ -40,18 +40,17 @@ func (c *centres) UnmarshalBinary(raw []byte) error {
 }
 
 // clusters are what rows come to under some centres: their cost, and, by centre,
-// the rows nearest to it: their number by weight, the sum of their squared lengths, and
-// their sum.
+// the rows nearest to it: their number by weight, and their sum.
 type clusters struct {
 	Cost, CostSq float64
-	N, Squares   []float64
+	N            []float64
 	Sum          []float64 // row-major
 }
 
 // MarshalBinary lays the sums out as floats.
 func (c clusters) MarshalBinary() ([]byte, error) {
-	out := make([]byte, 0, 8*(len(c.Sum)+2*len(c.N)+3))
-	return putFloats(out, []float64{c.Cost, c.CostSq, float64(len(c.N))}, c.N, c.Squares, c.Sum), nil
+	out := make([]byte, 0, 8*(len(c.Sum)+len(c.N)+3))
+	return putFloats(out, []float64{c.Cost, c.CostSq, float64(len(c.N))}, c.N, c.Sum), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
@@ -61,10 +60,10 @@ func (c *clusters) UnmarshalBinary(raw []byte) error {
 		return err
 	}
 	k := int(v[2])
-	if k < 0 || len(v) < 3+2*k {
+	if k < 0 || len(v) < 3+k {
 		return errCutShort
 	}
-	c.Cost, c.CostSq, c.N, c.Squares, c.Sum = v[0], v[1], v[3:3+k], v[3+k:3+2*k], v[3+2*k:]
+	c.Cost, c.CostSq, c.N, c.Sum = v[0], v[1], v[3:3+k], v[3+k:]
 	return nil
 }
 
@@ -72,6 +71,7 @@ func (c *clusters) UnmarshalBinary(raw []byte) error {
 type assigner struct {
 	cosine bool
 	pool   sync.Pool // of *assignWork
+	sets   centreSets
 }
 
 // assignWork is what an assigner keeps from one batch to the next.
@@ -81,6 +81,7 @@ type assignWork struct {
 	squared []float64
 	scale   []float64
 	dots    []float64
+	bounds  bounds
 }
 
 func (a *assigner) work(n int) *assignWork {
@@ -100,14 +101,21 @@ func (a *assigner) assign(w *assignWork, c *centres, b *rdd.Batch) {
 	scale := a.scales(w, b)
 	switch {
 	case b.Dense() && b.X32 != nil:
-		w.near.Set(c.At, c.K, c.D, c.Shift)
-		kernel.FindNearest(&w.near, w.at, w.squared, b.X32, b.Rows, c.Shift, scale)
+		findBounded(a, w, c, b.X32, b.Rows, a.notes(c, b), scale)
 	case b.Dense():
-		w.near.Set(c.At, c.K, c.D, c.Shift)
-		kernel.FindNearest(&w.near, w.at, w.squared, b.X64, b.Rows, c.Shift, scale)
+		findBounded(a, w, c, b.X64, b.Rows, a.notes(c, b), scale)
 	default:
 		w.assignSparse(c, b, scale)
 	}
+}
+
+// notes are what is known of the rows of a batch, where that pays.
+func (a *assigner) notes(c *centres, b *rdd.Batch) *rowNotes {
+	if !pays(c) {
+		return nil
+	}
+	n, _ := b.Notes(a, newRowNotes).(*rowNotes)
+	return n
 }
 
 // assignSparse compares sparse rows with one centre after the other.
@@ -175,20 +183,18 @@ func sumOfSquares[T kernel.Float](x []T) (sq float64) {
 func (a *assigner) clusters() rdd.Aggregator[centres, rdd.Point, clusters] {
 	return rdd.Aggregator[centres, rdd.Point, clusters]{
 		Zero: func(c centres) clusters {
-			return clusters{N: make([]float64, c.K), Squares: make([]float64, c.K), Sum: make([]float64, c.K*c.D)}
+			return clusters{N: make([]float64, c.K), Sum: make([]float64, c.K*c.D)}
 		},
 		AddBatch: a.addClusters,
 		Merge: func(x, y clusters) clusters {
 			x.Cost, x.CostSq = x.Cost+y.Cost, x.CostSq+y.CostSq
 			kernel.Add(y.N, x.N)
-			kernel.Add(y.Squares, x.Squares)
 			kernel.Add(y.Sum, x.Sum)
 			return x
 		},
 		Scale: func(x clusters, f float64) clusters {
 			x.Cost, x.CostSq = x.Cost*f, x.CostSq*f
 			kernel.Scale(f, x.N)
-			kernel.Scale(f, x.Squares)
 			kernel.Scale(f, x.Sum)
 			return x
 		},
@@ -200,6 +206,11 @@ func (a *assigner) addClusters(s clusters, c centres, b *rdd.Batch) clusters {
 	w := a.work(len(b.Rows))
 	defer a.pool.Put(w)
 	a.assign(w, &c, b)
+	return a.addAssigned(s, w, b)
+}
+
+// addAssigned adds rows whose nearest centres are known.
+func (a *assigner) addAssigned(s clusters, w *assignWork, b *rdd.Batch) clusters {
 	half := 1.0
 	if a.cosine {
 		half = 0.5
@@ -210,57 +221,56 @@ func (a *assigner) addClusters(s clusters, c centres, b *rdd.Batch) clusters {
 		s.Cost += cost
 		s.CostSq = math.FMA(cost, cost, s.CostSq)
 		s.N[at] += weight
-		times := 1.0
-		if a.cosine {
-			times = w.scale[i]
-		}
-		sum := s.Sum[int(at)*c.D : (int(at)+1)*c.D]
-		if weight == 1 {
-			s.Squares[at] += a.addRow(sum, times, b, int(b.Rows[i]))
-		} else if weight > 0 { // once for the squares of rows, which go by weight, not by its square
-			s.Squares[at] += a.addRow(sum, float64(times*weight), b, int(b.Rows[i])) / weight
-		}
 	}
+	a.addRows(s.Sum, w, b)
 	return s
 }
 
-// addRow adds a row, times a factor, to a sum, and returns the squared length of
-// what it added.
-func (a *assigner) addRow(sum []float64, times float64, b *rdd.Batch, r int) float64 {
+// addRows adds each row, times its weight and what it is scaled by, to the sum of its
+// centre.
+func (a *assigner) addRows(sums []float64, w *assignWork, b *rdd.Batch) {
+	plain, d := !a.cosine && b.Weights == nil, b.Features
+	switch {
+	case plain && b.Dense() && b.X32 != nil:
+		kernel.AddRows(sums, w.at, b.X32, b.Rows, d)
+		return
+	case plain && b.Dense():
+		kernel.AddRows(sums, w.at, b.X64, b.Rows, d)
+		return
+	}
+	for i, at := range w.at {
+		times := b.WeightOf(b.Rows[i])
+		if a.cosine {
+			times = float64(w.scale[i] * times)
+		}
+		if times != 0 {
+			addTimes(sums[int(at)*d:(int(at)+1)*d], times, b, int(b.Rows[i]))
+		}
+	}
+}
+
+// addTimes adds a row, times a factor, to a sum.
+func addTimes(sum []float64, times float64, b *rdd.Batch, r int) {
 	switch {
 	case b.Dense() && b.X32 != nil:
-		return addDense(sum, times, b.X32[r*len(sum):(r+1)*len(sum)])
+		addDense(sum, times, b.X32[r*len(sum):(r+1)*len(sum)])
 	case b.Dense():
-		return addDense(sum, times, b.X64[r*len(sum):(r+1)*len(sum)])
+		addDense(sum, times, b.X64[r*len(sum):(r+1)*len(sum)])
 	case b.X32 != nil:
-		return addSparse(sum, times, b.Indices[b.Offsets[r]:b.Offsets[r+1]], b.X32[b.Offsets[r]:b.Offsets[r+1]])
+		addSparse(sum, times, b.Indices[b.Offsets[r]:b.Offsets[r+1]], b.X32[b.Offsets[r]:b.Offsets[r+1]])
+	default:
+		addSparse(sum, times, b.Indices[b.Offsets[r]:b.Offsets[r+1]], b.X64[b.Offsets[r]:b.Offsets[r+1]])
 	}
-	return addSparse(sum, times, b.Indices[b.Offsets[r]:b.Offsets[r+1]], b.X64[b.Offsets[r]:b.Offsets[r+1]])
 }
 
-func addDense[T kernel.Float](sum []float64, times float64, x []T) float64 {
-	var even, odd float64 // two sums, since each waits for the one before
-	x = x[:len(sum)]
-	j := 0
-	for ; j+1 < len(sum); j += 2 {
-		u, v := float64(float64(x[j])*times), float64(float64(x[j+1])*times)
-		sum[j] += u
-		sum[j+1] += v
-		even, odd = math.FMA(u, u, even), math.FMA(v, v, odd)
+func addDense[T kernel.Float](sum []float64, times float64, x []T) {
+	for j, v := range x[:len(sum)] {
+		sum[j] += float64(float64(v) * times)
 	}
-	if j < len(sum) {
-		u := float64(float64(x[j]) * times)
-		sum[j] += u
-		even = math.FMA(u, u, even)
-	}
-	return even + odd
 }
 
-func addSparse[T kernel.Float](sum []float64, times float64, indices []int32, x []T) (sq float64) {
+func addSparse[T kernel.Float](sum []float64, times float64, indices []int32, x []T) {
 	for k, j := range indices {
-		v := float64(float64(x[k]) * times)
-		sum[j] += v
-		sq = math.FMA(v, v, sq)
+		sum[j] += float64(float64(x[k]) * times)
 	}
-	return sq
 }

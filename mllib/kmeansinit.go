@@ -65,7 +65,7 @@ func (a *assigner) draw(d drawn, p drawParam, b *rdd.Batch) drawn {
 		if a.cosine {
 			times = w.scale[i]
 		}
-		a.addRow(row, times, b, int(r))
+		addTimes(row, times, b, int(r))
 		d.Rows = append(d.Rows, row)
 	}
 	return d

@@ -181,13 +181,20 @@ func (m *KMeansModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 	shift := param.Shift // rows are taken about it as a whole, so that no digits are lost
 	param.At, param.Shift = about(param.At, shift), nil
 	all, read := a.clusters().Zero(param), 0
+	squares := make([]float64, param.K) // the squared lengths of a cluster's rows
 	err := m.eachBatch(ctx, in, uris, func(b *rdd.Batch) error {
 		if b.Dense() {
 			b.X64 = about(b.X64, shift)
 		} else if shift != nil {
 			param.At, shift = m.Centres, nil // sparse rows are not
 		}
-		all = a.addClusters(all, param, b)
+		work := a.work(len(b.Rows))
+		defer a.pool.Put(work)
+		a.assign(work, &param, b)
+		all = a.addAssigned(all, work, b)
+		for i, sq := range a.squaredLengths(b) {
+			squares[work.at[i]] += sq * b.WeightOf(b.Rows[i])
+		}
 		read += len(b.Rows)
 		return nil
 	})
@@ -218,7 +225,7 @@ func (m *KMeansModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 		work := a.work(len(b.Rows))
 		defer a.pool.Put(work)
 		a.assign(work, &param, b)
-		sum += a.silhouettes(work, &all, b)
+		sum += a.silhouettes(work, &all, squares, b)
 		for _, r := range b.Rows {
 			weight += b.WeightOf(r)
 		}
@@ -243,14 +250,11 @@ func about(x, shift []float64) []float64 {
 // silhouettes adds up (b − a) / max(a, b) of the rows of a batch, times their weights: a is the mean
 // squared distance from the other rows of the row's own cluster, b the least of
 // those from the rows of another; 0 where it is alone.
-func (a *assigner) silhouettes(w *assignWork, all *clusters, b *rdd.Batch) (sum float64) {
+func (a *assigner) silhouettes(w *assignWork, all *clusters, squares []float64, b *rdd.Batch) (sum float64) {
 	n := len(b.Rows)
 	own, other := make([]float64, n), make([]float64, n)
-	lengths := make([]float64, n)
-	for i, r := range b.Rows {
-		if lengths[i] = squaredLength(b, int(r)); a.cosine && lengths[i] > 0 {
-			lengths[i] = 1
-		}
+	lengths := a.squaredLengths(b)
+	for i := range other {
 		other[i] = math.Inf(1)
 	}
 	d := len(all.Sum) / len(all.N)
@@ -263,7 +267,7 @@ func (a *assigner) silhouettes(w *assignWork, all *clusters, b *rdd.Batch) (sum 
 			if a.cosine {
 				z *= w.scale[i]
 			}
-			total := math.FMA(-2, z, math.FMA(lengths[i], count, all.Squares[c])) // of all rows of c
+			total := math.FMA(-2, z, math.FMA(lengths[i], count, squares[c])) // of all rows of c
 			if int(w.at[i]) == c {
 				own[i] = 0
 				if others := count - b.WeightOf(b.Rows[i]); others > 0 {
@@ -281,6 +285,17 @@ func (a *assigner) silhouettes(w *assignWork, all *clusters, b *rdd.Batch) (sum 
 		}
 	}
 	return sum
+}
+
+// squaredLengths are those of the rows of a batch, brought to length 1 under cosine.
+func (a *assigner) squaredLengths(b *rdd.Batch) []float64 {
+	out := make([]float64, len(b.Rows))
+	for i, r := range b.Rows {
+		if out[i] = squaredLength(b, int(r)); a.cosine && out[i] > 0 {
+			out[i] = 1
+		}
+	}
+	return out
 }
 
 // Describe is the model in a few lines: how large it is, and its centres.

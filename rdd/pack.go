@@ -125,6 +125,18 @@ type Batch struct {
 
 	scratch []float64
 	weights []float64 // of Rows, in turn
+	all     *storage.Batch
+}
+
+// Notes are what folds have found out about the rows among which Rows are, numbered
+// up to n, to save work the next time: who takes them (a pointer) finds what make
+// has made, several at the same time. They may be gone at any time, and no result
+// may depend on them; nil where none can be kept.
+func (b *Batch) Notes(who any, make func(n int) any) any {
+	if b.all == nil || b.all.Notes == nil {
+		return nil
+	}
+	return b.all.Notes.Of(who, func() any { return make(b.all.Rows) })
 }
 
 // Scratch is room for n numbers that AddBatch may use during the call; what is
@@ -300,7 +312,7 @@ func (f *folder[P, T, A]) Fold(acc any, b *storage.Batch, from, to int, state []
 		return f.foldRows(acc, b, from, to)
 	}
 	a := acc.(*A)
-	f.view = Batch{Features: f.meta.Features, Labels: b.Labels, Weights: b.Weights, X64: b.X64, X32: b.X32, Offsets: b.Offsets, Indices: b.Indices, scratch: f.view.scratch, weights: f.view.weights}
+	f.view = Batch{Features: f.meta.Features, Labels: b.Labels, Weights: b.Weights, X64: b.X64, X32: b.X32, Offsets: b.Offsets, Indices: b.Indices, scratch: f.view.scratch, weights: f.view.weights, all: b}
 	for p := from; p < to; p += rowsPerBatch {
 		n := min(to-p, rowsPerBatch)
 		b.Visit(f.rows[:n], p)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"os"
+	"sync"
 	"unsafe"
 
 	flatbuffers "github.com/google/flatbuffers/go"
@@ -33,6 +34,25 @@ type Batch struct {
 	Offsets []int32   // sparse rows or blobs; Rows+1
 	Indices []int32
 	Blob    []byte
+	Notes   *Notes
+}
+
+// Notes are what folds of a batch have found out about its rows, to save them work
+// the next time. They are gone with the batch, and no result may depend on them.
+type Notes struct {
+	mu  sync.Mutex
+	who any
+	has any
+}
+
+// Of are the notes of one who takes some, made anew where another's lie here.
+func (n *Notes) Of(who any, make func() any) any {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.who != who {
+		n.who, n.has = who, make()
+	}
+	return n.has
 }
 
 // RowAt is the row at a position of the batch's visiting order: four distant
@@ -153,7 +173,7 @@ func (s *Split) addBatch(offset, meta, body int64) error {
 		return fault.Newf(fault.Corrupt, "parse", "record batch", "it claims %d rows", rows)
 	}
 	bufs := bufferViews(&rec, s.raw[offset+meta:offset+meta+body])
-	b := Batch{First: s.positions(), Rows: int(rows)}
+	b := Batch{First: s.positions(), Rows: int(rows), Notes: &Notes{}}
 	if err := b.take(s.Meta, bufs); err != nil {
 		return err
 	}

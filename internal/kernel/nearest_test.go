@@ -12,7 +12,7 @@ func checkNearest[T Float](t *testing.T, rng *rand.Rand, n, d, k int) {
 	centres, scale := numbers(rng, k*d), numbers(rng, n)
 	copy(centres[(k-1)*d:], centres[:d]) // the first counts
 	var near Nearest
-	at, squared := make([]int32, n), make([]float64, n)
+	at, squared, second, again := make([]int32, n), make([]float64, n), make([]float64, n), make([]float64, n)
 	for _, how := range []string{"as they are", "shifted", "scaled"} {
 		by, times := shift, scale
 		if how != "shifted" {
@@ -22,7 +22,8 @@ func checkNearest[T Float](t *testing.T, rng *rand.Rand, n, d, k int) {
 			times = nil
 		}
 		near.Set(centres, k, d, by)
-		FindNearest(&near, at, squared, x, rows, by, times)
+		FindNearestTwo(&near, at, squared, second, x, rows, by, times)
+		FindDistances(&near, at, again, x, rows, by, times)
 		for i, r := range rows {
 			row := make([]float64, d)
 			var norm float64
@@ -36,7 +37,7 @@ func checkNearest[T Float](t *testing.T, rng *rand.Rand, n, d, k int) {
 				}
 				norm = math.FMA(row[j], row[j], norm)
 			}
-			best, where := math.Inf(1), 0
+			best, next, where := math.Inf(1), math.Inf(1), 0
 			for c := range k {
 				var own, p float64
 				for j := range d {
@@ -47,11 +48,16 @@ func checkNearest[T Float](t *testing.T, rng *rand.Rand, n, d, k int) {
 					own, p = math.FMA(v, v, own), math.FMA(v, row[j], p)
 				}
 				if v := math.FMA(-2, p, own); v < best {
-					best, where = v, c
+					best, next, where = v, best, c
+				} else {
+					next = min(next, v)
 				}
 			}
 			if int(at[i]) != where || math.Float64bits(squared[i]) != math.Float64bits(max(0, norm+best)) {
 				t.Fatalf("%s, %d × %d, %d centres: row %d is nearest to %d at %v, want %d at %v", how, n, d, k, i, at[i], squared[i], where, max(0, norm+best))
+			}
+			if second[i] != max(0, norm+next) || math.Float64bits(again[i]) != math.Float64bits(squared[i]) {
+				t.Fatalf("%s, %d × %d, %d centres: row %d is at %v of the second, want %v, and by itself at %v of the nearest, want %v", how, n, d, k, i, second[i], max(0, norm+next), again[i], squared[i])
 			}
 		}
 	}
@@ -87,4 +93,28 @@ func BenchmarkNearest(b *testing.B) {
 			}
 		})
 	}
+}
+
+func TestRowsAreAddedInTurn(t *testing.T) {
+	onEveryPath(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(4, 4))
+		for _, d := range []int{1, 2, 7, 8, 9, 16, 31} {
+			x, _, rows := data[float64](rng, 60, d)
+			const k = 5
+			sums, at := numbers(rng, k*d), make([]int32, len(rows))
+			want := append([]float64(nil), sums...)
+			for i, r := range rows {
+				at[i] = rng.Int32N(k)
+				for j := range d {
+					want[int(at[i])*d+j] += x[int(r)*d+j]
+				}
+			}
+			AddRows(sums, at, x, rows, d)
+			for i, v := range sums {
+				if math.Float64bits(v) != math.Float64bits(want[i]) {
+					t.Fatalf("%d columns: sum %d is %v, want %v", d, i, v, want[i])
+				}
+			}
+		}
+	})
 }

@@ -57,6 +57,21 @@ func gramWeightedAVX2(c *float64, left *float64, right *float64, rows *int32, n 
 //go:noescape
 func nearestAVX2(best *float64, index *float64, centres *float64, norms *float64, numbers *float64, rows *float64, d int)
 
+// nearestTwoAVX2 is nearestAVX2 that also makes second the least of all that are not the best.
+//
+//go:noescape
+func nearestTwoAVX2(best *float64, index *float64, centres *float64, norms *float64, numbers *float64, rows *float64, d int, second *float64)
+
+// productsAVX2 sets out to the products of rows that lie in lanes with centres of which the first columns are the numbers at[i] of centres.
+//
+//go:noescape
+func productsAVX2(out *float64, centres *float64, at *int64, rows *float64, d int)
+
+// addRowsAVX2 adds n rows of d columns of x, given by number, to the rows at[i] of sums.
+//
+//go:noescape
+func addRowsAVX2(sums *float64, at *int32, x *float64, rows *int32, n int, d int)
+
 // squaresAVX2 sets out to the sums of squares of rows that lie in lanes, d columns of them.
 //
 //go:noescape
@@ -116,6 +131,21 @@ func gramWeightedAVX512(c *float64, left *float64, right *float64, rows *int32, 
 //
 //go:noescape
 func nearestAVX512(best *float64, index *float64, centres *float64, norms *float64, numbers *float64, rows *float64, d int)
+
+// nearestTwoAVX512 is nearestAVX512 that also makes second the least of all that are not the best.
+//
+//go:noescape
+func nearestTwoAVX512(best *float64, index *float64, centres *float64, norms *float64, numbers *float64, rows *float64, d int, second *float64)
+
+// productsAVX512 sets out to the products of rows that lie in lanes with centres of which the first columns are the numbers at[i] of centres.
+//
+//go:noescape
+func productsAVX512(out *float64, centres *float64, at *int64, rows *float64, d int)
+
+// addRowsAVX512 adds n rows of d columns of x, given by number, to the rows at[i] of sums.
+//
+//go:noescape
+func addRowsAVX512(sums *float64, at *int32, x *float64, rows *int32, n int, d int)
 
 // squaresAVX512 sets out to the sums of squares of rows that lie in lanes, d columns of them.
 //

@@ -287,16 +287,54 @@ func spreadVector[T Float](n *Nearest, x []T, rows []int32, wide int, shift, sca
 }
 
 // compareVector compares the tile of centres from c on with all lanes.
-func (n *Nearest) compareVector(c int) bool {
+func (n *Nearest) compareVector(c int, two bool) bool {
 	tall, wide := tile()
 	_, _, _ = n.centres[(c+tall)*n.d-1], n.numbers[c+tall-1], n.rows[wide*n.d-1]
-	switch path {
-	case "go":
+	switch {
+	case path == "go":
 		return false
-	case "avx512":
+	case path == "avx512" && two:
+		nearestTwoAVX512(&n.best[0], &n.index[0], &n.centres[c*n.d], &n.norms[c], &n.numbers[c], &n.rows[0], n.d, &n.second[0])
+	case path == "avx512":
 		nearestAVX512(&n.best[0], &n.index[0], &n.centres[c*n.d], &n.norms[c], &n.numbers[c], &n.rows[0], n.d)
+	case two:
+		nearestTwoAVX2(&n.best[0], &n.index[0], &n.centres[c*n.d], &n.norms[c], &n.numbers[c], &n.rows[0], n.d, &n.second[0])
 	default:
 		nearestAVX2(&n.best[0], &n.index[0], &n.centres[c*n.d], &n.norms[c], &n.numbers[c], &n.rows[0], n.d)
+	}
+	return true
+}
+
+// multiplyVector multiplies all lanes with the centres that begin at first.
+func (n *Nearest) multiplyVector() bool {
+	if path == "go" || n.d == 0 {
+		return false
+	}
+	tall, wide := tile()
+	_ = n.rows[wide*n.d-1]
+	for _, at := range n.first[:wide] {
+		_ = n.centres[int(at)+(n.d-1)*tall]
+	}
+	if path == "avx512" {
+		productsAVX512(&n.best[0], &n.centres[0], &n.first[0], &n.rows[0], n.d)
+	} else {
+		productsAVX2(&n.best[0], &n.centres[0], &n.first[0], &n.rows[0], n.d)
+	}
+	return true
+}
+
+// addRowsVector adds rows of double precision to sums.
+func addRowsVector[T Float](sums []float64, at []int32, x []T, rows []int32, d int) bool {
+	x64, double := any(x).([]float64)
+	if path == "go" || !double || len(rows) == 0 || d == 0 {
+		return false
+	}
+	check(x64, rows, d)
+	check(sums, at[:len(rows)], d)
+	if path == "avx512" {
+		addRowsAVX512(&sums[0], &at[0], &x64[0], &rows[0], len(rows), d)
+	} else {
+		addRowsAVX2(&sums[0], &at[0], &x64[0], &rows[0], len(rows), d)
 	}
 	return true
 }

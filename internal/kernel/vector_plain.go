@@ -33,7 +33,11 @@ func tile() (tall, wide int) { return 4, 12 }
 
 func multiplyVector(_ []float64, _ int, _ []float64, _ int, _ []float64, _ int) bool { return false }
 
-func (n *Nearest) compareVector(int) bool { return false }
+func (n *Nearest) compareVector(int, bool) bool { return false }
+
+func (n *Nearest) multiplyVector() bool { return false }
+
+func addRowsVector[T Float](_ []float64, _ []int32, _ []T, _ []int32, _ int) bool { return false }
 
 func (n *Nearest) squaresVector(int) bool { return false }
 

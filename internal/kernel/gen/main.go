@@ -22,7 +22,10 @@ func main() {
 		logistic(t)
 		product(t)
 		gramRows(t)
-		nearest(t)
+		nearest(t, false)
+		nearest(t, true)
+		products(t)
+		addRows(t)
 		squares(t)
 	}
 	spread()

@@ -1,0 +1,103 @@
+package mllib
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/volley-engine/volley/internal/kernel"
+)
+
+// TestBoundsChangeNothing: under whatever centres come after one another, the nearest
+// ones and the distances are those that a look at all centres finds, bit for bit,
+// and once rows have settled most are not looked for.
+func TestBoundsChangeNothing(t *testing.T) {
+	for _, c := range []struct{ d, k int }{{2, 100}, {7, 40}, {50, 33}} {
+		for _, how := range []string{"euclidean", "shifted", "cosine", "far off"} {
+			boundsChangeNothing[float64](t, how, c.d, c.k)
+			boundsChangeNothing[float32](t, how, c.d, c.k)
+		}
+	}
+}
+
+func boundsChangeNothing[T kernel.Float](t *testing.T, how string, d, k int) {
+	const n = 1500
+	rng := rand.New(rand.NewPCG(uint64(d), uint64(k)))
+	about, x := normals(rng, k*d, 8), make([]T, n*d)
+	away := map[string]float64{"far off": 1e7}[how]
+	for r := range n {
+		centre := about[rng.IntN(k)*d:]
+		for j := range d {
+			x[r*d+j] = T(centre[j] + rng.NormFloat64() + away)
+		}
+	}
+	copy(x[d:2*d], x[:d]) // two rows alike
+	var shift, scale []float64
+	if how == "shifted" {
+		shift = normals(rng, d, 3)
+	}
+	if how == "cosine" {
+		for r := range n {
+			scale = append(scale, 1/math.Sqrt(sumOfSquares(x[r*d:(r+1)*d])))
+		}
+	}
+	a, notes := &assigner{cosine: how == "cosine"}, newRowNotes(n).(*rowNotes)
+	now := &centres{K: k, D: d, Shift: shift}
+	for c := range k {
+		for j := range d {
+			now.At = append(now.At, float64(x[(c*13)*d+j]))
+		}
+	}
+	kept := 0
+	for pass := range 60 {
+		switch {
+		case pass == 40: // two alike: neither is nearer
+			now.At = slices.Clone(now.At)
+			copy(now.At[3*d:4*d], now.At[5*d:6*d])
+		case pass == 50: // elsewhere
+			now.At = slices.Clone(now.At)
+			for j := range now.At {
+				now.At[j] += 3 * rng.NormFloat64()
+			}
+		}
+		sums, counts := make([]float64, k*d), make([]float64, k)
+		for from := 0; from < n; {
+			to := min(n, from+1+rng.IntN(600)) // runs are others each time
+			rows, by := make([]int32, 0, to-from), []float64(nil)
+			for r := from; r < to; r++ {
+				rows = append(rows, int32(r))
+			}
+			if scale != nil {
+				by = scale[from:to]
+			}
+			got, want := a.work(len(rows)), &assignWork{at: make([]int32, len(rows)), squared: make([]float64, len(rows))}
+			findBounded(a, got, now, x, rows, notes, by)
+			kept += len(got.bounds.kept.rows)
+			findBounded(a, want, now, x, rows, nil, by)
+			for i, r := range rows {
+				if got.at[i] != want.at[i] || math.Float64bits(got.squared[i]) != math.Float64bits(want.squared[i]) {
+					t.Fatalf("%s, %d × %d, pass %d: row %d is nearest to %d at %v, want %d at %v", how, d, k, pass, r, got.at[i], got.squared[i], want.at[i], want.squared[i])
+				}
+				for j := range d {
+					sums[int(want.at[i])*d+j] += float64(x[int(r)*d+j])
+				}
+				counts[want.at[i]]++
+			}
+			a.pool.Put(got)
+			from = to
+		}
+		next := slices.Clone(now.At)
+		for c, m := range counts {
+			for j := range d {
+				if m > 0 {
+					next[c*d+j] = sums[c*d+j]/m + 1e-3*rng.NormFloat64() // no pass is the last
+				}
+			}
+		}
+		now = &centres{K: k, D: d, Shift: shift, At: next}
+	}
+	if spares := how != "far off" && !(how == "cosine" && d == 2); spares && kept < 5*n {
+		t.Errorf("%s, %d × %d: bounds have spared %d rows of %d", how, d, k, kept, 60*n)
+	}
+}
