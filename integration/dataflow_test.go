@@ -99,10 +99,18 @@ func TestASaveThatIsKilledIsNotComplete(t *testing.T) {
 	program := built(t, dir, ".")
 	complete, killed := 0, 0
 	r := rand.New(rand.NewPCG(3, 4))
+	save := func(ctx context.Context, out string) *exec.Cmd {
+		return exec.CommandContext(ctx, program, "--data-dir", filepath.Join(dir, "data"), "--", "--input", filepath.Join(dir, "offset.txt"), "--output", out)
+	}
+	began := time.Now()
+	if said, err := save(context.Background(), filepath.Join(dir, "out")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	whole := time.Since(began) // kills come at all times of a run
 	for i := range 50 {
 		out := filepath.Join(dir, fmt.Sprint("out", i))
-		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(20+r.IntN(180))*time.Millisecond)
-		cmd := exec.CommandContext(ctx, program, "--data-dir", filepath.Join(dir, "data"), "--", "--input", filepath.Join(dir, "offset.txt"), "--output", out)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1.5*r.Float64()*float64(whole)))
+		cmd := save(ctx, out)
 		cmd.Cancel = func() error { killed++; return cmd.Process.Kill() }
 		_ = cmd.Run() // what it says does not matter
 		cancel()
