@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"regexp"
 	"runtime"
 	"sync"
 	"time"
@@ -24,9 +25,9 @@ import (
 	"github.com/volley-engine/volley/storage"
 )
 
-// executableDigest tells this program from all others: by the identifier that the Go
-// linker has given it, which is a digest of its content, or, where it has none, by
-// the digest of its file, which takes a tenth of a second.
+// executableDigest tells this program from all others: by the identifier that go build
+// has given it, of which digests of its content are a part, or, where another tool
+// has given it one or none, by the digest of its file, which takes a tenth of a second.
 var executableDigest = sync.OnceValue(func() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -47,23 +48,27 @@ var executableDigest = sync.OnceValue(func() string {
 	return hex.EncodeToString(sum.Sum(nil))
 })
 
-// buildID is the Go linker's identifier of an executable; nil where it has none.
+// buildID is the identifier that go build has given to an executable; nil where it has
+// none, or one that does not tell contents apart.
 func buildID(r io.ReaderAt) []byte {
 	f, err := elf.NewFile(r)
 	if err != nil {
 		return nil
 	}
-	const head = 16 // the note's lengths, type and name
 	note := f.Section(".note.go.buildid")
-	if note == nil || note.Size <= head {
+	if note == nil {
 		return nil
 	}
 	raw, err := note.Data()
-	if err != nil {
+	if err != nil || !buildIDs.Match(raw) {
 		return nil
 	}
-	return raw[head:]
+	return buildIDs.Find(raw)
 }
+
+// buildIDs have four digests: of what the program was made of, and how, and of its
+// content. Other tools write whatever they like, the same for every program.
+var buildIDs = regexp.MustCompile(`[\w-]{20}/[\w-]{20}/[\w-]{20}/[\w-]{20}`)
 
 // Pack is where a node's pack lies: the executors' catalog.
 func (e *embedded) Pack(_ context.Context, node int) (string, *storage.PackMeta, error) {

@@ -101,21 +101,12 @@ func (a *assigner) assign(w *assignWork, c *centres, b *rdd.Batch) {
 	scale := a.scales(w, b)
 	switch {
 	case b.Dense() && b.X32 != nil:
-		findBounded(a, w, c, b.X32, b.Rows, a.notes(c, b), scale)
+		findBounded(a, w, c, b, b.X32, scale)
 	case b.Dense():
-		findBounded(a, w, c, b.X64, b.Rows, a.notes(c, b), scale)
+		findBounded(a, w, c, b, b.X64, scale)
 	default:
 		w.assignSparse(c, b, scale)
 	}
-}
-
-// notes are what is known of the rows of a batch, where that pays.
-func (a *assigner) notes(c *centres, b *rdd.Batch) *rowNotes {
-	if !pays(c) {
-		return nil
-	}
-	n, _ := b.Notes(a, newRowNotes).(*rowNotes)
-	return n
 }
 
 // assignSparse compares sparse rows with one centre after the other.

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/rdd"
 )
 
 // Bounds on distances spare passes of k-means the look for the nearest centre of most
@@ -84,7 +85,7 @@ type centreSet struct {
 
 const knownSets = 8
 
-// number is that of some centres, which must not change any more.
+// number is that of some centres, which must not change any more, counted from 1.
 func (s *centreSets) number(c *centres) uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,8 +159,11 @@ type bounds struct {
 	notes      []rowNote
 	movements  []*movement
 	kept, open subset
-	number     uint32  // of the centres that
-	longest    float64 // is of
+	number     uint32    // of the centres that
+	longest    float64   // is of
+	asked      []float64 // centres whose pass was asked about
+	pass       uint32
+	spared     bool // the last run was found by bounds
 }
 
 // subset are some rows of a run: their places in it, and what is asked about them.
@@ -211,30 +215,47 @@ func (w *bounds) movement(sets *centreSets, from, to uint32, c *centres) *moveme
 // pays says whether bounds may pay for centres.
 func pays(c *centres) bool { return c.K >= boundedCentres && c.K*c.D >= boundedColumns }
 
-// findBounded is kernel.FindNearest of some rows of x, by bounds; notes are those of all
-// rows of x, nil where there are none.
-func findBounded[T kernel.Float](a *assigner, w *assignWork, c *centres, x []T, rows []int32, notes *rowNotes, scale []float64) {
+// passes counts passes in which other centres came, as far as bounds may pay; a worker
+// mostly asks again about the same ones.
+func (a *assigner) passes(w *bounds, c *centres) uint32 {
+	if !pays(c) {
+		return 0
+	}
+	if len(w.asked) != len(c.At) || &w.asked[0] != &c.At[0] {
+		w.asked, w.pass = c.At, a.sets.number(c)
+	}
+	return w.pass
+}
+
+// findBounded is kernel.FindNearest of the rows of a batch, by bounds where these may
+// pay.
+func findBounded[T kernel.Float](a *assigner, w *assignWork, c *centres, b *rdd.Batch, x []T, scale []float64) {
 	w.near.Set(c.At, c.K, c.D, c.Shift)
-	v, number := &w.bounds, uint32(0)
-	if notes != nil {
-		number = a.sets.number(c)
+	if pass := a.passes(&w.bounds, c); pass > boundedAfter {
+		if notes, ok := b.Notes(a, newRowNotes).(*rowNotes); ok {
+			findNoted(a, w, c, pass, x, b.Rows, notes, scale)
+			return
+		}
 	}
-	if number <= boundedAfter {
-		kernel.FindNearest(&w.near, w.at, w.squared, x, rows, c.Shift, scale)
-		return
-	}
+	kernel.FindNearest(&w.near, w.at, w.squared, x, b.Rows, c.Shift, scale)
+}
+
+// findNoted is kernel.FindNearest of some rows of x, by notes of all rows of it.
+func findNoted[T kernel.Float](a *assigner, w *assignWork, c *centres, pass uint32, x []T, rows []int32, notes *rowNotes, scale []float64) {
+	v := &w.bounds
 	v.notes = slices.Grow(v.notes[:0], len(rows))[:len(rows)]
-	if v.number != number {
-		v.number, v.longest = number, math.Sqrt(longest(c))
+	if v.number != pass {
+		v.number, v.longest = pass, math.Sqrt(longest(c))
 	}
 	reach := notes.read(v.notes, rows)
 	first := v.notes[0].gap
 	if v.notes[0].under == 0 {
 		first = unsettled
 	}
-	v.sort(a, c, rows, number, margin(c.D)*(v.longest+reach), scale)
-	switch spares := float64(len(v.kept.rows)) >= float64(sparedShare*float64(len(rows))); {
-	case spares:
+	v.sort(a, c, rows, pass, margin(c.D)*(v.longest+reach), scale)
+	v.spared = float64(len(v.kept.rows)) >= float64(sparedShare*float64(len(rows)))
+	switch {
+	case v.spared:
 		reach = findAround(w, c, x, scale)
 	case first == settled:
 		reach = findTwo(w, c, rows, x, scale)
@@ -242,7 +263,7 @@ func findBounded[T kernel.Float](a *assigner, w *assignWork, c *centres, x []T, 
 		findAll(w, c, rows, x, scale, first)
 	}
 	for i := range v.notes {
-		v.notes[i].under = number
+		v.notes[i].under = pass
 	}
 	notes.write(v.notes, rows, reach)
 }
@@ -292,7 +313,12 @@ func (w *bounds) sort(a *assigner, c *centres, rows []int32, number uint32, leas
 }
 
 // rounded is a little less than a gap, in single precision.
-func rounded(gap float64) float32 { return float32(gap * (1 - 1e-6)) }
+func rounded(gap float64) float32 {
+	if gap < 1e-30 { // single precision has hardly any digits there
+		return 0
+	}
+	return float32(min(gap, math.MaxFloat32/2) * (1 - 1e-6))
+}
 
 // findAround looks for the nearest centres of rows that are open only.
 func findAround[T kernel.Float](w *assignWork, c *centres, x []T, scale []float64) (reach float64) {

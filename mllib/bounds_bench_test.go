@@ -15,7 +15,7 @@ import (
 // distances that need not be computed; and from these, and from the time that a row
 // takes in a block of all centres, against one centre in a block, and by itself, how
 // many times as fast a round could be at the most. Bounds themselves, and looking
-// after them, are taken to cost nothing. See docs/adr/0010-no-bounds.md.
+// after them, are taken to cost nothing. See docs/jobs.md.
 func BenchmarkBounds(b *testing.B) {
 	for _, law := range []struct {
 		d, k   int

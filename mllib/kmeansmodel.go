@@ -193,7 +193,7 @@ func (m *KMeansModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 		a.assign(work, &param, b)
 		all = a.addAssigned(all, work, b)
 		for i, sq := range a.squaredLengths(b) {
-			squares[work.at[i]] += sq * b.WeightOf(b.Rows[i])
+			squares[work.at[i]] += float64(sq * b.WeightOf(b.Rows[i]))
 		}
 		read += len(b.Rows)
 		return nil

@@ -182,7 +182,7 @@ func readCombined[K comparable, C any](ctx context.Context, id, part int, c keye
 			return spilled.addAll(rows)
 		}
 		combineInto(t, rows, same, merge)
-		if t.size() <= most {
+		if t.content() <= most {
 			return nil
 		}
 		spilled = newHashSorter(c, env.packs)
@@ -221,8 +221,10 @@ func (p *tables[K, C]) get() *table[K, C] {
 }
 
 func (p *tables[K, C]) put(t *table[K, C]) {
-	t.clear()
-	p.pool.Put(t)
+	if t.pooled() {
+		t.clear()
+		p.pool.Put(t)
+	}
 }
 
 // yieldByHash hands out the entries of a table in the order of their hashes, and

@@ -164,6 +164,8 @@ func (p *dealers[K, V, C]) get(most int) *dealer[K, V, C] {
 }
 
 func (p *dealers[K, V, C]) put(d *dealer[K, V, C]) {
-	d.clear()
-	p.pool.Put(d)
+	if d.one.pooled() {
+		d.clear()
+		p.pool.Put(d)
+	}
 }

@@ -25,7 +25,7 @@ func TestRowsThatAreDealtOutAreCombinedInTurn(t *testing.T) {
 		fixed, dealt     bool
 	}{{400_000, 800_000, 64 << 20, 1e9, true, true}, {400_000, 800_000, 64 << 20, 1e9, false, false}, {1000, 300_000, 64 << 20, 1, true, false},
 		{500_000, 2_000_000, 16 << 20, 1e9, true, true}, {300_000, 400_000, 1 << 20, 1e9, true, false},
-		{400_000, 800_000, 64 << 20, 5, true, false}, {500_000, 2_000_000, 16 << 20, 1, true, false}} {
+		{400_000, 800_000, 64 << 20, 3, true, false}, {500_000, 2_000_000, 16 << 20, 1, true, false}} {
 		d := newDealer[int64, int32](k)
 		var flushedAt [2][]int
 		for round := range 2 { // the second time with the memory of the first

@@ -67,7 +67,7 @@ func (g *grouper[K, V]) read(ctx context.Context, id, part int) error {
 			return g.spilled.addAll(rows)
 		}
 		combineInto(g.table, rows, func(v V) []V { return []V{v} }, func(all []V, v V) []V { return append(all, v) })
-		if g.values += len(rows) * int(unsafe.Sizeof(v)+16); g.table.size()+g.values > g.most {
+		if g.values += len(rows) * int(unsafe.Sizeof(v)+16); g.table.content()+g.values > g.most {
 			return g.toSorter()
 		}
 		return nil

@@ -70,8 +70,10 @@ func (l *lookup[K, W]) build(workers int) {
 		return
 	}
 	t.index, t.mask = makeHuge[uint64](n, n), uint64(n-1)
-	t.hashes = makeHuge[uint64](len(t.entries), len(t.entries))
-	split(len(t.entries), workers, func(_, lo, hi int) { hashOf(t.hash, t.entries[lo:hi], t.hashes[lo:hi]) })
+	if len(t.hashes) < len(t.entries) {
+		t.hashes = makeHuge[uint64](len(t.entries), len(t.entries))
+		split(len(t.entries), workers, func(_, lo, hi int) { hashOf(t.hash, t.entries[lo:hi], t.hashes[lo:hi]) })
+	}
 	over := make([][]int32, workers)
 	split(n, workers, func(w, lo, hi int) { over[w], _ = l.place(uint64(lo), uint64(hi)) })
 	for _, rows := range over { // beyond their range
@@ -98,7 +100,7 @@ func (l *lookup[K, W]) buildNumbers(n, workers int) bool {
 		return false
 	}
 	first, last := span(t.numbers, t.entries)
-	if !lieWithin(first, last, roomy*n) {
+	if !lieWithin(first, last, roomFor(n)) {
 		return false
 	}
 	room := int(last-first) + 1
@@ -182,17 +184,39 @@ func (l *lookup[K, W]) insert(row int32, end uint64, round bool) bool {
 }
 
 // order makes the rows ready to be merged, or builds the index where they do not lie in
-// the order of their keys' hashes or keys have several.
+// the order of their keys' hashes, of which each has one row.
 func (l *lookup[K, W]) order() {
-	t := l.keys
-	hashes := t.hashed()
+	if l.merged = hashedAlike(reflect.TypeFor[K](), true) && ascending(l.keys.hashed()); !l.merged {
+		l.build(1)
+	}
+}
+
+// ascending says whether each of some hashes is greater than the one before it.
+func ascending(hashes []uint64) bool {
 	for i := 1; i < len(hashes); i++ {
-		if hashes[i] < hashes[i-1] || hashes[i] == hashes[i-1] && t.entries[i].Key == t.entries[i-1].Key {
-			l.build(1)
-			return
+		if hashes[i] <= hashes[i-1] {
+			return false
 		}
 	}
-	l.merged = true
+	return true
+}
+
+// hashedAlike says whether keys that are equal have the same hash: not so where they
+// have a 0 and a −0 in them, which are encoded.
+func hashedAlike(t reflect.Type, whole bool) bool {
+	switch t.Kind() {
+	case reflect.Float32, reflect.Float64:
+		return whole
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if t != timeType && !hashedAlike(t.Field(i).Type, false) {
+				return false
+			}
+		}
+	case reflect.Array:
+		return hashedAlike(t.Elem(), false)
+	}
+	return true
 }
 
 // find is look, by merging as long as rows come in the order of their keys' hashes, too.
@@ -224,30 +248,18 @@ func inTurn[K comparable, V, W any](l *lookup[K, W], sc *scratch, rows []Pair[K,
 		}
 		sc.hashes = hashOf(t.hash, rows[i:i+1], sc.hashes)
 		h := sc.hashes[0]
-		for l.at > 0 && t.hashes[l.at-1] == h {
-			l.at-- // to the first of them
-		}
 		if l.at > 0 && t.hashes[l.at-1] > h {
 			return false
 		}
 		for l.at < len(t.hashes) && t.hashes[l.at] < h {
 			l.at++
 		}
-		sc.places[i] = l.among(&rows[i].Key, h)
-	}
-	return true
-}
-
-// among is the place of a key among those of its hash, of which the first is the one
-// that merging has come to.
-func (l *lookup[K, W]) among(key *K, h uint64) uint32 {
-	t := l.keys
-	for at := l.at; at < len(t.hashes) && t.hashes[at] == h; at++ {
-		if t.entries[at].Key == *key {
-			return uint32(at)
+		sc.places[i] = noPlace
+		if l.at < len(t.hashes) && t.hashes[l.at] == h && t.entries[l.at].Key == rows[i].Key {
+			sc.places[i] = uint32(l.at)
 		}
 	}
-	return noPlace
+	return true
 }
 
 // chain puts a row before another of its key.

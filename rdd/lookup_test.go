@@ -3,8 +3,10 @@ package rdd
 import (
 	"cmp"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
+	"time"
 	"unsafe"
 )
 
@@ -66,7 +68,11 @@ func TestRowsInTheOrderOfHashesAreMerged(t *testing.T) {
 			out[i] = mix(*(*uint64)(unsafe.Add(first, uintptr(i)*stride))/3) >> 8
 		}
 	}
-	c := keyed[int64, int]{key: key, hash: coarse}
+	rowsAreMerged(t, keyed[int64, int]{key: key, hash: hasherOf(key)}, true)
+	rowsAreMerged(t, keyed[int64, int]{key: key, hash: coarse}, false)
+}
+
+func rowsAreMerged(t *testing.T, c keyed[int64, int], merged bool) {
 	for name, left := range map[string]func(rng *rand.Rand, keys []int64) ([]int64, bool){
 		"the same":   func(_ *rand.Rand, keys []int64) ([]int64, bool) { return keys, true },
 		"some":       func(rng *rand.Rand, keys []int64) ([]int64, bool) { return someOf(rng, keys), true },
@@ -80,7 +86,7 @@ func TestRowsInTheOrderOfHashesAreMerged(t *testing.T) {
 	} {
 		for seed := range uint64(5) {
 			rng := rand.New(rand.NewPCG(9, seed))
-			keys := inOrderOf(coarse, 3000)
+			keys := inOrderOf(c.hash, 3000)
 			right, want := someOf(rng, keys), map[int64]int{}
 			l := newLookup(c, 10)
 			for i, k := range right {
@@ -105,7 +111,7 @@ func TestRowsInTheOrderOfHashesAreMerged(t *testing.T) {
 					}
 				}
 			}
-			if !ordered && l.merged || ordered && name == "some" && !l.merged {
+			if l.merged != (ordered && merged) {
 				t.Errorf("%s, seed %d: merged %v", name, seed, l.merged)
 			}
 		}
@@ -141,4 +147,15 @@ func twice(keys []int64) (out []int64) {
 		out = append(out, k, k)
 	}
 	return out
+}
+
+// TestZerosOfBothSignsAreNotMerged: they are equal, and within a key their hashes are not.
+func TestZerosOfBothSignsAreNotMerged(t *testing.T) {
+	type point struct{ X, Y float64 }
+	for of, want := range map[reflect.Type]bool{reflect.TypeFor[point](): false, reflect.TypeFor[[2]float32](): false, reflect.TypeFor[float64](): true,
+		reflect.TypeFor[string](): true, reflect.TypeFor[[2]int](): true, reflect.TypeFor[struct{ At time.Time }](): true} {
+		if got := hashedAlike(of, true); got != want {
+			t.Errorf("keys of %v that are equal are hashed alike: %v", of, got)
+		}
+	}
 }

@@ -66,9 +66,15 @@ func (b *byNumber[K]) at(numbers []uint64, entries []uint32) {
 	}
 }
 
-// roomy is how many places an index by number has, of four bytes, for one of an
-// index by hash, of eight: it may take twice the memory.
-const roomy = 4
+// roomFor is how many places of four bytes an index by number may have where one by
+// hash has n of eight: so many that it takes the same memory, or, where that is
+// little, twice.
+func roomFor(n int) int {
+	if n <= 1<<19 {
+		return 4 * n
+	}
+	return 2 * n
+}
 
 // indexFor is how many places an index by hash has for so many entries.
 func indexFor(entries int) int { return 1 << bits.Len(uint(max(32, 2*entries))) }
@@ -92,7 +98,7 @@ func (t *table[K, C]) dense() bool {
 		return t.renumber(n)
 	} else {
 		first, last := span(t.numbers, t.entries)
-		return lieWithin(first, last, roomy*n)
+		return lieWithin(first, last, roomFor(n))
 	}
 }
 
@@ -103,7 +109,7 @@ func (t *table[K, C]) renumber(n int) bool {
 		return false
 	}
 	first, last := span(t.numbers, t.entries)
-	return t.cover(first, last, roomy*n)
+	return t.cover(first, last, roomFor(n))
 }
 
 // lieWithin says whether n places are enough for numbers from first to last, and a quarter
@@ -145,5 +151,5 @@ func (t *table[K, C]) insertNumber(key *K, x uint64) (at int, fresh bool) {
 // extend makes places for a number, too.
 func (t *table[K, C]) extend(x uint64) bool {
 	first, last := span(t.numbers, t.entries)
-	return t.cover(min(first, x), max(last, x), roomy*indexFor(len(t.entries)))
+	return t.cover(min(first, x), max(last, x), roomFor(indexFor(len(t.entries))))
 }

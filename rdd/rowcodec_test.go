@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,4 +128,34 @@ func FuzzRows(f *testing.F) {
 		var row outer
 		_, _ = c.parse(raw, &row, &arena{})
 	})
+}
+
+// TestListsOfNumbersShareMemory, and none reaches into another's.
+func TestListsOfNumbersShareMemory(t *testing.T) {
+	c, err := codecOf[[]int16]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var raw []byte
+	var want [][]int16
+	for n := range 3000 {
+		list := make([]int16, n%70)
+		for i := range list {
+			list[i] = int16(n + i)
+		}
+		want = append(want, list)
+		raw = c.append(raw, &list)
+	}
+	got, err := c.parseAll(raw, nil, &arena{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range got {
+		_ = append(got[i], -1)
+	}
+	for i, list := range got {
+		if list == nil || !slices.Equal(list, want[i]) {
+			t.Fatalf("list %d is %v, want %v", i, list, want[i])
+		}
+	}
 }

@@ -173,17 +173,21 @@ func (t *table[K, C]) own(key *K) K {
 	return k
 }
 
-// size is about how many bytes the table takes.
-func (t *table[K, C]) size() int {
-	var p Pair[K, C]
-	return len(t.index)*8 + len(t.places)*4 + len(t.entries)*(int(unsafe.Sizeof(p))+8) + t.extra
-}
-
-// content is about how many bytes the entries need: the same for the same keys,
-// whatever memory the table has.
+// content is about how many bytes the entries and their index need: the same for the
+// same keys, whatever memory the table has.
 func (t *table[K, C]) content() int {
 	var p Pair[K, C]
-	return len(t.entries)*(int(unsafe.Sizeof(p))+8+2*8) + t.extra
+	return len(t.entries)*(int(unsafe.Sizeof(p))+8) + 8*indexFor(len(t.entries)) + t.extra
+}
+
+// pooledMost is how much memory a table may have to be kept for another task.
+const pooledMost = 96 << 20
+
+// pooled says whether a table is worth keeping: one that has become large would take
+// memory that tasks after it do not need.
+func (t *table[K, C]) pooled() bool {
+	var p Pair[K, C]
+	return 8*len(t.index)+4*len(t.places)+cap(t.entries)*int(unsafe.Sizeof(p))+8*cap(t.hashes)+2*16*cap(t.order[0]) <= pooledMost
 }
 
 // clear forgets all entries.

@@ -200,7 +200,7 @@ func (m *memoryBucket) take(n int) ([]byte, bool) {
 		return nil, false
 	}
 	e := &m.left[0]
-	b := m.mem[e.from : e.from+int64(n)]
+	b := m.mem[e.from : e.from+int64(n) : e.from+int64(n)]
 	if e.from += int64(n); e.from == e.to {
 		m.left = m.left[1:]
 	}

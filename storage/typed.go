@@ -33,7 +33,7 @@ func openTyped(o ReadOptions, files []File) (s *Source, err error) {
 }
 
 // How much text one part of a dataset of lines has: of little data less, so that
-// there are at least about fewParts.
+// there are about fewParts, but never less than textLeast.
 const (
 	textLeast = 2 << 20
 	textBytes = 32 << 20

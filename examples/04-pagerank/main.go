@@ -63,7 +63,8 @@ func build(g *rdd.Graph, a args) plan {
 		}
 		return append(out, e, link{Key: int64(e.Value), Value: none})
 	})
-	pages := rdd.Cache(rdd.MapValues(rdd.GroupByKey(edges, spread), targets))
+	lists := rdd.AggregateByKey(edges, func() []int32 { return nil }, addTarget, func(a, b []int32) []int32 { return append(a, b...) }, spread)
+	pages := rdd.Cache(rdd.MapValues(lists, once))
 	p := plan{Even: rdd.NewParam[float64](g, "the first rank"), Base: rdd.NewParam[float64](g, "what every page gets"), Pages: rdd.Count(pages)}
 	first := rdd.MapValuesWith(pages, p.Even, func(to []int32, even float64) rank { return rank{Rank: even, Links: float64(len(to))} })
 	p.Ranks = rdd.NewLoop(first, func(now rdd.Dataset[ranked]) rdd.Dataset[ranked] {
@@ -104,18 +105,25 @@ func parse(line string) (link, error) {
 		return link{}, err
 	}
 	to, err := strconv.ParseInt(strings.TrimSpace(line[at:]), 10, 32)
+	if err == nil && min(from, to) < 0 {
+		err = fmt.Errorf("%q has a number below 0", line)
+	}
 	return link{Key: from, Value: int32(to)}, err
 }
 
-// targets are the pages that a page links to, each once.
-func targets(all []int32) []int32 {
+// addTarget adds a page to those that a page links to.
+func addTarget(to []int32, page int32) []int32 {
+	if page == none {
+		return to
+	}
+	return append(to, page)
+}
+
+// once are the pages that a page links to, each once.
+func once(all []int32) []int32 {
 	to := slices.Clone(all) // what a dataset has is not to be changed
 	slices.Sort(to)
-	to = slices.Compact(to)
-	if to[0] == none {
-		return to[1:]
-	}
-	return to
+	return slices.Compact(to)
 }
 
 // share gives every page that a page links to its share of the page's rank.

@@ -4138,7 +4138,7 @@ done:
 	RET
 
 // func productsAVX512(out *float64, centres *float64, at *int64, rows *float64, d int)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512F
 TEXT ·productsAVX512(SB), NOSPLIT, $0-40
 	MOVQ      out+0(FP), AX
 	MOVQ      centres+8(FP), CX
@@ -4155,16 +4155,16 @@ TEXT ·productsAVX512(SB), NOSPLIT, $0-40
 loop:
 	TESTQ       SI, SI
 	JZ          done
-	KXNORB      K1, K1, K1
-	VXORPD      Z6, Z6, Z6
+	KXNORW      K1, K1, K1
+	VPXORQ      Z6, Z6, Z6
 	VGATHERQPD  (CX)(Z1*8), K1, Z6
 	VFMADD231PD (BX), Z6, Z0
-	KXNORB      K2, K2, K2
-	VXORPD      Z6, Z6, Z6
+	KXNORW      K2, K2, K2
+	VPXORQ      Z6, Z6, Z6
 	VGATHERQPD  (CX)(Z3*8), K2, Z6
 	VFMADD231PD 64(BX), Z6, Z2
-	KXNORB      K3, K3, K3
-	VXORPD      Z6, Z6, Z6
+	KXNORW      K3, K3, K3
+	VPXORQ      Z6, Z6, Z6
 	VGATHERQPD  (CX)(Z5*8), K3, Z6
 	VFMADD231PD 128(BX), Z6, Z4
 	ADDQ        $0x000000c0, BX

@@ -109,7 +109,17 @@ func TestRowsAreAddedInTurn(t *testing.T) {
 					want[int(at[i])*d+j] += x[int(r)*d+j]
 				}
 			}
+			again, single := append([]float64(nil), sums...), make([]float32, len(x))
+			for i, v := range x {
+				single[i] = float32(v)
+			}
 			AddRows(sums, at, x, rows, d)
+			AddRows(again, at, single, rows, d)
+			for i, v := range again {
+				if math.Abs(v-sums[i]) > 1e-4 {
+					t.Fatalf("%d columns in single precision: sum %d is %v, want about %v", d, i, v, sums[i])
+				}
+			}
 			for i, v := range sums {
 				if math.Float64bits(v) != math.Float64bits(want[i]) {
 					t.Fatalf("%d columns: sum %d is %v, want %v", d, i, v, want[i])

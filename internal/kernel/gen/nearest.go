@@ -115,8 +115,8 @@ func products(t target) {
 		from := operand.Mem{Base: centres, Index: where[g], Scale: 8}
 		if t.wide() {
 			all := K()
-			KXNORB(all, all, all)
-			VXORPD(centre, centre, centre) // nothing is waited for
+			KXNORW(all, all, all)
+			t.zero(centre) // nothing is waited for
 			VGATHERQPD(from, all, centre)
 		} else {
 			VPCMPEQD(mask, mask, mask)
