@@ -13,8 +13,9 @@ import (
 
 // side is one side of the factorization: its numbers in order, and their vectors.
 type side struct {
-	IDs []float64
-	At  []float64 // row-major
+	IDs   []float64
+	At    []float64         // row-major
+	place map[float64]int32 // of each number; nil until it is asked for
 }
 
 // alsState is everything that one half-sweep hands to the next.
@@ -23,6 +24,16 @@ type alsState struct {
 	Error        float64 // root mean squared error at the end of the last sweep
 	Ending       float64 // 1 where a rule has fired and one sweep that is not cut is left
 	Rules        stopState
+	last         *side // that was solved
+}
+
+// Parameters are the vectors that the last half-sweep has solved: the others were a
+// turn's before.
+func (s *alsState) Parameters() []byte {
+	if s.last == nil {
+		return nil
+	}
+	return putFloats(make([]byte, 0, 8*len(s.last.At)), s.last.At)
 }
 
 // MarshalBinary lays the state out as floats.
@@ -56,34 +67,21 @@ func (s *side) take(rows solved, rank int) error {
 	if len(rows.At) != rank*len(rows.IDs) {
 		return errCutShort
 	}
-	order := make([]int, len(rows.IDs))
-	for i := range order {
-		order[i] = i
+	if len(s.IDs) == 0 {
+		s.IDs, s.At = slices.Sorted(slices.Values(rows.IDs)), make([]float64, len(rows.At))
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		if rows.IDs[a] < rows.IDs[b] {
-			return -1
+	if s.place == nil {
+		s.place = make(map[float64]int32, len(s.IDs))
+		for i, id := range s.IDs {
+			s.place[id] = int32(i)
 		}
-		return 1
-	})
-	first := len(s.IDs) == 0
-	if first {
-		s.IDs, s.At = make([]float64, len(order)), make([]float64, len(rows.At))
 	}
-	place := 0
-	for k, i := range order {
-		if first {
-			place = k
-			s.IDs[k] = rows.IDs[i]
-		} else {
-			for place < len(s.IDs) && s.IDs[place] < rows.IDs[i] {
-				place++
-			}
-			if place == len(s.IDs) || s.IDs[place] != rows.IDs[i] {
-				return fault.Newf(fault.Internal, "sweep", "als", "row %v was solved, which was not there before", rows.IDs[i])
-			}
+	for i, id := range rows.IDs {
+		place, there := s.place[id]
+		if !there {
+			return fault.Newf(fault.Internal, "sweep", "als", "row %v was solved, which was not there before", id)
 		}
-		copy(s.At[place*rank:(place+1)*rank], rows.At[i*rank:(i+1)*rank])
+		copy(s.At[int(place)*rank:(int(place)+1)*rank], rows.At[i*rank:(i+1)*rank])
 	}
 	return nil
 }
@@ -177,6 +175,7 @@ func (t *als) half(ctx context.Context, it *rdd.Iteration) error {
 	if err := mine.take(rows, t.cfg.Rank); err != nil {
 		return err
 	}
+	t.st.last = mine
 	error := math.Sqrt(rows.Error / max(1, rows.Ratings))
 	t.out.Iterations = sweep
 	if !isFinite(error) {

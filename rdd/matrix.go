@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -52,15 +53,16 @@ func (m matrixRows) Read(ctx context.Context, _ int, yield func(*storage.Chunk) 
 	c := &storage.Chunk{ZeroBased: true}
 	var indices []int32
 	var values []float64
-	for from := 0; from < len(order); {
+	starts := rowStarts(all, order)
+	for k, from := range starts {
 		indices, values = indices[:0], values[:0]
-		row, to := all[order[from]].Row, from
-		for ; to < len(order) && all[order[to]].Row == row; to++ {
+		row := all[order[from]].Row
+		for to := int(from); to < len(order) && all[order[to]].Row == row; to++ {
 			e := &all[order[to]]
 			indices, values = append(indices, int32(cols.of(e.Col))), append(values, e.Value)
 		}
 		c.AppendSparse(float64(row), indices, values)
-		if from = to; len(c.Labels) == chunkRows || from == len(order) {
+		if len(c.Labels) == chunkRows || k == len(starts)-1 {
 			full := c
 			c = &storage.Chunk{ZeroBased: true}
 			if err := yield(full); err != nil {
@@ -69,6 +71,18 @@ func (m matrixRows) Read(ctx context.Context, _ int, yield func(*storage.Chunk) 
 		}
 	}
 	return nil
+}
+
+// rowStarts are the places where rows begin among entries in their order, mixed.
+func rowStarts(all []Entry, order []int32) []int32 {
+	var starts []int32
+	for i := range order {
+		if i == 0 || all[order[i]].Row != all[order[i-1]].Row {
+			starts = append(starts, int32(i))
+		}
+	}
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(starts), func(i, j int) { starts[i], starts[j] = starts[j], starts[i] })
+	return starts
 }
 
 // ranks are the places of numbers among all that there are, in order.
