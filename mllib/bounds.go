@@ -159,11 +159,10 @@ type bounds struct {
 	notes      []rowNote
 	movements  []*movement
 	kept, open subset
-	number     uint32    // of the centres that
-	longest    float64   // is of
-	asked      []float64 // centres whose pass was asked about
-	pass       uint32
-	spared     bool // the last run was found by bounds
+	asked      []float64 // centres of the last run
+	pass       uint32    // their number
+	longest    float64   // the greatest length of one
+	spared     bool      // the last run was found by bounds
 }
 
 // subset are some rows of a run: their places in it, and what is asked about them.
@@ -193,10 +192,10 @@ func (s *subset) ready(scale []float64) []float64 {
 	return s.size
 }
 
-// movement is how centres have moved since a pass; nil where that is not known.
-func (w *bounds) movement(sets *centreSets, from, to uint32, c *centres) *movement {
+// movement is how centres have moved from a pass to this one; nil where that is not known.
+func (w *bounds) movement(sets *centreSets, from uint32, c *centres) *movement {
 	for _, m := range w.movements {
-		if m.from == from && m.to == to {
+		if m.from == from && m.to == w.pass {
 			return m
 		}
 	}
@@ -204,7 +203,7 @@ func (w *bounds) movement(sets *centreSets, from, to uint32, c *centres) *moveme
 	if before == nil {
 		return nil
 	}
-	m := movementOf(from, to, before, c.At, c.D)
+	m := movementOf(from, w.pass, before, c.At, c.D)
 	if len(w.movements) == knownSets {
 		w.movements = w.movements[:0]
 	}
@@ -215,14 +214,10 @@ func (w *bounds) movement(sets *centreSets, from, to uint32, c *centres) *moveme
 // pays says whether bounds may pay for centres.
 func pays(c *centres) bool { return c.K >= boundedCentres && c.K*c.D >= boundedColumns }
 
-// passes counts passes in which other centres came, as far as bounds may pay; a worker
-// mostly asks again about the same ones.
-func (a *assigner) passes(w *bounds, c *centres) uint32 {
-	if !pays(c) {
-		return 0
-	}
+// ask is the number of some centres; a worker mostly asks again about the same ones.
+func (w *bounds) ask(sets *centreSets, c *centres) uint32 {
 	if len(w.asked) != len(c.At) || &w.asked[0] != &c.At[0] {
-		w.asked, w.pass = c.At, a.sets.number(c)
+		w.asked, w.pass, w.longest = c.At, sets.number(c), math.Sqrt(longest(c))
 	}
 	return w.pass
 }
@@ -231,28 +226,26 @@ func (a *assigner) passes(w *bounds, c *centres) uint32 {
 // pay.
 func findBounded[T kernel.Float](a *assigner, w *assignWork, c *centres, b *rdd.Batch, x []T, scale []float64) {
 	w.near.Set(c.At, c.K, c.D, c.Shift)
-	if pass := a.passes(&w.bounds, c); pass > boundedAfter {
+	if pays(c) && w.bounds.ask(&a.sets, c) > boundedAfter {
 		if notes, ok := b.Notes(a, newRowNotes).(*rowNotes); ok {
-			findNoted(a, w, c, pass, x, b.Rows, notes, scale)
+			findNoted(a, w, c, x, b.Rows, notes, scale)
 			return
 		}
 	}
 	kernel.FindNearest(&w.near, w.at, w.squared, x, b.Rows, c.Shift, scale)
 }
 
-// findNoted is kernel.FindNearest of some rows of x, by notes of all rows of it.
-func findNoted[T kernel.Float](a *assigner, w *assignWork, c *centres, pass uint32, x []T, rows []int32, notes *rowNotes, scale []float64) {
+// findNoted is kernel.FindNearest of some rows of x, by notes of all rows of it, for
+// centres that were asked about.
+func findNoted[T kernel.Float](a *assigner, w *assignWork, c *centres, x []T, rows []int32, notes *rowNotes, scale []float64) {
 	v := &w.bounds
 	v.notes = slices.Grow(v.notes[:0], len(rows))[:len(rows)]
-	if v.number != pass {
-		v.number, v.longest = pass, math.Sqrt(longest(c))
-	}
 	reach := notes.read(v.notes, rows)
 	first := v.notes[0].gap
 	if v.notes[0].under == 0 {
 		first = unsettled
 	}
-	v.sort(a, c, rows, pass, margin(c.D)*(v.longest+reach), scale)
+	v.sort(a, c, rows, margin(c.D)*(v.longest+reach), scale)
 	v.spared = float64(len(v.kept.rows)) >= float64(sparedShare*float64(len(rows)))
 	switch {
 	case v.spared:
@@ -263,7 +256,7 @@ func findNoted[T kernel.Float](a *assigner, w *assignWork, c *centres, pass uint
 		findAll(w, c, rows, x, scale, first)
 	}
 	for i := range v.notes {
-		v.notes[i].under = pass
+		v.notes[i].under = v.pass
 	}
 	notes.write(v.notes, rows, reach)
 }
@@ -290,15 +283,15 @@ func longest(c *centres) (most float64) {
 }
 
 // sort parts the rows whose nearest centre is known from those that are open.
-func (w *bounds) sort(a *assigner, c *centres, rows []int32, number uint32, least float64, scale []float64) {
+func (w *bounds) sort(a *assigner, c *centres, rows []int32, least float64, scale []float64) {
 	w.kept.clear()
 	w.open.clear()
 	var m *movement
 	for i := range w.notes {
 		n := &w.notes[i]
 		if n.gap > 0 && n.under > 0 {
-			if m == nil || m.from != n.under || m.to != number {
-				m = w.movement(&a.sets, n.under, number, c)
+			if m == nil || m.from != n.under {
+				m = w.movement(&a.sets, n.under, c)
 			}
 			if m != nil {
 				if gap := m.narrowed(float64(n.gap), n.at); gap > least {
@@ -352,11 +345,7 @@ func findTwo[T kernel.Float](w *assignWork, c *centres, rows []int32, x []T, sca
 func (w *bounds) note(i int, at int32, squared, second float64, d int) (reach float64) {
 	near, far := math.Sqrt(squared), math.Sqrt(second)
 	reach = w.longest + near
-	gap := far - near - margin(d)*reach
-	if math.IsInf(gap, 1) {
-		gap = reach // there is no other centre
-	}
-	w.notes[i].at, w.notes[i].gap = at, max(0, rounded(gap))
+	w.notes[i].at, w.notes[i].gap = at, rounded(far-near-margin(d)*reach)
 	return reach
 }
 

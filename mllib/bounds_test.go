@@ -77,7 +77,8 @@ func boundsChangeNothing[T kernel.Float](t *testing.T, how string, d, k int) {
 			}
 			got, want := a.work(len(rows)), &assignWork{at: make([]int32, len(rows)), squared: make([]float64, len(rows))}
 			got.near.Set(now.At, k, d, shift)
-			findNoted(a, got, now, a.sets.number(now), x, rows, notes, by)
+			got.bounds.ask(&a.sets, now)
+			findNoted(a, got, now, x, rows, notes, by)
 			if got.bounds.spared {
 				kept += len(got.bounds.kept.rows)
 			}
@@ -147,7 +148,8 @@ func TestNotesAreTakenByManyAtOnce(t *testing.T) {
 					now.At[j] += rng.NormFloat64() / float64(1+pass*pass)
 				}
 				got.near.Set(now.At, k, d, nil)
-				findNoted(a, got, now, a.sets.number(now), x, rows, notes, nil)
+				got.bounds.ask(&a.sets, now)
+				findNoted(a, got, now, x, rows, notes, nil)
 				kernel.FindNearest(&got.near, want.at, want.squared, x, rows, nil, nil)
 				if !slices.Equal(got.at, want.at) || !slices.Equal(got.squared, want.squared) {
 					t.Errorf("worker %d, pass %d: other centres, or other distances", worker, pass)

@@ -7,10 +7,10 @@ import (
 
 // dealer combines rows by key. While keys are few it has one table. Once that does not
 // stay in the machine's caches, where each row would wait for memory, and has no index
-// by number, which it would wait for half as long, rows are dealt
-// out to buckets by the upper bits of their hashes, and a bucket's rows are
-// combined many at a time, in a table of the bucket's own, which stays there
-// meanwhile. The values of a key are combined in the order in which they came.
+// by number, which it would wait for half as long, rows are dealt out to buckets by the
+// upper bits of their hashes, and a bucket's rows are combined many at a time, in a
+// table of the bucket's own, which stays there meanwhile. The values of a key are
+// combined in the order in which they came.
 type dealer[K comparable, V, C any] struct {
 	keyed   keyed[K, C]
 	one     *table[K, C]

@@ -41,7 +41,7 @@ func hasherOf[K comparable](c codec[K]) hasher {
 	}
 }
 
-// hashNumbers is hashEach of what keys mostly are.
+// hashNumbers is hashEach of what keys mostly are, without a call for each.
 func hashNumbers(first unsafe.Pointer, stride uintptr, out []uint64) {
 	for i := range out {
 		out[i] = mix(*(*uint64)(unsafe.Add(first, uintptr(i)*stride)))
