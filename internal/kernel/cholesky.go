@@ -2,13 +2,15 @@ package kernel
 
 import "math"
 
+// lost is the share of a diagonal entry that its rounding is taken for.
+const lost = 1e-13
+
 // Cholesky factors a symmetric positive semidefinite matrix A = L·Lᵀ in place.
 // Of a, n×n and row-major, only entries on and above the diagonal are read; the
 // rows of the upper triangle become those of Lᵀ. A variable whose pivot is lost
 // in the rounding of its diagonal entry depends on those before it: its row
 // becomes zeros, and Solve leaves it at zero.
 func Cholesky(a []float64, n int) {
-	const lost = 1e-13
 	var coef [cached]float64
 	for i := range n {
 		row := a[i*n : (i+1)*n]

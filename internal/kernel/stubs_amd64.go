@@ -52,6 +52,11 @@ func gramRowsAVX2(c *float64, left *float64, right *float64, rows *int32, n int,
 //go:noescape
 func gramWeightedAVX2(c *float64, left *float64, right *float64, rows *int32, n int, step int, weight *float64)
 
+// solveLanesAVX2 factors systems of n unknowns, of which a and b have the numbers of 8 side by side, and puts the solutions into b.
+//
+//go:noescape
+func solveLanesAVX2(a *float64, b *float64, n int)
+
 // nearestAVX2 compares norms[i] − 2·centre i·row for a tile of centres with best of each row, and where it is less sets best to it and index to numbers[i].
 //
 //go:noescape
@@ -127,6 +132,11 @@ func gramRowsAVX512(c *float64, left *float64, right *float64, rows *int32, n in
 //go:noescape
 func gramWeightedAVX512(c *float64, left *float64, right *float64, rows *int32, n int, step int, weight *float64)
 
+// solveLanesAVX512 factors systems of n unknowns, of which a and b have the numbers of 8 side by side, and puts the solutions into b.
+//
+//go:noescape
+func solveLanesAVX512(a *float64, b *float64, n int)
+
 // nearestAVX512 compares norms[i] − 2·centre i·row for a tile of centres with best of each row, and where it is less sets best to it and index to numbers[i].
 //
 //go:noescape
@@ -151,6 +161,36 @@ func addRowsAVX512(sums *float64, at *int32, x *float64, rows *int32, n int, d i
 //
 //go:noescape
 func squaresAVX512(out *float64, rows *float64, d int)
+
+// normalRows8AVX512 adds x[r·step+i]·x[r·step+j] to every c[i·16+j] of a tile, and value·x[r·step+j] to b[j], for each of n rows r, one after the other; the left factor is times the row's weight, where there are any.
+//
+//go:noescape
+func normalRows8AVX512(c *float64, b *float64, x *float64, rows *int32, n int, step int, value *float64)
+
+// normalWeighted8AVX512 adds x[r·step+i]·x[r·step+j] to every c[i·16+j] of a tile, and value·x[r·step+j] to b[j], for each of n rows r, one after the other; the left factor is times the row's weight, where there are any.
+//
+//go:noescape
+func normalWeighted8AVX512(c *float64, b *float64, x *float64, rows *int32, n int, step int, value *float64, weight *float64)
+
+// normalRows12AVX512 adds x[r·step+i]·x[r·step+j] to every c[i·16+j] of a tile, and value·x[r·step+j] to b[j], for each of n rows r, one after the other; the left factor is times the row's weight, where there are any.
+//
+//go:noescape
+func normalRows12AVX512(c *float64, b *float64, x *float64, rows *int32, n int, step int, value *float64)
+
+// normalWeighted12AVX512 adds x[r·step+i]·x[r·step+j] to every c[i·16+j] of a tile, and value·x[r·step+j] to b[j], for each of n rows r, one after the other; the left factor is times the row's weight, where there are any.
+//
+//go:noescape
+func normalWeighted12AVX512(c *float64, b *float64, x *float64, rows *int32, n int, step int, value *float64, weight *float64)
+
+// normalRows16AVX512 adds x[r·step+i]·x[r·step+j] to every c[i·16+j] of a tile, and value·x[r·step+j] to b[j], for each of n rows r, one after the other; the left factor is times the row's weight, where there are any.
+//
+//go:noescape
+func normalRows16AVX512(c *float64, b *float64, x *float64, rows *int32, n int, step int, value *float64)
+
+// normalWeighted16AVX512 adds x[r·step+i]·x[r·step+j] to every c[i·16+j] of a tile, and value·x[r·step+j] to b[j], for each of n rows r, one after the other; the left factor is times the row's weight, where there are any.
+//
+//go:noescape
+func normalWeighted16AVX512(c *float64, b *float64, x *float64, rows *int32, n int, step int, value *float64, weight *float64)
 
 // spreadAVX512 lays eight rows, less shift, out in lanes: their first 8·blocks columns, wide lanes from one to the next.
 //

@@ -358,3 +358,52 @@ func gramRowsVector(c, left, right []float64, rows []int32, d int, weight []floa
 	}
 	return true
 }
+
+// normalRowsVector takes tiles of up to 16 rows, which lie 16 apart; what rows and
+// values point to has been checked.
+func normalRowsVector(a, b, weight, value, x []float64, rows []int32, d int) bool {
+	if path != "avx512" || len(rows) == 0 {
+		return path == "avx512"
+	}
+	_, _ = a[:tileWidth*tileWidth], b[:tileWidth]
+	n, r := len(rows), &rows[0]
+	if weight == nil {
+		switch {
+		case d <= 8:
+			normalRows8AVX512(&a[0], &b[0], &x[0], r, n, d, &value[0])
+		case d <= 12:
+			normalRows12AVX512(&a[0], &b[0], &x[0], r, n, d, &value[0])
+		default:
+			normalRows16AVX512(&a[0], &b[0], &x[0], r, n, d, &value[0])
+		}
+		return true
+	}
+	_ = weight[:n]
+	switch {
+	case d <= 8:
+		normalWeighted8AVX512(&a[0], &b[0], &x[0], r, n, d, &value[0], &weight[0])
+	case d <= 12:
+		normalWeighted12AVX512(&a[0], &b[0], &x[0], r, n, d, &value[0], &weight[0])
+	default:
+		normalWeighted16AVX512(&a[0], &b[0], &x[0], r, n, d, &value[0], &weight[0])
+	}
+	return true
+}
+
+// solveLanesVector solves the systems of all lanes.
+func solveLanesVector(a, b []float64, n int) bool {
+	if n == 0 {
+		return true
+	}
+	_, _ = a[:n*n*lanes], b[:n*lanes]
+	switch path {
+	case "avx512":
+		solveLanesAVX512(&a[0], &b[0], n)
+	case "avx2":
+		solveLanesAVX2(&a[0], &b[0], n)
+		solveLanesAVX2(&a[lanes/2], &b[lanes/2], n)
+	default:
+		return false
+	}
+	return true
+}

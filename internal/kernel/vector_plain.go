@@ -44,3 +44,7 @@ func (n *Nearest) squaresVector(int) bool { return false }
 func spreadVector[T Float](*Nearest, []T, []int32, int, []float64, []float64) bool { return false }
 
 func gramRowsVector(_, _, _ []float64, _ []int32, _ int, _ []float64) bool { return false }
+
+func normalRowsVector(_, _, _, _, _ []float64, _ []int32, _ int) bool { return false }
+
+func solveLanesVector(_, _ []float64, _ int) bool { return false }

@@ -13,6 +13,7 @@ import (
 
 func main() {
 	tailMasks()
+	lostShare = ConstData("lost", operand.F64(1e-13))
 	for _, t := range []target{{name: "AVX2", lanes: 4}, {name: "AVX512", lanes: 8}} {
 		for _, single := range []bool{false, true} {
 			dots(t, single)
@@ -22,11 +23,16 @@ func main() {
 		logistic(t)
 		product(t)
 		gramRows(t)
+		solveLanes(t)
 		nearest(t, false)
 		nearest(t, true)
 		products(t)
 		addRows(t)
 		squares(t)
+	}
+	for _, tall := range []int{8, 12, 16} {
+		normalRows(tall, false)
+		normalRows(tall, true)
 	}
 	spread()
 	sparseDots(false)
