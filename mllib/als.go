@@ -60,7 +60,8 @@ func BuildALS(g *rdd.Graph, c ALSConfig) ALSPlan {
 	c.Input.NoLabel = true
 	entries := rdd.Entries(rdd.Points(g, c.Input, c.Data...), ratingColumns(c.User, c.Item, c.Rating))
 	options := []rdd.PackOption{rdd.Splits(c.Splits), rdd.Seed(c.Seed)}
-	p := ALSPlan{Users: rdd.PackEntries(entries, options...), Items: rdd.PackEntries(rdd.Transposed(entries), options...)}
+	var p ALSPlan
+	p.Users, p.Items = rdd.PackEntries(entries, options...)
 	users, items := &rowSolver{config: c}, &rowSolver{config: c, measure: true} // items come last in a sweep
 	p.SolveUsers, p.SolveItems = rdd.Aggregate(p.Users, users.aggregator(), rdd.Aggressive(0)), rdd.Aggregate(p.Items, items.aggregator(), rdd.Aggressive(0))
 	p.WholeUsers, p.WholeItems = rdd.Aggregate(p.Users, users.aggregator(), rdd.Aggressive(1)), rdd.Aggregate(p.Items, items.aggregator(), rdd.Aggressive(1))

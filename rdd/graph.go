@@ -78,9 +78,11 @@ func (d *sourceDecl) bytes() (n int64) {
 	return n
 }
 
-// packDecl is a pack that is to be made before the first step over it.
+// packDecl are packs that are to be made, all at once, before the first step over one
+// of them.
 type packDecl struct {
-	rows    func() storage.Rows
+	rows    func() []storage.Rows // of each
+	nodes   []int
 	options storage.PackOptions
 	input   int
 }

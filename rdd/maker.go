@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
@@ -26,7 +28,7 @@ type Maker struct {
 	}
 }
 
-// Make makes or finds the pack of a node, once.
+// Make makes or finds the pack of a node, and those that are made with it, once.
 func (m *Maker) Make(ctx context.Context, node int) (*storage.Pack, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -37,25 +39,46 @@ func (m *Maker) Make(ctx context.Context, node int) (*storage.Pack, error) {
 		return nil, fault.Newf(fault.PlanMismatch, "make", fmt.Sprintf("node %d", node), "it is not a pack of the plan")
 	}
 	decl := m.Graph.nodes[node].pack
+	packs := make([]*storage.Pack, len(decl.nodes))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, rows := range decl.rows() {
+		g.Go(func() (err error) {
+			packs[i], err = m.get(ctx, decl, i, rows)
+			return err
+		})
+	}
+	err := g.Wait()
+	if m.mu.made == nil {
+		m.mu.made = map[int]*storage.Pack{}
+	}
+	for i, p := range packs {
+		switch {
+		case err == nil:
+			m.mu.made[decl.nodes[i]] = p
+		case p != nil:
+			p.Close()
+		}
+	}
+	return m.mu.made[node], err
+}
+
+// get makes or finds one of the packs of a declaration.
+func (m *Maker) get(ctx context.Context, decl *packDecl, which int, rows storage.Rows) (*storage.Pack, error) {
 	o := decl.options
 	o.Workers = m.Workers
-	id, err := storage.PackID(m.Graph.identityOf(decl.input, m.Program), o)
+	identity := m.Graph.identityOf(decl.input, m.Program)
+	if which > 0 {
+		identity = []any{identity, which}
+	}
+	id, err := storage.PackID(identity, o)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "identify", "pack", err)
 	}
-	p, err := m.Cache.Get(ctx, id, decl.rows(), o, func(rows int) {
+	return m.Cache.Get(ctx, id, rows, o, func(rows int) {
 		if m.Progress != nil {
 			m.Progress(rows)
 		}
 	})
-	if err != nil {
-		return nil, err
-	}
-	if m.mu.made == nil {
-		m.mu.made = map[int]*storage.Pack{}
-	}
-	m.mu.made[node] = p
-	return p, nil
 }
 
 // Close lets go of the packs.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -22,67 +23,220 @@ type Entry struct {
 	Value    float64
 }
 
-// PackEntries lays entries out for steps, one row of the matrix a row of the
-// pack: its Label is the row's number, its Indices the places of its columns
-// among all columns in order, from 0. Entries of one place stay side by side. The
-// executor that makes the pack holds all entries in memory meanwhile, 36 bytes
-// each, and no more than 2³¹ of them.
-func PackEntries(ds Dataset[Entry], options ...PackOption) Packed[Point] {
+// PackEntries lays the entries of a matrix out for steps, twice: one row of the
+// matrix a row of the first pack, one column a row of the second. Its Label is the
+// row's number, its Indices are the places of its columns among all columns in order,
+// from 0; for columns the other way round. Entries of one place stay side by side, in
+// their order. Rows come mixed, always alike, so that splits have about as many
+// entries where neighbours have many. Both packs are made from one reading: the
+// executor that makes them holds all entries in memory meanwhile, 36 bytes each, and
+// no more than 2³¹ of them.
+func PackEntries(ds Dataset[Entry], options ...PackOption) (rows, columns Packed[Point]) {
 	options = append(options, func(o *storage.PackOptions) { o.Sparse = true })
-	return packRows[Entry, Point](ds, "entries", func() storage.Rows { return matrixRows{ds} }, options)
+	make := func() []storage.Rows {
+		m := &matrix{ds: ds}
+		return []storage.Rows{matrixRows{m.byRow}, matrixRows{m.byColumn}}
+	}
+	ids := declarePacks(ds, []string{"rows of entries", "columns of entries"}, make, options)
+	return Packed[Point]{g: ds.g, id: ids[0]}, Packed[Point]{g: ds.g, id: ids[1]}
 }
 
-// Transposed are the entries of the transposed matrix.
-func Transposed(ds Dataset[Entry]) Dataset[Entry] {
-	return Map(ds, func(e Entry) Entry { return Entry{e.Col, e.Row, e.Value} })
+// matrix holds entries by rows and by columns, once either is asked for. The side with
+// more numbers comes first: it is made from the other, before that is in order.
+type matrix struct {
+	ds            Dataset[Entry]
+	reading       sync.Once
+	failed        error
+	columnsFirst  bool
+	first, second *compressed
+	turning       sync.Once
 }
 
-// matrixRows reads the entries of all partitions and hands them out by row.
-type matrixRows struct{ ds Dataset[Entry] }
+func (m *matrix) byRow(ctx context.Context) (*compressed, error) { return m.by(ctx, false) }
 
-func (m matrixRows) Len() int { return 1 }
+func (m *matrix) byColumn(ctx context.Context) (*compressed, error) { return m.by(ctx, true) }
 
-func (m matrixRows) Read(ctx context.Context, _ int, yield func(*storage.Chunk) error) error {
-	all, err := m.collect(ctx)
+// by is one side. Entries are sorted twice or three times: rows of columns that come in
+// order are in order.
+func (m *matrix) by(ctx context.Context, columns bool) (*compressed, error) {
+	m.reading.Do(func() { m.failed = m.read(ctx) })
+	if m.failed != nil || columns == m.columnsFirst {
+		return m.first, m.failed
+	}
+	m.turning.Do(func() { m.second = m.first.transposed() })
+	return m.second, nil
+}
+
+func (m *matrix) read(ctx context.Context) error {
+	parts, err := collectEntries(ctx, m.ds)
 	if err != nil {
 		return err
 	}
-	rows, cols := ranksOf(all, func(e *Entry) int64 { return e.Row }), ranksOf(all, func(e *Entry) int64 { return e.Col })
-	byCol := cols.sorted(all, nil)
-	order := rows.sorted(all, byCol)
-	c := &storage.Chunk{ZeroBased: true}
-	var indices []int32
-	var values []float64
-	starts := rowStarts(all, order)
-	for k, from := range starts {
-		indices, values = indices[:0], values[:0]
-		row := all[order[from]].Row
-		for to := int(from); to < len(order) && all[order[to]].Row == row; to++ {
-			e := &all[order[to]]
-			indices, values = append(indices, int32(cols.of(e.Col))), append(values, e.Value)
-		}
-		c.AppendSparse(float64(row), indices, values)
-		if len(c.Labels) == chunkRows || k == len(starts)-1 {
-			full := c
-			c = &storage.Chunk{ZeroBased: true}
-			if err := yield(full); err != nil {
-				return err
+	var rows, columns *ranks
+	var both sync.WaitGroup
+	both.Go(func() { rows = ranksOf(parts, func(e *Entry) int64 { return e.Row }) })
+	both.Go(func() { columns = ranksOf(parts, func(e *Entry) int64 { return e.Col }) })
+	both.Wait()
+	if m.columnsFirst = len(columns.all) > len(rows.all); !m.columnsFirst {
+		rows, columns = columns, rows
+	}
+	sorted := compressedBy(parts, rows, columns)
+	runtime.GC() // what follows takes the place of the entries
+	m.first = sorted.transposed()
+	return nil
+}
+
+// collectEntries reads the partitions side by side, and keeps their order.
+func collectEntries(ctx context.Context, ds Dataset[Entry]) ([][]Entry, error) {
+	parts := make([][][]Entry, ds.parts())
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(4)
+	for i := range parts {
+		g.Go(func() error {
+			return ds.each(ctx, i, func(rows []Entry) error {
+				parts[i] = append(parts[i], slices.Clone(rows))
+				return nil
+			})
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	all, n := slices.Concat(parts...), 0
+	for _, entries := range all {
+		n += len(entries)
+	}
+	if n > math.MaxInt32 {
+		return nil, fault.Newf(fault.NoResources, "pack", "the entries of a matrix", "%d are more than an executor packs", n)
+	}
+	return all, nil
+}
+
+// compressed are entries by row: those of the i-th row lie from starts[i] up to, but
+// without, starts[i+1].
+type compressed struct {
+	rows, columns []int64 // the numbers of those that there are, in order
+	starts        []int
+	at            []int32 // columns, by their places
+	values        []float64
+}
+
+// compressedBy sorts entries by row, those of one row in the order they came in.
+func compressedBy(parts [][]Entry, rows, columns *ranks) *compressed {
+	c := &compressed{rows: rows.all, columns: columns.all}
+	next := c.begin(func(from, to int, count []int) {
+		for _, entries := range parts {
+			for i := range entries {
+				if row := rows.of(&entries[i]); row >= from && row < to {
+					count[row]++
+				}
 			}
+		}
+	})
+	inRanges(len(c.rows), func(from, to int) {
+		for _, entries := range parts {
+			for i := range entries {
+				e := &entries[i]
+				row := rows.of(e)
+				if row < from || row >= to {
+					continue
+				}
+				c.at[next[row]], c.values[next[row]] = int32(columns.of(e)), e.Value
+				next[row]++
+			}
+		}
+	})
+	return c
+}
+
+// begin makes room for entries, which are counted by ranges of rows, and says where
+// each row begins.
+func (c *compressed) begin(count func(from, to int, of []int)) (next []int) {
+	c.starts = make([]int, len(c.rows)+1)
+	inRanges(len(c.rows), func(from, to int) { count(from, to, c.starts[1:]) })
+	for i := range c.rows {
+		c.starts[i+1] += c.starts[i]
+	}
+	n := c.starts[len(c.rows)]
+	c.at, c.values = make([]int32, n), make([]float64, n)
+	return slices.Clone(c.starts)
+}
+
+// inRanges shares n rows out to as many goroutines as there are processors: each goes
+// over all entries and takes those of its rows.
+func inRanges(n int, do func(from, to int)) {
+	var all sync.WaitGroup
+	k := runtime.GOMAXPROCS(0)
+	for i := range k {
+		all.Go(func() { do(i*n/k, (i+1)*n/k) })
+	}
+	all.Wait()
+}
+
+// transposed are the same entries by column; those of one column are in the order of
+// the rows.
+func (c *compressed) transposed() *compressed {
+	t := &compressed{rows: c.columns, columns: c.rows}
+	next := t.begin(func(from, to int, count []int) {
+		for _, column := range c.at {
+			if int(column) >= from && int(column) < to {
+				count[column]++
+			}
+		}
+	})
+	inRanges(len(t.rows), func(from, to int) {
+		for row := range c.rows {
+			for k := c.starts[row]; k < c.starts[row+1]; k++ {
+				column := int(c.at[k])
+				if column < from || column >= to {
+					continue
+				}
+				t.at[next[column]], t.values[next[column]] = int32(row), c.values[k]
+				next[column]++
+			}
+		}
+	})
+	return t
+}
+
+// matrixRows hands rows out, mixed.
+type matrixRows struct {
+	of func(context.Context) (*compressed, error)
+}
+
+// matrixParts is how many parts rows are packed in side by side.
+const matrixParts = 8
+
+func (m matrixRows) Len() int { return matrixParts }
+
+func (m matrixRows) Read(ctx context.Context, part int, yield func(*storage.Chunk) error) error {
+	all, err := m.of(ctx)
+	if err != nil {
+		return err
+	}
+	order := rand.New(rand.NewPCG(1, 1)).Perm(len(all.rows))
+	order = order[part*len(order)/matrixParts : (part+1)*len(order)/matrixParts]
+	for some := range slices.Chunk(order, chunkRows) {
+		if err := yield(all.chunk(some)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// rowStarts are the places where rows begin among entries in their order, mixed.
-func rowStarts(all []Entry, order []int32) []int32 {
-	var starts []int32
-	for i := range order {
-		if i == 0 || all[order[i]].Row != all[order[i-1]].Row {
-			starts = append(starts, int32(i))
-		}
+// chunk has some rows.
+func (c *compressed) chunk(rows []int) *storage.Chunk {
+	n := 0
+	for _, row := range rows {
+		n += c.starts[row+1] - c.starts[row]
 	}
-	rand.New(rand.NewPCG(1, 1)).Shuffle(len(starts), func(i, j int) { starts[i], starts[j] = starts[j], starts[i] })
-	return starts
+	out := &storage.Chunk{ZeroBased: true, Labels: make([]float64, 0, len(rows)), Offsets: append(make([]int64, 0, len(rows)+1), 0),
+		Indices: make([]int32, 0, n), Values: make([]float64, 0, n)}
+	for _, row := range rows {
+		from, to := c.starts[row], c.starts[row+1]
+		out.AppendSparse(float64(c.rows[row]), c.at[from:to], c.values[from:to])
+	}
+	return out
 }
 
 // ranks are the places of numbers among all that there are, in order.
@@ -96,39 +250,52 @@ type ranks struct {
 // sparseTable is how many places a table of ranks has for each entry, at the most.
 const sparseTable = 4
 
-func ranksOf(entries []Entry, key func(*Entry) int64) *ranks {
-	r := &ranks{key: key}
-	if len(entries) == 0 {
-		return r
-	}
-	low, high := key(&entries[0]), key(&entries[0])
-	for i := range entries {
-		low, high = min(low, key(&entries[i])), max(high, key(&entries[i]))
-	}
-	r.first = low
-	if spread := uint64(high) - uint64(low); spread < uint64(sparseTable*len(entries)+1024) {
-		r.table = make([]int32, spread+1)
+func ranksOf(parts [][]Entry, key func(*Entry) int64) *ranks {
+	low, high, n := int64(math.MaxInt64), int64(math.MinInt64), 0
+	for _, entries := range parts {
 		for i := range entries {
-			r.table[key(&entries[i])-low] = 1
+			low, high = min(low, key(&entries[i])), max(high, key(&entries[i]))
 		}
-		for i, there := range r.table {
-			if there == 1 {
-				r.table[i] = int32(len(r.all))
-				r.all = append(r.all, low+int64(i))
-			}
-		}
-		return r
+		n += len(entries)
 	}
-	r.all = make([]int64, len(entries))
-	for i := range entries {
-		r.all[i] = key(&entries[i])
+	r := &ranks{key: key, first: low}
+	if spread := uint64(high) - uint64(low); n > 0 && spread < uint64(sparseTable*n+1024) {
+		r.number(parts, spread+1)
+	} else {
+		r.sort(parts)
 	}
-	slices.Sort(r.all)
-	r.all = slices.Compact(r.all)
 	return r
 }
 
-func (r *ranks) of(n int64) int {
+// number makes a table of so many places.
+func (r *ranks) number(parts [][]Entry, places uint64) {
+	r.table = make([]int32, places)
+	for _, entries := range parts {
+		for i := range entries {
+			r.table[r.key(&entries[i])-r.first] = 1
+		}
+	}
+	for i, there := range r.table {
+		if there == 1 {
+			r.table[i] = int32(len(r.all))
+			r.all = append(r.all, r.first+int64(i))
+		}
+	}
+}
+
+// sort has places looked up among the numbers in order.
+func (r *ranks) sort(parts [][]Entry) {
+	for _, entries := range parts {
+		for i := range entries {
+			r.all = append(r.all, r.key(&entries[i]))
+		}
+	}
+	slices.Sort(r.all)
+	r.all = slices.Compact(r.all)
+}
+
+func (r *ranks) of(e *Entry) int {
+	n := r.key(e)
 	if r.table != nil {
 		return int(r.table[n-r.first])
 	}
@@ -136,62 +303,19 @@ func (r *ranks) of(n int64) int {
 	return at
 }
 
-// sorted is the order of entries by rank, those of one rank in the order given (nil:
-// as they are).
-func (r *ranks) sorted(entries []Entry, order []int32) []int32 {
-	at, rank := make([]int32, len(r.all)+1), make([]int32, len(entries))
-	for i := range entries {
-		rank[i] = int32(r.of(r.key(&entries[i])))
-		at[rank[i]+1]++
-	}
-	for i := range r.all {
-		at[i+1] += at[i]
-	}
-	out := make([]int32, len(entries))
-	for k := range entries {
-		i := int32(k)
-		if order != nil {
-			i = order[k]
-		}
-		out[at[rank[i]]] = i
-		at[rank[i]]++
-	}
-	return out
-}
-
-// collect reads the partitions side by side, and keeps their order.
-func (m matrixRows) collect(ctx context.Context) ([]Entry, error) {
-	parts := make([][][]Entry, m.ds.parts())
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(4)
-	for i := range parts {
-		g.Go(func() error {
-			return m.ds.each(ctx, i, func(rows []Entry) error {
-				parts[i] = append(parts[i], slices.Clone(rows))
-				return nil
-			})
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	all := slices.Concat(slices.Concat(parts...)...)
-	if len(all) > math.MaxInt32 {
-		return nil, fault.Newf(fault.NoResources, "pack", "the entries of a matrix", "%d are more than an executor packs", len(all))
-	}
-	return all, nil
-}
-
-// packRows declares a pack of rows that are made of a dataset's.
-func packRows[T, R any](ds Dataset[T], kind string, rows func() storage.Rows, options []PackOption) Packed[R] {
+// declarePacks declares packs that are made together of a dataset's rows.
+func declarePacks[T any](ds Dataset[T], kinds []string, rows func() []storage.Rows, options []PackOption) []int {
 	var o storage.PackOptions
 	for _, set := range options {
 		set(&o)
 	}
-	id := ds.g.add(node{kind: "pack", typ: typeName[T](), detail: fmt.Sprintf("%s %+v", kind, o), inputs: []int{ds.id},
-		pack: &packDecl{rows: rows, options: o, input: ds.id}})
-	ds.g.nodes[id].task = makePack(id)
-	return Packed[R]{g: ds.g, id: id}
+	d := &packDecl{rows: rows, options: o, input: ds.id}
+	for _, kind := range kinds {
+		id := ds.g.add(node{kind: "pack", typ: typeName[T](), detail: fmt.Sprintf("%s %+v", kind, o), inputs: []int{ds.id}, pack: d})
+		ds.g.nodes[id].task = makePack(id)
+		d.nodes = append(d.nodes, id)
+	}
+	return d.nodes
 }
 
 // Entries makes entries of a table that was read: of its columns for row, column

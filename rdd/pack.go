@@ -50,7 +50,8 @@ func Pack[T any](ds Dataset[T], options ...PackOption) Packed[T] {
 			return pointRows{points}
 		}
 	}
-	return packRows[T, T](ds, "rows", rows, options)
+	made := func() []storage.Rows { return []storage.Rows{rows()} }
+	return Packed[T]{g: ds.g, id: declarePacks(ds, []string{"rows"}, made, options)[0]}
 }
 
 // chunkRows is how many rows a derived dataset hands to the packer at a time.

@@ -197,7 +197,12 @@ func (a *assembler) gather(runs []rowRun) error {
 func (c *Chunk) reserve(like *Chunk, rows int) {
 	if like.Blobs == nil {
 		c.Labels = make([]float64, 0, rows)
-		c.Values = make([]float64, 0, len(like.Values)/max(1, like.Rows())*rows)
+		numbers := len(like.Values) * rows / max(1, like.Rows())
+		if !like.Dense() { // rows differ
+			numbers += numbers / 16
+			c.Indices, c.Offsets = make([]int32, 0, numbers), append(make([]int64, 0, rows+1), 0)
+		}
+		c.Values = make([]float64, 0, numbers)
 	}
 }
 

@@ -25,8 +25,17 @@ type columnPlan struct {
 	Sparse   bool     `json:"sparse"`
 }
 
-// groupBytes is about how much of a Parquet file one part holds.
-const groupBytes = 128 << 20
+// groupBytes is how much of a Parquet file one part holds at the most, or little more.
+// Of little data parts are smaller, so that there are about fewParts to share out, but
+// never less than groupLeast.
+const (
+	groupBytes = 128 << 20
+	groupLeast = 16 << 20
+	fewParts   = 12
+)
+
+// groupPart is about how much of Parquet files, of so many bytes, one part holds.
+func groupPart(total int64) int64 { return min(groupBytes, max(groupLeast, total/fewParts)) }
 
 func describeFile(ctx context.Context, f File, format Format) (*columnsInFile, error) {
 	var found *columnsInFile
@@ -44,6 +53,10 @@ func describeFile(ctx context.Context, f File, format Format) (*columnsInFile, e
 // planColumns looks at every file once and cuts Parquet files into parts of
 // whole row groups.
 func (s *Source) planColumns(o ReadOptions) error {
+	var total int64
+	for _, f := range s.Files {
+		total += f.Size
+	}
 	for i, f := range s.Files {
 		d, err := describeFile(context.Background(), f, s.Format)
 		if err != nil {
@@ -54,7 +67,7 @@ func (s *Source) planColumns(o ReadOptions) error {
 				return err
 			}
 		}
-		s.Parts = append(s.Parts, groupParts(f, d.Groups, groupBytes)...)
+		s.Parts = append(s.Parts, groupParts(f, d.Groups, groupPart(total))...)
 	}
 	return nil
 }

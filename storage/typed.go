@@ -73,18 +73,12 @@ func (s *Source) planFlat(names []string) error {
 		}
 	}
 	// Enough parts to share out, each large enough for a map task to combine much.
-	most := min(groupBytes, max(groupLeast, total/fewParts))
+	most := groupPart(total)
 	for i, file := range s.Files {
 		s.Parts = append(s.Parts, groupParts(file, groups[i], most)...)
 	}
 	return nil
 }
-
-// Of little data parts are smaller, so that there are at least about fewParts.
-const (
-	groupLeast = 16 << 20
-	fewParts   = 12
-)
 
 // hasGroup says whether a file has a column of columns.
 func (f *flatFile) hasGroup(name string) bool {

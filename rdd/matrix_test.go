@@ -1,0 +1,70 @@
+package rdd
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/volley-engine/volley/storage"
+)
+
+// TestMatrixIsItsEntries holds both sides of a matrix against its definition: rows of
+// numbers that lie near and far, columns in order, entries of one place in theirs.
+func TestMatrixIsItsEntries(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.OneOf(rapid.Int64Range(-3, 30), rapid.Int64Range(1<<40, 1<<40+5))
+		entries := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Entry {
+			return Entry{Row: number.Draw(t, "row"), Col: number.Draw(t, "column"), Value: rapid.Float64Range(-1, 1).Draw(t, "value")}
+		}), 1, 200).Draw(t, "entries")
+		g := NewGraph()
+		m := &matrix{ds: Parallelize(g, rapid.IntRange(1, 4).Draw(t, "partitions"), entries...)}
+		ordered(t, matrixRows{m.byRow}, entries, func(e Entry) (row, column int64) { return e.Row, e.Col })
+		ordered(t, matrixRows{m.byColumn}, entries, func(e Entry) (row, column int64) { return e.Col, e.Row })
+	})
+}
+
+// ordered wants all entries, by rows that come once each.
+func ordered(t *rapid.T, rows matrixRows, entries []Entry, of func(Entry) (row, column int64)) {
+	var columns []int64
+	wanted := map[int64][]Entry{}
+	for _, e := range entries {
+		row, column := of(e)
+		wanted[row] = append(wanted[row], e)
+		columns = append(columns, column)
+	}
+	slices.Sort(columns)
+	columns = slices.Compact(columns)
+	got := 0
+	for part := range rows.Len() {
+		err := rows.Read(context.Background(), part, func(c *storage.Chunk) error {
+			for r, label := range c.Labels {
+				row := wanted[int64(label)]
+				delete(wanted, int64(label))
+				slices.SortStableFunc(row, func(a, b Entry) int {
+					_, x := of(a)
+					_, y := of(b)
+					return int(max(-1, min(1, x-y)))
+				})
+				from, to := c.Offsets[r], c.Offsets[r+1]
+				if int(to-from) != len(row) {
+					t.Fatalf("row %v has %d entries, not %d", label, to-from, len(row))
+				}
+				for k, e := range row {
+					if _, column := of(e); columns[c.Indices[int(from)+k]] != column || c.Values[int(from)+k] != e.Value {
+						t.Fatalf("entry %d of row %v is not %v", k, label, e)
+					}
+				}
+				got++
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(wanted) > 0 || got == 0 {
+		t.Fatalf("%d rows are not there", len(wanted))
+	}
+}
