@@ -230,13 +230,17 @@ func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepO
 	if e.cfg.Observer != nil {
 		e.cfg.Observer(r)
 	}
+	digest := r.Param
+	if digest.IsZero() {
+		digest = plan.DigestOf(req.Param)
+	}
 	if req.Train {
 		e.stepped = true
 		e.flush()
 		e.pending = driver.StepLine(r)
-		e.pending.Params = plan.DigestOf(req.Param)
+		e.pending.Params = digest
 	} else if !e.goesOn || e.stepped || req.Work {
-		e.passes = append(e.passes, driver.EvaluationLine(r, req.Node, plan.DigestOf(req.Param)))
+		e.passes = append(e.passes, driver.EvaluationLine(r, req.Node, digest))
 	}
 	return e.outcomeOf(r), nil
 }

@@ -69,6 +69,7 @@ type StepReport struct {
 	Counters  Counters    // so far
 	Merged    int64       // rows in this step
 	Epoch     plan.Epoch  // the step's first epoch
+	Param     plan.Digest // of a parameter that was too large to travel with the step
 	Ratio     float64     // of adaptive
 	RatioWhy  string
 }

@@ -6,9 +6,10 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/rdd"
 )
 
-// BenchmarkALSSolve solves rows of a rank from so many ratings; MB/s are millions of
+// BenchmarkALSSolve solves eight rows of a rank from so many ratings each; MB/s are millions of
 // floating-point operations a second: half a product of rank × rank for each rating,
 // and a third of rank³ for the factorization. BenchmarkPeak of internal/kernel is the
 // machine's limit.
@@ -22,17 +23,18 @@ func BenchmarkALSSolve(b *testing.B) {
 				p.At[i] = rng.NormFloat64()
 			}
 			p.At = p.At[:items*c.rank]
-			indices, ratings := make([]int32, c.ratings), make([]float64, c.ratings)
-			for i := range indices {
-				indices[i], ratings[i] = int32(rng.IntN(items)), rng.Float64()
-			}
 			s := &rowSolver{config: ALSConfig{Rank: c.rank, Reg: 0.1}}
-			w := &solveWork{}
-			w.fit(c.rank)
+			rows := &rdd.Batch{Offsets: []int32{0}}
+			for r := range int32(8) {
+				for range c.ratings {
+					rows.Indices, rows.X64 = append(rows.Indices, int32(rng.IntN(items))), append(rows.X64, rng.Float64())
+				}
+				rows.Rows, rows.Labels, rows.Offsets = append(rows.Rows, r), append(rows.Labels, float64(r)), append(rows.Offsets, int32(len(rows.Indices)))
+			}
 			f, n := int64(c.rank), int64(c.ratings)
-			b.SetBytes(n*f*(f+1) + f*f*f/3)
+			b.SetBytes(8 * (n*f*(f+1) + f*f*f/3))
 			for b.Loop() {
-				s.solve(w, p, indices, ratings)
+				s.addRows(solved{}, *p, rows)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package mllib
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/volley-engine/volley/internal/kernel"
@@ -25,7 +26,7 @@ func (f factors) MarshalBinary() ([]byte, error) {
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (f *factors) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 2+kernel.GramSlack)
+	v, err := viewFloats(raw, 2+kernel.GramSlack)
 	if err != nil {
 		return err
 	}
@@ -41,23 +42,57 @@ func (f *factors) UnmarshalBinary(raw []byte) error {
 	return nil
 }
 
-// solved are rows that were solved: their numbers and their vectors, in the order
-// of the tree, and the squared errors of their ratings at these.
+// solved are rows that were solved, in the order of the tree, and the squared errors
+// of their ratings at these.
 type solved struct {
 	Error, Ratings float64
-	IDs            []float64
-	At             []float64 // row-major
+	Runs           []solvedRun // put in a row, not copied, as results are merged
 }
 
-// MarshalBinary lays the rows out as floats.
+// solvedRun are the numbers of some rows, and their vectors.
+type solvedRun struct {
+	IDs []float64
+	At  []float64 // row-major
+}
+
+// runRows is for how many rows a run has room.
+const runRows = 1024
+
+// add appends a row.
+func (s *solved) add(id float64, x []float64) {
+	last := len(s.Runs) - 1
+	if last < 0 || len(s.Runs[last].IDs) == cap(s.Runs[last].IDs) {
+		s.Runs = append(s.Runs, solvedRun{make([]float64, 0, runRows), make([]float64, 0, runRows*len(x))})
+		last++
+	}
+	r := &s.Runs[last]
+	r.IDs, r.At = append(r.IDs, id), append(r.At, x...)
+}
+
+// rows is how many there are, of so many numbers together.
+func (s *solved) rows() (rows, numbers int) {
+	for _, r := range s.Runs {
+		rows, numbers = rows+len(r.IDs), numbers+len(r.At)
+	}
+	return rows, numbers
+}
+
+// MarshalBinary lays the rows out as floats: all numbers of rows, then all vectors.
 func (s solved) MarshalBinary() ([]byte, error) {
-	out := make([]byte, 0, 8*(len(s.At)+len(s.IDs)+3))
-	return putFloats(out, []float64{s.Error, s.Ratings, float64(len(s.IDs))}, s.IDs, s.At), nil
+	rows, numbers := s.rows()
+	out := putFloats(make([]byte, 0, 8*(rows+numbers+3)), []float64{s.Error, s.Ratings, float64(rows)})
+	for _, r := range s.Runs {
+		out = putFloats(out, r.IDs)
+	}
+	for _, r := range s.Runs {
+		out = putFloats(out, r.At)
+	}
+	return out, nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *solved) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 3)
+	v, err := viewFloats(raw, 3)
 	if err != nil {
 		return err
 	}
@@ -65,7 +100,10 @@ func (s *solved) UnmarshalBinary(raw []byte) error {
 	if n < 0 || n > len(v)-3 {
 		return errCutShort
 	}
-	s.Error, s.Ratings, s.IDs, s.At = v[0], v[1], v[3:3+n:3+n], v[3+n:]
+	s.Error, s.Ratings, s.Runs = v[0], v[1], nil
+	if n > 0 {
+		s.Runs = []solvedRun{{v[3 : 3+n : 3+n], v[3+n:]}}
+	}
 	return nil
 }
 
@@ -78,7 +116,9 @@ type rowSolver struct {
 
 // solveWork is what a rowSolver keeps from one batch to the next.
 type solveWork struct {
-	a, b, x, trust, dots []float64
+	systems *kernel.Systems
+	trust   [][]float64 // of each system; nil where ratings are explicit
+	x, dots []float64
 }
 
 // aggregator collects solved rows. A row is solved from all its ratings or not at
@@ -89,7 +129,7 @@ func (s *rowSolver) aggregator() rdd.Aggregator[factors, rdd.Point, solved] {
 		Zero:     func(factors) solved { return solved{} },
 		AddBatch: s.addRows,
 		Merge: func(a, b solved) solved {
-			return solved{a.Error + b.Error, a.Ratings + b.Ratings, append(a.IDs, b.IDs...), append(a.At, b.At...)}
+			return solved{a.Error + b.Error, a.Ratings + b.Ratings, append(a.Runs, b.Runs...)}
 		},
 		Scale: func(a solved, _ float64) solved { return a },
 		// A row's cost goes by its ratings.
@@ -99,69 +139,59 @@ func (s *rowSolver) aggregator() rdd.Aggregator[factors, rdd.Point, solved] {
 
 func (s *rowSolver) addRows(out solved, p factors, b *rdd.Batch) solved {
 	w, _ := s.pool.Get().(*solveWork)
-	if w == nil {
-		w = &solveWork{}
+	if w == nil || w.systems.Unknowns() != p.Rank {
+		w = &solveWork{systems: kernel.NewSystems(p.Rank, s.config.NonNegative), x: make([]float64, p.Rank)}
+		w.trust = make([][]float64, w.systems.Together())
 	}
 	defer s.pool.Put(w)
-	w.fit(p.Rank)
-	for _, r := range b.Rows {
-		from, to := b.Offsets[r], b.Offsets[r+1]
-		indices, ratings := b.Indices[from:to], b.X64[from:to]
-		out.Error += s.solve(w, &p, indices, ratings)
-		out.Ratings += float64(len(ratings))
-		out.IDs = append(out.IDs, b.Labels[r])
-		out.At = append(out.At, w.x...)
+	for some := range slices.Chunk(b.Rows, w.systems.Together()) {
+		s.solve(w, &p, b, some)
+		for i, r := range some {
+			w.systems.Solution(i, w.x)
+			indices, ratings := ratingsOf(b, r)
+			if s.measure {
+				out.Error += w.squaredError(&p, indices, ratings, w.trust[i])
+			}
+			out.Ratings += float64(len(ratings))
+			out.add(b.Labels[r], w.x)
+		}
 	}
 	return out
 }
 
-func (w *solveWork) fit(rank int) {
-	if len(w.x) != rank {
-		w.a, w.b, w.x = make([]float64, rank*rank), make([]float64, rank), make([]float64, rank)
-	}
+// ratingsOf are the ratings of a row, and of whom or what.
+func ratingsOf(b *rdd.Batch, row int32) (indices []int32, ratings []float64) {
+	from, to := b.Offsets[row], b.Offsets[row+1]
+	return b.Indices[from:to], b.X64[from:to]
 }
 
-// solve puts into w.x the vector that fits a row's ratings best, and returns the
-// sum of its squared errors, where they are wanted; where ratings are implicit,
-// weighted by how far their confidence is above 1.
-func (s *rowSolver) solve(w *solveWork, p *factors, indices []int32, ratings []float64) float64 {
-	f := p.Rank
-	if clear(w.a); p.Gram != nil {
-		copy(w.a, p.Gram)
+// solve finds the vectors that fit some rows' ratings best; where these are implicit,
+// each counts by how far its confidence is above 1.
+func (s *rowSolver) solve(w *solveWork, p *factors, b *rdd.Batch, rows []int32) {
+	w.systems.Begin()
+	for i, r := range rows {
+		indices, ratings := ratingsOf(b, r)
+		wanted := ratings
+		if s.config.Implicit {
+			w.trust[i], wanted = confidence(w.trust[i], ratings, s.config.Alpha)
+		}
+		w.systems.Next(p.Gram, w.trust[i], wanted, p.At, indices, float64(s.config.Reg*float64(len(ratings))))
 	}
-	clear(w.b)
-	wanted := ratings
-	var trust []float64
-	if s.config.Implicit {
-		trust, wanted = w.confidence(ratings, s.config.Alpha)
-	}
-	kernel.GramRows(w.a, trust, p.At, indices, f)
-	kernel.Accumulate(w.b, wanted, p.At, indices)
-	ridge := float64(s.config.Reg * float64(len(ratings)))
-	for i := range f {
-		w.a[i*f+i] += ridge
-	}
-	copy(w.x, w.b)
 	if s.config.NonNegative {
-		w.solveNonNegative(f)
+		solveNonNegative(w.systems.A, w.systems.B, p.Rank)
 	} else {
-		kernel.Cholesky(w.a, f)
-		kernel.Solve(w.a, w.x, f)
+		w.systems.Solve()
 	}
-	if !s.measure {
-		return 0
-	}
-	return w.squaredError(p, indices, ratings, trust)
 }
 
-// confidence is Alpha·|r| for each rating, and what is to be met times the
-// confidence: 1 + Alpha·|r| where a rating is above 0, else 0.
-func (w *solveWork) confidence(ratings []float64, alpha float64) (trust, wanted []float64) {
+// confidence is Alpha·|r| for each rating, in the space of an earlier one, and what is
+// to be met times the confidence: 1 + Alpha·|r| where a rating is above 0, else 0.
+func confidence(space, ratings []float64, alpha float64) (trust, wanted []float64) {
 	k := len(ratings)
-	if len(w.trust) < 2*k {
-		w.trust = make([]float64, 2*k)
+	if cap(space) < 2*k {
+		space = make([]float64, 2*k)
 	}
-	trust, wanted = w.trust[:k], w.trust[k:2*k]
+	trust, wanted = space[:k], space[k:2*k]
 	for i, r := range ratings {
 		trust[i], wanted[i] = float64(alpha*math.Abs(r)), 0
 		if r > 0 {
@@ -194,26 +224,27 @@ func (w *solveWork) squaredError(p *factors, indices []int32, ratings, trust []f
 }
 
 // solveNonNegative finds the vector without negative entries that is best, by
-// coordinate descent from zero; w.x has b at first, w.a the upper triangle of A.
-func (w *solveWork) solveNonNegative(f int) {
+// coordinate descent from zero, in place of b; a has the upper triangle of A.
+func solveNonNegative(a, b []float64, f int) {
 	for i := range f { // whole rows
 		for j := range i {
-			w.a[i*f+j] = w.a[j*f+i]
+			a[i*f+j] = a[j*f+i]
 		}
 	}
-	slope := append([]float64(nil), w.b...) // of (x·A·x)/2 − b·x, which is A·x − b
+	slope := append([]float64(nil), b[:f]...) // of (x·A·x)/2 − b·x, which is A·x − b
 	kernel.Scale(-1, slope)
-	clear(w.x)
+	x := b[:f]
+	clear(x)
 	for range 100 * f {
 		var most float64
 		for i := range f {
-			row := w.a[i*f : (i+1)*f]
+			row := a[i*f : (i+1)*f]
 			if row[i] <= 0 {
 				continue
 			}
-			to := max(0, w.x[i]-slope[i]/row[i])
-			if move := to - w.x[i]; move != 0 {
-				w.x[i] = to
+			to := max(0, x[i]-slope[i]/row[i])
+			if move := to - x[i]; move != 0 {
+				x[i] = to
 				kernel.Axpy(move, row, slope)
 				most = max(most, float64(math.Abs(move)*math.Sqrt(row[i])))
 			}

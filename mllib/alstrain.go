@@ -16,6 +16,7 @@ type side struct {
 	IDs   []float64
 	At    []float64         // row-major
 	place map[float64]int32 // of each number; nil until it is asked for
+	came  []int32           // places, in the order in which rows came last
 }
 
 // alsState is everything that one half-sweep hands to the next.
@@ -29,11 +30,11 @@ type alsState struct {
 
 // Parameters are the vectors that the last half-sweep has solved: the others were a
 // turn's before.
-func (s *alsState) Parameters() []byte {
+func (s *alsState) Parameters() [][]float64 {
 	if s.last == nil {
 		return nil
 	}
-	return putFloats(make([]byte, 0, 8*len(s.last.At)), s.last.At)
+	return [][]float64{s.last.At}
 }
 
 // MarshalBinary lays the state out as floats.
@@ -64,11 +65,45 @@ func (s *alsState) UnmarshalBinary(raw []byte) error {
 
 // take puts solved rows in their places. At first, the rows are all there are.
 func (s *side) take(rows solved, rank int) error {
-	if len(rows.At) != rank*len(rows.IDs) {
+	n, numbers := rows.rows()
+	if numbers != rank*n {
 		return errCutShort
 	}
 	if len(s.IDs) == 0 {
-		s.IDs, s.At = slices.Sorted(slices.Values(rows.IDs)), make([]float64, len(rows.At))
+		s.begin(rows, rank)
+	}
+	k := 0
+	for _, run := range rows.Runs {
+		if len(run.At) != rank*len(run.IDs) {
+			return errCutShort
+		}
+		for i, id := range run.IDs {
+			place, err := s.placeOf(k, id)
+			if err != nil {
+				return err
+			}
+			copy(s.At[place*rank:(place+1)*rank], run.At[i*rank:(i+1)*rank])
+			k++
+		}
+	}
+	return nil
+}
+
+// begin makes places for rows.
+func (s *side) begin(rows solved, rank int) {
+	s.IDs = nil
+	for _, run := range rows.Runs {
+		s.IDs = append(s.IDs, run.IDs...)
+	}
+	slices.Sort(s.IDs)
+	s.At = make([]float64, rank*len(s.IDs))
+}
+
+// placeOf is the place of a row, the k-th that comes. Rows come in the order of the
+// last time, but for those of splits that have moved or were cut.
+func (s *side) placeOf(k int, id float64) (int, error) {
+	if k < len(s.came) && s.IDs[s.came[k]] == id {
+		return int(s.came[k]), nil
 	}
 	if s.place == nil {
 		s.place = make(map[float64]int32, len(s.IDs))
@@ -76,14 +111,12 @@ func (s *side) take(rows solved, rank int) error {
 			s.place[id] = int32(i)
 		}
 	}
-	for i, id := range rows.IDs {
-		place, there := s.place[id]
-		if !there {
-			return fault.Newf(fault.Internal, "sweep", "als", "row %v was solved, which was not there before", id)
-		}
-		copy(s.At[int(place)*rank:(int(place)+1)*rank], rows.At[i*rank:(i+1)*rank])
+	place, there := s.place[id]
+	if !there {
+		return 0, fault.Newf(fault.Internal, "sweep", "als", "row %v was solved, which was not there before", id)
 	}
-	return nil
+	s.came = append(s.came[:k], place)
+	return int(place), nil
 }
 
 // Factored is the outcome of a factorization.

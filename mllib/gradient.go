@@ -61,7 +61,16 @@ func putFloats(out []byte, parts ...[]float64) []byte {
 
 // getFloats reads floats, at least `least` of them.
 func getFloats(raw []byte, least int) ([]float64, error) {
-	v, err := rdd.ParseFloats(raw)
+	return atLeast(least, raw, rdd.ParseFloats)
+}
+
+// viewFloats is getFloats of what is large and only read: it is not copied.
+func viewFloats(raw []byte, least int) ([]float64, error) {
+	return atLeast(least, raw, rdd.ViewFloats)
+}
+
+func atLeast(least int, raw []byte, parse func([]byte) ([]float64, error)) ([]float64, error) {
+	v, err := parse(raw)
 	if err != nil || len(v) < least {
 		return nil, fmt.Errorf("%d bytes are not the numbers of a model", len(raw))
 	}

@@ -39,7 +39,7 @@ func (s state) MarshalBinary() ([]byte, error) {
 }
 
 // Parameters are the points that the solver stands at.
-func (s *state) Parameters() []byte { return putFloats(make([]byte, 0, 16*len(s.X)), s.X, s.Y) }
+func (s *state) Parameters() [][]float64 { return [][]float64{s.X, s.Y} }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *state) UnmarshalBinary(raw []byte) error {

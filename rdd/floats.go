@@ -1,10 +1,13 @@
 package rdd
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"unsafe"
+
+	"github.com/volley-engine/volley/internal/plan"
 )
 
 // littleEndian says whether numbers lie in memory as they are encoded.
@@ -40,6 +43,30 @@ func ParseFloats(raw []byte) ([]float64, error) {
 		x[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
 	}
 	return x, nil
+}
+
+// ViewFloats reads what AppendFloats has written, in place where that is possible: raw
+// must stay as it is for as long as the numbers are in use, and they as they are.
+func ViewFloats(raw []byte) ([]float64, error) {
+	first := unsafe.Pointer(unsafe.SliceData(raw))
+	if !littleEndian || len(raw)%8 != 0 || uintptr(first)%8 != 0 {
+		return ParseFloats(raw)
+	}
+	return unsafe.Slice((*float64)(first), len(raw)/8), nil
+}
+
+// digestOfFloats is the digest of lists of numbers as AppendFloats writes them.
+func digestOfFloats(lists [][]float64) (sum plan.Digest) {
+	h := sha256.New()
+	for _, x := range lists {
+		if littleEndian {
+			_, _ = h.Write(bytesOf(x))
+		} else {
+			_, _ = h.Write(AppendFloats(nil, x))
+		}
+	}
+	h.Sum(sum[:0])
+	return sum
 }
 
 func bytesOf(x []float64) []byte {

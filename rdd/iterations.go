@@ -66,8 +66,8 @@ func (s *Session) Err() error { return s.err }
 // Parametric is a loop's state that remembers more than its parameters: the digest
 // that a turn commits, and a replay compares, is of these alone.
 type Parametric interface {
-	// Parameters are the parameters, encoded.
-	Parameters() []byte
+	// Parameters are the parameters. They are not kept.
+	Parameters() [][]float64
 }
 
 // commit settles the turn's parameters with the cluster.
@@ -82,7 +82,7 @@ func commit[T any](ctx context.Context, s *Session, it *Iteration, state T) erro
 	}
 	var digest plan.Digest
 	if p, ok := any(&state).(Parametric); ok {
-		digest = plan.DigestOf(p.Parameters())
+		digest = digestOfFloats(p.Parameters())
 	} else {
 		digest = plan.DigestOf(encode())
 	}
