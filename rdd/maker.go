@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime/debug"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -48,6 +50,9 @@ func (m *Maker) Make(ctx context.Context, node int) (*storage.Pack, error) {
 		})
 	}
 	err := g.Wait()
+	if slices.ContainsFunc(packs, func(p *storage.Pack) bool { return p != nil && !p.Found }) {
+		debug.FreeOSMemory() // the pages of the packs are about to take its place
+	}
 	if m.mu.made == nil {
 		m.mu.made = map[int]*storage.Pack{}
 	}
