@@ -62,6 +62,7 @@ const pageBuffer = 256 << 10
 // on the caller's goroutine.
 type flatFile struct {
 	path string
+	file *os.File
 	r    *file.Reader
 }
 
@@ -79,7 +80,7 @@ func openFlat(path string) (_ *flatFile, err error) {
 		f.Close()
 		return nil, fault.New(fault.BadInput, "read", path, err)
 	}
-	return &flatFile{path, r}, nil
+	return &flatFile{path, f, r}, nil
 }
 
 func (f *flatFile) close() { f.r.Close() }
@@ -187,31 +188,14 @@ func (f *flatFile) read(ctx context.Context, groups []int, names []string, yield
 }
 
 func (f *flatFile) readGroup(ctx context.Context, g int, names []string, cols []*FlatColumn, yield func(rows int, cols []*FlatColumn) error) (err error) {
-	var readers []file.ColumnChunkReader
-	var full []bool // columns without a null in the group
-	open := func() (err error) {
-		defer malformed(f.path, &err)
-		if g < 0 || g >= f.r.NumRowGroups() {
-			return fault.Newf(fault.BadInput, "read", f.path, "it has no row group %d any more", g)
-		}
-		rg := f.r.RowGroup(g)
-		for _, name := range names {
-			r, err := rg.Column(f.column(name))
-			if err != nil {
-				return fault.New(fault.BadInput, "read", f.path, err)
-			}
-			readers = append(readers, r)
-			full = append(full, f.withoutNulls(g, f.column(name)))
-		}
-		return nil
-	}
-	if err := open(); err != nil {
+	readers, err := f.open(g, names)
+	if err != nil {
 		return err
 	}
 	for left := f.r.MetaData().RowGroups[g].GetNumRows(); left > 0; {
 		n := int(min(left, flatRows))
 		for i, c := range cols {
-			if err := c.fill(f.path, readers[i], n, full[i]); err != nil {
+			if err := c.fill(f.path, readers[i], n); err != nil {
 				return err
 			}
 		}
@@ -221,6 +205,37 @@ func (f *flatFile) readGroup(ctx context.Context, g int, names []string, cols []
 		left -= int64(n)
 	}
 	return nil
+}
+
+// flatReader reads one column of a row group, by pages where these are plain.
+type flatReader struct {
+	pages  *pageColumn
+	chunks file.ColumnChunkReader
+	defs   bool // there may be nulls
+	kind   parquet.Type
+}
+
+// open begins to read some columns of a row group.
+func (f *flatFile) open(group int, names []string) (readers []flatReader, err error) {
+	defer malformed(f.path, &err)
+	if group < 0 || group >= f.r.NumRowGroups() {
+		return nil, fault.Newf(fault.BadInput, "read", f.path, "it has no row group %d any more", group)
+	}
+	rg := f.r.RowGroup(group)
+	for _, name := range names {
+		at := f.column(name)
+		descr := f.r.MetaData().Schema.Column(at)
+		r := flatReader{kind: descr.PhysicalType(), defs: descr.MaxDefinitionLevel() > 0 && !f.withoutNulls(group, at)}
+		r.pages, err = f.pageColumn(group, at)
+		if err == nil && r.pages == nil {
+			r.chunks, err = rg.Column(at)
+		}
+		if err != nil {
+			return nil, fault.New(fault.BadInput, "read", f.path, err)
+		}
+		readers = append(readers, r)
+	}
+	return readers, nil
 }
 
 // withoutNulls says whether a column's statistics say that it has no null in a row
@@ -250,14 +265,43 @@ type batchReader[V any] interface {
 }
 
 // fill reads the next n rows of a column.
-func (c *FlatColumn) fill(path string, r file.ColumnChunkReader, n int, full bool) (err error) {
+func (c *FlatColumn) fill(path string, r flatReader, n int) (err error) {
 	defer malformed(path, &err)
+	if r.pages != nil {
+		err = c.fillPlain(r, n)
+	} else {
+		err = c.fillDecoded(r, n)
+	}
+	if err != nil {
+		return fault.New(fault.BadInput, "read", path, fmt.Errorf("column %q: %w", c.Name, err))
+	}
+	return nil
+}
+
+// fillPlain reads rows from pages.
+func (c *FlatColumn) fillPlain(r flatReader, n int) (err error) {
 	c.Defs = nil
-	if r.Descriptor().MaxDefinitionLevel() > 0 && !full {
+	switch r.kind {
+	case parquet.Types.Int32:
+		c.Int32s, err = takePlain(r.pages, &c.room.int32s, n)
+	case parquet.Types.Int64:
+		c.Int64s, err = takePlain(r.pages, &c.room.int64s, n)
+	case parquet.Types.Float:
+		c.Floats, err = takePlain(r.pages, &c.room.floats, n)
+	case parquet.Types.Double:
+		c.Doubles, err = takePlain(r.pages, &c.room.doubles, n)
+	}
+	return err
+}
+
+// fillDecoded reads rows of any encoding.
+func (c *FlatColumn) fillDecoded(r flatReader, n int) (err error) {
+	c.Defs = nil
+	if r.defs {
 		c.room.defs = slices.Grow(c.room.defs[:0], n)[:n]
 		c.Defs = c.room.defs
 	}
-	switch r := r.(type) {
+	switch r := r.chunks.(type) {
 	case *file.BooleanColumnChunkReader:
 		c.Bools, err = fillBatch(r, &c.room.bools, c.Defs, n)
 	case *file.Int32ColumnChunkReader:
@@ -271,12 +315,9 @@ func (c *FlatColumn) fill(path string, r file.ColumnChunkReader, n int, full boo
 	case *file.ByteArrayColumnChunkReader:
 		c.Bytes, err = fillBatch(r, &c.room.bytes, c.Defs, n)
 	default:
-		err = fmt.Errorf("column %q cannot be read", c.Name)
+		err = fmt.Errorf("it cannot be read")
 	}
-	if err != nil {
-		return fault.New(fault.BadInput, "read", path, fmt.Errorf("column %q: %w", c.Name, err))
-	}
-	return nil
+	return err
 }
 
 func fillBatch[V any](r batchReader[V], room *[]V, defs []int16, n int) ([]V, error) {

@@ -106,8 +106,7 @@ func (n *numberReader) group(ctx context.Context, g int, yield func(*Chunk) erro
 	for left := n.f.r.MetaData().RowGroups[g].GetNumRows(); left > 0; {
 		c, rows := &Chunk{}, int(min(left, decodeBatch))
 		for i, col := range n.cols {
-			full := n.f.withoutNulls(g, n.f.column(col.Name))
-			if err := col.fill(n.f.path, readers[i], rows, full); err != nil {
+			if err := col.fill(n.f.path, readers[i], rows); err != nil {
 				return err
 			}
 			if at := slices.Index(col.Defs, 0); at >= 0 {
@@ -147,22 +146,17 @@ func (n *numberReader) bad(row int64, format string, args ...any) error {
 	return fault.New(fault.BadInput, "read", n.f.path, fmt.Errorf(format+" in row %d", append(args, row)...))
 }
 
-func (n *numberReader) open(g int, names []string) (readers []file.ColumnChunkReader, err error) {
+func (n *numberReader) open(g int, names []string) (readers []flatReader, err error) {
 	defer malformed(n.f.path, &err)
-	if g < 0 || g >= n.f.r.NumRowGroups() {
-		return nil, fault.Newf(fault.BadInput, "read", n.f.path, "it has no row group %d any more", g)
+	if readers, err = n.f.open(g, names); err != nil {
+		return nil, err
 	}
-	rg := n.f.r.RowGroup(g)
 	n.cols, n.list = n.cols[:0], nil
 	for _, name := range names {
-		r, err := rg.Column(n.f.column(name))
-		if err != nil {
-			return nil, fault.New(fault.BadInput, "read", n.f.path, err)
-		}
-		readers, n.cols = append(readers, r), append(n.cols, &FlatColumn{Name: name})
+		n.cols = append(n.cols, &FlatColumn{Name: name})
 	}
 	if n.plan.List != "" {
-		r, err := rg.Column(n.f.list(n.plan.List))
+		r, err := n.f.r.RowGroup(g).Column(n.f.list(n.plan.List))
 		if err != nil {
 			return nil, fault.New(fault.BadInput, "read", n.f.path, err)
 		}
