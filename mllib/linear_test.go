@@ -239,7 +239,7 @@ func TestATrainedModelIsABeginning(t *testing.T) {
 	for _, of := range []struct {
 		loss   Loss
 		solver Solver
-	}{{Logistic, Newton}, {Logistic, LBFGS}, {Logistic, Nesterov}, {SquaredHinge, Newton}, {SquaredHinge, LBFGS}, {Hinge, Newton}, {Squared, Normal}, {Squared, LBFGS}} {
+	}{{Logistic, Newton}, {Logistic, LBFGS}, {Logistic, Nesterov}, {SquaredHinge, Newton}, {SquaredHinge, LBFGS}, {Hinge, Newton}, {Hinge, LBFGS}, {Hinge, Nesterov}, {Squared, Normal}, {Squared, LBFGS}} {
 		c := defaults(path)
 		c.Loss, c.Solver, c.Tol = of.loss, of.solver, 1e-9
 		first := train(t, c)

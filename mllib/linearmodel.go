@@ -27,6 +27,7 @@ type LinearModel struct {
 	Weight     string    `json:"weight,omitempty"` // that of the rows' weights' column
 	Intercept  float64   `json:"intercept"`
 	Threshold  *float64  `json:"threshold,omitempty"` // score above which a row has Labels[1]; nil is a half, of a margin 0
+	Ended      *Ended    `json:"ended,omitempty"`     // where training ended by its own rule
 	Weights    []float64 `json:"-"`
 	// Prepared takes raw rows to those that the weights are of; nil where they are
 	// the same.

@@ -15,27 +15,44 @@ import (
 // c, which makes the dual well conditioned and vanishes as the centre comes to the
 // model. The centre runs ahead of the model by Nesterov's momentum, with restarts
 // (accelerated proximal SDCA; Shalev-Shwartz and Zhang, 2014). The intercept, which
-// has no penalty, and an L1 penalty alone are fitted in the same way.
+// has no penalty, and an L1 penalty alone are fitted in the same way. That steps are
+// not exact can make the centre run in circles, as about rows with more features than
+// there are rows: where the gap stays, proximal terms are eased, in the end to none,
+// which leaves CoCoA+, whose dual rises with every step.
 type dualState struct {
 	U, Center, Last []float64
 	Conj            float64 // Σ ℓ*(−a)
 	Momentum        float64 // Nesterov's t
+	Share           float64 // of the proximal terms that is left
+	Gap             float64 // the least that was seen, when it last fell by a good part
+	FellAt          float64 // the iteration of that; 0 before the first look
 }
+
+// What is a good part of the gap; in what part of all iterations, but not less than a
+// few, it is to fall by as much; and what is done where it does not.
+const (
+	goodPart  = 0.1
+	patience  = 0.7
+	fewSteps  = 20
+	easedTo   = 0.01
+	leastEase = 5e-3
+)
 
 // dual is the fixed part: one entry a feature, and the intercept.
 type dual struct {
 	n                        float64 // rows, by weight
 	rows                     float64
+	share                    float64 // of whole that prox is
 	l2, lasso, prox, inverse []float64
+	whole                    []float64 // proximal terms, before any are eased
 	splits                   int
 	intercept                bool
 	shift                    []float64 // that dense rows are taken about, where there is an intercept; the last variable is that at this point
-	bounds                   bool      // its value bounds the objective from below: no variable is without an L2 penalty
 }
 
 // newDual finds the penalties on the scale of the data.
 func newDual(p *problem, m moments, rows float64, splits int, dense bool) *dual {
-	d := &dual{n: float64(m.weight * p.counted), rows: rows, splits: splits, intercept: p.intercept, bounds: p.reg > 0 && !p.intercept}
+	d := &dual{n: float64(m.weight * p.counted), rows: rows, share: 1, splits: splits, intercept: p.intercept}
 	if p.intercept && dense {
 		d.shift = m.mean
 	}
@@ -62,8 +79,35 @@ func newDual(p *problem, m moments, rows float64, splits int, dense bool) *dual 
 // time, make a step of all rows a good one.
 func (d *dual) add(l2, lasso, size float64) {
 	prox := max(0, max(1e-12, float64(size*float64(d.splits))/d.rows)-l2)
-	d.l2, d.lasso, d.prox = append(d.l2, l2), append(d.lasso, lasso), append(d.prox, prox)
+	d.l2, d.lasso, d.prox, d.whole = append(d.l2, l2), append(d.lasso, lasso), append(d.prox, prox), append(d.whole, prox)
 	d.inverse = append(d.inverse, 1/(l2+prox))
+}
+
+// ease leaves a share of the proximal terms of all variables that have an L2 penalty.
+func (d *dual) ease(share float64) {
+	d.share = share
+	for j, l2 := range d.l2 {
+		if l2 > 0 {
+			d.prox[j] = float64(share * d.whole[j])
+			d.inverse[j] = 1 / (l2 + d.prox[j])
+		}
+	}
+}
+
+// watch takes in what gap an iteration has left, and says whether proximal terms are
+// to be eased.
+func (st *dualState) watch(iteration int, gap float64) (ease bool) {
+	now := float64(iteration)
+	switch {
+	case st.FellAt == 0 || gap < float64((1-goodPart)*st.Gap):
+		st.Gap, st.FellAt = gap, now
+	case st.Share > 0 && now-st.FellAt >= max(fewSteps, float64(patience*now)):
+		if st.Share, st.FellAt = float64(easedTo*st.Share), now; st.Share < leastEase {
+			st.Share = 0
+		}
+		return true
+	}
+	return false
 }
 
 // model is what minimizes over w.
@@ -75,19 +119,19 @@ func (d *dual) model(st *dualState) []float64 {
 	return w
 }
 
-// value is that of the dual: nowhere above the least objective, but for variables
-// without an L2 penalty, whose proximal term counts.
+// value is that of the dual: nowhere above the least objective, if no variable without
+// an L2 penalty is then further off than by 1 and as much as it is now.
 func (d *dual) value(st *dualState) float64 {
 	value := -st.Conj / d.n
 	for j, u := range st.U {
+		v := soft(u, d.lasso[j])
 		if d.l2[j] > 0 {
-			v := soft(u, d.lasso[j])
 			value = math.FMA(-v/2, v/d.l2[j], value)
 			continue
 		}
-		v := soft(math.FMA(d.prox[j], st.Center[j], u), d.lasso[j])
-		value = math.FMA(-v/2, float64(v*d.inverse[j]), value)
-		value = math.FMA(float64(d.prox[j]*st.Center[j])/2, st.Center[j], value)
+		w := st.Last[j]
+		value = math.FMA(-v, w, value)
+		value = math.FMA(-math.Abs(v), 1+math.Abs(w), value)
 	}
 	return value
 }
@@ -120,7 +164,7 @@ func (d *dual) take(st *dualState, s dualSums) (w []float64) {
 func (t *trainer) startAscent(m moments) {
 	t.dual = newDual(t.prob, m, float64(t.meta.Rows), len(t.meta.Splits), t.meta.Layout == storage.DenseLayout)
 	n := len(t.dual.l2)
-	t.st.Dual = dualState{U: make([]float64, n), Center: make([]float64, n), Last: make([]float64, n), Momentum: 1}
+	t.st.Dual = dualState{U: make([]float64, n), Center: make([]float64, n), Last: make([]float64, n), Momentum: 1, Share: 1}
 	t.standAt(make([]float64, n))
 }
 
@@ -149,6 +193,9 @@ const looks = 2
 // ascend takes one step of dual ascent, and now and then finds the duality gap.
 func (t *trainer) ascend(ctx context.Context, it *rdd.Iteration) error {
 	st := &t.st.Dual
+	if t.dual.share != st.Share { // of a run that goes on
+		t.dual.ease(st.Share)
+	}
 	s, err := t.plan.Ascent.Run(ctx, t.s, t.dualParam(t.dual.model(st), false))
 	if err != nil {
 		return err
@@ -182,6 +229,7 @@ func (t *trainer) lookAtGap(ctx context.Context, it *rdd.Iteration, o observatio
 	}
 	o.exact = true
 	t.best = o.objective
+	st := &t.st.Dual
 	it.Report("objective", o.objective)
 	it.Report("gap", o.objective-value)
 	v := t.stop.check(o)
@@ -189,8 +237,13 @@ func (t *trainer) lookAtGap(ctx context.Context, it *rdd.Iteration, o observatio
 	switch {
 	case v.stop == "target" || v.stop == "max-time":
 		t.end(it, v.stop)
-	case narrow && (t.dual.bounds || v.stop != ""):
+	case narrow:
 		t.end(it, "duality-gap")
+	case st.watch(it.Number, o.objective-value):
+		t.dual.ease(st.Share)
+		st.Last = t.dual.model(st)
+		copy(st.Center, st.Last)
+		st.Momentum = 1
 	}
 	return nil
 }

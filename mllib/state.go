@@ -31,7 +31,7 @@ type state struct {
 // commit.
 func (s state) MarshalBinary() ([]byte, error) {
 	q, d, a, h := &s.Search, &s.Dual, &s.Anchor, &s.Held
-	out := putFloats(nil, []float64{h.Least, h.Since, a.Visited, d.Conj, d.Momentum, s.T, s.Step, s.Count, s.Latest, s.Width, q.F, q.Slope, q.Length, q.Tries, float64(len(q.Moves))})
+	out := putFloats(nil, []float64{h.Least, h.Since, a.Visited, d.Share, d.Gap, d.FellAt, d.Conj, d.Momentum, s.T, s.Step, s.Count, s.Latest, s.Width, q.F, q.Slope, q.Length, q.Tries, float64(len(q.Moves))})
 	for _, v := range slices.Concat([][]float64{s.X, s.Y, s.First, s.Second, d.U, d.Center, d.Last, a.Point, a.Gradient, h.Point, s.Rules.floats(), q.G, q.Direction}, q.Moves, q.Turns) {
 		out = putFloats(out, []float64{float64(len(v))}, v)
 	}
@@ -43,12 +43,12 @@ func (s *state) Parameters() [][]float64 { return [][]float64{s.X, s.Y} }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *state) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 15)
+	v, err := getFloats(raw, 18)
 	if err != nil {
 		return err
 	}
 	q, d, a, h := &s.Search, &s.Dual, &s.Anchor, &s.Held
-	h.Least, h.Since, a.Visited, d.Conj, d.Momentum, v = v[0], v[1], v[2], v[3], v[4], v[5:]
+	h.Least, h.Since, a.Visited, d.Share, d.Gap, d.FellAt, d.Conj, d.Momentum, v = v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8:]
 	s.T, s.Step, s.Count, s.Latest, s.Width, q.F, q.Slope, q.Length, q.Tries = v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8]
 	pairs := int(v[9])
 	if v = v[10:]; pairs < 0 || pairs > maxPairs {

@@ -253,7 +253,7 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if t.cfg.Solver == SVRG {
 		t.correct(info.Weight, info.Share)
 	}
-	if t.converged(it, o) {
+	if t.endedBefore(it, o) || t.converged(it, o) {
 		t.best = objective
 		t.end(it, "tolerance")
 		copy(t.st.X, t.st.Y)
@@ -418,7 +418,7 @@ func (t *trainer) finish(ctx context.Context) (*Trained, error) {
 	}
 	p := t.prob.param(t.st.Y)
 	t.out.param, t.out.Model.Weights, t.out.Model.Intercept = p, p.W, p.Bias
-	return &t.out, nil
+	return &t.out, t.ended()
 }
 
 func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -1,0 +1,58 @@
+package mllib
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+
+	"github.com/volley-engine/volley/rdd"
+)
+
+// Ended says of a model that training went on until its own rule ended it: by what
+// tolerance, at what objective of what problem.
+type Ended struct {
+	Problem   string  `json:"problem"` // digest of rows, loss and penalty
+	Objective float64 `json:"objective"`
+	Tolerance float64 `json:"tolerance"`
+}
+
+// rounding is how far apart, relative, two sums of the same losses may lie whose
+// variables are of different units.
+const rounding = 1e-9
+
+// problemDigest names the objective: everything that decides it.
+func (t *trainer) problemDigest() (string, error) {
+	c := &t.cfg
+	var rows []any
+	for _, s := range t.meta.Splits {
+		rows = append(rows, s.SHA256)
+	}
+	raw, err := json.Marshal([]any{rows, c.Loss, c.Positive, c.Reg, c.Alpha, c.Intercept, c.Standardize, c.ClassWeights, c.Balanced})
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:]), err
+}
+
+// ended notes in the model that its training is over, where it is.
+func (t *trainer) ended() (err error) {
+	if why := t.out.StoppedBy; why != "tolerance" && why != "duality-gap" || !isFinite(t.out.Objective) {
+		return nil
+	}
+	e := &Ended{Objective: t.out.Objective, Tolerance: t.cfg.Tol}
+	e.Problem, err = t.problemDigest()
+	t.out.Model.Ended = e
+	return err
+}
+
+// endedBefore says whether a model to begin with is the end of this very training, or
+// of one by a smaller tolerance: not all methods find out by themselves that they are
+// where they would end, the smoothed hinge of many features least of all.
+func (t *trainer) endedBefore(it *rdd.Iteration, o observation) bool {
+	if t.cfg.Init == nil || t.cfg.Init.Ended == nil || it.Number > 1 || !o.exact {
+		return false
+	}
+	e := t.cfg.Init.Ended
+	problem, err := t.problemDigest()
+	return err == nil && problem == e.Problem && e.Tolerance <= t.cfg.Tol &&
+		math.Abs(o.objective-e.Objective) <= rounding*max(1e-3, math.Abs(e.Objective))
+}

@@ -1,0 +1,77 @@
+package mllib
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+// TestDualAscentOnWideData comes to the optimum where rows have more features than
+// there are rows, with an intercept and without, and its gap says how near.
+func TestDualAscentOnWideData(t *testing.T) {
+	path, _, _ := sample(t, 300, narrowCurved+60, true)
+	for _, loss := range []Loss{Hinge, SquaredHinge, Logistic} {
+		for _, intercept := range []bool{false, true} {
+			for _, reg := range []float64{0.1, 0.01} {
+				c := defaults(path)
+				c.Loss, c.Solver, c.Reg, c.Intercept, c.Tol, c.MaxIterations = loss, SDCA, reg, intercept, 1e-6, 5000
+				got := train(t, c)
+				c.Solver, c.Tol = LBFGS, 1e-10
+				want := train(t, c)
+				name := fmt.Sprint(loss, ", intercept ", intercept, ", λ ", reg)
+				if got.StoppedBy != "duality-gap" || got.Objective > want.Objective+1.1e-6 {
+					t.Errorf("%s: %v after %d (%s), lbfgs %v", name, got.Objective, got.Iterations, got.StoppedBy, want.Objective)
+				}
+				if loss != Hinge && math.Abs(got.Objective-want.Objective) > 1.1e-6 {
+					t.Errorf("%s: %v lies below the optimum %v", name, got.Objective, want.Objective)
+				}
+			}
+		}
+	}
+}
+
+// TestDualAscentEasesItsProximalTerms where the gap stays, for a while, and not where
+// it falls.
+func TestDualAscentEasesItsProximalTerms(t *testing.T) {
+	falling, staying := &dualState{Share: 1}, &dualState{Share: 1}
+	var eased []int
+	for i := 2; i <= 1000; i += 2 {
+		if falling.watch(i, math.Pow(0.9, float64(i))) {
+			t.Fatalf("eased at %d, though the gap falls", i)
+		}
+		if staying.watch(i, 1+math.Sin(float64(i))/20) {
+			eased = append(eased, i)
+		}
+	}
+	if len(eased) != 2 || eased[0] < fewSteps || eased[1] > 200 || staying.Share != 0 {
+		t.Errorf("eased at %v to %v", eased, staying.Share)
+	}
+}
+
+// TestAModelIsTakenAtItsWord only if it is the end of the same training.
+func TestAModelIsTakenAtItsWord(t *testing.T) {
+	path, _, _ := sample(t, 300, narrowCurved+60, true)
+	c := defaults(path)
+	c.Loss, c.Solver, c.Tol = Hinge, Auto, 1e-6
+	first := train(t, c)
+	if first.Model.Ended == nil || first.Solver != LBFGS {
+		t.Fatalf("%s ended by %s: %v", first.Solver, first.StoppedBy, first.Model.Ended)
+	}
+	c.Init = &Beginning{LinearModel: *first.Model, Numbers: first.Model.Weights}
+	if again := train(t, c); again.Iterations > 3 || again.Objective > first.Objective*(1+rounding) {
+		t.Errorf("%d iterations to %v, at first %v", again.Iterations, again.Objective, first.Objective)
+	}
+	for name, change := range map[string]func(c *LinearConfig, m *LinearModel){
+		"a smaller tolerance": func(c *LinearConfig, _ *LinearModel) { c.Tol = 1e-8 },
+		"another penalty":     func(c *LinearConfig, _ *LinearModel) { c.Reg *= 1.01 },
+		"another weight":      func(_ *LinearConfig, m *LinearModel) { m.Weights[3] += 0.1 },
+	} {
+		other, model := c, *first.Model
+		model.Weights = append([]float64(nil), model.Weights...)
+		change(&other, &model)
+		other.Init = &Beginning{LinearModel: model, Numbers: model.Weights}
+		if got := train(t, other); got.Iterations <= 3 {
+			t.Errorf("with %s, the model is taken for the optimum", name)
+		}
+	}
+}
