@@ -177,7 +177,7 @@ func (a *assembler) gather(runs []rowRun) error {
 			return err
 		}
 		if k == 0 {
-			a.rows.reserve(c, total)
+			a.rows.reserve(c, total, a.l.nnz)
 		}
 		labels := recode(c, a.names)
 		for r := run.from; r < run.to; r++ {
@@ -193,13 +193,13 @@ func (a *assembler) gather(runs []rowRun) error {
 	return nil
 }
 
-// reserve makes room for rows like those of a chunk.
-func (c *Chunk) reserve(like *Chunk, rows int) {
+// reserve makes room for rows like those of a chunk, of so many values at the most.
+func (c *Chunk) reserve(like *Chunk, rows int, most int64) {
 	if like.Blobs == nil {
 		c.Labels = make([]float64, 0, rows)
 		numbers := len(like.Values) * rows / max(1, like.Rows())
 		if !like.Dense() { // rows differ
-			numbers += numbers / 16
+			numbers = int(min(int64(numbers+numbers/16), most))
 			c.Indices, c.Offsets = make([]int32, 0, numbers), append(make([]int64, 0, rows+1), 0)
 		}
 		c.Values = make([]float64, 0, numbers)

@@ -241,15 +241,13 @@ func (f *flatFile) open(group int, names []string) (readers []flatReader, err er
 // withoutNulls says whether a column's statistics say that it has no null in a row
 // group: which values are present need not be read then.
 func (f *flatFile) withoutNulls(group, column int) bool {
-	c, err := f.r.MetaData().RowGroup(group).ColumnChunk(column)
-	if err != nil {
+	// The library's own reader of statistics takes a number that is not there for 0.
+	c := f.r.MetaData().RowGroups[group].Columns[column]
+	if c == nil || c.MetaData == nil || c.MetaData.Statistics == nil {
 		return false
 	}
-	if set, err := c.StatsSet(); err != nil || !set {
-		return false
-	}
-	s, err := c.Statistics()
-	return err == nil && s != nil && s.HasNullCount() && s.NullCount() == 0
+	s := c.MetaData.Statistics
+	return s.IsSetNullCount() && s.GetNullCount() == 0
 }
 
 func firstOf(a, b error) error {
@@ -336,6 +334,9 @@ func fillBatch[V any](r batchReader[V], room *[]V, defs []int16, n int) ([]V, er
 			return nil, fmt.Errorf("it has fewer values than the row group has rows")
 		}
 		rows, have = rows+int(total), have+read
+	}
+	if defs == nil && have < n {
+		return nil, errNulls
 	}
 	return values[:have], nil
 }

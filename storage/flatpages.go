@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"unsafe"
@@ -18,10 +19,17 @@ import (
 
 // pageColumn reads such a column of a row group.
 type pageColumn struct {
-	pages  file.PageReader
+	pages  *plainPages
 	size   int    // of a value, in bytes
 	levels bool   // pages begin with definition levels
 	data   []byte // values of the page that are left
+}
+
+// plainPages are the pages of a column, none of which is encoded.
+type plainPages struct {
+	file.PageReader
+	room   *pageMemory
+	stream *soundStream
 }
 
 // headBuffer is how many bytes are read where a page begins: the rest of it goes to
@@ -30,15 +38,27 @@ const headBuffer = 16 << 10
 
 // pageColumn opens a column of a row group; nil where it is not of this kind.
 func (f *flatFile) pageColumn(group, column int) (*pageColumn, error) {
+	descr := f.r.MetaData().Schema.Column(column)
+	p := &pageColumn{size: valueSize(descr.PhysicalType()), levels: descr.MaxDefinitionLevel() > 0}
+	if p.size == 0 || p.levels && !f.withoutNulls(group, column) {
+		return nil, nil
+	}
+	pages, err := f.plainPages(group, column)
+	if p.pages = pages; err != nil || pages == nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// plainPages opens the pages of a column of a row group; nil where some may be encoded.
+func (f *flatFile) plainPages(group, column int) (*plainPages, error) {
 	md := f.r.MetaData()
 	c, err := md.RowGroup(group).ColumnChunk(column)
 	if err != nil {
 		return nil, err
 	}
-	descr := md.Schema.Column(column)
-	p := &pageColumn{size: valueSize(descr.PhysicalType()), levels: descr.MaxDefinitionLevel() > 0}
 	old := md.WriterVersion().LessThan(metadata.Parquet816FixedVersion) // their lengths are not right
-	if p.size == 0 || old || p.levels && !f.withoutNulls(group, column) || c.CryptoMetadata() != nil || !plainOnly(c) {
+	if old || c.CryptoMetadata() != nil || !plainOnly(c) {
 		return nil, nil
 	}
 	props := parquet.ReaderProperties{BufferedStreamEnabled: true, BufferSize: headBuffer}
@@ -46,8 +66,45 @@ func (f *flatFile) pageColumn(group, column int) (*pageColumn, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.pages, err = file.NewPageReader(stream, c.NumValues(), c.Compression(), &pageMemory{}, nil)
+	p := &plainPages{room: &pageMemory{mark: rand.Uint64()}, stream: &soundStream{BufferedReader: stream}}
+	p.PageReader, err = file.NewPageReader(p.stream, c.NumValues(), c.Compression(), p.room, nil)
 	return p, err
+}
+
+// next goes on to the next page; false without one.
+func (p *plainPages) next() (bool, error) {
+	if !p.Next() {
+		return false, p.Err()
+	}
+	page := p.Page()
+	switch {
+	case p.stream.failed != nil:
+		return false, p.stream.failed
+	case !p.room.filled(page.Data()):
+		return false, errCutPage
+	case parquet.Encoding(page.Encoding()) != parquet.Encodings.Plain:
+		return false, fmt.Errorf("it has a page that is encoded %v, which its description denies", page.Encoding())
+	}
+	return true, nil
+}
+
+var errNulls = fmt.Errorf("it has nulls, which its description denies")
+
+var errCutPage = fmt.Errorf("it has a page that is cut short")
+
+// soundStream remembers that a page could not be read to its end, which the page reader
+// does not look at.
+type soundStream struct {
+	parquet.BufferedReader
+	failed error
+}
+
+func (s *soundStream) Read(p []byte) (int, error) {
+	n, err := s.BufferedReader.Read(p)
+	if err != nil && s.failed == nil {
+		s.failed = fmt.Errorf("it ends within a page: %w", err)
+	}
+	return n, err
 }
 
 // valueSize is how many bytes a number of a type has; 0 where it is none.
@@ -64,18 +121,15 @@ func valueSize(t parquet.Type) int {
 // plainOnly says whether no page of a column has values that are encoded; its levels
 // may be.
 func plainOnly(c *metadata.ColumnChunkMetaData) bool {
-	return !c.HasDictionaryPage() && !slices.ContainsFunc(c.Encodings(), func(e parquet.Encoding) bool {
+	return !c.HasDictionaryPage() && len(c.Encodings()) > 0 && !slices.ContainsFunc(c.Encodings(), func(e parquet.Encoding) bool {
 		return e != parquet.Encodings.Plain && e != parquet.Encodings.RLE && e != parquet.Encodings.BitPacked
 	})
 }
 
 // next goes on to the next page.
 func (p *pageColumn) next() error {
-	if !p.pages.Next() {
-		if err := p.pages.Err(); err != nil {
-			return err
-		}
-		return fmt.Errorf("it has fewer values than the row group has rows")
+	if more, err := p.pages.next(); err != nil || !more {
+		return firstOf(err, fmt.Errorf("it has fewer values than the row group has rows"))
 	}
 	page := p.pages.Page()
 	data, skip := page.Data(), 0
@@ -83,20 +137,23 @@ func (p *pageColumn) next() error {
 	case *file.DataPageV1:
 		skip = p.levelBytes(page)
 	case *file.DataPageV2:
+		if page.NumNulls() != 0 {
+			return errNulls
+		}
 		skip = int(page.DefinitionLevelByteLen()) + int(page.RepetitionLevelByteLen())
 	default:
 		return fmt.Errorf("it has a page of values that are encoded, which its description denies")
 	}
 	want := int(page.NumValues()) * p.size
-	if parquet.Encoding(page.Encoding()) != parquet.Encodings.Plain || skip < 0 || len(data)-skip < want {
-		return fmt.Errorf("it has a page of %d bytes for %d values, encoded %v", len(data), page.NumValues(), page.Encoding())
+	if skip < 0 || len(data)-skip != want {
+		return fmt.Errorf("it has a page of %d bytes for %d values", len(data), page.NumValues())
 	}
-	p.data = data[skip : skip+want]
+	p.data = data[skip:]
 	return nil
 }
 
-// levelBytes is how many bytes of a page the definition levels take; −1 where it has
-// not even these.
+// levelBytes is how many bytes of a page the definition levels take; −1 where that is not
+// known.
 func (p *pageColumn) levelBytes(page *file.DataPageV1) int {
 	data := page.Data()
 	switch {
@@ -104,7 +161,7 @@ func (p *pageColumn) levelBytes(page *file.DataPageV1) int {
 		return 0
 	case page.DefinitionLevelEncoding() == parquet.Encodings.BitPacked:
 		return (int(page.NumValues()) + 7) / 8
-	case len(data) < 4:
+	case page.DefinitionLevelEncoding() != parquet.Encodings.RLE || len(data) < 4:
 		return -1
 	}
 	return 4 + int(binary.LittleEndian.Uint32(data))
@@ -141,15 +198,38 @@ func takePlain[V int32 | int64 | float32 | float64](p *pageColumn, room *[]V, n 
 const inPlace = runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64"
 
 // pageMemory hands out the same memory for one page of a column after the other: when
-// the next one is asked for, the last has been read.
-type pageMemory struct{ room []byte }
+// the next one is asked for, the last has been read. The end of it is marked, so that a
+// page which does not fill it is not taken for the end of the last one.
+type pageMemory struct {
+	room []byte
+	mark uint64
+}
+
+// markedBytes are more than memory is rounded up by.
+const markedBytes = 128
 
 // Allocate is memory.Allocator's.
 func (m *pageMemory) Allocate(n int) []byte {
 	if cap(m.room) < n {
 		m.room = make([]byte, n)
 	}
-	return m.room[:n]
+	m.room = m.room[:n]
+	for i := max(0, n-markedBytes); i < n; i++ {
+		m.room[i] = m.markAt(i)
+	}
+	return m.room
+}
+
+func (m *pageMemory) markAt(i int) byte { return byte(m.mark >> (i % 8 * 8)) }
+
+// filled says whether a page has been written to its end.
+func (m *pageMemory) filled(page []byte) bool {
+	for i := max(0, len(page)-8); i < len(page); i++ {
+		if page[i] != m.markAt(i) {
+			return true
+		}
+	}
+	return len(page) < 8
 }
 
 // Reallocate is memory.Allocator's.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -37,7 +38,9 @@ func TestPlainPagesAreRead(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s nullable %v nulls %v", name, nullable, nulls), func(t *testing.T) {
 					plain := name != "dictionaries" && !nulls && (name != "no statistics" || !nullable)
-					readNumbersOf(t, append(properties, parquet.WithDataPageSize(3000), parquet.WithBatchSize(100)), nullable, nulls, plain)
+					for _, page := range []int64{3000, 20_000, 1 << 20} { // within batches, of several, of all
+						readNumbersOf(t, append(slices.Clone(properties), parquet.WithDataPageSize(page), parquet.WithBatchSize(100)), nullable, nulls, plain)
+					}
 				})
 			}
 		}
@@ -142,37 +145,113 @@ func writeParquet(t *testing.T, path string, rec arrow.Record, properties []parq
 	}
 }
 
-// TestDamagedPlainPagesAreErrors, whatever byte is wrong, never a panic: rows are
-// numbers at least.
-func TestDamagedPlainPagesAreErrors(t *testing.T) {
-	rec, _ := numbersOfAllTypes(true, false)
-	path := filepath.Join(t.TempDir(), "numbers.parquet")
-	writeParquet(t, path, rec, []parquet.WriterProperty{parquet.WithDictionaryDefault(false), parquet.WithCompression(compress.Codecs.Snappy), parquet.WithDataPageSize(3000), parquet.WithBatchSize(100)})
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rng, failed := rand.New(rand.NewPCG(4, 4)), 0
-	for range 300 {
-		raw := slices.Clone(whole)
-		for range 1 + rng.IntN(4) {
-			raw[rng.IntN(len(raw)*9/10)] ^= byte(1 << rng.IntN(8)) // the footer is at the end
-		}
-		if err := os.WriteFile(path, raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+// TestStatisticsWithoutANumberOfNulls say nothing of nulls.
+func TestStatisticsWithoutANumberOfNulls(t *testing.T) {
+	for _, dictionary := range []bool{false, true} {
+		rec, valid := numbersOfAllTypes(true, true)
+		path := filepath.Join(t.TempDir(), "numbers.parquet")
+		writeParquet(t, path, rec, []parquet.WriterProperty{parquet.WithDictionaryDefault(dictionary)})
 		f, err := openFlat(path)
 		if err != nil {
-			continue
+			t.Fatal(err)
 		}
-		for g := range f.r.NumRowGroups() {
-			if f.read(context.Background(), []int{g}, []string{"int32", "float64"}, func(int, []*FlatColumn) error { return nil }) != nil {
-				failed++
+		defer f.close()
+		read := func(nulls *int64) (present int, err error) {
+			f.r.MetaData().RowGroups[0].Columns[1].MetaData.Statistics.NullCount = nulls
+			err = f.read(context.Background(), []int{0}, []string{"int64"}, func(n int, cols []*FlatColumn) error {
+				present += len(cols[0].Int64s)
+				return nil
+			})
+			return present, err
+		}
+		want := 0
+		for _, v := range valid[:7000] {
+			if v {
+				want++
 			}
 		}
-		f.close()
+		if got, err := read(nil); err != nil || got != want {
+			t.Errorf("dictionary %v: %d of %d numbers, %v", dictionary, got, want, err)
+		}
+		if _, err := read(new(int64)); err == nil {
+			t.Errorf("dictionary %v: statistics that deny nulls are believed", dictionary)
+		}
 	}
-	if failed == 0 {
-		t.Fatal("no damage was noticed")
+}
+
+// TestPagesThatAreNotFilledAreNoticed: what the last page has left is not taken for
+// theirs.
+func TestPagesThatAreNotFilledAreNoticed(t *testing.T) {
+	m := &pageMemory{mark: rand.Uint64()}
+	for _, n := range []int{8, 60, 1000, 300} {
+		page := m.Allocate((n + 63) / 64 * 64)[:n]
+		for i := range page[:n-8] {
+			page[i] = byte(i)
+		}
+		if m.filled(page) {
+			t.Errorf("of %d bytes, the last eight are not noticed to be missing", n)
+		}
+		page[n-1]++
+		if !m.filled(page) {
+			t.Errorf("%d bytes are not taken for a page", n)
+		}
 	}
+}
+
+// TestDamagedPlainPages are errors, or numbers that are as many as there were, but
+// never a panic.
+func TestDamagedPlainPages(t *testing.T) {
+	for name, properties := range map[string][]parquet.WriterProperty{
+		"version 1": {parquet.WithDataPageVersion(parquet.DataPageV1)},
+		"version 2": {parquet.WithDataPageVersion(parquet.DataPageV2)},
+		"snappy":    {parquet.WithCompression(compress.Codecs.Snappy)},
+		"snappy, 2": {parquet.WithCompression(compress.Codecs.Snappy), parquet.WithDataPageVersion(parquet.DataPageV2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rec, _ := numbersOfAllTypes(true, false)
+			path := filepath.Join(t.TempDir(), "numbers.parquet")
+			writeParquet(t, path, rec, append(properties, parquet.WithDictionaryDefault(false), parquet.WithDataPageSize(3000), parquet.WithBatchSize(100)))
+			whole, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rng, failed := rand.New(rand.NewPCG(4, 4)), 0
+			for range 100 {
+				raw := slices.Clone(whole)
+				for range 1 + rng.IntN(4) {
+					raw[rng.IntN(len(raw)*9/10)] ^= byte(1 << rng.IntN(8)) // the footer is at the end
+				}
+				if err := os.WriteFile(path, raw, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				failed += readDamaged(t, path)
+			}
+			if failed == 0 && strings.HasPrefix(name, "snappy") { // else nearly all bytes are of numbers
+				t.Fatal("no damage was noticed")
+			}
+		})
+	}
+}
+
+func readDamaged(t *testing.T, path string) (failed int) {
+	f, err := openFlat(path)
+	if err != nil {
+		return 1
+	}
+	defer f.close()
+	for g, rows := range []int{7000, 3000} {
+		got := 0
+		err := f.read(context.Background(), []int{g}, []string{"int32", "float64"}, func(n int, cols []*FlatColumn) error {
+			if got += n; len(cols[0].Int32s) != n || len(cols[1].Doubles) != n {
+				t.Errorf("%d rows have %d and %d numbers", n, len(cols[0].Int32s), len(cols[1].Doubles))
+			}
+			return nil
+		})
+		if err != nil {
+			failed++
+		} else if got != rows {
+			t.Errorf("%d of %d rows", got, rows)
+		}
+	}
+	return failed
 }

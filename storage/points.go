@@ -89,7 +89,7 @@ type numberReader struct {
 	plan *columnPlan
 	row  int64 // of the part
 	cols []*FlatColumn
-	list *listReader
+	list evenLists
 }
 
 // group reads a row group, some thousand rows at a time.
@@ -130,14 +130,13 @@ func (n *numberReader) over() (err error) {
 	if n.list == nil {
 		return nil
 	}
-	left := len(n.list.ahead)
-	if left == 0 {
-		if left, err = n.list.batch(make([]float64, 1)); err != nil {
-			return n.bad(n.row-1, "column %q: %v", n.plan.List, err)
-		}
+	more, err := n.list.more()
+	if err != nil {
+		return n.bad(n.row-1, "column %q: %v", n.plan.List, err)
 	}
-	if left > 0 {
-		return n.bad(n.row-1, "column %q has more than %d values, as the first row,", n.plan.List, n.list.width)
+	if more {
+		width, _ := n.list.begin()
+		return n.bad(n.row-1, "column %q has more than %d values, as the first row,", n.plan.List, width)
 	}
 	return nil
 }
@@ -156,13 +155,33 @@ func (n *numberReader) open(g int, names []string) (readers []flatReader, err er
 		n.cols = append(n.cols, &FlatColumn{Name: name})
 	}
 	if n.plan.List != "" {
-		r, err := n.f.r.RowGroup(g).Column(n.f.list(n.plan.List))
-		if err != nil {
+		if n.list, err = n.f.evenLists(g, n.f.list(n.plan.List)); err != nil {
 			return nil, fault.New(fault.BadInput, "read", n.f.path, err)
 		}
-		n.list = &listReader{r: r, def: r.Descriptor().MaxDefinitionLevel()}
 	}
 	return readers, nil
+}
+
+// evenLists reads a column of lists of numbers that are equally long.
+type evenLists interface {
+	// begin says how long they are, from the first.
+	begin() (width int, err error)
+	// fill reads whole lists; at is the number at which there was an error.
+	fill(out []float64) (at int, err error)
+	// more says whether numbers are left.
+	more() (bool, error)
+}
+
+// evenLists opens a column of lists in a row group.
+func (f *flatFile) evenLists(group, column int) (evenLists, error) {
+	if pages, err := f.listPages(group, column); err != nil || pages != nil {
+		return pages, err
+	}
+	r, err := f.r.RowGroup(group).Column(column)
+	if err != nil {
+		return nil, err
+	}
+	return &listReader{r: r, def: r.Descriptor().MaxDefinitionLevel()}, nil
 }
 
 // fill makes rows of what the columns have.
@@ -231,22 +250,39 @@ func convert[V float64 | float32 | int64 | int32](out []float64, step int, in []
 	return bad
 }
 
+// notFinite is the first number that is not; −1 without one. Differences of numbers to
+// themselves are zero, of others not numbers: so is their sum.
+func notFinite(x []float64) int {
+	for from := 0; from < len(x); from += 64 {
+		some := x[from:min(from+64, len(x))]
+		var a, b, c, d float64
+		k := 0
+		for ; k+4 <= len(some); k += 4 {
+			v := some[k : k+4 : k+4]
+			a, b, c, d = a+(v[0]-v[0]), b+(v[1]-v[1]), c+(v[2]-v[2]), d+(v[3]-v[3])
+		}
+		for _, v := range some[k:] {
+			a += v - v
+		}
+		if a+b+(c+d) != 0 {
+			return from + slices.IndexFunc(some, func(v float64) bool { return v-v != 0 })
+		}
+	}
+	return -1
+}
+
 // fillList reads lists that are as long as the first of the row group.
 func (n *numberReader) fillList(c *Chunk, rows int) (err error) {
 	defer malformed(n.f.path, &err)
-	l := n.list
-	if l.width == 0 {
-		if err := l.begin(); err != nil {
-			return n.bad(n.row, "column %q: %v", n.plan.List, err)
-		}
+	if c.Width, err = n.list.begin(); err != nil {
+		return n.bad(n.row, "column %q: %v", n.plan.List, err)
 	}
-	c.Width = l.width
 	c.Values = make([]float64, rows*c.Width)
-	at, err := l.fill(c.Values)
+	at, err := n.list.fill(c.Values)
 	if err != nil {
 		return n.bad(n.row+int64(at/c.Width), "column %q: %v", n.plan.List, err)
 	}
-	if at := convert(c.Values, 1, c.Values); at >= 0 {
+	if at := notFinite(c.Values); at >= 0 {
 		return n.bad(n.row+int64(at/c.Width), "column %q is not finite", n.plan.List)
 	}
 	return nil
@@ -268,7 +304,24 @@ type listReader struct {
 const longestList = 1 << 20
 
 // begin finds out how long lists are, from the first of the row group.
-func (l *listReader) begin() error {
+func (l *listReader) begin() (int, error) {
+	if l.width > 0 {
+		return l.width, nil
+	}
+	err := l.first()
+	return l.width, err
+}
+
+// more says whether numbers are left.
+func (l *listReader) more() (bool, error) {
+	if len(l.ahead) > 0 {
+		return true, nil
+	}
+	n, err := l.batch(make([]float64, 1))
+	return n > 0, err
+}
+
+func (l *listReader) first() error {
 	for l.width == 0 {
 		had := len(l.ahead)
 		l.ahead = append(l.ahead, make([]float64, max(4096, had))...)
@@ -347,7 +400,7 @@ func (l *listReader) lists(i int) (n int) {
 	return max(0, n-1)
 }
 
-// fill reads whole lists; at is the number at which there was an error.
+// fill reads whole lists.
 func (l *listReader) fill(out []float64) (at int, err error) {
 	at = copy(out, l.ahead)
 	l.ahead = l.ahead[at:]

@@ -11,12 +11,13 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 )
 
 // lists writes a label and a list of numbers a row; a list of −1 is a null, and what
 // of says is how long each is.
-func lists(t *testing.T, rows, group int, of func(i int) int) string {
+func lists(t *testing.T, rows, group int, of func(i int) int, properties ...parquet.WriterProperty) string {
 	t.Helper()
 	schema := arrow.NewSchema([]arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
 		{Name: "features", Type: arrow.ListOf(arrow.PrimitiveTypes.Float64), Nullable: true}}, nil)
@@ -25,7 +26,7 @@ func lists(t *testing.T, rows, group int, of func(i int) int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := pqarrow.NewFileWriter(schema, f, parquet.NewWriterProperties(), pqarrow.DefaultWriterProps())
+	w, err := pqarrow.NewFileWriter(schema, f, parquet.NewWriterProperties(properties...), pqarrow.DefaultWriterProps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,40 +74,71 @@ func readAll(path string) (rows int, sum float64, err error) {
 	return rows, sum, nil
 }
 
+// listFormats are ways to write lists: those that are decoded, and those whose pages
+// are read as they are, of both versions, in pages that end within lists.
+var listFormats = map[string][]parquet.WriterProperty{
+	"dictionary": nil,
+	"plain":      {parquet.WithDictionaryDefault(false)},
+	"pages":      {parquet.WithDictionaryDefault(false), parquet.WithDataPageSize(1000), parquet.WithBatchSize(77)},
+	"pages, 2":   {parquet.WithDictionaryDefault(false), parquet.WithDataPageSize(1000), parquet.WithBatchSize(77), parquet.WithDataPageVersion(parquet.DataPageV2), parquet.WithCompression(compress.Codecs.Snappy)},
+}
+
 func TestEvenListsAreRead(t *testing.T) {
-	for _, width := range []int{1, 3, 700} {
-		for _, rows := range []int{1, 2, 5000, 20_001} {
-			if width*rows > 4_000_000 {
-				continue
-			}
-			want := 0.0
-			for i := range rows {
-				for j := range width {
-					want += float64(i*10 + j)
+	for format, properties := range listFormats {
+		for _, width := range []int{1, 3, 8, 9, 64, 700} {
+			for _, rows := range []int{1, 2, 5000, 20_001} {
+				if width*rows > 2_000_000 {
+					continue
 				}
-			}
-			if n, sum, err := readAll(lists(t, rows, 9000, func(int) int { return width })); err != nil || n != rows || sum != want {
-				t.Errorf("%d lists of %d: %d rows, sum %v, want %v, %v", rows, width, n, sum, want, err)
+				want := 0.0
+				for i := range rows {
+					for j := range width {
+						want += float64(i*10 + j)
+					}
+				}
+				path := lists(t, rows, 9000, func(int) int { return width }, properties...)
+				if n, sum, err := readAll(path); err != nil || n != rows || sum != want {
+					t.Errorf("%s, %d lists of %d: %d rows, sum %v, want %v, %v", format, rows, width, n, sum, want, err)
+				}
+				if plain := format == "plain" && rows > 1; plain != byPages(t, path) && !strings.HasPrefix(format, "pages") {
+					t.Errorf("%s, %d lists of %d: read by pages is %v", format, rows, width, !plain)
+				}
 			}
 		}
 	}
 }
 
+func byPages(t *testing.T, path string) bool {
+	t.Helper()
+	f, err := openFlat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	pages, err := f.listPages(0, f.list("features"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages != nil
+}
+
 // TestUnevenListsAreRefused, by row.
 func TestUnevenListsAreRefused(t *testing.T) {
-	for _, at := range []int{1, 3, 4800, 4999} {
-		for what, n := range map[string]int{"longer": 3, "much longer": 30_000, "shorter": 1, "empty": 0, "null": -1} {
-			path := lists(t, 5000, 5000, func(i int) int {
-				if i == at {
-					return n
+	for format, properties := range listFormats {
+		for _, at := range []int{1, 3, 4800, 4999} {
+			for what, n := range map[string]int{"longer": 3, "much longer": 30_000, "shorter": 1, "empty": 0, "null": -1} {
+				path := lists(t, 5000, 5000, func(i int) int {
+					if i == at {
+						return n
+					}
+					return 2
+				}, properties...)
+				_, _, err := readAll(path)
+				if err == nil || !strings.Contains(err.Error(), "features") || !strings.Contains(err.Error(), path) {
+					t.Errorf("%s, %s in row %d: %v", format, what, at, err)
+				} else if row := map[int]string{1: "row 1", 3: "row 3", 4800: "row 4800", 4999: "row 4999"}[at]; n <= 0 && at > 3 && !strings.Contains(err.Error(), row) {
+					t.Errorf("%s, %s in row %d: %v", format, what, at, err)
 				}
-				return 2
-			})
-			_, _, err := readAll(path)
-			if err == nil || !strings.Contains(err.Error(), "features") || !strings.Contains(err.Error(), path) {
-				t.Errorf("%s in row %d: %v", what, at, err)
-			} else if row := map[int]string{1: "row 1", 3: "row 3", 4800: "row 4800", 4999: "row 4999"}[at]; n <= 0 && at > 3 && !strings.Contains(err.Error(), row) {
-				t.Errorf("%s in row %d: %v", what, at, err)
 			}
 		}
 	}
