@@ -16,7 +16,7 @@ import (
 	"github.com/volley-engine/volley/storage"
 )
 
-const checkpointVersion = 2
+const checkpointVersion = 3
 
 // checkpoint is everything that a job goes on from. Its file ends in a line
 // with the digest of what is before it, so that a torn or damaged one is

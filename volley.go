@@ -252,6 +252,7 @@ type embedded struct {
 	maker     *rdd.Maker
 	metas     map[int]*storage.PackMeta // by node
 	makers    map[int]plan.ExecutorID   // of packs, by node
+	madeWith  func(node int) []int      // packs that are made at the same time
 	nodes     []int                     // of packs, by number
 	header    bool
 	pending   *driver.LogStep
@@ -276,7 +277,7 @@ func newEmbedded(ctx context.Context, cfg Config, name string, args []byte, g *r
 	if cfg.Identity == "" {
 		cfg.Identity = string(args)
 	}
-	e := &embedded{ctx: ctx, cfg: cfg, name: name, args: args, plan: g.Fingerprint(), packs: map[int]*storage.Pack{}, metas: map[int]*storage.PackMeta{}, makers: map[int]plan.ExecutorID{}, journal: &driver.Direct{}}
+	e := &embedded{ctx: ctx, cfg: cfg, name: name, args: args, plan: g.Fingerprint(), packs: map[int]*storage.Pack{}, metas: map[int]*storage.PackMeta{}, makers: map[int]plan.ExecutorID{}, madeWith: g.MadeWith, journal: &driver.Direct{}}
 	if err := e.open(ctx, g, again); err != nil {
 		e.close()
 		return nil, err

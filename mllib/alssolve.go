@@ -55,14 +55,19 @@ type solvedRun struct {
 	At  []float64 // row-major
 }
 
-// runRows is for how many rows a run has room.
-const runRows = 1024
+// A run has room for as many rows as there are before it, within these bounds.
+const (
+	leastRun = 16
+	mostRun  = 1024
+)
 
 // add appends a row.
 func (s *solved) add(id float64, x []float64) {
 	last := len(s.Runs) - 1
 	if last < 0 || len(s.Runs[last].IDs) == cap(s.Runs[last].IDs) {
-		s.Runs = append(s.Runs, solvedRun{make([]float64, 0, runRows), make([]float64, 0, runRows*len(x))})
+		before, _ := s.rows()
+		room := min(mostRun, max(leastRun, before))
+		s.Runs = append(s.Runs, solvedRun{make([]float64, 0, room), make([]float64, 0, room*len(x))})
 		last++
 	}
 	r := &s.Runs[last]

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/volley-engine/volley/internal/kernel"
 )
@@ -110,8 +111,7 @@ func binaryMetrics(all []scored, cut float64) map[string]float64 {
 // (average precision), rows of one score taken together. They are undefined where
 // one of the labels is absent.
 func areas(all []scored) (roc, pr float64, ok bool) {
-	sorted := slices.Clone(all)
-	slices.SortFunc(sorted, func(a, b scored) int { return cmp.Compare(b.z, a.z) })
+	sorted := fromTheHighest(all)
 	var positives, negatives, wins float64 // so far, from the highest score down
 	for i := 0; i < len(sorted); {
 		var pos, neg float64
@@ -130,4 +130,23 @@ func areas(all []scored) (roc, pr float64, ok bool) {
 		return 0, 0, false
 	}
 	return wins / float64(positives*negatives), pr / positives, true
+}
+
+// fromTheHighest sorts rows by their scores, halves side by side.
+func fromTheHighest(all []scored) []scored {
+	sorted, half := slices.Clone(all), len(all)/2
+	var both sync.WaitGroup
+	for _, part := range [][]scored{sorted[:half], sorted[half:]} {
+		both.Go(func() { slices.SortFunc(part, func(a, b scored) int { return cmp.Compare(b.z, a.z) }) })
+	}
+	both.Wait()
+	a, b, out := sorted[:half], sorted[half:], make([]scored, 0, len(all))
+	for len(a) > 0 && len(b) > 0 {
+		if a[0].z >= b[0].z {
+			out, a = append(out, a[0]), a[1:]
+		} else {
+			out, b = append(out, b[0]), b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
 }

@@ -17,8 +17,9 @@ import (
 // (accelerated proximal SDCA; Shalev-Shwartz and Zhang, 2014). The intercept, which
 // has no penalty, and an L1 penalty alone are fitted in the same way. That steps are
 // not exact can make the centre run in circles, as about rows with more features than
-// there are rows: where the gap stays, proximal terms are eased, in the end to none,
-// which leaves CoCoA+, whose dual rises with every step.
+// there are rows: where the gap stays, the proximal terms of variables that have an L2
+// penalty are eased, in the end to none. Without others, that leaves CoCoA+, whose dual
+// rises with every step.
 type dualState struct {
 	U, Center, Last []float64
 	Conj            float64 // Σ ℓ*(−a)

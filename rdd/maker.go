@@ -68,7 +68,12 @@ func (m *Maker) Make(ctx context.Context, node int) (*storage.Pack, error) {
 }
 
 // get makes or finds one of the packs of a declaration.
-func (m *Maker) get(ctx context.Context, decl *packDecl, which int, rows storage.Rows) (*storage.Pack, error) {
+func (m *Maker) get(ctx context.Context, decl *packDecl, which int, rows storage.Rows) (_ *storage.Pack, err error) {
+	defer func() { // on a goroutine of its own
+		if r := recover(); r != nil {
+			err = fault.Newf(fault.UserCode, "make", "a pack", "panic: %v\n%s", r, debug.Stack())
+		}
+	}()
 	o := decl.options
 	o.Workers = m.Workers
 	identity := m.Graph.identityOf(decl.input, m.Program)
@@ -84,6 +89,14 @@ func (m *Maker) get(ctx context.Context, decl *packDecl, which int, rows storage
 			m.Progress(rows)
 		}
 	})
+}
+
+// MadeWith are the packs that are made together with that of a node, itself among them.
+func (g *Graph) MadeWith(node int) []int {
+	if node < 0 || node >= len(g.nodes) || g.nodes[node].pack == nil {
+		return nil
+	}
+	return g.nodes[node].pack.nodes
 }
 
 // Close lets go of the packs.

@@ -72,17 +72,18 @@ func (m *matrix) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var rows, columns *ranks
+	var rows, columns []int64
 	var both sync.WaitGroup
-	both.Go(func() { rows = ranksOf(parts, func(e *Entry) int64 { return e.Row }) })
-	both.Go(func() { columns = ranksOf(parts, func(e *Entry) int64 { return e.Col }) })
+	both.Go(func() { rows = rank(parts, func(e *Entry) *int64 { return &e.Row }) })
+	both.Go(func() { columns = rank(parts, func(e *Entry) *int64 { return &e.Col }) })
 	both.Wait()
-	if m.columnsFirst = len(columns.all) > len(rows.all); !m.columnsFirst {
-		rows, columns = columns, rows
+	if m.columnsFirst = len(columns) > len(rows); m.columnsFirst {
+		m.first = compressedBy(parts, rows, columns, func(e *Entry) (row, column int64) { return e.Row, e.Col })
+	} else {
+		m.first = compressedBy(parts, columns, rows, func(e *Entry) (row, column int64) { return e.Col, e.Row })
 	}
-	sorted := compressedBy(parts, rows, columns)
 	runtime.GC() // what follows takes the place of the entries
-	m.first = sorted.transposed()
+	m.first = m.first.transposed()
 	return nil
 }
 
@@ -121,27 +122,27 @@ type compressed struct {
 	values        []float64
 }
 
-// compressedBy sorts entries by row, those of one row in the order they came in.
-func compressedBy(parts [][]Entry, rows, columns *ranks) *compressed {
-	c := &compressed{rows: rows.all, columns: columns.all}
+// compressedBy sorts entries, whose numbers are ranks, by row, those of one row in the
+// order they came in.
+func compressedBy(parts [][]Entry, rows, columns []int64, of func(*Entry) (row, column int64)) *compressed {
+	c := &compressed{rows: rows, columns: columns}
 	next := c.begin(func(from, to int, count []int) {
 		for _, entries := range parts {
 			for i := range entries {
-				if row := rows.of(&entries[i]); row >= from && row < to {
+				if row, _ := of(&entries[i]); int(row) >= from && int(row) < to {
 					count[row]++
 				}
 			}
 		}
 	})
-	inRanges(len(c.rows), func(from, to int) {
+	inRanges(len(rows), func(from, to int) {
 		for _, entries := range parts {
 			for i := range entries {
-				e := &entries[i]
-				row := rows.of(e)
-				if row < from || row >= to {
+				row, column := of(&entries[i])
+				if int(row) < from || int(row) >= to {
 					continue
 				}
-				c.at[next[row]], c.values[next[row]] = int32(columns.of(e)), e.Value
+				c.at[next[row]], c.values[next[row]] = int32(column), entries[i].Value
 				next[row]++
 			}
 		}
@@ -239,68 +240,67 @@ func (c *compressed) chunk(rows []int) *storage.Chunk {
 	return out
 }
 
-// ranks are the places of numbers among all that there are, in order.
-type ranks struct {
-	key   func(*Entry) int64
-	all   []int64 // in order
-	first int64
-	table []int32 // of the rank of first+i; nil where the numbers lie too far apart
-}
-
 // sparseTable is how many places a table of ranks has for each entry, at the most.
 const sparseTable = 4
 
-func ranksOf(parts [][]Entry, key func(*Entry) int64) *ranks {
+// rank puts the places of numbers among all that there are, in order, in the numbers'
+// stead, and returns these.
+func rank(parts [][]Entry, number func(*Entry) *int64) (all []int64) {
 	low, high, n := int64(math.MaxInt64), int64(math.MinInt64), 0
 	for _, entries := range parts {
 		for i := range entries {
-			low, high = min(low, key(&entries[i])), max(high, key(&entries[i]))
+			v := *number(&entries[i])
+			low, high = min(low, v), max(high, v)
 		}
 		n += len(entries)
 	}
-	r := &ranks{key: key, first: low}
 	if spread := uint64(high) - uint64(low); n > 0 && spread < uint64(sparseTable*n+1024) {
-		r.number(parts, spread+1)
-	} else {
-		r.sort(parts)
+		return rankByTable(parts, number, low, spread+1)
 	}
-	return r
+	return rankBySearch(parts, number, n)
 }
 
-// number makes a table of so many places.
-func (r *ranks) number(parts [][]Entry, places uint64) {
-	r.table = make([]int32, places)
+// rankByTable looks places up in a table of all numbers that there could be.
+func rankByTable(parts [][]Entry, number func(*Entry) *int64, first int64, places uint64) (all []int64) {
+	table := make([]int32, places)
 	for _, entries := range parts {
 		for i := range entries {
-			r.table[r.key(&entries[i])-r.first] = 1
+			table[*number(&entries[i])-first] = 1
 		}
 	}
-	for i, there := range r.table {
+	for i, there := range table {
 		if there == 1 {
-			r.table[i] = int32(len(r.all))
-			r.all = append(r.all, r.first+int64(i))
+			table[i] = int32(len(all))
+			all = append(all, first+int64(i))
 		}
 	}
-}
-
-// sort has places looked up among the numbers in order.
-func (r *ranks) sort(parts [][]Entry) {
 	for _, entries := range parts {
 		for i := range entries {
-			r.all = append(r.all, r.key(&entries[i]))
+			v := number(&entries[i])
+			*v = int64(table[*v-first])
 		}
 	}
-	slices.Sort(r.all)
-	r.all = slices.Compact(r.all)
+	return all
 }
 
-func (r *ranks) of(e *Entry) int {
-	n := r.key(e)
-	if r.table != nil {
-		return int(r.table[n-r.first])
+// rankBySearch looks places up among the numbers in order.
+func rankBySearch(parts [][]Entry, number func(*Entry) *int64, n int) []int64 {
+	all := make([]int64, 0, n)
+	for _, entries := range parts {
+		for i := range entries {
+			all = append(all, *number(&entries[i]))
+		}
 	}
-	at, _ := slices.BinarySearch(r.all, n)
-	return at
+	slices.Sort(all)
+	all = slices.Clone(slices.Compact(all))
+	for _, entries := range parts {
+		for i := range entries {
+			v := number(&entries[i])
+			at, _ := slices.BinarySearch(all, *v)
+			*v = int64(at)
+		}
+	}
+	return all
 }
 
 // declarePacks declares packs that are made together of a dataset's rows.

@@ -4,8 +4,8 @@ import "math"
 
 // Systems are symmetric positive semidefinite systems of linear equations of n
 // unknowns each, from rows given by number: those of narrow rows are solved several at
-// a time, side by side in the lanes of vectors. Use: Reset, then Next and AddRows for
-// up to Together systems, Solve, and Solution of each.
+// a time, side by side in the lanes of vectors. Use: Begin, then Next for up to Together
+// systems, Solve, and Solution of each.
 type Systems struct {
 	n, stride  int
 	count      int
@@ -52,6 +52,9 @@ func (s *Systems) Begin() { s.count = 0 }
 // numbers follow. A nil weight is all ones. Sums are made row after row, by fused
 // multiply-adds.
 func (s *Systems) Next(from, weight, value, x []float64, rows []int32, ridge float64) {
+	if s.count == s.Together() {
+		panic("kernel: more systems than are solved together")
+	}
 	clear(s.A)
 	clear(s.B)
 	for i := range s.n {

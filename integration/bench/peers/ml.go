@@ -226,7 +226,7 @@ func writeCentres(npy, path string) error {
 
 // runPeer runs one peer and reads its last JSON line.
 func runPeer(python, ml, system string, c contest) (figure, error) {
-	cmd := exec.Command(python, filepath.Join(ml, "run.py"), c.job, system, c.data, "--quick", "--budget", "40")
+	cmd := exec.Command(python, filepath.Join(ml, "run.py"), c.job, system, c.data, "--quick", "--budget", "120")
 	out, err := cmd.Output()
 	if err != nil {
 		return figure{}, err
