@@ -129,13 +129,13 @@ func (e *embedded) OpenPack(ctx context.Context, node int) (int, *storage.PackMe
 // openRemote has an executor make a pack.
 func (e *embedded) openRemote(ctx context.Context, node int) (int, *storage.PackMeta, error) {
 	req := &driver.CallRequest{Node: node, Pack: rdd.NoPack, Args: [][]byte{nil}}
+	if mark := e.resumed.pack(node); mark != nil {
+		req.Prefer = mark.Maker // it need not make the pack, but find it
+	}
 	for _, other := range e.madeWith(node) {
 		if maker := e.makers[other]; maker != "" {
-			req.Prefer = maker // it need not make the pack, but find it
+			req.Prefer = maker
 		}
-	}
-	if mark := e.resumed.pack(node); mark != nil {
-		req.Prefer = mark.Maker
 	}
 	out, err := e.back.RunCall(ctx, req)
 	if err != nil {

@@ -119,3 +119,38 @@ func checkRest(ctx context.Context, t *testing.T, s *rdd.Session, p restPlan, di
 		t.Errorf("points: %s", points)
 	}
 }
+
+// TestAPanicWhileAPackIsMadeIsAnError that says so, and the pack can be made later.
+func TestAPanicWhileAPackIsMadeIsAnError(t *testing.T) {
+	type plan struct {
+		rows   rdd.Packed[int64]
+		matrix rdd.Packed[rdd.Point]
+	}
+	build := func(g *rdd.Graph, bad int64) (p plan) {
+		numbers := rdd.Map(rdd.Range(g, 0, 1000, 4), func(i int64) int64 {
+			if i == bad {
+				panic("the number is bad")
+			}
+			return i
+		})
+		p.rows = rdd.Pack(numbers)
+		p.matrix, _ = rdd.PackEntries(rdd.Map(numbers, func(i int64) rdd.Entry { return rdd.Entry{Row: i % 10, Col: i, Value: 1} }))
+		return p
+	}
+	cfg := Config{Executors: 2, DataDir: t.TempDir()}
+	for _, bad := range []int64{700, -1} {
+		_, err := Run(context.Background(), cfg, "panic", bad, build, func(ctx context.Context, s *rdd.Session, _ int64, p plan) (string, error) {
+			_, rows := p.rows.Meta(ctx, s)
+			_, matrix := p.matrix.Meta(ctx, s)
+			for _, err := range []error{rows, matrix} {
+				if (err != nil) != (bad == 700) || err != nil && !strings.Contains(err.Error(), "the number is bad") {
+					t.Errorf("bad %d: %v", bad, err)
+				}
+			}
+			return "", nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -116,7 +116,7 @@ func areas(all []scored) (roc, pr float64, ok bool) {
 	for i := 0; i < len(sorted); {
 		var pos, neg float64
 		j := i
-		for ; j < len(sorted) && sorted[j].z == sorted[i].z; j++ {
+		for ; j < len(sorted) && (j == i || sorted[j].z == sorted[i].z); j++ {
 			pos += sorted[j].weight * sorted[j].y
 			neg += sorted[j].weight * (1 - sorted[j].y)
 		}
@@ -142,7 +142,7 @@ func fromTheHighest(all []scored) []scored {
 	both.Wait()
 	a, b, out := sorted[:half], sorted[half:], make([]scored, 0, len(all))
 	for len(a) > 0 && len(b) > 0 {
-		if a[0].z >= b[0].z {
+		if cmp.Compare(a[0].z, b[0].z) >= 0 {
 			out, a = append(out, a[0]), a[1:]
 		} else {
 			out, b = append(out, b[0]), b[1:]

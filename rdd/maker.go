@@ -44,10 +44,10 @@ func (m *Maker) Make(ctx context.Context, node int) (*storage.Pack, error) {
 	packs := make([]*storage.Pack, len(decl.nodes))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, rows := range decl.rows() {
-		g.Go(func() (err error) {
+		g.Go(storage.Guarded(func() (err error) {
 			packs[i], err = m.get(ctx, decl, i, rows)
 			return err
-		})
+		}))
 	}
 	err := g.Wait()
 	if slices.ContainsFunc(packs, func(p *storage.Pack) bool { return p != nil && !p.Found }) {
@@ -68,12 +68,7 @@ func (m *Maker) Make(ctx context.Context, node int) (*storage.Pack, error) {
 }
 
 // get makes or finds one of the packs of a declaration.
-func (m *Maker) get(ctx context.Context, decl *packDecl, which int, rows storage.Rows) (_ *storage.Pack, err error) {
-	defer func() { // on a goroutine of its own
-		if r := recover(); r != nil {
-			err = fault.Newf(fault.UserCode, "make", "a pack", "panic: %v\n%s", r, debug.Stack())
-		}
-	}()
+func (m *Maker) get(ctx context.Context, decl *packDecl, which int, rows storage.Rows) (*storage.Pack, error) {
 	o := decl.options
 	o.Workers = m.Workers
 	identity := m.Graph.identityOf(decl.input, m.Program)

@@ -93,12 +93,12 @@ func collectEntries(ctx context.Context, ds Dataset[Entry]) ([][]Entry, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(4)
 	for i := range parts {
-		g.Go(func() error {
+		g.Go(storage.Guarded(func() error {
 			return ds.each(ctx, i, func(rows []Entry) error {
 				parts[i] = append(parts[i], slices.Clone(rows))
 				return nil
 			})
-		})
+		}))
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func assemble(ctx context.Context, l *loaded, m *PackMeta, o PackOptions, dir st
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, o.Workers))
 	for i := range m.Splits {
-		g.Go(func() error {
+		g.Go(Guarded(func() error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ func assemble(ctx context.Context, l *loaded, m *PackMeta, o PackOptions, dir st
 			sm, err := writeSplit(filepath.Join(dir, splitFile(i)), m, a.batches)
 			m.Splits[i] = sm
 			return err
-		})
+		}))
 	}
 	return g.Wait()
 }

@@ -188,23 +188,26 @@ func (c *Cache) Get(ctx context.Context, id plan.Digest, rows Rows, o PackOption
 	if p != nil || err != nil {
 		return p, err
 	}
+	defer func() {
+		if p == nil {
+			lock.Close()
+		}
+	}()
 	if meta, err := readMeta(path); err != nil || whole(path, meta) != nil { // nobody built it while we waited
 		if err := c.build(ctx, id, path, rows, o, progress); err != nil {
-			lock.Close()
 			return nil, err
 		}
 		defer c.evict()
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_SH); err != nil {
-		lock.Close()
 		return nil, diskError("lock", path, err)
 	}
 	meta, err := readMeta(path)
 	if err != nil {
-		lock.Close()
 		return nil, err
 	}
-	return &Pack{Meta: meta, Dir: path, lock: lock}, nil
+	p = &Pack{Meta: meta, Dir: path, lock: lock}
+	return p, nil
 }
 
 // find opens a pack that is there; an error says why it cannot be used, and

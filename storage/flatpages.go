@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/metadata"
 )
@@ -30,6 +31,7 @@ type plainPages struct {
 	file.PageReader
 	room   *pageMemory
 	stream *soundStream
+	plain  bool // not compressed
 }
 
 // headBuffer is how many bytes are read where a page begins: the rest of it goes to
@@ -66,13 +68,14 @@ func (f *flatFile) plainPages(group, column int) (*plainPages, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plainPages{room: &pageMemory{mark: rand.Uint64()}, stream: &soundStream{BufferedReader: stream}}
+	p := &plainPages{room: &pageMemory{mark: rand.Uint64()}, stream: &soundStream{BufferedReader: stream}, plain: c.Compression() == compress.Codecs.Uncompressed}
 	p.PageReader, err = file.NewPageReader(p.stream, c.NumValues(), c.Compression(), p.room, nil)
 	return p, err
 }
 
 // next goes on to the next page; false without one.
 func (p *plainPages) next() (bool, error) {
+	p.stream.taken = 0
 	if !p.Next() {
 		return false, p.Err()
 	}
@@ -80,6 +83,8 @@ func (p *plainPages) next() (bool, error) {
 	switch {
 	case p.stream.failed != nil:
 		return false, p.stream.failed
+	case p.plain && p.stream.taken != len(page.Data()):
+		return false, errCutPage
 	case !p.room.filled(page.Data()):
 		return false, errCutPage
 	case parquet.Encoding(page.Encoding()) != parquet.Encodings.Plain:
@@ -92,15 +97,17 @@ var errNulls = fmt.Errorf("it has nulls, which its description denies")
 
 var errCutPage = fmt.Errorf("it has a page that is cut short")
 
-// soundStream remembers that a page could not be read to its end, which the page reader
-// does not look at.
+// soundStream remembers how much of a page was read, and that it could not be read to
+// its end, which the page reader does not look at.
 type soundStream struct {
 	parquet.BufferedReader
+	taken  int // bytes, without those of its header
 	failed error
 }
 
 func (s *soundStream) Read(p []byte) (int, error) {
 	n, err := s.BufferedReader.Read(p)
+	s.taken += n
 	if err != nil && s.failed == nil {
 		s.failed = fmt.Errorf("it ends within a page: %w", err)
 	}
@@ -145,10 +152,10 @@ func (p *pageColumn) next() error {
 		return fmt.Errorf("it has a page of values that are encoded, which its description denies")
 	}
 	want := int(page.NumValues()) * p.size
-	if skip < 0 || len(data)-skip != want {
+	if left := len(data) - skip; skip < 0 || left < want || p.levels && left > want { // there are nulls, or more
 		return fmt.Errorf("it has a page of %d bytes for %d values", len(data), page.NumValues())
 	}
-	p.data = data[skip:]
+	p.data = data[skip : skip+want]
 	return nil
 }
 

@@ -20,10 +20,13 @@ type listPages struct {
 	data  []byte // numbers of the page that are left
 	width int    // of every list
 	place int    // of the number after the page in its list
+	bad   int    // where the first page has an error
+	wrong error
 }
 
-// listPages opens a column of lists in a row group; nil where it is not of this kind,
-// or where the first page does not say how long lists are.
+// listPages opens a column of lists in a row group; nil where it is not of this kind, or
+// where the first page does not say how long lists are. What is wrong with that page is
+// said when it is read.
 func (f *flatFile) listPages(group, column int) (*listPages, error) {
 	descr := f.r.MetaData().Schema.Column(column)
 	size := valueSize(descr.PhysicalType())
@@ -33,7 +36,7 @@ func (f *flatFile) listPages(group, column int) (*listPages, error) {
 	}
 	l := &listPages{pages: pages, size: size, def: int(descr.MaxDefinitionLevel())}
 	if more, err := pages.next(); err != nil || !more {
-		return nil, nil // the other reader says what is wrong
+		return nil, err
 	}
 	rep, _, _, err := l.parts()
 	if err != nil {
@@ -42,9 +45,7 @@ func (f *flatFile) listPages(group, column int) (*listPages, error) {
 	if l.width = firstList(rep, int(pages.Page().NumValues())); l.width == 0 {
 		return nil, nil
 	}
-	if _, err := l.look(); err != nil {
-		return nil, nil
-	}
+	l.bad, l.wrong = l.look()
 	return l, nil
 }
 
@@ -136,14 +137,17 @@ func (l *listPages) look() (bad int, err error) {
 	if err != nil {
 		return l.listOf(rep, bad), err
 	}
-	if len(data) != n*l.size {
+	if len(data) < n*l.size {
 		return 0, errCutPage
 	}
-	l.data, bad = data, 0
+	l.data, bad = data[:n*l.size], 0
 	return bad, eachLevel(rep, 1, n, func(level, times int) error {
 		err := l.advance(level, times)
-		if err == nil {
+		switch {
+		case err == nil:
 			bad += times
+		case l.place == 0 && level == 1: // the list before is too long
+			bad--
 		}
 		return err
 	})
@@ -167,6 +171,9 @@ func (l *listPages) listOf(rep []byte, entry int) int {
 
 // advance takes in some numbers that continue lists (1), or begin one each (0).
 func (l *listPages) advance(level, times int) error {
+	if level > 1 {
+		return l.unequal()
+	}
 	if level == 1 {
 		if l.place == 0 || times > l.width-l.place {
 			return l.unequal()
@@ -191,13 +198,16 @@ func (l *listPages) unequal() error {
 
 // fill reads whole lists; at is the number before which there was an error.
 func (l *listPages) fill(out []float64) (at int, err error) {
+	if l.wrong != nil {
+		return max(0, l.bad), l.wrong
+	}
 	for at < len(out) {
 		if len(l.data) == 0 {
 			if more, err := l.pages.next(); err != nil || !more {
 				return at, firstOf(err, fmt.Errorf("the row group has fewer"))
 			}
 			if bad, err := l.look(); err != nil {
-				return at + bad, err
+				return max(0, at+bad), err
 			}
 			continue
 		}

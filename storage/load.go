@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 	"sort"
 	"sync"
@@ -44,7 +45,7 @@ func load(ctx context.Context, rows Rows, dir string, workers int, progress func
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, workers))
 	for part := range parts {
-		g.Go(func() error {
+		g.Go(Guarded(func() error {
 			return rows.Read(ctx, part, func(c *Chunk) error {
 				mu.Lock()
 				err := l.note(c)
@@ -60,7 +61,7 @@ func load(ctx context.Context, rows Rows, dir string, workers int, progress func
 				}
 				return err
 			})
-		})
+		}))
 	}
 	if err := g.Wait(); err != nil {
 		l.spool.close()
@@ -68,6 +69,19 @@ func load(ctx context.Context, rows Rows, dir string, workers int, progress func
 	}
 	l.chunks = slices.Concat(parts...)
 	return l, l.finish()
+}
+
+// Guarded makes an error of a panic of what makes rows, which is the user's code: on a
+// goroutine of its own it would end the process.
+func Guarded(do func() error) func() error {
+	return func() (err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				err = fault.Newf(fault.UserCode, "make", "a pack", "panic: %v\n%s", r, debug.Stack())
+			}
+		}()
+		return do()
+	}
 }
 
 // note takes a chunk into the statistics of the whole.

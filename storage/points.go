@@ -174,8 +174,12 @@ type evenLists interface {
 
 // evenLists opens a column of lists in a row group.
 func (f *flatFile) evenLists(group, column int) (evenLists, error) {
-	if pages, err := f.listPages(group, column); err != nil || pages != nil {
-		return pages, err
+	pages, err := f.listPages(group, column)
+	if err != nil {
+		return nil, err
+	}
+	if pages != nil {
+		return pages, nil
 	}
 	r, err := f.r.RowGroup(group).Column(column)
 	if err != nil {
@@ -414,6 +418,9 @@ func (l *listReader) fill(out []float64) (at int, err error) {
 		}
 		for i := range n {
 			if l.defs[i] != l.def || (l.place == 0) != (l.reps[i] == 0) {
+				if l.place == 0 && at+i > 0 && l.reps[i] > 0 {
+					at-- // the list before is too long
+				}
 				return at + i, l.check(l.place, l.reps[i], l.defs[i])
 			}
 			if l.place++; l.place == l.width {
