@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"math"
 
-	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
 )
 
 // Ended says of a model that training went on until its own rule ended it: by what
@@ -22,42 +22,40 @@ type Ended struct {
 // variables are of different units.
 const rounding = 1e-9
 
-// problemDigest names the training: all that decides the objective, and, where that is
-// not proven, by what method it is minimized. What one takes for the end another may not.
-func (t *trainer) problemDigest(proven bool) (string, error) {
-	c := t.cfg
+// problem names a training: all that decides the objective, and, where its end is not
+// proven, by what method it is minimized. What one takes for the end another may not.
+func (c LinearConfig) problem(meta *storage.PackMeta, proven bool) (string, error) {
 	if proven {
 		c.Solver, c.StepSize, c.Cut = "", 0, false
 	}
 	var rows []any
-	for _, s := range t.meta.Splits {
+	for _, s := range meta.Splits {
 		rows = append(rows, s.SHA256)
 	}
-	raw, err := json.Marshal([]any{rows, c.Solver, c.StepSize, c.Cut, c.Loss, c.Positive, c.Reg, c.Alpha, c.Intercept, c.Standardize, c.ClassWeights, c.Balanced})
+	raw, err := json.Marshal([]any{rows, c.Solver, c.StepSize, c.Cut, c.Loss, c.Positive, c.Reg, c.Alpha, c.Intercept, c.Standardize, c.ClassWeights, c.Classes, c.Balanced})
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:]), err
 }
 
-// ended notes in the model that its training is over, where it is.
-func (t *trainer) ended() (err error) {
-	if why := t.out.StoppedBy; why != "tolerance" && why != "duality-gap" || !isFinite(t.out.Objective) || t.st.Held.Point != nil {
-		return nil
+// ended notes where a training is over; nil where it is not, or its model is one of
+// before, the best on rows held out.
+func (c *LinearConfig) ended(meta *storage.PackMeta, sum *Summary, before bool) (e *Ended, err error) {
+	if why := sum.StoppedBy; why != "tolerance" && why != "duality-gap" || !isFinite(sum.Objective) || before {
+		return nil, nil
 	}
-	e := &Ended{Objective: t.out.Objective, Tolerance: t.cfg.Tol, Proven: t.out.StoppedBy == "duality-gap"}
-	e.Problem, err = t.problemDigest(e.Proven)
-	t.out.Model.Ended = e
-	return err
+	e = &Ended{Objective: sum.Objective, Tolerance: c.Tol, Proven: sum.StoppedBy == "duality-gap"}
+	e.Problem, err = c.problem(meta, e.Proven)
+	return e, err
 }
 
-// endedBefore says whether a model to begin with is the end of this very training, by
-// the same tolerance or a smaller one: not all methods find out by themselves that they are
-// where they would end, the smoothed hinge of many features least of all.
-func (t *trainer) endedBefore(it *rdd.Iteration, o observation) bool {
-	if t.cfg.Init == nil || t.cfg.Init.Ended == nil || it.Number > 1 || !o.exact {
+// is says whether a model to begin with, of this objective, is the end of this very
+// training, by the same tolerance or a smaller one: not all methods find out by
+// themselves that they are where they would end, the smoothed hinge of many features
+// least of all.
+func (e *Ended) is(c *LinearConfig, meta *storage.PackMeta, objective float64) bool {
+	if e == nil || e.Tolerance > c.Tol || math.Abs(objective-e.Objective) > rounding*max(1e-3, math.Abs(e.Objective)) {
 		return false
 	}
-	e := t.cfg.Init.Ended
-	problem, err := t.problemDigest(e.Proven)
-	return err == nil && problem == e.Problem && e.Tolerance <= t.cfg.Tol &&
-		math.Abs(o.objective-e.Objective) <= rounding*max(1e-3, math.Abs(e.Objective))
+	problem, err := c.problem(meta, e.Proven)
+	return err == nil && problem == e.Problem
 }

@@ -62,12 +62,14 @@ type LinearConfig struct {
 	Reg           float64
 	Alpha         float64
 	ClassWeights  [2]float64 // of rows with label 0 and 1; both 0 stand for ones
-	Balanced      bool       // weights that make both labels weigh half of all rows
+	Balanced      bool       // weights that make all labels weigh alike
+	Classes       []float64  `json:",omitempty"` // of rows of each class in order, of several; nil stands for ones
 	Intercept     bool
 	Standardize   bool
-	Patience      int        // steps without a lower loss on the rows that Input.Fold holds out to stop by
-	Threshold     *float64   `json:",omitempty"` // of the model, as LinearModel has it
-	Init          *Beginning `json:",omitempty"` // model to begin with
+	Patience      int             // steps without a lower loss on the rows that Input.Fold holds out to stop by
+	Threshold     *float64        `json:",omitempty"` // of the model, as LinearModel has it
+	Init          *Beginning      `json:",omitempty"` // model to begin with
+	InitClasses   *ClassBeginning `json:",omitempty"` // the same of several classes
 	MaxIterations int
 	Tol           float64
 	Target        *float64 `json:",omitempty"`

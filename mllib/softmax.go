@@ -19,25 +19,30 @@ type softmaxParam struct {
 	W      []float64 // D × K
 	Bias   []float64
 	Labels []float64
+	Counts []float64 // how much a row of each class counts; nil is ones
 }
 
 // MarshalBinary lays the parameter out as floats.
 func (p softmaxParam) MarshalBinary() ([]byte, error) {
-	out := make([]byte, 0, 8*(len(p.W)+2*p.K+2))
-	return putFloats(out, []float64{float64(p.K), float64(p.D)}, p.Bias, p.Labels, p.W), nil
+	out := make([]byte, 0, 8*(len(p.W)+3*p.K+3))
+	return putFloats(out, []float64{float64(p.K), float64(p.D), float64(len(p.Counts))}, p.Bias, p.Labels, p.Counts, p.W), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (p *softmaxParam) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 2)
+	v, err := getFloats(raw, 3)
 	if err != nil {
 		return err
 	}
 	p.K, p.D = int(v[0]), int(v[1])
-	if v = v[2:]; p.K < 0 || p.D < 0 || len(v) != 2*p.K+p.K*p.D {
+	counts := int(v[2])
+	if v = v[3:]; p.K < 0 || p.D < 0 || counts != 0 && counts != p.K || len(v) != 2*p.K+counts+p.K*p.D {
 		return errCutShort
 	}
-	p.Bias, p.Labels, p.W = v[:p.K], v[p.K:2*p.K], v[2*p.K:]
+	if p.Bias, p.Labels, v = v[:p.K], v[p.K:2*p.K], v[2*p.K:]; counts > 0 {
+		p.Counts = v[:counts]
+	}
+	p.W = v[counts:]
 	return nil
 }
 
@@ -136,10 +141,13 @@ func (f *softmaxFold) add(s softmaxSums, p softmaxParam, b *rdd.Batch) softmaxSu
 		w.margins(&p, b, rows)
 		for i, r := range rows {
 			k, known := w.class[b.Labels[r]]
+			weight := b.WeightOf(r)
 			if !known {
 				k = -1 // a label of another class weighs nothing
+			} else if p.Counts != nil {
+				weight *= p.Counts[k]
 			}
-			s.take(w.z[i*p.K:(i+1)*p.K], k, b.WeightOf(r))
+			s.take(w.z[i*p.K:(i+1)*p.K], k, weight)
 		}
 		if s.Sum != nil {
 			w.accumulate(s.Sum, &p, b, rows)
@@ -249,6 +257,7 @@ type SoftmaxPlan struct {
 	Loss     rdd.Step[softmaxParam, softmaxSums]
 	Held     rdd.Packed[rdd.Point] // rows held out to stop by, if any
 	HeldLoss rdd.Step[softmaxParam, softmaxSums]
+	Counts   rdd.Step[softmaxParam, softmaxSums]
 	Sample   rdd.Action[[]rdd.Point]
 }
 
@@ -261,6 +270,7 @@ func BuildSoftmax(g *rdd.Graph, c LinearConfig) SoftmaxPlan {
 		Moments:  rdd.Aggregate(rows, momentsAggregator(c)),
 		Gradient: rdd.Aggregate(rows, f.aggregator(true), rdd.Aggressive(0)),
 		Loss:     rdd.Aggregate(rows, f.aggregator(false)),
+		Counts:   rdd.Aggregate(rows, f.counts()),
 		Sample:   rdd.Prefix(rows, sampleRows),
 	}
 	if held, any := heldOut(g, c.Input, c.Data, c.packOptions()); any {

@@ -156,3 +156,106 @@ func TestASoftmaxModelIsUsed(t *testing.T) {
 		t.Errorf("%d rows, %v:\n%.200s", rows, err, out.String())
 	}
 }
+
+// TestClassesMayCountDifferently: as many times as their rows would be there, and a
+// model says how well it does on rows that count alike.
+func TestClassesMayCountDifferently(t *testing.T) {
+	path, _, _ := classes(t, 400, 5, false)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := map[string]int{"ash": 1, "birch": 3, "cedar": 2, "oak": 1}
+	var b strings.Builder
+	for _, line := range strings.SplitAfter(string(raw), "\n") {
+		label, _, _ := strings.Cut(line, ",")
+		b.WriteString(strings.Repeat(line, many[label]))
+	}
+	repeated := filepath.Join(t.TempDir(), "repeated.csv")
+	if err := os.WriteFile(repeated, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, solver := range []Solver{LBFGS, OWLQN, Nesterov} {
+		c := defaults(repeated)
+		c.Loss, c.Solver, c.Tol, c.Reg = Softmax, solver, 1e-12, 0.01
+		if solver == OWLQN {
+			c.Alpha = 0.5
+		}
+		want := classified(t, c, 2)
+		c.Data, c.Classes = []string{path}, []float64{1, 3, 2, 1}
+		got := classified(t, c, 2)
+		if !nearly(got.Objective, want.Objective, 1e-7) {
+			t.Errorf("%s: objective %v, of repeated rows %v", solver, got.Objective, want.Objective)
+		}
+		alike, err := got.Model.Evaluate(context.Background(), rdd.Input{}, []string{path})
+		if err != nil || !nearly(alike["accuracy"], got.Accuracy, 1e-12) || !nearly(alike["log_loss"], got.LogLoss, 1e-9) {
+			t.Errorf("%s: accuracy %v, log-loss %v, but %v, %v", solver, got.Accuracy, got.LogLoss, alike, err)
+		}
+	}
+	c := defaults(path)
+	c.Loss, c.Solver, c.Classes = Softmax, LBFGS, []float64{1, 2}
+	if _, err := tryClassified(t, c); err == nil || !strings.Contains(err.Error(), "4 classes") {
+		t.Errorf("two weights for four classes: %v", err)
+	}
+	c.Classes, c.Balanced = nil, true
+	balanced := classified(t, c, 2)
+	c.Balanced = false
+	var each [4]float64
+	for _, line := range strings.Split(strings.TrimSpace(string(raw)), "\n") {
+		label, _, _ := strings.Cut(line, ",")
+		each[slices.Index([]string{"ash", "birch", "cedar", "oak"}, label)]++
+	}
+	for _, n := range each {
+		c.Classes = append(c.Classes, 400/(4*n))
+	}
+	if given := classified(t, c, 2); !nearly(given.Objective, balanced.Objective, 1e-9) {
+		t.Errorf("balanced ends at %v, the same weights given at %v", balanced.Objective, given.Objective)
+	}
+}
+
+func tryClassified(t *testing.T, c LinearConfig) (out *Classified, err error) {
+	t.Helper()
+	_, err = volley.Run(context.Background(), volley.Config{Executors: 2, DataDir: t.TempDir()}, "softmax", c, BuildSoftmax,
+		func(ctx context.Context, s *rdd.Session, c LinearConfig, p SoftmaxPlan) (_ string, err error) {
+			out, err = TrainSoftmax(ctx, s, c, p)
+			return "", err
+		})
+	return out, err
+}
+
+// TestAMultinomialModelIsABeginning: from it the optimum is found at once, and from one
+// that is not there it is found as well.
+func TestAMultinomialModelIsABeginning(t *testing.T) {
+	for _, sparse := range []bool{false, true} {
+		path, _, _ := classes(t, 400, 5, sparse)
+		for _, solver := range []Solver{LBFGS, OWLQN, Nesterov} {
+			c := defaults(path)
+			c.Loss, c.Solver, c.Tol, c.Reg = Softmax, solver, 1e-9, 0.01
+			first := classified(t, c, 2)
+			dir := filepath.Join(t.TempDir(), "model")
+			if err := first.Model.Save(dir, false); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			if c.InitClasses, err = BeginWithClasses(dir); err != nil {
+				t.Fatal(err)
+			}
+			if again := classified(t, c, 2); again.Iterations > 3 || again.Objective > first.Objective+1e-9 {
+				t.Errorf("%s: %d iterations to %v, at first %d to %v", solver, again.Iterations, again.Objective, first.Iterations, first.Objective)
+			}
+			c.Reg = 0.1
+			began := classified(t, c, 2)
+			c.InitClasses = nil
+			if want := classified(t, c, 2); !nearly(began.Objective, want.Objective, 1e-6) {
+				t.Errorf("%s: from a model of another penalty %v, from zero %v", solver, began.Objective, want.Objective)
+			}
+		}
+	}
+	path, _, _ := classes(t, 50, 5, false)
+	c := defaults(path)
+	c.Loss, c.Solver = Softmax, LBFGS
+	c.InitClasses = &ClassBeginning{SoftmaxModel: SoftmaxModel{rowModel: rowModel{Labels: []string{"a", "b"}, Features: 5}, Intercepts: []float64{0, 0}}, Numbers: make([]float64, 10)}
+	if _, err := tryClassified(t, c); err == nil || !strings.Contains(err.Error(), "classes") {
+		t.Errorf("a model of other classes: %v", err)
+	}
+}

@@ -16,6 +16,7 @@ import (
 type SoftmaxModel struct {
 	rowModel
 	Intercepts []float64 `json:"intercepts"`
+	Ended      *Ended    `json:"ended,omitempty"` // where training ended by its own rule
 
 	weights []float64 // Features × classes
 }

@@ -22,17 +22,18 @@ type Classified struct {
 // each as a problem of its own has them.
 type softmax struct {
 	training
-	cfg   LinearConfig
-	plan  SoftmaxPlan
-	meta  *storage.PackMeta
-	prob  *problem
-	label []float64 // of each class, as stored
-	lasso []float64 // of all variables
-	st    state
-	stop  stopper
-	out   Classified
-	grad  []float64
-	held  *storage.PackMeta // of the rows to stop by; nil without
+	cfg     LinearConfig
+	plan    SoftmaxPlan
+	meta    *storage.PackMeta
+	prob    *problem
+	label   []float64 // of each class, as stored
+	weights []float64 // of classes; nil is ones
+	lasso   []float64 // of all variables
+	st      state
+	stop    stopper
+	out     Classified
+	grad    []float64
+	held    *storage.PackMeta // of the rows to stop by; nil without
 }
 
 // TrainSoftmax runs the loop and returns the model.
@@ -79,14 +80,20 @@ func (t *softmax) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.prob = newProblem(t.cfg, t.cfg.Solver, m, 0)
+	alike := t.cfg
+	alike.Balanced = false // of two classes
+	t.prob = newProblem(alike, t.cfg.Solver, m, 0)
 	t.prob.steepest = 0.5 // of all classes together (Böhning)
-	n := t.prob.size() * len(t.label)
+	if err := t.weigh(ctx); err != nil {
+		return err
+	}
 	for range t.label {
 		t.lasso = append(t.lasso, t.prob.lasso...)
 	}
-	t.grad = make([]float64, n)
-	t.st = state{X: make([]float64, n), Y: make([]float64, n), T: 1, Step: t.cfg.StepSize}
+	t.grad = make([]float64, t.prob.size()*len(t.label))
+	if err := t.begin(); err != nil {
+		return err
+	}
 	t.stop = stopper{rule: t.cfg.Stop, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
 	t.st.chooseStep(t.cfg.Solver, func() float64 { return t.prob.steepnessOf(t.meta, sample, m) })
 	return nil
@@ -101,7 +108,7 @@ func (t *softmax) of(v []float64, k int) []float64 {
 // param is the model that variables stand for.
 func (t *softmax) param(v []float64) softmaxParam {
 	k, d := len(t.label), t.meta.Features
-	p := softmaxParam{K: k, D: d, W: make([]float64, k*d), Bias: make([]float64, k), Labels: t.label}
+	p := softmaxParam{K: k, D: d, W: make([]float64, k*d), Bias: make([]float64, k), Labels: t.label, Counts: t.weights}
 	for c := range k {
 		one := t.prob.param(t.of(v, c))
 		p.Bias[c] = one.Bias
@@ -114,7 +121,7 @@ func (t *softmax) param(v []float64) softmaxParam {
 
 // objective is mean loss plus penalty.
 func (t *softmax) objective(v []float64, loss, weight float64) float64 {
-	f := loss / weight
+	f := loss / float64(weight*t.prob.counted)
 	for k := range t.label {
 		f += t.prob.objective(t.of(v, k), 0, 1)
 	}
@@ -148,7 +155,7 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if !isFinite(objective) {
 		return fault.Newf(fault.UserCode, "train", t.cfg.job(), "the objective is not finite at iteration %d", it.Number).WithHint("lower --step-size")
 	}
-	o := t.observed(it.Number, objective, t.standardError(s.Loss, s.LossSq))
+	o := t.observed(it.Number, objective, t.standardError(s.Loss, s.LossSq)/t.prob.counted)
 	if done, err := t.judge(ctx, it, o); done || err != nil {
 		return err
 	}
@@ -157,6 +164,11 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 	}
 	before := append([]float64(nil), t.st.Y...)
 	t.gradient(t.st.Y, s, info.Weight)
+	if t.atTheEnd(it, o) {
+		t.end(it, "tolerance")
+		copy(t.st.X, t.st.Y)
+		return nil
+	}
 	if t.cfg.Solver.exact() {
 		if t.st.quasiNewton(objective, t.grad, t.penalty()) {
 			t.end(it, "tolerance")
@@ -222,6 +234,20 @@ func (t *softmax) evaluate(ctx context.Context, iteration int) (float64, error) 
 	return f, nil
 }
 
+// measure finds accuracy and log-loss where classes count differently: these are of
+// rows that count alike.
+func (t *softmax) measure(ctx context.Context) error {
+	if t.weights == nil {
+		return nil
+	}
+	p := t.param(t.st.Y)
+	p.Counts = nil
+	s, err := t.plan.Loss.Run(ctx, t.s, p)
+	weight := t.s.LastInfo().Weight
+	t.out.Accuracy, t.out.LogLoss = s.Right/weight, s.Loss/weight
+	return err
+}
+
 // finish evaluates the final parameters and makes the model of them.
 func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 	why := t.whyEnded(ctx)
@@ -236,9 +262,14 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 		if t.out.Objective, err = t.evaluate(ctx, t.out.Iterations); err != nil {
 			return nil, err
 		}
+		if err := t.measure(ctx); err != nil {
+			return nil, err
+		}
 	}
 	p := t.param(t.st.Y)
 	t.out.Model = &SoftmaxModel{rowModel: rowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
 		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName}, Intercepts: p.Bias, weights: p.W}
-	return &t.out, nil
+	var err error
+	t.out.Model.Ended, err = t.cfg.ended(t.meta, &t.out.Summary, t.st.Held.Point != nil)
+	return &t.out, err
 }

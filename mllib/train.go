@@ -253,7 +253,8 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if t.cfg.Solver == SVRG {
 		t.correct(info.Weight, info.Share)
 	}
-	if t.endedBefore(it, o) || t.converged(it, o) {
+	first := it.Number == 1 && o.exact && t.cfg.Init != nil
+	if first && t.cfg.Init.Ended.is(&t.cfg, t.meta, objective) || t.converged(it, o) {
 		t.best = objective
 		t.end(it, "tolerance")
 		copy(t.st.X, t.st.Y)
@@ -276,17 +277,31 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 // converged says whether a model given to begin with is where training would end: the
 // step that its gradient asks for gains no more than the tolerance.
 func (t *trainer) converged(it *rdd.Iteration, o observation) bool {
-	if t.cfg.Init == nil || it.Number > 1 || !o.exact || t.cfg.Tol <= 0 || t.cfg.Solver.curved() || t.cfg.Loss == Hinge || t.st.Step <= 0 {
+	if t.cfg.Init == nil || it.Number > 1 || !o.exact || t.cfg.Tol <= 0 || t.cfg.Solver.curved() || t.cfg.Loss == Hinge {
 		return false
 	}
+	return t.st.gains(t.grad, t.prob.lasso) <= t.cfg.enough(o.objective)
+}
+
+// gains is about what a step along the gradient at Y gains, infinite without a size of
+// it.
+func (s *state) gains(grad, lasso []float64) float64 {
+	if s.Step <= 0 {
+		return math.Inf(1)
+	}
 	var sq float64
-	for j, g := range t.grad {
-		if t.prob.lasso != nil { // of the proximal step
-			g = (t.st.Y[j] - soft(t.st.Y[j]-float64(t.st.Step*g), float64(t.st.Step*t.prob.lasso[j]))) / t.st.Step
+	for j, g := range grad {
+		if lasso != nil { // of the proximal step
+			g = (s.Y[j] - soft(s.Y[j]-float64(s.Step*g), float64(s.Step*lasso[j]))) / s.Step
 		}
 		sq = math.FMA(g, g, sq)
 	}
-	return float64(t.st.Step*sq)/2 <= float64(t.cfg.Tol*max(1, math.Abs(o.objective)))
+	return float64(s.Step*sq) / 2
+}
+
+// enough is what tolerance leaves of an objective.
+func (c *LinearConfig) enough(objective float64) float64 {
+	return float64(c.Tol * max(1, math.Abs(objective)))
 }
 
 // move takes what the pass has found out to the next point; over says that there
@@ -418,7 +433,9 @@ func (t *trainer) finish(ctx context.Context) (*Trained, error) {
 	}
 	p := t.prob.param(t.st.Y)
 	t.out.param, t.out.Model.Weights, t.out.Model.Intercept = p, p.W, p.Bias
-	return &t.out, t.ended()
+	var err error
+	t.out.Model.Ended, err = t.cfg.ended(t.meta, &t.out.Summary, t.st.Held.Point != nil)
+	return &t.out, err
 }
 
 func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

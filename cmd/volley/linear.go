@@ -90,15 +90,16 @@ func (f *linearFlags) register(fs *pflag.FlagSet) {
 		fs.StringVar(&f.positive, "positive", "", "label that counts as 1, all others as 0 (default: the greater of two)")
 		fs.StringVar(&f.classWeights, "class-weights", "", "weights of rows with label 0 and 1, as 1,3, or balanced (default: all rows count alike)")
 	}
+	if f.multinomial() {
+		fs.StringVar(&f.classWeights, "class-weights", "", "weights of rows of each class in order, as 1,3,2, or balanced (default: all rows count alike)")
+	}
 	if !f.regression() && !f.multinomial() {
 		f.threshold.register(fs)
 	}
 	f.stopping.register(fs)
 	fs.BoolVar(&f.intercept, "intercept", true, "fit an intercept, which is not penalized")
 	fs.BoolVar(&f.standardize, "standardize", false, "penalize the coefficients of features divided by their standard deviation")
-	if !f.multinomial() {
-		fs.StringVar(&f.initial, "init", "", "directory of a model to begin with")
-	}
+	fs.StringVar(&f.initial, "init", "", "directory of a model to begin with")
 }
 
 func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
@@ -126,7 +127,7 @@ func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
 		}
 	}
 	if f.classWeights != "" {
-		if cfg.ClassWeights, cfg.Balanced, err = parseClassWeights(f.classWeights); err != nil {
+		if err = f.parseClassWeights(&cfg); err != nil {
 			return usage(c, "class-weights", "%v", err)
 		}
 	}
@@ -136,7 +137,12 @@ func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
 		}
 	}
 	if f.initial != "" {
-		if cfg.Init, err = mllib.BeginWith(f.initial); err != nil {
+		if f.multinomial() {
+			cfg.InitClasses, err = mllib.BeginWithClasses(f.initial)
+		} else {
+			cfg.Init, err = mllib.BeginWith(f.initial)
+		}
+		if err != nil {
 			return usage(c, "init", "%v", err)
 		}
 	}
@@ -190,19 +196,23 @@ func (f *linearFlags) replay(ctx context.Context, r *replayed) error {
 	})
 }
 
-// parseClassWeights reads the weights of labels 0 and 1.
-func parseClassWeights(text string) (w [2]float64, balanced bool, err error) {
-	if text == "balanced" {
-		return w, true, nil
+// parseClassWeights reads the weights of labels 0 and 1, or those of several classes.
+func (f *linearFlags) parseClassWeights(cfg *mllib.LinearConfig) (err error) {
+	if cfg.Balanced = f.classWeights == "balanced"; cfg.Balanced {
+		return nil
 	}
-	parts := strings.Split(text, ",")
-	if len(parts) != 2 {
-		return w, false, fmt.Errorf("%q is not two weights, as 1,3, nor balanced", text)
+	parts := strings.Split(f.classWeights, ",")
+	if !f.multinomial() && len(parts) != 2 {
+		return fmt.Errorf("%q is not two weights, as 1,3, nor balanced", f.classWeights)
 	}
+	weights := make([]float64, len(parts))
 	for i, p := range parts {
-		if w[i], err = strconv.ParseFloat(strings.TrimSpace(p), 64); err != nil || !(w[i] > 0) || w[i] > 1e12 {
-			return w, false, fmt.Errorf("%q is not a weight above 0", p)
+		if weights[i], err = strconv.ParseFloat(strings.TrimSpace(p), 64); err != nil || !(weights[i] > 0) || weights[i] > 1e12 {
+			return fmt.Errorf("%q is not a weight above 0", p)
 		}
 	}
-	return w, false, nil
+	if cfg.Classes = weights; !f.multinomial() {
+		cfg.Classes, cfg.ClassWeights = nil, [2]float64{weights[0], weights[1]}
+	}
+	return nil
 }
