@@ -66,15 +66,10 @@ func (t *softmax) begin() error {
 	return nil
 }
 
-// atTheEnd says whether a model given to begin with is where training would end: it is
-// the end of this very training, or a step along its gradient gains no more than the
-// tolerance.
+// atTheEnd says whether a model given to begin with is the end of this very training.
 func (t *softmax) atTheEnd(it *rdd.Iteration, o observation) bool {
 	first := t.cfg.InitClasses
-	if first == nil || it.Number > 1 || !o.exact || t.cfg.Tol <= 0 {
-		return false
-	}
-	return first.Ended.is(&t.cfg, t.meta, o.objective) || t.cfg.Solver.exact() && t.st.gains(t.grad, t.penalty()) <= t.cfg.enough(o.objective)
+	return first != nil && it.Number == 1 && o.exact && first.Ended.is(&t.cfg, t.meta, o.objective)
 }
 
 // weigh finds the weights of classes, and what these make of the weight of all rows.

@@ -49,9 +49,8 @@ func (c *LinearConfig) ended(meta *storage.PackMeta, sum *Summary, before bool) 
 }
 
 // is says whether a model to begin with, of this objective, is the end of this very
-// training, by the same tolerance or a smaller one: not all methods find out by
-// themselves that they are where they would end, the smoothed hinge of many features
-// least of all.
+// training, by the same tolerance or a smaller one. A small gradient would not say so:
+// where variables are of very different curvature it promises little and hides much.
 func (e *Ended) is(c *LinearConfig, meta *storage.PackMeta, objective float64) bool {
 	if e == nil || e.Tolerance > c.Tol || math.Abs(objective-e.Objective) > rounding*max(1e-3, math.Abs(e.Objective)) {
 		return false

@@ -254,7 +254,7 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 		t.correct(info.Weight, info.Share)
 	}
 	first := it.Number == 1 && o.exact && t.cfg.Init != nil
-	if first && t.cfg.Init.Ended.is(&t.cfg, t.meta, objective) || t.converged(it, o) {
+	if first && t.cfg.Init.Ended.is(&t.cfg, t.meta, objective) {
 		t.best = objective
 		t.end(it, "tolerance")
 		copy(t.st.X, t.st.Y)
@@ -272,36 +272,6 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 		}
 	}
 	return nil
-}
-
-// converged says whether a model given to begin with is where training would end: the
-// step that its gradient asks for gains no more than the tolerance.
-func (t *trainer) converged(it *rdd.Iteration, o observation) bool {
-	if t.cfg.Init == nil || it.Number > 1 || !o.exact || t.cfg.Tol <= 0 || t.cfg.Solver.curved() || t.cfg.Loss == Hinge {
-		return false
-	}
-	return t.st.gains(t.grad, t.prob.lasso) <= t.cfg.enough(o.objective)
-}
-
-// gains is about what a step along the gradient at Y gains, infinite without a size of
-// it.
-func (s *state) gains(grad, lasso []float64) float64 {
-	if s.Step <= 0 {
-		return math.Inf(1)
-	}
-	var sq float64
-	for j, g := range grad {
-		if lasso != nil { // of the proximal step
-			g = (s.Y[j] - soft(s.Y[j]-float64(s.Step*g), float64(s.Step*lasso[j]))) / s.Step
-		}
-		sq = math.FMA(g, g, sq)
-	}
-	return float64(s.Step*sq) / 2
-}
-
-// enough is what tolerance leaves of an objective.
-func (c *LinearConfig) enough(objective float64) float64 {
-	return float64(c.Tol * max(1, math.Abs(objective)))
 }
 
 // move takes what the pass has found out to the next point; over says that there
