@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,8 +86,8 @@ var listFormats = map[string][]parquet.WriterProperty{
 
 func TestEvenListsAreRead(t *testing.T) {
 	for format, properties := range listFormats {
-		for _, width := range []int{1, 3, 8, 9, 64, 700} {
-			for _, rows := range []int{1, 2, 5000, 20_001} {
+		for _, width := range []int{1, 3, 9, 700} { // each file takes a child process, to describe it
+			for _, rows := range []int{1, 2, 9500} {
 				if width*rows > 2_000_000 {
 					continue
 				}
@@ -125,7 +126,10 @@ func byPages(t *testing.T, path string) bool {
 // TestUnevenListsAreRefused, by row.
 func TestUnevenListsAreRefused(t *testing.T) {
 	for format, properties := range listFormats {
-		for _, at := range []int{1, 3, 4800, 4999} {
+		if format == "plain" {
+			continue // of one page: those of several are the harder ones
+		}
+		for _, at := range []int{1, 4800} {
 			for what, n := range map[string]int{"longer": 3, "much longer": 30_000, "shorter": 1, "empty": 0, "null": -1} {
 				path := lists(t, 5000, 5000, func(i int) int {
 					if i == at {
@@ -136,7 +140,7 @@ func TestUnevenListsAreRefused(t *testing.T) {
 				_, _, err := readAll(path)
 				if err == nil || !strings.Contains(err.Error(), "features") || !strings.Contains(err.Error(), path) {
 					t.Errorf("%s, %s in row %d: %v", format, what, at, err)
-				} else if row := map[int]string{1: "row 1", 3: "row 3", 4800: "row 4800", 4999: "row 4999"}[at]; (at > 3 || format != "dictionary") && !strings.HasSuffix(err.Error(), row) {
+				} else if row := fmt.Sprint("row ", at); (at > 1 || format != "dictionary") && !strings.HasSuffix(err.Error(), row) {
 					t.Errorf("%s, %s in row %d: %v", format, what, at, err)
 				}
 			}
