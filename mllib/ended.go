@@ -52,7 +52,8 @@ func (c *LinearConfig) ended(meta *storage.PackMeta, sum *Summary, before bool) 
 // training, by the same tolerance or a smaller one. A small gradient would not say so:
 // where variables are of very different curvature it promises little and hides much.
 func (e *Ended) is(c *LinearConfig, meta *storage.PackMeta, objective float64) bool {
-	if e == nil || e.Tolerance > c.Tol || math.Abs(objective-e.Objective) > rounding*max(1e-3, math.Abs(e.Objective)) {
+	byObjective := c.Stop == "" || c.Stop == ByObjective // other rules hold the tolerance against something else
+	if e == nil || !byObjective || e.Tolerance > c.Tol || math.Abs(objective-e.Objective) > rounding*max(1e-3, math.Abs(e.Objective)) {
 		return false
 	}
 	problem, err := c.problem(meta, e.Proven)

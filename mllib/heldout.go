@@ -88,7 +88,7 @@ func (t *trainer) heldLoss(ctx context.Context) (float64, error) {
 	p := t.prob.param(t.st.Y)
 	p.W = resized(p.W, t.held.Features)
 	g, err := t.plan.HeldLoss.Run(ctx, t.s, p)
-	return g.Loss, err
+	return g.Loss / t.prob.counted, err
 }
 
 // heldLoss is that of the model at Y on the rows held out.
@@ -97,7 +97,7 @@ func (t *softmax) heldLoss(ctx context.Context) (float64, error) {
 	p.D = t.held.Features
 	p.W = resized(p.W, p.D*p.K)
 	s, err := t.plan.HeldLoss.Run(ctx, t.s, p)
-	return s.Loss, err
+	return s.Loss / t.prob.counted, err
 }
 
 // heldLoss is that of the network at Y on the rows held out.

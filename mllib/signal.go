@@ -9,7 +9,7 @@ import (
 
 // signal lets the engine know how far apart the mean gradients of a step's splits
 // lay, from the sums that the step came to, and how long the gradient of the
-// objective was.
+// objective was, all per unit of the rows' weight.
 func signal(s *rdd.Session, squares, weight, norm float64, sums ...[]float64) {
 	mean := sumSquares(sums...) / float64(weight*weight)
 	s.Signal(math.Sqrt(max(0, squares/weight-mean)), norm)

@@ -180,7 +180,7 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 			one := t.prob.steepness(t.of(t.grad, k), t.of(t.st.Y, k))
 			steep = math.FMA(one, one, steep)
 		}
-		signal(t.s, s.Squares, info.Weight, math.Sqrt(steep), s.Sum, s.Coef)
+		signal(t.s, s.Squares, info.Weight, float64(t.prob.counted*math.Sqrt(steep)), s.Sum, s.Coef)
 		t.st.advance(t.cfg.Solver, t.grad, t.penalty())
 	}
 	if t.cfg.Stop == ByWeights {

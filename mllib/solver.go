@@ -2,6 +2,7 @@ package mllib
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -59,7 +60,11 @@ func (s Solver) curved() bool { return s == Newton || s == Normal || s == CD }
 func (c *LinearConfig) Check() error {
 	lasso := c.Reg > 0 && c.Alpha > 0
 	var why, hint string
+	several := c.Loss == Softmax
+	badWeight := slices.ContainsFunc(c.Classes, func(w float64) bool { return !(w > 0) || !isFinite(w) })
 	switch {
+	case badWeight || several && c.ClassWeights != [2]float64{} || !several && c.Classes != nil:
+		return fault.Newf(fault.Usage, c.job(), "--class-weights", "there must be a weight above 0 for each class")
 	case c.Cut && c.Solver.exact():
 		why, hint = "it needs the same objective in every step, and --sync may cut steps short", "use --sync steal, which sees every row without waiting for stragglers, or a solver of first order such as nesterov"
 	case lasso && (c.Solver == LBFGS || c.Solver == Normal):

@@ -248,7 +248,7 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	before := append([]float64(nil), t.st.Y...)
 	t.prob.gradient(t.grad, t.st.Y, g, info.Weight)
 	if !t.cfg.Solver.exact() {
-		signal(t.s, g.Squares, info.Weight, t.prob.steepness(t.grad, t.st.Y), g.Sum, []float64{g.Coef})
+		signal(t.s, g.Squares, info.Weight, float64(t.prob.counted*t.prob.steepness(t.grad, t.st.Y)), g.Sum, []float64{g.Coef})
 	}
 	if t.cfg.Solver == SVRG {
 		t.correct(info.Weight, info.Share)

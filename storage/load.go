@@ -47,10 +47,7 @@ func load(ctx context.Context, rows Rows, dir string, workers int, progress func
 	for part := range parts {
 		g.Go(Guarded(func() error {
 			return rows.Read(ctx, part, func(c *Chunk) error {
-				mu.Lock()
-				err := l.note(c)
-				mu.Unlock()
-				if err != nil {
+				if err := l.noteSafely(&mu, c); err != nil {
 					return err
 				}
 				n := c.Rows()
@@ -82,6 +79,14 @@ func Guarded(do func() error) func() error {
 		}()
 		return do()
 	}
+}
+
+// noteSafely is note, by one reader at a time, of which one that panics does not keep
+// the others from it.
+func (l *loaded) noteSafely(mu *sync.Mutex, c *Chunk) error {
+	mu.Lock()
+	defer mu.Unlock()
+	return l.note(c)
 }
 
 // note takes a chunk into the statistics of the whole.
