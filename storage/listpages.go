@@ -141,7 +141,7 @@ func (l *listPages) look() (bad int, err error) {
 		return 0, errCutPage
 	}
 	l.data, bad = data[:n*l.size], 0
-	return bad, eachLevel(rep, 1, n, func(level, times int) error {
+	err = eachLevel(rep, 1, n, func(level, times int) error {
 		err := l.advance(level, times)
 		switch {
 		case err == nil:
@@ -151,6 +151,7 @@ func (l *listPages) look() (bad int, err error) {
 		}
 		return err
 	})
+	return bad, err
 }
 
 // listOf is how many numbers after the last one the list begins, if all before it are
