@@ -45,14 +45,7 @@ func gramRows(t target) {
 		Label("loop")
 		TESTQ(n, n)
 		JZ(operand.LabelRef("done"))
-		// rows lie far apart: those that come soon are asked for
-		CMPQ(n, operand.U8(soon))
-		JLE(operand.LabelRef("here"))
-		MOVLQSX(operand.Mem{Base: rows, Disp: 4 * soon}, at)
-		IMULQ(step, at)
-		PREFETCHT0(operand.Mem{Base: right, Index: at, Scale: 1})
-		PREFETCHT0(operand.Mem{Base: right, Index: at, Scale: 1, Disp: 64})
-		Label("here")
+		askSoon(rows, n, step, at, right, 2)
 		MOVLQSX(operand.Mem{Base: rows}, at)
 		IMULQ(step, at)
 		for g := range b {
@@ -86,4 +79,16 @@ func gramRows(t target) {
 		VZEROUPPER()
 		RET()
 	}
+}
+
+// askSoon asks for so many cache lines of the row that comes soon: rows lie far apart.
+func askSoon(rows, n, step, at, x reg.Register, lines int) {
+	CMPQ(n, operand.U8(soon))
+	JLE(operand.LabelRef("here"))
+	MOVLQSX(operand.Mem{Base: rows, Disp: 4 * soon}, at)
+	IMULQ(step, at)
+	for line := range lines {
+		PREFETCHT0(operand.Mem{Base: x, Index: at, Scale: 1, Disp: 64 * line})
+	}
+	Label("here")
 }

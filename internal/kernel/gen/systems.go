@@ -55,15 +55,7 @@ func normalRows(tall int, weighted bool) {
 	Label("loop")
 	TESTQ(n, n)
 	JZ(operand.LabelRef("done"))
-	// rows lie far apart: those that come soon are asked for
-	CMPQ(n, operand.U8(soon))
-	JLE(operand.LabelRef("here"))
-	MOVLQSX(operand.Mem{Base: rows, Disp: 4 * soon}, at)
-	IMULQ(step, at)
-	for g := range right {
-		PREFETCHT0(operand.Mem{Base: x, Index: at, Scale: 1, Disp: 64 * g})
-	}
-	Label("here")
+	askSoon(rows, n, step, at, x, groups)
 	MOVLQSX(operand.Mem{Base: rows}, at)
 	IMULQ(step, at)
 	for g := range right {
@@ -116,7 +108,7 @@ func solveLanes(t target) {
 	Doc("solveLanes" + t.name + " factors systems of n unknowns, of which a and b have the numbers of 8 side by side, and puts the solutions into b.")
 	s := &lanes{t: t, a: Load(Param("a"), GP64()), b: Load(Param("b"), GP64()), n: Load(Param("n"), GP64())}
 	s.row, s.i, s.j, s.k = GP64(), GP64(), GP64(), GP64()
-	s.step, s.at, s.to = GP64(), GP64(), GP64()
+	s.step, s.at = GP64(), GP64()
 	MOVQ(s.n, s.step)
 	SHLQ(operand.U8(6), s.step)
 	s.lost = t.vec()
@@ -135,7 +127,7 @@ type lanes struct {
 	t              target
 	a, b, n, step  reg.Register // step is of bytes between rows
 	row, i, j, k   reg.Register // row begins at row; i, j and k are times 64
-	at, to         reg.Register
+	at             reg.Register
 	lost           reg.VecVirtual
 	pivot, present reg.VecVirtual
 	here           reg.OpmaskVirtual
@@ -157,7 +149,7 @@ func (s *lanes) factor() {
 	acc, whole := t.vec(), t.vec()
 	VMOVUPD(operand.Mem{Base: s.row, Index: s.i, Scale: 1}, acc)
 	VMULPD(acc, s.lost, whole)
-	s.reduce("pivot", acc, s.a, s.i)
+	s.reduce("pivot", acc, operand.Mem{Base: s.at, Index: s.i, Scale: 1})
 	s.mask(acc, whole, 30) // greater, false of what is no number
 	VSQRTPD(acc, s.pivot)
 	s.store(s.pivot, operand.Mem{Base: s.row, Index: s.i, Scale: 1})
@@ -167,7 +159,7 @@ func (s *lanes) factor() {
 	CMPQ(s.j, s.step)
 	JGE(operand.LabelRef("right"))
 	VMOVUPD(operand.Mem{Base: s.row, Index: s.j, Scale: 1}, acc)
-	s.reduce("column", acc, s.a, s.j)
+	s.reduce("column", acc, operand.Mem{Base: s.at, Index: s.j, Scale: 1})
 	VDIVPD(s.pivot, acc, acc)
 	s.store(acc, operand.Mem{Base: s.row, Index: s.j, Scale: 1})
 	ADDQ(operand.U8(64), s.j)
@@ -175,7 +167,7 @@ func (s *lanes) factor() {
 
 	Label("right")
 	VMOVUPD(operand.Mem{Base: s.b, Index: s.i, Scale: 1}, acc)
-	s.reduceRight(acc)
+	s.reduce("right", acc, operand.Mem{Base: s.b, Index: s.k, Scale: 1})
 	VDIVPD(s.pivot, acc, acc)
 	s.store(acc, operand.Mem{Base: s.b, Index: s.i, Scale: 1})
 
@@ -185,36 +177,21 @@ func (s *lanes) factor() {
 	Label("factored")
 }
 
-// reduce takes a[k][i]·a[k][j] off, for every row k above, one after the other.
-func (s *lanes) reduce(label string, acc reg.VecVirtual, a, j reg.Register) {
+// reduce takes a[k][i] times what lies in memory off, for every row k above, which
+// begins at s.at, one after the other.
+func (s *lanes) reduce(label string, acc reg.VecVirtual, times operand.Mem) {
 	left := s.t.vec()
-	MOVQ(a, s.at)
+	MOVQ(s.a, s.at)
 	XORQ(s.k, s.k)
 	Label(label + "_above")
 	CMPQ(s.k, s.i)
 	JGE(operand.LabelRef(label + "_reduced"))
 	VMOVUPD(operand.Mem{Base: s.at, Index: s.i, Scale: 1}, left)
-	VFNMADD231PD(operand.Mem{Base: s.at, Index: j, Scale: 1}, left, acc)
+	VFNMADD231PD(times, left, acc)
 	ADDQ(s.step, s.at)
 	ADDQ(operand.U8(64), s.k)
 	JMP(operand.LabelRef(label + "_above"))
 	Label(label + "_reduced")
-}
-
-// reduceRight is reduce of the right sides.
-func (s *lanes) reduceRight(acc reg.VecVirtual) {
-	left := s.t.vec()
-	MOVQ(s.a, s.at)
-	XORQ(s.k, s.k)
-	Label("right_above")
-	CMPQ(s.k, s.i)
-	JGE(operand.LabelRef("right_reduced"))
-	VMOVUPD(operand.Mem{Base: s.at, Index: s.i, Scale: 1}, left)
-	VFNMADD231PD(operand.Mem{Base: s.b, Index: s.k, Scale: 1}, left, acc)
-	ADDQ(s.step, s.at)
-	ADDQ(operand.U8(64), s.k)
-	JMP(operand.LabelRef("right_above"))
-	Label("right_reduced")
 }
 
 // mask notes the lanes in which x compares with y as asked for.
