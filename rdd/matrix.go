@@ -29,8 +29,8 @@ type Entry struct {
 // from 0; for columns the other way round. Entries of one place stay side by side, in
 // their order. Rows come mixed, always alike, so that splits have about as many
 // entries where neighbours have many. Both packs are made from one reading: the
-// executor that makes them holds all entries in memory meanwhile, 36 bytes each, and
-// no more than 2³¹ of them.
+// executor that makes them holds all entries in memory meanwhile, 24 bytes each, as much
+// again while they are sorted, and no more than 2³¹ of them.
 func PackEntries(ds Dataset[Entry], options ...PackOption) (rows, columns Packed[Point]) {
 	options = append(options, func(o *storage.PackOptions) { o.Sparse = true })
 	make := func() []storage.Rows {
