@@ -56,7 +56,7 @@ func (f *EngineFlags) Register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.exchangeInterval, "exchange-interval", 1, "steps between two plans of the exchange")
 	fs.StringVar(&f.weighting, "weighting", "split", "weight of partial results: each split's mean by its size (split), or by rows (rows)")
 	fs.Float64Var(&f.batchFraction, "batch-fraction", 1, "share of each split that a step folds, in (0, 1]")
-	fs.StringVar(&f.pace, "pace", "", "emulated speeds: static:a,b,… rate:N physical multi-tenant[:SEED] one-straggler (default: the machine's own)")
+	fs.StringVar(&f.pace, "pace", "", "emulated speeds: "+pace.Laws+" (default: the machine's own)")
 	fs.Float64Var(&f.paceRate, "pace-rate", 10000, "rows per second of speed 1 on a slot")
 	fs.StringVar(&f.clock, "clock", "real", "real, or virtual: real numerics and control in computed time (needs --pace)")
 	fs.DurationVar(&f.maxWait, "max-wait", 10*time.Minute, "most time to wait for executors, splits and recovery")

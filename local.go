@@ -2,7 +2,6 @@ package volley
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,8 +11,6 @@ import (
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/pace"
-	"github.com/volley-engine/volley/internal/plan"
-	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -46,10 +43,7 @@ func newLocal(job driver.JobConfig, cfg Config, engine func(int) (*executor.Engi
 		}
 		down, up := wire.Pipe()
 		l.Attach(down)
-		ec := executor.Config{ID: plan.ExecutorID(fmt.Sprintf("executor-%d", i)), Slots: cfg.Slots}
-		if cfg.Pace != nil {
-			ec.Pacer = func(slot int) runner.Pacer { return newPacer(cfg.Pace, began, i, slot, cfg.Slots, l.limits) }
-		}
+		ec := executor.Config{ID: executorID(i), Slots: cfg.Slots, Pacer: lawPacer(cfg.Pace, began, i, cfg.Slots, l.limits)}
 		ex := executor.New(ctx, ec, en, up)
 		l.wg.Go(func() {
 			if err := ex.Serve(); err != nil {

@@ -58,7 +58,11 @@ func runRunner(ctx context.Context, cfg Config, args []byte, g *rdd.Graph) error
 	defer store.Close()
 	r := &localRunner{maker: &rdd.Maker{Graph: g, Cache: cache, Workers: process.Slots, Program: programID(cfg, args)}, store: store}
 	defer r.maker.Close()
-	r.engine = executor.NewEngine(plan.ExecutorID(process.Executor), g, store, r, r)
+	law, err := pace.Parse(process.Pace, process.PaceRate)
+	if err != nil {
+		return err
+	}
+	r.engine = executor.NewEngine(plan.ExecutorID(process.Executor), g, store, r, linked(r, law))
 	r.engine.TaskMemory = cfg.taskMemory(process.Slots)
 	addr, stop, err := r.serveBlocks()
 	if err != nil {
@@ -66,9 +70,7 @@ func runRunner(ctx context.Context, cfg Config, args []byte, g *rdd.Graph) error
 	}
 	defer stop()
 	ec := executor.Config{ID: plan.ExecutorID(process.Executor), Slots: process.Slots, Blocks: addr}
-	if ec.Pacer, err = ownPacer(); err != nil {
-		return err
-	}
+	ec.Pacer = lawPacer(law, time.Now(), 0, process.Slots, &limits{})
 	ec.Gate = runners.NewGate()
 	return executor.New(ctx, ec, r.engine, newRunnerConn(wire.FramedExecutor(frames), ec.Gate, r)).Serve()
 }
@@ -82,16 +84,6 @@ func beat(frames *wire.Framed) {
 			return
 		}
 	}
-}
-
-// ownPacer is the pace that the executor asked for, if any.
-func ownPacer() (func(int) runners.Pacer, error) {
-	law, err := pace.Parse(process.Pace, process.PaceRate)
-	if err != nil || law == nil {
-		return nil, err
-	}
-	began, l := time.Now(), &limits{}
-	return func(slot int) runners.Pacer { return newPacer(law, began, 0, slot, process.Slots, l) }, nil
 }
 
 // hangUp ends the process soon after the executor is gone, whatever the

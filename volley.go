@@ -365,7 +365,7 @@ func (e *embedded) newBackend(job driver.JobConfig, again func() (executor.Progr
 			return nil, err
 		}
 		e.cleanup = append(e.cleanup, func() { store.Close() })
-		en := executor.NewEngine(executorID(i), program, store, e, e)
+		en := executor.NewEngine(executorID(i), program, store, e, linked(e, e.realLaw()))
 		en.TaskMemory = e.cfg.taskMemory(e.cfg.Executors * e.cfg.Slots)
 		en.Shared = &e.shared
 		e.executors = append(e.executors, en)

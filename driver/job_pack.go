@@ -74,6 +74,9 @@ func (j *Job) onHolding(from plan.ExecutorID, h *wire.Holding, now plan.Time) {
 		delete(p.moves, split)
 		if s := j.step; s != nil && s.leases != nil && j.packs[s.req.Pack] == p {
 			s.leases.Unsent(from, split, now)
+		}
+		p.sched.Unsent(from, split)
+		if j.step != nil && j.step.leases != nil {
 			j.lease(now)
 		}
 		if !p.sched.Awaits(from, split) {

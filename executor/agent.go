@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
@@ -118,6 +117,7 @@ type Agent struct {
 	params map[plan.Digest][]byte
 	early  []*wire.StartStep // their parameter has not arrived yet
 	leases []*wire.Leases    // their step has not
+	coming map[copyKey][]*wire.Hold
 }
 
 type activeRun struct {
@@ -140,7 +140,8 @@ func (r *activeRun) epoch() uint64 {
 
 // NewAgent makes the agent of an executor.
 func NewAgent(id plan.ExecutorID, slots int, bug mutant.Bug) *Agent {
-	return &Agent{id: id, slots: slots, mutant: bug, runs: map[int]*activeRun{}, params: map[plan.Digest][]byte{}}
+	return &Agent{id: id, slots: slots, mutant: bug, runs: map[int]*activeRun{}, params: map[plan.Digest][]byte{},
+		coming: map[copyKey][]*wire.Hold{}}
 }
 
 // Register is the executor's first message.
@@ -177,7 +178,7 @@ func (a *Agent) onMessage(m *wire.ToExecutor, now plan.Time) []Command {
 	case *wire.ToExecutor_Prepare:
 		return []Command{{Plan: b.Prepare}}
 	case *wire.ToExecutor_Hold:
-		return []Command{{Fetch: b.Hold}}
+		return a.onHold(b.Hold)
 	case *wire.ToExecutor_Parameter:
 		return a.onParameter(b.Parameter, now)
 	case *wire.ToExecutor_StartStep:
@@ -199,18 +200,6 @@ func (a *Agent) onMessage(m *wire.ToExecutor, now plan.Time) []Command {
 func (a *Agent) onPlanned(p *Planned) []Command {
 	return []Command{{Send: &wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: &wire.Prepared{
 		Job: p.Job, Fingerprint: p.Fingerprint[:], Fault: wire.FromError(p.Err)}}}}}
-}
-
-// onFetched compares the hash of what has arrived with the one that was
-// announced: a damaged copy is refused.
-func (a *Agent) onFetched(f *Fetched) []Command {
-	err := f.Err
-	want := plan.DigestFromBytes(f.Hold.Sha256)
-	if err == nil && f.SHA256 != want && a.mutant != mutant.NoHashCheck {
-		err = fault.Newf(fault.Corrupt, "fetch", "split", "split %d has hash %s, want %s", f.Hold.Split, f.SHA256.Short(), want.Short())
-	}
-	return []Command{{Send: &wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{
-		Job: f.Hold.Job, Pack: f.Hold.Pack, Split: f.Hold.Split, Sha256: f.SHA256[:], Fault: wire.FromError(err)}}}}}
 }
 
 // onStart begins a run. Runs of earlier steps are stopped: nobody waits for

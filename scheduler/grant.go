@@ -341,17 +341,14 @@ const leastCopies = 8
 // before it than the way of the bytes takes, one at a time.
 func (l *Leases) getMore(now plan.Time) {
 	for e, x := range l.ex {
-		if x.getting >= 0 && (l.s.splits[x.getting].holders[e] || l.undone[x.getting] == 0) {
-			x.getting = -1
-		}
-		if !l.usable(e) || !l.s.usable(e) || x.getting >= 0 || now < x.rested || len(x.queue) > l.s.executors[e].slots {
+		if !l.usable(e) || !l.s.usable(e) || l.s.executors[e].getting >= 0 || now < x.rested || len(x.queue) > l.s.executors[e].slots {
 			continue
 		}
 		if len(l.view.copies[e]) >= max(leastCopies, len(l.view.own[e])) || l.view.own[e] != nil && l.ex[e].ownAt < len(l.view.own[e]) {
 			continue // it has enough of others', or of its own
 		}
 		if i := l.worthGetting(e); i >= 0 {
-			x.getting = i
+			l.s.executors[e].getting = i
 			l.emit(LeaseCommand{Kind: LeaseGet, Executor: l.s.executors[e].id, Get: l.get(i, e, now)})
 		}
 	}

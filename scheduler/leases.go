@@ -116,7 +116,6 @@ type lessee struct {
 	ownAt    int        // splits of its own before this place have nothing open
 	rows     int64      // folded in this pass
 	busy     plan.Time  // with something in its queue
-	getting  int        // split that it was asked to get; −1: none
 	rested   plan.Time  // when it can be asked again
 	failures map[int]bool
 }
@@ -179,7 +178,7 @@ func NewLeases(cfg LeaseConfig, s *State, tasks []LeaseTask, now plan.Time) *Lea
 func (l *Leases) Step(now plan.Time) []LeaseCommand {
 	l.out = nil
 	for len(l.ex) < len(l.s.executors) {
-		l.ex = append(l.ex, &lessee{getting: -1, failures: map[int]bool{}})
+		l.ex = append(l.ex, &lessee{failures: map[int]bool{}})
 	}
 	l.giveUpSilent(now)
 	l.look(now)
@@ -293,8 +292,8 @@ func (l *Leases) Whole(i plan.SplitID) bool {
 // Unsent notes that an executor could not get a split: it is not asked again at
 // once.
 func (l *Leases) Unsent(id plan.ExecutorID, i plan.SplitID, now plan.Time) {
-	if e, ok := l.s.byID[id]; ok && e < len(l.ex) && l.ex[e].getting == int(i) {
-		l.ex[e].getting, l.ex[e].rested = -1, now+l.cfg.Grace
+	if e, ok := l.s.byID[id]; ok && e < len(l.ex) && l.s.executors[e].getting == int(i) {
+		l.ex[e].rested = now + l.cfg.Grace
 	}
 }
 
@@ -303,7 +302,6 @@ func (l *Leases) Unsent(id plan.ExecutorID, i plan.SplitID, now plan.Time) {
 func (l *Leases) Lost(id plan.ExecutorID) {
 	if e, ok := l.s.byID[id]; ok && e < len(l.ex) {
 		l.takeBack(l.ex[e])
-		l.ex[e].getting = -1
 	}
 }
 

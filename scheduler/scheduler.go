@@ -62,6 +62,7 @@ type executor struct {
 	speed    float64 // rows per second, smoothed
 	variance float64 // of the single measurements, smoothed alike
 	observed int
+	getting  int // split of which it was asked to get a copy for a pass by leases; −1 is none
 }
 
 type split struct {
@@ -102,10 +103,10 @@ func (s *State) Joined(id plan.ExecutorID, slots int) []Command {
 	if !known {
 		i = len(s.executors)
 		s.byID[id] = i
-		s.executors = append(s.executors, &executor{id: id})
+		s.executors = append(s.executors, &executor{id: id, getting: -1})
 	}
 	e := s.executors[i]
-	e.alive, e.excluded, e.draining, e.slots, e.failures = true, false, false, slots, 0
+	e.alive, e.excluded, e.draining, e.slots, e.failures, e.getting = true, false, false, slots, 0, -1
 	if !s.placed {
 		return nil
 	}
@@ -166,10 +167,26 @@ func (s *State) Held(id plan.ExecutorID, i plan.SplitID) {
 	if !ok || !s.executors[e].alive {
 		return
 	}
+	s.got(e, i)
 	sp := &s.splits[i]
 	sp.holders[e] = true
 	if sp.next == e && sp.owner < 0 {
 		sp.owner, sp.next = e, -1
+	}
+}
+
+// Unsent notes that an executor could not get a split.
+func (s *State) Unsent(id plan.ExecutorID, i plan.SplitID) {
+	if e, ok := s.byID[id]; ok {
+		s.got(e, i)
+	}
+}
+
+// got notes that a copy is no longer on its way. Passes come and go meanwhile: whoever
+// is asked for a copy in one is not asked for another in the next until then.
+func (s *State) got(e int, i plan.SplitID) {
+	if s.executors[e].getting == int(i) {
+		s.executors[e].getting = -1
 	}
 }
 
@@ -200,7 +217,7 @@ func (s *State) Lost(id plan.ExecutorID) (orphans []plan.SplitID, out []Command)
 	if !ok || !s.executors[e].alive {
 		return nil, nil
 	}
-	s.executors[e].alive, s.executors[e].speed, s.executors[e].observed = false, 0, 0
+	s.executors[e].alive, s.executors[e].speed, s.executors[e].observed, s.executors[e].getting = false, 0, 0, -1
 	for i := range s.splits {
 		sp := &s.splits[i]
 		delete(sp.holders, e)

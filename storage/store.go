@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"path/filepath"
@@ -57,62 +56,76 @@ func (s *Store) Adopt(key SplitKey, dir string, meta *PackMeta) (plan.Digest, er
 	return meta.Splits[key.Split].SHA256, nil
 }
 
-// Receive writes a split that a peer sends, by fill, to a file of the store's
-// own and returns the hash of what has arrived. The split is held only if that is the
-// hash that was announced.
+// Receive writes a split that a peer sends, by fill, to a file of its own in the store and
+// returns the hash of what lies on the disk then. The split is held only if that is the
+// hash that was announced; of two that arrive at once, the first is kept.
 func (s *Store) Receive(key SplitKey, meta *PackMeta, fill func(io.Writer) error) (plan.Digest, error) {
 	want := meta.Splits[key.Split]
-	path := filepath.Join(s.dir, fmt.Sprintf("node-%d-%s", key.Node, splitFile(key.Split)))
-	tmp := path + ".part"
-	f, err := os.Create(tmp)
+	f, err := os.CreateTemp(s.dir, fmt.Sprintf("node-%d-%s.*", key.Node, splitFile(key.Split)))
 	if err != nil {
 		return plan.Digest{}, diskError("receive a split into", s.dir, err)
 	}
 	defer f.Close()
-	in := &receiver{f: f, sum: sha256.New(), most: want.Bytes}
+	got, err := fillFile(f, want.Bytes, fill)
+	if err == nil && got == want.SHA256 && s.hold(key, &heldSplit{path: f.Name(), meta: meta}) {
+		return got, nil
+	}
+	return got, errors.Join(err, os.Remove(f.Name()))
+}
+
+// fillFile fills a file with at most so many bytes, and returns the hash of what it has.
+func fillFile(f *os.File, most int64, fill func(io.Writer) error) (plan.Digest, error) {
+	in := &receiver{f: f, most: most}
 	if err := fill(in); err != nil {
-		os.Remove(tmp)
 		if in.err != nil {
-			err = diskError("receive a split into", s.dir, in.err)
+			err = diskError("receive a split into", filepath.Dir(f.Name()), in.err)
 		}
 		return plan.Digest{}, err
 	}
-	got := plan.DigestFromBytes(in.sum.Sum(nil))
-	if in.n != want.Bytes || got != want.SHA256 {
-		os.Remove(tmp)
-		return got, nil
+	if in.n != most {
+		return plan.Digest{}, nil // no split has the hash of nothing
 	}
-	if err := os.Rename(tmp, path); err != nil {
-		return got, diskError("receive a split into", s.dir, err)
-	}
-	s.hold(key, &heldSplit{path: path, meta: meta})
-	return got, nil
+	return hashOf(f)
 }
 
-// receiver writes to a file what is expected, and hashes all of it.
+// hashOf is the hash of a whole file, read from its beginning.
+func hashOf(f *os.File) (plan.Digest, error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return plan.Digest{}, diskError("read again", f.Name(), err)
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return plan.Digest{}, diskError("read again", f.Name(), err)
+	}
+	return plan.DigestFromBytes(sum.Sum(nil)), nil
+}
+
+// receiver writes to a file what is expected, and counts all of it.
 type receiver struct {
 	f       io.Writer
-	sum     hash.Hash
 	n, most int64
 	err     error // of the disk
 }
 
 func (r *receiver) Write(p []byte) (int, error) {
-	r.sum.Write(p)
 	if r.n += int64(len(p)); r.n > r.most {
-		return len(p), nil // it is refused for its hash
+		return len(p), nil // it is refused for its length
 	}
 	n, err := r.f.Write(p)
 	r.err = err
 	return n, err
 }
 
-func (s *Store) hold(key SplitKey, h *heldSplit) {
+// hold reports whether the split is held from now on as h says; it is not where it
+// was held before.
+func (s *Store) hold(key SplitKey, h *heldSplit) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.held[key] == nil {
-		s.mu.held[key] = h
+	if s.mu.held[key] != nil {
+		return false
 	}
+	s.mu.held[key] = h
+	return true
 }
 
 // OpenSplit maps a split that is held; it stays mapped until Close.

@@ -138,7 +138,7 @@ for a driver that is gone for --max-wait, and ends on SIGTERM.`,
 	fs.IntVar(&cfg.Slots, "slots", 1, "tasks at a time")
 	fs.StringVar(&cfg.Memory, "memory", "", "soft limit of a runner's memory, such as 2GiB; at twice that, and at least 1 GiB more, a program is ended (default: none, and nine tenths of the machine's)")
 	fs.StringVar(&cfg.Disk, "disk", "", "budget of packs on disk, such as 50GiB")
-	fs.StringVar(&cfg.Pace, "pace", "", "emulated speed of the slots: rate:N rows per second")
+	fs.StringVar(&cfg.Pace, "pace", "", "emulated speed: rate:N rows per second of a slot, link:4MB/s of what it is sent, or both, joined by +")
 	fs.Float64Var(&cfg.PaceRate, "pace-rate", 10000, "rows per second of speed 1 on a slot")
 	fs.BoolVar(&cfg.Unreachable, "unreachable", false, "other executors cannot reach this one: blocks go through the driver")
 	fs.StringSliceVar(&labels, "labels", nil, "KEY=VALUE pairs shown by volley executors")

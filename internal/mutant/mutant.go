@@ -25,6 +25,7 @@ const (
 	UncommittedResume     // a restarted job goes on from a step that was not committed
 	StaleState            // an executor goes on from what it has of a split's state, merged or not
 	LeaseTwice            // two results of one piece are merged
+	TwoFetches            // a split that is on its way is fetched a second time
 	bugs
 )
 
@@ -34,7 +35,8 @@ const Count = int(bugs) - 1
 var names = [bugs]string{"none", "late count dropped", "partial merged twice", "stale epoch accepted", "cursor stuck",
 	"cut below the floor", "moved split counted at both places", "exchange without hash check", "wait without a bound",
 	"term not checked", "journal applied twice", "lost split counted", "resumed from an uncommitted step",
-	"state of a dropped update kept", "lease granted twice and merged twice"}
+	"state of a dropped update kept", "lease granted twice and merged twice",
+	"two fetches of one split at a time"}
 
 // String is the bug in words.
 func (b Bug) String() string {

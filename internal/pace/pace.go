@@ -24,6 +24,8 @@ type Law struct {
 	seed      uint64
 	slot      time.Duration // length of a slot of time under multi-tenant; 0 until Balance
 	tenants   bool
+	link      float64 // bytes per second into an executor; 0 is no limit
+	linkOnly  bool    // slots run at their own speed
 }
 
 // Physical and multi-tenant clusters of the A-BSP paper (section 6.1).
@@ -35,16 +37,38 @@ const (
 	tenantTasks       = 2
 )
 
+// Laws lists what Parse reads.
+const Laws = "static:a,b,… rate:N physical multi-tenant[:SEED] one-straggler link:BYTES/s; LAW+link:BYTES/s has both"
+
 // Parse reads a law: static:a,b,… (relative speeds by executor), rate:N (rows
-// per second of every slot), physical, multi-tenant[:SEED], one-straggler.
-// rate is rows per second of speed 1 on a slot. An empty text is no law.
+// per second of every slot), physical, multi-tenant[:SEED], one-straggler,
+// link:4MB/s (what an executor can be sent in a second), or a law of speeds and one of
+// links, joined by +. rate is rows per second of speed 1 on a slot. An empty text
+// is no law.
 func Parse(text string, rate float64) (*Law, error) {
-	name, arg, _ := strings.Cut(text, ":")
-	l := &Law{Name: text, rate: rate}
-	var err error
-	switch name {
-	case "":
+	if text == "" {
 		return nil, nil
+	}
+	l := &Law{Name: text, rate: rate}
+	for i, part := range strings.Split(text, "+") {
+		name, arg, _ := strings.Cut(part, ":")
+		if i > 0 && (i > 1 || name != "link" || l.linkOnly) {
+			return nil, fmt.Errorf("%q: one law of speeds can be joined with one of links, no more", text)
+		}
+		if err := l.read(name, arg); err != nil {
+			return nil, fmt.Errorf("%w; want %s", err, Laws)
+		}
+		l.linkOnly = i == 0 && name == "link"
+	}
+	if l.speeds != nil {
+		l.Executors = len(l.speeds)
+	}
+	return l, nil
+}
+
+// read takes one law up.
+func (l *Law) read(name, arg string) (err error) {
+	switch name {
 	case "static":
 		l.speeds, err = parseSpeeds(arg)
 	case "rate":
@@ -56,16 +80,45 @@ func Parse(text string, rate float64) (*Law, error) {
 		l.seed, err = parseSeed(arg)
 	case "one-straggler":
 		l.speeds = []float64{1, 1, 1, 1, 1, 0.5}
+	case "link":
+		l.link, err = parseLink(arg)
 	default:
 		err = fmt.Errorf("unknown profile %q", name)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%w; want static:a,b,… rate:N physical multi-tenant[:SEED] one-straggler", err)
+	return err
+}
+
+// units of parseLink, in bytes.
+var units = []struct {
+	name  string
+	bytes float64
+}{{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}}
+
+// parseLink reads bytes per second, as 4MB/s.
+func parseLink(arg string) (float64, error) {
+	text, ok := strings.CutSuffix(arg, "/s")
+	for _, u := range units {
+		if num, found := strings.CutSuffix(text, u.name); ok && found {
+			v, err := positive(num)
+			return v * u.bytes, err
+		}
 	}
-	if l.speeds != nil {
-		l.Executors = len(l.speeds)
+	return 0, fmt.Errorf("%q is no speed of a link, as 4MB/s", arg)
+}
+
+// Paces reports whether the law says how fast slots are.
+func (l *Law) Paces() bool { return l != nil && !l.linkOnly }
+
+// Send is when bytes that begin to be sent to an executor at a time have arrived;
+// at a speed in bytes per second, or at the law's where that is slower.
+func (l *Law) Send(at time.Duration, bytes int64, speed float64) time.Duration {
+	if l != nil && l.link > 0 && (speed == 0 || l.link < speed) {
+		speed = l.link
 	}
-	return l, nil
+	if speed == 0 {
+		return at
+	}
+	return at + time.Duration(float64(bytes)/speed*float64(time.Second))
 }
 
 func parseSpeeds(arg string) ([]float64, error) {

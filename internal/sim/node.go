@@ -41,14 +41,18 @@ type node struct {
 	spend  func(slot int, at plan.Time, rows int64) plan.Time
 	fetchT func(h *wire.Hold) plan.Time // how long getting a split takes
 	send   func(*wire.ToDriver)
-	runs   map[int]*run
-	life   int // things scheduled in an earlier life do not happen
-	up     bool
-	hung   plan.Time // until when nothing happens on it
-	conn   int       // number of its connection to the driver
-	clock  clock
-	full   plan.Time            // until when its disk takes no more
-	cut    map[string]plan.Time // until when messages to ("to") or from ("fr") it do not arrive
+	// fetches counts the splits that are on their way; overlap is told of one that
+	// is fetched a second time meanwhile.
+	fetches map[uint32]int
+	overlap func(*wire.Hold)
+	runs    map[int]*run
+	life    int // things scheduled in an earlier life do not happen
+	up      bool
+	hung    plan.Time // until when nothing happens on it
+	conn    int       // number of its connection to the driver
+	clock   clock
+	full    plan.Time            // until when its disk takes no more
+	cut     map[string]plan.Time // until when messages to ("to") or from ("fr") it do not arrive
 }
 
 // run is one run of a node.
@@ -100,7 +104,7 @@ func (n *node) hang(until plan.Time) {
 func (n *node) crash() {
 	n.up, n.hung = false, 0
 	n.life++
-	n.runs = map[int]*run{}
+	n.runs, n.fetches = map[int]*run{}, map[uint32]int{}
 }
 
 // step lets the agent see an event and carries out what it says.
@@ -130,7 +134,14 @@ func (n *node) step(ev executor.Event) {
 }
 
 func (n *node) fetch(h *wire.Hold) {
-	n.after(n.w.now+n.fetchT(h), func() { n.step(executor.Event{Fetched: n.work.fetch(h)}) })
+	n.fetches[h.Split]++
+	if n.fetches[h.Split] > 1 && n.overlap != nil {
+		n.overlap(h)
+	}
+	n.after(n.w.now+n.fetchT(h), func() {
+		n.fetches[h.Split]--
+		n.step(executor.Event{Fetched: n.work.fetch(h)})
+	})
 }
 
 func (n *node) start(cmd *executor.Run) {

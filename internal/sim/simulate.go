@@ -52,6 +52,7 @@ type Sim struct {
 	pieces   []int
 	stateful bool // something lives with the rows
 	speed    map[plan.ExecutorID]float64
+	link     float64 // bytes per second between executors, where links are slow
 	wakes    map[plan.Time]bool
 	last     map[string]plan.Time
 	result   Result
@@ -140,6 +141,9 @@ func (s *Sim) draw() {
 	if sync.Policy == abss.Steal && s.rng.IntN(4) == 0 {
 		s.cfg.BatchFraction = 0.2 + 0.6*s.rng.Float64()
 	}
+	if s.rng.IntN(3) == 0 {
+		s.link = 1e5 * (1 + 20*s.rng.Float64())
+	}
 	s.cfg.Schedule.Exclusion = s.span(50*time.Millisecond, time.Second)
 	s.cfg = s.cfg.EnsureDefaults()
 	s.clock = s.skewed()
@@ -151,13 +155,16 @@ func (s *Sim) draw() {
 
 func (s *Sim) addNode(i, slots int) {
 	id := plan.ExecutorID(fmt.Sprintf("e%d", i))
-	n := &node{w: s.w, id: id, slots: slots, runs: map[int]*run{}, cut: map[string]plan.Time{}, clock: s.skewed(), up: true}
+	n := &node{w: s.w, id: id, slots: slots, runs: map[int]*run{}, fetches: map[uint32]int{}, cut: map[string]plan.Time{}, clock: s.skewed(), up: true}
 	s.speed[id] = 50_000 * (0.5 + 3.5*s.rng.Float64())
 	n.spend = func(_ int, at plan.Time, rows int64) plan.Time {
 		return at + plan.Time(float64(rows)/s.speed[id]*float64(time.Second))
 	}
 	n.fetchT = func(h *wire.Hold) plan.Time { return s.fetchTime(h) }
 	n.send = func(m *wire.ToDriver) { s.toDriver(n, m) }
+	n.overlap = func(h *wire.Hold) {
+		s.violate("one fetch: %s fetches split %d a second time while it is on its way", id, h.Split)
+	}
 	s.nodes[id] = n
 	s.order = append(s.order, n)
 	s.boot(n)
@@ -185,9 +192,13 @@ func (s *Sim) join(n *node) {
 	}
 }
 
-// fetchTime is long on a slow disk.
+// fetchTime is long on a slow disk, and over a slow link.
 func (s *Sim) fetchTime(h *wire.Hold) plan.Time {
 	t := transfer(int(h.Bytes))
+	if h.From != "" && s.link > 0 {
+		s.fired("slow link")
+		t += plan.Time(float64(h.Bytes) / s.link * float64(time.Second))
+	}
 	if !s.opt.Faultless && s.rng.IntN(20) == 0 {
 		s.fired("slow disk")
 		t += s.span(10*time.Millisecond, 400*time.Millisecond)

@@ -31,6 +31,7 @@ func transfer(bytes int) plan.Time {
 type Virtual struct {
 	w      *World
 	job    *driver.Job
+	law    *pace.Law
 	nodes  map[plan.ExecutorID]*node
 	arrive map[string]plan.Time // last arrival by link, so that links keep order
 	wakes  map[plan.Time]bool
@@ -50,7 +51,7 @@ type VirtualConfig struct {
 
 // NewVirtual makes a cluster; its executors join when the session starts it.
 func NewVirtual(c VirtualConfig) (*Virtual, error) {
-	v := &Virtual{w: &World{}, nodes: map[plan.ExecutorID]*node{}, arrive: map[string]plan.Time{}, wakes: map[plan.Time]bool{}}
+	v := &Virtual{w: &World{}, law: c.Law, nodes: map[plan.ExecutorID]*node{}, arrive: map[string]plan.Time{}, wakes: map[plan.Time]bool{}}
 	v.job = driver.NewJob(c.Job, 0)
 	for i := range c.Executors {
 		engine, err := c.Engine(i)
@@ -58,10 +59,10 @@ func NewVirtual(c VirtualConfig) (*Virtual, error) {
 			return nil, err
 		}
 		id := plan.ExecutorID(fmt.Sprintf("executor-%d", i))
-		n := &node{w: v.w, id: id, agent: executor.NewAgent(id, c.Slots, 0), slots: c.Slots, runs: map[int]*run{}, up: true,
+		n := &node{w: v.w, id: id, agent: executor.NewAgent(id, c.Slots, 0), slots: c.Slots, runs: map[int]*run{}, fetches: map[uint32]int{}, up: true,
 			work: &engineWorker{engine: engine, slots: c.Slots, folds: map[int]*executor.Fold{}, leased: map[int]*executor.LeasedFold{}}}
 		n.spend = func(slot int, at plan.Time, rows int64) plan.Time { return c.Law.Spend(i, slot, c.Slots, at, rows) }
-		n.fetchT = fetchTime
+		n.fetchT = func(h *wire.Hold) plan.Time { return fetchTime(c.Law, h) }
 		n.send = func(m *wire.ToDriver) { v.toDriver(n, m) }
 		v.nodes[id] = n
 		v.w.At(0, func() { v.step(driver.Event{Joined: &driver.Joined{Executor: id, Slots: c.Slots}}) })
@@ -71,11 +72,11 @@ func NewVirtual(c VirtualConfig) (*Virtual, error) {
 
 // fetchTime is how long getting a split takes: from its source on the same
 // machine next to nothing, from a peer the bytes' way over the network.
-func fetchTime(h *wire.Hold) plan.Time {
+func fetchTime(law *pace.Law, h *wire.Hold) plan.Time {
 	if h.From == "" {
 		return 0
 	}
-	return transfer(int(h.Bytes))
+	return law.Send(messageDelay, int64(h.Bytes), bandwidth)
 }
 
 // step lets the job see an event and carries out what it says.
@@ -111,7 +112,7 @@ func (v *Virtual) wake(at plan.Time) {
 
 // arrival is when a message that leaves now arrives on an ordered link.
 func (v *Virtual) arrival(link string, m proto.Message) plan.Time {
-	at := max(v.arrive[link], v.w.now+transfer(proto.Size(m)))
+	at := max(v.arrive[link], v.law.Send(v.w.now+messageDelay, int64(proto.Size(m)), bandwidth))
 	v.arrive[link] = at
 	return at
 }
