@@ -117,38 +117,57 @@ func (t *kmeans) first(ctx context.Context, seed uint64) ([][]float64, error) {
 	if t.cfg.Centres == RandomCentres {
 		return t.filled(points[:min(len(points), t.cfg.K)], points), nil
 	}
-	candidates := points[:1]
-	for range drawRounds {
-		more, err := t.drawMore(ctx, candidates, seed)
-		if err != nil {
-			return nil, err
-		}
-		candidates = append(candidates, more...)
-		seed = mix(seed)
-	}
-	all, err := t.plan.Whole.Run(ctx, t.s, t.param(slices.Concat(candidates...)))
+	candidates, _, err := t.drawn(ctx, points[:1], seed, drawFactor*t.cfg.K, 0)
 	if err != nil {
 		return nil, err
 	}
-	chosen := t.filled(plusPlus(candidates, all.N, t.cfg.K, seed), points)
-	return t.unit(refined(chosen, candidates, all.N)), nil
+	candidates = append(candidates, points[0])
+	most := t.seedRows()
+	stand, weight, err := t.drawn(ctx, candidates, mix(seed), most/2, most/2)
+	if err != nil || len(stand) == 0 {
+		return t.filled(candidates[len(candidates)-1:], points), err
+	}
+	swaps := int(min(float64(t.cfg.K)*float64(t.meta.Rows)/float64(4*len(stand)), seedSwaps))
+	chosen := newSeeding(stand, weight, t.cfg.K, seed).centres(max(swaps, 2*t.cfg.K))
+	return t.unit(t.filled(chosen, points)), nil
 }
 
-// drawMore draws about drawFactor·k rows that are far from the candidates.
-func (t *kmeans) drawMore(ctx context.Context, candidates [][]float64, seed uint64) (more [][]float64, err error) {
+// How many rows centres are chosen on: so many for each centre, in no more memory than
+// that; and how many swaps are tried at the most.
+const (
+	seedRowsEach = 40
+	seedBytes    = 128 << 20
+	seedSwaps    = 20_000
+)
+
+// seedRows is how many rows centres are chosen on.
+func (t *kmeans) seedRows() int {
+	return max(4*t.cfg.K, min(max(2000, seedRowsEach*t.cfg.K), seedBytes/(8*max(1, t.meta.Features))))
+}
+
+// drawn draws about far rows by their distance from candidates, and about even ones
+// by their weight alone; all rows, where there are hardly more.
+func (t *kmeans) drawn(ctx context.Context, candidates [][]float64, seed uint64, far, even int) (rows [][]float64, weight []float64, err error) {
 	p := t.param(slices.Concat(candidates...))
 	all, err := t.plan.Whole.Run(ctx, t.s, p)
-	if err != nil || all.Cost <= 0 {
-		return nil, err
+	if err != nil {
+		return nil, nil, err
 	}
 	if t.cfg.Distance == Cosine {
 		all.Cost *= 2 // chances go by squared distances
 	}
-	splits, err := t.plan.Draw.Run(ctx, t.s, drawParam{p, float64(drawFactor*t.cfg.K) / all.Cost, seed})
-	for _, d := range splits {
-		more = append(more, d.Rows...)
+	draw := drawParam{centres: p, Seed: seed}
+	if all.Cost > 0 {
+		draw.Chance = float64(far) / all.Cost
 	}
-	return more, err
+	if draw.Even = float64(even) / sumOf(all.N); even > 0 && t.meta.Rows <= int64(far+even) {
+		draw.Even = math.MaxFloat64
+	}
+	splits, err := t.plan.Draw.Run(ctx, t.s, draw)
+	for _, d := range splits {
+		rows, weight = append(rows, d.Rows...), append(weight, d.Weight...)
+	}
+	return rows, weight, err
 }
 
 // filled adds points to centres until there are k, repeating them where there are

@@ -25,7 +25,7 @@ type kmeansFlags struct {
 
 func (f *kmeansFlags) about() about {
 	return about{"kmeans", "centres of clusters", `Minimizes the sum over rows of the squared distance to the nearest of k centres,
-by Lloyd's iterations from centres that k-means‖ draws, --centers random takes, or
+by Lloyd's iterations from centres that a search among drawn rows finds, --centers random takes, or
 a file has. A centre without rows stays where it is. Where --sync may cut steps
 short, a run ends with one that is not cut, and the cost is that of all rows. All
 columns are features, unless --label names one to set aside.`, "points.csv", "--k 10", "of one run's cost"}
