@@ -224,13 +224,14 @@ func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepO
 	if e.began == 0 && (req.Train || req.Work) {
 		e.began = max(1, e.back.Now())
 	}
+	start := e.back.Now()
 	r, err := e.back.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Train: req.Train, Ratio: req.Ratio, Pieces: req.Pieces, State: req.State, Weighted: req.Weighted, Entries: req.Entries})
 	if err != nil {
 		return nil, err
 	}
 	e.report, e.stepEnd = r, e.back.Now()
-	if !req.Train && e.began == 0 {
-		e.early += r.Took
+	if e.began > 0 && !req.Train && !req.Work {
+		e.evaluated += e.stepEnd - start
 	}
 	if e.cfg.Observer != nil {
 		e.cfg.Observer(r)
@@ -349,11 +350,10 @@ func (e *embedded) Resume() (int, []byte) {
 }
 
 func (e *embedded) outcome(s *rdd.Session, stoppedBy string) *Outcome {
-	if e.report == nil || e.began == 0 {
-		e.stepEnd = e.began
-	}
 	o := &Outcome{Load: s.LoadTime(), Evaluation: s.EvaluationTime(), Executors: e.cfg.Executors, StoppedBy: stoppedBy}
-	o.Train = e.stepEnd - e.began - max(0, s.EvaluationTime()-e.early)
+	if e.began > 0 {
+		o.Train = e.stepEnd - e.began - e.evaluated
+	}
 	if e.report != nil {
 		o.Counters = e.report.Counters
 		o.Splits = len(e.report.Coverage)

@@ -260,7 +260,7 @@ type embedded struct {
 	passes    []*driver.LogEvaluation
 	report    *driver.StepReport
 	began     time.Duration
-	early     time.Duration // uncut passes before the first training step
+	evaluated time.Duration // uncut passes since the first training step
 	resumed   *checkpoint
 	executors []*executor.Engine
 	ctx       context.Context

@@ -21,7 +21,7 @@ func TestTrainingStopsByHeldRows(t *testing.T) {
 		c := defaults(path)
 		c.Solver, c.Reg, c.Intercept, c.MaxIterations = solver, 1e-6, solver != SDCA, 300
 		free := train(t, c)
-		c.Input.Fold.Stop, c.Patience = 3, 4
+		c.Input.Fold.Stop, c.Patience = 1./3, 4
 		got := train(t, c)
 		if got.StoppedBy != "validation" || got.Iterations >= free.Iterations {
 			t.Errorf("%s: stopped by %s after %d, without held rows after %d", solver, got.StoppedBy, got.Iterations, free.Iterations)

@@ -263,3 +263,14 @@ func TestStopRules(t *testing.T) {
 		}
 	}
 }
+
+// A model of another program's job is refused, not taken for a linear one.
+func TestAnUnknownModelIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "model.json"), []byte(`{"version":1,"job":"forest","features":1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadModel(dir); err == nil || !strings.Contains(err.Error(), "forest") {
+		t.Errorf("loading gives %v", err)
+	}
+}

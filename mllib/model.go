@@ -164,6 +164,11 @@ type modelHead struct {
 	Job     string `json:"job"`
 }
 
+// unknownModel refuses a model of a kind that this program does not know.
+func unknownModel(dir, job string) error {
+	return fault.Newf(fault.BadInput, "load the model", dir, "a model of the job %q is not known to this program", job)
+}
+
 // save writes a model whose model.json is head, with its numbers.
 func save(dir string, overwrite bool, head any, numbers []float64) error {
 	if err := CanSave(dir, overwrite); err != nil {
@@ -286,7 +291,10 @@ func LoadModel(dir string) (Model, error) {
 	if err != nil {
 		return nil, loadError(dir, err)
 	}
-	var head modelHead
+	var head struct {
+		modelHead
+		Loss Loss `json:"loss"`
+	}
 	if err := json.Unmarshal(raw, &head); err != nil {
 		return nil, loadError(dir, err)
 	}
@@ -297,8 +305,10 @@ func LoadModel(dir string) (Model, error) {
 		Model
 		load(dir string, raw []byte) error
 		preparation() *storage.Prepared
-	} = &LinearModel{}
+	}
 	switch head.Job {
+	case "logistic", "svm", "linear", "ridge", "lasso", "elasticnet":
+		m = &LinearModel{}
 	case "kmeans":
 		m = &KMeansModel{}
 	case "als":
@@ -307,6 +317,11 @@ func LoadModel(dir string) (Model, error) {
 		m = &SoftmaxModel{}
 	case "mlp":
 		m = &NetworkModel{}
+	default:
+		if _, err := ParseLoss(string(head.Loss)); err != nil {
+			return nil, unknownModel(dir, head.Job)
+		}
+		m = &LinearModel{}
 	}
 	if err := m.load(dir, raw); err != nil {
 		return nil, loadError(dir, err)

@@ -2,14 +2,14 @@ package storage
 
 // Fold leaves one part of rows out, of so many: those whose place in the input a
 // seeded hash sends there. Held reads exactly these. Of the rows that are not left
-// out, one part of Stop is held out of training to stop by; Stopping reads exactly
+// out, the share Stop is held out of training to stop by; Stopping reads exactly
 // these. It depends on the input's files and their order only.
 type Fold struct {
-	Number   int  `json:"number"` // from 0
-	Of       int  `json:"of"`
-	Held     bool `json:"held,omitempty"`
-	Stop     int  `json:"stop,omitempty"`
-	Stopping bool `json:"stopping,omitempty"`
+	Number   int     `json:"number"` // from 0
+	Of       int     `json:"of"`
+	Held     bool    `json:"held,omitempty"`
+	Stop     float64 `json:"stop,omitempty"`
+	Stopping bool    `json:"stopping,omitempty"`
 }
 
 // asked says whether any row is left out.
@@ -23,7 +23,7 @@ func (f *Fold) keeps(part, row int) bool {
 	if f.Of > 0 && (mix(uint64(part), uint64(row))%uint64(f.Of) == uint64(f.Number)) != f.Held {
 		return false
 	}
-	return f.Held || f.Stop == 0 || (mix(stopSeed+uint64(part), uint64(row))%uint64(f.Stop) == 0) == f.Stopping
+	return f.Held || f.Stop == 0 || (float64(mix(stopSeed+uint64(part), uint64(row))>>11)/(1<<53) < f.Stop) == f.Stopping
 }
 
 // through hands on the rows of a part that the fold keeps, and that are not dropped.

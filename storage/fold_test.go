@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,7 +62,7 @@ func TestRowsToStopByAreNobodyElses(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := func(f Fold) map[float64]float64 { return foldRows(t, path, &f) }
-	train, stop, held := of(Fold{Number: 1, Of: 5, Stop: 4}), of(Fold{Number: 1, Of: 5, Stop: 4, Stopping: true}), of(Fold{Number: 1, Of: 5, Stop: 4, Held: true})
+	train, stop, held := of(Fold{Number: 1, Of: 5, Stop: 0.25}), of(Fold{Number: 1, Of: 5, Stop: 0.25, Stopping: true}), of(Fold{Number: 1, Of: 5, Stop: 0.25, Held: true})
 	if len(train)+len(stop)+len(held) != 1000 || len(stop) < 150 || len(stop) > 250 {
 		t.Errorf("%d rows to train on, %d to stop by, %d held", len(train), len(stop), len(held))
 	}
@@ -70,8 +71,10 @@ func TestRowsToStopByAreNobodyElses(t *testing.T) {
 			t.Errorf("row %v is on two sides", label)
 		}
 	}
-	if alone := of(Fold{Stop: 4, Stopping: true}); len(alone) < 200 || len(alone) > 300 {
-		t.Errorf("%d rows to stop by without a fold", len(alone))
+	for _, share := range []float64{0.1, 0.25, 0.4, 0.5} {
+		if alone := float64(len(of(Fold{Stop: share, Stopping: true}))) / 1000; math.Abs(alone-share) > 0.05 {
+			t.Errorf("%v of the rows to stop by, want %v", alone, share)
+		}
 	}
 }
 

@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -121,6 +123,9 @@ func (l law) command() *cobra.Command {
 			if err := fillFlags(c); err != nil {
 				return err
 			}
+			if !c.Flags().Changed("format") {
+				f.format = l.formatOf(f.out)
+			}
 			if err := f.check(c, l); err != nil {
 				return err
 			}
@@ -134,11 +139,21 @@ func (l law) command() *cobra.Command {
 	fs := c.Flags()
 	f.features, f.parts, f.k, f.rank, f.users, f.items = 1, 1, 1, 1, 1<<31, 1<<31 // where a law has no such flag
 	l.flags(f, fs)
-	fs.StringVar(&f.format, "format", l.formats[0], strings.Join(l.formats, ", "))
+	fs.StringVar(&f.format, "format", l.formats[0], strings.Join(l.formats, ", ")+" (default: as --out is named, else "+l.formats[0]+")")
 	fs.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "goroutines; does not change the bytes (default: cores)")
 	fs.StringVar(&f.out, "out", "", "file to write")
 	fs.String("config", "", "YAML file with values for flags")
 	return c
+}
+
+// formatOf is the format that a file's name asks for, where it is one of the law's;
+// else its first.
+func (l law) formatOf(path string) string {
+	ext := strings.TrimPrefix(filepath.Ext(path), ".")
+	if slices.Contains(l.formats, ext) {
+		return ext
+	}
+	return l.formats[0]
 }
 
 // check refuses what no data can be made of.

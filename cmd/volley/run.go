@@ -248,7 +248,7 @@ func (f *stoppingFlags) apply(c *cobra.Command, in *rdd.Input) (patience int, er
 	case f.share == 0:
 		return 0, nil
 	}
-	in.Fold.Stop = int(math.Round(1 / f.share))
+	in.Fold.Stop = f.share
 	return f.patience, nil
 }
 

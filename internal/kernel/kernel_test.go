@@ -88,15 +88,8 @@ func checkDense[T Float](t *testing.T, rng *rand.Rand, n, d int) {
 }
 
 func TestEveryPathGivesTheBitsOfTheDefinition(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	machine := path
-	defer func() { path = machine }()
-	for _, p := range []string{"go", "avx2", "avx512"} {
-		if p == "avx512" && machine != "avx512" || p == "avx2" && machine == "go" {
-			t.Logf("this CPU has no %s", p)
-			continue
-		}
-		path = p
+	onEveryPath(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(3, 4))
 		for _, d := range []int{1, 2, 3, 4, 5, 7, 8, 9, 13, 28, 31, 32, 33, 64, 100, 123, 250} {
 			for _, n := range []int{1, 3, 4, 5, 31, 70} {
 				checkDense[float64](t, rng, n, d)
@@ -106,7 +99,7 @@ func TestEveryPathGivesTheBitsOfTheDefinition(t *testing.T) {
 		checkLogistic(t, rng)
 		checkSparse[float64](t, rng)
 		checkSparse[float32](t, rng)
-	}
+	})
 }
 
 // checkSparse holds rows of 0 to 9 nonzeros against the plain code.

@@ -75,7 +75,7 @@ func strictLog(x float64) float64 {
 		if f == 0 {
 			return float64(dk*ln2Hi) + float64(dk*ln2Lo)
 		}
-		r := float64(f*f) * (0.5 - float64(0.33333333333333333*f))
+		r := float64(float64(f*f) * (0.5 - float64(0.33333333333333333*f)))
 		return float64(dk*ln2Hi) - ((r - float64(dk*ln2Lo)) - f)
 	}
 	s := f / (2 + f)
