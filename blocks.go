@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -55,8 +56,8 @@ func (r *localRunner) bucketOf(node, mapTask uint32, attempt uint64, span storag
 
 // OpenBucket brings shuffled rows from the runner that keeps them.
 func (r *localRunner) OpenBucket(ctx context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, alive, done := whileAlive(ctx)
+	defer done()
 	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(span.From), Through: uint32(span.Through), Job: process.Job, From: string(from.ID),
 		Shuffled: true, Map: uint32(key.Map), Attempt: key.Attempt}
 	stream, _, err := r.reach(ctx, from, req)
@@ -64,14 +65,28 @@ func (r *localRunner) OpenBucket(ctx context.Context, from executor.Peer, key st
 		return nil, lostInput(from, key, err)
 	}
 	return r.store.Spool(func(w io.Writer) error {
-		return receive(stream, w, func(err error) error { return lostInput(from, key, err) })
+		return receive(stream, w, alive, func(err error) error { return lostInput(from, key, err) })
 	})
 }
 
-// receive writes what a peer sends; peers says of an error that it is the peer's.
-func receive(stream wire.RawStream, w io.Writer, peers func(error) error) error {
+// blockIdle is how long a peer may send nothing of a block before it is given up.
+const blockIdle = 30 * time.Second
+
+// whileAlive is a context that ends when alive has not been called for blockIdle.
+func whileAlive(ctx context.Context) (_ context.Context, alive, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	idle := time.AfterFunc(blockIdle, func() {
+		cancel(fault.Newf(fault.Timeout, "receive", "a block", "nothing has come for %v", blockIdle))
+	})
+	return ctx, func() { idle.Reset(blockIdle) }, func() { idle.Stop(); cancel(nil) }
+}
+
+// receive writes what a peer sends, and says so by alive; peers says of an error that
+// it is the peer's.
+func receive(stream wire.RawStream, w io.Writer, alive func(), peers func(error) error) error {
 	var failed error // of writing
 	err := wire.CopyRaw(stream, func(raw *wire.Raw) error {
+		defer alive()
 		defer raw.Free()
 		_, failed = raw.WriteTo(w)
 		return failed
@@ -230,11 +245,11 @@ func (r *localRunner) Meta(ctx context.Context, from executor.Peer, node int) (*
 
 // FetchSplit writes the bytes of a split that a peer holds.
 func (r *localRunner) FetchSplit(ctx context.Context, from executor.Peer, key storage.SplitKey, w io.Writer) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, alive, done := whileAlive(ctx)
+	defer done()
 	stream, _, err := r.open(ctx, from, key, false)
 	if err != nil {
 		return err
 	}
-	return receive(stream, w, func(err error) error { return fetchFailed(key, from, err) })
+	return receive(stream, w, alive, func(err error) error { return fetchFailed(key, from, err) })
 }

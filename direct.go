@@ -23,15 +23,16 @@ func serveJob(register func(*grpc.Server)) (addr string, stop func(), err error)
 	if err != nil {
 		return "", nil, fault.New(fault.NoResources, "listen for", "the job's other processes", err)
 	}
-	admit := func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-		if subtle.ConstantTimeCompare([]byte(wire.CallerToken(ss.Context())), []byte(process.Token)) != 1 {
+	admit := func(ctx context.Context, _ string) error {
+		if subtle.ConstantTimeCompare([]byte(wire.CallerToken(ctx)), []byte(process.Token)) != 1 {
 			return status.Error(codes.Unauthenticated, "the token is not this job's")
 		}
-		return next(srv, ss)
+		return nil
 	}
-	s := grpc.NewServer(append(wire.ServerOptions(), grpc.StreamInterceptor(admit))...)
+	door := wire.NewDoorkeeper(l)
+	s := grpc.NewServer(wire.ServerOptions(door, admit)...)
 	register(s)
-	go func() { _ = s.Serve(l) }()
+	go func() { _ = s.Serve(door) }()
 	return l.Addr().String(), s.Stop, nil
 }
 

@@ -83,7 +83,7 @@ type Daemon struct {
 // StartDaemon opens a driver's data directory and listens.
 func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 	cfg = cfg.EnsureDefaults()
-	if err := onlyLoopback(cfg.Listen); err != nil {
+	if err := wire.OnlyLoopback("listen on", cfg.Listen); err != nil {
 		return nil, err
 	}
 	if cfg.Suspicion < minSuspicion {
@@ -131,11 +131,12 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 		l.Close()
 		return nil, errors.Join(err, d.journal.Close())
 	}
-	d.server = grpc.NewServer(append(wire.ServerOptions(), grpc.UnaryInterceptor(d.unary), grpc.StreamInterceptor(d.stream))...)
+	door := wire.NewDoorkeeper(l)
+	d.server = grpc.NewServer(wire.ServerOptions(door, d.admit)...)
 	wire.RegisterClusterServer(d.server, d)
 	wire.RegisterBlocksServer(d.server, d)
 	d.jobs.resumeAll() // before anyone can submit; until then the listener keeps callers waiting
-	d.wg.Go(func() { _ = d.server.Serve(l) })
+	d.wg.Go(func() { _ = d.server.Serve(door) })
 	watched, stopWatch := context.WithCancel(context.Background()) // until executors have been told
 	d.stopWatch = stopWatch
 	d.wg.Go(func() { d.watch(watched) })
@@ -143,19 +144,6 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
-}
-
-// onlyLoopback refuses addresses that others can reach.
-func onlyLoopback(addr string) error {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return fault.New(fault.Usage, "listen on", addr, err).WithHint("want HOST:PORT")
-	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
-	}
-	return fault.Newf(fault.Usage, "listen on", addr, "without mutual TLS a driver listens on loopback only, and there is no mutual TLS yet").
-		WithHint("use 127.0.0.1:PORT, and an SSH tunnel for other machines")
 }
 
 // Addr is where the driver listens.

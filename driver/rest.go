@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
 )
 
 // route is one address of the REST interface.
@@ -29,15 +30,21 @@ var routes = []route{
 	{"/metrics", (*Daemon).getMetrics},
 }
 
-// headerWait bounds how long a client may take to send its request.
-const headerWait = 10 * time.Second
+// What a client of the REST interface may take: to send its request, to take its answer,
+// and between two requests; and how large a request's headers may be.
+const (
+	requestWait = 10 * time.Second
+	answerWait  = time.Minute
+	idleWait    = time.Minute
+	headerMost  = 16 << 10
+)
 
 // serveHTTP opens the REST interface, if one is wanted.
 func (d *Daemon) serveHTTP() error {
 	if d.cfg.HTTP == "" {
 		return nil
 	}
-	if err := onlyLoopback(d.cfg.HTTP); err != nil {
+	if err := wire.OnlyLoopback("listen on", d.cfg.HTTP); err != nil {
 		return err
 	}
 	l, err := net.Listen("tcp", d.cfg.HTTP)
@@ -45,8 +52,9 @@ func (d *Daemon) serveHTTP() error {
 		return fault.New(fault.NoResources, "listen on", d.cfg.HTTP, err).WithHint("choose another --http")
 	}
 	d.webAddr = l.Addr().String()
-	d.web = &http.Server{Handler: d.handler(), ReadHeaderTimeout: headerWait}
-	d.wg.Go(func() { _ = d.web.Serve(l) })
+	door := wire.NewDoorkeeper(l)
+	d.web = &http.Server{Handler: d.handler(door), ReadTimeout: requestWait, WriteTimeout: answerWait, IdleTimeout: idleWait, MaxHeaderBytes: headerMost}
+	d.wg.Go(func() { _ = d.web.Serve(door) })
 	return nil
 }
 
@@ -54,7 +62,7 @@ func (d *Daemon) serveHTTP() error {
 func (d *Daemon) HTTPAddr() string { return d.webAddr }
 
 // handler refuses whoever has no token before it looks at the route.
-func (d *Daemon) handler() http.Handler {
+func (d *Daemon) handler(door *wire.Doorkeeper) http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range routes {
 		mux.HandleFunc("GET "+r.path, func(w http.ResponseWriter, req *http.Request) { r.serve(d, w, req) })
@@ -67,6 +75,7 @@ func (d *Daemon) handler() http.Handler {
 		case subtle.ConstantTimeCompare([]byte(token), []byte(d.token)) != 1:
 			refuse(w, http.StatusUnauthorized, "the token is missing or not this driver's: send it as Authorization: Bearer TOKEN")
 		default:
+			door.Known(r.RemoteAddr)
 			mux.ServeHTTP(w, r)
 		}
 	})

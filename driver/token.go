@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -23,12 +22,12 @@ import (
 // ownToken is the token of a driver's data directory, made on first use.
 func ownToken(dir string) (string, error) {
 	path := filepath.Join(dir, "token")
-	raw, err := os.ReadFile(path)
-	if err == nil && len(strings.TrimSpace(string(raw))) >= 32 {
-		return strings.TrimSpace(string(raw)), nil
+	own, err := wire.ReadPrivate(path)
+	if err == nil && len(own) >= 32 {
+		return own, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fault.New(fault.NoResources, "read the token in", path, err)
+		return "", err
 	}
 	token := newToken()
 	return token, writePrivate(path, token)
@@ -63,16 +62,16 @@ func (d *Daemon) forgetToken() {
 	}
 }
 
-// admit refuses a call without the right token, or of another version.
+// admit refuses a call without the right token, or of another version. It is asked
+// before the call's body is read.
 func (d *Daemon) admit(ctx context.Context, method string) error {
 	md, _ := metadata.FromIncomingContext(ctx)
 	theirs := strings.Join(md.Get("volley-version"), "")
 	token := wire.CallerToken(ctx)
-	same := func(want string) bool { return subtle.ConstantTimeCompare([]byte(token), []byte(want)) == 1 }
-	allowed := same(d.token)
+	allowed := subtle.ConstantTimeCompare([]byte(token), []byte(d.token)) == 1
 	switch method {
 	case wire.Cluster_Work_FullMethodName, wire.Blocks_Fetch_FullMethodName, wire.Blocks_Give_FullMethodName:
-		allowed = d.jobs.tokenIs(same)
+		allowed = d.jobs.knows(token)
 	}
 	switch {
 	case !allowed:
@@ -81,18 +80,4 @@ func (d *Daemon) admit(ctx context.Context, method string) error {
 		return status.Errorf(codes.FailedPrecondition, "the caller speaks %q, this driver %q", theirs, wire.Version)
 	}
 	return nil
-}
-
-func (d *Daemon) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	if err := d.admit(ctx, info.FullMethod); err != nil {
-		return nil, err
-	}
-	return next(ctx, req)
-}
-
-func (d *Daemon) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	if err := d.admit(ss.Context(), info.FullMethod); err != nil {
-		return err
-	}
-	return next(srv, ss)
 }

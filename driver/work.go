@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -83,6 +84,8 @@ type jobTable struct {
 	list map[string]*work
 	last int
 	wg   sync.WaitGroup
+	// tokens are those of jobs that have not ended, by their SHA-256.
+	tokens sync.Map
 }
 
 // openJobs takes over the jobs of the journal.
@@ -108,6 +111,9 @@ func openJobs(d *Daemon) *jobTable {
 }
 
 func (t *jobTable) newWork(info *wire.JobInfo, token string) *work {
+	if !Over(info.State) {
+		t.tokens.Store(sha256.Sum256([]byte(token)), true)
+	}
 	return &work{d: t.d, dir: filepath.Join(t.d.cfg.DataDir, "jobs", info.Id), token: token, info: info,
 		changed: make(chan struct{}), ended: make(chan struct{}), opened: map[string]int{}, openedAt: map[string]time.Time{}}
 }
@@ -121,17 +127,11 @@ func (w *work) note(r Record) error {
 	return w.d.journal.Append(w.d.ctx, r)
 }
 
-// tokenIs says whether a token is that of a job that has not ended.
-func (t *jobTable) tokenIs(same func(string) bool) bool {
-	for _, w := range t.all() {
-		w.mu.Lock()
-		live := !Over(w.info.State)
-		w.mu.Unlock()
-		if live && same(w.token) {
-			return true
-		}
-	}
-	return false
+// knows reports whether a token is that of a job that has not ended. Tokens are looked up by
+// their hash, so that the time it takes tells nothing about them.
+func (t *jobTable) knows(token string) bool {
+	_, ok := t.tokens.Load(sha256.Sum256([]byte(token)))
+	return ok
 }
 
 // all are the jobs by number.
@@ -250,6 +250,7 @@ func (w *work) end(state, why string) {
 	if err := w.note(Record{Kind: JobEnded, State: state, Reason: why}); err != nil {
 		w.d.log.Error("cannot write a job's end down", "job", w.info.Id, "error", err)
 	}
+	w.d.jobs.tokens.Delete(sha256.Sum256([]byte(w.token)))
 	w.change(func() { w.info.State, w.info.Why, w.info.EndedUnixNs = state, why, time.Now().UnixNano() })
 	close(w.ended)
 	for _, m := range w.d.members.all() {

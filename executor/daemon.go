@@ -97,6 +97,9 @@ type Daemon struct {
 // directory is cleared away by the next one that opens it.)
 func NewDaemon(cfg DaemonConfig) (*Daemon, error) {
 	cfg = cfg.EnsureDefaults()
+	if err := wire.OnlyLoopback("use the driver at", cfg.Driver); err != nil {
+		return nil, err
+	}
 	if cfg.Program == "" {
 		self, err := os.Executable()
 		if err != nil {

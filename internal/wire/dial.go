@@ -2,18 +2,26 @@ package wire
 
 import (
 	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"github.com/volley-engine/volley/internal/fault"
 )
@@ -27,9 +35,12 @@ func CallerToken(ctx context.Context) string {
 // MaxMessage bounds a message of a cluster's services, in bytes.
 const MaxMessage = maxFrame
 
-// Dial prepares a connection to a server of this protocol; it is made at the
-// first call.
+// Dial prepares a connection to a server of this protocol on this machine; it is made
+// at the first call. The token crosses it as it is.
 func Dial(addr, token string) (*grpc.ClientConn, error) {
+	if err := OnlyLoopback("dial", addr); err != nil {
+		return nil, err
+	}
 	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()), withCredentials(token),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: dialBackoff, MinConnectTimeout: connectTimeout}), grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window),
@@ -61,11 +72,33 @@ const (
 // window is how much of a stream may be on its way.
 const window = 4 << 20
 
-// ServerOptions are those of a server of this protocol.
-func ServerOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
+// What a server of this protocol takes from whoever connects: how long a connection may
+// take to be made, and be idle, how large a call's headers may be, and how many
+// calls a connection may have open.
+const (
+	handshakeWait = 5 * time.Second
+	idleMost      = 5 * time.Minute
+	headersMost   = 16 << 10
+	streamsMost   = 1024
+)
+
+// ServerOptions are those of a server of this protocol. Admit is asked before anything
+// of a call but its headers is read; it must not wait. Callers that it admits are
+// known to the server's listener from then on.
+func ServerOptions(l *Doorkeeper, admit func(ctx context.Context, method string) error) []grpc.ServerOption {
+	door := func(ctx context.Context, call *tap.Info) (context.Context, error) {
+		if err := admit(metadata.NewIncomingContext(ctx, call.Header), call.FullMethodName); err != nil {
+			return nil, err
+		}
+		if who, ok := peer.FromContext(ctx); ok {
+			l.Known(who.Addr.String())
+		}
+		return ctx, nil
+	}
+	return []grpc.ServerOption{grpc.InTapHandle(door), grpc.ConnectionTimeout(handshakeWait), grpc.MaxHeaderListSize(headersMost),
+		grpc.MaxConcurrentStreams(streamsMost), grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
 		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window), grpc.ReadBufferSize(socketBuffer), grpc.WriteBufferSize(socketBuffer),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: aliveEvery, Timeout: aliveWait}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: aliveEvery, Timeout: aliveWait, MaxConnectionIdle: idleMost}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: aliveEvery / 2, PermitWithoutStream: true})}
 }
 
@@ -113,12 +146,32 @@ func ReadToken(addr string) (string, error) {
 	if port, ok := strings.CutPrefix(addr, "localhost:"); ok {
 		addr = "127.0.0.1:" + port
 	}
-	raw, err := os.ReadFile(TokenFile(addr))
-	if err != nil {
+	token, err := ReadPrivate(TokenFile(addr))
+	if errors.Is(err, fs.ErrNotExist) {
 		return "", fault.New(fault.Unauthorized, "find the token of", addr, err).
 			WithHint("is a driver running there? start it as this user, or set VOLLEY_HOME as it had it")
 	}
-	return strings.TrimSpace(string(raw)), nil
+	return token, err
+}
+
+// ReadPrivate reads a file that nobody but this user can read or write; another is
+// refused.
+func ReadPrivate(path string) (string, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return "", fault.New(fault.Unauthorized, "read the token in", path, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", fault.New(fault.Unauthorized, "read the token in", path, err)
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Geteuid() || !info.Mode().IsRegular() || info.Mode()&0o077 != 0 {
+		return "", fault.Newf(fault.Unauthorized, "read the token in", path, "others than this user can read or write it (mode %v)", info.Mode()).
+			WithHint("whoever knows the token can run programs here: remove the file, and start the driver again")
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, 4096))
+	return strings.TrimSpace(string(raw)), err
 }
 
 // credentials are what a caller sends with every call.
@@ -135,3 +188,16 @@ func (c credentials) GetRequestMetadata(context.Context, ...string) (map[string]
 }
 
 func (credentials) RequireTransportSecurity() bool { return false } // loopback only: others are refused at the start
+
+// OnlyLoopback refuses addresses that are not of this machine alone.
+func OnlyLoopback(op, addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fault.New(fault.Usage, op, addr, err).WithHint("want HOST:PORT")
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return fault.Newf(fault.Usage, op, addr, "without mutual TLS processes speak over loopback only, and there is no mutual TLS yet").
+		WithHint("use 127.0.0.1:PORT, and an SSH tunnel for other machines")
+}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"bufio"
 	"encoding/binary"
 	"fmt"
@@ -47,10 +48,17 @@ func (f *Framed) Read() ([]byte, error) {
 	if n > maxFrame {
 		return nil, fault.Newf(fault.Corrupt, "receive", "a message", "it claims %d bytes", n)
 	}
-	raw := make([]byte, n)
-	_, err := io.ReadFull(f.r, raw)
-	return raw, err
+	var raw bytes.Buffer // grows with what comes: a length alone takes no memory
+	if raw.Grow(int(min(n, firstRead))); n > 0 {
+		if _, err := io.CopyN(&raw, f.r, int64(n)); err != nil {
+			return nil, err
+		}
+	}
+	return raw.Bytes(), nil
 }
+
+// firstRead is how much memory a message is given before any of it has come.
+const firstRead = 64 << 10
 
 // Close closes the stream.
 func (f *Framed) Close() error { return f.rw.Close() }
@@ -82,12 +90,28 @@ func (f framedExecutor) Recv() (*ToExecutor, error) {
 // as good as dead.
 const queueMost = 1 << 16
 
+// queueBytes is how many bytes may wait, beside one message of any size.
+const queueBytes = 256 << 20
+
 // Queue hands messages on in order without making those wait who put them in.
 type Queue[M any] struct {
 	mu     sync.Mutex
 	some   *sync.Cond
 	list   []M
+	sizes  []int // of list
+	bytes  int   // their sum
 	closed bool
+}
+
+// sizeOf is how many bytes a message takes, where it can be told.
+func sizeOf(m any) int {
+	switch m := m.(type) {
+	case proto.Message:
+		return proto.Size(m)
+	case []byte:
+		return len(m)
+	}
+	return 0
 }
 
 // NewQueue makes an empty queue.
@@ -99,15 +123,16 @@ func NewQueue[M any]() *Queue[M] {
 
 // Put hands a message over.
 func (q *Queue[M]) Put(m M) error {
+	size := sizeOf(m)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.closed:
 		return io.ErrClosedPipe
-	case len(q.list) >= queueMost:
-		return fault.Newf(fault.Timeout, "send", fmt.Sprintf("%T", m), "%d messages wait: the other end does not read", len(q.list))
+	case len(q.list) >= queueMost, len(q.list) > 0 && q.bytes+size > queueBytes:
+		return fault.Newf(fault.Timeout, "send", fmt.Sprintf("%T", m), "%d messages of %d bytes wait: the other end does not read", len(q.list), q.bytes)
 	}
-	q.list = append(q.list, m)
+	q.list, q.sizes, q.bytes = append(q.list, m), append(q.sizes, size), q.bytes+size
 	q.some.Signal()
 	return nil
 }
@@ -123,6 +148,8 @@ func (q *Queue[M]) Take() (m M, err error) {
 		return m, io.EOF
 	}
 	m, q.list = q.list[0], q.list[1:]
+	q.bytes -= q.sizes[0]
+	q.sizes = q.sizes[1:]
 	return m, nil
 }
 
