@@ -68,7 +68,7 @@ func optionsText(in Input) string {
 func Points(g *Graph, in Input, uris ...string) Dataset[Point] {
 	d := &sourceDecl{URIs: uris, Options: in}
 	g.sources = append(g.sources, d)
-	id := g.add(node{kind: "points", typ: "Point", detail: fmt.Sprintf("%v %s", uris, optionsText(in)), bytes: d.bytes})
+	id := g.add(node{kind: "points", points: d, typ: "Point", detail: fmt.Sprintf("%v %s", uris, optionsText(in)), bytes: d.bytes})
 	return Dataset[Point]{g: g, id: id, source: d, parts: func() int { return d.source.Len() },
 		each: advancing(oneByOne(func(ctx context.Context, part int, yield func(Point) error) error {
 			return d.source.Read(ctx, part, func(c *storage.Chunk) error { return eachPoint(c, yield) })

@@ -49,6 +49,7 @@ type node struct {
 	params  []int                                                // values that the driver's side sets, which it is computed under
 	settle  func(ctx context.Context, s *Session) ([]int, error) // decides something before it is computed; may be nil
 	reads   func(k, part int) []int                              // partitions of input k that a partition is computed from; nil is the same one
+	points  *sourceDecl                                          // whose rows are the node's, as they are
 	bytes   func() int64                                         // about how many bytes its rows are; nil is as many as its inputs'
 	at      string                                               // the user's file and line
 }

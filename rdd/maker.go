@@ -112,12 +112,8 @@ func (g *Graph) identityOf(node int, program string) any {
 		sources = append(sources, d.source)
 	}
 	n := g.nodes[node]
-	if n.kind == "points" && !n.user {
-		for i, d := range g.sourceNodes() {
-			if d == node {
-				return g.sources[i].source
-			}
-		}
+	if n.points != nil {
+		return n.points.source
 	}
 	return struct {
 		Sources []*storage.Source
@@ -125,17 +121,6 @@ func (g *Graph) identityOf(node int, program string) any {
 		Node    int
 		Program string
 	}{sources, g.Fingerprint(), node, program}
-}
-
-// sourceNodes are the nodes of the graph's sources, in order.
-func (g *Graph) sourceNodes() []int {
-	var ids []int
-	for i, n := range g.nodes {
-		if n.kind == "points" || n.kind == "text" {
-			ids = append(ids, i)
-		}
-	}
-	return ids
 }
 
 // MadePack is what the task of a pack's node answers: who has made it, and

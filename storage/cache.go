@@ -24,7 +24,7 @@ import (
 
 // packVersion is part of every pack's identity: raise it when the layout of
 // files or the order of rows changes.
-const packVersion = 2
+const packVersion = 3
 
 // Cache keeps packs under a directory, by identity, within a budget of bytes.
 // Several processes may share it: a pack is built in a temporary directory
