@@ -97,12 +97,6 @@ func keyedOf[K comparable, V any](g *Graph, op string) keyed[K, V] {
 	return k
 }
 
-// combineMost is how many bytes of keys and values a map task combines before it
-// hands them on. It bounds what has to be known of a cluster to foretell how
-// sums of floating-point numbers are rounded: nothing, unless its tasks have
-// less memory than four times that.
-const combineMost = 64 << 20
-
 // CombineByKey brings the values of each key together. They are combined where
 // they are first, so that what moves is one value a key and partition, and
 // again where they arrive. Keys come in the order of their hashes, the same one
@@ -114,7 +108,7 @@ func CombineByKey[K comparable, V, C any](ds Dataset[Pair[K, V]], by Combiner[V,
 	maps, reduces := newDealers[K, V, C](c), &tables[K, C]{keyed: c}
 	id := ds.g.shuffle("combine-by-key", typeName[Pair[K, C]](), o.String(), ds.id, &shuffleDecl{maps: ds.parts,
 		write: func(ctx context.Context, part int, packs runner.Packs) (*written, error) {
-			d := maps.get(min(combineMost, packs.Memory()/4))
+			d := maps.get(packs.Memory() / 2)
 			defer maps.put(d)
 			return writeCombined(ctx, ds, part, by, c, d, packs, n())
 		}})
@@ -138,32 +132,20 @@ func (g *Graph) joinsSmall(id int, o shuffleOptions, shuffles ...int) {
 	}
 }
 
-// writeCombined is the map side: it combines in tables, and hands these on when they
-// are full.
+// writeCombined is the map side: it combines window by window.
 func writeCombined[K comparable, V, C any](ctx context.Context, ds Dataset[Pair[K, V]], part int, by Combiner[V, C], c keyed[K, C], d *dealer[K, V, C], packs runner.Packs, parts int) (*written, error) {
-	out := newSpreader(packs, c.row, parts)
-	defer out.Close()
-	flush := func() error {
-		return d.drain(by, func(t *table[K, C]) error {
-			hashes := t.hashed()
-			for i := range t.entries {
-				if err := out.add(partition(hashes[i], parts), &t.entries[i]); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	w := &combining[K, V, C]{by: by, c: c, d: d, packs: packs, out: newSpreader(packs, c.row, parts), parts: parts}
+	w.raw, w.fits = d.raw()
+	defer w.close()
+	w.begin()
+	err := ds.each(ctx, part, func(rows []Pair[K, V]) error { return w.add(ctx, rows) })
+	if err == nil {
+		err = w.end(ctx)
 	}
-	err := ds.each(ctx, part, func(rows []Pair[K, V]) error {
-		if d.add(rows, by); d.full() {
-			return flush()
-		}
-		return nil
-	})
-	if err = firstError(err, flush()); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return out.finish()
+	return w.out.finish()
 }
 
 // readCombined is the side where they arrive. What does not fit into memory is

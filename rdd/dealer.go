@@ -42,7 +42,7 @@ func newDealer[K comparable, V, C any](k keyed[K, C]) *dealer[K, V, C] {
 // what others refer to would have to be kept.
 func (d *dealer[K, V, C]) begin(most int, fixed bool) {
 	d.most, d.room = most, 0
-	if room := most / 2 / buckets / int(unsafe.Sizeof(Pair[K, V]{})); fixed && room >= leastRoom {
+	if room := min(most, windowBytes) / 2 / buckets / int(unsafe.Sizeof(Pair[K, V]{})); fixed && room >= leastRoom {
 		d.room = room
 	}
 }
@@ -109,16 +109,46 @@ func (d *dealer[K, V, C]) combine(k int, by Combiner[V, C]) {
 	d.bytes += t.content() - before
 }
 
+// raw is how the rows that are combined are encoded, where they can be.
+func (d *dealer[K, V, C]) raw() (keyed[K, V], bool) {
+	row, err := codecOf[Pair[K, V]]()
+	return keyed[K, V]{key: d.keyed.key, hash: d.keyed.hash, row: row}, err == nil
+}
+
+// settle combines the rows that wait in buckets.
+func (d *dealer[K, V, C]) settle(by Combiner[V, C]) {
+	for k := range d.tables {
+		if d.dealing {
+			d.combine(k, by)
+		}
+	}
+}
+
+// entry is what tables have of a key; nil where that is nothing. Rows that wait are not
+// in it.
+func (d *dealer[K, V, C]) entry(key *K, hash uint64) *Pair[K, C] {
+	t := d.one
+	if d.dealing {
+		t = d.tables[hash>>(64-bucketBits)]
+	}
+	if len(t.entries) == 0 {
+		return nil
+	}
+	var sc scratch
+	look(t, &sc, []Pair[K, C]{{Key: *key}}, false)
+	if sc.places[0] == noPlace {
+		return nil
+	}
+	return &t.entries[sc.places[0]]
+}
+
 // full says whether tables take as much memory as they may.
 func (d *dealer[K, V, C]) full() bool { return d.bytes > d.most }
 
 // drain hands all tables to yield, and forgets what they have.
 func (d *dealer[K, V, C]) drain(by Combiner[V, C], yield func(*table[K, C]) error) error {
 	all := []*table[K, C]{d.one}
-	if d.dealing {
-		for k := range d.tables {
-			d.combine(k, by)
-		}
+	if d.settle(by); d.dealing {
 		all = d.tables
 	}
 	for _, t := range all {

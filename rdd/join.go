@@ -16,9 +16,14 @@ type Joined[V, W any] struct {
 	Right W
 }
 
-// broadcastShare is the part of a task's memory that the small side of a join may
-// take to be brought whole to all tasks of the other.
-const broadcastShare = 2
+// broadcastMost is how many bytes the small side of a join may have to be brought whole
+// to all tasks of the other. It is the same whatever memory there is: which way a join
+// takes shows in the order of its rows. Where it takes more than broadcastShare'th of
+// a task's memory, it is joined in parts.
+const (
+	broadcastMost  = 128 << 20
+	broadcastShare = 2
+)
 
 // Join pairs every value that a key has on the left with every one it has on
 // the right. Where both are spread over the same partitions already, by a
@@ -200,9 +205,8 @@ func (p *joinPlan[K, V, W, U]) decide(ctx context.Context, s *Session, right int
 	if way == alwaysBroadcast {
 		return byBroadcast, nil
 	}
-	most := int64(s.cfg.TaskMemory / broadcastShare)
 	source := s.g.bytesOf(right)
-	if o.partitions > 0 || source < 0 || source > most || s.g.bytesOf(p.left.id) < source {
+	if o.partitions > 0 || source < 0 || source > broadcastMost || s.g.bytesOf(p.left.id) < source {
 		return byShuffling, nil
 	}
 	if _, err := s.runMaps(ctx, p.whole); err != nil {
@@ -212,7 +216,7 @@ func (p *joinPlan[K, V, W, U]) decide(ctx context.Context, s *Session, right int
 	for _, out := range s.shuffled[p.whole] {
 		rows += out.Raw[0]
 	}
-	if rows > most {
+	if rows > broadcastMost {
 		return byShuffling, nil
 	}
 	return byBroadcast, nil
@@ -227,6 +231,9 @@ func (p *joinPlan[K, V, W, U]) each(ctx context.Context, part int, yield func([]
 		return err
 	}
 	a := env.args.Shuffles[p.whole][0]
+	if broadcastShare*a.Bytes > int64(env.packs.Memory()) {
+		return p.broadcastInParts(ctx, env.packs, part, yield)
+	}
 	t, err := env.packs.Shared(fmt.Sprint("join ", p.whole), fmt.Sprint(a.Refs), 4*a.Bytes, func() (any, error) { return p.lookup(ctx, p.whole, 0, runtime.GOMAXPROCS(0)) })
 	if err != nil {
 		return err
@@ -235,39 +242,41 @@ func (p *joinPlan[K, V, W, U]) each(ctx context.Context, part int, yield func([]
 	return p.probe(found, func(rows func([]Pair[K, V]) error) error { return p.left.each(ctx, part, rows) }, yield)
 }
 
+// broadcastInParts is for a right that does not fit into the memory of this executor's
+// tasks. The left may be computed only once.
+func (p *joinPlan[K, V, W, U]) broadcastInParts(ctx context.Context, packs runner.Packs, part int, yield func([]U) error) error {
+	left, done, err := spooled(packs, p.co.l.row, func(rows func([]Pair[K, V]) error) error { return p.left.each(ctx, part, rows) })
+	if err != nil {
+		return err
+	}
+	defer done()
+	return p.inParts(ctx, p.rightOf(ctx, p.whole, 0), left, yield)
+}
+
 // shuffled joins a partition of both sides, in memory where the right fits.
 func (p *joinPlan[K, V, W, U]) shuffled(ctx context.Context, part int, yield func([]U) error) error {
 	env, err := envOf(ctx)
 	if err != nil {
 		return err
 	}
+	left := func(rows func([]Pair[K, V]) error) error { return readBuckets(ctx, p.co.left, part, p.co.l.row, rows) }
 	if 3*env.args.Shuffles[p.co.right][part].Bytes > int64(env.packs.Memory()) {
-		return p.grouped(ctx, part, yield)
+		return p.inParts(ctx, p.rightOf(ctx, p.co.right, part), left, yield)
 	}
 	t, err := p.lookup(ctx, p.co.right, part, 1)
 	if err != nil {
 		return err
 	}
-	return p.probe(t, func(rows func([]Pair[K, V]) error) error {
-		return readBuckets(ctx, p.co.left, part, p.co.l.row, rows)
-	}, yield)
+	return p.probe(t, left, yield)
 }
 
-// grouped is for a right that does not fit into memory.
-func (p *joinPlan[K, V, W, U]) grouped(ctx context.Context, part int, yield func([]U) error) error {
-	var out []U
-	return p.co.each(ctx, part, func(g Pair[K, CoGrouped[V, W]]) error {
-		for _, v := range g.Value.Left {
-			if out = p.emit(out[:0], g.Key, v, rowsOf[W]{values: g.Value.Right}); len(out) == 0 {
-				continue
-			}
-			if err := yield(out); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+// rightOf are the rows of a partition of the right.
+func (p *joinPlan[K, V, W, U]) rightOf(ctx context.Context, id, part int) eachRows[Pair[K, W]] {
+	return func(rows func([]Pair[K, W]) error) error { return readBuckets(ctx, id, part, p.co.r.row, rows) }
 }
+
+// zoned reports whether keys have times, which are compared in one zone.
+func (p *joinPlan[K, V, W, U]) zoned() bool { return hasTime(reflect.TypeFor[K]()) }
 
 // probed is how many rows are looked up at a time: what the first look has brought
 // into the core's cache is there at the second.
@@ -276,7 +285,7 @@ const probed = 256
 // probe joins rows with those of a table.
 func (p *joinPlan[K, V, W, U]) probe(t *lookup[K, W], left func(func([]Pair[K, V]) error) error, yield func([]U) error) error {
 	var sc scratch
-	zoned := hasTime(reflect.TypeFor[K]())
+	zoned := p.zoned()
 	most := batchRows[U]()
 	out := make([]U, 0, most)
 	err := left(func(rows []Pair[K, V]) error {

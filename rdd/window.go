@@ -1,0 +1,125 @@
+package rdd
+
+import (
+	"context"
+	"reflect"
+	"unsafe"
+
+	"github.com/volley-engine/volley/internal/runner"
+)
+
+// windowBytes is how many bytes of rows a map task combines before it hands on what they
+// have come to. It bounds what a table takes, and is the same whatever memory there is: where
+// one window ends and the next begins shows in how sums of floating-point
+// numbers are rounded, and in what order functions see values.
+var windowBytes = 64 << 20 // a variable for tests, in which few rows fill many windows
+
+// combining is the map side of a combination by key: window by window, each in a table,
+// and where that does not fit into memory with the rows after that sorted by the
+// hashes of their keys. Either way the values of a key in a window are combined one by
+// one, in the order in which they came.
+type combining[K comparable, V, C any] struct {
+	by    Combiner[V, C]
+	c     keyed[K, C]
+	raw   keyed[K, V]
+	fits  bool // rows can be sorted
+	d     *dealer[K, V, C]
+	packs runner.Packs
+	out   *spreader[Pair[K, C]]
+	parts int
+	left  int // bytes of rows that the window still takes
+	size  int // of a row
+	text  bool
+	late  *sorter[Pair[K, V]] // rows for which there is no memory; nil while there is
+	sums  []uint64
+}
+
+func (w *combining[K, V, C]) begin() {
+	w.left, w.size = windowBytes, max(1, int(unsafe.Sizeof(Pair[K, V]{})))
+	w.text = reflect.TypeFor[K]().Kind() == reflect.String
+}
+
+// add takes a batch in, and ends the window where it is full.
+func (w *combining[K, V, C]) add(ctx context.Context, rows []Pair[K, V]) error {
+	for len(rows) > 0 {
+		n := w.room(rows)
+		if err := w.take(rows[:n]); err != nil {
+			return err
+		}
+		if rows = rows[n:]; w.left <= 0 {
+			if err := w.end(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// room is how many of some rows belong to the window, at least one.
+func (w *combining[K, V, C]) room(rows []Pair[K, V]) (n int) {
+	if !w.text {
+		n = min(len(rows), (w.left+w.size-1)/w.size)
+		w.left -= n * w.size
+		return n
+	}
+	for n < len(rows) && w.left > 0 {
+		w.left -= w.size + len(*(*string)(unsafe.Pointer(&rows[n].Key)))
+		n++
+	}
+	return n
+}
+
+func (w *combining[K, V, C]) take(rows []Pair[K, V]) error {
+	if w.late != nil {
+		return w.late.addAll(rows)
+	}
+	if w.d.add(rows, w.by); w.d.full() && w.fits {
+		w.late = newHashSorter(w.raw, w.packs)
+	}
+	return nil
+}
+
+// end hands on what the window has come to.
+func (w *combining[K, V, C]) end(ctx context.Context) error {
+	w.left = windowBytes
+	if w.late != nil {
+		if err := w.addLate(ctx); err != nil {
+			return err
+		}
+	}
+	return w.d.drain(w.by, func(t *table[K, C]) error {
+		hashes := t.hashed()
+		for i := range t.entries {
+			if err := w.out.add(partition(hashes[i], w.parts), &t.entries[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// addLate combines the rows that were sorted with what tables have of their keys; keys
+// that these do not have are handed on.
+func (w *combining[K, V, C]) addLate(ctx context.Context) error {
+	defer func() { w.late.close(); w.late = nil }()
+	w.d.settle(w.by)
+	return eachGroup(ctx, w.late, func(rows []Pair[K, V]) error {
+		w.sums = hashOf(w.raw.hash, rows[:1], w.sums)
+		if e := w.d.entry(&rows[0].Key, w.sums[0]); e != nil {
+			for _, r := range rows {
+				e.Value = w.by.Add(e.Value, r.Value)
+			}
+			return nil
+		}
+		made := Pair[K, C]{rows[0].Key, w.by.Create(rows[0].Value)}
+		for _, r := range rows[1:] {
+			made.Value = w.by.Add(made.Value, r.Value)
+		}
+		return w.out.add(partition(w.sums[0], w.parts), &made)
+	})
+}
+
+func (w *combining[K, V, C]) close() {
+	w.late.close()
+	w.out.Close()
+}
