@@ -335,8 +335,8 @@ func TestPlansThatCannotBe(t *testing.T) {
 			rdd.GroupByKey(rdd.KeyBy(rdd.Map(rdd.Range(g, 0, 3, 1), func(int64) func() { return nil }), func(func()) int { return 0 }))
 			return struct{}{}
 		},
-		"rows with a map": func(g *rdd.Graph, _ struct{}) struct{} {
-			rdd.SortBy(rdd.Map(rdd.Range(g, 0, 3, 1), func(n int64) map[int]int { return nil }), func(map[int]int) int { return 0 })
+		"rows with an interface": func(g *rdd.Graph, _ struct{}) struct{} {
+			rdd.SortBy(rdd.Map(rdd.Range(g, 0, 3, 1), func(n int64) map[int]any { return nil }), func(map[int]any) int { return 0 })
 			return struct{}{}
 		},
 	} {

@@ -18,7 +18,7 @@ const drawFactor = 2
 
 // drawParam is the parameter of a pass that draws rows.
 type drawParam struct {
-	centres
+	centres centres
 	Chance float64 // of a row, by weight and squared distance
 	Even   float64 // of a row, by weight
 	Seed   uint64
@@ -60,7 +60,7 @@ func (a *assigner) draw(d drawn, p drawParam, b *rdd.Batch) drawn {
 		if chance <= 0 || drawNumber(p.Seed, d.Seen, b, int(r)) >= chance {
 			continue
 		}
-		row := make([]float64, p.D)
+		row := make([]float64, p.centres.D)
 		times := 1.0
 		if a.cosine {
 			times = w.scale[i]

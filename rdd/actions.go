@@ -54,7 +54,11 @@ func Count[T any](ds Dataset[T]) Action[int64] {
 }
 
 // rowsTask returns up to `most` rows of a partition, 0 being all of them.
-func rowsTask[T any](ds Dataset[T]) taskFunc {
+func rowsTask[T any](ds Dataset[T], op string) taskFunc {
+	c, err := codecOf[T]()
+	if err != nil {
+		ds.g.fail("%s: the rows cannot be encoded: %v", op, err)
+	}
 	return func(ctx context.Context, part int, args []byte, _ runner.Packs) ([]byte, error) {
 		most := 0
 		if len(args) > 0 {
@@ -63,21 +67,18 @@ func rowsTask[T any](ds Dataset[T]) taskFunc {
 			}
 		}
 		if most < 0 {
-			return cborEmpty, nil
+			return noRows, nil
 		}
-		rows := [][]byte{}
-		var size int64
+		rows := rowList[T]{row: c}
 		err := ds.rows(ctx, part, func(row T) error {
-			raw, err := Encode(row)
-			if err != nil {
+			if err := rows.add(&row); err != nil {
 				return fault.New(fault.UserCode, "encode", typeName[T](), err)
 			}
-			if size += int64(len(raw)); size > collectLimit {
+			if len(rows.raw) > collectLimit {
 				return fault.Newf(fault.NoResources, "collect", fmt.Sprintf("partition %d", part),
 					"its rows are more than %d MiB", collectLimit>>20).WithHint("aggregate or save them instead")
 			}
-			rows = append(rows, raw)
-			if most > 0 && len(rows) == most {
+			if most > 0 && rows.n == most {
 				return errEnough
 			}
 			return nil
@@ -85,7 +86,7 @@ func rowsTask[T any](ds Dataset[T]) taskFunc {
 		if err != nil && !errors.Is(err, errEnough) {
 			return nil, err
 		}
-		return cborMode.Marshal(rows)
+		return rows.encoded(), nil
 	}
 }
 
@@ -101,24 +102,9 @@ func tooMany(raws [][]byte) error {
 	return nil
 }
 
-func appendRows[T any](rows []T, raw []byte) ([]T, error) {
-	var parts [][]byte
-	if err := Decode(raw, &parts); err != nil {
-		return nil, err
-	}
-	for _, p := range parts {
-		var row T
-		if err := Decode(p, &row); err != nil {
-			return nil, err
-		}
-		rows = append(rows, row)
-	}
-	return rows, nil
-}
-
 // Collect brings all rows to the driver's side, in input order.
 func Collect[T any](ds Dataset[T]) Action[[]T] {
-	return action(ds, "collect", rowsTask(ds), func(ctx context.Context, s *Session, id int) ([]T, error) {
+	return action(ds, "collect", rowsTask(ds, "collect"), func(ctx context.Context, s *Session, id int) ([]T, error) {
 		raws, err := callAll(ctx, s, id, ds.parts)
 		var rows []T
 		if err == nil {
@@ -140,7 +126,7 @@ func Collect[T any](ds Dataset[T]) Action[[]T] {
 // has them.
 func Take[T any](ds Dataset[T], n int) Action[[]T] {
 	ds.g.notNegative("take", n)
-	return action(ds, "take", rowsTask(ds), func(ctx context.Context, s *Session, id int) ([]T, error) {
+	return action(ds, "take", rowsTask(ds, "take"), func(ctx context.Context, s *Session, id int) ([]T, error) {
 		return takeRows[T](ctx, s, id, ds.parts, n)
 	})
 }
@@ -182,7 +168,7 @@ func takeRows[T any](ctx context.Context, s *Session, id int, partsOf func() int
 
 // First is the first row; an empty dataset has none, which is an error.
 func First[T any](ds Dataset[T]) Action[T] {
-	return action(ds, "first", rowsTask(ds), func(ctx context.Context, s *Session, id int) (T, error) {
+	return action(ds, "first", rowsTask(ds, "first"), func(ctx context.Context, s *Session, id int) (T, error) {
 		rows, err := takeRows[T](ctx, s, id, ds.parts, 1)
 		if err == nil && len(rows) == 0 {
 			err = fault.Newf(fault.BadInput, "take", "the first row", "the dataset is empty")
@@ -198,6 +184,10 @@ func First[T any](ds Dataset[T]) Action[T] {
 // Reduce combines all rows with an associative function, in input order. An
 // empty dataset has no result, which is an error.
 func Reduce[T any](ds Dataset[T], f func(a, b T) T) Action[T] {
+	c, err := codecOf[T]()
+	if err != nil {
+		ds.g.fail("reduce: the rows cannot be encoded: %v", err)
+	}
 	task := func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
 		var acc T
 		n := 0
@@ -210,13 +200,11 @@ func Reduce[T any](ds Dataset[T], f func(a, b T) T) Action[T] {
 			return nil
 		})
 		if err != nil || n == 0 {
-			return cborEmpty, err
+			return noRows, err
 		}
-		raw, err := Encode(acc)
-		if err != nil {
-			return nil, err
-		}
-		return cborMode.Marshal([][]byte{raw})
+		one := rowList[T]{row: c}
+		err = one.add(&acc)
+		return one.encoded(), err
 	}
 	return action(ds, "reduce", task, func(ctx context.Context, s *Session, id int) (T, error) {
 		var rows []T
@@ -239,6 +227,3 @@ func Reduce[T any](ds Dataset[T], f func(a, b T) T) Action[T] {
 		return rows[0], nil
 	})
 }
-
-// cborEmpty is an encoded empty list of rows.
-var cborEmpty = []byte{0x80}

@@ -14,6 +14,7 @@ import (
 // beginning with what zero returns in each partition, and comb joins what the
 // partitions came to, in their order.
 func Aggregated[T, A any](ds Dataset[T], zero func() A, seq func(A, T) A, comb func(a, b A) A) Action[A] {
+	crosses[A](ds.g, "aggregated", "result")
 	task := func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
 		acc := zero()
 		err := ds.each(ctx, part, func(rows []T) error {
@@ -47,16 +48,22 @@ func Fold[T any](ds Dataset[T], zero T, f func(a, b T) T) Action[T] {
 	return Aggregated(ds, func() T { return zero }, f, f)
 }
 
-// CountByValue counts how often each row is there. The counts are in memory.
+// CountByValue counts how often each row is there. The counts are in memory. Rows are told
+// apart as keys are: NaN is one value.
 func CountByValue[T comparable](ds Dataset[T]) Action[map[T]int64] {
-	return Aggregated(ds, func() map[T]int64 { return map[T]int64{} },
-		func(m map[T]int64, row T) map[T]int64 { m[row]++; return m },
-		func(a, b map[T]int64) map[T]int64 {
-			for k, n := range b {
-				a[k] += n
-			}
-			return a
-		})
+	ones := Map(ds, func(row T) Pair[T, int64] { return Pair[T, int64]{row, 1} })
+	counts := Collect(ReduceByKey(ones, func(a, b int64) int64 { return a + b }))
+	return Action[map[T]int64]{g: counts.g, id: counts.id, name: "count-by-value", run: func(ctx context.Context, s *Session) (map[T]int64, error) {
+		pairs, err := counts.Run(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		out := make(map[T]int64, len(pairs))
+		for _, p := range pairs {
+			out[p.Key] = p.Value
+		}
+		return out, nil
+	}}
 }
 
 // CountByKey counts the values of each key. The counts are in memory.
@@ -90,7 +97,8 @@ func Top[T cmp.Ordered](ds Dataset[T], n int) Action[[]T] {
 // Lookup are the values of a key, in the order of the input. Every partition
 // is read.
 func Lookup[K comparable, V any](ds Dataset[Pair[K, V]], key K) Action[[]V] {
-	return Collect(Values(Filter(ds, func(p Pair[K, V]) bool { return p.Key == key })))
+	c, _ := keyCodecOf[K]() // keys that cannot be encoded are compared by == alone
+	return Collect(Values(Filter(ds, func(p Pair[K, V]) bool { return p.Key == key || c.put != nil && c.equal(&p.Key, &key) })))
 }
 
 // ForEach calls f with every row, where the row is. A task that is tried again

@@ -3,8 +3,6 @@ package rdd
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 
@@ -28,59 +26,8 @@ type keyed[K comparable, V any] struct {
 	hash hasher
 }
 
-// comparedByValue says why keys of a type would be compared by where they lie.
-func comparedByValue(t reflect.Type, at string) error {
-	switch t.Kind() {
-	case reflect.Pointer:
-		return fmt.Errorf("%s: pointers are compared by where they point; use an sql.Null", at)
-	case reflect.Struct:
-		for i := 0; t != timeType && i < t.NumField(); i++ {
-			if err := comparedByValue(t.Field(i).Type, at+"."+t.Field(i).Name); err != nil {
-				return err
-			}
-		}
-	case reflect.Array:
-		return comparedByValue(t.Elem(), at+"[]")
-	}
-	return nil
-}
-
-// hasTime says whether a time is part of a type.
-func hasTime(t reflect.Type) bool {
-	switch {
-	case t == timeType:
-		return true
-	case t.Kind() == reflect.Struct:
-		for i := range t.NumField() {
-			if hasTime(t.Field(i).Type) {
-				return true
-			}
-		}
-	case t.Kind() == reflect.Array:
-		return hasTime(t.Elem())
-	}
-	return false
-}
-
-// inOneZone are rows whose keys' times are in UTC.
-func inOneZone[K comparable, V any](c codec[K], rows []Pair[K, V]) []Pair[K, V] {
-	out := slices.Clone(rows)
-	var raw []byte
-	var text arena
-	for i := range out {
-		raw = c.append(raw[:0], &out[i].Key)
-		if _, err := c.parse(raw, &out[i].Key, &text); err != nil {
-			out[i].Key = rows[i].Key // what was written a moment ago can be read
-		}
-	}
-	return out
-}
-
 func keyedOf[K comparable, V any](g *Graph, op string) keyed[K, V] {
-	key, err := codecOf[K]()
-	if err == nil {
-		err = comparedByValue(reflect.TypeFor[K](), reflect.TypeFor[K]().String())
-	}
+	key, err := keyCodecOf[K]()
 	if err != nil {
 		g.fail("%s: this cannot be a key: %v", op, err)
 	}
@@ -90,7 +37,7 @@ func keyedOf[K comparable, V any](g *Graph, op string) keyed[K, V] {
 	}
 	k := keyed[K, V]{key: key, hash: hasherOf(key)}
 	if err == nil {
-		if k.row, err = codecOf[Pair[K, V]](); err != nil {
+		if k.row, err = pairCodecOf[K, V](key); err != nil {
 			g.fail("%s: the rows cannot be encoded: %v", op, err)
 		}
 	}

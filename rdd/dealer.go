@@ -111,7 +111,7 @@ func (d *dealer[K, V, C]) combine(k int, by Combiner[V, C]) {
 
 // raw is how the rows that are combined are encoded, where they can be.
 func (d *dealer[K, V, C]) raw() (keyed[K, V], bool) {
-	row, err := codecOf[Pair[K, V]]()
+	row, err := pairCodecOf[K, V](d.keyed.key)
 	return keyed[K, V]{key: d.keyed.key, hash: d.keyed.hash, row: row}, err == nil
 }
 
@@ -180,7 +180,7 @@ type dealers[K comparable, V, C any] struct {
 }
 
 func newDealers[K comparable, V, C any](k keyed[K, C]) *dealers[K, V, C] {
-	row, err := codecOf[Pair[K, V]]()
+	row, err := pairCodecOf[K, V](k.key)
 	return &dealers[K, V, C]{keyed: k, fixed: err == nil && row.flat > 0}
 }
 

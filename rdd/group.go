@@ -17,8 +17,8 @@ func shuffleByKey[K comparable, V any](ds Dataset[Pair[K, V]], op string, c keye
 			var hot hotKeys[K]
 			var hashes []uint64
 			err := ds.each(ctx, part, func(rows []Pair[K, V]) error {
-				watch(&hot, rows)
 				hashes = hashOf(c.hash, rows, hashes)
+				watch(&hot, rows, hashes)
 				for i := range rows {
 					if err := out.add(partition(hashes[i], parts), &rows[i]); err != nil {
 						return err

@@ -14,7 +14,7 @@ import (
 // machine: it decides which partition a key belongs to.
 type hasher func(first unsafe.Pointer, stride uintptr, out []uint64)
 
-// hasherOf chooses a hasher by the type of a key; codec is its encoding.
+// hasherOf chooses a hasher by the type of a key; codec is its encoding as a key.
 func hasherOf[K comparable](c codec[K]) hasher {
 	switch reflect.TypeFor[K]().Kind() {
 	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64:
@@ -26,9 +26,9 @@ func hasherOf[K comparable](c codec[K]) hasher {
 	case reflect.Int8, reflect.Uint8, reflect.Bool:
 		return hashEach(func(p *uint8) uint64 { return mix(uint64(*p)) })
 	case reflect.Float64:
-		return hashEach(func(p *float64) uint64 { return mix(math.Float64bits(*p + 0)) }) // −0 is 0
+		return hashEach(func(p *float64) uint64 { return mix(math.Float64bits(canonical(*p))) })
 	case reflect.Float32:
-		return hashEach(func(p *float32) uint64 { return mix(math.Float64bits(float64(*p) + 0)) })
+		return hashEach(func(p *float32) uint64 { return mix(math.Float64bits(canonical(float64(*p)))) })
 	case reflect.String:
 		return hashEach(func(p *string) uint64 { return hashText(*p) })
 	}

@@ -25,33 +25,42 @@ const (
 // few seats counts one key, and a key without a seat makes all of them count
 // down (Misra and Gries).
 type hotKeys[K comparable] struct {
-	seats map[K]int64
+	seats map[uint64]*hotSeat[K] // by the key's hash
 	seen  int64
 	rows  int64
 	skip  int
 }
 
-func (h *hotKeys[K]) look(key K) {
+type hotSeat[K comparable] struct {
+	key K
+	n   int64
+}
+
+func (h *hotKeys[K]) look(key K, hash uint64) {
 	h.seen++
 	if h.seats == nil {
-		h.seats = map[K]int64{}
+		h.seats = map[uint64]*hotSeat[K]{}
 	}
-	if _, ok := h.seats[key]; ok || len(h.seats) < hotSeats {
-		h.seats[key]++
+	if s := h.seats[hash]; s != nil {
+		s.n++
 		return
 	}
-	for k := range h.seats {
-		if h.seats[k]--; h.seats[k] == 0 {
+	if len(h.seats) < hotSeats {
+		h.seats[hash] = &hotSeat[K]{key, 1}
+		return
+	}
+	for k, s := range h.seats {
+		if s.n--; s.n == 0 {
 			delete(h.seats, k)
 		}
 	}
 }
 
-// watch looks at some of a batch's keys.
-func watch[K comparable, V any](h *hotKeys[K], rows []Pair[K, V]) {
+// watch looks at some of a batch's keys, whose hashes are given.
+func watch[K comparable, V any](h *hotKeys[K], rows []Pair[K, V], hashes []uint64) {
 	h.rows += int64(len(rows))
 	for ; h.skip < len(rows); h.skip += 1 + int(mix(uint64(h.seen))%(2*hotSample-1)) { // no rhythm of the rows' own
-		h.look(rows[h.skip].Key)
+		h.look(rows[h.skip].Key, hashes[h.skip])
 	}
 	h.skip -= len(rows)
 }
@@ -59,9 +68,9 @@ func watch[K comparable, V any](h *hotKeys[K], rows []Pair[K, V]) {
 func (h *hotKeys[K]) hottest() hotKey {
 	out := hotKey{All: h.rows}
 	var most int64
-	for k, n := range h.seats {
-		if text := fmt.Sprint(k); n > most || n == most && text < out.Key {
-			most, out.Key = n, text
+	for _, s := range h.seats {
+		if text := fmt.Sprint(s.key); s.n > most || s.n == most && text < out.Key {
+			most, out.Key = s.n, text
 		}
 	}
 	if h.seen > 0 {

@@ -3,6 +3,7 @@ package rdd
 import (
 	"context"
 	"iter"
+	"reflect"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
@@ -29,13 +30,18 @@ func (it *Iteration) Stop() { it.last = true }
 // turn. The loop ends early at Stop, at the context's end, or at an error,
 // which Session.Err has.
 func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Seq[*Iteration] {
+	site := callSite()
 	return func(yield func(*Iteration) bool) {
+		if err := encodable(reflect.TypeFor[T]()); err != nil {
+			s.err = fault.Newf(fault.UserCode, "begin a loop", site, "its state cannot be encoded: %v", err)
+			return
+		}
 		first, raw := s.cluster.Resume()
 		if s.loops++; s.loops > 1 {
 			first = 0 // checkpoints are of the program's first loop
 		}
 		if first > 0 {
-			if err := Decode(raw, state); err != nil {
+			if err := openState(raw, state); err != nil {
 				s.err = fault.New(fault.Corrupt, "restore", "the checkpoint's state", err)
 				return
 			}
@@ -89,7 +95,13 @@ func commit[T any](ctx context.Context, s *Session, it *Iteration, state T) erro
 	if err != nil {
 		return fault.New(fault.UserCode, "encode", "the loop's state", err)
 	}
-	failed := s.cluster.Commit(ctx, Commit{Iteration: it.Number, State: encode, Digest: digest, Values: it.values, Last: it.last})
+	sealed := func() []byte {
+		if encode(); raw == nil && err != nil {
+			return nil
+		}
+		return sealState[T](raw)
+	}
+	failed := s.cluster.Commit(ctx, Commit{Iteration: it.Number, State: sealed, Digest: digest, Values: it.values, Last: it.last})
 	if err != nil {
 		return fault.New(fault.UserCode, "encode", "the loop's state", err)
 	}

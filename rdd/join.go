@@ -3,7 +3,6 @@ package rdd
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"runtime"
 	"sync/atomic"
 
@@ -275,9 +274,6 @@ func (p *joinPlan[K, V, W, U]) rightOf(ctx context.Context, id, part int) eachRo
 	return func(rows func([]Pair[K, W]) error) error { return readBuckets(ctx, id, part, p.co.r.row, rows) }
 }
 
-// zoned reports whether keys have times, which are compared in one zone.
-func (p *joinPlan[K, V, W, U]) zoned() bool { return hasTime(reflect.TypeFor[K]()) }
-
 // probed is how many rows are looked up at a time: what the first look has brought
 // into the core's cache is there at the second.
 const probed = 256
@@ -285,15 +281,11 @@ const probed = 256
 // probe joins rows with those of a table.
 func (p *joinPlan[K, V, W, U]) probe(t *lookup[K, W], left func(func([]Pair[K, V]) error) error, yield func([]U) error) error {
 	var sc scratch
-	zoned := p.zoned()
 	most := batchRows[U]()
 	out := make([]U, 0, most)
 	err := left(func(rows []Pair[K, V]) error {
 		for ; len(rows) > 0; rows = rows[min(probed, len(rows)):] {
 			now := rows[:min(probed, len(rows))]
-			if zoned {
-				now = inOneZone(t.keys.codec, now)
-			}
 			find(t, &sc, now)
 			for i := range now {
 				if out = p.emit(out, now[i].Key, now[i].Value, t.matches(sc.places[i])); len(out) >= most {

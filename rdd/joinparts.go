@@ -121,14 +121,11 @@ func (j *partsJoin[K, V, W, U]) find(right eachRows[Pair[K, W]], left eachRows[P
 	return out.Finish()
 }
 
-// filtered hands out the rows of one part, in one zone where keys are times.
+// filtered hands out the rows of one part.
 func filtered[K comparable, V, W, U, X any](j *partsJoin[K, V, W, U], part int, hash hasher, rows eachRows[Pair[K, X]], yield func([]Pair[K, X]) error) error {
 	var hashes []uint64
 	var some []Pair[K, X]
 	return rows(func(rows []Pair[K, X]) error {
-		if j.p.zoned() {
-			rows = inOneZone(j.p.co.l.key, rows)
-		}
 		hashes = hashOf(hash, rows, hashes)
 		some = some[:0]
 		for i := range rows {
@@ -163,9 +160,6 @@ func (j *partsJoin[K, V, W, U]) emit(found *storage.Buckets, left eachRows[Pair[
 	var hashes []uint64
 	var made []U
 	err := left(func(rows []Pair[K, V]) error {
-		if j.p.zoned() {
-			rows = inOneZone(j.p.co.l.key, rows)
-		}
 		hashes = hashOf(j.p.co.l.hash, rows, hashes)
 		for i := range rows {
 			values, err := readers[j.of[slotOf(hashes[i])]].next()

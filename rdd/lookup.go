@@ -2,7 +2,6 @@ package rdd
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"sync"
 	"unsafe"
@@ -19,14 +18,13 @@ type lookup[K comparable, W any] struct {
 	merged  bool    // there is no index
 	at      int     // the entry that merging has come to
 	next    []int32 // by entry: the next one of its key plus one, 0 at the end; nil where no key has two
-	zoned   bool    // keys have times
 	chained sync.Once
 }
 
 func newLookup[K comparable, W any](c keyed[K, W], rows int) *lookup[K, W] {
 	t := &table[K, W]{codec: c.key, hash: c.hash, byNumber: newByNumber[K]()}
 	t.entries = makeHuge[Pair[K, W]](0, rows)
-	return &lookup[K, W]{keys: t, zoned: hasTime(reflect.TypeFor[K]())}
+	return &lookup[K, W]{keys: t}
 }
 
 // lookup reads a partition of a shuffle, and builds its index by some workers.
@@ -46,9 +44,6 @@ func (p *joinPlan[K, V, W, U]) lookup(ctx context.Context, id, part, workers int
 
 // addAll gathers rows, whose keys and values are kept.
 func (l *lookup[K, W]) addAll(rows []Pair[K, W]) error {
-	if l.zoned {
-		rows = inOneZone(l.keys.codec, rows)
-	}
 	t := l.keys
 	for i := range rows {
 		t.entries = append(growHuge(t.entries), rows[i])
@@ -173,7 +168,7 @@ func (l *lookup[K, W]) insert(row int32, end uint64, round bool) bool {
 			at = 0
 		}
 		x := t.index[at]
-		if other := int32(uint32(x)) - 1; x != 0 && (x>>32 != h>>32 || t.entries[other].Key != t.entries[row].Key) {
+		if other := int32(uint32(x)) - 1; x != 0 && (x>>32 != h>>32 || t.entries[other].Key != t.entries[row].Key && !t.codec.equal(&t.entries[other].Key, &t.entries[row].Key)) {
 			continue
 		} else if x != 0 {
 			l.chain(row, other)
@@ -186,7 +181,7 @@ func (l *lookup[K, W]) insert(row int32, end uint64, round bool) bool {
 // order makes the rows ready to be merged, or builds the index where they do not lie in
 // the order of their keys' hashes, of which each has one row.
 func (l *lookup[K, W]) order() {
-	if l.merged = hashedAlike(reflect.TypeFor[K](), true) && ascending(l.keys.hashed()); !l.merged {
+	if l.merged = ascending(l.keys.hashed()); !l.merged {
 		l.build(1)
 	}
 }
@@ -197,24 +192,6 @@ func ascending(hashes []uint64) bool {
 		if hashes[i] <= hashes[i-1] {
 			return false
 		}
-	}
-	return true
-}
-
-// hashedAlike says whether keys that are equal have the same hash: not so where they
-// have a 0 and a −0 in them, which are encoded.
-func hashedAlike(t reflect.Type, whole bool) bool {
-	switch t.Kind() {
-	case reflect.Float32, reflect.Float64:
-		return whole
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if t != timeType && !hashedAlike(t.Field(i).Type, false) {
-				return false
-			}
-		}
-	case reflect.Array:
-		return hashedAlike(t.Elem(), false)
 	}
 	return true
 }
@@ -237,12 +214,12 @@ func inTurn[K comparable, V, W any](l *lookup[K, W], sc *scratch, rows []Pair[K,
 	sc.places = slices.Grow(sc.places[:0], len(rows))[:len(rows)]
 	t := l.keys
 	for i := range rows {
-		if l.at < len(t.entries) && t.entries[l.at].Key == rows[i].Key {
+		if l.at < len(t.entries) && (t.entries[l.at].Key == rows[i].Key || t.codec.equal(&t.entries[l.at].Key, &rows[i].Key)) {
 			sc.places[i] = uint32(l.at)
 			l.at++
 			continue
 		}
-		if l.at > 0 && t.entries[l.at-1].Key == rows[i].Key {
+		if l.at > 0 && (t.entries[l.at-1].Key == rows[i].Key || t.codec.equal(&t.entries[l.at-1].Key, &rows[i].Key)) {
 			sc.places[i] = uint32(l.at - 1)
 			continue
 		}
@@ -255,7 +232,7 @@ func inTurn[K comparable, V, W any](l *lookup[K, W], sc *scratch, rows []Pair[K,
 			l.at++
 		}
 		sc.places[i] = noPlace
-		if l.at < len(t.hashes) && t.hashes[l.at] == h && t.entries[l.at].Key == rows[i].Key {
+		if l.at < len(t.hashes) && t.hashes[l.at] == h && (t.entries[l.at].Key == rows[i].Key || t.codec.equal(&t.entries[l.at].Key, &rows[i].Key)) {
 			sc.places[i] = uint32(l.at)
 		}
 	}

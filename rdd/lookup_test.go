@@ -3,10 +3,8 @@ package rdd
 import (
 	"cmp"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"testing"
-	"time"
 	"unsafe"
 )
 
@@ -147,15 +145,4 @@ func twice(keys []int64) (out []int64) {
 		out = append(out, k, k)
 	}
 	return out
-}
-
-// TestZerosOfBothSignsAreNotMerged: they are equal, and within a key their hashes are not.
-func TestZerosOfBothSignsAreNotMerged(t *testing.T) {
-	type point struct{ X, Y float64 }
-	for of, want := range map[reflect.Type]bool{reflect.TypeFor[point](): false, reflect.TypeFor[[2]float32](): false, reflect.TypeFor[float64](): true,
-		reflect.TypeFor[string](): true, reflect.TypeFor[[2]int](): true, reflect.TypeFor[struct{ At time.Time }](): true} {
-		if got := hashedAlike(of, true); got != want {
-			t.Errorf("keys of %v that are equal are hashed alike: %v", of, got)
-		}
-	}
 }

@@ -41,8 +41,11 @@ func Columns(features, base int) PackOption {
 // Pack lays a dataset out for steps. Points become vectors; rows of any other
 // type are stored in their encoding.
 func Pack[T any](ds Dataset[T], options ...PackOption) Packed[T] {
-	rows := func() storage.Rows { return encodedRows[T]{ds} }
-	if points, ok := any(ds).(Dataset[Point]); ok {
+	rows := func() storage.Rows { return encodedRows[T]{ds, rowCodecFor[T]()} }
+	points, ok := any(ds).(Dataset[Point])
+	if !ok {
+		crosses[T](ds.g, "pack", "rows")
+	} else {
 		rows = func() storage.Rows {
 			if points.source != nil {
 				return points.source.source
@@ -58,18 +61,27 @@ func Pack[T any](ds Dataset[T], options ...PackOption) Packed[T] {
 const chunkRows = 8192
 
 // encodedRows packs rows of a type without columns of its own.
-type encodedRows[T any] struct{ ds Dataset[T] }
+type encodedRows[T any] struct {
+	ds  Dataset[T]
+	row codec[T]
+}
+
+// rowCodecFor is codecOf of a type that the plan has been found to be able to encode.
+func rowCodecFor[T any]() codec[T] {
+	c, _ := codecOf[T]()
+	return c
+}
 
 func (r encodedRows[T]) Len() int { return r.ds.parts() }
 
 func (r encodedRows[T]) Read(ctx context.Context, part int, yield func(*storage.Chunk) error) error {
 	c := &storage.Chunk{}
 	err := r.ds.rows(ctx, part, func(row T) error {
-		raw, err := Encode(row)
-		if err != nil {
+		one := rowList[T]{row: r.row}
+		if err := one.add(&row); err != nil {
 			return fault.New(fault.UserCode, "encode", typeName[T](), err)
 		}
-		if c.Blobs = append(c.Blobs, raw); len(c.Blobs) < chunkRows {
+		if c.Blobs = append(c.Blobs, one.raw); len(c.Blobs) < chunkRows {
 			return nil
 		}
 		full := c
@@ -238,6 +250,8 @@ func Aggregate[P, T, A any](pk Packed[T], agg Aggregator[P, T, A], options ...St
 	if agg.Zero == nil || agg.Merge == nil || (agg.Add == nil && agg.AddBatch == nil) {
 		pk.g.fail("an Aggregator needs Zero, Merge and one of Add and AddBatch")
 	}
+	crosses[P](pk.g, "aggregate", "parameter")
+	crosses[A](pk.g, "aggregate", "accumulator")
 	if agg.State > 0 && agg.AddBatch == nil {
 		pk.g.fail("an Aggregator with State needs AddBatch, which sees it")
 	}
@@ -267,6 +281,7 @@ type folder[P, T, A any] struct {
 	agg   Aggregator[P, T, A]
 	meta  *storage.PackMeta
 	param P
+	row   codec[T]
 	rows  [rowsPerBatch]int32
 	view  Batch
 }
@@ -331,8 +346,11 @@ func (f *folder[P, T, A]) foldRows(acc any, b *storage.Batch, from, to int) (any
 		return nil, 0, fault.Newf(fault.UserCode, "fold", typeName[T](), "its rows have no columns: the Aggregator needs Add")
 	}
 	a := acc.(*A)
+	if f.row.put == nil {
+		f.row = rowCodecFor[T]()
+	}
 	for p := from; p < to; p++ {
-		row, err := rowAt[T](f.meta, b, int(b.RowAt(p)))
+		row, err := rowAt(f.meta, b, int(b.RowAt(p)), f.row)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -342,9 +360,13 @@ func (f *folder[P, T, A]) foldRows(acc any, b *storage.Batch, from, to int) (any
 }
 
 // rowAt brings one row of a pack back to its type.
-func rowAt[T any](meta *storage.PackMeta, b *storage.Batch, r int) (row T, err error) {
+func rowAt[T any](meta *storage.PackMeta, b *storage.Batch, r int, c codec[T]) (row T, err error) {
 	if meta.Layout == storage.BlobLayout {
-		if err := Decode(b.Blob[b.Offsets[r]:b.Offsets[r+1]], &row); err != nil {
+		rest, err := c.parse(b.Blob[b.Offsets[r]:b.Offsets[r+1]], &row, &arena{})
+		if err == nil && len(rest) > 0 {
+			err = fmt.Errorf("%d bytes are left after it", len(rest))
+		}
+		if err != nil {
 			return row, fault.New(fault.Corrupt, "decode", typeName[T](), err)
 		}
 		return row, nil

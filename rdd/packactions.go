@@ -35,24 +35,23 @@ func packAction[T, R any](pk Packed[T], kind string, task func(s *storage.Split)
 // Prefix brings the first rows of every split, about `rows` in all. Since
 // rows are shuffled within their split it is a sample stratified by split.
 func Prefix[T any](pk Packed[T], rows int) Action[[]T] {
+	c := rowCodecFor[T]()
 	task := func(s *storage.Split) ([]byte, error) {
 		share := int(int64(rows)*s.Rows/max(1, s.Meta.Rows)) + 1
-		out := [][]byte{}
+		out := rowList[T]{row: c}
 		for i := range s.Batches {
 			b := &s.Batches[i]
-			for r := 0; r < b.Rows && len(out) < share; r++ {
-				row, err := rowAt[T](s.Meta, b, r)
+			for r := 0; r < b.Rows && out.n < share; r++ {
+				row, err := rowAt(s.Meta, b, r, c)
+				if err == nil {
+					err = out.add(&row)
+				}
 				if err != nil {
 					return nil, err
 				}
-				raw, err := Encode(row)
-				if err != nil {
-					return nil, fault.New(fault.UserCode, "encode", typeName[T](), err)
-				}
-				out = append(out, raw)
 			}
 		}
-		return cborMode.Marshal(out)
+		return out.encoded(), nil
 	}
 	return packAction(pk, "prefix", task, func(raws [][]byte) ([]T, error) {
 		var all []T
@@ -77,6 +76,8 @@ type Scan[P, R any] struct {
 // ScanBatches declares a scan: f takes each batch of a split into the split's
 // value, which begins as R's zero value.
 func ScanBatches[P, T, R any](pk Packed[T], f func(r R, p P, b *Batch) R) Scan[P, R] {
+	crosses[P](pk.g, "scan", "parameter")
+	crosses[R](pk.g, "scan", "result")
 	task := func(_ context.Context, part int, args []byte, packs runner.Packs) ([]byte, error) {
 		var p P
 		if err := Decode(args, &p); err != nil {

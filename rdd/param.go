@@ -20,6 +20,7 @@ type Param[P any] struct {
 
 // NewParam declares a parameter.
 func NewParam[P any](g *Graph, name string) Param[P] {
+	crosses[P](g, "parameter", "value")
 	return Param[P]{g: g, id: g.add(node{kind: "param", typ: typeName[P](), detail: name, at: callSite()})}
 }
 

@@ -62,7 +62,7 @@ type Partitioner[K comparable] struct {
 
 // HashPartitioner spreads keys over n partitions by their hashes.
 func HashPartitioner[K comparable](n int) Partitioner[K] {
-	c, _ := codecOf[K]() // PartitionBy says what is wrong with it
+	c, _ := keyCodecOf[K]() // PartitionBy says what is wrong with it
 	hash := hasherOf(c)
 	parts := min(max(1, n), mostPartitions)
 	return Partitioner[K]{n: parts, hashed: true, detail: fmt.Sprintf("hash %d", parts), of: func(k *K) int {
@@ -103,6 +103,9 @@ func PartitionerFunc[K comparable](name string, n int, f func(K) int) Partitione
 // PartitionBy moves every pair to the partition that a partitioner gives its
 // key. All rows move; those of one partition keep their order.
 func PartitionBy[K comparable, V any](ds Dataset[Pair[K, V]], p Partitioner[K]) Dataset[Pair[K, V]] {
+	if _, err := keyCodecOf[K](); err != nil {
+		ds.g.fail("partition by: this cannot be a key: %v", err)
+	}
 	id, row := spreadRows(ds, "partition-by", p.detail, p.n, func(int) func(*Pair[K, V]) int {
 		return func(r *Pair[K, V]) int { return p.of(&r.Key) }
 	})

@@ -12,13 +12,15 @@ import (
 
 // rowCodec writes rows of one type as bytes and reads them again. It is
 // derived from the type once, when the plan is built; a row is then written
-// field by field from its memory, without reflection.
+// field by field from its memory, exported or not, without reflection.
 //
 // Numbers have fixed width, the least significant byte first; strings, byte
-// slices and slices their length before them, a pointer one byte that says
-// whether there is something (a null is a nil pointer), a time its seconds and
-// nanoseconds since 1970 in UTC. Equal rows have equal bytes, except that all
-// NaNs differ by their bits only.
+// slices and slices their length before them, maps too, their entries in the order of
+// their bytes; a pointer one byte that says whether there is something (a null is a
+// nil pointer), a time its seconds and nanoseconds since 1970 in UTC. Types that
+// cannot be written so, and that have MarshalBinary and UnmarshalBinary, are written
+// by these. Equal rows have equal bytes, except that all NaNs differ by their
+// bits only.
 type rowCodec struct {
 	put func(out []byte, p unsafe.Pointer) []byte
 	get func(in []byte, p unsafe.Pointer, a *arena) (rest []byte, ok bool)
@@ -27,17 +29,25 @@ type rowCodec struct {
 }
 
 // codec is a rowCodec for T.
-type codec[T any] struct{ rowCodec }
+type codec[T any] struct {
+	rowCodec
+	same func(a, b *T) bool // of keys: see keyCodecOf; nil where == tells
+}
 
 // codecOf derives a codec; what cannot be encoded is an error that names the
 // field.
 func codecOf[T any]() (codec[T], error) {
-	t := reflect.TypeFor[T]()
-	if t.Size() == 0 {
-		return codec[T]{}, fmt.Errorf("a row of %v takes no memory", t)
+	c, err := rowCodecOf(reflect.TypeFor[T]())
+	return codec[T]{rowCodec: c}, err
+}
+
+// rowCodecOf is codecOf by the type.
+func rowCodecOf(t reflect.Type) (rowCodec, error) {
+	c, err := deriving{}.codec(t, t.String())
+	if err == nil && t.Size() == 0 {
+		return nothingCodec, nil
 	}
-	c, err := deriveCodec(t, t.String(), nil)
-	return codec[T]{c}, err
+	return c, err
 }
 
 // append writes a row.
@@ -85,16 +95,36 @@ func (c codec[T]) parseAll(in []byte, rows []T, a *arena) ([]T, error) {
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// deriveCodec makes the codec of a type; at says where it stands in the row,
-// and within are the types around it.
-func deriveCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, error) {
-	for _, w := range within {
-		if w == t {
-			return rowCodec{}, fmt.Errorf("%s: a %v that contains itself cannot be a row", at, t)
-		}
+// deriving is how a codec is made: that of a key has one encoding for all values that
+// are one key. within are the types around the one in hand.
+type deriving struct {
+	key    bool
+	within []reflect.Type
+}
+
+func (d deriving) inside(t reflect.Type) deriving {
+	return deriving{key: d.key, within: append(slices.Clip(d.within), t)}
+}
+
+// codec makes the codec of a type; at says where it stands in the row.
+func (d deriving) codec(t reflect.Type, at string) (rowCodec, error) {
+	if slices.Contains(d.within, t) {
+		return rowCodec{}, fmt.Errorf("%s: a %v that contains itself cannot be a row", at, t)
 	}
 	if t == timeType {
 		return timeCodec, nil
+	}
+	c, err := d.byMemory(t, at)
+	if err != nil && marshalsItself(t) && (!d.key || comparedAsEncoded(t)) {
+		return marshalCodec(t), nil
+	}
+	return c, err
+}
+
+// byMemory is codec of what is written as it lies in memory.
+func (d deriving) byMemory(t reflect.Type, at string) (rowCodec, error) {
+	if unmovable(t) {
+		return rowCodec{}, fmt.Errorf("%s: a %v is of this process alone, and cannot be part of a row", at, t)
 	}
 	switch t.Kind() {
 	case reflect.Bool:
@@ -103,20 +133,24 @@ func deriveCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, er
 		return fixed1, nil
 	case reflect.Int16, reflect.Uint16:
 		return fixed2, nil
-	case reflect.Int32, reflect.Uint32, reflect.Float32:
+	case reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
+		return d.float(t.Kind()), nil
+	case reflect.Int32, reflect.Uint32:
 		return fixed4, nil
-	case reflect.Int64, reflect.Uint64, reflect.Float64, reflect.Int, reflect.Uint:
+	case reflect.Int64, reflect.Uint64, reflect.Int, reflect.Uint:
 		return fixed8, nil
 	case reflect.String:
 		return stringCodec, nil
 	case reflect.Slice:
-		return sliceCodec(t, at, append(within, t))
+		return d.inside(t).slice(t, at)
 	case reflect.Array:
-		return arrayCodec(t, at, append(within, t))
+		return d.inside(t).array(t, at)
 	case reflect.Pointer:
-		return pointerCodec(t, at, append(within, t))
+		return d.inside(t).pointer(t, at)
+	case reflect.Map:
+		return d.inside(t).mapped(t, at)
 	case reflect.Struct:
-		return structCodec(t, at, append(within, t))
+		return d.inside(t).structure(t, at)
 	}
 	return rowCodec{}, fmt.Errorf("%s: a %v cannot be part of a row", at, t)
 }
@@ -206,16 +240,13 @@ type sliceHeader struct {
 	len, cap int
 }
 
-// sliceCodec writes the length plus one, 0 being nil, and the elements.
-func sliceCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, error) {
-	elem, err := deriveCodec(t.Elem(), at+"[]", within)
+// slice writes the length plus one, 0 being nil, and the elements.
+func (d deriving) slice(t reflect.Type, at string) (rowCodec, error) {
+	elem, err := d.codec(t.Elem(), at+"[]")
 	if err != nil {
 		return rowCodec{}, err
 	}
 	size := t.Elem().Size()
-	if size == 0 {
-		return rowCodec{}, fmt.Errorf("%s: a slice of %v, which takes no memory, cannot be part of a row", at, t.Elem())
-	}
 	least, all := 1, eachElement(elem, size)
 	room := func(n int, _ *arena) unsafe.Pointer { return reflect.MakeSlice(t, n, n).UnsafePointer() }
 	if littleEndian && isNumber(t.Elem().Kind()) {
@@ -232,7 +263,7 @@ func sliceCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, err
 		},
 		get: func(in []byte, p unsafe.Pointer, a *arena) ([]byte, bool) {
 			v, k := binary.Uvarint(in)
-			if k <= 0 || v > uint64(len(in)-k)/uint64(least)+1 {
+			if k <= 0 || v > math.MaxInt32 || size > 0 && v > uint64(len(in)-k)/uint64(least)+1 {
 				return nil, false
 			}
 			if v == 0 {
@@ -293,8 +324,8 @@ func isNumber(k reflect.Kind) bool {
 	return k >= reflect.Int && k <= reflect.Float64 && k != reflect.Uintptr
 }
 
-func arrayCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, error) {
-	elem, err := deriveCodec(t.Elem(), at+"[]", within)
+func (d deriving) array(t reflect.Type, at string) (rowCodec, error) {
+	elem, err := d.codec(t.Elem(), at+"[]")
 	size, n := t.Elem().Size(), t.Len()
 	return rowCodec{flat: flatIf(elem.flat > 0, t.Size()),
 		put: func(out []byte, p unsafe.Pointer) []byte {
@@ -314,8 +345,8 @@ func arrayCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, err
 	}, err
 }
 
-func pointerCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, error) {
-	elem, err := deriveCodec(t.Elem(), at, within)
+func (d deriving) pointer(t reflect.Type, at string) (rowCodec, error) {
+	elem, err := d.codec(t.Elem(), at)
 	return rowCodec{
 		put: func(out []byte, p unsafe.Pointer) []byte {
 			to := *(*unsafe.Pointer)(p)
@@ -357,26 +388,32 @@ func joinFlat(fields []field) (out []field) {
 	return out
 }
 
-func structCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, error) {
+func (d deriving) structure(t reflect.Type, at string) (rowCodec, error) {
 	var fields []field
-	sum := uintptr(0)
-	packed := true // without a gap between fields
 	for i := range t.NumField() {
 		f := t.Field(i)
-		name := at + "." + f.Name
-		if !f.IsExported() && f.Name != "_" {
-			return rowCodec{}, fmt.Errorf("%s: a field that is not exported would be lost", name)
+		if d.key && f.Name == "_" {
+			continue // == does not look at it
 		}
-		c, err := deriveCodec(f.Type, name, within)
+		c, err := d.codec(f.Type, at+"."+f.Name)
 		if err != nil {
 			return rowCodec{}, err
 		}
 		fields = append(fields, field{c, f.Offset})
-		packed = packed && c.flat > 0
-		sum += c.flat
+	}
+	return fieldsCodec(fields, t.Size()), nil
+}
+
+// fieldsCodec writes the fields of a struct of some size.
+func fieldsCodec(fields []field, size uintptr) rowCodec {
+	sum := uintptr(0)
+	packed := len(fields) > 0 // without a gap between fields
+	for _, f := range fields {
+		packed = packed && f.flat > 0
+		sum += f.flat
 	}
 	fields = joinFlat(fields)
-	return rowCodec{flat: flatIf(packed && sum == t.Size(), sum),
+	return rowCodec{flat: flatIf(packed && sum == size, sum),
 		put: func(out []byte, p unsafe.Pointer) []byte {
 			for i := range fields {
 				if f := &fields[i]; f.flat > 0 {
@@ -401,5 +438,5 @@ func structCodec(t reflect.Type, at string, within []reflect.Type) (rowCodec, er
 			}
 			return in, true
 		},
-	}, nil
+	}
 }

@@ -226,7 +226,7 @@ func Quantiles[N Number](ds Dataset[N], shares ...float64) Action[[]float64] {
 // HyperLogLog of 16 bits (Flajolet et al.; Heule et al.): within about half a
 // percent.
 func CountApproxDistinct[T comparable](ds Dataset[T]) Action[int64] {
-	row, err := codecOf[T]()
+	row, err := keyCodecOf[T]()
 	if err != nil {
 		ds.g.fail("count approx distinct: the rows cannot be encoded: %v", err)
 	}

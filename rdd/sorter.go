@@ -298,7 +298,7 @@ func eachGroup[K comparable, V any](ctx context.Context, s *sorter[Pair[K, V]], 
 	}
 	err := s.each(ctx, func(rows []Pair[K, V]) error {
 		for _, r := range rows {
-			if len(group) > 0 && group[0].Key != r.Key {
+			if len(group) > 0 && group[0].Key != r.Key && s.order.compare(&group[0], &r) != 0 {
 				if err := flush(); err != nil {
 					return err
 				}

@@ -123,7 +123,7 @@ func (t *table[K, C]) find(key *K, h uint64) int {
 		if x == 0 {
 			return -1
 		}
-		if x>>32 == h>>32 && t.entries[uint32(x)-1].Key == *key {
+		if x>>32 == h>>32 && (t.entries[uint32(x)-1].Key == *key || t.codec.equal(&t.entries[uint32(x)-1].Key, key)) {
 			return int(uint32(x)) - 1
 		}
 	}
@@ -140,7 +140,7 @@ func (t *table[K, C]) insert(key *K, h uint64) (at int, fresh bool) {
 		if x == 0 {
 			break
 		}
-		if x>>32 == h>>32 && t.entries[uint32(x)-1].Key == *key {
+		if x>>32 == h>>32 && (t.entries[uint32(x)-1].Key == *key || t.codec.equal(&t.entries[uint32(x)-1].Key, key)) {
 			return int(uint32(x)) - 1, false
 		}
 	}
@@ -224,7 +224,7 @@ func look[K comparable, V, C any](t *table[K, C], sc *scratch, rows []Pair[K, V]
 	entries := t.entries
 	for i, x := range words {
 		places[i] = noPlace
-		if at := uint32(x) - 1; x>>32 == hashes[i]>>32 && int(at) < len(entries) && entries[at].Key == rows[i].Key {
+		if at := uint32(x) - 1; x>>32 == hashes[i]>>32 && int(at) < len(entries) && (entries[at].Key == rows[i].Key || t.codec.equal(&entries[at].Key, &rows[i].Key)) {
 			places[i] = at
 			continue
 		}
@@ -232,7 +232,7 @@ func look[K comparable, V, C any](t *table[K, C], sc *scratch, rows []Pair[K, V]
 			continue
 		}
 		x = t.index[(hashes[i]+1)&t.mask]
-		if at := uint32(x) - 1; x>>32 == hashes[i]>>32 && int(at) < len(entries) && entries[at].Key == rows[i].Key {
+		if at := uint32(x) - 1; x>>32 == hashes[i]>>32 && int(at) < len(entries) && (entries[at].Key == rows[i].Key || t.codec.equal(&entries[at].Key, &rows[i].Key)) {
 			places[i] = at
 		} else if !first && x != 0 {
 			places[i] = uint32(t.find(&rows[i].Key, hashes[i]))
