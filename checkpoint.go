@@ -11,12 +11,13 @@ import (
 	"strings"
 
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/storage"
 )
 
-const checkpointVersion = 3
+const checkpointVersion = 4
 
 // checkpoint is everything that a job goes on from. Its file ends in a line
 // with the digest of what is before it, so that a torn or damaged one is
@@ -24,13 +25,20 @@ const checkpointVersion = 3
 type checkpoint struct {
 	Version   int            `json:"version"`
 	Plan      plan.Digest    `json:"plan"`
-	Job       string         `json:"job"`   // what the run must agree on
-	Packs     []packMark     `json:"packs"` // in the order in which they were opened
-	Iteration int            `json:"iteration"`
-	Life      uint32         `json:"life"` // of the process that wrote it
-	State     []byte         `json:"state"`
+	Job       string         `json:"job"`       // what the run must agree on
+	Packs     []packMark     `json:"packs"`     // in the order in which they were opened
+	Sequence  int            `json:"sequence"`  // counts the checkpoints of the job
+	Loops     []loopMark     `json:"loops"`     // of the program, in the order in which they began
+	Life      uint32         `json:"life"`      // of the process that wrote it
 	Log       driver.LogMark `json:"log"`       // of the event log, up to this step
 	Executors int            `json:"executors"` // that the job had
+}
+
+// loopMark is how far a loop has come.
+type loopMark struct {
+	Iteration int    `json:"iteration"`
+	Ended     bool   `json:"ended"`
+	State     []byte `json:"state"`
 }
 
 // packMark is a pack, and how far the job has come with it.
@@ -69,6 +77,7 @@ const keepShare = 10
 // keepCheckpoints is how many checkpoints are kept.
 const keepCheckpoints = 2
 
+// writeCheckpoint returns once the checkpoint is on the disk, under its name.
 func writeCheckpoint(dir string, c *checkpoint) error {
 	raw, err := json.Marshal(c)
 	if err != nil {
@@ -76,34 +85,38 @@ func writeCheckpoint(dir string, c *checkpoint) error {
 	}
 	raw = append(raw, '\n')
 	raw = fmt.Appendf(raw, "%s\n", plan.DigestOf(raw))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := disk.MkdirAll(dir, 0o755); err != nil {
 		return checkpointError(dir, err)
 	}
-	name := filepath.Join(dir, fmt.Sprintf("checkpoint-%09d", c.Iteration))
-	if err := writeSynced(name+".part", raw); err != nil {
-		os.Remove(name + ".part")
+	name := filepath.Join(dir, fmt.Sprintf("checkpoint-%09d", c.Sequence))
+	if err := disk.WriteSynced(name+".part", raw, 0o644); err != nil {
+		disk.Remove(name + ".part")
 		return checkpointError(dir, err)
 	}
-	if err := os.Rename(name+".part", name); err != nil {
+	err = disk.Rename(name+".part", name)
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err == nil {
+			err = disk.SyncDir(d)
+		}
+	}
+	if err != nil {
 		return checkpointError(dir, err)
 	}
-	files := checkpointFiles(dir)
-	for _, old := range files[:max(0, len(files)-keepCheckpoints)] {
-		os.Remove(old)
-	}
+	dropCheckpoints(dir)
 	return nil
 }
 
-func writeSynced(path string, raw []byte) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
+// dropCheckpoints removes all checkpoints but the newest that are whole, and what is
+// damaged among the older ones.
+func dropCheckpoints(dir string) {
+	whole := 0
+	for _, file := range slices.Backward(checkpointFiles(dir)) {
+		if whole == keepCheckpoints {
+			disk.Remove(file)
+		} else if _, err := readCheckpoint(file); err == nil {
+			whole++
+		}
 	}
-	defer f.Close()
-	if _, err := f.Write(raw); err != nil {
-		return err
-	}
-	return f.Sync()
 }
 
 func checkpointError(dir string, err error) error {
@@ -128,6 +141,9 @@ func latestCheckpoint(dir string, p plan.Digest, job string) (*checkpoint, error
 	files := checkpointFiles(dir)
 	for _, file := range slices.Backward(files) {
 		c, err := readCheckpoint(file)
+		if fault.KindOf(err) == fault.PlanMismatch {
+			return nil, err
+		}
 		if err != nil {
 			continue
 		}
@@ -157,7 +173,8 @@ func readCheckpoint(path string) (*checkpoint, error) {
 		return nil, fault.New(fault.Corrupt, "read the checkpoint", path, err)
 	}
 	if c.Version != checkpointVersion {
-		return nil, fault.Newf(fault.Corrupt, "read the checkpoint", path, "version %d, want %d", c.Version, checkpointVersion)
+		return nil, fault.Newf(fault.PlanMismatch, "read the checkpoint", path, "version %d, this program reads version %d", c.Version, checkpointVersion).
+			WithHint("resume with the program that wrote it, or remove the directory and begin again")
 	}
 	return c, nil
 }
@@ -200,7 +217,7 @@ func keepOldLog(path string) {
 	for k := 1; ; k++ {
 		old := fmt.Sprintf("%s.%d", path, k)
 		if _, err := os.Stat(old); err != nil {
-			os.Rename(path, old)
+			disk.Rename(path, old)
 			return
 		}
 	}

@@ -297,25 +297,57 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 		if err != nil {
 			return err
 		}
-		if e.remote != nil {
-			e.remote.committed(e.report, c.Digest)
-		}
+		e.unsaid = append(e.unsaid, committedStep{e.report, c.Digest})
 	}
 	e.flush()
+	if e.remote == nil {
+		e.unsaid = nil // nobody is told
+	}
 	if e.cfg.Checkpoints == "" || (c.Iteration%e.cfg.CheckpointEach != 0 && !c.Last && ctx.Err() == nil) {
 		return nil
 	}
 	if e.remote != nil && !c.Last && time.Since(e.kept) < max(commitEvery, keepShare*e.keeping) {
 		return nil
 	}
+	return e.keep(c)
+}
+
+// committedStep is a step that is committed once a checkpoint has it.
+type committedStep struct {
+	report *driver.StepReport
+	digest plan.Digest
+}
+
+// keep writes a checkpoint, and tells the cluster's driver of the steps that are in it:
+// what is called committed is never done again. A checkpoint for which there is no
+// room is tried again at the next commit; until then no step is called
+// committed.
+func (e *embedded) keep(c rdd.Commit) error {
 	e.kept = time.Now()
 	defer func() { e.keeping = time.Since(e.kept) }()
 	state := c.State()
 	if state == nil {
 		return nil // it cannot be encoded, as the session is about to say
 	}
-	return writeCheckpoint(e.cfg.Checkpoints, &checkpoint{Version: checkpointVersion, Plan: e.plan, Job: e.cfg.Identity, Packs: e.marks(),
-		Iteration: c.Iteration, Life: e.life, Executors: e.cfg.Executors, State: state, Log: e.log.Mark()})
+	for len(e.loops) < c.Loop {
+		e.loops = append(e.loops, loopMark{})
+	}
+	e.loops[c.Loop-1] = loopMark{Iteration: c.Iteration, Ended: c.Stopped, State: state}
+	e.sequence++
+	err := writeCheckpoint(e.cfg.Checkpoints, &checkpoint{Version: checkpointVersion, Plan: e.plan, Job: e.cfg.Identity, Packs: e.marks(),
+		Sequence: e.sequence, Loops: e.loops, Life: e.life, Executors: e.cfg.Executors, Log: e.log.Mark()})
+	if fault.KindOf(err) == fault.NoResources {
+		e.cfg.Logger.Warn("no checkpoint could be written; it is tried again at the next commit", "error", err)
+		e.sequence--
+		return nil
+	}
+	if err == nil && e.remote != nil {
+		for _, s := range e.unsaid {
+			e.remote.committed(s.report, s.digest)
+		}
+		e.unsaid = nil
+	}
+	return err
 }
 
 // Evaluated adds the objective to the line of the pass that found it.
@@ -341,12 +373,13 @@ func (e *embedded) flush() {
 // Now is the time since the job began.
 func (e *embedded) Now() time.Duration { return e.back.Now() }
 
-// Resume is the checkpoint that the job goes on from, if any.
-func (e *embedded) Resume() (int, []byte) {
-	if e.resumed == nil {
-		return 0, nil
+// Resume is what the checkpoint that the job goes on from has of a loop, if any.
+func (e *embedded) Resume(loop int) (int, []byte, bool) {
+	if e.resumed == nil || loop > len(e.resumed.Loops) {
+		return 0, nil, false
 	}
-	return e.resumed.Iteration, e.resumed.State
+	l := e.resumed.Loops[loop-1]
+	return l.Iteration, l.State, l.Ended
 }
 
 func (e *embedded) outcome(s *rdd.Session, stoppedBy string) *Outcome {

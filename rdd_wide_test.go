@@ -282,7 +282,7 @@ func savedLines(t *testing.T, dir string) (lines []string) {
 	if _, err := os.Stat(filepath.Join(dir, "_SUCCESS")); err != nil {
 		t.Error(err)
 	}
-	files, _ := filepath.Glob(filepath.Join(dir, "*"))
+	files, _ := filepath.Glob(filepath.Join(dir, "part-*"))
 	for _, f := range files {
 		raw, err := os.ReadFile(f)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -131,6 +132,9 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 	s := rdd.NewSession(g, e, rdd.Config{OutDir: cfg.OutDir, Owner: ownerOf(process), Progress: cfg.Progress, Scalable: e.scalable,
 		TaskMemory: cfg.heldByTask(), Copies: process.Role == wire.JobRole, Warn: func(text string) { cfg.Logger.Warn(text) }})
 	stoppedBy, err := run(ctx, s, args, p)
+	if err == nil {
+		err = s.Err() // of a loop, whether or not the program has asked
+	}
 	if err != nil {
 		e.log.Close()
 		return nil, err
@@ -268,6 +272,9 @@ type embedded struct {
 	kept      time.Time
 	keeping   time.Duration // how long the last checkpoint took
 	life      uint32
+	loops     []loopMark      // as the last checkpoint has them
+	sequence  int             // of the last checkpoint
+	unsaid    []committedStep // that no checkpoint has yet
 	goesOn    bool            // the event log is that of the run resumed, whose first passes it has
 	stepped   bool            // a training step has run
 	shared    executor.Shared // what tasks of all executors here have in common
@@ -312,8 +319,10 @@ func (e *embedded) open(ctx context.Context, g *rdd.Graph, again func() (executo
 			return err
 		}
 	}
+	e.life = process.Term
 	if e.resumed != nil {
-		e.life = e.resumed.Life + 1
+		e.life = max(e.life, e.resumed.Life+1)
+		e.loops, e.sequence = slices.Clone(e.resumed.Loops), e.resumed.Sequence
 	}
 	job := e.cfg.Job
 	job.Life = e.life

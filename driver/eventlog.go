@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/volley-engine/volley/abss"
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 )
@@ -172,7 +173,8 @@ type LogFooter struct {
 
 // EventLog writes a job's event log.
 type EventLog struct {
-	f           *os.File
+	named       bool // its name is on the disk
+	f           *disk.File
 	w           *bufio.Writer
 	sum         hash.Hash
 	lines       int
@@ -186,10 +188,10 @@ func CreateEventLog(path string) (*EventLog, error) {
 	if path == "" {
 		return nil, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := disk.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fault.New(fault.NoResources, "write the event log", path, err)
 	}
-	f, err := os.Create(path)
+	f, err := disk.Create(path)
 	if err != nil {
 		return nil, fault.New(fault.NoResources, "write the event log", path, err)
 	}
@@ -208,9 +210,16 @@ type LogMark struct {
 	SHA256      string `json:"sha256"`
 }
 
-// Mark is the end of the log so far.
+// Mark is the end of the log so far, which is on the disk by then.
 func (l *EventLog) Mark() LogMark {
 	if l == nil || l.err != nil {
+		return LogMark{}
+	}
+	if l.err = l.f.Sync(); l.err == nil && !l.named {
+		l.err = disk.SyncDir(filepath.Dir(l.f.Name()))
+		l.named = l.err == nil
+	}
+	if l.err != nil {
 		return LogMark{}
 	}
 	at, err := l.f.Seek(0, io.SeekCurrent)
@@ -227,7 +236,7 @@ func ContinueEventLog(path string, m LogMark) (l *EventLog, ok bool) {
 	if path == "" || m.Lines == 0 {
 		return nil, false
 	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := disk.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, false
 	}

@@ -26,6 +26,7 @@ const (
 	JobEnded
 	JobSubmitted
 	JobRestarted
+	JobStarted // a process of the job is about to be started
 )
 
 // Record is one decision.
@@ -39,6 +40,7 @@ type Record struct {
 	Reason string      `json:"reason,omitempty"` // of JobEnded
 	State  string      `json:"state,omitempty"`  // of JobEnded
 	Spec   *JobSpec    `json:"spec,omitempty"`   // of JobSubmitted
+	Term   uint32      `json:"term,omitempty"`   // of JobStarted: counts the job's processes
 	At     int64       `json:"at,omitempty"`     // Unix nanoseconds, as the driver that decided read them
 }
 
@@ -63,6 +65,7 @@ type JobState struct {
 	Epoch     plan.Epoch  `json:"epoch"`
 	Params    plan.Digest `json:"params"`
 	Restarts  uint32      `json:"restarts"`
+	Term      uint32      `json:"term"` // of the job's last process
 	Submitted int64       `json:"submitted"`
 	EndedAt   int64       `json:"ended_at"`
 	State     string      `json:"state"` // empty while it has not ended
@@ -82,13 +85,16 @@ func (s *State) Apply(r Record) {
 	if s.Jobs == nil {
 		s.Jobs = map[plan.JobID]JobState{}
 	}
-	j := s.Jobs[r.Job]
+	j, known := s.Jobs[r.Job]
+	if !known && r.Kind != JobSubmitted && r.Kind != JobBegun {
+		return // of a job that nobody has submitted
+	}
 	if j.State != "" && r.Kind != JobBegun {
 		return
 	}
 	switch r.Kind {
 	case JobSubmitted:
-		if _, known := s.Jobs[r.Job]; known || r.Spec == nil {
+		if known || r.Spec == nil {
 			return
 		}
 		j = JobState{Spec: *r.Spec, Submitted: r.At}
@@ -101,6 +107,8 @@ func (s *State) Apply(r Record) {
 		j.Step, j.Epoch, j.Params = r.Step, r.Epoch, r.Params
 	case JobRestarted:
 		j.Restarts++
+	case JobStarted:
+		j.Term = max(j.Term, r.Term)
 	case JobEnded:
 		j.Ended, j.State, j.EndedAt = r.Reason, r.State, r.At
 	}

@@ -121,7 +121,11 @@ func (w *work) runProcess() (result string, err error) {
 	if err != nil {
 		return "", err
 	}
-	p := wire.Process{Role: wire.JobRole, JobDir: w.dir, Dir: w.info.Program.GetDir(), Job: w.info.Id, Driver: w.d.Addr(), Token: w.token, Incarnation: newToken()}
+	w.term++
+	if err := w.note(Record{Kind: JobStarted, Term: w.term}); err != nil {
+		return "", err
+	}
+	p := wire.Process{Role: wire.JobRole, Term: w.term, JobDir: w.dir, Dir: w.info.Program.GetDir(), Job: w.info.Id, Driver: w.d.Addr(), Token: w.token, Incarnation: newToken()}
 	cmd.Env = p.Environ(filepath.Join(w.dir, "cache"))
 	cmd.Dir = w.dir
 	var stdout bytes.Buffer

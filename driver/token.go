@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -42,15 +43,15 @@ func newToken() string {
 // writePrivate writes a file that only its owner can read, at once or not at
 // all.
 func writePrivate(path, text string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := disk.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fault.New(fault.NoResources, "keep the token in", path, err)
 	}
 	tmp := path + ".part"
-	os.Remove(tmp)
-	if err := os.WriteFile(tmp, []byte(text+"\n"), 0o600); err != nil {
+	disk.Remove(tmp)
+	if err := disk.WriteFile(tmp, []byte(text+"\n"), 0o600); err != nil {
 		return fault.New(fault.NoResources, "keep the token in", path, err)
 	}
-	return os.Rename(tmp, path)
+	return disk.Rename(tmp, path)
 }
 
 // forgetToken takes the token away from its user's commands: that tells

@@ -28,6 +28,7 @@ const (
 
 // work is a job of a driver.
 type work struct {
+	term  uint32 // of the job's last process; only supervise uses it
 	d     *Daemon
 	dir   string
 	token string
@@ -98,6 +99,7 @@ func openJobs(d *Daemon) *jobTable {
 			info.State = JobWaiting
 		}
 		w := t.newWork(info, j.Spec.Token)
+		w.term = j.Term
 		if raw, err := os.ReadFile(w.resultFile()); err == nil {
 			info.Result = string(raw)
 		}

@@ -19,9 +19,9 @@ const drawFactor = 2
 // drawParam is the parameter of a pass that draws rows.
 type drawParam struct {
 	centres centres
-	Chance float64 // of a row, by weight and squared distance
-	Even   float64 // of a row, by weight
-	Seed   uint64
+	Chance  float64 // of a row, by weight and squared distance
+	Even    float64 // of a row, by weight
+	Seed    uint64
 }
 
 // MarshalBinary lays the parameter out as floats.

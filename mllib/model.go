@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage"
@@ -174,14 +175,14 @@ func save(dir string, overwrite bool, head any, numbers []float64) error {
 	if err := CanSave(dir, overwrite); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+	if err := disk.MkdirSynced(filepath.Dir(dir), 0o755); err != nil {
 		return saveError(dir, err)
 	}
-	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".model-*")
+	tmp, err := disk.MkdirTemp(filepath.Dir(dir), ".model-*")
 	if err != nil {
 		return saveError(dir, err)
 	}
-	defer os.RemoveAll(tmp)
+	defer disk.RemoveAll(tmp)
 	if err := write(tmp, head, numbers); err != nil {
 		return saveError(dir, err)
 	}
@@ -222,28 +223,16 @@ func saveError(dir string, err error) error {
 	return fault.New(fault.NoResources, "save the model to", dir, err)
 }
 
-// replaceDir puts a finished directory in its place, the old one aside until
-// the new one is there.
+// replaceDir puts a finished directory in its place, at once.
 func replaceDir(tmp, dir string) error {
-	if err := os.Chmod(tmp, 0o755); err != nil {
-		return saveError(dir, err)
+	err := os.Chmod(tmp, 0o755)
+	if err == nil {
+		err = disk.PutDir(tmp, dir, true)
 	}
-	old := tmp + ".old"
-	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return saveError(dir, err)
-	}
-	defer os.RemoveAll(old)
-	if err := os.Rename(tmp, dir); err != nil {
-		return saveError(dir, errors.Join(err, ignoreMissing(os.Rename(old, dir))))
 	}
 	return nil
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 func write(dir string, head any, numbers []float64) error {
@@ -251,14 +240,17 @@ func write(dir string, head any, numbers []float64) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "model.json"), append(raw, '\n'), 0o644); err != nil {
+	if err := disk.WriteSynced(filepath.Join(dir, "model.json"), append(raw, '\n'), 0o644); err != nil {
 		return err
 	}
 	weights, err := encodeWeights(numbers)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "weights.arrow"), weights, 0o644)
+	if err := disk.WriteSynced(filepath.Join(dir, "weights.arrow"), weights, 0o644); err != nil {
+		return err
+	}
+	return disk.SyncDir(dir)
 }
 
 // memFile is a byte buffer that can say its position, as the Arrow file

@@ -14,7 +14,7 @@ type Iteration struct {
 	// Number counts from 1; after a resume it goes on from the checkpoint.
 	Number int
 	values map[string]float64
-	last   bool
+	stop   bool
 }
 
 // Report notes a value of this iteration, for the event log and the
@@ -22,13 +22,16 @@ type Iteration struct {
 func (it *Iteration) Report(name string, value float64) { it.values[name] = value }
 
 // Stop makes this iteration the last: it is committed like the others.
-func (it *Iteration) Stop() { it.last = true }
+func (it *Iteration) Stop() { it.stop = true }
 
 // Iterations is a loop of at most n turns whose state survives: everything
 // that one turn hands to the next is in *state, which is restored from the
 // checkpoint where the job resumes from one and committed at the end of each
 // turn. The loop ends early at Stop, at the context's end, or at an error,
-// which Session.Err has.
+// which Session.Err has. A body that is left, by return or break, has not done its
+// turn, unless it called Stop: nothing of it is committed. A program may have several
+// loops, one after the other: each goes on from its own state, and one that has
+// ended is not run again.
 func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Seq[*Iteration] {
 	site := callSite()
 	return func(yield func(*Iteration) bool) {
@@ -36,30 +39,26 @@ func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Se
 			s.err = fault.Newf(fault.UserCode, "begin a loop", site, "its state cannot be encoded: %v", err)
 			return
 		}
-		first, raw := s.cluster.Resume()
-		if s.loops++; s.loops > 1 {
-			first = 0 // checkpoints are of the program's first loop
-		}
+		s.loops++
+		loop := s.loops
+		first, raw, ended := s.cluster.Resume(loop)
 		if first > 0 {
 			if err := openState(raw, state); err != nil {
 				s.err = fault.New(fault.Corrupt, "restore", "the checkpoint's state", err)
 				return
 			}
 		}
-		for k := first + 1; k <= n; k++ {
+		for k := first + 1; k <= n && !ended; k++ {
 			if ctx.Err() != nil {
 				return
 			}
-			it := &Iteration{Number: k, values: map[string]float64{}, last: k == n}
-			more := yield(it)
-			if s.failed {
-				return // a turn whose step failed has nothing to commit
+			it := &Iteration{Number: k, values: map[string]float64{}}
+			if more := yield(it); s.failed || !more && !it.stop {
+				return // a turn that failed, or was left, has nothing to commit
 			}
-			if err := commit(ctx, s, it, *state); err != nil {
+			ended = it.stop || k == n
+			if err := commit(ctx, s, Commit{Loop: loop, Iteration: k, Values: it.values, Last: ended, Stopped: it.stop}, *state); err != nil {
 				s.err = err
-				return
-			}
-			if !more || it.last {
 				return
 			}
 		}
@@ -77,7 +76,7 @@ type Parametric interface {
 }
 
 // commit settles the turn's parameters with the cluster.
-func commit[T any](ctx context.Context, s *Session, it *Iteration, state T) error {
+func commit[T any](ctx context.Context, s *Session, c Commit, state T) error {
 	var raw []byte
 	var err error
 	encode := func() []byte {
@@ -101,12 +100,13 @@ func commit[T any](ctx context.Context, s *Session, it *Iteration, state T) erro
 		}
 		return sealState[T](raw)
 	}
-	failed := s.cluster.Commit(ctx, Commit{Iteration: it.Number, State: sealed, Digest: digest, Values: it.values, Last: it.last})
+	c.State, c.Digest = sealed, digest
+	failed := s.cluster.Commit(ctx, c)
 	if err != nil {
 		return fault.New(fault.UserCode, "encode", "the loop's state", err)
 	}
 	if failed == nil && s.cfg.Progress != nil {
-		s.cfg.Progress(Progress{Iteration: it.Number, Values: it.values, Info: s.info})
+		s.cfg.Progress(Progress{Iteration: c.Iteration, Values: c.Values, Info: s.info})
 	}
 	return failed
 }

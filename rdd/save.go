@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 )
 
@@ -35,18 +35,22 @@ func Save[T any](ctx context.Context, s *Session, name string, value T) error {
 	return nil
 }
 
+// writeWhole returns once the disk has the file, under its name.
 func writeWhole(path string, raw []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := disk.MkdirSynced(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".save-*")
+	tmp, err := disk.CreateTemp(filepath.Dir(path), ".save-*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name())
+	defer disk.Remove(tmp.Name())
 	_, err = tmp.Write(raw)
 	if err == nil {
 		err = tmp.Chmod(0o644)
+	}
+	if err == nil {
+		err = tmp.Sync()
 	}
 	if cerr := tmp.Close(); err == nil {
 		err = cerr
@@ -54,5 +58,8 @@ func writeWhole(path string, raw []byte) error {
 	if err != nil {
 		return err
 	}
-	return os.Rename(tmp.Name(), path)
+	if err := disk.Rename(tmp.Name(), path); err != nil {
+		return err
+	}
+	return disk.SyncDir(filepath.Dir(path))
 }

@@ -8,41 +8,36 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
 )
 
-// Files of a saved dataset: the parts, and the marker that is written last. A
-// directory without the marker is not complete.
-const (
-	partName   = "part-%05d"
-	markerName = "_SUCCESS"
-	stagedIn   = ".staged"
-	ownerName  = "owner"
-)
+// partName is what a part of a saved dataset is called.
+const partName = "part-%05d"
 
 // SaveOption is an option of saving a dataset.
 type SaveOption func(*saveOptions)
 
 type saveOptions struct{ overwrite, durable bool }
 
-// Durable makes a save wait until the disk has every part before it writes the
-// marker, so that a loss of power cannot leave a marker without its parts. It
-// takes as long as the disk needs for all bytes.
+// Durable makes a save wait until the disk has all of it, so that a loss of power leaves
+// what was there before, or what was saved, whole. It takes as long as the disk
+// needs for all bytes.
 func Durable() SaveOption { return func(o *saveOptions) { o.durable = true } }
 
-// Overwrite lets a save replace a directory that is there. One that is killed
-// while it does may leave neither what was there nor what was to be.
+// Overwrite lets a save replace a directory that an earlier save has written; one with
+// anything else in it is refused. What was there can be read until what replaces it
+// can.
 func Overwrite() SaveOption { return func(o *saveOptions) { o.overwrite = true } }
 
 // SaveText writes every row as a line: a string as it is, a Pair as key, tab
 // and value, anything else as fmt prints it. One file a partition,
-// part-00000 and so on, and the marker _SUCCESS at the end: a save that was
-// killed leaves nothing that reads as complete. The directory has to be the
+// part-00000 and so on, and the marker _SUCCESS, which lists them: the directory appears
+// at once when all are written, and a save that was killed leaves what was there
+// before. The directory has to be the
 // same for all executors; that it exists is an error without Overwrite.
 func SaveText[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
 	if lines, ok := any(ds).(Dataset[string]); ok {
@@ -125,6 +120,7 @@ func textLine(row any) string {
 type stagedPart struct {
 	Name string
 	Rows int64
+	Size int64
 }
 
 func saveParts[T any](ds Dataset[T], kind, dir string, options []SaveOption, open func(io.Writer) (sink[T], error)) Action[int64] {
@@ -142,7 +138,7 @@ func saveParts[T any](ds Dataset[T], kind, dir string, options []SaveOption, ope
 			return nil, err
 		}
 		var staged stagedPart
-		staged.Name, err = writePart(filepath.Join(dir, stagedIn), fmt.Sprintf(partName+"-%d-*", part, env.args.Attempt), o.durable, func(w io.Writer) error {
+		staged.Name, staged.Size, err = writePart(stagedDir(dir), fmt.Sprintf(partName+"-%d-*", part, env.args.Attempt), o.durable, func(w io.Writer) error {
 			to, err := open(w)
 			if err != nil {
 				return err
@@ -164,16 +160,15 @@ func saveParts[T any](ds Dataset[T], kind, dir string, options []SaveOption, ope
 		if rows, done := savedBy(dir, owner); done {
 			return rows, nil
 		}
-		if err := stage(dir, owner, o.overwrite); err != nil {
+		if err := stage(dir, owner, o); err != nil {
 			return 0, err
 		}
 		raws, err := callAll(ctx, s, id, ds.parts)
 		if err != nil {
-			os.RemoveAll(filepath.Join(dir, stagedIn))
-			os.Remove(dir) // if there is nothing else in it
+			disk.RemoveAll(stagedDir(dir))
 			return 0, err
 		}
-		return commitParts(dir, owner, raws)
+		return commitParts(dir, owner, raws, o.durable)
 	})
 	ds.g.nodes[a.id].detail = dir
 	return a
@@ -185,51 +180,6 @@ func absolute(dir string) string {
 		return abs
 	}
 	return dir
-}
-
-// ownerOf names a save of a job that may be started again; empty where it
-// cannot be.
-func ownerOf(s *Session, id int) string {
-	if s.cfg.Owner == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s %d.%d", s.cfg.Owner, id, s.saves[id])
-}
-
-// savedBy says whether the same save was completed before its job was started
-// again, and how many rows it wrote.
-func savedBy(dir, owner string) (rows int64, done bool) {
-	raw, err := os.ReadFile(filepath.Join(dir, markerName))
-	line, ok := strings.CutPrefix(string(raw), owner+" ")
-	if err != nil || owner == "" || !ok {
-		return 0, false
-	}
-	_, err = fmt.Sscan(line, &rows)
-	return rows, err == nil
-}
-
-// begunBy says whether the same save was begun before.
-func begunBy(dir, owner string) bool {
-	raw, err := os.ReadFile(filepath.Join(dir, stagedIn, ownerName))
-	return err == nil && owner != "" && string(raw) == owner
-}
-
-// stage prepares a directory for the parts of a save.
-func stage(dir, owner string, overwrite bool) error {
-	files, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return saveError(dir, err)
-	}
-	if len(files) > 0 && !overwrite && !begunBy(dir, owner) {
-		return fault.Newf(fault.BadInput, "save to", dir, "it exists and is not empty").WithHint("remove it, or save with Overwrite")
-	}
-	if err := os.RemoveAll(filepath.Join(dir, stagedIn)); err != nil {
-		return saveError(dir, err)
-	}
-	if err := os.MkdirAll(filepath.Join(dir, stagedIn), 0o755); err != nil {
-		return saveError(dir, err)
-	}
-	return saveError(dir, os.WriteFile(filepath.Join(dir, stagedIn, ownerName), []byte(owner), 0o644))
 }
 
 func saveError(path string, err error) error {
@@ -244,26 +194,29 @@ func saveError(path string, err error) error {
 }
 
 // writePart writes a file of a name that no other attempt has.
-func writePart(dir, pattern string, durable bool, fill func(io.Writer) error) (name string, err error) {
-	f, err := os.CreateTemp(dir, pattern)
+func writePart(dir, pattern string, durable bool, fill func(io.Writer) error) (name string, size int64, err error) {
+	f, err := disk.CreateTemp(dir, pattern)
 	if err != nil {
-		return "", saveError(dir, err)
+		return "", 0, saveError(dir, err)
 	}
 	defer func() {
 		if cerr := f.Close(); err == nil {
 			err = saveError(f.Name(), cerr)
 		}
 		if err != nil {
-			os.Remove(f.Name())
+			disk.Remove(f.Name())
 		}
 	}()
 	if err = f.Chmod(0o644); err == nil {
 		err = fill(f)
 	}
+	if err == nil {
+		size, err = f.Seek(0, io.SeekEnd)
+	}
 	if err == nil && durable {
 		err = f.Sync() // the marker must not be on the disk before it
 	}
-	return filepath.Base(f.Name()), writeError(f.Name(), err)
+	return filepath.Base(f.Name()), size, writeError(f.Name(), err)
 }
 
 // writeError says of an error of the file system where it was.
@@ -273,42 +226,4 @@ func writeError(path string, err error) error {
 		return saveError(path, err)
 	}
 	return err
-}
-
-// commitParts puts the parts in their places and the marker at the end. What a
-// former save has left goes first, its marker before its parts.
-func commitParts(dir, owner string, raws [][]byte) (rows int64, err error) {
-	if err := os.Remove(filepath.Join(dir, markerName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, saveError(dir, err)
-	}
-	old, _ := filepath.Glob(filepath.Join(escapeGlob(dir), "part-*"))
-	for _, f := range old {
-		if err := os.Remove(f); err != nil {
-			return 0, saveError(f, err)
-		}
-	}
-	for part, raw := range raws {
-		var staged stagedPart
-		if err := cborReading.Unmarshal(raw, &staged); err != nil {
-			return 0, err
-		}
-		to := filepath.Join(dir, fmt.Sprintf(partName, part))
-		if err := os.Rename(filepath.Join(dir, stagedIn, filepath.Base(staged.Name)), to); err != nil {
-			return 0, saveError(to, err)
-		}
-		rows += staged.Rows
-	}
-	var marker []byte
-	if owner != "" {
-		marker = fmt.Appendf(nil, "%s %d\n", owner, rows)
-	}
-	if err := os.WriteFile(filepath.Join(dir, markerName), marker, 0o644); err != nil {
-		return 0, saveError(dir, err)
-	}
-	return rows, saveError(dir, os.RemoveAll(filepath.Join(dir, stagedIn)))
-}
-
-// escapeGlob makes a path match itself only.
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, "[", `\[`, "*", `\*`, "?", `\?`).Replace(path)
 }

@@ -31,7 +31,7 @@ type Cluster interface {
 	// Now is the time since the job began.
 	Now() time.Duration
 	// Resume is the state of the checkpoint that the job goes on from, if any.
-	Resume() (iteration int, state []byte)
+	Resume(loop int) (iteration int, state []byte, ended bool)
 }
 
 // CallRequest asks for an action's tasks, one for each element of Args.
@@ -95,11 +95,13 @@ type StepInfo struct {
 
 // Commit is the end of a training step.
 type Commit struct {
+	Loop      int // of the program, counted from 1
 	Iteration int
 	State     func() []byte // encoded, made only where it is kept
 	Digest    plan.Digest
 	Values    map[string]float64
-	Last      bool
+	Last      bool // nothing of the loop comes after it
+	Stopped   bool // by the program, so that no number of turns goes on from it
 }
 
 // Evaluation is an uncut pass over all data.

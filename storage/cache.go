@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 )
@@ -301,11 +302,11 @@ func commitPack(from, to string, meta *PackMeta) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(from, "pack.json"), raw, 0o600); err != nil {
+	if err := disk.WriteFile(filepath.Join(from, "pack.json"), raw, 0o600); err != nil {
 		return diskError("write the pack in", to, err)
 	}
-	os.RemoveAll(to)
-	if err := os.Rename(from, to); err != nil {
+	disk.RemoveAll(to)
+	if err := disk.Rename(from, to); err != nil {
 		return diskError("write the pack in", to, err)
 	}
 	return nil

@@ -67,9 +67,22 @@ func localPath(uri string) (string, error) {
 }
 
 func resolveDir(dir string) ([]File, error) {
+	m, err := ReadMarker(dir)
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		return m.files(dir)
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, openError(dir, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".staged")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, MarkerName)); err != nil {
+			return nil, fault.Newf(fault.BadInput, "open", dir, "a save into it has not come to its end: it has .staged, and no %s", MarkerName).
+				WithHint("save it again; or, to read what is there, remove .staged")
+		}
 	}
 	var paths []string
 	for _, e := range entries {

@@ -68,7 +68,7 @@ func OpenSource(o ReadOptions, uris ...string) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if files, err = dropEmpty(files); err != nil {
+	if files, err = dropEmpty(files, o.Format == Text); err != nil {
 		return nil, err
 	}
 	if o.Typed != nil || o.Format == Text {
@@ -99,14 +99,16 @@ func OpenSource(o ReadOptions, uris ...string) (*Source, error) {
 	return s, err
 }
 
-func dropEmpty(files []File) ([]File, error) {
+// dropEmpty leaves out files without content. Where all are, nothing says what columns
+// they have; lines need none.
+func dropEmpty(files []File, lines bool) ([]File, error) {
 	kept := files[:0:0]
 	for _, f := range files {
 		if f.Size > 0 {
 			kept = append(kept, f)
 		}
 	}
-	if len(kept) == 0 {
+	if len(kept) == 0 && !lines && len(files) > 0 {
 		return nil, fault.Newf(fault.BadInput, "read", files[0].Path, "the file is empty")
 	}
 	return kept, nil

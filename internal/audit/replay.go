@@ -235,7 +235,7 @@ func (r *Replay) Now() time.Duration {
 }
 
 // Resume says that a replay begins at the beginning.
-func (r *Replay) Resume() (int, []byte) { return 0, nil }
+func (r *Replay) Resume(int) (int, []byte, bool) { return 0, nil, false }
 
 // Left is how many lines of the log the program has not asked for.
 func (r *Replay) Left() int { return len(r.log.Lines) - r.next }

@@ -1,8 +1,8 @@
 package wire
 
 import (
-	"bytes"
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"

@@ -20,6 +20,9 @@ type Process struct {
 	Job  string
 	// Incarnation tells processes of one job apart.
 	Incarnation string
+	// Term counts the processes that the job has had: what is done for an earlier one is
+	// told by it.
+	Term        uint32
 	Driver      string // address
 	Direct      string // of a runner: where the job process takes bulky messages
 	Token       string // the job's own

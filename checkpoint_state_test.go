@@ -1,0 +1,75 @@
+package volley
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/volley-engine/volley/rdd"
+)
+
+// TestACheckpointOfAnotherVersionIsRefusedByName, not as one that is damaged.
+func TestACheckpointOfAnotherVersionIsRefusedByName(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.Checkpoints = t.TempDir()
+	if _, err := loopFrom(t, cfg, 1, func(n *int) { *n = 7 }); err != nil {
+		t.Fatal(err)
+	}
+	c, err := readCheckpoint(checkpointFiles(cfg.Checkpoints)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Version--
+	if err := writeCheckpoint(cfg.Checkpoints, c); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Resume = true
+	turns, err := loopFrom(t, cfg, 2, func(n *int) {})
+	if err == nil || turns > 0 || !strings.Contains(err.Error(), "version") || !strings.Contains(err.Error(), "checkpoint-") {
+		t.Errorf("%d turns, %v", turns, err)
+	}
+}
+
+// TestAStateOfAnotherShapeIsNotTakenForIt: fields that have changed places come back
+// by their names, or the checkpoint is refused by the type's.
+func TestAStateOfAnotherShapeIsNotTakenForIt(t *testing.T) {
+	type before struct {
+		Least, Sum float64
+		Count      int64
+	}
+	type progress struct {
+		Sum   float64
+		Count int64
+		Least float64
+	}
+	cfg := testConfig(t)
+	cfg.Checkpoints = t.TempDir()
+	if _, err := loopFrom(t, cfg, 1, func(p *before) { *p = before{Least: 1, Sum: 2, Count: 3} }); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Resume = true
+	turns, err := loopFrom(t, cfg, 2, func(p *progress) {
+		if *p != (progress{Sum: 2, Count: 3, Least: 1}) {
+			t.Errorf("it goes on as %+v", *p)
+		}
+	})
+	if err == nil && turns != 1 || err != nil && !strings.Contains(err.Error(), "progress") {
+		t.Errorf("%d turns, %v", turns, err)
+	}
+}
+
+// TestALoopThatFailedIsNoSuccess, though the program does not ask for Err.
+func TestALoopThatFailedIsNoSuccess(t *testing.T) {
+	turns := 0
+	_, err := Run(context.Background(), testConfig(t), "unasked", struct{}{}, func(*rdd.Graph, struct{}) int { return 0 },
+		func(ctx context.Context, s *rdd.Session, _ struct{}, _ int) (string, error) {
+			var state func()
+			for range rdd.Iterations(ctx, s, &state, 3) {
+				turns++
+			}
+			return "end", nil
+		})
+	if err == nil {
+		t.Errorf("a state that no checkpoint can hold ended the loop after %d turns of 3, and the run is a success", turns)
+	}
+}

@@ -1,0 +1,70 @@
+package disk
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// PutDir puts a directory in the place of another, or in a place that is free, at once:
+// whoever looks finds what was there, whole, or what is there now. Both lie in one
+// directory. Durable says that the disk has it before PutDir returns; what is in the
+// directory must have been synced by then. Where the file system cannot swap two
+// names, there is a moment without either.
+func PutDir(from, dir string, durable bool) error {
+	replaced := ""
+	_, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = Rename(from, dir)
+	case err == nil:
+		replaced, err = swapOrMove(from, dir)
+	}
+	if err == nil && durable {
+		err = SyncDir(filepath.Dir(dir))
+	}
+	if err != nil || replaced == "" {
+		return err
+	}
+	return RemoveAll(replaced)
+}
+
+// swapOrMove gives from the name of dir, and returns the name that dir has then.
+func swapOrMove(from, dir string) (old string, err error) {
+	err = Swap(from, dir)
+	if err == nil {
+		return from, nil
+	}
+	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.ENOTSUP) {
+		return "", err
+	}
+	old = from + ".old"
+	if err := Rename(dir, old); err != nil {
+		return "", err
+	}
+	if err := Rename(from, dir); err != nil {
+		return "", errors.Join(err, Rename(old, dir))
+	}
+	return old, nil
+}
+
+// MkdirSynced makes a directory and those above it, where they are not there, and
+// returns once the disk has their names.
+func MkdirSynced(path string, perm fs.FileMode) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil
+	}
+	up := filepath.Dir(path)
+	if up != path {
+		if err := MkdirSynced(up, perm); err != nil {
+			return err
+		}
+	}
+	if err := MkdirAll(path, perm); err != nil {
+		return err
+	}
+	return SyncDir(up)
+}
