@@ -81,7 +81,7 @@ func (g *Graph) joinsSmall(id int, o shuffleOptions, shuffles ...int) {
 
 // writeCombined is the map side: it combines window by window.
 func writeCombined[K comparable, V, C any](ctx context.Context, ds Dataset[Pair[K, V]], part int, by Combiner[V, C], c keyed[K, C], d *dealer[K, V, C], packs runner.Packs, parts int) (*written, error) {
-	w := &combining[K, V, C]{by: by, c: c, d: d, packs: packs, out: newSpreader(packs, c.row, parts), parts: parts}
+	w := &combining[K, V, C]{by: by, c: c, d: d, packs: packs, out: newSpreader(packs, c.row, parts).unordered(), parts: parts}
 	w.raw, w.fits = d.raw()
 	defer w.close()
 	w.begin()

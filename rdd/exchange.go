@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/storage"
@@ -21,10 +23,20 @@ func newSpreader[T any](packs runner.Packs, row codec[T], parts int) *spreader[T
 	return &spreader[T]{packs.NewBuckets(parts), row}
 }
 
+// unordered is a spreader of rows whose order means nothing.
+func (s *spreader[T]) unordered() *spreader[T] {
+	s.Sums = make([]uint64, len(s.Rows))
+	return s
+}
+
 func (s *spreader[T]) add(part int, row *T) error {
 	room := s.Room(part)
+	before := len(*room)
 	*room = s.row.append(*room, row)
 	s.Rows[part]++
+	if s.Sums != nil {
+		s.Sums[part] += xxhash.Sum64((*room)[before:])
+	}
 	if len(*room) >= s.Block {
 		return s.Flush(part)
 	}

@@ -145,8 +145,9 @@ type Session struct {
 	attempt uint64 // of the last call
 	// shuffled are the outputs of shuffles' map tasks, nil where there is none.
 	shuffled map[int][]*mapOutput
-	bounds   map[int]any  // of sorts
-	seen     map[int]bool // shuffles whose outputs have been looked at
+	digests  map[int]map[int]uint64 // of what map tasks have made, by node and task, lost or not
+	bounds   map[int]any            // of sorts
+	seen     map[int]bool           // shuffles whose outputs have been looked at
 	settled  map[int]bool
 	tallies  map[int]map[int]int64 // of counters, by partition
 	params   map[int][]byte        // by node
@@ -164,7 +165,7 @@ type openPack struct {
 
 // NewSession begins a job on a cluster. Programs get one from volley.Main.
 func NewSession(g *Graph, cluster Cluster, cfg Config) *Session {
-	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{}, shuffled: map[int][]*mapOutput{},
+	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{}, shuffled: map[int][]*mapOutput{}, digests: map[int]map[int]uint64{},
 		bounds: map[int]any{}, seen: map[int]bool{}, settled: map[int]bool{}, tallies: map[int]map[int]int64{}, params: map[int][]byte{}, dropped: map[int]uint64{}, loopRuns: map[int]*loopRun{}, saves: map[int]int{}}
 }
 

@@ -181,6 +181,7 @@ func (s *Session) runMaps(ctx context.Context, id int) (int, error) {
 			return 0, err
 		}
 		s.shuffled[id] = make([]*mapOutput, s.g.nodes[id].shuffle.maps())
+		s.digests[id] = map[int]uint64{}
 	}
 	var parts []int
 	for m, o := range s.shuffled[id] {
@@ -203,12 +204,28 @@ func (s *Session) runMaps(ctx context.Context, id int) (int, error) {
 		if err := cborReading.Unmarshal(raw, o); err != nil {
 			return 0, fault.New(fault.Corrupt, "read", "what a map task says", err)
 		}
+		if err := s.sameRows(id, parts[k], o.Digest); err != nil {
+			return 0, err
+		}
 		s.shuffled[id][parts[k]] = o
 	}
 	if err := s.copyOutputs(ctx, id, parts); err != nil {
 		return 0, err
 	}
 	return len(parts), s.afterMaps(id)
+}
+
+// sameRows compares what a map task has made with what it made before that was lost.
+// Rows that were computed from the first rows may be in results, or in other
+// outputs: where the second are others, no result could be right.
+func (s *Session) sameRows(id, m int, digest uint64) error {
+	if before, made := s.digests[id][m]; made && before != digest {
+		return fault.Newf(fault.UserCode, "make again", fmt.Sprintf("map task %d of %s", m, s.g.name(id)),
+			"what it had made was lost, and made again its rows are others: the functions before it are not deterministic").
+			WithHint("let functions depend on their arguments only (seed random numbers by the partition, sort what comes out of a Go map), or Checkpoint the rows before")
+	}
+	s.digests[id][m] = digest
+	return nil
 }
 
 // copyOutputs has other executors hold copies of outputs, where that is asked for

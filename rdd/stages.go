@@ -54,6 +54,7 @@ type mapOutput struct {
 	Rows    int64
 	First   [][]byte `cbor:",omitempty"`
 	Hot     hotKey
+	Digest  uint64 // of the rows
 }
 
 // bucketRef is one task's part of an output.
@@ -167,7 +168,7 @@ func (g *Graph) shuffle(kind, typ, detail string, input int, d *shuffleDecl) int
 		if err != nil {
 			return nil, err
 		}
-		o := mapOutput{Attempt: env.args.Attempt, Raw: w.buckets.Raw, First: w.first, Hot: w.hot}
+		o := mapOutput{Attempt: env.args.Attempt, Raw: w.buckets.Raw, First: w.first, Hot: w.hot, Digest: w.buckets.Digest}
 		for _, n := range w.buckets.Rows {
 			o.Rows += n
 		}

@@ -3,6 +3,7 @@ package rdd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -93,6 +94,11 @@ func ZipWithIndex[T any](ds Dataset[T]) Dataset[Pair[int64, T]] {
 			n++
 			return b.add(Pair[int64, T]{n - 1, row})
 		})
+		if err == nil && part+1 < len(first) && n != int64(first[part+1]) {
+			err = fault.Newf(fault.UserCode, "number", fmt.Sprintf("the rows of partition %d", part),
+				"they were %d when they were counted, and are %d now: the functions before are not deterministic", first[part+1]-first[part], n-int64(first[part])).
+				WithHint("Cache or Checkpoint the rows before they are numbered")
+		}
 		return firstError(err, b.flush())
 	}}
 }

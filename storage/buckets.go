@@ -2,10 +2,13 @@ package storage
 
 import (
 	"bytes"
+	"encoding/binary"
 	"io"
 	"os"
 	"slices"
 	"sync"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // Span is a run of neighbouring partitions: From, and those up to Through, the
@@ -25,11 +28,15 @@ type BucketWriter struct {
 	Rows    []int64 // by partition, counted by who adds them
 	Raw     []int64 // bytes by partition, as they were
 	Block   int     // bytes beyond which a partition is to be flushed
-	most    int     // bytes in memory
-	packer  blockPacker
-	mem     []byte
-	f       *os.File
-	at      int64
+	// Sums are, where rows come in an order of no meaning, the sums of their hashes by
+	// partition, which who adds them counts; nil where the order means something.
+	Sums   []uint64
+	hashes []xxhash.Digest // of what each partition has, in order
+	most   int             // bytes in memory
+	packer blockPacker
+	mem    []byte
+	f      *os.File
+	at     int64
 }
 
 // What a block has, and how much a writer keeps in memory, at the most.
@@ -64,6 +71,9 @@ func (w *BucketWriter) Flush(part int) error {
 	if w.mem == nil {
 		w.mem = spareMemory()
 	}
+	if w.Sums == nil {
+		w.hash(part, raw)
+	}
 	before := len(w.mem)
 	var err error
 	if w.mem, err = w.packer.pack(w.mem, raw, w.f != nil || len(w.mem)+len(raw) > w.most); err != nil { // what stays in memory is not worth the time
@@ -88,6 +98,34 @@ func (w *BucketWriter) Flush(part int) error {
 	return nil
 }
 
+// hash takes rows into the digest of a partition, whatever the blocks that they are in.
+func (w *BucketWriter) hash(part int, raw []byte) {
+	if w.hashes == nil {
+		w.hashes = make([]xxhash.Digest, len(w.open))
+		for i := range w.hashes {
+			w.hashes[i].Reset()
+		}
+	}
+	_, _ = w.hashes[part].Write(raw)
+}
+
+// digest tells the rows that were written from others, in their order if that means
+// something.
+func (w *BucketWriter) digest() uint64 {
+	sums := w.Sums
+	for i := range w.hashes {
+		sums = append(sums, w.hashes[i].Sum64())
+	}
+	raw := make([]byte, 0, 8*(len(sums)+len(w.Rows)))
+	for _, s := range sums {
+		raw = binary.LittleEndian.AppendUint64(raw, s)
+	}
+	for _, n := range w.Rows {
+		raw = binary.LittleEndian.AppendUint64(raw, uint64(n))
+	}
+	return xxhash.Sum64(raw)
+}
+
 func (w *BucketWriter) write() (err error) {
 	if w.f == nil {
 		if w.f, err = os.CreateTemp(w.dir, "rows-*"); err != nil {
@@ -107,7 +145,7 @@ func (w *BucketWriter) Finish() (_ *Buckets, err error) {
 			return nil, err
 		}
 	}
-	b := &Buckets{extents: w.extents, Rows: w.Rows, Raw: w.Raw}
+	b := &Buckets{extents: w.extents, Rows: w.Rows, Raw: w.Raw, Digest: w.digest()}
 	if w.f == nil && len(w.mem) > w.most {
 		err = w.write()
 	}
@@ -155,6 +193,7 @@ func spareMemory() []byte {
 
 // Buckets are the rows of a number of partitions, in memory or in a file.
 type Buckets struct {
+	Digest  uint64 // of the rows, whatever memory there was and however they are compressed
 	path    string
 	mem     []byte
 	size    int64
