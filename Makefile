@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build run test race lint sim soak bench bench-jobs bench-peers fuzz generate clean
+.PHONY: build run test race lint sim mutants soak bench bench-jobs bench-peers fuzz generate clean
 
 build:
 	$(GO) build -trimpath -ldflags=-s -o bin/volley ./cmd/volley
@@ -24,12 +24,16 @@ race:
 lint:
 	$(GO) test ./internal/lint
 
-# make sim SEEDS=2000 FROM=1 [BUG=1..14]: the control plane in virtual time.
+# make sim SEEDS=2000 FROM=1 [BUG=1..]: the control plane in virtual time. Bugs are planted in a build of their own.
 SEEDS ?= 200
 FROM ?= 1
 BUG ?= 0
 sim:
-	$(GO) run ./internal/sim/simulate -seeds $(SEEDS) -from $(FROM) -bug $(BUG)
+	$(GO) run $(if $(filter-out 0,$(BUG)),-tags mutants) ./internal/sim/simulate -seeds $(SEEDS) -from $(FROM) -bug $(BUG)
+
+# make mutants: every planted bug must be found by the oracle that it is for.
+mutants:
+	$(GO) test -tags mutants -count=1 -timeout 30m ./internal/sim -run 'Planted|Proof'
 
 # make soak [SEEDS=200]: shuffles, loops and counters while executors are lost.
 soak:

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -53,7 +52,6 @@ type Config struct {
 	MaxMissing  float64       // share of rows a step may go on without; default 0.2, negative is none
 	Grace       time.Duration // least bound of the floor wait and of collecting; default 50 ms
 	StepTimeout time.Duration // bound of the waits for recovery; default 10 min
-	Mutant      mutant.Bug
 }
 
 // EnsureDefaults fills in the fields left zero.

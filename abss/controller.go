@@ -145,7 +145,9 @@ func (c *Controller) enter(t *task) {
 // leave takes a live task out of the account.
 func (c *Controller) leave(t *task, to taskState) {
 	c.live -= t.rows
-	c.processed -= t.count
+	if !mutant.On(mutant.LostInRatio) {
+		c.processed -= t.count
+	}
 	if t.state == running {
 		c.unarrived--
 		if t.count < t.rows {
@@ -178,7 +180,7 @@ func (c *Controller) Wants(s plan.SplitID, count int64) bool {
 	least := t.floor
 	if c.cfg.Policy == BSP {
 		least = t.rows
-	} else if c.cfg.Mutant == mutant.BelowFloor {
+	} else if mutant.On(mutant.BelowFloor) {
 		least = 0
 	}
 	return c.phase != done && (t.state == running || t.state == missing) && count >= least
@@ -241,6 +243,9 @@ func (c *Controller) advance(t *task, count int64, now plan.Time) {
 	if t.count < t.floor && count >= t.floor {
 		c.below--
 	}
+	if mutant.On(mutant.RequestByReport) {
+		c.request(now)
+	}
 	c.processed += count - t.count
 	t.count, c.advanced = count, now
 	if count == t.rows {
@@ -299,15 +304,19 @@ func (c *Controller) decide(now plan.Time) []Decision {
 
 func (c *Controller) decideComputing(now plan.Time) []Decision {
 	switch {
-	case c.unread == 0 && (c.cfg.Policy != BSP || c.lostRows() == 0):
+	case c.unread == 0 && (c.cfg.Policy != BSP || c.lostRows() == 0 || mutant.On(mutant.WholeGoesOn)) && !mutant.On(mutant.TerminationIgnored):
 		return c.collect(false, now)
 	case c.unread == 0 && c.unarrived == 0:
 		return c.recover(now)
 	case c.ratioReached(now):
-		if c.below == 0 || c.cfg.Mutant == mutant.BelowFloor {
+		if c.below == 0 || mutant.On(mutant.BelowFloor) {
 			return c.collect(true, now)
 		}
-		c.begin(flooring, c.grace(now), now)
+		bound := c.grace(now)
+		if mutant.On(mutant.FloorUnbounded) {
+			bound = c.cfg.StepTimeout
+		}
+		c.begin(flooring, bound, now)
 		return []Decision{{Kind: WakeAt, At: now + c.bound}}
 	case now >= c.advanced+c.bound:
 		return c.fail("the tasks to make progress", now)
@@ -321,7 +330,8 @@ func (c *Controller) decideComputing(now plan.Time) []Decision {
 func (c *Controller) ratioReached(now plan.Time) bool {
 	switch c.cfg.Policy {
 	case ABSP:
-		return c.requested && c.share() >= c.cfg.Ratio
+		return (c.requested || mutant.On(mutant.RequestIgnored)) && (c.share() >= c.cfg.Ratio || mutant.On(mutant.RatioIgnored)) &&
+			(c.stats.FirstFinish == now-c.start || !mutant.On(mutant.RatioOnce))
 	case Deadline:
 		if c.target > 0 {
 			return now >= c.start+c.target
@@ -339,7 +349,7 @@ func (c *Controller) decideFlooring(now plan.Time) []Decision {
 	if c.below == 0 || c.unread == 0 {
 		return c.collect(true, now)
 	}
-	if now < c.since+c.bound {
+	if now < c.since+c.bound && !mutant.On(mutant.FloorSkipped) {
 		return []Decision{{Kind: WakeAt, At: c.since + c.bound}}
 	}
 	for i := range c.tasks {
@@ -355,10 +365,10 @@ func (c *Controller) decideFlooring(now plan.Time) []Decision {
 func (c *Controller) collect(cut bool, now plan.Time) []Decision {
 	c.stats.Cut, c.stats.StopAt, c.stats.ShareStop = cut && (c.unread > 0 || c.gaveUp), now-c.start, c.share()
 	bound := c.grace(now)
-	if c.cfg.Policy == BSP {
+	if c.cfg.Policy == BSP || mutant.On(mutant.CollectUnbounded) {
 		bound = c.cfg.StepTimeout
 	}
-	if c.cfg.Mutant == mutant.UnboundedWait {
+	if mutant.On(mutant.UnboundedWait) {
 		bound = 1 << 60
 	}
 	c.begin(collecting, bound, now)
@@ -370,14 +380,14 @@ func (c *Controller) collect(cut bool, now plan.Time) []Decision {
 }
 
 func (c *Controller) decideCollecting(now plan.Time) []Decision {
-	if c.unarrived > 0 && now < c.since+c.bound {
+	if c.unarrived > 0 && now < c.since+c.bound && !(mutant.On(mutant.CollectSkipped) && c.cfg.Policy != BSP) {
 		return []Decision{{Kind: WakeAt, At: c.since + c.bound}}
 	}
 	if c.cfg.Policy == BSP {
 		if c.unarrived > 0 {
 			return c.fail("the tasks' results", now)
 		}
-		if c.lostRows() > 0 {
+		if c.lostRows() > 0 && !mutant.On(mutant.WholeGoesOn) {
 			return c.recover(now)
 		}
 		return c.complete(now)
@@ -403,7 +413,7 @@ func (c *Controller) enough() bool {
 	if c.lostRows() == 0 || c.total == 0 {
 		return true
 	}
-	return c.cfg.Policy != BSP && c.live > 0 && c.missingShare() <= c.maxShare
+	return c.cfg.Policy != BSP && c.live > 0 && (c.missingShare() <= c.maxShare || mutant.On(mutant.MissingIgnored))
 }
 
 // recover asks for what is missing and waits for it, bounded.

@@ -29,7 +29,6 @@ type JobConfig struct {
 	BatchFraction  float64       // share of each split that a training step folds; 0 and 1 are all
 	ReportInterval time.Duration // 0: a twentieth of the last step, 2 ms to 1 s
 	MaxWait        time.Duration // bound of waits for executors and splits; default 10 min
-	Mutant         mutant.Bug
 }
 
 // EnsureDefaults fills in the fields left zero.
@@ -66,7 +65,7 @@ type PackInfo struct {
 // weigh is what the rows of each split count for in a step: as much as they are,
 // unless it goes by their weights.
 func (p *PackInfo) weigh(weighted bool) []float64 {
-	if weighted && p.Weights != nil {
+	if weighted && p.Weights != nil && !mutant.On(mutant.WeightsIgnored) {
 		return p.Weights
 	}
 	out := make([]float64, len(p.Rows))
@@ -226,7 +225,8 @@ type Job struct {
 	calls    uint64
 	counters Counters
 	draining map[plan.ExecutorID]bool
-	adaptive *abss.Adaptive // nil under other policies
+	dropped  map[attemptKey]int64 // rows that have been counted
+	adaptive *abss.Adaptive       // nil under other policies
 	ratioWhy string
 	out      []Command
 }
@@ -274,7 +274,7 @@ func (j *Job) Step(ev Event, now plan.Time) []Command {
 	case ev.Restore != nil:
 		j.onRestore(ev.Restore)
 	case ev.Signal != nil:
-		if j.adaptive != nil {
+		if j.adaptive != nil && !mutant.On(mutant.AdaptiveStuck) {
 			j.ratioWhy = j.adaptive.Observe(ev.Signal.Spread, ev.Signal.Norm)
 		}
 	case ev.Drain != "":
@@ -327,7 +327,7 @@ func (j *Job) onJoined(e *Joined) {
 
 // onPrepared takes an executor in whose plan is the job's.
 func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) {
-	if got := plan.DigestFromBytes(p.Fingerprint); j.state == ready && (p.Fault != nil || got != j.cfg.Fingerprint) {
+	if got := plan.DigestFromBytes(p.Fingerprint); (j.state == ready || j.cfg.Life > 0) && !mutant.On(mutant.ForeignPlanTaken) && (p.Fault != nil || got != j.cfg.Fingerprint) {
 		j.send(from, &wire.ToExecutor{Body: &wire.ToExecutor_EndJob{EndJob: &wire.EndJob{Job: string(j.cfg.ID)}}})
 		return // a late joiner that cannot take part does not end a running job
 	}
@@ -335,9 +335,14 @@ func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) 
 		j.fail(fault.New(fault.KindOf(err), "build the plan on", string(from), err))
 		return
 	}
-	if got := plan.DigestFromBytes(p.Fingerprint); got != j.cfg.Fingerprint {
+	if got := plan.DigestFromBytes(p.Fingerprint); got != j.cfg.Fingerprint && !mutant.On(mutant.ForeignPlanTaken) {
 		j.fail(fault.Newf(fault.PlanMismatch, "build the plan on", string(from), "it is %s there and %s here",
 			got.Short(), j.cfg.Fingerprint.Short()).WithHint("Build must depend on its arguments only"))
+		return
+	}
+	if j.draining[from] { // whoever is to leave is given nothing, however often it joins
+		delete(j.draining, from)
+		j.emit(Command{Drained: from})
 		return
 	}
 	j.prepared[from] = true
@@ -347,7 +352,7 @@ func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) 
 		}
 		j.schedule(p, p.sched.Joined(from, j.slots[from]))
 	}
-	if j.state == gathering && (j.ready() >= j.cfg.Executors || now >= j.began+j.cfg.Gather) {
+	if j.state == gathering && (j.ready() >= j.cfg.Executors || mutant.On(mutant.UngatheredStart) || now >= j.began+j.cfg.Gather) {
 		j.state = ready
 		j.emit(Command{Ready: true})
 	}
@@ -369,11 +374,11 @@ func (j *Job) ready() int {
 
 // onLost takes an executor out of everything it was part of.
 func (j *Job) onLost(l *Lost, now plan.Time) {
+	delete(j.draining, l.Executor)
 	if !j.prepared[l.Executor] {
 		return
 	}
 	j.prepared[l.Executor] = false
-	delete(j.draining, l.Executor)
 	if j.step != nil {
 		delete(j.step.sentTo, l.Executor)
 		j.step.forgetStates(l.Executor)

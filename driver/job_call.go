@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -65,7 +66,7 @@ func (j *Job) retryCall(now plan.Time) {
 	for gave := true; gave && len(j.call.pending) > 0; {
 		gave = false
 		for _, id := range j.order {
-			if !j.prepared[id] || j.call.load[id] >= j.slots[id]+queued {
+			if !j.prepared[id] || j.call.load[id] >= j.slots[id]+queued && !mutant.On(mutant.TaskOverload) {
 				continue
 			}
 			if at := j.pick(id); at >= 0 {
@@ -88,7 +89,7 @@ const looked = 64
 func (j *Job) pick(id plan.ExecutorID) int {
 	req, first := j.call.req, -1
 	for at, i := range j.call.pending {
-		if j.call.tasks[i].failures == 0 {
+		if j.call.tasks[i].failures == 0 && !mutant.On(mutant.HolderIgnored) {
 			if home := cmp.Or(req.Prefer, j.homeOf(req.Pack, req.partition(i))); home == id {
 				return at
 			} else if j.prepared[home] {
@@ -115,7 +116,7 @@ func (j *Job) avoids(i int, id plan.ExecutorID) bool {
 		req := j.call.req
 		return req.Avoid != nil && slices.Contains(req.Avoid[i], string(id)) || slices.Contains(j.call.tasks[i].failedOn, id)
 	}
-	if !bad(id) {
+	if !bad(id) || mutant.On(mutant.TaskSameExecutor) {
 		return false
 	}
 	for other := range j.prepared {
@@ -169,7 +170,7 @@ func (c *call) lose(id plan.ExecutorID) {
 		t := &c.tasks[i]
 		had := len(t.attempts)
 		t.attempts = slices.DeleteFunc(t.attempts, func(a attempt) bool { return a.on == id })
-		if had > 0 && len(t.attempts) == 0 && !t.done {
+		if had > 0 && len(t.attempts) == 0 && !t.done && !mutant.On(mutant.TaskForgotten) {
 			c.pending = append(c.pending, i)
 		}
 	}
@@ -189,7 +190,7 @@ func (t *callTask) attemptOf(id plan.ExecutorID) *attempt {
 func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Time) {
 	c := j.call
 	i := -1
-	if c != nil && r.Call == c.id {
+	if c != nil && (r.Call == c.id || mutant.On(mutant.TaskOfOlderCall)) {
 		i = c.req.task(int(r.Partition))
 	}
 	if i < 0 || c.tasks[i].attemptOf(from) == nil {
@@ -205,7 +206,10 @@ func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Ti
 	switch {
 	case t.done:
 		j.counters.StaleReports++ // another attempt was faster
-	case fault.KindOf(err) == fault.LostInput:
+		if mutant.On(mutant.TaskCountedTwice) {
+			c.left--
+		}
+	case fault.KindOf(err) == fault.LostInput && !mutant.On(mutant.LostInputRetried):
 		t.done, t.lost = true, err
 		c.left--
 	case err != nil:
@@ -229,7 +233,7 @@ func (j *Job) taskFailed(i int, from plan.ExecutorID, r *wire.TaskResult, err er
 	t := &j.call.tasks[i]
 	t.failures++
 	t.failedOn = append(t.failedOn, from)
-	if !fault.Policy(fault.KindOf(err)).Retry || t.failures >= j.cfg.Schedule.MaxTaskFailures {
+	if !fault.Policy(fault.KindOf(err)).Retry || (t.failures >= j.cfg.Schedule.MaxTaskFailures || mutant.On(mutant.TaskRetriedNever)) && !mutant.On(mutant.TaskRetriedAlways) {
 		j.fail(fault.New(fault.KindOf(err), "run", fmt.Sprintf("partition %d on %s", r.Partition, from), err))
 		return
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/scheduler"
@@ -33,7 +34,7 @@ func (j *Job) beginLeases(p *pack, now plan.Time) {
 		tasks[i] = abss.Task{Split: id, Rows: j.limit(p, i), Held: true}
 		shares[i] = scheduler.LeaseTask{Rows: p.info.Rows[i], Cursor: s.assigned[i].Cursor, Limit: tasks[i].Rows, Pieces: s.req.Pieces[i], Bytes: p.info.Bytes[i]}
 	}
-	s.leases = scheduler.NewLeases(scheduler.LeaseConfig{Grace: j.cfg.Sync.Grace, Bandwidth: j.cfg.Exchange.Bandwidth, Mutant: j.cfg.Mutant},
+	s.leases = scheduler.NewLeases(scheduler.LeaseConfig{Grace: j.cfg.Sync.Grace, Bandwidth: j.cfg.Exchange.Bandwidth},
 		p.sched, shares, now)
 	s.ctrl = abss.NewController(j.syncOf(s), tasks, 0, 0, now)
 	for i := range tasks { // what has no rows is here
@@ -121,6 +122,7 @@ func (j *Job) onLeasedResult(from plan.ExecutorID, r *wire.Result, now plan.Time
 		return
 	}
 	s.take(from, r.Parts)
+	j.keepOnce(r)
 	var rows int64
 	for _, c := range r.Coverage {
 		cov := s.coverage[c.Split]
@@ -128,6 +130,9 @@ func (j *Job) onLeasedResult(from plan.ExecutorID, r *wire.Result, now plan.Time
 			a := s.assigned[c.Split]
 			cov = &plan.Coverage{Split: a.Split, Attempt: a.Attempt, Epoch: a.Epoch, Cursor: a.Cursor}
 			s.coverage[c.Split] = cov
+		}
+		if mutant.On(mutant.CoverageSummed) {
+			cov.Folded = 0
 		}
 		cov.Count += int64(c.Count)
 		cov.Folded += int64(c.Folded)

@@ -31,7 +31,7 @@ func (j *Job) onPack(info *PackInfo, now plan.Time) {
 	p := &pack{id: len(j.packs), info: info, waiting: true, since: now, moves: map[plan.SplitID]plan.Time{}}
 	p.sched = scheduler.New(j.cfg.Schedule, len(info.Rows))
 	p.sched.Restore(j.term())
-	p.ledger = prioritizer.NewLedger(info.Rows, !j.cfg.FixedCursors, j.cfg.Mutant)
+	p.ledger = prioritizer.NewLedger(info.Rows, !j.cfg.FixedCursors || mutant.On(mutant.FixedCursorsMove))
 	p.states = map[stateKey]splitState{}
 	p.exchange = prioritizer.NewExchange(j.cfg.Exchange, len(info.Rows))
 	j.packs = append(j.packs, p)
@@ -93,6 +93,11 @@ func (j *Job) onHolding(from plan.ExecutorID, h *wire.Holding, now plan.Time) {
 		return
 	}
 	p.sched.Held(from, split)
+	for _, o := range j.packs {
+		if mutant.On(mutant.HoldingsMixed) && h.Split < uint32(len(o.info.Rows)) {
+			o.sched.Held(from, split)
+		}
+	}
 	if began, moving := p.moves[split]; moving {
 		p.moveTime += now - began
 		delete(p.moves, split)
@@ -142,6 +147,9 @@ func (p *pack) heldCount() int {
 // steps.
 func (j *Job) onDrain(id plan.ExecutorID) {
 	j.draining[id] = true
+	if !j.prepared[id] {
+		return // it is said to be drained when it asks to take part
+	}
 	for _, p := range j.packs {
 		j.schedule(p, p.sched.Drain(id))
 	}
@@ -152,34 +160,51 @@ func (j *Job) onDrain(id plan.ExecutorID) {
 // nothing left. It runs between steps, when owners change.
 func (j *Job) drainMore() {
 	for _, id := range j.order {
-		if !j.draining[id] {
+		if !j.draining[id] || !j.prepared[id] {
 			continue
 		}
 		done := true
 		for _, p := range j.packs {
 			if !p.sched.Drained(id) {
-				j.schedule(p, p.sched.Drain(id))
+				if !mutant.On(mutant.DrainForgotten) {
+					j.schedule(p, p.sched.Drain(id))
+				}
 				done = false
 			}
 		}
 		if done {
 			delete(j.draining, id)
+			j.retire(id)
 			j.emit(Command{Drained: id})
 		}
 	}
 }
 
+// retire takes an executor that has nothing left out of placement: nothing is leased to it.
+func (j *Job) retire(id plan.ExecutorID) {
+	for _, p := range j.packs {
+		p.forgetStates(id)
+		_, cmds := p.sched.Lost(id)
+		j.schedule(p, cmds)
+	}
+}
+
 // term is the first epoch of this life of the job: whatever was assigned in an
 // earlier one is older.
-func (j *Job) term() plan.Epoch { return plan.Epoch(j.cfg.Life) << 32 }
+func (j *Job) term() plan.Epoch {
+	if mutant.On(mutant.TermRemoved) {
+		return 0
+	}
+	return plan.Epoch(j.cfg.Life) << 32
+}
 
 func (j *Job) onRestore(r *Restored) {
-	if r.Pack < 0 || r.Pack >= len(j.packs) {
+	if r.Pack < 0 || r.Pack >= len(j.packs) || r.Pack > 0 && mutant.On(mutant.RestoreWithoutPack) {
 		return
 	}
 	p := j.packs[r.Pack]
 	p.ledger.Restore(r.Entries)
-	if j.cfg.Mutant == mutant.JournalTwice {
+	if mutant.On(mutant.JournalTwice) {
 		for i, e := range r.Entries {
 			p.ledger.Merge(plan.SplitID(i), e.Merged)
 		}

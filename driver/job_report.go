@@ -5,6 +5,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/prioritizer"
 )
 
 // complete commits what the step merged to the ledger, plans the exchange
@@ -23,17 +24,23 @@ func (j *Job) complete(now plan.Time) {
 			continue // counted when its result comes late, or its executor is lost
 		}
 		r.Merged += c.Count
-		if s.req.Train {
-			p.ledger.Merge(c.Split, c.Count)
+		if s.req.Train || mutant.On(mutant.PassAdvances) {
+			j.ledgerOf(p).Merge(c.Split, c.Count)
 		}
 	}
 	for _, i := range s.ctrl.GaveUp() {
-		j.counters.DroppedRows += s.rowsSeen(i, p) // their results were not wanted
+		j.dropOnce(s.attemptOf(i), s.rowsSeen(i, p)) // their results were not wanted
 	}
 	if s.entries {
 		r.Entries = s.units
 	}
 	r.Share, r.NEff = s.shareOf(), effective(p.info.weigh(s.req.Weighted), s.coverage, s.req.Weighted)
+	if mutant.On(mutant.ConstantNEff) {
+		r.NEff = float64(len(s.coverage)) * 1000
+	}
+	if mutant.On(mutant.MissingUnnamed) {
+		r.Missing = nil
+	}
 	r.Epoch = s.assigned[0].Epoch
 	if s.req.Train {
 		j.lastStep = r.Took
@@ -49,10 +56,21 @@ func (j *Job) complete(now plan.Time) {
 	j.emit(Command{StepDone: r})
 }
 
+// ledgerOf is where a pack's progress is accounted for.
+func (j *Job) ledgerOf(p *pack) *prioritizer.Ledger {
+	if mutant.On(mutant.WrongPack) {
+		return j.packs[0].ledger
+	}
+	return p.ledger
+}
+
 // shareOf is the share of all progress that was made.
 func (s *step) shareOf() float64 {
 	var total, made int64
 	for i, c := range s.coverage {
+		if c == nil && mutant.On(mutant.ShareByLive) {
+			continue
+		}
 		total += s.units[i]
 		if c != nil {
 			made += s.unitsOf(c)
@@ -68,7 +86,7 @@ func effective(weights []float64, coverage []*plan.Coverage, weighted bool) floa
 	there := func(c *plan.Coverage) bool { return c != nil && c.Count > 0 && (!weighted || c.Weight > 0) }
 	var present, inverse float64
 	for i, c := range coverage {
-		if there(c) {
+		if there(c) || mutant.On(mutant.NEffByAll) {
 			present += weights[i]
 		}
 	}
@@ -87,7 +105,7 @@ func effective(weights []float64, coverage []*plan.Coverage, weighted bool) floa
 // learn updates the time at which Deadline cuts: when a step at the recent
 // rate of all executors together has processed the ratio.
 func (j *Job) learn(p *pack, r *StepReport, ratio float64) {
-	if r.Stats.StopAt <= 0 || r.Share <= 0 {
+	if r.Stats.StopAt <= 0 || r.Share <= 0 || p.learned > 0 && mutant.On(mutant.DeadlineLearned) {
 		return
 	}
 	t := plan.Time(float64(r.Stats.StopAt) * ratio / r.Share)
@@ -120,7 +138,7 @@ func (j *Job) Ledger(packID int) *Restored {
 		r.Ratio = j.adaptive.Ratio
 	}
 	r.States = p.keptStates()
-	if j.cfg.Mutant == mutant.UncommittedResume && j.step != nil && j.step.req.Train {
+	if mutant.On(mutant.UncommittedResume) && j.step != nil && j.step.req.Train && j.step.req.Pack == packID {
 		for i, n := range j.step.seen {
 			r.Entries[i].Merged += n
 			r.Entries[i].Cursor = r.Entries[i].Merged % max(1, p.info.Rows[i])

@@ -109,6 +109,9 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 		if s.entries {
 			tasks[i].Rows = s.units[i]
 		}
+		if mutant.On(mutant.CursorMoved) && slices.Contains(changed, id) {
+			a.Cursor = 0
+		}
 		s.assigned[i] = a
 		if ok {
 			out[owner] = append(out[owner], a)
@@ -122,7 +125,7 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 			j.startOn(owner, p, as)
 		}
 	}
-	if j.cfg.Mutant == mutant.MovedCountedTwice {
+	if mutant.On(mutant.MovedCountedTwice) {
 		j.startTwice(p, changed)
 	}
 	j.decide(abss.Event{Kind: abss.Began}, now)
@@ -139,7 +142,6 @@ func (j *Job) syncOf(s *step) abss.Config {
 		s.ratio = s.req.Ratio
 	}
 	cfg.Ratio = s.ratio
-	cfg.Mutant = j.cfg.Mutant
 	if s.bsp {
 		cfg.Policy = abss.BSP
 	}
@@ -157,7 +159,7 @@ func (j *Job) assign(p *pack, i plan.SplitID) (plan.ExecutorID, plan.Assignment,
 	if j.step.req.State {
 		a.State = p.states[stateKey{j.step.req.Node, i}].version
 	}
-	if n := j.limit(p, int(i)); n < p.info.Rows[i] {
+	if n := j.limit(p, int(i)); n < p.info.Rows[i] && !mutant.On(mutant.LimitIgnored) {
 		a.Limit = n
 	}
 	return owner, a, ok
@@ -227,7 +229,7 @@ func (j *Job) startTwice(p *pack, moved []plan.SplitID) {
 func (j *Job) onProgress(r *wire.Progress, now plan.Time) {
 	if j.step == nil || j.step.leases != nil || r.Step != j.step.key {
 		j.counters.StaleReports++
-		if j.step == nil || j.step.leases != nil || j.cfg.Mutant != mutant.StaleEpoch {
+		if j.step == nil || j.step.leases != nil || !mutant.On(mutant.StaleEpoch) {
 			return
 		}
 	}
@@ -236,6 +238,9 @@ func (j *Job) onProgress(r *wire.Progress, now plan.Time) {
 		if !p.sched.Current(plan.SplitID(c.Split), int(c.Attempt), plan.Epoch(c.Epoch)) {
 			j.counters.StaleReports++
 			continue
+		}
+		if mutant.On(mutant.StopTwice) && j.step.ctrl.Stats().Cut {
+			j.stopAll()
 		}
 		j.step.seen[c.Split] = max(j.step.seen[c.Split], int64(c.Processed))
 		if j.decide(abss.Event{Kind: abss.Progress, Split: plan.SplitID(c.Split), Count: int64(c.Processed)}, now); j.step == nil {
@@ -260,11 +265,12 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 		return
 	}
 	s.take(from, r.Parts)
+	j.keepOnce(r)
 	var rows int64
 	for _, c := range r.Coverage {
 		cov := &plan.Coverage{Split: plan.SplitID(c.Split), Attempt: int(c.Attempt), Epoch: plan.Epoch(c.Epoch),
 			Cursor: int64(c.Cursor), Count: int64(c.Count), Folded: int64(c.Folded), Weight: c.Weight, Entries: int64(c.Entries)}
-		if j.cfg.Mutant == mutant.LateCountDropped {
+		if mutant.On(mutant.LateCountDropped) {
 			cov.Count = min(cov.Count, s.seen[c.Split])
 		}
 		rows += cov.Count
@@ -304,21 +310,21 @@ func (j *Job) acceptable(r *wire.Result) bool {
 		j.counters.LateResults++
 		return false
 	}
-	if r.Step != j.step.key && j.cfg.Mutant != mutant.StaleEpoch && j.cfg.Mutant != mutant.TermUnchecked {
+	if r.Step != j.step.key && !mutant.On(mutant.StaleEpoch) && !mutant.On(mutant.TermUnchecked) {
 		j.counters.LateResults++
 		return false
 	}
 	p := j.packs[j.step.req.Pack]
 	for _, c := range r.Coverage {
 		i := plan.SplitID(c.Split)
-		if j.cfg.Mutant == mutant.TermUnchecked && plan.Epoch(c.Epoch) < j.term() {
+		if mutant.On(mutant.TermUnchecked) && plan.Epoch(c.Epoch) < j.term() {
 			return true
 		}
 		if !p.sched.Current(i, int(c.Attempt), plan.Epoch(c.Epoch)) {
 			j.counters.StaleReports++
 			return false
 		}
-		if r.Fault == nil && !j.step.ctrl.Wants(i, j.step.unitsOf(&plan.Coverage{Count: int64(c.Count), Entries: int64(c.Entries)})) && j.cfg.Mutant != mutant.MergedTwice && j.cfg.Mutant != mutant.MovedCountedTwice {
+		if r.Fault == nil && !j.step.ctrl.Wants(i, j.step.unitsOf(&plan.Coverage{Count: int64(c.Count), Entries: int64(c.Entries)})) && !mutant.On(mutant.MergedTwice) && !mutant.On(mutant.MovedCountedTwice) {
 			j.counters.LateResults++
 			return false
 		}
@@ -329,7 +335,53 @@ func (j *Job) acceptable(r *wire.Result) bool {
 // dropResult accounts for rows that were folded in vain.
 func (j *Job) dropResult(r *wire.Result) {
 	for _, c := range r.Coverage {
-		j.counters.DroppedRows += int64(c.Count)
+		if mutant.On(mutant.DroppedUncounted) {
+			continue
+		}
+		j.dropOnce(attemptKey{plan.SplitID(c.Split), int(c.Attempt), plan.Epoch(c.Epoch), c.Lease, r.Step}, int64(c.Count))
+	}
+}
+
+// attemptKey names what one attempt has folded of a split, or of a lease of it.
+type attemptKey struct {
+	split   plan.SplitID
+	attempt int
+	epoch   plan.Epoch
+	lease   uint32
+	step    uint32
+}
+
+// mostDropped bounds what is remembered of attempts that were dropped.
+const mostDropped = 1 << 14
+
+// attemptOf is the attempt at a split that the step has assigned.
+func (s *step) attemptOf(i plan.SplitID) attemptKey {
+	a := s.assigned[i]
+	return attemptKey{a.Split, a.Attempt, a.Epoch, 0, s.key}
+}
+
+// keepOnce notes that a result was merged: one that comes again was not folded in vain.
+func (j *Job) keepOnce(r *wire.Result) {
+	j.roomForDropped()
+	for _, c := range r.Coverage {
+		j.dropped[attemptKey{plan.SplitID(c.Split), int(c.Attempt), plan.Epoch(c.Epoch), c.Lease, r.Step}] = math.MaxInt64
+	}
+}
+
+func (j *Job) roomForDropped() {
+	if j.dropped == nil || len(j.dropped) > mostDropped {
+		j.dropped = map[attemptKey]int64{}
+	}
+}
+
+// dropOnce counts rows that were folded in vain: of each attempt once, whether it is
+// given up first, when only what was reported is known, or its result comes late, or
+// twice.
+func (j *Job) dropOnce(key attemptKey, rows int64) {
+	j.roomForDropped()
+	if more := rows - j.dropped[key]; more > 0 {
+		j.dropped[key] = rows
+		j.counters.DroppedRows += more
 	}
 }
 
@@ -340,7 +392,7 @@ func (j *Job) resultError(r *wire.Result) error {
 		return err
 	}
 	for _, c := range r.Coverage {
-		if c.Count != c.Folded {
+		if c.Count != c.Folded && !mutant.On(mutant.CountUnchecked) {
 			j.counters.Mismatched++
 			return fault.Newf(fault.Corrupt, "merge", fmt.Sprintf("split %d", c.Split), "its accumulator folded %d rows, its report says %d", c.Folded, c.Count)
 		}
@@ -366,22 +418,28 @@ func (j *Job) failedTasks(from plan.ExecutorID, r *wire.Result, err error, now p
 
 // orphaned tells the controller that tasks have lost their executor. A step
 // that needs every row hands them out again.
+//
+// What is decided of the first may hand out the others, too: those are not lost again.
 func (j *Job) orphaned(splits []plan.SplitID, now plan.Time) {
+	if j.step == nil {
+		return
+	}
+	began, lost := j.step, slices.Clone(j.step.assigned)
 	for _, i := range splits {
-		if j.step == nil {
+		if j.step != began {
 			return
 		}
 		s, p := j.step, j.packs[j.step.req.Pack]
-		if s.coverage[i] != nil {
+		if s.coverage[i] != nil || s.assigned[i] != lost[i] {
 			continue
 		}
-		if j.cfg.Mutant == mutant.LostCounted && s.seen[i] > 0 {
+		if mutant.On(mutant.LostCounted) && s.seen[i] > 0 {
 			s.coverage[i] = &plan.Coverage{Split: i, Attempt: s.assigned[i].Attempt, Epoch: s.assigned[i].Epoch, Cursor: s.assigned[i].Cursor,
 				Count: s.seen[i], Folded: s.seen[i]}
 			s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: i, Count: s.seen[i]}, now)
 			continue
 		}
-		j.counters.DroppedRows += s.rowsSeen(i, p)
+		j.dropOnce(s.attemptOf(i), s.rowsSeen(i, p))
 		s.seen[i] = 0
 		if (s.bsp || s.ctrl.Recovering()) && !slices.Contains(s.recover, i) {
 			s.recover = append(s.recover, i)
@@ -446,6 +504,9 @@ func (j *Job) decide(ev abss.Event, now plan.Time) {
 		case abss.WakeAt:
 			j.emit(Command{WakeAt: d.At})
 		case abss.Recover:
+			if mutant.On(mutant.RecoverForgotten) {
+				break
+			}
 			for _, i := range d.Splits {
 				if !slices.Contains(s.recover, i) {
 					s.recover = append(s.recover, i)
@@ -467,6 +528,9 @@ func (j *Job) decide(ev abss.Event, now plan.Time) {
 
 // stopAll sends the stop command to every executor with tasks in the step.
 func (j *Job) stopAll() {
+	if mutant.On(mutant.StopUnsent) {
+		return
+	}
 	s := j.step
 	stop := &wire.StopStep{Job: string(j.cfg.ID), Step: s.key, Epoch: uint64(j.packs[s.req.Pack].sched.Epoch())}
 	for _, i := range s.ctrl.GaveUp() {

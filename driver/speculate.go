@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -39,7 +40,7 @@ func (j *Job) onTaskProgress(from plan.ExecutorID, p *wire.TaskProgress, now pla
 // else to do.
 func (j *Job) speculate(now plan.Time) {
 	c := j.call
-	if len(c.pending) > 0 || 2*len(c.rates) < len(c.tasks) || c.req.Pack >= 0 || c.req.Avoid != nil {
+	if mutant.On(mutant.SpeculateNever) || len(c.pending) > 0 || 2*len(c.rates) < len(c.tasks) || c.req.Pack >= 0 || c.req.Avoid != nil {
 		return
 	}
 	rates := slices.Sorted(slices.Values(c.rates))
@@ -53,20 +54,24 @@ func (j *Job) speculate(now plan.Time) {
 			continue
 		}
 		a := t.attempts[0]
-		if a.busy < speculated || float64(a.rows)/a.busy.Seconds() > slowRate*median {
+		if !mutant.On(mutant.SpeculateAll) && (a.busy < speculated || float64(a.rows)/a.busy.Seconds() > slowRate*median) {
 			continue
 		}
-		if id := j.idle(a.on); id != "" {
+		if id := j.idle(i, a.on); id != "" {
 			j.counters.Speculated++
 			j.give(i, id, now)
 		}
 	}
 }
 
-// idle is an executor with a free slot, another one than that which is slow.
-func (j *Job) idle(but plan.ExecutorID) plan.ExecutorID {
+// idle is an executor with a free slot, another one than that which is slow, and none
+// that has failed with the task.
+func (j *Job) idle(task int, but plan.ExecutorID) plan.ExecutorID {
 	for _, id := range j.order {
-		if id != but && j.prepared[id] && j.call.load[id] < j.slots[id] {
+		if slices.Contains(j.call.tasks[task].failedOn, id) {
+			continue
+		}
+		if (id != but || mutant.On(mutant.SpeculateOnSame)) && j.prepared[id] && j.call.load[id] < j.slots[id] {
 			return id
 		}
 	}

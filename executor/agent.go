@@ -111,7 +111,6 @@ type SampleAt struct {
 type Agent struct {
 	id     plan.ExecutorID
 	slots  int
-	mutant mutant.Bug
 	runs   map[int]*activeRun
 	last   int
 	params map[plan.Digest][]byte
@@ -139,9 +138,8 @@ func (r *activeRun) epoch() uint64 {
 }
 
 // NewAgent makes the agent of an executor.
-func NewAgent(id plan.ExecutorID, slots int, bug mutant.Bug) *Agent {
-	return &Agent{id: id, slots: slots, mutant: bug, runs: map[int]*activeRun{}, params: map[plan.Digest][]byte{},
-		coming: map[copyKey][]*wire.Hold{}}
+func NewAgent(id plan.ExecutorID, slots int) *Agent {
+	return &Agent{id: id, slots: slots, runs: map[int]*activeRun{}, params: map[plan.Digest][]byte{}, coming: map[copyKey][]*wire.Hold{}}
 }
 
 // Register is the executor's first message.
@@ -272,7 +270,7 @@ func (a *Agent) onStop(s *wire.StopStep) []Command {
 		return stop
 	})
 	for _, id := range a.active() {
-		if r := a.runs[id]; r.step.Job == s.Job && r.step.Step == s.Step && r.epoch() <= s.Epoch && !r.stopped {
+		if r := a.runs[id]; r.step.Job == s.Job && (r.step.Step == s.Step && r.epoch() <= s.Epoch || mutant.On(mutant.StopAnyStep)) && !r.stopped {
 			r.stopped = true
 			out = append(out, Command{Stop: &StopRun{Run: id, Skip: skip}})
 		}
@@ -315,6 +313,9 @@ func (a *Agent) onSample(s *Sample, now plan.Time) []Command {
 	for i, n := range s.Counts {
 		if n != r.sent[i] {
 			t := r.step.Tasks[i]
+			if mutant.On(mutant.ReportHalved) {
+				n /= 2
+			}
 			p.Counts = append(p.Counts, &wire.Count{Split: t.Split, Attempt: t.Attempt, Epoch: t.Epoch, Processed: uint64(n)})
 			r.sent[i] = n
 		}

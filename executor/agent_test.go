@@ -27,7 +27,7 @@ func TestAStepWaitsForItsParameter(t *testing.T) {
 	digest := plan.DigestOf([]byte("w"))
 	param := Event{Message: &wire.ToExecutor{Body: &wire.ToExecutor_Parameter{Parameter: &wire.Parameter{Digest: digest[:], Data: []byte("w")}}}}
 	stop := Event{Message: &wire.ToExecutor{Body: &wire.ToExecutor_StopStep{StopStep: &wire.StopStep{Job: "j", Step: 1, Epoch: 9, Skip: []uint32{4}}}}}
-	a := NewAgent("e", 1, 0)
+	a := NewAgent("e", 1)
 	for split := range uint32(2) {
 		if got := starts(a.Step(start(1, digest, split), 0)); len(got) > 0 {
 			t.Fatalf("split %d is folded without a parameter", got)
@@ -36,7 +36,7 @@ func TestAStepWaitsForItsParameter(t *testing.T) {
 	if got := starts(a.Step(param, 0)); len(got) != 2 || got[0] != 0 || got[1] != 1 {
 		t.Fatalf("splits %d begin with the parameter", got)
 	}
-	a = NewAgent("e", 1, 0)
+	a = NewAgent("e", 1)
 	a.Step(start(1, digest, 3), 0)
 	a.Step(start(1, digest, 4), 0)
 	var rows, results int
@@ -53,7 +53,7 @@ func TestAStepWaitsForItsParameter(t *testing.T) {
 		t.Errorf("splits %d begin after the stop", got)
 	}
 	a.Step(start(1, digest, 3), 0)
-	a = NewAgent("e", 1, 0)
+	a = NewAgent("e", 1)
 	a.Step(start(1, digest, 3), 0)
 	a.Step(start(2, plan.DigestOf([]byte("v")), 3), 0)
 	if got := starts(a.Step(param, 0)); len(got) > 0 {

@@ -1,8 +1,10 @@
 package executor
 
 import (
+	"maps"
 	"slices"
 
+	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -45,7 +47,7 @@ func (a *Agent) onLeases(m *wire.Leases) []Command {
 		a.leases = append(a.leases, m)
 		return nil
 	}
-	leases := slices.DeleteFunc(slices.Clone(m.Leases), func(l *wire.Lease) bool { return r.leases[l.Id] })
+	leases := slices.DeleteFunc(slices.Clone(m.Leases), func(l *wire.Lease) bool { return r.leases[l.Id] && !mutant.On(mutant.LeaseRepeated) })
 	for _, l := range leases {
 		r.leases[l.Id] = true
 	}
@@ -72,5 +74,8 @@ func (a *Agent) onInclude(m *wire.Include) []Command {
 		return nil
 	}
 	r.stopped = true
+	if mutant.On(mutant.IncludeAll) {
+		return []Command{{Include: &IncludeRun{Run: id, IDs: slices.Sorted(maps.Keys(r.leases))}}}
+	}
 	return []Command{{Include: &IncludeRun{Run: id, IDs: m.Ids}}}
 }

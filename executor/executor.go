@@ -56,7 +56,7 @@ func New(ctx context.Context, cfg Config, engine *Engine, conn wire.ExecutorConn
 	e := &Executor{cfg: cfg, engine: engine, conn: conn, began: time.Now(), events: make(chan Event, 256), runs: map[int]*liveRun{},
 		tasks: make(chan struct{}, max(1, cfg.Slots))}
 	e.ctx, e.cancel = context.WithCancel(ctx)
-	e.agent = NewAgent(cfg.ID, cfg.Slots, 0)
+	e.agent = NewAgent(cfg.ID, cfg.Slots)
 	return e
 }
 

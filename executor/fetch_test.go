@@ -45,7 +45,7 @@ func fetched(h *wire.Hold) Event {
 // TestASplitIsFetchedOnceAtATime, however often it is asked for: two passes one after
 // the other ask for what is on its way already.
 func TestASplitIsFetchedOnceAtATime(t *testing.T) {
-	a := NewAgent("e", 1, 0)
+	a := NewAgent("e", 1)
 	first := fetches(a.Step(holding(holdOf(1, "peer")), 0))
 	if len(first) != 1 {
 		t.Fatalf("%d fetches of a split that is asked for", len(first))
@@ -67,7 +67,7 @@ func TestASplitIsFetchedOnceAtATime(t *testing.T) {
 // TestASplitOfTwoPacksIsTwo: what is on its way of one pack is not what is asked for
 // of another.
 func TestASplitOfTwoPacksIsTwo(t *testing.T) {
-	a := NewAgent("e", 1, 0)
+	a := NewAgent("e", 1)
 	a.Step(holding(holdOf(1, "peer")), 0)
 	other := holdOf(1, "peer")
 	other.Pack, other.Node = 2, 4
@@ -80,7 +80,7 @@ func TestASplitOfTwoPacksIsTwo(t *testing.T) {
 // one is on its way that then fails. It is fetched, from there, and the driver hears of
 // an end.
 func TestAnotherSourceIsNotForgotten(t *testing.T) {
-	a := NewAgent("e", 1, 0)
+	a := NewAgent("e", 1)
 	first := fetches(a.Step(holding(holdOf(1, "dead")), 0))
 	after := a.Step(holding(holdOf(1, "alive")), 0)
 	failed := Event{Fetched: &Fetched{Hold: first[0], Err: fault.Newf(fault.FetchFailed, "fetch", "split 1", "dead is gone")}}

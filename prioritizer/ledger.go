@@ -9,7 +9,6 @@ import (
 // where the split's next step starts.
 type Ledger struct {
 	keep   bool // cursors move; otherwise each step starts at the first row
-	mutant mutant.Bug
 	splits []account
 }
 
@@ -23,8 +22,8 @@ type account struct {
 
 // NewLedger opens an account for splits of the given sizes. With cursors off
 // each step starts at a split's first row.
-func NewLedger(rows []int64, cursors bool, bug mutant.Bug) *Ledger {
-	l := &Ledger{keep: cursors, mutant: bug, splits: make([]account, len(rows))}
+func NewLedger(rows []int64, cursors bool) *Ledger {
+	l := &Ledger{keep: cursors, splits: make([]account, len(rows))}
 	for i, n := range rows {
 		l.splits[i].rows = n
 	}
@@ -47,7 +46,10 @@ func (l *Ledger) Merge(s plan.SplitID, count int64) {
 	if count == a.rows {
 		a.whole++
 	}
-	if l.keep && a.rows > 0 && l.mutant != mutant.CursorStuck {
+	if l.keep && a.rows > 0 && !mutant.On(mutant.CursorStuck) {
+		if a.cursor+count > a.rows && mutant.On(mutant.CursorCapped) {
+			a.cursor, count = 0, 0
+		}
 		a.cursor = (a.cursor + count) % a.rows
 	}
 }
@@ -67,6 +69,9 @@ func (l *Ledger) ProcessTimes(s plan.SplitID) int64 {
 	a := l.splits[s]
 	if a.rows == 0 {
 		return 0
+	}
+	if l.keep && mutant.On(mutant.TimesByMost) {
+		return (a.merged + a.rows - 1) / a.rows
 	}
 	if l.keep {
 		return a.merged / a.rows

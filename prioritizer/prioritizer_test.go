@@ -13,7 +13,7 @@ import (
 func TestRowsOfASplitAreMergedEvenly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(1, 60).Draw(t, "rows")
-		l := NewLedger([]int64{n}, true, 0)
+		l := NewLedger([]int64{n}, true)
 		times := make([]int64, n)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			c, from := rapid.Int64Range(0, n).Draw(t, "count"), l.Cursor(0)
@@ -36,7 +36,7 @@ func TestRowsOfASplitAreMergedEvenly(t *testing.T) {
 }
 
 func TestWithoutCursorsOnlyWholeStepsCount(t *testing.T) {
-	l := NewLedger([]int64{10}, false, 0)
+	l := NewLedger([]int64{10}, false)
 	l.Merge(0, 10)
 	l.Merge(0, 9)
 	if l.Cursor(0) != 0 || l.ProcessTimes(0) != 1 || l.Merged(0) != 19 {
@@ -45,11 +45,11 @@ func TestWithoutCursorsOnlyWholeStepsCount(t *testing.T) {
 }
 
 func TestALedgerSurvivesACheckpoint(t *testing.T) {
-	l := NewLedger([]int64{10, 7}, true, 0)
+	l := NewLedger([]int64{10, 7}, true)
 	l.Merge(0, 4)
 	l.Merge(1, 7)
 	l.Drop(1, 3)
-	r := NewLedger([]int64{10, 7}, true, 0)
+	r := NewLedger([]int64{10, 7}, true)
 	r.Restore(l.Entries())
 	for s := plan.SplitID(0); s < 2; s++ {
 		if r.Cursor(s) != l.Cursor(s) || r.Merged(s) != l.Merged(s) || r.Dropped(s) != l.Dropped(s) {

@@ -3,6 +3,7 @@ package prioritizer
 import (
 	"slices"
 
+	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -205,7 +206,7 @@ func (x *Exchange) bestMove(v View, f *forecast, owner []int, donor int) (Swap, 
 			continue
 		}
 		held++
-		cooling := x.moved[i] > 0 && v.Step-x.moved[i] < coolDown
+		cooling := x.moved[i] > 0 && v.Step-x.moved[i] < coolDown && !mutant.On(mutant.RateUncooled)
 		if !cooling && o == v.Owner[i] && (split < 0 || v.Times[i] < v.Times[split]) {
 			split = i
 		}
@@ -238,7 +239,9 @@ func (f *forecast) apply(v View, owner []int, s Swap) {
 // their process times have drifted apart: with speeds balanced a swap costs
 // nothing but its bytes.
 func (x *Exchange) evenOut(v View, f *forecast) []Swap {
-	settled := func(i int) bool { return x.moved[i] == 0 || v.Step-x.moved[i] >= coolDown }
+	settled := func(i int) bool {
+		return x.moved[i] == 0 || mutant.On(mutant.RateUncooled) || v.Step-x.moved[i] >= coolDown
+	}
 	least, most := x.extremes(v, settled)
 	if least < 0 || v.Times[most]-v.Times[least] <= spreadMul*x.cfg.Threshold {
 		return nil

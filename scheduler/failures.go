@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -11,7 +12,7 @@ func (s *State) Failed(id plan.ExecutorID, i plan.SplitID, err error) []Command 
 	s.changes++
 	policy := fault.Policy(fault.KindOf(err))
 	sp := &s.splits[i]
-	if policy.ChargeTask {
+	if policy.ChargeTask && !mutant.On(mutant.RetryUnbounded) {
 		sp.failures++
 	}
 	if !policy.Retry || sp.failures >= s.cfg.MaxTaskFailures {
@@ -21,7 +22,9 @@ func (s *State) Failed(id plan.ExecutorID, i plan.SplitID, err error) []Command 
 	if !ok {
 		return nil
 	}
-	sp.avoid = e
+	if sp.avoid = e; mutant.On(mutant.RetrySameAgain) {
+		sp.avoid = -1
+	}
 	if sp.next == e && fault.KindOf(err) == fault.Corrupt && !sp.damaged {
 		sp.damaged = true
 		return []Command{s.hold(int(i), e)}
@@ -54,7 +57,7 @@ func (s *State) Charge(id plan.ExecutorID, err error, now plan.Time) bool {
 			others++
 		}
 	}
-	if others == 0 || x.failures < s.cfg.MaxExecutorFailures {
+	if mutant.On(mutant.ExclusionNever) || others == 0 || x.failures < s.cfg.MaxExecutorFailures {
 		return false
 	}
 	x.excluded, x.until = true, now+s.cfg.Exclusion<<min(x.terms, maxDoublings)
@@ -69,7 +72,7 @@ const maxDoublings = 6
 // them splits like newcomers.
 func (s *State) Readmit(now plan.Time) (ids []plan.ExecutorID, out []Command) {
 	for i, x := range s.executors {
-		if !x.excluded || now < x.until {
+		if !x.excluded || now < x.until || mutant.On(mutant.ExclusionForEver) {
 			continue
 		}
 		x.excluded, x.failures = false, 0

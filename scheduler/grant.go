@@ -191,8 +191,8 @@ func (l *Leases) choose(e int, now plan.Time) int {
 // remainingOf is how long a split's owner has to do.
 func (l *Leases) remainingOf(i int) plan.Time {
 	o := l.s.splits[i].owner
-	if o < 0 || o >= len(l.view.remaining) {
-		return never
+	if o < 0 || o >= len(l.view.remaining) || !l.holds(o, i) {
+		return never // nobody folds it where it is
 	}
 	if l.view.remaining[o] < 0 {
 		l.view.remaining[o] = l.remaining(o, l.view.now)

@@ -47,7 +47,6 @@ func (s *State) fineness(rows int64) int {
 type LeaseConfig struct {
 	Grace     time.Duration // least time without a sign after which a lease expires
 	Bandwidth float64       // bytes per second that getting a split takes; default 1e9
-	Mutant    mutant.Bug
 }
 
 // Lease is one executor's right to fold one piece; ids count from 1.
@@ -252,7 +251,7 @@ func (l *Leases) Accept(id plan.ExecutorID, epoch plan.Epoch, ids []uint32) bool
 		return false
 	}
 	for _, k := range ids {
-		if lease := l.lease(k); lease == nil || lease.state != included || l.pieces[lease.piece].by != lease && l.cfg.Mutant != mutant.LeaseTwice {
+		if lease := l.lease(k); lease == nil || lease.state != included || l.pieces[lease.piece].by != lease && !mutant.On(mutant.LeaseTwice) {
 			return false
 		}
 	}
@@ -351,6 +350,9 @@ func (l *Leases) endRun(x *lessee) {
 func (l *Leases) cancel(lease *Lease) {
 	p := &l.pieces[lease.piece]
 	lease.state = cancelled
+	if mutant.On(mutant.PieceForgotten) && p.by == nil {
+		return
+	}
 	p.leases = slices.DeleteFunc(p.leases, func(o *Lease) bool { return o == lease })
 	if p.by == lease {
 		p.by = nil
@@ -392,7 +394,7 @@ func seconds(s float64) plan.Time {
 
 // silent says whether an executor's leases have expired.
 func (l *Leases) silent(e int, now plan.Time) bool {
-	return len(l.ex[e].queue) > 0 && now >= l.expiry(e)
+	return len(l.ex[e].queue) > 0 && now >= l.expiry(e) && !mutant.On(mutant.LeaseEternal)
 }
 
 // giveUpSilent takes back what executors were asked for and did not send in
@@ -412,7 +414,12 @@ func (l *Leases) giveUpSilent(now plan.Time) {
 // patience is the bound of waiting for results: several times as long as the pass has
 // taken, since results may be larger than what was folded. Who is lost is noticed
 // sooner, by other means.
-func (l *Leases) patience(now plan.Time) plan.Time { return max(20*l.cfg.Grace, 4*(now-l.start)) }
+func (l *Leases) patience(now plan.Time) plan.Time {
+	if mutant.On(mutant.AwaitedForEver) {
+		return time.Hour
+	}
+	return max(20*l.cfg.Grace, 4*(now-l.start))
+}
 
 func (l *Leases) others(e int) bool {
 	for o := range l.ex {
@@ -447,7 +454,7 @@ func (l *Leases) includeAll(now plan.Time) {
 			continue
 		}
 		for _, lease := range x.folded {
-			if l.pieces[lease.piece].by == lease || l.cfg.Mutant == mutant.LeaseTwice {
+			if l.pieces[lease.piece].by == lease || mutant.On(mutant.LeaseTwice) {
 				lease.state = included
 				x.awaited = append(x.awaited, lease)
 			} else {

@@ -14,7 +14,6 @@ type Config struct {
 	MaxTaskFailures     int           // failures of one split's work before the job fails; default 4
 	MaxExecutorFailures int           // failures charged to an executor before it is excluded; default 8
 	Exclusion           time.Duration // how long the first time, twice as long each next; default 30 s
-	Mutant              mutant.Bug
 }
 
 // EnsureDefaults fills in the fields left zero.
@@ -136,10 +135,10 @@ func (s *State) hold(i, e int) Command {
 	sp := &s.splits[i]
 	sp.next = e
 	cmd := Command{Kind: Hold, Executor: s.executors[e].id, Split: plan.SplitID(i)}
-	if sp.holders[e] {
+	if sp.holders[e] && !mutant.On(mutant.ReplicaForgotten) {
 		return cmd
 	}
-	if from := s.replica(i); from >= 0 && !sp.damaged {
+	if from := s.replica(i); from >= 0 && (!sp.damaged || mutant.On(mutant.DamagedFromPeer)) {
 		cmd.From = s.executors[from].id
 	}
 	return cmd
@@ -170,7 +169,7 @@ func (s *State) Held(id plan.ExecutorID, i plan.SplitID) {
 	s.got(e, i)
 	sp := &s.splits[i]
 	sp.holders[e] = true
-	if sp.next == e && sp.owner < 0 {
+	if sp.next == e && (sp.owner < 0 || mutant.On(mutant.MoveAtOnce)) {
 		sp.owner, sp.next = e, -1
 	}
 }
@@ -202,7 +201,7 @@ func (s *State) Replica(id plan.ExecutorID, i plan.SplitID) {
 // Ready says whether every split has a live owner.
 func (s *State) Ready() bool {
 	for i := range s.splits {
-		if s.splits[i].owner < 0 {
+		if s.splits[i].owner < 0 && !mutant.On(mutant.ReadyEarly) {
 			return false
 		}
 	}
@@ -220,7 +219,9 @@ func (s *State) Lost(id plan.ExecutorID) (orphans []plan.SplitID, out []Command)
 	s.executors[e].alive, s.executors[e].speed, s.executors[e].observed, s.executors[e].getting = false, 0, 0, -1
 	for i := range s.splits {
 		sp := &s.splits[i]
-		delete(sp.holders, e)
+		if !mutant.On(mutant.HolderKept) {
+			delete(sp.holders, e)
+		}
 		if sp.next == e {
 			sp.next = -1
 		}
@@ -288,7 +289,7 @@ func (s *State) homeFor(i int) int {
 
 func (s *State) usable(e int) bool {
 	x := s.executors[e]
-	return x.alive && !x.excluded && !x.draining
+	return x.alive && (!x.excluded || mutant.On(mutant.ExcludedUsed)) && (!x.draining || mutant.On(mutant.DrainingUsed))
 }
 
 // Drain gives an executor nothing more and moves its splits elsewhere; asked
@@ -327,7 +328,7 @@ func (s *State) forgetUnusable() {
 func (s *State) Drained(id plan.ExecutorID) bool {
 	e, ok := s.byID[id]
 	for i := range s.splits {
-		if sp := &s.splits[i]; ok && (sp.owner == e || sp.next == e) {
+		if sp := &s.splits[i]; ok && (sp.owner == e || sp.next == e) && !mutant.On(mutant.DrainedEarly) {
 			return false
 		}
 	}
@@ -354,6 +355,9 @@ func (s *State) rebalanceTo(e int) []Command {
 		if s.usable(k) {
 			live++
 		}
+	}
+	if mutant.On(mutant.NewcomerIdle) {
+		return nil
 	}
 	var out []Command
 	for load[e] < len(s.splits)/live {
@@ -392,7 +396,7 @@ func (s *State) Move(i plan.SplitID, to plan.ExecutorID) []Command {
 	if !ok || !s.usable(e) || sp.next >= 0 || sp.owner == e {
 		return nil
 	}
-	if sp.holders[e] {
+	if sp.holders[e] && !mutant.On(mutant.ReplicaForgotten) {
 		sp.next = e
 		return nil
 	}
@@ -416,7 +420,11 @@ func (s *State) Boundary() []plan.SplitID {
 }
 
 // Merged notes that a split's work has succeeded.
-func (s *State) Merged(i plan.SplitID) { s.splits[i].failures, s.splits[i].avoid = 0, -1 }
+func (s *State) Merged(i plan.SplitID) {
+	if !mutant.On(mutant.RetryNeverReset) {
+		s.splits[i].failures, s.splits[i].avoid = 0, -1
+	}
+}
 
 // Assign hands out a split's share of a step under a new epoch; ok is false
 // where nobody can fold it, and a then says only where the split stands.
@@ -448,11 +456,11 @@ func (s *State) Current(i plan.SplitID, attempt int, epoch plan.Epoch) bool {
 	if int(i) >= len(s.splits) || i < 0 {
 		return false
 	}
-	if s.cfg.Mutant == mutant.StaleEpoch {
+	if mutant.On(mutant.StaleEpoch) {
 		return true
 	}
 	sp := &s.splits[i]
-	return sp.attempt == attempt && sp.epoch == epoch
+	return sp.attempt == attempt && (sp.epoch == epoch || mutant.On(mutant.AttemptOnly))
 }
 
 // Owner is who folds a split; empty is nobody.

@@ -1,6 +1,7 @@
 // Package mutant names the bugs that the simulator can plant, so that a test
-// can prove that each of them would be noticed. A configuration carries one;
-// zero plants none, and nothing outside internal/sim sets another.
+// can prove that each of them would be noticed. They are there only in a build
+// with the tag "mutants": without it On is false for all of them, and the
+// compiler leaves them out.
 //
 // It owns names only and must not import anything.
 package mutant
@@ -10,38 +11,116 @@ type Bug int
 
 // The bugs, by the numbers that the simulator's command line uses.
 const (
-	None              Bug = iota
-	LateCountDropped      // rows folded between the stop command and its arrival are not counted
-	MergedTwice           // a partial result that arrives twice is merged twice
-	StaleEpoch            // a report from an older epoch is accepted
-	CursorStuck           // a split's cursor does not advance after a merge
-	BelowFloor            // a step is cut while a split is below the floor
-	MovedCountedTwice     // a moved split is folded by its old and its new owner
-	NoHashCheck           // a fetched split is taken without comparing its hash
-	UnboundedWait         // a wait has no bound
-	TermUnchecked         // what was done for an earlier life of the job is accepted
-	JournalTwice          // what was committed before a restart is applied twice
-	LostCounted           // rows of a split that was lost count as merged
-	UncommittedResume     // a restarted job goes on from a step that was not committed
-	StaleState            // an executor goes on from what it has of a split's state, merged or not
-	LeaseTwice            // two results of one piece are merged
-	TwoFetches            // a split that is on its way is fetched a second time
+	None Bug = iota
+
+	LateCountDropped  // rows folded between the stop command and its arrival are not counted
+	MergedTwice       // a partial result that arrives twice is merged twice
+	StaleEpoch        // a report from an older epoch is accepted
+	CursorStuck       // a split's cursor does not advance after a merge
+	BelowFloor        // a step is cut while a split is below the floor
+	MovedCountedTwice // a moved split is folded by its old and its new owner
+	NoHashCheck       // a fetched split is taken without comparing its hash
+	UnboundedWait     // a wait has no bound
+	TermUnchecked     // what was done for an earlier life of the job is accepted
+	JournalTwice      // what was committed before a restart is applied twice
+	LostCounted       // rows of a split that was lost count as merged
+	UncommittedResume // a restarted job goes on from a step that was not committed
+	StaleState        // an executor goes on from what it has of a split's state, merged or not
+	LeaseTwice        // two results of one piece are merged
+
+	// When a step ends.
+	RatioIgnored       // R_s is not looked at
+	MissingIgnored     // a step goes on however much is missing
+	FloorUnbounded     // the wait for the floor is bounded by StepTimeout
+	CollectUnbounded   // collecting is bounded by StepTimeout
+	FloorSkipped       // splits below the floor are given up at once
+	StopUnsent         // the stop command is never sent
+	RequestIgnored     // a step is cut before anybody has finished
+	RatioOnce          // R_s is looked at only when the first task finishes
+	StopTwice          // the stop command is sent with every report after it
+	LostInRatio        // the counts of a lost executor stay in R_p
+	CollectSkipped     // what has not arrived when a step is cut is given up at once
+	TerminationIgnored // a step in which nothing is left to read waits for its bound
+	WholeGoesOn        // bsp goes on without what was lost
+	RecoverForgotten   // what is missing is not handed out again
+	RequestByReport    // any report counts as a finished task
+	DroppedUncounted   // rows that were folded in vain are not counted
+
+	// What is reported and merged.
+	ConstantNEff    // N_eff is the number of rows
+	NEffByAll       // N_eff is weighted by all splits, missing ones too
+	ShareByLive     // the share that is reported leaves out missing splits
+	CountUnchecked  // an accumulator whose count is not the reported one is merged
+	TermRemoved     // epochs do not begin with the term of the job's life
+	AttemptOnly     // the attempt alone says whether a report is current
+	TwoFetches      // a split that is on its way is fetched a second time
+	FetchedUnnamed  // a damaged copy is reported as sound, under its own hash
+	MissingUnnamed  // the report names no missing split
+	WeightsIgnored  // N_eff goes by rows where results go by weights
+	CoverageSummed  // what leased pieces say that they folded is that of the last one only
+	StateForgotten  // what lives with a split is not kept when it was merged
+	ReportHalved    // an executor reports half of what it has processed
+	StopAnyStep     // a stop command stops whatever runs
+	LimitIgnored    // a batch folds all rows
+	DeadlineLearned // deadline cuts at the time of the first step for ever
+	AdaptiveStuck   // adaptive never changes the ratio
+
+	// Data prioritization.
+	ExchangeAll        // every split moves after every step
+	CursorCapped       // a cursor does not wrap round, but begins anew
+	PassAdvances       // an evaluation pass advances the cursors
+	TimesByMost        // process times are the most, not the least
+	LiteralUnthrifty   // the threshold of process times is not looked at
+	PaperUnguarded     // a split swaps again before its last swap could act
+	RateUncooled       // a split moves again within its cool-down
+	MoveAtOnce         // a move takes effect in the middle of a step
+	ReplicaForgotten   // a replica is fetched again
+	CursorMoved        // a moved split begins at its first row
+	FixedCursorsMove   // cursors move although they are off
+	WrongPack          // what a step merged goes to the first pack's ledger
+	RestoreWithoutPack // after a restart only the first pack's progress is restored
+
+	// Leases.
+	LeaseEternal   // a lease never expires
+	PieceForgotten // a piece whose holder is lost is not granted again
+	IncludeAll     // an executor hands in all that it has folded
+	LeaseRepeated  // an agent folds leases that come twice twice
+	AwaitedForEver // a result that was asked for is waited for without end
+
+	// Placement and retry.
+	HolderKept       // a lost executor still counts as a holder
+	RetryUnbounded   // failures are not counted
+	RetryNeverReset  // failures are not forgotten when a split succeeds
+	RetrySameAgain   // a split goes back to who failed with it
+	ExclusionNever   // who fails often is not excluded
+	ExclusionForEver // who was excluded is never let back in
+	ExcludedUsed     // an excluded executor is given splits
+	DrainedEarly     // an executor is said to be drained while it has splits
+	DrainingUsed     // a draining executor is given splits
+	DrainForgotten   // splits that could not be moved at once stay
+	DamagedFromPeer  // a split that arrived damaged is fetched from a peer again
+	ReadyEarly       // a pack is open before all its splits are held
+	NewcomerIdle     // who joins late is given nothing
+	ForeignPlanTaken // an executor with another plan takes part
+	UngatheredStart  // the job begins before its executors have joined
+	HoldingsMixed    // who holds a split of one pack holds that of all
+
+	// Actions.
+	TaskCountedTwice  // a task that ends twice counts twice
+	TaskForgotten     // the tasks of a lost executor are not given again
+	TaskOfOlderCall   // a result of an earlier action is taken
+	TaskOverload      // an executor is given all tasks at once
+	SpeculateOnSame   // a second attempt goes to the slow executor
+	SpeculateAll      // every task is attempted as often as there are slots
+	SpeculateNever    // slow tasks are not attempted a second time
+	TaskRetriedAlways // a failing task is tried without end
+	TaskRetriedNever  // a task that fails once fails the job
+	TaskSameExecutor  // a failed task goes back to who failed with it
+	LostInputRetried  // a task whose input is gone is tried again
+	HolderIgnored     // tasks go to anybody, whoever holds their split
+
 	bugs
 )
 
 // Count is the number of bugs.
 const Count = int(bugs) - 1
-
-var names = [bugs]string{"none", "late count dropped", "partial merged twice", "stale epoch accepted", "cursor stuck",
-	"cut below the floor", "moved split counted at both places", "exchange without hash check", "wait without a bound",
-	"term not checked", "journal applied twice", "lost split counted", "resumed from an uncommitted step",
-	"state of a dropped update kept", "lease granted twice and merged twice",
-	"two fetches of one split at a time"}
-
-// String is the bug in words.
-func (b Bug) String() string {
-	if b < 0 || b >= bugs {
-		return "unknown bug"
-	}
-	return names[b]
-}

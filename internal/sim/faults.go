@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"github.com/volley-engine/volley/driver"
@@ -20,6 +19,9 @@ const (
 // so that most executors live at any time.
 func (s *Sim) scheduleFaults() {
 	s.w.At(s.span(time.Millisecond, 300*time.Millisecond), s.strike)
+	if s.law.unkept {
+		s.w.At(s.span(5*time.Millisecond, 150*time.Millisecond), s.crashJob)
+	}
 }
 
 // strike does one harm and schedules the next.
@@ -28,27 +30,81 @@ func (s *Sim) strike() {
 		return
 	}
 	n := s.order[s.rng.IntN(len(s.order))]
+	if s.w.now < s.stalled {
+		s.w.At(s.stalled+time.Second, s.strike) // so that it can be seen what a stalled executor alone does
+		return
+	}
 	if s.opened && n.up && n.hung <= s.w.now && s.living() > len(s.order)/2+1 {
-		switch s.rng.IntN(6) {
-		case 0:
-			s.crash(n)
-		case 1:
-			s.hang(n)
-		case 2:
-			s.fired("speed change")
-			s.speed[n.id] = 50_000 * (0.2 + 3.8*s.rng.Float64())
-		case 3:
-			s.partition(n)
-		case 4:
-			if s.rng.IntN(4) == 0 {
-				s.crashJob()
-			}
-		case 5:
-			s.fired("disk full")
-			n.full = s.w.now + s.span(50*time.Millisecond, 2*time.Second)
+		if s.harm(n); s.stalled <= s.w.now {
+			s.harmed = s.w.now
 		}
 	}
 	s.w.At(s.w.now+s.span(5*time.Millisecond, 400*time.Millisecond), s.strike)
+}
+
+func (s *Sim) harm(n *node) {
+	switch s.rng.IntN(9) {
+	case 0:
+		s.crash(n)
+	case 1:
+		s.hang(n)
+	case 2:
+		s.fired("speed change")
+		s.speed[n.id] = 50_000 * (0.2 + 3.8*s.rng.Float64())
+	case 3:
+		s.partition(n)
+	case 4:
+		if s.rng.IntN(4) == 0 || s.law.unkept {
+			s.crashJob()
+		}
+	case 5:
+		s.fired("disk full")
+		n.full = s.w.now + s.span(50*time.Millisecond, 2*time.Second)
+	case 6:
+		if s.law.drains {
+			s.fired("drain")
+			s.step(driver.Event{Drain: n.id})
+		}
+	case 7:
+		if s.law.massacres && s.rng.IntN(3) == 0 {
+			s.massacre()
+		}
+	case 8:
+		if s.law.stalls && s.rng.IntN(2) == 0 {
+			s.stall(n)
+		}
+	}
+}
+
+// massacre takes most executors down at once.
+func (s *Sim) massacre() {
+	s.fired("massacre")
+	spared := s.rng.IntN(3)
+	for _, n := range s.order {
+		if n.up && n.hung <= s.w.now {
+			if spared--; spared < 0 {
+				s.crash(n)
+			}
+		}
+	}
+}
+
+// stall freezes a node for long without anybody noticing: its machine answers,
+// its runner does not.
+func (s *Sim) stall(n *node) {
+	s.fired("stall")
+	until := s.w.now + s.span(8*time.Second, 15*time.Second)
+	n.stalled, s.stalled = until, until
+	s.getting = s.watch.place.awaits(n.id)
+	n.hang(until)
+}
+
+// leave takes a drained node down; it comes back empty some time later.
+func (s *Sim) leave(n *node) {
+	s.fired("drained")
+	if n.up {
+		s.crash(n)
+	}
 }
 
 func (s *Sim) living() int {
@@ -72,8 +128,12 @@ func (s *Sim) lose(n *node, why string) {
 func (s *Sim) crash(n *node) {
 	s.fired("crash")
 	n.crash()
+	life := n.life
 	s.w.At(s.w.now+detection, func() { s.lose(n, "crash") })
 	s.w.At(s.w.now+detection+s.span(time.Millisecond, 800*time.Millisecond), func() {
+		if n.up || n.life != life {
+			return // the job's process was started anew, and it with it
+		}
 		s.fired("return")
 		n.up = true
 		s.boot(n)
@@ -146,20 +206,20 @@ func (s *Sim) partition(n *node) {
 // executors' runners end with their connections, and are started anew, while
 // what they had sent may still be on its way.
 func (s *Sim) crashJob() {
-	if s.kept == nil {
-		return // nothing was committed: it would begin again
+	if s.over || s.cfg.Life > 20 {
+		return
 	}
 	s.fired("job crash")
-	if s.opt.Bug == mutant.UncommittedResume {
-		s.kept.ledger = s.job.Ledger(0)
+	if s.kept == nil {
+		s.fired("job crash before the first checkpoint") // it begins again
+	} else if mutant.On(mutant.UncommittedResume) && s.opened {
+		s.kept.ledgers = s.ledgers()
 	}
 	s.cfg.Life++
 	s.cfg.Executors = max(1, s.living()-1)
-	s.opened, s.busy = false, false
-	s.result.Steps = s.kept.steps
-	s.oracle.merged = slices.Clone(s.kept.merged)
 	s.clock, s.wakes = s.skewed(), map[plan.Time]bool{} // it may be started on another machine
-	s.job = driver.NewJob(s.cfg, s.clock.at(s.w.now))
+	s.newJob(s.kept)
+	s.arriveLate()
 	for _, n := range s.order {
 		if !n.up {
 			continue

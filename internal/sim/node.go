@@ -33,26 +33,27 @@ type worker interface {
 // node is one executor in virtual time: the real agent, and slots whose
 // progress is computed.
 type node struct {
-	w      *World
-	id     plan.ExecutorID
-	agent  *executor.Agent
-	slots  int
-	work   worker
-	spend  func(slot int, at plan.Time, rows int64) plan.Time
-	fetchT func(h *wire.Hold) plan.Time // how long getting a split takes
-	send   func(*wire.ToDriver)
-	// fetches counts the splits that are on their way; overlap is told of one that
-	// is fetched a second time meanwhile.
-	fetches map[uint32]int
-	overlap func(*wire.Hold)
+	w       *World
+	id      plan.ExecutorID
+	agent   *executor.Agent
+	slots   int
+	work    worker
+	spend   func(slot int, at plan.Time, rows int64) plan.Time
+	fetchT  func(h *wire.Hold) plan.Time // how long getting a split takes
+	send    func(*wire.ToDriver)
 	runs    map[int]*run
 	life    int // things scheduled in an earlier life do not happen
 	up      bool
 	hung    plan.Time // until when nothing happens on it
 	conn    int       // number of its connection to the driver
 	clock   clock
-	full    plan.Time            // until when its disk takes no more
-	cut     map[string]plan.Time // until when messages to ("to") or from ("fr") it do not arrive
+	full    plan.Time                                    // until when its disk takes no more
+	stalled plan.Time                                    // until when it hangs without that being noticed
+	reports func(*run, *executor.Sample, *wire.Progress) // sees what is reported; may be nil
+	foreign bool                                         // its program builds another plan
+	link    plan.Time                                    // until when its link is busy
+	acts    func(*wire.RunTask)                          // runs a task; nil does it at once
+	cut     map[string]plan.Time                         // until when messages to ("to") or from ("fr") it do not arrive
 }
 
 // run is one run of a node.
@@ -104,12 +105,15 @@ func (n *node) hang(until plan.Time) {
 func (n *node) crash() {
 	n.up, n.hung = false, 0
 	n.life++
-	n.runs, n.fetches = map[int]*run{}, map[uint32]int{}
+	n.runs = map[int]*run{}
 }
 
 // step lets the agent see an event and carries out what it says.
 func (n *node) step(ev executor.Event) {
 	for _, c := range n.agent.Step(ev, n.clock.at(n.w.now)) {
+		if p := c.Send.GetProgress(); p != nil && ev.Sampled != nil && n.reports != nil {
+			n.reports(n.runs[ev.Sampled.Run], ev.Sampled, p)
+		}
 		switch {
 		case c.Send != nil:
 			n.send(c.Send)
@@ -127,6 +131,8 @@ func (n *node) step(ev executor.Event) {
 			n.lease(c.Lease)
 		case c.Include != nil:
 			n.endLeased(n.runs[c.Include.Run], c.Include.IDs)
+		case c.Act != nil && n.acts != nil:
+			n.acts(c.Act)
 		case c.Act != nil:
 			n.step(executor.Event{Acted: n.work.act(c.Act)})
 		}
@@ -134,14 +140,10 @@ func (n *node) step(ev executor.Event) {
 }
 
 func (n *node) fetch(h *wire.Hold) {
-	n.fetches[h.Split]++
-	if n.fetches[h.Split] > 1 && n.overlap != nil {
-		n.overlap(h)
+	if c, ok := n.work.(*countingWorker); ok {
+		c.fetching(h)
 	}
-	n.after(n.w.now+n.fetchT(h), func() {
-		n.fetches[h.Split]--
-		n.step(executor.Event{Fetched: n.work.fetch(h)})
-	})
+	n.after(n.w.now+n.fetchT(h), func() { n.step(executor.Event{Fetched: n.work.fetch(h)}) })
 }
 
 func (n *node) start(cmd *executor.Run) {

@@ -1,10 +1,6 @@
 package sim
 
-import (
-	"testing"
-
-	"github.com/volley-engine/volley/internal/mutant"
-)
+import "testing"
 
 func TestSeedsAreCleanAndEveryFaultFires(t *testing.T) {
 	seeds := 100
@@ -17,7 +13,7 @@ func TestSeedsAreCleanAndEveryFaultFires(t *testing.T) {
 		for _, v := range r.Violations {
 			t.Errorf("seed %d: %s (again with: make sim SEEDS=1 FROM=%d)", seed+1, v, seed+1)
 		}
-		if r.Steps < 50 {
+		if r.Steps < 50 && r.Ended == "" {
 			t.Errorf("seed %d: %d steps", seed+1, r.Steps)
 		}
 		for k, n := range r.Faults {
@@ -25,7 +21,9 @@ func TestSeedsAreCleanAndEveryFaultFires(t *testing.T) {
 		}
 	}
 	for _, k := range []string{"crash", "return", "hang", "late join", "delay", "reorder", "duplicate", "loss",
-		"connection lost", "slow disk", "damaged copy", "speed change", "partition", "job crash", "disk full", "clock skew", "exclusion", "readmission", "piece failed"} {
+		"connection lost", "slow disk", "damaged copy", "speed change", "partition", "job crash", "disk full", "clock skew", "exclusion", "readmission", "piece failed", "action",
+		"slow task", "task failed", "input lost", "drain", "drained", "massacre", "stall", "slow link", "miscount", "foreign plan",
+		"job crash before the first checkpoint"} {
 		if faults[k] == 0 {
 			t.Errorf("no %s fired", k)
 		}
@@ -36,17 +34,5 @@ func TestTheSameSeedIsTheSameWorld(t *testing.T) {
 	a, b := Simulate(7, Options{}), Simulate(7, Options{})
 	if a.Virtual != b.Virtual || a.Steps != b.Steps || len(a.Faults) != len(b.Faults) {
 		t.Errorf("%v and %v", a, b)
-	}
-}
-
-func TestEveryPlantedBugIsFound(t *testing.T) {
-	for bug := mutant.Bug(1); int(bug) <= mutant.Count; bug++ {
-		found := false
-		for seed := uint64(1); seed <= 200 && !found; seed++ {
-			found = len(Simulate(seed, Options{Bug: bug}).Violations) > 0
-		}
-		if !found {
-			t.Errorf("bug %d (%v) is not found within 200 seeds", bug, bug)
-		}
 	}
 }

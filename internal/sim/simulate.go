@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -11,7 +12,6 @@ import (
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/executor"
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/prioritizer"
@@ -24,7 +24,8 @@ type Options struct {
 	Executors int
 	PerNode   int // splits an executor
 	Faultless bool
-	Bug       mutant.Bug
+	Until     string            // ends when this oracle has found something; "any" is each
+	Trace     func(line string) // is told of everything that the job sees and says; may be nil
 }
 
 // Result is what a simulated run came to.
@@ -33,44 +34,51 @@ type Result struct {
 	Steps      int
 	Virtual    time.Duration
 	Faults     map[string]int // how often each kind fired
-	Violations []string
+	Violations []Violation
+	Known      []Violation // of oracles that the engine is known to fail
+	Ended      string      // why the job failed, as it had to
 }
 
-// Sim is one simulated cluster with faults, and the oracle that watches it.
+// Sim is one simulated cluster with faults, and the oracles that watch it.
 type Sim struct {
 	w        *World
 	rng      *rand.Rand
 	opt      Options
 	cfg      driver.JobConfig
+	law      laws
 	job      *driver.Job
-	upTo     [][]int64 // entries of the rows before each position, by split; nil where progress is counted in rows
-	clock    clock     // of the job's process
+	clock    clock // of the job's process
 	nodes    map[plan.ExecutorID]*node
 	order    []*node
-	rows     []int64
-	bytes    []int64
-	pieces   []int
-	stateful bool // something lives with the rows
+	packs    []*simPack
+	opening  int // pack that is opened next
 	speed    map[plan.ExecutorID]float64
-	link     float64 // bytes per second between executors, where links are slow
 	wakes    map[plan.Time]bool
 	last     map[string]plan.Time
 	result   Result
 	oracle   *oracle
+	watch    *watch
 	opened   bool
 	over     bool
 	began    plan.Time // of the step in progress
 	busy     bool
-	kept     *kept // what a restart of the job goes on from
+	harmed   plan.Time // when the last harm was done, stalls apart
+	getting  bool      // the one that was stalled last has been asked for a split
+	stalled  plan.Time // until when somebody is
+	actions  int       // of all lives
+	poison   splitOf   // fails from poisonAt on
+	poisonAt plan.Time
+	results  []driver.Message // the last ones
+	kept     *kept            // what a restart of the job goes on from
 	keptAt   plan.Time
 }
 
 // kept is a job's state as it is written down at a commit, at most every so
 // often.
 type kept struct {
-	ledger *driver.Restored
-	steps  int
-	merged []int64 // the oracle's account at that time
+	ledgers []*driver.Restored
+	steps   int
+	account [][]account // the oracle's at that time
 }
 
 // keepEvery is the shortest time between two states that are kept.
@@ -82,22 +90,12 @@ func Simulate(seed uint64, opt Options) *Result {
 		speed: map[plan.ExecutorID]float64{}, wakes: map[plan.Time]bool{}, last: map[string]plan.Time{}}
 	s.result = Result{Seed: seed, Faults: map[string]int{}}
 	s.draw()
-	if seed%3 == 0 {
-		s.drawEntries()
-	}
-	s.oracle = newOracle(s)
 	s.run()
 	s.result.Virtual = s.w.now
 	return &s.result
 }
 
 func (s *Sim) fired(kind string) { s.result.Faults[kind]++ }
-
-func (s *Sim) violate(format string, args ...any) {
-	if len(s.result.Violations) < 10 {
-		s.result.Violations = append(s.result.Violations, fmt.Sprintf(format, args...))
-	}
-}
 
 func (s *Sim) between(lo, hi int) int { return lo + s.rng.IntN(hi-lo+1) }
 
@@ -118,59 +116,68 @@ func (s *Sim) draw() {
 	if per == 0 {
 		per = s.between(1, 4)
 	}
-	s.stateful = s.rng.IntN(2) == 0
-	for range executors * per {
-		n := int64(s.between(100, 3000))
-		if s.rng.IntN(12) == 0 {
-			n = int64(s.between(0, 15))
-		}
-		s.rows, s.bytes = append(s.rows, n), append(s.bytes, n*100)
-		s.pieces = append(s.pieces, 1<<s.rng.IntN(5))
-		if s.stateful {
-			s.pieces[len(s.pieces)-1] = 1
-		}
+	s.law = s.drawLaws()
+	for i := range s.law.packs {
+		s.packs = append(s.packs, s.drawPack(i, max(1, executors*per/(i+1))))
 	}
-	sync := abss.Config{Policy: abss.Policy(s.rng.IntN(5)), Ratio: 0.3 + 0.7*s.rng.Float64(), StepTimeout: 20 * time.Second, Grace: 5 * time.Millisecond}
-	if s.rng.IntN(8) == 0 {
-		sync.Ratio = 1
-	}
-	s.cfg = driver.JobConfig{ID: "sim", Executors: executors - s.between(0, 2), Sync: sync, FixedCursors: s.rng.IntN(6) == 0,
-		Exchange: prioritizer.ExchangeConfig{Mode: prioritizer.Mode(s.rng.IntN(4)), Threshold: int64(s.between(1, 4))},
-		MaxWait:  30 * time.Second, Mutant: s.opt.Bug}
-	s.cfg.Schedule.MaxTaskFailures, s.cfg.Schedule.MaxExecutorFailures, s.cfg.Schedule.Mutant = 50, 6, s.opt.Bug
-	if sync.Policy == abss.Steal && s.rng.IntN(4) == 0 {
-		s.cfg.BatchFraction = 0.2 + 0.6*s.rng.Float64()
-	}
-	if s.rng.IntN(3) == 0 {
-		s.link = 1e5 * (1 + 20*s.rng.Float64())
-	}
-	s.cfg.Schedule.Exclusion = s.span(50*time.Millisecond, time.Second)
-	s.cfg = s.cfg.EnsureDefaults()
+	s.drawPolicy(executors)
 	s.clock = s.skewed()
-	s.job = driver.NewJob(s.cfg, s.clock.at(0))
+	s.newJob(nil)
 	for i := range executors {
 		s.addNode(i, s.between(1, 2))
 	}
 }
 
+func (s *Sim) drawPolicy(executors int) {
+	sync := abss.Config{Policy: abss.Policy(s.rng.IntN(5)), Ratio: 0.3 + 0.7*s.rng.Float64(), StepTimeout: 20 * time.Second, Grace: 5 * time.Millisecond}
+	if s.rng.IntN(8) == 0 {
+		sync.Ratio = 1
+	}
+	s.cfg = driver.JobConfig{ID: "sim", Fingerprint: plan.DigestOf([]byte("plan")), Executors: executors - s.between(0, 2), Sync: sync, FixedCursors: s.rng.IntN(6) == 0,
+		Exchange: prioritizer.ExchangeConfig{Mode: prioritizer.Mode(s.rng.IntN(4)), Threshold: int64(s.between(1, 4))},
+		MaxWait:  30 * time.Second}
+	if !s.law.tight {
+		s.cfg.Schedule.MaxTaskFailures, s.cfg.Schedule.MaxExecutorFailures = 50, 6
+	}
+	if (sync.Policy == abss.Steal || sync.Policy == abss.BSP) && s.rng.IntN(4) == 0 {
+		s.cfg.BatchFraction = 0.2 + 0.6*s.rng.Float64()
+	}
+	s.cfg.Schedule.Exclusion = s.span(50*time.Millisecond, time.Second)
+	s.cfg = s.cfg.EnsureDefaults()
+}
+
+// newJob starts the job's process, from what was kept where something was.
+func (s *Sim) newJob(from *kept) {
+	s.job = driver.NewJob(s.cfg, s.clock.at(s.w.now))
+	s.oracle = newOracle(s)
+	s.opened, s.busy, s.opening, s.result.Steps = false, false, 0, 0
+	if from != nil {
+		s.result.Steps = from.steps
+		for i := range from.account {
+			s.oracle.packs[i] = slices.Clone(from.account[i])
+		}
+	}
+	s.watch = newWatch(s)
+}
+
 func (s *Sim) addNode(i, slots int) {
 	id := plan.ExecutorID(fmt.Sprintf("e%d", i))
-	n := &node{w: s.w, id: id, slots: slots, runs: map[int]*run{}, fetches: map[uint32]int{}, cut: map[string]plan.Time{}, clock: s.skewed(), up: true}
+	n := &node{w: s.w, id: id, slots: slots, runs: map[int]*run{}, cut: map[string]plan.Time{}, clock: s.skewed(), up: true}
 	s.speed[id] = 50_000 * (0.5 + 3.5*s.rng.Float64())
 	n.spend = func(_ int, at plan.Time, rows int64) plan.Time {
 		return at + plan.Time(float64(rows)/s.speed[id]*float64(time.Second))
 	}
-	n.fetchT = func(h *wire.Hold) plan.Time { return s.fetchTime(h) }
+	n.fetchT = func(h *wire.Hold) plan.Time { return s.fetchTime(n, h) }
+	n.reports = func(r *run, sample *executor.Sample, p *wire.Progress) { s.reported(n, r, sample, p) }
+	n.acts = func(t *wire.RunTask) { s.runTask(n, t) }
 	n.send = func(m *wire.ToDriver) { s.toDriver(n, m) }
-	n.overlap = func(h *wire.Hold) {
-		s.violate("one fetch: %s fetches split %d a second time while it is on its way", id, h.Split)
-	}
 	s.nodes[id] = n
 	s.order = append(s.order, n)
 	s.boot(n)
 	at := plan.Time(0)
 	if i >= s.cfg.Executors {
 		at = s.span(time.Millisecond, time.Second)
+		n.foreign = s.law.foreign && at > 500*time.Millisecond
 		s.fired("late join")
 	}
 	s.w.At(at, func() { s.join(n) })
@@ -178,12 +185,13 @@ func (s *Sim) addNode(i, slots int) {
 
 // boot gives a node a fresh agent that holds nothing.
 func (s *Sim) boot(n *node) {
-	n.agent = executor.NewAgent(n.id, n.slots, s.opt.Bug)
-	w := &countingWorker{s: s, n: n, held: map[uint32]bool{}, rng: s.rng, states: map[uint32][]countedState{}, sent: map[int][]*wire.Part{}, bases: map[[2]int]uint64{}}
+	n.agent = executor.NewAgent(n.id, n.slots)
+	w := &countingWorker{s: s, n: n, life: s.cfg.Life, held: map[splitOf]bool{}, rng: s.rng, states: map[splitOf][]countedState{}, sent: map[int][]*wire.Part{},
+		bases: map[[2]int]uint64{}, getting: map[splitOf]int{}}
 	if !s.opt.Faultless {
 		w.failing = 0.1
 	}
-	n.work = w
+	n.work, n.link = w, 0
 }
 
 func (s *Sim) join(n *node) {
@@ -192,12 +200,13 @@ func (s *Sim) join(n *node) {
 	}
 }
 
-// fetchTime is long on a slow disk, and over a slow link.
-func (s *Sim) fetchTime(h *wire.Hold) plan.Time {
+// fetchTime is long on a slow disk or a slow link, which splits share.
+func (s *Sim) fetchTime(n *node, h *wire.Hold) plan.Time {
 	t := transfer(int(h.Bytes))
-	if h.From != "" && s.link > 0 {
+	if s.law.link > 0 && h.From != "" {
 		s.fired("slow link")
-		t += plan.Time(float64(h.Bytes) / s.link * float64(time.Second))
+		n.link = max(n.link, s.w.now) + plan.Time(float64(h.Bytes)/s.law.link*float64(time.Second))
+		t = n.link - s.w.now
 	}
 	if !s.opt.Faultless && s.rng.IntN(20) == 0 {
 		s.fired("slow disk")
@@ -208,32 +217,48 @@ func (s *Sim) fetchTime(h *wire.Hold) plan.Time {
 
 // step lets the job see an event and carries out what it says.
 func (s *Sim) step(ev driver.Event) {
-	for _, c := range s.job.Step(ev, s.clock.at(s.w.now)) {
-		switch {
-		case c.Send != nil:
-			s.toExecutor(c.Send)
-		case c.WakeAt > 0:
-			s.wake(c.WakeAt)
-		case c.Failed != nil:
-			s.over = true
-			s.violate("step %d: the job failed: %v", s.result.Steps, c.Failed)
-		case c.Ready:
-			s.later(0, s.openPack)
-		case c.PackOpen != nil:
-			s.opened = true
-			if s.kept != nil {
-				s.step(driver.Event{Restore: s.kept.ledger})
+	now := s.clock.at(s.w.now)
+	s.watch.before(ev, now)
+	cmds := s.job.Step(ev, now)
+	s.trace(ev, cmds, now)
+	for _, c := range cmds {
+		if c.StepDone != nil {
+			s.busy = false
+			s.oracle.check(c.StepDone)
+			s.watch.dropped.hold(s, s.watch.ref, c.StepDone)
+			if s.watch.lease != nil {
+				s.watch.lease.done(c.StepDone.Took)
 			}
-			s.later(0, s.nextStep)
-		case c.Excluded != nil:
-			if c.Excluded.Why == "" {
-				s.fired("readmission")
-			} else {
-				s.fired("exclusion")
-			}
-		case c.StepDone != nil:
-			s.stepDone(c.StepDone)
 		}
+	}
+	s.watch.after(ev, cmds, now)
+	for _, c := range cmds {
+		s.carryOut(c)
+	}
+}
+
+func (s *Sim) carryOut(c driver.Command) {
+	switch {
+	case c.Send != nil:
+		s.toExecutor(c.Send)
+	case c.WakeAt > 0:
+		s.wake(c.WakeAt)
+	case c.Failed != nil:
+		s.over = true
+	case c.Ready:
+		s.later(0, s.openPack)
+	case c.PackOpen != nil:
+		s.packOpen()
+	case c.Excluded != nil && c.Excluded.Why == "":
+		s.fired("readmission")
+	case c.Excluded != nil:
+		s.fired("exclusion")
+	case c.Drained != "":
+		s.leave(s.nodes[c.Drained])
+	case c.CallDone != nil:
+		s.later(100*time.Microsecond, s.nextStep)
+	case c.StepDone != nil:
+		s.stepDone(c.StepDone)
 	}
 }
 
@@ -242,68 +267,78 @@ func (s *Sim) wake(at plan.Time) {
 		return
 	}
 	s.wakes[at] = true
+	wakes := s.wakes
 	s.w.At(s.clock.world(at), func() {
-		delete(s.wakes, at)
+		delete(wakes, at)
 		if !s.over {
 			s.step(driver.Event{})
 		}
 	})
 }
 
-func (s *Sim) openPack() {
-	info := &driver.PackInfo{Rows: s.rows, Entries: s.entries(), Bytes: s.bytes, SHA256: make([]plan.Digest, len(s.rows))}
-	for i := range info.SHA256 {
-		info.SHA256[i] = plan.DigestOf([]byte{byte(i), byte(i >> 8)})
+func (s *Sim) openPack() { s.step(driver.Event{Pack: s.packs[s.opening].info()}) }
+
+// packOpen goes on with the next pack, or with the first step.
+func (s *Sim) packOpen() {
+	if s.kept != nil {
+		s.step(driver.Event{Restore: s.kept.ledgers[s.opening]})
 	}
-	s.step(driver.Event{Pack: info})
+	if s.opening++; s.opening < len(s.packs) {
+		s.later(0, s.openPack)
+		return
+	}
+	s.opened = true
+	s.later(0, s.nextStep)
 }
 
-// drawEntries gives rows from one to nine entries each, in which progress is counted.
-func (s *Sim) drawEntries() {
-	for i, n := range s.rows {
-		sums := make([]int64, n+1)
-		for p := range n {
-			sums[p+1] = sums[p] + 1 + (p*p+int64(i))%9
+// limit is how many rows of a split a step folds when it is not cut.
+func (s *Sim) limit(train bool, rows int64) int64 {
+	if f := s.cfg.BatchFraction; train && f > 0 && f < 1 {
+		return min(rows, max(1, int64(math.Ceil(f*float64(rows)))))
+	}
+	return rows
+}
+
+// floor is the count below which a split of so many rows is not cut.
+func (s *Sim) floor(n int64) int64 {
+	return min(n, max(s.cfg.Sync.MinRows, int64(s.cfg.Sync.MinShare*float64(n))))
+}
+
+// leases says whether a step is leased.
+func (s *Sim) leases(req *driver.StepRequest) bool {
+	policy, there := s.cfg.Sync.Policy, 0
+	for _, ok := range s.watch.place.prepared {
+		if ok {
+			there++
 		}
-		s.upTo = append(s.upTo, sums)
 	}
+	return there > 1 && (policy == abss.Steal || !req.Train && policy != abss.BSP)
 }
 
-// entries are those of each split; nil where progress is counted in rows.
-func (s *Sim) entries() (out []int64) {
-	for i, sums := range s.upTo {
-		out = append(out, sums[s.rows[i]])
-	}
-	return out
-}
-
-// progress is what n rows of a split count for, from a cursor on.
-func (s *Sim) progress(step *wire.StartStep, split int, cursor, n int64) int64 {
-	if !step.Entries {
-		return n
-	}
-	sums, rows := s.upTo[split], s.rows[split]
-	end := cursor + n
-	return sums[min(end, rows)] - sums[cursor] + sums[max(0, end-rows)]
-}
-
-// nextStep begins a step; every tenth is an uncut pass.
+// nextStep begins a step; every tenth is an uncut pass, and before every seventh
+// comes an action.
 func (s *Sim) nextStep() {
 	if s.over {
 		return
 	}
+	if s.law.calls && s.result.Steps%7 == 3 && s.actions <= s.result.Steps {
+		s.action()
+		return
+	}
 	s.began, s.busy = s.w.now, true
 	train := s.result.Steps%10 != 9
-	req := &driver.StepRequest{Train: train, Pieces: s.pieces, Entries: s.upTo != nil}
-	if train && s.stateful {
+	p := s.packs[0]
+	if len(s.packs) > 1 && s.result.Steps%3 == 1 {
+		p = s.packs[1]
+	}
+	req := &driver.StepRequest{Pack: p.id, Train: train, Pieces: p.pieces, Entries: p.upTo != nil, Weighted: p.weighed != nil}
+	if train && p.stateful {
 		req.Node, req.State = statefulNode, true
 	}
 	s.step(driver.Event{Step: req})
 }
 
 func (s *Sim) stepDone(r *driver.StepReport) {
-	s.busy = false
-	s.oracle.check(r)
 	if r.Train {
 		s.step(driver.Event{Signal: &driver.Signal{Spread: s.rng.Float64(), Norm: s.rng.Float64()}})
 	}
@@ -320,8 +355,18 @@ func (s *Sim) stepDone(r *driver.StepReport) {
 
 // keep writes the job's state down.
 func (s *Sim) keep() {
+	if s.law.unkept && s.result.Steps < 12 {
+		return
+	}
 	s.keptAt = s.w.now
-	s.kept = &kept{ledger: s.job.Ledger(0), steps: s.result.Steps, merged: slices.Clone(s.oracle.merged)}
+	s.kept = &kept{ledgers: s.ledgers(), steps: s.result.Steps, account: s.oracle.copyPacks()}
+}
+
+func (s *Sim) ledgers() (out []*driver.Restored) {
+	for i := range s.packs {
+		out = append(out, s.job.Ledger(i))
+	}
+	return out
 }
 
 // later schedules something that the job's process does, unless that has died
@@ -335,6 +380,9 @@ func (s *Sim) later(after plan.Time, do func()) {
 	})
 }
 
+// livelock is how many things may happen at one time.
+const livelock = 100_000
+
 // run lets things happen until the job is over. A world in which nothing
 // happens any more, or in which a step lasts longer than all its bounds, hangs.
 func (s *Sim) run() {
@@ -343,18 +391,27 @@ func (s *Sim) run() {
 	}
 	limit := 3*s.cfg.Sync.StepTimeout + s.cfg.MaxWait
 	for !s.over {
+		if s.w.turns > livelock {
+			s.violate("10.9", "time stands still")
+			return
+		}
 		if !s.w.Next() {
-			s.violate("invariant 9: nothing is left to happen in step %d", s.result.Steps)
+			s.violate("10.9", "nothing is left to happen")
 			return
 		}
 		if s.busy && s.w.now > s.began+limit {
-			s.violate("invariant 9: step %d lasts longer than every bound", s.result.Steps)
+			s.violate("10.9", "it lasts longer than every bound")
 			return
 		}
-		if len(s.result.Violations) > 0 && s.opt.Bug != mutant.None {
+		if s.found() {
 			return
 		}
 	}
+}
+
+// found says whether what is looked for has been found.
+func (s *Sim) found() bool {
+	return slices.ContainsFunc(s.result.Violations, func(v Violation) bool { return s.opt.Until == "any" || s.opt.Until == v.Oracle })
 }
 
 // toExecutor and toDriver send over links that delay, and sometimes reorder,
@@ -362,6 +419,10 @@ func (s *Sim) run() {
 func (s *Sim) toExecutor(m *driver.Outgoing) {
 	n := s.nodes[m.To]
 	life := n.life
+	if m.Body.GetInclude() != nil && s.law.stallOnce && n.up && n.hung <= s.w.now && s.living() > 2 && s.rng.IntN(20) == 0 {
+		s.law.stallOnce = false
+		s.stall(n) // when it is to hand in its result
+	}
 	s.carry("to "+string(m.To), m.Body, false, n, func() {
 		if n.up && n.life == life {
 			n.after(s.w.now, func() { n.step(executor.Event{Message: m.Body}) })
@@ -371,10 +432,12 @@ func (s *Sim) toExecutor(m *driver.Outgoing) {
 
 func (s *Sim) toDriver(n *node, m *wire.ToDriver) {
 	_, progress := m.Body.(*wire.ToDriver_Progress)
-	_, prepared := m.Body.(*wire.ToDriver_Prepared)
 	conn, life := n.conn, s.cfg.Life
+	if m.GetResult() != nil && s.law.unkept {
+		s.linger(n, m)
+	}
 	s.carry("from "+string(n.id), m, progress, n, func() {
-		if (prepared || life != s.cfg.Life && s.opt.Bug != mutant.TermUnchecked && holding(m)) && n.conn != conn {
+		if (m.GetPrepared() != nil || life != s.cfg.Life && vouched(m)) && n.conn != conn {
 			return // its connection is gone, and the executor with it
 		}
 		if !s.over {
@@ -383,9 +446,37 @@ func (s *Sim) toDriver(n *node, m *wire.ToDriver) {
 	})
 }
 
-// holding says whether a message is about splits that a runner holds, which
-// has no epoch: its connection vouches for it.
-func holding(m *wire.ToDriver) bool { return m.GetHolding() != nil }
+// lingering is how many results are remembered that may be on their way when the
+// job's process dies.
+const lingering = 20
+
+// linger remembers a result.
+func (s *Sim) linger(n *node, m *wire.ToDriver) {
+	if len(s.results) == lingering {
+		s.results = s.results[1:]
+	}
+	s.results = append(s.results, driver.Message{From: n.id, Body: m})
+}
+
+// arriveLate has results of this life of the job arrive in the next one.
+func (s *Sim) arriveLate() {
+	for _, m := range s.results {
+		for range 4 {
+			s.w.At(s.w.now+s.span(0, 250*time.Millisecond), func() {
+				if !s.over {
+					s.step(driver.Event{Message: &m})
+				}
+			})
+		}
+	}
+	s.results = nil
+}
+
+// vouched says whether a message is about splits that a runner holds, or of an
+// action, which have no epoch: its connection vouches for it.
+func vouched(m *wire.ToDriver) bool {
+	return m.GetHolding() != nil || m.GetTaskResult() != nil || m.GetTaskProgress() != nil
+}
 
 // carry delivers a message. Progress is lost silently, since the next report
 // makes up for it; the loss of any other message breaks the connection.

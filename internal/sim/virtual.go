@@ -59,7 +59,7 @@ func NewVirtual(c VirtualConfig) (*Virtual, error) {
 			return nil, err
 		}
 		id := plan.ExecutorID(fmt.Sprintf("executor-%d", i))
-		n := &node{w: v.w, id: id, agent: executor.NewAgent(id, c.Slots, 0), slots: c.Slots, runs: map[int]*run{}, fetches: map[uint32]int{}, up: true,
+		n := &node{w: v.w, id: id, agent: executor.NewAgent(id, c.Slots), slots: c.Slots, runs: map[int]*run{}, up: true,
 			work: &engineWorker{engine: engine, slots: c.Slots, folds: map[int]*executor.Fold{}, leased: map[int]*executor.LeasedFold{}}}
 		n.spend = func(slot int, at plan.Time, rows int64) plan.Time { return c.Law.Spend(i, slot, c.Slots, at, rows) }
 		n.fetchT = func(h *wire.Hold) plan.Time { return fetchTime(c.Law, h) }

@@ -11,6 +11,7 @@ import (
 type World struct {
 	now   plan.Time
 	seq   uint64
+	turns int // things that have happened at this time
 	queue eventQueue
 }
 
@@ -35,6 +36,9 @@ func (w *World) Next() bool {
 		return false
 	}
 	e := heap.Pop(&w.queue).(event)
+	if w.turns++; e.at > w.now {
+		w.turns = 0
+	}
 	w.now = e.at
 	e.do()
 	return true
