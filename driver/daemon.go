@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -104,6 +105,9 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
 	}
 	cfg.DataDir = dir
+	if err := journalOfJobs(dir); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(filepath.Join(dir, "jobs"), 0o700); err != nil {
 		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
 	}
@@ -144,6 +148,18 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// journalOfJobs refuses a data directory that has jobs and no journal of them: new jobs would
+// get the directories of old ones, and nobody would know how those ended.
+func journalOfJobs(dir string) error {
+	jobs, _ := os.ReadDir(filepath.Join(dir, "jobs"))
+	_, err := os.Stat(filepath.Join(dir, "journal"))
+	if len(jobs) == 0 || !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fault.Newf(fault.Corrupt, "open the data directory", dir, "it has jobs (%s and %d more) and no journal of them", jobs[0].Name(), len(jobs)-1).
+		WithHint("restore its journal directory, or move jobs away to begin anew")
 }
 
 // Addr is where the driver listens.

@@ -4,17 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
-	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
-	bolt "go.etcd.io/bbolt"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 )
 
@@ -22,7 +24,7 @@ import (
 // before they are applied. One driver is a raft of one.
 type Raft struct {
 	raft  *raft.Raft
-	store *raftboltdb.BoltStore
+	store *journalFile
 	fsm   *machine
 }
 
@@ -39,12 +41,15 @@ const (
 // written to.
 func OpenRaft(dir string, log hclog.Logger) (*Raft, error) {
 	failed := func(err error) error {
+		if k := fault.KindOf(err); k == fault.Corrupt || k == fault.BadInput {
+			return fault.New(k, "open the journal in", dir, err)
+		}
 		return fault.New(fault.NoResources, "open the journal in", dir, err).WithHint("does another driver use this data directory?")
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := disk.MkdirSynced(filepath.Join(dir, "snapshots"), 0o700); err != nil {
 		return nil, failed(err)
 	}
-	store, err := raftboltdb.New(raftboltdb.Options{Path: filepath.Join(dir, "raft.db"), BoltOptions: boltOptions()})
+	store, err := openJournalFile(dir)
 	if err != nil {
 		return nil, failed(err)
 	}
@@ -65,6 +70,9 @@ func (r *Raft) start(dir string, log hclog.Logger) error {
 	cfg.LocalID, cfg.Logger = "driver", log
 	cfg.HeartbeatTimeout, cfg.ElectionTimeout, cfg.LeaderLeaseTimeout = raftBeat, raftBeat, raftBeat
 	addr, transport := raft.NewInmemTransport("driver")
+	if err := wholeSnapshots(dir, snapshots); err != nil {
+		return err
+	}
 	known, err := raft.HasExistingState(r.store, r.store, snapshots)
 	if err != nil {
 		return err
@@ -83,19 +91,71 @@ func (r *Raft) start(dir string, log hclog.Logger) error {
 	case <-time.After(raftWait):
 		return errors.New("no leader was elected")
 	}
-	return r.raft.Barrier(raftWait).Error() // everything that was committed is applied
+	if err := r.raft.Barrier(raftWait).Error(); err != nil { // everything that was committed is applied
+		return err
+	}
+	return r.fsm.unread()
 }
 
-// Append returns once the records are on disk and applied.
-func (r *Raft) Append(_ context.Context, records ...Record) error {
+// wholeSnapshots refuses a directory whose newest snapshot is damaged: raft would go on from
+// the one before, without what came between.
+func wholeSnapshots(dir string, s raft.SnapshotStore) error {
+	entries, err := os.ReadDir(filepath.Join(dir, "snapshots"))
+	if err != nil {
+		return err
+	}
+	list, err := s.List()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		known := slices.ContainsFunc(list, func(m *raft.SnapshotMeta) bool { return m.ID == e.Name() })
+		if !known && !strings.HasSuffix(e.Name(), ".tmp") {
+			return fault.Newf(fault.Corrupt, "read", filepath.Join(dir, "snapshots", e.Name()), "it cannot be read")
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	_, state, err := s.Open(list[0].ID)
+	if err != nil {
+		return fault.New(fault.Corrupt, "read", filepath.Join(dir, "snapshots", list[0].ID), err)
+	}
+	return state.Close()
+}
+
+// Append returns once the records are on disk and applied, or, with a Timeout, when that
+// has taken too long: they may be applied later.
+func (r *Raft) Append(ctx context.Context, records ...Record) error {
 	raw, err := json.Marshal(records)
-	if err == nil {
-		err = r.raft.Apply(raw, raftWait).Error()
+	if err != nil {
+		return fault.New(fault.Internal, "write", "the journal", err)
+	}
+	applied := make(chan error, 1)
+	go func() { applied <- r.apply(raw) }()
+	wait := time.NewTimer(raftWait)
+	defer wait.Stop()
+	select {
+	case err = <-applied:
+	case <-ctx.Done():
+		err = fault.New(fault.Cancelled, "write", "the journal", ctx.Err())
+	case <-wait.C:
+		return fault.Newf(fault.Timeout, "write", "the journal", "its disk has not answered for %v", raftWait)
 	}
 	if err != nil {
 		return fault.New(fault.NoResources, "write", "the journal", err)
 	}
 	return nil
+}
+
+// apply replicates an entry and returns what the state machine says of it.
+func (r *Raft) apply(raw []byte) error {
+	f := r.raft.Apply(raw, raftWait)
+	if err := f.Error(); err != nil {
+		return err
+	}
+	err, _ := f.Response().(error)
+	return err
 }
 
 // State is what the records add up to.
@@ -111,17 +171,29 @@ func (r *Raft) Close() error {
 type machine struct {
 	mu    sync.Mutex
 	state State
+	bad   error // of the first entry that could not be read
 }
 
-// Apply takes the records of a log entry in; one that is not ours is ignored
-// by every driver alike.
-func (m *machine) Apply(l *raft.Log) any {
-	var records []Record
-	if err := json.Unmarshal(l.Data, &records); err != nil {
-		return err
-	}
+// unread is why an entry could not be read, if one could not.
+func (m *machine) unread() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.bad
+}
+
+// Apply takes the records of a log entry in; one that is not ours is an error, whoever
+// meets it.
+func (m *machine) Apply(l *raft.Log) any {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var records []Record
+	if err := json.Unmarshal(l.Data, &records); err != nil {
+		err = fault.New(fault.Corrupt, "read", fmt.Sprintf("entry %d of the journal", l.Index), err)
+		if m.bad == nil {
+			m.bad = err
+		}
+		return err
+	}
 	for _, r := range records {
 		m.state.Apply(r)
 	}
@@ -166,6 +238,3 @@ func (s snapshot) Persist(sink raft.SnapshotSink) error {
 
 // Release has nothing to let go of.
 func (snapshot) Release() {}
-
-// boltOptions bound the wait for a data directory that another driver uses.
-func boltOptions() *bolt.Options { return &bolt.Options{Timeout: time.Second} }

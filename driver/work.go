@@ -191,7 +191,7 @@ func (t *jobTable) submit(req *wire.SubmitRequest) (string, error) {
 	w := t.newWork(&wire.JobInfo{Id: id, Job: req.Job, Args: req.Args, State: JobWaiting, SubmittedUnixNs: time.Now().UnixNano(), Pool: req.Pool, Weight: req.Weight, Program: req.Program}, newToken())
 	t.list[id] = w
 	t.mu.Unlock()
-	err := os.MkdirAll(w.dir, 0o700)
+	err := os.Mkdir(w.dir, 0o700) // a directory belongs to one job for ever
 	if err == nil {
 		err = w.note(Record{Kind: JobSubmitted, Spec: specOf(req, w.token)})
 	}
