@@ -338,7 +338,6 @@ func (e *embedded) keep(c rdd.Commit) error {
 		Sequence: e.sequence, Loops: e.loops, Life: e.life, Executors: e.cfg.Executors, Log: e.log.Mark()})
 	if fault.KindOf(err) == fault.NoResources {
 		e.cfg.Logger.Warn("no checkpoint could be written; it is tried again at the next commit", "error", err)
-		e.sequence--
 		return nil
 	}
 	if err == nil && e.remote != nil {

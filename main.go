@@ -38,8 +38,11 @@ func Main[A, P any](name string, build func(*rdd.Graph, A) P, run func(ctx conte
 	os.Exit(code)
 }
 
-// ExitCode prints an error, once, and chooses the exit code for it.
-func ExitCode(ctx context.Context, err error) int {
+// ExitCode prints an error, once, and chooses the exit code for it. A job's process tells
+// the cluster's driver of its end by it: it is the last thing that a program does.
+func ExitCode(ctx context.Context, err error) int { return sayEnd(exitCode(ctx, err), err) }
+
+func exitCode(ctx context.Context, err error) int {
 	switch {
 	case err == nil && ctx.Err() == nil, errors.Is(err, pflag.ErrHelp):
 		return 0

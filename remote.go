@@ -141,7 +141,7 @@ func (r *remote) lost(err error) {
 		return
 	}
 	fmt.Fprintf(os.Stderr, "volley: the cluster's driver is gone: %v\n", err)
-	os.Exit(ExitFailed)
+	os.Exit(ExitLost)
 }
 
 // receive hands a runner's message to the controller. A runner's first is its

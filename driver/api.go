@@ -96,15 +96,13 @@ func (d *Daemon) Download(req *wire.DownloadRequest, stream wire.Cluster_Downloa
 	if err != nil {
 		return err
 	}
-	files, _ := filepath.Glob(filepath.Join(w.dir, "out", "*"))
-	for _, path := range append(files, filepath.Join(w.dir, "events.jsonl")) {
-		name, err := filepath.Rel(w.dir, path)
-		if err != nil {
-			continue
-		}
-		_, err = sendFrom(path, 0, func(p []byte) error { return stream.Send(&wire.FilePart{Path: name, Data: p}) })
-		if err != nil {
-			return err
+	files, err := w.madeFiles()
+	if err != nil {
+		return status.Error(codes.DataLoss, err.Error())
+	}
+	for _, name := range append(files, "events.jsonl") {
+		if err := w.sendWhole(name, stream); err != nil {
+			return status.Error(codes.DataLoss, err.Error())
 		}
 	}
 	return nil

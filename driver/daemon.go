@@ -119,7 +119,8 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 	if err != nil {
 		return nil, fault.New(fault.NoResources, "listen on", cfg.Listen, err).WithHint("is another driver running? choose another --listen")
 	}
-	d := &Daemon{cfg: cfg, token: token, log: cfg.Logger, listener: l, members: newMembers(), metrics: newMetrics()}
+	d := &Daemon{cfg: cfg, token: token, log: cfg.Logger, listener: l, members: newMembers()}
+	d.metrics = newMetrics(func() ([]JobView, []ExecutorView) { return d.jobViews(), d.executorViews() })
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if d.journal, err = OpenRaft(filepath.Join(dir, "journal"), cfg.Logger.Named("raft")); err != nil {
 		l.Close()

@@ -40,6 +40,7 @@ type Record struct {
 	Reason string      `json:"reason,omitempty"` // of JobEnded
 	State  string      `json:"state,omitempty"`  // of JobEnded
 	Spec   *JobSpec    `json:"spec,omitempty"`   // of JobSubmitted
+	Files  []MadeFile  `json:"files,omitempty"`  // of JobEnded
 	Term   uint32      `json:"term,omitempty"`   // of JobStarted: counts the job's processes
 	At     int64       `json:"at,omitempty"`     // Unix nanoseconds, as the driver that decided read them
 }
@@ -57,6 +58,13 @@ type JobSpec struct {
 	ProgramDir  string   `json:"program_dir,omitempty"`
 }
 
+// MadeFile is a file that a job has made, by its path in the job's directory.
+type MadeFile struct {
+	Path   string      `json:"path"`
+	Size   int64       `json:"size"`
+	SHA256 plan.Digest `json:"sha256"`
+}
+
 // JobState is what the records of a job add up to.
 type JobState struct {
 	Spec      JobSpec     `json:"spec"`
@@ -70,6 +78,7 @@ type JobState struct {
 	EndedAt   int64       `json:"ended_at"`
 	State     string      `json:"state"` // empty while it has not ended
 	Ended     string      `json:"ended"` // why
+	Files     []MadeFile  `json:"files,omitempty"`
 }
 
 // State is the deterministic state that a journal's records make. Applying the
@@ -110,7 +119,7 @@ func (s *State) Apply(r Record) {
 	case JobStarted:
 		j.Term = max(j.Term, r.Term)
 	case JobEnded:
-		j.Ended, j.State, j.EndedAt = r.Reason, r.State, r.At
+		j.Ended, j.State, j.EndedAt, j.Files = r.Reason, r.State, r.At, r.Files
 	}
 	s.Jobs[r.Job] = j
 }

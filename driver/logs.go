@@ -80,30 +80,50 @@ func readLog(path string, from int64, send func(part []byte, next int64) error) 
 	return from, nil
 }
 
-// lastLine is the last line of a log that begins with a prefix, which is left
-// out; where none does, the last one that says something.
-func lastLine(path, prefix string) string {
+// logEnd is where a log ends.
+func logEnd(path string) int64 {
 	files := logFiles(path)
 	if len(files) == 0 {
-		return ""
+		return 0
 	}
-	f, err := os.Open(files[len(files)-1].path)
+	last := files[len(files)-1]
+	info, err := os.Stat(last.path)
 	if err != nil {
-		return ""
+		return last.first
 	}
-	defer f.Close()
-	const tail = 64 << 10
-	if info, err := f.Stat(); err == nil && info.Size() > tail {
-		_, _ = f.Seek(-tail, io.SeekEnd)
-	}
-	raw, _ := io.ReadAll(f)
-	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
-	for _, l := range slices.Backward(lines) {
-		if said, ok := strings.CutPrefix(l, prefix); ok {
-			return said
+	return last.first + info.Size()
+}
+
+// wordsMost is how much of a log's end is looked at for a process's last words.
+const wordsMost = 1 << 20
+
+// lastWords is what a process says of its end in its log, which begins at a place: the first
+// line of a panic, after which only its stack follows, or else the last error, or else the
+// last line. What the engine only notes on the way is no such word.
+func lastWords(path string, from int64) (words string) {
+	var raw []byte
+	var last string
+	_, _ = readLog(path, max(from, logEnd(path)-wordsMost), func(p []byte, _ int64) error {
+		raw = append(raw, p...)
+		return nil
+	})
+	for line := range strings.Lines(string(raw)) {
+		if line = strings.TrimSpace(line); line != "" {
+			last = line
+		}
+		for _, start := range []string{"panic: ", "fatal error: ", "runtime: out of memory"} {
+			if strings.HasPrefix(line, start) {
+				return line
+			}
+		}
+		if said, ok := strings.CutPrefix(line, "volley: "); ok && !strings.HasPrefix(said, "waiting for executors") {
+			words = said
 		}
 	}
-	return lines[len(lines)-1]
+	if words == "" {
+		return last
+	}
+	return words
 }
 
 // sendFrom sends a file from an offset on and returns how much that was; a

@@ -22,19 +22,49 @@ type metrics struct {
 	exchanges prometheus.Counter
 	dropped   *prometheus.CounterVec
 	rows      prometheus.Counter
-	jobs      *prometheus.GaugeVec
-	executors *prometheus.GaugeVec
+	states    states
 }
 
-func newMetrics() *metrics {
+// states counts jobs and executors by state, anew for whoever asks.
+type states struct {
+	jobs, executors *prometheus.Desc
+	look            func() (jobs []JobView, executors []ExecutorView)
+}
+
+// Describe names the metrics.
+func (s states) Describe(out chan<- *prometheus.Desc) {
+	out <- s.jobs
+	out <- s.executors
+}
+
+// Collect counts.
+func (s states) Collect(out chan<- prometheus.Metric) {
+	views, members := s.look()
+	jobs := map[string]int{JobWaiting: 0, JobRunning: 0, JobDone: 0, JobFailed: 0, JobCancelled: 0}
+	for _, j := range views {
+		jobs[j.State]++
+	}
+	executors := map[string]int{"alive": 0, "draining": 0, "drained": 0, "lost": 0}
+	for _, e := range members {
+		executors[e.State]++
+	}
+	for state, n := range jobs {
+		out <- prometheus.MustNewConstMetric(s.jobs, prometheus.GaugeValue, float64(n), state)
+	}
+	for state, n := range executors {
+		out <- prometheus.MustNewConstMetric(s.executors, prometheus.GaugeValue, float64(n), state)
+	}
+}
+
+func newMetrics(look func() ([]JobView, []ExecutorView)) *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "volley_" + name, Help: help})
 	}
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: "volley_" + name, Help: help, Buckets: buckets})
 	}
-	gauges := func(name, help, label string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "volley_" + name, Help: help}, []string{label})
+	byState := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("volley_"+name, help, []string{"state"}, nil)
 	}
 	seconds := prometheus.ExponentialBuckets(0.001, 2, 18)
 	m := &metrics{
@@ -49,11 +79,10 @@ func newMetrics() *metrics {
 		exchanges: counter("exchanges_total", "Splits that changed executor by exchange."),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "volley_dropped_reports_total",
 			Help: "Reports and results that did not become part of a step, by reason."}, []string{"reason"}),
-		rows:      counter("dropped_rows_total", "Rows folded whose result was not merged."),
-		jobs:      gauges("jobs", "Jobs by state.", "state"),
-		executors: gauges("executors", "Executors by state.", "state"),
+		rows:   counter("dropped_rows_total", "Rows folded whose result was not merged."),
+		states: states{byState("jobs", "Jobs by state."), byState("executors", "Executors by state."), look},
 	}
-	m.registry.MustRegister(m.steps, m.cut, m.share, m.neff, m.took, m.wait, m.bytes, m.exchanges, m.dropped, m.rows, m.jobs, m.executors,
+	m.registry.MustRegister(m.steps, m.cut, m.share, m.neff, m.took, m.wait, m.bytes, m.exchanges, m.dropped, m.rows, m.states,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, reason := range []string{"stale", "late", "mismatched"} {
 		m.dropped.WithLabelValues(reason)
@@ -85,22 +114,4 @@ func more(before, now uint64) float64 {
 		return float64(now)
 	}
 	return float64(now - before)
-}
-
-// look counts jobs and executors by state.
-func (m *metrics) look(jobs []JobView, executors []ExecutorView) {
-	m.jobs.Reset()
-	for _, s := range []string{JobWaiting, JobRunning, JobDone, JobFailed, JobCancelled} {
-		m.jobs.WithLabelValues(s)
-	}
-	for _, j := range jobs {
-		m.jobs.WithLabelValues(j.State).Inc()
-	}
-	m.executors.Reset()
-	for _, s := range []string{"alive", "draining", "drained", "lost"} {
-		m.executors.WithLabelValues(s)
-	}
-	for _, e := range executors {
-		m.executors.WithLabelValues(e.State).Inc()
-	}
 }

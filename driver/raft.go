@@ -138,7 +138,10 @@ func (r *Raft) Append(ctx context.Context, records ...Record) error {
 	select {
 	case err = <-applied:
 	case <-ctx.Done():
-		err = fault.New(fault.Cancelled, "write", "the journal", ctx.Err())
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fault.New(fault.Timeout, "write", "the journal", ctx.Err())
+		}
+		return fault.New(fault.Cancelled, "write", "the journal", ctx.Err())
 	case <-wait.C:
 		return fault.Newf(fault.Timeout, "write", "the journal", "its disk has not answered for %v", raftWait)
 	}

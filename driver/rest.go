@@ -148,6 +148,5 @@ func (d *Daemon) getReady(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (d *Daemon) getMetrics(w http.ResponseWriter, r *http.Request) {
-	d.metrics.look(d.jobViews(), d.executorViews())
 	promhttp.HandlerFor(d.metrics.registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 }

@@ -21,17 +21,25 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// maxRestarts is how often a job's process is started again after it was
-// killed; one that ends by itself has failed.
+// maxRestarts is how often a job's process is started again after it was killed, or has
+// ended without a word; one that says that it has failed has.
 const maxRestarts = 5
+
+// How long to wait before a process that has lost its driver is started again: longer
+// each time, up to a bound.
+const (
+	lostWait     = 100 * time.Millisecond
+	lostWaitMost = 10 * time.Second
+)
 
 // supervise runs a job's process until the job has ended or the driver does.
 func (w *work) supervise() {
 	if w.info.Pool != "" && !w.awaitTurn() {
 		return
 	}
+	lost := lostWait
 	for {
-		result, err := w.runProcess()
+		result, end, err := w.runProcess()
 		w.mu.Lock()
 		cancelled, restarts, failure := w.cancelled, w.info.Restarts, w.failure
 		w.mu.Unlock()
@@ -45,27 +53,56 @@ func (w *work) supervise() {
 			return
 		case w.d.ctx.Err() != nil:
 			return // the job goes on when the driver is started again
-		case err == nil:
-			if err := os.WriteFile(w.resultFile(), []byte(result), 0o600); err != nil {
-				w.d.log.Error("cannot keep a job's result", "job", w.info.Id, "error", err)
-			}
-			w.change(func() { w.info.Result = result })
-			w.flushCommit()
-			w.end(JobDone, "")
+		case end != nil && end.Code == 0:
+			w.done(result, end)
 			return
-		case errors.As(err, &exit) && !exit.Exited() && restarts < maxRestarts:
-			w.d.log.Warn("job process killed; it is started again", "job", w.info.Id, "why", err)
+		case end != nil:
+			w.end(JobFailed, end.Why)
+			return
+		case errors.As(err, &exit) && exit.ExitCode() == wire.ExitLost:
+			w.d.log.Warn("job process has lost the driver; it is started again", "job", w.info.Id, "after", lost)
+			if !w.pause(lost) {
+				return
+			}
+			lost = min(2*lost, lostWaitMost)
+		case fault.KindOf(err) == fault.NoResources:
+			w.end(JobFailed, err.Error())
+			return
+		case restarts < maxRestarts:
+			w.d.log.Warn("job process ended without a word; it is started again", "job", w.info.Id, "why", err)
 			w.change(func() { w.info.Restarts++ })
 			if err := w.note(Record{Kind: JobRestarted}); err != nil {
 				w.d.log.Error("cannot write a restart down", "job", w.info.Id, "error", err)
 			}
-		case fault.KindOf(err) == fault.NoResources:
-			w.end(JobFailed, err.Error())
-			return
 		default:
 			w.end(JobFailed, w.lastWords(err))
 			return
 		}
+	}
+}
+
+// done takes in what a job has come to.
+func (w *work) done(result string, end *wire.EndRequest) {
+	if err := os.WriteFile(w.resultFile(), []byte(result), 0o600); err != nil {
+		w.d.log.Error("cannot keep a job's result", "job", w.info.Id, "error", err)
+	}
+	w.change(func() { w.info.Result = result })
+	for _, f := range end.Files {
+		w.files = append(w.files, MadeFile{Path: f.Path, Size: int64(f.Size), SHA256: plan.DigestFromBytes(f.Sha256)})
+	}
+	w.flushCommit()
+	w.end(JobDone, "")
+}
+
+// pause waits; false where the driver ends first.
+func (w *work) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-w.d.ctx.Done():
+		return false
 	}
 }
 
@@ -114,16 +151,16 @@ func programArgs(engine, own []string) []string {
 	return append(append(slices.Clone(engine), "--"), own...)
 }
 
-// runProcess runs the job's process once and returns what it printed on
-// stdout.
-func (w *work) runProcess() (result string, err error) {
+// runProcess runs the job's process once and returns what it printed on stdout, and what it
+// has said of its end; nil where it has said nothing.
+func (w *work) runProcess() (result string, end *wire.EndRequest, err error) {
 	cmd, err := w.command()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	w.term++
 	if err := w.note(Record{Kind: JobStarted, Term: w.term}); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	p := wire.Process{Role: wire.JobRole, Term: w.term, JobDir: w.dir, Dir: w.info.Program.GetDir(), Job: w.info.Id, Driver: w.d.Addr(), Token: w.token, Incarnation: newToken()}
 	cmd.Env = p.Environ(filepath.Join(w.dir, "cache"))
@@ -136,13 +173,14 @@ func (w *work) runProcess() (result string, err error) {
 	cmd.Stderr = logWriter{w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second
+	w.began = logEnd(filepath.Join(w.dir, "log"))
 	w.change(func() {
 		if err = cmd.Start(); err == nil {
-			w.process, w.incarnation, w.info.State = cmd.Process, p.Incarnation, JobRunning
+			w.process, w.incarnation, w.info.State, w.said = cmd.Process, p.Incarnation, JobRunning, nil
 		}
 	})
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	stop := context.AfterFunc(w.d.ctx, func() { _ = cmd.Process.Kill() })
 	defer stop()
@@ -150,8 +188,9 @@ func (w *work) runProcess() (result string, err error) {
 		_ = cmd.Process.Kill()
 	}
 	err = cmd.Wait()
-	w.change(func() { w.process = nil })
-	return strings.TrimSpace(stdout.String()), err
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // whatever it has left over
+	w.change(func() { w.process, end, w.said = nil, w.said, nil })
+	return strings.TrimSpace(stdout.String()), end, err
 }
 
 func (w *work) isCancelled() bool {
@@ -169,13 +208,37 @@ func (l logWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lastWords is what a failed job has to say: the first line of its error, after
-// which a stack may follow, or the last line of its log.
+// lastWords is what is known of the end of a process that has not said it: how it exited, and
+// what it printed of the reason.
 func (w *work) lastWords(err error) string {
-	if last := lastLine(filepath.Join(w.dir, "log"), "volley: "); last != "" {
-		return last
+	how := "exit status 0"
+	if err != nil {
+		how = err.Error()
 	}
-	return err.Error()
+	how = "its process ended without saying so (" + how + ")"
+	if last := lastWords(filepath.Join(w.dir, "log"), w.began); last != "" {
+		return how + "; its last words: " + last
+	}
+	return how
+}
+
+// End takes in how a job's process has ended. What another process than the present one
+// says is refused.
+func (d *Daemon) End(ctx context.Context, req *wire.EndRequest) (*wire.EndReply, error) {
+	w, err := d.jobs.find(req.Job)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.admitJob(ctx, w); err != nil {
+		return nil, err
+	}
+	refused := status.Error(codes.FailedPrecondition, "this is not the job's present process")
+	w.change(func() {
+		if req.Incarnation == w.incarnation && w.process != nil {
+			w.said, refused = req, nil
+		}
+	})
+	return &wire.EndReply{}, refused
 }
 
 // cancel ends a job's process at a step boundary, and after a while at once.
@@ -282,7 +345,7 @@ func (w *work) committed(c *wire.Commit) {
 		}
 	})
 	if due {
-		w.flushCommit()
+		go w.flushCommit() // the journal's disk must not keep the job's messages waiting
 	}
 }
 
@@ -300,6 +363,8 @@ func (w *work) lastCommit(c *wire.Commit) *wire.Commit {
 
 // flushCommit writes the last step down, if it is not yet.
 func (w *work) flushCommit() {
+	w.flushing.Lock() // steps go to the journal in order
+	defer w.flushing.Unlock()
 	w.mu.Lock()
 	c := w.commit
 	w.commit = nil

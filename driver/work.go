@@ -28,10 +28,14 @@ const (
 
 // work is a job of a driver.
 type work struct {
-	term  uint32 // of the job's last process; only supervise uses it
-	d     *Daemon
-	dir   string
-	token string
+	term     uint32           // of the job's last process; only supervise uses it
+	began    int64            // where in the job's log its present process begins
+	flushing sync.Mutex       // held while a step is written down
+	files    []MadeFile       // that it has made, once it has ended
+	said     *wire.EndRequest // by its present process of its end; nil until then
+	d        *Daemon
+	dir      string
+	token    string
 
 	logs sync.Mutex // guards the job's log files, whose disk may be slow
 
@@ -99,7 +103,7 @@ func openJobs(d *Daemon) *jobTable {
 			info.State = JobWaiting
 		}
 		w := t.newWork(info, j.Spec.Token)
-		w.term = j.Term
+		w.term, w.files = j.Term, j.Files
 		if raw, err := os.ReadFile(w.resultFile()); err == nil {
 			info.Result = string(raw)
 		}
@@ -249,7 +253,7 @@ func (t *jobTable) close(most time.Duration) {
 
 // end sets a job's last state.
 func (w *work) end(state, why string) {
-	if err := w.note(Record{Kind: JobEnded, State: state, Reason: why}); err != nil {
+	if err := w.note(Record{Kind: JobEnded, State: state, Reason: why, Files: w.files}); err != nil {
 		w.d.log.Error("cannot write a job's end down", "job", w.info.Id, "error", err)
 	}
 	w.d.jobs.tokens.Delete(sha256.Sum256([]byte(w.token)))

@@ -16,7 +16,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
+	"strings"
+	"sync"
 
 	"github.com/volley-engine/volley/internal/fault"
 )
@@ -32,7 +33,13 @@ type Store struct {
 	dir string
 	// InUse says of a digest that it must not be dropped; may be nil.
 	InUse func(digest string) bool
+	mu    sync.Mutex
+	used  []string // digests in the order of their last uses, as the file orderName has it
 }
+
+// orderName is the file that has the order in which programs were last used: times of
+// files do not tell, where a clock was set or a disk keeps whole seconds.
+const orderName = "used"
 
 // Open opens a store.
 func Open(dir string) (*Store, error) {
@@ -43,7 +50,28 @@ func Open(dir string) (*Store, error) {
 	for _, f := range left {
 		os.Remove(f)
 	}
-	return &Store{dir: dir}, nil
+	s := &Store{dir: dir}
+	raw, _ := os.ReadFile(filepath.Join(dir, orderName)) // none is as good as empty
+	for digest := range strings.FieldsSeq(string(raw)) {
+		if valid(digest) {
+			s.used = append(s.used, digest)
+		}
+	}
+	return s, nil
+}
+
+// use notes that a program was used just now.
+func (s *Store) use(digest string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.used); n > 0 && s.used[n-1] == digest {
+		return
+	}
+	s.used = append(slices.DeleteFunc(s.used, func(d string) bool { return d == digest }), digest)
+	tmp := filepath.Join(s.dir, ".arriving-"+orderName)
+	if os.WriteFile(tmp, []byte(strings.Join(s.used, "\n")+"\n"), 0o600) == nil {
+		_ = os.Rename(tmp, filepath.Join(s.dir, orderName)) // it is only about what is kept
+	}
 }
 
 // valid says whether a string can be a digest.
@@ -61,8 +89,7 @@ func (s *Store) Path(digest string) (string, bool) {
 	if _, err := os.Stat(path); err != nil {
 		return "", false
 	}
-	now := time.Now()
-	_ = os.Chtimes(path, now, now) // it is in use
+	s.use(digest)
 	return path, true
 }
 
@@ -110,6 +137,7 @@ func (w *Writer) Commit() error {
 	if err := os.Rename(w.f.Name(), filepath.Join(w.s.dir, w.digest)); err != nil {
 		return fault.New(fault.NoResources, "keep a program in", w.s.dir, err)
 	}
+	w.s.use(w.digest)
 	w.s.dropOld()
 	return nil
 }
@@ -120,25 +148,24 @@ func (w *Writer) Close() {
 	os.Remove(w.f.Name())
 }
 
-// dropOld removes the programs that were not used for longest.
+// dropOld removes the programs that were not used for longest, beyond those that are kept.
 func (s *Store) dropOld() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	entries, _ := os.ReadDir(s.dir)
-	type aged struct {
-		name string
-		at   time.Time
-	}
-	var all []aged
+	var all []string
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && valid(e.Name()) {
-			all = append(all, aged{e.Name(), info.ModTime()})
+		if valid(e.Name()) {
+			all = append(all, e.Name())
 		}
 	}
-	slices.SortFunc(all, func(a, b aged) int { return b.at.Compare(a.at) })
+	slices.SortStableFunc(all, func(a, b string) int { return slices.Index(s.used, b) - slices.Index(s.used, a) })
 	for _, old := range all[min(keep, len(all)):] {
-		if s.InUse != nil && s.InUse(old.name) {
+		if s.InUse != nil && s.InUse(old) {
 			continue
 		}
-		os.Remove(filepath.Join(s.dir, old.name))
+		os.Remove(filepath.Join(s.dir, old))
+		s.used = slices.DeleteFunc(s.used, func(d string) bool { return d == old })
 	}
 }
 

@@ -61,11 +61,13 @@ func TestProgramsAreKeptByDigest(t *testing.T) {
 	}
 	old := time.Now().Add(-time.Hour)
 	var others []string
-	for i := range keep {
+	for i := range keep - 1 {
 		d := put(t, s, fmt.Sprint(i))
 		_ = os.Chtimes(filepath.Join(dir, d), old, old)
 		others = append(others, d)
 	}
+	s.Path(first)
+	put(t, s, "later")
 	put(t, s, "latest")
 	if _, ok := s.Path(first); !ok {
 		t.Error("the program that was used last is gone")
@@ -76,11 +78,11 @@ func TestProgramsAreKeptByDigest(t *testing.T) {
 			left++
 		}
 	}
-	if left != keep-2 {
+	if left != keep-3 {
 		t.Errorf("%d of %d old programs are left", left, keep)
 	}
-	if files, _ := os.ReadDir(dir); len(files) != keep {
-		t.Errorf("%d files", len(files))
+	if n := count(t, dir); n != keep {
+		t.Errorf("%d programs", n)
 	}
 }
 

@@ -2135,6 +2135,178 @@ func (x *FilePart) GetData() []byte {
 	return nil
 }
 
+type EndRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Incarnation   string                 `protobuf:"bytes,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Code          uint32                 `protobuf:"varint,3,opt,name=code,proto3" json:"code,omitempty"`  // 0 is well
+	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`     // of another
+	Files         []*MadeFile            `protobuf:"bytes,5,rep,name=files,proto3" json:"files,omitempty"` // that the job has made, in its directory
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndRequest) Reset() {
+	*x = EndRequest{}
+	mi := &file_cluster_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndRequest) ProtoMessage() {}
+
+func (x *EndRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndRequest.ProtoReflect.Descriptor instead.
+func (*EndRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *EndRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *EndRequest) GetIncarnation() string {
+	if x != nil {
+		return x.Incarnation
+	}
+	return ""
+}
+
+func (x *EndRequest) GetCode() uint32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *EndRequest) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *EndRequest) GetFiles() []*MadeFile {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+type EndReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndReply) Reset() {
+	*x = EndReply{}
+	mi := &file_cluster_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndReply) ProtoMessage() {}
+
+func (x *EndReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndReply.ProtoReflect.Descriptor instead.
+func (*EndReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{30}
+}
+
+type MadeFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Size          uint64                 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	Sha256        []byte                 `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MadeFile) Reset() {
+	*x = MadeFile{}
+	mi := &file_cluster_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MadeFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MadeFile) ProtoMessage() {}
+
+func (x *MadeFile) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MadeFile.ProtoReflect.Descriptor instead.
+func (*MadeFile) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *MadeFile) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *MadeFile) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *MadeFile) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
 type CancelRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -2144,7 +2316,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2156,7 +2328,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2169,7 +2341,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{29}
+	return file_cluster_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CancelRequest) GetId() string {
@@ -2187,7 +2359,7 @@ type CancelReply struct {
 
 func (x *CancelReply) Reset() {
 	*x = CancelReply{}
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2199,7 +2371,7 @@ func (x *CancelReply) String() string {
 func (*CancelReply) ProtoMessage() {}
 
 func (x *CancelReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2212,7 +2384,7 @@ func (x *CancelReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelReply.ProtoReflect.Descriptor instead.
 func (*CancelReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{30}
+	return file_cluster_proto_rawDescGZIP(), []int{33}
 }
 
 type ExecutorsRequest struct {
@@ -2223,7 +2395,7 @@ type ExecutorsRequest struct {
 
 func (x *ExecutorsRequest) Reset() {
 	*x = ExecutorsRequest{}
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2235,7 +2407,7 @@ func (x *ExecutorsRequest) String() string {
 func (*ExecutorsRequest) ProtoMessage() {}
 
 func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2248,7 +2420,7 @@ func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsRequest.ProtoReflect.Descriptor instead.
 func (*ExecutorsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{31}
+	return file_cluster_proto_rawDescGZIP(), []int{34}
 }
 
 type ExecutorsReply struct {
@@ -2260,7 +2432,7 @@ type ExecutorsReply struct {
 
 func (x *ExecutorsReply) Reset() {
 	*x = ExecutorsReply{}
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2272,7 +2444,7 @@ func (x *ExecutorsReply) String() string {
 func (*ExecutorsReply) ProtoMessage() {}
 
 func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2285,7 +2457,7 @@ func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsReply.ProtoReflect.Descriptor instead.
 func (*ExecutorsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{32}
+	return file_cluster_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ExecutorsReply) GetExecutors() []*ExecutorInfo {
@@ -2313,7 +2485,7 @@ type ExecutorInfo struct {
 
 func (x *ExecutorInfo) Reset() {
 	*x = ExecutorInfo{}
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2325,7 +2497,7 @@ func (x *ExecutorInfo) String() string {
 func (*ExecutorInfo) ProtoMessage() {}
 
 func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2338,7 +2510,7 @@ func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorInfo.ProtoReflect.Descriptor instead.
 func (*ExecutorInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{33}
+	return file_cluster_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExecutorInfo) GetName() string {
@@ -2420,7 +2592,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_cluster_proto_msgTypes[34]
+	mi := &file_cluster_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2432,7 +2604,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[34]
+	mi := &file_cluster_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2445,7 +2617,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{34}
+	return file_cluster_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -2463,7 +2635,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_cluster_proto_msgTypes[35]
+	mi := &file_cluster_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2475,7 +2647,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[35]
+	mi := &file_cluster_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2488,7 +2660,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{35}
+	return file_cluster_proto_rawDescGZIP(), []int{38}
 }
 
 type BlockRequest struct {
@@ -2512,7 +2684,7 @@ type BlockRequest struct {
 
 func (x *BlockRequest) Reset() {
 	*x = BlockRequest{}
-	mi := &file_cluster_proto_msgTypes[36]
+	mi := &file_cluster_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2524,7 +2696,7 @@ func (x *BlockRequest) String() string {
 func (*BlockRequest) ProtoMessage() {}
 
 func (x *BlockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[36]
+	mi := &file_cluster_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2537,7 +2709,7 @@ func (x *BlockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRequest.ProtoReflect.Descriptor instead.
 func (*BlockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{36}
+	return file_cluster_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *BlockRequest) GetNode() uint32 {
@@ -2611,7 +2783,7 @@ type GiveReply struct {
 
 func (x *GiveReply) Reset() {
 	*x = GiveReply{}
-	mi := &file_cluster_proto_msgTypes[37]
+	mi := &file_cluster_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2623,7 +2795,7 @@ func (x *GiveReply) String() string {
 func (*GiveReply) ProtoMessage() {}
 
 func (x *GiveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[37]
+	mi := &file_cluster_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2636,7 +2808,7 @@ func (x *GiveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveReply.ProtoReflect.Descriptor instead.
 func (*GiveReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{37}
+	return file_cluster_proto_rawDescGZIP(), []int{40}
 }
 
 // BlockPart comes first; after it come raw pieces, as the raw codec has them.
@@ -2654,7 +2826,7 @@ type BlockPart struct {
 
 func (x *BlockPart) Reset() {
 	*x = BlockPart{}
-	mi := &file_cluster_proto_msgTypes[38]
+	mi := &file_cluster_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2666,7 +2838,7 @@ func (x *BlockPart) String() string {
 func (*BlockPart) ProtoMessage() {}
 
 func (x *BlockPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[38]
+	mi := &file_cluster_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2679,7 +2851,7 @@ func (x *BlockPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockPart.ProtoReflect.Descriptor instead.
 func (*BlockPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{38}
+	return file_cluster_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *BlockPart) GetMeta() []byte {
@@ -2849,7 +3021,20 @@ const file_cluster_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"2\n" +
 	"\bFilePart\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\x1f\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\x93\x01\n" +
+	"\n" +
+	"EndRequest\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12 \n" +
+	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\rR\x04code\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\x12+\n" +
+	"\x05files\x18\x05 \x03(\v2\x15.volley.wire.MadeFileR\x05files\"\n" +
+	"\n" +
+	"\bEndReply\"J\n" +
+	"\bMadeFile\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x04R\x04size\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\fR\x06sha256\"\x1f\n" +
 	"\rCancelRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\r\n" +
 	"\vCancelReply\"\x12\n" +
@@ -2889,7 +3074,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\tBlockPart\x12\x12\n" +
 	"\x04meta\x18\x02 \x01(\fR\x04meta\x12\x16\n" +
 	"\x06ticket\x18\x03 \x01(\tR\x06ticket\x12\x18\n" +
-	"\afailure\x18\x04 \x01(\tR\afailureJ\x04\b\x01\x10\x022\x90\x06\n" +
+	"\afailure\x18\x04 \x01(\tR\afailureJ\x04\b\x01\x10\x022\xc7\x06\n" +
 	"\aCluster\x12@\n" +
 	"\x05Serve\x12\x19.volley.wire.FromExecutor\x1a\x18.volley.wire.ForExecutor(\x010\x01\x125\n" +
 	"\x04Work\x12\x14.volley.wire.FromJob\x1a\x13.volley.wire.ForJob(\x010\x01\x12A\n" +
@@ -2899,7 +3084,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06Submit\x12\x1a.volley.wire.SubmitRequest\x1a\x18.volley.wire.SubmitReply\x128\n" +
 	"\x04Jobs\x12\x18.volley.wire.JobsRequest\x1a\x16.volley.wire.JobsReply\x12=\n" +
 	"\x05Watch\x12\x19.volley.wire.WatchRequest\x1a\x17.volley.wire.WatchReply0\x01\x12A\n" +
-	"\bDownload\x12\x1c.volley.wire.DownloadRequest\x1a\x15.volley.wire.FilePart0\x01\x12>\n" +
+	"\bDownload\x12\x1c.volley.wire.DownloadRequest\x1a\x15.volley.wire.FilePart0\x01\x125\n" +
+	"\x03End\x12\x17.volley.wire.EndRequest\x1a\x15.volley.wire.EndReply\x12>\n" +
 	"\x06Cancel\x12\x1a.volley.wire.CancelRequest\x1a\x18.volley.wire.CancelReply\x12G\n" +
 	"\tExecutors\x12\x1d.volley.wire.ExecutorsRequest\x1a\x1b.volley.wire.ExecutorsReply\x12;\n" +
 	"\x05Drain\x12\x19.volley.wire.DrainRequest\x1a\x17.volley.wire.DrainReply2\x80\x01\n" +
@@ -2921,7 +3107,7 @@ func file_cluster_proto_rawDescGZIP() []byte {
 	return file_cluster_proto_rawDescData
 }
 
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_cluster_proto_goTypes = []any{
 	(*Hello)(nil),            // 0: volley.wire.Hello
 	(*Welcome)(nil),          // 1: volley.wire.Welcome
@@ -2952,21 +3138,24 @@ var file_cluster_proto_goTypes = []any{
 	(*WatchReply)(nil),       // 26: volley.wire.WatchReply
 	(*DownloadRequest)(nil),  // 27: volley.wire.DownloadRequest
 	(*FilePart)(nil),         // 28: volley.wire.FilePart
-	(*CancelRequest)(nil),    // 29: volley.wire.CancelRequest
-	(*CancelReply)(nil),      // 30: volley.wire.CancelReply
-	(*ExecutorsRequest)(nil), // 31: volley.wire.ExecutorsRequest
-	(*ExecutorsReply)(nil),   // 32: volley.wire.ExecutorsReply
-	(*ExecutorInfo)(nil),     // 33: volley.wire.ExecutorInfo
-	(*DrainRequest)(nil),     // 34: volley.wire.DrainRequest
-	(*DrainReply)(nil),       // 35: volley.wire.DrainReply
-	(*BlockRequest)(nil),     // 36: volley.wire.BlockRequest
-	(*GiveReply)(nil),        // 37: volley.wire.GiveReply
-	(*BlockPart)(nil),        // 38: volley.wire.BlockPart
-	nil,                      // 39: volley.wire.Hello.LabelsEntry
-	nil,                      // 40: volley.wire.ExecutorInfo.LabelsEntry
+	(*EndRequest)(nil),       // 29: volley.wire.EndRequest
+	(*EndReply)(nil),         // 30: volley.wire.EndReply
+	(*MadeFile)(nil),         // 31: volley.wire.MadeFile
+	(*CancelRequest)(nil),    // 32: volley.wire.CancelRequest
+	(*CancelReply)(nil),      // 33: volley.wire.CancelReply
+	(*ExecutorsRequest)(nil), // 34: volley.wire.ExecutorsRequest
+	(*ExecutorsReply)(nil),   // 35: volley.wire.ExecutorsReply
+	(*ExecutorInfo)(nil),     // 36: volley.wire.ExecutorInfo
+	(*DrainRequest)(nil),     // 37: volley.wire.DrainRequest
+	(*DrainReply)(nil),       // 38: volley.wire.DrainReply
+	(*BlockRequest)(nil),     // 39: volley.wire.BlockRequest
+	(*GiveReply)(nil),        // 40: volley.wire.GiveReply
+	(*BlockPart)(nil),        // 41: volley.wire.BlockPart
+	nil,                      // 42: volley.wire.Hello.LabelsEntry
+	nil,                      // 43: volley.wire.ExecutorInfo.LabelsEntry
 }
 var file_cluster_proto_depIdxs = []int32{
-	39, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
+	42, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
 	16, // 1: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
 	0,  // 2: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
 	2,  // 3: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
@@ -2982,54 +3171,57 @@ var file_cluster_proto_depIdxs = []int32{
 	0,  // 13: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
 	5,  // 14: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
 	14, // 15: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
-	34, // 16: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
+	37, // 16: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
 	2,  // 17: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
 	12, // 18: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
 	1,  // 19: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
 	5,  // 20: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
 	4,  // 21: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
-	34, // 22: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
+	37, // 22: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
 	16, // 23: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
 	24, // 24: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
 	16, // 25: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
 	24, // 26: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
-	33, // 27: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
-	40, // 28: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
-	6,  // 29: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
-	11, // 30: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
-	17, // 31: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
-	19, // 32: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
-	17, // 33: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
-	15, // 34: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
-	22, // 35: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
-	25, // 36: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
-	27, // 37: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
-	29, // 38: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
-	31, // 39: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
-	34, // 40: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
-	36, // 41: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
-	38, // 42: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
-	0,  // 43: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
-	9,  // 44: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
-	13, // 45: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
-	18, // 46: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
-	20, // 47: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
-	19, // 48: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
-	21, // 49: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
-	23, // 50: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
-	26, // 51: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
-	28, // 52: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
-	30, // 53: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
-	32, // 54: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
-	35, // 55: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
-	38, // 56: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
-	37, // 57: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
-	0,  // 58: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
-	44, // [44:59] is the sub-list for method output_type
-	29, // [29:44] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	31, // 27: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
+	36, // 28: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
+	43, // 29: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
+	6,  // 30: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
+	11, // 31: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
+	17, // 32: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
+	19, // 33: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
+	17, // 34: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
+	15, // 35: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
+	22, // 36: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
+	25, // 37: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
+	27, // 38: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
+	29, // 39: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
+	32, // 40: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
+	34, // 41: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
+	37, // 42: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
+	39, // 43: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
+	41, // 44: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
+	0,  // 45: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
+	9,  // 46: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
+	13, // 47: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
+	18, // 48: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
+	20, // 49: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
+	19, // 50: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
+	21, // 51: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
+	23, // 52: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
+	26, // 53: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
+	28, // 54: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
+	30, // 55: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
+	33, // 56: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
+	35, // 57: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
+	38, // 58: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
+	41, // 59: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
+	40, // 60: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
+	0,  // 61: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
+	46, // [46:62] is the sub-list for method output_type
+	30, // [30:46] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_cluster_proto_init() }
@@ -3073,7 +3265,7 @@ func file_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   41,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

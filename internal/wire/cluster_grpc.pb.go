@@ -30,6 +30,7 @@ const (
 	Cluster_Jobs_FullMethodName         = "/volley.wire.Cluster/Jobs"
 	Cluster_Watch_FullMethodName        = "/volley.wire.Cluster/Watch"
 	Cluster_Download_FullMethodName     = "/volley.wire.Cluster/Download"
+	Cluster_End_FullMethodName          = "/volley.wire.Cluster/End"
 	Cluster_Cancel_FullMethodName       = "/volley.wire.Cluster/Cancel"
 	Cluster_Executors_FullMethodName    = "/volley.wire.Cluster/Executors"
 	Cluster_Drain_FullMethodName        = "/volley.wire.Cluster/Drain"
@@ -60,6 +61,8 @@ type ClusterClient interface {
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchReply], error)
 	// Download brings the files that a job has made.
 	Download(ctx context.Context, in *DownloadRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FilePart], error)
+	// End says how a job's process has ended: the process says so, when all is done.
+	End(ctx context.Context, in *EndRequest, opts ...grpc.CallOption) (*EndReply, error)
 	// Cancel stops a job.
 	Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelReply, error)
 	// Executors lists executors.
@@ -202,6 +205,16 @@ func (c *clusterClient) Download(ctx context.Context, in *DownloadRequest, opts 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Cluster_DownloadClient = grpc.ServerStreamingClient[FilePart]
 
+func (c *clusterClient) End(ctx context.Context, in *EndRequest, opts ...grpc.CallOption) (*EndReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndReply)
+	err := c.cc.Invoke(ctx, Cluster_End_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *clusterClient) Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CancelReply)
@@ -257,6 +270,8 @@ type ClusterServer interface {
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchReply]) error
 	// Download brings the files that a job has made.
 	Download(*DownloadRequest, grpc.ServerStreamingServer[FilePart]) error
+	// End says how a job's process has ended: the process says so, when all is done.
+	End(context.Context, *EndRequest) (*EndReply, error)
 	// Cancel stops a job.
 	Cancel(context.Context, *CancelRequest) (*CancelReply, error)
 	// Executors lists executors.
@@ -299,6 +314,9 @@ func (UnimplementedClusterServer) Watch(*WatchRequest, grpc.ServerStreamingServe
 }
 func (UnimplementedClusterServer) Download(*DownloadRequest, grpc.ServerStreamingServer[FilePart]) error {
 	return status.Error(codes.Unimplemented, "method Download not implemented")
+}
+func (UnimplementedClusterServer) End(context.Context, *EndRequest) (*EndReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method End not implemented")
 }
 func (UnimplementedClusterServer) Cancel(context.Context, *CancelRequest) (*CancelReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Cancel not implemented")
@@ -438,6 +456,24 @@ func _Cluster_Download_Handler(srv interface{}, stream grpc.ServerStream) error 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Cluster_DownloadServer = grpc.ServerStreamingServer[FilePart]
 
+func _Cluster_End_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).End(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_End_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).End(ctx, req.(*EndRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Cluster_Cancel_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CancelRequest)
 	if err := dec(in); err != nil {
@@ -510,6 +546,10 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Jobs",
 			Handler:    _Cluster_Jobs_Handler,
+		},
+		{
+			MethodName: "End",
+			Handler:    _Cluster_End_Handler,
 		},
 		{
 			MethodName: "Cancel",

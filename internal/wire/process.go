@@ -36,6 +36,9 @@ type Process struct {
 	Beat        time.Duration // of a runner: how often to give a sign of life
 }
 
+// ExitLost is the exit code of a job's process that has lost its driver (EX_TEMPFAIL).
+const ExitLost = 75
+
 const processEnv = "VOLLEY_PROCESS"
 
 // Environ is the environment of a child: of this process's what a program needs

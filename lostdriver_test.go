@@ -1,0 +1,180 @@
+package volley
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// cutLives is how many processes of the job lose their driver: more than are started
+// again for a job's own failures.
+const cutLives = 8
+
+func init() {
+	if process.Role == wire.JobRole { // a driver of these tests has started this
+		os.Exit(ExitCode(context.Background(), liveAndLose()))
+	}
+}
+
+// liveAndLose is a job whose first processes lose their connection to the driver, each
+// at another moment. It waits for executors, of which there are none.
+func liveAndLose() error {
+	lives := filepath.Join(process.JobDir, "lives")
+	raw, _ := os.ReadFile(lives)
+	if err := os.WriteFile(lives, append(raw, '.'), 0o600); err != nil {
+		return err
+	}
+	if len(raw) < cutLives {
+		addr, err := cutOff(process.Driver, time.Duration(len(raw)%4)*20*time.Millisecond)
+		if err != nil {
+			return err
+		}
+		process.Driver = addr
+	}
+	cfg := Config{DataDir: filepath.Join(process.JobDir, "cache"), Checkpoints: filepath.Join(process.JobDir, "checkpoints"), Resume: true}
+	_, err := Run(context.Background(), cfg, "waits", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[int64] { return rdd.Count(rdd.Range(g, 0, 10, 2)) },
+		func(ctx context.Context, s *rdd.Session, _ textArgs, n rdd.Action[int64]) (string, error) {
+			_, err := n.Run(ctx, s)
+			return "end", err
+		})
+	return err
+}
+
+// cutOff is a way to an address on which all connections end a while after the first
+// answer.
+func cutOff(addr string, after time.Duration) (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go carryAndCut(c, addr, after, l)
+		}
+	}()
+	return l.Addr().String(), nil
+}
+
+func carryAndCut(c net.Conn, addr string, after time.Duration, l net.Listener) {
+	defer c.Close()
+	d, err := net.Dial("tcp", addr)
+	if err != nil {
+		return
+	}
+	go func() { _, _ = io.Copy(d, c) }()
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(d, first); err == nil {
+		_, _ = c.Write(first)
+		time.AfterFunc(after, func() { l.Close(); d.Close(); c.Close() })
+	}
+	_, _ = io.Copy(c, d)
+}
+
+// jobsOf asks a driver for its jobs.
+func jobsOf(t *testing.T, c wire.ClusterClient, id string) *wire.JobInfo {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	reply, err := c.Jobs(ctx, &wire.JobsRequest{Id: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply.Jobs[0]
+}
+
+// waitingDriver is a driver whose jobs' processes are this test's program, and a client.
+func waitingDriver(t *testing.T, dir string) wire.ClusterClient {
+	t.Helper()
+	t.Setenv("VOLLEY_HOME", filepath.Join(dir, "home"))
+	d, err := driver.StartDaemon(driver.DaemonConfig{Listen: "127.0.0.1:0", DataDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	token, err := wire.ReadToken(d.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := wire.Dial(d.Addr(), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return wire.NewClusterClient(conn)
+}
+
+// TestAJobOutlivesItsLostConnections: that its process has lost the driver, again and
+// again, is no failure of the job. (A driver that was stopped for longer than a
+// connection bears looks like that from a job's process.)
+func TestAJobOutlivesItsLostConnections(t *testing.T) {
+	dir := t.TempDir()
+	c := waitingDriver(t, dir)
+	reply, err := c.Submit(context.Background(), &wire.SubmitRequest{Job: "waits"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(2 * time.Minute)
+	for {
+		i := jobsOf(t, c, reply.Id)
+		lives, _ := os.ReadFile(filepath.Join(dir, "jobs", reply.Id, "lives"))
+		if driver.Over(i.State) {
+			t.Fatalf("after %d processes the job is %s: %s", len(lives), i.State, i.Why)
+		}
+		if len(lives) > cutLives && strings.Contains(i.Why, "waits for an executor") {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			t.Fatal(fmt.Sprint("there were ", len(lives), " processes: ", i))
+		}
+	}
+}
+
+// TestAFullDiskAtACheckpointIsNotTheEnd: the run goes on, and a later checkpoint is kept.
+func TestAFullDiskAtACheckpointIsNotTheEnd(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.Checkpoints, cfg.CheckpointEach = filepath.Join(t.TempDir(), "checkpoints"), 1
+	if err := os.MkdirAll(cfg.Checkpoints, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/dev/full", filepath.Join(cfg.Checkpoints, "checkpoint-000000002.part")); err != nil {
+		t.Skip(err)
+	}
+	turns := 0
+	_, err := Run(context.Background(), cfg, "turns", textArgs{numbersFile(t, "1 2 3\n")}, buildText,
+		func(ctx context.Context, s *rdd.Session, _ textArgs, p textPlan) (string, error) {
+			state := 0.0
+			for range rdd.Iterations(ctx, s, &state, 4) {
+				a, err := p.Mean.Run(ctx, s, state)
+				if err != nil {
+					return "", err
+				}
+				state += a.Total
+				turns++
+			}
+			return "end", s.Err()
+		})
+	if err != nil || turns != 4 {
+		t.Errorf("%d turns: %v", turns, err)
+	}
+	if files := checkpointFiles(cfg.Checkpoints); len(files) == 0 || !strings.HasSuffix(files[len(files)-1], "004") {
+		t.Errorf("the checkpoints are %v", files)
+	}
+}
