@@ -68,6 +68,7 @@ type Outcome struct {
 	Splits     int
 	Executors  int
 	StoppedBy  string
+	LogDigest  string // SHA-256 of the event log; empty where none was written
 }
 
 // ensureDefaults fills in the fields left zero.
@@ -146,7 +147,9 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 	if err := e.log.Finish(stoppedBy); err != nil {
 		return nil, err
 	}
-	return e.outcome(s, stoppedBy), nil
+	out := e.outcome(s, stoppedBy)
+	out.LogDigest = e.log.Digest()
+	return out, nil
 }
 
 // collectSeldom sets how much garbage is worth collecting, unless the environment

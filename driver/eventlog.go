@@ -282,6 +282,15 @@ func (l *EventLog) Finish(stoppedBy string) error {
 	return l.Close()
 }
 
+// Digest is the SHA-256 of the log as it is, its footer included where it has one: whoever
+// keeps it can tell the log from any other later. It is empty where no log is written.
+func (l *EventLog) Digest() string {
+	if l == nil {
+		return ""
+	}
+	return hex.EncodeToString(l.sum.Sum(nil))
+}
+
 // Close closes a log without a footer: it is not whole.
 func (l *EventLog) Close() error {
 	if l == nil {

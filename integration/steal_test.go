@@ -53,11 +53,7 @@ func TestAResumedRunIsReplayed(t *testing.T) {
 	log, ck := filepath.Join(dir, "log"), filepath.Join(dir, "ck")
 	flags := []string{"--data", generated(t), "--solver", "svrg", "--reg", "0.01", "--tol", "0", "--max-iterations", "9", "--checkpoint-dir", ck, "--checkpoint-every", "3", "--event-log", log}
 	runJob(t, "logistic", flags...)
-	files, _ := filepath.Glob(filepath.Join(ck, "checkpoint-*"))
-	slices.Sort(files)
-	if err := os.Remove(files[len(files)-1]); err != nil {
-		t.Fatal(err)
-	}
+	removeNewest(t, ck)
 	runJob(t, "logistic", append(flags, "--resume")...)
 	for _, check := range []string{"verify", "replay"} {
 		if _, errs, code := volley(t, check, log); code != 0 {

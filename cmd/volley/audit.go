@@ -2,12 +2,17 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,20 +27,47 @@ import (
 const maxShown = 20
 
 func verifyCommand() *cobra.Command {
-	return &cobra.Command{
+	var digest string
+	c := &cobra.Command{
 		Use:   "verify LOG",
 		Short: "Check a run's event log against the invariants of docs/semantics.md",
 		Long: `Verify recomputes from the log alone what the engine claims: rows merged equal
 rows folded, cursors go on where they left off, nothing is merged twice, every
 wait is bounded, bsp steps cover every row, and the log is whole. It prints how
 many facts it checked; a broken one is named with its step and line, and the
-command ends with code 1.`,
+command ends with code 1. A log that is false throughout, or whose end was cut off and
+closed anew, is known by --digest alone: run and submit print it.`,
 		Args: exactArgs(1, "an event log"),
-		RunE: func(_ *cobra.Command, args []string) error { return verify(args[0]) },
+		RunE: func(_ *cobra.Command, args []string) error { return verify(args[0], digest) },
 	}
+	c.Flags().StringVar(&digest, "digest", "", "log_digest of the run, as run --json has printed it")
+	return c
 }
 
-func verify(path string) error {
+// sameFile compares a log with the digest that its run has printed.
+func sameFile(path, digest string) error {
+	if digest == "" {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fault.New(fault.BadInput, "verify", path, err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return fault.New(fault.BadInput, "verify", path, err)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != strings.ToLower(digest) {
+		return fault.Newf(fault.Corrupt, "verify", path, "its digest is %s, the run's was %s: it is not the log that the run has written", got, digest)
+	}
+	return nil
+}
+
+func verify(path, digest string) error {
+	if err := sameFile(path, digest); err != nil {
+		return err
+	}
 	l, err := audit.Read(path)
 	if err != nil {
 		return err
@@ -73,6 +105,10 @@ func replay(ctx context.Context, path, dataDir string) error {
 	}
 	if l.Header == nil || l.Footer == nil {
 		return fault.Newf(fault.BadInput, "replay", path, "the log is not whole: it has no footer")
+	}
+	var named struct{ Job string }
+	if json.Unmarshal(l.Header.Args, &named) == nil && named.Job != "" && named.Job != l.Header.Job {
+		return fault.Newf(fault.Corrupt, "replay", path, "it says that it is of the job %s, its arguments are of %s", l.Header.Job, named.Job)
 	}
 	if !slices.Contains(jobNames(), l.Header.Job) {
 		return fault.Newf(fault.BadInput, "replay", path, "%q is not a bundled job", l.Header.Job)
@@ -118,7 +154,17 @@ func replayJob[C, P any](ctx context.Context, r *replayed, build func(*rdd.Graph
 	if err != nil {
 		return err
 	}
-	if err = train(rdd.NewSession(g, cluster, rdd.Config{}), cfg, p); err != nil && !errors.Is(err, audit.ErrLogEnds) {
+	err = train(rdd.NewSession(g, cluster, rdd.Config{}), cfg, p)
+	if errors.Is(err, audit.ErrLogEnds) && r.log.Footer.StoppedBy == "interrupted" {
+		err = nil // by its user, at a step that nobody else can know
+	}
+	if errors.Is(err, audit.ErrLogEnds) {
+		err = fault.Newf(fault.Corrupt, "replay", r.log.Path, "it ends where the program goes on, though it says that it was stopped by %q", r.log.Footer.StoppedBy)
+	}
+	if err == nil {
+		err = cluster.End()
+	}
+	if err != nil {
 		return err
 	}
 	if cluster.Left() > 0 || cluster.Steps != r.log.Footer.Steps {

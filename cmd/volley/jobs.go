@@ -232,6 +232,7 @@ type runResult struct {
 	Metrics             map[string]float64 `json:"metrics"`
 	Model               string             `json:"model"`
 	Clock               string             `json:"clock"`
+	LogDigest           string             `json:"log_digest,omitempty"`
 }
 
 func resultOf(f *trainFlags, cfg volley.Config, job string, t *mllib.Summary, o *volley.Outcome, metrics map[string]float64) *runResult {
@@ -239,7 +240,7 @@ func resultOf(f *trainFlags, cfg volley.Config, job string, t *mllib.Summary, o 
 		LoadSeconds: o.Load.Seconds(), TrainSeconds: o.Train.Seconds(), EvaluationSeconds: o.Evaluation.Seconds(),
 		Rows: t.Rows, Features: t.Features, RowsProcessed: t.Processed, MeanShare: t.MeanShare, MeanNEff: t.MeanNEff,
 		Executors: o.Executors, Slots: cfg.Slots, Splits: o.Splits, Exchanges: o.Counters.Moves, DroppedRows: o.Counters.DroppedRows, DualDrift: t.Drift,
-		Metrics: metrics, Model: f.out, Clock: map[bool]string{true: "virtual", false: "real"}[cfg.Virtual]}
+		Metrics: metrics, Model: f.out, Clock: map[bool]string{true: "virtual", false: "real"}[cfg.Virtual], LogDigest: o.LogDigest}
 	if t.Iterations > 0 {
 		r.SecondsPerIteration = r.TrainSeconds / float64(t.Iterations)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
@@ -33,8 +34,14 @@ type Replay struct {
 	states  map[[3]int][]float64 // what lives with the rows, by pack, node and split
 	next    int                  // line
 	current *driver.LogStep
-	Steps   int // whose digest was equal
-	Passes  int // evaluation passes whose parameter was equal
+	// described are the packs after the first, as the log has them; passed is a pass whose
+	// objective the program has still to tell, and wrong what it told wrongly.
+	described []*driver.LogPack
+	passed    *driver.LogEvaluation
+	wrong     error
+	adaptive  *abss.Adaptive
+	Steps     int // whose digest was equal
+	Passes    int // evaluation passes whose parameter was equal
 }
 
 // NewReplay prepares to replay a log with a program that was built from its
@@ -48,7 +55,7 @@ func NewReplay(l *Log, program runner.Program, store *storage.Store, maker *rdd.
 	r := &Replay{log: l, program: program, store: store, maker: maker, hashes: [][]plan.Digest{l.Header.Splits}, states: map[[3]int][]float64{}}
 	for _, line := range l.Lines {
 		if line.Pack != nil {
-			r.hashes = append(r.hashes, line.Pack.Splits)
+			r.hashes, r.described = append(r.hashes, line.Pack.Splits), append(r.described, line.Pack)
 		} else if line.Resume == nil {
 			lines = append(lines, line)
 		} else if !hasStep(lines) {
@@ -89,6 +96,9 @@ func (r *Replay) sameData(p *storage.Pack) error {
 	if len(p.Meta.Splits) != len(want) {
 		return r.differs("data", "it makes %d splits, the log has %d", len(p.Meta.Splits), len(want))
 	}
+	if err := r.sameSizes(len(r.packs), p.Meta); err != nil {
+		return err
+	}
 	for i, s := range p.Meta.Splits {
 		if s.SHA256 != want[i] {
 			return r.differs("data", "split %d has hash %s, the log says %s", i, s.SHA256.Short(), want[i].Short())
@@ -120,13 +130,23 @@ func (r *Replay) RunStep(_ context.Context, req rdd.StepRequest) (*rdd.StepOutco
 	if err != nil {
 		return nil, err
 	}
+	if err := r.settled(); err != nil {
+		return nil, err
+	}
 	if l.Step != nil {
+		if err := r.sameStep(l, req); err != nil {
+			return nil, err
+		}
 		r.current = l.Step
 		return r.fold(req, l.Step.C, l.Step.Cursor, l.Step)
 	}
 	if got := plan.DigestOf(req.Param); got != l.Evaluation.Params {
 		return nil, r.differs("evaluation", "line %d: its parameter is %s, the log says %s", l.Number, got.Short(), l.Evaluation.Params.Short())
 	}
+	if err := r.samePass(l, req); err != nil {
+		return nil, err
+	}
+	r.passed = l.Evaluation
 	r.Passes++
 	return r.fold(req, l.Evaluation.C, make([]int64, len(l.Evaluation.C)), nil)
 }
@@ -194,8 +214,8 @@ func (r *Replay) Commit(_ context.Context, c rdd.Commit) error {
 	if s == nil {
 		return nil
 	}
-	if c.Digest != s.Params {
-		return r.differs(fmt.Sprintf("step %d", s.Step), "the parameters' digest is %s, the log says %s", c.Digest.Short(), s.Params.Short())
+	if err := r.sameCommit(s, c); err != nil {
+		return err
 	}
 	r.current = nil
 	r.Steps++
@@ -217,12 +237,6 @@ func (r *Replay) RunCall(ctx context.Context, c rdd.CallRequest) ([][]byte, []er
 	}
 	return out, make([]error, len(out)), nil
 }
-
-// Signal is nothing to a replay: the log says what was cut.
-func (r *Replay) Signal(float64, float64) {}
-
-// Evaluated compares the objective of a pass.
-func (r *Replay) Evaluated(rdd.Evaluation) {}
 
 // Now lies beyond every limit of time at the step where the log says that
 // one was reached, and is zero before.

@@ -1,0 +1,124 @@
+package audit
+
+import (
+	"fmt"
+	"maps"
+	"math"
+
+	"github.com/volley-engine/volley/abss"
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// What a replay compares beside the parameters: everything in the log that follows from the
+// data and the program. What it takes from the log, and cannot know, is what each step
+// merged, and times.
+
+// sameSizes compares what the log says of a pack's splits with the data.
+func (r *Replay) sameSizes(number int, m *storage.PackMeta) error {
+	n, weights, entries := r.log.Header.N, r.log.Header.Weights, r.log.Header.Entries
+	if number > 0 {
+		p := r.described[number-1]
+		n, weights, entries = p.N, p.Weights, p.Entries
+	}
+	sparse := m.Layout == storage.SparseLayout
+	if len(n) != len(m.Splits) || (entries != nil) != sparse || (weights != nil) != m.Weighted {
+		return r.differs("data", "the log has %d splits, with weights %v, with entries %v; the data %d, %v, %v",
+			len(n), weights != nil, entries != nil, len(m.Splits), m.Weighted, sparse)
+	}
+	for i, s := range m.Splits {
+		if n[i] != s.Rows || sparse && (i >= len(entries) || entries[i] != s.Nonzeros) || m.Weighted && (i >= len(weights) || weights[i] != s.Weight) {
+			return r.differs("data", "split %d has %d rows, %d entries and the weight %v, the log says otherwise", i, s.Rows, s.Nonzeros, s.Weight)
+		}
+	}
+	return nil
+}
+
+// sameStep compares the pack and the ratio of a training step.
+func (r *Replay) sameStep(l *Line, req rdd.StepRequest) error {
+	if l.Step.Pack != req.Pack {
+		return r.differs("steps", "line %d is of pack %d, the program runs it on %d", l.Number, l.Step.Pack, req.Pack)
+	}
+	o := r.log.Header.Options
+	if o.Sync != abss.Adapting.String() {
+		if l.Step.Ratio != 0 {
+			return r.differs("steps", "line %d has the ratio %v, which only adaptive has", l.Number, l.Step.Ratio)
+		}
+		return nil
+	}
+	if r.adaptive == nil {
+		r.adaptive = &abss.Adaptive{Ratio: o.Ratio, Min: o.MinRatio}
+	}
+	if l.Step.Ratio != r.adaptive.Ratio {
+		return r.differs("steps", "line %d has the ratio %v, the gradients before it give %v", l.Number, l.Step.Ratio, r.adaptive.Ratio)
+	}
+	return nil
+}
+
+// samePass compares the node and the pack of an evaluation pass.
+func (r *Replay) samePass(l *Line, req rdd.StepRequest) error {
+	if e := l.Evaluation; e.Node != req.Node || e.Pack != req.Pack {
+		return r.differs("evaluation", "line %d is of node %d and pack %d, the program runs %d on %d", l.Number, e.Node, e.Pack, req.Node, req.Pack)
+	}
+	return nil
+}
+
+// sameCommit compares what a step has come to.
+func (r *Replay) sameCommit(s *driver.LogStep, c rdd.Commit) error {
+	what := fmt.Sprintf("step %d", s.Step)
+	if c.Digest != s.Params {
+		return r.differs(what, "the parameters' digest is %s, the log says %s", c.Digest.Short(), s.Params.Short())
+	}
+	if c.Iteration != s.Iteration {
+		return r.differs(what, "it is iteration %d, the log says %d", c.Iteration, s.Iteration)
+	}
+	for name, v := range c.Values {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			delete(c.Values, name) // JSON has no such numbers
+		}
+	}
+	if !maps.Equal(c.Values, s.Values) {
+		return r.differs(what, "the values are %v, the log says %v", c.Values, s.Values)
+	}
+	return nil
+}
+
+// Signal decides on the ratio of the next step, as the run did.
+func (r *Replay) Signal(spread, norm float64) {
+	if r.adaptive != nil {
+		r.adaptive.Observe(spread, norm)
+	}
+}
+
+// Evaluated compares the objective of the last pass.
+func (r *Replay) Evaluated(e rdd.Evaluation) {
+	p := r.passed
+	if p == nil {
+		return
+	}
+	r.passed = nil
+	if p.Objective == nil || *p.Objective != e.Objective || p.Iteration != e.Iteration {
+		r.wrong = r.differs("evaluation", "after iteration %d the objective is %v, the log has %s after iteration %d", e.Iteration, e.Objective, shown(p.Objective), p.Iteration)
+	}
+}
+
+func shown(v *float64) string {
+	if v == nil {
+		return "none"
+	}
+	return fmt.Sprint(*v)
+}
+
+// settled says whether what the last pass found is what the log says: one of which the
+// program has told nothing has no objective.
+func (r *Replay) settled() error {
+	if p := r.passed; p != nil && p.Objective != nil && r.wrong == nil {
+		r.wrong = r.differs("evaluation", "the log has the objective %v after iteration %d, the program finds none", *p.Objective, p.Iteration)
+	}
+	r.passed = nil
+	return r.wrong
+}
+
+// End compares what is left at the end of the program.
+func (r *Replay) End() error { return r.settled() }
