@@ -328,7 +328,7 @@ func (e *embedded) open(ctx context.Context, g *rdd.Graph, again func() (executo
 		e.loops, e.sequence = slices.Clone(e.resumed.Loops), e.resumed.Sequence
 	}
 	job := e.cfg.Job
-	job.Life = e.life
+	job.Life, job.Again = e.life, e.resumed != nil || process.Term > 1
 	job.ID, job.Fingerprint, job.Sources, job.Executors = plan.JobID(e.name), e.plan, sources, e.cfg.Executors
 	if e.back, err = e.newBackend(job, again); err != nil {
 		return err

@@ -16,7 +16,8 @@ import (
 // JobConfig says how a job runs. The zero value of a field takes its default.
 type JobConfig struct {
 	ID             plan.JobID
-	Life           uint32 // how often the job's process was started before: the term of its epochs
+	Life           uint32 // counts the job's processes: the term of its epochs
+	Again          bool   // the job has run before, in an earlier process
 	Fingerprint    plan.Digest
 	Sources        []byte        // the resolved inputs, for the executors
 	Executors      int           // how many must have joined before the job begins; default 1
@@ -327,7 +328,7 @@ func (j *Job) onJoined(e *Joined) {
 
 // onPrepared takes an executor in whose plan is the job's.
 func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) {
-	if got := plan.DigestFromBytes(p.Fingerprint); (j.state == ready || j.cfg.Life > 0) && !mutant.On(mutant.ForeignPlanTaken) && (p.Fault != nil || got != j.cfg.Fingerprint) {
+	if got := plan.DigestFromBytes(p.Fingerprint); (j.state == ready || j.cfg.Again) && !mutant.On(mutant.ForeignPlanTaken) && (p.Fault != nil || got != j.cfg.Fingerprint) {
 		j.send(from, &wire.ToExecutor{Body: &wire.ToExecutor_EndJob{EndJob: &wire.EndJob{Job: string(j.cfg.ID)}}})
 		return // a late joiner that cannot take part does not end a running job
 	}

@@ -54,7 +54,7 @@ func TestEveryCallNeedsTheToken(t *testing.T) {
 			methods = append(methods, "/"+service.ServiceName+"/"+s.StreamName)
 		}
 	}
-	ofJobs := []string{wire.Cluster_Work_FullMethodName, wire.Blocks_Fetch_FullMethodName, wire.Blocks_Give_FullMethodName}
+	ofJobs := []string{wire.Cluster_Work_FullMethodName, wire.Cluster_End_FullMethodName, wire.Blocks_Fetch_FullMethodName, wire.Blocks_Give_FullMethodName}
 	for _, method := range methods {
 		for who, caller := range callers {
 			want := caller.want

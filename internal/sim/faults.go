@@ -216,6 +216,7 @@ func (s *Sim) crashJob() {
 		s.kept.ledgers = s.ledgers()
 	}
 	s.cfg.Life++
+	s.cfg.Again = true
 	s.cfg.Executors = max(1, s.living()-1)
 	s.clock, s.wakes = s.skewed(), map[plan.Time]bool{} // it may be started on another machine
 	s.newJob(s.kept)

@@ -13,7 +13,6 @@ import (
 type account struct {
 	merged int64 // rows, all training steps
 	whole  int64 // steps in which every row was merged
-	next   int64 // the row after the last one merged
 }
 
 // oracle keeps its own account of what was merged, from the receipts inside

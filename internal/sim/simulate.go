@@ -66,7 +66,6 @@ type Sim struct {
 	getting  bool      // the one that was stalled last has been asked for a split
 	stalled  plan.Time // until when somebody is
 	actions  int       // of all lives
-	poison   splitOf   // fails from poisonAt on
 	poisonAt plan.Time
 	results  []driver.Message // the last ones
 	kept     *kept            // what a restart of the job goes on from

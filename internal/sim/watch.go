@@ -137,7 +137,7 @@ func (w *watch) started(to plan.ExecutorID, m *wire.StartStep, first, loss bool)
 		} else if again {
 			w.s.violate("1.collecting", "split %d is handed out again while %s folds it", a.Split, to)
 		}
-		if w.ref.phase == refRecovering && w.ref.whole() == false && t.state == refMissing {
+		if w.ref.phase == refRecovering && !w.ref.whole() && t.state == refMissing {
 			t.state = refLost
 		}
 		*t = refTask{units: t.units, floor: t.floor, state: refRunning, owner: to, attempt: a.Attempt, epoch: a.Epoch, cursor: a.Cursor, everHeld: true}
