@@ -237,26 +237,78 @@ func (p *problem) hessian(c curvature, shift []float64, weight float64) []float6
 // for all rows.
 const fewSampled = 256
 
-// steepnessOf bounds the largest curvature of the objective: by a sample of rows, or,
-// where little of it has weight, by the moments of all, which is safe but slow.
+// steepnessOf bounds the largest curvature of the objective: by a sample of rows and, where
+// the moments of all rows say that the sample has missed some, by what those can add;
+// where little of the sample has weight, by the moments alone, which is safe but slow.
 func (p *problem) steepnessOf(meta *storage.PackMeta, sample []rdd.Point, m moments) float64 {
 	rows := sampled(meta, sample)
+	most := p.steepestBy(1+sumOf(p.squares(m)), true)
 	if len(rows) == len(sample) || len(rows) >= fewSampled || len(rows) > 0 && int64(len(sample)) == meta.Rows {
-		return p.lipschitz(rows)
-	}
-	trace := 1.0 // of the intercept
-	for j, v := range m.variance {
-		square := v
-		if p.mean == nil {
-			square = math.FMA(m.mean[j], m.mean[j], square)
+		guess := p.lipschitz(rows)
+		if meta.Layout != storage.DenseLayout {
+			return guess // of sparse columns a sample misses many, which hardly add up in one direction
 		}
-		trace += square / float64(p.scale[j]*p.scale[j])
+		return min(guess+p.steepestBy(p.missed(rows, m), false), max(most, guess))
 	}
-	most := 0.0
+	return most
+}
+
+// steepestBy is the largest curvature that rows of some mean square length can have, with
+// that of the penalty or without.
+func (p *problem) steepestBy(square float64, penalized bool) float64 {
+	curve, most := float64(p.steepest*square)/p.counted, 0.0
 	for _, w := range p.penalty {
 		most = max(most, w)
 	}
-	return math.FMA(p.reg, most, float64(p.steepest*trace)/p.counted)
+	if !penalized {
+		return curve
+	}
+	return math.FMA(p.reg, most, curve)
+}
+
+// squares are the mean squares of all rows' variables, by the moments.
+func (p *problem) squares(m moments) []float64 {
+	out := make([]float64, len(m.variance))
+	for j, v := range m.variance {
+		if p.mean == nil {
+			v = math.FMA(m.mean[j], m.mean[j], v)
+		}
+		out[j] = v / float64(p.scale[j]*p.scale[j])
+	}
+	return out
+}
+
+// sampleSlack is how much larger a column's mean square may be than a sample's without
+// rows having been missed.
+const sampleSlack = 1.5
+
+// missed is how much of the mean squares of all rows' variables a sample does not have: the
+// curvature of what it has missed is no greater.
+func (p *problem) missed(rows []rdd.Point, m moments) (sum float64) {
+	all := p.squares(m)
+	if len(all) == 0 {
+		return 0
+	}
+	have, weight := make([]float64, len(all)), 0.0
+	for i := range rows {
+		weight += rows[i].Weight
+		p.addSquares(have, &rows[i])
+	}
+	for j, v := range all {
+		sum += max(0, math.FMA(-sampleSlack, have[j]/weight, v))
+	}
+	return sum
+}
+
+// addSquares adds the squares of a dense row's variables.
+func (p *problem) addSquares(sum []float64, x *rdd.Point) {
+	for j, v := range x.Values {
+		if p.mean != nil {
+			v -= p.mean[j]
+		}
+		v /= p.scale[j]
+		sum[j] = math.FMA(float64(v*v), x.Weight, sum[j])
+	}
 }
 
 // sampled are the rows of a sample that weigh something, with their weights: 1, where
@@ -282,8 +334,11 @@ func (p *problem) lipschitz(sample []rdd.Point) float64 {
 	const rounds, margin = 30, 1.05
 	n := p.size()
 	x, y := make([]float64, n), make([]float64, n)
-	for j := range x {
-		x[j] = 1 / math.Sqrt(float64(n))
+	for j := range x { // no pattern of the data's own: equal numbers stand at right angles to a difference of two columns
+		x[j] = (0.5 + float64(mix(uint64(j))>>11)/(1<<53)) / math.Sqrt(float64(n))
+		if mix(uint64(j)+1<<32)&1 == 0 {
+			x[j] = -x[j]
+		}
 	}
 	var top float64
 	for range rounds {

@@ -1,0 +1,56 @@
+package mllib
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// rowsFile writes rows of CSV that line makes.
+func rowsFile(t *testing.T, rows int, line func(i int, rng *rand.Rand) string) string {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(9, 16))
+	var b strings.Builder
+	for i := range rows {
+		b.WriteString(line(i, rng) + "\n")
+	}
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestStepsSuitRowsThatNoSampleHas: gradient descent with momentum, the default where
+// steps may be cut, comes near the optimum where columns are each other's opposites, so that
+// equal numbers see nothing of their difference, and where one row in 40,000, which
+// no sample has, is far from all others.
+func TestStepsSuitRowsThatNoSampleHas(t *testing.T) {
+	for name, path := range map[string]string{
+		"opposite columns": rowsFile(t, 400, func(i int, rng *rand.Rand) string {
+			on := i % 2
+			return fmt.Sprintf("%v,%d,%d,%d,%d", 3*float64(on)+rng.NormFloat64(), on, 1-on, i/2%2, 1-i/2%2)
+		}),
+		"an outlier": rowsFile(t, 40_000, func(i int, rng *rand.Rand) string {
+			far := 1.0
+			if i == 39_000 {
+				far = 1e4
+			}
+			a, b := far*rng.NormFloat64(), far*rng.NormFloat64()
+			return fmt.Sprintf("%v,%v,%v,%v", a-b+rng.NormFloat64(), a, b, far*rng.NormFloat64())
+		}),
+	} {
+		c := defaults(path)
+		c.Loss, c.Reg, c.MaxIterations, c.Tol = Squared, 1e-3, 400, 1e-9
+		c.Solver = Newton
+		want := train(t, c).Objective
+		c.Solver = Nesterov
+		if got := train(t, c).Objective; !(got <= want+0.02*math.Max(1, want)) {
+			t.Errorf("%s: %v, newton has %v", name, got, want)
+		}
+	}
+}
