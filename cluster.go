@@ -297,12 +297,11 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 		if err != nil {
 			return err
 		}
-		e.unsaid = append(e.unsaid, committedStep{e.report, c.Digest})
+		if e.remote != nil {
+			e.unsaid = append(e.unsaid, commitOf(e.report, c.Digest))
+		}
 	}
 	e.flush()
-	if e.remote == nil {
-		e.unsaid = nil // nobody is told
-	}
 	if e.cfg.Checkpoints == "" || (c.Iteration%e.cfg.CheckpointEach != 0 && !c.Last && ctx.Err() == nil) {
 		return nil
 	}
@@ -310,12 +309,6 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 		return nil
 	}
 	return e.keep(c)
-}
-
-// committedStep is a step that is committed once a checkpoint has it.
-type committedStep struct {
-	report *driver.StepReport
-	digest plan.Digest
 }
 
 // keep writes a checkpoint, and tells the cluster's driver of the steps that are in it:
@@ -341,9 +334,7 @@ func (e *embedded) keep(c rdd.Commit) error {
 		return nil
 	}
 	if err == nil && e.remote != nil {
-		for _, s := range e.unsaid {
-			e.remote.committed(s.report, s.digest)
-		}
+		e.remote.committed(e.unsaid)
 		e.unsaid = nil
 	}
 	return err

@@ -9,7 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
+	"unicode/utf8"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/wire"
@@ -31,17 +36,30 @@ func sayEnd(code int, failed error) int {
 	}
 	req := &wire.EndRequest{Job: process.Job, Incarnation: process.Incarnation, Code: uint32(code)}
 	if failed != nil {
-		req.Why = failed.Error()
+		req.Why = strings.ToValidUTF8(failed.Error(), "\uFFFD")
 	}
-	var err error = fault.Newf(fault.FetchFailed, "reach", "the driver", "it was lost")
-	if !lostDriver(failed) {
-		err = sendEnd(req)
-	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "volley: the end could not be told: %v\n", err)
+	if lostDriver(failed) {
 		return ExitLost
 	}
-	return code
+	err := sendEnd(req)
+	if err == nil {
+		return code
+	}
+	fmt.Fprintf(os.Stderr, "volley: the end could not be told: %v\n", err)
+	if lostBy(err) {
+		return ExitLost
+	}
+	return max(code, ExitFailed)
+}
+
+// lostBy reports whether a call failed because the driver is not there, and not because of
+// what was said to it.
+func lostBy(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return true
+	}
+	return errors.Is(err, io.EOF)
 }
 
 // lostDriver reports whether a process has failed because its driver was not there.
@@ -84,6 +102,9 @@ func madeFiles(dir string) (files []*wire.MadeFile, err error) {
 		sum := sha256.New()
 		n, err := io.Copy(sum, f)
 		name, _ := filepath.Rel(dir, path)
+		if !utf8.ValidString(name) {
+			return fault.Newf(fault.BadInput, "list", fmt.Sprintf("%q", name), "the name of a file that the job has made is not UTF-8")
+		}
 		files = append(files, &wire.MadeFile{Path: name, Size: uint64(n), Sha256: sum.Sum(nil)})
 		return err
 	})

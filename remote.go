@@ -141,6 +141,9 @@ func (r *remote) lost(err error) {
 		return
 	}
 	fmt.Fprintf(os.Stderr, "volley: the cluster's driver is gone: %v\n", err)
+	if !lostBy(err) {
+		os.Exit(ExitFailed) // it would say the same to the next driver
+	}
 	os.Exit(ExitLost)
 }
 
@@ -201,8 +204,8 @@ func (r *remote) left(peer, why string) {
 	}
 }
 
-// committed tells the driver of a step.
-func (r *remote) committed(s *driver.StepReport, digest plan.Digest) {
+// commitOf is what the driver is told of a step.
+func commitOf(s *driver.StepReport, digest plan.Digest) *wire.Commit {
 	c := &wire.Commit{Step: uint64(s.Number), Epoch: uint64(s.Epoch), Params: digest[:], Share: s.Share, NEff: s.NEff,
 		TookNs: uint64(s.Took), Bytes: uint64(s.Bytes), Cut: s.Stats.Cut, Moves: uint64(s.Counters.Moves),
 		StaleReports: uint64(s.Counters.StaleReports), LateResults: uint64(s.Counters.LateResults),
@@ -210,7 +213,14 @@ func (r *remote) committed(s *driver.StepReport, digest plan.Digest) {
 	if s.Stats.FirstFinish > 0 {
 		c.WaitNs = uint64(s.Stats.StopAt - s.Stats.FirstFinish)
 	}
-	_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Commit{Commit: c}})
+	return c
+}
+
+// committed tells the driver of steps.
+func (r *remote) committed(steps []*wire.Commit) {
+	for _, c := range steps {
+		_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Commit{Commit: c}})
+	}
 }
 
 // Close ends the controller and the connection.

@@ -277,7 +277,7 @@ type embedded struct {
 	life      uint32
 	loops     []loopMark      // as the last checkpoint has them
 	sequence  int             // of the last checkpoint
-	unsaid    []committedStep // that no checkpoint has yet
+	unsaid    []*wire.Commit  // steps that no checkpoint has yet
 	goesOn    bool            // the event log is that of the run resumed, whose first passes it has
 	stepped   bool            // a training step has run
 	shared    executor.Shared // what tasks of all executors here have in common

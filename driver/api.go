@@ -96,12 +96,12 @@ func (d *Daemon) Download(req *wire.DownloadRequest, stream wire.Cluster_Downloa
 	if err != nil {
 		return err
 	}
-	files, err := w.madeFiles()
+	files, made, err := w.madeFiles()
 	if err != nil {
 		return status.Error(codes.DataLoss, err.Error())
 	}
 	for _, name := range append(files, "events.jsonl") {
-		if err := w.sendWhole(name, stream); err != nil {
+		if err := w.sendWhole(name, made, stream); err != nil {
 			return status.Error(codes.DataLoss, err.Error())
 		}
 	}

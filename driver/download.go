@@ -16,12 +16,15 @@ import (
 // madeFiles are the files that a job has made, by their paths in its directory: those that
 // its process has listed, or, of a job that has not ended, or ended under an older
 // driver, those that are there.
-func (w *work) madeFiles() (names []string, err error) {
-	for _, f := range w.files {
+func (w *work) madeFiles() (names []string, made []MadeFile, err error) {
+	w.mu.Lock()
+	made = w.files
+	w.mu.Unlock()
+	for _, f := range made {
 		names = append(names, f.Path)
 	}
 	if names != nil {
-		return names, nil
+		return names, made, nil
 	}
 	out := filepath.Join(w.dir, "out")
 	err = filepath.WalkDir(out, func(path string, e fs.DirEntry, err error) error {
@@ -42,12 +45,12 @@ func (w *work) madeFiles() (names []string, err error) {
 		names = append(names, name)
 		return err
 	})
-	return names, err
+	return names, nil, err
 }
 
 // sendWhole sends a file, and fails where it is not what the job has made. Of one without
 // content one empty part is sent.
-func (w *work) sendWhole(name string, stream wire.Cluster_DownloadServer) error {
+func (w *work) sendWhole(name string, all []MadeFile, stream wire.Cluster_DownloadServer) error {
 	f, err := os.Open(filepath.Join(w.dir, name))
 	if errors.Is(err, fs.ErrNotExist) && name == "events.jsonl" {
 		return nil // not every job has one
@@ -73,7 +76,7 @@ func (w *work) sendWhole(name string, stream wire.Cluster_DownloadServer) error 
 			return fault.New(fault.Corrupt, "send", name, err)
 		}
 	}
-	for _, made := range w.files {
+	for _, made := range all {
 		if made.Path == name && (made.Size != total || made.SHA256 != plan.DigestFromBytes(sum.Sum(nil))) {
 			return fault.Newf(fault.Corrupt, "send", name, "it is not what the job has made: it has changed since the job ended")
 		}

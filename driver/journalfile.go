@@ -34,6 +34,7 @@ type journalFile struct {
 	sum    uint64 // of all records so far
 	logs   map[uint64]*raft.Log
 	stable map[string][]byte
+	broken error // what is on the disk is not known: nothing more is appended
 }
 
 const (
@@ -104,8 +105,8 @@ func (j *journalFile) open() (err error) {
 // unfounded reports whether the power failed before the journal had its first entry, which
 // says who its drivers are: nothing else can be in it.
 func (j *journalFile) unfounded() bool {
-	snapshots, _ := os.ReadDir(filepath.Join(j.dir, "snapshots"))
-	return len(j.logs) == 0 && len(snapshots) == 0
+	snapshots, err := os.ReadDir(filepath.Join(j.dir, "snapshots"))
+	return err == nil && len(j.logs) == 0 && len(snapshots) == 0
 }
 
 func (j *journalFile) beginAnew(path string) error {
@@ -269,6 +270,9 @@ func decodeLog(b []byte) (*raft.Log, bool) {
 
 // append writes records and returns once the disk has them.
 func (j *journalFile) append(bodies ...[]byte) error {
+	if j.broken != nil {
+		return j.broken
+	}
 	var out []byte
 	sum := j.sum
 	for _, body := range bodies {
@@ -284,13 +288,17 @@ func (j *journalFile) append(bodies ...[]byte) error {
 		err = j.f.Sync()
 	}
 	if err != nil {
-		return errors.Join(err, j.undo())
+		if j.broken = j.undo(); j.broken != nil {
+			j.broken = fault.New(fault.NoResources, "write", filepath.Join(j.dir, journalName), j.broken).WithHint("restart the driver once the disk works")
+		}
+		return errors.Join(err, j.broken)
 	}
 	j.at, j.sum = j.at+int64(len(out)), sum
 	for _, body := range bodies {
 		j.apply(body)
 	}
-	return j.noteLength()
+	_ = j.noteLength() // what is on the disk is there, whether or not its length is noted
+	return nil
 }
 
 // undo takes back what was written of records that did not all reach the disk.
@@ -330,31 +338,38 @@ func (j *journalFile) compact() error {
 		out = binary.LittleEndian.AppendUint32(out, uint32(len(body)))
 		out = append(append(binary.LittleEndian.AppendUint64(out, sum), body...), recordEnd)
 	}
-	if err := disk.Remove(filepath.Join(j.dir, lengthName)); err != nil { // it is of the old file
-		return err
-	}
-	if err := disk.SyncDir(j.dir); err != nil {
-		return err
-	}
 	if err := disk.WriteSynced(path+".part", out, 0o600); err != nil {
 		return err
 	}
 	f, err := disk.OpenFile(path+".part", os.O_RDWR, 0)
-	if err == nil {
-		_, err = f.Seek(int64(len(out)), 0)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = disk.Rename(path+".part", path)
+	if _, err = f.Seek(int64(len(out)), 0); err == nil {
+		err = disk.Remove(filepath.Join(j.dir, lengthName)) // it is of the old file
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
 	if err == nil {
 		err = disk.SyncDir(j.dir)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = disk.Rename(path+".part", path)
 	}
-	err = errors.Join(j.f.Close(), j.length.Close())
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	_, _ = j.f.Close(), j.length.Close() // of files that have no name any more
 	j.f, j.at, j.sum = f, int64(len(out)), sum
-	return errors.Join(err, j.openLength(), j.noteLength())
+	if err = disk.SyncDir(j.dir); err == nil {
+		err = j.openLength()
+	}
+	if err != nil {
+		j.broken = fault.New(fault.NoResources, "write anew", path, err).WithHint("restart the driver once the disk works")
+		return j.broken
+	}
+	return j.noteLength()
 }
 
 func encodeStable(key string, value []byte) []byte {

@@ -65,6 +65,12 @@ func (w *work) supervise() {
 				return
 			}
 			lost = min(2*lost, lostWaitMost)
+		case errors.Is(err, errNotNoted):
+			w.d.log.Warn("a job's process waits for the journal", "job", w.info.Id, "why", err)
+			if !w.pause(lost) {
+				return
+			}
+			lost = min(2*lost, lostWaitMost)
 		case fault.KindOf(err) == fault.NoResources:
 			w.end(JobFailed, err.Error())
 			return
@@ -81,15 +87,20 @@ func (w *work) supervise() {
 	}
 }
 
+// errNotNoted is of a process that was not started because the journal could not be written to.
+var errNotNoted = errors.New("it was not started")
+
 // done takes in what a job has come to.
 func (w *work) done(result string, end *wire.EndRequest) {
 	if err := os.WriteFile(w.resultFile(), []byte(result), 0o600); err != nil {
 		w.d.log.Error("cannot keep a job's result", "job", w.info.Id, "error", err)
 	}
 	w.change(func() { w.info.Result = result })
+	var files []MadeFile
 	for _, f := range end.Files {
-		w.files = append(w.files, MadeFile{Path: f.Path, Size: int64(f.Size), SHA256: plan.DigestFromBytes(f.Sha256)})
+		files = append(files, MadeFile{Path: f.Path, Size: int64(f.Size), SHA256: plan.DigestFromBytes(f.Sha256)})
 	}
+	w.change(func() { w.files = files })
 	w.flushCommit()
 	w.end(JobDone, "")
 }
@@ -160,7 +171,7 @@ func (w *work) runProcess() (result string, end *wire.EndRequest, err error) {
 	}
 	w.term++
 	if err := w.note(Record{Kind: JobStarted, Term: w.term}); err != nil {
-		return "", nil, err
+		return "", nil, errors.Join(errNotNoted, err)
 	}
 	p := wire.Process{Role: wire.JobRole, Term: w.term, JobDir: w.dir, Dir: w.info.Program.GetDir(), Job: w.info.Id, Driver: w.d.Addr(), Token: w.token, Incarnation: newToken()}
 	cmd.Env = p.Environ(filepath.Join(w.dir, "cache"))

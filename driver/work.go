@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -187,11 +188,22 @@ func (t *jobTable) find(id string) (*work, error) {
 	return nil, status.Errorf(codes.NotFound, "there is no job %q", id)
 }
 
+// nextID is a job's name that no directory has: what a submission that could not be kept
+// has left belongs to no other. t.mu is held.
+func (t *jobTable) nextID() string {
+	for {
+		t.last++
+		id := fmt.Sprintf("job-%06d", t.last)
+		if _, err := os.Lstat(filepath.Join(t.d.cfg.DataDir, "jobs", id)); err != nil {
+			return id
+		}
+	}
+}
+
 // submit takes a job in and starts its process.
 func (t *jobTable) submit(req *wire.SubmitRequest) (string, error) {
 	t.mu.Lock()
-	t.last++
-	id := fmt.Sprintf("job-%06d", t.last)
+	id := t.nextID()
 	w := t.newWork(&wire.JobInfo{Id: id, Job: req.Job, Args: req.Args, State: JobWaiting, SubmittedUnixNs: time.Now().UnixNano(), Pool: req.Pool, Weight: req.Weight, Program: req.Program}, newToken())
 	t.list[id] = w
 	t.mu.Unlock()
@@ -203,6 +215,12 @@ func (t *jobTable) submit(req *wire.SubmitRequest) (string, error) {
 		t.mu.Lock()
 		delete(t.list, id)
 		t.mu.Unlock()
+		t.tokens.Delete(sha256.Sum256([]byte(w.token)))
+		if k := fault.KindOf(err); k == fault.Timeout || k == fault.Cancelled { // it may be written down yet: then so is this, after it
+			go func() {
+				_ = w.note(Record{Kind: JobEnded, State: JobCancelled, Reason: "it could not be kept in time"})
+			}()
+		}
 		close(w.ended)
 		return "", status.Errorf(codes.ResourceExhausted, "the job cannot be kept: %v", err)
 	}

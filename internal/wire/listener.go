@@ -22,8 +22,8 @@ type Doorkeeper struct {
 
 type guest struct {
 	net.Conn
-	d    *Doorkeeper
-	once sync.Once
+	d     *Doorkeeper
+	place *list.Element // among strangers
 }
 
 // NewDoorkeeper keeps the door of a listener.
@@ -48,11 +48,23 @@ func (d *Doorkeeper) Accept() (net.Conn, error) {
 func (d *Doorkeeper) enter(g *guest) (old *guest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.byAddr[g.RemoteAddr().String()] = d.strangers.PushBack(g)
+	g.place = d.strangers.PushBack(g)
+	d.byAddr[g.RemoteAddr().String()] = g.place
 	if d.strangers.Len() > strangersMost {
-		return d.strangers.Front().Value.(*guest)
+		old = d.strangers.Front().Value.(*guest)
+		d.forget(old.place)
 	}
-	return nil
+	return old
+}
+
+// forget takes a guest off the list of strangers; d.mu is held. Another may call from its
+// address by now.
+func (d *Doorkeeper) forget(e *list.Element) {
+	addr := e.Value.(*guest).RemoteAddr().String()
+	d.strangers.Remove(e)
+	if d.byAddr[addr] == e {
+		delete(d.byAddr, addr)
+	}
 }
 
 // Known notes that whoever calls from an address has shown a token.
@@ -60,13 +72,14 @@ func (d *Doorkeeper) Known(addr string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e := d.byAddr[addr]; e != nil {
-		d.strangers.Remove(e)
-		delete(d.byAddr, addr)
+		d.forget(e)
 	}
 }
 
 // Close ends the connection.
 func (g *guest) Close() error {
-	g.once.Do(func() { g.d.Known(g.RemoteAddr().String()) })
+	g.d.mu.Lock()
+	g.d.forget(g.place)
+	g.d.mu.Unlock()
 	return g.Conn.Close()
 }
