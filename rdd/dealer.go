@@ -1,6 +1,7 @@
 package rdd
 
 import (
+	"reflect"
 	"sync"
 	"unsafe"
 )
@@ -109,10 +110,11 @@ func (d *dealer[K, V, C]) combine(k int, by Combiner[V, C]) {
 	d.bytes += t.content() - before
 }
 
-// raw is how the rows that are combined are encoded, where they can be.
+// raw is how the rows that are combined are encoded, where they can be, and come back the
+// same: functions must not see other values where there is little memory.
 func (d *dealer[K, V, C]) raw() (keyed[K, V], bool) {
 	row, err := pairCodecOf[K, V](d.keyed.key)
-	return keyed[K, V]{key: d.keyed.key, hash: d.keyed.hash, row: row}, err == nil
+	return keyed[K, V]{key: d.keyed.key, hash: d.keyed.hash, row: row}, err == nil && comesBackTheSame(reflect.TypeFor[V]())
 }
 
 // settle combines the rows that wait in buckets.

@@ -244,7 +244,8 @@ func (p *joinPlan[K, V, W, U]) each(ctx context.Context, part int, yield func([]
 // broadcastInParts is for a right that does not fit into the memory of this executor's
 // tasks. The left may be computed only once.
 func (p *joinPlan[K, V, W, U]) broadcastInParts(ctx context.Context, packs runner.Packs, part int, yield func([]U) error) error {
-	left, done, err := spooled(packs, p.co.l.row, func(rows func([]Pair[K, V]) error) error { return p.left.each(ctx, part, rows) })
+	once := func(rows func([]Pair[K, V]) error) error { return p.left.each(ctx, part, rows) }
+	left, done, err := again(packs, once)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"reflect"
 	"slices"
 	"unsafe"
 
@@ -216,6 +217,18 @@ func (r *foundReader[W]) close() {
 	if r != nil {
 		r.in.Close()
 	}
+}
+
+// again makes rows that can be handed out only once ones that can be read as often as is
+// needed, the same in every respect: on disk, or, where a codec would change them, in memory.
+func again[T any](packs runner.Packs, rows eachRows[T]) (_ eachRows[T], done func(), err error) {
+	c, err := codecOf[T]()
+	if err == nil && comesBackTheSame(reflect.TypeFor[T]()) {
+		return spooled(packs, c, rows)
+	}
+	var kept []T
+	err = rows(func(rows []T) error { kept = append(kept, rows...); return nil })
+	return func(yield func([]T) error) error { return inBatches(kept, yield) }, func() {}, err
 }
 
 // spooled writes rows down that can be handed out only once.

@@ -19,8 +19,7 @@ import (
 // their bytes; a pointer one byte that says whether there is something (a null is a
 // nil pointer), a time its seconds and nanoseconds since 1970 in UTC. Types that
 // cannot be written so, and that have MarshalBinary and UnmarshalBinary, are written
-// by these. Equal rows have equal bytes, except that all NaNs differ by their
-// bits only.
+// by these. Zeros and NaNs keep their bits, times their instant only.
 type rowCodec struct {
 	put func(out []byte, p unsafe.Pointer) []byte
 	get func(in []byte, p unsafe.Pointer, a *arena) (rest []byte, ok bool)

@@ -83,6 +83,12 @@ func (d deriving) mapped(t reflect.Type, at string) (rowCodec, error) {
 	if err == nil {
 		err = comparedByValue(t.Key(), at+"[key]")
 	}
+	if err == nil && hasTime(t.Key()) {
+		err = fmt.Errorf("%s: a map tells one instant in two zones apart, and a row does not: use t.UnixNano() as its key", at)
+	}
+	if err == nil && t.Key().Size() == 0 {
+		err = fmt.Errorf("%s: a map whose keys take no memory has one entry at most, and cannot be part of a row", at)
+	}
 	if err != nil {
 		return rowCodec{}, err
 	}
@@ -125,6 +131,9 @@ func getMap(in []byte, m reflect.Value, key, value rowCodec, a *arena) (rest []b
 		return nil, false
 	}
 	in = in[k:]
+	if n > uint64(len(in))+1 { // a key takes a byte at the least
+		return nil, false
+	}
 	if m.SetZero(); n == 0 {
 		return in, true
 	}
@@ -140,4 +149,40 @@ func getMap(in []byte, m reflect.Value, key, value rowCodec, a *arena) (rest []b
 		m.SetMapIndex(k.Elem(), v.Elem())
 	}
 	return in, true
+}
+
+// hasTime reports whether a time is part of a type, which a codec brings to UTC.
+func hasTime(t reflect.Type) bool {
+	return holds(t, func(t reflect.Type) bool { return t == timeType }, nil)
+}
+
+// comesBackTheSame reports whether what a codec reads is what was written in every
+// respect: not so of times, whose zone is left out, and of types that encode
+// themselves.
+func comesBackTheSame(t reflect.Type) bool {
+	return !holds(t, func(t reflect.Type) bool { return t == timeType || marshalsItself(t) }, nil)
+}
+
+// holds reports whether something is true of a type or of one that it is made of.
+func holds(t reflect.Type, is func(reflect.Type) bool, within []reflect.Type) bool {
+	if is(t) {
+		return true
+	}
+	if slices.Contains(within, t) {
+		return false
+	}
+	within = append(slices.Clip(within), t)
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return holds(t.Elem(), is, within)
+	case reflect.Map:
+		return holds(t.Key(), is, within) || holds(t.Elem(), is, within)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if holds(t.Field(i).Type, is, within) {
+				return true
+			}
+		}
+	}
+	return false
 }

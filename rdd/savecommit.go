@@ -17,7 +17,7 @@ import (
 // marker, which lists them, and puts the whole in its place by one operation of the
 // file system.
 
-// ownerName is the file by which a job that was started again knows its own save.
+// ownerName is the file that says whose save a staged directory is.
 const ownerName = "_owner"
 
 // stagedDir is where the parts of a save lie until it is committed.
@@ -46,10 +46,13 @@ func savedBy(dir, owner string) (rows int64, done bool) {
 
 // stage prepares the directory that a save's parts are written into.
 func stage(dir, owner string, o saveOptions) error {
+	staged := stagedDir(dir)
+	if err := disk.Recover(staged, dir); err != nil {
+		return saveError(dir, err)
+	}
 	if err := mayReplace(dir, o.overwrite); err != nil {
 		return err
 	}
-	staged := stagedDir(dir)
 	if err := disk.RemoveAll(staged); err != nil {
 		return saveError(dir, err)
 	}
@@ -89,8 +92,11 @@ func mayReplace(dir string, overwrite bool) error {
 }
 
 // commitParts names the parts, writes the marker, and puts all in its place.
-func commitParts(dir, owner string, raws [][]byte, durable bool) (int64, error) {
-	staged := stagedDir(dir)
+func commitParts(dir, owner string, raws [][]byte, o saveOptions) (int64, error) {
+	staged, durable := stagedDir(dir), o.durable
+	if err := mayReplace(dir, o.overwrite); err != nil { // hours may have passed
+		return 0, errors.Join(err, disk.RemoveAll(staged))
+	}
 	m := &storage.Marker{Owner: owner}
 	for part, raw := range raws {
 		var written stagedPart

@@ -158,7 +158,7 @@ func saveParts[T any](ds Dataset[T], kind, dir string, options []SaveOption, ope
 		s.saves[id]++
 		owner := ownerOf(s, id)
 		if rows, done := savedBy(dir, owner); done {
-			return rows, nil
+			return rows, saveError(dir, disk.RemoveAll(stagedDir(dir)))
 		}
 		if err := stage(dir, owner, o); err != nil {
 			return 0, err
@@ -168,7 +168,7 @@ func saveParts[T any](ds Dataset[T], kind, dir string, options []SaveOption, ope
 			disk.RemoveAll(stagedDir(dir))
 			return 0, err
 		}
-		return commitParts(dir, owner, raws, o.durable)
+		return commitParts(dir, owner, raws, o)
 	})
 	ds.g.nodes[a.id].detail = dir
 	return a

@@ -65,6 +65,9 @@ func ReadMarker(dir string) (*Marker, error) {
 	if err != nil {
 		return nil, openError(path, err)
 	}
+	if len(raw) > 0 && len(raw) <= len(markerHead) && strings.HasPrefix(markerHead+"\n", string(raw)) {
+		return nil, fault.Newf(fault.Corrupt, "read", path, "it is cut off").WithHint("the directory was not saved to its end: save it again")
+	}
 	if !bytes.HasPrefix(raw, []byte(markerHead+"\n")) {
 		return nil, nil
 	}
@@ -99,7 +102,7 @@ func (m *Marker) parse(raw []byte) error {
 			f := MarkedFile{}
 			size, f.Name, ok = strings.Cut(text, " ")
 			f.Size, err = strconv.ParseInt(size, 10, 64)
-			ok = ok && !whole && filepath.Base(f.Name) == f.Name
+			ok = ok && !whole && filepath.Base(f.Name) == f.Name && strings.Trim(f.Name, ".") != ""
 			m.Files = append(m.Files, f)
 		}
 		if !ok || err != nil {

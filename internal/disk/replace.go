@@ -32,6 +32,23 @@ func PutDir(from, dir string, durable bool) error {
 	return RemoveAll(replaced)
 }
 
+// Recover brings back what PutDir had put aside when it was killed between two names, where
+// the file system could not swap them, and removes what it had still to remove.
+func Recover(from, dir string) error {
+	old := from + asideSuffix
+	if _, err := os.Lstat(old); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return Rename(old, dir)
+	}
+	return RemoveAll(old)
+}
+
+// asideSuffix is what a directory that is put aside is called after the one that takes its
+// place.
+const asideSuffix = ".old"
+
 // swapOrMove gives from the name of dir, and returns the name that dir has then.
 func swapOrMove(from, dir string) (old string, err error) {
 	err = Swap(from, dir)
@@ -41,7 +58,7 @@ func swapOrMove(from, dir string) (old string, err error) {
 	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.ENOTSUP) {
 		return "", err
 	}
-	old = from + ".old"
+	old = from + asideSuffix
 	if err := Rename(dir, old); err != nil {
 		return "", err
 	}
