@@ -213,6 +213,13 @@ func chain(before uint64, body []byte) uint64 {
 	return xxhash.Sum64(append(binary.LittleEndian.AppendUint32(head, uint32(len(body))), body...))
 }
 
+// appendRecord appends a record as it lies in the file, and returns the checksum of all so far.
+func appendRecord(out []byte, before uint64, body []byte) ([]byte, uint64) {
+	sum := chain(before, body)
+	out = binary.LittleEndian.AppendUint32(out, uint32(len(body)))
+	return append(append(binary.LittleEndian.AppendUint64(out, sum), body...), recordEnd), sum
+}
+
 // apply takes one record in.
 func (j *journalFile) apply(body []byte) bool {
 	if len(body) == 0 {
@@ -279,9 +286,7 @@ func (j *journalFile) append(bodies ...[]byte) error {
 		if len(body) > recordMost {
 			return fmt.Errorf("a record of %d bytes is larger than %d", len(body), recordMost)
 		}
-		sum = chain(sum, body)
-		out = binary.LittleEndian.AppendUint32(out, uint32(len(body)))
-		out = append(append(binary.LittleEndian.AppendUint64(out, sum), body...), recordEnd)
+		out, sum = appendRecord(out, sum, body)
 	}
 	_, err := j.f.Write(out)
 	if err == nil {
@@ -334,9 +339,7 @@ func (j *journalFile) compact() error {
 	slices.SortFunc(bodies, bytes.Compare)
 	out, sum := []byte(journalHead), uint64(0)
 	for _, body := range bodies {
-		sum = chain(sum, body)
-		out = binary.LittleEndian.AppendUint32(out, uint32(len(body)))
-		out = append(append(binary.LittleEndian.AppendUint64(out, sum), body...), recordEnd)
+		out, sum = appendRecord(out, sum, body)
 	}
 	if err := disk.WriteSynced(path+".part", out, 0o600); err != nil {
 		return err
