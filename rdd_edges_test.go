@@ -128,7 +128,7 @@ func TestCSVSaysWhatItDidNotExpect(t *testing.T) {
 	}
 	late.WriteString("\"Doe, John\",44,Paris\n")
 	write("late.csv", late.String())
-	if _, err := read(rdd.Input{}, "late.csv"); err == nil || !strings.Contains(err.Error(), "Quoted") {
+	if rows, err := read(rdd.Input{}, "late.csv"); err != nil || rows[len(rows)-1].Name != "Doe, John" {
 		t.Errorf("a quote that comes late: %v", err)
 	}
 	if rows, err := read(rdd.Input{Quoted: true}, "late.csv"); err != nil || rows[len(rows)-1].Name != "Doe, John" {

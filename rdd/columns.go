@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -26,8 +27,9 @@ type columns[T any] struct {
 
 // column is a field of a row.
 type column struct {
-	name   string
-	offset uintptr
+	name      string
+	offset    uintptr
+	malformed bool // it is for the text of malformed records
 	columnType
 }
 
@@ -45,8 +47,12 @@ type columnType struct {
 	flat func(c *storage.FlatColumn, k int, p unsafe.Pointer, a *arena) error
 	// all reads a whole batch without nulls at once, and says whether it could.
 	all func(c *storage.FlatColumn, p unsafe.Pointer, stride uintptr, a *arena) bool
-	// clear makes a value null.
+	// fits returns why a value cannot be written; nil where all can.
+	fits func(p unsafe.Pointer) error
+	// clear makes a value null; at returns where it lies, nil of a null. Both are nil of
+	// what cannot be null.
 	clear func(p unsafe.Pointer)
+	at    func(p unsafe.Pointer) unsafe.Pointer
 }
 
 // columnsOf derives the columns of a type; what cannot be one is an error that
@@ -59,7 +65,7 @@ func columnsOf[T any]() (*columns[T], error) {
 		if err != nil {
 			return nil, err
 		}
-		c.fields = []column{{"value", 0, v}}
+		c.fields = []column{{name: "value", columnType: v}}
 	} else {
 		var err error
 		if c.fields, err = structColumns(t, t.String(), nil); err != nil {
@@ -102,7 +108,10 @@ func structColumns(t reflect.Type, at string, within []reflect.Type) ([]column, 
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, column{name, f.Offset, v})
+		if v, err = v.inUnit(f.Tag.Get("unit")); err != nil {
+			return nil, fmt.Errorf("%s: %w", where, err)
+		}
+		out = append(out, column{name, f.Offset, f.Type == reflect.TypeFor[Malformed](), v})
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("%s: it has no columns", at)
@@ -225,6 +234,8 @@ func nullColumn(t reflect.Type, at string, within []reflect.Type) (columnType, e
 // nullable makes a column of values that may be absent: fresh is where one is to
 // be put, at where it lies, or nil.
 func nullable(out, elem columnType, fresh, at func(unsafe.Pointer) unsafe.Pointer) columnType {
+	out.at = at
+	out.fits = out.present(elem.fits)
 	out.write = func(b array.Builder, p unsafe.Pointer) {
 		if v := at(p); v != nil {
 			elem.write(b, v)
@@ -247,7 +258,7 @@ func nullable(out, elem columnType, fresh, at func(unsafe.Pointer) unsafe.Pointe
 			return text
 		}
 		out.parse = func(text []byte, p unsafe.Pointer, a *arena) error {
-			if len(text) == 0 {
+			if text == nil || len(text) == 0 && !isText(elem.arrow) { // an empty text is one
 				out.clear(p)
 				return nil
 			}
@@ -262,6 +273,8 @@ func nullable(out, elem columnType, fresh, at func(unsafe.Pointer) unsafe.Pointe
 	return out
 }
 
+func isText(t arrow.DataType) bool { return t.ID() == arrow.STRING || t.ID() == arrow.BINARY }
+
 // listColumn writes slices as lists; a nil slice is an empty one.
 func listColumn(t reflect.Type, at string, within []reflect.Type) (columnType, error) {
 	elem, err := columnTypeOf(t.Elem(), at+"[]", within)
@@ -273,6 +286,7 @@ func listColumn(t reflect.Type, at string, within []reflect.Type) (columnType, e
 		return elem, fmt.Errorf("%s: a slice of %v, which takes no memory, cannot be a column", at, t.Elem())
 	}
 	return columnType{
+		fits:  eachFits(elem, size),
 		arrow: arrow.ListOfField(arrow.Field{Name: "item", Type: elem.arrow, Nullable: elem.null}),
 		write: func(b array.Builder, p unsafe.Pointer) {
 			lb := b.(*array.ListBuilder)
@@ -300,12 +314,45 @@ func listColumn(t reflect.Type, at string, within []reflect.Type) (columnType, e
 	}, nil
 }
 
+// eachFits checks the values of a list; nil where all fit.
+func eachFits(elem columnType, size uintptr) func(p unsafe.Pointer) error {
+	if elem.fits == nil {
+		return nil
+	}
+	return func(p unsafe.Pointer) error {
+		h := (*sliceHeader)(p)
+		for i := range h.len {
+			if err := elem.fits(unsafe.Add(h.data, uintptr(i)*size)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// allFit checks the fields of a struct; nil where all values of them fit.
+func allFit(fields []column) func(p unsafe.Pointer) error {
+	checked := slices.DeleteFunc(slices.Clone(fields), func(f column) bool { return f.fits == nil })
+	if len(checked) == 0 {
+		return nil
+	}
+	return func(p unsafe.Pointer) error {
+		for _, f := range checked {
+			if err := f.fits(unsafe.Add(p, f.offset)); err != nil {
+				return fmt.Errorf("column %q: %w", f.name, err)
+			}
+		}
+		return nil
+	}
+}
+
 func structColumn(t reflect.Type, at string, within []reflect.Type) (columnType, error) {
 	fields, err := structColumns(t, at, within)
 	if err != nil {
 		return columnType{}, err
 	}
 	return columnType{
+		fits:  allFit(fields),
 		arrow: arrow.StructOf(arrowFields(fields)...),
 		write: func(b array.Builder, p unsafe.Pointer) {
 			sb := b.(*array.StructBuilder)

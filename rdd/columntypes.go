@@ -2,6 +2,7 @@ package rdd
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 	"unsafe"
@@ -180,7 +181,7 @@ func floatColumn[N float32 | float64](t arrow.DataType) columnType {
 		read: func(a arrow.Array, i int, p unsafe.Pointer) error {
 			switch c := a.(type) {
 			case *array.Float64:
-				*(*N)(p) = N(c.Value(i))
+				return narrowed((*N)(p), c.Value(i))
 			case *array.Float32:
 				*(*N)(p) = N(c.Value(i))
 			default:
@@ -188,7 +189,7 @@ func floatColumn[N float32 | float64](t arrow.DataType) columnType {
 				if !ok {
 					return fmt.Errorf("%v is not a number", a.DataType())
 				}
-				*(*N)(p) = N(v)
+				return exactly((*N)(p), v)
 			}
 			return nil
 		},
@@ -203,15 +204,16 @@ func floatColumn[N float32 | float64](t arrow.DataType) columnType {
 		flat: func(c *storage.FlatColumn, k int, p unsafe.Pointer, _ *arena) error {
 			switch {
 			case c.Doubles != nil:
-				*(*N)(p) = N(c.Doubles[k])
+				return narrowed((*N)(p), c.Doubles[k])
 			case c.Floats != nil:
 				*(*N)(p) = N(c.Floats[k])
-			default:
-				v, err := wholeFlat(c, k)
-				*(*N)(p) = N(v)
+				return nil
+			}
+			v, err := wholeFlat(c, k)
+			if err != nil {
 				return err
 			}
-			return nil
+			return exactly((*N)(p), v)
 		},
 		all: func(c *storage.FlatColumn, p unsafe.Pointer, stride uintptr, _ *arena) bool {
 			switch {
@@ -229,6 +231,24 @@ func floatColumn[N float32 | float64](t arrow.DataType) columnType {
 			return true
 		},
 	}
+}
+
+// narrowed puts a number where one of less range may be; what is finite stays so.
+func narrowed[N float32 | float64](p *N, v float64) error {
+	if *p = N(v); math.IsInf(float64(*p), 0) && !math.IsInf(v, 0) {
+		return fmt.Errorf("%v does not fit into %T", v, *p)
+	}
+	return nil
+}
+
+// exactly puts a whole number where a float is, which must have it.
+func exactly[N float32 | float64](p *N, v int64) error {
+	if *p = N(v); v > 1<<24 || v < -1<<24 {
+		if back := float64(*p); back >= 1<<63 || int64(back) != v {
+			return fmt.Errorf("%d is not exact in a %T", v, *p)
+		}
+	}
+	return nil
 }
 
 func boolColumn() columnType {
@@ -323,8 +343,68 @@ func bytesColumn() columnType {
 // timeLayouts are how times are written in text, the first one also by us.
 var timeLayouts = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999", "2006-01-02"}
 
+// The units of columns of times. Microseconds are what most readers of Parquet take,
+// and hold all times of a calendar; nanoseconds hold those of 1678 to 2261.
+const (
+	microseconds = arrow.Microsecond
+	nanoseconds  = arrow.Nanosecond
+)
+
+// inMicroseconds refuses a time that a column of microseconds would cut.
+func inMicroseconds(p unsafe.Pointer) error {
+	if t := (*time.Time)(p); t.Nanosecond()%1000 != 0 {
+		return fmt.Errorf("%v is not in whole microseconds: truncate it, or give the field the tag unit:\"ns\"", t.UTC().Format(time.RFC3339Nano))
+	}
+	return nil
+}
+
+func inNanoseconds(p unsafe.Pointer) error {
+	if t := (*time.Time)(p); t.Year() < 1678 || t.Year() > 2261 {
+		return fmt.Errorf("%v is not within what nanoseconds hold, 1678 to 2261", t.UTC().Format(time.RFC3339Nano))
+	}
+	return nil
+}
+
+// inUnit makes a column of times one of a unit, as the tag unit has it.
+func (c columnType) inUnit(unit string) (columnType, error) {
+	at, ok := c.arrow.(*arrow.TimestampType)
+	switch {
+	case unit == "" || ok && unit == "us":
+		return c, nil
+	case !ok || unit != "ns" || c.fits == nil:
+		return c, fmt.Errorf("the tag unit:%q is for times, and us or ns", unit)
+	}
+	c.arrow = &arrow.TimestampType{Unit: nanoseconds, TimeZone: at.TimeZone}
+	c.fits = c.present(inNanoseconds)
+	value := c.at
+	c.write = func(b array.Builder, p unsafe.Pointer) {
+		if value != nil {
+			p = value(p)
+		}
+		if p == nil {
+			b.AppendNull()
+			return
+		}
+		b.(*array.TimestampBuilder).Append(arrow.Timestamp((*time.Time)(p).UnixNano()))
+	}
+	return c, nil
+}
+
+// present makes a check of values one of values that may be null.
+func (c columnType) present(fits func(p unsafe.Pointer) error) func(p unsafe.Pointer) error {
+	if c.at == nil || fits == nil {
+		return fits
+	}
+	return func(p unsafe.Pointer) error {
+		if v := c.at(p); v != nil {
+			return fits(v)
+		}
+		return nil
+	}
+}
+
 func timeColumn() columnType {
-	return columnType{arrow: &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"},
+	return columnType{arrow: &arrow.TimestampType{Unit: microseconds, TimeZone: "UTC"}, fits: inMicroseconds,
 		write: func(b array.Builder, p unsafe.Pointer) {
 			b.(*array.TimestampBuilder).Append(arrow.Timestamp((*time.Time)(p).UnixMicro()))
 		},

@@ -1,7 +1,8 @@
 package rdd
 
 import (
-	"encoding/csv"
+	"bufio"
+	"bytes"
 	"io"
 	"unsafe"
 
@@ -16,7 +17,8 @@ import (
 )
 
 // SaveCSV is SaveText with every row as a record of its columns, by the tag col,
-// and their names as the first line of each part. A null is an empty field.
+// and their names as the first line of each part. A null is a field of nothing, an
+// empty text "". A null text that is all of a record is refused: an empty line is none.
 func SaveCSV[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
 	c := columnsFor[T](ds.g, "save csv")
 	for _, f := range c.fields {
@@ -25,47 +27,66 @@ func SaveCSV[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int
 		}
 	}
 	return saveParts(ds, "save-csv", dir, options, func(w io.Writer) (sink[T], error) {
-		s := &csvSink[T]{c: c, to: w, w: csv.NewWriter(w), record: make([]string, len(c.fields))}
-		return s, s.w.Write(c.names())
+		s := &csvSink[T]{c: c, w: bufio.NewWriterSize(w, 64<<10)}
+		for k, name := range c.names() {
+			s.field(k, []byte(name), false)
+		}
+		return s, s.w.WriteByte('\n')
 	})
 }
 
+// csvSink writes records as [RFC 4180] has them, but for \n at their ends.
+//
+// [RFC 4180]: https://www.rfc-editor.org/rfc/rfc4180
 type csvSink[T any] struct {
-	c      *columns[T]
-	w      *csv.Writer
-	to     io.Writer
-	record []string
-	text   []byte
+	c    *columns[T]
+	w    *bufio.Writer
+	text []byte
 }
 
 func (s *csvSink[T]) add(rows []T) error {
 	for i := range rows {
 		for k, f := range s.c.fields {
-			s.text = f.print(s.text[:0], unsafe.Add(unsafe.Pointer(&rows[i]), f.offset))
-			s.record[k] = string(s.text)
+			p := unsafe.Add(unsafe.Pointer(&rows[i]), f.offset)
+			s.text = f.print(s.text[:0], p)
+			if len(s.c.fields) == 1 && f.null && f.at(p) == nil && isText(f.arrow) {
+				return fault.Newf(fault.BadInput, "write", "a table", "column %q is null and alone: the record would be an empty line", f.name).
+					WithHint("give the rows another column, or leave such rows out")
+			}
+			// A record that is a single empty field is not an empty line, which
+			// would be no record.
+			s.field(k, s.text, len(s.text) == 0 && (len(s.c.fields) == 1 || f.null && f.at(p) != nil))
 		}
-		if err := s.write(); err != nil {
+		if err := s.w.WriteByte('\n'); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// write writes the record in hand. One that is a single empty field is not an
-// empty line, which would be no record.
-func (s *csvSink[T]) write() error {
-	if len(s.record) > 1 || s.record[0] != "" {
-		return s.w.Write(s.record)
+// field writes the k-th field of a record: in quotes where it must be. Errors stay
+// with the writer.
+func (s *csvSink[T]) field(k int, text []byte, quoted bool) {
+	if k > 0 {
+		s.w.WriteByte(',')
 	}
-	s.w.Flush()
-	_, err := io.WriteString(s.to, "\"\"\n")
-	return err
+	if n := len(text); !quoted && (n == 0 || !bytes.ContainsAny(text, "\",\r\n") && !blank(text[0]) && !blank(text[n-1])) {
+		s.w.Write(text)
+		return
+	}
+	s.w.WriteByte('"')
+	for _, c := range text {
+		if c == '"' {
+			s.w.WriteByte(c)
+		}
+		s.w.WriteByte(c)
+	}
+	s.w.WriteByte('"')
 }
 
-func (s *csvSink[T]) close() error {
-	s.w.Flush()
-	return s.w.Error()
-}
+func blank(c byte) bool { return c == ' ' || c == '\t' }
+
+func (s *csvSink[T]) close() error { return s.w.Flush() }
 
 // recordRows is how many rows make a record of a saved table, groupRows how many a
 // row group of Parquet, which is in memory as a whole.
@@ -79,15 +100,23 @@ type recordSink[T any] struct {
 	c     *columns[T]
 	b     *array.RecordBuilder
 	n     int
-	write func() error // writes what has been gathered
+	fits  func(p unsafe.Pointer) error // nil where all rows can be written
+	write func() error                 // writes what has been gathered
 	end   func() error
 }
 
 func newRecordSink[T any](c *columns[T]) *recordSink[T] {
-	return &recordSink[T]{c: c, b: array.NewRecordBuilder(memory.DefaultAllocator, c.schema)}
+	return &recordSink[T]{c: c, fits: allFit(c.fields), b: array.NewRecordBuilder(memory.DefaultAllocator, c.schema)}
 }
 
 func (s *recordSink[T]) add(rows []T) error {
+	if s.fits != nil {
+		for i := range rows {
+			if err := s.fits(unsafe.Pointer(&rows[i])); err != nil {
+				return fault.New(fault.BadInput, "write", "a table", err)
+			}
+		}
+	}
 	for k, f := range s.c.fields {
 		b := s.b.Field(k)
 		for i := range rows {

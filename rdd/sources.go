@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -23,7 +22,7 @@ func typedSource[T any](g *Graph, kind string, in Input, uris []string, each fun
 	g.sources = append(g.sources, d)
 	id := g.add(node{kind: kind, typ: typeName[T](), detail: fmt.Sprintf("%v %v", uris, in.Typed), bytes: d.bytes})
 	return Dataset[T]{g: g, id: id, parts: func() int { return d.source.Len() },
-		each: advancing(func(ctx context.Context, part int, yield func([]T) error) error {
+		produce: advancing(func(ctx context.Context, part int, yield func([]T) error) error {
 			return each(d.source, ctx, part, yield)
 		})}
 }
@@ -61,24 +60,6 @@ func Arrow[T any](g *Graph, uris ...string) Dataset[T] {
 		func(s *storage.Source, ctx context.Context, part int, yield func([]T) error) error {
 			return c.readArrow(ctx, s, part, yield)
 		})
-}
-
-// CSV is a dataset of the records of CSV files: each field of T is read from the
-// column of its name, or of its tag col. Where the files have no header, fields
-// are read in their order. The zero Input finds out separator and header; an
-// empty field is a null, or the zero value of a string.
-func CSV[T any](g *Graph, in Input, uris ...string) Dataset[T] {
-	c := columnsFor[T](g, "csv")
-	for _, f := range c.fields {
-		if f.parse == nil {
-			g.fail("csv: column %q cannot be a field of text", f.name)
-		}
-	}
-	if in.Format == storage.Auto {
-		in.Format = storage.CSV
-	}
-	in.Typed = c.names()
-	return typedSource(g, "csv", in, uris, c.readFields)
 }
 
 // JSONLines is a dataset of files of one JSON value a line, read by encoding/json
@@ -224,62 +205,4 @@ func scatterValues[N any](values []N, first unsafe.Pointer, stride uintptr) {
 	for i, v := range values {
 		*(*N)(unsafe.Add(first, uintptr(i)*stride)) = v
 	}
-}
-
-// readFields turns records of text into rows.
-func (c *columns[T]) readFields(s *storage.Source, ctx context.Context, part int, yield func([]T) error) error {
-	at, err := c.places(s)
-	if err != nil {
-		return err
-	}
-	var text arena
-	b, null := newBatcher(yield), s.Null()
-	err = s.Records(ctx, part, func(where func() storage.Where, fields [][]byte) error {
-		var row T
-		for i, f := range c.fields {
-			if at[i] >= len(fields) {
-				return fault.Newf(fault.BadInput, "read", where().String(), "it has %d fields, column %q would be number %d", len(fields), f.name, at[i]+1)
-			}
-			if null != "" && string(fields[at[i]]) == null {
-				fields[at[i]] = nil
-			}
-			if err := f.parseField(fields[at[i]], unsafe.Add(unsafe.Pointer(&row), f.offset), &text); err != nil {
-				return fault.New(fault.BadInput, "read", where().String(), fmt.Errorf("column %q: %q: %w", f.name, clipped(fields[at[i]]), err))
-			}
-		}
-		return b.add(row)
-	})
-	return firstError(err, b.flush())
-}
-
-func (f column) parseField(field []byte, p unsafe.Pointer, text *arena) error {
-	if len(field) == 0 && !f.null && f.arrow.ID() != arrow.STRING && f.arrow.ID() != arrow.BINARY {
-		return fmt.Errorf("it is empty: make the field a pointer or an sql.Null")
-	}
-	return f.parse(field, p, text)
-}
-
-// clipped is the beginning of a field, for a message.
-func clipped(field []byte) string { return string(field[:min(len(field), 60)]) }
-
-// places are the numbers of the columns' fields in a record.
-func (c *columns[T]) places(s *storage.Source) ([]int, error) {
-	names, own := s.FieldNames()
-	at := make([]int, len(c.fields))
-	for i, f := range c.fields {
-		if !own {
-			at[i] = i
-			continue
-		}
-		at[i] = -1
-		for k, name := range names {
-			if name == f.name || at[i] < 0 && strings.EqualFold(name, f.name) {
-				at[i] = k
-			}
-		}
-		if at[i] < 0 {
-			return nil, fault.Newf(fault.BadInput, "read", s.Files[0].Path, "it has no column %q; its columns are %s", f.name, strings.Join(names, " "))
-		}
-	}
-	return at, nil
 }

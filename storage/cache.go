@@ -263,7 +263,7 @@ func (c *Cache) build(ctx context.Context, id plan.Digest, path string, rows Row
 		return err
 	}
 	defer done()
-	l, err := load(ctx, rows, tmp, o.Workers, progress)
+	l, err := load(ctx, rows, tmp, o, progress)
 	if err != nil {
 		return err
 	}
@@ -315,7 +315,7 @@ func commitPack(from, to string, meta *PackMeta) error {
 // meta settles the pack's layout from the whole input.
 func (l *loaded) meta(id plan.Digest, o PackOptions) (*PackMeta, error) {
 	m := &PackMeta{Version: packVersion, ID: id, Rows: l.rows, Float32: o.Float32, Nonzeros: l.nnz,
-		Labels: l.labels.names(), TextLabels: l.labels.text, Weighted: l.weighs}
+		Labels: l.labels.names(), TextLabels: l.labels.text, Weighted: l.weighs, Malformed: l.malformed, Missing: l.missing}
 	bytes := l.rows * 8
 	switch {
 	case l.blobs:

@@ -21,6 +21,8 @@ type Chunk struct {
 	// ZeroBased says that Indices count from zero whatever they look like.
 	ZeroBased bool
 	dropped   map[int]bool  // rows that are not to be handed on
+	malformed int64         // records beside them that were left out
+	missing   int64         // rows that were left out as they lack a number
 	where     func() string // file and line of the first row, found out only to complain of it
 	textIdx   map[string]int
 }

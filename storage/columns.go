@@ -284,10 +284,28 @@ func numbers(col arrow.Array, name string, from, to int, put func(i int, v float
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("column %q is %v in row %d, not finite", name, v, i)
 		}
+		if !holds(col, i, v) {
+			return fmt.Errorf("column %q is %s in row %d, which no double is", name, col.ValueStr(i), i)
+		}
 		put(i-from, v)
 	}
 	return nil
 }
+
+// holds reports whether a number that was read from a column is the one that is there.
+func holds(col arrow.Array, i int, v float64) bool {
+	switch c := col.(type) {
+	case *array.Int64:
+		return exactly(v, c.Value(i))
+	case *array.Uint64:
+		u := c.Value(i)
+		return v < 1<<64 && uint64(v) == u
+	}
+	return true
+}
+
+// exactly reports whether a double is a whole number.
+func exactly(v float64, whole int64) bool { return v < 1<<63 && int64(v) == whole }
 
 // reader is how the values of a column are read as numbers.
 func reader(col arrow.Array) (func(int) float64, bool) {

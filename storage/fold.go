@@ -32,8 +32,13 @@ func (f *Fold) through(part int, yield func(*Chunk) error) func(*Chunk) error {
 	return func(c *Chunk) error {
 		first := row
 		row += c.Rows()
+		for r := range c.dropped {
+			if f.keeps(part, first+r) {
+				c.missing++
+			}
+		}
 		c.filter(func(r int) bool { return !c.dropped[r] && f.keeps(part, first+r) })
-		if c.Rows() == 0 {
+		if c.Rows() == 0 && c.malformed+c.missing == 0 {
 			return nil
 		}
 		return yield(c)

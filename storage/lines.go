@@ -5,8 +5,6 @@ import (
 	"io"
 	"iter"
 	"os"
-
-	"github.com/volley-engine/volley/internal/fault"
 )
 
 const (
@@ -20,18 +18,19 @@ type Range struct {
 	File   File  `json:"file"`
 	Offset int64 `json:"offset"`
 	Length int64 `json:"length"`
+	Exact  bool  `json:"exact,omitempty"` // a record of a table begins at Offset, and another where the range ends
+	Skip   int64 `json:"skip,omitempty"`  // where the file's first row begins, after a header
 }
 
-// Ranges cuts files into ranges of about size bytes, compressed files and
-// files for which whole says so excepted.
-func Ranges(files []File, size int64, whole func(File) bool) ([]Range, error) {
+// Ranges cuts files into ranges of about size bytes, compressed files excepted.
+func Ranges(files []File, size int64) ([]Range, error) {
 	var out []Range
 	for _, f := range files {
 		packed, err := sniffCompression(f.Path)
 		if err != nil {
 			return nil, err
 		}
-		if packed != Plain || f.Size <= size || (whole != nil && whole(f)) {
+		if packed != Plain || f.Size <= size {
 			out = append(out, Range{File: f, Length: f.Size})
 			continue
 		}
@@ -45,30 +44,75 @@ func Ranges(files []File, size int64, whole func(File) bool) ([]Range, error) {
 // textBlock is a run of whole lines; its first line begins at Offset, or is
 // line number Line (from 1) where the reader counted.
 type textBlock struct {
-	data   []byte
-	rng    Range
-	offset int64
-	line   int64 // of the block's first line within what this range read
+	data    []byte
+	rng     Range
+	offset  int64
+	line    int64 // of the block's first line within what this range read
+	newline byte
 }
 
 // textBlocks reads a range in blocks of whole lines.
-func textBlocks(rng Range) iter.Seq2[textBlock, error] {
+func textBlocks(rng Range) iter.Seq2[textBlock, error] { return blocksOf(rng, nil) }
+
+// blocksOf reads a range in blocks of whole records: lines, where there is no
+// dialect.
+func blocksOf(rng Range, d *dialect) iter.Seq2[textBlock, error] {
 	return func(yield func(textBlock, error) bool) {
-		r, limit, offset, err := openRange(rng)
+		b, err := openBlocks(rng, d)
 		if err != nil {
 			yield(textBlock{}, err)
 			return
 		}
-		defer r.Close()
-		b := blocker{rng: rng, r: r, limit: limit, offset: offset, line: 1}
-		b.run(yield)
+		defer b.r.Close()
+		checked := yield
+		if d != nil {
+			checked = func(blk textBlock, err error) bool { return yield(blk, d.sure(rng, err)) }
+		}
+		if b.run(checked) {
+			if err := b.endsWhereNextBegins(); err != nil {
+				yield(textBlock{}, err)
+			}
+		}
 	}
+}
+
+func openBlocks(rng Range, d *dialect) (*blocker, error) {
+	b := &blocker{rng: rng, line: 1, d: d, newline: '\n'}
+	if d != nil {
+		b.newline = d.Newline
+	}
+	var err error
+	if b.r, b.limit, b.offset, err = openRange(rng, b.newline); err == nil {
+		err = b.skipTo(rng.Skip)
+	}
+	return b, err
+}
+
+// skipTo reads up to where the file's first row begins.
+func (b *blocker) skipTo(row int64) error {
+	skip := row - b.offset
+	if b.limit >= 0 {
+		skip = min(skip, b.limit)
+	}
+	if skip <= 0 {
+		return nil
+	}
+	head := make([]byte, skip)
+	n, err := io.ReadFull(b.r, head)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = nil
+	}
+	b.line += int64(bytes.Count(head[:n], []byte{b.newline}))
+	if b.offset += int64(n); b.limit > 0 {
+		b.limit -= int64(n)
+	}
+	return err
 }
 
 // openRange positions a reader at the first line that begins in the range.
 // limit is how many bytes from there on belong to lines that begin in it; -1
 // is all.
-func openRange(rng Range) (r io.ReadCloser, limit, offset int64, err error) {
+func openRange(rng Range, newline byte) (r io.ReadCloser, limit, offset int64, err error) {
 	if rng.Offset == 0 && rng.Length >= rng.File.Size {
 		r, err = openPlain(rng.File.Path)
 		return r, -1, 0, err
@@ -78,8 +122,8 @@ func openRange(rng Range) (r io.ReadCloser, limit, offset int64, err error) {
 		return nil, 0, 0, openError(rng.File.Path, err)
 	}
 	start := rng.Offset
-	if start > 0 {
-		start, err = nextLine(f, rng.Offset-1)
+	if start > 0 && !rng.Exact {
+		start, err = nextLine(f, rng.Offset-1, newline)
 	}
 	if err == nil {
 		_, err = f.Seek(start, io.SeekStart)
@@ -92,11 +136,11 @@ func openRange(rng Range) (r io.ReadCloser, limit, offset int64, err error) {
 }
 
 // nextLine is the offset just after the first newline at or after off.
-func nextLine(f io.ReaderAt, off int64) (int64, error) {
+func nextLine(f io.ReaderAt, off int64, newline byte) (int64, error) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := f.ReadAt(buf, off)
-		if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
+		if i := bytes.IndexByte(buf[:n], newline); i >= 0 {
 			return off + int64(i) + 1, nil
 		}
 		off += int64(n)
@@ -110,46 +154,50 @@ func nextLine(f io.ReaderAt, off int64) (int64, error) {
 }
 
 type blocker struct {
-	rng    Range
-	r      io.Reader
-	limit  int64 // bytes in which lines may still begin; -1 is no limit
-	offset int64
-	line   int64
-	buf    []byte
-	have   int
+	rng     Range
+	r       io.ReadCloser
+	d       *dialect // of records; nil where these are lines
+	newline byte
+	limit   int64 // bytes in which lines may still begin; -1 is no limit
+	offset  int64
+	line    int64
+	buf     []byte
+	have    int
+	quotes  bool // some were seen
 }
 
-// run yields blocks until the range's last line has been read. The yielded
-// data is reused for the next block.
-func (b *blocker) run(yield func(textBlock, error) bool) {
+// run yields blocks until the range's last record has been read, and reports
+// whether it came to that. The yielded data is reused for the next block.
+func (b *blocker) run(yield func(textBlock, error) bool) bool {
 	b.buf = make([]byte, blockBytes)
 	for b.limit != 0 {
 		n, err := b.fill()
 		if err != nil {
 			yield(textBlock{}, err)
-			return
+			return false
 		}
 		if n == 0 {
-			return
+			return true
 		}
-		blk := textBlock{data: b.buf[:n], rng: b.rng, offset: b.offset, line: b.line}
-		b.line += int64(bytes.Count(blk.data, []byte{'\n'}))
+		blk := textBlock{data: b.buf[:n], rng: b.rng, offset: b.offset, line: b.line, newline: b.newline}
+		b.line += int64(bytes.Count(blk.data, []byte{b.newline}))
 		b.offset += int64(n)
 		if b.limit > 0 {
 			b.limit = max(0, b.limit-int64(n))
 		}
 		if !yield(blk, nil) {
-			return
+			return false
 		}
 		b.have = copy(b.buf, b.buf[n:b.have])
 	}
+	return true
 }
 
 // fill gathers at least one whole line and returns how many bytes of buf are
 // whole lines of this range; 0 at the end of the data.
 func (b *blocker) fill() (int, error) {
 	for eof := false; ; {
-		if end := b.wholeLines(eof); end > 0 || eof {
+		if end := b.whole(eof); end > 0 || eof {
 			return end, nil
 		}
 		if b.have == len(b.buf) {
@@ -170,24 +218,46 @@ func (b *blocker) fill() (int, error) {
 	}
 }
 
-// wholeLines is how much of the buffer may be yielded: up to its last
-// newline, and not past the line that crosses the range's end.
-func (b *blocker) wholeLines(eof bool) int {
+// whole returns how much of the buffer may be yielded: its whole records, and
+// none that begins after the range's end. Where no quote is, records are lines.
+func (b *blocker) whole(eof bool) int {
 	if b.have < len(b.buf) && !eof {
 		return 0
 	}
+	if b.d != nil && b.d.Quote != 0 && bytes.IndexByte(b.buf[:b.have], b.d.Quote) >= 0 {
+		b.quotes = true
+		return b.wholeRecords(eof)
+	}
+	return b.wholeLines(eof)
+}
+
+func (b *blocker) wholeLines(eof bool) int {
 	if b.limit > 0 && int64(b.have) >= b.limit {
-		if i := bytes.IndexByte(b.buf[b.limit-1:b.have], '\n'); i >= 0 {
+		if i := bytes.IndexByte(b.buf[b.limit-1:b.have], b.newline); i >= 0 {
 			return int(b.limit) + i
 		}
 	}
 	if eof {
 		return b.have
 	}
-	return bytes.LastIndexByte(b.buf[:b.have], '\n') + 1
+	return bytes.LastIndexByte(b.buf[:b.have], b.newline) + 1
+}
+
+func (b *blocker) wholeRecords(eof bool) (end int) {
+	for end < b.have && (b.limit < 0 || int64(end) < b.limit) {
+		next, whole := b.d.recordEnd(b.buf[:b.have], end)
+		if !whole && !eof {
+			return end
+		}
+		end = next
+	}
+	return end
 }
 
 func (b *blocker) tooLong() error {
-	blk := textBlock{rng: b.rng, offset: b.offset, line: b.line}
-	return fault.Newf(fault.BadInput, "read", blk.where(0), "the line is longer than %d MiB", maxLine>>20)
+	blk := textBlock{rng: b.rng, offset: b.offset, line: b.line, newline: b.newline}
+	if b.quotes {
+		return blk.hinted(0, "is a quote not closed?", "the record is longer than %d MiB", maxLine>>20)
+	}
+	return blk.bad(0, "the line is longer than %d MiB", maxLine>>20)
 }

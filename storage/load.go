@@ -23,34 +23,53 @@ type Rows interface {
 
 // loaded is the whole input, spooled, with what only the whole can tell.
 type loaded struct {
-	spool  *spool
-	chunks []*spooled
-	rows   int64
-	dense  bool
-	width  int
-	lo, hi int32
-	nnz    int64
-	blobs  bool
-	zero   bool // indices count from zero by definition
-	weighs bool // rows have weights
-	weight float64
-	labels labelSet
+	spool              *spool
+	chunks             []*spooled
+	rows               int64
+	dense              bool
+	width              int
+	lo, hi             int32
+	nnz                int64
+	blobs              bool
+	zero               bool  // indices count from zero by definition
+	malformed, missing int64 // records that were left out
+	weighs             bool  // rows have weights
+	single             bool  // values are to be of single precision
+	weight             float64
+	labels             labelSet
 }
 
-// load reads all parts on `workers` goroutines.
-func load(ctx context.Context, rows Rows, dir string, workers int, progress func(rows int)) (*loaded, error) {
-	l := &loaded{spool: newSpool(dir), lo: math.MaxInt32, hi: -1}
+// load reads all parts on `workers` goroutines; once more where they turn out to be
+// cut within quotes.
+func load(ctx context.Context, rows Rows, dir string, o PackOptions, progress func(rows int)) (l *loaded, err error) {
+	do := func() (err error) {
+		l, err = loadParts(ctx, rows, dir, o, progress)
+		return err
+	}
+	if s, ok := rows.(*Source); ok && s.Table != nil {
+		err = s.cutAgain(ctx, do)
+	} else {
+		err = do()
+	}
+	return l, err
+}
+
+func loadParts(ctx context.Context, rows Rows, dir string, o PackOptions, progress func(rows int)) (*loaded, error) {
+	l := &loaded{spool: newSpool(dir), lo: math.MaxInt32, hi: -1, single: o.Float32}
 	parts := make([][]*spooled, rows.Len())
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, workers))
+	g.SetLimit(max(1, o.Workers))
 	for part := range parts {
 		g.Go(Guarded(func() error {
 			return rows.Read(ctx, part, func(c *Chunk) error {
 				if err := l.noteSafely(&mu, c); err != nil {
-					return err
+					return blamed(rows, part, err)
 				}
 				n := c.Rows()
+				if n == 0 {
+					return nil
+				}
 				h, err := l.spool.add(c)
 				if err == nil {
 					parts[part] = append(parts[part], h)
@@ -66,6 +85,14 @@ func load(ctx context.Context, rows Rows, dir string, workers int, progress func
 	}
 	l.chunks = slices.Concat(parts...)
 	return l, l.finish()
+}
+
+// blamed returns an error about rows of a part, unless that begins within quotes.
+func blamed(rows Rows, part int, err error) error {
+	if s, ok := rows.(*Source); ok && s.Table != nil {
+		return s.Table.sure(s.part(part), err)
+	}
+	return err
 }
 
 // Guarded makes an error of a panic of what makes rows, which is the user's code: on a
@@ -91,6 +118,10 @@ func (l *loaded) noteSafely(mu *sync.Mutex, c *Chunk) error {
 
 // note takes a chunk into the statistics of the whole.
 func (l *loaded) note(c *Chunk) error {
+	l.malformed, l.missing = l.malformed+c.malformed, l.missing+c.missing
+	if c.Rows() == 0 {
+		return nil
+	}
 	if l.rows > 0 && l.dense != c.Dense() {
 		return fault.Newf(fault.BadInput, "read", c.place(), "dense and sparse rows are mixed")
 	}
@@ -105,6 +136,12 @@ func (l *loaded) note(c *Chunk) error {
 		l.lo, l.hi = min(l.lo, lo), max(l.hi, hi)
 	}
 	l.nnz += int64(len(c.Values))
+	if l.single {
+		if at := beyondSingle(c.Values); at >= 0 {
+			return fault.Newf(fault.BadInput, "read", c.place(), "the value %v in a row from here on is beyond single precision", c.Values[at]).
+				WithHint("leave out --storage float32, or scale the column")
+		}
+	}
 	l.weighs = l.weighs || c.Weights != nil
 	for i, w := range c.Weights {
 		if !(w >= 0) || math.IsInf(w, 0) {
@@ -113,6 +150,17 @@ func (l *loaded) note(c *Chunk) error {
 		l.weight += w
 	}
 	return l.labels.add(c)
+}
+
+// beyondSingle returns the first value that single precision makes infinite; −1
+// without one.
+func beyondSingle(values []float64) int {
+	for i, v := range values {
+		if s := float32(v); s-s != 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 func (l *loaded) finish() error {

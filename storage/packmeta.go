@@ -44,9 +44,11 @@ type PackMeta struct {
 	LabelName  string      `json:"label_name,omitempty"`
 	Weighted   bool        `json:"weighted,omitempty"` // rows have weights
 	WeightName string      `json:"weight_name,omitempty"`
-	Prepared   *Prepared   `json:"prepared,omitempty"` // what rows were made of
-	Labels     []string    `json:"labels,omitempty"`   // distinct labels in ascending order, where few
-	TextLabels bool        `json:"text_labels"`        // labels in the file are positions in Labels
+	Prepared   *Prepared   `json:"prepared,omitempty"`  // what rows were made of
+	Labels     []string    `json:"labels,omitempty"`    // distinct labels in ascending order, where few
+	TextLabels bool        `json:"text_labels"`         // labels in the file are positions in Labels
+	Malformed  int64       `json:"malformed,omitempty"` // records of the input that were left out
+	Missing    int64       `json:"missing,omitempty"`   // rows that were left out as they lack a number
 	Splits     []SplitMeta `json:"splits"`
 }
 

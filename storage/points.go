@@ -196,7 +196,7 @@ func (n *numberReader) fill(c *Chunk, rows int) (err error) {
 		last := len(n.cols) - 1
 		features = n.cols[:last]
 		if at := n.cols[last].numbers(c.Labels, 1); at >= 0 {
-			return n.bad(n.row+int64(at), "column %q is not finite", n.plan.Label)
+			return n.bad(n.row+int64(at), "column %q %s", n.plan.Label, n.cols[last].wrong())
 		}
 	}
 	if n.plan.Weight != "" {
@@ -214,14 +214,14 @@ func (n *numberReader) fill(c *Chunk, rows int) (err error) {
 	c.Values = make([]float64, rows*c.Width)
 	for j, col := range features {
 		if at := col.numbers(c.Values[j:], c.Width); at >= 0 {
-			return n.bad(n.row+int64(at), "column %q is not finite", col.Name)
+			return n.bad(n.row+int64(at), "column %q %s", col.Name, col.wrong())
 		}
 	}
 	return nil
 }
 
 // numbers puts a column's values, a step apart; it returns the first row whose value
-// is not finite, −1 without one.
+// is not finite, or not a double; −1 without one.
 func (c *FlatColumn) numbers(out []float64, step int) int {
 	switch {
 	case c.Doubles != nil:
@@ -229,7 +229,7 @@ func (c *FlatColumn) numbers(out []float64, step int) int {
 	case c.Floats != nil:
 		return convert(out, step, c.Floats)
 	case c.Int64s != nil:
-		return convert(out, step, c.Int64s)
+		return convertWhole(out, step, c.Int64s)
 	case c.Int32s != nil:
 		return convert(out, step, c.Int32s)
 	}
@@ -242,7 +242,28 @@ func (c *FlatColumn) numbers(out []float64, step int) int {
 	return -1
 }
 
-func convert[V float64 | float32 | int64 | int32](out []float64, step int, in []V) int {
+// wrong is what numbers found wrong with a value.
+func (c *FlatColumn) wrong() string {
+	if c.Int64s != nil {
+		return "is a whole number that no double is"
+	}
+	return "is not finite"
+}
+
+// convertWhole converts whole numbers that doubles may not have.
+func convertWhole(out []float64, step int, in []int64) int {
+	bad := -1
+	for i, v := range in {
+		x := float64(v)
+		if bad < 0 && !exactly(x, v) {
+			bad = i
+		}
+		out[i*step] = x
+	}
+	return bad
+}
+
+func convert[V float64 | float32 | int32](out []float64, step int, in []V) int {
 	bad := -1
 	for i, v := range in {
 		x := float64(v)

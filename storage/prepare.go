@@ -358,6 +358,9 @@ func (r *rowPreparer) words(c *PreparedColumn, text []byte) {
 	}
 }
 
+// forget forgets the row in hand, which is malformed.
+func (r *rowPreparer) forget() { r.row, r.drop = r.row[:0], false }
+
 // end makes a point of the row, unless it is dropped.
 func (r *rowPreparer) end(c *Chunk) {
 	row := r.row

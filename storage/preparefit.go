@@ -31,7 +31,7 @@ func (s *Source) prepare(o ReadOptions) error {
 	if err != nil {
 		return err
 	}
-	return s.fit(p, o.Prepare.Scale)
+	return s.cutAgain(context.Background(), func() error { return s.fit(p, o.Prepare.Scale) })
 }
 
 // fit reads all parts, several at a time, and adds up what they hold in the order
@@ -45,7 +45,7 @@ func (s *Source) fit(p *Prepared, scale Scale) error {
 	for i := range parts {
 		g.Go(func() error {
 			f := newFitter(p, s.Table)
-			for blk, err := range s.blocks(i) {
+			for blk, err := range blocksOf(s.part(i), &s.Table.dialect) {
 				if err == nil {
 					err = ctx.Err()
 				}
@@ -122,6 +122,9 @@ func (f *fitter) field(col int, text []byte, v float64, number bool) bool {
 	f.row = append(f.row, fieldOf{k, slices.Clone(text), v, number})
 	return true
 }
+
+// forget forgets the row in hand, which is malformed.
+func (f *fitter) forget() { f.row = f.row[:0] }
 
 // end takes the row in, if it is one that is read.
 func (f *fitter) end(c *Chunk) {

@@ -123,7 +123,7 @@ func TestRangesReadEveryLineOnce(t *testing.T) {
 		if size < 100 && testing.Short() {
 			continue
 		}
-		parts, err := Ranges(files, max(size, 50), nil)
+		parts, err := Ranges(files, max(size, 50))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func FuzzLIBSVM(f *testing.F) {
 	fuzzReader(f, LIBSVM, "1 1:1 2:2\n", "0 qid:1 3:1e5 # x\n", "a 1:1\nb 2:2")
 }
 
-func FuzzCSV(f *testing.F) {
+func FuzzPointsOfCSV(f *testing.F) {
 	fuzzReader(f, CSV, "1,2\n3,4\n", "#a;b\n1;2\n", "\"x\",\"y\"\n\"1\",\"2\"\n")
 }
 

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
-	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/volley-engine/volley/internal/fault"
 )
@@ -35,8 +35,13 @@ type ReadOptions struct {
 	Separator byte      // 0 detects
 	IndexBase int       // first column number of LIBSVM plus one: 1 or 2; 0 detects
 	Features  int       // number of features; 0 takes what the data has
-	Null      string    // text of a field that is null, besides nothing
-	Quoted    bool      // fields may be quoted, although none is in the beginning
+	Quote     byte      // of fields of tables; 0 is "
+	NoQuotes  bool      // quotes are text
+	Escape    byte      // before a quote within quotes; 0: quotes are doubled
+	Comment   byte      // lines that begin with it are no records; 0 is none
+	Null      string    // text of a field without quotes that is null, besides nothing
+	Malformed Malformed // what becomes of records that are malformed
+	Quoted    bool      // quoted fields hold newlines, although none is in the beginning
 	Typed     []string  // columns of a user's type, which rows are read into; nil where they are points
 	Fold      Fold      // rows that are left out; the zero value is none
 	Known     []string  `json:",omitempty"` // names that columns may have: a first line with one of them is a header
@@ -47,16 +52,17 @@ type ReadOptions struct {
 // Source is input resolved to parts that can be read on their own. It is made
 // once, where the job starts; executors take it from the plan.
 type Source struct {
-	Format   Format      `json:"format"`
-	Parts    []Range     `json:"parts"`
-	Table    *tableSpec  `json:"table,omitempty"`
-	Columns  *columnPlan `json:"columns,omitempty"`
-	Files    []File      `json:"files"`
-	Typed    bool        `json:"typed,omitempty"`
-	Flat     bool        `json:"flat,omitempty"` // FlatColumns can read it
-	Fold     Fold        `json:"fold"`           // rows that are left out
-	Prepared *Prepared   `json:"prepared,omitempty"`
-	KeepRows bool        `json:"keep_rows,omitempty"` // rows with missing numbers are filled, not dropped
+	Format   Format                  `json:"format"`
+	Parts    []Range                 `json:"parts"`
+	Table    *tableSpec              `json:"table,omitempty"`
+	Columns  *columnPlan             `json:"columns,omitempty"`
+	Files    []File                  `json:"files"`
+	Typed    bool                    `json:"typed,omitempty"`
+	Flat     bool                    `json:"flat,omitempty"` // FlatColumns can read it
+	Fold     Fold                    `json:"fold"`           // rows that are left out
+	Prepared *Prepared               `json:"prepared,omitempty"`
+	KeepRows bool                    `json:"keep_rows,omitempty"` // rows with missing numbers are filled, not dropped
+	cuts     atomic.Pointer[[]Range] // where the parts' records are, where Parts were cut within quotes
 }
 
 // rangeBytes is how much text one part holds.
@@ -84,7 +90,7 @@ func OpenSource(o ReadOptions, uris ...string) (*Source, error) {
 	case CSV, TSV:
 		err = s.planTable(o)
 	case LIBSVM:
-		if s.Parts, err = Ranges(files, rangeBytes, nil); err == nil && o.Weight != "" {
+		if s.Parts, err = Ranges(files, rangeBytes); err == nil && o.Weight != "" {
 			err = fault.Newf(fault.Usage, "read", files[0].Path, "rows of LIBSVM have no column %q", o.Weight).WithHint("weights are a column of CSV, TSV, Parquet or Arrow")
 		}
 	case Parquet, Arrow:
@@ -114,30 +120,20 @@ func dropEmpty(files []File, lines bool) ([]File, error) {
 	return kept, nil
 }
 
-func (s *Source) planTable(o ReadOptions) error {
-	if s.Format == TSV && o.Separator == 0 {
-		o.Separator = '\t'
-	}
-	spec, err := detectTable(s.Files[0].Path, o)
-	if err != nil {
+func (s *Source) planTable(o ReadOptions) (err error) {
+	if err = s.readTables(o, rangeBytes); err != nil {
 		return err
 	}
-	if len(spec.Features) == 0 {
-		return fault.Newf(fault.BadInput, "read", s.Files[0].Path+" line 1", "the row has a single field %q where features should be", clip(spec.Names)).
+	if len(s.Table.Features) == 0 {
+		return fault.Newf(fault.BadInput, "read", s.Files[0].Path+" line 1", "the row has a single field %q where features should be", clip(s.Table.Names)).
 			WithHint("set --separator, or --format")
 	}
-	for _, f := range s.Files[1:] {
-		other, err := detectTable(f.Path, o)
-		if err != nil {
-			return err
-		}
-		if spec.Header && other.Header && !slices.Equal(spec.Names, other.Names) {
-			return fault.Newf(fault.BadInput, "read", f.Path+" line 1", "its columns are %s, those of the first file %s",
-				strings.Join(other.Names, " "), strings.Join(spec.Names, " "))
-		}
+	if o.Malformed == KeepMalformed {
+		return fault.Newf(fault.Usage, "read", s.Files[0].Path, "points cannot be made of malformed rows").WithHint("drop them, or fail")
 	}
-	s.Table = &spec
-	s.Parts, err = Ranges(s.Files, rangeBytes, func(File) bool { return spec.Quoted })
+	if s.Table.Quotes || s.Table.Spans {
+		s.Parts, err = s.Table.cut(context.Background(), s.Parts)
+	}
 	return err
 }
 
@@ -164,7 +160,7 @@ func DetectFormat(path string) (Format, error) {
 	if f, ok := extensions[strings.ToLower(filepath.Ext(name))]; ok {
 		return f, nil
 	}
-	head, err := headOf(path)
+	head, _, err := headOf(path, headBytes)
 	if err != nil {
 		return Auto, err
 	}
@@ -197,34 +193,35 @@ func (s *Source) Read(ctx context.Context, part int, yield func(*Chunk) error) e
 	switch s.Format {
 	case Parquet, Arrow:
 		return s.readColumns(ctx, part, yield)
+	case CSV, TSV:
+		return s.readTable(ctx, part, yield)
 	}
-	for blk, err := range s.blocks(part) {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
+	for blk, err := range textBlocks(s.Parts[part]) {
+		if err = firstOf(err, ctx.Err()); err != nil {
 			return err
 		}
 		c := &Chunk{}
-		if err := s.parse(blk, c); err != nil {
+		if err := parseLIBSVM(blk, c); err != nil {
 			return err
 		}
-		if c.Rows() == 0 {
-			continue
-		}
-		line, rng := blk.line, blk.rng // the block itself is reused
-		c.where = func() string { return textBlock{rng: rng, line: line}.where(0) }
-		if err := yield(c); err != nil {
+		if err := handOn(c, blk, yield); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Source) parse(blk textBlock, c *Chunk) error {
-	if s.Format == LIBSVM {
-		return parseLIBSVM(blk, c)
+// handOn hands on the rows of a block, which itself is reused.
+func handOn(c *Chunk, blk textBlock, yield func(*Chunk) error) error {
+	if c.Rows() == 0 && c.malformed == 0 {
+		return nil
 	}
+	line, rng, newline := blk.line, blk.rng, blk.newline
+	c.where = func() string { return textBlock{rng: rng, line: line, newline: newline}.where(0) }
+	return yield(c)
+}
+
+func (s *Source) parse(blk textBlock, c *Chunk) error {
 	if s.Prepared == nil {
 		return parseCSV(blk, s.Table, c, nil)
 	}
@@ -238,38 +235,6 @@ func (s *Source) parse(blk textBlock, c *Chunk) error {
 		c.Width = s.Prepared.Width
 	}
 	return parseCSV(blk, s.Table, c, &rowPreparer{p: s.Prepared, places: places, keep: s.KeepRows, counts: map[int32]float64{}})
-}
-
-// blocks are the part's text; a file with quotes comes as one block, since a
-// quoted field may hold a newline.
-func (s *Source) blocks(part int) func(func(textBlock, error) bool) {
-	rng := s.Parts[part]
-	if s.Table != nil && s.Table.Quoted {
-		return wholeFile(rng)
-	}
-	return textBlocks(rng)
-}
-
-// wholeFile gathers a part in one block, up to a limit.
-func wholeFile(rng Range) func(func(textBlock, error) bool) {
-	const most = 1 << 30
-	return func(yield func(textBlock, error) bool) {
-		all := textBlock{rng: rng, line: 1}
-		for blk, err := range textBlocks(rng) {
-			if err == nil && len(all.data)+len(blk.data) > most {
-				err = fault.Newf(fault.BadInput, "read", rng.File.Path,
-					"a quoted file of more than %d MiB cannot be read in parts", most>>20).WithHint("split it, or remove the quotes")
-			}
-			if err != nil {
-				yield(textBlock{}, err)
-				return
-			}
-			all.data = append(all.data, blk.data...)
-		}
-		if len(all.data) > 0 {
-			yield(all, nil)
-		}
-	}
 }
 
 // Lines hands each line of a text part to yield, without its newline. The

@@ -27,7 +27,7 @@ func openTyped(o ReadOptions, files []File) (s *Source, err error) {
 	case CSV, TSV:
 		err = s.planFields(o)
 	default: // lines
-		s.Parts, err = Ranges(files, textPart(files), nil)
+		s.Parts, err = Ranges(files, textPart(files))
 	}
 	return s, err
 }
@@ -98,63 +98,15 @@ func (f *flatFile) names() (out []string) {
 	return out
 }
 
-// planFields finds out how the fields of a table are written.
+// planFields finds out how the fields of a table are written, and cuts files that
+// have quotes where records begin.
 func (s *Source) planFields(o ReadOptions) error {
-	if s.Format == TSV && o.Separator == 0 {
-		o.Separator = '\t'
+	err := s.readTables(o, textPart(s.Files))
+	if err == nil && (s.Table.Quotes || s.Table.Spans) {
+		s.Parts, err = s.Table.cut(context.Background(), s.Parts)
 	}
-	for i, f := range s.Files {
-		head, err := headOf(f.Path)
-		if err != nil {
-			return err
-		}
-		lines := headLines(head, 20)
-		if len(lines) == 0 {
-			return fault.Newf(fault.BadInput, "read", f.Path, "the file is empty")
-		}
-		spec := tableSpec{Separator: o.Separator, Null: o.Null, Quoted: o.Quoted || bytes.IndexByte(head, '"') >= 0}
-		if spec.Separator == 0 {
-			if spec.Separator = detectSeparator(lines); spec.Separator == blankRuns {
-				spec.Separator = ',' // texts have blanks in them
-			}
-		}
-		first, _ := splitRecord(stripHash(lines[0]), spec.Separator)
-		spec.Columns = len(first)
-		spec.Header = namesColumns(first, o.Typed)
-		if o.Header != nil {
-			spec.Header = *o.Header
-		}
-		spec.Names = columnNames(first, spec.Header)
-		if i == 0 {
-			s.Table = &spec
-		} else if spec.Header != s.Table.Header {
-			return fault.Newf(fault.BadInput, "read", f.Path+" line 1", "of this file and the first one, %s, only one has a header", s.Files[0].Path).
-				WithHint("read them apart, or set Header")
-		} else if spec.Header && strings.Join(spec.Names, "\n") != strings.Join(s.Table.Names, "\n") {
-			return fault.Newf(fault.BadInput, "read", f.Path+" line 1", "its columns are %s, those of the first file %s",
-				strings.Join(spec.Names, " "), strings.Join(s.Table.Names, " "))
-		}
-		s.Table.Quoted = s.Table.Quoted || spec.Quoted
-	}
-	var err error
-	s.Parts, err = Ranges(s.Files, textPart(s.Files), func(File) bool { return s.Table.Quoted })
 	return err
 }
-
-// namesColumns says whether a first line names a column of the type.
-func namesColumns(first, names []string) bool {
-	for _, f := range first {
-		for _, n := range names {
-			if strings.EqualFold(strings.TrimSpace(f), n) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// Null is the text of a field that is null, besides nothing.
-func (s *Source) Null() string { return s.Table.Null }
 
 // FieldNames are the names of a table's columns, and whether they are the file's
 // own.
@@ -173,108 +125,6 @@ func (w Where) String() string {
 		return fmt.Sprintf("%s line %d from byte %d", w.Path, w.Line, w.At)
 	}
 	return fmt.Sprintf("%s line %d", w.Path, w.Line)
-}
-
-// Records hands on the records of a table of text, cut into fields without their
-// quotes; both are valid during the call only.
-func (s *Source) Records(ctx context.Context, part int, yield func(where func() Where, fields [][]byte) error) error {
-	rng := s.Parts[part]
-	for blk, err := range s.blocks(part) {
-		if err = firstOf(err, ctx.Err()); err != nil {
-			return err
-		}
-		c := fieldCutter{data: blk.data, sep: s.Table.Separator, quoted: s.Table.Quoted}
-		for line := blk.line; c.next(); line += c.lines {
-			if s.Table.Header && blk.offset == 0 && line == 1 || c.blank {
-				continue
-			}
-			where := func() Where { return Where{rng.File.Path, line, rng.Offset} }
-			switch {
-			case c.open:
-				return fault.Newf(fault.BadInput, "read", where().String(), "a quote is not closed")
-			case c.quote:
-				return fault.Newf(fault.BadInput, "read", where().String(), "a field begins with a quote, but none did in the beginning of the files").
-					WithHint("set Quoted")
-			}
-			if err := yield(where, c.fields); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// fieldCutter cuts text into records and fields.
-type fieldCutter struct {
-	data   []byte
-	sep    byte
-	quoted bool
-	fields [][]byte
-	lines  int64 // that the record takes
-	open   bool  // it ends within quotes
-	blank  bool  // it is an empty line
-	quote  bool  // a field begins with a quote where none was expected
-}
-
-func (c *fieldCutter) next() bool {
-	if len(c.data) == 0 {
-		return false
-	}
-	c.fields, c.lines = c.fields[:0], 1
-	c.blank = c.data[0] == '\n' || len(c.data) > 1 && c.data[0] == '\r' && c.data[1] == '\n'
-	if !c.quoted {
-		line, rest, _ := bytes.Cut(c.data, []byte{'\n'})
-		c.data = rest
-		c.cutLine(bytes.TrimSuffix(line, []byte{'\r'}))
-		return true
-	}
-	for {
-		if len(c.data) == 0 { // the data end with a separator
-			c.fields = append(c.fields, nil)
-			return true
-		}
-		field, end := c.field()
-		c.fields = append(c.fields, field)
-		c.data = c.data[end:]
-		if len(c.data) == 0 {
-			return true
-		}
-		last := c.data[0]
-		c.data = c.data[1:]
-		if last == '\n' {
-			return true
-		}
-	}
-}
-
-func (c *fieldCutter) cutLine(line []byte) {
-	for {
-		c.quote = c.quote || len(line) > 0 && line[0] == '"'
-		i := bytes.IndexByte(line, c.sep)
-		if i < 0 {
-			c.fields = append(c.fields, line)
-			return
-		}
-		c.fields, line = append(c.fields, line[:i]), line[i+1:]
-	}
-}
-
-// field is the field that the data begin with, and where it ends: at a separator,
-// a newline or the end.
-func (c *fieldCutter) field() (field []byte, end int) {
-	if c.data[0] == '"' {
-		field, end = unquote(c.data, 0)
-		c.lines += int64(bytes.Count(c.data[:end], []byte{'\n'}))
-		c.open = end == len(c.data) && (end < 2 || c.data[end-1] != '"')
-		for end < len(c.data) && c.data[end] != c.sep && c.data[end] != '\n' {
-			end++ // what stands between a closing quote and the separator
-		}
-		return field, end
-	}
-	for end < len(c.data) && c.data[end] != c.sep && c.data[end] != '\n' {
-		end++
-	}
-	return bytes.TrimSuffix(c.data[:end], []byte{'\r'}), end
 }
 
 // EachLine hands on the lines of a part with their places.

@@ -13,30 +13,36 @@ import (
 // without counting the lines before them, so this counts them now: it is
 // called only to report an error.
 func (b textBlock) where(pos int) string {
-	line := b.line + int64(bytes.Count(b.data[:pos], []byte{'\n'}))
+	newline := b.newline
+	if newline == 0 {
+		newline = '\n'
+	}
+	line := b.line + int64(bytes.Count(b.data[:min(pos, len(b.data))], []byte{newline}))
 	if b.rng.Offset > 0 {
-		line += linesBefore(b.rng)
+		line += linesBefore(b.rng, newline)
 	}
 	return fmt.Sprintf("%s line %d", b.rng.File.Path, line)
 }
 
 // linesBefore counts the lines that begin before the range.
-func linesBefore(rng Range) int64 {
+func linesBefore(rng Range, newline byte) int64 {
 	f, err := os.Open(rng.File.Path)
 	if err != nil {
 		return 0
 	}
 	defer f.Close()
-	start, err := nextLine(f, rng.Offset-1)
-	if err != nil {
-		return 0
+	start := rng.Offset
+	if !rng.Exact {
+		if start, err = nextLine(f, rng.Offset-1, newline); err != nil {
+			return 0
+		}
 	}
 	r := io.NewSectionReader(f, 0, start)
 	buf := make([]byte, 256<<10)
 	var lines int64
 	for {
 		n, err := r.Read(buf)
-		lines += int64(bytes.Count(buf[:n], []byte{'\n'}))
+		lines += int64(bytes.Count(buf[:n], []byte{newline}))
 		if err != nil {
 			return lines
 		}

@@ -65,8 +65,8 @@ func (f *dataFlags) register(c *cobra.Command) {
 	fs.StringVar(&f.format, "format", "", "libsvm, csv, tsv, parquet or arrow (default: by name and content)")
 	fs.StringVar(&f.label, "label", "", "column of the label: a name, a zero-based number, or none")
 	fs.StringVar(&f.weight, "weight-column", "", "column of rows' weights: a name or a zero-based number (default: the model's, where there is one)")
-	fs.StringVar(&f.header, "header", "auto", "whether tables begin with a header: true, false or auto")
-	fs.StringVar(&f.separator, "separator", "", "field separator of tables (default: detected)")
+	f.tables.register(fs)
+	f.tables.registerMalformed(fs)
 	fs.StringVar(&f.indexBase, "index-base", "auto", "first column number of LIBSVM data: 0, 1 or auto (the model's)")
 	fs.StringVar(&f.config, "config", "", "YAML file with values for flags")
 	f.threshold.register(fs)
@@ -79,7 +79,10 @@ func (f *dataFlags) ready(c *cobra.Command) error {
 	if len(f.data) == 0 {
 		return usage(c, "data", "it is missing")
 	}
-	return checkInput(&f.trainFlags)
+	if f.tables.malformed == "drop" {
+		return usage(c, "malformed", "what a model says is said of every row: leave malformed ones out of the file")
+	}
+	return checkInput(c, &f.trainFlags)
 }
 
 // labelled says how to read the data; a label of none is no column.

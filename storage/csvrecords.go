@@ -1,0 +1,136 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// Record is one record of a table of text. It is valid until the next one is
+// asked for.
+type Record struct {
+	Fields [][]byte // without quotes; nil is a field of nothing, or the null that was asked for
+	Wrong  string   // why it is malformed; empty where it is not
+	Hint   string   // what to do about that
+	First  bool     // it is a file's first, and none was a header
+	Open   bool     // a quote of it is not closed: it may be any number of records
+	cut    *cursor
+	blk    *textBlock
+	at     int
+	before int64                        // lines before the part; −1: not counted
+	known  struct{ offset, line int64 } // a position of the part of which the line is known
+}
+
+// Place returns the file and the line at which the record begins. It counts from
+// where it counted to the last time.
+func (r *Record) Place() (path string, line int64) {
+	k, at := &r.known, r.blk.offset+int64(r.at)
+	if r.before < 0 {
+		if r.before = 0; r.blk.rng.Offset > 0 {
+			r.before = linesBefore(r.blk.rng, r.blk.newline)
+		}
+	}
+	if k.line == 0 || k.offset < r.blk.offset {
+		k.offset, k.line = r.blk.offset, r.before+r.blk.line
+	}
+	k.line += int64(bytes.Count(r.blk.data[k.offset-r.blk.offset:r.at], []byte{r.blk.newline}))
+	k.offset = at
+	return r.blk.rng.File.Path, k.line
+}
+
+// Where names the file and line at which the record begins.
+func (r *Record) Where() string {
+	path, line := r.Place()
+	return fmt.Sprintf("%s line %d", path, line)
+}
+
+// Text is the record as it is written, without the line's end.
+func (r *Record) Text() string {
+	end, _ := r.cut.recordEnd(r.blk.data, r.at)
+	for end > r.at && (r.blk.data[end-1] == '\n' || r.blk.data[end-1] == '\r') {
+		end--
+	}
+	return string(r.blk.data[r.at:end])
+}
+
+// Bad makes an error of what is wrong with the record.
+func (s *Source) Bad(r *Record, part int, hint string, why error) error {
+	err := fault.New(fault.BadInput, "read", r.Where(), why)
+	if hint != "" {
+		err = err.WithHint(hint)
+	}
+	return s.Table.sure(s.part(part), err)
+}
+
+// MalformedPolicy returns what becomes of records that are malformed.
+func (s *Source) MalformedPolicy() Malformed { return s.Table.Malformed }
+
+// Records hands on the records of a part of a table of text.
+func (s *Source) Records(ctx context.Context, part int, yield func(*Record) error) error {
+	r := &Record{before: -1}
+	for blk, err := range blocksOf(s.part(part), &s.Table.dialect) {
+		if err = firstOf(err, ctx.Err()); err != nil {
+			return err
+		}
+		if err := s.records(&blk, r, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Source) records(blk *textBlock, r *Record, yield func(*Record) error) error {
+	c := cursor{dialect: &s.Table.dialect, b: blk.data}
+	first := blk.offset == blk.rng.Skip
+	r.cut, r.blk = &c, blk
+	for c.i < len(c.b) {
+		if c.skipEmpty() {
+			continue
+		}
+		r.First, r.at = first && !s.Table.Header, c.i
+		s.Table.read(&c, r)
+		if err := yield(r); err != nil {
+			return err
+		}
+		first = false
+	}
+	return nil
+}
+
+// read cuts the record at the cursor.
+func (s *tableSpec) read(c *cursor, r *Record) {
+	c.begin()
+	r.Fields, r.Wrong, r.Hint = r.Fields[:0], "", ""
+	bad := -1
+	defer func() { r.Open = c.wrong == notClosed }()
+	for done := false; !done; done = c.endField() {
+		field, quoted := c.text()
+		if c.wrong != "" && bad < 0 {
+			bad = len(r.Fields)
+		}
+		if !quoted && (len(field) == 0 || s.Null != "" && string(field) == s.Null) {
+			field = nil
+		}
+		r.Fields = append(r.Fields, field)
+	}
+	switch r.Wrong = c.wrong; {
+	case r.Wrong != "":
+		r.Hint, r.Wrong = c.hint(r.Wrong), fmt.Sprintf("%s: %s", s.field(bad), r.Wrong)
+	case len(r.Fields) != s.Columns:
+		r.Wrong = wrongWidth(len(r.Fields), s.Columns)
+	}
+}
+
+// field names a field of a record, by its number from 1 and its column.
+func (s *tableSpec) field(i int) string {
+	if s.Header && i < len(s.Names) {
+		return fmt.Sprintf("field %d (%q)", i+1, s.Names[i])
+	}
+	return fmt.Sprintf("field %d", i+1)
+}
+
+func wrongWidth(n, want int) string {
+	return fmt.Sprintf("it has %d fields, the first record %d", n, want)
+}
