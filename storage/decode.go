@@ -12,7 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"time"
+	"syscall"
 
 	"github.com/volley-engine/volley/internal/fault"
 )
@@ -23,9 +23,6 @@ import (
 // makes no progress, and its end is an error that names the file. It is this
 // same program, started again with decodeEnv set.
 const decodeEnv = "VOLLEY_DECODE"
-
-// decodeStall is how long the child may go without handing over anything.
-const decodeStall = 4 * time.Second
 
 // decodeOrder is what the child is asked to do.
 type decodeOrder struct {
@@ -81,11 +78,14 @@ func decode(ctx context.Context, order decodeOrder, yield func(*decodeReply, *Ch
 	if err := cmd.Start(); err != nil {
 		return fault.New(fault.NoResources, "start", "the decoder", err)
 	}
-	watch := time.AfterFunc(decodeStall, func() { cancel(errStalled) })
-	defer watch.Stop()
+	w := &decodeWatch{pid: cmd.Process.Pid, stop: cancel}
+	watched, done := context.WithCancel(ctx)
+	defer done()
+	go w.watch(watched)
 	err = readReplies(bufio.NewReaderSize(out, 1<<20), order, func(r *decodeReply, c *Chunk) error {
-		watch.Stop()
-		defer watch.Reset(decodeStall)
+		w.idle.Store(true) // it waits for us
+		defer w.idle.Store(false)
+		w.replies.Add(1)
 		return yield(r, c)
 	})
 	if err != nil {
@@ -94,26 +94,40 @@ func decode(ctx context.Context, order decodeOrder, yield func(*decodeReply, *Ch
 	return decodeOutcome(ctx, order.Path, err, cmd.Wait(), complaint.String())
 }
 
-var errStalled = errors.New("the decoder made no progress: the file is malformed")
-
 // decodeOutcome says what the child's end means.
 func decodeOutcome(ctx context.Context, path string, err, exit error, complaint string) error {
 	var own *fault.Error
 	switch {
 	case errors.As(err, &own):
 		return err
+	case errors.Is(context.Cause(ctx), errSpins):
+		return fault.New(fault.BadInput, "read", path, errSpins)
 	case errors.Is(context.Cause(ctx), errStalled):
-		return fault.New(fault.BadInput, "read", path, errStalled)
+		return fault.New(fault.Timeout, "read", path, errStalled)
 	case err == nil && exit == nil:
 		return nil
 	case errors.Is(err, context.Canceled):
 		return err
+	}
+	if killed(exit) {
+		return fault.New(fault.NoResources, "read", path, fmt.Errorf("its decoder was killed: %w", exit)).
+			WithHint("the system kills for want of memory: give the executor more, or run fewer at a time")
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(complaint), "\n")
 	if line == "" {
 		line = fmt.Sprint(errors.Join(err, exit))
 	}
 	return fault.Newf(fault.BadInput, "read", path, "the file is malformed: %s", line)
+}
+
+// killed reports whether a child was ended from outside.
+func killed(exit error) bool {
+	var e *exec.ExitError
+	if !errors.As(exit, &e) {
+		return false
+	}
+	status, ok := e.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
 type limitedWriter struct {

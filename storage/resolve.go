@@ -1,13 +1,16 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
+	"syscall"
 
 	"github.com/volley-engine/volley/internal/fault"
 )
@@ -124,12 +127,19 @@ func statAll(paths []string) ([]File, error) {
 	return files, nil
 }
 
-// openError says why a path could not be read, without repeating the path.
+// openError says why a path could not be read, without repeating the path. What is not
+// there, or not allowed, is so whoever tries; want of descriptors or memory and faults
+// of disks and networks pass, or are those of one machine.
 func openError(path string, err error) error {
 	if pe, ok := err.(*fs.PathError); ok {
 		err = pe.Err
 	}
-	return fault.New(fault.BadInput, "open", path, err)
+	kind := fault.BadInput
+	var errno syscall.Errno
+	if errors.As(err, &errno) && !slices.ContainsFunc(finally, func(e error) bool { return errno == e }) {
+		kind = fault.NoResources
+	}
+	return fault.New(kind, "open", path, err)
 }
 
 // Unchanged checks that a resolved file is still the one that was resolved.
