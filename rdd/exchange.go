@@ -53,7 +53,7 @@ func (s *spreader[T]) finish() (*written, error) {
 
 // eachOutput calls read with the blocks of each output of a task's partition.
 func (r *shuffleReader) eachOutput(ctx context.Context, read func(ref bucketRef, b *storage.BlockReader) error) error {
-	for _, ref := range r.args.Refs {
+	for _, ref := range r.refs {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func shuffledDataset[T any](g *Graph, id, family int, o shuffleOptions, n func()
 			return len(d) - 1
 		}
 		return n()
-	}, each: each, spread: o.partitions}
+	}, produce: each, spread: o.partitions}
 }
 
 // mostPartitions bounds what a shuffle may be asked to make.

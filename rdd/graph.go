@@ -211,8 +211,8 @@ func (g *Graph) name(id int) string {
 }
 
 // allDecided is everything that has been decided.
-func (g *Graph) allDecided() map[int][]int {
-	out := map[int][]int{}
+func (g *Graph) allDecided() decisions {
+	out := decisions{}
 	g.decided.Range(func(k, v any) bool {
 		out[k.(int)] = v.([]int)
 		return true

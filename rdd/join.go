@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/storage"
 )
 
 // Joined is a row of a join: a value of each side.
@@ -142,7 +143,7 @@ func joinBy[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[P
 			}
 			return []int{part}
 		}})
-	return Dataset[U]{g: g, id: p.id, parts: p.parts, each: p.each}
+	return Dataset[U]{g: g, id: p.id, parts: p.parts, produce: p.each}
 }
 
 // joinInPlace joins what is spread alike: partition by partition, in memory, and
@@ -152,7 +153,7 @@ func joinInPlace[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Data
 	c := keyedOf[K, W](left.g, op)
 	id := left.g.add(node{kind: op, typ: typeName[U](), detail: "in place", inputs: []int{left.id, right.id}, user: true})
 	var last atomic.Int64 // rows of the right in the partition before, for this one is like it
-	return Dataset[U]{g: left.g, id: id, parts: left.parts, spread: left.spread, each: func(ctx context.Context, part int, yield func([]U) error) error {
+	return Dataset[U]{g: left.g, id: id, parts: left.parts, spread: left.spread, produce: func(ctx context.Context, part int, yield func([]U) error) error {
 		t := newLookup[K, W](c, int(last.Load()))
 		if err := right.each(ctx, part, t.addAll); err != nil {
 			return err
@@ -211,11 +212,7 @@ func (p *joinPlan[K, V, W, U]) decide(ctx context.Context, s *Session, right int
 	if _, err := s.runMaps(ctx, p.whole); err != nil {
 		return 0, err
 	}
-	var rows int64
-	for _, out := range s.shuffled[p.whole] {
-		rows += out.Raw[0]
-	}
-	if rows > broadcastMost {
+	if bytes, _ := s.sums[p.whole].of(storage.Span{From: 0, Through: 1}); bytes > broadcastMost {
 		return byShuffling, nil
 	}
 	return byBroadcast, nil
@@ -233,7 +230,7 @@ func (p *joinPlan[K, V, W, U]) each(ctx context.Context, part int, yield func([]
 	if broadcastShare*a.Bytes > int64(env.packs.Memory()) {
 		return p.broadcastInParts(ctx, env.packs, part, yield)
 	}
-	t, err := env.packs.Shared(fmt.Sprint("join ", p.whole), fmt.Sprint(a.Refs), 4*a.Bytes, func() (any, error) { return p.lookup(ctx, p.whole, 0, runtime.GOMAXPROCS(0)) })
+	t, err := env.packs.Shared(fmt.Sprint("join ", p.whole), string(a.Outputs), 4*a.Bytes, func() (any, error) { return p.lookup(ctx, p.whole, 0, runtime.GOMAXPROCS(0)) })
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,8 @@ type keyOrder[K Ordered] struct {
 	// and is nil where those are equal.
 	rank    func(K) uint64
 	compare func(a, b K) int
+	text    func(K) string // of keys that are texts
+	down    bool           // the order is turned round
 }
 
 func keysOf[K Ordered](descending bool) keyOrder[K] {
@@ -28,8 +30,9 @@ func keysOf[K Ordered](descending bool) keyOrder[K] {
 	o := keyOrder[K]{codec: c, rank: rankOf[K]()}
 	if reflect.TypeFor[K]().Kind() == reflect.String {
 		o.compare = func(a, b K) int { return cmp.Compare(a, b) }
+		o.text = func(k K) string { return *(*string)(unsafe.Pointer(&k)) }
 	}
-	if !descending {
+	if o.down = descending; !descending {
 		return o
 	}
 	rank, compare := o.rank, o.compare

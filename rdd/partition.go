@@ -47,7 +47,7 @@ func Repartition[T any](ds Dataset[T], n int) Dataset[T] {
 			return next
 		}
 	})
-	return Dataset[T]{g: ds.g, id: id, parts: func() int { return parts }, each: func(ctx context.Context, part int, yield func([]T) error) error {
+	return Dataset[T]{g: ds.g, id: id, parts: func() int { return parts }, produce: func(ctx context.Context, part int, yield func([]T) error) error {
 		return readBuckets(ctx, id, part, row, yield)
 	}}
 }
@@ -109,7 +109,7 @@ func PartitionBy[K comparable, V any](ds Dataset[Pair[K, V]], p Partitioner[K]) 
 	id, row := spreadRows(ds, "partition-by", p.detail, p.n, func(int) func(*Pair[K, V]) int {
 		return func(r *Pair[K, V]) int { return p.of(&r.Key) }
 	})
-	out := Dataset[Pair[K, V]]{g: ds.g, id: id, parts: func() int { return p.n }, each: func(ctx context.Context, part int, yield func([]Pair[K, V]) error) error {
+	out := Dataset[Pair[K, V]]{g: ds.g, id: id, parts: func() int { return p.n }, produce: func(ctx context.Context, part int, yield func([]Pair[K, V]) error) error {
 		return readBuckets(ctx, id, part, row, yield)
 	}}
 	if p.hashed {
@@ -129,10 +129,13 @@ func RepartitionAndSort[K interface {
 	if k.compare != nil {
 		o.compare = func(a, b *Pair[K, V]) int { return k.compare(a.Key, b.Key) }
 	}
+	if o.down = k.down; k.text != nil {
+		o.text = func(r *Pair[K, V]) string { return k.text(r.Key) }
+	}
 	id, row := spreadRows(ds, "repartition-and-sort", p.detail, p.n, func(int) func(*Pair[K, V]) int {
 		return func(r *Pair[K, V]) int { return p.of(&r.Key) }
 	})
-	return Dataset[Pair[K, V]]{g: ds.g, id: id, parts: func() int { return p.n }, each: func(ctx context.Context, part int, yield func([]Pair[K, V]) error) error {
+	return Dataset[Pair[K, V]]{g: ds.g, id: id, parts: func() int { return p.n }, produce: func(ctx context.Context, part int, yield func([]Pair[K, V]) error) error {
 		env, err := envOf(ctx)
 		if err != nil {
 			return err

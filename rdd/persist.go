@@ -63,7 +63,7 @@ func kept[T any](ds Dataset[T], kind, detail string, level Level, set func(*shuf
 		return writeKept(ctx, ds, part, row, packs, d.dir)
 	}
 	id := keep[T](ds.g, kind, detail, ds.id, d)
-	return Dataset[T]{g: ds.g, id: id, spread: ds.spread, parts: ds.parts, each: func(ctx context.Context, part int, yield func([]T) error) error {
+	return Dataset[T]{g: ds.g, id: id, spread: ds.spread, parts: ds.parts, produce: func(ctx context.Context, part int, yield func([]T) error) error {
 		if level == Memory {
 			return readKept(ctx, id, part, row, yield)
 		}
@@ -171,12 +171,7 @@ func readKept[T any](ctx context.Context, id, part int, row codec[T], yield func
 }
 
 // attemptsOf tells outputs apart that have been made again.
-func attemptsOf(a shuffleArgs) (out []uint64) {
-	for _, r := range a.Refs {
-		out = append(out, uint64(r.Node), r.Attempt)
-	}
-	return out
-}
+func attemptsOf(a shuffleArgs) string { return string(a.Outputs) }
 
 // Unpersist gives up what a persisted dataset has kept; it is computed again when
 // it is needed.

@@ -59,8 +59,9 @@ type StepRequest struct {
 	State  bool // something lives with the rows
 	// Weighted says that results are sums over rows times their weights.
 	Weighted bool
-	Entries  bool // progress is counted in the entries of sparse rows
-	Work     bool // not cut, but part of the method
+	Entries  bool    // progress is counted in the entries of sparse rows
+	Work     bool    // not cut, but part of the method
+	Batch    float64 // share of each split that the step folds; 0 is the engine's
 }
 
 // StepOutcome is what a step came to: encoded nodes of the merge tree, and
@@ -140,12 +141,15 @@ type Session struct {
 	load    time.Duration
 	eval    time.Duration
 	err     error
-	failed  bool   // a step of the loop has failed
-	loops   int    // begun
-	attempt uint64 // of the last call
+	failed  bool    // a step of the loop has failed
+	batch   float64 // share of each split that training steps fold; 0 is the engine's
+	loops   int     // begun
+	attempt uint64  // of the last call
 	// shuffled are the outputs of shuffles' map tasks, nil where there is none.
 	shuffled map[int][]*mapOutput
 	digests  map[int]map[int]uint64 // of what map tasks have made, by node and task, lost or not
+	sums     map[int]*outputSums    // of outputs that have been made since shuffled was begun, lost or not
+	cuts     map[int][][][2]uint16  // of sorted outputs: by node, map task and partition, which of its parts that is
 	bounds   map[int]any            // of sorts
 	seen     map[int]bool           // shuffles whose outputs have been looked at
 	settled  map[int]bool
@@ -165,7 +169,7 @@ type openPack struct {
 
 // NewSession begins a job on a cluster. Programs get one from volley.Main.
 func NewSession(g *Graph, cluster Cluster, cfg Config) *Session {
-	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{}, shuffled: map[int][]*mapOutput{}, digests: map[int]map[int]uint64{},
+	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{}, shuffled: map[int][]*mapOutput{}, digests: map[int]map[int]uint64{}, sums: map[int]*outputSums{}, cuts: map[int][][][2]uint16{},
 		bounds: map[int]any{}, seen: map[int]bool{}, settled: map[int]bool{}, tallies: map[int]map[int]int64{}, params: map[int][]byte{}, dropped: map[int]uint64{}, loopRuns: map[int]*loopRun{}, saves: map[int]int{}}
 }
 
@@ -240,7 +244,7 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 	}
 	began := s.cluster.Now()
 	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train, Ratio: st.decl.ratio, Pieces: pieces, State: f.State() > 0, Weighted: p.meta.Weighted && f.Weighted(),
-		Entries: p.meta.Layout == storage.SparseLayout && st.decl.entries, Work: st.decl.work})
+		Entries: p.meta.Layout == storage.SparseLayout && st.decl.entries, Work: st.decl.work, Batch: s.batch})
 	if err != nil {
 		s.failed = true
 		return zero, err
@@ -301,3 +305,7 @@ func complete(f runner.Folder, meta *storage.PackMeta, out *StepOutcome) (*runne
 	}
 	return acc, nil
 }
+
+// Batch has training steps fold a share of each split from now on, going on where the
+// last one ended; 0 is what the engine was told to.
+func (s *Session) Batch(share float64) { s.batch = share }

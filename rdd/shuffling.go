@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/storage"
 )
 
 // maxRounds is how often what was lost is made again before an action fails.
@@ -121,20 +120,23 @@ func (s *Session) take(raw []byte) ([]byte, error) {
 func (s *Session) request(node, pack int, parts []int, args [][]byte, left []int) (CallRequest, error) {
 	req := CallRequest{Node: node, Pack: pack}
 	s.attempt++
-	decided, params := s.g.allDecided(), s.paramsOf(node)
+	common, err := s.commonArgs(node)
+	if err != nil {
+		return req, err
+	}
+	shared := &told{outputs: map[int][]byte{}, holders: map[int][]string{}}
 	for _, i := range left {
-		t := taskArgs{Attempt: s.attempt, Args: args[i], Decided: decided, Params: params, Dropped: s.dropped, Shuffles: map[int]map[int]shuffleArgs{}}
+		t := common
+		t.Args, t.Shuffles = args[i], map[int]map[int]shuffleArgs{}
 		held := map[string]bool{}
 		var failed error
 		s.g.needs(node, parts[i], func(id, part int) {
-			a, err := s.shuffleArgs(id, part)
+			a, holders, err := s.shuffleArgs(id, part, shared)
 			if err != nil {
 				failed = err
 			}
-			for _, ref := range a.Refs {
-				if ref.Path == "" {
-					held[ref.Holder] = true
-				}
+			for _, h := range holders {
+				held[h] = true
 			}
 			if t.Shuffles[id] == nil {
 				t.Shuffles[id] = map[int]shuffleArgs{}
@@ -152,6 +154,22 @@ func (s *Session) request(node, pack int, parts []int, args [][]byte, left []int
 		req.Holders = append(req.Holders, slices.Sorted(maps.Keys(held)))
 	}
 	return req, nil
+}
+
+// commonArgs are what all tasks of a node are told alike.
+func (s *Session) commonArgs(node int) (t taskArgs, err error) {
+	t = taskArgs{Attempt: s.attempt, Dropped: s.dropped}
+	if d := s.g.allDecided(); len(d) > 0 {
+		if t.Decided, err = d.MarshalBinary(); err != nil {
+			return t, err
+		}
+	}
+	if p := s.paramsOf(node); len(p) > 0 {
+		if t.Params, err = cborMode.Marshal(p); err != nil {
+			return t, fault.New(fault.Internal, "encode", "parameters", err)
+		}
+	}
+	return t, nil
 }
 
 // prepare runs the map tasks whose outputs a node needs and that are not there.
@@ -182,6 +200,7 @@ func (s *Session) runMaps(ctx context.Context, id int) (int, error) {
 		}
 		s.shuffled[id] = make([]*mapOutput, s.g.nodes[id].shuffle.maps())
 		s.digests[id] = map[int]uint64{}
+		s.sums[id] = &outputSums{noted: make([]bool, len(s.shuffled[id]))}
 	}
 	var parts []int
 	for m, o := range s.shuffled[id] {
@@ -207,7 +226,8 @@ func (s *Session) runMaps(ctx context.Context, id int) (int, error) {
 		if err := s.sameRows(id, parts[k], o.Digest); err != nil {
 			return 0, err
 		}
-		s.shuffled[id][parts[k]] = o
+		s.noteOutput(id, parts[k], o)
+		raws[k] = nil
 	}
 	if err := s.copyOutputs(ctx, id, parts); err != nil {
 		return 0, err
@@ -301,7 +321,10 @@ func (s *Session) afterMaps(id int) error {
 		return nil
 	}
 	b, err := n.shuffle.bounds(s.shuffled[id])
-	s.bounds[id] = b
+	if s.bounds[id] = b; err != nil {
+		return err
+	}
+	s.cuts[id], err = n.shuffle.cuts(b, s.shuffled[id])
 	return err
 }
 
@@ -326,49 +349,6 @@ func (s *Session) lose(node int, err error) {
 			}
 		}
 	}
-}
-
-// shuffleArgs say where a task finds a partition of a shuffle.
-func (s *Session) shuffleArgs(id, part int) (a shuffleArgs, err error) {
-	d := s.g.nodes[id].shuffle
-	span := s.g.spanOf(id, part)
-	for m, o := range s.shuffled[id] {
-		if o == nil {
-			return a, fault.Newf(fault.Internal, "read", s.g.name(id), "map task %d has not run", m)
-		}
-		ref := bucketRef{Node: id, Map: m, Path: o.Path, Attempt: o.Attempt, Span: span}
-		if o.Of > 0 {
-			ref.Node = o.Of - 1
-		}
-		if len(o.Holders) > 0 {
-			ref.Holder = o.Holders[0]
-		}
-		switch {
-		case d.narrow && m != part:
-			continue
-		case d.narrow:
-			ref.Span = storage.Span{From: 0, Through: 1}
-		case d.spans != nil:
-			if ref.Span, a.Bounds, err = d.spans(s.bounds[id], o, part); err != nil {
-				return a, err
-			}
-		}
-		if ref.Span.From >= ref.Span.Through {
-			continue
-		}
-		bytes, all := sumOf(o.Raw[ref.Span.From:ref.Span.Through]), sumOf(o.Raw)
-		a.Bytes += bytes
-		a.Rows += int64(float64(o.Rows) * float64(bytes) / float64(max(1, all)))
-		a.Refs = append(a.Refs, ref)
-	}
-	return a, nil
-}
-
-func sumOf(numbers []int64) (sum int64) {
-	for _, n := range numbers {
-		sum += n
-	}
-	return sum
 }
 
 // settle decides what is still open about a node and what it is computed from:
@@ -428,13 +408,11 @@ func (s *Session) joinSmall(ctx context.Context, id int, shuffles []int) error {
 		if _, err := s.runMaps(ctx, sh); err != nil {
 			return err
 		}
-		for _, o := range s.shuffled[sh] {
-			for p, n := range o.Raw {
-				if p == len(sizes) {
-					sizes = append(sizes, 0)
-				}
-				sizes[p] += n
+		for p, n := range s.sums[sh].bytes {
+			if p == len(sizes) {
+				sizes = append(sizes, 0)
 			}
+			sizes[p] += n
 		}
 	}
 	if len(sizes) > 0 {

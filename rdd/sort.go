@@ -27,8 +27,8 @@ func SortBy[T any, K Ordered](ds Dataset[T], f func(T) K, options ...ShuffleOpti
 	}
 	k := keysOf[K](o.descending)
 	s := &sortPlan[T, K]{ds: ds, row: row, keys: k, of: f, n: o.count(ds.g, ds.id)}
-	s.id = ds.g.shuffle("sort-by", typeName[T](), o.String(), ds.id, &shuffleDecl{maps: ds.parts, write: s.write, bounds: s.bounds, spans: s.spans})
-	return Dataset[T]{g: ds.g, id: s.id, parts: s.n, each: s.each}
+	s.id = ds.g.shuffle("sort-by", typeName[T](), o.String(), ds.id, &shuffleDecl{maps: ds.parts, write: s.write, bounds: s.bounds, cuts: s.cuts, limits: s.limits})
+	return Dataset[T]{g: ds.g, id: s.id, parts: s.n, produce: s.each}
 }
 
 // SortByKey sorts pairs by key.
@@ -52,6 +52,9 @@ func (s *sortPlan[T, K]) order() order[T] {
 	o := order[T]{rank: func(r *T) uint64 { return s.keys.rank(s.of(*r)) }}
 	if s.keys.compare != nil {
 		o.compare = func(a, b *T) int { return s.keys.compare(s.of(*a), s.of(*b)) }
+	}
+	if o.down = s.keys.down; s.keys.text != nil {
+		o.text = func(r *T) string { return s.keys.text(s.of(*r)) }
 	}
 	return o
 }
@@ -177,29 +180,50 @@ func (s *sortPlan[T, K]) limitsOf(bounds []K, part int) (l limits[K]) {
 	return l
 }
 
-// spans are the parts of a run that may hold rows of a partition.
-func (s *sortPlan[T, K]) spans(bounds any, o *mapOutput, part int) (storage.Span, []byte, error) {
-	cuts := bounds.([]K)
-	if part > len(cuts) {
-		return storage.Span{}, nil, nil // there were not as many different keys
+// cuts are the parts of each run that may hold rows of each partition: a walk along
+// both the run's keys and the bounds.
+func (s *sortPlan[T, K]) cuts(bounds any, outputs []*mapOutput) ([][][2]uint16, error) {
+	at := bounds.([]K)
+	out := make([][][2]uint16, len(outputs))
+	for m, o := range outputs {
+		first := make([]K, len(o.First))
+		for i, raw := range o.First {
+			var err error
+			if first[i], err = s.keys.decode(raw); err != nil {
+				return nil, err
+			}
+		}
+		out[m] = s.cutsOf(first, at)
 	}
-	l := s.limitsOf(cuts, part)
-	from, through := 0, len(o.First)
-	for i, raw := range o.First {
-		key, err := s.keys.decode(raw)
-		if err != nil {
-			return storage.Span{}, nil, err
+	return out, nil
+}
+
+// cutsOf cuts one run, of whose parts the first keys are known.
+func (s *sortPlan[T, K]) cutsOf(first, bounds []K) [][2]uint16 {
+	out := make([][2]uint16, len(bounds)+1)
+	below, from := 0, 0 // how many first keys are below the bound, and where its rows may begin
+	for part := range out {
+		through := len(first)
+		if out[part][0] = uint16(from); part < len(bounds) {
+			for below < len(first) && s.keys.cmp(first[below], bounds[part]) < 0 {
+				below++
+			}
+			through = below
+			from = max(0, below-1) // its rows may begin in the part before
 		}
-		if l.lo != nil && s.keys.cmp(key, *l.lo) < 0 {
-			from = i // the bound's rows may begin in it
-		}
-		if l.hi != nil && s.keys.cmp(key, *l.hi) >= 0 {
-			through = i
-			break
-		}
+		out[part][1] = uint16(through)
 	}
-	raw, err := cborMode.Marshal([][]byte{s.encoded(l.lo), s.encoded(l.hi)})
-	return storage.Span{From: min(from, through), Through: through}, raw, err
+	return out
+}
+
+// limits are the keys between which a partition's are, encoded.
+func (s *sortPlan[T, K]) limits(bounds any, part int) ([]byte, error) {
+	at := bounds.([]K)
+	if part > len(at) {
+		return nil, nil // there were not as many different keys
+	}
+	l := s.limitsOf(at, part)
+	return cborMode.Marshal([][]byte{s.encoded(l.lo), s.encoded(l.hi)})
 }
 
 func (s *sortPlan[T, K]) encoded(k *K) []byte {
@@ -242,7 +266,7 @@ func (s *sortPlan[T, K]) each(ctx context.Context, part int, yield func([]T) err
 	}
 	o := s.order()
 	var streams []*stream[T]
-	for _, ref := range r.args.Refs {
+	for _, ref := range r.refs {
 		streams = append(streams, &stream[T]{order: o, row: s.row,
 			open: func() (io.ReadCloser, error) { return r.open(ctx, ref) },
 			lost: func(err error) error { return lostFrom(ref, err) }})

@@ -18,6 +18,8 @@ import (
 type order[T any] struct {
 	rank    func(*T) uint64
 	compare func(a, b *T) int
+	text    func(*T) string // what compare compares, where that is text, and down whether
+	down    bool            // the greater comes first
 }
 
 // sorter sorts rows, and keeps the order of equal ones. It holds them as bytes,
@@ -155,6 +157,9 @@ func (s *sorter[T]) sort() error {
 
 // sortEqual puts rows of one rank in order.
 func (s *sorter[T]) sortEqual(list []ranked) error {
+	if s.order.text != nil && len(list) >= fewRanked {
+		return s.sortTexts(list)
+	}
 	type parsed struct {
 		row T
 		at  uint32

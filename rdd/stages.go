@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fxamacker/cbor/v2"
+
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
@@ -33,8 +35,10 @@ type shuffleDecl struct {
 	// bounds cuts what the map tasks have sorted into partitions, once they have
 	// run; nil where the map tasks do that themselves.
 	bounds func(outputs []*mapOutput) (any, error)
-	// spans says which part of an output a partition is, by what bounds has said.
-	spans func(bounds any, o *mapOutput, part int) (storage.Span, []byte, error)
+	// cuts says which parts of each output may hold rows of each partition, by what
+	// bounds has said, and limits between which keys a partition's are.
+	cuts   func(bounds any, outputs []*mapOutput) ([][][2]uint16, error)
+	limits func(bounds any, part int) ([]byte, error)
 }
 
 // written is what a map task has made.
@@ -50,7 +54,7 @@ type mapOutput struct {
 	Of      int      `cbor:",omitempty"` // the node that has written it, plus one, if it is not the one that has it
 	Path    string   `cbor:",omitempty"` // of a file that all executors reach
 	Attempt uint64
-	Raw     []int64 `cbor:",omitempty"` // bytes by partition
+	Raw     byteCounts // by partition
 	Rows    int64
 	First   [][]byte `cbor:",omitempty"`
 	Hot     hotKey
@@ -69,18 +73,20 @@ type bucketRef struct {
 
 // shuffleArgs say where a task finds its partition of a shuffle.
 type shuffleArgs struct {
-	Refs   []bucketRef
-	Bounds []byte // of the keys that are the partition's, where rows are sorted
-	Bytes  int64  // of all rows of the partition, as they were
-	Rows   int64  // about how many those are
+	Outputs cbor.RawMessage // outputRefs
+	Span    storage.Span    // of each, unless Spans says otherwise
+	Spans   []byte          `cbor:",omitempty"` // by output, where rows are sorted: from where on, and how many
+	Bounds  []byte          // of the keys that are the partition's, where rows are sorted
+	Bytes   int64           // of all rows of the partition, as they were
+	Rows    int64           // about how many those are
 }
 
 // taskArgs is what a task is told: where the shuffles lie that it reads, by
 // node, what has been decided, and what the action itself wants of it.
 type taskArgs struct {
 	Shuffles map[int]map[int]shuffleArgs // by node and partition
-	Decided  map[int][]int               `cbor:",omitempty"`
-	Params   map[int][]byte              `cbor:",omitempty"`
+	Decided  []byte                      `cbor:",omitempty"` // decisions
+	Params   cbor.RawMessage             `cbor:",omitempty"` // by node: []byte
 	Dropped  map[int]uint64              `cbor:",omitempty"`
 	Attempt  uint64
 	Args     []byte
@@ -89,9 +95,25 @@ type taskArgs struct {
 // taskEnv is what a running task reads shuffles by, and what it says beside its
 // result.
 type taskEnv struct {
-	packs runner.Packs
-	args  *taskArgs
-	says  taskSays
+	packs  runner.Packs
+	args   *taskArgs
+	params map[int][]byte
+	says   taskSays
+}
+
+// read decodes what all tasks are told alike.
+func (e *taskEnv) read(g *Graph) error {
+	var d decisions
+	if err := d.UnmarshalBinary(e.args.Decided); err != nil {
+		return err
+	}
+	for node, list := range d {
+		g.decided.Store(node, list)
+	}
+	if len(e.args.Params) == 0 {
+		return nil
+	}
+	return cborReading.Unmarshal(e.args.Params, &e.params)
 }
 
 // taskSays is what a task says beside its result.
@@ -135,8 +157,8 @@ func (g *Graph) runTask(ctx context.Context, task taskFunc, partition int, raw [
 	if err := cborReading.Unmarshal(raw, env.args); err != nil {
 		return nil, fault.New(fault.Corrupt, "read", "a task's arguments", err)
 	}
-	for node, d := range env.args.Decided {
-		g.decided.Store(node, d)
+	if err := env.read(g); err != nil {
+		return nil, fault.New(fault.Corrupt, "read", "a task's arguments", err)
 	}
 	for node, through := range env.args.Dropped {
 		packs.DropShuffle(node, through)
@@ -253,6 +275,7 @@ func (g *Graph) needs(id, part int, need func(shuffle, part int)) {
 type shuffleReader struct {
 	env  *taskEnv
 	args shuffleArgs
+	refs []bucketRef
 }
 
 func openShuffle(ctx context.Context, id, part int) (*shuffleReader, error) {
@@ -264,7 +287,11 @@ func openShuffle(ctx context.Context, id, part int) (*shuffleReader, error) {
 	if !told {
 		return nil, errNoShuffle()
 	}
-	return &shuffleReader{env: env, args: args}, nil
+	refs, err := args.refs()
+	if err != nil {
+		return nil, fault.New(fault.Corrupt, "read", "a task's arguments", err)
+	}
+	return &shuffleReader{env: env, args: args, refs: refs}, nil
 }
 
 // open reads the blocks of an output.
