@@ -27,6 +27,7 @@ type EngineFlags struct {
 	ratio, minRatio             float64
 	minShare, maxMissing        float64
 	reportInterval, maxWait     time.Duration
+	taskTimeout                 time.Duration
 	cursor, exchange, weighting string
 	exchangeThreshold           int64
 	exchangeInterval            int
@@ -60,6 +61,7 @@ func (f *EngineFlags) Register(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.paceRate, "pace-rate", 10000, "rows per second of speed 1 on a slot")
 	fs.StringVar(&f.clock, "clock", "real", "real, or virtual: real numerics and control in computed time (needs --pace)")
 	fs.DurationVar(&f.maxWait, "max-wait", 10*time.Minute, "most time to wait for executors, splits and recovery")
+	fs.DurationVar(&f.taskTimeout, "task-timeout", 10*time.Minute, "after how long without a row or a byte that moves a task of an action is given up, and tried elsewhere")
 	fs.StringVar(&f.eventLog, "event-log", "", "file for the event log (volley verify, volley replay)")
 	fs.StringVar(&f.logLevel, "log-level", "warn", "trace, debug, info, warn or error, to stderr")
 }
@@ -107,6 +109,7 @@ func (f *EngineFlags) validate() error {
 		Within("pace-rate", f.paceRate, 0, math.MaxFloat64, true),
 		Within("exchange-threshold", float64(f.exchangeThreshold), 0, 1e9, true), Within("exchange-interval", float64(f.exchangeInterval), 0, 1e9, true),
 		Within("report-interval", float64(f.reportInterval), 0, math.MaxInt64, false), Within("max-wait", float64(f.maxWait), 0, math.MaxInt64, true),
+		Within("task-timeout", float64(f.taskTimeout), 0, math.MaxInt64, true),
 		OneOf("cursor", f.cursor, "on", "off"), OneOf("weighting", f.weighting, "split", "rows"), OneOf("clock", f.clock, "real", "virtual"),
 	)
 	switch {
@@ -156,7 +159,7 @@ func (f *EngineFlags) Config() (Config, error) {
 		Sync:         abss.Config{Policy: policy, Ratio: f.ratio, MinRatio: f.minRatio, MinShare: orNone(f.minShare), MaxMissing: orNone(f.maxMissing), StepTimeout: f.maxWait},
 		Exchange:     prioritizer.ExchangeConfig{Mode: mode, Threshold: f.exchangeThreshold, Interval: f.exchangeInterval},
 		FixedCursors: f.cursor == "off", ByRows: f.weighting == "rows", BatchFraction: f.batchFraction,
-		ReportInterval: f.reportInterval, MaxWait: f.maxWait,
+		ReportInterval: f.reportInterval, MaxWait: f.maxWait, TaskTimeout: f.taskTimeout,
 	}
 	if cfg.Pace, err = pace.Parse(f.pace, f.paceRate); err != nil {
 		return cfg, usage("pace", "%v", err)

@@ -30,6 +30,7 @@ type JobConfig struct {
 	BatchFraction  float64       // share of each split that a training step folds; 0 and 1 are all
 	ReportInterval time.Duration // 0: a twentieth of the last step, 2 ms to 1 s
 	MaxWait        time.Duration // bound of waits for executors and splits; default 10 min
+	TaskTimeout    time.Duration // that a task of an action may go without progress; default 10 min
 }
 
 // EnsureDefaults fills in the fields left zero.
@@ -39,6 +40,9 @@ func (c JobConfig) EnsureDefaults() JobConfig {
 	}
 	if c.MaxWait == 0 {
 		c.MaxWait = 10 * time.Minute
+	}
+	if c.TaskTimeout == 0 {
+		c.TaskTimeout = 10 * time.Minute
 	}
 	if c.Gather == 0 {
 		c.Gather = c.MaxWait
@@ -93,6 +97,7 @@ type StepRequest struct {
 	Weighted bool
 	// Entries says that progress is counted in the entries of rows.
 	Entries bool
+	Batch   float64 // share of each split that a training step folds; 0 is the job's
 }
 
 // CallRequest asks for one action's tasks: Args by partition.
@@ -457,7 +462,12 @@ func (j *Job) onTick(now plan.Time) {
 			j.emit(Command{WakeAt: p.since + j.cfg.MaxWait})
 		}
 	}
-	if j.call != nil && now < j.call.since+j.cfg.MaxWait {
+	if j.call != nil {
+		if j.giveUpHung(now); j.state == ended || j.call == nil {
+			return
+		}
+	}
+	if j.call != nil && (now < j.call.since+j.cfg.MaxWait || j.call.runs()) {
 		j.emit(Command{WakeAt: j.call.since + j.cfg.MaxWait})
 	} else if j.call != nil {
 		j.fail(fault.Newf(fault.Timeout, "wait for", "an action", "%d of its tasks have not finished within %v",

@@ -39,7 +39,21 @@ type attempt struct {
 	on    plan.ExecutorID
 	since plan.Time
 	rows  int64
+	moved int64
 	busy  time.Duration
+	at    plan.Time // when it last got on, or may have begun
+	begun bool      // it has said something
+	hung  bool      // it is given up, and its slot taken until it answers
+}
+
+// running are the attempts that have not been given up.
+func (t *callTask) running() (n int) {
+	for _, a := range t.attempts {
+		if !a.hung {
+			n++
+		}
+	}
+	return n
 }
 
 func (j *Job) onCall(req *CallRequest, now plan.Time) {
@@ -49,7 +63,7 @@ func (j *Job) onCall(req *CallRequest, now plan.Time) {
 		c.pending = append(c.pending, i)
 	}
 	j.call = c
-	j.emit(Command{WakeAt: now + j.cfg.MaxWait})
+	j.emit(Command{WakeAt: now + min(j.cfg.MaxWait, j.cfg.TaskTimeout)})
 	j.retryCall(now)
 	j.finishCall()
 }
@@ -63,17 +77,19 @@ func (j *Job) retryCall(now plan.Time) {
 	if j.call == nil || j.ready() == 0 {
 		return
 	}
-	for gave := true; gave && len(j.call.pending) > 0; {
-		gave = false
-		for _, id := range j.order {
-			if !j.prepared[id] || j.call.load[id] >= j.slots[id]+queued && !mutant.On(mutant.TaskOverload) {
-				continue
-			}
-			if at := j.pick(id); at >= 0 {
-				i := j.call.pending[at]
-				j.call.pending = slices.Delete(j.call.pending, at, at+1)
-				j.give(i, id, now)
-				gave = true
+	for _, beyond := range []int{0, queued} { // nothing waits behind a task while a slot is free
+		for gave := true; gave && len(j.call.pending) > 0; {
+			gave = false
+			for _, id := range j.order {
+				if !j.prepared[id] || j.call.load[id] >= j.slots[id]+beyond && !mutant.On(mutant.TaskOverload) {
+					continue
+				}
+				if at := j.pick(id); at >= 0 {
+					i := j.call.pending[at]
+					j.call.pending = slices.Delete(j.call.pending, at, at+1)
+					j.give(i, id, now)
+					gave = true
+				}
 			}
 		}
 	}
@@ -89,6 +105,9 @@ const looked = 64
 func (j *Job) pick(id plan.ExecutorID) int {
 	req, first := j.call.req, -1
 	for at, i := range j.call.pending {
+		if j.call.tasks[i].attemptOf(id) != nil {
+			continue // it hangs there
+		}
 		if j.call.tasks[i].failures == 0 && !mutant.On(mutant.HolderIgnored) {
 			if home := cmp.Or(req.Prefer, j.homeOf(req.Pack, req.partition(i))); home == id {
 				return at
@@ -130,7 +149,7 @@ func (j *Job) avoids(i int, id plan.ExecutorID) bool {
 // give has an executor run a task.
 func (j *Job) give(i int, id plan.ExecutorID, now plan.Time) {
 	c := j.call
-	c.tasks[i].attempts = append(c.tasks[i].attempts, attempt{on: id, since: now})
+	c.tasks[i].attempts = append(c.tasks[i].attempts, attempt{on: id, since: now, at: now})
 	c.load[id]++
 	task := &wire.RunTask{Job: string(j.cfg.ID), Call: c.id, Node: uint32(c.req.Node), Partition: uint32(c.req.partition(i)), Args: c.req.Args[i]}
 	if c.req.Holders != nil {
@@ -168,9 +187,9 @@ func (c *call) lose(id plan.ExecutorID) {
 	delete(c.load, id)
 	for i := range c.tasks {
 		t := &c.tasks[i]
-		had := len(t.attempts)
+		had := t.running()
 		t.attempts = slices.DeleteFunc(t.attempts, func(a attempt) bool { return a.on == id })
-		if had > 0 && len(t.attempts) == 0 && !t.done && !mutant.On(mutant.TaskForgotten) {
+		if had > 0 && t.running() == 0 && !t.done && !mutant.On(mutant.TaskForgotten) {
 			c.pending = append(c.pending, i)
 		}
 	}
@@ -198,8 +217,10 @@ func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Ti
 		return
 	}
 	t := &c.tasks[i]
+	late := t.attemptOf(from).hung
 	t.attempts = slices.DeleteFunc(t.attempts, func(a attempt) bool { return a.on == from })
 	c.load[from]--
+	c.waited(from, now)
 	c.since = now // whoever gets on need not hurry
 	j.emit(Command{WakeAt: now + j.cfg.MaxWait})
 	err := r.Fault.AsError()
@@ -212,11 +233,13 @@ func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Ti
 	case fault.KindOf(err) == fault.LostInput && !mutant.On(mutant.LostInputRetried):
 		t.done, t.lost = true, err
 		c.left--
+	case err != nil && late: // it has been counted
 	case err != nil:
-		j.taskFailed(i, from, r, err)
+		j.taskFailed(i, from, err)
 	default:
 		t.done, t.data = true, r.Data
 		c.left--
+		c.pending = slices.DeleteFunc(c.pending, func(k int) bool { return k == i })
 		if r.BusyNs > 0 {
 			c.rates = append(c.rates, float64(r.Rows)/time.Duration(r.BusyNs).Seconds())
 		}
@@ -229,15 +252,15 @@ func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Ti
 }
 
 // taskFailed has a task tried again elsewhere, or the job fail.
-func (j *Job) taskFailed(i int, from plan.ExecutorID, r *wire.TaskResult, err error) {
+func (j *Job) taskFailed(i int, from plan.ExecutorID, err error) {
 	t := &j.call.tasks[i]
 	t.failures++
 	t.failedOn = append(t.failedOn, from)
 	if !fault.Policy(fault.KindOf(err)).Retry || (t.failures >= j.cfg.Schedule.MaxTaskFailures || mutant.On(mutant.TaskRetriedNever)) && !mutant.On(mutant.TaskRetriedAlways) {
-		j.fail(fault.New(fault.KindOf(err), "run", fmt.Sprintf("partition %d on %s", r.Partition, from), err))
+		j.fail(fault.New(fault.KindOf(err), "run", fmt.Sprintf("partition %d on %s", j.call.req.partition(i), from), err))
 		return
 	}
-	if len(t.attempts) == 0 {
+	if t.running() == 0 {
 		j.call.pending = append(j.call.pending, i)
 		slices.Sort(j.call.pending)
 	}
@@ -253,4 +276,59 @@ func (j *Job) finishCall() {
 	}
 	j.call = nil
 	j.emit(Command{CallDone: out})
+}
+
+// waited notes that something has moved on an executor: what waits for a slot there has
+// not been kept waiting by nothing.
+func (c *call) waited(id plan.ExecutorID, now plan.Time) {
+	for i := range c.tasks {
+		if a := c.tasks[i].attemptOf(id); a != nil && !a.begun {
+			a.at = now
+		}
+	}
+}
+
+// giveUpHung gives up the attempts that have not got on for too long, and says when to
+// look again.
+func (j *Job) giveUpHung(now plan.Time) {
+	next := now + j.cfg.TaskTimeout
+	for i := range j.call.tasks {
+		t := &j.call.tasks[i]
+		for k := range t.attempts {
+			a := &t.attempts[k]
+			switch due := a.at + j.cfg.TaskTimeout; {
+			case t.done || a.hung:
+			case now < due:
+				next = min(next, due)
+			default:
+				a.hung = true
+				err := fault.Newf(fault.Timeout, "wait for", "progress", "it has read no row and moved no byte for %v", j.cfg.TaskTimeout).
+					WithHint("--task-timeout is for rows that take longer")
+				if j.taskFailed(i, a.on, err); j.state != ended && !j.elsewhere(t) {
+					j.fail(fault.New(fault.Timeout, "run", fmt.Sprintf("partition %d on %s", j.call.req.partition(i), a.on), err))
+				}
+			}
+			if j.state == ended {
+				return
+			}
+		}
+	}
+	j.emit(Command{WakeAt: next})
+	j.retryCall(now)
+}
+
+// elsewhere says whether a task gets on, or there is an executor on which it does not
+// hang.
+func (j *Job) elsewhere(t *callTask) bool {
+	for id, ok := range j.prepared {
+		if ok && t.attemptOf(id) == nil {
+			return true
+		}
+	}
+	return t.running() > 0
+}
+
+// runs says whether anybody runs a task that has not been given up.
+func (c *call) runs() bool {
+	return slices.ContainsFunc(c.tasks, func(t callTask) bool { return !t.done && t.running() > 0 })
 }

@@ -29,9 +29,11 @@ func (j *Job) onTaskProgress(from plan.ExecutorID, p *wire.TaskProgress, now pla
 		return
 	}
 	if a := c.tasks[i].attemptOf(from); a != nil {
-		a.rows, a.busy = p.Rows, time.Duration(p.BusyNs)
-		c.since = now
-		j.emit(Command{WakeAt: now + j.cfg.MaxWait})
+		if !a.begun || a.moved != p.Moved || a.rows != p.Rows {
+			a.begun, a.at, c.since = true, now, now
+			c.waited(from, now)
+		}
+		a.rows, a.moved, a.busy = p.Rows, p.Moved, time.Duration(p.BusyNs)
 		j.speculate(now)
 	}
 }
@@ -50,10 +52,10 @@ func (j *Job) speculate(now plan.Time) {
 	}
 	for i := range c.tasks {
 		t := &c.tasks[i]
-		if t.done || len(t.attempts) == 0 || len(t.attempts) >= attempts {
+		if t.done || t.running() == 0 || len(t.attempts) >= attempts {
 			continue
 		}
-		a := t.attempts[0]
+		a := t.attempts[slices.IndexFunc(t.attempts, func(a attempt) bool { return !a.hung })]
 		if !mutant.On(mutant.SpeculateAll) && (a.busy < speculated || float64(a.rows)/a.busy.Seconds() > slowRate*median) {
 			continue
 		}

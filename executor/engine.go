@@ -139,6 +139,14 @@ type acting struct {
 	task  *wire.RunTask
 	began time.Time
 	rows  atomic.Int64
+	moved atomic.Int64 // rows that have passed somewhere in it, and bytes moved
+	waits atomic.Int64 // for what has bounds of its own: packs, splits, what others make
+}
+
+// waiting notes that the task waits, until the function that it returns is called.
+func (a *acting) waiting() func() {
+	a.waits.Add(1)
+	return func() { a.waits.Add(-1) }
 }
 
 // Act runs one task of an action.
@@ -162,8 +170,12 @@ func (e *Engine) Acting(least time.Duration) (out []*wire.TaskProgress) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for a := range e.mu.acting {
+		if a.waits.Load() > 0 {
+			a.moved.Add(1)
+		}
 		if busy := time.Since(a.began); busy >= least {
-			out = append(out, &wire.TaskProgress{Job: a.task.Job, Call: a.task.Call, Partition: a.task.Partition, Rows: a.rows.Load(), BusyNs: int64(busy)})
+			out = append(out, &wire.TaskProgress{Job: a.task.Job, Call: a.task.Call, Partition: a.task.Partition, Rows: a.rows.Load(), BusyNs: int64(busy),
+				Moved: a.rows.Load() + a.moved.Load()})
 		}
 	}
 	return out
@@ -180,6 +192,7 @@ type localPacks struct {
 func (p localPacks) OpenSplit(node, split int) (*storage.Split, error) {
 	key := storage.SplitKey{Node: node, Split: split}
 	if p.e.store.Path(key) == "" {
+		defer p.acts.waiting()()
 		if _, err := p.e.adopt(p.ctx, key); err != nil {
 			return nil, err
 		}
@@ -188,6 +201,7 @@ func (p localPacks) OpenSplit(node, split int) (*storage.Split, error) {
 }
 
 func (p localPacks) MakePack(ctx context.Context, node int) (plan.ExecutorID, *storage.PackMeta, error) {
+	defer p.acts.waiting()()
 	_, meta, err := p.e.catalog.Pack(ctx, node)
 	if err != nil {
 		return "", nil, err
@@ -204,6 +218,8 @@ func (p localPacks) MakePack(ctx context.Context, node int) (plan.ExecutorID, *s
 const DefaultTaskMemory = 256 << 20
 
 func (p localPacks) Advance(rows int) { p.acts.rows.Add(int64(rows)) }
+
+func (p localPacks) Moved(n int) { p.acts.moved.Add(int64(n)) }
 
 func (p localPacks) Memory() int {
 	if p.e.TaskMemory == 0 {
@@ -224,7 +240,16 @@ func (p localPacks) KeepShuffle(key storage.ShuffleKey, b *storage.Buckets) plan
 func (p localPacks) DropShuffle(node int, through uint64) { p.e.store.DropShuffle(node, through) }
 
 func (p localPacks) Shared(name, version string, bytes int64, make func() (any, error)) (any, error) {
-	return p.e.Shared.get(name, version, bytes, make)
+	waited, making := p.acts.waiting(), false // for whoever makes it
+	v, err := p.e.Shared.get(name, version, bytes, func() (any, error) {
+		making = true
+		waited()
+		return make()
+	})
+	if !making {
+		waited()
+	}
+	return v, err
 }
 
 func (p localPacks) OpenBucket(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {

@@ -21,10 +21,14 @@ func batchRows[T any]() int {
 
 // rows calls yield with the rows of a partition, one after the other.
 func (ds Dataset[T]) rows(ctx context.Context, part int, yield func(T) error) error {
+	p := pulseOf(ctx)
 	return ds.each(ctx, part, func(rows []T) error {
 		for i := range rows {
 			if err := yield(rows[i]); err != nil {
 				return err
+			}
+			if i%pulseRows == 0 {
+				p.moved(1)
 			}
 		}
 		return nil

@@ -14,12 +14,12 @@ import (
 // Dataset is a partitioned, ordered collection of rows of type T, computed
 // when an action or a pack needs it. It keeps the order of its input.
 type Dataset[T any] struct {
-	g      *Graph
-	id     int
-	parts  func() int
-	each   func(ctx context.Context, part int, yield func(rows []T) error) error
-	source *sourceDecl // of a reader whose chunks can be packed as they are
-	spread int         // of pairs: partitions over which the hashes of their keys are spread; 0 where they are not, or may be joined
+	g       *Graph
+	id      int
+	parts   func() int
+	produce func(ctx context.Context, part int, yield func(rows []T) error) error // use each
+	source  *sourceDecl                                                           // of a reader whose chunks can be packed as they are
+	spread  int                                                                   // of pairs: partitions over which the hashes of their keys are spread; 0 where they are not, or may be joined
 }
 
 // errEnough ends an iteration early, without being a failure.
@@ -32,7 +32,7 @@ func TextFile(g *Graph, uris ...string) Dataset[string] {
 	g.sources = append(g.sources, d)
 	id := g.add(node{kind: "text", typ: "string", detail: fmt.Sprint(uris), bytes: d.bytes})
 	return Dataset[string]{g: g, id: id, parts: func() int { return d.source.Len() },
-		each: advancing(func(ctx context.Context, part int, yield func([]string) error) error {
+		produce: advancing(func(ctx context.Context, part int, yield func([]string) error) error {
 			var text arena
 			b := newBatcher(yield)
 			if err := d.source.Lines(ctx, part, func(line []byte) error { return b.add(text.text(line)) }); err != nil {
@@ -70,7 +70,7 @@ func Points(g *Graph, in Input, uris ...string) Dataset[Point] {
 	g.sources = append(g.sources, d)
 	id := g.add(node{kind: "points", points: d, typ: "Point", detail: fmt.Sprintf("%v %s", uris, optionsText(in)), bytes: d.bytes})
 	return Dataset[Point]{g: g, id: id, source: d, parts: func() int { return d.source.Len() },
-		each: advancing(oneByOne(func(ctx context.Context, part int, yield func(Point) error) error {
+		produce: advancing(oneByOne(func(ctx context.Context, part int, yield func(Point) error) error {
 			return d.source.Read(ctx, part, func(c *storage.Chunk) error { return eachPoint(c, yield) })
 		}))}
 }
@@ -102,17 +102,22 @@ func eachPoint(c *storage.Chunk, yield func(Point) error) error {
 // derive makes a dataset whose partitions are computed from another's.
 func derive[T, U any](ds Dataset[T], kind string, each func(ctx context.Context, part int, yield func(rows []U) error) error) Dataset[U] {
 	id := ds.g.add(node{kind: kind, typ: typeName[U](), user: true, inputs: []int{ds.id}})
-	return Dataset[U]{g: ds.g, id: id, parts: ds.parts, each: each}
+	return Dataset[U]{g: ds.g, id: id, parts: ds.parts, produce: each}
 }
 
 // Map applies f to every row. Nothing moves; order is kept.
 func Map[T, U any](ds Dataset[T], f func(T) U) Dataset[U] {
 	return derive(ds, "map", func(ctx context.Context, part int, yield func([]U) error) error {
 		var out []U
+		p := pulseOf(ctx)
 		return ds.each(ctx, part, func(rows []T) error {
 			out = slices.Grow(out[:0], len(rows))[:len(rows)]
-			for i := range rows {
-				out[i] = f(rows[i])
+			for from := 0; from < len(rows); from += pulseRows {
+				to := min(len(rows), from+pulseRows)
+				for i := from; i < to; i++ {
+					out[i] = f(rows[i])
+				}
+				p.moved(to - from)
 			}
 			return yield(out)
 		})
@@ -144,14 +149,19 @@ func MapErr[T, U any](ds Dataset[T], f func(T) (U, error)) Dataset[U] {
 func Filter[T any](ds Dataset[T], f func(T) bool) Dataset[T] {
 	return keepsKeys(ds.spread, derive(ds, "filter", func(ctx context.Context, part int, yield func([]T) error) error {
 		var out []T
+		p := pulseOf(ctx)
 		return ds.each(ctx, part, func(rows []T) error {
 			out = slices.Grow(out[:0], len(rows))[:len(rows)]
 			n := 0
-			for i := range rows {
-				out[n] = rows[i] // without a branch that cannot be foretold
-				if f(rows[i]) {
-					n++
+			for from := 0; from < len(rows); from += pulseRows {
+				to := min(len(rows), from+pulseRows)
+				for i := from; i < to; i++ {
+					out[n] = rows[i] // without a branch that cannot be foretold
+					if f(rows[i]) {
+						n++
+					}
 				}
+				p.moved(to - from)
 			}
 			if n == 0 {
 				return nil
@@ -173,6 +183,7 @@ func FlatMapAppend[T, U any](ds Dataset[T], f func(out []U, row T) []U) Dataset[
 	return derive(ds, "flat-map", func(ctx context.Context, part int, yield func([]U) error) error {
 		most := batchRows[U]()
 		out := make([]U, 0, most)
+		p := pulseOf(ctx)
 		err := ds.each(ctx, part, func(rows []T) error {
 			for i := range rows {
 				if out = f(out, rows[i]); len(out) >= most {
@@ -180,6 +191,9 @@ func FlatMapAppend[T, U any](ds Dataset[T], f func(out []U, row T) []U) Dataset[
 						return err
 					}
 					out = out[:0]
+				}
+				if i%pulseRows == 0 {
+					p.moved(1)
 				}
 			}
 			return nil

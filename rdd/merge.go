@@ -134,10 +134,14 @@ func merge[T any](ctx context.Context, o order[T], streams []*stream[T], yield f
 	if len(streams) > 1 {
 		m.losers[0] = m.build(1)
 	}
+	p := pulseOf(ctx)
 	batch := make([]T, 0, batchRows[T]())
 	for w := m.losers[0]; !m.over[w]; w = m.losers[0] {
 		if batch = append(batch, streams[w].rows[0]); len(batch) == cap(batch) {
-			if err := firstError(ctx.Err(), yield(batch)); err != nil {
+			if p.moved(len(batch)); ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err := yield(batch); err != nil {
 				return err
 			}
 			batch = batch[:0]

@@ -18,7 +18,7 @@ func Parallelize[T any](g *Graph, partitions int, rows ...T) Dataset[T] {
 	crosses[T](g, "parallelize", "rows")
 	digest, size := digestOf(rows)
 	id := g.add(node{kind: "parallelize", typ: typeName[T](), detail: fmt.Sprintf("%d %v", n, digest), bytes: func() int64 { return size }})
-	return Dataset[T]{g: g, id: id, parts: func() int { return n }, each: func(_ context.Context, part int, yield func([]T) error) error {
+	return Dataset[T]{g: g, id: id, parts: func() int { return n }, produce: func(_ context.Context, part int, yield func([]T) error) error {
 		return inBatches(rows[part*len(rows)/n:(part+1)*len(rows)/n], yield)
 	}}
 }
@@ -39,7 +39,7 @@ func digestOf(v any) (digest string, bytes int64) {
 func Range(g *Graph, from, to int64, partitions int) Dataset[int64] {
 	n, rows := int64(max(1, partitions)), max(0, to-from)
 	id := g.add(node{kind: "range", typ: "int64", detail: fmt.Sprint(from, to, n), bytes: func() int64 { return 8 * rows }})
-	return Dataset[int64]{g: g, id: id, parts: func() int { return int(n) }, each: func(ctx context.Context, part int, yield func([]int64) error) error {
+	return Dataset[int64]{g: g, id: id, parts: func() int { return int(n) }, produce: func(ctx context.Context, part int, yield func([]int64) error) error {
 		p := int64(part)
 		batch := make([]int64, batchRows[int64]())
 		for i, to := from+shareOf(rows, p, n), from+shareOf(rows, p+1, n); i < to; i += int64(len(batch)) {
@@ -64,7 +64,7 @@ func shareOf(rows, p, n int64) int64 { return rows/n*p + rows%n*p/n }
 func Generate[T any](g *Graph, partitions int, seed uint64, f func(part int, r *rand.Rand) iter.Seq[T]) Dataset[T] {
 	n := max(1, partitions)
 	id := g.add(node{kind: "generate", typ: typeName[T](), detail: fmt.Sprint(n, seed), user: true})
-	return Dataset[T]{g: g, id: id, parts: func() int { return n }, each: func(_ context.Context, part int, yield func([]T) error) error {
+	return Dataset[T]{g: g, id: id, parts: func() int { return n }, produce: func(_ context.Context, part int, yield func([]T) error) error {
 		b := newBatcher(yield)
 		for row := range f(part, rand.New(rand.NewPCG(seed, uint64(part)))) {
 			if err := b.add(row); err != nil {
@@ -191,7 +191,7 @@ func Union[T any](first Dataset[T], others ...Dataset[T]) Dataset[T] {
 		}
 		return n
 	}
-	return Dataset[T]{g: first.g, id: id, parts: parts, each: func(ctx context.Context, part int, yield func([]T) error) error {
+	return Dataset[T]{g: first.g, id: id, parts: parts, produce: func(ctx context.Context, part int, yield func([]T) error) error {
 		k, own := of(part)
 		if k < 0 {
 			return fault.Newf(fault.Internal, "read", "a union", "it has no partition %d", part)
@@ -213,7 +213,7 @@ func Coalesce[T any](ds Dataset[T], n int) Dataset[T] {
 		from, to := of(part)
 		return between(from, to)
 	}})
-	return Dataset[T]{g: ds.g, id: id, parts: parts, each: func(ctx context.Context, part int, yield func([]T) error) error {
+	return Dataset[T]{g: ds.g, id: id, parts: parts, produce: func(ctx context.Context, part int, yield func([]T) error) error {
 		from, to := of(part)
 		for p := from; p < to; p++ {
 			if err := ds.each(ctx, p, yield); err != nil {
@@ -254,7 +254,7 @@ func Cartesian[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]
 		}
 	}})
 	parts := func() int { return left.parts() * right.parts() }
-	return Dataset[Joined[T, U]]{g: left.g, id: id, parts: parts, each: func(ctx context.Context, part int, yield func([]Joined[T, U]) error) error {
+	return Dataset[Joined[T, U]]{g: left.g, id: id, parts: parts, produce: func(ctx context.Context, part int, yield func([]Joined[T, U]) error) error {
 		n := right.parts()
 		b := newBatcher(yield)
 		err := left.rows(ctx, part/n, func(l T) error {

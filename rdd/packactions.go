@@ -94,6 +94,7 @@ func ScanBatches[P, T, R any](pk Packed[T], f func(r R, p P, b *Batch) R) Scan[P
 			if acc, _, err = scan.Fold(acc, b, 0, b.Rows, nil); err != nil {
 				return nil, err
 			}
+			packs.Moved(b.Rows)
 		}
 		return Encode(*acc.(*R))
 	}

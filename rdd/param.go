@@ -71,7 +71,7 @@ func (p Param[P]) value(ctx context.Context) (v P, err error) {
 	if err != nil {
 		return v, err
 	}
-	raw, set := env.args.Params[p.id]
+	raw, set := env.params[p.id]
 	if !set {
 		return v, fault.Newf(fault.UserCode, "use", p.name(), "it has not been set").WithHint("call Set before the action")
 	}
@@ -94,10 +94,15 @@ func MapWith[T, P, U any](ds Dataset[T], p Param[P], f func(T, P) U) Dataset[U] 
 			return err
 		}
 		var out []U
+		beat := pulseOf(ctx)
 		return ds.each(ctx, part, func(rows []T) error {
 			out = slices.Grow(out[:0], len(rows))[:len(rows)]
-			for i := range rows {
-				out[i] = f(rows[i], value)
+			for from := 0; from < len(rows); from += pulseRows {
+				to := min(len(rows), from+pulseRows)
+				for i := from; i < to; i++ {
+					out[i] = f(rows[i], value)
+				}
+				beat.moved(to - from)
 			}
 			return yield(out)
 		})

@@ -26,6 +26,8 @@ type onePacks struct {
 
 func (p onePacks) Advance(int) {}
 
+func (p onePacks) Moved(int) {}
+
 func (p onePacks) Memory() int { return p.memory }
 
 func (p onePacks) NewBuckets(partitions int) *storage.BucketWriter {

@@ -90,6 +90,8 @@ func (p frailPacks) MakePack(context.Context, int) (plan.ExecutorID, *storage.Pa
 
 func (p frailPacks) Advance(int) {}
 
+func (p frailPacks) Moved(int) {}
+
 func (p frailPacks) Memory() int { return p.f.memory }
 
 func (p frailPacks) NewBuckets(partitions int) *storage.BucketWriter {

@@ -17,7 +17,7 @@ import (
 func Zip[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
 	id := left.g.add(node{kind: "zip", typ: typeName[Joined[T, U]](), inputs: []int{left.id, right.id}, at: callSite()})
 	g := left.g
-	return Dataset[Joined[T, U]]{g: g, id: id, parts: left.parts, each: func(ctx context.Context, part int, yield func([]Joined[T, U]) error) error {
+	return Dataset[Joined[T, U]]{g: g, id: id, parts: left.parts, produce: func(ctx context.Context, part int, yield func([]Joined[T, U]) error) error {
 		if l, r := left.parts(), right.parts(); l != r {
 			return fault.Newf(fault.BadInput, "zip", g.name(id), "the left has %d partitions, the right %d", l, r)
 		}
@@ -84,7 +84,7 @@ func ZipWithIndex[T any](ds Dataset[T]) Dataset[Pair[int64, T]] {
 		}
 		return first, err
 	}
-	return Dataset[Pair[int64, T]]{g: ds.g, id: id, parts: ds.parts, each: func(ctx context.Context, part int, yield func([]Pair[int64, T]) error) error {
+	return Dataset[Pair[int64, T]]{g: ds.g, id: id, parts: ds.parts, produce: func(ctx context.Context, part int, yield func([]Pair[int64, T]) error) error {
 		first := ds.g.decisionOf(id)
 		if part >= len(first) {
 			return errNoShuffle()

@@ -267,6 +267,9 @@ const replayMemory = 256 << 20
 // Advance does nothing: nobody watches.
 func (madePacks) Advance(int) {}
 
+// Moved does nothing, for the same reason.
+func (madePacks) Moved(int) {}
+
 func (madePacks) Memory() int { return replayMemory }
 
 func (p madePacks) NewBuckets(partitions int) *storage.BucketWriter {

@@ -56,6 +56,8 @@ type Packs interface {
 type Shuffles interface {
 	// Advance says that a task has read so many rows more.
 	Advance(rows int)
+	// Moved says that a task gets on: so many rows have passed, or bytes were moved.
+	Moved(n int)
 	// Memory is how many bytes of rows a task may hold.
 	Memory() int
 	// NewBuckets begins the output of a map task, or rows that do not fit into

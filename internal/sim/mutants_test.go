@@ -122,7 +122,7 @@ var proofs = []proof{
 // begins are the seeds before those that a bug is looked for with, where the first 200 do
 // not have what it takes: a drain that could not be finished at once, and no executor
 // that joins meanwhile.
-var begins = map[mutant.Bug]uint64{mutant.DrainForgotten: 200}
+var begins = map[mutant.Bug]uint64{mutant.DrainForgotten: 400}
 
 // TestEveryPlantedBugIsFound plants each bug and looks for it with the oracle
 // that it is for.

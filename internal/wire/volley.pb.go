@@ -2153,8 +2153,10 @@ type TaskProgress struct {
 	Call      uint64                 `protobuf:"varint,2,opt,name=call,proto3" json:"call,omitempty"`
 	Partition uint32                 `protobuf:"varint,3,opt,name=partition,proto3" json:"partition,omitempty"`
 	// Rows read so far, and for how long.
-	Rows          int64 `protobuf:"varint,4,opt,name=rows,proto3" json:"rows,omitempty"`
-	BusyNs        int64 `protobuf:"varint,5,opt,name=busy_ns,json=busyNs,proto3" json:"busy_ns,omitempty"`
+	Rows   int64 `protobuf:"varint,4,opt,name=rows,proto3" json:"rows,omitempty"`
+	BusyNs int64 `protobuf:"varint,5,opt,name=busy_ns,json=busyNs,proto3" json:"busy_ns,omitempty"`
+	// Grows while the task gets on: rows that pass through it, and bytes that it moves.
+	Moved         int64 `protobuf:"varint,6,opt,name=moved,proto3" json:"moved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2220,6 +2222,13 @@ func (x *TaskProgress) GetRows() int64 {
 func (x *TaskProgress) GetBusyNs() int64 {
 	if x != nil {
 		return x.BusyNs
+	}
+	return 0
+}
+
+func (x *TaskProgress) GetMoved() int64 {
+	if x != nil {
+		return x.Moved
 	}
 	return 0
 }
@@ -2606,13 +2615,14 @@ const file_volley_proto_rawDesc = "" +
 	"\tpartition\x18\x04 \x01(\rR\tpartition\x12\x12\n" +
 	"\x04args\x18\x05 \x01(\fR\x04args\x12\x18\n" +
 	"\aholders\x18\x06 \x03(\tR\aholders\x12\x1c\n" +
-	"\taddresses\x18\a \x03(\tR\taddresses\"\x7f\n" +
+	"\taddresses\x18\a \x03(\tR\taddresses\"\x95\x01\n" +
 	"\fTaskProgress\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04call\x18\x02 \x01(\x04R\x04call\x12\x1c\n" +
 	"\tpartition\x18\x03 \x01(\rR\tpartition\x12\x12\n" +
 	"\x04rows\x18\x04 \x01(\x03R\x04rows\x12\x17\n" +
-	"\abusy_ns\x18\x05 \x01(\x03R\x06busyNs\"\xbb\x01\n" +
+	"\abusy_ns\x18\x05 \x01(\x03R\x06busyNs\x12\x14\n" +
+	"\x05moved\x18\x06 \x01(\x03R\x05moved\"\xbb\x01\n" +
 	"\n" +
 	"TaskResult\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +

@@ -1,0 +1,39 @@
+package rdd
+
+import (
+	"context"
+
+	"github.com/volley-engine/volley/internal/runner"
+)
+
+// A task that says for long that nothing moves is given up: whatever hands rows on, or
+// calls a function of the user's for each, says so.
+
+// pulseRows is after how many calls of a user's function a task says that it gets on.
+const pulseRows = 64
+
+// pulse says that a task gets on; of what packs are made from, nobody asks.
+type pulse struct{ packs runner.Packs }
+
+func pulseOf(ctx context.Context) pulse {
+	env, err := envOf(ctx)
+	if err != nil {
+		return pulse{}
+	}
+	return pulse{env.packs}
+}
+
+func (p pulse) moved(rows int) {
+	if p.packs != nil {
+		p.packs.Moved(rows)
+	}
+}
+
+// each hands out the rows of a partition, and says that they pass.
+func (ds Dataset[T]) each(ctx context.Context, part int, yield func(rows []T) error) error {
+	p := pulseOf(ctx)
+	return ds.produce(ctx, part, func(rows []T) error {
+		p.moved(len(rows))
+		return yield(rows)
+	})
+}
