@@ -37,13 +37,16 @@ func (c LinearConfig) problem(meta *storage.PackMeta, proven bool) (string, erro
 	return hex.EncodeToString(sum[:]), err
 }
 
-// ended notes where a training is over; nil where it is not, or its model is one of
-// before, the best on rows held out.
+// ended notes where a training is over: where it has converged, or a method that steps
+// along gradients stands still by its own rule, which would end it there again. It
+// returns nil where it is not over, or its model is one of before, the best on rows held
+// out.
 func (c *LinearConfig) ended(meta *storage.PackMeta, sum *Summary, before bool) (e *Ended, err error) {
-	if why := sum.StoppedBy; why != "tolerance" && why != "duality-gap" || !isFinite(sum.Objective) || before {
+	still := sum.StoppedBy == "tolerance" && !sum.Solver.curved() && !sum.returned
+	if !sum.Converged && !still || !isFinite(sum.Objective) || before {
 		return nil, nil
 	}
-	e = &Ended{Objective: sum.Objective, Tolerance: c.Tol, Proven: sum.StoppedBy == "duality-gap"}
+	e = &Ended{Objective: sum.Objective, Tolerance: c.Tol, Proven: sum.Converged && sum.GapBy == ByDuality}
 	e.Problem, err = c.problem(meta, e.Proven)
 	return e, err
 }

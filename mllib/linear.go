@@ -60,6 +60,7 @@ type LinearConfig struct {
 	Cut           bool    // steps may end before all rows are processed
 	StepSize      float64 // 0: chosen from the data (gd, nesterov, constant), 1 (sqrt) or 0.1 (adam)
 	Reg           float64
+	RegPerRow     bool `json:",omitempty"` // Reg is 1/n, n being how many rows there are
 	Alpha         float64
 	ClassWeights  [2]float64 // of rows with label 0 and 1; both 0 stand for ones
 	Balanced      bool       // weights that make all labels weigh alike
@@ -96,22 +97,21 @@ func (c *LinearConfig) weights(m moments) [2]float64 {
 	return c.ClassWeights
 }
 
-// weighted says whether rows count differently.
-func (c *LinearConfig) weighted() bool { return c.Balanced || c.ClassWeights != [2]float64{} }
-
 // LinearPlan is the plan of a linear model.
 type LinearPlan struct {
-	Rows      rdd.Packed[rdd.Point]
-	Moments   rdd.Step[momentsParam, gradient]
-	Gradient  rdd.Step[linearParam, gradient]
-	Curvature rdd.Step[linearParam, curvature]
-	Ascent    rdd.Step[dualParam, dualSums]
-	Pairs     rdd.Step[pairParam, pairSums]
-	Loss      rdd.Step[linearParam, gradient]
-	Held      rdd.Packed[rdd.Point] // rows held out to stop by, if any
-	HeldLoss  rdd.Step[linearParam, gradient]
-	Sample    rdd.Action[[]rdd.Point]
-	Scores    rdd.Scan[linearParam, []float64]
+	Rows        rdd.Packed[rdd.Point]
+	Moments     rdd.Step[momentsParam, gradient]
+	Gradient    rdd.Step[linearParam, gradient]
+	Curvature   rdd.Step[linearParam, curvature]
+	Ascent      rdd.Step[dualParam, dualSums]
+	Pairs       rdd.Step[pairParam, pairSums]
+	Loss        rdd.Step[linearParam, gradient]
+	Certificate rdd.Step[linearParam, certificate]
+	Second      rdd.Step[linearParam, curvature] // of all rows, to say how good a result is
+	Held        rdd.Packed[rdd.Point]            // rows held out to stop by, if any
+	HeldLoss    rdd.Step[linearParam, gradient]
+	Sample      rdd.Action[[]rdd.Point]
+	Scores      rdd.Scan[linearParam, []float64]
 }
 
 // sampleRows is how many rows the curvature is estimated from.
@@ -134,15 +134,17 @@ func BuildLinear(g *rdd.Graph, c LinearConfig) LinearPlan {
 	rows := rdd.Pack(rdd.Points(g, c.Input, c.Data...), c.packOptions()...)
 	rowLoss := &rowLoss{config: c}
 	p := LinearPlan{
-		Rows:      rows,
-		Moments:   rdd.Aggregate(rows, momentsAggregator(c)),
-		Gradient:  rdd.Aggregate(rows, rowLoss.gradients(), rdd.Aggressive(0)),
-		Curvature: rdd.Aggregate(rows, rowLoss.curvatures(), rdd.Aggressive(0)),
-		Pairs:     rdd.Aggregate(rows, rowLoss.pairs(), rdd.Aggressive(0)),
-		Ascent:    rdd.Aggregate(rows, rowLoss.ascents(), rdd.Aggressive(0)),
-		Loss:      rdd.Aggregate(rows, rowLoss.losses()),
-		Sample:    rdd.Prefix(rows, sampleRows),
-		Scores:    rdd.ScanBatches(rows, rowLoss.addScores),
+		Rows:        rows,
+		Moments:     rdd.Aggregate(rows, momentsAggregator(c)),
+		Gradient:    rdd.Aggregate(rows, rowLoss.gradients(), rdd.Aggressive(0)),
+		Curvature:   rdd.Aggregate(rows, rowLoss.curvatures(), rdd.Aggressive(0)),
+		Pairs:       rdd.Aggregate(rows, rowLoss.pairs(), rdd.Aggressive(0)),
+		Ascent:      rdd.Aggregate(rows, rowLoss.ascents(), rdd.Aggressive(0)),
+		Loss:        rdd.Aggregate(rows, rowLoss.losses()),
+		Certificate: rdd.Aggregate(rows, rowLoss.certificates()),
+		Second:      rdd.Aggregate(rows, rowLoss.curvatures()),
+		Sample:      rdd.Prefix(rows, sampleRows),
+		Scores:      rdd.ScanBatches(rows, rowLoss.addScores),
 	}
 	if held, any := heldOut(g, c.Input, c.Data, c.packOptions()); any {
 		p.Held, p.HeldLoss = held, rdd.Aggregate(held, rowLoss.losses())

@@ -28,6 +28,7 @@ type LinearModel struct {
 	Intercept  float64   `json:"intercept"`
 	Threshold  *float64  `json:"threshold,omitempty"` // score above which a row has Labels[1]; nil is a half, of a margin 0
 	Ended      *Ended    `json:"ended,omitempty"`     // where training ended by its own rule
+	Quality    *Quality  `json:"quality,omitempty"`   // how near it is known to be to the best
 	Weights    []float64 `json:"-"`
 	// Prepared takes raw rows to those that the weights are of; nil where they are
 	// the same.

@@ -9,7 +9,9 @@ import (
 // quadratic is a model of the smooth part of the objective about a point:
 // G·δ + δᵀ·H·δ/2. Of H, n×n and row-major, all entries are there.
 type quadratic struct {
-	G, H []float64
+	G, H   []float64
+	few    bool // few rows curve it, as of a hinge: where it is flat it is not to be trusted far
+	unsure bool // descend has given up: the step is none to end by
 }
 
 // minimize finds the step from x that makes the model plus the L1 penalty
@@ -43,27 +45,45 @@ func (m *quadratic) minimize(x, lasso []float64) (step []float64, falls float64)
 const (
 	stillness = 1e-13
 	mostSweep = 20_000
+	fewSweeps = 20
 )
 
 // descend is coordinate descent by covariance updates (Friedman et al.): sweeps
-// over all variables, and, between them, over those that are not zero until they
-// stand still.
+// over all variables until they stand still, and, between them, leaps of those that
+// are not zero, or, where these are not to be trusted, sweeps over them.
 func (m *quadratic) descend(x, lasso []float64) []float64 {
 	n := len(x)
 	at, slope := append([]float64(nil), x...), append([]float64(nil), m.G...)
 	least := stillness * math.Sqrt(kernel.Dot(m.G, m.G))
-	for sweeps := 0; sweeps < mostSweep; {
-		if sweeps++; m.sweep(at, slope, lasso, false) <= least {
-			break
+	sweeps := 0
+	for m.unsure = true; m.unsure && sweeps < mostSweep; {
+		for range fewSweeps {
+			if sweeps++; m.sweep(at, slope, lasso, false) <= least {
+				m.unsure = false
+				break
+			}
 		}
-		for sweeps < mostSweep && m.sweep(at, slope, lasso, true) > least {
+		for m.unsure && sweeps < mostSweep && m.between(at, slope, lasso, least) {
 			sweeps++
+		}
+		copy(slope, m.G) // sums of many moves have lost some digits
+		for j := range n {
+			kernel.Axpy(at[j]-x[j], m.H[j*n:(j+1)*n], slope)
 		}
 	}
 	for j := range n {
 		at[j] -= x[j]
 	}
 	return at
+}
+
+// between moves the variables that are not zero, and reports whether it is worth while
+// to do so again.
+func (m *quadratic) between(at, slope, lasso []float64, least float64) (again bool) {
+	if m.few {
+		return m.sweep(at, slope, lasso, true) > least
+	}
+	return m.leap(at, slope, lasso)
 }
 
 // sweep moves each variable to its best place, the others given, and returns the

@@ -22,11 +22,14 @@ import (
 // rises with every step.
 type dualState struct {
 	U, Center, Last []float64
-	Conj            float64 // Σ ℓ*(−a)
-	Momentum        float64 // Nesterov's t
-	Share           float64 // of the proximal terms that is left
-	Gap             float64 // the least that was seen, when it last fell by a good part
-	FellAt          float64 // the iteration of that; 0 before the first look
+	Solved          []float64 // the model at which the centre moved last
+	Began           float64   // the objective at the first look; 0 before
+	Careful         float64   // 1: the centre has run away, and moves only where the model is near enough
+	Conj            float64   // Σ ℓ*(−a)
+	Momentum        float64   // Nesterov's t
+	Share           float64   // of the proximal terms that is left
+	Gap             float64   // the least that was seen, when it last fell by a good part
+	FellAt          float64   // the iteration of that; 0 before the first look
 }
 
 // What is a good part of the gap; in what part of all iterations, but not less than a
@@ -137,16 +140,26 @@ func (d *dual) value(st *dualState) float64 {
 	return value
 }
 
-// take takes what a step came to: u moves, and the centre ahead of the model.
+// take takes what a step came to: u moves, the model with it, and the centre ahead of
+// that.
 func (d *dual) take(st *dualState, s dualSums) (w []float64) {
 	for j, v := range s.Move {
 		st.U[j] += v / d.n
 	}
 	st.Conj += s.Conj
-	w = d.model(st)
+	st.Last = d.model(st)
+	if st.Careful == 0 {
+		d.goOn(st)
+	}
+	return st.Last
+}
+
+// goOn moves the centre ahead of the model.
+func (d *dual) goOn(st *dualState) {
+	w := st.Last
 	var back float64
 	for j := range w {
-		back = math.FMA(float64(d.prox[j]*(st.Center[j]-w[j])), w[j]-st.Last[j], back)
+		back = math.FMA(float64(d.prox[j]*(st.Center[j]-w[j])), w[j]-st.Solved[j], back)
 	}
 	t := (1 + math.Sqrt(math.FMA(4*st.Momentum, st.Momentum, 1))) / 2
 	ahead := (st.Momentum - 1) / t
@@ -155,17 +168,57 @@ func (d *dual) take(st *dualState, s dualSums) (w []float64) {
 	}
 	st.Momentum = t
 	for j := range w {
-		st.Center[j] = math.FMA(ahead, w[j]-st.Last[j], w[j])
+		st.Center[j] = math.FMA(ahead, w[j]-st.Solved[j], w[j])
 	}
-	st.Last = w
-	return w
+	copy(st.Solved, w)
+}
+
+// What tells that the centre has run away: an objective this many times that of the
+// first look. What part of the proximal terms the rest of the gap of the problem with
+// them may be for the centre to move, from then on.
+const (
+	farAbove   = 2
+	nearEnough = 0.25
+)
+
+// watchCentre takes in the objective at the model. A centre that has run away moves only
+// here, and only where the model is near to what these proximal terms make best: then
+// the method converges however far steps are from exact (Lin, Mairal and Harchaoui,
+// 2015).
+func (d *dual) watchCentre(st *dualState, objective float64) {
+	if st.Began == 0 {
+		st.Began = objective
+	}
+	if !(objective <= float64(farAbove*st.Began)) {
+		st.Careful = 1
+	}
+	if st.Careful == 0 {
+		return
+	}
+	if away, least := d.proximal(st); objective+away-least <= float64(nearEnough*away) {
+		d.goOn(st)
+	}
+}
+
+// proximal returns Σ k/2·(w − c)², and the value of the dual of the problem with these
+// terms.
+func (d *dual) proximal(st *dualState) (away, value float64) {
+	value = -st.Conj / d.n
+	for j, u := range st.U {
+		k, c, w := d.prox[j], st.Center[j], st.Last[j]
+		away = math.FMA(float64(k/2*(w-c)), w-c, away)
+		m := soft(math.FMA(k, c, u), d.lasso[j])
+		value = math.FMA(float64(k/2*c), c, value)
+		value = math.FMA(float64(-m/2*m), d.inverse[j], value)
+	}
+	return away, value
 }
 
 // startAscent begins with dual variables of zero.
 func (t *trainer) startAscent(m moments) {
 	t.dual = newDual(t.prob, m, float64(t.meta.Rows), len(t.meta.Splits), t.meta.Layout == storage.DenseLayout)
 	n := len(t.dual.l2)
-	t.st.Dual = dualState{U: make([]float64, n), Center: make([]float64, n), Last: make([]float64, n), Momentum: 1, Share: 1}
+	t.st.Dual = dualState{U: make([]float64, n), Center: make([]float64, n), Last: make([]float64, n), Solved: make([]float64, n), Momentum: 1, Share: 1}
 	t.standAt(make([]float64, n))
 }
 
@@ -194,6 +247,13 @@ const looks = 2
 // ascend takes one step of dual ascent, and now and then finds the duality gap.
 func (t *trainer) ascend(ctx context.Context, it *rdd.Iteration) error {
 	st := &t.st.Dual
+	if t.st.Guard.Point == nil { // no result is to be worse than the beginning
+		f, err := t.evaluate(ctx, it.Number-1)
+		if err != nil {
+			return err
+		}
+		t.st.Guard.note(t.st.Y, f, true)
+	}
 	if t.dual.share != st.Share { // of a run that goes on
 		t.dual.ease(st.Share)
 	}
@@ -229,7 +289,9 @@ func (t *trainer) lookAtGap(ctx context.Context, it *rdd.Iteration, o observatio
 		return err
 	}
 	o.exact = true
-	t.best = o.objective
+	if t.best = o.objective; o.objective < t.st.Guard.F {
+		t.st.Guard.note(t.st.Y, o.objective, true)
+	}
 	st := &t.st.Dual
 	it.Report("objective", o.objective)
 	it.Report("gap", o.objective-value)
@@ -244,7 +306,10 @@ func (t *trainer) lookAtGap(ctx context.Context, it *rdd.Iteration, o observatio
 		t.dual.ease(st.Share)
 		st.Last = t.dual.model(st)
 		copy(st.Center, st.Last)
+		copy(st.Solved, st.Last)
 		st.Momentum = 1
+	default:
+		t.dual.watchCentre(st, o.objective)
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ import (
 type SoftmaxModel struct {
 	rowModel
 	Intercepts []float64 `json:"intercepts"`
-	Ended      *Ended    `json:"ended,omitempty"` // where training ended by its own rule
+	Ended      *Ended    `json:"ended,omitempty"`   // where training ended by its own rule
+	Quality    *Quality  `json:"quality,omitempty"` // how near it is known to be to the best
 
 	weights []float64 // Features × classes
 }

@@ -68,10 +68,12 @@ func (t *softmax) prepare(ctx context.Context) error {
 	for k := range t.meta.Labels {
 		t.label = append(t.label, storedLabel(t.meta, k))
 	}
+	t.choosePenalty(&t.cfg, t.meta)
 	if t.cfg.Solver == Auto || t.cfg.Solver == "" {
 		t.cfg.Solver, t.out.SolverWhy = t.cfg.chooseWide("there are several classes")
 	}
 	t.begins(t.meta, t.cfg.Solver)
+	t.chosenLabel(t.cfg.Input, t.meta)
 	sample, err := t.plan.Sample.Run(ctx, t.s)
 	if err != nil {
 		return err
@@ -152,10 +154,14 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 	objective := t.objective(t.st.Y, s.Loss, info.Weight)
 	t.st.Latest = objective
 	it.Report("objective", objective)
-	if !isFinite(objective) {
-		return fault.Newf(fault.UserCode, "train", t.cfg.job(), "the objective is not finite at iteration %d", it.Number).WithHint("lower --step-size")
-	}
 	o := t.observed(it.Number, objective, t.standardError(s.Loss, s.LossSq)/t.prob.counted)
+	if t.cfg.Solver.exact() {
+		if err := finiteAtFirst(t.cfg.job(), objective); it.Number == 1 && err != nil {
+			return err
+		}
+	} else if back, err := t.st.away(ctx, it, t.cfg.job(), o, t.evaluate); back || err != nil {
+		return err
+	}
 	if done, err := t.judge(ctx, it, o); done || err != nil {
 		return err
 	}
@@ -206,9 +212,15 @@ func (t *softmax) judge(ctx context.Context, it *rdd.Iteration, o observation) (
 	if t.cfg.Stop == ByWeights && t.cfg.Target == nil && t.cfg.MaxTime == 0 {
 		return false, nil
 	}
-	why, _, err := t.training.judge(ctx, it, &t.stop, o, t.evaluate)
+	why, o, err := t.training.judge(ctx, it, &t.stop, o, t.evaluate)
 	if why == "" || err != nil {
 		return false, err
+	}
+	if why == "tolerance" && o.exact && t.cfg.Solver.exact() && t.stop.mayGoOn() {
+		if err := t.certify(ctx); err != nil || !t.out.Converged {
+			t.stop.goOn()
+			return false, err
+		}
 	}
 	t.end(it, why)
 	copy(t.st.X, t.st.Y)
@@ -258,9 +270,14 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 		copy(t.st.Y, best)
 	}
 	if why != "interrupted" {
-		var err error
-		if t.out.Objective, err = t.evaluate(ctx, t.out.Iterations); err != nil {
+		if err := t.certify(ctx); err != nil {
 			return nil, err
+		}
+		if best, ok := t.st.Guard.better(t.out.Objective); ok && t.st.Held.Point == nil {
+			copy(t.st.Y, best)
+			if err := t.certify(ctx); err != nil {
+				return nil, err
+			}
 		}
 		if err := t.measure(ctx); err != nil {
 			return nil, err
@@ -270,6 +287,7 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 	t.out.Model = &SoftmaxModel{rowModel: rowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
 		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName}, Intercepts: p.Bias, weights: p.W}
 	var err error
+	t.out.Model.Quality, t.out.returned = t.out.quality(), t.st.Guard.Halts > 0
 	t.out.Model.Ended, err = t.cfg.ended(t.meta, &t.out.Summary, t.st.Held.Point != nil)
 	return &t.out, err
 }

@@ -25,14 +25,15 @@ type state struct {
 	Dual   dualState
 	Anchor anchorState
 	Held   heldState
+	Guard  guardState
 }
 
 // MarshalBinary lays the state out as floats, so that it costs little to
 // commit.
 func (s state) MarshalBinary() ([]byte, error) {
 	q, d, a, h := &s.Search, &s.Dual, &s.Anchor, &s.Held
-	out := putFloats(nil, []float64{h.Least, h.Since, a.Visited, d.Share, d.Gap, d.FellAt, d.Conj, d.Momentum, s.T, s.Step, s.Count, s.Latest, s.Width, q.F, q.Slope, q.Length, q.Tries, float64(len(q.Moves))})
-	for _, v := range slices.Concat([][]float64{s.X, s.Y, s.First, s.Second, d.U, d.Center, d.Last, a.Point, a.Gradient, h.Point, s.Rules.floats(), q.G, q.Direction}, q.Moves, q.Turns) {
+	out := putFloats(nil, []float64{h.Least, h.Since, a.Visited, d.Began, d.Careful, d.Share, d.Gap, d.FellAt, d.Conj, d.Momentum, s.T, s.Step, s.Count, s.Latest, s.Width, q.F, q.Slope, q.Length, q.Tries, float64(len(q.Moves))})
+	for _, v := range slices.Concat([][]float64{s.X, s.Y, s.First, s.Second, d.U, d.Center, d.Last, d.Solved, a.Point, a.Gradient, h.Point, s.Guard.Point, s.Guard.floats(), s.Rules.floats(), q.G, q.Direction}, q.Moves, q.Turns) {
 		out = putFloats(out, []float64{float64(len(v))}, v)
 	}
 	return out, nil
@@ -43,20 +44,21 @@ func (s *state) Parameters() [][]float64 { return [][]float64{s.X, s.Y} }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *state) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 18)
+	v, err := getFloats(raw, 20)
 	if err != nil {
 		return err
 	}
 	q, d, a, h := &s.Search, &s.Dual, &s.Anchor, &s.Held
-	h.Least, h.Since, a.Visited, d.Share, d.Gap, d.FellAt, d.Conj, d.Momentum, v = v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8:]
+	h.Least, h.Since, a.Visited, d.Began, d.Careful, v = v[0], v[1], v[2], v[3], v[4], v[5:]
+	d.Share, d.Gap, d.FellAt, d.Conj, d.Momentum, v = v[0], v[1], v[2], v[3], v[4], v[5:]
 	s.T, s.Step, s.Count, s.Latest, s.Width, q.F, q.Slope, q.Length, q.Tries = v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8]
 	pairs := int(v[9])
 	if v = v[10:]; pairs < 0 || pairs > maxPairs {
 		return fmt.Errorf("a state cannot have %d pairs", pairs)
 	}
 	q.Moves, q.Turns = make([][]float64, pairs), make([][]float64, pairs)
-	var rules []float64
-	into := []*[]float64{&s.X, &s.Y, &s.First, &s.Second, &d.U, &d.Center, &d.Last, &a.Point, &a.Gradient, &h.Point, &rules, &q.G, &q.Direction}
+	var rules, guard []float64
+	into := []*[]float64{&s.X, &s.Y, &s.First, &s.Second, &d.U, &d.Center, &d.Last, &d.Solved, &a.Point, &a.Gradient, &h.Point, &s.Guard.Point, &guard, &rules, &q.G, &q.Direction}
 	for i := range q.Moves {
 		into = append(into, &q.Moves[i])
 	}
@@ -73,6 +75,10 @@ func (s *state) UnmarshalBinary(raw []byte) error {
 		}
 		v = v[1+n:]
 	}
+	if len(guard) != len(s.Guard.floats()) {
+		return fmt.Errorf("the state of a solver is cut short")
+	}
+	s.Guard.setFloats(guard)
 	return s.Rules.setFloats(rules)
 }
 

@@ -38,18 +38,19 @@ type stopState struct {
 	Looked   float64   // objective of the last evaluation pass
 	LookedAt float64   // its iteration; 0 is never
 	NextLook float64   // iteration before which no pass is worth its cost
+	Proofs   float64   // how often a run stood still and had not converged
 }
 
 func (s *stopState) floats() []float64 {
-	return append([]float64{s.Last, s.Streak, s.Looked, s.LookedAt, s.NextLook}, s.Recent...)
+	return append([]float64{s.Last, s.Streak, s.Looked, s.LookedAt, s.NextLook, s.Proofs}, s.Recent...)
 }
 
 func (s *stopState) setFloats(v []float64) error {
-	if len(v) < 5 {
+	if len(v) < 6 {
 		return fmt.Errorf("the state of the stop rules is cut short")
 	}
-	s.Last, s.Streak, s.Looked, s.LookedAt, s.NextLook = v[0], v[1], v[2], v[3], v[4]
-	s.Recent = append([]float64(nil), v[5:]...)
+	s.Last, s.Streak, s.Looked, s.LookedAt, s.NextLook, s.Proofs = v[0], v[1], v[2], v[3], v[4], v[5]
+	s.Recent = append([]float64(nil), v[6:]...)
 	return nil
 }
 
@@ -132,10 +133,29 @@ func (s *stopper) byObjective(o observation) verdict {
 	return s.estimatedProgress(o)
 }
 
+// Where a run stands still and has not converged, it goes on until it stands this much
+// stiller, so many times.
+const (
+	tighter    = 10
+	mostProofs = 4
+)
+
+// mayGoOn reports whether a run that stands still may go on.
+func (s *stopper) mayGoOn() bool {
+	return s.rule != ByWeights && s.rule != ByFlexRR && s.state.Proofs < mostProofs
+}
+
+// goOn lets a run that stands still go on.
+func (s *stopper) goOn() {
+	s.state.Proofs++
+	s.state.Streak = 0
+}
+
 // exactProgress counts checks in a row without progress.
 func (s *stopper) exactProgress(o observation) verdict {
 	st := s.state
-	still := o.iteration > 1 && math.Abs(st.Last-o.objective) <= float64(s.tol*max(1, math.Abs(o.objective)))
+	tol := s.tol / power(tighter, st.Proofs)
+	still := o.iteration > 1 && math.Abs(st.Last-o.objective) <= float64(tol*max(1, math.Abs(o.objective)))
 	st.Last = o.objective
 	if !still {
 		st.Streak = 0

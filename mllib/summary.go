@@ -2,9 +2,12 @@ package mllib
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"strconv"
 	"time"
 
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage"
 )
@@ -12,16 +15,24 @@ import (
 // Summary is what every training run comes to beside its model.
 type Summary struct {
 	Objective  float64 // on all data, at the model
+	Gap        float64 // by how much it may lie above the least, at most; NaN where that is not known
+	GapBy      string  // what bounds it: ByDuality, ByCurvature or ByGradient
+	Converged  bool    // the gap is within the tolerance, relative to the objective where that is above 1; without a gap: the tolerance ended the run
 	Iterations int
 	StoppedBy  string
-	Solver     Solver // that was used
-	SolverWhy  string // it was chosen, where the user has not
+	Solver     Solver   // that was used
+	SolverWhy  string   // it was chosen, where the user has not
+	Chosen     []string // other defaults that the data had a say in, each with its reason
 	MeanShare  float64
 	MeanNEff   float64
 	Rows       int64
 	Features   int
 	Processed  int64   // rows folded and merged in training steps
 	Drift      float64 // of sdca: how far w had drifted from what the dual variables stand for, relatively
+	Malformed  int64   // records of the input that were left out, as was asked for
+	Missing    int64   // rows that were left out as they lack a number, as was asked for
+	tolerance  float64
+	returned   bool // the guard has taken it back
 }
 
 // training is what every training run has beside its own.
@@ -38,6 +49,7 @@ type training struct {
 func (t *training) begins(meta *storage.PackMeta, solver Solver) {
 	t.each = meta.Weight() / float64(meta.Rows)
 	t.sum.Rows, t.sum.Features, t.sum.Solver = meta.Rows, meta.Features, solver
+	t.sum.Malformed, t.sum.Missing, t.sum.Gap = meta.Malformed, meta.Missing, math.NaN()
 }
 
 // loop runs the iterations: a step that has begun is finished, whatever ends.
@@ -57,6 +69,9 @@ func loop[S any](ctx context.Context, t *training, state *S, n int, iterate func
 func (t *training) moments(ctx context.Context, meta *storage.PackMeta, step rdd.Step[momentsParam, gradient], sample []rdd.Point, positive float64) (moments, error) {
 	shift := near(meta, sample)
 	g, err := step.Run(ctx, t.s, momentsParam{meta.Features, positive, shift})
+	if err == nil {
+		err = squarable(meta, g)
+	}
 	if err != nil {
 		return moments{}, err
 	}
@@ -111,5 +126,51 @@ func (t *training) whyEnded(ctx context.Context) string {
 	if ctx.Err() != nil {
 		t.sum.StoppedBy = "interrupted"
 	}
+	t.sum.Converged = t.sum.StoppedBy == "tolerance"
 	return t.sum.StoppedBy
+}
+
+// squarable refuses columns, and labels, that are too large to compute with.
+func squarable(meta *storage.PackMeta, g gradient) error {
+	for i, v := range g.Sum {
+		if isFinite(v) {
+			continue
+		}
+		name := strconv.Itoa(i % meta.Features)
+		if len(meta.Names) == meta.Features {
+			name = strconv.Quote(meta.Names[i%meta.Features])
+		}
+		return fault.Newf(fault.BadInput, "train", "the data", "column %s has numbers whose squares, summed, are beyond 1.8e308", name).
+			WithHint("scale it, or leave it out")
+	}
+	return summable(g.Coef)
+}
+
+// mostLabels is what labels may come to together for their squares to be numbers.
+const mostLabels = 1e150
+
+// summable refuses labels that are too large to compute with.
+func summable(labels float64) error {
+	if math.Abs(labels) <= mostLabels {
+		return nil
+	}
+	return fault.Newf(fault.BadInput, "train", "the data", "its labels come to %g together, and their squares to more than a number holds", labels).
+		WithHint("scale the labels")
+}
+
+// chosenLabel notes which column the label is taken from, where nobody has said.
+func (t *training) chosenLabel(in rdd.Input, meta *storage.PackMeta) {
+	if name := meta.LabelName; in.Label == "" && !in.NoLabel && name != "" && name != "label" {
+		t.sum.Chosen = append(t.sum.Chosen, fmt.Sprintf("label: column %q, the first, as none is called label; --label names another", name))
+	}
+}
+
+// choosePenalty takes 1/n where no penalty is asked for: that of a normal law of
+// deviation 1 for each weight, before data are seen.
+func (t *training) choosePenalty(c *LinearConfig, meta *storage.PackMeta) {
+	if !c.RegPerRow {
+		return
+	}
+	c.Reg = 1 / float64(meta.Rows)
+	t.sum.Chosen = append(t.sum.Chosen, fmt.Sprintf("penalty λ = %.3g: 1/n for %d rows; --reg sets another, 0 none", c.Reg, meta.Rows))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 
-	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage"
@@ -41,6 +40,8 @@ type trainer struct {
 	dual   *dual             // of sdca
 	held   *storage.PackMeta // of the rows to stop by; nil without
 	there  gradient          // of svrg: the last step's, at the anchor
+	means  []float64         // of the features
+	ahead  bool              // Y is the end of Newton's last step, which promises less than the tolerance
 }
 
 // TrainLinear runs the loop and returns the model.
@@ -72,21 +73,22 @@ func (t *trainer) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.choosePenalty(&t.cfg, t.meta)
 	if t.cfg.Solver == Auto || t.cfg.Solver == "" {
 		t.cfg.Solver, t.out.SolverWhy = t.cfg.choose(t.meta.Features)
 	}
 	t.begins(t.meta, t.cfg.Solver)
+	t.chosenLabel(t.cfg.Input, t.meta)
 	t.out.Model = t.cfg.newModel(t.meta, labels)
 	sample, err := t.plan.Sample.Run(ctx, t.s)
 	if err != nil {
 		return err
 	}
-	m := moments{weight: t.meta.Weight(), mean: make([]float64, t.meta.Features), variance: make([]float64, t.meta.Features)}
-	if t.cfg.Intercept || t.cfg.scaled(t.cfg.Solver) || t.cfg.weighted() || t.meta.Weighted || t.cfg.Solver == SDCA {
-		if m, err = t.moments(ctx, t.meta, t.plan.Moments, sample, positive); err != nil {
-			return err
-		}
+	m, err := t.moments(ctx, t.meta, t.plan.Moments, sample, positive)
+	if err != nil {
+		return err
 	}
+	t.means = m.mean
 	t.prob = newProblem(t.cfg, t.cfg.Solver, m, positive)
 	if t.prob.mean != nil && t.meta.Layout == storage.DenseLayout {
 		t.center = t.prob.mean
@@ -153,15 +155,19 @@ func (c *LinearConfig) constant(m moments, w [2]float64) float64 {
 	if w == [2]float64{} {
 		w = [2]float64{1, 1}
 	}
-	switch c.Loss {
-	case Squared:
+	if c.Loss == Squared {
 		return m.labels / m.weight
-	case Hinge, SquaredHinge:
-		return 0
 	}
-	ones, zeros := w[1]*m.labels, w[0]*(m.weight-m.labels)
-	if ones <= 0 || zeros <= 0 {
+	ones, zeros := float64(w[1]*m.labels), float64(w[0]*(m.weight-m.labels))
+	switch {
+	case ones <= 0 || zeros <= 0:
 		return 0
+	case c.Loss == SquaredHinge:
+		return (ones - zeros) / (ones + zeros)
+	case c.Loss == Hinge && ones == zeros:
+		return 0
+	case c.Loss == Hinge:
+		return math.Copysign(1, ones-zeros)
 	}
 	return kernel.Log(ones) - kernel.Log(zeros)
 }
@@ -235,9 +241,13 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	t.st.Latest = objective
 	it.Report("objective", objective)
 	o := t.observed(it.Number, objective, t.standardError(g.Loss, g.LossSq)/t.prob.counted)
-	if !isFinite(objective) {
-		return fault.Newf(fault.UserCode, "train", t.cfg.job(), "the objective is not finite at iteration %d", it.Number).
-			WithHint("lower --step-size")
+	if t.cfg.Solver.exact() {
+		if err := finiteAtFirst(t.cfg.job(), objective); it.Number == 1 && err != nil {
+			return err
+		}
+	} else if back, err := t.st.away(ctx, it, t.cfg.job(), o, t.evaluate); back || err != nil {
+		t.out.Iterations = it.Number
+		return err
 	}
 	if done, err := t.judge(ctx, it, o); done || err != nil {
 		return err
@@ -262,6 +272,9 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	}
 	gap := g.Gap / float64(info.Weight*t.prob.counted)
 	if t.move(it.Number, h, objective, gap) {
+		if on, err := t.goesOn(ctx); on || err != nil {
+			return err
+		}
 		t.end(it, "tolerance")
 		return nil
 	}
@@ -282,14 +295,16 @@ func (t *trainer) move(iteration int, h []float64, objective, gap float64) (over
 		return false
 	}
 	count, before, first := t.st.Count, t.st.Search.F, t.st.Search.G == nil
-	falls := math.Inf(1) // what the next step, or the last one, gains
+	falls, unsure := math.Inf(1), false // what the next step, or the last one, gains
 	if h == nil {
 		over = t.st.quasiNewton(objective+gap, t.grad, t.prob.lasso)
 		if t.st.Count > count && !first {
 			falls = before - t.st.Search.F
 		}
 	} else {
-		falls, over = t.st.newton(objective+gap, &quadratic{G: t.grad, H: h}, t.prob.lasso)
+		m := &quadratic{G: t.grad, H: h, few: t.st.Width > 0}
+		falls, over = t.st.newton(objective+gap, m, t.prob.lasso)
+		unsure = m.unsure
 	}
 	if t.st.Count > count { // the point was accepted
 		t.best = objective
@@ -313,6 +328,7 @@ func (t *trainer) move(iteration int, h []float64, objective, gap float64) (over
 			return false
 		}
 		if gap <= enough {
+			t.ahead = !over && h != nil
 			return over || h != nil // the other rules end L-BFGS
 		}
 		t.st.Width = float64(narrower * t.st.Width)
@@ -320,12 +336,15 @@ func (t *trainer) move(iteration int, h []float64, objective, gap float64) (over
 		return false
 	case h == nil:
 		return over
+	case unsure:
+		return false
 	case t.cfg.Loss == Squared && !over: // the model is the objective
 		copy(t.st.X, t.st.Y)
 		t.best = math.NaN()
 		return true
 	}
-	return over || falls <= enough
+	t.ahead = !over && falls <= enough
+	return over || t.ahead
 }
 
 // slowShare is how little of what the smoothing hides a step of L-BFGS gains when it
@@ -343,6 +362,15 @@ func (t *trainer) judge(ctx context.Context, it *rdd.Iteration, o observation) (
 	if why == "" || err != nil {
 		return false, err
 	}
+	if why == "tolerance" && t.narrower(o.objective) {
+		return false, nil
+	}
+	if why == "tolerance" && o.exact && t.cfg.Solver.exact() && t.cfg.Loss != Hinge && t.stop.mayGoOn() {
+		if _, err := t.certify(ctx); err != nil || !t.out.Converged {
+			t.stop.goOn()
+			return false, err
+		}
+	}
 	t.end(it, why)
 	if t.cfg.Solver.exact() && o.objective >= t.best {
 		return true, nil // the last step was not one downhill
@@ -352,6 +380,35 @@ func (t *trainer) judge(ctx context.Context, it *rdd.Iteration, o observation) (
 		t.best = o.objective
 	}
 	return true, nil
+}
+
+// goesOn reports whether Newton's method, which would end where its next step promises
+// no more than the tolerance, takes that step and goes on: where the result would not
+// have converged. With an L1 penalty the gap closes slower than the error.
+func (t *trainer) goesOn(ctx context.Context) (bool, error) {
+	if !t.ahead || !t.stop.mayGoOn() {
+		return false, nil
+	}
+	objective, err := t.certify(ctx)
+	if err != nil || t.out.Converged || !(objective <= t.best) {
+		return false, err
+	}
+	t.ahead = false
+	t.stop.goOn()
+	return true, nil
+}
+
+// narrower smooths the hinge over less, and reports whether it did: an objective that
+// stands still while the loss is smoothed over much says little.
+func (t *trainer) narrower(objective float64) bool {
+	hides := t.st.Width / 8
+	if !t.cfg.Solver.exact() || t.st.Width <= leastWidth || hides <= float64(t.cfg.Tol*max(1, math.Abs(objective))) {
+		return false
+	}
+	t.st.Width = float64(narrower * t.st.Width)
+	t.st.Search.G = nil
+	t.st.Rules.Streak = 0
+	return true
 }
 
 func (t *trainer) end(it *rdd.Iteration, why string) {
@@ -381,31 +438,53 @@ func (t *trainer) finish(ctx context.Context) (*Trained, error) {
 		}
 		t.best = math.NaN()
 	}
-	if t.cfg.Solver.exact() || why != "max-iterations" {
-		copy(t.st.Y, t.st.X) // Y has not been looked at
-		t.out.Objective = t.best
-	} else {
-		t.out.Objective = math.NaN()
-	}
-	if why != "interrupted" && math.IsNaN(t.out.Objective) {
-		var err error
-		if t.out.Objective, err = t.evaluate(ctx, t.out.Iterations); err != nil {
-			return nil, err
-		}
-	}
-	if best := t.st.Held.Point; best != nil && why != "interrupted" {
-		copy(t.st.Y, best)
-		copy(t.st.X, best)
-		var err error
-		if t.out.Objective, err = t.evaluate(ctx, t.out.Iterations); err != nil {
-			return nil, err
-		}
+	if err := t.settle(ctx, why); err != nil {
+		return nil, err
 	}
 	p := t.prob.param(t.st.Y)
 	t.out.param, t.out.Model.Weights, t.out.Model.Intercept = p, p.W, p.Bias
 	var err error
+	t.out.Model.Quality, t.out.returned = t.out.quality(), t.st.Guard.Halts > 0
 	t.out.Model.Ended, err = t.cfg.ended(t.meta, &t.out.Summary, t.st.Held.Point != nil)
 	return &t.out, err
+}
+
+// settle chooses the point that the model is made of, and says how good it is. Where the
+// user does not wait, nothing is looked at any more.
+func (t *trainer) settle(ctx context.Context, why string) error {
+	best := math.NaN()
+	switch held := t.st.Held.Point; {
+	case held != nil && why != "interrupted":
+		copy(t.st.Y, held)
+	case t.ahead && why != "interrupted": // Y is to be looked at
+	case t.cfg.Solver.exact() || why != "max-iterations":
+		copy(t.st.Y, t.st.X) // Y has not been looked at
+		best = t.best
+	}
+	if t.out.Objective, t.out.Converged = best, false; why == "interrupted" {
+		copy(t.st.X, t.st.Y)
+		return nil
+	}
+	objective, err := t.certify(ctx)
+	if err == nil && t.ahead && t.best < objective {
+		copy(t.st.Y, t.st.X)
+		objective, err = t.certify(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if point, ok := t.st.Guard.better(objective); ok && t.st.Held.Point == nil {
+		copy(t.st.Y, point)
+		if objective, err = t.certify(ctx); err != nil {
+			return err
+		}
+		best = objective
+	}
+	if t.out.Objective = best; math.IsNaN(best) {
+		t.out.Objective = objective
+	}
+	copy(t.st.X, t.st.Y)
+	return nil
 }
 
 func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -1,0 +1,117 @@
+package mllib
+
+import (
+	"context"
+	"math"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// guardState keeps methods of first order from running away: a step size is an
+// estimate, and one that is too large lets the objective grow without end. It has the
+// best point that is known of, to which such a run returns, with half the step.
+type guardState struct {
+	Point []float64 // the best point; nil before the first pass
+	F     float64   // its objective
+	Sure  float64   // 1: on all data, not an estimate
+	Start float64   // objective, or its estimate, where the run began
+	Next  float64   // iteration at which the objective is found on all data, whatever the estimates say
+	Halts float64   // how often the run has returned
+}
+
+func (g *guardState) floats() []float64 {
+	return []float64{g.F, g.Sure, g.Start, g.Next, g.Halts}
+}
+
+func (g *guardState) setFloats(v []float64) {
+	g.F, g.Sure, g.Start, g.Next, g.Halts = v[0], v[1], v[2], v[3], v[4]
+}
+
+// What counts as running away: an objective this far above where the run began, relative
+// to it, and this many standard errors. firstLook is when cut steps are first held
+// against all data; then at twice the iteration, and so on.
+const (
+	awayShare  = 0.01
+	awayErrors = 3
+	firstLook  = 5
+	mostHalts  = 200
+)
+
+// finiteAtFirst refuses data on which the loss cannot be computed at all.
+func finiteAtFirst(job string, objective float64) error {
+	if isFinite(objective) {
+		return nil
+	}
+	return fault.Newf(fault.BadInput, "train", job, "the objective is %v where training begins: values or labels are too large", objective).
+		WithHint("scale columns: --scale standard, or --standardize")
+}
+
+// away reports whether a run has come to a place that is none to go on from, and takes
+// it back. Where the objective is an estimate, evaluate finds it.
+func (s *state) away(ctx context.Context, it *rdd.Iteration, job string, o observation,
+	evaluate func(context.Context, int) (float64, error)) (back bool, err error) {
+	g := &s.Guard
+	if g.Point == nil {
+		if !o.exact { // a limit is to be that of all data
+			if o.objective, err = evaluate(ctx, it.Number); err != nil {
+				return false, err
+			}
+			o.exact = true
+		}
+		g.Start, g.Next = o.objective, firstLook
+		g.note(s.Y, o.objective, o.exact)
+		return false, finiteAtFirst(job, o.objective)
+	}
+	f, exact := o.objective, o.exact
+	limit := math.FMA(awayShare, math.Abs(g.Start), g.Start)
+	grown := !(f <= limit+float64(awayErrors*o.stderr))
+	if !exact && (grown || float64(it.Number) >= g.Next) {
+		if f, err = evaluate(ctx, it.Number); err != nil {
+			return false, err
+		}
+		exact, grown = true, !(f <= limit)
+		g.Next = max(g.Next, 2*float64(it.Number))
+	}
+	if exact && f < g.F || exact && g.Sure == 0 && f <= limit {
+		g.note(s.Y, f, true)
+	}
+	if !grown {
+		return false, nil
+	}
+	return true, s.returns(it, job)
+}
+
+// note takes a point for the best.
+func (g *guardState) note(point []float64, f float64, sure bool) {
+	g.Point, g.F = append(g.Point[:0], point...), f
+	if g.Sure = 0; sure {
+		g.Sure = 1
+	}
+}
+
+// returns takes the run back to the best point, with half the step and nothing of what
+// it remembered.
+func (s *state) returns(it *rdd.Iteration, job string) error {
+	g := &s.Guard
+	if g.Halts++; g.Halts > mostHalts {
+		return fault.Newf(fault.BadInput, "train", job, "the objective grows, however small the steps").
+			WithHint("scale columns: --scale standard, or --standardize")
+	}
+	s.Rules = stopState{} // what stood still is where the run returns to
+	copy(s.Y, g.Point)
+	copy(s.X, g.Point)
+	s.Step /= 2
+	if s.Second != nil { // Adam's means begin anew
+		s.Count = 0
+	}
+	s.T, s.First, s.Second, s.Anchor = 1, nil, nil, anchorState{}
+	it.Report("step", s.Step)
+	return nil
+}
+
+// better returns the best point that was seen on all data, if the objective is less
+// there than f.
+func (g *guardState) better(f float64) (point []float64, ok bool) {
+	return g.Point, g.Sure == 1 && (g.F < f || !isFinite(f))
+}

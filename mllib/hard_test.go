@@ -1,0 +1,337 @@
+package mllib
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// hardRows writes rows of d columns, which change may make hard, labelled by a plane and
+// noise; classes are labels of 0 and 1.
+func hardRows(t *testing.T, rows, d int, classes bool, change func(*rand.Rand, []float64)) string {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(12, 22))
+	var b strings.Builder
+	for range rows {
+		x := gaussians(rng, 1, d)[0]
+		before := x[0] - 2*x[1]
+		change(rng, x)
+		y := x[0] - 2*x[1] + x[len(x)-1] + 0.1*rng.NormFloat64()
+		if classes {
+			y = 0
+			if before+0.5*rng.NormFloat64() > 0 {
+				y = 1
+			}
+		}
+		fmt.Fprint(&b, y)
+		for _, v := range x {
+			fmt.Fprintf(&b, ",%v", v)
+		}
+		b.WriteByte('\n')
+	}
+	path := filepath.Join(t.TempDir(), "hard.csv")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func farOff(by float64) func(*rand.Rand, []float64) {
+	return func(_ *rand.Rand, x []float64) {
+		for j := range x {
+			x[j] += by
+		}
+	}
+}
+
+func sizedRows(rng *rand.Rand, x []float64) {
+	size := math.Exp(2.5 * rng.NormFloat64())
+	for j := range x {
+		x[j] *= size
+	}
+}
+
+// usual is what the command line trains with.
+func usual(path string, loss Loss, rows float64) LinearConfig {
+	c := defaults(path)
+	c.Loss, c.Solver, c.Reg, c.MaxIterations, c.Tol = loss, Auto, 1/rows, 500, 1e-7
+	return c
+}
+
+// TestReturnsAreNoEnd: a run that was taken back to where it began stands still there
+// only by the guard's own doing.
+func TestReturnsAreNoEnd(t *testing.T) {
+	c := usual(hardRows(t, 2000, 4, true, farOff(1e8)), Logistic, 2000)
+	c.Solver = Adam
+	got, err := trainedBy(t, c, "bsp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.StoppedBy == "tolerance" && got.Gap > 1 {
+		t.Errorf("stopped by tolerance after %d iterations, objective %v, gap %v", got.Iterations, got.Objective, got.Gap)
+	}
+	if got.Model.Ended != nil && got.Gap > 1 {
+		t.Error("the model says that training was over")
+	}
+}
+
+// heavyRows writes rows of very different sizes, whose labels have as much noise.
+func heavyRows(t *testing.T, seed uint64) string {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 5))
+	w := gaussians(rng, 1, 12)[0]
+	var b strings.Builder
+	for range 4000 {
+		x := gaussians(rng, 1, 12)[0]
+		size := math.Exp(2.5 * rng.NormFloat64())
+		fmt.Fprint(&b, size*(inner(w, x)+rng.NormFloat64()))
+		for _, v := range x {
+			fmt.Fprintf(&b, ",%v", size*v)
+		}
+		b.WriteByte('\n')
+	}
+	path := filepath.Join(t.TempDir(), "heavy.csv")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestALowEstimateOfTheStartIsNoLimit: where the first step has seen rows of less loss
+// than most, steps cannot be expected to come below that at once.
+func TestALowEstimateOfTheStartIsNoLimit(t *testing.T) {
+	for seed := uint64(6); seed < 10; seed++ {
+		c := usual(heavyRows(t, seed), Squared, 4000)
+		c.Solver, c.Cut, c.Splits = Descent, true, 24
+		cfg, err := volley.ParseConfig("--sync", "absp", "--sync-ratio", "0.3", "--executors", "2",
+			"--pace", "static:1,0.05", "--clock", "virtual", "--data-dir", t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = volley.Run(context.Background(), cfg, "linear", c, BuildLinear,
+			func(ctx context.Context, s *rdd.Session, c LinearConfig, p LinearPlan) (string, error) {
+				_, err := TrainLinear(ctx, s, c, p)
+				return "", err
+			})
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// TestAFactorizationHasNoGap: nothing bounds its objective from below.
+func TestAFactorizationHasNoGap(t *testing.T) {
+	path := writeRatings(t, planted(30, 20, 2, 0.6), ratingsHead)
+	c := ALSConfig{Data: []string{path}, Rank: 2, Reg: 0.1, MaxIterations: 5, Tol: 1e-3}
+	if got := factored(t, c); !math.IsNaN(got.Gap) {
+		t.Errorf("the gap is %v (by %q)", got.Gap, got.GapBy)
+	}
+}
+
+// TestWhatIsChosenConverges: with defaults alone, a run that ends by its own rule has
+// converged.
+func TestWhatIsChosenConverges(t *testing.T) {
+	plain := func(*rand.Rand, []float64) {}
+	units := func(_ *rand.Rand, x []float64) {
+		for j := range x {
+			x[j] *= []float64{1e-6, 1e6, 1, 1e-3, 1e3}[j%5]
+		}
+	}
+	for name, change := range map[string]func(*rand.Rand, []float64){"plain": plain, "units": units, "sized": sizedRows} {
+		for _, loss := range []Loss{Logistic, Hinge, SquaredHinge} {
+			path := hardRows(t, 5000, 5, true, change)
+			got, err := trainedBy(t, usual(path, loss, 5000), "bsp")
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Newton's method for hinges, smoothed over ever less, is slow where rows or
+			// columns are of very different size; it has to say so.
+			if hard := loss == Hinge && name != "plain"; !got.Converged && !hard {
+				t.Errorf("%s, %s: %s after %d iterations, stopped by %s: objective %v, gap %v (%s)",
+					name, loss, got.Solver, got.Iterations, got.StoppedBy, got.Objective, got.Gap, got.GapBy)
+			}
+		}
+	}
+}
+
+// TestSeveralClassesConverge, by defaults alone.
+func TestSeveralClassesConverge(t *testing.T) {
+	path, _, _ := classes(t, 3000, 6, false)
+	for _, alpha := range []float64{0, 1} {
+		c := usual(path, Softmax, 3000)
+		c.Alpha = alpha
+		if got := classified(t, c, 2); !got.Converged {
+			t.Errorf("α=%v: stopped by %s after %d iterations, gap %v (%s)",
+				alpha, got.StoppedBy, got.Iterations, got.Gap, got.GapBy)
+		}
+	}
+}
+
+// TestAGapIsNoMoreThanTheObjective: no loss is below zero.
+func TestAGapIsNoMoreThanTheObjective(t *testing.T) {
+	for _, loss := range []Loss{Logistic, Hinge, Squared} {
+		for _, solver := range []Solver{Descent, Adam, SDCA} {
+			c := usual(hardRows(t, 2000, 4, loss != Squared, sizedRows), loss, 2000)
+			c.Solver, c.MaxIterations = solver, 20
+			got, err := trainedBy(t, c, "bsp")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Gap > got.Objective {
+				t.Errorf("%s by %s: objective %v, gap %v (%s)", loss, solver, got.Objective, got.Gap, got.GapBy)
+			}
+		}
+	}
+}
+
+// TestAGapByCurvatureHolds where classes can be told apart, so that the least objective
+// is 0.
+func TestAGapByCurvatureHolds(t *testing.T) {
+	path := hardRows(t, 500, 3, false, func(*rand.Rand, []float64) {})
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, line := range strings.Split(strings.TrimSpace(string(raw)), "\n") {
+		_, row, _ := strings.Cut(line, ",")
+		y := 1
+		if strings.HasPrefix(row, "-") {
+			y = 0
+		}
+		fmt.Fprintf(&b, "%d,%s\n", y, row)
+	}
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tol := range []float64{0.1, 0.01, 1e-3} {
+		for _, solver := range []Solver{Newton, LBFGS, Nesterov} {
+			c := usual(path, Logistic, 500)
+			c.Reg, c.Solver, c.Tol = 0, solver, tol
+			got, err := trainedBy(t, c, "bsp")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Gap < 0.999*got.Objective {
+				t.Errorf("%s, tolerance %v: objective %v, least 0, gap %v (%s, converged: %v)",
+					solver, tol, got.Objective, got.Gap, got.GapBy, got.Converged)
+			}
+		}
+	}
+}
+
+// TestAscentDoesNotRunAway behind an outlier: no result is worse than the beginning.
+func TestAscentDoesNotRunAway(t *testing.T) {
+	n := 0
+	c := usual(hardRows(t, 20_000, 5, false, func(_ *rand.Rand, x []float64) {
+		if n++; n == 9000 {
+			for j := range x {
+				x[j] *= 1e6
+			}
+		}
+	}), Squared, 20_000)
+	c.Solver, c.MaxIterations = SDCA, 60
+	got, err := trainedBy(t, c, "bsp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, most := c, 0.0
+	first.Solver, first.MaxIterations = Descent, 1
+	if start, err := trainedBy(t, first, "bsp"); err != nil {
+		t.Fatal(err)
+	} else if most = start.Objective; got.Objective > 1.01*most {
+		t.Errorf("objective %v, the best constant's is about %v", got.Objective, most)
+	}
+}
+
+// TestAGapByCurvatureIsNoGuess: where two columns differ by a billionth, second
+// derivatives do not show what their difference is good for.
+func TestAGapByCurvatureIsNoGuess(t *testing.T) {
+	path := hardRows(t, 2000, 3, false, func(_ *rand.Rand, x []float64) { x[1] = x[0] + 1e-9*x[2] })
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, line := range strings.Split(strings.TrimSpace(string(raw)), "\n") {
+		f := strings.Split(line, ",")
+		fmt.Fprintf(&b, "%s,%s,%s\n", f[3], f[1], f[2]) // the third is what a billionth tells
+	}
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, solver := range []Solver{Auto, LBFGS, Nesterov} {
+		c := usual(path, Squared, 2000)
+		c.Reg, c.Solver = 0, solver
+		got, err := trainedBy(t, c, "bsp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.GapBy != ByGradient && got.Objective > 1e-3 {
+			t.Errorf("%s: at %v the gap is %v (%s), but 0 is reached", solver, got.Objective, got.Gap, got.GapBy)
+		}
+	}
+}
+
+// network1 trains a network on numbers as the command line does, for a few passes.
+func network1(t *testing.T, path string) (*Networked, error) {
+	t.Helper()
+	cfg, err := volley.ParseConfig("--executors", "2", "--data-dir", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := MLPConfig{Data: []string{path}, Hidden: []int{16}, Activation: ReLU, Regression: true, Reg: 5e-7, Solver: Adam,
+		Batches: true, MaxIterations: 600, Seed: 1}
+	var out *Networked
+	_, err = volley.Run(context.Background(), cfg, "mlp", c, BuildMLP,
+		func(ctx context.Context, s *rdd.Session, c MLPConfig, p MLPPlan) (_ string, err error) {
+			out, err = TrainMLP(ctx, s, c, p)
+			return "", err
+		})
+	return out, err
+}
+
+// TestWhereColumnsBeginIsNoMatter to a network: it sees them in units of their deviation.
+func TestWhereColumnsBeginIsNoMatter(t *testing.T) {
+	near, err := network1(t, hardRows(t, 4000, 4, false, farOff(0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []float64{200, 1e4, 1e8} {
+		far, err := network1(t, hardRows(t, 4000, 4, false, farOff(by)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if far.Loss > 2*near.Loss {
+			t.Errorf("columns about %v: loss %v, about 0: %v", by, far.Loss, near.Loss)
+		}
+	}
+}
+
+// TestANetworkRefusesHugeNumbers by name, or gives numbers that are ones.
+func TestANetworkRefusesHugeNumbers(t *testing.T) {
+	for _, column := range []string{"0", "2"} {
+		n := 0
+		path := hardRows(t, 400, 4, false, func(_ *rand.Rand, x []float64) {
+			if n++; n == 77 {
+				x[map[string]int{"0": 0, "2": 2}[column]] = 1e300
+			}
+		})
+		got, err := network1(t, path)
+		if err == nil {
+			finite := isFinite(got.Loss)
+			for _, v := range got.Model.numbers {
+				finite = finite && isFinite(v)
+			}
+			t.Errorf("column %s with 1e300 was taken in; all numbers finite: %v", column, finite)
+		}
+	}
+}
