@@ -149,7 +149,7 @@ func latestCheckpoint(dir string, p plan.Digest, job string) (*checkpoint, error
 		}
 		if c.Plan != p || c.Job != job {
 			return nil, fault.Newf(fault.PlanMismatch, "resume from", file, "it was written by a run with other options").
-				WithHint("resume with the options of the first run")
+				WithHint("resume with the options of the first run, by the same build; or begin anew")
 		}
 		return c, nil
 	}

@@ -225,7 +225,7 @@ func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepO
 		e.began = max(1, e.back.Now())
 	}
 	start := e.back.Now()
-	r, err := e.back.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Train: req.Train, Ratio: req.Ratio, Pieces: req.Pieces, State: req.State, Weighted: req.Weighted, Entries: req.Entries})
+	r, err := e.back.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Train: req.Train, Ratio: req.Ratio, Pieces: req.Pieces, State: req.State, Weighted: req.Weighted, Entries: req.Entries, Batch: req.Batch})
 	if err != nil {
 		return nil, err
 	}

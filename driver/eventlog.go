@@ -105,6 +105,7 @@ type LogStep struct {
 	ShareFirst float64            `json:"share_first"` // R_p at the first finisher
 	ShareStop  float64            `json:"share_stop"`  // R_p at the stop
 	Cut        bool               `json:"cut"`
+	Batch      float64            `json:"batch,omitempty"` // share of each split that the step was to fold, where it is not the job's
 	Ratio      float64            `json:"ratio,omitempty"` // that adaptive has chosen, and why
 	RatioWhy   string             `json:"ratio_why,omitempty"`
 	Share      float64            `json:"share"`
@@ -309,7 +310,7 @@ func (l *EventLog) Close() error {
 // added when it is committed.
 func StepLine(r *StepReport) *LogStep {
 	l := &LogStep{Event: "step", Pack: r.Pack, Step: r.Number, Missing: []int{}, Waits: r.Stats.Waits, Placement: r.Placement, Executors: r.Executors,
-		Bytes: r.Bytes, ShareFirst: r.Stats.ShareFirst, ShareStop: r.Stats.ShareStop, Cut: r.Stats.Cut, Ratio: r.Ratio, RatioWhy: r.RatioWhy,
+		Bytes: r.Bytes, ShareFirst: r.Stats.ShareFirst, ShareStop: r.Stats.ShareStop, Cut: r.Stats.Cut, Batch: r.Batch, Ratio: r.Ratio, RatioWhy: r.RatioWhy,
 		Share: r.Share, NEff: r.NEff, Retried: r.Retried, Dropped: r.Counters.DroppedRows, Stale: r.Counters.StaleReports}
 	l.C, l.Folded, l.Attempt, l.Epoch, l.Cursor = coverageArrays(r)
 	if r.Entries != nil {

@@ -70,6 +70,7 @@ type StepReport struct {
 	Merged    int64       // rows in this step
 	Epoch     plan.Epoch  // the step's first epoch
 	Param     plan.Digest // of a parameter that was too large to travel with the step
+	Batch     float64     // share of each split that the step was to fold, where it asked for one
 	Ratio     float64     // of adaptive
 	RatioWhy  string
 }
@@ -91,7 +92,7 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 	if len(req.Param) > inlineParam {
 		s.param = plan.DigestOf(req.Param)
 	}
-	s.entries = req.Entries && p.info.Entries != nil && !j.leased(p, req) && !(j.cfg.BatchFraction > 0 && j.cfg.BatchFraction < 1)
+	s.entries = req.Entries && p.info.Entries != nil && !j.leased(p, req) && !partial(j.cfg.BatchFraction) && !partial(req.Batch)
 	if s.units = p.info.Rows; s.entries {
 		s.units = p.info.Entries
 	}
@@ -165,10 +166,26 @@ func (j *Job) assign(p *pack, i plan.SplitID) (plan.ExecutorID, plan.Assignment,
 	return owner, a, ok
 }
 
+// batch returns the share of each split that a step folds: what it asks for, or else
+// the job; 1 is all.
+func (j *Job) batch(req *StepRequest) float64 {
+	f := j.cfg.BatchFraction
+	if req.Batch > 0 {
+		f = req.Batch
+	}
+	if !req.Train || !partial(f) {
+		return 1
+	}
+	return f
+}
+
+// partial reports whether a share is one of some rows.
+func partial(f float64) bool { return f > 0 && f < 1 }
+
 // limit is how many rows of a split the step folds when it is not cut.
 func (j *Job) limit(p *pack, i int) int64 {
 	n := p.info.Rows[i]
-	if f := j.cfg.BatchFraction; j.step.req.Train && f > 0 && f < 1 {
+	if f := j.batch(j.step.req); f < 1 {
 		return min(n, max(1, int64(math.Ceil(f*float64(n)))))
 	}
 	return n

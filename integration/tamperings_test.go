@@ -134,7 +134,7 @@ var falseAccounts = []tampering{
 	{"a pass that left rows out", "absp", "final: c.0 + -1; final: folded.0 + -1", "10.3|rows"},
 	{"a step twice", "absp", "twice step 5", "step 5|10.4"},
 	{"a step twice, renumbered", "absp", "twice step 5; renumber; rederive", "parameters|10.4"},
-	{"no step 5", "absp", "drop step 5; renumber; rederive", "parameters|attempt|epoch"},
+	{"no step 5", "absp", "drop step 5; renumber; rederive", "parameters|attempt|epoch|kind of step"},
 	{"no first pass", "absp", "drop eval 1", "pass|line|evaluation"},
 	{"no resumption", "resumed", "drop resume", "attempt|resume|epoch"},
 	{"it resumed from other cursors", "resumed", "resume: cursor.0 + 5", "cursor"},

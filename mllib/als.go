@@ -53,6 +53,7 @@ type ALSPlan struct {
 	Users, Items           rdd.Packed[rdd.Point]
 	SolveUsers, SolveItems rdd.Step[factors, solved]
 	WholeUsers, WholeItems rdd.Step[factors, solved]
+	Seen                   rdd.Scan[int, []float64] // which items each user has rated
 }
 
 // BuildALS declares the plan.
@@ -65,6 +66,7 @@ func BuildALS(g *rdd.Graph, c ALSConfig) ALSPlan {
 	users, items := &rowSolver{config: c}, &rowSolver{config: c, measure: true} // items come last in a sweep
 	p.SolveUsers, p.SolveItems = rdd.Aggregate(p.Users, users.aggregator(), rdd.Aggressive(0)), rdd.Aggregate(p.Items, items.aggregator(), rdd.Aggressive(0))
 	p.WholeUsers, p.WholeItems = rdd.Aggregate(p.Users, users.aggregator(), rdd.Aggressive(1)), rdd.Aggregate(p.Items, items.aggregator(), rdd.Aggressive(1))
+	p.Seen = rdd.ScanBatches(p.Users, addSeen)
 	return p
 }
 

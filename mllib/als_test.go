@@ -225,7 +225,7 @@ func TestAFactorModelIsUsed(t *testing.T) {
 		t.Errorf("%d rows, %v:\n%s", rows, err, out.String())
 	}
 	seen := 0
-	err = m.Top(nil, 3, true, func(user float64, best []Recommended) error {
+	err = m.Top(nil, 3, true, true, func(user float64, best []Recommended) error {
 		seen++
 		for _, item := range m.items.IDs {
 			z, _ := m.score(user, item)

@@ -29,7 +29,9 @@ type FactorModel struct {
 	Item     string `json:"item,omitempty"`
 	Rating   string `json:"rating,omitempty"`
 
+	Seen         int64 `json:"seen,omitempty"` // pairs of users and items that were trained on; 0 is not known
 	users, items side
+	seen         seenItems
 }
 
 type factorFile struct {
@@ -41,7 +43,7 @@ func (m *FactorModel) preparation() *storage.Prepared { return nil }
 
 // Save writes the model's directory.
 func (m *FactorModel) Save(dir string, overwrite bool) error {
-	return save(dir, overwrite, factorFile{modelHead{modelVersion, "als"}, m}, slices.Concat(m.users.IDs, m.users.At, m.items.IDs, m.items.At))
+	return save(dir, overwrite, factorFile{modelHead{modelVersion, "als"}, m}, slices.Concat(m.users.IDs, m.users.At, m.items.IDs, m.items.At, m.seen.numbers()))
 }
 
 func (m *FactorModel) load(dir string, raw []byte) error {
@@ -51,7 +53,14 @@ func (m *FactorModel) load(dir string, raw []byte) error {
 	if m.Rank < 1 || m.Rank > maxRank || m.Users < 0 || m.Items < 0 || m.Users > 1<<31 || m.Items > 1<<31 {
 		return fault.Newf(fault.Corrupt, "read", "model.json", "%d users and %d items of rank %d cannot be", m.Users, m.Items, m.Rank)
 	}
-	v, err := loadNumbers(dir, (m.Users+m.Items)*(m.Rank+1))
+	count := (m.Users + m.Items) * (m.Rank + 1)
+	if m.Seen < 0 || m.Seen > 1<<40 {
+		return fault.Newf(fault.Corrupt, "read", "model.json", "%d pairs of users and items cannot be", m.Seen)
+	}
+	if m.Seen > 0 {
+		count += m.Users + int(m.Seen)
+	}
+	v, err := loadNumbers(dir, count)
 	if err != nil {
 		return err
 	}
@@ -64,7 +73,10 @@ func (m *FactorModel) load(dir string, raw []byte) error {
 			return fault.Newf(fault.Corrupt, "read", "weights.arrow", "its numbers of users and items are not in order")
 		}
 	}
-	return nil
+	if m.Seen == 0 {
+		return nil
+	}
+	return m.seen.parse(v, m.Users, m.Items)
 }
 
 // vector of a number; nil where the model does not know it.
@@ -144,8 +156,9 @@ const rankedTop = 10
 
 // Evaluate computes rmse and mae over ratings whose user and item the model knows,
 // and how many others there are (cold_rows). Of implicit ratings it is how well the
-// first ten items of each user are those that the data says are liked: the mean
-// average precision, and the normalized discounted gain.
+// first ten items of each user, those left out that it was trained on and the data do
+// not have, are those that the data says are liked: the mean average precision, and the
+// normalized discounted gain.
 func (m *FactorModel) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
 	var all []scored
 	cold := 0.0
@@ -186,13 +199,14 @@ func (m *FactorModel) ranking(liked map[float64]map[float64]bool) (meanPrecision
 		users = append(users, u)
 	}
 	slices.Sort(users)
-	m.Top(users, rankedTop, true, func(user float64, items []Recommended) error {
+	keep := func(user, item float64) bool { return liked[user][item] }
+	m.top(users, rankedTop, true, keep, func(user float64, items []Recommended) error {
 		var hits, precision, sum, best float64
+		for i := range min(rankedTop, len(liked[user])) {
+			best += 1 / math.Log2(float64(i+2))
+		}
 		for i, r := range items {
 			worth := 1 / math.Log2(float64(i+2))
-			if i < len(liked[user]) {
-				best += worth
-			}
 			if liked[user][r.ID] {
 				hits++
 				precision += hits / float64(i+1)
@@ -218,8 +232,17 @@ const topBlock = 64
 
 // Top calls yield with the n of the other side that score highest for each of some
 // users (or items), the highest first. Numbers that the model does not know are
-// left out; nil is all.
-func (m *FactorModel) Top(ids []float64, n int, forUsers bool, yield func(id float64, best []Recommended) error) error {
+// left out, and so is what users have rated in training, unless it is asked for; nil
+// is all.
+func (m *FactorModel) Top(ids []float64, n int, forUsers, rated bool, yield func(id float64, best []Recommended) error) error {
+	var keep func(id, other float64) bool
+	if rated {
+		keep = func(float64, float64) bool { return true }
+	}
+	return m.top(ids, n, forUsers, keep, yield)
+}
+
+func (m *FactorModel) top(ids []float64, n int, forUsers bool, keep func(id, other float64) bool, yield func(id float64, best []Recommended) error) error {
 	mine, other := &m.items, &m.users
 	if forUsers {
 		mine, other = other, mine
@@ -240,7 +263,11 @@ func (m *FactorModel) Top(ids []float64, n int, forUsers bool, yield func(id flo
 		clear(scores)
 		p.Add(kernel.RowMajor(scores, len(block), len(other.IDs)), kernel.RowMajor(left, len(block), m.Rank), right)
 		for i, id := range block {
-			if err := yield(id, other.best(scores[i*len(other.IDs):(i+1)*len(other.IDs)], n)); err != nil {
+			row := scores[i*len(other.IDs) : (i+1)*len(other.IDs)]
+			if m.seen.known() {
+				m.leaveOut(id, forUsers, row, keep)
+			}
+			if err := yield(id, other.best(row, n)); err != nil {
 				return err
 			}
 		}
@@ -266,6 +293,7 @@ func (s *side) best(scores []float64, n int) []Recommended {
 		}
 	}
 	slices.SortFunc(top, byScore)
+	top = slices.DeleteFunc(top, func(r Recommended) bool { return math.IsInf(r.Score, -1) })
 	return top[:min(n, len(top))]
 }
 

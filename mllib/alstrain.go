@@ -141,18 +141,19 @@ func TrainALS(ctx context.Context, s *rdd.Session, c ALSConfig, p ALSPlan) (*Fac
 	}
 	t := &als{cfg: c, plan: p}
 	t.training = training{s: s, sum: &t.out.Summary}
+	t.out.Gap = math.NaN()
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
 	if err := loop(ctx, &t.training, &t.st, 2*c.MaxIterations, t.half); err != nil {
 		return nil, err
 	}
-	return t.finish(ctx), nil
+	return t.finish(ctx)
 }
 
 // prepare loads the ratings and draws the items' first vectors: of length 1, in
-// directions that are as likely as any others, all positive where that is asked
-// for.
+// directions that are as likely as any others of positive numbers, so that their
+// products are of ratings' sign from the first.
 func (t *als) prepare(ctx context.Context) error {
 	users, err := t.plan.Users.Meta(ctx, t.s)
 	if err != nil {
@@ -174,9 +175,7 @@ func (t *als) prepare(ctx context.Context) error {
 				}
 				row[j] -= 6
 			}
-			if t.cfg.NonNegative {
-				row[j] = math.Abs(row[j])
-			}
+			row[j] = math.Abs(row[j])
 		}
 		normalize(row)
 	}
@@ -257,10 +256,19 @@ func (t *als) param(s *side) factors {
 }
 
 // finish makes the model.
-func (t *als) finish(ctx context.Context) *Factored {
-	t.whyEnded(ctx)
+func (t *als) finish(ctx context.Context) (*Factored, error) {
+	why := t.whyEnded(ctx)
 	t.out.Objective = t.st.Error
 	t.out.Model = &FactorModel{Rank: t.cfg.Rank, Implicit: t.cfg.Implicit, User: t.cfg.User, Item: t.cfg.Item, Rating: t.cfg.Rating,
 		users: t.st.Users, items: t.st.Items, Users: len(t.st.Users.IDs), Items: len(t.st.Items.IDs)}
-	return &t.out
+	if why == "interrupted" {
+		return &t.out, nil
+	}
+	splits, err := t.plan.Seen.Run(ctx, t.s, 0)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := gatherSeen(splits, t.st.Users.IDs)
+	t.out.Model.seen, t.out.Model.Seen = seen, int64(len(seen.Items))
+	return &t.out, err
 }

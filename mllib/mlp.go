@@ -46,7 +46,9 @@ type MLPConfig struct {
 	Regression    bool
 	Reg           float64
 	Solver        Solver  // Adam, or Constant with Momentum
-	StepSize      float64 // 0: 0.003 (adam) or 0.1
+	Batches       bool    `json:",omitempty"` // steps are of some rows, about as many as the data allow and wants
+	Passes        bool    `json:",omitempty"` // the number of steps is chosen likewise, in place of MaxIterations
+	StepSize      float64 // 0: 0.001 (adam with batches), 0.003 (adam) or 0.1
 	Momentum      float64
 	MaxIterations int
 	Tol           float64
@@ -81,6 +83,9 @@ type network struct {
 	Sizes  []int
 	V      []float64
 	Labels []float64 // of the classes, as stored; none of a regression
+
+	Mean, Unit        []float64 // of features, as the first layer sees them; nil as they are
+	Center, Deviation float64   // of labels that are numbers; a deviation of 0 is as they are
 }
 
 // numbers is how many a network of some sizes has.
@@ -100,28 +105,33 @@ func (n *network) layer(v []float64, l int) (w, b []float64) {
 
 // MarshalBinary lays the network out as floats.
 func (n network) MarshalBinary() ([]byte, error) {
-	head := []float64{float64(len(n.Sizes)), float64(len(n.Labels))}
+	head := []float64{float64(len(n.Sizes)), float64(len(n.Labels)), float64(len(n.Mean)), n.Center, n.Deviation}
 	for _, s := range n.Sizes {
 		head = append(head, float64(s))
 	}
-	return putFloats(make([]byte, 0, 8*(len(n.V)+len(n.Labels)+len(head))), head, n.Labels, n.V), nil
+	return putFloats(make([]byte, 0, 8*(len(n.V)+len(n.Labels)+len(head))), head, n.Labels, n.Mean, n.Unit, n.V), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (n *network) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 2)
+	v, err := getFloats(raw, 5)
 	if err != nil {
 		return err
 	}
-	layers, labels := int(v[0]), int(v[1])
-	if v = v[2:]; layers < 2 || labels < 0 || layers+labels > len(v) {
+	layers, labels, d := int(v[0]), int(v[1]), int(v[2])
+	n.Center, n.Deviation = v[3], v[4]
+	if v = v[5:]; layers < 2 || labels < 0 || d < 0 || layers+labels+2*d > len(v) {
 		return errCutShort
 	}
 	n.Sizes = nil
 	for _, s := range v[:layers] {
 		n.Sizes = append(n.Sizes, int(s))
 	}
-	n.Labels, n.V = v[layers:layers+labels], v[layers+labels:]
+	n.Labels, v = v[layers:layers+labels], v[layers+labels:]
+	if n.Mean, n.Unit = nil, nil; d > 0 {
+		n.Mean, n.Unit = v[:d], v[d:2*d]
+	}
+	n.V = v[2*d:]
 	if len(n.V) != numbers(n.Sizes) {
 		return errCutShort
 	}
@@ -176,11 +186,19 @@ func (f *netFold) add(s softmaxSums, n network, b *rdd.Batch) softmaxSums {
 	for from := 0; from < len(b.Rows); from += softmaxRows {
 		rows := b.Rows[from:min(from+softmaxRows, len(b.Rows))]
 		w.load(n.Sizes[0], b, rows)
+		if n.Mean != nil {
+			for i := range rows {
+				to := w.out[0][i*n.Sizes[0] : (i+1)*n.Sizes[0]]
+				for j, u := range n.Unit {
+					to[j] = float64((to[j] - n.Mean[j]) * u)
+				}
+			}
+		}
 		f.forward(w, &n, len(rows))
 		for i, r := range rows {
 			z := w.out[last][i*n.Sizes[last] : (i+1)*n.Sizes[last]]
 			if len(n.Labels) == 0 {
-				s.takeNumber(z, b.Labels[r], b.WeightOf(r))
+				s.takeNumber(z, n.target(b.Labels[r]), b.WeightOf(r))
 			} else if k, known := class[b.Labels[r]]; known {
 				s.take(z, k, b.WeightOf(r))
 			} else {
@@ -192,6 +210,14 @@ func (f *netFold) add(s softmaxSums, n network, b *rdd.Batch) softmaxSums {
 		}
 	}
 	return s
+}
+
+// target is a label as the last layer is to give it.
+func (n *network) target(y float64) float64 {
+	if n.Deviation == 0 {
+		return y
+	}
+	return (y - n.Center) / n.Deviation
 }
 
 // takeNumber adds a row whose prediction is z[0], which becomes the derivative.
@@ -309,6 +335,8 @@ type MLPPlan struct {
 	Rows     rdd.Packed[rdd.Point]
 	Gradient rdd.Step[network, softmaxSums]
 	Loss     rdd.Step[network, softmaxSums]
+	Spread   rdd.Step[momentsParam, spread]
+	Sample   rdd.Action[[]rdd.Point]
 	Held     rdd.Packed[rdd.Point] // rows held out to stop by, if any
 	HeldLoss rdd.Step[network, softmaxSums]
 }
@@ -318,7 +346,8 @@ func BuildMLP(g *rdd.Graph, c MLPConfig) MLPPlan {
 	like := LinearConfig{Input: c.Input, Splits: c.Splits, Random: c.Random, Seed: c.Seed, Float32: c.Float32}
 	rows := rdd.Pack(rdd.Points(g, c.Input, c.Data...), like.packOptions()...)
 	f := &netFold{act: c.Activation}
-	p := MLPPlan{Rows: rows, Gradient: rdd.Aggregate(rows, f.aggregator(true), rdd.Aggressive(0)), Loss: rdd.Aggregate(rows, f.aggregator(false))}
+	p := MLPPlan{Rows: rows, Gradient: rdd.Aggregate(rows, f.aggregator(true), rdd.Aggressive(0)), Loss: rdd.Aggregate(rows, f.aggregator(false)),
+		Spread: rdd.Aggregate(rows, spreadAggregator()), Sample: rdd.Prefix(rows, 1)}
 	if held, any := heldOut(g, c.Input, c.Data, like.packOptions()); any {
 		p.Held, p.HeldLoss = held, rdd.Aggregate(held, f.aggregator(false))
 	}

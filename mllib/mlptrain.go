@@ -2,6 +2,7 @@ package mllib
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -42,7 +43,7 @@ func TrainMLP(ctx context.Context, s *rdd.Session, c MLPConfig, p MLPPlan) (*Net
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := loop(ctx, &t.training, &t.st, c.MaxIterations, t.iterate); err != nil {
+	if err := loop(ctx, &t.training, &t.st, t.cfg.MaxIterations, t.iterate); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx)
@@ -72,6 +73,9 @@ func (t *mlp) prepare(ctx context.Context) error {
 		}
 	}
 	t.net.Sizes = append(append([]int{t.meta.Features}, t.cfg.Hidden...), last)
+	if err := t.units(ctx); err != nil {
+		return err
+	}
 	n := numbers(t.net.Sizes)
 	t.st = state{X: make([]float64, n), Y: make([]float64, n), Step: t.cfg.StepSize}
 	rng := rand.New(rand.NewPCG(t.cfg.Seed, 3))
@@ -82,15 +86,61 @@ func (t *mlp) prepare(ctx context.Context) error {
 			w[j] = float64(wide * (float64(2*rng.Float64()) - 1))
 		}
 	}
-	if t.st.Step == 0 {
-		t.st.Step = map[Solver]float64{Adam: 0.003, Constant: 0.1}[t.cfg.Solver]
-	}
+	t.st.Step = t.stepSize()
 	t.begins(t.meta, t.cfg.Solver)
+	t.chosenLabel(t.cfg.Input, t.meta)
+	t.chooseBatches()
 	t.stop = stopper{rule: ByObjective, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
 	return nil
 }
 
-func (t *mlp) param() network { return network{Sizes: t.net.Sizes, Labels: t.net.Labels, V: t.st.Y} }
+// What steps of some rows are like: at least so many rows, at most so many steps a pass;
+// at most so many passes and steps, but steps enough for few rows.
+const (
+	leastBatch  = 200
+	mostBatches = 500
+	mostPasses  = 100
+	leastSteps  = 1_000
+	mostSteps   = 20_000
+	batchedStep = 0.001
+	wholeStep   = 0.003
+)
+
+// chooseBatches chooses how many rows a step folds, and how many steps there are.
+func (t *mlp) chooseBatches() {
+	rows := float64(t.meta.Rows)
+	each := rows
+	if t.cfg.Batches {
+		each = min(rows, math.Ceil(max(leastBatch, rows/mostBatches)))
+		t.s.Batch(each / rows)
+		t.sum.Chosen = append(t.sum.Chosen, fmt.Sprintf("steps of %.0f of %.0f rows; --batch-fraction sets another share, 1 all", each, rows))
+	}
+	if t.cfg.Passes {
+		a := math.Ceil(rows / each)
+		passes := math.Ceil(max(min(mostPasses, mostSteps/a), leastSteps/a))
+		t.cfg.MaxIterations = int(passes * a)
+		t.sum.Chosen = append(t.sum.Chosen, fmt.Sprintf("at most %d steps: %.0f passes over the rows; --max-iterations sets another number", t.cfg.MaxIterations, passes))
+	}
+}
+
+// stepSize is that of the first step.
+func (t *mlp) stepSize() float64 {
+	switch {
+	case t.cfg.StepSize > 0:
+		return t.cfg.StepSize
+	case t.cfg.Solver == Constant:
+		return 0.1
+	case t.cfg.Batches:
+		return batchedStep
+	}
+	return wholeStep
+}
+
+func (t *mlp) param() network {
+	n := t.net
+	n.V = t.st.Y
+	return n
+}
 
 // objective is mean loss plus penalty.
 func (t *mlp) objective(loss, weight float64) float64 {
@@ -161,7 +211,7 @@ func (t *mlp) evaluate(ctx context.Context, iteration int) (float64, error) {
 		return 0, err
 	}
 	rows := t.s.LastInfo().Weight
-	t.out.Accuracy, t.out.Loss = s.Right/rows, s.Loss/rows
+	t.out.Accuracy, t.out.Loss = s.Right/rows, float64(t.net.Deviation*t.net.Deviation)*s.Loss/rows
 	f := t.objective(s.Loss, rows)
 	t.s.Evaluated(rdd.Evaluation{Iteration: iteration, Objective: f, Took: t.s.Now() - began})
 	return f, nil
@@ -178,8 +228,9 @@ func (t *mlp) finish(ctx context.Context) (*Networked, error) {
 			return nil, err
 		}
 	}
+	whole := t.param()
 	t.out.Model = &NetworkModel{rowModel: rowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
-		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName}, Layers: t.net.Sizes, Activation: t.cfg.Activation, numbers: t.st.Y}
+		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName}, Layers: t.net.Sizes, Activation: t.cfg.Activation, numbers: whole.plain()}
 	if t.cfg.Regression {
 		t.out.Model.Labels = nil
 	}

@@ -36,7 +36,7 @@ turns, each from all its ratings, with λ·n·‖x‖² added for one with n rat
 Where --sync may cut half-sweeps short, users and items that were left out keep
 their vectors and come first in the next; the first sweep, the last, and one in
 --max-age are never cut. The objective is the root mean squared error on the ratings; of implicit ones
-each error is weighted by how far its confidence is above 1.`, "ratings.csv", "--rank 20 --reg 0.1", "from one sweep to the next"}
+each error is weighted by how far its confidence is above 1.`, "ratings.csv", "--rank 20 --reg 0.1", "from one sweep to the next", 1e-3}
 }
 
 func (f *alsFlags) register(fs *pflag.FlagSet) {
@@ -57,7 +57,7 @@ func (f *alsFlags) configure(c *cobra.Command, t *trainFlags) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"assign", "storage", "features", "label", "weight-column", "index-base", "batch-fraction", "onehot", "hash", "text", "buckets", "missing", "scale"} {
+	for _, name := range []string{"assign", "storage", "features", "label", "weight-column", "index-base", "batch-fraction", "onehot", "hash", "text", "buckets", "missing", "scale", "malformed"} {
 		if c.Flags().Changed(name) {
 			return usage(c, name, "it means nothing to als, which reads columns of users, items and ratings, and solves each from all its ratings")
 		}
@@ -97,6 +97,7 @@ func (f *alsFlags) replay(ctx context.Context, r *replayed) error {
 func recommendCommand() *cobra.Command {
 	var top int
 	var users, items, out string
+	var rated bool
 	c := &cobra.Command{
 		Use:   "recommend MODEL --out FILE",
 		Short: "Recommend items to users, or users for items, with a saved als model",
@@ -112,7 +113,7 @@ out, with a line on stderr that says how many.`,
 			if err := volley.Within("top", float64(top), 1, 1e6, false); err != nil {
 				return err
 			}
-			return recommend(c, args[0], top, users, items, out)
+			return recommend(c, args[0], top, users, items, out, rated)
 		},
 	}
 	fs := c.Flags()
@@ -120,11 +121,12 @@ out, with a line on stderr that says how many.`,
 	fs.StringVar(&users, "users", "all", "users, as 17,42, or all")
 	fs.StringVar(&items, "items", "", "recommend users for these items instead, as 3,7, or all")
 	fs.StringVar(&out, "out", "", "file for the recommendations; - is stdout")
+	fs.BoolVar(&rated, "rated", false, "recommend what users have rated in training, too")
 	fs.String("config", "", "YAML file with values for flags")
 	return c
 }
 
-func recommend(c *cobra.Command, dir string, top int, users, items, out string) error {
+func recommend(c *cobra.Command, dir string, top int, users, items, out string, rated bool) error {
 	wanted, forUsers := users, true
 	if items != "" {
 		wanted, forUsers = items, false
@@ -144,11 +146,14 @@ func recommend(c *cobra.Command, dir string, top int, users, items, out string) 
 	if !ok {
 		return fault.Newf(fault.Usage, "recommend with", dir, "it is not a model of als")
 	}
+	if !rated && model.Seen == 0 {
+		fmt.Fprintln(os.Stderr, "volley: the model does not say what users have rated, which is recommended, too: train it again to leave that out")
+	}
 	return toFile(out, func(w io.Writer) error {
 		to := bufio.NewWriter(w)
 		fmt.Fprintln(to, map[bool]string{true: "user,item,score", false: "item,user,score"}[forUsers])
 		done := 0
-		err := model.Top(ids, top, forUsers, func(id float64, best []mllib.Recommended) error {
+		err := model.Top(ids, top, forUsers, rated, func(id float64, best []mllib.Recommended) error {
 			done++
 			for _, r := range best {
 				if _, err := fmt.Fprintf(to, "%.0f,%.0f,%v\n", id, r.ID, r.Score); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/mllib"
 )
 
@@ -36,8 +37,9 @@ type job interface {
 // about is what help says of a job.
 type about struct {
 	name, short, long string
-	data, example     string // a file, and flags
-	again             string // how often in a row a check has to find no progress
+	data, example     string  // a file, and flags
+	again             string  // how often in a row a check has to find no progress
+	tol               float64 // by default
 }
 
 // whenTrained takes what a job came to; metrics computes those of the training
@@ -93,7 +95,7 @@ func runJobCommand(j job) *cobra.Command {
 		Args: exactArgs(0, "no arguments beside flags"),
 		RunE: func(c *cobra.Command, _ []string) error { return runJob(c, f, j) },
 	}
-	f.register(c, a.again)
+	f.register(c, a)
 	j.register(c.Flags())
 	return c
 }
@@ -116,7 +118,7 @@ func submitJobCommand(j job) *cobra.Command {
 			return submit(c, a.name, s, f)
 		},
 	}
-	f.register(c, a.again)
+	f.register(c, a)
 	j.register(c.Flags())
 	s.register(c.Flags())
 	return c
@@ -149,10 +151,24 @@ func runJob(c *cobra.Command, f *trainFlags, j job) error {
 	if errors.Is(err, errInterrupted) {
 		fmt.Fprintln(os.Stderr, "volley: "+f.afterInterrupt())
 	}
-	if err != nil {
+	if err == nil {
+		err = screen.result(r)
+	}
+	if err != nil || wire.ThisProcess().Role != "" { // who submitted it is told
 		return err
 	}
-	return screen.result(r)
+	return f.converged(r)
+}
+
+// errNotConverged ends a command whose result is not what --must-converge wants.
+var errNotConverged = errors.New("not converged")
+
+// converged holds a result against --must-converge.
+func (f *trainFlags) converged(r *runResult) error {
+	if f.mustConverge && !r.Converged {
+		return errNotConverged
+	}
+	return nil
 }
 
 // trainJob trains, measures and saves, and says what came of it.
@@ -210,15 +226,21 @@ type runResult struct {
 	Sync                string             `json:"sync"`
 	Solver              string             `json:"solver"`
 	SolverWhy           string             `json:"solver_why,omitempty"`
+	Chosen              []string           `json:"chosen,omitempty"`
 	Iterations          int                `json:"iterations"`
 	StoppedBy           string             `json:"stopped_by"`
 	Objective           float64            `json:"objective"`
+	Gap                 *float64           `json:"gap,omitempty"`
+	GapBy               string             `json:"gap_by,omitempty"`
+	Converged           bool               `json:"converged"`
 	Seconds             float64            `json:"seconds"`
 	LoadSeconds         float64            `json:"load_seconds"`
 	TrainSeconds        float64            `json:"train_seconds"`
 	SecondsPerIteration float64            `json:"seconds_per_iteration"`
 	EvaluationSeconds   float64            `json:"evaluation_seconds"`
 	Rows                int64              `json:"rows"`
+	MalformedRows       int64              `json:"malformed_rows,omitempty"`
+	MissingRows         int64              `json:"missing_rows,omitempty"`
 	Features            int                `json:"features"`
 	RowsProcessed       int64              `json:"rows_processed"`
 	MeanShare           float64            `json:"mean_share"`
@@ -236,11 +258,15 @@ type runResult struct {
 }
 
 func resultOf(f *trainFlags, cfg volley.Config, job string, t *mllib.Summary, o *volley.Outcome, metrics map[string]float64) *runResult {
-	r := &runResult{Job: job, Solver: string(t.Solver), SolverWhy: t.SolverWhy, Sync: f.engine.Sync(), Iterations: t.Iterations, StoppedBy: t.StoppedBy, Objective: t.Objective,
+	r := &runResult{Job: job, Solver: string(t.Solver), SolverWhy: t.SolverWhy, Chosen: t.Chosen, Sync: f.engine.Sync(), Iterations: t.Iterations, StoppedBy: t.StoppedBy, Objective: t.Objective,
 		LoadSeconds: o.Load.Seconds(), TrainSeconds: o.Train.Seconds(), EvaluationSeconds: o.Evaluation.Seconds(),
 		Rows: t.Rows, Features: t.Features, RowsProcessed: t.Processed, MeanShare: t.MeanShare, MeanNEff: t.MeanNEff,
 		Executors: o.Executors, Slots: cfg.Slots, Splits: o.Splits, Exchanges: o.Counters.Moves, DroppedRows: o.Counters.DroppedRows, DualDrift: t.Drift,
+		MalformedRows: t.Malformed, MissingRows: t.Missing,
 		Metrics: metrics, Model: f.out, Clock: map[bool]string{true: "virtual", false: "real"}[cfg.Virtual], LogDigest: o.LogDigest}
+	if r.Converged = t.Converged; !math.IsNaN(t.Gap) && !math.IsInf(t.Gap, 0) {
+		r.Gap, r.GapBy = &t.Gap, t.GapBy
+	}
 	if t.Iterations > 0 {
 		r.SecondsPerIteration = r.TrainSeconds / float64(t.Iterations)
 	}

@@ -28,7 +28,7 @@ func (f *kmeansFlags) about() about {
 by Lloyd's iterations from centres that a search among drawn rows finds, --centers random takes, or
 a file has. A centre without rows stays where it is. Where --sync may cut steps
 short, a run ends with one that is not cut, and the cost is that of all rows. All
-columns are features, unless --label names one to set aside.`, "points.csv", "--k 10", "of one run's cost"}
+columns are features, unless --label names one to set aside.`, "points.csv", "--k 10", "of one run's cost", 1e-7}
 }
 
 func (f *kmeansFlags) register(fs *pflag.FlagSet) {

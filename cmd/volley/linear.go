@@ -22,6 +22,7 @@ type linearJob struct {
 	losses                 []mllib.Loss // that it may minimize, its own first
 	reg, alpha             float64      // by default
 	mixed                  bool         // alpha may be chosen
+	perRow                 bool         // by default the penalty is 1/n
 	penalty                string       // as a formula
 }
 
@@ -33,12 +34,12 @@ const (
 
 // linearJobs are the bundled jobs of the linear family.
 var linearJobs = []linearJob{
-	{name: "logistic", short: "a binary logistic regression", minimizes: "mean log-loss", losses: []mllib.Loss{mllib.Logistic}, mixed: true, penalty: mixedPenalty},
+	{name: "logistic", short: "a binary logistic regression", minimizes: "mean log-loss", losses: []mllib.Loss{mllib.Logistic}, mixed: true, perRow: true, penalty: mixedPenalty},
 	{name: "svm", short: "a linear support vector machine", minimizes: "mean hinge loss (or its square)", losses: []mllib.Loss{mllib.Hinge, mllib.SquaredHinge},
-		reg: 1e-4, mixed: true, penalty: mixedPenalty},
-	{name: "softmax", short: "a multinomial logistic regression", minimizes: "mean log-loss", losses: []mllib.Loss{mllib.Softmax}, mixed: true, penalty: mixedPenalty},
+		mixed: true, perRow: true, penalty: mixedPenalty},
+	{name: "softmax", short: "a multinomial logistic regression", minimizes: "mean log-loss", losses: []mllib.Loss{mllib.Softmax}, mixed: true, perRow: true, penalty: mixedPenalty},
 	{name: "linear", short: "a linear regression", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared}, mixed: true, penalty: mixedPenalty},
-	{name: "ridge", short: "a ridge regression", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared}, reg: 0.01, penalty: ridgePenalty},
+	{name: "ridge", short: "a ridge regression", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared}, perRow: true, penalty: ridgePenalty},
 	{name: "lasso", short: "a lasso", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared}, reg: 0.01, alpha: 1, penalty: lassoPenalty},
 	{name: "elasticnet", short: "an elastic net", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared}, reg: 0.01, alpha: 0.5, mixed: true, penalty: mixedPenalty},
 }
@@ -71,14 +72,18 @@ func (f *linearFlags) about() about {
 	return about{f.name, f.short, fmt.Sprintf(`Minimizes %s + %s, the intercept not penalized, over all rows.
 The solver is chosen by the size and shape of the data unless --solver names
 one; one that needs the same objective in every step is refused where --sync may
-cut steps short.`, f.minimizes, f.penalty), "train.libsvm", "--reg 1e-4", "five checks in a row"}
+cut steps short.`, f.minimizes, f.penalty), "train.libsvm", "--reg 1e-4", "five checks in a row", 1e-7}
 }
 
 func (f *linearFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.solver, "solver", string(mllib.Auto), "auto (by size and shape), or one of gd, nesterov, sqrt, constant, adam, svrg, sdca, lbfgs, owlqn, newton, normal, cd")
 	fs.Float64Var(&f.stepSize, "step-size", 0, "step size; 0 chooses it from the data's curvature (1 for sqrt, 0.1 for adam)")
 	fs.StringVar(&f.stop, "stop", string(mllib.ByObjective), "what --tol is held against: objective, weights (MLlib's rule) or flexrr (under 2 % in ten iterations)")
-	fs.Float64Var(&f.reg, "reg", f.linearJob.reg, "penalty λ: "+f.penalty+" is added to the mean loss")
+	chosen := ""
+	if f.perRow {
+		chosen = " (default: 1/n for n rows)"
+	}
+	fs.Float64Var(&f.reg, "reg", f.linearJob.reg, "penalty λ: "+f.penalty+" is added to the mean loss"+chosen)
 	f.alphaFlag = f.alpha
 	if f.mixed {
 		fs.Float64Var(&f.alphaFlag, "alpha", f.alpha, "share α of the penalty that is L1, from 0 (ridge) to 1 (lasso)")
@@ -112,6 +117,9 @@ func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
 		Random: t.assign == "random", Seed: t.seed, Float32: t.storage == "float32", Cut: t.engine.MayCut(), StepSize: f.stepSize, Reg: f.reg,
 		Alpha: f.alphaFlag, Intercept: f.intercept, Standardize: f.standardize, MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime,
 		Target: t.targetValue()}
+	if cfg.RegPerRow = f.perRow && !c.Flags().Changed("reg"); cfg.RegPerRow {
+		cfg.Reg = 1 // until the rows are counted
+	}
 	if cfg.Patience, err = f.stopping.apply(c, &cfg.Input); err != nil {
 		return err
 	}

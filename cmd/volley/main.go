@@ -46,8 +46,15 @@ func realMain(args []string) int {
 	if errors.Is(err, errInterrupted) {
 		cancel()
 	}
+	if errors.Is(err, errNotConverged) {
+		fmt.Fprintln(os.Stderr, "volley: the result has not converged, as --must-converge wants")
+		return exitNotConverged
+	}
 	return volley.ExitCode(ctx, err)
 }
+
+// exitNotConverged is the exit code of a result that --must-converge does not take.
+const exitNotConverged = 3
 
 // errInterrupted ends a command whose work was stopped by the user after it
 // was put in order.

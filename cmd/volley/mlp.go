@@ -25,19 +25,19 @@ type mlpFlags struct {
 
 func (f *mlpFlags) about() about {
 	return about{"mlp", "a fully connected neural network", `Minimizes mean log-loss of a network's softmax, or with --regression half its mean
-squared error, plus (λ/2)·‖W‖². Each iteration is one step along the gradient of the
-rows it has seen: all of them, or of each split the share of --batch-fraction, which
-goes on where the last one ended, or what --sync did not cut. Features should be of
-like size, about 1.`, "train.libsvm", "--layers 64,32", "five checks in a row"}
+squared error, plus (λ/2)·‖W‖², on features and such labels in units of their own
+deviation. Each iteration is one step along the gradient of the rows it has seen: by
+adam about 200, which go on where the last ones ended, or of each split the share of
+--batch-fraction, or what --sync did not cut.`, "train.libsvm", "--layers 64,32", "five checks in a row", 1e-7}
 }
 
 func (f *mlpFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.layers, "layers", "64", "units of each hidden layer, as 128,64; empty: none")
+	fs.StringVar(&f.layers, "layers", "100", "units of each hidden layer, as 128,64; empty: none")
 	fs.StringVar(&f.activation, "activation", string(mllib.ReLU), "of the hidden layers: relu, sigmoid or tanh")
 	fs.StringVar(&f.solver, "solver", string(mllib.Adam), "adam, or constant: steps of one size, with --momentum")
-	fs.Float64Var(&f.stepSize, "step-size", 0, "step size (default: 0.003 for adam, 0.1 for constant)")
+	fs.Float64Var(&f.stepSize, "step-size", 0, "step size (default: 0.001 for adam, 0.003 where a step is of all rows; 0.1 for constant)")
 	fs.Float64Var(&f.momentum, "momentum", 0.9, "share of the last step that the next one keeps, for constant")
-	fs.Float64Var(&f.reg, "reg", 0, "penalty λ: (λ/2)·‖W‖² is added to the mean loss")
+	fs.Float64Var(&f.reg, "reg", 5e-7, "penalty λ: (λ/2)·‖W‖² is added to the mean loss")
 	f.stopping.register(fs)
 	fs.BoolVar(&f.regression, "regression", false, "fit labels that are numbers")
 }
@@ -66,6 +66,9 @@ func (f *mlpFlags) configure(c *cobra.Command, t *trainFlags) (err error) {
 	if cfg.Solver, err = mllib.ParseSolver(f.solver); err != nil {
 		return usage(c, "solver", "%v", err)
 	}
+	cfg.Batches = cfg.Solver == mllib.Adam && !t.engine.MayCut() && !c.Flags().Changed("batch-fraction") &&
+		c.Flag("cursor").Value.String() != "off" // which would see the same rows in every step
+	cfg.Passes = cfg.Batches && !c.Flags().Changed("max-iterations")
 	f.config = cfg
 	return cfg.Check()
 }

@@ -25,8 +25,9 @@ type trainFlags struct {
 	engine                   volley.EngineFlags
 	data, test               []string
 	format, label, weight    string
-	header                   string
-	separator, indexBase     string
+	tables                   tableFlags
+	mustConverge             bool
+	indexBase                string
 	fold                     string
 	prepare                  prepareFlags
 	assign, storage, target  string
@@ -57,14 +58,13 @@ real protocol over in-memory pipes, and runs a bundled job on them.`,
 	return run
 }
 
-// register declares the flags with their defaults; again says how often in a row a
-// check has to find no progress.
-func (f *trainFlags) register(c *cobra.Command, again string) {
+// register declares the flags with their defaults.
+func (f *trainFlags) register(c *cobra.Command, a about) {
 	f.registerInput(c)
 	fs := c.Flags()
 	f.engine.Register(fs)
 	fs.IntVar(&f.maxIterations, "max-iterations", 500, "most iterations")
-	fs.Float64Var(&f.tol, "tol", 1e-7, "stop when the objective changes by at most this, relatively, "+again+"; 0 never")
+	fs.Float64Var(&f.tol, "tol", a.tol, "stop when the objective changes by at most this, relatively, "+a.again+"; 0 never")
 	fs.StringVar(&f.target, "target", "", "stop at this objective")
 	fs.DurationVar(&f.maxTime, "max-time", 0, "stop after this much training time; 0 is no limit")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of the shuffle of rows")
@@ -73,6 +73,7 @@ func (f *trainFlags) register(c *cobra.Command, again string) {
 	fs.StringVar(&f.checkpoints, "checkpoint-dir", "", "directory for checkpoints; default OUT.checkpoints where --checkpoint-every is set")
 	fs.IntVar(&f.checkpointEvery, "checkpoint-every", 0, "iterations between checkpoints; 0 keeps none")
 	fs.BoolVar(&f.resume, "resume", false, "go on from the newest whole checkpoint")
+	fs.BoolVar(&f.mustConverge, "must-converge", false, "exit with 3 where the result has not converged; it is saved and printed all the same")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object with the result on stdout")
 	fs.StringVar(&f.config, "config", "", "YAML file with values for flags")
 }
@@ -85,8 +86,8 @@ func (f *trainFlags) registerInput(c *cobra.Command) {
 	fs.StringVar(&f.label, "label", "", "column of the label: a name or a zero-based number (default: \"label\", else the first)")
 	fs.StringVar(&f.weight, "weight-column", "", "column of rows' weights, each zero or more, by which they count: a name or a zero-based number")
 	fs.IntVar(&f.features, "features", 0, "number of features of sparse data (default: what the data has)")
-	fs.StringVar(&f.header, "header", "auto", "whether tables begin with a header: true, false or auto")
-	fs.StringVar(&f.separator, "separator", "", "field separator of tables, a blank being runs of blanks (default: detected)")
+	f.tables.register(fs)
+	f.tables.registerMalformed(fs)
 	fs.StringVar(&f.indexBase, "index-base", "auto", "first column number of LIBSVM data: 0, 1 or auto")
 	f.prepare.register(fs)
 	fs.StringVar(&f.fold, "fold", "", "leave a part of the rows out, as 2/5 for the second of five, and take the metrics of these")
@@ -103,7 +104,7 @@ func (f *trainFlags) validate(c *cobra.Command) error {
 		volley.Within("features", float64(f.features), 0, 1<<28, false), volley.Within("max-iterations", float64(f.maxIterations), 0, 1e9, true),
 		volley.Within("checkpoint-every", float64(f.checkpointEvery), 0, 1e9, false), volley.Within("max-time", float64(f.maxTime), 0, math.MaxInt64, false),
 		volley.OneOf("assign", f.assign, "block", "random"), volley.OneOf("storage", f.storage, "float64", "float32"),
-		checkInput(f), f.prepare.validate(),
+		checkInput(c, f), f.prepare.validate(),
 	)
 	if err != nil {
 		return err
@@ -112,8 +113,8 @@ func (f *trainFlags) validate(c *cobra.Command) error {
 }
 
 // checkInput checks the options that say how data is read.
-func checkInput(f *trainFlags) error {
-	return volley.FirstError(volley.OneOf("header", f.header, "auto", "true", "false"), volley.OneOf("index-base", f.indexBase, "auto", "0", "1"),
+func checkInput(c *cobra.Command, f *trainFlags) error {
+	return volley.FirstError(f.tables.check(c), volley.OneOf("index-base", f.indexBase, "auto", "0", "1"),
 		volley.OneOf("format", f.format, "", "libsvm", "csv", "tsv", "parquet", "arrow"))
 }
 
@@ -145,9 +146,6 @@ func (f *trainFlags) contradictions(c *cobra.Command) error {
 			return usage(c, "target", "%q is not a number", f.target)
 		}
 	}
-	if len(f.separator) > 1 && f.separator != `\t` {
-		return usage(c, "separator", "%q is not one character", f.separator)
-	}
 	return nil
 }
 
@@ -175,15 +173,7 @@ func (f *trainFlags) checkpointDir() string {
 // input says how to read the data.
 func (f *trainFlags) input() rdd.Input {
 	in := rdd.Input{Format: storage.Format(f.format), Label: f.label, Weight: f.weight, Features: f.features}
-	if f.header != "auto" {
-		h := f.header == "true"
-		in.Header = &h
-	}
-	if f.separator == `\t` {
-		in.Separator = '\t'
-	} else if f.separator != "" {
-		in.Separator = f.separator[0]
-	}
+	f.tables.set(&in)
 	if f.indexBase != "auto" {
 		in.IndexBase = int(f.indexBase[0]-'0') + 1
 	}
@@ -258,6 +248,7 @@ func (f *trainFlags) heldOut() (in rdd.Input, uris []string) {
 	in = f.input()
 	if in.Fold.Of == 0 {
 		in.Weight = "" // the model knows it, and the data may be without
+		in.Malformed = storage.FailFast
 		return in, f.test
 	}
 	in.Fold.Held = true // whatever is held out to stop by

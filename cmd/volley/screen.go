@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -106,13 +107,20 @@ func (s *screen) result(r *runResult) error {
 		return printJSON(r)
 	}
 	fmt.Printf("%s under %s: objective %.8g after %d iterations (stopped by %s)\n", r.Job, r.Sync, r.Objective, r.Iterations, r.StoppedBy)
+	fmt.Printf("  %s\n", r.howGood())
 	if r.SolverWhy != "" {
 		fmt.Printf("  solver %s: %s\n", r.Solver, r.SolverWhy)
+	}
+	for _, line := range r.Chosen {
+		fmt.Printf("  %s\n", line)
 	}
 	fmt.Printf("  %d rows × %d features in %d splits on %d executors; share a step %.3f, effective sample %.0f\n",
 		r.Rows, r.Features, r.Splits, r.Executors, r.MeanShare, r.MeanNEff)
 	fmt.Printf("  load %.3f s, train %.3f s (%.4f s an iteration), evaluation %.3f s, %s clock; %d splits moved\n",
 		r.LoadSeconds, r.TrainSeconds, r.SecondsPerIteration, r.EvaluationSeconds, r.Clock, r.Exchanges)
+	if r.MalformedRows+r.MissingRows > 0 {
+		fmt.Printf("  left out: %d malformed records, %d rows that lack a number\n", r.MalformedRows, r.MissingRows)
+	}
 	var names []string
 	for name := range r.Metrics {
 		names = append(names, name)
@@ -125,4 +133,23 @@ func (s *screen) result(r *runResult) error {
 		fmt.Printf("  model in %s\n", r.Model)
 	}
 	return nil
+}
+
+// howGood says in a line how near the result is known to be to the best one.
+func (r *runResult) howGood() string {
+	switch {
+	case r.Gap == nil && r.Converged:
+		return "converged: the objective stands still"
+	case r.Gap == nil:
+		return "not converged: stopped by " + r.StoppedBy
+	case r.Converged && r.GapBy == mllib.ByGradient:
+		return fmt.Sprintf("converged: about %.2g above the least objective at most (by %s)", *r.Gap, r.GapBy)
+	case r.Converged:
+		return fmt.Sprintf("converged: at most %.2g above the least objective (by %s)", *r.Gap, r.GapBy)
+	}
+	nearer := "more --max-iterations"
+	if r.StoppedBy == "tolerance" {
+		nearer = "a smaller --tol"
+	}
+	return fmt.Sprintf("not converged: it may lie %.2g above the least objective (by %s); %s or another --solver may come nearer", *r.Gap, r.GapBy, nearer)
 }

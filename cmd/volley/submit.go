@@ -195,7 +195,10 @@ func showResult(info *wire.JobInfo, f *trainFlags) error {
 		return fault.New(fault.Corrupt, "read the result of", info.Id, err)
 	}
 	r.Model = f.out
-	return newScreen(f.json).result(r)
+	if err := newScreen(f.json).result(r); err != nil {
+		return err
+	}
+	return f.converged(r)
 }
 
 // dialDriver connects to a driver with its user's token.

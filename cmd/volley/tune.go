@@ -86,7 +86,7 @@ func tuneJobCommand(name string) *cobra.Command {
 		Args:    exactArgs(0, "no arguments beside flags"),
 		RunE:    func(c *cobra.Command, _ []string) error { return t.run(c) },
 	}
-	f.register(c, a.again)
+	f.register(c, a)
 	j.register(c.Flags())
 	t.register(c.Flags())
 	t.command = c
@@ -231,7 +231,7 @@ func (t *tuneFlags) baseArgs(c *cobra.Command) []string {
 func (t *tuneFlags) trial(args []string) (volley.Config, *trainFlags, job, error) {
 	j, f := newJob(t.job), &trainFlags{}
 	c := &cobra.Command{Use: t.job}
-	f.register(c, "")
+	f.register(c, j.about())
 	j.register(c.Flags())
 	if err := c.ParseFlags(args); err != nil {
 		return volley.Config{}, nil, nil, fault.New(fault.Usage, "read the flags of", t.command.CommandPath(), err)

@@ -40,6 +40,9 @@ func (r *Replay) sameStep(l *Line, req rdd.StepRequest) error {
 	if l.Step.Pack != req.Pack {
 		return r.differs("steps", "line %d is of pack %d, the program runs it on %d", l.Number, l.Step.Pack, req.Pack)
 	}
+	if l.Step.Batch != req.Batch {
+		return r.differs("steps", "line %d folds the share %v of each split, the program asks for %v", l.Number, l.Step.Batch, req.Batch)
+	}
 	o := r.log.Header.Options
 	if o.Sync != abss.Adapting.String() {
 		if l.Step.Ratio != 0 {

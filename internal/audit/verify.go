@@ -84,11 +84,12 @@ type ledger struct {
 	total       []int64   // rows merged by split, as recomputed
 	seen        map[[3]uint64]bool
 	lastAttempt []int
+	lastEpoch   []uint64 // of each split, in all lives of the job
 	owners      []int
 }
 
 func newLedger(rows []int64, weights []float64, entries []int64) *ledger {
-	l := &ledger{rows: rows, weights: weights, entries: entries, total: make([]int64, len(rows)), seen: map[[3]uint64]bool{}, lastAttempt: make([]int, len(rows))}
+	l := &ledger{rows: rows, weights: weights, entries: entries, total: make([]int64, len(rows)), seen: map[[3]uint64]bool{}, lastAttempt: make([]int, len(rows)), lastEpoch: make([]uint64, len(rows))}
 	for _, n := range rows {
 		l.n += n
 	}
@@ -208,9 +209,13 @@ func (v *verifier) missing(list []int, step, line int) map[int]bool {
 }
 
 // limit is how many rows of a split a step folds when it is not cut.
-func (v *verifier) limit(i int) int64 {
+func (v *verifier) limit(s *driver.LogStep, i int) int64 {
 	n := v.rows[i]
-	if f := v.h.Options.BatchFraction; f > 0 && f < 1 {
+	f := v.h.Options.BatchFraction
+	if s.Batch > 0 {
+		f = s.Batch
+	}
+	if f > 0 && f < 1 {
 		return min(n, max(1, int64(math.Ceil(f*float64(n)))))
 	}
 	return n
@@ -233,7 +238,7 @@ func (v *verifier) ratio(s *driver.LogStep) float64 {
 func (v *verifier) split(s *driver.LogStep, i int, missing bool, line int) {
 	c, n := s.C[i], v.rows[i]
 	v.fact(c == s.Folded[i], merged, s.Step, line, "split %d: the ledger merged %d rows, the accumulator folded %d", i, c, s.Folded[i])
-	v.fact(c >= 0 && c <= v.limit(i), merged, s.Step, line, "split %d of %d rows merged %d", i, n, c)
+	v.fact(c >= 0 && c <= v.limit(s, i), merged, s.Step, line, "split %d of %d rows merged %d", i, n, c)
 	v.fact(!missing || c == 0, merged, s.Step, line, "split %d is missing but merged %d rows", i, c)
 	want := int64(0)
 	if v.h.Options.Cursor && n > 0 {
@@ -241,7 +246,7 @@ func (v *verifier) split(s *driver.LogStep, i int, missing bool, line int) {
 	}
 	v.fact(s.Cursor[i] == want, cursors, s.Step, line, "split %d starts at %d, the rows merged before end at %d", i, s.Cursor[i], want)
 	if v.mustBeWhole() || (v.ratio(s) >= 1 && !missing) {
-		v.fact(c == v.limit(i), bspWhole, s.Step, line, "split %d merged %d of %d rows", i, c, v.limit(i))
+		v.fact(c == v.limit(s, i), bspWhole, s.Step, line, "split %d merged %d of %d rows", i, c, v.limit(s, i))
 	}
 	if s.Cut && !missing {
 		made, all := v.progress(s, i)
@@ -262,6 +267,8 @@ func (v *verifier) attempt(attempt int, epoch uint64, i, step, line int) {
 	v.seen[key] = true
 	v.fact(attempt > v.lastAttempt[i], once, step, line, "split %d attempt %d follows attempt %d", i, attempt, v.lastAttempt[i])
 	v.lastAttempt[i] = max(v.lastAttempt[i], attempt)
+	v.fact(epoch >= v.lastEpoch[i], once, step, line, "split %d epoch %d follows epoch %d", i, epoch, v.lastEpoch[i])
+	v.lastEpoch[i] = max(v.lastEpoch[i], epoch)
 }
 
 // byEntries says whether a step counts its progress in entries.
@@ -275,7 +282,7 @@ func (v *verifier) progress(s *driver.LogStep, i int) (made, all int64) {
 	if v.byEntries(s) {
 		return s.Entries[i], v.entries[i]
 	}
-	return s.C[i], v.limit(i)
+	return s.C[i], v.limit(s, i)
 }
 
 // allProgress is all the progress that steps like this one can make, whatever they leave out
