@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build run test race lint sim mutants soak bench bench-jobs bench-peers fuzz generate clean
+.PHONY: build run test race lint sim mutants soak bench bench-jobs bench-defaults bench-peers fuzz generate clean
 
 build:
 	$(GO) build -trimpath -ldflags=-s -o bin/volley ./cmd/volley
@@ -38,10 +38,11 @@ mutants:
 # make soak [SEEDS=200]: shuffles, loops and counters while executors are lost.
 soak:
 	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'Lost|Operation' ./rdd .
+	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'ARunThatHasConverged|TheReferenceIsSure' ./mllib
 
 # Each reader for half a minute.
 fuzz:
-	@for f in FuzzLIBSVM FuzzCSV FuzzArrow FuzzParquet FuzzMappedSplit FuzzBlocks; do \
+	@for f in FuzzLIBSVM FuzzCSV FuzzPointsOfCSV FuzzArrow FuzzParquet FuzzMappedSplit FuzzBlocks; do \
 		$(GO) test ./storage -run '^$$' -fuzz "^$$f$$" -fuzztime 30s || exit 1; done
 
 generate:
@@ -58,8 +59,13 @@ DATA ?= ../shared/data
 bench-jobs:
 	$(GO) run ./integration/bench/jobs -data $(DATA)
 
+ONLY ?=
+# make bench-defaults DATA=../shared/data [ONLY=text]: every job with its defaults alone, beside other libraries' (peers.json).
+bench-defaults: build
+	@if [ -d $(DATA) ]; then $(GO) run ./integration/bench/defaults -data $(DATA) -volley $(CURDIR)/bin/volley -only "$(ONLY)"; \
+	else echo "bench-defaults: there is no $(DATA), skipped"; fi
+
 # make bench-peers PEERS=../shared/peers [ONLY=cluster|ml,JOB,DATA,SYSTEM|dataflow,JOB,SYSTEM]: ours beside other systems.
 PEERS ?= ../shared/peers
-ONLY ?=
 bench-peers: build
 	$(GO) run ./integration/bench/peers -peers $(PEERS) -only "$(ONLY)"
