@@ -93,15 +93,14 @@ func (p *csvParser) record(first bool) error {
 		at := p.i
 		if why := p.take(col); why != nil {
 			p.i = at
-			why = p.complaint(first, at, col, why)
-			return why
+			return p.complaint(first, at, col, why)
 		}
 		if p.wrong != "" {
 			return p.bad(first, at, p.hint(p.wrong), "field %s: %s", p.columnName(col), p.wrong)
 		}
 		done = p.endField()
 	}
-	if col != p.spec.Columns && col < p.spec.Columns-p.spec.Unnamed {
+	if col < p.spec.Columns-p.spec.Unnamed {
 		return p.bad(first, start, "", "the row has %d fields, the first row %d", col, p.spec.Columns)
 	}
 	if p.spec.Label < 0 {
