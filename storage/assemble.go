@@ -46,7 +46,7 @@ func assemble(ctx context.Context, l *loaded, m *PackMeta, o PackOptions, dir st
 			if err := a.gather(runs[i]); err != nil {
 				return err
 			}
-			sm, err := writeSplit(filepath.Join(dir, splitFile(i)), m, a.batches)
+			sm, err := writeSplit(filepath.Join(dir, splitFile(i)), m, a.allowed)
 			m.Splits[i] = sm
 			return err
 		}))
@@ -67,6 +67,7 @@ func (l *loaded) assign(ctx context.Context, splits int, o PackOptions) ([][]row
 			end := (int64(split) + 1) * l.rows / int64(splits)
 			to := int(min(int64(h.rows), int64(from)+end-at))
 			runs[split] = append(runs[split], rowRun{h, from, to})
+			h.left.Add(1)
 			at, from = at+int64(to-from), to
 		}
 	}
@@ -99,6 +100,7 @@ func (l *loaded) scatter(ctx context.Context, splits int, seed uint64) ([][]rowR
 			return nil
 		}
 		h, err := l.spool.add(open[i])
+		h.left.Store(1)
 		runs[i] = append(runs[i], rowRun{h, 0, h.rows})
 		open[i] = nil
 		return err
@@ -126,9 +128,8 @@ func (l *loaded) scatter(ctx context.Context, splits int, seed uint64) ([][]rowR
 				}
 			}
 		}
-		if h.chunk == c {
-			h.chunk = nil // its rows have been copied
-		}
+		h.left.Store(1)
+		l.spool.done(h) // its rows have been copied
 	}
 	for i := range open {
 		if err := flush(i); err != nil {
@@ -183,6 +184,7 @@ func (a *assembler) gather(runs []rowRun) error {
 		for r := run.from; r < run.to; r++ {
 			a.rows.copyRow(c, labels, r)
 		}
+		a.l.spool.done(run.chunk)
 	}
 	n := a.rows.Rows()
 	a.order = make([]int32, n)
@@ -204,6 +206,16 @@ func (c *Chunk) reserve(like *Chunk, rows int, most int64) {
 		}
 		c.Values = make([]float64, 0, numbers)
 	}
+}
+
+// allowed is batches, as far as they may take room on the disk.
+func (a *assembler) allowed(yield func(*columns) error) error {
+	return a.batches(func(c *columns) error {
+		if err := a.l.spool.disk.take(c.bytes()); err != nil {
+			return err
+		}
+		return yield(c)
+	})
 }
 
 // batches hands the shuffled rows on, a record batch at a time.

@@ -198,7 +198,7 @@ func (c *Cache) Get(ctx context.Context, id plan.Digest, rows Rows, o PackOption
 		if err := c.build(ctx, id, path, rows, o, progress); err != nil {
 			return nil, err
 		}
-		defer c.evict()
+		defer c.evict(0)
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_SH); err != nil {
 		return nil, diskError("lock", path, err)
@@ -263,7 +263,7 @@ func (c *Cache) build(ctx context.Context, id plan.Digest, path string, rows Row
 		return err
 	}
 	defer done()
-	l, err := load(ctx, rows, tmp, o, progress)
+	l, err := load(ctx, rows, tmp, &allowance{cache: c}, o, progress)
 	if err != nil {
 		return err
 	}
@@ -413,15 +413,15 @@ func (c *Cache) size() int64 {
 }
 
 // evict removes the packs least recently used, those in use excepted, until
-// the rest fits the budget.
-func (c *Cache) evict() {
+// the rest fits the budget with so many bytes more.
+func (c *Cache) evict(more int64) {
 	type aged struct {
 		path  string
 		bytes int64
 		used  time.Time
 	}
 	var all []aged
-	var total int64
+	total := more
 	for _, e := range c.packs() {
 		path := filepath.Join(c.dir, "packs", e.Name())
 		var bytes int64

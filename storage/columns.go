@@ -37,15 +37,22 @@ const (
 // groupPart is about how much of Parquet files, of so many bytes, one part holds.
 func groupPart(total int64) int64 { return min(groupBytes, max(groupLeast, total/fewParts)) }
 
-func describeFile(ctx context.Context, f File, format Format) (*columnsInFile, error) {
-	var found *columnsInFile
-	order := decodeOrder{Path: f.Path, Format: format, Describe: true, Memory: memoryFor(f.Size)}
-	err := decode(ctx, order, func(r *decodeReply, _ *Chunk) error {
-		found = r.Describe
+// describeFiles says what is in some files, of which it is said whether they have
+// certain columns where there are any; one child looks at them all.
+func describeFiles(ctx context.Context, files []File, format Format, columns []string) (found []*columnsInFile, err error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	order := decodeOrder{Path: files[0].Path, Format: format, Columns: columns}
+	for _, f := range files {
+		order.Describe, order.Memory = append(order.Describe, f.Path), max(order.Memory, memoryFor(f.Size))
+	}
+	err = decode(ctx, order, func(r *decodeReply) error {
+		found = append(found, r.Describe)
 		return nil
 	})
-	if err == nil && found == nil {
-		err = fault.Newf(fault.BadInput, "read", f.Path, "the file says nothing of its columns")
+	if err == nil && (len(found) < len(files) || slices.Contains(found, nil)) {
+		err = fault.Newf(fault.BadInput, "read", files[0].Path, "the file says nothing of its columns")
 	}
 	return found, err
 }
@@ -57,11 +64,12 @@ func (s *Source) planColumns(o ReadOptions) error {
 	for _, f := range s.Files {
 		total += f.Size
 	}
+	found, err := describeFiles(context.Background(), s.Files, s.Format, nil)
+	if err != nil {
+		return err
+	}
 	for i, f := range s.Files {
-		d, err := describeFile(context.Background(), f, s.Format)
-		if err != nil {
-			return err
-		}
+		d := found[i]
 		if i == 0 {
 			if s.Columns, err = planOf(f.Path, d, o); err != nil {
 				return err
@@ -169,18 +177,11 @@ func (s *Source) readColumns(ctx context.Context, part int, yield func(*Chunk) e
 		c.where, c.ZeroBased = func() string { return rng.File.Path }, true
 		return yield(c)
 	}
-	if s.Format == Parquet {
-		if read, err := s.readNumbers(ctx, rng, own); read || err != nil {
+	order := decodeOrder{Path: rng.File.Path, Format: s.Format, Plan: s.Columns, Groups: rng.groups(), Memory: memoryFor(rng.File.Size)}
+	return decode(ctx, order, func(r *decodeReply) error {
+		c, err := r.chunk()
+		if c == nil || err != nil {
 			return err
-		}
-	}
-	order := decodeOrder{Path: rng.File.Path, Format: s.Format, Plan: s.Columns, Memory: memoryFor(rng.File.Size)}
-	for g := range rng.Length {
-		order.Groups = append(order.Groups, int(rng.Offset+g))
-	}
-	return decode(ctx, order, func(_ *decodeReply, c *Chunk) error {
-		if c == nil {
-			return nil
 		}
 		return own(c)
 	})

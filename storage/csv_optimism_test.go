@@ -132,7 +132,7 @@ func pointsOf(t *testing.T, path string, o ReadOptions, size int64) (rows []stri
 		}
 		src.cuts.Store(nil) // as where a plan's inputs are bound to another process
 	}
-	l, err = load(context.Background(), src, t.TempDir(), PackOptions{Workers: 2}, func(int) {})
+	l, err = load(context.Background(), src, t.TempDir(), nil, PackOptions{Workers: 2}, func(int) {})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -17,7 +17,7 @@ func loadText(t *testing.T, text string, o ReadOptions, size int64) (*Source, *l
 	if size > 0 {
 		smallParts(t, src, size)
 	}
-	l, err := load(context.Background(), src, t.TempDir(), PackOptions{Workers: 2}, func(int) {})
+	l, err := load(context.Background(), src, t.TempDir(), nil, PackOptions{Workers: 2}, func(int) {})
 	if err == nil {
 		t.Cleanup(func() { l.spool.close() })
 	}

@@ -1,16 +1,14 @@
 package storage
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -21,28 +19,56 @@ import (
 // allocate what a header claims, loop on some malformed pages and panic in
 // goroutines of their own. The child has a limit on memory, is killed when it
 // makes no progress, and its end is an error that names the file. It is this
-// same program, started again with decodeEnv set.
+// same program, started again with decodeEnv set. What it decodes comes by
+// memory that both have (window), or after the head of a reply.
 const decodeEnv = "VOLLEY_DECODE"
 
 // decodeOrder is what the child is asked to do.
 type decodeOrder struct {
 	Path     string      `json:"path"`
 	Format   Format      `json:"format"`
-	Describe bool        `json:"describe"` // only say what is in the file
-	Groups   []int       `json:"groups"`   // row groups of Parquet; none is all
+	Describe []string    `json:"describe,omitempty"` // only say what is in these files
+	Groups   []int       `json:"groups"`             // row groups of Parquet; none is all
 	Plan     *columnPlan `json:"plan"`
-	Records  bool        `json:"records"` // hand on Arrow records as they are
+	Columns  []string    `json:"columns,omitempty"` // of Parquet, to be handed on as FlatColumns; what describing is about
+	Records  bool        `json:"records"`           // hand on Arrow records as they are
 	Memory   int64       `json:"memory"`
 }
 
-// decodeReply is the head of one message of the child: an error, a
-// description, or a chunk whose slices follow.
+// decodeReply is the head of one message of the child: an error, a description, or
+// what is in the body that lies in the next slot of the window, or follows.
 type decodeReply struct {
-	Err      string         `json:"err,omitempty"`
+	Err      *decodeError   `json:"err,omitempty"`
 	Describe *columnsInFile `json:"describe,omitempty"`
 	Chunk    *decodedChunk  `json:"chunk,omitempty"`
-	Raw      int            `json:"raw,omitempty"` // bytes of an Arrow stream that follow
-	raw      []byte
+	Columns  []sentBatch    `json:"columns,omitempty"`
+	Arrow    int            `json:"arrow,omitempty"`  // bytes of an Arrow stream
+	Window   int            `json:"window,omitempty"` // bytes of the body in the window
+	Inline   int            `json:"inline,omitempty"` // bytes of the body that follow
+	Done     bool           `json:"done,omitempty"`   // the order is carried out
+	raw      []byte         // the body
+}
+
+// decodeError is an error of the child.
+type decodeError struct {
+	Kind    fault.Kind `json:"kind"`
+	Op      string     `json:"op"`
+	Subject string     `json:"subject"`
+	Hint    string     `json:"hint,omitempty"`
+	Text    string     `json:"text"`
+}
+
+// errorOf is an error as a reply has it.
+func errorOf(path string, err error) *decodeError {
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		f = fault.New(fault.BadInput, "read", path, err)
+	}
+	return &decodeError{f.Kind, f.Op, f.Subject, f.Hint, fmt.Sprint(f.Err)}
+}
+
+func (e *decodeError) fault() error {
+	return fault.New(e.Kind, e.Op, e.Subject, errors.New(e.Text)).WithHint(e.Hint)
 }
 
 type decodedChunk struct {
@@ -54,44 +80,53 @@ type decodedChunk struct {
 // memoryFor is what a child may allocate for a file.
 func memoryFor(size int64) int64 { return 768<<20 + 2*size }
 
-// decode runs a child over a file and hands its replies on.
-func decode(ctx context.Context, order decodeOrder, yield func(*decodeReply, *Chunk) error) error {
+// decode has a child decode a file and hands its replies on; their bodies are valid
+// during the call only.
+func decode(ctx context.Context, order decodeOrder, yield func(*decodeReply) error) error {
+	for {
+		child, used, err := decoders.take()
+		if err != nil {
+			return err
+		}
+		replies, err := child.decode(ctx, order, yield)
+		if err == nil || !used || replies > 0 || ctx.Err() != nil {
+			return err
+		} // it may have been ended while it waited: only of a new one it is known why
+	}
+}
+
+// decode hands the replies of a child on, and says how many there were.
+func (d *decoder) decode(ctx context.Context, order decodeOrder, yield func(*decodeReply) error) (replies int64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	self, err := os.Executable()
-	if err != nil {
-		return fault.New(fault.Internal, "start", "the decoder", err)
-	}
-	raw, err := json.Marshal(order)
-	if err != nil {
-		return fault.New(fault.Internal, "start", "the decoder", err)
-	}
-	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), decodeEnv+"=1", "GOTRACEBACK=none", fmt.Sprintf("GOMEMLIMIT=%d", order.Memory/2))
-	cmd.Stdin = bytes.NewReader(raw)
-	var complaint bytes.Buffer
-	cmd.Stderr = &limitedWriter{w: &complaint, left: 4096}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return fault.New(fault.Internal, "start", "the decoder", err)
-	}
-	if err := cmd.Start(); err != nil {
-		return fault.New(fault.NoResources, "start", "the decoder", err)
-	}
-	w := &decodeWatch{pid: cmd.Process.Pid, stop: cancel}
+	alive := context.AfterFunc(ctx, d.kill)
+	w := &decodeWatch{pid: d.cmd.Process.Pid, stop: cancel}
 	watched, done := context.WithCancel(ctx)
 	defer done()
 	go w.watch(watched)
-	err = readReplies(bufio.NewReaderSize(out, 1<<20), order, func(r *decodeReply, c *Chunk) error {
+	path := order.Path
+	var own error // of whom replies are handed to
+	err = d.carryOut(order, func(r *decodeReply) error {
 		w.idle.Store(true) // it waits for us
 		defer w.idle.Store(false)
-		w.replies.Add(1)
-		return yield(r, c)
+		if n := w.replies.Add(1); len(order.Describe) > 0 {
+			path = order.Describe[min(int(n), len(order.Describe)-1)] // which comes next
+		}
+		own = yield(r)
+		return own
 	})
-	if err != nil {
-		cancel(err)
+	if err == nil && alive() {
+		decoders.give(d)
+		return w.replies.Load(), nil
 	}
-	return decodeOutcome(ctx, order.Path, err, cmd.Wait(), complaint.String())
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) { // else it ends by itself, and says why
+		d.kill()
+	}
+	complaint, exit := d.end()
+	if own != nil {
+		return w.replies.Load(), own
+	}
+	return w.replies.Load(), decodeOutcome(ctx, path, err, exit, complaint)
 }
 
 // decodeOutcome says what the child's end means.
@@ -130,102 +165,83 @@ func killed(exit error) bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-type limitedWriter struct {
-	w    io.Writer
-	left int
-}
-
-func (l *limitedWriter) Write(p []byte) (int, error) {
-	n := min(len(p), l.left)
-	l.left -= n
-	if _, err := l.w.Write(p[:n]); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// readReplies reads the child's messages until it closes its output.
-func readReplies(r *bufio.Reader, order decodeOrder, yield func(*decodeReply, *Chunk) error) error {
-	for {
-		var size [4]byte
-		if _, err := io.ReadFull(r, size[:]); err != nil {
-			if err == io.EOF {
-				return nil
-			}
-			return err
-		}
-		head := make([]byte, binary.LittleEndian.Uint32(size[:]))
-		if _, err := io.ReadFull(r, head); err != nil {
-			return err
-		}
-		reply := &decodeReply{}
-		if err := json.Unmarshal(head, reply); err != nil {
-			return err
-		}
-		if reply.Err != "" {
-			return fault.Newf(fault.BadInput, "read", order.Path, "%s", reply.Err)
-		}
-		c, err := reply.body(r)
-		if err == nil {
-			err = yield(reply, c)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// body reads the slices that follow a chunk's head.
-func (d *decodeReply) body(r io.Reader) (*Chunk, error) {
-	if d.Raw > 0 {
-		d.raw = make([]byte, d.Raw)
-		_, err := io.ReadFull(r, d.raw)
+// reply reads a message.
+func (d *decoder) reply() (*decodeReply, error) {
+	head, err := readSized(d.out)
+	if err != nil {
 		return nil, err
 	}
-	if d.Chunk == nil {
-		return nil, nil
+	r := &decodeReply{}
+	if err := json.Unmarshal(head, r); err != nil {
+		return nil, err
 	}
-	c := &Chunk{Width: d.Chunk.Width, Texts: d.Chunk.Texts, Labels: make([]float64, d.Chunk.Lens[0]), Values: make([]float64, d.Chunk.Lens[1])}
-	if d.Chunk.Lens[2] > 0 {
-		c.Offsets, c.Indices = make([]int64, d.Chunk.Lens[2]), make([]int32, d.Chunk.Lens[3])
+	switch {
+	case r.Window > slotBytes || r.Window > 0 && d.window.window == nil:
+		return nil, errShortBody
+	case r.Window > 0:
+		r.raw = d.window.next()[:r.Window]
+	case r.Inline > 0:
+		d.inline = slices.Grow(d.inline[:0], r.Inline)[:r.Inline]
+		_, err = io.ReadFull(d.out, d.inline)
+		r.raw = d.inline
 	}
-	if d.Chunk.Lens[4] > 0 {
-		c.Weights = make([]float64, d.Chunk.Lens[4])
-	}
-	for _, p := range c.parts() {
-		if _, err := io.ReadFull(r, p); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
+	return r, err
 }
 
-// parts are the slices of a chunk as they follow its head.
+// readSized reads bytes whose number stands before them.
+func readSized(r io.Reader) ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
+		return nil, err
+	}
+	raw := make([]byte, binary.LittleEndian.Uint32(size[:]))
+	_, err := io.ReadFull(r, raw)
+	return raw, err
+}
+
+// chunk is the rows that a reply has; nil without any.
+func (r *decodeReply) chunk() (*Chunk, error) {
+	if r.Chunk == nil {
+		return nil, nil
+	}
+	c, lens, raw := &Chunk{Width: r.Chunk.Width, Texts: r.Chunk.Texts}, r.Chunk.Lens, r.raw
+	err := firstOf(takePart(&c.Labels, &raw, lens[0]), takePart(&c.Values, &raw, lens[1]))
+	if lens[2] > 0 {
+		err = firstOf(err, firstOf(takePart(&c.Offsets, &raw, lens[2]), takePart(&c.Indices, &raw, lens[3])))
+	}
+	if lens[4] > 0 {
+		err = firstOf(err, takePart(&c.Weights, &raw, lens[4]))
+	}
+	return c, err
+}
+
+// takePart copies n values off a body.
+func takePart[T any](to *[]T, raw *[]byte, n int) error {
+	part, err := partOf[T](raw, n)
+	if err == nil {
+		*to = append([]T{}, part...)
+	}
+	return err
+}
+
+// parts are the slices of a chunk in the order that a reply has them.
 func (c *Chunk) parts() [][]byte {
 	return [][]byte{asBytes(c.Labels), asBytes(c.Values), asBytes(c.Offsets), asBytes(c.Indices), asBytes(c.Weights)}
 }
 
-// writeReply is the child's side of readReplies.
-func writeReply(w io.Writer, d *decodeReply, c *Chunk) error {
-	if c != nil {
-		d.Chunk = &decodedChunk{Width: c.Width, Texts: c.Texts, Lens: [5]int{len(c.Labels), len(c.Values), len(c.Offsets), len(c.Indices), len(c.Weights)}}
-	}
-	head, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
-	if _, err := w.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(head)))); err != nil {
-		return err
-	}
-	if _, err := w.Write(head); err != nil {
-		return err
-	}
-	if c == nil {
-		_, err := w.Write(d.raw)
-		return err
-	}
-	for _, p := range c.parts() {
-		if _, err := w.Write(p); err != nil {
+// columns hands on the batches of columns that a reply has.
+func (r *decodeReply) columns(cols []*FlatColumn, yield func(rows int, cols []*FlatColumn) error) error {
+	raw := r.raw
+	for _, b := range r.Columns {
+		if len(b.Columns) != len(cols) {
+			return errShortBody
+		}
+		for i, c := range cols {
+			if err := c.receive(b.Columns[i], &raw); err != nil {
+				return err
+			}
+		}
+		if err := yield(b.Rows, cols); err != nil {
 			return err
 		}
 	}

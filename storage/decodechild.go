@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
@@ -26,84 +27,124 @@ func init() {
 	os.Exit(decodeChild(os.Stdin, os.Stdout))
 }
 
-// decodeChild reads its order and writes replies.
+// decodeChild carries out orders until there are no more.
 func decodeChild(in io.Reader, out io.Writer) int {
-	w := bufio.NewWriterSize(out, 1<<20)
-	var order decodeOrder
-	err := json.NewDecoder(in).Decode(&order)
-	if err == nil {
-		err = limitMemory(order.Memory)
+	s := &sender{out: bufio.NewWriterSize(out, 64<<10), taken: in}
+	var err error
+	if s.window, err = openWindow(windowFile); err == nil {
+		for err == nil {
+			err = oneOrder(in, s)
+		}
 	}
-	if err == nil {
-		err = runOrder(order, w)
-	}
-	if err != nil {
-		err = writeReply(w, &decodeReply{Err: err.Error()}, nil)
-	}
-	if err == nil {
-		err = w.Flush()
-	}
-	if err != nil {
+	if err != io.EOF {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
 }
 
-// limitMemory bounds what the process can ever allocate.
-func limitMemory(bytes int64) error {
-	return unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: uint64(bytes), Max: uint64(bytes)})
+// oneOrder reads an order and carries it out.
+func oneOrder(in io.Reader, s *sender) error {
+	raw, err := readSized(in)
+	if err != nil {
+		return err
+	}
+	var order decodeOrder
+	if err = json.Unmarshal(raw, &order); err == nil {
+		err = limitMemory(order.Memory)
+	}
+	if err == nil {
+		err = runOrder(order, s)
+	}
+	if err == nil {
+		err = s.drain()
+	}
+	if err != nil {
+		return s.send(&decodeReply{Err: errorOf(order.Path, err)})
+	}
+	return s.send(&decodeReply{Done: true})
 }
 
-// runOrder decodes a file. Panics of decoders on this goroutine are errors;
+// limitMemory bounds what the process can allocate.
+func limitMemory(bytes int64) error {
+	debug.SetMemoryLimit(bytes / 2)
+	var had unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_DATA, &had); err != nil {
+		return err
+	}
+	had.Cur = min(uint64(bytes), had.Max)
+	return unix.Setrlimit(unix.RLIMIT_DATA, &had)
+}
+
+// runOrder decodes files. Panics of decoders on this goroutine are errors;
 // those on others end the process, which the parent reports.
-func runOrder(order decodeOrder, w *bufio.Writer) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the file is malformed: %v", r)
+func runOrder(order decodeOrder, s *sender) error {
+	for _, path := range order.Describe {
+		order.Path = path
+		d, err := describe(order)
+		if err != nil {
+			return err
 		}
-	}()
+		if err := s.send(&decodeReply{Describe: d}); err != nil {
+			return err
+		}
+	}
+	if len(order.Describe) > 0 {
+		return nil
+	}
+	return decodeRows(order, s)
+}
+
+// describe says what is in a file.
+func describe(order decodeOrder) (_ *columnsInFile, err error) {
+	defer malformed(order.Path, &err)
+	if order.Columns != nil {
+		return describeFlat(order.Path, order.Columns)
+	}
+	src, err := openColumns(order)
+	if err != nil {
+		return nil, err
+	}
+	defer src.close()
+	return src.describe(), nil
+}
+
+// decodeRows sends the rows of a file, by the way that is the fastest for them.
+func decodeRows(order decodeOrder, s *sender) (err error) {
+	defer malformed(order.Path, &err)
+	if order.Columns != nil {
+		return sendFlat(order, s)
+	}
+	if order.Format == Parquet && order.Plan != nil {
+		if read, err := readNumbers(order, s); read || err != nil {
+			return err
+		}
+	}
 	src, err := openColumns(order)
 	if err != nil {
 		return err
 	}
 	defer src.close()
-	if order.Describe {
-		return writeReply(w, &decodeReply{Describe: src.describe()}, nil)
-	}
 	return src.records(func(rec arrow.Record) error {
 		if order.Records {
-			return writeRecord(w, rec)
+			return sendRecord(s, rec)
 		}
 		c, err := order.Plan.chunk(rec)
 		if err != nil {
 			return err
 		}
-		if c.Rows() == 0 {
-			return nil
-		}
-		if err := writeReply(w, &decodeReply{}, c); err != nil {
-			return err
-		}
-		return w.Flush()
+		return s.chunk(c)
 	})
 }
 
-// writeRecord hands a record on as it is.
-func writeRecord(w *bufio.Writer, rec arrow.Record) error {
+// sendRecord sends a record as it is.
+func sendRecord(s *sender, rec arrow.Record) error {
 	var out bytes.Buffer
-	iw := ipc.NewWriter(&out, ipc.WithSchema(rec.Schema()))
-	err := iw.Write(rec)
-	if err == nil {
-		err = iw.Close()
-	}
-	if err == nil {
-		err = writeReply(w, &decodeReply{Raw: out.Len(), raw: out.Bytes()}, nil)
-	}
-	if err != nil {
+	w := ipc.NewWriter(&out, ipc.WithSchema(rec.Schema()))
+	if err := firstOf(w.Write(rec), w.Close()); err != nil {
 		return err
 	}
-	return w.Flush()
+	return s.send(&decodeReply{Arrow: out.Len()}, out.Bytes())
 }
 
 // columnSource is an opened Parquet or Arrow file.
@@ -222,6 +263,7 @@ type columnsInFile struct {
 	Types  []string `json:"types"`
 	Groups []int64  `json:"groups,omitempty"`
 	Rows   int64    `json:"rows"`
+	Flat   bool     `json:"flat,omitempty"` // the columns that were asked for can be read as FlatColumns
 }
 
 func (s *columnSource) describe() *columnsInFile {

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -37,6 +36,8 @@ type FlatColumn struct {
 		doubles []float64
 		bytes   []parquet.ByteArray
 		defs    []int16
+		lens    []int32 // of bytes, as they are sent
+		text    []byte
 	}
 }
 
@@ -64,6 +65,7 @@ type flatFile struct {
 	path string
 	file *os.File
 	r    *file.Reader
+	held []*pageMemory // of the columns that are being read
 }
 
 // openFlat reads a file's footer.
@@ -80,10 +82,21 @@ func openFlat(path string) (_ *flatFile, err error) {
 		f.Close()
 		return nil, fault.New(fault.BadInput, "read", path, err)
 	}
-	return &flatFile{path, f, r}, nil
+	return &flatFile{path: path, file: f, r: r}, nil
 }
 
-func (f *flatFile) close() { f.r.Close() }
+func (f *flatFile) close() {
+	f.letGo()
+	f.r.Close()
+}
+
+// letGo leaves the memory of pages to those that are read next.
+func (f *flatFile) letGo() {
+	for _, m := range f.held {
+		pageMemories.Put(m)
+	}
+	f.held = f.held[:0]
+}
 
 // malformed makes a panic of a decoder an error.
 func malformed(path string, err *error) {
@@ -174,37 +187,64 @@ func unitOf(c *schema.Column) TimeUnit {
 }
 
 // read hands the rows of some row groups on, column by column.
-func (f *flatFile) read(ctx context.Context, groups []int, names []string, yield func(rows int, cols []*FlatColumn) error) error {
+func (f *flatFile) read(groups []int, names []string, yield func(rows int, cols []*FlatColumn) error) error {
 	cols := make([]*FlatColumn, len(names))
 	for i, name := range names {
 		cols[i] = &FlatColumn{Name: name, Unit: unitOf(f.r.MetaData().Schema.Column(f.column(name)))}
 	}
 	for _, g := range groups {
-		if err := f.readGroup(ctx, g, names, cols, yield); err != nil {
+		if err := f.readGroup(g, names, cols, yield); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *flatFile) readGroup(ctx context.Context, g int, names []string, cols []*FlatColumn, yield func(rows int, cols []*FlatColumn) error) (err error) {
+func (f *flatFile) readGroup(g int, names []string, cols []*FlatColumn, yield func(rows int, cols []*FlatColumn) error) (err error) {
 	readers, err := f.open(g, names)
 	if err != nil {
 		return err
 	}
+	most := firstRows(readers)
 	for left := f.r.MetaData().RowGroups[g].GetNumRows(); left > 0; {
-		n := int(min(left, flatRows))
+		n := int(min(left, int64(most)))
 		for i, c := range cols {
 			if err := c.fill(f.path, readers[i], n); err != nil {
 				return err
 			}
 		}
-		if err := firstOf(ctx.Err(), yield(n, cols)); err != nil {
+		if err := yield(n, cols); err != nil {
 			return err
 		}
 		left -= int64(n)
+		most = nextRows(n, cols)
 	}
 	return nil
+}
+
+// Of columns of bytes few rows are read at first, and then about as many as have
+// flatBytes, for they may be of any length.
+const (
+	flatBytes = slotBytes / 4
+	flatFirst = 64
+)
+
+func firstRows(readers []flatReader) int {
+	if slices.ContainsFunc(readers, func(r flatReader) bool { return r.kind == parquet.Types.ByteArray }) {
+		return flatFirst
+	}
+	return flatRows
+}
+
+// nextRows is how many rows to read after n.
+func nextRows(n int, cols []*FlatColumn) int {
+	size := 0
+	for _, c := range cols {
+		for _, b := range c.Bytes {
+			size += len(b)
+		}
+	}
+	return max(1, min(flatRows, 4*n, int(int64(n)*flatBytes/int64(max(1, size)))))
 }
 
 // flatReader reads one column of a row group, by pages where these are plain.
@@ -221,6 +261,7 @@ func (f *flatFile) open(group int, names []string) (readers []flatReader, err er
 	if group < 0 || group >= f.r.NumRowGroups() {
 		return nil, fault.Newf(fault.BadInput, "read", f.path, "it has no row group %d any more", group)
 	}
+	f.letGo()
 	rg := f.r.RowGroup(group)
 	for _, name := range names {
 		at := f.column(name)

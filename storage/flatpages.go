@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/apache/arrow/go/v15/parquet"
@@ -68,7 +69,9 @@ func (f *flatFile) plainPages(group, column int) (*plainPages, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plainPages{room: &pageMemory{mark: rand.Uint64()}, stream: &soundStream{BufferedReader: stream}, plain: c.Compression() == compress.Codecs.Uncompressed}
+	room := pageMemories.Get().(*pageMemory)
+	f.held = append(f.held, room)
+	p := &plainPages{room: room, stream: &soundStream{BufferedReader: stream}, plain: c.Compression() == compress.Codecs.Uncompressed}
 	p.PageReader, err = file.NewPageReader(p.stream, c.NumValues(), c.Compression(), p.room, nil)
 	return p, err
 }
@@ -211,6 +214,9 @@ type pageMemory struct {
 	room []byte
 	mark uint64
 }
+
+// pageMemories are those of columns that have been read.
+var pageMemories = sync.Pool{New: func() any { return &pageMemory{mark: rand.Uint64()} }}
 
 // markedBytes are more than memory is rounded up by.
 const markedBytes = 128

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -64,7 +63,7 @@ func readNumbersOf(t *testing.T, properties []parquet.WriterProperty, nullable, 
 		}
 	}
 	row := 0
-	err = f.read(context.Background(), []int{0, 1}, names, func(n int, cols []*FlatColumn) error {
+	err = f.read([]int{0, 1}, names, func(n int, cols []*FlatColumn) error {
 		for i, c := range cols {
 			got := make([]float64, max(len(c.Int32s), len(c.Int64s), len(c.Floats), len(c.Doubles)))
 			c.numbers(got, 1)
@@ -128,11 +127,16 @@ func numberAt(c arrow.Array, i int) float64 {
 
 func writeParquet(t *testing.T, path string, rec arrow.Record, properties []parquet.WriterProperty) {
 	t.Helper()
+	writeParquetGroups(t, path, rec, 7000, properties)
+}
+
+func writeParquetGroups(t *testing.T, path string, rec arrow.Record, group int64, properties []parquet.WriterProperty) {
+	t.Helper()
 	f, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	properties = append(slices.Clone(properties), parquet.WithMaxRowGroupLength(7000))
+	properties = append(slices.Clone(properties), parquet.WithMaxRowGroupLength(group))
 	w, err := pqarrow.NewFileWriter(rec.Schema(), f, parquet.NewWriterProperties(properties...), pqarrow.DefaultWriterProps())
 	if err == nil {
 		err = w.Write(rec)
@@ -158,7 +162,7 @@ func TestStatisticsWithoutANumberOfNulls(t *testing.T) {
 		defer f.close()
 		read := func(nulls *int64) (present int, err error) {
 			f.r.MetaData().RowGroups[0].Columns[1].MetaData.Statistics.NullCount = nulls
-			err = f.read(context.Background(), []int{0}, []string{"int64"}, func(n int, cols []*FlatColumn) error {
+			err = f.read([]int{0}, []string{"int64"}, func(n int, cols []*FlatColumn) error {
 				present += len(cols[0].Int64s)
 				return nil
 			})
@@ -241,7 +245,7 @@ func readDamaged(t *testing.T, path string) (failed int) {
 	defer f.close()
 	for g, rows := range []int{7000, 3000} {
 		got := 0
-		err := f.read(context.Background(), []int{g}, []string{"int32", "float64"}, func(n int, cols []*FlatColumn) error {
+		err := f.read([]int{g}, []string{"int32", "float64"}, func(n int, cols []*FlatColumn) error {
 			if got += n; len(cols[0].Int32s) != n || len(cols[1].Doubles) != n {
 				t.Errorf("%d rows have %d and %d numbers", n, len(cols[0].Int32s), len(cols[1].Doubles))
 			}

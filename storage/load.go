@@ -41,9 +41,9 @@ type loaded struct {
 
 // load reads all parts on `workers` goroutines; once more where they turn out to be
 // cut within quotes.
-func load(ctx context.Context, rows Rows, dir string, o PackOptions, progress func(rows int)) (l *loaded, err error) {
+func load(ctx context.Context, rows Rows, dir string, disk *allowance, o PackOptions, progress func(rows int)) (l *loaded, err error) {
 	do := func() (err error) {
-		l, err = loadParts(ctx, rows, dir, o, progress)
+		l, err = loadParts(ctx, rows, newSpool(dir, disk), o, progress)
 		return err
 	}
 	if s, ok := rows.(*Source); ok && s.Table != nil {
@@ -54,8 +54,8 @@ func load(ctx context.Context, rows Rows, dir string, o PackOptions, progress fu
 	return l, err
 }
 
-func loadParts(ctx context.Context, rows Rows, dir string, o PackOptions, progress func(rows int)) (*loaded, error) {
-	l := &loaded{spool: newSpool(dir), lo: math.MaxInt32, hi: -1, single: o.Float32}
+func loadParts(ctx context.Context, rows Rows, to *spool, o PackOptions, progress func(rows int)) (*loaded, error) {
+	l := &loaded{spool: to, lo: math.MaxInt32, hi: -1, single: o.Float32}
 	parts := make([][]*spooled, rows.Len())
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)

@@ -48,6 +48,11 @@ type columns struct {
 	blob    []byte
 }
 
+// bytes is about how much of a file the batch takes.
+func (c *columns) bytes() int64 {
+	return int64(8*len(c.labels) + 8*len(c.weights) + len(c.values) + 4*len(c.offsets) + 4*len(c.indices) + len(c.blob))
+}
+
 func (c *columns) record(m *PackMeta, schema *arrow.Schema) arrow.Record {
 	var cols []arrow.Array
 	switch m.Layout {

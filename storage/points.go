@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -12,10 +11,9 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// Rows of numbers in Parquet files of the usual shapes are read here, by the
-// low-level readers and without a child process: columns of numbers, or one column
-// of lists that are equally long, and a label that is a number. Everything else is
-// left to the child.
+// Rows of numbers in Parquet files of the usual shapes are read by the low-level
+// readers: columns of numbers, or one column of lists that are equally long, and a label
+// that is a number. Everything else is read as Arrow records.
 
 // plainNumbers says whether a plan's columns are of these shapes in a file.
 func (p *columnPlan) plainNumbers(f *flatFile) bool {
@@ -64,19 +62,19 @@ func (f *flatFile) list(name string) int {
 	return at
 }
 
-// readNumbers reads some row groups; false where the file is left to the child.
-func (s *Source) readNumbers(ctx context.Context, rng Range, yield func(*Chunk) error) (read bool, err error) {
-	f, err := openFlat(rng.File.Path)
+// readNumbers reads some row groups; false where the file is of another shape.
+func readNumbers(order decodeOrder, out *sender) (read bool, err error) {
+	f, err := openFlat(order.Path)
 	if err != nil {
 		return true, err
 	}
 	defer f.close()
-	if !s.Columns.plainNumbers(f) {
+	if !order.Plan.plainNumbers(f) {
 		return false, nil
 	}
-	n := &numberReader{f: f, plan: s.Columns}
-	for _, g := range rng.groups() {
-		if err := n.group(ctx, g, yield); err != nil {
+	n := &numberReader{f: f, plan: order.Plan, out: out}
+	for _, g := range order.Groups {
+		if err := n.group(g); err != nil {
 			return true, err
 		}
 	}
@@ -90,10 +88,11 @@ type numberReader struct {
 	row  int64 // of the part
 	cols []*FlatColumn
 	list evenLists
+	out  *sender
 }
 
 // group reads a row group, some thousand rows at a time.
-func (n *numberReader) group(ctx context.Context, g int, yield func(*Chunk) error) error {
+func (n *numberReader) group(g int) error {
 	names := n.plan.Features
 	if n.plan.List != "" {
 		names = nil
@@ -103,25 +102,51 @@ func (n *numberReader) group(ctx context.Context, g int, yield func(*Chunk) erro
 	if err != nil {
 		return err
 	}
+	width, err := n.width()
+	if err != nil {
+		return err
+	}
+	most := int64(min(decodeBatch, max(1, slotBytes/8/(width+2)))) // as many as a slot holds, if it holds one
 	for left := n.f.r.MetaData().RowGroups[g].GetNumRows(); left > 0; {
-		c, rows := &Chunk{}, int(min(left, decodeBatch))
-		for i, col := range n.cols {
-			if err := col.fill(n.f.path, readers[i], rows); err != nil {
-				return err
-			}
-			if at := slices.Index(col.Defs, 0); at >= 0 {
-				return n.bad(n.row+int64(at), "column %q is null", col.Name)
-			}
-		}
-		if err := n.fill(c, rows); err != nil {
-			return err
-		}
-		if err := firstOf(ctx.Err(), yield(c)); err != nil {
+		rows := int(min(left, most))
+		if err := n.send(readers, rows, width); err != nil {
 			return err
 		}
 		left, n.row = left-int64(rows), n.row+int64(rows)
 	}
 	return n.over()
+}
+
+// width is how many features a row has.
+func (n *numberReader) width() (width int, err error) {
+	defer malformed(n.f.path, &err)
+	if n.list == nil {
+		return len(n.plan.Features), nil
+	}
+	if width, err = n.list.begin(); err != nil {
+		return 0, n.bad(n.row, "column %q: %v", n.plan.List, err)
+	}
+	return width, nil
+}
+
+// send reads the next rows and sends them.
+func (n *numberReader) send(readers []flatReader, rows, width int) error {
+	for i, col := range n.cols {
+		if err := col.fill(n.f.path, readers[i], rows); err != nil {
+			return err
+		}
+		if at := slices.Index(col.Defs, 0); at >= 0 {
+			return n.bad(n.row+int64(at), "column %q is null", col.Name)
+		}
+	}
+	var c Chunk
+	if err := n.out.room(&c, rows, width, n.plan.Weight != ""); err != nil {
+		return err
+	}
+	if err := n.fill(&c, rows); err != nil {
+		return err
+	}
+	return n.out.chunk(&c)
 }
 
 // over says that nothing is left of the lists of a row group.
@@ -191,7 +216,10 @@ func (f *flatFile) evenLists(group, column int) (evenLists, error) {
 // fill makes rows of what the columns have.
 func (n *numberReader) fill(c *Chunk, rows int) (err error) {
 	features := n.cols
-	c.Labels = make([]float64, rows)
+	sized(&c.Labels, rows)
+	if n.plan.Label == "" {
+		clear(c.Labels)
+	}
 	if n.plan.Label != "" {
 		last := len(n.cols) - 1
 		features = n.cols[:last]
@@ -201,7 +229,7 @@ func (n *numberReader) fill(c *Chunk, rows int) (err error) {
 	}
 	if n.plan.Weight != "" {
 		last := len(features) - 1
-		c.Weights = make([]float64, rows)
+		sized(&c.Weights, rows)
 		if at := max(features[last].numbers(c.Weights, 1), negative(c.Weights)); at >= 0 {
 			return n.bad(n.row+int64(at), "the weight in column %q is %v, not a number of zero or more,", n.plan.Weight, c.Weights[at])
 		}
@@ -211,7 +239,7 @@ func (n *numberReader) fill(c *Chunk, rows int) (err error) {
 		return n.fillList(c, rows)
 	}
 	c.Width = len(features)
-	c.Values = make([]float64, rows*c.Width)
+	sized(&c.Values, rows*c.Width)
 	for j, col := range features {
 		if at := col.numbers(c.Values[j:], c.Width); at >= 0 {
 			return n.bad(n.row+int64(at), "column %q %s", col.Name, col.wrong())
@@ -219,6 +247,9 @@ func (n *numberReader) fill(c *Chunk, rows int) (err error) {
 	}
 	return nil
 }
+
+// sized makes a slice so long, in the room that it has.
+func sized[T any](s *[]T, n int) { *s = slices.Grow((*s)[:0], n)[:n] }
 
 // numbers puts a column's values, a step apart; it returns the first row whose value
 // is not finite, or not a double; −1 without one.
@@ -302,7 +333,7 @@ func (n *numberReader) fillList(c *Chunk, rows int) (err error) {
 	if c.Width, err = n.list.begin(); err != nil {
 		return n.bad(n.row, "column %q: %v", n.plan.List, err)
 	}
-	c.Values = make([]float64, rows*c.Width)
+	sized(&c.Values, rows*c.Width)
 	at, err := n.list.fill(c.Values)
 	if err != nil {
 		return n.bad(n.row+int64(at/c.Width), "column %q: %v", n.plan.List, err)

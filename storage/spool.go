@@ -4,8 +4,11 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/volley-engine/volley/internal/fault"
 )
@@ -14,15 +17,23 @@ import (
 // rest goes to a temporary file.
 const spoolMemory = 48 << 20
 
+// spoolPage is what chunks in the file begin at multiples of: pages of file systems.
+const spoolPage = 4096
+
 // spool keeps chunks between the pass that reads the input and the pass that
-// writes splits: the first ones in memory, the rest in an unlinked file.
+// writes splits: the first ones in memory, the rest in an unlinked file. What has been
+// read for the last time takes no room there any more, so that spool and splits together
+// are never much more than either.
 type spool struct {
-	dir string
-	mu  struct {
+	dir  string
+	disk *allowance
+	mu   struct {
 		sync.Mutex
 		file *os.File
 		end  int64
 		mem  int64
+		// onDisk is how much of the file has not been given up.
+		onDisk int64
 	}
 }
 
@@ -33,15 +44,41 @@ type spooled struct {
 	off   int64
 	lens  [6]int // labels, values, offsets, indices, blob bytes, weights
 	blobs []int32
+	left  atomic.Int32 // how often it is still to be read, where that is known
 }
 
-func newSpool(dir string) *spool { return &spool{dir: dir} }
+func newSpool(dir string, disk *allowance) *spool { return &spool{dir: dir, disk: disk} }
 
 func (s *spool) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.file != nil {
 		s.mu.file.Close()
+		s.mu.file = nil
+		s.disk.giveBack(s.mu.onDisk)
+	}
+}
+
+// done gives up a chunk that was read as often as it was to be.
+func (s *spool) done(h *spooled) {
+	if h.left.Add(-1) != 0 {
+		return
+	}
+	var size int64
+	for _, n := range h.lens {
+		size += int64(n)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if size == 0 {
+		s.mu.mem -= h.chunk.Bytes()
+		h.chunk = nil
+		return
+	}
+	size = (size + spoolPage - 1) / spoolPage * spoolPage
+	if unix.Fallocate(int(s.mu.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, h.off, size) == nil {
+		s.disk.giveBack(size)
+		s.mu.onDisk -= size
 	}
 }
 
@@ -95,8 +132,13 @@ func (s *spool) reserve(size int64) (*os.File, int64, error) {
 		os.Remove(f.Name()) // the file lives as long as it is open, a killed run included
 		s.mu.file = f
 	}
+	size = (size + spoolPage - 1) / spoolPage * spoolPage
+	if err := s.disk.take(size); err != nil {
+		return nil, 0, err
+	}
 	off := s.mu.end
 	s.mu.end += size
+	s.mu.onDisk += size
 	return s.mu.file, off, nil
 }
 

@@ -50,34 +50,39 @@ func textPart(files []File) int64 {
 // planFlat cuts Parquet files into parts of whole row groups, and says whether
 // the columns can be read by the low-level readers.
 func (s *Source) planFlat(names []string) error {
-	s.Flat = true
-	groups := make([][]int64, len(s.Files))
+	found, err := describeFiles(context.Background(), s.Files, Parquet, names)
+	if err != nil {
+		return err
+	}
 	var total int64
-	for i, file := range s.Files {
-		f, err := openFlat(file.Path)
-		if err != nil {
-			return err
-		}
-		for _, n := range f.groups() {
-			groups[i], total = append(groups[i], n), total+n
-		}
-		for _, name := range names {
-			if f.column(name) < 0 && !f.hasGroup(name) {
-				err = fault.Newf(fault.BadInput, "read", file.Path, "it has no column %q; its columns are %s", name, strings.Join(f.names(), " "))
-			}
-		}
-		s.Flat = s.Flat && f.flat(names)
-		f.close()
-		if err != nil {
-			return err
+	s.Flat = true
+	for _, d := range found {
+		s.Flat = s.Flat && d.Flat
+		for _, n := range d.Groups {
+			total += n
 		}
 	}
 	// Enough parts to share out, each large enough for a map task to combine much.
 	most := groupPart(total)
 	for i, file := range s.Files {
-		s.Parts = append(s.Parts, groupParts(file, groups[i], most)...)
+		s.Parts = append(s.Parts, groupParts(file, found[i].Groups, most)...)
 	}
 	return nil
+}
+
+// describeFlat says what is in a Parquet file that must have certain columns.
+func describeFlat(path string, columns []string) (*columnsInFile, error) {
+	f, err := openFlat(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	for _, name := range columns {
+		if f.column(name) < 0 && !f.hasGroup(name) {
+			return nil, fault.Newf(fault.BadInput, "read", path, "it has no column %q; its columns are %s", name, strings.Join(f.names(), " "))
+		}
+	}
+	return &columnsInFile{Names: f.names(), Groups: f.groups(), Rows: f.r.NumRows(), Flat: f.flat(columns)}, nil
 }
 
 // hasGroup says whether a file has a column of columns.
@@ -147,21 +152,34 @@ func (s *Source) EachLine(ctx context.Context, part int, yield func(where func()
 }
 
 // FlatColumns hands on the rows of a part of a Parquet file, where Flat says that
-// it can be read so: a few thousand at a time, valid during the call only.
+// it can be read so: a few thousand at a time, valid during the call only. A child
+// process decodes them.
 func (s *Source) FlatColumns(ctx context.Context, part int, names []string, yield func(rows int, cols []*FlatColumn) error) error {
 	rng := s.Parts[part]
 	if err := rng.File.Unchanged(); err != nil {
 		return err
 	}
-	f, err := openFlat(rng.File.Path)
+	cols := make([]*FlatColumn, len(names))
+	for i, name := range names {
+		cols[i] = &FlatColumn{Name: name}
+	}
+	order := decodeOrder{Path: rng.File.Path, Format: Parquet, Columns: names, Groups: rng.groups(), Memory: memoryFor(rng.File.Size)}
+	return decode(ctx, order, func(r *decodeReply) error {
+		return r.columns(cols, func(rows int, cols []*FlatColumn) error { return firstOf(ctx.Err(), yield(rows, cols)) })
+	})
+}
+
+// sendFlat is the child's side of FlatColumns.
+func sendFlat(order decodeOrder, s *sender) error {
+	f, err := openFlat(order.Path)
 	if err != nil {
 		return err
 	}
 	defer f.close()
-	if !f.flat(names) {
-		return fault.Newf(fault.BadInput, "read", rng.File.Path, "its columns are not those it had")
+	if !f.flat(order.Columns) {
+		return fault.Newf(fault.BadInput, "read", order.Path, "its columns are not those it had")
 	}
-	return f.read(ctx, rng.groups(), names, yield)
+	return firstOf(f.read(order.Groups, order.Columns, s.columns), s.flush())
 }
 
 // groups are the row groups of a part.
@@ -180,19 +198,18 @@ func (s *Source) ArrowRecords(ctx context.Context, part int, yield func(path str
 		return err
 	}
 	order := decodeOrder{Path: rng.File.Path, Format: s.Format, Records: true, Groups: rng.groups(), Memory: memoryFor(rng.File.Size)}
-	var own error // of whom the records are handed to
-	err := decode(ctx, order, func(r *decodeReply, _ *Chunk) error {
-		if r.raw == nil {
+	return decode(ctx, order, func(r *decodeReply) error {
+		if r.Arrow <= 0 || r.Arrow > len(r.raw) {
 			return nil
 		}
-		in, err := ipc.NewReader(bytes.NewReader(r.raw))
+		in, err := ipc.NewReader(bytes.NewReader(r.raw[:r.Arrow]))
 		if err != nil {
 			return fault.New(fault.BadInput, "read", rng.File.Path, err)
 		}
 		defer in.Release()
 		for in.Next() {
-			if own = yield(rng.File.Path, in.Record()); own != nil {
-				return own
+			if err := yield(rng.File.Path, in.Record()); err != nil {
+				return err
 			}
 		}
 		if err := in.Err(); err != nil && err != io.EOF {
@@ -200,5 +217,4 @@ func (s *Source) ArrowRecords(ctx context.Context, part int, yield func(path str
 		}
 		return nil
 	})
-	return firstOf(own, err)
 }

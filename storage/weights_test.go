@@ -142,7 +142,7 @@ func rowNumber(s *Split, b *Batch, r int) int {
 
 // TestSpilledWeightsComeBack from the file that chunks are spooled to.
 func TestSpilledWeightsComeBack(t *testing.T) {
-	s := newSpool(t.TempDir())
+	s := newSpool(t.TempDir(), nil)
 	defer s.close()
 	c := &Chunk{}
 	for i := range 100 {
