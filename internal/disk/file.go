@@ -102,8 +102,11 @@ func (f *File) Read(p []byte) (int, error) {
 // Write writes on from where the file is.
 func (f *File) Write(p []byte) (n int, err error) {
 	at := f.at
+	fits, full := room(f.f.Name(), p)
 	err = do(func() error {
-		n, err = f.f.WriteAt(p, at)
+		if n, err = f.f.WriteAt(fits, at); err == nil {
+			err = full
+		}
 		return err
 	}, func() Op { return Op{Kind: Written, File: f.number, Offset: at, Data: append([]byte(nil), p...)} })
 	f.at += int64(n)

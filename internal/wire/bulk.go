@@ -50,6 +50,15 @@ func BulkOf(m proto.Message) (b *Bulk, ok bool, err error) {
 	return b, err == nil, err
 }
 
+// size is how many bytes it takes.
+func (b *Bulk) size() int {
+	n := len(b.Head)
+	for _, d := range b.Data {
+		n += len(d)
+	}
+	return n
+}
+
 // Message puts a message together again.
 func (b *Bulk) Message(m proto.Message) error {
 	if err := proto.Unmarshal(b.Head, m); err != nil {

@@ -173,6 +173,8 @@ type Beat struct {
 	RowsPerSecond float64                `protobuf:"fixed64,2,opt,name=rows_per_second,json=rowsPerSecond,proto3" json:"rows_per_second,omitempty"`
 	Memory        uint64                 `protobuf:"varint,3,opt,name=memory,proto3" json:"memory,omitempty"`
 	Disk          uint64                 `protobuf:"varint,4,opt,name=disk,proto3" json:"disk,omitempty"`
+	// Why it can start no runner; empty where it can.
+	Unfit         string `protobuf:"bytes,5,opt,name=unfit,proto3" json:"unfit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -233,6 +235,13 @@ func (x *Beat) GetDisk() uint64 {
 		return x.Disk
 	}
 	return 0
+}
+
+func (x *Beat) GetUnfit() string {
+	if x != nil {
+		return x.Unfit
+	}
+	return ""
 }
 
 // OpenJob asks an executor to start a runner of a job.
@@ -446,7 +455,6 @@ type FromExecutor struct {
 	//	*FromExecutor_Beat
 	//	*FromExecutor_Relay
 	//	*FromExecutor_Closed
-	//	*FromExecutor_Log
 	//	*FromExecutor_Leaving
 	Body          isFromExecutor_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
@@ -526,15 +534,6 @@ func (x *FromExecutor) GetClosed() *CloseJob {
 	return nil
 }
 
-func (x *FromExecutor) GetLog() *RunnerLog {
-	if x != nil {
-		if x, ok := x.Body.(*FromExecutor_Log); ok {
-			return x.Log
-		}
-	}
-	return nil
-}
-
 func (x *FromExecutor) GetLeaving() *Leaving {
 	if x != nil {
 		if x, ok := x.Body.(*FromExecutor_Leaving); ok {
@@ -564,10 +563,6 @@ type FromExecutor_Closed struct {
 	Closed *CloseJob `protobuf:"bytes,4,opt,name=closed,proto3,oneof"`
 }
 
-type FromExecutor_Log struct {
-	Log *RunnerLog `protobuf:"bytes,5,opt,name=log,proto3,oneof"`
-}
-
 type FromExecutor_Leaving struct {
 	// It wants to end: move everything off it.
 	Leaving *Leaving `protobuf:"bytes,6,opt,name=leaving,proto3,oneof"`
@@ -580,8 +575,6 @@ func (*FromExecutor_Beat) isFromExecutor_Body() {}
 func (*FromExecutor_Relay) isFromExecutor_Body() {}
 
 func (*FromExecutor_Closed) isFromExecutor_Body() {}
-
-func (*FromExecutor_Log) isFromExecutor_Body() {}
 
 func (*FromExecutor_Leaving) isFromExecutor_Body() {}
 
@@ -623,9 +616,11 @@ func (*Leaving) Descriptor() ([]byte, []int) {
 
 // RunnerLog is what a runner has printed.
 type RunnerLog struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Job   string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Data  []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	// In the first message.
+	Executor      string `protobuf:"bytes,3,opt,name=executor,proto3" json:"executor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -674,6 +669,49 @@ func (x *RunnerLog) GetData() []byte {
 	return nil
 }
 
+func (x *RunnerLog) GetExecutor() string {
+	if x != nil {
+		return x.Executor
+	}
+	return ""
+}
+
+type LogsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogsReply) Reset() {
+	*x = LogsReply{}
+	mi := &file_cluster_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogsReply) ProtoMessage() {}
+
+func (x *LogsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogsReply.ProtoReflect.Descriptor instead.
+func (*LogsReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{9}
+}
+
 type ForExecutor struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Body:
@@ -690,7 +728,7 @@ type ForExecutor struct {
 
 func (x *ForExecutor) Reset() {
 	*x = ForExecutor{}
-	mi := &file_cluster_proto_msgTypes[9]
+	mi := &file_cluster_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -702,7 +740,7 @@ func (x *ForExecutor) String() string {
 func (*ForExecutor) ProtoMessage() {}
 
 func (x *ForExecutor) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[9]
+	mi := &file_cluster_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -715,7 +753,7 @@ func (x *ForExecutor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForExecutor.ProtoReflect.Descriptor instead.
 func (*ForExecutor) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{9}
+	return file_cluster_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ForExecutor) GetBody() isForExecutor_Body {
@@ -813,7 +851,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_cluster_proto_msgTypes[10]
+	mi := &file_cluster_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -825,7 +863,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[10]
+	mi := &file_cluster_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -838,7 +876,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{10}
+	return file_cluster_proto_rawDescGZIP(), []int{11}
 }
 
 type FromJob struct {
@@ -851,6 +889,7 @@ type FromJob struct {
 	//	*FromJob_Drained
 	//	*FromJob_Beat
 	//	*FromJob_Exclusion
+	//	*FromJob_Trouble
 	Body          isFromJob_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -858,7 +897,7 @@ type FromJob struct {
 
 func (x *FromJob) Reset() {
 	*x = FromJob{}
-	mi := &file_cluster_proto_msgTypes[11]
+	mi := &file_cluster_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +909,7 @@ func (x *FromJob) String() string {
 func (*FromJob) ProtoMessage() {}
 
 func (x *FromJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[11]
+	mi := &file_cluster_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +922,7 @@ func (x *FromJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromJob.ProtoReflect.Descriptor instead.
 func (*FromJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{11}
+	return file_cluster_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *FromJob) GetBody() isFromJob_Body {
@@ -947,6 +986,15 @@ func (x *FromJob) GetExclusion() *Exclusion {
 	return nil
 }
 
+func (x *FromJob) GetTrouble() *Trouble {
+	if x != nil {
+		if x, ok := x.Body.(*FromJob_Trouble); ok {
+			return x.Trouble
+		}
+	}
+	return nil
+}
+
 type isFromJob_Body interface {
 	isFromJob_Body()
 }
@@ -976,6 +1024,10 @@ type FromJob_Exclusion struct {
 	Exclusion *Exclusion `protobuf:"bytes,6,opt,name=exclusion,proto3,oneof"`
 }
 
+type FromJob_Trouble struct {
+	Trouble *Trouble `protobuf:"bytes,7,opt,name=trouble,proto3,oneof"`
+}
+
 func (*FromJob_Hello) isFromJob_Body() {}
 
 func (*FromJob_Relay) isFromJob_Body() {}
@@ -987,6 +1039,54 @@ func (*FromJob_Drained) isFromJob_Body() {}
 func (*FromJob_Beat) isFromJob_Body() {}
 
 func (*FromJob_Exclusion) isFromJob_Body() {}
+
+func (*FromJob_Trouble) isFromJob_Body() {}
+
+// Trouble says what keeps a job's process from committing steps; without a text, that
+// nothing does any more.
+type Trouble struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	What          string                 `protobuf:"bytes,1,opt,name=what,proto3" json:"what,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Trouble) Reset() {
+	*x = Trouble{}
+	mi := &file_cluster_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Trouble) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Trouble) ProtoMessage() {}
+
+func (x *Trouble) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Trouble.ProtoReflect.Descriptor instead.
+func (*Trouble) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Trouble) GetWhat() string {
+	if x != nil {
+		return x.What
+	}
+	return ""
+}
 
 // Exclusion says that a job gives an executor no more work, or, without a
 // reason, that it does again.
@@ -1000,7 +1100,7 @@ type Exclusion struct {
 
 func (x *Exclusion) Reset() {
 	*x = Exclusion{}
-	mi := &file_cluster_proto_msgTypes[12]
+	mi := &file_cluster_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1012,7 +1112,7 @@ func (x *Exclusion) String() string {
 func (*Exclusion) ProtoMessage() {}
 
 func (x *Exclusion) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[12]
+	mi := &file_cluster_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1025,7 +1125,7 @@ func (x *Exclusion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exclusion.ProtoReflect.Descriptor instead.
 func (*Exclusion) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{12}
+	return file_cluster_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Exclusion) GetExecutor() string {
@@ -1057,7 +1157,7 @@ type ForJob struct {
 
 func (x *ForJob) Reset() {
 	*x = ForJob{}
-	mi := &file_cluster_proto_msgTypes[13]
+	mi := &file_cluster_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1069,7 +1169,7 @@ func (x *ForJob) String() string {
 func (*ForJob) ProtoMessage() {}
 
 func (x *ForJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[13]
+	mi := &file_cluster_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1082,7 +1182,7 @@ func (x *ForJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForJob.ProtoReflect.Descriptor instead.
 func (*ForJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{13}
+	return file_cluster_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ForJob) GetBody() isForJob_Body {
@@ -1183,7 +1283,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_cluster_proto_msgTypes[14]
+	mi := &file_cluster_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1195,7 +1295,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[14]
+	mi := &file_cluster_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1208,7 +1308,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{14}
+	return file_cluster_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Commit) GetStep() uint64 {
@@ -1324,7 +1424,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_cluster_proto_msgTypes[15]
+	mi := &file_cluster_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1336,7 +1436,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[15]
+	mi := &file_cluster_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1349,7 +1449,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{15}
+	return file_cluster_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SubmitRequest) GetJob() string {
@@ -1400,7 +1500,7 @@ type UserProgram struct {
 
 func (x *UserProgram) Reset() {
 	*x = UserProgram{}
-	mi := &file_cluster_proto_msgTypes[16]
+	mi := &file_cluster_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1412,7 +1512,7 @@ func (x *UserProgram) String() string {
 func (*UserProgram) ProtoMessage() {}
 
 func (x *UserProgram) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[16]
+	mi := &file_cluster_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1425,7 +1525,7 @@ func (x *UserProgram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserProgram.ProtoReflect.Descriptor instead.
 func (*UserProgram) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{16}
+	return file_cluster_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *UserProgram) GetDigest() string {
@@ -1458,7 +1558,7 @@ type ProgramRequest struct {
 
 func (x *ProgramRequest) Reset() {
 	*x = ProgramRequest{}
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1470,7 +1570,7 @@ func (x *ProgramRequest) String() string {
 func (*ProgramRequest) ProtoMessage() {}
 
 func (x *ProgramRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1483,7 +1583,7 @@ func (x *ProgramRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramRequest.ProtoReflect.Descriptor instead.
 func (*ProgramRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{17}
+	return file_cluster_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ProgramRequest) GetDigest() string {
@@ -1503,7 +1603,7 @@ type ProgramReply struct {
 
 func (x *ProgramReply) Reset() {
 	*x = ProgramReply{}
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1515,7 +1615,7 @@ func (x *ProgramReply) String() string {
 func (*ProgramReply) ProtoMessage() {}
 
 func (x *ProgramReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1528,7 +1628,7 @@ func (x *ProgramReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramReply.ProtoReflect.Descriptor instead.
 func (*ProgramReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{18}
+	return file_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ProgramReply) GetKnown() bool {
@@ -1556,7 +1656,7 @@ type ProgramPart struct {
 
 func (x *ProgramPart) Reset() {
 	*x = ProgramPart{}
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1568,7 +1668,7 @@ func (x *ProgramPart) String() string {
 func (*ProgramPart) ProtoMessage() {}
 
 func (x *ProgramPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1581,7 +1681,7 @@ func (x *ProgramPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramPart.ProtoReflect.Descriptor instead.
 func (*ProgramPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{19}
+	return file_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ProgramPart) GetDigest() string {
@@ -1606,7 +1706,7 @@ type UploadReply struct {
 
 func (x *UploadReply) Reset() {
 	*x = UploadReply{}
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1618,7 +1718,7 @@ func (x *UploadReply) String() string {
 func (*UploadReply) ProtoMessage() {}
 
 func (x *UploadReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1631,7 +1731,7 @@ func (x *UploadReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadReply.ProtoReflect.Descriptor instead.
 func (*UploadReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{20}
+	return file_cluster_proto_rawDescGZIP(), []int{22}
 }
 
 type SubmitReply struct {
@@ -1643,7 +1743,7 @@ type SubmitReply struct {
 
 func (x *SubmitReply) Reset() {
 	*x = SubmitReply{}
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1655,7 +1755,7 @@ func (x *SubmitReply) String() string {
 func (*SubmitReply) ProtoMessage() {}
 
 func (x *SubmitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1668,7 +1768,7 @@ func (x *SubmitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitReply.ProtoReflect.Descriptor instead.
 func (*SubmitReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{21}
+	return file_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SubmitReply) GetId() string {
@@ -1679,15 +1779,17 @@ func (x *SubmitReply) GetId() string {
 }
 
 type JobsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Leave out what jobs have come to.
+	Brief         bool `protobuf:"varint,2,opt,name=brief,proto3" json:"brief,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobsRequest) Reset() {
 	*x = JobsRequest{}
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1699,7 +1801,7 @@ func (x *JobsRequest) String() string {
 func (*JobsRequest) ProtoMessage() {}
 
 func (x *JobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1712,7 +1814,7 @@ func (x *JobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsRequest.ProtoReflect.Descriptor instead.
 func (*JobsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{22}
+	return file_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *JobsRequest) GetId() string {
@@ -1720,6 +1822,13 @@ func (x *JobsRequest) GetId() string {
 		return x.Id
 	}
 	return ""
+}
+
+func (x *JobsRequest) GetBrief() bool {
+	if x != nil {
+		return x.Brief
+	}
+	return false
 }
 
 type JobsReply struct {
@@ -1731,7 +1840,7 @@ type JobsReply struct {
 
 func (x *JobsReply) Reset() {
 	*x = JobsReply{}
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +1852,7 @@ func (x *JobsReply) String() string {
 func (*JobsReply) ProtoMessage() {}
 
 func (x *JobsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1756,7 +1865,7 @@ func (x *JobsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsReply.ProtoReflect.Descriptor instead.
 func (*JobsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{23}
+	return file_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *JobsReply) GetJobs() []*JobInfo {
@@ -1788,7 +1897,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1800,7 +1909,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1813,7 +1922,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{24}
+	return file_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *JobInfo) GetId() string {
@@ -1921,7 +2030,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1933,7 +2042,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1946,7 +2055,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{25}
+	return file_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *WatchRequest) GetId() string {
@@ -1990,7 +2099,7 @@ type WatchReply struct {
 
 func (x *WatchReply) Reset() {
 	*x = WatchReply{}
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2002,7 +2111,7 @@ func (x *WatchReply) String() string {
 func (*WatchReply) ProtoMessage() {}
 
 func (x *WatchReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2015,7 +2124,7 @@ func (x *WatchReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchReply.ProtoReflect.Descriptor instead.
 func (*WatchReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{26}
+	return file_cluster_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WatchReply) GetLog() []byte {
@@ -2048,7 +2157,7 @@ type DownloadRequest struct {
 
 func (x *DownloadRequest) Reset() {
 	*x = DownloadRequest{}
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2060,7 +2169,7 @@ func (x *DownloadRequest) String() string {
 func (*DownloadRequest) ProtoMessage() {}
 
 func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2073,7 +2182,7 @@ func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DownloadRequest.ProtoReflect.Descriptor instead.
 func (*DownloadRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{27}
+	return file_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DownloadRequest) GetId() string {
@@ -2093,7 +2202,7 @@ type FilePart struct {
 
 func (x *FilePart) Reset() {
 	*x = FilePart{}
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2105,7 +2214,7 @@ func (x *FilePart) String() string {
 func (*FilePart) ProtoMessage() {}
 
 func (x *FilePart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2118,7 +2227,7 @@ func (x *FilePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilePart.ProtoReflect.Descriptor instead.
 func (*FilePart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{28}
+	return file_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *FilePart) GetPath() string {
@@ -2148,7 +2257,7 @@ type EndRequest struct {
 
 func (x *EndRequest) Reset() {
 	*x = EndRequest{}
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2160,7 +2269,7 @@ func (x *EndRequest) String() string {
 func (*EndRequest) ProtoMessage() {}
 
 func (x *EndRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2173,7 +2282,7 @@ func (x *EndRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndRequest.ProtoReflect.Descriptor instead.
 func (*EndRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{29}
+	return file_cluster_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *EndRequest) GetJob() string {
@@ -2219,7 +2328,7 @@ type EndReply struct {
 
 func (x *EndReply) Reset() {
 	*x = EndReply{}
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2231,7 +2340,7 @@ func (x *EndReply) String() string {
 func (*EndReply) ProtoMessage() {}
 
 func (x *EndReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2244,7 +2353,7 @@ func (x *EndReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReply.ProtoReflect.Descriptor instead.
 func (*EndReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{30}
+	return file_cluster_proto_rawDescGZIP(), []int{32}
 }
 
 type MadeFile struct {
@@ -2258,7 +2367,7 @@ type MadeFile struct {
 
 func (x *MadeFile) Reset() {
 	*x = MadeFile{}
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2270,7 +2379,7 @@ func (x *MadeFile) String() string {
 func (*MadeFile) ProtoMessage() {}
 
 func (x *MadeFile) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2283,7 +2392,7 @@ func (x *MadeFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MadeFile.ProtoReflect.Descriptor instead.
 func (*MadeFile) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{31}
+	return file_cluster_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *MadeFile) GetPath() string {
@@ -2316,7 +2425,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2328,7 +2437,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2341,7 +2450,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{32}
+	return file_cluster_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CancelRequest) GetId() string {
@@ -2359,7 +2468,7 @@ type CancelReply struct {
 
 func (x *CancelReply) Reset() {
 	*x = CancelReply{}
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2371,7 +2480,7 @@ func (x *CancelReply) String() string {
 func (*CancelReply) ProtoMessage() {}
 
 func (x *CancelReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2384,7 +2493,246 @@ func (x *CancelReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelReply.ProtoReflect.Descriptor instead.
 func (*CancelReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{33}
+	return file_cluster_proto_rawDescGZIP(), []int{35}
+}
+
+type ResumeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeRequest) Reset() {
+	*x = ResumeRequest{}
+	mi := &file_cluster_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeRequest) ProtoMessage() {}
+
+func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
+func (*ResumeRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ResumeRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type ResumeReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeReply) Reset() {
+	*x = ResumeReply{}
+	mi := &file_cluster_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeReply) ProtoMessage() {}
+
+func (x *ResumeReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeReply.ProtoReflect.Descriptor instead.
+func (*ResumeReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{37}
+}
+
+// Keep says which of the jobs that have ended stay; a limit below zero is none.
+type Keep struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Count         int64                  `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	AgeNs         int64                  `protobuf:"varint,2,opt,name=age_ns,json=ageNs,proto3" json:"age_ns,omitempty"`
+	Bytes         int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Keep) Reset() {
+	*x = Keep{}
+	mi := &file_cluster_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Keep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Keep) ProtoMessage() {}
+
+func (x *Keep) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Keep.ProtoReflect.Descriptor instead.
+func (*Keep) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *Keep) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Keep) GetAgeNs() int64 {
+	if x != nil {
+		return x.AgeNs
+	}
+	return 0
+}
+
+func (x *Keep) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+type PruneRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Without it, as the driver was told.
+	Keep          *Keep `protobuf:"bytes,1,opt,name=keep,proto3" json:"keep,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PruneRequest) Reset() {
+	*x = PruneRequest{}
+	mi := &file_cluster_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PruneRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PruneRequest) ProtoMessage() {}
+
+func (x *PruneRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PruneRequest.ProtoReflect.Descriptor instead.
+func (*PruneRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *PruneRequest) GetKeep() *Keep {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
+}
+
+type PruneReply struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Jobs  []string               `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	// Of their directories.
+	Bytes         uint64 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PruneReply) Reset() {
+	*x = PruneReply{}
+	mi := &file_cluster_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PruneReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PruneReply) ProtoMessage() {}
+
+func (x *PruneReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PruneReply.ProtoReflect.Descriptor instead.
+func (*PruneReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *PruneReply) GetJobs() []string {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+func (x *PruneReply) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
 }
 
 type ExecutorsRequest struct {
@@ -2395,7 +2743,7 @@ type ExecutorsRequest struct {
 
 func (x *ExecutorsRequest) Reset() {
 	*x = ExecutorsRequest{}
-	mi := &file_cluster_proto_msgTypes[34]
+	mi := &file_cluster_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2407,7 +2755,7 @@ func (x *ExecutorsRequest) String() string {
 func (*ExecutorsRequest) ProtoMessage() {}
 
 func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[34]
+	mi := &file_cluster_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2420,7 +2768,7 @@ func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsRequest.ProtoReflect.Descriptor instead.
 func (*ExecutorsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{34}
+	return file_cluster_proto_rawDescGZIP(), []int{41}
 }
 
 type ExecutorsReply struct {
@@ -2432,7 +2780,7 @@ type ExecutorsReply struct {
 
 func (x *ExecutorsReply) Reset() {
 	*x = ExecutorsReply{}
-	mi := &file_cluster_proto_msgTypes[35]
+	mi := &file_cluster_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2444,7 +2792,7 @@ func (x *ExecutorsReply) String() string {
 func (*ExecutorsReply) ProtoMessage() {}
 
 func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[35]
+	mi := &file_cluster_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2457,7 +2805,7 @@ func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsReply.ProtoReflect.Descriptor instead.
 func (*ExecutorsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{35}
+	return file_cluster_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ExecutorsReply) GetExecutors() []*ExecutorInfo {
@@ -2485,7 +2833,7 @@ type ExecutorInfo struct {
 
 func (x *ExecutorInfo) Reset() {
 	*x = ExecutorInfo{}
-	mi := &file_cluster_proto_msgTypes[36]
+	mi := &file_cluster_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2845,7 @@ func (x *ExecutorInfo) String() string {
 func (*ExecutorInfo) ProtoMessage() {}
 
 func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[36]
+	mi := &file_cluster_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2858,7 @@ func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorInfo.ProtoReflect.Descriptor instead.
 func (*ExecutorInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{36}
+	return file_cluster_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ExecutorInfo) GetName() string {
@@ -2592,7 +2940,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_cluster_proto_msgTypes[37]
+	mi := &file_cluster_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2604,7 +2952,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[37]
+	mi := &file_cluster_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2617,7 +2965,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{37}
+	return file_cluster_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -2635,7 +2983,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_cluster_proto_msgTypes[38]
+	mi := &file_cluster_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2647,7 +2995,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[38]
+	mi := &file_cluster_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2660,7 +3008,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{38}
+	return file_cluster_proto_rawDescGZIP(), []int{45}
 }
 
 type BlockRequest struct {
@@ -2684,7 +3032,7 @@ type BlockRequest struct {
 
 func (x *BlockRequest) Reset() {
 	*x = BlockRequest{}
-	mi := &file_cluster_proto_msgTypes[39]
+	mi := &file_cluster_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2696,7 +3044,7 @@ func (x *BlockRequest) String() string {
 func (*BlockRequest) ProtoMessage() {}
 
 func (x *BlockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[39]
+	mi := &file_cluster_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2709,7 +3057,7 @@ func (x *BlockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRequest.ProtoReflect.Descriptor instead.
 func (*BlockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{39}
+	return file_cluster_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *BlockRequest) GetNode() uint32 {
@@ -2783,7 +3131,7 @@ type GiveReply struct {
 
 func (x *GiveReply) Reset() {
 	*x = GiveReply{}
-	mi := &file_cluster_proto_msgTypes[40]
+	mi := &file_cluster_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2795,7 +3143,7 @@ func (x *GiveReply) String() string {
 func (*GiveReply) ProtoMessage() {}
 
 func (x *GiveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[40]
+	mi := &file_cluster_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2808,7 +3156,7 @@ func (x *GiveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveReply.ProtoReflect.Descriptor instead.
 func (*GiveReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{40}
+	return file_cluster_proto_rawDescGZIP(), []int{47}
 }
 
 // BlockPart comes first; after it come raw pieces, as the raw codec has them.
@@ -2826,7 +3174,7 @@ type BlockPart struct {
 
 func (x *BlockPart) Reset() {
 	*x = BlockPart{}
-	mi := &file_cluster_proto_msgTypes[41]
+	mi := &file_cluster_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2838,7 +3186,7 @@ func (x *BlockPart) String() string {
 func (*BlockPart) ProtoMessage() {}
 
 func (x *BlockPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[41]
+	mi := &file_cluster_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2851,7 +3199,7 @@ func (x *BlockPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockPart.ProtoReflect.Descriptor instead.
 func (*BlockPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{41}
+	return file_cluster_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *BlockPart) GetMeta() []byte {
@@ -2892,12 +3240,13 @@ const file_cluster_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"@\n" +
 	"\aWelcome\x12\x1c\n" +
 	"\texecutors\x18\x01 \x01(\rR\texecutors\x12\x17\n" +
-	"\abeat_ns\x18\x02 \x01(\x04R\x06beatNs\"r\n" +
+	"\abeat_ns\x18\x02 \x01(\x04R\x06beatNs\"\x88\x01\n" +
 	"\x04Beat\x12\x16\n" +
 	"\x06splits\x18\x01 \x01(\x04R\x06splits\x12&\n" +
 	"\x0frows_per_second\x18\x02 \x01(\x01R\rrowsPerSecond\x12\x16\n" +
 	"\x06memory\x18\x03 \x01(\x04R\x06memory\x12\x12\n" +
-	"\x04disk\x18\x04 \x01(\x04R\x04disk\"\xbf\x01\n" +
+	"\x04disk\x18\x04 \x01(\x04R\x04disk\x12\x14\n" +
+	"\x05unfit\x18\x05 \x01(\tR\x05unfit\"\xbf\x01\n" +
 	"\aOpenJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12\x14\n" +
@@ -2911,19 +3260,20 @@ const file_cluster_proto_rawDesc = "" +
 	"\x03why\x18\x02 \x01(\tR\x03why\"/\n" +
 	"\x05Relay\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\xa6\x02\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\x80\x02\n" +
 	"\fFromExecutor\x12*\n" +
 	"\x05hello\x18\x01 \x01(\v2\x12.volley.wire.HelloH\x00R\x05hello\x12'\n" +
 	"\x04beat\x18\x02 \x01(\v2\x11.volley.wire.BeatH\x00R\x04beat\x12*\n" +
 	"\x05relay\x18\x03 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12/\n" +
-	"\x06closed\x18\x04 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x06closed\x12*\n" +
-	"\x03log\x18\x05 \x01(\v2\x16.volley.wire.RunnerLogH\x00R\x03log\x120\n" +
+	"\x06closed\x18\x04 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x06closed\x120\n" +
 	"\aleaving\x18\x06 \x01(\v2\x14.volley.wire.LeavingH\x00R\aleavingB\x06\n" +
-	"\x04body\"\t\n" +
-	"\aLeaving\"1\n" +
+	"\x04bodyJ\x04\b\x05\x10\x06\"\t\n" +
+	"\aLeaving\"M\n" +
 	"\tRunnerLog\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\x80\x02\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\x12\x1a\n" +
+	"\bexecutor\x18\x03 \x01(\tR\bexecutor\"\v\n" +
+	"\tLogsReply\"\x80\x02\n" +
 	"\vForExecutor\x120\n" +
 	"\awelcome\x18\x01 \x01(\v2\x14.volley.wire.WelcomeH\x00R\awelcome\x12*\n" +
 	"\x04open\x18\x02 \x01(\v2\x14.volley.wire.OpenJobH\x00R\x04open\x12*\n" +
@@ -2931,15 +3281,18 @@ const file_cluster_proto_rawDesc = "" +
 	"\x05close\x18\x04 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x05close\x120\n" +
 	"\agoodbye\x18\x05 \x01(\v2\x14.volley.wire.GoodbyeH\x00R\agoodbyeB\x06\n" +
 	"\x04body\"\t\n" +
-	"\aGoodbye\"\xb0\x02\n" +
+	"\aGoodbye\"\xe2\x02\n" +
 	"\aFromJob\x12*\n" +
 	"\x05hello\x18\x01 \x01(\v2\x12.volley.wire.HelloH\x00R\x05hello\x12*\n" +
 	"\x05relay\x18\x02 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12-\n" +
 	"\x06commit\x18\x03 \x01(\v2\x13.volley.wire.CommitH\x00R\x06commit\x125\n" +
 	"\adrained\x18\x04 \x01(\v2\x19.volley.wire.DrainRequestH\x00R\adrained\x12'\n" +
 	"\x04beat\x18\x05 \x01(\v2\x11.volley.wire.BeatH\x00R\x04beat\x126\n" +
-	"\texclusion\x18\x06 \x01(\v2\x16.volley.wire.ExclusionH\x00R\texclusionB\x06\n" +
-	"\x04body\"9\n" +
+	"\texclusion\x18\x06 \x01(\v2\x16.volley.wire.ExclusionH\x00R\texclusion\x120\n" +
+	"\atrouble\x18\a \x01(\v2\x14.volley.wire.TroubleH\x00R\atroubleB\x06\n" +
+	"\x04body\"\x1d\n" +
+	"\aTrouble\x12\x12\n" +
+	"\x04what\x18\x01 \x01(\tR\x04what\"9\n" +
 	"\tExclusion\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\"\xce\x01\n" +
@@ -2987,9 +3340,10 @@ const file_cluster_proto_rawDesc = "" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"\r\n" +
 	"\vUploadReply\"\x1d\n" +
 	"\vSubmitReply\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\x1d\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"3\n" +
 	"\vJobsRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"5\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05brief\x18\x02 \x01(\bR\x05brief\"5\n" +
 	"\tJobsReply\x12(\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x14.volley.wire.JobInfoR\x04jobs\"\xdf\x02\n" +
 	"\aJobInfo\x12\x0e\n" +
@@ -3037,7 +3391,20 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06sha256\x18\x03 \x01(\fR\x06sha256\"\x1f\n" +
 	"\rCancelRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\r\n" +
-	"\vCancelReply\"\x12\n" +
+	"\vCancelReply\"\x1f\n" +
+	"\rResumeRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\r\n" +
+	"\vResumeReply\"I\n" +
+	"\x04Keep\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\x03R\x05count\x12\x15\n" +
+	"\x06age_ns\x18\x02 \x01(\x03R\x05ageNs\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"5\n" +
+	"\fPruneRequest\x12%\n" +
+	"\x04keep\x18\x01 \x01(\v2\x11.volley.wire.KeepR\x04keep\"6\n" +
+	"\n" +
+	"PruneReply\x12\x12\n" +
+	"\x04jobs\x18\x01 \x03(\tR\x04jobs\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\"\x12\n" +
 	"\x10ExecutorsRequest\"I\n" +
 	"\x0eExecutorsReply\x127\n" +
 	"\texecutors\x18\x01 \x03(\v2\x19.volley.wire.ExecutorInfoR\texecutors\"\xea\x02\n" +
@@ -3074,9 +3441,10 @@ const file_cluster_proto_rawDesc = "" +
 	"\tBlockPart\x12\x12\n" +
 	"\x04meta\x18\x02 \x01(\fR\x04meta\x12\x16\n" +
 	"\x06ticket\x18\x03 \x01(\tR\x06ticket\x12\x18\n" +
-	"\afailure\x18\x04 \x01(\tR\afailureJ\x04\b\x01\x10\x022\xc7\x06\n" +
+	"\afailure\x18\x04 \x01(\tR\afailureJ\x04\b\x01\x10\x022\xfe\a\n" +
 	"\aCluster\x12@\n" +
-	"\x05Serve\x12\x19.volley.wire.FromExecutor\x1a\x18.volley.wire.ForExecutor(\x010\x01\x125\n" +
+	"\x05Serve\x12\x19.volley.wire.FromExecutor\x1a\x18.volley.wire.ForExecutor(\x010\x01\x128\n" +
+	"\x04Logs\x12\x16.volley.wire.RunnerLog\x1a\x16.volley.wire.LogsReply(\x01\x125\n" +
 	"\x04Work\x12\x14.volley.wire.FromJob\x1a\x13.volley.wire.ForJob(\x010\x01\x12A\n" +
 	"\aProgram\x12\x1b.volley.wire.ProgramRequest\x1a\x19.volley.wire.ProgramReply\x12>\n" +
 	"\x06Upload\x12\x18.volley.wire.ProgramPart\x1a\x18.volley.wire.UploadReply(\x01\x12G\n" +
@@ -3086,7 +3454,9 @@ const file_cluster_proto_rawDesc = "" +
 	"\x05Watch\x12\x19.volley.wire.WatchRequest\x1a\x17.volley.wire.WatchReply0\x01\x12A\n" +
 	"\bDownload\x12\x1c.volley.wire.DownloadRequest\x1a\x15.volley.wire.FilePart0\x01\x125\n" +
 	"\x03End\x12\x17.volley.wire.EndRequest\x1a\x15.volley.wire.EndReply\x12>\n" +
-	"\x06Cancel\x12\x1a.volley.wire.CancelRequest\x1a\x18.volley.wire.CancelReply\x12G\n" +
+	"\x06Cancel\x12\x1a.volley.wire.CancelRequest\x1a\x18.volley.wire.CancelReply\x12>\n" +
+	"\x06Resume\x12\x1a.volley.wire.ResumeRequest\x1a\x18.volley.wire.ResumeReply\x12;\n" +
+	"\x05Prune\x12\x19.volley.wire.PruneRequest\x1a\x17.volley.wire.PruneReply\x12G\n" +
 	"\tExecutors\x12\x1d.volley.wire.ExecutorsRequest\x1a\x1b.volley.wire.ExecutorsReply\x12;\n" +
 	"\x05Drain\x12\x19.volley.wire.DrainRequest\x1a\x17.volley.wire.DrainReply2\x80\x01\n" +
 	"\x06Blocks\x12<\n" +
@@ -3107,7 +3477,7 @@ func file_cluster_proto_rawDescGZIP() []byte {
 	return file_cluster_proto_rawDescData
 }
 
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_cluster_proto_goTypes = []any{
 	(*Hello)(nil),            // 0: volley.wire.Hello
 	(*Welcome)(nil),          // 1: volley.wire.Welcome
@@ -3118,110 +3488,124 @@ var file_cluster_proto_goTypes = []any{
 	(*FromExecutor)(nil),     // 6: volley.wire.FromExecutor
 	(*Leaving)(nil),          // 7: volley.wire.Leaving
 	(*RunnerLog)(nil),        // 8: volley.wire.RunnerLog
-	(*ForExecutor)(nil),      // 9: volley.wire.ForExecutor
-	(*Goodbye)(nil),          // 10: volley.wire.Goodbye
-	(*FromJob)(nil),          // 11: volley.wire.FromJob
-	(*Exclusion)(nil),        // 12: volley.wire.Exclusion
-	(*ForJob)(nil),           // 13: volley.wire.ForJob
-	(*Commit)(nil),           // 14: volley.wire.Commit
-	(*SubmitRequest)(nil),    // 15: volley.wire.SubmitRequest
-	(*UserProgram)(nil),      // 16: volley.wire.UserProgram
-	(*ProgramRequest)(nil),   // 17: volley.wire.ProgramRequest
-	(*ProgramReply)(nil),     // 18: volley.wire.ProgramReply
-	(*ProgramPart)(nil),      // 19: volley.wire.ProgramPart
-	(*UploadReply)(nil),      // 20: volley.wire.UploadReply
-	(*SubmitReply)(nil),      // 21: volley.wire.SubmitReply
-	(*JobsRequest)(nil),      // 22: volley.wire.JobsRequest
-	(*JobsReply)(nil),        // 23: volley.wire.JobsReply
-	(*JobInfo)(nil),          // 24: volley.wire.JobInfo
-	(*WatchRequest)(nil),     // 25: volley.wire.WatchRequest
-	(*WatchReply)(nil),       // 26: volley.wire.WatchReply
-	(*DownloadRequest)(nil),  // 27: volley.wire.DownloadRequest
-	(*FilePart)(nil),         // 28: volley.wire.FilePart
-	(*EndRequest)(nil),       // 29: volley.wire.EndRequest
-	(*EndReply)(nil),         // 30: volley.wire.EndReply
-	(*MadeFile)(nil),         // 31: volley.wire.MadeFile
-	(*CancelRequest)(nil),    // 32: volley.wire.CancelRequest
-	(*CancelReply)(nil),      // 33: volley.wire.CancelReply
-	(*ExecutorsRequest)(nil), // 34: volley.wire.ExecutorsRequest
-	(*ExecutorsReply)(nil),   // 35: volley.wire.ExecutorsReply
-	(*ExecutorInfo)(nil),     // 36: volley.wire.ExecutorInfo
-	(*DrainRequest)(nil),     // 37: volley.wire.DrainRequest
-	(*DrainReply)(nil),       // 38: volley.wire.DrainReply
-	(*BlockRequest)(nil),     // 39: volley.wire.BlockRequest
-	(*GiveReply)(nil),        // 40: volley.wire.GiveReply
-	(*BlockPart)(nil),        // 41: volley.wire.BlockPart
-	nil,                      // 42: volley.wire.Hello.LabelsEntry
-	nil,                      // 43: volley.wire.ExecutorInfo.LabelsEntry
+	(*LogsReply)(nil),        // 9: volley.wire.LogsReply
+	(*ForExecutor)(nil),      // 10: volley.wire.ForExecutor
+	(*Goodbye)(nil),          // 11: volley.wire.Goodbye
+	(*FromJob)(nil),          // 12: volley.wire.FromJob
+	(*Trouble)(nil),          // 13: volley.wire.Trouble
+	(*Exclusion)(nil),        // 14: volley.wire.Exclusion
+	(*ForJob)(nil),           // 15: volley.wire.ForJob
+	(*Commit)(nil),           // 16: volley.wire.Commit
+	(*SubmitRequest)(nil),    // 17: volley.wire.SubmitRequest
+	(*UserProgram)(nil),      // 18: volley.wire.UserProgram
+	(*ProgramRequest)(nil),   // 19: volley.wire.ProgramRequest
+	(*ProgramReply)(nil),     // 20: volley.wire.ProgramReply
+	(*ProgramPart)(nil),      // 21: volley.wire.ProgramPart
+	(*UploadReply)(nil),      // 22: volley.wire.UploadReply
+	(*SubmitReply)(nil),      // 23: volley.wire.SubmitReply
+	(*JobsRequest)(nil),      // 24: volley.wire.JobsRequest
+	(*JobsReply)(nil),        // 25: volley.wire.JobsReply
+	(*JobInfo)(nil),          // 26: volley.wire.JobInfo
+	(*WatchRequest)(nil),     // 27: volley.wire.WatchRequest
+	(*WatchReply)(nil),       // 28: volley.wire.WatchReply
+	(*DownloadRequest)(nil),  // 29: volley.wire.DownloadRequest
+	(*FilePart)(nil),         // 30: volley.wire.FilePart
+	(*EndRequest)(nil),       // 31: volley.wire.EndRequest
+	(*EndReply)(nil),         // 32: volley.wire.EndReply
+	(*MadeFile)(nil),         // 33: volley.wire.MadeFile
+	(*CancelRequest)(nil),    // 34: volley.wire.CancelRequest
+	(*CancelReply)(nil),      // 35: volley.wire.CancelReply
+	(*ResumeRequest)(nil),    // 36: volley.wire.ResumeRequest
+	(*ResumeReply)(nil),      // 37: volley.wire.ResumeReply
+	(*Keep)(nil),             // 38: volley.wire.Keep
+	(*PruneRequest)(nil),     // 39: volley.wire.PruneRequest
+	(*PruneReply)(nil),       // 40: volley.wire.PruneReply
+	(*ExecutorsRequest)(nil), // 41: volley.wire.ExecutorsRequest
+	(*ExecutorsReply)(nil),   // 42: volley.wire.ExecutorsReply
+	(*ExecutorInfo)(nil),     // 43: volley.wire.ExecutorInfo
+	(*DrainRequest)(nil),     // 44: volley.wire.DrainRequest
+	(*DrainReply)(nil),       // 45: volley.wire.DrainReply
+	(*BlockRequest)(nil),     // 46: volley.wire.BlockRequest
+	(*GiveReply)(nil),        // 47: volley.wire.GiveReply
+	(*BlockPart)(nil),        // 48: volley.wire.BlockPart
+	nil,                      // 49: volley.wire.Hello.LabelsEntry
+	nil,                      // 50: volley.wire.ExecutorInfo.LabelsEntry
 }
 var file_cluster_proto_depIdxs = []int32{
-	42, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
-	16, // 1: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
+	49, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
+	18, // 1: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
 	0,  // 2: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
 	2,  // 3: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
 	5,  // 4: volley.wire.FromExecutor.relay:type_name -> volley.wire.Relay
 	4,  // 5: volley.wire.FromExecutor.closed:type_name -> volley.wire.CloseJob
-	8,  // 6: volley.wire.FromExecutor.log:type_name -> volley.wire.RunnerLog
-	7,  // 7: volley.wire.FromExecutor.leaving:type_name -> volley.wire.Leaving
-	1,  // 8: volley.wire.ForExecutor.welcome:type_name -> volley.wire.Welcome
-	3,  // 9: volley.wire.ForExecutor.open:type_name -> volley.wire.OpenJob
-	5,  // 10: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
-	4,  // 11: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
-	10, // 12: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
-	0,  // 13: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
-	5,  // 14: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
-	14, // 15: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
-	37, // 16: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
-	2,  // 17: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
-	12, // 18: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
+	7,  // 6: volley.wire.FromExecutor.leaving:type_name -> volley.wire.Leaving
+	1,  // 7: volley.wire.ForExecutor.welcome:type_name -> volley.wire.Welcome
+	3,  // 8: volley.wire.ForExecutor.open:type_name -> volley.wire.OpenJob
+	5,  // 9: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
+	4,  // 10: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
+	11, // 11: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
+	0,  // 12: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
+	5,  // 13: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
+	16, // 14: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
+	44, // 15: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
+	2,  // 16: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
+	14, // 17: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
+	13, // 18: volley.wire.FromJob.trouble:type_name -> volley.wire.Trouble
 	1,  // 19: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
 	5,  // 20: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
 	4,  // 21: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
-	37, // 22: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
-	16, // 23: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
-	24, // 24: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
-	16, // 25: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
-	24, // 26: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
-	31, // 27: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
-	36, // 28: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
-	43, // 29: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
-	6,  // 30: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
-	11, // 31: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
-	17, // 32: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
-	19, // 33: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
-	17, // 34: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
-	15, // 35: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
-	22, // 36: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
-	25, // 37: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
-	27, // 38: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
-	29, // 39: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
-	32, // 40: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
-	34, // 41: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
-	37, // 42: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
-	39, // 43: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
-	41, // 44: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
-	0,  // 45: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
-	9,  // 46: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
-	13, // 47: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
-	18, // 48: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
-	20, // 49: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
-	19, // 50: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
-	21, // 51: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
-	23, // 52: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
-	26, // 53: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
-	28, // 54: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
-	30, // 55: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
-	33, // 56: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
-	35, // 57: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
-	38, // 58: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
-	41, // 59: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
-	40, // 60: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
-	0,  // 61: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
-	46, // [46:62] is the sub-list for method output_type
-	30, // [30:46] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	44, // 22: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
+	18, // 23: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
+	26, // 24: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
+	18, // 25: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
+	26, // 26: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
+	33, // 27: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
+	38, // 28: volley.wire.PruneRequest.keep:type_name -> volley.wire.Keep
+	43, // 29: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
+	50, // 30: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
+	6,  // 31: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
+	8,  // 32: volley.wire.Cluster.Logs:input_type -> volley.wire.RunnerLog
+	12, // 33: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
+	19, // 34: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
+	21, // 35: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
+	19, // 36: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
+	17, // 37: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
+	24, // 38: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
+	27, // 39: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
+	29, // 40: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
+	31, // 41: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
+	34, // 42: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
+	36, // 43: volley.wire.Cluster.Resume:input_type -> volley.wire.ResumeRequest
+	39, // 44: volley.wire.Cluster.Prune:input_type -> volley.wire.PruneRequest
+	41, // 45: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
+	44, // 46: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
+	46, // 47: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
+	48, // 48: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
+	0,  // 49: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
+	10, // 50: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
+	9,  // 51: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
+	15, // 52: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
+	20, // 53: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
+	22, // 54: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
+	21, // 55: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
+	23, // 56: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
+	25, // 57: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
+	28, // 58: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
+	30, // 59: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
+	32, // 60: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
+	35, // 61: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
+	37, // 62: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
+	40, // 63: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
+	42, // 64: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
+	45, // 65: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
+	48, // 66: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
+	47, // 67: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
+	0,  // 68: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
+	50, // [50:69] is the sub-list for method output_type
+	31, // [31:50] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_cluster_proto_init() }
@@ -3235,25 +3619,25 @@ func file_cluster_proto_init() {
 		(*FromExecutor_Beat)(nil),
 		(*FromExecutor_Relay)(nil),
 		(*FromExecutor_Closed)(nil),
-		(*FromExecutor_Log)(nil),
 		(*FromExecutor_Leaving)(nil),
 	}
-	file_cluster_proto_msgTypes[9].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[10].OneofWrappers = []any{
 		(*ForExecutor_Welcome)(nil),
 		(*ForExecutor_Open)(nil),
 		(*ForExecutor_Relay)(nil),
 		(*ForExecutor_Close)(nil),
 		(*ForExecutor_Goodbye)(nil),
 	}
-	file_cluster_proto_msgTypes[11].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[12].OneofWrappers = []any{
 		(*FromJob_Hello)(nil),
 		(*FromJob_Relay)(nil),
 		(*FromJob_Commit)(nil),
 		(*FromJob_Drained)(nil),
 		(*FromJob_Beat)(nil),
 		(*FromJob_Exclusion)(nil),
+		(*FromJob_Trouble)(nil),
 	}
-	file_cluster_proto_msgTypes[13].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[15].OneofWrappers = []any{
 		(*ForJob_Welcome)(nil),
 		(*ForJob_Relay)(nil),
 		(*ForJob_Left)(nil),
@@ -3265,7 +3649,7 @@ func file_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   44,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

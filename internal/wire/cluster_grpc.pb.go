@@ -22,6 +22,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	Cluster_Serve_FullMethodName        = "/volley.wire.Cluster/Serve"
+	Cluster_Logs_FullMethodName         = "/volley.wire.Cluster/Logs"
 	Cluster_Work_FullMethodName         = "/volley.wire.Cluster/Work"
 	Cluster_Program_FullMethodName      = "/volley.wire.Cluster/Program"
 	Cluster_Upload_FullMethodName       = "/volley.wire.Cluster/Upload"
@@ -32,6 +33,8 @@ const (
 	Cluster_Download_FullMethodName     = "/volley.wire.Cluster/Download"
 	Cluster_End_FullMethodName          = "/volley.wire.Cluster/End"
 	Cluster_Cancel_FullMethodName       = "/volley.wire.Cluster/Cancel"
+	Cluster_Resume_FullMethodName       = "/volley.wire.Cluster/Resume"
+	Cluster_Prune_FullMethodName        = "/volley.wire.Cluster/Prune"
 	Cluster_Executors_FullMethodName    = "/volley.wire.Cluster/Executors"
 	Cluster_Drain_FullMethodName        = "/volley.wire.Cluster/Drain"
 )
@@ -45,6 +48,8 @@ const (
 type ClusterClient interface {
 	// Serve is an executor's connection: it says Hello first.
 	Serve(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[FromExecutor, ForExecutor], error)
+	// Logs takes what one runner prints: it is held up where the driver cannot keep it.
+	Logs(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[RunnerLog, LogsReply], error)
 	// Work is a job process's connection: it says Hello first.
 	Work(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[FromJob, ForJob], error)
 	// Program says whether a program is there, and what the driver runs on.
@@ -65,6 +70,10 @@ type ClusterClient interface {
 	End(ctx context.Context, in *EndRequest, opts ...grpc.CallOption) (*EndReply, error)
 	// Cancel stops a job.
 	Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelReply, error)
+	// Resume has a job go on that has failed or was cancelled.
+	Resume(ctx context.Context, in *ResumeRequest, opts ...grpc.CallOption) (*ResumeReply, error)
+	// Prune removes jobs that have ended.
+	Prune(ctx context.Context, in *PruneRequest, opts ...grpc.CallOption) (*PruneReply, error)
 	// Executors lists executors.
 	Executors(ctx context.Context, in *ExecutorsRequest, opts ...grpc.CallOption) (*ExecutorsReply, error)
 	// Drain moves an executor's packs elsewhere and gives it no more work.
@@ -92,9 +101,22 @@ func (c *clusterClient) Serve(ctx context.Context, opts ...grpc.CallOption) (grp
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Cluster_ServeClient = grpc.BidiStreamingClient[FromExecutor, ForExecutor]
 
+func (c *clusterClient) Logs(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[RunnerLog, LogsReply], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[1], Cluster_Logs_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[RunnerLog, LogsReply]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_LogsClient = grpc.ClientStreamingClient[RunnerLog, LogsReply]
+
 func (c *clusterClient) Work(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[FromJob, ForJob], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[1], Cluster_Work_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[2], Cluster_Work_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +139,7 @@ func (c *clusterClient) Program(ctx context.Context, in *ProgramRequest, opts ..
 
 func (c *clusterClient) Upload(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ProgramPart, UploadReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[2], Cluster_Upload_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[3], Cluster_Upload_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +152,7 @@ type Cluster_UploadClient = grpc.ClientStreamingClient[ProgramPart, UploadReply]
 
 func (c *clusterClient) FetchProgram(ctx context.Context, in *ProgramRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ProgramPart], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[3], Cluster_FetchProgram_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[4], Cluster_FetchProgram_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +191,7 @@ func (c *clusterClient) Jobs(ctx context.Context, in *JobsRequest, opts ...grpc.
 
 func (c *clusterClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[4], Cluster_Watch_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[5], Cluster_Watch_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +210,7 @@ type Cluster_WatchClient = grpc.ServerStreamingClient[WatchReply]
 
 func (c *clusterClient) Download(ctx context.Context, in *DownloadRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FilePart], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[5], Cluster_Download_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[6], Cluster_Download_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -225,6 +247,26 @@ func (c *clusterClient) Cancel(ctx context.Context, in *CancelRequest, opts ...g
 	return out, nil
 }
 
+func (c *clusterClient) Resume(ctx context.Context, in *ResumeRequest, opts ...grpc.CallOption) (*ResumeReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResumeReply)
+	err := c.cc.Invoke(ctx, Cluster_Resume_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clusterClient) Prune(ctx context.Context, in *PruneRequest, opts ...grpc.CallOption) (*PruneReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PruneReply)
+	err := c.cc.Invoke(ctx, Cluster_Prune_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *clusterClient) Executors(ctx context.Context, in *ExecutorsRequest, opts ...grpc.CallOption) (*ExecutorsReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ExecutorsReply)
@@ -254,6 +296,8 @@ func (c *clusterClient) Drain(ctx context.Context, in *DrainRequest, opts ...grp
 type ClusterServer interface {
 	// Serve is an executor's connection: it says Hello first.
 	Serve(grpc.BidiStreamingServer[FromExecutor, ForExecutor]) error
+	// Logs takes what one runner prints: it is held up where the driver cannot keep it.
+	Logs(grpc.ClientStreamingServer[RunnerLog, LogsReply]) error
 	// Work is a job process's connection: it says Hello first.
 	Work(grpc.BidiStreamingServer[FromJob, ForJob]) error
 	// Program says whether a program is there, and what the driver runs on.
@@ -274,6 +318,10 @@ type ClusterServer interface {
 	End(context.Context, *EndRequest) (*EndReply, error)
 	// Cancel stops a job.
 	Cancel(context.Context, *CancelRequest) (*CancelReply, error)
+	// Resume has a job go on that has failed or was cancelled.
+	Resume(context.Context, *ResumeRequest) (*ResumeReply, error)
+	// Prune removes jobs that have ended.
+	Prune(context.Context, *PruneRequest) (*PruneReply, error)
 	// Executors lists executors.
 	Executors(context.Context, *ExecutorsRequest) (*ExecutorsReply, error)
 	// Drain moves an executor's packs elsewhere and gives it no more work.
@@ -290,6 +338,9 @@ type UnimplementedClusterServer struct{}
 
 func (UnimplementedClusterServer) Serve(grpc.BidiStreamingServer[FromExecutor, ForExecutor]) error {
 	return status.Error(codes.Unimplemented, "method Serve not implemented")
+}
+func (UnimplementedClusterServer) Logs(grpc.ClientStreamingServer[RunnerLog, LogsReply]) error {
+	return status.Error(codes.Unimplemented, "method Logs not implemented")
 }
 func (UnimplementedClusterServer) Work(grpc.BidiStreamingServer[FromJob, ForJob]) error {
 	return status.Error(codes.Unimplemented, "method Work not implemented")
@@ -320,6 +371,12 @@ func (UnimplementedClusterServer) End(context.Context, *EndRequest) (*EndReply, 
 }
 func (UnimplementedClusterServer) Cancel(context.Context, *CancelRequest) (*CancelReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Cancel not implemented")
+}
+func (UnimplementedClusterServer) Resume(context.Context, *ResumeRequest) (*ResumeReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Resume not implemented")
+}
+func (UnimplementedClusterServer) Prune(context.Context, *PruneRequest) (*PruneReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Prune not implemented")
 }
 func (UnimplementedClusterServer) Executors(context.Context, *ExecutorsRequest) (*ExecutorsReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Executors not implemented")
@@ -354,6 +411,13 @@ func _Cluster_Serve_Handler(srv interface{}, stream grpc.ServerStream) error {
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Cluster_ServeServer = grpc.BidiStreamingServer[FromExecutor, ForExecutor]
+
+func _Cluster_Logs_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(ClusterServer).Logs(&grpc.GenericServerStream[RunnerLog, LogsReply]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_LogsServer = grpc.ClientStreamingServer[RunnerLog, LogsReply]
 
 func _Cluster_Work_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(ClusterServer).Work(&grpc.GenericServerStream[FromJob, ForJob]{ServerStream: stream})
@@ -492,6 +556,42 @@ func _Cluster_Cancel_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Cluster_Resume_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResumeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Resume(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Resume_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Resume(ctx, req.(*ResumeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Cluster_Prune_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PruneRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Prune(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Prune_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Prune(ctx, req.(*PruneRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Cluster_Executors_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ExecutorsRequest)
 	if err := dec(in); err != nil {
@@ -556,6 +656,14 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Cluster_Cancel_Handler,
 		},
 		{
+			MethodName: "Resume",
+			Handler:    _Cluster_Resume_Handler,
+		},
+		{
+			MethodName: "Prune",
+			Handler:    _Cluster_Prune_Handler,
+		},
+		{
 			MethodName: "Executors",
 			Handler:    _Cluster_Executors_Handler,
 		},
@@ -569,6 +677,11 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "Serve",
 			Handler:       _Cluster_Serve_Handler,
 			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "Logs",
+			Handler:       _Cluster_Logs_Handler,
 			ClientStreams: true,
 		},
 		{

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -34,6 +35,15 @@ func CallerToken(ctx context.Context) string {
 
 // MaxMessage bounds a message of a cluster's services, in bytes.
 const MaxMessage = maxFrame
+
+// MostRelayed bounds a message of a job's own protocol that goes by way of the driver, in
+// bytes: with what is put around it, it is within MaxMessage.
+const MostRelayed = MaxMessage - 4096
+
+// TooLarge says why a message of so many bytes is not relayed.
+func TooLarge(bytes int) string {
+	return fmt.Sprintf("a message of %d MiB is more than the %d MiB that go by way of the driver", bytes>>20, MostRelayed>>20)
+}
 
 // Dial prepares a connection to a server of this protocol on this machine; it is made
 // at the first call. The token crosses it as it is.

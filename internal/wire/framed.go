@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -100,12 +101,15 @@ type Queue[M any] struct {
 	list   []M
 	sizes  []int // of list
 	bytes  int   // their sum
+	taken  int   // messages, so far
 	closed bool
 }
 
 // sizeOf is how many bytes a message takes, where it can be told.
 func sizeOf(m any) int {
 	switch m := m.(type) {
+	case *Bulk:
+		return m.size()
 	case proto.Message:
 		return proto.Size(m)
 	case []byte:
@@ -121,19 +125,72 @@ func NewQueue[M any]() *Queue[M] {
 	return q
 }
 
-// Put hands a message over.
+// Put hands a message over, or says that there is no room for it.
 func (q *Queue[M]) Put(m M) error {
 	size := sizeOf(m)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch {
-	case q.closed:
+	if !q.closed && q.full(size) {
+		return q.noRoom(m)
+	}
+	return q.add(m, size)
+}
+
+// Await hands a message over once there is room for it: who sends is held up by who does not
+// read, until nothing has been taken for so long. It leaves most of the queue to those who
+// cannot wait.
+func (q *Queue[M]) Await(m M, patience time.Duration) error {
+	size := sizeOf(m)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed && !q.overfull(size, queueMost/awaited, queueBytes/awaited) {
+		return q.add(m, size)
+	}
+	late := false
+	taken := q.taken
+	var timer *time.Timer
+	timer = time.AfterFunc(patience, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if late = q.taken == taken; !late {
+			taken = q.taken
+			timer.Reset(patience)
+		}
+		q.some.Broadcast()
+	})
+	defer timer.Stop()
+	for !q.closed && !late && q.overfull(size, queueMost/awaited, queueBytes/awaited) {
+		q.some.Wait()
+	}
+	if late && !q.closed {
+		return q.noRoom(m)
+	}
+	return q.add(m, size)
+}
+
+// Patience is how long nothing may be taken of a queue, while others wait for room in it, before
+// whoever should read it is as good as dead.
+const Patience = 10 * time.Second
+
+// awaited is the part of a queue that those fill who can wait.
+const awaited = 4
+
+func (q *Queue[M]) full(size int) bool { return q.overfull(size, queueMost, queueBytes) }
+
+func (q *Queue[M]) overfull(size, messages, bytes int) bool {
+	return len(q.list) >= messages || len(q.list) > 0 && q.bytes+size > bytes
+}
+
+func (q *Queue[M]) noRoom(m M) error {
+	return fault.Newf(fault.Timeout, "send", fmt.Sprintf("%T", m), "%d messages of %d bytes wait: the other end does not read", len(q.list), q.bytes)
+}
+
+func (q *Queue[M]) add(m M, size int) error {
+	if q.closed {
 		return io.ErrClosedPipe
-	case len(q.list) >= queueMost, len(q.list) > 0 && q.bytes+size > queueBytes:
-		return fault.Newf(fault.Timeout, "send", fmt.Sprintf("%T", m), "%d messages of %d bytes wait: the other end does not read", len(q.list), q.bytes)
 	}
 	q.list, q.sizes, q.bytes = append(q.list, m), append(q.sizes, size), q.bytes+size
-	q.some.Signal()
+	q.some.Broadcast()
 	return nil
 }
 
@@ -150,6 +207,8 @@ func (q *Queue[M]) Take() (m M, err error) {
 	m, q.list = q.list[0], q.list[1:]
 	q.bytes -= q.sizes[0]
 	q.sizes = q.sizes[1:]
+	q.taken++
+	q.some.Broadcast() // there is room
 	return m, nil
 }
 
@@ -170,8 +229,15 @@ type Outbox[M any] struct {
 
 // Put hands a message over. Where too many wait the outbox has failed: what
 // is lost must not go unnoticed.
-func (o *Outbox[M]) Put(m M) error {
-	err := o.Queue.Put(m)
+func (o *Outbox[M]) Put(m M) error { return o.failing(o.Queue.Put(m)) }
+
+// Await hands a message over once there is room. Where there comes to be none the outbox has
+// failed, too.
+func (o *Outbox[M]) Await(m M, patience time.Duration) error {
+	return o.failing(o.Queue.Await(m, patience))
+}
+
+func (o *Outbox[M]) failing(err error) error {
 	if fault.KindOf(err) == fault.Timeout {
 		o.Stop()
 		o.failed(err)

@@ -1,9 +1,6 @@
 package wire
 
 import (
-	"io"
-	"sync"
-
 	"google.golang.org/protobuf/proto"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -11,7 +8,7 @@ import (
 
 // Version is the version of the protocol. A driver and an executor of
 // different versions do not work together.
-const Version = "volley/2"
+const Version = "volley/3"
 
 // DriverConn is the driver's end of a connection to one executor.
 type DriverConn interface {
@@ -28,95 +25,63 @@ type ExecutorConn interface {
 }
 
 // Pipe connects a driver and an executor within one process. Messages cross
-// it encoded, so what works here works between processes. Send never blocks:
-// both ends run a loop that must not wait for the other.
+// it encoded, so what works here works between processes. The driver's Send never blocks, the
+// executor's where the driver is behind.
 func Pipe() (DriverConn, ExecutorConn) {
-	p := &pipe{down: newQueue(), up: newQueue()}
+	p := &pipe{down: NewQueue[[]byte](), up: NewQueue[[]byte]()}
 	return &driverPipe{p}, &executorPipe{p}
 }
 
-type pipe struct{ down, up *queue }
+type pipe struct{ down, up *Queue[[]byte] }
 
 // Close ends both directions; messages already sent may be lost.
 func (p *pipe) Close() error {
-	p.down.close()
-	p.up.close()
+	p.down.Stop()
+	p.up.Stop()
 	return nil
 }
 
-// queueLimit is how many messages may wait: an end that reads so little is
-// as good as dead, and its connection is closed.
-const queueLimit = 1 << 20
-
-// queue is an unbounded channel of encoded messages.
-type queue struct {
-	mu struct {
-		sync.Mutex
-		waiting [][]byte
-		closed  bool
-	}
-	ready *sync.Cond
-}
-
-func newQueue() *queue {
-	q := &queue{}
-	q.ready = sync.NewCond(&q.mu)
-	return q
-}
-
-func (q *queue) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.mu.closed, q.mu.waiting = true, nil
-	q.ready.Broadcast()
-}
-
-func (q *queue) send(m proto.Message) error {
+// send hands a message over by one of a queue's ways. An end that reads too little is as good
+// as dead, and its connection is closed.
+func (p *pipe) send(put func([]byte) error, m proto.Message) error {
 	raw, err := proto.Marshal(m)
 	if err != nil {
 		return fault.New(fault.Internal, "encode", "message", err)
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.mu.closed || len(q.mu.waiting) >= queueLimit {
-		return io.ErrClosedPipe
+	if err = put(raw); err != nil {
+		p.Close()
+		return err
 	}
-	q.mu.waiting = append(q.mu.waiting, raw)
-	q.ready.Signal()
 	return nil
 }
 
-func (q *queue) recv(m proto.Message) error {
-	q.mu.Lock()
-	for len(q.mu.waiting) == 0 && !q.mu.closed {
-		q.ready.Wait()
+func recv(q *Queue[[]byte], m proto.Message) error {
+	raw, err := q.Take()
+	if err != nil {
+		return err
 	}
-	if q.mu.closed {
-		q.mu.Unlock()
-		return io.EOF
-	}
-	raw := q.mu.waiting[0]
-	q.mu.waiting = q.mu.waiting[1:]
-	q.mu.Unlock()
 	return proto.Unmarshal(raw, m)
 }
 
 type driverPipe struct{ *pipe }
 
-func (d *driverPipe) Send(m *ToExecutor) error { return d.down.send(m) }
+func (d *driverPipe) Send(m *ToExecutor) error { return d.send(d.down.Put, m) }
 
 func (d *driverPipe) Recv() (*ToDriver, error) {
 	m := &ToDriver{}
-	return m, d.up.recv(m)
+	return m, recv(d.up, m)
 }
 
 type executorPipe struct{ *pipe }
 
-func (e *executorPipe) Send(m *ToDriver) error { return e.up.send(m) }
+func (e *executorPipe) Send(m *ToDriver) error { return e.send(e.wait, m) }
+
+// wait is how an executor sends: the driver never waits for it.
+func (e *executorPipe) wait(raw []byte) error { return e.up.Await(raw, Patience) }
 
 func (e *executorPipe) Recv() (*ToExecutor, error) {
 	m := &ToExecutor{}
-	return m, e.down.recv(m)
+	return m, recv(e.down, m)
 }
 
 // FromError is an error in its wire form; nil stays nil.

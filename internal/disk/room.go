@@ -1,0 +1,26 @@
+package disk
+
+import (
+	"io/fs"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// filling says which files have no room, where a test has said so.
+var filling atomic.Pointer[func(path string) bool]
+
+// Fill has writes to the files that match end half-way for want of room, until stop. It
+// is for tests, one at a time.
+func Fill(match func(path string) bool) (stop func()) {
+	filling.Store(&match)
+	return func() { filling.Store(nil) }
+}
+
+// room returns how much of p can be written to a file, and why no more.
+func room(path string, p []byte) ([]byte, error) {
+	if full := filling.Load(); full != nil && (*full)(path) {
+		return p[:len(p)/2], &fs.PathError{Op: "write", Path: path, Err: unix.ENOSPC}
+	}
+	return p, nil
+}
