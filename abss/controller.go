@@ -160,6 +160,16 @@ func (c *Controller) leave(t *task, to taskState) {
 	t.state = to
 }
 
+// Mark identifies what a step waits for: nothing was decided between two that are equal.
+type Mark struct {
+	phase        phase
+	since, bound plan.Time
+	requested    bool
+}
+
+// Mark returns what the step waits for now.
+func (c *Controller) Mark() Mark { return Mark{c.phase, c.since, c.bound, c.requested} }
+
 // Stats describes the step; it is final after Complete.
 func (c *Controller) Stats() Stats { return c.stats }
 

@@ -22,12 +22,14 @@ func (s *State) Failed(id plan.ExecutorID, i plan.SplitID, err error) []Command 
 	if !ok {
 		return nil
 	}
-	if sp.avoid = e; mutant.On(mutant.RetrySameAgain) {
-		sp.avoid = -1
-	}
 	if sp.next == e && fault.KindOf(err) == fault.Corrupt && !sp.damaged {
 		sp.damaged = true
-		return []Command{s.hold(int(i), e)}
+		if s.usable(e) { // the copy was not its fault: it makes the split itself
+			return []Command{s.hold(int(i), e)}
+		}
+	}
+	if sp.avoid = e; mutant.On(mutant.RetrySameAgain) {
+		sp.avoid = -1
 	}
 	if policy.Remake {
 		delete(sp.holders, e)

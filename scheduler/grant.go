@@ -2,7 +2,9 @@ package scheduler
 
 import (
 	"math"
+	"time"
 
+	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -338,17 +340,19 @@ func (l *Leases) done(lease *Lease) plan.Time {
 const leastCopies = 8
 
 // getMore has executors that are out of work get a split of somebody who has more
-// before it than the way of the bytes takes, one at a time.
+// before it than the way of the bytes takes, one at a time. Who has copies enough gets only
+// what is forsaken.
 func (l *Leases) getMore(now plan.Time) {
+	l.due = never
 	for e, x := range l.ex {
-		if !l.usable(e) || !l.s.usable(e) || l.s.executors[e].getting >= 0 || now < x.rested || len(x.queue) > l.s.executors[e].slots {
+		own := l.view.own[e]
+		if !l.usable(e) || !l.s.usable(e) || l.s.executors[e].getting >= 0 || now < x.rested || len(x.queue) > l.s.executors[e].slots ||
+			own != nil && x.ownAt < len(own) {
 			continue
 		}
-		if len(l.view.copies[e]) >= max(leastCopies, len(l.view.own[e])) || l.view.own[e] != nil && l.ex[e].ownAt < len(l.view.own[e]) {
-			continue // it has enough of others', or of its own
-		}
-		if i := l.worthGetting(e); i >= 0 {
-			l.s.executors[e].getting = i
+		enough := len(l.view.copies[e]) >= max(leastCopies, len(own))
+		if i := l.worthGetting(e, enough, now); i >= 0 {
+			l.s.executors[e].getting, l.awaited[i].since = i, now
 			l.emit(LeaseCommand{Kind: LeaseGet, Executor: l.s.executors[e].id, Get: l.get(i, e, now)})
 		}
 	}
@@ -356,25 +360,76 @@ func (l *Leases) getMore(now plan.Time) {
 
 // worthGetting is the split to get, −1 for none: of the owner with most before
 // it, the one of which most is left.
-func (l *Leases) worthGetting(e int) int {
-	mine := l.view.rates[e]
+func (l *Leases) worthGetting(e int, enough bool, now plan.Time) int {
 	best, most, rows := -1, plan.Time(0), int64(0)
 	for i := range l.tasks {
 		sp := &l.s.splits[i]
-		if sp.owner < 0 || sp.owner == e || sp.holders[e] || sp.next >= 0 || l.undone[i] == 0 || l.ex[e].failures[i] {
+		if sp.owner == e || sp.next == e || sp.holders[e] || l.undone[i] == 0 || l.ex[e].failures[i] {
 			continue
 		}
-		gain := l.remainingOf(i)
-		if mine == 0 && gain < never {
-			continue
-		} else if mine > 0 {
-			gain -= seconds(float64(l.pieces[l.first[i]].rows)/mine*float64(l.s.executors[e].slots) + 2*float64(l.tasks[i].Bytes)/l.cfg.Bandwidth)
+		gain := plan.Time(0)
+		switch settled := sp.owner >= 0 && sp.next < 0; {
+		case settled && !enough:
+			gain = l.gainOfGetting(i, e)
+		case l.forsaken(i, now):
+			gain = never
 		}
-		if gain > most || gain == most && l.undone[i] > rows {
+		if gain > most || gain == most && gain > 0 && l.undone[i] > rows {
 			best, most, rows = i, gain, l.undone[i]
 		}
 	}
 	return best
+}
+
+// gainOfGetting is how much sooner than its owner an executor would have folded a piece
+// of a split that it does not have.
+func (l *Leases) gainOfGetting(i, e int) plan.Time {
+	gain, rate := l.remainingOf(i), l.view.rates[e]
+	switch {
+	case rate > 0:
+		piece := float64(l.pieces[l.first[i]].rows) / rate * float64(l.s.executors[e].slots)
+		return gain - seconds(piece+2*float64(l.tasks[i].Bytes)/l.cfg.Bandwidth)
+	case gain < never:
+		return 0
+	}
+	return gain
+}
+
+// arrival is what a pass knows of a copy of a split on its way: to whom, when it was looked
+// at last, and since when; before 0 nobody has been asked for one.
+type arrival struct {
+	to    int
+	since plan.Time
+}
+
+// forsaken reports whether nobody who answers holds a split, and whoever was to get it has
+// had its time: no pass depends on who does not answer, be it only for a copy. While there
+// is time left it notes when that is over.
+func (l *Leases) forsaken(i int, now plan.Time) bool {
+	for e := range l.ex {
+		if l.holds(e, i) && l.usable(e) && !l.silent(e, now) {
+			return false
+		}
+	}
+	a := &l.awaited[i]
+	if to := l.s.splits[i].next; to != a.to {
+		a.to, a.since = to, now
+	}
+	due := a.since + l.arrivalBound(i)
+	if a.since < 0 || now >= due {
+		return true
+	}
+	l.due = min(l.due, due)
+	return false
+}
+
+// arrivalBound is how long a pass waits for a copy on its way before it asks another
+// executor for one: as long as for a result, and several times what the bytes should take.
+func (l *Leases) arrivalBound(i int) plan.Time {
+	if mutant.On(mutant.GetterAwaited) {
+		return time.Hour
+	}
+	return max(l.patience(l.awaited[i].since), seconds(4*float64(l.tasks[i].Bytes)/l.cfg.Bandwidth))
 }
 
 // get is the command to hold a copy of a split: from an executor that answers,

@@ -123,21 +123,24 @@ type lessee struct {
 // section 6): of each piece exactly one result is included, whoever else folds
 // it. It looks at the placement, which it changes only by the commands it gives.
 type Leases struct {
-	cfg    LeaseConfig
-	s      *State
-	tasks  []LeaseTask
-	pieces []piece
-	first  []int // of the pieces, by split
-	parts  []int // pieces, by split
-	ex     []*lessee
-	all    []*Lease
-	open   int     // pieces without lease
-	rows   int64   // of these
-	left   int     // pieces without result
-	undone []int64 // rows of these, by split
-	start  plan.Time
-	out    []LeaseCommand
-	view   view
+	cfg     LeaseConfig
+	s       *State
+	tasks   []LeaseTask
+	pieces  []piece
+	first   []int // of the pieces, by split
+	parts   []int // pieces, by split
+	ex      []*lessee
+	all     []*Lease
+	open    int       // pieces without lease
+	rows    int64     // of these
+	left    int       // pieces without result
+	undone  []int64   // rows of these, by split
+	vain    int64     // rows of leases that were folded and given up
+	awaited []arrival // of copies, by split
+	due     plan.Time // when to look again for one that was asked for
+	start   plan.Time
+	out     []LeaseCommand
+	view    view
 }
 
 // NewLeases prepares a pass over splits placed as s says.
@@ -152,7 +155,7 @@ func NewLeases(cfg LeaseConfig, s *State, tasks []LeaseTask, now plan.Time) *Lea
 	}
 	each := s.fineness(all) / max(1, len(tasks))
 	for i, t := range tasks {
-		l.first = append(l.first, len(l.pieces))
+		l.first, l.awaited = append(l.first, len(l.pieces)), append(l.awaited, arrival{to: -1, since: -1})
 		parts := 1
 		for 2*parts <= min(t.Pieces, each) {
 			parts *= 2
@@ -278,6 +281,14 @@ func (l *Leases) Rows(i plan.SplitID) (rows int64) {
 	return l.tasks[i].Limit - l.undone[i]
 }
 
+// TakeVain returns how many rows have been folded in vain since it was last asked: under
+// leases whose holder is lost or was given up, and of pieces that somebody else folded first.
+func (l *Leases) TakeVain() int64 {
+	n := l.vain
+	l.vain = 0
+	return n
+}
+
 // Whole says whether all that is to be folded of a split is here.
 func (l *Leases) Whole(i plan.SplitID) bool {
 	for k := range l.parts[i] {
@@ -349,6 +360,9 @@ func (l *Leases) endRun(x *lessee) {
 // its result takes the place.
 func (l *Leases) cancel(lease *Lease) {
 	p := &l.pieces[lease.piece]
+	if lease.state != granted {
+		l.vain += lease.Rows
+	}
 	lease.state = cancelled
 	if mutant.On(mutant.PieceForgotten) && p.by == nil {
 		return
@@ -478,7 +492,7 @@ func (l *Leases) emit(c LeaseCommand) { l.out = append(l.out, c) }
 
 // wake asks to be woken when the next bound ends.
 func (l *Leases) wake(now plan.Time) {
-	at := plan.Time(math.MaxInt64)
+	at := never
 	for e, x := range l.ex {
 		if len(x.awaited) > 0 {
 			at = min(at, x.until)
@@ -489,7 +503,10 @@ func (l *Leases) wake(now plan.Time) {
 			at = min(at, x.rested)
 		}
 	}
-	if at < math.MaxInt64 {
+	if l.left > 0 && l.due > now {
+		at = min(at, l.due)
+	}
+	if at < never {
 		l.emit(LeaseCommand{Kind: LeaseWakeAt, At: at})
 	}
 }

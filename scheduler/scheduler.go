@@ -158,8 +158,9 @@ func (s *State) replica(i int) int {
 	return -1
 }
 
-// Held notes that an executor holds a verified copy of a split. It becomes
-// the owner at the next step, or now where the split has none.
+// Held notes that an executor holds a verified copy of a split. If the split was to go to
+// it, it becomes the owner at the next step; where the split has no owner, now, whoever was
+// to have it.
 func (s *State) Held(id plan.ExecutorID, i plan.SplitID) {
 	s.changes++
 	e, ok := s.byID[id]
@@ -169,7 +170,8 @@ func (s *State) Held(id plan.ExecutorID, i plan.SplitID) {
 	s.got(e, i)
 	sp := &s.splits[i]
 	sp.holders[e] = true
-	if sp.next == e && (sp.owner < 0 || mutant.On(mutant.MoveAtOnce)) {
+	meant, orphaned := sp.next == e, sp.owner < 0
+	if meant && (orphaned || mutant.On(mutant.MoveAtOnce)) || orphaned && s.usable(e) && sp.avoid != e {
 		sp.owner, sp.next = e, -1
 	}
 }
@@ -240,8 +242,8 @@ func (s *State) placeOrphans() []Command {
 	var out []Command
 	for i := range s.splits {
 		sp := &s.splits[i]
-		if sp.owner < 0 && sp.next >= 0 && sp.holders[sp.next] { // a change of role that was to wait for the boundary
-			sp.owner, sp.next = sp.next, -1
+		if sp.owner < 0 && sp.next >= 0 {
+			s.inherit(i)
 		}
 		if sp.owner >= 0 || sp.next >= 0 {
 			continue
@@ -257,6 +259,20 @@ func (s *State) placeOrphans() []Command {
 		out = append(out, s.hold(i, e))
 	}
 	return out
+}
+
+// inherit settles what is to become of a split without owner that was about to go to an
+// executor, or is on its way there: it takes the split over now, as nobody is left at whose
+// work the change had to wait. One that has failed with it does so only where there is no
+// other.
+func (s *State) inherit(i int) {
+	sp := &s.splits[i]
+	switch {
+	case sp.next == sp.avoid && s.homeFor(i) != sp.next:
+		sp.next = -1
+	case sp.holders[sp.next]:
+		sp.owner, sp.next = sp.next, -1
+	}
 }
 
 // homeFor picks the least loaded live executor, holders of a replica first.
@@ -461,6 +477,11 @@ func (s *State) Current(i plan.SplitID, attempt int, epoch plan.Epoch) bool {
 	}
 	sp := &s.splits[i]
 	return sp.attempt == attempt && (sp.epoch == epoch || mutant.On(mutant.AttemptOnly))
+}
+
+// Latest is a split's latest assignment, the one that is Current.
+func (s *State) Latest(i plan.SplitID) (attempt int, epoch plan.Epoch) {
+	return s.splits[i].attempt, s.splits[i].epoch
 }
 
 // Owner is who folds a split; empty is nobody.

@@ -195,6 +195,25 @@ func TestTheLastExecutorIsUsedThoughExcluded(t *testing.T) {
 	}
 }
 
+// TestADamagedCopyIsNotMadeByWhoIsExcluded: the one to whom it was sent has failed too often
+// while it was on its way.
+func TestADamagedCopyIsNotMadeByWhoIsExcluded(t *testing.T) {
+	s := cluster(t, 6)
+	damaged := fault.New(fault.Corrupt, "fetch", "a split", errors.New("another hash"))
+	_, cmds := s.Lost("c")
+	to, split := cmds[0].Executor, cmds[0].Split
+	for !s.Charge(to, damaged, 0) {
+	}
+	for _, c := range s.Failed(to, split, damaged) {
+		if c.Split == split && (c.Executor == to || c.From != "") {
+			t.Errorf("split %d, which has arrived damaged, is to be got by %s from %q", split, c.Executor, c.From)
+		}
+	}
+	if !s.Moving(split) {
+		t.Errorf("split %d is nobody's", split)
+	}
+}
+
 // TestADamagedCopyIsMadeFromItsSource, by the one to whom it was sent.
 func TestADamagedCopyIsMadeFromItsSource(t *testing.T) {
 	s := cluster(t, 6)

@@ -1,0 +1,58 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// alone has some executors fold whatever they are given until nothing is left, or a
+// time has come: nobody else says anything.
+func (w *leaseWorld) alone(until plan.Time, ids ...plan.ExecutorID) {
+	for w.now < until && w.l.left > 0 {
+		w.now += time.Millisecond
+		for _, id := range ids {
+			w.fold(id)
+		}
+		for _, c := range w.gets {
+			w.s.Held(c.Executor, c.Split)
+		}
+		if got := len(w.gets) > 0; got || w.wake > 0 && w.now >= w.wake {
+			w.gets, w.wake = nil, 0
+			w.step()
+		}
+	}
+}
+
+// TestASplitThatDoesNotArriveIsGotElsewhere: the executor that is to take over a split
+// has stopped, which nobody has noticed; another one that has nothing to do gets it.
+func TestASplitThatDoesNotArriveIsGotElsewhere(t *testing.T) {
+	w := newLeaseWorld(3, 3)
+	w.l.Lost("2")
+	_, cmds := w.s.Lost("2")
+	if len(cmds) != 1 || cmds[0].Split != 2 {
+		t.Fatalf("2 is lost: %+v", cmds)
+	}
+	well := map[plan.ExecutorID]plan.ExecutorID{"0": "1", "1": "0"}[cmds[0].Executor]
+	w.step()
+	w.alone(500*time.Millisecond, well)
+	if w.s.Owner(2) != well || w.l.left > 0 {
+		t.Errorf("after half a second split 2 is with %q, and %d pieces are left", w.s.Owner(2), w.l.left)
+	}
+}
+
+// TestWhoHasCopiesEnoughGetsWhatNobodyElseHolds: a copy more than it may have for the
+// sake of leases, where the only holder has stopped.
+func TestWhoHasCopiesEnoughGetsWhatNobodyElseHolds(t *testing.T) {
+	w := newLeaseWorld(3, 18)
+	for i := range plan.SplitID(16) { // all but one of those of the third
+		w.s.Held("0", i)
+		w.s.Held("1", i)
+	}
+	w.step()
+	w.alone(500*time.Millisecond, "0", "1")
+	if w.l.left > 0 {
+		t.Errorf("after half a second %d pieces are left", w.l.left)
+	}
+}
