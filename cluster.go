@@ -6,12 +6,14 @@ import (
 	"debug/elf"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -110,8 +112,23 @@ func (e *embedded) OpenBucket(_ context.Context, from executor.Peer, key storage
 	return nil, fault.Newf(fault.LostInput, "reach", string(from.ID), "there is no such executor")
 }
 
-// OpenPack makes a pack and makes it known to the cluster.
+// OpenPack makes a pack and makes it known to the cluster. A life that goes on from a
+// checkpoint opens the packs of the life before in their order, those too that it does not
+// read any more: in the event log and in ledgers they go by their numbers.
 func (e *embedded) OpenPack(ctx context.Context, node int) (int, *storage.PackMeta, error) {
+	for _, before := range e.resumed.nodesBefore(node) {
+		if _, _, err := e.openPack(ctx, before); err != nil {
+			return 0, nil, err
+		}
+	}
+	return e.openPack(ctx, node)
+}
+
+// openPack opens a pack once.
+func (e *embedded) openPack(ctx context.Context, node int) (int, *storage.PackMeta, error) {
+	if number := slices.Index(e.nodes, node); number >= 0 {
+		return number, e.metas[node], nil
+	}
 	if e.remote != nil {
 		return e.openRemote(ctx, node)
 	}
@@ -195,23 +212,28 @@ func (e *embedded) writeHeader(info *driver.PackInfo) {
 		return
 	}
 	e.header = true
-	j := e.cfg.Job.EnsureDefaults()
-	weighting := map[bool]string{true: "rows", false: "split"}[j.ByRows]
-	clock := map[bool]string{true: "virtual", false: "real"}[e.cfg.Virtual]
-	o := driver.LogOptions{Sync: j.Sync.Policy.String(), Ratio: j.Sync.Ratio, MinRatio: j.Sync.MinRatio, MinShare: max(0, j.Sync.MinShare), MinRows: j.Sync.MinRows,
-		MaxMissing: max(0, j.Sync.MaxMissing), GraceNs: int64(j.Sync.Grace), StepTimeoutNs: int64(j.Sync.StepTimeout), MaxWaitNs: int64(j.MaxWait),
-		Cursor: !j.FixedCursors, Weighting: weighting, BatchFraction: j.BatchFraction, Exchange: j.Exchange.Mode.String(),
-		Threshold: j.Exchange.Threshold, Executors: e.cfg.Executors, Slots: e.cfg.Slots, Clock: clock}
-	if e.cfg.Pace != nil {
-		o.Pace = e.cfg.Pace.Name
-	}
-	e.log.Write(&driver.LogHeader{Event: "header", Version: driver.LogVersion, Job: e.name, Plan: e.plan, Args: e.args, Options: o,
+	e.log.Write(&driver.LogHeader{Event: "header", Version: driver.LogVersion, Job: e.name, Plan: e.plan, Args: e.args, Options: e.options(),
 		N: info.Rows, Weights: info.Weights, Entries: info.Entries, Splits: info.SHA256, Machine: e.machine(),
 		Versions: driver.LogVersions{Volley: Version, Go: runtime.Version(), Wire: wire.Version}})
 }
 
+// options are those that the job runs under, as the log has them.
+func (e *embedded) options() driver.LogOptions {
+	o := driver.OptionsOf(e.job)
+	if o.Clock = "real"; e.cfg.Virtual {
+		o.Clock = "virtual"
+	}
+	if e.remote == nil {
+		o.Slots = e.cfg.Slots
+	}
+	if e.cfg.Pace != nil {
+		o.Pace = e.cfg.Pace.Name
+	}
+	return o
+}
+
 func (e *embedded) writeResume(r *driver.Restored) {
-	line := &driver.LogResume{Event: "resume", Pack: r.Pack, Step: r.Steps}
+	line := &driver.LogResume{Event: "resume", Pack: r.Pack, Step: r.Steps, Options: e.options()}
 	for _, a := range r.Entries {
 		line.Cursor = append(line.Cursor, a.Cursor)
 		line.Merged = append(line.Merged, a.Merged)
@@ -224,8 +246,8 @@ func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepO
 	if e.began == 0 && (req.Train || req.Work) {
 		e.began = max(1, e.back.Now())
 	}
-	start := e.back.Now()
-	r, err := e.back.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Train: req.Train, Ratio: req.Ratio, Pieces: req.Pieces, State: req.State, Weighted: req.Weighted, Entries: req.Entries, Batch: req.Batch})
+	start, digest := e.back.Now(), plan.DigestOf(req.Param)
+	r, err := e.back.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Digest: digest, Train: req.Train, Ratio: req.Ratio, Pieces: req.Pieces, State: req.State, Weighted: req.Weighted, Entries: req.Entries, Batch: req.Batch})
 	if err != nil {
 		return nil, err
 	}
@@ -236,19 +258,28 @@ func (e *embedded) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepO
 	if e.cfg.Observer != nil {
 		e.cfg.Observer(r)
 	}
-	digest := r.Param
-	if digest.IsZero() {
-		digest = plan.DigestOf(req.Param)
-	}
 	if req.Train {
 		e.stepped = true
 		e.flush()
 		e.pending = driver.StepLine(r)
-		e.pending.Params = digest
+		e.pending.Params, e.pending.LogReports = digest, e.reportsOf(r)
 	} else if !e.goesOn || e.stepped || req.Work {
-		e.passes = append(e.passes, driver.EvaluationLine(r, req.Node, digest))
+		line := driver.EvaluationLine(r, digest)
+		line.LogReports = e.reportsOf(r)
+		e.passes = append(e.passes, line)
+	} else {
+		e.unlogged = e.reportsOf(r)
 	}
 	return e.outcomeOf(r), nil
+}
+
+// reportsOf are those of a step, and of the passes before it that have no line.
+func (e *embedded) reportsOf(r *driver.StepReport) driver.LogReports {
+	out := driver.LogReports{Reports: append(e.unlogged.Reports, r.Reports...), LeftOut: e.unlogged.LeftOut || !r.Kept}
+	if e.unlogged = (driver.LogReports{}); out.LeftOut {
+		out.Reports = nil
+	}
+	return out
 }
 
 func (e *embedded) outcomeOf(r *driver.StepReport) *rdd.StepOutcome {
@@ -308,7 +339,10 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 	if e.remote != nil && !c.Last && time.Since(e.kept) < max(commitEvery, keepShare*e.keeping) {
 		return nil
 	}
-	return e.keep(c)
+	if !c.Last {
+		return e.keep(c)
+	}
+	return e.keepLast(ctx, c)
 }
 
 // keep writes a checkpoint, and tells the cluster's driver of the steps that are in it:
@@ -318,26 +352,64 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 func (e *embedded) keep(c rdd.Commit) error {
 	e.kept = time.Now()
 	defer func() { e.keeping = time.Since(e.kept) }()
-	state := c.State()
-	if state == nil {
-		return nil // it cannot be encoded, as the session is about to say
-	}
-	for len(e.loops) < c.Loop {
-		e.loops = append(e.loops, loopMark{})
-	}
-	e.loops[c.Loop-1] = loopMark{Iteration: c.Iteration, Ended: c.Stopped, State: state}
-	e.sequence++
-	err := writeCheckpoint(e.cfg.Checkpoints, &checkpoint{Version: checkpointVersion, Plan: e.plan, Job: e.cfg.Identity, Packs: e.marks(),
-		Sequence: e.sequence, Loops: e.loops, Life: e.life, Executors: e.cfg.Executors, Log: e.log.Mark()})
+	err := e.checkpoint(c)
 	if fault.KindOf(err) == fault.NoResources {
 		e.cfg.Logger.Warn("no checkpoint could be written; it is tried again at the next commit", "error", err)
+		e.troubled("no step is committed: " + err.Error())
 		return nil
+	}
+	if err == nil {
+		e.troubled("")
 	}
 	if err == nil && e.remote != nil {
 		e.remote.committed(e.unsaid)
 		e.unsaid = nil
 	}
 	return err
+}
+
+// keepLast writes the checkpoint after which there is none, and waits for room for it.
+func (e *embedded) keepLast(ctx context.Context, c rdd.Commit) error {
+	var final error
+	_ = driver.AwaitRoom(ctx, func() error { // what it is troubled by is said
+		final = e.keep(c)
+		if e.trouble == "" || final != nil {
+			return nil
+		}
+		return errNoRoom
+	})
+	return final
+}
+
+var errNoRoom = errors.New("there is no room for a checkpoint")
+
+// checkpoint writes a checkpoint, unless the state cannot be encoded, as the session is
+// about to say.
+func (e *embedded) checkpoint(c rdd.Commit) error {
+	state := c.State()
+	if state == nil {
+		return nil
+	}
+	for len(e.loops) < c.Loop {
+		e.loops = append(e.loops, loopMark{})
+	}
+	e.loops[c.Loop-1] = loopMark{Iteration: c.Iteration, Ended: c.Stopped, State: state}
+	mark, err := e.log.Mark()
+	if err != nil {
+		return err
+	}
+	e.sequence++
+	return writeCheckpoint(e.cfg.Checkpoints, &checkpoint{Version: checkpointVersion, Plan: e.plan, Job: e.cfg.Identity, Packs: e.marks(),
+		Sequence: e.sequence, Loops: e.loops, Life: e.life, Executors: e.cfg.Executors, Log: mark})
+}
+
+// troubled notes what keeps steps from being committed, and tells the cluster's driver
+// where that is news.
+func (e *embedded) troubled(what string) {
+	if e.remote != nil && what != e.trouble {
+		e.remote.troubled(what)
+	}
+	e.trouble = what
 }
 
 // Evaluated adds the objective to the line of the pass that found it.

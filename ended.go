@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -59,7 +60,7 @@ func lostBy(err error) bool {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
 		return true
 	}
-	return errors.Is(err, io.EOF)
+	return errors.Is(err, io.EOF) || fault.KindOf(err) == fault.Timeout // it does not read
 }
 
 // lostDriver reports whether a process has failed because its driver was not there.
@@ -85,28 +86,38 @@ func sendEnd(req *wire.EndRequest) (err error) {
 	return err
 }
 
-// madeFiles lists what a job has made, with sizes and digests.
+// madeFiles lists what a job has made, its event log included, with sizes and digests.
 func madeFiles(dir string) (files []*wire.MadeFile, err error) {
-	err = filepath.WalkDir(filepath.Join(dir, "out"), func(path string, e fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil || !e.Type().IsRegular() {
+	for _, part := range []string{"out", driver.EventsName} {
+		err = filepath.WalkDir(filepath.Join(dir, part), func(path string, e fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil || !e.Type().IsRegular() {
+				return err
+			}
+			f, err := madeFile(dir, path)
+			files = append(files, f)
 			return err
-		}
-		f, err := os.Open(path)
+		})
 		if err != nil {
-			return err
+			return nil, err
 		}
-		defer f.Close()
-		sum := sha256.New()
-		n, err := io.Copy(sum, f)
-		name, _ := filepath.Rel(dir, path)
-		if !utf8.ValidString(name) {
-			return fault.Newf(fault.BadInput, "list", fmt.Sprintf("%q", name), "the name of a file that the job has made is not UTF-8")
-		}
-		files = append(files, &wire.MadeFile{Path: name, Size: uint64(n), Sha256: sum.Sum(nil)})
-		return err
-	})
-	return files, err
+	}
+	return files, nil
+}
+
+func madeFile(dir, path string) (*wire.MadeFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, f)
+	name, _ := filepath.Rel(dir, path)
+	if !utf8.ValidString(name) {
+		return nil, fault.Newf(fault.BadInput, "list", fmt.Sprintf("%q", name), "the name of a file that the job has made is not UTF-8")
+	}
+	return &wire.MadeFile{Path: name, Size: uint64(n), Sha256: sum.Sum(nil)}, err
 }

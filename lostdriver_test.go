@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/rdd"
 )
@@ -147,34 +148,42 @@ func TestAJobOutlivesItsLostConnections(t *testing.T) {
 	}
 }
 
-// TestAFullDiskAtACheckpointIsNotTheEnd: the run goes on, and a later checkpoint is kept.
-func TestAFullDiskAtACheckpointIsNotTheEnd(t *testing.T) {
-	cfg := testConfig(t)
-	cfg.Checkpoints, cfg.CheckpointEach = filepath.Join(t.TempDir(), "checkpoints"), 1
-	if err := os.MkdirAll(cfg.Checkpoints, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/dev/full", filepath.Join(cfg.Checkpoints, "checkpoint-000000002.part")); err != nil {
-		t.Skip(err)
-	}
-	turns := 0
-	_, err := Run(context.Background(), cfg, "turns", textArgs{numbersFile(t, "1 2 3\n")}, buildText,
-		func(ctx context.Context, s *rdd.Session, _ textArgs, p textPlan) (string, error) {
-			state := 0.0
-			for range rdd.Iterations(ctx, s, &state, 4) {
-				a, err := p.Mean.Run(ctx, s, state)
-				if err != nil {
-					return "", err
+// TestADiskThatIsFullForAWhile: the run goes on, no checkpoint is made while lines of the
+// log wait, and in the end both are whole.
+func TestADiskThatIsFullForAWhile(t *testing.T) {
+	for _, full := range []string{"checkpoint-", "events.jsonl"} {
+		cfg := testConfig(t)
+		dir := t.TempDir()
+		cfg.Checkpoints, cfg.CheckpointEach, cfg.EventLog = filepath.Join(dir, "checkpoints"), 1, filepath.Join(dir, "events.jsonl")
+		turns, stop, kept := 0, func() {}, 0
+		_, err := Run(context.Background(), cfg, "turns", textArgs{numbersFile(t, "1 2 3\n")}, buildText,
+			func(ctx context.Context, s *rdd.Session, _ textArgs, p textPlan) (string, error) {
+				state := 0.0
+				for range rdd.Iterations(ctx, s, &state, 6) {
+					a, err := p.Mean.Run(ctx, s, state)
+					if err != nil {
+						return "", err
+					}
+					state += a.Total
+					switch turns++; turns {
+					case 2:
+						stop = disk.Fill(func(path string) bool { return strings.HasPrefix(filepath.Base(path), full) })
+					case 5:
+						kept = len(checkpointFiles(cfg.Checkpoints))
+						stop()
+					}
 				}
-				state += a.Total
-				turns++
-			}
-			return "end", s.Err()
-		})
-	if err != nil || turns != 4 {
-		t.Errorf("%d turns: %v", turns, err)
-	}
-	if files := checkpointFiles(cfg.Checkpoints); len(files) == 0 || !strings.HasSuffix(files[len(files)-1], "004") {
-		t.Errorf("the checkpoints are %v", files)
+				return "end", s.Err()
+			})
+		stop()
+		if err != nil || turns != 6 || kept != 1 {
+			t.Errorf("%s: %d turns, %d checkpoints while the disk was full: %v", full, turns, kept, err)
+		}
+		if files := checkpointFiles(cfg.Checkpoints); len(files) != 2 {
+			t.Errorf("%s: the checkpoints are %v", full, files)
+		}
+		if raw, err := os.ReadFile(cfg.EventLog); err != nil || strings.Count(string(raw), `"event":"evaluation"`) != 6 || !strings.Contains(string(raw), `"footer"`) {
+			t.Errorf("%s: the log is %s: %v", full, raw, err)
+		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/rdd"
@@ -120,7 +121,7 @@ func onCluster(cfg *Config) error {
 		return nil
 	}
 	if process.Role == wire.JobRole {
-		cfg.OutDir, cfg.EventLog = filepath.Join(process.JobDir, "out"), filepath.Join(process.JobDir, "events.jsonl")
+		cfg.OutDir, cfg.EventLog = filepath.Join(process.JobDir, "out"), filepath.Join(process.JobDir, driver.EventsName)
 		cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = filepath.Join(process.JobDir, "checkpoints"), 1, true
 	}
 	if process.Dir == "" {

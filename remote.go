@@ -36,7 +36,8 @@ const gatherFor = 5 * time.Second
 // messages to the executors' runners.
 type remote struct {
 	*driver.Driver
-	executors int // that the job begins with
+	executors int           // that the job begins with
+	gather    time.Duration // how long it waits for them
 	conn      *grpc.ClientConn
 	out       *wire.Outbox[*wire.FromJob]
 
@@ -87,6 +88,7 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 		r.executors = had
 		job.Executors, job.Gather = had, regatherFor
 	}
+	r.gather = job.Gather
 	r.Driver = driver.NewDriver(job, log)
 	if first.GetWelcome().GetExecutors() == 0 {
 		fmt.Fprintf(os.Stderr, "volley: waiting for executors, none of which has joined\n")
@@ -174,8 +176,17 @@ func (r *remote) receive(m *wire.Relay) {
 	r.mu.Lock()
 	c := r.peers[m.Peer]
 	r.mu.Unlock()
-	if c != nil {
-		_ = c.in.Put(msg)
+	r.hand(c, msg)
+}
+
+// hand gives the controller a runner's message. A runner of which more waits than may is given
+// up, rather than that something it has said is missing.
+func (r *remote) hand(c *relayConn, m *wire.ToDriver) {
+	if c == nil {
+		return
+	}
+	if err := c.in.Put(m); fault.KindOf(err) == fault.Timeout {
+		r.left(c.peer, err.Error())
 	}
 }
 
@@ -184,8 +195,11 @@ func (r *remote) receiveDirect(name string, m *wire.ToDriver) {
 	r.mu.Lock()
 	c := r.byName[name]
 	r.mu.Unlock()
-	if c != nil {
-		_ = c.in.Put(m)
+	if c == nil {
+		return
+	}
+	if err := c.in.Await(m, wire.Patience); fault.KindOf(err) == fault.Timeout {
+		r.left(c.peer, err.Error())
 	}
 }
 
@@ -221,6 +235,11 @@ func (r *remote) committed(steps []*wire.Commit) {
 	for _, c := range steps {
 		_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Commit{Commit: c}})
 	}
+}
+
+// troubled tells the driver what keeps steps from being committed, if anything does.
+func (r *remote) troubled(what string) {
+	_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Trouble{Trouble: &wire.Trouble{What: what}}})
 }
 
 // Close ends the controller and the connection.
@@ -264,7 +283,12 @@ func (c *relayConn) Send(m *wire.ToExecutor) error {
 	if err != nil {
 		return err
 	}
-	return c.r.out.Put(&wire.FromJob{Body: &wire.FromJob_Relay{Relay: &wire.Relay{Peer: c.peer, Data: raw}}})
+	if len(raw) > wire.MostRelayed {
+		c.r.left(c.peer, wire.TooLarge(len(raw)))
+		return nil
+	}
+	// What goes to many executors is more than may wait: the controller waits with it.
+	return c.r.out.Await(&wire.FromJob{Body: &wire.FromJob_Relay{Relay: &wire.Relay{Peer: c.peer, Data: raw}}}, wire.Patience)
 }
 
 // Recv waits for the runner's next message.

@@ -130,7 +130,7 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 		return nil, err
 	}
 	defer e.close()
-	s := rdd.NewSession(g, e, rdd.Config{OutDir: cfg.OutDir, Owner: ownerOf(process), Progress: cfg.Progress, Scalable: e.scalable,
+	s := rdd.NewSession(g, e, rdd.Config{OutDir: cfg.OutDir, Owner: ownerOf(process), Progress: cfg.Progress, Scalable: e.scalable, Slots: e.back.Slots,
 		TaskMemory: cfg.heldByTask(), Copies: process.Role == wire.JobRole, Warn: func(text string) { cfg.Logger.Warn(text) }})
 	stoppedBy, err := run(ctx, s, args, p)
 	if err == nil {
@@ -144,7 +144,7 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 		return nil, err
 	}
 	e.flush()
-	if err := e.log.Finish(stoppedBy); err != nil {
+	if err := e.log.Finish(ctx, stoppedBy); err != nil {
 		return nil, err
 	}
 	out := e.outcome(s, stoppedBy)
@@ -194,6 +194,11 @@ func (c Config) taskMemory(tasks int) int {
 	return int(c.TaskMemory)
 }
 
+// sharedRoom is how many bytes of rows and tables the tasks of a process keep in common: a
+// quarter of what it may take, so that tasks have room beside them; 0 where nobody has said how
+// much that is.
+func (c Config) sharedRoom() int64 { return c.Memory / 4 }
+
 // heldByTask is how many bytes of rows a task holds at the most.
 func (c Config) heldByTask() int {
 	if n := c.taskMemory(c.Executors * c.Slots); n > 0 {
@@ -228,6 +233,7 @@ type backend interface {
 	OpenPack(ctx context.Context, info *driver.PackInfo) (int, error)
 	RunStep(ctx context.Context, req *driver.StepRequest) (*driver.StepReport, error)
 	RunCall(ctx context.Context, req *driver.CallRequest) (*driver.CallOutcome, error)
+	Slots() int
 	Restore(*driver.Restored)
 	Signal(driver.Signal)
 	Ledger(pack int) *driver.Restored
@@ -246,6 +252,7 @@ var (
 type embedded struct {
 	cfg       Config
 	name      string
+	job       driver.JobConfig
 	args      json.RawMessage
 	plan      plan.Digest
 	cache     *storage.Cache
@@ -265,6 +272,7 @@ type embedded struct {
 	pending   *driver.LogStep
 	stepEnd   time.Duration
 	passes    []*driver.LogEvaluation
+	unlogged  driver.LogReports // of passes that have no line
 	report    *driver.StepReport
 	began     time.Duration
 	evaluated time.Duration // uncut passes since the first training step
@@ -278,6 +286,7 @@ type embedded struct {
 	loops     []loopMark      // as the last checkpoint has them
 	sequence  int             // of the last checkpoint
 	unsaid    []*wire.Commit  // steps that no checkpoint has yet
+	trouble   string          // why no checkpoint has them
 	goesOn    bool            // the event log is that of the run resumed, whose first passes it has
 	stepped   bool            // a training step has run
 	shared    executor.Shared // what tasks of all executors here have in common
@@ -330,6 +339,8 @@ func (e *embedded) open(ctx context.Context, g *rdd.Graph, again func() (executo
 	job := e.cfg.Job
 	job.Life, job.Again = e.life, e.resumed != nil || process.Term > 1
 	job.ID, job.Fingerprint, job.Sources, job.Executors = plan.JobID(e.name), e.plan, sources, e.cfg.Executors
+	job.Record = e.log != nil
+	e.job = job
 	if e.back, err = e.newBackend(job, again); err != nil {
 		return err
 	}
@@ -379,6 +390,7 @@ func (e *embedded) newBackend(job driver.JobConfig, again func() (executor.Progr
 		e.cleanup = append(e.cleanup, func() { store.Close() })
 		en := executor.NewEngine(executorID(i), program, store, e, linked(e, e.realLaw()))
 		en.TaskMemory = e.cfg.taskMemory(e.cfg.Executors * e.cfg.Slots)
+		e.shared.Room = e.cfg.sharedRoom()
 		en.Shared = &e.shared
 		e.executors = append(e.executors, en)
 		return en, nil
@@ -393,6 +405,7 @@ func (e *embedded) newBackend(job driver.JobConfig, again func() (executor.Progr
 			return nil, err
 		}
 		e.remote, e.cfg.Executors = r, r.executors
+		e.job.Executors, e.job.Gather = r.executors, r.gather
 		return r, nil
 	}
 	if e.cfg.Virtual {

@@ -45,12 +45,14 @@ func (d *Daemon) Jobs(_ context.Context, req *wire.JobsRequest) (*wire.JobsReply
 		if err != nil {
 			return nil, err
 		}
-		info, _ := w.snapshot()
-		reply.Jobs = append(reply.Jobs, info)
+		reply.Jobs = append(reply.Jobs, w.described())
 		return reply, nil
 	}
 	for _, w := range d.jobs.all() {
 		info, _ := w.snapshot()
+		if !req.Brief {
+			info = w.described()
+		}
 		reply.Jobs = append(reply.Jobs, info)
 	}
 	return reply, nil
@@ -62,6 +64,11 @@ func (d *Daemon) Watch(req *wire.WatchRequest, stream wire.Cluster_WatchServer) 
 	if err != nil {
 		return err
 	}
+	done, err := w.read()
+	if err != nil {
+		return err
+	}
+	defer done()
 	name, offset := "log", int64(req.Offset)
 	if req.Task != "" {
 		if !d.members.knows(req.Task) {
@@ -78,7 +85,7 @@ func (d *Daemon) Watch(req *wire.WatchRequest, stream wire.Cluster_WatchServer) 
 			return err
 		}
 		if Over(info.State) || !req.Follow {
-			return stream.Send(&wire.WatchReply{Ended: info})
+			return stream.Send(&wire.WatchReply{Ended: w.described()})
 		}
 		select {
 		case <-changed:
@@ -96,11 +103,16 @@ func (d *Daemon) Download(req *wire.DownloadRequest, stream wire.Cluster_Downloa
 	if err != nil {
 		return err
 	}
+	done, err := w.read()
+	if err != nil {
+		return err
+	}
+	defer done()
 	files, made, err := w.madeFiles()
 	if err != nil {
 		return status.Error(codes.DataLoss, err.Error())
 	}
-	for _, name := range append(files, "events.jsonl") {
+	for _, name := range append(files, EventsName) {
 		if err := w.sendWhole(name, made, stream); err != nil {
 			return status.Error(codes.DataLoss, err.Error())
 		}

@@ -31,7 +31,11 @@ type DaemonConfig struct {
 	// often.
 	Suspicion time.Duration
 	Drain     time.Duration // how long a shutdown waits for job processes and executors; default 5 s
-	Logger    hclog.Logger
+	// Restarts is how often a job's process is started again that ended without a word;
+	// default DefaultRestarts.
+	Restarts *uint32
+	Keep     *Keep // which of the jobs that have ended are kept; default DefaultKeep
+	Logger   hclog.Logger
 }
 
 // EnsureDefaults fills in the fields left zero.
@@ -44,6 +48,13 @@ func (c DaemonConfig) EnsureDefaults() DaemonConfig {
 	}
 	if c.Drain == 0 {
 		c.Drain = 5 * time.Second
+	}
+	if c.Restarts == nil {
+		most := uint32(DefaultRestarts)
+		c.Restarts = &most
+	}
+	if c.Keep == nil {
+		c.Keep = &DefaultKeep
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
@@ -120,7 +131,7 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 		return nil, fault.New(fault.NoResources, "listen on", cfg.Listen, err).WithHint("is another driver running? choose another --listen")
 	}
 	d := &Daemon{cfg: cfg, token: token, log: cfg.Logger, listener: l, members: newMembers()}
-	d.metrics = newMetrics(func() ([]JobView, []ExecutorView) { return d.jobViews(), d.executorViews() })
+	d.metrics = newMetrics(func() (jobs, executors map[string]int) { return d.jobs.states(), d.members.states() })
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if d.journal, err = OpenRaft(filepath.Join(dir, "journal"), cfg.Logger.Named("raft")); err != nil {
 		l.Close()
@@ -130,7 +141,8 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 		l.Close()
 		return nil, errors.Join(err, d.journal.Close())
 	}
-	d.jobs = openJobs(d)
+	kept := d.journal.State()
+	d.jobs = openJobs(d, kept)
 	d.programs.InUse = d.jobs.uses
 	if err := writePrivate(wire.TokenFile(d.Addr()), token); err != nil {
 		l.Close()
@@ -145,6 +157,12 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 	watched, stopWatch := context.WithCancel(context.Background()) // until executors have been told
 	d.stopWatch = stopWatch
 	d.wg.Go(func() { d.watch(watched) })
+	d.wg.Go(func() {
+		if err := removeLeftOver(filepath.Join(dir, "jobs"), kept); err != nil {
+			d.log.Error("cannot remove what jobs have left", "error", err)
+		}
+		d.jobs.pruneNowAndThen(d.ctx)
+	})
 	if err := d.serveHTTP(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}

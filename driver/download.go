@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
@@ -21,9 +22,11 @@ func (w *work) madeFiles() (names []string, made []MadeFile, err error) {
 	made = w.files
 	w.mu.Unlock()
 	for _, f := range made {
-		names = append(names, f.Path)
+		if f.Path != EventsName {
+			names = append(names, f.Path)
+		}
 	}
-	if names != nil {
+	if made != nil {
 		return names, made, nil
 	}
 	out := filepath.Join(w.dir, "out")
@@ -52,7 +55,7 @@ func (w *work) madeFiles() (names []string, made []MadeFile, err error) {
 // content one empty part is sent.
 func (w *work) sendWhole(name string, all []MadeFile, stream wire.Cluster_DownloadServer) error {
 	f, err := os.Open(filepath.Join(w.dir, name))
-	if errors.Is(err, fs.ErrNotExist) && name == "events.jsonl" {
+	if errors.Is(err, fs.ErrNotExist) && name == EventsName && !slices.ContainsFunc(all, func(f MadeFile) bool { return f.Path == name }) {
 		return nil // not every job has one
 	}
 	if err != nil {

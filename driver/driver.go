@@ -38,9 +38,13 @@ type Driver struct {
 	excluded func(*Exclusion)
 }
 
+// inHand is how many events wait for the loop. It is fast, and they may be large: whoever
+// brings more waits, and leaves them in a queue that is bounded in bytes.
+const inHand = 16
+
 // NewDriver starts the loop of a job.
 func NewDriver(cfg JobConfig, log hclog.Logger) *Driver {
-	d := &Driver{log: log, began: time.Now(), events: make(chan func(), 1024), ready: make(chan struct{}),
+	d := &Driver{log: log, began: time.Now(), events: make(chan func(), inHand), ready: make(chan struct{}),
 		failed: make(chan struct{}), done: make(chan struct{}), conns: map[plan.ExecutorID]wire.DriverConn{}}
 	d.job = NewJob(cfg, 0)
 	d.due = cfg.EnsureDefaults().Gather
@@ -228,6 +232,11 @@ func (d *Driver) ask(ctx context.Context, ev Event) (Command, error) {
 	case <-d.failed:
 		return Command{}, d.err
 	case <-ctx.Done():
+		select {
+		case c := <-reply: // what the job has come to is not thrown away
+			return c, nil
+		default:
+		}
 		d.enqueue(func() {
 			if d.reply == reply {
 				d.reply = nil
@@ -271,6 +280,12 @@ func (d *Driver) RunStep(ctx context.Context, req *StepRequest) (*StepReport, er
 func (d *Driver) RunCall(ctx context.Context, req *CallRequest) (*CallOutcome, error) {
 	c, err := d.ask(ctx, Event{Call: req})
 	return c.CallDone, err
+}
+
+// Slots is how many tasks the executors run at a time that take part.
+func (d *Driver) Slots() (n int) {
+	d.onLoop(func() { n = d.job.Slots() })
+	return n
 }
 
 // Restore takes a checkpoint's ledger over.

@@ -18,7 +18,7 @@ import (
 
 // scripted is a driver whose jobs' processes run a script; LEFT in it is a directory for
 // what it leaves.
-func scripted(t *testing.T, script string) (d *Daemon, dir string) {
+func scripted(t *testing.T, script string, changes ...func(*DaemonConfig)) (d *Daemon, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	t.Setenv("VOLLEY_HOME", filepath.Join(dir, "home"))
@@ -26,7 +26,11 @@ func scripted(t *testing.T, script string) (d *Daemon, dir string) {
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+strings.ReplaceAll(script, "LEFT", dir)+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	d, err := StartDaemon(DaemonConfig{Listen: "127.0.0.1:0", DataDir: filepath.Join(dir, "driver"), Program: path})
+	cfg := DaemonConfig{Listen: "127.0.0.1:0", DataDir: filepath.Join(dir, "driver"), Program: path}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	d, err := StartDaemon(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +83,7 @@ func TestAProcessThatEndsWithoutAWordHasNotDoneItsJob(t *testing.T) {
 				t.Errorf("why: %q", info.Why)
 			}
 			raw, _ := os.ReadFile(filepath.Join(dir, "starts"))
-			if starts := strings.Count(string(raw), "x"); starts != 1+maxRestarts || int(info.Restarts) != maxRestarts {
+			if starts := strings.Count(string(raw), "x"); starts != 1+DefaultRestarts || int(info.Restarts) != DefaultRestarts {
 				t.Errorf("it was started %d times, and the job says %d restarts", starts, info.Restarts)
 			}
 		})

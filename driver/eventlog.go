@@ -1,7 +1,7 @@
 package driver
 
 import (
-	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/internal/disk"
@@ -16,8 +17,12 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// LogVersion is the version of the event log's lines.
-const LogVersion = 1
+// LogVersion is the version of the event log's lines, and of how a job decides from the
+// reports in them.
+const LogVersion = 2
+
+// EventsName is the name of a cluster job's event log, in its directory.
+const EventsName = "events.jsonl"
 
 // LogHeader is the first line: what ran, on what.
 type LogHeader struct {
@@ -43,28 +48,6 @@ type LogPack struct {
 	Weights []float64     `json:"weights,omitempty"`
 	Entries []int64       `json:"entries,omitempty"`
 	Splits  []plan.Digest `json:"splits"`
-}
-
-// LogOptions are the engine's options that decide what a step may do.
-type LogOptions struct {
-	Sync          string  `json:"sync"`
-	Ratio         float64 `json:"ratio"`
-	MinRatio      float64 `json:"min_ratio"`
-	MinShare      float64 `json:"min_share"`
-	MinRows       int64   `json:"min_rows"`
-	MaxMissing    float64 `json:"max_missing"`
-	GraceNs       int64   `json:"grace_ns"`
-	StepTimeoutNs int64   `json:"step_timeout_ns"`
-	MaxWaitNs     int64   `json:"max_wait_ns"`
-	Cursor        bool    `json:"cursor"`
-	Weighting     string  `json:"weighting"`
-	BatchFraction float64 `json:"batch_fraction"`
-	Exchange      string  `json:"exchange"`
-	Threshold     int64   `json:"exchange_threshold"`
-	Executors     int     `json:"executors"`
-	Slots         int     `json:"slots"`
-	Clock         string  `json:"clock"`
-	Pace          string  `json:"pace"`
 }
 
 // LogVersions says what wrote the log.
@@ -115,6 +98,15 @@ type LogStep struct {
 	Stale      int64              `json:"stale_reports"`
 	Values     map[string]float64 `json:"values,omitempty"`
 	Params     plan.Digest        `json:"params"`
+	LogReports
+}
+
+// LogReports are what the job was told since the line before, in the form of a tape: what
+// a line says was decided follows from them. Where a step had more than a log keeps
+// they are left out, and are so for the rest of the run.
+type LogReports struct {
+	Reports []byte `json:"reports,omitempty"`
+	LeftOut bool   `json:"reports_left_out,omitempty"`
 }
 
 // LogPhases are the times of a step's phases in nanoseconds.
@@ -150,6 +142,7 @@ type LogEvaluation struct {
 	TookNs    int64       `json:"took_ns"`
 	Objective *float64    `json:"objective,omitempty"`
 	Params    plan.Digest `json:"params"` // of the parameter it ran under
+	LogReports
 }
 
 // LogResume says that the job went on from a checkpoint. Its ledger is that
@@ -160,6 +153,8 @@ type LogResume struct {
 	Step   int     `json:"step"`
 	Cursor []int64 `json:"cursor"`
 	Merged []int64 `json:"merged"`
+	// Options are those that it goes on under.
+	Options LogOptions `json:"options"`
 }
 
 // LogFooter is the last line: it says that the log is whole.
@@ -172,17 +167,21 @@ type LogFooter struct {
 	StoppedBy   string `json:"stopped_by"`
 }
 
-// EventLog writes a job's event log.
+// EventLog writes a job's event log. Lines for which the disk has no room wait until it
+// has: no checkpoint is made meanwhile, whose mark they would be before.
 type EventLog struct {
 	named       bool // its name is on the disk
 	f           *disk.File
-	w           *bufio.Writer
 	sum         hash.Hash
 	lines       int
 	steps       int
 	evaluations int
-	err         error
+	waiting     []byte // of lines, what is not in the file yet
+	err         error  // for good
 }
+
+// waitingMost is how many bytes of lines wait for room on the disk.
+const waitingMost = 64 << 20
 
 // CreateEventLog begins a log; a nil log writes nothing.
 func CreateEventLog(path string) (*EventLog, error) {
@@ -196,9 +195,7 @@ func CreateEventLog(path string) (*EventLog, error) {
 	if err != nil {
 		return nil, fault.New(fault.NoResources, "write the event log", path, err)
 	}
-	l := &EventLog{f: f, sum: sha256.New()}
-	l.w = bufio.NewWriter(io.MultiWriter(f, l.sum))
-	return l, nil
+	return &EventLog{f: f, sum: sha256.New()}, nil
 }
 
 // LogMark is a place in an event log: what a job that goes on from a
@@ -211,23 +208,27 @@ type LogMark struct {
 	SHA256      string `json:"sha256"`
 }
 
-// Mark is the end of the log so far, which is on the disk by then.
-func (l *EventLog) Mark() LogMark {
-	if l == nil || l.err != nil {
-		return LogMark{}
+// Mark returns the end of the log so far, which is on the disk by then. It fails while
+// lines wait for room there; later calls may succeed.
+func (l *EventLog) Mark() (LogMark, error) {
+	if l == nil {
+		return LogMark{}, nil
+	}
+	if err := l.flush(); err != nil {
+		return LogMark{}, l.failed(err)
 	}
 	if l.err = l.f.Sync(); l.err == nil && !l.named {
 		l.err = disk.SyncDir(filepath.Dir(l.f.Name()))
 		l.named = l.err == nil
 	}
 	if l.err != nil {
-		return LogMark{}
+		return LogMark{}, l.failed(l.err)
 	}
 	at, err := l.f.Seek(0, io.SeekCurrent)
 	if err != nil {
-		return LogMark{}
+		return LogMark{}, l.failed(err)
 	}
-	return LogMark{Bytes: at, Lines: l.lines, Steps: l.steps, Evaluations: l.evaluations, SHA256: hex.EncodeToString(l.sum.Sum(nil))}
+	return LogMark{Bytes: at, Lines: l.lines, Steps: l.steps, Evaluations: l.evaluations, SHA256: hex.EncodeToString(l.sum.Sum(nil))}, nil
 }
 
 // ContinueEventLog goes on with a log from a mark on, and forgets what came
@@ -247,23 +248,22 @@ func ContinueEventLog(path string, m LogMark) (l *EventLog, ok bool) {
 		f.Close()
 		return nil, false
 	}
-	l.w = bufio.NewWriter(io.MultiWriter(f, l.sum))
 	return l, true
 }
 
-// Write adds a line. A failed write is kept and returned by Close.
+// Write adds a line. A write that failed for good is returned by Close.
 func (l *EventLog) Write(line any) {
 	if l == nil || l.err != nil {
 		return
 	}
 	raw, err := json.Marshal(line)
-	if err == nil {
-		_, err = l.w.Write(append(raw, '\n'))
+	if err != nil {
+		l.err = err
+		return
 	}
-	if err == nil {
-		err = l.w.Flush()
-	}
-	l.err = err
+	raw = append(raw, '\n')
+	l.sum.Write(raw)
+	l.waiting = append(l.waiting, raw...)
 	l.lines++
 	switch line.(type) {
 	case *LogStep:
@@ -271,16 +271,61 @@ func (l *EventLog) Write(line any) {
 	case *LogEvaluation:
 		l.evaluations++
 	}
+	_ = l.flush() // what has no room waits
 }
 
-// Finish writes the footer and closes the log.
-func (l *EventLog) Finish(stoppedBy string) error {
+// flush writes what waits, and returns why it still does.
+func (l *EventLog) flush() error {
+	if l.err != nil || len(l.waiting) == 0 {
+		return l.err
+	}
+	n, err := l.f.Write(l.waiting)
+	l.waiting = append(l.waiting[:0], l.waiting[n:]...)
+	if err != nil && (!fault.Passing(err) || len(l.waiting) > waitingMost) {
+		l.err = err
+	}
+	return err
+}
+
+// Finish writes the footer and closes the log. It waits for room on the disk for up to
+// RoomWait.
+func (l *EventLog) Finish(ctx context.Context, stoppedBy string) error {
 	if l == nil {
 		return nil
 	}
 	l.Write(&LogFooter{Event: "footer", Steps: l.steps, Evaluations: l.evaluations, Lines: l.lines,
 		SHA256: hex.EncodeToString(l.sum.Sum(nil)), StoppedBy: stoppedBy})
+	_ = AwaitRoom(ctx, func() error { // Close says why there was none
+		if err := l.flush(); l.err == nil {
+			return err
+		}
+		return nil
+	})
 	return l.Close()
+}
+
+// RoomWait is for how long what has to be written at the end of a job waits for room on
+// the disk.
+const RoomWait = 30 * time.Second
+
+// AwaitRoom tries something until it goes well, for up to RoomWait, and returns why it
+// has not.
+func AwaitRoom(ctx context.Context, try func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, RoomWait)
+	defer cancel()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-again.C:
+		}
+	}
 }
 
 // Digest is the SHA-256 of the log as it is, its footer included where it has one: whoever
@@ -297,13 +342,20 @@ func (l *EventLog) Close() error {
 	if l == nil {
 		return nil
 	}
+	if err := l.flush(); l.err == nil {
+		l.err = err
+	}
 	if err := l.f.Close(); l.err == nil {
 		l.err = err
 	}
-	if l.err != nil {
-		return fault.New(fault.NoResources, "write the event log", l.f.Name(), l.err)
+	return l.failed(l.err)
+}
+
+func (l *EventLog) failed(err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return fault.New(fault.NoResources, "write the event log", l.f.Name(), err)
 }
 
 // StepLine describes a training step; its parameters and update time are
@@ -359,8 +411,8 @@ func coverageArrays(r *StepReport) (c, folded []int64, attempt []int, epoch []ui
 }
 
 // EvaluationLine describes an uncut pass.
-func EvaluationLine(r *StepReport, node int, params plan.Digest) *LogEvaluation {
-	l := &LogEvaluation{Event: "evaluation", Pack: r.Pack, Node: node, Missing: []int{}, Waits: r.Stats.Waits, TookNs: int64(r.Took), Params: params}
+func EvaluationLine(r *StepReport, params plan.Digest) *LogEvaluation {
+	l := &LogEvaluation{Event: "evaluation", Pack: r.Pack, Node: r.Node, Missing: []int{}, Waits: r.Stats.Waits, TookNs: int64(r.Took), Params: params}
 	l.C, l.Folded, l.Attempt, l.Epoch, _ = coverageArrays(r)
 	for _, s := range r.Missing {
 		l.Missing = append(l.Missing, int(s))

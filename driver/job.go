@@ -31,6 +31,7 @@ type JobConfig struct {
 	ReportInterval time.Duration // 0: a twentieth of the last step, 2 ms to 1 s
 	MaxWait        time.Duration // bound of waits for executors and splits; default 10 min
 	TaskTimeout    time.Duration // that a task of an action may go without progress; default 10 min
+	Record         bool          // reports of steps say what they were decided from
 }
 
 // EnsureDefaults fills in the fields left zero.
@@ -87,8 +88,10 @@ type StepRequest struct {
 	Node  int
 	Pack  int
 	Param []byte
-	Train bool
-	Ratio float64 // of this step's plan; 0 is the job's
+	// Digest of Param, where whoever asks has it at hand.
+	Digest plan.Digest
+	Train  bool
+	Ratio  float64 // of this step's plan; 0 is the job's
 	// Pieces are how many pieces each split has; without it nothing is leased.
 	Pieces []int
 	// State says that something lives with the rows, for the next step to go on with.
@@ -235,6 +238,7 @@ type Job struct {
 	adaptive *abss.Adaptive       // nil under other policies
 	ratioWhy string
 	out      []Command
+	tape     *tape // of what the job has been told; nil where nobody wants it
 }
 
 type jobState uint8
@@ -248,9 +252,12 @@ const (
 // NewJob begins a job's life.
 func NewJob(cfg JobConfig, now plan.Time) *Job {
 	cfg = cfg.EnsureDefaults()
-	j := &Job{cfg: cfg, began: now, prepared: map[plan.ExecutorID]bool{}, draining: map[plan.ExecutorID]bool{}, slots: map[plan.ExecutorID]int{}}
+	j := &Job{cfg: cfg, began: now, prepared: map[plan.ExecutorID]bool{}, draining: map[plan.ExecutorID]bool{}, slots: map[plan.ExecutorID]int{}, dropped: map[attemptKey]int64{}}
 	if cfg.Sync.Policy == abss.Adapting {
 		j.adaptive = &abss.Adaptive{Ratio: cfg.Sync.Ratio, Min: cfg.Sync.MinRatio}
+	}
+	if cfg.Record {
+		j.tape = newTape(cfg, now)
 	}
 	return j
 }
@@ -264,6 +271,23 @@ func (j *Job) Step(ev Event, now plan.Time) []Command {
 	if j.state == ended {
 		return nil
 	}
+	if j.tape == nil {
+		j.take(ev, now)
+		return j.out
+	}
+	j.tape.observe(j, ev)
+	j.take(ev, now)
+	j.tape.record(j, ev, now)
+	for _, c := range j.out {
+		if c.StepDone != nil {
+			c.StepDone.Reports, c.StepDone.Kept = j.tape.take(c.StepDone.Bytes)
+		}
+	}
+	return j.out
+}
+
+// take takes an event in.
+func (j *Job) take(ev Event, now plan.Time) {
 	switch {
 	case ev.Joined != nil:
 		j.onJoined(ev.Joined)
@@ -288,7 +312,6 @@ func (j *Job) Step(ev Event, now plan.Time) []Command {
 	default:
 		j.onTick(now)
 	}
-	return j.out
 }
 
 func (j *Job) emit(c Command) { j.out = append(j.out, c) }
@@ -314,6 +337,9 @@ func (j *Job) Cancel() []Command {
 
 // Abandon forgets what the session asked for and no longer waits for.
 func (j *Job) Abandon() {
+	if j.tape != nil {
+		j.tape.abandoned()
+	}
 	j.step, j.call = nil, nil
 	for _, p := range j.packs {
 		p.waiting = false
@@ -350,6 +376,9 @@ func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) 
 		delete(j.draining, from)
 		j.emit(Command{Drained: from})
 		return
+	}
+	if j.prepared[from] {
+		return // it has said so twice; meanwhile it may have been drained
 	}
 	j.prepared[from] = true
 	for _, p := range j.packs {

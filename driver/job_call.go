@@ -72,6 +72,16 @@ func (j *Job) onCall(req *CallRequest, now plan.Time) {
 // need not wait for the next one.
 const queued = 1
 
+// Slots is how many tasks the executors run at a time that take part.
+func (j *Job) Slots() (n int) {
+	for id, ok := range j.prepared {
+		if ok {
+			n += j.slots[id]
+		}
+	}
+	return n
+}
+
 // retryCall hands tasks to executors that have room for them, in turn.
 func (j *Job) retryCall(now plan.Time) {
 	if j.call == nil || j.ready() == 0 {
@@ -105,7 +115,7 @@ const looked = 64
 func (j *Job) pick(id plan.ExecutorID) int {
 	req, first := j.call.req, -1
 	for at, i := range j.call.pending {
-		if j.call.tasks[i].attemptOf(id) != nil {
+		if j.call.tasks[i].attemptOf(id) != nil && !mutant.On(mutant.HungSameExecutor) {
 			continue // it hangs there
 		}
 		if j.call.tasks[i].failures == 0 && !mutant.On(mutant.HolderIgnored) {
@@ -135,7 +145,7 @@ func (j *Job) avoids(i int, id plan.ExecutorID) bool {
 		req := j.call.req
 		return req.Avoid != nil && slices.Contains(req.Avoid[i], string(id)) || slices.Contains(j.call.tasks[i].failedOn, id)
 	}
-	if !bad(id) || mutant.On(mutant.TaskSameExecutor) {
+	if !bad(id) || mutant.On(mutant.TaskSameExecutor) || mutant.On(mutant.HungSameExecutor) {
 		return false
 	}
 	for other := range j.prepared {
@@ -296,7 +306,7 @@ func (j *Job) giveUpHung(now plan.Time) {
 		t := &j.call.tasks[i]
 		for k := range t.attempts {
 			a := &t.attempts[k]
-			switch due := a.at + j.cfg.TaskTimeout; {
+			switch due := a.at + j.hangsAfter(); {
 			case t.done || a.hung:
 			case now < due:
 				next = min(next, due)
@@ -313,8 +323,21 @@ func (j *Job) giveUpHung(now plan.Time) {
 			}
 		}
 	}
-	j.emit(Command{WakeAt: next})
+	if !mutant.On(mutant.HungUnwoken) {
+		j.emit(Command{WakeAt: next})
+	}
 	j.retryCall(now)
+}
+
+// hangsAfter is how long a task may go without progress.
+func (j *Job) hangsAfter() plan.Time {
+	switch {
+	case mutant.On(mutant.HungKept):
+		return time.Hour
+	case mutant.On(mutant.HungEarly):
+		return j.cfg.TaskTimeout / 10
+	}
+	return j.cfg.TaskTimeout
 }
 
 // elsewhere says whether a task gets on, or there is an executor on which it does not

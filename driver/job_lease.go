@@ -41,6 +41,7 @@ func (j *Job) beginLeases(p *pack, now plan.Time) {
 		if tasks[i].Rows == 0 {
 			a := s.assigned[i]
 			s.coverage[i] = &plan.Coverage{Split: a.Split, Attempt: a.Attempt, Epoch: a.Epoch, Cursor: a.Cursor}
+			p.sched.Merged(a.Split)
 			s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: a.Split}, now)
 		}
 	}
@@ -52,7 +53,9 @@ func (j *Job) beginLeases(p *pack, now plan.Time) {
 func (j *Job) lease(now plan.Time) {
 	s, p := j.step, j.packs[j.step.req.Pack]
 	job := string(j.cfg.ID)
-	for _, c := range s.leases.Step(now) {
+	cmds := s.leases.Step(now)
+	j.counters.DroppedRows += s.leases.TakeVain()
+	for _, c := range cmds {
 		switch c.Kind {
 		case scheduler.LeaseStart:
 			j.start(c.Executor, p, nil, c.Epoch)
@@ -101,7 +104,6 @@ func (j *Job) onLeasedResult(from plan.ExecutorID, r *wire.Result, now plan.Time
 		if len(r.Coverage) > 0 {
 			j.counters.LateResults++
 		}
-		j.dropResult(r)
 		return
 	}
 	s, p := j.step, j.packs[j.step.req.Pack]
@@ -118,11 +120,9 @@ func (j *Job) onLeasedResult(from plan.ExecutorID, r *wire.Result, now plan.Time
 	}
 	if !s.leases.Accept(from, plan.Epoch(r.Epoch), ids) {
 		j.counters.LateResults++
-		j.dropResult(r)
 		return
 	}
 	s.take(from, r.Parts)
-	j.keepOnce(r)
 	var rows int64
 	for _, c := range r.Coverage {
 		cov := s.coverage[c.Split]

@@ -147,6 +147,10 @@ func (p *pack) heldCount() int {
 // steps.
 func (j *Job) onDrain(id plan.ExecutorID) {
 	j.draining[id] = true
+	if !j.prepared[id] && mutant.On(mutant.DrainedAway) {
+		delete(j.draining, id)
+		j.emit(Command{Drained: id})
+	}
 	if !j.prepared[id] {
 		return // it is said to be drained when it asks to take part
 	}

@@ -12,25 +12,23 @@ import (
 // and reports.
 func (j *Job) complete(now plan.Time) {
 	s, p := j.step, j.packs[j.step.req.Pack]
-	j.step = nil
 	j.commitStates(s, p)
-	r := &StepReport{Number: s.number, Train: s.req.Train, Pack: p.id, Rows: p.info.Rows, Weighted: s.req.Weighted, Batch: s.req.Batch, Parts: s.parts, Coverage: s.coverage, Assigned: s.assigned,
+	r := &StepReport{Number: s.number, Train: s.req.Train, Node: s.req.Node, Pack: p.id, Rows: p.info.Rows, Weighted: s.req.Weighted, Batch: s.req.Batch, Parts: s.parts, Coverage: s.coverage, Assigned: s.assigned,
 		Missing: s.ctrl.Missing(), Stats: s.ctrl.Stats(), Began: s.began, Took: now - s.began, Bytes: s.bytes, Retried: s.retried, Param: s.param}
 	if s.req.Train && j.adaptive != nil {
 		r.Ratio, r.RatioWhy = s.ratio, s.ratioWhy
 	}
-	for _, c := range s.coverage {
+	for i, c := range s.coverage {
 		if c == nil {
-			continue // counted when its result comes late, or its executor is lost
+			j.dropSeen(plan.SplitID(i)) // the rest is when its result comes late
+			continue
 		}
 		r.Merged += c.Count
 		if s.req.Train || mutant.On(mutant.PassAdvances) {
 			j.ledgerOf(p).Merge(c.Split, c.Count)
 		}
 	}
-	for _, i := range s.ctrl.GaveUp() {
-		j.dropOnce(s.attemptOf(i), s.rowsSeen(i, p)) // their results were not wanted
-	}
+	j.step = nil
 	if s.entries {
 		r.Entries = s.units
 	}

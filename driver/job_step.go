@@ -46,6 +46,7 @@ type step struct {
 type StepReport struct {
 	Number    int
 	Train     bool
+	Node      int
 	Pack      int
 	Rows      []int64 // of each split
 	Weighted  bool    // rows have weights, by which results are sums
@@ -73,11 +74,16 @@ type StepReport struct {
 	Batch     float64     // share of each split that the step was to fold, where it asked for one
 	Ratio     float64     // of adaptive
 	RatioWhy  string
+	Reports   []byte // that the job has decided from since the step before, where it records them
+	Kept      bool   // Reports has all of them: no step had more than is kept
 }
 
 // onStep begins a step.
 func (j *Job) onStep(req *StepRequest, now plan.Time) {
 	p := j.packs[req.Pack]
+	if len(j.dropped) > mostDropped {
+		clear(j.dropped)
+	}
 	changed := p.sched.Boundary()
 	j.readmit(p, now)
 	j.drainMore()
@@ -90,7 +96,9 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 		sentTo: map[plan.ExecutorID]bool{}, assigned: make([]plan.Assignment, n), coverage: make([]*plan.Coverage, n), seen: make([]int64, n)}
 	j.step = s
 	if len(req.Param) > inlineParam {
-		s.param = plan.DigestOf(req.Param)
+		if s.param = req.Digest; s.param.IsZero() {
+			s.param = plan.DigestOf(req.Param)
+		}
 	}
 	s.entries = req.Entries && p.info.Entries != nil && !j.leased(p, req) && !partial(j.cfg.BatchFraction) && !partial(req.Batch)
 	if s.units = p.info.Rows; s.entries {
@@ -349,54 +357,59 @@ func (j *Job) acceptable(r *wire.Result) bool {
 	return true
 }
 
-// dropResult accounts for rows that were folded in vain.
+// dropResult accounts for rows that were folded in vain. Those of leases were counted
+// when the leases were given up.
 func (j *Job) dropResult(r *wire.Result) {
+	if r.Epoch > 0 || mutant.On(mutant.DroppedUncounted) {
+		return
+	}
 	for _, c := range r.Coverage {
-		if mutant.On(mutant.DroppedUncounted) {
-			continue
-		}
-		j.dropOnce(attemptKey{plan.SplitID(c.Split), int(c.Attempt), plan.Epoch(c.Epoch), c.Lease, r.Step}, int64(c.Count))
+		j.dropOnce(attemptOf(c, r.Step), int64(c.Count))
 	}
 }
 
-// attemptKey names what one attempt has folded of a split, or of a lease of it.
+// attemptKey names what one attempt has folded of a split.
 type attemptKey struct {
 	split   plan.SplitID
 	attempt int
 	epoch   plan.Epoch
-	lease   uint32
 	step    uint32
 }
 
-// mostDropped bounds what is remembered of attempts that were dropped.
+// attemptOf is the attempt that a coverage is of.
+func attemptOf(c *wire.Coverage, step uint32) attemptKey {
+	return attemptKey{plan.SplitID(c.Split), int(c.Attempt), plan.Epoch(c.Epoch), step}
+}
+
+// mostDropped is how many attempts at work of earlier steps are remembered.
 const mostDropped = 1 << 14
 
 // attemptOf is the attempt at a split that the step has assigned.
 func (s *step) attemptOf(i plan.SplitID) attemptKey {
 	a := s.assigned[i]
-	return attemptKey{a.Split, a.Attempt, a.Epoch, 0, s.key}
+	return attemptKey{a.Split, a.Attempt, a.Epoch, s.key}
 }
 
 // keepOnce notes that a result was merged: one that comes again was not folded in vain.
 func (j *Job) keepOnce(r *wire.Result) {
-	j.roomForDropped()
 	for _, c := range r.Coverage {
-		j.dropped[attemptKey{plan.SplitID(c.Split), int(c.Attempt), plan.Epoch(c.Epoch), c.Lease, r.Step}] = math.MaxInt64
+		j.dropped[attemptOf(c, r.Step)] = math.MaxInt64
 	}
 }
 
-func (j *Job) roomForDropped() {
-	if j.dropped == nil || len(j.dropped) > mostDropped {
-		j.dropped = map[attemptKey]int64{}
-	}
+// dropSeen counts what the latest attempt at a split has reported, which nobody will merge.
+func (j *Job) dropSeen(i plan.SplitID) {
+	j.dropOnce(j.step.attemptOf(i), j.step.rowsSeen(i, j.packs[j.step.req.Pack]))
 }
 
 // dropOnce counts rows that were folded in vain: of each attempt once, whether it is
 // given up first, when only what was reported is known, or its result comes late, or
 // twice.
 func (j *Job) dropOnce(key attemptKey, rows int64) {
-	j.roomForDropped()
 	if more := rows - j.dropped[key]; more > 0 {
+		if mutant.On(mutant.DroppedTwice) {
+			more = rows
+		}
 		j.dropped[key] = rows
 		j.counters.DroppedRows += more
 	}
@@ -421,6 +434,7 @@ func (j *Job) resultError(r *wire.Result) error {
 func (j *Job) failedTasks(from plan.ExecutorID, r *wire.Result, err error, now plan.Time) {
 	p := j.packs[j.step.req.Pack]
 	j.charge(p, from, err, now)
+	j.dropResult(r)
 	var splits []plan.SplitID
 	for _, c := range r.Coverage {
 		i := plan.SplitID(c.Split)
@@ -436,18 +450,15 @@ func (j *Job) failedTasks(from plan.ExecutorID, r *wire.Result, err error, now p
 // orphaned tells the controller that tasks have lost their executor. A step
 // that needs every row hands them out again.
 //
-// What is decided of the first may hand out the others, too: those are not lost again.
+// All are lost at once: what is left of an executor that is half gone says nothing of the
+// share that has been processed.
 func (j *Job) orphaned(splits []plan.SplitID, now plan.Time) {
-	if j.step == nil {
+	s := j.step
+	if s == nil {
 		return
 	}
-	began, lost := j.step, slices.Clone(j.step.assigned)
 	for _, i := range splits {
-		if j.step != began {
-			return
-		}
-		s, p := j.step, j.packs[j.step.req.Pack]
-		if s.coverage[i] != nil || s.assigned[i] != lost[i] {
+		if s.coverage[i] != nil {
 			continue
 		}
 		if mutant.On(mutant.LostCounted) && s.seen[i] > 0 {
@@ -456,13 +467,13 @@ func (j *Job) orphaned(splits []plan.SplitID, now plan.Time) {
 			s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: i, Count: s.seen[i]}, now)
 			continue
 		}
-		j.dropOnce(s.attemptOf(i), s.rowsSeen(i, p))
-		s.seen[i] = 0
+		j.dropSeen(i)
 		if (s.bsp || s.ctrl.Recovering()) && !slices.Contains(s.recover, i) {
 			s.recover = append(s.recover, i)
 		}
-		j.decide(abss.Event{Kind: abss.Lost, Split: i}, now)
+		s.ctrl.Note(abss.Event{Kind: abss.Lost, Split: i}, now)
 	}
+	j.decide(abss.Event{Kind: abss.Tick}, now)
 	j.resume(now)
 }
 
@@ -494,7 +505,8 @@ func (j *Job) resume(now plan.Time) {
 			s.recover = append(s.recover, i)
 			continue
 		}
-		s.assigned[i] = a
+		j.dropSeen(i) // of the attempt before it
+		s.assigned[i], s.seen[i] = a, 0
 		out[owner] = append(out[owner], a)
 	}
 	for _, owner := range j.order {

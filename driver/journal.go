@@ -27,6 +27,8 @@ const (
 	JobSubmitted
 	JobRestarted
 	JobStarted // a process of the job is about to be started
+	JobResumed // the job, which has failed or was cancelled, goes on from its last checkpoint
+	JobRemoved // the job, which has ended, is forgotten; its directory may be gone from now on
 )
 
 // Record is one decision.
@@ -75,6 +77,7 @@ type JobState struct {
 	Restarts  uint32      `json:"restarts"`
 	Term      uint32      `json:"term"` // of the job's last process
 	Submitted int64       `json:"submitted"`
+	Resumed   int64       `json:"resumed,omitempty"` // when it last was
 	EndedAt   int64       `json:"ended_at"`
 	State     string      `json:"state"` // empty while it has not ended
 	Ended     string      `json:"ended"` // why
@@ -85,11 +88,14 @@ type JobState struct {
 // same records gives the same state anywhere.
 type State struct {
 	Jobs map[plan.JobID]JobState `json:"jobs"`
+	// Last is the highest number that a job has had. It never falls: a job that was removed
+	// has had its number, and its directory, for ever.
+	Last int `json:"last"`
 }
 
 // Apply takes one record in. A step that does not follow the last one is
-// ignored, and so is whatever comes after a job's end: only one driver commits
-// a given step.
+// ignored, and so is whatever comes after a job's end but that it is resumed or removed: only
+// one driver commits a given step.
 func (s *State) Apply(r Record) {
 	if s.Jobs == nil {
 		s.Jobs = map[plan.JobID]JobState{}
@@ -98,7 +104,8 @@ func (s *State) Apply(r Record) {
 	if !known && r.Kind != JobSubmitted && r.Kind != JobBegun {
 		return // of a job that nobody has submitted
 	}
-	if j.State != "" && r.Kind != JobBegun {
+	if j.State != "" {
+		s.applyToEnded(j, r)
 		return
 	}
 	switch r.Kind {
@@ -122,11 +129,33 @@ func (s *State) Apply(r Record) {
 		j.Ended, j.State, j.EndedAt, j.Files = r.Reason, r.State, r.At, r.Files
 	}
 	s.Jobs[r.Job] = j
+	s.Last = max(s.Last, jobNumber(string(r.Job)))
+}
+
+// applyToEnded takes in a record of a job that has ended.
+func (s *State) applyToEnded(j JobState, r Record) {
+	switch {
+	case r.Kind == JobRemoved:
+		delete(s.Jobs, r.Job)
+	case r.Kind == JobResumed && j.State != JobDone:
+		j.State, j.Ended, j.EndedAt, j.Files, j.Restarts, j.Resumed = "", "", 0, nil, 0, r.At
+		s.Jobs[r.Job] = j
+	case r.Kind == JobBegun:
+		j.Plan = r.Plan
+		s.Jobs[r.Job] = j
+	}
+}
+
+// settle fills in what a state that an earlier version has kept does not have.
+func (s *State) settle() {
+	for id := range s.Jobs {
+		s.Last = max(s.Last, jobNumber(string(id)))
+	}
 }
 
 // Clone is a copy that shares nothing that changes.
 func (s *State) Clone() State {
-	out := State{Jobs: make(map[plan.JobID]JobState, len(s.Jobs))}
+	out := State{Jobs: make(map[plan.JobID]JobState, len(s.Jobs)), Last: s.Last}
 	for id, j := range s.Jobs {
 		j.Spec.Args = slices.Clone(j.Spec.Args)
 		out.Jobs[id] = j

@@ -10,6 +10,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/wire"
 )
 
 // Logs are kept in files of this size, and the last so many of them: what one
@@ -152,6 +157,31 @@ func sendFrom(path string, offset int64, send func([]byte) error) (int64, error)
 		}
 		if err != nil {
 			return total, nil
+		}
+	}
+}
+
+// Logs keeps what one runner prints, as fast as the disk takes it.
+func (d *Daemon) Logs(stream wire.Cluster_LogsServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	w, err := d.jobs.find(first.Job)
+	if err != nil {
+		return err
+	}
+	if !d.members.knows(first.Executor) {
+		return status.Errorf(codes.NotFound, "there is no executor %q", first.Executor)
+	}
+	for m := first; ; {
+		w.append("runner-"+first.Executor+".log", m.Data)
+		w.change(func() {})
+		if m, err = stream.Recv(); errors.Is(err, io.EOF) {
+			return stream.SendAndClose(&wire.LogsReply{})
+		}
+		if err != nil {
+			return err
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -108,6 +109,16 @@ func (m *member) isDraining() bool {
 	return m.mu.draining
 }
 
+// unfit is why the member can start no runner; empty where it can, as far as it has said.
+func (m *member) unfit() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.beat.GetUnfit()
+}
+
+// takesNoWork reports whether no runner is to be started on the member now.
+func (m *member) takesNoWork() bool { return m.isDraining() || m.unfit() != "" }
+
 func (m *member) info() *wire.ExecutorInfo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +129,7 @@ func (m *member) info() *wire.ExecutorInfo {
 	i := &wire.ExecutorInfo{Name: m.name, State: "alive", Slots: m.slots, Splits: b.Splits, RowsPerSecond: b.RowsPerSecond,
 		Memory: b.Memory, Disk: b.Disk, SinceUnixNs: m.since.UnixNano(), Labels: m.labels, Why: m.mu.why}
 	if i.Why == "" {
-		i.Why = m.exclusions()
+		i.Why = cmp.Or(b.Unfit, m.exclusions())
 	}
 	switch {
 	case m.mu.why != "":
@@ -127,6 +138,8 @@ func (m *member) info() *wire.ExecutorInfo {
 		i.State = "drained"
 	case m.mu.draining:
 		i.State = "draining"
+	case b.Unfit != "":
+		i.State = "unfit"
 	}
 	return i
 }
@@ -153,6 +166,22 @@ func (ms *members) all() []*member {
 	return out
 }
 
+// missing is why jobs stand still for want of executors; empty where there is a fit one.
+func (ms *members) missing() string {
+	var unfit []string
+	for _, m := range ms.all() {
+		why := m.unfit()
+		if why == "" {
+			return ""
+		}
+		unfit = append(unfit, m.name+" is unfit: "+why)
+	}
+	if len(unfit) == 0 {
+		return "it waits for an executor: none is connected"
+	}
+	return "it waits for an executor: " + strings.Join(unfit, "; ")
+}
+
 func (ms *members) known() []*member {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -161,6 +190,15 @@ func (ms *members) known() []*member {
 		out = append(out, m)
 	}
 	slices.SortFunc(out, func(a, b *member) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+// states counts the members by state.
+func (ms *members) states() map[string]int {
+	out := map[string]int{"alive": 0, "unfit": 0, "draining": 0, "drained": 0, "lost": 0}
+	for _, m := range ms.known() {
+		out[m.info().State]++
+	}
 	return out
 }
 
@@ -271,14 +309,15 @@ func (d *Daemon) readMember(m *member, stream wire.Cluster_ServeServer) string {
 			}
 			return "its connection ended: " + status.Convert(err).Message()
 		}
-		m.hear(f.GetBeat())
+		before := m.unfit()
+		if m.hear(f.GetBeat()); m.unfit() != before {
+			d.jobs.fitnessChanged(m)
+		}
 		switch b := f.Body.(type) {
 		case *wire.FromExecutor_Relay:
 			d.jobs.fromExecutor(m, b.Relay)
 		case *wire.FromExecutor_Closed:
 			d.jobs.runnerEnded(m, b.Closed)
-		case *wire.FromExecutor_Log:
-			d.jobs.runnerLog(m, b.Log)
 		case *wire.FromExecutor_Leaving:
 			d.leaving(m)
 		}

@@ -28,7 +28,7 @@ type metrics struct {
 // states counts jobs and executors by state, anew for whoever asks.
 type states struct {
 	jobs, executors *prometheus.Desc
-	look            func() (jobs []JobView, executors []ExecutorView)
+	look            func() (jobs, executors map[string]int)
 }
 
 // Describe names the metrics.
@@ -39,15 +39,7 @@ func (s states) Describe(out chan<- *prometheus.Desc) {
 
 // Collect counts.
 func (s states) Collect(out chan<- prometheus.Metric) {
-	views, members := s.look()
-	jobs := map[string]int{JobWaiting: 0, JobRunning: 0, JobDone: 0, JobFailed: 0, JobCancelled: 0}
-	for _, j := range views {
-		jobs[j.State]++
-	}
-	executors := map[string]int{"alive": 0, "draining": 0, "drained": 0, "lost": 0}
-	for _, e := range members {
-		executors[e.State]++
-	}
+	jobs, executors := s.look()
 	for state, n := range jobs {
 		out <- prometheus.MustNewConstMetric(s.jobs, prometheus.GaugeValue, float64(n), state)
 	}
@@ -56,7 +48,7 @@ func (s states) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-func newMetrics(look func() ([]JobView, []ExecutorView)) *metrics {
+func newMetrics(look func() (jobs, executors map[string]int)) *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "volley_" + name, Help: help})
 	}

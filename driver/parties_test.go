@@ -16,13 +16,19 @@ import (
 // directory of their job.
 func scriptedDaemon(t *testing.T, script string) *Daemon {
 	t.Helper()
+	return scriptedDaemonOf(t, script, time.Hour)
+}
+
+// scriptedDaemonOf is one that takes silence for death after so long.
+func scriptedDaemonOf(t *testing.T, script string, suspicion time.Duration) *Daemon {
+	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("VOLLEY_HOME", filepath.Join(dir, "home"))
 	program := filepath.Join(dir, "program")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	d, err := StartDaemon(DaemonConfig{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0", DataDir: filepath.Join(dir, "driver"), Program: program, Suspicion: time.Hour, Drain: time.Second})
+	d, err := StartDaemon(DaemonConfig{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0", DataDir: filepath.Join(dir, "driver"), Program: program, Suspicion: suspicion, Drain: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

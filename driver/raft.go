@@ -33,6 +33,8 @@ const (
 	raftBeat = 50 * time.Millisecond
 	// raftWait bounds waits for the journal.
 	raftWait = 10 * time.Second
+	// trailing is how many entries the journal keeps that a snapshot has: nobody lags behind.
+	trailing = 64
 	// keptSnapshots is how many snapshots of the state are kept.
 	keptSnapshots = 2
 )
@@ -69,6 +71,7 @@ func (r *Raft) start(dir string, log hclog.Logger) error {
 	cfg := raft.DefaultConfig()
 	cfg.LocalID, cfg.Logger = "driver", log
 	cfg.HeartbeatTimeout, cfg.ElectionTimeout, cfg.LeaderLeaseTimeout = raftBeat, raftBeat, raftBeat
+	cfg.TrailingLogs = trailing
 	addr, transport := raft.NewInmemTransport("driver")
 	if err := wholeSnapshots(dir, snapshots); err != nil {
 		return err
@@ -222,6 +225,7 @@ func (m *machine) Restore(from io.ReadCloser) error {
 	if err := json.NewDecoder(from).Decode(&s); err != nil {
 		return err
 	}
+	s.settle()
 	m.mu.Lock()
 	m.state = s
 	m.mu.Unlock()

@@ -20,7 +20,7 @@ func records(seed uint64, n int) []Record {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	out := make([]Record, n)
 	for i := range out {
-		r := Record{Kind: RecordKind(rng.IntN(int(JobRestarted) + 1)), Job: plan.JobID(fmt.Sprintf("job-%06d", rng.IntN(5))), At: int64(i)}
+		r := Record{Kind: RecordKind(rng.IntN(int(JobRemoved) + 1)), Job: plan.JobID(fmt.Sprintf("job-%06d", rng.IntN(5))), At: int64(i)}
 		switch r.Kind {
 		case JobSubmitted:
 			r.Spec = &JobSpec{Kind: "logistic", Args: []string{"--reg", fmt.Sprint(i)}, Token: fmt.Sprint(i)}

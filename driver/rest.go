@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"google.golang.org/grpc/status"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/wire"
@@ -106,8 +107,7 @@ func answer(w http.ResponseWriter, v any) {
 func (d *Daemon) jobViews() []JobView {
 	out := []JobView{}
 	for _, w := range d.jobs.all() {
-		info, _ := w.snapshot()
-		out = append(out, ViewJob(info))
+		out = append(out, ViewJob(w.described()))
 	}
 	return out
 }
@@ -125,11 +125,10 @@ func (d *Daemon) getJobs(w http.ResponseWriter, _ *http.Request) { answer(w, d.j
 func (d *Daemon) getJob(w http.ResponseWriter, r *http.Request) {
 	job, err := d.jobs.find(r.PathValue("id"))
 	if err != nil {
-		refuse(w, http.StatusNotFound, "there is no such job")
+		refuse(w, http.StatusNotFound, status.Convert(err).Message())
 		return
 	}
-	info, _ := job.snapshot()
-	answer(w, ViewJob(info))
+	answer(w, ViewJob(job.described()))
 }
 
 func (d *Daemon) getExecutors(w http.ResponseWriter, _ *http.Request) { answer(w, d.executorViews()) }

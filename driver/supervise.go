@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -21,15 +20,11 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// maxRestarts is how often a job's process is started again after it was killed, or has
-// ended without a word; one that says that it has failed has.
-const maxRestarts = 5
-
-// How long to wait before a process that has lost its driver is started again: longer
-// each time, up to a bound.
+// How long to wait before a process is started again that is not to blame for its end, or
+// could not be started: longer each time, up to a bound.
 const (
-	lostWait     = 100 * time.Millisecond
-	lostWaitMost = 10 * time.Second
+	startWait     = 100 * time.Millisecond
+	startWaitMost = 10 * time.Second
 )
 
 // supervise runs a job's process until the job has ended or the driver does.
@@ -37,54 +32,86 @@ func (w *work) supervise() {
 	if w.info.Pool != "" && !w.awaitTurn() {
 		return
 	}
-	lost := lostWait
+	wait := startWait
 	for {
+		began := time.Now()
 		result, end, err := w.runProcess()
-		w.mu.Lock()
-		cancelled, restarts, failure := w.cancelled, w.info.Restarts, w.failure
-		w.mu.Unlock()
-		var exit *exec.ExitError
-		switch {
-		case cancelled:
-			w.end(JobCancelled, "cancelled")
+		switch v, why := w.endOf(end, err).judge(); v {
+		case jobGoesOn:
 			return
-		case failure != "":
-			w.end(JobFailed, failure)
-			return
-		case w.d.ctx.Err() != nil:
-			return // the job goes on when the driver is started again
-		case end != nil && end.Code == 0:
+		case jobIsDone:
 			w.done(result, end)
 			return
-		case end != nil:
-			w.end(JobFailed, end.Why)
+		case jobIsCancelled:
+			w.end(JobCancelled, why)
 			return
-		case errors.As(err, &exit) && exit.ExitCode() == wire.ExitLost:
-			w.d.log.Warn("job process has lost the driver; it is started again", "job", w.info.Id, "after", lost)
-			if !w.pause(lost) {
+		case jobHasFailed:
+			if why == "" {
+				why = w.lastWords(err)
+			}
+			w.end(JobFailed, why)
+			return
+		case startAgain:
+			w.restarted(err)
+		case startLater:
+			if time.Since(began) > startWaitMost {
+				wait = startWait // it was well for a while
+			}
+			if !w.startsLater(err, wait) {
 				return
 			}
-			lost = min(2*lost, lostWaitMost)
-		case errors.Is(err, errNotNoted):
-			w.d.log.Warn("a job's process waits for the journal", "job", w.info.Id, "why", err)
-			if !w.pause(lost) {
+			if w.isCancelled() {
+				w.end(JobCancelled, "cancelled")
 				return
 			}
-			lost = min(2*lost, lostWaitMost)
-		case fault.KindOf(err) == fault.NoResources:
-			w.end(JobFailed, err.Error())
-			return
-		case restarts < maxRestarts:
-			w.d.log.Warn("job process ended without a word; it is started again", "job", w.info.Id, "why", err)
-			w.change(func() { w.info.Restarts++ })
-			if err := w.note(Record{Kind: JobRestarted}); err != nil {
-				w.d.log.Error("cannot write a restart down", "job", w.info.Id, "error", err)
-			}
-		default:
-			w.end(JobFailed, w.lastWords(err))
-			return
+			wait = min(2*wait, startWaitMost)
 		}
 	}
+}
+
+// endOf is how a process of the job has ended.
+func (w *work) endOf(end *wire.EndRequest, err error) lifeEnd {
+	w.mu.Lock()
+	e := lifeEnd{cancelled: w.cancelled, failure: w.failure, restarts: w.info.Restarts, most: *w.d.cfg.Restarts, closing: w.d.ctx.Err() != nil}
+	w.mu.Unlock()
+	if end != nil {
+		e.said, e.code, e.why = true, end.Code, end.Why
+		return e
+	}
+	var exit *exec.ExitError
+	switch exited := errors.As(err, &exit); {
+	case exited:
+		e.lost = exit.ExitCode() == wire.ExitLost
+	case errors.Is(err, errNotNoted) || fault.Passing(err):
+		e.passing = true
+	case fault.KindOf(err) == fault.NoResources:
+		e.never = err.Error()
+	}
+	return e
+}
+
+// restarted notes that a process is started again that has ended without a word.
+func (w *work) restarted(err error) {
+	w.d.log.Warn("job process ended without a word; it is started again", "job", w.info.Id, "why", err)
+	w.change(func() { w.info.Restarts++ })
+	if err := w.note(Record{Kind: JobRestarted}); err != nil {
+		w.d.log.Error("cannot write a restart down", "job", w.info.Id, "error", err)
+	}
+}
+
+// startsSoon begins why a job waits whose process is about to be started again.
+const startsSoon = "its process is started again soon: "
+
+// startsLater waits before a process is started again, and says so; false where the driver
+// ends first.
+func (w *work) startsLater(err error, after time.Duration) bool {
+	w.d.log.Warn("a job's process is started again after a while", "job", w.info.Id, "why", err, "after", after)
+	w.change(func() {
+		if !Over(w.info.State) {
+			w.info.State, w.info.Why = JobWaiting, startsSoon+err.Error()
+		}
+	})
+	return w.pause(after)
 }
 
 // errNotNoted is of a process that was not started because the journal could not be written to.
@@ -95,7 +122,6 @@ func (w *work) done(result string, end *wire.EndRequest) {
 	if err := os.WriteFile(w.resultFile(), []byte(result), 0o600); err != nil {
 		w.d.log.Error("cannot keep a job's result", "job", w.info.Id, "error", err)
 	}
-	w.change(func() { w.info.Result = result })
 	var files []MadeFile
 	for _, f := range end.Files {
 		files = append(files, MadeFile{Path: f.Path, Size: int64(f.Size), SHA256: plan.DigestFromBytes(f.Sha256)})
@@ -105,15 +131,22 @@ func (w *work) done(result string, end *wire.EndRequest) {
 	w.end(JobDone, "")
 }
 
-// pause waits; false where the driver ends first.
+// pause waits, or until the job is cancelled; false where the driver ends first.
 func (w *work) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-w.d.ctx.Done():
-		return false
+	for {
+		_, changed := w.snapshot()
+		if w.isCancelled() {
+			return true
+		}
+		select {
+		case <-timer.C:
+			return true
+		case <-changed:
+		case <-w.d.ctx.Done():
+			return false
+		}
 	}
 }
 
@@ -152,7 +185,7 @@ func (w *work) command() (*exec.Cmd, error) {
 		return exec.Command(path, programArgs(w.info.Args, u.Args)...), nil
 	}
 	args := append([]string{"run", w.info.Job}, w.info.Args...)
-	args = append(args, "--json", "--overwrite", "--out", filepath.Join(w.dir, "out"), "--event-log", filepath.Join(w.dir, "events.jsonl"),
+	args = append(args, "--json", "--overwrite", "--out", filepath.Join(w.dir, "out"), "--event-log", filepath.Join(w.dir, EventsName),
 		"--checkpoint-dir", filepath.Join(w.dir, "checkpoints"), "--checkpoint-every", "1", "--resume")
 	return exec.Command(w.d.cfg.Program, args...), nil
 }
@@ -176,8 +209,8 @@ func (w *work) runProcess() (result string, end *wire.EndRequest, err error) {
 	p := wire.Process{Role: wire.JobRole, Term: w.term, JobDir: w.dir, Dir: w.info.Program.GetDir(), Job: w.info.Id, Driver: w.d.Addr(), Token: w.token, Incarnation: newToken()}
 	cmd.Env = p.Environ(filepath.Join(w.dir, "cache"))
 	cmd.Dir = w.dir
-	var stdout bytes.Buffer
-	cmd.Stdout = &stdout
+	stdout := &printed{}
+	cmd.Stdout = stdout
 	if w.info.Program != nil {
 		cmd.Stdout = logWriter{w} // what it prints is for its user
 	}
@@ -188,6 +221,9 @@ func (w *work) runProcess() (result string, end *wire.EndRequest, err error) {
 	w.change(func() {
 		if err = cmd.Start(); err == nil {
 			w.process, w.incarnation, w.info.State, w.said = cmd.Process, p.Incarnation, JobRunning, nil
+			if strings.HasPrefix(w.info.Why, startsSoon) {
+				w.info.Why = ""
+			}
 		}
 	})
 	if err != nil {
@@ -201,7 +237,32 @@ func (w *work) runProcess() (result string, end *wire.EndRequest, err error) {
 	err = cmd.Wait()
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // whatever it has left over
 	w.change(func() { w.process, end, w.said = nil, w.said, nil })
-	return strings.TrimSpace(stdout.String()), end, err
+	return w.resultOf(stdout), end, err
+}
+
+// printed is what a bundled job's process prints: its result, up to resultMost bytes.
+type printed struct {
+	text []byte
+	more bool
+}
+
+// resultMost is how large a job's result may be.
+const resultMost = 16 << 20
+
+func (p *printed) Write(b []byte) (int, error) {
+	if p.more = p.more || len(p.text)+len(b) > resultMost; !p.more {
+		p.text = append(p.text, b...)
+	}
+	return len(b), nil
+}
+
+// resultOf returns what was printed; one that is too large to keep is said to be.
+func (w *work) resultOf(p *printed) string {
+	if p.more {
+		w.append("log", []byte("the job's result is larger than 16 MiB and is not kept\n"))
+		return ""
+	}
+	return strings.TrimSpace(string(p.text))
 }
 
 func (w *work) isCancelled() bool {
@@ -302,10 +363,32 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 	if !current {
 		return status.Error(codes.FailedPrecondition, "this is not the job's present process")
 	}
-	out := wire.NewOutbox(stream.Send, func(error) {})
+	broken := make(chan error, 1)
+	out := wire.NewOutbox(stream.Send, func(err error) { broken <- err })
 	defer out.Stop()
 	w.connect(out, h.Direct)
 	defer w.disconnect(out)
+	ended := make(chan error, 1)
+	go func() { ended <- w.hear(stream, out) }()
+	select {
+	case err = <-ended:
+		return err
+	case err = <-broken:
+		if status.Code(err) == codes.Unavailable || stream.Context().Err() != nil {
+			return <-ended // it has hung up, and says itself how it ends
+		}
+		d.log.Warn("job process does not read; it is killed", "job", w.info.Id, "why", err)
+		w.change(func() {
+			if w.process != nil && h.Incarnation == w.incarnation {
+				_ = w.process.Kill() // what it has not heard it would wait for for ever
+			}
+		})
+		return status.Errorf(codes.Unavailable, "messages to this process wait for too long: %v", err)
+	}
+}
+
+// hear takes in what the job's process says, until it ends.
+func (w *work) hear(stream wire.Cluster_WorkServer, out *wire.Outbox[*wire.ForJob]) error {
 	for {
 		f, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -314,30 +397,42 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 		if err != nil {
 			return err
 		}
-		w.handling(true)
-		switch b := f.Body.(type) {
-		case *wire.FromJob_Relay:
-			if m := d.members.get(b.Relay.Peer); m != nil {
-				_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Relay{Relay: &wire.Relay{Peer: w.info.Id, Data: b.Relay.Data}}})
-			}
-		case *wire.FromJob_Commit:
-			w.committed(b.Commit)
-		case *wire.FromJob_Drained:
-			w.drained(b.Drained.Name)
-		case *wire.FromJob_Exclusion:
-			if m := d.members.get(b.Exclusion.Executor); m != nil {
-				m.exclude(w.info.Id, b.Exclusion.Why)
-			}
+		w.handling(out, true)
+		w.take(f)
+		w.handling(out, false)
+	}
+}
+
+// take takes a message of the job's process in. What is for an executor waits for room: the
+// process is held up, and nobody else.
+func (w *work) take(f *wire.FromJob) {
+	switch b := f.Body.(type) {
+	case *wire.FromJob_Relay:
+		if m := w.d.members.get(b.Relay.Peer); m != nil {
+			_ = m.out.Await(&wire.ForExecutor{Body: &wire.ForExecutor_Relay{Relay: &wire.Relay{Peer: w.info.Id, Data: b.Relay.Data}}}, wire.Patience)
 		}
-		w.handling(false)
+	case *wire.FromJob_Commit:
+		w.committed(b.Commit)
+	case *wire.FromJob_Drained:
+		w.drained(b.Drained.Name)
+	case *wire.FromJob_Exclusion:
+		if m := w.d.members.get(b.Exclusion.Executor); m != nil {
+			m.exclude(w.info.Id, b.Exclusion.Why)
+		}
+	case *wire.FromJob_Trouble:
+		w.change(func() { w.trouble = b.Trouble.What })
+		w.d.jobs.explain()
 	}
 }
 
 // handling notes that a message of the job's process is taken in, or has been:
 // while that waits for a disk, the process is not silent.
-func (w *work) handling(on bool) {
+func (w *work) handling(out *wire.Outbox[*wire.ForJob], on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.out != out {
+		return // another process has taken its place
+	}
 	w.busy, w.heard = on, time.Now()
 }
 
@@ -407,7 +502,7 @@ func (w *work) drained(name string) {
 // killSilent kills the job processes that give no sign of life; they are
 // started again like others that were killed.
 func (t *jobTable) killSilent(v *wire.Vigil) {
-	for _, w := range t.all() {
+	for _, w := range t.running() {
 		w.mu.Lock()
 		silent := w.out != nil && w.process != nil && !w.busy && v.Dead(w.heard)
 		if silent {
@@ -424,17 +519,15 @@ func (t *jobTable) killSilent(v *wire.Vigil) {
 func (w *work) connect(out *wire.Outbox[*wire.ForJob], direct string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	members := slices.DeleteFunc(w.d.members.all(), (*member).isDraining) // under w.mu: who joins later finds w.out
+	members := slices.DeleteFunc(w.d.members.all(), (*member).takesNoWork) // under w.mu: who joins later finds w.out
 	w.out, w.direct, w.opened, w.previous, w.heard, w.busy = out, direct, map[string]int{}, nil, time.Now(), false
 	_ = out.Put(&wire.ForJob{Body: &wire.ForJob_Welcome{Welcome: &wire.Welcome{Executors: uint32(len(members)), BeatNs: uint64(w.d.cfg.beat())}}})
 	for _, m := range members {
 		m.exclude(w.info.Id, "") // that was of an earlier process
 		w.openOn(m)
 	}
-	w.info.Why = ""
-	if len(members) == 0 {
-		w.info.Why = noExecutor
-	}
+	w.trouble = ""
+	w.info.Why = w.d.members.missing()
 }
 
 // disconnect ends the runners of a process that is gone.
@@ -447,5 +540,6 @@ func (w *work) disconnect(out *wire.Outbox[*wire.ForJob]) {
 		}
 	}
 	w.mu.Unlock()
+	w.change(func() {}) // who waits for its end goes on
 	w.d.jobs.noteAllDrained()
 }

@@ -55,7 +55,9 @@ func TestScrapesAtOnceCountOnce(t *testing.T) {
 	const jobs, clients, times = 300, 8, 40
 	for i := range jobs {
 		id := fmt.Sprintf("job-%06d", i+1)
-		d.jobs.list[id] = d.jobs.newWork(&wire.JobInfo{Id: id, State: JobDone}, newToken())
+		d.jobs.mu.Lock()
+		d.jobs.add(d.jobs.newWork(&wire.JobInfo{Id: id, State: JobDone}, newToken()))
+		d.jobs.mu.Unlock()
 	}
 	var wg sync.WaitGroup
 	var mu sync.Mutex

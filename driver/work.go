@@ -1,8 +1,10 @@
 package driver
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,6 +52,7 @@ type work struct {
 	process     *os.Process
 	cancelled   bool
 	failure     string        // why its process was killed, if that ends the job
+	trouble     string        // what keeps its process from committing steps
 	changed     chan struct{} // closed at the next change of state or log
 	ended       chan struct{}
 	opened      map[string]int       // runners started, by executor
@@ -57,6 +60,14 @@ type work struct {
 	commit      *wire.Commit         // the last step, where it is not in the journal
 	journaled   time.Time
 	previous    *wire.Commit // of this process
+	readers     int          // of its files
+	leaving     bool         // it is being removed
+	resuming    bool         // it has ended, and another work is about to take its place
+	queued      int64        // when it was submitted, or last resumed: its turn in its pool
+
+	// Of its directory, once it has ended and somebody has looked; only prune uses them.
+	bytes int64
+	sized bool
 }
 
 // Over says whether a state is an end.
@@ -74,6 +85,16 @@ func cloneInfo(i *wire.JobInfo) *wire.JobInfo {
 		Step: i.Step, Args: slices.Clone(i.Args), Result: i.Result, Restarts: i.Restarts, Pool: i.Pool, Weight: i.Weight, Program: i.Program}
 }
 
+// described is a copy of what is known of the job, with what it has come to.
+func (w *work) described() *wire.JobInfo {
+	info, _ := w.snapshot()
+	if info.State == JobDone {
+		raw, _ := os.ReadFile(w.resultFile()) // none is as good as empty
+		info.Result = string(raw)
+	}
+	return info
+}
+
 // change runs something under the job's lock and wakes those who watch.
 func (w *work) change(do func()) {
 	w.mu.Lock()
@@ -88,40 +109,44 @@ type jobTable struct {
 	d    *Daemon
 	mu   sync.Mutex
 	list map[string]*work
-	last int
+	live map[string]*work // those that have not ended
+	last int              // the highest number that a job has had
 	wg   sync.WaitGroup
+	// pruning is held while jobs are removed.
+	pruning sync.Mutex
 	// tokens are those of jobs that have not ended, by their SHA-256.
 	tokens sync.Map
 }
 
 // openJobs takes over the jobs of the journal.
-func openJobs(d *Daemon) *jobTable {
-	t := &jobTable{d: d, list: map[string]*work{}}
-	for id, j := range d.journal.State().Jobs {
+func openJobs(d *Daemon, s State) *jobTable {
+	t := &jobTable{d: d, list: map[string]*work{}, live: map[string]*work{}, last: s.Last}
+	for id, j := range s.Jobs {
 		info := &wire.JobInfo{Id: string(id), Job: j.Spec.Kind, Args: j.Spec.Args, State: j.State, Why: j.Ended, Step: uint64(j.Step),
 			SubmittedUnixNs: j.Submitted, EndedUnixNs: j.EndedAt, Restarts: j.Restarts, Pool: j.Spec.Pool, Weight: j.Spec.Weight, Program: j.Spec.program()}
 		if info.State == "" {
 			info.State = JobWaiting
 		}
 		w := t.newWork(info, j.Spec.Token)
-		w.term, w.files = j.Term, j.Files
-		if raw, err := os.ReadFile(w.resultFile()); err == nil {
-			info.Result = string(raw)
-		}
-		t.list[info.Id] = w
-		var n int
-		if _, err := fmt.Sscanf(info.Id, "job-%d", &n); err == nil {
-			t.last = max(t.last, n)
-		}
+		w.term, w.files, w.queued = j.Term, j.Files, max(w.queued, j.Resumed)
+		t.add(w)
 	}
 	return t
+}
+
+// add enters a job; t.mu is held, or nobody else has the table yet.
+func (t *jobTable) add(w *work) {
+	t.list[w.info.Id] = w
+	if !Over(w.info.State) {
+		t.live[w.info.Id] = w
+	}
 }
 
 func (t *jobTable) newWork(info *wire.JobInfo, token string) *work {
 	if !Over(info.State) {
 		t.tokens.Store(sha256.Sum256([]byte(token)), true)
 	}
-	return &work{d: t.d, dir: filepath.Join(t.d.cfg.DataDir, "jobs", info.Id), token: token, info: info,
+	return &work{d: t.d, queued: info.SubmittedUnixNs, dir: filepath.Join(t.d.cfg.DataDir, "jobs", info.Id), token: token, info: info,
 		changed: make(chan struct{}), ended: make(chan struct{}), opened: map[string]int{}, openedAt: map[string]time.Time{}}
 }
 
@@ -142,24 +167,66 @@ func (t *jobTable) knows(token string) bool {
 }
 
 // all are the jobs by number.
-func (t *jobTable) all() []*work {
+func (t *jobTable) all() []*work { return t.some(t.list) }
+
+// running are the jobs that have not ended, by number. What is done for every message, or
+// all the time, looks at no others.
+func (t *jobTable) running() []*work { return t.some(t.live) }
+
+func (t *jobTable) some(jobs map[string]*work) []*work {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := make([]*work, 0, len(t.list))
-	for _, w := range t.list {
-		out = append(out, w)
+	return slices.SortedFunc(maps.Values(jobs), byNumber)
+}
+
+// byNumber orders jobs by their numbers.
+func byNumber(a, b *work) int {
+	return cmp.Or(cmp.Compare(len(a.dir), len(b.dir)), strings.Compare(a.dir, b.dir))
+}
+
+// ended are the jobs that have ended.
+func (t *jobTable) ended() map[string]*work {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := map[string]*work{}
+	for id, w := range t.list {
+		if t.live[id] == nil {
+			out[id] = w
+		}
 	}
-	slices.SortFunc(out, func(a, b *work) int { return strings.Compare(a.dir, b.dir) })
 	return out
 }
 
-// before are the jobs of a pool that were submitted before one and have not
+// over notes that a job has ended.
+func (t *jobTable) over(w *work) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.live[w.info.Id] == w { // and has not been resumed since
+		delete(t.live, w.info.Id)
+	}
+}
+
+// states counts jobs by state.
+func (t *jobTable) states() map[string]int {
+	out := map[string]int{JobWaiting: 0, JobRunning: 0, JobDone: 0, JobFailed: 0, JobCancelled: 0}
+	t.mu.Lock()
+	all := slices.Collect(maps.Values(t.list))
+	t.mu.Unlock()
+	for _, w := range all {
+		w.mu.Lock()
+		out[w.info.State]++
+		w.mu.Unlock()
+	}
+	return out
+}
+
+// before are the jobs of a pool whose turn comes before one's and that have not
 // ended.
 func (t *jobTable) before(w *work) []*work {
 	var out []*work
-	for _, o := range t.all() {
-		if o.dir >= w.dir {
-			break
+	for _, o := range t.running() {
+		if cmp.Or(cmp.Compare(o.queued, w.queued), byNumber(o, w)) >= 0 {
+			continue
 		}
 		if info, _ := o.snapshot(); info.Pool == w.info.Pool && !Over(info.State) {
 			out = append(out, o)
@@ -170,7 +237,7 @@ func (t *jobTable) before(w *work) []*work {
 
 // uses says whether a job that has not ended needs a program.
 func (t *jobTable) uses(digest string) bool {
-	for _, w := range t.all() {
+	for _, w := range t.running() {
 		if info, _ := w.snapshot(); !Over(info.State) && info.Program.GetDigest() == digest {
 			return true
 		}
@@ -185,6 +252,9 @@ func (t *jobTable) find(id string) (*work, error) {
 	if w := t.list[id]; w != nil {
 		return w, nil
 	}
+	if n := jobNumber(id); n > 0 && n <= t.last {
+		return nil, notKept(id)
+	}
 	return nil, status.Errorf(codes.NotFound, "there is no job %q", id)
 }
 
@@ -193,7 +263,7 @@ func (t *jobTable) find(id string) (*work, error) {
 func (t *jobTable) nextID() string {
 	for {
 		t.last++
-		id := fmt.Sprintf("job-%06d", t.last)
+		id := jobName(t.last)
 		if _, err := os.Lstat(filepath.Join(t.d.cfg.DataDir, "jobs", id)); err != nil {
 			return id
 		}
@@ -205,7 +275,7 @@ func (t *jobTable) submit(req *wire.SubmitRequest) (string, error) {
 	t.mu.Lock()
 	id := t.nextID()
 	w := t.newWork(&wire.JobInfo{Id: id, Job: req.Job, Args: req.Args, State: JobWaiting, SubmittedUnixNs: time.Now().UnixNano(), Pool: req.Pool, Weight: req.Weight, Program: req.Program}, newToken())
-	t.list[id] = w
+	t.add(w)
 	t.mu.Unlock()
 	err := os.Mkdir(w.dir, 0o700) // a directory belongs to one job for ever
 	if err == nil {
@@ -214,6 +284,7 @@ func (t *jobTable) submit(req *wire.SubmitRequest) (string, error) {
 	if err != nil {
 		t.mu.Lock()
 		delete(t.list, id)
+		delete(t.live, id)
 		t.mu.Unlock()
 		t.tokens.Delete(sha256.Sum256([]byte(w.token)))
 		if k := fault.KindOf(err); k == fault.Timeout || k == fault.Cancelled { // it may be written down yet: then so is this, after it
@@ -244,11 +315,10 @@ func (s JobSpec) program() *wire.UserProgram {
 
 // resumeAll starts the processes of jobs that had not ended.
 func (t *jobTable) resumeAll() {
-	for _, w := range t.all() {
-		if Over(w.info.State) {
-			close(w.ended)
-			continue
-		}
+	for _, w := range t.ended() {
+		close(w.ended)
+	}
+	for _, w := range t.running() {
 		t.d.log.Info("job resumes", "job", w.info.Id)
 		t.start(w)
 	}
@@ -276,6 +346,7 @@ func (w *work) end(state, why string) {
 	}
 	w.d.jobs.tokens.Delete(sha256.Sum256([]byte(w.token)))
 	w.change(func() { w.info.State, w.info.Why, w.info.EndedUnixNs = state, why, time.Now().UnixNano() })
+	w.d.jobs.over(w)
 	close(w.ended)
 	for _, m := range w.d.members.all() {
 		m.exclude(w.info.Id, "")
@@ -286,7 +357,7 @@ func (w *work) end(state, why string) {
 
 // memberJoined starts runners of the running jobs on a new executor.
 func (t *jobTable) memberJoined(m *member) {
-	for _, w := range t.all() {
+	for _, w := range t.running() {
 		w.mu.Lock()
 		if w.out != nil {
 			delete(w.opened, m.name)
@@ -297,17 +368,35 @@ func (t *jobTable) memberJoined(m *member) {
 	t.explain()
 }
 
-// noExecutor is why a job stands still.
-const noExecutor = "it waits for an executor: none is connected"
-
-// explain says of running jobs whether they stand still for want of executors.
-func (t *jobTable) explain() {
-	why := ""
-	if len(t.d.members.all()) == 0 {
-		why = noExecutor
+// fitnessChanged starts runners on an executor that is fit again, and ends those of one that
+// is not any more: the jobs' other executors take over.
+func (t *jobTable) fitnessChanged(m *member) {
+	why := m.unfit()
+	if why == "" {
+		t.d.log.Info("executor is fit again", "executor", m.name)
+		t.memberJoined(m)
+		return
 	}
-	for _, w := range t.all() {
+	t.d.log.Error("executor is unfit", "executor", m.name, "why", why)
+	for _, w := range t.running() {
 		w.mu.Lock()
+		if w.out != nil && w.opened[m.name] > 0 {
+			delete(w.opened, m.name)
+			_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Close{Close: &wire.CloseJob{Job: w.info.Id, Why: why}}})
+			_ = w.out.Put(&wire.ForJob{Body: &wire.ForJob_Left{Left: &wire.CloseJob{Job: m.name, Why: why}}})
+		}
+		w.mu.Unlock()
+	}
+	t.explain()
+}
+
+// explain says of running jobs whether they stand still for want of executors, and what
+// keeps them from committing steps.
+func (t *jobTable) explain() {
+	missing := t.d.members.missing()
+	for _, w := range t.running() {
+		w.mu.Lock()
+		why := cmp.Or(missing, w.trouble)
 		differs := w.info.State == JobRunning && w.info.Why != why
 		w.mu.Unlock()
 		if differs {
@@ -322,7 +411,7 @@ func (t *jobTable) explain() {
 
 // openOn asks an executor for a runner; w.mu is held.
 func (w *work) openOn(m *member) {
-	if m.isDraining() {
+	if m.takesNoWork() {
 		return
 	}
 	w.opened[m.name]++
@@ -336,7 +425,7 @@ func (t *jobTable) memberLeft(m *member, why string) {
 	if t.d.members.get(m.name) != nil {
 		return // it is back already, and its jobs know
 	}
-	for _, w := range t.all() {
+	for _, w := range t.running() {
 		w.tell(&wire.ForJob{Body: &wire.ForJob_Left{Left: &wire.CloseJob{Job: m.name, Why: why}}})
 	}
 	t.explain()
@@ -344,7 +433,7 @@ func (t *jobTable) memberLeft(m *member, why string) {
 
 // drain has every running job move off an executor.
 func (t *jobTable) drain(m *member) {
-	for _, w := range t.all() {
+	for _, w := range t.running() {
 		w.mu.Lock()
 		if w.out != nil && w.opened[m.name] > 0 {
 			_ = w.out.Put(&wire.ForJob{Body: &wire.ForJob_Drain{Drain: &wire.DrainRequest{Name: m.name}}})
@@ -365,7 +454,7 @@ func (t *jobTable) noteAllDrained() {
 
 // noteDrained marks an executor on which no job has anything left.
 func (t *jobTable) noteDrained(m *member) {
-	for _, w := range t.all() {
+	for _, w := range t.running() {
 		w.mu.Lock()
 		busy := w.out != nil && !Over(w.info.State) && w.opened[m.name] > 0
 		w.mu.Unlock()
@@ -414,6 +503,10 @@ func (t *jobTable) runnerEnded(m *member, c *wire.CloseJob) {
 	if m.isDraining() {
 		delete(w.opened, m.name)
 		go t.noteDrained(m)
+		return
+	}
+	if m.unfit() != "" { // which is not the job's fault; it is asked again when it is fit
+		delete(w.opened, m.name)
 		return
 	}
 	if time.Since(w.openedAt[m.name]) > leftAlone {
@@ -470,21 +563,19 @@ func (w *work) readmit(m *member) {
 	}
 }
 
-// fromExecutor carries a message to a job's process.
+// fromExecutor carries a message to a job's process, which may take a while to read what is
+// before it; one that reads nothing is as good as dead.
 func (t *jobTable) fromExecutor(m *member, r *wire.Relay) {
-	if w, err := t.find(r.Peer); err == nil {
-		w.tell(&wire.ForJob{Body: &wire.ForJob_Relay{Relay: &wire.Relay{Peer: m.name, Data: r.Data}}})
-	}
-}
-
-// runnerLog keeps what a runner has printed.
-func (t *jobTable) runnerLog(m *member, l *wire.RunnerLog) {
-	w, err := t.find(l.Job)
+	w, err := t.find(r.Peer)
 	if err != nil {
 		return
 	}
-	w.append("runner-"+m.name+".log", l.Data)
-	w.change(func() {})
+	w.mu.Lock()
+	out := w.out
+	w.mu.Unlock()
+	if out != nil {
+		_ = out.Await(&wire.ForJob{Body: &wire.ForJob_Relay{Relay: &wire.Relay{Peer: m.name, Data: r.Data}}}, wire.Patience)
+	}
 }
 
 // append adds to a file of the job.

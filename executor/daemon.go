@@ -85,6 +85,7 @@ type Daemon struct {
 
 	began time.Time
 	disk  atomic.Uint64 // bytes of packs, as of the last look
+	unfit atomic.Value  // why no runner can be started here, a string, as of the last look
 	share struct {      // of the slots
 		sync.Mutex
 		by  *Shares
@@ -226,6 +227,7 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 			go d.beat(ctx, beat, out)
 			go d.watch(ctx, beat, out)
 			go d.watchDisk(ctx)
+			go d.watchFitness(ctx)
 		case *wire.ForExecutor_Open:
 			d.open(ctx, b.Open, beat, out)
 		case *wire.ForExecutor_Relay:
@@ -302,7 +304,7 @@ func (d *Daemon) killSilent(v *wire.Vigil, out *wire.Outbox[*wire.FromExecutor])
 	var dead []*runnerProcess
 	d.mu.Lock()
 	for job, r := range d.runners {
-		if v.Dead(d.began.Add(time.Duration(r.heard.Load()))) {
+		if !r.held.Load() && v.Dead(d.began.Add(time.Duration(r.heard.Load()))) {
 			dead = append(dead, r)
 			delete(d.runners, job)
 		}
@@ -335,6 +337,7 @@ func (d *Daemon) watchDisk(ctx context.Context) {
 // state is what a sign of life tells.
 func (d *Daemon) state() *wire.Beat {
 	b := &wire.Beat{Disk: d.disk.Load(), Memory: resident(os.Getpid())}
+	b.Unfit, _ = d.unfit.Load().(string)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.runners {
@@ -363,7 +366,7 @@ func (d *Daemon) open(ctx context.Context, o *wire.OpenJob, beat time.Duration, 
 	d.opening[o.Job] = o
 	d.mu.Unlock()
 	if o.Program == nil {
-		d.begin(o, d.cfg.Program, o.Args, beat, out)
+		d.begin(ctx, o, d.cfg.Program, o.Args, beginWait, beat, out)
 		return
 	}
 	go func() { // which may take a while
@@ -375,7 +378,7 @@ func (d *Daemon) open(ctx context.Context, o *wire.OpenJob, beat time.Duration, 
 			return
 		}
 		args := append(append(slices.Clone(o.Args), "--"), o.Program.Args...)
-		d.begin(o, path, args, beat, out)
+		d.begin(ctx, o, path, args, beginWait, beat, out)
 	}()
 }
 
@@ -386,15 +389,15 @@ func (d *Daemon) wanted(o *wire.OpenJob) bool {
 	return d.opening[o.Job] == o
 }
 
-// begin starts a runner, unless it is not wanted any more.
-func (d *Daemon) begin(o *wire.OpenJob, program string, args []string, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
+// begin starts a runner, unless it is not wanted any more; where it cannot be started for now
+// it waits before it tries again.
+func (d *Daemon) begin(ctx context.Context, o *wire.OpenJob, program string, args []string, wait, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
 	if !d.wanted(o) {
 		return
 	}
 	r, err := d.startRunner(o, program, args, beat, out)
 	if err != nil {
-		d.log.Error("cannot start a runner", "job", o.Job, "error", err)
-		_ = out.Put(closed(o.Job, err.Error()))
+		d.cannotBegin(ctx, o, err, wait, func() { d.begin(ctx, o, program, args, min(2*wait, beginWaitMost), beat, out) }, out)
 		return
 	}
 	d.mu.Lock()

@@ -33,6 +33,7 @@ type runnerProcess struct {
 	in     *wire.Outbox[[]byte] // to the runner: one that does not read must not keep others waiting
 	ended  chan struct{}
 	quiet  atomic.Bool  // it was told to end
+	held   atomic.Bool  // it waits for room for a message of its
 	heard  atomic.Int64 // when, in nanoseconds of its executor's life
 	stats  struct {
 		sync.Mutex
@@ -70,12 +71,12 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, bea
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second
-	logs := &lineWriter{put: func(p []byte) {
-		_ = out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Log{Log: &wire.RunnerLog{Job: o.Job, Data: p}}})
-	}}
+	printed := d.newRunnerLog(o.Job)
+	logs := &lineWriter{put: printed.put}
 	cmd.Stdout, cmd.Stderr = logs, logs
 	if err := cmd.Start(); err != nil {
 		ours.Close()
+		printed.close()
 		return nil, fault.New(fault.NoResources, "start a runner of", o.Job, err)
 	}
 	most := d.cfg.mostMemory()
@@ -91,6 +92,7 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, bea
 		r.frames.Close()
 		r.in.Stop()
 		close(r.ended)
+		printed.close()
 		if !r.quiet.Load() {
 			_ = out.Put(closed(o.Job, fmt.Sprintf("its runner ended: %v: %s", err, logs.why(most))))
 		}
@@ -167,7 +169,16 @@ func (d *Daemon) carry(r *runnerProcess, out *wire.Outbox[*wire.FromExecutor]) {
 		if field, _ := wire.Outer(raw); field == wire.FoldedField {
 			continue
 		}
-		if out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Relay{Relay: &wire.Relay{Peer: r.job, Data: raw}}}) != nil {
+		if len(raw) > wire.MostRelayed {
+			r.quiet.Store(true)
+			_ = out.Put(closed(r.job, wire.TooLarge(len(raw))))
+			_ = r.cmd.Process.Kill()
+			return
+		}
+		r.held.Store(true) // it is not silent while nobody listens
+		err = out.Await(&wire.FromExecutor{Body: &wire.FromExecutor_Relay{Relay: &wire.Relay{Peer: r.job, Data: raw}}}, wire.Patience)
+		r.heard.Store(int64(time.Since(d.began)))
+		if r.held.Store(false); err != nil {
 			_ = r.cmd.Process.Kill()
 			return
 		}

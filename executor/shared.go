@@ -32,6 +32,9 @@ type sharedValue struct {
 }
 
 func (s *Shared) get(name, version string, bytes int64, make func() (any, error)) (any, error) {
+	if bytes > s.room() {
+		return make() // kept, it would take more than all may
+	}
 	v := s.entry(name, version, bytes)
 	v.once.Do(func() {
 		v.err = errPanicked // unless make returns
@@ -66,13 +69,16 @@ func (s *Shared) entry(name, version string, bytes int64) *sharedValue {
 	return v
 }
 
+func (s *Shared) room() int64 {
+	if s.Room == 0 {
+		return DefaultShared
+	}
+	return s.Room
+}
+
 // makeRoom lets the values go that were used longest ago; s.mu is held.
 func (s *Shared) makeRoom(bytes int64) {
-	room := s.Room
-	if room == 0 {
-		room = DefaultShared
-	}
-	for s.bytes+bytes > room && len(s.values) > 0 {
+	for s.bytes+bytes > s.room() && len(s.values) > 0 {
 		var oldest string
 		for name, v := range s.values {
 			if o := s.values[oldest]; o == nil || v.used < o.used {

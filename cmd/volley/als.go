@@ -88,9 +88,8 @@ func (f *alsFlags) train(ctx context.Context, cfg volley.Config, then whenTraine
 }
 
 func (f *alsFlags) replay(ctx context.Context, r *replayed) error {
-	return replayJob(ctx, r, mllib.BuildALS, func(s *rdd.Session, cfg mllib.ALSConfig, p mllib.ALSPlan) error {
-		_, err := mllib.TrainALS(ctx, s, cfg, p)
-		return err
+	return replayJob(ctx, r, mllib.BuildALS, func(s *rdd.Session, cfg mllib.ALSConfig, p mllib.ALSPlan) (*mllib.Factored, error) {
+		return mllib.TrainALS(ctx, s, cfg, p)
 	})
 }
 

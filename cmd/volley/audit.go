@@ -28,18 +28,22 @@ const maxShown = 20
 
 func verifyCommand() *cobra.Command {
 	var digest string
+	var without bool
 	c := &cobra.Command{
 		Use:   "verify LOG",
 		Short: "Check a run's event log against the invariants of docs/semantics.md",
 		Long: `Verify recomputes from the log alone what the engine claims: rows merged equal
 rows folded, cursors go on where they left off, nothing is merged twice, every
-wait is bounded, bsp steps cover every row, and the log is whole. It prints how
-many facts it checked; a broken one is named with its step and line, and the
-command ends with code 1. A log that is false throughout, or whose end was cut off and
-closed anew, is known by --digest alone: run and submit print it.`,
+wait is bounded, bsp steps cover every row, and the log is whole. The log has what
+the controller was told: told again, it has to cut, wait, move and leave out what
+every line says. It prints how many facts it checked; a broken one is named with its
+step and line, and the command ends with code 1. A log that is false throughout, or
+whose end was cut off and closed anew, is known by --digest alone: run and submit
+print it.`,
 		Args: exactArgs(1, "an event log"),
-		RunE: func(_ *cobra.Command, args []string) error { return verify(args[0], digest) },
+		RunE: func(_ *cobra.Command, args []string) error { return verify(args[0], digest, without) },
 	}
+	c.Flags().BoolVar(&without, "without-reports", false, "take a log whose steps had more reports than a log keeps, so that their decisions cannot be checked")
 	c.Flags().StringVar(&digest, "digest", "", "log_digest of the run, as run --json has printed it")
 	return c
 }
@@ -64,7 +68,7 @@ func sameFile(path, digest string) error {
 	return nil
 }
 
-func verify(path, digest string) error {
+func verify(path, digest string, without bool) error {
 	if err := sameFile(path, digest); err != nil {
 		return err
 	}
@@ -79,7 +83,14 @@ func verify(path, digest string) error {
 	if n := len(r.Violations); n > 0 {
 		return fault.Newf(fault.Corrupt, "verify", path, "%d of %d facts do not hold", n, r.Facts)
 	}
+	if r.Undecided > 0 && !without {
+		return fault.Newf(fault.Corrupt, "verify", path, "the log has left out the reports that %d of %d steps and passes were decided from, as it does with more than a log keeps; all %d facts beside them hold",
+			r.Undecided, r.Decided+r.Undecided, r.Facts).WithHint("--without-reports takes that")
+	}
 	fmt.Printf("%s: %d steps, %d facts checked, all hold\n", path, r.Steps, r.Facts)
+	if l.Footer.StoppedBy == "interrupted" {
+		fmt.Printf("%s: the run was interrupted: that nothing after it was cut off is known by --digest alone\n", path)
+	}
 	return nil
 }
 
@@ -138,7 +149,7 @@ type replayed struct {
 }
 
 // replayJob runs a job as a log says and compares digests.
-func replayJob[C, P any](ctx context.Context, r *replayed, build func(*rdd.Graph, C) P, train func(*rdd.Session, C, P) error) error {
+func replayJob[C, P any, T interface{ Stopped() string }](ctx context.Context, r *replayed, build func(*rdd.Graph, C) P, train func(*rdd.Session, C, P) (T, error)) error {
 	var cfg C
 	if err := json.Unmarshal(r.log.Header.Args, &cfg); err != nil {
 		return fault.New(fault.BadInput, "replay", r.log.Path, err)
@@ -154,12 +165,14 @@ func replayJob[C, P any](ctx context.Context, r *replayed, build func(*rdd.Graph
 	if err != nil {
 		return err
 	}
-	err = train(rdd.NewSession(g, cluster, rdd.Config{}), cfg, p)
-	if errors.Is(err, audit.ErrLogEnds) && r.log.Footer.StoppedBy == "interrupted" {
+	trained, err := train(rdd.NewSession(g, cluster, rdd.Config{}), cfg, p)
+	switch said := r.log.Footer.StoppedBy; {
+	case err == nil && trained.Stopped() != said:
+		err = fault.Newf(fault.Corrupt, "replay", r.log.Path, "it says that it was stopped by %q, the program by %q", said, trained.Stopped())
+	case errors.Is(err, audit.ErrLogEnds) && said == "interrupted":
 		err = nil // by its user, at a step that nobody else can know
-	}
-	if errors.Is(err, audit.ErrLogEnds) {
-		err = fault.Newf(fault.Corrupt, "replay", r.log.Path, "it ends where the program goes on, though it says that it was stopped by %q", r.log.Footer.StoppedBy)
+	case errors.Is(err, audit.ErrLogEnds):
+		err = fault.Newf(fault.Corrupt, "replay", r.log.Path, "it ends where the program goes on, though it says that it was stopped by %q", said)
 	}
 	if err == nil {
 		err = cluster.End()

@@ -39,25 +39,44 @@ func clientCommand(use, short, long string, args cobra.PositionalArgs,
 }
 
 func jobsCommand() *cobra.Command {
-	return clientCommand("jobs", "List the jobs of a cluster", "Jobs lists what was submitted to a driver, oldest first.", exactArgs(0, "no arguments"),
+	var p pruning
+	var c *cobra.Command
+	c = clientCommand("jobs", "List the jobs of a cluster, or remove those that have ended", `Jobs lists what was submitted to a driver, oldest first. With --prune it removes
+jobs that have ended, with their models and logs: those beyond --keep at once, or
+without it those beyond the driver's own --keep that ended ten minutes ago or
+earlier, as the driver does by itself every minute.`, exactArgs(0, "no arguments"),
 		func(ctx context.Context, client wire.ClusterClient, addr string, _ []string, asJSON bool) error {
-			reply, err := client.Jobs(ctx, &wire.JobsRequest{})
-			if err != nil {
-				return wire.CallError("list the jobs of", addr, err)
+			own := c.Flags().Changed("keep")
+			switch {
+			case own && !p.on:
+				return usage(c, "keep", "it says what --prune leaves, which is not there")
+			case p.on:
+				return p.run(ctx, client, addr, own, asJSON)
 			}
-			lines := make([]driver.JobView, 0, len(reply.Jobs))
-			for _, i := range reply.Jobs {
-				lines = append(lines, driver.ViewJob(i))
-			}
-			if asJSON {
-				return printJSON(lines)
-			}
-			return table("ID\tJOB\tSTATE\tSTEP\tSUBMITTED\tWHY", func(row func(...any)) {
-				for _, l := range lines {
-					row(l.ID, l.Job, l.State, l.Step, l.Submitted.Format(time.DateTime), l.Why)
-				}
-			})
+			return listJobs(ctx, client, addr, asJSON)
 		})
+	c.Example = "  volley jobs --prune --keep count=10,age=7d"
+	p.register(c)
+	return c
+}
+
+func listJobs(ctx context.Context, client wire.ClusterClient, addr string, asJSON bool) error {
+	reply, err := client.Jobs(ctx, &wire.JobsRequest{Brief: !asJSON})
+	if err != nil {
+		return wire.CallError("list the jobs of", addr, err)
+	}
+	lines := make([]driver.JobView, 0, len(reply.Jobs))
+	for _, i := range reply.Jobs {
+		lines = append(lines, driver.ViewJob(i))
+	}
+	if asJSON {
+		return printJSON(lines)
+	}
+	return table("ID\tJOB\tSTATE\tSTEP\tSUBMITTED\tWHY", func(row func(...any)) {
+		for _, l := range lines {
+			row(l.ID, l.Job, l.State, l.Step, l.Submitted.Format(time.DateTime), l.Why)
+		}
+	})
 }
 
 // table prints columns under a heading.
@@ -109,7 +128,17 @@ it brings the model and the event log of a job that has ended.`, exactArgs(1, "t
 	c.Flags().StringVar(&out, "out", "", "directory for the job's model")
 	c.Flags().StringVar(&eventLog, "event-log", "", "file for the job's event log")
 	c.Flags().BoolVar(&overwrite, "overwrite", false, "replace the model directory if it exists")
+	c.AddCommand(resumeCommand())
 	return c
+}
+
+func resumeCommand() *cobra.Command {
+	return clientCommand("resume ID", "Have a job go on that has failed or was cancelled", `Resume starts a job again from its last checkpoint, under its id and with its
+flags, once what it has failed of is put in order. Its restarts count anew.`, exactArgs(1, "the id of a job"),
+		func(ctx context.Context, client wire.ClusterClient, addr string, args []string, _ bool) error {
+			_, err := client.Resume(ctx, &wire.ResumeRequest{Id: args[0]})
+			return wire.CallError("resume "+args[0]+" at", addr, err)
+		})
 }
 
 func logsCommand() *cobra.Command {

@@ -25,7 +25,8 @@ func daemonLogger(name, level string) hclog.Logger {
 }
 
 func driverCommand() *cobra.Command {
-	cfg := driver.DaemonConfig{}
+	keep, restarts := driver.DefaultKeep, uint32(0)
+	cfg := driver.DaemonConfig{Keep: &keep, Restarts: &restarts}
 	var config, level string
 	c := &cobra.Command{
 		Use:   "driver",
@@ -65,6 +66,8 @@ prints one JSON line when it is ready, and ends on SIGTERM.`,
 	fs.StringVar(&cfg.DataDir, "data-dir", "", "directory for jobs, results and the token (default: $XDG_CACHE_HOME/volley/driver)")
 	fs.DurationVar(&cfg.Suspicion, "suspicion", 2*time.Second, "silence after which an executor, a runner or a job's process is taken for lost; signs of life come three times as often")
 	fs.DurationVar(&cfg.Drain, "drain", 5*time.Second, "how long a shutdown waits for job processes and executors")
+	fs.Uint32Var(&restarts, "restarts", driver.DefaultRestarts, "how often a job's process is started again that was killed or has ended without a word; volley job resume begins anew")
+	fs.Var((*keepValue)(&keep), "keep", aboutKeep)
 	fs.StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or off")
 	fs.StringVar(&config, "config", "", "YAML file with values for flags")
 	return c

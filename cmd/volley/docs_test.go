@@ -48,7 +48,7 @@ func describe(b *bytes.Buffer, c *cobra.Command) {
 	if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
 		return
 	}
-	if c.Runnable() && !c.HasSubCommands() {
+	if c.Runnable() {
 		fmt.Fprintf(b, "\n## %s\n\n", strings.TrimSuffix(c.UseLine(), " [flags]"))
 		text := c.Long
 		if text == "" {

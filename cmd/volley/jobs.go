@@ -195,6 +195,9 @@ func trainJob(ctx context.Context, cfg volley.Config, f *trainFlags, j job) (*ru
 		}
 		return err
 	})
+	if err != nil && ctx.Err() != nil && fault.KindOf(err) == fault.Cancelled {
+		return nil, errInterrupted // in a pass after the last iteration
+	}
 	if err != nil {
 		return nil, err
 	}

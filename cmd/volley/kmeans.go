@@ -116,8 +116,7 @@ func (f *kmeansFlags) train(ctx context.Context, cfg volley.Config, then whenTra
 }
 
 func (f *kmeansFlags) replay(ctx context.Context, r *replayed) error {
-	return replayJob(ctx, r, mllib.BuildKMeans, func(s *rdd.Session, cfg mllib.KMeansConfig, p mllib.KMeansPlan) error {
-		_, err := mllib.TrainKMeans(ctx, s, cfg, p)
-		return err
+	return replayJob(ctx, r, mllib.BuildKMeans, func(s *rdd.Session, cfg mllib.KMeansConfig, p mllib.KMeansPlan) (*mllib.Clustered, error) {
+		return mllib.TrainKMeans(ctx, s, cfg, p)
 	})
 }

@@ -193,14 +193,12 @@ func (f *linearFlags) trainSoftmax(ctx context.Context, cfg volley.Config, then 
 
 func (f *linearFlags) replay(ctx context.Context, r *replayed) error {
 	if f.multinomial() {
-		return replayJob(ctx, r, mllib.BuildSoftmax, func(s *rdd.Session, cfg mllib.LinearConfig, p mllib.SoftmaxPlan) error {
-			_, err := mllib.TrainSoftmax(ctx, s, cfg, p)
-			return err
+		return replayJob(ctx, r, mllib.BuildSoftmax, func(s *rdd.Session, cfg mllib.LinearConfig, p mllib.SoftmaxPlan) (*mllib.Classified, error) {
+			return mllib.TrainSoftmax(ctx, s, cfg, p)
 		})
 	}
-	return replayJob(ctx, r, mllib.BuildLinear, func(s *rdd.Session, cfg mllib.LinearConfig, p mllib.LinearPlan) error {
-		_, err := mllib.TrainLinear(ctx, s, cfg, p)
-		return err
+	return replayJob(ctx, r, mllib.BuildLinear, func(s *rdd.Session, cfg mllib.LinearConfig, p mllib.LinearPlan) (*mllib.Trained, error) {
+		return mllib.TrainLinear(ctx, s, cfg, p)
 	})
 }
 

@@ -96,8 +96,7 @@ func (f *mlpFlags) train(ctx context.Context, cfg volley.Config, then whenTraine
 }
 
 func (f *mlpFlags) replay(ctx context.Context, r *replayed) error {
-	return replayJob(ctx, r, mllib.BuildMLP, func(s *rdd.Session, cfg mllib.MLPConfig, p mllib.MLPPlan) error {
-		_, err := mllib.TrainMLP(ctx, s, cfg, p)
-		return err
+	return replayJob(ctx, r, mllib.BuildMLP, func(s *rdd.Session, cfg mllib.MLPConfig, p mllib.MLPPlan) (*mllib.Networked, error) {
+		return mllib.TrainMLP(ctx, s, cfg, p)
 	})
 }

@@ -40,8 +40,10 @@ type Replay struct {
 	passed    *driver.LogEvaluation
 	wrong     error
 	adaptive  *abss.Adaptive
-	Steps     int // whose digest was equal
-	Passes    int // evaluation passes whose parameter was equal
+	spans     map[int]span  // of the lines' steps; nil where the clock began anew in between
+	now       time.Duration // when the last step ended
+	Steps     int           // whose digest was equal
+	Passes    int           // evaluation passes whose parameter was equal
 }
 
 // NewReplay prepares to replay a log with a program that was built from its
@@ -50,6 +52,10 @@ func NewReplay(l *Log, program runner.Program, store *storage.Store, maker *rdd.
 	if program.Fingerprint() != l.Header.Plan {
 		return nil, fault.Newf(fault.PlanMismatch, "replay", l.Path, "the log's plan is %s, this program builds %s",
 			l.Header.Plan.Short(), program.Fingerprint().Short())
+	}
+	report := Verify(l)
+	if len(report.Violations) > 0 {
+		return nil, fault.Newf(fault.Corrupt, "replay", l.Path, "%v", report.Violations[0])
 	}
 	var lines []Line // a run that went on from one of its own steps is replayed as if it had not been interrupted
 	r := &Replay{log: l, program: program, store: store, maker: maker, hashes: [][]plan.Digest{l.Header.Splits}, states: map[[3]int][]float64{}}
@@ -60,6 +66,12 @@ func NewReplay(l *Log, program runner.Program, store *storage.Store, maker *rdd.
 			lines = append(lines, line)
 		} else if !hasStep(lines) {
 			return nil, fault.Newf(fault.BadInput, "replay", l.Path, "it begins at step %d, from a checkpoint: replay the log of the first run", line.Resume.Step)
+		}
+	}
+	if !slices.ContainsFunc(l.Lines, func(l Line) bool { return l.Resume != nil }) {
+		r.spans = report.spans
+		for _, line := range lines[:min(1, len(lines))] {
+			r.now = r.spans[line.Number].from
 		}
 	}
 	l.Lines = lines
@@ -121,6 +133,7 @@ func (r *Replay) take(train bool) (*Line, error) {
 		return nil, r.differs("steps", "line %d is not the kind of step that the program runs", l.Number)
 	}
 	r.next++
+	r.now = max(r.now, r.spans[l.Number].to)
 	return l, nil
 }
 
@@ -238,14 +251,14 @@ func (r *Replay) RunCall(ctx context.Context, c rdd.CallRequest) ([][]byte, []er
 	return out, make([]error, len(out)), nil
 }
 
-// Now lies beyond every limit of time at the step where the log says that
-// one was reached, and is zero before.
+// Now is when the step before ended: no later than the program looked at its clock. At the
+// step where the log says that a limit of time was reached it lies beyond every limit.
 func (r *Replay) Now() time.Duration {
 	last := r.next == len(r.log.Lines) || r.log.Lines[r.next].Step == nil
 	if f := r.log.Footer; f != nil && f.StoppedBy == "max-time" && last && r.current != nil {
 		return 1 << 60
 	}
-	return 0
+	return r.now
 }
 
 // Resume says that a replay begins at the beginning.

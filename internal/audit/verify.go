@@ -34,6 +34,7 @@ const (
 	bounded  = "invariant 10.9, every wait bounded"
 	whole    = "wholeness of the log"
 	derived  = "derived figures"
+	decided  = "decisions from reports"
 )
 
 // timerSlack is how much later than its bound a wait may end on the real
@@ -44,12 +45,15 @@ const timerSlack = 5 * time.Second
 type Report struct {
 	Facts      int
 	Steps      int
+	Decided    int // steps and passes whose decisions follow from their reports
+	Undecided  int // those whose reports the log has left out
+	spans      map[int]span
 	Violations []Violation
 }
 
 // Verify checks everything that a log says against the invariants.
 func Verify(l *Log) *Report {
-	v := &verifier{l: l, r: &Report{}}
+	v := &verifier{l: l, r: &Report{spans: map[int]span{}}}
 	if l.Header == nil {
 		v.broken(whole, 0, 1, "the log is empty")
 		return v.r
@@ -57,6 +61,7 @@ func Verify(l *Log) *Report {
 	v.h = l.Header
 	v.packs = append(v.packs, newLedger(v.h.N, v.h.Weights, v.h.Entries))
 	v.ledger = v.packs[0]
+	v.retell()
 	v.header()
 	for i := range l.Lines {
 		v.line(&l.Lines[i])
@@ -72,7 +77,11 @@ type verifier struct {
 	packs       []*ledger
 	steps       int
 	evaluations int
-	*ledger     // of the line in hand
+	options     driver.LogOptions  // that the lines in hand were written under
+	next        *driver.LogOptions // of the last line of resumption, until its life has begun
+	retelling   *driver.Retelling  // nil where there is nothing to tell
+	leftOut     bool               // reports were more than a log keeps
+	*ledger                        // of the line in hand
 }
 
 // ledger is what the log has said of a pack so far.
@@ -111,7 +120,7 @@ func (v *verifier) broken(invariant string, step, line int, format string, args 
 func (v *verifier) header() {
 	v.fact(v.h.Version == driver.LogVersion, whole, 0, 1, "version %d, want %d", v.h.Version, driver.LogVersion)
 	v.splits(v.h.N, v.h.Weights, v.h.Entries, len(v.h.Splits), 1)
-	o := v.h.Options
+	o := v.options
 	v.fact(o.Ratio > 0 && o.Ratio <= 1, whole, 0, 1, "synchronization ratio %v", o.Ratio)
 	v.fact(o.StepTimeoutNs > 0 && o.GraceNs > 0 && o.MaxWaitNs > 0, bounded, 0, 1, "a bound is missing")
 }
@@ -142,6 +151,9 @@ func (v *verifier) pack(p *driver.LogPack, line int) {
 	v.fact(p.Pack == len(v.packs), whole, v.steps, line, "pack %d follows %d packs", p.Pack, len(v.packs))
 	v.splits(p.N, p.Weights, p.Entries, len(p.Splits), line)
 	v.packs = append(v.packs, newLedger(p.N, p.Weights, p.Entries))
+	if v.retelling != nil {
+		v.retelling.Describe(p.N, p.Weights, p.Entries)
+	}
 }
 
 func (v *verifier) line(l *Line) {
@@ -161,11 +173,17 @@ func (v *verifier) line(l *Line) {
 
 func (v *verifier) resume(r *driver.LogResume, line int) {
 	v.fact(len(r.Merged) == len(v.total), whole, r.Step, line, "%d ledger entries, %d splits", len(r.Merged), len(v.total))
+	v.fact(len(r.Cursor) == len(v.total), whole, r.Step, line, "%d cursors, %d splits", len(r.Cursor), len(v.total))
+	for i := range min(len(r.Cursor), len(r.Merged), len(v.total)) {
+		want := v.cursor(r.Merged[i], v.rows[i])
+		v.fact(r.Cursor[i] == want, cursors, r.Step, line, "split %d goes on at cursor %d, the rows merged end at %d", i, r.Cursor[i], want)
+	}
 	if v.steps > 0 { // it goes on from a step of this log
 		v.fact(r.Step == v.steps, whole, r.Step, line, "it resumes from step %d after step %d", r.Step, v.steps)
 		v.fact(slices.Equal(r.Merged, v.total), merged, r.Step, line, "it resumes with a ledger that its steps do not add up to")
 	}
 	v.steps = r.Step
+	v.goesOn(r, line)
 	copy(v.total, r.Merged)
 	clear(v.lastAttempt) // attempts are counted by each life of a job; epochs go on
 }
@@ -184,6 +202,7 @@ func (v *verifier) step(s *driver.LogStep, line int) {
 	v.steps++
 	v.fact(s.Step == v.steps, whole, s.Step, line, "step %d follows step %d", s.Step, v.steps-1)
 	v.steps = s.Step
+	v.decidedStep(s, line)
 	if !v.shaped(s.Step, line, len(s.C), len(s.Folded), len(s.Attempt), len(s.Epoch), len(s.Cursor)) {
 		return
 	}
@@ -191,8 +210,8 @@ func (v *verifier) step(s *driver.LogStep, line int) {
 	for i := range s.C {
 		v.split(s, i, missing[i], line)
 	}
-	if v.h.Options.Sync == abss.Adapting.String() {
-		v.fact(s.Ratio >= min(v.h.Options.MinRatio, v.h.Options.Ratio) && s.Ratio <= 1, coverage, s.Step, line, "ratio %v, outside of [%v, 1]", s.Ratio, v.h.Options.MinRatio)
+	if v.options.Sync == abss.Adapting.String() {
+		v.fact(s.Ratio >= min(v.options.MinRatio, v.options.Ratio) && s.Ratio <= 1, coverage, s.Step, line, "ratio %v, outside of [%v, 1]", s.Ratio, v.options.MinRatio)
 	}
 	v.share(s, missing, line)
 	v.waits(s.Waits, s.Step, line)
@@ -211,7 +230,7 @@ func (v *verifier) missing(list []int, step, line int) map[int]bool {
 // limit is how many rows of a split a step folds when it is not cut.
 func (v *verifier) limit(s *driver.LogStep, i int) int64 {
 	n := v.rows[i]
-	f := v.h.Options.BatchFraction
+	f := v.options.BatchFraction
 	if s.Batch > 0 {
 		f = s.Batch
 	}
@@ -223,16 +242,24 @@ func (v *verifier) limit(s *driver.LogStep, i int) int64 {
 
 // mustBeWhole says whether no step may leave a row out.
 func (v *verifier) mustBeWhole() bool {
-	policy, err := abss.ParsePolicy(v.h.Options.Sync)
+	policy, err := abss.ParsePolicy(v.options.Sync)
 	return err == nil && policy.Whole()
 }
 
 // ratio is the synchronization ratio of a step.
 func (v *verifier) ratio(s *driver.LogStep) float64 {
-	if v.h.Options.Sync == abss.Adapting.String() {
+	if v.options.Sync == abss.Adapting.String() {
 		return s.Ratio
 	}
-	return v.h.Options.Ratio
+	return v.options.Ratio
+}
+
+// cursor is where a split of n rows is to go on after so many have been merged.
+func (v *verifier) cursor(merged, n int64) int64 {
+	if !v.options.Cursor || n <= 0 {
+		return 0
+	}
+	return merged % n
 }
 
 func (v *verifier) split(s *driver.LogStep, i int, missing bool, line int) {
@@ -240,17 +267,14 @@ func (v *verifier) split(s *driver.LogStep, i int, missing bool, line int) {
 	v.fact(c == s.Folded[i], merged, s.Step, line, "split %d: the ledger merged %d rows, the accumulator folded %d", i, c, s.Folded[i])
 	v.fact(c >= 0 && c <= v.limit(s, i), merged, s.Step, line, "split %d of %d rows merged %d", i, n, c)
 	v.fact(!missing || c == 0, merged, s.Step, line, "split %d is missing but merged %d rows", i, c)
-	want := int64(0)
-	if v.h.Options.Cursor && n > 0 {
-		want = v.total[i] % n
-	}
+	want := v.cursor(v.total[i], n)
 	v.fact(s.Cursor[i] == want, cursors, s.Step, line, "split %d starts at %d, the rows merged before end at %d", i, s.Cursor[i], want)
 	if v.mustBeWhole() || (v.ratio(s) >= 1 && !missing) {
 		v.fact(c == v.limit(s, i), bspWhole, s.Step, line, "split %d merged %d of %d rows", i, c, v.limit(s, i))
 	}
 	if s.Cut && !missing {
 		made, all := v.progress(s, i)
-		floor := min(all, max(v.h.Options.MinRows, int64(v.h.Options.MinShare*float64(all))))
+		floor := min(all, max(v.options.MinRows, int64(v.options.MinShare*float64(all))))
 		v.fact(made >= floor, coverage, s.Step, line, "split %d was cut at %d, below the floor of %d", i, made, floor)
 	}
 	if !missing {
@@ -323,13 +347,13 @@ func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 	}
 	v.fact(near(s.Share, float64(rows)/float64(max(1, v.allProgress(s)))), derived, s.Step, line, "share %v, the counts give %v", s.Share, float64(rows)/float64(max(1, v.allProgress(s))))
 	v.fact(!(present > 0) || near(s.NEff, 1/inverse), derived, s.Step, line, "N_eff %v, the counts give %v", s.NEff, 1/inverse)
-	if len(missing) == 0 && v.h.Options.Sync != "deadline" {
+	if len(missing) == 0 && v.options.Sync != "deadline" {
 		v.fact(float64(rows) >= v.ratio(s)*float64(all)*(1-1e-12) || v.mustBeWhole(), coverage, s.Step, line,
 			"%d of %d, less than the ratio %v, with no split missing", rows, all, v.ratio(s))
 	}
 	v.fact(rows <= all, coverage, s.Step, line, "%d of %d", rows, all)
 	held := max(v.largestShare(s, v.owners), v.largestShare(s, s.Placement)) // owners change at a step's beginning and by its losses
-	v.fact(float64(gone) <= max(v.h.Options.MaxMissing, 1/float64(max(1, v.h.Options.Executors)), held)*float64(all)*(1+1e-12),
+	v.fact(float64(gone) <= max(v.options.MaxMissing, 1/float64(max(1, v.options.Executors)), held)*float64(all)*(1+1e-12),
 		coverage, s.Step, line, "%d of %d missing", gone, all)
 }
 
@@ -382,8 +406,8 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) 
 
 func (v *verifier) waits(waits []abss.Wait, step, line int) {
 	for _, w := range waits {
-		bound := time.Duration(v.h.Options.StepTimeoutNs)
-		v.fact(w.Bound > 0 && w.Bound <= max(bound, w.Since+w.Took+time.Duration(v.h.Options.GraceNs)), bounded, step, line,
+		bound := time.Duration(v.options.StepTimeoutNs)
+		v.fact(w.Bound > 0 && w.Bound <= max(bound, w.Since+w.Took+time.Duration(v.options.GraceNs)), bounded, step, line,
 			"the wait for %s has the bound %v", w.For, w.Bound)
 		v.fact(w.Took >= 0 && w.Took <= w.Bound+timerSlack, bounded, step, line, "the wait for %s took %v of at most %v", w.For, w.Took, w.Bound)
 	}
@@ -402,6 +426,7 @@ func (v *verifier) placement(s *driver.LogStep, line int) {
 
 func (v *verifier) evaluation(e *driver.LogEvaluation, line int) {
 	v.evaluations++
+	v.decidedPass(e, line)
 	if !v.shaped(v.steps, line, len(e.C), len(e.Folded), len(e.Attempt), len(e.Epoch)) {
 		return
 	}

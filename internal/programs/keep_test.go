@@ -80,3 +80,28 @@ func count(t *testing.T, dir string) int {
 	}
 	return n
 }
+
+// TestWhatNobodyNeedsIsDropped, but not while somebody is about to submit it; nor anything
+// that is no program.
+func TestWhatNobodyNeedsIsDropped(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := put(t, s, "a program")
+	if s.Drop(digest); !has(s, digest) {
+		t.Error("a program that has just arrived was dropped")
+	}
+	if s, err = Open(dir); err != nil {
+		t.Fatal(err)
+	}
+	s.Drop("../" + filepath.Base(dir))
+	s.Drop(orderName)
+	if _, err := os.Stat(filepath.Join(dir, orderName)); err != nil {
+		t.Error(err)
+	}
+	if s.Drop(digest); has(s, digest) {
+		t.Error("a program that nobody needs was not dropped")
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
 )
@@ -34,8 +35,13 @@ type Store struct {
 	// InUse says of a digest that it must not be dropped; may be nil.
 	InUse func(digest string) bool
 	mu    sync.Mutex
-	used  []string // digests in the order of their last uses, as the file orderName has it
+	used  []string             // digests in the order of their last uses, as the file orderName has it
+	last  map[string]time.Time // uses since the store was opened
 }
+
+// settling is how long a program stays after it was used: a job that needs it may be about to be
+// submitted.
+const settling = 10 * time.Minute
 
 // orderName is the file that has the order in which programs were last used: times of
 // files do not tell, where a clock was set or a disk keeps whole seconds.
@@ -50,7 +56,7 @@ func Open(dir string) (*Store, error) {
 	for _, f := range left {
 		os.Remove(f)
 	}
-	s := &Store{dir: dir}
+	s := &Store{dir: dir, last: map[string]time.Time{}}
 	raw, _ := os.ReadFile(filepath.Join(dir, orderName)) // none is as good as empty
 	for digest := range strings.FieldsSeq(string(raw)) {
 		if valid(digest) {
@@ -64,6 +70,7 @@ func Open(dir string) (*Store, error) {
 func (s *Store) use(digest string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.last[digest] = time.Now()
 	if n := len(s.used); n > 0 && s.used[n-1] == digest {
 		return
 	}
@@ -164,8 +171,23 @@ func (s *Store) dropOld() {
 		if s.InUse != nil && s.InUse(old) {
 			continue
 		}
-		os.Remove(filepath.Join(s.dir, old))
-		s.used = slices.DeleteFunc(s.used, func(d string) bool { return d == old })
+		s.remove(old)
+	}
+}
+
+// remove removes a program; s.mu is held.
+func (s *Store) remove(digest string) {
+	os.Remove(filepath.Join(s.dir, digest))
+	delete(s.last, digest)
+	s.used = slices.DeleteFunc(s.used, func(d string) bool { return d == digest })
+}
+
+// Drop removes a program that no job needs any more, unless it was used just now.
+func (s *Store) Drop(digest string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last, ok := s.last[digest]; valid(digest) && (!ok || time.Since(last) > settling) {
+		s.remove(digest)
 	}
 }
 

@@ -1,0 +1,138 @@
+package audit
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// A log has what the job was told, and its options: a job that is told the same under the
+// same options has to decide what every line says.
+
+// span is when a step began and ended, by the job's clock.
+type span struct{ from, to plan.Time }
+
+// retell begins to tell a job what the log's was told.
+func (v *verifier) retell() {
+	v.options = v.h.Options
+	cfg, exact, ok := v.configOf(v.h.Options, 1)
+	if !ok {
+		return
+	}
+	v.retelling = driver.NewRetelling(cfg, exact)
+	v.retelling.Describe(v.h.N, v.h.Weights, v.h.Entries)
+}
+
+// configOf are options as those of a job, and whether its clock was never late.
+func (v *verifier) configOf(o driver.LogOptions, line int) (cfg driver.JobConfig, exact, ok bool) {
+	cfg, err := o.Config()
+	v.fact(err == nil, whole, v.steps, line, "the options are those of no job: %v", err)
+	cfg.Fingerprint = v.h.Plan
+	return cfg, o.Clock == "virtual", err == nil
+}
+
+// goesOn notes what a pack goes on from, and under which options the next life of the job
+// does.
+func (v *verifier) goesOn(r *driver.LogResume, line int) {
+	v.leftOut, v.next = false, &r.Options
+	cfg, exact, ok := v.configOf(r.Options, line)
+	if v.retelling == nil || !ok || len(r.Cursor) != len(r.Merged) {
+		v.retelling = nil
+		return
+	}
+	v.retelling.Under(cfg, exact)
+	v.retelling.ResumedAt(r)
+}
+
+// reported tells the job a line's reports, and returns the step that ends with them: nil where
+// there is none.
+func (v *verifier) reported(r driver.LogReports, line int) *driver.StepReport {
+	v.leftOut = v.leftOut || r.LeftOut
+	if v.retelling == nil || v.leftOut {
+		v.r.Undecided++
+		v.resumed(true, line)
+		return nil
+	}
+	lives := v.retelling.Lives()
+	steps, err := v.retelling.Tell(r.Reports)
+	v.fact(err == nil, decided, v.steps, line, "%v", err)
+	if err != nil {
+		v.retelling = nil // whatever it says from now on means nothing
+		return nil
+	}
+	began := v.retelling.Lives() - lives
+	v.fact(began == 0 || v.r.Decided == 0 || v.next != nil, decided, v.steps, line, "a life of the job begins, the log has no line that it resumes")
+	v.fact(v.retelling.Awaits() == 0, decided, v.steps, line, "a pack is said to be resumed, the reports do not say so")
+	v.resumed(began > 0, line)
+	for _, s := range steps[:len(steps)-1] { // those before the first step of a life have no lines
+		v.fact(began > 0 && !s.Train, decided, v.steps, line, "the reports are of a step, or a pass, that has no line")
+	}
+	for id, n := range v.retelling.Slots() {
+		v.fact(v.options.Slots == 0 || n == v.options.Slots, decided, v.steps, line, "%s has %d slots, the options say %d", id, n, v.options.Slots)
+	}
+	v.r.Decided++
+	last := steps[len(steps)-1]
+	v.r.spans[line] = span{last.Began, last.Began + last.Took}
+	return last
+}
+
+// resumed takes over the options of a line of resumption, where a life of the job has begun;
+// where none has, another pack has gone on, under the same.
+func (v *verifier) resumed(began bool, line int) {
+	if v.next == nil {
+		return
+	}
+	v.fact(began || *v.next == v.options, decided, v.steps, line, "a line of resumption has other options, and the job has not begun anew")
+	v.options, v.next = *v.next, nil
+}
+
+// decidedStep compares a step's line with what its reports give.
+func (v *verifier) decidedStep(s *driver.LogStep, line int) {
+	r := v.reported(s.LogReports, line)
+	if r == nil || !v.sameKind(r, true, line) {
+		return
+	}
+	want, got := driver.StepLine(r), *s
+	got.Phases.Update, got.Event, got.LogReports = 0, want.Event, want.LogReports
+	got.Iteration, got.Values, got.Params = 0, nil, plan.Digest{} // which replay compares
+	v.same(want, &got, line)
+}
+
+// decidedPass compares the line of an evaluation pass with what its reports give.
+func (v *verifier) decidedPass(e *driver.LogEvaluation, line int) {
+	r := v.reported(e.LogReports, line)
+	if r == nil || !v.sameKind(r, false, line) {
+		return
+	}
+	want, got := driver.EvaluationLine(r, e.Params), *e
+	got.Event, got.LogReports = want.Event, want.LogReports
+	got.Iteration, got.Objective = 0, nil
+	v.same(want, &got, line)
+}
+
+func (v *verifier) sameKind(r *driver.StepReport, train bool, line int) bool {
+	v.fact(r.Train == train, decided, v.steps, line, "its reports are those of another kind of step")
+	return r.Train == train
+}
+
+// same compares two lines field by field.
+func (v *verifier) same(want, got any, line int) {
+	w, g := reflect.ValueOf(want).Elem(), reflect.ValueOf(got).Elem()
+	for i := range w.NumField() {
+		f := w.Type().Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		a, b := shownField(w.Field(i)), shownField(g.Field(i))
+		v.fact(a == b, decided, v.steps, line, "%s: the line says %s, what the job was told gives %s", name, b, a)
+	}
+}
+
+// shownField is a field as it is compared: an empty list is none.
+func shownField(f reflect.Value) string {
+	if f.Kind() == reflect.Slice && f.Len() == 0 {
+		return "[]"
+	}
+	return fmt.Sprintf("%+v", f.Interface())
+}
