@@ -62,6 +62,20 @@ func (c *checkpoint) pack(node int) *packMark {
 	return nil
 }
 
+// nodesBefore are the nodes of the packs that were opened before a node's.
+func (c *checkpoint) nodesBefore(node int) (all []int) {
+	if c == nil {
+		return nil
+	}
+	for _, m := range c.Packs {
+		if m.Node == node {
+			break
+		}
+		all = append(all, m.Node)
+	}
+	return all
+}
+
 // marks are the packs that are open, as a checkpoint keeps them.
 func (e *embedded) marks() (all []packMark) {
 	for number, node := range e.nodes {

@@ -8,6 +8,20 @@ import (
 	"github.com/volley-engine/volley/rdd"
 )
 
+// loopFrom runs a loop of n turns, or what is left of them.
+func loopFrom[T any](t *testing.T, cfg Config, n int, turn func(*T)) (turns int, err error) {
+	_, err = Run(context.Background(), cfg, "loop", struct{}{}, func(*rdd.Graph, struct{}) int { return 0 },
+		func(ctx context.Context, s *rdd.Session, _ struct{}, _ int) (string, error) {
+			var state T
+			for range rdd.Iterations(ctx, s, &state, n) {
+				turns++
+				turn(&state)
+			}
+			return "end", s.Err()
+		})
+	return turns, err
+}
+
 // TestACheckpointOfAnotherVersionIsRefusedByName, not as one that is damaged.
 func TestACheckpointOfAnotherVersionIsRefusedByName(t *testing.T) {
 	cfg := testConfig(t)

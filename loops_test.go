@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"testing"
 
+	"github.com/volley-engine/volley/internal/audit"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -140,5 +142,55 @@ func TestATurnThatFailedIsNotCommitted(t *testing.T) {
 	}
 	if n, err := turns(true, 0); err != nil || n != 5 {
 		t.Errorf("five turns come to %d: %v", n, err)
+	}
+}
+
+// TestPacksKeepTheirNumbers: a program that is resumed in its second loop opens the pack of
+// the first one too, so that its event log is that of a run that was not interrupted.
+func TestPacksKeepTheirNumbers(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.Checkpoints, cfg.CheckpointEach, cfg.EventLog = t.TempDir(), 1, filepath.Join(t.TempDir(), "events.jsonl")
+	sums := func(g *rdd.Graph, _ textArgs) (plans [2]rdd.Step[float64, float64]) {
+		for i := range plans {
+			rows := rdd.Pack(rdd.Map(rdd.Range(g, int64(i), 40, 4), func(n int64) float64 { return float64(n) }), rdd.Splits(2))
+			plans[i] = rdd.Aggregate(rows, rdd.Aggregator[float64, float64, float64]{
+				Zero: func(float64) float64 { return 0 }, Add: func(_, sum, row float64) float64 { return sum + row }, Merge: func(a, b float64) float64 { return a + b }},
+				rdd.Aggressive(1))
+		}
+		return plans
+	}
+	run := func(failAt int) error {
+		_, err := Run(context.Background(), cfg, "two packs", textArgs{}, sums, func(ctx context.Context, s *rdd.Session, _ textArgs, plans [2]rdd.Step[float64, float64]) (string, error) {
+			turns := 0
+			for i := range plans {
+				state := 0.0
+				for range rdd.Iterations(ctx, s, &state, 3) {
+					if turns++; turns == failAt {
+						return "", errStopped
+					}
+					sum, err := plans[i].Run(ctx, s, state)
+					if err != nil {
+						return "", err
+					}
+					state += sum
+				}
+			}
+			return "end", s.Err()
+		})
+		return err
+	}
+	if err := run(6); !errors.Is(err, errStopped) {
+		t.Fatal(err)
+	}
+	cfg.Resume = true
+	if err := run(0); err != nil {
+		t.Fatal(err)
+	}
+	log, err := audit.Read(cfg.EventLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := audit.Verify(log); len(r.Violations) > 0 {
+		t.Errorf("%v", r.Violations)
 	}
 }

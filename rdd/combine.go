@@ -60,11 +60,11 @@ func CombineByKey[K comparable, V, C any](ds Dataset[Pair[K, V]], by Combiner[V,
 			return writeCombined(ctx, ds, part, by, c, d, packs, n())
 		}})
 	ds.g.joinsSmall(id, o, id)
-	return shuffledDataset(ds.g, id, id, o, n, func(ctx context.Context, part int, yield func([]Pair[K, C]) error) error {
+	return byKey(shuffledDataset(ds.g, id, id, o, n, func(ctx context.Context, part int, yield func([]Pair[K, C]) error) error {
 		t := reduces.get()
 		defer reduces.put(t)
 		return readCombined(ctx, id, part, c, t, by.Merge, yield)
-	})
+	}))
 }
 
 // joinsSmall lets a node join small partitions of shuffles, unless their number
@@ -122,7 +122,7 @@ func readCombined[K comparable, C any](ctx context.Context, id, part int, c keye
 	case err != nil:
 		return err
 	case spilled == nil:
-		return yieldByHash(t, yield)
+		return yieldByHash(env, t, yield)
 	}
 	out := newBatcher(yield)
 	err = eachGroup(ctx, spilled, func(rows []Pair[K, C]) error {
@@ -158,8 +158,9 @@ func (p *tables[K, C]) put(t *table[K, C]) {
 
 // yieldByHash hands out the entries of a table in the order of their hashes, and
 // of equal ones in the order of their encodings.
-func yieldByHash[K comparable, C any](t *table[K, C], yield func([]Pair[K, C]) error) error {
+func yieldByHash[K comparable, C any](env *taskEnv, t *table[K, C], yield func([]Pair[K, C]) error) error {
 	order := t.byHash()
+	env.expect(order)
 	out := newBatcher(yield)
 	for _, at := range order {
 		if err := out.add(t.entries[at.row]); err != nil {

@@ -107,7 +107,7 @@ func derive[T, U any](ds Dataset[T], kind string, each func(ctx context.Context,
 
 // Map applies f to every row. Nothing moves; order is kept.
 func Map[T, U any](ds Dataset[T], f func(T) U) Dataset[U] {
-	return derive(ds, "map", func(ctx context.Context, part int, yield func([]U) error) error {
+	return byRow(derive(ds, "map", func(ctx context.Context, part int, yield func([]U) error) error {
 		var out []U
 		p := pulseOf(ctx)
 		return ds.each(ctx, part, func(rows []T) error {
@@ -121,33 +121,41 @@ func Map[T, U any](ds Dataset[T], f func(T) U) Dataset[U] {
 			}
 			return yield(out)
 		})
-	})
+	}))
 }
 
 // MapErr is Map with a function that may fail: the first error fails the
 // action, naming partition and row.
 func MapErr[T, U any](ds Dataset[T], f func(T) (U, error)) Dataset[U] {
-	return derive(ds, "map-err", func(ctx context.Context, part int, yield func([]U) error) error {
+	return byRow(derive(ds, "map-err", func(ctx context.Context, part int, yield func([]U) error) error {
 		n := 0
 		b := newBatcher(yield)
 		err := ds.rows(ctx, part, func(row T) error {
 			u, err := f(row)
 			if err != nil {
-				return fault.New(fault.UserCode, "map", fmt.Sprintf("row %d of partition %d", n, part), err)
+				return fault.New(fault.UserCode, "map", rowName(ctx, n, part), err)
 			}
 			n++
 			return b.add(u)
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, errSplit) {
 			return err
 		}
-		return b.flush()
-	})
+		return firstError(b.flush(), err)
+	}))
+}
+
+// rowName names a row of a partition; in a piece of one its number is not known.
+func rowName(ctx context.Context, row, part int) string {
+	if env, err := envOf(ctx); err == nil && env.args.Piece != nil {
+		return fmt.Sprintf("a row of partition %d", part)
+	}
+	return fmt.Sprintf("row %d of partition %d", row, part)
 }
 
 // Filter keeps the rows that f accepts. Nothing moves; order is kept.
 func Filter[T any](ds Dataset[T], f func(T) bool) Dataset[T] {
-	return keepsKeys(ds.spread, derive(ds, "filter", func(ctx context.Context, part int, yield func([]T) error) error {
+	return keepsKeys(ds.spread, byRow(derive(ds, "filter", func(ctx context.Context, part int, yield func([]T) error) error {
 		var out []T
 		p := pulseOf(ctx)
 		return ds.each(ctx, part, func(rows []T) error {
@@ -168,7 +176,7 @@ func Filter[T any](ds Dataset[T], f func(T) bool) Dataset[T] {
 			}
 			return yield(out[:n])
 		})
-	}))
+	})))
 }
 
 // FlatMap replaces every row by the rows that f makes of it. Nothing moves;
@@ -180,7 +188,7 @@ func FlatMap[T, U any](ds Dataset[T], f func(T) []U) Dataset[U] {
 // FlatMapAppend is FlatMap with a function that appends the rows it makes to a
 // slice, which takes no memory for each row.
 func FlatMapAppend[T, U any](ds Dataset[T], f func(out []U, row T) []U) Dataset[U] {
-	return derive(ds, "flat-map", func(ctx context.Context, part int, yield func([]U) error) error {
+	return byRow(derive(ds, "flat-map", func(ctx context.Context, part int, yield func([]U) error) error {
 		most := batchRows[U]()
 		out := make([]U, 0, most)
 		p := pulseOf(ctx)
@@ -198,9 +206,9 @@ func FlatMapAppend[T, U any](ds Dataset[T], f func(out []U, row T) []U) Dataset[
 			}
 			return nil
 		})
-		if err != nil || len(out) == 0 {
+		if err != nil && !errors.Is(err, errSplit) || len(out) == 0 {
 			return err
 		}
-		return yield(out)
-	})
+		return firstError(yield(out), err)
+	}))
 }

@@ -51,6 +51,9 @@ type node struct {
 	reads   func(k, part int) []int                              // partitions of input k that a partition is computed from; nil is the same one
 	points  *sourceDecl                                          // whose rows are the node's, as they are
 	bytes   func() int64                                         // about how many bytes its rows are; nil is as many as its inputs'
+	byRow   bool                                                 // each row is made of one row of the input
+	byKey   bool                                                 // rows are those of shuffles' keys, by their hashes
+	piece   taskFunc                                             // computes a part of a partition's rows for another task; may be nil
 	at      string                                               // the user's file and line
 }
 

@@ -107,7 +107,11 @@ func (g *grouper[K, V]) each(ctx context.Context, yield func(key K, values []V) 
 			return yield(rows[0].Key, values)
 		})
 	}
-	for _, at := range g.table.byHash() {
+	order := g.table.byHash()
+	if env, err := envOf(ctx); err == nil {
+		env.expect(order)
+	}
+	for _, at := range order {
 		e := &g.table.entries[at.row]
 		if err := yield(e.Key, e.Value); err != nil {
 			return err
@@ -126,7 +130,7 @@ func GroupByKey[K comparable, V any](ds Dataset[Pair[K, V]], options ...ShuffleO
 	n := o.count(ds.g, ds.id)
 	id := shuffleByKey(ds, "group-by-key", c, o, n)
 	ds.g.joinsSmall(id, o, id)
-	return shuffledDataset(ds.g, id, id, o, n, oneByOne(func(ctx context.Context, part int, yield func(Pair[K, []V]) error) error {
+	return byKey(shuffledDataset(ds.g, id, id, o, n, oneByOne(func(ctx context.Context, part int, yield func(Pair[K, []V]) error) error {
 		env, err := envOf(ctx)
 		if err != nil {
 			return err
@@ -137,7 +141,7 @@ func GroupByKey[K comparable, V any](ds Dataset[Pair[K, V]], options ...ShuffleO
 			return err
 		}
 		return g.each(ctx, func(key K, values []V) error { return yield(Pair[K, []V]{key, values}) })
-	}))
+	})))
 }
 
 // CoGrouped are the values that a key has in two datasets.
@@ -188,7 +192,7 @@ func coGroup[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pai
 }
 
 func (c *coGrouping[K, V, W]) dataset() Dataset[Pair[K, CoGrouped[V, W]]] {
-	return shuffledDataset(c.g, c.id, c.id, c.o, c.n, oneByOne(c.each))
+	return byKey(shuffledDataset(c.g, c.id, c.id, c.o, c.n, oneByOne(c.each)))
 }
 
 // each brings a partition of both shuffles together.
@@ -214,11 +218,11 @@ func (c *coGrouping[K, V, W]) each(ctx context.Context, part int, yield func(Pai
 		r.close()
 		return c.bySorting(ctx, part, g, yield)
 	}
-	return mergeTables(l.table, r.table, yield)
+	return mergeTables(env, l.table, r.table, yield)
 }
 
 // mergeTables walks the keys of two tables in the order of their hashes.
-func mergeTables[K comparable, V, W any](l *table[K, []V], r *table[K, []W], yield func(Pair[K, CoGrouped[V, W]]) error) error {
+func mergeTables[K comparable, V, W any](env *taskEnv, l *table[K, []V], r *table[K, []W], yield func(Pair[K, CoGrouped[V, W]]) error) error {
 	all := newTable[K, CoGrouped[V, W]](l.codec, l.hash, len(l.entries)+len(r.entries))
 	for i, h := range l.hashed() {
 		at, _ := all.insert(&l.entries[i].Key, h)
@@ -228,7 +232,9 @@ func mergeTables[K comparable, V, W any](l *table[K, []V], r *table[K, []W], yie
 		at, _ := all.insert(&r.entries[i].Key, h)
 		all.entries[at].Value.Right = r.entries[i].Value
 	}
-	for _, at := range all.byHash() {
+	order := all.byHash()
+	env.expect(order)
+	for _, at := range order {
 		if err := yield(all.entries[at.row]); err != nil {
 			return err
 		}

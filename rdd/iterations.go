@@ -49,7 +49,7 @@ func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Se
 			}
 		}
 		for k := first + 1; k <= n && !ended; k++ {
-			if ctx.Err() != nil {
+			if s.interrupted = ctx.Err() != nil; s.interrupted {
 				return
 			}
 			it := &Iteration{Number: k, values: map[string]float64{}}
@@ -67,6 +67,9 @@ func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Se
 
 // Err is why a loop ended, where that was an error.
 func (s *Session) Err() error { return s.err }
+
+// Interrupted reports whether the context has ended a loop before it ended itself.
+func (s *Session) Interrupted() bool { return s.interrupted }
 
 // Parametric is a loop's state that remembers more than its parameters: the digest
 // that a turn commits, and a replay compares, is of these alone.

@@ -63,31 +63,30 @@ func (o keyOrder[K]) decode(raw []byte) (k K, err error) {
 // rankOf maps keys to numbers in the same order: of strings, by their first
 // eight bytes.
 func rankOf[K Ordered]() func(K) uint64 {
-	at := func(k *K) unsafe.Pointer { return unsafe.Pointer(k) }
 	const sign = 1 << 63
 	switch reflect.TypeFor[K]().Kind() {
 	case reflect.Int, reflect.Int64:
-		return func(k K) uint64 { return *(*uint64)(at(&k)) ^ sign }
+		return func(k K) uint64 { return *(*uint64)(unsafe.Pointer(&k)) ^ sign }
 	case reflect.Int32:
-		return func(k K) uint64 { return uint64(int64(*(*int32)(at(&k)))) ^ sign }
+		return func(k K) uint64 { return uint64(int64(*(*int32)(unsafe.Pointer(&k)))) ^ sign }
 	case reflect.Int16:
-		return func(k K) uint64 { return uint64(int64(*(*int16)(at(&k)))) ^ sign }
+		return func(k K) uint64 { return uint64(int64(*(*int16)(unsafe.Pointer(&k)))) ^ sign }
 	case reflect.Int8:
-		return func(k K) uint64 { return uint64(int64(*(*int8)(at(&k)))) ^ sign }
+		return func(k K) uint64 { return uint64(int64(*(*int8)(unsafe.Pointer(&k)))) ^ sign }
 	case reflect.Uint, reflect.Uint64:
-		return func(k K) uint64 { return *(*uint64)(at(&k)) }
+		return func(k K) uint64 { return *(*uint64)(unsafe.Pointer(&k)) }
 	case reflect.Uint32:
-		return func(k K) uint64 { return uint64(*(*uint32)(at(&k))) }
+		return func(k K) uint64 { return uint64(*(*uint32)(unsafe.Pointer(&k))) }
 	case reflect.Uint16:
-		return func(k K) uint64 { return uint64(*(*uint16)(at(&k))) }
+		return func(k K) uint64 { return uint64(*(*uint16)(unsafe.Pointer(&k))) }
 	case reflect.Uint8:
-		return func(k K) uint64 { return uint64(*(*uint8)(at(&k))) }
+		return func(k K) uint64 { return uint64(*(*uint8)(unsafe.Pointer(&k))) }
 	case reflect.Float32:
-		return func(k K) uint64 { return floatRank(float64(*(*float32)(at(&k)))) }
+		return func(k K) uint64 { return floatRank(float64(*(*float32)(unsafe.Pointer(&k)))) }
 	case reflect.Float64:
-		return func(k K) uint64 { return floatRank(*(*float64)(at(&k))) }
+		return func(k K) uint64 { return floatRank(*(*float64)(unsafe.Pointer(&k))) }
 	}
-	return func(k K) uint64 { return textRank(*(*string)(at(&k))) }
+	return func(k K) uint64 { return textRank(*(*string)(unsafe.Pointer(&k))) }
 }
 
 // textRank are the first eight bytes of a string, the first one the most

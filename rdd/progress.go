@@ -13,14 +13,17 @@ import (
 const pulseRows = 64
 
 // pulse says that a task gets on; of what packs are made from, nobody asks.
-type pulse struct{ packs runner.Packs }
+type pulse struct {
+	packs runner.Packs
+	env   *taskEnv
+}
 
 func pulseOf(ctx context.Context) pulse {
 	env, err := envOf(ctx)
 	if err != nil {
 		return pulse{}
 	}
-	return pulse{env.packs}
+	return pulse{env.packs, env}
 }
 
 func (p pulse) moved(rows int) {
@@ -32,8 +35,14 @@ func (p pulse) moved(rows int) {
 // each hands out the rows of a partition, and says that they pass.
 func (ds Dataset[T]) each(ctx context.Context, part int, yield func(rows []T) error) error {
 	p := pulseOf(ctx)
-	return ds.produce(ctx, part, func(rows []T) error {
+	passes := func(rows []T) error {
 		p.moved(len(rows))
 		return yield(rows)
-	})
+	}
+	if p.env != nil {
+		if done, err := ds.inPieces(ctx, p.env, part, passes); done || err != nil {
+			return err
+		}
+	}
+	return ds.produce(ctx, part, passes)
 }

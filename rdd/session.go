@@ -120,6 +120,7 @@ type Config struct {
 	Copies     bool           // executors can be lost one by one, so that copies are worth making
 	Warn       func(string)   // what the user should know of; may be nil
 	TaskMemory int            // bytes of rows that a task may hold
+	Slots      func() int     // how many tasks run at a time; nil: tasks never share their rows
 	Scalable   func() error   // says why a step without Scale cannot be cut here; may be nil
 }
 
@@ -141,10 +142,12 @@ type Session struct {
 	load    time.Duration
 	eval    time.Duration
 	err     error
-	failed  bool    // a step of the loop has failed
-	batch   float64 // share of each split that training steps fold; 0 is the engine's
-	loops   int     // begun
-	attempt uint64  // of the last call
+	failed  bool // a step of the loop has failed
+	// interrupted says that the context has ended a loop.
+	interrupted bool
+	batch       float64 // share of each split that training steps fold; 0 is the engine's
+	loops       int     // begun
+	attempt     uint64  // of the last call
 	// shuffled are the outputs of shuffles' map tasks, nil where there is none.
 	shuffled map[int][]*mapOutput
 	digests  map[int]map[int]uint64 // of what map tasks have made, by node and task, lost or not
@@ -160,6 +163,8 @@ type Session struct {
 	loopRuns map[int]*loopRun      // by node
 	saves    map[int]int           // how often each was run
 	pieces   map[[2]int][]int      // of splits, by node and size of the parameter
+	pieced   map[[2]int]*pieced    // by node and partition of a task that handed rows back
+	whole    map[[2]int]bool       // of whom that is not to be asked again
 }
 
 type openPack struct {
@@ -170,7 +175,8 @@ type openPack struct {
 // NewSession begins a job on a cluster. Programs get one from volley.Main.
 func NewSession(g *Graph, cluster Cluster, cfg Config) *Session {
 	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{}, shuffled: map[int][]*mapOutput{}, digests: map[int]map[int]uint64{}, sums: map[int]*outputSums{}, cuts: map[int][][][2]uint16{},
-		bounds: map[int]any{}, seen: map[int]bool{}, settled: map[int]bool{}, tallies: map[int]map[int]int64{}, params: map[int][]byte{}, dropped: map[int]uint64{}, loopRuns: map[int]*loopRun{}, saves: map[int]int{}}
+		bounds: map[int]any{}, seen: map[int]bool{}, settled: map[int]bool{}, tallies: map[int]map[int]int64{}, params: map[int][]byte{}, dropped: map[int]uint64{}, loopRuns: map[int]*loopRun{}, saves: map[int]int{},
+		pieced: map[[2]int]*pieced{}, whole: map[[2]int]bool{}}
 }
 
 // Now is the job's own time.

@@ -84,16 +84,32 @@ func (s *Session) callOn(ctx context.Context, node, pack int, parts []int, args 
 		if err != nil {
 			return nil, err
 		}
-		var again []int
+		var again, unfinished []int
 		for k, i := range left {
 			if lost[k] != nil {
 				again, last = append(again, i), lost[k]
 				s.lose(node, lost[k])
-			} else if out[i], err = s.take(data[k]); err != nil {
+				if s.forgetPieces(node, parts[i]) {
+					s.whole[[2]int{node, parts[i]}] = true
+				}
+				continue
+			}
+			a, err := s.take(data[k])
+			if err != nil {
+				return nil, err
+			}
+			s.forgetPieces(node, parts[i])
+			if out[i] = a.Data; a.Rest != nil {
+				s.pieced[[2]int{node, parts[i]}] = &pieced{a.Rest, []*mapOutput{&a.Rest.Kept}}
+				again, unfinished = append(again, i), append(unfinished, parts[i])
+			}
+		}
+		if len(unfinished) > 0 {
+			if err := s.finishPieces(ctx, node, unfinished); err != nil {
 				return nil, err
 			}
 		}
-		if len(again) < len(left) {
+		if len(again) < len(left) || len(unfinished) > 0 {
 			round = 0 // it gets on
 		}
 		left = again
@@ -102,10 +118,10 @@ func (s *Session) callOn(ctx context.Context, node, pack int, parts []int, args 
 }
 
 // take notes what a task says beside its result.
-func (s *Session) take(raw []byte) ([]byte, error) {
+func (s *Session) take(raw []byte) (answer, error) {
 	var a answer
 	if err := cborReading.Unmarshal(raw, &a); err != nil {
-		return nil, fault.New(fault.Corrupt, "read", "a task's answer", err)
+		return a, fault.New(fault.Corrupt, "read", "a task's answer", err)
 	}
 	for _, t := range a.Says.Tallies {
 		if s.tallies[t.Node] == nil {
@@ -113,7 +129,7 @@ func (s *Session) take(raw []byte) ([]byte, error) {
 		}
 		s.tallies[t.Node][t.Part] = t.N
 	}
-	return a.Data, nil
+	return a, nil
 }
 
 // request tells each task where its inputs lie.
@@ -143,8 +159,15 @@ func (s *Session) request(node, pack int, parts []int, args [][]byte, left []int
 			}
 			t.Shuffles[id][part] = a
 		})
-		if failed != nil {
+		pieces, err := s.takePieces(node, parts[i], &t)
+		if failed = firstError(failed, err); failed != nil {
 			return req, failed
+		}
+		for _, h := range pieces {
+			held[h] = true
+		}
+		if pack == NoPack && pieces == nil {
+			t.Split = s.maySplit(node, parts[i], len(left))
 		}
 		raw, err := cborMode.Marshal(t)
 		if err != nil {
@@ -207,6 +230,9 @@ func (s *Session) runMaps(ctx context.Context, id int) (int, error) {
 		if o == nil {
 			parts = append(parts, m)
 		}
+	}
+	if len(s.shuffled[id]) == 0 { // of no partitions: no map task will be the last
+		return 0, s.afterMaps(id)
 	}
 	if len(parts) == 0 {
 		return 0, nil
@@ -299,9 +325,11 @@ func (s *Session) copyTo(ctx context.Context, node int, parts []int, args [][]by
 	}
 	for i := range data {
 		if len(data[i]) > 0 {
-			if data[i], err = s.take(data[i]); err != nil {
+			a, err := s.take(data[i])
+			if err != nil {
 				return nil, err
 			}
+			data[i] = a.Data
 		}
 	}
 	return data, nil

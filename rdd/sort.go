@@ -2,7 +2,6 @@ package rdd
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
 
@@ -59,10 +58,12 @@ func (s *sortPlan[T, K]) order() order[T] {
 	return o
 }
 
-// What a run is cut into, at the most, and the bytes that a part has at least.
+// What a run is cut into, at the most, and the bytes that a part has at least: whoever
+// reads a partition reads whole parts. Blocks of a part are no larger than runBlock.
 const (
 	runParts     = 256
-	runPartBytes = 64 << 10
+	runPartBytes = 8 << 10
+	runBlock     = 64 << 10
 )
 
 // write sorts a partition of the input and writes it as one run.
@@ -74,7 +75,7 @@ func (s *sortPlan[T, K]) write(ctx context.Context, part int, packs runner.Packs
 	}
 	out := &runWriter[T, K]{sortPlan: s, BucketWriter: packs.NewBuckets(runParts + 1), at: -1, most: max(runPartBytes, in.total/runParts+1)}
 	defer out.Close()
-	out.Block = runPartBytes // only one part is written at a time
+	out.Block = int(min(runBlock, out.most)) // only one part is written at a time
 	var err error
 	if len(in.runs) == 0 {
 		err = in.eachEncoded(out.add)
@@ -264,42 +265,38 @@ func (s *sortPlan[T, K]) each(ctx context.Context, part int, yield func([]T) err
 	if err != nil {
 		return err
 	}
-	o := s.order()
+	o := s.order().past(s.sharedBy(l))
 	var streams []*stream[T]
 	for _, ref := range r.refs {
-		streams = append(streams, &stream[T]{order: o, row: s.row,
+		streams = append(streams, &stream[T]{order: o, row: s.row, within: s.within(l),
 			open: func() (io.ReadCloser, error) { return r.open(ctx, ref) },
 			lost: func(err error) error { return lostFrom(ref, err) }})
 	}
-	return ended(mergeAll(ctx, r.env.packs, s.row, o, streams, func(rows []T) error {
-		if l.lo != nil {
-			for len(rows) > 0 && s.keys.cmp(s.of(rows[0]), *l.lo) < 0 {
-				rows = rows[1:]
-			}
-		}
-		if l.hi != nil && len(rows) > 0 && s.keys.cmp(s.of(rows[len(rows)-1]), *l.hi) >= 0 {
-			n := 0
-			for n < len(rows) && s.keys.cmp(s.of(rows[n]), *l.hi) < 0 {
-				n++
-			}
-			if err := yield(rows[:n]); err != nil {
-				return err
-			}
-			return errPast
-		}
-		if len(rows) == 0 {
-			return nil
-		}
-		return yield(rows)
-	}))
+	return mergeAll(ctx, r.env.packs, s.row, o, streams, yield)
 }
 
-// errPast ends a merge at the first row beyond its partition.
-var errPast = fmt.Errorf("past the partition's end")
-
-func ended(err error) error {
-	if err == errPast {
-		return nil
+// sharedBy is how many bytes the keys between two bounds have in common, where they are
+// texts: those that the bounds have.
+func (s *sortPlan[T, K]) sharedBy(l limits[K]) int {
+	if s.keys.text == nil || l.lo == nil || l.hi == nil {
+		return 0
 	}
-	return err
+	return sharedPrefix(s.keys.text(*l.lo), s.keys.text(*l.hi))
+}
+
+// within are which of rows in order lie between two bounds.
+func (s *sortPlan[T, K]) within(l limits[K]) func(rows []T) (from, to int) {
+	first := func(rows []T, bound *K) int {
+		n, _ := slices.BinarySearchFunc(rows, *bound, func(r T, k K) int { return s.keys.cmp(s.of(r), k) })
+		return n
+	}
+	return func(rows []T) (from, to int) {
+		if to = len(rows); l.hi != nil && to > 0 && s.keys.cmp(s.of(rows[to-1]), *l.hi) >= 0 {
+			to = first(rows, l.hi)
+		}
+		if l.lo != nil && to > 0 && s.keys.cmp(s.of(rows[0]), *l.lo) < 0 {
+			from = min(to, first(rows, l.lo))
+		}
+		return from, to
+	}
 }

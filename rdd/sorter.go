@@ -22,6 +22,23 @@ type order[T any] struct {
 	down    bool            // the greater comes first
 }
 
+// past is the same order of rows whose texts begin with so many bytes that are the same:
+// ranks are those of the eight bytes after them.
+func (o order[T]) past(shared int) order[T] {
+	if shared > 0 {
+		o.rank = func(r *T) uint64 { return o.rankPast(r, shared) }
+	}
+	return o
+}
+
+func (o *order[T]) rankPast(r *T, shared int) uint64 {
+	rank := textRank(o.text(r)[shared:])
+	if o.down {
+		return ^rank
+	}
+	return rank
+}
+
 // sorter sorts rows, and keeps the order of equal ones. It holds them as bytes,
 // and no more than a budget; beyond it writes sorted runs, which are merged at
 // the end (external merge sort).
@@ -36,6 +53,7 @@ type sorter[T any] struct {
 	runs   []*storage.Buckets
 	total  int64 // bytes of all rows
 	raw    []byte
+	shared sharedText
 }
 
 // Rows lie in slabs, each with its length before it.
@@ -95,7 +113,11 @@ func (s *sorter[T]) add(row *T) error {
 	last := *s.slabs[len(s.slabs)-1]
 	binary.LittleEndian.PutUint32(last[s.at:], uint32(len(s.raw)))
 	copy(last[s.at+rowHead:], s.raw)
-	s.list = append(s.list, ranked{s.order.rank(row), uint32((len(s.slabs)-1)<<slabBits | s.at)})
+	rank, err := s.rank(row)
+	if err != nil {
+		return err
+	}
+	s.list = append(s.list, ranked{rank, uint32((len(s.slabs)-1)<<slabBits | s.at)})
 	s.at += need
 	s.total += int64(len(s.raw))
 	return nil
@@ -211,7 +233,7 @@ func (s *sorter[T]) forget() {
 			slabs.Put(b)
 		}
 	}
-	s.slabs, s.at, s.list = nil, 0, s.list[:0]
+	s.slabs, s.at, s.list, s.shared = nil, 0, s.list[:0], sharedText{}
 }
 
 // close gives everything up.
@@ -321,12 +343,16 @@ type stream[T any] struct {
 	row   codec[T]
 	open  func() (io.ReadCloser, error)
 	lost  func(error) error // what an error of reading it means; may be nil
-	in    io.ReadCloser
-	r     *storage.BlockReader
-	rows  []T // left of the block
-	block []T
-	text  arena
-	rank  uint64 // of the present row
+	// within says which of the rows of a block are wanted; nil is all of them. Once some at
+	// the end of one are not no more are.
+	within func(rows []T) (from, to int)
+	past   bool
+	in     io.ReadCloser
+	r      *storage.BlockReader
+	rows   []T // left of the block
+	block  []T
+	text   arena
+	rank   uint64 // of the present row
 }
 
 // next moves to the next row; io.EOF at the end.
@@ -351,6 +377,9 @@ func (s *stream[T]) fill() (err error) {
 		s.r = storage.NewBlockReader(s.in)
 	}
 	for {
+		if s.past {
+			return io.EOF
+		}
 		block, err := s.r.Next()
 		if err != nil {
 			return err
@@ -358,7 +387,11 @@ func (s *stream[T]) fill() (err error) {
 		if s.block, err = s.row.parseAll(block, s.block[:0], &s.text); err != nil {
 			return corruptRow(err)
 		}
-		s.rows = s.block
+		if s.rows = s.block; s.within != nil {
+			from, to := s.within(s.rows)
+			s.past = to < len(s.rows)
+			s.rows = s.rows[from:to]
+		}
 		if len(s.rows) > 0 {
 			s.rank = s.order.rank(&s.rows[0])
 			return nil

@@ -46,24 +46,34 @@ func TestASorterSorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	type row = Pair[string, int]
-	keys := keysOf[string](false)
-	o := order[row]{rank: func(r *row) uint64 { return keys.rank(r.Key) }, compare: func(a, b *row) int { return keys.compare(a.Key, b.Key) }}
 	c, err := codecOf[row]()
 	if err != nil {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
+		keys := keysOf[string](rapid.Bool().Draw(t, "descending"))
+		o := order[row]{rank: func(r *row) uint64 { return keys.rank(r.Key) }, compare: func(a, b *row) int { return keys.compare(a.Key, b.Key) }}
+		if rapid.Bool().Draw(t, "text") {
+			o.text, o.down = func(r *row) string { return r.Key }, keys.down
+		}
 		s := newSorter(c, o, onePacks{store: store, memory: 1})
 		s.budget = rapid.SampledFrom([]int{1, 2000, 1 << 20}).Draw(t, "budget")
 		var want []row
+		shared := rapid.SampledFrom([]string{"", "https://www.example.com/"}).Draw(t, "shared")
+		less := rapid.IntRange(1, 300).Draw(t, "rows until one byte less is shared")
 		for i := range rapid.IntRange(0, 900).Draw(t, "rows") {
 			key := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 255}), 0, 12).Draw(t, "key")
-			want = append(want, row{string(key), i})
+			want = append(want, row{shared[:max(0, len(shared)-i/less)] + string(key), i})
 		}
 		if err := s.addAll(want); err != nil {
 			t.Fatal(err)
 		}
-		slices.SortStableFunc(want, func(a, b row) int { return cmp.Compare(a.Key, b.Key) })
+		slices.SortStableFunc(want, func(a, b row) int {
+			if keys.down {
+				a, b = b, a
+			}
+			return cmp.Compare(a.Key, b.Key)
+		})
 		var got []row
 		if err := s.each(context.Background(), func(rows []row) error { got = append(got, rows...); return nil }); err != nil {
 			t.Fatal(err)

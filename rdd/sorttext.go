@@ -3,11 +3,69 @@ package rdd
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Texts are sorted by numbers that stand for eight bytes of them. Where many begin
 // alike, as URLs do, the first eight say nothing: what they all begin with is passed
 // over, and the next eight are sorted by, until few are left that are the same so far.
+
+// sharedText is what all texts of a sorter begin with, as far as is known: ranks are of what
+// comes after it. When it turns out to be less they are made again, unless that has cost
+// too much already: then it is nothing.
+type sharedText struct {
+	known bool
+	text  string
+	again int // ranks made again
+}
+
+// sharedWorth is how many times as many ranks may be made again as there are rows.
+const sharedWorth = 4
+
+// rank is the rank of a row that is about to be added.
+func (s *sorter[T]) rank(row *T) (uint64, error) {
+	if s.order.text == nil {
+		return s.order.rank(row), nil
+	}
+	text := s.order.text(row)
+	if !s.shared.known {
+		s.shared = sharedText{known: true, text: strings.Clone(text)}
+	}
+	if !strings.HasPrefix(text, s.shared.text) {
+		if err := s.shareLess(sharedPrefix(text, s.shared.text)); err != nil {
+			return 0, err
+		}
+	}
+	return s.order.rankPast(row, len(s.shared.text)), nil
+}
+
+// shareLess makes ranks again of rows that share less than was known.
+func (s *sorter[T]) shareLess(shared int) error {
+	if s.shared.again += len(s.list); s.shared.again > sharedWorth*len(s.list)+fewRanked {
+		shared = 0
+	}
+	s.shared.text = s.shared.text[:shared]
+	var text arena
+	for i := range s.list {
+		var row T
+		if _, err := s.row.parse(s.bytesAt(s.list[i].row), &row, &text); err != nil {
+			return corruptRow(err)
+		}
+		s.list[i].rank = s.order.rankPast(&row, shared)
+	}
+	return nil
+}
+
+// sharedPrefix is how many bytes two texts have in common.
+func sharedPrefix(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
 
 // sortTexts puts rows of one rank in the order of their keys, which are texts; equal ones
 // keep theirs.

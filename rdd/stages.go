@@ -90,6 +90,8 @@ type taskArgs struct {
 	Dropped  map[int]uint64              `cbor:",omitempty"`
 	Attempt  uint64
 	Args     []byte
+	Split    *splitArgs `cbor:",omitempty"`
+	Piece    *pieceArgs `cbor:",omitempty"`
 }
 
 // taskEnv is what a running task reads shuffles by, and what it says beside its
@@ -99,6 +101,7 @@ type taskEnv struct {
 	args   *taskArgs
 	params map[int][]byte
 	says   taskSays
+	split  splitting
 }
 
 // read decodes what all tasks are told alike.
@@ -146,6 +149,7 @@ func errNoShuffle() error {
 type answer struct {
 	Data []byte
 	Says taskSays
+	Rest *splitRest `cbor:",omitempty"` // instead of an answer
 }
 
 // runTask decodes what a task is told and runs it.
@@ -163,7 +167,13 @@ func (g *Graph) runTask(ctx context.Context, task taskFunc, partition int, raw [
 	for node, through := range env.args.Dropped {
 		packs.DropShuffle(node, through)
 	}
+	if p := env.args.Piece; p != nil {
+		task = g.nodes[p.Node].piece
+	}
 	data, err := task(context.WithValue(ctx, taskKey{}, env), partition, env.args.Args, packs)
+	if errors.Is(err, errSplit) {
+		return cborMode.Marshal(answer{Rest: env.split.rest})
+	}
 	if err != nil {
 		return nil, err
 	}
