@@ -257,7 +257,7 @@ func (t *als) param(s *side) factors {
 
 // finish makes the model.
 func (t *als) finish(ctx context.Context) (*Factored, error) {
-	why := t.whyEnded(ctx)
+	why := t.whyEnded()
 	t.out.Objective = t.st.Error
 	t.out.Model = &FactorModel{Rank: t.cfg.Rank, Implicit: t.cfg.Implicit, User: t.cfg.User, Item: t.cfg.Item, Rating: t.cfg.Rating,
 		users: t.st.Users, items: t.st.Items, Users: len(t.st.Users.IDs), Items: len(t.st.Items.IDs)}

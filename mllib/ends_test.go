@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/volley-engine/volley"
@@ -138,10 +139,18 @@ func (p *convex) without() float64 {
 // tries as many.
 const endingProblems = 30
 
+// roundedAway are problems on which a rounding of the hinge led away from where it began, and
+// the run ended above the model of no features.
+var roundedAway = []uint64{83, 190, 309, 488}
+
 // TestARunThatHasConvergedIsAtTheOptimum and no run ends anywhere else than it says, is
 // worse than no features, or is not finite, whatever the data are like.
 func TestARunThatHasConvergedIsAtTheOptimum(t *testing.T) {
+	seeds := slices.Clone(roundedAway)
 	for seed := range problemSeeds(endingProblems) {
+		seeds = append(seeds, seed)
+	}
+	for _, seed := range seeds {
 		p, c, name := randomProblem(t, seed)
 		e := ends{p: p, c: c, o: p.solve(), null: p.without()}
 		for _, sync := range []string{"bsp", "absp"} {

@@ -110,6 +110,13 @@ func (s *state) returns(it *rdd.Iteration, job string) error {
 	return nil
 }
 
+// lowest takes a point for the best whose objective on all data is the least so far.
+func (g *guardState) lowest(point []float64, f float64) {
+	if g.Point == nil || f < g.F {
+		g.note(point, f, true)
+	}
+}
+
 // better returns the best point that was seen on all data, if the objective is less
 // there than f.
 func (g *guardState) better(f float64) (point []float64, ok bool) {

@@ -353,7 +353,7 @@ func (t *kmeans) ended(ctx context.Context, it *rdd.Iteration, why string, cost 
 
 // finish makes the model of the best centres.
 func (t *kmeans) finish(ctx context.Context) (*Clustered, error) {
-	why := t.whyEnded(ctx)
+	why := t.whyEnded()
 	if len(t.st.Best) == 0 { // no run has ended
 		t.st.Best = t.st.At
 		if why != "interrupted" {

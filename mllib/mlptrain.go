@@ -222,7 +222,7 @@ func (t *mlp) finish(ctx context.Context) (*Networked, error) {
 	if best := t.st.Held.Point; best != nil {
 		copy(t.st.Y, best)
 	}
-	if t.whyEnded(ctx) != "interrupted" {
+	if t.whyEnded() != "interrupted" {
 		var err error
 		if t.out.Objective, err = t.evaluate(ctx, t.out.Iterations); err != nil {
 			return nil, err

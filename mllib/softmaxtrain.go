@@ -262,7 +262,7 @@ func (t *softmax) measure(ctx context.Context) error {
 
 // finish evaluates the final parameters and makes the model of them.
 func (t *softmax) finish(ctx context.Context) (*Classified, error) {
-	why := t.whyEnded(ctx)
+	why := t.whyEnded()
 	if t.cfg.Solver.exact() || why != "max-iterations" {
 		copy(t.st.Y, t.st.X) // Y has not been looked at
 	}

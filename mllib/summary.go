@@ -118,12 +118,15 @@ func (t *training) judge(ctx context.Context, it *rdd.Iteration, stop *stopper, 
 	return v.stop, o, nil
 }
 
+// Stopped returns why the run has ended.
+func (s *Summary) Stopped() string { return s.StoppedBy }
+
 // whyEnded says why a run has ended: what stopped it, its limit, or the user.
-func (t *training) whyEnded(ctx context.Context) string {
+func (t *training) whyEnded() string {
 	if t.sum.StoppedBy == "" {
 		t.sum.StoppedBy = "max-iterations"
 	}
-	if ctx.Err() != nil {
+	if t.s.Interrupted() {
 		t.sum.StoppedBy = "interrupted"
 	}
 	t.sum.Converged = t.sum.StoppedBy == "tolerance"

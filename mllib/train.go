@@ -245,6 +245,9 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 		if err := finiteAtFirst(t.cfg.job(), objective); it.Number == 1 && err != nil {
 			return err
 		}
+		if t.cfg.Loss == Hinge && o.exact { // what is smoothed over much may fall while the loss rises
+			t.st.Guard.lowest(t.st.Y, objective)
+		}
 	} else if back, err := t.st.away(ctx, it, t.cfg.job(), o, t.evaluate); back || err != nil {
 		t.out.Iterations = it.Number
 		return err
@@ -431,7 +434,7 @@ func (t *trainer) evaluate(ctx context.Context, iteration int) (float64, error) 
 // finish evaluates the final parameters where their objective is not known
 // and makes the model of them.
 func (t *trainer) finish(ctx context.Context) (*Trained, error) {
-	why := t.whyEnded(ctx)
+	why := t.whyEnded()
 	if t.dual != nil && why != "interrupted" {
 		if err := t.checkDual(ctx); err != nil {
 			return nil, err
@@ -473,7 +476,8 @@ func (t *trainer) settle(ctx context.Context, why string) error {
 	if err != nil {
 		return err
 	}
-	if point, ok := t.st.Guard.better(objective); ok && t.st.Held.Point == nil {
+	settled := t.out.Converged && t.cfg.Solver.exact()
+	if point, ok := t.st.Guard.better(objective); ok && !settled && t.st.Held.Point == nil {
 		copy(t.st.Y, point)
 		if objective, err = t.certify(ctx); err != nil {
 			return err
