@@ -45,6 +45,7 @@ const (
 	RecoverForgotten   // what is missing is not handed out again
 	RequestByReport    // any report counts as a finished task
 	DroppedUncounted   // rows that were folded in vain are not counted
+	DroppedTwice       // they are counted when they are reported, and when they arrive
 
 	// What is reported and merged.
 	ConstantNEff    // N_eff is the number of rows
@@ -86,6 +87,7 @@ const (
 	IncludeAll     // an executor hands in all that it has folded
 	LeaseRepeated  // an agent folds leases that come twice twice
 	AwaitedForEver // a result that was asked for is waited for without end
+	GetterAwaited  // a copy that was asked for is waited for without end
 
 	// Placement and retry.
 	HolderKept       // a lost executor still counts as a holder
@@ -98,6 +100,7 @@ const (
 	DrainedEarly     // an executor is said to be drained while it has splits
 	DrainingUsed     // a draining executor is given splits
 	DrainForgotten   // splits that could not be moved at once stay
+	DrainedAway      // who is not there is said to be drained at once, and taken in later
 	DamagedFromPeer  // a split that arrived damaged is fetched from a peer again
 	ReadyEarly       // a pack is open before all its splits are held
 	NewcomerIdle     // who joins late is given nothing
@@ -118,6 +121,15 @@ const (
 	TaskSameExecutor  // a failed task goes back to who failed with it
 	LostInputRetried  // a task whose input is gone is tried again
 	HolderIgnored     // tasks go to anybody, whoever holds their split
+	HungKept          // a task that does not get on is waited for without end
+	HungEarly         // it is given up at a tenth of its time
+	HungUnwoken       // nobody asks to be woken when its time is over
+	HungSameExecutor  // it is tried again where it hangs
+	BytesUncounted    // bytes that a task moves are no progress
+
+	// What the event log keeps.
+	TapeCountsLost // counts that decided nothing are not recorded before what did
+	TapeTicksLost  // passing of time that decided something is not recorded
 
 	bugs
 )

@@ -13,9 +13,13 @@ import (
 
 // watchedTry is an attempt of a task.
 type watchedTry struct {
-	on   plan.ExecutorID
-	rows int64
-	busy time.Duration
+	on    plan.ExecutorID
+	rows  int64
+	moved int64
+	busy  time.Duration
+	at    plan.Time // when it last got on, or may have begun
+	begun bool      // it has said something
+	hung  bool      // it has gone without progress for the task timeout
 }
 
 // watchedTask is a task of an action.
@@ -46,7 +50,7 @@ func callData(call uint64, partition uint32) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, call), uint64(partition))
 }
 
-func (c *callWatch) before(ev driver.Event, _ plan.Time) {
+func (c *callWatch) before(ev driver.Event, now plan.Time) {
 	c.moved, c.begun = false, ev.Call != nil
 	switch {
 	case ev.Call != nil:
@@ -60,11 +64,13 @@ func (c *callWatch) before(ev driver.Event, _ plan.Time) {
 		}
 	case ev.Message != nil && c.req != nil:
 		if r := ev.Message.Body.GetTaskResult(); r != nil {
-			c.result(ev.Message.From, r)
+			c.result(ev.Message.From, r, now)
 		}
 		if p := ev.Message.Body.GetTaskProgress(); p != nil && p.Call == c.id {
-			c.progress(ev.Message.From, p)
+			c.progress(ev.Message.From, p, now)
 		}
+	case ticks(ev) && c.req != nil:
+		c.giveUp(now)
 	}
 }
 
@@ -82,20 +88,31 @@ func (c *callWatch) drop(i int, id plan.ExecutorID) bool {
 	return len(c.tasks[i].tries) < n
 }
 
-func (c *callWatch) progress(from plan.ExecutorID, p *wire.TaskProgress) {
+func (c *callWatch) progress(from plan.ExecutorID, p *wire.TaskProgress, now plan.Time) {
 	for k := range c.tasks[p.Partition].tries {
-		if t := &c.tasks[p.Partition].tries[k]; t.on == from {
-			t.rows, t.busy, c.moved = p.Rows, time.Duration(p.BusyNs), true
+		t := &c.tasks[p.Partition].tries[k]
+		if t.on != from {
+			continue
 		}
+		if !t.begun || t.rows != p.Rows || t.moved != p.Moved {
+			t.begun, t.at = true, now
+			c.waited(from, now)
+		}
+		t.rows, t.moved, t.busy, c.moved = p.Rows, p.Moved, time.Duration(p.BusyNs), true
 	}
 }
 
-func (c *callWatch) result(from plan.ExecutorID, r *wire.TaskResult) {
-	if r.Call != c.id || int(r.Partition) >= len(c.tasks) || !c.drop(int(r.Partition), from) {
+func (c *callWatch) result(from plan.ExecutorID, r *wire.TaskResult, now plan.Time) {
+	if r.Call != c.id || int(r.Partition) >= len(c.tasks) {
+		return
+	}
+	t, kind := &c.tasks[r.Partition], faultOf(r.Fault)
+	counted := slices.ContainsFunc(t.tries, func(o watchedTry) bool { return o.on == from && o.hung })
+	if !c.drop(int(r.Partition), from) {
 		return
 	}
 	c.moved = true
-	t, kind := &c.tasks[r.Partition], faultOf(r.Fault)
+	c.waited(from, now)
 	switch {
 	case t.done:
 	case r.Fault == nil:
@@ -105,10 +122,9 @@ func (c *callWatch) result(from plan.ExecutorID, r *wire.TaskResult) {
 		}
 	case kind == fault.LostInput:
 		t.done, t.lost = true, true
+	case counted: // when it was given up
 	default:
-		t.failures++
-		t.failedOn = append(t.failedOn, from)
-		c.bad = c.bad || t.failures >= c.s.cfg.Schedule.MaxTaskFailures || !fault.Policy(kind).Retry
+		c.failed(t, from, kind)
 	}
 }
 
@@ -122,7 +138,7 @@ func (c *callWatch) after(ev driver.Event, cmds []driver.Command, now plan.Time)
 	done := false
 	for _, x := range cmds {
 		if x.Send != nil && x.Send.Body.GetRunTask() != nil {
-			c.given(x.Send.To, x.Send.Body.GetRunTask())
+			c.given(x.Send.To, x.Send.Body.GetRunTask(), now)
 		}
 		if x.CallDone != nil {
 			c.done(x.CallDone)
@@ -131,6 +147,7 @@ func (c *callWatch) after(ev driver.Event, cmds []driver.Command, now plan.Time)
 	}
 	if !done && !c.s.over {
 		c.held()
+		c.patient(now)
 	}
 	if done {
 		c.req = nil
@@ -139,16 +156,9 @@ func (c *callWatch) after(ev driver.Event, cmds []driver.Command, now plan.Time)
 
 // given holds an attempt against the rules: two at a time, on two executors, no
 // more than one beyond the slots, away from where it failed.
-func (c *callWatch) given(to plan.ExecutorID, r *wire.RunTask) {
+func (c *callWatch) given(to plan.ExecutorID, r *wire.RunTask, now plan.Time) {
 	t := &c.tasks[r.Partition]
-	load := 0
-	for i := range c.tasks {
-		for _, o := range c.tasks[i].tries {
-			if o.on == to {
-				load++
-			}
-		}
-	}
+	load := c.loads()[to]
 	others := slices.ContainsFunc(c.s.order, func(n *node) bool {
 		return c.prepared(n.id, false) && !slices.Contains(t.failedOn, n.id)
 	})
@@ -159,20 +169,20 @@ func (c *callWatch) given(to plan.ExecutorID, r *wire.RunTask) {
 		c.s.violate("call.once", "task %d, which is done, is given to %s", r.Partition, to)
 	case slices.ContainsFunc(t.tries, func(o watchedTry) bool { return o.on == to }):
 		c.s.violate("call.attempts", "task %d is given twice to %s", r.Partition, to)
-	case len(t.tries) >= 2:
-		c.s.violate("call.attempts", "task %d is attempted %d times at once", r.Partition, len(t.tries)+1)
-	case len(t.tries) == 1 && !c.slow(int(r.Partition)):
+	case t.running() >= 2:
+		c.s.violate("call.attempts", "task %d is attempted %d times at once", r.Partition, t.running()+1)
+	case t.running() == 1 && !c.slow(int(r.Partition)):
 		c.s.violate("call.speculate", "task %d is attempted again, though it gets on", r.Partition)
 	case load > n.slots:
 		c.s.violate("call.load", "%s has %d tasks for %d slots and is given one more", to, load, n.slots)
 	case slices.Contains(t.failedOn, to) && others && len(t.tries) > 0:
-		c.s.known("call.avoid-again", "the second attempt of task %d goes to %s, which failed with it", r.Partition, to)
+		c.s.violate("call.avoid-again", "the second attempt of task %d goes to %s, which failed with it", r.Partition, to)
 	case slices.Contains(t.failedOn, to) && others:
 		c.s.violate("call.avoid", "task %d goes back to %s, which failed with it", r.Partition, to)
 	case c.begun && c.req.Pack >= 0 && len(t.failedOn) == 0 && !c.atHome(to, int(r.Partition)):
 		c.s.violate("call.home", "task %d goes to %s, which does not hold its split", r.Partition, to)
 	}
-	t.tries = append(t.tries, watchedTry{on: to})
+	t.tries = append(t.tries, watchedTry{on: to, at: now})
 }
 
 // atHome says whether an executor holds the split that a task reads, or nobody
@@ -207,7 +217,7 @@ func (c *callWatch) slow(i int) bool {
 		return false
 	}
 	rates := slices.Sorted(slices.Values(c.rates))
-	t := c.tasks[i].tries[0]
+	t := c.tasks[i].first()
 	return t.busy >= 500*time.Millisecond && float64(t.rows)/t.busy.Seconds() <= 0.5*rates[len(rates)/2]
 }
 
@@ -225,6 +235,9 @@ func (c *callWatch) held() {
 	for i := range c.tasks {
 		t := &c.tasks[i]
 		switch {
+		case !t.done && len(t.tries) > 0 && t.running() == 0 && c.roomFor(t) != "":
+			c.s.violate("call.hung", "task %d hangs on %s, and %s has room", i, t.tries[0].on, c.roomFor(t))
+			return
 		case t.done || len(t.failedOn) > 0:
 		case len(t.tries) == 0 && c.req.Pack < 0 && free[0] != "":
 			c.s.violate("call.again", "nobody runs task %d, and %s has room", i, free[0])
@@ -238,21 +251,27 @@ func (c *callWatch) held() {
 
 func (c *callWatch) pending() (n int) {
 	for i := range c.tasks {
-		if !c.tasks[i].done && len(c.tasks[i].tries) == 0 {
+		if !c.tasks[i].done && c.tasks[i].running() == 0 {
 			n++
 		}
 	}
 	return n
 }
 
-// free are an executor with room for a task, and two with an idle slot.
-func (c *callWatch) free() (out [3]plan.ExecutorID) {
+// loads are how many attempts each executor has, those that hang there too.
+func (c *callWatch) loads() map[plan.ExecutorID]int {
 	load := map[plan.ExecutorID]int{}
 	for i := range c.tasks {
 		for _, o := range c.tasks[i].tries {
 			load[o.on]++
 		}
 	}
+	return load
+}
+
+// free are an executor with room for a task, and two with an idle slot.
+func (c *callWatch) free() (out [3]plan.ExecutorID) {
+	load := c.loads()
 	for _, n := range c.s.order {
 		if !c.prepared(n.id, false) {
 			continue

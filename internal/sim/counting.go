@@ -147,7 +147,7 @@ func (c *countingWorker) fetching(h *wire.Hold) {
 	at := splitOf{int(h.Pack), int(h.Split)}
 	if _, here := c.held[at]; !here {
 		if c.getting[at]++; c.getting[at] > 1 {
-			c.s.known("fetch.once", "%s gets split %d while it is getting it", c.n.id, h.Split)
+			c.s.violate("fetch.once", "%s gets split %d while it is getting it", c.n.id, h.Split)
 		}
 	}
 }

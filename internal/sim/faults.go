@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/volley-engine/volley/driver"
@@ -62,8 +63,7 @@ func (s *Sim) harm(n *node) {
 		n.full = s.w.now + s.span(50*time.Millisecond, 2*time.Second)
 	case 6:
 		if s.law.drains {
-			s.fired("drain")
-			s.step(driver.Event{Drain: n.id})
+			s.drain(n)
 		}
 	case 7:
 		if s.law.massacres && s.rng.IntN(3) == 0 {
@@ -74,6 +74,24 @@ func (s *Sim) harm(n *node) {
 			s.stall(n)
 		}
 	}
+}
+
+// drain takes an executor out of use, and half of the time another one that its splits
+// are on their way to, as when a rack is emptied.
+func (s *Sim) drain(n *node) {
+	s.fired("drain")
+	s.step(driver.Event{Drain: n.id})
+	getting := slices.DeleteFunc(slices.Clone(s.order), func(o *node) bool { return o == n || !s.watch.place.awaits(o.id) })
+	if len(getting) == 0 || s.odd.IntN(2) == 0 {
+		return
+	}
+	other := getting[s.odd.IntN(len(getting))]
+	s.w.At(s.w.now+plan.Time(s.odd.IntN(int(3*time.Millisecond))), func() {
+		if !s.over {
+			s.fired("drain")
+			s.step(driver.Event{Drain: other.id})
+		}
+	})
 }
 
 // massacre takes most executors down at once.
@@ -119,7 +137,8 @@ func (s *Sim) living() int {
 
 func (s *Sim) lose(n *node, why string) {
 	n.conn++
-	if !s.over {
+	if connected := n.joined == s.job; connected && !s.over {
+		n.joined = nil
 		s.step(driver.Event{Lost: &driver.Lost{Executor: n.id, Why: why}})
 	}
 }

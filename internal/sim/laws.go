@@ -22,6 +22,7 @@ type laws struct {
 	tight     bool    // default limits of retrying
 	foreign   bool    // a late executor has another program
 	poisonous bool    // work on a split fails, wherever it is done
+	hangs     bool    // tasks of actions stop getting on
 	link      float64 // bytes a second of an executor's link, 0 is fast
 }
 
@@ -41,6 +42,7 @@ func (s *Sim) drawLaws() laws {
 	if s.opt.Faultless {
 		return laws{packs: l.packs, calls: l.calls}
 	}
+	l.hangs = l.calls && s.odd.IntN(3) == 0
 	return l
 }
 
@@ -51,22 +53,6 @@ func (s *Sim) poisoned(pack, split int) bool {
 		return true
 	}
 	return s.law.poisonous && s.w.now >= s.poisonAt && pack == 0 && split == 0
-}
-
-// exactDrops says whether each row that is dropped is seen to be.
-func (s *Sim) exactDrops() bool { return len(s.packs) == 1 }
-
-// knownToFail are the oracles that the engine does not satisfy yet.
-var knownToFail = map[string]bool{"1.dropped-once": true, "6.stopped-getter": true, "drain.unprepared": true}
-
-// known notes what an oracle has found that the engine is known to fail.
-func (s *Sim) known(oracle, format string, args ...any) {
-	had := len(s.result.Violations)
-	s.violate(oracle, format, args...)
-	if knownToFail[oracle] && len(s.result.Violations) > had {
-		s.result.Known = append(s.result.Known, s.result.Violations[had])
-		s.result.Violations = s.result.Violations[:had]
-	}
 }
 
 // action begins an action: some read a pack's splits, others what they please.
@@ -98,7 +84,8 @@ func (s *Sim) reported(n *node, r *run, sample *executor.Sample, p *wire.Progres
 // taskReport is how often a task says how far it is.
 const taskReport = 250 * time.Millisecond
 
-// runTask runs a task on a node: it reads rows for a while, reports, and ends.
+// runTask runs a task on a node: it reads rows for a while, reports, and ends. Some read
+// nothing and move bytes; some hang.
 func (s *Sim) runTask(n *node, t *wire.RunTask) {
 	rows := int64(s.between(100, 20000))
 	rate := s.speed[n.id]
@@ -107,16 +94,46 @@ func (s *Sim) runTask(n *node, t *wire.RunTask) {
 		rate /= 30
 	}
 	took := plan.Time(float64(rows) / rate * float64(time.Second))
-	for at := taskReport; at < took; at += taskReport {
-		p := &wire.TaskProgress{Job: t.Job, Call: t.Call, Partition: t.Partition, Rows: int64(float64(rows) * float64(at) / float64(took)), BusyNs: int64(at)}
-		n.after(s.w.now+at, func() { n.step(executor.Event{Acting: p}) })
+	report := func(at, of plan.Time) executor.Event {
+		p := &wire.TaskProgress{Job: t.Job, Call: t.Call, Partition: t.Partition, Rows: int64(float64(rows) * float64(at) / float64(took)), BusyNs: int64(of)}
+		return executor.Event{Acting: p}
 	}
-	n.after(s.w.now+took, func() {
-		r := n.work.act(t)
-		r.Rows, r.BusyNs = rows, int64(took)
-		s.failTask(r)
-		n.step(executor.Event{Acted: r})
-	})
+	if s.law.hangs && s.odd.IntN(12) == 0 {
+		s.hangTask(n, t, took, report)
+		return
+	}
+	if s.law.hangs && s.odd.IntN(12) == 0 {
+		s.fired("bytes moved")
+		took += s.cfg.TaskTimeout
+		report = func(at, of plan.Time) executor.Event {
+			return executor.Event{Acting: &wire.TaskProgress{Job: t.Job, Call: t.Call, Partition: t.Partition, Moved: int64(at), BusyNs: int64(of)}}
+		}
+	}
+	for at := taskReport; at < took; at += taskReport {
+		n.after(s.w.now+at, func() { n.step(report(at, at)) })
+	}
+	n.after(s.w.now+took, func() { s.endTask(n, t, rows, took) })
+}
+
+// hangTask runs a task that reads some rows and then none, though it goes on reporting.
+// Half of them end at last, when they have been given up.
+func (s *Sim) hangTask(n *node, t *wire.RunTask, took plan.Time, report func(at, of plan.Time) executor.Event) {
+	s.fired("hung task")
+	stops := plan.Time(s.odd.Float64() * float64(took))
+	until := 2*s.cfg.TaskTimeout + plan.Time(s.odd.Float64()*float64(s.cfg.TaskTimeout))
+	for at := taskReport; at < until; at += taskReport {
+		n.after(s.w.now+at, func() { n.step(report(min(at, stops), at)) })
+	}
+	if s.odd.IntN(2) == 0 {
+		n.after(s.w.now+until, func() { s.endTask(n, t, 1, until) })
+	}
+}
+
+func (s *Sim) endTask(n *node, t *wire.RunTask, rows int64, took plan.Time) {
+	r := n.work.act(t)
+	r.Rows, r.BusyNs = rows, int64(took)
+	s.failTask(r)
+	n.step(executor.Event{Acted: r})
 }
 
 // failTask lets a task fail now and then.

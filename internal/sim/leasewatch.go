@@ -13,8 +13,10 @@ type watchedLease struct {
 	split, part, parts uint32
 	holder             plan.ExecutorID
 	epoch              uint64
+	rows               int64
 	folded, asked      bool
 	dead               bool
+	void               bool // its run has ended without it
 }
 
 // leaseWatch holds a pass of leases against section 6.
@@ -25,10 +27,12 @@ type leaseWatch struct {
 	leases map[uint32]*watchedLease
 	asked  map[[2]uint32]*watchedLease // the one of a piece that was asked for
 	parts  map[uint32]uint32
+	handed map[*wire.Part][]*watchedLease // leases of results, by their parts
 }
 
 func newLeaseWatch(s *Sim, p *simPack, now plan.Time) *leaseWatch {
-	return &leaseWatch{s: s, p: p, began: now, leases: map[uint32]*watchedLease{}, asked: map[[2]uint32]*watchedLease{}, parts: map[uint32]uint32{}}
+	return &leaseWatch{s: s, p: p, began: now, leases: map[uint32]*watchedLease{}, asked: map[[2]uint32]*watchedLease{}, parts: map[uint32]uint32{},
+		handed: map[*wire.Part][]*watchedLease{}}
 }
 
 func (l *watchedLease) piece() [2]uint32 { return [2]uint32{l.split, l.part} }
@@ -49,7 +53,7 @@ func (l *leaseWatch) lost(id plan.ExecutorID) { l.take(id, 0) }
 
 func (l *leaseWatch) foldedBy(from plan.ExecutorID, p *wire.PiecesFolded) {
 	for _, id := range p.Ids {
-		if x := l.leases[id]; x != nil && x.holder == from && x.epoch == p.Epoch && !x.dead {
+		if x := l.leases[id]; x != nil && x.holder == from && x.epoch == p.Epoch && !x.dead && !x.void {
 			x.folded = true
 		}
 	}
@@ -65,6 +69,11 @@ func (l *leaseWatch) result(from plan.ExecutorID, r *wire.Result, _ plan.Time) {
 		return
 	}
 	seen := map[uint32]bool{}
+	for _, part := range r.Parts {
+		for _, c := range r.Coverage {
+			l.handed[part] = append(l.handed[part], l.leases[c.Lease])
+		}
+	}
 	for _, c := range r.Coverage {
 		if x := l.leases[c.Lease]; seen[c.Lease] || x != nil && x.holder == from && x.epoch == r.Epoch && !x.dead && !x.asked {
 			l.s.violate("6.include", "%s hands in lease %d, which it was not asked for, or twice", from, c.Lease)
@@ -108,7 +117,8 @@ func (l *leaseWatch) granted(to plan.ExecutorID, m *wire.Leases) {
 			o.dead = true
 			delete(l.asked, piece)
 		}
-		l.leases[x.Id] = &watchedLease{split: x.Task.Split, part: x.Part, parts: x.Parts, holder: to, epoch: m.Epoch}
+		_, rows := plan.VisitedOf(l.p.rows[x.Task.Split], int64(x.Task.Cursor), int64(x.Task.Limit), int(x.Parts), int(x.Part))
+		l.leases[x.Id] = &watchedLease{split: x.Task.Split, part: x.Part, parts: x.Parts, holder: to, epoch: m.Epoch, rows: rows}
 		if was, ok := l.parts[x.Task.Split]; ok && was != x.Parts {
 			l.s.violate("6.pieces", "split %d is of %d parts and of %d", x.Task.Split, was, x.Parts)
 		}
@@ -119,6 +129,9 @@ func (l *leaseWatch) granted(to plan.ExecutorID, m *wire.Leases) {
 
 // include sees what one executor is asked for: nothing that another one was.
 func (l *leaseWatch) include(to plan.ExecutorID, m *wire.Include) {
+	for _, x := range l.leases {
+		x.void = x.void || x.holder == to && x.epoch == m.Epoch && !x.folded
+	}
 	for _, id := range m.Ids {
 		x := l.leases[id]
 		switch {
@@ -145,7 +158,25 @@ func (l *leaseWatch) ofLiving(x *watchedLease) bool {
 	return true
 }
 
-// patience is how long a pass may take on top of what those who answer need.
+// inVain is how many rows were folded under leases that were not merged: of results that
+// are in the report all leases were.
+func (l *leaseWatch) inVain(r *driver.StepReport) (rows int64) {
+	merged := map[*watchedLease]bool{}
+	for _, part := range r.Parts {
+		for _, x := range l.handed[part] {
+			merged[x] = true
+		}
+	}
+	for _, x := range l.leases {
+		if x.folded && !merged[x] {
+			rows += x.rows
+		}
+	}
+	return rows
+}
+
+// patience is how long a pass may take on top of what those who answer need, for each that
+// had stopped: one after the other may be asked.
 const patience = 2 * time.Second
 
 // done holds the pass's time against what its living executors need for it: no
@@ -153,6 +184,7 @@ const patience = 2 * time.Second
 func (l *leaseWatch) done(took plan.Time) {
 	var rows int64
 	var rate float64
+	stopped := 0
 	for _, n := range l.p.rows {
 		rows += n
 	}
@@ -160,10 +192,13 @@ func (l *leaseWatch) done(took plan.Time) {
 		if n.up && n.stalled <= l.s.w.now {
 			rate += l.s.speed[n.id]
 		}
+		if n.stalled > l.s.w.now-took {
+			stopped++
+		}
 	}
-	if need := time.Duration(float64(rows) / max(rate, 1) * float64(time.Second)); took > patience+40*need && l.s.law.stalls && l.s.harmed <= l.s.w.now-took {
+	if need := time.Duration(float64(rows) / max(rate, 1) * float64(time.Second)); took > patience*time.Duration(max(1, stopped))+40*need && l.s.law.stalls && l.s.harmed <= l.s.w.now-took {
 		if l.s.getting {
-			l.s.known("6.stopped-getter", "a pass took %v, a split was on its way to an executor that had stopped", took)
+			l.s.violate("6.stopped-getter", "a pass took %v, a split was on its way to an executor that had stopped", took)
 			return
 		}
 		l.s.violate("6.stopped-owner", "a pass took %v, those who answer need %v", took, need)

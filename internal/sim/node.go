@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
@@ -44,8 +45,9 @@ type node struct {
 	runs    map[int]*run
 	life    int // things scheduled in an earlier life do not happen
 	up      bool
-	hung    plan.Time // until when nothing happens on it
-	conn    int       // number of its connection to the driver
+	hung    plan.Time   // until when nothing happens on it
+	conn    int         // number of its connection to the driver
+	joined  *driver.Job // that it is connected to
 	clock   clock
 	full    plan.Time                                    // until when its disk takes no more
 	stalled plan.Time                                    // until when it hangs without that being noticed

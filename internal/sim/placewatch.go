@@ -50,7 +50,7 @@ type placeWatch struct {
 	terms    map[plan.ExecutorID]int
 	draining map[plan.ExecutorID]bool
 	drained  map[plan.ExecutorID]bool
-	strayed  map[plan.ExecutorID]bool // was to be drained while it was not there
+	strayed  map[plan.ExecutorID]bool // is to be drained when it asks to take part
 	moves    *moveWatch
 }
 
@@ -82,6 +82,7 @@ func (w *placeWatch) before(ev driver.Event, now plan.Time) {
 }
 
 func (w *placeWatch) lost(id plan.ExecutorID) {
+	delete(w.strayed, id)
 	if !w.was[id] {
 		return // the job takes no notice
 	}
@@ -98,23 +99,30 @@ func (w *placeWatch) message(m *driver.Message, now plan.Time) {
 	switch b := m.Body.Body.(type) {
 	case *wire.ToDriver_Prepared:
 		if b.Prepared.Fault == nil && plan.DigestFromBytes(b.Prepared.Fingerprint) == w.s.cfg.Fingerprint {
-			if w.charged[m.From] = [2]int{}; !w.prepared[m.From] {
-				delete(w.drained, m.From)
-			}
-			if !w.alive[m.From] {
-				w.newcomer = m.From
-			}
-			if w.draining[m.From] {
-				w.rejoined = m.From
-			}
-			w.prepared[m.From], w.alive[m.From] = true, true
-			delete(w.excluded, m.From)
+			w.onPrepared(m.From)
 		}
 	case *wire.ToDriver_Holding:
 		w.holding(m.From, b.Holding)
 	case *wire.ToDriver_Result:
 		w.result(m.From, b.Result)
 	}
+}
+
+// onPrepared takes in that an executor can take part; what it says twice changes nothing.
+func (w *placeWatch) onPrepared(id plan.ExecutorID) {
+	if w.draining[id] {
+		w.rejoined = id
+	}
+	if w.prepared[id] {
+		return
+	}
+	if !w.alive[id] {
+		w.newcomer = id
+	}
+	w.prepared[id], w.alive[id] = true, true
+	delete(w.drained, id)
+	delete(w.excluded, id)
+	delete(w.charged, id)
 }
 
 func (w *placeWatch) holding(from plan.ExecutorID, h *wire.Holding) {
@@ -294,7 +302,7 @@ func (w *placeWatch) given(to plan.ExecutorID, p *simPack, a *wire.Assignment) {
 		w.s.violate("place.holds", "split %d of pack %d is given to %s, which has not said that it holds it", a.Split, p.id, to)
 	}
 	if w.drained[to] && w.s.watch.lease != nil {
-		w.s.known("drain.lease", "a piece of split %d is given to %s, which was said to be drained", a.Split, to)
+		w.s.violate("drain.lease", "a piece of split %d is given to %s, which was said to be drained", a.Split, to)
 	} else if w.drained[to] {
 		w.s.violate("drain.empty", "split %d is given to %s, which was said to be drained", a.Split, to)
 	}
@@ -315,7 +323,7 @@ func (w *placeWatch) hold(to plan.ExecutorID, h *wire.Hold) {
 			oracle = "drain.used"
 		}
 		if w.rejoined == to {
-			w.s.known("drain.rejoined", "%s, which is being drained, has joined again and is to get split %d", to, h.Split)
+			w.s.violate("drain.rejoined", "%s, which is being drained, has joined again and is to get split %d", to, h.Split)
 			return
 		}
 		w.s.violate(oracle, "%s is to get split %d although it is to have nothing more", to, h.Split)
@@ -393,7 +401,7 @@ func (w *placeWatch) mustExclude() {
 // emptied holds that a drained executor has no task and no split on its way.
 func (w *placeWatch) emptied(id plan.ExecutorID) {
 	if w.strayed[id] {
-		w.s.known("drain.unprepared", "%s is said to be drained, but it was only about to join", id)
+		w.refused(id)
 		return
 	}
 	if !w.draining[id] {
@@ -408,6 +416,22 @@ func (w *placeWatch) emptied(id plan.ExecutorID) {
 	}
 	delete(w.draining, id)
 	w.drained[id] = true
+}
+
+// refused holds that an executor that was to be drained while it was not there is refused
+// when it asks to take part, before it has anything.
+func (w *placeWatch) refused(id plan.ExecutorID) {
+	delete(w.strayed, id)
+	if w.newcomer != id || w.was[id] {
+		w.s.violate("drain.unprepared", "%s is said to be drained, and it has not just asked to take part", id)
+	}
+	for at, ok := range w.ever {
+		if ok && at.on == id {
+			w.s.violate("drain.unprepared", "%s, which holds split %d, is said to be drained before it takes part", id, at.split)
+			break
+		}
+	}
+	w.prepared[id], w.alive[id], w.newcomer = false, false, ""
 }
 
 // opened holds that every split of a pack has somebody who holds it.
@@ -439,13 +463,13 @@ func (w *placeWatch) ready(now plan.Time) {
 // failedJob holds a job's end against the limits of retrying.
 func (w *placeWatch) failedJob(err error) {
 	w.s.over = true
-	if fault.KindOf(err) == fault.Timeout {
+	if fault.KindOf(err) == fault.Timeout && !w.s.watch.call.exhausted() {
 		w.s.violate("10.9", "the job waited in vain: %v", err)
 		return
 	}
 	if fault.KindOf(err) == fault.PlanMismatch && w.s.cfg.Life > 0 {
 		w.s.result.Ended = err.Error()
-		w.s.known("place.foreign", "a job that was started anew ends because a late executor has another plan: %v", err)
+		w.s.violate("place.foreign", "a job that was started anew ends because a late executor has another plan: %v", err)
 		return
 	}
 	for _, n := range w.failures {
@@ -455,7 +479,9 @@ func (w *placeWatch) failedJob(err error) {
 		}
 	}
 	if w.s.watch.call.exhausted() {
-		w.s.result.Ended = err.Error()
+		if w.s.result.Ended = err.Error(); fault.KindOf(err) == fault.Timeout {
+			w.s.watch.call.named(err)
+		}
 		return
 	}
 	w.s.violate("retry.early", "the job failed, though nothing failed %d times in a row: %v", w.s.cfg.Schedule.MaxTaskFailures, err)

@@ -35,14 +35,14 @@ type Result struct {
 	Virtual    time.Duration
 	Faults     map[string]int // how often each kind fired
 	Violations []Violation
-	Known      []Violation // of oracles that the engine is known to fail
-	Ended      string      // why the job failed, as it had to
+	Ended      string // why the job failed, as it had to
 }
 
 // Sim is one simulated cluster with faults, and the oracles that watch it.
 type Sim struct {
 	w        *World
 	rng      *rand.Rand
+	odd      *rand.Rand // of laws that came later, so that the worlds of seeds stay what they were
 	opt      Options
 	cfg      driver.JobConfig
 	law      laws
@@ -58,8 +58,10 @@ type Sim struct {
 	result   Result
 	oracle   *oracle
 	watch    *watch
+	retold   *retellWatch
 	opened   bool
 	over     bool
+	made     plan.Time // the job's present life
 	began    plan.Time // of the step in progress
 	busy     bool
 	harmed   plan.Time // when the last harm was done, stalls apart
@@ -85,7 +87,7 @@ const keepEvery = 100 * time.Millisecond
 
 // Simulate runs one seed.
 func Simulate(seed uint64, opt Options) *Result {
-	s := &Sim{w: &World{}, rng: rand.New(rand.NewPCG(seed, 0x766f6c6c6579)), opt: opt, nodes: map[plan.ExecutorID]*node{},
+	s := &Sim{w: &World{}, rng: rand.New(rand.NewPCG(seed, 0x766f6c6c6579)), odd: rand.New(rand.NewPCG(seed, 0x6f6464)), opt: opt, nodes: map[plan.ExecutorID]*node{},
 		speed: map[plan.ExecutorID]float64{}, wakes: map[plan.Time]bool{}, last: map[string]plan.Time{}}
 	s.result = Result{Seed: seed, Faults: map[string]int{}}
 	s.draw()
@@ -141,13 +143,18 @@ func (s *Sim) drawPolicy(executors int) {
 	if (sync.Policy == abss.Steal || sync.Policy == abss.BSP) && s.rng.IntN(4) == 0 {
 		s.cfg.BatchFraction = 0.2 + 0.6*s.rng.Float64()
 	}
+	if s.law.hangs {
+		s.cfg.TaskTimeout = time.Second + plan.Time(s.odd.Int64N(int64(3*time.Second)))
+	}
 	s.cfg.Schedule.Exclusion = s.span(50*time.Millisecond, time.Second)
 	s.cfg = s.cfg.EnsureDefaults()
 }
 
 // newJob starts the job's process, from what was kept where something was.
 func (s *Sim) newJob(from *kept) {
+	s.cfg.Record = !s.opt.Faultless
 	s.job = driver.NewJob(s.cfg, s.clock.at(s.w.now))
+	s.retold = newRetellWatch(s)
 	s.oracle = newOracle(s)
 	s.opened, s.busy, s.opening, s.result.Steps = false, false, 0, 0
 	if from != nil {
@@ -157,6 +164,8 @@ func (s *Sim) newJob(from *kept) {
 		}
 	}
 	s.watch = newWatch(s)
+	s.made = s.w.now
+	s.wake(s.clock.at(s.w.now) + s.cfg.EnsureDefaults().Gather)
 }
 
 func (s *Sim) addNode(i, slots int) {
@@ -193,8 +202,14 @@ func (s *Sim) boot(n *node) {
 	n.work, n.link = w, 0
 }
 
+// join has a node register. As the job's process has it, whoever registers again while it is
+// connected is lost before.
 func (s *Sim) join(n *node) {
 	if n.up && !s.over {
+		if n.joined == s.job {
+			s.step(driver.Event{Lost: &driver.Lost{Executor: n.id, Why: "it registered again"}})
+		}
+		n.joined = s.job
 		s.step(driver.Event{Joined: &driver.Joined{Executor: n.id, Slots: n.slots}})
 	}
 }
@@ -224,7 +239,9 @@ func (s *Sim) step(ev driver.Event) {
 		if c.StepDone != nil {
 			s.busy = false
 			s.oracle.check(c.StepDone)
-			s.watch.dropped.hold(s, s.watch.ref, c.StepDone)
+			if s.cfg.Record {
+				s.retold.stepDone(c.StepDone)
+			}
 			if s.watch.lease != nil {
 				s.watch.lease.done(c.StepDone.Took)
 			}
@@ -280,6 +297,7 @@ func (s *Sim) openPack() { s.step(driver.Event{Pack: s.packs[s.opening].info()})
 // packOpen goes on with the next pack, or with the first step.
 func (s *Sim) packOpen() {
 	if s.kept != nil {
+		s.retold.again.Resumed(s.kept.ledgers[s.opening])
 		s.step(driver.Event{Restore: s.kept.ledgers[s.opening]})
 	}
 	if s.opening++; s.opening < len(s.packs) {
@@ -396,6 +414,10 @@ func (s *Sim) run() {
 		}
 		if !s.w.Next() {
 			s.violate("10.9", "nothing is left to happen")
+			return
+		}
+		if !s.opened && s.w.now > s.made+2*s.cfg.MaxWait {
+			s.violate("10.9", "it does not begin")
 			return
 		}
 		if s.busy && s.w.now > s.began+limit {

@@ -77,6 +77,7 @@ func (w *watch) after(ev driver.Event, cmds []driver.Command, now plan.Time) {
 		case c.StepDone != nil:
 			done = true
 			w.conclude(ev, stops, done, now)
+			w.dropped.hold(w, c.StepDone)
 			w.learn(c.StepDone)
 		}
 	}
@@ -133,13 +134,14 @@ func (w *watch) started(to plan.ExecutorID, m *wire.StartStep, first, loss bool)
 			w.s.violate("5.boundary", "split %d goes from %s to %s within the step", a.Split, t.owner, to)
 		}
 		if again := t.everHeld && t.state == refRunning && t.owner == to; again && loss {
-			w.s.known("1.again", "split %d, which was handed out again, is handed out again to %s: its first result will be dropped, and all that comes with it", a.Split, to)
+			w.s.violate("1.again", "split %d, which was handed out again, is handed out again to %s: its first result will be dropped, and all that comes with it", a.Split, to)
 		} else if again {
 			w.s.violate("1.collecting", "split %d is handed out again while %s folds it", a.Split, to)
 		}
 		if w.ref.phase == refRecovering && !w.ref.whole() && t.state == refMissing {
 			t.state = refLost
 		}
+		w.dropped.inVain(int(a.Split), w, t)
 		*t = refTask{units: t.units, floor: t.floor, state: refRunning, owner: to, attempt: a.Attempt, epoch: a.Epoch, cursor: a.Cursor, everHeld: true}
 		w.place.given(to, w.s.packs[w.req.Pack], a)
 	}
@@ -174,25 +176,23 @@ func (w *watch) lost(id plan.ExecutorID, now plan.Time) {
 	for i := range w.ref.tasks {
 		if t := &w.ref.tasks[i]; t.owner == id && !t.doomed {
 			t.doomed = true
-			w.orphan(i, now)
+			w.orphan(i)
 		}
 	}
+	w.ref.decide(now)
 }
 
 // orphan takes a task out of the account whose executor is lost or has failed.
-func (w *watch) orphan(i int, now plan.Time) {
+func (w *watch) orphan(i int) {
 	t := &w.ref.tasks[i]
 	if t.state == refArrived {
 		return // its result stays
 	}
 	w.fresh = true
-	if !w.entries {
-		w.dropped.inVain(i, t, t.seen)
-	}
-	if t.seen = 0; t.state == refRunning {
+	w.dropped.inVain(i, w, t)
+	if t.state == refRunning {
 		t.state, w.ref.lost = refLost, true
 	}
-	w.ref.decide(now)
 }
 
 func (w *watch) message(m *driver.Message, now plan.Time) {
@@ -242,17 +242,20 @@ func (w *watch) result(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 	wrong := slices.ContainsFunc(r.Coverage, func(c *wire.Coverage) bool { return c.Count != c.Folded })
 	if r.Fault != nil || wrong {
 		w.refused = wrong && r.Fault == nil
+		w.dropped.result(r)
 		for _, c := range r.Coverage {
 			w.ref.tasks[c.Split].doomed = true
 		}
 		for _, c := range r.Coverage {
 			if w.ref.tasks[c.Split].state != refArrived {
-				w.orphan(int(c.Split), now)
+				w.orphan(int(c.Split))
 			}
 		}
+		w.ref.decide(now)
 		return
 	}
 	for _, c := range r.Coverage {
+		w.dropped.taken(dropKey{int(c.Split), c.Attempt, c.Epoch, w.key})
 		w.ref.arrive(&w.ref.tasks[c.Split], w.unitsOf(c), now)
 	}
 	w.ref.decide(now)
@@ -300,8 +303,7 @@ func (w *watch) acceptable(r *wire.Result) bool {
 
 // follow lets time pass for the reference, where it does for the job.
 func (w *watch) follow(ev driver.Event, now plan.Time) {
-	tick := ev.Joined == nil && ev.Lost == nil && ev.Message == nil && ev.Pack == nil && ev.Step == nil && ev.Call == nil && ev.Restore == nil && ev.Signal == nil && ev.Drain == ""
-	if r := w.ref; r != nil && (w.fresh || tick) && r.phase != refDone {
+	if r := w.ref; r != nil && (w.fresh || ticks(ev)) && r.phase != refDone {
 		r.decide(now)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/sim"
@@ -37,57 +39,77 @@ func run(from uint64, seeds, steps int, bug mutant.Bug, trace bool) int {
 	if trace {
 		options.Trace = func(line string) { fmt.Println(line) }
 	}
-	results := make([]*sim.Result, seeds)
+	began := time.Now()
+	t := tally{faults: map[string]int{}, oracles: map[string]int{}, bug: bug}
+	for r := range simulated(from, seeds, options) {
+		t.add(r)
+	}
+	return t.print(time.Since(began))
+}
+
+// simulated are the results of seeds, as they come, of as many at a time as there are cores.
+func simulated(from uint64, seeds int, options sim.Options) <-chan *sim.Result {
+	results := make(chan *sim.Result)
+	var next atomic.Uint64
 	var wg sync.WaitGroup
-	workers := runtime.GOMAXPROCS(0)
-	for w := range workers {
+	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
-			for i := w; i < seeds; i += workers {
-				results[i] = sim.Simulate(from+uint64(i), options)
+			for i := next.Add(1) - 1; i < uint64(seeds); i = next.Add(1) - 1 {
+				results <- sim.Simulate(from+i, options)
 			}
 		})
 	}
-	wg.Wait()
-	faults, bad, violations, oracles, known := map[string]int{}, 0, 0, map[string]int{}, map[string]int{}
-	for _, r := range results {
-		for k, n := range r.Faults {
-			faults[k] += n
-		}
-		for _, v := range r.Known {
-			known[v.Oracle]++
-		}
-		if r.Ended != "" {
-			faults["ended as it had to"]++
-		}
-		for _, v := range r.Violations[:min(1, len(r.Violations))] {
-			oracles[v.Oracle]++
-		}
-		if len(r.Violations) > 0 {
-			bad++
-			violations += len(r.Violations)
-			if oracles[r.Violations[0].Oracle] <= 2 {
-				fmt.Printf("seed %d: %s\n  again with: make sim SEEDS=1 FROM=%d BUG=%d\n", r.Seed, r.Violations[0], r.Seed, bug)
-			}
-		}
+	go func() {
+		wg.Wait()
+		close(results)
+	}()
+	return results
+}
+
+// tally is what seeds have come to so far.
+type tally struct {
+	faults, oracles        map[string]int
+	seeds, bad, violations int
+	bug                    mutant.Bug
+}
+
+// add counts a seed, and says at once what it violated, of each oracle twice.
+func (t *tally) add(r *sim.Result) {
+	t.seeds++
+	for k, n := range r.Faults {
+		t.faults[k] += n
 	}
-	for _, k := range slices.Sorted(maps.Keys(faults)) {
-		fmt.Printf("%-24s %d\n", k, faults[k])
+	if r.Ended != "" {
+		t.faults["ended as it had to"]++
 	}
-	for _, k := range slices.Sorted(maps.Keys(oracles)) {
-		fmt.Printf("first found by %-16s %d\n", k, oracles[k])
+	if len(r.Violations) == 0 {
+		return
 	}
-	for _, k := range slices.Sorted(maps.Keys(known)) {
-		fmt.Printf("known to fail: %-16s %d\n", k, known[k])
+	t.bad++
+	t.violations += len(r.Violations)
+	first := r.Violations[0]
+	if t.oracles[first.Oracle]++; t.oracles[first.Oracle] <= 2 {
+		fmt.Printf("seed %d: %s\n  again with: make sim SEEDS=1 FROM=%d BUG=%d\n", r.Seed, first, r.Seed, t.bug)
 	}
-	if bug != mutant.None {
-		fmt.Printf("bug %d: found in %d of %d seeds\n", bug, bad, seeds)
-		if bad == 0 {
+}
+
+// print says what was met and found, and returns the exit code.
+func (t *tally) print(took time.Duration) int {
+	for _, k := range slices.Sorted(maps.Keys(t.faults)) {
+		fmt.Printf("%-24s %d\n", k, t.faults[k])
+	}
+	for _, k := range slices.Sorted(maps.Keys(t.oracles)) {
+		fmt.Printf("first found by %-16s %d\n", k, t.oracles[k])
+	}
+	if t.bug != mutant.None {
+		fmt.Printf("bug %d: found in %d of %d seeds\n", t.bug, t.bad, t.seeds)
+		if t.bad == 0 {
 			return 1
 		}
 		return 0
 	}
-	fmt.Printf("%d seeds, %d violations\n", seeds, violations)
-	if violations > 0 {
+	fmt.Printf("%d seeds, %d violations; %.0f seeds an hour on %d cores\n", t.seeds, t.violations, float64(t.seeds)/took.Hours(), runtime.GOMAXPROCS(0))
+	if t.violations > 0 {
 		return 1
 	}
 	return 0
