@@ -175,29 +175,6 @@ func TestTimesMeetInAllZones(t *testing.T) {
 	})
 }
 
-// worded writes itself by its pointer.
-type worded struct{ word string }
-
-// MarshalBinary writes the word.
-func (w *worded) MarshalBinary() ([]byte, error) { return []byte(w.word), nil }
-
-// UnmarshalBinary reads the word.
-func (w *worded) UnmarshalBinary(raw []byte) error {
-	w.word = string(raw)
-	return nil
-}
-
-// TestTypesThatEncodeThemselves come to the driver's side as they were.
-func TestTypesThatEncodeThemselves(t *testing.T) {
-	runPlan(t, testConfig(t), func(g *rdd.Graph) rdd.Action[[]worded] {
-		return rdd.Collect(rdd.Map(rdd.Range(g, 0, 3, 2), func(i int64) worded { return worded{fmt.Sprint("w", i)} }))
-	}, func(ctx context.Context, s *rdd.Session, a rdd.Action[[]worded]) {
-		if rows := must(ctx, t, s, "collect", a); !slices.Equal(rows, []worded{{"w0"}, {"w1"}, {"w2"}}) {
-			t.Errorf("%v", rows)
-		}
-	})
-}
-
 // TestHistogramsHaveTheirGreatest in the last bin.
 func TestHistogramsHaveTheirGreatest(t *testing.T) {
 	runPlan(t, testConfig(t), func(g *rdd.Graph) rdd.Action[rdd.Bins] {

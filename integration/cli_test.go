@@ -44,7 +44,7 @@ func buildAndRun(m *testing.M) int {
 // volley runs the program and returns what it printed and its exit code.
 func volley(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute) // the first submit builds everything anew
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	var out, errs bytes.Buffer

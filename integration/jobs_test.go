@@ -30,7 +30,7 @@ func runJob(t *testing.T, job string, args ...string) result {
 var uneven = []string{"--sync", "absp", "--clock", "virtual", "--pace", "physical"}
 
 // TestReferenceValues holds every job against a published or computed value, whole
-// and cut (make bench-jobs prints the table).
+// and cut (make bench-jobs prints the table). What takes tens of seconds is for make soak.
 func TestReferenceValues(t *testing.T) {
 	cases, err := reference.Cases(filepath.Dir(shared(t, "README.md")), t.TempDir())
 	if err != nil {
@@ -38,7 +38,7 @@ func TestReferenceValues(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			if c.Long && testing.Short() {
+			if c.Long && os.Getenv("VOLLEY_SOAK") == "" {
 				t.Skip("takes long")
 			}
 			bsp := runJob(t, c.Job, c.Flags...)

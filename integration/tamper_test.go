@@ -33,7 +33,7 @@ func virtualRuns(t *testing.T) map[string][]string {
 		"steal":    with("--solver", "svrg", "--sync", "steal", "--pace", "static:3,1,1", "--splits", "6", "--max-iterations", "8"),
 		"deadline": with("--solver", "sdca", "--sync", "deadline", "--pace", "static:3,1,1", "--splits", "6", "--max-iterations", "12"),
 		"adaptive": with("--solver", "nesterov", "--sync", "adaptive", "--pace", "physical", "--splits", "24", "--max-iterations", "12"),
-		"missing":  with("--solver", "nesterov", "--sync", "absp", "--pace", "static:4,4,4,4,4,0.002", "--splits", "12", "--max-iterations", "8"),
+		"missing":  with("--solver", "nesterov", "--sync", "absp", "--pace", "static:4,4,4,4,4,0.05", "--splits", "12", "--max-iterations", "8"),
 		"kmeans":   append([]string{"kmeans", "--data", data, "--k", "4", "--max-iterations", "6"}, many...),
 		"als":      append([]string{"als", "--data", ratings, "--header", "true", "--rank", "4", "--max-iterations", "4"}, many...),
 	}
@@ -112,11 +112,6 @@ func refuse(t *testing.T, logs map[string]string, all []tampering) {
 			path := filepath.Join(t.TempDir(), "false")
 			l.write(path)
 			said := refusal(t, path)
-			if known := notRefusedYet[c.log+", "+c.name]; known && said == "" {
-				return
-			} else if known {
-				t.Fatal("it is refused now: take it off notRefusedYet")
-			}
 			if said == "" {
 				t.Fatalf("%q is taken for true", c.edit)
 			}

@@ -44,7 +44,7 @@ var falseStops = []tampering{
 
 // The options are those that the run obeyed.
 var falseOptions = []tampering{
-	{"a higher ratio than it was cut at", "absp", "header: options.ratio = 0.59", "ratio|R_s"},
+	{"a higher ratio than it was cut at", "absp", "header: options.ratio = 0.59", "share_stop"},
 	{"a lower ratio", "absp", "header: options.ratio = 0.4", "ratio|R_s|stop"},
 	{"no floor", "floor", "header: options.min_rows = 1; header: options.min_share = 0", "floor|wait|min_rows"},
 	{"another grace", "absp", "header: options.grace_ns * 10", "grace|wait|bound"},
@@ -79,7 +79,7 @@ var falseMoves = []tampering{
 	{"one move is erased", "moves", "with moves: moves delete", "move|exchange"},
 	{"a move to another executor", "moves", `with moves: moves.0.to = "executor-2"`, "move|exchange"},
 	{"a move of another split", "moves", "with moves: moves.0.split = 5", "move|exchange"},
-	{"bytes that did not travel", "moves", "with moves: moves.0.role = true", "role|move|exchange"},
+	{"bytes that did not travel", "moves", "with moves: moves.1.role = true", "role|move|exchange"},
 	{"a move that never was", "absp", `step 3: moves = [{"split":1,"from":"executor-1","to":"executor-0"}]`, "move|exchange"},
 	{"moves of adaptive are erased", "adaptive", "with moves: moves delete", "move|exchange"},
 	{"a split lies elsewhere", "moves", "last: placement = [0,0,0,0,0,0]; last: executors = [\"executor-0\",\"executor-1\",\"executor-2\"]", "placement|owner|split"},
@@ -117,7 +117,7 @@ var falseRatios = []tampering{
 var falseAccounts = []tampering{
 	{"a row more", "absp", "step 5: c.0 + 1", "10.1|split 0"},
 	{"a row more, folded too", "absp", "last: c.0 + 1; last: folded.0 + 1; rederive", "parameters|10.1|split 0"},
-	{"a row fewer, all the way", "absp", "step 5: c.1 + -1; step 5: folded.1 + -1; rederive", "parameters|10.1|split 1"},
+	{"a row fewer, all the way", "absp", "step 5: c.1 + -1; step 5: folded.1 + -1; rederive", "c: the line says"},
 	{"one N_eff", "absp", "step 5: neff * 1.001", "n_?eff"},
 	{"one share", "absp", "step 5: share + 0.01", "share"},
 	{"entries", "als", "step 3: entries.0 + -1", "entries|progress"},
@@ -134,7 +134,7 @@ var falseAccounts = []tampering{
 	{"a pass that left rows out", "absp", "final: c.0 + -1; final: folded.0 + -1", "10.3|rows"},
 	{"a step twice", "absp", "twice step 5", "step 5|10.4"},
 	{"a step twice, renumbered", "absp", "twice step 5; renumber; rederive", "parameters|10.4"},
-	{"no step 5", "absp", "drop step 5; renumber; rederive", "parameters|attempt|epoch|kind of step"},
+	{"no step 5", "absp", "drop step 5; renumber; rederive", "do not end a step"},
 	{"no first pass", "absp", "drop eval 1", "pass|line|evaluation"},
 	{"no resumption", "resumed", "drop resume", "attempt|resume|epoch"},
 	{"it resumed from other cursors", "resumed", "resume: cursor.0 + 5", "cursor"},
@@ -153,7 +153,11 @@ var falseEnds = []tampering{
 	{"it was interrupted", "absp", `footer: stopped_by = "interrupted"`, "stopped|interrupted"},
 	{"it ran out of time", "absp", `footer: stopped_by = "max-time"`, "stopped|max-time"},
 	{"it ended by its limit", "bsp", `footer: stopped_by = "max-iterations"`, "stopped|max-iterations"},
+	{"its reports are gone", "absp", "steps: reports delete; evals: reports delete", "reports"},
+	{"its reports are said to be too many", "absp", "step 5: reports delete", "reports"},
+	{"all reports are said to be too many", "absp", "steps: reports delete; evals: reports delete; steps: reports_left_out = true; evals: reports_left_out = true", "reports"},
+	{"reports of another step", "absp", `step 5: reports = "AAAA"`, "reports"},
 	{"another tolerance", "bsp", "header: args.Tol = 1e-12", "end|stop|tolerance|parameters"},
 	{"a greater tolerance", "bsp", "header: args.Tol = 0.01", "end|stop|tolerance|parameters"},
-	{"a limit of time that was not kept", "absp", "header: args.MaxTime = 1", "max-time|end|stop|steps"},
+	{"a limit of time that was not kept", "absp", "header: args.MaxTime = 1", "max-time|end|stop|steps|parameters"},
 }

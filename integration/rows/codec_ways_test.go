@@ -1,4 +1,4 @@
-package volley
+package rows
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -25,10 +26,10 @@ type way[T any] struct {
 
 type fetch[T any] func(context.Context, *rdd.Session) ([]T, error)
 
-// waysOf are all ways that a plan has for values of a type.
-func waysOf[T any]() []way[T] {
-	return append(shortWaysOf[T](), way[T]{name: "reduce", declare: byReduce[T]}, way[T]{name: "parameter", declare: byParam[T]},
-		way[T]{name: "pack", declare: byPack[T], mixed: true}, way[T]{name: "step", declare: byStep[T]}, way[T]{name: "scan", declare: byScan[T]})
+// longWaysOf are the ways that a plan has for values of a type beside the short ones.
+func longWaysOf[T any]() []way[T] {
+	return []way[T]{{name: "reduce", declare: byReduce[T]}, {name: "parameter", declare: byParam[T]},
+		{name: "pack", declare: byPack[T], mixed: true}, {name: "step", declare: byStep[T]}, {name: "scan", declare: byScan[T]}}
 }
 
 // shortWaysOf are those that stand for the others.
@@ -177,7 +178,7 @@ func arrive[T any](t *testing.T, w way[T], values []T) {
 		}
 	}()
 	seen := &sightings[T]{}
-	_, err := Run(ctx, testConfig(t), "carry", struct{}{}, func(g *rdd.Graph, _ struct{}) fetch[T] {
+	_, err := volley.Run(ctx, testConfig(t), "carry", struct{}{}, func(g *rdd.Graph, _ struct{}) fetch[T] {
 		return w.declare(g, values, seen)
 	}, func(ctx context.Context, s *rdd.Session, _ struct{}, arrived fetch[T]) (string, error) {
 		got, err := arrived(ctx, s)

@@ -1,4 +1,4 @@
-package volley
+package rows
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -241,7 +242,7 @@ func resultOf[R any](t *testing.T, declare func(*rdd.Graph) func(context.Context
 	defer cancel()
 	cfg := testConfig(t)
 	cfg.TaskMemory = memory
-	_, err = Run(ctx, cfg, "keys", struct{}{}, func(g *rdd.Graph, _ struct{}) func(context.Context, *rdd.Session) (R, error) { return declare(g) },
+	_, err = volley.Run(ctx, cfg, "keys", struct{}{}, func(g *rdd.Graph, _ struct{}) func(context.Context, *rdd.Session) (R, error) { return declare(g) },
 		func(ctx context.Context, s *rdd.Session, _ struct{}, run func(context.Context, *rdd.Session) (R, error)) (_ string, err error) {
 			got, err = run(ctx, s)
 			return "end", err

@@ -1,0 +1,99 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/executor"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// packs are the packs of a rack, on a disk that all its executors reach.
+type packs struct {
+	maker *rdd.Maker
+	mu    sync.Mutex
+	known map[int]*storage.Pack
+}
+
+// Pack is where the pack of a node lies.
+func (p *packs) Pack(_ context.Context, node int) (string, *storage.PackMeta, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if pack := p.known[node]; pack != nil {
+		return pack.Dir, pack.Meta, nil
+	}
+	return "", nil, fault.Newf(fault.FetchFailed, "find", fmt.Sprintf("the pack of node %d", node), "it has not been made")
+}
+
+// Meta describes a pack that any executor holds splits of.
+func (p *packs) Meta(ctx context.Context, _ executor.Peer, node int) (*storage.PackMeta, error) {
+	_, meta, err := p.Pack(ctx, node)
+	return meta, err
+}
+
+// OpenPack makes a pack and places its splits.
+func (r *rack) OpenPack(ctx context.Context, node int) (int, *storage.PackMeta, error) {
+	pack, err := r.maker.Make(ctx, node)
+	if err != nil {
+		return 0, nil, err
+	}
+	r.mu.Lock()
+	r.known[node] = pack
+	r.mu.Unlock()
+	info := &driver.PackInfo{Node: node}
+	for _, s := range pack.Meta.Splits {
+		info.Rows, info.Bytes, info.SHA256 = append(info.Rows, s.Rows), append(info.Bytes, s.Bytes), append(info.SHA256, s.SHA256)
+	}
+	n, err := r.Driver.OpenPack(ctx, info)
+	return n, pack.Meta, err
+}
+
+// RunStep folds a pack.
+func (r *rack) RunStep(ctx context.Context, q rdd.StepRequest) (*rdd.StepOutcome, error) {
+	rep, err := r.Driver.RunStep(ctx, &driver.StepRequest{Node: q.Node, Pack: q.Pack, Param: q.Param, Train: q.Train, Ratio: q.Ratio, Pieces: q.Pieces})
+	if err != nil {
+		return nil, err
+	}
+	out := &rdd.StepOutcome{Splits: len(rep.Coverage), Visited: make([]int64, len(rep.Rows)), Scale: rep.Train,
+		Info: rdd.StepInfo{Step: rep.Number, Merged: rep.Merged, Share: rep.Share, NEff: rep.NEff, Cut: rep.Stats.Cut}}
+	for i, c := range rep.Coverage {
+		out.Info.Rows += rep.Rows[i]
+		if c != nil {
+			out.Visited[i] = c.Count
+		}
+	}
+	for _, p := range rep.Parts {
+		out.Parts = append(out.Parts, rdd.EncodedPart{Level: int(p.Level), Index: int(p.Index), Data: p.Data, Weight: p.Weight})
+	}
+	return out, nil
+}
+
+// RunCall runs an action's tasks.
+func (r *rack) RunCall(ctx context.Context, c rdd.CallRequest) ([][]byte, []error, error) {
+	out, err := r.Driver.RunCall(ctx, &driver.CallRequest{Node: c.Node, Pack: c.Pack, Args: c.Args, Partitions: c.Partitions, Holders: c.Holders, Avoid: c.Avoid})
+	if err != nil {
+		return nil, nil, err
+	}
+	return out.Data, out.Lost, nil
+}
+
+// Commit keeps nothing.
+func (r *rack) Commit(context.Context, rdd.Commit) error { return nil }
+
+// Evaluated notes nothing.
+func (r *rack) Evaluated(rdd.Evaluation) {}
+
+// Signal tells nobody.
+func (r *rack) Signal(float64, float64) {}
+
+// Resume has nothing to go on from.
+func (r *rack) Resume(int) (int, []byte, bool) { return 0, nil, false }
+
+var (
+	_ rdd.Cluster      = (*rack)(nil)
+	_ executor.Catalog = (*rack)(nil)
+)
