@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build run test race lint sim mutants soak bench bench-jobs bench-defaults bench-peers fuzz generate clean
+.PHONY: build run test builds race lint sim mutants soak bench bench-jobs bench-defaults bench-peers fuzz generate clean
 
 build:
 	$(GO) build -trimpath -ldflags=-s -o bin/volley ./cmd/volley
@@ -15,6 +15,10 @@ run: build
 test:
 	$(GO) vet ./...
 	$(GO) test -timeout 15m ./...
+
+# builds: a build for newer processors trains the same models, to the bit.
+builds:
+	VOLLEY_BUILDS=1 $(GO) test -count=1 -timeout 15m -run 'ABuildForNewer' ./integration
 
 race:
 	@if command -v cc >/dev/null || command -v gcc >/dev/null; then \
@@ -35,15 +39,20 @@ sim:
 mutants:
 	$(GO) test -tags mutants -count=1 -timeout 30m ./internal/sim -run 'Planted|Proof'
 
-# make soak [SEEDS=200]: shuffles, loops and counters while executors are lost.
+# make soak [SEEDS=200]: random pipelines of all operations against a naive reference, in one process, a twentieth of them on
+# processes that are killed and stopped, a fiftieth with more data than memory; then shuffles, loops, counters and solvers.
+# VOLLEY_SOAK_SEED=7 go test ./integration/soak -v runs one of them, in words.
 soak:
+	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -v -timeout 180m ./integration/soak
 	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'Lost|Operation' ./rdd .
 	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'ARunThatHasConverged|TheReferenceIsSure' ./mllib
+	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'ReferenceValues' ./integration
 
 # Each reader for half a minute.
 fuzz:
 	@for f in FuzzLIBSVM FuzzCSV FuzzPointsOfCSV FuzzArrow FuzzParquet FuzzMappedSplit FuzzBlocks; do \
 		$(GO) test ./storage -run '^$$' -fuzz "^$$f$$" -fuzztime 30s || exit 1; done
+	$(GO) test ./driver -run '^$$' -fuzz '^FuzzRetelling$$' -fuzztime 30s
 
 generate:
 	$(GO) generate ./...
