@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build run test builds race lint sim mutants soak bench bench-jobs bench-defaults bench-peers fuzz generate clean
+.PHONY: build run test builds race lint sim mutants soak bench bench-memory bench-jobs bench-defaults bench-peers fuzz generate clean
 
 build:
 	$(GO) build -trimpath -ldflags=-s -o bin/volley ./cmd/volley
@@ -62,6 +62,13 @@ clean:
 
 bench:
 	$(GO) run ./integration/bench
+
+# make bench-memory [LIMIT=200MiB] [SCALE=1] [ONLY=join,sort]: each operation on ten times as much data as memory, and whether it
+# keeps to its limit. SCALE=1 is 2 GB.
+LIMIT ?= 200MiB
+SCALE ?= 1
+bench-memory:
+	$(GO) run ./integration/bench/memory -limit $(LIMIT) -scale $(SCALE) -only "$(ONLY)"
 
 # make bench-jobs DATA=../shared/data: every job on real data, whole and cut, in virtual time (docs/reference-values.md).
 DATA ?= ../shared/data

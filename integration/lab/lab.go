@@ -114,6 +114,19 @@ func Children(pid int) []int {
 	return out
 }
 
+// Anonymous is how many bytes of memory a process and all that it started have that are
+// no file's.
+func Anonymous(pid int) (bytes int64) {
+	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, rest, _ := strings.Cut(string(raw), "RssAnon:")
+	_, _ = fmt.Sscan(rest, &bytes)
+	bytes <<= 10
+	for _, child := range Children(pid) {
+		bytes += Anonymous(child)
+	}
+	return bytes
+}
+
 // Close ends the driver, with which everything else ends.
 func (c *Cluster) Close() {
 	_ = c.Driver.Process.Signal(syscall.SIGTERM)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -205,19 +204,11 @@ func (x *site) watch(ctx context.Context) {
 		x.mu.Lock()
 		for name, e := range x.Executors {
 			for _, pid := range lab.Children(e.Process.Pid) {
-				x.peaks[name] = max(x.peaks[name], anonymous(pid))
+				x.peaks[name] = max(x.peaks[name], lab.Anonymous(pid))
 			}
 		}
 		x.mu.Unlock()
 	}
-}
-
-// anonymous is how many bytes of memory a process has that are no file's.
-func anonymous(pid int) (n int64) {
-	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	_, rest, _ := strings.Cut(string(raw), "RssAnon:")
-	_, _ = fmt.Sscan(rest, &n)
-	return n << 10
 }
 
 // program is the engine's, built once.
