@@ -64,6 +64,7 @@ func runRunner(ctx context.Context, cfg Config, args []byte, g *rdd.Graph) error
 	}
 	r.engine = executor.NewEngine(plan.ExecutorID(process.Executor), g, store, r, linked(r, law))
 	r.engine.TaskMemory = cfg.taskMemory(process.Slots)
+	r.engine.TaskHeld = cfg.taskHeld(process.Slots)
 	r.engine.Shared.Room = cfg.sharedRoom()
 	addr, stop, err := r.serveBlocks()
 	if err != nil {

@@ -194,6 +194,12 @@ func (c Config) taskMemory(tasks int) int {
 	return int(c.TaskMemory)
 }
 
+// taskHeld is how much each of a number of tasks at a time may hold of what cannot be
+// written down and read again piece by piece; 0 where there is no limit.
+func (c Config) taskHeld(tasks int) int {
+	return int(c.Memory / int64(sortedShare*max(1, tasks)))
+}
+
 // sharedRoom is how many bytes of rows and tables the tasks of a process keep in common: a
 // quarter of what it may take, so that tasks have room beside them; 0 where nobody has said how
 // much that is.
@@ -390,6 +396,7 @@ func (e *embedded) newBackend(job driver.JobConfig, again func() (executor.Progr
 		e.cleanup = append(e.cleanup, func() { store.Close() })
 		en := executor.NewEngine(executorID(i), program, store, e, linked(e, e.realLaw()))
 		en.TaskMemory = e.cfg.taskMemory(e.cfg.Executors * e.cfg.Slots)
+		en.TaskHeld = e.cfg.taskHeld(e.cfg.Executors * e.cfg.Slots)
 		e.shared.Room = e.cfg.sharedRoom()
 		en.Shared = &e.shared
 		e.executors = append(e.executors, en)

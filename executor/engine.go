@@ -55,6 +55,9 @@ type Engine struct {
 	self    plan.ExecutorID
 	// TaskMemory is how many bytes of rows a task may hold; 0 is 256 MiB.
 	TaskMemory int
+	// TaskHeld is how many bytes a task may hold as a whole, such as the values of a key; 0
+	// is no limit.
+	TaskHeld int
 	// Shared is what tasks of this process have in common.
 	Shared *Shared
 	mu     struct {
@@ -227,6 +230,8 @@ func (p localPacks) Memory() int {
 	}
 	return p.e.TaskMemory
 }
+
+func (p localPacks) Held() int { return p.e.TaskHeld }
 
 func (p localPacks) NewBuckets(partitions int) *storage.BucketWriter {
 	return p.e.store.NewBucketWriter(partitions, p.Memory()/8)

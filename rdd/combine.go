@@ -124,14 +124,27 @@ func readCombined[K comparable, C any](ctx context.Context, id, part int, c keye
 	case spilled == nil:
 		return yieldByHash(env, t, yield)
 	}
+	return combineSorted(ctx, spilled, merge, yield)
+}
+
+// combineSorted combines the rows of each key as they are read.
+func combineSorted[K comparable, C any](ctx context.Context, s *sorter[Pair[K, C]], merge func(a, b C) C, yield func([]Pair[K, C]) error) error {
 	out := newBatcher(yield)
-	err = eachGroup(ctx, spilled, func(rows []Pair[K, C]) error {
-		p := rows[0]
-		for _, r := range rows[1:] {
-			p.Value = merge(p.Value, r.Value)
+	var made []Pair[K, C] // of the key in hand, if there is one
+	err := eachGroup(ctx, s, func(row *Pair[K, C], fresh bool) (err error) {
+		switch {
+		case !fresh:
+			made[0].Value = merge(made[0].Value, row.Value)
+			return nil
+		case len(made) > 0:
+			err = out.add(made[0])
 		}
-		return out.add(p)
+		made = append(made[:0], *row)
+		return err
 	})
+	if err == nil && len(made) > 0 {
+		err = out.add(made[0])
+	}
 	return firstError(err, out.flush())
 }
 

@@ -2,8 +2,11 @@ package rdd
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"unsafe"
 
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
 )
 
@@ -40,6 +43,7 @@ func shuffleByKey[K comparable, V any](ds Dataset[Pair[K, V]], op string, c keye
 // grouper brings the values of each key of a partition together, in memory as
 // long as they fit, and else by sorting.
 type grouper[K comparable, V any] struct {
+	op      string
 	c       keyed[K, V]
 	packs   runner.Packs
 	table   *table[K, []V]
@@ -48,8 +52,8 @@ type grouper[K comparable, V any] struct {
 	spilled *sorter[Pair[K, V]]
 }
 
-func newGrouper[K comparable, V any](c keyed[K, V], packs runner.Packs, share int) *grouper[K, V] {
-	return &grouper[K, V]{c: c, packs: packs, table: newTable[K, []V](c.key, c.hash, 0), most: packs.Memory() / share}
+func newGrouper[K comparable, V any](op string, c keyed[K, V], packs runner.Packs, share int) *grouper[K, V] {
+	return &grouper[K, V]{op: op, c: c, packs: packs, table: newTable[K, []V](c.key, c.hash, 0), most: packs.Memory() / share}
 }
 
 // read takes in a partition of a shuffle, which is of so many bytes.
@@ -99,13 +103,7 @@ func (g *grouper[K, V]) close() { g.spilled.close() }
 // the order in which they came.
 func (g *grouper[K, V]) each(ctx context.Context, yield func(key K, values []V) error) error {
 	if g.spilled != nil {
-		return eachGroup(ctx, g.spilled, func(rows []Pair[K, V]) error {
-			values := make([]V, len(rows))
-			for i := range rows {
-				values[i] = rows[i].Value
-			}
-			return yield(rows[0].Key, values)
-		})
+		return g.eachSorted(ctx, yield)
 	}
 	order := g.table.byHash()
 	if env, err := envOf(ctx); err == nil {
@@ -119,6 +117,84 @@ func (g *grouper[K, V]) each(ctx context.Context, yield func(key K, values []V) 
 		e.Value = nil
 	}
 	return nil
+}
+
+// eachSorted is each of what went to the sorter.
+func (g *grouper[K, V]) eachSorted(ctx context.Context, yield func(key K, values []V) error) error {
+	var key K
+	var values []V
+	end := func() error {
+		if len(values) == 0 {
+			return nil
+		}
+		list := values
+		if len(values) <= clonedMost {
+			list = slices.Clone(values)
+			clear(values)
+			values = values[:0]
+		} else {
+			values = nil
+		}
+		return yield(key, list)
+	}
+	sizes := newWeighing(g.op, g.c, g.packs)
+	err := eachGroup(ctx, g.spilled, func(row *Pair[K, V], fresh bool) (err error) {
+		if fresh {
+			err = end()
+			key = row.Key
+		}
+		values = append(values, row.Value)
+		return firstError(err, sizes.take(row, fresh))
+	})
+	return firstError(err, end())
+}
+
+// clonedMost is how many values a list has that is given away as a copy, so that the memory
+// in which it was gathered is there for the next one.
+const clonedMost = 1 << 12
+
+// weighing counts what the values of a key take, for those of more than a task may hold to be
+// refused.
+type weighing[K comparable, V any] struct {
+	op    string
+	row   codec[Pair[K, V]]
+	most  int // 0 is no limit
+	bytes int // of the key in hand
+	raw   []byte
+}
+
+func newWeighing[K comparable, V any](op string, c keyed[K, V], packs runner.Packs) *weighing[K, V] {
+	return &weighing[K, V]{op: op, row: c.row, most: packs.Held()}
+}
+
+// take counts one value more.
+func (w *weighing[K, V]) take(row *Pair[K, V], fresh bool) error {
+	if w.most == 0 {
+		return nil
+	}
+	if fresh {
+		w.bytes = 0
+	}
+	w.bytes += int(unsafe.Sizeof(row.Value))
+	if w.row.flat == 0 {
+		w.raw = w.row.append(w.raw[:0], row)
+		w.bytes += len(w.raw)
+	}
+	if w.bytes <= w.most {
+		return nil
+	}
+	return fault.Newf(fault.NoResources, w.op, "key "+shortKey(row.Key), "its values alone take more than the %d MiB that a task may hold", w.most>>20).
+		WithHint("raise --memory, or combine them: ReduceByKey and AggregateByKey hold no lists of values")
+}
+
+// shortKey is a key in an error.
+func shortKey(key any) string {
+	const most = 60
+	text := []rune(fmt.Sprintf("%v", key))
+	if len(text) > most {
+		return string(text[:most]) + "…"
+	}
+	return string(text)
 }
 
 // GroupByKey brings all values of each key together, in the order of the input.
@@ -135,7 +211,7 @@ func GroupByKey[K comparable, V any](ds Dataset[Pair[K, V]], options ...ShuffleO
 		if err != nil {
 			return err
 		}
-		g := newGrouper(c, env.packs, 2)
+		g := newGrouper("group by key", c, env.packs, 2)
 		defer g.close()
 		if err := g.read(ctx, id, part); err != nil {
 			return err
@@ -167,6 +243,7 @@ func CoGroup[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pai
 // coGrouping are two shuffles whose partitions belong together.
 type coGrouping[K comparable, V, W any] struct {
 	g           *Graph
+	op          string
 	left, right int // nodes of the shuffles
 	id          int
 	l           keyed[K, V]
@@ -177,7 +254,7 @@ type coGrouping[K comparable, V, W any] struct {
 }
 
 func coGroup[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], op string, o shuffleOptions) *coGrouping[K, V, W] {
-	c := &coGrouping[K, V, W]{g: left.g, o: o, n: o.count(left.g, left.id, right.id)}
+	c := &coGrouping[K, V, W]{g: left.g, op: op, o: o, n: o.count(left.g, left.id, right.id)}
 	if bad := len(c.g.errs); bad == 0 {
 		c.l, c.r = keyedOf[K, V](left.g, op), keyedOf[K, W](left.g, op)
 		if len(c.g.errs) == bad {
@@ -201,9 +278,9 @@ func (c *coGrouping[K, V, W]) each(ctx context.Context, part int, yield func(Pai
 	if err != nil {
 		return err
 	}
-	g := newGrouper(c.both, env.packs, 2)
+	g := newGrouper(c.op, c.both, env.packs, 2)
 	defer g.close()
-	l, r := newGrouper(c.l, env.packs, 4), newGrouper(c.r, env.packs, 4)
+	l, r := newGrouper(c.op, c.l, env.packs, 4), newGrouper(c.op, c.r, env.packs, 4)
 	if env.args.Shuffles[c.left][part].Bytes+env.args.Shuffles[c.right][part].Bytes > int64(g.most)/2 {
 		return c.bySorting(ctx, part, g, yield)
 	}
@@ -267,17 +344,32 @@ func (c *coGrouping[K, V, W]) bySorting(ctx context.Context, part int, g *groupe
 	if err != nil {
 		return err
 	}
-	return g.each(ctx, func(key K, values []either[V, W]) error {
-		p := Pair[K, CoGrouped[V, W]]{Key: key}
-		for _, e := range values {
-			if e.IsRight {
-				p.Value.Right = append(p.Value.Right, e.Right)
-			} else {
-				p.Value.Left = append(p.Value.Left, e.Left)
-			}
+	return eachCoGrouped(ctx, g, yield)
+}
+
+// eachCoGrouped hands out the keys of rows of both that were sorted together.
+func eachCoGrouped[K comparable, V, W any](ctx context.Context, g *grouper[K, either[V, W]], yield func(Pair[K, CoGrouped[V, W]]) error) error {
+	var p Pair[K, CoGrouped[V, W]]
+	end := func() error {
+		if len(p.Value.Left)+len(p.Value.Right) == 0 {
+			return nil
 		}
 		return yield(p)
+	}
+	sizes := newWeighing(g.op, g.c, g.packs)
+	err := eachGroup(ctx, g.spilled, func(row *Pair[K, either[V, W]], fresh bool) (err error) {
+		if fresh {
+			err = end()
+			p = Pair[K, CoGrouped[V, W]]{Key: row.Key}
+		}
+		if row.Value.IsRight {
+			p.Value.Right = append(p.Value.Right, row.Value.Right)
+		} else {
+			p.Value.Left = append(p.Value.Left, row.Value.Left)
+		}
+		return firstError(err, sizes.take(row, fresh))
 	})
+	return firstError(err, end())
 }
 
 // SubtractByKey keeps the pairs of the left whose keys the right does not have.

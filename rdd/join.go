@@ -2,6 +2,7 @@ package rdd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -72,15 +73,36 @@ func RightJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[P
 // FullJoin is Join that also keeps the rows that have no partner: the other
 // side is nil there. All rows of both move.
 func FullJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], options ...ShuffleOption) Dataset[Pair[K, Joined[*V, *W]]] {
-	return FlatMap(CoGroup(left, right, options...), func(p Pair[K, CoGrouped[V, W]]) []Pair[K, Joined[*V, *W]] {
-		var out []Pair[K, Joined[*V, *W]]
-		for _, v := range orNil(p.Value.Left) {
-			for _, w := range orNil(p.Value.Right) {
-				out = append(out, Pair[K, Joined[*V, *W]]{p.Key, Joined[*V, *W]{v, w}})
+	ds := CoGroup(left, right, options...)
+	return byRow(derive(ds, "flat-map", func(ctx context.Context, part int, yield func([]Pair[K, Joined[*V, *W]]) error) error {
+		out := newBatcher(yield)
+		err := ds.each(ctx, part, func(rows []Pair[K, CoGrouped[V, W]]) error {
+			for i := range rows {
+				if err := eachPair(&rows[i], out.add); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errSplit) {
+			return err
+		}
+		return firstError(out.flush(), err)
+	}))
+}
+
+// eachPair hands on the pairs of a key's values as they are made: there may be many more of
+// them than there are values.
+func eachPair[K comparable, V, W any](g *Pair[K, CoGrouped[V, W]], yield func(Pair[K, Joined[*V, *W]]) error) error {
+	right := orNil(g.Value.Right)
+	for _, v := range orNil(g.Value.Left) {
+		for _, w := range right {
+			if err := yield(Pair[K, Joined[*V, *W]]{g.Key, Joined[*V, *W]{v, w}}); err != nil {
+				return err
 			}
 		}
-		return out
-	})
+	}
+	return nil
 }
 
 // orNil are pointers to values, or one nil pointer where there are none.

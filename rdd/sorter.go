@@ -311,30 +311,23 @@ func (s *sorter[T]) eachInMemory(ctx context.Context, yield func([]T) error) err
 	return nil
 }
 
-// eachGroup hands out the rows of each key of a sorter of pairs together.
-func eachGroup[K comparable, V any](ctx context.Context, s *sorter[Pair[K, V]], yield func(rows []Pair[K, V]) error) error {
-	var group []Pair[K, V]
-	flush := func() error {
-		if len(group) == 0 {
-			return nil
-		}
-		err := yield(group)
-		clear(group)
-		group = group[:0]
-		return err
-	}
-	err := s.each(ctx, func(rows []Pair[K, V]) error {
-		for _, r := range rows {
-			if len(group) > 0 && group[0].Key != r.Key && s.order.compare(&group[0], &r) != 0 {
-				if err := flush(); err != nil {
-					return err
-				}
+// eachGroup hands out the rows of a sorter of pairs one by one, those of each key one after
+// the other; fresh says of the first of them that it is one.
+func eachGroup[K comparable, V any](ctx context.Context, s *sorter[Pair[K, V]], take func(row *Pair[K, V], fresh bool) error) error {
+	var first Pair[K, V]
+	begun := false
+	return s.each(ctx, func(rows []Pair[K, V]) error {
+		for i := range rows {
+			fresh := !begun || first.Key != rows[i].Key && s.order.compare(&first, &rows[i]) != 0
+			if fresh {
+				first.Key, begun = rows[i].Key, true
 			}
-			group = append(group, r)
+			if err := take(&rows[i], fresh); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
-	return firstError(err, flush())
 }
 
 // stream is rows that come in order.

@@ -94,6 +94,8 @@ func (p frailPacks) Moved(int) {}
 
 func (p frailPacks) Memory() int { return p.f.memory }
 
+func (p frailPacks) Held() int { return 0 }
+
 func (p frailPacks) NewBuckets(partitions int) *storage.BucketWriter {
 	return p.f.stores[p.on].NewBucketWriter(partitions, 1)
 }

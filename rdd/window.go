@@ -103,20 +103,30 @@ func (w *combining[K, V, C]) end(ctx context.Context) error {
 func (w *combining[K, V, C]) addLate(ctx context.Context) error {
 	defer func() { w.late.close(); w.late = nil }()
 	w.d.settle(w.by)
-	return eachGroup(ctx, w.late, func(rows []Pair[K, V]) error {
-		w.sums = hashOf(w.raw.hash, rows[:1], w.sums)
-		if e := w.d.entry(&rows[0].Key, w.sums[0]); e != nil {
-			for _, r := range rows {
-				e.Value = w.by.Add(e.Value, r.Value)
-			}
+	var e *Pair[K, C] // of the key in hand: a table's, or
+	var made Pair[K, C]
+	end := func() error {
+		if e != &made {
 			return nil
 		}
-		made := Pair[K, C]{rows[0].Key, w.by.Create(rows[0].Value)}
-		for _, r := range rows[1:] {
-			made.Value = w.by.Add(made.Value, r.Value)
-		}
 		return w.out.add(partition(w.sums[0], w.parts), &made)
+	}
+	err := eachGroup(ctx, w.late, func(row *Pair[K, V], fresh bool) error {
+		if !fresh {
+			e.Value = w.by.Add(e.Value, row.Value)
+			return nil
+		}
+		err := end()
+		w.sums = hashOf(w.raw.hash, []Pair[K, V]{*row}, w.sums)
+		if e = w.d.entry(&row.Key, w.sums[0]); e != nil {
+			e.Value = w.by.Add(e.Value, row.Value)
+		} else {
+			made = Pair[K, C]{row.Key, w.by.Create(row.Value)}
+			e = &made
+		}
+		return err
 	})
+	return firstError(err, end())
 }
 
 func (w *combining[K, V, C]) close() {

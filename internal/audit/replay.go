@@ -285,6 +285,8 @@ func (madePacks) Moved(int) {}
 
 func (madePacks) Memory() int { return replayMemory }
 
+func (madePacks) Held() int { return 0 }
+
 func (p madePacks) NewBuckets(partitions int) *storage.BucketWriter {
 	return p.NewBucketWriter(partitions, replayMemory/8)
 }

@@ -60,6 +60,9 @@ type Shuffles interface {
 	Moved(n int)
 	// Memory is how many bytes of rows a task may hold.
 	Memory() int
+	// Held is how many bytes may be taken by what a task holds as a whole, such as the
+	// values of a key; 0 where nobody has set a limit.
+	Held() int
 	// NewBuckets begins the output of a map task, or rows that do not fit into
 	// memory.
 	NewBuckets(partitions int) *storage.BucketWriter
