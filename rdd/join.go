@@ -264,12 +264,7 @@ func (p *joinPlan[K, V, W, U]) each(ctx context.Context, part int, yield func([]
 // tasks. The left may be computed only once.
 func (p *joinPlan[K, V, W, U]) broadcastInParts(ctx context.Context, packs runner.Packs, part int, yield func([]U) error) error {
 	once := func(rows func([]Pair[K, V]) error) error { return p.left.each(ctx, part, rows) }
-	left, done, err := again(packs, once)
-	if err != nil {
-		return err
-	}
-	defer done()
-	return p.inParts(ctx, p.rightOf(ctx, p.whole, 0), left, yield)
+	return p.joinOnce(ctx, packs, p.rightOf(ctx, p.whole, 0), once, yield)
 }
 
 // shuffled joins a partition of both sides, in memory where the right fits.

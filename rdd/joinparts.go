@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"reflect"
-	"slices"
 	"unsafe"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -18,14 +17,16 @@ type eachRows[T any] func(yield func([]T) error) error
 
 // partsJoin joins sides of which the right does not fit into a task's memory, and hands rows
 // out in the order of the left, as probing a table of the whole right does: which of the
-// two is done never shows. The right is taken a part of its hashes at a time; the left
-// is read once for each, and what its rows have found is written down in their
-// order, and once more at the end, when every row takes up what it has found.
+// two is done never shows. The rows of the right are written down by parts of their hashes,
+// and the keys of the left, too; part by part, what each key finds is written down in the
+// order of the left, whose rows are read once more at the end, and take up what they have
+// found.
 type partsJoin[K comparable, V, W, U any] struct {
 	p     *joinPlan[K, V, W, U]
 	packs runner.Packs
 	of    [joinSlots]int // part of each slot of hashes
 	parts int
+	right *storage.Buckets // by part
 }
 
 // joinSlots is how finely hashes are told apart in parts.
@@ -33,16 +34,47 @@ const joinSlots = 1 << 10
 
 func slotOf(hash uint64) int { return int(hash * 0x9e3779b97f4a7c15 >> (64 - 10)) }
 
+// inParts joins a left that can be read twice.
 func (p *joinPlan[K, V, W, U]) inParts(ctx context.Context, right eachRows[Pair[K, W]], left eachRows[Pair[K, V]], yield func([]U) error) error {
-	env, err := envOf(ctx)
+	j, err := p.cutRight(ctx, right)
 	if err != nil {
 		return err
 	}
+	defer j.close()
+	return j.join(left, yield)
+}
+
+// cutRight writes the right down by parts, each of which fits into memory.
+func (p *joinPlan[K, V, W, U]) cutRight(ctx context.Context, right eachRows[Pair[K, W]]) (*partsJoin[K, V, W, U], error) {
+	env, err := envOf(ctx)
+	if err != nil {
+		return nil, err
+	}
 	j := &partsJoin[K, V, W, U]{p: p, packs: env.packs}
 	if err := j.cut(right); err != nil {
+		return nil, err
+	}
+	out := newSpreader(j.packs, p.co.r.row, j.parts)
+	out.ToFile()
+	defer out.Close()
+	err = eachOfPart(j, p.co.r.hash, right, func(part int, row *Pair[K, W]) error { return out.add(part, row) })
+	if err != nil {
+		return nil, err
+	}
+	j.right, err = out.Finish()
+	return j, err
+}
+
+func (j *partsJoin[K, V, W, U]) close() { j.right.Remove() }
+
+// join hands out the rows that some of the left's make.
+func (j *partsJoin[K, V, W, U]) join(left eachRows[Pair[K, V]], yield func([]U) error) error {
+	keys, row, err := j.keysOf(left)
+	if err != nil {
 		return err
 	}
-	found, err := j.find(right, left)
+	defer keys.Remove()
+	found, err := j.find(keys, row)
 	if err != nil {
 		return err
 	}
@@ -84,9 +116,50 @@ func (j *partsJoin[K, V, W, U]) cut(right eachRows[Pair[K, W]]) error {
 // a chain.
 const tableRow = 28
 
+// eachOfPart says of each row which part it belongs to.
+func eachOfPart[K comparable, V, W, U, X any](j *partsJoin[K, V, W, U], hash hasher, rows eachRows[Pair[K, X]], do func(part int, row *Pair[K, X]) error) error {
+	var hashes []uint64
+	return rows(func(rows []Pair[K, X]) error {
+		hashes = hashOf(hash, rows, hashes)
+		for i := range rows {
+			if err := do(j.of[slotOf(hashes[i])], &rows[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// keyOnly is a row of the left without its value.
+type keyOnly[K comparable] = Pair[K, bool]
+
+// keysOf writes the keys of the left down by parts.
+func (j *partsJoin[K, V, W, U]) keysOf(left eachRows[Pair[K, V]]) (*storage.Buckets, codec[keyOnly[K]], error) {
+	row, err := pairCodecOf[K, bool](j.p.co.l.key)
+	if err != nil {
+		return nil, row, fault.New(fault.Internal, "join", "keys of the left", err)
+	}
+	out := newSpreader(j.packs, row, j.parts)
+	out.ToFile()
+	defer out.Close()
+	err = eachOfPart(j, j.p.co.l.hash, left, func(part int, r *Pair[K, V]) error { return out.add(part, &keyOnly[K]{Key: r.Key}) })
+	if err != nil {
+		return nil, row, err
+	}
+	keys, err := out.Finish()
+	return keys, row, err
+}
+
+// foundRows are the rows that one of the left has found: those that the one before it in its
+// part has, or others.
+type foundRows[W any] struct {
+	Same   bool
+	Values []W
+}
+
 // find writes down what the rows of the left find, part by part.
-func (j *partsJoin[K, V, W, U]) find(right eachRows[Pair[K, W]], left eachRows[Pair[K, V]]) (*storage.Buckets, error) {
-	values, err := codecOf[[]W]()
+func (j *partsJoin[K, V, W, U]) find(keys *storage.Buckets, row codec[keyOnly[K]]) (*storage.Buckets, error) {
+	values, err := codecOf[foundRows[W]]()
 	if err != nil {
 		return nil, fault.New(fault.Internal, "join", "rows of the right", err)
 	}
@@ -95,48 +168,36 @@ func (j *partsJoin[K, V, W, U]) find(right eachRows[Pair[K, W]], left eachRows[P
 	defer out.Close()
 	for part := range j.parts {
 		t := newLookup(j.p.co.r, 0)
-		if err := filtered(j, part, j.p.co.r.hash, right, t.addAll); err != nil {
+		if err := readPart(j.right, part, j.p.co.r.row, t.addAll); err != nil {
 			return nil, err
 		}
 		t.build(1)
-		var sc scratch
-		var matches []W
-		err := filtered(j, part, j.p.co.l.hash, left, func(rows []Pair[K, V]) error {
-			find(t, &sc, rows)
-			for i := range rows {
-				matches = matches[:0]
-				of := t.matches(sc.places[i])
-				for w := of.take(); w != nil; w = of.take() {
-					matches = append(matches, *w)
-				}
-				if err := out.add(part, &matches); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		if err := findIn(t, part, keys, row, out); err != nil {
 			return nil, err
 		}
 	}
 	return out.Finish()
 }
 
-// filtered hands out the rows of one part.
-func filtered[K comparable, V, W, U, X any](j *partsJoin[K, V, W, U], part int, hash hasher, rows eachRows[Pair[K, X]], yield func([]Pair[K, X]) error) error {
-	var hashes []uint64
-	var some []Pair[K, X]
-	return rows(func(rows []Pair[K, X]) error {
-		hashes = hashOf(hash, rows, hashes)
-		some = some[:0]
-		for i := range rows {
-			if j.of[slotOf(hashes[i])] == part {
-				some = append(some, rows[i])
-			}
-		}
-		for list := some; len(list) > 0; list = list[min(probed, len(list)):] {
-			if err := yield(list[:min(probed, len(list))]); err != nil {
-				return err
+// findIn writes down what the keys of a part find in a table.
+func findIn[K comparable, W any](t *lookup[K, W], part int, keys *storage.Buckets, row codec[keyOnly[K]], out *spreader[foundRows[W]]) error {
+	var sc scratch
+	var made foundRows[W]
+	last := noPlace
+	return readPart(keys, part, row, func(rows []keyOnly[K]) error {
+		for ; len(rows) > 0; rows = rows[min(probed, len(rows)):] {
+			find(t, &sc, rows[:min(probed, len(rows))])
+			for _, at := range sc.places {
+				made.Same, made.Values = at == last && at != noPlace, made.Values[:0]
+				if last = at; !made.Same {
+					of := t.matches(at)
+					for w := of.take(); w != nil; w = of.take() {
+						made.Values = append(made.Values, *w)
+					}
+				}
+				if err := out.add(part, &made); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
@@ -183,9 +244,11 @@ func (j *partsJoin[K, V, W, U]) emit(found *storage.Buckets, left eachRows[Pair[
 type foundReader[W any] struct {
 	in     io.ReadCloser
 	blocks *storage.BlockReader
-	codec  codec[[]W]
-	raw    []byte
+	codec  codec[foundRows[W]]
+	block  []byte
+	raw    []byte // left of the block
 	text   arena
+	last   []W
 }
 
 func openFound[W any](found *storage.Buckets, part int) (*foundReader[W], error) {
@@ -193,12 +256,12 @@ func openFound[W any](found *storage.Buckets, part int) (*foundReader[W], error)
 	if err != nil {
 		return nil, err
 	}
-	values, err := codecOf[[]W]()
+	values, err := codecOf[foundRows[W]]()
 	return &foundReader[W]{in: in, blocks: storage.NewBlockReader(in), codec: values}, err
 }
 
 // next is what the next row has found; it may be kept.
-func (r *foundReader[W]) next() (values []W, err error) {
+func (r *foundReader[W]) next() (_ []W, err error) {
 	if len(r.raw) == 0 {
 		block, err := r.blocks.Next()
 		if errors.Is(err, io.EOF) {
@@ -207,10 +270,14 @@ func (r *foundReader[W]) next() (values []W, err error) {
 		if err != nil {
 			return nil, err
 		}
-		r.raw = slices.Clone(block)
+		r.block = append(r.block[:0], block...)
+		r.raw = r.block
 	}
-	r.raw, err = r.codec.parse(r.raw, &values, &r.text)
-	return values, corruptRow(err)
+	var row foundRows[W]
+	if r.raw, err = r.codec.parse(r.raw, &row, &r.text); err == nil && !row.Same {
+		r.last = row.Values
+	}
+	return r.last, corruptRow(err)
 }
 
 func (r *foundReader[W]) close() {
@@ -219,16 +286,51 @@ func (r *foundReader[W]) close() {
 	}
 }
 
-// again makes rows that can be handed out only once ones that can be read as often as is
-// needed, the same in every respect: on disk, or, where a codec would change them, in memory.
-func again[T any](packs runner.Packs, rows eachRows[T]) (_ eachRows[T], done func(), err error) {
-	c, err := codecOf[T]()
-	if err == nil && comesBackTheSame(reflect.TypeFor[T]()) {
-		return spooled(packs, c, rows)
+// joinOnce joins a left that can be read only once with a right in parts: it is written down,
+// or, where a codec would change its rows, taken as many rows at a time as fit into memory.
+func (p *joinPlan[K, V, W, U]) joinOnce(ctx context.Context, packs runner.Packs, right eachRows[Pair[K, W]], left eachRows[Pair[K, V]], yield func([]U) error) error {
+	if comesBackTheSame(reflect.TypeFor[Pair[K, V]]()) {
+		again, done, err := spooled(packs, p.co.l.row, left)
+		if err != nil {
+			return err
+		}
+		defer done()
+		return p.inParts(ctx, right, again, yield)
 	}
-	var kept []T
-	err = rows(func(rows []T) error { kept = append(kept, rows...); return nil })
-	return func(yield func([]T) error) error { return inBatches(kept, yield) }, func() {}, err
+	j, err := p.cutRight(ctx, right)
+	if err != nil {
+		return err
+	}
+	defer j.close()
+	return someAtATime(packs.Memory()/2, p.co.l.row, left, func(some []Pair[K, V]) error {
+		return j.join(func(rows func([]Pair[K, V]) error) error { return inBatches(some, rows) }, yield)
+	})
+}
+
+// someAtATime hands rows on, as many at a time as take about so many bytes.
+func someAtATime[T any](most int, row codec[T], rows eachRows[T], yield func([]T) error) error {
+	var some []T
+	var raw []byte
+	bytes := 0
+	err := rows(func(rows []T) error {
+		for i := range rows {
+			raw = row.append(raw[:0], &rows[i])
+			some, bytes = append(some, rows[i]), bytes+len(raw)+2*int(unsafe.Sizeof(rows[i]))
+			if bytes < most {
+				continue
+			}
+			if err := yield(some); err != nil {
+				return err
+			}
+			clear(some)
+			some, bytes = some[:0], 0
+		}
+		return nil
+	})
+	if err != nil || len(some) == 0 {
+		return err
+	}
+	return yield(some)
 }
 
 // spooled writes rows down that can be handed out only once.
@@ -251,12 +353,12 @@ func spooled[T any](packs runner.Packs, row codec[T], rows eachRows[T]) (again e
 	if err != nil {
 		return nil, nil, err
 	}
-	return func(yield func([]T) error) error { return readSpooled(b, row, yield) }, b.Remove, nil
+	return func(yield func([]T) error) error { return readPart(b, 0, row, yield) }, b.Remove, nil
 }
 
-// readSpooled hands out what spooled has written.
-func readSpooled[T any](b *storage.Buckets, row codec[T], yield func([]T) error) error {
-	in, err := b.Open(storage.Span{From: 0, Through: 1})
+// readPart hands out the rows of a part that were written down.
+func readPart[T any](b *storage.Buckets, part int, row codec[T], yield func([]T) error) error {
+	in, err := b.Open(storage.Span{From: part, Through: part + 1})
 	if err != nil {
 		return err
 	}
