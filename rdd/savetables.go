@@ -89,19 +89,24 @@ func blank(c byte) bool { return c == ' ' || c == '\t' }
 func (s *csvSink[T]) close() error { return s.w.Flush() }
 
 // recordRows is how many rows make a record of a saved table, groupRows how many a
-// row group of Parquet, which is in memory as a whole.
+// row group of Parquet; of rows that are long fewer do, that take about recordBytes and
+// groupBytes, for both are in memory as a whole.
 const (
-	recordRows = 16 << 10
-	groupRows  = 512 << 10
+	recordRows  = 16 << 10
+	recordBytes = 2 << 20
+	groupRows   = 512 << 10
+	groupBytes  = 16 << 20
 )
 
 // recordSink gathers rows to Arrow records.
 type recordSink[T any] struct {
 	c     *columns[T]
 	b     *array.RecordBuilder
-	n     int
+	n     int                          // rows of the record in hand
+	bytes int                          // that it takes, about
+	each  int                          // bytes of a row, as they were last
 	fits  func(p unsafe.Pointer) error // nil where all rows can be written
-	write func() error                 // writes what has been gathered
+	write func(bytes int) error        // writes what has been gathered
 	end   func() error
 }
 
@@ -117,24 +122,70 @@ func (s *recordSink[T]) add(rows []T) error {
 			}
 		}
 	}
+	for len(rows) > 0 {
+		n := min(len(rows), s.room())
+		s.gather(rows[:n])
+		rows = rows[n:]
+		if s.n < recordRows && s.bytes < recordBytes {
+			continue
+		}
+		if err := s.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstRows is how many rows are gathered before it is known how long they are.
+const firstRows = 16
+
+// room is how many rows the record in hand takes, if they are as long as those before them.
+func (s *recordSink[T]) room() int {
+	if s.each == 0 {
+		return firstRows
+	}
+	return max(1, (recordBytes-s.bytes)/s.each)
+}
+
+// gather takes rows into the record in hand.
+func (s *recordSink[T]) gather(rows []T) {
+	before := s.bytes
+	s.bytes = 0
 	for k, f := range s.c.fields {
 		b := s.b.Field(k)
 		for i := range rows {
 			f.write(b, unsafe.Add(unsafe.Pointer(&rows[i]), f.offset))
 		}
+		s.bytes += builtBytes(b)
 	}
-	if s.n += len(rows); s.n < recordRows {
-		return nil
+	s.n += len(rows)
+	s.each = max(1, (s.bytes-before)/len(rows))
+}
+
+// builtBytes is about how many bytes a builder has gathered.
+func builtBytes(b array.Builder) (n int) {
+	switch b := b.(type) {
+	case *array.StringBuilder:
+		n = b.DataLen()
+	case *array.BinaryBuilder:
+		n = b.DataLen()
+	case *array.ListBuilder:
+		n = builtBytes(b.ValueBuilder())
+	case *array.StructBuilder:
+		for i := range b.NumField() {
+			n += builtBytes(b.FieldBuilder(i))
+		}
 	}
-	return s.flush()
+	return n + 8*b.Len()
 }
 
 func (s *recordSink[T]) flush() error {
 	if s.n == 0 {
 		return nil
 	}
-	s.n = 0
-	return s.write()
+	bytes := s.bytes
+	s.n, s.bytes = 0, 0
+	return s.write(bytes)
 }
 
 func (s *recordSink[T]) close() error {
@@ -152,10 +203,15 @@ func SaveParquet[T any](ds Dataset[T], dir string, options ...SaveOption) Action
 		if err != nil {
 			return nil, fault.New(fault.Internal, "write", "Parquet", err)
 		}
-		s := newRecordSink(c)
-		s.write = func() error {
+		s, group := newRecordSink(c), 0
+		s.write = func(bytes int) error {
 			rec := s.b.NewRecord()
 			defer rec.Release()
+			if group > 0 && group+bytes > groupBytes {
+				out.NewBufferedRowGroup()
+				group = 0
+			}
+			group += bytes
 			return out.WriteBuffered(rec)
 		}
 		s.end = out.Close
@@ -175,7 +231,7 @@ func SaveArrow[T any](ds Dataset[T], dir string, options ...SaveOption) Action[i
 			return nil, fault.New(fault.Internal, "write", "Arrow", err)
 		}
 		s := newRecordSink(c)
-		s.write = func() error {
+		s.write = func(int) error {
 			rec := s.b.NewRecord()
 			defer rec.Release()
 			return out.Write(rec)
