@@ -106,7 +106,7 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 	build func(*rdd.Graph, A) P, run func(ctx context.Context, s *rdd.Session, args A, p P) (stoppedBy string, err error)) (*Outcome, error) {
 	cfg = cfg.ensureDefaults()
 	if cfg.Memory > 0 {
-		debug.SetMemoryLimit(max(cfg.Memory, leastLimit)) // below that, there is garbage to collect all the time
+		storage.LimitMemory(cfg.Memory, leastLimit) // below that, there is garbage to collect all the time
 	} else {
 		defer collectSeldom()()
 	}

@@ -33,6 +33,7 @@ type decodeOrder struct {
 	Columns  []string    `json:"columns,omitempty"` // of Parquet, to be handed on as FlatColumns; what describing is about
 	Records  bool        `json:"records"`           // hand on Arrow records as they are
 	Memory   int64       `json:"memory"`
+	Soft     int64       `json:"soft,omitempty"` // what it is to keep to, if it can
 }
 
 // decodeReply is the head of one message of the child: an error, a description, or
@@ -83,6 +84,7 @@ func memoryFor(size int64) int64 { return 768<<20 + 2*size }
 // decode has a child decode a file and hands its replies on; their bodies are valid
 // during the call only.
 func decode(ctx context.Context, order decodeOrder, yield func(*decodeReply) error) error {
+	order.Soft = decoderMemory.share()
 	for {
 		child, used, err := decoders.take()
 		if err != nil {

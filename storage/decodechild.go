@@ -10,11 +10,15 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/apache/arrow/go/v15/arrow/util"
+	"github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/file"
+	"github.com/apache/arrow/go/v15/parquet/metadata"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 	"golang.org/x/sys/unix"
 )
@@ -51,7 +55,7 @@ func oneOrder(in io.Reader, s *sender) error {
 	}
 	var order decodeOrder
 	if err = json.Unmarshal(raw, &order); err == nil {
-		err = limitMemory(order.Memory)
+		err = limitMemory(order.Memory, order.Soft)
 	}
 	if err == nil {
 		err = runOrder(order, s)
@@ -65,9 +69,12 @@ func oneOrder(in io.Reader, s *sender) error {
 	return s.send(&decodeReply{Done: true})
 }
 
-// limitMemory bounds what the process can allocate.
-func limitMemory(bytes int64) error {
-	debug.SetMemoryLimit(bytes / 2)
+// limitMemory bounds what the process can allocate; soft is what it is to keep to, if it can.
+func limitMemory(bytes, soft int64) error {
+	if soft == 0 || soft > bytes/2 {
+		soft = bytes / 2
+	}
+	debug.SetMemoryLimit(soft)
 	var had unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_DATA, &had); err != nil {
 		return err
@@ -137,8 +144,31 @@ func decodeRows(order decodeOrder, s *sender) (err error) {
 	})
 }
 
-// sendRecord sends a record as it is.
+// sendRecord sends a record, a part at a time where it is large.
 func sendRecord(s *sender, rec arrow.Record) error {
+	rows := rec.NumRows()
+	most := rowsWithin(sentBytes, rows, util.TotalRecordSize(rec))
+	for from := int64(0); from < rows; from += most {
+		part := rec.NewSlice(from, min(rows, from+most))
+		err := sendWhole(s, part)
+		part.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sentBytes is about how many bytes of a record are sent at a time: with its schema, what a
+// slot of the window has room for.
+const sentBytes = slotBytes / 4 * 3
+
+// rowsWithin is how many of some rows take about so many bytes, at least one.
+func rowsWithin(most, rows, bytes int64) int64 {
+	return max(1, min(rows, rows*most/max(1, bytes)))
+}
+
+func sendWhole(s *sender, rec arrow.Record) error {
 	var out bytes.Buffer
 	w := ipc.NewWriter(&out, ipc.WithSchema(rec.Schema()))
 	if err := firstOf(w.Write(rec), w.Close()); err != nil {
@@ -156,8 +186,23 @@ type columnSource struct {
 	close   func()
 }
 
-// decodeBatch is how many rows are decoded at a time.
-const decodeBatch = 8192
+// decodeBatch is how many rows are decoded at a time, at the most: of those that are long, as
+// many as take about decodeBytes.
+const (
+	decodeBatch = 8192
+	decodeBytes = 1 << 20
+)
+
+// batchOf is how many rows of some row groups are decoded at a time; none are all.
+func batchOf(md *metadata.FileMetaData, groups []int) int64 {
+	most := int64(decodeBatch)
+	for i, g := range md.RowGroups {
+		if groups == nil || slices.Contains(groups, i) {
+			most = min(most, rowsWithin(decodeBytes, max(1, g.GetNumRows()), g.GetTotalByteSize()))
+		}
+	}
+	return most
+}
 
 func openColumns(order decodeOrder) (*columnSource, error) {
 	f, err := os.Open(order.Path)
@@ -181,11 +226,14 @@ func openColumns(order decodeOrder) (*columnSource, error) {
 }
 
 func openParquet(f *os.File, order decodeOrder) (*columnSource, error) {
-	pf, err := file.NewParquetReader(f)
+	props := parquet.NewReaderProperties(nil)
+	props.BufferedStreamEnabled, props.BufferSize = true, pageBuffer // not whole columns
+	pf, err := file.NewParquetReader(f, file.WithReadProps(props))
 	if err != nil {
 		return nil, err
 	}
-	fr, err := pqarrow.NewFileReader(pf, pqarrow.ArrowReadProperties{BatchSize: decodeBatch}, memory.DefaultAllocator)
+	batch := batchOf(pf.MetaData(), order.Groups)
+	fr, err := pqarrow.NewFileReader(pf, pqarrow.ArrowReadProperties{BatchSize: batch}, memory.DefaultAllocator)
 	if err != nil {
 		return nil, err
 	}

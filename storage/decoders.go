@@ -57,7 +57,11 @@ func (d *decoder) start() error {
 		return err
 	}
 	d.out = bufio.NewReaderSize(out, 64<<10)
-	return d.cmd.Start()
+	if err := d.cmd.Start(); err != nil {
+		return err
+	}
+	decoderMemory.count(1)
+	return nil
 }
 
 // carryOut gives the child an order and reads its replies until it is done.
@@ -95,6 +99,7 @@ func (d *decoder) kill() { _ = d.cmd.Process.Kill() }
 func (d *decoder) end() (complaint string, exit error) {
 	defer d.close()
 	exit = d.cmd.Wait()
+	decoderMemory.count(-1)
 	said := make([]byte, complaintMost)
 	n, _ := d.said.ReadAt(said, 0)
 	return string(said[:n]), exit
