@@ -332,6 +332,7 @@ func (w *placeWatch) hold(to plan.ExecutorID, h *wire.Hold) {
 		w.s.violate("5.remade", "split %d, which has arrived damaged, is fetched from %s", h.Split, h.From)
 	}
 	w.last[splitOf{int(h.Pack), int(h.Split)}] = to
+	w.spare = false // until the step's end, what goes to one newcomer does not go to the next
 	w.s.getting = w.s.getting || w.s.nodes[to].stalled > w.s.w.now
 	if at := (splitOf{int(h.Pack), int(h.Split)}); w.s.watch.lease == nil {
 		w.coming[at] = to
