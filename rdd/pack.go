@@ -57,8 +57,12 @@ func Pack[T any](ds Dataset[T], options ...PackOption) Packed[T] {
 	return Packed[T]{g: ds.g, id: declarePacks(ds, []string{"rows"}, made, options)[0]}
 }
 
-// chunkRows is how many rows a derived dataset hands to the packer at a time.
-const chunkRows = 8192
+// chunkRows is how many rows a derived dataset hands to the packer at a time, or as many as
+// take chunkBytes.
+const (
+	chunkRows  = 8192
+	chunkBytes = 4 << 20
+)
 
 // encodedRows packs rows of a type without columns of its own.
 type encodedRows[T any] struct {
@@ -75,17 +79,18 @@ func rowCodecFor[T any]() codec[T] {
 func (r encodedRows[T]) Len() int { return r.ds.parts() }
 
 func (r encodedRows[T]) Read(ctx context.Context, part int, yield func(*storage.Chunk) error) error {
-	c := &storage.Chunk{}
+	c, bytes := &storage.Chunk{}, 0
 	err := r.ds.rows(ctx, part, func(row T) error {
 		one := rowList[T]{row: r.row}
 		if err := one.add(&row); err != nil {
 			return fault.New(fault.UserCode, "encode", typeName[T](), err)
 		}
-		if c.Blobs = append(c.Blobs, one.raw); len(c.Blobs) < chunkRows {
+		c.Blobs, bytes = append(c.Blobs, one.raw), bytes+len(one.raw)
+		if len(c.Blobs) < chunkRows && bytes < chunkBytes {
 			return nil
 		}
 		full := c
-		c = &storage.Chunk{}
+		c, bytes = &storage.Chunk{}, 0
 		return yield(full)
 	})
 	if err != nil || len(c.Blobs) == 0 {
@@ -110,7 +115,7 @@ func (r pointRows) Read(ctx context.Context, part int, yield func(*storage.Chunk
 		if p.Weight != 0 {
 			c.AppendWeight(p.Weight)
 		}
-		if len(c.Labels) < chunkRows {
+		if len(c.Labels) < chunkRows && c.Bytes() < chunkBytes {
 			return nil
 		}
 		full := c

@@ -95,7 +95,7 @@ const (
 	recordRows  = 16 << 10
 	recordBytes = 2 << 20
 	groupRows   = 512 << 10
-	groupBytes  = 16 << 20
+	groupBytes  = 8 << 20
 )
 
 // recordSink gathers rows to Arrow records.

@@ -84,7 +84,7 @@ func memoryFor(size int64) int64 { return 768<<20 + 2*size }
 // decode has a child decode a file and hands its replies on; their bodies are valid
 // during the call only.
 func decode(ctx context.Context, order decodeOrder, yield func(*decodeReply) error) error {
-	order.Soft = decoderMemory.share()
+	order.Soft = memoryLimit.share()
 	for {
 		child, used, err := decoders.take()
 		if err != nil {

@@ -60,7 +60,7 @@ func (d *decoder) start() error {
 	if err := d.cmd.Start(); err != nil {
 		return err
 	}
-	decoderMemory.count(1)
+	memoryLimit.count(1)
 	return nil
 }
 
@@ -99,7 +99,7 @@ func (d *decoder) kill() { _ = d.cmd.Process.Kill() }
 func (d *decoder) end() (complaint string, exit error) {
 	defer d.close()
 	exit = d.cmd.Wait()
-	decoderMemory.count(-1)
+	memoryLimit.count(-1)
 	said := make([]byte, complaintMost)
 	n, _ := d.said.ReadAt(said, 0)
 	return string(said[:n]), exit

@@ -13,9 +13,12 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// spoolMemory is how many bytes of chunks a load keeps in memory before the
-// rest goes to a temporary file.
-const spoolMemory = 48 << 20
+// spoolMemory is how many bytes of chunks a load keeps in memory, at the most, before the
+// rest goes to a temporary file; where memory has a limit, they are at the most a quarter.
+const (
+	spoolMemory = 48 << 20
+	spoolShare  = 4
+)
 
 // spoolPage is what chunks in the file begin at multiples of: pages of file systems.
 const spoolPage = 4096
@@ -27,6 +30,7 @@ const spoolPage = 4096
 type spool struct {
 	dir  string
 	disk *allowance
+	most int64 // bytes in memory
 	mu   struct {
 		sync.Mutex
 		file *os.File
@@ -47,7 +51,13 @@ type spooled struct {
 	left  atomic.Int32 // how often it is still to be read, where that is known
 }
 
-func newSpool(dir string, disk *allowance) *spool { return &spool{dir: dir, disk: disk} }
+func newSpool(dir string, disk *allowance) *spool {
+	s := &spool{dir: dir, disk: disk, most: spoolMemory}
+	if limit := memoryLimit.of(); limit > 0 {
+		s.most = min(spoolMemory, limit/spoolShare)
+	}
+	return s
+}
 
 func (s *spool) close() {
 	s.mu.Lock()
@@ -86,7 +96,7 @@ func (s *spool) done(h *spooled) {
 func (s *spool) add(c *Chunk) (*spooled, error) {
 	h := &spooled{chunk: c, rows: c.Rows()}
 	s.mu.Lock()
-	fits := s.mu.mem+c.Bytes() <= spoolMemory
+	fits := s.mu.mem+c.Bytes() <= s.most
 	if fits {
 		s.mu.mem += c.Bytes()
 	}

@@ -110,6 +110,9 @@ func shuffles() []operation {
 			return counted(rdd.SortBy(records(g, in), func(r Record) string { return r.Text }))
 		}},
 		{name: "sort wide", build: func(g *rdd.Graph, in input) job {
+			return counted(rdd.SortBy(wides(g, in), func(r Wide) int64 { return -r.Key }))
+		}},
+		{name: "sort by long keys", build: func(g *rdd.Graph, in input) job {
 			return counted(rdd.SortBy(wides(g, in), func(r Wide) string { return r.Text }))
 		}},
 		{name: "group by key", build: func(g *rdd.Graph, in input) job {

@@ -16,27 +16,34 @@ const (
 	decoderShare = 8 // a limit's part
 )
 
-// decoderBudget is what decoders may take, and how many there are.
-type decoderBudget struct {
+// memoryBudget is what this process and its decoders may take, and how many there are.
+type memoryBudget struct {
 	mu    sync.Mutex
 	limit int64 // of this process and all it starts; 0 is none
 	alive int64
 }
 
-var decoderMemory decoderBudget
+var memoryLimit memoryBudget
 
 // LimitMemory sets a soft limit on the memory of this process and of the decoders that it
 // starts, all together; least is below which it does not go for itself.
 func LimitMemory(limit, least int64) {
-	b := &decoderMemory
+	b := &memoryLimit
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.limit = max(limit, least)
 	b.set()
 }
 
+// of is the limit; 0 is none.
+func (b *memoryBudget) of() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.limit
+}
+
 // share is what a decoder is told to keep to; 0 is no limit.
-func (b *decoderBudget) share() int64 {
+func (b *memoryBudget) share() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return shareOfDecoder(b.limit)
@@ -50,7 +57,7 @@ func shareOfDecoder(limit int64) int64 {
 }
 
 // count notes that a decoder was started, or has ended (-1).
-func (b *decoderBudget) count(n int64) {
+func (b *memoryBudget) count(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.alive += n
@@ -58,7 +65,7 @@ func (b *decoderBudget) count(n int64) {
 }
 
 // set has the process do without what its decoders may take, but keep the half.
-func (b *decoderBudget) set() {
+func (b *memoryBudget) set() {
 	if b.limit > 0 {
 		debug.SetMemoryLimit(max(b.limit/2, b.limit-b.alive*shareOfDecoder(b.limit)))
 	}
