@@ -315,7 +315,7 @@ func (d *Daemon) killSilent(v *wire.Vigil, out *wire.Outbox[*wire.FromExecutor])
 		r.quiet.Store(true)
 		r.kill()
 		d.takeDown(r)
-		_ = out.Put(closed(r.job, "its runner gave no sign of life and was killed"))
+		_ = out.Put(closed(r.job, r.id, "its runner gave no sign of life and was killed"))
 	}
 }
 
@@ -359,7 +359,7 @@ func (d *Daemon) runner(job string) *runnerProcess {
 func (d *Daemon) open(ctx context.Context, o *wire.OpenJob, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
 	d.closeJob(o.Job)
 	if o.Program == nil && (len(o.Args) == 0 || o.Args[0] != "run") {
-		_ = out.Put(closed(o.Job, "it is no job that an executor runs"))
+		_ = out.Put(closed(o.Job, o.Runner, "it is no job that an executor runs"))
 		return
 	}
 	d.mu.Lock()
@@ -373,7 +373,7 @@ func (d *Daemon) open(ctx context.Context, o *wire.OpenJob, beat time.Duration, 
 		path, err := d.program(ctx, o.Program.Digest)
 		if err != nil {
 			if d.wanted(o) {
-				_ = out.Put(closed(o.Job, "its program did not arrive: "+err.Error()))
+				_ = out.Put(closed(o.Job, o.Runner, "its program did not arrive: "+err.Error()))
 			}
 			return
 		}
@@ -423,8 +423,8 @@ func (d *Daemon) begin(ctx context.Context, o *wire.OpenJob, program string, arg
 	}()
 }
 
-func closed(job, why string) *wire.FromExecutor {
-	return &wire.FromExecutor{Body: &wire.FromExecutor_Closed{Closed: &wire.CloseJob{Job: job, Why: why}}}
+func closed(job string, runner uint64, why string) *wire.FromExecutor {
+	return &wire.FromExecutor{Body: &wire.FromExecutor_Closed{Closed: &wire.CloseJob{Job: job, Runner: runner, Why: why}}}
 }
 
 // closeJob ends the runner of a job, if there is one.

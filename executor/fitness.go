@@ -66,6 +66,6 @@ func (d *Daemon) cannotBegin(ctx context.Context, o *wire.OpenJob, err error, wa
 		_ = out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Beat{Beat: d.state()}})
 	}
 	if d.wanted(o) {
-		_ = out.Put(closed(o.Job, err.Error()))
+		_ = out.Put(closed(o.Job, o.Runner, err.Error()))
 	}
 }

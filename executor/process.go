@@ -26,6 +26,7 @@ import (
 // runnerProcess is a process that runs a job's functions on this executor.
 type runnerProcess struct {
 	job    string
+	id     uint64 // as the driver asked for it
 	key    string // tells it from an earlier runner of the job
 	weight float64
 	cmd    *exec.Cmd
@@ -81,7 +82,7 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, bea
 	}
 	most := d.cfg.mostMemory()
 	limit(cmd.Process.Pid, most)
-	r := &runnerProcess{job: o.Job, weight: float64(max(1, o.Weight)), cmd: cmd, frames: wire.NewFramed(ours), ended: make(chan struct{})}
+	r := &runnerProcess{job: o.Job, id: o.Runner, weight: float64(max(1, o.Weight)), cmd: cmd, frames: wire.NewFramed(ours), ended: make(chan struct{})}
 	r.stats.splits = map[uint64]bool{}
 	r.key = fmt.Sprintf("%s/%d", o.Job, cmd.Process.Pid)
 	r.heard.Store(int64(time.Since(d.began) + startGrace))
@@ -94,7 +95,7 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, bea
 		close(r.ended)
 		printed.close()
 		if !r.quiet.Load() {
-			_ = out.Put(closed(o.Job, fmt.Sprintf("its runner ended: %v: %s", err, logs.why(most))))
+			_ = out.Put(closed(o.Job, o.Runner, fmt.Sprintf("its runner ended: %v: %s", err, logs.why(most))))
 		}
 	}()
 	return r, nil
@@ -171,7 +172,7 @@ func (d *Daemon) carry(r *runnerProcess, out *wire.Outbox[*wire.FromExecutor]) {
 		}
 		if len(raw) > wire.MostRelayed {
 			r.quiet.Store(true)
-			_ = out.Put(closed(r.job, wire.TooLarge(len(raw))))
+			_ = out.Put(closed(r.job, r.id, wire.TooLarge(len(raw))))
 			_ = r.cmd.Process.Kill()
 			return
 		}

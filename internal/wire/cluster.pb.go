@@ -254,8 +254,10 @@ type OpenJob struct {
 	// Share of the executor's slots, relative to other jobs'.
 	Weight uint32 `protobuf:"varint,5,opt,name=weight,proto3" json:"weight,omitempty"`
 	// Where the job process serves Direct.
-	Direct        string       `protobuf:"bytes,6,opt,name=direct,proto3" json:"direct,omitempty"`
-	Program       *UserProgram `protobuf:"bytes,7,opt,name=program,proto3" json:"program,omitempty"`
+	Direct  string       `protobuf:"bytes,6,opt,name=direct,proto3" json:"direct,omitempty"`
+	Program *UserProgram `protobuf:"bytes,7,opt,name=program,proto3" json:"program,omitempty"`
+	// Which of the runners that the driver has asked for it is.
+	Runner        uint64 `protobuf:"varint,8,opt,name=runner,proto3" json:"runner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -339,11 +341,20 @@ func (x *OpenJob) GetProgram() *UserProgram {
 	return nil
 }
 
+func (x *OpenJob) GetRunner() uint64 {
+	if x != nil {
+		return x.Runner
+	}
+	return 0
+}
+
 // CloseJob says that a job, or an executor's runner of it, has ended.
 type CloseJob struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Why           string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Job   string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Why   string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	// By an executor: the runner, as it was asked for.
+	Runner        uint64 `protobuf:"varint,3,opt,name=runner,proto3" json:"runner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -390,6 +401,13 @@ func (x *CloseJob) GetWhy() string {
 		return x.Why
 	}
 	return ""
+}
+
+func (x *CloseJob) GetRunner() uint64 {
+	if x != nil {
+		return x.Runner
+	}
+	return 0
 }
 
 // ToJob is a message of a job's own protocol, encoded.
@@ -3246,7 +3264,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x0frows_per_second\x18\x02 \x01(\x01R\rrowsPerSecond\x12\x16\n" +
 	"\x06memory\x18\x03 \x01(\x04R\x06memory\x12\x12\n" +
 	"\x04disk\x18\x04 \x01(\x04R\x04disk\x12\x14\n" +
-	"\x05unfit\x18\x05 \x01(\tR\x05unfit\"\xbf\x01\n" +
+	"\x05unfit\x18\x05 \x01(\tR\x05unfit\"\xd7\x01\n" +
 	"\aOpenJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12\x14\n" +
@@ -3254,10 +3272,12 @@ const file_cluster_proto_rawDesc = "" +
 	"\x05slots\x18\x04 \x01(\rR\x05slots\x12\x16\n" +
 	"\x06weight\x18\x05 \x01(\rR\x06weight\x12\x16\n" +
 	"\x06direct\x18\x06 \x01(\tR\x06direct\x122\n" +
-	"\aprogram\x18\a \x01(\v2\x18.volley.wire.UserProgramR\aprogram\".\n" +
+	"\aprogram\x18\a \x01(\v2\x18.volley.wire.UserProgramR\aprogram\x12\x16\n" +
+	"\x06runner\x18\b \x01(\x04R\x06runner\"F\n" +
 	"\bCloseJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x10\n" +
-	"\x03why\x18\x02 \x01(\tR\x03why\"/\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\x12\x16\n" +
+	"\x06runner\x18\x03 \x01(\x04R\x06runner\"/\n" +
 	"\x05Relay\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\tR\x04peer\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"\x80\x02\n" +
