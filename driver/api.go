@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"path/filepath"
-	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -22,9 +21,6 @@ func (d *Daemon) admitJob(ctx context.Context, w *work) error {
 
 // Submit takes a job in.
 func (d *Daemon) Submit(_ context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error) {
-	if d.ctx.Err() != nil {
-		return nil, status.Error(codes.Unavailable, "the driver is going down")
-	}
 	if u := req.Program; u != nil {
 		if _, ok := d.programs.Path(u.Digest); !ok {
 			return nil, status.Error(codes.NotFound, "the program is not here: upload it first")
@@ -132,35 +128,14 @@ func (d *Daemon) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.Cance
 
 // Drain moves an executor's packs elsewhere and gives it no more work; it is
 // let back in when it registers again.
-func (d *Daemon) Drain(_ context.Context, req *wire.DrainRequest) (*wire.DrainReply, error) {
-	m := d.members.get(req.Name)
-	if m == nil {
-		return nil, status.Errorf(codes.NotFound, "there is no executor %q", req.Name)
+func (d *Daemon) Drain(ctx context.Context, req *wire.DrainRequest) (*wire.DrainReply, error) {
+	_, err := d.jobs.ask(ctx, func(from uint64) LifeEvent {
+		return LifeEvent{Member: &MemberEvent{Executor: req.Name, Drain: true, From: from}}
+	})
+	if err != nil {
+		return nil, err
 	}
-	d.drain(m)
 	return &wire.DrainReply{}, nil
-}
-
-// leaving drains an executor that wants to end. Where there is no other its
-// work has nowhere to go.
-func (d *Daemon) leaving(m *member) {
-	m.mu.Lock()
-	m.mu.leaving = true
-	m.mu.Unlock()
-	if others := slices.DeleteFunc(d.members.all(), (*member).isDraining); len(others) == 0 || len(others) == 1 && others[0] == m {
-		d.log.Warn("the last executor leaves", "executor", m.name)
-		m.goodbye()
-		return
-	}
-	d.drain(m)
-}
-
-func (d *Daemon) drain(m *member) {
-	m.mu.Lock()
-	m.mu.draining = true
-	m.mu.Unlock()
-	d.log.Info("executor drains", "executor", m.name)
-	d.jobs.drain(m)
 }
 
 // Executors lists executors.

@@ -152,7 +152,7 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 	d.server = grpc.NewServer(wire.ServerOptions(door, d.admit)...)
 	wire.RegisterClusterServer(d.server, d)
 	wire.RegisterBlocksServer(d.server, d)
-	d.jobs.resumeAll() // before anyone can submit; until then the listener keeps callers waiting
+	d.jobs.step(LifeEvent{Began: true}) // before anyone can submit; until then the listener keeps callers waiting
 	d.wg.Go(func() { _ = d.server.Serve(door) })
 	watched, stopWatch := context.WithCancel(context.Background()) // until executors have been told
 	d.stopWatch = stopWatch
@@ -161,7 +161,6 @@ func StartDaemon(cfg DaemonConfig) (*Daemon, error) {
 		if err := removeLeftOver(filepath.Join(dir, "jobs"), kept); err != nil {
 			d.log.Error("cannot remove what jobs have left", "error", err)
 		}
-		d.jobs.pruneNowAndThen(d.ctx)
 	})
 	if err := d.serveHTTP(); err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -210,7 +209,7 @@ func (d *Daemon) Close() error {
 	until := time.Now().Add(d.cfg.Drain)
 	d.jobs.close(time.Until(until))
 	for _, m := range d.members.all() {
-		m.goodbye()
+		_ = m.out.Put(goodbye)
 	}
 	d.members.waitGone(time.Until(until))
 	d.stopWatch()

@@ -3,6 +3,10 @@
 // the shell that carries its decisions out, the journal of committed steps,
 // and the event log.
 //
-// The job machine (Job) does no I/O, starts no goroutine and reads no clock.
+// What becomes of jobs, their processes and their runners, and of executors, the
+// lifecycle of the daemon decides.
+//
+// The job machine (Job) and the lifecycle (Life) do no I/O, start no goroutine
+// and read no clock.
 // It promises nothing to programs outside this module.
 package driver

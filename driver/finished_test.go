@@ -98,15 +98,14 @@ func TestFinishedJobsCostNothingToWatch(t *testing.T) {
 	dir := t.TempDir()
 	withFinished(t, dir, jobs)
 	d := startedOn(t, dir)
-	m := &member{name: "e1"}
+	m := &member{name: "e1", out: wire.NewOutbox(func(*wire.ForExecutor) error { return nil }, func(error) {})}
 	for what, do := range map[string]func(){
-		"looking for hung processes":    func() { d.jobs.killSilent(wire.NewVigil(time.Second)) },
-		"an executor that joins":        func() { d.jobs.memberJoined(m) },
-		"an executor that leaves":       func() { d.jobs.memberLeft(m, "it was killed") },
-		"an executor that is drained":   func() { d.jobs.noteDrained(m) },
-		"whether a program is needed":   func() { d.jobs.uses("digest") },
-		"whose turn it is in a pool":    func() { d.jobs.before(&work{d: d, dir: "z", info: &wire.JobInfo{Pool: "p"}}) },
-		"whether jobs wait for someone": d.jobs.explain,
+		"looking for hung processes":  func() { d.jobs.killSilent(wire.NewVigil(time.Second)) },
+		"an executor that joins":      func() { _ = d.jobs.memberJoined(m) },
+		"an executor that leaves":     func() { d.jobs.memberLeft(m, "it was killed") },
+		"an executor that is drained": func() { d.jobs.step(LifeEvent{Member: &MemberEvent{Executor: m.name, Drain: true}}) },
+		"whether a program is needed": func() { d.jobs.uses("digest") },
+		"whether anything is due":     func() { d.jobs.step(LifeEvent{}) },
 	} {
 		if n := allocated(do); n > most {
 			t.Errorf("%s takes %d bytes where %d jobs have ended", what, n, jobs)

@@ -2,8 +2,6 @@ package driver
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +16,7 @@ import (
 // member is an executor's connection.
 type member struct {
 	name        string
+	link        uint64
 	incarnation string // which process of that name
 	slots       uint32
 	labels      map[string]string
@@ -28,40 +27,13 @@ type member struct {
 
 	mu struct {
 		sync.Mutex
-		heard    time.Time
-		busy     bool // a message of its is being taken in
-		beat     *wire.Beat
-		draining bool
-		drained  bool
-		leaving  bool              // it ends when it is drained
-		excluded map[string]string // jobs that give it no work for now, and why
-		why      string            // of the end; empty while connected
-		ended    time.Time
+		heard time.Time
+		busy  bool // a message of its is being taken in
+		beat  *wire.Beat
+		shown ExecutorShown
+		why   string // of the end; empty while connected
+		ended time.Time
 	}
-}
-
-// exclude notes why a job gives an executor no work for now, or, without a
-// reason, that it does again.
-func (m *member) exclude(job, why string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if why == "" {
-		delete(m.mu.excluded, job)
-		return
-	}
-	if m.mu.excluded == nil {
-		m.mu.excluded = map[string]string{}
-	}
-	m.mu.excluded[job] = why
-}
-
-// exclusions are the jobs that give the member no work, and why; m.mu is held.
-func (m *member) exclusions() string {
-	var out []string
-	for _, job := range slices.Sorted(maps.Keys(m.mu.excluded)) {
-		out = append(out, fmt.Sprintf("excluded from %s: %s", job, m.mu.excluded[job]))
-	}
-	return strings.Join(out, "; ")
 }
 
 // validName says whether a name can be part of a file's.
@@ -82,9 +54,7 @@ func (m *member) drop(why string) {
 }
 
 // goodbye tells an executor to end.
-func (m *member) goodbye() {
-	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Goodbye{Goodbye: &wire.Goodbye{}}})
-}
+var goodbye = &wire.ForExecutor{Body: &wire.ForExecutor_Goodbye{Goodbye: &wire.Goodbye{}}}
 
 func (m *member) hear(b *wire.Beat) {
 	m.mu.Lock()
@@ -103,21 +73,12 @@ func (m *member) handled() {
 	m.mu.heard, m.mu.busy = time.Now(), false
 }
 
-func (m *member) isDraining() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.mu.draining
-}
-
 // unfit is why the member can start no runner; empty where it can, as far as it has said.
 func (m *member) unfit() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.mu.beat.GetUnfit()
 }
-
-// takesNoWork reports whether no runner is to be started on the member now.
-func (m *member) takesNoWork() bool { return m.isDraining() || m.unfit() != "" }
 
 func (m *member) info() *wire.ExecutorInfo {
 	m.mu.Lock()
@@ -129,14 +90,14 @@ func (m *member) info() *wire.ExecutorInfo {
 	i := &wire.ExecutorInfo{Name: m.name, State: "alive", Slots: m.slots, Splits: b.Splits, RowsPerSecond: b.RowsPerSecond,
 		Memory: b.Memory, Disk: b.Disk, SinceUnixNs: m.since.UnixNano(), Labels: m.labels, Why: m.mu.why}
 	if i.Why == "" {
-		i.Why = cmp.Or(b.Unfit, m.exclusions())
+		i.Why = cmp.Or(b.Unfit, m.mu.shown.Excluded)
 	}
 	switch {
 	case m.mu.why != "":
 		i.State, i.SinceUnixNs, i.Splits, i.RowsPerSecond = "lost", m.mu.ended.UnixNano(), 0, 0
-	case m.mu.drained:
+	case m.mu.shown.Drained:
 		i.State = "drained"
-	case m.mu.draining:
+	case m.mu.shown.Draining:
 		i.State = "draining"
 	case b.Unfit != "":
 		i.State = "unfit"
@@ -164,22 +125,6 @@ func (ms *members) all() []*member {
 		}
 	}
 	return out
-}
-
-// missing is why jobs stand still for want of executors; empty where there is a fit one.
-func (ms *members) missing() string {
-	var unfit []string
-	for _, m := range ms.all() {
-		why := m.unfit()
-		if why == "" {
-			return ""
-		}
-		unfit = append(unfit, m.name+" is unfit: "+why)
-	}
-	if len(unfit) == 0 {
-		return "it waits for an executor: none is connected"
-	}
-	return "it waits for an executor: " + strings.Join(unfit, "; ")
 }
 
 func (ms *members) known() []*member {
@@ -228,10 +173,30 @@ func (ms *members) get(name string) *member {
 func (ms *members) put(m *member) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	if old := ms.list[m.name]; old != nil {
-		old.drop("it registered again")
-	}
 	ms.list[m.name] = m
+}
+
+// send sends something to an executor, if it is connected.
+func (ms *members) send(name string, m *wire.ForExecutor) {
+	if to := ms.get(name); to != nil {
+		_ = to.out.Put(m)
+	}
+}
+
+// drop ends the connection of an executor.
+func (ms *members) drop(name, why string) {
+	if m := ms.get(name); m != nil {
+		m.drop(why)
+	}
+}
+
+// show has an executor appear as the lifecycle says.
+func (ms *members) show(s *ExecutorShown) {
+	if m := ms.get(s.Executor); m != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.mu.shown = *s
+	}
 }
 
 // silent are the connected members that are taken for dead.
@@ -273,16 +238,13 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 	case h.Version != wire.Version:
 		return status.Errorf(codes.FailedPrecondition, "the executor speaks %q, this driver %q", h.Version, wire.Version)
 	}
-	if old := d.members.get(h.Name); old != nil && old.incarnation != h.Incarnation {
-		return status.Errorf(codes.AlreadyExists, "another executor named %s is here since %s", h.Name, old.since.Format(time.DateTime))
-	}
 	m := &member{name: h.Name, incarnation: h.Incarnation, slots: h.Slots, labels: h.Labels, since: time.Now(), gone: make(chan string, 1), ended: make(chan struct{})}
 	m.out = wire.NewOutbox(stream.Send, func(err error) { m.drop(err.Error()) })
 	m.handled()
-	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Welcome{Welcome: &wire.Welcome{BeatNs: uint64(d.cfg.beat())}}})
-	d.members.put(m)
-	d.log.Info("executor joined", "executor", m.name, "slots", m.slots)
-	d.jobs.memberJoined(m)
+	if err := d.jobs.memberJoined(m); err != nil {
+		m.out.Stop()
+		return err
+	}
 	ended := make(chan string, 1)
 	go func() { ended <- d.readMember(m, stream) }()
 	var why string
@@ -300,6 +262,13 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 	return status.Error(codes.Aborted, why)
 }
 
+// admitMember bids an executor welcome.
+func (d *Daemon) admitMember(m *member) {
+	d.members.put(m)
+	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Welcome{Welcome: &wire.Welcome{BeatNs: uint64(d.cfg.beat())}}})
+	d.log.Info("executor joined", "executor", m.name, "slots", m.slots)
+}
+
 func (d *Daemon) readMember(m *member, stream wire.Cluster_ServeServer) string {
 	for {
 		f, err := stream.Recv()
@@ -309,17 +278,22 @@ func (d *Daemon) readMember(m *member, stream wire.Cluster_ServeServer) string {
 			}
 			return "its connection ended: " + status.Convert(err).Message()
 		}
+		ev := &MemberEvent{Executor: m.name, Link: m.link}
 		before := m.unfit()
-		if m.hear(f.GetBeat()); m.unfit() != before {
-			d.jobs.fitnessChanged(m)
+		m.hear(f.GetBeat())
+		if why := m.unfit(); why != before {
+			ev.Unfit = &why
 		}
 		switch b := f.Body.(type) {
 		case *wire.FromExecutor_Relay:
 			d.jobs.fromExecutor(m, b.Relay)
 		case *wire.FromExecutor_Closed:
-			d.jobs.runnerEnded(m, b.Closed)
+			ev.Ended = &LifeRunner{Executor: m.name, Job: b.Closed.Job, ID: b.Closed.Runner, Why: b.Closed.Why}
 		case *wire.FromExecutor_Leaving:
-			d.leaving(m)
+			ev.Leaving = true
+		}
+		if ev.Unfit != nil || ev.Ended != nil || ev.Leaving {
+			d.jobs.step(LifeEvent{Member: ev})
 		}
 		m.handled()
 	}

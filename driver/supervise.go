@@ -20,160 +20,6 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// How long to wait before a process is started again that is not to blame for its end, or
-// could not be started: longer each time, up to a bound.
-const (
-	startWait     = 100 * time.Millisecond
-	startWaitMost = 10 * time.Second
-)
-
-// supervise runs a job's process until the job has ended or the driver does.
-func (w *work) supervise() {
-	if w.info.Pool != "" && !w.awaitTurn() {
-		return
-	}
-	wait := startWait
-	for {
-		began := time.Now()
-		result, end, err := w.runProcess()
-		switch v, why := w.endOf(end, err).judge(); v {
-		case jobGoesOn:
-			return
-		case jobIsDone:
-			w.done(result, end)
-			return
-		case jobIsCancelled:
-			w.end(JobCancelled, why)
-			return
-		case jobHasFailed:
-			if why == "" {
-				why = w.lastWords(err)
-			}
-			w.end(JobFailed, why)
-			return
-		case startAgain:
-			w.restarted(err)
-		case startLater:
-			if time.Since(began) > startWaitMost {
-				wait = startWait // it was well for a while
-			}
-			if !w.startsLater(err, wait) {
-				return
-			}
-			if w.isCancelled() {
-				w.end(JobCancelled, "cancelled")
-				return
-			}
-			wait = min(2*wait, startWaitMost)
-		}
-	}
-}
-
-// endOf is how a process of the job has ended.
-func (w *work) endOf(end *wire.EndRequest, err error) lifeEnd {
-	w.mu.Lock()
-	e := lifeEnd{cancelled: w.cancelled, failure: w.failure, restarts: w.info.Restarts, most: *w.d.cfg.Restarts, closing: w.d.ctx.Err() != nil}
-	w.mu.Unlock()
-	if end != nil {
-		e.said, e.code, e.why = true, end.Code, end.Why
-		return e
-	}
-	var exit *exec.ExitError
-	switch exited := errors.As(err, &exit); {
-	case exited:
-		e.lost = exit.ExitCode() == wire.ExitLost
-	case errors.Is(err, errNotNoted) || fault.Passing(err):
-		e.passing = true
-	case fault.KindOf(err) == fault.NoResources:
-		e.never = err.Error()
-	}
-	return e
-}
-
-// restarted notes that a process is started again that has ended without a word.
-func (w *work) restarted(err error) {
-	w.d.log.Warn("job process ended without a word; it is started again", "job", w.info.Id, "why", err)
-	w.change(func() { w.info.Restarts++ })
-	if err := w.note(Record{Kind: JobRestarted}); err != nil {
-		w.d.log.Error("cannot write a restart down", "job", w.info.Id, "error", err)
-	}
-}
-
-// startsSoon begins why a job waits whose process is about to be started again.
-const startsSoon = "its process is started again soon: "
-
-// startsLater waits before a process is started again, and says so; false where the driver
-// ends first.
-func (w *work) startsLater(err error, after time.Duration) bool {
-	w.d.log.Warn("a job's process is started again after a while", "job", w.info.Id, "why", err, "after", after)
-	w.change(func() {
-		if !Over(w.info.State) {
-			w.info.State, w.info.Why = JobWaiting, startsSoon+err.Error()
-		}
-	})
-	return w.pause(after)
-}
-
-// errNotNoted is of a process that was not started because the journal could not be written to.
-var errNotNoted = errors.New("it was not started")
-
-// done takes in what a job has come to.
-func (w *work) done(result string, end *wire.EndRequest) {
-	if err := os.WriteFile(w.resultFile(), []byte(result), 0o600); err != nil {
-		w.d.log.Error("cannot keep a job's result", "job", w.info.Id, "error", err)
-	}
-	var files []MadeFile
-	for _, f := range end.Files {
-		files = append(files, MadeFile{Path: f.Path, Size: int64(f.Size), SHA256: plan.DigestFromBytes(f.Sha256)})
-	}
-	w.change(func() { w.files = files })
-	w.flushCommit()
-	w.end(JobDone, "")
-}
-
-// pause waits, or until the job is cancelled; false where the driver ends first.
-func (w *work) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	for {
-		_, changed := w.snapshot()
-		if w.isCancelled() {
-			return true
-		}
-		select {
-		case <-timer.C:
-			return true
-		case <-changed:
-		case <-w.d.ctx.Done():
-			return false
-		}
-	}
-}
-
-// awaitTurn waits until the jobs of the same pool that were submitted before
-// have ended; false where the job or the driver ended first.
-func (w *work) awaitTurn() bool {
-	for _, o := range w.d.jobs.before(w) {
-		w.change(func() { w.info.Why = "it waits for " + o.info.Id + ", which is before it in pool " + w.info.Pool })
-		for waiting := true; waiting; {
-			_, changed := w.snapshot()
-			if w.isCancelled() {
-				w.end(JobCancelled, "cancelled")
-				return false
-			}
-			select {
-			case <-o.ended:
-				waiting = false
-			case <-changed:
-			case <-w.d.ctx.Done():
-				return false
-			}
-		}
-	}
-	w.change(func() { w.info.Why = "" })
-	return true
-}
-
 // command is what the job's process runs: a bundled job, or the user's program
 // with the engine's flags before its own.
 func (w *work) command() (*exec.Cmd, error) {
@@ -195,21 +41,45 @@ func programArgs(engine, own []string) []string {
 	return append(append(slices.Clone(engine), "--"), own...)
 }
 
-// runProcess runs the job's process once and returns what it printed on stdout, and what it
-// has said of its end; nil where it has said nothing.
-func (w *work) runProcess() (result string, end *wire.EndRequest, err error) {
-	cmd, err := w.command()
+// run runs a process of the job, and tells how that went.
+func (w *work) run(s *LifeStart) {
+	began := logEnd(filepath.Join(w.dir, "log"))
+	cmd, stdout, err := w.prepared(s)
+	if err == nil {
+		err = w.begin(cmd, s)
+	}
 	if err != nil {
-		return "", nil, err
+		failed := &ProcessFailed{Why: err.Error(), Words: w.lastWords(err, began), Passes: fault.Passing(err), Never: fault.KindOf(err) == fault.NoResources}
+		w.d.jobs.step(LifeEvent{Process: &ProcessEvent{Job: s.Job, Term: s.Term, Failed: failed}})
+		return
 	}
-	w.term++
-	if err := w.note(Record{Kind: JobStarted, Term: w.term}); err != nil {
-		return "", nil, errors.Join(errNotNoted, err)
+	w.d.jobs.step(LifeEvent{Process: &ProcessEvent{Job: s.Job, Term: s.Term, Started: true}})
+	err = cmd.Wait()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // whatever it has left over
+	result := w.resultOf(stdout)
+	w.change(func() { w.process, w.result = nil, result })
+	w.d.jobs.step(LifeEvent{Process: &ProcessEvent{Job: s.Job, Term: s.Term, Exited: w.exited(err, began)}})
+}
+
+// exited is how a process has ended.
+func (w *work) exited(err error, began int64) *ProcessExited {
+	e := &ProcessExited{Why: "exit status 0", Words: w.lastWords(err, began)}
+	var exit *exec.ExitError
+	if err != nil {
+		e.Why, e.Lost = err.Error(), errors.As(err, &exit) && exit.ExitCode() == wire.ExitLost
 	}
-	p := wire.Process{Role: wire.JobRole, Term: w.term, JobDir: w.dir, Dir: w.info.Program.GetDir(), Job: w.info.Id, Driver: w.d.Addr(), Token: w.token, Incarnation: newToken()}
+	return e
+}
+
+// prepared is a process of the job that can be started.
+func (w *work) prepared(s *LifeStart) (cmd *exec.Cmd, stdout *printed, err error) {
+	if cmd, err = w.command(); err != nil {
+		return nil, nil, err
+	}
+	p := wire.Process{Role: wire.JobRole, Term: s.Term, JobDir: w.dir, Dir: w.info.Program.GetDir(), Job: w.info.Id, Driver: w.d.Addr(), Token: w.token, Incarnation: s.Incarnation}
 	cmd.Env = p.Environ(filepath.Join(w.dir, "cache"))
 	cmd.Dir = w.dir
-	stdout := &printed{}
+	stdout = &printed{}
 	cmd.Stdout = stdout
 	if w.info.Program != nil {
 		cmd.Stdout = logWriter{w} // what it prints is for its user
@@ -217,27 +87,25 @@ func (w *work) runProcess() (result string, end *wire.EndRequest, err error) {
 	cmd.Stderr = logWriter{w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second
-	w.began = logEnd(filepath.Join(w.dir, "log"))
-	w.change(func() {
-		if err = cmd.Start(); err == nil {
-			w.process, w.incarnation, w.info.State, w.said = cmd.Process, p.Incarnation, JobRunning, nil
-			if strings.HasPrefix(w.info.Why, startsSoon) {
-				w.info.Why = ""
-			}
-		}
-	})
-	if err != nil {
-		return "", nil, err
+	return cmd, stdout, nil
+}
+
+// begin starts a process, which may then be sent signals.
+func (w *work) begin(cmd *exec.Cmd, s *LifeStart) error {
+	if err := cmd.Start(); err != nil {
+		return err
 	}
-	stop := context.AfterFunc(w.d.ctx, func() { _ = cmd.Process.Kill() })
-	defer stop()
-	if w.isCancelled() {
-		_ = cmd.Process.Kill()
+	w.change(func() { w.process, w.present, w.incarnation = cmd.Process, s.Term, s.Incarnation })
+	return nil
+}
+
+// signal sends a signal to the process of a term, if it runs.
+func (w *work) signal(term uint32, s os.Signal) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.process != nil && w.present == term {
+		_ = w.process.Signal(s)
 	}
-	err = cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // whatever it has left over
-	w.change(func() { w.process, end, w.said = nil, w.said, nil })
-	return w.resultOf(stdout), end, err
 }
 
 // printed is what a bundled job's process prints: its result, up to resultMost bytes.
@@ -265,12 +133,6 @@ func (w *work) resultOf(p *printed) string {
 	return strings.TrimSpace(string(p.text))
 }
 
-func (w *work) isCancelled() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.cancelled
-}
-
 // logWriter appends to a job's log.
 type logWriter struct{ w *work }
 
@@ -281,14 +143,14 @@ func (l logWriter) Write(p []byte) (int, error) {
 }
 
 // lastWords is what is known of the end of a process that has not said it: how it exited, and
-// what it printed of the reason.
-func (w *work) lastWords(err error) string {
+// what it printed of the reason, in its log from a place on.
+func (w *work) lastWords(err error, from int64) string {
 	how := "exit status 0"
 	if err != nil {
 		how = err.Error()
 	}
 	how = "its process ended without saying so (" + how + ")"
-	if last := lastWords(filepath.Join(w.dir, "log"), w.began); last != "" {
+	if last := lastWords(filepath.Join(w.dir, "log"), from); last != "" {
 		return how + "; its last words: " + last
 	}
 	return how
@@ -304,41 +166,15 @@ func (d *Daemon) End(ctx context.Context, req *wire.EndRequest) (*wire.EndReply,
 	if err := d.admitJob(ctx, w); err != nil {
 		return nil, err
 	}
-	refused := status.Error(codes.FailedPrecondition, "this is not the job's present process")
-	w.change(func() {
-		if req.Incarnation == w.incarnation && w.process != nil {
-			w.said, refused = req, nil
+	_, err = d.jobs.ask(ctx, func(from uint64) LifeEvent {
+		said := &ProcessSaid{From: from, Incarnation: req.Incarnation, Code: req.Code, Why: req.Why}
+		for _, f := range req.Files {
+			said.Files = append(said.Files, MadeFile{Path: f.Path, Size: int64(f.Size), SHA256: plan.DigestFromBytes(f.Sha256)})
 		}
+		return LifeEvent{Process: &ProcessEvent{Job: req.Job, Said: said}}
 	})
-	return &wire.EndReply{}, refused
+	return &wire.EndReply{}, err
 }
-
-// cancel ends a job's process at a step boundary, and after a while at once.
-func (w *work) cancel() {
-	w.mu.Lock()
-	if Over(w.info.State) {
-		w.mu.Unlock()
-		return
-	}
-	w.mu.Unlock()
-	var p *os.Process
-	w.change(func() { w.cancelled, p = true, w.process })
-	if err := w.note(Record{Kind: JobEnded, State: JobCancelled, Reason: "cancelled"}); err != nil {
-		w.d.log.Error("cannot write a cancellation down", "job", w.info.Id, "error", err)
-	}
-	if p == nil {
-		return
-	}
-	_ = p.Signal(os.Interrupt)
-	kill := time.AfterFunc(cancelGrace, func() { _ = p.Kill() })
-	go func() {
-		<-w.ended
-		kill.Stop()
-	}()
-}
-
-// cancelGrace is how long a cancelled job may take to come to a step's end.
-const cancelGrace = 3 * time.Second
 
 // Work is the connection of a job's process.
 func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
@@ -357,19 +193,16 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 	if err := d.admitJob(stream.Context(), w); err != nil {
 		return err
 	}
-	w.mu.Lock()
-	current := h.Incarnation == w.incarnation
-	w.mu.Unlock()
-	if !current {
-		return status.Error(codes.FailedPrecondition, "this is not the job's present process")
-	}
 	broken := make(chan error, 1)
 	out := wire.NewOutbox(stream.Send, func(err error) { broken <- err })
 	defer out.Stop()
-	w.connect(out, h.Direct)
-	defer w.disconnect(out)
+	link, err := d.jobs.processConnected(w, &arrival{out: out, direct: h.Direct}, h.Incarnation)
+	if err != nil {
+		return err
+	}
+	defer w.disconnect(link)
 	ended := make(chan error, 1)
-	go func() { ended <- w.hear(stream, out) }()
+	go func() { ended <- w.hear(stream, link) }()
 	select {
 	case err = <-ended:
 		return err
@@ -377,18 +210,39 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 		if status.Code(err) == codes.Unavailable || stream.Context().Err() != nil {
 			return <-ended // it has hung up, and says itself how it ends
 		}
-		d.log.Warn("job process does not read; it is killed", "job", w.info.Id, "why", err)
-		w.change(func() {
-			if w.process != nil && h.Incarnation == w.incarnation {
-				_ = w.process.Kill() // what it has not heard it would wait for for ever
-			}
-		})
+		d.jobs.step(LifeEvent{Link: &LinkEvent{Job: h.Name, Link: link, Deaf: err.Error()}})
 		return status.Errorf(codes.Unavailable, "messages to this process wait for too long: %v", err)
 	}
 }
 
+// processConnected takes the connection of a job's process in, or refuses it.
+func (t *jobTable) processConnected(w *work, a *arrival, incarnation string) (link uint64, err error) {
+	link = t.link()
+	_, err = t.arrive(context.Background(), a, func(from uint64) LifeEvent {
+		return LifeEvent{Link: &LinkEvent{Job: w.info.Id, Link: link, Connected: &LinkConnected{From: from, Incarnation: incarnation}}}
+	})
+	return link, err
+}
+
+// connect takes the connection of the job's process over.
+func (w *work) connect(a *arrival, link uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.out, w.direct, w.link, w.previous, w.heard, w.busy = a.out, a.direct, link, nil, time.Now(), false
+}
+
+// disconnect takes in that a connection has ended.
+func (w *work) disconnect(link uint64) {
+	w.change(func() {
+		if w.link == link { // else another process has its own by now
+			w.out = nil
+		}
+	})
+	w.d.jobs.step(LifeEvent{Link: &LinkEvent{Job: w.info.Id, Link: link, HungUp: true}})
+}
+
 // hear takes in what the job's process says, until it ends.
-func (w *work) hear(stream wire.Cluster_WorkServer, out *wire.Outbox[*wire.ForJob]) error {
+func (w *work) hear(stream wire.Cluster_WorkServer, link uint64) error {
 	for {
 		f, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -397,61 +251,45 @@ func (w *work) hear(stream wire.Cluster_WorkServer, out *wire.Outbox[*wire.ForJo
 		if err != nil {
 			return err
 		}
-		w.handling(out, true)
-		w.take(f)
-		w.handling(out, false)
+		w.handling(link, true)
+		w.take(f, link)
+		w.handling(link, false)
 	}
 }
 
 // take takes a message of the job's process in. What is for an executor waits for room: the
 // process is held up, and nobody else.
-func (w *work) take(f *wire.FromJob) {
+func (w *work) take(f *wire.FromJob, link uint64) {
+	ev := &LinkEvent{Job: w.info.Id, Link: link}
 	switch b := f.Body.(type) {
 	case *wire.FromJob_Relay:
 		if m := w.d.members.get(b.Relay.Peer); m != nil {
 			_ = m.out.Await(&wire.ForExecutor{Body: &wire.ForExecutor_Relay{Relay: &wire.Relay{Peer: w.info.Id, Data: b.Relay.Data}}}, wire.Patience)
 		}
+		return
 	case *wire.FromJob_Commit:
-		w.committed(b.Commit)
+		c := b.Commit
+		w.d.metrics.committed(w.lastCommit(c), c)
+		ev.Commit = &Record{Step: plan.StepID(c.Step), Epoch: plan.Epoch(c.Epoch), Params: plan.DigestFromBytes(c.Params)}
 	case *wire.FromJob_Drained:
-		w.drained(b.Drained.Name)
+		ev.Drained = b.Drained.Name
 	case *wire.FromJob_Exclusion:
-		if m := w.d.members.get(b.Exclusion.Executor); m != nil {
-			m.exclude(w.info.Id, b.Exclusion.Why)
-		}
+		ev.Exclusion = &Exclusion{Executor: plan.ExecutorID(b.Exclusion.Executor), Why: b.Exclusion.Why}
 	case *wire.FromJob_Trouble:
-		w.change(func() { w.trouble = b.Trouble.What })
-		w.d.jobs.explain()
+		ev.Trouble = &b.Trouble.What
+	default:
+		return // a sign of life
 	}
+	w.d.jobs.step(LifeEvent{Link: ev})
 }
 
 // handling notes that a message of the job's process is taken in, or has been:
 // while that waits for a disk, the process is not silent.
-func (w *work) handling(out *wire.Outbox[*wire.ForJob], on bool) {
+func (w *work) handling(link uint64, on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.out != out {
-		return // another process has taken its place
-	}
-	w.busy, w.heard = on, time.Now()
-}
-
-// journalEvery is the shortest time between two steps of a job that go to the
-// journal; those between are in the job's own checkpoints or are done again.
-const journalEvery = 100 * time.Millisecond
-
-// committed takes a job's step in.
-func (w *work) committed(c *wire.Commit) {
-	w.d.metrics.committed(w.lastCommit(c), c)
-	due := false
-	w.change(func() {
-		w.info.Step, w.commit = c.Step, c
-		if due = time.Since(w.journaled) >= journalEvery; due {
-			w.journaled = time.Now()
-		}
-	})
-	if due {
-		go w.flushCommit() // the journal's disk must not keep the job's messages waiting
+	if w.link == link { // else another process has taken its place
+		w.busy, w.heard = on, time.Now()
 	}
 }
 
@@ -465,81 +303,4 @@ func (w *work) lastCommit(c *wire.Commit) *wire.Commit {
 		last = &wire.Commit{}
 	}
 	return last
-}
-
-// flushCommit writes the last step down, if it is not yet.
-func (w *work) flushCommit() {
-	w.flushing.Lock() // steps go to the journal in order
-	defer w.flushing.Unlock()
-	w.mu.Lock()
-	c := w.commit
-	w.commit = nil
-	w.mu.Unlock()
-	if c == nil {
-		return
-	}
-	err := w.note(Record{Kind: StepCommitted, Step: plan.StepID(c.Step), Epoch: plan.Epoch(c.Epoch), Params: plan.DigestFromBytes(c.Params)})
-	if err != nil {
-		w.d.log.Error("cannot write a step down", "job", w.info.Id, "error", err)
-	}
-}
-
-// drained ends the runner of an executor that has nothing of the job left.
-func (w *work) drained(name string) {
-	w.d.log.Info("executor drained", "executor", name, "job", w.info.Id)
-	m := w.d.members.get(name)
-	if m == nil {
-		return
-	}
-	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Close{Close: &wire.CloseJob{Job: w.info.Id}}})
-	w.tell(&wire.ForJob{Body: &wire.ForJob_Left{Left: &wire.CloseJob{Job: name, Why: "it was drained"}}})
-	w.mu.Lock()
-	delete(w.opened, name)
-	w.mu.Unlock()
-	w.d.jobs.noteDrained(m)
-}
-
-// killSilent kills the job processes that give no sign of life; they are
-// started again like others that were killed.
-func (t *jobTable) killSilent(v *wire.Vigil) {
-	for _, w := range t.running() {
-		w.mu.Lock()
-		silent := w.out != nil && w.process != nil && !w.busy && v.Dead(w.heard)
-		if silent {
-			_ = w.process.Kill()
-		}
-		w.mu.Unlock()
-		if silent {
-			t.d.log.Warn("job process hangs; it is killed", "job", w.info.Id, "silent for", v.Silence())
-		}
-	}
-}
-
-// connect takes a job's process over and starts runners everywhere.
-func (w *work) connect(out *wire.Outbox[*wire.ForJob], direct string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	members := slices.DeleteFunc(w.d.members.all(), (*member).takesNoWork) // under w.mu: who joins later finds w.out
-	w.out, w.direct, w.opened, w.previous, w.heard, w.busy = out, direct, map[string]int{}, nil, time.Now(), false
-	_ = out.Put(&wire.ForJob{Body: &wire.ForJob_Welcome{Welcome: &wire.Welcome{Executors: uint32(len(members)), BeatNs: uint64(w.d.cfg.beat())}}})
-	for _, m := range members {
-		m.exclude(w.info.Id, "") // that was of an earlier process
-		w.openOn(m)
-	}
-	w.trouble = ""
-	w.info.Why = w.d.members.missing()
-}
-
-// disconnect ends the runners of a process that is gone.
-func (w *work) disconnect(out *wire.Outbox[*wire.ForJob]) {
-	w.mu.Lock()
-	if w.out == out { // else another process has its own runners by now
-		w.out = nil
-		for _, m := range w.d.members.all() {
-			_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Close{Close: &wire.CloseJob{Job: w.info.Id}}})
-		}
-	}
-	w.mu.Unlock()
-	w.change(func() {}) // who waits for its end goes on
-	w.d.jobs.noteAllDrained()
 }

@@ -232,7 +232,7 @@ func pure(s source) bool {
 	case "scheduler", "abss", "prioritizer", "internal/plan", "internal/mutant":
 		return true
 	case "driver":
-		return strings.HasPrefix(filepath.Base(s.path), "job")
+		return strings.HasPrefix(filepath.Base(s.path), "job") || strings.HasPrefix(filepath.Base(s.path), "lifecycle")
 	case "executor":
 		return filepath.Base(s.path) == "agent.go" || filepath.Base(s.path) == "shares.go"
 	}

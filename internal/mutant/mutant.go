@@ -131,6 +131,35 @@ const (
 	TapeCountsLost // counts that decided nothing are not recorded before what did
 	TapeTicksLost  // passing of time that decided something is not recorded
 
+	// The lifecycle of jobs and executors.
+	LifeTermStays         // a process has the term of the one before
+	LifeTermForgotten     // a driver that is started again begins with the first term
+	LifeStartUnwritten    // a process is started before it is written down
+	LifeTwoProcesses      // a process that hangs is not waited for when it is killed
+	LifeAnySays           // what an earlier process says of its end is taken
+	LifeSilenceIsDone     // a process that ends without a word has done its job
+	LifeEndUnwritten      // a job has ended although that could not be written down
+	LifeDoneResumed       // a job that is done is resumed
+	LifeRestartsUncounted // a process is started again without end
+	LifeLostBlamed        // a process that has lost the driver has used a restart
+	LifePauseUnwoken      // nobody asks to be woken when a process is to be started again
+	LifePauseShort        // the pause between starts does not grow
+	LifeCancelAwaited     // a cancelled process that goes on is not killed
+	LifePoolIgnored       // the jobs of a pool run together
+	LifeDirectoryShared   // a job is given a directory that is there
+	LifeUnfitAsked        // an unfit executor is asked for runners
+	LifeNeverLeftAlone    // an executor whose runners end is asked without a pause
+	LifeLeftForEver       // an executor that was left alone is not asked again
+	LifeHopelessGoesOn    // a job goes on whose runners end everywhere
+	LifeAnyRunner         // the end of an earlier runner counts as that of the last
+	LifeDrainingAsked     // a draining executor is asked for runners
+	LifeDrainedEarly      // an executor is said to be drained while it has runners
+	LifeDrainedNever      // an executor without runners is not said to be drained
+	LifePruneAtOnce       // a job that has just ended is removed
+	LifeReadersIgnored    // a job is removed while its files are read
+	LifeRemoveUnwritten   // directories go before the journal has forgotten the jobs
+	LifeLastStepLost      // the last step of a job that ends is not written down
+
 	bugs
 )
 
