@@ -5,6 +5,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/volley-engine/volley/internal/mutant"
@@ -128,6 +129,34 @@ var proofs = []proof{
 
 	{mutant.TapeCountsLost, "counts that decided nothing not recorded", "log.decisions"},
 	{mutant.TapeTicksLost, "passing of time not recorded", "log.decisions"},
+
+	{mutant.LifeTermStays, "term of the process before", "life.term"},
+	{mutant.LifeTermForgotten, "first term after a crash", "life.term"},
+	{mutant.LifeStartUnwritten, "started before it is written down", "life.term"},
+	{mutant.LifeTwoProcesses, "hung process not waited for", "life.once"},
+	{mutant.LifeAnySays, "end said by an earlier process", "life.end"},
+	{mutant.LifeSilenceIsDone, "silence is an end", "life.end"},
+	{mutant.LifeEndUnwritten, "ended and not written down", "life.end"},
+	{mutant.LifeDoneResumed, "done and resumed", "life.end"},
+	{mutant.LifeRestartsUncounted, "restarts not counted", "life.restarts"},
+	{mutant.LifeLostBlamed, "lost driver counts as a restart", "life.restarts"},
+	{mutant.LifePauseUnwoken, "never started again", "life.bounded"},
+	{mutant.LifePauseShort, "pause does not grow", "life.pause"},
+	{mutant.LifeCancelAwaited, "cancelled and not killed", "life.cancel"},
+	{mutant.LifePoolIgnored, "pool runs together", "life.pool"},
+	{mutant.LifeDirectoryShared, "directory of another", "life.kept"},
+	{mutant.LifeUnfitAsked, "unfit and asked", "life.unfit"},
+	{mutant.LifeNeverLeftAlone, "never left alone", "life.excluded"},
+	{mutant.LifeLeftForEver, "left alone for ever", "life.excluded"},
+	{mutant.LifeHopelessGoesOn, "hopeless and goes on", "life.hopeless"},
+	{mutant.LifeAnyRunner, "end of an earlier runner", "life.runner"},
+	{mutant.LifeDrainingAsked, "draining and asked", "life.drained"},
+	{mutant.LifeDrainedEarly, "executor drained too early", "life.drained"},
+	{mutant.LifeDrainedNever, "executor never drained", "life.drained"},
+	{mutant.LifePruneAtOnce, "removed at once", "life.kept"},
+	{mutant.LifeReadersIgnored, "removed while it is read", "life.kept"},
+	{mutant.LifeRemoveUnwritten, "removed before it is written down", "life.kept"},
+	{mutant.LifeLastStepLost, "last step lost", "life.committed"},
 }
 
 // TestEveryPlantedBugIsFound plants each bug and looks for it with the oracle
@@ -160,6 +189,9 @@ func violations(seed uint64, oracle string) (vs []Violation) {
 			vs = []Violation{{"panic", fmt.Sprint(r)}}
 		}
 	}()
+	if strings.HasPrefix(oracle, "life.") {
+		return SimulateLife(seed, Options{Until: oracle}).Violations
+	}
 	return Simulate(seed, Options{Until: oracle}).Violations
 }
 

@@ -55,7 +55,7 @@ func simulated(from uint64, seeds int, options sim.Options) <-chan *sim.Result {
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < uint64(seeds); i = next.Add(1) - 1 {
-				results <- sim.Simulate(from+i, options)
+				results <- sim.Both(from+i, options)
 			}
 		})
 	}

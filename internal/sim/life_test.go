@@ -1,0 +1,41 @@
+package sim
+
+import "testing"
+
+// TestLivesAreCleanAndEveryFaultFires: no oracle finds anything, and there is something to find.
+func TestLivesAreCleanAndEveryFaultFires(t *testing.T) {
+	seeds := 300
+	if testing.Short() {
+		seeds = 50
+	}
+	faults := map[string]int{}
+	for seed := range uint64(seeds) {
+		r := SimulateLife(seed+1, Options{})
+		for _, v := range r.Violations {
+			t.Errorf("seed %d: %s (again with: make sim SEEDS=1 FROM=%d)", seed+1, v, seed+1)
+		}
+		for k, n := range r.Faults {
+			faults[k] += n
+		}
+	}
+	for _, k := range []string{"driver crash", "driver started again", "journal refuses", "journal slow", "journal silent", "journal's disk full", "disk full",
+		"directory taken", "result not kept", "no room for a process", "program gone", "program cannot run", "process dies early", "process is lost early",
+		"process killed", "process exits without a word", "process fails", "process hangs", "process does not read", "process hangs up", "late word", "kill held up",
+		"interrupt ignored", "cancel", "resumed", "submission refused", "prune", "executor dies", "executor registers again", "executor refused", "unfit", "drain",
+		"leaving", "goodbye", "runner ends", "late word of a runner", "left alone", "hopeless"} {
+		if faults["life: "+k] == 0 {
+			t.Errorf("no %s fired", k)
+		}
+	}
+}
+
+func TestTheSameSeedIsTheSameLife(t *testing.T) {
+	for seed := range uint64(20) {
+		var a, b []string
+		SimulateLife(seed+1, Options{Trace: func(line string) { a = append(a, line) }})
+		SimulateLife(seed+1, Options{Trace: func(line string) { b = append(b, line) }})
+		if len(a) != len(b) {
+			t.Errorf("seed %d: %d lines and %d", seed+1, len(a), len(b))
+		}
+	}
+}
