@@ -217,3 +217,25 @@ func TestAHungTaskFailsByNameWhereThereIsNobodyElse(t *testing.T) {
 		t.Errorf("after %v and %d attempts it failed with %v", a.now, len(a.gave), a.failed)
 	}
 }
+
+// TestNothingWaitsForAHomeThatHangs: tasks go where their input is, unless all slots there
+// have been given up. Before, those that nobody had begun waited for them until the action
+// was given up.
+func TestNothingWaitsForAHomeThatHangs(t *testing.T) {
+	const tasks = 5
+	a := actingJob(t, 2, 0)
+	a.done, a.gave = nil, nil
+	a.step(Event{Call: &CallRequest{Pack: -1, Prefer: "e1", Args: make([][]byte, tasks)}})
+	call := a.gave[0].Body.GetRunTask().Call
+	a.run(time.Hour, func() {
+		for p := range uint32(tasks) {
+			if given := a.given(p); len(given) > 0 && given[len(given)-1] == "e2" {
+				a.hear("e2", &wire.ToDriver{Body: &wire.ToDriver_TaskResult{TaskResult: &wire.TaskResult{
+					Job: "job", Call: call, Partition: p, Data: []byte{1}, Rows: 1, BusyNs: 1}}})
+			}
+		}
+	})
+	if a.done == nil || a.failed != nil || a.now > 2*timeout {
+		t.Errorf("after %v: done is %v, failed %v", a.now, a.done != nil, a.failed)
+	}
+}

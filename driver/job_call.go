@@ -21,6 +21,7 @@ type call struct {
 	pending []int // tasks that nobody runs
 	left    int
 	load    map[plan.ExecutorID]int // attempts that an executor has been given and not ended
+	hung    map[plan.ExecutorID]int // of them, those that have been given up
 	rates   []float64               // rows per second of the tasks that are done
 }
 
@@ -58,7 +59,7 @@ func (t *callTask) running() (n int) {
 
 func (j *Job) onCall(req *CallRequest, now plan.Time) {
 	j.calls++
-	c := &call{id: j.calls, req: req, since: now, tasks: make([]callTask, len(req.Args)), left: len(req.Args), load: map[plan.ExecutorID]int{}}
+	c := &call{id: j.calls, req: req, since: now, tasks: make([]callTask, len(req.Args)), left: len(req.Args), load: map[plan.ExecutorID]int{}, hung: map[plan.ExecutorID]int{}}
 	for i := range c.tasks {
 		c.pending = append(c.pending, i)
 	}
@@ -121,7 +122,7 @@ func (j *Job) pick(id plan.ExecutorID) int {
 		if j.call.tasks[i].failures == 0 && !mutant.On(mutant.HolderIgnored) {
 			if home := cmp.Or(req.Prefer, j.homeOf(req.Pack, req.partition(i))); home == id {
 				return at
-			} else if j.prepared[home] {
+			} else if j.prepared[home] && !j.stuck(home) {
 				continue
 			}
 		}
@@ -195,6 +196,7 @@ func (r *CallRequest) task(partition int) int {
 // lose takes back the tasks that an executor was doing.
 func (c *call) lose(id plan.ExecutorID) {
 	delete(c.load, id)
+	delete(c.hung, id)
 	for i := range c.tasks {
 		t := &c.tasks[i]
 		had := t.running()
@@ -229,7 +231,9 @@ func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Ti
 	t := &c.tasks[i]
 	late := t.attemptOf(from).hung
 	t.attempts = slices.DeleteFunc(t.attempts, func(a attempt) bool { return a.on == from })
-	c.load[from]--
+	if c.load[from]--; late {
+		c.hung[from]--
+	}
 	c.waited(from, now)
 	c.since = now // whoever gets on need not hurry
 	j.emit(Command{WakeAt: now + j.cfg.MaxWait})
@@ -307,11 +311,13 @@ func (j *Job) giveUpHung(now plan.Time) {
 		for k := range t.attempts {
 			a := &t.attempts[k]
 			switch due := a.at + j.hangsAfter(); {
-			case t.done || a.hung:
+			case a.hung:
 			case now < due:
 				next = min(next, due)
+			case t.done: // elsewhere
+				j.call.giveUp(a)
 			default:
-				a.hung = true
+				j.call.giveUp(a)
 				err := fault.Newf(fault.Timeout, "wait for", "progress", "it has read no row and moved no byte for %v", j.cfg.TaskTimeout).
 					WithHint("--task-timeout is for rows that take longer")
 				if j.taskFailed(i, a.on, err); j.state != ended && !j.elsewhere(t) {
@@ -327,6 +333,17 @@ func (j *Job) giveUpHung(now plan.Time) {
 		j.emit(Command{WakeAt: next})
 	}
 	j.retryCall(now)
+}
+
+// giveUp expects nothing more of an attempt, which keeps its slot until it answers.
+func (c *call) giveUp(a *attempt) {
+	a.hung = true
+	c.hung[a.on]++
+}
+
+// stuck reports whether what hangs has all slots of an executor.
+func (j *Job) stuck(id plan.ExecutorID) bool {
+	return j.call.hung[id] >= j.slots[id]
 }
 
 // hangsAfter is how long a task may go without progress.

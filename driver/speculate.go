@@ -42,7 +42,7 @@ func (j *Job) onTaskProgress(from plan.ExecutorID, p *wire.TaskProgress, now pla
 // else to do.
 func (j *Job) speculate(now plan.Time) {
 	c := j.call
-	if mutant.On(mutant.SpeculateNever) || len(c.pending) > 0 || 2*len(c.rates) < len(c.tasks) || c.req.Pack >= 0 || c.req.Avoid != nil {
+	if mutant.On(mutant.SpeculateNever) || len(c.pending) > 0 || len(c.rates) == 0 || 2*len(c.rates) < len(c.tasks) || c.req.Pack >= 0 || c.req.Avoid != nil {
 		return
 	}
 	rates := slices.Sorted(slices.Values(c.rates))

@@ -45,6 +45,7 @@ type placeWatch struct {
 	spare    bool                        // after the last step somebody had three splits or more
 	asked    map[plan.ExecutorID]int     // step at which it was to be drained
 	failures map[splitOf][2]int          // in a row: surely, and at the most
+	lately   map[splitOf]int             // of them, those of the step in hand
 	charged  map[plan.ExecutorID][2]int
 	excluded map[plan.ExecutorID]plan.Time // until when
 	terms    map[plan.ExecutorID]int
@@ -56,7 +57,7 @@ type placeWatch struct {
 
 func newPlaceWatch(s *Sim) *placeWatch {
 	return &placeWatch{s: s, prepared: map[plan.ExecutorID]bool{}, was: map[plan.ExecutorID]bool{}, alive: map[plan.ExecutorID]bool{}, holds: map[copyOf]bool{}, ever: map[copyOf]bool{},
-		damaged: map[copyOf]bool{}, failures: map[splitOf][2]int{}, last: map[splitOf]plan.ExecutorID{}, coming: map[splitOf]plan.ExecutorID{}, failed1: map[splitOf]failedAt{}, asked: map[plan.ExecutorID]int{}, charged: map[plan.ExecutorID][2]int{}, excluded: map[plan.ExecutorID]plan.Time{},
+		damaged: map[copyOf]bool{}, failures: map[splitOf][2]int{}, lately: map[splitOf]int{}, last: map[splitOf]plan.ExecutorID{}, coming: map[splitOf]plan.ExecutorID{}, failed1: map[splitOf]failedAt{}, asked: map[plan.ExecutorID]int{}, charged: map[plan.ExecutorID][2]int{}, excluded: map[plan.ExecutorID]plan.Time{},
 		terms: map[plan.ExecutorID]int{}, draining: map[plan.ExecutorID]bool{}, drained: map[plan.ExecutorID]bool{}, strayed: map[plan.ExecutorID]bool{}, moves: newMoveWatch(s)}
 }
 
@@ -191,6 +192,7 @@ func (w *placeWatch) failed(k splitOf, kind fault.Kind, sure bool) {
 			n[0]++
 		}
 		w.failures[k] = n
+		w.lately[k]++
 	}
 }
 
@@ -224,6 +226,7 @@ func (w *placeWatch) after(ev driver.Event, cmds []driver.Command, now plan.Time
 		case c.StepDone != nil:
 			w.moves.done(w, c.StepDone)
 			w.merged(c.StepDone)
+			clear(w.lately)
 			w.shares(c.StepDone)
 		}
 	}
@@ -254,8 +257,8 @@ func (w *placeWatch) merged(r *driver.StepReport) {
 		return
 	}
 	for i, c := range r.Coverage {
-		if c != nil {
-			delete(w.failures, splitOf{r.Pack, i})
+		if at := (splitOf{r.Pack, i}); c != nil { // what failed in this step may have done so after the merge
+			w.failures[at] = [2]int{0, w.lately[at]}
 		}
 	}
 }
