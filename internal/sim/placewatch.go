@@ -43,6 +43,7 @@ type placeWatch struct {
 	rejoined plan.ExecutorID             // has come while it is being drained
 	newcomer plan.ExecutorID             // has just come
 	spare    bool                        // after the last step somebody had three splits or more
+	moving   bool                        // somebody was asked for a split since the step began
 	asked    map[plan.ExecutorID]int     // step at which it was to be drained
 	failures map[splitOf][2]int          // in a row: surely, and at the most
 	lately   map[splitOf]int             // of them, those of the step in hand
@@ -278,7 +279,7 @@ func (w *placeWatch) shares(r *driver.StepReport) {
 		load[ref.tasks[i].owner]++
 		most = max(most, load[ref.tasks[i].owner])
 	}
-	w.spare = most >= 3 && len(ref.tasks) > len(w.s.order) && w.s.cfg.Exchange.Mode == prioritizer.Off && len(w.coming) == 0
+	w.spare = most >= 3 && len(ref.tasks) > len(w.s.order) && w.s.cfg.Exchange.Mode == prioritizer.Off && len(w.coming) == 0 && !w.moving
 	for id, ok := range w.prepared {
 		switch {
 		case !ok:
@@ -335,7 +336,7 @@ func (w *placeWatch) hold(to plan.ExecutorID, h *wire.Hold) {
 		w.s.violate("5.remade", "split %d, which has arrived damaged, is fetched from %s", h.Split, h.From)
 	}
 	w.last[splitOf{int(h.Pack), int(h.Split)}] = to
-	w.spare = false // until the step's end, what goes to one newcomer does not go to the next
+	w.spare, w.moving = false, true // what goes to one newcomer does not go to the next
 	w.s.getting = w.s.getting || w.s.nodes[to].stalled > w.s.w.now
 	if at := (splitOf{int(h.Pack), int(h.Split)}); w.s.watch.lease == nil {
 		w.coming[at] = to

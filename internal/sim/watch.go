@@ -146,6 +146,7 @@ func (w *watch) started(to plan.ExecutorID, m *wire.StartStep, first, loss bool)
 		w.place.given(to, w.s.packs[w.req.Pack], a)
 	}
 	if first {
+		w.place.moving = false
 		w.ref.most = max(w.ref.cfg.MaxMissing, w.largest())
 	}
 }
