@@ -56,3 +56,17 @@ func TestWhoHasCopiesEnoughGetsWhatNobodyElseHolds(t *testing.T) {
 		t.Errorf("after half a second %d pieces are left", w.l.left)
 	}
 }
+
+// TestWhatCannotBeGotFromOthersIsGotFromItsSource: copies of a split fail again and again
+// where its holder has stopped and is not known to be silent.
+func TestWhatCannotBeGotFromOthersIsGotFromItsSource(t *testing.T) {
+	w := newLeaseWorld(2, 2)
+	for failed := range copiesTried + 1 {
+		c := w.l.get(1, 0, w.now)
+		if want := failed < copiesTried; (c.From != "") != want {
+			t.Errorf("after %d failures it is got from %q", failed, c.From)
+		}
+		w.s.executors[0].getting = 1
+		w.l.Unsent("0", 1, w.now)
+	}
+}

@@ -398,9 +398,14 @@ func (l *Leases) gainOfGetting(i, e int) plan.Time {
 // arrival is what a pass knows of a copy of a split on its way: to whom, when it was looked
 // at last, and since when; before 0 nobody has been asked for one.
 type arrival struct {
-	to    int
-	since plan.Time
+	to     int
+	since  plan.Time
+	failed int // copies that could not be got
 }
+
+// copiesTried is how many copies of a split may fail in a pass before it is got from its
+// source: who is asked for them may not answer, and not be known to be silent yet.
+const copiesTried = 2
 
 // forsaken reports whether nobody who answers holds a split, and whoever was to get it has
 // had its time: no pass depends on who does not answer, be it only for a copy. While there
@@ -436,7 +441,7 @@ func (l *Leases) arrivalBound(i int) plan.Time {
 // else from its source.
 func (l *Leases) get(i, e int, now plan.Time) Command {
 	c := Command{Kind: Hold, Executor: l.s.executors[e].id, Split: plan.SplitID(i)}
-	if l.s.splits[i].damaged {
+	if l.s.splits[i].damaged || l.awaited[i].failed >= copiesTried {
 		return c
 	}
 	for o := range l.ex {

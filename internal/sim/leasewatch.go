@@ -175,8 +175,9 @@ func (l *leaseWatch) inVain(r *driver.StepReport) (rows int64) {
 	return rows
 }
 
-// patience is how long a pass may take on top of what those who answer need, for each that
-// had stopped: one after the other may be asked.
+// patience is how long a pass may take on top of what those who answer need where one has
+// stopped. Of several, one after the other may be asked, and is waited for as long as the pass
+// has taken.
 const patience = 2 * time.Second
 
 // done holds the pass's time against what its living executors need for it: no
@@ -196,7 +197,7 @@ func (l *leaseWatch) done(took plan.Time) {
 			stopped++
 		}
 	}
-	if need := time.Duration(float64(rows) / max(rate, 1) * float64(time.Second)); took > patience*time.Duration(max(1, stopped))+40*need && l.s.law.stalls && l.s.harmed <= l.s.w.now-took {
+	if need := time.Duration(float64(rows) / max(rate, 1) * float64(time.Second)); took > patience<<max(0, stopped-1)+40*need && l.s.law.stalls && l.s.harmed <= l.s.w.now-took {
 		if l.s.getting {
 			l.s.violate("6.stopped-getter", "a pass took %v, a split was on its way to an executor that had stopped", took)
 			return
