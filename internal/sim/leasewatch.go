@@ -193,11 +193,11 @@ func (l *leaseWatch) done(took plan.Time) {
 		if n.up && n.stalled <= l.s.w.now {
 			rate += l.s.speed[n.id]
 		}
-		if n.stalled > l.s.w.now-took {
+		if max(n.stalled, n.cut["to"], n.cut["fr"]) > l.s.w.now-took {
 			stopped++
 		}
 	}
-	if need := time.Duration(float64(rows) / max(rate, 1) * float64(time.Second)); took > patience<<max(0, stopped-1)+40*need && l.s.law.stalls && l.s.harmed <= l.s.w.now-took {
+	if need := time.Duration(float64(rows) / max(rate, 1) * float64(time.Second)); took > patience<<stopped+40*need && l.s.law.stalls && l.s.harmed <= l.s.w.now-took {
 		if l.s.getting {
 			l.s.violate("6.stopped-getter", "a pass took %v, a split was on its way to an executor that had stopped", took)
 			return

@@ -283,7 +283,7 @@ func (w *placeWatch) shares(r *driver.StepReport) {
 	for id, ok := range w.prepared {
 		switch {
 		case !ok:
-		case w.draining[id] && w.s.result.Steps > w.asked[id]+settled && w.someoneElse(w.out):
+		case w.draining[id] && w.s.result.Steps > w.asked[id]+settled && w.someoneElse(w.out) && !w.s.unheard():
 			w.s.violate("drain.ends", "%s was to be drained at step %d", id, w.asked[id])
 		}
 	}
