@@ -58,7 +58,8 @@ type lifeJob struct {
 	shown     JobShown
 
 	phase     lifePhase
-	asked     uint64 // who waits until it is submitted
+	asked     uint64   // who waits until it is submitted
+	cancels   []uint64 // who has cancelled it before that
 	cancelled bool
 	kept      int64        // when it was cancelled, once the journal has that; 0 before
 	failure   string       // why its process was killed, where that ends the job
@@ -186,6 +187,9 @@ func (l *Life) onMade(ev *LifeMade) {
 func (l *Life) notKept(j *lifeJob, why string) {
 	l.drop(j)
 	l.refuse(j.asked, codes.ResourceExhausted, "the job cannot be kept: "+why)
+	for _, who := range j.cancels {
+		l.reply(&LifeReply{To: who, Job: j.id})
+	}
 	l.nextTurns()
 }
 
@@ -195,10 +199,12 @@ func (l *Life) submitted(w *lifeEntry, ev *LifeWritten) {
 	if ev.Outcome == Applied {
 		l.reply(&LifeReply{To: j.asked, Job: j.id})
 		j.phase = lifeQueued
+		for _, who := range j.cancels {
+			l.cancel(j, who)
+		}
 		l.takeTurn(j)
 		return
 	}
-	j.queue = nil
 	l.notKept(j, ev.Why)
 	if ev.Outcome == Unknown { // it may be written down yet: then so is this, after it
 		r := l.record(j, Record{Kind: JobEnded, State: JobCancelled, Reason: "it could not be kept in time"})
@@ -487,13 +493,22 @@ func (l *Life) onCancel(a *LifeAsk) {
 	switch {
 	case j == nil:
 		l.notThere(a.From, a.Cancel)
-	case j.phase == lifeOver || j.phase == lifeEnding || j.cancelled || l.closing:
-		l.reply(&LifeReply{To: a.From, Job: j.id})
+	case j.phase == lifeEntering: // the journal knows no job yet that could end
+		j.cancels = append(j.cancels, a.From)
 	default:
-		j.cancelled = true
-		r := l.record(j, Record{Kind: JobEnded, State: JobCancelled, Reason: "cancelled"})
-		l.write(&lifeEntry{kind: cancellation, job: j, records: []Record{r}, to: a.From})
+		l.cancel(j, a.From)
 	}
+}
+
+// cancel has the journal know first that a job is cancelled.
+func (l *Life) cancel(j *lifeJob, who uint64) {
+	if j.phase == lifeOver || j.phase == lifeEnding || j.cancelled || l.closing {
+		l.reply(&LifeReply{To: who, Job: j.id})
+		return
+	}
+	j.cancelled = true
+	r := l.record(j, Record{Kind: JobEnded, State: JobCancelled, Reason: "cancelled"})
+	l.write(&lifeEntry{kind: cancellation, job: j, records: []Record{r}, to: who})
 }
 
 // cancelNoted goes on once a cancellation is written down, or cannot be: the end is, later.

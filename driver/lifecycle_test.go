@@ -241,3 +241,32 @@ func TestAProcessThatHasSaidItsEndNeedsNoRunners(t *testing.T) {
 		t.Errorf("the journal has %+v", j)
 	}
 }
+
+// TestAJobIsCancelledBeforeItIsWrittenDown: it ends, or is not submitted, and whoever has
+// cancelled it is answered.
+func TestAJobIsCancelledBeforeItIsWrittenDown(t *testing.T) {
+	for _, cancelFirst := range []bool{true, false} {
+		for _, refuse := range []bool{false, true} {
+			v := newLived(t)
+			v.refuse = refuse
+			v.life.Step(LifeEvent{Ask: &LifeAsk{From: 1, Submit: &JobSpec{Kind: "logistic"}}}, v.now)
+			made, cancel := LifeEvent{Made: &LifeMade{Job: "job-000001"}}, LifeEvent{Ask: &LifeAsk{From: 2, Cancel: "job-000001"}}
+			if cancelFirst {
+				v.step(cancel)
+				v.step(made)
+			} else {
+				written := v.life.Step(made, v.now)
+				v.step(cancel)
+				for _, c := range written {
+					if c.Write != nil {
+						v.write(c.Write)
+					}
+				}
+			}
+			replies := v.since(func(c LifeCommand) bool { return c.Reply != nil })
+			if j := v.state.Jobs["job-000001"]; len(replies) != 2 || len(v.life.live) != 0 || refuse == (j.State == JobCancelled) {
+				t.Errorf("cancelled first %v, no room %v: %d replies, %d live, the journal has %+v", cancelFirst, refuse, len(replies), len(v.life.live), j)
+			}
+		}
+	}
+}
