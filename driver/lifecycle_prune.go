@@ -117,10 +117,10 @@ func (l *Life) forgetSome() {
 	}
 }
 
-// mayLeave reports whether the job can be removed: not while its files are read, or when it
-// goes on.
+// mayLeave reports whether the job can be removed: not while its files are read, when it goes
+// on, or before its runners have been ended, which they are with its process's connection.
 func (j *lifeJob) mayLeave() bool {
-	return !j.held() && j.resuming == 0 && !j.leaving && len(j.queue) == 0 && j.phase == lifeOver
+	return !j.held() && j.resuming == 0 && !j.leaving && len(j.queue) == 0 && j.phase == lifeOver && j.link == 0
 }
 
 // held reports whether somebody reads the job's files.

@@ -270,3 +270,23 @@ func TestAJobIsCancelledBeforeItIsWrittenDown(t *testing.T) {
 		}
 	}
 }
+
+// TestAJobIsNotRemovedBeforeItsRunnersHaveEnded: nobody would end them any more.
+func TestAJobIsNotRemovedBeforeItsRunnersHaveEnded(t *testing.T) {
+	v := newLived(t)
+	v.join("e1")
+	job := v.running()
+	v.step(LifeEvent{Process: &ProcessEvent{Job: job, Said: &ProcessSaid{Incarnation: job + ".1"}}})
+	v.exit(job)
+	prune := func() []LifeCommand {
+		v.step(LifeEvent{Ask: &LifeAsk{From: 1, Prune: &LifePrune{Keep: Keep{Count: 0, Age: -1, Bytes: -1}}}})
+		return v.since(func(c LifeCommand) bool { return c.Remove != nil || c.Close != nil })
+	}
+	if got := prune(); len(got) > 0 {
+		t.Fatalf("while its process is connected: %+v", got)
+	}
+	v.step(LifeEvent{Link: &LinkEvent{Job: job, Link: 1, HungUp: true}})
+	if got := prune(); len(got) != 2 || got[0].Close == nil || got[1].Remove == nil {
+		t.Errorf("after that: %+v", got)
+	}
+}
