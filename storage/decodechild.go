@@ -193,12 +193,13 @@ const (
 	decodeBytes = 1 << 20
 )
 
-// batchOf is how many rows of some row groups are decoded at a time; none are all.
+// batchOf is how many rows of some row groups are decoded at a time; none are all. A row group
+// that is small as a whole says nothing of how many rows others should be cut into.
 func batchOf(md *metadata.FileMetaData, groups []int) int64 {
 	most := int64(decodeBatch)
 	for i, g := range md.RowGroups {
-		if groups == nil || slices.Contains(groups, i) {
-			most = min(most, rowsWithin(decodeBytes, max(1, g.GetNumRows()), g.GetTotalByteSize()))
+		if bytes := g.GetTotalByteSize(); bytes > decodeBytes && (groups == nil || slices.Contains(groups, i)) {
+			most = min(most, rowsWithin(decodeBytes, g.GetNumRows(), bytes))
 		}
 	}
 	return most
