@@ -146,7 +146,10 @@ func (g *grouper[K, V]) eachSorted(ctx context.Context, yield func(key K, values
 		values = append(values, row.Value)
 		return firstError(err, sizes.take(row, fresh))
 	})
-	return firstError(err, end())
+	if err != nil {
+		return err
+	}
+	return end()
 }
 
 // clonedMost is how many values a list has that is given away as a copy, so that the memory
@@ -369,7 +372,10 @@ func eachCoGrouped[K comparable, V, W any](ctx context.Context, g *grouper[K, ei
 		}
 		return firstError(err, sizes.take(row, fresh))
 	})
-	return firstError(err, end())
+	if err != nil {
+		return err
+	}
+	return end()
 }
 
 // SubtractByKey keeps the pairs of the left whose keys the right does not have.

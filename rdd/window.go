@@ -126,7 +126,10 @@ func (w *combining[K, V, C]) addLate(ctx context.Context) error {
 		}
 		return err
 	})
-	return firstError(err, end())
+	if err != nil {
+		return err
+	}
+	return end()
 }
 
 func (w *combining[K, V, C]) close() {
