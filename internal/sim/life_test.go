@@ -6,7 +6,7 @@ import "testing"
 func TestLivesAreCleanAndEveryFaultFires(t *testing.T) {
 	seeds := 300
 	if testing.Short() {
-		seeds = 50
+		seeds = 100
 	}
 	faults := map[string]int{}
 	for seed := range uint64(seeds) {
