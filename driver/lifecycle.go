@@ -182,7 +182,7 @@ type ExecutorShown struct {
 	Excluded string // from which jobs, and why
 }
 
-// LifeOver says that a job has ended, which is written down.
+// LifeOver says that a job has ended, which is written down; it is shown to have after that.
 type LifeOver struct {
 	Job   string
 	Files []MadeFile

@@ -481,8 +481,8 @@ func (l *Life) over(j *lifeJob, end Record) {
 		m.exclude(j.id, "")
 	}
 	l.log(LogInfo, "job ended", "job", j.id, "state", j.state, "why", j.why)
-	l.show(j)
 	l.do(LifeCommand{Over: &LifeOver{Job: j.id, Files: end.Files}})
+	l.show(j)
 	l.noteAllDrained()
 	l.nextTurns()
 }

@@ -290,3 +290,16 @@ func TestAJobIsNotRemovedBeforeItsRunnersHaveEnded(t *testing.T) {
 		t.Errorf("after that: %+v", got)
 	}
 }
+
+// TestWhatAJobHasMadeIsKnownBeforeItIsDone: whoever sees that it is may bring it at once.
+func TestWhatAJobHasMadeIsKnownBeforeItIsDone(t *testing.T) {
+	v := newLived(t)
+	job := v.running()
+	v.step(LifeEvent{Process: &ProcessEvent{Job: job, Said: &ProcessSaid{Incarnation: job + ".1", Files: []MadeFile{{Path: "out/model"}}}}})
+	v.since(opens)
+	v.exit(job)
+	got := v.since(func(c LifeCommand) bool { return c.Over != nil || c.Shown != nil && Over(c.Shown.State) })
+	if len(got) != 2 || got[0].Over == nil || len(got[0].Over.Files) != 1 || got[1].Shown == nil {
+		t.Errorf("%+v", got)
+	}
+}

@@ -277,15 +277,17 @@ func (t *jobTable) show(c *JobShown) {
 	w.change(func() {
 		w.info.State, w.info.Why, w.info.Step, w.info.Restarts, w.info.EndedUnixNs = c.State, c.Why, c.Step, c.Restarts, c.Ended
 	})
+	if Over(c.State) {
+		close(w.ended)
+	}
 }
 
-// over ends a job for those who wait for that.
+// over takes in what a job has made, before it is shown to have ended.
 func (t *jobTable) over(c *LifeOver) {
 	w := t.list[c.Job]
 	delete(t.live, c.Job)
 	t.tokens.Delete(sha256.Sum256([]byte(w.token)))
 	w.change(func() { w.files = c.Files })
-	close(w.ended)
 }
 
 // renew puts a job's next life in the place of the one that has ended, which whoever watches it

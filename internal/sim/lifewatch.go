@@ -45,7 +45,8 @@ type lifeWatch struct {
 	places   *lifePlaces
 	admitted bool
 	closing  bool
-	prunes   []driver.Keep // that were asked for and are not answered
+	prunes   []driver.Keep    // that were asked for and are not answered
+	over     *driver.LifeOver // which is to be shown next
 }
 
 func newLifeWatch(s *lifeSim) *lifeWatch {
@@ -172,8 +173,12 @@ func (w *lifeWatch) after(ev driver.LifeEvent, cmds []driver.LifeCommand) {
 			w.starting(c.Start)
 		case c.Shown != nil:
 			w.shown(c.Shown)
+			if w.over != nil && w.over.Job == c.Shown.Job {
+				w.ended(w.over)
+				w.over = nil
+			}
 		case c.Over != nil:
-			w.ended(c.Over)
+			w.over = c.Over
 		case c.Renew != "":
 			w.renewed(c.Renew)
 		case c.Remove != nil:
