@@ -274,10 +274,16 @@ func (t *jobTable) show(c *JobShown) {
 		w = t.newWork(info, c.Spec.Token)
 		t.enter(w)
 	}
+	over := false // it was shown to be
+	select {
+	case <-w.ended:
+		over = true
+	default:
+	}
 	w.change(func() {
 		w.info.State, w.info.Why, w.info.Step, w.info.Restarts, w.info.EndedUnixNs = c.State, c.Why, c.Step, c.Restarts, c.Ended
 	})
-	if Over(c.State) {
+	if Over(c.State) && !over {
 		close(w.ended)
 	}
 }
