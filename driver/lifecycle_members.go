@@ -502,14 +502,17 @@ func (l *Life) hungUp(j *lifeJob) {
 	l.resumeIfGone(j)
 }
 
-// movedOff ends the runner of an executor that has nothing of the job left.
+// movedOff ends the runner of an executor that has nothing of the job left. One that is not to
+// be drained has registered again since, and has another runner by now.
 func (l *Life) movedOff(j *lifeJob, executor string) {
-	l.log(LogInfo, "executor drained", "executor", executor, "job", j.id)
-	if m := l.members[executor]; m != nil {
-		l.closeOn(j, m, "")
-		l.tell(j, LifeTold{Left: executor, Why: "it was drained"})
-		l.noteDrained(m)
+	m := l.members[executor]
+	if m == nil || !m.draining {
+		return
 	}
+	l.log(LogInfo, "executor drained", "executor", executor, "job", j.id)
+	l.closeOn(j, m, "")
+	l.tell(j, LifeTold{Left: executor, Why: "it was drained"})
+	l.noteDrained(m)
 }
 
 // committed takes a job's step in. It goes to the journal at once where none has for a while.

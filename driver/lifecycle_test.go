@@ -303,3 +303,25 @@ func TestWhatAJobHasMadeIsKnownBeforeItIsDone(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestAnExecutorThatIsBackIsNotMovedOff: that a job has moved off it is late word.
+func TestAnExecutorThatIsBackIsNotMovedOff(t *testing.T) {
+	v := newLived(t)
+	v.join("e1")
+	v.join("e2")
+	job := v.running()
+	movedOff := func() []LifeCommand {
+		v.since(opens)
+		v.step(LifeEvent{Link: &LinkEvent{Job: job, Link: 1, Drained: "e1"}})
+		return v.since(func(c LifeCommand) bool { return c.Close != nil })
+	}
+	v.member("e1", func(ev *MemberEvent) { ev.Drain = true })
+	v.join("e1")
+	if got := movedOff(); len(got) > 0 {
+		t.Errorf("after it has registered again: %+v", got[0].Close)
+	}
+	v.member("e1", func(ev *MemberEvent) { ev.Drain = true })
+	if got := movedOff(); len(got) != 1 {
+		t.Errorf("while it drains: %+v", got)
+	}
+}
