@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/arrow/util"
@@ -147,7 +148,8 @@ func decodeRows(order decodeOrder, s *sender) (err error) {
 // sendRecord sends a record, a part at a time where it is large.
 func sendRecord(s *sender, rec arrow.Record) error {
 	rows := rec.NumRows()
-	most := rowsWithin(sentBytes, rows, util.TotalRecordSize(rec))
+	whole := dictionaryBytes(rec)
+	most := rowsWithin(max(sentBytes, whole), rows, util.TotalRecordSize(rec)-whole)
 	for from := int64(0); from < rows; from += most {
 		part := rec.NewSlice(from, min(rows, from+most))
 		err := sendWhole(s, part)
@@ -157,6 +159,17 @@ func sendRecord(s *sender, rec arrow.Record) error {
 		}
 	}
 	return nil
+}
+
+// dictionaryBytes is how much every part of a record has to bring with it, for which it is to
+// have as many rows at the least.
+func dictionaryBytes(rec arrow.Record) (n int64) {
+	for _, c := range rec.Columns() {
+		if d, ok := c.(*array.Dictionary); ok {
+			n += util.TotalArraySize(d.Dictionary())
+		}
+	}
+	return n
 }
 
 // sentBytes is about how many bytes of a record are sent at a time: with its schema, what a
