@@ -122,7 +122,9 @@ func (d *Daemon) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.Cance
 	if err != nil {
 		return nil, err
 	}
-	w.cancel()
+	if err := w.cancel(); err != nil {
+		return nil, err
+	}
 	return &wire.CancelReply{}, nil
 }
 

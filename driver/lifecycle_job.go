@@ -502,8 +502,12 @@ func (l *Life) onCancel(a *LifeAsk) {
 
 // cancel has the journal know first that a job is cancelled.
 func (l *Life) cancel(j *lifeJob, who uint64) {
-	if j.phase == lifeOver || j.phase == lifeEnding || j.cancelled || l.closing {
+	switch {
+	case j.phase == lifeOver || j.phase == lifeEnding || j.cancelled:
 		l.reply(&LifeReply{To: who, Job: j.id})
+		return
+	case l.closing:
+		l.refuse(who, codes.Unavailable, goingDown)
 		return
 	}
 	j.cancelled = true

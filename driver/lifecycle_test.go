@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -323,5 +325,17 @@ func TestAnExecutorThatIsBackIsNotMovedOff(t *testing.T) {
 	v.member("e1", func(ev *MemberEvent) { ev.Drain = true })
 	if got := movedOff(); len(got) != 1 {
 		t.Errorf("while it drains: %+v", got)
+	}
+}
+
+// TestADriverThatEndsCancelsNothing, and does not say so: the job goes on with the next.
+func TestADriverThatEndsCancelsNothing(t *testing.T) {
+	v := newLived(t)
+	job := v.running()
+	v.step(LifeEvent{Closing: true})
+	v.step(LifeEvent{Ask: &LifeAsk{From: 1, Cancel: job}})
+	replies := v.since(func(c LifeCommand) bool { return c.Reply != nil })
+	if len(replies) != 1 || replies[0].Reply.Code != codes.Unavailable || v.state.Jobs["job-000001"].State != "" {
+		t.Errorf("%+v, and the journal has %+v", replies, v.state.Jobs["job-000001"])
 	}
 }

@@ -100,7 +100,9 @@ func TestACancelledJobIsResumed(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitJob(t, w, "process", func(i *wire.JobInfo) bool { return i.State == JobRunning })
-		w.cancel()
+		if err := w.cancel(); err != nil {
+			t.Fatal(err)
+		}
 		if info := endOf(t, d, id); info.State != JobCancelled {
 			t.Fatalf("%v", info)
 		}

@@ -52,7 +52,9 @@ func TestAJobThatWaitsToBeStartedCanBeCancelled(t *testing.T) {
 	again := outOfDescriptors(t)
 	w := submitted(t, d)
 	awaitJob(t, w, "sign of want", func(i *wire.JobInfo) bool { return i.Why != "" })
-	w.cancel()
+	if err := w.cancel(); err != nil {
+		t.Fatal(err)
+	}
 	if info := awaitJob(t, w, "end", over); info.State != JobCancelled {
 		t.Errorf("%v", info)
 	}

@@ -8,6 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -116,10 +119,14 @@ func (s JobSpec) program() *wire.UserProgram {
 }
 
 // cancel ends a job's process at a step boundary, and after a while at once.
-func (w *work) cancel() {
-	_, _ = w.d.jobs.ask(context.Background(), func(from uint64) LifeEvent { // one that is gone needs no end
+func (w *work) cancel() error {
+	_, err := w.d.jobs.ask(context.Background(), func(from uint64) LifeEvent {
 		return LifeEvent{Ask: &LifeAsk{From: from, Cancel: w.info.Id}}
 	})
+	if status.Code(err) == codes.NotFound {
+		return nil // one that is gone needs no end
+	}
+	return err
 }
 
 // read keeps a job from being removed until done is called.
