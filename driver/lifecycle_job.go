@@ -72,6 +72,7 @@ type lifeJob struct {
 	queue     []*lifeEntry
 
 	link      uint64 // the connection of its process; 0 while there is none
+	linked    uint32 // term of that process: the present one may not have connected yet
 	trouble   string // what keeps its process from committing steps
 	slots     map[string]*lifeSlot
 	commit    *Record // the last step, where it is not handed to the journal

@@ -143,7 +143,12 @@ func (l *Life) openAll(m *lifeMember) {
 // connected reports whether the job has a process that wants runners: one that has said how it
 // ends does not.
 func (j *lifeJob) connected() bool {
-	return j.link != 0 && j.said == nil && (j.phase == lifeStarting || j.phase == lifeRunning)
+	return j.linkedNow() && j.said == nil
+}
+
+// linkedNow reports whether the connection is that of the present process, which runs.
+func (j *lifeJob) linkedNow() bool {
+	return j.link != 0 && j.linked == j.term && (j.phase == lifeStarting || j.phase == lifeRunning)
 }
 
 // openOn asks an executor for a runner.
@@ -438,9 +443,8 @@ func (l *Life) onLink(ev *LinkEvent) {
 
 // heard takes in what is known of a connected process.
 func (l *Life) heard(j *lifeJob, ev *LinkEvent) {
-	lives := j.phase == lifeStarting || j.phase == lifeRunning
 	switch {
-	case !lives:
+	case !j.linkedNow(): // what is said of a process before it is no matter of the present one's
 	case ev.Deaf != "":
 		l.log(LogWarn, "job process does not read; it is killed", "job", j.id, "why", ev.Deaf)
 		l.killStuck(j) // what it has not heard it would wait for for ever
@@ -481,7 +485,7 @@ func (l *Life) connect(j *lifeJob, ev *LinkEvent) {
 			l.closeOn(j, m, "")
 		}
 	}
-	j.link, j.slots, j.trouble = ev.Link, map[string]*lifeSlot{}, ""
+	j.link, j.linked, j.slots, j.trouble = ev.Link, j.term, map[string]*lifeSlot{}, ""
 	l.reply(&LifeReply{To: ev.Connected.From, Job: j.id})
 	l.tell(j, LifeTold{Welcome: true, Executors: len(members)})
 	for _, m := range members {

@@ -339,3 +339,22 @@ func TestADriverThatEndsCancelsNothing(t *testing.T) {
 		t.Errorf("%+v, and the journal has %+v", replies, v.state.Jobs["job-000001"])
 	}
 }
+
+// TestASilentConnectionOfTheProcessBefore has the present one not killed, which is about to
+// connect, and gets it no runners.
+func TestASilentConnectionOfTheProcessBefore(t *testing.T) {
+	v := newLived(t)
+	job := v.running()
+	v.exit(job)
+	v.since(opens)
+	v.step(LifeEvent{Link: &LinkEvent{Job: job, Link: 1, Silent: "2s"}})
+	v.step(LifeEvent{Link: &LinkEvent{Job: job, Link: 1, Deaf: "too much waits"}})
+	v.join("e1")
+	if got := v.since(func(c LifeCommand) bool { return c.Kill != nil || c.Open != nil }); len(got) > 0 {
+		t.Errorf("%d commands, first %+v", len(got), got[0])
+	}
+	v.connect(job, 2)
+	if got := v.since(opens); len(got) != 1 {
+		t.Errorf("%d runners once it is connected", len(got))
+	}
+}
