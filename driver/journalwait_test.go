@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/wire"
@@ -60,5 +61,18 @@ func TestASlowJournalDoesNotKeepMessages(t *testing.T) {
 		}
 	case <-time.After(bound / 3):
 		t.Error("a message waits for a step that waits for the journal")
+	}
+}
+
+// TestAnEntryThatMayBeAppliedYetIsNotSaidToBeRefused: whoever was told so would find the job
+// after the next start.
+func TestAnEntryThatMayBeAppliedYetIsNotSaidToBeRefused(t *testing.T) {
+	for err, want := range map[error]fault.Kind{
+		raft.ErrLeadershipLost: fault.Timeout, raft.ErrRaftShutdown: fault.Timeout,
+		raft.ErrNotLeader: fault.NoResources, raft.ErrEnqueueTimeout: fault.NoResources,
+	} {
+		if got := fault.KindOf(journalFault(err)); got != want {
+			t.Errorf("%v: %v, want %v", err, got, want)
+		}
 	}
 }

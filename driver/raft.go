@@ -148,10 +148,20 @@ func (r *Raft) Append(ctx context.Context, records ...Record) error {
 	case <-wait.C:
 		return fault.Newf(fault.Timeout, "write", "the journal", "its disk has not answered for %v", raftWait)
 	}
-	if err != nil {
-		return fault.New(fault.NoResources, "write", "the journal", err)
+	return journalFault(err)
+}
+
+// journalFault says of an entry that the log has not confirmed whether it may be applied yet,
+// by a Timeout: one that was handed over is, where the leadership went or the log was closed
+// behind it.
+func journalFault(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, raft.ErrLeadershipLost), errors.Is(err, raft.ErrRaftShutdown):
+		return fault.New(fault.Timeout, "write", "the journal", err)
 	}
-	return nil
+	return fault.New(fault.NoResources, "write", "the journal", err)
 }
 
 // apply replicates an entry and returns what the state machine says of it.
