@@ -307,11 +307,16 @@ func (l *Life) missing() string {
 
 // showMembers tells of the executors that appear otherwise than before.
 func (l *Life) showMembers() {
+	var changed []*lifeMember
 	for _, m := range l.members {
 		if m.changed {
-			m.changed = false
-			l.do(LifeCommand{Executor: &ExecutorShown{Executor: m.name, Draining: m.draining, Drained: m.drained, Excluded: m.exclusions()}})
+			changed = append(changed, m)
 		}
+	}
+	slices.SortFunc(changed, func(a, b *lifeMember) int { return cmp.Compare(a.name, b.name) })
+	for _, m := range changed {
+		m.changed = false
+		l.do(LifeCommand{Executor: &ExecutorShown{Executor: m.name, Draining: m.draining, Drained: m.drained, Excluded: m.exclusions()}})
 	}
 }
 
