@@ -96,6 +96,9 @@ func (j *partsJoin[K, V, W, U]) cut(right eachRows[Pair[K, W]]) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
 	room, sum := max(j.packs.Memory()/2, 1<<20), 0
 	for slot, n := range bytes {
 		if n > max(j.packs.Memory(), 8<<20) {
@@ -109,7 +112,7 @@ func (j *partsJoin[K, V, W, U]) cut(right eachRows[Pair[K, W]]) error {
 		j.of[slot], sum = j.parts, sum+n
 	}
 	j.parts++
-	return err
+	return nil
 }
 
 // tableRow is what a row takes in a table beside itself: its hash, and its places in the index and in
