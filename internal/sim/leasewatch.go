@@ -176,9 +176,21 @@ func (l *leaseWatch) inVain(r *driver.StepReport) (rows int64) {
 }
 
 // patience is how long a pass may take on top of what those who answer need where one has
-// stopped. Of several, one after the other may be asked, and is waited for as long as the pass
-// has taken.
-const patience = 2 * time.Second
+// stopped, and half of it where none has. Who has is waited for four times as long as the pass
+// has taken, so that each of several makes it five times as long.
+const patience = 4 * time.Second
+
+// inTurn is patience with so many that have stopped.
+func inTurn(stopped int) plan.Time {
+	if stopped == 0 {
+		return patience / 2
+	}
+	p := patience
+	for range min(stopped, 5) - 1 {
+		p *= 5
+	}
+	return p
+}
 
 // done holds the pass's time against what its living executors need for it: no
 // step depends on a stopped owner.
@@ -197,7 +209,7 @@ func (l *leaseWatch) done(took plan.Time) {
 			stopped++
 		}
 	}
-	if need := time.Duration(float64(rows) / max(rate, 1) * float64(time.Second)); took > patience<<stopped+40*need && l.s.law.stalls && l.s.harmed <= l.s.w.now-took {
+	if need := time.Duration(float64(rows) / max(rate, 1) * float64(time.Second)); took > inTurn(stopped)+40*need && l.s.law.stalls && l.s.harmed <= l.s.w.now-took {
 		if l.s.getting {
 			l.s.violate("6.stopped-getter", "a pass took %v, a split was on its way to an executor that had stopped", took)
 			return

@@ -11,7 +11,8 @@ type lifePlaces struct {
 	s     *lifeSim
 	slots map[[2]string]*lifePlace // by job and executor
 	execs map[string]*lifeSeen
-	links map[string]uint64 // of jobs' processes
+	links map[string]uint64    // of jobs' processes
+	procs map[string]*lifeProc // whose those are
 }
 
 // lifePlace is a runner of a job on an executor.
@@ -37,7 +38,7 @@ const (
 )
 
 func newLifePlaces(s *lifeSim) *lifePlaces {
-	return &lifePlaces{s: s, slots: map[[2]string]*lifePlace{}, execs: map[string]*lifeSeen{}, links: map[string]uint64{}}
+	return &lifePlaces{s: s, slots: map[[2]string]*lifePlace{}, execs: map[string]*lifeSeen{}, links: map[string]uint64{}, procs: map[string]*lifeProc{}}
 }
 
 func (w *lifePlaces) slot(job, exec string) *lifePlace {
@@ -92,7 +93,7 @@ func (w *lifePlaces) after(ev driver.LifeEvent, cmds []driver.LifeCommand) {
 			w.execs[c.Admit.Executor] = &lifeSeen{link: c.Admit.Link}
 			w.forget("", c.Admit.Executor)
 		case c.Tell != nil && c.Tell.Welcome:
-			w.links[c.Tell.Job] = c.Tell.Link
+			w.links[c.Tell.Job], w.procs[c.Tell.Job] = c.Tell.Link, w.s.watch.of(c.Tell.Job).present()
 			w.forget(c.Tell.Job, "")
 		case c.Tell != nil && c.Tell.Left != "" && late == [2]string{c.Tell.Job, c.Tell.Left}:
 			w.s.violate("life.runner", "%s hears that %s has left, where its runner lives", c.Tell.Job, c.Tell.Left)
@@ -134,11 +135,11 @@ func (w *lifePlaces) runnerEnded(ev driver.LifeEvent, cmds []driver.LifeCommand)
 	return late
 }
 
-// dying reports whether a job's process wants no more runners.
+// dying reports whether a job's process wants no more runners, or has not connected yet.
 func (w *lifePlaces) dying(job string) bool {
 	t := w.s.watch.of(job)
 	p := t.present()
-	return p == nil || p.gone || t.told != nil
+	return p == nil || p.gone || t.told != nil || w.procs[job] != p
 }
 
 // leftAlone looks that an executor is asked again after a while, and that the job fails where
