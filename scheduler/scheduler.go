@@ -443,10 +443,14 @@ func (s *State) Merged(i plan.SplitID) {
 }
 
 // Assign hands out a split's share of a step under a new epoch; ok is false
-// where nobody can fold it, and a then says only where the split stands.
+// where nobody can fold it, and a then says only where the split stands, and what its
+// pieces are leased under, once somebody can.
 func (s *State) Assign(i plan.SplitID, cursor int64) (id plan.ExecutorID, a plan.Assignment, ok bool) {
 	sp := &s.splits[i]
 	if sp.owner < 0 || !s.executors[sp.owner].alive {
+		if !mutant.On(mutant.AttemptStays) {
+			sp.attempt++ // no attempt is of two steps
+		}
 		return "", plan.Assignment{Split: i, Attempt: sp.attempt, Epoch: s.epoch, Cursor: cursor}, false
 	}
 	sp.attempt++

@@ -131,6 +131,9 @@ const (
 	TapeCountsLost // counts that decided nothing are not recorded before what did
 	TapeTicksLost  // passing of time that decided something is not recorded
 
+	// Attempts.
+	AttemptStays // a pass by leases has the attempt of the step before, where nobody held the split
+
 	// The lifecycle of jobs and executors.
 	LifeTermStays         // a process has the term of the one before
 	LifeTermForgotten     // a driver that is started again begins with the first term

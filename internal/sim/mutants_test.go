@@ -21,6 +21,7 @@ type proof struct {
 var proofs = []proof{
 	{mutant.LateCountDropped, "late count dropped", "10.1"},
 	{mutant.MergedTwice, "partial merged twice", "10.4"},
+	{mutant.AttemptStays, "attempt of two steps", "10.4.attempt"},
 	{mutant.StaleEpoch, "stale epoch accepted", "10.4.epoch"},
 	{mutant.CursorStuck, "cursor stuck", "5.cursor"},
 	{mutant.BelowFloor, "cut below the floor", "1.floor"},

@@ -21,10 +21,11 @@ type oracle struct {
 	s     *Sim
 	packs [][]account
 	seen  map[[5]uint64]bool
+	last  map[[2]int]int // attempt at a split of a pack that was merged last
 }
 
 func newOracle(s *Sim) *oracle {
-	o := &oracle{s: s, seen: map[[5]uint64]bool{}}
+	o := &oracle{s: s, seen: map[[5]uint64]bool{}, last: map[[2]int]int{}}
 	for _, p := range s.packs {
 		o.packs = append(o.packs, make([]account, len(p.rows)))
 	}
@@ -76,6 +77,7 @@ func (o *oracle) check(r *driver.StepReport) {
 		}
 		if c != nil && !o.s.opt.Faultless {
 			o.covered(p, r, i, c, got[i])
+			o.attempt(p, i, c)
 		}
 		total += n
 		if got[i].rows != n {
@@ -129,6 +131,15 @@ func (o *oracle) covered(p *simPack, r *driver.StepReport, i int, c *plan.Covera
 			}
 		}
 	}
+}
+
+// attempt holds that the attempts at a split which are merged only grow.
+func (o *oracle) attempt(p *simPack, i int, c *plan.Coverage) {
+	at := [2]int{p.id, i}
+	if last, some := o.last[at]; some && c.Attempt <= last {
+		o.s.violate("10.4.attempt", "split %d: attempt %d is merged after attempt %d", i, c.Attempt, last)
+	}
+	o.last[at] = c.Attempt
 }
 
 // doubled is the line that forbids a row to be merged twice.
