@@ -406,7 +406,7 @@ func (t *jobTable) states() map[string]int {
 	return out
 }
 
-// uses says whether a job that has not ended needs a program.
+// uses reports whether a job that has not ended needs a program.
 func (t *jobTable) uses(digest string) bool {
 	for _, w := range t.running() {
 		if info, _ := w.snapshot(); !Over(info.State) && info.Program.GetDigest() == digest {

@@ -135,7 +135,7 @@ func paced[T any](env *taskEnv, yield func([]T) error) func([]T) error {
 	}
 }
 
-// tooLong says whether others should help.
+// tooLong reports whether others should help.
 func (s *splitting) tooLong() bool {
 	if s.given == 0 || s.given >= len(s.keys) {
 		return false

@@ -124,20 +124,10 @@ func savedTable[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]])
 
 // savedRecords are the texts of the records of a saved directory.
 func savedRecords(dir string, f format) (all []string, err error) {
-	if _, err := os.Stat(filepath.Join(dir, "_SUCCESS")); err != nil {
-		return nil, err
-	}
-	parts, _ := filepath.Glob(filepath.Join(dir, "part-*"))
-	for _, p := range parts {
-		raw, err := os.ReadFile(p)
-		if err != nil {
-			return nil, err
-		}
+	err = eachSavedPart(dir, func(raw []byte) error {
 		rows, err := f.read(raw)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p, err)
-		}
 		all = append(all, textsOf(rows, record.text)...)
-	}
-	return all, nil
+		return err
+	})
+	return all, err
 }

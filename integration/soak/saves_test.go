@@ -44,18 +44,29 @@ func savedIs(dir string, want []string, ordered bool) error {
 
 // savedLines are the lines of a saved directory's parts.
 func savedLines(dir string) (all []string, err error) {
+	err = eachSavedPart(dir, func(raw []byte) error {
+		if text := strings.TrimSuffix(string(raw), "\n"); text != "" || len(raw) > 0 {
+			all = append(all, strings.Split(text, "\n")...)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// eachSavedPart hands out the files of a saved directory that is whole, in order.
+func eachSavedPart(dir string, take func(raw []byte) error) error {
 	if _, err := os.Stat(filepath.Join(dir, "_SUCCESS")); err != nil {
-		return nil, err
+		return err
 	}
 	parts, _ := filepath.Glob(filepath.Join(dir, "part-*"))
 	for _, p := range parts {
 		raw, err := os.ReadFile(p)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if text := strings.TrimSuffix(string(raw), "\n"); text != "" || len(raw) > 0 {
-			all = append(all, strings.Split(text, "\n")...)
+		if err := take(raw); err != nil {
+			return fmt.Errorf("%s: %w", p, err)
 		}
 	}
-	return all, nil
+	return nil
 }

@@ -196,21 +196,14 @@ func (s *Sim) breakConnection(n *node) {
 	})
 }
 
-// unheard says whether there is an executor that has stopped or is cut off, so that what it was
-// asked for may take its time.
+// unheard reports whether there is an executor that has stopped or is cut off, so that what it
+// was asked for may take its time.
 func (s *Sim) unheard() bool {
-	for _, n := range s.order {
-		if n.up && n.stalled > s.w.now {
-			return true
-		}
-		for _, until := range n.cut {
-			if n.up && until > s.w.now {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.order, func(n *node) bool { return n.up && n.unheardAfter(s.w.now) })
 }
+
+// unheardAfter reports whether the executor was stopped or cut off at a time, or later.
+func (n *node) unheardAfter(t plan.Time) bool { return max(n.stalled, n.cut["to"], n.cut["fr"]) > t }
 
 // partition cuts a link one way. If that is the executor's voice, and it lasts,
 // the executor is taken for lost; when the way is open again it joins again.

@@ -14,7 +14,7 @@ import (
 // An attempt of a task that has not got on for the task timeout is given up: the task is
 // tried where it does not hang, and the attempt keeps its slot until it answers.
 
-// ticks says whether an event is that time has passed.
+// ticks reports whether an event is that time has passed.
 func ticks(ev driver.Event) bool {
 	return ev.Joined == nil && ev.Lost == nil && ev.Message == nil && ev.Pack == nil && ev.Step == nil && ev.Call == nil && ev.Restore == nil && ev.Signal == nil && ev.Drain == ""
 }
@@ -74,7 +74,7 @@ func (c *callWatch) giveUp(now plan.Time) {
 	}
 }
 
-// elsewhere says whether there is an executor on which a task does not hang.
+// elsewhere reports whether there is an executor on which a task does not hang.
 func (c *callWatch) elsewhere(t *watchedTask) bool {
 	return slices.ContainsFunc(c.s.order, func(n *node) bool { return c.prepared(n.id, false) && !t.on(n.id) })
 }

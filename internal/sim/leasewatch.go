@@ -205,7 +205,7 @@ func (l *leaseWatch) done(took plan.Time) {
 		if n.up && n.stalled <= l.s.w.now {
 			rate += l.s.speed[n.id]
 		}
-		if max(n.stalled, n.cut["to"], n.cut["fr"]) > l.s.w.now-took {
+		if n.unheardAfter(l.s.w.now - took) {
 			stopped++
 		}
 	}

@@ -274,7 +274,7 @@ func (s *lifeSim) play() {
 	s.over = true
 }
 
-// found says whether what is looked for has been found.
+// found reports whether what is looked for has been found.
 func (s *lifeSim) found() bool {
 	return slices.ContainsFunc(s.result.Violations, func(v Violation) bool { return s.opt.Until == "any" || s.opt.Until == v.Oracle })
 }

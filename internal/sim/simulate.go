@@ -430,7 +430,7 @@ func (s *Sim) run() {
 	}
 }
 
-// found says whether what is looked for has been found.
+// found reports whether what is looked for has been found.
 func (s *Sim) found() bool {
 	return slices.ContainsFunc(s.result.Violations, func(v Violation) bool { return s.opt.Until == "any" || s.opt.Until == v.Oracle })
 }
