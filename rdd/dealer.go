@@ -149,18 +149,27 @@ func (d *dealer[K, V, C]) full() bool { return d.bytes > d.most }
 
 // drain hands all tables to yield, and forgets what they have.
 func (d *dealer[K, V, C]) drain(by Combiner[V, C], yield func(*table[K, C]) error) error {
-	all := []*table[K, C]{d.one}
-	if d.settle(by); d.dealing {
-		all = d.tables
-	}
-	for _, t := range all {
-		if err := yield(t); err != nil {
-			return err
+	d.settle(by)
+	var err error
+	d.each(func(t *table[K, C]) {
+		if err == nil {
+			err = yield(t)
 		}
 		t.clear()
-	}
+	})
 	d.bytes = 0
-	return nil
+	return err
+}
+
+// each calls f with the tables in use.
+func (d *dealer[K, V, C]) each(f func(*table[K, C])) {
+	if !d.dealing {
+		f(d.one)
+		return
+	}
+	for _, t := range d.tables {
+		f(t)
+	}
 }
 
 // clear forgets everything but the memory it took.
