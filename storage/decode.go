@@ -43,6 +43,7 @@ type decodeReply struct {
 	Describe *columnsInFile `json:"describe,omitempty"`
 	Chunk    *decodedChunk  `json:"chunk,omitempty"`
 	Columns  []sentBatch    `json:"columns,omitempty"`
+	Pages    *groupPages    `json:"pages,omitempty"`  // of a row group, instead of its columns
 	Arrow    int            `json:"arrow,omitempty"`  // bytes of an Arrow stream
 	Window   int            `json:"window,omitempty"` // bytes of the body in the window
 	Inline   int            `json:"inline,omitempty"` // bytes of the body that follow

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -205,11 +206,15 @@ func (f *flatFile) readGroup(g int, names []string, cols []*FlatColumn, yield fu
 	if err != nil {
 		return err
 	}
-	most := firstRows(readers)
-	for left := f.r.MetaData().RowGroups[g].GetNumRows(); left > 0; {
+	return fillRows(f.path, f.r.MetaData().RowGroups[g].GetNumRows(), readers, cols, yield)
+}
+
+// fillRows hands on so many rows, of each column by its reader.
+func fillRows(path string, left int64, readers []flatReader, cols []*FlatColumn, yield func(rows int, cols []*FlatColumn) error) error {
+	for most := firstRows(readers); left > 0; {
 		n := int(min(left, int64(most)))
 		for i, c := range cols {
-			if err := c.fill(f.path, readers[i], n); err != nil {
+			if err := c.fill(path, readers[i], n); err != nil {
 				return err
 			}
 		}
@@ -311,10 +316,11 @@ func (c *FlatColumn) fill(path string, r flatReader, n int) (err error) {
 	} else {
 		err = c.fillDecoded(r, n)
 	}
-	if err != nil {
-		return fault.New(fault.BadInput, "read", path, fmt.Errorf("column %q: %w", c.Name, err))
+	var own *fault.Error
+	if err == nil || errors.As(err, &own) {
+		return err
 	}
-	return nil
+	return fault.New(fault.BadInput, "read", path, fmt.Errorf("column %q: %w", c.Name, err))
 }
 
 // fillPlain reads rows from pages.

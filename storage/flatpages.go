@@ -19,12 +19,18 @@ import (
 // are read page by page: neither are the levels decoded that would say which values
 // are there, nor is a page copied, or cleared before it is filled.
 
-// pageColumn reads such a column of a row group.
+// pageColumn reads such a column of a row group, from one page after the other.
 type pageColumn struct {
-	pages  *plainPages
-	size   int    // of a value, in bytes
-	levels bool   // pages begin with definition levels
-	data   []byte // values of the page that are left
+	size int // of a value, in bytes
+	page func() ([]byte, error)
+	data []byte // values of the page that are left
+}
+
+// plainColumn is one whose pages the library finds.
+type plainColumn struct {
+	*plainPages
+	size   int
+	levels bool // pages begin with definition levels
 }
 
 // plainPages are the pages of a column, none of which is encoded.
@@ -42,27 +48,22 @@ const headBuffer = 16 << 10
 // pageColumn opens a column of a row group; nil where it is not of this kind.
 func (f *flatFile) pageColumn(group, column int) (*pageColumn, error) {
 	descr := f.r.MetaData().Schema.Column(column)
-	p := &pageColumn{size: valueSize(descr.PhysicalType()), levels: descr.MaxDefinitionLevel() > 0}
+	p := &plainColumn{size: valueSize(descr.PhysicalType()), levels: descr.MaxDefinitionLevel() > 0}
 	if p.size == 0 || p.levels && !f.withoutNulls(group, column) {
 		return nil, nil
 	}
 	pages, err := f.plainPages(group, column)
-	if p.pages = pages; err != nil || pages == nil {
+	if p.plainPages = pages; err != nil || pages == nil {
 		return nil, err
 	}
-	return p, nil
+	return &pageColumn{size: p.size, page: p.numbers}, nil
 }
 
 // plainPages opens the pages of a column of a row group; nil where some may be encoded.
 func (f *flatFile) plainPages(group, column int) (*plainPages, error) {
-	md := f.r.MetaData()
-	c, err := md.RowGroup(group).ColumnChunk(column)
-	if err != nil {
+	c, err := f.plainChunk(group, column)
+	if err != nil || c == nil {
 		return nil, err
-	}
-	old := md.WriterVersion().LessThan(metadata.Parquet816FixedVersion) // their lengths are not right
-	if old || c.CryptoMetadata() != nil || !plainOnly(c) {
-		return nil, nil
 	}
 	props := parquet.ReaderProperties{BufferedStreamEnabled: true, BufferSize: headBuffer}
 	stream, err := props.GetStream(f.file, c.DataPageOffset(), c.TotalCompressedSize())
@@ -137,34 +138,36 @@ func plainOnly(c *metadata.ColumnChunkMetaData) bool {
 }
 
 // next goes on to the next page.
-func (p *pageColumn) next() error {
-	if more, err := p.pages.next(); err != nil || !more {
-		return firstOf(err, fmt.Errorf("it has fewer values than the row group has rows"))
+func (p *pageColumn) next() (err error) {
+	p.data, err = p.page()
+	return err
+}
+
+var errFewValues = fmt.Errorf("it has fewer values than the row group has rows")
+
+// numbers goes on to the next page and returns its numbers' bytes.
+func (p *plainColumn) numbers() ([]byte, error) {
+	if more, err := p.next(); err != nil || !more {
+		return nil, firstOf(err, errFewValues)
 	}
-	page := p.pages.Page()
-	data, skip := page.Data(), 0
+	page, skip := p.Page(), 0
 	switch page := page.(type) {
 	case *file.DataPageV1:
 		skip = p.levelBytes(page)
 	case *file.DataPageV2:
 		if page.NumNulls() != 0 {
-			return errNulls
+			return nil, errNulls
 		}
 		skip = int(page.DefinitionLevelByteLen()) + int(page.RepetitionLevelByteLen())
 	default:
-		return fmt.Errorf("it has a page of values that are encoded, which its description denies")
+		return nil, fmt.Errorf("it has a page of values that are encoded, which its description denies")
 	}
-	want := int(page.NumValues()) * p.size
-	if left := len(data) - skip; skip < 0 || left < want || p.levels && left > want { // there are nulls, or more
-		return fmt.Errorf("it has a page of %d bytes for %d values", len(data), page.NumValues())
-	}
-	p.data = data[skip : skip+want]
-	return nil
+	return numbersAfter(page.Data(), skip, int(page.NumValues()), p.size, p.levels)
 }
 
 // levelBytes is how many bytes of a page the definition levels take; −1 where that is not
 // known.
-func (p *pageColumn) levelBytes(page *file.DataPageV1) int {
+func (p *plainColumn) levelBytes(page *file.DataPageV1) int {
 	data := page.Data()
 	switch {
 	case !p.levels:

@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -62,8 +64,51 @@ func readNumbersOf(t *testing.T, properties []parquet.WriterProperty, nullable, 
 			t.Fatalf("column %s is read by pages: %v, %v", field.Name, p != nil, err)
 		}
 	}
+	unpacked := false
+	for g := range 2 {
+		unpacked = f.groupPages(g, names) != nil
+	}
+	for _, c := range f.r.MetaData().RowGroups[0].Columns {
+		plain = plain && (c.MetaData.Codec == 0 || c.MetaData.Codec == 1)
+	}
+	if unpacked != plain {
+		t.Errorf("pages are unpacked by who asks for them: %v, want %v", unpacked, plain)
+	}
+	for way, read := range map[string]func(yield func(int, []*FlatColumn) error) error{
+		"decoded":  func(yield func(int, []*FlatColumn) error) error { return f.read([]int{0, 1}, names, yield) },
+		"unpacked": func(yield func(int, []*FlatColumn) error) error { return readRaw(f, []int{0, 1}, names, yield) },
+	} {
+		if way == "decoded" || unpacked {
+			t.Run(way, func(t *testing.T) { sameNumbers(t, read, rec, valid) })
+		}
+	}
+}
+
+// readRaw reads row groups as who asks a decoder for columns does.
+func readRaw(f *flatFile, groups []int, names []string, yield func(int, []*FlatColumn) error) error {
+	raw := &rawFile{path: f.path}
+	defer raw.close()
+	cols := make([]*FlatColumn, len(names))
+	for i, name := range names {
+		cols[i] = &FlatColumn{Name: name}
+	}
+	for _, g := range groups {
+		pages := f.groupPages(g, names)
+		if pages == nil {
+			return errNotRaw
+		}
+		if err := raw.group(pages, cols, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errNotRaw = errors.New("pages must be decoded")
+
+func sameNumbers(t *testing.T, read func(yield func(int, []*FlatColumn) error) error, rec arrow.Record, valid []bool) {
 	row := 0
-	err = f.read([]int{0, 1}, names, func(n int, cols []*FlatColumn) error {
+	err := read(func(n int, cols []*FlatColumn) error {
 		for i, c := range cols {
 			got := make([]float64, max(len(c.Int32s), len(c.Int64s), len(c.Floats), len(c.Doubles)))
 			c.numbers(got, 1)
@@ -243,18 +288,34 @@ func readDamaged(t *testing.T, path string) (failed int) {
 		return 1
 	}
 	defer f.close()
+	names := []string{"int32", "float64"}
 	for g, rows := range []int{7000, 3000} {
-		got := 0
-		err := f.read([]int{g}, []string{"int32", "float64"}, func(n int, cols []*FlatColumn) error {
-			if got += n; len(cols[0].Int32s) != n || len(cols[1].Doubles) != n {
-				t.Errorf("%d rows have %d and %d numbers", n, len(cols[0].Int32s), len(cols[1].Doubles))
+		var ints [2][]int32
+		var doubles [2][]float64
+		var errs [2]error
+		for way, read := range []func([]int, []string, func(int, []*FlatColumn) error) error{f.read,
+			func(g []int, names []string, yield func(int, []*FlatColumn) error) error {
+				return readRaw(f, g, names, yield)
+			}} {
+			errs[way] = read([]int{g}, names, func(n int, cols []*FlatColumn) error {
+				if len(cols[0].Int32s) != n || len(cols[1].Doubles) != n {
+					t.Errorf("%d rows have %d and %d numbers", n, len(cols[0].Int32s), len(cols[1].Doubles))
+				}
+				ints[way], doubles[way] = append(ints[way], cols[0].Int32s...), append(doubles[way], cols[1].Doubles...)
+				return nil
+			})
+			if errs[way] == nil && len(ints[way]) != rows {
+				t.Errorf("%d of %d rows", len(ints[way]), rows)
 			}
-			return nil
-		})
-		if err != nil {
+		}
+		if errs[0] != nil {
 			failed++
-		} else if got != rows {
-			t.Errorf("%d of %d rows", got, rows)
+		}
+		if errs[0] == nil && errs[1] == nil && (!slices.Equal(ints[0], ints[1]) || !bytes.Equal(asBytes(doubles[0]), asBytes(doubles[1]))) {
+			t.Error("damaged pages are unpacked to other numbers than decoders make of them")
+		}
+		if errs[0] != nil && errs[1] == nil {
+			t.Errorf("damaged pages are unpacked of which decoders say %v", errs[0])
 		}
 	}
 	return failed

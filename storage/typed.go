@@ -153,7 +153,7 @@ func (s *Source) EachLine(ctx context.Context, part int, yield func(where func()
 
 // FlatColumns hands on the rows of a part of a Parquet file, where Flat says that
 // it can be read so: a few thousand at a time, valid during the call only. A child
-// process decodes them.
+// process decodes them, or where nothing has to be decoded finds them.
 func (s *Source) FlatColumns(ctx context.Context, part int, names []string, yield func(rows int, cols []*FlatColumn) error) error {
 	rng := s.Parts[part]
 	if err := rng.File.Unchanged(); err != nil {
@@ -163,10 +163,20 @@ func (s *Source) FlatColumns(ctx context.Context, part int, names []string, yiel
 	for i, name := range names {
 		cols[i] = &FlatColumn{Name: name}
 	}
+	each := func(rows int, cols []*FlatColumn) error { return firstOf(ctx.Err(), yield(rows, cols)) }
+	raw := &rawFile{path: rng.File.Path}
+	defer raw.close()
 	order := decodeOrder{Path: rng.File.Path, Format: Parquet, Columns: names, Groups: rng.groups(), Memory: memoryFor(rng.File.Size)}
-	return decode(ctx, order, func(r *decodeReply) error {
-		return r.columns(cols, func(rows int, cols []*FlatColumn) error { return firstOf(ctx.Err(), yield(rows, cols)) })
+	err := decode(ctx, order, func(r *decodeReply) error {
+		if r.Pages != nil {
+			return raw.group(r.Pages, cols, each)
+		}
+		return r.columns(cols, each)
 	})
+	if err == nil && raw.file != nil { // else what was found in one file may have been read from another
+		err = rng.File.Unchanged()
+	}
+	return err
 }
 
 // sendFlat is the child's side of FlatColumns.
@@ -179,7 +189,21 @@ func sendFlat(order decodeOrder, s *sender) error {
 	if !f.flat(order.Columns) {
 		return fault.Newf(fault.BadInput, "read", order.Path, "its columns are not those it had")
 	}
-	return firstOf(f.read(order.Groups, order.Columns, s.columns), s.flush())
+	for _, g := range order.Groups {
+		if err := sendGroup(f, g, order.Columns, s); err != nil {
+			return err
+		}
+	}
+	return s.flush()
+}
+
+// sendGroup sends the rows of a row group, or where they lie.
+func sendGroup(f *flatFile, group int, columns []string, s *sender) error {
+	pages := f.groupPages(group, columns)
+	if pages == nil {
+		return f.read([]int{group}, columns, s.columns)
+	}
+	return firstOf(s.flush(), s.send(&decodeReply{Pages: pages}))
 }
 
 // groups are the row groups of a part.
