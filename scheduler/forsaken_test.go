@@ -70,3 +70,38 @@ func TestWhatCannotBeGotFromOthersIsGotFromItsSource(t *testing.T) {
 		w.l.Unsent("0", 1, w.now)
 	}
 }
+
+// TestWhoeverCannotGetASplitIsNotWaitedFor: its owner has stopped; the one that was asked for a
+// copy says that it could not get it, or is lost, and the next one is asked at once.
+func TestWhoeverCannotGetASplitIsNotWaitedFor(t *testing.T) {
+	for how, fails := range map[string]func(w *leaseWorld, asked plan.ExecutorID){
+		"fails": func(w *leaseWorld, asked plan.ExecutorID) { w.l.Unsent(asked, 17, w.now) },
+		"lost":  func(w *leaseWorld, asked plan.ExecutorID) { w.s.Lost(asked); w.l.Lost(asked) },
+	} {
+		w := newLeaseWorld(3, 18)
+		for i := range plan.SplitID(16) { // copies enough
+			w.s.Held("0", i)
+			w.s.Held("1", i)
+		}
+		w.step()
+		for w.now < time.Second && len(w.gets) == 0 {
+			w.now += time.Millisecond
+			w.fold("0")
+			w.fold("1")
+			if w.wake > 0 && w.now >= w.wake {
+				w.step()
+			}
+		}
+		if len(w.gets) != 1 || w.gets[0].Split != 17 {
+			t.Fatalf("%s: asked to get %+v", how, w.gets)
+		}
+		fails(w, w.gets[0].Executor)
+		w.step()
+		for w.fold("1") { // what the lost one had
+			w.step()
+		}
+		if len(w.gets) != 2 || w.gets[1].Split != 17 || w.gets[1].Executor == w.gets[0].Executor {
+			t.Errorf("%s: asked to get %+v", how, w.gets)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/volley-engine/volley/internal/mutant"
@@ -352,7 +353,7 @@ func (l *Leases) getMore(now plan.Time) {
 		}
 		enough := len(l.view.copies[e]) >= max(leastCopies, len(own))
 		if i := l.worthGetting(e, enough, now); i >= 0 {
-			l.s.executors[e].getting, l.awaited[i].since = i, now
+			l.s.executors[e].getting, l.awaited[i].since, l.awaited[i].asked = i, now, true
 			l.emit(LeaseCommand{Kind: LeaseGet, Executor: l.s.executors[e].id, Get: l.get(i, e, now)})
 		}
 	}
@@ -400,7 +401,8 @@ func (l *Leases) gainOfGetting(i, e int) plan.Time {
 type arrival struct {
 	to     int
 	since  plan.Time
-	failed int // copies that could not be got
+	asked  bool // of somebody else
+	failed int  // copies that could not be got
 }
 
 // copiesTried is how many copies of a split may fail in a pass before it is got from its
@@ -408,7 +410,7 @@ type arrival struct {
 const copiesTried = 2
 
 // forsaken reports whether nobody who answers holds a split, and whoever was to get it has
-// had its time: no pass depends on who does not answer, be it only for a copy. While there
+// had its time, or could not get it: no pass depends on who does not answer, be it only for a copy. While there
 // is time left it notes when that is over.
 func (l *Leases) forsaken(i int, now plan.Time) bool {
 	for e := range l.ex {
@@ -418,14 +420,19 @@ func (l *Leases) forsaken(i int, now plan.Time) bool {
 	}
 	a := &l.awaited[i]
 	if to := l.s.splits[i].next; to != a.to {
-		a.to, a.since = to, now
+		a.to, a.since, a.asked = to, now, false
 	}
 	due := a.since + l.arrivalBound(i)
-	if a.since < 0 || now >= due {
+	if a.since < 0 || now >= due || a.asked && !l.coming(i) {
 		return true
 	}
 	l.due = min(l.due, due)
 	return false
+}
+
+// coming reports whether somebody was asked for a copy of a split and has not said what came of it.
+func (l *Leases) coming(i int) bool {
+	return slices.ContainsFunc(l.s.executors, func(e *executor) bool { return e.alive && e.getting == i })
 }
 
 // arrivalBound is how long a pass waits for a copy on its way before it asks another
