@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build run test builds race lint sim mutants soak bench bench-memory bench-jobs bench-defaults bench-peers fuzz generate clean
+.PHONY: build run test builds race lint sim mutants soak bench bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
 
 build:
 	$(GO) build -trimpath -ldflags=-s -o bin/volley ./cmd/volley
@@ -74,6 +74,11 @@ bench-memory:
 DATA ?= ../shared/data
 bench-jobs:
 	$(GO) run ./integration/bench/jobs -data $(DATA)
+
+# make digests DATA=../shared/data [CHECK=FILE]: digests of what all jobs and lessons come to, embedded and on processes; with
+# CHECK they are held against those that another version has printed.
+digests:
+	@if [ -d $(DATA) ]; then $(GO) run ./integration/digests -data $(DATA) -check "$(CHECK)"; else echo "digests: there is no $(DATA), skipped"; fi
 
 ONLY ?=
 # make bench-defaults DATA=../shared/data [ONLY=text]: every job with its defaults alone, beside other libraries' (peers.json).
