@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync/atomic"
 
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/storage"
@@ -28,8 +27,7 @@ const (
 
 // Join pairs every value that a key has on the left with every one it has on
 // the right. Where both are spread over the same partitions already, by a
-// shuffle by key with the same Partitions, nothing moves, and a partition of the
-// right is in memory. Where the right is small its rows go to all tasks of the
+// shuffle by key with the same Partitions, nothing moves. Where the right is small its rows go to all tasks of the
 // left, whose rows stay where they are; else all rows of both move. The order is
 // not promised. The rows of the right are shared: they must not be changed.
 func Join[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], options ...ShuffleOption) Dataset[Pair[K, Joined[V, W]]] {
@@ -166,24 +164,6 @@ func joinBy[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[P
 			return []int{part}
 		}})
 	return Dataset[U]{g: g, id: p.id, parts: p.parts, produce: p.each}
-}
-
-// joinInPlace joins what is spread alike: partition by partition, in memory, and
-// nothing moves.
-func joinInPlace[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], op string, emit emitter[K, V, W, U]) Dataset[U] {
-	p := &joinPlan[K, V, W, U]{left: left, emit: emit}
-	c := keyedOf[K, W](left.g, op)
-	id := left.g.add(node{kind: op, typ: typeName[U](), detail: "in place", inputs: []int{left.id, right.id}, user: true})
-	var last atomic.Int64 // rows of the right in the partition before, for this one is like it
-	return Dataset[U]{g: left.g, id: id, parts: left.parts, spread: left.spread, produce: func(ctx context.Context, part int, yield func([]U) error) error {
-		t := newLookup[K, W](c, int(last.Load()))
-		if err := right.each(ctx, part, t.addAll); err != nil {
-			return err
-		}
-		t.order()
-		last.Store(int64(len(t.keys.entries)))
-		return p.probe(t, func(rows func([]Pair[K, V]) error) error { return left.each(ctx, part, rows) }, yield)
-	}}
 }
 
 // writeWholePart writes a partition as it is.

@@ -26,7 +26,7 @@ func TestOperationsKeepToTheirMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := map[string]float64{"full join of one key": 0.2, "group by one key": 0.05, "save parquet wide": 0.15,
-		"read parquet lists": 0.05}
+		"read parquet lists": 0.05, "join in place few": 0.15}
 	for _, op := range operations() {
 		scale, asked := long[op.name]
 		if !asked || testing.Short() && op.name != "full join of one key" {
