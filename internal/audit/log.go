@@ -118,6 +118,9 @@ func (l *Log) take(number int, raw []byte, digest string) error {
 	default:
 		return l.bad(number, "%q is no event of a log", kind.Event)
 	}
+	if err := plainKeys(raw, kind.Event); err != nil {
+		return l.bad(number, "%v", err)
+	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
