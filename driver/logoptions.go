@@ -54,8 +54,21 @@ func OptionsOf(c JobConfig) LogOptions {
 		Executors: c.Executors}
 }
 
-// Config are the options of a job that the log's are of.
+// Config are the options of a job that the log's are of. A log has every option as it was
+// obeyed, and no zero in place of a default.
 func (o LogOptions) Config() (JobConfig, error) {
+	c, err := o.config()
+	if err != nil {
+		return JobConfig{}, err
+	}
+	obeyed := OptionsOf(c)
+	if obeyed.Slots, obeyed.Clock, obeyed.Pace = o.Slots, o.Clock, o.Pace; obeyed != o {
+		return JobConfig{}, fmt.Errorf("they are %+v, such a job obeys %+v", o, obeyed)
+	}
+	return c, nil
+}
+
+func (o LogOptions) config() (JobConfig, error) {
 	policy, err := abss.ParsePolicy(o.Sync)
 	if err != nil {
 		return JobConfig{}, err

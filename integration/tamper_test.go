@@ -142,6 +142,7 @@ func TestEveryTamperingIsRefused(t *testing.T) {
 	refuse(t, logs, falseObjectives)
 	refuse(t, logs, falseStops)
 	refuse(t, logs, falseOptions)
+	refuse(t, logs, emptyOptions)
 	refuse(t, logs, falseMoves)
 	refuse(t, logs, falseWaits)
 	refuse(t, logs, falseRatios)

@@ -73,6 +73,18 @@ var falseOptions = []tampering{
 
 const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
 
+// No option is zero that stands for another value when a job is made of it.
+var emptyOptions = []tampering{
+	{"no fewest rows", "floor", "header: options.min_rows = 0", "options"},
+	{"no smallest ratio", "adaptive", "header: options.min_ratio = 0", "options"},
+	{"no interval", "moves", "header: options.exchange_interval = 0", "options"},
+	{"no bandwidth", "moves", "header: options.exchange_bandwidth = 0", "options"},
+	{"no failures of a task", "absp", "header: options.max_task_failures = 0", "options"},
+	{"no time to gather", "absp", "header: options.gather_ns = 0", "options"},
+	{"no clock", "absp", `header: options.clock = ""`, "clock"},
+	{"another clock", "absp", `header: options.clock = "Virtual"`, "clock"},
+}
+
 // Splits move when the exchange says so, and lie where they were moved to.
 var falseMoves = []tampering{
 	{"moves are erased", "moves", "steps: moves delete", "move|exchange"},

@@ -30,6 +30,7 @@ func (v *verifier) retell() {
 func (v *verifier) configOf(o driver.LogOptions, line int) (cfg driver.JobConfig, exact, ok bool) {
 	cfg, err := o.Config()
 	v.fact(err == nil, whole, v.steps, line, "the options are those of no job: %v", err)
+	v.fact(o.Clock == "real" || o.Clock == "virtual", whole, v.steps, line, "the options have the clock %q, which is none", o.Clock)
 	cfg.Fingerprint = v.h.Plan
 	return cfg, o.Clock == "virtual", err == nil
 }
