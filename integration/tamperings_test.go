@@ -140,6 +140,8 @@ var falseAccounts = []tampering{
 	{"iterations", "absp", "step 5: iteration = 99", "iteration"},
 	{"iterations, all of them", "bsp", "steps: iteration + 1", "iteration"},
 	{"the node of a pass", "absp", "final: node + 1", "node"},
+	{"the iteration of a pass without an objective", "absp", "evals: iteration = 77", "iteration"},
+	{"the iteration of the pass for moments", "absp", "eval 1: iteration = 3", "iteration"},
 	{"the iteration of a pass", "absp", "final: iteration = 3", "iteration"},
 	{"the parameters of a step", "absp", `last: params = "` + zeros + `"`, "parameters"},
 	{"the parameter of a pass", "absp", `final: params = "` + zeros + `"`, "parameter"},

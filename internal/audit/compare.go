@@ -116,8 +116,8 @@ func shown(v *float64) string {
 // settled says whether what the last pass found is what the log says: one of which the
 // program has told nothing has no objective.
 func (r *Replay) settled() error {
-	if p := r.passed; p != nil && p.Objective != nil && r.wrong == nil {
-		r.wrong = r.differs("evaluation", "the log has the objective %v after iteration %d, the program finds none", *p.Objective, p.Iteration)
+	if p := r.passed; p != nil && (p.Objective != nil || p.Iteration != 0) && r.wrong == nil {
+		r.wrong = r.differs("evaluation", "the log has the objective %s after iteration %d, the program finds none", shown(p.Objective), p.Iteration)
 	}
 	r.passed = nil
 	return r.wrong
