@@ -76,8 +76,21 @@ func (v *verifier) reported(r driver.LogReports, line int) *driver.StepReport {
 	}
 	v.r.Decided++
 	last := steps[len(steps)-1]
+	v.updated(last, began > 0, line)
 	v.r.spans[line] = span{last.Began, last.Began + last.Took}
 	return last
+}
+
+// updated bounds how long the parameters of the step before can have taken, by its line, with
+// when the next began: they are settled before that, beside the passes between the two.
+func (v *verifier) updated(next *driver.StepReport, anew bool, line int) {
+	if !next.Train && !anew {
+		v.ended += next.Took
+		return
+	}
+	between := int64(next.Began - v.ended)
+	v.fact(anew || v.update <= between, decided, v.steps, line, "update: the step before says %d, the next began after %d", v.update, between)
+	v.ended, v.update = next.Began+next.Took, 0
 }
 
 // resumed takes over the options of a line of resumption, where a life of the job has begun;
@@ -96,6 +109,8 @@ func (v *verifier) decidedStep(s *driver.LogStep, line int) {
 	if r == nil || !v.sameKind(r, true, line) {
 		return
 	}
+	v.fact(s.Phases.Update >= 0, decided, v.steps, line, "update: the line says %d", s.Phases.Update)
+	v.update = s.Phases.Update
 	want, got := driver.StepLine(r), *s
 	got.Phases.Update, got.Event, got.LogReports = 0, want.Event, want.LogReports
 	got.Iteration, got.Values, got.Params = 0, nil, plan.Digest{} // which replay compares

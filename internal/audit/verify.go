@@ -8,6 +8,7 @@ import (
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/plan"
 )
 
 // Violation is a broken fact: what was broken, where, and how.
@@ -81,6 +82,8 @@ type verifier struct {
 	next        *driver.LogOptions // of the last line of resumption, until its life has begun
 	retelling   *driver.Retelling  // nil where there is nothing to tell
 	leftOut     bool               // reports were more than a log keeps
+	ended       plan.Time          // when the step before did, and so much later as passes since then took
+	update      int64              // what its line says of the time until its parameters were settled
 	*ledger                        // of the line in hand
 }
 
