@@ -61,6 +61,8 @@ var falseOptions = []tampering{
 	{"batches", "bsp", "header: options.batch_fraction = 0.5", "batch|10.1|rows"},
 	{"another job", "absp", `header: job = "svm"`, "job|svm"},
 	{"another penalty", "absp", "header: args.Reg = 0.02", "parameters|objective"},
+	{"an argument that is none", "absp", "header: args.Momentum = 0.9", "arguments"},
+	{"an argument of another spelling", "absp", "header: args.reg = 0.01; header: args.Reg delete", "arguments"},
 	{"another plan", "absp", `header: plan = "` + zeros + `"`, "plan"},
 	{"another row in a split", "absp", "header: n.0 + 1; rederive", "split 0|rows|parameters"},
 	{"fewer entries in a split", "als", "header: entries.0 + -1", "entries|progress"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -148,11 +150,35 @@ type replayed struct {
 	store *storage.Store
 }
 
+// argsOf are a job's own arguments, which a log has as the job writes them: a key that is none
+// of them, or is spelt otherwise, would say to others what the job has not obeyed.
+func argsOf[C any](l *audit.Log) (cfg C, err error) {
+	if err := json.Unmarshal(l.Header.Args, &cfg); err != nil {
+		return cfg, fault.New(fault.BadInput, "replay", l.Path, err)
+	}
+	obeyed, err := json.Marshal(cfg)
+	if err != nil {
+		return cfg, fault.New(fault.BadInput, "replay", l.Path, err)
+	}
+	if said, obeyed := anyOf(l.Header.Args), anyOf(obeyed); !reflect.DeepEqual(said, obeyed) {
+		return cfg, fault.Newf(fault.Corrupt, "replay", l.Path, "it has the arguments %v, such a job obeys %v", said, obeyed)
+	}
+	return cfg, nil
+}
+
+// anyOf is what a text of JSON stands for, its numbers as they are written.
+func anyOf(raw []byte) (v any) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	_ = d.Decode(&v) // it has been decoded before
+	return v
+}
+
 // replayJob runs a job as a log says and compares digests.
 func replayJob[C, P any, T interface{ Stopped() string }](ctx context.Context, r *replayed, build func(*rdd.Graph, C) P, train func(*rdd.Session, C, P) (T, error)) error {
-	var cfg C
-	if err := json.Unmarshal(r.log.Header.Args, &cfg); err != nil {
-		return fault.New(fault.BadInput, "replay", r.log.Path, err)
+	cfg, err := argsOf[C](r.log)
+	if err != nil {
+		return err
 	}
 	g := rdd.NewGraph()
 	p := build(g, cfg)
