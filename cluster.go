@@ -333,6 +333,9 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 		}
 	}
 	e.flush()
+	if err := e.log.Err(); err != nil {
+		return err // it would be in vain: without its log the run fails in the end
+	}
 	if e.cfg.Checkpoints == "" || (c.Iteration%e.cfg.CheckpointEach != 0 && !c.Last && ctx.Err() == nil) {
 		return nil
 	}
@@ -353,7 +356,7 @@ func (e *embedded) keep(c rdd.Commit) error {
 	e.kept = time.Now()
 	defer func() { e.keeping = time.Since(e.kept) }()
 	err := e.checkpoint(c)
-	if fault.KindOf(err) == fault.NoResources {
+	if fault.KindOf(err) == fault.NoResources && e.log.Err() == nil {
 		e.cfg.Logger.Warn("no checkpoint could be written; it is tried again at the next commit", "error", err)
 		e.troubled("no step is committed: " + err.Error())
 		return nil

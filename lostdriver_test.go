@@ -187,3 +187,31 @@ func TestADiskThatIsFullForAWhile(t *testing.T) {
 		}
 	}
 }
+
+// TestARunWhoseLogIsLostEnds: it would fail in the end in any case, and make no more
+// checkpoints until then.
+func TestARunWhoseLogIsLostEnds(t *testing.T) {
+	cfg := testConfig(t)
+	dir := t.TempDir()
+	logs := filepath.Join(dir, "logs")
+	cfg.Checkpoints, cfg.CheckpointEach, cfg.EventLog = filepath.Join(dir, "checkpoints"), 1, filepath.Join(logs, "events.jsonl")
+	turns := 0
+	_, err := Run(context.Background(), cfg, "turns", textArgs{numbersFile(t, "1 2 3\n")}, buildText,
+		func(ctx context.Context, s *rdd.Session, _ textArgs, p textPlan) (string, error) {
+			state := 0.0
+			for range rdd.Iterations(ctx, s, &state, 6) {
+				a, err := p.Mean.Run(ctx, s, state)
+				if err != nil {
+					return "", err
+				}
+				state += a.Total
+				if turns++; turns == 1 {
+					_ = os.Rename(logs, logs+"-away")
+				}
+			}
+			return "end", s.Err()
+		})
+	if err == nil || !strings.Contains(err.Error(), "write the event log") || turns != 1 {
+		t.Errorf("after %d turns: %v", turns, err)
+	}
+}

@@ -251,7 +251,7 @@ func ContinueEventLog(path string, m LogMark) (l *EventLog, ok bool) {
 	return l, true
 }
 
-// Write adds a line. A write that failed for good is returned by Close.
+// Write adds a line. Why a write failed for good is returned by Err, and by Close.
 func (l *EventLog) Write(line any) {
 	if l == nil || l.err != nil {
 		return
@@ -272,6 +272,14 @@ func (l *EventLog) Write(line any) {
 		l.evaluations++
 	}
 	_ = l.flush() // what has no room waits
+}
+
+// Err returns why the log can never be whole, which is nil while lines may only wait.
+func (l *EventLog) Err() error {
+	if l == nil {
+		return nil
+	}
+	return l.failed(l.err)
 }
 
 // flush writes what waits, and returns why it still does.

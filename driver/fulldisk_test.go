@@ -60,7 +60,8 @@ func TestLinesWaitForRoom(t *testing.T) {
 	}
 }
 
-// TestNotAllLinesWait: a job does not take all memory while its disk is full.
+// TestNotAllLinesWait: a job does not take all memory while its disk is full, and is told once
+// its log has lost a line.
 func TestNotAllLinesWait(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.jsonl")
 	l, err := CreateEventLog(path)
@@ -69,8 +70,14 @@ func TestNotAllLinesWait(t *testing.T) {
 	}
 	defer disk.Fill(func(p string) bool { return p == path })()
 	line := &LogStep{Event: "step", LogReports: LogReports{Reports: make([]byte, 3<<20)}}
-	for range 64 {
+	for n := range 64 {
+		if before := len(l.waiting); l.Err() != nil && before <= waitingMost {
+			t.Fatalf("after %d lines %d MiB wait no more: %v", n, before>>20, l.Err())
+		}
 		l.Write(line)
+	}
+	if err := l.Err(); fault.KindOf(err) != fault.NoResources || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("the log has lost lines, and says %v", err)
 	}
 	if n := len(l.waiting); n > waitingMost+8<<20 {
 		t.Errorf("%d MiB wait", n>>20)

@@ -10,8 +10,11 @@ import (
 // filling says which files have no room, where a test has said so.
 var filling atomic.Pointer[func(path string) bool]
 
-// Fill has writes to the files that match end half-way for want of room, until stop. It
-// is for tests, one at a time.
+// mostFits is how many bytes a write to a full disk finds room for.
+const mostFits = 4 << 10
+
+// Fill has writes to the files that match end half-way for want of room, or earlier, until
+// stop. It is for tests, one at a time.
 func Fill(match func(path string) bool) (stop func()) {
 	filling.Store(&match)
 	return func() { filling.Store(nil) }
@@ -20,7 +23,7 @@ func Fill(match func(path string) bool) (stop func()) {
 // room returns how much of p can be written to a file, and why no more.
 func room(path string, p []byte) ([]byte, error) {
 	if full := filling.Load(); full != nil && (*full)(path) {
-		return p[:len(p)/2], &fs.PathError{Op: "write", Path: path, Err: unix.ENOSPC}
+		return p[:min(len(p)/2, mostFits)], &fs.PathError{Op: "write", Path: path, Err: unix.ENOSPC}
 	}
 	return p, nil
 }
