@@ -66,7 +66,7 @@ func (l *Life) beginPruning() {
 
 func (l *Life) onMeasured(sizes map[string]int64) {
 	for id, n := range sizes {
-		if j := l.jobs[id]; j != nil {
+		if j := l.jobs[id]; j != nil && j.phase == lifeOver {
 			j.bytes, j.sized = n, true
 		}
 	}

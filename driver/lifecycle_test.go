@@ -358,3 +358,30 @@ func TestASilentConnectionOfTheProcessBefore(t *testing.T) {
 		t.Errorf("%d runners once it is connected", len(got))
 	}
 }
+
+// TestAResumedJobIsMeasuredAgain: how much it had before, while it goes on, says nothing.
+func TestAResumedJobIsMeasuredAgain(t *testing.T) {
+	v := newLived(t)
+	job := v.running()
+	end := func() {
+		v.step(LifeEvent{Ask: &LifeAsk{Cancel: job}})
+		v.exit(job)
+		v.step(LifeEvent{Link: &LinkEvent{Job: job, Link: 1, HungUp: true}})
+	}
+	measured := func() int {
+		v.since(opens)
+		v.step(LifeEvent{Ask: &LifeAsk{From: 9, Prune: &LifePrune{Keep: Keep{Count: -1, Age: -1, Bytes: 1 << 30}}}})
+		return len(v.since(func(c LifeCommand) bool { return slices.Equal(c.Measure, []string{job}) }))
+	}
+	end()
+	if measured() != 1 {
+		t.Fatal("a job that has ended is not measured")
+	}
+	v.step(LifeEvent{Ask: &LifeAsk{From: 1, Resume: job}})
+	v.step(LifeEvent{Measured: map[string]int64{job: 5}})
+	v.connect(job, 1)
+	end()
+	if s := v.state.Jobs[plan.JobID(job)]; s.State != JobCancelled || measured() != 1 {
+		t.Errorf("%s after it was resumed, the job has the bytes that it had before", s.State)
+	}
+}
