@@ -3,7 +3,6 @@ package storage
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -260,20 +259,11 @@ func openParquet(f *os.File, order decodeOrder) (*columnSource, error) {
 		s.groups = append(s.groups, pf.MetaData().RowGroups[i].GetTotalByteSize())
 	}
 	s.records = func(yield func(arrow.Record) error) error {
-		rr, err := fr.GetRecordReader(context.Background(), nil, order.Groups)
-		if err != nil {
-			return err
+		groups := order.Groups
+		if groups == nil {
+			groups = allGroups(pf)
 		}
-		defer rr.Release()
-		for rr.Next() {
-			if err := yield(rr.Record()); err != nil {
-				return err
-			}
-		}
-		if err := rr.Err(); err != nil && err != io.EOF {
-			return err
-		}
-		return nil
+		return parquetRecords(fr, groups, yield)
 	}
 	return s, nil
 }

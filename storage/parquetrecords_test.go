@@ -1,0 +1,84 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/apache/arrow/go/v15/parquet"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// listed is a Parquet file of numbers, not null or all of them there, beside lists of them.
+func listed(t *testing.T, rows, group int64, nullable bool, properties ...parquet.WriterProperty) string {
+	t.Helper()
+	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{
+		{Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: nullable},
+		{Name: "list", Type: arrow.ListOf(arrow.PrimitiveTypes.Int64), Nullable: true},
+	}, nil))
+	defer b.Release()
+	for i := range rows {
+		b.Field(0).(*array.Int64Builder).Append(i * i)
+		l := b.Field(1).(*array.ListBuilder)
+		l.Append(true)
+		for j := range i % 4 {
+			l.ValueBuilder().(*array.Int64Builder).Append(j - i)
+		}
+	}
+	rec := b.NewRecord()
+	defer rec.Release()
+	path := filepath.Join(t.TempDir(), "listed.parquet")
+	writeParquetGroups(t, path, rec, group, append(properties, parquet.WithDictionaryDefault(false)))
+	return path
+}
+
+// readListed reads all records of such a file, and says how many numbers are what they should be.
+func readListed(path string) (right int64, err error) {
+	src, err := OpenSource(ReadOptions{Format: Parquet, Typed: []string{"n", "list"}}, path)
+	if err != nil {
+		return 0, err
+	}
+	row := int64(0)
+	for part := range src.Parts {
+		err = firstOf(err, src.ArrowRecords(context.Background(), part, func(_ string, rec arrow.Record) error {
+			for _, v := range rec.Column(0).(*array.Int64).Int64Values() {
+				if v == row*row {
+					right++
+				}
+				row++
+			}
+			return nil
+		}))
+	}
+	return right, err
+}
+
+// TestAPageThatCannotBeReadIsNotTheEndOfAFile where records are read.
+func TestAPageThatCannotBeReadIsNotTheEndOfAFile(t *testing.T) {
+	for name, pages := range map[string]int{"all pages": -1, "the first page": 1} {
+		path := listed(t, 2000, 1000, false)
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A page's head has the encoding of its values, PLAIN, and those of its levels, RLE.
+		plain, other := []byte{0x15, 0, 0x15, 6, 0x15, 6}, []byte{0x15, 18, 0x15, 6, 0x15, 6}
+		if n := bytes.Count(raw, plain); n < 4 {
+			t.Fatalf("%d pages are encoded PLAIN", n)
+		}
+		if err := os.WriteFile(path, bytes.Replace(raw, plain, other, pages), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		right, err := readListed(path)
+		if fault.KindOf(err) != fault.BadInput || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %d of 2000 rows are right, and %v", name, right, err)
+		}
+	}
+}
