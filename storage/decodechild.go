@@ -263,6 +263,9 @@ func openParquet(f *os.File, order decodeOrder) (*columnSource, error) {
 		if groups == nil {
 			groups = allGroups(pf)
 		}
+		if err := foreignAny(order.Path, pf.MetaData(), groups); err != nil {
+			return err
+		}
 		return parquetRecords(fr, groups, yield)
 	}
 	return s, nil

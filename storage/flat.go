@@ -270,6 +270,9 @@ func (f *flatFile) open(group int, names []string) (readers []flatReader, err er
 	rg := f.r.RowGroup(group)
 	for _, name := range names {
 		at := f.column(name)
+		if err := foreign(f.path, f.r.MetaData(), group, at); err != nil {
+			return nil, err
+		}
 		descr := f.r.MetaData().Schema.Column(at)
 		r := flatReader{kind: descr.PhysicalType(), defs: descr.MaxDefinitionLevel() > 0 && !f.withoutNulls(group, at)}
 		r.pages, err = f.pageColumn(group, at)

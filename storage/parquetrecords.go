@@ -3,10 +3,16 @@ package storage
 import (
 	"context"
 	"io"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/file"
+	"github.com/apache/arrow/go/v15/parquet/metadata"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+
+	"github.com/volley-engine/volley/internal/fault"
 )
 
 // allGroups are the row groups of a file.
@@ -40,6 +46,38 @@ func parquetRecords(fr *pqarrow.FileReader, groups []int, yield func(arrow.Recor
 	}
 	if rows != 0 {
 		return errFewValues
+	}
+	return nil
+}
+
+// byteStreamSplit is an encoding that the library has no name for.
+const byteStreamSplit = parquet.Encoding(9)
+
+// foreign says why a column of a row group is none that can be read, and what would be.
+func foreign(path string, md *metadata.FileMetaData, group, column int) error {
+	c, err := md.RowGroup(group).ColumnChunk(column)
+	if err != nil {
+		return fault.New(fault.BadInput, "read", path, err)
+	}
+	if _, err := compress.GetCodec(c.Compression()); err != nil {
+		return fault.Newf(fault.BadInput, "read", path, "column %q is compressed by %v, which is not read", c.PathInSchema(), c.Compression()).
+			WithHint("write the file with Zstandard, Snappy or gzip")
+	}
+	if slices.Contains(c.Encodings(), byteStreamSplit) {
+		return fault.Newf(fault.BadInput, "read", path, "column %q is encoded BYTE_STREAM_SPLIT, which is not read", c.PathInSchema()).
+			WithHint("write the column PLAIN or with a dictionary")
+	}
+	return nil
+}
+
+// foreignAny is the first of what foreign says of the columns of some row groups.
+func foreignAny(path string, md *metadata.FileMetaData, groups []int) error {
+	for _, g := range groups {
+		for c := range md.Schema.NumColumns() {
+			if err := foreign(path, md, g, c); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

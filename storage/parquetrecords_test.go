@@ -3,6 +3,7 @@ package storage
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,4 +82,40 @@ func TestAPageThatCannotBeReadIsNotTheEndOfAFile(t *testing.T) {
 			t.Errorf("%s: %d of 2000 rows are right, and %v", name, right, err)
 		}
 	}
+}
+
+// TestWhatIsNotReadIsSaidWithAWayOut: a column's compression or encoding, whichever way it is read.
+func TestWhatIsNotReadIsSaidWithAWayOut(t *testing.T) {
+	for word, change := range map[string][2][]byte{ // in the footer: names and compression, encodings
+		"LZ4_RAW":           {{0x18, 1, 'n', 0x15, 0}, {0x18, 1, 'n', 0x15, 14}},
+		"BYTE_STREAM_SPLIT": {{0x19, 0x25, 0, 6}, {0x19, 0x25, 18, 6}},
+	} {
+		path := listed(t, 2000, 1000, false)
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(raw, change[0]) {
+			t.Fatalf("%s: the footer is not as it was thought to be", word)
+		}
+		if err := os.WriteFile(path, bytes.ReplaceAll(raw, change[0], change[1]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, records := readListed(path)
+		for way, err := range map[string]error{"records": records, "columns": readColumn(path, "n")} {
+			var f *fault.Error
+			if !errors.As(err, &f) || !strings.Contains(err.Error(), word) || f.Hint == "" {
+				t.Errorf("%s, %s: %v", word, way, err)
+			}
+		}
+	}
+}
+
+// readColumn reads a column of numbers.
+func readColumn(path, name string) error {
+	src, err := OpenSource(ReadOptions{Format: Parquet, Typed: []string{name}}, path)
+	if err != nil {
+		return err
+	}
+	return src.FlatColumns(context.Background(), 0, []string{name}, func(int, []*FlatColumn) error { return nil })
 }

@@ -199,6 +199,9 @@ type evenLists interface {
 
 // evenLists opens a column of lists in a row group.
 func (f *flatFile) evenLists(group, column int) (evenLists, error) {
+	if err := foreign(f.path, f.r.MetaData(), group, column); err != nil {
+		return nil, err
+	}
 	pages, err := f.listPages(group, column)
 	if err != nil {
 		return nil, err
