@@ -23,9 +23,45 @@ func allGroups(f *file.Reader) (out []int) {
 	return out
 }
 
-// parquetRecords hands on all rows of some row groups. The library takes a page that it cannot
-// read for the end of its column, and that for the end of all, so that the rows are counted.
+// parquetRecords hands on all rows of some row groups.
 func parquetRecords(fr *pqarrow.FileReader, groups []int, yield func(arrow.Record) error) error {
+	whole := wholePages(fr.ParquetReader().MetaData(), groups)
+	if whole == 0 {
+		return someRecords(fr, groups, yield)
+	}
+	fr.Props.BatchSize = whole
+	for i := range groups {
+		if err := someRecords(fr, groups[i:i+1], yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wholePages is how many rows must be read at a time for no page to be read in two goes, which
+// the library cannot do with numbers of eight bytes that may be null and are encoded as
+// differences; 0 where there are none.
+func wholePages(md *metadata.FileMetaData, groups []int) (most int64) {
+	delta := false
+	for _, g := range groups {
+		for i := range md.Schema.NumColumns() {
+			c, err := md.RowGroup(g).ColumnChunk(i)
+			if err != nil {
+				return 0 // who reads it says so
+			}
+			most = max(most, c.NumValues())
+			delta = delta || c.Type() == parquet.Types.Int64 && slices.Contains(c.Encodings(), parquet.Encodings.DeltaBinaryPacked)
+		}
+	}
+	if !delta {
+		return 0
+	}
+	return most
+}
+
+// someRecords hands on all rows of some row groups. The library takes a page that it cannot
+// read for the end of its column, and that for the end of all, so that the rows are counted.
+func someRecords(fr *pqarrow.FileReader, groups []int, yield func(arrow.Record) error) error {
 	rr, err := fr.GetRecordReader(context.Background(), nil, groups)
 	if err != nil {
 		return err
