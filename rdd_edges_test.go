@@ -185,3 +185,34 @@ func TestHistogramsHaveTheirGreatest(t *testing.T) {
 		}
 	})
 }
+
+// TestANullIsFoundByItsRow: where a field cannot be null, the error names file, column and row.
+func TestANullIsFoundByItsRow(t *testing.T) {
+	type given struct{ X *float64 }
+	type wanted struct{ X float64 }
+	const rows, null = 20_000, 12_345
+	dir := filepath.Join(t.TempDir(), "rows")
+	saving := func(g *rdd.Graph) rdd.Action[int64] {
+		return rdd.SaveParquet(rdd.Map(rdd.Range(g, 0, rows, 1), func(i int64) given {
+			if i == null {
+				return given{}
+			}
+			x := float64(i)
+			return given{&x}
+		}), dir)
+	}
+	if err := failure(t, saving, func(ctx context.Context, s *rdd.Session, a rdd.Action[int64]) error {
+		_, err := a.Run(ctx, s)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	reading := func(g *rdd.Graph) rdd.Action[int64] { return rdd.Count(rdd.Parquet[wanted](g, dir)) }
+	err := failure(t, reading, func(ctx context.Context, s *rdd.Session, a rdd.Action[int64]) error {
+		_, err := a.Run(ctx, s)
+		return err
+	})
+	if want := fmt.Sprintf("row %d", null); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "part-0") || !strings.Contains(err.Error(), `"X"`) {
+		t.Errorf("%v, want the file, column X and %s", err, want)
+	}
+}

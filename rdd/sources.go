@@ -105,23 +105,25 @@ func (c *columns[T]) isFlat() bool {
 func (c *columns[T]) readFlat(ctx context.Context, s *storage.Source, part int, yield func([]T) error) error {
 	var rows []T
 	var text arena
-	names := c.names()
+	names, first := c.names(), s.Parts[part].Row
 	return s.FlatColumns(ctx, part, names, func(n int, cols []*storage.FlatColumn) error {
 		if cap(rows) < n {
 			rows = make([]T, n)
 		}
 		rows = rows[:n]
 		for i, f := range c.fields {
-			if err := f.fillFlat(cols[i], unsafe.Add(unsafe.Pointer(unsafe.SliceData(rows)), f.offset), unsafe.Sizeof(rows[0]), n, &text); err != nil {
+			if err := f.fillFlat(cols[i], unsafe.Add(unsafe.Pointer(unsafe.SliceData(rows)), f.offset), unsafe.Sizeof(rows[0]), n, first, &text); err != nil {
 				return fault.New(fault.BadInput, "read", s.Parts[part].File.Path, fmt.Errorf("column %q: %w", f.name, err))
 			}
 		}
+		first += int64(n)
 		return inBatches(rows, yield)
 	})
 }
 
-// fillFlat reads a column of n rows into fields that lie stride bytes apart.
-func (f column) fillFlat(c *storage.FlatColumn, p unsafe.Pointer, stride uintptr, n int, text *arena) error {
+// fillFlat reads a column of n rows into fields that lie stride bytes apart; the first row has
+// a number in its file.
+func (f column) fillFlat(c *storage.FlatColumn, p unsafe.Pointer, stride uintptr, n int, first int64, text *arena) error {
 	present := max(len(c.Bools), len(c.Int32s), len(c.Int64s), len(c.Floats), len(c.Doubles), len(c.Bytes))
 	if present == n && f.all != nil && f.all(c, p, stride, text) {
 		return nil
@@ -131,13 +133,13 @@ func (f column) fillFlat(c *storage.FlatColumn, p unsafe.Pointer, stride uintptr
 		at := unsafe.Add(p, uintptr(i)*stride)
 		if present < n && c.Defs[i] == 0 {
 			if !f.null {
-				return fmt.Errorf("row %d of the batch: %w", i, errIsNull)
+				return fmt.Errorf("row %d: %w", first+int64(i), errIsNull)
 			}
 			f.clear(at)
 			continue
 		}
 		if err := f.flat(c, k, at, text); err != nil {
-			return err
+			return fmt.Errorf("row %d: %w", first+int64(i), err)
 		}
 		k++
 	}
@@ -147,8 +149,8 @@ func (f column) fillFlat(c *storage.FlatColumn, p unsafe.Pointer, stride uintptr
 // readArrow turns Arrow records into rows.
 func (c *columns[T]) readArrow(ctx context.Context, s *storage.Source, part int, yield func([]T) error) error {
 	var rows []T
-	first := 0
-	return s.ArrowRecords(ctx, part, func(path string, rec arrow.Record) error {
+	first := int(s.Parts[part].Row)
+	return s.ArrowRecords(ctx, part, c.names(), func(path string, rec arrow.Record) error {
 		rows = slices.Grow(rows[:0], int(rec.NumRows()))[:rec.NumRows()]
 		clear(rows)
 		if err := c.fill(rec, rows, first); err != nil {

@@ -23,6 +23,8 @@ type columnPlan struct {
 	Features []string `json:"features"`
 	List     string   `json:"list"`
 	Sparse   bool     `json:"sparse"`
+
+	first int // number of the first row of the record in hand
 }
 
 // groupBytes is how much of a Parquet file one part holds at the most, or little more.
@@ -75,23 +77,27 @@ func (s *Source) planColumns(o ReadOptions) error {
 				return err
 			}
 		}
-		s.Parts = append(s.Parts, groupParts(f, d.Groups, groupPart(total))...)
+		s.Parts = append(s.Parts, groupParts(f, d, groupPart(total))...)
 	}
 	return nil
 }
 
 // groupParts are ranges of row groups: Offset is the first, Length how many.
 // A file without row groups is one part of length 0.
-func groupParts(f File, groups []int64, most int64) []Range {
-	if len(groups) == 0 {
+func groupParts(f File, d *columnsInFile, most int64) []Range {
+	if len(d.Groups) == 0 {
 		return []Range{{File: f}}
 	}
 	var out []Range
-	from, size := 0, int64(0)
-	for i, g := range groups {
-		if size += g; size >= most || i == len(groups)-1 {
-			out = append(out, Range{File: f, Offset: int64(from), Length: int64(i + 1 - from)})
-			from, size = i+1, 0
+	part, size, row := Range{File: f}, int64(0), int64(0)
+	for i, g := range d.Groups {
+		size, part.Length = size+g, part.Length+1
+		if i < len(d.GroupRows) {
+			row += d.GroupRows[i]
+		}
+		if size >= most || i == len(d.Groups)-1 {
+			out = append(out, part)
+			part, size = Range{File: f, Offset: int64(i + 1), Row: row}, 0
 		}
 	}
 	return out
@@ -187,6 +193,12 @@ func (s *Source) readColumns(ctx context.Context, part int, yield func(*Chunk) e
 	})
 }
 
+// row is the number of a row of the record in hand.
+func (p *columnPlan) row(i int) int { return p.first + i }
+
+// one is the row of all values of a list.
+func one(row int) func(int) int { return func(int) int { return row } }
+
 // chunk turns a record into rows.
 func (p *columnPlan) chunk(rec arrow.Record) (*Chunk, error) {
 	c := &Chunk{}
@@ -198,9 +210,9 @@ func (p *columnPlan) chunk(rec arrow.Record) (*Chunk, error) {
 	}
 	switch {
 	case p.Sparse:
-		return c, sparseColumns(c, rec)
+		return c, p.sparseColumns(c, rec)
 	case p.List != "":
-		return c, listColumn(c, rec, p.List)
+		return c, p.listColumn(c, rec)
 	}
 	c.Width = len(p.Features)
 	c.Values = make([]float64, int(rec.NumRows())*c.Width)
@@ -209,7 +221,7 @@ func (p *columnPlan) chunk(rec arrow.Record) (*Chunk, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := numbers(col, name, 0, col.Len(), func(i int, v float64) { c.Values[i*c.Width+j] = v }); err != nil {
+		if err := numbers(col, name, p.row, 0, col.Len(), func(i int, v float64) { c.Values[i*c.Width+j] = v }); err != nil {
 			return nil, err
 		}
 	}
@@ -237,14 +249,14 @@ func (p *columnPlan) labels(c *Chunk, rec arrow.Record) error {
 	if texts, ok := col.(*array.String); ok {
 		for i := range n {
 			if texts.IsNull(i) {
-				return fmt.Errorf("the label in column %q is null in row %d", p.Label, i)
+				return fmt.Errorf("the label in column %q is null in row %d", p.Label, p.row(i))
 			}
 			c.addText([]byte(texts.Value(i)))
 		}
 		return nil
 	}
 	c.Labels = make([]float64, n)
-	return numbers(col, p.Label, 0, n, func(i int, v float64) { c.Labels[i] = v })
+	return numbers(col, p.Label, p.row, 0, n, func(i int, v float64) { c.Labels[i] = v })
 }
 
 func (p *columnPlan) weights(c *Chunk, rec arrow.Record) error {
@@ -256,11 +268,11 @@ func (p *columnPlan) weights(c *Chunk, rec arrow.Record) error {
 		return err
 	}
 	c.Weights = make([]float64, col.Len())
-	if err := numbers(col, p.Weight, 0, col.Len(), func(i int, v float64) { c.Weights[i] = v }); err != nil {
+	if err := numbers(col, p.Weight, p.row, 0, col.Len(), func(i int, v float64) { c.Weights[i] = v }); err != nil {
 		return err
 	}
 	if at := negative(c.Weights); at >= 0 {
-		return fmt.Errorf("the weight in column %q is %v in row %d, less than zero", p.Weight, c.Weights[at], at)
+		return fmt.Errorf("the weight in column %q is %v in row %d, less than zero", p.Weight, c.Weights[at], p.row(at))
 	}
 	return nil
 }
@@ -272,21 +284,21 @@ func negative(v []float64) int {
 
 // numbers reads a column of numbers; nulls and values that are not finite are
 // errors that name column and row.
-func numbers(col arrow.Array, name string, from, to int, put func(i int, v float64)) error {
+func numbers(col arrow.Array, name string, row func(i int) int, from, to int, put func(i int, v float64)) error {
 	at, ok := reader(col)
 	if !ok {
 		return fmt.Errorf("column %q is %v, not a number", name, col.DataType())
 	}
 	for i := from; i < to; i++ {
 		if col.IsNull(i) {
-			return fmt.Errorf("column %q is null in row %d", name, i)
+			return fmt.Errorf("column %q is null in row %d", name, row(i))
 		}
 		v := at(i)
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("column %q is %v in row %d, not finite", name, v, i)
+			return fmt.Errorf("column %q is %v in row %d, not finite", name, v, row(i))
 		}
 		if !holds(col, i, v) {
-			return fmt.Errorf("column %q is %s in row %d, which no double is", name, col.ValueStr(i), i)
+			return fmt.Errorf("column %q is %s in row %d, which no double is", name, col.ValueStr(i), row(i))
 		}
 		put(i-from, v)
 	}
@@ -343,7 +355,8 @@ func reader(col arrow.Array) (func(int) float64, bool) {
 }
 
 // listColumn reads rows from a list column whose lists are equally long.
-func listColumn(c *Chunk, rec arrow.Record, name string) error {
+func (p *columnPlan) listColumn(c *Chunk, rec arrow.Record) error {
+	name := p.List
 	col, err := columnNamed(rec, name)
 	if err != nil {
 		return err
@@ -354,7 +367,7 @@ func listColumn(c *Chunk, rec arrow.Record, name string) error {
 	}
 	for i := range list.Len() {
 		if list.IsNull(i) {
-			return fmt.Errorf("column %q is null in row %d", name, i)
+			return fmt.Errorf("column %q is null in row %d", name, p.row(i))
 		}
 		from, to := list.ValueOffsets(i)
 		if i == 0 {
@@ -362,10 +375,10 @@ func listColumn(c *Chunk, rec arrow.Record, name string) error {
 			c.Values = make([]float64, list.Len()*c.Width)
 		}
 		if int(to-from) != c.Width || c.Width == 0 {
-			return fmt.Errorf("column %q has %d values in row %d, %d in the first", name, to-from, i, c.Width)
+			return fmt.Errorf("column %q has %d values in row %d, %d in the first", name, to-from, p.row(i), c.Width)
 		}
 		out := c.Values[i*c.Width:]
-		if err := numbers(list.ListValues(), name, int(from), int(to), func(k int, v float64) { out[k] = v }); err != nil {
+		if err := numbers(list.ListValues(), name, one(p.row(i)), int(from), int(to), func(k int, v float64) { out[k] = v }); err != nil {
 			return err
 		}
 	}
@@ -374,7 +387,7 @@ func listColumn(c *Chunk, rec arrow.Record, name string) error {
 
 // sparseColumns reads rows from the list columns indices and values; indices
 // count from zero.
-func sparseColumns(c *Chunk, rec arrow.Record) error {
+func (p *columnPlan) sparseColumns(c *Chunk, rec arrow.Record) error {
 	ic, err := columnNamed(rec, "indices")
 	if err != nil {
 		return err
@@ -393,13 +406,13 @@ func sparseColumns(c *Chunk, rec arrow.Record) error {
 		a, b := idx.ValueOffsets(i)
 		x, y := val.ValueOffsets(i)
 		if b-a != y-x {
-			return fmt.Errorf("row %d has %d indices and %d values", i, b-a, y-x)
+			return fmt.Errorf("row %d has %d indices and %d values", p.row(i), b-a, y-x)
 		}
 		last := -1.0
 		var bad error
-		err := numbers(idx.ListValues(), "indices", int(a), int(b), func(_ int, v float64) {
+		err := numbers(idx.ListValues(), "indices", one(p.row(i)), int(a), int(b), func(_ int, v float64) {
 			if v <= last || v > maxIndex || v != math.Trunc(v) {
-				bad = fmt.Errorf("row %d has the index %v after %v: indices must ascend from 0 to %d", i, v, last, maxIndex)
+				bad = fmt.Errorf("row %d has the index %v after %v: indices must ascend from 0 to %d", p.row(i), v, last, maxIndex)
 			}
 			last = v
 			c.Indices = append(c.Indices, int32(v))
@@ -408,7 +421,7 @@ func sparseColumns(c *Chunk, rec arrow.Record) error {
 			err = bad
 		}
 		if err == nil {
-			err = numbers(val.ListValues(), "values", int(x), int(y), func(_ int, v float64) { c.Values = append(c.Values, v) })
+			err = numbers(val.ListValues(), "values", one(p.row(i)), int(x), int(y), func(_ int, v float64) { c.Values = append(c.Values, v) })
 		}
 		if err != nil {
 			return err

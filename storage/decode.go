@@ -32,6 +32,7 @@ type decodeOrder struct {
 	Plan     *columnPlan `json:"plan"`
 	Columns  []string    `json:"columns,omitempty"` // of Parquet, to be handed on as FlatColumns; what describing is about
 	Records  bool        `json:"records"`           // hand on Arrow records as they are
+	Only     []string    `json:"only,omitempty"`    // columns of Parquet that records are to have; none is all
 	Memory   int64       `json:"memory"`
 	Soft     int64       `json:"soft,omitempty"` // what it is to keep to, if it can
 }

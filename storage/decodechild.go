@@ -132,11 +132,16 @@ func decodeRows(order decodeOrder, s *sender) (err error) {
 		return err
 	}
 	defer src.close()
+	plan := order.Plan
+	if plan != nil {
+		plan.first = src.first
+	}
 	return src.records(func(rec arrow.Record) error {
 		if order.Records {
 			return sendRecord(s, rec)
 		}
-		c, err := order.Plan.chunk(rec)
+		c, err := plan.chunk(rec)
+		plan.first += int(rec.NumRows())
 		if err != nil {
 			return err
 		}
@@ -191,11 +196,13 @@ func sendWhole(s *sender, rec arrow.Record) error {
 
 // columnSource is an opened Parquet or Arrow file.
 type columnSource struct {
-	schema  *arrow.Schema
-	groups  []int64 // bytes of each row group
-	rows    int64   // −1 where not known beforehand
-	records func(yield func(arrow.Record) error) error
-	close   func()
+	schema    *arrow.Schema
+	groups    []int64 // bytes of each row group
+	groupRows []int64
+	first     int   // number of the first row that records hand on
+	rows      int64 // −1 where not known beforehand
+	records   func(yield func(arrow.Record) error) error
+	close     func()
 }
 
 // decodeBatch is how many rows are decoded at a time, at the most: of those that are long, as
@@ -215,6 +222,20 @@ func batchOf(md *metadata.FileMetaData, groups []int) int64 {
 		}
 	}
 	return most
+}
+
+// wanted are the columns that an order has use for; nil is all.
+func (o *decodeOrder) wanted() []string {
+	if o.Plan == nil {
+		return o.Only
+	}
+	if o.Plan.Sparse {
+		return append([]string{"indices", "values"}, o.Plan.beside()...)
+	}
+	if o.Plan.List != "" {
+		return append([]string{o.Plan.List}, o.Plan.beside()...)
+	}
+	return slices.Concat(o.Plan.Features, o.Plan.beside())
 }
 
 func openColumns(order decodeOrder) (*columnSource, error) {
@@ -254,7 +275,8 @@ func openParquet(f *os.File, order decodeOrder) (*columnSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &columnSource{schema: schema, rows: pf.NumRows(), close: func() { pf.Close() }}
+	s := &columnSource{schema: schema, rows: pf.NumRows(), close: func() { pf.Close() },
+		groupRows: groupRows(pf.MetaData()), first: int(rowsBefore(pf.MetaData(), order.Groups))}
 	for i := range pf.NumRowGroups() {
 		s.groups = append(s.groups, pf.MetaData().RowGroups[i].GetTotalByteSize())
 	}
@@ -263,10 +285,8 @@ func openParquet(f *os.File, order decodeOrder) (*columnSource, error) {
 		if groups == nil {
 			groups = allGroups(pf)
 		}
-		if err := foreignAny(order.Path, pf.MetaData(), groups); err != nil {
-			return err
-		}
-		return parquetRecords(fr, groups, yield)
+		r := &recordReader{path: order.Path, fr: fr, columns: leavesOf(pf.MetaData(), order.wanted())}
+		return r.read(groups, yield)
 	}
 	return s, nil
 }
@@ -314,15 +334,16 @@ func openArrowStream(f *os.File) (*columnSource, error) {
 
 // columnsInFile says what is in a file of columns.
 type columnsInFile struct {
-	Names  []string `json:"names"`
-	Types  []string `json:"types"`
-	Groups []int64  `json:"groups,omitempty"`
-	Rows   int64    `json:"rows"`
-	Flat   bool     `json:"flat,omitempty"` // the columns that were asked for can be read as FlatColumns
+	Names     []string `json:"names"`
+	Types     []string `json:"types"`
+	Groups    []int64  `json:"groups,omitempty"`
+	GroupRows []int64  `json:"group_rows,omitempty"`
+	Rows      int64    `json:"rows"`
+	Flat      bool     `json:"flat,omitempty"` // the columns that were asked for can be read as FlatColumns
 }
 
 func (s *columnSource) describe() *columnsInFile {
-	d := &columnsInFile{Groups: s.groups, Rows: s.rows}
+	d := &columnsInFile{Groups: s.groups, GroupRows: s.groupRows, Rows: s.rows}
 	for _, f := range s.schema.Fields() {
 		d.Names = append(d.Names, f.Name)
 		d.Types = append(d.Types, f.Type.String())

@@ -20,6 +20,7 @@ type Range struct {
 	Length int64 `json:"length"`
 	Exact  bool  `json:"exact,omitempty"` // a record of a table begins at Offset, and another where the range ends
 	Skip   int64 `json:"skip,omitempty"`  // where the file's first row begins, after a header
+	Row    int64 `json:"row,omitempty"`   // number of the first row, where the file says how many its parts have
 }
 
 // Ranges cuts files into ranges of about size bytes, compressed files excepted.

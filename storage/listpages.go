@@ -49,7 +49,7 @@ func (f *flatFile) listPages(group, column int) (*listPages, error) {
 	return l, nil
 }
 
-func (l *listPages) begin() (width int, err error) { return l.width, nil }
+func (l *listPages) begin() (width, at int, err error) { return l.width, 0, nil }
 
 // more says whether numbers are left.
 func (l *listPages) more() (bool, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/parquet"
@@ -23,15 +24,56 @@ func allGroups(f *file.Reader) (out []int) {
 	return out
 }
 
-// parquetRecords hands on all rows of some row groups.
-func parquetRecords(fr *pqarrow.FileReader, groups []int, yield func(arrow.Record) error) error {
-	whole := wholePages(fr.ParquetReader().MetaData(), groups)
-	if whole == 0 {
-		return someRecords(fr, groups, yield)
+// groupRows are how many rows each row group has.
+func groupRows(md *metadata.FileMetaData) (out []int64) {
+	for _, g := range md.RowGroups {
+		out = append(out, g.GetNumRows())
 	}
-	fr.Props.BatchSize = whole
+	return out
+}
+
+// rowsBefore is how many rows a file has before the first of some row groups.
+func rowsBefore(md *metadata.FileMetaData, groups []int) (n int64) {
+	if len(groups) == 0 || groups[0] > len(md.RowGroups) {
+		return 0
+	}
+	for _, g := range md.RowGroups[:groups[0]] {
+		n += g.GetNumRows()
+	}
+	return n
+}
+
+// recordReader reads some columns of a file as Arrow records.
+type recordReader struct {
+	path    string
+	fr      *pqarrow.FileReader
+	columns []int // leaves
+}
+
+// leavesOf are the leaves of the columns that have some names, by whichever case; of all where
+// there are none.
+func leavesOf(md *metadata.FileMetaData, names []string) (out []int) {
+	for i := range md.Schema.NumColumns() {
+		root := md.Schema.Column(i).ColumnPath()[0]
+		if len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, root) }) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// read hands on all rows of some row groups.
+func (r *recordReader) read(groups []int, yield func(arrow.Record) error) error {
+	if err := r.foreign(groups); err != nil {
+		return err
+	}
+	whole := r.wholePages(groups)
+	if whole == 0 {
+		return r.some(groups, yield)
+	}
+	r.fr.Props.BatchSize = whole
 	for i := range groups {
-		if err := someRecords(fr, groups[i:i+1], yield); err != nil {
+		if err := r.some(groups[i:i+1], yield); err != nil {
 			return err
 		}
 	}
@@ -41,10 +83,10 @@ func parquetRecords(fr *pqarrow.FileReader, groups []int, yield func(arrow.Recor
 // wholePages is how many rows must be read at a time for no page to be read in two goes, which
 // the library cannot do with numbers of eight bytes that may be null and are encoded as
 // differences; 0 where there are none.
-func wholePages(md *metadata.FileMetaData, groups []int) (most int64) {
-	delta := false
+func (r *recordReader) wholePages(groups []int) (most int64) {
+	md, delta := r.fr.ParquetReader().MetaData(), false
 	for _, g := range groups {
-		for i := range md.Schema.NumColumns() {
+		for _, i := range r.columns {
 			c, err := md.RowGroup(g).ColumnChunk(i)
 			if err != nil {
 				return 0 // who reads it says so
@@ -59,10 +101,10 @@ func wholePages(md *metadata.FileMetaData, groups []int) (most int64) {
 	return most
 }
 
-// someRecords hands on all rows of some row groups. The library takes a page that it cannot
+// some hands on all rows of some row groups. The library takes a page that it cannot
 // read for the end of its column, and that for the end of all, so that the rows are counted.
-func someRecords(fr *pqarrow.FileReader, groups []int, yield func(arrow.Record) error) error {
-	rr, err := fr.GetRecordReader(context.Background(), nil, groups)
+func (r *recordReader) some(groups []int, yield func(arrow.Record) error) error {
+	rr, err := r.fr.GetRecordReader(context.Background(), r.columns, groups)
 	if err != nil {
 		return err
 	}
@@ -78,7 +120,7 @@ func someRecords(fr *pqarrow.FileReader, groups []int, yield func(arrow.Record) 
 		return err
 	}
 	for _, g := range groups {
-		rows -= fr.ParquetReader().MetaData().RowGroups[g].GetNumRows()
+		rows -= r.fr.ParquetReader().MetaData().RowGroups[g].GetNumRows()
 	}
 	if rows != 0 {
 		return errFewValues
@@ -106,11 +148,11 @@ func foreign(path string, md *metadata.FileMetaData, group, column int) error {
 	return nil
 }
 
-// foreignAny is the first of what foreign says of the columns of some row groups.
-func foreignAny(path string, md *metadata.FileMetaData, groups []int) error {
+// foreign is the first of what foreign says of the columns.
+func (r *recordReader) foreign(groups []int) error {
 	for _, g := range groups {
-		for c := range md.Schema.NumColumns() {
-			if err := foreign(path, md, g, c); err != nil {
+		for _, c := range r.columns {
+			if err := foreign(r.path, r.fr.ParquetReader().MetaData(), g, c); err != nil {
 				return err
 			}
 		}

@@ -48,7 +48,7 @@ func readListed(path string) (right int64, err error) {
 	}
 	row := int64(0)
 	for part := range src.Parts {
-		err = firstOf(err, src.ArrowRecords(context.Background(), part, func(_ string, rec arrow.Record) error {
+		err = firstOf(err, src.ArrowRecords(context.Background(), part, nil, func(_ string, rec arrow.Record) error {
 			for _, v := range rec.Column(0).(*array.Int64).Int64Values() {
 				if v == row*row {
 					right++
@@ -128,5 +128,24 @@ func TestDifferencesWithNullsAreReadBesideLists(t *testing.T) {
 		if right, err := readListed(path); right != rows || err != nil {
 			t.Errorf("%s: %d of %d rows are right, and %v", column, right, rows, err)
 		}
+	}
+}
+
+// TestOnlyColumnsThatAreWantedAreRead, of which a file that has lists may have any others.
+func TestOnlyColumnsThatAreWantedAreRead(t *testing.T) {
+	src, err := OpenSource(ReadOptions{Format: Parquet, Typed: []string{"List"}}, listed(t, 500, 200, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := int64(0)
+	err = src.ArrowRecords(context.Background(), 0, []string{"List"}, func(_ string, rec arrow.Record) error {
+		if rec.NumCols() != 1 || rec.ColumnName(0) != "list" {
+			t.Errorf("a record has the columns %v", rec.Schema().Fields())
+		}
+		rows += rec.NumRows()
+		return nil
+	})
+	if err != nil || rows != 500 {
+		t.Errorf("%d rows, %v", rows, err)
 	}
 }

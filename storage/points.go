@@ -72,7 +72,7 @@ func readNumbers(order decodeOrder, out *sender) (read bool, err error) {
 	if !order.Plan.plainNumbers(f) {
 		return false, nil
 	}
-	n := &numberReader{f: f, plan: order.Plan, out: out}
+	n := &numberReader{f: f, plan: order.Plan, out: out, row: rowsBefore(f.r.MetaData(), order.Groups)}
 	for _, g := range order.Groups {
 		if err := n.group(g); err != nil {
 			return true, err
@@ -85,7 +85,7 @@ func readNumbers(order decodeOrder, out *sender) (read bool, err error) {
 type numberReader struct {
 	f    *flatFile
 	plan *columnPlan
-	row  int64 // of the part
+	row  int64 // of the file
 	cols []*FlatColumn
 	list evenLists
 	out  *sender
@@ -123,8 +123,9 @@ func (n *numberReader) width() (width int, err error) {
 	if n.list == nil {
 		return len(n.plan.Features), nil
 	}
-	if width, err = n.list.begin(); err != nil {
-		return 0, n.bad(n.row, "column %q: %v", n.plan.List, err)
+	width, at, err := n.list.begin()
+	if err != nil {
+		return 0, n.bad(n.row+int64(at), "column %q: %v", n.plan.List, err)
 	}
 	return width, nil
 }
@@ -160,7 +161,7 @@ func (n *numberReader) over() (err error) {
 		return n.bad(n.row-1, "column %q: %v", n.plan.List, err)
 	}
 	if more {
-		width, _ := n.list.begin()
+		width, _, _ := n.list.begin()
 		return n.bad(n.row-1, "column %q has more than %d values, as the first row,", n.plan.List, width)
 	}
 	return nil
@@ -189,8 +190,8 @@ func (n *numberReader) open(g int, names []string) (readers []flatReader, err er
 
 // evenLists reads a column of lists of numbers that are equally long.
 type evenLists interface {
-	// begin says how long they are, from the first.
-	begin() (width int, err error)
+	// begin says how long they are, from the first; at is the list at which there was an error.
+	begin() (width, at int, err error)
 	// fill reads whole lists; at is the number at which there was an error.
 	fill(out []float64) (at int, err error)
 	// more says whether numbers are left.
@@ -333,7 +334,7 @@ func notFinite(x []float64) int {
 // fillList reads lists that are as long as the first of the row group.
 func (n *numberReader) fillList(c *Chunk, rows int) (err error) {
 	defer malformed(n.f.path, &err)
-	if c.Width, err = n.list.begin(); err != nil {
+	if c.Width, _, err = n.list.begin(); err != nil {
 		return n.bad(n.row, "column %q: %v", n.plan.List, err)
 	}
 	sized(&c.Values, rows*c.Width)
@@ -363,12 +364,11 @@ type listReader struct {
 const longestList = 1 << 20
 
 // begin finds out how long lists are, from the first of the row group.
-func (l *listReader) begin() (int, error) {
-	if l.width > 0 {
-		return l.width, nil
+func (l *listReader) begin() (width, at int, err error) {
+	if l.width == 0 {
+		at, err = l.first()
 	}
-	err := l.first()
-	return l.width, err
+	return l.width, at, err
 }
 
 // more says whether numbers are left.
@@ -380,14 +380,15 @@ func (l *listReader) more() (bool, error) {
 	return n > 0, err
 }
 
-func (l *listReader) first() error {
+func (l *listReader) first() (at int, err error) {
 	for l.width == 0 {
 		had := len(l.ahead)
 		l.ahead = append(l.ahead, make([]float64, max(4096, had))...)
 		n, err := l.batch(l.ahead[had:])
-		if l.ahead = l.ahead[:had+n]; err != nil {
-			return err
+		if err != nil {
+			return n, err
 		}
+		l.ahead = l.ahead[:had+n]
 		for i := range n {
 			if l.reps[i] == 0 && had+i > 0 {
 				l.width = had + i
@@ -401,15 +402,15 @@ func (l *listReader) first() error {
 		}
 		for i := range n {
 			if err := l.check(had+i, l.reps[i], l.defs[i]); err != nil {
-				return err
+				return (had + i) / max(1, l.width), err
 			}
 		}
 	}
 	if l.width == 0 {
-		return fmt.Errorf("it has no values")
+		return 0, fmt.Errorf("it has no values")
 	}
 	l.place = len(l.ahead) % l.width
-	return nil
+	return 0, nil
 }
 
 // check says whether a number, the i-th since the row group began, is where it

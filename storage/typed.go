@@ -65,7 +65,7 @@ func (s *Source) planFlat(names []string) error {
 	// Enough parts to share out, each large enough for a map task to combine much.
 	most := groupPart(total)
 	for i, file := range s.Files {
-		s.Parts = append(s.Parts, groupParts(file, found[i].Groups, most)...)
+		s.Parts = append(s.Parts, groupParts(file, found[i], most)...)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func describeFlat(path string, columns []string) (*columnsInFile, error) {
 			return nil, fault.Newf(fault.BadInput, "read", path, "it has no column %q; its columns are %s", name, strings.Join(f.names(), " "))
 		}
 	}
-	return &columnsInFile{Names: f.names(), Groups: f.groups(), Rows: f.r.NumRows(), Flat: f.flat(columns)}, nil
+	return &columnsInFile{Names: f.names(), Groups: f.groups(), GroupRows: groupRows(f.r.MetaData()), Rows: f.r.NumRows(), Flat: f.flat(columns)}, nil
 }
 
 // hasGroup says whether a file has a column of columns.
@@ -215,13 +215,14 @@ func (r Range) groups() (out []int) {
 }
 
 // ArrowRecords hands on the rows of a part of a Parquet or Arrow file as Arrow
-// records, which are valid during the call only. A child process decodes them.
-func (s *Source) ArrowRecords(ctx context.Context, part int, yield func(path string, rec arrow.Record) error) error {
+// records, which are valid during the call only. Those of Parquet have no other columns than
+// names. A child process decodes them.
+func (s *Source) ArrowRecords(ctx context.Context, part int, names []string, yield func(path string, rec arrow.Record) error) error {
 	rng := s.Parts[part]
 	if err := rng.File.Unchanged(); err != nil {
 		return err
 	}
-	order := decodeOrder{Path: rng.File.Path, Format: s.Format, Records: true, Groups: rng.groups(), Memory: memoryFor(rng.File.Size)}
+	order := decodeOrder{Path: rng.File.Path, Format: s.Format, Records: true, Only: names, Groups: rng.groups(), Memory: memoryFor(rng.File.Size)}
 	return decode(ctx, order, func(r *decodeReply) error {
 		if r.Arrow <= 0 || r.Arrow > len(r.raw) {
 			return nil
