@@ -338,6 +338,8 @@ func (c *FlatColumn) fillPlain(r flatReader, n int) (err error) {
 		c.Floats, err = takePlain(r.pages, &c.room.floats, n)
 	case parquet.Types.Double:
 		c.Doubles, err = takePlain(r.pages, &c.room.doubles, n)
+	case parquet.Types.ByteArray:
+		c.Bytes, err = takeTexts(r.pages, &c.room.bytes, n)
 	}
 	return err
 }

@@ -22,8 +22,9 @@ import (
 // pageColumn reads such a column of a row group, from one page after the other.
 type pageColumn struct {
 	size int // of a value, in bytes
-	page func() ([]byte, error)
+	page func() (data []byte, values int, err error)
 	data []byte // values of the page that are left
+	left int    // how many
 }
 
 // plainColumn is one whose pages the library finds.
@@ -139,16 +140,16 @@ func plainOnly(c *metadata.ColumnChunkMetaData) bool {
 
 // next goes on to the next page.
 func (p *pageColumn) next() (err error) {
-	p.data, err = p.page()
+	p.data, p.left, err = p.page()
 	return err
 }
 
 var errFewValues = fmt.Errorf("it has fewer values than the row group has rows")
 
-// numbers goes on to the next page and returns its numbers' bytes.
-func (p *plainColumn) numbers() ([]byte, error) {
+// numbers goes on to the next page and returns its numbers' bytes, and how many there are.
+func (p *plainColumn) numbers() (data []byte, values int, err error) {
 	if more, err := p.next(); err != nil || !more {
-		return nil, firstOf(err, errFewValues)
+		return nil, 0, firstOf(err, errFewValues)
 	}
 	page, skip := p.Page(), 0
 	switch page := page.(type) {
@@ -156,13 +157,14 @@ func (p *plainColumn) numbers() ([]byte, error) {
 		skip = p.levelBytes(page)
 	case *file.DataPageV2:
 		if page.NumNulls() != 0 {
-			return nil, errNulls
+			return nil, 0, errNulls
 		}
 		skip = int(page.DefinitionLevelByteLen()) + int(page.RepetitionLevelByteLen())
 	default:
-		return nil, fmt.Errorf("it has a page of values that are encoded, which its description denies")
+		return nil, 0, fmt.Errorf("it has a page of values that are encoded, which its description denies")
 	}
-	return numbersAfter(page.Data(), skip, int(page.NumValues()), p.size, p.levels)
+	data, err = numbersAfter(page.Data(), skip, int(page.NumValues()), p.size, p.levels)
+	return data, int(page.NumValues()), err
 }
 
 // levelBytes is how many bytes of a page the definition levels take; −1 where that is not

@@ -320,3 +320,103 @@ func readDamaged(t *testing.T, path string) (failed int) {
 	}
 	return failed
 }
+
+// textsOf is a file of texts and numbers, none of them null.
+func textsOf(t *testing.T, nullable bool, properties []parquet.WriterProperty) (path string, want []string) {
+	fields := []arrow.Field{{Name: "text", Type: arrow.BinaryTypes.String, Nullable: nullable}, {Name: "int64", Type: arrow.PrimitiveTypes.Int64}}
+	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
+	rng := rand.New(rand.NewPCG(8, 9))
+	for i := range 10_000 {
+		text := strings.Repeat("text ", rng.IntN(4))
+		if i%1000 == 999 {
+			text = strings.Repeat("long ", 2000)
+		}
+		want = append(want, text)
+		b.Field(0).(*array.StringBuilder).Append(text)
+		b.Field(1).(*array.Int64Builder).Append(int64(i))
+	}
+	path = filepath.Join(t.TempDir(), "texts.parquet")
+	writeParquet(t, path, b.NewRecord(), properties)
+	return path, want
+}
+
+// TestPlainTextsAreRead in place, whatever pages end within a batch.
+func TestPlainTextsAreRead(t *testing.T) {
+	for _, version := range []parquet.DataPageVersion{parquet.DataPageV1, parquet.DataPageV2} {
+		for _, codec := range []compress.Compression{compress.Codecs.Uncompressed, compress.Codecs.Snappy} {
+			for _, nullable := range []bool{false, true} {
+				for _, page := range []int64{100, 3000, 1 << 20} {
+					path, want := textsOf(t, nullable, []parquet.WriterProperty{parquet.WithDictionaryDefault(false), parquet.WithDataPageVersion(version),
+						parquet.WithCompression(codec), parquet.WithDataPageSize(page), parquet.WithBatchSize(50)})
+					f, err := openFlat(path)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer f.close()
+					var got []string
+					err = readRaw(f, []int{0, 1}, []string{"text", "int64"}, func(n int, cols []*FlatColumn) error {
+						if len(cols[1].Int64s) != n || cols[1].Int64s[0] != int64(len(got)) {
+							t.Fatalf("%d rows have %d numbers, from %v", n, len(cols[1].Int64s), cols[1].Int64s[:1])
+						}
+						for _, b := range cols[0].Bytes {
+							got = append(got, string(b))
+						}
+						return nil
+					})
+					if err != nil || !slices.Equal(got, want) {
+						t.Errorf("version %v, %v, nullable %v, pages of %d: %d texts, or others, %v", version, codec, nullable, page, len(got), err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestDamagedTexts are errors, or as many texts as there were, and the same that the decoders
+// make of them.
+func TestDamagedTexts(t *testing.T) {
+	path, _ := textsOf(t, true, []parquet.WriterProperty{parquet.WithDictionaryDefault(false), parquet.WithDataPageSize(3000), parquet.WithBatchSize(100)})
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng, failed := rand.New(rand.NewPCG(4, 5)), 0
+	for range 100 {
+		raw := slices.Clone(whole)
+		for range 1 + rng.IntN(30) {
+			raw[rng.IntN(len(raw)*9/10)] ^= byte(1 << rng.IntN(8))
+		}
+		if err := os.WriteFile(path, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := openFlat(path)
+		if err != nil {
+			continue
+		}
+		texts := func(read func([]int, []string, func(int, []*FlatColumn) error) error) (got []string, err error) {
+			err = read([]int{0}, []string{"text"}, func(n int, cols []*FlatColumn) error {
+				for _, b := range cols[0].Bytes {
+					got = append(got, string(b))
+				}
+				return nil
+			})
+			return got, err
+		}
+		decoded, err := texts(f.read)
+		unpacked, raw2 := texts(func(g []int, names []string, yield func(int, []*FlatColumn) error) error {
+			return readRaw(f, g, names, yield)
+		})
+		f.close()
+		switch {
+		case raw2 != nil:
+			failed++
+		case err != nil:
+			t.Errorf("damaged pages are unpacked of which decoders say %v", err)
+		case len(unpacked) != 7000 || !slices.Equal(decoded, unpacked):
+			t.Errorf("%d texts are unpacked, or others than the %d decoded", len(unpacked), len(decoded))
+		}
+	}
+	if failed < 10 {
+		t.Errorf("of 100 damaged files, %d were noticed", failed)
+	}
+}

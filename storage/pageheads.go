@@ -10,7 +10,7 @@ import (
 	"github.com/apache/thrift/lib/go/thrift"
 )
 
-// Of columns of numbers that pages hold as they are, the child says only where these lie: it
+// Of columns of numbers and texts that pages hold as they are, the child says only where these lie: it
 // reads the pages' heads, and who has asked for the columns unpacks the pages (rawpages.go).
 
 // groupPages is where the pages of some columns of a row group lie.
@@ -60,7 +60,7 @@ func (f *flatFile) groupPages(group int, names []string) *groupPages {
 func (f *flatFile) columnPages(group, column int, rows int64) (c columnPages, ok bool) {
 	descr := f.r.MetaData().Schema.Column(column)
 	c.Type, c.Unit, c.Levels = descr.PhysicalType(), unitOf(descr), descr.MaxDefinitionLevel() > 0
-	if valueSize(c.Type) == 0 || c.Levels && !f.withoutNulls(group, column) {
+	if leastSize(c.Type) == 0 || c.Levels && !f.withoutNulls(group, column) {
 		return c, false
 	}
 	md, err := f.plainChunk(group, column)
@@ -71,7 +71,7 @@ func (f *flatFile) columnPages(group, column int, rows int64) (c columnPages, ok
 	end := h.at + md.TotalCompressedSize()
 	for left := rows; left > 0; {
 		p, ok := h.next(end)
-		if !ok || p.Values <= 0 || int64(p.Values) > left || p.Size > pageMost || p.Values*valueSize(c.Type) > p.Size {
+		if !ok || p.Values <= 0 || int64(p.Values) > left || p.Size > pageMost || p.Values*leastSize(c.Type) > p.Size {
 			return c, false
 		}
 		c.Pages, left = append(c.Pages, p), left-int64(p.Values)

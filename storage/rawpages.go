@@ -7,10 +7,11 @@ import (
 	"io"
 	"os"
 
+	"github.com/apache/arrow/go/v15/parquet"
 	"github.com/golang/snappy"
 )
 
-// rawFile reads columns of numbers from pages whose heads a decoder has read: all that is left
+// rawFile reads columns of numbers and texts from pages whose heads a decoder has read: all that is left
 // is to unpack blocks of bytes, of a size that is known and small.
 type rawFile struct {
 	path string
@@ -62,28 +63,85 @@ func (f *rawFile) group(g *groupPages, cols []*FlatColumn, yield func(rows int, 
 	return fillRows(f.path, g.Rows, readers, cols, yield)
 }
 
-// next unpacks the next page and returns its numbers' bytes.
-func (p *rawPages) next() ([]byte, error) {
+// next unpacks the next page and returns its values' bytes, and how many there are.
+func (p *rawPages) next() (data []byte, values int, err error) {
 	if len(p.Pages) == 0 {
-		return nil, errFewValues
+		return nil, 0, errFewValues
 	}
 	at := p.Pages[0]
 	p.Pages = p.Pages[1:]
 	if at.Size > pageMost || at.Packed > 2*pageMost || at.Size <= 0 || at.Packed < 0 {
-		return nil, errShortBody
+		return nil, 0, errShortBody
 	}
-	data, err := p.unpack(at)
-	if err != nil {
-		return nil, err
+	if data, err = p.unpack(at); err != nil {
+		return nil, 0, err
 	}
 	skip := 0
 	if p.Levels && !at.Bare {
 		if len(data) < 4 {
-			return nil, errCutPage
+			return nil, 0, errCutPage
 		}
 		skip = 4 + int(binary.LittleEndian.Uint32(data))
 	}
-	return numbersAfter(data, skip, at.Values, valueSize(p.Type), p.Levels)
+	if p.Type != parquet.Types.ByteArray {
+		data, err = numbersAfter(data, skip, at.Values, valueSize(p.Type), p.Levels)
+	} else if skip < 0 || skip > len(data) {
+		err = errCutPage
+	} else {
+		data = data[skip:]
+	}
+	return data, at.Values, err
+}
+
+// leastSize is how many bytes a value of a type has at the least that who asks can take off a
+// page; 0 where that is not so.
+func leastSize(t parquet.Type) int {
+	if t == parquet.Types.ByteArray {
+		return 4 // its length
+	}
+	return valueSize(t)
+}
+
+// takeTexts reads the next n values of bytes: in place, as long as the page lasts; those of
+// pages before it are copied.
+func takeTexts(p *pageColumn, room *[]parquet.ByteArray, n int) ([]parquet.ByteArray, error) {
+	sized(room, n)
+	out := *room
+	for i := range out {
+		if p.left == 0 {
+			copyTexts(out[:i])
+			if err := p.next(); err != nil {
+				return nil, err
+			}
+		}
+		if len(p.data) < 4 {
+			return nil, errCutPage
+		}
+		size := binary.LittleEndian.Uint32(p.data)
+		if uint64(size) > uint64(len(p.data)-4) {
+			return nil, errCutPage
+		}
+		end := 4 + int(size)
+		out[i], p.data, p.left = p.data[4:end:end], p.data[end:], p.left-1
+		if p.left == 0 && len(p.data) > 0 {
+			return nil, fmt.Errorf("it has a page with %d bytes after its values", len(p.data))
+		}
+	}
+	return out, nil
+}
+
+// copyTexts takes texts out of the page that they lie in.
+func copyTexts(texts []parquet.ByteArray) {
+	size := 0
+	for _, b := range texts {
+		size += len(b)
+	}
+	to := make([]byte, 0, size)
+	for i, b := range texts {
+		at := len(to)
+		to = append(to, b...)
+		texts[i] = to[at:len(to):len(to)]
+	}
 }
 
 // unpack reads a page.
