@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,9 +28,14 @@ func main() {
 		fmt.Println("bugs can be planted only in a build with the tag mutants")
 		os.Exit(2)
 	}
+	debug.SetGCPercent(garbage)
 	mutant.Plant(mutant.Bug(*bug))
 	os.Exit(run(*from, *seeds, *steps, mutant.Bug(*bug), *trace))
 }
+
+// garbage is how much of it, as a percentage of what is alive, is worth collecting: a seed has
+// little that is alive and is over soon, and collecting takes half of the time else.
+const garbage = 1600
 
 func run(from uint64, seeds, steps int, bug mutant.Bug, trace bool) int {
 	options := sim.Options{Steps: steps}
