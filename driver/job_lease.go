@@ -89,6 +89,7 @@ func (j *Job) onPiecesFolded(from plan.ExecutorID, r *wire.PiecesFolded, now pla
 		return
 	}
 	s := j.step
+	s.leases.Heard(from)
 	for _, i := range s.leases.Folded(from, plan.Epoch(r.Epoch), r.Ids, now) {
 		s.seen[i] = s.leases.Rows(i)
 		s.ctrl.Note(abss.Event{Kind: abss.Progress, Split: i, Count: s.seen[i]}, now)
@@ -107,6 +108,7 @@ func (j *Job) onLeasedResult(from plan.ExecutorID, r *wire.Result, now plan.Time
 		return
 	}
 	s, p := j.step, j.packs[j.step.req.Pack]
+	s.leases.Heard(from)
 	if err := j.resultError(r); err != nil {
 		j.failedLeases(from, r, err, now)
 		return

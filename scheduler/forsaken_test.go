@@ -105,3 +105,40 @@ func TestWhoeverCannotGetASplitIsNotWaitedFor(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoWasGivenUpIsNotWaitedForAgain: the result of the owner of a split is given up; others
+// get a copy of the split and fold it, until the owner says something, or is the only one.
+func TestWhoWasGivenUpIsNotWaitedForAgain(t *testing.T) {
+	w := newLeaseWorld(3, 3)
+	for w.now += 30 * time.Millisecond; w.fold("2"); { // so fast that others would rather wait for it
+		w.now += 30 * time.Millisecond
+	}
+	for w.fold("0") || w.fold("1") {
+		w.now += 300 * time.Millisecond
+	}
+	w.hand("0")
+	w.hand("1")
+	if len(w.ask["2"]) == 0 {
+		t.Fatal("2 is asked for nothing")
+	}
+	for _, c := range w.gets {
+		w.l.Unsent(c.Executor, c.Split, w.now)
+	}
+	w.gets = nil
+	w.now += time.Minute
+	w.step()
+	if len(w.gets) == 0 || w.gets[0].Split != 2 {
+		t.Fatalf("others are to get %v", w.gets)
+	}
+	w.s.Held(w.gets[0].Executor, 2)
+	if w.step(); len(w.queue[w.gets[0].Executor]) == 0 {
+		t.Errorf("who has got a copy is given nothing")
+	}
+	for _, id := range []plan.ExecutorID{"0", "1"} {
+		w.s.Lost(id)
+		w.l.Lost(id)
+	}
+	if w.step(); len(w.queue["2"]) == 0 {
+		t.Error("the only one left is given nothing")
+	}
+}

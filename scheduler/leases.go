@@ -112,6 +112,7 @@ type lessee struct {
 	queued   int64      // rows of queue
 	largest  int64      // of those ever leased
 	barred   bool       // it cannot begin the pass at all
+	mute     bool       // its result was given up, and it has said nothing since
 	ownAt    int        // splits of its own before this place have nothing open
 	rows     int64      // folded in this pass
 	busy     plan.Time  // with something in its queue
@@ -407,8 +408,29 @@ func seconds(s float64) plan.Time {
 	return plan.Time(min(s*float64(time.Second), math.MaxInt64/16))
 }
 
-// silent says whether an executor's leases have expired.
+// Heard notes that an executor has said something, of whichever run: it is no longer mute.
+func (l *Leases) Heard(id plan.ExecutorID) {
+	if e, ok := l.s.byID[id]; ok && e < len(l.ex) {
+		l.ex[e].mute = false
+	}
+}
+
+// anotherSpeaks reports whether an executor that is not mute can be given work in place of e.
+func (l *Leases) anotherSpeaks(e int) bool {
+	for o, x := range l.ex {
+		if o != e && !x.mute && l.usable(o) {
+			return true
+		}
+	}
+	return false
+}
+
+// silent reports whether an executor's leases have expired, or it is mute and need not be
+// waited for a second time.
 func (l *Leases) silent(e int, now plan.Time) bool {
+	if l.ex[e].mute && l.anotherSpeaks(e) {
+		return true
+	}
 	return len(l.ex[e].queue) > 0 && now >= l.expiry(e) && !mutant.On(mutant.LeaseEternal)
 }
 
@@ -419,6 +441,7 @@ func (l *Leases) giveUpSilent(now plan.Time) {
 		if len(x.awaited) > 0 && now >= x.until {
 			if l.others(e) {
 				l.takeBack(x)
+				x.mute = true
 			} else {
 				x.until = now + l.patience(now)
 			}
