@@ -194,7 +194,7 @@ var allowed = map[string][]string{
 	"internal/synth":        {"internal/fault"},
 	"internal/lint":         {},
 	"integration":           {"*"},
-	"integration/bench":     {"*"}, "integration/bench/peers": {"*"}, "integration/lab": {"*"}, "integration/soak": {"*"}, "integration/rows": {"*"}, "integration/bench/dataflow": {"*"}, "integration/bench/memory": {"*"}, "integration/bench/jobs": {"*"}, "integration/bench/defaults": {"*"}, "integration/reference": {},
+	"integration/bench":     {"*"}, "integration/bench/peers": {"*"}, "integration/lab": {"*"}, "integration/digests": {"*"}, "integration/soak": {"*"}, "integration/rows": {"*"}, "integration/bench/dataflow": {"*"}, "integration/bench/memory": {"*"}, "integration/bench/jobs": {"*"}, "integration/bench/defaults": {"*"}, "integration/reference": {},
 }
 
 func TestImportGraph(t *testing.T) {
