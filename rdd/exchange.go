@@ -43,6 +43,25 @@ func (s *spreader[T]) add(part int, row *T) error {
 	return nil
 }
 
+// addAll adds rows to a part.
+func (s *spreader[T]) addAll(part int, rows []T) error {
+	for i := range rows {
+		if err := s.add(part, &rows[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// again ends what was written to a file, and returns its one part, to be read as often as need be.
+func (s *spreader[T]) again() (rows eachRows[T], done func(), err error) {
+	b, err := s.Finish()
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(yield func([]T) error) error { return readPart(b, 0, s.row, yield) }, b.Remove, nil
+}
+
 func (s *spreader[T]) finish() (*written, error) {
 	b, err := s.Finish()
 	if err != nil {

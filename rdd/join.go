@@ -174,14 +174,7 @@ func writeWholePart[T any](ctx context.Context, ds Dataset[T], part int, row cod
 }
 
 func writeAll[T any](ctx context.Context, ds Dataset[T], part int, out *spreader[T]) (*written, error) {
-	err := ds.each(ctx, part, func(rows []T) error {
-		for i := range rows {
-			if err := out.add(0, &rows[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err := ds.each(ctx, part, func(rows []T) error { return out.addAll(0, rows) })
 	if err != nil {
 		return nil, err
 	}

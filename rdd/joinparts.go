@@ -341,22 +341,11 @@ func spooled[T any](packs runner.Packs, row codec[T], rows eachRows[T]) (again e
 	out := newSpreader(packs, row, 1)
 	out.ToFile()
 	defer out.Close()
-	err = rows(func(rows []T) error {
-		for i := range rows {
-			if err := out.add(0, &rows[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err = rows(func(rows []T) error { return out.addAll(0, rows) })
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := out.Finish()
-	if err != nil {
-		return nil, nil, err
-	}
-	return func(yield func([]T) error) error { return readPart(b, 0, row, yield) }, b.Remove, nil
+	return out.again()
 }
 
 // readPart hands out the rows of a part that were written down.

@@ -14,7 +14,7 @@ import (
 type placedJoin[K comparable, V, W, U any] struct {
 	joinPlan[K, V, W, U]
 	right Dataset[Pair[K, W]]
-	parts bool         // rows can be written down, and come back the same
+	fits  bool         // rows can be written down, and come back the same
 	last  atomic.Int64 // rows of the right in the partition before, for each is like it
 }
 
@@ -24,30 +24,29 @@ func joinInPlace[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Data
 	l := keyed[K, V]{key: r.key, hash: r.hash}
 	var err error
 	l.row, err = pairCodecOf[K, V](l.key)
-	p.co, p.parts = &coGrouping[K, V, W]{l: l, r: r}, err == nil && comesBackTheSame(reflect.TypeFor[W]())
+	p.co, p.fits = &coGrouping[K, V, W]{l: l, r: r}, err == nil && comesBackTheSame(reflect.TypeFor[W]())
 	id := left.g.add(node{kind: op, typ: typeName[U](), detail: "in place", inputs: []int{left.id, right.id}, user: true})
 	return Dataset[U]{g: left.g, id: id, parts: left.parts, spread: left.spread, produce: p.each}
 }
 
 func (p *placedJoin[K, V, W, U]) each(ctx context.Context, part int, yield func([]U) error) error {
-	packs := pulseOf(ctx).packs
 	t := newLookup[K, W](p.co.r, int(p.last.Load()))
-	s := &overflow[K, W]{t: t, row: p.co.r.row, packs: packs}
+	s := &overflow[K, W]{t: t, row: p.co.r.row}
 	defer s.close()
-	if packs != nil && p.parts {
-		s.room = packs.Memory() / 2
+	if env, err := envOf(ctx); err == nil && p.fits { // of what packs are made from there is none
+		s.packs, s.room = env.packs, env.packs.Memory()/2
 	}
 	if err := p.right.each(ctx, part, s.add); err != nil {
 		return err
 	}
 	left := func(rows func([]Pair[K, V]) error) error { return p.left.each(ctx, part, rows) }
 	if s.out != nil {
-		again, done, err := s.finish()
+		again, done, err := s.out.again()
 		if err != nil {
 			return err
 		}
 		defer done()
-		return p.joinOnce(ctx, packs, again, left, yield)
+		return p.joinOnce(ctx, s.packs, again, left, yield)
 	}
 	t.order()
 	p.last.Store(int64(len(t.keys.entries)))
@@ -68,18 +67,18 @@ type overflow[K comparable, W any] struct {
 // add takes rows in.
 func (s *overflow[K, W]) add(rows []Pair[K, W]) error {
 	if s.out != nil {
-		return s.write(rows)
+		return s.out.addAll(0, rows)
 	}
 	if s.bytes += s.size(rows); s.room == 0 || s.bytes <= s.room {
 		return s.t.addAll(rows)
 	}
 	s.out = newSpreader(s.packs, s.row, 1)
 	s.out.ToFile()
-	if err := s.write(s.t.keys.entries); err != nil {
+	if err := s.out.addAll(0, s.t.keys.entries); err != nil {
 		return err
 	}
 	s.t.keys.entries = nil
-	return s.write(rows)
+	return s.out.addAll(0, rows)
 }
 
 // measured is of how many rows one is measured that is not of a fixed size.
@@ -97,24 +96,6 @@ func (s *overflow[K, W]) size(rows []Pair[K, W]) int {
 		size += min(measured, len(rows)-i) * len(s.raw)
 	}
 	return size
-}
-
-func (s *overflow[K, W]) write(rows []Pair[K, W]) error {
-	for i := range rows {
-		if err := s.out.add(0, &rows[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// finish returns the rows that have been written, to be read as often as need be.
-func (s *overflow[K, W]) finish() (again eachRows[Pair[K, W]], done func(), err error) {
-	b, err := s.out.Finish()
-	if err != nil {
-		return nil, nil, err
-	}
-	return func(yield func([]Pair[K, W]) error) error { return readPart(b, 0, s.row, yield) }, b.Remove, nil
 }
 
 func (s *overflow[K, W]) close() {

@@ -43,14 +43,7 @@ func mergeToFile[T any](ctx context.Context, packs runner.Packs, row codec[T], o
 	out := newSpreader(packs, row, 1)
 	out.ToFile()
 	defer out.Close()
-	err := merge(ctx, o, streams, func(rows []T) error {
-		for i := range rows {
-			if err := out.add(0, &rows[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err := merge(ctx, o, streams, func(rows []T) error { return out.addAll(0, rows) })
 	if err != nil {
 		return nil, err
 	}
