@@ -64,10 +64,7 @@ func readNumbersOf(t *testing.T, properties []parquet.WriterProperty, nullable, 
 			t.Fatalf("column %s is read by pages: %v, %v", field.Name, p != nil, err)
 		}
 	}
-	unpacked := false
-	for g := range 2 {
-		unpacked = f.groupPages(g, names) != nil
-	}
+	unpacked := f.groupPages(0, names) != nil && f.groupPages(1, names) != nil
 	for _, c := range f.r.MetaData().RowGroups[0].Columns {
 		plain = plain && (c.MetaData.Codec == 0 || c.MetaData.Codec == 1)
 	}

@@ -114,16 +114,18 @@ func (h *headReader) next(end int64) (pageAt, bool) {
 	}
 	p := pageAt{At: h.at + size}
 	whole, packed := head.at(headUnpacked), head.at(headPacked)
-	var ok bool
+	ok, plain := false, int(parquet.Encodings.Plain)
 	switch head.at(headKind) {
-	case 0:
-		p.Values, ok = head.of(headV1, 1), head.of(headV1, 2) == 0 && (!h.levels || head.of(headV1, 3) == int(parquet.Encodings.RLE))
-	case 3:
-		lead := head.of(headV2, 5) + head.of(headV2, 6)
-		p.Values, ok = head.of(headV2, 1), head.of(headV2, 2) == 0 && head.of(headV2, 4) == 0 && lead >= 0 && lead <= min(whole, packed)
+	case dataPage:
+		p.Values, ok = head.at(headValues), head.at(headEncoding) == plain && (!h.levels || head.at(headLevels) == int(parquet.Encodings.RLE))
+	case dataPageV2:
+		defs, reps := head.at(headDefsV2), head.at(headRepsV2)
+		lead := defs + reps
+		p.Values, ok = head.at(headValuesV2), head.at(headNullsV2) == 0 && head.at(headEncodingV2) == plain
+		ok = ok && min(defs, reps) >= 0 && lead <= min(whole, packed)
 		p.Bare, p.At, whole, packed = true, p.At+int64(lead), whole-lead, packed-lead
 	}
-	packedPage := h.packed && head.fields[headV2<<8|7] != 2
+	packedPage := h.packed && head.at(headIsPackedV2) != 0 // it is where nothing is said
 	if p.Size = whole; packedPage {
 		p.Packed = packed
 	}
@@ -145,7 +147,7 @@ func (h *headReader) read(end int64) (*pageHead, int64) {
 		}
 		in := thrift.NewTMemoryBufferLen(0)
 		in.Buffer.Write(h.room)
-		head := &pageHead{in: thrift.NewTCompactProtocolConf(in, nil), fields: map[int]int{}}
+		head := &pageHead{in: thrift.NewTCompactProtocolConf(in, nil), fields: map[headField]int{}}
 		err := head.read(0)
 		if err == nil {
 			return head, n - int64(in.Buffer.Len())
@@ -156,31 +158,48 @@ func (h *headReader) read(end int64) (*pageHead, int64) {
 	}
 }
 
-// pageHead has the numbers of a head by their fields' numbers: those of a structure within it
-// by that of the structure, shifted, and their own. A boolean is 1, or 2 where it is false.
+// pageHead has the numbers of a head. A boolean is 1, or 0 where it is false.
 type pageHead struct {
 	in     *thrift.TCompactProtocol
-	fields map[int]int
+	fields map[headField]int
 }
 
-// Fields of PageHeader in parquet.thrift.
+// headField is a field of PageHeader in parquet.thrift, or of the structure that one of its
+// fields is.
+type headField struct{ of, id int }
+
 const (
-	headKind     = 1
-	headUnpacked = 2
-	headPacked   = 3
-	headV1       = 5
-	headV2       = 8
+	headV1 = 5 // data_page_header
+	headV2 = 8 // data_page_header_v2
 )
 
-func (h *pageHead) at(field int) int { return h.fields[field] }
+var (
+	headKind       = headField{0, 1}
+	headUnpacked   = headField{0, 2}
+	headPacked     = headField{0, 3}
+	headValues     = headField{headV1, 1}
+	headEncoding   = headField{headV1, 2}
+	headLevels     = headField{headV1, 3}
+	headValuesV2   = headField{headV2, 1}
+	headNullsV2    = headField{headV2, 2}
+	headEncodingV2 = headField{headV2, 4}
+	headDefsV2     = headField{headV2, 5}
+	headRepsV2     = headField{headV2, 6}
+	headIsPackedV2 = headField{headV2, 7}
+)
 
-// of is a number of a structure; −1 where it is not there.
-func (h *pageHead) of(of, field int) int {
-	v, ok := h.fields[of<<8|field]
-	if !ok {
-		return -1
+// Kinds of pages.
+const (
+	dataPage   = 0
+	dataPageV2 = 3
+)
+
+// at returns a number; −1 where it is not there.
+func (h *pageHead) at(f headField) int {
+	if v, ok := h.fields[f]; ok {
+		return v
 	}
-	return v
+	return -1
 }
 
 // read reads a structure, that of a field or the whole.
@@ -205,13 +224,13 @@ func (h *pageHead) field(ctx context.Context, of, id int, kind thrift.TType) err
 	switch {
 	case kind == thrift.I32:
 		v, err := h.in.ReadI32(ctx)
-		h.fields[of<<8|id] = int(v)
+		h.fields[headField{of, id}] = int(v)
 		return err
 	case kind == thrift.BOOL:
 		v, err := h.in.ReadBool(ctx)
-		h.fields[of<<8|id] = 2
+		h.fields[headField{of, id}] = 0
 		if v {
-			h.fields[of<<8|id] = 1
+			h.fields[headField{of, id}] = 1
 		}
 		return err
 	case kind == thrift.STRUCT && of == 0 && (id == headV1 || id == headV2):

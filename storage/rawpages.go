@@ -11,8 +11,8 @@ import (
 	"github.com/golang/snappy"
 )
 
-// rawFile reads columns of numbers and texts from pages whose heads a decoder has read: all that is left
-// is to unpack blocks of bytes, of a size that is known and small.
+// rawFile reads columns of numbers and texts from pages whose heads a decoder has read: all
+// that is left is to unpack blocks of bytes, of a size that is known and small.
 type rawFile struct {
 	path string
 	file *os.File
@@ -154,8 +154,12 @@ func (p *rawPages) unpack(at pageAt) ([]byte, error) {
 	if err := p.readAt(p.packed, at.At); err != nil {
 		return nil, err
 	}
-	if n, err := snappy.DecodedLen(p.packed); err != nil || n != at.Size {
-		return nil, fmt.Errorf("it has a page of %d bytes that unpacks to %d (%w)", at.Size, n, err)
+	n, err := snappy.DecodedLen(p.packed)
+	if err == nil && n != at.Size {
+		err = fmt.Errorf("it has a page of %d bytes that unpacks to %d", at.Size, n)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return snappy.Decode(p.page, p.packed)
 }
