@@ -94,6 +94,12 @@ func (w *placeWatch) lost(id plan.ExecutorID) {
 	forget := func(c copyOf, _ bool) bool { return c.on == id }
 	maps.DeleteFunc(w.holds, forget)
 	maps.DeleteFunc(w.ever, forget)
+	w.notAsked(id)
+}
+
+// notAsked forgets what an executor was asked to get: it goes to others, and what becomes of it
+// does not count against the executor.
+func (w *placeWatch) notAsked(id plan.ExecutorID) {
 	maps.DeleteFunc(w.coming, func(_ splitOf, to plan.ExecutorID) bool { return to == id })
 }
 
@@ -380,6 +386,7 @@ func (w *placeWatch) exclude(x *driver.Exclusion, now plan.Time) {
 	}
 	w.excluded[x.Executor] = now + w.s.cfg.Schedule.Exclusion<<min(w.terms[x.Executor], 6)
 	w.terms[x.Executor]++
+	w.notAsked(x.Executor)
 }
 
 // overdue finds executors that a new step should have let back in.
