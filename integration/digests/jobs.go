@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/integration/lab"
 	"github.com/volley-engine/volley/integration/reference"
 )
@@ -94,9 +95,14 @@ func (b *bench) job(name string, c *reference.Case, whole bool, args []string) e
 		args = append(args, "--max-iterations", few)
 	}
 	cmd := exec.Command(b.program, args...)
-	if out, err := cmd.Output(); err != nil && len(out) == 0 {
+	var said strings.Builder
+	cmd.Stderr = &said
+	switch _, err := cmd.Output(); {
+	case cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == volley.ExitUsage:
 		b.say(name, "refused")
 		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %w: %s", name, err, said.String())
 	}
 	of, err := filesDigest(model)
 	if err != nil {
@@ -112,9 +118,6 @@ func (b *bench) job(name string, c *reference.Case, whole bool, args []string) e
 
 // processes runs the jobs on a driver and executors in processes of their own.
 func (b *bench) processes() error {
-	if !strings.Contains("processes", b.only) && !strings.Contains(b.only, "processes") && b.only != "" {
-		return nil
-	}
 	cases, err := b.cases()
 	if err != nil {
 		return err
