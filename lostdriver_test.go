@@ -148,6 +148,25 @@ func TestAJobOutlivesItsLostConnections(t *testing.T) {
 	}
 }
 
+// runTurns runs a loop of six turns, and returns how many it took.
+func runTurns(t *testing.T, cfg Config, after func(turn int)) (turns int, err error) {
+	_, err = Run(context.Background(), cfg, "turns", textArgs{numbersFile(t, "1 2 3\n")}, buildText,
+		func(ctx context.Context, s *rdd.Session, _ textArgs, p textPlan) (string, error) {
+			state := 0.0
+			for range rdd.Iterations(ctx, s, &state, 6) {
+				a, err := p.Mean.Run(ctx, s, state)
+				if err != nil {
+					return "", err
+				}
+				state += a.Total
+				turns++
+				after(turns)
+			}
+			return "end", s.Err()
+		})
+	return turns, err
+}
+
 // TestADiskThatIsFullForAWhile: the run goes on, no checkpoint is made while lines of the
 // log wait, and in the end both are whole.
 func TestADiskThatIsFullForAWhile(t *testing.T) {
@@ -155,26 +174,16 @@ func TestADiskThatIsFullForAWhile(t *testing.T) {
 		cfg := testConfig(t)
 		dir := t.TempDir()
 		cfg.Checkpoints, cfg.CheckpointEach, cfg.EventLog = filepath.Join(dir, "checkpoints"), 1, filepath.Join(dir, "events.jsonl")
-		turns, stop, kept := 0, func() {}, 0
-		_, err := Run(context.Background(), cfg, "turns", textArgs{numbersFile(t, "1 2 3\n")}, buildText,
-			func(ctx context.Context, s *rdd.Session, _ textArgs, p textPlan) (string, error) {
-				state := 0.0
-				for range rdd.Iterations(ctx, s, &state, 6) {
-					a, err := p.Mean.Run(ctx, s, state)
-					if err != nil {
-						return "", err
-					}
-					state += a.Total
-					switch turns++; turns {
-					case 2:
-						stop = disk.Fill(func(path string) bool { return strings.HasPrefix(filepath.Base(path), full) })
-					case 5:
-						kept = len(checkpointFiles(cfg.Checkpoints))
-						stop()
-					}
-				}
-				return "end", s.Err()
-			})
+		stop, kept := func() {}, 0
+		turns, err := runTurns(t, cfg, func(turn int) {
+			switch turn {
+			case 2:
+				stop = disk.Fill(func(path string) bool { return strings.HasPrefix(filepath.Base(path), full) })
+			case 5:
+				kept = len(checkpointFiles(cfg.Checkpoints))
+				stop()
+			}
+		})
 		stop()
 		if err != nil || turns != 6 || kept != 1 {
 			t.Errorf("%s: %d turns, %d checkpoints while the disk was full: %v", full, turns, kept, err)
@@ -195,22 +204,11 @@ func TestARunWhoseLogIsLostEnds(t *testing.T) {
 	dir := t.TempDir()
 	logs := filepath.Join(dir, "logs")
 	cfg.Checkpoints, cfg.CheckpointEach, cfg.EventLog = filepath.Join(dir, "checkpoints"), 1, filepath.Join(logs, "events.jsonl")
-	turns := 0
-	_, err := Run(context.Background(), cfg, "turns", textArgs{numbersFile(t, "1 2 3\n")}, buildText,
-		func(ctx context.Context, s *rdd.Session, _ textArgs, p textPlan) (string, error) {
-			state := 0.0
-			for range rdd.Iterations(ctx, s, &state, 6) {
-				a, err := p.Mean.Run(ctx, s, state)
-				if err != nil {
-					return "", err
-				}
-				state += a.Total
-				if turns++; turns == 1 {
-					_ = os.Rename(logs, logs+"-away")
-				}
-			}
-			return "end", s.Err()
-		})
+	turns, err := runTurns(t, cfg, func(turn int) {
+		if turn == 1 {
+			_ = os.Rename(logs, logs+"-away")
+		}
+	})
 	if err == nil || !strings.Contains(err.Error(), "write the event log") || turns != 1 {
 		t.Errorf("after %d turns: %v", turns, err)
 	}

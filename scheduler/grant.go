@@ -410,8 +410,8 @@ type arrival struct {
 const copiesTried = 2
 
 // forsaken reports whether nobody who answers holds a split, and whoever was to get it has
-// had its time, or could not get it: no pass depends on who does not answer, be it only for a copy. While there
-// is time left it notes when that is over.
+// had its time, or could not get it: no pass depends on who does not answer, be it only for a
+// copy. While there is time left it notes when that is over.
 func (l *Leases) forsaken(i int, now plan.Time) bool {
 	for e := range l.ex {
 		if l.holds(e, i) && l.usable(e) && !l.silent(e, now) {
