@@ -323,11 +323,6 @@ func (e *embedded) Commit(ctx context.Context, c rdd.Commit) error {
 	if e.pending != nil {
 		e.pending.Iteration, e.pending.Params, e.pending.Values = c.Iteration, c.Digest, c.Values
 		e.pending.Phases.Update = int64(e.back.Now() - e.stepEnd)
-		err := e.journal.Append(ctx, driver.Record{Kind: driver.StepCommitted, Job: plan.JobID(e.name),
-			Step: plan.StepID(e.report.Number), Epoch: e.report.Epoch, Params: c.Digest})
-		if err != nil {
-			return err
-		}
 		if e.remote != nil {
 			e.unsaid = append(e.unsaid, commitOf(e.report, c.Digest))
 		}

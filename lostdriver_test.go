@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/driver/daemon"
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/rdd"
@@ -101,7 +101,7 @@ func jobsOf(t *testing.T, c wire.ClusterClient, id string) *wire.JobInfo {
 func waitingDriver(t *testing.T, dir string) wire.ClusterClient {
 	t.Helper()
 	t.Setenv("VOLLEY_HOME", filepath.Join(dir, "home"))
-	d, err := driver.StartDaemon(driver.DaemonConfig{Listen: "127.0.0.1:0", DataDir: dir})
+	d, err := daemon.Start(daemon.Config{Listen: "127.0.0.1:0", DataDir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestAJobOutlivesItsLostConnections(t *testing.T) {
 	for {
 		i := jobsOf(t, c, reply.Id)
 		lives, _ := os.ReadFile(filepath.Join(dir, "jobs", reply.Id, "lives"))
-		if driver.Over(i.State) {
+		if daemon.Over(i.State) {
 			t.Fatalf("after %d processes the job is %s: %s", len(lives), i.State, i.Why)
 		}
 		if len(lives) > cutLives && strings.Contains(i.Why, "waits for an executor") {

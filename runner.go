@@ -36,7 +36,7 @@ func runRunner(ctx context.Context, cfg Config, args []byte, g *rdd.Graph) error
 	// One processor more than slots: whoever reads the network is never kept
 	// waiting by folds.
 	runtime.GOMAXPROCS(process.Slots + 1)
-	conn, err := net.FileConn(os.NewFile(executor.RunnerFD, "executor"))
+	conn, err := net.FileConn(os.NewFile(wire.RunnerFD, "executor"))
 	if err != nil {
 		return fault.New(fault.Internal, "open", "the connection to the executor", err)
 	}

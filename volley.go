@@ -140,9 +140,6 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 		e.log.Close()
 		return nil, err
 	}
-	if err := e.journal.Append(ctx, driver.Record{Kind: driver.JobEnded, Job: plan.JobID(name), Reason: stoppedBy}); err != nil {
-		return nil, err
-	}
 	e.flush()
 	if err := e.log.Finish(ctx, stoppedBy); err != nil {
 		return nil, err
@@ -266,7 +263,6 @@ type embedded struct {
 	cleanup   []func()
 	back      backend
 	log       *driver.EventLog
-	journal   driver.Journal
 	mu        sync.Mutex // guards packs: executors look them up
 	packs     map[int]*storage.Pack
 	maker     *rdd.Maker
@@ -302,7 +298,7 @@ func newEmbedded(ctx context.Context, cfg Config, name string, args []byte, g *r
 	if cfg.Identity == "" {
 		cfg.Identity = string(args)
 	}
-	e := &embedded{ctx: ctx, cfg: cfg, name: name, args: args, plan: g.Fingerprint(), packs: map[int]*storage.Pack{}, metas: map[int]*storage.PackMeta{}, makers: map[int]plan.ExecutorID{}, madeWith: g.MadeWith, journal: &driver.Direct{}}
+	e := &embedded{ctx: ctx, cfg: cfg, name: name, args: args, plan: g.Fingerprint(), packs: map[int]*storage.Pack{}, metas: map[int]*storage.PackMeta{}, makers: map[int]plan.ExecutorID{}, madeWith: g.MadeWith}
 	if err := e.open(ctx, g, again); err != nil {
 		e.close()
 		return nil, err
@@ -348,9 +344,6 @@ func (e *embedded) open(ctx context.Context, g *rdd.Graph, again func() (executo
 	job.Record = e.log != nil
 	e.job = job
 	if e.back, err = e.newBackend(job, again); err != nil {
-		return err
-	}
-	if err := e.journal.Append(ctx, driver.Record{Kind: driver.JobBegun, Job: job.ID, Plan: e.plan}); err != nil {
 		return err
 	}
 	return e.back.Start(ctx)

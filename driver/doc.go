@@ -1,12 +1,9 @@
-// Package driver owns the life of jobs: the pure job machine that takes a job
-// from its executors' joining through packs, steps and actions to its end,
-// the shell that carries its decisions out, the journal of committed steps,
-// and the event log.
+// Package driver runs in the process of a job: the pure job machine that takes a job from its
+// executors' joining through packs, steps and actions to its end, the shell that carries its
+// decisions out, and the event log.
 //
-// What becomes of jobs, their processes and their runners, and of executors, the
-// lifecycle of the daemon decides.
+// What becomes of jobs, of their processes and of executors, the daemon decides (driver/daemon).
 //
-// The job machine (Job) and the lifecycle (Life) do no I/O, start no goroutine
-// and read no clock.
+// The job machine (Job) does no I/O, starts no goroutine and reads no clock.
 // It promises nothing to programs outside this module.
 package driver

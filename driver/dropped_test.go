@@ -87,7 +87,9 @@ func (s *stepper) hands(from plan.ExecutorID, a *wire.Assignment, rows uint64) {
 		Coverage: []*wire.Coverage{{Split: a.Split, Attempt: a.Attempt, Epoch: a.Epoch, Count: rows, Folded: rows}}}}})
 }
 
-func (s *stepper) lose(id plan.ExecutorID) { s.step(Event{Lost: &Lost{Executor: id, Why: "gone"}}) }
+func (s *stepper) lose(id plan.ExecutorID) {
+	s.step(Event{Lost: &Lost{Executor: id, Why: "gone"}})
+}
 
 // dropped fails unless so many rows are counted as folded in vain.
 func (s *stepper) dropped(want int64, when string) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/driver/daemon"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -65,9 +65,9 @@ func listJobs(ctx context.Context, client wire.ClusterClient, addr string, asJSO
 	if err != nil {
 		return wire.CallError("list the jobs of", addr, err)
 	}
-	lines := make([]driver.JobView, 0, len(reply.Jobs))
+	lines := make([]daemon.JobView, 0, len(reply.Jobs))
 	for _, i := range reply.Jobs {
-		lines = append(lines, driver.ViewJob(i))
+		lines = append(lines, daemon.ViewJob(i))
 	}
 	if asJSON {
 		return printJSON(lines)
@@ -103,7 +103,7 @@ it brings the model and the event log of a job that has ended.`, exactArgs(1, "t
 			if err != nil {
 				return wire.CallError("ask for "+args[0]+" at", addr, err)
 			}
-			l := driver.ViewJob(reply.Jobs[0])
+			l := daemon.ViewJob(reply.Jobs[0])
 			if out != "" || eventLog != "" {
 				if err := outcomeOf(reply.Jobs[0]); err != nil {
 					return err
@@ -175,7 +175,7 @@ func cancelCommand() *cobra.Command {
 			if err != nil {
 				return wire.CallError("cancel "+args[0]+" at", addr, err)
 			}
-			if j := before.Jobs[0]; driver.Over(j.State) {
+			if j := before.Jobs[0]; daemon.Over(j.State) {
 				fmt.Fprintf(os.Stderr, "volley: %s had ended already: %s\n", j.Id, j.State)
 			}
 			return nil
@@ -199,9 +199,9 @@ func executorsCommand() *cobra.Command {
 			if err != nil {
 				return wire.CallError("list the executors of", addr, err)
 			}
-			lines := make([]driver.ExecutorView, 0, len(reply.Executors))
+			lines := make([]daemon.ExecutorView, 0, len(reply.Executors))
 			for _, e := range reply.Executors {
-				lines = append(lines, driver.ViewExecutor(e))
+				lines = append(lines, daemon.ViewExecutor(e))
 			}
 			if asJSON {
 				return printJSON(lines)

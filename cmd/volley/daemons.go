@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/volley-engine/volley"
-	"github.com/volley-engine/volley/driver"
-	"github.com/volley-engine/volley/executor"
+	driverd "github.com/volley-engine/volley/driver/daemon"
+	executord "github.com/volley-engine/volley/executor/daemon"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/pace"
 )
@@ -25,8 +25,8 @@ func daemonLogger(name, level string) hclog.Logger {
 }
 
 func driverCommand() *cobra.Command {
-	keep, restarts := driver.DefaultKeep, uint32(0)
-	cfg := driver.DaemonConfig{Keep: &keep, Restarts: &restarts}
+	keep, restarts := driverd.DefaultKeep, uint32(0)
+	cfg := driverd.Config{Keep: &keep, Restarts: &restarts}
 	var config, level string
 	c := &cobra.Command{
 		Use:   "driver",
@@ -45,7 +45,7 @@ prints one JSON line when it is ready, and ends on SIGTERM.`,
 				cfg.DataDir = filepath.Join(volley.DefaultDataDir(), "driver")
 			}
 			cfg.Logger = daemonLogger("driver", level)
-			d, err := driver.StartDaemon(cfg)
+			d, err := driverd.Start(cfg)
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ prints one JSON line when it is ready, and ends on SIGTERM.`,
 	fs.StringVar(&cfg.DataDir, "data-dir", "", "directory for jobs, results and the token (default: $XDG_CACHE_HOME/volley/driver)")
 	fs.DurationVar(&cfg.Suspicion, "suspicion", 2*time.Second, "silence after which an executor, a runner or a job's process is taken for lost; signs of life come three times as often")
 	fs.DurationVar(&cfg.Drain, "drain", 5*time.Second, "how long a shutdown waits for job processes and executors")
-	fs.Uint32Var(&restarts, "restarts", driver.DefaultRestarts, "how often a job's process is started again that was killed or has ended without a word; volley job resume begins anew")
+	fs.Uint32Var(&restarts, "restarts", driverd.DefaultRestarts, "how often a job's process is started again that was killed or has ended without a word; volley job resume begins anew")
 	fs.Var((*keepValue)(&keep), "keep", aboutKeep)
 	fs.StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or off")
 	fs.StringVar(&config, "config", "", "YAML file with values for flags")
@@ -82,7 +82,7 @@ func ended(err error) error {
 }
 
 func executorCommand() *cobra.Command {
-	cfg := executor.DaemonConfig{}
+	cfg := executord.Config{}
 	var config, level string
 	var labels []string
 	c := &cobra.Command{
@@ -127,7 +127,7 @@ for a driver that is gone for --max-wait, and ends on SIGTERM.`,
 				return fault.New(fault.Usage, "use", "--memory", err)
 			}
 			cfg.MemoryBytes = bytes
-			d, err := executor.NewDaemon(cfg)
+			d, err := executord.New(cfg)
 			if err != nil {
 				return err
 			}

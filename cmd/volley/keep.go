@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/volley-engine/volley"
-	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/driver/daemon"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -19,7 +19,7 @@ import (
 const aboutKeep = "which jobs that have ended stay, with their models and logs: the last count=N, those younger than age=30d, as many as fit into bytes=20GiB, or several of these, joined by commas; or all"
 
 // keepValue is --keep.
-type keepValue driver.Keep
+type keepValue daemon.Keep
 
 // Type is what help calls it.
 func (*keepValue) Type() string { return "limits" }
@@ -43,7 +43,7 @@ func (k *keepValue) String() string {
 
 // Set reads a list of limits.
 func (k *keepValue) Set(text string) error {
-	out := keepValue(driver.KeepAll)
+	out := keepValue(daemon.KeepAll)
 	if text != "all" {
 		for part := range strings.SplitSeq(text, ",") {
 			if err := out.limit(strings.TrimSpace(part)); err != nil {

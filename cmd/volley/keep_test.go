@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/driver/daemon"
 )
 
 // TestWhatKeepSays: limits are read, and shown as they can be read again.
 func TestWhatKeepSays(t *testing.T) {
-	for text, want := range map[string]driver.Keep{
-		"all":                             driver.KeepAll,
+	for text, want := range map[string]daemon.Keep{
+		"all":                             daemon.KeepAll,
 		"count=0":                         {Count: 0, Age: -1, Bytes: -1},
 		"age=30d":                         {Count: -1, Age: 720 * time.Hour, Bytes: -1},
 		"age=90m":                         {Count: -1, Age: 90 * time.Minute, Bytes: -1},
@@ -19,7 +19,7 @@ func TestWhatKeepSays(t *testing.T) {
 		"count=10, age=1h, bytes=1000000": {Count: 10, Age: time.Hour, Bytes: 1e6},
 	} {
 		var k, again keepValue
-		if err := k.Set(text); err != nil || driver.Keep(k) != want {
+		if err := k.Set(text); err != nil || daemon.Keep(k) != want {
 			t.Errorf("%s: %+v, want %+v (%v)", text, k, want, err)
 		}
 		if err := again.Set(k.String()); err != nil || again != k {
@@ -31,8 +31,8 @@ func TestWhatKeepSays(t *testing.T) {
 // TestWhatKeepRefuses: what says no limit changes none.
 func TestWhatKeepRefuses(t *testing.T) {
 	for _, text := range []string{"", "10", "count", "count=", "count=-1", "count=1.5", "age=", "age=30", "age=-1h", "age=-1d", "age=xd", "bytes=", "bytes=many", "bytes=-1", "all,count=1", "count=1,,age=1h", "rows=3"} {
-		k := keepValue(driver.DefaultKeep)
-		if err := k.Set(text); err == nil || driver.Keep(k) != driver.DefaultKeep {
+		k := keepValue(daemon.DefaultKeep)
+		if err := k.Set(text); err == nil || daemon.Keep(k) != daemon.DefaultKeep {
 			t.Errorf("%q is taken for %s", text, k.String())
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/driver/daemon"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/mllib"
@@ -182,7 +182,7 @@ func leaveOrCancel(client wire.ClusterClient, addr, id string) error {
 
 // outcomeOf is the error of a job that did not come to its end.
 func outcomeOf(info *wire.JobInfo) error {
-	if info.State == driver.JobDone {
+	if info.State == daemon.JobDone {
 		return nil
 	}
 	return fault.Newf(fault.UserCode, "run", info.Id, "%s: %s", info.State, info.Why)

@@ -168,8 +168,10 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 var allowed = map[string][]string{
 	".":                     {"internal/disk", "abss", "prioritizer", "driver", "executor", "rdd", "storage", "internal/fault", "internal/kernel", "internal/pace", "internal/plan", "internal/runner", "internal/sim", "internal/wire"},
 	"cmd/volley":            {"*"},
-	"driver":                {"internal/disk", "abss", "prioritizer", "scheduler", "storage", "internal/fault", "internal/mutant", "internal/plan", "internal/programs", "internal/wire"},
-	"executor":              {"storage", "internal/fault", "internal/mutant", "internal/plan", "internal/programs", "internal/runner", "internal/wire"},
+	"driver":                {"internal/disk", "abss", "prioritizer", "scheduler", "storage", "internal/fault", "internal/mutant", "internal/plan", "internal/wire"},
+	"driver/daemon":         {"driver", "internal/disk", "internal/fault", "internal/mutant", "internal/plan", "internal/programs", "internal/wire"},
+	"executor":              {"storage", "internal/fault", "internal/mutant", "internal/plan", "internal/runner", "internal/wire"},
+	"executor/daemon":       {"internal/fault", "internal/plan", "internal/programs", "internal/wire"},
 	"rdd":                   {"internal/disk", "storage", "internal/fault", "internal/kernel", "internal/plan", "internal/runner", "internal/wire"},
 	"mllib":                 {"internal/disk", "rdd", "storage", "internal/fault", "internal/kernel"},
 	"scheduler":             {"internal/fault", "internal/mutant", "internal/plan"},
@@ -189,7 +191,8 @@ var allowed = map[string][]string{
 	"internal/wire/gen":     {},
 	"internal/runner":       {"storage", "internal/fault", "internal/plan"},
 	"internal/sim":          {"abss", "driver", "executor", "prioritizer", "internal/fault", "internal/mutant", "internal/pace", "internal/plan", "internal/runner", "internal/wire"},
-	"internal/sim/simulate": {"internal/mutant", "internal/sim"},
+	"internal/sim/life":     {"driver", "driver/daemon", "internal/fault", "internal/mutant", "internal/plan", "internal/sim", "internal/wire"},
+	"internal/sim/simulate": {"internal/mutant", "internal/sim", "internal/sim/life"},
 	"internal/audit":        {"abss", "driver", "rdd", "storage", "internal/fault", "internal/plan", "internal/runner"},
 	"internal/synth":        {"internal/fault"},
 	"internal/lint":         {},
@@ -225,6 +228,23 @@ func TestImportGraph(t *testing.T) {
 	}
 }
 
+// TestProgramsLinkNoDaemon: what only the daemons of a cluster need is in no program of a user's.
+func TestProgramsLinkNoDaemon(t *testing.T) {
+	cmd := exec.Command("go", "list", "-deps", "./examples/...")
+	cmd.Dir = rootPath
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range strings.Fields(string(out)) {
+		for _, not := range []string{"hashicorp/raft", "bbolt", "prometheus", "/daemon", "cobra"} {
+			if strings.Contains(path, not) {
+				t.Errorf("the programs of examples link %s", path)
+			}
+		}
+	}
+}
+
 // pure says whether a file may only decide: no I/O, clock, goroutine or
 // randomness.
 func pure(s source) bool {
@@ -232,9 +252,13 @@ func pure(s source) bool {
 	case "scheduler", "abss", "prioritizer", "internal/plan", "internal/mutant":
 		return true
 	case "driver":
-		return strings.HasPrefix(filepath.Base(s.path), "job") || strings.HasPrefix(filepath.Base(s.path), "lifecycle")
+		return strings.HasPrefix(filepath.Base(s.path), "job")
+	case "driver/daemon":
+		return strings.HasPrefix(filepath.Base(s.path), "lifecycle")
 	case "executor":
-		return filepath.Base(s.path) == "agent.go" || filepath.Base(s.path) == "shares.go"
+		return strings.HasPrefix(filepath.Base(s.path), "agent")
+	case "executor/daemon":
+		return filepath.Base(s.path) == "shares.go"
 	}
 	return false
 }

@@ -4,9 +4,9 @@
 //
 // It serves two ends: with real numerics it is the clock of `volley run
 // --clock virtual`; with faults and counting accumulators it is the simulator
-// that proves the control plane (Simulate). Beside it the lifecycle of a driver's
-// jobs and executors lives in a world of its own, of journals, disks and
-// processes that fail (SimulateLife).
+// that proves the control plane (Simulate). The lifecycle of a driver daemon's jobs and
+// executors is simulated in a package of its own, life: a program that runs in virtual time
+// needs no daemon.
 //
 // It must not read a clock, start a goroutine or decide anything that the
 // real shells leave to the machines.

@@ -1,6 +1,6 @@
 //go:build mutants
 
-package sim
+package sim_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley/internal/mutant"
+	"github.com/volley-engine/volley/internal/sim"
+	"github.com/volley-engine/volley/internal/sim/life"
 )
 
 // proof is a planted bug and the oracle that it is for.
@@ -170,7 +172,7 @@ func TestEveryPlantedBugIsFound(t *testing.T) {
 			others := map[string]int{}
 			for seed := uint64(1); seed <= 200; seed++ {
 				vs := violations(seed, p.oracle)
-				if slices.ContainsFunc(vs, func(v Violation) bool { return v.Oracle == p.oracle }) {
+				if slices.ContainsFunc(vs, func(v sim.Violation) bool { return v.Oracle == p.oracle }) {
 					t.Logf("%s finds it with seed %d", p.oracle, seed)
 					return
 				}
@@ -184,16 +186,16 @@ func TestEveryPlantedBugIsFound(t *testing.T) {
 }
 
 // violations are what a seed finds; a planted bug may make a machine panic.
-func violations(seed uint64, oracle string) (vs []Violation) {
+func violations(seed uint64, oracle string) (vs []sim.Violation) {
 	defer func() {
 		if r := recover(); r != nil {
-			vs = []Violation{{"panic", fmt.Sprint(r)}}
+			vs = []sim.Violation{{Oracle: "panic", Text: fmt.Sprint(r)}}
 		}
 	}()
 	if strings.HasPrefix(oracle, "life.") {
-		return SimulateLife(seed, Options{Until: oracle}).Violations
+		return life.Simulate(seed, sim.Options{Until: oracle}).Violations
 	}
-	return Simulate(seed, Options{Until: oracle}).Violations
+	return sim.Simulate(seed, sim.Options{Until: oracle}).Violations
 }
 
 func TestEveryBugHasAProof(t *testing.T) {

@@ -397,9 +397,6 @@ func (s *Sim) later(after plan.Time, do func()) {
 	})
 }
 
-// livelock is how many things may happen at one time.
-const livelock = 100_000
-
 // run lets things happen until the job is over. A world in which nothing
 // happens any more, or in which a step lasts longer than all its bounds, hangs.
 func (s *Sim) run() {
@@ -408,7 +405,7 @@ func (s *Sim) run() {
 	}
 	limit := 3*s.cfg.Sync.StepTimeout + s.cfg.MaxWait
 	for !s.over {
-		if s.w.turns > livelock {
+		if s.w.Stuck() {
 			s.violate("10.9", "time stands still")
 			return
 		}

@@ -44,6 +44,12 @@ func (w *World) Next() bool {
 	return true
 }
 
+// livelock is how many things may happen at one time.
+const livelock = 100_000
+
+// Stuck reports whether so many things have happened at this time that none may ever happen later.
+func (w *World) Stuck() bool { return w.turns > livelock }
+
 type eventQueue []event
 
 func (q eventQueue) Len() int { return len(q) }

@@ -55,6 +55,9 @@ func (p Process) Environ(dataDir string) []string {
 	return append(out, processEnv+"="+string(raw), "VOLLEY_DATA_DIR="+dataDir)
 }
 
+// RunnerFD is the file descriptor of a runner's connection to its executor.
+const RunnerFD = 3
+
 // ThisProcess is what this process was started for.
 func ThisProcess() Process {
 	var p Process

@@ -15,6 +15,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/sim"
+	"github.com/volley-engine/volley/internal/sim/life"
 )
 
 func main() {
@@ -61,7 +62,7 @@ func simulated(from uint64, seeds int, options sim.Options) <-chan *sim.Result {
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < uint64(seeds); i = next.Add(1) - 1 {
-				results <- sim.Both(from+i, options)
+				results <- life.Both(from+i, options)
 			}
 		})
 	}

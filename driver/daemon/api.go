@@ -1,0 +1,151 @@
+package daemon
+
+import (
+	"context"
+	"crypto/subtle"
+	"path/filepath"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// admitJob refuses a job process that has another job's token.
+func (d *Daemon) admitJob(ctx context.Context, w *work) error {
+	if subtle.ConstantTimeCompare([]byte(wire.CallerToken(ctx)), []byte(w.token)) != 1 {
+		return status.Error(codes.PermissionDenied, "the token is another job's")
+	}
+	return nil
+}
+
+// Submit takes a job in.
+func (d *Daemon) Submit(_ context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error) {
+	if u := req.Program; u != nil {
+		if _, ok := d.programs.Path(u.Digest); !ok {
+			return nil, status.Error(codes.NotFound, "the program is not here: upload it first")
+		}
+	}
+	id, err := d.jobs.submit(req)
+	if err != nil {
+		return nil, err
+	}
+	return &wire.SubmitReply{Id: id}, nil
+}
+
+// Jobs lists jobs, or describes one.
+func (d *Daemon) Jobs(_ context.Context, req *wire.JobsRequest) (*wire.JobsReply, error) {
+	reply := &wire.JobsReply{}
+	if req.Id != "" {
+		w, err := d.jobs.find(req.Id)
+		if err != nil {
+			return nil, err
+		}
+		reply.Jobs = append(reply.Jobs, w.described())
+		return reply, nil
+	}
+	for _, w := range d.jobs.all() {
+		info, _ := w.snapshot()
+		if !req.Brief {
+			info = w.described()
+		}
+		reply.Jobs = append(reply.Jobs, info)
+	}
+	return reply, nil
+}
+
+// Watch follows a job's log.
+func (d *Daemon) Watch(req *wire.WatchRequest, stream wire.Cluster_WatchServer) error {
+	w, err := d.jobs.find(req.Id)
+	if err != nil {
+		return err
+	}
+	done, err := w.read()
+	if err != nil {
+		return err
+	}
+	defer done()
+	name, offset := "log", int64(req.Offset)
+	if req.Task != "" {
+		if !d.members.knows(req.Task) {
+			return status.Errorf(codes.NotFound, "there is no executor %q", req.Task)
+		}
+		name = "runner-" + filepath.Base(req.Task) + ".log"
+	}
+	for {
+		info, changed := w.snapshot()
+		offset, err = readLog(filepath.Join(w.dir, name), offset, func(p []byte, next int64) error {
+			return stream.Send(&wire.WatchReply{Log: p, Next: uint64(next)})
+		})
+		if err != nil {
+			return err
+		}
+		if Over(info.State) || !req.Follow {
+			return stream.Send(&wire.WatchReply{Ended: w.described()})
+		}
+		select {
+		case <-changed:
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		case <-d.ctx.Done():
+			return status.Error(codes.Unavailable, "the driver is going down")
+		}
+	}
+}
+
+// Download brings a job's model and event log.
+func (d *Daemon) Download(req *wire.DownloadRequest, stream wire.Cluster_DownloadServer) error {
+	w, err := d.jobs.find(req.Id)
+	if err != nil {
+		return err
+	}
+	done, err := w.read()
+	if err != nil {
+		return err
+	}
+	defer done()
+	files, made, err := w.madeFiles()
+	if err != nil {
+		return status.Error(codes.DataLoss, err.Error())
+	}
+	for _, name := range append(files, driver.EventsName) {
+		if err := w.sendWhole(name, made, stream); err != nil {
+			return status.Error(codes.DataLoss, err.Error())
+		}
+	}
+	return nil
+}
+
+// Cancel stops a job.
+func (d *Daemon) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.CancelReply, error) {
+	w, err := d.jobs.find(req.Id)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.cancel(); err != nil {
+		return nil, err
+	}
+	return &wire.CancelReply{}, nil
+}
+
+// Drain moves an executor's packs elsewhere and gives it no more work; it is
+// let back in when it registers again.
+func (d *Daemon) Drain(ctx context.Context, req *wire.DrainRequest) (*wire.DrainReply, error) {
+	_, err := d.jobs.ask(ctx, func(from uint64) LifeEvent {
+		return LifeEvent{Member: &MemberEvent{Executor: req.Name, Drain: true, From: from}}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &wire.DrainReply{}, nil
+}
+
+// Executors lists executors.
+func (d *Daemon) Executors(context.Context, *wire.ExecutorsRequest) (*wire.ExecutorsReply, error) {
+	reply := &wire.ExecutorsReply{}
+	for _, m := range d.members.known() {
+		reply.Executors = append(reply.Executors, m.info())
+	}
+	return reply, nil
+}

@@ -1,0 +1,224 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/programs"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// Config says what a driver daemon is. The zero value of a field takes
+// its default.
+type Config struct {
+	Listen  string // default 127.0.0.1:7077
+	HTTP    string // address of REST and metrics; empty serves none
+	DataDir string // jobs, journal and token
+	Program string // the executable that job processes run; default: this one
+	// Suspicion is the silence after which an executor, a runner or a job's
+	// process is taken for lost; default 2 s. Signs of life come three times as
+	// often.
+	Suspicion time.Duration
+	Drain     time.Duration // how long a shutdown waits for job processes and executors; default 5 s
+	// Restarts is how often a job's process is started again that ended without a word;
+	// default DefaultRestarts.
+	Restarts *uint32
+	Keep     *Keep // which of the jobs that have ended are kept; default DefaultKeep
+	Logger   hclog.Logger
+}
+
+// EnsureDefaults fills in the fields left zero.
+func (c Config) EnsureDefaults() Config {
+	if c.Listen == "" {
+		c.Listen = "127.0.0.1:7077"
+	}
+	if c.Suspicion == 0 {
+		c.Suspicion = 2 * time.Second
+	}
+	if c.Drain == 0 {
+		c.Drain = 5 * time.Second
+	}
+	if c.Restarts == nil {
+		most := uint32(DefaultRestarts)
+		c.Restarts = &most
+	}
+	if c.Keep == nil {
+		c.Keep = &DefaultKeep
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	return c
+}
+
+// minSuspicion is the shortest silence that says anything.
+const minSuspicion = 30 * time.Millisecond
+
+// beat is the time between two signs of life.
+func (c Config) beat() time.Duration { return c.Suspicion / wire.Missed }
+
+// Daemon is a cluster's driver: it knows executors and jobs, starts a process
+// for each job, and carries messages between the two.
+type Daemon struct {
+	wire.UnimplementedClusterServer
+	wire.UnimplementedBlocksServer
+	cfg       Config
+	token     string
+	log       hclog.Logger
+	listener  net.Listener
+	server    *grpc.Server
+	web       *http.Server // nil where there is none
+	webAddr   string
+	metrics   *metrics
+	journal   *Raft
+	programs  *programs.Store
+	jobs      *jobTable
+	members   *members
+	handovers handovers
+	ctx       context.Context
+	cancel    context.CancelFunc
+	stopWatch context.CancelFunc
+	wg        sync.WaitGroup
+}
+
+// Start opens a driver's data directory and listens.
+func Start(cfg Config) (*Daemon, error) {
+	cfg = cfg.EnsureDefaults()
+	if err := wire.OnlyLoopback("listen on", cfg.Listen); err != nil {
+		return nil, err
+	}
+	if cfg.Suspicion < minSuspicion {
+		return nil, fault.Newf(fault.Usage, "use", "--suspicion", "%v is less than %v", cfg.Suspicion, minSuspicion)
+	}
+	if cfg.Drain < 0 {
+		return nil, fault.Newf(fault.Usage, "use", "--drain", "%v is negative", cfg.Drain)
+	}
+	if cfg.Program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fault.New(fault.Internal, "find", "this executable", err)
+		}
+		cfg.Program = self
+	}
+	dir, err := filepath.Abs(cfg.DataDir)
+	if err != nil {
+		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
+	}
+	cfg.DataDir = dir
+	if err := journalOfJobs(dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "jobs"), 0o700); err != nil {
+		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
+	}
+	token, err := ownToken(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return nil, fault.New(fault.NoResources, "listen on", cfg.Listen, err).WithHint("is another driver running? choose another --listen")
+	}
+	d := &Daemon{cfg: cfg, token: token, log: cfg.Logger, listener: l, members: newMembers()}
+	d.metrics = newMetrics(func() (jobs, executors map[string]int) { return d.jobs.states(), d.members.states() })
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	if d.journal, err = OpenRaft(filepath.Join(dir, "journal"), cfg.Logger.Named("raft")); err != nil {
+		l.Close()
+		return nil, err
+	}
+	if d.programs, err = programs.Open(filepath.Join(dir, "programs")); err != nil {
+		l.Close()
+		return nil, errors.Join(err, d.journal.Close())
+	}
+	kept := d.journal.State()
+	d.jobs = openJobs(d, kept)
+	d.programs.InUse = d.jobs.uses
+	if err := writePrivate(wire.TokenFile(d.Addr()), token); err != nil {
+		l.Close()
+		return nil, errors.Join(err, d.journal.Close())
+	}
+	door := wire.NewDoorkeeper(l)
+	d.server = grpc.NewServer(wire.ServerOptions(door, d.admit)...)
+	wire.RegisterClusterServer(d.server, d)
+	wire.RegisterBlocksServer(d.server, d)
+	d.jobs.step(LifeEvent{Began: true}) // before anyone can submit; until then the listener keeps callers waiting
+	d.wg.Go(func() { _ = d.server.Serve(door) })
+	watched, stopWatch := context.WithCancel(context.Background()) // until executors have been told
+	d.stopWatch = stopWatch
+	d.wg.Go(func() { d.watch(watched) })
+	d.wg.Go(func() {
+		if err := removeLeftOver(filepath.Join(dir, "jobs"), kept); err != nil {
+			d.log.Error("cannot remove what jobs have left", "error", err)
+		}
+	})
+	if err := d.serveHTTP(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// journalOfJobs refuses a data directory that has jobs and no journal of them: new jobs would
+// get the directories of old ones, and nobody would know how those ended.
+func journalOfJobs(dir string) error {
+	jobs, _ := os.ReadDir(filepath.Join(dir, "jobs"))
+	_, err := os.Stat(filepath.Join(dir, "journal"))
+	if len(jobs) == 0 || !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fault.Newf(fault.Corrupt, "open the data directory", dir, "it has jobs (%s and %d more) and no journal of them", jobs[0].Name(), len(jobs)-1).
+		WithHint("restore its journal directory, or move jobs away to begin anew")
+}
+
+// Addr is where the driver listens.
+func (d *Daemon) Addr() string { return d.listener.Addr().String() }
+
+// watch takes executors and job processes for lost that give no sign of life.
+func (d *Daemon) watch(ctx context.Context) {
+	vigil := wire.NewVigil(d.cfg.beat())
+	ticker := time.NewTicker(vigil.Tick())
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			vigil.Look(time.Now())
+			for _, m := range d.members.silent(vigil) {
+				d.log.Warn("executor suspected", "executor", m.name, "silent for", vigil.Silence())
+				m.drop("it gave no sign of life for " + vigil.Silence().String())
+			}
+			d.jobs.killSilent(vigil)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Close stops jobs' processes, which go on when the driver is started again,
+// tells executors to end, and ends.
+func (d *Daemon) Close() error {
+	until := time.Now().Add(d.cfg.Drain)
+	d.jobs.close(time.Until(until))
+	for _, m := range d.members.all() {
+		_ = m.out.Put(goodbye)
+	}
+	d.members.waitGone(time.Until(until))
+	d.stopWatch()
+	d.cancel()
+	d.server.Stop()
+	if d.web != nil {
+		_ = d.web.Close()
+	}
+	d.wg.Wait()
+	d.forgetToken()
+	return d.journal.Close()
+}

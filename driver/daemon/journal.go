@@ -1,0 +1,164 @@
+package daemon
+
+import (
+	"context"
+	"slices"
+
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// Journal keeps a driver's decisions: references only (programs, plans, epochs,
+// steps by digest), never weights, rows or events of single tasks. An embedded
+// driver applies records at once; a daemon replicates them first.
+type Journal interface {
+	// Append returns once the records are applied.
+	Append(ctx context.Context, records ...Record) error
+}
+
+// RecordKind is what was decided. The list is append-only: kinds are kept as
+// numbers.
+type RecordKind uint8
+
+// The kinds of record.
+const (
+	JobBegun RecordKind = iota
+	StepCommitted
+	JobEnded
+	JobSubmitted
+	JobRestarted
+	JobStarted // a process of the job is about to be started
+	JobResumed // the job, which has failed or was cancelled, goes on from its last checkpoint
+	JobRemoved // the job, which has ended, is forgotten; its directory may be gone from now on
+)
+
+// Record is one decision.
+type Record struct {
+	Kind   RecordKind  `json:"kind"`
+	Job    plan.JobID  `json:"job"`
+	Plan   plan.Digest `json:"plan"` // of JobBegun
+	Step   plan.StepID `json:"step,omitempty"`
+	Epoch  plan.Epoch  `json:"epoch,omitempty"`
+	Params plan.Digest `json:"params"`
+	Reason string      `json:"reason,omitempty"` // of JobEnded
+	State  string      `json:"state,omitempty"`  // of JobEnded
+	Spec   *JobSpec    `json:"spec,omitempty"`   // of JobSubmitted
+	Files  []MadeFile  `json:"files,omitempty"`  // of JobEnded
+	Term   uint32      `json:"term,omitempty"`   // of JobStarted: counts the job's processes
+	At     int64       `json:"at,omitempty"`     // Unix nanoseconds, as the driver that decided read them
+}
+
+// JobSpec is what was submitted.
+type JobSpec struct {
+	Kind   string   `json:"kind"` // name of the bundled job
+	Args   []string `json:"args"`
+	Token  string   `json:"token"` // the job's own
+	Pool   string   `json:"pool,omitempty"`
+	Weight uint32   `json:"weight,omitempty"`
+	// Program is the user's own, by digest; empty is the bundled jobs'.
+	Program     string   `json:"program,omitempty"`
+	ProgramArgs []string `json:"program_args,omitempty"`
+	ProgramDir  string   `json:"program_dir,omitempty"`
+}
+
+// MadeFile is a file that a job has made, by its path in the job's directory.
+type MadeFile struct {
+	Path   string      `json:"path"`
+	Size   int64       `json:"size"`
+	SHA256 plan.Digest `json:"sha256"`
+}
+
+// JobState is what the records of a job add up to.
+type JobState struct {
+	Spec      JobSpec     `json:"spec"`
+	Plan      plan.Digest `json:"plan"`
+	Step      plan.StepID `json:"step"`
+	Epoch     plan.Epoch  `json:"epoch"`
+	Params    plan.Digest `json:"params"`
+	Restarts  uint32      `json:"restarts"`
+	Term      uint32      `json:"term"` // of the job's last process
+	Submitted int64       `json:"submitted"`
+	Resumed   int64       `json:"resumed,omitempty"` // when it last was
+	EndedAt   int64       `json:"ended_at"`
+	State     string      `json:"state"` // empty while it has not ended
+	Ended     string      `json:"ended"` // why
+	Files     []MadeFile  `json:"files,omitempty"`
+}
+
+// State is the deterministic state that a journal's records make. Applying the
+// same records gives the same state anywhere.
+type State struct {
+	Jobs map[plan.JobID]JobState `json:"jobs"`
+	// Last is the highest number that a job has had. It never falls: a job that was removed
+	// has had its number, and its directory, for ever.
+	Last int `json:"last"`
+}
+
+// Apply takes one record in. A step that does not follow the last one is
+// ignored, and so is whatever comes after a job's end but that it is resumed or removed: only
+// one driver commits a given step.
+func (s *State) Apply(r Record) {
+	if s.Jobs == nil {
+		s.Jobs = map[plan.JobID]JobState{}
+	}
+	j, known := s.Jobs[r.Job]
+	if !known && r.Kind != JobSubmitted && r.Kind != JobBegun {
+		return // of a job that nobody has submitted
+	}
+	if j.State != "" {
+		s.applyToEnded(j, r)
+		return
+	}
+	switch r.Kind {
+	case JobSubmitted:
+		if known || r.Spec == nil {
+			return
+		}
+		j = JobState{Spec: *r.Spec, Submitted: r.At}
+	case JobBegun:
+		j.Plan = r.Plan
+	case StepCommitted:
+		if r.Step <= j.Step {
+			return
+		}
+		j.Step, j.Epoch, j.Params = r.Step, r.Epoch, r.Params
+	case JobRestarted:
+		j.Restarts++
+	case JobStarted:
+		j.Term = max(j.Term, r.Term)
+	case JobEnded:
+		j.Ended, j.State, j.EndedAt, j.Files = r.Reason, r.State, r.At, r.Files
+	}
+	s.Jobs[r.Job] = j
+	s.Last = max(s.Last, jobNumber(string(r.Job)))
+}
+
+// applyToEnded takes in a record of a job that has ended.
+func (s *State) applyToEnded(j JobState, r Record) {
+	switch {
+	case r.Kind == JobRemoved:
+		delete(s.Jobs, r.Job)
+	case r.Kind == JobResumed && j.State != JobDone:
+		j.State, j.Ended, j.EndedAt, j.Files, j.Restarts, j.Resumed = "", "", 0, nil, 0, r.At
+		s.Jobs[r.Job] = j
+	case r.Kind == JobBegun:
+		j.Plan = r.Plan
+		s.Jobs[r.Job] = j
+	}
+}
+
+// settle fills in what a state that an earlier version has kept does not have.
+func (s *State) settle() {
+	for id := range s.Jobs {
+		s.Last = max(s.Last, jobNumber(string(id)))
+	}
+}
+
+// Clone is a copy that shares nothing that changes.
+func (s *State) Clone() State {
+	out := State{Jobs: make(map[plan.JobID]JobState, len(s.Jobs)), Last: s.Last}
+	for id, j := range s.Jobs {
+		j.Spec.Args = slices.Clone(j.Spec.Args)
+		out.Jobs[id] = j
+	}
+	return out
+}

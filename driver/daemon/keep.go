@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// Keep says which of the jobs that have ended a driver keeps: those within every limit. A
+// limit below zero is none.
+type Keep struct {
+	Count int           // as many, those that ended last
+	Age   time.Duration // for so long after their ends
+	Bytes int64         // as many as have no more than that together; the last to end always
+}
+
+// KeepAll keeps every job, DefaultKeep what a driver keeps unless it is told otherwise.
+var (
+	KeepAll     = Keep{Count: -1, Age: -1, Bytes: -1}
+	DefaultKeep = Keep{Count: 1000, Age: -1, Bytes: -1}
+)
+
+// finishedJob is a job that has ended, as Keep looks at it.
+type finishedJob struct {
+	id    string
+	ended time.Time
+	bytes int64 // of its directory
+	held  bool  // somebody reads its files
+}
+
+// beyond returns the jobs that are to go, the first to end first. One that has ended less
+// than grace ago, or is held, stays; both count.
+func (k Keep) beyond(jobs []finishedJob, now time.Time, grace time.Duration) (ids []string) {
+	jobs = slices.SortedFunc(slices.Values(jobs), laterFirst)
+	var bytes int64
+	for place, j := range jobs {
+		bytes += j.bytes
+		age := now.Sub(j.ended)
+		fresh := age >= 0 && age < grace // what ended in the future did so by another clock
+		if !fresh && !j.held && k.exceeded(place, age, bytes) {
+			ids = append(ids, j.id)
+		}
+	}
+	slices.Reverse(ids)
+	return ids
+}
+
+// exceeded reports whether a job is beyond a limit, by its place among those that ended last,
+// its age, and the bytes of all up to it.
+func (k Keep) exceeded(place int, age time.Duration, bytes int64) bool {
+	tooMany := k.Count >= 0 && place >= k.Count
+	tooOld := k.Age >= 0 && age > k.Age
+	tooLarge := k.Bytes >= 0 && bytes > k.Bytes && place > 0
+	return tooMany || tooOld || tooLarge
+}
+
+// laterFirst orders jobs by their ends, and those of one moment by their numbers.
+func laterFirst(a, b finishedJob) int {
+	return cmp.Or(b.ended.Compare(a.ended), cmp.Compare(jobNumber(b.id), jobNumber(a.id)))
+}
+
+// jobName is the id of the job of a number.
+func jobName(number int) string { return fmt.Sprintf("job-%06d", number) }
+
+// jobNumber is the number in a job's id; 0 of what is none.
+func jobNumber(id string) int {
+	n, err := strconv.Atoi(strings.TrimPrefix(id, "job-"))
+	if err != nil || n < 0 || jobName(n) != id {
+		return 0
+	}
+	return n
+}
+
+// leftOver returns those of some directories that belong to jobs which were removed: a state
+// has had their numbers and has the jobs no more. Whatever else lies there is nobody's to remove.
+func leftOver(directories []string, s State) (out []string) {
+	for _, name := range directories {
+		n := jobNumber(name)
+		if _, kept := s.Jobs[plan.JobID(name)]; n > 0 && n <= s.Last && !kept {
+			out = append(out, name)
+		}
+	}
+	return out
+}

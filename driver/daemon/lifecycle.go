@@ -1,0 +1,363 @@
+package daemon
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// LifeConfig says how a driver treats its jobs.
+type LifeConfig struct {
+	Restarts uint32 // how often a process is started again that has ended without a word
+	Keep     Keep
+}
+
+// Life is the lifecycle of a driver's jobs and executors: which processes and runners are
+// started and ended, what goes to the journal first, and what is kept. It only decides; a
+// shell tells it what has happened and carries out what it says.
+type Life struct {
+	cfg     LifeConfig
+	now     time.Time
+	jobs    map[string]*lifeJob
+	live    []*lifeJob // those that have not ended, by number
+	last    int        // the highest number that a job has had
+	members map[string]*lifeMember
+	runners uint64 // asked for so far
+	writes  map[uint64]*lifeEntry
+	written uint64 // entries handed to the journal so far
+	prunes  []*pruning
+	pruneAt time.Time // zero before the driver has begun
+	closing bool
+	wakeAt  time.Time // that the shell was asked for
+	out     []LifeCommand
+	replies []*LifeReply
+}
+
+// NewLife is the lifecycle of a driver whose journal adds up to a state.
+func NewLife(cfg LifeConfig, s State) *Life {
+	l := &Life{cfg: cfg, jobs: map[string]*lifeJob{}, members: map[string]*lifeMember{}, writes: map[uint64]*lifeEntry{}, last: s.Last}
+	for id, j := range s.Jobs {
+		l.Adopt(string(id), j)
+	}
+	return l
+}
+
+// LifeEvent is something that happened. Exactly one field is set; the zero event is the
+// passing of time.
+type LifeEvent struct {
+	Began    bool // the driver has started
+	Closing  bool // it is going down: its jobs go on when it is started again
+	Ask      *LifeAsk
+	Made     *LifeMade
+	Written  *LifeWritten
+	Process  *ProcessEvent
+	Link     *LinkEvent
+	Member   *MemberEvent
+	Measured map[string]int64 // bytes of jobs' directories
+	Gone     *LifeGone
+}
+
+// LifeMade answers MakeDir: the directory was made, is another's, or could not be made.
+type LifeMade struct {
+	Job    string
+	Taken  bool
+	Failed string
+}
+
+// Outcome is what has become of an entry of the journal.
+type Outcome uint8
+
+// An entry whose outcome is unknown may be applied later.
+const (
+	Applied Outcome = iota
+	NotApplied
+	Unknown
+)
+
+// LifeWritten answers a Write.
+type LifeWritten struct {
+	ID      uint64
+	Outcome Outcome
+	Why     string // of another outcome than Applied
+}
+
+// LifeGone answers Remove.
+type LifeGone struct {
+	Jobs  []string
+	Bytes int64 // that they had
+}
+
+// LifeCommand is something for the shell to do, in order. Exactly one field is set.
+type LifeCommand struct {
+	Write     *LifeWrite
+	MakeDir   string // of this job
+	Start     *LifeStart
+	Kill      *LifeProcess
+	Interrupt *LifeProcess
+	Tell      *LifeTold
+	Open      *LifeRunner
+	Close     *LifeRunner
+	Admit     *LifeMember // takes it in, and bids it welcome
+	Drop      *LifeMember // ends its connection
+	Goodbye   string      // tells this executor to end
+	Shown     *JobShown
+	Executor  *ExecutorShown
+	Over      *LifeOver
+	Renew     string   // this job, which was over, goes on
+	Remove    []string // the directories of these jobs
+	Forget    []string // these jobs are not there any more
+	Measure   []string // the directories of these jobs
+	Reply     *LifeReply
+	WakeAt    time.Time
+	Log       *LifeLog
+}
+
+// LifeWrite is an entry for the journal.
+type LifeWrite struct {
+	ID      uint64
+	Job     string
+	Records []Record
+	Result  bool // what the job's process has printed is kept before
+}
+
+// LifeStart has a job's process started.
+type LifeStart struct {
+	Job         string
+	Term        uint32
+	Incarnation string
+}
+
+// LifeProcess is a process of a job.
+type LifeProcess struct {
+	Job  string
+	Term uint32
+	Why  string
+}
+
+// LifeTold is what a job's process is told, over a connection: welcome, with so many
+// executors; that an executor has left; or that it is to be drained.
+type LifeTold struct {
+	Job         string
+	Link        uint64
+	Welcome     bool
+	Executors   int
+	Left, Drain string
+	Why         string
+}
+
+// LifeRunner is a job's runner on an executor.
+type LifeRunner struct {
+	Executor string
+	Job      string
+	ID       uint64
+	Why      string
+}
+
+// LifeMember is a connection of an executor.
+type LifeMember struct {
+	Executor string
+	Link     uint64
+	Why      string
+}
+
+// JobShown is how a job appears to those who look.
+type JobShown struct {
+	Job       string
+	Spec      *JobSpec
+	State     string
+	Why       string
+	Step      uint64
+	Restarts  uint32
+	Submitted int64
+	Ended     int64
+}
+
+// ExecutorShown is how a connected executor appears.
+type ExecutorShown struct {
+	Executor string
+	Draining bool
+	Drained  bool
+	Excluded string // from which jobs, and why
+}
+
+// LifeOver says that a job has ended, which is written down; it is shown to have after that.
+type LifeOver struct {
+	Job   string
+	Files []MadeFile
+}
+
+// LifeReply answers whoever has asked.
+type LifeReply struct {
+	To    uint64
+	Job   string
+	Jobs  []string
+	Bytes int64
+	Code  codes.Code // OK unless it is refused
+	Why   string
+}
+
+// LifeLog is a line for the driver's log.
+type LifeLog struct {
+	Level LogLevel
+	Text  string
+	Pairs []any
+}
+
+// LogLevel is how grave a line is.
+type LogLevel uint8
+
+// The levels.
+const (
+	LogInfo LogLevel = iota
+	LogWarn
+	LogError
+)
+
+// Step takes an event in and returns what is to be done.
+func (l *Life) Step(ev LifeEvent, now time.Time) []LifeCommand {
+	l.now, l.out, l.replies = now, nil, nil
+	l.take(ev)
+	l.passTime()
+	for _, j := range l.live {
+		l.show(j)
+	}
+	l.showMembers()
+	for _, r := range l.replies {
+		l.do(LifeCommand{Reply: r})
+	}
+	l.askToWake()
+	return l.out
+}
+
+func (l *Life) take(ev LifeEvent) {
+	switch {
+	case ev.Began:
+		l.begin()
+	case ev.Closing:
+		l.close()
+	case ev.Ask != nil:
+		l.onAsk(ev.Ask)
+	case ev.Made != nil:
+		l.onMade(ev.Made)
+	case ev.Written != nil:
+		l.onWritten(ev.Written)
+	case ev.Process != nil:
+		l.onProcess(ev.Process)
+	case ev.Link != nil:
+		l.onLink(ev.Link)
+	case ev.Member != nil:
+		l.onMember(ev.Member)
+	case ev.Measured != nil:
+		l.onMeasured(ev.Measured)
+	case ev.Gone != nil:
+		l.onGone(ev.Gone)
+	}
+}
+
+// Had reports whether there was a job of an id, which may have been removed.
+func (l *Life) Had(id string) bool {
+	n := jobNumber(id)
+	return n > 0 && n <= l.last
+}
+
+// begin has the jobs go on that had not ended.
+func (l *Life) begin() {
+	for _, j := range slices.Clone(l.live) {
+		l.log(LogInfo, "job resumes", "job", j.id)
+		l.takeTurn(j)
+	}
+	l.pruneAt = l.now
+}
+
+// close kills all processes, which ends no job.
+func (l *Life) close() {
+	l.closing = true
+	for _, j := range l.live {
+		if j.phase == lifeStarting || j.phase == lifeRunning {
+			l.kill(j, "the driver is going down")
+		}
+	}
+}
+
+// passTime does what is due.
+func (l *Life) passTime() {
+	if l.closing {
+		return
+	}
+	for _, w := range l.writesDue() {
+		l.emit(w)
+	}
+	for _, j := range slices.Clone(l.live) {
+		l.jobDue(j)
+	}
+	if !l.pruneAt.IsZero() && !l.now.Before(l.pruneAt) {
+		l.pruneAt = l.now.Add(pruneEvery)
+		l.pruneNow(&pruning{keep: l.cfg.Keep, grace: pruneGrace})
+	}
+}
+
+// askToWake asks for the next time at which something is due, once.
+func (l *Life) askToWake() {
+	at := l.pruneAt
+	for _, w := range l.writes {
+		at = sooner(at, w.again)
+	}
+	for _, j := range l.live {
+		at = sooner(at, j.due())
+	}
+	if at.IsZero() || l.closing || at.Equal(l.wakeAt) && l.wakeAt.After(l.now) {
+		return
+	}
+	l.wakeAt = at
+	l.do(LifeCommand{WakeAt: at})
+}
+
+// sooner is the sooner of two times; zero is none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func (l *Life) do(c LifeCommand) { l.out = append(l.out, c) }
+
+func (l *Life) reply(r *LifeReply) {
+	if r.To != 0 {
+		l.replies = append(l.replies, r)
+	}
+}
+
+func (l *Life) refuse(to uint64, code codes.Code, why string) {
+	l.reply(&LifeReply{To: to, Code: code, Why: why})
+}
+
+func (l *Life) log(level LogLevel, text string, pairs ...any) {
+	l.do(LifeCommand{Log: &LifeLog{Level: level, Text: text, Pairs: pairs}})
+}
+
+// show tells of a job where it appears otherwise than before.
+func (l *Life) show(j *lifeJob) {
+	s := JobShown{Job: j.id, Spec: j.spec, State: j.state, Why: j.why, Step: j.step, Restarts: j.restarts, Submitted: j.submitted, Ended: j.ended}
+	if s != j.shown {
+		j.shown = s
+		l.do(LifeCommand{Shown: &s})
+	}
+}
+
+// enter and leave keep the list of jobs that have not ended.
+func (l *Life) enter(j *lifeJob) {
+	at, _ := slices.BinarySearchFunc(l.live, j, byLifeNumber)
+	l.live = slices.Insert(l.live, at, j)
+}
+
+func (l *Life) leave(j *lifeJob) {
+	l.live = slices.DeleteFunc(l.live, func(o *lifeJob) bool { return o == j })
+}
+
+// byLifeNumber orders jobs by their numbers.
+func byLifeNumber(a, b *lifeJob) int {
+	return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.id, b.id))
+}

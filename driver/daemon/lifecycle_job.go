@@ -1,0 +1,549 @@
+package daemon
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/volley-engine/volley/internal/mutant"
+)
+
+// How long to wait before a process is started again that is not to blame for its end, or
+// could not be started: longer each time, up to a bound.
+const (
+	startWait     = 100 * time.Millisecond
+	startWaitMost = 10 * time.Second
+)
+
+// cancelGrace is how long a cancelled job may take to come to a step's end.
+const cancelGrace = 3 * time.Second
+
+// startsSoon begins why a job waits whose process is about to be started again.
+const startsSoon = "its process is started again soon: "
+
+// notPresent refuses a process that is not the job's present one.
+const notPresent = "this is not the job's present process"
+
+// lifePhase is how far a job's process has come.
+type lifePhase uint8
+
+const (
+	lifeEntering lifePhase = iota // its submission is not written down yet
+	lifeQueued                    // it waits for its turn
+	lifeNoting                    // its next process is being written down
+	lifeStarting                  // which is being started
+	lifeRunning
+	lifePausing // it is started again after a while
+	lifeEnding  // its end is being written down
+	lifeOver
+	lifeHalted // it goes on when the driver is started again
+)
+
+// lifeJob is a job of a driver.
+type lifeJob struct {
+	id        string
+	number    int
+	spec      *JobSpec
+	state     string
+	why       string
+	step      uint64
+	restarts  uint32
+	term      uint32 // of the last process
+	submitted int64
+	ended     int64
+	queued    int64 // when it was submitted, or last resumed: its turn in its pool
+	shown     JobShown
+
+	phase     lifePhase
+	asked     uint64   // who waits until it is submitted
+	cancels   []uint64 // who has cancelled it before that
+	cancelled bool
+	kept      int64        // when it was cancelled, once the journal has that; 0 before
+	failure   string       // why its process was killed, where that ends the job
+	said      *ProcessSaid // of its end, by the present process
+	owes      bool         // a restart that is not written down
+	began     time.Time    // the present process
+	wait      time.Duration
+	at        time.Time // when it is started again
+	killAt    time.Time // when a cancelled process is killed
+	queue     []*lifeEntry
+
+	link      uint64 // the connection of its process; 0 while there is none
+	linked    uint32 // term of that process: the present one may not have connected yet
+	trouble   string // what keeps its process from committing steps
+	slots     map[string]*lifeSlot
+	commit    *Record // the last step, where it is not handed to the journal
+	journaled time.Time
+
+	readers  int    // of its files
+	leaving  bool   // it is being removed
+	resuming uint64 // who waits until it goes on
+	waits    bool   // for the connection of its last process to end before it does
+	bytes    int64
+	sized    bool
+}
+
+// Adopt takes a job of the journal over.
+func (l *Life) Adopt(id string, s JobState) {
+	j := &lifeJob{id: id, number: jobNumber(id), spec: &s.Spec, state: s.State, why: s.Ended, step: uint64(s.Step), restarts: s.Restarts, term: s.Term,
+		submitted: s.Submitted, ended: s.EndedAt, queued: max(s.Submitted, s.Resumed), phase: lifeQueued, wait: startWait, slots: map[string]*lifeSlot{}}
+	if mutant.On(mutant.LifeTermForgotten) {
+		j.term = 0
+	}
+	if l.jobs[id] = j; j.state == "" {
+		j.state = JobWaiting
+	}
+	if Over(j.state) {
+		j.phase = lifeOver
+		return
+	}
+	l.enter(j)
+}
+
+// LifeAsk is what somebody asks of the driver, who is answered.
+type LifeAsk struct {
+	From   uint64 // whom the reply is for
+	Submit *JobSpec
+	Cancel string // this job
+	Resume string
+	Gone   string // a resumed job's directory cannot be used, and why
+	Read   string // its files, until Done
+	Done   string
+	Prune  *LifePrune
+	GiveUp uint64 // whoever has asked this does not wait any more
+}
+
+func (l *Life) onAsk(a *LifeAsk) {
+	switch {
+	case a.Submit != nil:
+		l.onSubmit(a)
+	case a.Cancel != "":
+		l.onCancel(a)
+	case a.Resume != "":
+		l.onResume(a)
+	case a.Read != "":
+		l.onRead(a)
+	case a.Done != "":
+		if j := l.jobs[a.Done]; j != nil {
+			j.readers--
+		}
+	case a.Prune != nil:
+		l.pruneNow(&pruning{to: a.From, keep: a.Prune.Keep, grace: a.Prune.Grace})
+	case a.GiveUp != 0:
+		l.onGiveUp(a.GiveUp)
+	}
+}
+
+// goingDown refuses whoever asks a driver that ends.
+const goingDown = "the driver is going down"
+
+// onSubmit takes a job in.
+func (l *Life) onSubmit(a *LifeAsk) {
+	if l.closing {
+		l.refuse(a.From, codes.Unavailable, goingDown)
+		return
+	}
+	j := &lifeJob{spec: a.Submit, state: JobWaiting, submitted: l.now.UnixNano(), queued: l.now.UnixNano(), asked: a.From, wait: startWait, slots: map[string]*lifeSlot{}}
+	l.name(j)
+}
+
+// name gives a job the next number, and has its directory made: it belongs to one job for
+// ever.
+func (l *Life) name(j *lifeJob) {
+	l.last++
+	j.number, j.id = l.last, jobName(l.last)
+	l.jobs[j.id] = j
+	l.enter(j)
+	l.show(j)
+	l.do(LifeCommand{MakeDir: j.id})
+}
+
+// drop forgets a job that was not submitted after all.
+func (l *Life) drop(j *lifeJob) {
+	delete(l.jobs, j.id)
+	l.leave(j)
+	l.do(LifeCommand{Forget: []string{j.id}})
+}
+
+func (l *Life) onMade(ev *LifeMade) {
+	j := l.jobs[ev.Job]
+	switch {
+	case j == nil || j.phase != lifeEntering:
+	case ev.Taken && !mutant.On(mutant.LifeDirectoryShared): // by what a submission has left that could not be kept
+		l.drop(j)
+		l.name(j)
+	case ev.Failed != "" && !ev.Taken:
+		l.notKept(j, ev.Failed)
+	default:
+		r := l.record(j, Record{Kind: JobSubmitted, Spec: j.spec})
+		r.At = j.submitted
+		l.write(&lifeEntry{kind: submission, job: j, records: []Record{r}})
+	}
+}
+
+// notKept refuses a submission.
+func (l *Life) notKept(j *lifeJob, why string) {
+	l.drop(j)
+	l.refuse(j.asked, codes.ResourceExhausted, "the job cannot be kept: "+why)
+	for _, who := range j.cancels {
+		l.reply(&LifeReply{To: who, Job: j.id})
+	}
+	l.nextTurns()
+}
+
+// submitted goes on once a submission is written down.
+func (l *Life) submitted(w *lifeEntry, ev *LifeWritten) {
+	j := w.job
+	if ev.Outcome == Applied {
+		l.reply(&LifeReply{To: j.asked, Job: j.id})
+		j.phase = lifeQueued
+		for _, who := range j.cancels {
+			l.cancel(j, who)
+		}
+		l.takeTurn(j)
+		return
+	}
+	l.notKept(j, ev.Why)
+	if ev.Outcome == Unknown { // it may be written down yet: then so is this, after it
+		r := l.record(j, Record{Kind: JobEnded, State: JobCancelled, Reason: "it could not be kept in time"})
+		l.write(&lifeEntry{kind: settlement, job: j, records: []Record{r}})
+	}
+}
+
+// takeTurn starts a job's process when those of its pool that came before have ended.
+func (l *Life) takeTurn(j *lifeJob) {
+	if j.phase != lifeQueued || j.cancelled || l.closing {
+		return
+	}
+	if o := l.before(j); o != nil && !mutant.On(mutant.LifePoolIgnored) {
+		j.why = "it waits for " + o.id + ", which is before it in pool " + j.spec.Pool
+		return
+	}
+	j.why = ""
+	l.start(j)
+}
+
+// before is a job of the same pool whose turn comes before and that has not ended.
+func (l *Life) before(j *lifeJob) (first *lifeJob) {
+	if j.spec.Pool == "" {
+		return nil
+	}
+	for _, o := range l.live {
+		if o != j && o.spec.Pool == j.spec.Pool && o.queuedBefore(j) && (first == nil || o.queuedBefore(first)) {
+			first = o
+		}
+	}
+	return first
+}
+
+func (j *lifeJob) queuedBefore(o *lifeJob) bool {
+	return j.queued < o.queued || j.queued == o.queued && j.number < o.number
+}
+
+// nextTurns looks whose turn it is, after a job has ended.
+func (l *Life) nextTurns() {
+	var queued []*lifeJob
+	for _, j := range l.live {
+		if j.phase == lifeQueued {
+			queued = append(queued, j)
+		}
+	}
+	for _, j := range queued {
+		l.takeTurn(j)
+	}
+}
+
+// start writes the job's next process down, which is started then.
+func (l *Life) start(j *lifeJob) {
+	if j.cancelled || l.closing {
+		return
+	}
+	j.phase, j.began, j.at, j.said = lifeNoting, l.now, time.Time{}, nil
+	if j.term++; mutant.On(mutant.LifeTermStays) {
+		j.term = max(1, j.term-1)
+	}
+	var records []Record
+	if j.owes {
+		records = append(records, l.record(j, Record{Kind: JobRestarted}))
+	}
+	records = append(records, l.record(j, Record{Kind: JobStarted, Term: j.term}))
+	l.write(&lifeEntry{kind: startOfProcess, job: j, records: records})
+	if mutant.On(mutant.LifeStartUnwritten) {
+		l.launch(j)
+	}
+}
+
+// noted goes on once a process is written down.
+func (l *Life) noted(j *lifeJob, ev *LifeWritten) {
+	if j.phase != lifeNoting {
+		return
+	}
+	if ev.Outcome != NotApplied {
+		j.owes = false
+	}
+	switch {
+	case j.cancelled:
+		l.toEnd(j, JobCancelled, "cancelled")
+	case l.closing:
+		j.phase = lifeHalted
+	case ev.Outcome != Applied:
+		l.startLater(j, "it was not started: "+ev.Why)
+	default:
+		l.launch(j)
+	}
+}
+
+func (l *Life) launch(j *lifeJob) {
+	j.phase = lifeStarting
+	l.do(LifeCommand{Start: &LifeStart{Job: j.id, Term: j.term, Incarnation: j.incarnation()}})
+}
+
+// incarnation tells the processes of all jobs apart.
+func (j *lifeJob) incarnation() string { return fmt.Sprintf("%s.%d", j.id, j.term) }
+
+// startLater has a process started again after a while that is not to blame for its end.
+func (l *Life) startLater(j *lifeJob, why string) {
+	if l.now.Sub(j.began) > startWaitMost {
+		j.wait = startWait // it was well for a while
+	}
+	l.log(LogWarn, "a job's process is started again after a while", "job", j.id, "why", why, "after", j.wait)
+	j.phase, j.state, j.why = lifePausing, JobWaiting, startsSoon+why
+	if j.at = l.now.Add(j.wait); mutant.On(mutant.LifePauseUnwoken) {
+		j.at = l.now.Add(time.Hour)
+	}
+	if j.wait = min(2*j.wait, startWaitMost); mutant.On(mutant.LifePauseShort) {
+		j.wait = startWait
+	}
+}
+
+// due is when the job has something done without an event; zero is never.
+func (j *lifeJob) due() time.Time {
+	at := j.killAt
+	if j.phase == lifePausing && !j.cancelled {
+		at = sooner(at, j.at)
+	}
+	for _, s := range j.slots {
+		at = sooner(at, s.readmit)
+	}
+	return at
+}
+
+// jobDue does what is due of a job.
+func (l *Life) jobDue(j *lifeJob) {
+	if j.phase == lifePausing && !l.now.Before(j.at) {
+		l.start(j)
+	}
+	if !j.killAt.IsZero() && !l.now.Before(j.killAt) {
+		l.kill(j, "it was cancelled, and goes on")
+	}
+	l.readmitDue(j)
+}
+
+// ProcessEvent is something about a job's process, which its term names: it runs, could not
+// be started, has ended, or says how it ends.
+type ProcessEvent struct {
+	Job     string
+	Term    uint32
+	Started bool
+	Failed  *ProcessFailed
+	Exited  *ProcessExited
+	Said    *ProcessSaid
+}
+
+// ProcessFailed is why a process could not be started. What passes may go well later.
+type ProcessFailed struct {
+	Why    string
+	Words  string // the same, for whom the job has failed
+	Passes bool
+	Never  bool
+}
+
+// ProcessExited is how a process has ended.
+type ProcessExited struct {
+	Why   string // its exit status
+	Lost  bool   // it has lost the driver
+	Words string // what is known of the reason
+}
+
+// ProcessSaid is what a process says of its end.
+type ProcessSaid struct {
+	From        uint64 // whom the reply is for
+	Incarnation string
+	Code        uint32 // 0 is well
+	Why         string
+	Files       []MadeFile
+}
+
+func (l *Life) onProcess(ev *ProcessEvent) {
+	j := l.jobs[ev.Job]
+	if j == nil {
+		return
+	}
+	switch {
+	case ev.Said != nil:
+		l.onSaid(j, ev.Said)
+	case j.term != ev.Term || j.phase != lifeStarting && j.phase != lifeRunning:
+	case ev.Started:
+		l.started(j)
+	case ev.Failed != nil:
+		l.ended(j, lifeEnd{passing: ev.Failed.Passes, never: neverWhy(ev.Failed)}, ev.Failed.Why, ev.Failed.Words)
+	case ev.Exited != nil:
+		l.ended(j, lifeEnd{lost: ev.Exited.Lost}, ev.Exited.Why, ev.Exited.Words)
+	}
+}
+
+func neverWhy(f *ProcessFailed) string {
+	if f.Never {
+		return f.Why
+	}
+	return ""
+}
+
+func (l *Life) started(j *lifeJob) {
+	j.phase, j.state = lifeRunning, JobRunning
+	if strings.HasPrefix(j.why, startsSoon) {
+		j.why = ""
+	}
+	if j.cancelled || l.closing {
+		l.kill(j, "the job is cancelled")
+	}
+}
+
+// onSaid takes in how a process says that it ends. What another than the present one says is
+// refused.
+func (l *Life) onSaid(j *lifeJob, s *ProcessSaid) {
+	present := s.Incarnation == j.incarnation() || mutant.On(mutant.LifeAnySays)
+	if !present || j.phase != lifeStarting && j.phase != lifeRunning {
+		l.refuse(s.From, codes.FailedPrecondition, notPresent)
+		return
+	}
+	j.said = s
+	l.reply(&LifeReply{To: s.From, Job: j.id})
+}
+
+// ended judges the end of a process, or why it never began.
+func (l *Life) ended(j *lifeJob, e lifeEnd, how, words string) {
+	e.cancelled, e.failure, e.closing, e.restarts, e.most = j.cancelled, j.failure, l.closing, j.restarts, l.cfg.Restarts
+	if j.said != nil {
+		e.said, e.code, e.why = true, j.said.Code, j.said.Why
+	}
+	e.planted()
+	j.killAt = time.Time{}
+	switch v, why := e.judge(); v {
+	case jobGoesOn:
+		j.phase = lifeHalted
+	case jobIsDone:
+		l.toEnd(j, JobDone, "")
+	case jobIsCancelled:
+		l.toEnd(j, JobCancelled, why)
+	case jobHasFailed:
+		if why == "" {
+			why = words
+		}
+		l.toEnd(j, JobFailed, why)
+	case startAgain:
+		l.startAgain(j, how)
+	case startLater:
+		l.startLater(j, how)
+	}
+}
+
+// startAgain starts a process again that has ended without a word.
+func (l *Life) startAgain(j *lifeJob, how string) {
+	l.log(LogWarn, "job process ended without a word; it is started again", "job", j.id, "why", how)
+	if !mutant.On(mutant.LifeRestartsUncounted) {
+		j.restarts++
+		j.owes = true
+	}
+	l.start(j)
+}
+
+// toEnd writes the end of a job down, its last step before.
+func (l *Life) toEnd(j *lifeJob, state, why string) {
+	j.phase, j.at, j.killAt = lifeEnding, time.Time{}, time.Time{}
+	if !mutant.On(mutant.LifeLastStepLost) {
+		l.flush(j)
+	}
+	r := Record{Kind: JobEnded, State: state, Reason: why}
+	if j.said != nil && state == JobDone {
+		r.Files = j.said.Files
+	}
+	l.write(&lifeEntry{kind: endOfJob, job: j, records: []Record{l.record(j, r)}, result: state == JobDone})
+}
+
+// over ends a job, once that is written down.
+func (l *Life) over(j *lifeJob, end Record) {
+	j.phase, j.state, j.why, j.ended = lifeOver, end.State, end.Reason, cmp.Or(j.kept, end.At)
+	l.leave(j)
+	for _, m := range l.byName() {
+		m.exclude(j.id, "")
+	}
+	l.log(LogInfo, "job ended", "job", j.id, "state", j.state, "why", j.why)
+	l.do(LifeCommand{Over: &LifeOver{Job: j.id, Files: end.Files}})
+	l.show(j)
+	l.noteAllDrained()
+	l.nextTurns()
+}
+
+// onCancel ends a job's process at a step's end, and after a while at once.
+func (l *Life) onCancel(a *LifeAsk) {
+	j := l.jobs[a.Cancel]
+	switch {
+	case j == nil:
+		l.notThere(a.From, a.Cancel)
+	case j.phase == lifeEntering: // the journal knows no job yet that could end
+		j.cancels = append(j.cancels, a.From)
+	default:
+		l.cancel(j, a.From)
+	}
+}
+
+// cancel has the journal know first that a job is cancelled.
+func (l *Life) cancel(j *lifeJob, who uint64) {
+	switch {
+	case j.phase == lifeOver || j.phase == lifeEnding || j.cancelled:
+		l.reply(&LifeReply{To: who, Job: j.id})
+		return
+	case l.closing:
+		l.refuse(who, codes.Unavailable, goingDown)
+		return
+	}
+	j.cancelled = true
+	r := l.record(j, Record{Kind: JobEnded, State: JobCancelled, Reason: "cancelled"})
+	l.write(&lifeEntry{kind: cancellation, job: j, records: []Record{r}, to: who})
+}
+
+// cancelNoted goes on once a cancellation is written down, or cannot be: the end is, later.
+func (l *Life) cancelNoted(w *lifeEntry, ev *LifeWritten) {
+	j := w.job
+	if ev.Outcome == Applied {
+		j.kept = w.records[0].At
+	}
+	l.reply(&LifeReply{To: w.to, Job: j.id})
+	switch j.phase {
+	case lifeQueued, lifePausing:
+		l.toEnd(j, JobCancelled, "cancelled")
+	case lifeStarting, lifeRunning:
+		l.do(LifeCommand{Interrupt: &LifeProcess{Job: j.id, Term: j.term, Why: "it is cancelled"}})
+		if j.killAt = l.now.Add(cancelGrace); mutant.On(mutant.LifeCancelAwaited) {
+			j.killAt = time.Time{}
+		}
+	}
+}
+
+func (l *Life) kill(j *lifeJob, why string) {
+	j.killAt = time.Time{}
+	l.do(LifeCommand{Kill: &LifeProcess{Job: j.id, Term: j.term, Why: why}})
+}
+
+// notThere refuses whoever asks for a job that there is not, or not any more.
+func (l *Life) notThere(to uint64, id string) {
+	if l.Had(id) {
+		l.refuse(to, codes.NotFound, notKeptWhy(id))
+		return
+	}
+	l.refuse(to, codes.NotFound, fmt.Sprintf("there is no job %q", id))
+}

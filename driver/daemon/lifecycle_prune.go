@@ -1,0 +1,197 @@
+package daemon
+
+import (
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/volley-engine/volley/internal/mutant"
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+const (
+	// pruneGrace is how long a job stays after its end whatever is to be kept: whoever has
+	// submitted it brings what it has made.
+	pruneGrace = 10 * time.Minute
+	// pruneEvery is how often a driver looks for jobs that it need not keep.
+	pruneEvery = time.Minute
+	// pruneAtOnce is how many jobs go by one entry of the journal.
+	pruneAtOnce = 100
+)
+
+// LifePrune asks for jobs that have ended to be removed which are beyond what is kept.
+type LifePrune struct {
+	Keep  Keep
+	Grace time.Duration // after a job's end, within which it stays
+}
+
+// pruning is a removal of jobs, one after the other of which is under way.
+type pruning struct {
+	to    uint64
+	keep  Keep
+	grace time.Duration
+	due   []string // that are to go
+	gone  []string
+	bytes int64
+}
+
+// end is the record of a job's end.
+func (j *lifeJob) end() Record {
+	return Record{Kind: JobEnded, Job: plan.JobID(j.id), State: j.state, Reason: j.why, At: j.ended}
+}
+
+// pruneNow removes jobs once earlier removals are over.
+func (l *Life) pruneNow(p *pruning) {
+	if l.prunes = append(l.prunes, p); len(l.prunes) == 1 {
+		l.beginPruning()
+	}
+}
+
+// beginPruning has the directories measured where their sizes count.
+func (l *Life) beginPruning() {
+	var unknown []string
+	for id, j := range l.jobs {
+		if j.phase == lifeOver && !j.sized {
+			unknown = append(unknown, id)
+		}
+	}
+	if l.prunes[0].keep.Bytes >= 0 && len(unknown) > 0 {
+		slices.Sort(unknown)
+		l.do(LifeCommand{Measure: unknown})
+		return
+	}
+	l.choose()
+}
+
+func (l *Life) onMeasured(sizes map[string]int64) {
+	for id, n := range sizes {
+		if j := l.jobs[id]; j != nil && j.phase == lifeOver {
+			j.bytes, j.sized = n, true
+		}
+	}
+	if len(l.prunes) > 0 {
+		l.choose()
+	}
+}
+
+// choose picks the jobs that are to go.
+func (l *Life) choose() {
+	p := l.prunes[0]
+	var jobs []finishedJob
+	for id, j := range l.jobs {
+		if j.phase == lifeOver {
+			jobs = append(jobs, finishedJob{id: id, ended: time.Unix(0, j.ended), bytes: j.bytes, held: j.held()})
+		}
+	}
+	grace := p.grace
+	if mutant.On(mutant.LifePruneAtOnce) {
+		grace = 0
+	}
+	p.due = p.keep.beyond(jobs, l.now, grace)
+	l.forgetSome()
+}
+
+// forgetSome has the journal forget some of the jobs that are to go: it does so first, so that
+// what is on the disk of a job that it has not forgotten is whole. Those that somebody has
+// begun to read, or to resume, stay.
+func (l *Life) forgetSome() {
+	p := l.prunes[0]
+	w := &lifeEntry{kind: removal}
+	for len(p.due) > 0 && len(w.jobs) < pruneAtOnce {
+		j := l.jobs[p.due[0]]
+		p.due = p.due[1:]
+		if j != nil && j.mayLeave() {
+			j.leaving = true
+			w.jobs = append(w.jobs, j)
+			// Its end comes first: a job that has not ended in the journal stays.
+			w.records = append(w.records, j.end(), l.record(j, Record{Kind: JobRemoved}))
+		}
+	}
+	if len(w.jobs) == 0 {
+		l.pruned("")
+		return
+	}
+	if l.emit(w); mutant.On(mutant.LifeRemoveUnwritten) {
+		l.do(LifeCommand{Remove: idsOf(w.jobs)})
+	}
+}
+
+// mayLeave reports whether the job can be removed: not while its files are read, when it goes
+// on, or before its runners have been ended, which they are with its process's connection.
+func (j *lifeJob) mayLeave() bool {
+	return !j.held() && j.resuming == 0 && !j.leaving && len(j.queue) == 0 && j.phase == lifeOver && j.link == 0
+}
+
+// held reports whether somebody reads the job's files.
+func (j *lifeJob) held() bool { return j.readers > 0 && !mutant.On(mutant.LifeReadersIgnored) }
+
+func idsOf(jobs []*lifeJob) (ids []string) {
+	for _, j := range jobs {
+		ids = append(ids, j.id)
+	}
+	return ids
+}
+
+// removed goes on once the journal has forgotten jobs. Where it may only later, they are no
+// more to be read: the next start knows.
+func (l *Life) removed(w *lifeEntry, ev *LifeWritten) {
+	if ev.Outcome != Applied {
+		for _, j := range w.jobs {
+			j.leaving = ev.Outcome == Unknown
+		}
+		l.pruned(ev.Why)
+		return
+	}
+	ids := idsOf(w.jobs)
+	for _, id := range ids {
+		delete(l.jobs, id)
+	}
+	l.do(LifeCommand{Remove: ids})
+	l.do(LifeCommand{Forget: ids})
+}
+
+func (l *Life) onGone(g *LifeGone) {
+	if len(l.prunes) == 0 {
+		return
+	}
+	p := l.prunes[0]
+	p.gone, p.bytes = append(p.gone, g.Jobs...), p.bytes+g.Bytes
+	l.forgetSome()
+}
+
+// pruned ends a removal, and begins the next.
+func (l *Life) pruned(why string) {
+	p := l.prunes[0]
+	l.prunes = l.prunes[1:]
+	if len(p.gone) > 0 {
+		l.log(LogInfo, "finished jobs removed", "jobs", len(p.gone), "first", p.gone[0], "bytes", p.bytes)
+	}
+	r := &LifeReply{To: p.to, Jobs: p.gone, Bytes: p.bytes}
+	if why != "" {
+		r.Code, r.Why = codes.ResourceExhausted, why
+		l.log(LogError, "cannot remove finished jobs", "error", why)
+	}
+	if l.reply(r); len(l.prunes) > 0 {
+		l.beginPruning()
+	}
+}
+
+// onRead keeps a job from being removed until it is done with.
+func (l *Life) onRead(a *LifeAsk) {
+	j := l.jobs[a.Read]
+	switch {
+	case j == nil:
+		l.notThere(a.From, a.Read)
+	case j.leaving:
+		l.refuse(a.From, codes.NotFound, notKeptWhy(j.id))
+	default:
+		j.readers++
+		l.reply(&LifeReply{To: a.From, Job: j.id})
+	}
+}
+
+// notKeptWhy says that a job was removed.
+func notKeptWhy(id string) string {
+	return "job " + id + " is no longer kept: see --keep of volley driver"
+}

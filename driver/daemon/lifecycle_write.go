@@ -1,0 +1,151 @@
+package daemon
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/volley-engine/volley/internal/mutant"
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// writeKind is what an entry of the journal is for.
+type writeKind uint8
+
+const (
+	submission writeKind = iota
+	startOfProcess
+	committedStep
+	cancellation
+	endOfJob
+	resumption
+	settlement // that a job is over which may be written down otherwise
+	removal
+)
+
+// lifeEntry is an entry on its way to the journal. Those of one job go there one after the
+// other.
+type lifeEntry struct {
+	kind    writeKind
+	id      uint64 // once it was handed over
+	job     *lifeJob
+	jobs    []*lifeJob // of a removal
+	records []Record
+	result  bool
+	to      uint64 // who waits for it
+	wait    time.Duration
+	again   time.Time // when it is tried again; zero while it is on its way
+}
+
+// record is a record about a job, as of now.
+func (l *Life) record(j *lifeJob, r Record) Record {
+	r.Job, r.At = plan.JobID(j.id), l.now.UnixNano()
+	return r
+}
+
+// write has an entry of a job written after those that are on their way.
+func (l *Life) write(w *lifeEntry) {
+	w.job.queue = append(w.job.queue, w)
+	if len(w.job.queue) == 1 {
+		l.emit(w)
+	}
+}
+
+// emit hands an entry to the journal.
+func (l *Life) emit(w *lifeEntry) {
+	if w.kind == endOfJob && w.job.kept != 0 {
+		l.wrote(w, &LifeWritten{}) // the journal has had it before
+		return
+	}
+	delete(l.writes, w.id)
+	l.written++
+	w.id, w.again = l.written, time.Time{}
+	l.writes[w.id] = w
+	l.do(LifeCommand{Write: &LifeWrite{ID: w.id, Job: w.name(), Records: w.records, Result: w.result}})
+}
+
+func (w *lifeEntry) name() string {
+	if w.job == nil {
+		return ""
+	}
+	return w.job.id
+}
+
+// writesDue are the entries that are to be tried again.
+func (l *Life) writesDue() (out []*lifeEntry) {
+	for _, w := range l.writes {
+		if !w.again.IsZero() && !l.now.Before(w.again) {
+			out = append(out, w)
+		}
+	}
+	slices.SortFunc(out, func(a, b *lifeEntry) int { return cmp.Compare(a.id, b.id) })
+	return out
+}
+
+func (l *Life) onWritten(ev *LifeWritten) {
+	w := l.writes[ev.ID]
+	if w == nil || !w.again.IsZero() {
+		return
+	}
+	l.wrote(w, ev)
+}
+
+// wrote goes on once it is known what has become of an entry.
+func (l *Life) wrote(w *lifeEntry, ev *LifeWritten) {
+	if l.retries(w, ev) {
+		return
+	}
+	delete(l.writes, w.id)
+	if w.job != nil {
+		w.job.queue = w.job.queue[1:]
+	}
+	switch w.kind {
+	case submission:
+		l.submitted(w, ev)
+	case startOfProcess:
+		l.noted(w.job, ev)
+	case committedStep:
+		l.complain(ev, "cannot write a step down", w.job)
+	case cancellation:
+		l.complain(ev, "cannot write a cancellation down", w.job)
+		l.cancelNoted(w, ev)
+	case endOfJob:
+		if ev.Outcome == Applied || mutant.On(mutant.LifeEndUnwritten) {
+			l.over(w.job, w.records[len(w.records)-1])
+		}
+	case resumption:
+		l.resumed(w, ev)
+	case removal:
+		l.removed(w, ev)
+	}
+	if w.job != nil && len(w.job.queue) > 0 && w.job.queue[0].id == 0 {
+		l.emit(w.job.queue[0])
+	}
+}
+
+// retries has an entry written again that must be before anything else follows: a job's end
+// is announced when it is written down.
+func (l *Life) retries(w *lifeEntry, ev *LifeWritten) bool {
+	if ev.Outcome == Applied || w.kind != endOfJob && w.kind != settlement || l.closing {
+		return false
+	}
+	if mutant.On(mutant.LifeEndUnwritten) {
+		return false
+	}
+	w.wait = min(max(2*w.wait, startWait), startWaitMost)
+	w.again = l.now.Add(w.wait)
+	l.log(LogError, "cannot write a job's end down; it is tried again", "job", w.job.id, "error", ev.Why, "after", w.wait)
+	if w.kind == endOfJob {
+		w.job.why = notWritten + ev.Why
+	}
+	return true
+}
+
+// notWritten begins why a job has not ended whose process has.
+const notWritten = "its end cannot be written down: "
+
+func (l *Life) complain(ev *LifeWritten, what string, j *lifeJob) {
+	if ev.Outcome != Applied {
+		l.log(LogError, what, "job", j.id, "error", ev.Why)
+	}
+}

@@ -1,0 +1,57 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// Program says whether a program is there, and what the driver runs on.
+func (d *Daemon) Program(_ context.Context, req *wire.ProgramRequest) (*wire.ProgramReply, error) {
+	_, known := d.programs.Path(req.Digest)
+	return &wire.ProgramReply{Known: known, Arch: runtime.GOARCH}, nil
+}
+
+// Upload takes a program in.
+func (d *Daemon) Upload(stream wire.Cluster_UploadServer) error {
+	part, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	w, err := d.programs.Create(part.Digest)
+	if err != nil {
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	defer w.Close()
+	for {
+		if _, err := w.Write(part.Data); err != nil {
+			return status.Error(codes.ResourceExhausted, err.Error())
+		}
+		if part, err = stream.Recv(); errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := w.Commit(); err != nil {
+		return status.Error(codes.ResourceExhausted, err.Error())
+	}
+	return stream.SendAndClose(&wire.UploadReply{})
+}
+
+// FetchProgram brings an executor a program.
+func (d *Daemon) FetchProgram(req *wire.ProgramRequest, stream wire.Cluster_FetchProgramServer) error {
+	path, ok := d.programs.Path(req.Digest)
+	if !ok {
+		return status.Error(codes.NotFound, "the program is not here")
+	}
+	_, err := sendFrom(path, 0, func(p []byte) error { return stream.Send(&wire.ProgramPart{Data: p}) })
+	return err
+}

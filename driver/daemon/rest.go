@@ -1,0 +1,151 @@
+package daemon
+
+import (
+	"crypto/subtle"
+	"encoding/json"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// route is one address of the REST interface.
+type route struct {
+	path  string
+	serve func(d *Daemon, w http.ResponseWriter, r *http.Request)
+}
+
+// routes are all of them, each by GET; docs/openapi.yaml describes them.
+var routes = []route{
+	{"/api/v1/jobs", (*Daemon).getJobs},
+	{"/api/v1/jobs/{id}", (*Daemon).getJob},
+	{"/api/v1/executors", (*Daemon).getExecutors},
+	{"/healthz", (*Daemon).getHealth},
+	{"/readyz", (*Daemon).getReady},
+	{"/metrics", (*Daemon).getMetrics},
+}
+
+// What a client of the REST interface may take: to send its request, to take its answer,
+// and between two requests; and how large a request's headers may be.
+const (
+	requestWait = 10 * time.Second
+	answerWait  = time.Minute
+	idleWait    = time.Minute
+	headerMost  = 16 << 10
+)
+
+// serveHTTP opens the REST interface, if one is wanted.
+func (d *Daemon) serveHTTP() error {
+	if d.cfg.HTTP == "" {
+		return nil
+	}
+	if err := wire.OnlyLoopback("listen on", d.cfg.HTTP); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", d.cfg.HTTP)
+	if err != nil {
+		return fault.New(fault.NoResources, "listen on", d.cfg.HTTP, err).WithHint("choose another --http")
+	}
+	d.webAddr = l.Addr().String()
+	door := wire.NewDoorkeeper(l)
+	d.web = &http.Server{Handler: d.handler(door), ReadTimeout: requestWait, WriteTimeout: answerWait, IdleTimeout: idleWait, MaxHeaderBytes: headerMost}
+	d.wg.Go(func() { _ = d.web.Serve(door) })
+	return nil
+}
+
+// HTTPAddr is where REST and metrics are served; empty where they are not.
+func (d *Daemon) HTTPAddr() string { return d.webAddr }
+
+// handler refuses whoever has no token before it looks at the route.
+func (d *Daemon) handler(door *wire.Doorkeeper) http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range routes {
+		mux.HandleFunc("GET "+r.path, func(w http.ResponseWriter, req *http.Request) { r.serve(d, w, req) })
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		switch {
+		case !local(r.Host) || r.Header.Get("Origin") != "":
+			refuse(w, http.StatusForbidden, "this interface is not for pages of other sites")
+		case subtle.ConstantTimeCompare([]byte(token), []byte(d.token)) != 1:
+			refuse(w, http.StatusUnauthorized, "the token is missing or not this driver's: send it as Authorization: Bearer TOKEN")
+		default:
+			door.Known(r.RemoteAddr)
+			mux.ServeHTTP(w, r)
+		}
+	})
+}
+
+// local says whether a Host header names this machine: a page of another site
+// whose name was made to lead here does not.
+func local(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	ip := net.ParseIP(strings.Trim(name, "[]"))
+	return name == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func refuse(w http.ResponseWriter, code int, why string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": why})
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+func (d *Daemon) jobViews() []JobView {
+	out := []JobView{}
+	for _, w := range d.jobs.all() {
+		out = append(out, ViewJob(w.described()))
+	}
+	return out
+}
+
+func (d *Daemon) executorViews() []ExecutorView {
+	out := []ExecutorView{}
+	for _, m := range d.members.known() {
+		out = append(out, ViewExecutor(m.info()))
+	}
+	return out
+}
+
+func (d *Daemon) getJobs(w http.ResponseWriter, _ *http.Request) { answer(w, d.jobViews()) }
+
+func (d *Daemon) getJob(w http.ResponseWriter, r *http.Request) {
+	job, err := d.jobs.find(r.PathValue("id"))
+	if err != nil {
+		refuse(w, http.StatusNotFound, status.Convert(err).Message())
+		return
+	}
+	answer(w, ViewJob(job.described()))
+}
+
+func (d *Daemon) getExecutors(w http.ResponseWriter, _ *http.Request) { answer(w, d.executorViews()) }
+
+func (d *Daemon) getHealth(w http.ResponseWriter, _ *http.Request) {
+	answer(w, map[string]string{"status": "ok"})
+}
+
+// getReady says whether jobs would run.
+func (d *Daemon) getReady(w http.ResponseWriter, _ *http.Request) {
+	if d.ctx.Err() != nil {
+		refuse(w, http.StatusServiceUnavailable, "the driver is going down")
+		return
+	}
+	answer(w, map[string]any{"status": "ok", "executors": len(d.members.all())})
+}
+
+func (d *Daemon) getMetrics(w http.ResponseWriter, r *http.Request) {
+	promhttp.HandlerFor(d.metrics.registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+}

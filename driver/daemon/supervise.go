@@ -1,0 +1,307 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// command is what the job's process runs: a bundled job, or the user's program
+// with the engine's flags before its own.
+func (w *work) command() (*exec.Cmd, error) {
+	if u := w.info.Program; u != nil {
+		path, ok := w.d.programs.Path(u.Digest)
+		if !ok {
+			return nil, fault.Newf(fault.NoResources, "run", w.info.Job, "its program is no longer here").WithHint("submit it again")
+		}
+		return exec.Command(path, programArgs(w.info.Args, u.Args)...), nil
+	}
+	args := append([]string{"run", w.info.Job}, w.info.Args...)
+	args = append(args, "--json", "--overwrite", "--out", filepath.Join(w.dir, "out"), "--event-log", filepath.Join(w.dir, driver.EventsName),
+		"--checkpoint-dir", filepath.Join(w.dir, "checkpoints"), "--checkpoint-every", "1", "--resume")
+	return exec.Command(w.d.cfg.Program, args...), nil
+}
+
+// programArgs puts the engine's flags before a program's own.
+func programArgs(engine, own []string) []string {
+	return append(append(slices.Clone(engine), "--"), own...)
+}
+
+// run runs a process of the job, and tells how that went.
+func (w *work) run(s *LifeStart) {
+	began := logEnd(filepath.Join(w.dir, "log"))
+	cmd, stdout, err := w.prepared(s)
+	if err == nil {
+		err = w.begin(cmd, s)
+	}
+	if err != nil {
+		failed := &ProcessFailed{Why: err.Error(), Words: w.lastWords(err, began), Passes: fault.Passing(err), Never: fault.KindOf(err) == fault.NoResources}
+		w.d.jobs.step(LifeEvent{Process: &ProcessEvent{Job: s.Job, Term: s.Term, Failed: failed}})
+		return
+	}
+	w.d.jobs.step(LifeEvent{Process: &ProcessEvent{Job: s.Job, Term: s.Term, Started: true}})
+	err = cmd.Wait()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // whatever it has left over
+	result := w.resultOf(stdout)
+	w.change(func() { w.process, w.result = nil, result })
+	w.d.jobs.step(LifeEvent{Process: &ProcessEvent{Job: s.Job, Term: s.Term, Exited: w.exited(err, began)}})
+}
+
+// exited is how a process has ended.
+func (w *work) exited(err error, began int64) *ProcessExited {
+	e := &ProcessExited{Why: "exit status 0", Words: w.lastWords(err, began)}
+	var exit *exec.ExitError
+	if err != nil {
+		e.Why, e.Lost = err.Error(), errors.As(err, &exit) && exit.ExitCode() == wire.ExitLost
+	}
+	return e
+}
+
+// prepared is a process of the job that can be started.
+func (w *work) prepared(s *LifeStart) (cmd *exec.Cmd, stdout *printed, err error) {
+	if cmd, err = w.command(); err != nil {
+		return nil, nil, err
+	}
+	p := wire.Process{Role: wire.JobRole, Term: s.Term, JobDir: w.dir, Dir: w.info.Program.GetDir(), Job: w.info.Id, Driver: w.d.Addr(), Token: w.token, Incarnation: s.Incarnation}
+	cmd.Env = p.Environ(filepath.Join(w.dir, "cache"))
+	cmd.Dir = w.dir
+	stdout = &printed{}
+	cmd.Stdout = stdout
+	if w.info.Program != nil {
+		cmd.Stdout = logWriter{w} // what it prints is for its user
+	}
+	cmd.Stderr = logWriter{w}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = time.Second
+	return cmd, stdout, nil
+}
+
+// begin starts a process, which may then be sent signals.
+func (w *work) begin(cmd *exec.Cmd, s *LifeStart) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	w.change(func() { w.process, w.present, w.incarnation = cmd.Process, s.Term, s.Incarnation })
+	return nil
+}
+
+// signal sends a signal to the process of a term, if it runs.
+func (w *work) signal(term uint32, s os.Signal) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.process != nil && w.present == term {
+		_ = w.process.Signal(s)
+	}
+}
+
+// printed is what a bundled job's process prints: its result, up to resultMost bytes.
+type printed struct {
+	text []byte
+	more bool
+}
+
+// resultMost is how large a job's result may be.
+const resultMost = 16 << 20
+
+func (p *printed) Write(b []byte) (int, error) {
+	if p.more = p.more || len(p.text)+len(b) > resultMost; !p.more {
+		p.text = append(p.text, b...)
+	}
+	return len(b), nil
+}
+
+// resultOf returns what was printed; one that is too large to keep is said to be.
+func (w *work) resultOf(p *printed) string {
+	if p.more {
+		w.append("log", []byte("the job's result is larger than 16 MiB and is not kept\n"))
+		return ""
+	}
+	return strings.TrimSpace(string(p.text))
+}
+
+// logWriter appends to a job's log.
+type logWriter struct{ w *work }
+
+func (l logWriter) Write(p []byte) (int, error) {
+	l.w.append("log", p)
+	l.w.change(func() {})
+	return len(p), nil
+}
+
+// lastWords is what is known of the end of a process that has not said it: how it exited, and
+// what it printed of the reason, in its log from a place on.
+func (w *work) lastWords(err error, from int64) string {
+	how := "exit status 0"
+	if err != nil {
+		how = err.Error()
+	}
+	how = "its process ended without saying so (" + how + ")"
+	if last := lastWords(filepath.Join(w.dir, "log"), from); last != "" {
+		return how + "; its last words: " + last
+	}
+	return how
+}
+
+// End takes in how a job's process has ended. What another process than the present one
+// says is refused.
+func (d *Daemon) End(ctx context.Context, req *wire.EndRequest) (*wire.EndReply, error) {
+	w, err := d.jobs.find(req.Job)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.admitJob(ctx, w); err != nil {
+		return nil, err
+	}
+	_, err = d.jobs.ask(ctx, func(from uint64) LifeEvent {
+		said := &ProcessSaid{From: from, Incarnation: req.Incarnation, Code: req.Code, Why: req.Why}
+		for _, f := range req.Files {
+			said.Files = append(said.Files, MadeFile{Path: f.Path, Size: int64(f.Size), SHA256: plan.DigestFromBytes(f.Sha256)})
+		}
+		return LifeEvent{Process: &ProcessEvent{Job: req.Job, Said: said}}
+	})
+	return &wire.EndReply{}, err
+}
+
+// Work is the connection of a job's process.
+func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	h := first.GetHello()
+	if h == nil {
+		return status.Error(codes.InvalidArgument, "a job process says hello first")
+	}
+	w, err := d.jobs.find(h.Name)
+	if err != nil {
+		return err
+	}
+	if err := d.admitJob(stream.Context(), w); err != nil {
+		return err
+	}
+	broken := make(chan error, 1)
+	out := wire.NewOutbox(stream.Send, func(err error) { broken <- err })
+	defer out.Stop()
+	link, err := d.jobs.processConnected(w, &arrival{out: out, direct: h.Direct}, h.Incarnation)
+	if err != nil {
+		return err
+	}
+	defer w.disconnect(link)
+	ended := make(chan error, 1)
+	go func() { ended <- w.hear(stream, link) }()
+	select {
+	case err = <-ended:
+		return err
+	case err = <-broken:
+		if status.Code(err) == codes.Unavailable || stream.Context().Err() != nil {
+			return <-ended // it has hung up, and says itself how it ends
+		}
+		d.jobs.step(LifeEvent{Link: &LinkEvent{Job: h.Name, Link: link, Deaf: err.Error()}})
+		return status.Errorf(codes.Unavailable, "messages to this process wait for too long: %v", err)
+	}
+}
+
+// processConnected takes the connection of a job's process in, or refuses it.
+func (t *jobTable) processConnected(w *work, a *arrival, incarnation string) (link uint64, err error) {
+	link = t.link()
+	_, err = t.arrive(context.Background(), a, func(from uint64) LifeEvent {
+		return LifeEvent{Link: &LinkEvent{Job: w.info.Id, Link: link, Connected: &LinkConnected{From: from, Incarnation: incarnation}}}
+	})
+	return link, err
+}
+
+// connect takes the connection of the job's process over.
+func (w *work) connect(a *arrival, link uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.out, w.direct, w.link, w.previous, w.heard, w.busy = a.out, a.direct, link, nil, time.Now(), false
+}
+
+// disconnect takes in that a connection has ended.
+func (w *work) disconnect(link uint64) {
+	w.change(func() {
+		if w.link == link { // else another process has its own by now
+			w.out = nil
+		}
+	})
+	w.d.jobs.step(LifeEvent{Link: &LinkEvent{Job: w.info.Id, Link: link, HungUp: true}})
+}
+
+// hear takes in what the job's process says, until it ends.
+func (w *work) hear(stream wire.Cluster_WorkServer, link uint64) error {
+	for {
+		f, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		w.handling(link, true)
+		w.take(f, link)
+		w.handling(link, false)
+	}
+}
+
+// take takes a message of the job's process in. What is for an executor waits for room: the
+// process is held up, and nobody else.
+func (w *work) take(f *wire.FromJob, link uint64) {
+	ev := &LinkEvent{Job: w.info.Id, Link: link}
+	switch b := f.Body.(type) {
+	case *wire.FromJob_Relay:
+		if m := w.d.members.get(b.Relay.Peer); m != nil {
+			_ = m.out.Await(&wire.ForExecutor{Body: &wire.ForExecutor_Relay{Relay: &wire.Relay{Peer: w.info.Id, Data: b.Relay.Data}}}, wire.Patience)
+		}
+		return
+	case *wire.FromJob_Commit:
+		c := b.Commit
+		w.d.metrics.committed(w.lastCommit(c), c)
+		ev.Commit = &Record{Step: plan.StepID(c.Step), Epoch: plan.Epoch(c.Epoch), Params: plan.DigestFromBytes(c.Params)}
+	case *wire.FromJob_Drained:
+		ev.Drained = b.Drained.Name
+	case *wire.FromJob_Exclusion:
+		ev.Exclusion = &driver.Exclusion{Executor: plan.ExecutorID(b.Exclusion.Executor), Why: b.Exclusion.Why}
+	case *wire.FromJob_Trouble:
+		ev.Trouble = &b.Trouble.What
+	default:
+		return // a sign of life
+	}
+	w.d.jobs.step(LifeEvent{Link: ev})
+}
+
+// handling notes that a message of the job's process is taken in, or has been:
+// while that waits for a disk, the process is not silent.
+func (w *work) handling(link uint64, on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.link == link { // else another process has taken its place
+		w.busy, w.heard = on, time.Now()
+	}
+}
+
+// lastCommit is the commit before this one of the same process.
+func (w *work) lastCommit(c *wire.Commit) *wire.Commit {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := w.previous
+	w.previous = c
+	if last == nil {
+		last = &wire.Commit{}
+	}
+	return last
+}

@@ -1,0 +1,503 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/disk"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// jobTable is every job of a driver, as others see it, and the shell around their lifecycle:
+// it tells it what happens, and carries out what it decides.
+type jobTable struct {
+	d    *Daemon
+	mu   sync.Mutex // guards what follows; it is held while the lifecycle decides
+	life *Life
+	list map[string]*work
+	live map[string]*work // those that have not ended
+
+	asks     map[uint64]chan *LifeReply // who waits for an answer
+	asked    uint64                     // so far
+	links    uint64                     // so far
+	arriving *arrival                   // the connection that is being taken in
+	timer    *time.Timer
+	wg       sync.WaitGroup // of processes
+
+	// tokens are those of jobs that have not ended, by their SHA-256.
+	tokens sync.Map
+}
+
+// arrival is a new connection of an executor, or of a job's process.
+type arrival struct {
+	member *member
+	out    *wire.Outbox[*wire.ForJob]
+	direct string
+}
+
+// openJobs takes over the jobs of the journal.
+func openJobs(d *Daemon, s State) *jobTable {
+	cfg := LifeConfig{Restarts: *d.cfg.Restarts, Keep: *d.cfg.Keep}
+	t := &jobTable{d: d, life: NewLife(cfg, State{Last: s.Last}), list: map[string]*work{}, live: map[string]*work{}, asks: map[uint64]chan *LifeReply{}}
+	for id, j := range s.Jobs {
+		info := infoOf(string(id), &j.Spec)
+		info.State, info.Why, info.Step, info.SubmittedUnixNs, info.EndedUnixNs, info.Restarts = cmp.Or(j.State, JobWaiting), j.Ended, uint64(j.Step), j.Submitted, j.EndedAt, j.Restarts
+		w := t.newWork(info, j.Spec.Token)
+		w.term, w.files, w.resumed = j.Term, j.Files, j.Resumed
+		if Over(info.State) {
+			close(w.ended)
+		}
+		t.add(w)
+	}
+	return t
+}
+
+// infoOf is what is known of a job when it is submitted.
+func infoOf(id string, s *JobSpec) *wire.JobInfo {
+	return &wire.JobInfo{Id: id, Job: s.Kind, Args: s.Args, State: JobWaiting, Pool: s.Pool, Weight: s.Weight, Program: s.program()}
+}
+
+// add enters a job that the journal has; t.mu is held, or nobody else has the table yet.
+func (t *jobTable) add(w *work) {
+	t.enter(w)
+	t.life.Adopt(w.info.Id, JobState{Spec: w.spec(), State: w.info.State, Ended: w.info.Why, EndedAt: w.info.EndedUnixNs, Step: w.step(),
+		Restarts: w.info.Restarts, Term: w.term, Submitted: w.info.SubmittedUnixNs, Resumed: w.resumed})
+}
+
+// enter has a job in the table; t.mu is held.
+func (t *jobTable) enter(w *work) {
+	t.list[w.info.Id] = w
+	if !Over(w.info.State) {
+		t.live[w.info.Id] = w
+	}
+}
+
+func (t *jobTable) newWork(info *wire.JobInfo, token string) *work {
+	if !Over(info.State) {
+		t.tokens.Store(sha256.Sum256([]byte(token)), true)
+	}
+	return &work{d: t.d, dir: filepath.Join(t.d.cfg.DataDir, "jobs", info.Id), token: token, info: info, changed: make(chan struct{}), ended: make(chan struct{})}
+}
+
+// step tells the lifecycle what has happened and carries out what it says.
+func (t *jobTable) step(ev LifeEvent) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.take(ev)
+}
+
+// take is step where t.mu is held.
+func (t *jobTable) take(ev LifeEvent) {
+	for _, c := range t.life.Step(ev, time.Now()) {
+		t.carryOut(c)
+	}
+}
+
+// ask has the lifecycle answer somebody. A wait that is given up is told of.
+func (t *jobTable) ask(ctx context.Context, event func(from uint64) LifeEvent) (*LifeReply, error) {
+	return t.arrive(ctx, nil, event)
+}
+
+// arrive is ask where a connection is taken in.
+func (t *jobTable) arrive(ctx context.Context, a *arrival, event func(from uint64) LifeEvent) (*LifeReply, error) {
+	answer := make(chan *LifeReply, 1)
+	t.mu.Lock()
+	t.asked++
+	from := t.asked
+	t.asks[from], t.arriving = answer, a
+	t.take(event(from))
+	t.arriving = nil
+	t.mu.Unlock()
+	select {
+	case r := <-answer:
+		return r, r.refused()
+	case <-ctx.Done():
+		t.step(LifeEvent{Ask: &LifeAsk{GiveUp: from}})
+		t.mu.Lock()
+		delete(t.asks, from)
+		t.mu.Unlock()
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// refused is why somebody was not given what was asked for.
+func (r *LifeReply) refused() error {
+	if r.Code == codes.OK {
+		return nil
+	}
+	return status.Error(r.Code, r.Why)
+}
+
+// carryOut does what the lifecycle says; t.mu is held, so that nothing here waits.
+func (t *jobTable) carryOut(c LifeCommand) {
+	switch {
+	case c.Write != nil:
+		go t.write(c.Write)
+	case c.MakeDir != "":
+		go t.makeDir(c.MakeDir)
+	case c.Start != nil:
+		w := t.list[c.Start.Job]
+		t.wg.Go(func() { w.run(c.Start) })
+	case c.Kill != nil:
+		t.list[c.Kill.Job].signal(c.Kill.Term, os.Kill)
+	case c.Interrupt != nil:
+		t.list[c.Interrupt.Job].signal(c.Interrupt.Term, os.Interrupt)
+	case c.Tell != nil:
+		t.tell(c.Tell)
+	case c.Remove != nil:
+		gone := t.those(c.Remove)
+		go t.remove(gone)
+	case c.Measure != nil:
+		all := t.those(c.Measure)
+		go t.measure(all)
+	case c.Reply != nil:
+		if answer := t.asks[c.Reply.To]; answer != nil {
+			delete(t.asks, c.Reply.To)
+			answer <- c.Reply
+		}
+	case !c.WakeAt.IsZero():
+		t.wake(c.WakeAt)
+	case c.Log != nil:
+		t.log(c.Log)
+	default:
+		t.carryOn(c)
+	}
+}
+
+// carryOn does what concerns executors, and how jobs appear.
+func (t *jobTable) carryOn(c LifeCommand) {
+	switch {
+	case c.Open != nil:
+		t.open(c.Open)
+	case c.Close != nil:
+		t.d.members.send(c.Close.Executor, &wire.ForExecutor{Body: &wire.ForExecutor_Close{Close: &wire.CloseJob{Job: c.Close.Job, Why: c.Close.Why}}})
+	case c.Admit != nil:
+		t.d.admitMember(t.arriving.member)
+	case c.Drop != nil:
+		t.d.members.drop(c.Drop.Executor, c.Drop.Why)
+	case c.Goodbye != "":
+		t.d.members.send(c.Goodbye, goodbye)
+	case c.Executor != nil:
+		t.d.members.show(c.Executor)
+	case c.Shown != nil:
+		t.show(c.Shown)
+	case c.Over != nil:
+		t.over(c.Over)
+	case c.Renew != "":
+		t.renew(c.Renew)
+	case c.Forget != nil:
+		t.forget(c.Forget)
+	}
+}
+
+// write brings an entry to the journal.
+func (t *jobTable) write(c *LifeWrite) {
+	if c.Result {
+		t.keepResult(c.Job)
+	}
+	ev := &LifeWritten{ID: c.ID}
+	if err := t.d.journal.Append(t.d.ctx, c.Records...); err != nil {
+		ev.Outcome, ev.Why = NotApplied, err.Error()
+		if k := fault.KindOf(err); k == fault.Timeout || k == fault.Cancelled {
+			ev.Outcome = Unknown
+		}
+	}
+	t.step(LifeEvent{Written: ev})
+}
+
+// keepResult keeps what a job has printed as its result.
+func (t *jobTable) keepResult(job string) {
+	w, err := t.find(job)
+	if err == nil {
+		err = os.WriteFile(w.resultFile(), []byte(w.printed()), 0o600)
+	}
+	if err != nil {
+		t.d.log.Error("cannot keep a job's result", "job", job, "error", err)
+	}
+}
+
+func (t *jobTable) makeDir(job string) {
+	ev := &LifeMade{Job: job}
+	if err := os.Mkdir(filepath.Join(t.d.cfg.DataDir, "jobs", job), 0o700); err != nil {
+		ev.Taken, ev.Failed = os.IsExist(err), err.Error()
+	}
+	t.step(LifeEvent{Made: ev})
+}
+
+// tell sends something to a job's process.
+func (t *jobTable) tell(c *LifeTold) {
+	w := t.list[c.Job]
+	m := &wire.ForJob{}
+	switch {
+	case c.Welcome:
+		w.connect(t.arriving, c.Link)
+		m.Body = &wire.ForJob_Welcome{Welcome: &wire.Welcome{Executors: uint32(c.Executors), BeatNs: uint64(t.d.cfg.beat())}}
+	case c.Left != "":
+		m.Body = &wire.ForJob_Left{Left: &wire.CloseJob{Job: c.Left, Why: c.Why}}
+	default:
+		m.Body = &wire.ForJob_Drain{Drain: &wire.DrainRequest{Name: c.Drain}}
+	}
+	w.tell(m)
+}
+
+// open asks an executor for a runner.
+func (t *jobTable) open(c *LifeRunner) {
+	w, m := t.list[c.Job], t.d.members.get(c.Executor)
+	if m == nil {
+		return // it has just left
+	}
+	w.mu.Lock()
+	direct := w.direct
+	w.mu.Unlock()
+	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: c.Job, Runner: c.ID, Token: w.token, Slots: m.slots, Weight: w.info.Weight, Direct: direct,
+		Program: w.info.Program, Args: append([]string{"run", w.info.Job}, w.info.Args...)}}})
+}
+
+// show has a job appear as the lifecycle says; one that is new is entered.
+func (t *jobTable) show(c *JobShown) {
+	w := t.list[c.Job]
+	if w == nil {
+		info := infoOf(c.Job, c.Spec)
+		info.SubmittedUnixNs = c.Submitted
+		w = t.newWork(info, c.Spec.Token)
+		t.enter(w)
+	}
+	over := false // it was shown to be
+	select {
+	case <-w.ended:
+		over = true
+	default:
+	}
+	w.change(func() {
+		w.info.State, w.info.Why, w.info.Step, w.info.Restarts, w.info.EndedUnixNs = c.State, c.Why, c.Step, c.Restarts, c.Ended
+	})
+	if Over(c.State) && !over {
+		close(w.ended)
+	}
+}
+
+// over takes in what a job has made, before it is shown to have ended.
+func (t *jobTable) over(c *LifeOver) {
+	w := t.list[c.Job]
+	delete(t.live, c.Job)
+	t.tokens.Delete(sha256.Sum256([]byte(w.token)))
+	w.change(func() { w.files = c.Files })
+}
+
+// renew puts a job's next life in the place of the one that has ended, which whoever watches it
+// has seen end.
+func (t *jobTable) renew(job string) {
+	old := t.list[job]
+	info, _ := old.snapshot()
+	info.State = JobWaiting
+	t.enter(t.newWork(info, old.token))
+}
+
+// forget has jobs go that were removed, or not submitted after all.
+func (t *jobTable) forget(ids []string) {
+	for _, w := range t.those(ids) {
+		delete(t.list, w.info.Id)
+		if t.live[w.info.Id] == w {
+			delete(t.live, w.info.Id)
+			t.tokens.Delete(sha256.Sum256([]byte(w.token)))
+			close(w.ended)
+		}
+	}
+}
+
+// those are the jobs of some ids; t.mu is held.
+func (t *jobTable) those(ids []string) (out []*work) {
+	for _, id := range ids {
+		out = append(out, t.list[id])
+	}
+	return out
+}
+
+// remove removes the directories of jobs that the journal has forgotten.
+func (t *jobTable) remove(gone []*work) {
+	ev := &LifeGone{}
+	for _, w := range gone {
+		ev.Jobs, ev.Bytes = append(ev.Jobs, w.info.Id), ev.Bytes+directorySize(w.dir)
+		if err := disk.RemoveAll(w.dir); err != nil { // it is tried again when the driver starts
+			t.d.log.Error("cannot remove a job's directory", "job", w.info.Id, "error", err)
+		}
+	}
+	t.dropPrograms(gone)
+	t.step(LifeEvent{Gone: ev})
+}
+
+// measure looks how large the directories of jobs are.
+func (t *jobTable) measure(all []*work) {
+	sizes := map[string]int64{}
+	for _, w := range all {
+		sizes[w.info.Id] = directorySize(w.dir)
+	}
+	t.step(LifeEvent{Measured: sizes})
+}
+
+// wake has the lifecycle look again at a time.
+func (t *jobTable) wake(at time.Time) {
+	if t.timer == nil {
+		t.timer = time.AfterFunc(time.Until(at), func() { t.step(LifeEvent{}) })
+		return
+	}
+	t.timer.Reset(time.Until(at))
+}
+
+func (t *jobTable) log(c *LifeLog) {
+	switch c.Level {
+	case LogInfo:
+		t.d.log.Info(c.Text, c.Pairs...)
+	case LogWarn:
+		t.d.log.Warn(c.Text, c.Pairs...)
+	default:
+		t.d.log.Error(c.Text, c.Pairs...)
+	}
+}
+
+// knows reports whether a token is that of a job that has not ended. Tokens are looked up by
+// their hash, so that the time it takes tells nothing about them.
+func (t *jobTable) knows(token string) bool {
+	_, ok := t.tokens.Load(sha256.Sum256([]byte(token)))
+	return ok
+}
+
+// all are the jobs by number.
+func (t *jobTable) all() []*work { return t.some(t.list) }
+
+// running are the jobs that have not ended, by number. What is done for every message, or
+// all the time, looks at no others.
+func (t *jobTable) running() []*work { return t.some(t.live) }
+
+func (t *jobTable) some(jobs map[string]*work) []*work {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.SortedFunc(maps.Values(jobs), byNumber)
+}
+
+// byNumber orders jobs by their numbers.
+func byNumber(a, b *work) int {
+	return cmp.Or(cmp.Compare(len(a.dir), len(b.dir)), strings.Compare(a.dir, b.dir))
+}
+
+// states counts jobs by state.
+func (t *jobTable) states() map[string]int {
+	out := map[string]int{JobWaiting: 0, JobRunning: 0, JobDone: 0, JobFailed: 0, JobCancelled: 0}
+	t.mu.Lock()
+	all := slices.Collect(maps.Values(t.list))
+	t.mu.Unlock()
+	for _, w := range all {
+		w.mu.Lock()
+		out[w.info.State]++
+		w.mu.Unlock()
+	}
+	return out
+}
+
+// uses reports whether a job that has not ended needs a program.
+func (t *jobTable) uses(digest string) bool {
+	for _, w := range t.running() {
+		if info, _ := w.snapshot(); !Over(info.State) && info.Program.GetDigest() == digest {
+			return true
+		}
+	}
+	return false
+}
+
+// find is the job of an id.
+func (t *jobTable) find(id string) (*work, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w := t.list[id]; w != nil {
+		return w, nil
+	}
+	if t.life.Had(id) {
+		return nil, status.Error(codes.NotFound, notKeptWhy(id))
+	}
+	return nil, status.Errorf(codes.NotFound, "there is no job %q", id)
+}
+
+// submit takes a job in.
+func (t *jobTable) submit(req *wire.SubmitRequest) (string, error) {
+	spec := specOf(req, newToken())
+	r, err := t.ask(context.Background(), func(from uint64) LifeEvent { return LifeEvent{Ask: &LifeAsk{From: from, Submit: spec}} })
+	if err != nil {
+		return "", err
+	}
+	return r.Job, nil
+}
+
+// close stops the processes of all jobs without ending the jobs.
+func (t *jobTable) close(most time.Duration) {
+	t.step(LifeEvent{Closing: true})
+	t.d.cancel()
+	done := make(chan struct{})
+	go func() { t.wg.Wait(); close(done) }()
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// link is a number for a connection.
+func (t *jobTable) link() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.links++
+	return t.links
+}
+
+// memberJoined takes an executor in, or refuses it.
+func (t *jobTable) memberJoined(m *member) error {
+	m.link = t.link()
+	_, err := t.arrive(context.Background(), &arrival{member: m}, func(from uint64) LifeEvent {
+		return LifeEvent{Member: &MemberEvent{Executor: m.name, Link: m.link, Joined: &MemberJoined{From: from, Incarnation: m.incarnation}}}
+	})
+	return err
+}
+
+// memberLeft takes in that an executor's connection has ended.
+func (t *jobTable) memberLeft(m *member, why string) {
+	t.step(LifeEvent{Member: &MemberEvent{Executor: m.name, Link: m.link, Left: true, Why: why}})
+}
+
+// killSilent tells of the job processes that give no sign of life.
+func (t *jobTable) killSilent(v *wire.Vigil) {
+	for _, w := range t.running() {
+		w.mu.Lock()
+		silent, link := w.out != nil && w.process != nil && !w.busy && v.Dead(w.heard), w.link
+		w.mu.Unlock()
+		if silent {
+			t.step(LifeEvent{Link: &LinkEvent{Job: w.info.Id, Link: link, Silent: v.Silence().String()}})
+		}
+	}
+}
+
+// fromExecutor carries a message to a job's process, which may take a while to read what is
+// before it; one that reads nothing is as good as dead.
+func (t *jobTable) fromExecutor(m *member, r *wire.Relay) {
+	w, err := t.find(r.Peer)
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	out := w.out
+	w.mu.Unlock()
+	if out != nil {
+		_ = out.Await(&wire.ForJob{Body: &wire.ForJob_Relay{Relay: &wire.Relay{Peer: m.name, Data: r.Data}}}, wire.Patience)
+	}
+}

@@ -1,0 +1,159 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// States of a job.
+const (
+	JobWaiting   = "waiting"
+	JobRunning   = "running"
+	JobDone      = "done"
+	JobFailed    = "failed"
+	JobCancelled = "cancelled"
+)
+
+// work is a job of a driver as others see it, with its process and that one's connection.
+// What becomes of it the lifecycle decides.
+type work struct {
+	d       *Daemon
+	dir     string
+	token   string
+	term    uint32 // as the journal had it when the driver started, and so on
+	resumed int64
+
+	logs sync.Mutex // guards the job's log files, whose disk may be slow
+
+	mu          sync.Mutex
+	info        *wire.JobInfo
+	files       []MadeFile // that it has made, once it has ended
+	process     *os.Process
+	present     uint32                     // term of the process
+	incarnation string                     // of the process
+	result      string                     // that the last process has printed
+	out         *wire.Outbox[*wire.ForJob] // to its process; nil while there is none
+	link        uint64                     // which connection that is
+	direct      string                     // address, of its process
+	heard       time.Time                  // of its process
+	busy        bool                       // a message of its process is being taken in
+	previous    *wire.Commit               // of this process
+	changed     chan struct{}              // closed at the next change of state or log
+	ended       chan struct{}
+}
+
+// Over says whether a state is an end.
+func Over(state string) bool { return state != JobWaiting && state != JobRunning }
+
+// snapshot is a copy of what is known of the job.
+func (w *work) snapshot() (*wire.JobInfo, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return cloneInfo(w.info), w.changed
+}
+
+func cloneInfo(i *wire.JobInfo) *wire.JobInfo {
+	return &wire.JobInfo{Id: i.Id, Job: i.Job, State: i.State, Why: i.Why, SubmittedUnixNs: i.SubmittedUnixNs, EndedUnixNs: i.EndedUnixNs,
+		Step: i.Step, Args: slices.Clone(i.Args), Result: i.Result, Restarts: i.Restarts, Pool: i.Pool, Weight: i.Weight, Program: i.Program}
+}
+
+// described is a copy of what is known of the job, with what it has come to.
+func (w *work) described() *wire.JobInfo {
+	info, _ := w.snapshot()
+	if info.State == JobDone {
+		raw, _ := os.ReadFile(w.resultFile()) // none is as good as empty
+		info.Result = string(raw)
+	}
+	return info
+}
+
+// change runs something under the job's lock and wakes those who watch.
+func (w *work) change(do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	do()
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// resultFile is where what the job printed as its result is kept.
+func (w *work) resultFile() string { return filepath.Join(w.dir, "result.json") }
+
+// printed is what the job's last process has printed as its result.
+func (w *work) printed() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.result
+}
+
+// step is the last that the job is known to have committed.
+func (w *work) step() plan.StepID { return plan.StepID(w.info.Step) }
+
+// spec is what was submitted.
+func (w *work) spec() JobSpec {
+	return *specOf(&wire.SubmitRequest{Job: w.info.Job, Args: w.info.Args, Pool: w.info.Pool, Weight: w.info.Weight, Program: w.info.Program}, w.token)
+}
+
+// specOf is what the journal keeps of a submission.
+func specOf(req *wire.SubmitRequest, token string) *JobSpec {
+	return &JobSpec{Kind: req.Job, Args: req.Args, Token: token, Pool: req.Pool, Weight: req.Weight,
+		Program: req.Program.GetDigest(), ProgramArgs: req.Program.GetArgs(), ProgramDir: req.Program.GetDir()}
+}
+
+// program is the user's own; nil for a bundled job.
+func (s JobSpec) program() *wire.UserProgram {
+	if s.Program == "" {
+		return nil
+	}
+	return &wire.UserProgram{Digest: s.Program, Args: s.ProgramArgs, Dir: s.ProgramDir}
+}
+
+// cancel ends a job's process at a step boundary, and after a while at once.
+func (w *work) cancel() error {
+	_, err := w.d.jobs.ask(context.Background(), func(from uint64) LifeEvent {
+		return LifeEvent{Ask: &LifeAsk{From: from, Cancel: w.info.Id}}
+	})
+	if status.Code(err) == codes.NotFound {
+		return nil // one that is gone needs no end
+	}
+	return err
+}
+
+// read keeps a job from being removed until done is called.
+func (w *work) read() (done func(), err error) {
+	_, err = w.d.jobs.ask(context.Background(), func(from uint64) LifeEvent {
+		return LifeEvent{Ask: &LifeAsk{From: from, Read: w.info.Id}}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func() { w.d.jobs.step(LifeEvent{Ask: &LifeAsk{Done: w.info.Id}}) }, nil
+}
+
+// tell sends something to the job's process, if there is one.
+func (w *work) tell(m *wire.ForJob) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.out != nil {
+		_ = w.out.Put(m)
+	}
+}
+
+// append adds to a file of the job.
+func (w *work) append(name string, data []byte) {
+	w.logs.Lock()
+	defer w.logs.Unlock()
+	if err := appendLog(filepath.Join(w.dir, filepath.Base(name)), data); err != nil {
+		w.d.log.Error("cannot keep a log", "job", w.info.Id, "error", err)
+	}
+}

@@ -1,0 +1,454 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/programs"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// Config says what an executor daemon is. The zero value of a field
+// takes its default.
+type Config struct {
+	Driver      string // address; default 127.0.0.1:7077
+	Name        string // default: host and process
+	DataDir     string
+	Slots       int
+	Labels      map[string]string
+	Memory      string // soft limit of each runner, as runners' --memory
+	MemoryBytes int64  // the same as a number
+	Disk        string // budget of packs, as runners' --disk
+	Pace        string // emulated speed of the slots; empty is none
+	PaceRate    float64
+	Program     string        // the executable that runners run; default: this one
+	Unreachable bool          // other executors cannot reach this one: blocks go through the driver
+	MaxWait     time.Duration // how long to look for a driver that is gone; default 10 min
+	Drain       time.Duration // how long a shutdown waits until jobs have moved off; default 5 s
+	Ready       func(driver string)
+	Logger      hclog.Logger
+}
+
+// EnsureDefaults fills in the fields left zero.
+func (c Config) EnsureDefaults() Config {
+	if c.Driver == "" {
+		c.Driver = "127.0.0.1:7077"
+	}
+	if c.Name == "" {
+		host, _ := os.Hostname()
+		c.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
+	}
+	if c.Slots == 0 {
+		c.Slots = 1
+	}
+	if c.MaxWait == 0 {
+		c.MaxWait = 10 * time.Minute
+	}
+	if c.Drain == 0 {
+		c.Drain = 5 * time.Second
+	}
+	if c.Ready == nil {
+		c.Ready = func(string) {}
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	return c
+}
+
+// Daemon is an executor of a cluster: it keeps one connection to the driver,
+// starts a runner for each job, and carries messages between the two.
+type Daemon struct {
+	cfg         Config
+	log         hclog.Logger
+	programs    *programs.Store
+	incarnation string // tells this process from another of its name
+
+	mu      sync.Mutex
+	runners map[string]*runnerProcess // by job
+	opening map[string]*wire.OpenJob  // whose programs are on their way
+	client  wire.ClusterClient        // of the present connection
+
+	began time.Time
+	disk  atomic.Uint64 // bytes of packs, as of the last look
+	unfit atomic.Value  // why no runner can be started here, a string, as of the last look
+	share struct {      // of the slots
+		sync.Mutex
+		by  *Shares
+		of  map[string]*runnerProcess
+		due bool // a look is scheduled
+	}
+}
+
+// New prepares an executor. (What killed runners left in its data
+// directory is cleared away by the next one that opens it.)
+func New(cfg Config) (*Daemon, error) {
+	cfg = cfg.EnsureDefaults()
+	if err := wire.OnlyLoopback("use the driver at", cfg.Driver); err != nil {
+		return nil, err
+	}
+	if cfg.Program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fault.New(fault.Internal, "find", "this executable", err)
+		}
+		cfg.Program = self
+	}
+	dir, err := filepath.Abs(cfg.DataDir)
+	if err != nil {
+		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
+	}
+	cfg.DataDir = dir
+	if err := os.MkdirAll(filepath.Join(dir, "runners"), 0o700); err != nil {
+		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
+	}
+	d := &Daemon{cfg: cfg, log: cfg.Logger, incarnation: uuid.NewString(), runners: map[string]*runnerProcess{}, opening: map[string]*wire.OpenJob{}, began: time.Now()}
+	if d.programs, err = programs.Open(filepath.Join(dir, "programs")); err != nil {
+		return nil, err
+	}
+	d.share.by, d.share.of = NewShares(cfg.Slots), map[string]*runnerProcess{}
+	return d, nil
+}
+
+// redial is how long to wait between two attempts to reach the driver.
+const redial = 200 * time.Millisecond
+
+// Run serves the driver until it says goodbye: because it ends itself, or
+// because the context has and this executor has nothing left. A
+// driver that is gone is looked for again, for MaxWait.
+func (d *Daemon) Run(ctx context.Context) error {
+	began := time.Now()
+	lastSeen, told, joined := began, "", false
+	for {
+		bye, err := d.connect(ctx, &lastSeen)
+		joined = joined || lastSeen.After(began)
+		d.stopAll()
+		switch {
+		case ctx.Err() != nil || bye:
+			return nil
+		case joined && noToken(d.cfg.Driver):
+			d.log.Info("the driver has ended; so does this executor")
+			return nil
+		case refused(err):
+			return wire.CallError("join the driver at", d.cfg.Driver, err)
+		case time.Since(lastSeen) > d.cfg.MaxWait:
+			return wire.CallError("reach the driver at", d.cfg.Driver, err)
+		}
+		if text := err.Error(); text != told { // once for each reason
+			told = text
+			d.log.Warn("cannot join the driver; trying again", "driver", d.cfg.Driver, "for", d.cfg.MaxWait, "error", err)
+		}
+		timer := time.NewTimer(redial)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		}
+	}
+}
+
+// noToken says whether the driver at an address has taken its token away.
+func noToken(addr string) bool {
+	_, err := wire.ReadToken(addr)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// refused says whether trying again is of no use.
+func refused(err error) bool {
+	switch status.Code(err) {
+	case codes.FailedPrecondition, codes.InvalidArgument, codes.Unauthenticated, codes.AlreadyExists:
+		return true
+	}
+	return false
+}
+
+// connect serves one connection; bye says that the driver has said goodbye.
+func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, err error) {
+	token, err := wire.ReadToken(d.cfg.Driver)
+	if err != nil {
+		return false, err
+	}
+	conn, err := wire.Dial(d.cfg.Driver, token)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	told := ctx
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // told to end, it first hands its work over
+	defer cancel()
+	joined := false
+	defer func() {
+		if joined {
+			*lastSeen = time.Now()
+		}
+	}()
+	client := wire.NewClusterClient(conn)
+	d.mu.Lock()
+	d.client = client
+	d.mu.Unlock()
+	stream, err := client.Serve(ctx)
+	if err != nil {
+		return false, err
+	}
+	out := wire.NewOutbox(stream.Send, func(error) { cancel() })
+	defer out.Stop()
+	hello := &wire.Hello{Version: wire.Version, Name: d.cfg.Name, Incarnation: d.incarnation, Slots: uint32(d.cfg.Slots), Labels: d.cfg.Labels}
+	if err := out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Hello{Hello: hello}}); err != nil {
+		return false, err
+	}
+	defer context.AfterFunc(told, func() { d.leave(ctx, out, cancel) })()
+	var beat time.Duration
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			return false, err
+		}
+		switch b := m.Body.(type) {
+		case *wire.ForExecutor_Welcome:
+			joined = true
+			d.cfg.Ready(d.cfg.Driver)
+			d.log.Info("registered", "driver", d.cfg.Driver, "name", d.cfg.Name)
+			beat = max(time.Duration(b.Welcome.BeatNs), 10*time.Millisecond)
+			go d.beat(ctx, beat, out)
+			go d.watch(ctx, beat, out)
+			go d.watchDisk(ctx)
+			go d.watchFitness(ctx)
+		case *wire.ForExecutor_Open:
+			d.open(ctx, b.Open, beat, out)
+		case *wire.ForExecutor_Relay:
+			if r := d.runner(b.Relay.Peer); r != nil {
+				d.deliver(r, b.Relay.Data)
+			}
+		case *wire.ForExecutor_Close:
+			d.closeJob(b.Close.Job)
+		case *wire.ForExecutor_Goodbye:
+			if told.Err() == nil {
+				d.log.Info("the driver has ended; so does this executor")
+			}
+			return true, nil
+		}
+	}
+}
+
+// leave asks the driver to move everything off this executor, and ends the
+// connection where that takes too long.
+func (d *Daemon) leave(ctx context.Context, out *wire.Outbox[*wire.FromExecutor], end func()) {
+	d.mu.Lock()
+	busy := len(d.runners) > 0
+	d.mu.Unlock()
+	if !busy || out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Leaving{Leaving: &wire.Leaving{}}}) != nil {
+		end()
+		return
+	}
+	d.log.Info("handing its work over", "for at most", d.cfg.Drain)
+	timer := time.NewTimer(d.cfg.Drain)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		d.log.Warn("its work is not handed over in time")
+		end()
+	case <-ctx.Done():
+	}
+}
+
+// beat gives signs of life.
+func (d *Daemon) beat(ctx context.Context, every time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		if err := out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Beat{Beat: d.state()}}); err != nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// watch kills runners that give no sign of life.
+func (d *Daemon) watch(ctx context.Context, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
+	vigil := wire.NewVigil(beat)
+	ticker := time.NewTicker(vigil.Tick())
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			vigil.Look(time.Now())
+			d.killSilent(vigil, out)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// killSilent does not wait for the end of what it kills: the system may hold
+// on to it for as long as its disk hangs.
+func (d *Daemon) killSilent(v *wire.Vigil, out *wire.Outbox[*wire.FromExecutor]) {
+	var dead []*runnerProcess
+	d.mu.Lock()
+	for job, r := range d.runners {
+		if !r.held.Load() && v.Dead(d.began.Add(time.Duration(r.heard.Load()))) {
+			dead = append(dead, r)
+			delete(d.runners, job)
+		}
+	}
+	d.mu.Unlock()
+	for _, r := range dead {
+		d.log.Warn("runner hangs; it is killed", "job", r.job, "silent for", v.Silence())
+		r.quiet.Store(true)
+		r.kill()
+		d.takeDown(r)
+		_ = out.Put(closed(r.job, r.id, "its runner gave no sign of life and was killed"))
+	}
+}
+
+// watchDisk looks at the packs now and then: not in a sign of life, which must
+// not wait for a disk.
+func (d *Daemon) watchDisk(ctx context.Context) {
+	ticker := time.NewTicker(5 * time.Second)
+	defer ticker.Stop()
+	for {
+		d.disk.Store(diskUsed(d.cfg.DataDir))
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// state is what a sign of life tells.
+func (d *Daemon) state() *wire.Beat {
+	b := &wire.Beat{Disk: d.disk.Load(), Memory: resident(os.Getpid())}
+	b.Unfit, _ = d.unfit.Load().(string)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.runners {
+		splits, rate := r.progress()
+		b.Splits += uint64(splits)
+		b.RowsPerSecond += rate
+		b.Memory += resident(r.pid())
+	}
+	return b
+}
+
+func (d *Daemon) runner(job string) *runnerProcess {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.runners[job]
+}
+
+// open starts a runner of a job.
+func (d *Daemon) open(ctx context.Context, o *wire.OpenJob, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
+	d.closeJob(o.Job)
+	if o.Program == nil && (len(o.Args) == 0 || o.Args[0] != "run") {
+		_ = out.Put(closed(o.Job, o.Runner, "it is no job that an executor runs"))
+		return
+	}
+	d.mu.Lock()
+	d.opening[o.Job] = o
+	d.mu.Unlock()
+	if o.Program == nil {
+		d.begin(ctx, o, d.cfg.Program, o.Args, beginWait, beat, out)
+		return
+	}
+	go func() { // which may take a while
+		path, err := d.program(ctx, o.Program.Digest)
+		if err != nil {
+			if d.wanted(o) {
+				_ = out.Put(closed(o.Job, o.Runner, "its program did not arrive: "+err.Error()))
+			}
+			return
+		}
+		args := append(append(slices.Clone(o.Args), "--"), o.Program.Args...)
+		d.begin(ctx, o, path, args, beginWait, beat, out)
+	}()
+}
+
+// wanted says whether a runner that was asked for still is.
+func (d *Daemon) wanted(o *wire.OpenJob) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.opening[o.Job] == o
+}
+
+// begin starts a runner, unless it is not wanted any more; where it cannot be started for now
+// it waits before it tries again.
+func (d *Daemon) begin(ctx context.Context, o *wire.OpenJob, program string, args []string, wait, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
+	if !d.wanted(o) {
+		return
+	}
+	r, err := d.startRunner(o, program, args, beat, out)
+	if err != nil {
+		d.cannotBegin(ctx, o, err, wait, func() { d.begin(ctx, o, program, args, min(2*wait, beginWaitMost), beat, out) }, out)
+		return
+	}
+	d.mu.Lock()
+	wanted := d.opening[o.Job] == o
+	if wanted {
+		d.runners[o.Job] = r
+		delete(d.opening, o.Job)
+	}
+	d.mu.Unlock()
+	if !wanted { // the job has ended, or asked again, while it began
+		r.stop()
+		return
+	}
+	d.setUp(r)
+	go func() { // what has ended is not killed later, when its number may be another's
+		<-r.ended
+		d.mu.Lock()
+		if d.runners[o.Job] == r {
+			delete(d.runners, o.Job)
+		}
+		d.mu.Unlock()
+		d.takeDown(r)
+	}()
+}
+
+func closed(job string, runner uint64, why string) *wire.FromExecutor {
+	return &wire.FromExecutor{Body: &wire.FromExecutor_Closed{Closed: &wire.CloseJob{Job: job, Runner: runner, Why: why}}}
+}
+
+// closeJob ends the runner of a job, if there is one.
+func (d *Daemon) closeJob(job string) {
+	d.mu.Lock()
+	r := d.runners[job]
+	delete(d.runners, job)
+	delete(d.opening, job)
+	d.mu.Unlock()
+	if r != nil {
+		r.stop()
+		d.takeDown(r)
+	}
+}
+
+// stopAll ends all runners.
+func (d *Daemon) stopAll() {
+	d.mu.Lock()
+	jobs := make([]string, 0, len(d.runners))
+	for job := range d.runners {
+		jobs = append(jobs, job)
+	}
+	d.mu.Unlock()
+	for _, job := range jobs {
+		d.closeJob(job)
+	}
+}

@@ -1,0 +1,71 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+const (
+	// fitnessEvery is how often an executor looks whether it is fit.
+	fitnessEvery = time.Second
+	// How long to wait before a runner is started again for which the system had no room:
+	// longer each time, up to a bound.
+	beginWait     = 100 * time.Millisecond
+	beginWaitMost = 5 * time.Second
+)
+
+// watchFitness looks now and then whether the executor is fit: not in a sign of life, which
+// must not wait for a disk.
+func (d *Daemon) watchFitness(ctx context.Context) {
+	ticker := time.NewTicker(fitnessEvery)
+	defer ticker.Stop()
+	for {
+		d.look()
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look looks whether runners can be started here, and returns why not.
+func (d *Daemon) look() string {
+	why, dir := "", filepath.Join(d.cfg.DataDir, "runners")
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil && !fault.Passing(err) {
+		why = fmt.Sprintf("its data directory cannot be used: %s: %v", dir, err)
+	}
+	if before, _ := d.unfit.Swap(why).(string); before != why {
+		d.log.Warn("fitness changed", "unfit", why)
+	}
+	return why
+}
+
+// cannotBegin has a runner that could not be started tried again, where the system had no room
+// for it, or else tells the driver, and first that the executor is not fit, where it is not.
+func (d *Daemon) cannotBegin(ctx context.Context, o *wire.OpenJob, err error, wait time.Duration, again func(), out *wire.Outbox[*wire.FromExecutor]) {
+	if fault.Passing(err) && d.wanted(o) {
+		d.log.Warn("cannot start a runner; trying again", "job", o.Job, "error", err, "after", wait)
+		timer := time.AfterFunc(wait, func() {
+			if ctx.Err() == nil {
+				again()
+			}
+		})
+		context.AfterFunc(ctx, func() { timer.Stop() })
+		return
+	}
+	d.log.Error("cannot start a runner", "job", o.Job, "error", err)
+	if d.look() != "" {
+		_ = out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Beat{Beat: d.state()}})
+	}
+	if d.wanted(o) {
+		_ = out.Put(closed(o.Job, o.Runner, err.Error()))
+	}
+}

@@ -1,0 +1,394 @@
+package daemon
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// runnerProcess is a process that runs a job's functions on this executor.
+type runnerProcess struct {
+	job    string
+	id     uint64 // as the driver asked for it
+	key    string // tells it from an earlier runner of the job
+	weight float64
+	cmd    *exec.Cmd
+	frames *wire.Framed
+	in     *wire.Outbox[[]byte] // to the runner: one that does not read must not keep others waiting
+	ended  chan struct{}
+	quiet  atomic.Bool  // it was told to end
+	held   atomic.Bool  // it waits for room for a message of its
+	heard  atomic.Int64 // when, in nanoseconds of its executor's life
+	stats  struct {
+		sync.Mutex
+		splits map[uint64]bool
+		rate   float64
+	}
+}
+
+// startGrace is how much longer than later a runner may take for its first sign
+// of life.
+const startGrace = 10 * time.Second
+
+// startRunner starts a job's program as a runner. Messages go over a socket
+// that only the two have; what the runner prints goes to the driver.
+func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) (*runnerProcess, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	p := wire.Process{Role: wire.RunnerRole, Job: o.Job, Token: o.Token, Executor: d.cfg.Name, Slots: int(o.Slots), Pace: d.cfg.Pace, PaceRate: d.cfg.PaceRate,
+		Driver: d.cfg.Driver, Direct: o.Direct, Dir: o.Program.GetDir(), Beat: beat, Unreachable: d.cfg.Unreachable}
+	cmd := exec.Command(program, args...)
+	cmd.Env = p.Environ(d.cfg.DataDir)
+	if d.cfg.Memory != "" {
+		cmd.Env = append(cmd.Env, "VOLLEY_MEMORY="+d.cfg.Memory)
+	}
+	if d.cfg.Disk != "" {
+		cmd.Env = append(cmd.Env, "VOLLEY_DISK="+d.cfg.Disk)
+	}
+	cmd.Dir = filepath.Join(d.cfg.DataDir, "runners")
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = time.Second
+	printed := d.newRunnerLog(o.Job)
+	logs := &lineWriter{put: printed.put}
+	cmd.Stdout, cmd.Stderr = logs, logs
+	if err := cmd.Start(); err != nil {
+		ours.Close()
+		printed.close()
+		return nil, fault.New(fault.NoResources, "start a runner of", o.Job, err)
+	}
+	most := d.cfg.mostMemory()
+	limit(cmd.Process.Pid, most)
+	r := &runnerProcess{job: o.Job, id: o.Runner, weight: float64(max(1, o.Weight)), cmd: cmd, frames: wire.NewFramed(ours), ended: make(chan struct{})}
+	r.stats.splits = map[uint64]bool{}
+	r.key = fmt.Sprintf("%s/%d", o.Job, cmd.Process.Pid)
+	r.heard.Store(int64(time.Since(d.began) + startGrace))
+	r.in = wire.NewOutbox(r.frames.Write, func(error) { _ = cmd.Process.Kill() })
+	go d.carry(r, out)
+	go func() {
+		err := cmd.Wait()
+		r.frames.Close()
+		r.in.Stop()
+		close(r.ended)
+		printed.close()
+		if !r.quiet.Load() {
+			_ = out.Put(closed(o.Job, o.Runner, fmt.Sprintf("its runner ended: %v: %s", err, logs.why(most))))
+		}
+	}()
+	return r, nil
+}
+
+// Limits of a runner: no core dumps, which hold the data; files enough for its
+// splits and peers; and where memory runs out it goes before its executor.
+const (
+	runnerFiles = 65536
+	runnerOOM   = "500"
+)
+
+// mostMemory is how many bytes a runner may ever take: well beyond its soft limit,
+// or most of the machine's.
+func (c *Config) mostMemory() uint64 {
+	if soft := c.MemoryBytes; soft > 0 {
+		return uint64(max(2*soft, soft+1<<30))
+	}
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 0
+	}
+	return uint64(info.Totalram) * uint64(info.Unit) / 10 * 9
+}
+
+// limit sets what the system allows to be set.
+func limit(pid int, memory uint64) {
+	if memory > 0 {
+		_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: memory, Max: memory}, nil)
+	}
+	_ = unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
+	var files unix.Rlimit
+	if unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &files) == nil {
+		files.Cur = min(files.Max, runnerFiles)
+		_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &files, nil)
+	}
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(runnerOOM), 0)
+}
+
+// socketPair makes two connected sockets, the second as a file to hand on.
+func socketPair() (net.Conn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fault.New(fault.NoResources, "open", "a socket pair", err)
+	}
+	f := os.NewFile(uintptr(fds[0]), "runner")
+	defer f.Close()
+	conn, err := net.FileConn(f)
+	theirs := os.NewFile(uintptr(fds[1]), "executor")
+	if err != nil {
+		theirs.Close()
+		return nil, nil, fault.New(fault.NoResources, "open", "a socket pair", err)
+	}
+	return conn, theirs, nil
+}
+
+// carry takes the runner's messages to the driver; an empty one is a sign of
+// life.
+func (d *Daemon) carry(r *runnerProcess, out *wire.Outbox[*wire.FromExecutor]) {
+	for {
+		raw, err := r.frames.Read()
+		if err != nil {
+			return
+		}
+		r.heard.Store(int64(time.Since(d.began)))
+		if len(raw) == 0 {
+			continue
+		}
+		if r.note(raw) {
+			d.turns(func(s *Shares, now plan.Time) { s.Ended(r.key, now) })
+		}
+		if field, _ := wire.Outer(raw); field == wire.FoldedField {
+			continue
+		}
+		if len(raw) > wire.MostRelayed {
+			r.quiet.Store(true)
+			_ = out.Put(closed(r.job, r.id, wire.TooLarge(len(raw))))
+			_ = r.cmd.Process.Kill()
+			return
+		}
+		r.held.Store(true) // it is not silent while nobody listens
+		err = out.Await(&wire.FromExecutor{Body: &wire.FromExecutor_Relay{Relay: &wire.Relay{Peer: r.job, Data: raw}}}, wire.Patience)
+		r.heard.Store(int64(time.Since(d.began)))
+		if r.held.Store(false); err != nil {
+			_ = r.cmd.Process.Kill()
+			return
+		}
+	}
+}
+
+// note keeps what signs of life tell of a runner: its splits and its rate.
+// ended says that one of its runs is over.
+func (r *runnerProcess) note(raw []byte) (ended bool) {
+	switch field, body := wire.Outer(raw); field {
+	case wire.HoldingField:
+		h := &wire.Holding{}
+		if proto.Unmarshal(body, h) == nil && h.Fault == nil {
+			r.stats.Lock()
+			r.stats.splits[uint64(h.Pack)<<32|uint64(h.Split)] = true
+			r.stats.Unlock()
+		}
+	case wire.ResultField, wire.FoldedField:
+		res := &wire.Result{}
+		if proto.Unmarshal(wire.Without(body, wire.PartsField), res) == nil && res.BusyNs > 0 {
+			r.stats.Lock()
+			r.stats.rate = float64(rowsOf(res)) / time.Duration(res.BusyNs).Seconds()
+			r.stats.Unlock()
+		}
+		return true
+	}
+	return false
+}
+
+func rowsOf(res *wire.Result) (rows uint64) {
+	for _, c := range res.Coverage {
+		rows += c.Count
+	}
+	return rows
+}
+
+// deliver hands a message of the job to the runner.
+func (d *Daemon) deliver(r *runnerProcess, raw []byte) {
+	if field, body := wire.Outer(raw); field == wire.StartStepField {
+		s := &wire.StartStep{}
+		if proto.Unmarshal(body, s) == nil {
+			d.turns(func(sh *Shares, now plan.Time) { sh.Began(r.key, tasksOf(s, d.cfg.Slots), now) })
+		}
+	}
+	r.send(raw)
+}
+
+// tasksOf is how many slots a step can make use of, at the most: leases come later,
+// for all of them.
+func tasksOf(s *wire.StartStep, slots int) int {
+	if s.Leased {
+		return slots
+	}
+	return len(s.Tasks)
+}
+
+// turns notes something that changes whose turn it is on the slots, and tells
+// the runners.
+func (d *Daemon) turns(note func(*Shares, plan.Time)) {
+	d.share.Lock()
+	defer d.share.Unlock()
+	now := time.Since(d.began)
+	note(d.share.by, now)
+	turns, again := d.share.by.Look(now)
+	for _, t := range turns {
+		d.share.of[t.Job].pause(t.Pause)
+	}
+	if again > 0 && !d.share.due {
+		d.share.due = true
+		time.AfterFunc(again, func() {
+			d.turns(func(*Shares, plan.Time) { d.share.due = false })
+		})
+	}
+}
+
+// setUp gives the runner its part of the slots, and takeDown gives it back.
+func (d *Daemon) setUp(r *runnerProcess) {
+	d.turns(func(s *Shares, now plan.Time) {
+		d.share.of[r.key] = r
+		s.Open(r.key, r.weight, now)
+	})
+}
+
+func (d *Daemon) takeDown(r *runnerProcess) {
+	d.turns(func(s *Shares, now plan.Time) {
+		s.Close(r.key, now)
+		delete(d.share.of, r.key)
+	})
+}
+
+func (r *runnerProcess) pause(on bool) {
+	raw, err := proto.Marshal(&wire.ToExecutor{Body: &wire.ToExecutor_Pause{Pause: &wire.Pause{On: on}}})
+	if err == nil {
+		r.send(raw)
+	}
+}
+
+func (r *runnerProcess) progress() (splits int, rate float64) {
+	r.stats.Lock()
+	defer r.stats.Unlock()
+	return len(r.stats.splits), r.stats.rate
+}
+
+func (r *runnerProcess) pid() int { return r.cmd.Process.Pid }
+
+func (r *runnerProcess) send(raw []byte) { _ = r.in.Put(raw) } // its failure kills the runner
+
+// stop ends the runner at once: what it holds can be made again.
+func (r *runnerProcess) stop() {
+	r.quiet.Store(true)
+	select {
+	case <-r.ended:
+		return
+	default:
+	}
+	r.kill()
+	select {
+	case <-r.ended:
+	case <-time.After(killWait): // the system holds it; it ends when that lets go
+	}
+}
+
+// kill ends the runner's process and whatever it has started.
+func (r *runnerProcess) kill() { _ = syscall.Kill(-r.pid(), syscall.SIGKILL) }
+
+// killWait bounds the wait for a runner that was killed.
+const killWait = 2 * time.Second
+
+// lineWriter hands on what a runner prints and remembers the last line.
+type lineWriter struct {
+	put  func([]byte)
+	mu   sync.Mutex
+	line string
+	died string // the line that says why the program died, where one does
+	rest []byte // of a line that has not ended
+}
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	w.rest = append(w.rest, p...)
+	for {
+		line, rest, whole := bytes.Cut(w.rest, []byte{'\n'})
+		if !whole {
+			break
+		}
+		w.rest = rest
+		w.note(string(line))
+	}
+	if len(w.rest) > longestLine {
+		w.rest = w.rest[len(w.rest)-longestLine:]
+	}
+	w.mu.Unlock()
+	w.put(append([]byte(nil), p...))
+	return len(p), nil
+}
+
+// longestLine bounds what is kept of a line that does not end.
+const longestLine = 4 << 10
+
+// note remembers a line; w.mu is held.
+func (w *lineWriter) note(line string) {
+	if strings.TrimSpace(line) == "" {
+		return
+	}
+	w.line = line
+	for _, start := range []string{"fatal error: ", "panic: ", "runtime: out of memory"} {
+		if w.died == "" && strings.HasPrefix(line, start) {
+			w.died = strings.TrimSpace(line)
+		}
+	}
+}
+
+// why is what the runner has printed of its end.
+func (w *lineWriter) why(memory uint64) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case strings.Contains(w.died, "memory"):
+		return fmt.Sprintf("the program took more memory than the %d MiB that it may (%s)", memory>>20, w.died)
+	case w.died != "":
+		return w.died
+	case len(w.rest) > 0:
+		return string(w.rest)
+	}
+	return w.line
+}
+
+// resident is the memory of a process in bytes, 0 where the system does not
+// tell.
+func resident(pid int) uint64 {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if v, ok := strings.CutPrefix(s.Text(), "VmRSS:"); ok {
+			kb, _ := strconv.ParseUint(strings.Fields(v)[0], 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}
+
+// diskUsed is the size of the packs of a data directory.
+func diskUsed(dir string) uint64 {
+	var total uint64
+	packs, _ := filepath.Glob(filepath.Join(dir, "packs", "*", "split-*"))
+	for _, p := range packs {
+		if info, err := os.Stat(p); err == nil {
+			total += uint64(info.Size())
+		}
+	}
+	return total
+}
