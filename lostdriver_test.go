@@ -22,27 +22,32 @@ import (
 const cutLives = 8
 
 func init() {
-	if process.Role == wire.JobRole { // a driver of these tests has started this
-		os.Exit(ExitCode(context.Background(), liveAndLose()))
+	if p := wire.ThisProcess(); p.Role == wire.JobRole { // a driver of these tests has started this
+		os.Exit(ExitCode(context.Background(), liveAndLose(p)))
 	}
 }
 
 // liveAndLose is a job whose first processes lose their connection to the driver, each
 // at another moment. It waits for executors, of which there are none.
-func liveAndLose() error {
-	lives := filepath.Join(process.JobDir, "lives")
+func liveAndLose(p wire.Process) error {
+	lives := filepath.Join(p.JobDir, "lives")
 	raw, _ := os.ReadFile(lives)
 	if err := os.WriteFile(lives, append(raw, '.'), 0o600); err != nil {
 		return err
 	}
 	if len(raw) < cutLives {
-		addr, err := cutOff(process.Driver, time.Duration(len(raw)%4)*20*time.Millisecond)
+		addr, err := cutOff(p.Driver, time.Duration(len(raw)%4)*20*time.Millisecond)
 		if err != nil {
 			return err
 		}
-		process.Driver = addr
+		p.Driver = addr
+		for _, v := range p.Environ("") {
+			if name, value, _ := strings.Cut(v, "="); strings.Contains(value, addr) {
+				os.Setenv(name, value)
+			}
+		}
 	}
-	cfg := Config{DataDir: filepath.Join(process.JobDir, "cache"), Checkpoints: filepath.Join(process.JobDir, "checkpoints"), Resume: true}
+	cfg := Config{DataDir: filepath.Join(p.JobDir, "cache"), Checkpoints: filepath.Join(p.JobDir, "checkpoints"), Resume: true}
 	_, err := Run(context.Background(), cfg, "waits", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[int64] { return rdd.Count(rdd.Range(g, 0, 10, 2)) },
 		func(ctx context.Context, s *rdd.Session, _ textArgs, n rdd.Action[int64]) (string, error) {
 			_, err := n.Run(ctx, s)
@@ -120,7 +125,7 @@ func waitingDriver(t *testing.T, dir string) wire.ClusterClient {
 
 // TestAJobOutlivesItsLostConnections: that its process has lost the driver, again and
 // again, is no failure of the job. (A driver that was stopped for longer than a
-// connection bears looks like that from a job's process.)
+// connection bears looks like that from a job's p.)
 func TestAJobOutlivesItsLostConnections(t *testing.T) {
 	dir := t.TempDir()
 	c := waitingDriver(t, dir)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"syscall"
@@ -15,17 +14,18 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/host"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/rdd"
 )
 
 // Exit codes of programs and commands.
 const (
-	ExitFailed      = 1
-	ExitUsage       = 2
-	ExitInterrupted = 130
+	ExitFailed      = host.ExitFailed
+	ExitUsage       = host.ExitUsage
+	ExitInterrupted = host.ExitInterrupted
+	ExitLost        = wire.ExitLost // of a job's process that has lost the cluster's driver: it is started again
 )
 
 // Main runs a program embedded and exits: the engine's flags come first, the
@@ -41,7 +41,9 @@ func Main[A, P any](name string, build func(*rdd.Graph, A) P, run func(ctx conte
 
 // ExitCode prints an error, once, and chooses the exit code for it. A job's process tells
 // the cluster's driver of its end by it: it is the last thing that a program does.
-func ExitCode(ctx context.Context, err error) int { return sayEnd(exitCode(ctx, err), err) }
+func ExitCode(ctx context.Context, err error) int {
+	return host.SayEnd(wire.ThisProcess(), exitCode(ctx, err), err)
+}
 
 func exitCode(ctx context.Context, err error) int {
 	switch {
@@ -89,7 +91,7 @@ func mainWith[A, P any](ctx context.Context, name string, argv []string, build f
 		return err
 	}
 	cfg.OutDir = *out
-	if err := onCluster(&cfg); err != nil {
+	if err := cfg.OnCluster(wire.ThisProcess()); err != nil {
 		return err
 	}
 	_, err = Run(ctx, cfg, name, args, build, func(ctx context.Context, s *rdd.Session, a A, p P) (string, error) {
@@ -111,26 +113,6 @@ func environment(fs *pflag.FlagSet) (err error) {
 		}
 	})
 	return err
-}
-
-// onCluster settles what a program is not asked where a cluster has started it:
-// it keeps what it makes in its job's directory, goes on from its last
-// checkpoint, and takes relative paths from where it was submitted.
-func onCluster(cfg *Config) error {
-	if process.Role == "" {
-		return nil
-	}
-	if process.Role == wire.JobRole {
-		cfg.OutDir, cfg.EventLog = filepath.Join(process.JobDir, "out"), filepath.Join(process.JobDir, driver.EventsName)
-		cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = filepath.Join(process.JobDir, "checkpoints"), 1, true
-	}
-	if process.Dir == "" {
-		return nil
-	}
-	if err := os.Chdir(process.Dir); err != nil && process.Role == wire.JobRole {
-		return fault.New(fault.BadInput, "run in", process.Dir, err).WithHint("submit from a directory that the driver's machine has too")
-	}
-	return nil
 }
 
 // cutArgs separates the engine's arguments from the program's.

@@ -1,4 +1,4 @@
-package volley
+package host
 
 import (
 	"context"
@@ -18,13 +18,13 @@ import (
 
 // serveJob serves other processes of the same job, which have its token, on
 // a port of its own.
-func serveJob(register func(*grpc.Server)) (addr string, stop func(), err error) {
+func serveJob(token string, register func(*grpc.Server)) (addr string, stop func(), err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, fault.New(fault.NoResources, "listen for", "the job's other processes", err)
 	}
 	admit := func(ctx context.Context, _ string) error {
-		if subtle.ConstantTimeCompare([]byte(wire.CallerToken(ctx)), []byte(process.Token)) != 1 {
+		if subtle.ConstantTimeCompare([]byte(wire.CallerToken(ctx)), []byte(token)) != 1 {
 			return status.Error(codes.Unauthenticated, "the token is not this job's")
 		}
 		return nil
@@ -121,8 +121,8 @@ type direct struct {
 // everything goes by way of executor and driver.
 const directWait = 2 * time.Second
 
-func dialDirect(addr string) (*direct, error) {
-	conn, err := wire.Dial(addr, process.Token)
+func dialDirect(addr, token string) (*direct, error) {
+	conn, err := wire.Dial(addr, token)
 	if err != nil {
 		return nil, err
 	}

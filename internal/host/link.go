@@ -1,4 +1,4 @@
-package volley
+package host
 
 import (
 	"context"
@@ -19,15 +19,6 @@ func linked(peers executor.Peers, law *pace.Law) executor.Peers {
 		return peers
 	}
 	return &link{Peers: peers, law: law}
-}
-
-// realLaw is the law that work on the real clock has to follow; in virtual time it is
-// computed, not waited for.
-func (e *embedded) realLaw() *pace.Law {
-	if e.cfg.Virtual {
-		return nil
-	}
-	return e.cfg.Pace
 }
 
 type link struct {

@@ -1,4 +1,4 @@
-package volley
+package host
 
 import (
 	"context"
@@ -15,9 +15,8 @@ import (
 // TestWhatAJobServesNeedsItsToken: every method that its processes serve to
 // each other.
 func TestWhatAJobServesNeedsItsToken(t *testing.T) {
-	process.Token = "the job's own"
-	defer func() { process.Token = "" }()
-	addr, stop, err := serveJob(func(s *grpc.Server) {
+	const token = "the job's own"
+	addr, stop, err := serveJob(token, func(s *grpc.Server) {
 		wire.RegisterBlocksServer(s, wire.UnimplementedBlocksServer{})
 		wire.RegisterDirectServer(s, wire.UnimplementedDirectServer{})
 	})
@@ -25,7 +24,7 @@ func TestWhatAJobServesNeedsItsToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	for token, want := range map[string]codes.Code{"": codes.Unauthenticated, "another": codes.Unauthenticated, process.Token: codes.Unimplemented} {
+	for token, want := range map[string]codes.Code{"": codes.Unauthenticated, "another": codes.Unauthenticated, token: codes.Unimplemented} {
 		conn, err := wire.Dial(addr, token)
 		if err != nil {
 			t.Fatal(err)
@@ -55,12 +54,12 @@ func TestWhatAJobServesNeedsItsToken(t *testing.T) {
 func TestBulkyMessagesGoDirectly(t *testing.T) {
 	got := make(chan *wire.ToDriver, 1)
 	d := &directs{receive: func(_ string, m *wire.ToDriver) { got <- m }}
-	addr, stop, err := serveJob(func(s *grpc.Server) { wire.RegisterDirectServer(s, d) })
+	addr, stop, err := serveJob("", func(s *grpc.Server) { wire.RegisterDirectServer(s, d) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stop()
-	c, err := dialDirect(addr)
+	c, err := dialDirect(addr, "")
 	if err != nil {
 		t.Fatal(err)
 	}

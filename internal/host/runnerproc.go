@@ -1,4 +1,4 @@
-package volley
+package host
 
 import (
 	"context"
@@ -24,24 +24,24 @@ import (
 
 // runnerMain serves an executor with a program's plan until the executor ends
 // the connection, and returns the process's exit code.
-func runnerMain(ctx context.Context, cfg Config, args []byte, g *rdd.Graph) int {
-	if err := runRunner(ctx, cfg, args, g); err != nil {
+func runnerMain(ctx context.Context, cfg Config, p wire.Process, program Program) int {
+	if err := runRunner(ctx, cfg, p, program); err != nil {
 		fmt.Fprintf(os.Stderr, "volley: %v\n", err)
 		return ExitFailed
 	}
 	return 0
 }
 
-func runRunner(ctx context.Context, cfg Config, args []byte, g *rdd.Graph) error {
+func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program) error {
 	// One processor more than slots: whoever reads the network is never kept
 	// waiting by folds.
-	runtime.GOMAXPROCS(process.Slots + 1)
+	runtime.GOMAXPROCS(p.Slots + 1)
 	conn, err := net.FileConn(os.NewFile(wire.RunnerFD, "executor"))
 	if err != nil {
 		return fault.New(fault.Internal, "open", "the connection to the executor", err)
 	}
 	frames := wire.NewFramed(hangUp{conn})
-	go beat(frames)
+	go beat(frames, p.Beat)
 	cache, err := storage.OpenCache(cfg.DataDir, cfg.DiskBudget)
 	if err != nil {
 		return err
@@ -56,30 +56,30 @@ func runRunner(ctx context.Context, cfg Config, args []byte, g *rdd.Graph) error
 		return err
 	}
 	defer store.Close()
-	r := &localRunner{maker: &rdd.Maker{Graph: g, Cache: cache, Workers: process.Slots, Program: programID(cfg, args)}, store: store}
+	r := &localRunner{process: p, maker: &rdd.Maker{Graph: program.Graph, Cache: cache, Workers: p.Slots, Program: programID(cfg, program.Args)}, store: store}
 	defer r.maker.Close()
-	law, err := pace.Parse(process.Pace, process.PaceRate)
+	law, err := pace.Parse(p.Pace, p.PaceRate)
 	if err != nil {
 		return err
 	}
-	r.engine = executor.NewEngine(plan.ExecutorID(process.Executor), g, store, r, linked(r, law))
-	r.engine.TaskMemory = cfg.taskMemory(process.Slots)
-	r.engine.TaskHeld = cfg.taskHeld(process.Slots)
+	r.engine = executor.NewEngine(plan.ExecutorID(p.Executor), program.Graph, store, r, linked(r, law))
+	r.engine.TaskMemory = cfg.taskMemory(p.Slots)
+	r.engine.TaskHeld = cfg.taskHeld(p.Slots)
 	r.engine.Shared.Room = cfg.sharedRoom()
 	addr, stop, err := r.serveBlocks()
 	if err != nil {
 		return err
 	}
 	defer stop()
-	ec := executor.Config{ID: plan.ExecutorID(process.Executor), Slots: process.Slots, Blocks: addr}
-	ec.Pacer = lawPacer(law, time.Now(), 0, process.Slots, &limits{})
+	ec := executor.Config{ID: plan.ExecutorID(p.Executor), Slots: p.Slots, Blocks: addr}
+	ec.Pacer = lawPacer(law, time.Now(), 0, p.Slots, &limits{})
 	ec.Gate = runners.NewGate()
 	return executor.New(ctx, ec, r.engine, newRunnerConn(wire.FramedExecutor(frames), ec.Gate, r)).Serve()
 }
 
 // beat gives signs of life: empty messages.
-func beat(frames *wire.Framed) {
-	ticker := time.NewTicker(max(process.Beat, time.Millisecond))
+func beat(frames *wire.Framed, every time.Duration) {
+	ticker := time.NewTicker(max(every, time.Millisecond))
 	defer ticker.Stop()
 	for range ticker.C {
 		if frames.Write(nil) != nil {
@@ -107,23 +107,19 @@ func (h hangUp) Read(p []byte) (int, error) {
 // hands out to them.
 type localRunner struct {
 	wire.UnimplementedBlocksServer
-	maker  *rdd.Maker
-	store  *storage.Store
-	engine *executor.Engine
-	mu     sync.Mutex
-	peers  map[string]*grpc.ClientConn // by address
+	process wire.Process
+	maker   *rdd.Maker
+	store   *storage.Store
+	engine  *executor.Engine
+	mu      sync.Mutex
+	peers   map[string]*grpc.ClientConn // by address
 }
 
 // Pack makes or finds a pack on this executor.
 func (r *localRunner) Pack(ctx context.Context, node int) (string, *storage.PackMeta, error) {
 	p, err := r.maker.Make(ctx, node)
 	if err != nil {
-		return "", nil, onExecutor(err)
+		return "", nil, fault.New(fault.KindOf(err), "on executor", r.process.Executor, err)
 	}
 	return p.Dir, p.Meta, nil
-}
-
-// onExecutor says where an error of reading an input arose.
-func onExecutor(err error) error {
-	return fault.New(fault.KindOf(err), "on executor", process.Executor, err)
 }

@@ -1,4 +1,4 @@
-package volley
+package host
 
 import (
 	"encoding/json"
@@ -14,7 +14,6 @@ import (
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
-	"github.com/volley-engine/volley/storage"
 )
 
 const checkpointVersion = 4
@@ -75,18 +74,6 @@ func (c *checkpoint) nodesBefore(node int) (all []int) {
 	}
 	return all
 }
-
-// marks are the packs that are open, as a checkpoint keeps them.
-func (e *embedded) marks() (all []packMark) {
-	for number, node := range e.nodes {
-		all = append(all, packMark{Node: node, Splits: e.hashes(node), Ledger: *e.back.Ledger(number), Maker: e.makers[node]})
-	}
-	return all
-}
-
-// keepShare is how many times as long as a checkpoint took the job works before
-// the next one.
-const keepShare = 10
 
 // keepCheckpoints is how many checkpoints are kept.
 const keepCheckpoints = 2
@@ -200,27 +187,6 @@ func cutLastLine(raw []byte) (body []byte, last string, ok bool) {
 		return nil, "", false
 	}
 	return raw[:i+1], s[i+1:], true
-}
-
-// sameData says whether a checkpoint was written over the pack's data.
-func (e *embedded) sameData(m *storage.PackMeta, mark *packMark) error {
-	same := len(m.Splits) == len(mark.Splits)
-	for i := 0; same && i < len(m.Splits); i++ {
-		same = m.Splits[i].SHA256 == mark.Splits[i]
-	}
-	if !same {
-		return fault.Newf(fault.BadInput, "resume from", e.cfg.Checkpoints, "the data is not what the checkpoint was written over")
-	}
-	return nil
-}
-
-// hashes are the content hashes of a pack's splits.
-func (e *embedded) hashes(node int) []plan.Digest {
-	var out []plan.Digest
-	for _, s := range e.metas[node].Splits {
-		out = append(out, s.SHA256)
-	}
-	return out
 }
 
 // keepOldLog moves the log of the run that is resumed aside.

@@ -1,4 +1,4 @@
-package volley
+package host
 
 import (
 	"context"
@@ -19,10 +19,10 @@ import (
 
 // serveBlocks hands out splits to the other runners of the job.
 func (r *localRunner) serveBlocks() (addr string, stop func(), err error) {
-	if process.Unreachable {
+	if r.process.Unreachable {
 		return "", func() {}, nil
 	}
-	return serveJob(func(s *grpc.Server) { wire.RegisterBlocksServer(s, r) })
+	return serveJob(r.process.Token, func(s *grpc.Server) { wire.RegisterBlocksServer(s, r) })
 }
 
 // Fetch sends a split that this runner holds: first what is in its pack.
@@ -58,7 +58,7 @@ func (r *localRunner) bucketOf(node, mapTask uint32, attempt uint64, span storag
 func (r *localRunner) OpenBucket(ctx context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
 	ctx, alive, done := whileAlive(ctx)
 	defer done()
-	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(span.From), Through: uint32(span.Through), Job: process.Job, From: string(from.ID),
+	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(span.From), Through: uint32(span.Through), Job: r.process.Job, From: string(from.ID),
 		Shuffled: true, Map: uint32(key.Map), Attempt: key.Attempt}
 	stream, _, err := r.reach(ctx, from, req)
 	if err != nil {
@@ -118,7 +118,7 @@ func (r *localRunner) describe(node int) ([]byte, error) {
 
 // hand brings the driver a block that it has asked for.
 func (r *localRunner) hand(ctx context.Context, h *wire.Hand) error {
-	c, err := r.peer(process.Driver)
+	c, err := r.peer(r.process.Driver)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (r *localRunner) peer(addr string) (wire.BlocksClient, error) {
 	if c := r.peers[addr]; c != nil {
 		return wire.NewBlocksClient(c), nil
 	}
-	c, err := wire.Dial(addr, process.Token)
+	c, err := wire.Dial(addr, r.process.Token)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (r *localRunner) peer(addr string) (wire.BlocksClient, error) {
 // open starts receiving a split from another runner, or only its pack's
 // description: through the driver where it cannot be reached.
 func (r *localRunner) open(ctx context.Context, from executor.Peer, key storage.SplitKey, describe bool) (wire.Blocks_FetchClient, *storage.PackMeta, error) {
-	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(key.Split), Describe: describe, Job: process.Job, From: string(from.ID)}
+	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(key.Split), Describe: describe, Job: r.process.Job, From: string(from.ID)}
 	stream, meta, err := r.reach(ctx, from, req)
 	if err != nil {
 		return nil, nil, fetchFailed(key, from, err)
@@ -190,7 +190,7 @@ func (r *localRunner) open(ctx context.Context, from executor.Peer, key storage.
 // reached itself.
 func (r *localRunner) reach(ctx context.Context, from executor.Peer, req *wire.BlockRequest) (wire.Blocks_FetchClient, *storage.PackMeta, error) {
 	err := status.Error(codes.Unavailable, "it cannot be reached")
-	if from.Address != "" && !process.Unreachable {
+	if from.Address != "" && !r.process.Unreachable {
 		var stream wire.Blocks_FetchClient
 		var meta *storage.PackMeta
 		if stream, meta, err = r.begin(ctx, from.Address, req); err == nil {
@@ -200,7 +200,7 @@ func (r *localRunner) reach(ctx context.Context, from executor.Peer, req *wire.B
 	if status.Code(err) == codes.Unavailable {
 		var stream wire.Blocks_FetchClient
 		var meta *storage.PackMeta
-		if stream, meta, err = r.begin(ctx, process.Driver, req); err == nil {
+		if stream, meta, err = r.begin(ctx, r.process.Driver, req); err == nil {
 			return stream, meta, nil
 		}
 	}

@@ -1,4 +1,4 @@
-package volley
+package host
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package volley
+package host
 
 import (
 	"context"
@@ -24,9 +24,9 @@ type runnerConn struct {
 
 func newRunnerConn(by wire.ExecutorConn, gate *runners.Gate, r *localRunner) *runnerConn {
 	c := &runnerConn{ExecutorConn: by, gate: gate, runner: r, in: wire.NewQueue[*wire.ToExecutor]()}
-	if process.Direct != "" && !process.Unreachable {
+	if r.process.Direct != "" && !r.process.Unreachable {
 		var err error
-		if c.direct, err = dialDirect(process.Direct); err != nil {
+		if c.direct, err = dialDirect(r.process.Direct, r.process.Token); err != nil {
 			fmt.Fprintf(os.Stderr, "volley: everything goes by way of the driver: %v\n", err)
 		}
 	}

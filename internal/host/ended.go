@@ -1,4 +1,4 @@
-package volley
+package host
 
 import (
 	"context"
@@ -21,34 +21,37 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// ExitLost is the exit code of a job's process that has lost the cluster's driver: it is
-// started again, and nothing that the program did is to blame.
-const ExitLost = wire.ExitLost
+// Exit codes of programs and commands.
+const (
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitInterrupted = 130
+)
 
 // endWait bounds how long a job's process waits for the driver to take in its end.
 const endWait = 20 * time.Second
 
-// sayEnd tells the cluster's driver how this process has ended, what it has made, and why
+// SayEnd tells the cluster's driver how this process has ended, what it has made, and why
 // it failed: a process that ends without it has not done its job. It returns the exit
 // code, which is another where the driver is gone.
-func sayEnd(code int, failed error) int {
-	if process.Role != wire.JobRole {
+func SayEnd(p wire.Process, code int, failed error) int {
+	if p.Role != wire.JobRole {
 		return code
 	}
-	req := &wire.EndRequest{Job: process.Job, Incarnation: process.Incarnation, Code: uint32(code)}
+	req := &wire.EndRequest{Job: p.Job, Incarnation: p.Incarnation, Code: uint32(code)}
 	if failed != nil {
 		req.Why = strings.ToValidUTF8(failed.Error(), "\uFFFD")
 	}
 	if lostDriver(failed) {
-		return ExitLost
+		return wire.ExitLost
 	}
-	err := sendEnd(req)
+	err := sendEnd(p, req)
 	if err == nil {
 		return code
 	}
 	fmt.Fprintf(os.Stderr, "volley: the end could not be told: %v\n", err)
 	if lostBy(err) {
-		return ExitLost
+		return wire.ExitLost
 	}
 	return max(code, ExitFailed)
 }
@@ -69,13 +72,13 @@ func lostDriver(err error) bool {
 	return errors.As(err, &f) && f.Kind == fault.FetchFailed && (f.Op == "reach the driver at" || f.Op == "join the driver at")
 }
 
-func sendEnd(req *wire.EndRequest) (err error) {
+func sendEnd(p wire.Process, req *wire.EndRequest) (err error) {
 	if req.Code == 0 {
-		if req.Files, err = madeFiles(process.JobDir); err != nil {
+		if req.Files, err = madeFiles(p.JobDir); err != nil {
 			req.Code, req.Why = ExitFailed, err.Error()
 		}
 	}
-	conn, err := wire.Dial(process.Driver, process.Token)
+	conn, err := wire.Dial(p.Driver, p.Token)
 	if err != nil {
 		return err
 	}

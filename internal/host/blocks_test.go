@@ -1,4 +1,4 @@
-package volley
+package host
 
 import (
 	"context"
@@ -22,7 +22,7 @@ func blockRunner(t *testing.T) *localRunner {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	r := &localRunner{store: store}
+	r := &localRunner{store: store, process: wire.Process{Token: "the job's own"}}
 	t.Cleanup(func() {
 		for _, c := range r.peers {
 			c.Close()
@@ -34,8 +34,6 @@ func blockRunner(t *testing.T) *localRunner {
 // TestShuffledRowsComeFromOtherRunners as they were; and where they do not, it
 // is said whether one output is gone or its holder.
 func TestShuffledRowsComeFromOtherRunners(t *testing.T) {
-	process.Token = "the job's own"
-	defer func() { process.Token = "" }()
 	holder, reader := blockRunner(t), blockRunner(t)
 	w := holder.store.NewBucketWriter(3, 1)
 	for i := range 5000 {
@@ -52,7 +50,7 @@ func TestShuffledRowsComeFromOtherRunners(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder.store.KeepShuffle(key, rows)
-	addr, stop, err := serveJob(func(s *grpc.Server) { wire.RegisterBlocksServer(s, holder) })
+	addr, stop, err := serveJob(holder.process.Token, func(s *grpc.Server) { wire.RegisterBlocksServer(s, holder) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +88,6 @@ func TestShuffledRowsComeFromOtherRunners(t *testing.T) {
 	}
 	lost("read")
 	stop()
-	process.Driver = addr // which is gone as well
-	defer func() { process.Driver = "" }()
+	reader.process.Driver = addr // which is gone as well
 	lost("reach")
 }

@@ -1,4 +1,4 @@
-package volley
+package host
 
 import (
 	"context"
@@ -19,13 +19,6 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 )
-
-// process is what a cluster has started this process for, if one has.
-var process = wire.ThisProcess()
-
-// commitEvery is the shortest time between two states of a job that a cluster
-// keeps.
-const commitEvery = 100 * time.Millisecond
 
 // gatherFor is how long a job waits for executors that were there when it began
 // and have not answered yet, before it begins without them.
@@ -68,7 +61,7 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 	}
 	r := &remote{conn: conn, peers: map[string]*relayConn{}, blocks: map[string]string{}, byName: map[string]*relayConn{}}
 	r.directs = &directs{receive: r.receiveDirect}
-	direct, stop, err := serveJob(func(s *grpc.Server) { wire.RegisterDirectServer(s, r.directs) })
+	direct, stop, err := serveJob(p.Token, func(s *grpc.Server) { wire.RegisterDirectServer(s, r.directs) })
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +139,7 @@ func (r *remote) lost(err error) {
 	if !lostBy(err) {
 		os.Exit(ExitFailed) // it would say the same to the next driver
 	}
-	os.Exit(ExitLost)
+	os.Exit(wire.ExitLost)
 }
 
 // receive hands a runner's message to the controller. A runner's first is its

@@ -1,0 +1,125 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/executor"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/pace"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/sim"
+	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/storage"
+)
+
+// cluster is what runs a job's steps: in virtual time, embedded, or in processes.
+type cluster interface {
+	Start(ctx context.Context) error
+	OpenPack(ctx context.Context, info *driver.PackInfo) (int, error)
+	RunStep(ctx context.Context, req *driver.StepRequest) (*driver.StepReport, error)
+	RunCall(ctx context.Context, req *driver.CallRequest) (*driver.CallOutcome, error)
+	Slots() int
+	Restore(*driver.Restored)
+	Signal(driver.Signal)
+	Ledger(pack int) *driver.Restored
+	Now() time.Duration
+	Close() error
+}
+
+var (
+	_ cluster = (*sim.Virtual)(nil)
+	_ cluster = (*driver.Driver)(nil)
+)
+
+func (j *Job) newCluster(p wire.Process, job driver.JobConfig) (cluster, error) {
+	if p.Role == wire.JobRole {
+		had := 0
+		if j.keeper.resumed != nil {
+			had = j.keeper.resumed.Executors
+		}
+		r, err := connect(j.ctx, p, job, had, j.cfg.Logger)
+		if err != nil {
+			return nil, err
+		}
+		j.remote, j.cfg.Executors = r, r.executors
+		return r, nil
+	}
+	m := &members{catalog: j.packs, job: j}
+	if j.cfg.Virtual {
+		return sim.NewVirtual(sim.VirtualConfig{Job: job, Executors: j.cfg.Executors, Slots: j.cfg.Slots, Law: j.cfg.Pace, Engine: m.engine})
+	}
+	return newLocal(job, j.cfg, m.engine)
+}
+
+// members are the executors of a cluster embedded in this process, which find each other's splits and
+// map outputs in it.
+type members struct {
+	*catalog
+	job    *Job
+	all    []*executor.Engine
+	shared executor.Shared // what tasks of all of them have in common
+}
+
+// engine makes the engine of one.
+func (m *members) engine(i int) (*executor.Engine, error) {
+	j := m.job
+	program, err := j.program.Again()
+	if err != nil {
+		return nil, err
+	}
+	store, err := storage.NewStore(filepath.Join(j.files.dir, fmt.Sprintf("executor-%d", i)))
+	if err != nil {
+		return nil, err
+	}
+	j.files.atEnd(func() { store.Close() })
+	en := executor.NewEngine(executorID(i), program, store, m, linked(m, j.cfg.realLaw()))
+	en.TaskMemory = j.cfg.taskMemory(j.cfg.Executors * j.cfg.Slots)
+	en.TaskHeld = j.cfg.taskHeld(j.cfg.Executors * j.cfg.Slots)
+	m.shared.Room = j.cfg.sharedRoom()
+	en.Shared = &m.shared
+	m.all = append(m.all, en)
+	return en, nil
+}
+
+// realLaw is the law that work on the real clock has to follow; in virtual time it is
+// computed, not waited for.
+func (c Config) realLaw() *pace.Law {
+	if c.Virtual {
+		return nil
+	}
+	return c.Pace
+}
+
+// executorID names an executor of this process.
+func executorID(i int) plan.ExecutorID { return plan.ExecutorID(fmt.Sprintf("executor-%d", i)) }
+
+// member returns an executor of this process; nil where there is no such one.
+func (m *members) member(id plan.ExecutorID) *executor.Engine {
+	for i, en := range m.all {
+		if executorID(i) == id {
+			return en
+		}
+	}
+	return nil
+}
+
+// FetchSplit reads a split from another executor of this process.
+func (m *members) FetchSplit(_ context.Context, from executor.Peer, key storage.SplitKey, w io.Writer) error {
+	if en := m.member(from.ID); en != nil {
+		return en.Store().Send(key, w)
+	}
+	return fault.Newf(fault.FetchFailed, "fetch from", string(from.ID), "there is no such executor")
+}
+
+// OpenBucket reads shuffled rows that another executor of this process keeps.
+func (m *members) OpenBucket(_ context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+	if en := m.member(from.ID); en != nil {
+		return en.Store().OpenBucket(key, span)
+	}
+	return nil, fault.Newf(fault.LostInput, "reach", string(from.ID), "there is no such executor")
+}

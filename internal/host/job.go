@@ -1,0 +1,279 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"time"
+
+	"github.com/volley-engine/volley/abss"
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// Job is a program's job as its session sees it: a cluster that runs steps and actions on packs, and
+// commits what they come to.
+type Job struct {
+	ctx     context.Context
+	cfg     Config
+	program Program
+	cluster cluster
+	remote  *remote // the cluster, where it is one of processes
+	files   files
+	packs   *catalog
+	record  *record
+	keeper  *keeper
+	meter   meter
+}
+
+var _ rdd.Cluster = (*Job)(nil)
+
+func openJob(ctx context.Context, cfg Config, p wire.Process, program Program) (*Job, error) {
+	if cfg.Identity == "" {
+		cfg.Identity = string(program.Args)
+	}
+	j := &Job{ctx: ctx, cfg: cfg, program: program}
+	if err := j.open(p); err != nil {
+		j.close()
+		return nil, err
+	}
+	return j, nil
+}
+
+func (j *Job) open(p wire.Process) error {
+	sources, err := j.program.Graph.Resolve()
+	if err != nil {
+		return err
+	}
+	if err := j.files.open(j.cfg); err != nil {
+		return err
+	}
+	j.packs = j.newCatalog()
+	if j.keeper, err = openKeeper(j.cfg, j.program.Graph.Fingerprint(), p.Term); err != nil {
+		return err
+	}
+	if j.record, err = openRecord(j.cfg, j.keeper.resumed); err != nil {
+		return err
+	}
+	job := j.cfg.Job
+	job.Life, job.Again = j.keeper.life, j.keeper.resumed != nil || p.Term > 1
+	job.ID, job.Fingerprint, job.Sources = plan.JobID(j.program.Name), j.keeper.plan, sources
+	job.Executors, job.Record = j.cfg.Executors, j.record.log != nil
+	c, err := j.newCluster(p, job)
+	if err != nil {
+		return err
+	}
+	j.cluster = c
+	j.record.header = j.header(job)
+	return j.cluster.Start(j.ctx)
+}
+
+func (j *Job) close() {
+	if j.cluster != nil {
+		j.cluster.Close()
+	}
+	if j.packs != nil {
+		j.packs.maker.Close()
+	}
+	j.files.close()
+}
+
+// scalable returns why steps without Scale cannot be cut under this
+// configuration.
+func (j *Job) scalable() error {
+	partial := !j.cfg.Job.Sync.Policy.Whole() || j.cfg.Job.BatchFraction > 0 && j.cfg.Job.BatchFraction < 1
+	if j.cfg.Job.ByRows || !partial {
+		return nil
+	}
+	return fault.Newf(fault.Usage, "run", "a step without Scale", "it cannot be cut under weighting=split").
+		WithHint("give the Aggregator a Scale, or run with --weighting rows")
+}
+
+// OpenPack makes a pack and makes it known to the cluster. A life that goes on from a
+// checkpoint opens the packs of the life before in their order, those too that it does not
+// read any more: in the event log and in ledgers they go by their numbers.
+func (j *Job) OpenPack(ctx context.Context, node int) (int, *storage.PackMeta, error) {
+	for _, before := range j.keeper.resumed.nodesBefore(node) {
+		if _, _, err := j.openPack(ctx, before); err != nil {
+			return 0, nil, err
+		}
+	}
+	return j.openPack(ctx, node)
+}
+
+// openPack opens a pack once.
+func (j *Job) openPack(ctx context.Context, node int) (int, *storage.PackMeta, error) {
+	if number, meta := j.packs.opened(node); meta != nil {
+		return number, meta, nil
+	}
+	if j.remote != nil {
+		return j.openRemote(ctx, node)
+	}
+	meta, err := j.packs.make(ctx, node)
+	if err != nil {
+		return 0, nil, err
+	}
+	number, err := j.placePack(ctx, node, "", meta)
+	return number, meta, err
+}
+
+// openRemote has an executor make a pack.
+func (j *Job) openRemote(ctx context.Context, node int) (int, *storage.PackMeta, error) {
+	req := &driver.CallRequest{Node: node, Pack: rdd.NoPack, Args: [][]byte{nil}}
+	if mark := j.keeper.resumed.pack(node); mark != nil {
+		req.Prefer = mark.Maker // it need not make the pack, but find it
+	}
+	if maker := j.packs.makerBeside(node); maker != "" {
+		req.Prefer = maker
+	}
+	out, err := j.cluster.RunCall(ctx, req)
+	if err != nil {
+		return 0, nil, err
+	}
+	var made rdd.MadePack
+	if err := json.Unmarshal(out.Data[0], &made); err != nil {
+		return 0, nil, fault.New(fault.Corrupt, "read", "the description of a pack", err)
+	}
+	number, err := j.placePack(ctx, node, made.Holder, made.Meta)
+	return number, made.Meta, err
+}
+
+// placePack hands a pack's splits to the executors.
+func (j *Job) placePack(ctx context.Context, node int, maker plan.ExecutorID, meta *storage.PackMeta) (int, error) {
+	info := infoOf(node, maker, meta)
+	if j.cfg.Pace != nil {
+		j.cfg.Pace.Balance(meta.Rows)
+	}
+	number, err := j.cluster.OpenPack(ctx, info)
+	if err != nil {
+		return 0, err
+	}
+	j.packs.add(node, maker, meta)
+	mark := j.keeper.resumed.pack(node)
+	j.record.pack(number, info, mark != nil)
+	if mark == nil {
+		return number, nil
+	}
+	if err := j.keeper.sameData(meta, mark); err != nil {
+		return 0, err
+	}
+	r := mark.Ledger
+	r.Pack = number
+	j.cluster.Restore(&r)
+	j.record.resume(&r)
+	return number, nil
+}
+
+// RunStep runs a step and notes it for the event log.
+func (j *Job) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepOutcome, error) {
+	began, digest := j.cluster.Now(), plan.DigestOf(req.Param)
+	trains := req.Train || req.Work
+	j.meter.begin(trains, began)
+	r, err := j.cluster.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Digest: digest, Train: req.Train, Ratio: req.Ratio,
+		Pieces: req.Pieces, State: req.State, Weighted: req.Weighted, Entries: req.Entries, Batch: req.Batch})
+	if err != nil {
+		return nil, err
+	}
+	j.meter.step(r, trains, began, j.cluster.Now())
+	if j.cfg.Observer != nil {
+		j.cfg.Observer(r)
+	}
+	j.record.step(r, digest, req.Train, req.Work)
+	return j.outcomeOf(r), nil
+}
+
+func (j *Job) outcomeOf(r *driver.StepReport) *rdd.StepOutcome {
+	out := &rdd.StepOutcome{Splits: len(r.Coverage), Visited: make([]int64, len(r.Rows)), Scale: r.Train && !j.cfg.Job.ByRows,
+		Info: rdd.StepInfo{Step: r.Number, Merged: r.Merged, Share: r.Share, NEff: r.NEff, Cut: r.Stats.Cut}}
+	for i, c := range r.Coverage {
+		out.Info.Rows += r.Rows[i]
+		if c != nil {
+			out.Visited[i] = c.Count
+		}
+	}
+	for _, p := range r.Parts {
+		out.Parts = append(out.Parts, rdd.EncodedPart{Level: int(p.Level), Index: int(p.Index), Data: p.Data, Weight: p.Weight})
+	}
+	return out
+}
+
+// Signal lets adaptive know what a step has shown.
+func (j *Job) Signal(spread, norm float64) {
+	if j.cfg.Job.Sync.Policy == abss.Adapting {
+		j.cluster.Signal(driver.Signal{Spread: spread, Norm: norm})
+	}
+}
+
+// RunCall runs an action.
+func (j *Job) RunCall(ctx context.Context, c rdd.CallRequest) ([][]byte, []error, error) {
+	out, err := j.cluster.RunCall(ctx, &driver.CallRequest{Node: c.Node, Pack: c.Pack, Args: c.Args, Partitions: c.Partitions, Holders: c.Holders, Avoid: c.Avoid})
+	if err != nil {
+		return nil, nil, err
+	}
+	return out.Data, out.Lost, nil
+}
+
+// Commit writes the step's line and, where due, a checkpoint.
+func (j *Job) Commit(ctx context.Context, c rdd.Commit) error {
+	for name, v := range c.Values {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			delete(c.Values, name) // JSON has no such numbers
+		}
+	}
+	if j.record.commit(c, j.cluster.Now()-j.meter.ended) && j.remote != nil {
+		j.keeper.unsaid = append(j.keeper.unsaid, commitOf(j.meter.last, c.Digest))
+	}
+	j.record.flush()
+	if err := j.record.log.Err(); err != nil {
+		return err // it would be in vain: without its log the run fails in the end
+	}
+	if !j.keeper.due(ctx, c, j.remote != nil) {
+		return nil
+	}
+	if !c.Last {
+		return j.keep(c)
+	}
+	return j.keepLast(ctx, c)
+}
+
+// Evaluated adds the objective to the line of the pass that found it.
+func (j *Job) Evaluated(ev rdd.Evaluation) { j.record.evaluated(ev) }
+
+// Now is the time since the job began.
+func (j *Job) Now() time.Duration { return j.cluster.Now() }
+
+// Resume returns what the checkpoint that the job goes on from has of a loop, if any.
+func (j *Job) Resume(loop int) (int, []byte, bool) { return j.keeper.loop(loop) }
+
+// meter measures how long the job trains.
+type meter struct {
+	began     time.Duration // the first training step; 0 before it
+	ended     time.Duration // the last step
+	evaluated time.Duration // uncut passes since the first training step
+	last      *driver.StepReport
+}
+
+func (m *meter) begin(trains bool, at time.Duration) {
+	if m.began == 0 && trains {
+		m.began = max(1, at)
+	}
+}
+
+func (m *meter) step(r *driver.StepReport, trains bool, began, ended time.Duration) {
+	m.last, m.ended = r, ended
+	if m.began > 0 && !trains {
+		m.evaluated += ended - began
+	}
+}
+
+// train is how long the job has trained, evaluation left out.
+func (m *meter) train() time.Duration {
+	if m.began == 0 {
+		return 0
+	}
+	return m.ended - m.began - m.evaluated
+}

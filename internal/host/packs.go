@@ -1,0 +1,157 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/executor"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// catalog is which packs are open, by number and by node, and where the splits of those made in this
+// process lie.
+type catalog struct {
+	maker    *rdd.Maker
+	madeWith func(node int) []int // packs that are made at the same time
+	nodes    []int                // of packs, by number
+	metas    map[int]*storage.PackMeta
+	makers   map[int]plan.ExecutorID // by node
+	mu       sync.Mutex              // guards made: executors look packs up
+	made     map[int]*storage.Pack   // by node
+}
+
+func (j *Job) newCatalog() *catalog {
+	g := j.program.Graph
+	return &catalog{
+		maker: &rdd.Maker{Graph: g, Cache: j.files.cache, Workers: runtime.GOMAXPROCS(0), Program: programID(j.cfg, j.program.Args), Progress: j.loaded},
+		metas: map[int]*storage.PackMeta{}, makers: map[int]plan.ExecutorID{}, made: map[int]*storage.Pack{}, madeWith: g.MadeWith,
+	}
+}
+
+func (j *Job) loaded(rows int) {
+	if j.cfg.Progress != nil {
+		j.cfg.Progress(rdd.Progress{LoadedRows: rows})
+	}
+}
+
+// opened returns the number and the description of a node's pack; nil where it is not open.
+func (c *catalog) opened(node int) (int, *storage.PackMeta) {
+	return slices.Index(c.nodes, node), c.metas[node]
+}
+
+// make makes or finds a pack in this process.
+func (c *catalog) make(ctx context.Context, node int) (*storage.PackMeta, error) {
+	p, err := c.maker.Make(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.made[node] = p
+	c.mu.Unlock()
+	return p.Meta, nil
+}
+
+// makerBeside returns the executor that has made a pack which is made at the same time as a node's;
+// empty where none has.
+func (c *catalog) makerBeside(node int) (maker plan.ExecutorID) {
+	for _, other := range c.madeWith(node) {
+		if m := c.makers[other]; m != "" {
+			maker = m
+		}
+	}
+	return maker
+}
+
+// add opens a pack under the next number.
+func (c *catalog) add(node int, maker plan.ExecutorID, meta *storage.PackMeta) {
+	c.nodes = append(c.nodes, node)
+	c.metas[node], c.makers[node] = meta, maker
+}
+
+// Pack returns where a node's pack lies, to the executors of this process.
+func (c *catalog) Pack(_ context.Context, node int) (string, *storage.PackMeta, error) {
+	c.mu.Lock()
+	p := c.made[node]
+	c.mu.Unlock()
+	if p == nil {
+		return "", nil, fault.Newf(fault.FetchFailed, "find", fmt.Sprintf("the pack of node %d", node), "it has not been made")
+	}
+	return p.Dir, p.Meta, nil
+}
+
+// Meta describes a pack: all executors of this process share them.
+func (c *catalog) Meta(ctx context.Context, _ executor.Peer, node int) (*storage.PackMeta, error) {
+	_, meta, err := c.Pack(ctx, node)
+	return meta, err
+}
+
+// infoOf is what the job machine has to know of a pack.
+func infoOf(node int, maker plan.ExecutorID, meta *storage.PackMeta) *driver.PackInfo {
+	info := &driver.PackInfo{Node: node, Maker: maker}
+	for _, s := range meta.Splits {
+		info.Rows = append(info.Rows, s.Rows)
+		if meta.Weighted {
+			info.Weights = append(info.Weights, s.Weight)
+		}
+		if meta.Layout == storage.SparseLayout {
+			info.Entries = append(info.Entries, s.Nonzeros)
+		}
+		info.Bytes = append(info.Bytes, s.Bytes)
+		info.SHA256 = append(info.SHA256, s.SHA256)
+	}
+	return info
+}
+
+// hashes are the content hashes of a pack's splits.
+func hashes(meta *storage.PackMeta) (all []plan.Digest) {
+	for _, s := range meta.Splits {
+		all = append(all, s.SHA256)
+	}
+	return all
+}
+
+// files are the directories of a job in this process, and what is to be done with them in the end.
+type files struct {
+	cache *storage.Cache
+	dir   string // for this run
+	ends  []func()
+}
+
+// open falls back to a temporary directory, with a warning, where the
+// data directory cannot be used.
+func (f *files) open(cfg Config) (err error) {
+	if f.cache, err = storage.OpenCache(cfg.DataDir, cfg.DiskBudget); err != nil {
+		tmp, terr := os.MkdirTemp("", "volley-*")
+		if terr != nil {
+			return err
+		}
+		cfg.Logger.Warn("packs go to a temporary directory and are not kept", "reason", err)
+		f.atEnd(func() { os.RemoveAll(tmp) })
+		if f.cache, err = storage.OpenCache(tmp, cfg.DiskBudget); err != nil {
+			return err
+		}
+	}
+	dir, done, err := f.cache.TempDir("run")
+	if err != nil {
+		return err
+	}
+	f.dir = dir
+	f.atEnd(done)
+	return nil
+}
+
+func (f *files) atEnd(do func()) { f.ends = append(f.ends, do) }
+
+func (f *files) close() {
+	for _, do := range slices.Backward(f.ends) {
+		do()
+	}
+}

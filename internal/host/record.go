@@ -1,0 +1,156 @@
+package host
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// record is the event log of a job, with the lines that wait for what is not known yet: a step for the
+// digest that its commit brings, a pass for its objective.
+type record struct {
+	log       *driver.EventLog
+	header    driver.LogHeader
+	begun     bool // the header is in the log
+	continued bool // the log is that of the run resumed, whose first passes it has
+	stepped   bool // a training step has run
+	pending   *driver.LogStep
+	passes    []*driver.LogEvaluation
+	unlogged  driver.LogReports // of passes that have no line
+}
+
+// openRecord goes on with the log of the run that is resumed, where it has the lines up to its
+// checkpoint, or begins one.
+func openRecord(cfg Config, resumed *checkpoint) (r *record, err error) {
+	r = &record{}
+	if resumed != nil {
+		r.log, r.continued = driver.ContinueEventLog(cfg.EventLog, resumed.Log)
+	}
+	if r.begun = r.continued; r.continued {
+		return r, nil
+	}
+	if cfg.Resume {
+		keepOldLog(cfg.EventLog)
+	}
+	r.log, err = driver.CreateEventLog(cfg.EventLog)
+	return r, err
+}
+
+// header is what the log says of the job before all else.
+func (j *Job) header(job driver.JobConfig) driver.LogHeader {
+	return driver.LogHeader{Event: "header", Version: driver.LogVersion, Job: j.program.Name, Plan: job.Fingerprint, Args: j.program.Args, Options: j.options(job),
+		Machine:  driver.LogMachine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Kernels: kernel.Path()},
+		Versions: driver.LogVersions{Volley: j.program.Version, Go: runtime.Version(), Wire: wire.Version}}
+}
+
+// options are those that the job runs under, as the log has them.
+func (j *Job) options(job driver.JobConfig) driver.LogOptions {
+	if j.remote != nil {
+		job.Executors, job.Gather = j.remote.executors, j.remote.gather
+	}
+	o := driver.OptionsOf(job)
+	if o.Clock = "real"; j.cfg.Virtual {
+		o.Clock = "virtual"
+	}
+	if j.remote == nil {
+		o.Slots = j.cfg.Slots
+	}
+	if j.cfg.Pace != nil {
+		o.Pace = j.cfg.Pace.Name
+	}
+	return o
+}
+
+// pack writes that a pack is open: of the first the header says it. The log that goes on has the
+// packs that the run had before.
+func (r *record) pack(number int, info *driver.PackInfo, before bool) {
+	switch {
+	case number == 0 && !r.begun:
+		r.begun = true
+		h := r.header
+		h.N, h.Weights, h.Entries, h.Splits = info.Rows, info.Weights, info.Entries, info.SHA256
+		r.log.Write(&h)
+	case number > 0 && !(r.continued && before):
+		r.log.Write(&driver.LogPack{Event: "pack", Pack: number, N: info.Rows, Weights: info.Weights, Entries: info.Entries, Splits: info.SHA256})
+	}
+}
+
+// resume writes how far the run that goes on had come with a pack.
+func (r *record) resume(at *driver.Restored) {
+	line := &driver.LogResume{Event: "resume", Pack: at.Pack, Step: at.Steps, Options: r.header.Options}
+	for _, a := range at.Entries {
+		line.Cursor = append(line.Cursor, a.Cursor)
+		line.Merged = append(line.Merged, a.Merged)
+	}
+	r.log.Write(line)
+}
+
+// step notes a step or a pass.
+func (r *record) step(s *driver.StepReport, params plan.Digest, train, work bool) {
+	if train {
+		r.stepped = true
+		r.flush()
+		r.pending = driver.StepLine(s)
+		r.pending.Params, r.pending.LogReports = params, r.reportsOf(s)
+		return
+	}
+	reports := r.reportsOf(s)
+	if r.continued && !r.stepped && !work {
+		r.unlogged = reports
+		return
+	}
+	line := driver.EvaluationLine(s, params)
+	line.LogReports = reports
+	r.passes = append(r.passes, line)
+}
+
+// reportsOf are those of a step, and of the passes before it that have no line.
+func (r *record) reportsOf(s *driver.StepReport) driver.LogReports {
+	out := driver.LogReports{Reports: append(r.unlogged.Reports, s.Reports...), LeftOut: r.unlogged.LeftOut || !s.Kept}
+	if r.unlogged = (driver.LogReports{}); out.LeftOut {
+		out.Reports = nil
+	}
+	return out
+}
+
+// commit completes the line of the step that waits for it, and reports whether there is one.
+func (r *record) commit(c rdd.Commit, update time.Duration) bool {
+	if r.pending == nil {
+		return false
+	}
+	r.pending.Iteration, r.pending.Params, r.pending.Values = c.Iteration, c.Digest, c.Values
+	r.pending.Phases.Update = int64(update)
+	return true
+}
+
+// evaluated adds the objective to the line of the pass that found it.
+func (r *record) evaluated(ev rdd.Evaluation) {
+	if n := len(r.passes); n > 0 {
+		r.passes[n-1].Iteration, r.passes[n-1].Objective = ev.Iteration, &ev.Objective
+	}
+}
+
+// flush writes the lines that wait, in the order in which the program ran
+// them: a step, whose digest its commit has brought, then the passes after it.
+func (r *record) flush() {
+	if r.pending != nil {
+		r.log.Write(r.pending)
+		r.pending = nil
+	}
+	for _, l := range r.passes {
+		r.log.Write(l)
+	}
+	r.passes = nil
+}
+
+// finish writes the last line.
+func (r *record) finish(ctx context.Context, stoppedBy string) error {
+	r.flush()
+	return r.log.Finish(ctx, stoppedBy)
+}

@@ -1,0 +1,96 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/executor"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// Program is a user's program: its arguments, and the plan that it builds of them.
+type Program struct {
+	Name    string
+	Version string // of the engine
+	Args    json.RawMessage
+	Graph   *rdd.Graph
+	Again   func() (executor.Program, error) // builds the plan once more, for an executor of its own
+}
+
+// Loop is what a program does with its plan: it returns what has stopped it.
+type Loop func(ctx context.Context, s *rdd.Session) (stoppedBy string, err error)
+
+// Run runs a program in the process p: on a cluster embedded in it, or as what a cluster has started
+// it for. Of a runner it does not return.
+func Run(ctx context.Context, cfg Config, p wire.Process, program Program, loop Loop) (*Outcome, error) {
+	cfg = cfg.ensureDefaults()
+	defer cfg.limitMemory()()
+	if p.Role == wire.RunnerRole {
+		os.Exit(runnerMain(ctx, cfg, p, program))
+	}
+	j, err := openJob(ctx, cfg, p, program)
+	if err != nil {
+		return nil, err
+	}
+	defer j.close()
+	s := j.session(p)
+	stoppedBy, err := loop(ctx, s)
+	if err == nil {
+		err = s.Err() // of a loop, whether or not the program has asked
+	}
+	if err != nil {
+		j.record.log.Close()
+		return nil, err
+	}
+	if err := j.record.finish(ctx, stoppedBy); err != nil {
+		return nil, err
+	}
+	return j.outcome(s, stoppedBy), nil
+}
+
+// session is what the program's loop runs in.
+func (j *Job) session(p wire.Process) *rdd.Session {
+	return rdd.NewSession(j.program.Graph, j, rdd.Config{OutDir: j.cfg.OutDir, Owner: ownerOf(p), Progress: j.cfg.Progress, Scalable: j.scalable,
+		Slots: j.cluster.Slots, TaskMemory: j.cfg.heldByTask(), Copies: p.Role == wire.JobRole, Warn: func(text string) { j.cfg.Logger.Warn(text) }})
+}
+
+// ownerOf tells one job of a cluster from all others; empty where there is no
+// cluster to start it again.
+func ownerOf(p wire.Process) string {
+	if p.Role != wire.JobRole {
+		return ""
+	}
+	return p.Job + " " + plan.DigestOf([]byte(p.Token)).Short()
+}
+
+func (j *Job) outcome(s *rdd.Session, stoppedBy string) *Outcome {
+	o := &Outcome{Load: s.LoadTime(), Train: j.meter.train(), Evaluation: s.EvaluationTime(), Executors: j.cfg.Executors, StoppedBy: stoppedBy,
+		LogDigest: j.record.log.Digest()}
+	if r := j.meter.last; r != nil {
+		o.Counters, o.Splits = r.Counters, len(r.Coverage)
+	}
+	return o
+}
+
+// OnCluster settles what a program is not asked where a cluster has started it:
+// it keeps what it makes in its job's directory, goes on from its last
+// checkpoint, and takes relative paths from where it was submitted.
+func (c *Config) OnCluster(p wire.Process) error {
+	if p.Role == wire.JobRole {
+		c.OutDir, c.EventLog = filepath.Join(p.JobDir, "out"), filepath.Join(p.JobDir, driver.EventsName)
+		c.Checkpoints, c.CheckpointEach, c.Resume = filepath.Join(p.JobDir, "checkpoints"), 1, true
+	}
+	if p.Dir == "" {
+		return nil
+	}
+	if err := os.Chdir(p.Dir); err != nil && p.Role == wire.JobRole {
+		return fault.New(fault.BadInput, "run in", p.Dir, err).WithHint("submit from a directory that the driver's machine has too")
+	}
+	return nil
+}
