@@ -1,4 +1,4 @@
-package volley
+package rdd_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -137,9 +138,9 @@ func TestAPanicWhileAPackIsMadeIsAnError(t *testing.T) {
 		p.matrix, _ = rdd.PackEntries(rdd.Map(numbers, func(i int64) rdd.Entry { return rdd.Entry{Row: i % 10, Col: i, Value: 1} }))
 		return p
 	}
-	cfg := Config{Executors: 2, DataDir: t.TempDir()}
+	cfg := volley.Config{Executors: 2, DataDir: t.TempDir()}
 	for _, bad := range []int64{700, -1} {
-		_, err := Run(context.Background(), cfg, "panic", bad, build, func(ctx context.Context, s *rdd.Session, _ int64, p plan) (string, error) {
+		_, err := volley.Run(context.Background(), cfg, "panic", bad, build, func(ctx context.Context, s *rdd.Session, _ int64, p plan) (string, error) {
 			_, rows := p.rows.Meta(ctx, s)
 			_, matrix := p.matrix.Meta(ctx, s)
 			for _, err := range []error{rows, matrix} {

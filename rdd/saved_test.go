@@ -1,4 +1,4 @@
-package volley
+package rdd_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -172,7 +173,7 @@ func TestADamagedCheckpointIsNotOneOfThoseKept(t *testing.T) {
 	turns := func(n, each int) (first int, err error) {
 		cfg := testConfig(t)
 		cfg.Executors, cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = 1, dir, each, true
-		_, err = Run(context.Background(), cfg, "turns", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[int64] {
+		_, err = volley.Run(context.Background(), cfg, "turns", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[int64] {
 			return rdd.Count(rdd.Range(g, 0, 3, 1))
 		}, func(ctx context.Context, s *rdd.Session, _ textArgs, _ rdd.Action[int64]) (string, error) {
 			var state int

@@ -1,4 +1,4 @@
-package volley
+package rdd_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"go.uber.org/goleak"
 
+	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
 )
@@ -75,14 +76,14 @@ func numbersFile(t *testing.T, text string) string {
 	return path
 }
 
-func testConfig(t *testing.T) Config {
-	return Config{Executors: 3, DataDir: t.TempDir(), OutDir: t.TempDir()}
+func testConfig(t *testing.T) volley.Config {
+	return volley.Config{Executors: 3, DataDir: t.TempDir(), OutDir: t.TempDir()}
 }
 
 func TestTheDatasetAPI(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	path := numbersFile(t, "1 2 3\n4 5\n\n6 7\n")
-	_, err := Run(context.Background(), testConfig(t), "text", textArgs{path}, buildText,
+	_, err := volley.Run(context.Background(), testConfig(t), "text", textArgs{path}, buildText,
 		func(ctx context.Context, s *rdd.Session, _ textArgs, p textPlan) (string, error) {
 			expect(t, ctx, s, p.Count, 4)
 			expect(t, ctx, s, p.First, "1 2 3")
@@ -120,7 +121,7 @@ func expect[R comparable](t *testing.T, ctx context.Context, s *rdd.Session, a r
 func TestUserErrorsAreErrors(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	path := numbersFile(t, "1\nx\n")
-	_, err := Run(context.Background(), testConfig(t), "text", textArgs{path}, buildText,
+	_, err := volley.Run(context.Background(), testConfig(t), "text", textArgs{path}, buildText,
 		func(ctx context.Context, s *rdd.Session, _ textArgs, p textPlan) (string, error) {
 			_, err := p.Sum.Run(ctx, s)
 			return "", err
@@ -128,7 +129,7 @@ func TestUserErrorsAreErrors(t *testing.T) {
 	if !fault.Is(err, fault.UserCode) || !strings.Contains(err.Error(), "row 1 of partition 0") {
 		t.Errorf("%v", err)
 	}
-	_, err = Run(context.Background(), testConfig(t), "panic", textArgs{path},
+	_, err = volley.Run(context.Background(), testConfig(t), "panic", textArgs{path},
 		func(g *rdd.Graph, a textArgs) rdd.Action[int64] {
 			return rdd.Count(rdd.Map(rdd.TextFile(g, a.Path), func(string) int { panic("ouch") }))
 		},
@@ -144,7 +145,7 @@ func TestUserErrorsAreErrors(t *testing.T) {
 func TestAPlanThatDiffersBetweenNodesIsRefused(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	path, builds := numbersFile(t, "1\n"), 0
-	_, err := Run(context.Background(), testConfig(t), "fickle", textArgs{path},
+	_, err := volley.Run(context.Background(), testConfig(t), "fickle", textArgs{path},
 		func(g *rdd.Graph, a textArgs) rdd.Action[int64] {
 			builds++
 			lines := rdd.TextFile(g, a.Path)
@@ -162,11 +163,11 @@ func TestAPlanThatDiffersBetweenNodesIsRefused(t *testing.T) {
 }
 
 func TestMistakesInBuildNameTheUsersLine(t *testing.T) {
-	_, err := Run(context.Background(), testConfig(t), "bad", textArgs{"x"},
+	_, err := volley.Run(context.Background(), testConfig(t), "bad", textArgs{"x"},
 		func(g *rdd.Graph, a textArgs) rdd.Step[int, int] {
 			return rdd.Aggregate(rdd.Pack(rdd.TextFile(g, a.Path)), rdd.Aggregator[int, string, int]{}, rdd.Aggressive(2))
 		}, func(context.Context, *rdd.Session, textArgs, rdd.Step[int, int]) (string, error) { return "", nil })
-	if err == nil || !strings.Contains(err.Error(), "rdd_test.go:") || !strings.Contains(err.Error(), "Aggressive(2)") {
+	if err == nil || !strings.Contains(err.Error(), "api_test.go:") || !strings.Contains(err.Error(), "Aggressive(2)") {
 		t.Errorf("%v", err)
 	}
 }

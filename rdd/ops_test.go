@@ -1,4 +1,4 @@
-package volley
+package rdd_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -71,9 +72,9 @@ func someTours(n int) []tour {
 }
 
 // runPlan builds and runs a plan on an embedded cluster.
-func runPlan[P any](t *testing.T, cfg Config, build func(*rdd.Graph) P, run func(ctx context.Context, s *rdd.Session, p P)) {
+func runPlan[P any](t *testing.T, cfg volley.Config, build func(*rdd.Graph) P, run func(ctx context.Context, s *rdd.Session, p P)) {
 	t.Helper()
-	_, err := Run(context.Background(), cfg, "plan", struct{}{}, func(g *rdd.Graph, _ struct{}) P { return build(g) },
+	_, err := volley.Run(context.Background(), cfg, "plan", struct{}{}, func(g *rdd.Graph, _ struct{}) P { return build(g) },
 		func(ctx context.Context, s *rdd.Session, _ struct{}, p P) (string, error) {
 			run(ctx, s, p)
 			return "end", nil
@@ -188,7 +189,7 @@ func TestWhatCannotBeReadSaysWhere(t *testing.T) {
 			return rdd.Collect(rdd.Parquet[row](g, file("e.parquet", "PAR1 and no more PAR1")))
 		}, []string{"e.parquet"}},
 	} {
-		_, err := Run(context.Background(), testConfig(t), "bad", struct{}{}, func(g *rdd.Graph, _ struct{}) rdd.Action[[]row] { return c.read(g) },
+		_, err := volley.Run(context.Background(), testConfig(t), "bad", struct{}{}, func(g *rdd.Graph, _ struct{}) rdd.Action[[]row] { return c.read(g) },
 			func(ctx context.Context, s *rdd.Session, _ struct{}, a rdd.Action[[]row]) (string, error) {
 				_, err := a.Run(ctx, s)
 				return "end", err
@@ -343,7 +344,7 @@ func TestActionsThatFailSayWhy(t *testing.T) {
 			return err
 		},
 	} {
-		_, err := Run(context.Background(), testConfig(t), "fails", struct{}{}, func(g *rdd.Graph, _ struct{}) narrowPlan { return buildNarrow(g) },
+		_, err := volley.Run(context.Background(), testConfig(t), "fails", struct{}{}, func(g *rdd.Graph, _ struct{}) narrowPlan { return buildNarrow(g) },
 			func(ctx context.Context, s *rdd.Session, _ struct{}, p narrowPlan) (string, error) {
 				return "end", action(ctx, s, p)
 			})
@@ -495,7 +496,7 @@ func TestEstimatesCoverTheTruth(t *testing.T) {
 	}
 	inside, cut := [3]int{}, 0
 	for seed := range uint64(seeds) {
-		cfg, err := ParseConfig("--sync", "absp", "--clock", "virtual", "--pace", "static:8,3,2,1", "--executors", "4", "--sync-ratio", "0.6", "--max-missing", "0")
+		cfg, err := volley.ParseConfig("--sync", "absp", "--clock", "virtual", "--pace", "static:8,3,2,1", "--executors", "4", "--sync-ratio", "0.6", "--max-missing", "0")
 		if err != nil {
 			t.Fatal(err)
 		}

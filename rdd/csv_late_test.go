@@ -1,4 +1,4 @@
-package volley
+package rdd_test
 
 import (
 	"os"

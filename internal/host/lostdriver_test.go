@@ -1,4 +1,4 @@
-package volley
+package host_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/driver/daemon"
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/wire"
@@ -23,7 +24,7 @@ const cutLives = 8
 
 func init() {
 	if p := wire.ThisProcess(); p.Role == wire.JobRole { // a driver of these tests has started this
-		os.Exit(ExitCode(context.Background(), liveAndLose(p)))
+		os.Exit(volley.ExitCode(context.Background(), liveAndLose(p)))
 	}
 }
 
@@ -47,9 +48,9 @@ func liveAndLose(p wire.Process) error {
 			}
 		}
 	}
-	cfg := Config{DataDir: filepath.Join(p.JobDir, "cache"), Checkpoints: filepath.Join(p.JobDir, "checkpoints"), Resume: true}
-	_, err := Run(context.Background(), cfg, "waits", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[int64] { return rdd.Count(rdd.Range(g, 0, 10, 2)) },
-		func(ctx context.Context, s *rdd.Session, _ textArgs, n rdd.Action[int64]) (string, error) {
+	cfg := volley.Config{DataDir: filepath.Join(p.JobDir, "cache"), Checkpoints: filepath.Join(p.JobDir, "checkpoints"), Resume: true}
+	_, err := volley.Run(context.Background(), cfg, "waits", struct{}{}, func(g *rdd.Graph, _ struct{}) rdd.Action[int64] { return rdd.Count(rdd.Range(g, 0, 10, 2)) },
+		func(ctx context.Context, s *rdd.Session, _ struct{}, n rdd.Action[int64]) (string, error) {
 			_, err := n.Run(ctx, s)
 			return "end", err
 		})
@@ -153,17 +154,31 @@ func TestAJobOutlivesItsLostConnections(t *testing.T) {
 	}
 }
 
+func testConfig(t *testing.T) volley.Config {
+	return volley.Config{Executors: 3, DataDir: t.TempDir(), OutDir: t.TempDir()}
+}
+
+// totals sums up three numbers, each with a shift.
+func totals(g *rdd.Graph, _ struct{}) rdd.Step[float64, float64] {
+	numbers := rdd.Map(rdd.Range(g, 1, 4, 2), func(n int64) float64 { return float64(n) })
+	return rdd.Aggregate(rdd.Pack(numbers, rdd.Splits(3)), rdd.Aggregator[float64, float64, float64]{
+		Zero:  func(float64) float64 { return 0 },
+		Add:   func(sum, shift, x float64) float64 { return sum + x + shift },
+		Merge: func(a, b float64) float64 { return a + b },
+	})
+}
+
 // runTurns runs a loop of six turns, and returns how many it took.
-func runTurns(t *testing.T, cfg Config, after func(turn int)) (turns int, err error) {
-	_, err = Run(context.Background(), cfg, "turns", textArgs{numbersFile(t, "1 2 3\n")}, buildText,
-		func(ctx context.Context, s *rdd.Session, _ textArgs, p textPlan) (string, error) {
+func runTurns(t *testing.T, cfg volley.Config, after func(turn int)) (turns int, err error) {
+	_, err = volley.Run(context.Background(), cfg, "turns", struct{}{}, totals,
+		func(ctx context.Context, s *rdd.Session, _ struct{}, total rdd.Step[float64, float64]) (string, error) {
 			state := 0.0
 			for range rdd.Iterations(ctx, s, &state, 6) {
-				a, err := p.Mean.Run(ctx, s, state)
+				sum, err := total.Run(ctx, s, state)
 				if err != nil {
 					return "", err
 				}
-				state += a.Total
+				state += sum
 				turns++
 				after(turns)
 			}

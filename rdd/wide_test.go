@@ -1,4 +1,4 @@
-package volley
+package rdd_test
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -310,7 +311,7 @@ func TestEveryOperationIsWhatItsReferenceSays(t *testing.T) {
 						a := wideArgs{Seed: uint64(partitions), Rows: rows, Partitions: partitions, Dir: filepath.Join(t.TempDir(), "saved")}
 						cfg := testConfig(t)
 						cfg.Executors, cfg.TaskMemory = executors, memory
-						_, err := Run(context.Background(), cfg, "wide", a, buildWide, func(ctx context.Context, s *rdd.Session, a wideArgs, p widePlan) (string, error) {
+						_, err := volley.Run(context.Background(), cfg, "wide", a, buildWide, func(ctx context.Context, s *rdd.Session, a wideArgs, p widePlan) (string, error) {
 							p.compare(ctx, t, s, a)
 							return "end", nil
 						})
@@ -340,8 +341,8 @@ func TestPlansThatCannotBe(t *testing.T) {
 			return struct{}{}
 		},
 	} {
-		_, err := Run(context.Background(), testConfig(t), "plan", struct{}{}, build, func(context.Context, *rdd.Session, struct{}, struct{}) (string, error) { return "", nil })
-		if err == nil || !strings.Contains(err.Error(), "rdd_wide_test.go:") {
+		_, err := volley.Run(context.Background(), testConfig(t), "plan", struct{}{}, build, func(context.Context, *rdd.Session, struct{}, struct{}) (string, error) { return "", nil })
+		if err == nil || !strings.Contains(err.Error(), "wide_test.go:") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -369,7 +370,7 @@ func TestGeneratedRowsAreTheSameEveryTime(t *testing.T) {
 		}
 		return p
 	}
-	_, err := Run(context.Background(), testConfig(t), "generate", struct{}{}, build, func(ctx context.Context, s *rdd.Session, _ struct{}, p plan) (string, error) {
+	_, err := volley.Run(context.Background(), testConfig(t), "generate", struct{}{}, build, func(ctx context.Context, s *rdd.Session, _ struct{}, p plan) (string, error) {
 		all, err := p.All.Run(ctx, s)
 		if err != nil {
 			return "", err
@@ -407,7 +408,7 @@ func TestManyRowsAndOddOnesComeBack(t *testing.T) {
 	build := func(g *rdd.Graph, _ struct{}) rdd.Action[[]row] {
 		return rdd.Collect(rdd.Map(rdd.Range(g, 0, 140_000, 1), func(i int64) row { return row{Text: "\xe9", At: at.Add(time.Duration(i))} }))
 	}
-	_, err := Run(context.Background(), testConfig(t), "odd", struct{}{}, build, func(ctx context.Context, s *rdd.Session, _ struct{}, a rdd.Action[[]row]) (string, error) {
+	_, err := volley.Run(context.Background(), testConfig(t), "odd", struct{}{}, build, func(ctx context.Context, s *rdd.Session, _ struct{}, a rdd.Action[[]row]) (string, error) {
 		rows, err := a.Run(ctx, s)
 		if err == nil && (len(rows) != 140_000 || rows[7].Text != "\xe9" || !rows[7].At.Equal(at.Add(7))) {
 			t.Errorf("%d rows, the eighth is %+v", len(rows), rows[7])

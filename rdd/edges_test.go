@@ -1,4 +1,4 @@
-package volley
+package rdd_test
 
 import (
 	"context"
@@ -11,13 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/rdd"
 )
 
 // failure is what running a plan ends with.
 func failure[P any](t *testing.T, build func(*rdd.Graph) P, run func(ctx context.Context, s *rdd.Session, p P) error) error {
 	t.Helper()
-	_, err := Run(context.Background(), testConfig(t), "plan", struct{}{}, func(g *rdd.Graph, _ struct{}) P { return build(g) },
+	_, err := volley.Run(context.Background(), testConfig(t), "plan", struct{}{}, func(g *rdd.Graph, _ struct{}) P { return build(g) },
 		func(ctx context.Context, s *rdd.Session, _ struct{}, p P) (string, error) {
 			return "end", run(ctx, s, p)
 		})

@@ -1,4 +1,4 @@
-package volley
+package rdd_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/audit"
 	"github.com/volley-engine/volley/rdd"
 )
@@ -58,7 +59,7 @@ var errUnexpected = errors.New("that is not what it comes to")
 func (p *twoLoops) run(t *testing.T, checkpoints string, resume bool) error {
 	cfg := testConfig(t)
 	cfg.Executors, cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = 1, checkpoints, 1, resume
-	_, err := Run(context.Background(), cfg, "two loops", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[int64] {
+	_, err := volley.Run(context.Background(), cfg, "two loops", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[int64] {
 		return rdd.Count(rdd.Range(g, 0, 3, 1))
 	}, func(ctx context.Context, s *rdd.Session, _ textArgs, _ rdd.Action[int64]) (string, error) {
 		return "end", p.loops(ctx, s)
@@ -124,7 +125,7 @@ func TestATurnThatFailedIsNotCommitted(t *testing.T) {
 	turns := func(resume bool, fail int) (n int, err error) {
 		cfg := testConfig(t)
 		cfg.Executors, cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = 1, dir, 1, resume
-		_, err = Run(context.Background(), cfg, "one loop", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[int64] {
+		_, err = volley.Run(context.Background(), cfg, "one loop", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[int64] {
 			return rdd.Count(rdd.Range(g, 0, 3, 1))
 		}, func(ctx context.Context, s *rdd.Session, _ textArgs, _ rdd.Action[int64]) (string, error) {
 			for it := range rdd.Iterations(ctx, s, &n, 5) {
@@ -160,7 +161,7 @@ func TestPacksKeepTheirNumbers(t *testing.T) {
 		return plans
 	}
 	run := func(failAt int) error {
-		_, err := Run(context.Background(), cfg, "two packs", textArgs{}, sums, func(ctx context.Context, s *rdd.Session, _ textArgs, plans [2]rdd.Step[float64, float64]) (string, error) {
+		_, err := volley.Run(context.Background(), cfg, "two packs", textArgs{}, sums, func(ctx context.Context, s *rdd.Session, _ textArgs, plans [2]rdd.Step[float64, float64]) (string, error) {
 			turns := 0
 			for i := range plans {
 				state := 0.0

@@ -1,4 +1,4 @@
-package volley
+package rdd_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/integration/lab"
 	"github.com/volley-engine/volley/internal/crash"
 	"github.com/volley-engine/volley/rdd"
@@ -20,7 +21,7 @@ func theAction[R any](t *testing.T, build func(*rdd.Graph) rdd.Action[R]) (out R
 	t.Helper()
 	cfg := testConfig(t)
 	cfg.Executors = 1
-	_, err = Run(context.Background(), cfg, "one action", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[R] { return build(g) },
+	_, err = volley.Run(context.Background(), cfg, "one action", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[R] { return build(g) },
 		func(ctx context.Context, s *rdd.Session, _ textArgs, a rdd.Action[R]) (string, error) {
 			out, err = a.Run(ctx, s)
 			return "end", err
@@ -151,7 +152,7 @@ func (p *counting) run(t *testing.T, root, data string, resume bool) error {
 	cfg := testConfig(t)
 	cfg.Executors, cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume, cfg.DataDir = 1, filepath.Join(root, "checkpoints"), 1, resume, data
 	cfg.EventLog = filepath.Join(root, "events.jsonl")
-	_, err := Run(context.Background(), cfg, "counting", p.args, buildCounting, func(ctx context.Context, s *rdd.Session, _ textArgs, step rdd.Step[float64, sum]) (string, error) {
+	_, err := volley.Run(context.Background(), cfg, "counting", p.args, buildCounting, func(ctx context.Context, s *rdd.Session, _ textArgs, step rdd.Step[float64, sum]) (string, error) {
 		var total float64
 		for it := range rdd.Iterations(ctx, s, &total, p.turns) {
 			if p.begun == 0 {
@@ -249,7 +250,7 @@ func TestAValueThatIsSavedIsOldOrNew(t *testing.T) {
 	save := func(word string) {
 		cfg := testConfig(t)
 		cfg.Executors, cfg.OutDir = 1, root
-		_, err := Run(context.Background(), cfg, "value", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[int64] {
+		_, err := volley.Run(context.Background(), cfg, "value", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[int64] {
 			return rdd.Count(rdd.Range(g, 0, 3, 1))
 		}, func(ctx context.Context, s *rdd.Session, _ textArgs, _ rdd.Action[int64]) (string, error) {
 			return "end", rdd.Save(ctx, s, "value", word)

@@ -1,4 +1,4 @@
-package volley
+package host_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/rdd"
 )
@@ -20,8 +21,8 @@ func checkpointFiles(dir string) []string {
 }
 
 // loopFrom runs a loop of n turns, or what is left of them.
-func loopFrom[T any](t *testing.T, cfg Config, n int, turn func(*T)) (turns int, err error) {
-	_, err = Run(context.Background(), cfg, "loop", struct{}{}, func(*rdd.Graph, struct{}) int { return 0 },
+func loopFrom[T any](t *testing.T, cfg volley.Config, n int, turn func(*T)) (turns int, err error) {
+	_, err = volley.Run(context.Background(), cfg, "loop", struct{}{}, func(*rdd.Graph, struct{}) int { return 0 },
 		func(ctx context.Context, s *rdd.Session, _ struct{}, _ int) (string, error) {
 			var state T
 			for range rdd.Iterations(ctx, s, &state, n) {
@@ -87,7 +88,7 @@ func TestAStateOfAnotherShapeIsNotTakenForIt(t *testing.T) {
 // TestALoopThatFailedIsNoSuccess, though the program does not ask for Err.
 func TestALoopThatFailedIsNoSuccess(t *testing.T) {
 	turns := 0
-	_, err := Run(context.Background(), testConfig(t), "unasked", struct{}{}, func(*rdd.Graph, struct{}) int { return 0 },
+	_, err := volley.Run(context.Background(), testConfig(t), "unasked", struct{}{}, func(*rdd.Graph, struct{}) int { return 0 },
 		func(ctx context.Context, s *rdd.Session, _ struct{}, _ int) (string, error) {
 			var state func()
 			for range rdd.Iterations(ctx, s, &state, 3) {
