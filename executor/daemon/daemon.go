@@ -232,7 +232,7 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 			d.open(ctx, b.Open, beat, out)
 		case *wire.ForExecutor_Relay:
 			if r := d.runner(b.Relay.Peer); r != nil {
-				d.deliver(r, b.Relay.Data)
+				r.send(b.Relay.Data)
 			}
 		case *wire.ForExecutor_Close:
 			d.closeJob(b.Close.Job)

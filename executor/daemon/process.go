@@ -161,10 +161,8 @@ func (d *Daemon) carry(r *runnerProcess, out *wire.Outbox[*wire.FromExecutor]) {
 		if len(raw) == 0 {
 			continue
 		}
-		if r.note(raw) {
-			d.turns(func(s *Shares, now plan.Time) { s.Ended(r.key, now) })
-		}
-		if field, _ := wire.Outer(raw); field == wire.FoldedField {
+		if n := wire.NoteOf(raw); n != nil {
+			d.note(r, n)
 			continue
 		}
 		if len(raw) > wire.MostRelayed {
@@ -183,54 +181,22 @@ func (d *Daemon) carry(r *runnerProcess, out *wire.Outbox[*wire.FromExecutor]) {
 	}
 }
 
-// note keeps what signs of life tell of a runner: its splits and its rate.
-// ended says that one of its runs is over.
-func (r *runnerProcess) note(raw []byte) (ended bool) {
-	switch field, body := wire.Outer(raw); field {
-	case wire.HoldingField:
-		h := &wire.Holding{}
-		if proto.Unmarshal(body, h) == nil && h.Fault == nil {
-			r.stats.Lock()
-			r.stats.splits[uint64(h.Pack)<<32|uint64(h.Split)] = true
-			r.stats.Unlock()
-		}
-	case wire.ResultField, wire.FoldedField:
-		res := &wire.Result{}
-		if proto.Unmarshal(wire.Without(body, wire.PartsField), res) == nil && res.BusyNs > 0 {
-			r.stats.Lock()
-			r.stats.rate = float64(rowsOf(res)) / time.Duration(res.BusyNs).Seconds()
-			r.stats.Unlock()
-		}
-		return true
+// note takes in what the daemon has to know of a runner: whose slots it needs, and what signs of life tell of it.
+func (d *Daemon) note(r *runnerProcess, n *wire.Note) {
+	r.stats.Lock()
+	if n.Held {
+		r.stats.splits[uint64(n.Pack)<<32|uint64(n.Split)] = true
 	}
-	return false
-}
-
-func rowsOf(res *wire.Result) (rows uint64) {
-	for _, c := range res.Coverage {
-		rows += c.Count
+	if n.BusyNs > 0 {
+		r.stats.rate = float64(n.Rows) / time.Duration(n.BusyNs).Seconds()
 	}
-	return rows
-}
-
-// deliver hands a message of the job to the runner.
-func (d *Daemon) deliver(r *runnerProcess, raw []byte) {
-	if field, body := wire.Outer(raw); field == wire.StartStepField {
-		s := &wire.StartStep{}
-		if proto.Unmarshal(body, s) == nil {
-			d.turns(func(sh *Shares, now plan.Time) { sh.Began(r.key, tasksOf(s, d.cfg.Slots), now) })
-		}
+	r.stats.Unlock()
+	if n.Began > 0 {
+		d.turns(func(s *Shares, now plan.Time) { s.Began(r.key, int(n.Began), now) })
 	}
-	r.send(raw)
-}
-
-// tasksOf is how many slots a step can make use of, at the most: leases come later,
-// for all of them.
-func tasksOf(s *wire.StartStep, slots int) int {
-	if s.Leased {
-		return slots
+	if n.Ended {
+		d.turns(func(s *Shares, now plan.Time) { s.Ended(r.key, now) })
 	}
-	return len(s.Tasks)
 }
 
 // turns notes something that changes whose turn it is on the slots, and tells

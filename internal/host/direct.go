@@ -41,12 +41,13 @@ func serveJob(token string, register func(*grpc.Server)) (addr string, stop func
 type directs struct {
 	wire.UnimplementedDirectServer
 	receive func(name string, m *wire.ToDriver)
+	ended   func(name string, err error)
 	mu      sync.Mutex
 	open    map[string]*wire.Outbox[*wire.Bulk]
 }
 
 // Carry is a runner's direct connection.
-func (d *directs) Carry(stream wire.Direct_CarryServer) error {
+func (d *directs) Carry(stream wire.Direct_CarryServer) (err error) {
 	hello, err := stream.Recv()
 	if err != nil {
 		return err
@@ -55,8 +56,11 @@ func (d *directs) Carry(stream wire.Direct_CarryServer) error {
 	out := wire.NewOutbox(func(b *wire.Bulk) error { return stream.SendMsg(b) }, func(err error) { broken <- err })
 	defer out.Stop()
 	d.set(hello.Incarnation, out)
-	defer d.set(hello.Incarnation, nil)
-	if err := stream.Send(&wire.Hello{Version: wire.Version}); err != nil {
+	defer func() {
+		d.set(hello.Incarnation, nil)
+		d.ended(hello.Incarnation, err)
+	}()
+	if err = stream.Send(&wire.Hello{Version: wire.Version}); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
@@ -94,25 +98,17 @@ func (d *directs) set(name string, out *wire.Outbox[*wire.Bulk]) {
 	d.open[name] = out
 }
 
-// send sends a message directly, if it is bulky and the runner has such a
-// connection.
-func (d *directs) send(name string, m *wire.ToExecutor) (sent bool, err error) {
+// to returns the way to a runner; nil where it has no direct connection.
+func (d *directs) to(name string) *wire.Outbox[*wire.Bulk] {
 	d.mu.Lock()
-	out := d.open[name]
-	d.mu.Unlock()
-	if out == nil {
-		return false, nil
-	}
-	b, ok, err := wire.BulkOf(m)
-	if !ok || err != nil {
-		return false, err
-	}
-	return true, out.Put(b)
+	defer d.mu.Unlock()
+	return d.open[name]
 }
 
 // direct is a runner's direct connection to its job's process.
 type direct struct {
 	name   string
+	mu     sync.Mutex // guards sending
 	stream wire.Direct_CarryClient
 	close  func()
 }
@@ -142,7 +138,18 @@ func dialDirect(addr, token string) (*direct, error) {
 	return d, nil
 }
 
-// recv waits for the next bulky message.
+// send sends a message.
+func (d *direct) send(m *wire.ToDriver) error {
+	b, err := wire.BulkOf(m)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.stream.SendMsg(b)
+}
+
+// recv waits for the next message.
 func (d *direct) recv() (*wire.ToExecutor, error) {
 	b, m := &wire.Bulk{}, &wire.ToExecutor{}
 	if err := d.stream.RecvMsg(b); err != nil {

@@ -50,10 +50,12 @@ func TestWhatAJobServesNeedsItsToken(t *testing.T) {
 	}
 }
 
-// TestBulkyMessagesGoDirectly both ways, between a runner and its job.
-func TestBulkyMessagesGoDirectly(t *testing.T) {
-	got := make(chan *wire.ToDriver, 1)
-	d := &directs{receive: func(_ string, m *wire.ToDriver) { got <- m }}
+// TestMessagesGoDirectly both ways, between a runner and its job, whatever their size and in order; and that the way has
+// ended is said.
+func TestMessagesGoDirectly(t *testing.T) {
+	const messages = 200
+	got, gone := make(chan *wire.ToDriver, messages), make(chan string, 1)
+	d := &directs{receive: func(_ string, m *wire.ToDriver) { got <- m }, ended: func(name string, _ error) { gone <- name }}
 	addr, stop, err := serveJob("", func(s *grpc.Server) { wire.RegisterDirectServer(s, d) })
 	if err != nil {
 		t.Fatal(err)
@@ -64,28 +66,32 @@ func TestBulkyMessagesGoDirectly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.close()
-	bulk := make([]byte, 1<<20)
-	param := &wire.ToExecutor{Body: &wire.ToExecutor_Parameter{Parameter: &wire.Parameter{Digest: []byte("d"), Data: bulk}}}
-	if sent, err := d.send(c.name, param); !sent || err != nil {
-		t.Fatal(sent, err)
+	size := func(i int) int { return []int{0, 10, 100 << 10}[i%3] }
+	go func() {
+		for i := range messages {
+			down := &wire.ToExecutor{Body: &wire.ToExecutor_Parameter{Parameter: &wire.Parameter{Digest: []byte{byte(i)}, Data: make([]byte, size(i))}}}
+			if b, err := wire.BulkOf(down); err != nil || d.to(c.name).Await(b, wire.Patience) != nil {
+				t.Error("not sent", err)
+			}
+			up := &wire.ToDriver{Body: &wire.ToDriver_Result{Result: &wire.Result{Step: uint32(i), Parts: []*wire.Part{{Data: make([]byte, size(i))}}}}}
+			if err := c.send(up); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for i := range messages {
+		if m, err := c.recv(); err != nil || int(m.GetParameter().Digest[0]) != i || len(m.GetParameter().Data) != size(i) {
+			t.Fatal(i, err, m.GetParameter().GetDigest())
+		}
+		if m := (<-got).GetResult(); int(m.Step) != i || len(m.Parts[0].Data) != size(i) {
+			t.Fatal(i, m.Step)
+		}
 	}
-	if m, err := c.recv(); err != nil || len(m.GetParameter().GetData()) != len(bulk) {
-		t.Fatal(err)
+	if d.to("nobody") != nil {
+		t.Error("there is a way to nobody")
 	}
-	if sent, _ := d.send(c.name, &wire.ToExecutor{Body: &wire.ToExecutor_StopStep{StopStep: &wire.StopStep{}}}); sent {
-		t.Error("what is small goes by way of the driver")
-	}
-	if sent, _ := d.send("nobody", param); sent {
-		t.Error("sent to nobody")
-	}
-	b, _, err := wire.BulkOf(&wire.ToDriver{Body: &wire.ToDriver_Result{Result: &wire.Result{Parts: []*wire.Part{{Data: bulk}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.stream.SendMsg(b); err != nil {
-		t.Fatal(err)
-	}
-	if m := <-got; len(m.GetResult().GetParts()[0].Data) != len(bulk) {
-		t.Error("the result has another size")
+	c.close()
+	if name := <-gone; name != c.name || d.to(c.name) != nil {
+		t.Errorf("%q has ended", name)
 	}
 }

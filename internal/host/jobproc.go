@@ -60,7 +60,7 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 		return nil, wire.CallError("reach the driver at", p.Driver, err)
 	}
 	r := &remote{conn: conn, peers: map[string]*relayConn{}, blocks: map[string]string{}, byName: map[string]*relayConn{}}
-	r.directs = &directs{receive: r.receiveDirect}
+	r.directs = &directs{receive: r.receiveDirect, ended: r.endedDirect}
 	direct, stop, err := serveJob(p.Token, func(s *grpc.Server) { wire.RegisterDirectServer(s, r.directs) })
 	if err != nil {
 		return nil, err
@@ -196,6 +196,16 @@ func (r *remote) receiveDirect(name string, m *wire.ToDriver) {
 	}
 }
 
+// endedDirect gives up a runner whose direct connection has ended: what it has said or was told on it may be lost.
+func (r *remote) endedDirect(name string, err error) {
+	r.mu.Lock()
+	c := r.byName[name]
+	r.mu.Unlock()
+	if c != nil {
+		r.left(c.peer, fmt.Sprintf("its connection to the job's process ended: %v", err))
+	}
+}
+
 // left ends the connection to an executor's runner, if there is one.
 func (r *remote) left(peer, why string) {
 	r.mu.Lock()
@@ -269,8 +279,9 @@ func (c *relayConn) Send(m *wire.ToExecutor) error {
 		}
 		c.r.mu.Unlock()
 	}
-	if sent, err := c.r.directs.send(c.direct, m); sent || err != nil {
-		return err
+	// What goes to many executors is more than may wait: the controller waits with it.
+	if c.direct != "" {
+		return c.sendDirect(m)
 	}
 	raw, err := proto.Marshal(m)
 	if err != nil {
@@ -280,8 +291,21 @@ func (c *relayConn) Send(m *wire.ToExecutor) error {
 		c.r.left(c.peer, wire.TooLarge(len(raw)))
 		return nil
 	}
-	// What goes to many executors is more than may wait: the controller waits with it.
 	return c.r.out.Await(&wire.FromJob{Body: &wire.FromJob_Relay{Relay: &wire.Relay{Peer: c.peer, Data: raw}}}, wire.Patience)
+}
+
+// sendDirect sends a message over the runner's direct connection. Nothing goes round one that is broken: messages
+// keep their order.
+func (c *relayConn) sendDirect(m *wire.ToExecutor) error {
+	out := c.r.directs.to(c.direct)
+	if out == nil {
+		return fault.Newf(fault.ExecutorLost, "send to", c.peer, "its connection is closed")
+	}
+	b, err := wire.BulkOf(m)
+	if err != nil {
+		return err
+	}
+	return out.Await(b, wire.Patience)
 }
 
 // Recv waits for the runner's next message.

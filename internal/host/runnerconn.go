@@ -5,31 +5,31 @@ import (
 	"fmt"
 	"os"
 
-	"google.golang.org/protobuf/proto"
-
 	runners "github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// runnerConn is a runner's connection to its job's driver: by way of executor
-// and driver, and straight to the job's process for what is bulky. What is for
-// the process and not for the job's agent it does itself.
+// runnerConn is a runner's connection to its job's process: straight to it, or by way of executor and driver
+// where it cannot be reached. The executor's daemon gets notes of what it has to know. What is for the process
+// and not for the job's agent it does itself.
 type runnerConn struct {
-	wire.ExecutorConn
+	daemon wire.ExecutorConn
 	gate   *runners.Gate
 	runner *localRunner
 	direct *direct // nil where there is none
 	in     *wire.Queue[*wire.ToExecutor]
+	notes  *wire.Outbox[*wire.Note] // for the daemon: nothing waits for them
 }
 
 func newRunnerConn(by wire.ExecutorConn, gate *runners.Gate, r *localRunner) *runnerConn {
-	c := &runnerConn{ExecutorConn: by, gate: gate, runner: r, in: wire.NewQueue[*wire.ToExecutor]()}
+	c := &runnerConn{daemon: by, gate: gate, runner: r, in: wire.NewQueue[*wire.ToExecutor]()}
 	if r.process.Direct != "" && !r.process.Unreachable {
 		var err error
 		if c.direct, err = dialDirect(r.process.Direct, r.process.Token); err != nil {
 			fmt.Fprintf(os.Stderr, "volley: everything goes by way of the driver: %v\n", err)
 		}
 	}
+	c.notes = wire.NewOutbox(func(n *wire.Note) error { return by.Send(&wire.ToDriver{Body: &wire.ToDriver_Note{Note: n}}) }, func(error) { c.in.Stop() })
 	go c.read(by.Recv)
 	if c.direct != nil {
 		go c.read(c.direct.recv)
@@ -37,30 +37,50 @@ func newRunnerConn(by wire.ExecutorConn, gate *runners.Gate, r *localRunner) *ru
 	return c
 }
 
-// Send sends a message, whose first is the registration.
+// Send sends a message. The first is the registration, which the daemons have to hear of.
 func (c *runnerConn) Send(m *wire.ToDriver) error {
-	if c.direct == nil {
-		return c.ExecutorConn.Send(m)
-	}
-	if reg := m.GetRegister(); reg != nil {
+	reg := m.GetRegister()
+	if reg != nil && c.direct != nil {
 		reg.Direct = c.direct.name
 	}
-	b, ok, err := wire.BulkOf(m)
-	if err != nil {
-		return err
+	if n := sentNote(m); n != nil {
+		_ = c.notes.Put(n) // its failure ends the connection
 	}
-	if !ok {
-		return c.ExecutorConn.Send(m)
+	if c.direct == nil || reg != nil {
+		return c.daemon.Send(m)
 	}
-	if err := c.direct.stream.SendMsg(b); err != nil {
-		return err
+	return c.direct.send(m)
+}
+
+// Close ends the connection.
+func (c *runnerConn) Close() error {
+	c.notes.Stop()
+	return c.daemon.Close()
+}
+
+// sentNote is what the daemon has to know of a message to the job's process; nil is nothing.
+func sentNote(m *wire.ToDriver) *wire.Note {
+	switch b := m.Body.(type) {
+	case *wire.ToDriver_Result:
+		n := &wire.Note{Ended: true, BusyNs: b.Result.BusyNs}
+		for _, c := range b.Result.Coverage {
+			n.Rows += c.Count
+		}
+		return n
+	case *wire.ToDriver_Holding:
+		if b.Holding.Fault == nil {
+			return &wire.Note{Held: true, Pack: b.Holding.Pack, Split: b.Holding.Split}
+		}
 	}
-	bare := &wire.ToDriver{}
-	if err := proto.Unmarshal(b.Head, bare); err != nil {
-		return err
+	return nil
+}
+
+// begunNote is what the daemon has to know of a step that begins: leases come later, for all slots.
+func (c *runnerConn) begunNote(s *wire.StartStep) *wire.Note {
+	if s.Leased {
+		return &wire.Note{Began: uint32(c.runner.process.Slots)}
 	}
-	// The executor has to know that the run is over.
-	return c.ExecutorConn.Send(&wire.ToDriver{Body: &wire.ToDriver_Folded{Folded: bare.GetResult()}})
+	return &wire.Note{Began: uint32(max(1, len(s.Tasks)))}
 }
 
 // Recv waits for the agent's next message.
@@ -80,6 +100,9 @@ func (c *runnerConn) read(recv func() (*wire.ToExecutor, error)) {
 		case *wire.ToExecutor_Hand:
 			go c.hand(b.Hand)
 		default:
+			if start := m.GetStartStep(); start != nil {
+				_ = c.notes.Put(c.begunNote(start))
+			}
 			if c.in.Put(m) != nil {
 				return
 			}

@@ -10,44 +10,46 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// Bulk is a message whose bulk, parameters or partial results, lies beside it,
-// so that it is not copied into an encoding and out of it again.
+// Bulk is a message on a direct connection. Where parameters or partial results are many bytes they
+// lie beside it, so that they are not copied into an encoding and out of it again.
 type Bulk struct {
-	Head []byte   // the message without its bulk
-	Data [][]byte // what goes into its empty fields, in order
+	Head []byte   // the message, without what lies beside it
+	Data [][]byte // what goes into its empty fields, in order; none where it is whole
 }
 
-// bulky is the size from which on a message is worth a way of its own.
+// bulky is the size from which on contents lie beside their message.
 const bulky = 64 << 10
 
-// BulkOf takes a message apart; ok is false where it is not bulky. The bulk is
-// not copied.
-func BulkOf(m proto.Message) (b *Bulk, ok bool, err error) {
-	b = &Bulk{}
-	var head proto.Message
+// BulkOf takes a message apart where that is worth it. The contents are not copied.
+func BulkOf(m proto.Message) (*Bulk, error) {
+	head, data := apart(m)
+	size := 0
+	for _, d := range data {
+		size += len(d)
+	}
+	if size < bulky {
+		head, data = m, nil
+	}
+	raw, err := proto.Marshal(head)
+	return &Bulk{Head: raw, Data: data}, err
+}
+
+// apart returns a message without its contents, and these.
+func apart(m proto.Message) (head proto.Message, data [][]byte) {
 	switch m := m.(type) {
 	case *ToDriver:
 		r := m.GetResult()
 		bare := &Result{Job: r.GetJob(), Step: r.GetStep(), Coverage: r.GetCoverage(), BusyNs: r.GetBusyNs(), Fault: r.GetFault(), Epoch: r.GetEpoch()}
 		for _, p := range r.GetParts() {
 			bare.Parts = append(bare.Parts, &Part{Level: p.Level, Index: p.Index, State: p.State, Weight: p.Weight})
-			b.Data = append(b.Data, p.Data)
+			data = append(data, p.Data)
 		}
-		head = &ToDriver{Body: &ToDriver_Result{Result: bare}}
+		return &ToDriver{Body: &ToDriver_Result{Result: bare}}, data
 	case *ToExecutor:
 		p := m.GetParameter()
-		b.Data = [][]byte{p.GetData()}
-		head = &ToExecutor{Body: &ToExecutor_Parameter{Parameter: &Parameter{Digest: p.GetDigest()}}}
+		return &ToExecutor{Body: &ToExecutor_Parameter{Parameter: &Parameter{Digest: p.GetDigest()}}}, [][]byte{p.GetData()}
 	}
-	size := 0
-	for _, d := range b.Data {
-		size += len(d)
-	}
-	if size < bulky {
-		return nil, false, nil
-	}
-	b.Head, err = proto.Marshal(head)
-	return b, err == nil, err
+	return m, nil
 }
 
 // size is how many bytes it takes.
@@ -61,7 +63,7 @@ func (b *Bulk) size() int {
 
 // Message puts a message together again.
 func (b *Bulk) Message(m proto.Message) error {
-	if err := proto.Unmarshal(b.Head, m); err != nil {
+	if err := proto.Unmarshal(b.Head, m); err != nil || len(b.Data) == 0 {
 		return err
 	}
 	switch m := m.(type) {

@@ -8,7 +8,7 @@ import (
 
 // Version is the version of the protocol. A driver and an executor of
 // different versions do not work together.
-const Version = "volley/4"
+const Version = "volley/5"
 
 // DriverConn is the driver's end of a connection to one executor.
 type DriverConn interface {

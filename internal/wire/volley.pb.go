@@ -35,7 +35,7 @@ type ToDriver struct {
 	//	*ToDriver_Progress
 	//	*ToDriver_Result
 	//	*ToDriver_TaskResult
-	//	*ToDriver_Folded
+	//	*ToDriver_Note
 	//	*ToDriver_TaskProgress
 	//	*ToDriver_PiecesFolded
 	Body          isToDriver_Body `protobuf_oneof:"body"`
@@ -134,10 +134,10 @@ func (x *ToDriver) GetTaskResult() *TaskResult {
 	return nil
 }
 
-func (x *ToDriver) GetFolded() *Result {
+func (x *ToDriver) GetNote() *Note {
 	if x != nil {
-		if x, ok := x.Body.(*ToDriver_Folded); ok {
-			return x.Folded
+		if x, ok := x.Body.(*ToDriver_Note); ok {
+			return x.Note
 		}
 	}
 	return nil
@@ -189,10 +189,9 @@ type ToDriver_TaskResult struct {
 	TaskResult *TaskResult `protobuf:"bytes,6,opt,name=task_result,json=taskResult,proto3,oneof"`
 }
 
-type ToDriver_Folded struct {
-	// For the executor, not the driver: a run is over whose result, here without
-	// its parts, went to the job's process directly.
-	Folded *Result `protobuf:"bytes,7,opt,name=folded,proto3,oneof"`
+type ToDriver_Note struct {
+	// For the executor's daemon, and no further.
+	Note *Note `protobuf:"bytes,7,opt,name=note,proto3,oneof"`
 }
 
 type ToDriver_TaskProgress struct {
@@ -215,11 +214,107 @@ func (*ToDriver_Result) isToDriver_Body() {}
 
 func (*ToDriver_TaskResult) isToDriver_Body() {}
 
-func (*ToDriver_Folded) isToDriver_Body() {}
+func (*ToDriver_Note) isToDriver_Body() {}
 
 func (*ToDriver_TaskProgress) isToDriver_Body() {}
 
 func (*ToDriver_PiecesFolded) isToDriver_Body() {}
+
+// Note tells an executor's daemon what it has to know of a runner: whether it folds, and on how many
+// slots, how fast, and which splits it holds.
+type Note struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A run has begun, of so many tasks; leases are for all slots.
+	Began uint32 `protobuf:"varint,1,opt,name=began,proto3" json:"began,omitempty"`
+	Ended bool   `protobuf:"varint,2,opt,name=ended,proto3" json:"ended,omitempty"`
+	// Of the run that has ended: rows, and the time that slots took for them.
+	Rows          uint64 `protobuf:"varint,3,opt,name=rows,proto3" json:"rows,omitempty"`
+	BusyNs        uint64 `protobuf:"varint,4,opt,name=busy_ns,json=busyNs,proto3" json:"busy_ns,omitempty"`
+	Held          bool   `protobuf:"varint,5,opt,name=held,proto3" json:"held,omitempty"`
+	Pack          uint32 `protobuf:"varint,6,opt,name=pack,proto3" json:"pack,omitempty"`
+	Split         uint32 `protobuf:"varint,7,opt,name=split,proto3" json:"split,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Note) Reset() {
+	*x = Note{}
+	mi := &file_volley_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Note) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Note) ProtoMessage() {}
+
+func (x *Note) ProtoReflect() protoreflect.Message {
+	mi := &file_volley_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Note.ProtoReflect.Descriptor instead.
+func (*Note) Descriptor() ([]byte, []int) {
+	return file_volley_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Note) GetBegan() uint32 {
+	if x != nil {
+		return x.Began
+	}
+	return 0
+}
+
+func (x *Note) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+func (x *Note) GetRows() uint64 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *Note) GetBusyNs() uint64 {
+	if x != nil {
+		return x.BusyNs
+	}
+	return 0
+}
+
+func (x *Note) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
+func (x *Note) GetPack() uint32 {
+	if x != nil {
+		return x.Pack
+	}
+	return 0
+}
+
+func (x *Note) GetSplit() uint32 {
+	if x != nil {
+		return x.Split
+	}
+	return 0
+}
 
 // ToExecutor is what a driver sends.
 type ToExecutor struct {
@@ -244,7 +339,7 @@ type ToExecutor struct {
 
 func (x *ToExecutor) Reset() {
 	*x = ToExecutor{}
-	mi := &file_volley_proto_msgTypes[1]
+	mi := &file_volley_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -256,7 +351,7 @@ func (x *ToExecutor) String() string {
 func (*ToExecutor) ProtoMessage() {}
 
 func (x *ToExecutor) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[1]
+	mi := &file_volley_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -269,7 +364,7 @@ func (x *ToExecutor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToExecutor.ProtoReflect.Descriptor instead.
 func (*ToExecutor) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{1}
+	return file_volley_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ToExecutor) GetBody() isToExecutor_Body {
@@ -469,7 +564,7 @@ type Hand struct {
 
 func (x *Hand) Reset() {
 	*x = Hand{}
-	mi := &file_volley_proto_msgTypes[2]
+	mi := &file_volley_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -481,7 +576,7 @@ func (x *Hand) String() string {
 func (*Hand) ProtoMessage() {}
 
 func (x *Hand) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[2]
+	mi := &file_volley_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -494,7 +589,7 @@ func (x *Hand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hand.ProtoReflect.Descriptor instead.
 func (*Hand) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{2}
+	return file_volley_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Hand) GetTicket() string {
@@ -564,7 +659,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_volley_proto_msgTypes[3]
+	mi := &file_volley_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -576,7 +671,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[3]
+	mi := &file_volley_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -589,7 +684,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{3}
+	return file_volley_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Pause) GetOn() bool {
@@ -615,7 +710,7 @@ type Register struct {
 
 func (x *Register) Reset() {
 	*x = Register{}
-	mi := &file_volley_proto_msgTypes[4]
+	mi := &file_volley_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -627,7 +722,7 @@ func (x *Register) String() string {
 func (*Register) ProtoMessage() {}
 
 func (x *Register) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[4]
+	mi := &file_volley_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -640,7 +735,7 @@ func (x *Register) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Register.ProtoReflect.Descriptor instead.
 func (*Register) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{4}
+	return file_volley_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Register) GetExecutor() string {
@@ -691,7 +786,7 @@ type Prepare struct {
 
 func (x *Prepare) Reset() {
 	*x = Prepare{}
-	mi := &file_volley_proto_msgTypes[5]
+	mi := &file_volley_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -703,7 +798,7 @@ func (x *Prepare) String() string {
 func (*Prepare) ProtoMessage() {}
 
 func (x *Prepare) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[5]
+	mi := &file_volley_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -716,7 +811,7 @@ func (x *Prepare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepare.ProtoReflect.Descriptor instead.
 func (*Prepare) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{5}
+	return file_volley_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Prepare) GetJob() string {
@@ -752,7 +847,7 @@ type Prepared struct {
 
 func (x *Prepared) Reset() {
 	*x = Prepared{}
-	mi := &file_volley_proto_msgTypes[6]
+	mi := &file_volley_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +859,7 @@ func (x *Prepared) String() string {
 func (*Prepared) ProtoMessage() {}
 
 func (x *Prepared) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[6]
+	mi := &file_volley_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +872,7 @@ func (x *Prepared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
 func (*Prepared) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{6}
+	return file_volley_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Prepared) GetJob() string {
@@ -821,7 +916,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_volley_proto_msgTypes[7]
+	mi := &file_volley_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -833,7 +928,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[7]
+	mi := &file_volley_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -846,7 +941,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{7}
+	return file_volley_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Hold) GetJob() string {
@@ -919,7 +1014,7 @@ type Holding struct {
 
 func (x *Holding) Reset() {
 	*x = Holding{}
-	mi := &file_volley_proto_msgTypes[8]
+	mi := &file_volley_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -931,7 +1026,7 @@ func (x *Holding) String() string {
 func (*Holding) ProtoMessage() {}
 
 func (x *Holding) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[8]
+	mi := &file_volley_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -944,7 +1039,7 @@ func (x *Holding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holding.ProtoReflect.Descriptor instead.
 func (*Holding) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{8}
+	return file_volley_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Holding) GetJob() string {
@@ -994,7 +1089,7 @@ type Parameter struct {
 
 func (x *Parameter) Reset() {
 	*x = Parameter{}
-	mi := &file_volley_proto_msgTypes[9]
+	mi := &file_volley_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1006,7 +1101,7 @@ func (x *Parameter) String() string {
 func (*Parameter) ProtoMessage() {}
 
 func (x *Parameter) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[9]
+	mi := &file_volley_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1019,7 +1114,7 @@ func (x *Parameter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parameter.ProtoReflect.Descriptor instead.
 func (*Parameter) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{9}
+	return file_volley_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Parameter) GetDigest() []byte {
@@ -1053,7 +1148,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_volley_proto_msgTypes[10]
+	mi := &file_volley_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1160,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[10]
+	mi := &file_volley_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1173,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{10}
+	return file_volley_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Assignment) GetSplit() uint32 {
@@ -1150,7 +1245,7 @@ type StartStep struct {
 
 func (x *StartStep) Reset() {
 	*x = StartStep{}
-	mi := &file_volley_proto_msgTypes[11]
+	mi := &file_volley_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1162,7 +1257,7 @@ func (x *StartStep) String() string {
 func (*StartStep) ProtoMessage() {}
 
 func (x *StartStep) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[11]
+	mi := &file_volley_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1175,7 +1270,7 @@ func (x *StartStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartStep.ProtoReflect.Descriptor instead.
 func (*StartStep) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{11}
+	return file_volley_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StartStep) GetJob() string {
@@ -1285,7 +1380,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_volley_proto_msgTypes[12]
+	mi := &file_volley_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1297,7 +1392,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[12]
+	mi := &file_volley_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1310,7 +1405,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{12}
+	return file_volley_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Lease) GetId() uint32 {
@@ -1363,7 +1458,7 @@ type Leases struct {
 
 func (x *Leases) Reset() {
 	*x = Leases{}
-	mi := &file_volley_proto_msgTypes[13]
+	mi := &file_volley_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1375,7 +1470,7 @@ func (x *Leases) String() string {
 func (*Leases) ProtoMessage() {}
 
 func (x *Leases) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[13]
+	mi := &file_volley_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1388,7 +1483,7 @@ func (x *Leases) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leases.ProtoReflect.Descriptor instead.
 func (*Leases) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{13}
+	return file_volley_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Leases) GetJob() string {
@@ -1439,7 +1534,7 @@ type PiecesFolded struct {
 
 func (x *PiecesFolded) Reset() {
 	*x = PiecesFolded{}
-	mi := &file_volley_proto_msgTypes[14]
+	mi := &file_volley_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1451,7 +1546,7 @@ func (x *PiecesFolded) String() string {
 func (*PiecesFolded) ProtoMessage() {}
 
 func (x *PiecesFolded) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[14]
+	mi := &file_volley_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1464,7 +1559,7 @@ func (x *PiecesFolded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PiecesFolded.ProtoReflect.Descriptor instead.
 func (*PiecesFolded) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{14}
+	return file_volley_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PiecesFolded) GetJob() string {
@@ -1509,7 +1604,7 @@ type Include struct {
 
 func (x *Include) Reset() {
 	*x = Include{}
-	mi := &file_volley_proto_msgTypes[15]
+	mi := &file_volley_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1616,7 @@ func (x *Include) String() string {
 func (*Include) ProtoMessage() {}
 
 func (x *Include) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[15]
+	mi := &file_volley_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1629,7 @@ func (x *Include) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Include.ProtoReflect.Descriptor instead.
 func (*Include) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{15}
+	return file_volley_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Include) GetJob() string {
@@ -1580,7 +1675,7 @@ type StopStep struct {
 
 func (x *StopStep) Reset() {
 	*x = StopStep{}
-	mi := &file_volley_proto_msgTypes[16]
+	mi := &file_volley_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1592,7 +1687,7 @@ func (x *StopStep) String() string {
 func (*StopStep) ProtoMessage() {}
 
 func (x *StopStep) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[16]
+	mi := &file_volley_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1605,7 +1700,7 @@ func (x *StopStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopStep.ProtoReflect.Descriptor instead.
 func (*StopStep) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{16}
+	return file_volley_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StopStep) GetJob() string {
@@ -1649,7 +1744,7 @@ type Count struct {
 
 func (x *Count) Reset() {
 	*x = Count{}
-	mi := &file_volley_proto_msgTypes[17]
+	mi := &file_volley_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1661,7 +1756,7 @@ func (x *Count) String() string {
 func (*Count) ProtoMessage() {}
 
 func (x *Count) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[17]
+	mi := &file_volley_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1674,7 +1769,7 @@ func (x *Count) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Count.ProtoReflect.Descriptor instead.
 func (*Count) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{17}
+	return file_volley_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Count) GetSplit() uint32 {
@@ -1717,7 +1812,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_volley_proto_msgTypes[18]
+	mi := &file_volley_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1729,7 +1824,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[18]
+	mi := &file_volley_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1742,7 +1837,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{18}
+	return file_volley_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Progress) GetJob() string {
@@ -1787,7 +1882,7 @@ type Coverage struct {
 
 func (x *Coverage) Reset() {
 	*x = Coverage{}
-	mi := &file_volley_proto_msgTypes[19]
+	mi := &file_volley_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1799,7 +1894,7 @@ func (x *Coverage) String() string {
 func (*Coverage) ProtoMessage() {}
 
 func (x *Coverage) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[19]
+	mi := &file_volley_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1812,7 +1907,7 @@ func (x *Coverage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coverage.ProtoReflect.Descriptor instead.
 func (*Coverage) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{19}
+	return file_volley_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Coverage) GetSplit() uint32 {
@@ -1895,7 +1990,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_volley_proto_msgTypes[20]
+	mi := &file_volley_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1907,7 +2002,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[20]
+	mi := &file_volley_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1920,7 +2015,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{20}
+	return file_volley_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Part) GetLevel() int32 {
@@ -1975,7 +2070,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_volley_proto_msgTypes[21]
+	mi := &file_volley_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1987,7 +2082,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[21]
+	mi := &file_volley_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2000,7 +2095,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{21}
+	return file_volley_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Result) GetJob() string {
@@ -2069,7 +2164,7 @@ type RunTask struct {
 
 func (x *RunTask) Reset() {
 	*x = RunTask{}
-	mi := &file_volley_proto_msgTypes[22]
+	mi := &file_volley_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2081,7 +2176,7 @@ func (x *RunTask) String() string {
 func (*RunTask) ProtoMessage() {}
 
 func (x *RunTask) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[22]
+	mi := &file_volley_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2094,7 +2189,7 @@ func (x *RunTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTask.ProtoReflect.Descriptor instead.
 func (*RunTask) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{22}
+	return file_volley_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RunTask) GetJob() string {
@@ -2163,7 +2258,7 @@ type TaskProgress struct {
 
 func (x *TaskProgress) Reset() {
 	*x = TaskProgress{}
-	mi := &file_volley_proto_msgTypes[23]
+	mi := &file_volley_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2175,7 +2270,7 @@ func (x *TaskProgress) String() string {
 func (*TaskProgress) ProtoMessage() {}
 
 func (x *TaskProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[23]
+	mi := &file_volley_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2188,7 +2283,7 @@ func (x *TaskProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskProgress.ProtoReflect.Descriptor instead.
 func (*TaskProgress) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{23}
+	return file_volley_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TaskProgress) GetJob() string {
@@ -2250,7 +2345,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_volley_proto_msgTypes[24]
+	mi := &file_volley_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2262,7 +2357,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[24]
+	mi := &file_volley_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2275,7 +2370,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{24}
+	return file_volley_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TaskResult) GetJob() string {
@@ -2337,7 +2432,7 @@ type EndJob struct {
 
 func (x *EndJob) Reset() {
 	*x = EndJob{}
-	mi := &file_volley_proto_msgTypes[25]
+	mi := &file_volley_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2349,7 +2444,7 @@ func (x *EndJob) String() string {
 func (*EndJob) ProtoMessage() {}
 
 func (x *EndJob) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[25]
+	mi := &file_volley_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2362,7 +2457,7 @@ func (x *EndJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndJob.ProtoReflect.Descriptor instead.
 func (*EndJob) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{25}
+	return file_volley_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *EndJob) GetJob() string {
@@ -2386,7 +2481,7 @@ type Fault struct {
 
 func (x *Fault) Reset() {
 	*x = Fault{}
-	mi := &file_volley_proto_msgTypes[26]
+	mi := &file_volley_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2398,7 +2493,7 @@ func (x *Fault) String() string {
 func (*Fault) ProtoMessage() {}
 
 func (x *Fault) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[26]
+	mi := &file_volley_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2411,7 +2506,7 @@ func (x *Fault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fault.ProtoReflect.Descriptor instead.
 func (*Fault) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{26}
+	return file_volley_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Fault) GetKind() uint32 {
@@ -2453,7 +2548,7 @@ var File_volley_proto protoreflect.FileDescriptor
 
 const file_volley_proto_rawDesc = "" +
 	"\n" +
-	"\fvolley.proto\x12\vvolley.wire\"\x81\x04\n" +
+	"\fvolley.proto\x12\vvolley.wire\"\xfb\x03\n" +
 	"\bToDriver\x123\n" +
 	"\bregister\x18\x01 \x01(\v2\x15.volley.wire.RegisterH\x00R\bregister\x123\n" +
 	"\bprepared\x18\x02 \x01(\v2\x15.volley.wire.PreparedH\x00R\bprepared\x120\n" +
@@ -2461,11 +2556,19 @@ const file_volley_proto_rawDesc = "" +
 	"\bprogress\x18\x04 \x01(\v2\x15.volley.wire.ProgressH\x00R\bprogress\x12-\n" +
 	"\x06result\x18\x05 \x01(\v2\x13.volley.wire.ResultH\x00R\x06result\x12:\n" +
 	"\vtask_result\x18\x06 \x01(\v2\x17.volley.wire.TaskResultH\x00R\n" +
-	"taskResult\x12-\n" +
-	"\x06folded\x18\a \x01(\v2\x13.volley.wire.ResultH\x00R\x06folded\x12@\n" +
+	"taskResult\x12'\n" +
+	"\x04note\x18\a \x01(\v2\x11.volley.wire.NoteH\x00R\x04note\x12@\n" +
 	"\rtask_progress\x18\b \x01(\v2\x19.volley.wire.TaskProgressH\x00R\ftaskProgress\x12@\n" +
 	"\rpieces_folded\x18\t \x01(\v2\x19.volley.wire.PiecesFoldedH\x00R\fpiecesFoldedB\x06\n" +
-	"\x04body\"\xaf\x04\n" +
+	"\x04body\"\x9d\x01\n" +
+	"\x04Note\x12\x14\n" +
+	"\x05began\x18\x01 \x01(\rR\x05began\x12\x14\n" +
+	"\x05ended\x18\x02 \x01(\bR\x05ended\x12\x12\n" +
+	"\x04rows\x18\x03 \x01(\x04R\x04rows\x12\x17\n" +
+	"\abusy_ns\x18\x04 \x01(\x04R\x06busyNs\x12\x12\n" +
+	"\x04held\x18\x05 \x01(\bR\x04held\x12\x12\n" +
+	"\x04pack\x18\x06 \x01(\rR\x04pack\x12\x14\n" +
+	"\x05split\x18\a \x01(\rR\x05split\"\xaf\x04\n" +
 	"\n" +
 	"ToExecutor\x120\n" +
 	"\aprepare\x18\x01 \x01(\v2\x14.volley.wire.PrepareH\x00R\aprepare\x12'\n" +
@@ -2653,69 +2756,70 @@ func file_volley_proto_rawDescGZIP() []byte {
 	return file_volley_proto_rawDescData
 }
 
-var file_volley_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_volley_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_volley_proto_goTypes = []any{
 	(*ToDriver)(nil),     // 0: volley.wire.ToDriver
-	(*ToExecutor)(nil),   // 1: volley.wire.ToExecutor
-	(*Hand)(nil),         // 2: volley.wire.Hand
-	(*Pause)(nil),        // 3: volley.wire.Pause
-	(*Register)(nil),     // 4: volley.wire.Register
-	(*Prepare)(nil),      // 5: volley.wire.Prepare
-	(*Prepared)(nil),     // 6: volley.wire.Prepared
-	(*Hold)(nil),         // 7: volley.wire.Hold
-	(*Holding)(nil),      // 8: volley.wire.Holding
-	(*Parameter)(nil),    // 9: volley.wire.Parameter
-	(*Assignment)(nil),   // 10: volley.wire.Assignment
-	(*StartStep)(nil),    // 11: volley.wire.StartStep
-	(*Lease)(nil),        // 12: volley.wire.Lease
-	(*Leases)(nil),       // 13: volley.wire.Leases
-	(*PiecesFolded)(nil), // 14: volley.wire.PiecesFolded
-	(*Include)(nil),      // 15: volley.wire.Include
-	(*StopStep)(nil),     // 16: volley.wire.StopStep
-	(*Count)(nil),        // 17: volley.wire.Count
-	(*Progress)(nil),     // 18: volley.wire.Progress
-	(*Coverage)(nil),     // 19: volley.wire.Coverage
-	(*Part)(nil),         // 20: volley.wire.Part
-	(*Result)(nil),       // 21: volley.wire.Result
-	(*RunTask)(nil),      // 22: volley.wire.RunTask
-	(*TaskProgress)(nil), // 23: volley.wire.TaskProgress
-	(*TaskResult)(nil),   // 24: volley.wire.TaskResult
-	(*EndJob)(nil),       // 25: volley.wire.EndJob
-	(*Fault)(nil),        // 26: volley.wire.Fault
+	(*Note)(nil),         // 1: volley.wire.Note
+	(*ToExecutor)(nil),   // 2: volley.wire.ToExecutor
+	(*Hand)(nil),         // 3: volley.wire.Hand
+	(*Pause)(nil),        // 4: volley.wire.Pause
+	(*Register)(nil),     // 5: volley.wire.Register
+	(*Prepare)(nil),      // 6: volley.wire.Prepare
+	(*Prepared)(nil),     // 7: volley.wire.Prepared
+	(*Hold)(nil),         // 8: volley.wire.Hold
+	(*Holding)(nil),      // 9: volley.wire.Holding
+	(*Parameter)(nil),    // 10: volley.wire.Parameter
+	(*Assignment)(nil),   // 11: volley.wire.Assignment
+	(*StartStep)(nil),    // 12: volley.wire.StartStep
+	(*Lease)(nil),        // 13: volley.wire.Lease
+	(*Leases)(nil),       // 14: volley.wire.Leases
+	(*PiecesFolded)(nil), // 15: volley.wire.PiecesFolded
+	(*Include)(nil),      // 16: volley.wire.Include
+	(*StopStep)(nil),     // 17: volley.wire.StopStep
+	(*Count)(nil),        // 18: volley.wire.Count
+	(*Progress)(nil),     // 19: volley.wire.Progress
+	(*Coverage)(nil),     // 20: volley.wire.Coverage
+	(*Part)(nil),         // 21: volley.wire.Part
+	(*Result)(nil),       // 22: volley.wire.Result
+	(*RunTask)(nil),      // 23: volley.wire.RunTask
+	(*TaskProgress)(nil), // 24: volley.wire.TaskProgress
+	(*TaskResult)(nil),   // 25: volley.wire.TaskResult
+	(*EndJob)(nil),       // 26: volley.wire.EndJob
+	(*Fault)(nil),        // 27: volley.wire.Fault
 }
 var file_volley_proto_depIdxs = []int32{
-	4,  // 0: volley.wire.ToDriver.register:type_name -> volley.wire.Register
-	6,  // 1: volley.wire.ToDriver.prepared:type_name -> volley.wire.Prepared
-	8,  // 2: volley.wire.ToDriver.holding:type_name -> volley.wire.Holding
-	18, // 3: volley.wire.ToDriver.progress:type_name -> volley.wire.Progress
-	21, // 4: volley.wire.ToDriver.result:type_name -> volley.wire.Result
-	24, // 5: volley.wire.ToDriver.task_result:type_name -> volley.wire.TaskResult
-	21, // 6: volley.wire.ToDriver.folded:type_name -> volley.wire.Result
-	23, // 7: volley.wire.ToDriver.task_progress:type_name -> volley.wire.TaskProgress
-	14, // 8: volley.wire.ToDriver.pieces_folded:type_name -> volley.wire.PiecesFolded
-	5,  // 9: volley.wire.ToExecutor.prepare:type_name -> volley.wire.Prepare
-	7,  // 10: volley.wire.ToExecutor.hold:type_name -> volley.wire.Hold
-	11, // 11: volley.wire.ToExecutor.start_step:type_name -> volley.wire.StartStep
-	16, // 12: volley.wire.ToExecutor.stop_step:type_name -> volley.wire.StopStep
-	22, // 13: volley.wire.ToExecutor.run_task:type_name -> volley.wire.RunTask
-	9,  // 14: volley.wire.ToExecutor.parameter:type_name -> volley.wire.Parameter
-	25, // 15: volley.wire.ToExecutor.end_job:type_name -> volley.wire.EndJob
-	2,  // 16: volley.wire.ToExecutor.hand:type_name -> volley.wire.Hand
-	3,  // 17: volley.wire.ToExecutor.pause:type_name -> volley.wire.Pause
-	13, // 18: volley.wire.ToExecutor.leases:type_name -> volley.wire.Leases
-	15, // 19: volley.wire.ToExecutor.include:type_name -> volley.wire.Include
-	26, // 20: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
-	26, // 21: volley.wire.Holding.fault:type_name -> volley.wire.Fault
-	10, // 22: volley.wire.StartStep.tasks:type_name -> volley.wire.Assignment
-	20, // 23: volley.wire.StartStep.states:type_name -> volley.wire.Part
-	10, // 24: volley.wire.Lease.task:type_name -> volley.wire.Assignment
-	12, // 25: volley.wire.Leases.leases:type_name -> volley.wire.Lease
-	20, // 26: volley.wire.Leases.states:type_name -> volley.wire.Part
-	17, // 27: volley.wire.Progress.counts:type_name -> volley.wire.Count
-	19, // 28: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
-	20, // 29: volley.wire.Result.parts:type_name -> volley.wire.Part
-	26, // 30: volley.wire.Result.fault:type_name -> volley.wire.Fault
-	26, // 31: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
+	5,  // 0: volley.wire.ToDriver.register:type_name -> volley.wire.Register
+	7,  // 1: volley.wire.ToDriver.prepared:type_name -> volley.wire.Prepared
+	9,  // 2: volley.wire.ToDriver.holding:type_name -> volley.wire.Holding
+	19, // 3: volley.wire.ToDriver.progress:type_name -> volley.wire.Progress
+	22, // 4: volley.wire.ToDriver.result:type_name -> volley.wire.Result
+	25, // 5: volley.wire.ToDriver.task_result:type_name -> volley.wire.TaskResult
+	1,  // 6: volley.wire.ToDriver.note:type_name -> volley.wire.Note
+	24, // 7: volley.wire.ToDriver.task_progress:type_name -> volley.wire.TaskProgress
+	15, // 8: volley.wire.ToDriver.pieces_folded:type_name -> volley.wire.PiecesFolded
+	6,  // 9: volley.wire.ToExecutor.prepare:type_name -> volley.wire.Prepare
+	8,  // 10: volley.wire.ToExecutor.hold:type_name -> volley.wire.Hold
+	12, // 11: volley.wire.ToExecutor.start_step:type_name -> volley.wire.StartStep
+	17, // 12: volley.wire.ToExecutor.stop_step:type_name -> volley.wire.StopStep
+	23, // 13: volley.wire.ToExecutor.run_task:type_name -> volley.wire.RunTask
+	10, // 14: volley.wire.ToExecutor.parameter:type_name -> volley.wire.Parameter
+	26, // 15: volley.wire.ToExecutor.end_job:type_name -> volley.wire.EndJob
+	3,  // 16: volley.wire.ToExecutor.hand:type_name -> volley.wire.Hand
+	4,  // 17: volley.wire.ToExecutor.pause:type_name -> volley.wire.Pause
+	14, // 18: volley.wire.ToExecutor.leases:type_name -> volley.wire.Leases
+	16, // 19: volley.wire.ToExecutor.include:type_name -> volley.wire.Include
+	27, // 20: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
+	27, // 21: volley.wire.Holding.fault:type_name -> volley.wire.Fault
+	11, // 22: volley.wire.StartStep.tasks:type_name -> volley.wire.Assignment
+	21, // 23: volley.wire.StartStep.states:type_name -> volley.wire.Part
+	11, // 24: volley.wire.Lease.task:type_name -> volley.wire.Assignment
+	13, // 25: volley.wire.Leases.leases:type_name -> volley.wire.Lease
+	21, // 26: volley.wire.Leases.states:type_name -> volley.wire.Part
+	18, // 27: volley.wire.Progress.counts:type_name -> volley.wire.Count
+	20, // 28: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
+	21, // 29: volley.wire.Result.parts:type_name -> volley.wire.Part
+	27, // 30: volley.wire.Result.fault:type_name -> volley.wire.Fault
+	27, // 31: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
 	32, // [32:32] is the sub-list for method output_type
 	32, // [32:32] is the sub-list for method input_type
 	32, // [32:32] is the sub-list for extension type_name
@@ -2735,11 +2839,11 @@ func file_volley_proto_init() {
 		(*ToDriver_Progress)(nil),
 		(*ToDriver_Result)(nil),
 		(*ToDriver_TaskResult)(nil),
-		(*ToDriver_Folded)(nil),
+		(*ToDriver_Note)(nil),
 		(*ToDriver_TaskProgress)(nil),
 		(*ToDriver_PiecesFolded)(nil),
 	}
-	file_volley_proto_msgTypes[1].OneofWrappers = []any{
+	file_volley_proto_msgTypes[2].OneofWrappers = []any{
 		(*ToExecutor_Prepare)(nil),
 		(*ToExecutor_Hold)(nil),
 		(*ToExecutor_StartStep)(nil),
@@ -2758,7 +2862,7 @@ func file_volley_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_volley_proto_rawDesc), len(file_volley_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
