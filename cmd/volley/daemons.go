@@ -143,7 +143,7 @@ for a driver that is gone for --max-wait, and ends on SIGTERM.`,
 	fs.StringVar(&cfg.Disk, "disk", "", "budget of packs on disk, such as 50GiB")
 	fs.StringVar(&cfg.Pace, "pace", "", "emulated speed: rate:N rows per second of a slot, link:4MB/s of what it is sent, or both, joined by +")
 	fs.Float64Var(&cfg.PaceRate, "pace-rate", 10000, "rows per second of speed 1 on a slot")
-	fs.BoolVar(&cfg.Unreachable, "unreachable", false, "other executors cannot reach this one: blocks go through the driver")
+	fs.BoolVar(&cfg.Unreachable, "unreachable", false, "other executors cannot reach this one: blocks, and the messages of its jobs, go through the driver")
 	fs.StringSliceVar(&labels, "labels", nil, "KEY=VALUE pairs shown by volley executors")
 	fs.DurationVar(&cfg.MaxWait, "max-wait", 10*time.Minute, "how long to look for a driver that is gone")
 	fs.DurationVar(&cfg.Drain, "drain", 5*time.Second, "how long a shutdown waits until running jobs have moved their splits elsewhere")

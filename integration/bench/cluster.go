@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
@@ -13,7 +14,7 @@ import (
 
 // startCluster builds the program and starts a driver and executors that
 // share one directory for packs.
-func startCluster(dir string, executors, slots int) (*lab.Cluster, error) {
+func startCluster(dir string, executors, slots int, flags ...string) (*lab.Cluster, error) {
 	program, err := lab.Build(dir)
 	if err != nil {
 		return nil, err
@@ -23,7 +24,7 @@ func startCluster(dir string, executors, slots int) (*lab.Cluster, error) {
 		return nil, err
 	}
 	for i := range executors {
-		if err := c.Join(fmt.Sprint("e", i), "packs", "--slots", fmt.Sprint(slots)); err != nil {
+		if err := c.Join(fmt.Sprint("e", i), "packs", append(flags, "--slots", fmt.Sprint(slots))...); err != nil {
 			c.Close()
 			return nil, err
 		}
@@ -57,6 +58,53 @@ func clusterSteps(ctx context.Context, dir string, _ int64) error {
 	fmt.Printf("empty step, 8 executor processes: p50 %.3f ms (%.2f of the limit of 3 ms), p99 %.3f ms (%.2f of the limit of 10 ms); a job of one step from submission to result %.2f s\n",
 		1e3*quantile(took, 0.5), quantile(took, 0.5)/3e-3, 1e3*quantile(took, 0.99), quantile(took, 0.99)/10e-3, whole)
 	return nil
+}
+
+// stops: from the controller's decision to cut a step until all results are there, on eight executor
+// processes, where the job reaches its runners and where everything goes by way of the daemons.
+func stops(ctx context.Context, dir string, _ int64) error {
+	data := filepath.Join(dir, "stops.arrow")
+	if err := synth.Write(ctx, synth.Logistic{Rows: 200_000, Features: 8, Eps: 0.5}, "arrow", data, 3); err != nil {
+		return err
+	}
+	took := map[bool][]float64{}
+	for round := range 4 {
+		direct := round%2 == 0
+		some, err := stopsOn(filepath.Join(dir, fmt.Sprint("stops", round)), data, direct)
+		if err != nil {
+			return err
+		}
+		took[direct] = append(took[direct], some...)
+	}
+	for _, direct := range []bool{true, false} {
+		fmt.Printf("a stop, 8 executor processes, %s: p50 %.2f ms, p99 %.2f ms of %d\n", map[bool]string{true: "direct", false: "by way of the daemons"}[direct],
+			1e3*quantile(took[direct], 0.5), 1e3*quantile(took[direct], 0.99), len(took[direct]))
+	}
+	fmt.Printf("a stop, direct over by way of the daemons: p50 %.2f, p99 %.2f\n", quantile(took[true], 0.5)/quantile(took[false], 0.5), quantile(took[true], 0.99)/quantile(took[false], 0.99))
+	return nil
+}
+
+// stopsOn returns the times of the stops of a run on a cluster of its own.
+func stopsOn(dir, data string, direct bool) (took []float64, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	var flags []string
+	if !direct {
+		flags = []string{"--unreachable"}
+	}
+	c, err := startCluster(dir, 8, 1, flags...)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	steps, err := c.Submit("--data", data, "--splits", "8", "--sync", "absp", "--exchange", "off", "--max-iterations", "300", "--tol", "0")
+	for _, s := range steps {
+		if s.Cut {
+			took = append(took, time.Duration(s.Phases.Collect).Seconds())
+		}
+	}
+	return took, err
 }
 
 // clusterDense: a dense pass as processes against the embedded cluster.

@@ -43,7 +43,7 @@ func run(ctx context.Context, dir string, rows int64, only string) error {
 	for _, b := range []struct {
 		name  string
 		bench func(context.Context, string, int64) error
-	}{{"empty step", emptySteps}, {"stop", stopLatency}, {"parse", parsing}, {"simulator", simulator}, {"reports", reports}, {"checks", checks}, {"sparse", sparse}, {"dense", dense}, {"cluster steps", clusterSteps},
+	}{{"empty step", emptySteps}, {"stop", stopLatency}, {"parse", parsing}, {"simulator", simulator}, {"reports", reports}, {"checks", checks}, {"sparse", sparse}, {"dense", dense}, {"cluster steps", clusterSteps}, {"cluster stops", stops},
 		{"cluster dense", clusterDense}, {"cluster moves", moves}, {"pipelines", pipelines}, {"sorts", sorts}} {
 		if !strings.Contains(b.name, only) {
 			continue
