@@ -129,12 +129,12 @@ func (f *EngineFlags) EventLog() string { return f.eventLog }
 // Sync is the name of the synchronization policy.
 func (f *EngineFlags) Sync() string { return f.sync }
 
-// MayCut says whether steps may be of less than all rows.
+// MayCut reports whether steps may be of less than all rows.
 func (f *EngineFlags) MayCut() bool {
 	return !f.whole() && (f.ratio < 1 || f.sync == abss.Adapting.String()) || f.batchFraction < 1
 }
 
-// whole says whether steps are never cut.
+// whole reports whether steps are never cut.
 func (f *EngineFlags) whole() bool {
 	p, err := abss.ParsePolicy(f.sync)
 	return err == nil && p.Whole()

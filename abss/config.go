@@ -26,7 +26,7 @@ const (
 
 var policyNames = []string{"bsp", "absp", "deadline", "steal", "adaptive"}
 
-// Whole says whether steps are never cut.
+// Whole reports whether steps are never cut.
 func (p Policy) Whole() bool { return p == BSP || p == Steal }
 
 // String is the policy's name on the command line.

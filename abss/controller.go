@@ -184,7 +184,7 @@ func (c *Controller) Missing() []plan.SplitID {
 	return out
 }
 
-// Wants says whether a result of the split over count rows can be merged.
+// Wants reports whether a result of the split over count rows can be merged.
 func (c *Controller) Wants(s plan.SplitID, count int64) bool {
 	t := &c.tasks[s]
 	least := t.floor
@@ -196,7 +196,7 @@ func (c *Controller) Wants(s plan.SplitID, count int64) bool {
 	return c.phase != done && (t.state == running || t.state == missing) && count >= least
 }
 
-// Recovering says whether the step waits for what it cannot go on without: a
+// Recovering reports whether the step waits for what it cannot go on without: a
 // task lost now has to be handed out again like the others.
 func (c *Controller) Recovering() bool { return c.phase == recovering }
 
@@ -336,7 +336,7 @@ func (c *Controller) decideComputing(now plan.Time) []Decision {
 	return []Decision{{Kind: WakeAt, At: c.advanced + c.bound}}
 }
 
-// ratioReached says whether the policy wants the step cut, floor apart.
+// ratioReached reports whether the policy wants the step cut, floor apart.
 func (c *Controller) ratioReached(now plan.Time) bool {
 	switch c.cfg.Policy {
 	case ABSP:
@@ -418,7 +418,7 @@ func (c *Controller) abandonRunning() {
 	}
 }
 
-// enough says whether the step can go on with what it has.
+// enough reports whether the step can go on with what it has.
 func (c *Controller) enough() bool {
 	if c.lostRows() == 0 || c.total == 0 {
 		return true

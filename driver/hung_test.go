@@ -59,7 +59,7 @@ func (a *actor) hear(from plan.ExecutorID, m *wire.ToDriver) {
 	a.step(Event{Message: &Message{From: from, Body: m}})
 }
 
-// hungOn says whether the job has failed since a task hung on an executor.
+// hungOn reports whether the job has failed since a task hung on an executor.
 func (a *actor) hungOn(what string) bool {
 	why := fmt.Sprint(a.failed)
 	return fault.KindOf(a.failed) == fault.Timeout && strings.Contains(why, what) && strings.Contains(why, "10m0s")
@@ -100,7 +100,7 @@ func (a *actor) run(long time.Duration, each func()) {
 // timeout is how long a task may get on with nothing, unless told, and a little more.
 const timeout = 10*time.Minute + time.Second
 
-// TestAHungTaskIsTriedElsewhere: reports of no rows are signs of life of its runner, not of
+// TestAHungTaskIsTriedElsewhere: reports of no rows are heartbeats of its runner, not of
 // the task.
 func TestAHungTaskIsTriedElsewhere(t *testing.T) {
 	a := actingJob(t, 2, 1)

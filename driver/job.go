@@ -94,7 +94,7 @@ type StepRequest struct {
 	Ratio  float64 // of this step's plan; 0 is the job's
 	// Pieces are how many pieces each split has; without it nothing is leased.
 	Pieces []int
-	// State says that something lives with the rows, for the next step to go on with.
+	// State says that rows have state, for the next step to go on with.
 	State bool
 	// Weighted says that results are sums over rows times their weights.
 	Weighted bool
@@ -172,7 +172,7 @@ type Restored struct {
 	States  []RestoredState `json:",omitempty"`
 }
 
-// RestoredState is what lives with the rows of a split for a step's node.
+// RestoredState is the row state of a split for a step's node.
 type RestoredState struct {
 	Node, Split int
 	Data        []byte

@@ -140,7 +140,7 @@ func (j *Job) pick(id plan.ExecutorID) int {
 	return first
 }
 
-// avoids says whether a task is to run on another executor than this one.
+// avoids reports whether a task is to run on another executor than this one.
 func (j *Job) avoids(i int, id plan.ExecutorID) bool {
 	bad := func(id plan.ExecutorID) bool {
 		req := j.call.req
@@ -357,7 +357,7 @@ func (j *Job) hangsAfter() plan.Time {
 	return j.cfg.TaskTimeout
 }
 
-// elsewhere says whether a task gets on, or there is an executor on which it does not
+// elsewhere reports whether a task gets on, or there is an executor on which it does not
 // hang.
 func (j *Job) elsewhere(t *callTask) bool {
 	for id, ok := range j.prepared {
@@ -368,7 +368,7 @@ func (j *Job) elsewhere(t *callTask) bool {
 	return t.running() > 0
 }
 
-// runs says whether anybody runs a task that has not been given up.
+// runs reports whether anybody runs a task that has not been given up.
 func (c *call) runs() bool {
 	return slices.ContainsFunc(c.tasks, func(t callTask) bool { return !t.done && t.running() > 0 })
 }

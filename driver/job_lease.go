@@ -12,7 +12,7 @@ import (
 	"github.com/volley-engine/volley/scheduler"
 )
 
-// leased says whether a step hands out pieces of splits: all steps of steal, and
+// leased reports whether a step hands out pieces of splits: all steps of steal, and
 // under the other policies that do not wait for stragglers the passes that need
 // every row, where there is more than one executor.
 func (j *Job) leased(p *pack, req *StepRequest) bool {

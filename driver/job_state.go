@@ -9,13 +9,13 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// stateKey names what lives with the rows of a split for a step's node.
+// stateKey names the row state of a split for a step's node.
 type stateKey struct {
 	node  int
 	split plan.SplitID
 }
 
-// splitState is what lives with the rows of a split, as it was merged last, and
+// splitState is the row state of a split, as it was merged last, and
 // the executor that has it.
 type splitState struct {
 	version uint64
@@ -49,7 +49,7 @@ func (j *Job) commitStates(s *step, p *pack) {
 	}
 }
 
-// stateFor is what an executor has to be sent of what lives with a split.
+// stateFor is what an executor has to be sent of the row state of a split.
 func (j *Job) stateFor(p *pack, i plan.SplitID, to plan.ExecutorID) []*wire.Part {
 	st := p.states[stateKey{j.step.req.Node, i}]
 	if !j.step.req.State || st.version == 0 || st.at == to {
@@ -79,7 +79,7 @@ func (s *step) forgetStates(id plan.ExecutorID) {
 	}
 }
 
-// resend has what lives with a split sent to whoever folds it next: one who should
+// resend has the row state of a split sent to whoever folds it next: one who should
 // have it has failed.
 func (p *pack) resend(i plan.SplitID) {
 	for k, st := range p.states {

@@ -328,7 +328,7 @@ func (s *step) rowsSeen(i plan.SplitID, p *pack) int64 {
 	return int64(float64(s.seen[i]) / float64(s.units[i]) * float64(p.info.Rows[i]))
 }
 
-// acceptable says whether all that a result covers was assigned as it says
+// acceptable reports whether all that a result covers was assigned as it says
 // and is still wanted. Merged parts cannot be taken apart again.
 func (j *Job) acceptable(r *wire.Result) bool {
 	if j.step == nil || j.step.leases != nil {

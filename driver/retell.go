@@ -164,7 +164,7 @@ func (t *Retelling) fault() *wire.Fault {
 
 func (t *Retelling) epoch() uint64 { return uint64(t.job.term()) + uint64(t.signed()) }
 
-// Bounds of what a tape may say: of one parameter or part, of what lives with the rows of one
+// Bounds of what a tape may say: of one parameter or part, of the row state of one
 // split, which is hashed, of slots and pieces, and of times of waking between two events.
 const (
 	mostZeros  = 2 << 30
@@ -175,11 +175,11 @@ const (
 	mostWakes  = 1 << 20
 )
 
-// state stands for what lives with the rows of a split.
+// state stands for the row state of a split.
 func (t *Retelling) state() []byte {
 	out := t.data(mostState)
 	if t.hashed += uint64(len(out)); t.hashed > mostHashed {
-		panic("more lives with rows than any machine holds")
+		panic("more row state than any machine holds")
 	}
 	return out
 }

@@ -233,7 +233,7 @@ func (a *Agent) onStart(s *wire.StartStep, now plan.Time) []Command {
 		Command{SampleAt: &SampleAt{Run: a.last, At: now + r.interval}})
 }
 
-// before says whether nobody waits for a run any more once a step begins.
+// before reports whether nobody waits for a run any more once a step begins.
 func (r *activeRun) before(s *wire.StartStep) bool {
 	return r.step.Job == s.Job && (r.step.Step < s.Step || s.Leased && r.step.Leased && r.step.Step == s.Step && r.step.Epoch < s.Epoch)
 }

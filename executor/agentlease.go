@@ -8,7 +8,7 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// sameRun says whether leases are for a run.
+// sameRun reports whether leases are for a run.
 func (r *activeRun) sameRun(job string, step uint32, epoch uint64) bool {
 	return r.step.Leased && r.step.Job == job && r.step.Step == step && r.step.Epoch == epoch
 }

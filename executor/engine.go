@@ -35,8 +35,8 @@ type Peers interface {
 	Meta(ctx context.Context, from Peer, node int) (*storage.PackMeta, error)
 	// FetchSplit writes the bytes of a split that a peer holds.
 	FetchSplit(ctx context.Context, from Peer, key storage.SplitKey, w io.Writer) error
-	// OpenBucket reads partitions of a map task's output that a peer keeps.
-	OpenBucket(ctx context.Context, from Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error)
+	// OpenMapOutput reads partitions of a map task's output that a peer keeps.
+	OpenMapOutput(ctx context.Context, from Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error)
 }
 
 // Peer is another executor, and where it hands out blocks.
@@ -233,11 +233,11 @@ func (p localPacks) Memory() int {
 
 func (p localPacks) Held() int { return p.e.TaskHeld }
 
-func (p localPacks) NewBuckets(partitions int) *storage.BucketWriter {
-	return p.e.store.NewBucketWriter(partitions, p.Memory()/8)
+func (p localPacks) NewMapOutput(partitions int) *storage.MapOutputWriter {
+	return p.e.store.NewMapOutputWriter(partitions, p.Memory()/8)
 }
 
-func (p localPacks) KeepShuffle(key storage.ShuffleKey, b *storage.Buckets) plan.ExecutorID {
+func (p localPacks) KeepShuffle(key storage.ShuffleKey, b *storage.MapOutput) plan.ExecutorID {
 	p.e.store.KeepShuffle(key, b)
 	return p.e.self
 }
@@ -257,9 +257,9 @@ func (p localPacks) Shared(name, version string, bytes int64, make func() (any, 
 	return v, err
 }
 
-func (p localPacks) OpenBucket(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+func (p localPacks) OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
 	if holder == p.e.self {
-		return p.e.store.OpenBucket(key, span)
+		return p.e.store.OpenMapOutput(key, span)
 	}
 	from := Peer{ID: holder}
 	for i, h := range p.task.Holders {
@@ -267,7 +267,7 @@ func (p localPacks) OpenBucket(ctx context.Context, holder plan.ExecutorID, key 
 			from.Address = p.task.Addresses[i]
 		}
 	}
-	return p.e.peers.OpenBucket(ctx, from, key, span)
+	return p.e.peers.OpenMapOutput(ctx, from, key, span)
 }
 
 // Fold is a run's tasks, ready to be folded.

@@ -10,12 +10,12 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// What lives with the rows of a split (SEMANTICS section 3) is kept by whoever
+// The row state of a split (SEMANTICS section 3) is kept by whoever
 // folded it last, under a version: what was folded and not merged has a version
 // that nobody asks for. The driver has what was merged, and sends it to those who
 // do not have it.
 
-// stateKey names what lives with a split for a step's node.
+// stateKey names the row state of a split for a step's node.
 type stateKey struct{ node, split uint32 }
 
 // stateOf is one version.
@@ -47,7 +47,7 @@ func (e *Engine) stateOf(s *wire.StartStep, sent []*wire.Part, t *wire.Assignmen
 			return v.data, nil
 		}
 	}
-	return nil, fault.Newf(fault.FetchFailed, "fold", fmt.Sprintf("split %d", t.Split), "what lives with its rows is not here")
+	return nil, fault.Newf(fault.FetchFailed, "fold", fmt.Sprintf("split %d", t.Split), "its row state is not here")
 }
 
 // keepState keeps what a task has made beside what it began with, and encodes it.

@@ -150,7 +150,7 @@ func TestRunnersDieWithTheirExecutor(t *testing.T) {
 	}
 }
 
-// alive says whether a process runs: one that has ended and that nobody has
+// alive reports whether a process runs: one that has ended and that nobody has
 // asked for yet does not.
 func alive(pid int) bool {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))

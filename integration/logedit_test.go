@@ -161,7 +161,7 @@ func (l *eventLog) where(what string) (at []int) {
 	return at[:1]
 }
 
-// present says whether a value is there and says something.
+// present reports whether a value is there and says something.
 func present(v any) bool {
 	list, isList := v.([]any)
 	return v != nil && v != false && fmt.Sprint(v) != "0" && (!isList || len(list) > 0)

@@ -102,7 +102,7 @@ func (s *centreSets) number(c *centres) uint32 {
 	return s.next
 }
 
-// about says whether distances are taken about the same, and centres are as many.
+// about reports whether distances are taken about the same, and centres are as many.
 func (s *centreSet) about(c *centres) bool {
 	return len(s.at) == len(c.At) && slices.Equal(s.shift, c.Shift)
 }
@@ -211,7 +211,7 @@ func (w *bounds) movement(sets *centreSets, from uint32, c *centres) *movement {
 	return m
 }
 
-// pays says whether bounds may pay for centres.
+// pays reports whether bounds may pay for centres.
 func pays(c *centres) bool { return c.K >= boundedCentres && c.K*c.D >= boundedColumns }
 
 // ask is the number of some centres; a worker mostly asks again about the same ones.

@@ -28,7 +28,7 @@ func BeginWithClasses(dir string) (*ClassBeginning, error) {
 	return &ClassBeginning{*classes, classes.weights}, nil
 }
 
-// sameKind says whether training on a pack's rows can begin with a model.
+// sameKind reports whether training on a pack's rows can begin with a model.
 func (t *softmax) sameKind(m *SoftmaxModel) error {
 	var why string
 	switch {
@@ -66,7 +66,7 @@ func (t *softmax) begin() error {
 	return nil
 }
 
-// atTheEnd says whether a model given to begin with is the end of this very training.
+// atTheEnd reports whether a model given to begin with is the end of this very training.
 func (t *softmax) atTheEnd(it *rdd.Iteration, o observation) bool {
 	first := t.cfg.InitClasses
 	return first != nil && it.Number == 1 && o.exact && first.Ended.is(&t.cfg, t.meta, o.objective)

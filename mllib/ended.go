@@ -51,7 +51,7 @@ func (c *LinearConfig) ended(meta *storage.PackMeta, sum *Summary, before bool) 
 	return e, err
 }
 
-// is says whether a model to begin with, of this objective, is the end of this very
+// is reports whether a model to begin with, of this objective, is the end of this very
 // training, by the same tolerance or a smaller one. A small gradient would not say so:
 // where variables are of very different curvature it promises little and hides much.
 func (e *Ended) is(c *LinearConfig, meta *storage.PackMeta, objective float64) bool {

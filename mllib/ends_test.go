@@ -36,10 +36,10 @@ func endOf(s *Summary) ending {
 	return e
 }
 
-// says tells whether summaries have a gap at all.
+// says reports whether summaries have a gap at all.
 func (e ending) says() bool { return !math.IsNaN(e.gap) }
 
-// certifies tells whether a gap is a bound: an estimate by curvature or the length of a
+// certifies reports whether a gap is a bound: an estimate by curvature or the length of a
 // gradient is none.
 func (e ending) certifies() bool { return e.says() && e.by == "duality" }
 

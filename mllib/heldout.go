@@ -17,7 +17,7 @@ type heldState struct {
 	Point        []float64
 }
 
-// observe takes the loss of a point in, and says whether so many steps in a row
+// observe takes the loss of a point in, and reports whether so many steps in a row
 // have brought no less.
 func (h *heldState) observe(loss float64, point []float64, patience int) (stop bool) {
 	if h.Point == nil || loss < h.Least {
@@ -62,7 +62,7 @@ func resized(v []float64, n int) []float64 {
 	return out
 }
 
-// stopsEarly finds the loss on the rows held out, if there are any, and says whether
+// stopsEarly finds the loss on the rows held out, if there are any, and reports whether
 // it is time to stop.
 func (t *training) stopsEarly(ctx context.Context, it *rdd.Iteration, held *storage.PackMeta, h *heldState, point []float64, patience int,
 	lossOf func(context.Context) (float64, error)) (bool, error) {

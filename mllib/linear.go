@@ -159,7 +159,7 @@ type Trained struct {
 	param linearParam
 }
 
-// regression says whether labels are numbers to be met.
+// regression reports whether labels are numbers to be met.
 func (c *LinearConfig) regression() bool { return c.Loss == Squared }
 
 // newModel is the model to be trained, without its weights.

@@ -72,7 +72,7 @@ func (m *LinearModel) load(dir string, raw []byte) (err error) {
 	return err
 }
 
-// sameKind says whether training can begin with another model.
+// sameKind reports whether training can begin with another model.
 func (m *LinearModel) sameKind(first *LinearModel) error {
 	if first.Features != m.Features || first.IndexBase != m.IndexBase || (first.Loss == Squared) != (m.Loss == Squared) {
 		return fault.Newf(fault.Usage, "begin with", "the model of --init", "it has %d features from %d on and is a %s model; wanted are %d from %d on, of %s",

@@ -29,7 +29,7 @@ const (
 	maxTries = 30
 )
 
-// accepted says whether the step to Y has gained enough. Where it has not, Y is
+// accepted reports whether the step to Y has gained enough. Where it has not, Y is
 // moved towards X; where no step gains anything, over is true and Y is X.
 func (s *state) accepted(f float64, lasso []float64) (ok, over bool) {
 	q := &s.Search

@@ -137,7 +137,7 @@ func (k known) weighed(in rdd.Input, uris []string) (rdd.Input, error) {
 	return in, nil
 }
 
-// hasLabel says whether data to be predicted has the label's column: a table
+// hasLabel reports whether data to be predicted has the label's column: a table
 // with as many columns as the model has features, or without the column of the
 // label's name, has not.
 func (k known) hasLabel(in rdd.Input, uris []string) bool {
@@ -206,7 +206,7 @@ func onlyAModel(dir string) error {
 	return nil
 }
 
-// CanSave says whether a model may be saved to a directory, before there is
+// CanSave reports whether a model may be saved to a directory, before there is
 // one to save.
 func CanSave(dir string, overwrite bool) error {
 	if _, err := os.Stat(dir); err == nil && !overwrite {

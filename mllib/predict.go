@@ -222,7 +222,7 @@ func (m *LinearModel) target(c *storage.Chunk, r int, uris []string) (float64, e
 	return 0, err
 }
 
-// isPositive says whether a row's label is the model's Labels[1]; a label
+// isPositive reports whether a row's label is the model's Labels[1]; a label
 // that the model does not know is an error, unless it tells one from the rest.
 func (m *LinearModel) isPositive(c *storage.Chunk, r int, uris []string) (bool, error) {
 	label := storage.FormatLabel(c.Labels[r])

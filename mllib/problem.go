@@ -48,7 +48,7 @@ func momentsOf(weight float64, g gradient, shift []float64) moments {
 	return m
 }
 
-// scaled says whether the variables are those of features of one deviation, for
+// scaled reports whether the variables are those of features of one deviation, for
 // the solver's sake.
 func (c *LinearConfig) scaled(s Solver) bool {
 	return c.Standardize || s == Nesterov || s == SVRG || s.exact()

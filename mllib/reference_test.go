@@ -351,7 +351,7 @@ func (s *smooth) penalties(v, grad []float64, h [][]float64) (f float64) {
 	return f
 }
 
-// step takes one damped step of Newton's, and says whether it gained anything.
+// step takes one damped step of Newton's, and reports whether it gained anything.
 func (s *smooth) step(v []float64) bool {
 	grad, h := make([]float64, s.n), make([][]float64, s.n)
 	for j := range h {

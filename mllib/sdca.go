@@ -98,7 +98,7 @@ func (d *dual) ease(share float64) {
 	}
 }
 
-// watch takes in what gap an iteration has left, and says whether proximal terms are
+// watch takes in what gap an iteration has left, and reports whether proximal terms are
 // to be eased.
 func (st *dualState) watch(iteration int, gap float64) (ease bool) {
 	now := float64(iteration)

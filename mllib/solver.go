@@ -44,7 +44,7 @@ func ParseSolver(name string) (Solver, error) {
 	return "", fmt.Errorf("%q is not one of %s", name, strings.Join(names, ", "))
 }
 
-// exact says whether a solver needs the same objective each time.
+// exact reports whether a solver needs the same objective each time.
 func (s Solver) exact() bool {
 	switch s {
 	case LBFGS, OWLQN, Newton, Normal, CD:
@@ -53,7 +53,7 @@ func (s Solver) exact() bool {
 	return false
 }
 
-// curved says whether a solver needs second derivatives of all pairs.
+// curved reports whether a solver needs second derivatives of all pairs.
 func (s Solver) curved() bool { return s == Newton || s == Normal || s == CD }
 
 // Check refuses configurations that no data could make right.

@@ -49,7 +49,7 @@ func weighed(t *testing.T, rows, features, labels int, times float64) (weights, 
 	return weights, repeated
 }
 
-// nearly says whether two numbers differ by less than slack, relatively.
+// nearly reports whether two numbers differ by less than slack, relatively.
 func nearly(a, b, slack float64) bool { return math.Abs(a-b) <= slack*max(1, math.Abs(a), math.Abs(b)) }
 
 // TestAWeightIsThatManyRows: weights do what repeating rows does, in every solver, and

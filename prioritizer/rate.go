@@ -159,7 +159,7 @@ func (x *Exchange) shorten(v View, f *forecast, owner []int, swaps []Swap, best,
 	return swaps
 }
 
-// pays says whether the gain over the horizon is worth the bytes.
+// pays reports whether the gain over the horizon is worth the bytes.
 func (x *Exchange) pays(v View, swaps []Swap, base, best, stepTime float64) bool {
 	var bytes float64
 	cost := moveCost * float64(len(swaps))

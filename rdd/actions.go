@@ -31,7 +31,7 @@ func action[T, R any](ds Dataset[T], kind string, task taskFunc, finish func(ctx
 
 // Count counts the rows.
 func Count[T any](ds Dataset[T]) Action[int64] {
-	task := func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
+	task := func(ctx context.Context, part int, _ []byte, _ runner.TaskContext) ([]byte, error) {
 		var n int64
 		err := ds.each(ctx, part, func(rows []T) error { n += int64(len(rows)); return nil })
 		if err != nil {
@@ -59,7 +59,7 @@ func rowsTask[T any](ds Dataset[T], op string) taskFunc {
 	if err != nil {
 		ds.g.fail("%s: the rows cannot be encoded: %v", op, err)
 	}
-	return func(ctx context.Context, part int, args []byte, _ runner.Packs) ([]byte, error) {
+	return func(ctx context.Context, part int, args []byte, _ runner.TaskContext) ([]byte, error) {
 		most := 0
 		if len(args) > 0 {
 			if err := Decode(args, &most); err != nil {
@@ -188,7 +188,7 @@ func Reduce[T any](ds Dataset[T], f func(a, b T) T) Action[T] {
 	if err != nil {
 		ds.g.fail("reduce: the rows cannot be encoded: %v", err)
 	}
-	task := func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
+	task := func(ctx context.Context, part int, _ []byte, _ runner.TaskContext) ([]byte, error) {
 		var acc T
 		n := 0
 		err := ds.rows(ctx, part, func(row T) error {

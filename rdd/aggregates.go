@@ -15,7 +15,7 @@ import (
 // partitions came to, in their order.
 func Aggregated[T, A any](ds Dataset[T], zero func() A, seq func(A, T) A, comb func(a, b A) A) Action[A] {
 	crosses[A](ds.g, "aggregated", "result")
-	task := func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
+	task := func(ctx context.Context, part int, _ []byte, _ runner.TaskContext) ([]byte, error) {
 		acc := zero()
 		err := ds.each(ctx, part, func(rows []T) error {
 			for i := range rows {

@@ -38,7 +38,7 @@ var cborReading = func() cbor.DecMode {
 
 // Values that cross the wire (parameters, accumulators, results of actions, the state of
 // loops) are encoded as rows are, but for numbers and lists of them, text and bytes, which
-// are written as they lie, without a frame, and for types that have MarshalBinary and
+// are written as they are, without a frame, and for types that have MarshalBinary and
 // UnmarshalBinary of their own, which are written by these.
 
 // Encode is the encoding of a value; the same value has the same bytes.

@@ -45,7 +45,7 @@ type columnType struct {
 	// flat reads the k-th present value of a Parquet column; nil of what is not
 	// in one.
 	flat func(c *storage.FlatColumn, k int, p unsafe.Pointer, a *arena) error
-	// all reads a whole batch without nulls at once, and says whether it could.
+	// all reads a whole batch without nulls at once, and reports whether it could.
 	all func(c *storage.FlatColumn, p unsafe.Pointer, stride uintptr, a *arena) bool
 	// fits returns why a value cannot be written; nil where all can.
 	fits func(p unsafe.Pointer) error
@@ -127,7 +127,7 @@ func (c *columns[T]) names() (out []string) {
 	return out
 }
 
-// isNull says whether a type is an sql.Null of something.
+// isNull reports whether a type is an sql.Null of something.
 func isNull(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && t.PkgPath() == "database/sql" && strings.HasPrefix(t.Name(), "Null[")
 }

@@ -52,14 +52,14 @@ func keyedOf[K comparable, V any](g *Graph, op string) keyed[K, V] {
 func CombineByKey[K comparable, V, C any](ds Dataset[Pair[K, V]], by Combiner[V, C], options ...ShuffleOption) Dataset[Pair[K, C]] {
 	o, c := shuffleOptionsOf(options), keyedOf[K, C](ds.g, "combine by key")
 	n := o.count(ds.g, ds.id)
-	maps, reduces := newDealers[K, V, C](c), &tables[K, C]{keyed: c}
+	maps, reduces := newAggregationPool[K, V, C](c), &tables[K, C]{keyed: c}
 	id := ds.g.shuffle("combine-by-key", typeName[Pair[K, C]](), o.String(), ds.id, &shuffleDecl{maps: ds.parts,
-		write: func(ctx context.Context, part int, packs runner.Packs) (*written, error) {
+		write: func(ctx context.Context, part int, packs runner.TaskContext) (*written, error) {
 			d := maps.get(packs.Memory() / 2)
 			defer maps.put(d)
 			return writeCombined(ctx, ds, part, by, c, d, packs, n())
 		}})
-	ds.g.joinsSmall(id, o, id)
+	ds.g.mayCoalesce(id, o, id)
 	return byKey(shuffledDataset(ds.g, id, id, o, n, func(ctx context.Context, part int, yield func([]Pair[K, C]) error) error {
 		t := reduces.get()
 		defer reduces.put(t)
@@ -67,9 +67,9 @@ func CombineByKey[K comparable, V, C any](ds Dataset[Pair[K, V]], by Combiner[V,
 	}))
 }
 
-// joinsSmall lets a node join small partitions of shuffles, unless their number
+// mayCoalesce lets a node join small partitions of shuffles, unless their number
 // was asked for.
-func (g *Graph) joinsSmall(id int, o shuffleOptions, shuffles ...int) {
+func (g *Graph) mayCoalesce(id int, o shuffleOptions, shuffles ...int) {
 	if o.partitions > 0 {
 		return
 	}
@@ -80,7 +80,7 @@ func (g *Graph) joinsSmall(id int, o shuffleOptions, shuffles ...int) {
 }
 
 // writeCombined is the map side: it combines window by window.
-func writeCombined[K comparable, V, C any](ctx context.Context, ds Dataset[Pair[K, V]], part int, by Combiner[V, C], c keyed[K, C], d *dealer[K, V, C], packs runner.Packs, parts int) (*written, error) {
+func writeCombined[K comparable, V, C any](ctx context.Context, ds Dataset[Pair[K, V]], part int, by Combiner[V, C], c keyed[K, C], d *partitionedAggregation[K, V, C], packs runner.TaskContext, parts int) (*written, error) {
 	w := &combining[K, V, C]{by: by, c: c, d: d, packs: packs, out: newSpreader(packs, c.row, parts).unordered(), parts: parts}
 	w.raw, w.fits = d.raw()
 	defer w.close()

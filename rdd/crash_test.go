@@ -199,7 +199,7 @@ func (p *counting) resumed(t *testing.T, root, data string, promised int, want m
 	return headed(filepath.Join(root, "events.jsonl"))
 }
 
-// headed says whether a log has its header, once and first, and its footer last.
+// headed reports whether a log has its header, once and first, and its footer last.
 func headed(log string) error {
 	raw, err := os.ReadFile(log)
 	if err != nil {

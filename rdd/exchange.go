@@ -15,12 +15,12 @@ import (
 
 // spreader writes rows to the partitions of a map task's output.
 type spreader[T any] struct {
-	*storage.BucketWriter
+	*storage.MapOutputWriter
 	row codec[T]
 }
 
-func newSpreader[T any](packs runner.Packs, row codec[T], parts int) *spreader[T] {
-	return &spreader[T]{packs.NewBuckets(parts), row}
+func newSpreader[T any](packs runner.TaskContext, row codec[T], parts int) *spreader[T] {
+	return &spreader[T]{packs.NewMapOutput(parts), row}
 }
 
 // unordered is a spreader of rows whose order means nothing.
@@ -67,11 +67,11 @@ func (s *spreader[T]) finish() (*written, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &written{buckets: b}, nil
+	return &written{output: b}, nil
 }
 
 // eachOutput calls read with the blocks of each output of a task's partition.
-func (r *shuffleReader) eachOutput(ctx context.Context, read func(ref bucketRef, b *storage.BlockReader) error) error {
+func (r *shuffleReader) eachOutput(ctx context.Context, read func(ref outputRef, b *storage.BlockReader) error) error {
 	for _, ref := range r.refs {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -102,7 +102,7 @@ func readInto[T any](ctx context.Context, id, part int, row codec[T], text *aren
 		return err
 	}
 	var rows []T
-	return r.eachOutput(ctx, func(ref bucketRef, b *storage.BlockReader) error {
+	return r.eachOutput(ctx, func(ref outputRef, b *storage.BlockReader) error {
 		for {
 			block, err := b.Next()
 			if errors.Is(err, io.EOF) {

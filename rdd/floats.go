@@ -10,7 +10,7 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// littleEndian says whether numbers lie in memory as they are encoded.
+// littleEndian reports whether numbers lie in memory as they are encoded.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // AppendFloats appends numbers by their bits, eight bytes each, the least

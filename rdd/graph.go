@@ -65,7 +65,7 @@ type choice struct {
 }
 
 // taskFunc computes one partition's part of an action.
-type taskFunc func(ctx context.Context, partition int, args []byte, packs runner.Packs) ([]byte, error)
+type taskFunc func(ctx context.Context, partition int, args []byte, packs runner.TaskContext) ([]byte, error)
 
 // sourceDecl is an input that is resolved once, on the driver's side.
 type sourceDecl struct {
@@ -74,7 +74,7 @@ type sourceDecl struct {
 	source  *storage.Source
 }
 
-// bytes is how large the input is, as it lies.
+// bytes is how large the input is, as it is.
 func (d *sourceDecl) bytes() (n int64) {
 	for _, f := range d.source.Files {
 		n += f.Size
@@ -192,7 +192,7 @@ func (g *Graph) Folder(node int, meta *storage.PackMeta, param []byte) (runner.F
 }
 
 // Task runs one task of an action; it is part of runner.Program.
-func (g *Graph) Task(ctx context.Context, node, partition int, args []byte, packs runner.Packs) (data []byte, err error) {
+func (g *Graph) Task(ctx context.Context, node, partition int, args []byte, packs runner.TaskContext) (data []byte, err error) {
 	if node < 0 || node >= len(g.nodes) || g.nodes[node].task == nil {
 		return nil, fault.Newf(fault.PlanMismatch, "run", fmt.Sprintf("node %d", node), "it is not an action of the plan")
 	}
@@ -233,7 +233,7 @@ func (g *Graph) spanOf(id, part int) storage.Span {
 	return storage.Span{From: part, Through: part + 1}
 }
 
-// above says whether a node is computed from another one, or under it where that
+// above reports whether a node is computed from another one, or under it where that
 // is a parameter; by any of its alternatives.
 func (g *Graph) above(id, from int) bool {
 	g.reached.Do(func() {

@@ -13,7 +13,7 @@ import (
 // shuffleByKey sends every pair to the partition of its key's hash, uncombined.
 func shuffleByKey[K comparable, V any](ds Dataset[Pair[K, V]], op string, c keyed[K, V], o shuffleOptions, n func() int) (id int) {
 	return ds.g.shuffle(op, typeName[Pair[K, V]](), o.String(), ds.id, &shuffleDecl{maps: ds.parts,
-		write: func(ctx context.Context, part int, packs runner.Packs) (*written, error) {
+		write: func(ctx context.Context, part int, packs runner.TaskContext) (*written, error) {
 			parts := n()
 			out := newSpreader(packs, c.row, parts)
 			defer out.Close()
@@ -45,14 +45,14 @@ func shuffleByKey[K comparable, V any](ds Dataset[Pair[K, V]], op string, c keye
 type grouper[K comparable, V any] struct {
 	op      string
 	c       keyed[K, V]
-	packs   runner.Packs
+	packs   runner.TaskContext
 	table   *table[K, []V]
 	most    int
 	values  int // bytes of values in the table, about
 	spilled *sorter[Pair[K, V]]
 }
 
-func newGrouper[K comparable, V any](op string, c keyed[K, V], packs runner.Packs, share int) *grouper[K, V] {
+func newGrouper[K comparable, V any](op string, c keyed[K, V], packs runner.TaskContext, share int) *grouper[K, V] {
 	return &grouper[K, V]{op: op, c: c, packs: packs, table: newTable[K, []V](c.key, c.hash, 0), most: packs.Memory() / share}
 }
 
@@ -166,7 +166,7 @@ type weighing[K comparable, V any] struct {
 	raw   []byte
 }
 
-func newWeighing[K comparable, V any](op string, c keyed[K, V], packs runner.Packs) *weighing[K, V] {
+func newWeighing[K comparable, V any](op string, c keyed[K, V], packs runner.TaskContext) *weighing[K, V] {
 	return &weighing[K, V]{op: op, row: c.row, most: packs.Held()}
 }
 
@@ -208,7 +208,7 @@ func GroupByKey[K comparable, V any](ds Dataset[Pair[K, V]], options ...ShuffleO
 	o, c := shuffleOptionsOf(options), keyedOf[K, V](ds.g, "group by key")
 	n := o.count(ds.g, ds.id)
 	id := shuffleByKey(ds, "group-by-key", c, o, n)
-	ds.g.joinsSmall(id, o, id)
+	ds.g.mayCoalesce(id, o, id)
 	return byKey(shuffledDataset(ds.g, id, id, o, n, oneByOne(func(ctx context.Context, part int, yield func(Pair[K, []V]) error) error {
 		env, err := envOf(ctx)
 		if err != nil {
@@ -267,7 +267,7 @@ func coGroup[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pai
 	c.left = shuffleByKey(left, op+"-left", c.l, o, c.n)
 	c.right = shuffleByKey(right, op+"-right", c.r, o, c.n)
 	c.id = left.g.add(node{kind: op, typ: typeName[Pair[K, CoGrouped[V, W]]](), inputs: []int{c.left, c.right}})
-	left.g.joinsSmall(c.id, o, c.left, c.right)
+	left.g.mayCoalesce(c.id, o, c.left, c.right)
 	return c
 }
 

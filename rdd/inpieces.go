@@ -155,7 +155,7 @@ func (s *splitting) handBack(of int) {
 
 // pieceTask computes the rows of a part of a partition, and keeps them.
 func pieceTask[T any](ds Dataset[T]) taskFunc {
-	return func(ctx context.Context, piece int, _ []byte, packs runner.Packs) ([]byte, error) {
+	return func(ctx context.Context, piece int, _ []byte, packs runner.TaskContext) ([]byte, error) {
 		env, err := envOf(ctx)
 		if err != nil {
 			return nil, err
@@ -174,8 +174,8 @@ func pieceTask[T any](ds Dataset[T]) taskFunc {
 
 // keepPiece keeps rows for another task.
 func (e *taskEnv) keepPiece(node, piece int, w *written) mapOutput {
-	o := mapOutput{Attempt: e.args.Attempt, Raw: w.buckets.Raw, Rows: sumOf(w.buckets.Rows)}
-	o.Holders = []string{string(e.packs.KeepShuffle(storage.ShuffleKey{Node: pieceNode(node), Map: piece, Attempt: o.Attempt}, w.buckets))}
+	o := mapOutput{Attempt: e.args.Attempt, Raw: w.output.Raw, Rows: sumOf(w.output.Rows)}
+	o.Holders = []string{string(e.packs.KeepShuffle(storage.ShuffleKey{Node: pieceNode(node), Map: piece, Attempt: o.Attempt}, w.output))}
 	return o
 }
 
@@ -405,7 +405,7 @@ func (s *Session) takePieces(node, part int, t *taskArgs) (holders []string, err
 	return refs.Holders, nil
 }
 
-// forgetPieces gives up what was computed in pieces for a task, and says whether there
+// forgetPieces gives up what was computed in pieces for a task, and reports whether there
 // was any.
 func (s *Session) forgetPieces(node, part int) bool {
 	at := [2]int{node, part}

@@ -149,7 +149,7 @@ func joinBy[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[P
 	p := &joinPlan[K, V, W, U]{left: left, emit: emit}
 	p.co = coGroup(left, right, op, o)
 	p.whole = right.g.shuffle(op+"-whole", typeName[Pair[K, W]](), "", right.id, &shuffleDecl{maps: right.parts,
-		write: func(ctx context.Context, part int, packs runner.Packs) (*written, error) {
+		write: func(ctx context.Context, part int, packs runner.TaskContext) (*written, error) {
 			return writeWholePart(ctx, right, part, p.co.r.row, packs)
 		}})
 	g := left.g
@@ -167,7 +167,7 @@ func joinBy[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[P
 }
 
 // writeWholePart writes a partition as it is.
-func writeWholePart[T any](ctx context.Context, ds Dataset[T], part int, row codec[T], packs runner.Packs) (*written, error) {
+func writeWholePart[T any](ctx context.Context, ds Dataset[T], part int, row codec[T], packs runner.TaskContext) (*written, error) {
 	out := newSpreader(packs, row, 1)
 	defer out.Close()
 	return writeAll(ctx, ds, part, out)
@@ -235,7 +235,7 @@ func (p *joinPlan[K, V, W, U]) each(ctx context.Context, part int, yield func([]
 
 // broadcastInParts is for a right that does not fit into the memory of this executor's
 // tasks. The left may be computed only once.
-func (p *joinPlan[K, V, W, U]) broadcastInParts(ctx context.Context, packs runner.Packs, part int, yield func([]U) error) error {
+func (p *joinPlan[K, V, W, U]) broadcastInParts(ctx context.Context, packs runner.TaskContext, part int, yield func([]U) error) error {
 	once := func(rows func([]Pair[K, V]) error) error { return p.left.each(ctx, part, rows) }
 	return p.joinOnce(ctx, packs, p.rightOf(ctx, p.whole, 0), once, yield)
 }

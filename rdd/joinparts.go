@@ -23,10 +23,10 @@ type eachRows[T any] func(yield func([]T) error) error
 // found.
 type partsJoin[K comparable, V, W, U any] struct {
 	p     *joinPlan[K, V, W, U]
-	packs runner.Packs
+	packs runner.TaskContext
 	of    [joinSlots]int // part of each slot of hashes
 	parts int
-	right *storage.Buckets // by part
+	right *storage.MapOutput // by part
 }
 
 // joinSlots is how finely hashes are told apart in parts.
@@ -137,7 +137,7 @@ func eachOfPart[K comparable, V, W, U, X any](j *partsJoin[K, V, W, U], hash has
 type keyOnly[K comparable] = Pair[K, bool]
 
 // keysOf writes the keys of the left down by parts.
-func (j *partsJoin[K, V, W, U]) keysOf(left eachRows[Pair[K, V]]) (*storage.Buckets, codec[keyOnly[K]], error) {
+func (j *partsJoin[K, V, W, U]) keysOf(left eachRows[Pair[K, V]]) (*storage.MapOutput, codec[keyOnly[K]], error) {
 	row, err := pairCodecOf[K, bool](j.p.co.l.key)
 	if err != nil {
 		return nil, row, fault.New(fault.Internal, "join", "keys of the left", err)
@@ -161,7 +161,7 @@ type foundRows[W any] struct {
 }
 
 // find writes down what the rows of the left find, part by part.
-func (j *partsJoin[K, V, W, U]) find(keys *storage.Buckets, row codec[keyOnly[K]]) (*storage.Buckets, error) {
+func (j *partsJoin[K, V, W, U]) find(keys *storage.MapOutput, row codec[keyOnly[K]]) (*storage.MapOutput, error) {
 	values, err := codecOf[foundRows[W]]()
 	if err != nil {
 		return nil, fault.New(fault.Internal, "join", "rows of the right", err)
@@ -170,7 +170,7 @@ func (j *partsJoin[K, V, W, U]) find(keys *storage.Buckets, row codec[keyOnly[K]
 	out.ToFile()
 	defer out.Close()
 	for part := range j.parts {
-		t := newLookup(j.p.co.r, 0)
+		t := newJoinTable(j.p.co.r, 0)
 		if err := readPart(j.right, part, j.p.co.r.row, t.addAll); err != nil {
 			return nil, err
 		}
@@ -183,7 +183,7 @@ func (j *partsJoin[K, V, W, U]) find(keys *storage.Buckets, row codec[keyOnly[K]
 }
 
 // findIn writes down what the keys of a part find in a table.
-func findIn[K comparable, W any](t *lookup[K, W], part int, keys *storage.Buckets, row codec[keyOnly[K]], out *spreader[foundRows[W]]) error {
+func findIn[K comparable, W any](t *lookup[K, W], part int, keys *storage.MapOutput, row codec[keyOnly[K]], out *spreader[foundRows[W]]) error {
 	var sc scratch
 	var made foundRows[W]
 	last := noPlace
@@ -208,7 +208,7 @@ func findIn[K comparable, W any](t *lookup[K, W], part int, keys *storage.Bucket
 }
 
 // emit reads the left once more, and what each of its rows has found.
-func (j *partsJoin[K, V, W, U]) emit(found *storage.Buckets, left eachRows[Pair[K, V]], yield func([]U) error) error {
+func (j *partsJoin[K, V, W, U]) emit(found *storage.MapOutput, left eachRows[Pair[K, V]], yield func([]U) error) error {
 	readers := make([]*foundReader[W], j.parts)
 	defer func() {
 		for _, r := range readers {
@@ -254,7 +254,7 @@ type foundReader[W any] struct {
 	last   []W
 }
 
-func openFound[W any](found *storage.Buckets, part int) (*foundReader[W], error) {
+func openFound[W any](found *storage.MapOutput, part int) (*foundReader[W], error) {
 	in, err := found.Open(storage.Span{From: part, Through: part + 1})
 	if err != nil {
 		return nil, err
@@ -291,7 +291,7 @@ func (r *foundReader[W]) close() {
 
 // joinOnce joins a left that can be read only once with a right in parts: it is written down,
 // or, where a codec would change its rows, taken as many rows at a time as fit into memory.
-func (p *joinPlan[K, V, W, U]) joinOnce(ctx context.Context, packs runner.Packs, right eachRows[Pair[K, W]], left eachRows[Pair[K, V]], yield func([]U) error) error {
+func (p *joinPlan[K, V, W, U]) joinOnce(ctx context.Context, packs runner.TaskContext, right eachRows[Pair[K, W]], left eachRows[Pair[K, V]], yield func([]U) error) error {
 	if comesBackTheSame(reflect.TypeFor[Pair[K, V]]()) {
 		again, done, err := spooled(packs, p.co.l.row, left)
 		if err != nil {
@@ -337,7 +337,7 @@ func someAtATime[T any](most int, row codec[T], rows eachRows[T], yield func([]T
 }
 
 // spooled writes rows down that can be handed out only once.
-func spooled[T any](packs runner.Packs, row codec[T], rows eachRows[T]) (again eachRows[T], done func(), err error) {
+func spooled[T any](packs runner.TaskContext, row codec[T], rows eachRows[T]) (again eachRows[T], done func(), err error) {
 	out := newSpreader(packs, row, 1)
 	out.ToFile()
 	defer out.Close()
@@ -349,7 +349,7 @@ func spooled[T any](packs runner.Packs, row codec[T], rows eachRows[T]) (again e
 }
 
 // readPart hands out the rows of a part that were written down.
-func readPart[T any](b *storage.Buckets, part int, row codec[T], yield func([]T) error) error {
+func readPart[T any](b *storage.MapOutput, part int, row codec[T], yield func([]T) error) error {
 	in, err := b.Open(storage.Span{From: part, Through: part + 1})
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ func joinInPlace[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Data
 }
 
 func (p *placedJoin[K, V, W, U]) each(ctx context.Context, part int, yield func([]U) error) error {
-	t := newLookup[K, W](p.co.r, int(p.last.Load()))
+	t := newJoinTable[K, W](p.co.r, int(p.last.Load()))
 	s := &overflow[K, W]{t: t, row: p.co.r.row}
 	defer s.close()
 	if env, err := envOf(ctx); err == nil && p.fits { // of what packs are made from there is none
@@ -57,7 +57,7 @@ func (p *placedJoin[K, V, W, U]) each(ctx context.Context, part int, yield func(
 type overflow[K comparable, W any] struct {
 	t     *lookup[K, W]
 	row   codec[Pair[K, W]]
-	packs runner.Packs
+	packs runner.TaskContext
 	room  int // bytes; 0 where there is no bound
 	bytes int
 	raw   []byte

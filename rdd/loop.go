@@ -43,7 +43,7 @@ func NewLoop[T any](first Dataset[T], body func(now Dataset[T]) Dataset[T]) *Loo
 	}
 	row, _ := codecOf[T]()
 	d := &shuffleDecl{maps: next.parts, narrow: true, copies: loopCopies}
-	d.write = func(ctx context.Context, part int, packs runner.Packs) (*written, error) {
+	d.write = func(ctx context.Context, part int, packs runner.TaskContext) (*written, error) {
 		return writeWholePart(ctx, next, part, row, packs)
 	}
 	l.next = keep[T](g, "loop-round", "", next.id, d)
@@ -184,7 +184,7 @@ func (s *Session) dropAbove(id, but int) {
 	}
 }
 
-// inLoop says whether a node holds the rows of a loop that has begun: they stay,
+// inLoop reports whether a node holds the rows of a loop that has begun: they stay,
 // whatever becomes of what the loop began with.
 func (s *Session) inLoop(id int) bool {
 	r := s.loopRuns[id]

@@ -23,7 +23,7 @@ type twoLoops struct {
 	begun          [3]int // number of each loop's first turn; 0 where it had none
 }
 
-// turn notes a turn and says whether its body is to fail.
+// turn notes a turn and reports whether its body is to fail.
 func (p *twoLoops) turn(loop, number int) error {
 	if p.begun[loop] == 0 {
 		p.begun[loop] = number

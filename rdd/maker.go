@@ -132,7 +132,7 @@ type MadePack struct {
 
 // makePack is the task that makes a pack where it runs.
 func makePack(node int) taskFunc {
-	return func(ctx context.Context, _ int, _ []byte, packs runner.Packs) ([]byte, error) {
+	return func(ctx context.Context, _ int, _ []byte, packs runner.TaskContext) ([]byte, error) {
 		holder, meta, err := packs.MakePack(ctx, node)
 		if err != nil {
 			return nil, err

@@ -15,8 +15,8 @@ const mergeMost = 128
 
 // mergeAll merges streams; of equal rows those of the first stream come first.
 // Where there are very many, runs of them are merged to files before.
-func mergeAll[T any](ctx context.Context, packs runner.Packs, row codec[T], o order[T], streams []*stream[T], yield func([]T) error) error {
-	var made []*storage.Buckets
+func mergeAll[T any](ctx context.Context, packs runner.TaskContext, row codec[T], o order[T], streams []*stream[T], yield func([]T) error) error {
+	var made []*storage.MapOutput
 	defer func() {
 		for _, b := range made {
 			b.Remove()
@@ -39,7 +39,7 @@ func mergeAll[T any](ctx context.Context, packs runner.Packs, row codec[T], o or
 	return merge(ctx, o, streams, yield)
 }
 
-func mergeToFile[T any](ctx context.Context, packs runner.Packs, row codec[T], o order[T], streams []*stream[T]) (*storage.Buckets, error) {
+func mergeToFile[T any](ctx context.Context, packs runner.TaskContext, row codec[T], o order[T], streams []*stream[T]) (*storage.MapOutput, error) {
 	out := newSpreader(packs, row, 1)
 	out.ToFile()
 	defer out.Close()
@@ -59,7 +59,7 @@ type merger[T any] struct {
 	over    []bool
 }
 
-// less says whether a stream's present row comes before another's.
+// less reports whether a stream's present row comes before another's.
 func (m *merger[T]) less(a, b int) bool {
 	switch {
 	case m.over[a] || m.over[b]:

@@ -145,7 +145,7 @@ func (s *Session) refsOf(id, first int, outputs []*mapOutput) (outputRefs, error
 }
 
 // refs returns what a task reads of each output: the same span, or what spans says.
-func (a *shuffleArgs) refs() ([]bucketRef, error) {
+func (a *shuffleArgs) refs() ([]outputRef, error) {
 	var outs outputRefs
 	if err := cborReading.Unmarshal(a.Outputs, &outs); err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (a *shuffleArgs) refs() ([]bucketRef, error) {
 	if err = firstError(err, err2); err != nil || len(spans) > 0 && len(spans) != 2*len(of) || len(outs.Paths) > 0 && len(outs.Paths) != len(of) {
 		return nil, firstError(err, errCounts)
 	}
-	out := make([]bucketRef, 0, len(of))
+	out := make([]outputRef, 0, len(of))
 	run, left := -1, 0
 	for i, k := range of {
 		for left == 0 {
@@ -165,7 +165,7 @@ func (a *shuffleArgs) refs() ([]bucketRef, error) {
 			left = outs.Runs[run].N
 		}
 		left--
-		ref := bucketRef{Node: outs.Runs[run].Node, Map: outs.First + i, Attempt: outs.Runs[run].Attempt, Span: a.Span}
+		ref := outputRef{Node: outs.Runs[run].Node, Map: outs.First + i, Attempt: outs.Runs[run].Attempt, Span: a.Span}
 		if len(spans) > 0 {
 			ref.Span = storage.Span{From: int(spans[2*i]), Through: int(spans[2*i] + spans[2*i+1])}
 		}

@@ -139,7 +139,7 @@ type Batch struct {
 	X32      []float32 // the same where the pack is in single precision
 	Offsets  []int32   // sparse only: row r has nonzeros Offsets[r] to Offsets[r+1]
 	Indices  []int32
-	State    []float64 // what lives with the rows, by visited row, Aggregator.State numbers each; AddBatch may change it
+	State    []float64 // the row state, by visited row, Aggregator.State numbers each; AddBatch may change it
 
 	scratch []float64
 	weights []float64 // of Rows, in turn
@@ -187,7 +187,7 @@ func (b *Batch) VisitedWeights() []float64 {
 	return b.weights
 }
 
-// Dense says whether rows are dense.
+// Dense reports whether rows are dense.
 func (b *Batch) Dense() bool { return b.Offsets == nil }
 
 // rowsPerBatch is how many rows AddBatch gets at a time at the most.
@@ -272,7 +272,7 @@ func Aggregate[P, T, A any](pk Packed[T], agg Aggregator[P, T, A], options ...St
 }
 
 // Uncut is the same step over all rows, whatever the synchronization policy, as
-// part of a method: its time is training time. What lives with rows is the same for
+// part of a method: its time is training time. Row state is the same for
 // both.
 func (st Step[P, A]) Uncut() Step[P, A] {
 	st.decl.train, st.decl.work = false, true

@@ -10,7 +10,7 @@ import (
 
 // packAction adds a node whose tasks compute one encoded value a split.
 func packAction[T, R any](pk Packed[T], kind string, task func(s *storage.Split) ([]byte, error), finish func(raws [][]byte) (R, error)) Action[R] {
-	run := func(ctx context.Context, part int, _ []byte, packs runner.Packs) ([]byte, error) {
+	run := func(ctx context.Context, part int, _ []byte, packs runner.TaskContext) ([]byte, error) {
 		s, err := packs.OpenSplit(pk.id, part)
 		if err != nil {
 			return nil, err
@@ -78,7 +78,7 @@ type Scan[P, R any] struct {
 func ScanBatches[P, T, R any](pk Packed[T], f func(r R, p P, b *Batch) R) Scan[P, R] {
 	crosses[P](pk.g, "scan", "parameter")
 	crosses[R](pk.g, "scan", "result")
-	task := func(_ context.Context, part int, args []byte, packs runner.Packs) ([]byte, error) {
+	task := func(_ context.Context, part int, args []byte, packs runner.TaskContext) ([]byte, error) {
 		var p P
 		if err := Decode(args, &p); err != nil {
 			return nil, err

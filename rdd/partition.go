@@ -16,7 +16,7 @@ func spreadRows[T any](ds Dataset[T], kind, detail string, parts int, to func(pa
 		ds.g.fail("%s: the rows cannot be encoded: %v", kind, err)
 	}
 	id = ds.g.shuffle(kind, typeName[T](), detail, ds.id, &shuffleDecl{maps: ds.parts,
-		write: func(ctx context.Context, part int, packs runner.Packs) (*written, error) {
+		write: func(ctx context.Context, part int, packs runner.TaskContext) (*written, error) {
 			out := newSpreader(packs, row, parts)
 			defer out.Close()
 			where := to(part)

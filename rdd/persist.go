@@ -59,7 +59,7 @@ func kept[T any](ds Dataset[T], kind, detail string, level Level, set func(*shuf
 	}
 	d := &shuffleDecl{maps: ds.parts, narrow: true}
 	set(d)
-	d.write = func(ctx context.Context, part int, packs runner.Packs) (*written, error) {
+	d.write = func(ctx context.Context, part int, packs runner.TaskContext) (*written, error) {
 		return writeKept(ctx, ds, part, row, packs, d.dir)
 	}
 	id := keep[T](ds.g, kind, detail, ds.id, d)
@@ -93,11 +93,11 @@ func emptyDir(dir string) error {
 }
 
 // writeKept writes a partition, to a directory of its own where there is one.
-func writeKept[T any](ctx context.Context, ds Dataset[T], part int, row codec[T], packs runner.Packs, dir string) (*written, error) {
+func writeKept[T any](ctx context.Context, ds Dataset[T], part int, row codec[T], packs runner.TaskContext, dir string) (*written, error) {
 	if dir == "" {
 		return writeWholePart(ctx, ds, part, row, packs)
 	}
-	out := &spreader[T]{storage.NewBucketWriter(dir, 1, packs.Memory()/8, -1), row}
+	out := &spreader[T]{storage.NewMapOutputWriter(dir, 1, packs.Memory()/8, -1), row}
 	defer out.Close()
 	return writeAll(ctx, ds, part, out)
 }
@@ -105,18 +105,18 @@ func writeKept[T any](ctx context.Context, ds Dataset[T], part int, row codec[T]
 // copyOutput is the task that copies an output of a node's map task to where it
 // runs.
 func copyOutput(node int) taskFunc {
-	return func(ctx context.Context, part int, args []byte, packs runner.Packs) ([]byte, error) {
+	return func(ctx context.Context, part int, args []byte, packs runner.TaskContext) ([]byte, error) {
 		var o mapOutput
 		if err := cborReading.Unmarshal(args, &o); err != nil {
 			return nil, err
 		}
 		key := storage.ShuffleKey{Node: node, Map: part, Attempt: o.Attempt}
-		in, err := packs.OpenBucket(ctx, plan.ExecutorID(o.Holders[0]), key, storage.Span{From: 0, Through: 1})
+		in, err := packs.OpenMapOutput(ctx, plan.ExecutorID(o.Holders[0]), key, storage.Span{From: 0, Through: 1})
 		if err != nil {
 			return nil, err
 		}
 		defer in.Close()
-		w := packs.NewBuckets(1)
+		w := packs.NewMapOutput(1)
 		defer w.Close()
 		for r := storage.NewBlockReader(in); ; {
 			block, err := r.Next()

@@ -14,7 +14,7 @@ const pulseRows = 64
 
 // pulse says that a task gets on; of what packs are made from, nobody asks.
 type pulse struct {
-	packs runner.Packs
+	packs runner.TaskContext
 	env   *taskEnv
 }
 

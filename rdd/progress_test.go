@@ -49,9 +49,9 @@ func (p watchedPacks) Advance(int) { p.w.rows, p.w.bytes = 0, 0 }
 
 func (p watchedPacks) Moved(int) { p.w.rows, p.w.bytes = 0, 0 }
 
-func (p watchedPacks) OpenBucket(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey,
+func (p watchedPacks) OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey,
 	span storage.Span) (io.ReadCloser, error) {
-	r, err := p.unevenPacks.OpenBucket(ctx, holder, key, span)
+	r, err := p.unevenPacks.OpenMapOutput(ctx, holder, key, span)
 	return watchedReader{r, p.w}, err
 }
 

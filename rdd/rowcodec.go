@@ -16,7 +16,7 @@ import (
 //
 // Numbers have fixed width, the least significant byte first; strings, byte
 // slices and slices their length before them, maps too, their entries in the order of
-// their bytes; a pointer one byte that says whether there is something (a null is a
+// their bytes; a pointer one byte that reports whether there is something (a null is a
 // nil pointer), a time its seconds and nanoseconds since 1970 in UTC. Types that
 // cannot be written so, and that have MarshalBinary and UnmarshalBinary, are written
 // by these. Zeros and NaNs keep their bits, times their instant only.
@@ -120,7 +120,7 @@ func (d deriving) codec(t reflect.Type, at string) (rowCodec, error) {
 	return c, err
 }
 
-// byMemory is codec of what is written as it lies in memory.
+// byMemory is codec of what is written as it is in memory.
 func (d deriving) byMemory(t reflect.Type, at string) (rowCodec, error) {
 	if unmovable(t) {
 		return rowCodec{}, fmt.Errorf("%s: a %v is of this process alone, and cannot be part of a row", at, t)
@@ -302,7 +302,7 @@ func eachElement(elem rowCodec, size uintptr) elements {
 	}
 }
 
-// elementsAtOnce copies numbers as they lie.
+// elementsAtOnce copies numbers as they are.
 func elementsAtOnce(size uintptr) elements {
 	return elements{
 		put: func(out []byte, first unsafe.Pointer, n int) []byte {
@@ -375,7 +375,7 @@ type field struct {
 	offset uintptr
 }
 
-// joinFlat joins neighbouring fields that are encoded as they lie.
+// joinFlat joins neighbouring fields that are encoded as they are.
 func joinFlat(fields []field) (out []field) {
 	for _, f := range fields {
 		if n := len(out); n > 0 && f.flat > 0 && out[n-1].flat > 0 && out[n-1].offset+out[n-1].flat == f.offset {

@@ -34,7 +34,7 @@ func ownerOf(s *Session, id int) string {
 	return fmt.Sprintf("%s %d.%d", s.cfg.Owner, id, s.saves[id])
 }
 
-// savedBy says whether the same save was completed before its job was started
+// savedBy reports whether the same save was completed before its job was started
 // again, and how many rows it wrote.
 func savedBy(dir, owner string) (rows int64, done bool) {
 	m, err := storage.ReadMarker(dir)

@@ -132,7 +132,7 @@ func saveParts[T any](ds Dataset[T], kind, dir string, options []SaveOption, ope
 		ds.g.fail("%s: no directory is given", kind)
 	}
 	dir = absolute(dir)
-	task := func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
+	task := func(ctx context.Context, part int, _ []byte, _ runner.TaskContext) ([]byte, error) {
 		env, err := envOf(ctx)
 		if err != nil {
 			return nil, err

@@ -56,7 +56,7 @@ type StepRequest struct {
 	Ratio float64 // 0 is the engine's
 	// Pieces are how many pieces each split has: the leaves of the merge tree.
 	Pieces []int
-	State  bool // something lives with the rows
+	State  bool // rows have state
 	// Weighted says that results are sums over rows times their weights.
 	Weighted bool
 	Entries  bool    // progress is counted in the entries of sparse rows

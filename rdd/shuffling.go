@@ -404,7 +404,7 @@ func (s *Session) settle(ctx context.Context, id int) error {
 		s.g.decided.Store(id, d)
 	}
 	if len(n.joins) > 0 {
-		if err := s.joinSmall(ctx, id, n.joins); err != nil {
+		if err := s.coalesce(ctx, id, n.joins); err != nil {
 			return err
 		}
 	}
@@ -425,9 +425,9 @@ func (s *Session) settleInputs(ctx context.Context, id int) error {
 // they are joined.
 const joinedBytes = 1 << 20
 
-// joinSmall runs the map tasks of some shuffles whose partitions belong together,
+// coalesce runs the map tasks of some shuffles whose partitions belong together,
 // and joins those that are small.
-func (s *Session) joinSmall(ctx context.Context, id int, shuffles []int) error {
+func (s *Session) coalesce(ctx context.Context, id int, shuffles []int) error {
 	if s.g.decisionOf(id) != nil {
 		return nil
 	}

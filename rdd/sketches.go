@@ -119,7 +119,7 @@ func HistogramOf[N Number](ds Dataset[N], n int) Action[Bins] {
 }
 
 func histogram[N Number](ds Dataset[N], boundsOf func(ctx context.Context, s *Session) ([]float64, error)) Action[Bins] {
-	task := func(ctx context.Context, part int, args []byte, _ runner.Packs) ([]byte, error) {
+	task := func(ctx context.Context, part int, args []byte, _ runner.TaskContext) ([]byte, error) {
 		var bounds []float64
 		if err := Decode(args, &bounds); err != nil {
 			return nil, err
@@ -187,7 +187,7 @@ func Quantiles[N Number](ds Dataset[N], shares ...float64) Action[[]float64] {
 			ds.g.fail("quantiles: %v is not a share from 0 to 1", q)
 		}
 	}
-	task := func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
+	task := func(ctx context.Context, part int, _ []byte, _ runner.TaskContext) ([]byte, error) {
 		d := tdigest.NewWithCompression(digestSize)
 		err := ds.rows(ctx, part, func(x N) error {
 			d.Add(float64(x), 1)
@@ -231,7 +231,7 @@ func CountApproxDistinct[T comparable](ds Dataset[T]) Action[int64] {
 		ds.g.fail("count approx distinct: the rows cannot be encoded: %v", err)
 	}
 	hash := hasherOf(row)
-	task := func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
+	task := func(ctx context.Context, part int, _ []byte, _ runner.TaskContext) ([]byte, error) {
 		sketch := hyperloglog.New16()
 		var hashes []uint64
 		var keys []Pair[T, struct{}]

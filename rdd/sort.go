@@ -67,13 +67,13 @@ const (
 )
 
 // write sorts a partition of the input and writes it as one run.
-func (s *sortPlan[T, K]) write(ctx context.Context, part int, packs runner.Packs) (*written, error) {
+func (s *sortPlan[T, K]) write(ctx context.Context, part int, packs runner.TaskContext) (*written, error) {
 	in := newSorter(s.row, s.order(), packs)
 	defer in.close()
 	if err := s.ds.each(ctx, part, in.addAll); err != nil {
 		return nil, err
 	}
-	out := &runWriter[T, K]{sortPlan: s, BucketWriter: packs.NewBuckets(runParts + 1), at: -1, most: max(runPartBytes, in.total/runParts+1)}
+	out := &runWriter[T, K]{sortPlan: s, MapOutputWriter: packs.NewMapOutput(runParts + 1), at: -1, most: max(runPartBytes, in.total/runParts+1)}
 	defer out.Close()
 	out.Block = int(min(runBlock, out.most)) // only one part is written at a time
 	var err error
@@ -95,13 +95,13 @@ func (s *sortPlan[T, K]) write(ctx context.Context, part int, packs runner.Packs
 		return nil, err
 	}
 	b, err := out.Finish()
-	return &written{buckets: b, first: out.first}, err
+	return &written{output: b, first: out.first}, err
 }
 
 // runWriter writes sorted rows in parts, and notes with which key each begins.
 type runWriter[T any, K Ordered] struct {
 	*sortPlan[T, K]
-	*storage.BucketWriter
+	*storage.MapOutputWriter
 	at    int
 	most  int64
 	first [][]byte

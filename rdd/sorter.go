@@ -45,12 +45,12 @@ func (o *order[T]) rankPast(r *T, shared int) uint64 {
 type sorter[T any] struct {
 	row    codec[T]
 	order  order[T]
-	packs  runner.Packs
+	packs  runner.TaskContext
 	budget int
 	slabs  []*slab
 	at     int // in the last slab
 	list   []ranked
-	runs   []*storage.Buckets
+	runs   []*storage.MapOutput
 	total  int64 // bytes of all rows
 	raw    []byte
 	shared sharedText
@@ -70,13 +70,13 @@ var slabs = sync.Pool{New: func() any { s := slab(makeHuge[byte](slabBytes, slab
 // mostSlabs is how many slabs a place in them can name.
 const mostSlabs = 1 << (32 - slabBits)
 
-func newSorter[T any](row codec[T], o order[T], packs runner.Packs) *sorter[T] {
+func newSorter[T any](row codec[T], o order[T], packs runner.TaskContext) *sorter[T] {
 	return &sorter[T]{row: row, order: o, packs: packs, budget: max(packs.Memory()/2, 1<<16)}
 }
 
 // newHashSorter sorts pairs by the hash of their key, and then by the key's
 // encoding.
-func newHashSorter[K comparable, V any](c keyed[K, V], packs runner.Packs) *sorter[Pair[K, V]] {
+func newHashSorter[K comparable, V any](c keyed[K, V], packs runner.TaskContext) *sorter[Pair[K, V]] {
 	var hash [1]uint64
 	return newSorter(c.row, order[Pair[K, V]]{
 		rank: func(p *Pair[K, V]) uint64 {
@@ -206,7 +206,7 @@ func (s *sorter[T]) spill() error {
 	if err := s.sort(); err != nil {
 		return err
 	}
-	out := s.packs.NewBuckets(1)
+	out := s.packs.NewMapOutput(1)
 	out.ToFile() // it is there to make room
 	defer out.Close()
 	for _, e := range s.list {

@@ -19,9 +19,9 @@ import (
 
 // onePacks is what a task alone in the world has.
 type onePacks struct {
-	runner.Packs // what sorters do not need
-	store        *storage.Store
-	memory       int
+	runner.TaskContext // what sorters do not need
+	store              *storage.Store
+	memory             int
 }
 
 func (p onePacks) Advance(int) {}
@@ -30,12 +30,12 @@ func (p onePacks) Moved(int) {}
 
 func (p onePacks) Memory() int { return p.memory }
 
-func (p onePacks) NewBuckets(partitions int) *storage.BucketWriter {
-	return p.store.NewBucketWriter(partitions, p.memory/8)
+func (p onePacks) NewMapOutput(partitions int) *storage.MapOutputWriter {
+	return p.store.NewMapOutputWriter(partitions, p.memory/8)
 }
 
-func (p onePacks) OpenBucket(_ context.Context, _ plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
-	return p.store.OpenBucket(key, span)
+func (p onePacks) OpenMapOutput(_ context.Context, _ plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+	return p.store.OpenMapOutput(key, span)
 }
 
 // TestASorterSorts, whatever its budget, and keeps the order of equal rows.

@@ -91,7 +91,7 @@ func jsonError(err error) error {
 	return err
 }
 
-// isFlat says whether all columns can be read from flat ones.
+// isFlat reports whether all columns can be read from flat ones.
 func (c *columns[T]) isFlat() bool {
 	for _, f := range c.fields {
 		if f.flat == nil {
@@ -182,7 +182,7 @@ func (c *columns[T]) fill(rec arrow.Record, rows []T, first int) error {
 	return nil
 }
 
-// scatter copies a column of numbers to fields of its very type, and says whether
+// scatter copies a column of numbers to fields of its very type, and reports whether
 // it is one.
 func scatter(col arrow.Array, want arrow.DataType, first unsafe.Pointer, stride uintptr) bool {
 	if !arrow.TypeEqual(col.DataType(), want) {

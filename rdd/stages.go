@@ -26,7 +26,7 @@ import (
 type shuffleDecl struct {
 	maps func() int // partitions of its input
 	// write makes the output of a map task.
-	write func(ctx context.Context, part int, packs runner.Packs) (*written, error)
+	write func(ctx context.Context, part int, packs runner.TaskContext) (*written, error)
 	// narrow says that partition p is what map task p has written.
 	narrow bool
 	copies int    // executors that are to hold each output; 0 is 1
@@ -43,9 +43,9 @@ type shuffleDecl struct {
 
 // written is what a map task has made.
 type written struct {
-	buckets *storage.Buckets
-	first   [][]byte // of sorted rows: the first key of each of its parts
-	hot     hotKey
+	output *storage.MapOutput
+	first  [][]byte // of sorted rows: the first key of each of its parts
+	hot    hotKey
 }
 
 // mapOutput is what a map task has made, and who holds it.
@@ -61,8 +61,8 @@ type mapOutput struct {
 	Digest  uint64 // of the rows
 }
 
-// bucketRef is one task's part of an output.
-type bucketRef struct {
+// outputRef is one task's part of an output.
+type outputRef struct {
 	Node    int // that has written it
 	Map     int
 	Holder  string
@@ -97,7 +97,7 @@ type taskArgs struct {
 // taskEnv is what a running task reads shuffles by, and what it says beside its
 // result.
 type taskEnv struct {
-	packs  runner.Packs
+	packs  runner.TaskContext
 	args   *taskArgs
 	params map[int][]byte
 	says   taskSays
@@ -153,7 +153,7 @@ type answer struct {
 }
 
 // runTask decodes what a task is told and runs it.
-func (g *Graph) runTask(ctx context.Context, task taskFunc, partition int, raw []byte, packs runner.Packs) ([]byte, error) {
+func (g *Graph) runTask(ctx context.Context, task taskFunc, partition int, raw []byte, packs runner.TaskContext) ([]byte, error) {
 	if len(raw) == 0 {
 		return task(ctx, partition, nil, packs)
 	}
@@ -191,7 +191,7 @@ func (g *Graph) decisionOf(node int) []int {
 // shuffle adds a shuffle to the plan and returns its number.
 func (g *Graph) shuffle(kind, typ, detail string, input int, d *shuffleDecl) int {
 	id := len(g.nodes)
-	task := func(ctx context.Context, part int, _ []byte, packs runner.Packs) ([]byte, error) {
+	task := func(ctx context.Context, part int, _ []byte, packs runner.TaskContext) ([]byte, error) {
 		env, err := envOf(ctx)
 		if err != nil {
 			return nil, err
@@ -200,17 +200,17 @@ func (g *Graph) shuffle(kind, typ, detail string, input int, d *shuffleDecl) int
 		if err != nil {
 			return nil, err
 		}
-		o := mapOutput{Attempt: env.args.Attempt, Raw: w.buckets.Raw, First: w.first, Hot: w.hot, Digest: w.buckets.Digest}
-		for _, n := range w.buckets.Rows {
+		o := mapOutput{Attempt: env.args.Attempt, Raw: w.output.Raw, First: w.first, Hot: w.hot, Digest: w.output.Digest}
+		for _, n := range w.output.Rows {
 			o.Rows += n
 		}
 		if d.bounds != nil {
 			o.Raw = o.Raw[:len(o.First)]
 		}
 		if d.dir != "" {
-			o.Path = w.buckets.Path()
+			o.Path = w.output.Path()
 		} else {
-			holder := packs.KeepShuffle(storage.ShuffleKey{Node: id, Map: part, Attempt: env.args.Attempt}, w.buckets)
+			holder := packs.KeepShuffle(storage.ShuffleKey{Node: id, Map: part, Attempt: env.args.Attempt}, w.output)
 			o.Holders = []string{string(holder)}
 		}
 		return cborMode.Marshal(o)
@@ -285,7 +285,7 @@ func (g *Graph) needs(id, part int, need func(shuffle, part int)) {
 type shuffleReader struct {
 	env  *taskEnv
 	args shuffleArgs
-	refs []bucketRef
+	refs []outputRef
 }
 
 func openShuffle(ctx context.Context, id, part int) (*shuffleReader, error) {
@@ -305,18 +305,18 @@ func openShuffle(ctx context.Context, id, part int) (*shuffleReader, error) {
 }
 
 // open reads the blocks of an output.
-func (r *shuffleReader) open(ctx context.Context, ref bucketRef) (io.ReadCloser, error) {
+func (r *shuffleReader) open(ctx context.Context, ref outputRef) (io.ReadCloser, error) {
 	if ref.Path != "" {
 		return storage.OpenRows(ref.Path)
 	}
 	key := storage.ShuffleKey{Node: ref.Node, Map: ref.Map, Attempt: ref.Attempt}
-	b, err := r.env.packs.OpenBucket(ctx, plan.ExecutorID(ref.Holder), key, ref.Span)
+	b, err := r.env.packs.OpenMapOutput(ctx, plan.ExecutorID(ref.Holder), key, ref.Span)
 	return b, lostFrom(ref, err)
 }
 
 // lostFrom makes sure that an error of reading an output names its holder;
 // where an output is damaged, that it is lost.
-func lostFrom(ref bucketRef, err error) error {
+func lostFrom(ref outputRef, err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) && f.Kind == fault.LostInput && f.Op == "reach" {
 		return err

@@ -96,11 +96,11 @@ func (p frailPacks) Memory() int { return p.f.memory }
 
 func (p frailPacks) Held() int { return 0 }
 
-func (p frailPacks) NewBuckets(partitions int) *storage.BucketWriter {
-	return p.f.stores[p.on].NewBucketWriter(partitions, 1)
+func (p frailPacks) NewMapOutput(partitions int) *storage.MapOutputWriter {
+	return p.f.stores[p.on].NewMapOutputWriter(partitions, 1)
 }
 
-func (p frailPacks) KeepShuffle(key storage.ShuffleKey, b *storage.Buckets) plan.ExecutorID {
+func (p frailPacks) KeepShuffle(key storage.ShuffleKey, b *storage.MapOutput) plan.ExecutorID {
 	p.f.stores[p.on].KeepShuffle(key, b)
 	return plan.ExecutorID(fmt.Sprint("e", p.on))
 }
@@ -113,7 +113,7 @@ func (p frailPacks) Shared(_, _ string, _ int64, make func() (any, error)) (any,
 	return make()
 }
 
-func (p frailPacks) OpenBucket(_ context.Context, holder plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+func (p frailPacks) OpenMapOutput(_ context.Context, holder plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
 	var i int
 	if _, err := fmt.Sscanf(string(holder), "e%d", &i); err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (p frailPacks) OpenBucket(_ context.Context, holder plan.ExecutorID, key st
 		p.f.gone[i]--
 		return nil, fault.Newf(fault.LostInput, "reach", string(holder), "it is gone")
 	}
-	return p.f.stores[i].OpenBucket(key, span)
+	return p.f.stores[i].OpenMapOutput(key, span)
 }
 
 func (f *frail) Now() time.Duration { return 0 }

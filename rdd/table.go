@@ -21,7 +21,7 @@ type table[K comparable, C any] struct {
 	hash  hasher
 	index []uint64 // the upper half of a hash, and a number of an entry plus one; 0 is free
 	mask  uint64
-	byNumber[K]
+	denseIndex[K]
 	entries []Pair[K, C]
 	hashes  []uint64 // by entry, as far as they have been needed: see hashed
 	text    arena
@@ -43,12 +43,12 @@ type scratch struct {
 const noPlace = ^uint32(0)
 
 func newTable[K comparable, C any](c codec[K], hash hasher, room int) *table[K, C] {
-	t := &table[K, C]{codec: c, hash: hash, byNumber: newByNumber[K](), refers: refers(reflect.TypeFor[Pair[K, C]]())}
+	t := &table[K, C]{codec: c, hash: hash, denseIndex: newDenseIndex[K](), refers: refers(reflect.TypeFor[Pair[K, C]]())}
 	t.resize(1 << bits.Len(uint(max(64, room))))
 	return t
 }
 
-// refers says whether values of a type refer to other memory.
+// refers reports whether values of a type refer to other memory.
 func refers(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Struct:
@@ -183,7 +183,7 @@ func (t *table[K, C]) content() int {
 // pooledMost is how much memory a table may have to be kept for another task.
 const pooledMost = 96 << 20
 
-// pooled says whether a table is worth keeping: one that has become large would take
+// pooled reports whether a table is worth keeping: one that has become large would take
 // memory that tasks after it do not need.
 func (t *table[K, C]) pooled() bool {
 	var p Pair[K, C]

@@ -74,12 +74,12 @@ type unevenPacks struct {
 
 func (p unevenPacks) Memory() int { return p.u.memories[p.on] }
 
-func (p unevenPacks) NewBuckets(partitions int) *storage.BucketWriter {
-	return p.u.stores[p.on].NewBucketWriter(partitions, p.Memory()/8)
+func (p unevenPacks) NewMapOutput(partitions int) *storage.MapOutputWriter {
+	return p.u.stores[p.on].NewMapOutputWriter(partitions, p.Memory()/8)
 }
 
 // KeepShuffle notes what rows an output has.
-func (p unevenPacks) KeepShuffle(key storage.ShuffleKey, b *storage.Buckets) plan.ExecutorID {
+func (p unevenPacks) KeepShuffle(key storage.ShuffleKey, b *storage.MapOutput) plan.ExecutorID {
 	if p.u.g.nodes[key.Node].kind != "combine-by-key" { // whose keys come in no order, each with what it has come to
 		p.u.outputs[storage.ShuffleKey{Node: key.Node, Map: key.Map}] = rowDigests(p.u.t, b)
 	}
@@ -87,7 +87,7 @@ func (p unevenPacks) KeepShuffle(key storage.ShuffleKey, b *storage.Buckets) pla
 }
 
 // rowDigests are digests of the rows of each partition, however they lie in blocks.
-func rowDigests(t *testing.T, b *storage.Buckets) (out []uint64) {
+func rowDigests(t *testing.T, b *storage.MapOutput) (out []uint64) {
 	for part := range b.Len() {
 		in, err := b.Open(storage.Span{From: part, Through: part + 1})
 		if err != nil {

@@ -26,8 +26,8 @@ type combining[K comparable, V, C any] struct {
 	c     keyed[K, C]
 	raw   keyed[K, V]
 	fits  bool // rows can be sorted
-	d     *dealer[K, V, C]
-	packs runner.Packs
+	d     *partitionedAggregation[K, V, C]
+	packs runner.TaskContext
 	out   *spreader[Pair[K, C]]
 	parts int
 	left  int // bytes of rows until the next look

@@ -104,7 +104,7 @@ func ZipWithIndex[T any](ds Dataset[T]) Dataset[Pair[int64, T]] {
 }
 
 func countTask[T any](ds Dataset[T]) taskFunc {
-	return func(ctx context.Context, part int, _ []byte, _ runner.Packs) ([]byte, error) {
+	return func(ctx context.Context, part int, _ []byte, _ runner.TaskContext) ([]byte, error) {
 		var n int64
 		err := ds.each(ctx, part, func(rows []T) error { n += int64(len(rows)); return nil })
 		if err != nil {

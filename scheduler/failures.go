@@ -86,7 +86,7 @@ func (s *State) Readmit(now plan.Time) (ids []plan.ExecutorID, out []Command) {
 	return ids, out
 }
 
-// Excluded says whether an executor is given nothing because it has failed.
+// Excluded reports whether an executor is given nothing because it has failed.
 func (s *State) Excluded(id plan.ExecutorID) bool {
 	e, ok := s.byID[id]
 	return ok && s.executors[e].excluded

@@ -203,7 +203,7 @@ func (l *Leases) remainingOf(i int) plan.Time {
 	return l.view.remaining[o]
 }
 
-// holds says whether an executor can fold a split: it has a copy. One that has failed
+// holds reports whether an executor can fold a split: it has a copy. One that has failed
 // with it can where everybody has; one that is to have nothing more, where nobody else
 // holds it.
 func (l *Leases) holds(e, i int) bool {
@@ -244,7 +244,7 @@ func (l *Leases) openPiece(i, step int) int {
 	return -1
 }
 
-// leftToOthers says whether an executor had better leave a piece alone: another
+// leftToOthers reports whether an executor had better leave a piece alone: another
 // one that holds its split will have folded it before, and all of them whatever
 // else is open.
 func (l *Leases) leftToOthers(e, i, k int) bool {

@@ -247,7 +247,7 @@ func (x *lessee) take(id uint32) *Lease {
 	return nil
 }
 
-// Accept says whether a result over leases can be merged: they were included,
+// Accept reports whether a result over leases can be merged: they were included,
 // and nothing has taken their place. It then is.
 func (l *Leases) Accept(id plan.ExecutorID, epoch plan.Epoch, ids []uint32) bool {
 	_, x := l.lessee(id, epoch)
@@ -290,7 +290,7 @@ func (l *Leases) TakeVain() int64 {
 	return n
 }
 
-// Whole says whether all that is to be folded of a split is here.
+// Whole reports whether all that is to be folded of a split is here.
 func (l *Leases) Whole(i plan.SplitID) bool {
 	for k := range l.parts[i] {
 		if p := &l.pieces[l.first[i]+k]; p.rows > 0 && (p.by == nil || p.by.state != merged) {
@@ -332,7 +332,7 @@ func (l *Leases) Failed(id plan.ExecutorID, epoch plan.Epoch, splits []plan.Spli
 	return true
 }
 
-// Bar takes an executor out of the pass, which it cannot even begin; left says whether
+// Bar takes an executor out of the pass, which it cannot even begin; left reports whether
 // there is somebody else.
 func (l *Leases) Bar(id plan.ExecutorID) (left bool) {
 	if e, ok := l.s.byID[id]; ok && e < len(l.ex) {
@@ -468,7 +468,7 @@ func (l *Leases) others(e int) bool {
 	return false
 }
 
-// usable says whether an executor can be given work now: one that is to send its
+// usable reports whether an executor can be given work now: one that is to send its
 // result is not.
 func (l *Leases) usable(e int) bool {
 	return l.s.executors[e].alive && len(l.ex[e].awaited) == 0 && !l.ex[e].barred

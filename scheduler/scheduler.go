@@ -200,7 +200,7 @@ func (s *State) Replica(id plan.ExecutorID, i plan.SplitID) {
 	}
 }
 
-// Ready says whether every split has a live owner.
+// Ready reports whether every split has a live owner.
 func (s *State) Ready() bool {
 	for i := range s.splits {
 		if s.splits[i].owner < 0 && !mutant.On(mutant.ReadyEarly) {
@@ -340,7 +340,7 @@ func (s *State) forgetUnusable() {
 	}
 }
 
-// Drained says whether an executor has nothing left, and nothing on its way.
+// Drained reports whether an executor has nothing left, and nothing on its way.
 func (s *State) Drained(id plan.ExecutorID) bool {
 	e, ok := s.byID[id]
 	for i := range s.splits {
@@ -471,7 +471,7 @@ func (s *State) Epoch() plan.Epoch { return s.epoch }
 // Restore continues the count of epochs after a restart.
 func (s *State) Restore(e plan.Epoch) { s.epoch = max(s.epoch, e) }
 
-// Current says whether a report belongs to the split's latest assignment.
+// Current reports whether a report belongs to the split's latest assignment.
 func (s *State) Current(i plan.SplitID, attempt int, epoch plan.Epoch) bool {
 	if int(i) >= len(s.splits) || i < 0 {
 		return false
@@ -499,16 +499,16 @@ func (s *State) Owner(i plan.SplitID) plan.ExecutorID {
 // OwnerIndex is the number of the executor that folds a split; −1 is nobody.
 func (s *State) OwnerIndex(i plan.SplitID) int { return s.splits[i].owner }
 
-// Moving says whether a split is on its way to another executor.
+// Moving reports whether a split is on its way to another executor.
 func (s *State) Moving(i plan.SplitID) bool { return s.splits[i].next >= 0 }
 
-// Awaits says whether placement waits for an executor to hold a split.
+// Awaits reports whether placement waits for an executor to hold a split.
 func (s *State) Awaits(id plan.ExecutorID, i plan.SplitID) bool {
 	e, ok := s.byID[id]
 	return ok && (s.splits[i].next == e || s.splits[i].owner < 0)
 }
 
-// Holds says whether an executor has a verified copy of a split.
+// Holds reports whether an executor has a verified copy of a split.
 func (s *State) Holds(i plan.SplitID, e int) bool { return s.splits[i].holders[e] }
 
 // Executors lists all executors ever seen, in the order of joining.
@@ -531,7 +531,7 @@ func (s *State) Alive() []plan.ExecutorID {
 	return ids
 }
 
-// IsAlive says whether an executor is taking part.
+// IsAlive reports whether an executor is taking part.
 func (s *State) IsAlive(id plan.ExecutorID) bool {
 	e, ok := s.byID[id]
 	return ok && s.executors[e].alive

@@ -115,7 +115,7 @@ func (b *BlockReader) Next() ([]byte, error) {
 
 // body is the next n bytes, where they lie in memory as they are.
 func (b *BlockReader) body(n int) (_ []byte, err error) {
-	if m, ok := b.r.(*memoryBucket); ok {
+	if m, ok := b.r.(*partitionInMemory); ok {
 		if body, ok := m.take(n); ok {
 			return body, nil
 		}

@@ -52,7 +52,7 @@ func (c *Chunk) Bytes() int64 {
 	return n
 }
 
-// Dense says whether rows are dense.
+// Dense reports whether rows are dense.
 func (c *Chunk) Dense() bool { return c.Width > 0 }
 
 // addText appends a label that is text.

@@ -45,7 +45,7 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// startsMalformed says whether the first record, a header or not, is a malformed one.
+// startsMalformed reports whether the first record, a header or not, is a malformed one.
 func startsMalformed(good []csvRecord, bad []csvBad, names int) bool {
 	return names == 0 && len(bad) > 0 && (len(good) == 0 || bad[0].Line <= good[0].line)
 }

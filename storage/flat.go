@@ -114,7 +114,7 @@ func (f *flatFile) groups() (out []int64) {
 	return out
 }
 
-// flat says whether each of some columns is there and can be read by FlatColumn.
+// flat reports whether each of some columns is there and can be read by FlatColumn.
 func (f *flatFile) flat(names []string) bool {
 	s := f.r.MetaData().Schema
 	for _, name := range names {
@@ -130,7 +130,7 @@ func (f *flatFile) flat(names []string) bool {
 	return true
 }
 
-// readable says whether the values of a column are what their physical type says.
+// readable reports whether the values of a column are what their physical type says.
 func readable(c *schema.Column) bool {
 	switch c.PhysicalType() {
 	case parquet.Types.Boolean, parquet.Types.Float, parquet.Types.Double, parquet.Types.ByteArray:
@@ -287,7 +287,7 @@ func (f *flatFile) open(group int, names []string) (readers []flatReader, err er
 	return readers, nil
 }
 
-// withoutNulls says whether a column's statistics say that it has no null in a row
+// withoutNulls reports whether a column's statistics say that it has no null in a row
 // group: which values are present need not be read then.
 func (f *flatFile) withoutNulls(group, column int) bool {
 	// The library's own reader of statistics takes a number that is not there for 0.

@@ -130,7 +130,7 @@ func valueSize(t parquet.Type) int {
 	return 0
 }
 
-// plainOnly says whether no page of a column has values that are encoded; its levels
+// plainOnly reports whether no page of a column has values that are encoded; its levels
 // may be.
 func plainOnly(c *metadata.ColumnChunkMetaData) bool {
 	return !c.HasDictionaryPage() && len(c.Encodings()) > 0 && !slices.ContainsFunc(c.Encodings(), func(e parquet.Encoding) bool {
@@ -209,7 +209,7 @@ func takePlain[V int32 | int64 | float32 | float64](p *pageColumn, room *[]V, n 
 	}
 }
 
-// inPlace says whether numbers can be read where they lie, at any address.
+// inPlace reports whether numbers can be read where they lie, at any address.
 const inPlace = runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64"
 
 // pageMemory hands out the same memory for one page of a column after the other: when
@@ -240,7 +240,7 @@ func (m *pageMemory) Allocate(n int) []byte {
 
 func (m *pageMemory) markAt(i int) byte { return byte(m.mark >> (i % 8 * 8)) }
 
-// filled says whether a page has been written to its end.
+// filled reports whether a page has been written to its end.
 func (m *pageMemory) filled(page []byte) bool {
 	for i := max(0, len(page)-8); i < len(page); i++ {
 		if page[i] != m.markAt(i) {

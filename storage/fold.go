@@ -12,13 +12,13 @@ type Fold struct {
 	Stopping bool    `json:"stopping,omitempty"`
 }
 
-// asked says whether any row is left out.
+// asked reports whether any row is left out.
 func (f *Fold) asked() bool { return f.Of > 0 || f.Stop > 0 }
 
 // stopSeed tells the hash that holds rows out to stop by from that of folds.
 const stopSeed = 1 << 40
 
-// keeps says whether a row of a part of the input is read.
+// keeps reports whether a row of a part of the input is read.
 func (f *Fold) keeps(part, row int) bool {
 	if f.Of > 0 && (mix(uint64(part), uint64(row))%uint64(f.Of) == uint64(f.Number)) != f.Held {
 		return false

@@ -60,7 +60,7 @@ func (p *libsvmParser) blanks() {
 	}
 }
 
-// atEnd says whether the rest of the line holds no more fields.
+// atEnd reports whether the rest of the line holds no more fields.
 func (p *libsvmParser) atEnd() bool {
 	return p.i >= len(p.b) || p.b[p.i] == '\n' || p.b[p.i] == '#'
 }

@@ -51,7 +51,7 @@ func (f *flatFile) listPages(group, column int) (*listPages, error) {
 
 func (l *listPages) begin() (width, at int, err error) { return l.width, 0, nil }
 
-// more says whether numbers are left.
+// more reports whether numbers are left.
 func (l *listPages) more() (bool, error) {
 	for len(l.data) == 0 {
 		if more, err := l.pages.next(); err != nil || !more {

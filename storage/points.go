@@ -15,7 +15,7 @@ import (
 // readers: columns of numbers, or one column of lists that are equally long, and a label
 // that is a number. Everything else is read as Arrow records.
 
-// plainNumbers says whether a plan's columns are of these shapes in a file.
+// plainNumbers reports whether a plan's columns are of these shapes in a file.
 func (p *columnPlan) plainNumbers(f *flatFile) bool {
 	flat := slices.Clone(p.Features)
 	if p.List != "" {
@@ -194,7 +194,7 @@ type evenLists interface {
 	begin() (width, at int, err error)
 	// fill reads whole lists; at is the number at which there was an error.
 	fill(out []float64) (at int, err error)
-	// more says whether numbers are left.
+	// more reports whether numbers are left.
 	more() (bool, error)
 }
 
@@ -371,7 +371,7 @@ func (l *listReader) begin() (width, at int, err error) {
 	return l.width, at, err
 }
 
-// more says whether numbers are left.
+// more reports whether numbers are left.
 func (l *listReader) more() (bool, error) {
 	if len(l.ahead) > 0 {
 		return true, nil
@@ -413,7 +413,7 @@ func (l *listReader) first() (at int, err error) {
 	return 0, nil
 }
 
-// check says whether a number, the i-th since the row group began, is where it
+// check reports whether a number, the i-th since the row group began, is where it
 // should be.
 func (l *listReader) check(i int, rep, def int16) error {
 	if def != l.def {

@@ -52,7 +52,7 @@ const (
 	ScaleMaxAbs   Scale = "maxabs"
 )
 
-// Asked says whether anything is to be done.
+// Asked reports whether anything is to be done.
 func (p Prepare) Asked() bool {
 	return len(p.OneHot)+len(p.Hash)+len(p.Text) > 0 || p.Missing != MissingError || p.Scale != ScaleNone
 }
@@ -101,7 +101,7 @@ const (
 	denseWidth = 512
 )
 
-// missingNumber says whether a field stands for no number.
+// missingNumber reports whether a field stands for no number.
 func missingNumber(field []byte) bool {
 	switch strings.ToLower(string(field)) {
 	case "", "na", "n/a", "nan", "null", "none", "?":

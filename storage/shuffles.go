@@ -23,16 +23,16 @@ const (
 	smallOutputs = 64 << 20
 )
 
-// NewBucketWriter makes a writer whose file is the store's. It may gather
+// NewMapOutputWriter makes a writer whose file is the store's. It may gather
 // budget bytes of rows.
-func (s *Store) NewBucketWriter(partitions, budget int) *BucketWriter {
+func (s *Store) NewMapOutputWriter(partitions, budget int) *MapOutputWriter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return NewBucketWriter(s.dir, partitions, budget, min(smallOutput, max(0, min(smallOutputs, 2*budget)-s.mu.small)))
+	return NewMapOutputWriter(s.dir, partitions, budget, min(smallOutput, max(0, min(smallOutputs, 2*budget)-s.mu.small)))
 }
 
 // KeepShuffle keeps an output for those who ask for it.
-func (s *Store) KeepShuffle(key ShuffleKey, b *Buckets) {
+func (s *Store) KeepShuffle(key ShuffleKey, b *MapOutput) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drop(key)
@@ -60,8 +60,8 @@ func (s *Store) DropShuffle(node int, through uint64) {
 	}
 }
 
-// OpenBucket reads partitions of an output that is kept here.
-func (s *Store) OpenBucket(key ShuffleKey, span Span) (io.ReadCloser, error) {
+// OpenMapOutput reads partitions of an output that is kept here.
+func (s *Store) OpenMapOutput(key ShuffleKey, span Span) (io.ReadCloser, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock() // what is opened outlives its being dropped
 	b, ok := s.mu.shuffles[key]
@@ -76,10 +76,10 @@ func (s *Store) OpenBucket(key ShuffleKey, span Span) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// Spool takes a bucket from somewhere else into a file of the store's own, and
+// Spool takes a map output from somewhere else into a file of the store's own, and
 // reads that; it is gone once it is closed.
 func (s *Store) Spool(fill func(io.Writer) error) (io.ReadCloser, error) {
-	f, err := os.CreateTemp(s.dir, "bucket-*")
+	f, err := os.CreateTemp(s.dir, "output-*")
 	if err != nil {
 		return nil, diskError("receive shuffled rows into", s.dir, err)
 	}

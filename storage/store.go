@@ -20,7 +20,7 @@ type Store struct {
 	mu  struct {
 		sync.Mutex
 		held     map[SplitKey]*heldSplit
-		shuffles map[ShuffleKey]*Buckets
+		shuffles map[ShuffleKey]*MapOutput
 		small    int // bytes of those in memory
 	}
 }
@@ -41,11 +41,11 @@ func NewStore(dir string) (*Store, error) {
 		return nil, diskError("use the executor's directory", dir, err)
 	}
 	s := &Store{dir: dir}
-	s.mu.held, s.mu.shuffles = map[SplitKey]*heldSplit{}, map[ShuffleKey]*Buckets{}
+	s.mu.held, s.mu.shuffles = map[SplitKey]*heldSplit{}, map[ShuffleKey]*MapOutput{}
 	return s, nil
 }
 
-// Adopt takes a split from a pack on this machine, as it lies. Its hash is
+// Adopt takes a split from a pack on this machine, as it is. Its hash is
 // the one recorded when the pack was built.
 func (s *Store) Adopt(key SplitKey, dir string, meta *PackMeta) (plan.Digest, error) {
 	path := filepath.Join(dir, splitFile(key.Split))

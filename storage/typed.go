@@ -47,7 +47,7 @@ func textPart(files []File) int64 {
 	return min(textBytes, max(textLeast, total/fewParts))
 }
 
-// planFlat cuts Parquet files into parts of whole row groups, and says whether
+// planFlat cuts Parquet files into parts of whole row groups, and reports whether
 // the columns can be read by the low-level readers.
 func (s *Source) planFlat(names []string) error {
 	found, err := describeFiles(context.Background(), s.Files, Parquet, names)
@@ -85,7 +85,7 @@ func describeFlat(path string, columns []string) (*columnsInFile, error) {
 	return &columnsInFile{Names: f.names(), Groups: f.groups(), GroupRows: groupRows(f.r.MetaData()), Rows: f.r.NumRows(), Flat: f.flat(columns)}, nil
 }
 
-// hasGroup says whether a file has a column of columns.
+// hasGroup reports whether a file has a column of columns.
 func (f *flatFile) hasGroup(name string) bool {
 	for _, n := range f.names() {
 		if strings.EqualFold(n, name) {

@@ -64,7 +64,7 @@ prints one JSON line when it is ready, and ends on SIGTERM.`,
 	fs.StringVar(&cfg.Listen, "listen", defaultDriver, "address to serve on; loopback only")
 	fs.StringVar(&cfg.HTTP, "http", "", "address for REST and Prometheus metrics, loopback only; none without it")
 	fs.StringVar(&cfg.DataDir, "data-dir", "", "directory for jobs, results and the token (default: $XDG_CACHE_HOME/volley/driver)")
-	fs.DurationVar(&cfg.Suspicion, "suspicion", 2*time.Second, "silence after which an executor, a runner or a job's process is taken for lost; signs of life come three times as often")
+	fs.DurationVar(&cfg.Suspicion, "suspicion", 2*time.Second, "silence after which an executor, a runner or a job's process is taken for lost; heartbeats come three times as often")
 	fs.DurationVar(&cfg.Drain, "drain", 5*time.Second, "how long a shutdown waits for job processes and executors")
 	fs.Uint32Var(&restarts, "restarts", driverd.DefaultRestarts, "how often a job's process is started again that was killed or has ended without a word; volley job resume begins anew")
 	fs.Var((*keepValue)(&keep), "keep", aboutKeep)

@@ -102,7 +102,7 @@ func (p *programFlags) target(c *cobra.Command, args []string) (target string, o
 		WithHint("jobs: logistic; a path begins with . or /; a program's own flags stand after --")
 }
 
-// isPackage says whether an argument is the path of a package, not the name of
+// isPackage reports whether an argument is the path of a package, not the name of
 // a job.
 func isPackage(arg string) bool {
 	return strings.HasPrefix(arg, ".") || filepath.IsAbs(arg) || strings.HasSuffix(arg, ".go")

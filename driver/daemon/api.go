@@ -13,7 +13,7 @@ import (
 )
 
 // admitJob refuses a job process that has another job's token.
-func (d *Daemon) admitJob(ctx context.Context, w *work) error {
+func (d *Daemon) admitJob(ctx context.Context, w *jobHandle) error {
 	if subtle.ConstantTimeCompare([]byte(wire.CallerToken(ctx)), []byte(w.token)) != 1 {
 		return status.Error(codes.PermissionDenied, "the token is another job's")
 	}

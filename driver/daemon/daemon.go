@@ -27,7 +27,7 @@ type Config struct {
 	DataDir string // jobs, journal and token
 	Program string // the executable that job processes run; default: this one
 	// Suspicion is the silence after which an executor, a runner or a job's
-	// process is taken for lost; default 2 s. Signs of life come three times as
+	// process is taken for lost; default 2 s. Heartbeats come three times as
 	// often.
 	Suspicion time.Duration
 	Drain     time.Duration // how long a shutdown waits for job processes and executors; default 5 s
@@ -65,7 +65,7 @@ func (c Config) EnsureDefaults() Config {
 // minSuspicion is the shortest silence that says anything.
 const minSuspicion = 30 * time.Millisecond
 
-// beat is the time between two signs of life.
+// beat is the time between two heartbeats.
 func (c Config) beat() time.Duration { return c.Suspicion / wire.Missed }
 
 // Daemon is a cluster's driver: it knows executors and jobs, starts a process
@@ -183,9 +183,9 @@ func journalOfJobs(dir string) error {
 // Addr is where the driver listens.
 func (d *Daemon) Addr() string { return d.listener.Addr().String() }
 
-// watch takes executors and job processes for lost that give no sign of life.
+// watch takes executors and job processes for lost that give no heartbeat.
 func (d *Daemon) watch(ctx context.Context) {
-	vigil := wire.NewVigil(d.cfg.beat())
+	vigil := wire.NewFailureDetector(d.cfg.beat())
 	ticker := time.NewTicker(vigil.Tick())
 	defer ticker.Stop()
 	for {
@@ -194,7 +194,7 @@ func (d *Daemon) watch(ctx context.Context) {
 			vigil.Look(time.Now())
 			for _, m := range d.members.silent(vigil) {
 				d.log.Warn("executor suspected", "executor", m.name, "silent for", vigil.Silence())
-				m.drop("it gave no sign of life for " + vigil.Silence().String())
+				m.drop("it gave no heartbeat for " + vigil.Silence().String())
 			}
 			d.jobs.killSilent(vigil)
 		case <-ctx.Done():

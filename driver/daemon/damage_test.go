@@ -148,7 +148,7 @@ func flips(files map[string][]byte) (all []damage) {
 	return all
 }
 
-// inRecord says whether a byte is among those of a record as text.
+// inRecord reports whether a byte is among those of a record as text.
 func inRecord(raw []byte, i int) bool {
 	near := raw[max(0, i-100):min(len(raw), i+100)]
 	return raw[i] >= ' ' && raw[i] < 0x7f && bytes.Contains(near, []byte(`"job"`))

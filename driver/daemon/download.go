@@ -18,7 +18,7 @@ import (
 // madeFiles are the files that a job has made, by their paths in its directory: those that
 // its process has listed, or, of a job that has not ended, or ended under an older
 // driver, those that are there.
-func (w *work) madeFiles() (names []string, made []MadeFile, err error) {
+func (w *jobHandle) madeFiles() (names []string, made []MadeFile, err error) {
 	w.mu.Lock()
 	made = w.files
 	w.mu.Unlock()
@@ -54,7 +54,7 @@ func (w *work) madeFiles() (names []string, made []MadeFile, err error) {
 
 // sendWhole sends a file, and fails where it is not what the job has made. Of one without
 // content one empty part is sent.
-func (w *work) sendWhole(name string, all []MadeFile, stream wire.Cluster_DownloadServer) error {
+func (w *jobHandle) sendWhole(name string, all []MadeFile, stream wire.Cluster_DownloadServer) error {
 	f, err := os.Open(filepath.Join(w.dir, name))
 	if errors.Is(err, fs.ErrNotExist) && name == driver.EventsName && !slices.ContainsFunc(all, func(f MadeFile) bool { return f.Path == name }) {
 		return nil // not every job has one

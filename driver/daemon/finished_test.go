@@ -100,7 +100,7 @@ func TestFinishedJobsCostNothingToWatch(t *testing.T) {
 	d := startedOn(t, dir)
 	m := &member{name: "e1", out: wire.NewOutbox(func(*wire.ForExecutor) error { return nil }, func(error) {})}
 	for what, do := range map[string]func(){
-		"looking for hung processes":  func() { d.jobs.killSilent(wire.NewVigil(time.Second)) },
+		"looking for hung processes":  func() { d.jobs.killSilent(wire.NewFailureDetector(time.Second)) },
 		"an executor that joins":      func() { _ = d.jobs.memberJoined(m) },
 		"an executor that leaves":     func() { d.jobs.memberLeft(m, "it was killed") },
 		"an executor that is drained": func() { d.jobs.step(LifeEvent{Member: &MemberEvent{Executor: m.name, Drain: true}}) },
@@ -144,7 +144,7 @@ func TestTenThousandFinishedJobs(t *testing.T) {
 	began = time.Now()
 	const looks = 20
 	for range looks {
-		d.jobs.killSilent(wire.NewVigil(time.Second))
+		d.jobs.killSilent(wire.NewFailureDetector(time.Second))
 	}
 	look := time.Since(began) / looks
 	began = time.Now()

@@ -146,8 +146,8 @@ func (s *State) applyToEnded(j JobState, r Record) {
 	}
 }
 
-// settle fills in what a state that an earlier version has kept does not have.
-func (s *State) settle() {
+// upgrade fills in what a state that an earlier version has kept does not have.
+func (s *State) upgrade() {
 	for id := range s.Jobs {
 		s.Last = max(s.Last, jobNumber(string(id)))
 	}

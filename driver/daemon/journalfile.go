@@ -213,7 +213,7 @@ func chain(before uint64, body []byte) uint64 {
 	return xxhash.Sum64(append(binary.LittleEndian.AppendUint32(head, uint32(len(body))), body...))
 }
 
-// appendRecord appends a record as it lies in the file, and returns the checksum of all so far.
+// appendRecord appends a record as it is in the file, and returns the checksum of all so far.
 func appendRecord(out []byte, before uint64, body []byte) ([]byte, uint64) {
 	sum := chain(before, body)
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(body)))

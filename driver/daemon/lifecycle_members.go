@@ -416,7 +416,7 @@ type LinkEvent struct {
 	Connected *LinkConnected
 	HungUp    bool
 	Deaf      string // why it is taken for one that reads nothing
-	Silent    string // for how long it has given no sign of life
+	Silent    string // for how long it has given no heartbeat
 	Commit    *Record
 	Drained   string // it has nothing left on this executor
 	Exclusion *driver.Exclusion

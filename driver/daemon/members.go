@@ -36,7 +36,7 @@ type member struct {
 	}
 }
 
-// validName says whether a name can be part of a file's.
+// validName reports whether a name can be part of a file's.
 func validName(name string) bool {
 	ok := len(name) > 0 && len(name) <= 128 && name[0] != '.'
 	for _, r := range name {
@@ -147,7 +147,7 @@ func (ms *members) states() map[string]int {
 	return out
 }
 
-// knows says whether there was ever a member of a name.
+// knows reports whether there was ever a member of a name.
 func (ms *members) knows(name string) bool {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -200,7 +200,7 @@ func (ms *members) show(s *ExecutorShown) {
 }
 
 // silent are the connected members that are taken for dead.
-func (ms *members) silent(v *wire.Vigil) []*member {
+func (ms *members) silent(v *wire.FailureDetector) []*member {
 	return slices.DeleteFunc(ms.all(), func(m *member) bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()

@@ -37,7 +37,7 @@ func scriptedDaemonOf(t *testing.T, script string, suspicion time.Duration) *Dae
 }
 
 // submitted is a new job of a driver.
-func submitted(t *testing.T, d *Daemon) *work {
+func submitted(t *testing.T, d *Daemon) *jobHandle {
 	t.Helper()
 	reply, err := d.Submit(context.Background(), &wire.SubmitRequest{Job: "logistic"})
 	if err != nil {
@@ -51,7 +51,7 @@ func submitted(t *testing.T, d *Daemon) *work {
 }
 
 // awaitJob waits until something holds of a job, and gives up on it in the end.
-func awaitJob(t *testing.T, w *work, what string, holds func(*wire.JobInfo) bool) *wire.JobInfo {
+func awaitJob(t *testing.T, w *jobHandle, what string, holds func(*wire.JobInfo) bool) *wire.JobInfo {
 	t.Helper()
 	end := time.NewTimer(bound)
 	defer end.Stop()
@@ -100,7 +100,7 @@ func asExecutor(t *testing.T, d *Daemon, name string) wire.Cluster_ServeClient {
 }
 
 // asProcess connects to a driver as a job's process does.
-func asProcess(t *testing.T, d *Daemon, w *work) wire.Cluster_WorkClient {
+func asProcess(t *testing.T, d *Daemon, w *jobHandle) wire.Cluster_WorkClient {
 	t.Helper()
 	awaitJob(t, w, "process", func(i *wire.JobInfo) bool { return i.State == JobRunning })
 	w.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// Program says whether a program is there, and what the driver runs on.
+// Program reports whether a program is there, and what the driver runs on.
 func (d *Daemon) Program(_ context.Context, req *wire.ProgramRequest) (*wire.ProgramReply, error) {
 	_, known := d.programs.Path(req.Digest)
 	return &wire.ProgramReply{Known: known, Arch: runtime.GOARCH}, nil

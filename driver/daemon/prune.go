@@ -24,7 +24,7 @@ func (t *jobTable) prune(k Keep, grace time.Duration) (ids []string, bytes int64
 }
 
 // dropPrograms drops the programs of jobs that were removed which no other job has.
-func (t *jobTable) dropPrograms(gone []*work) {
+func (t *jobTable) dropPrograms(gone []*jobHandle) {
 	needed := map[string]bool{"": true}
 	for _, w := range t.all() {
 		needed[w.info.Program.GetDigest()] = true

@@ -235,7 +235,7 @@ func (m *machine) Restore(from io.ReadCloser) error {
 	if err := json.NewDecoder(from).Decode(&s); err != nil {
 		return err
 	}
-	s.settle()
+	s.upgrade()
 	m.mu.Lock()
 	m.state = s
 	m.mu.Unlock()

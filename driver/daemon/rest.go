@@ -82,7 +82,7 @@ func (d *Daemon) handler(door *wire.Doorkeeper) http.Handler {
 	})
 }
 
-// local says whether a Host header names this machine: a page of another site
+// local reports whether a Host header names this machine: a page of another site
 // whose name was made to lead here does not.
 func local(host string) bool {
 	name, _, err := net.SplitHostPort(host)
@@ -137,7 +137,7 @@ func (d *Daemon) getHealth(w http.ResponseWriter, _ *http.Request) {
 	answer(w, map[string]string{"status": "ok"})
 }
 
-// getReady says whether jobs would run.
+// getReady reports whether jobs would run.
 func (d *Daemon) getReady(w http.ResponseWriter, _ *http.Request) {
 	if d.ctx.Err() != nil {
 		refuse(w, http.StatusServiceUnavailable, "the driver is going down")

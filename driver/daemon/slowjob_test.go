@@ -7,7 +7,7 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// beating gives signs of life as a party does that reads nothing.
+// beating gives heartbeats as a party does that reads nothing.
 func beating(t *testing.T, every time.Duration, send func() error) {
 	over := make(chan struct{})
 	t.Cleanup(func() { close(over) })

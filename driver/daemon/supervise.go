@@ -23,7 +23,7 @@ import (
 
 // command is what the job's process runs: a bundled job, or the user's program
 // with the engine's flags before its own.
-func (w *work) command() (*exec.Cmd, error) {
+func (w *jobHandle) command() (*exec.Cmd, error) {
 	if u := w.info.Program; u != nil {
 		path, ok := w.d.programs.Path(u.Digest)
 		if !ok {
@@ -43,7 +43,7 @@ func programArgs(engine, own []string) []string {
 }
 
 // run runs a process of the job, and tells how that went.
-func (w *work) run(s *LifeStart) {
+func (w *jobHandle) run(s *LifeStart) {
 	began := logEnd(filepath.Join(w.dir, "log"))
 	cmd, stdout, err := w.prepared(s)
 	if err == nil {
@@ -63,7 +63,7 @@ func (w *work) run(s *LifeStart) {
 }
 
 // exited is how a process has ended.
-func (w *work) exited(err error, began int64) *ProcessExited {
+func (w *jobHandle) exited(err error, began int64) *ProcessExited {
 	e := &ProcessExited{Why: "exit status 0", Words: w.lastWords(err, began)}
 	var exit *exec.ExitError
 	if err != nil {
@@ -73,7 +73,7 @@ func (w *work) exited(err error, began int64) *ProcessExited {
 }
 
 // prepared is a process of the job that can be started.
-func (w *work) prepared(s *LifeStart) (cmd *exec.Cmd, stdout *printed, err error) {
+func (w *jobHandle) prepared(s *LifeStart) (cmd *exec.Cmd, stdout *printed, err error) {
 	if cmd, err = w.command(); err != nil {
 		return nil, nil, err
 	}
@@ -92,7 +92,7 @@ func (w *work) prepared(s *LifeStart) (cmd *exec.Cmd, stdout *printed, err error
 }
 
 // begin starts a process, which may then be sent signals.
-func (w *work) begin(cmd *exec.Cmd, s *LifeStart) error {
+func (w *jobHandle) begin(cmd *exec.Cmd, s *LifeStart) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (w *work) begin(cmd *exec.Cmd, s *LifeStart) error {
 }
 
 // signal sends a signal to the process of a term, if it runs.
-func (w *work) signal(term uint32, s os.Signal) {
+func (w *jobHandle) signal(term uint32, s os.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.process != nil && w.present == term {
@@ -126,7 +126,7 @@ func (p *printed) Write(b []byte) (int, error) {
 }
 
 // resultOf returns what was printed; one that is too large to keep is said to be.
-func (w *work) resultOf(p *printed) string {
+func (w *jobHandle) resultOf(p *printed) string {
 	if p.more {
 		w.append("log", []byte("the job's result is larger than 16 MiB and is not kept\n"))
 		return ""
@@ -135,7 +135,7 @@ func (w *work) resultOf(p *printed) string {
 }
 
 // logWriter appends to a job's log.
-type logWriter struct{ w *work }
+type logWriter struct{ w *jobHandle }
 
 func (l logWriter) Write(p []byte) (int, error) {
 	l.w.append("log", p)
@@ -145,7 +145,7 @@ func (l logWriter) Write(p []byte) (int, error) {
 
 // lastWords is what is known of the end of a process that has not said it: how it exited, and
 // what it printed of the reason, in its log from a place on.
-func (w *work) lastWords(err error, from int64) string {
+func (w *jobHandle) lastWords(err error, from int64) string {
 	how := "exit status 0"
 	if err != nil {
 		how = err.Error()
@@ -217,7 +217,7 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 }
 
 // processConnected takes the connection of a job's process in, or refuses it.
-func (t *jobTable) processConnected(w *work, a *arrival, incarnation string) (link uint64, err error) {
+func (t *jobTable) processConnected(w *jobHandle, a *arrival, incarnation string) (link uint64, err error) {
 	link = t.link()
 	_, err = t.arrive(context.Background(), a, func(from uint64) LifeEvent {
 		return LifeEvent{Link: &LinkEvent{Job: w.info.Id, Link: link, Connected: &LinkConnected{From: from, Incarnation: incarnation}}}
@@ -226,14 +226,14 @@ func (t *jobTable) processConnected(w *work, a *arrival, incarnation string) (li
 }
 
 // connect takes the connection of the job's process over.
-func (w *work) connect(a *arrival, link uint64) {
+func (w *jobHandle) connect(a *arrival, link uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.out, w.direct, w.link, w.previous, w.heard, w.busy = a.out, a.direct, link, nil, time.Now(), false
 }
 
 // disconnect takes in that a connection has ended.
-func (w *work) disconnect(link uint64) {
+func (w *jobHandle) disconnect(link uint64) {
 	w.change(func() {
 		if w.link == link { // else another process has its own by now
 			w.out = nil
@@ -243,7 +243,7 @@ func (w *work) disconnect(link uint64) {
 }
 
 // hear takes in what the job's process says, until it ends.
-func (w *work) hear(stream wire.Cluster_WorkServer, link uint64) error {
+func (w *jobHandle) hear(stream wire.Cluster_WorkServer, link uint64) error {
 	for {
 		f, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -260,7 +260,7 @@ func (w *work) hear(stream wire.Cluster_WorkServer, link uint64) error {
 
 // take takes a message of the job's process in. What is for an executor waits for room: the
 // process is held up, and nobody else.
-func (w *work) take(f *wire.FromJob, link uint64) {
+func (w *jobHandle) take(f *wire.FromJob, link uint64) {
 	ev := &LinkEvent{Job: w.info.Id, Link: link}
 	switch b := f.Body.(type) {
 	case *wire.FromJob_Relay:
@@ -279,14 +279,14 @@ func (w *work) take(f *wire.FromJob, link uint64) {
 	case *wire.FromJob_Trouble:
 		ev.Trouble = &b.Trouble.What
 	default:
-		return // a sign of life
+		return // a heartbeat
 	}
 	w.d.jobs.step(LifeEvent{Link: ev})
 }
 
 // handling notes that a message of the job's process is taken in, or has been:
 // while that waits for a disk, the process is not silent.
-func (w *work) handling(link uint64, on bool) {
+func (w *jobHandle) handling(link uint64, on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.link == link { // else another process has taken its place
@@ -295,7 +295,7 @@ func (w *work) handling(link uint64, on bool) {
 }
 
 // lastCommit is the commit before this one of the same process.
-func (w *work) lastCommit(c *wire.Commit) *wire.Commit {
+func (w *jobHandle) lastCommit(c *wire.Commit) *wire.Commit {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last := w.previous

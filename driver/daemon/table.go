@@ -26,8 +26,8 @@ type jobTable struct {
 	d    *Daemon
 	mu   sync.Mutex // guards what follows; it is held while the lifecycle decides
 	life *Life
-	list map[string]*work
-	live map[string]*work // those that have not ended
+	list map[string]*jobHandle
+	live map[string]*jobHandle // those that have not ended
 
 	asks     map[uint64]chan *LifeReply // who waits for an answer
 	asked    uint64                     // so far
@@ -50,7 +50,7 @@ type arrival struct {
 // openJobs takes over the jobs of the journal.
 func openJobs(d *Daemon, s State) *jobTable {
 	cfg := LifeConfig{Restarts: *d.cfg.Restarts, Keep: *d.cfg.Keep}
-	t := &jobTable{d: d, life: NewLife(cfg, State{Last: s.Last}), list: map[string]*work{}, live: map[string]*work{}, asks: map[uint64]chan *LifeReply{}}
+	t := &jobTable{d: d, life: NewLife(cfg, State{Last: s.Last}), list: map[string]*jobHandle{}, live: map[string]*jobHandle{}, asks: map[uint64]chan *LifeReply{}}
 	for id, j := range s.Jobs {
 		info := infoOf(string(id), &j.Spec)
 		info.State, info.Why, info.Step, info.SubmittedUnixNs, info.EndedUnixNs, info.Restarts = cmp.Or(j.State, JobWaiting), j.Ended, uint64(j.Step), j.Submitted, j.EndedAt, j.Restarts
@@ -70,25 +70,25 @@ func infoOf(id string, s *JobSpec) *wire.JobInfo {
 }
 
 // add enters a job that the journal has; t.mu is held, or nobody else has the table yet.
-func (t *jobTable) add(w *work) {
+func (t *jobTable) add(w *jobHandle) {
 	t.enter(w)
 	t.life.Adopt(w.info.Id, JobState{Spec: w.spec(), State: w.info.State, Ended: w.info.Why, EndedAt: w.info.EndedUnixNs, Step: w.step(),
 		Restarts: w.info.Restarts, Term: w.term, Submitted: w.info.SubmittedUnixNs, Resumed: w.resumed})
 }
 
 // enter has a job in the table; t.mu is held.
-func (t *jobTable) enter(w *work) {
+func (t *jobTable) enter(w *jobHandle) {
 	t.list[w.info.Id] = w
 	if !Over(w.info.State) {
 		t.live[w.info.Id] = w
 	}
 }
 
-func (t *jobTable) newWork(info *wire.JobInfo, token string) *work {
+func (t *jobTable) newWork(info *wire.JobInfo, token string) *jobHandle {
 	if !Over(info.State) {
 		t.tokens.Store(sha256.Sum256([]byte(token)), true)
 	}
-	return &work{d: t.d, dir: filepath.Join(t.d.cfg.DataDir, "jobs", info.Id), token: token, info: info, changed: make(chan struct{}), ended: make(chan struct{})}
+	return &jobHandle{d: t.d, dir: filepath.Join(t.d.cfg.DataDir, "jobs", info.Id), token: token, info: info, changed: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // step tells the lifecycle what has happened and carries out what it says.
@@ -318,7 +318,7 @@ func (t *jobTable) forget(ids []string) {
 }
 
 // those are the jobs of some ids; t.mu is held.
-func (t *jobTable) those(ids []string) (out []*work) {
+func (t *jobTable) those(ids []string) (out []*jobHandle) {
 	for _, id := range ids {
 		out = append(out, t.list[id])
 	}
@@ -326,7 +326,7 @@ func (t *jobTable) those(ids []string) (out []*work) {
 }
 
 // remove removes the directories of jobs that the journal has forgotten.
-func (t *jobTable) remove(gone []*work) {
+func (t *jobTable) remove(gone []*jobHandle) {
 	ev := &LifeGone{}
 	for _, w := range gone {
 		ev.Jobs, ev.Bytes = append(ev.Jobs, w.info.Id), ev.Bytes+directorySize(w.dir)
@@ -339,7 +339,7 @@ func (t *jobTable) remove(gone []*work) {
 }
 
 // measure looks how large the directories of jobs are.
-func (t *jobTable) measure(all []*work) {
+func (t *jobTable) measure(all []*jobHandle) {
 	sizes := map[string]int64{}
 	for _, w := range all {
 		sizes[w.info.Id] = directorySize(w.dir)
@@ -375,20 +375,20 @@ func (t *jobTable) knows(token string) bool {
 }
 
 // all are the jobs by number.
-func (t *jobTable) all() []*work { return t.some(t.list) }
+func (t *jobTable) all() []*jobHandle { return t.some(t.list) }
 
 // running are the jobs that have not ended, by number. What is done for every message, or
 // all the time, looks at no others.
-func (t *jobTable) running() []*work { return t.some(t.live) }
+func (t *jobTable) running() []*jobHandle { return t.some(t.live) }
 
-func (t *jobTable) some(jobs map[string]*work) []*work {
+func (t *jobTable) some(jobs map[string]*jobHandle) []*jobHandle {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.SortedFunc(maps.Values(jobs), byNumber)
 }
 
 // byNumber orders jobs by their numbers.
-func byNumber(a, b *work) int {
+func byNumber(a, b *jobHandle) int {
 	return cmp.Or(cmp.Compare(len(a.dir), len(b.dir)), strings.Compare(a.dir, b.dir))
 }
 
@@ -417,7 +417,7 @@ func (t *jobTable) uses(digest string) bool {
 }
 
 // find is the job of an id.
-func (t *jobTable) find(id string) (*work, error) {
+func (t *jobTable) find(id string) (*jobHandle, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w := t.list[id]; w != nil {
@@ -475,8 +475,8 @@ func (t *jobTable) memberLeft(m *member, why string) {
 	t.step(LifeEvent{Member: &MemberEvent{Executor: m.name, Link: m.link, Left: true, Why: why}})
 }
 
-// killSilent tells of the job processes that give no sign of life.
-func (t *jobTable) killSilent(v *wire.Vigil) {
+// killSilent tells of the job processes that give no heartbeat.
+func (t *jobTable) killSilent(v *wire.FailureDetector) {
 	for _, w := range t.running() {
 		w.mu.Lock()
 		silent, link := w.out != nil && w.process != nil && !w.busy && v.Dead(w.heard), w.link

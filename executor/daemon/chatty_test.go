@@ -131,7 +131,7 @@ func (d *scriptedDriver) await(what string, c <-chan struct{}) {
 }
 
 // TestOutputHoldsNothingElseUp: a program prints lines of two bytes faster than they
-// are kept. It is held up itself; signs of life and its messages go on.
+// are kept. It is held up itself; heartbeats and its messages go on.
 func TestOutputHoldsNothingElseUp(t *testing.T) {
 	beats, relays := make(chan struct{}, 1000), make(chan struct{}, 1000)
 	d := withRunner(t, `yes a &
@@ -154,7 +154,7 @@ while :; do printf '\004\000\000\000abcd' >&3; done`, func(d *scriptedDriver, f 
 		<-beats
 	}
 	for range 20 {
-		d.await("sign of life", beats)
+		d.await("heartbeat", beats)
 		d.await("message", relays)
 	}
 }

@@ -162,13 +162,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 }
 
-// noToken says whether the driver at an address has taken its token away.
+// noToken reports whether the driver at an address has taken its token away.
 func noToken(addr string) bool {
 	_, err := wire.ReadToken(addr)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// refused says whether trying again is of no use.
+// refused reports whether trying again is of no use.
 func refused(err error) bool {
 	switch status.Code(err) {
 	case codes.FailedPrecondition, codes.InvalidArgument, codes.Unauthenticated, codes.AlreadyExists:
@@ -266,7 +266,7 @@ func (d *Daemon) leave(ctx context.Context, out *wire.Outbox[*wire.FromExecutor]
 	}
 }
 
-// beat gives signs of life.
+// beat gives heartbeats.
 func (d *Daemon) beat(ctx context.Context, every time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -282,9 +282,9 @@ func (d *Daemon) beat(ctx context.Context, every time.Duration, out *wire.Outbox
 	}
 }
 
-// watch kills runners that give no sign of life.
+// watch kills runners that give no heartbeat.
 func (d *Daemon) watch(ctx context.Context, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
-	vigil := wire.NewVigil(beat)
+	vigil := wire.NewFailureDetector(beat)
 	ticker := time.NewTicker(vigil.Tick())
 	defer ticker.Stop()
 	for {
@@ -300,7 +300,7 @@ func (d *Daemon) watch(ctx context.Context, beat time.Duration, out *wire.Outbox
 
 // killSilent does not wait for the end of what it kills: the system may hold
 // on to it for as long as its disk hangs.
-func (d *Daemon) killSilent(v *wire.Vigil, out *wire.Outbox[*wire.FromExecutor]) {
+func (d *Daemon) killSilent(v *wire.FailureDetector, out *wire.Outbox[*wire.FromExecutor]) {
 	var dead []*runnerProcess
 	d.mu.Lock()
 	for job, r := range d.runners {
@@ -315,11 +315,11 @@ func (d *Daemon) killSilent(v *wire.Vigil, out *wire.Outbox[*wire.FromExecutor])
 		r.quiet.Store(true)
 		r.kill()
 		d.takeDown(r)
-		_ = out.Put(closed(r.job, r.id, "its runner gave no sign of life and was killed"))
+		_ = out.Put(closed(r.job, r.id, "its runner gave no heartbeat and was killed"))
 	}
 }
 
-// watchDisk looks at the packs now and then: not in a sign of life, which must
+// watchDisk looks at the packs now and then: not in a heartbeat, which must
 // not wait for a disk.
 func (d *Daemon) watchDisk(ctx context.Context) {
 	ticker := time.NewTicker(5 * time.Second)
@@ -334,7 +334,7 @@ func (d *Daemon) watchDisk(ctx context.Context) {
 	}
 }
 
-// state is what a sign of life tells.
+// state is what a heartbeat tells.
 func (d *Daemon) state() *wire.Beat {
 	b := &wire.Beat{Disk: d.disk.Load(), Memory: resident(os.Getpid())}
 	b.Unfit, _ = d.unfit.Load().(string)
@@ -382,7 +382,7 @@ func (d *Daemon) open(ctx context.Context, o *wire.OpenJob, beat time.Duration, 
 	}()
 }
 
-// wanted says whether a runner that was asked for still is.
+// wanted reports whether a runner that was asked for still is.
 func (d *Daemon) wanted(o *wire.OpenJob) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 	beginWaitMost = 5 * time.Second
 )
 
-// watchFitness looks now and then whether the executor is fit: not in a sign of life, which
+// watchFitness looks now and then whether the executor is fit: not in a heartbeat, which
 // must not wait for a disk.
 func (d *Daemon) watchFitness(ctx context.Context) {
 	ticker := time.NewTicker(fitnessEvery)

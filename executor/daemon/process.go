@@ -181,7 +181,7 @@ func (d *Daemon) carry(r *runnerProcess, out *wire.Outbox[*wire.FromExecutor]) {
 	}
 }
 
-// note takes in what the daemon has to know of a runner: whose slots it needs, and what signs of life tell of it.
+// note takes in what the daemon has to know of a runner: whose slots it needs, and what heartbeats tell of it.
 func (d *Daemon) note(r *runnerProcess, n *wire.Note) {
 	r.stats.Lock()
 	if n.Held {

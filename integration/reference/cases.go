@@ -41,7 +41,7 @@ func (c *Case) Off(got float64) float64 {
 	return math.Abs(off)
 }
 
-// higher says whether more is better.
+// higher reports whether more is better.
 func (c *Case) higher() bool { return c.Metric == "accuracy" || c.Metric == "r2" }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -9,14 +9,14 @@ import (
 	"unsafe"
 )
 
-// sameValue says whether two values are the same one, all the way down: floats by
+// sameValue reports whether two values are the same one, all the way down: floats by
 // their bits, but for NaN; times by the instant; a nil slice or map is no empty one;
 // fields that are not exported count like others.
 func sameValue[T any](a, b T) bool {
 	return sameAt(reflect.ValueOf(&a).Elem(), reflect.ValueOf(&b).Elem(), bitForBit)
 }
 
-// sameKey says whether two keys are equal: as Go's == has it, but a NaN equals a NaN
+// sameKey reports whether two keys are equal: as Go's == has it, but a NaN equals a NaN
 // and a time the same instant in any zone.
 func sameKey[K comparable](a, b K) bool {
 	return sameAt(reflect.ValueOf(&a).Elem(), reflect.ValueOf(&b).Elem(), asKeysAre)
@@ -54,7 +54,7 @@ func sameAt(a, b reflect.Value, keys bool) bool {
 	return a.Equal(b)
 }
 
-// sameSpecial are types whose memory does not say whether they are the same.
+// sameSpecial are types whose memory does not report whether they are the same.
 func sameSpecial(a, b any) (same, known bool) {
 	switch x := a.(type) {
 	case time.Time:
@@ -74,7 +74,7 @@ func sameFloat(x, y float64, keys bool) bool {
 	return math.Float64bits(x) == math.Float64bits(y) || x != x && y != y || keys && x == y
 }
 
-// sameNil says whether both are nil or neither is, of what can be.
+// sameNil reports whether both are nil or neither is, of what can be.
 func sameNil(a, b reflect.Value) bool {
 	return a.Kind() == reflect.Array || a.IsNil() == b.IsNil()
 }

@@ -142,7 +142,7 @@ func (s *sightings[T]) after(values []T, do func(context.Context, *rdd.Session, 
 // lineOfATest is how a refusal says where the way was declared.
 var lineOfATest = regexp.MustCompile(`\w+_test\.go:\d+`)
 
-// refused says whether the plan does not take a way, as it may: by an error that names
+// refused reports whether the plan does not take a way, as it may: by an error that names
 // the type and the line.
 func refused[T any](t *testing.T, declare func(*rdd.Graph)) bool {
 	t.Helper()

@@ -215,7 +215,7 @@ func rowsFor[K comparable](keys []K, n int, seed uint64) []keyed[K] {
 	return out
 }
 
-// holds says whether an operation keeps the law, or the plan refuses it.
+// holds reports whether an operation keeps the law, or the plan refuses it.
 func holds[K comparable](t *testing.T, op keyOp[K], left, right []keyed[K]) {
 	t.Helper()
 	declare := func(g *rdd.Graph) func(context.Context, *rdd.Session) ([]found[K], error) {
@@ -317,7 +317,7 @@ func lookupHolds[K comparable](t *testing.T, rows []keyed[K], keys []K) {
 	}
 }
 
-// mayBeRefused says whether a type is one that no operation need take as a key: all
+// mayBeRefused reports whether a type is one that no operation need take as a key: all
 // that is made of numbers, texts and times, and exported, has to be taken.
 func mayBeRefused[K comparable](t *testing.T) {
 	t.Helper()

@@ -228,7 +228,7 @@ type slowed struct {
 	m *machine
 }
 
-func (p slowed) Task(ctx context.Context, node, part int, args []byte, packs runner.Packs) ([]byte, error) {
+func (p slowed) Task(ctx context.Context, node, part int, args []byte, packs runner.TaskContext) ([]byte, error) {
 	if err := p.r.began(p.m); err != nil {
 		return nil, err
 	}
@@ -241,13 +241,13 @@ func (p slowed) Task(ctx context.Context, node, part int, args []byte, packs run
 
 // watched is what a task reaches.
 type watched struct {
-	runner.Packs
+	runner.TaskContext
 	ctx context.Context
 	m   *machine
 }
 
 func (w watched) Advance(rows int) {
-	w.Packs.Advance(rows)
+	w.TaskContext.Advance(rows)
 	var d time.Duration
 	if w.m.rate > 0 {
 		d = time.Duration(rows) * time.Second / time.Duration(w.m.rate)
@@ -270,13 +270,13 @@ func (r *rack) peer(id plan.ExecutorID) (*machine, error) {
 	return nil, fault.Newf(fault.LostInput, "reach", string(id), "it is gone")
 }
 
-// OpenBucket takes a copy of what a machine keeps, over a link.
-func (r reach) OpenBucket(ctx context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+// OpenMapOutput takes a copy of what a machine keeps, over a link.
+func (r reach) OpenMapOutput(ctx context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
 	m, err := r.peer(from.ID)
 	if err != nil {
 		return nil, err
 	}
-	in, err := m.engine.Store().OpenBucket(key, span)
+	in, err := m.engine.Store().OpenMapOutput(key, span)
 	if err != nil {
 		return nil, fault.New(fault.LostInput, "read", string(from.ID), err)
 	}

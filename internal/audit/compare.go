@@ -113,7 +113,7 @@ func shown(v *float64) string {
 	return fmt.Sprint(*v)
 }
 
-// settled says whether what the last pass found is what the log says: one of which the
+// settled reports whether what the last pass found is what the log says: one of which the
 // program has told nothing has no objective.
 func (r *Replay) settled() error {
 	if p := r.passed; p != nil && (p.Objective != nil || p.Iteration != 0) && r.wrong == nil {

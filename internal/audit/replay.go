@@ -31,7 +31,7 @@ type Replay struct {
 	packs   []*storage.Pack
 	hashes  [][]plan.Digest // of the splits of each pack, as the log has them
 	nodes   []int
-	states  map[[3]int][]float64 // what lives with the rows, by pack, node and split
+	states  map[[3]int][]float64 // the row state, by pack, node and split
 	next    int                  // line
 	current *driver.LogStep
 	// described are the packs after the first, as the log has them; passed is a pass whose
@@ -287,17 +287,17 @@ func (madePacks) Memory() int { return replayMemory }
 
 func (madePacks) Held() int { return 0 }
 
-func (p madePacks) NewBuckets(partitions int) *storage.BucketWriter {
-	return p.NewBucketWriter(partitions, replayMemory/8)
+func (p madePacks) NewMapOutput(partitions int) *storage.MapOutputWriter {
+	return p.NewMapOutputWriter(partitions, replayMemory/8)
 }
 
-func (p madePacks) KeepShuffle(key storage.ShuffleKey, b *storage.Buckets) plan.ExecutorID {
+func (p madePacks) KeepShuffle(key storage.ShuffleKey, b *storage.MapOutput) plan.ExecutorID {
 	p.Store.KeepShuffle(key, b)
 	return ""
 }
 
-func (p madePacks) OpenBucket(_ context.Context, _ plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
-	return p.Store.OpenBucket(key, span)
+func (p madePacks) OpenMapOutput(_ context.Context, _ plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+	return p.Store.OpenMapOutput(key, span)
 }
 
 func (madePacks) Shared(_, _ string, _ int64, make func() (any, error)) (any, error) { return make() }

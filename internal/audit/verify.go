@@ -191,7 +191,7 @@ func (v *verifier) resume(r *driver.LogResume, line int) {
 	clear(v.lastAttempt) // attempts are counted by each life of a job; epochs go on
 }
 
-// shaped says whether the arrays of a line are over the splits.
+// shaped reports whether the arrays of a line are over the splits.
 func (v *verifier) shaped(step, line int, lens ...int) bool {
 	ok := true
 	for _, n := range lens {
@@ -243,7 +243,7 @@ func (v *verifier) limit(s *driver.LogStep, i int) int64 {
 	return n
 }
 
-// mustBeWhole says whether no step may leave a row out.
+// mustBeWhole reports whether no step may leave a row out.
 func (v *verifier) mustBeWhole() bool {
 	policy, err := abss.ParsePolicy(v.options.Sync)
 	return err == nil && policy.Whole()
@@ -298,7 +298,7 @@ func (v *verifier) attempt(attempt int, epoch uint64, i, step, line int) {
 	v.lastEpoch[i] = max(v.lastEpoch[i], epoch)
 }
 
-// byEntries says whether a step counts its progress in entries.
+// byEntries reports whether a step counts its progress in entries.
 func (v *verifier) byEntries(s *driver.LogStep) bool {
 	return len(s.Entries) == len(v.rows) && len(v.entries) == len(v.rows)
 }
@@ -360,12 +360,12 @@ func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 		coverage, s.Step, line, "%d of %d missing", gone, all)
 }
 
-// byWeights says whether a step goes by rows' weights.
+// byWeights reports whether a step goes by rows' weights.
 func (v *verifier) byWeights(s *driver.LogStep) bool {
 	return len(s.Weight) == len(v.rows) && len(v.weights) == len(v.rows)
 }
 
-// present says whether a split has a part in a step's means.
+// present reports whether a split has a part in a step's means.
 func (v *verifier) present(s *driver.LogStep, i int) bool {
 	return s.C[i] > 0 && (!v.byWeights(s) || s.Weight[i] > 0)
 }

@@ -37,7 +37,7 @@ type effect struct {
 	also     *effect // on another name, at once; nil where there is none
 }
 
-// mayBeLost says whether an effect may be missing after so many operations.
+// mayBeLost reports whether an effect may be missing after so many operations.
 func (e *effect) mayBeLost(ops int) bool { return e.safe >= ops }
 
 // compiler finds out what operations change, one after the other.
@@ -175,7 +175,7 @@ func (e *effect) name() {
 	}
 }
 
-// in says whether an effect is on a name in a directory.
+// in reports whether an effect is on a name in a directory.
 func (e *effect) in(dir *inode) bool {
 	return e.file == nil && (e.from == dir || e.to == dir || e.also != nil && e.also.in(dir))
 }

@@ -90,7 +90,7 @@ func differing(a, b *inode, path string) (out []string) {
 // Ops are the operations, for messages.
 func (r *Recording) Ops() []disk.Op { return r.ops }
 
-// inside says whether a path is below the recorded directory.
+// inside reports whether a path is below the recorded directory.
 func (r *Recording) inside(path string) bool {
 	return path == r.root || strings.HasPrefix(path, r.root+string(filepath.Separator))
 }

@@ -149,5 +149,5 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// Is says whether an error is of a kind.
+// Is reports whether an error is of a kind.
 func Is(err error, k Kind) bool { return err != nil && KindOf(err) == k }

@@ -28,7 +28,7 @@ func (r *localRunner) serveBlocks() (addr string, stop func(), err error) {
 // Fetch sends a split that this runner holds: first what is in its pack.
 func (r *localRunner) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) error {
 	if req.Shuffled {
-		b, err := r.bucketOf(req.Node, req.Map, req.Attempt, storage.Span{From: int(req.Split), Through: int(req.Through)})
+		b, err := r.outputOf(req.Node, req.Map, req.Attempt, storage.Span{From: int(req.Split), Through: int(req.Through)})
 		if err != nil {
 			return status.Error(codes.NotFound, err.Error())
 		}
@@ -49,13 +49,13 @@ func (r *localRunner) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServ
 	return r.store.Send(storage.SplitKey{Node: int(req.Node), Split: int(req.Split)}, wire.RawWriter{Stream: stream})
 }
 
-// bucketOf opens partitions of a map task's output.
-func (r *localRunner) bucketOf(node, mapTask uint32, attempt uint64, span storage.Span) (io.ReadCloser, error) {
-	return r.store.OpenBucket(storage.ShuffleKey{Node: int(node), Map: int(mapTask), Attempt: attempt}, span)
+// outputOf opens partitions of a map task's output.
+func (r *localRunner) outputOf(node, mapTask uint32, attempt uint64, span storage.Span) (io.ReadCloser, error) {
+	return r.store.OpenMapOutput(storage.ShuffleKey{Node: int(node), Map: int(mapTask), Attempt: attempt}, span)
 }
 
-// OpenBucket brings shuffled rows from the runner that keeps them.
-func (r *localRunner) OpenBucket(ctx context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+// OpenMapOutput brings shuffled rows from the runner that keeps them.
+func (r *localRunner) OpenMapOutput(ctx context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
 	ctx, alive, done := whileAlive(ctx)
 	defer done()
 	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(span.From), Through: uint32(span.Through), Job: r.process.Job, From: string(from.ID),
@@ -129,7 +129,7 @@ func (r *localRunner) hand(ctx context.Context, h *wire.Hand) error {
 	first := &wire.BlockPart{Ticket: h.Ticket}
 	var b io.ReadCloser
 	if h.Shuffled {
-		b, err = r.bucketOf(h.Node, h.Map, h.Attempt, storage.Span{From: int(h.Split), Through: int(h.Through)})
+		b, err = r.outputOf(h.Node, h.Map, h.Attempt, storage.Span{From: int(h.Split), Through: int(h.Through)})
 	} else {
 		first.Meta, err = r.describe(int(h.Node))
 	}

@@ -35,7 +35,7 @@ func blockRunner(t *testing.T) *localRunner {
 // is said whether one output is gone or its holder.
 func TestShuffledRowsComeFromOtherRunners(t *testing.T) {
 	holder, reader := blockRunner(t), blockRunner(t)
-	w := holder.store.NewBucketWriter(3, 1)
+	w := holder.store.NewMapOutputWriter(3, 1)
 	for i := range 5000 {
 		room := w.Room(i % 2)
 		if *room = fmt.Appendf(*room, "%05d", i); len(*room) >= w.Block {
@@ -56,7 +56,7 @@ func TestShuffledRowsComeFromOtherRunners(t *testing.T) {
 	}
 	from := executor.Peer{ID: plan.ExecutorID("e1"), Address: addr}
 	for part, want := range []int{2500, 2500, 0} {
-		b, err := reader.OpenBucket(context.Background(), from, key, storage.Span{From: part, Through: part + 1})
+		b, err := reader.OpenMapOutput(context.Background(), from, key, storage.Span{From: part, Through: part + 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestShuffledRowsComeFromOtherRunners(t *testing.T) {
 	key.Attempt++
 	lost := func(op string) {
 		t.Helper()
-		_, err := reader.OpenBucket(context.Background(), from, key, storage.Span{Through: 1})
+		_, err := reader.OpenMapOutput(context.Background(), from, key, storage.Span{Through: 1})
 		if f, ok := err.(*fault.Error); !ok || f.Kind != fault.LostInput || f.Op != op || f.Subject != "e1" {
 			t.Errorf("%v, want a lost input, %s", err, op)
 		}

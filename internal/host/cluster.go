@@ -116,10 +116,10 @@ func (m *members) FetchSplit(_ context.Context, from executor.Peer, key storage.
 	return fault.Newf(fault.FetchFailed, "fetch from", string(from.ID), "there is no such executor")
 }
 
-// OpenBucket reads shuffled rows that another executor of this process keeps.
-func (m *members) OpenBucket(_ context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+// OpenMapOutput reads shuffled rows that another executor of this process keeps.
+func (m *members) OpenMapOutput(_ context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
 	if en := m.member(from.ID); en != nil {
-		return en.Store().OpenBucket(key, span)
+		return en.Store().OpenMapOutput(key, span)
 	}
 	return nil, fault.Newf(fault.LostInput, "reach", string(from.ID), "there is no such executor")
 }

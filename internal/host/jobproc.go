@@ -94,7 +94,7 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 	return r, nil
 }
 
-// beat gives signs of life until the connection ends.
+// beat gives heartbeats until the connection ends.
 func (r *remote) beat(every time.Duration) {
 	ticker := time.NewTicker(max(every, time.Millisecond))
 	defer ticker.Stop()

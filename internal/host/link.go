@@ -33,9 +33,9 @@ func (l *link) FetchSplit(ctx context.Context, from executor.Peer, key storage.S
 	return l.Peers.FetchSplit(ctx, from, key, linkWriter{l, w})
 }
 
-// OpenBucket reads partitions of a map task's output that a peer keeps.
-func (l *link) OpenBucket(ctx context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
-	r, err := l.Peers.OpenBucket(ctx, from, key, span)
+// OpenMapOutput reads partitions of a map task's output that a peer keeps.
+func (l *link) OpenMapOutput(ctx context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+	r, err := l.Peers.OpenMapOutput(ctx, from, key, span)
 	if err != nil {
 		return nil, err
 	}

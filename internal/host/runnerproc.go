@@ -77,7 +77,7 @@ func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program)
 	return executor.New(ctx, ec, r.engine, newRunnerConn(wire.FramedExecutor(frames), ec.Gate, r)).Serve()
 }
 
-// beat gives signs of life: empty messages.
+// beat gives heartbeats: empty messages.
 func beat(frames *wire.Framed, every time.Duration) {
 	ticker := time.NewTicker(max(every, time.Millisecond))
 	defer ticker.Stop()

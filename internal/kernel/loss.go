@@ -26,7 +26,7 @@ type Loss struct {
 	Rows []float64
 }
 
-// weighted says whether rows count differently.
+// weighted reports whether rows count differently.
 func (l Loss) weighted() bool { return l.Weights != [2]float64{} || l.Rows != nil }
 
 // weight of row i, whose label is y.

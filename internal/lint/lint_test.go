@@ -140,7 +140,7 @@ func checkDoc(t *testing.T, s source, d ast.Decl) {
 	}
 }
 
-// exportedReceiver says whether a method belongs to an exported type: only
+// exportedReceiver reports whether a method belongs to an exported type: only
 // those are part of a package's documentation.
 func exportedReceiver(d *ast.FuncDecl) bool {
 	if d.Recv == nil {
@@ -246,7 +246,7 @@ func TestProgramsLinkNoDaemon(t *testing.T) {
 	}
 }
 
-// pure says whether a file may only decide: no I/O, clock, goroutine or
+// pure reports whether a file may only decide: no I/O, clock, goroutine or
 // randomness.
 func pure(s source) bool {
 	switch s.dir {

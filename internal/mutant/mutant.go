@@ -53,13 +53,13 @@ const (
 	ShareByLive     // the share that is reported leaves out missing splits
 	CountUnchecked  // an accumulator whose count is not the reported one is merged
 	TermRemoved     // epochs do not begin with the term of the job's life
-	AttemptOnly     // the attempt alone says whether a report is current
+	AttemptOnly     // the attempt alone reports whether a report is current
 	TwoFetches      // a split that is on its way is fetched a second time
 	FetchedUnnamed  // a damaged copy is reported as sound, under its own hash
 	MissingUnnamed  // the report names no missing split
 	WeightsIgnored  // N_eff goes by rows where results go by weights
 	CoverageSummed  // what leased pieces say that they folded is that of the last one only
-	StateForgotten  // what lives with a split is not kept when it was merged
+	StateForgotten  // the row state of a split is not kept when it was merged
 	ReportHalved    // an executor reports half of what it has processed
 	StopAnyStep     // a stop command stops whatever runs
 	LimitIgnored    // a batch folds all rows

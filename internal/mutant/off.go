@@ -2,10 +2,10 @@
 
 package mutant
 
-// Built says whether bugs can be planted.
+// Built reports whether bugs can be planted.
 const Built = false
 
-// On says whether a bug is planted, which none is in this build.
+// On reports whether a bug is planted, which none is in this build.
 func On(Bug) bool { return false }
 
 // Plant does nothing in this build.

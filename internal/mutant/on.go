@@ -2,13 +2,13 @@
 
 package mutant
 
-// Built says whether bugs can be planted.
+// Built reports whether bugs can be planted.
 const Built = true
 
 // planted is the bug that is in force; it changes only while nothing runs.
 var planted Bug
 
-// On says whether a bug is planted.
+// On reports whether a bug is planted.
 func On(b Bug) bool { return b == planted }
 
 // Plant puts a bug in force in place of the one before; None is none.

@@ -163,7 +163,7 @@ func physical() []float64 {
 	return speeds
 }
 
-// Fits says whether the law is for a cluster of this shape.
+// Fits reports whether the law is for a cluster of this shape.
 func (l *Law) Fits(executors, slots int) error {
 	if l == nil || l.Executors == 0 {
 		return nil

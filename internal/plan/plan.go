@@ -32,7 +32,7 @@ func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 // Short is the first twelve hexadecimal digits, for messages to people.
 func (d Digest) Short() string { return hex.EncodeToString(d[:6]) }
 
-// IsZero says whether the digest was never set.
+// IsZero reports whether the digest was never set.
 func (d Digest) IsZero() bool { return d == Digest{} }
 
 // MarshalText makes digests hexadecimal strings in JSON.
@@ -106,7 +106,7 @@ type Assignment struct {
 	Epoch   Epoch
 	Cursor  int64
 	Limit   int64  // rows to fold; 0 is all
-	State   uint64 // version of what lives with the split's rows
+	State   uint64 // version of the row state of the split
 }
 
 // Move takes a split from one executor to another. Role says that the target

@@ -81,7 +81,7 @@ func (s *Store) use(digest string) {
 	}
 }
 
-// valid says whether a string can be a digest.
+// valid reports whether a string can be a digest.
 func valid(digest string) bool {
 	raw, err := hex.DecodeString(digest)
 	return err == nil && len(raw) == sha256.Size

@@ -79,7 +79,7 @@ func NewPartFold(f Folder, s *storage.Split, cursor, limit int64, pieces, parts,
 	return t
 }
 
-// WithState goes on with what lives with the rows; nil is zeros. It takes a copy.
+// WithState goes on with the row state; nil is zeros. It takes a copy.
 func (t *SplitFold) WithState(state []float64) *SplitFold {
 	if n := t.f.State(); n > 0 {
 		t.state = make([]float64, int(t.s.Rows)*n)
@@ -88,7 +88,7 @@ func (t *SplitFold) WithState(state []float64) *SplitFold {
 	return t
 }
 
-// State is what lives with the rows now.
+// State is the row state now.
 func (t *SplitFold) State() []float64 { return t.state }
 
 // Rows is the number of rows of the split.

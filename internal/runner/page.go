@@ -29,7 +29,7 @@ func NewPage(mem []byte, tasks int) *Page {
 // Stop asks the tasks to end at their next chunk.
 func (p *Page) Stop() { p.words[0].Store(1) }
 
-// Stopped says whether a stop was asked for.
+// Stopped reports whether a stop was asked for.
 func (p *Page) Stopped() bool { return p.words[0].Load() != 0 }
 
 // Add counts rows of a task as processed.

@@ -39,11 +39,11 @@ type Program interface {
 	// Folder prepares the fold of a step's node under an encoded parameter.
 	Folder(node int, meta *storage.PackMeta, param []byte) (Folder, error)
 	// Task runs one task of an action's node on a partition.
-	Task(ctx context.Context, node, partition int, args []byte, packs Packs) ([]byte, error)
+	Task(ctx context.Context, node, partition int, args []byte, packs TaskContext) ([]byte, error)
 }
 
-// Packs opens the splits that a task needs.
-type Packs interface {
+// TaskContext opens the splits that a task needs.
+type TaskContext interface {
 	// OpenSplit maps a split of the pack that a node made.
 	OpenSplit(node, split int) (*storage.Split, error)
 	// MakePack makes the pack of a node on this executor, whose name it
@@ -63,14 +63,14 @@ type Shuffles interface {
 	// Held is how many bytes may be taken by what a task holds as a whole, such as the
 	// values of a key; 0 where nobody has set a limit.
 	Held() int
-	// NewBuckets begins the output of a map task, or rows that do not fit into
+	// NewMapOutput begins the output of a map task, or rows that do not fit into
 	// memory.
-	NewBuckets(partitions int) *storage.BucketWriter
+	NewMapOutput(partitions int) *storage.MapOutputWriter
 	// KeepShuffle keeps the output of a map task for those who ask for it, and
 	// says who it is that does.
-	KeepShuffle(key storage.ShuffleKey, b *storage.Buckets) plan.ExecutorID
-	// OpenBucket reads partitions of an output from whoever holds it.
-	OpenBucket(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error)
+	KeepShuffle(key storage.ShuffleKey, b *storage.MapOutput) plan.ExecutorID
+	// OpenMapOutput reads partitions of an output from whoever holds it.
+	OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error)
 	// DropShuffle gives up the outputs of a node up to an attempt.
 	DropShuffle(node int, through uint64)
 	// Shared is a value of about so many bytes that all tasks of this process have

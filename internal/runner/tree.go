@@ -42,7 +42,7 @@ func maximal(splits int, held map[int]bool) func(yield func(level, index int) bo
 	}
 }
 
-// allHeld says whether the splits [from, to) that exist are all held.
+// allHeld reports whether the splits [from, to) that exist are all held.
 func allHeld(from, to, splits int, held map[int]bool) bool {
 	for i := from; i < min(to, splits); i++ {
 		if !held[i] {

@@ -128,7 +128,7 @@ func (c *callWatch) result(from plan.ExecutorID, r *wire.TaskResult, now plan.Ti
 	}
 }
 
-// exhausted says whether a task has failed too often.
+// exhausted reports whether a task has failed too often.
 func (c *callWatch) exhausted() bool { return c.bad }
 
 func (c *callWatch) after(ev driver.Event, cmds []driver.Command, now plan.Time) {
@@ -185,7 +185,7 @@ func (c *callWatch) given(to plan.ExecutorID, r *wire.RunTask, now plan.Time) {
 	t.tries = append(t.tries, watchedTry{on: to, at: now})
 }
 
-// atHome says whether an executor holds the split that a task reads, or nobody
+// atHome reports whether an executor holds the split that a task reads, or nobody
 // does.
 func (c *callWatch) atHome(id plan.ExecutorID, split int) bool {
 	place := c.s.watch.place
@@ -211,7 +211,7 @@ func (c *callWatch) atHome(id plan.ExecutorID, split int) bool {
 	return true
 }
 
-// slow says whether a running task deserves a second attempt.
+// slow reports whether a running task deserves a second attempt.
 func (c *callWatch) slow(i int) bool {
 	if 2*len(c.rates) < len(c.tasks) || c.req.Pack >= 0 || len(c.rates) == 0 {
 		return false

@@ -73,7 +73,7 @@ type countingWorker struct {
 	sent    map[int][]*wire.Part // states that came with leases, by run
 }
 
-// countedState is a version of what lives with a split: how many of its rows have
+// countedState is a version of the row state of a split: how many of its rows have
 // been folded.
 type countedState struct{ version, rows uint64 }
 
@@ -100,10 +100,10 @@ func (c *countingWorker) stateOf(pack int, sent []*wire.Part, t *wire.Assignment
 			return v.rows, nil
 		}
 	}
-	return 0, fault.Newf(fault.FetchFailed, "fold", "split", "what lives with split %d is not here", t.Split)
+	return 0, fault.Newf(fault.FetchFailed, "fold", "split", "the row state of split %d is not here", t.Split)
 }
 
-// goOn goes on from what lives with a split, where something does.
+// goOn goes on from the row state of a split, where something does.
 func (c *countingWorker) goOn(out *executor.Folded, r *executor.Run, sent []*wire.Part, t *wire.Assignment, rc *receipt) (err error) {
 	if r.Step.Node != statefulNode {
 		return nil
@@ -120,7 +120,7 @@ func (c *countingWorker) goOn(out *executor.Folded, r *executor.Run, sent []*wir
 	return err
 }
 
-// statefulNode is the node of steps under which something lives with rows.
+// statefulNode is the node of steps under which rows have state.
 const statefulNode = 1
 
 // packOf is the number of the pack that a step reads: the simulator's packs are

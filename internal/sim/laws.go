@@ -46,7 +46,7 @@ func (s *Sim) drawLaws() laws {
 	return l
 }
 
-// poisoned says whether work on a split fails from now on.
+// poisoned reports whether work on a split fails from now on.
 func (s *Sim) poisoned(pack, split int) bool {
 	if s.law.tight && !s.law.poisonous && s.rng.IntN(60) == 0 {
 		s.fired("fold failed")

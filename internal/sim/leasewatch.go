@@ -82,7 +82,7 @@ func (l *leaseWatch) result(from plan.ExecutorID, r *wire.Result, _ plan.Time) {
 	}
 }
 
-// runs says whether an executor was granted leases under an epoch.
+// runs reports whether an executor was granted leases under an epoch.
 func (l *leaseWatch) runs(id plan.ExecutorID, epoch uint64) bool {
 	for _, x := range l.leases {
 		if x.holder == id && x.epoch == epoch {
@@ -148,7 +148,7 @@ func (l *leaseWatch) include(to plan.ExecutorID, m *wire.Include) {
 	}
 }
 
-// ofLiving says whether a lease's run has not been given up for a later one.
+// ofLiving reports whether a lease's run has not been given up for a later one.
 func (l *leaseWatch) ofLiving(x *watchedLease) bool {
 	for _, o := range l.leases {
 		if o.holder == x.holder && o.epoch > x.epoch {

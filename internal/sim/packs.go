@@ -12,7 +12,7 @@ type simPack struct {
 	rows     []int64
 	bytes    []int64
 	pieces   []int
-	stateful bool        // something lives with the rows
+	stateful bool        // rows have state
 	upTo     [][]int64   // entries of the rows before each position, by split; nil where progress is counted in rows
 	weighed  [][]float64 // weights of the rows before each position; nil where they have none
 }

@@ -295,7 +295,7 @@ func (w *placeWatch) shares(r *driver.StepReport) {
 	}
 }
 
-// awaits says whether an executor was asked for a split that it does not hold yet.
+// awaits reports whether an executor was asked for a split that it does not hold yet.
 func (w *placeWatch) awaits(id plan.ExecutorID) bool {
 	for k, to := range w.last {
 		if to == id && !w.ever[copyOf{id, k.pack, k.split}] {
@@ -360,7 +360,7 @@ func (w *placeWatch) hold(to plan.ExecutorID, h *wire.Hold) {
 	}
 }
 
-// out says whether an executor is to have nothing more.
+// out reports whether an executor is to have nothing more.
 func (w *placeWatch) out(id plan.ExecutorID) bool {
 	_, excluded := w.excluded[id]
 	return excluded || w.draining[id] || w.drained[id]

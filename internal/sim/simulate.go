@@ -321,7 +321,7 @@ func (s *Sim) floor(n int64) int64 {
 	return min(n, max(s.cfg.Sync.MinRows, int64(s.cfg.Sync.MinShare*float64(n))))
 }
 
-// leases says whether a step is leased.
+// leases reports whether a step is leased.
 func (s *Sim) leases(req *driver.StepRequest) bool {
 	policy, there := s.cfg.Sync.Policy, 0
 	for _, ok := range s.watch.place.prepared {
@@ -490,7 +490,7 @@ func (s *Sim) arriveLate() {
 	s.results = nil
 }
 
-// vouched says whether a message is about splits that a runner holds, or of an
+// vouched reports whether a message is about splits that a runner holds, or of an
 // action, which have no epoch: its connection vouches for it.
 func vouched(m *wire.ToDriver) bool {
 	return m.GetHolding() != nil || m.GetTaskResult() != nil || m.GetTaskProgress() != nil

@@ -290,7 +290,7 @@ func (w *watch) task(split uint32) *refTask {
 	return &w.ref.tasks[split]
 }
 
-// acceptable says whether all that a result covers was assigned as it says and
+// acceptable reports whether all that a result covers was assigned as it says and
 // is wanted.
 func (w *watch) acceptable(r *wire.Result) bool {
 	for _, c := range r.Coverage {

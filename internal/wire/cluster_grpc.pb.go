@@ -52,7 +52,7 @@ type ClusterClient interface {
 	Logs(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[RunnerLog, LogsReply], error)
 	// Work is a job process's connection: it says Hello first.
 	Work(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[FromJob, ForJob], error)
-	// Program says whether a program is there, and what the driver runs on.
+	// Program reports whether a program is there, and what the driver runs on.
 	Program(ctx context.Context, in *ProgramRequest, opts ...grpc.CallOption) (*ProgramReply, error)
 	// Upload takes a program in.
 	Upload(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ProgramPart, UploadReply], error)
@@ -300,7 +300,7 @@ type ClusterServer interface {
 	Logs(grpc.ClientStreamingServer[RunnerLog, LogsReply]) error
 	// Work is a job process's connection: it says Hello first.
 	Work(grpc.BidiStreamingServer[FromJob, ForJob]) error
-	// Program says whether a program is there, and what the driver runs on.
+	// Program reports whether a program is there, and what the driver runs on.
 	Program(context.Context, *ProgramRequest) (*ProgramReply, error)
 	// Upload takes a program in.
 	Upload(grpc.ClientStreamingServer[ProgramPart, UploadReply]) error

@@ -2,7 +2,7 @@
 // encoding, and the connections that carry them: within one process a pipe
 // that encodes and decodes every message like any other connection.
 //
-// It tells by their signs of life who is dead, decides nothing else, and knows
+// It tells by their heartbeats who is dead, decides nothing else, and knows
 // no job's state.
 package wire
 

@@ -33,7 +33,7 @@ type Process struct {
 	Pace        string // of a runner; empty is none
 	PaceRate    float64
 	Unreachable bool          // of a runner: blocks go through the driver
-	Beat        time.Duration // of a runner: how often to give a sign of life
+	Beat        time.Duration // of a runner: how often to give a heartbeat
 }
 
 // ExitLost is the exit code of a job's process that has lost its driver (EX_TEMPFAIL).

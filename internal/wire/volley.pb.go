@@ -1140,7 +1140,7 @@ type Assignment struct {
 	Cursor  uint64                 `protobuf:"varint,4,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	// Rows to fold; 0 is all of the split.
 	Limit uint64 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
-	// Version of what lives with the split's rows; 0 is none yet.
+	// Version of the row state of the split; 0 is none yet.
 	State         uint64 `protobuf:"varint,6,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1235,7 +1235,7 @@ type StartStep struct {
 	// Its work comes as leases, under this epoch, and ends with an Include.
 	Leased bool   `protobuf:"varint,10,opt,name=leased,proto3" json:"leased,omitempty"`
 	Epoch  uint64 `protobuf:"varint,11,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// What lives with the rows of splits, where the executor does not have it.
+	// The row state of splits, where the executor does not have it.
 	States []*Part `protobuf:"bytes,12,rep,name=states,proto3" json:"states,omitempty"`
 	// Progress is counted in the entries of sparse rows.
 	Entries       bool `protobuf:"varint,13,opt,name=entries,proto3" json:"entries,omitempty"`
@@ -1980,7 +1980,7 @@ type Part struct {
 	Level int32                  `protobuf:"zigzag32,1,opt,name=level,proto3" json:"level,omitempty"`
 	Index uint32                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
 	Data  []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
-	// Not a partial result: what lives with the rows of a split, by its index.
+	// Not a partial result: the row state of a split, by its index.
 	State bool `protobuf:"varint,4,opt,name=state,proto3" json:"state,omitempty"`
 	// What its sums are to be divided by for means.
 	Weight        float64 `protobuf:"fixed64,5,opt,name=weight,proto3" json:"weight,omitempty"`

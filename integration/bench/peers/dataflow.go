@@ -98,7 +98,7 @@ func median(run func() (flow, error)) (flow, error) {
 	return all[len(all)/2], nil
 }
 
-// chosen says whether something is to be run: where names of its kind are given,
+// chosen reports whether something is to be run: where names of its kind are given,
 // it must be among them.
 func chosen(only, name string) bool {
 	names := strings.Split(only, ",")

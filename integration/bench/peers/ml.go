@@ -115,7 +115,7 @@ func peerNames() (names []string) {
 	return names
 }
 
-// named says whether one of some names is asked for: where names of their kind are
+// named reports whether one of some names is asked for: where names of their kind are
 // given, it must be among them.
 func named(only string, kind []string, mine ...string) bool {
 	asked := slices.DeleteFunc(strings.Split(only, ","), func(n string) bool { return !slices.Contains(kind, n) })

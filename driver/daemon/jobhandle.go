@@ -26,7 +26,7 @@ const (
 
 // work is a job of a driver as others see it, with its process and that one's connection.
 // What becomes of it the lifecycle decides.
-type work struct {
+type jobHandle struct {
 	d       *Daemon
 	dir     string
 	token   string
@@ -52,11 +52,11 @@ type work struct {
 	ended       chan struct{}
 }
 
-// Over says whether a state is an end.
+// Over reports whether a state is an end.
 func Over(state string) bool { return state != JobWaiting && state != JobRunning }
 
 // snapshot is a copy of what is known of the job.
-func (w *work) snapshot() (*wire.JobInfo, <-chan struct{}) {
+func (w *jobHandle) snapshot() (*wire.JobInfo, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return cloneInfo(w.info), w.changed
@@ -68,7 +68,7 @@ func cloneInfo(i *wire.JobInfo) *wire.JobInfo {
 }
 
 // described is a copy of what is known of the job, with what it has come to.
-func (w *work) described() *wire.JobInfo {
+func (w *jobHandle) described() *wire.JobInfo {
 	info, _ := w.snapshot()
 	if info.State == JobDone {
 		raw, _ := os.ReadFile(w.resultFile()) // none is as good as empty
@@ -78,7 +78,7 @@ func (w *work) described() *wire.JobInfo {
 }
 
 // change runs something under the job's lock and wakes those who watch.
-func (w *work) change(do func()) {
+func (w *jobHandle) change(do func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	do()
@@ -87,20 +87,20 @@ func (w *work) change(do func()) {
 }
 
 // resultFile is where what the job printed as its result is kept.
-func (w *work) resultFile() string { return filepath.Join(w.dir, "result.json") }
+func (w *jobHandle) resultFile() string { return filepath.Join(w.dir, "result.json") }
 
 // printed is what the job's last process has printed as its result.
-func (w *work) printed() string {
+func (w *jobHandle) printed() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.result
 }
 
 // step is the last that the job is known to have committed.
-func (w *work) step() plan.StepID { return plan.StepID(w.info.Step) }
+func (w *jobHandle) step() plan.StepID { return plan.StepID(w.info.Step) }
 
 // spec is what was submitted.
-func (w *work) spec() JobSpec {
+func (w *jobHandle) spec() JobSpec {
 	return *specOf(&wire.SubmitRequest{Job: w.info.Job, Args: w.info.Args, Pool: w.info.Pool, Weight: w.info.Weight, Program: w.info.Program}, w.token)
 }
 
@@ -119,7 +119,7 @@ func (s JobSpec) program() *wire.UserProgram {
 }
 
 // cancel ends a job's process at a step boundary, and after a while at once.
-func (w *work) cancel() error {
+func (w *jobHandle) cancel() error {
 	_, err := w.d.jobs.ask(context.Background(), func(from uint64) LifeEvent {
 		return LifeEvent{Ask: &LifeAsk{From: from, Cancel: w.info.Id}}
 	})
@@ -130,7 +130,7 @@ func (w *work) cancel() error {
 }
 
 // read keeps a job from being removed until done is called.
-func (w *work) read() (done func(), err error) {
+func (w *jobHandle) read() (done func(), err error) {
 	_, err = w.d.jobs.ask(context.Background(), func(from uint64) LifeEvent {
 		return LifeEvent{Ask: &LifeAsk{From: from, Read: w.info.Id}}
 	})
@@ -141,7 +141,7 @@ func (w *work) read() (done func(), err error) {
 }
 
 // tell sends something to the job's process, if there is one.
-func (w *work) tell(m *wire.ForJob) {
+func (w *jobHandle) tell(m *wire.ForJob) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.out != nil {
@@ -150,7 +150,7 @@ func (w *work) tell(m *wire.ForJob) {
 }
 
 // append adds to a file of the job.
-func (w *work) append(name string, data []byte) {
+func (w *jobHandle) append(name string, data []byte) {
 	w.logs.Lock()
 	defer w.logs.Unlock()
 	if err := appendLog(filepath.Join(w.dir, filepath.Base(name)), data); err != nil {

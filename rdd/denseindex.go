@@ -7,15 +7,15 @@ import (
 	"unsafe"
 )
 
-// byNumber is an index of a table by the numbers that its keys are.
-type byNumber[K comparable] struct {
+// denseIndex is an index of a table by the numbers that its keys are.
+type denseIndex[K comparable] struct {
 	numbers hasher   // what key is what number, in their order; nil where keys are no integers
 	base    uint64   // the number that the first place is for
 	places  []uint32 // by number: that of an entry plus one; 0 is free; nil where the index is by hash
 	one     [1]uint64
 }
 
-func newByNumber[K comparable]() byNumber[K] { return byNumber[K]{numbers: numbersOf[K]()} }
+func newDenseIndex[K comparable]() denseIndex[K] { return denseIndex[K]{numbers: numbersOf[K]()} }
 
 // numbersOf numbers keys in their order.
 func numbersOf[K comparable]() hasher {
@@ -50,13 +50,13 @@ func numbers64(flip uint64) hasher {
 }
 
 // number is that of a key.
-func (b *byNumber[K]) number(key *K) uint64 {
+func (b *denseIndex[K]) number(key *K) uint64 {
 	b.numbers(unsafe.Pointer(key), unsafe.Sizeof(*key), b.one[:])
 	return b.one[0]
 }
 
 // at finds the entries that numbers belong to; noPlace where there is none.
-func (b *byNumber[K]) at(numbers []uint64, entries []uint32) {
+func (b *denseIndex[K]) at(numbers []uint64, entries []uint32) {
 	places, entries := b.places, entries[:len(numbers)]
 	for i, x := range numbers {
 		entries[i] = noPlace
@@ -91,7 +91,7 @@ func span[K comparable, C any](numbers hasher, rows []Pair[K, C]) (first, last u
 	return first, last
 }
 
-// dense says whether the numbers that are there lie closely enough for an index by
+// dense reports whether the numbers that are there lie closely enough for an index by
 // number, and sees to it that there is one.
 func (t *table[K, C]) dense() bool {
 	if n := indexFor(len(t.entries)); t.places == nil {
@@ -112,7 +112,7 @@ func (t *table[K, C]) renumber(n int) bool {
 	return t.cover(first, last, roomFor(n))
 }
 
-// lieWithin says whether n places are enough for numbers from first to last, and a quarter
+// lieWithin reports whether n places are enough for numbers from first to last, and a quarter
 // for others, lest places are made again all the time.
 func lieWithin(first, last uint64, n int) bool { return last-first < uint64(n/4*3) }
 

@@ -21,8 +21,8 @@ type lookup[K comparable, W any] struct {
 	chained sync.Once
 }
 
-func newLookup[K comparable, W any](c keyed[K, W], rows int) *lookup[K, W] {
-	t := &table[K, W]{codec: c.key, hash: c.hash, byNumber: newByNumber[K]()}
+func newJoinTable[K comparable, W any](c keyed[K, W], rows int) *lookup[K, W] {
+	t := &table[K, W]{codec: c.key, hash: c.hash, denseIndex: newDenseIndex[K]()}
 	t.entries = makeHuge[Pair[K, W]](0, rows)
 	return &lookup[K, W]{keys: t}
 }
@@ -34,7 +34,7 @@ func (p *joinPlan[K, V, W, U]) lookup(ctx context.Context, id, part, workers int
 		return nil, err
 	}
 	a := env.args.Shuffles[id][part]
-	l := newLookup(p.co.r, int(a.Rows))
+	l := newJoinTable(p.co.r, int(a.Rows))
 	if err := readInto(ctx, id, part, p.co.r.row, &arena{large: a.Bytes > 2*slabBytes}, l.addAll); err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (l *lookup[K, W]) order() {
 	}
 }
 
-// ascending says whether each of some hashes is greater than the one before it.
+// ascending reports whether each of some hashes is greater than the one before it.
 func ascending(hashes []uint64) bool {
 	for i := 1; i < len(hashes); i++ {
 		if hashes[i] <= hashes[i-1] {

@@ -9,7 +9,7 @@ import (
 // what happened while it did not look itself.
 func TestAVigil(t *testing.T) {
 	const beat = 800 * time.Millisecond
-	v, now := NewVigil(beat), time.Unix(1000, 0)
+	v, now := NewFailureDetector(beat), time.Unix(1000, 0)
 	look := func(until time.Time) {
 		for ; now.Before(until); now = now.Add(v.Tick()) {
 			v.Look(now)

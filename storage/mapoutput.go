@@ -18,10 +18,10 @@ type Span struct{ From, Through int }
 // extent is a piece of what a writer has made.
 type extent struct{ from, to int64 }
 
-// BucketWriter writes the rows of a number of partitions, each in the order in
+// MapOutputWriter writes the rows of a number of partitions, each in the order in
 // which they come. Rows gather in blocks; what is small stays in memory, the
 // rest goes to a file.
-type BucketWriter struct {
+type MapOutputWriter struct {
 	dir     string
 	open    [][]byte // rows by partition that are no block yet
 	extents [][]extent
@@ -46,24 +46,24 @@ const (
 	writeBuffer     = 256 << 10
 )
 
-// NewBucketWriter makes a writer whose file, if it needs one, is in dir. The
+// NewMapOutputWriter makes a writer whose file, if it needs one, is in dir. The
 // rows that are no block yet take at most about budget bytes, and so much stays
 // in memory as most says.
-func NewBucketWriter(dir string, partitions, budget, most int) *BucketWriter {
+func NewMapOutputWriter(dir string, partitions, budget, most int) *MapOutputWriter {
 	block := min(blockBytesMost, max(blockBytesLeast, budget/max(1, 2*partitions)))
-	return &BucketWriter{dir: dir, open: make([][]byte, partitions), extents: make([][]extent, partitions),
+	return &MapOutputWriter{dir: dir, open: make([][]byte, partitions), extents: make([][]extent, partitions),
 		Rows: make([]int64, partitions), Raw: make([]int64, partitions), Block: block, most: most}
 }
 
 // ToFile keeps nothing in memory, however small it is.
-func (w *BucketWriter) ToFile() { w.most = -1 }
+func (w *MapOutputWriter) ToFile() { w.most = -1 }
 
 // Room is where a partition's rows are appended. Once it has more than Block
 // bytes, Flush is to be called.
-func (w *BucketWriter) Room(part int) *[]byte { return &w.open[part] }
+func (w *MapOutputWriter) Room(part int) *[]byte { return &w.open[part] }
 
 // Flush makes a block of the rows that a partition has in hand.
-func (w *BucketWriter) Flush(part int) error {
+func (w *MapOutputWriter) Flush(part int) error {
 	raw := w.open[part]
 	if len(raw) == 0 {
 		return nil
@@ -99,7 +99,7 @@ func (w *BucketWriter) Flush(part int) error {
 }
 
 // hash takes rows into the digest of a partition, whatever the blocks that they are in.
-func (w *BucketWriter) hash(part int, raw []byte) {
+func (w *MapOutputWriter) hash(part int, raw []byte) {
 	if w.hashes == nil {
 		w.hashes = make([]xxhash.Digest, len(w.open))
 		for i := range w.hashes {
@@ -111,7 +111,7 @@ func (w *BucketWriter) hash(part int, raw []byte) {
 
 // digest tells the rows that were written from others, in their order if that means
 // something.
-func (w *BucketWriter) digest() uint64 {
+func (w *MapOutputWriter) digest() uint64 {
 	sums := w.Sums
 	for i := range w.hashes {
 		sums = append(sums, w.hashes[i].Sum64())
@@ -126,7 +126,7 @@ func (w *BucketWriter) digest() uint64 {
 	return xxhash.Sum64(raw)
 }
 
-func (w *BucketWriter) write() (err error) {
+func (w *MapOutputWriter) write() (err error) {
 	if w.f == nil {
 		if w.f, err = os.CreateTemp(w.dir, "rows-*"); err != nil {
 			return diskError("write rows to", w.dir, err)
@@ -138,14 +138,14 @@ func (w *BucketWriter) write() (err error) {
 }
 
 // Finish makes blocks of all that is left. The writer is of no use any more.
-func (w *BucketWriter) Finish() (_ *Buckets, err error) {
+func (w *MapOutputWriter) Finish() (_ *MapOutput, err error) {
 	defer w.Close()
 	for part := range w.open {
 		if err := w.Flush(part); err != nil {
 			return nil, err
 		}
 	}
-	b := &Buckets{extents: w.extents, Rows: w.Rows, Raw: w.Raw, Digest: w.digest()}
+	b := &MapOutput{extents: w.extents, Rows: w.Rows, Raw: w.Raw, Digest: w.digest()}
 	if w.f == nil && len(w.mem) > w.most {
 		err = w.write()
 	}
@@ -167,7 +167,7 @@ func (w *BucketWriter) Finish() (_ *Buckets, err error) {
 }
 
 // Close gives up what has not been finished.
-func (w *BucketWriter) Close() {
+func (w *MapOutputWriter) Close() {
 	if w.f != nil {
 		w.f.Close()
 		os.Remove(w.f.Name())
@@ -191,8 +191,8 @@ func spareMemory() []byte {
 	return make([]byte, 0, blockBytesMost)
 }
 
-// Buckets are the rows of a number of partitions, in memory or in a file.
-type Buckets struct {
+// MapOutput are the rows of a number of partitions, in memory or in a file.
+type MapOutput struct {
 	Digest  uint64 // of the rows, whatever memory there was and however they are compressed
 	path    string
 	mem     []byte
@@ -203,12 +203,12 @@ type Buckets struct {
 }
 
 // Len is the number of partitions.
-func (b *Buckets) Len() int { return len(b.extents) }
+func (b *MapOutput) Len() int { return len(b.extents) }
 
 // Open reads the blocks of some partitions, one partition after the other.
-func (b *Buckets) Open(span Span) (io.ReadCloser, error) {
+func (b *MapOutput) Open(span Span) (io.ReadCloser, error) {
 	if b.path == "" {
-		return &memoryBucket{mem: b.mem, left: slices.Concat(b.extents[span.From:span.Through]...)}, nil
+		return &partitionInMemory{mem: b.mem, left: slices.Concat(b.extents[span.From:span.Through]...)}, nil
 	}
 	f, err := os.Open(b.path)
 	if err != nil {
@@ -224,17 +224,17 @@ func (b *Buckets) Open(span Span) (io.ReadCloser, error) {
 			pieces = append(pieces, io.NewSectionReader(f, e.from, e.to-e.from))
 		}
 	}
-	return bucket{io.MultiReader(pieces...), f}, nil
+	return openedOutput{io.MultiReader(pieces...), f}, nil
 }
 
-// memoryBucket reads pieces of memory, for which who reads them here needs no copy.
-type memoryBucket struct {
+// partitionInMemory reads pieces of memory, for which who reads them here needs no copy.
+type partitionInMemory struct {
 	mem  []byte
 	left []extent
 }
 
 // take is the next n bytes, which must not be changed, if they lie in one piece.
-func (m *memoryBucket) take(n int) ([]byte, bool) {
+func (m *partitionInMemory) take(n int) ([]byte, bool) {
 	if len(m.left) == 0 || m.left[0].to-m.left[0].from < int64(n) {
 		return nil, false
 	}
@@ -246,7 +246,7 @@ func (m *memoryBucket) take(n int) ([]byte, bool) {
 	return b, true
 }
 
-func (m *memoryBucket) Read(p []byte) (int, error) {
+func (m *partitionInMemory) Read(p []byte) (int, error) {
 	if len(m.left) == 0 {
 		return 0, io.EOF
 	}
@@ -255,10 +255,10 @@ func (m *memoryBucket) Read(p []byte) (int, error) {
 	return copy(p, b), nil
 }
 
-func (*memoryBucket) Close() error { return nil }
+func (*partitionInMemory) Close() error { return nil }
 
 // Path is the file that the rows are in; empty where they are in memory.
-func (b *Buckets) Path() string { return b.path }
+func (b *MapOutput) Path() string { return b.path }
 
 // OpenRows reads all blocks of a file of rows.
 func OpenRows(path string) (io.ReadCloser, error) {
@@ -270,14 +270,14 @@ func OpenRows(path string) (io.ReadCloser, error) {
 }
 
 // Remove gives the rows up.
-func (b *Buckets) Remove() {
+func (b *MapOutput) Remove() {
 	if b.path != "" {
 		os.Remove(b.path)
 	}
 	b.mem = nil
 }
 
-type bucket struct {
+type openedOutput struct {
 	io.Reader
 	io.Closer
 }

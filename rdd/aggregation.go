@@ -6,50 +6,50 @@ import (
 	"unsafe"
 )
 
-// dealer combines rows by key. While keys are few it has one table. Once that does not
+// partitionedAggregation combines rows by key. While keys are few it has one table. Once that does not
 // stay in the machine's caches, where each row would wait for memory, and has no index
-// by number, which it would wait for half as long, rows are dealt out to buckets by the
-// upper bits of their hashes, and a bucket's rows are combined many at a time, in a
-// table of the bucket's own, which stays there meanwhile. The values of a key are
+// by number, which it would wait for half as long, rows are dealt out to shards by the
+// upper bits of their hashes, and a shard's rows are combined many at a time, in a
+// table of the shard's own, which stays there meanwhile. The values of a key are
 // combined in the order in which they came.
-type dealer[K comparable, V, C any] struct {
+type partitionedAggregation[K comparable, V, C any] struct {
 	keyed   keyed[K, C]
 	one     *table[K, C]
-	tables  []*table[K, C] // by bucket; nil until rows are dealt out
-	rows    []Pair[K, V]   // of all buckets, room for as many each
-	held    []int          // rows in each bucket
+	tables  []*table[K, C] // by shard; nil until rows are dealt out
+	rows    []Pair[K, V]   // of all shards, room for as many each
+	held    []int          // rows in each shard
 	hashes  []uint64
 	large   bool // the one table has been found not to stay in the caches
 	dealing bool
 	most    int // bytes of the tables
 	bytes   int // they have by now, whatever memory they had before
-	room    int // rows of a bucket; 0 where rows cannot be dealt out
+	room    int // rows of a shard; 0 where rows cannot be dealt out
 }
 
-// Rows are dealt out to so many buckets, by so many bits, once a table takes more than
-// so many bytes; rows that wait in buckets take half of what tables may.
+// Rows are dealt out to so many shards, by so many bits, once a table takes more than
+// so many bytes; rows that wait in shards take half of what tables may.
 const (
-	bucketBits = 7
-	buckets    = 1 << bucketBits
+	shardBits  = 7
+	shards     = 1 << shardBits
 	cachedMost = 10 << 20
-	leastRoom  = 1024 // rows, without which a bucket's table would not stay in the cache for long
+	leastRoom  = 1024 // rows, without which a shard's table would not stay in the cache for long
 )
 
-func newDealer[K comparable, V, C any](k keyed[K, C]) *dealer[K, V, C] {
-	return &dealer[K, V, C]{keyed: k, one: newTable[K, C](k.key, k.hash, 0)}
+func newDealer[K comparable, V, C any](k keyed[K, C]) *partitionedAggregation[K, V, C] {
+	return &partitionedAggregation[K, V, C]{keyed: k, one: newTable[K, C](k.key, k.hash, 0)}
 }
 
 // begin sets how many bytes tables may take. Only rows of fixed size are dealt out:
 // what others refer to would have to be kept.
-func (d *dealer[K, V, C]) begin(most int, fixed bool) {
+func (d *partitionedAggregation[K, V, C]) begin(most int, fixed bool) {
 	d.most, d.room = most, 0
-	if room := min(most, windowBytes) / 2 / buckets / int(unsafe.Sizeof(Pair[K, V]{})); fixed && room >= leastRoom {
+	if room := min(most, windowBytes) / 2 / shards / int(unsafe.Sizeof(Pair[K, V]{})); fixed && room >= leastRoom {
 		d.room = room
 	}
 }
 
 // add takes a batch of rows in.
-func (d *dealer[K, V, C]) add(rows []Pair[K, V], by Combiner[V, C]) {
+func (d *partitionedAggregation[K, V, C]) add(rows []Pair[K, V], by Combiner[V, C]) {
 	if !d.dealing {
 		combineInto(d.one, rows, by.Create, by.Add)
 		if d.bytes = d.one.content(); d.room > 0 && d.bytes > cachedMost && !d.large {
@@ -59,7 +59,7 @@ func (d *dealer[K, V, C]) add(rows []Pair[K, V], by Combiner[V, C]) {
 	}
 	d.hashes = hashOf(d.keyed.hash, rows, d.hashes)
 	for i, h := range d.hashes {
-		k := int(h >> (64 - bucketBits))
+		k := int(h >> (64 - shardBits))
 		n := d.held[k]
 		d.rows[k*d.room+n] = rows[i]
 		if d.held[k] = n + 1; n+1 == d.room {
@@ -70,25 +70,25 @@ func (d *dealer[K, V, C]) add(rows []Pair[K, V], by Combiner[V, C]) {
 
 // enlarge looks once at the keys of a table that has become large. What it decides goes
 // by these alone, as what tables have when they are full depends on it.
-func (d *dealer[K, V, C]) enlarge() {
+func (d *partitionedAggregation[K, V, C]) enlarge() {
 	if d.large = true; !d.one.dense() {
 		d.deal()
 	}
 }
 
-// deal begins to deal rows out: what the one table has goes to those of the buckets.
-func (d *dealer[K, V, C]) deal() {
+// deal begins to deal rows out: what the one table has goes to those of the shards.
+func (d *partitionedAggregation[K, V, C]) deal() {
 	if d.tables == nil {
-		d.tables, d.held = make([]*table[K, C], buckets), make([]int, buckets)
+		d.tables, d.held = make([]*table[K, C], shards), make([]int, shards)
 		for k := range d.tables {
 			d.tables[k] = newTable[K, C](d.keyed.key, d.keyed.hash, 0)
 		}
 	}
-	if need := buckets * d.room; len(d.rows) < need {
+	if need := shards * d.room; len(d.rows) < need {
 		d.rows = makeHuge[Pair[K, V]](need, need)
 	}
 	for i, h := range d.one.hashed() {
-		t := d.tables[h>>(64-bucketBits)]
+		t := d.tables[h>>(64-shardBits)]
 		at, _ := t.insert(&d.one.entries[i].Key, h)
 		t.entries[at].Value = d.one.entries[i].Value
 	}
@@ -99,8 +99,8 @@ func (d *dealer[K, V, C]) deal() {
 	}
 }
 
-// combine takes the rows of a bucket into its table, a batch at a time.
-func (d *dealer[K, V, C]) combine(k int, by Combiner[V, C]) {
+// combine takes the rows of a shard into its table, a batch at a time.
+func (d *partitionedAggregation[K, V, C]) combine(k int, by Combiner[V, C]) {
 	t, rows := d.tables[k], d.rows[k*d.room:k*d.room+d.held[k]]
 	before := t.content()
 	for n := batchRows[Pair[K, V]](); len(rows) > 0; rows = rows[min(n, len(rows)):] {
@@ -112,13 +112,13 @@ func (d *dealer[K, V, C]) combine(k int, by Combiner[V, C]) {
 
 // raw is how the rows that are combined are encoded, where they can be, and come back the
 // same: functions must not see other values where there is little memory.
-func (d *dealer[K, V, C]) raw() (keyed[K, V], bool) {
+func (d *partitionedAggregation[K, V, C]) raw() (keyed[K, V], bool) {
 	row, err := pairCodecOf[K, V](d.keyed.key)
 	return keyed[K, V]{key: d.keyed.key, hash: d.keyed.hash, row: row}, err == nil && comesBackTheSame(reflect.TypeFor[V]())
 }
 
-// settle combines the rows that wait in buckets.
-func (d *dealer[K, V, C]) settle(by Combiner[V, C]) {
+// settle combines the rows that wait in shards.
+func (d *partitionedAggregation[K, V, C]) settle(by Combiner[V, C]) {
 	for k := range d.tables {
 		if d.dealing {
 			d.combine(k, by)
@@ -128,10 +128,10 @@ func (d *dealer[K, V, C]) settle(by Combiner[V, C]) {
 
 // entry is what tables have of a key; nil where that is nothing. Rows that wait are not
 // in it.
-func (d *dealer[K, V, C]) entry(key *K, hash uint64) *Pair[K, C] {
+func (d *partitionedAggregation[K, V, C]) entry(key *K, hash uint64) *Pair[K, C] {
 	t := d.one
 	if d.dealing {
-		t = d.tables[hash>>(64-bucketBits)]
+		t = d.tables[hash>>(64-shardBits)]
 	}
 	if len(t.entries) == 0 {
 		return nil
@@ -144,11 +144,11 @@ func (d *dealer[K, V, C]) entry(key *K, hash uint64) *Pair[K, C] {
 	return &t.entries[sc.places[0]]
 }
 
-// full says whether tables take as much memory as they may.
-func (d *dealer[K, V, C]) full() bool { return d.bytes > d.most }
+// full reports whether tables take as much memory as they may.
+func (d *partitionedAggregation[K, V, C]) full() bool { return d.bytes > d.most }
 
 // drain hands all tables to yield, and forgets what they have.
-func (d *dealer[K, V, C]) drain(by Combiner[V, C], yield func(*table[K, C]) error) error {
+func (d *partitionedAggregation[K, V, C]) drain(by Combiner[V, C], yield func(*table[K, C]) error) error {
 	d.settle(by)
 	var err error
 	d.each(func(t *table[K, C]) {
@@ -162,7 +162,7 @@ func (d *dealer[K, V, C]) drain(by Combiner[V, C], yield func(*table[K, C]) erro
 }
 
 // each calls f with the tables in use.
-func (d *dealer[K, V, C]) each(f func(*table[K, C])) {
+func (d *partitionedAggregation[K, V, C]) each(f func(*table[K, C])) {
 	if !d.dealing {
 		f(d.one)
 		return
@@ -173,7 +173,7 @@ func (d *dealer[K, V, C]) each(f func(*table[K, C])) {
 }
 
 // clear forgets everything but the memory it took.
-func (d *dealer[K, V, C]) clear() {
+func (d *partitionedAggregation[K, V, C]) clear() {
 	d.one.clear()
 	for k, t := range d.tables {
 		t.clear()
@@ -182,21 +182,21 @@ func (d *dealer[K, V, C]) clear() {
 	d.large, d.dealing, d.bytes = false, false, 0
 }
 
-// dealers are for one task after the other, so that each begins with the memory
+// aggregationPool are for one task after the other, so that each begins with the memory
 // that the one before it needed.
-type dealers[K comparable, V, C any] struct {
+type aggregationPool[K comparable, V, C any] struct {
 	keyed keyed[K, C]
 	fixed bool // rows have one size
 	pool  sync.Pool
 }
 
-func newDealers[K comparable, V, C any](k keyed[K, C]) *dealers[K, V, C] {
+func newAggregationPool[K comparable, V, C any](k keyed[K, C]) *aggregationPool[K, V, C] {
 	row, err := pairCodecOf[K, V](k.key)
-	return &dealers[K, V, C]{keyed: k, fixed: err == nil && row.flat > 0}
+	return &aggregationPool[K, V, C]{keyed: k, fixed: err == nil && row.flat > 0}
 }
 
-func (p *dealers[K, V, C]) get(most int) *dealer[K, V, C] {
-	d, ok := p.pool.Get().(*dealer[K, V, C])
+func (p *aggregationPool[K, V, C]) get(most int) *partitionedAggregation[K, V, C] {
+	d, ok := p.pool.Get().(*partitionedAggregation[K, V, C])
 	if !ok {
 		d = newDealer[K, V, C](p.keyed)
 	}
@@ -204,7 +204,7 @@ func (p *dealers[K, V, C]) get(most int) *dealer[K, V, C] {
 	return d
 }
 
-func (p *dealers[K, V, C]) put(d *dealer[K, V, C]) {
+func (p *aggregationPool[K, V, C]) put(d *partitionedAggregation[K, V, C]) {
 	if d.one.pooled() {
 		d.clear()
 		p.pool.Put(d)

@@ -14,7 +14,7 @@ import (
 )
 
 // writeRows writes rows of a number of partitions.
-func writeRows(w *BucketWriter, part int, row []byte) error {
+func writeRows(w *MapOutputWriter, part int, row []byte) error {
 	room := w.Room(part)
 	*room = append(*room, row...)
 	w.Rows[part]++
@@ -25,7 +25,7 @@ func writeRows(w *BucketWriter, part int, row []byte) error {
 }
 
 // readRows reads partitions back.
-func readRows(b *Buckets, span Span) ([]byte, error) {
+func readRows(b *MapOutput, span Span) ([]byte, error) {
 	r, err := b.Open(span)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func TestBucketsHaveWhatWasWritten(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.IntRange(1, 6).Draw(t, "partitions")
-		w := NewBucketWriter(dir, parts, 1, rapid.SampledFrom([]int{0, 3000, 1 << 20}).Draw(t, "in memory"))
+		w := NewMapOutputWriter(dir, parts, 1, rapid.SampledFrom([]int{0, 3000, 1 << 20}).Draw(t, "in memory"))
 		w.Block = rapid.SampledFrom([]int{1, 100, 5000}).Draw(t, "block")
 		want := make([][]byte, parts)
 		for range rapid.IntRange(0, 300).Draw(t, "rows") {
@@ -84,8 +84,8 @@ func TestBucketsHaveWhatWasWritten(t *testing.T) {
 }
 
 // someBuckets are rows in a file.
-func someBuckets(t testing.TB) *Buckets {
-	w := NewBucketWriter(t.TempDir(), 1, 1<<20, 0)
+func someBuckets(t testing.TB) *MapOutput {
+	w := NewMapOutputWriter(t.TempDir(), 1, 1<<20, 0)
 	for i := range 3000 {
 		if err := writeRows(w, 0, append(fmt.Append(nil, i), bytes.Repeat([]byte{'v'}, i%50)...)); err != nil {
 			t.Fatal(err)
@@ -130,7 +130,7 @@ func TestStoresDropWhatTheyAreToldTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	keep := func(attempt uint64, row string) ShuffleKey {
-		w := s.NewBucketWriter(1, 1)
+		w := s.NewMapOutputWriter(1, 1)
 		if err := writeRows(w, 0, []byte(row)); err != nil {
 			t.Fatal(err)
 		}
@@ -144,19 +144,19 @@ func TestStoresDropWhatTheyAreToldTo(t *testing.T) {
 	}
 	first, second := keep(1, "a"), keep(2, "b")
 	s.DropShuffle(1, 1)
-	if _, err := s.OpenBucket(first, Span{0, 1}); err == nil {
+	if _, err := s.OpenMapOutput(first, Span{0, 1}); err == nil {
 		t.Error("the output of a former attempt is still there")
 	}
-	if r, err := s.OpenBucket(second, Span{0, 1}); err != nil {
+	if r, err := s.OpenMapOutput(second, Span{0, 1}); err != nil {
 		t.Error(err)
 	} else {
 		r.Close()
 	}
-	if _, err := s.OpenBucket(second, Span{0, 2}); err == nil {
+	if _, err := s.OpenMapOutput(second, Span{0, 2}); err == nil {
 		t.Error("a partition that is not there can be read")
 	}
 	s.DropShuffle(1, 2)
-	if _, err := s.OpenBucket(second, Span{0, 1}); err == nil || s.mu.small != 0 {
+	if _, err := s.OpenMapOutput(second, Span{0, 1}); err == nil || s.mu.small != 0 {
 		t.Errorf("what was dropped is still there: %v, %d bytes", err, s.mu.small)
 	}
 }
@@ -181,9 +181,9 @@ func FuzzBlocks(f *testing.F) {
 // TestOutputsKeepTheirRows, whatever writers after them do with memory that one has had,
 // and are read from memory in pieces of any size.
 func TestOutputsKeepTheirRows(t *testing.T) {
-	var all []*Buckets
+	var all []*MapOutput
 	for n := range 20 {
-		w := NewBucketWriter(t.TempDir(), 3, 1<<20, 1<<20)
+		w := NewMapOutputWriter(t.TempDir(), 3, 1<<20, 1<<20)
 		for part := range 3 {
 			for block := range 3 {
 				*w.Room(part) = append(*w.Room(part), bytes.Repeat([]byte{byte(n), byte(part), byte(block)}, 700)...)
@@ -207,7 +207,7 @@ func TestOutputsKeepTheirRows(t *testing.T) {
 	}
 }
 
-func checkOutput(t *testing.T, b *Buckets, span Span, n int, whole bool) {
+func checkOutput(t *testing.T, b *MapOutput, span Span, n int, whole bool) {
 	in, err := b.Open(span)
 	if err != nil {
 		t.Fatal(err)

@@ -2,44 +2,44 @@ package wire
 
 import "time"
 
-// Missed is how many signs of life may be missing before silence is taken for
+// Missed is how many heartbeats may be missing before silence is taken for
 // death.
 const Missed = 3
 
-// Vigil tells the dead from the living by their signs of life. It judges
+// FailureDetector tells the dead from the living by their heartbeats. It judges
 // nobody right after it has itself stood still: what was said meanwhile may
 // not have been read yet.
-type Vigil struct {
+type FailureDetector struct {
 	silence time.Duration // that is taken for death
 	tick    time.Duration // between two looks
 	last    time.Time
 	awake   time.Time // since when it has looked without a break
 }
 
-// NewVigil watches over those that give a sign of life every so often.
-func NewVigil(beat time.Duration) *Vigil {
+// NewFailureDetector watches over those that give a heartbeat every so often.
+func NewFailureDetector(beat time.Duration) *FailureDetector {
 	tick := beat / 8
 	// Half a beat early: what waits for the dead goes on elsewhere within as many
 	// beats.
-	return &Vigil{silence: Missed*beat - beat/2, tick: tick}
+	return &FailureDetector{silence: Missed*beat - beat/2, tick: tick}
 }
 
 // Tick is how often to look.
-func (v *Vigil) Tick() time.Duration { return v.tick }
+func (v *FailureDetector) Tick() time.Duration { return v.tick }
 
 // Silence is how long one must have been silent.
-func (v *Vigil) Silence() time.Duration { return v.silence }
+func (v *FailureDetector) Silence() time.Duration { return v.silence }
 
 // Look begins a look at everybody.
-func (v *Vigil) Look(now time.Time) {
+func (v *FailureDetector) Look(now time.Time) {
 	if v.awake.IsZero() || now.Sub(v.last) > v.silence/2 {
 		v.awake = now
 	}
 	v.last = now
 }
 
-// Dead says whether one last heard of at a time is taken for dead.
-func (v *Vigil) Dead(heard time.Time) bool {
+// Dead reports whether one last heard of at a time is taken for dead.
+func (v *FailureDetector) Dead(heard time.Time) bool {
 	if heard.Before(v.awake) {
 		heard = v.awake
 	}

@@ -19,7 +19,7 @@ func TestRowsAreFoundByKey(t *testing.T) {
 	for _, keys := range []int{1, 40, 150_000, 3_000_000, 1 << 40} {
 		for _, workers := range []int{1, 3} {
 			rng := rand.New(rand.NewPCG(5, uint64(keys)))
-			l, want := newLookup(c, 10), map[int64][]int{}
+			l, want := newJoinTable(c, 10), map[int64][]int{}
 			const n = 4 * indexedLeast
 			for at := 0; at < n; {
 				rows := make([]Pair[int64, int], 1+rng.IntN(900))
@@ -86,7 +86,7 @@ func rowsAreMerged(t *testing.T, c keyed[int64, int], merged bool) {
 			rng := rand.New(rand.NewPCG(9, seed))
 			keys := inOrderOf(c.hash, 3000)
 			right, want := someOf(rng, keys), map[int64]int{}
-			l := newLookup(c, 10)
+			l := newJoinTable(c, 10)
 			for i, k := range right {
 				want[k] = i
 				if err := l.addAll([]Pair[int64, int]{{Key: k, Value: i}}); err != nil {
