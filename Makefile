@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build run test builds race lint sim mutants soak bench bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
+.PHONY: build run test builds race lint sim mutants mutate soak bench bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
 
 build:
 	$(GO) build -trimpath -ldflags=-s -o bin/volley ./cmd/volley
@@ -38,6 +38,14 @@ sim:
 # make mutants: every planted bug must be found by the oracle that it is for.
 mutants:
 	$(GO) test -tags mutants -count=1 -timeout 30m ./internal/sim -run 'Planted|Proof'
+
+# make mutate [PKG=abss,scheduler] [JOBS=2] [LEAST=85]: every small change of what decides must be noticed by a test, but for
+# few: docs/mutants.md says which are not.
+PKG ?=
+JOBS ?= 2
+LEAST ?= 85
+mutate:
+	$(GO) run ./internal/mutate -pkg "$(PKG)" -jobs $(JOBS) -least $(LEAST)
 
 # make soak [SEEDS=200]: random pipelines of all operations against a naive reference, in one process, a twentieth of them on
 # processes that are killed and stopped, a fiftieth with more data than memory; then shuffles, loops, counters and solvers.

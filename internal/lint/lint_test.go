@@ -197,6 +197,7 @@ var allowed = map[string][]string{
 	"internal/audit":        {"abss", "driver", "rdd", "storage", "internal/fault", "internal/plan", "internal/runner"},
 	"internal/synth":        {"internal/fault"},
 	"internal/lint":         {},
+	"internal/mutate":       {},
 	"integration":           {"*"},
 	"integration/bench":     {"*"}, "integration/bench/peers": {"*"}, "integration/lab": {"*"}, "integration/digests": {"*"}, "integration/soak": {"*"}, "integration/rows": {"*"}, "integration/bench/dataflow": {"*"}, "integration/bench/memory": {"*"}, "integration/bench/jobs": {"*"}, "integration/bench/defaults": {"*"}, "integration/reference": {},
 }

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const fixture = "internal/mutate/testdata/fixture"
+
+// TestTheFixture holds what becomes of every mutant of the fixture against testdata/outcomes.txt;
+// UPDATE=1 writes that anew.
+func TestTheFixture(t *testing.T) {
+	before, err := os.ReadFile("testdata/fixture/fixture.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := mutate("../..", target{dir: fixture}, 2, 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, o := range all {
+		fate := "survives"
+		if o.killed {
+			fate = "killed"
+		}
+		fmt.Fprintf(&b, "%s %d:%d %s %s: %s -> %s%s\n", fate, o.line, o.col, o.fn, o.kind, o.before, o.after, o.remark())
+	}
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile("testdata/outcomes.txt", []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile("testdata/outcomes.txt")
+	if err != nil || b.String() != string(want) {
+		t.Errorf("got\n%s\nwant\n%s\n%v", b.String(), want, err)
+	}
+	if after, err := os.ReadFile("testdata/fixture/fixture.go"); err != nil || string(after) != string(before) {
+		t.Errorf("the tree was changed (%v)", err)
+	}
+}
+
+func TestWhatIsArguedNeedsAReasonAndASurvivor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "argued.txt")
+	put := func(text string) (map[string]string, error) {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return readArgued(path)
+	}
+	if _, err := put("p/a.go | f | boundary | a < b -> a <= b\n"); err == nil {
+		t.Error("an argument without a reason is taken")
+	}
+	if _, err := put("\twhy\n"); err == nil {
+		t.Error("a reason without a mutant is taken")
+	}
+	reasons, err := put("# for the reader\np/a.go | f | boundary | a < b -> a <= b\n\tboth ways\n\tadd nothing\n\np/a.go | g | x | 1 -> 2\n\tno\nq/b.go | g | x | 1 -> 2\n\tno\n")
+	if err != nil || len(reasons) != 3 || reasons["p/a.go | f | boundary | a < b -> a <= b"] != "both ways add nothing" {
+		t.Fatal(reasons, err)
+	}
+	edge := &mutant{kind: "boundary", file: "p/a.go", fn: "f", before: "a < b", after: "a <= b"}
+	other := *edge
+	other.nth = 2
+	s := summarize("p", []outcome{{mutant: edge}, {mutant: &other}, {mutant: &mutant{}, killed: true}}, reasons)
+	if s.total != 3 || s.killed != 1 || len(s.argued) != 1 || len(s.survivors) != 1 || s.share() != 50 {
+		t.Errorf("%+v", s)
+	}
+	if !slices.Equal(s.stale, []string{"p/a.go | g | x | 1 -> 2"}) {
+		t.Errorf("stale: %q", s.stale)
+	}
+}
+
+func TestASectionIsReplacedAndTheOthersStay(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mutants.md")
+	for _, s := range []summary{{dir: "b", total: 4, killed: 3}, {dir: "a", total: 1}, {dir: "b", total: 2, killed: 2}} {
+		if err := s.write(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	want := preface + "\n## a\n\n0 of 1 killed, 0 argued: 0.0 %\n\n## b\n\n2 of 2 killed, 0 argued: 100.0 %\n"
+	if err != nil || string(got) != want {
+		t.Errorf("%s (%v)", got, err)
+	}
+}
+
+func TestAMutantIsRunAgainstTheTestsThatComeByIt(t *testing.T) {
+	saw := func(name string, took time.Duration, ids ...int) testcase {
+		c := testcase{name, took, make([]byte, 3)}
+		for _, id := range ids {
+			c.seen[id] = 1
+		}
+		return c
+	}
+	tests := []testcase{saw("A", time.Second, 1), saw("B", 1, 1, 2), saw("C", time.Second/2, 1), saw("D", 1, 1), saw("E", 1)}
+	var got []string
+	for _, b := range batches(tests, 1) {
+		got = append(got, "")
+		for _, c := range b {
+			got[len(got)-1] += c.name
+		}
+	}
+	if !slices.Equal(got, []string{"BD", "C", "A"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestOnlyPackagesThatDecideAreChosen(t *testing.T) {
+	got, err := choose("abss,./driver/")
+	if err != nil || len(got) != 2 || got[1].dir != "driver" {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := choose("storage"); err == nil {
+		t.Error("storage is taken")
+	}
+}

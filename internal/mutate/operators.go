@@ -1,0 +1,255 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// What a condition comes to when no bug is planted.
+const (
+	unknown = iota
+	never
+	always
+)
+
+// known says what an expression comes to, as far as that hangs on planted bugs alone.
+func (f *finder) known(e ast.Expr) int {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return f.known(e.X)
+	case *ast.CallExpr:
+		if o := f.callee(e); o != nil && o.Name() == "On" && strings.HasSuffix(pathOf(o), "/internal/mutant") {
+			return never
+		}
+	case *ast.UnaryExpr:
+		if v := f.known(e.X); e.Op == token.NOT && v != unknown {
+			return never + always - v
+		}
+	case *ast.BinaryExpr:
+		return f.knownPair(e)
+	}
+	return unknown
+}
+
+func (f *finder) knownPair(e *ast.BinaryExpr) int {
+	decides, passes := never, always
+	if e.Op == token.LOR {
+		decides, passes = always, never
+	} else if e.Op != token.LAND {
+		return unknown
+	}
+	x, y := f.known(e.X), f.known(e.Y)
+	switch {
+	case x == decides || y == decides:
+		return decides
+	case x == passes && y == passes:
+		return passes
+	}
+	return unknown
+}
+
+// callee is what a call calls, nil for a value.
+func (f *finder) callee(c *ast.CallExpr) types.Object {
+	switch fun := c.Fun.(type) {
+	case *ast.Ident:
+		return f.info.Uses[fun]
+	case *ast.SelectorExpr:
+		return f.info.Uses[fun.Sel]
+	}
+	return nil
+}
+
+func pathOf(o types.Object) string {
+	if o.Pkg() == nil {
+		return ""
+	}
+	return o.Pkg().Path()
+}
+
+// aside says whether a call is only there for what people read, or for what cannot happen.
+func (f *finder) aside(c *ast.CallExpr) bool {
+	o := f.callee(c)
+	if o == nil {
+		return false
+	}
+	if b, ok := o.(*types.Builtin); ok {
+		return b.Name() == "panic"
+	}
+	path := pathOf(o)
+	return slices.Contains([]string{"fmt", "errors", "log", "log/slog", "github.com/hashicorp/go-hclog"}, path) ||
+		strings.HasSuffix(path, "/internal/fault") || strings.HasSuffix(path, "/internal/mutant")
+}
+
+func (f *finder) call(c *ast.CallExpr) bool {
+	if f.aside(c) {
+		return false
+	}
+	b, ok := f.callee(c).(*types.Builtin)
+	if !ok {
+		return true
+	}
+	switch b.Name() {
+	case "make":
+		f.sizeHints(c)
+	case "min", "max":
+		f.extreme(c, b.Name())
+	}
+	return true
+}
+
+// sizeHints leaves alone what changes nothing but how much memory is taken at first.
+func (f *finder) sizeHints(c *ast.CallExpr) {
+	switch f.info.Types[c.Args[0]].Type.Underlying().(type) {
+	case *types.Map:
+		f.skipAll(c.Args[1:])
+	case *types.Slice:
+		f.skipAll(c.Args[2:])
+	}
+}
+
+func (f *finder) skipAll(list []ast.Expr) {
+	for _, e := range list {
+		f.skip[e] = true
+	}
+}
+
+func (f *finder) extreme(c *ast.CallExpr, name string) {
+	if len(c.Args) != 2 {
+		return
+	}
+	other, helper := "max", "mutMin"
+	if name == "max" {
+		other, helper = "min", "mutMax"
+	}
+	m := f.mutant(c.Pos(), "min/max", f.text(c), other+strings.TrimPrefix(f.text(c), name))
+	open := insert{off: f.off(c.Pos()), del: f.off(c.Args[0].Pos()) - f.off(c.Pos()), rank: prefix, text: fmt.Sprintf("%s(%d, ", helper, m.id)}
+	f.place(c, []insert{open}, m)
+}
+
+// binary mutates an operator; it says whether to go on into the operands.
+func (f *finder) binary(e *ast.BinaryExpr) bool {
+	switch e.Op {
+	case token.LAND, token.LOR:
+		return f.joined(e)
+	case token.EQL, token.NEQ:
+		m := f.mutant(e.OpPos, "equality", f.text(e), f.other(e, map[token.Token]string{token.EQL: "!=", token.NEQ: "=="}[e.Op]))
+		f.place(e, f.around(e, "((", ") != "+is(m)+")"), m)
+	case token.LSS, token.GTR, token.LEQ, token.GEQ:
+		f.compare(e)
+	case token.ADD, token.SUB, token.MUL, token.QUO:
+		f.arithmetic(e)
+	}
+	return true
+}
+
+// other is the text of an expression with another operator.
+func (f *finder) other(e *ast.BinaryExpr, op string) string {
+	return f.text(e.X) + " " + op + " " + f.text(e.Y)
+}
+
+// joined is && or ||: one for the other, and each operand that is not itself made of parts, negated.
+func (f *finder) joined(e *ast.BinaryExpr) bool {
+	if f.known(e) != unknown {
+		return false
+	}
+	x, y := f.known(e.X), f.known(e.Y)
+	f.skip[e.X], f.skip[e.Y] = f.skip[e.X] || x != unknown, f.skip[e.Y] || y != unknown
+	if x == unknown && y == unknown {
+		other := map[token.Token]string{token.LAND: "||", token.LOR: "&&"}[e.Op]
+		m := f.mutant(e.OpPos, "and/or", f.text(e), f.other(e, other))
+		at := f.around(e, "((((", ") != "+is(m)+")) != "+is(m)+")")
+		f.place(e, append(at, f.instead(e.OpPos, e.Op, ") != "+is(m)+") "+e.Op.String()+" ((")), m)
+	}
+	f.operand(e.X)
+	f.operand(e.Y)
+	return true
+}
+
+func (f *finder) operand(e ast.Expr) {
+	if inner, ok := e.(*ast.ParenExpr); ok {
+		f.operand(inner.X)
+	} else if _, pair := e.(*ast.BinaryExpr); !pair {
+		f.condition(e)
+	}
+}
+
+func (f *finder) compare(e *ast.BinaryExpr) {
+	edge := map[token.Token]string{token.LSS: "<=", token.GTR: ">=", token.LEQ: "<", token.GEQ: ">"}[e.Op]
+	round := map[token.Token]string{token.LSS: ">=", token.GTR: "<=", token.LEQ: ">", token.GEQ: "<"}[e.Op]
+	helper := map[token.Token]string{token.LSS: "mutLT", token.GTR: "mutGT", token.LEQ: "mutLE", token.GEQ: "mutGE"}[e.Op]
+	a, b := f.mutant(e.OpPos, "boundary", f.text(e), f.other(e, edge)), f.mutant(e.OpPos, "reversal", f.text(e), f.other(e, round))
+	at := f.around(e, fmt.Sprintf("(%s(%d, ", helper, a.id), ") != "+is(b)+")")
+	f.place(e, append(at, f.instead(e.OpPos, e.Op, ",")), a, b)
+}
+
+var arithmetic = map[token.Token][2]string{
+	token.ADD: {"-", "mutAdd"}, token.SUB: {"+", "mutSub"}, token.MUL: {"/", "mutMul"}, token.QUO: {"*", "mutDiv"},
+}
+
+func (f *finder) arithmetic(e *ast.BinaryExpr) {
+	if !f.numeric(e) {
+		return
+	}
+	to := arithmetic[e.Op]
+	m := f.mutant(e.OpPos, "arithmetic", f.text(e), f.other(e, to[0]))
+	at := f.around(e, fmt.Sprintf("%s(%d, ", to[1], m.id), ")")
+	f.place(e, append(at, f.instead(e.OpPos, e.Op, ",")), m)
+}
+
+func (f *finder) numeric(e ast.Expr) bool {
+	t := f.info.Types[e].Type
+	if t == nil {
+		return false
+	}
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&(types.IsInteger|types.IsFloat) != 0 && b.Info()&types.IsUntyped == 0
+}
+
+// step is ++ or --.
+func (f *finder) step(s *ast.IncDecStmt) {
+	if !simple(s.X) {
+		return
+	}
+	helper, other := "mutInc", "--"
+	if s.Tok == token.DEC {
+		helper, other = "mutDec", "++"
+	}
+	m := f.mutant(s.TokPos, "arithmetic", f.text(s), f.text(s.X)+other)
+	f.place(s, []insert{f.instead(s.TokPos, s.Tok, fmt.Sprintf(" = %s(%d, %s)", helper, m.id, f.raw(s.X)))}, m)
+}
+
+var updates = map[token.Token]token.Token{
+	token.ADD_ASSIGN: token.ADD, token.SUB_ASSIGN: token.SUB, token.MUL_ASSIGN: token.MUL, token.QUO_ASSIGN: token.QUO,
+}
+
+// update is an assignment that adds to what is there, or takes away.
+func (f *finder) update(s *ast.AssignStmt) {
+	op, ok := updates[s.Tok]
+	if !ok || !simple(s.Lhs[0]) || !f.numeric(s.Lhs[0]) {
+		return
+	}
+	to := arithmetic[op]
+	m := f.mutant(s.TokPos, "arithmetic", f.text(s), f.text(s.Lhs[0])+" "+to[0]+"= "+f.text(s.Rhs[0]))
+	f.skip[s.Lhs[0]] = true
+	at := []insert{f.instead(s.TokPos, s.Tok, fmt.Sprintf("= %s(%d, %s, ", to[1], m.id, f.raw(s.Lhs[0]))), {off: f.off(s.End()), rank: suffix, text: ")"}}
+	f.place(s, at, m)
+}
+
+// simple says whether an expression can be computed twice.
+func simple(e ast.Expr) bool {
+	ok := true
+	ast.Inspect(e, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr, *ast.FuncLit:
+			ok = false
+		case *ast.UnaryExpr:
+			ok = ok && n.Op != token.ARROW
+		}
+		return ok
+	})
+	return ok
+}

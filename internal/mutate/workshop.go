@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// How long tests may take with a mutant, beside the least that is allowed to all: so many times
+// as long as without it.
+const (
+	patience = 10
+	trial    = 5 * time.Minute // without a mutant
+	cheap    = 100 * time.Millisecond
+)
+
+// workshop is a directory with test binaries of a package and all its mutants.
+type workshop struct {
+	root    string
+	leisure time.Duration // that every mutant's tests may take
+	dir     string
+	layer   string // the overlay's description
+	oracles []oracle
+}
+
+// oracle is a package whose tests are to notice.
+type oracle struct {
+	dir   string // where its tests run
+	bin   string
+	tests []testcase
+}
+
+// testcase is a test, what it takes, and the mutants that it comes by.
+type testcase struct {
+	name string
+	took time.Duration
+	seen []byte
+}
+
+// outcome is what became of a mutant.
+type outcome struct {
+	*mutant
+	killed bool
+	seen   bool // some test comes by it
+}
+
+func newWorkshop(root string, leisure time.Duration) (*workshop, error) {
+	abs, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "mutate-")
+	if err != nil {
+		return nil, err
+	}
+	return &workshop{root: abs, dir: dir, leisure: leisure, layer: filepath.Join(dir, "overlay.json")}, os.Mkdir(filepath.Join(dir, "tmp"), 0o755)
+}
+
+func (w *workshop) close() { _ = os.RemoveAll(w.dir) }
+
+// overlay writes the package with its mutants, beside the tree.
+func (w *workshop) overlay(p *loaded, f *finding) error {
+	texts, err := settle(p, f)
+	if err != nil {
+		return err
+	}
+	replace := map[string]string{}
+	for path, text := range texts {
+		replace[path] = filepath.Join(w.dir, filepath.Base(path))
+		if err := os.WriteFile(replace[path], text, 0o644); err != nil {
+			return err
+		}
+	}
+	raw, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(w.layer, raw, 0o644)
+}
+
+// oracle compiles the tests of a package and learns which mutants each of them comes by.
+func (w *workshop) oracle(dir string, count, jobs int) error {
+	o := oracle{dir: filepath.Join(w.root, dir), bin: filepath.Join(w.dir, fmt.Sprintf("oracle%d.test", len(w.oracles)))}
+	cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", w.layer, "-o", o.bin, "./"+filepath.ToSlash(dir))
+	cmd.Dir = w.root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	if _, err := os.Stat(o.bin); err != nil {
+		return nil // the package has no tests
+	}
+	names, err := o.list()
+	if err != nil {
+		return err
+	}
+	o.tests = make([]testcase, len(names))
+	errs := make([]error, len(names))
+	parallel(len(names), jobs, func(i int) { o.tests[i], errs[i] = w.trace(o, names[i], i, count) })
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	w.oracles = append(w.oracles, o)
+	return nil
+}
+
+// list returns the names of the tests.
+func (o oracle) list() ([]string, error) {
+	cmd := exec.Command(o.bin, "-test.list", ".")
+	cmd.Dir = o.dir
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.dir, err)
+	}
+	var names []string
+	for line := range strings.Lines(string(out)) {
+		if name := strings.TrimSpace(line); !strings.HasPrefix(name, "Benchmark") {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// trace runs a test without a mutant.
+func (w *workshop) trace(o oracle, name string, i, count int) (testcase, error) {
+	path := filepath.Join(w.dir, fmt.Sprintf("seen%d", i))
+	if err := os.WriteFile(path, make([]byte, count), 0o644); err != nil {
+		return testcase{}, err
+	}
+	began := time.Now()
+	out, err := w.run(o, []string{name}, trial, "VOLLEY_MUTANTS_SEEN="+path)
+	if err != nil {
+		return testcase{}, fmt.Errorf("%s in %s fails without a mutant: %w\n%s", name, o.dir, err, out)
+	}
+	seen, err := os.ReadFile(path)
+	return testcase{name, time.Since(began), seen}, err
+}
+
+// run runs tests of an oracle, and kills them and all that they have started when they take too long.
+func (w *workshop) run(o oracle, names []string, within time.Duration, env ...string) ([]byte, error) {
+	for i, n := range names {
+		names[i] = regexp.QuoteMeta(n)
+	}
+	cmd := exec.Command(o.bin, "-test.short", "-test.failfast", "-test.count=1", "-test.run", "^("+strings.Join(names, "|")+")$")
+	cmd.Dir, cmd.Env = o.dir, append(os.Environ(), append(env, "TMPDIR="+filepath.Join(w.dir, "tmp"))...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, time.Second
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	all := func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	late := time.AfterFunc(within, all)
+	err := cmd.Wait()
+	late.Stop()
+	all() // what a test has left behind
+	return out.Bytes(), err
+}
+
+// judge runs each mutant until a test notices it.
+func (w *workshop) judge(mutants []*mutant, jobs int) []outcome {
+	out := make([]outcome, len(mutants))
+	var done atomic.Int64
+	parallel(len(mutants), jobs, func(i int) {
+		out[i] = w.try(mutants[i])
+		if n := done.Add(1); n%100 == 0 {
+			fmt.Fprintf(os.Stderr, "%s: %d of %d\n", filepath.Dir(mutants[i].file), n, len(mutants))
+		}
+	})
+	return out
+}
+
+func (w *workshop) try(m *mutant) outcome {
+	res := outcome{mutant: m}
+	for _, o := range w.oracles {
+		for _, batch := range batches(o.tests, m.id) {
+			res.seen = true
+			if w.noticed(o, batch, m) {
+				res.killed = true
+				return res
+			}
+		}
+	}
+	return res
+}
+
+func (w *workshop) noticed(o oracle, tests []testcase, m *mutant) bool {
+	var names []string
+	var took time.Duration
+	for _, t := range tests {
+		names, took = append(names, t.name), took+t.took
+	}
+	_, err := w.run(o, names, max(patience*took, w.leisure), "VOLLEY_MUTANT="+strconv.Itoa(m.id))
+	return err != nil
+}
+
+// batches are the tests that come by a mutant: those that take hardly any time together, and
+// then each of the others.
+func batches(tests []testcase, id int) [][]testcase {
+	var quick []testcase
+	var slow, out [][]testcase
+	for _, t := range tests {
+		if id >= len(t.seen) || t.seen[id] == 0 {
+			continue
+		}
+		if t.took < cheap {
+			quick = append(quick, t)
+		} else {
+			slow = append(slow, []testcase{t})
+		}
+	}
+	slices.SortFunc(slow, func(a, b []testcase) int { return int(a[0].took - b[0].took) })
+	if len(quick) > 0 {
+		out = append(out, quick)
+	}
+	return append(out, slow...)
+}
+
+// parallel calls f for 0 to n-1, so many at a time.
+func parallel(n, jobs int, f func(int)) {
+	var all sync.WaitGroup
+	var next atomic.Int64
+	for range max(jobs, 1) {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	all.Wait()
+}
