@@ -119,3 +119,27 @@ func TestOnlyPackagesThatDecideAreChosen(t *testing.T) {
 		t.Error("storage is taken")
 	}
 }
+
+// TestWhatDecidesCanBeMutated: whatever is written in the packages that decide, their mutants compile, and hardly any is left out.
+func TestWhatDecidesCanBeMutated(t *testing.T) {
+	for _, target := range targets {
+		p, err := load("../..", target.dir, target.files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := find(p)
+		if _, err := settle(p, f); err != nil {
+			t.Errorf("%s: %v", target.dir, err)
+		}
+		dropped := 0
+		for _, s := range f.sites {
+			if s.dropped {
+				dropped++
+			}
+		}
+		if len(f.mutants) < 100 || dropped*100 > len(f.sites) {
+			t.Errorf("%s: %d mutants, %d of %d sites do not compile", target.dir, len(f.mutants), dropped, len(f.sites))
+		}
+		t.Logf("%s: %d mutants, %d of %d sites left out", target.dir, len(f.mutants), dropped, len(f.sites))
+	}
+}

@@ -136,7 +136,7 @@ func (f *finder) binary(e *ast.BinaryExpr) bool {
 	case token.LAND, token.LOR:
 		return f.joined(e)
 	case token.EQL, token.NEQ:
-		m := f.mutant(e.OpPos, "equality", f.text(e), f.other(e, map[token.Token]string{token.EQL: "!=", token.NEQ: "=="}[e.Op]))
+		m := f.mutant(e.OpPos, "equality", f.text(e), f.other(e, map[token.Token]token.Token{token.EQL: token.NEQ, token.NEQ: token.EQL}[e.Op]))
 		f.place(e, f.around(e, "((", ") != "+is(m)+")"), m)
 	case token.LSS, token.GTR, token.LEQ, token.GEQ:
 		f.compare(e)
@@ -146,9 +146,17 @@ func (f *finder) binary(e *ast.BinaryExpr) bool {
 	return true
 }
 
-// other is the text of an expression with another operator.
-func (f *finder) other(e *ast.BinaryExpr, op string) string {
-	return f.text(e.X) + " " + op + " " + f.text(e.Y)
+// other is the text of an expression with another operator, and with parentheses around what that
+// would tear apart.
+func (f *finder) other(e *ast.BinaryExpr, op token.Token) string {
+	return f.closed(e.X, op) + " " + op.String() + " " + f.closed(e.Y, op)
+}
+
+func (f *finder) closed(e ast.Expr, op token.Token) string {
+	if inner, pair := e.(*ast.BinaryExpr); pair && inner.Op.Precedence() < op.Precedence() {
+		return "(" + f.text(e) + ")"
+	}
+	return f.text(e)
 }
 
 // joined is && or ||: one for the other, and each operand that is not itself made of parts, negated.
@@ -159,7 +167,7 @@ func (f *finder) joined(e *ast.BinaryExpr) bool {
 	x, y := f.known(e.X), f.known(e.Y)
 	f.skip[e.X], f.skip[e.Y] = f.skip[e.X] || x != unknown, f.skip[e.Y] || y != unknown
 	if x == unknown && y == unknown {
-		other := map[token.Token]string{token.LAND: "||", token.LOR: "&&"}[e.Op]
+		other := map[token.Token]token.Token{token.LAND: token.LOR, token.LOR: token.LAND}[e.Op]
 		m := f.mutant(e.OpPos, "and/or", f.text(e), f.other(e, other))
 		at := f.around(e, "((((", ") != "+is(m)+")) != "+is(m)+")")
 		f.place(e, append(at, f.instead(e.OpPos, e.Op, ") != "+is(m)+") "+e.Op.String()+" ((")), m)
@@ -177,17 +185,32 @@ func (f *finder) operand(e ast.Expr) {
 	}
 }
 
+// comparison is what a bound becomes when it moves by one, and when it is turned round.
+type comparison struct {
+	edge, round token.Token
+	helper      string
+}
+
+var comparisons = map[token.Token]comparison{
+	token.LSS: {token.LEQ, token.GEQ, "mutLT"}, token.GTR: {token.GEQ, token.LEQ, "mutGT"},
+	token.LEQ: {token.LSS, token.GTR, "mutLE"}, token.GEQ: {token.GTR, token.LSS, "mutGE"},
+}
+
 func (f *finder) compare(e *ast.BinaryExpr) {
-	edge := map[token.Token]string{token.LSS: "<=", token.GTR: ">=", token.LEQ: "<", token.GEQ: ">"}[e.Op]
-	round := map[token.Token]string{token.LSS: ">=", token.GTR: "<=", token.LEQ: ">", token.GEQ: "<"}[e.Op]
-	helper := map[token.Token]string{token.LSS: "mutLT", token.GTR: "mutGT", token.LEQ: "mutLE", token.GEQ: "mutGE"}[e.Op]
-	a, b := f.mutant(e.OpPos, "boundary", f.text(e), f.other(e, edge)), f.mutant(e.OpPos, "reversal", f.text(e), f.other(e, round))
-	at := f.around(e, fmt.Sprintf("(%s(%d, ", helper, a.id), ") != "+is(b)+")")
+	to := comparisons[e.Op]
+	a, b := f.mutant(e.OpPos, "boundary", f.text(e), f.other(e, to.edge)), f.mutant(e.OpPos, "reversal", f.text(e), f.other(e, to.round))
+	at := f.around(e, fmt.Sprintf("(%s(%d, ", to.helper, a.id), ") != "+is(b)+")")
 	f.place(e, append(at, f.instead(e.OpPos, e.Op, ",")), a, b)
 }
 
-var arithmetic = map[token.Token][2]string{
-	token.ADD: {"-", "mutAdd"}, token.SUB: {"+", "mutSub"}, token.MUL: {"/", "mutMul"}, token.QUO: {"*", "mutDiv"},
+// exchange is the operator that stands for another, and what chooses between them.
+type exchange struct {
+	op     token.Token
+	helper string
+}
+
+var arithmetic = map[token.Token]exchange{
+	token.ADD: {token.SUB, "mutAdd"}, token.SUB: {token.ADD, "mutSub"}, token.MUL: {token.QUO, "mutMul"}, token.QUO: {token.MUL, "mutDiv"},
 }
 
 func (f *finder) arithmetic(e *ast.BinaryExpr) {
@@ -195,8 +218,8 @@ func (f *finder) arithmetic(e *ast.BinaryExpr) {
 		return
 	}
 	to := arithmetic[e.Op]
-	m := f.mutant(e.OpPos, "arithmetic", f.text(e), f.other(e, to[0]))
-	at := f.around(e, fmt.Sprintf("%s(%d, ", to[1], m.id), ")")
+	m := f.mutant(e.OpPos, "arithmetic", f.text(e), f.other(e, to.op))
+	at := f.around(e, fmt.Sprintf("%s(%d, ", to.helper, m.id), ")")
 	f.place(e, append(at, f.instead(e.OpPos, e.Op, ",")), m)
 }
 
@@ -233,9 +256,9 @@ func (f *finder) update(s *ast.AssignStmt) {
 		return
 	}
 	to := arithmetic[op]
-	m := f.mutant(s.TokPos, "arithmetic", f.text(s), f.text(s.Lhs[0])+" "+to[0]+"= "+f.text(s.Rhs[0]))
+	m := f.mutant(s.TokPos, "arithmetic", f.text(s), f.text(s.Lhs[0])+" "+to.op.String()+"= "+f.text(s.Rhs[0]))
 	f.skip[s.Lhs[0]] = true
-	at := []insert{f.instead(s.TokPos, s.Tok, fmt.Sprintf("= %s(%d, %s, ", to[1], m.id, f.raw(s.Lhs[0]))), {off: f.off(s.End()), rank: suffix, text: ")"}}
+	at := []insert{f.instead(s.TokPos, s.Tok, fmt.Sprintf("= %s(%d, %s, ", to.helper, m.id, f.raw(s.Lhs[0]))), {off: f.off(s.End()), rank: suffix, text: ")"}}
 	f.place(s, at, m)
 }
 

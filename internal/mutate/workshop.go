@@ -140,33 +140,41 @@ func (w *workshop) trace(o oracle, name string, i, count int) (testcase, error) 
 		return testcase{}, err
 	}
 	began := time.Now()
-	out, err := w.run(o, []string{name}, trial, "VOLLEY_MUTANTS_SEEN="+path)
-	if err != nil {
-		return testcase{}, fmt.Errorf("%s in %s fails without a mutant: %w\n%s", name, o.dir, err, out)
+	if e := w.run(o, []string{name}, trial, "VOLLEY_MUTANTS_SEEN="+path); e.err != nil {
+		return testcase{}, fmt.Errorf("%s in %s fails without a mutant: %w\n%s", name, o.dir, e.err, e.out)
 	}
 	seen, err := os.ReadFile(path)
 	return testcase{name, time.Since(began), seen}, err
 }
 
+// ended is how tests ended.
+type ended struct {
+	out     []byte
+	err     error
+	starved bool // they were killed for taking too long, but had been given little of the processor
+}
+
 // run runs tests of an oracle, and kills them and all that they have started when they take too long.
-func (w *workshop) run(o oracle, names []string, within time.Duration, env ...string) ([]byte, error) {
-	for i, n := range names {
-		names[i] = regexp.QuoteMeta(n)
+func (w *workshop) run(o oracle, names []string, within time.Duration, env ...string) ended {
+	var quoted []string
+	for _, n := range names {
+		quoted = append(quoted, regexp.QuoteMeta(n))
 	}
-	cmd := exec.Command(o.bin, "-test.short", "-test.failfast", "-test.count=1", "-test.run", "^("+strings.Join(names, "|")+")$")
+	cmd := exec.Command(o.bin, "-test.short", "-test.failfast", "-test.count=1", "-test.run", "^("+strings.Join(quoted, "|")+")$")
 	cmd.Dir, cmd.Env = o.dir, append(os.Environ(), append(env, "TMPDIR="+filepath.Join(w.dir, "tmp"))...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, time.Second
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return ended{err: err}
 	}
 	all := func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	late := time.AfterFunc(within, all)
 	err := cmd.Wait()
-	late.Stop()
+	over := !late.Stop()
 	all() // what a test has left behind
-	return out.Bytes(), err
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return ended{out.Bytes(), err, over && used < within/2}
 }
 
 // judge runs each mutant until a test notices it.
@@ -196,14 +204,20 @@ func (w *workshop) try(m *mutant) outcome {
 	return res
 }
 
+// noticed says whether tests fail with a mutant. Those that were not done in time, but had hardly
+// any of the processor, have more time once: others may need the machine too.
 func (w *workshop) noticed(o oracle, tests []testcase, m *mutant) bool {
 	var names []string
 	var took time.Duration
 	for _, t := range tests {
 		names, took = append(names, t.name), took+t.took
 	}
-	_, err := w.run(o, names, max(patience*took, w.leisure), "VOLLEY_MUTANT="+strconv.Itoa(m.id))
-	return err != nil
+	within, env := max(patience*took, w.leisure), "VOLLEY_MUTANT="+strconv.Itoa(m.id)
+	e := w.run(o, names, within, env)
+	if e.starved {
+		e = w.run(o, names, 3*within, env)
+	}
+	return e.err != nil
 }
 
 // batches are the tests that come by a mutant: those that take hardly any time together, and
