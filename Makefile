@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build run test builds race lint sim mutants mutate soak bench bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
+.PHONY: build run test builds race lint sim mutants mutate house soak bench bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
 
 build:
 	$(GO) build -trimpath -ldflags=-s -o bin/volley ./cmd/volley
@@ -46,6 +46,10 @@ JOBS ?= 2
 LEAST ?= 85
 mutate:
 	$(GO) run ./internal/mutate -pkg "$(PKG)" -jobs $(JOBS) -least $(LEAST)
+
+# make house: docs/house.md anew, the tree in figures.
+house:
+	$(GO) run ./internal/house
 
 # make soak [SEEDS=200]: random pipelines of all operations against a naive reference, in one process, a twentieth of them on
 # processes that are killed and stopped, a fiftieth with more data than memory; then shuffles, loops, counters and solvers.

@@ -196,6 +196,7 @@ var allowed = map[string][]string{
 	"internal/sim/simulate": {"internal/mutant", "internal/sim", "internal/sim/life"},
 	"internal/audit":        {"abss", "driver", "rdd", "storage", "internal/fault", "internal/plan", "internal/runner"},
 	"internal/synth":        {"internal/fault"},
+	"internal/house":        {},
 	"internal/lint":         {},
 	"internal/mutate":       {},
 	"integration":           {"*"},
