@@ -43,6 +43,9 @@ func TestTheFixture(t *testing.T) {
 	if after, err := os.ReadFile("testdata/fixture/fixture.go"); err != nil || string(after) != string(before) {
 		t.Errorf("the tree was changed (%v)", err)
 	}
+	if _, err := os.Stat("testdata/fixture/testdata"); err == nil {
+		t.Error("a property wrote into the tree what had failed")
+	}
 }
 
 func TestWhatIsArguedNeedsAReasonAndASurvivor(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -38,6 +39,7 @@ type workshop struct {
 type oracle struct {
 	dir   string // where its tests run
 	bin   string
+	flags []string
 	tests []testcase
 }
 
@@ -64,7 +66,20 @@ func newWorkshop(root string, leisure time.Duration) (*workshop, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &workshop{root: abs, dir: dir, leisure: leisure, layer: filepath.Join(dir, "overlay.json")}, os.Mkdir(filepath.Join(dir, "tmp"), 0o755)
+	w := &workshop{root: abs, dir: dir, leisure: leisure, layer: filepath.Join(dir, "overlay.json")}
+	w.closeOnSignal()
+	return w, os.Mkdir(filepath.Join(dir, "tmp"), 0o755)
+}
+
+// closeOnSignal leaves nothing behind when somebody has seen enough.
+func (w *workshop) closeOnSignal() {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-stop
+		w.close()
+		os.Exit(130)
+	}()
 }
 
 func (w *workshop) close() { _ = os.RemoveAll(w.dir) }
@@ -104,6 +119,7 @@ func (w *workshop) oracle(dir string, count, jobs int) error {
 	if err != nil {
 		return err
 	}
+	o.flags = o.steady()
 	o.tests = make([]testcase, len(names))
 	errs := make([]error, len(names))
 	parallel(len(names), jobs, func(i int) { o.tests[i], errs[i] = w.trace(o, names[i], i, count) })
@@ -133,6 +149,16 @@ func (o oracle) list() ([]string, error) {
 	return names, nil
 }
 
+// steady is what keeps properties to the same cases, and from writing those that fail into the tree.
+func (o oracle) steady() []string {
+	cmd := exec.Command(o.bin, "-help")
+	cmd.Dir = o.dir
+	if out, _ := cmd.CombinedOutput(); bytes.Contains(out, []byte("-rapid.nofailfile")) {
+		return []string{"-rapid.nofailfile", "-rapid.seed=1"}
+	}
+	return nil
+}
+
 // trace runs a test without a mutant.
 func (w *workshop) trace(o oracle, name string, i, count int) (testcase, error) {
 	path := filepath.Join(w.dir, fmt.Sprintf("seen%d", i))
@@ -160,7 +186,8 @@ func (w *workshop) run(o oracle, names []string, within time.Duration, env ...st
 	for _, n := range names {
 		quoted = append(quoted, regexp.QuoteMeta(n))
 	}
-	cmd := exec.Command(o.bin, "-test.short", "-test.failfast", "-test.count=1", "-test.run", "^("+strings.Join(quoted, "|")+")$")
+	args := append([]string{"-test.short", "-test.failfast", "-test.count=1", "-test.run", "^(" + strings.Join(quoted, "|") + ")$"}, o.flags...)
+	cmd := exec.Command(o.bin, args...)
 	cmd.Dir, cmd.Env = o.dir, append(os.Environ(), append(env, "TMPDIR="+filepath.Join(w.dir, "tmp"))...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var out bytes.Buffer
