@@ -125,6 +125,9 @@ func TestOnlyPackagesThatDecideAreChosen(t *testing.T) {
 
 // TestWhatDecidesCanBeMutated: whatever is written in the packages that decide, their mutants compile, and hardly any is left out.
 func TestWhatDecidesCanBeMutated(t *testing.T) {
+	if testing.Short() {
+		t.Skip("six packages are compiled")
+	}
 	for _, target := range targets {
 		p, err := load("../..", target.dir, target.files)
 		if err != nil {
