@@ -244,6 +244,7 @@ type Step[P, A any] struct {
 	id     int
 	packID int
 	decl   stepDecl
+	folder func(meta *storage.PackMeta, param P) runner.Folder
 }
 
 // Aggregate declares a step over a pack.
@@ -263,12 +264,14 @@ func Aggregate[P, T, A any](pk Packed[T], agg Aggregator[P, T, A], options ...St
 	if d.ratio < 0 || d.ratio > 1 {
 		pk.g.fail("Aggressive(%v): the synchronization ratio lies in (0, 1]", d.ratio)
 	}
+	folderOf := func(meta *storage.PackMeta, param P) runner.Folder { return &folder[P, T, A]{agg: agg, meta: meta, param: param} }
 	id := pk.g.add(node{kind: "aggregate", typ: typeName[P]() + "→" + typeName[A](), detail: fmt.Sprintf("%+v", d), inputs: []int{pk.id}, user: true,
 		packs: func(meta *storage.PackMeta, raw []byte) (runner.Folder, error) {
-			f := &folder[P, T, A]{agg: agg, meta: meta}
-			return f, Decode(raw, &f.param)
+			var param P
+			err := Decode(raw, &param)
+			return folderOf(meta, param), err
 		}})
-	return Step[P, A]{g: pk.g, id: id, packID: pk.id, decl: d}
+	return Step[P, A]{g: pk.g, id: id, packID: pk.id, decl: d, folder: folderOf}
 }
 
 // Uncut is the same step over all rows, whatever the synchronization policy, as

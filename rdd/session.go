@@ -240,10 +240,7 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 			return zero, err
 		}
 	}
-	f, err := s.g.Folder(st.id, p.meta, raw)
-	if err != nil {
-		return zero, err
-	}
+	f := st.folder(p.meta, param)
 	pieces, err := s.piecesOf(st.id, p.meta, f, len(raw))
 	if err != nil {
 		return zero, err
