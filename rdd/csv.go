@@ -140,7 +140,7 @@ func (c csvRows[T]) read(s *storage.Source, ctx context.Context, part int, yield
 // whose names are none of the type's.
 func (c csvRows[T]) hintOf(r *storage.Record) string {
 	if r.Hint == "" && r.First {
-		return fmt.Sprintf("if the first line is a header, none of its names, %s, is one of the columns %s: the tag col names others, and Header says whether it is one",
+		return fmt.Sprintf("if the first line is a header, none of its names, %s, is one of the columns %s: the tag col names others, and Header decides whether it is one",
 			clipped(bytes.Join(r.Fields, []byte(" "))), strings.Join(c.names(), " "))
 	}
 	return r.Hint

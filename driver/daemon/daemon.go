@@ -185,18 +185,18 @@ func (d *Daemon) Addr() string { return d.listener.Addr().String() }
 
 // watch takes executors and job processes for lost that give no heartbeat.
 func (d *Daemon) watch(ctx context.Context) {
-	vigil := wire.NewFailureDetector(d.cfg.beat())
-	ticker := time.NewTicker(vigil.Tick())
+	detector := wire.NewFailureDetector(d.cfg.beat())
+	ticker := time.NewTicker(detector.Tick())
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			vigil.Look(time.Now())
-			for _, m := range d.members.silent(vigil) {
-				d.log.Warn("executor suspected", "executor", m.name, "silent for", vigil.Silence())
-				m.drop("it gave no heartbeat for " + vigil.Silence().String())
+			detector.Look(time.Now())
+			for _, m := range d.members.silent(detector) {
+				d.log.Warn("executor suspected", "executor", m.name, "silent for", detector.Silence())
+				m.drop("it gave no heartbeat for " + detector.Silence().String())
 			}
-			d.jobs.killSilent(vigil)
+			d.jobs.killSilent(detector)
 		case <-ctx.Done():
 			return
 		}

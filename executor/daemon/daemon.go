@@ -284,14 +284,14 @@ func (d *Daemon) beat(ctx context.Context, every time.Duration, out *wire.Outbox
 
 // watch kills runners that give no heartbeat.
 func (d *Daemon) watch(ctx context.Context, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
-	vigil := wire.NewFailureDetector(beat)
-	ticker := time.NewTicker(vigil.Tick())
+	detector := wire.NewFailureDetector(beat)
+	ticker := time.NewTicker(detector.Tick())
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			vigil.Look(time.Now())
-			d.killSilent(vigil, out)
+			detector.Look(time.Now())
+			d.killSilent(detector, out)
 		case <-ctx.Done():
 			return
 		}

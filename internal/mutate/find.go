@@ -143,7 +143,7 @@ func (f *finder) instead(p token.Pos, tok token.Token, text string) insert {
 
 func is(m *mutant) string { return "mutIs(" + strconv.Itoa(m.id) + ")" }
 
-// visit is called for every node from the outside in; it says whether to go on into it.
+// visit is called for every node from the outside in; it reports whether to go on into it.
 func (f *finder) visit(n ast.Node) bool {
 	if n == nil || f.skip[n] {
 		return false
@@ -226,7 +226,7 @@ func (f *finder) choice(n *ast.IfStmt) {
 	}
 }
 
-// impossible says whether all that a block does is to panic.
+// impossible reports whether all that a block does is to panic.
 func impossible(b *ast.BlockStmt) bool {
 	if len(b.List) != 1 {
 		return false

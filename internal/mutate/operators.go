@@ -70,7 +70,7 @@ func pathOf(o types.Object) string {
 	return o.Pkg().Path()
 }
 
-// aside says whether a call is only there for what people read, or for what cannot happen.
+// aside reports whether a call is only there for what people read, or for what cannot happen.
 func (f *finder) aside(c *ast.CallExpr) bool {
 	o := f.callee(c)
 	if o == nil {
@@ -130,7 +130,7 @@ func (f *finder) extreme(c *ast.CallExpr, name string) {
 	f.place(c, []insert{open}, m)
 }
 
-// binary mutates an operator; it says whether to go on into the operands.
+// binary mutates an operator; it reports whether to go on into the operands.
 func (f *finder) binary(e *ast.BinaryExpr) bool {
 	switch e.Op {
 	case token.LAND, token.LOR:
@@ -262,7 +262,7 @@ func (f *finder) update(s *ast.AssignStmt) {
 	f.place(s, at, m)
 }
 
-// simple says whether an expression can be computed twice.
+// simple reports whether an expression can be computed twice.
 func simple(e ast.Expr) bool {
 	ok := true
 	ast.Inspect(e, func(n ast.Node) bool {

@@ -231,7 +231,7 @@ func (w *workshop) try(m *mutant) outcome {
 	return res
 }
 
-// noticed says whether tests fail with a mutant. Those that were not done in time, but had hardly
+// noticed reports whether tests fail with a mutant. Those that were not done in time, but had hardly
 // any of the processor, have more time once: others may need the machine too.
 func (w *workshop) noticed(o oracle, tests []testcase, m *mutant) bool {
 	var names []string

@@ -1,0 +1,72 @@
+package lint
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// out are words that are not used: each with the field's own.
+var out = []struct {
+	word *regexp.Regexp
+	say  string
+}{
+	{regexp.MustCompile(`\b(says?|tells?) whether\b`), "reports whether"},
+	{regexp.MustCompile(`(?i)\bsigns? of life\b`), "heartbeat"},
+	{regexp.MustCompile(`\bliv(es|ing) with (the |its )?rows\b`), "row state"},
+	{regexp.MustCompile(`\bas (it lies|they lie)\b`), "as it is"},
+	{regexp.MustCompile(`\bat its word\b`), "trusted"},
+	{regexp.MustCompile(`\bdealers?\b`), "partitioned aggregation"},
+	{regexp.MustCompile(`\b[Vv]igil\b`), "failure detector"},
+}
+
+// tracked are the files of the tree, by ending.
+func tracked(t *testing.T, endings ...string) (paths []string) {
+	cmd := exec.Command("git", append([]string{"ls-files"}, endings...)...)
+	cmd.Dir = rootPath
+	raw, err := cmd.Output()
+	if err != nil {
+		t.Skip("this is no clone: ", err)
+	}
+	return strings.Fields(string(raw))
+}
+
+// TestWordsOfTheField: what was there changed once is not said in another way again.
+func TestWordsOfTheField(t *testing.T) {
+	for _, path := range tracked(t, "*.go", "*.md", "*.proto") {
+		if strings.HasPrefix(path, "internal/lint/") || path == "CHANGELOG.md" {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join(rootPath, path))
+		if err != nil {
+			continue // it is not committed that it is gone
+		}
+		for n, line := range bytes.Split(raw, []byte("\n")) {
+			for _, o := range out {
+				if o.word.Match(line) {
+					t.Errorf("%s:%d: %q: say %s", path, n+1, o.word.Find(line), o.say)
+				}
+			}
+		}
+	}
+}
+
+// TestGlossaryNamesWhatIsThere: each file that it and CONTRIBUTING name.
+func TestGlossaryNamesWhatIsThere(t *testing.T) {
+	named := regexp.MustCompile("`((?:[a-z]+/)+[a-z._]+\\.[a-z]+)`")
+	for _, doc := range []string{"docs/glossary.md", "CONTRIBUTING.md", "docs/architecture.md"} {
+		raw, err := os.ReadFile(filepath.Join(rootPath, doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range named.FindAllSubmatch(raw, -1) {
+			if _, err := os.Stat(filepath.Join(rootPath, string(m[1]))); err != nil {
+				t.Errorf("%s names %s, which is not there", doc, m[1])
+			}
+		}
+	}
+}
