@@ -98,6 +98,7 @@ type Controller struct {
 	unread    int       // running tasks with rows left
 	below     int       // live tasks below their floor
 	requested bool      // some task has finished
+	stopped   bool      // it was cut, or had nothing left
 	gaveUp    bool      // a running task was left behind below the floor
 	advanced  plan.Time // when a count last grew
 	maxShare  float64
@@ -264,10 +265,13 @@ func (c *Controller) advance(t *task, count int64, now plan.Time) {
 	}
 }
 
-// request is Algorithm 1's synchronization request.
+// request is Algorithm 1's synchronization request. Who finishes after the stop is not the
+// first to finish before it.
 func (c *Controller) request(now plan.Time) {
-	if !c.requested {
-		c.requested = true
+	if c.requested {
+		return
+	}
+	if c.requested = true; !c.stopped {
 		c.stats.FirstFinish, c.stats.ShareFirst = now-c.start, c.share()
 	}
 }
@@ -373,7 +377,8 @@ func (c *Controller) decideFlooring(now plan.Time) []Decision {
 
 // collect ends computing: with a stop command where rows are left to read.
 func (c *Controller) collect(cut bool, now plan.Time) []Decision {
-	c.stats.Cut, c.stats.StopAt, c.stats.ShareStop = cut && (c.unread > 0 || c.gaveUp), now-c.start, c.share()
+	c.stats.Cut = cut && (c.unread > 0 || c.gaveUp)
+	c.stop(now)
 	bound := c.grace(now)
 	if c.cfg.Policy == BSP || mutant.On(mutant.CollectUnbounded) {
 		bound = c.cfg.StepTimeout
@@ -387,6 +392,12 @@ func (c *Controller) collect(cut bool, now plan.Time) []Decision {
 		out = append(out, Decision{Kind: Stop})
 	}
 	return append(out, c.decideCollecting(now)...)
+}
+
+// stop notes when the step was cut, or had nothing left.
+func (c *Controller) stop(now plan.Time) {
+	c.stopped = true
+	c.stats.StopAt, c.stats.ShareStop = now-c.start, c.share()
 }
 
 func (c *Controller) decideCollecting(now plan.Time) []Decision {
@@ -476,6 +487,9 @@ func (c *Controller) begin(p phase, bound, now plan.Time) {
 }
 
 func (c *Controller) complete(now plan.Time) []Decision {
+	if !c.stopped { // what was left was lost, and has been made again
+		c.stop(now)
+	}
 	c.begin(done, 0, now)
 	return []Decision{{Kind: Complete}}
 }

@@ -14,9 +14,10 @@ import (
 
 // TestStories runs the stories in testdata. Commands:
 //
-//	step policy=absp ratio=0.5 rows=1000,1000,1000 [held=0,1] [largest=F] [learned=D] [grace=D] [timeout=D] [missing=F]
+//	step policy=absp ratio=0.5 rows=1000/1000/1000 [lost=SPLIT] [largest=F] [learned=D] [grace=D] [timeout=D] [missing=F] [least=N] [share=F]
 //	at T     then one event a line: progress SPLIT COUNT, arrived SPLIT COUNT, lost SPLIT, assigned SPLIT, tick
-//	stats
+//	stats; waits; defaults
+//	wants SPLIT COUNT
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var c *Controller
@@ -36,6 +37,13 @@ func TestStories(t *testing.T) {
 					out.WriteString(show(c.Step(event(t, line), now)))
 				}
 				return out.String()
+			case "defaults":
+				return fmt.Sprintf("%+v\n", Config{}.EnsureDefaults())
+			case "wants":
+				ev := event(t, "arrived "+d.CmdArgs[0].Key+" "+d.CmdArgs[1].Key)
+				return fmt.Sprintln(c.Wants(ev.Split, ev.Count))
+			case "waits":
+				return waits(c)
 			case "stats":
 				s := c.Stats()
 				return fmt.Sprintf("cut %v at %v, share %.3f; first finish %v, share %.3f; missing %v\n",
@@ -45,6 +53,16 @@ func TestStories(t *testing.T) {
 			return ""
 		})
 	})
+}
+
+// waits are those that have ended, and what the step waits for now.
+func waits(c *Controller) string {
+	var out strings.Builder
+	for _, w := range c.Stats().Waits {
+		fmt.Fprintf(&out, "%s: from %v, %v of %v\n", w.For, w.Since, w.Took, w.Bound)
+	}
+	fmt.Fprintf(&out, "recovering %v, given up %v\n", c.Recovering(), c.GaveUp())
+	return out.String()
 }
 
 func begin(t *testing.T, d *datadriven.TestData) (*Controller, []Decision) {
@@ -61,6 +79,12 @@ func begin(t *testing.T, d *datadriven.TestData) (*Controller, []Decision) {
 			cfg.Policy, err = ParsePolicy(v)
 		case "ratio":
 			cfg.Ratio, err = strconv.ParseFloat(v, 64)
+		case "grace":
+			cfg.Grace, err = time.ParseDuration(v)
+		case "least":
+			cfg.MinRows, err = strconv.ParseInt(v, 10, 64)
+		case "share":
+			cfg.MinShare, err = strconv.ParseFloat(v, 64)
 		case "missing":
 			cfg.MaxMissing, err = strconv.ParseFloat(v, 64)
 		case "largest":
