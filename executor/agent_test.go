@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/volley-engine/volley/internal/plan"
@@ -58,5 +59,14 @@ func TestAStepWaitsForItsParameter(t *testing.T) {
 	a.Step(start(2, plan.DigestOf([]byte("v")), 3), 0)
 	if got := starts(a.Step(param, 0)); len(got) > 0 {
 		t.Errorf("an older step's splits %d begin", got)
+	}
+}
+
+// TestTasksAreDealtOutInTurn: no slot is without a task, but for one where there is none.
+func TestTasksAreDealtOutInTurn(t *testing.T) {
+	for want, c := range map[string][2]int{"[[]]": {0, 4}, "[[0]]": {1, 4}, "[[0] [1]]": {2, 4}, "[[0 2 4] [1 3]]": {5, 2}, "[[0 1 2]]": {3, 1}} {
+		if got := fmt.Sprint(SlotsOf(c[0], c[1])); got != want {
+			t.Errorf("%d tasks on %d slots: %s, want %s", c[0], c[1], got, want)
+		}
 	}
 }
