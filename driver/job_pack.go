@@ -106,7 +106,9 @@ func (j *Job) onHolding(from plan.ExecutorID, h *wire.Holding, now plan.Time) {
 	if j.step != nil && j.step.leases != nil {
 		j.lease(now)
 	}
-	j.resume(now)
+	if j.resume(now); j.step == nil {
+		j.settle()
+	}
 }
 
 // charge counts a failure against an executor.
@@ -156,6 +158,17 @@ func (j *Job) onDrain(id plan.ExecutorID) {
 	}
 	for _, p := range j.packs {
 		j.schedule(p, p.sched.Drain(id))
+	}
+	j.settle()
+}
+
+// settle has moves that have arrived take effect while no step is under way: the next one may
+// be long in coming, or be of another pack, and somebody who drains waits for them.
+func (j *Job) settle() {
+	for _, p := range j.packs {
+		if j.step == nil && len(j.draining) > 0 && !p.waiting {
+			p.sched.Boundary()
+		}
 	}
 	j.drainMore()
 }

@@ -52,6 +52,7 @@ func (j *Job) complete(now plan.Time) {
 	r.Rates, _ = p.sched.Speeds()
 	r.Counters = j.counters
 	j.emit(Command{StepDone: r})
+	j.settle()
 }
 
 // ledgerOf is where a pack's progress is accounted for.

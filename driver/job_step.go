@@ -86,7 +86,7 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 	}
 	changed := p.sched.Boundary()
 	j.readmit(p, now)
-	j.drainMore()
+	j.settle()
 	n := len(p.info.Rows)
 	if req.Train {
 		j.steps++
