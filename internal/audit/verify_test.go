@@ -1,0 +1,155 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// TestEveryTamperingIsRefused runs the stories in testdata: logs of real runs, what was done
+// to them, and what is said of that.
+//
+//	log RUN [leftout] [real]    of one of runs; leftout: without reports; real: of the real clock
+//	verify
+//	tamper [unsealed]           the log as it was, with edits, one a line; its footer hashes them, unless unsealed:
+//	    LINE PATH = VALUE, LINE PATH none, LINE drop, LINE twice, LINE text TEXT, LINE torn, swap LINE LINE
+func TestEveryTamperingIsRefused(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		var log [][]byte
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "log" {
+				log = made(t, d)
+				return ""
+			}
+			lines := slices.Clone(log)
+			for edit := range strings.Lines(d.Input) {
+				lines = edited(t, d, lines, strings.TrimSpace(edit))
+			}
+			if !d.HasArg("unsealed") {
+				lines = seal(lines)
+			}
+			return said(t, bytes.Join(lines, nil))
+		})
+	})
+}
+
+func made(t *testing.T, d *datadriven.TestData) [][]byte {
+	log := runs[d.CmdArgs[0].Key](t).written()
+	for i := range log {
+		if d.HasArg("leftout") && bytes.Contains(log[i], []byte(`"reports"`)) {
+			log[i] = changed(t, d, log[i], "reports", nil)
+			log[i] = changed(t, d, log[i], "reports_left_out", true)
+		}
+	}
+	if d.HasArg("real") {
+		log[0] = changed(t, d, log[0], "options.clock", "real")
+	}
+	return seal(log)
+}
+
+// What is left out of what is said: it changes with every key of a line.
+var digests, options = regexp.MustCompile(`digest is \w+, its footer says \w+`), regexp.MustCompile(`{[^}]*}`)
+
+// said is what reading and verifying a log come to.
+func said(t *testing.T, log []byte) string {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, log, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Read(path)
+	if err != nil {
+		return strings.ReplaceAll(err.Error(), path, "log") + "\n"
+	}
+	r := Verify(l)
+	var out strings.Builder
+	for _, v := range r.Violations {
+		fmt.Fprintln(&out, digests.ReplaceAllString(options.ReplaceAllString(v.String(), "{...}"), "digest is A, its footer says B"))
+	}
+	if len(r.Violations) == 0 {
+		fmt.Fprintf(&out, "all %d facts of %d steps hold, %d decided, %d not\n", r.Facts, r.Steps, r.Decided, r.Undecided)
+	}
+	return out.String()
+}
+
+// edited is a log with one edit.
+func edited(t *testing.T, d *datadriven.TestData, lines [][]byte, edit string) [][]byte {
+	words := strings.SplitN(edit, " ", 4)
+	if words[0] == "swap" {
+		a, b := number(t, d, words[1])-1, number(t, d, words[2])-1
+		lines[a], lines[b] = lines[b], lines[a]
+		return lines
+	}
+	at := number(t, d, words[0]) - 1
+	switch {
+	case words[1] == "drop":
+		return slices.Delete(lines, at, at+1)
+	case words[1] == "twice":
+		return slices.Insert(lines, at, lines[at])
+	case words[1] == "torn":
+		lines[at] = lines[at][:len(lines[at])-1]
+	case words[1] == "text":
+		lines[at] = []byte(strings.Join(words[2:], " ") + "\n")
+	case words[2] == "none":
+		lines[at] = changed(t, d, lines[at], words[1], nil)
+	default:
+		var v any
+		if err := json.Unmarshal([]byte(words[3]), &v); err != nil {
+			d.Fatalf(t, "%s: %v", words[3], err)
+		}
+		lines[at] = changed(t, d, lines[at], words[1], v)
+	}
+	return lines
+}
+
+func number(t *testing.T, d *datadriven.TestData, word string) int {
+	n, err := strconv.Atoi(word)
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	return n
+}
+
+// changed is a line with another value at a path; nil takes it out.
+func changed(t *testing.T, d *datadriven.TestData, line []byte, path string, v any) []byte {
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.UseNumber()
+	var all map[string]any
+	if err := dec.Decode(&all); err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	keys := strings.Split(path, ".")
+	var at any = all
+	for _, k := range keys[:len(keys)-1] {
+		if m, ok := at.(map[string]any); ok {
+			at = m[k]
+		} else {
+			at = at.([]any)[number(t, d, k)]
+		}
+	}
+	last := keys[len(keys)-1]
+	switch m := at.(type) {
+	case map[string]any:
+		if m[last] = v; v == nil {
+			maps.DeleteFunc(m, func(k string, _ any) bool { return k == last })
+		}
+	case []any:
+		m[number(t, d, last)] = v
+	default:
+		d.Fatalf(t, "there is no %s", path)
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	return append(raw, '\n')
+}
