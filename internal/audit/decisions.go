@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/volley-engine/volley/driver"
@@ -39,6 +40,8 @@ func (v *verifier) configOf(o driver.LogOptions, line int) (cfg driver.JobConfig
 // does.
 func (v *verifier) goesOn(r *driver.LogResume, line int) {
 	v.leftOut, v.next = false, &r.Options
+	v.fact(!slices.Contains(v.resumes, r.Pack), decided, r.Step, line, "pack %d is said to be resumed twice", r.Pack)
+	v.resumes = append(v.resumes, r.Pack)
 	cfg, exact, ok := v.configOf(r.Options, line)
 	if v.retelling == nil || !ok || len(r.Cursor) != len(r.Merged) {
 		v.retelling = nil
@@ -51,6 +54,7 @@ func (v *verifier) goesOn(r *driver.LogResume, line int) {
 // reported tells the job a line's reports, and returns the step that ends with them: nil where
 // there is none.
 func (v *verifier) reported(r driver.LogReports, line int) *driver.StepReport {
+	v.resumes = nil
 	v.leftOut = v.leftOut || r.LeftOut
 	if v.retelling == nil || v.leftOut {
 		v.r.Undecided++

@@ -80,6 +80,7 @@ type verifier struct {
 	evaluations int
 	options     driver.LogOptions  // that the lines in hand were written under
 	next        *driver.LogOptions // of the last line of resumption, until its life has begun
+	resumes     []int              // packs that lines of resumption since the last step or pass are of
 	retelling   *driver.Retelling  // nil where there is nothing to tell
 	leftOut     bool               // reports were more than a log keeps
 	ended       plan.Time          // when the step before did, and so much later as passes since then took
