@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -75,8 +76,9 @@ func (v *verifier) reported(r driver.LogReports, line int) *driver.StepReport {
 	for _, s := range steps[:len(steps)-1] { // those before the first step of a life have no lines
 		v.fact(began > 0 && !s.Train, decided, v.steps, line, "the reports are of a step, or a pass, that has no line")
 	}
-	for id, n := range v.retelling.Slots() {
-		v.fact(v.options.Slots == 0 || n == v.options.Slots, decided, v.steps, line, "%s has %d slots, the options say %d", id, n, v.options.Slots)
+	slots := v.retelling.Slots()
+	for _, id := range slices.Sorted(maps.Keys(slots)) {
+		v.fact(v.options.Slots == 0 || slots[id] == v.options.Slots, decided, v.steps, line, "%s has %d slots, the options say %d", id, slots[id], v.options.Slots)
 	}
 	v.r.Decided++
 	last := steps[len(steps)-1]
