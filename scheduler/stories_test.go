@@ -1,0 +1,309 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// TestStories runs the stories in testdata/stories. Any command may have at=D, the time from
+// then on; with show the placement follows.
+//
+//	splits N [failures=N] [exclude=N] [exclusion=D]; join E [slots=N]; place; lost E
+//	held E SPLIT...; replica E SPLIT...; unsent E SPLIT; failed E SPLIT KIND; charge E KIND; readmit
+//	drain E; move SPLIT E; boundary; epoch; restore EPOCH; assign SPLIT [cursor=N]; merged SPLIT; current SPLIT ATTEMPT EPOCH
+//	observe E RATE...; speeds; share ROWS...; ask E SPLIT; show; defaults
+//	pass rows=N [limit=N] [cursor=N] [pieces=N] [bytes=N] [grace=D] [bandwidth=F]    leases of the splits, all alike
+//	step; folded E LEASE... [epoch=N]; result E LEASE... [epoch=N]; gone E; broken E SPLIT... ; bar E; heard E; got E SPLIT
+//	progress
+func TestStories(t *testing.T) {
+	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
+		s := &story{}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			s.t, s.d = t, d
+			s.out.Reset()
+			if d.HasArg("at") {
+				s.now = s.dur("at")
+			}
+			if !s.place() && !s.passes() {
+				d.Fatalf(t, "unknown command")
+			}
+			if d.Cmd == "show" || d.HasArg("show") {
+				s.show()
+			}
+			return s.out.String()
+		})
+	})
+}
+
+type story struct {
+	t     *testing.T
+	d     *datadriven.TestData
+	s     *State
+	l     *Leases
+	now   plan.Time
+	out   strings.Builder
+	epoch map[plan.ExecutorID]plan.Epoch // of its latest run
+}
+
+func (s *story) text(key, other string) string {
+	for _, a := range s.d.CmdArgs {
+		if a.Key == key && len(a.Vals) > 0 {
+			return a.Vals[0]
+		}
+	}
+	return other
+}
+
+func (s *story) number(v string) int {
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		s.d.Fatalf(s.t, "%v", err)
+	}
+	return n
+}
+
+func (s *story) int(key string, other int) int {
+	return s.number(s.text(key, strconv.Itoa(other)))
+}
+
+func (s *story) dur(key string) time.Duration {
+	v, err := time.ParseDuration(s.text(key, "0"))
+	if err != nil {
+		s.d.Fatalf(s.t, "%v", err)
+	}
+	return v
+}
+
+func (s *story) arg(i int) string { return s.d.CmdArgs[i].Key }
+
+func (s *story) who() plan.ExecutorID { return plan.ExecutorID(s.arg(0)) }
+
+// numbers are the arguments from one on that are numbers.
+func (s *story) numbers(from int) (out []int) {
+	for _, a := range s.d.CmdArgs[from:] {
+		if a.Key[0] >= '0' && a.Key[0] <= '9' {
+			out = append(out, s.number(a.Key))
+		}
+	}
+	return out
+}
+
+func (s *story) err(name string) error {
+	for _, k := range fault.Kinds() {
+		if k.String() == strings.ReplaceAll(name, "-", " ") {
+			return fault.New(k, "read", "it", errors.New("it broke"))
+		}
+	}
+	s.d.Fatalf(s.t, "%q is no kind of failure", name)
+	return nil
+}
+
+func (s *story) say(format string, args ...any) { fmt.Fprintf(&s.out, format+"\n", args...) }
+
+func (s *story) commands(cmds []Command) {
+	for _, c := range cmds {
+		switch {
+		case c.Kind == Abort:
+			s.say("abort: split %d on %s: %v", c.Split, c.Executor, c.Err)
+		case c.From == "":
+			s.say("%s: hold %d from its source", c.Executor, c.Split)
+		default:
+			s.say("%s: hold %d from %s", c.Executor, c.Split, c.From)
+		}
+	}
+}
+
+// place are the commands of placement.
+func (s *story) place() bool {
+	switch s.d.Cmd {
+	case "splits":
+		s.s, s.now = New(Config{MaxTaskFailures: s.int("failures", 0), MaxExecutorFailures: s.int("exclude", 0), Exclusion: s.dur("exclusion")}, s.number(s.arg(0))), 0
+		s.epoch = map[plan.ExecutorID]plan.Epoch{}
+	case "join":
+		s.commands(s.s.Joined(s.who(), s.int("slots", 1)))
+	case "place":
+		s.commands(s.s.Place())
+	case "lost":
+		orphans, cmds := s.s.Lost(s.who())
+		s.say("orphans %v", orphans)
+		s.commands(cmds)
+	case "held", "replica", "unsent":
+		for _, i := range s.numbers(1) {
+			map[string]func(plan.ExecutorID, plan.SplitID){"held": s.s.Held, "replica": s.s.Replica, "unsent": s.s.Unsent}[s.d.Cmd](s.who(), plan.SplitID(i))
+		}
+	case "failed":
+		s.commands(s.s.Failed(s.who(), plan.SplitID(s.number(s.arg(1))), s.err(s.arg(2))))
+	case "charge":
+		s.say("excluded now: %v", s.s.Charge(s.who(), s.err(s.arg(1)), s.now))
+	case "readmit":
+		ids, cmds := s.s.Readmit(s.now)
+		s.say("let back in: %v", ids)
+		s.commands(cmds)
+	case "drain":
+		s.commands(s.s.Drain(s.who()))
+	case "move":
+		s.commands(s.s.Move(plan.SplitID(s.number(s.arg(0))), plan.ExecutorID(s.arg(1))))
+	case "boundary":
+		s.say("changed %v", s.s.Boundary())
+	case "show":
+	case "defaults":
+		s.say("%+v", Config{}.EnsureDefaults())
+		s.say("%+v", Config{1, 2, 3}.EnsureDefaults())
+	default:
+		return s.steps()
+	}
+	return true
+}
+
+// steps are the commands of steps.
+func (s *story) steps() bool {
+	switch s.d.Cmd {
+	case "epoch":
+		s.say("%d", s.s.NextEpoch())
+	case "restore":
+		s.s.Restore(plan.Epoch(s.number(s.arg(0))))
+		s.say("%d", s.s.Epoch())
+	case "assign":
+		id, a, ok := s.s.Assign(plan.SplitID(s.number(s.arg(0))), int64(s.int("cursor", 0)))
+		s.say("to %q, attempt %d, epoch %d, cursor %d, %v", id, a.Attempt, a.Epoch, a.Cursor, ok)
+	case "merged":
+		s.s.Merged(plan.SplitID(s.number(s.arg(0))))
+	case "current":
+		s.say("%v", s.s.Current(plan.SplitID(s.number(s.arg(0))), s.number(s.arg(1)), plan.Epoch(s.number(s.arg(2)))))
+	case "observe":
+		for _, r := range s.numbers(1) {
+			s.s.Observe(s.who(), float64(r))
+		}
+	case "speeds":
+		speed, observed := s.s.Speeds()
+		s.say("%.3f in %v steps, noise %.4f", speed, observed, s.s.Noise())
+	case "share":
+		var rows []int64
+		for _, n := range s.numbers(0) {
+			rows = append(rows, int64(n))
+		}
+		s.say("%.3f", s.s.LargestShare(rows))
+	case "ask":
+		e, i := s.who(), plan.SplitID(s.number(s.arg(1)))
+		attempt, epoch := s.s.Latest(i)
+		s.say("awaited %v, drained %v, excluded %v, alive %v, moving %v, owner %q; latest attempt %d of epoch %d", s.s.Awaits(e, i), s.s.Drained(e), s.s.Excluded(e), s.s.IsAlive(e), s.s.Moving(i), s.s.Owner(i), attempt, epoch)
+	default:
+		return false
+	}
+	return true
+}
+
+func (s *story) show() {
+	name := func(e int) plan.ExecutorID {
+		if e < 0 {
+			return "-"
+		}
+		return s.s.Executors()[e]
+	}
+	for i := range s.s.splits {
+		sp := &s.s.splits[i]
+		var held []plan.ExecutorID
+		for e := range s.s.executors {
+			if s.s.Holds(plan.SplitID(i), e) {
+				held = append(held, name(e))
+			}
+		}
+		s.say("  split %d: of %s, next %s, held by %v, avoids %s", i, name(sp.owner), name(sp.next), held, name(sp.avoid))
+	}
+	s.say("  ready %v, alive %v", s.s.Ready(), s.s.Alive())
+}
+
+// passes are the commands of leases.
+func (s *story) passes() bool {
+	l := s.l
+	switch s.d.Cmd {
+	case "pass":
+		s.pass()
+	case "step":
+		s.leases(l.Step(s.now))
+	case "folded":
+		s.say("new in splits %v", l.Folded(s.who(), s.run(), s.leaseIDs(), s.now))
+		s.leases(l.Step(s.now))
+	case "result":
+		s.say("taken: %v", l.Accept(s.who(), s.run(), s.leaseIDs()))
+		s.leases(l.Step(s.now))
+	case "gone":
+		s.s.Lost(s.who())
+		l.Lost(s.who())
+		s.leases(l.Step(s.now))
+	case "broken":
+		var splits []plan.SplitID
+		for _, i := range s.numbers(1) {
+			splits = append(splits, plan.SplitID(i))
+		}
+		s.say("of its run: %v", l.Failed(s.who(), s.run(), splits))
+		s.leases(l.Step(s.now))
+	case "bar":
+		s.say("others are left: %v", l.Bar(s.who()))
+		s.leases(l.Step(s.now))
+	case "heard":
+		l.Heard(s.who())
+	case "refused":
+		l.Unsent(s.who(), plan.SplitID(s.number(s.arg(1))), s.now)
+		s.leases(l.Step(s.now))
+	case "progress":
+		for i := range l.tasks {
+			s.say("  split %d: %d parts, %d rows, whole %v", i, l.Parts(plan.SplitID(i)), l.Rows(plan.SplitID(i)), l.Whole(plan.SplitID(i)))
+		}
+		s.say("  in vain %d", l.TakeVain())
+	default:
+		return false
+	}
+	return true
+}
+
+func (s *story) pass() {
+	var tasks []LeaseTask
+	for range s.s.splits {
+		rows := int64(s.int("rows", 0))
+		tasks = append(tasks, LeaseTask{Rows: rows, Cursor: int64(s.int("cursor", 0)), Limit: int64(s.int("limit", int(rows))), Pieces: s.int("pieces", 1), Bytes: int64(s.int("bytes", int(rows)))})
+	}
+	bandwidth := float64(s.int("bandwidth", 0))
+	s.l = NewLeases(LeaseConfig{Grace: max(s.dur("grace"), time.Millisecond), Bandwidth: bandwidth}, s.s, tasks, s.now)
+	s.leases(s.l.Step(s.now))
+}
+
+func (s *story) run() plan.Epoch {
+	return plan.Epoch(s.int("epoch", int(s.epoch[s.who()])))
+}
+
+func (s *story) leaseIDs() (out []uint32) {
+	for _, n := range s.numbers(1) {
+		out = append(out, uint32(n))
+	}
+	return out
+}
+
+func (s *story) leases(cmds []LeaseCommand) {
+	for _, c := range cmds {
+		switch c.Kind {
+		case LeaseStart:
+			s.epoch[c.Executor] = c.Epoch
+			s.say("%s: begin, epoch %d", c.Executor, c.Epoch)
+		case LeaseGrant, LeaseInclude:
+			fmt.Fprintf(&s.out, "%s: %s", c.Executor, map[LeaseCommandKind]string{LeaseGrant: "leases", LeaseInclude: "include"}[c.Kind])
+			for _, l := range c.Leases {
+				fmt.Fprintf(&s.out, " %d=%d.%d", l.ID, l.Split, l.Part)
+			}
+			s.out.WriteString("\n")
+		case LeaseGet:
+			s.commands([]Command{c.Get})
+		case LeaseWakeAt:
+			s.say("wake at %v", c.At)
+		}
+	}
+}
