@@ -32,7 +32,7 @@ import (
 //	call [tasks=N] [pack=N] [partitions=(..)] [prefer=E] [holders=(E/E,..)] [avoid=(E/E,..)]
 //	doing E TASK [rows=N] [busy=D] [moved=N]; done E TASK... [rows=N] [busy=D] [fault=K] [call=N]
 //	signal spread=F norm=F; restore steps=N epoch=N cursor=(..) merged=(..) [ratio=F] [state=TEXT]
-//	tick; abandon; cancel; counters; ledger [pack=N]; slots
+//	tick; abandon; cancel; counters; ledger [pack=N]; slots; defaults
 //
 // What each job was told is told again in the end, as from its event log: the steps must be
 // the same.
@@ -193,6 +193,8 @@ func (s *story) do(cmd string) {
 		s.answer(s.job.Cancel())
 	case "counters":
 		fmt.Fprintf(&s.out, "%+v\n", s.job.Counters())
+	case "defaults":
+		fmt.Fprintf(&s.out, "%+v\n%v\n", OptionsOf(JobConfig{}), JobConfig{}.EnsureDefaults().TaskTimeout)
 	case "slots":
 		fmt.Fprintln(&s.out, s.job.Slots())
 	case "ledger":
