@@ -3,6 +3,7 @@ package driver
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -158,6 +159,25 @@ func TestOptionsOfAJobAreThoseThatItRunsUnder(t *testing.T) {
 	got, err := OptionsOf(cfg).Config()
 	if err != nil || !reflect.DeepEqual(got, cfg) {
 		t.Errorf("%+v, %v; want %+v", got, err, cfg)
+	}
+}
+
+// TestOptionsOfNoJobAreRefused: what no job obeys, by what is wrong with it.
+func TestOptionsOfNoJobAreRefused(t *testing.T) {
+	for want, edit := range map[string]func(*LogOptions){
+		`"x" is not one of bsp`:   func(o *LogOptions) { o.Sync = "x" },
+		`"x" is not one of off`:   func(o *LogOptions) { o.Exchange = "x" },
+		`"x" is no weighting`:     func(o *LogOptions) { o.Weighting = "x" },
+		"Interval:0":              func(o *LogOptions) { o.Interval = 0 },
+		"such a job obeys {Sync:": func(o *LogOptions) { o.MaxMissing = -1 },
+	} {
+		o := OptionsOf(JobConfig{})
+		if edit(&o); o.Slots != 0 {
+			t.Fatal("slots are the cluster's")
+		}
+		if c, err := o.Config(); err == nil || !strings.Contains(err.Error(), want) || !reflect.DeepEqual(c, JobConfig{}) {
+			t.Errorf("want %s: %v", want, err)
+		}
 	}
 }
 

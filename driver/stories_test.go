@@ -424,6 +424,9 @@ func (s *story) retell() {
 			if want := *StepLine(s.reports[at]); !reflect.DeepEqual(*StepLine(r), want) {
 				s.t.Errorf("step %d is told again as\n%+v, it was\n%+v", at, *StepLine(r), want)
 			}
+			if want := *EvaluationLine(s.reports[at], plan.Digest{1}); !reflect.DeepEqual(*EvaluationLine(r, plan.Digest{1}), want) {
+				s.t.Errorf("step %d is told again as a pass as\n%+v, it was\n%+v", at, *EvaluationLine(r, plan.Digest{1}), want)
+			}
 			at++
 		}
 	}
