@@ -19,7 +19,7 @@ import (
 
 // LogVersion is the version of the event log's lines, and of how a job decides from the
 // reports in them.
-const LogVersion = 2
+const LogVersion = 3
 
 // EventsName is the name of a cluster job's event log, in its directory.
 const EventsName = "events.jsonl"
