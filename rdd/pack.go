@@ -264,7 +264,9 @@ func Aggregate[P, T, A any](pk Packed[T], agg Aggregator[P, T, A], options ...St
 	if d.ratio < 0 || d.ratio > 1 {
 		pk.g.fail("Aggressive(%v): the synchronization ratio lies in (0, 1]", d.ratio)
 	}
-	folderOf := func(meta *storage.PackMeta, param P) runner.Folder { return &folder[P, T, A]{agg: agg, meta: meta, param: param} }
+	folderOf := func(meta *storage.PackMeta, param P) runner.Folder {
+		return &folder[P, T, A]{agg: agg, meta: meta, param: param}
+	}
 	id := pk.g.add(node{kind: "aggregate", typ: typeName[P]() + "→" + typeName[A](), detail: fmt.Sprintf("%+v", d), inputs: []int{pk.id}, user: true,
 		packs: func(meta *storage.PackMeta, raw []byte) (runner.Folder, error) {
 			var param P
