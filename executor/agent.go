@@ -127,14 +127,28 @@ type activeRun struct {
 	leases   map[uint32]bool // had, of a leased run
 }
 
-// epoch is the epoch under which the run's tasks were assigned.
-func (r *activeRun) epoch() uint64 {
-	if r.step.Leased {
-		return r.step.Epoch
-	} else if len(r.step.Tasks) == 0 {
+// epochOf is the epoch under which the tasks of a step were assigned.
+func epochOf(s *wire.StartStep) uint64 {
+	if s.Leased {
+		return s.Epoch
+	} else if len(s.Tasks) == 0 {
 		return 0
 	}
-	return r.step.Tasks[0].Epoch
+	return s.Tasks[0].Epoch
+}
+
+// ends reports whether a stop is for a step: one begun later under a new epoch goes on.
+func ends(stop *wire.StopStep, s *wire.StartStep) bool {
+	return s.Job == stop.Job && (s.Step == stop.Step && epochOf(s) <= stop.Epoch || mutant.On(mutant.StopAnyStep))
+}
+
+// skippedBy are the splits whose results a stop does without.
+func skippedBy(stop *wire.StopStep) []plan.SplitID {
+	out := make([]plan.SplitID, len(stop.Skip))
+	for i, k := range stop.Skip {
+		out[i] = plan.SplitID(k)
+	}
+	return out
 }
 
 // NewAgent makes the agent of an executor.
@@ -257,20 +271,16 @@ func (a *Agent) active() []int { return slices.Sorted(maps.Keys(a.runs)) }
 
 func (a *Agent) onStop(s *wire.StopStep) []Command {
 	var out []Command
-	skip := make([]plan.SplitID, len(s.Skip))
-	for i, k := range s.Skip {
-		skip[i] = plan.SplitID(k)
-	}
+	skip := skippedBy(s)
 	a.early = slices.DeleteFunc(a.early, func(e *wire.StartStep) bool {
-		r := activeRun{step: e}
-		stop := e.Job == s.Job && e.Step == s.Step && r.epoch() <= s.Epoch
-		if stop {
-			out = append(out, a.result(e, nothingOf(e, skip), nil, 0, nil))
+		if !ends(s, e) {
+			return false
 		}
-		return stop
+		out = append(out, a.result(e, nothingOf(e, skip), nil, 0, nil))
+		return true
 	})
 	for _, id := range a.active() {
-		if r := a.runs[id]; r.step.Job == s.Job && (r.step.Step == s.Step && r.epoch() <= s.Epoch || mutant.On(mutant.StopAnyStep)) && !r.stopped {
+		if r := a.runs[id]; ends(s, r.step) && !r.stopped {
 			r.stopped = true
 			out = append(out, Command{Stop: &StopRun{Run: id, Skip: skip}})
 		}

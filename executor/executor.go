@@ -35,13 +35,16 @@ type Executor struct {
 	wg     sync.WaitGroup
 	tasks  chan struct{} // holds one for each task that runs
 
-	// What follows belongs to the loop.
-	agent *Agent
-	runs  map[int]*liveRun
+	agent *Agent   // belongs to the loop
+	live  struct { // the loop adds and removes; whoever receives a stop looks at it, too
+		sync.Mutex
+		runs map[int]*liveRun
+	}
 }
 
 // liveRun is a run whose slots are folding.
 type liveRun struct {
+	step    *wire.StartStep
 	page    *runner.Page
 	tasks   int
 	leasing *leasing // of a leased run
@@ -53,8 +56,9 @@ type liveRun struct {
 
 // New makes an executor on a connection to its driver.
 func New(ctx context.Context, cfg Config, engine *Engine, conn wire.ExecutorConn) *Executor {
-	e := &Executor{cfg: cfg, engine: engine, conn: conn, began: time.Now(), events: make(chan Event, 256), runs: map[int]*liveRun{},
+	e := &Executor{cfg: cfg, engine: engine, conn: conn, began: time.Now(), events: make(chan Event, 256),
 		tasks: make(chan struct{}, max(1, cfg.Slots))}
+	e.live.runs = map[int]*liveRun{}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.agent = NewAgent(cfg.ID, cfg.Slots)
 	return e
@@ -94,8 +98,8 @@ func (e *Executor) Serve() error {
 func (e *Executor) shut() {
 	e.cancel()
 	e.conn.Close()
-	for _, r := range e.runs {
-		e.end(r, nil)
+	for _, r := range e.live.runs {
+		r.end(nil)
 	}
 }
 
@@ -116,6 +120,7 @@ func (e *Executor) post(ev Event) {
 	}
 }
 
+// receive hands messages to the loop. A stop reaches the slots without waiting for it; the agent does the rest.
 func (e *Executor) receive() {
 	for {
 		m, err := e.conn.Recv()
@@ -123,21 +128,52 @@ func (e *Executor) receive() {
 			e.cancel()
 			return
 		}
+		if s := m.GetStopStep(); s != nil {
+			e.halt(s)
+		}
 		e.post(Event{Message: m})
+	}
+}
+
+// halt stops the slots of the runs that a stop is for, those that begin after it excepted: the agent stops these.
+func (e *Executor) halt(s *wire.StopStep) {
+	e.live.Lock()
+	defer e.live.Unlock()
+	for _, r := range e.live.runs {
+		if r.leasing == nil && ends(s, r.step) {
+			r.skip(skippedBy(s))
+			r.page.Stop()
+		}
+	}
+}
+
+// run is a run whose slots fold; nil is none.
+func (e *Executor) run(id int) *liveRun {
+	e.live.Lock()
+	defer e.live.Unlock()
+	return e.live.runs[id]
+}
+
+// keep remembers a run while its slots fold; nil forgets it.
+func (e *Executor) keep(id int, r *liveRun) {
+	e.live.Lock()
+	defer e.live.Unlock()
+	if e.live.runs[id] = r; r == nil {
+		delete(e.live.runs, id)
 	}
 }
 
 // step runs on the loop.
 func (e *Executor) step(ev Event) {
 	if s := ev.Sampled; s != nil && s.Counts == nil {
-		r := e.runs[s.Run]
+		r := e.run(s.Run)
 		if r == nil {
 			return
 		}
 		s.Counts = r.counts()
 	}
 	if f := ev.Folded; f != nil {
-		delete(e.runs, f.Run)
+		e.keep(f.Run, nil)
 	}
 	for _, c := range e.agent.Step(ev, time.Since(e.began)) {
 		e.carryOut(c)
@@ -158,16 +194,19 @@ func (e *Executor) carryOut(c Command) {
 	case c.Start != nil:
 		e.start(c.Start)
 	case c.Stop != nil:
-		e.stop(c.Stop)
+		if r := e.run(c.Stop.Run); r != nil {
+			r.skip(c.Stop.Skip)
+			r.end(nil)
+		}
 	case c.SampleAt != nil:
 		e.sampleAt(c.SampleAt)
 	case c.Lease != nil:
-		if r := e.runs[c.Lease.Run]; r != nil {
+		if r := e.run(c.Lease.Run); r != nil {
 			r.leasing.add(c.Lease)
 		}
 	case c.Include != nil:
-		if r := e.runs[c.Include.Run]; r != nil {
-			e.end(r, c.Include.IDs)
+		if r := e.run(c.Include.Run); r != nil {
+			r.end(c.Include.IDs)
 		}
 	case c.Act != nil:
 		e.spawn(func() { e.act(c.Act) })
@@ -199,10 +238,12 @@ func (e *Executor) start(run *Run) {
 	if run.Step.Leased {
 		n = e.cfg.Slots
 	}
-	r := &liveRun{page: runner.NewPage(make([]byte, runner.PageBytes(n)), n), tasks: n}
-	e.runs[run.ID] = r
+	r := &liveRun{step: run.Step, page: runner.NewPage(n, e.cfg.Gate), tasks: n}
 	if run.Step.Leased {
 		r.leasing = newLeasing()
+	}
+	e.keep(run.ID, r)
+	if r.leasing != nil {
 		e.spawn(func() { e.post(Event{Folded: e.foldLeased(run, r)}) })
 		return
 	}
@@ -242,13 +283,13 @@ func (e *Executor) slot(run, k int, f *Fold, r *liveRun) error {
 	}
 	began := time.Now()
 	left := len(tasks)
-	err := runner.Visit(tasks, r.page, e.cfg.Gate, pacer, func(int) {
+	err := runner.Visit(tasks, r.page, pacer, func(int) {
 		if left--; left > 0 || len(f.BySlot) > 1 { // the very last one is in the result, which follows at once
 			e.post(Event{Sampled: &Sample{Run: run}})
 		}
 	})
 	if err != nil {
-		e.cfg.Gate.Stop(r.page)
+		r.page.Stop()
 		return err
 	}
 	return f.FinishSlot(k, r.skipped(), time.Since(began))
@@ -260,28 +301,25 @@ func (r *liveRun) skipped() map[plan.SplitID]bool {
 	return r.mu.skip
 }
 
-// stop runs on the loop.
-func (e *Executor) stop(c *StopRun) {
-	r := e.runs[c.Run]
-	if r == nil {
+// skip has the results of some splits left out. The first stop says which: slots may have left them out already.
+func (r *liveRun) skip(splits []plan.SplitID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.skip != nil {
 		return
 	}
-	skip := map[plan.SplitID]bool{}
-	for _, s := range c.Skip {
-		skip[s] = true
+	r.mu.skip = map[plan.SplitID]bool{}
+	for _, s := range splits {
+		r.mu.skip[s] = true
 	}
-	r.mu.Lock()
-	r.mu.skip = skip
-	r.mu.Unlock()
-	e.end(r, nil)
 }
 
 // end stops a run's slots; a leased one with what is to be included.
-func (e *Executor) end(r *liveRun, include []uint32) {
+func (r *liveRun) end(include []uint32) {
 	if r.leasing != nil {
 		r.leasing.end(include, nil)
 	}
-	e.cfg.Gate.Stop(r.page)
+	r.page.Stop()
 }
 
 func (e *Executor) sampleAt(c *SampleAt) {

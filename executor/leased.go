@@ -66,7 +66,7 @@ func (f *LeasedFold) RowsOf(l *wire.Lease) (rows, split int64) {
 
 // Fold folds a lease's piece on a slot; ok is false where it was stopped before
 // its end.
-func (f *LeasedFold) Fold(slot int, l *wire.Lease, page *runner.Page, gate *runner.Gate, pacer runner.Pacer) (ok bool, err error) {
+func (f *LeasedFold) Fold(slot int, l *wire.Lease, page *runner.Page, pacer runner.Pacer) (ok bool, err error) {
 	began := time.Now()
 	if int(l.Task.Split) >= len(f.meta.Splits) || l.Parts == 0 || l.Pieces%l.Parts != 0 || l.Part >= l.Parts {
 		return false, fault.Newf(fault.PlanMismatch, "fold", "a lease", "part %d of %d of %d pieces of split %d of %d", l.Part, l.Parts, l.Pieces, l.Task.Split, len(f.meta.Splits))
@@ -83,7 +83,7 @@ func (f *LeasedFold) Fold(slot int, l *wire.Lease, page *runner.Page, gate *runn
 		return false, err
 	}
 	t := runner.NewPartFold(f.folders[slot], split, int64(l.Task.Cursor), int64(l.Task.Limit), int(l.Pieces), int(l.Parts), int(l.Part)).WithState(state)
-	if err := runner.Visit([]runner.Task{{Fold: t, Word: slot}}, page, gate, pacer, func(int) {}); err != nil {
+	if err := runner.Visit([]runner.Task{{Fold: t, Word: slot}}, page, pacer, func(int) {}); err != nil {
 		return false, err
 	}
 	if t.Left() > 0 {
@@ -223,10 +223,10 @@ func (e *Executor) leasedSlot(run, k int, f *LeasedFold, r *liveRun) {
 		if pacer != nil {
 			pacer.Waited(time.Since(began))
 		}
-		ok, err := f.Fold(k, l, r.page, e.cfg.Gate, pacer)
+		ok, err := f.Fold(k, l, r.page, pacer)
 		if err != nil {
 			r.leasing.end(nil, f.Failed(run, l, err))
-			e.cfg.Gate.Stop(r.page)
+			r.page.Stop()
 			return
 		}
 		if !ok {

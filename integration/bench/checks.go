@@ -25,8 +25,8 @@ func checks(context.Context, string, int64) error {
 		}
 		data[i] = &storage.Split{Rows: rows, Batches: []storage.Batch{b}}
 	}
-	page := runner.NewPage(make([]byte, runner.PageBytes(splits)), splits)
-	visit := func(tasks []runner.Task) error { return runner.Visit(tasks, page, runner.NewGate(), nil, func(int) {}) }
+	page := runner.NewPage(splits, runner.NewGate())
+	visit := func(tasks []runner.Task) error { return runner.Visit(tasks, page, nil, func(int) {}) }
 	var with, without []float64
 	for range rounds {
 		for _, way := range []struct {

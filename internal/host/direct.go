@@ -43,7 +43,7 @@ type directs struct {
 	receive func(name string, m *wire.ToDriver)
 	ended   func(name string, err error)
 	mu      sync.Mutex
-	open    map[string]*wire.Outbox[*wire.Bulk]
+	open    map[string]*wire.Outbox[*wire.Frame]
 }
 
 // Carry is a runner's direct connection.
@@ -53,7 +53,7 @@ func (d *directs) Carry(stream wire.Direct_CarryServer) (err error) {
 		return err
 	}
 	broken := make(chan error, 1)
-	out := wire.NewOutbox(func(b *wire.Bulk) error { return stream.SendMsg(b) }, func(err error) { broken <- err })
+	out := wire.NewOutbox(func(f *wire.Frame) error { return stream.SendMsg(f) }, func(err error) { broken <- err })
 	defer out.Stop()
 	d.set(hello.Incarnation, out)
 	defer func() {
@@ -74,18 +74,15 @@ func (d *directs) Carry(stream wire.Direct_CarryServer) (err error) {
 
 func (d *directs) read(stream wire.Direct_CarryServer, name string) error {
 	for {
-		b, m := &wire.Bulk{}, &wire.ToDriver{}
-		if err := stream.RecvMsg(b); err != nil {
-			return err
-		}
-		if err := b.Message(m); err != nil {
+		m := &wire.ToDriver{}
+		if err := stream.RecvMsg(m); err != nil {
 			return err
 		}
 		d.receive(name, m)
 	}
 }
 
-func (d *directs) set(name string, out *wire.Outbox[*wire.Bulk]) {
+func (d *directs) set(name string, out *wire.Outbox[*wire.Frame]) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if out == nil {
@@ -93,13 +90,13 @@ func (d *directs) set(name string, out *wire.Outbox[*wire.Bulk]) {
 		return
 	}
 	if d.open == nil {
-		d.open = map[string]*wire.Outbox[*wire.Bulk]{}
+		d.open = map[string]*wire.Outbox[*wire.Frame]{}
 	}
 	d.open[name] = out
 }
 
 // to returns the way to a runner; nil where it has no direct connection.
-func (d *directs) to(name string) *wire.Outbox[*wire.Bulk] {
+func (d *directs) to(name string) *wire.Outbox[*wire.Frame] {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.open[name]
@@ -125,7 +122,7 @@ func dialDirect(addr, token string) (*direct, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &direct{name: uuid.NewString(), close: func() { cancel(); conn.Close() }}
 	timer := time.AfterFunc(directWait, d.close)
-	if d.stream, err = wire.NewDirectClient(conn).Carry(ctx, wire.RawCodec()); err == nil {
+	if d.stream, err = wire.NewDirectClient(conn).Carry(ctx, wire.DirectCodec()); err == nil {
 		err = d.stream.Send(&wire.Hello{Version: wire.Version, Incarnation: d.name})
 	}
 	if err == nil {
@@ -140,20 +137,13 @@ func dialDirect(addr, token string) (*direct, error) {
 
 // send sends a message.
 func (d *direct) send(m *wire.ToDriver) error {
-	b, err := wire.BulkOf(m)
-	if err != nil {
-		return err
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.stream.SendMsg(b)
+	return d.stream.SendMsg(m)
 }
 
 // recv waits for the next message.
 func (d *direct) recv() (*wire.ToExecutor, error) {
-	b, m := &wire.Bulk{}, &wire.ToExecutor{}
-	if err := d.stream.RecvMsg(b); err != nil {
-		return nil, err
-	}
-	return m, b.Message(m)
+	m := &wire.ToExecutor{}
+	return m, d.stream.RecvMsg(m)
 }

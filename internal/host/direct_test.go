@@ -70,7 +70,7 @@ func TestMessagesGoDirectly(t *testing.T) {
 	go func() {
 		for i := range messages {
 			down := &wire.ToExecutor{Body: &wire.ToExecutor_Parameter{Parameter: &wire.Parameter{Digest: []byte{byte(i)}, Data: make([]byte, size(i))}}}
-			if b, err := wire.BulkOf(down); err != nil || d.to(c.name).Await(b, wire.Patience) != nil {
+			if f, err := wire.NewFrame(down); err != nil || d.to(c.name).Await(f, wire.Patience) != nil {
 				t.Error("not sent", err)
 			}
 			up := &wire.ToDriver{Body: &wire.ToDriver_Result{Result: &wire.Result{Step: uint32(i), Parts: []*wire.Part{{Data: make([]byte, size(i))}}}}}

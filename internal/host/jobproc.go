@@ -150,26 +150,35 @@ func (r *remote) receive(m *wire.Relay) {
 		r.left(m.Peer, "it sent what is no message: "+err.Error())
 		return
 	}
-	if reg := msg.GetRegister(); reg != nil {
-		r.left(m.Peer, "it registered again")
-		c := &relayConn{r: r, peer: m.Peer, direct: reg.Direct, in: wire.NewQueue[*wire.ToDriver]()}
-		r.mu.Lock()
-		closed := r.closed
-		if !closed { // else nobody would end it
-			r.peers[m.Peer], r.blocks[m.Peer] = c, reg.Blocks
-			r.byName[reg.Direct] = c
-		}
-		r.mu.Unlock()
-		if !closed {
-			_ = c.in.Put(msg)
-			r.Attach(c)
-		}
+	if msg.GetRegister() != nil {
+		r.register(m.Peer, msg)
 		return
 	}
 	r.mu.Lock()
 	c := r.peers[m.Peer]
 	r.mu.Unlock()
 	r.hand(c, msg)
+}
+
+// register takes a runner in.
+func (r *remote) register(peer string, m *wire.ToDriver) {
+	r.left(peer, "it registered again")
+	reg := m.GetRegister()
+	c := &relayConn{r: r, peer: peer, name: reg.Direct, in: wire.NewQueue[*wire.ToDriver]()}
+	r.mu.Lock()
+	if r.closed { // nobody would end it
+		r.mu.Unlock()
+		return
+	}
+	r.peers[peer], r.blocks[peer] = c, reg.Blocks
+	r.byName[reg.Direct] = c
+	c.direct = r.directs.to(reg.Direct)
+	r.mu.Unlock()
+	_ = c.in.Put(m)
+	r.Attach(c)
+	if reg.Direct != "" && c.direct == nil {
+		r.left(peer, "its connection to the job's process has ended")
+	}
 }
 
 // hand gives the controller a runner's message. A runner of which more waits than may is given
@@ -212,7 +221,7 @@ func (r *remote) left(peer, why string) {
 	c := r.peers[peer]
 	delete(r.peers, peer)
 	if c != nil {
-		delete(r.byName, c.direct)
+		delete(r.byName, c.name)
 	}
 	r.mu.Unlock()
 	if c != nil {
@@ -260,7 +269,8 @@ func (r *remote) Close() error {
 type relayConn struct {
 	r      *remote
 	peer   string
-	direct string // name of the runner's direct connection, if it has one
+	name   string                    // of the runner's direct connection, if it has one
+	direct *wire.Outbox[*wire.Frame] // that connection
 	in     *wire.Queue[*wire.ToDriver]
 	why    atomic.Pointer[string] // of the end
 }
@@ -279,9 +289,14 @@ func (c *relayConn) Send(m *wire.ToExecutor) error {
 		}
 		c.r.mu.Unlock()
 	}
-	// What goes to many executors is more than may wait: the controller waits with it.
-	if c.direct != "" {
-		return c.sendDirect(m)
+	// What goes to many executors is more than may wait: the controller waits with it. Nothing goes round a direct
+	// connection, not even one that is broken: messages keep their order.
+	if c.name != "" {
+		f, err := wire.NewFrame(m)
+		if err != nil || c.direct == nil {
+			return err
+		}
+		return c.direct.Await(f, wire.Patience)
 	}
 	raw, err := proto.Marshal(m)
 	if err != nil {
@@ -292,20 +307,6 @@ func (c *relayConn) Send(m *wire.ToExecutor) error {
 		return nil
 	}
 	return c.r.out.Await(&wire.FromJob{Body: &wire.FromJob_Relay{Relay: &wire.Relay{Peer: c.peer, Data: raw}}}, wire.Patience)
-}
-
-// sendDirect sends a message over the runner's direct connection. Nothing goes round one that is broken: messages
-// keep their order.
-func (c *relayConn) sendDirect(m *wire.ToExecutor) error {
-	out := c.r.directs.to(c.direct)
-	if out == nil {
-		return fault.Newf(fault.ExecutorLost, "send to", c.peer, "its connection is closed")
-	}
-	b, err := wire.BulkOf(m)
-	if err != nil {
-		return err
-	}
-	return out.Await(b, wire.Patience)
 }
 
 // Recv waits for the runner's next message.

@@ -16,25 +16,44 @@ type runnerConn struct {
 	daemon wire.ExecutorConn
 	gate   *runners.Gate
 	runner *localRunner
-	direct *direct // nil where there is none
-	in     *wire.Queue[*wire.ToExecutor]
+	direct *direct                  // nil where there is none
 	notes  *wire.Outbox[*wire.Note] // for the daemon: nothing waits for them
 }
 
 func newRunnerConn(by wire.ExecutorConn, gate *runners.Gate, r *localRunner) *runnerConn {
-	c := &runnerConn{daemon: by, gate: gate, runner: r, in: wire.NewQueue[*wire.ToExecutor]()}
+	c := &runnerConn{daemon: by, gate: gate, runner: r}
 	if r.process.Direct != "" && !r.process.Unreachable {
 		var err error
 		if c.direct, err = dialDirect(r.process.Direct, r.process.Token); err != nil {
 			fmt.Fprintf(os.Stderr, "volley: everything goes by way of the driver: %v\n", err)
 		}
 	}
-	c.notes = wire.NewOutbox(func(n *wire.Note) error { return by.Send(&wire.ToDriver{Body: &wire.ToDriver_Note{Note: n}}) }, func(error) { c.in.Stop() })
-	go c.read(by.Recv)
+	send := func(n *wire.Note) error { return by.Send(&wire.ToDriver{Body: &wire.ToDriver_Note{Note: n}}) }
+	c.notes = wire.NewOutbox(send, func(error) { c.end() })
 	if c.direct != nil {
-		go c.read(c.direct.recv)
+		go c.serveDaemon()
 	}
 	return c
+}
+
+// serveDaemon does what the daemon says, until its connection ends and with it the other.
+func (c *runnerConn) serveDaemon() {
+	defer c.end()
+	for {
+		m, err := c.daemon.Recv()
+		if err != nil {
+			return
+		}
+		c.own(m)
+	}
+}
+
+// end ends both connections.
+func (c *runnerConn) end() {
+	c.daemon.Close()
+	if c.direct != nil {
+		c.direct.close()
+	}
 }
 
 // Send sends a message. The first is the registration, which the daemons have to hear of.
@@ -55,7 +74,8 @@ func (c *runnerConn) Send(m *wire.ToDriver) error {
 // Close ends the connection.
 func (c *runnerConn) Close() error {
 	c.notes.Stop()
-	return c.daemon.Close()
+	c.end()
+	return nil
 }
 
 // sentNote is what the daemon has to know of a message to the job's process; nil is nothing.
@@ -84,30 +104,33 @@ func (c *runnerConn) begunNote(s *wire.StartStep) *wire.Note {
 }
 
 // Recv waits for the agent's next message.
-func (c *runnerConn) Recv() (*wire.ToExecutor, error) { return c.in.Take() }
-
-// read takes messages in until the connection ends, and with it all of them.
-func (c *runnerConn) read(recv func() (*wire.ToExecutor, error)) {
-	defer c.in.Stop()
+func (c *runnerConn) Recv() (*wire.ToExecutor, error) {
+	recv := c.daemon.Recv
+	if c.direct != nil {
+		recv = c.direct.recv
+	}
 	for {
 		m, err := recv()
-		if err != nil {
-			return
-		}
-		switch b := m.Body.(type) {
-		case *wire.ToExecutor_Pause:
-			c.gate.Set(b.Pause.On)
-		case *wire.ToExecutor_Hand:
-			go c.hand(b.Hand)
-		default:
-			if start := m.GetStartStep(); start != nil {
-				_ = c.notes.Put(c.begunNote(start))
-			}
-			if c.in.Put(m) != nil {
-				return
-			}
+		if err != nil || !c.own(m) {
+			return m, err
 		}
 	}
+}
+
+// own reports whether a message was for this process, which has then done what it says.
+func (c *runnerConn) own(m *wire.ToExecutor) bool {
+	switch b := m.Body.(type) {
+	case *wire.ToExecutor_Pause:
+		c.gate.Set(b.Pause.On)
+	case *wire.ToExecutor_Hand:
+		go c.hand(b.Hand)
+	case *wire.ToExecutor_StartStep:
+		_ = c.notes.Put(c.begunNote(b.StartStep)) // its failure ends the connection
+		return false
+	default:
+		return false
+	}
+	return true
 }
 
 func (c *runnerConn) hand(h *wire.Hand) {

@@ -29,10 +29,8 @@ func (g *Gate) Set(closed bool) {
 	g.moved.Broadcast()
 }
 
-// Stop asks the tasks of a page to end at their next chunk, those at the gate
-// too.
-func (g *Gate) Stop(p *Page) {
-	p.Stop()
+// wake lets those look again that wait at the gate.
+func (g *Gate) wake() {
 	if g != nil {
 		g.mu.Lock()
 		g.moved.Broadcast()
@@ -40,9 +38,9 @@ func (g *Gate) Stop(p *Page) {
 	}
 }
 
-// Pass waits until the gate is open or the page says stop, and returns for how
-// long.
-func (g *Gate) Pass(p *Page) time.Duration {
+// pass waits until the page's gate is open or the page says stop, and returns for how long.
+func (p *Page) pass() time.Duration {
+	g := p.gate
 	if g == nil || !g.closed.Load() {
 		return 0
 	}

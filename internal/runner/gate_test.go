@@ -5,17 +5,16 @@ import "testing"
 // TestAGate holds tasks up until it opens or their run is stopped.
 func TestAGate(t *testing.T) {
 	g := NewGate()
-	page := func() *Page { return NewPage(make([]byte, PageBytes(1)), 1) }
-	var none *Gate
-	none.Pass(page())
-	none.Stop(page())
-	g.Pass(page())
-	for _, free := range []func(*Page){func(*Page) { g.Set(false) }, g.Stop} {
+	none := NewPage(1, nil)
+	none.pass()
+	none.Stop()
+	NewPage(1, g).pass()
+	for _, free := range []func(*Page){func(*Page) { g.Set(false) }, (*Page).Stop} {
 		g.Set(true)
-		p, at, passed := page(), make(chan struct{}), make(chan struct{})
+		p, at, passed := NewPage(1, g), make(chan struct{}), make(chan struct{})
 		go func() {
 			close(at)
-			g.Pass(p)
+			p.pass()
 			close(passed)
 		}()
 		<-at

@@ -1,33 +1,27 @@
 package runner
 
-import (
-	"sync/atomic"
-	"unsafe"
-)
+import "sync/atomic"
 
-// Page is the memory that a runner shares with its executor: a stop flag and
-// one processed count for each task of the step. Every word has a cache line
-// of its own. A look at it costs no message.
+// Page is what the slots of a run share with whoever watches them: a stop flag and one processed count for each task.
+// Every word has a cache line of its own. A look at it costs no message.
 type Page struct {
 	words []atomic.Int64
+	gate  *Gate
 }
 
 // stride is the distance of two words in units of eight bytes.
 const stride = 8
 
-// PageBytes is how much memory a page for a number of tasks takes.
-func PageBytes(tasks int) int { return (tasks + 1) * stride * 8 }
-
-// NewPage lays a page over memory of at least PageBytes(tasks) bytes, which
-// may be mapped by two processes.
-func NewPage(mem []byte, tasks int) *Page {
-	_ = mem[:PageBytes(tasks)]
-	p := (*atomic.Int64)(unsafe.Pointer(unsafe.SliceData(mem)))
-	return &Page{words: unsafe.Slice(p, (tasks+1)*stride)}
+// NewPage makes the page of a run of some tasks, whose slots pause at a gate; nil is none.
+func NewPage(tasks int, gate *Gate) *Page {
+	return &Page{words: make([]atomic.Int64, (tasks+1)*stride), gate: gate}
 }
 
-// Stop asks the tasks to end at their next chunk.
-func (p *Page) Stop() { p.words[0].Store(1) }
+// Stop asks the tasks to end at their next chunk, those at the gate too.
+func (p *Page) Stop() {
+	p.words[0].Store(1)
+	p.gate.wake()
+}
 
 // Stopped reports whether a stop was asked for.
 func (p *Page) Stopped() bool { return p.words[0].Load() != 0 }

@@ -237,23 +237,24 @@ func TestPiecesLeaveRoomForAccumulators(t *testing.T) {
 	}
 }
 
-func TestAPageInSharedMemory(t *testing.T) {
-	mem := make([]byte, PageBytes(3))
-	a, b := NewPage(mem, 3), NewPage(mem, 3)
-	a.Add(2, 41)
-	a.Add(2, 1)
-	b.Stop()
-	if b.Processed(2) != 42 || b.Processed(1) != 0 || !a.Stopped() {
-		t.Error("the two views differ")
+func TestAPageCountsByTask(t *testing.T) {
+	p := NewPage(3, nil)
+	p.Add(2, 41)
+	p.Add(2, 1)
+	if p.Processed(2) != 42 || p.Processed(1) != 0 || p.Stopped() {
+		t.Error("a count went elsewhere")
+	}
+	if p.Stop(); !p.Stopped() || p.Processed(0) != 0 {
+		t.Error("a stop is not seen, or counts as rows")
 	}
 }
 
 func TestVisitTakesTasksInTurnAndStops(t *testing.T) {
 	splits := openSplits(t, 4000, 2)
 	tasks := []Task{{NewSplitFold(summer{}, splits[0], 0, 0, 4), 0}, {NewSplitFold(summer{}, splits[1], 0, 0, 4), 1}}
-	page := NewPage(make([]byte, PageBytes(2)), 2)
+	page := NewPage(2, nil)
 	pacer := stopAfter{page, 10}
-	if err := Visit(tasks, page, nil, &pacer, func(int) {}); err != nil {
+	if err := Visit(tasks, page, &pacer, func(int) {}); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := page.Processed(0), page.Processed(1); a != b || a != 5*ChunkRows(2000) {

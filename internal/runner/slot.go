@@ -35,7 +35,7 @@ var visiting atomic.Int32
 // Visit folds the tasks of a slot in turn, a chunk each, until all are done
 // or the page says stop. finished is called at each task that has folded its
 // whole split.
-func Visit(tasks []Task, page *Page, gate *Gate, pacer Pacer, finished func(task int)) error {
+func Visit(tasks []Task, page *Page, pacer Pacer, finished func(task int)) error {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	left := 0
 	for i := range tasks {
@@ -52,7 +52,7 @@ func Visit(tasks []Task, page *Page, gate *Gate, pacer Pacer, finished func(task
 			if t.Fold.Left() == 0 {
 				continue
 			}
-			if d := gate.Pass(page); d > 0 && pacer != nil {
+			if d := page.pass(); d > 0 && pacer != nil {
 				pacer.Waited(d)
 			}
 			if page.Stopped() {

@@ -271,7 +271,7 @@ func (e *engineWorker) addStates(r *executor.Run, states []*wire.Part) { e.lease
 func (e *engineWorker) finishLeased(r *executor.Run, had []*wire.Lease, include []uint32, busy time.Duration) *executor.Folded {
 	f := e.leased[r.ID]
 	delete(e.leased, r.ID)
-	page := runner.NewPage(make([]byte, runner.PageBytes(1)), 1)
+	page := runner.NewPage(1, nil)
 	wanted := map[uint32]bool{}
 	for _, id := range include {
 		wanted[id] = true
@@ -280,7 +280,7 @@ func (e *engineWorker) finishLeased(r *executor.Run, had []*wire.Lease, include 
 		if !wanted[l.Id] {
 			continue
 		}
-		if _, err := f.Fold(0, l, page, nil, nil); err != nil {
+		if _, err := f.Fold(0, l, page, nil); err != nil {
 			return f.Failed(r.ID, l, err)
 		}
 	}

@@ -41,23 +41,17 @@ func RawCodec() grpc.CallOption { return grpc.CallContentSubtype(rawName) }
 func (c rawCodec) Name() string { return rawName }
 
 func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
-	switch m := v.(type) {
-	case *Raw:
+	if m, ok := v.(*Raw); ok {
 		return m.data, nil
-	case *Bulk:
-		return m.encode(), nil
 	}
 	return c.CodecV2.Marshal(v)
 }
 
 func (c rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	switch m := v.(type) {
-	case *Raw:
+	if m, ok := v.(*Raw); ok {
 		data.Ref()
 		m.data = data
 		return nil
-	case *Bulk:
-		return m.decode(data)
 	}
 	return c.CodecV2.Unmarshal(data, v)
 }

@@ -98,18 +98,23 @@ const queueBytes = 256 << 20
 type Queue[M any] struct {
 	mu     sync.Mutex
 	some   *sync.Cond
-	list   []M
-	sizes  []int // of list
-	bytes  int   // their sum
-	taken  int   // messages, so far
+	list   []queued[M]
+	bytes  int // of those in list
+	taken  int // messages, so far
 	closed bool
+}
+
+// queued is a message that waits, and how many bytes it takes.
+type queued[M any] struct {
+	message M
+	size    int
 }
 
 // sizeOf is how many bytes a message takes, where it can be told.
 func sizeOf(m any) int {
 	switch m := m.(type) {
-	case *Bulk:
-		return m.size()
+	case *Frame:
+		return m.size
 	case proto.Message:
 		return proto.Size(m)
 	case []byte:
@@ -127,27 +132,41 @@ func NewQueue[M any]() *Queue[M] {
 
 // Put hands a message over, or says that there is no room for it.
 func (q *Queue[M]) Put(m M) error {
-	size := sizeOf(m)
+	entry := queued[M]{m, sizeOf(m)}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.closed && q.full(size) {
+	if q.closed {
+		return io.ErrClosedPipe
+	} else if q.overfull(entry.size, 1) {
 		return q.noRoom(m)
 	}
-	return q.add(m, size)
+	q.list, q.bytes = append(q.list, entry), q.bytes+entry.size
+	q.some.Broadcast()
+	return nil
 }
 
 // Await hands a message over once there is room for it: who sends is held up by who does not
 // read, until nothing has been taken for so long. It leaves most of the queue to those who
 // cannot wait.
 func (q *Queue[M]) Await(m M, patience time.Duration) error {
-	size := sizeOf(m)
+	entry := queued[M]{m, sizeOf(m)}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.closed && !q.overfull(size, queueMost/awaited, queueBytes/awaited) {
-		return q.add(m, size)
+	if q.overfull(entry.size, awaited) && !q.waitForRoom(entry.size, patience) {
+		return q.noRoom(m)
 	}
-	late := false
-	taken := q.taken
+	if q.closed {
+		return io.ErrClosedPipe
+	}
+	q.list, q.bytes = append(q.list, entry), q.bytes+entry.size
+	q.some.Broadcast()
+	return nil
+}
+
+// waitForRoom returns once there is room or the queue is closed, and reports false once nothing has been taken for
+// so long.
+func (q *Queue[M]) waitForRoom(size int, patience time.Duration) bool {
+	late, taken := false, q.taken
 	var timer *time.Timer
 	timer = time.AfterFunc(patience, func() {
 		q.mu.Lock()
@@ -159,13 +178,10 @@ func (q *Queue[M]) Await(m M, patience time.Duration) error {
 		q.some.Broadcast()
 	})
 	defer timer.Stop()
-	for !q.closed && !late && q.overfull(size, queueMost/awaited, queueBytes/awaited) {
+	for !q.closed && !late && q.overfull(size, awaited) {
 		q.some.Wait()
 	}
-	if late && !q.closed {
-		return q.noRoom(m)
-	}
-	return q.add(m, size)
+	return !late || q.closed
 }
 
 // Patience is how long nothing may be taken of a queue, while others wait for room in it, before
@@ -175,23 +191,14 @@ const Patience = 10 * time.Second
 // awaited is the part of a queue that those fill who can wait.
 const awaited = 4
 
-func (q *Queue[M]) full(size int) bool { return q.overfull(size, queueMost, queueBytes) }
-
-func (q *Queue[M]) overfull(size, messages, bytes int) bool {
-	return len(q.list) >= messages || len(q.list) > 0 && q.bytes+size > bytes
+// overfull reports whether a message does not go into a part of the queue.
+func (q *Queue[M]) overfull(size, part int) bool {
+	return len(q.list) >= queueMost/part || len(q.list) > 0 && q.bytes+size > queueBytes/part
 }
 
 func (q *Queue[M]) noRoom(m M) error {
-	return fault.Newf(fault.Timeout, "send", fmt.Sprintf("%T", m), "%d messages of %d bytes wait: the other end does not read", len(q.list), q.bytes)
-}
-
-func (q *Queue[M]) add(m M, size int) error {
-	if q.closed {
-		return io.ErrClosedPipe
-	}
-	q.list, q.sizes, q.bytes = append(q.list, m), append(q.sizes, size), q.bytes+size
-	q.some.Broadcast()
-	return nil
+	return fault.Newf(fault.Timeout, "send", fmt.Sprintf("%T", m),
+		"%d messages of %d bytes wait: the other end does not read", len(q.list), q.bytes)
 }
 
 // Take waits for the next message; io.EOF says that there are no more.
@@ -204,12 +211,11 @@ func (q *Queue[M]) Take() (m M, err error) {
 	if len(q.list) == 0 {
 		return m, io.EOF
 	}
-	m, q.list = q.list[0], q.list[1:]
-	q.bytes -= q.sizes[0]
-	q.sizes = q.sizes[1:]
-	q.taken++
+	first := q.list[0]
+	q.list[0] = queued[M]{} // it is not kept alive
+	q.list, q.bytes, q.taken = q.list[1:], q.bytes-first.size, q.taken+1
 	q.some.Broadcast() // there is room
-	return m, nil
+	return first.message, nil
 }
 
 // Stop takes no more messages; those left can still be taken.

@@ -41,47 +41,50 @@ func (p *pipe) Close() error {
 	return nil
 }
 
-// send hands a message over by one of a queue's ways. An end that reads too little is as good
-// as dead, and its connection is closed.
-func (p *pipe) send(put func([]byte) error, m proto.Message) error {
+type driverPipe struct{ *pipe }
+
+// Send hands a message over. An end that reads too little is as good as dead, and its connection is closed.
+func (d *driverPipe) Send(m *ToExecutor) error {
 	raw, err := proto.Marshal(m)
 	if err != nil {
 		return fault.New(fault.Internal, "encode", "message", err)
 	}
-	if err = put(raw); err != nil {
-		p.Close()
-		return err
+	if err = d.down.Put(raw); err != nil {
+		d.Close()
 	}
-	return nil
+	return err
 }
-
-func recv(q *Queue[[]byte], m proto.Message) error {
-	raw, err := q.Take()
-	if err != nil {
-		return err
-	}
-	return proto.Unmarshal(raw, m)
-}
-
-type driverPipe struct{ *pipe }
-
-func (d *driverPipe) Send(m *ToExecutor) error { return d.send(d.down.Put, m) }
 
 func (d *driverPipe) Recv() (*ToDriver, error) {
+	raw, err := d.up.Take()
+	if err != nil {
+		return nil, err
+	}
 	m := &ToDriver{}
-	return m, recv(d.up, m)
+	return m, proto.Unmarshal(raw, m)
 }
 
 type executorPipe struct{ *pipe }
 
-func (e *executorPipe) Send(m *ToDriver) error { return e.send(e.wait, m) }
-
-// wait is how an executor sends: the driver never waits for it.
-func (e *executorPipe) wait(raw []byte) error { return e.up.Await(raw, Patience) }
+// Send hands a message over, once there is room: the driver never waits for an executor.
+func (e *executorPipe) Send(m *ToDriver) error {
+	raw, err := proto.Marshal(m)
+	if err != nil {
+		return fault.New(fault.Internal, "encode", "message", err)
+	}
+	if err = e.up.Await(raw, Patience); err != nil {
+		e.Close()
+	}
+	return err
+}
 
 func (e *executorPipe) Recv() (*ToExecutor, error) {
+	raw, err := e.down.Take()
+	if err != nil {
+		return nil, err
+	}
 	m := &ToExecutor{}
-	return m, recv(e.down, m)
+	return m, proto.Unmarshal(raw, m)
 }
 
 // FromError is an error in its wire form; nil stays nil.

@@ -4,13 +4,17 @@ import (
 	"testing"
 )
 
-// TestBulkIsBoundedInBytes, which lies beside its messages.
-func TestBulkIsBoundedInBytes(t *testing.T) {
-	q := NewQueue[*Bulk]()
+// TestFramesAreBoundedInBytes, those beside their messages among them.
+func TestFramesAreBoundedInBytes(t *testing.T) {
+	q := NewQueue[*Frame]()
 	const size, most = 1 << 20, 256 << 20
-	bulk, waiting := &Bulk{Data: [][]byte{make([]byte, size)}}, 0
+	frame, err := NewFrame(&ToExecutor{Body: &ToExecutor_Parameter{Parameter: &Parameter{Data: make([]byte, size)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := 0
 	for ; waiting <= 2*most/size; waiting++ {
-		if err := q.Put(bulk); err != nil {
+		if err := q.Put(frame); err != nil {
 			break
 		}
 	}
