@@ -12,8 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/cpu"
 	"time"
+
+	"golang.org/x/sys/cpu"
+
+	"github.com/volley-engine/volley/integration/lab"
 )
 
 // binary is the program under test, built once.
@@ -38,6 +41,9 @@ func buildAndRun(m *testing.M) int {
 		os.Setenv("GOCACHE", strings.TrimSpace(string(out)))
 	}
 	os.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	if err := lab.Home(filepath.Join(dir, "home")); err != nil {
+		panic(err)
+	}
 	return m.Run()
 }
 

@@ -1,16 +1,13 @@
 package integration
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,46 +15,17 @@ import (
 	"github.com/volley-engine/volley/integration/lab"
 )
 
-// cluster is a driver and executors in processes of their own.
+// cluster is a driver and executors in processes of their own, all of which must end with it.
 type cluster struct {
-	t         *testing.T
-	dir       string
-	addr      string
-	driver    *daemon
-	executors map[string]*daemon
-}
-
-// daemon is a process of a cluster.
-type daemon struct {
-	cmd   *exec.Cmd
-	ready map[string]string // the line it prints when it is ready
-	ended chan struct{}
-	log   *safeBuffer
-}
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
+	*lab.Cluster
+	t *testing.T
 }
 
 const suspicion = time.Second
 
 func newCluster(t *testing.T, executors ...string) *cluster {
 	t.Helper()
-	c := &cluster{t: t, dir: t.TempDir(), addr: "127.0.0.1:0", executors: map[string]*daemon{}}
-	t.Setenv("VOLLEY_HOME", filepath.Join(c.dir, "home"))
+	c := &cluster{lab.New(binary, t.TempDir(), "--suspicion", suspicion.String()), t}
 	t.Cleanup(c.stop)
 	c.startDriver()
 	for _, name := range executors {
@@ -68,86 +36,36 @@ func newCluster(t *testing.T, executors ...string) *cluster {
 
 func (c *cluster) startDriver() {
 	c.t.Helper()
-	c.driver = c.start("driver", "--listen", c.addr, "--data-dir", filepath.Join(c.dir, "driver"), "--suspicion", suspicion.String())
-	c.addr = c.driver.ready["listening"]
+	if err := c.StartDriver(); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // join starts an executor and waits until it has registered.
 func (c *cluster) join(name string, flags ...string) {
 	c.t.Helper()
-	c.executors[name] = c.start(append([]string{"executor", "--driver", c.addr, "--name", name, "--data-dir", filepath.Join(c.dir, name)}, flags...)...)
-}
-
-// start starts a daemon and waits for its line.
-func (c *cluster) start(args ...string) *daemon {
-	c.t.Helper()
-	d := &daemon{cmd: exec.Command(binary, args...), ended: make(chan struct{}), log: &safeBuffer{}}
-	d.cmd.Stderr = d.log
-	out, err := d.cmd.StdoutPipe()
-	if err != nil {
+	if err := c.Join(name, name, flags...); err != nil {
 		c.t.Fatal(err)
 	}
-	if err := d.cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	lines := make(chan string, 16)
-	go func() {
-		for s := bufio.NewScanner(out); s.Scan(); {
-			select {
-			case lines <- s.Text():
-			default:
-			}
-		}
-		_ = d.cmd.Wait()
-		close(d.ended)
-	}()
-	select {
-	case line := <-lines:
-		if err := json.Unmarshal([]byte(line), &d.ready); err != nil {
-			c.t.Fatalf("%v: %q\n%s", args, line, d.log)
-		}
-	case <-time.After(20 * time.Second):
-		c.t.Fatalf("%v is not ready\n%s", args, d.log)
-	}
-	return d
-}
-
-// kill ends a daemon at once.
-func (d *daemon) kill() {
-	_ = d.cmd.Process.Kill()
-	<-d.ended
 }
 
 // stop ends the driver, with which everything else has to end.
 func (c *cluster) stop() {
-	if c.driver == nil {
+	if c.Driver == nil {
 		return
 	}
-	_ = c.driver.cmd.Process.Signal(syscall.SIGTERM)
-	for name, d := range c.executors {
-		_ = d.cmd.Process.Signal(syscall.SIGCONT)
-		select {
-		case <-d.ended:
-		case <-time.After(10 * time.Second):
-			c.t.Errorf("executor %s outlives the driver\n%s", name, d.log)
-			d.kill()
-		}
-	}
-	select {
-	case <-c.driver.ended:
-	case <-time.After(10 * time.Second):
-		c.t.Errorf("the driver does not end\n%s", c.driver.log)
-		c.driver.kill()
+	if err := c.Close(); err != nil {
+		c.t.Error(err)
 	}
 	if c.t.Failed() {
-		c.t.Logf("driver:\n%s", c.driver.log)
-		logs, _ := filepath.Glob(filepath.Join(c.dir, "driver", "jobs", "*", "*log.*"))
+		c.t.Logf("driver:\n%s", c.Driver.Log)
+		logs, _ := filepath.Glob(filepath.Join(c.Dir, "driver", "jobs", "*", "*log.*"))
 		for _, l := range logs {
 			raw, _ := os.ReadFile(l)
 			c.t.Logf("%s:\n%s", filepath.Base(l), raw)
 		}
 	}
-	if left := processesOf(c.dir); len(left) > 0 {
+	if left := processesOf(c.Dir); len(left) > 0 {
 		c.t.Errorf("processes are left: %v", left)
 	}
 }
@@ -170,7 +88,7 @@ func processesOf(dir string) []string {
 // submit submits a job and returns what it waits for.
 func (c *cluster) submit(args ...string) (id string) {
 	c.t.Helper()
-	out, errs, code := volley(c.t, append([]string{"submit", "logistic", "--driver", c.addr, "--detach"}, args...)...)
+	out, errs, code := volley(c.t, append([]string{"submit", "logistic", "--driver", c.Addr, "--detach"}, args...)...)
 	if code != 0 {
 		c.t.Fatalf("submit: exit %d: %s", code, errs)
 	}
@@ -186,7 +104,7 @@ type job struct {
 }
 
 func (c *cluster) job(id string) (j job, err error) {
-	out, errs, code := volley(c.t, "job", id, "--driver", c.addr, "--json")
+	out, errs, code := volley(c.t, "job", id, "--driver", c.Addr, "--json")
 	if code != 0 {
 		return j, fmt.Errorf("job: exit %d: %s", code, errs)
 	}
@@ -226,7 +144,7 @@ func (c *cluster) atStep(id string, n int) {
 }
 
 // jobDir is where the driver keeps what a job makes.
-func (c *cluster) jobDir(id string) string { return filepath.Join(c.dir, "driver", "jobs", id) }
+func (c *cluster) jobDir(id string) string { return filepath.Join(c.Dir, "driver", "jobs", id) }
 
 // gives compares a job's model with the one wanted.
 func (c *cluster) gives(id, want string) {
@@ -264,11 +182,12 @@ func jobFlags(data string) []string {
 }
 
 func TestACluster(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	c := newCluster(t, "e1", "e2", "e3", "e4")
 	want := undisturbed(t, jobFlags(data)...)
-	out, log := filepath.Join(c.dir, "model"), filepath.Join(c.dir, "log")
-	stdout, errs, code := volley(t, append([]string{"submit", "logistic", "--driver", c.addr, "--out", out, "--event-log", log, "--json"}, jobFlags(data)...)...)
+	out, log := filepath.Join(c.Dir, "model"), filepath.Join(c.Dir, "log")
+	stdout, errs, code := volley(t, append([]string{"submit", "logistic", "--driver", c.Addr, "--out", out, "--event-log", log, "--json"}, jobFlags(data)...)...)
 	if code != 0 {
 		t.Fatalf("submit: exit %d: %s", code, errs)
 	}
@@ -283,21 +202,22 @@ func TestACluster(t *testing.T) {
 	c.ended(id)
 	c.verified(id, true)
 	for _, args := range [][]string{{"jobs"}, {"executors"}, {"logs", id}} {
-		if out, errs, code := volley(t, append(args, "--driver", c.addr)...); code != 0 || out == "" {
+		if out, errs, code := volley(t, append(args, "--driver", c.Addr)...); code != 0 || out == "" {
 			t.Errorf("%v: exit %d %s", args, code, errs)
 		}
 	}
-	if _, errs, code := volley(t, "job", "job-999999", "--driver", c.addr); code == 0 || !strings.Contains(errs, "job-999999") {
+	if _, errs, code := volley(t, "job", "job-999999", "--driver", c.Addr); code == 0 || !strings.Contains(errs, "job-999999") {
 		t.Errorf("a job that is not there: exit %d: %s", code, errs)
 	}
 }
 
 func TestACancelledJob(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.join("e1", "--pace", "rate:20000")
 	id := c.submit(append(jobFlags(generated(t)), "--max-iterations", "100000")...)
 	c.atStep(id, 1)
-	if _, errs, code := volley(t, "cancel", id, "--driver", c.addr); code != 0 {
+	if _, errs, code := volley(t, "cancel", id, "--driver", c.Addr); code != 0 {
 		t.Fatal(errs)
 	}
 	c.await(id, "the cancellation", func(j job) bool { return j.State == "cancelled" })
@@ -306,6 +226,7 @@ func TestACancelledJob(t *testing.T) {
 // TestExecutorsDieHangAndJoin kills one executor, stops another and has a
 // third join while a job runs.
 func TestExecutorsDieHangAndJoin(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	for _, mode := range [][]string{{"bsp", "nesterov"}, {"absp", "nesterov"}, {"bsp", "sdca"}, {"absp", "sdca"}} {
 		sync, solver := mode[0], mode[1]
@@ -318,11 +239,11 @@ func TestExecutorsDieHangAndJoin(t *testing.T) {
 			}
 			id := c.submit(append(flags, "--sync", sync)...)
 			c.atStep(id, 3)
-			c.executors["e1"].kill()
-			_ = c.executors["e2"].cmd.Process.Signal(syscall.SIGSTOP)
+			c.Executors["e1"].Kill()
+			_ = c.Executors["e2"].Process.Signal(syscall.SIGSTOP)
 			c.join("e5", "--pace", "rate:40000")
 			c.atStep(id, 30)
-			_ = c.executors["e2"].cmd.Process.Signal(syscall.SIGCONT)
+			_ = c.Executors["e2"].Process.Signal(syscall.SIGCONT)
 			if drift := c.ended(id).Result.DualDrift; drift > 1e-9 {
 				t.Errorf("w is %v from what the dual variables stand for", drift)
 			}
@@ -336,6 +257,7 @@ func TestExecutorsDieHangAndJoin(t *testing.T) {
 
 // TestTheJobProcessIsKilled: the job goes on from its last committed step.
 func TestTheJobProcessIsKilled(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	flags := append(jobFlags(data), "--max-iterations", "60")
 	want := undisturbed(t, flags...)
@@ -344,7 +266,7 @@ func TestTheJobProcessIsKilled(t *testing.T) {
 	c.join("e2", "--pace", "rate:80000")
 	id := c.submit(flags...)
 	c.atStep(id, 10)
-	for _, p := range lab.Children(c.driver.cmd.Process.Pid) {
+	for _, p := range lab.Children(c.Driver.Process.Pid) {
 		_ = syscall.Kill(p, syscall.SIGKILL)
 	}
 	if j := c.ended(id); j.Restarts < 1 {
@@ -356,6 +278,7 @@ func TestTheJobProcessIsKilled(t *testing.T) {
 
 // TestTheDriverIsKilled: started again on its data directory, it goes on.
 func TestTheDriverIsKilled(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	flags := append(jobFlags(data), "--max-iterations", "60")
 	want := undisturbed(t, flags...)
@@ -364,7 +287,7 @@ func TestTheDriverIsKilled(t *testing.T) {
 	c.join("e2", "--pace", "rate:80000")
 	id := c.submit(flags...)
 	c.atStep(id, 10)
-	c.driver.kill()
+	c.Driver.Kill()
 	c.startDriver()
 	c.ended(id)
 	c.verified(id, true)

@@ -16,7 +16,7 @@ import (
 func (c *cluster) jobProcess() int {
 	c.t.Helper()
 	for deadline := time.After(20 * time.Second); ; {
-		if all := lab.Children(c.driver.cmd.Process.Pid); len(all) == 1 {
+		if all := lab.Children(c.Driver.Process.Pid); len(all) == 1 {
 			return all[0]
 		}
 		select {
@@ -86,6 +86,7 @@ func (c *cluster) killCommitted(id string) map[int]plan.Digest {
 // whenever the job's process is killed: under absp too, where another run of the
 // step would see other rows.
 func TestACommittedStepStays(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	c := newCluster(t)
 	c.join("e1", "--pace", "rate:400000")
@@ -114,6 +115,7 @@ func TestACommittedStepStays(t *testing.T) {
 // TestTheStepOfAJobDoesNotGoBack: what the driver has called committed it calls committed
 // ever after.
 func TestTheStepOfAJobDoesNotGoBack(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	c := newCluster(t)
 	c.join("e1", "--pace", "rate:400000")
@@ -138,6 +140,7 @@ func TestTheStepOfAJobDoesNotGoBack(t *testing.T) {
 // TestNoTermComesTwice: every process of a job has a later term than all before it,
 // whether they left a checkpoint or not, and whoever died.
 func TestNoTermComesTwice(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	id := c.submit(append(jobFlags(generated(t)), "--max-iterations", "5")...)
 	for n := range 2 {
@@ -146,7 +149,7 @@ func TestNoTermComesTwice(t *testing.T) {
 	}
 	c.await(id, "its third process", func(j job) bool { return j.State == "running" && j.Restarts == 2 })
 	c.jobProcess()
-	c.driver.kill()
+	c.Driver.Kill()
 	c.startDriver()
 	c.join("e1")
 	c.ended(id)

@@ -173,6 +173,7 @@ func dataLessons(t *testing.T) []lesson {
 // TestLessonsOnTheirData print what was computed independently, alone and on a
 // cluster of three executors.
 func TestLessonsOnTheirData(t *testing.T) {
+	t.Parallel()
 	lessons := dataLessons(t)
 	c := newCluster(t, "e1", "e2", "e3")
 	for _, l := range lessons {
@@ -190,13 +191,16 @@ func TestLessonsOnTheirData(t *testing.T) {
 				}
 				var out string
 				if where == "alone" {
-					raw, err := exec.Command(program, args...).CombinedOutput()
+					var errs strings.Builder
+					cmd := exec.Command(program, args...)
+					cmd.Stderr = &errs
+					raw, err := cmd.Output()
 					if err != nil {
-						t.Fatalf("%v: %s", err, raw)
+						t.Fatalf("%v: %s", err, errs.String())
 					}
 					out = string(raw)
 				} else {
-					printed, errs, code := volley(t, append([]string{"submit", "--driver", c.addr, "--binary", program}, args...)...)
+					printed, errs, code := volley(t, append([]string{"submit", "--driver", c.Addr, "--binary", program}, args...)...)
 					if code != 0 {
 						t.Fatalf("exit %d: %s", code, errs)
 					}

@@ -74,7 +74,7 @@ func endings(t *testing.T) (c *cluster, submit func(mode string) (out string, j 
 	c = newCluster(t, "e1")
 	return c, func(mode string) (string, job) {
 		t.Helper()
-		id, errs, code := volley(t, "submit", ".", "--driver", c.addr, "--detach", "--", "--output", mode, "--mode", mode)
+		id, errs, code := volley(t, "submit", ".", "--driver", c.Addr, "--detach", "--", "--output", mode, "--mode", mode)
 		if code != 0 {
 			t.Fatal(errs)
 		}
@@ -112,11 +112,11 @@ func TestAChildThatIsLeftOver(t *testing.T) {
 		t.Errorf("the job is %s, was started %d times: %q", j.State, startsOf(out), j.Why)
 	}
 	deadline := time.After(10 * time.Second)
-	for len(sleepers(c.dir)) > 0 {
+	for len(sleepers(c.Dir)) > 0 {
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-deadline:
-			t.Fatalf("its child lives on: %v", sleepers(c.dir))
+			t.Fatalf("its child lives on: %v", sleepers(c.Dir))
 		}
 	}
 }
@@ -134,6 +134,7 @@ func sleepers(dir string) (out []string) {
 // TestAModelIsBroughtWholeOrNotAtAll: where the driver has not all of it, or not as it was,
 // whoever asks for it is told, and gets nothing.
 func TestAModelIsBroughtWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	c := newCluster(t, "e1")
 	for name, damage := range map[string]func(path string) error{
@@ -152,7 +153,7 @@ func TestAModelIsBroughtWholeOrNotAtAll(t *testing.T) {
 			if err := damage(path); err != nil {
 				t.Fatal(err)
 			}
-			_, errs, code := volley(t, "job", id, "--driver", c.addr, "--out", to)
+			_, errs, code := volley(t, "job", id, "--driver", c.Addr, "--out", to)
 			if _, err := os.Stat(to); code == 0 || err == nil || !strings.Contains(errs, file) {
 				t.Errorf("%s is %s: exit %d: %q, and the directory: %v", file, name, code, errs, err)
 			}

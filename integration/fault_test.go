@@ -15,6 +15,7 @@ import (
 // TestARunnerHangs while its executor lives: it is killed and started again,
 // and the answer stays.
 func TestARunnerHangs(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	flags := append(jobFlags(data), "--max-iterations", "60")
 	want := undisturbed(t, flags...)
@@ -23,20 +24,21 @@ func TestARunnerHangs(t *testing.T) {
 	c.join("e2", "--pace", "rate:80000")
 	id := c.submit(flags...)
 	c.atStep(id, 5)
-	for _, p := range lab.Children(c.executors["e1"].cmd.Process.Pid) {
+	for _, p := range lab.Children(c.Executors["e1"].Process.Pid) {
 		_ = syscall.Kill(p, syscall.SIGSTOP)
 	}
 	c.ended(id)
 	c.gives(id, want)
 	c.verified(id, true)
-	if !strings.Contains(c.executors["e1"].log.String(), "runner hangs") {
-		t.Errorf("nobody noticed:\n%s", c.executors["e1"].log)
+	if !strings.Contains(c.Executors["e1"].Log.String(), "runner hangs") {
+		t.Errorf("nobody noticed:\n%s", c.Executors["e1"].Log)
 	}
 }
 
 // TestALeaseholderHangs for a while, not for so long that it is lost: others fold
 // what it was given, and the bytes are those of bsp.
 func TestALeaseholderHangs(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	flags := append(jobFlags(data), "--max-iterations", "60")
 	want := undisturbed(t, flags...)
@@ -46,11 +48,11 @@ func TestALeaseholderHangs(t *testing.T) {
 	}
 	id := c.submit(append(flags, "--sync", "steal")...)
 	c.atStep(id, 5)
-	for _, p := range lab.Children(c.executors["e1"].cmd.Process.Pid) {
+	for _, p := range lab.Children(c.Executors["e1"].Process.Pid) {
 		_ = syscall.Kill(p, syscall.SIGSTOP)
 	}
 	c.atStep(id, 10)
-	for _, p := range lab.Children(c.executors["e1"].cmd.Process.Pid) {
+	for _, p := range lab.Children(c.Executors["e1"].Process.Pid) {
 		_ = syscall.Kill(p, syscall.SIGCONT)
 	}
 	c.ended(id)
@@ -61,6 +63,7 @@ func TestALeaseholderHangs(t *testing.T) {
 // TestTheJobProcessHangs: it is killed, and the job goes on like after another
 // death.
 func TestTheJobProcessHangs(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	flags := append(jobFlags(data), "--max-iterations", "60")
 	want := undisturbed(t, flags...)
@@ -68,7 +71,7 @@ func TestTheJobProcessHangs(t *testing.T) {
 	c.join("e1", "--pace", "rate:80000")
 	id := c.submit(flags...)
 	c.atStep(id, 5)
-	for _, p := range lab.Children(c.driver.cmd.Process.Pid) {
+	for _, p := range lab.Children(c.Driver.Process.Pid) {
 		_ = syscall.Kill(p, syscall.SIGSTOP)
 	}
 	if j := c.ended(id); j.Restarts < 1 {
@@ -80,6 +83,7 @@ func TestTheJobProcessHangs(t *testing.T) {
 
 // TestAnExecutorThatIsToldToEnd hands its splits over first.
 func TestAnExecutorThatIsToldToEnd(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	flags := append(jobFlags(data), "--max-iterations", "60")
 	want := undisturbed(t, flags...)
@@ -88,14 +92,14 @@ func TestAnExecutorThatIsToldToEnd(t *testing.T) {
 	c.join("e2", "--pace", "rate:80000")
 	id := c.submit(flags...)
 	c.atStep(id, 5)
-	_ = c.executors["e1"].cmd.Process.Signal(syscall.SIGTERM)
+	_ = c.Executors["e1"].Process.Signal(syscall.SIGTERM)
 	select {
-	case <-c.executors["e1"].ended:
+	case <-c.Executors["e1"].Ended:
 	case <-time.After(10 * time.Second):
 		t.Fatal("it does not end")
 	}
-	delete(c.executors, "e1")
-	if log := c.driver.log.String(); !strings.Contains(log, "executor drained") {
+	delete(c.Executors, "e1")
+	if log := c.Driver.Log.String(); !strings.Contains(log, "executor drained") {
 		t.Errorf("it did not hand over:\n%s", log)
 	}
 	c.ended(id)
@@ -106,6 +110,7 @@ func TestAnExecutorThatIsToldToEnd(t *testing.T) {
 // TestBlocksGoThroughTheDriver where executors cannot reach each other: one
 // that joins gets its splits from the one that has them.
 func TestBlocksGoThroughTheDriver(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	flags := append(jobFlags(data), "--max-iterations", "60", "--splits", "8")
 	want := undisturbed(t, flags...)
@@ -116,7 +121,7 @@ func TestBlocksGoThroughTheDriver(t *testing.T) {
 	c.join("e2", "--pace", "rate:80000", "--unreachable")
 	c.ended(id)
 	c.gives(id, want)
-	if packs, _ := filepath.Glob(filepath.Join(c.dir, "e2", "packs", "*", "split-*")); len(packs) > 0 {
+	if packs, _ := filepath.Glob(filepath.Join(c.Dir, "e2", "packs", "*", "split-*")); len(packs) > 0 {
 		t.Errorf("e2 has made the pack itself: %v", packs)
 	}
 	raw, _ := os.ReadFile(filepath.Join(c.jobDir(id), "events.jsonl"))
@@ -130,7 +135,7 @@ func awaitExecutor(t *testing.T, c *cluster, name, state string) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	for {
-		out, errs, _ := volley(t, "executors", "--driver", c.addr, "--json")
+		out, errs, _ := volley(t, "executors", "--driver", c.Addr, "--json")
 		var all []struct{ Name, State string }
 		_ = json.Unmarshal([]byte(out), &all)
 		for _, e := range all {
@@ -173,11 +178,12 @@ func flip(t *testing.T, pattern string, at int64) {
 // TestAFlippedBitInAPack is found before the pack is used again, and the pack
 // made anew.
 func TestAFlippedBitInAPack(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	c := newCluster(t, "e1")
 	want := undisturbed(t, jobFlags(data)...)
 	c.ended(c.submit(jobFlags(data)...))
-	flip(t, filepath.Join(c.dir, "e1", "packs", "*", "split-*"), 2000)
+	flip(t, filepath.Join(c.Dir, "e1", "packs", "*", "split-*"), 2000)
 	id := c.submit(jobFlags(data)...)
 	c.ended(id)
 	c.gives(id, want)
@@ -187,6 +193,7 @@ func TestAFlippedBitInAPack(t *testing.T) {
 // names it, and the answer stays. (The bit is one that no fold reads: the
 // holder's own copy is mapped.)
 func TestAFlippedBitInAMovedBlock(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	flags := append(jobFlags(data), "--max-iterations", "60", "--splits", "8")
 	want := undisturbed(t, flags...)
@@ -194,12 +201,12 @@ func TestAFlippedBitInAMovedBlock(t *testing.T) {
 	c.join("e1", "--pace", "rate:80000")
 	id := c.submit(flags...)
 	c.atStep(id, 3)
-	flip(t, filepath.Join(c.dir, "e1", "packs", "*", "split-*"), 7)
+	flip(t, filepath.Join(c.Dir, "e1", "packs", "*", "split-*"), 7)
 	c.join("e2", "--pace", "rate:80000")
 	c.ended(id)
 	c.gives(id, want)
 	c.verified(id, true)
-	raw, _, _ := volley(t, "logs", id, "--driver", c.addr)
+	raw, _, _ := volley(t, "logs", id, "--driver", c.Addr)
 	if !strings.Contains(raw, "has hash") {
 		t.Errorf("nobody says that the copy is damaged:\n%s", raw)
 	}
@@ -228,7 +235,7 @@ func TestWeightsShareSlots(t *testing.T) {
 		t.Errorf("the heavy job does %.2f times the light one's steps", ratios)
 	}
 	for _, id := range []string{light, heavy} {
-		if _, errs, code := volley(t, "cancel", id, "--driver", c.addr); code != 0 {
+		if _, errs, code := volley(t, "cancel", id, "--driver", c.Addr); code != 0 {
 			t.Error(errs)
 		}
 	}
@@ -246,18 +253,19 @@ func (c *cluster) stepsOf(job, other string, steps int) float64 {
 
 // TestAnExecutorThatSleepsThroughTheEnd of its driver ends when it wakes.
 func TestAnExecutorThatSleepsThroughTheEnd(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, "e1")
-	_ = c.executors["e1"].cmd.Process.Signal(syscall.SIGSTOP)
+	_ = c.Executors["e1"].Process.Signal(syscall.SIGSTOP)
 	awaitExecutor(t, c, "e1", "lost") // so that nobody says goodbye to it
-	_ = c.driver.cmd.Process.Signal(syscall.SIGTERM)
+	_ = c.Driver.Process.Signal(syscall.SIGTERM)
 	select {
-	case <-c.driver.ended:
+	case <-c.Driver.Ended:
 	case <-time.After(10 * time.Second):
 		t.Fatal("the driver does not end")
 	}
-	_ = c.executors["e1"].cmd.Process.Signal(syscall.SIGCONT)
+	_ = c.Executors["e1"].Process.Signal(syscall.SIGCONT)
 	select {
-	case <-c.executors["e1"].ended:
+	case <-c.Executors["e1"].Ended:
 	case <-time.After(5 * time.Second):
 		t.Error("the executor looks for a driver that has ended")
 	}

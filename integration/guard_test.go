@@ -24,15 +24,16 @@ import (
 // TestEveryCallNeedsTheToken calls every method of the driver without a
 // token, with a wrong one, and with another version.
 func TestEveryCallNeedsTheToken(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
-	token, err := wire.ReadToken(c.addr)
+	token, err := wire.ReadToken(c.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(wire.TokenFile(c.addr)); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(wire.TokenFile(c.Addr)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the token's file: %v %v", info, err)
 	}
-	conn, err := grpc.NewClient("passthrough:///"+c.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("passthrough:///"+c.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +94,7 @@ func TestCommandsWithoutADriver(t *testing.T) {
 
 // TestNoExecutorIsLeft: a job waits for executors, and goes on with new ones.
 func TestNoExecutorIsLeft(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	flags := append(jobFlags(data), "--max-iterations", "60")
 	want := undisturbed(t, flags...)
@@ -100,7 +102,7 @@ func TestNoExecutorIsLeft(t *testing.T) {
 	c.join("e1", "--pace", "rate:80000")
 	id := c.submit(flags...)
 	c.atStep(id, 5)
-	c.executors["e1"].kill()
+	c.Executors["e1"].Kill()
 	c.await(id, "a reason", func(j job) bool { return strings.Contains(j.Why, "executor") })
 	c.join("e2")
 	if j := c.ended(id); j.Why != "" {
@@ -112,6 +114,7 @@ func TestNoExecutorIsLeft(t *testing.T) {
 
 // TestNobodyComes: a wait for executors is bounded, and says for what it was.
 func TestNobodyComes(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	id := c.submit(append(jobFlags(generated(t)), "--max-wait", "300ms")...)
 	j := c.await(id, "the failure", func(j job) bool { return j.State == "failed" })
@@ -122,8 +125,9 @@ func TestNobodyComes(t *testing.T) {
 
 // TestAnInputThatIsNotThere is an error of the job that names the path.
 func TestAnInputThatIsNotThere(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, "e1")
-	out, errs, code := volley(t, "submit", "logistic", "--driver", c.addr, "--data", "/nowhere/train.libsvm")
+	out, errs, code := volley(t, "submit", "logistic", "--driver", c.Addr, "--data", "/nowhere/train.libsvm")
 	if code != 1 || !strings.Contains(errs, "/nowhere/train.libsvm") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
@@ -131,15 +135,16 @@ func TestAnInputThatIsNotThere(t *testing.T) {
 
 // TestRunnersDieWithTheirExecutor: none outlives it by more than two seconds.
 func TestRunnersDieWithTheirExecutor(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.join("e1", "--pace", "rate:2000")
 	id := c.submit(append(jobFlags(generated(t)), "--max-iterations", "100000")...)
 	c.atStep(id, 1)
-	runners := lab.Children(c.executors["e1"].cmd.Process.Pid)
+	runners := lab.Children(c.Executors["e1"].Process.Pid)
 	if len(runners) != 1 {
 		t.Fatalf("%d runners", len(runners))
 	}
-	c.executors["e1"].kill()
+	c.Executors["e1"].Kill()
 	deadline := time.After(2 * time.Second)
 	for alive(runners[0]) {
 		select {
@@ -160,6 +165,7 @@ func alive(pid int) bool {
 
 // TestTwoJobsAtOnce: neither changes the other's answer.
 func TestTwoJobsAtOnce(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	c := newCluster(t, "e1", "e2")
 	want := undisturbed(t, jobFlags(data)...)
@@ -172,6 +178,7 @@ func TestTwoJobsAtOnce(t *testing.T) {
 
 // TestAnExecutorIsDrained: its splits move off it, and the job does not notice.
 func TestAnExecutorIsDrained(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	flags := append(jobFlags(data), "--max-iterations", "60")
 	want := undisturbed(t, flags...)
@@ -180,17 +187,17 @@ func TestAnExecutorIsDrained(t *testing.T) {
 	c.join("e2", "--pace", "rate:80000")
 	id := c.submit(flags...)
 	c.atStep(id, 5)
-	if _, errs, code := volley(t, "executors", "drain", "e1", "--driver", c.addr); code != 0 {
+	if _, errs, code := volley(t, "executors", "drain", "e1", "--driver", c.Addr); code != 0 {
 		t.Fatal(errs)
 	}
 	c.ended(id)
-	out, _, _ := volley(t, "executors", "--driver", c.addr)
+	out, _, _ := volley(t, "executors", "--driver", c.Addr)
 	if !strings.Contains(out, "drained") {
 		t.Errorf("%s", out)
 	}
 	c.gives(id, want)
 	c.verified(id, true)
-	if _, errs, code := volley(t, "executors", "drain", "nobody", "--driver", c.addr); code == 0 || !strings.Contains(errs, "nobody") {
+	if _, errs, code := volley(t, "executors", "drain", "nobody", "--driver", c.Addr); code == 0 || !strings.Contains(errs, "nobody") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
@@ -198,6 +205,7 @@ func TestAnExecutorIsDrained(t *testing.T) {
 // TestAPoolRunsItsJobsInTurn: the second job of a pool waits, and says for
 // what; one without a pool does not.
 func TestAPoolRunsItsJobsInTurn(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	c := newCluster(t)
 	c.join("e1", "--pace", "rate:40000")
@@ -210,7 +218,7 @@ func TestAPoolRunsItsJobsInTurn(t *testing.T) {
 	if j, err := c.job(b); err != nil || j.State != "waiting" || !strings.Contains(j.Why, a) {
 		t.Errorf("%+v %v", j, err)
 	}
-	if _, errs, code := volley(t, "cancel", a, "--driver", c.addr); code != 0 {
+	if _, errs, code := volley(t, "cancel", a, "--driver", c.Addr); code != 0 {
 		t.Fatal(errs)
 	}
 	c.ended(b)
@@ -220,11 +228,12 @@ func TestAPoolRunsItsJobsInTurn(t *testing.T) {
 // and another's data directory is deleted while a job runs. Others do the
 // work, and the answer stays.
 func TestDisksFailUnderExecutors(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	flags := append(jobFlags(data), "--max-iterations", "60")
 	want := undisturbed(t, flags...)
 	c := newCluster(t)
-	small := filepath.Join(c.dir, "e1")
+	small := filepath.Join(c.Dir, "e1")
 	if err := os.Mkdir(small, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +246,7 @@ func TestDisksFailUnderExecutors(t *testing.T) {
 	c.join("e3", "--pace", "rate:80000")
 	id := c.submit(flags...)
 	c.atStep(id, 5)
-	if err := os.RemoveAll(filepath.Join(c.dir, "e2")); err != nil {
+	if err := os.RemoveAll(filepath.Join(c.Dir, "e2")); err != nil {
 		t.Fatal(err)
 	}
 	c.ended(id)
@@ -248,18 +257,19 @@ func TestDisksFailUnderExecutors(t *testing.T) {
 // TestAJobBesideADrainedExecutor: it does not wait for one that takes no work;
 // its model can be had later.
 func TestAJobBesideADrainedExecutor(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	c := newCluster(t, "e1", "e2")
-	if _, errs, code := volley(t, "executors", "drain", "e1", "--driver", c.addr); code != 0 {
+	if _, errs, code := volley(t, "executors", "drain", "e1", "--driver", c.Addr); code != 0 {
 		t.Fatal(errs)
 	}
-	if out, _, _ := volley(t, "executors", "--driver", c.addr); !strings.Contains(out, "drained") {
+	if out, _, _ := volley(t, "executors", "--driver", c.Addr); !strings.Contains(out, "drained") {
 		t.Errorf("%s", out)
 	}
 	id := c.submit(jobFlags(data)...)
 	c.ended(id)
-	dir := filepath.Join(c.dir, "later")
-	if _, errs, code := volley(t, "job", id, "--driver", c.addr, "--out", dir); code != 0 {
+	dir := filepath.Join(c.Dir, "later")
+	if _, errs, code := volley(t, "job", id, "--driver", c.Addr, "--out", dir); code != 0 {
 		t.Fatal(errs)
 	}
 	if modelBytes(t, dir) != undisturbed(t, jobFlags(data)...) {
@@ -269,25 +279,26 @@ func TestAJobBesideADrainedExecutor(t *testing.T) {
 
 // TestWhatAClusterRefuses: each with one message, before anything runs.
 func TestWhatAClusterRefuses(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	c := newCluster(t, "e1")
 	submit := func(flags ...string) []string {
-		return append([]string{"submit", "logistic", "--driver", c.addr, "--data", data}, flags...)
+		return append([]string{"submit", "logistic", "--driver", c.Addr, "--data", data}, flags...)
 	}
 	for what, try := range map[string]struct {
 		args []string
 		code int
 		want string
 	}{
-		"an executor's name twice": {[]string{"executor", "--driver", c.addr, "--name", "e1", "--data-dir", t.TempDir()}, 1, "named e1"},
-		"a name that is a path":    {[]string{"executor", "--driver", c.addr, "--name", "../e1", "--data-dir", t.TempDir()}, 2, "no name"},
+		"an executor's name twice": {[]string{"executor", "--driver", c.Addr, "--name", "e1", "--data-dir", t.TempDir()}, 1, "named e1"},
+		"a name that is a path":    {[]string{"executor", "--driver", c.Addr, "--name", "../e1", "--data-dir", t.TempDir()}, 2, "no name"},
 		"a suspicion of nothing":   {[]string{"driver", "--listen", "127.0.0.1:0", "--suspicion", "-1s", "--data-dir", t.TempDir()}, 2, "--suspicion"},
-		"a second driver":          {[]string{"driver", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(c.dir, "driver")}, 1, "another driver"},
+		"a second driver":          {[]string{"driver", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(c.Dir, "driver")}, 1, "another driver"},
 		"flags of another place":   {submit("--executors", "3"), 2, "--executors"},
 		"no weight":                {submit("--weight", "0"), 2, "--weight"},
 		"a model nobody waits for": {submit("--detach", "--out", "m"), 2, "--detach"},
 		"a model nowhere":          {submit("--out", "/nowhere/m"), 2, "--out"},
-		"an unknown executor":      {[]string{"logs", "job-000001", "--task", "nobody", "--driver", c.addr}, 2, ""},
+		"an unknown executor":      {[]string{"logs", "job-000001", "--task", "nobody", "--driver", c.Addr}, 2, ""},
 	} {
 		_, errs, code := volley(t, try.args...)
 		if code != try.code || !strings.Contains(errs, try.want) || strings.Count(errs, "volley: ") != 1 {

@@ -124,6 +124,7 @@ func TestEveryJobIsVerifiedAndReplayed(t *testing.T) {
 
 // TestEveryJobOnACluster of processes gives the bytes of one on one executor.
 func TestEveryJobOnACluster(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts many processes")
 	}
@@ -134,7 +135,7 @@ func TestEveryJobOnACluster(t *testing.T) {
 	for job, flags := range jobsData(t) {
 		alone, there := filepath.Join(t.TempDir(), "model"), filepath.Join(t.TempDir(), "model")
 		runJob(t, job, append(flags, "--executors", "1", "--out", alone)...)
-		if _, errs, code := volley(t, append([]string{"submit", job, "--driver", c.addr, "--out", there}, flags...)...); code != 0 {
+		if _, errs, code := volley(t, append([]string{"submit", job, "--driver", c.Addr, "--out", there}, flags...)...); code != 0 {
 			t.Fatalf("%s: exit %d: %s", job, code, errs)
 		}
 		if modelBytes(t, alone) != modelBytes(t, there) {

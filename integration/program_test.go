@@ -142,7 +142,7 @@ func TestAProgramOfOnesOwn(t *testing.T) {
 	t.Chdir(dir)
 	c := newCluster(t, "e1", "e2", "e3")
 	submit := func(flags ...string) (string, string, int) {
-		return volley(t, append([]string{"submit", ".", "--driver", c.addr}, flags...)...)
+		return volley(t, append([]string{"submit", ".", "--driver", c.Addr}, flags...)...)
 	}
 	if _, errs, code := submit("--", "--input", "offset.txt", "--output", "out"); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs)
@@ -161,7 +161,7 @@ func TestAProgramOfOnesOwn(t *testing.T) {
 			marks, _ := filepath.Glob(filepath.Join(dir, "out-"+at+"."+at+".*"))
 			return len(marks) >= 3
 		})
-		c.executors[victim].kill()
+		c.Executors[victim].Kill()
 		c.ended(id)
 		if got := wordCounts(t, filepath.Join(dir, "out-"+at)); !maps.Equal(got, sums()) {
 			t.Errorf("killed at the %s side: %v", at, got)
@@ -189,7 +189,7 @@ func TestAProgramThatTakesAllMemory(t *testing.T) {
 	c.join("e1", "--memory", "64MiB")
 	c.join("e2", "--memory", "64MiB")
 	submit := func(out, mode string) (string, int) {
-		_, errs, code := volley(t, "submit", ".", "--driver", c.addr, "--max-wait", "1m", "--", "--input", "offset.txt", "--output", out, "--mode", mode)
+		_, errs, code := volley(t, "submit", ".", "--driver", c.Addr, "--max-wait", "1m", "--", "--input", "offset.txt", "--output", out, "--mode", mode)
 		return errs, code
 	}
 	if errs, code := submit("never", "allocate"); code != 1 || !strings.Contains(errs, "took more memory than the 1088 MiB that it may") {
@@ -205,6 +205,7 @@ func TestAProgramThatTakesAllMemory(t *testing.T) {
 
 // TestWhatCannotBeSubmitted: each with one message, before anything travels.
 func TestWhatCannotBeSubmitted(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	dir := t.TempDir()
 	script := filepath.Join(dir, "script")
@@ -222,7 +223,7 @@ func TestWhatCannotBeSubmitted(t *testing.T) {
 		"no job":           {[]string{"logistics"}, 2, "logistics"},
 		"flags of another": {[]string{"--executors", "3", "--binary", binary}, 2, "--executors"},
 	} {
-		_, errs, code := volley(t, append([]string{"submit", "--driver", c.addr}, try.args...)...)
+		_, errs, code := volley(t, append([]string{"submit", "--driver", c.Addr}, try.args...)...)
 		if code != try.code || !strings.Contains(errs, try.want) || strings.Count(errs, "volley: ") != 1 {
 			t.Errorf("%s: exit %d: %s", what, code, errs)
 		}

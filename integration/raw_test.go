@@ -35,6 +35,7 @@ func rawTable(t *testing.T) string {
 // TestRawColumns: a model has what takes raw rows to those that it was made from;
 // the bytes are the same on a cluster; its log is verified and replayed.
 func TestRawColumns(t *testing.T) {
+	t.Parallel()
 	data := rawTable(t)
 	prepare := []string{"--data", data, "--label", "churned", "--onehot", "city", "--text", "note", "--buckets", "128", "--missing", "mean", "--scale", "standard"}
 	c := newCluster(t, "e1", "e2")
@@ -43,7 +44,7 @@ func TestRawColumns(t *testing.T) {
 		here, there, log := filepath.Join(dir, "here"), filepath.Join(dir, "there"), filepath.Join(dir, "log")
 		flags := slices.Concat(prepare, own)
 		got := runJob(t, job, slices.Concat(flags, []string{"--out", here, "--event-log", log})...)
-		if _, errs, code := volley(t, slices.Concat([]string{"submit", job, "--driver", c.addr, "--out", there}, flags)...); code != 0 {
+		if _, errs, code := volley(t, slices.Concat([]string{"submit", job, "--driver", c.Addr, "--out", there}, flags)...); code != 0 {
 			t.Fatalf("%s: exit %d: %s", job, code, errs)
 		}
 		if modelBytes(t, here) != modelBytes(t, there) {
@@ -132,6 +133,7 @@ func TestHeadersOfWhatAModelKnows(t *testing.T) {
 // same on a cluster and under steal, logs are verified and replayed, and data to be
 // predicted may be without them.
 func TestRowWeights(t *testing.T) {
+	t.Parallel()
 	var b, plain strings.Builder
 	b.WriteString("x,w,y,z\n")
 	plain.WriteString("x,z\n")
@@ -183,7 +185,7 @@ func TestRowWeights(t *testing.T) {
 			}
 		}
 		there := filepath.Join(dir, job+"there")
-		if _, errs, code := volley(t, slices.Concat([]string{"submit", job, "--driver", c.addr, "--out", there}, flags, whole)...); code != 0 {
+		if _, errs, code := volley(t, slices.Concat([]string{"submit", job, "--driver", c.Addr, "--out", there}, flags, whole)...); code != 0 {
 			t.Fatalf("%s: exit %d: %s", job, code, errs)
 		}
 		if models["bsp"] != models["steal"] || models["bsp"] != modelBytes(t, there) {

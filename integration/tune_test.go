@@ -69,10 +69,11 @@ func TestTuneKeepsTheBest(t *testing.T) {
 
 // TestTuneOnACluster gives the figures of one process.
 func TestTuneOnACluster(t *testing.T) {
+	t.Parallel()
 	data, model := generated(t), filepath.Join(t.TempDir(), "model")
 	c := newCluster(t, "e1", "e2")
 	args := []string{"kmeans", "--data", data, "--grid", "k=2,5", "--folds", "2", "--json", "--max-iterations", "10"}
-	here, there := tune(t, args...), tune(t, append(args, "--driver", c.addr, "--out", model)...)
+	here, there := tune(t, args...), tune(t, append(args, "--driver", c.Addr, "--out", model)...)
 	for i := range here.Points {
 		if here.Points[i].Mean != there.Points[i].Mean {
 			t.Errorf("%v: %v here, %v there", here.Points[i].Values, here.Points[i].Mean, there.Points[i].Mean)

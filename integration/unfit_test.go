@@ -10,7 +10,7 @@ import (
 // executorsOf is what volley executors says.
 func (c *cluster) executorsOf() string {
 	c.t.Helper()
-	out, errs, code := volley(c.t, "executors", "--driver", c.addr)
+	out, errs, code := volley(c.t, "executors", "--driver", c.Addr)
 	if code != 0 {
 		c.t.Fatal(errs)
 	}
@@ -35,10 +35,11 @@ func (c *cluster) says(text string) {
 // TestAnExecutorLosesItsDirectory: it is shown as unfit, and why. A job that has no other
 // executor waits for it and is done when the directory is back; one that has goes on there.
 func TestAnExecutorLosesItsDirectory(t *testing.T) {
+	t.Parallel()
 	data := generated(t)
 	c := newCluster(t, "e1")
 	want := undisturbed(t, jobFlags(data)...)
-	dir := c.dir + "/e1"
+	dir := c.Dir + "/e1"
 	if err := os.Rename(dir, dir+".away"); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func TestAnExecutorLosesItsDirectory(t *testing.T) {
 			t.Fatal(c.executorsOf())
 		}
 	}
-	c.executors["e2"].kill()
+	c.Executors["e2"].Kill()
 	id = c.submit(jobFlags(data)...)
 	c.ended(id)
 	c.gives(id, want)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,10 +23,10 @@ type Cluster struct {
 	Program   string
 	Dir       string
 	Addr      string // of the driver
-	Driver    *exec.Cmd
-	Executors map[string]*exec.Cmd
+	Driver    *Process
+	Executors map[string]*Process
 	flags     []string // of the driver
-	started   []*exec.Cmd
+	quiet     []string // of all daemons
 }
 
 // Build makes the program.
@@ -39,55 +40,42 @@ func Build(dir string) (program string, err error) {
 	return program, nil
 }
 
-// Start starts a driver that keeps everything under a directory.
+// Home has programs that this process starts keep tokens under a directory, and not at the user's. Clusters may share
+// one: tokens go by drivers' addresses.
+func Home(dir string) error { return os.Setenv("VOLLEY_HOME", dir) }
+
+// New describes a cluster that keeps everything under a directory; its driver is not started yet.
+func New(program, dir string, flags ...string) *Cluster {
+	return &Cluster{Program: program, Dir: dir, Addr: "127.0.0.1:0", Executors: map[string]*Process{}, flags: flags}
+}
+
+// Start starts a driver that keeps everything under a directory and says no more than it must: for measuring.
 func Start(program, dir string, flags ...string) (*Cluster, error) {
-	c := &Cluster{Program: program, Dir: dir, Addr: "127.0.0.1:0", Executors: map[string]*exec.Cmd{}, flags: flags}
-	if err := os.Setenv("VOLLEY_HOME", filepath.Join(dir, "home")); err != nil {
+	if err := Home(filepath.Join(dir, "home")); err != nil {
 		return nil, err
 	}
+	c := New(program, dir, flags...)
+	c.quiet = []string{"--log-level", "error"}
 	return c, c.StartDriver()
 }
 
 // StartDriver starts the driver, for the first time or again.
-func (c *Cluster) StartDriver() error {
-	cmd, ready, err := c.start(append([]string{"driver", "--listen", c.Addr, "--data-dir", filepath.Join(c.Dir, "driver")}, c.flags...)...)
-	if err != nil {
-		return err
-	}
-	c.Driver, c.Addr = cmd, ready["listening"]
-	return nil
-}
-
-// Join starts an executor; those of one data directory share packs.
-func (c *Cluster) Join(name, dataDir string, flags ...string) error {
-	cmd, _, err := c.start(append([]string{"executor", "--driver", c.Addr, "--name", name, "--data-dir", filepath.Join(c.Dir, dataDir)}, flags...)...)
-	if err == nil {
-		c.Executors[name] = cmd
+func (c *Cluster) StartDriver() (err error) {
+	args := []string{"driver", "--listen", c.Addr, "--data-dir", filepath.Join(c.Dir, "driver")}
+	if c.Driver, err = Launch(c.Program, slices.Concat(args, c.quiet, c.flags)...); err == nil {
+		c.Addr = c.Driver.Ready["listening"]
 	}
 	return err
 }
 
-// start starts a daemon and reads the line that it prints when it is ready.
-func (c *Cluster) start(args ...string) (cmd *exec.Cmd, ready map[string]string, err error) {
-	cmd = exec.Command(c.Program, append(args, "--log-level", "error")...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, nil, err
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
+// Join starts an executor; those of one data directory share packs.
+func (c *Cluster) Join(name, dataDir string, flags ...string) error {
+	args := []string{"executor", "--driver", c.Addr, "--name", name, "--data-dir", filepath.Join(c.Dir, dataDir)}
+	p, err := Launch(c.Program, slices.Concat(args, c.quiet, flags)...)
 	if err == nil {
-		err = json.Unmarshal([]byte(line), &ready)
+		c.Executors[name] = p
 	}
-	if err != nil {
-		_ = cmd.Process.Kill()
-		return nil, nil, errors.Join(err, cmd.Wait())
-	}
-	c.started = append(c.started, cmd)
-	return cmd, ready, nil
+	return err
 }
 
 // Signal sends a signal to an executor and to its runners.
@@ -127,15 +115,14 @@ func Anonymous(pid int) (bytes int64) {
 	return bytes
 }
 
-// Close ends the driver, with which everything else ends.
-func (c *Cluster) Close() {
+// Close ends the driver, with which everything else ends, and returns what does not within a while.
+func (c *Cluster) Close() (err error) {
 	_ = c.Driver.Process.Signal(syscall.SIGTERM)
-	for _, e := range c.Executors {
+	for name, e := range c.Executors {
 		_ = e.Process.Signal(syscall.SIGCONT)
+		err = errors.Join(err, e.await("executor "+name))
 	}
-	for _, cmd := range c.started {
-		_ = cmd.Wait()
-	}
+	return errors.Join(err, c.Driver.await("the driver"))
 }
 
 // Client calls the driver.

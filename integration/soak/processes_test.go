@@ -73,7 +73,9 @@ func newSite(t *testing.T, program string, seed uint64) *site {
 }
 
 func (x *site) close() {
-	x.Close()
+	if err := x.Close(); err != nil {
+		x.t.Error(err)
+	}
 	for _, dir := range x.small {
 		_ = syscall.Unmount(dir, syscall.MNT_DETACH)
 	}
