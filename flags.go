@@ -45,7 +45,7 @@ func (f *EngineFlags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.memory, "memory", "", "soft limit of this process's memory, as 4GiB (default: none)")
 	fs.StringVar(&f.dataDir, "data-dir", "", "where packs are kept (default: "+DefaultDataDir()+")")
 	fs.StringVar(&f.disk, "disk", "", "most bytes of packs kept, as 20GiB (default: four fifths of the free space)")
-	fs.StringVar(&f.sync, "sync", "bsp", "synchronization: bsp, steal (every row, by whoever is free), absp (Algorithm 1 of A-BSP), deadline (cut at a learned time) or adaptive (absp at a ratio that follows the gradient's noise)")
+	fs.StringVar(&f.sync, "sync", "bsp", "synchronization: bsp, steal (every row, by executors that are free), absp (Algorithm 1 of A-BSP), deadline (cut at a learned time) or adaptive (absp at a ratio that follows the gradient's noise)")
 	fs.Float64Var(&f.ratio, "sync-ratio", 0.5, "R_s: share of rows at which absp and deadline cut a step, in (0, 1]; the first of adaptive")
 	fs.Float64Var(&f.minRatio, "min-ratio", 0.3, "least ratio that adaptive goes down to, in (0, 1]")
 	fs.Float64Var(&f.minShare, "min-share", 0.05, "share of a split below which it is not cut")

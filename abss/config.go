@@ -14,7 +14,7 @@ type Policy uint8
 // The policies. BSP waits for every row; ABSP stops the step once the
 // processed ratio has reached the synchronization ratio after the first task
 // has finished; Deadline stops it at a time learned from recent steps; Steal
-// waits for every row like BSP, but hands pieces of splits to whoever folds
+// waits for every row like BSP, but hands pieces of splits to the executor that folds
 // them soonest; Adapting is ABSP at a ratio that Adaptive chooses.
 const (
 	BSP Policy = iota

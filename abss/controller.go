@@ -13,7 +13,7 @@ const (
 	Began    EventKind = iota // the tasks have been handed out
 	Progress                  // a task has processed Count rows so far
 	Arrived                   // the result of a task, Count rows, is here
-	Lost                      // whoever folded the task is gone
+	Lost                      // the task's executor is gone
 	Assigned                  // a lost task has been handed to another executor
 	Tick                      // time has passed
 )

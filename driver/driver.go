@@ -38,8 +38,8 @@ type Driver struct {
 	excluded func(*Exclusion)
 }
 
-// inHand is how many events wait for the loop. It is fast, and they may be large: whoever
-// brings more waits, and leaves them in a queue that is bounded in bytes.
+// inHand is how many events wait for the loop. It is fast, and they may be large: a sender
+// of more waits, and leaves them in a queue that is bounded in bytes.
 const inHand = 16
 
 // NewDriver starts the loop of a job.

@@ -44,7 +44,7 @@ func (s *stepper) join(id plan.ExecutorID) {
 	s.hear(id, &wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: &wire.Prepared{Job: "job", Fingerprint: make([]byte, 32)}}})
 }
 
-// step lets the job see an event. Whoever is to hold a split holds it at once.
+// step lets the job see an event. An executor that is to hold a split holds it at once.
 func (s *stepper) step(ev Event) {
 	var held []Message
 	for _, c := range s.job.Step(ev, s.now) {
@@ -91,7 +91,7 @@ func (s *stepper) lose(id plan.ExecutorID) {
 	s.step(Event{Lost: &Lost{Executor: id, Why: "gone"}})
 }
 
-// dropped fails unless so many rows are counted as folded in vain.
+// dropped fails unless the given number of rows is counted as folded in vain.
 func (s *stepper) dropped(want int64, when string) {
 	s.t.Helper()
 	if got := s.job.Counters().DroppedRows; got != want {

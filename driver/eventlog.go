@@ -336,7 +336,7 @@ func AwaitRoom(ctx context.Context, try func() error) error {
 	}
 }
 
-// Digest is the SHA-256 of the log as it is, its footer included where it has one: whoever
+// Digest is the SHA-256 of the log as it is, its footer included where it has one: a reader that
 // keeps it can tell the log from any other later. It is empty where no log is written.
 func (l *EventLog) Digest() string {
 	if l == nil {

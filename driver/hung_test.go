@@ -26,7 +26,7 @@ type actor struct {
 // reports is how often a task says how far it has come.
 const reports = 250 * time.Millisecond
 
-// actingJob is a job with so many executors of one slot each, and an action of tasks.
+// actingJob is a job with n executors of one slot each, and an action of tasks.
 func actingJob(t *testing.T, executors, tasks int) *actor {
 	a := &actor{t: t, job: NewJob(JobConfig{ID: "job", Executors: executors}, 0)}
 	for i := range executors {

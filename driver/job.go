@@ -88,7 +88,7 @@ type StepRequest struct {
 	Node  int
 	Pack  int
 	Param []byte
-	// Digest of Param, where whoever asks has it at hand.
+	// Digest of Param, where the caller has it at hand.
 	Digest plan.Digest
 	Train  bool
 	Ratio  float64 // of this step's plan; 0 is the job's
@@ -372,7 +372,7 @@ func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) 
 			got.Short(), j.cfg.Fingerprint.Short()).WithHint("Build must depend on its arguments only"))
 		return
 	}
-	if j.draining[from] { // whoever is to leave is given nothing, however often it joins
+	if j.draining[from] { // an executor that is to leave is given nothing, however often it joins
 		delete(j.draining, from)
 		j.emit(Command{Drained: from})
 		return

@@ -235,7 +235,7 @@ func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Ti
 		c.hung[from]--
 	}
 	c.waited(from, now)
-	c.since = now // whoever gets on need not hurry
+	c.since = now // a task that gets on need not hurry
 	j.emit(Command{WakeAt: now + j.cfg.MaxWait})
 	err := r.Fault.AsError()
 	switch {

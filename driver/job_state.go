@@ -79,7 +79,7 @@ func (s *step) forgetStates(id plan.ExecutorID) {
 	}
 }
 
-// resend has the row state of a split sent to whoever folds it next: one who should
+// resend has the row state of a split sent to the executor that folds it next: one who should
 // have it has failed.
 func (p *pack) resend(i plan.SplitID) {
 	for k, st := range p.states {

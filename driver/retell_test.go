@@ -60,7 +60,7 @@ func newRecorded() *recorded {
 	return r
 }
 
-// train runs a step that is cut while b has folded so many rows; b reports each of them.
+// train runs a step that is cut once b has folded a number of rows; b reports each of them.
 func (r *recorded) train(rows int) *StepReport {
 	r.step(Event{Step: &StepRequest{Train: true, Param: []byte("w")}})
 	s := r.job.step

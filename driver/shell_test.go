@@ -161,7 +161,7 @@ func TestWhatIsGivenUpIsForgotten(t *testing.T) {
 	}
 }
 
-// TestAFailedJobSaysWhy, to whoever waits and to whoever asks after it; who fails too often
+// TestAFailedJobSaysWhy, to those who wait and to those who ask later; an executor that fails too often
 // is told of.
 func TestAFailedJobSaysWhy(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

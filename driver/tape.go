@@ -44,7 +44,7 @@ const (
 // alone never do.
 const mostRecorded = 16 << 20
 
-// tape records what a job has been told since its last step, compactly, so that whoever has
+// tape records what a job has been told since its last step, compactly, so that a reader that has
 // the tape can have a job decide the same again (see Retelling). Actions are left out: they
 // decide nothing about steps.
 type tape struct {
@@ -63,7 +63,7 @@ type tape struct {
 	before tapeMark
 }
 
-// told is one count of a progress report; without a split it is so many stale ones.
+// told is one count of a progress report; without a split it counts stale reports.
 type told struct {
 	split int
 	count int64
@@ -465,7 +465,7 @@ func (t *tape) abandoned() {
 	}
 }
 
-// take hands over what was recorded up to the end of a step that has sent so many bytes.
+// take hands over what was recorded up to the end of a step that has sent a given number of bytes.
 // Where that is more than a step may keep nothing is recorded from now on, and false is
 // returned.
 func (t *tape) take(bytes int64) ([]byte, bool) {

@@ -16,7 +16,7 @@ type copyKey struct {
 func copyOf(h *wire.Hold) copyKey { return copyKey{h.Job, h.Pack, h.Split} }
 
 // onHold begins to get a split. One that is on its way is not asked for a second time:
-// whoever asked again is answered when it is here, and if it does not arrive the
+// a second request is answered when it is here, and if it does not arrive the
 // later request, which may name another source, is carried out.
 func (a *Agent) onHold(h *wire.Hold) []Command {
 	key := copyOf(h)

@@ -245,7 +245,7 @@ func (p localPacks) KeepShuffle(key storage.ShuffleKey, b *storage.MapOutput) pl
 func (p localPacks) DropShuffle(node int, through uint64) { p.e.store.DropShuffle(node, through) }
 
 func (p localPacks) Shared(name, version string, bytes int64, make func() (any, error)) (any, error) {
-	waited, making := p.acts.waiting(), false // for whoever makes it
+	waited, making := p.acts.waiting(), false // for the task that makes it
 	v, err := p.e.Shared.get(name, version, bytes, func() (any, error) {
 		making = true
 		waited()

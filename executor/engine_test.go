@@ -45,7 +45,7 @@ func build(g *rdd.Graph, splits int) counts {
 	}
 }
 
-// TestEveryPolicyFoldsWhatItSays: every row once where nothing is left out, whoever folds it and
+// TestEveryPolicyFoldsWhatItSays: every row once where nothing is left out, whichever executor folds it and
 // in however many pieces; and the log of each run holds.
 func TestEveryPolicyFoldsWhatItSays(t *testing.T) {
 	const all = float64(rows * (rows - 1) / 2)

@@ -36,7 +36,7 @@ type Executor struct {
 	tasks  chan struct{} // holds one for each task that runs
 
 	agent *Agent   // belongs to the loop
-	live  struct { // the loop adds and removes; whoever receives a stop looks at it, too
+	live  struct { // the loop adds and removes; the receiver of a stop looks at it, too
 		sync.Mutex
 		runs map[int]*liveRun
 	}

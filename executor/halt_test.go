@@ -26,7 +26,7 @@ func (c *onlyStops) Recv() (*wire.ToExecutor, error) {
 	return &wire.ToExecutor{Body: &wire.ToExecutor_StopStep{StopStep: s}}, nil
 }
 
-// TestAStopDoesNotWaitForTheLoop: whoever receives it stops the slots of the runs that it is for, and of no others. The
+// TestAStopDoesNotWaitForTheLoop: the receiver stops the slots of the runs that it is for, and of no others. The
 // first stop says which results are left out, as the agent has it, since slots may have left them out already.
 func TestAStopDoesNotWaitForTheLoop(t *testing.T) {
 	conn := &onlyStops{stops: []*wire.StopStep{{Job: "j", Step: 3, Epoch: 2, Skip: []uint32{1}}, {Job: "j", Step: 3, Epoch: 2, Skip: []uint32{0}}}}

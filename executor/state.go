@@ -10,7 +10,7 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// The row state of a split (SEMANTICS section 3) is kept by whoever
+// The row state of a split (SEMANTICS section 3) is kept by the executor that
 // folded it last, under a version: what was folded and not merged has a version
 // that nobody asks for. The driver has what was merged, and sends it to those who
 // do not have it.

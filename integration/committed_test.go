@@ -138,7 +138,7 @@ func TestTheStepOfAJobDoesNotGoBack(t *testing.T) {
 }
 
 // TestNoTermComesTwice: every process of a job has a later term than all before it,
-// whether they left a checkpoint or not, and whoever died.
+// whether they left a checkpoint or not, and whichever process died.
 func TestNoTermComesTwice(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

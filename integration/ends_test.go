@@ -132,7 +132,7 @@ func sleepers(dir string) (out []string) {
 }
 
 // TestAModelIsBroughtWholeOrNotAtAll: where the driver has not all of it, or not as it was,
-// whoever asks for it is told, and gets nothing.
+// a client that asks for it is told, and gets nothing.
 func TestAModelIsBroughtWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	data := generated(t)

@@ -114,7 +114,7 @@ func (l *eventLog) rearrange(verb, where string) {
 	}
 }
 
-// repeat has some lines there so many times.
+// repeat repeats some lines.
 func (l *eventLog) repeat(at []int, times int) {
 	some := map[int]bool{}
 	for _, i := range at {

@@ -9,7 +9,7 @@ import (
 	"github.com/volley-engine/volley/rdd"
 )
 
-// BenchmarkALSSolve solves eight rows of a rank from so many ratings each; MB/s are millions of
+// BenchmarkALSSolve solves eight rows of a rank from a number of ratings each; MB/s are millions of
 // floating-point operations a second: half a product of rank × rank for each rating,
 // and a third of rank³ for the factorization. BenchmarkPeak of internal/kernel is the
 // machine's limit.

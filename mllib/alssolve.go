@@ -74,7 +74,7 @@ func (s *solved) add(id float64, x []float64) {
 	r.IDs, r.At = append(r.IDs, id), append(r.At, x...)
 }
 
-// rows is how many there are, of so many numbers together.
+// rows is how many there are, of n numbers together.
 func (s *solved) rows() (rows, numbers int) {
 	for _, r := range s.Runs {
 		rows, numbers = rows+len(r.IDs), numbers+len(r.At)

@@ -17,7 +17,7 @@ type heldState struct {
 	Point        []float64
 }
 
-// observe takes the loss of a point in, and reports whether so many steps in a row
+// observe takes the loss of a point in, and reports whether a number of steps in a row
 // have brought no less.
 func (h *heldState) observe(loss float64, point []float64, patience int) (stop bool) {
 	if h.Point == nil || loss < h.Least {
@@ -55,7 +55,7 @@ func heldMeta(ctx context.Context, s *rdd.Session, in rdd.Input, rows rdd.Packed
 	return meta, nil
 }
 
-// resized is a vector of so many entries, zeros where it had none.
+// resized is a vector of n entries, zeros where it had none.
 func resized(v []float64, n int) []float64 {
 	out := make([]float64, n)
 	copy(out, v)

@@ -16,7 +16,7 @@ func TestPatience(t *testing.T) {
 
 // TestTrainingStopsByHeldRows keeps the point that is best on them, of every solver.
 func TestTrainingStopsByHeldRows(t *testing.T) {
-	path, _, _ := sample(t, 300, 60, true) // few rows for so many features
+	path, _, _ := sample(t, 300, 60, true) // few rows for that many features
 	for _, solver := range []Solver{Nesterov, LBFGS, SDCA, SVRG, Descent} {
 		c := defaults(path)
 		c.Solver, c.Reg, c.Intercept, c.MaxIterations = solver, 1e-6, solver != SDCA, 300

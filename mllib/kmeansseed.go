@@ -76,7 +76,7 @@ func (s *seeding) distances(out, place []float64) {
 }
 
 // centres are the places chosen: at most k, fewer where there are not as many
-// different points. Searching takes so many swaps in all.
+// different points. Searching takes a bounded number of swaps.
 func (s *seeding) centres(swaps int) [][]float64 {
 	chosen := s.plusPlus()
 	s.k = chosen
@@ -167,7 +167,7 @@ func (s *seeding) assign(rows []int32) {
 	}
 }
 
-// search tries so many swaps and returns how many were kept.
+// search tries n swaps and returns how many were kept.
 func (s *seeding) search(swaps int) (kept int) {
 	far, loss := make([]float64, len(s.rows)), make([]float64, s.k)
 	for range swaps {

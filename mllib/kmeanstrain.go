@@ -132,7 +132,7 @@ func (t *kmeans) first(ctx context.Context, seed uint64) ([][]float64, error) {
 	return t.unit(t.filled(chosen, points)), nil
 }
 
-// How many rows centres are chosen on: so many for each centre, in no more memory than
+// How many rows centres are chosen on: a number for each centre, in no more memory than
 // that; and how many swaps are tried at the most.
 const (
 	seedRowsEach = 40

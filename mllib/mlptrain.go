@@ -94,8 +94,8 @@ func (t *mlp) prepare(ctx context.Context) error {
 	return nil
 }
 
-// What steps of some rows are like: at least so many rows, at most so many steps a pass;
-// at most so many passes and steps, but steps enough for few rows.
+// What steps of some rows are like: the least rows, the most steps a pass;
+// the most passes and steps, but steps enough for few rows.
 const (
 	leastBatch  = 200
 	mostBatches = 500

@@ -95,7 +95,7 @@ const (
 	narrowCurved  = 768  // in several
 )
 
-// choose picks a solver for data of so many features, and says why.
+// choose picks a solver for data of a number of features, and says why.
 func (c *LinearConfig) choose(features int) (s Solver, why string) {
 	lasso := c.Reg > 0 && c.Alpha > 0
 	switch {

@@ -134,7 +134,7 @@ func (s *stopper) byObjective(o observation) verdict {
 }
 
 // Where a run stands still and has not converged, it goes on until it stands this much
-// stiller, so many times.
+// stiller, a number of times.
 const (
 	tighter    = 10
 	mostProofs = 4

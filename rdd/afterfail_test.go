@@ -9,7 +9,7 @@ import (
 	"github.com/volley-engine/volley/storage"
 )
 
-// TestNothingIsHandedOutAfterAFailure: whoever takes keys from a sorter and has failed, or has
+// TestNothingIsHandedOutAfterAFailure: a reader of keys that has failed, or has
 // enough, is given no part of the next key's values.
 func TestNothingIsHandedOutAfterAFailure(t *testing.T) {
 	store, err := storage.NewStore(t.TempDir())

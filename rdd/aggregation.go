@@ -26,8 +26,8 @@ type partitionedAggregation[K comparable, V, C any] struct {
 	room    int // rows of a shard; 0 where rows cannot be dealt out
 }
 
-// Rows are dealt out to so many shards, by so many bits, once a table takes more than
-// so many bytes; rows that wait in shards take half of what tables may.
+// Rows are partitioned into shards, by bits of their hash, once a table takes more than
+// a number of bytes; rows that wait in shards take half of what tables may.
 const (
 	shardBits  = 7
 	shards     = 1 << shardBits

@@ -35,7 +35,7 @@ func (ds Dataset[T]) rows(ctx context.Context, part int, yield func(T) error) er
 	})
 }
 
-// advancing tells whoever watches the task how many rows it has read.
+// advancing tells the watch of the task how many rows it has read.
 func advancing[T any](each func(ctx context.Context, part int, yield func([]T) error) error) func(ctx context.Context, part int, yield func([]T) error) error {
 	return func(ctx context.Context, part int, yield func([]T) error) error {
 		env, err := envOf(ctx)
@@ -126,7 +126,7 @@ func (a *arena) text(b []byte) string {
 	return unsafe.String(&a.room[at], len(b))
 }
 
-// numbers is memory for so many bytes of numbers, aligned for any of them.
+// numbers is memory for n bytes of numbers, aligned for any of them.
 func (a *arena) numbers(bytes int) unsafe.Pointer {
 	n := max(1, (bytes+7)/8)
 	if n > len(a.words) {

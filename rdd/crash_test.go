@@ -29,7 +29,7 @@ func theAction[R any](t *testing.T, build func(*rdd.Graph) rdd.Action[R]) (out R
 	return out, err
 }
 
-// saveLines saves lines as so many parts.
+// saveLines saves lines as n parts.
 func saveLines(t *testing.T, dir, word string, parts int, options ...rdd.SaveOption) error {
 	t.Helper()
 	_, err := theAction(t, func(g *rdd.Graph) rdd.Action[int64] {
@@ -173,7 +173,7 @@ func (p *counting) run(t *testing.T, root, data string, resume bool) error {
 	return err
 }
 
-// resumed says what is wrong with a program that goes on from a state in which so many
+// resumed says what is wrong with a program that goes on from a state in which a number of
 // turns were promised.
 func (p *counting) resumed(t *testing.T, root, data string, promised int, want map[int]float64) error {
 	if err := p.run(t, root, data, true); err != nil {

@@ -67,7 +67,7 @@ func (b *denseIndex[K]) at(numbers []uint64, entries []uint32) {
 }
 
 // roomFor is how many places of four bytes an index by number may have where one by
-// hash has n of eight: so many that it takes the same memory, or, where that is
+// hash has n of eight: as many as take the same memory, or, where that is
 // little, twice.
 func roomFor(n int) int {
 	if n <= 1<<19 {
@@ -76,7 +76,7 @@ func roomFor(n int) int {
 	return 2 * n
 }
 
-// indexFor is how many places an index by hash has for so many entries.
+// indexFor is how many places an index by hash has for n entries.
 func indexFor(entries int) int { return 1 << bits.Len(uint(max(32, 2*entries))) }
 
 // span is the first and the last number of some rows.

@@ -56,7 +56,7 @@ func newGrouper[K comparable, V any](op string, c keyed[K, V], packs runner.Task
 	return &grouper[K, V]{op: op, c: c, packs: packs, table: newTable[K, []V](c.key, c.hash, 0), most: packs.Memory() / share}
 }
 
-// read takes in a partition of a shuffle, which is of so many bytes.
+// read takes in a partition of a shuffle, which is of the given size.
 func (g *grouper[K, V]) read(ctx context.Context, id, part int) error {
 	r, err := openShuffle(ctx, id, part)
 	if err != nil {

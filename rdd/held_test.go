@@ -9,7 +9,7 @@ import (
 	"github.com/volley-engine/volley/storage"
 )
 
-// heldPacks are those of a task that may hold so many bytes as a whole.
+// heldPacks are those of a task that may hold a number of bytes as a whole.
 type heldPacks struct {
 	onePacks
 	held int

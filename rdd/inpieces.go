@@ -38,11 +38,11 @@ var errSplit = errors.New("the partition is to be computed in pieces")
 var tasksNow = time.Now
 
 // splitArgs say that a task may hand back rows of a node that it takes, where the shuffle
-// that they are made of has so many partitions.
+// that they are made of has enough partitions.
 type splitArgs struct{ Node, Of int }
 
 // pieceArgs say which rows a task is to compute for another: those of a node's partition,
-// as far as they are made of what it is told of shuffles, without so many keys.
+// as far as they are made of what it is told of shuffles, without some keys.
 type pieceArgs struct{ Node, Part, Skip int }
 
 // splitRest is what a task hands back: all from the Skip-th key on of a partition that was
@@ -83,7 +83,7 @@ func byRow[T any](ds Dataset[T]) Dataset[T] {
 }
 
 // byKey notes that the rows of a dataset are those of a shuffle's keys, in the order of
-// their hashes, and looks how long whoever takes them needs.
+// their hashes, and looks how long their reader needs.
 func byKey[T any](ds Dataset[T]) Dataset[T] {
 	produce := ds.produce
 	ds.produce = func(ctx context.Context, part int, yield func([]T) error) error {

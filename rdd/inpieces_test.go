@@ -82,7 +82,7 @@ var slowPlans = map[string]func(rows Dataset[Pair[string, int64]], w *slowly) Da
 	},
 }
 
-// runSlowly collects a plan's rows, where tasks have so many slots.
+// runSlowly collects a plan's rows, where tasks have a number of slots.
 func runSlowly(t *testing.T, w *slowly, slots int, deaths int, seed uint64, build func(Dataset[Pair[string, int64]], *slowly) Dataset[string]) []string {
 	t.Helper()
 	w.calls, w.tasks = map[string]int{}, nil

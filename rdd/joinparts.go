@@ -310,7 +310,7 @@ func (p *joinPlan[K, V, W, U]) joinOnce(ctx context.Context, packs runner.TaskCo
 	})
 }
 
-// someAtATime hands rows on, as many at a time as take about so many bytes.
+// someAtATime hands rows on, as many at a time as take about the given number of bytes.
 func someAtATime[T any](most int, row codec[T], rows eachRows[T], yield func([]T) error) error {
 	var some []T
 	var raw []byte

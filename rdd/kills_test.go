@@ -53,7 +53,7 @@ func somePairs(r *rand.Rand, n, keys int) []kv {
 }
 
 // TestOperationsWhileExecutorsAreLost: whatever the partitions, executors and
-// memory, and whoever dies meanwhile, the rows are those of a reference that
+// memory, and whichever process dies meanwhile, the rows are those of a reference that
 // knows only slices and maps.
 func TestOperationsWhileExecutorsAreLost(t *testing.T) {
 	for seed := range seeds(3) {

@@ -57,7 +57,7 @@ func (f *fabricated) output(m int) *mapOutput {
 	return o
 }
 
-// countOver counts what is grouped from so many partitions to so many others.
+// countOver counts what is grouped from one number of partitions to another.
 func countOver(t testing.TB, maps, parts int, look func(f *fabricated)) *fabricated {
 	g := NewGraph()
 	keyed := KeyBy(Range(g, 0, int64(maps), maps), func(i int64) int64 { return i })

@@ -208,7 +208,7 @@ var timeCodec = rowCodec{
 }
 
 // lengthOf reads a length that the rest can hold; every element takes at least
-// so many bytes.
+// the given number of bytes.
 func lengthOf(in []byte, least int) (n int, rest []byte, ok bool) {
 	v, k := binary.Uvarint(in)
 	if k <= 0 || v > math.MaxInt32 {

@@ -449,7 +449,7 @@ func (s *Session) coalesce(ctx context.Context, id int, shuffles []int) error {
 	return nil
 }
 
-// joinNeighbours is where runs of partitions begin that have up to so many bytes
+// joinNeighbours is where runs of partitions begin that have up to a number of bytes
 // together, and where the last one ends.
 func joinNeighbours(sizes []int64, most int64) []int {
 	bounds, sum := []int{0}, int64(0)

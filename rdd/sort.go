@@ -58,8 +58,8 @@ func (s *sortPlan[T, K]) order() order[T] {
 	return o
 }
 
-// What a run is cut into, at the most, and the bytes that a part has at least: whoever
-// reads a partition reads whole parts. Blocks of a part are no larger than runBlock.
+// What a run is cut into, at the most, and the bytes that a part has at least: a reader
+// of a partition reads whole parts. Blocks of a part are no larger than runBlock.
 const (
 	runParts     = 256
 	runPartBytes = 8 << 10

@@ -22,7 +22,7 @@ type order[T any] struct {
 	down    bool            // the greater comes first
 }
 
-// past is the same order of rows whose texts begin with so many bytes that are the same:
+// past is the same order of rows whose texts begin with the same bytes:
 // ranks are those of the eight bytes after them.
 func (o order[T]) past(shared int) order[T] {
 	if shared > 0 {

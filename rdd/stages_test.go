@@ -27,7 +27,7 @@ type frail struct {
 	rng     *rand.Rand
 	deaths  int
 	ran     map[string]int // tasks, by node and partition
-	gone    map[int]int    // executors that cannot be reached, for so many tries
+	gone    map[int]int    // executors that cannot be reached, and for how many tries
 	memory  int            // of a task
 	rounds  int            // that deaths may still cost one task
 }

@@ -64,7 +64,7 @@ func refers(t reflect.Type) bool {
 	return t.Kind() != reflect.Bool && !isNumber(t.Kind())
 }
 
-// resize makes an index of so many places by hash, or one by number.
+// resize makes an index of n places by hash, or one by number.
 func (t *table[K, C]) resize(n int) {
 	if !t.renumber(n) {
 		t.rehash(n)

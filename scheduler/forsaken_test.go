@@ -71,9 +71,9 @@ func TestWhatCannotBeGotFromOthersIsGotFromItsSource(t *testing.T) {
 	}
 }
 
-// TestWhoeverCannotGetASplitIsNotWaitedFor: its owner has stopped; the one that was asked for a
+// TestAnExecutorThatCannotGetASplitIsNotWaitedFor: its owner has stopped; the one that was asked for a
 // copy says that it could not get it, or is lost, and the next one is asked at once.
-func TestWhoeverCannotGetASplitIsNotWaitedFor(t *testing.T) {
+func TestAnExecutorThatCannotGetASplitIsNotWaitedFor(t *testing.T) {
 	for how, fails := range map[string]func(w *leaseWorld, asked plan.ExecutorID){
 		"fails": func(w *leaseWorld, asked plan.ExecutorID) { w.l.Unsent(asked, 17, w.now) },
 		"lost":  func(w *leaseWorld, asked plan.ExecutorID) { w.s.Lost(asked); w.l.Lost(asked) },

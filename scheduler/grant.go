@@ -409,7 +409,7 @@ type arrival struct {
 // source: who is asked for them may not answer, and not be known to be silent yet.
 const copiesTried = 2
 
-// forsaken reports whether nobody who answers holds a split, and whoever was to get it has
+// forsaken reports whether nobody who answers holds a split, and the one that was to get it has
 // had its time, or could not get it: no pass depends on who does not answer, be it only for a
 // copy. While there is time left it notes when that is over.
 func (l *Leases) forsaken(i int, now plan.Time) bool {

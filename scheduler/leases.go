@@ -10,7 +10,7 @@ import (
 )
 
 // LeaseTask is one split's share of a pass: Limit rows of it from its cursor on, in
-// so many pieces.
+// a number of pieces.
 type LeaseTask struct {
 	Rows, Cursor, Limit int64
 	Pieces              int
@@ -18,7 +18,7 @@ type LeaseTask struct {
 }
 
 // How finely a pass is leased: so that a lease takes two milliseconds at the least,
-// but at most, and where speeds are not known, so many for each slot. Parts are
+// but at most, and where speeds are not known, a number for each slot. Parts are
 // subtrees of a split's pieces.
 const (
 	leaseTime    = 2 * time.Millisecond
@@ -26,7 +26,7 @@ const (
 	unknownSpeed = 16
 )
 
-// fineness is how many leases a pass over so many rows should be of.
+// fineness is how many leases a pass over n rows should be of.
 func (s *State) fineness(rows int64) int {
 	var rate float64
 	slots := 0
@@ -120,8 +120,8 @@ type lessee struct {
 	failures map[int]bool
 }
 
-// Leases hands the pieces of one pass to whoever folds them soonest (SEMANTICS
-// section 6): of each piece exactly one result is included, whoever else folds
+// Leases hands the pieces of one pass to the executors that fold them soonest (SEMANTICS
+// section 6): of each piece exactly one result is included, whichever other executor folds
 // it. It looks at the placement, which it changes only by the commands it gives.
 type Leases struct {
 	cfg     LeaseConfig

@@ -87,7 +87,7 @@ func (w *leaseWorld) hand(id plan.ExecutorID) (pieces [][2]int) {
 	return pieces
 }
 
-// TestEveryPieceIsMergedOnce, whoever folds what, however late, and whoever is lost.
+// TestEveryPieceIsMergedOnce, whichever executor folds what, however late, and whichever is lost.
 func TestEveryPieceIsMergedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		executors, splits := rapid.IntRange(2, 5).Draw(t, "executors"), rapid.IntRange(1, 6).Draw(t, "splits")

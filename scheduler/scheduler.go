@@ -117,7 +117,7 @@ func (s *State) Joined(id plan.ExecutorID, slots int) []Command {
 func (s *State) Place() []Command {
 	s.placed = true
 	if len(s.Alive()) == 0 {
-		return nil // whoever joins first takes the orphans
+		return nil // the first to join takes the orphans
 	}
 	var out []Command
 	for i := range s.splits {
@@ -159,7 +159,7 @@ func (s *State) replica(i int) int {
 }
 
 // Held notes that an executor holds a verified copy of a split. If the split was to go to
-// it, it becomes the owner at the next step; where the split has no owner, now, whoever was
+// it, it becomes the owner at the next step; where the split has no owner, now, the one that was
 // to have it.
 func (s *State) Held(id plan.ExecutorID, i plan.SplitID) {
 	s.changes++
@@ -183,7 +183,7 @@ func (s *State) Unsent(id plan.ExecutorID, i plan.SplitID) {
 	}
 }
 
-// got notes that a copy is no longer on its way. Passes come and go meanwhile: whoever
+// got notes that a copy is no longer on its way. Passes come and go meanwhile: an executor that
 // is asked for a copy in one is not asked for another in the next until then.
 func (s *State) got(e int, i plan.SplitID) {
 	if s.executors[e].getting == int(i) {

@@ -195,7 +195,7 @@ func (a *assembler) gather(runs []rowRun) error {
 	return nil
 }
 
-// reserve makes room for rows like those of a chunk, of so many values at the most.
+// reserve makes room for rows like those of a chunk, of n values at the most.
 func (c *Chunk) reserve(like *Chunk, rows int, most int64) {
 	if like.Blobs == nil {
 		c.Labels = make([]float64, 0, rows)

@@ -137,7 +137,7 @@ func tryLock(path string, how int) (*os.File, error) {
 }
 
 // findOrLock finds a pack, or takes the lock under which it is built. While
-// another process builds it this one waits for either: whoever has built a
+// another process builds it this one waits for either: a process that has built a
 // pack goes on to use it, and lets go of the lock only much later. A pack that
 // was found damaged is not looked at again until it has been made anew: two
 // that looked in turn would keep each other from the lock.
@@ -232,7 +232,7 @@ func (c *Cache) find(path string) (*Pack, error) {
 }
 
 // whole compares the files of a pack with their hashes. Files are not forced
-// to disk when a pack is built, disks forget, and whoever can write here can
+// to disk when a pack is built, disks forget, and a process that can write here can
 // change them: what is found is believed only after a look.
 func whole(dir string, m *PackMeta) error {
 	var g errgroup.Group
@@ -413,7 +413,7 @@ func (c *Cache) size() int64 {
 }
 
 // evict removes the packs least recently used, those in use excepted, until
-// the rest fits the budget with so many bytes more.
+// the rest fits the budget with n bytes more.
 func (c *Cache) evict(more int64) {
 	type aged struct {
 		path  string

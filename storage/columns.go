@@ -36,7 +36,7 @@ const (
 	fewParts   = 12
 )
 
-// groupPart is about how much of Parquet files, of so many bytes, one part holds.
+// groupPart is about how much of Parquet files of a total size one part holds.
 func groupPart(total int64) int64 { return min(groupBytes, max(groupLeast, total/fewParts)) }
 
 // describeFiles says what is in some files, of which it is said whether they have

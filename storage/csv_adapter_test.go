@@ -12,7 +12,7 @@ import (
 // What is in this file is all that the tests of CSV know of how a table is opened,
 // cut and read.
 
-// few is how many random tables are tried of so many; VOLLEY_SOAK tries all.
+// few is how many random tables are tried; VOLLEY_SOAK tries all.
 func few(all int) int {
 	if os.Getenv("VOLLEY_SOAK") != "" {
 		return all

@@ -49,7 +49,7 @@ var dialects = []csvOptions{
 	{Separator: "\x1f"},
 }
 
-// table makes records of a dialect, each of so many fields.
+// table makes records of a dialect, each of a number of fields.
 func (w *tableWriter) table(records, fields int) (rows [][]csvField) {
 	for range records {
 		row := make([]csvField, fields)

@@ -180,7 +180,7 @@ func dictionaryBytes(rec arrow.Record) (n int64) {
 // slot of the window has room for.
 const sentBytes = slotBytes / 4 * 3
 
-// rowsWithin is how many of some rows take about so many bytes, at least one.
+// rowsWithin is how many of some rows take about a number of bytes, at least one.
 func rowsWithin(most, rows, bytes int64) int64 {
 	return max(1, min(rows, rows*most/max(1, bytes)))
 }

@@ -209,7 +209,7 @@ func (f *flatFile) readGroup(g int, names []string, cols []*FlatColumn, yield fu
 	return fillRows(f.path, f.r.MetaData().RowGroups[g].GetNumRows(), readers, cols, yield)
 }
 
-// fillRows hands on so many rows, of each column by its reader.
+// fillRows hands on n rows, of each column by its reader.
 func fillRows(path string, left int64, readers []flatReader, cols []*FlatColumn, yield func(rows int, cols []*FlatColumn) error) error {
 	for most := firstRows(readers); left > 0; {
 		n := int(min(left, int64(most)))

@@ -1,6 +1,6 @@
 package storage
 
-// Fold leaves one part of rows out, of so many: those whose place in the input a
+// Fold leaves one of n parts of the rows out: those whose place in the input a
 // seeded hash sends there. Held reads exactly these. Of the rows that are not left
 // out, the share Stop is held out of training to stop by; Stopping reads exactly
 // these. It depends on the input's files and their order only.

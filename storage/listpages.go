@@ -225,7 +225,7 @@ func (l *listPages) fill(out []float64) (at int, err error) {
 	return at, nil
 }
 
-// eachLevel goes over n levels of so many bits, run by run (Parquet's hybrid of runs
+// eachLevel goes over n levels of a number of bits, run by run (Parquet's hybrid of runs
 // and packed bits).
 func eachLevel(raw []byte, width, n int, do func(level, times int) error) error {
 	for n > 0 {

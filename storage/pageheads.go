@@ -56,7 +56,7 @@ func (f *flatFile) groupPages(group int, names []string) *groupPages {
 	return g
 }
 
-// columnPages finds the pages of a column that has so many rows.
+// columnPages finds the pages of a column that has n rows.
 func (f *flatFile) columnPages(group, column int, rows int64) (c columnPages, ok bool) {
 	descr := f.r.MetaData().Schema.Column(column)
 	c.Type, c.Unit, c.Levels = descr.PhysicalType(), unitOf(descr), descr.MaxDefinitionLevel() > 0

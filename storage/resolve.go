@@ -128,7 +128,7 @@ func statAll(paths []string) ([]File, error) {
 }
 
 // openError says why a path could not be read, without repeating the path. What is not
-// there, or not allowed, is so whoever tries; want of descriptors or memory and faults
+// there, or not allowed, is so for every process; want of descriptors or memory and faults
 // of disks and networks pass, or are those of one machine.
 func openError(path string, err error) error {
 	if pe, ok := err.(*fs.PathError); ok {

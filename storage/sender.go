@@ -14,7 +14,7 @@ type sender struct {
 	taken  io.Reader // a byte for every slot that was read
 	window *window   // nil where there is none
 	sent   int       // messages in the window
-	done   int       // so many of which are known to have been read
+	done   int       // how many are known to have been read
 
 	batches []sentBatch // of columns, in the slot in hand
 	used    int         // bytes of it
@@ -31,7 +31,7 @@ func (s *sender) slot() ([]byte, error) {
 // drain waits until all has been read that was sent.
 func (s *sender) drain() error { return s.await(0) }
 
-// await waits until at most so many slots have not been read.
+// await waits until at most a number of slots have not been read.
 func (s *sender) await(most int) error {
 	for s.sent-s.done > most {
 		var b [1]byte
@@ -156,8 +156,8 @@ type sentBatch struct {
 	Columns []sentColumn `json:"c"`
 }
 
-// sentColumn is what a column's part of a batch has: values of a kind, of bytes so many
-// together, and where there are nulls.
+// sentColumn is what a column's part of a batch has: values of a kind, how many bytes
+// they take together, and where there are nulls.
 type sentColumn struct {
 	Kind   valueKind `json:"k"`
 	Unit   TimeUnit  `json:"u,omitempty"`

@@ -73,7 +73,7 @@ func (s *Store) Receive(key SplitKey, meta *PackMeta, fill func(io.Writer) error
 	return got, errors.Join(err, os.Remove(f.Name()))
 }
 
-// fillFile fills a file with at most so many bytes, and returns the hash of what it has.
+// fillFile fills a file with at most n bytes, and returns the hash of what it has.
 func fillFile(f *os.File, most int64, fill func(io.Writer) error) (plan.Digest, error) {
 	in := &receiver{f: f, most: most}
 	if err := fill(in); err != nil {

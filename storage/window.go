@@ -38,7 +38,7 @@ func newWindow() (*window, *os.File, error) {
 	return w, f, err
 }
 
-// sharedFile is a file of so many bytes that is in memory only.
+// sharedFile is a file of n bytes that is in memory only.
 func sharedFile(size int64) (*os.File, error) {
 	fd, err := unix.MemfdCreate("decoded", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -229,8 +229,7 @@ func TestAJournalWithoutContentIsRefused(t *testing.T) {
 	}
 }
 
-// TestARecordThatNobodyReadsIsNoRecord: what a machine cannot take in is an error of whoever
-// appends it, and of whoever opens the journal.
+// TestARecordThatNobodyReadsIsNoRecord: what a machine cannot take in is an error of the append, and of opening the journal.
 func TestARecordThatNobodyReadsIsNoRecord(t *testing.T) {
 	dir := t.TempDir()
 	r, err := OpenRaft(dir, hclog.NewNullLogger())

@@ -99,7 +99,7 @@ func TestAResultIsNotAnEnd(t *testing.T) {
 	}
 }
 
-// sent gathers what a driver sends to whoever downloads.
+// sent gathers what a driver sends to a client that downloads.
 type sent struct {
 	wire.Cluster_DownloadServer
 	files map[string]string

@@ -42,7 +42,7 @@ func finishedDirectory(t *testing.T, dir string, id plan.JobID) {
 	}
 }
 
-// withFinished is the data directory of a driver whose first so many jobs have ended.
+// withFinished is the data directory of a driver whose first n jobs have ended.
 func withFinished(t testing.TB, dir string, jobs int) {
 	t.Helper()
 	r, err := OpenRaft(filepath.Join(dir, "journal"), hclog.NewNullLogger())

@@ -30,7 +30,7 @@ func TestTheWaitForTheJournalIsBounded(t *testing.T) {
 			t.Errorf("a record that is not applied: %v", err)
 		}
 	case <-time.After(bound / 3):
-		t.Error("whoever writes to the journal waits for it longer than it was told to")
+		t.Error("a write to the journal waits longer than it was told to")
 	}
 	r.fsm.mu.Unlock()
 	if err := r.Close(); err != nil {
@@ -64,7 +64,7 @@ func TestASlowJournalDoesNotKeepMessages(t *testing.T) {
 	}
 }
 
-// TestAnEntryThatMayBeAppliedYetIsNotSaidToBeRefused: whoever was told so would find the job
+// TestAnEntryThatMayBeAppliedYetIsNotSaidToBeRefused: a client that was told so would find the job
 // after the next start.
 func TestAnEntryThatMayBeAppliedYetIsNotSaidToBeRefused(t *testing.T) {
 	for err, want := range map[error]fault.Kind{

@@ -75,7 +75,7 @@ func keepOf(t *testing.T, d *datadriven.TestData) (k Keep, grace time.Duration) 
 	return k, grace
 }
 
-// TestWhatStaysIsWithinTheLimits, for any jobs and limits: whoever is held or has just
+// TestWhatStaysIsWithinTheLimits, for any jobs and limits: a job that is held or has just
 // ended stays; of the others the last to end do, as many as the limits allow; and who
 // stays once stays at a second look, too.
 func TestWhatStaysIsWithinTheLimits(t *testing.T) {

@@ -136,7 +136,7 @@ type LifeProcess struct {
 	Why  string
 }
 
-// LifeTold is what a job's process is told, over a connection: welcome, with so many
+// LifeTold is what a job's process is told, over a connection: welcome, with the number of
 // executors; that an executor has left; or that it is to be drained.
 type LifeTold struct {
 	Job         string
@@ -188,7 +188,7 @@ type LifeOver struct {
 	Files []MadeFile
 }
 
-// LifeReply answers whoever has asked.
+// LifeReply answers a request.
 type LifeReply struct {
 	To    uint64
 	Job   string

@@ -113,7 +113,7 @@ type LifeAsk struct {
 	Read   string // its files, until Done
 	Done   string
 	Prune  *LifePrune
-	GiveUp uint64 // whoever has asked this does not wait any more
+	GiveUp uint64 // the client of this request does not wait any more
 }
 
 func (l *Life) onAsk(a *LifeAsk) {
@@ -137,7 +137,7 @@ func (l *Life) onAsk(a *LifeAsk) {
 	}
 }
 
-// goingDown refuses whoever asks a driver that ends.
+// goingDown refuses requests to a driver that ends.
 const goingDown = "the driver is going down"
 
 // onSubmit takes a job in.
@@ -539,7 +539,7 @@ func (l *Life) kill(j *lifeJob, why string) {
 	l.do(LifeCommand{Kill: &LifeProcess{Job: j.id, Term: j.term, Why: why}})
 }
 
-// notThere refuses whoever asks for a job that there is not, or not any more.
+// notThere refuses requests for a job that there is not, or not any more.
 func (l *Life) notThere(to uint64, id string) {
 	if l.Had(id) {
 		l.refuse(to, codes.NotFound, notKeptWhy(id))

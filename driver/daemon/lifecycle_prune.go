@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// pruneGrace is how long a job stays after its end whatever is to be kept: whoever has
+	// pruneGrace is how long a job stays after its end whatever is to be kept: a client that has
 	// submitted it brings what it has made.
 	pruneGrace = 10 * time.Minute
 	// pruneEvery is how often a driver looks for jobs that it need not keep.

@@ -48,7 +48,7 @@ func (l *Life) resumeIfGone(j *lifeJob) {
 	l.write(&lifeEntry{kind: resumption, job: j, to: j.resuming, records: []Record{j.end(), l.record(j, Record{Kind: JobResumed})}})
 }
 
-// onGiveUp forgets whoever waits until a job's last process is gone.
+// onGiveUp forgets the client that waits until a job's last process is gone.
 func (l *Life) onGiveUp(who uint64) {
 	for _, j := range l.jobs {
 		if j.waits && j.resuming == who {

@@ -244,7 +244,7 @@ func TestAProcessThatHasSaidItsEndNeedsNoRunners(t *testing.T) {
 	}
 }
 
-// TestAJobIsCancelledBeforeItIsWrittenDown: it ends, or is not submitted, and whoever has
+// TestAJobIsCancelledBeforeItIsWrittenDown: it ends, or is not submitted, and the client that has
 // cancelled it is answered.
 func TestAJobIsCancelledBeforeItIsWrittenDown(t *testing.T) {
 	for _, cancelFirst := range []bool{true, false} {
@@ -293,7 +293,7 @@ func TestAJobIsNotRemovedBeforeItsRunnersHaveEnded(t *testing.T) {
 	}
 }
 
-// TestWhatAJobHasMadeIsKnownBeforeItIsDone: whoever sees that it is may bring it at once.
+// TestWhatAJobHasMadeIsKnownBeforeItIsDone: a client that sees that it is may bring it at once.
 func TestWhatAJobHasMadeIsKnownBeforeItIsDone(t *testing.T) {
 	v := newLived(t)
 	job := v.running()

@@ -17,7 +17,7 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// Logs are kept in files of this size, and the last so many of them: what one
+// Logs are kept in files of this size, and the last few of them: what one
 // process prints must not fill the driver's disk.
 const (
 	logSegment  = 8 << 20

@@ -25,7 +25,7 @@ type metrics struct {
 	states    states
 }
 
-// states counts jobs and executors by state, anew for whoever asks.
+// states counts jobs and executors by state, at each request.
 type states struct {
 	jobs, executors *prometheus.Desc
 	look            func() (jobs, executors map[string]int)

@@ -31,7 +31,7 @@ func keeping(t *testing.T, dir string, k Keep) *Daemon {
 	return d
 }
 
-// finishedIn is a data directory in which so many jobs have ended.
+// finishedIn is a data directory in which n jobs have ended.
 func finishedIn(t *testing.T, jobs int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -110,7 +110,7 @@ func TestPrunedJobsAreGone(t *testing.T) {
 	}
 }
 
-// TestARemovedJobIsNamed by whoever asks for it.
+// TestARemovedJobIsNamed where it is asked for.
 func TestARemovedJobIsNamed(t *testing.T) {
 	d := keeping(t, finishedIn(t, 1), KeepAll)
 	defer d.Close()

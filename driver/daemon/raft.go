@@ -197,7 +197,7 @@ func (m *machine) unread() error {
 	return m.bad
 }
 
-// Apply takes the records of a log entry in; one that is not ours is an error, whoever
+// Apply takes the records of a log entry in; one that is not ours is an error, whichever driver
 // meets it.
 func (m *machine) Apply(l *raft.Log) any {
 	m.mu.Lock()

@@ -62,7 +62,7 @@ func (d *Daemon) serveHTTP() error {
 // HTTPAddr is where REST and metrics are served; empty where they are not.
 func (d *Daemon) HTTPAddr() string { return d.webAddr }
 
-// handler refuses whoever has no token before it looks at the route.
+// handler refuses requests without a token before it looks at the route.
 func (d *Daemon) handler(door *wire.Doorkeeper) http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range routes {

@@ -61,7 +61,7 @@ func unaryMethods() (out []string) {
 	return out
 }
 
-// TestABodyWithoutATokenIsNotRead: whoever has no token, or a wrong one, can make
+// TestABodyWithoutATokenIsNotRead: a client with no token, or a wrong one, can make
 // the driver take in no more than what is on its way when it refuses.
 func TestABodyWithoutATokenIsNotRead(t *testing.T) {
 	d := testDaemon(t)
@@ -104,7 +104,7 @@ func TestStrangersDoNotUseUpDescriptors(t *testing.T) {
 	for range strangers {
 		c, err := net.Dial("tcp", d.Addr())
 		if err != nil {
-			t.Skipf("this machine does not let a process have so many: %v", err)
+			t.Skipf("this machine does not let a process have that many: %v", err)
 		}
 		t.Cleanup(func() { c.Close() })
 	}
@@ -123,8 +123,8 @@ func TestStrangersDoNotUseUpDescriptors(t *testing.T) {
 	}
 }
 
-// TestTheRESTServerGivesUpOnTheIdle: of whoever says nothing, takes nothing or
-// never ends its request.
+// TestTheRESTServerGivesUpOnTheIdle: of clients that say nothing, take nothing or
+// never end their request.
 func TestTheRESTServerGivesUpOnTheIdle(t *testing.T) {
 	d := testDaemon(t)
 	if d.web.IdleTimeout <= 0 && d.web.ReadTimeout <= 0 {
@@ -136,7 +136,7 @@ func TestTheRESTServerGivesUpOnTheIdle(t *testing.T) {
 }
 
 // TestATokenThatOthersCanReadIsRefused: by the driver in its data directory, and
-// by whoever looks for a driver's token.
+// by a client that looks for a driver's token.
 func TestATokenThatOthersCanReadIsRefused(t *testing.T) {
 	t.Setenv("VOLLEY_HOME", t.TempDir())
 	const addr = "127.0.0.1:7077"

@@ -296,7 +296,7 @@ func (t *jobTable) over(c *LifeOver) {
 	w.change(func() { w.files = c.Files })
 }
 
-// renew puts a job's next life in the place of the one that has ended, which whoever watches it
+// renew puts a job's next life in the place of the one that has ended, which a client that watches it
 // has seen end.
 func (t *jobTable) renew(job string) {
 	old := t.list[job]

@@ -52,7 +52,7 @@ func build(g *rdd.Graph, a args) plan {
 		told := rdd.FlatMapAppend(rdd.Join(neighbours, now), func(out []labeled, p rdd.Pair[int64, rdd.Joined[[]int64, label]]) []labeled {
 			mine := p.Value.Right
 			out = append(out, labeled{Key: p.Key, Value: label{mine.Least, 0}})
-			if mine.Fresh == 1 { // whoever has learned nothing has nothing to tell
+			if mine.Fresh == 1 { // a node that has learned nothing has nothing to tell
 				for _, n := range p.Value.Left {
 					out = append(out, labeled{Key: n, Value: label{mine.Least, 1}})
 				}

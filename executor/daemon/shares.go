@@ -120,7 +120,7 @@ func (s *Shares) Look(now plan.Time) (turns []Turn, again time.Duration) {
 	return turns, again
 }
 
-// rank orders by slot time, with an advantage for whoever has its turn.
+// rank orders by slot time, with an advantage for the one that has its turn.
 func (s *Shares) rank(k *stake) float64 {
 	if k.runs > 0 && !k.paused {
 		return k.virtual - s.unit(turn)

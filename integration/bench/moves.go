@@ -73,7 +73,7 @@ func moves(ctx context.Context, dir string, rows int64) error {
 	return nil
 }
 
-// awaitSplits waits until an executor says that it holds so many splits.
+// awaitSplits waits until an executor says that it holds n splits.
 func awaitSplits(ctx context.Context, client wire.ClusterClient, name string, n uint64) error {
 	return lab.Await(fmt.Sprintf("the %dth split of %s", n, name), func() (bool, error) {
 		reply, err := client.Executors(ctx, &wire.ExecutorsRequest{})

@@ -154,7 +154,7 @@ func (f *files) blog() string {
 	})
 }
 
-// scaled copies rows of LIBSVM into a training and a test file, the first so many
+// scaled copies rows of LIBSVM into a training and a test file, the first n
 // for training, each row's values as scale says.
 func (f *files) scaled(name, as string, train int, scale func(values []float64)) (string, string) {
 	var rows []string

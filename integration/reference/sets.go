@@ -108,7 +108,7 @@ func (f *files) likes() []Set {
 	}
 }
 
-// table is a header of a label and so many features.
+// table is a header of a label and n features.
 func table(features int) string {
 	var b strings.Builder
 	b.WriteString("label")
@@ -138,7 +138,7 @@ func ratingRow(line string) string {
 	return strings.Join(f[:3], ",")
 }
 
-// fifth holds every fifth row out for testing, after a head of so many lines.
+// fifth holds every fifth row out for testing, after a head of a few lines.
 func (f *files) fifth(name, as, head string, skip int, row func(string) string) (train, test string) {
 	var parts [2][]string
 	n := 0

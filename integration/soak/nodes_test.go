@@ -103,7 +103,7 @@ func (n *node[T]) uncut() *node[T] {
 	return n
 }
 
-// upTo says that a node has so many rows at the most.
+// upTo says how many rows a node has at the most.
 func (n *node[T]) upTo(rows int) *node[T] {
 	n.most = rows
 	return n

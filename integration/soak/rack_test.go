@@ -43,7 +43,7 @@ type rack struct {
 	done  []string // what harm was done
 }
 
-// harm is something that is done when so many tasks have begun.
+// harm is something that is done when a number of tasks have begun.
 type harm struct {
 	at   int64
 	what string

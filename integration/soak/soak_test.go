@@ -24,7 +24,7 @@ const seedsOfATest = 40
 const patience = 2 * time.Minute
 
 // seeds are the pipelines to try, from 1 up to, but without, to: a few, or in a soak one
-// in so many of VOLLEY_SOAK. VOLLEY_SOAK_SEED is one alone.
+// in VOLLEY_SOAK. VOLLEY_SOAK_SEED is one alone.
 func seeds(t *testing.T, few, oneIn uint64) (from, to uint64) {
 	t.Helper()
 	if n, err := strconv.ParseUint(os.Getenv("VOLLEY_SOAK_SEED"), 10, 64); err == nil {

@@ -88,7 +88,7 @@ func (r *run) open(rows []int64, weights []float64, entries []int64) {
 	r.tell(driver.Event{Pack: &p})
 }
 
-// fold runs a step in which each split has so many rows folded; −1 is nothing that arrives.
+// fold runs a step in which each split has a given number of rows folded; −1 is nothing that arrives.
 func (r *run) fold(req driver.StepRequest, counts ...int64) {
 	r.mine, r.done = map[plan.ExecutorID]*wire.StartStep{}, nil
 	r.tell(driver.Event{Step: &req})

@@ -258,7 +258,7 @@ func (v *verifier) ratio(s *driver.LogStep) float64 {
 	return v.options.Ratio
 }
 
-// cursor is where a split of n rows is to go on after so many have been merged.
+// cursor is where a split of n rows is to go on after the given number has been merged.
 func (v *verifier) cursor(merged, n int64) int64 {
 	if !v.options.Cursor || n <= 0 {
 		return 0

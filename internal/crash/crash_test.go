@@ -28,7 +28,7 @@ func content(path string) string {
 }
 
 // replacing are ways to put a new text in a file's place, and what each may leave of
-// "old" and "new" beside these; whoever waited for its end may find what it promised.
+// "old" and "new" beside these; a reader that waited for its end may find what it promised.
 var replacing = map[string]struct {
 	do      func(t *testing.T, path string)
 	mixture bool // something else may be left

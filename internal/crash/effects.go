@@ -37,7 +37,7 @@ type effect struct {
 	also     *effect // on another name, at once; nil where there is none
 }
 
-// mayBeLost reports whether an effect may be missing after so many operations.
+// mayBeLost reports whether an effect may be missing after the given number of operations.
 func (e *effect) mayBeLost(ops int) bool { return e.safe >= ops }
 
 // compiler finds out what operations change, one after the other.

@@ -107,7 +107,7 @@ func (r *Recording) States(t testing.TB) iter.Seq[*State] {
 	}
 }
 
-// differs reports whether after so many operations other states may be found, or others
+// differs reports whether after the given number of operations other states may be found, or others
 // are allowed, than after one less.
 func (r *Recording) differs(effects []*effect, ops int) bool {
 	return ops == 0 || ops == len(r.ops) || slices.Contains(r.promise, ops) ||

@@ -10,7 +10,7 @@ import (
 )
 
 // PutDir puts a directory in the place of another, or in a place that is free, at once:
-// whoever looks finds what was there, whole, or what is there now. Both lie in one
+// a reader finds what was there, whole, or what is there now. Both lie in one
 // directory. Durable says that the disk has it before PutDir returns; what is in the
 // directory must have been synced by then. Where the file system cannot swap two
 // names, there is a moment without either.

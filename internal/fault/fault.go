@@ -74,7 +74,7 @@ var responses = [kinds]Response{
 	Timeout:      {Retry: true, ChargeTask: true, ChargeExecutor: true},
 	Usage:        {},
 	Unauthorized: {},
-	LostInput:    {}, // whoever knows who made it has it made again
+	LostInput:    {}, // the session, which knows who made it, has it made again
 }
 
 // Policy is the response to a kind. An unknown kind, from a newer peer, is

@@ -33,7 +33,7 @@ func runnerMain(ctx context.Context, cfg Config, p wire.Process, program Program
 }
 
 func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program) error {
-	// One processor more than slots: whoever reads the network is never kept
+	// One processor more than slots: the goroutine that reads the network is never kept
 	// waiting by folds.
 	runtime.GOMAXPROCS(p.Slots + 1)
 	conn, err := net.FileConn(os.NewFile(wire.RunnerFD, "executor"))

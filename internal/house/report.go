@@ -76,7 +76,7 @@ func spread(lines []int) string {
 	return fmt.Sprintf("%d, %d", quantile(lines, 50), quantile(lines, 90))
 }
 
-// quantile is the least number that so many percent of them do not exceed.
+// quantile is the least number that a given percentage of them do not exceed.
 func quantile(of []int, percent int) int {
 	sorted := slices.Sorted(slices.Values(of))
 	return sorted[max((len(sorted)*percent+99)/100, 1)-1]

@@ -57,7 +57,7 @@ func (p *Product) add(c, a, b Matrix, upper bool) {
 	}
 }
 
-// pack lays k rows of a matrix out in panels of so many columns, each panel's
+// pack lays k rows of a matrix out in panels of a number of columns, each panel's
 // rows one after the other; columns beyond the matrix are zeros.
 func pack(out []float64, m Matrix, from, k, width int) []float64 {
 	out = room(out, (m.Cols+width-1)/width*width*k)

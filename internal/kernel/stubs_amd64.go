@@ -217,7 +217,7 @@ func sparseAccumulateF64AVX2(sum *float64, coef *float64, offsets *int32, indice
 //go:noescape
 func sparseAccumulateF32AVX2(sum *float64, coef *float64, offsets *int32, indices *int32, values *float32, rows *int32, n int)
 
-// prefetchRows asks for n rows of so many bytes of x, given by number.
+// prefetchRows prefetches n rows of the given size of x, given by number.
 //
 //go:noescape
 func prefetchRows(x *byte, rows *int32, n int, bytes int)
@@ -227,7 +227,7 @@ func prefetchRows(x *byte, rows *int32, n int, bytes int)
 //go:noescape
 func prefetchLabels(labels *float64, rows *int32, n int)
 
-// prefetchAt asks for n elements of so many bytes of x, given by number; the greatest number is none.
+// prefetchAt prefetches n elements of the given size of x, given by number; the greatest number is none.
 //
 //go:noescape
 func prefetchAt(x *byte, at *uint32, n int, size int)

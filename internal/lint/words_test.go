@@ -22,6 +22,8 @@ var out = []struct {
 	{regexp.MustCompile(`\bat its word\b`), "trusted"},
 	{regexp.MustCompile(`\bdealers?\b`), "partitioned aggregation"},
 	{regexp.MustCompile(`\b[Vv]igil\b`), "failure detector"},
+	{regexp.MustCompile(`\bso many\b`), "n, or a number of"},
+	{regexp.MustCompile(`(?i)\bwhoever\b`), "the reader, the client, the executor that"},
 }
 
 // tracked are the files of the tree, by ending.

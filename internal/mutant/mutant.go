@@ -120,7 +120,7 @@ const (
 	TaskRetriedNever  // a task that fails once fails the job
 	TaskSameExecutor  // a failed task goes back to who failed with it
 	LostInputRetried  // a task whose input is gone is tried again
-	HolderIgnored     // tasks go to anybody, whoever holds their split
+	HolderIgnored     // tasks go to any executor, whichever holds their split
 	HungKept          // a task that does not get on is waited for without end
 	HungEarly         // it is given up at a tenth of its time
 	HungUnwoken       // nobody asks to be woken when its time is over

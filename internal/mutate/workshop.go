@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// How long tests may take with a mutant, beside the least that is allowed to all: so many times
+// How long tests may take with a mutant, beside the least that is allowed to all: a multiple of
 // as long as without it.
 const (
 	patience = 10
@@ -269,7 +269,7 @@ func batches(tests []testcase, id int) [][]testcase {
 	return append(out, slow...)
 }
 
-// parallel calls f for 0 to n-1, so many at a time.
+// parallel calls f for 0 to n-1, jobs of them at a time.
 func parallel(n, jobs int, f func(int)) {
 	var all sync.WaitGroup
 	var next atomic.Int64

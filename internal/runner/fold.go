@@ -163,7 +163,7 @@ func (t *SplitFold) progress(b *storage.Batch, from, to int) (n int64) {
 	return n
 }
 
-// ProgressAt is what Progress will be once so many rows have been visited.
+// ProgressAt is what Progress will be once n rows have been visited.
 func (t *SplitFold) ProgressAt(rows int64) (units int64) {
 	for _, span := range plan.Visited(t.s.Rows, t.cursor, t.limit) {
 		for pos := span.From; pos < span.To && rows > 0; {

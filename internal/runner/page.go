@@ -2,7 +2,7 @@ package runner
 
 import "sync/atomic"
 
-// Page is what the slots of a run share with whoever watches them: a stop flag and one processed count for each task.
+// Page is what the slots of a run share with the executor: a stop flag and one processed count for each task.
 // Every word has a cache line of its own. A look at it costs no message.
 type Page struct {
 	words []atomic.Int64

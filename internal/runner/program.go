@@ -24,7 +24,7 @@ type Folder interface {
 	State() int
 	Merge(a, b any) any
 	Scale(a any, by float64) any
-	// Close sees the result of a split, which stands for so many rows, before it is
+	// Close sees the result of a split, which stands for a number of rows, before it is
 	// merged with those of others.
 	Close(a any, rows float64) any
 	Encode(a any) ([]byte, error)
@@ -54,9 +54,9 @@ type TaskContext interface {
 
 // Shuffles are what tasks make for each other.
 type Shuffles interface {
-	// Advance says that a task has read so many rows more.
+	// Advance says that a task has read more rows.
 	Advance(rows int)
-	// Moved says that a task gets on: so many rows have passed, or bytes were moved.
+	// Moved says that a task gets on: rows have passed, or bytes were moved.
 	Moved(n int)
 	// Memory is how many bytes of rows a task may hold.
 	Memory() int
@@ -69,11 +69,11 @@ type Shuffles interface {
 	// KeepShuffle keeps the output of a map task for those who ask for it, and
 	// says who it is that does.
 	KeepShuffle(key storage.ShuffleKey, b *storage.MapOutput) plan.ExecutorID
-	// OpenMapOutput reads partitions of an output from whoever holds it.
+	// OpenMapOutput reads partitions of an output from its holder.
 	OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error)
 	// DropShuffle gives up the outputs of a node up to an attempt.
 	DropShuffle(node int, through uint64)
-	// Shared is a value of about so many bytes that all tasks of this process have
+	// Shared is a value of about the given size that all tasks of this process have
 	// in common: the first one to ask for a version of it makes it, and what was
 	// there of another is given up.
 	Shared(name, version string, bytes int64, make func() (any, error)) (any, error)

@@ -63,7 +63,7 @@ func subtree(f Folder, level, index, splits int, accs map[int]*Acc) *Acc {
 	return merge(f, subtree(f, level-1, 2*index, splits, accs), subtree(f, level-1, 2*index+1, splits, accs))
 }
 
-// PartOf names a part of a split, one of so many.
+// PartOf names a part of a split: the Part-th of Parts.
 type PartOf struct{ Split, Part, Parts int }
 
 // ReduceParts merges parts of splits that one executor has folded, as Reduce does

@@ -53,7 +53,7 @@ func (d *dropWatch) result(r *wire.Result) {
 }
 
 // taken notes that a result was merged: what comes of it a second time was not folded in vain.
-// What came before it and could not be taken was, by whoever was told twice to begin.
+// What came before it and could not be taken was, by an executor that was told twice to begin.
 func (d *dropWatch) taken(k dropKey) { d.merged[k] = true }
 
 // hold compares the job's count with what was seen to be dropped, at a step's end.

@@ -180,7 +180,7 @@ func (l *leaseWatch) inVain(r *driver.StepReport) (rows int64) {
 // has taken, so that each of several makes it five times as long.
 const patience = 4 * time.Second
 
-// inTurn is patience with so many that have stopped.
+// inTurn is patience with a number of executors that have stopped.
 func inTurn(stopped int) plan.Time {
 	if stopped == 0 {
 		return patience / 2

@@ -18,7 +18,7 @@ type worker interface {
 	// begin prepares a run and says how many rows each task's split has and
 	// how many of them it folds.
 	begin(*executor.Run) (rows func(task int) (split, limit int64), err error)
-	// progress is what so many rows of each task count for in reports.
+	// progress is what rows of each task count for in reports.
 	progress(run *executor.Run, counts []int64) []int64
 	// finish folds what the timeline says and merges it.
 	finish(run *executor.Run, counts []int64, skip map[plan.SplitID]bool, busy time.Duration) *executor.Folded

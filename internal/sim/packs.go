@@ -17,7 +17,7 @@ type simPack struct {
 	weighed  [][]float64 // weights of the rows before each position; nil where they have none
 }
 
-// drawPack makes a pack of so many splits.
+// drawPack makes a pack of n splits.
 func (s *Sim) drawPack(id, splits int) *simPack {
 	p := &simPack{id: id, stateful: s.rng.IntN(2) == 0}
 	for range splits {

@@ -118,7 +118,7 @@ func (r *reference) grow(t *refTask, count int64, now plan.Time) {
 	r.requested = r.requested || count == t.units
 }
 
-// wants reports whether a result over so many units can be merged.
+// wants reports whether a result over n units can be merged.
 func (r *reference) wants(t *refTask, count int64) bool {
 	least := t.floor
 	if r.whole() {

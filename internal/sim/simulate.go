@@ -202,7 +202,7 @@ func (s *Sim) boot(n *node) {
 	n.work, n.link = w, 0
 }
 
-// join has a node register. As the job's process has it, whoever registers again while it is
+// join has a node register. As the job's process has it, a node that registers again while it is
 // connected is lost before.
 func (s *Sim) join(n *node) {
 	if n.up && !s.over {
@@ -316,7 +316,7 @@ func (s *Sim) limit(train bool, rows int64) int64 {
 	return rows
 }
 
-// floor is the count below which a split of so many rows is not cut.
+// floor is the count below which a split of n rows is not cut.
 func (s *Sim) floor(n int64) int64 {
 	return min(n, max(s.cfg.Sync.MinRows, int64(s.cfg.Sync.MinShare*float64(n))))
 }

@@ -47,7 +47,7 @@ func (w *World) Next() bool {
 // livelock is how many things may happen at one time.
 const livelock = 100_000
 
-// Stuck reports whether so many things have happened at this time that none may ever happen later.
+// Stuck reports whether more has happened at this time than may, so that none would ever happen later.
 func (w *World) Stuck() bool { return w.turns > livelock }
 
 type eventQueue []event

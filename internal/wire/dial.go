@@ -40,7 +40,7 @@ const MaxMessage = maxFrame
 // bytes: with what is put around it, it is within MaxMessage.
 const MostRelayed = MaxMessage - 4096
 
-// TooLarge says why a message of so many bytes is not relayed.
+// TooLarge says why a message of its size is not relayed.
 func TooLarge(bytes int) string {
 	return fmt.Sprintf("a message of %d MiB is more than the %d MiB that go by way of the driver", bytes>>20, MostRelayed>>20)
 }
@@ -82,7 +82,7 @@ const (
 // window is how much of a stream may be on its way.
 const window = 4 << 20
 
-// What a server of this protocol takes from whoever connects: how long a connection may
+// What a server of this protocol takes from those that connect: how long a connection may
 // take to be made, and be idle, how large a call's headers may be, and how many
 // calls a connection may have open.
 const (
@@ -178,7 +178,7 @@ func ReadPrivate(path string) (string, error) {
 	}
 	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Geteuid() || !info.Mode().IsRegular() || info.Mode()&0o077 != 0 {
 		return "", fault.Newf(fault.Unauthorized, "read the token in", path, "others than this user can read or write it (mode %v)", info.Mode()).
-			WithHint("whoever knows the token can run programs here: remove the file, and start the driver again")
+			WithHint("anyone who knows the token can run programs here: remove the file, and start the driver again")
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, 4096))
 	return strings.TrimSpace(string(raw)), err

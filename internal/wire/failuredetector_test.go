@@ -27,7 +27,7 @@ func TestAVigil(t *testing.T) {
 	if v.Dead(heard.Add(2 * beat)) {
 		t.Error("one that was heard of is dead")
 	}
-	now = now.Add(time.Minute) // it was stopped, with whoever it watches alive
+	now = now.Add(time.Minute) // it was stopped, with the process that it watches alive
 	last := now.Add(-time.Minute)
 	v.Look(now)
 	if v.Dead(last) {

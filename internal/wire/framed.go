@@ -185,7 +185,7 @@ func (q *Queue[M]) waitForRoom(size int, patience time.Duration) bool {
 }
 
 // Patience is how long nothing may be taken of a queue, while others wait for room in it, before
-// whoever should read it is as good as dead.
+// its reader is taken for dead.
 const Patience = 10 * time.Second
 
 // awaited is the part of a queue that those fill who can wait.

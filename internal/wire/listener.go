@@ -11,8 +11,8 @@ import (
 const strangersMost = 256
 
 // Doorkeeper is a listener that bounds how many connections strangers hold: where
-// there are too many, the oldest on which nobody has shown a token is closed. Whoever
-// has shown one stays.
+// there are too many, the oldest on which nobody has shown a token is closed. Those
+// who have shown one stay.
 type Doorkeeper struct {
 	net.Listener
 	mu        sync.Mutex
@@ -67,7 +67,7 @@ func (d *Doorkeeper) forget(e *list.Element) {
 	}
 }
 
-// Known notes that whoever calls from an address has shown a token.
+// Known notes that a caller from an address has shown a token.
 func (d *Doorkeeper) Known(addr string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -224,7 +224,7 @@ func (*ToDriver_PiecesFolded) isToDriver_Body() {}
 // slots, how fast, and which splits it holds.
 type Note struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// A run has begun, of so many tasks; leases are for all slots.
+	// A run has begun, and of how many tasks; leases are for all slots.
 	Began uint32 `protobuf:"varint,1,opt,name=began,proto3" json:"began,omitempty"`
 	Ended bool   `protobuf:"varint,2,opt,name=ended,proto3" json:"ended,omitempty"`
 	// Of the run that has ended: rows, and the time that slots took for them.
@@ -1364,7 +1364,7 @@ func (x *StartStep) GetEntries() bool {
 	return false
 }
 
-// Lease is a part of a split, one of so many, that an executor is to fold: as many
+// Lease is one of the parts of a split that an executor is to fold: as many
 // of the split's pieces as each of the others.
 type Lease struct {
 	state protoimpl.MessageState `protogen:"open.v1"`

@@ -42,7 +42,7 @@ type input struct {
 
 func (in input) path(name string) string { return filepath.Join(in.Dir, name) }
 
-// rows is how many rows there are of so many bytes each.
+// rows is how many rows there are of a given size each.
 func (in input) rows(bytes int64) int64 { return max(1, in.Bytes/bytes) }
 
 // work carries out a step of an operation.
@@ -143,7 +143,7 @@ func records(g *rdd.Graph, in input) rdd.Dataset[Record] {
 	return made(g, in.rows(recordBytes), recordOf)
 }
 
-// pairs are as many rows, with so many keys, or where that is 0 one each.
+// pairs are as many rows, with a given number of keys, or where that is 0 one each.
 func pairs(g *rdd.Graph, rows, keys int64) rdd.Dataset[rdd.Pair[int64, string]] {
 	return made(g, rows, func(i int64) rdd.Pair[int64, string] {
 		r := recordOf(i)
@@ -172,7 +172,7 @@ func saved(save func(g *rdd.Graph, in input) rdd.Action[int64]) func(in input) e
 	}
 }
 
-// written writes lines, of about so many bytes each.
+// written writes lines, of about a given size each.
 func written(name string, bytes int64, line func(w *bufio.Writer, i int64)) func(in input) error {
 	return func(in input) error {
 		f, err := os.Create(in.path(name))

@@ -81,7 +81,7 @@ func gramRows(t target) {
 	}
 }
 
-// askSoon asks for so many cache lines of the row that comes soon: rows lie far apart.
+// askSoon prefetches a number of cache lines of the row that comes soon: rows lie far apart.
 func askSoon(rows, n, step, at, x reg.Register, lines int) {
 	CMPQ(n, operand.U8(soon))
 	JLE(operand.LabelRef("here"))

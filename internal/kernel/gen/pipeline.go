@@ -39,12 +39,12 @@ func pipeline(t target, single bool) {
 	RET()
 }
 
-// prefetch asks for n rows of so many bytes, and, by every 32nd row, for the
+// prefetch prefetches n rows of the given size, and, by every 32nd row, for the
 // labels of four: rows in visiting order are eight apart there, a cache line.
 func prefetch() {
 	TEXT("prefetchRows", NOSPLIT, "func(x *byte, rows *int32, n, bytes int)")
 	Pragma("noescape")
-	Doc("prefetchRows asks for n rows of so many bytes of x, given by number.")
+	Doc("prefetchRows prefetches n rows of the given size of x, given by number.")
 	x, rows := Load(Param("x"), GP64()), Load(Param("rows"), GP64())
 	n, size := Load(Param("n"), GP64()), Load(Param("bytes"), GP64())
 	i, at, j := GP64(), GP64(), GP64()
@@ -90,7 +90,7 @@ func prefetch() {
 func prefetchAt() {
 	TEXT("prefetchAt", NOSPLIT, "func(x *byte, at *uint32, n, size int)")
 	Pragma("noescape")
-	Doc("prefetchAt asks for n elements of so many bytes of x, given by number; the greatest number is none.")
+	Doc("prefetchAt prefetches n elements of the given size of x, given by number; the greatest number is none.")
 	x, at := Load(Param("x"), GP64()), Load(Param("at"), GP64())
 	n, size := Load(Param("n"), GP64()), Load(Param("size"), GP64())
 	i, element := GP64(), GP64()

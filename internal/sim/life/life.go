@@ -97,7 +97,7 @@ func (s *world) ms(lo, hi int) plan.Time {
 	return time.Duration(lo)*time.Millisecond + time.Duration(s.rng.Int64N(int64(hi-lo)*int64(time.Millisecond)+1))
 }
 
-// chance is true so many times in a thousand, while there are faults.
+// chance is true a given number of times in a thousand, while there are faults.
 func (s *world) chance(permille int) bool { return !s.calm && s.rng.IntN(1000) < permille }
 
 func (s *world) now() time.Time { return base.Add(s.w.Now()) }
