@@ -3,6 +3,7 @@ package daemon
 import (
 	"crypto/subtle"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -68,6 +69,7 @@ func (d *Daemon) handler(door *wire.Doorkeeper) http.Handler {
 	for _, r := range routes {
 		mux.HandleFunc("GET "+r.path, func(w http.ResponseWriter, req *http.Request) { r.serve(d, w, req) })
 	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) { refuseRoute(mux, w, req) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 		switch {
@@ -91,6 +93,22 @@ func local(host string) bool {
 	}
 	ip := net.ParseIP(strings.Trim(name, "[]"))
 	return name == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// refuseRoute says of a request that no route takes what is wrong with it.
+func refuseRoute(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
+	get := r.Clone(r.Context())
+	get.Method = http.MethodGet
+	if _, pattern := mux.Handler(get); pattern != "/" {
+		w.Header().Set("Allow", "GET, HEAD")
+		refuse(w, http.StatusMethodNotAllowed, "this interface only shows: use GET")
+		return
+	}
+	var there []string
+	for _, r := range routes {
+		there = append(there, r.path)
+	}
+	refuse(w, http.StatusNotFound, fmt.Sprintf("there is no %s: there are %s", r.URL.Path, strings.Join(there, ", ")))
 }
 
 func refuse(w http.ResponseWriter, code int, why string) {
