@@ -48,11 +48,11 @@ type Pack struct {
 func OpenCache(dir string, budget int64) (*Cache, error) {
 	for _, d := range []string{"packs", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
-			return nil, diskError("use the data directory", dir, err)
+			return nil, disk.WriteError("use the data directory", dir, err)
 		}
 	}
 	if err := unix.Access(dir, unix.W_OK); err != nil {
-		return nil, diskError("use the data directory", dir, err)
+		return nil, disk.WriteError("use the data directory", dir, err)
 	}
 	c := &Cache{dir: dir, budget: budget}
 	if budget == 0 {
@@ -104,7 +104,7 @@ const unlocked = "new-"
 func (c *Cache) TempDir(purpose string) (string, func(), error) {
 	made, err := os.MkdirTemp(filepath.Join(c.dir, "tmp"), unlocked+purpose+"-*")
 	if err != nil {
-		return "", nil, diskError("use the data directory", c.dir, err)
+		return "", nil, disk.WriteError("use the data directory", c.dir, err)
 	}
 	dir := filepath.Join(c.dir, "tmp", strings.TrimPrefix(filepath.Base(made), unlocked))
 	lock, err := tryLock(filepath.Join(made, ".lock"), unix.LOCK_EX)
@@ -113,7 +113,7 @@ func (c *Cache) TempDir(purpose string) (string, func(), error) {
 	}
 	if err != nil {
 		os.RemoveAll(made)
-		return "", nil, diskError("use the data directory", c.dir, err)
+		return "", nil, disk.WriteError("use the data directory", c.dir, err)
 	}
 	return dir, func() { os.RemoveAll(dir); lock.Close() }, nil
 }
@@ -158,7 +158,7 @@ func (c *Cache) findOrLock(ctx context.Context, path string) (*Pack, *os.File, e
 		}
 		lock, err := tryLock(path+".lock", unix.LOCK_EX)
 		if err != nil {
-			return nil, nil, diskError("lock", path, err)
+			return nil, nil, disk.WriteError("lock", path, err)
 		}
 		if lock != nil {
 			return nil, lock, nil
@@ -201,7 +201,7 @@ func (c *Cache) Get(ctx context.Context, id plan.Digest, rows Rows, o PackOption
 		defer c.evict(0)
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_SH); err != nil {
-		return nil, diskError("lock", path, err)
+		return nil, disk.WriteError("lock", path, err)
 	}
 	meta, err := readMeta(path)
 	if err != nil {
@@ -288,7 +288,7 @@ func (c *Cache) build(ctx context.Context, id plan.Digest, path string, rows Row
 	}
 	out := filepath.Join(tmp, "pack")
 	if err := os.Mkdir(out, 0o700); err != nil {
-		return diskError("write the pack in", c.dir, err)
+		return disk.WriteError("write the pack in", c.dir, err)
 	}
 	if err := assemble(ctx, l, meta, o, out); err != nil {
 		return err
@@ -303,11 +303,11 @@ func commitPack(from, to string, meta *PackMeta) error {
 		return err
 	}
 	if err := disk.WriteFile(filepath.Join(from, "pack.json"), raw, 0o600); err != nil {
-		return diskError("write the pack in", to, err)
+		return disk.WriteError("write the pack in", to, err)
 	}
 	disk.RemoveAll(to)
 	if err := disk.Rename(from, to); err != nil {
-		return diskError("write the pack in", to, err)
+		return disk.WriteError("write the pack in", to, err)
 	}
 	return nil
 }

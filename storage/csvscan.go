@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 )
 
@@ -46,7 +47,7 @@ func (r Range) guess(offset int64, newline byte) (int64, error) {
 	}
 	f, err := os.Open(r.File.Path)
 	if err != nil {
-		return 0, openError(r.File.Path, err)
+		return 0, disk.OpenError(r.File.Path, err)
 	}
 	defer f.Close()
 	return nextLine(f, offset-1, newline)

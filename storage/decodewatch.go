@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // A decoder that hands nothing over may loop over a malformed file, or stand still: be
@@ -79,6 +77,3 @@ func processorTime(pid int) (used time.Duration, known bool) {
 	system, err2 := strconv.ParseInt(fields[12], 10, 64)
 	return time.Duration(user+system) * (time.Second / ticks), err == nil && err2 == nil
 }
-
-// finally lists the errors of the system that another try does not mend.
-var finally = []error{unix.ENOENT, unix.EACCES, unix.EPERM, unix.EISDIR, unix.ENOTDIR, unix.ELOOP, unix.ENAMETOOLONG, unix.EINVAL, unix.ENXIO}

@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 )
 
@@ -55,13 +56,13 @@ func compressionOf(head []byte) Compression {
 func sniffCompression(path string) (Compression, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return Plain, openError(path, err)
+		return Plain, disk.OpenError(path, err)
 	}
 	defer f.Close()
 	head := make([]byte, 4)
 	n, err := io.ReadFull(f, head)
 	if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return Plain, openError(path, err)
+		return Plain, disk.OpenError(path, err)
 	}
 	return compressionOf(head[:n]), nil
 }
@@ -70,7 +71,7 @@ func sniffCompression(path string) (Compression, error) {
 func openPlain(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, disk.OpenError(path, err)
 	}
 	counted := &countingReader{r: f}
 	br := bufio.NewReaderSize(counted, 256<<10)

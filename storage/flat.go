@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/schema"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 )
 
@@ -74,7 +75,7 @@ func openFlat(path string) (_ *flatFile, err error) {
 	defer malformed(path, &err)
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, disk.OpenError(path, err)
 	}
 	props := parquet.NewReaderProperties(nil)
 	props.BufferedStreamEnabled, props.BufferSize = true, pageBuffer // not the whole column, twice

@@ -5,6 +5,8 @@ import (
 	"io"
 	"iter"
 	"os"
+
+	"github.com/volley-engine/volley/internal/disk"
 )
 
 const (
@@ -120,7 +122,7 @@ func openRange(rng Range, newline byte) (r io.ReadCloser, limit, offset int64, e
 	}
 	f, err := os.Open(rng.File.Path)
 	if err != nil {
-		return nil, 0, 0, openError(rng.File.Path, err)
+		return nil, 0, 0, disk.OpenError(rng.File.Path, err)
 	}
 	start := rng.Offset
 	if start > 0 && !rng.Exact {
@@ -131,7 +133,7 @@ func openRange(rng Range, newline byte) (r io.ReadCloser, limit, offset int64, e
 	}
 	if err != nil {
 		f.Close()
-		return nil, 0, 0, openError(rng.File.Path, err)
+		return nil, 0, 0, disk.OpenError(rng.File.Path, err)
 	}
 	return f, max(0, rng.Offset+rng.Length-start), start, nil
 }

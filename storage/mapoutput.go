@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/volley-engine/volley/internal/disk"
 )
 
 // Span is a run of neighbouring partitions: From, and those up to Through, the
@@ -129,12 +131,12 @@ func (w *MapOutputWriter) digest() uint64 {
 func (w *MapOutputWriter) write() (err error) {
 	if w.f == nil {
 		if w.f, err = os.CreateTemp(w.dir, "rows-*"); err != nil {
-			return diskError("write rows to", w.dir, err)
+			return disk.WriteError("write rows to", w.dir, err)
 		}
 	}
 	_, err = w.f.Write(w.mem)
 	w.mem = w.mem[:0]
-	return diskError("write rows to", w.dir, err)
+	return disk.WriteError("write rows to", w.dir, err)
 }
 
 // Finish makes blocks of all that is left. The writer is of no use any more.
@@ -157,7 +159,7 @@ func (w *MapOutputWriter) Finish() (_ *MapOutput, err error) {
 		err = w.write()
 	}
 	if err == nil {
-		err = diskError("write rows to", w.dir, w.f.Close())
+		err = disk.WriteError("write rows to", w.dir, w.f.Close())
 	}
 	if err != nil {
 		return nil, err
@@ -212,7 +214,7 @@ func (b *MapOutput) Open(span Span) (io.ReadCloser, error) {
 	}
 	f, err := os.Open(b.path)
 	if err != nil {
-		return nil, openError(b.path, err)
+		return nil, disk.OpenError(b.path, err)
 	}
 	if info, err := f.Stat(); err != nil || info.Size() < b.size {
 		f.Close()
@@ -264,7 +266,7 @@ func (b *MapOutput) Path() string { return b.path }
 func OpenRows(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, disk.OpenError(path, err)
 	}
 	return f, nil
 }

@@ -10,6 +10,7 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 	"golang.org/x/sys/unix"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 )
 
@@ -87,7 +88,7 @@ func (b *Batch) Visit(rows []int32, from int) {
 func OpenSplit(path string, m *PackMeta, split int) (*Split, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, disk.OpenError(path, err)
 	}
 	defer f.Close()
 	want := m.Splits[split]

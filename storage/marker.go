@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 )
 
@@ -63,7 +64,7 @@ func ReadMarker(dir string) (*Marker, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, disk.OpenError(path, err)
 	}
 	if len(raw) > 0 && len(raw) <= len(markerHead) && strings.HasPrefix(markerHead+"\n", string(raw)) {
 		return nil, fault.Newf(fault.Corrupt, "read", path, "it is cut off").WithHint("the directory was not saved to its end: save it again")

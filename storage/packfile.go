@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -102,12 +103,12 @@ func wrap(d arrow.ArrayData) arrow.Array { return array.MakeFromData(d) }
 func writeSplit(path string, m *PackMeta, batches func(yield func(*columns) error) error) (SplitMeta, error) {
 	f, err := os.Create(path)
 	if err != nil {
-		return SplitMeta{}, diskError("write the pack in", path, err)
+		return SplitMeta{}, disk.WriteError("write the pack in", path, err)
 	}
 	defer f.Close()
 	sm, err := writeSplitTo(f, m, batches)
 	if err != nil {
-		return SplitMeta{}, diskError("write the pack in", path, err)
+		return SplitMeta{}, disk.WriteError("write the pack in", path, err)
 	}
 	return sm, nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/parquet"
 	"github.com/golang/snappy"
+
+	"github.com/volley-engine/volley/internal/disk"
 )
 
 // rawFile reads columns of numbers and texts from pages whose heads a decoder has read: all
@@ -34,7 +36,7 @@ func (f *rawFile) open(columns int) (err error) {
 		return nil
 	}
 	if f.file, err = os.Open(f.path); err != nil {
-		return openError(f.path, err)
+		return disk.OpenError(f.path, err)
 	}
 	f.cols = make([]rawPages, columns)
 	return nil
@@ -172,7 +174,7 @@ func (p *rawPages) readAt(to []byte, at int64) error {
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("it ends within a page: %w", err)
 	}
-	return openError(p.path, err)
+	return disk.OpenError(p.path, err)
 }
 
 // numbersAfter are the bytes of a page's numbers, which follow its levels.

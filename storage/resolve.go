@@ -1,17 +1,14 @@
 package storage
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"sort"
 	"strings"
-	"syscall"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 )
 
@@ -55,7 +52,7 @@ func resolveOne(uri string) ([]File, error) {
 	case strings.ContainsAny(path, "*?["):
 		return resolveGlob(uri, path)
 	}
-	return nil, openError(uri, err)
+	return nil, disk.OpenError(uri, err)
 }
 
 func localPath(uri string) (string, error) {
@@ -79,7 +76,7 @@ func resolveDir(dir string) ([]File, error) {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, openError(dir, err)
+		return nil, disk.OpenError(dir, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".staged")); err == nil {
 		if _, err := os.Stat(filepath.Join(dir, MarkerName)); err != nil {
@@ -113,11 +110,11 @@ func statAll(paths []string) ([]File, error) {
 	for _, p := range paths {
 		abs, err := filepath.Abs(p)
 		if err != nil {
-			return nil, openError(p, err)
+			return nil, disk.OpenError(p, err)
 		}
 		info, err := os.Stat(abs)
 		if err != nil {
-			return nil, openError(p, err)
+			return nil, disk.OpenError(p, err)
 		}
 		if !info.Mode().IsRegular() {
 			return nil, fault.Newf(fault.BadInput, "open", p, "not a regular file")
@@ -127,26 +124,11 @@ func statAll(paths []string) ([]File, error) {
 	return files, nil
 }
 
-// openError says why a path could not be read, without repeating the path. What is not
-// there, or not allowed, is so for every process; want of descriptors or memory and faults
-// of disks and networks pass, or are those of one machine.
-func openError(path string, err error) error {
-	if pe, ok := err.(*fs.PathError); ok {
-		err = pe.Err
-	}
-	kind := fault.BadInput
-	var errno syscall.Errno
-	if errors.As(err, &errno) && !slices.ContainsFunc(finally, func(e error) bool { return errno == e }) {
-		kind = fault.NoResources
-	}
-	return fault.New(kind, "open", path, err)
-}
-
 // Unchanged checks that a resolved file is still the one that was resolved.
 func (f File) Unchanged() error {
 	info, err := os.Stat(f.Path)
 	if err != nil {
-		return openError(f.Path, err)
+		return disk.OpenError(f.Path, err)
 	}
 	if info.Size() != f.Size || info.ModTime().UnixNano() != f.ModTime {
 		return fault.New(fault.BadInput, "read", f.Path, fmt.Errorf("the file changed since the job resolved it")).

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 )
 
@@ -81,7 +82,7 @@ func (s *Store) OpenMapOutput(key ShuffleKey, span Span) (io.ReadCloser, error) 
 func (s *Store) Spool(fill func(io.Writer) error) (io.ReadCloser, error) {
 	f, err := os.CreateTemp(s.dir, "output-*")
 	if err != nil {
-		return nil, diskError("receive shuffled rows into", s.dir, err)
+		return nil, disk.WriteError("receive shuffled rows into", s.dir, err)
 	}
 	os.Remove(f.Name()) // it lives as long as it is open
 	if err = fill(f); err == nil {

@@ -1,16 +1,14 @@
 package storage
 
 import (
-	"errors"
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/disk"
 )
 
 // spoolMemory is how many bytes of chunks a load keeps in memory, at the most, before the
@@ -123,7 +121,7 @@ func (s *spool) spill(h *spooled) error {
 	h.off = off
 	for _, p := range parts {
 		if _, err := f.WriteAt(p, off); err != nil {
-			return diskError("spool input to", s.dir, err)
+			return disk.WriteError("spool input to", s.dir, err)
 		}
 		off += int64(len(p))
 	}
@@ -137,7 +135,7 @@ func (s *spool) reserve(size int64) (*os.File, int64, error) {
 	if s.mu.file == nil {
 		f, err := os.CreateTemp(s.dir, "spool-*")
 		if err != nil {
-			return nil, 0, diskError("spool input to", s.dir, err)
+			return nil, 0, disk.WriteError("spool input to", s.dir, err)
 		}
 		os.Remove(f.Name()) // the file lives as long as it is open, a killed run included
 		s.mu.file = f
@@ -185,7 +183,7 @@ func (s *spool) load(h *spooled) (*Chunk, error) {
 	off := h.off
 	for _, p := range [][]byte{asBytes(c.Labels), asBytes(c.Values), asBytes(c.Offsets), asBytes(c.Indices), blob, asBytes(c.Weights)} {
 		if _, err := f.ReadAt(p, off); err != nil {
-			return nil, diskError("read the spool in", s.dir, err)
+			return nil, disk.WriteError("read the spool in", s.dir, err)
 		}
 		off += int64(len(p))
 	}
@@ -203,20 +201,4 @@ func asBytes[T any](v []T) []byte {
 	}
 	var zero T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(zero)))
-}
-
-// diskError says what a failed write means and what to do about it.
-func diskError(op, dir string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fault.New(fault.NoResources, op, dir, errors.New("the disk is full")).
-			WithHint("free space, or set --data-dir to a larger disk")
-	}
-	var pe *os.PathError
-	if errors.As(err, &pe) {
-		err = pe.Err
-	}
-	return fault.New(fault.NoResources, op, dir, err)
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 )
@@ -38,7 +39,7 @@ type heldSplit struct {
 // NewStore makes a store that keeps received files under dir.
 func NewStore(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, diskError("use the executor's directory", dir, err)
+		return nil, disk.WriteError("use the executor's directory", dir, err)
 	}
 	s := &Store{dir: dir}
 	s.mu.held, s.mu.shuffles = map[SplitKey]*heldSplit{}, map[ShuffleKey]*MapOutput{}
@@ -50,7 +51,7 @@ func NewStore(dir string) (*Store, error) {
 func (s *Store) Adopt(key SplitKey, dir string, meta *PackMeta) (plan.Digest, error) {
 	path := filepath.Join(dir, splitFile(key.Split))
 	if _, err := os.Stat(path); err != nil {
-		return plan.Digest{}, openError(path, err)
+		return plan.Digest{}, disk.OpenError(path, err)
 	}
 	s.hold(key, &heldSplit{path: path, meta: meta})
 	return meta.Splits[key.Split].SHA256, nil
@@ -63,7 +64,7 @@ func (s *Store) Receive(key SplitKey, meta *PackMeta, fill func(io.Writer) error
 	want := meta.Splits[key.Split]
 	f, err := os.CreateTemp(s.dir, fmt.Sprintf("node-%d-%s.*", key.Node, splitFile(key.Split)))
 	if err != nil {
-		return plan.Digest{}, diskError("receive a split into", s.dir, err)
+		return plan.Digest{}, disk.WriteError("receive a split into", s.dir, err)
 	}
 	defer f.Close()
 	got, err := fillFile(f, want.Bytes, fill)
@@ -78,7 +79,7 @@ func fillFile(f *os.File, most int64, fill func(io.Writer) error) (plan.Digest, 
 	in := &receiver{f: f, most: most}
 	if err := fill(in); err != nil {
 		if in.err != nil {
-			err = diskError("receive a split into", filepath.Dir(f.Name()), in.err)
+			err = disk.WriteError("receive a split into", filepath.Dir(f.Name()), in.err)
 		}
 		return plan.Digest{}, err
 	}
@@ -91,11 +92,11 @@ func fillFile(f *os.File, most int64, fill func(io.Writer) error) (plan.Digest, 
 // hashOf is the hash of a whole file, read from its beginning.
 func hashOf(f *os.File) (plan.Digest, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return plan.Digest{}, diskError("read again", f.Name(), err)
+		return plan.Digest{}, disk.WriteError("read again", f.Name(), err)
 	}
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {
-		return plan.Digest{}, diskError("read again", f.Name(), err)
+		return plan.Digest{}, disk.WriteError("read again", f.Name(), err)
 	}
 	return plan.DigestFromBytes(sum.Sum(nil)), nil
 }
@@ -164,7 +165,7 @@ func (s *Store) Send(key SplitKey, w io.Writer) error {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return openError(path, err)
+		return disk.OpenError(path, err)
 	}
 	defer f.Close()
 	_, err = io.Copy(w, f)

@@ -3,5 +3,6 @@
 // journals and packs.
 //
 // It owns the list of these operations, and tells a recorder of each, if there is one
-// (internal/crash). It must not decide anything: who uses it says what is synced.
+// (internal/crash); and what an error of opening or writing a file means. It must not
+// decide anything: who uses it says what is synced.
 package disk

@@ -181,7 +181,7 @@ var allowed = map[string][]string{
 	"storage":               {"internal/disk", "internal/fault", "internal/kernel", "internal/plan"},
 	"internal/plan":         {},
 	"internal/fault":        {},
-	"internal/disk":         {},
+	"internal/disk":         {"internal/fault"},
 	"internal/crash":        {"internal/disk"},
 	"internal/mutant":       {},
 	"internal/pace":         {},
