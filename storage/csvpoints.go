@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -294,7 +295,7 @@ func (c *Chunk) backTo(m chunkMark) {
 // readTable hands on the rows of one part of a table.
 func (s *Source) readTable(ctx context.Context, part int, yield func(*Chunk) error) error {
 	for blk, err := range blocksOf(s.part(part), &s.Table.dialect) {
-		if err = firstOf(err, ctx.Err()); err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
 		c := &Chunk{}

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 
@@ -71,7 +72,7 @@ func (s *Source) MalformedPolicy() Malformed { return s.Table.Malformed }
 func (s *Source) Records(ctx context.Context, part int, yield func(*Record) error) error {
 	r := &Record{before: -1}
 	for blk, err := range blocksOf(s.part(part), &s.Table.dialect) {
-		if err = firstOf(err, ctx.Err()); err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
 		if err := s.records(&blk, r, yield); err != nil {

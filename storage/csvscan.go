@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -82,7 +83,7 @@ func (d *dialect) nextRecord(ctx context.Context, r Range, from, to int64) (int6
 	}
 	defer b.r.Close()
 	b.run(func(_ textBlock, failed error) bool {
-		err = firstOf(failed, ctx.Err())
+		err = cmp.Or(failed, ctx.Err())
 		return err == nil
 	})
 	return b.offset, err

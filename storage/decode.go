@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -209,12 +210,12 @@ func (r *decodeReply) chunk() (*Chunk, error) {
 		return nil, nil
 	}
 	c, lens, raw := &Chunk{Width: r.Chunk.Width, Texts: r.Chunk.Texts}, r.Chunk.Lens, r.raw
-	err := firstOf(takePart(&c.Labels, &raw, lens[0]), takePart(&c.Values, &raw, lens[1]))
+	err := cmp.Or(takePart(&c.Labels, &raw, lens[0]), takePart(&c.Values, &raw, lens[1]))
 	if lens[2] > 0 {
-		err = firstOf(err, firstOf(takePart(&c.Offsets, &raw, lens[2]), takePart(&c.Indices, &raw, lens[3])))
+		err = cmp.Or(err, takePart(&c.Offsets, &raw, lens[2]), takePart(&c.Indices, &raw, lens[3]))
 	}
 	if lens[4] > 0 {
-		err = firstOf(err, takePart(&c.Weights, &raw, lens[4]))
+		err = cmp.Or(err, takePart(&c.Weights, &raw, lens[4]))
 	}
 	return c, err
 }

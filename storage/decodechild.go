@@ -3,6 +3,7 @@ package storage
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -188,7 +189,7 @@ func rowsWithin(most, rows, bytes int64) int64 {
 func sendWhole(s *sender, rec arrow.Record) error {
 	var out bytes.Buffer
 	w := ipc.NewWriter(&out, ipc.WithSchema(rec.Schema()))
-	if err := firstOf(w.Write(rec), w.Close()); err != nil {
+	if err := cmp.Or(w.Write(rec), w.Close()); err != nil {
 		return err
 	}
 	return s.send(&decodeReply{Arrow: out.Len()}, out.Bytes())

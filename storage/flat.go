@@ -300,13 +300,6 @@ func (f *flatFile) withoutNulls(group, column int) bool {
 	return s.IsSetNullCount() && s.GetNullCount() == 0
 }
 
-func firstOf(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
 // batchReader reads values of one type.
 type batchReader[V any] interface {
 	ReadBatch(batch int64, values []V, defs, reps []int16) (total int64, read int, err error)

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -149,7 +150,7 @@ var errFewValues = fmt.Errorf("it has fewer values than the row group has rows")
 // numbers goes on to the next page and returns its numbers' bytes, and how many there are.
 func (p *plainColumn) numbers() (data []byte, values int, err error) {
 	if more, err := p.next(); err != nil || !more {
-		return nil, 0, firstOf(err, errFewValues)
+		return nil, 0, cmp.Or(err, errFewValues)
 	}
 	page, skip := p.Page(), 0
 	switch page := page.(type) {

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -205,7 +206,7 @@ func (l *listPages) fill(out []float64) (at int, err error) {
 	for at < len(out) {
 		if len(l.data) == 0 {
 			if more, err := l.pages.next(); err != nil || !more {
-				return at, firstOf(err, fmt.Errorf("the row group has fewer"))
+				return at, cmp.Or(err, fmt.Errorf("the row group has fewer"))
 			}
 			if bad, err := l.look(); err != nil {
 				return max(0, at+bad), err

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"io"
 
@@ -211,7 +212,7 @@ func (h *pageHead) read(of int) error {
 	for {
 		_, kind, id, err := h.in.ReadFieldBegin(ctx)
 		if err != nil || kind == thrift.STOP {
-			return firstOf(err, h.in.ReadStructEnd(ctx))
+			return cmp.Or(err, h.in.ReadStructEnd(ctx))
 		}
 		if err := h.field(ctx, of, int(id), kind); err != nil {
 			return err

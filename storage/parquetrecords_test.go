@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -48,7 +49,7 @@ func readListed(path string) (right int64, err error) {
 	}
 	row := int64(0)
 	for part := range src.Parts {
-		err = firstOf(err, src.ArrowRecords(context.Background(), part, nil, func(_ string, rec arrow.Record) error {
+		err = cmp.Or(err, src.ArrowRecords(context.Background(), part, nil, func(_ string, rec arrow.Record) error {
 			for _, v := range rec.Column(0).(*array.Int64).Int64Values() {
 				if v == row*row {
 					right++

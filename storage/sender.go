@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"io"
@@ -79,7 +80,7 @@ func (s *sender) write(d *decodeReply, parts [][]byte) error {
 			_, err = s.out.Write(zeros[:padTo8(len(p))-len(p)])
 		}
 	}
-	return firstOf(err, s.out.Flush())
+	return cmp.Or(err, s.out.Flush())
 }
 
 // room makes the slices of a chunk of dense rows lie in the next slot, if they fit there:

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"path/filepath"
 	"strings"
@@ -197,7 +198,7 @@ func (s *Source) Read(ctx context.Context, part int, yield func(*Chunk) error) e
 		return s.readTable(ctx, part, yield)
 	}
 	for blk, err := range textBlocks(s.Parts[part]) {
-		if err = firstOf(err, ctx.Err()); err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
 		c := &Chunk{}

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -136,7 +137,7 @@ func (w Where) String() string {
 func (s *Source) EachLine(ctx context.Context, part int, yield func(where func() Where, line []byte) error) error {
 	rng := s.Parts[part]
 	for blk, err := range textBlocks(rng) {
-		if err = firstOf(err, ctx.Err()); err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
 		n := blk.line
@@ -163,7 +164,7 @@ func (s *Source) FlatColumns(ctx context.Context, part int, names []string, yiel
 	for i, name := range names {
 		cols[i] = &FlatColumn{Name: name}
 	}
-	each := func(rows int, cols []*FlatColumn) error { return firstOf(ctx.Err(), yield(rows, cols)) }
+	each := func(rows int, cols []*FlatColumn) error { return cmp.Or(ctx.Err(), yield(rows, cols)) }
 	raw := &rawFile{path: rng.File.Path}
 	defer raw.close()
 	order := decodeOrder{Path: rng.File.Path, Format: Parquet, Columns: names, Groups: rng.groups(), Memory: memoryFor(rng.File.Size)}
@@ -203,7 +204,7 @@ func sendGroup(f *flatFile, group int, columns []string, s *sender) error {
 	if pages == nil {
 		return f.read([]int{group}, columns, s.columns)
 	}
-	return firstOf(s.flush(), s.send(&decodeReply{Pages: pages}))
+	return cmp.Or(s.flush(), s.send(&decodeReply{Pages: pages}))
 }
 
 // groups are the row groups of a part.
