@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/raw"
 )
 
 // splitFile is the name of split i's file within a pack.
@@ -260,7 +261,7 @@ func (a *assembler) batch(order []int32) (*columns, error) {
 		for i, r := range order {
 			copy(out[i*d:(i+1)*d], a.rows.Values[int(r)*d:])
 		}
-		c.values = asBytes(out)
+		c.values = raw.Bytes(out)
 	default:
 		a.denseBatch(len(order)*a.m.Features, order, float64Sink(c))
 	}
@@ -271,7 +272,7 @@ func (a *assembler) batch(order []int32) (*columns, error) {
 func float64Sink(c *columns) func(n int) func(int, float64) {
 	return func(n int) func(int, float64) {
 		out := make([]float64, n)
-		c.values = asBytes(out)
+		c.values = raw.Bytes(out)
 		return func(k int, v float64) { out[k] = v }
 	}
 }
@@ -279,7 +280,7 @@ func float64Sink(c *columns) func(n int) func(int, float64) {
 func float32Sink(c *columns) func(n int) func(int, float64) {
 	return func(n int) func(int, float64) {
 		out := make([]float32, n)
-		c.values = asBytes(out)
+		c.values = raw.Bytes(out)
 		return func(k int, v float64) { out[k] = float32(v) }
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/memory"
+	"github.com/volley-engine/volley/internal/raw"
 )
 
 // Parquet and Arrow files are decoded in a child process: the decoders
@@ -87,7 +89,7 @@ func memoryFor(size int64) int64 { return 768<<20 + 2*size }
 // decode has a child decode a file and hands its replies on; their bodies are valid
 // during the call only.
 func decode(ctx context.Context, order decodeOrder, yield func(*decodeReply) error) error {
-	order.Soft = memoryLimit.share()
+	order.Soft = memory.OfChild()
 	for {
 		child, used, err := decoders.take()
 		if err != nil {
@@ -231,7 +233,7 @@ func takePart[T any](to *[]T, raw *[]byte, n int) error {
 
 // parts are the slices of a chunk in the order that a reply has them.
 func (c *Chunk) parts() [][]byte {
-	return [][]byte{asBytes(c.Labels), asBytes(c.Values), asBytes(c.Offsets), asBytes(c.Indices), asBytes(c.Weights)}
+	return [][]byte{raw.Bytes(c.Labels), raw.Bytes(c.Values), raw.Bytes(c.Offsets), raw.Bytes(c.Indices), raw.Bytes(c.Weights)}
 }
 
 // columns hands on the batches of columns that a reply has.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/memory"
 )
 
 // decoder is a child process that decodes files, one order after the other.
@@ -60,7 +61,7 @@ func (d *decoder) start() error {
 	if err := d.cmd.Start(); err != nil {
 		return err
 	}
-	memoryLimit.count(1)
+	memory.Started()
 	return nil
 }
 
@@ -99,7 +100,7 @@ func (d *decoder) kill() { _ = d.cmd.Process.Kill() }
 func (d *decoder) end() (complaint string, exit error) {
 	defer d.close()
 	exit = d.cmd.Wait()
-	memoryLimit.count(-1)
+	memory.Ended()
 	said := make([]byte, complaintMost)
 	n, _ := d.said.ReadAt(said, 0)
 	return string(said[:n]), exit

@@ -14,6 +14,8 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/metadata"
+
+	"github.com/volley-engine/volley/internal/raw"
 )
 
 // Columns of numbers without nulls whose pages hold them as they are (encoded PLAIN)
@@ -197,7 +199,7 @@ func takePlain[V int32 | int64 | float32 | float64](p *pageColumn, room *[]V, n 
 		return values, nil
 	}
 	*room = slices.Grow((*room)[:0], n)[:n]
-	to := asBytes(*room)
+	to := raw.Bytes(*room)
 	for {
 		k := copy(to, p.data)
 		p.data, to = p.data[k:], to[k:]

@@ -17,6 +17,8 @@ import (
 	"github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+
+	"github.com/volley-engine/volley/internal/raw"
 )
 
 // TestPlainPagesAreRead as decoders read them: numbers of all types, in pages of both
@@ -308,7 +310,7 @@ func readDamaged(t *testing.T, path string) (failed int) {
 		if errs[0] != nil {
 			failed++
 		}
-		if errs[0] == nil && errs[1] == nil && (!slices.Equal(ints[0], ints[1]) || !bytes.Equal(asBytes(doubles[0]), asBytes(doubles[1]))) {
+		if errs[0] == nil && errs[1] == nil && (!slices.Equal(ints[0], ints[1]) || !bytes.Equal(raw.Bytes(doubles[0]), raw.Bytes(doubles[1]))) {
 			t.Error("damaged pages are unpacked to other numbers than decoders make of them")
 		}
 		if errs[0] != nil && errs[1] == nil {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/file"
+
+	"github.com/volley-engine/volley/internal/raw"
 )
 
 // listPages reads a column of lists of numbers page by page, where pages hold the
@@ -215,7 +217,7 @@ func (l *listPages) fill(out []float64) (at int, err error) {
 		}
 		n := min(len(out)-at, len(l.data)/l.size)
 		if l.size == 8 {
-			copy(asBytes(out[at:at+n]), l.data)
+			copy(raw.Bytes(out[at:at+n]), l.data)
 		} else {
 			for i := range n {
 				out[at+i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(l.data[4*i:])))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/raw"
 )
 
 // schemaOf is the Arrow schema of a split's file.
@@ -92,8 +93,8 @@ func fixed(t arrow.DataType, n int, raw []byte) arrow.ArrayData {
 // padded rounds a buffer up to whole cache lines, so that the next one in the
 // body begins on one: the Arrow writer keeps such padding but adds none.
 func padded[T any](v []T) []byte {
-	raw := asBytes(v)
-	return append(raw[:len(raw):len(raw)], zeros[:-len(raw)&63]...)
+	b := raw.Bytes(v)
+	return append(b[:len(b):len(b)], zeros[:-len(b)&63]...)
 }
 
 func wrap(d arrow.ArrayData) arrow.Array { return array.MakeFromData(d) }

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"io"
 	"unsafe"
+
+	"github.com/volley-engine/volley/internal/raw"
 )
 
 // sender is the child's side of what it has decoded.
@@ -182,22 +184,22 @@ const (
 // parts are what a column is sent as; receive takes them in.
 func (c *FlatColumn) parts() (sentColumn, [][]byte) {
 	h := sentColumn{Unit: c.Unit, Defs: len(c.Defs)}
-	parts := [][]byte{asBytes(c.Defs), nil}
+	parts := [][]byte{raw.Bytes(c.Defs), nil}
 	switch {
 	case c.Bools != nil:
-		h.Kind, h.Values, parts[1] = boolKind, len(c.Bools), asBytes(c.Bools)
+		h.Kind, h.Values, parts[1] = boolKind, len(c.Bools), raw.Bytes(c.Bools)
 	case c.Int32s != nil:
-		h.Kind, h.Values, parts[1] = int32Kind, len(c.Int32s), asBytes(c.Int32s)
+		h.Kind, h.Values, parts[1] = int32Kind, len(c.Int32s), raw.Bytes(c.Int32s)
 	case c.Int64s != nil:
-		h.Kind, h.Values, parts[1] = int64Kind, len(c.Int64s), asBytes(c.Int64s)
+		h.Kind, h.Values, parts[1] = int64Kind, len(c.Int64s), raw.Bytes(c.Int64s)
 	case c.Floats != nil:
-		h.Kind, h.Values, parts[1] = floatKind, len(c.Floats), asBytes(c.Floats)
+		h.Kind, h.Values, parts[1] = floatKind, len(c.Floats), raw.Bytes(c.Floats)
 	case c.Doubles != nil:
-		h.Kind, h.Values, parts[1] = doubleKind, len(c.Doubles), asBytes(c.Doubles)
+		h.Kind, h.Values, parts[1] = doubleKind, len(c.Doubles), raw.Bytes(c.Doubles)
 	default:
 		text := c.gather()
 		h.Kind, h.Values, h.Bytes = bytesKind, len(c.Bytes), len(text)
-		parts = append(parts[:1], asBytes(c.room.lens), text)
+		parts = append(parts[:1], raw.Bytes(c.room.lens), text)
 	}
 	return h, parts
 }

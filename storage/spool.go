@@ -4,11 +4,12 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/volley-engine/volley/internal/disk"
+	"github.com/volley-engine/volley/internal/memory"
+	"github.com/volley-engine/volley/internal/raw"
 )
 
 // spoolMemory is how many bytes of chunks a load keeps in memory, at the most, before the
@@ -51,7 +52,7 @@ type spooled struct {
 
 func newSpool(dir string, disk *allowance) *spool {
 	s := &spool{dir: dir, disk: disk, most: spoolMemory}
-	if limit := memoryLimit.of(); limit > 0 {
+	if limit := memory.Limit(); limit > 0 {
 		s.most = min(spoolMemory, limit/spoolShare)
 	}
 	return s
@@ -160,7 +161,7 @@ func (h *spooled) slices() [6][]byte {
 			blob = append(blob, b...)
 		}
 	}
-	return [6][]byte{asBytes(c.Labels), asBytes(c.Values), asBytes(c.Offsets), asBytes(c.Indices), blob, asBytes(c.Weights)}
+	return [6][]byte{raw.Bytes(c.Labels), raw.Bytes(c.Values), raw.Bytes(c.Offsets), raw.Bytes(c.Indices), blob, raw.Bytes(c.Weights)}
 }
 
 // load brings a chunk back into memory.
@@ -181,7 +182,7 @@ func (s *spool) load(h *spooled) (*Chunk, error) {
 		c.Weights = make([]float64, h.lens[5]/8)
 	}
 	off := h.off
-	for _, p := range [][]byte{asBytes(c.Labels), asBytes(c.Values), asBytes(c.Offsets), asBytes(c.Indices), blob, asBytes(c.Weights)} {
+	for _, p := range [][]byte{raw.Bytes(c.Labels), raw.Bytes(c.Values), raw.Bytes(c.Offsets), raw.Bytes(c.Indices), blob, raw.Bytes(c.Weights)} {
 		if _, err := f.ReadAt(p, off); err != nil {
 			return nil, disk.WriteError("read the spool in", s.dir, err)
 		}
@@ -192,13 +193,4 @@ func (s *spool) load(h *spooled) (*Chunk, error) {
 		blob = blob[n:]
 	}
 	return c, nil
-}
-
-// asBytes views a slice of numbers as its bytes.
-func asBytes[T any](v []T) []byte {
-	if len(v) == 0 {
-		return nil
-	}
-	var zero T
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(zero)))
 }

@@ -7,14 +7,14 @@ import (
 	"sync"
 
 	"github.com/volley-engine/volley/executor"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/internal/memory"
 )
 
 // limitMemory keeps this process within the memory that it may take, or collects garbage seldom
 // where nobody has said how much that is; what it returns takes that back.
 func (c Config) limitMemory() (undo func()) {
 	if c.Memory > 0 {
-		storage.LimitMemory(c.Memory, leastLimit) // below that, there is garbage to collect all the time
+		memory.SetLimit(c.Memory, leastLimit) // below that, there is garbage to collect all the time
 		return func() {}
 	}
 	return collectSeldom()

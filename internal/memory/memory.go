@@ -1,0 +1,72 @@
+package memory
+
+import (
+	"runtime/debug"
+	"sync"
+)
+
+// The least and the most that a child is told to keep to: below that there is garbage to
+// collect all the time, and above it nothing is gained.
+const (
+	childLeast = 20 << 20
+	childMost  = 64 << 20
+	childShare = 8 // a limit's part
+)
+
+// budget is what this process and its children may take, and how many these are.
+var budget struct {
+	sync.Mutex
+	limit    int64 // of this process and all it starts; 0 is none
+	children int64
+}
+
+// SetLimit sets a soft limit on the memory of this process and of its children, all
+// together; least is below which it does not go for itself.
+func SetLimit(limit, least int64) {
+	budget.Lock()
+	defer budget.Unlock()
+	budget.limit = max(limit, least)
+	set()
+}
+
+// Limit is what this process and its children may take; 0 is no limit.
+func Limit() int64 {
+	budget.Lock()
+	defer budget.Unlock()
+	return budget.limit
+}
+
+// OfChild is what a child is told to keep to; 0 is no limit.
+func OfChild() int64 {
+	budget.Lock()
+	defer budget.Unlock()
+	return ofChild(budget.limit)
+}
+
+func ofChild(limit int64) int64 {
+	if limit == 0 {
+		return 0
+	}
+	return min(childMost, max(childLeast, limit/childShare))
+}
+
+// Started notes that there is one child more.
+func Started() { count(1) }
+
+// Ended notes that a child has ended.
+func Ended() { count(-1) }
+
+func count(n int64) {
+	budget.Lock()
+	defer budget.Unlock()
+	budget.children += n
+	set()
+}
+
+// set has the process do without what its children may take, but keep the half; the
+// budget is locked.
+func set() {
+	if budget.limit > 0 {
+		debug.SetMemoryLimit(max(budget.limit/2, budget.limit-budget.children*ofChild(budget.limit)))
+	}
+}
