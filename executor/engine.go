@@ -49,7 +49,7 @@ type Peer struct {
 // folds and runs actions. It decides nothing.
 type Engine struct {
 	program Program
-	store   *storage.Store
+	store   *Store
 	catalog Catalog
 	peers   Peers
 	self    plan.ExecutorID
@@ -70,7 +70,7 @@ type Engine struct {
 }
 
 // NewEngine makes the engine of an executor.
-func NewEngine(self plan.ExecutorID, program Program, store *storage.Store, catalog Catalog, peers Peers) *Engine {
+func NewEngine(self plan.ExecutorID, program Program, store *Store, catalog Catalog, peers Peers) *Engine {
 	e := &Engine{self: self, program: program, store: store, catalog: catalog, peers: peers, Shared: &Shared{}}
 	e.mu.states = map[stateKey][]stateOf{}
 	e.mu.accBytes, e.mu.metas, e.mu.acting = map[[2]int]int64{}, map[int]*storage.PackMeta{}, map[*acting]bool{}
@@ -78,7 +78,7 @@ func NewEngine(self plan.ExecutorID, program Program, store *storage.Store, cata
 }
 
 // Store is what the executor holds.
-func (e *Engine) Store() *storage.Store { return e.store }
+func (e *Engine) Store() *Store { return e.store }
 
 // Plan takes over a job's inputs and says what plan the program has built.
 func (e *Engine) Plan(p *wire.Prepare) *Planned {
@@ -94,7 +94,7 @@ func (e *Engine) Fetch(ctx context.Context, h *wire.Hold) *Fetched {
 
 func (e *Engine) fetch(ctx context.Context, h *wire.Hold) (plan.Digest, error) {
 	key := storage.SplitKey{Node: int(h.Node), Split: int(h.Split)}
-	if meta := e.Meta(key.Node); meta != nil && e.store.Path(key) != "" {
+	if meta := e.Meta(key.Node); meta != nil && e.store.Splits.Path(key) != "" {
 		return meta.Splits[key.Split].SHA256, nil
 	}
 	if h.From == "" {
@@ -109,7 +109,7 @@ func (e *Engine) fetch(ctx context.Context, h *wire.Hold) (plan.Digest, error) {
 		return plan.Digest{}, fault.Newf(fault.PlanMismatch, "fetch", fmt.Sprintf("split %d", key.Split), "%s's pack has %d splits", h.From, len(meta.Splits))
 	}
 	e.know(key.Node, meta)
-	return e.store.Receive(key, meta, func(w io.Writer) error { return e.peers.FetchSplit(ctx, from, key, w) })
+	return e.store.Splits.Receive(key, meta, func(w io.Writer) error { return e.peers.FetchSplit(ctx, from, key, w) })
 }
 
 // adopt takes a split of a pack that this executor has made, or makes now.
@@ -119,7 +119,7 @@ func (e *Engine) adopt(ctx context.Context, key storage.SplitKey) (plan.Digest, 
 		return plan.Digest{}, err
 	}
 	e.know(key.Node, meta)
-	return e.store.Adopt(key, dir, meta)
+	return e.store.Splits.Adopt(key, dir, meta)
 }
 
 func (e *Engine) know(node int, meta *storage.PackMeta) {
@@ -194,13 +194,13 @@ type localPacks struct {
 
 func (p localPacks) OpenSplit(node, split int) (*storage.Split, error) {
 	key := storage.SplitKey{Node: node, Split: split}
-	if p.e.store.Path(key) == "" {
+	if p.e.store.Splits.Path(key) == "" {
 		defer p.acts.waiting()()
 		if _, err := p.e.adopt(p.ctx, key); err != nil {
 			return nil, err
 		}
 	}
-	return p.e.store.OpenSplit(node, split)
+	return p.e.store.Splits.Open(key)
 }
 
 func (p localPacks) MakePack(ctx context.Context, node int) (plan.ExecutorID, *storage.PackMeta, error) {
@@ -234,15 +234,15 @@ func (p localPacks) Memory() int {
 func (p localPacks) Held() int { return p.e.TaskHeld }
 
 func (p localPacks) NewMapOutput(partitions int) *storage.MapOutputWriter {
-	return p.e.store.NewMapOutputWriter(partitions, p.Memory()/8)
+	return p.e.store.Outputs.NewWriter(partitions, p.Memory()/8)
 }
 
 func (p localPacks) KeepShuffle(key storage.ShuffleKey, b *storage.MapOutput) plan.ExecutorID {
-	p.e.store.KeepShuffle(key, b)
+	p.e.store.Outputs.Keep(key, b)
 	return p.e.self
 }
 
-func (p localPacks) DropShuffle(node int, through uint64) { p.e.store.DropShuffle(node, through) }
+func (p localPacks) DropShuffle(node int, through uint64) { p.e.store.Outputs.Drop(node, through) }
 
 func (p localPacks) Shared(name, version string, bytes int64, make func() (any, error)) (any, error) {
 	waited, making := p.acts.waiting(), false // for the task that makes it
@@ -259,7 +259,7 @@ func (p localPacks) Shared(name, version string, bytes int64, make func() (any, 
 
 func (p localPacks) OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
 	if holder == p.e.self {
-		return p.e.store.OpenMapOutput(key, span)
+		return p.e.store.Outputs.Open(key, span)
 	}
 	from := Peer{ID: holder}
 	for i, h := range p.task.Holders {
@@ -306,7 +306,7 @@ func (e *Engine) Begin(run *Run, slots int) (fold *Fold, err error) {
 		}
 		for _, i := range words {
 			t := s.Tasks[i]
-			split, err := e.store.OpenSplit(packNode, int(t.Split))
+			split, err := e.store.Splits.Open(storage.SplitKey{Node: packNode, Split: int(t.Split)})
 			if err != nil {
 				return nil, err
 			}

@@ -71,7 +71,7 @@ func (f *LeasedFold) Fold(slot int, l *wire.Lease, page *runner.Page, pacer runn
 	if int(l.Task.Split) >= len(f.meta.Splits) || l.Parts == 0 || l.Pieces%l.Parts != 0 || l.Part >= l.Parts {
 		return false, fault.Newf(fault.PlanMismatch, "fold", "a lease", "part %d of %d of %d pieces of split %d of %d", l.Part, l.Parts, l.Pieces, l.Task.Split, len(f.meta.Splits))
 	}
-	split, err := f.e.store.OpenSplit(int(f.step.PackNode), int(l.Task.Split))
+	split, err := f.e.store.Splits.Open(storage.SplitKey{Node: int(f.step.PackNode), Split: int(l.Task.Split)})
 	if err != nil {
 		return false, err
 	}

@@ -12,7 +12,7 @@ import (
 // TestNothingIsHandedOutAfterAFailure: a reader of keys that has failed, or has
 // enough, is given no part of the next key's values.
 func TestNothingIsHandedOutAfterAFailure(t *testing.T) {
-	store, err := storage.NewStore(t.TempDir())
+	store, err := storage.NewOutputs(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

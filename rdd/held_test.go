@@ -20,7 +20,7 @@ func (p heldPacks) Held() int { return p.held }
 // TestValuesThatDoNotFitAreRefused, by name of the operation and the key, and others are
 // handed out as they came.
 func TestValuesThatDoNotFitAreRefused(t *testing.T) {
-	store, err := storage.NewStore(t.TempDir())
+	store, err := storage.NewOutputs(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

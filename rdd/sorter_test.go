@@ -20,7 +20,7 @@ import (
 // onePacks is what a task alone in the world has.
 type onePacks struct {
 	runner.TaskContext // what sorters do not need
-	store              *storage.Store
+	store              *storage.Outputs
 	memory             int
 }
 
@@ -31,17 +31,17 @@ func (p onePacks) Moved(int) {}
 func (p onePacks) Memory() int { return p.memory }
 
 func (p onePacks) NewMapOutput(partitions int) *storage.MapOutputWriter {
-	return p.store.NewMapOutputWriter(partitions, p.memory/8)
+	return p.store.NewWriter(partitions, p.memory/8)
 }
 
 func (p onePacks) OpenMapOutput(_ context.Context, _ plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
-	return p.store.OpenMapOutput(key, span)
+	return p.store.Open(key, span)
 }
 
 // TestASorterSorts, whatever its budget, and keeps the order of equal rows.
 func TestASorterSorts(t *testing.T) {
 	dir := t.TempDir()
-	store, err := storage.NewStore(dir)
+	store, err := storage.NewOutputs(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestASorterSorts(t *testing.T) {
 
 // TestManyRunsAreMerged although not all of them can be read at a time.
 func TestManyRunsAreMerged(t *testing.T) {
-	store, err := storage.NewStore(t.TempDir())
+	store, err := storage.NewOutputs(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ type frail struct {
 	Cluster // what shuffles do not need
 	t       *testing.T
 	g       *Graph
-	stores  []*storage.Store
+	stores  []*storage.Outputs
 	rng     *rand.Rand
 	deaths  int
 	ran     map[string]int // tasks, by node and partition
@@ -33,7 +33,7 @@ type frail struct {
 }
 
 func newFrail(t *testing.T, g *Graph, executors int, seed uint64) *frail {
-	f := &frail{t: t, g: g, stores: make([]*storage.Store, executors), rng: rand.New(rand.NewPCG(seed, 0)), ran: map[string]int{}, gone: map[int]int{}, memory: 1 << 16, rounds: maxRounds - 1}
+	f := &frail{t: t, g: g, stores: make([]*storage.Outputs, executors), rng: rand.New(rand.NewPCG(seed, 0)), ran: map[string]int{}, gone: map[int]int{}, memory: 1 << 16, rounds: maxRounds - 1}
 	for i := range f.stores {
 		f.revive(i)
 	}
@@ -41,7 +41,7 @@ func newFrail(t *testing.T, g *Graph, executors int, seed uint64) *frail {
 }
 
 func (f *frail) revive(i int) {
-	s, err := storage.NewStore(f.t.TempDir())
+	s, err := storage.NewOutputs(f.t.TempDir())
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -97,16 +97,16 @@ func (p frailPacks) Memory() int { return p.f.memory }
 func (p frailPacks) Held() int { return 0 }
 
 func (p frailPacks) NewMapOutput(partitions int) *storage.MapOutputWriter {
-	return p.f.stores[p.on].NewMapOutputWriter(partitions, 1)
+	return p.f.stores[p.on].NewWriter(partitions, 1)
 }
 
 func (p frailPacks) KeepShuffle(key storage.ShuffleKey, b *storage.MapOutput) plan.ExecutorID {
-	p.f.stores[p.on].KeepShuffle(key, b)
+	p.f.stores[p.on].Keep(key, b)
 	return plan.ExecutorID(fmt.Sprint("e", p.on))
 }
 
 func (p frailPacks) DropShuffle(node int, through uint64) {
-	p.f.stores[p.on].DropShuffle(node, through)
+	p.f.stores[p.on].Drop(node, through)
 }
 
 func (p frailPacks) Shared(_, _ string, _ int64, make func() (any, error)) (any, error) {
@@ -122,7 +122,7 @@ func (p frailPacks) OpenMapOutput(_ context.Context, holder plan.ExecutorID, key
 		p.f.gone[i]--
 		return nil, fault.Newf(fault.LostInput, "reach", string(holder), "it is gone")
 	}
-	return p.f.stores[i].OpenMapOutput(key, span)
+	return p.f.stores[i].Open(key, span)
 }
 
 func (f *frail) Now() time.Duration { return 0 }

@@ -75,7 +75,7 @@ type unevenPacks struct {
 func (p unevenPacks) Memory() int { return p.u.memories[p.on] }
 
 func (p unevenPacks) NewMapOutput(partitions int) *storage.MapOutputWriter {
-	return p.u.stores[p.on].NewMapOutputWriter(partitions, p.Memory()/8)
+	return p.u.stores[p.on].NewWriter(partitions, p.Memory()/8)
 }
 
 // KeepShuffle notes what rows an output has.

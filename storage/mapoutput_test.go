@@ -123,14 +123,14 @@ func TestDamageIsNoticed(t *testing.T) {
 	}
 }
 
-// TestStoresDropWhatTheyAreToldTo and keep what is newer.
-func TestStoresDropWhatTheyAreToldTo(t *testing.T) {
-	s, err := NewStore(t.TempDir())
+// TestOutputsAreDroppedAsTold and keep what is newer.
+func TestOutputsAreDroppedAsTold(t *testing.T) {
+	s, err := NewOutputs(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	keep := func(attempt uint64, row string) ShuffleKey {
-		w := s.NewMapOutputWriter(1, 1)
+		w := s.NewWriter(1, 1)
 		if err := writeRows(w, 0, []byte(row)); err != nil {
 			t.Fatal(err)
 		}
@@ -139,24 +139,24 @@ func TestStoresDropWhatTheyAreToldTo(t *testing.T) {
 			t.Fatal(err)
 		}
 		key := ShuffleKey{Node: 1, Map: 2, Attempt: attempt}
-		s.KeepShuffle(key, b)
+		s.Keep(key, b)
 		return key
 	}
 	first, second := keep(1, "a"), keep(2, "b")
-	s.DropShuffle(1, 1)
-	if _, err := s.OpenMapOutput(first, Span{0, 1}); err == nil {
+	s.Drop(1, 1)
+	if _, err := s.Open(first, Span{0, 1}); err == nil {
 		t.Error("the output of a former attempt is still there")
 	}
-	if r, err := s.OpenMapOutput(second, Span{0, 1}); err != nil {
+	if r, err := s.Open(second, Span{0, 1}); err != nil {
 		t.Error(err)
 	} else {
 		r.Close()
 	}
-	if _, err := s.OpenMapOutput(second, Span{0, 2}); err == nil {
+	if _, err := s.Open(second, Span{0, 2}); err == nil {
 		t.Error("a partition that is not there can be read")
 	}
-	s.DropShuffle(1, 2)
-	if _, err := s.OpenMapOutput(second, Span{0, 1}); err == nil || s.mu.small != 0 {
+	s.Drop(1, 2)
+	if _, err := s.Open(second, Span{0, 1}); err == nil || s.mu.small != 0 {
 		t.Errorf("what was dropped is still there: %v, %d bytes", err, s.mu.small)
 	}
 }

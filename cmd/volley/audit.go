@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/audit"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
@@ -135,7 +136,7 @@ func replay(ctx context.Context, path, dataDir string) error {
 		return err
 	}
 	defer done()
-	store, err := storage.NewStore(filepath.Join(dir, "store"))
+	store, err := executor.OpenStore(filepath.Join(dir, "store"))
 	if err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func replay(ctx context.Context, path, dataDir string) error {
 type replayed struct {
 	log   *audit.Log
 	cache *storage.Cache
-	store *storage.Store
+	store *executor.Store
 }
 
 // argsOf are a job's own arguments, which a log has as the job writes them: a key that is none
@@ -187,7 +188,7 @@ func replayJob[C, P any, T interface{ Stopped() string }](ctx context.Context, r
 	}
 	maker := &rdd.Maker{Graph: g, Cache: r.cache, Workers: runtime.GOMAXPROCS(0)}
 	defer maker.Close()
-	cluster, err := audit.NewReplay(r.log, g, r.store, maker)
+	cluster, err := audit.NewReplay(r.log, g, r.store.Splits, r.store.Outputs, maker)
 	if err != nil {
 		return err
 	}

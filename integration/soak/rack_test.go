@@ -106,7 +106,7 @@ func (r *rack) join() error {
 	pick := func(of []int) int { return of[r.draws.IntN(len(of))] }
 	m := &machine{id: plan.ExecutorID(fmt.Sprint("e", r.made)), memory: pick(memories), slots: 1 + r.draws.IntN(2), rate: pick(rates), link: pick(links)}
 	r.made++
-	store, err := storage.NewStore(filepath.Join(r.dir, string(m.id)))
+	store, err := executor.OpenStore(filepath.Join(r.dir, string(m.id)))
 	if err != nil {
 		return err
 	}
@@ -276,12 +276,12 @@ func (r reach) OpenMapOutput(ctx context.Context, from executor.Peer, key storag
 	if err != nil {
 		return nil, err
 	}
-	in, err := m.engine.Store().OpenMapOutput(key, span)
+	in, err := m.engine.Store().Outputs.Open(key, span)
 	if err != nil {
 		return nil, fault.New(fault.LostInput, "read", string(from.ID), err)
 	}
 	defer in.Close()
-	return r.m.engine.Store().Spool(func(w io.Writer) error {
+	return r.m.engine.Store().Outputs.Spool(func(w io.Writer) error {
 		_, err := io.Copy(w, linkReader{in, ctx, m, r.m})
 		if errors.Is(err, errGone) {
 			err = fault.New(fault.LostInput, "reach", string(from.ID), err)
@@ -296,7 +296,7 @@ func (r reach) FetchSplit(ctx context.Context, from executor.Peer, key storage.S
 	if err != nil {
 		return fault.New(fault.FetchFailed, "fetch from", string(from.ID), err)
 	}
-	return m.engine.Store().Send(key, w)
+	return m.engine.Store().Splits.Send(key, w)
 }
 
 // linkReader reads what one machine sends another one.

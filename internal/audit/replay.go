@@ -26,7 +26,8 @@ var ErrLogEnds = errors.New("the log has no further step")
 type Replay struct {
 	log     *Log
 	program runner.Program
-	store   *storage.Store
+	splits  *storage.Held
+	outputs *storage.Outputs
 	maker   *rdd.Maker
 	packs   []*storage.Pack
 	hashes  [][]plan.Digest // of the splits of each pack, as the log has them
@@ -48,7 +49,7 @@ type Replay struct {
 
 // NewReplay prepares to replay a log with a program that was built from its
 // arguments.
-func NewReplay(l *Log, program runner.Program, store *storage.Store, maker *rdd.Maker) (*Replay, error) {
+func NewReplay(l *Log, program runner.Program, splits *storage.Held, outputs *storage.Outputs, maker *rdd.Maker) (*Replay, error) {
 	if program.Fingerprint() != l.Header.Plan {
 		return nil, fault.Newf(fault.PlanMismatch, "replay", l.Path, "the log's plan is %s, this program builds %s",
 			l.Header.Plan.Short(), program.Fingerprint().Short())
@@ -58,7 +59,7 @@ func NewReplay(l *Log, program runner.Program, store *storage.Store, maker *rdd.
 		return nil, fault.Newf(fault.Corrupt, "replay", l.Path, "%v", report.Violations[0])
 	}
 	var lines []Line // a run that went on from one of its own steps is replayed as if it had not been interrupted
-	r := &Replay{log: l, program: program, store: store, maker: maker, hashes: [][]plan.Digest{l.Header.Splits}, states: map[[3]int][]float64{}}
+	r := &Replay{log: l, program: program, splits: splits, outputs: outputs, maker: maker, hashes: [][]plan.Digest{l.Header.Splits}, states: map[[3]int][]float64{}}
 	for _, line := range l.Lines {
 		if line.Pack != nil {
 			r.hashes, r.described = append(r.hashes, line.Pack.Splits), append(r.described, line.Pack)
@@ -93,7 +94,7 @@ func (r *Replay) OpenPack(ctx context.Context, node int) (int, *storage.PackMeta
 	}
 	r.packs, r.nodes = append(r.packs, p), append(r.nodes, node)
 	for i := range p.Meta.Splits {
-		if _, err := r.store.Adopt(storage.SplitKey{Node: node, Split: i}, p.Dir, p.Meta); err != nil {
+		if _, err := r.splits.Adopt(storage.SplitKey{Node: node, Split: i}, p.Dir, p.Meta); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -186,7 +187,7 @@ func (r *Replay) fold(req rdd.StepRequest, counts, cursors []int64, s *driver.Lo
 		if c == 0 {
 			continue
 		}
-		split, err := r.store.OpenSplit(node, i)
+		split, err := r.splits.Open(storage.SplitKey{Node: node, Split: i})
 		if err != nil {
 			return nil, err
 		}
@@ -244,7 +245,7 @@ func (r *Replay) RunCall(ctx context.Context, c rdd.CallRequest) ([][]byte, []er
 			part = c.Partitions[i]
 		}
 		var err error
-		if out[i], err = r.program.Task(ctx, c.Node, part, c.Args[i], madePacks{r.store}); err != nil {
+		if out[i], err = r.program.Task(ctx, c.Node, part, c.Args[i], madePacks{r.splits, r.outputs}); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -268,7 +269,14 @@ func (r *Replay) Resume(int) (int, []byte, bool) { return 0, nil, false }
 func (r *Replay) Left() int { return len(r.log.Lines) - r.next }
 
 // madePacks are the packs that a replay has made.
-type madePacks struct{ *storage.Store }
+type madePacks struct {
+	splits  *storage.Held
+	outputs *storage.Outputs
+}
+
+func (p madePacks) OpenSplit(node, split int) (*storage.Split, error) {
+	return p.splits.Open(storage.SplitKey{Node: node, Split: split})
+}
 
 func (madePacks) MakePack(context.Context, int) (plan.ExecutorID, *storage.PackMeta, error) {
 	return "", nil, fault.Newf(fault.Internal, "make", "a pack", "a replay makes its own")
@@ -288,16 +296,18 @@ func (madePacks) Memory() int { return replayMemory }
 func (madePacks) Held() int { return 0 }
 
 func (p madePacks) NewMapOutput(partitions int) *storage.MapOutputWriter {
-	return p.NewMapOutputWriter(partitions, replayMemory/8)
+	return p.outputs.NewWriter(partitions, replayMemory/8)
 }
 
 func (p madePacks) KeepShuffle(key storage.ShuffleKey, b *storage.MapOutput) plan.ExecutorID {
-	p.Store.KeepShuffle(key, b)
+	p.outputs.Keep(key, b)
 	return ""
 }
 
+func (p madePacks) DropShuffle(node int, through uint64) { p.outputs.Drop(node, through) }
+
 func (p madePacks) OpenMapOutput(_ context.Context, _ plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
-	return p.Store.OpenMapOutput(key, span)
+	return p.outputs.Open(key, span)
 }
 
 func (madePacks) Shared(_, _ string, _ int64, make func() (any, error)) (any, error) { return make() }

@@ -100,14 +100,19 @@ func (r ran) replay(t *testing.T, rows int64, change func([][]byte) [][]byte, pr
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := storage.NewStore(filepath.Join(t.TempDir(), "store"))
+	splits, err := storage.NewHeld(filepath.Join(t.TempDir(), "splits"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	defer splits.Close()
+	outputs, err := storage.NewOutputs(filepath.Join(t.TempDir(), "outputs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outputs.Close()
 	maker := &rdd.Maker{Graph: g, Cache: cache, Workers: 1}
 	defer maker.Close()
-	c, err := NewReplay(l, g, store, maker)
+	c, err := NewReplay(l, g, splits, outputs, maker)
 	if err != nil {
 		return nil, err
 	}

@@ -46,12 +46,12 @@ func (r *localRunner) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServ
 	if err := stream.Send(&wire.BlockPart{Meta: meta}); err != nil || req.Describe {
 		return err
 	}
-	return r.store.Send(storage.SplitKey{Node: int(req.Node), Split: int(req.Split)}, wire.RawWriter{Stream: stream})
+	return r.store.Splits.Send(storage.SplitKey{Node: int(req.Node), Split: int(req.Split)}, wire.RawWriter{Stream: stream})
 }
 
 // outputOf opens partitions of a map task's output.
 func (r *localRunner) outputOf(node, mapTask uint32, attempt uint64, span storage.Span) (io.ReadCloser, error) {
-	return r.store.OpenMapOutput(storage.ShuffleKey{Node: int(node), Map: int(mapTask), Attempt: attempt}, span)
+	return r.store.Outputs.Open(storage.ShuffleKey{Node: int(node), Map: int(mapTask), Attempt: attempt}, span)
 }
 
 // OpenMapOutput brings shuffled rows from the runner that keeps them.
@@ -64,7 +64,7 @@ func (r *localRunner) OpenMapOutput(ctx context.Context, from executor.Peer, key
 	if err != nil {
 		return nil, lostInput(from, key, err)
 	}
-	return r.store.Spool(func(w io.Writer) error {
+	return r.store.Outputs.Spool(func(w io.Writer) error {
 		return receive(stream, w, alive, func(err error) error { return lostInput(from, key, err) })
 	})
 }
@@ -149,7 +149,7 @@ func (r *localRunner) hand(ctx context.Context, h *wire.Hand) error {
 			return err
 		}
 	default:
-		if err := r.store.Send(storage.SplitKey{Node: int(h.Node), Split: int(h.Split)}, wire.RawWriter{Stream: stream}); err != nil {
+		if err := r.store.Splits.Send(storage.SplitKey{Node: int(h.Node), Split: int(h.Split)}, wire.RawWriter{Stream: stream}); err != nil {
 			return err // the stream breaks off with the context
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 func blockRunner(t *testing.T) *localRunner {
 	t.Helper()
-	store, err := storage.NewStore(t.TempDir())
+	store, err := executor.OpenStore(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func blockRunner(t *testing.T) *localRunner {
 // is said whether one output is gone or its holder.
 func TestShuffledRowsComeFromOtherRunners(t *testing.T) {
 	holder, reader := blockRunner(t), blockRunner(t)
-	w := holder.store.NewMapOutputWriter(3, 1)
+	w := holder.store.Outputs.NewWriter(3, 1)
 	for i := range 5000 {
 		room := w.Room(i % 2)
 		if *room = fmt.Appendf(*room, "%05d", i); len(*room) >= w.Block {
@@ -49,7 +49,7 @@ func TestShuffledRowsComeFromOtherRunners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	holder.store.KeepShuffle(key, rows)
+	holder.store.Outputs.Keep(key, rows)
 	addr, stop, err := serveJob(holder.process.Token, func(s *grpc.Server) { wire.RegisterBlocksServer(s, holder) })
 	if err != nil {
 		t.Fatal(err)

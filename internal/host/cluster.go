@@ -72,7 +72,7 @@ func (m *members) engine(i int) (*executor.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := storage.NewStore(filepath.Join(j.files.dir, fmt.Sprintf("executor-%d", i)))
+	store, err := executor.OpenStore(filepath.Join(j.files.dir, fmt.Sprintf("executor-%d", i)))
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (m *members) member(id plan.ExecutorID) *executor.Engine {
 // FetchSplit reads a split from another executor of this process.
 func (m *members) FetchSplit(_ context.Context, from executor.Peer, key storage.SplitKey, w io.Writer) error {
 	if en := m.member(from.ID); en != nil {
-		return en.Store().Send(key, w)
+		return en.Store().Splits.Send(key, w)
 	}
 	return fault.Newf(fault.FetchFailed, "fetch from", string(from.ID), "there is no such executor")
 }
@@ -119,7 +119,7 @@ func (m *members) FetchSplit(_ context.Context, from executor.Peer, key storage.
 // OpenMapOutput reads shuffled rows that another executor of this process keeps.
 func (m *members) OpenMapOutput(_ context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
 	if en := m.member(from.ID); en != nil {
-		return en.Store().OpenMapOutput(key, span)
+		return en.Store().Outputs.Open(key, span)
 	}
 	return nil, fault.Newf(fault.LostInput, "reach", string(from.ID), "there is no such executor")
 }

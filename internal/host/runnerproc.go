@@ -51,7 +51,7 @@ func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program)
 		return err
 	}
 	defer done()
-	store, err := storage.NewStore(filepath.Join(dir, "store"))
+	store, err := executor.OpenStore(filepath.Join(dir, "store"))
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ type localRunner struct {
 	wire.UnimplementedBlocksServer
 	process wire.Process
 	maker   *rdd.Maker
-	store   *storage.Store
+	store   *executor.Store
 	engine  *executor.Engine
 	mu      sync.Mutex
 	peers   map[string]*grpc.ClientConn // by address

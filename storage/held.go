@@ -14,15 +14,13 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// Store is what one executor holds: splits of packs, taken from the cache of
-// its machine or received from a peer into files of its own.
-type Store struct {
+// Held are the splits that an executor holds: those of packs of its machine as they are,
+// and those that peers have sent in files of its own.
+type Held struct {
 	dir string
 	mu  struct {
 		sync.Mutex
-		held     map[SplitKey]*heldSplit
-		shuffles map[ShuffleKey]*MapOutput
-		small    int // bytes of those in memory
+		splits map[SplitKey]*heldSplit
 	}
 }
 
@@ -36,19 +34,19 @@ type heldSplit struct {
 	split *Split // mapped at first use
 }
 
-// NewStore makes a store that keeps received files under dir.
-func NewStore(dir string) (*Store, error) {
+// NewHeld holds no splits; those that are received are kept under dir.
+func NewHeld(dir string) (*Held, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, disk.WriteError("use the executor's directory", dir, err)
 	}
-	s := &Store{dir: dir}
-	s.mu.held, s.mu.shuffles = map[SplitKey]*heldSplit{}, map[ShuffleKey]*MapOutput{}
+	s := &Held{dir: dir}
+	s.mu.splits = map[SplitKey]*heldSplit{}
 	return s, nil
 }
 
 // Adopt takes a split from a pack on this machine, as it is. Its hash is
 // the one recorded when the pack was built.
-func (s *Store) Adopt(key SplitKey, dir string, meta *PackMeta) (plan.Digest, error) {
+func (s *Held) Adopt(key SplitKey, dir string, meta *PackMeta) (plan.Digest, error) {
 	path := filepath.Join(dir, splitFile(key.Split))
 	if _, err := os.Stat(path); err != nil {
 		return plan.Digest{}, disk.OpenError(path, err)
@@ -57,10 +55,10 @@ func (s *Store) Adopt(key SplitKey, dir string, meta *PackMeta) (plan.Digest, er
 	return meta.Splits[key.Split].SHA256, nil
 }
 
-// Receive writes a split that a peer sends, by fill, to a file of its own in the store and
+// Receive writes a split that a peer sends, by fill, to a file of its own and
 // returns the hash of what lies on the disk then. The split is held only if that is the
 // hash that was announced; of two that arrive at once, the first is kept.
-func (s *Store) Receive(key SplitKey, meta *PackMeta, fill func(io.Writer) error) (plan.Digest, error) {
+func (s *Held) Receive(key SplitKey, meta *PackMeta, fill func(io.Writer) error) (plan.Digest, error) {
 	want := meta.Splits[key.Split]
 	f, err := os.CreateTemp(s.dir, fmt.Sprintf("node-%d-%s.*", key.Node, splitFile(key.Split)))
 	if err != nil {
@@ -119,26 +117,26 @@ func (r *receiver) Write(p []byte) (int, error) {
 
 // hold reports whether the split is held from now on as h says; it is not where it
 // was held before.
-func (s *Store) hold(key SplitKey, h *heldSplit) bool {
+func (s *Held) hold(key SplitKey, h *heldSplit) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.held[key] != nil {
+	if s.mu.splits[key] != nil {
 		return false
 	}
-	s.mu.held[key] = h
+	s.mu.splits[key] = h
 	return true
 }
 
-// OpenSplit maps a split that is held; it stays mapped until Close.
-func (s *Store) OpenSplit(node, split int) (*Split, error) {
+// Open maps a split that is held; it stays mapped until Close.
+func (s *Held) Open(key SplitKey) (*Split, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.mu.held[SplitKey{node, split}]
+	h := s.mu.splits[key]
 	if h == nil {
-		return nil, fault.Newf(fault.FetchFailed, "open", fmt.Sprintf("split %d", split), "this executor does not hold it")
+		return nil, fault.Newf(fault.FetchFailed, "open", fmt.Sprintf("split %d", key.Split), "this executor does not hold it")
 	}
 	if h.split == nil {
-		opened, err := OpenSplit(h.path, h.meta, split)
+		opened, err := OpenSplit(h.path, h.meta, key.Split)
 		if err != nil {
 			return nil, err
 		}
@@ -148,17 +146,17 @@ func (s *Store) OpenSplit(node, split int) (*Split, error) {
 }
 
 // Path is the file of a split that is held; empty where it is not.
-func (s *Store) Path(key SplitKey) string {
+func (s *Held) Path(key SplitKey) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.mu.held[key]; h != nil {
+	if h := s.mu.splits[key]; h != nil {
 		return h.path
 	}
 	return ""
 }
 
 // Send writes a held split's bytes to a peer.
-func (s *Store) Send(key SplitKey, w io.Writer) error {
+func (s *Held) Send(key SplitKey, w io.Writer) error {
 	path := s.Path(key)
 	if path == "" {
 		return fault.Newf(fault.FetchFailed, "send", fmt.Sprintf("split %d", key.Split), "this executor does not hold it")
@@ -173,15 +171,15 @@ func (s *Store) Send(key SplitKey, w io.Writer) error {
 }
 
 // Close unmaps all splits and removes received files.
-func (s *Store) Close() error {
+func (s *Held) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
-	for _, h := range s.mu.held {
+	for _, h := range s.mu.splits {
 		if h.split != nil {
 			errs = append(errs, h.split.Close())
 		}
 	}
-	s.mu.held = map[SplitKey]*heldSplit{}
+	s.mu.splits = map[SplitKey]*heldSplit{}
 	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// receiving is a split that peers send, and the store that it goes to.
+// receiving is a split that peers send, and where it goes to.
 type receiving struct {
 	t    *testing.T
-	s    *Store
+	s    *Held
 	dir  string
 	data []byte
 	meta *PackMeta
@@ -28,7 +28,7 @@ func newReceiving(t *testing.T) *receiving {
 	rng.Read(r.data)
 	r.meta = &PackMeta{Splits: []SplitMeta{{Bytes: int64(len(r.data)), SHA256: plan.DigestOf(r.data)}}}
 	var err error
-	if r.s, err = NewStore(r.dir); err != nil {
+	if r.s, err = NewHeld(r.dir); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.s.Close() })
@@ -46,7 +46,7 @@ func (r *receiving) send(w io.Writer, from, to int) error {
 	return err
 }
 
-// held checks that what the store hands out is the split, to the byte.
+// held checks that what is handed out is the split, to the byte.
 func (r *receiving) held(when string) {
 	r.t.Helper()
 	var out bytes.Buffer
