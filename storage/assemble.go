@@ -84,14 +84,6 @@ func splitOfRow(row, rows int64, splits int) int {
 	return i
 }
 
-// mix is a seeded hash of a row's ordinal (the finalizer of splitmix64).
-func mix(seed, ordinal uint64) uint64 {
-	z := seed*0x9e3779b97f4a7c15 + ordinal + 0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
-
 // scatter sends every row to the split that its seeded hash names.
 func (l *loaded) scatter(ctx context.Context, splits int, seed uint64) ([][]rowRun, error) {
 	runs := make([][]rowRun, splits)
@@ -122,7 +114,7 @@ func (l *loaded) scatter(ctx context.Context, splits int, seed uint64) ([][]rowR
 			if open[i] == nil {
 				open[i] = &Chunk{}
 			}
-			open[i].copyRow(c, labels, r)
+			copyRow(open[i], c, labels, r)
 			if open[i].Bytes() > 256<<10 {
 				if err := flush(i); err != nil {
 					return nil, err
@@ -141,7 +133,7 @@ func (l *loaded) scatter(ctx context.Context, splits int, seed uint64) ([][]rowR
 }
 
 // copyRow appends row r of another chunk, with its label recoded.
-func (c *Chunk) copyRow(from *Chunk, labels []float64, r int) {
+func copyRow(c, from *Chunk, labels []float64, r int) {
 	switch {
 	case from.Blobs != nil:
 		c.Blobs = append(c.Blobs, from.Blobs[r])
@@ -179,11 +171,11 @@ func (a *assembler) gather(runs []rowRun) error {
 			return err
 		}
 		if k == 0 {
-			a.rows.reserve(c, total, a.l.nnz)
+			reserve(&a.rows, c, total, a.l.nnz)
 		}
 		labels := recode(c, a.names)
 		for r := run.from; r < run.to; r++ {
-			a.rows.copyRow(c, labels, r)
+			copyRow(&a.rows, c, labels, r)
 		}
 		a.l.spool.done(run.chunk)
 	}
@@ -196,8 +188,8 @@ func (a *assembler) gather(runs []rowRun) error {
 	return nil
 }
 
-// reserve makes room for rows like those of a chunk, of n values at the most.
-func (c *Chunk) reserve(like *Chunk, rows int, most int64) {
+// reserve makes room for rows like those of another chunk, of so many values at the most.
+func reserve(c, like *Chunk, rows int, most int64) {
 	if like.Blobs == nil {
 		c.Labels = make([]float64, 0, rows)
 		numbers := len(like.Values) * rows / max(1, like.Rows())

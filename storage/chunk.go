@@ -1,7 +1,7 @@
 package storage
 
 import (
-	"math"
+	"fmt"
 	"slices"
 )
 
@@ -20,20 +20,16 @@ type Chunk struct {
 	Blobs   [][]byte
 	// ZeroBased says that Indices count from zero whatever they look like.
 	ZeroBased bool
-	dropped   map[int]bool  // rows that are not to be handed on
-	malformed int64         // records beside them that were left out
+	malformed int64         // records beside the rows that were left out
 	missing   int64         // rows that were left out as they lack a number
 	where     func() string // file and line of the first row, found out only to complain of it
+	dropped   map[int]bool  // rows that are not to be handed on
 	textIdx   map[string]int
 }
 
-// place names the chunk's first row, for complaints about the whole.
-func (c *Chunk) place() string {
-	if c.where == nil {
-		return "the input"
-	}
-	return c.where()
-}
+// maxIndex is the greatest column index a sparse row may have: vectors of
+// that length are allocated, so a wild index must not get through.
+const maxIndex = 1<<28 - 1
 
 // Rows is how many rows the chunk holds.
 func (c *Chunk) Rows() int {
@@ -67,18 +63,6 @@ func (c *Chunk) addText(s []byte) {
 		c.textIdx[string(s)] = i
 	}
 	c.Labels = append(c.Labels, float64(i))
-}
-
-// indexBounds are the least and greatest column index of a sparse chunk;
-// (MaxInt32, -1) where there is none.
-func (c *Chunk) indexBounds() (lo, hi int32) {
-	lo, hi = math.MaxInt32, -1
-	for r := range len(c.Offsets) - 1 { // indices ascend within a row
-		if a, b := c.Offsets[r], c.Offsets[r+1]; a < b {
-			lo, hi = min(lo, c.Indices[a]), max(hi, c.Indices[b-1])
-		}
-	}
-	return lo, hi
 }
 
 // AppendSparse adds one sparse row with ascending indices.
@@ -116,8 +100,38 @@ func (c *Chunk) AppendWeight(w float64) {
 	c.Weights = append(c.Weights, w)
 }
 
+// drop has the row that was added last not handed on.
+func (c *Chunk) drop() {
+	if c.dropped == nil {
+		c.dropped = map[int]bool{}
+	}
+	c.dropped[len(c.Labels)-1] = true
+}
+
 // trim gives back what appending reserved beyond need.
 func (c *Chunk) trim() {
 	c.Labels, c.Weights, c.Values = slices.Clip(c.Labels), slices.Clip(c.Weights), slices.Clip(c.Values)
 	c.Offsets, c.Indices, c.textIdx = slices.Clip(c.Offsets), slices.Clip(c.Indices), nil
 }
+
+// chunkMark is how far a chunk has come.
+type chunkMark struct{ labels, weights, values, offsets, indices, texts int }
+
+func (c *Chunk) mark() chunkMark {
+	return chunkMark{len(c.Labels), len(c.Weights), len(c.Values), len(c.Offsets), len(c.Indices), len(c.Texts)}
+}
+
+// backTo takes back what was appended since a mark.
+func (c *Chunk) backTo(m chunkMark) {
+	c.Labels, c.Weights, c.Values = c.Labels[:m.labels], c.Weights[:m.weights], c.Values[:m.values]
+	c.Offsets, c.Indices = c.Offsets[:m.offsets], c.Indices[:m.indices]
+	for _, t := range c.Texts[m.texts:] {
+		delete(c.textIdx, t)
+	}
+	if c.Texts = c.Texts[:m.texts]; m.texts == 0 {
+		c.Texts = nil
+	}
+}
+
+// FormatLabel is a numeric label in its shortest form.
+func FormatLabel(v float64) string { return fmt.Sprintf("%v", v) }

@@ -27,17 +27,11 @@ type columnPlan struct {
 	first int // number of the first row of the record in hand
 }
 
-// groupBytes is how much of a Parquet file one part holds at the most, or little more.
-// Of little data parts are smaller, so that there are about fewParts to share out, but
-// never less than groupLeast.
+// About how much of a Parquet file one part holds, at the least and at the most.
 const (
-	groupBytes = 128 << 20
 	groupLeast = 16 << 20
-	fewParts   = 12
+	groupBytes = 128 << 20
 )
-
-// groupPart is about how much of Parquet files of a total size one part holds.
-func groupPart(total int64) int64 { return min(groupBytes, max(groupLeast, total/fewParts)) }
 
 // describeFiles says what is in some files, of which it is said whether they have
 // certain columns where there are any; one child looks at them all.
@@ -77,7 +71,7 @@ func (s *Source) planColumns(o ReadOptions) error {
 				return err
 			}
 		}
-		s.Parts = append(s.Parts, groupParts(f, d, groupPart(total))...)
+		s.Parts = append(s.Parts, groupParts(f, d, partSize(total, groupLeast, groupBytes))...)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ type dialect struct {
 const blankRuns = ' '
 
 // dialectOf is what the options say of it, and the newline that a file's head has.
-func dialectOf(o ReadOptions, head []byte) dialect {
+func dialectOf(o tableOptions, head []byte) dialect {
 	d := dialect{Separator: o.Separator, Quote: o.Quote, Escape: o.Escape, Comment: o.Comment, Newline: '\n'}
 	if d.Quote == 0 {
 		d.Quote = '"'
@@ -43,7 +43,7 @@ func dialectOf(o ReadOptions, head []byte) dialect {
 }
 
 // checkDialect refuses options that contradict each other.
-func checkDialect(o ReadOptions) error {
+func checkDialect(o tableOptions) error {
 	bad := func(format string, args ...any) *fault.Error {
 		return fault.Newf(fault.Usage, "read", "tables", format, args...)
 	}

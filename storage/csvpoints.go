@@ -23,9 +23,34 @@ type csvParser struct {
 // fieldTaker takes fields that are not features as they are, row by row. ok is
 // false where a field is no number and has to be one.
 type fieldTaker interface {
-	field(col int, text []byte, v float64, number bool) (ok bool)
-	end(c *Chunk)
-	forget() // the row that is not to be
+	Field(col int, text []byte, v float64, number bool) (ok bool)
+	End(c *Chunk)
+	Forget() // the row that is not to be
+}
+
+// read hands on the points of a range, block by block. What begin returns, if there
+// is one, takes the fields of a block; it may prepare the chunk of its rows.
+func (s *tableSpec) read(ctx context.Context, rng Range, begin func(c *Chunk) fieldTaker, yield func(*Chunk) error) error {
+	for blk, err := range s.blocks(rng) {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return err
+		}
+		c, prep := &Chunk{}, fieldTaker(nil)
+		if begin != nil {
+			prep = begin(c)
+		}
+		if err := parseCSV(blk, s, c, prep); err != nil {
+			return err
+		}
+		if c.Rows() == 0 && c.malformed == 0 {
+			continue
+		}
+		c.where = blk.place()
+		if err := yield(c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // errMalformed is that of a record that is left out.
@@ -67,7 +92,7 @@ func (p *csvParser) row(first bool) error {
 	p.c.backTo(at)
 	p.c.malformed++
 	if p.prep != nil {
-		p.prep.forget()
+		p.prep.Forget()
 	}
 	p.i, _ = p.recordEnd(p.b, start)
 	return nil
@@ -108,7 +133,7 @@ func (p *csvParser) record(first bool) error {
 		p.c.Labels = append(p.c.Labels, 0)
 	}
 	if p.prep != nil {
-		p.prep.end(p.c)
+		p.prep.End(p.c)
 	}
 	return nil
 }
@@ -125,7 +150,7 @@ var (
 // take reads the field of a column, and returns what is wrong with it.
 func (p *csvParser) take(col int) error {
 	if p.spec.Null != "" && p.null() {
-		if p.prep == nil || col == p.spec.Label || col == p.spec.Weight || !p.prep.field(col, nil, 0, false) {
+		if p.prep == nil || col == p.spec.Label || col == p.spec.Weight || !p.prep.Field(col, nil, 0, false) {
 			return errNull
 		}
 		p.toFieldEnd()
@@ -166,7 +191,7 @@ func (p *csvParser) prepared(col int) error {
 	p.i = at
 	text := p.trimmed()
 	p.i = max(p.i, end)
-	if !p.prep.field(col, text, v, number) {
+	if !p.prep.Field(col, text, v, number) {
 		return errNumber
 	}
 	return nil
@@ -271,40 +296,4 @@ func (p *csvParser) columnName(col int) string {
 		return strconv.Quote(p.spec.Names[col])
 	}
 	return strconv.Itoa(col)
-}
-
-// chunkMark is how far a chunk has come.
-type chunkMark struct{ labels, weights, values, offsets, indices, texts int }
-
-func (c *Chunk) mark() chunkMark {
-	return chunkMark{len(c.Labels), len(c.Weights), len(c.Values), len(c.Offsets), len(c.Indices), len(c.Texts)}
-}
-
-// backTo takes back what was appended since a mark.
-func (c *Chunk) backTo(m chunkMark) {
-	c.Labels, c.Weights, c.Values = c.Labels[:m.labels], c.Weights[:m.weights], c.Values[:m.values]
-	c.Offsets, c.Indices = c.Offsets[:m.offsets], c.Indices[:m.indices]
-	for _, t := range c.Texts[m.texts:] {
-		delete(c.textIdx, t)
-	}
-	if c.Texts = c.Texts[:m.texts]; m.texts == 0 {
-		c.Texts = nil
-	}
-}
-
-// readTable hands on the rows of one part of a table.
-func (s *Source) readTable(ctx context.Context, part int, yield func(*Chunk) error) error {
-	for blk, err := range blocksOf(s.part(part), &s.Table.dialect) {
-		if err = cmp.Or(err, ctx.Err()); err != nil {
-			return err
-		}
-		c := &Chunk{}
-		if err := s.parse(blk, c); err != nil {
-			return err
-		}
-		if err := handOn(c, blk, yield); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-
-	"github.com/volley-engine/volley/internal/fault"
 )
 
 // Record is one record of a table of text. It is valid until the next one is
@@ -29,9 +27,7 @@ type Record struct {
 func (r *Record) Place() (path string, line int64) {
 	k, at := &r.known, r.blk.offset+int64(r.at)
 	if r.before < 0 {
-		if r.before = 0; r.blk.rng.Offset > 0 {
-			r.before = linesBefore(r.blk.rng, r.blk.newline)
-		}
+		r.before = r.blk.before()
 	}
 	if k.line == 0 || k.offset < r.blk.offset {
 		k.offset, k.line = r.blk.offset, r.before+r.blk.line
@@ -56,42 +52,30 @@ func (r *Record) Text() string {
 	return string(r.blk.data[r.at:end])
 }
 
-// Bad makes an error of what is wrong with the record.
-func (s *Source) Bad(r *Record, part int, hint string, why error) error {
-	err := fault.New(fault.BadInput, "read", r.Where(), why)
-	if hint != "" {
-		err = err.WithHint(hint)
-	}
-	return s.Table.sure(s.part(part), err)
-}
-
-// MalformedPolicy returns what becomes of records that are malformed.
-func (s *Source) MalformedPolicy() Malformed { return s.Table.Malformed }
-
-// Records hands on the records of a part of a table of text.
-func (s *Source) Records(ctx context.Context, part int, yield func(*Record) error) error {
+// Records hands on the records of a range.
+func (s *tableSpec) Records(ctx context.Context, rng Range, yield func(*Record) error) error {
 	r := &Record{before: -1}
-	for blk, err := range blocksOf(s.part(part), &s.Table.dialect) {
+	for blk, err := range s.blocks(rng) {
 		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
-		if err := s.records(&blk, r, yield); err != nil {
+		if err := s.recordsOf(&blk, r, yield); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Source) records(blk *textBlock, r *Record, yield func(*Record) error) error {
-	c := cursor{dialect: &s.Table.dialect, b: blk.data}
+func (s *tableSpec) recordsOf(blk *textBlock, r *Record, yield func(*Record) error) error {
+	c := cursor{dialect: &s.dialect, b: blk.data}
 	first := blk.offset == blk.rng.Skip
 	r.cut, r.blk = &c, blk
 	for c.i < len(c.b) {
 		if c.skipEmpty() {
 			continue
 		}
-		r.First, r.at = first && !s.Table.Header, c.i
-		s.Table.read(&c, r)
+		r.First, r.at = first && !s.Header, c.i
+		s.recordAt(&c, r)
 		if err := yield(r); err != nil {
 			return err
 		}
@@ -100,8 +84,8 @@ func (s *Source) records(blk *textBlock, r *Record, yield func(*Record) error) e
 	return nil
 }
 
-// read cuts the record at the cursor.
-func (s *tableSpec) read(c *cursor, r *Record) {
+// recordAt cuts the record at the cursor.
+func (s *tableSpec) recordAt(c *cursor, r *Record) {
 	c.begin()
 	r.Fields, r.Wrong, r.Hint = r.Fields[:0], "", ""
 	bad := -1

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
+	"iter"
 	"os"
 	"runtime"
 
@@ -26,23 +26,48 @@ func spans(path string) error {
 	return fault.New(fault.BadInput, "read", path, errSpans).WithHint("set Quoted, or --quoted: parts are then cut by reading what is before them")
 }
 
+// cutWithinQuotes reports whether an error is that of parts that were cut within quotes.
+func cutWithinQuotes(err error) bool { return errors.Is(err, errSpans) }
+
+// law is where records end, for who reads text.
+func (d *dialect) law() textRecords {
+	return textRecords{Newline: d.Newline, Quote: d.Quote, End: d.recordEnd}
+}
+
+// blocks reads a range in blocks of whole records.
+func (d *dialect) blocks(rng Range) iter.Seq2[textBlock, error] {
+	return func(yield func(textBlock, error) bool) {
+		b, err := openText(rng, d.law())
+		if err != nil {
+			yield(textBlock{}, err)
+			return
+		}
+		defer b.close()
+		if b.run(func(blk textBlock, err error) bool { return yield(blk, d.sure(rng, err)) }) {
+			if err := d.endsWhereNextBegins(b, rng); err != nil {
+				yield(textBlock{}, err)
+			}
+		}
+	}
+}
+
 // endsWhereNextBegins checks that the next part begins with the record after the
-// last one.
-func (b *blocker) endsWhereNextBegins() error {
-	end := b.rng.Offset + b.rng.Length
-	if !b.quotes || b.rng.Exact || end >= b.rng.File.Size {
+// last one that was read of a range.
+func (d *dialect) endsWhereNextBegins(b *textReader, rng Range) error {
+	end := rng.Offset + rng.Length
+	if !b.quoted() || rng.Exact || end >= rng.File.Size {
 		return nil
 	}
-	next, err := b.rng.guess(end, b.newline)
-	if err != nil || next == b.offset {
+	next, err := d.guess(rng, end)
+	if err != nil || next == b.next() {
 		return err
 	}
-	return spans(b.rng.File.Path)
+	return spans(rng.File.Path)
 }
 
 // guess returns where the first row of a part that begins at an offset of a range's
 // file begins, if newlines end records.
-func (r Range) guess(offset int64, newline byte) (int64, error) {
+func (d *dialect) guess(r Range, offset int64) (int64, error) {
 	if offset <= r.Skip {
 		return r.Skip, nil
 	}
@@ -51,16 +76,16 @@ func (r Range) guess(offset int64, newline byte) (int64, error) {
 		return 0, disk.OpenError(r.File.Path, err)
 	}
 	defer f.Close()
-	return nextLine(f, offset-1, newline)
+	return nextLine(f, offset-1, d.Newline)
 }
 
 // sure returns the error about a part's records, unless the part begins within
 // quotes: then it is that.
 func (d *dialect) sure(rng Range, err error) error {
-	if err == nil || d.Quote == 0 || rng.Exact || rng.Offset == 0 || errors.Is(err, errSpans) || fault.KindOf(err) != fault.BadInput {
+	if err == nil || d.Quote == 0 || rng.Exact || rng.Offset == 0 || cutWithinQuotes(err) || fault.KindOf(err) != fault.BadInput {
 		return err
 	}
-	from, failed := rng.guess(rng.Offset, d.Newline)
+	from, failed := d.guess(rng, rng.Offset)
 	if failed != nil {
 		return err
 	}
@@ -77,16 +102,16 @@ func (d *dialect) nextRecord(ctx context.Context, r Range, from, to int64) (int6
 	if from >= to {
 		return from, nil
 	}
-	b, err := openBlocks(Range{File: r.File, Skip: r.Skip, Offset: from, Length: to - from, Exact: true}, d)
+	b, err := openText(Range{File: r.File, Skip: r.Skip, Offset: from, Length: to - from, Exact: true}, d.law())
 	if err != nil {
 		return 0, err
 	}
-	defer b.r.Close()
+	defer b.close()
 	b.run(func(_ textBlock, failed error) bool {
 		err = cmp.Or(failed, ctx.Err())
 		return err == nil
 	})
-	return b.offset, err
+	return b.next(), err
 }
 
 // cut returns ranges with the same records as ranges of one file after the other
@@ -101,7 +126,7 @@ func (d *dialect) cut(ctx context.Context, ranges []Range) ([]Range, error) {
 			continue // whole: compressed ones are, too
 		}
 		g.Go(func() (err error) {
-			if begins[i], err = r.guess(r.Offset, d.Newline); err == nil {
+			if begins[i], err = d.guess(r, r.Offset); err == nil {
 				ends[i], err = d.nextRecord(inner, r, begins[i], r.Offset+r.Length)
 			}
 			if fault.KindOf(err) == fault.BadInput {
@@ -137,42 +162,4 @@ func (d *dialect) join(ctx context.Context, ranges []Range, begins, ends []int64
 		at = end
 	}
 	return out, nil
-}
-
-// cutAgain does something with all parts; where these turn out to be cut within
-// quotes, once more with parts that are not.
-func (s *Source) cutAgain(ctx context.Context, do func() error) error {
-	err := do()
-	if !errors.Is(err, errSpans) {
-		return err
-	}
-	cuts, err := s.Table.cut(ctx, s.Parts)
-	if err != nil {
-		return err
-	}
-	s.cuts.Store(&cuts)
-	return do()
-}
-
-// part returns the range of a part.
-func (s *Source) part(i int) Range {
-	if cuts := s.cuts.Load(); cuts != nil {
-		return (*cuts)[i]
-	}
-	return s.Parts[i]
-}
-
-// headOf reads the beginning of a file, and whether that is all of it.
-func headOf(path string, size int) (head []byte, all bool, err error) {
-	r, err := openPlain(path)
-	if err != nil {
-		return nil, false, err
-	}
-	defer r.Close()
-	head = make([]byte, size)
-	n, err := io.ReadFull(r, head)
-	if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, false, err
-	}
-	return head[:n], n < len(head), nil
 }

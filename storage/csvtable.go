@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,34 +45,82 @@ const (
 // byteOrderMark begins files that some programs write as UTF-8.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// readTables settles how all files are read, by their heads, and cuts them into parts
-// of about size bytes.
-func (s *Source) readTables(o ReadOptions, size int64) (err error) {
-	if s.Format == TSV && o.Separator == 0 {
-		o.Separator = '\t'
+// tableOptions say how tables of text are to be read. The zero value detects everything.
+type tableOptions struct {
+	Separator byte // 0 detects
+	Header    *bool
+	Label     string // column of the label: a name or a zero-based number
+	NoLabel   bool
+	Weight    string // column of rows' weights: a name or a zero-based number; empty is none
+	Quote     byte   // of fields; 0 is "
+	NoQuotes  bool   // quotes are text
+	Escape    byte   // before a quote within quotes; 0: quotes are doubled
+	Comment   byte   // lines that begin with it are no records; 0 is none
+	Null      string // text of a field without quotes that is null, besides nothing
+	Malformed Malformed
+	Quoted    bool     // quoted fields hold newlines, although none is in the beginning
+	Typed     []string // columns of a user's type, which rows are read into; nil where they are points
+	Known     []string // names that columns may have: a first line with one of them is a header, any other not
+	Asked     []string // names that are asked for: a first line with one of them is a header
+}
+
+// openTable settles how all files are read, by their heads, and cuts them into parts of
+// about size bytes: at newlines, or where quotes may hold these, where records begin.
+func openTable(files []File, o tableOptions, size int64) (*tableSpec, []Range, error) {
+	t, parts, err := planTable(files, o, size)
+	if err == nil && o.Typed == nil {
+		err = t.checkPoints(files[0].Path)
 	}
+	if err == nil && (t.Quotes || t.Spans) {
+		parts, err = t.cut(context.Background(), parts)
+	}
+	return t, parts, err
+}
+
+// planTable settles how all files are read, and cuts them at newlines.
+func planTable(files []File, o tableOptions, size int64) (t *tableSpec, parts []Range, err error) {
 	if err := checkDialect(o); err != nil {
-		return err
+		return nil, nil, err
 	}
-	skips := make(map[string]int64, len(s.Files))
-	for i, f := range s.Files {
+	skips := make(map[string]int64, len(files))
+	for i, f := range files {
 		spec, first, err := detectTable(f.Path, o)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		if i == 0 {
-			s.Table, o.Separator = &spec, spec.Separator
-		} else if err := s.Table.like(&spec, first, s.Files[0].Path, f.Path, o.Header != nil); err != nil {
-			return err
+			t, o.Separator = &spec, spec.Separator
+		} else if err := t.like(&spec, first, files[0].Path, f.Path, o.Header != nil); err != nil {
+			return nil, nil, err
 		}
 		skips[f.Path] = spec.skip()
-		s.Table.Quotes, s.Table.Spans = s.Table.Quotes || spec.Quotes, s.Table.Spans || spec.Spans
+		t.Quotes, t.Spans = t.Quotes || spec.Quotes, t.Spans || spec.Spans
 	}
-	s.Parts, err = Ranges(s.Files, size)
-	for i := range s.Parts {
-		s.Parts[i].Skip = skips[s.Parts[i].File.Path]
+	parts, err = Ranges(files, size)
+	for i := range parts {
+		parts[i].Skip = skips[parts[i].File.Path]
 	}
-	return err
+	return t, parts, err
+}
+
+// checkPoints refuses tables of which no points can be made.
+func (s *tableSpec) checkPoints(path string) error {
+	if len(s.Features) == 0 {
+		return fault.Newf(fault.BadInput, "read", path+" line 1", "the row has a single field %q where features should be", clip(s.Names)).
+			WithHint("set --separator, or --format")
+	}
+	if s.Malformed == KeepMalformed {
+		return fault.Newf(fault.Usage, "read", path, "points cannot be made of malformed rows").WithHint("drop them, or fail")
+	}
+	return nil
+}
+
+// clip is the first of some names, short enough for a message.
+func clip(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return names[0][:min(len(names[0]), 60)]
 }
 
 // skip returns where the first row of the file begins that the spec is of.
@@ -104,7 +153,7 @@ func (s *tableSpec) like(o *tableSpec, first []string, firstPath, path string, t
 
 // detectTable looks at the head of a file and settles separator, header,
 // names and the label's column; first is the first record's fields.
-func detectTable(path string, o ReadOptions) (spec tableSpec, first []string, err error) {
+func detectTable(path string, o tableOptions) (spec tableSpec, first []string, err error) {
 	head, all, err := headOf(path, headBytes)
 	for size := headBytes; err == nil && !all && size < maxLine && !dialectOf(o, head).firstWhole(head); {
 		size *= 8
@@ -213,9 +262,6 @@ func (d *dialect) spansLines(head []byte) bool {
 	return false
 }
 
-// headBytes is how much of a file is looked at, unless its first record is longer.
-const headBytes = 256 << 10
-
 // firstWhole reports whether a file's head has the whole of its first record.
 func (d dialect) firstWhole(head []byte) bool {
 	c := cursor{dialect: &d, b: head}
@@ -300,23 +346,10 @@ func (s *tableSpec) unnamed() (n int) {
 	return n
 }
 
-// headLines returns the first lines of a head that are not blank.
-func headLines(head []byte, most int) []string {
-	var lines []string
-	for line := range bytes.Lines(head) {
-		if s := strings.TrimRight(string(line), "\r\n"); strings.TrimSpace(s) != "" {
-			if lines = append(lines, s); len(lines) == most {
-				break
-			}
-		}
-	}
-	return lines
-}
-
 // looksLikeHeader reports whether the first record names columns: one of the
 // type's, where rows are typed; else the label or another that is known, or a
 // field of it is no number where the next record has one.
-func looksLikeHeader(first []string, records [][]string, o ReadOptions) bool {
+func looksLikeHeader(first []string, records [][]string, o tableOptions) bool {
 	if o.Typed != nil {
 		return slices.ContainsFunc(first, func(f string) bool {
 			return slices.ContainsFunc(o.Typed, func(n string) bool { return strings.EqualFold(strings.TrimSpace(f), n) })
@@ -325,7 +358,7 @@ func looksLikeHeader(first []string, records [][]string, o ReadOptions) bool {
 	if len(records) == 1 {
 		return false
 	}
-	known := slices.Concat(o.Known, o.Prepare.OneHot, o.Prepare.Hash, o.Prepare.Text, []string{o.Label, o.Weight})
+	known := slices.Concat(o.Known, o.Asked, []string{o.Label, o.Weight})
 	guess := false
 	for i, f := range first {
 		name := strings.TrimSpace(f)
@@ -345,7 +378,7 @@ func isNumber(s string) bool {
 
 // chooseColumns finds the label: by name, by zero-based number, else the
 // column named "label", else the first. Every other column is a feature.
-func (s *tableSpec) chooseColumns(path string, o ReadOptions) error {
+func (s *tableSpec) chooseColumns(path string, o tableOptions) error {
 	if s.Columns > maxIndex {
 		return fault.Newf(fault.BadInput, "read", path, "%d columns are too many", s.Columns)
 	}
@@ -369,7 +402,7 @@ func (s *tableSpec) chooseColumns(path string, o ReadOptions) error {
 	return nil
 }
 
-func (s *tableSpec) findLabel(path string, o ReadOptions) (int, error) {
+func (s *tableSpec) findLabel(path string, o tableOptions) (int, error) {
 	if o.NoLabel {
 		return -1, nil
 	}
@@ -398,14 +431,4 @@ func (s *tableSpec) numbered(flag, want, path string) (int, error) {
 		return 0, noColumn(path, flag, want, s.Names)
 	}
 	return n, nil
-}
-
-func noColumn(path, flag, want string, names []string) error {
-	return fault.Newf(fault.Usage, "read", path, "no column %q for --%s; columns are %s", want, flag,
-		strings.Join(names[:min(len(names), 40)], " ")).WithHint("set --" + flag + " to a name or a zero-based number")
-}
-
-// sameColumn refuses one column for both label and weight.
-func sameColumn(path, name string) error {
-	return fault.Newf(fault.Usage, "read", path, "column %q is to be both label and weight", name).WithHint("--label and --weight-column name them")
 }

@@ -231,8 +231,8 @@ func takePart[T any](to *[]T, raw *[]byte, n int) error {
 	return err
 }
 
-// parts are the slices of a chunk in the order that a reply has them.
-func (c *Chunk) parts() [][]byte {
+// chunkParts are the slices of a chunk in the order that a reply has them.
+func chunkParts(c *Chunk) [][]byte {
 	return [][]byte{raw.Bytes(c.Labels), raw.Bytes(c.Values), raw.Bytes(c.Offsets), raw.Bytes(c.Indices), raw.Bytes(c.Weights)}
 }
 

@@ -142,3 +142,21 @@ func (p *plainReader) Read(b []byte) (int, error) {
 	}
 	return n, fault.New(fault.BadInput, "read", p.path, err)
 }
+
+// headBytes is how much of a file is looked at to find out what is in it.
+const headBytes = 256 << 10
+
+// headOf reads the beginning of a file, and whether that is all of it.
+func headOf(path string, size int) (head []byte, all bool, err error) {
+	r, err := openPlain(path)
+	if err != nil {
+		return nil, false, err
+	}
+	defer r.Close()
+	head = make([]byte, size)
+	n, err := io.ReadFull(r, head)
+	if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, false, err
+	}
+	return head[:n], n < len(head), nil
+}

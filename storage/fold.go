@@ -80,3 +80,11 @@ func (c *Chunk) filter(keep func(r int) bool) {
 		c.Offsets, c.Values, c.Indices = c.Offsets[:n+1], c.Values[:values], c.Indices[:values]
 	}
 }
+
+// mix is a seeded hash of a row's ordinal (the finalizer of splitmix64).
+func mix(seed, ordinal uint64) uint64 {
+	z := seed*0x9e3779b97f4a7c15 + ordinal + 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}

@@ -1,12 +1,10 @@
 package storage
 
 import (
+	"cmp"
+	"context"
 	"math"
 )
-
-// maxIndex is the greatest column index a sparse row may have: vectors of
-// that length are allocated, so a wild index must not get through.
-const maxIndex = 1<<28 - 1
 
 // parseLIBSVM reads `label [qid:N] index:value … [# comment]` lines. Indices
 // are kept as they stand; whether they count from 0 or 1 is decided when the
@@ -18,6 +16,27 @@ func parseLIBSVM(blk textBlock, c *Chunk) error {
 	}
 	for p.i < len(p.b) {
 		if err := p.line(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readLIBSVM hands on the rows of a range, block by block.
+func readLIBSVM(ctx context.Context, rng Range, yield func(*Chunk) error) error {
+	for blk, err := range textLines(rng) {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return err
+		}
+		c := &Chunk{}
+		if err := parseLIBSVM(blk, c); err != nil {
+			return err
+		}
+		if c.Rows() == 0 {
+			continue
+		}
+		c.where = blk.place()
+		if err := yield(c); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"runtime/debug"
 	"slices"
@@ -46,12 +45,21 @@ func load(ctx context.Context, rows Rows, dir string, disk *allowance, o PackOpt
 		l, err = loadParts(ctx, rows, newSpool(dir, disk), o, progress)
 		return err
 	}
-	if s, ok := rows.(*Source); ok && s.Table != nil {
-		err = s.cutAgain(ctx, do)
+	if t, ok := rows.(guessed); ok {
+		err = t.CutAgain(ctx, do)
 	} else {
 		err = do()
 	}
 	return l, err
+}
+
+// guessed is input of which it is found out by reading it whether it was cut into parts
+// rightly.
+type guessed interface {
+	// CutAgain does something with all parts, and once more where they were cut wrongly.
+	CutAgain(ctx context.Context, do func() error) error
+	// Sure returns an error about rows of a part, or what explains it.
+	Sure(part int, err error) error
 }
 
 func loadParts(ctx context.Context, rows Rows, to *spool, o PackOptions, progress func(rows int)) (*loaded, error) {
@@ -87,10 +95,10 @@ func loadParts(ctx context.Context, rows Rows, to *spool, o PackOptions, progres
 	return l, l.finish()
 }
 
-// blamed returns an error about rows of a part, unless that begins within quotes.
+// blamed returns an error about rows of a part, unless that was cut wrongly.
 func blamed(rows Rows, part int, err error) error {
-	if s, ok := rows.(*Source); ok && s.Table != nil {
-		return s.Table.sure(s.part(part), err)
+	if t, ok := rows.(guessed); ok {
+		return t.Sure(part, err)
 	}
 	return err
 }
@@ -123,29 +131,29 @@ func (l *loaded) note(c *Chunk) error {
 		return nil
 	}
 	if l.rows > 0 && l.dense != c.Dense() {
-		return fault.Newf(fault.BadInput, "read", c.place(), "dense and sparse rows are mixed")
+		return fault.Newf(fault.BadInput, "read", place(c), "dense and sparse rows are mixed")
 	}
 	if l.rows > 0 && c.Dense() && c.Width != l.width {
-		return fault.Newf(fault.BadInput, "read", c.place(), "rows have %d features, those before them %d", c.Width, l.width)
+		return fault.Newf(fault.BadInput, "read", place(c), "rows have %d features, those before them %d", c.Width, l.width)
 	}
 	l.dense, l.width, l.blobs = c.Dense(), c.Width, c.Blobs != nil
 	l.zero = l.zero || c.ZeroBased
 	l.rows += int64(c.Rows())
 	if !c.Dense() {
-		lo, hi := c.indexBounds()
+		lo, hi := indexBounds(c)
 		l.lo, l.hi = min(l.lo, lo), max(l.hi, hi)
 	}
 	l.nnz += int64(len(c.Values))
 	if l.single {
 		if at := beyondSingle(c.Values); at >= 0 {
-			return fault.Newf(fault.BadInput, "read", c.place(), "the value %v in a row from here on is beyond single precision", c.Values[at]).
+			return fault.Newf(fault.BadInput, "read", place(c), "the value %v in a row from here on is beyond single precision", c.Values[at]).
 				WithHint("leave out --storage float32, or scale the column")
 		}
 	}
 	l.weighs = l.weighs || c.Weights != nil
 	for i, w := range c.Weights {
 		if !(w >= 0) || math.IsInf(w, 0) {
-			return fault.Newf(fault.BadInput, "read", c.place(), "a row, the %d. from here, has the weight %v, not a number of zero or more", i+1, w)
+			return fault.Newf(fault.BadInput, "read", place(c), "a row, the %d. from here, has the weight %v, not a number of zero or more", i+1, w)
 		}
 		l.weight += w
 	}
@@ -190,7 +198,7 @@ type labelSet struct {
 
 func (s *labelSet) add(c *Chunk) error {
 	if s.seen && s.text != (c.Texts != nil) && c.Rows() > 0 {
-		return fault.Newf(fault.BadInput, "read", c.place(), "some labels from here on are %s, others are not",
+		return fault.Newf(fault.BadInput, "read", place(c), "some labels from here on are %s, others are not",
 			map[bool]string{true: "text", false: "numbers"}[c.Texts != nil])
 	}
 	if !s.seen {
@@ -236,9 +244,6 @@ func (s *labelSet) names() []string {
 	return names
 }
 
-// FormatLabel is a numeric label in its shortest form.
-func FormatLabel(v float64) string { return fmt.Sprintf("%v", v) }
-
 // recode maps a chunk's own text codes to positions in the sorted names.
 func recode(c *Chunk, names []string) []float64 {
 	if c.Texts == nil {
@@ -253,4 +258,24 @@ func recode(c *Chunk, names []string) []float64 {
 		out[i] = to[int(code)]
 	}
 	return out
+}
+
+// indexBounds are the least and greatest column index of a sparse chunk;
+// (MaxInt32, -1) where there is none.
+func indexBounds(c *Chunk) (lo, hi int32) {
+	lo, hi = math.MaxInt32, -1
+	for r := range len(c.Offsets) - 1 { // indices ascend within a row
+		if a, b := c.Offsets[r], c.Offsets[r+1]; a < b {
+			lo, hi = min(lo, c.Indices[a]), max(hi, c.Indices[b-1])
+		}
+	}
+	return lo, hi
+}
+
+// place names a chunk's first row, for complaints about the whole.
+func place(c *Chunk) string {
+	if c.where == nil {
+		return "the input"
+	}
+	return c.where()
 }

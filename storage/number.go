@@ -3,6 +3,7 @@ package storage
 import (
 	"math"
 	"strconv"
+	"strings"
 	"unsafe"
 )
 
@@ -111,4 +112,13 @@ func scanSpecial(b []byte, start int) (float64, int) {
 		return 0, start
 	}
 	return v, end
+}
+
+// missingNumber reports whether a field stands for no number.
+func missingNumber(field []byte) bool {
+	switch strings.ToLower(string(field)) {
+	case "", "na", "n/a", "nan", "null", "none", "?":
+		return true
+	}
+	return false
 }

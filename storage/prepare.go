@@ -101,15 +101,6 @@ const (
 	denseWidth = 512
 )
 
-// missingNumber reports whether a field stands for no number.
-func missingNumber(field []byte) bool {
-	switch strings.ToLower(string(field)) {
-	case "", "na", "n/a", "nan", "null", "none", "?":
-		return true
-	}
-	return false
-}
-
 // bucketOf is the bucket of a word or value.
 func bucketOf(word []byte, buckets int) int { return int(xxhash.Sum64(word) % uint64(buckets)) }
 
@@ -309,8 +300,8 @@ type rowPreparer struct {
 	drop   bool
 }
 
-// field takes a field in; ok is false where it is no number and has to be one.
-func (r *rowPreparer) field(col int, text []byte, v float64, number bool) (ok bool) {
+// Field takes a field in; ok is false where it is no number and has to be one.
+func (r *rowPreparer) Field(col int, text []byte, v float64, number bool) (ok bool) {
 	c := r.places[col]
 	if c == nil {
 		return true // a column that the model was not made from
@@ -358,18 +349,16 @@ func (r *rowPreparer) words(c *PreparedColumn, text []byte) {
 	}
 }
 
-// forget forgets the row in hand, which is malformed.
-func (r *rowPreparer) forget() { r.row, r.drop = r.row[:0], false }
+// Forget forgets the row in hand, which is malformed.
+func (r *rowPreparer) Forget() { r.row, r.drop = r.row[:0], false }
 
-// end makes a point of the row, unless it is dropped.
-func (r *rowPreparer) end(c *Chunk) {
+// End makes a point of the row, unless it is dropped.
+func (r *rowPreparer) End(c *Chunk) {
 	row := r.row
 	r.row = r.row[:0]
 	if r.drop {
-		if r.drop = false; c.dropped == nil {
-			c.dropped = map[int]bool{}
-		}
-		c.dropped[len(c.Labels)-1] = true
+		r.drop = false
+		c.drop()
 	}
 	if !r.p.Sparse {
 		from := len(c.Values)

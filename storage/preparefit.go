@@ -31,7 +31,7 @@ func (s *Source) prepare(o ReadOptions) error {
 	if err != nil {
 		return err
 	}
-	return s.cutAgain(context.Background(), func() error { return s.fit(p, o.Prepare.Scale) })
+	return s.CutAgain(context.Background(), func() error { return s.fit(p, o.Prepare.Scale) })
 }
 
 // fit reads all parts, several at a time, and adds up what they hold in the order
@@ -45,20 +45,9 @@ func (s *Source) fit(p *Prepared, scale Scale) error {
 	for i := range parts {
 		g.Go(func() error {
 			f := newFitter(p, s.Table)
-			for blk, err := range blocksOf(s.part(i), &s.Table.dialect) {
-				if err == nil {
-					err = ctx.Err()
-				}
-				if err == nil {
-					f.fold = func(row int) bool { return train.keeps(i, row) }
-					err = parseCSV(blk, s.Table, &Chunk{}, f)
-				}
-				if err != nil {
-					return err
-				}
-			}
+			f.fold = func(row int) bool { return train.keeps(i, row) }
 			parts[i] = f
-			return nil
+			return s.Table.read(ctx, s.part(i), func(*Chunk) fieldTaker { return f }, func(*Chunk) error { return nil })
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -114,7 +103,8 @@ func newFitter(p *Prepared, spec *tableSpec) *fitter {
 	return f
 }
 
-func (f *fitter) field(col int, text []byte, v float64, number bool) bool {
+// Field notes a field of the row in hand; ok is false where it is no number and has to be one.
+func (f *fitter) Field(col int, text []byte, v float64, number bool) bool {
 	k := f.places[col]
 	if f.p.Columns[k].Kind == numberColumn && !number && (!missingNumber(text) || f.p.Missing == MissingError) {
 		return false
@@ -123,11 +113,11 @@ func (f *fitter) field(col int, text []byte, v float64, number bool) bool {
 	return true
 }
 
-// forget forgets the row in hand, which is malformed.
-func (f *fitter) forget() { f.row = f.row[:0] }
+// Forget forgets the row in hand, which is malformed.
+func (f *fitter) Forget() { f.row = f.row[:0] }
 
-// end takes the row in, if it is one that is read.
-func (f *fitter) end(c *Chunk) {
+// End takes the row in, if it is one that is read.
+func (f *fitter) End(c *Chunk) {
 	c.Labels, c.Weights, c.Values = c.Labels[:0], c.Weights[:0], c.Values[:0]
 	row := f.row
 	f.row = f.row[:0]

@@ -252,12 +252,3 @@ func FuzzMappedSplit(f *testing.F) {
 		}
 	})
 }
-
-// TestLittleTextIsSharedOut, down to parts that are worth a task.
-func TestLittleTextIsSharedOut(t *testing.T) {
-	for size, want := range map[int64]int64{100: textLeast, 30 << 20: 30 << 20 / fewParts, 10 << 30: textBytes} {
-		if got := textPart([]File{{Size: size / 2}, {Size: size - size/2}}); got != want {
-			t.Errorf("of %d bytes a part has %d, want %d", size, got, want)
-		}
-	}
-}

@@ -113,7 +113,7 @@ func (s *sender) chunk(c *Chunk) error {
 		return nil
 	}
 	d := &decodedChunk{Width: c.Width, Texts: c.Texts, Lens: [5]int{len(c.Labels), len(c.Values), len(c.Offsets), len(c.Indices), len(c.Weights)}}
-	return s.send(&decodeReply{Chunk: d}, c.parts()...)
+	return s.send(&decodeReply{Chunk: d}, chunkParts(c)...)
 }
 
 // columns sends a batch of columns, together with others, as many as a slot holds.

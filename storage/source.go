@@ -2,9 +2,9 @@ package storage
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -50,6 +50,16 @@ type ReadOptions struct {
 	Fitted    *Prepared `json:",omitempty"` // the same, as a model has it
 }
 
+// ofTable are the options of who reads tables.
+func (o ReadOptions) ofTable(format Format) tableOptions {
+	if format == TSV && o.Separator == 0 {
+		o.Separator = '\t'
+	}
+	return tableOptions{Separator: o.Separator, Header: o.Header, Label: o.Label, NoLabel: o.NoLabel, Weight: o.Weight,
+		Quote: o.Quote, NoQuotes: o.NoQuotes, Escape: o.Escape, Comment: o.Comment, Null: o.Null, Malformed: o.Malformed, Quoted: o.Quoted,
+		Typed: o.Typed, Known: o.Known, Asked: slices.Concat(o.Prepare.OneHot, o.Prepare.Hash, o.Prepare.Text)}
+}
+
 // Source is input resolved to parts that can be read on their own. It is made
 // once, where the job starts; executors take it from the plan.
 type Source struct {
@@ -89,7 +99,7 @@ func OpenSource(o ReadOptions, uris ...string) (*Source, error) {
 	}
 	switch s.Format {
 	case CSV, TSV:
-		err = s.planTable(o)
+		s.Table, s.Parts, err = openTable(files, o.ofTable(s.Format), rangeBytes)
 	case LIBSVM:
 		if s.Parts, err = Ranges(files, rangeBytes); err == nil && o.Weight != "" {
 			err = fault.Newf(fault.Usage, "read", files[0].Path, "rows of LIBSVM have no column %q", o.Weight).WithHint("weights are a column of CSV, TSV, Parquet or Arrow")
@@ -119,31 +129,6 @@ func dropEmpty(files []File, lines bool) ([]File, error) {
 		return nil, fault.Newf(fault.BadInput, "read", files[0].Path, "the file is empty")
 	}
 	return kept, nil
-}
-
-func (s *Source) planTable(o ReadOptions) (err error) {
-	if err = s.readTables(o, rangeBytes); err != nil {
-		return err
-	}
-	if len(s.Table.Features) == 0 {
-		return fault.Newf(fault.BadInput, "read", s.Files[0].Path+" line 1", "the row has a single field %q where features should be", clip(s.Table.Names)).
-			WithHint("set --separator, or --format")
-	}
-	if o.Malformed == KeepMalformed {
-		return fault.Newf(fault.Usage, "read", s.Files[0].Path, "points cannot be made of malformed rows").WithHint("drop them, or fail")
-	}
-	if s.Table.Quotes || s.Table.Spans {
-		s.Parts, err = s.Table.cut(context.Background(), s.Parts)
-	}
-	return err
-}
-
-// clip is the first of some names, short enough for a message.
-func clip(names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	return names[0][:min(len(names[0]), 60)]
 }
 
 var extensions = map[string]Format{
@@ -197,51 +182,33 @@ func (s *Source) Read(ctx context.Context, part int, yield func(*Chunk) error) e
 	case CSV, TSV:
 		return s.readTable(ctx, part, yield)
 	}
-	for blk, err := range textBlocks(s.Parts[part]) {
-		if err = cmp.Or(err, ctx.Err()); err != nil {
-			return err
-		}
-		c := &Chunk{}
-		if err := parseLIBSVM(blk, c); err != nil {
-			return err
-		}
-		if err := handOn(c, blk, yield); err != nil {
-			return err
-		}
-	}
-	return nil
+	return readLIBSVM(ctx, s.Parts[part], yield)
 }
 
-// handOn hands on the rows of a block, which itself is reused.
-func handOn(c *Chunk, blk textBlock, yield func(*Chunk) error) error {
-	if c.Rows() == 0 && c.malformed == 0 {
-		return nil
-	}
-	line, rng, newline := blk.line, blk.rng, blk.newline
-	c.where = func() string { return textBlock{rng: rng, line: line, newline: newline}.where(0) }
-	return yield(c)
-}
-
-func (s *Source) parse(blk textBlock, c *Chunk) error {
+// readTable hands on the rows of one part of a table.
+func (s *Source) readTable(ctx context.Context, part int, yield func(*Chunk) error) error {
 	if s.Prepared == nil {
-		return parseCSV(blk, s.Table, c, nil)
+		return s.Table.read(ctx, s.part(part), nil, yield)
 	}
 	places, err := s.Prepared.places(s.Table, s.Files[0].Path)
 	if err != nil {
 		return err
 	}
-	if c.ZeroBased = true; s.Prepared.Sparse {
-		c.Offsets = []int64{0}
-	} else {
-		c.Width = s.Prepared.Width
+	begin := func(c *Chunk) fieldTaker {
+		if c.ZeroBased = true; s.Prepared.Sparse {
+			c.Offsets = []int64{0}
+		} else {
+			c.Width = s.Prepared.Width
+		}
+		return &rowPreparer{p: s.Prepared, places: places, keep: s.KeepRows, counts: map[int32]float64{}}
 	}
-	return parseCSV(blk, s.Table, c, &rowPreparer{p: s.Prepared, places: places, keep: s.KeepRows, counts: map[int32]float64{}})
+	return s.Table.read(ctx, s.part(part), begin, yield)
 }
 
 // Lines hands each line of a text part to yield, without its newline. The
 // bytes are valid during the call only.
 func (s *Source) Lines(ctx context.Context, part int, yield func([]byte) error) error {
-	for blk, err := range textBlocks(s.Parts[part]) {
+	for blk, err := range textLines(s.Parts[part]) {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -255,4 +222,49 @@ func (s *Source) Lines(ctx context.Context, part int, yield func([]byte) error) 
 		}
 	}
 	return nil
+}
+
+// CutAgain does something with all parts; where these turn out to be cut within
+// quotes, once more with parts that are not.
+func (s *Source) CutAgain(ctx context.Context, do func() error) error {
+	err := do()
+	if s.Table == nil || !cutWithinQuotes(err) {
+		return err
+	}
+	cuts, err := s.Table.cut(ctx, s.Parts)
+	if err != nil {
+		return err
+	}
+	s.cuts.Store(&cuts)
+	return do()
+}
+
+// Sure returns an error about rows of a part, unless the part begins within quotes:
+// then it is that.
+func (s *Source) Sure(part int, err error) error {
+	if s.Table == nil {
+		return err
+	}
+	return s.Table.sure(s.part(part), err)
+}
+
+// part returns the range of a part.
+func (s *Source) part(i int) Range {
+	if cuts := s.cuts.Load(); cuts != nil {
+		return (*cuts)[i]
+	}
+	return s.Parts[i]
+}
+
+// headLines returns the first lines of a head that are not blank.
+func headLines(head []byte, most int) []string {
+	var lines []string
+	for line := range bytes.Lines(head) {
+		if s := strings.TrimRight(string(line), "\r\n"); strings.TrimSpace(s) != "" {
+			if lines = append(lines, s); len(lines) == most {
+				break
+			}
+		}
+	}
+	return lines
 }

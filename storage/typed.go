@@ -26,27 +26,18 @@ func openTyped(o ReadOptions, files []File) (s *Source, err error) {
 			s.Parts = append(s.Parts, Range{File: f})
 		}
 	case CSV, TSV:
-		err = s.planFields(o)
+		s.Table, s.Parts, err = openTable(files, o.ofTable(o.Format), partSize(totalSize(files), textLeast, textBytes))
 	default: // lines
-		s.Parts, err = Ranges(files, textPart(files))
+		s.Parts, err = Ranges(files, partSize(totalSize(files), textLeast, textBytes))
 	}
 	return s, err
 }
 
-// How much text one part of a dataset of lines has: of little data less, so that
-// there are about fewParts, but never less than textLeast.
+// How much text one part of a dataset of lines has, at the least and at the most.
 const (
 	textLeast = 2 << 20
 	textBytes = 32 << 20
 )
-
-func textPart(files []File) int64 {
-	var total int64
-	for _, f := range files {
-		total += f.Size
-	}
-	return min(textBytes, max(textLeast, total/fewParts))
-}
 
 // planFlat cuts Parquet files into parts of whole row groups, and reports whether
 // the columns can be read by the low-level readers.
@@ -64,7 +55,7 @@ func (s *Source) planFlat(names []string) error {
 		}
 	}
 	// Enough parts to share out, each large enough for a map task to combine much.
-	most := groupPart(total)
+	most := partSize(total, groupLeast, groupBytes)
 	for i, file := range s.Files {
 		s.Parts = append(s.Parts, groupParts(file, found[i], most)...)
 	}
@@ -104,16 +95,6 @@ func (f *flatFile) names() (out []string) {
 	return out
 }
 
-// planFields finds out how the fields of a table are written, and cuts files that
-// have quotes where records begin.
-func (s *Source) planFields(o ReadOptions) error {
-	err := s.readTables(o, textPart(s.Files))
-	if err == nil && (s.Table.Quotes || s.Table.Spans) {
-		s.Parts, err = s.Table.cut(context.Background(), s.Parts)
-	}
-	return err
-}
-
 // FieldNames are the names of a table's columns, and whether they are the file's
 // own.
 func (s *Source) FieldNames() (names []string, own bool) { return s.Table.Names, s.Table.Header }
@@ -136,7 +117,7 @@ func (w Where) String() string {
 // EachLine hands on the lines of a part with their places.
 func (s *Source) EachLine(ctx context.Context, part int, yield func(where func() Where, line []byte) error) error {
 	rng := s.Parts[part]
-	for blk, err := range textBlocks(rng) {
+	for blk, err := range textLines(rng) {
 		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
@@ -243,4 +224,21 @@ func (s *Source) ArrowRecords(ctx context.Context, part int, names []string, yie
 		}
 		return nil
 	})
+}
+
+// MalformedPolicy returns what becomes of records that are malformed.
+func (s *Source) MalformedPolicy() Malformed { return s.Table.Malformed }
+
+// Records hands on the records of a part of a table of text.
+func (s *Source) Records(ctx context.Context, part int, yield func(*Record) error) error {
+	return s.Table.Records(ctx, s.part(part), yield)
+}
+
+// Bad makes an error of what is wrong with a record of a part.
+func (s *Source) Bad(r *Record, part int, hint string, why error) error {
+	err := fault.New(fault.BadInput, "read", r.Where(), why)
+	if hint != "" {
+		err = err.WithHint(hint)
+	}
+	return s.Sure(part, err)
 }

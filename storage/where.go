@@ -18,10 +18,22 @@ func (b textBlock) where(pos int) string {
 		newline = '\n'
 	}
 	line := b.line + int64(bytes.Count(b.data[:min(pos, len(b.data))], []byte{newline}))
-	if b.rng.Offset > 0 {
-		line += linesBefore(b.rng, newline)
+	return fmt.Sprintf("%s line %d", b.rng.File.Path, line+b.before())
+}
+
+// place returns a function that names the file and line of the block's beginning, which
+// does not need the block.
+func (b textBlock) place() func() string {
+	b.data = nil
+	return func() string { return b.where(0) }
+}
+
+// before counts the lines of the file before those that the block's own line counts.
+func (b textBlock) before() int64 {
+	if b.rng.Offset == 0 {
+		return 0
 	}
-	return fmt.Sprintf("%s line %d", b.rng.File.Path, line)
+	return linesBefore(b.rng, b.newline)
 }
 
 // linesBefore counts the lines that begin before the range.

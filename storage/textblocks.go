@@ -11,41 +11,10 @@ import (
 
 const (
 	blockBytes = 1 << 20  // how much text is parsed at a time
-	maxLine    = 64 << 20 // a longer line is refused before it is gathered
+	maxLine    = 64 << 20 // a longer line, or record, is refused before it is gathered
 )
 
-// Range is a part of a file: the lines that begin in [Offset, Offset+Length).
-// A compressed file has one range, whose length is the compressed size.
-type Range struct {
-	File   File  `json:"file"`
-	Offset int64 `json:"offset"`
-	Length int64 `json:"length"`
-	Exact  bool  `json:"exact,omitempty"` // a record of a table begins at Offset, and another where the range ends
-	Skip   int64 `json:"skip,omitempty"`  // where the file's first row begins, after a header
-	Row    int64 `json:"row,omitempty"`   // number of the first row, where the file says how many its parts have
-}
-
-// Ranges cuts files into ranges of about size bytes, compressed files excepted.
-func Ranges(files []File, size int64) ([]Range, error) {
-	var out []Range
-	for _, f := range files {
-		packed, err := sniffCompression(f.Path)
-		if err != nil {
-			return nil, err
-		}
-		if packed != Plain || f.Size <= size {
-			out = append(out, Range{File: f, Length: f.Size})
-			continue
-		}
-		for off := int64(0); off < f.Size; off += size {
-			out = append(out, Range{File: f, Offset: off, Length: min(size, f.Size-off)})
-		}
-	}
-	return out, nil
-}
-
-// textBlock is a run of whole lines; its first line begins at Offset, or is
-// line number Line (from 1) where the reader counted.
+// textBlock is a run of whole records of a range; the first begins at offset.
 type textBlock struct {
 	data    []byte
 	rng     Range
@@ -54,45 +23,41 @@ type textBlock struct {
 	newline byte
 }
 
-// textBlocks reads a range in blocks of whole lines.
-func textBlocks(rng Range) iter.Seq2[textBlock, error] { return blocksOf(rng, nil) }
+// textRecords says where records end: lines, unless there are quotes, within which
+// newlines are text.
+type textRecords struct {
+	Newline byte // what lines end with, after a \r or without
+	Quote   byte // 0 is none
+	// End returns the position after the record that begins at b[i], where quotes
+	// decide; whole is false where b ends before it does, or might.
+	End func(b []byte, i int) (end int, whole bool)
+}
 
-// blocksOf reads a range in blocks of whole records: lines, where there is no
-// dialect.
-func blocksOf(rng Range, d *dialect) iter.Seq2[textBlock, error] {
+// textLines reads a range in blocks of whole lines.
+func textLines(rng Range) iter.Seq2[textBlock, error] {
 	return func(yield func(textBlock, error) bool) {
-		b, err := openBlocks(rng, d)
+		b, err := openText(rng, textRecords{Newline: '\n'})
 		if err != nil {
 			yield(textBlock{}, err)
 			return
 		}
-		defer b.r.Close()
-		checked := yield
-		if d != nil {
-			checked = func(blk textBlock, err error) bool { return yield(blk, d.sure(rng, err)) }
-		}
-		if b.run(checked) {
-			if err := b.endsWhereNextBegins(); err != nil {
-				yield(textBlock{}, err)
-			}
-		}
+		defer b.close()
+		b.run(yield)
 	}
 }
 
-func openBlocks(rng Range, d *dialect) (*blocker, error) {
-	b := &blocker{rng: rng, line: 1, d: d, newline: '\n'}
-	if d != nil {
-		b.newline = d.Newline
-	}
+// openText begins to read a range.
+func openText(rng Range, law textRecords) (*textReader, error) {
+	b := &textReader{rng: rng, line: 1, law: law}
 	var err error
-	if b.r, b.limit, b.offset, err = openRange(rng, b.newline); err == nil {
+	if b.r, b.limit, b.offset, err = openRange(rng, law.Newline); err == nil {
 		err = b.skipTo(rng.Skip)
 	}
 	return b, err
 }
 
 // skipTo reads up to where the file's first row begins.
-func (b *blocker) skipTo(row int64) error {
+func (b *textReader) skipTo(row int64) error {
 	skip := row - b.offset
 	if b.limit >= 0 {
 		skip = min(skip, b.limit)
@@ -105,7 +70,7 @@ func (b *blocker) skipTo(row int64) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		err = nil
 	}
-	b.line += int64(bytes.Count(head[:n], []byte{b.newline}))
+	b.line += int64(bytes.Count(head[:n], []byte{b.law.Newline}))
 	if b.offset += int64(n); b.limit > 0 {
 		b.limit -= int64(n)
 	}
@@ -156,22 +121,31 @@ func nextLine(f io.ReaderAt, off int64, newline byte) (int64, error) {
 	}
 }
 
-type blocker struct {
-	rng     Range
-	r       io.ReadCloser
-	d       *dialect // of records; nil where these are lines
-	newline byte
-	limit   int64 // bytes in which lines may still begin; -1 is no limit
-	offset  int64
-	line    int64
-	buf     []byte
-	have    int
-	quotes  bool // some were seen
+// textReader reads a range in blocks of whole records.
+type textReader struct {
+	rng    Range
+	r      io.ReadCloser
+	law    textRecords
+	limit  int64 // bytes in which records may still begin; -1 is no limit
+	offset int64
+	line   int64
+	buf    []byte
+	have   int
+	quotes bool // some were seen
 }
+
+// close ends reading.
+func (b *textReader) close() error { return b.r.Close() }
+
+// next is where the record after those that were read begins.
+func (b *textReader) next() int64 { return b.offset }
+
+// quoted reports whether quotes were seen.
+func (b *textReader) quoted() bool { return b.quotes }
 
 // run yields blocks until the range's last record has been read, and reports
 // whether it came to that. The yielded data is reused for the next block.
-func (b *blocker) run(yield func(textBlock, error) bool) bool {
+func (b *textReader) run(yield func(textBlock, error) bool) bool {
 	b.buf = make([]byte, blockBytes)
 	for b.limit != 0 {
 		n, err := b.fill()
@@ -182,8 +156,8 @@ func (b *blocker) run(yield func(textBlock, error) bool) bool {
 		if n == 0 {
 			return true
 		}
-		blk := textBlock{data: b.buf[:n], rng: b.rng, offset: b.offset, line: b.line, newline: b.newline}
-		b.line += int64(bytes.Count(blk.data, []byte{b.newline}))
+		blk := textBlock{data: b.buf[:n], rng: b.rng, offset: b.offset, line: b.line, newline: b.law.Newline}
+		b.line += int64(bytes.Count(blk.data, []byte{b.law.Newline}))
 		b.offset += int64(n)
 		if b.limit > 0 {
 			b.limit = max(0, b.limit-int64(n))
@@ -198,7 +172,7 @@ func (b *blocker) run(yield func(textBlock, error) bool) bool {
 
 // fill gathers at least one whole line and returns how many bytes of buf are
 // whole lines of this range; 0 at the end of the data.
-func (b *blocker) fill() (int, error) {
+func (b *textReader) fill() (int, error) {
 	for eof := false; ; {
 		if end := b.whole(eof); end > 0 || eof {
 			return end, nil
@@ -223,32 +197,32 @@ func (b *blocker) fill() (int, error) {
 
 // whole returns how much of the buffer may be yielded: its whole records, and
 // none that begins after the range's end. Where no quote is, records are lines.
-func (b *blocker) whole(eof bool) int {
+func (b *textReader) whole(eof bool) int {
 	if b.have < len(b.buf) && !eof {
 		return 0
 	}
-	if b.d != nil && b.d.Quote != 0 && bytes.IndexByte(b.buf[:b.have], b.d.Quote) >= 0 {
+	if b.law.Quote != 0 && bytes.IndexByte(b.buf[:b.have], b.law.Quote) >= 0 {
 		b.quotes = true
 		return b.wholeRecords(eof)
 	}
 	return b.wholeLines(eof)
 }
 
-func (b *blocker) wholeLines(eof bool) int {
+func (b *textReader) wholeLines(eof bool) int {
 	if b.limit > 0 && int64(b.have) >= b.limit {
-		if i := bytes.IndexByte(b.buf[b.limit-1:b.have], b.newline); i >= 0 {
+		if i := bytes.IndexByte(b.buf[b.limit-1:b.have], b.law.Newline); i >= 0 {
 			return int(b.limit) + i
 		}
 	}
 	if eof {
 		return b.have
 	}
-	return bytes.LastIndexByte(b.buf[:b.have], b.newline) + 1
+	return bytes.LastIndexByte(b.buf[:b.have], b.law.Newline) + 1
 }
 
-func (b *blocker) wholeRecords(eof bool) (end int) {
+func (b *textReader) wholeRecords(eof bool) (end int) {
 	for end < b.have && (b.limit < 0 || int64(end) < b.limit) {
-		next, whole := b.d.recordEnd(b.buf[:b.have], end)
+		next, whole := b.law.End(b.buf[:b.have], end)
 		if !whole && !eof {
 			return end
 		}
@@ -257,8 +231,8 @@ func (b *blocker) wholeRecords(eof bool) (end int) {
 	return end
 }
 
-func (b *blocker) tooLong() error {
-	blk := textBlock{rng: b.rng, offset: b.offset, line: b.line, newline: b.newline}
+func (b *textReader) tooLong() error {
+	blk := textBlock{rng: b.rng, offset: b.offset, line: b.line, newline: b.law.Newline}
 	if b.quotes {
 		return blk.hinted(0, "is a quote not closed?", "the record is longer than %d MiB", maxLine>>20)
 	}

@@ -1,0 +1,19 @@
+package storage
+
+import (
+	"strings"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// noColumn is the error about a column that there is not, by the name or number that a flag
+// has for it.
+func noColumn(path, flag, want string, names []string) error {
+	return fault.Newf(fault.Usage, "read", path, "no column %q for --%s; columns are %s", want, flag,
+		strings.Join(names[:min(len(names), 40)], " ")).WithHint("set --" + flag + " to a name or a zero-based number")
+}
+
+// sameColumn refuses one column for both label and weight.
+func sameColumn(path, name string) error {
+	return fault.Newf(fault.Usage, "read", path, "column %q is to be both label and weight", name).WithHint("--label and --weight-column name them")
+}
