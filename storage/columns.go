@@ -33,13 +33,29 @@ const (
 	groupBytes = 128 << 20
 )
 
+// fileKind says how columns are written in a file.
+type fileKind string
+
+// The kinds.
+const (
+	kindParquet fileKind = "parquet"
+	kindArrow   fileKind = "arrow"
+)
+
+// columnOptions say which columns are what. The zero value detects everything.
+type columnOptions struct {
+	Label   string // column of the label: a name or a zero-based number
+	NoLabel bool   // there is no label column
+	Weight  string // column of rows' weights: a name or a zero-based number; empty is none
+}
+
 // describeFiles says what is in some files, of which it is said whether they have
 // certain columns where there are any; one child looks at them all.
-func describeFiles(ctx context.Context, files []File, format Format, columns []string) (found []*columnsInFile, err error) {
+func describeFiles(ctx context.Context, files []File, kind fileKind, columns []string) (found []*columnsInFile, err error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
-	order := decodeOrder{Path: files[0].Path, Format: format, Columns: columns}
+	order := decodeOrder{Path: files[0].Path, Kind: kind, Columns: columns}
 	for _, f := range files {
 		order.Describe, order.Memory = append(order.Describe, f.Path), max(order.Memory, memoryFor(f.Size))
 	}
@@ -53,27 +69,22 @@ func describeFiles(ctx context.Context, files []File, format Format, columns []s
 	return found, err
 }
 
-// planColumns looks at every file once and cuts Parquet files into parts of
-// whole row groups.
-func (s *Source) planColumns(o ReadOptions) error {
-	var total int64
-	for _, f := range s.Files {
-		total += f.Size
-	}
-	found, err := describeFiles(context.Background(), s.Files, s.Format, nil)
+// planColumns looks at every file once and finds out which columns make points; Parquet
+// files are cut into parts of whole row groups.
+func planColumns(files []File, kind fileKind, o columnOptions) (p *columnPlan, parts []Range, err error) {
+	found, err := describeFiles(context.Background(), files, kind, nil)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	for i, f := range s.Files {
-		d := found[i]
+	for i, f := range files {
 		if i == 0 {
-			if s.Columns, err = planOf(f.Path, d, o); err != nil {
-				return err
+			if p, err = planOf(f.Path, found[i], o); err != nil {
+				return nil, nil, err
 			}
 		}
-		s.Parts = append(s.Parts, groupParts(f, d, partSize(total, groupLeast, groupBytes))...)
+		parts = append(parts, groupParts(f, found[i], partSize(totalSize(files), groupLeast, groupBytes))...)
 	}
-	return nil
+	return p, parts, nil
 }
 
 // groupParts are ranges of row groups: Offset is the first, Length how many.
@@ -97,7 +108,7 @@ func groupParts(f File, d *columnsInFile, most int64) []Range {
 	return out
 }
 
-func planOf(path string, d *columnsInFile, o ReadOptions) (*columnPlan, error) {
+func planOf(path string, d *columnsInFile, o columnOptions) (*columnPlan, error) {
 	p := &columnPlan{}
 	var err error
 	if !o.NoLabel {
@@ -170,20 +181,16 @@ func (d *columnsInFile) named(path, flag, want string) (string, error) {
 	return "", noColumn(path, flag, want, d.Names)
 }
 
-// readColumns hands on the rows of one part.
-func (s *Source) readColumns(ctx context.Context, part int, yield func(*Chunk) error) error {
-	rng := s.Parts[part]
-	own := func(c *Chunk) error {
-		c.where, c.ZeroBased = func() string { return rng.File.Path }, true
-		return yield(c)
-	}
-	order := decodeOrder{Path: rng.File.Path, Format: s.Format, Plan: s.Columns, Groups: rng.groups(), Memory: memoryFor(rng.File.Size)}
+// read hands on the rows of one part.
+func (p *columnPlan) read(ctx context.Context, kind fileKind, rng Range, yield func(*Chunk) error) error {
+	order := decodeOrder{Path: rng.File.Path, Kind: kind, Plan: p, Groups: groupsOf(rng), Memory: memoryFor(rng.File.Size)}
 	return decode(ctx, order, func(r *decodeReply) error {
 		c, err := r.chunk()
 		if c == nil || err != nil {
 			return err
 		}
-		return own(c)
+		c.where, c.ZeroBased = func() string { return rng.File.Path }, true
+		return yield(c)
 	})
 }
 
@@ -423,81 +430,4 @@ func (p *columnPlan) sparseColumns(c *Chunk, rec arrow.Record) error {
 		c.Offsets = append(c.Offsets, int64(len(c.Indices)))
 	}
 	return nil
-}
-
-// Width is how many features the columns of a table make; −1 where only the
-// rows can tell.
-func (s *Source) Width() int {
-	switch {
-	case s.Prepared != nil:
-		return s.Prepared.Width
-	case s.Columns != nil && s.Columns.List == "" && !s.Columns.Sparse:
-		return len(s.Columns.Features)
-	case s.Table != nil:
-		return len(s.Table.Features)
-	}
-	return -1
-}
-
-// LabelName is the name of the label's column, its number where columns have
-// no names, and empty where there is none.
-func (s *Source) LabelName() string {
-	switch {
-	case s.Columns != nil:
-		return s.Columns.Label
-	case s.Table != nil && s.Table.Label >= 0:
-		return s.Table.Names[s.Table.Label]
-	}
-	return ""
-}
-
-// WeightName is the same of the column of rows' weights.
-func (s *Source) WeightName() string {
-	switch {
-	case s.Columns != nil:
-		return s.Columns.Weight
-	case s.Table != nil && s.Table.Weight >= 0:
-		return s.Table.Names[s.Table.Weight]
-	}
-	return ""
-}
-
-// FeatureNames are the names of the columns that are features, where there
-// are any.
-func (s *Source) FeatureNames() []string {
-	switch {
-	case s.Prepared != nil:
-		return s.Prepared.Names()
-	case s.Columns != nil:
-		return s.Columns.Features
-	case s.Table != nil && s.Table.Header:
-		var names []string
-		for _, i := range s.Table.Features {
-			names = append(names, s.Table.Names[i])
-		}
-		return names
-	}
-	return nil
-}
-
-// Preparation is what takes rows as the input has them to points; nil where they
-// are points as they are.
-func (s *Source) Preparation() *Prepared { return s.Prepared }
-
-// Column is the place of a feature among the columns of a table: the first of the
-// names given that a column has, or that is a column's number from 0.
-func (s *Source) Column(either ...string) (int, error) {
-	names := s.FeatureNames()
-	for _, name := range either {
-		if i := slices.Index(names, name); i >= 0 {
-			return i, nil
-		}
-	}
-	for _, name := range either {
-		if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < s.Width() {
-			return n, nil
-		}
-	}
-	return 0, fault.Newf(fault.Usage, "read", s.Files[0].Path, "there is no column %q among its %d; they are %s", either[0], max(0, s.Width()),
-		strings.Join(names[:min(len(names), 40)], " "))
 }

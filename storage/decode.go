@@ -29,7 +29,7 @@ const decodeEnv = "VOLLEY_DECODE"
 // decodeOrder is what the child is asked to do.
 type decodeOrder struct {
 	Path     string      `json:"path"`
-	Format   Format      `json:"format"`
+	Kind     fileKind    `json:"kind"`
 	Describe []string    `json:"describe,omitempty"` // only say what is in these files
 	Groups   []int       `json:"groups"`             // row groups of Parquet; none is all
 	Plan     *columnPlan `json:"plan"`

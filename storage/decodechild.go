@@ -123,7 +123,7 @@ func decodeRows(order decodeOrder, s *sender) (err error) {
 	if order.Columns != nil {
 		return sendFlat(order, s)
 	}
-	if order.Format == Parquet && order.Plan != nil {
+	if order.Kind == kindParquet && order.Plan != nil {
 		if read, err := readNumbers(order, s); read || err != nil {
 			return err
 		}
@@ -244,7 +244,7 @@ func openColumns(order decodeOrder) (*columnSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	if order.Format == Parquet {
+	if order.Kind == kindParquet {
 		return openParquet(f, order)
 	}
 	head := make([]byte, 6)

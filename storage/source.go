@@ -105,7 +105,7 @@ func OpenSource(o ReadOptions, uris ...string) (*Source, error) {
 			err = fault.Newf(fault.Usage, "read", files[0].Path, "rows of LIBSVM have no column %q", o.Weight).WithHint("weights are a column of CSV, TSV, Parquet or Arrow")
 		}
 	case Parquet, Arrow:
-		err = s.planColumns(o)
+		s.Columns, s.Parts, err = planColumns(files, fileKind(s.Format), columnOptions{Label: o.Label, NoLabel: o.NoLabel, Weight: o.Weight})
 	default:
 		err = fault.Newf(fault.Usage, "read", files[0].Path, "unknown format %q", s.Format).
 			WithHint("formats are libsvm, csv, tsv, parquet, arrow")
@@ -178,7 +178,7 @@ func (s *Source) Read(ctx context.Context, part int, yield func(*Chunk) error) e
 	}
 	switch s.Format {
 	case Parquet, Arrow:
-		return s.readColumns(ctx, part, yield)
+		return s.Columns.read(ctx, fileKind(s.Format), s.Parts[part], yield)
 	case CSV, TSV:
 		return s.readTable(ctx, part, yield)
 	}
