@@ -107,7 +107,7 @@ func (m *LinearModel) margin(weights []float64, c *storage.Chunk, r int) float64
 // Predict writes one line a row as CSV. A classifier's are the predicted label,
 // one of the model's originals, and the score: the probability of Labels[1], or,
 // of a support vector machine, the margin. A regression's are the predictions.
-func (m *LinearModel) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
+func (m *LinearModel) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (n int64, err error) {
 	out := bufio.NewWriterSize(w, 1<<16)
 	cut := m.cut()
 	labels := [2]string{csvField(m.Labels[0]), csvField(m.Labels[1])}
@@ -120,7 +120,7 @@ func (m *LinearModel) Predict(ctx context.Context, in rdd.Input, uris []string, 
 		in.NoLabel = true
 	}
 	err = m.each(ctx, in, uris, func(_ *storage.Chunk, _ int, z float64) error {
-		rows++
+		n++
 		if m.Loss != Squared {
 			k := 0
 			if z > cut {
@@ -133,9 +133,9 @@ func (m *LinearModel) Predict(ctx context.Context, in rdd.Input, uris []string, 
 		return out.WriteByte('\n')
 	})
 	if err != nil {
-		return rows, err
+		return n, err
 	}
-	return rows, out.Flush()
+	return n, out.Flush()
 }
 
 // SetThreshold sets the score above which a row is said to have Labels[1]: a

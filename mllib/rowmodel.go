@@ -116,7 +116,7 @@ func probabilities(z []float64) (best int) {
 	return best
 }
 
-func (m *rowModel) predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer, margins marginsOf) (rows int64, err error) {
+func (m *rowModel) predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer, margins marginsOf) (n int64, err error) {
 	out := bufio.NewWriterSize(w, 1<<16)
 	if m.Labels == nil {
 		fmt.Fprintln(out, "prediction")
@@ -127,7 +127,7 @@ func (m *rowModel) predict(ctx context.Context, in rdd.Input, uris []string, w i
 		in.NoLabel = true
 	}
 	err = m.each(ctx, in, uris, margins, func(_ *storage.Chunk, _ int, z []float64) error {
-		rows++
+		n++
 		best := 0
 		if m.Labels != nil {
 			best = probabilities(z)
@@ -138,9 +138,9 @@ func (m *rowModel) predict(ctx context.Context, in rdd.Input, uris []string, w i
 		return out.WriteByte('\n')
 	})
 	if err != nil {
-		return rows, err
+		return n, err
 	}
-	return rows, out.Flush()
+	return n, out.Flush()
 }
 
 // class is the number of a row's label.
@@ -175,7 +175,7 @@ func (m *rowModel) evaluate(ctx context.Context, in rdd.Input, uris []string, ma
 		return regressionMetrics(all), nil
 	}
 	k := len(m.Labels)
-	var rows, loss float64 // by weight
+	var weighed, loss float64 // by weight
 	read := 0
 	table := make([]float64, k*k) // by what it is, and what is said
 	err := m.each(ctx, in, uris, margins, func(c *storage.Chunk, r int, z []float64) error {
@@ -186,19 +186,19 @@ func (m *rowModel) evaluate(ctx context.Context, in rdd.Input, uris []string, ma
 		best := probabilities(z)
 		weight := c.WeightOf(r)
 		read++
-		rows += weight
+		weighed += weight
 		loss -= weight * math.Log(max(z[is], math.SmallestNonzeroFloat64))
 		table[is*k+best] += weight
 		return nil
 	})
 	if err == nil {
-		err = weighsNothing(read, rows, uris)
+		err = weighsNothing(read, weighed, uris)
 	}
-	if err != nil || rows == 0 {
+	if err != nil || weighed == 0 {
 		return nil, err
 	}
 	right, f1 := agreement(table, k)
-	return map[string]float64{"accuracy": right / rows, "log_loss": loss / rows, "f1": f1}, nil
+	return map[string]float64{"accuracy": right / weighed, "log_loss": loss / weighed, "f1": f1}, nil
 }
 
 // agreement is how many rows lie on the diagonal of a table of k classes, and the mean

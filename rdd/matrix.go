@@ -226,14 +226,14 @@ func (m matrixRows) Read(ctx context.Context, part int, yield func(*storage.Chun
 }
 
 // chunk has some rows.
-func (c *compressed) chunk(rows []int) *storage.Chunk {
+func (c *compressed) chunk(which []int) *storage.Chunk {
 	n := 0
-	for _, row := range rows {
+	for _, row := range which {
 		n += c.starts[row+1] - c.starts[row]
 	}
-	out := &storage.Chunk{ZeroBased: true, Labels: make([]float64, 0, len(rows)), Offsets: append(make([]int64, 0, len(rows)+1), 0),
+	out := &storage.Chunk{ZeroBased: true, Labels: make([]float64, 0, len(which)), Offsets: append(make([]int64, 0, len(which)+1), 0),
 		Indices: make([]int32, 0, n), Values: make([]float64, 0, n)}
-	for _, row := range rows {
+	for _, row := range which {
 		from, to := c.starts[row], c.starts[row+1]
 		out.AppendSparse(float64(c.rows[row]), c.at[from:to], c.values[from:to])
 	}

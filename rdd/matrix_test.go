@@ -26,7 +26,7 @@ func TestMatrixIsItsEntries(t *testing.T) {
 }
 
 // ordered wants all entries, by rows that come once each.
-func ordered(t *rapid.T, rows matrixRows, entries []Entry, of func(Entry) (row, column int64)) {
+func ordered(t *rapid.T, m matrixRows, entries []Entry, of func(Entry) (row, column int64)) {
 	var columns []int64
 	wanted := map[int64][]Entry{}
 	for _, e := range entries {
@@ -37,8 +37,8 @@ func ordered(t *rapid.T, rows matrixRows, entries []Entry, of func(Entry) (row, 
 	slices.Sort(columns)
 	columns = slices.Compact(columns)
 	got := 0
-	for part := range rows.Len() {
-		err := rows.Read(context.Background(), part, func(c *storage.Chunk) error {
+	for part := range m.Len() {
+		err := m.Read(context.Background(), part, func(c *storage.Chunk) error {
 			for r, label := range c.Labels {
 				row := wanted[int64(label)]
 				delete(wanted, int64(label))

@@ -51,38 +51,38 @@ type columnOptions struct {
 
 // describeFiles says what is in some files, of which it is said whether they have
 // certain columns where there are any; one child looks at them all.
-func describeFiles(ctx context.Context, files []File, kind fileKind, columns []string) (found []*columnsInFile, err error) {
-	if len(files) == 0 {
+func describeFiles(ctx context.Context, inputs []File, kind fileKind, columns []string) (found []*columnsInFile, err error) {
+	if len(inputs) == 0 {
 		return nil, nil
 	}
-	order := decodeOrder{Path: files[0].Path, Kind: kind, Columns: columns}
-	for _, f := range files {
+	order := decodeOrder{Path: inputs[0].Path, Kind: kind, Columns: columns}
+	for _, f := range inputs {
 		order.Describe, order.Memory = append(order.Describe, f.Path), max(order.Memory, memoryFor(f.Size))
 	}
 	err = decode(ctx, order, func(r *decodeReply) error {
 		found = append(found, r.Describe)
 		return nil
 	})
-	if err == nil && (len(found) < len(files) || slices.Contains(found, nil)) {
-		err = fault.Newf(fault.BadInput, "read", files[0].Path, "the file says nothing of its columns")
+	if err == nil && (len(found) < len(inputs) || slices.Contains(found, nil)) {
+		err = fault.Newf(fault.BadInput, "read", inputs[0].Path, "the file says nothing of its columns")
 	}
 	return found, err
 }
 
 // planColumns looks at every file once and finds out which columns make points; Parquet
 // files are cut into parts of whole row groups.
-func planColumns(files []File, kind fileKind, o columnOptions) (p *columnPlan, parts []Range, err error) {
-	found, err := describeFiles(context.Background(), files, kind, nil)
+func planColumns(inputs []File, kind fileKind, o columnOptions) (p *columnPlan, parts []Range, err error) {
+	found, err := describeFiles(context.Background(), inputs, kind, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	for i, f := range files {
+	for i, f := range inputs {
 		if i == 0 {
 			if p, err = planOf(f.Path, found[i], o); err != nil {
 				return nil, nil, err
 			}
 		}
-		parts = append(parts, groupParts(f, found[i], partSize(totalSize(files), groupLeast, groupBytes))...)
+		parts = append(parts, groupParts(f, found[i], partSize(totalSize(inputs), groupLeast, groupBytes))...)
 	}
 	return p, parts, nil
 }

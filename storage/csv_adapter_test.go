@@ -33,9 +33,9 @@ type csvOptions struct {
 	Typed     []string `json:"typed,omitempty"`
 }
 
-// read returns the options as storage has them.
-func (o csvOptions) read() ReadOptions {
-	ro := ReadOptions{Format: CSV, Separator: byteOf(o.Separator), Quote: byteOf(o.Quote), Escape: byteOf(o.Escape), Comment: byteOf(o.Comment),
+// read returns the options as readers of tables have them.
+func (o csvOptions) read() tableOptions {
+	ro := tableOptions{Separator: byteOf(o.Separator), Quote: byteOf(o.Quote), Escape: byteOf(o.Escape), Comment: byteOf(o.Comment),
 		Null: o.Null, NoQuotes: o.NoQuotes, Malformed: Malformed(o.Malformed), Header: o.Header, Typed: o.Typed}
 	if ro.Malformed == "failfast" {
 		ro.Malformed = FailFast
@@ -82,20 +82,37 @@ type csvRead struct {
 	err       error // when it was read
 }
 
+// csvTable is a table of one file, and its parts.
+type csvTable struct {
+	*tableSpec
+	file  File
+	parts []Range
+}
+
+// openCSV finds out how a file is read.
+func openCSV(path string, o tableOptions) (*csvTable, error) {
+	files, err := Resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	spec, parts, err := openTable(files, o, 16<<20)
+	return &csvTable{spec, files[0], parts}, err
+}
+
 // readCSV reads a table whose parts end at some offsets.
 func readCSV(path string, o csvOptions, ends ...int64) (got csvRead) {
-	src, err := OpenSource(o.read(), path)
+	table, err := openCSV(path, o.read())
 	if err == nil && len(ends) > 0 {
-		err = cutAt(src, ends)
+		err = table.cutAt(ends)
 	}
 	if err != nil {
 		return csvRead{refused: err}
 	}
-	if names, own := src.FieldNames(); own {
-		got.names = names
+	if table.Header {
+		got.names = table.Names
 	}
-	for part := range src.Len() {
-		if got.err = got.part(src, part); got.err != nil {
+	for _, rng := range table.parts {
+		if got.err = got.part(table, rng); got.err != nil {
 			return got
 		}
 	}
@@ -103,11 +120,11 @@ func readCSV(path string, o csvOptions, ends ...int64) (got csvRead) {
 }
 
 // part reads a part. A nil field is null.
-func (got *csvRead) part(src *Source, part int) error {
-	return src.Records(context.Background(), part, func(rec *Record) error {
+func (got *csvRead) part(table *csvTable, rng Range) error {
+	return table.Records(context.Background(), rng, func(rec *Record) error {
 		if rec.Wrong != "" {
-			if got.malformed++; src.MalformedPolicy() == FailFast || rec.First {
-				return src.Bad(rec, part, rec.Hint, errors.New(rec.Wrong))
+			if got.malformed++; table.Malformed == FailFast || rec.First {
+				return table.sure(rng, rec.Bad(rec.Hint, errors.New(rec.Wrong)))
 			}
 			return nil
 		}
@@ -121,18 +138,18 @@ func (got *csvRead) part(src *Source, part int) error {
 	})
 }
 
-// cutAt makes parts of a source of one file that end at some offsets, and at its end,
-// and has it find the bounds of records near these.
-func cutAt(src *Source, ends []int64) (err error) {
-	file, from, skip := src.Files[0], int64(0), src.Parts[0].Skip
-	src.Parts = nil
-	for _, end := range append(ends[:len(ends):len(ends)], file.Size) {
+// cutAt makes parts that end at some offsets, and at the file's end, and finds the
+// bounds of records near these.
+func (c *csvTable) cutAt(ends []int64) (err error) {
+	from, skip := int64(0), c.parts[0].Skip
+	c.parts = nil
+	for _, end := range append(ends[:len(ends):len(ends)], c.file.Size) {
 		if end > from {
-			src.Parts = append(src.Parts, Range{File: file, Offset: from, Length: end - from, Skip: skip})
+			c.parts = append(c.parts, Range{File: c.file, Offset: from, Length: end - from, Skip: skip})
 			from = end
 		}
 	}
-	src.Parts, err = src.Table.cut(context.Background(), src.Parts)
+	c.parts, err = c.cut(context.Background(), c.parts)
 	return err
 }
 

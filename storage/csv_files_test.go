@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/volley-engine/volley/internal/datasets"
 )
 
 // csvFile is a real table, and what other readers find in it. A column has the CRC-32
@@ -29,7 +31,7 @@ type csvFile struct {
 // TestRealTables reports whether the tables of the shared data are read as by others,
 // as a whole and, where they are not compressed, in parts.
 func TestRealTables(t *testing.T) {
-	root := sharedData(t, "")
+	root := datasets.Path(t, "")
 	raw, err := os.ReadFile(filepath.Join("testdata", "csv", "files.json"))
 	if err != nil {
 		t.Fatal(err)

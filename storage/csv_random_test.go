@@ -256,16 +256,16 @@ func TestPointsOfQuotedTables(t *testing.T) {
 	}
 	path := tableFile(t, []byte(text.String()))
 	for size := 1; size < text.Len(); size++ {
-		src, err := OpenSource(ReadOptions{}, path)
+		table, err := openCSV(path, tableOptions{})
 		if err == nil {
-			err = cutAt(src, every(size, text.Len()))
+			err = table.cutAt(every(size, text.Len()))
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []float64
-		for part := range src.Len() {
-			err := src.Read(context.Background(), part, func(c *Chunk) error {
+		for _, rng := range table.parts {
+			err := table.read(context.Background(), rng, nil, func(c *Chunk) error {
 				got = append(got, c.Values...)
 				return nil
 			})

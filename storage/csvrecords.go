@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+
+	"github.com/volley-engine/volley/internal/fault"
 )
 
 // Record is one record of a table of text. It is valid until the next one is
@@ -118,4 +120,13 @@ func (s *tableSpec) field(i int) string {
 
 func wrongWidth(n, want int) string {
 	return fmt.Sprintf("it has %d fields, the first record %d", n, want)
+}
+
+// Bad makes an error of what is wrong with the record.
+func (r *Record) Bad(hint string, why error) error {
+	err := fault.New(fault.BadInput, "read", r.Where(), why)
+	if hint != "" {
+		err = err.WithHint(hint)
+	}
+	return err
 }

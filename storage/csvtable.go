@@ -66,10 +66,10 @@ type tableOptions struct {
 
 // openTable settles how all files are read, by their heads, and cuts them into parts of
 // about size bytes: at newlines, or where quotes may hold these, where records begin.
-func openTable(files []File, o tableOptions, size int64) (*tableSpec, []Range, error) {
-	t, parts, err := planTable(files, o, size)
+func openTable(inputs []File, o tableOptions, size int64) (*tableSpec, []Range, error) {
+	t, parts, err := planTable(inputs, o, size)
 	if err == nil && o.Typed == nil {
-		err = t.checkPoints(files[0].Path)
+		err = t.checkPoints(inputs[0].Path)
 	}
 	if err == nil && (t.Quotes || t.Spans) {
 		parts, err = t.cut(context.Background(), parts)
@@ -78,25 +78,25 @@ func openTable(files []File, o tableOptions, size int64) (*tableSpec, []Range, e
 }
 
 // planTable settles how all files are read, and cuts them at newlines.
-func planTable(files []File, o tableOptions, size int64) (t *tableSpec, parts []Range, err error) {
+func planTable(inputs []File, o tableOptions, size int64) (t *tableSpec, parts []Range, err error) {
 	if err := checkDialect(o); err != nil {
 		return nil, nil, err
 	}
-	skips := make(map[string]int64, len(files))
-	for i, f := range files {
+	skips := make(map[string]int64, len(inputs))
+	for i, f := range inputs {
 		spec, first, err := detectTable(f.Path, o)
 		if err != nil {
 			return nil, nil, err
 		}
 		if i == 0 {
 			t, o.Separator = &spec, spec.Separator
-		} else if err := t.like(&spec, first, files[0].Path, f.Path, o.Header != nil); err != nil {
+		} else if err := t.like(&spec, first, inputs[0].Path, f.Path, o.Header != nil); err != nil {
 			return nil, nil, err
 		}
 		skips[f.Path] = spec.skip()
 		t.Quotes, t.Spans = t.Quotes || spec.Quotes, t.Spans || spec.Spans
 	}
-	parts, err = Ranges(files, size)
+	parts, err = Ranges(inputs, size)
 	for i := range parts {
 		parts[i].Skip = skips[parts[i].File.Path]
 	}

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -52,11 +51,11 @@ func TestWhatFilesClaimIsNotAllocatedHere(t *testing.T) {
 	for way, read := range map[string]func() error{
 		"points": func() error { _, _, err := readAll(path); return err },
 		"typed": func() error {
-			src, err := OpenSource(ReadOptions{Format: Parquet, Typed: []string{"key", "x0"}}, path)
+			o, err := openNamed(path, "key", "x0")
 			if err != nil {
 				return err
 			}
-			return src.FlatColumns(context.Background(), 0, []string{"key", "x0"}, func(int, []*FlatColumn) error { return nil })
+			return o.columns(context.Background(), 0, []string{"key", "x0"}, func(int, []*FlatColumn) error { return nil })
 		},
 	} {
 		var before, after runtime.MemStats
@@ -156,11 +155,11 @@ func TestColumnsComeAsTheyWereDecoded(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.close()
-		src, err := OpenSource(ReadOptions{Format: Parquet, Typed: names}, path)
-		if err != nil || !src.Flat || src.Len() != 1 {
-			t.Fatalf("%+v, %v", src, err)
+		o, err := openNamed(path, names...)
+		if err != nil || !o.flat || len(o.parts) != 1 {
+			t.Fatalf("%+v, %v", o, err)
 		}
-		if err := src.FlatColumns(context.Background(), 0, names, gather(got)); err != nil {
+		if err := o.columns(context.Background(), 0, names, gather(got)); err != nil {
 			t.Fatal(err)
 		}
 		for i, name := range names {
@@ -175,16 +174,16 @@ func TestColumnsComeAsTheyWereDecoded(t *testing.T) {
 func TestAnErrorOfWhoReadsIsTheirs(t *testing.T) {
 	path := tableOf(t, 300_000, 1, false)
 	names := []string{"key", "x0"}
-	src, err := OpenSource(ReadOptions{Format: Parquet, Typed: names}, path)
+	o, err := openNamed(path, names...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	own := fmt.Errorf("enough")
-	if err := src.FlatColumns(context.Background(), 0, names, func(int, []*FlatColumn) error { return own }); err != own {
+	if err := o.columns(context.Background(), 0, names, func(int, []*FlatColumn) error { return own }); err != own {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	err = src.FlatColumns(ctx, 0, names, func(int, []*FlatColumn) error { cancel(); return nil })
+	err = o.columns(ctx, 0, names, func(int, []*FlatColumn) error { cancel(); return nil })
 	if fault.KindOf(err) != fault.Cancelled {
 		t.Errorf("%v", err)
 	}
@@ -235,99 +234,5 @@ func TestDecodersThatAreNotWantedEnd(t *testing.T) {
 	}
 	if left := idlers(); len(left) > 0 {
 		t.Errorf("%d decoders are left", len(left))
-	}
-}
-
-// inflating is a file of few bytes and many rows.
-func inflating(t *testing.T, rows, width int) string {
-	t.Helper()
-	fields := []arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Float64}}
-	for i := range width {
-		fields = append(fields, arrow.Field{Name: fmt.Sprint("x", i), Type: arrow.PrimitiveTypes.Float64})
-	}
-	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
-	for _, f := range b.Fields() {
-		for range rows {
-			f.(*array.Float64Builder).Append(1)
-		}
-	}
-	path := filepath.Join(t.TempDir(), "small.parquet")
-	writeParquetGroups(t, path, b.NewRecord(), int64(rows), []parquet.WriterProperty{parquet.WithDictionaryDefault(true)})
-	return path
-}
-
-// TestUnpackingHoldsToTheBudget: a small file may have very many rows, and what its pack
-// takes on disk, while it is made too, is within what packs may have.
-func TestUnpackingHoldsToTheBudget(t *testing.T) {
-	path := inflating(t, 1_000_000, 9) // of which 48 MiB stay in memory
-	if info, err := os.Stat(path); err != nil || info.Size() > 64<<10 {
-		t.Fatalf("the file is not small: %v", err)
-	}
-	dir := t.TempDir()
-	for _, o := range []PackOptions{{}, {Random: true}, {Float32: true}} {
-		for budget, fits := range map[int64]bool{16 << 20: false, 100 << 20: true} {
-			cache, err := OpenCache(dir, budget)
-			if err != nil {
-				t.Fatal(err)
-			}
-			src, err := OpenSource(ReadOptions{}, path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			o.Workers = 2
-			id, _ := PackID(src, o)
-			began := time.Now()
-			p, err := cache.Get(context.Background(), id, src, o, quiet)
-			if took := time.Since(began); took > time.Minute {
-				t.Errorf("%+v took %v", o, took)
-			}
-			if p != nil {
-				p.Close()
-				os.RemoveAll(p.Dir)
-			}
-			if fits != (err == nil) || !fits && (fault.KindOf(err) != fault.NoResources || !strings.Contains(err.Error(), "--disk")) {
-				t.Errorf("%+v within %d MiB: %v", o, budget>>20, err)
-			}
-		}
-	}
-}
-
-// TestASpoolGivesUpWhatHasBeenRead, so that a pack needs the disk once and not twice.
-func TestASpoolGivesUpWhatHasBeenRead(t *testing.T) {
-	cache, err := OpenCache(t.TempDir(), 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &allowance{cache: cache}
-	s := newSpool(t.TempDir(), a)
-	var all []*spooled
-	for i := range 3 {
-		c := &Chunk{}
-		for range 30_000 {
-			c.AppendDense(float64(i), []float64{1})
-		}
-		h := &spooled{chunk: c, rows: c.Rows()}
-		h.left.Store(2)
-		if i == 2 {
-			s.done(all[0])
-			s.done(all[1])
-			if err := s.spill(h); err == nil || !strings.Contains(err.Error(), "--disk") {
-				t.Errorf("three chunks that are all wanted fit into the disk of two: %v", err)
-			}
-			s.done(all[1])
-		}
-		if err := s.spill(h); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, h)
-	}
-	for i, h := range []*spooled{all[0], all[2]} {
-		c, err := s.load(h)
-		if err != nil || c.Rows() != 30_000 || c.Labels[7] != float64(2*i) {
-			t.Errorf("chunk %d is not what it was: %v", 2*i, err)
-		}
-	}
-	if s.close(); a.mu.taken != 0 {
-		t.Errorf("%d bytes are taken by nothing", a.mu.taken)
 	}
 }

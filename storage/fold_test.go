@@ -14,9 +14,9 @@ import (
 // all others, whatever the format.
 func TestFoldsPartitionTheRows(t *testing.T) {
 	var csv, svm strings.Builder
-	const rows, of = 1000, 4
+	const all, of = 1000, 4
 	csv.WriteString("label,a,b\n")
-	for i := range rows {
+	for i := range all {
 		fmt.Fprintf(&csv, "%d,%d,%d\n", i, i, i%7)
 		fmt.Fprintf(&svm, "%d 1:%d %d:1\n", i, i+1, 2+i%5)
 	}
@@ -29,7 +29,7 @@ func TestFoldsPartitionTheRows(t *testing.T) {
 		for k := range of {
 			train := foldRows(t, path, &Fold{Number: k, Of: of})
 			test := foldRows(t, path, &Fold{Number: k, Of: of, Held: true})
-			if len(train)+len(test) != rows || len(test) < rows/of/2 || len(test) > 2*rows/of {
+			if len(train)+len(test) != all || len(test) < all/of/2 || len(test) > 2*all/of {
 				t.Errorf("%s: fold %d reads %d rows and holds %d", name, k, len(train), len(test))
 			}
 			for label, first := range test {
@@ -44,7 +44,7 @@ func TestFoldsPartitionTheRows(t *testing.T) {
 				t.Errorf("%s: row %v is held by %d folds", name, label, n)
 			}
 		}
-		if len(held) != rows {
+		if len(held) != all {
 			t.Errorf("%s: %d rows are held by some fold", name, len(held))
 		}
 	}

@@ -40,12 +40,12 @@ type loaded struct {
 
 // load reads all parts on `workers` goroutines; once more where they turn out to be
 // cut within quotes.
-func load(ctx context.Context, rows Rows, dir string, disk *allowance, o PackOptions, progress func(rows int)) (l *loaded, err error) {
+func load(ctx context.Context, from Rows, dir string, disk *allowance, o PackOptions, progress func(rows int)) (l *loaded, err error) {
 	do := func() (err error) {
-		l, err = loadParts(ctx, rows, newSpool(dir, disk), o, progress)
+		l, err = loadParts(ctx, from, newSpool(dir, disk), o, progress)
 		return err
 	}
-	if t, ok := rows.(guessed); ok {
+	if t, ok := from.(guessed); ok {
 		err = t.CutAgain(ctx, do)
 	} else {
 		err = do()
@@ -62,17 +62,17 @@ type guessed interface {
 	Sure(part int, err error) error
 }
 
-func loadParts(ctx context.Context, rows Rows, to *spool, o PackOptions, progress func(rows int)) (*loaded, error) {
+func loadParts(ctx context.Context, from Rows, to *spool, o PackOptions, progress func(rows int)) (*loaded, error) {
 	l := &loaded{spool: to, lo: math.MaxInt32, hi: -1, single: o.Float32}
-	parts := make([][]*spooled, rows.Len())
+	parts := make([][]*spooled, from.Len())
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, o.Workers))
 	for part := range parts {
 		g.Go(Guarded(func() error {
-			return rows.Read(ctx, part, func(c *Chunk) error {
+			return from.Read(ctx, part, func(c *Chunk) error {
 				if err := l.noteSafely(&mu, c); err != nil {
-					return blamed(rows, part, err)
+					return blamed(from, part, err)
 				}
 				n := c.Rows()
 				if n == 0 {

@@ -1,9 +1,7 @@
 package storage
 
 import (
-	"context"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -11,17 +9,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-)
 
-// sharedData is where the data sets lie that are not part of the project.
-func sharedData(t *testing.T, dir string) string {
-	t.Helper()
-	path := filepath.Join("..", "..", "shared", "data", dir)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("%s is not here", path)
-	}
-	return path
-}
+	"github.com/volley-engine/volley/internal/datasets"
+)
 
 // TestMalformedColumnFiles reads every file of the Arrow and Parquet test
 // collections, good and malformed: each gives rows or an error, in bounded
@@ -35,17 +25,17 @@ func TestMalformedColumnFiles(t *testing.T) {
 	g := errgroup.Group{}
 	g.SetLimit(4)
 	for _, dir := range []string{"arrow-testing", "parquet-testing"} {
-		err := filepath.WalkDir(sharedData(t, dir), func(path string, d fs.DirEntry, err error) error {
+		err := filepath.WalkDir(datasets.Path(t, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || strings.HasSuffix(path, ".gz") || strings.HasSuffix(path, ".md") {
 				return err
 			}
-			format := Arrow
+			kind := kindArrow
 			if strings.Contains(path, "parquet") {
-				format = Parquet
+				kind = kindParquet
 			}
 			g.Go(func() error {
 				began := time.Now()
-				rows, err := countRows(path, format)
+				rows, err := countRows(path, kind)
 				if took := time.Since(began); took > 30*time.Second {
 					t.Errorf("%s took %v", path, took)
 				}
@@ -70,20 +60,14 @@ func TestMalformedColumnFiles(t *testing.T) {
 	}
 }
 
-func countRows(path string, format Format) (int, error) {
-	src, err := OpenSource(ReadOptions{Format: format}, path)
+func countRows(path string, kind fileKind) (n int, err error) {
+	o, err := openPoints(path, kind)
 	if err != nil {
 		return 0, err
 	}
-	rows := 0
-	for part := range src.Len() {
-		err := src.Read(context.Background(), part, func(c *Chunk) error {
-			rows += c.Rows()
-			return nil
-		})
-		if err != nil {
-			return rows, err
-		}
-	}
-	return rows, nil
+	err = o.points(func(c *Chunk) error {
+		n += c.Rows()
+		return nil
+	})
+	return n, err
 }

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"context"
 	"math"
 	"os"
 	"path/filepath"
@@ -49,10 +48,10 @@ func wholeFiles(t *testing.T, values ...int64) map[string]string {
 func TestWholeFeaturesThatNoDoubleHasAreRefused(t *testing.T) {
 	for _, v := range []int64{1<<53 + 1, -1<<53 - 1, math.MaxInt64} {
 		for name, path := range wholeFiles(t, 1<<53, -1<<53, 1<<60, math.MinInt64, v) {
-			src, err := OpenSource(ReadOptions{}, path)
+			o, err := openPoints(path, fileKind(name))
 			var got []float64
 			if err == nil {
-				err = src.Read(context.Background(), 0, func(c *Chunk) error {
+				err = o.points(func(c *Chunk) error {
 					got = append(got, c.Values...)
 					return nil
 				})
@@ -61,21 +60,5 @@ func TestWholeFeaturesThatNoDoubleHasAreRefused(t *testing.T) {
 				t.Errorf("%s: %d is read among %v: %v", name, v, got, err)
 			}
 		}
-	}
-}
-
-// TestFeaturesThatNoSingleHasAreRefused when a pack of single precision is made, rather
-// than infinite in it.
-func TestFeaturesThatNoSingleHasAreRefused(t *testing.T) {
-	for name, text := range map[string]string{"csv": "label,a\n1,2\n0,1e300\n", "libsvm": "1 1:2\n0 1:-1e300\n", "nearly": "label,a\n1,2\n0,3.4028236e38\n"} {
-		if _, err := packOf(t, text, ReadOptions{}, PackOptions{Float32: true}); err == nil || !strings.Contains(err.Error(), "single precision") {
-			t.Errorf("%s: it is packed: %v", name, err)
-		}
-		if _, err := packOf(t, text, ReadOptions{}, PackOptions{}); err != nil {
-			t.Errorf("%s in double precision: %v", name, err)
-		}
-	}
-	if _, err := packOf(t, "label,a\n1,3.4028235e38\n0,1e-300\n", ReadOptions{}, PackOptions{Float32: true}); err != nil {
-		t.Errorf("the greatest single, and what is next to nothing: %v", err)
 	}
 }

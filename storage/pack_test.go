@@ -296,3 +296,35 @@ func TestADamagedPackIsMadeAgain(t *testing.T) {
 		t.Error("it was made differently")
 	}
 }
+
+// TestFeaturesThatNoSingleHasAreRefused when a pack of single precision is made, rather
+// than infinite in it.
+func TestFeaturesThatNoSingleHasAreRefused(t *testing.T) {
+	for name, text := range map[string]string{"csv": "label,a\n1,2\n0,1e300\n", "libsvm": "1 1:2\n0 1:-1e300\n", "nearly": "label,a\n1,2\n0,3.4028236e38\n"} {
+		if _, err := packOf(t, text, ReadOptions{}, PackOptions{Float32: true}); err == nil || !strings.Contains(err.Error(), "single precision") {
+			t.Errorf("%s: it is packed: %v", name, err)
+		}
+		if _, err := packOf(t, text, ReadOptions{}, PackOptions{}); err != nil {
+			t.Errorf("%s in double precision: %v", name, err)
+		}
+	}
+	if _, err := packOf(t, "label,a\n1,3.4028235e38\n0,1e-300\n", ReadOptions{}, PackOptions{Float32: true}); err != nil {
+		t.Errorf("the greatest single, and what is next to nothing: %v", err)
+	}
+}
+
+func FuzzMappedSplit(f *testing.F) {
+	f.Add([]byte("ARROW1\x00\x00"), int64(3))
+	f.Fuzz(func(t *testing.T, raw []byte, rows int64) {
+		path := filepath.Join(t.TempDir(), "x")
+		if err := os.WriteFile(path, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, layout := range []Layout{DenseLayout, SparseLayout, BlobLayout} {
+			m := &PackMeta{Layout: layout, Features: 3, Splits: []SplitMeta{{Rows: rows, Bytes: int64(len(raw))}}}
+			if s, err := OpenSplit(path, m, 0); err == nil {
+				s.Close()
+			}
+		}
+	})
+}

@@ -91,12 +91,12 @@ func BenchmarkParquetColumns(b *testing.B) {
 
 func readColumnsOf(tb testing.TB, path string, names []string) (rows int, sum float64) {
 	tb.Helper()
-	src, err := OpenSource(ReadOptions{Format: Parquet, Typed: names}, path)
+	o, err := openNamed(path, names...)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	for part := range src.Len() {
-		err := src.FlatColumns(context.Background(), part, names, func(n int, cols []*FlatColumn) error {
+	for part := range o.parts {
+		err := o.columns(context.Background(), part, names, func(n int, cols []*FlatColumn) error {
 			for _, c := range cols {
 				for _, v := range c.Doubles {
 					sum += v

@@ -43,13 +43,13 @@ func listed(t *testing.T, rows, group int64, nullable bool, properties ...parque
 
 // readListed reads all records of such a file, and says how many numbers are what they should be.
 func readListed(path string) (right int64, err error) {
-	src, err := OpenSource(ReadOptions{Format: Parquet, Typed: []string{"n", "list"}}, path)
+	o, err := openNamed(path, "n", "list")
 	if err != nil {
 		return 0, err
 	}
 	row := int64(0)
-	for part := range src.Parts {
-		err = cmp.Or(err, src.ArrowRecords(context.Background(), part, nil, func(_ string, rec arrow.Record) error {
+	for part := range o.parts {
+		err = cmp.Or(err, o.records(part, nil, func(rec arrow.Record) error {
 			for _, v := range rec.Column(0).(*array.Int64).Int64Values() {
 				if v == row*row {
 					right++
@@ -114,11 +114,11 @@ func TestWhatIsNotReadIsSaidWithAWayOut(t *testing.T) {
 
 // readColumn reads a column of numbers.
 func readColumn(path, name string) error {
-	src, err := OpenSource(ReadOptions{Format: Parquet, Typed: []string{name}}, path)
+	o, err := openNamed(path, name)
 	if err != nil {
 		return err
 	}
-	return src.FlatColumns(context.Background(), 0, []string{name}, func(int, []*FlatColumn) error { return nil })
+	return o.columns(context.Background(), 0, []string{name}, func(int, []*FlatColumn) error { return nil })
 }
 
 // TestDifferencesWithNullsAreReadBesideLists, in row groups of more rows than are read at a time.
@@ -134,12 +134,12 @@ func TestDifferencesWithNullsAreReadBesideLists(t *testing.T) {
 
 // TestOnlyColumnsThatAreWantedAreRead, of which a file that has lists may have any others.
 func TestOnlyColumnsThatAreWantedAreRead(t *testing.T) {
-	src, err := OpenSource(ReadOptions{Format: Parquet, Typed: []string{"List"}}, listed(t, 500, 200, false))
+	o, err := openNamed(listed(t, 500, 200, false), "List")
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := int64(0)
-	err = src.ArrowRecords(context.Background(), 0, []string{"List"}, func(_ string, rec arrow.Record) error {
+	err = o.records(0, []string{"List"}, func(rec arrow.Record) error {
 		if rec.NumCols() != 1 || rec.ColumnName(0) != "list" {
 			t.Errorf("a record has the columns %v", rec.Schema().Fields())
 		}

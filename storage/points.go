@@ -131,9 +131,9 @@ func (n *numberReader) width() (width int, err error) {
 }
 
 // send reads the next rows and sends them.
-func (n *numberReader) send(readers []flatReader, rows, width int) error {
+func (n *numberReader) send(readers []flatReader, count, width int) error {
 	for i, col := range n.cols {
-		if err := col.fill(n.f.path, readers[i], rows); err != nil {
+		if err := col.fill(n.f.path, readers[i], count); err != nil {
 			return err
 		}
 		if at := slices.Index(col.Defs, 0); at >= 0 {
@@ -141,10 +141,10 @@ func (n *numberReader) send(readers []flatReader, rows, width int) error {
 		}
 	}
 	var c Chunk
-	if err := n.out.room(&c, rows, width, n.plan.Weight != ""); err != nil {
+	if err := n.out.room(&c, count, width, n.plan.Weight != ""); err != nil {
 		return err
 	}
-	if err := n.fill(&c, rows); err != nil {
+	if err := n.fill(&c, count); err != nil {
 		return err
 	}
 	return n.out.chunk(&c)

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,26 +52,6 @@ func lists(t *testing.T, rows, group int, of func(i int) int, properties ...parq
 		t.Fatal(err)
 	}
 	return path
-}
-
-func readAll(path string) (rows int, sum float64, err error) {
-	src, err := OpenSource(ReadOptions{}, path)
-	if err != nil {
-		return 0, 0, err
-	}
-	for part := range src.Len() {
-		err := src.Read(context.Background(), part, func(c *Chunk) error {
-			rows += c.Rows()
-			for _, v := range c.Values {
-				sum += v
-			}
-			return nil
-		})
-		if err != nil {
-			return rows, sum, err
-		}
-	}
-	return rows, sum, nil
 }
 
 // listFormats are ways to write lists: those that are decoded, and those whose pages

@@ -301,28 +301,28 @@ type rowPreparer struct {
 }
 
 // Field takes a field in; ok is false where it is no number and has to be one.
-func (r *rowPreparer) Field(col int, text []byte, v float64, number bool) (ok bool) {
+func (r *rowPreparer) Field(col int, field []byte, v float64, number bool) (ok bool) {
 	c := r.places[col]
 	if c == nil {
 		return true // a column that the model was not made from
 	}
 	switch c.Kind {
 	case oneHotColumn:
-		if k, found := slices.BinarySearch(c.Values, string(text)); found {
+		if k, found := slices.BinarySearch(c.Values, string(field)); found {
 			r.row = append(r.row, feature{int32(c.At + k), 1})
 		}
 		return true
 	case hashColumn:
-		if len(text) > 0 {
-			r.row = append(r.row, feature{int32(c.At + bucketOf(text, c.Width)), 1})
+		if len(field) > 0 {
+			r.row = append(r.row, feature{int32(c.At + bucketOf(field, c.Width)), 1})
 		}
 		return true
 	case textColumn:
-		r.words(c, text)
+		r.words(c, field)
 		return true
 	}
 	if !number {
-		if !missingNumber(text) || r.p.Missing == MissingError {
+		if !missingNumber(field) || r.p.Missing == MissingError {
 			return false
 		}
 		r.drop = r.drop || r.p.Missing == MissingDrop && !r.keep

@@ -33,7 +33,7 @@ func preparedRows(t *testing.T, o ReadOptions, path string) (*Source, [][]float6
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rows [][]float64
+	var out [][]float64
 	err = s.Read(context.Background(), 0, func(c *Chunk) error {
 		for r := range c.Rows() {
 			row := make([]float64, s.Width())
@@ -44,14 +44,14 @@ func preparedRows(t *testing.T, o ReadOptions, path string) (*Source, [][]float6
 					row[c.Indices[k]] += c.Values[k]
 				}
 			}
-			rows = append(rows, row)
+			out = append(out, row)
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s, rows
+	return s, out
 }
 
 // TestColumnsArePrepared as they were asked for, and again, of a table with its columns

@@ -104,12 +104,12 @@ func newFitter(p *Prepared, spec *tableSpec) *fitter {
 }
 
 // Field notes a field of the row in hand; ok is false where it is no number and has to be one.
-func (f *fitter) Field(col int, text []byte, v float64, number bool) bool {
+func (f *fitter) Field(col int, field []byte, v float64, number bool) bool {
 	k := f.places[col]
-	if f.p.Columns[k].Kind == numberColumn && !number && (!missingNumber(text) || f.p.Missing == MissingError) {
+	if f.p.Columns[k].Kind == numberColumn && !number && (!missingNumber(field) || f.p.Missing == MissingError) {
 		return false
 	}
-	f.row = append(f.row, fieldOf{k, slices.Clone(text), v, number})
+	f.row = append(f.row, fieldOf{k, slices.Clone(field), v, number})
 	return true
 }
 

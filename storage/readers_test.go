@@ -5,38 +5,13 @@ import (
 	"compress/gzip"
 	"context"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
 )
-
-func TestScanNumberIsTheNearestDouble(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	texts := []string{"0", "-0", "1", "+1", "1e5", "1E-5", "8.692932128906250000e-01", "123456789012345678901234567890",
-		"1e400", "-1e400", "5e-324", ".5", "5.", "inf", "-Infinity", "NaN", "0.1", "1e22", "1e23", "9007199254740993"}
-	for range 20_000 {
-		v := math.Float64frombits(rng.Uint64())
-		texts = append(texts, strconv.FormatFloat(v, "efg"[rng.IntN(3)], rng.IntN(20), 64))
-	}
-	for _, s := range texts {
-		want, _ := strconv.ParseFloat(s, 64)
-		got, end := scanNumber([]byte(s), 0)
-		if end != len(s) || math.Float64bits(got) != math.Float64bits(want) && !(math.IsNaN(got) && math.IsNaN(want)) {
-			t.Fatalf("%q is %v (%d read), want %v", s, got, end, want)
-		}
-	}
-	for _, s := range []string{"", "x", "-", ".", "e5", "nanx"} {
-		if _, end := scanNumber([]byte(s), 0); end != 0 && s != "nanx" {
-			t.Errorf("%q reads as a number", s)
-		}
-	}
-}
 
 func TestBadInputNamesFileLineAndField(t *testing.T) {
 	cases := []struct{ name, text, want string }{
@@ -55,12 +30,12 @@ func TestBadInputNamesFileLineAndField(t *testing.T) {
 		{"empty label", "label,a\n1,2\n,2\n", `line 3: the label in field "label" is empty`},
 	}
 	for _, c := range cases {
-		_, err := packOf(t, c.text, ReadOptions{}, PackOptions{})
+		_, err := packedText(t, c.text, ReadOptions{}, PackOptions{})
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "input") {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	if _, err := packOf(t, "", ReadOptions{}, PackOptions{}); err == nil || !strings.Contains(err.Error(), "empty") {
+	if _, err := packedText(t, "", ReadOptions{}, PackOptions{}); err == nil || !strings.Contains(err.Error(), "empty") {
 		t.Errorf("empty file: %v", err)
 	}
 }
@@ -71,7 +46,7 @@ func TestLineNumbersAcrossRanges(t *testing.T) {
 		b.WriteString("1 1:1 2:2\n")
 	}
 	b.WriteString("1 2:1 1:1\n")
-	_, err := packOf(t, b.String(), ReadOptions{}, PackOptions{Workers: 2})
+	_, err := packedText(t, b.String(), ReadOptions{}, PackOptions{Workers: 2})
 	if err == nil || !strings.Contains(err.Error(), "line 2000001:") {
 		t.Errorf("%v", err)
 	}
@@ -97,7 +72,7 @@ func TestTablesAsPeopleWriteThem(t *testing.T) {
 		{"zero-based by order", "1 1:1 5:1\n0 3:1\n", ReadOptions{IndexBase: 1}, 2, 6},
 	}
 	for _, c := range cases {
-		p, err := packOf(t, c.text, c.o, PackOptions{IndexBase: c.o.IndexBase})
+		p, err := packedText(t, c.text, c.o, PackOptions{IndexBase: c.o.IndexBase})
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		} else if p.Meta.Rows != int64(c.rows) || p.Meta.Features != c.features {
@@ -115,7 +90,7 @@ func TestRangesReadEveryLineOnce(t *testing.T) {
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files, err := Resolve(path)
+	inputs, err := Resolve(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,11 +98,11 @@ func TestRangesReadEveryLineOnce(t *testing.T) {
 		if size < 100 && testing.Short() {
 			continue
 		}
-		parts, err := Ranges(files, max(size, 50))
+		parts, err := Ranges(inputs, max(size, 50))
 		if err != nil {
 			t.Fatal(err)
 		}
-		src := &Source{Format: Text, Parts: parts, Files: files}
+		src := &Source{Format: Text, Parts: parts, Files: inputs}
 		var got bytes.Buffer
 		for part := range src.Len() {
 			err := src.Lines(context.Background(), part, func(line []byte) error {
@@ -154,10 +129,10 @@ func TestCompressedAndCutShort(t *testing.T) {
 	z.Write([]byte(text))
 	z.Close()
 	for name, raw := range map[string][]byte{"gzip": gz.Bytes(), "zstd": zst.Bytes()} {
-		if p, err := packOf(t, string(raw), ReadOptions{}, PackOptions{}); err != nil || p.Meta.Rows != 10_000 {
+		if p, err := packedText(t, string(raw), ReadOptions{}, PackOptions{}); err != nil || p.Meta.Rows != 10_000 {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := packOf(t, string(raw[:len(raw)/2]), ReadOptions{}, PackOptions{}); err == nil {
+		if _, err := packedText(t, string(raw[:len(raw)/2]), ReadOptions{}, PackOptions{}); err == nil {
 			t.Errorf("%s cut short is taken for whole", name)
 		}
 	}
@@ -174,7 +149,7 @@ func TestAGzipBombAndAnEndlessLineAreRefused(t *testing.T) {
 		w.Write(zeros)
 	}
 	w.Close()
-	if _, err := packOf(t, gz.String(), ReadOptions{Format: CSV}, PackOptions{}); err == nil {
+	if _, err := packedText(t, gz.String(), ReadOptions{Format: CSV}, PackOptions{}); err == nil {
 		t.Error("a line of 300 MiB is taken")
 	}
 	gz.Reset()
@@ -184,14 +159,14 @@ func TestAGzipBombAndAnEndlessLineAreRefused(t *testing.T) {
 		w.Write(lines)
 	}
 	w.Close()
-	if _, err := packOf(t, gz.String(), ReadOptions{Format: LIBSVM}, PackOptions{}); err == nil || !strings.Contains(err.Error(), "bomb") {
+	if _, err := packedText(t, gz.String(), ReadOptions{Format: LIBSVM}, PackOptions{}); err == nil || !strings.Contains(err.Error(), "bomb") {
 		t.Errorf("a bomb: %v", err)
 	}
 }
 
 func TestAnEightByteStreamThatClaimsTwoGigabytes(t *testing.T) {
 	raw := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}
-	if _, err := packOf(t, string(raw), ReadOptions{Format: Arrow}, PackOptions{}); err == nil {
+	if _, err := packedText(t, string(raw), ReadOptions{Format: Arrow}, PackOptions{}); err == nil {
 		t.Error("it is taken")
 	}
 }
@@ -236,19 +211,3 @@ func FuzzArrow(f *testing.F) {
 }
 
 func FuzzParquet(f *testing.F) { fuzzReader(f, Parquet, "PAR1\x00\x00\x00\x00PAR1") }
-
-func FuzzMappedSplit(f *testing.F) {
-	f.Add([]byte("ARROW1\x00\x00"), int64(3))
-	f.Fuzz(func(t *testing.T, raw []byte, rows int64) {
-		path := filepath.Join(t.TempDir(), "x")
-		if err := os.WriteFile(path, raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, layout := range []Layout{DenseLayout, SparseLayout, BlobLayout} {
-			m := &PackMeta{Layout: layout, Features: 3, Splits: []SplitMeta{{Rows: rows, Bytes: int64(len(raw))}}}
-			if s, err := OpenSplit(path, m, 0); err == nil {
-				s.Close()
-			}
-		}
-	})
-}

@@ -79,7 +79,7 @@ func (s *sender) write(d *decodeReply, parts [][]byte) error {
 			_, err = s.out.Write(p)
 		}
 		if err == nil {
-			_, err = s.out.Write(zeros[:padTo8(len(p))-len(p)])
+			_, err = s.out.Write(make([]byte, padTo8(len(p))-len(p)))
 		}
 	}
 	return cmp.Or(err, s.out.Flush())

@@ -81,33 +81,33 @@ const rangeBytes = 16 << 20
 
 // OpenSource resolves URIs and finds out how to read them.
 func OpenSource(o ReadOptions, uris ...string) (*Source, error) {
-	files, err := Resolve(uris...)
+	inputs, err := Resolve(uris...)
 	if err != nil {
 		return nil, err
 	}
-	if files, err = dropEmpty(files, o.Format == Text); err != nil {
+	if inputs, err = dropEmpty(inputs, o.Format == Text); err != nil {
 		return nil, err
 	}
 	if o.Typed != nil || o.Format == Text {
-		return openTyped(o, files)
+		return openTyped(o, inputs)
 	}
-	s := &Source{Format: o.Format, Files: files, Fold: o.Fold}
+	s := &Source{Format: o.Format, Files: inputs, Fold: o.Fold}
 	if s.Format == Auto {
-		if s.Format, err = DetectFormat(files[0].Path); err != nil {
+		if s.Format, err = DetectFormat(inputs[0].Path); err != nil {
 			return nil, err
 		}
 	}
 	switch s.Format {
 	case CSV, TSV:
-		s.Table, s.Parts, err = openTable(files, o.ofTable(s.Format), rangeBytes)
+		s.Table, s.Parts, err = openTable(inputs, o.ofTable(s.Format), rangeBytes)
 	case LIBSVM:
-		if s.Parts, err = Ranges(files, rangeBytes); err == nil && o.Weight != "" {
-			err = fault.Newf(fault.Usage, "read", files[0].Path, "rows of LIBSVM have no column %q", o.Weight).WithHint("weights are a column of CSV, TSV, Parquet or Arrow")
+		if s.Parts, err = Ranges(inputs, rangeBytes); err == nil && o.Weight != "" {
+			err = fault.Newf(fault.Usage, "read", inputs[0].Path, "rows of LIBSVM have no column %q", o.Weight).WithHint("weights are a column of CSV, TSV, Parquet or Arrow")
 		}
 	case Parquet, Arrow:
-		s.Columns, s.Parts, err = planColumns(files, fileKind(s.Format), columnOptions{Label: o.Label, NoLabel: o.NoLabel, Weight: o.Weight})
+		s.Columns, s.Parts, err = planColumns(inputs, fileKind(s.Format), columnOptions{Label: o.Label, NoLabel: o.NoLabel, Weight: o.Weight})
 	default:
-		err = fault.Newf(fault.Usage, "read", files[0].Path, "unknown format %q", s.Format).
+		err = fault.Newf(fault.Usage, "read", inputs[0].Path, "unknown format %q", s.Format).
 			WithHint("formats are libsvm, csv, tsv, parquet, arrow")
 	}
 	if err == nil {
@@ -118,15 +118,15 @@ func OpenSource(o ReadOptions, uris ...string) (*Source, error) {
 
 // dropEmpty leaves out files without content. Where all are, nothing says what columns
 // they have; lines need none.
-func dropEmpty(files []File, lines bool) ([]File, error) {
-	kept := files[:0:0]
-	for _, f := range files {
+func dropEmpty(inputs []File, lines bool) ([]File, error) {
+	kept := inputs[:0:0]
+	for _, f := range inputs {
 		if f.Size > 0 {
 			kept = append(kept, f)
 		}
 	}
-	if len(kept) == 0 && !lines && len(files) > 0 {
-		return nil, fault.Newf(fault.BadInput, "read", files[0].Path, "the file is empty")
+	if len(kept) == 0 && !lines && len(inputs) > 0 {
+		return nil, fault.Newf(fault.BadInput, "read", inputs[0].Path, "the file is empty")
 	}
 	return kept, nil
 }

@@ -7,25 +7,23 @@ import (
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
-
-	"github.com/volley-engine/volley/internal/fault"
 )
 
 // openTyped describes input whose rows are of a user's type: which columns
 // they have is the type's affair, not the file's.
-func openTyped(o ReadOptions, files []File) (s *Source, err error) {
-	s = &Source{Format: o.Format, Files: files, Typed: true}
+func openTyped(o ReadOptions, inputs []File) (s *Source, err error) {
+	s = &Source{Format: o.Format, Files: inputs, Typed: true}
 	switch o.Format {
 	case Parquet:
-		s.Parts, s.Flat, err = planFlat(files, o.Typed)
+		s.Parts, s.Flat, err = planFlat(inputs, o.Typed)
 	case Arrow:
-		for _, f := range files {
+		for _, f := range inputs {
 			s.Parts = append(s.Parts, Range{File: f})
 		}
 	case CSV, TSV:
-		s.Table, s.Parts, err = openTable(files, o.ofTable(o.Format), partSize(totalSize(files), textLeast, textBytes))
+		s.Table, s.Parts, err = openTable(inputs, o.ofTable(o.Format), partSize(totalSize(inputs), textLeast, textBytes))
 	default: // lines
-		s.Parts, err = Ranges(files, partSize(totalSize(files), textLeast, textBytes))
+		s.Parts, err = Ranges(inputs, partSize(totalSize(inputs), textLeast, textBytes))
 	}
 	return s, err
 }
@@ -84,11 +82,7 @@ func (s *Source) Records(ctx context.Context, part int, yield func(*Record) erro
 
 // Bad makes an error of what is wrong with a record of a part.
 func (s *Source) Bad(r *Record, part int, hint string, why error) error {
-	err := fault.New(fault.BadInput, "read", r.Where(), why)
-	if hint != "" {
-		err = err.WithHint(hint)
-	}
-	return s.Sure(part, err)
+	return s.Sure(part, r.Bad(hint, why))
 }
 
 // FlatColumns hands on the rows of a part of a Parquet file, where Flat says that

@@ -15,8 +15,8 @@ import (
 
 // planFlat cuts Parquet files into parts of whole row groups, and reports whether
 // the columns can be read by the low-level readers.
-func planFlat(files []File, names []string) (parts []Range, flat bool, err error) {
-	found, err := describeFiles(context.Background(), files, kindParquet, names)
+func planFlat(inputs []File, names []string) (parts []Range, flat bool, err error) {
+	found, err := describeFiles(context.Background(), inputs, kindParquet, names)
 	if err != nil {
 		return nil, false, err
 	}
@@ -29,7 +29,7 @@ func planFlat(files []File, names []string) (parts []Range, flat bool, err error
 		}
 	}
 	// Enough parts to share out, each large enough for a map task to combine much.
-	for i, f := range files {
+	for i, f := range inputs {
 		parts = append(parts, groupParts(f, found[i], partSize(total, groupLeast, groupBytes))...)
 	}
 	return parts, flat, nil

@@ -69,8 +69,8 @@ func weightFiles(t *testing.T, rows int) map[string]string {
 
 // TestWeightsStayWithTheirRows, whatever rows are read from and laid out as.
 func TestWeightsStayWithTheirRows(t *testing.T) {
-	const rows = 3000
-	for name, path := range weightFiles(t, rows) {
+	const all = 3000
+	for name, path := range weightFiles(t, all) {
 		for _, o := range []PackOptions{{Splits: 3}, {Splits: 5, Random: true, Float32: true, Seed: 4}} {
 			for _, ro := range []ReadOptions{{Weight: "w"}, {Weight: "w", Fold: Fold{Number: 1, Of: 3}}, {Weight: "w", Prepare: Prepare{Hash: []string{"a"}, Buckets: 8}}} {
 				if ro.Prepare.Asked() && name != "csv" {
@@ -83,7 +83,7 @@ func TestWeightsStayWithTheirRows(t *testing.T) {
 				if src.WeightName() != "w" || src.LabelName() != "label" {
 					t.Errorf("%s: the weights are called %q, the labels %q", name, src.WeightName(), src.LabelName())
 				}
-				checkWeights(t, name, src, o, ro, rows)
+				checkWeights(t, name, src, o, ro, all)
 			}
 		}
 	}
@@ -138,34 +138,4 @@ func rowNumber(s *Split, b *Batch, r int) int {
 		return int(b.X32[at])
 	}
 	return int(b.X64[at])
-}
-
-// TestSpilledWeightsComeBack from the file that chunks are spooled to.
-func TestSpilledWeightsComeBack(t *testing.T) {
-	s := newSpool(t.TempDir(), nil)
-	defer s.close()
-	c := &Chunk{}
-	for i := range 100 {
-		c.AppendSparse(1, []int32{int32(i)}, []float64{2})
-		if i >= 40 {
-			c.AppendWeight(float64(i))
-		}
-	}
-	h := &spooled{chunk: c, rows: c.Rows()}
-	if err := s.spill(h); err != nil {
-		t.Fatal(err)
-	}
-	back, err := s.load(h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 100 {
-		want := float64(i)
-		if i < 40 {
-			want = 0
-		}
-		if got := back.WeightOf(i); got != want {
-			t.Errorf("row %d weighs %v, want %v", i, got, want)
-		}
-	}
 }

@@ -181,6 +181,7 @@ var allowed = map[string][]string{
 	"storage":               {"internal/disk", "internal/fault", "internal/kernel", "internal/memory", "internal/plan", "internal/raw"},
 	"internal/plan":         {},
 	"internal/fault":        {},
+	"internal/datasets":     {},
 	"internal/disk":         {"internal/fault"},
 	"internal/crash":        {"internal/disk"},
 	"internal/mutant":       {},

@@ -1,27 +1,26 @@
 package storage
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 )
 
-// loadText loads a table of text, in parts of a size; 0 is one part.
-func loadText(t *testing.T, text string, o ReadOptions, size int64) (*Source, *loaded, error) {
+// packParts packs a table of text, in parts of a size; 0 is one part.
+func packParts(t *testing.T, text string, o ReadOptions, size int64) (*Source, *PackMeta, error) {
 	t.Helper()
-	src, err := OpenSource(o, tableFile(t, []byte(text)))
+	src, err := OpenSource(o, textFile(t, text))
 	if err != nil {
 		return nil, nil, err
 	}
 	if size > 0 {
 		smallParts(t, src, size)
 	}
-	l, err := load(context.Background(), src, t.TempDir(), nil, PackOptions{Workers: 2}, func(int) {})
-	if err == nil {
-		t.Cleanup(func() { l.spool.close() })
+	p, err := packed(t, src, PackOptions{Workers: 2})
+	if err != nil {
+		return src, nil, err
 	}
-	return src, l, err
+	return src, p.Meta, nil
 }
 
 // TestDroppedLabelsAreDroppedWhereverTheyStand reports whether a label that is no number
@@ -37,12 +36,12 @@ func TestDroppedLabelsAreDroppedWhereverTheyStand(t *testing.T) {
 		fmt.Fprintf(&b, "%s,%03d\n", label, i)
 	}
 	for size := int64(6); size < 90; size++ {
-		_, l, err := loadText(t, b.String(), ReadOptions{Malformed: DropMalformed}, size)
+		_, m, err := packParts(t, b.String(), ReadOptions{Malformed: DropMalformed}, size)
 		if err != nil {
 			t.Fatalf("parts of %d: %v", size, err)
 		}
-		if l.rows != 36 || l.malformed != 4 || l.labels.text {
-			t.Fatalf("parts of %d: %d rows, %d malformed, text labels %v", size, l.rows, l.malformed, l.labels.text)
+		if m.Rows != 36 || m.Malformed != 4 || m.TextLabels {
+			t.Fatalf("parts of %d: %d rows, %d malformed, text labels %v", size, m.Rows, m.Malformed, m.TextLabels)
 		}
 	}
 }
@@ -51,12 +50,12 @@ func TestDroppedLabelsAreDroppedWhereverTheyStand(t *testing.T) {
 // columns are scaled by.
 func TestDroppedRowsDoNotScale(t *testing.T) {
 	o := ReadOptions{Malformed: DropMalformed, Prepare: Prepare{Scale: ScaleStandard}}
-	src, l, err := loadText(t, "y,x\n1,1\n0,3\n?,1000\n1,1\n0,3\n", o, 0)
+	src, m, err := packParts(t, "y,x\n1,1\n0,3\n?,1000\n1,1\n0,3\n", o, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := src.Prepared.Columns[0].Shift; got != 2 || l.malformed != 1 || l.rows != 4 {
-		t.Errorf("the mean is %v of %d rows with %d malformed, want 2 of 4 with 1", got, l.rows, l.malformed)
+	if got := src.Prepared.Columns[0].Shift; got != 2 || m.Malformed != 1 || m.Rows != 4 {
+		t.Errorf("the mean is %v of %d rows with %d malformed, want 2 of 4 with 1", got, m.Rows, m.Malformed)
 	}
 }
 
@@ -64,8 +63,8 @@ func TestDroppedRowsDoNotScale(t *testing.T) {
 // number has to be.
 func TestNullsAreMissing(t *testing.T) {
 	for _, text := range []string{"y,x,z\n1,2,3\n0,-999,1\n1,1,1\n", "y,x,z\n1,2,3\n-999,5,1\n1,1,1\n"} {
-		if _, l, err := loadText(t, text, ReadOptions{Null: "-999"}, 0); err == nil {
-			t.Errorf("%d rows of %q, want an error about the null", l.rows, text)
+		if _, m, err := packParts(t, text, ReadOptions{Null: "-999"}, 0); err == nil {
+			t.Errorf("%d rows of %q, want an error about the null", m.Rows, text)
 		}
 	}
 }
@@ -74,7 +73,7 @@ func TestNullsAreMissing(t *testing.T) {
 // quote swallows are not counted as one record.
 func TestAQuoteThatIsNotClosedIsNotDroppedSilently(t *testing.T) {
 	text := "y,x\n1,1\n0,\"2\n" + strings.Repeat("1,1\n0,3\n", 500)
-	if _, l, err := loadText(t, text, ReadOptions{Malformed: DropMalformed}, 0); err == nil && l.rows+l.malformed < 1000 {
-		t.Errorf("%d rows and %d malformed of 1002 lines", l.rows, l.malformed)
+	if _, m, err := packParts(t, text, ReadOptions{Malformed: DropMalformed}, 0); err == nil && m.Rows+m.Malformed < 1000 {
+		t.Errorf("%d rows and %d malformed of 1002 lines", m.Rows, m.Malformed)
 	}
 }
