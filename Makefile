@@ -62,8 +62,8 @@ soak:
 
 # Each reader for half a minute.
 fuzz:
-	@for f in FuzzLIBSVM FuzzCSV FuzzPointsOfCSV FuzzArrow FuzzParquet FuzzMappedSplit FuzzBlocks; do \
-		$(GO) test ./storage -run '^$$' -fuzz "^$$f$$" -fuzztime 30s || exit 1; done
+	@for f in input:FuzzLIBSVM input:FuzzPointsOfCSV input:FuzzArrow input:FuzzParquet input/csv:FuzzCSV pack:FuzzMappedSplit shuffle:FuzzBlocks; do \
+		$(GO) test ./storage/$${f%:*} -run '^$$' -fuzz "^$${f#*:}$$" -fuzztime 30s || exit 1; done
 	$(GO) test ./driver -run '^$$' -fuzz '^FuzzRetelling$$' -fuzztime 30s
 
 generate:

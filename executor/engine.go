@@ -13,7 +13,8 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/internal/wire"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // Program is a user's plan that can take over the driver's inputs.
@@ -26,17 +27,17 @@ type Program interface {
 type Catalog interface {
 	// Pack is where the pack that a node makes lies, and what is in it. It may
 	// have to be made first.
-	Pack(ctx context.Context, node int) (dir string, meta *storage.PackMeta, err error)
+	Pack(ctx context.Context, node int) (dir string, meta *pack.Meta, err error)
 }
 
 // Peers reach other executors.
 type Peers interface {
 	// Meta describes a pack that a peer holds splits of.
-	Meta(ctx context.Context, from Peer, node int) (*storage.PackMeta, error)
+	Meta(ctx context.Context, from Peer, node int) (*pack.Meta, error)
 	// FetchSplit writes the bytes of a split that a peer holds.
-	FetchSplit(ctx context.Context, from Peer, key storage.SplitKey, w io.Writer) error
+	FetchSplit(ctx context.Context, from Peer, key pack.SplitKey, w io.Writer) error
 	// OpenMapOutput reads partitions of a map task's output that a peer keeps.
-	OpenMapOutput(ctx context.Context, from Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error)
+	OpenMapOutput(ctx context.Context, from Peer, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error)
 }
 
 // Peer is another executor, and where it hands out blocks.
@@ -64,7 +65,7 @@ type Engine struct {
 		sync.Mutex
 		accBytes map[[2]int]int64 // by node and parameter length
 		states   map[stateKey][]stateOf
-		metas    map[int]*storage.PackMeta
+		metas    map[int]*pack.Meta
 		acting   map[*acting]bool
 	}
 }
@@ -73,7 +74,7 @@ type Engine struct {
 func NewEngine(self plan.ExecutorID, program Program, store *Store, catalog Catalog, peers Peers) *Engine {
 	e := &Engine{self: self, program: program, store: store, catalog: catalog, peers: peers, Shared: &Shared{}}
 	e.mu.states = map[stateKey][]stateOf{}
-	e.mu.accBytes, e.mu.metas, e.mu.acting = map[[2]int]int64{}, map[int]*storage.PackMeta{}, map[*acting]bool{}
+	e.mu.accBytes, e.mu.metas, e.mu.acting = map[[2]int]int64{}, map[int]*pack.Meta{}, map[*acting]bool{}
 	return e
 }
 
@@ -93,7 +94,7 @@ func (e *Engine) Fetch(ctx context.Context, h *wire.Hold) *Fetched {
 }
 
 func (e *Engine) fetch(ctx context.Context, h *wire.Hold) (plan.Digest, error) {
-	key := storage.SplitKey{Node: int(h.Node), Split: int(h.Split)}
+	key := pack.SplitKey{Node: int(h.Node), Split: int(h.Split)}
 	if meta := e.Meta(key.Node); meta != nil && e.store.Splits.Path(key) != "" {
 		return meta.Splits[key.Split].SHA256, nil
 	}
@@ -113,7 +114,7 @@ func (e *Engine) fetch(ctx context.Context, h *wire.Hold) (plan.Digest, error) {
 }
 
 // adopt takes a split of a pack that this executor has made, or makes now.
-func (e *Engine) adopt(ctx context.Context, key storage.SplitKey) (plan.Digest, error) {
+func (e *Engine) adopt(ctx context.Context, key pack.SplitKey) (plan.Digest, error) {
 	dir, meta, err := e.catalog.Pack(ctx, key.Node)
 	if err != nil {
 		return plan.Digest{}, err
@@ -122,7 +123,7 @@ func (e *Engine) adopt(ctx context.Context, key storage.SplitKey) (plan.Digest, 
 	return e.store.Splits.Adopt(key, dir, meta)
 }
 
-func (e *Engine) know(node int, meta *storage.PackMeta) {
+func (e *Engine) know(node int, meta *pack.Meta) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.mu.metas[node] == nil {
@@ -131,7 +132,7 @@ func (e *Engine) know(node int, meta *storage.PackMeta) {
 }
 
 // Meta describes a pack that this executor holds splits of, if it does.
-func (e *Engine) Meta(node int) *storage.PackMeta {
+func (e *Engine) Meta(node int) *pack.Meta {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.mu.metas[node]
@@ -192,8 +193,8 @@ type localPacks struct {
 	acts *acting
 }
 
-func (p localPacks) OpenSplit(node, split int) (*storage.Split, error) {
-	key := storage.SplitKey{Node: node, Split: split}
+func (p localPacks) OpenSplit(node, split int) (*pack.Split, error) {
+	key := pack.SplitKey{Node: node, Split: split}
 	if p.e.store.Splits.Path(key) == "" {
 		defer p.acts.waiting()()
 		if _, err := p.e.adopt(p.ctx, key); err != nil {
@@ -203,14 +204,14 @@ func (p localPacks) OpenSplit(node, split int) (*storage.Split, error) {
 	return p.e.store.Splits.Open(key)
 }
 
-func (p localPacks) MakePack(ctx context.Context, node int) (plan.ExecutorID, *storage.PackMeta, error) {
+func (p localPacks) MakePack(ctx context.Context, node int) (plan.ExecutorID, *pack.Meta, error) {
 	defer p.acts.waiting()()
 	_, meta, err := p.e.catalog.Pack(ctx, node)
 	if err != nil {
 		return "", nil, err
 	}
 	for i := range meta.Splits { // it can hand out, or take over, any of them from now on
-		if _, err := p.e.adopt(ctx, storage.SplitKey{Node: node, Split: i}); err != nil {
+		if _, err := p.e.adopt(ctx, pack.SplitKey{Node: node, Split: i}); err != nil {
 			return "", nil, err
 		}
 	}
@@ -233,11 +234,11 @@ func (p localPacks) Memory() int {
 
 func (p localPacks) Held() int { return p.e.TaskHeld }
 
-func (p localPacks) NewMapOutput(partitions int) *storage.MapOutputWriter {
+func (p localPacks) NewMapOutput(partitions int) *shuffle.Writer {
 	return p.e.store.Outputs.NewWriter(partitions, p.Memory()/8)
 }
 
-func (p localPacks) KeepShuffle(key storage.ShuffleKey, b *storage.MapOutput) plan.ExecutorID {
+func (p localPacks) KeepShuffle(key shuffle.Key, b *shuffle.Output) plan.ExecutorID {
 	p.e.store.Outputs.Keep(key, b)
 	return p.e.self
 }
@@ -257,7 +258,7 @@ func (p localPacks) Shared(name, version string, bytes int64, make func() (any, 
 	return v, err
 }
 
-func (p localPacks) OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+func (p localPacks) OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error) {
 	if holder == p.e.self {
 		return p.e.store.Outputs.Open(key, span)
 	}
@@ -306,7 +307,7 @@ func (e *Engine) Begin(run *Run, slots int) (fold *Fold, err error) {
 		}
 		for _, i := range words {
 			t := s.Tasks[i]
-			split, err := e.store.Splits.Open(storage.SplitKey{Node: packNode, Split: int(t.Split)})
+			split, err := e.store.Splits.Open(pack.SplitKey{Node: packNode, Split: int(t.Split)})
 			if err != nil {
 				return nil, err
 			}
@@ -325,7 +326,7 @@ func (e *Engine) Begin(run *Run, slots int) (fold *Fold, err error) {
 }
 
 // packMeta describes a pack that this executor is to fold splits of.
-func (e *Engine) packMeta(node int) (*storage.PackMeta, error) {
+func (e *Engine) packMeta(node int) (*pack.Meta, error) {
 	if meta := e.Meta(node); meta != nil {
 		return meta, nil
 	}

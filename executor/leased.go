@@ -8,14 +8,14 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/internal/wire"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // LeasedFold is a run whose pieces come one by one.
 type LeasedFold struct {
 	e       *Engine
 	step    *wire.StartStep
-	meta    *storage.PackMeta
+	meta    *pack.Meta
 	folders []runner.Folder // by slot
 	states  []*wire.Part    // that came with leases
 	mu      struct {
@@ -71,7 +71,7 @@ func (f *LeasedFold) Fold(slot int, l *wire.Lease, page *runner.Page, pacer runn
 	if int(l.Task.Split) >= len(f.meta.Splits) || l.Parts == 0 || l.Pieces%l.Parts != 0 || l.Part >= l.Parts {
 		return false, fault.Newf(fault.PlanMismatch, "fold", "a lease", "part %d of %d of %d pieces of split %d of %d", l.Part, l.Parts, l.Pieces, l.Task.Split, len(f.meta.Splits))
 	}
-	split, err := f.e.store.Splits.Open(storage.SplitKey{Node: int(f.step.PackNode), Split: int(l.Task.Split)})
+	split, err := f.e.store.Splits.Open(pack.SplitKey{Node: int(f.step.PackNode), Split: int(l.Task.Split)})
 	if err != nil {
 		return false, err
 	}

@@ -4,22 +4,23 @@ import (
 	"errors"
 	"path/filepath"
 
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // Store is what an executor holds of jobs' data: splits of packs, and outputs of map tasks.
 type Store struct {
-	Splits  *storage.Held
-	Outputs *storage.Outputs
+	Splits  *pack.Held
+	Outputs *shuffle.Outputs
 }
 
 // OpenStore makes a store whose files are under dir.
 func OpenStore(dir string) (*Store, error) {
-	splits, err := storage.NewHeld(filepath.Join(dir, "splits"))
+	splits, err := pack.NewHeld(filepath.Join(dir, "splits"))
 	if err != nil {
 		return nil, err
 	}
-	outputs, err := storage.NewOutputs(filepath.Join(dir, "outputs"))
+	outputs, err := shuffle.NewOutputs(filepath.Join(dir, "outputs"))
 	if err != nil {
 		return nil, err
 	}

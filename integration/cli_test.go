@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/cpu"
-
-	"github.com/volley-engine/volley/integration/lab"
 )
 
 // binary is the program under test, built once.

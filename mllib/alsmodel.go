@@ -15,7 +15,8 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/rows"
 )
 
 // FactorModel is a vector of Rank numbers for each user and each item. A saved one
@@ -39,7 +40,7 @@ type factorFile struct {
 	*FactorModel
 }
 
-func (m *FactorModel) preparation() *storage.Prepared { return nil }
+func (m *FactorModel) preparation() *input.Prepared { return nil }
 
 // Save writes the model's directory.
 func (m *FactorModel) Save(dir string, overwrite bool) error {
@@ -100,7 +101,7 @@ func (m *FactorModel) score(user, item float64) (float64, bool) {
 // each reads tables and hands out the columns wanted of each row.
 func (m *FactorModel) each(ctx context.Context, in rdd.Input, uris []string, columns [][]string, yield func(v []float64) error) error {
 	in.NoLabel = true
-	src, err := storage.OpenSource(in, uris...)
+	src, err := input.Open(in, uris...)
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (m *FactorModel) each(ctx context.Context, in rdd.Input, uris []string, col
 	}
 	v := make([]float64, len(at))
 	for part := range src.Len() {
-		err := src.Read(ctx, part, func(c *storage.Chunk) error {
+		err := src.Read(ctx, part, func(c *rows.Chunk) error {
 			for r := range c.Rows() {
 				for i, j := range at {
 					if !c.Dense() || j >= c.Width {

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"math"
 
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // Ended says of a model that training went on until its own rule ended it: by what
@@ -24,7 +24,7 @@ const rounding = 1e-9
 
 // problem names a training: all that decides the objective, and, where its end is not
 // proven, by what method it is minimized. What one takes for the end another may not.
-func (c LinearConfig) problem(meta *storage.PackMeta, proven bool) (string, error) {
+func (c LinearConfig) problem(meta *pack.Meta, proven bool) (string, error) {
 	if proven {
 		c.Solver, c.StepSize, c.Cut = "", 0, false
 	}
@@ -41,7 +41,7 @@ func (c LinearConfig) problem(meta *storage.PackMeta, proven bool) (string, erro
 // along gradients stands still by its own rule, which would end it there again. It
 // returns nil where it is not over, or its model is one of before, the best on rows held
 // out.
-func (c *LinearConfig) ended(meta *storage.PackMeta, sum *Summary, before bool) (e *Ended, err error) {
+func (c *LinearConfig) ended(meta *pack.Meta, sum *Summary, before bool) (e *Ended, err error) {
 	still := sum.StoppedBy == "tolerance" && !sum.Solver.curved() && !sum.returned
 	if !sum.Converged && !still || !isFinite(sum.Objective) || before {
 		return nil, nil
@@ -54,7 +54,7 @@ func (c *LinearConfig) ended(meta *storage.PackMeta, sum *Summary, before bool) 
 // is reports whether a model to begin with, of this objective, is the end of this very
 // training, by the same tolerance or a smaller one. A small gradient would not say so:
 // where variables are of very different curvature it promises little and hides much.
-func (e *Ended) is(c *LinearConfig, meta *storage.PackMeta, objective float64) bool {
+func (e *Ended) is(c *LinearConfig, meta *pack.Meta, objective float64) bool {
 	byObjective := c.Stop == "" || c.Stop == ByObjective // other rules hold the tolerance against something else
 	if e == nil || !byObjective || e.Tolerance > c.Tol || math.Abs(objective-e.Objective) > rounding*max(1e-3, math.Abs(e.Objective)) {
 		return false

@@ -8,7 +8,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // linearParam is the parameter of a pass over a linear model: one weight a
@@ -265,8 +265,8 @@ type momentsParam struct {
 
 // near is a row of dense data, about which its moments lose no digits to how far it
 // lies from zero.
-func near(meta *storage.PackMeta, sample []rdd.Point) []float64 {
-	if meta.Layout != storage.DenseLayout || len(sample) == 0 {
+func near(meta *pack.Meta, sample []rdd.Point) []float64 {
+	if meta.Layout != pack.DenseLayout || len(sample) == 0 {
 		return nil
 	}
 	return sample[0].Values

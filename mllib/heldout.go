@@ -7,7 +7,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // heldState is what early stopping remembers: the least loss on the rows held out
@@ -40,7 +40,7 @@ func heldOut(g *rdd.Graph, in rdd.Input, data []string, options []rdd.PackOption
 
 // heldMeta describes the rows held out, whose labels have to be those of training; nil
 // where there are none.
-func heldMeta(ctx context.Context, s *rdd.Session, in rdd.Input, rows rdd.Packed[rdd.Point], train *storage.PackMeta) (*storage.PackMeta, error) {
+func heldMeta(ctx context.Context, s *rdd.Session, in rdd.Input, rows rdd.Packed[rdd.Point], train *pack.Meta) (*pack.Meta, error) {
 	if in.Fold.Stop == 0 {
 		return nil, nil
 	}
@@ -64,7 +64,7 @@ func resized(v []float64, n int) []float64 {
 
 // stopsEarly finds the loss on the rows held out, if there are any, and reports whether
 // it is time to stop.
-func (t *training) stopsEarly(ctx context.Context, it *rdd.Iteration, held *storage.PackMeta, h *heldState, point []float64, patience int,
+func (t *training) stopsEarly(ctx context.Context, it *rdd.Iteration, held *pack.Meta, h *heldState, point []float64, patience int,
 	lossOf func(context.Context) (float64, error)) (bool, error) {
 	if held == nil {
 		return false, nil

@@ -13,7 +13,8 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/rows"
 )
 
 // KMeansModel is K centres, rows of Features columns. A saved one is plain data,
@@ -29,14 +30,14 @@ type KMeansModel struct {
 	Centres   []float64 `json:"-"`
 	// Prepared takes raw rows to those that the centres are of; nil where they are
 	// the same.
-	Prepared *storage.Prepared `json:"preparation,omitempty"`
+	Prepared *input.Prepared `json:"preparation,omitempty"`
 }
 
 func (m *KMeansModel) known() known {
 	return known{m.Features, m.IndexBase, m.Label, m.Weight, m.Prepared}
 }
 
-func (m *KMeansModel) preparation() *storage.Prepared { return m.Prepared }
+func (m *KMeansModel) preparation() *input.Prepared { return m.Prepared }
 
 type kmeansFile struct {
 	modelHead
@@ -73,7 +74,7 @@ func (m *KMeansModel) eachBatch(ctx context.Context, in rdd.Input, uris []string
 		return err
 	}
 	for part := range src.Len() {
-		err := src.Read(ctx, part, func(c *storage.Chunk) error {
+		err := src.Read(ctx, part, func(c *rows.Chunk) error {
 			b, err := m.batchOf(c, uris)
 			if err != nil {
 				return err
@@ -103,7 +104,7 @@ func arranged(x []float64, places []int) []float64 {
 
 // batchOf is a chunk as kernels see it; features that the model has not are left
 // out of sparse rows.
-func (m *KMeansModel) batchOf(c *storage.Chunk, uris []string) (*rdd.Batch, error) {
+func (m *KMeansModel) batchOf(c *rows.Chunk, uris []string) (*rdd.Batch, error) {
 	b := &rdd.Batch{Features: m.Features, Labels: c.Labels, Weights: c.Weights, X64: c.Values}
 	for r := range c.Rows() {
 		b.Rows = append(b.Rows, int32(r))

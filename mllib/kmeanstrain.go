@@ -9,7 +9,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // kmeansState is everything that one iteration hands to the next.
@@ -35,7 +35,7 @@ type kmeans struct {
 	training
 	cfg   KMeansConfig
 	plan  KMeansPlan
-	meta  *storage.PackMeta
+	meta  *pack.Meta
 	shift []float64
 	st    kmeansState
 	out   Clustered
@@ -73,7 +73,7 @@ func (t *kmeans) prepare(ctx context.Context) error {
 	if t.cfg.Start != nil && len(t.cfg.Start[0]) != t.meta.Features {
 		return fault.Newf(fault.Usage, "kmeans", "--centers", "they have %d numbers each, rows %d", len(t.cfg.Start[0]), t.meta.Features)
 	}
-	if t.meta.Layout == storage.DenseLayout && t.cfg.Distance != Cosine {
+	if t.meta.Layout == pack.DenseLayout && t.cfg.Distance != Cosine {
 		sample, err := t.plan.Sample.Run(ctx, t.s)
 		if err != nil {
 			return err

@@ -4,12 +4,12 @@ import (
 	"strconv"
 
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // labels finds the label that counts as 1 and the originals of 0 and 1; of a
 // regression there are none, and labels must be numbers.
-func (c *LinearConfig) labels(m *storage.PackMeta) (stored float64, labels [2]string, err error) {
+func (c *LinearConfig) labels(m *pack.Meta) (stored float64, labels [2]string, err error) {
 	if !c.regression() {
 		return binaryLabels(m, c.job(), c.Positive)
 	}
@@ -22,7 +22,7 @@ func (c *LinearConfig) labels(m *storage.PackMeta) (stored float64, labels [2]st
 
 // binaryLabels finds the label that counts as 1, as it is stored, and the
 // original labels of 0 and 1.
-func binaryLabels(m *storage.PackMeta, job, positive string) (stored float64, labels [2]string, err error) {
+func binaryLabels(m *pack.Meta, job, positive string) (stored float64, labels [2]string, err error) {
 	if positive != "" {
 		for i, l := range m.Labels {
 			if sameLabel(l, positive) {
@@ -42,14 +42,14 @@ func binaryLabels(m *storage.PackMeta, job, positive string) (stored float64, la
 		WithHint("--positive LABEL trains one label against the rest; --label chooses the column")
 }
 
-func manyLabels(m *storage.PackMeta) string {
+func manyLabels(m *pack.Meta) string {
 	if len(m.Labels) == 0 {
 		return "very many"
 	}
 	return strconv.Itoa(len(m.Labels))
 }
 
-func storedLabel(m *storage.PackMeta, i int) float64 {
+func storedLabel(m *pack.Meta, i int) float64 {
 	if m.TextLabels {
 		return float64(i)
 	}
@@ -58,7 +58,7 @@ func storedLabel(m *storage.PackMeta, i int) float64 {
 }
 
 // otherLabel is what predictions call the rows that are not label i.
-func otherLabel(m *storage.PackMeta, i int) string {
+func otherLabel(m *pack.Meta, i int) string {
 	if len(m.Labels) == 2 {
 		return m.Labels[1-i]
 	}

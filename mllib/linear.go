@@ -6,7 +6,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // Loss is what a linear model is fitted by.
@@ -163,7 +163,7 @@ type Trained struct {
 func (c *LinearConfig) regression() bool { return c.Loss == Squared }
 
 // newModel is the model to be trained, without its weights.
-func (c *LinearConfig) newModel(m *storage.PackMeta, labels [2]string) *LinearModel {
+func (c *LinearConfig) newModel(m *pack.Meta, labels [2]string) *LinearModel {
 	return &LinearModel{Threshold: c.Threshold, Job: c.job(), Loss: c.Loss, Labels: labels, Features: m.Features, IndexBase: m.IndexBase, TextLabels: m.TextLabels,
 		OneVsRest: c.Positive != "" && len(m.Labels) != 2, Names: m.Names, Label: m.LabelName, Weight: m.WeightName, Prepared: m.Prepared}
 }

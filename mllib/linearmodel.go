@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
 )
 
 // LinearModel is a linear model: a binary classifier, or, where its loss is the
@@ -32,14 +32,14 @@ type LinearModel struct {
 	Weights    []float64 `json:"-"`
 	// Prepared takes raw rows to those that the weights are of; nil where they are
 	// the same.
-	Prepared *storage.Prepared `json:"preparation,omitempty"`
+	Prepared *input.Prepared `json:"preparation,omitempty"`
 }
 
 func (m *LinearModel) known() known {
 	return known{m.Features, m.IndexBase, m.Label, m.Weight, m.Prepared}
 }
 
-func (m *LinearModel) preparation() *storage.Prepared { return m.Prepared }
+func (m *LinearModel) preparation() *input.Prepared { return m.Prepared }
 
 type linearFile struct {
 	Version int `json:"version"`

@@ -9,7 +9,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // Networked is the outcome of training a network.
@@ -25,12 +25,12 @@ type mlp struct {
 	training
 	cfg  MLPConfig
 	plan MLPPlan
-	meta *storage.PackMeta
+	meta *pack.Meta
 	net  network
 	st   state
 	stop stopper
 	out  Networked
-	held *storage.PackMeta // of the rows to stop by; nil without
+	held *pack.Meta // of the rows to stop by; nil without
 }
 
 // TrainMLP runs the loop and returns the model.

@@ -20,7 +20,7 @@ import (
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
 )
 
 // Model is what a training job comes to. A saved one is plain data: a directory of
@@ -39,7 +39,7 @@ type Model interface {
 }
 
 // knowing says what names the columns of a model's data may have.
-func knowing(in rdd.Input, p *storage.Prepared) rdd.Input {
+func knowing(in rdd.Input, p *input.Prepared) rdd.Input {
 	if p == nil || in.Header != nil {
 		return in
 	}
@@ -55,9 +55,9 @@ func knowing(in rdd.Input, p *storage.Prepared) rdd.Input {
 
 // preparing says how a model's data are to be read: raw, and prepared as those that
 // it was made from.
-func preparing(in rdd.Input, p *storage.Prepared) rdd.Input {
+func preparing(in rdd.Input, p *input.Prepared) rdd.Input {
 	if p != nil {
-		in.Prepare, in.Fitted = storage.Prepare{}, p
+		in.Prepare, in.Fitted = input.Prepare{}, p
 		in = knowing(in, p)
 	}
 	return in
@@ -67,11 +67,11 @@ func preparing(in rdd.Input, p *storage.Prepared) rdd.Input {
 type known struct {
 	features, indexBase int
 	label, weight       string
-	prepared            *storage.Prepared
+	prepared            *input.Prepared
 }
 
 // open reads data in the way that the model was trained.
-func (k known) open(in rdd.Input, uris []string) (*storage.Source, error) {
+func (k known) open(in rdd.Input, uris []string) (*input.Source, error) {
 	if in.IndexBase == 0 {
 		in.IndexBase = k.indexBase + 1
 	}
@@ -82,14 +82,14 @@ func (k known) open(in rdd.Input, uris []string) (*storage.Source, error) {
 	if in.Label == "" && !in.NoLabel {
 		in.Label = k.label
 	}
-	return storage.OpenSource(preparing(in, k.prepared), uris...)
+	return input.Open(preparing(in, k.prepared), uris...)
 }
 
 // raw says how data are to be read of which every column but that of weights is a
 // feature.
 func (k known) raw(in rdd.Input) rdd.Input {
 	in = knowing(in, k.prepared)
-	in.Label, in.NoLabel, in.Prepare, in.Fitted = "", true, storage.Prepare{}, nil
+	in.Label, in.NoLabel, in.Prepare, in.Fitted = "", true, input.Prepare{}, nil
 	return in
 }
 
@@ -108,7 +108,7 @@ func (k known) weighed(in rdd.Input, uris []string) (rdd.Input, error) {
 	if in.Weight != "" || k.weight == "" {
 		return in, nil
 	}
-	src, err := storage.OpenSource(k.raw(in), uris...)
+	src, err := input.Open(k.raw(in), uris...)
 	if err != nil {
 		return in, nil // the reading that follows says what is wrong
 	}
@@ -125,7 +125,7 @@ func (k known) weighed(in rdd.Input, uris []string) (rdd.Input, error) {
 	case columns < 0: // rows of lists have names beside them, which only a reader knows
 		with := k.raw(in)
 		with.Weight = k.weight
-		if _, err := storage.OpenSource(with, uris...); err == nil {
+		if _, err := input.Open(with, uris...); err == nil {
 			in.Weight = k.weight
 		}
 	case columns == trained:
@@ -145,7 +145,7 @@ func (k known) hasLabel(in rdd.Input, uris []string) bool {
 	if err != nil {
 		return true
 	}
-	src, err := storage.OpenSource(k.raw(in), uris...)
+	src, err := input.Open(k.raw(in), uris...)
 	if err != nil {
 		return true // the reading that follows says what is wrong
 	}
@@ -296,7 +296,7 @@ func LoadModel(dir string) (Model, error) {
 	var m interface {
 		Model
 		load(dir string, raw []byte) error
-		preparation() *storage.Prepared
+		preparation() *input.Prepared
 	}
 	switch head.Job {
 	case "logistic", "svm", "linear", "ridge", "lasso", "elasticnet":

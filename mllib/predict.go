@@ -13,12 +13,12 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input/rows"
 )
 
 // each reads data in the way the model was trained and hands every row's
 // margin on, in input order, with the chunk and row it belongs to.
-func (m *LinearModel) each(ctx context.Context, in rdd.Input, uris []string, yield func(c *storage.Chunk, row int, margin float64) error) error {
+func (m *LinearModel) each(ctx context.Context, in rdd.Input, uris []string, yield func(c *rows.Chunk, row int, margin float64) error) error {
 	src, err := m.known().open(in, uris)
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func (m *LinearModel) each(ctx context.Context, in rdd.Input, uris []string, yie
 		return err
 	}
 	for part := range src.Len() {
-		err := src.Read(ctx, part, func(c *storage.Chunk) error {
+		err := src.Read(ctx, part, func(c *rows.Chunk) error {
 			if err := m.fits(c, uris); err != nil {
 				return err
 			}
@@ -48,7 +48,7 @@ func (m *LinearModel) each(ctx context.Context, in rdd.Input, uris []string, yie
 
 // fits refuses tables of another width; sparse rows may have more or fewer
 // features than the model, whose weight counts as zero.
-func (m *LinearModel) fits(c *storage.Chunk, uris []string) error {
+func (m *LinearModel) fits(c *rows.Chunk, uris []string) error {
 	if c.Dense() && c.Width != m.Features {
 		return fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "rows have %d features, the model %d", c.Width, m.Features).
 			WithHint("set --label where the label's column differs")
@@ -87,7 +87,7 @@ func (m *LinearModel) aligned(names, uris []string) ([]float64, error) {
 }
 
 // margin is w·x + intercept of one row.
-func (m *LinearModel) margin(weights []float64, c *storage.Chunk, r int) float64 {
+func (m *LinearModel) margin(weights []float64, c *rows.Chunk, r int) float64 {
 	if c.Dense() {
 		return m.Intercept + kernel.Dot(weights, c.Values[r*c.Width:(r+1)*c.Width])
 	}
@@ -119,7 +119,7 @@ func (m *LinearModel) Predict(ctx context.Context, in rdd.Input, uris []string, 
 	if in.Label == "" && !m.known().hasLabel(in, uris) {
 		in.NoLabel = true
 	}
-	err = m.each(ctx, in, uris, func(_ *storage.Chunk, _ int, z float64) error {
+	err = m.each(ctx, in, uris, func(_ *rows.Chunk, _ int, z float64) error {
 		n++
 		if m.Loss != Squared {
 			k := 0
@@ -183,7 +183,7 @@ func csvField(s string) string {
 // Evaluate computes the metrics of the model on labelled data.
 func (m *LinearModel) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
 	var all []scored
-	err := m.each(ctx, in, uris, func(c *storage.Chunk, r int, z float64) error {
+	err := m.each(ctx, in, uris, func(c *rows.Chunk, r int, z float64) error {
 		y, err := m.target(c, r, uris)
 		all = append(all, scored{z, y, c.WeightOf(r)})
 		return err
@@ -208,7 +208,7 @@ func weighsNothing(rows int, weight float64, uris []string) error {
 // target is what a row should be: its number, or whether its label is the model's
 // Labels[1]. A label that the model does not know is an error, unless it tells
 // one from the rest.
-func (m *LinearModel) target(c *storage.Chunk, r int, uris []string) (float64, error) {
+func (m *LinearModel) target(c *rows.Chunk, r int, uris []string) (float64, error) {
 	if m.Loss == Squared {
 		if c.Texts != nil {
 			return 0, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "row %d has the label %q, which is no number", r, c.Texts[int(c.Labels[r])])
@@ -224,8 +224,8 @@ func (m *LinearModel) target(c *storage.Chunk, r int, uris []string) (float64, e
 
 // isPositive reports whether a row's label is the model's Labels[1]; a label
 // that the model does not know is an error, unless it tells one from the rest.
-func (m *LinearModel) isPositive(c *storage.Chunk, r int, uris []string) (bool, error) {
-	label := storage.FormatLabel(c.Labels[r])
+func (m *LinearModel) isPositive(c *rows.Chunk, r int, uris []string) (bool, error) {
+	label := rows.FormatLabel(c.Labels[r])
 	if c.Texts != nil {
 		label = c.Texts[int(c.Labels[r])]
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // problem maps the variables that are optimized to a model on the scale of
@@ -240,12 +240,12 @@ const fewSampled = 256
 // steepnessOf bounds the largest curvature of the objective: by a sample of rows and, where
 // the moments of all rows say that the sample has missed some, by what those can add;
 // where little of the sample has weight, by the moments alone, which is safe but slow.
-func (p *problem) steepnessOf(meta *storage.PackMeta, sample []rdd.Point, m moments) float64 {
+func (p *problem) steepnessOf(meta *pack.Meta, sample []rdd.Point, m moments) float64 {
 	rows := sampled(meta, sample)
 	most := p.steepestBy(1+sumOf(p.squares(m)), true)
 	if len(rows) == len(sample) || len(rows) >= fewSampled || len(rows) > 0 && int64(len(sample)) == meta.Rows {
 		guess := p.lipschitz(rows)
-		if meta.Layout != storage.DenseLayout {
+		if meta.Layout != pack.DenseLayout {
 			return guess // of sparse columns a sample misses many, which hardly add up in one direction
 		}
 		return min(guess+p.steepestBy(p.missed(rows, m), false), max(most, guess))
@@ -313,7 +313,7 @@ func (p *problem) addSquares(sum []float64, x *rdd.Point) {
 
 // sampled are the rows of a sample that weigh something, with their weights: 1, where
 // rows have none.
-func sampled(meta *storage.PackMeta, sample []rdd.Point) []rdd.Point {
+func sampled(meta *pack.Meta, sample []rdd.Point) []rdd.Point {
 	out := make([]rdd.Point, 0, len(sample))
 	for _, p := range sample {
 		if !meta.Weighted {

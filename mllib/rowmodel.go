@@ -13,7 +13,8 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/rows"
 )
 
 // rowModel is what models of several classes, or of a number, know of rows.
@@ -27,14 +28,14 @@ type rowModel struct {
 	Weight     string   `json:"weight,omitempty"` // column of rows' weights
 	// Prepared takes raw rows to those that the model is of; nil where they are the
 	// same.
-	Prepared *storage.Prepared `json:"preparation,omitempty"`
+	Prepared *input.Prepared `json:"preparation,omitempty"`
 }
 
 func (m *rowModel) known() known {
 	return known{m.Features, m.IndexBase, m.Label, m.Weight, m.Prepared}
 }
 
-func (m *rowModel) preparation() *storage.Prepared { return m.Prepared }
+func (m *rowModel) preparation() *input.Prepared { return m.Prepared }
 
 // marginsOf computes the margins of the classes, or the prediction, of a row given by
 // the places and values of its features.
@@ -42,7 +43,7 @@ type marginsOf func(z []float64, places []int, values []float64)
 
 // each reads data as the model was trained on it, in input order, and hands out each
 // row's margins with the chunk and row it belongs to.
-func (m *rowModel) each(ctx context.Context, in rdd.Input, uris []string, margins marginsOf, yield func(c *storage.Chunk, row int, z []float64) error) error {
+func (m *rowModel) each(ctx context.Context, in rdd.Input, uris []string, margins marginsOf, yield func(c *rows.Chunk, row int, z []float64) error) error {
 	like := &LinearModel{Features: m.Features}
 	src, err := m.known().open(in, uris)
 	if err != nil {
@@ -59,7 +60,7 @@ func (m *rowModel) each(ctx context.Context, in rdd.Input, uris []string, margin
 	}
 	z := make([]float64, max(1, len(m.Labels)))
 	for part := range src.Len() {
-		err := src.Read(ctx, part, func(c *storage.Chunk) error {
+		err := src.Read(ctx, part, func(c *rows.Chunk) error {
 			if err := like.fits(c, uris); err != nil {
 				return err
 			}
@@ -81,7 +82,7 @@ func (m *rowModel) each(ctx context.Context, in rdd.Input, uris []string, margin
 
 // features are the places and values of a row's features; those that the model has
 // not are left out of sparse rows.
-func (m *rowModel) features(c *storage.Chunk, r int, columns []int) (places []int, values []float64) {
+func (m *rowModel) features(c *rows.Chunk, r int, columns []int) (places []int, values []float64) {
 	if c.Dense() {
 		return columns, c.Values[r*c.Width : (r+1)*c.Width]
 	}
@@ -126,7 +127,7 @@ func (m *rowModel) predict(ctx context.Context, in rdd.Input, uris []string, w i
 	if in.Label == "" && !m.known().hasLabel(in, uris) {
 		in.NoLabel = true
 	}
-	err = m.each(ctx, in, uris, margins, func(_ *storage.Chunk, _ int, z []float64) error {
+	err = m.each(ctx, in, uris, margins, func(_ *rows.Chunk, _ int, z []float64) error {
 		n++
 		best := 0
 		if m.Labels != nil {
@@ -144,8 +145,8 @@ func (m *rowModel) predict(ctx context.Context, in rdd.Input, uris []string, w i
 }
 
 // class is the number of a row's label.
-func (m *rowModel) class(c *storage.Chunk, r int, uris []string) (int, error) {
-	label := storage.FormatLabel(c.Labels[r])
+func (m *rowModel) class(c *rows.Chunk, r int, uris []string) (int, error) {
+	label := rows.FormatLabel(c.Labels[r])
 	if c.Texts != nil {
 		label = c.Texts[int(c.Labels[r])]
 	}
@@ -159,7 +160,7 @@ func (m *rowModel) class(c *storage.Chunk, r int, uris []string) (int, error) {
 func (m *rowModel) evaluate(ctx context.Context, in rdd.Input, uris []string, margins marginsOf) (map[string]float64, error) {
 	if m.Labels == nil {
 		var all []scored
-		err := m.each(ctx, in, uris, margins, func(c *storage.Chunk, r int, z []float64) error {
+		err := m.each(ctx, in, uris, margins, func(c *rows.Chunk, r int, z []float64) error {
 			if c.Texts != nil {
 				return fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "row %d has the label %q, which is no number", r, c.Texts[int(c.Labels[r])])
 			}
@@ -178,7 +179,7 @@ func (m *rowModel) evaluate(ctx context.Context, in rdd.Input, uris []string, ma
 	var weighed, loss float64 // by weight
 	read := 0
 	table := make([]float64, k*k) // by what it is, and what is said
-	err := m.each(ctx, in, uris, margins, func(c *storage.Chunk, r int, z []float64) error {
+	err := m.each(ctx, in, uris, margins, func(c *rows.Chunk, r int, z []float64) error {
 		is, err := m.class(c, r, uris)
 		if err != nil {
 			return err

@@ -6,7 +6,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // dualState is where dual ascent stands. With u = Σ a·x/n, the model is what
@@ -216,7 +216,7 @@ func (d *dual) proximal(st *dualState) (away, value float64) {
 
 // startAscent begins with dual variables of zero.
 func (t *trainer) startAscent(m moments) {
-	t.dual = newDual(t.prob, m, float64(t.meta.Rows), len(t.meta.Splits), t.meta.Layout == storage.DenseLayout)
+	t.dual = newDual(t.prob, m, float64(t.meta.Rows), len(t.meta.Splits), t.meta.Layout == pack.DenseLayout)
 	n := len(t.dual.l2)
 	t.st.Dual = dualState{U: make([]float64, n), Center: make([]float64, n), Last: make([]float64, n), Solved: make([]float64, n), Momentum: 1, Share: 1}
 	t.standAt(make([]float64, n))

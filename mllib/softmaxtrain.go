@@ -7,7 +7,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // Classified is the outcome of a multinomial logistic regression.
@@ -24,7 +24,7 @@ type softmax struct {
 	training
 	cfg     LinearConfig
 	plan    SoftmaxPlan
-	meta    *storage.PackMeta
+	meta    *pack.Meta
 	prob    *problem
 	label   []float64 // of each class, as stored
 	weights []float64 // of classes; nil is ones
@@ -33,7 +33,7 @@ type softmax struct {
 	stop    stopper
 	out     Classified
 	grad    []float64
-	held    *storage.PackMeta // of the rows to stop by; nil without
+	held    *pack.Meta // of the rows to stop by; nil without
 }
 
 // TrainSoftmax runs the loop and returns the model.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // Summary is what every training run comes to beside its model.
@@ -46,7 +46,7 @@ type training struct {
 }
 
 // begins notes what is known of the training data.
-func (t *training) begins(meta *storage.PackMeta, solver Solver) {
+func (t *training) begins(meta *pack.Meta, solver Solver) {
 	t.each = meta.Weight() / float64(meta.Rows)
 	t.sum.Rows, t.sum.Features, t.sum.Solver = meta.Rows, meta.Features, solver
 	t.sum.Malformed, t.sum.Missing, t.sum.Gap = meta.Malformed, meta.Missing, math.NaN()
@@ -66,7 +66,7 @@ func loop[S any](ctx context.Context, t *training, state *S, n int, iterate func
 
 // moments are those of a pack's features, by one pass; those of dense data are taken
 // about a row of the sample.
-func (t *training) moments(ctx context.Context, meta *storage.PackMeta, step rdd.Step[momentsParam, gradient], sample []rdd.Point, positive float64) (moments, error) {
+func (t *training) moments(ctx context.Context, meta *pack.Meta, step rdd.Step[momentsParam, gradient], sample []rdd.Point, positive float64) (moments, error) {
 	shift := near(meta, sample)
 	g, err := step.Run(ctx, t.s, momentsParam{meta.Features, positive, shift})
 	if err == nil {
@@ -134,7 +134,7 @@ func (t *training) whyEnded() string {
 }
 
 // squarable refuses columns, and labels, that are too large to compute with.
-func squarable(meta *storage.PackMeta, g gradient) error {
+func squarable(meta *pack.Meta, g gradient) error {
 	for i, v := range g.Sum {
 		if isFinite(v) {
 			continue
@@ -162,7 +162,7 @@ func summable(labels float64) error {
 }
 
 // chosenLabel notes which column the label is taken from, where nobody has said.
-func (t *training) chosenLabel(in rdd.Input, meta *storage.PackMeta) {
+func (t *training) chosenLabel(in rdd.Input, meta *pack.Meta) {
 	if name := meta.LabelName; in.Label == "" && !in.NoLabel && name != "" && name != "label" {
 		t.sum.Chosen = append(t.sum.Chosen, fmt.Sprintf("label: column %q, the first, as none is called label; --label names another", name))
 	}
@@ -170,7 +170,7 @@ func (t *training) chosenLabel(in rdd.Input, meta *storage.PackMeta) {
 
 // choosePenalty takes 1/n where no penalty is asked for: that of a normal law of
 // deviation 1 for each weight, before data are seen.
-func (t *training) choosePenalty(c *LinearConfig, meta *storage.PackMeta) {
+func (t *training) choosePenalty(c *LinearConfig, meta *pack.Meta) {
 	if !c.RegPerRow {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // Metrics computes the metrics of the model on its training data.
@@ -29,19 +29,19 @@ type trainer struct {
 	training
 	cfg    LinearConfig // with the solver that was chosen
 	plan   LinearPlan
-	meta   *storage.PackMeta
+	meta   *pack.Meta
 	prob   *problem
 	st     state
 	stop   stopper
 	out    Trained
 	best   float64 // objective at X on all data; NaN where it is not known
 	grad   []float64
-	center []float64         // that second moments are taken about
-	dual   *dual             // of sdca
-	held   *storage.PackMeta // of the rows to stop by; nil without
-	there  gradient          // of svrg: the last step's, at the anchor
-	means  []float64         // of the features
-	ahead  bool              // Y is the end of Newton's last step, which promises less than the tolerance
+	center []float64  // that second moments are taken about
+	dual   *dual      // of sdca
+	held   *pack.Meta // of the rows to stop by; nil without
+	there  gradient   // of svrg: the last step's, at the anchor
+	means  []float64  // of the features
+	ahead  bool       // Y is the end of Newton's last step, which promises less than the tolerance
 }
 
 // TrainLinear runs the loop and returns the model.
@@ -90,7 +90,7 @@ func (t *trainer) prepare(ctx context.Context) error {
 	}
 	t.means = m.mean
 	t.prob = newProblem(t.cfg, t.cfg.Solver, m, positive)
-	if t.prob.mean != nil && t.meta.Layout == storage.DenseLayout {
+	if t.prob.mean != nil && t.meta.Layout == pack.DenseLayout {
 		t.center = t.prob.mean
 	}
 	t.grad = make([]float64, t.prob.size())

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // TestNothingIsHandedOutAfterAFailure: a reader of keys that has failed, or has
 // enough, is given no part of the next key's values.
 func TestNothingIsHandedOutAfterAFailure(t *testing.T) {
-	store, err := storage.NewOutputs(t.TempDir())
+	store, err := shuffle.NewOutputs(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input/parquet"
 )
 
 // columns are how rows of a type lie in tables: one column a field of a struct,
@@ -44,9 +44,9 @@ type columnType struct {
 	parse func(text []byte, p unsafe.Pointer, a *arena) error
 	// flat reads the k-th present value of a Parquet column; nil of what is not
 	// in one.
-	flat func(c *storage.FlatColumn, k int, p unsafe.Pointer, a *arena) error
+	flat func(c *parquet.FlatColumn, k int, p unsafe.Pointer, a *arena) error
 	// all reads a whole batch without nulls at once, and reports whether it could.
-	all func(c *storage.FlatColumn, p unsafe.Pointer, stride uintptr, a *arena) bool
+	all func(c *parquet.FlatColumn, p unsafe.Pointer, stride uintptr, a *arena) bool
 	// fits returns why a value cannot be written; nil where all can.
 	fits func(p unsafe.Pointer) error
 	// clear makes a value null; at returns where it lies, nil of a null. Both are nil of
@@ -266,7 +266,7 @@ func nullable(out, elem columnType, fresh, at func(unsafe.Pointer) unsafe.Pointe
 		}
 	}
 	if elem.flat != nil {
-		out.flat = func(c *storage.FlatColumn, k int, p unsafe.Pointer, a *arena) error {
+		out.flat = func(c *parquet.FlatColumn, k int, p unsafe.Pointer, a *arena) error {
 			return elem.flat(c, k, fresh(p), a)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input/parquet"
 )
 
 type signed interface {
@@ -80,7 +80,7 @@ func appendNumber(b array.Builder, v int64, u uint64, f float64) {
 }
 
 // wholeFlat is a whole number of a Parquet column.
-func wholeFlat(c *storage.FlatColumn, k int) (int64, error) {
+func wholeFlat(c *parquet.FlatColumn, k int) (int64, error) {
 	switch {
 	case c.Int64s != nil:
 		return c.Int64s[k], nil
@@ -111,14 +111,14 @@ func intColumn[N signed](t arrow.DataType) columnType {
 			*(*N)(p) = N(v)
 			return plainNumber(err)
 		},
-		flat: func(c *storage.FlatColumn, k int, p unsafe.Pointer, _ *arena) error {
+		flat: func(c *parquet.FlatColumn, k int, p unsafe.Pointer, _ *arena) error {
 			v, err := wholeFlat(c, k)
 			if err == nil {
 				*(*N)(p), err = fits[N](v)
 			}
 			return err
 		},
-		all: func(c *storage.FlatColumn, p unsafe.Pointer, stride uintptr, _ *arena) bool {
+		all: func(c *parquet.FlatColumn, p unsafe.Pointer, stride uintptr, _ *arena) bool {
 			switch {
 			case c.Int64s != nil && bits == 64:
 				for i, v := range c.Int64s {
@@ -163,7 +163,7 @@ func uintColumn[N unsigned](t arrow.DataType) columnType {
 			*(*N)(p) = N(v)
 			return plainNumber(err)
 		},
-		flat: func(c *storage.FlatColumn, k int, p unsafe.Pointer, _ *arena) error {
+		flat: func(c *parquet.FlatColumn, k int, p unsafe.Pointer, _ *arena) error {
 			v, err := wholeFlat(c, k)
 			if err == nil {
 				*(*N)(p), err = fits[N](v)
@@ -201,7 +201,7 @@ func floatColumn[N float32 | float64](t arrow.DataType) columnType {
 			*(*N)(p) = N(v)
 			return plainNumber(err)
 		},
-		flat: func(c *storage.FlatColumn, k int, p unsafe.Pointer, _ *arena) error {
+		flat: func(c *parquet.FlatColumn, k int, p unsafe.Pointer, _ *arena) error {
 			switch {
 			case c.Doubles != nil:
 				return narrowed((*N)(p), c.Doubles[k])
@@ -215,7 +215,7 @@ func floatColumn[N float32 | float64](t arrow.DataType) columnType {
 			}
 			return exactly((*N)(p), v)
 		},
-		all: func(c *storage.FlatColumn, p unsafe.Pointer, stride uintptr, _ *arena) bool {
+		all: func(c *parquet.FlatColumn, p unsafe.Pointer, stride uintptr, _ *arena) bool {
 			switch {
 			case c.Doubles != nil && bits == 64:
 				for i, v := range c.Doubles {
@@ -267,7 +267,7 @@ func boolColumn() columnType {
 			*(*bool)(p), err = strconv.ParseBool(trimmed(text))
 			return plainNumber(err)
 		},
-		flat: func(c *storage.FlatColumn, k int, p unsafe.Pointer, _ *arena) error {
+		flat: func(c *parquet.FlatColumn, k int, p unsafe.Pointer, _ *arena) error {
 			if c.Bools == nil {
 				return errKind
 			}
@@ -306,7 +306,7 @@ func stringColumn() columnType {
 			*(*string)(p) = a.text(text)
 			return nil
 		},
-		flat: func(c *storage.FlatColumn, k int, p unsafe.Pointer, a *arena) error {
+		flat: func(c *parquet.FlatColumn, k int, p unsafe.Pointer, a *arena) error {
 			if c.Bytes == nil {
 				return errKind
 			}
@@ -330,7 +330,7 @@ func bytesColumn() columnType {
 			*(*[]byte)(p) = append([]byte{}, text...)
 			return nil
 		},
-		flat: func(c *storage.FlatColumn, k int, p unsafe.Pointer, _ *arena) error {
+		flat: func(c *parquet.FlatColumn, k int, p unsafe.Pointer, _ *arena) error {
 			if c.Bytes == nil {
 				return errKind
 			}
@@ -437,20 +437,20 @@ func timeColumn() columnType {
 	}
 }
 
-func flatTime(c *storage.FlatColumn, k int, p unsafe.Pointer, _ *arena) error {
+func flatTime(c *parquet.FlatColumn, k int, p unsafe.Pointer, _ *arena) error {
 	v, err := wholeFlat(c, k)
 	if err != nil {
 		return err
 	}
 	var t time.Time
 	switch c.Unit {
-	case storage.Days:
+	case parquet.Days:
 		t = time.Unix(v*86400, 0)
-	case storage.Millis:
+	case parquet.Millis:
 		t = time.UnixMilli(v)
-	case storage.Micros:
+	case parquet.Micros:
 		t = time.UnixMicro(v)
-	case storage.Nanos:
+	case parquet.Nanos:
 		t = time.Unix(0, v)
 	default:
 		return fmt.Errorf("it is not a time")

@@ -10,16 +10,17 @@ import (
 	"unsafe"
 
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/csv"
 )
 
 // What becomes of records of tables that are malformed, in Input.Malformed: they
 // fail the action, are left out, or come with their text in a field of type
 // Malformed.
 const (
-	FailFast      = storage.FailFast
-	DropMalformed = storage.DropMalformed
-	KeepMalformed = storage.KeepMalformed
+	FailFast      = csv.FailFast
+	DropMalformed = csv.DropMalformed
+	KeepMalformed = csv.KeepMalformed
 )
 
 // Malformed, as the type of a field of CSV's rows, is the text of a record that
@@ -39,9 +40,9 @@ type Malformed string
 func CSV[T any](g *Graph, in Input, uris ...string) Dataset[T] {
 	c := csvColumns[T](g, &in)
 	return typedSource(g, "csv", in, uris,
-		func(s *storage.Source, ctx context.Context, part int, yield func([]T) error) error {
+		func(s *input.Source, ctx context.Context, part int, yield func([]T) error) error {
 			b := newBatcher(yield)
-			err := c.read(s, ctx, part, func(row *T, _ *storage.Record, _ error) error {
+			err := c.read(s, ctx, part, func(row *T, _ *csv.Record, _ error) error {
 				if row == nil {
 					return nil
 				}
@@ -65,9 +66,9 @@ func CSVMalformed[T any](g *Graph, in Input, uris ...string) Dataset[MalformedRe
 	in.Malformed = DropMalformed
 	c := csvColumns[T](g, &in)
 	return typedSource(g, "csv-malformed", in, uris,
-		func(s *storage.Source, ctx context.Context, part int, yield func([]MalformedRecord) error) error {
+		func(s *input.Source, ctx context.Context, part int, yield func([]MalformedRecord) error) error {
 			b := newBatcher(yield)
-			err := c.read(s, ctx, part, func(row *T, r *storage.Record, why error) error {
+			err := c.read(s, ctx, part, func(row *T, r *csv.Record, why error) error {
 				if row != nil {
 					return nil
 				}
@@ -101,8 +102,8 @@ func csvColumns[T any](g *Graph, in *Input) csvRows[T] {
 	if in.Malformed == KeepMalformed && c.malformed < 0 {
 		g.fail("csv: malformed records are to be kept: give %v a field of type rdd.Malformed for their text", reflect.TypeFor[T]())
 	}
-	if in.Format == storage.Auto {
-		in.Format = storage.CSV
+	if in.Format == input.Auto {
+		in.Format = input.CSV
 	}
 	if in.Typed = c.names(); in.Typed == nil {
 		in.Typed = []string{}
@@ -112,7 +113,7 @@ func csvColumns[T any](g *Graph, in *Input) csvRows[T] {
 
 // read turns records into rows. A record that is left out comes without a row, with
 // why. A file's first one never is: it may be a header.
-func (c csvRows[T]) read(s *storage.Source, ctx context.Context, part int, yield func(row *T, r *storage.Record, why error) error) error {
+func (c csvRows[T]) read(s *input.Source, ctx context.Context, part int, yield func(row *T, r *csv.Record, why error) error) error {
 	at, err := c.places(s)
 	if err != nil {
 		return err
@@ -120,7 +121,7 @@ func (c csvRows[T]) read(s *storage.Source, ctx context.Context, part int, yield
 	var text arena
 	var row T
 	policy := s.MalformedPolicy()
-	return s.Records(ctx, part, func(r *storage.Record) error {
+	return s.Records(ctx, part, func(r *csv.Record) error {
 		row = *new(T)
 		why := c.row(r, at, &row, &text)
 		switch {
@@ -138,7 +139,7 @@ func (c csvRows[T]) read(s *storage.Source, ctx context.Context, part int, yield
 
 // hintOf says what to do about a malformed record: a file's first one may be a header
 // whose names are none of the type's.
-func (c csvRows[T]) hintOf(r *storage.Record) string {
+func (c csvRows[T]) hintOf(r *csv.Record) string {
 	if r.Hint == "" && r.First {
 		return fmt.Sprintf("if the first line is a header, none of its names, %s, is one of the columns %s: the tag col names others, and Header decides whether it is one",
 			clipped(bytes.Join(r.Fields, []byte(" "))), strings.Join(c.names(), " "))
@@ -147,7 +148,7 @@ func (c csvRows[T]) hintOf(r *storage.Record) string {
 }
 
 // row reads what can be read of a record, and returns what is wrong with it.
-func (c csvRows[T]) row(r *storage.Record, at []int, row *T, text *arena) (why error) {
+func (c csvRows[T]) row(r *csv.Record, at []int, row *T, text *arena) (why error) {
 	if r.Wrong != "" {
 		return errors.New(r.Wrong)
 	}
@@ -175,7 +176,7 @@ func (f column) parseField(field []byte, p unsafe.Pointer, text *arena) error {
 func clipped(field []byte) string { return string(field[:min(len(field), 60)]) }
 
 // places are the numbers of the columns' fields in a record.
-func (c csvRows[T]) places(s *storage.Source) ([]int, error) {
+func (c csvRows[T]) places(s *input.Source) ([]int, error) {
 	names, own := s.FieldNames()
 	at := make([]int, len(c.fields))
 	for i, f := range c.fields {

@@ -8,7 +8,8 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/rows"
 )
 
 // Dataset is a partitioned, ordered collection of rows of type T, computed
@@ -28,7 +29,7 @@ var errEnough = errors.New("enough rows")
 // TextFile is a dataset of the lines of text files. Paths, globs, directories
 // and file:// URIs are taken; gzip, bzip2 and zstd are unwrapped.
 func TextFile(g *Graph, uris ...string) Dataset[string] {
-	d := &sourceDecl{URIs: uris, Options: storage.ReadOptions{Format: storage.Text}}
+	d := &sourceDecl{URIs: uris, Options: input.Options{Format: input.Text}}
 	g.sources = append(g.sources, d)
 	id := g.add(node{kind: "text", typ: "string", detail: fmt.Sprint(uris), bytes: d.bytes})
 	return Dataset[string]{g: g, id: id, parts: func() int { return d.source.Len() },
@@ -71,16 +72,16 @@ func Points(g *Graph, in Input, uris ...string) Dataset[Point] {
 	id := g.add(node{kind: "points", points: d, typ: "Point", detail: fmt.Sprintf("%v %s", uris, optionsText(in)), bytes: d.bytes})
 	return Dataset[Point]{g: g, id: id, source: d, parts: func() int { return d.source.Len() },
 		produce: advancing(oneByOne(func(ctx context.Context, part int, yield func(Point) error) error {
-			return d.source.Read(ctx, part, func(c *storage.Chunk) error { return eachPoint(c, yield) })
+			return d.source.Read(ctx, part, func(c *rows.Chunk) error { return eachPoint(c, yield) })
 		}))}
 }
 
 // LIBSVM is Points of files in the LIBSVM format.
 func LIBSVM(g *Graph, uris ...string) Dataset[Point] {
-	return Points(g, Input{Format: storage.LIBSVM}, uris...)
+	return Points(g, Input{Format: input.LIBSVM}, uris...)
 }
 
-func eachPoint(c *storage.Chunk, yield func(Point) error) error {
+func eachPoint(c *rows.Chunk, yield func(Point) error) error {
 	for r := range c.Rows() {
 		p := Point{Label: c.Labels[r]}
 		if c.Weights != nil {

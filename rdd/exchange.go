@@ -10,12 +10,12 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // spreader writes rows to the partitions of a map task's output.
 type spreader[T any] struct {
-	*storage.MapOutputWriter
+	*shuffle.Writer
 	row codec[T]
 }
 
@@ -71,7 +71,7 @@ func (s *spreader[T]) finish() (*written, error) {
 }
 
 // eachOutput calls read with the blocks of each output of a task's partition.
-func (r *shuffleReader) eachOutput(ctx context.Context, read func(ref outputRef, b *storage.BlockReader) error) error {
+func (r *shuffleReader) eachOutput(ctx context.Context, read func(ref outputRef, b *shuffle.BlockReader) error) error {
 	for _, ref := range r.refs {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -80,7 +80,7 @@ func (r *shuffleReader) eachOutput(ctx context.Context, read func(ref outputRef,
 		if err != nil {
 			return err
 		}
-		err = read(ref, storage.NewBlockReader(in))
+		err = read(ref, shuffle.NewBlockReader(in))
 		in.Close()
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func readInto[T any](ctx context.Context, id, part int, row codec[T], text *aren
 		return err
 	}
 	var rows []T
-	return r.eachOutput(ctx, func(ref outputRef, b *storage.BlockReader) error {
+	return r.eachOutput(ctx, func(ref outputRef, b *shuffle.BlockReader) error {
 		for {
 			block, err := b.Next()
 			if errors.Is(err, io.EOF) {

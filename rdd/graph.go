@@ -16,7 +16,9 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/pack"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // Graph collects the plan that Build declares. It is not safe for concurrent
@@ -39,7 +41,7 @@ type node struct {
 	detail  string
 	user    bool // it runs a function of the user's
 	inputs  []int
-	packs   func(*storage.PackMeta, []byte) (runner.Folder, error)
+	packs   func(*pack.Meta, []byte) (runner.Folder, error)
 	task    taskFunc
 	pack    *packDecl
 	shuffle *shuffleDecl
@@ -70,8 +72,8 @@ type taskFunc func(ctx context.Context, partition int, args []byte, packs runner
 // sourceDecl is an input that is resolved once, on the driver's side.
 type sourceDecl struct {
 	URIs    []string
-	Options storage.ReadOptions
-	source  *storage.Source
+	Options input.Options
+	source  *input.Source
 }
 
 // bytes is how large the input is, as it is.
@@ -85,15 +87,15 @@ func (d *sourceDecl) bytes() (n int64) {
 // packDecl are packs that are to be made, all at once, before the first step over one
 // of them.
 type packDecl struct {
-	rows    func() []storage.Rows // of each
+	rows    func() []pack.Rows // of each
 	nodes   []int
-	options storage.PackOptions
+	options pack.Options
 	input   int
 }
 
 // Input says where rows come from and how they are written. The zero value of
 // an option detects.
-type Input = storage.ReadOptions
+type Input = input.Options
 
 // NewGraph makes an empty plan.
 func NewGraph() *Graph { return &Graph{} }
@@ -160,9 +162,9 @@ func typeName[T any]() string {
 // Resolve finds the input files on the driver's side and returns their
 // description for the executors.
 func (g *Graph) Resolve() ([]byte, error) {
-	resolved := make([]*storage.Source, len(g.sources))
+	resolved := make([]*input.Source, len(g.sources))
 	for i, d := range g.sources {
-		s, err := storage.OpenSource(d.Options, d.URIs...)
+		s, err := input.Open(d.Options, d.URIs...)
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +175,7 @@ func (g *Graph) Resolve() ([]byte, error) {
 
 // Bind takes over the resolved inputs from the driver.
 func (g *Graph) Bind(raw []byte) error {
-	var resolved []*storage.Source
+	var resolved []*input.Source
 	if err := json.Unmarshal(raw, &resolved); err != nil || len(resolved) != len(g.sources) {
 		return fault.Newf(fault.PlanMismatch, "bind", "inputs", "%d are described, the plan has %d", len(resolved), len(g.sources))
 	}
@@ -184,7 +186,7 @@ func (g *Graph) Bind(raw []byte) error {
 }
 
 // Folder prepares the fold of a step's node; it is part of runner.Program.
-func (g *Graph) Folder(node int, meta *storage.PackMeta, param []byte) (runner.Folder, error) {
+func (g *Graph) Folder(node int, meta *pack.Meta, param []byte) (runner.Folder, error) {
 	if node < 0 || node >= len(g.nodes) || g.nodes[node].packs == nil {
 		return nil, fault.Newf(fault.PlanMismatch, "fold", fmt.Sprintf("node %d", node), "it is not a step of the plan")
 	}
@@ -224,13 +226,13 @@ func (g *Graph) allDecided() decisions {
 }
 
 // spanOf are the partitions of a shuffle that one of its result is.
-func (g *Graph) spanOf(id, part int) storage.Span {
+func (g *Graph) spanOf(id, part int) shuffle.Span {
 	if f := g.nodes[id].family; f > 0 {
 		if d := g.decisionOf(f - 1); part+1 < len(d) {
-			return storage.Span{From: d[part], Through: d[part+1]}
+			return shuffle.Span{From: d[part], Through: d[part+1]}
 		}
 	}
-	return storage.Span{From: part, Through: part + 1}
+	return shuffle.Span{From: part, Through: part + 1}
 }
 
 // above reports whether a node is computed from another one, or under it where that

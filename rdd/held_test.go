@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // heldPacks are those of a task that may hold a number of bytes as a whole.
@@ -20,7 +20,7 @@ func (p heldPacks) Held() int { return p.held }
 // TestValuesThatDoNotFitAreRefused, by name of the operation and the key, and others are
 // handed out as they came.
 func TestValuesThatDoNotFitAreRefused(t *testing.T) {
-	store, err := storage.NewOutputs(t.TempDir())
+	store, err := shuffle.NewOutputs(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

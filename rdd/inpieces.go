@@ -9,7 +9,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // Small partitions of shuffles are joined, by their sizes: the rows of one partition may
@@ -175,7 +175,7 @@ func pieceTask[T any](ds Dataset[T]) taskFunc {
 // keepPiece keeps rows for another task.
 func (e *taskEnv) keepPiece(node, piece int, w *written) mapOutput {
 	o := mapOutput{Attempt: e.args.Attempt, Raw: w.output.Raw, Rows: sumOf(w.output.Rows)}
-	o.Holders = []string{string(e.packs.KeepShuffle(storage.ShuffleKey{Node: pieceNode(node), Map: piece, Attempt: o.Attempt}, w.output))}
+	o.Holders = []string{string(e.packs.KeepShuffle(shuffle.Key{Node: pieceNode(node), Map: piece, Attempt: o.Attempt}, w.output))}
 	return o
 }
 
@@ -243,7 +243,7 @@ func keepRest[T any](e *taskEnv, node, part int, kept *spreader[T]) error {
 // splitOf is the node whose rows a node's task takes, the shuffles that they are made of,
 // and the partitions of these that are joined to one; false where they cannot be computed
 // in pieces.
-func (s *Session) splitOf(node, part int) (of int, shuffles []int, span storage.Span, ok bool) {
+func (s *Session) splitOf(node, part int) (of int, shuffles []int, span shuffle.Span, ok bool) {
 	in := s.g.inputsOf(node)
 	if n := &s.g.nodes[node]; len(in) != 1 || n.reads != nil {
 		return 0, nil, span, false
@@ -256,11 +256,11 @@ func (s *Session) splitOf(node, part int) (of int, shuffles []int, span storage.
 	if !s.g.nodes[at].byKey || part+1 >= len(d) {
 		return 0, nil, span, false
 	}
-	return in[0], s.g.nodes[at].joins, storage.Span{From: d[part], Through: d[part+1]}, true
+	return in[0], s.g.nodes[at].joins, shuffle.Span{From: d[part], Through: d[part+1]}, true
 }
 
 // spansOf cuts a span of partitions of some shuffles where there are rows.
-func (s *Session) spansOf(shuffles []int, span storage.Span) (out []storage.Span) {
+func (s *Session) spansOf(shuffles []int, span shuffle.Span) (out []shuffle.Span) {
 	var full []int
 	for p := span.From; p < span.Through; p++ {
 		if slices.ContainsFunc(shuffles, func(id int) bool { return p < len(s.sums[id].bytes) && s.sums[id].bytes[p] > 0 }) {
@@ -269,7 +269,7 @@ func (s *Session) spansOf(shuffles []int, span storage.Span) (out []storage.Span
 	}
 	n := min(mostPieces, len(full))
 	for i := range n {
-		piece := storage.Span{From: full[i*len(full)/n], Through: span.Through}
+		piece := shuffle.Span{From: full[i*len(full)/n], Through: span.Through}
 		if i+1 < n {
 			piece.Through = full[(i+1)*len(full)/n]
 		}
@@ -361,7 +361,7 @@ func (s *Session) pieceRequest(node int, parts []int) (req CallRequest, of []int
 }
 
 // addPiece tells a task where a part of a partition of some shuffles lies.
-func (s *Session) addPiece(req *CallRequest, t taskArgs, shuffles []int, piece storage.Span, shared *told) error {
+func (s *Session) addPiece(req *CallRequest, t taskArgs, shuffles []int, piece shuffle.Span, shared *told) error {
 	t.Shuffles = map[int]map[int]shuffleArgs{}
 	var held []string
 	for _, id := range shuffles {
@@ -394,7 +394,7 @@ func (s *Session) takePieces(node, part int, t *taskArgs) (holders []string, err
 	if err != nil {
 		return nil, err
 	}
-	a := shuffleArgs{Span: storage.Span{From: 0, Through: 1}}
+	a := shuffleArgs{Span: shuffle.Span{From: 0, Through: 1}}
 	for _, o := range p.outputs {
 		a.Bytes, a.Rows = a.Bytes+sumOf(o.Raw), a.Rows+o.Rows
 	}

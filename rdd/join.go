@@ -7,7 +7,7 @@ import (
 	"runtime"
 
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // Joined is a row of a join: a value of each side.
@@ -207,7 +207,7 @@ func (p *joinPlan[K, V, W, U]) decide(ctx context.Context, s *Session, right int
 	if _, err := s.runMaps(ctx, p.whole); err != nil {
 		return 0, err
 	}
-	if bytes, _ := s.sums[p.whole].of(storage.Span{From: 0, Through: 1}); bytes > broadcastMost {
+	if bytes, _ := s.sums[p.whole].of(shuffle.Span{From: 0, Through: 1}); bytes > broadcastMost {
 		return byShuffling, nil
 	}
 	return byBroadcast, nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // eachRows hands out rows, the same ones in the same order each time.
@@ -26,7 +26,7 @@ type partsJoin[K comparable, V, W, U any] struct {
 	packs runner.TaskContext
 	of    [joinSlots]int // part of each slot of hashes
 	parts int
-	right *storage.MapOutput // by part
+	right *shuffle.Output // by part
 }
 
 // joinSlots is how finely hashes are told apart in parts.
@@ -137,7 +137,7 @@ func eachOfPart[K comparable, V, W, U, X any](j *partsJoin[K, V, W, U], hash has
 type keyOnly[K comparable] = Pair[K, bool]
 
 // keysOf writes the keys of the left down by parts.
-func (j *partsJoin[K, V, W, U]) keysOf(left eachRows[Pair[K, V]]) (*storage.MapOutput, codec[keyOnly[K]], error) {
+func (j *partsJoin[K, V, W, U]) keysOf(left eachRows[Pair[K, V]]) (*shuffle.Output, codec[keyOnly[K]], error) {
 	row, err := pairCodecOf[K, bool](j.p.co.l.key)
 	if err != nil {
 		return nil, row, fault.New(fault.Internal, "join", "keys of the left", err)
@@ -161,7 +161,7 @@ type foundRows[W any] struct {
 }
 
 // find writes down what the rows of the left find, part by part.
-func (j *partsJoin[K, V, W, U]) find(keys *storage.MapOutput, row codec[keyOnly[K]]) (*storage.MapOutput, error) {
+func (j *partsJoin[K, V, W, U]) find(keys *shuffle.Output, row codec[keyOnly[K]]) (*shuffle.Output, error) {
 	values, err := codecOf[foundRows[W]]()
 	if err != nil {
 		return nil, fault.New(fault.Internal, "join", "rows of the right", err)
@@ -183,7 +183,7 @@ func (j *partsJoin[K, V, W, U]) find(keys *storage.MapOutput, row codec[keyOnly[
 }
 
 // findIn writes down what the keys of a part find in a table.
-func findIn[K comparable, W any](t *lookup[K, W], part int, keys *storage.MapOutput, row codec[keyOnly[K]], out *spreader[foundRows[W]]) error {
+func findIn[K comparable, W any](t *lookup[K, W], part int, keys *shuffle.Output, row codec[keyOnly[K]], out *spreader[foundRows[W]]) error {
 	var sc scratch
 	var made foundRows[W]
 	last := noPlace
@@ -208,7 +208,7 @@ func findIn[K comparable, W any](t *lookup[K, W], part int, keys *storage.MapOut
 }
 
 // emit reads the left once more, and what each of its rows has found.
-func (j *partsJoin[K, V, W, U]) emit(found *storage.MapOutput, left eachRows[Pair[K, V]], yield func([]U) error) error {
+func (j *partsJoin[K, V, W, U]) emit(found *shuffle.Output, left eachRows[Pair[K, V]], yield func([]U) error) error {
 	readers := make([]*foundReader[W], j.parts)
 	defer func() {
 		for _, r := range readers {
@@ -246,7 +246,7 @@ func (j *partsJoin[K, V, W, U]) emit(found *storage.MapOutput, left eachRows[Pai
 // foundReader reads what the rows of a part have found.
 type foundReader[W any] struct {
 	in     io.ReadCloser
-	blocks *storage.BlockReader
+	blocks *shuffle.BlockReader
 	codec  codec[foundRows[W]]
 	block  []byte
 	raw    []byte // left of the block
@@ -254,13 +254,13 @@ type foundReader[W any] struct {
 	last   []W
 }
 
-func openFound[W any](found *storage.MapOutput, part int) (*foundReader[W], error) {
-	in, err := found.Open(storage.Span{From: part, Through: part + 1})
+func openFound[W any](found *shuffle.Output, part int) (*foundReader[W], error) {
+	in, err := found.Open(shuffle.Span{From: part, Through: part + 1})
 	if err != nil {
 		return nil, err
 	}
 	values, err := codecOf[foundRows[W]]()
-	return &foundReader[W]{in: in, blocks: storage.NewBlockReader(in), codec: values}, err
+	return &foundReader[W]{in: in, blocks: shuffle.NewBlockReader(in), codec: values}, err
 }
 
 // next is what the next row has found; it may be kept.
@@ -349,15 +349,15 @@ func spooled[T any](packs runner.TaskContext, row codec[T], rows eachRows[T]) (a
 }
 
 // readPart hands out the rows of a part that were written down.
-func readPart[T any](b *storage.MapOutput, part int, row codec[T], yield func([]T) error) error {
-	in, err := b.Open(storage.Span{From: part, Through: part + 1})
+func readPart[T any](b *shuffle.Output, part int, row codec[T], yield func([]T) error) error {
+	in, err := b.Open(shuffle.Span{From: part, Through: part + 1})
 	if err != nil {
 		return err
 	}
 	defer in.Close()
 	var text arena
 	var rows []T
-	blocks := storage.NewBlockReader(in)
+	blocks := shuffle.NewBlockReader(in)
 	for {
 		block, err := blocks.Next()
 		if errors.Is(err, io.EOF) {

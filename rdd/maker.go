@@ -13,25 +13,26 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // Maker makes a plan's packs, or finds them in a cache. It may be used by
 // several goroutines.
 type Maker struct {
 	Graph    *Graph
-	Cache    *storage.Cache
+	Cache    *pack.Cache
 	Workers  int
 	Program  string         // identity of user code, part of the identity of packs it made
 	Progress func(rows int) // may be nil
 	mu       struct {
 		sync.Mutex
-		made map[int]*storage.Pack
+		made map[int]*pack.Pack
 	}
 }
 
 // Make makes or finds the pack of a node, and those that are made with it, once.
-func (m *Maker) Make(ctx context.Context, node int) (*storage.Pack, error) {
+func (m *Maker) Make(ctx context.Context, node int) (*pack.Pack, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p := m.mu.made[node]; p != nil {
@@ -41,20 +42,20 @@ func (m *Maker) Make(ctx context.Context, node int) (*storage.Pack, error) {
 		return nil, fault.Newf(fault.PlanMismatch, "make", fmt.Sprintf("node %d", node), "it is not a pack of the plan")
 	}
 	decl := m.Graph.nodes[node].pack
-	packs := make([]*storage.Pack, len(decl.nodes))
+	packs := make([]*pack.Pack, len(decl.nodes))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, rows := range decl.rows() {
-		g.Go(storage.Guarded(func() (err error) {
+		g.Go(pack.Guarded(func() (err error) {
 			packs[i], err = m.get(ctx, decl, i, rows)
 			return err
 		}))
 	}
 	err := g.Wait()
-	if slices.ContainsFunc(packs, func(p *storage.Pack) bool { return p != nil && !p.Found }) {
+	if slices.ContainsFunc(packs, func(p *pack.Pack) bool { return p != nil && !p.Found }) {
 		debug.FreeOSMemory() // the pages of the packs are about to take its place
 	}
 	if m.mu.made == nil {
-		m.mu.made = map[int]*storage.Pack{}
+		m.mu.made = map[int]*pack.Pack{}
 	}
 	for i, p := range packs {
 		switch {
@@ -68,14 +69,14 @@ func (m *Maker) Make(ctx context.Context, node int) (*storage.Pack, error) {
 }
 
 // get makes or finds one of the packs of a declaration.
-func (m *Maker) get(ctx context.Context, decl *packDecl, which int, rows storage.Rows) (*storage.Pack, error) {
+func (m *Maker) get(ctx context.Context, decl *packDecl, which int, rows pack.Rows) (*pack.Pack, error) {
 	o := decl.options
 	o.Workers = m.Workers
 	identity := m.Graph.identityOf(decl.input, m.Program)
 	if which > 0 {
 		identity = []any{identity, which}
 	}
-	id, err := storage.PackID(identity, o)
+	id, err := pack.ID(identity, o)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "identify", "pack", err)
 	}
@@ -107,7 +108,7 @@ func (m *Maker) Close() {
 // identityOf describes everything that decides the rows of a node: the input
 // files and, where user code makes rows, the program and the plan.
 func (g *Graph) identityOf(node int, program string) any {
-	var sources []*storage.Source
+	var sources []*input.Source
 	for _, d := range g.sources {
 		sources = append(sources, d.source)
 	}
@@ -116,7 +117,7 @@ func (g *Graph) identityOf(node int, program string) any {
 		return n.points.source
 	}
 	return struct {
-		Sources []*storage.Source
+		Sources []*input.Source
 		Plan    plan.Digest
 		Node    int
 		Program string
@@ -127,7 +128,7 @@ func (g *Graph) identityOf(node int, program string) any {
 // what is in it.
 type MadePack struct {
 	Holder plan.ExecutorID
-	Meta   *storage.PackMeta
+	Meta   *pack.Meta
 }
 
 // makePack is the task that makes a pack where it runs.

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input/rows"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // Entry is an entry of a sparse matrix whose rows and columns are named by
@@ -32,10 +33,10 @@ type Entry struct {
 // executor that makes them holds all entries in memory meanwhile, 24 bytes each, as much
 // again while they are sorted, and no more than 2³¹ of them.
 func PackEntries(ds Dataset[Entry], options ...PackOption) (rows, columns Packed[Point]) {
-	options = append(options, func(o *storage.PackOptions) { o.Sparse = true })
-	make := func() []storage.Rows {
+	options = append(options, func(o *pack.Options) { o.Sparse = true })
+	make := func() []pack.Rows {
 		m := &matrix{ds: ds}
-		return []storage.Rows{matrixRows{m.byRow}, matrixRows{m.byColumn}}
+		return []pack.Rows{matrixRows{m.byRow}, matrixRows{m.byColumn}}
 	}
 	ids := declarePacks(ds, []string{"rows of entries", "columns of entries"}, make, options)
 	return Packed[Point]{g: ds.g, id: ids[0]}, Packed[Point]{g: ds.g, id: ids[1]}
@@ -93,7 +94,7 @@ func collectEntries(ctx context.Context, ds Dataset[Entry]) ([][]Entry, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(4)
 	for i := range parts {
-		g.Go(storage.Guarded(func() error {
+		g.Go(pack.Guarded(func() error {
 			return ds.each(ctx, i, func(rows []Entry) error {
 				parts[i] = append(parts[i], slices.Clone(rows))
 				return nil
@@ -210,7 +211,7 @@ const matrixParts = 8
 
 func (m matrixRows) Len() int { return matrixParts }
 
-func (m matrixRows) Read(ctx context.Context, part int, yield func(*storage.Chunk) error) error {
+func (m matrixRows) Read(ctx context.Context, part int, yield func(*rows.Chunk) error) error {
 	all, err := m.of(ctx)
 	if err != nil {
 		return err
@@ -226,12 +227,12 @@ func (m matrixRows) Read(ctx context.Context, part int, yield func(*storage.Chun
 }
 
 // chunk has some rows.
-func (c *compressed) chunk(which []int) *storage.Chunk {
+func (c *compressed) chunk(which []int) *rows.Chunk {
 	n := 0
 	for _, row := range which {
 		n += c.starts[row+1] - c.starts[row]
 	}
-	out := &storage.Chunk{ZeroBased: true, Labels: make([]float64, 0, len(which)), Offsets: append(make([]int64, 0, len(which)+1), 0),
+	out := &rows.Chunk{ZeroBased: true, Labels: make([]float64, 0, len(which)), Offsets: append(make([]int64, 0, len(which)+1), 0),
 		Indices: make([]int32, 0, n), Values: make([]float64, 0, n)}
 	for _, row := range which {
 		from, to := c.starts[row], c.starts[row+1]
@@ -304,8 +305,8 @@ func rankBySearch(parts [][]Entry, number func(*Entry) *int64, n int) []int64 {
 }
 
 // declarePacks declares packs that are made together of a dataset's rows.
-func declarePacks[T any](ds Dataset[T], kinds []string, rows func() []storage.Rows, options []PackOption) []int {
-	var o storage.PackOptions
+func declarePacks[T any](ds Dataset[T], kinds []string, rows func() []pack.Rows, options []PackOption) []int {
+	var o pack.Options
 	for _, set := range options {
 		set(&o)
 	}

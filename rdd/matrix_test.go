@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input/rows"
 )
 
 // TestMatrixIsItsEntries holds both sides of a matrix against its definition: rows of
@@ -38,7 +38,7 @@ func ordered(t *rapid.T, m matrixRows, entries []Entry, of func(Entry) (row, col
 	columns = slices.Compact(columns)
 	got := 0
 	for part := range m.Len() {
-		err := m.Read(context.Background(), part, func(c *storage.Chunk) error {
+		err := m.Read(context.Background(), part, func(c *rows.Chunk) error {
 			for r, label := range c.Labels {
 				row := wanted[int64(label)]
 				delete(wanted, int64(label))

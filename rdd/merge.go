@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // mergeMost is how many streams are merged at a time: each takes a file and a
@@ -16,7 +16,7 @@ const mergeMost = 128
 // mergeAll merges streams; of equal rows those of the first stream come first.
 // Where there are very many, runs of them are merged to files before.
 func mergeAll[T any](ctx context.Context, packs runner.TaskContext, row codec[T], o order[T], streams []*stream[T], yield func([]T) error) error {
-	var made []*storage.MapOutput
+	var made []*shuffle.Output
 	defer func() {
 		for _, b := range made {
 			b.Remove()
@@ -31,7 +31,7 @@ func mergeAll[T any](ctx context.Context, packs runner.TaskContext, row codec[T]
 			}
 			made = append(made, b)
 			fewer = append(fewer, &stream[T]{order: o, row: row, open: func() (io.ReadCloser, error) {
-				return b.Open(storage.Span{From: 0, Through: 1})
+				return b.Open(shuffle.Span{From: 0, Through: 1})
 			}})
 		}
 		streams = fewer
@@ -39,7 +39,7 @@ func mergeAll[T any](ctx context.Context, packs runner.TaskContext, row codec[T]
 	return merge(ctx, o, streams, yield)
 }
 
-func mergeToFile[T any](ctx context.Context, packs runner.TaskContext, row codec[T], o order[T], streams []*stream[T]) (*storage.MapOutput, error) {
+func mergeToFile[T any](ctx context.Context, packs runner.TaskContext, row codec[T], o order[T], streams []*stream[T]) (*shuffle.Output, error) {
 	out := newSpreader(packs, row, 1)
 	out.ToFile()
 	defer out.Close()

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // A shuffle of M map tasks and P partitions has M·P pieces. What the session keeps, and
@@ -77,7 +77,7 @@ func (s *outputSums) note(m int, o *mapOutput) {
 }
 
 // of returns the sums over a span of partitions.
-func (s *outputSums) of(span storage.Span) (bytes, rows int64) {
+func (s *outputSums) of(span shuffle.Span) (bytes, rows int64) {
 	var about float64
 	for p := span.From; p < min(span.Through, len(s.bytes)); p++ {
 		bytes, about = bytes+s.bytes[p], about+s.rows[p]
@@ -167,7 +167,7 @@ func (a *shuffleArgs) refs() ([]outputRef, error) {
 		left--
 		ref := outputRef{Node: outs.Runs[run].Node, Map: outs.First + i, Attempt: outs.Runs[run].Attempt, Span: a.Span}
 		if len(spans) > 0 {
-			ref.Span = storage.Span{From: int(spans[2*i]), Through: int(spans[2*i] + spans[2*i+1])}
+			ref.Span = shuffle.Span{From: int(spans[2*i]), Through: int(spans[2*i] + spans[2*i+1])}
 		}
 		if len(outs.Paths) > 0 {
 			ref.Path = outs.Paths[i]
@@ -222,9 +222,9 @@ func (s *Session) shuffleArgs(id, part int, t *told) (a shuffleArgs, holders []s
 		return a, nil, err
 	}
 	for m, o := range s.shuffled[id] {
-		span := storage.Span{}
+		span := shuffle.Span{}
 		if cuts := s.cuts[id][m]; part < len(cuts) {
-			span = storage.Span{From: int(cuts[part][0]), Through: int(cuts[part][1])}
+			span = shuffle.Span{From: int(cuts[part][0]), Through: int(cuts[part][1])}
 		}
 		a.Spans = binary.AppendUvarint(binary.AppendUvarint(a.Spans, uint64(span.From)), uint64(max(0, span.Through-span.From)))
 		a.Bytes, a.Rows = a.addPart(o, span)
@@ -233,7 +233,7 @@ func (s *Session) shuffleArgs(id, part int, t *told) (a shuffleArgs, holders []s
 }
 
 // addPart adds a part of an output of sorted rows.
-func (a *shuffleArgs) addPart(o *mapOutput, span storage.Span) (bytes, rows int64) {
+func (a *shuffleArgs) addPart(o *mapOutput, span shuffle.Span) (bytes, rows int64) {
 	if span.From >= span.Through {
 		return a.Bytes, a.Rows
 	}
@@ -249,7 +249,7 @@ func (s *Session) narrowArgs(id, part int) (a shuffleArgs, holders []string, err
 	if err != nil {
 		return a, nil, err
 	}
-	a.Span = storage.Span{From: 0, Through: 1}
+	a.Span = shuffle.Span{From: 0, Through: 1}
 	a.Bytes, a.Rows = sumOf(o.Raw), o.Rows
 	if a.Outputs, err = cborMode.Marshal(refs); err != nil {
 		return a, nil, fault.New(fault.Internal, "encode", "a task's arguments", err)

@@ -6,7 +6,8 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input/rows"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // Packed is a dataset laid out in splits that steps fold: mapped Arrow files
@@ -17,43 +18,43 @@ type Packed[T any] struct {
 }
 
 // PackOption says how rows become splits.
-type PackOption func(*storage.PackOptions)
+type PackOption func(*pack.Options)
 
 // Splits sets the number of splits; by default it depends on the data only.
-func Splits(n int) PackOption { return func(o *storage.PackOptions) { o.Splits = n } }
+func Splits(n int) PackOption { return func(o *pack.Options) { o.Splits = n } }
 
 // RandomAssign sends rows to splits by a seeded hash of their ordinal instead
 // of by contiguous ranges of the input.
-func RandomAssign() PackOption { return func(o *storage.PackOptions) { o.Random = true } }
+func RandomAssign() PackOption { return func(o *pack.Options) { o.Random = true } }
 
 // Seed sets the seed of the shuffle within splits and of RandomAssign.
-func Seed(seed uint64) PackOption { return func(o *storage.PackOptions) { o.Seed = seed } }
+func Seed(seed uint64) PackOption { return func(o *pack.Options) { o.Seed = seed } }
 
 // SinglePrecision stores features as float32; arithmetic stays in float64.
-func SinglePrecision() PackOption { return func(o *storage.PackOptions) { o.Float32 = true } }
+func SinglePrecision() PackOption { return func(o *pack.Options) { o.Float32 = true } }
 
 // Columns sets the number of features and the first column number (0 or 1) of
 // sparse text; −1 detects the latter.
 func Columns(features, base int) PackOption {
-	return func(o *storage.PackOptions) { o.Features, o.IndexBase = features, base+1 }
+	return func(o *pack.Options) { o.Features, o.IndexBase = features, base+1 }
 }
 
 // Pack lays a dataset out for steps. Points become vectors; rows of any other
 // type are stored in their encoding.
 func Pack[T any](ds Dataset[T], options ...PackOption) Packed[T] {
-	rows := func() storage.Rows { return encodedRows[T]{ds, rowCodecFor[T]()} }
+	rows := func() pack.Rows { return encodedRows[T]{ds, rowCodecFor[T]()} }
 	points, ok := any(ds).(Dataset[Point])
 	if !ok {
 		crosses[T](ds.g, "pack", "rows")
 	} else {
-		rows = func() storage.Rows {
+		rows = func() pack.Rows {
 			if points.source != nil {
 				return points.source.source
 			}
 			return pointRows{points}
 		}
 	}
-	made := func() []storage.Rows { return []storage.Rows{rows()} }
+	made := func() []pack.Rows { return []pack.Rows{rows()} }
 	return Packed[T]{g: ds.g, id: declarePacks(ds, []string{"rows"}, made, options)[0]}
 }
 
@@ -78,8 +79,8 @@ func rowCodecFor[T any]() codec[T] {
 
 func (r encodedRows[T]) Len() int { return r.ds.parts() }
 
-func (r encodedRows[T]) Read(ctx context.Context, part int, yield func(*storage.Chunk) error) error {
-	c, bytes := &storage.Chunk{}, 0
+func (r encodedRows[T]) Read(ctx context.Context, part int, yield func(*rows.Chunk) error) error {
+	c, bytes := &rows.Chunk{}, 0
 	err := r.ds.rows(ctx, part, func(row T) error {
 		one := rowList[T]{row: r.row}
 		if err := one.add(&row); err != nil {
@@ -90,7 +91,7 @@ func (r encodedRows[T]) Read(ctx context.Context, part int, yield func(*storage.
 			return nil
 		}
 		full := c
-		c, bytes = &storage.Chunk{}, 0
+		c, bytes = &rows.Chunk{}, 0
 		return yield(full)
 	})
 	if err != nil || len(c.Blobs) == 0 {
@@ -104,8 +105,8 @@ type pointRows struct{ ds Dataset[Point] }
 
 func (r pointRows) Len() int { return r.ds.parts() }
 
-func (r pointRows) Read(ctx context.Context, part int, yield func(*storage.Chunk) error) error {
-	c := &storage.Chunk{ZeroBased: true}
+func (r pointRows) Read(ctx context.Context, part int, yield func(*rows.Chunk) error) error {
+	c := &rows.Chunk{ZeroBased: true}
 	err := r.ds.rows(ctx, part, func(p Point) error {
 		if p.Indices == nil {
 			c.AppendDense(p.Label, p.Values)
@@ -119,7 +120,7 @@ func (r pointRows) Read(ctx context.Context, part int, yield func(*storage.Chunk
 			return nil
 		}
 		full := c
-		c = &storage.Chunk{ZeroBased: true}
+		c = &rows.Chunk{ZeroBased: true}
 		return yield(full)
 	})
 	if err != nil || len(c.Labels) == 0 {
@@ -143,7 +144,7 @@ type Batch struct {
 
 	scratch []float64
 	weights []float64 // of Rows, in turn
-	all     *storage.Batch
+	all     *pack.Batch
 }
 
 // Notes are what folds have found out about the rows among which Rows are, numbered
@@ -244,7 +245,7 @@ type Step[P, A any] struct {
 	id     int
 	packID int
 	decl   stepDecl
-	folder func(meta *storage.PackMeta, param P) runner.Folder
+	folder func(meta *pack.Meta, param P) runner.Folder
 }
 
 // Aggregate declares a step over a pack.
@@ -264,11 +265,11 @@ func Aggregate[P, T, A any](pk Packed[T], agg Aggregator[P, T, A], options ...St
 	if d.ratio < 0 || d.ratio > 1 {
 		pk.g.fail("Aggressive(%v): the synchronization ratio lies in (0, 1]", d.ratio)
 	}
-	folderOf := func(meta *storage.PackMeta, param P) runner.Folder {
+	folderOf := func(meta *pack.Meta, param P) runner.Folder {
 		return &folder[P, T, A]{agg: agg, meta: meta, param: param}
 	}
 	id := pk.g.add(node{kind: "aggregate", typ: typeName[P]() + "→" + typeName[A](), detail: fmt.Sprintf("%+v", d), inputs: []int{pk.id}, user: true,
-		packs: func(meta *storage.PackMeta, raw []byte) (runner.Folder, error) {
+		packs: func(meta *pack.Meta, raw []byte) (runner.Folder, error) {
 			var param P
 			err := Decode(raw, &param)
 			return folderOf(meta, param), err
@@ -289,7 +290,7 @@ func (st Step[P, A]) Uncut() Step[P, A] {
 // a fold allocates nothing.
 type folder[P, T, A any] struct {
 	agg   Aggregator[P, T, A]
-	meta  *storage.PackMeta
+	meta  *pack.Meta
 	param P
 	row   codec[T]
 	rows  [rowsPerBatch]int32
@@ -333,8 +334,8 @@ func (f *folder[P, T, A]) State() int { return f.agg.State }
 
 func (f *folder[P, T, A]) Weighted() bool { return f.agg.Weighted }
 
-func (f *folder[P, T, A]) Fold(acc any, b *storage.Batch, from, to int, state []float64) (any, int, error) {
-	if f.agg.AddBatch == nil || f.meta.Layout == storage.BlobLayout {
+func (f *folder[P, T, A]) Fold(acc any, b *pack.Batch, from, to int, state []float64) (any, int, error) {
+	if f.agg.AddBatch == nil || f.meta.Layout == pack.BlobLayout {
 		return f.foldRows(acc, b, from, to)
 	}
 	a := acc.(*A)
@@ -351,7 +352,7 @@ func (f *folder[P, T, A]) Fold(acc any, b *storage.Batch, from, to int, state []
 	return acc, to - from, nil
 }
 
-func (f *folder[P, T, A]) foldRows(acc any, b *storage.Batch, from, to int) (any, int, error) {
+func (f *folder[P, T, A]) foldRows(acc any, b *pack.Batch, from, to int) (any, int, error) {
 	if f.agg.Add == nil {
 		return nil, 0, fault.Newf(fault.UserCode, "fold", typeName[T](), "its rows have no columns: the Aggregator needs Add")
 	}
@@ -370,8 +371,8 @@ func (f *folder[P, T, A]) foldRows(acc any, b *storage.Batch, from, to int) (any
 }
 
 // rowAt brings one row of a pack back to its type.
-func rowAt[T any](meta *storage.PackMeta, b *storage.Batch, r int, c codec[T]) (row T, err error) {
-	if meta.Layout == storage.BlobLayout {
+func rowAt[T any](meta *pack.Meta, b *pack.Batch, r int, c codec[T]) (row T, err error) {
+	if meta.Layout == pack.BlobLayout {
 		rest, err := c.parse(b.Blob[b.Offsets[r]:b.Offsets[r+1]], &row, &arena{})
 		if err == nil && len(rest) > 0 {
 			err = fmt.Errorf("%d bytes are left after it", len(rest))

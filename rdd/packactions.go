@@ -5,11 +5,11 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // packAction adds a node whose tasks compute one encoded value a split.
-func packAction[T, R any](pk Packed[T], kind string, task func(s *storage.Split) ([]byte, error), finish func(raws [][]byte) (R, error)) Action[R] {
+func packAction[T, R any](pk Packed[T], kind string, task func(s *pack.Split) ([]byte, error), finish func(raws [][]byte) (R, error)) Action[R] {
 	run := func(ctx context.Context, part int, _ []byte, packs runner.TaskContext) ([]byte, error) {
 		s, err := packs.OpenSplit(pk.id, part)
 		if err != nil {
@@ -36,7 +36,7 @@ func packAction[T, R any](pk Packed[T], kind string, task func(s *storage.Split)
 // rows are shuffled within their split it is a sample stratified by split.
 func Prefix[T any](pk Packed[T], rows int) Action[[]T] {
 	c := rowCodecFor[T]()
-	task := func(s *storage.Split) ([]byte, error) {
+	task := func(s *pack.Split) ([]byte, error) {
 		share := int(int64(rows)*s.Rows/max(1, s.Meta.Rows)) + 1
 		out := rowList[T]{row: c}
 		for i := range s.Batches {

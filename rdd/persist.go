@@ -12,7 +12,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // Level says where a persisted dataset is kept.
@@ -97,7 +97,7 @@ func writeKept[T any](ctx context.Context, ds Dataset[T], part int, row codec[T]
 	if dir == "" {
 		return writeWholePart(ctx, ds, part, row, packs)
 	}
-	out := &spreader[T]{storage.NewMapOutputWriter(dir, 1, packs.Memory()/8, -1), row}
+	out := &spreader[T]{shuffle.NewWriter(dir, 1, packs.Memory()/8, -1), row}
 	defer out.Close()
 	return writeAll(ctx, ds, part, out)
 }
@@ -110,15 +110,15 @@ func copyOutput(node int) taskFunc {
 		if err := cborReading.Unmarshal(args, &o); err != nil {
 			return nil, err
 		}
-		key := storage.ShuffleKey{Node: node, Map: part, Attempt: o.Attempt}
-		in, err := packs.OpenMapOutput(ctx, plan.ExecutorID(o.Holders[0]), key, storage.Span{From: 0, Through: 1})
+		key := shuffle.Key{Node: node, Map: part, Attempt: o.Attempt}
+		in, err := packs.OpenMapOutput(ctx, plan.ExecutorID(o.Holders[0]), key, shuffle.Span{From: 0, Through: 1})
 		if err != nil {
 			return nil, err
 		}
 		defer in.Close()
 		w := packs.NewMapOutput(1)
 		defer w.Close()
-		for r := storage.NewBlockReader(in); ; {
+		for r := shuffle.NewBlockReader(in); ; {
 			block, err := r.Next()
 			if errors.Is(err, io.EOF) {
 				break

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley/internal/plan"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // watched is a cluster that holds tasks to what they say of their progress: who makes
@@ -49,8 +49,8 @@ func (p watchedPacks) Advance(int) { p.w.rows, p.w.bytes = 0, 0 }
 
 func (p watchedPacks) Moved(int) { p.w.rows, p.w.bytes = 0, 0 }
 
-func (p watchedPacks) OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey,
-	span storage.Span) (io.ReadCloser, error) {
+func (p watchedPacks) OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key shuffle.Key,
+	span shuffle.Span) (io.ReadCloser, error) {
 	r, err := p.unevenPacks.OpenMapOutput(ctx, holder, key, span)
 	return watchedReader{r, p.w}, err
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input/files"
 )
 
 // A save writes its parts into a directory beside the one that it is for, then the
@@ -37,7 +37,7 @@ func ownerOf(s *Session, id int) string {
 // savedBy reports whether the same save was completed before its job was started
 // again, and how many rows it wrote.
 func savedBy(dir, owner string) (rows int64, done bool) {
-	m, err := storage.ReadMarker(dir)
+	m, err := files.ReadMarker(dir)
 	if err != nil || m == nil || owner == "" || m.Owner != owner {
 		return 0, false
 	}
@@ -97,7 +97,7 @@ func commitParts(dir, owner string, raws [][]byte, o saveOptions) (int64, error)
 	if err := mayReplace(dir, o.overwrite); err != nil { // hours may have passed
 		return 0, errors.Join(err, disk.RemoveAll(staged))
 	}
-	m := &storage.Marker{Owner: owner}
+	m := &files.Marker{Owner: owner}
 	for part, raw := range raws {
 		var written stagedPart
 		if err := cborReading.Unmarshal(raw, &written); err != nil {
@@ -107,7 +107,7 @@ func commitParts(dir, owner string, raws [][]byte, o saveOptions) (int64, error)
 		if err := disk.Rename(filepath.Join(staged, filepath.Base(written.Name)), filepath.Join(staged, name)); err != nil {
 			return 0, saveError(filepath.Join(dir, name), err)
 		}
-		m.Files = append(m.Files, storage.MarkedFile{Name: name, Size: written.Size})
+		m.Files = append(m.Files, files.MarkedFile{Name: name, Size: written.Size})
 		m.Rows += written.Rows
 	}
 	err := dropOthers(staged, m)
@@ -116,7 +116,7 @@ func commitParts(dir, owner string, raws [][]byte, o saveOptions) (int64, error)
 		if durable {
 			write = disk.WriteSynced
 		}
-		err = write(filepath.Join(staged, storage.MarkerName), m.Encode(), 0o644)
+		err = write(filepath.Join(staged, files.MarkerName), m.Encode(), 0o644)
 	}
 	if err == nil && durable {
 		err = disk.SyncDir(staged)
@@ -128,7 +128,7 @@ func commitParts(dir, owner string, raws [][]byte, o saveOptions) (int64, error)
 }
 
 // dropOthers removes what other attempts of tasks have left.
-func dropOthers(staged string, m *storage.Marker) error {
+func dropOthers(staged string, m *files.Marker) error {
 	files, err := os.ReadDir(staged)
 	for _, f := range files {
 		if !m.Has(f.Name()) {

@@ -8,7 +8,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // Cluster runs the steps and actions of one job. Its time is the job's own:
@@ -16,7 +16,7 @@ import (
 type Cluster interface {
 	// OpenPack makes or finds the pack of a node, and returns its number once
 	// every split is held.
-	OpenPack(ctx context.Context, node int) (number int, meta *storage.PackMeta, err error)
+	OpenPack(ctx context.Context, node int) (number int, meta *pack.Meta, err error)
 	// RunStep folds a step's node over a pack.
 	RunStep(ctx context.Context, req StepRequest) (*StepOutcome, error)
 	// RunCall runs an action's tasks. A task whose input is gone has no data, and
@@ -168,7 +168,7 @@ type Session struct {
 }
 
 type openPack struct {
-	meta   *storage.PackMeta
+	meta   *pack.Meta
 	number int
 }
 
@@ -200,7 +200,7 @@ func (s *Session) Evaluated(e Evaluation) { s.cluster.Evaluated(e) }
 func (s *Session) Signal(spread, norm float64) { s.cluster.Signal(spread, norm) }
 
 // Meta makes or finds a pack and describes it.
-func (pk Packed[T]) Meta(ctx context.Context, s *Session) (*storage.PackMeta, error) {
+func (pk Packed[T]) Meta(ctx context.Context, s *Session) (*pack.Meta, error) {
 	p, err := s.open(ctx, pk.id)
 	if err != nil {
 		return nil, err
@@ -247,7 +247,7 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 	}
 	began := s.cluster.Now()
 	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train, Ratio: st.decl.ratio, Pieces: pieces, State: f.State() > 0, Weighted: p.meta.Weighted && f.Weighted(),
-		Entries: p.meta.Layout == storage.SparseLayout && st.decl.entries, Work: st.decl.work, Batch: s.batch})
+		Entries: p.meta.Layout == pack.SparseLayout && st.decl.entries, Work: st.decl.work, Batch: s.batch})
 	if err != nil {
 		s.failed = true
 		return zero, err
@@ -269,7 +269,7 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 }
 
 // piecesOf is how many pieces each split of a pack has under a step.
-func (s *Session) piecesOf(node int, meta *storage.PackMeta, f runner.Folder, param int) ([]int, error) {
+func (s *Session) piecesOf(node int, meta *pack.Meta, f runner.Folder, param int) ([]int, error) {
 	key := [2]int{node, param}
 	if s.pieces[key] != nil {
 		return s.pieces[key], nil
@@ -290,7 +290,7 @@ func (s *Session) piecesOf(node int, meta *storage.PackMeta, f runner.Folder, pa
 }
 
 // complete decodes the parts and merges them to the root of the tree.
-func complete(f runner.Folder, meta *storage.PackMeta, out *StepOutcome) (*runner.Acc, error) {
+func complete(f runner.Folder, meta *pack.Meta, out *StepOutcome) (*runner.Acc, error) {
 	parts := make([]runner.Part, len(out.Parts))
 	for i, p := range out.Parts {
 		v, err := f.Decode(p.Data)

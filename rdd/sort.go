@@ -7,7 +7,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // A sort's map tasks sort their rows and write them as one run, cut into parts
@@ -73,7 +73,7 @@ func (s *sortPlan[T, K]) write(ctx context.Context, part int, packs runner.TaskC
 	if err := s.ds.each(ctx, part, in.addAll); err != nil {
 		return nil, err
 	}
-	out := &runWriter[T, K]{sortPlan: s, MapOutputWriter: packs.NewMapOutput(runParts + 1), at: -1, most: max(runPartBytes, in.total/runParts+1)}
+	out := &runWriter[T, K]{sortPlan: s, Writer: packs.NewMapOutput(runParts + 1), at: -1, most: max(runPartBytes, in.total/runParts+1)}
 	defer out.Close()
 	out.Block = int(min(runBlock, out.most)) // only one part is written at a time
 	var err error
@@ -101,7 +101,7 @@ func (s *sortPlan[T, K]) write(ctx context.Context, part int, packs runner.TaskC
 // runWriter writes sorted rows in parts, and notes with which key each begins.
 type runWriter[T any, K Ordered] struct {
 	*sortPlan[T, K]
-	*storage.MapOutputWriter
+	*shuffle.Writer
 	at    int
 	most  int64
 	first [][]byte

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // order is the order of rows: that of their ranks and, of equal ones, what
@@ -50,7 +50,7 @@ type sorter[T any] struct {
 	slabs  []*slab
 	at     int // in the last slab
 	list   []ranked
-	runs   []*storage.MapOutput
+	runs   []*shuffle.Output
 	total  int64 // bytes of all rows
 	raw    []byte
 	shared sharedText
@@ -260,7 +260,7 @@ func (s *sorter[T]) each(ctx context.Context, yield func([]T) error) error {
 	var streams []*stream[T]
 	for _, r := range s.runs {
 		streams = append(streams, &stream[T]{order: s.order, row: s.row, open: func() (io.ReadCloser, error) {
-			return r.Open(storage.Span{From: 0, Through: 1})
+			return r.Open(shuffle.Span{From: 0, Through: 1})
 		}})
 	}
 	return mergeAll(ctx, s.packs, s.row, s.order, streams, yield)
@@ -341,7 +341,7 @@ type stream[T any] struct {
 	within func(rows []T) (from, to int)
 	past   bool
 	in     io.ReadCloser
-	r      *storage.BlockReader
+	r      *shuffle.BlockReader
 	rows   []T // left of the block
 	block  []T
 	text   arena
@@ -367,7 +367,7 @@ func (s *stream[T]) fill() (err error) {
 		if s.in, err = s.open(); err != nil {
 			return err
 		}
-		s.r = storage.NewBlockReader(s.in)
+		s.r = shuffle.NewBlockReader(s.in)
 	}
 	for {
 		if s.past {

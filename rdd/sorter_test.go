@@ -14,13 +14,13 @@ import (
 
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // onePacks is what a task alone in the world has.
 type onePacks struct {
 	runner.TaskContext // what sorters do not need
-	store              *storage.Outputs
+	store              *shuffle.Outputs
 	memory             int
 }
 
@@ -30,18 +30,18 @@ func (p onePacks) Moved(int) {}
 
 func (p onePacks) Memory() int { return p.memory }
 
-func (p onePacks) NewMapOutput(partitions int) *storage.MapOutputWriter {
+func (p onePacks) NewMapOutput(partitions int) *shuffle.Writer {
 	return p.store.NewWriter(partitions, p.memory/8)
 }
 
-func (p onePacks) OpenMapOutput(_ context.Context, _ plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+func (p onePacks) OpenMapOutput(_ context.Context, _ plan.ExecutorID, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error) {
 	return p.store.Open(key, span)
 }
 
 // TestASorterSorts, whatever its budget, and keeps the order of equal rows.
 func TestASorterSorts(t *testing.T) {
 	dir := t.TempDir()
-	store, err := storage.NewOutputs(dir)
+	store, err := shuffle.NewOutputs(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestASorterSorts(t *testing.T) {
 
 // TestManyRunsAreMerged although not all of them can be read at a time.
 func TestManyRunsAreMerged(t *testing.T) {
-	store, err := storage.NewOutputs(t.TempDir())
+	store, err := shuffle.NewOutputs(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,11 +13,12 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/parquet"
 )
 
 // typedSource is a dataset read from files, a part of which is read at a time.
-func typedSource[T any](g *Graph, kind string, in Input, uris []string, each func(s *storage.Source, ctx context.Context, part int, yield func([]T) error) error) Dataset[T] {
+func typedSource[T any](g *Graph, kind string, in Input, uris []string, each func(s *input.Source, ctx context.Context, part int, yield func([]T) error) error) Dataset[T] {
 	d := &sourceDecl{URIs: uris, Options: in}
 	g.sources = append(g.sources, d)
 	id := g.add(node{kind: kind, typ: typeName[T](), detail: fmt.Sprintf("%v %v", uris, in.Typed), bytes: d.bytes})
@@ -44,8 +45,8 @@ func columnsFor[T any](g *Graph, op string) *columns[T] {
 // narrower.
 func Parquet[T any](g *Graph, uris ...string) Dataset[T] {
 	c := columnsFor[T](g, "parquet")
-	return typedSource(g, "parquet", Input{Format: storage.Parquet, Typed: c.names()}, uris,
-		func(s *storage.Source, ctx context.Context, part int, yield func([]T) error) error {
+	return typedSource(g, "parquet", Input{Format: input.Parquet, Typed: c.names()}, uris,
+		func(s *input.Source, ctx context.Context, part int, yield func([]T) error) error {
 			if s.Flat && c.isFlat() {
 				return c.readFlat(ctx, s, part, yield)
 			}
@@ -56,8 +57,8 @@ func Parquet[T any](g *Graph, uris ...string) Dataset[T] {
 // Arrow is Parquet of Arrow IPC files, in the file or the stream format.
 func Arrow[T any](g *Graph, uris ...string) Dataset[T] {
 	c := columnsFor[T](g, "arrow")
-	return typedSource(g, "arrow", Input{Format: storage.Arrow, Typed: c.names()}, uris,
-		func(s *storage.Source, ctx context.Context, part int, yield func([]T) error) error {
+	return typedSource(g, "arrow", Input{Format: input.Arrow, Typed: c.names()}, uris,
+		func(s *input.Source, ctx context.Context, part int, yield func([]T) error) error {
 			return c.readArrow(ctx, s, part, yield)
 		})
 }
@@ -65,10 +66,10 @@ func Arrow[T any](g *Graph, uris ...string) Dataset[T] {
 // JSONLines is a dataset of files of one JSON value a line, read by encoding/json
 // into T. Empty lines are left out.
 func JSONLines[T any](g *Graph, uris ...string) Dataset[T] {
-	return typedSource(g, "json-lines", Input{Format: storage.Text}, uris,
-		func(s *storage.Source, ctx context.Context, part int, yield func([]T) error) error {
+	return typedSource(g, "json-lines", Input{Format: input.Text}, uris,
+		func(s *input.Source, ctx context.Context, part int, yield func([]T) error) error {
 			b := newBatcher(yield)
-			err := s.EachLine(ctx, part, func(where func() storage.Where, line []byte) error {
+			err := s.EachLine(ctx, part, func(where func() input.Where, line []byte) error {
 				if len(bytes.TrimSpace(line)) == 0 {
 					return nil
 				}
@@ -102,11 +103,11 @@ func (c *columns[T]) isFlat() bool {
 }
 
 // readFlat turns columns into rows, a batch at a time.
-func (c *columns[T]) readFlat(ctx context.Context, s *storage.Source, part int, yield func([]T) error) error {
+func (c *columns[T]) readFlat(ctx context.Context, s *input.Source, part int, yield func([]T) error) error {
 	var rows []T
 	var text arena
 	names, first := c.names(), s.Parts[part].Row
-	return s.FlatColumns(ctx, part, names, func(n int, cols []*storage.FlatColumn) error {
+	return s.FlatColumns(ctx, part, names, func(n int, cols []*parquet.FlatColumn) error {
 		if cap(rows) < n {
 			rows = make([]T, n)
 		}
@@ -123,7 +124,7 @@ func (c *columns[T]) readFlat(ctx context.Context, s *storage.Source, part int, 
 
 // fillFlat reads a column of n rows into fields that lie stride bytes apart; the first row has
 // a number in its file.
-func (f column) fillFlat(c *storage.FlatColumn, p unsafe.Pointer, stride uintptr, n int, first int64, text *arena) error {
+func (f column) fillFlat(c *parquet.FlatColumn, p unsafe.Pointer, stride uintptr, n int, first int64, text *arena) error {
 	present := max(len(c.Bools), len(c.Int32s), len(c.Int64s), len(c.Floats), len(c.Doubles), len(c.Bytes))
 	if present == n && f.all != nil && f.all(c, p, stride, text) {
 		return nil
@@ -147,7 +148,7 @@ func (f column) fillFlat(c *storage.FlatColumn, p unsafe.Pointer, stride uintptr
 }
 
 // readArrow turns Arrow records into rows.
-func (c *columns[T]) readArrow(ctx context.Context, s *storage.Source, part int, yield func([]T) error) error {
+func (c *columns[T]) readArrow(ctx context.Context, s *input.Source, part int, yield func([]T) error) error {
 	var rows []T
 	first := int(s.Parts[part].Row)
 	return s.ArrowRecords(ctx, part, c.names(), func(path string, rec arrow.Record) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // A plan falls into stages at its shuffles: the map tasks of a shuffle compute
@@ -43,7 +43,7 @@ type shuffleDecl struct {
 
 // written is what a map task has made.
 type written struct {
-	output *storage.MapOutput
+	output *shuffle.Output
 	first  [][]byte // of sorted rows: the first key of each of its parts
 	hot    hotKey
 }
@@ -68,13 +68,13 @@ type outputRef struct {
 	Holder  string
 	Path    string `cbor:",omitempty"`
 	Attempt uint64
-	Span    storage.Span
+	Span    shuffle.Span
 }
 
 // shuffleArgs say where a task finds its partition of a shuffle.
 type shuffleArgs struct {
 	Outputs cbor.RawMessage // outputRefs
-	Span    storage.Span    // of each, unless Spans says otherwise
+	Span    shuffle.Span    // of each, unless Spans says otherwise
 	Spans   []byte          `cbor:",omitempty"` // by output, where rows are sorted: from where on, and how many
 	Bounds  []byte          // of the keys that are the partition's, where rows are sorted
 	Bytes   int64           // of all rows of the partition, as they were
@@ -210,7 +210,7 @@ func (g *Graph) shuffle(kind, typ, detail string, input int, d *shuffleDecl) int
 		if d.dir != "" {
 			o.Path = w.output.Path()
 		} else {
-			holder := packs.KeepShuffle(storage.ShuffleKey{Node: id, Map: part, Attempt: env.args.Attempt}, w.output)
+			holder := packs.KeepShuffle(shuffle.Key{Node: id, Map: part, Attempt: env.args.Attempt}, w.output)
 			o.Holders = []string{string(holder)}
 		}
 		return cborMode.Marshal(o)
@@ -307,9 +307,9 @@ func openShuffle(ctx context.Context, id, part int) (*shuffleReader, error) {
 // open reads the blocks of an output.
 func (r *shuffleReader) open(ctx context.Context, ref outputRef) (io.ReadCloser, error) {
 	if ref.Path != "" {
-		return storage.OpenRows(ref.Path)
+		return shuffle.OpenRows(ref.Path)
 	}
-	key := storage.ShuffleKey{Node: ref.Node, Map: ref.Map, Attempt: ref.Attempt}
+	key := shuffle.Key{Node: ref.Node, Map: ref.Map, Attempt: ref.Attempt}
 	b, err := r.env.packs.OpenMapOutput(ctx, plan.ExecutorID(ref.Holder), key, ref.Span)
 	return b, lostFrom(ref, err)
 }

@@ -14,7 +14,8 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // frail is a cluster of executors in this process, of which one dies now and
@@ -23,7 +24,7 @@ type frail struct {
 	Cluster // what shuffles do not need
 	t       *testing.T
 	g       *Graph
-	stores  []*storage.Outputs
+	stores  []*shuffle.Outputs
 	rng     *rand.Rand
 	deaths  int
 	ran     map[string]int // tasks, by node and partition
@@ -33,7 +34,7 @@ type frail struct {
 }
 
 func newFrail(t *testing.T, g *Graph, executors int, seed uint64) *frail {
-	f := &frail{t: t, g: g, stores: make([]*storage.Outputs, executors), rng: rand.New(rand.NewPCG(seed, 0)), ran: map[string]int{}, gone: map[int]int{}, memory: 1 << 16, rounds: maxRounds - 1}
+	f := &frail{t: t, g: g, stores: make([]*shuffle.Outputs, executors), rng: rand.New(rand.NewPCG(seed, 0)), ran: map[string]int{}, gone: map[int]int{}, memory: 1 << 16, rounds: maxRounds - 1}
 	for i := range f.stores {
 		f.revive(i)
 	}
@@ -41,7 +42,7 @@ func newFrail(t *testing.T, g *Graph, executors int, seed uint64) *frail {
 }
 
 func (f *frail) revive(i int) {
-	s, err := storage.NewOutputs(f.t.TempDir())
+	s, err := shuffle.NewOutputs(f.t.TempDir())
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -83,8 +84,8 @@ type frailPacks struct {
 	on int
 }
 
-func (p frailPacks) OpenSplit(int, int) (*storage.Split, error) { panic("no packs here") }
-func (p frailPacks) MakePack(context.Context, int) (plan.ExecutorID, *storage.PackMeta, error) {
+func (p frailPacks) OpenSplit(int, int) (*pack.Split, error) { panic("no packs here") }
+func (p frailPacks) MakePack(context.Context, int) (plan.ExecutorID, *pack.Meta, error) {
 	panic("no packs here")
 }
 
@@ -96,11 +97,11 @@ func (p frailPacks) Memory() int { return p.f.memory }
 
 func (p frailPacks) Held() int { return 0 }
 
-func (p frailPacks) NewMapOutput(partitions int) *storage.MapOutputWriter {
+func (p frailPacks) NewMapOutput(partitions int) *shuffle.Writer {
 	return p.f.stores[p.on].NewWriter(partitions, 1)
 }
 
-func (p frailPacks) KeepShuffle(key storage.ShuffleKey, b *storage.MapOutput) plan.ExecutorID {
+func (p frailPacks) KeepShuffle(key shuffle.Key, b *shuffle.Output) plan.ExecutorID {
 	p.f.stores[p.on].Keep(key, b)
 	return plan.ExecutorID(fmt.Sprint("e", p.on))
 }
@@ -113,7 +114,7 @@ func (p frailPacks) Shared(_, _ string, _ int64, make func() (any, error)) (any,
 	return make()
 }
 
-func (p frailPacks) OpenMapOutput(_ context.Context, holder plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+func (p frailPacks) OpenMapOutput(_ context.Context, holder plan.ExecutorID, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error) {
 	var i int
 	if _, err := fmt.Sscanf(string(holder), "e%d", &i); err != nil {
 		return nil, err

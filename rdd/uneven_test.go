@@ -12,7 +12,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // uneven is a cluster of executors in this process whose tasks have the memory of
@@ -24,11 +24,11 @@ type uneven struct {
 	down     map[int]bool
 	before   func(u *uneven, node, part int)
 	next     int
-	outputs  map[storage.ShuffleKey][]uint64 // digests of the rows of map outputs, by partition; attempts are left out
+	outputs  map[shuffle.Key][]uint64 // digests of the rows of map outputs, by partition; attempts are left out
 }
 
 func newUneven(t *testing.T, g *Graph, memories ...int) *uneven {
-	return &uneven{frail: newFrail(t, g, len(memories), 1), memories: memories, down: map[int]bool{}, outputs: map[storage.ShuffleKey][]uint64{}}
+	return &uneven{frail: newFrail(t, g, len(memories), 1), memories: memories, down: map[int]bool{}, outputs: map[shuffle.Key][]uint64{}}
 }
 
 // kill takes an executor down for good, with all that it holds.
@@ -74,27 +74,27 @@ type unevenPacks struct {
 
 func (p unevenPacks) Memory() int { return p.u.memories[p.on] }
 
-func (p unevenPacks) NewMapOutput(partitions int) *storage.MapOutputWriter {
+func (p unevenPacks) NewMapOutput(partitions int) *shuffle.Writer {
 	return p.u.stores[p.on].NewWriter(partitions, p.Memory()/8)
 }
 
 // KeepShuffle notes what rows an output has.
-func (p unevenPacks) KeepShuffle(key storage.ShuffleKey, b *storage.MapOutput) plan.ExecutorID {
+func (p unevenPacks) KeepShuffle(key shuffle.Key, b *shuffle.Output) plan.ExecutorID {
 	if p.u.g.nodes[key.Node].kind != "combine-by-key" { // whose keys come in no order, each with what it has come to
-		p.u.outputs[storage.ShuffleKey{Node: key.Node, Map: key.Map}] = rowDigests(p.u.t, b)
+		p.u.outputs[shuffle.Key{Node: key.Node, Map: key.Map}] = rowDigests(p.u.t, b)
 	}
 	return p.frailPacks.KeepShuffle(key, b)
 }
 
 // rowDigests are digests of the rows of each partition, however they lie in blocks.
-func rowDigests(t *testing.T, b *storage.MapOutput) (out []uint64) {
+func rowDigests(t *testing.T, b *shuffle.Output) (out []uint64) {
 	for part := range b.Len() {
-		in, err := b.Open(storage.Span{From: part, Through: part + 1})
+		in, err := b.Open(shuffle.Span{From: part, Through: part + 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		h := fnv.New64a()
-		for r := storage.NewBlockReader(in); ; {
+		for r := shuffle.NewBlockReader(in); ; {
 			block, err := r.Next()
 			if errors.Is(err, io.EOF) {
 				break
@@ -193,7 +193,7 @@ func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
 // orderedRows is what a plan comes to where tasks have so much memory, and what its
 // map tasks have written.
-func orderedRows(t *testing.T, p orderedPlan, task, session int) ([]string, map[storage.ShuffleKey][]uint64) {
+func orderedRows(t *testing.T, p orderedPlan, task, session int) ([]string, map[shuffle.Key][]uint64) {
 	g := NewGraph()
 	l := Parallelize(g, 5, somePairs(seeded(1), 6000, 900)...)
 	r := Parallelize(g, 4, somePairs(seeded(2), 3000, 700)...)

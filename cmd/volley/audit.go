@@ -23,7 +23,7 @@ import (
 	"github.com/volley-engine/volley/internal/audit"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // maxShown is how many violations are printed.
@@ -127,7 +127,7 @@ func replay(ctx context.Context, path, dataDir string) error {
 	if !slices.Contains(jobNames(), l.Header.Job) {
 		return fault.Newf(fault.BadInput, "replay", path, "%q is not a bundled job", l.Header.Job)
 	}
-	cache, err := storage.OpenCache(dataDir, 0)
+	cache, err := pack.OpenCache(dataDir, 0)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func replay(ctx context.Context, path, dataDir string) error {
 // replayed is a log that is replayed, and where its data lies meanwhile.
 type replayed struct {
 	log   *audit.Log
-	cache *storage.Cache
+	cache *pack.Cache
 	store *executor.Store
 }
 

@@ -12,22 +12,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/volley-engine/volley/mllib"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/rows"
 )
 
 // inspection is what inspect says of a data file.
 type inspection struct {
-	Path     string         `json:"path"`
-	Format   storage.Format `json:"format"`
-	Bytes    int64          `json:"bytes"`
-	Files    int            `json:"files"`
-	Rows     int64          `json:"rows"`
-	Features int            `json:"features"`
-	Layout   string         `json:"layout"`
-	Nonzeros int64          `json:"nonzeros"`
-	Labels   []string       `json:"labels,omitempty"`
-	Columns  []string       `json:"columns,omitempty"`
-	First    []string       `json:"first"`
+	Path     string       `json:"path"`
+	Format   input.Format `json:"format"`
+	Bytes    int64        `json:"bytes"`
+	Files    int          `json:"files"`
+	Rows     int64        `json:"rows"`
+	Features int          `json:"features"`
+	Layout   string       `json:"layout"`
+	Nonzeros int64        `json:"nonzeros"`
+	Labels   []string     `json:"labels,omitempty"`
+	Columns  []string     `json:"columns,omitempty"`
+	First    []string     `json:"first"`
 }
 
 // firstRows is how many rows inspect shows.
@@ -85,7 +86,7 @@ func inspectData(ctx context.Context, f *dataFlags, path string) error {
 		return err
 	}
 	in := f.labelled()
-	src, err := storage.OpenSource(in, path)
+	src, err := input.Open(in, path)
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func inspectData(ctx context.Context, f *dataFlags, path string) error {
 	seen := map[string]bool{}
 	low, top := int32(1<<30), int32(-1)
 	for part := range src.Len() {
-		if err := src.Read(ctx, part, func(c *storage.Chunk) error { out.take(c, seen, &low, &top); return nil }); err != nil {
+		if err := src.Read(ctx, part, func(c *rows.Chunk) error { out.take(c, seen, &low, &top); return nil }); err != nil {
 			return err
 		}
 	}
@@ -117,14 +118,14 @@ func inspectData(ctx context.Context, f *dataFlags, path string) error {
 // maxInspectedLabels is how many distinct labels are listed.
 const maxInspectedLabels = 50
 
-func (o *inspection) take(c *storage.Chunk, seen map[string]bool, low, top *int32) {
+func (o *inspection) take(c *rows.Chunk, seen map[string]bool, low, top *int32) {
 	o.Layout = "sparse"
 	if c.Dense() {
 		o.Layout, o.Features = "dense", c.Width
 	}
 	o.Nonzeros += int64(len(c.Values))
 	for r := range c.Rows() {
-		label := storage.FormatLabel(c.Labels[r])
+		label := rows.FormatLabel(c.Labels[r])
 		if c.Texts != nil {
 			label = c.Texts[int(c.Labels[r])]
 		}
@@ -142,7 +143,7 @@ func (o *inspection) take(c *storage.Chunk, seen map[string]bool, low, top *int3
 }
 
 // showRow is a row as people read it, at most ten values of it.
-func showRow(c *storage.Chunk, r int, label string) string {
+func showRow(c *rows.Chunk, r int, label string) string {
 	const most = 10
 	var b strings.Builder
 	b.WriteString(label + " |")

@@ -17,7 +17,8 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/rows"
 )
 
 // trainFlags are the flags that every training job has.
@@ -172,7 +173,7 @@ func (f *trainFlags) checkpointDir() string {
 
 // input says how to read the data.
 func (f *trainFlags) input() rdd.Input {
-	in := rdd.Input{Format: storage.Format(f.format), Label: f.label, Weight: f.weight, Features: f.features}
+	in := rdd.Input{Format: input.Format(f.format), Label: f.label, Weight: f.weight, Features: f.features}
 	f.tables.set(&in)
 	if f.indexBase != "auto" {
 		in.IndexBase = int(f.indexBase[0]-'0') + 1
@@ -193,7 +194,7 @@ func (f *prepareFlags) register(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.oneHot, "onehot", nil, "columns of CSV and TSV that become a feature for each of their values")
 	fs.StringSliceVar(&f.hash, "hash", nil, "columns of CSV and TSV whose values are hashed to --buckets features")
 	fs.StringSliceVar(&f.text, "text", nil, "columns of CSV and TSV whose words are hashed to --buckets features, by TF-IDF")
-	fs.IntVar(&f.buckets, "buckets", storage.DefaultBuckets, "features of each column of --hash and --text")
+	fs.IntVar(&f.buckets, "buckets", input.DefaultBuckets, "features of each column of --hash and --text")
 	fs.StringVar(&f.missing, "missing", "error", "empty and NA numbers of CSV and TSV: error, zero, mean, or drop the row")
 	fs.StringVar(&f.scale, "scale", "none", "columns of numbers of CSV and TSV: none, standard, minmax or maxabs; the model keeps how")
 }
@@ -203,16 +204,16 @@ func (f *prepareFlags) validate() error {
 		volley.OneOf("missing", f.missing, "error", "zero", "mean", "drop"), volley.OneOf("scale", f.scale, "none", "standard", "minmax", "maxabs"))
 }
 
-func (f *prepareFlags) asked() storage.Prepare {
-	p := storage.Prepare{OneHot: f.oneHot, Hash: f.hash, Text: f.text}
+func (f *prepareFlags) asked() input.Prepare {
+	p := input.Prepare{OneHot: f.oneHot, Hash: f.hash, Text: f.text}
 	if len(f.hash)+len(f.text) > 0 {
 		p.Buckets = f.buckets
 	}
 	if f.missing != "error" {
-		p.Missing = storage.Missing(f.missing)
+		p.Missing = input.Missing(f.missing)
 	}
 	if f.scale != "none" {
-		p.Scale = storage.Scale(f.scale)
+		p.Scale = input.Scale(f.scale)
 	}
 	return p
 }
@@ -248,15 +249,15 @@ func (f *trainFlags) heldOut() (in rdd.Input, uris []string) {
 	in = f.input()
 	if in.Fold.Of == 0 {
 		in.Weight = "" // the model knows it, and the data may be without
-		in.Malformed = storage.FailFast
+		in.Malformed = rdd.FailFast
 		return in, f.test
 	}
 	in.Fold.Held = true // whatever is held out to stop by
 	return in, absolute(f.data)
 }
 
-// parseFold reads a part k/n, counted from 1; the zero value is none.
-func parseFold(text string) (f storage.Fold, err error) {
+// parseFold reads a part of so many, counted from 1; the zero value is none.
+func parseFold(text string) (f rows.Fold, err error) {
 	if text == "" {
 		return f, nil
 	}
@@ -266,7 +267,7 @@ func parseFold(text string) (f storage.Fold, err error) {
 	if !ok || err != nil || err2 != nil || number < 1 || number > of || of < 2 || of > 10_000 {
 		return f, fmt.Errorf("%q is not a part of two or more, as 2/5", text)
 	}
-	return storage.Fold{Number: number - 1, Of: of}, nil
+	return rows.Fold{Number: number - 1, Of: of}, nil
 }
 
 // targetValue is the target, nil where there is none; it has been validated.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
 )
 
 // tableFlags say how tables of text are written.
@@ -65,6 +64,6 @@ func (f *tableFlags) set(in *rdd.Input) {
 	}
 	in.Null, in.Quoted = f.null, f.quoted
 	if f.malformed == "drop" {
-		in.Malformed = storage.DropMalformed
+		in.Malformed = rdd.DropMalformed
 	}
 }

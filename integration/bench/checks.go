@@ -9,7 +9,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // checks: what counting progress and looking at the stop flag cost a slot,
@@ -17,13 +17,13 @@ import (
 func checks(context.Context, string, int64) error {
 	const splits, rows, d, rounds = 4, 20_000, 100, 60
 	rng := rand.New(rand.NewPCG(3, 3))
-	data := make([]*storage.Split, splits)
+	data := make([]*pack.Split, splits)
 	for i := range data {
-		b := storage.Batch{Rows: rows, Labels: make([]float64, rows), X64: make([]float64, rows*d)}
+		b := pack.Batch{Rows: rows, Labels: make([]float64, rows), X64: make([]float64, rows*d)}
 		for k := range b.X64 {
 			b.X64[k] = rng.NormFloat64()
 		}
-		data[i] = &storage.Split{Rows: rows, Batches: []storage.Batch{b}}
+		data[i] = &pack.Split{Rows: rows, Batches: []pack.Batch{b}}
 	}
 	page := runner.NewPage(splits, runner.NewGate())
 	visit := func(tasks []runner.Task) error { return runner.Visit(tasks, page, nil, func(int) {}) }
@@ -54,7 +54,7 @@ func twoSlots(tasks []runner.Task, fold func([]runner.Task) error) (float64, err
 	return time.Since(began).Seconds(), errors.Join(err, <-other)
 }
 
-func tasksOf(data []*storage.Split, d int) []runner.Task {
+func tasksOf(data []*pack.Split, d int) []runner.Task {
 	tasks := make([]runner.Task, len(data))
 	for i, s := range data {
 		f := &gradientFolder{w: make([]float64, d), rows: make([]int32, 1024), y: make([]float64, 1024)}
@@ -86,7 +86,7 @@ type gradientFolder struct {
 
 func (f *gradientFolder) Zero() any { return make([]float64, len(f.w)) }
 
-func (f *gradientFolder) Fold(acc any, b *storage.Batch, from, to int, _ []float64) (any, int, error) {
+func (f *gradientFolder) Fold(acc any, b *pack.Batch, from, to int, _ []float64) (any, int, error) {
 	rows := f.rows[:to-from]
 	b.Visit(rows, from)
 	kernel.Gradient(&f.acc, kernel.Loss{}, acc.([]float64), f.w, 0, b.X64, rows, f.y[:len(rows)])

@@ -12,7 +12,9 @@ import (
 
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/internal/synth"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/rows"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // parsing: text formats, megabytes a second on one core.
@@ -29,13 +31,13 @@ func parsing(ctx context.Context, dir string, _ int64) error {
 		path  string
 		limit float64
 	}{{lines, 150}, {table, 100}} {
-		src, err := storage.OpenSource(storage.ReadOptions{}, c.path)
+		src, err := input.Open(input.Options{}, c.path)
 		if err != nil {
 			return err
 		}
 		began := time.Now()
 		for part := range src.Len() {
-			if err := src.Read(ctx, part, func(*storage.Chunk) error { return nil }); err != nil {
+			if err := src.Read(ctx, part, func(*rows.Chunk) error { return nil }); err != nil {
 				return err
 			}
 		}
@@ -88,7 +90,7 @@ func sparse(context.Context, string, int64) error {
 	}
 	w, sum := make([]float64, features), make([]float64, features)
 	order, y := make([]int32, rows), make([]float64, rows)
-	(&storage.Batch{Rows: rows}).Visit(order, 0)
+	(&pack.Batch{Rows: rows}).Visit(order, 0)
 	ours, plain := 1e9, 1e9
 	for range 10 {
 		began := time.Now()

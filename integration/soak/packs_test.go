@@ -9,18 +9,18 @@ import (
 	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // packs are the packs of a rack, on a disk that all its executors reach.
 type packs struct {
 	maker *rdd.Maker
 	mu    sync.Mutex
-	known map[int]*storage.Pack
+	known map[int]*pack.Pack
 }
 
 // Pack is where the pack of a node lies.
-func (p *packs) Pack(_ context.Context, node int) (string, *storage.PackMeta, error) {
+func (p *packs) Pack(_ context.Context, node int) (string, *pack.Meta, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if pack := p.known[node]; pack != nil {
@@ -30,13 +30,13 @@ func (p *packs) Pack(_ context.Context, node int) (string, *storage.PackMeta, er
 }
 
 // Meta describes a pack that any executor holds splits of.
-func (p *packs) Meta(ctx context.Context, _ executor.Peer, node int) (*storage.PackMeta, error) {
+func (p *packs) Meta(ctx context.Context, _ executor.Peer, node int) (*pack.Meta, error) {
 	_, meta, err := p.Pack(ctx, node)
 	return meta, err
 }
 
 // OpenPack makes a pack and places its splits.
-func (r *rack) OpenPack(ctx context.Context, node int) (int, *storage.PackMeta, error) {
+func (r *rack) OpenPack(ctx context.Context, node int) (int, *pack.Meta, error) {
 	pack, err := r.maker.Make(ctx, node)
 	if err != nil {
 		return 0, nil, err

@@ -21,7 +21,8 @@ import (
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // rack is a cluster in this process: a driver, and executors that speak the real
@@ -271,7 +272,7 @@ func (r *rack) peer(id plan.ExecutorID) (*machine, error) {
 }
 
 // OpenMapOutput takes a copy of what a machine keeps, over a link.
-func (r reach) OpenMapOutput(ctx context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+func (r reach) OpenMapOutput(ctx context.Context, from executor.Peer, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error) {
 	m, err := r.peer(from.ID)
 	if err != nil {
 		return nil, err
@@ -291,7 +292,7 @@ func (r reach) OpenMapOutput(ctx context.Context, from executor.Peer, key storag
 }
 
 // FetchSplit sends a split.
-func (r reach) FetchSplit(ctx context.Context, from executor.Peer, key storage.SplitKey, w io.Writer) error {
+func (r reach) FetchSplit(ctx context.Context, from executor.Peer, key pack.SplitKey, w io.Writer) error {
 	m, err := r.peer(from.ID)
 	if err != nil {
 		return fault.New(fault.FetchFailed, "fetch from", string(from.ID), err)

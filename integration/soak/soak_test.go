@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // seedsOfATest is how many pipelines are tried where nobody asks for more.
@@ -102,11 +102,11 @@ func (p *pipeline) onRack(dir string) (said string, err error) {
 		return "", err
 	}
 	defer r.close()
-	cache, err := storage.OpenCache(filepath.Join(dir, "cache"), 0)
+	cache, err := pack.OpenCache(filepath.Join(dir, "cache"), 0)
 	if err != nil {
 		return "", err
 	}
-	r.known, r.maker = map[int]*storage.Pack{}, &rdd.Maker{Graph: g, Cache: cache, Workers: 2, Program: fmt.Sprint("soak ", p.seed)}
+	r.known, r.maker = map[int]*pack.Pack{}, &rdd.Maker{Graph: g, Cache: cache, Workers: 2, Program: fmt.Sprint("soak ", p.seed)}
 	defer r.maker.Close()
 	s := rdd.NewSession(g, r, rdd.Config{OutDir: dir, Copies: true, TaskMemory: memories[p.seed%uint64(len(memories))]})
 	err = b.run(ctx, s)

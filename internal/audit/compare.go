@@ -8,7 +8,7 @@ import (
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // What a replay compares beside the parameters: everything in the log that follows from the
@@ -16,13 +16,13 @@ import (
 // merged, and times.
 
 // sameSizes compares what the log says of a pack's splits with the data.
-func (r *Replay) sameSizes(number int, m *storage.PackMeta) error {
+func (r *Replay) sameSizes(number int, m *pack.Meta) error {
 	n, weights, entries := r.log.Header.N, r.log.Header.Weights, r.log.Header.Entries
 	if number > 0 {
 		p := r.described[number-1]
 		n, weights, entries = p.N, p.Weights, p.Entries
 	}
-	sparse := m.Layout == storage.SparseLayout
+	sparse := m.Layout == pack.SparseLayout
 	if len(n) != len(m.Splits) || (entries != nil) != sparse || (weights != nil) != m.Weighted {
 		return r.differs("data", "the log has %d splits, with weights %v, with entries %v; the data %d, %v, %v",
 			len(n), weights != nil, entries != nil, len(m.Splits), m.Weighted, sparse)

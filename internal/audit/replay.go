@@ -15,7 +15,8 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // ErrLogEnds ends a replayed program where the log does.
@@ -26,10 +27,10 @@ var ErrLogEnds = errors.New("the log has no further step")
 type Replay struct {
 	log     *Log
 	program runner.Program
-	splits  *storage.Held
-	outputs *storage.Outputs
+	splits  *pack.Held
+	outputs *shuffle.Outputs
 	maker   *rdd.Maker
-	packs   []*storage.Pack
+	packs   []*pack.Pack
 	hashes  [][]plan.Digest // of the splits of each pack, as the log has them
 	nodes   []int
 	states  map[[3]int][]float64 // the row state, by pack, node and split
@@ -49,7 +50,7 @@ type Replay struct {
 
 // NewReplay prepares to replay a log with a program that was built from its
 // arguments.
-func NewReplay(l *Log, program runner.Program, splits *storage.Held, outputs *storage.Outputs, maker *rdd.Maker) (*Replay, error) {
+func NewReplay(l *Log, program runner.Program, splits *pack.Held, outputs *shuffle.Outputs, maker *rdd.Maker) (*Replay, error) {
 	if program.Fingerprint() != l.Header.Plan {
 		return nil, fault.Newf(fault.PlanMismatch, "replay", l.Path, "the log's plan is %s, this program builds %s",
 			l.Header.Plan.Short(), program.Fingerprint().Short())
@@ -84,7 +85,7 @@ func hasStep(lines []Line) bool {
 }
 
 // OpenPack checks that the data is what the log was made from.
-func (r *Replay) OpenPack(ctx context.Context, node int) (int, *storage.PackMeta, error) {
+func (r *Replay) OpenPack(ctx context.Context, node int) (int, *pack.Meta, error) {
 	p, err := r.maker.Make(ctx, node)
 	if err != nil {
 		return 0, nil, err
@@ -94,14 +95,14 @@ func (r *Replay) OpenPack(ctx context.Context, node int) (int, *storage.PackMeta
 	}
 	r.packs, r.nodes = append(r.packs, p), append(r.nodes, node)
 	for i := range p.Meta.Splits {
-		if _, err := r.splits.Adopt(storage.SplitKey{Node: node, Split: i}, p.Dir, p.Meta); err != nil {
+		if _, err := r.splits.Adopt(pack.SplitKey{Node: node, Split: i}, p.Dir, p.Meta); err != nil {
 			return 0, nil, err
 		}
 	}
 	return len(r.packs) - 1, p.Meta, nil
 }
 
-func (r *Replay) sameData(p *storage.Pack) error {
+func (r *Replay) sameData(p *pack.Pack) error {
 	if len(r.packs) >= len(r.hashes) {
 		return nil // no step of the log has it
 	}
@@ -187,7 +188,7 @@ func (r *Replay) fold(req rdd.StepRequest, counts, cursors []int64, s *driver.Lo
 		if c == 0 {
 			continue
 		}
-		split, err := r.splits.Open(storage.SplitKey{Node: node, Split: i})
+		split, err := r.splits.Open(pack.SplitKey{Node: node, Split: i})
 		if err != nil {
 			return nil, err
 		}
@@ -270,15 +271,15 @@ func (r *Replay) Left() int { return len(r.log.Lines) - r.next }
 
 // madePacks are the packs that a replay has made.
 type madePacks struct {
-	splits  *storage.Held
-	outputs *storage.Outputs
+	splits  *pack.Held
+	outputs *shuffle.Outputs
 }
 
-func (p madePacks) OpenSplit(node, split int) (*storage.Split, error) {
-	return p.splits.Open(storage.SplitKey{Node: node, Split: split})
+func (p madePacks) OpenSplit(node, split int) (*pack.Split, error) {
+	return p.splits.Open(pack.SplitKey{Node: node, Split: split})
 }
 
-func (madePacks) MakePack(context.Context, int) (plan.ExecutorID, *storage.PackMeta, error) {
+func (madePacks) MakePack(context.Context, int) (plan.ExecutorID, *pack.Meta, error) {
 	return "", nil, fault.Newf(fault.Internal, "make", "a pack", "a replay makes its own")
 }
 
@@ -295,18 +296,18 @@ func (madePacks) Memory() int { return replayMemory }
 
 func (madePacks) Held() int { return 0 }
 
-func (p madePacks) NewMapOutput(partitions int) *storage.MapOutputWriter {
+func (p madePacks) NewMapOutput(partitions int) *shuffle.Writer {
 	return p.outputs.NewWriter(partitions, replayMemory/8)
 }
 
-func (p madePacks) KeepShuffle(key storage.ShuffleKey, b *storage.MapOutput) plan.ExecutorID {
+func (p madePacks) KeepShuffle(key shuffle.Key, b *shuffle.Output) plan.ExecutorID {
 	p.outputs.Keep(key, b)
 	return ""
 }
 
 func (p madePacks) DropShuffle(node int, through uint64) { p.outputs.Drop(node, through) }
 
-func (p madePacks) OpenMapOutput(_ context.Context, _ plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+func (p madePacks) OpenMapOutput(_ context.Context, _ plan.ExecutorID, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error) {
 	return p.outputs.Open(key, span)
 }
 

@@ -17,7 +17,8 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // sums is a small program: a step over sparse rows with weights, and a pass over others.
@@ -96,16 +97,16 @@ func (r ran) replay(t *testing.T, rows int64, change func([][]byte) [][]byte, pr
 	if _, err := g.Resolve(); err != nil {
 		t.Fatal(err)
 	}
-	cache, err := storage.OpenCache(r.data, 0)
+	cache, err := pack.OpenCache(r.data, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	splits, err := storage.NewHeld(filepath.Join(t.TempDir(), "splits"))
+	splits, err := pack.NewHeld(filepath.Join(t.TempDir(), "splits"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer splits.Close()
-	outputs, err := storage.NewOutputs(filepath.Join(t.TempDir(), "outputs"))
+	outputs, err := shuffle.NewOutputs(filepath.Join(t.TempDir(), "outputs"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/wire"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // serveBlocks hands out splits to the other runners of the job.
@@ -28,7 +29,7 @@ func (r *localRunner) serveBlocks() (addr string, stop func(), err error) {
 // Fetch sends a split that this runner holds: first what is in its pack.
 func (r *localRunner) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) error {
 	if req.Shuffled {
-		b, err := r.outputOf(req.Node, req.Map, req.Attempt, storage.Span{From: int(req.Split), Through: int(req.Through)})
+		b, err := r.outputOf(req.Node, req.Map, req.Attempt, shuffle.Span{From: int(req.Split), Through: int(req.Through)})
 		if err != nil {
 			return status.Error(codes.NotFound, err.Error())
 		}
@@ -46,16 +47,16 @@ func (r *localRunner) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServ
 	if err := stream.Send(&wire.BlockPart{Meta: meta}); err != nil || req.Describe {
 		return err
 	}
-	return r.store.Splits.Send(storage.SplitKey{Node: int(req.Node), Split: int(req.Split)}, wire.RawWriter{Stream: stream})
+	return r.store.Splits.Send(pack.SplitKey{Node: int(req.Node), Split: int(req.Split)}, wire.RawWriter{Stream: stream})
 }
 
 // outputOf opens partitions of a map task's output.
-func (r *localRunner) outputOf(node, mapTask uint32, attempt uint64, span storage.Span) (io.ReadCloser, error) {
-	return r.store.Outputs.Open(storage.ShuffleKey{Node: int(node), Map: int(mapTask), Attempt: attempt}, span)
+func (r *localRunner) outputOf(node, mapTask uint32, attempt uint64, span shuffle.Span) (io.ReadCloser, error) {
+	return r.store.Outputs.Open(shuffle.Key{Node: int(node), Map: int(mapTask), Attempt: attempt}, span)
 }
 
 // OpenMapOutput brings shuffled rows from the runner that keeps them.
-func (r *localRunner) OpenMapOutput(ctx context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+func (r *localRunner) OpenMapOutput(ctx context.Context, from executor.Peer, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error) {
 	ctx, alive, done := whileAlive(ctx)
 	defer done()
 	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(span.From), Through: uint32(span.Through), Job: r.process.Job, From: string(from.ID),
@@ -99,7 +100,7 @@ func receive(stream wire.RawStream, w io.Writer, alive func(), peers func(error)
 
 // lostInput says what is to be made again: one output, or, where its holder
 // cannot be reached, all that it held.
-func lostInput(from executor.Peer, key storage.ShuffleKey, err error) error {
+func lostInput(from executor.Peer, key shuffle.Key, err error) error {
 	op := "read"
 	if status.Code(err) == codes.Unavailable {
 		op = "reach"
@@ -129,7 +130,7 @@ func (r *localRunner) hand(ctx context.Context, h *wire.Hand) error {
 	first := &wire.BlockPart{Ticket: h.Ticket}
 	var b io.ReadCloser
 	if h.Shuffled {
-		b, err = r.outputOf(h.Node, h.Map, h.Attempt, storage.Span{From: int(h.Split), Through: int(h.Through)})
+		b, err = r.outputOf(h.Node, h.Map, h.Attempt, shuffle.Span{From: int(h.Split), Through: int(h.Through)})
 	} else {
 		first.Meta, err = r.describe(int(h.Node))
 	}
@@ -149,7 +150,7 @@ func (r *localRunner) hand(ctx context.Context, h *wire.Hand) error {
 			return err
 		}
 	default:
-		if err := r.store.Splits.Send(storage.SplitKey{Node: int(h.Node), Split: int(h.Split)}, wire.RawWriter{Stream: stream}); err != nil {
+		if err := r.store.Splits.Send(pack.SplitKey{Node: int(h.Node), Split: int(h.Split)}, wire.RawWriter{Stream: stream}); err != nil {
 			return err // the stream breaks off with the context
 		}
 	}
@@ -177,7 +178,7 @@ func (r *localRunner) peer(addr string) (wire.BlocksClient, error) {
 
 // open starts receiving a split from another runner, or only its pack's
 // description: through the driver where it cannot be reached.
-func (r *localRunner) open(ctx context.Context, from executor.Peer, key storage.SplitKey, describe bool) (wire.Blocks_FetchClient, *storage.PackMeta, error) {
+func (r *localRunner) open(ctx context.Context, from executor.Peer, key pack.SplitKey, describe bool) (wire.Blocks_FetchClient, *pack.Meta, error) {
 	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(key.Split), Describe: describe, Job: r.process.Job, From: string(from.ID)}
 	stream, meta, err := r.reach(ctx, from, req)
 	if err != nil {
@@ -188,18 +189,18 @@ func (r *localRunner) open(ctx context.Context, from executor.Peer, key storage.
 
 // reach asks a runner for a block, through the driver where it cannot be
 // reached itself.
-func (r *localRunner) reach(ctx context.Context, from executor.Peer, req *wire.BlockRequest) (wire.Blocks_FetchClient, *storage.PackMeta, error) {
+func (r *localRunner) reach(ctx context.Context, from executor.Peer, req *wire.BlockRequest) (wire.Blocks_FetchClient, *pack.Meta, error) {
 	err := status.Error(codes.Unavailable, "it cannot be reached")
 	if from.Address != "" && !r.process.Unreachable {
 		var stream wire.Blocks_FetchClient
-		var meta *storage.PackMeta
+		var meta *pack.Meta
 		if stream, meta, err = r.begin(ctx, from.Address, req); err == nil {
 			return stream, meta, nil
 		}
 	}
 	if status.Code(err) == codes.Unavailable {
 		var stream wire.Blocks_FetchClient
-		var meta *storage.PackMeta
+		var meta *pack.Meta
 		if stream, meta, err = r.begin(ctx, r.process.Driver, req); err == nil {
 			return stream, meta, nil
 		}
@@ -207,12 +208,12 @@ func (r *localRunner) reach(ctx context.Context, from executor.Peer, req *wire.B
 	return nil, nil, err
 }
 
-func fetchFailed(key storage.SplitKey, from executor.Peer, err error) error {
+func fetchFailed(key pack.SplitKey, from executor.Peer, err error) error {
 	return fault.New(fault.FetchFailed, fmt.Sprintf("fetch split %d from", key.Split), string(from.ID), err)
 }
 
 // begin asks for a block at an address and reads what comes first.
-func (r *localRunner) begin(ctx context.Context, addr string, req *wire.BlockRequest) (wire.Blocks_FetchClient, *storage.PackMeta, error) {
+func (r *localRunner) begin(ctx context.Context, addr string, req *wire.BlockRequest) (wire.Blocks_FetchClient, *pack.Meta, error) {
 	c, err := r.peer(addr)
 	if err != nil {
 		return nil, nil, err
@@ -228,23 +229,23 @@ func (r *localRunner) begin(ctx context.Context, addr string, req *wire.BlockReq
 	if req.Shuffled {
 		return stream, nil, nil
 	}
-	meta := &storage.PackMeta{}
+	meta := &pack.Meta{}
 	return stream, meta, json.Unmarshal(first.Meta, meta)
 }
 
 // Meta describes a pack that a peer holds splits of.
-func (r *localRunner) Meta(ctx context.Context, from executor.Peer, node int) (*storage.PackMeta, error) {
+func (r *localRunner) Meta(ctx context.Context, from executor.Peer, node int) (*pack.Meta, error) {
 	if meta := r.engine.Meta(node); meta != nil {
 		return meta, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	_, meta, err := r.open(ctx, from, storage.SplitKey{Node: node}, true)
+	_, meta, err := r.open(ctx, from, pack.SplitKey{Node: node}, true)
 	return meta, err
 }
 
 // FetchSplit writes the bytes of a split that a peer holds.
-func (r *localRunner) FetchSplit(ctx context.Context, from executor.Peer, key storage.SplitKey, w io.Writer) error {
+func (r *localRunner) FetchSplit(ctx context.Context, from executor.Peer, key pack.SplitKey, w io.Writer) error {
 	ctx, alive, done := whileAlive(ctx)
 	defer done()
 	stream, _, err := r.open(ctx, from, key, false)

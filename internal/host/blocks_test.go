@@ -12,7 +12,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 func blockRunner(t *testing.T) *localRunner {
@@ -44,7 +44,7 @@ func TestShuffledRowsComeFromOtherRunners(t *testing.T) {
 			}
 		}
 	}
-	key := storage.ShuffleKey{Node: 4, Map: 2, Attempt: 9}
+	key := shuffle.Key{Node: 4, Map: 2, Attempt: 9}
 	rows, err := w.Finish()
 	if err != nil {
 		t.Fatal(err)
@@ -56,12 +56,12 @@ func TestShuffledRowsComeFromOtherRunners(t *testing.T) {
 	}
 	from := executor.Peer{ID: plan.ExecutorID("e1"), Address: addr}
 	for part, want := range []int{2500, 2500, 0} {
-		b, err := reader.OpenMapOutput(context.Background(), from, key, storage.Span{From: part, Through: part + 1})
+		b, err := reader.OpenMapOutput(context.Background(), from, key, shuffle.Span{From: part, Through: part + 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		n := 0
-		r := storage.NewBlockReader(b)
+		r := shuffle.NewBlockReader(b)
 		for block, err := r.Next(); err != io.EOF; block, err = r.Next() {
 			if err != nil {
 				t.Fatal(err)
@@ -81,7 +81,7 @@ func TestShuffledRowsComeFromOtherRunners(t *testing.T) {
 	key.Attempt++
 	lost := func(op string) {
 		t.Helper()
-		_, err := reader.OpenMapOutput(context.Background(), from, key, storage.Span{Through: 1})
+		_, err := reader.OpenMapOutput(context.Background(), from, key, shuffle.Span{Through: 1})
 		if f, ok := err.(*fault.Error); !ok || f.Kind != fault.LostInput || f.Op != op || f.Subject != "e1" {
 			t.Errorf("%v, want a lost input, %s", err, op)
 		}

@@ -14,7 +14,8 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/sim"
 	"github.com/volley-engine/volley/internal/wire"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // cluster is what runs a job's steps: in virtual time, embedded, or in processes.
@@ -109,7 +110,7 @@ func (m *members) member(id plan.ExecutorID) *executor.Engine {
 }
 
 // FetchSplit reads a split from another executor of this process.
-func (m *members) FetchSplit(_ context.Context, from executor.Peer, key storage.SplitKey, w io.Writer) error {
+func (m *members) FetchSplit(_ context.Context, from executor.Peer, key pack.SplitKey, w io.Writer) error {
 	if en := m.member(from.ID); en != nil {
 		return en.Store().Splits.Send(key, w)
 	}
@@ -117,7 +118,7 @@ func (m *members) FetchSplit(_ context.Context, from executor.Peer, key storage.
 }
 
 // OpenMapOutput reads shuffled rows that another executor of this process keeps.
-func (m *members) OpenMapOutput(_ context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+func (m *members) OpenMapOutput(_ context.Context, from executor.Peer, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error) {
 	if en := m.member(from.ID); en != nil {
 		return en.Store().Outputs.Open(key, span)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // Job is a program's job as its session sees it: a cluster that runs steps and actions on packs, and
@@ -96,7 +96,7 @@ func (j *Job) scalable() error {
 // OpenPack makes a pack and makes it known to the cluster. A life that goes on from a
 // checkpoint opens the packs of the life before in their order, those too that it does not
 // read any more: in the event log and in ledgers they go by their numbers.
-func (j *Job) OpenPack(ctx context.Context, node int) (int, *storage.PackMeta, error) {
+func (j *Job) OpenPack(ctx context.Context, node int) (int, *pack.Meta, error) {
 	for _, before := range j.keeper.resumed.nodesBefore(node) {
 		if _, _, err := j.openPack(ctx, before); err != nil {
 			return 0, nil, err
@@ -106,7 +106,7 @@ func (j *Job) OpenPack(ctx context.Context, node int) (int, *storage.PackMeta, e
 }
 
 // openPack opens a pack once.
-func (j *Job) openPack(ctx context.Context, node int) (int, *storage.PackMeta, error) {
+func (j *Job) openPack(ctx context.Context, node int) (int, *pack.Meta, error) {
 	if number, meta := j.packs.opened(node); meta != nil {
 		return number, meta, nil
 	}
@@ -122,7 +122,7 @@ func (j *Job) openPack(ctx context.Context, node int) (int, *storage.PackMeta, e
 }
 
 // openRemote has an executor make a pack.
-func (j *Job) openRemote(ctx context.Context, node int) (int, *storage.PackMeta, error) {
+func (j *Job) openRemote(ctx context.Context, node int) (int, *pack.Meta, error) {
 	req := &driver.CallRequest{Node: node, Pack: rdd.NoPack, Args: [][]byte{nil}}
 	if mark := j.keeper.resumed.pack(node); mark != nil {
 		req.Prefer = mark.Maker // it need not make the pack, but find it
@@ -143,7 +143,7 @@ func (j *Job) openRemote(ctx context.Context, node int) (int, *storage.PackMeta,
 }
 
 // placePack hands a pack's splits to the executors.
-func (j *Job) placePack(ctx context.Context, node int, maker plan.ExecutorID, meta *storage.PackMeta) (int, error) {
+func (j *Job) placePack(ctx context.Context, node int, maker plan.ExecutorID, meta *pack.Meta) (int, error) {
 	info := infoOf(node, maker, meta)
 	if j.cfg.Pace != nil {
 		j.cfg.Pace.Balance(meta.Rows)

@@ -11,7 +11,7 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // keeper decides when a job's state is kept, and has what it goes on from.
@@ -56,7 +56,7 @@ func (k *keeper) loop(number int) (iteration int, state []byte, ended bool) {
 }
 
 // sameData returns an error where a checkpoint was not written over the pack's data.
-func (k *keeper) sameData(m *storage.PackMeta, mark *packMark) error {
+func (k *keeper) sameData(m *pack.Meta, mark *packMark) error {
 	if slices.Equal(hashes(m), mark.Splits) {
 		return nil
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/pace"
 	"github.com/volley-engine/volley/internal/runner"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // linked are peers as an executor reaches them over the link that a law gives it:
@@ -29,12 +30,12 @@ type link struct {
 }
 
 // FetchSplit writes the bytes of a split that a peer holds.
-func (l *link) FetchSplit(ctx context.Context, from executor.Peer, key storage.SplitKey, w io.Writer) error {
+func (l *link) FetchSplit(ctx context.Context, from executor.Peer, key pack.SplitKey, w io.Writer) error {
 	return l.Peers.FetchSplit(ctx, from, key, linkWriter{l, w})
 }
 
 // OpenMapOutput reads partitions of a map task's output that a peer keeps.
-func (l *link) OpenMapOutput(ctx context.Context, from executor.Peer, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error) {
+func (l *link) OpenMapOutput(ctx context.Context, from executor.Peer, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error) {
 	r, err := l.Peers.OpenMapOutput(ctx, from, key, span)
 	if err != nil {
 		return nil, err

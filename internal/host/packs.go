@@ -13,7 +13,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // catalog is which packs are open, by number and by node, and where the splits of those made in this
@@ -22,17 +22,17 @@ type catalog struct {
 	maker    *rdd.Maker
 	madeWith func(node int) []int // packs that are made at the same time
 	nodes    []int                // of packs, by number
-	metas    map[int]*storage.PackMeta
+	metas    map[int]*pack.Meta
 	makers   map[int]plan.ExecutorID // by node
 	mu       sync.Mutex              // guards made: executors look packs up
-	made     map[int]*storage.Pack   // by node
+	made     map[int]*pack.Pack      // by node
 }
 
 func (j *Job) newCatalog() *catalog {
 	g := j.program.Graph
 	return &catalog{
 		maker: &rdd.Maker{Graph: g, Cache: j.files.cache, Workers: runtime.GOMAXPROCS(0), Program: programID(j.cfg, j.program.Args), Progress: j.loaded},
-		metas: map[int]*storage.PackMeta{}, makers: map[int]plan.ExecutorID{}, made: map[int]*storage.Pack{}, madeWith: g.MadeWith,
+		metas: map[int]*pack.Meta{}, makers: map[int]plan.ExecutorID{}, made: map[int]*pack.Pack{}, madeWith: g.MadeWith,
 	}
 }
 
@@ -43,12 +43,12 @@ func (j *Job) loaded(rows int) {
 }
 
 // opened returns the number and the description of a node's pack; nil where it is not open.
-func (c *catalog) opened(node int) (int, *storage.PackMeta) {
+func (c *catalog) opened(node int) (int, *pack.Meta) {
 	return slices.Index(c.nodes, node), c.metas[node]
 }
 
 // make makes or finds a pack in this process.
-func (c *catalog) make(ctx context.Context, node int) (*storage.PackMeta, error) {
+func (c *catalog) make(ctx context.Context, node int) (*pack.Meta, error) {
 	p, err := c.maker.Make(ctx, node)
 	if err != nil {
 		return nil, err
@@ -71,13 +71,13 @@ func (c *catalog) makerBeside(node int) (maker plan.ExecutorID) {
 }
 
 // add opens a pack under the next number.
-func (c *catalog) add(node int, maker plan.ExecutorID, meta *storage.PackMeta) {
+func (c *catalog) add(node int, maker plan.ExecutorID, meta *pack.Meta) {
 	c.nodes = append(c.nodes, node)
 	c.metas[node], c.makers[node] = meta, maker
 }
 
 // Pack returns where a node's pack lies, to the executors of this process.
-func (c *catalog) Pack(_ context.Context, node int) (string, *storage.PackMeta, error) {
+func (c *catalog) Pack(_ context.Context, node int) (string, *pack.Meta, error) {
 	c.mu.Lock()
 	p := c.made[node]
 	c.mu.Unlock()
@@ -88,20 +88,20 @@ func (c *catalog) Pack(_ context.Context, node int) (string, *storage.PackMeta, 
 }
 
 // Meta describes a pack: all executors of this process share them.
-func (c *catalog) Meta(ctx context.Context, _ executor.Peer, node int) (*storage.PackMeta, error) {
+func (c *catalog) Meta(ctx context.Context, _ executor.Peer, node int) (*pack.Meta, error) {
 	_, meta, err := c.Pack(ctx, node)
 	return meta, err
 }
 
 // infoOf is what the job machine has to know of a pack.
-func infoOf(node int, maker plan.ExecutorID, meta *storage.PackMeta) *driver.PackInfo {
+func infoOf(node int, maker plan.ExecutorID, meta *pack.Meta) *driver.PackInfo {
 	info := &driver.PackInfo{Node: node, Maker: maker}
 	for _, s := range meta.Splits {
 		info.Rows = append(info.Rows, s.Rows)
 		if meta.Weighted {
 			info.Weights = append(info.Weights, s.Weight)
 		}
-		if meta.Layout == storage.SparseLayout {
+		if meta.Layout == pack.SparseLayout {
 			info.Entries = append(info.Entries, s.Nonzeros)
 		}
 		info.Bytes = append(info.Bytes, s.Bytes)
@@ -111,7 +111,7 @@ func infoOf(node int, maker plan.ExecutorID, meta *storage.PackMeta) *driver.Pac
 }
 
 // hashes are the content hashes of a pack's splits.
-func hashes(meta *storage.PackMeta) (all []plan.Digest) {
+func hashes(meta *pack.Meta) (all []plan.Digest) {
 	for _, s := range meta.Splits {
 		all = append(all, s.SHA256)
 	}
@@ -120,7 +120,7 @@ func hashes(meta *storage.PackMeta) (all []plan.Digest) {
 
 // files are the directories of a job in this process, and what is to be done with them in the end.
 type files struct {
-	cache *storage.Cache
+	cache *pack.Cache
 	dir   string // for this run
 	ends  []func()
 }
@@ -128,14 +128,14 @@ type files struct {
 // open falls back to a temporary directory, with a warning, where the
 // data directory cannot be used.
 func (f *files) open(cfg Config) (err error) {
-	if f.cache, err = storage.OpenCache(cfg.DataDir, cfg.DiskBudget); err != nil {
+	if f.cache, err = pack.OpenCache(cfg.DataDir, cfg.DiskBudget); err != nil {
 		tmp, terr := os.MkdirTemp("", "volley-*")
 		if terr != nil {
 			return err
 		}
 		cfg.Logger.Warn("packs go to a temporary directory and are not kept", "reason", err)
 		f.atEnd(func() { os.RemoveAll(tmp) })
-		if f.cache, err = storage.OpenCache(tmp, cfg.DiskBudget); err != nil {
+		if f.cache, err = pack.OpenCache(tmp, cfg.DiskBudget); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	runners "github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // runnerMain serves an executor with a program's plan until the executor ends
@@ -42,7 +42,7 @@ func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program)
 	}
 	frames := wire.NewFramed(hangUp{conn})
 	go beat(frames, p.Beat)
-	cache, err := storage.OpenCache(cfg.DataDir, cfg.DiskBudget)
+	cache, err := pack.OpenCache(cfg.DataDir, cfg.DiskBudget)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ type localRunner struct {
 }
 
 // Pack makes or finds a pack on this executor.
-func (r *localRunner) Pack(ctx context.Context, node int) (string, *storage.PackMeta, error) {
+func (r *localRunner) Pack(ctx context.Context, node int) (string, *pack.Meta, error) {
 	p, err := r.maker.Make(ctx, node)
 	if err != nil {
 		return "", nil, fault.New(fault.KindOf(err), "on executor", r.process.Executor, err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // Sizes of a chunk: a 64th of the split; of a large split, whose chunks take
@@ -51,7 +51,7 @@ func Pieces(f Folder, splitBytes, accBytes int64) int {
 // or one piece of it.
 type SplitFold struct {
 	f       Folder
-	s       *storage.Split
+	s       *pack.Split
 	ranges  [2]plan.Span // positions to visit, in order
 	count   int64        // positions visited so far
 	limit   int64        // positions to visit
@@ -65,7 +65,7 @@ type SplitFold struct {
 
 // NewSplitFold prepares a fold of up to limit rows, 0 being all; pieces comes
 // from Pieces.
-func NewSplitFold(f Folder, s *storage.Split, cursor, limit int64, pieces int) *SplitFold {
+func NewSplitFold(f Folder, s *pack.Split, cursor, limit int64, pieces int) *SplitFold {
 	t := &SplitFold{f: f, s: s, ranges: plan.Visited(s.Rows, cursor, limit), pieces: make([]*Acc, pieces), cursor: cursor}
 	t.limit = t.ranges[0].Len() + t.ranges[1].Len()
 	return t
@@ -73,7 +73,7 @@ func NewSplitFold(f Folder, s *storage.Split, cursor, limit int64, pieces int) *
 
 // NewPartFold prepares the fold of what one part of the split's pieces has of the
 // same rows; parts divide the pieces.
-func NewPartFold(f Folder, s *storage.Split, cursor, limit int64, pieces, parts, part int) *SplitFold {
+func NewPartFold(f Folder, s *pack.Split, cursor, limit int64, pieces, parts, part int) *SplitFold {
 	t := NewSplitFold(f, s, cursor, limit, pieces)
 	t.ranges, t.limit = plan.VisitedOf(s.Rows, cursor, limit, parts, part)
 	return t
@@ -152,7 +152,7 @@ func (t *SplitFold) run(most int64) (done int64, err error) {
 }
 
 // progress is what visiting the positions [from, to) of a batch counts for.
-func (t *SplitFold) progress(b *storage.Batch, from, to int) (n int64) {
+func (t *SplitFold) progress(b *pack.Batch, from, to int) (n int64) {
 	if b.Indices == nil || !t.entries {
 		return int64(to - from)
 	}
@@ -184,7 +184,7 @@ func (t *SplitFold) Progress() int64 { return t.units }
 
 // weigh adds what the rows at positions [from, to) of a batch weigh, one after the
 // other.
-func (t *SplitFold) weigh(sum float64, b *storage.Batch, from, to int) float64 {
+func (t *SplitFold) weigh(sum float64, b *pack.Batch, from, to int) float64 {
 	if b.Weights == nil || !t.f.Weighted() {
 		return sum + float64(to-from)
 	}
@@ -204,7 +204,7 @@ func (t *SplitFold) pieceOf(pos int64) int {
 	return int(k)
 }
 
-func (t *SplitFold) batchAt(pos int64) *storage.Batch {
+func (t *SplitFold) batchAt(pos int64) *pack.Batch {
 	for i := range t.s.Batches {
 		if b := &t.s.Batches[i]; pos < b.First+int64(b.Rows) {
 			return b
@@ -229,7 +229,7 @@ func (t *SplitFold) Finish(scale bool) *Acc {
 
 // Close ends the result of a split: scale makes it stand for all rows where not all
 // were visited. Rows that weigh nothing stand for none.
-func Close(f Folder, acc *Acc, meta *storage.PackMeta, split int, all, scale bool) {
+func Close(f Folder, acc *Acc, meta *pack.Meta, split int, all, scale bool) {
 	if scale && !all && acc.Weight > 0 {
 		weight := float64(meta.Splits[split].Rows)
 		if meta.Weighted && f.Weighted() {

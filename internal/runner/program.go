@@ -5,7 +5,8 @@ import (
 	"io"
 
 	"github.com/volley-engine/volley/internal/plan"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
+	"github.com/volley-engine/volley/storage/shuffle"
 )
 
 // Folder folds rows of a pack into an accumulator, under one parameter. An
@@ -16,7 +17,7 @@ type Folder interface {
 	// Fold adds the rows at positions [from, to) of a batch and returns the
 	// accumulator and how many positions it has visited. state is what lives with
 	// these rows, State numbers each; Fold may change it.
-	Fold(acc any, b *storage.Batch, from, to int, state []float64) (any, int, error)
+	Fold(acc any, b *pack.Batch, from, to int, state []float64) (any, int, error)
 	// Weighted says that results are sums over rows times their weights, where rows
 	// have some.
 	Weighted() bool
@@ -37,7 +38,7 @@ type Program interface {
 	// work together.
 	Fingerprint() plan.Digest
 	// Folder prepares the fold of a step's node under an encoded parameter.
-	Folder(node int, meta *storage.PackMeta, param []byte) (Folder, error)
+	Folder(node int, meta *pack.Meta, param []byte) (Folder, error)
 	// Task runs one task of an action's node on a partition.
 	Task(ctx context.Context, node, partition int, args []byte, packs TaskContext) ([]byte, error)
 }
@@ -45,10 +46,10 @@ type Program interface {
 // TaskContext opens the splits that a task needs.
 type TaskContext interface {
 	// OpenSplit maps a split of the pack that a node made.
-	OpenSplit(node, split int) (*storage.Split, error)
+	OpenSplit(node, split int) (*pack.Split, error)
 	// MakePack makes the pack of a node on this executor, whose name it
 	// returns.
-	MakePack(ctx context.Context, node int) (plan.ExecutorID, *storage.PackMeta, error)
+	MakePack(ctx context.Context, node int) (plan.ExecutorID, *pack.Meta, error)
 	Shuffles
 }
 
@@ -65,12 +66,12 @@ type Shuffles interface {
 	Held() int
 	// NewMapOutput begins the output of a map task, or rows that do not fit into
 	// memory.
-	NewMapOutput(partitions int) *storage.MapOutputWriter
+	NewMapOutput(partitions int) *shuffle.Writer
 	// KeepShuffle keeps the output of a map task for those who ask for it, and
 	// says who it is that does.
-	KeepShuffle(key storage.ShuffleKey, b *storage.MapOutput) plan.ExecutorID
-	// OpenMapOutput reads partitions of an output from its holder.
-	OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key storage.ShuffleKey, span storage.Span) (io.ReadCloser, error)
+	KeepShuffle(key shuffle.Key, b *shuffle.Output) plan.ExecutorID
+	// OpenMapOutput reads partitions of an output from whoever holds it.
+	OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error)
 	// DropShuffle gives up the outputs of a node up to an attempt.
 	DropShuffle(node int, through uint64)
 	// Shared is a value of about the given size that all tasks of this process have

@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/volley-engine/volley/internal/plan"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input/rows"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // summer adds up rows' values in floating point, so that the order in which
@@ -24,7 +25,7 @@ func (summer) State() int { return 0 }
 
 func (summer) Weighted() bool { return true }
 
-func (summer) Fold(acc any, b *storage.Batch, from, to int, _ []float64) (any, int, error) {
+func (summer) Fold(acc any, b *pack.Batch, from, to int, _ []float64) (any, int, error) {
 	s := acc.(float64)
 	for p := from; p < to; p++ {
 		s += b.X64[b.RowAt(p)]
@@ -47,22 +48,22 @@ type values struct{ n int }
 
 func (values) Len() int { return 1 }
 
-func (v values) Read(_ context.Context, _ int, yield func(*storage.Chunk) error) error {
-	c := &storage.Chunk{}
+func (v values) Read(_ context.Context, _ int, yield func(*rows.Chunk) error) error {
+	c := &rows.Chunk{}
 	for i := range v.n {
 		c.AppendDense(0, []float64{math.Sin(float64(i)) * math.Pow(10, float64(i%13))})
 	}
 	return yield(c)
 }
 
-func openSplits(t *testing.T, rows, splits int) []*storage.Split {
+func openSplits(t *testing.T, rows, splits int) []*pack.Split {
 	t.Helper()
-	cache, err := storage.OpenCache(t.TempDir(), 0)
+	cache, err := pack.OpenCache(t.TempDir(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := storage.PackOptions{Splits: splits, Workers: 1}
-	id, err := storage.PackID(rows, o)
+	o := pack.Options{Splits: splits, Workers: 1}
+	id, err := pack.ID(rows, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,9 +73,9 @@ func openSplits(t *testing.T, rows, splits int) []*storage.Split {
 	}
 	t.Cleanup(func() { p.Close() })
 	files, _ := filepath.Glob(filepath.Join(p.Dir, "split-*.arrow"))
-	var out []*storage.Split
+	var out []*pack.Split
 	for i, f := range files {
-		s, err := storage.OpenSplit(f, p.Meta, i)
+		s, err := pack.OpenSplit(f, p.Meta, i)
 		if err != nil {
 			t.Fatal(err)
 		}

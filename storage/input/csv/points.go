@@ -1,0 +1,302 @@
+package csv
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"strconv"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/storage/input/files"
+	"github.com/volley-engine/volley/storage/input/rows"
+	"github.com/volley-engine/volley/storage/input/text"
+)
+
+// parser reads points from records of text.
+type parser struct {
+	cursor
+	spec *Table
+	blk  text.Block
+	c    *rows.Chunk
+	prep Taker // nil where fields are features as they are
+}
+
+// Taker takes fields that are not features as they are, row by row. ok is
+// false where a field is no number and has to be one.
+type Taker interface {
+	Field(col int, text []byte, v float64, number bool) (ok bool)
+	End(c *rows.Chunk)
+	Forget() // the row that is not to be
+}
+
+// Read hands on the points of a range, block by block. What begin returns, if there
+// is one, takes the fields of a block; it may prepare the chunk of its rows.
+func (s *Table) Read(ctx context.Context, rng files.Range, begin func(c *rows.Chunk) Taker, yield func(*rows.Chunk) error) error {
+	for blk, err := range s.blocks(rng) {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return err
+		}
+		c, prep := &rows.Chunk{}, Taker(nil)
+		if begin != nil {
+			prep = begin(c)
+		}
+		if err := parse(blk, s, c, prep); err != nil {
+			return err
+		}
+		if c.Rows() == 0 && c.Malformed == 0 {
+			continue
+		}
+		c.Where = blk.Place()
+		if err := yield(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errMalformed is that of a record that is left out.
+var errMalformed = errors.New("malformed")
+
+// parse reads all records of a block.
+func parse(blk text.Block, spec *Table, c *rows.Chunk, prep Taker) error {
+	p := &parser{cursor: cursor{dialect: &spec.dialect, b: blk.Data}, spec: spec, blk: blk, c: c, prep: prep}
+	if prep == nil {
+		c.Width = len(spec.Features)
+	}
+	first := blk.Offset == blk.Range.Skip
+	for p.i < len(p.b) {
+		if p.skipEmpty() {
+			continue
+		}
+		if err := p.row(first && !spec.Header); err != nil {
+			return spec.Sure(blk.Range, err)
+		}
+		first = false
+	}
+	return nil
+}
+
+// row reads a record, and forgets it where it is malformed and to be left out. What
+// might be a header is not left out.
+func (p *parser) row(first bool) error {
+	if p.spec.Malformed == FailFast {
+		return p.record(first)
+	}
+	at, start := p.c.Mark(), p.i
+	err := p.record(first)
+	if err != errMalformed {
+		return err
+	}
+	if p.isOpen(start) { // it may be any number of rows
+		return p.bad(true, start, p.hint(notClosed), "%s", notClosed)
+	}
+	p.c.BackTo(at)
+	p.c.Malformed++
+	if p.prep != nil {
+		p.prep.Forget()
+	}
+	p.i, _ = p.recordEnd(p.b, start)
+	return nil
+}
+
+// isOpen reports whether a quote of the record at a position is not closed.
+func (p *parser) isOpen(start int) bool {
+	end, whole := p.recordEnd(p.b, start)
+	if whole || end < len(p.b) {
+		return false
+	}
+	c := cursor{dialect: p.dialect, b: p.b, i: start}
+	c.fields(nil)
+	return c.wrong == notClosed
+}
+
+func (p *parser) record(first bool) error {
+	start, col := p.i, 0
+	p.begin()
+	for done := false; !done; col++ {
+		if col == p.spec.Columns {
+			return p.bad(first, start, "", "the row has more than the %d fields of the first row", p.spec.Columns)
+		}
+		at := p.i
+		if why := p.take(col); why != nil {
+			p.i = at
+			return p.complaint(first, at, col, why)
+		}
+		if p.wrong != "" {
+			return p.bad(first, at, p.hint(p.wrong), "field %s: %s", p.columnName(col), p.wrong)
+		}
+		done = p.endField()
+	}
+	if col < p.spec.Columns-p.spec.Unnamed {
+		return p.bad(first, start, "", "the row has %d fields, the first row %d", col, p.spec.Columns)
+	}
+	if p.spec.Label < 0 {
+		p.c.Labels = append(p.c.Labels, 0)
+	}
+	if p.prep != nil {
+		p.prep.End(p.c)
+	}
+	return nil
+}
+
+// What can be wrong with a field: it is found out of which once it is complained of.
+var (
+	errNumber = errors.New("number")
+	errWeight = errors.New("weight")
+	errLabel  = errors.New("label")
+	errExtra  = errors.New("extra")
+	errNull   = errors.New("null")
+)
+
+// take reads the field of a column, and returns what is wrong with it.
+func (p *parser) take(col int) error {
+	if p.spec.Null != "" && p.null() {
+		if p.prep == nil || col == p.spec.Label || col == p.spec.Weight || !p.prep.Field(col, nil, 0, false) {
+			return errNull
+		}
+		p.toFieldEnd()
+		return nil
+	}
+	switch {
+	case col == p.spec.Label:
+		return p.label()
+	case col == p.spec.Weight:
+		return p.weight()
+	case col >= p.spec.Columns-p.spec.Unnamed:
+		return p.nothing()
+	case p.prep != nil:
+		return p.prepared(col)
+	}
+	v, ok := p.number()
+	if !ok || v-v != 0 {
+		return errNumber
+	}
+	p.c.Values = append(p.c.Values, v)
+	return nil
+}
+
+// nothing reads a field of a column that has no name.
+func (p *parser) nothing() error {
+	if field, _ := p.text(); len(bytes.TrimSpace(field)) > 0 {
+		return errExtra
+	}
+	return nil
+}
+
+// prepared hands a field to who makes features of it.
+func (p *parser) prepared(col int) error {
+	at := p.i
+	v, number := p.number()
+	number = number && finite(v)
+	end := p.i
+	p.i = at
+	text := p.trimmed()
+	p.i = max(p.i, end)
+	if !p.prep.Field(col, text, v, number) {
+		return errNumber
+	}
+	return nil
+}
+
+// null reports whether a field is the text that stands for none, without quotes.
+func (p *parser) null() bool {
+	at, wrong := p.i, p.wrong
+	field, quoted := p.text()
+	p.i, p.wrong = at, wrong
+	return !quoted && string(bytes.Trim(field, " ")) == p.spec.Null
+}
+
+// trimmed is a field's text without blanks about it, unless these are quoted.
+func (p *parser) trimmed() []byte {
+	field, quoted := p.text()
+	if quoted {
+		return field
+	}
+	return bytes.Trim(field, " ")
+}
+
+// weight reads that of the row: a number of zero or more.
+func (p *parser) weight() error {
+	v, ok := p.number()
+	if !ok || !(v >= 0) || math.IsInf(v, 0) {
+		return errWeight
+	}
+	p.c.Weights = append(p.c.Weights, v)
+	return nil
+}
+
+// label reads a number, or, where the labels of the files' heads are none, text.
+func (p *parser) label() error {
+	if !p.spec.TextLabels {
+		v, ok := p.number()
+		if !ok || !finite(v) {
+			return errLabel
+		}
+		p.c.Labels = append(p.c.Labels, v)
+		return nil
+	}
+	f := p.trimmed()
+	if len(f) == 0 {
+		return errLabel
+	}
+	p.c.AddText(f)
+	return nil
+}
+
+// bad refuses a record: by an error where that is asked for, and of a file's first
+// row always, since that may be a header.
+func (p *parser) bad(first bool, at int, hint, format string, args ...any) error {
+	if p.spec.Malformed == DropMalformed && !first {
+		return errMalformed
+	}
+	if first && hint == "" && p.spec.Malformed == DropMalformed {
+		hint = "if the first line is a header, set --header true"
+	}
+	err := fault.Newf(fault.BadInput, "read", p.blk.Where(at), format, args...)
+	if hint != "" {
+		err = err.WithHint(hint)
+	}
+	return err
+}
+
+// complaint says what is wrong with the field at a position.
+func (p *parser) complaint(first bool, at, col int, why error) error {
+	if p.spec.Malformed == DropMalformed && !first {
+		return errMalformed
+	}
+	name := p.columnName(col)
+	v, scanned := p.number()
+	p.i = at
+	f := p.trimmed()
+	f = f[:min(len(f), 80)]
+	switch {
+	case p.wrong != "":
+		return p.bad(first, at, p.hint(p.wrong), "field %s: %s", name, p.wrong)
+	case why == errNull:
+		return p.bad(first, at, "--missing says what becomes of features that are", "field %s is %q, which is null", name, f)
+	case why == errExtra:
+		return p.bad(first, at, "", "field %d is %q, and the header gives it no name", col, f)
+	case why == errWeight:
+		return p.bad(first, at, "", "the weight in field %s is %q, not a number of zero or more", name, f)
+	case why == errLabel && scanned && !finite(v):
+		return p.bad(first, at, "", "the label in field %s is not finite", name)
+	case why == errLabel && len(f) == 0:
+		return p.bad(first, at, "", "the label in field %s is empty", name)
+	case why == errLabel:
+		return p.bad(first, at, "", "the label %q in field %s is not a number", f, name)
+	case scanned:
+		return p.bad(first, at, "", "field %s is %q, not finite", name, f)
+	case len(f) == 0:
+		return p.bad(first, at, "--missing says what becomes of it", "field %s is empty", name)
+	}
+	return p.bad(first, at, "columns of text are for --onehot, --hash or --text", "field %s is %q, not a number", name, f)
+}
+
+func (p *parser) columnName(col int) string {
+	if p.spec.Header {
+		return strconv.Quote(p.spec.Names[col])
+	}
+	return strconv.Itoa(col)
+}

@@ -1,0 +1,132 @@
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/volley-engine/volley/internal/disk"
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// MarkerName is the file that says that a saved directory is whole.
+const MarkerName = "_SUCCESS"
+
+// Marker is what a save of this engine writes into it: its files, with their sizes in
+// bytes, so that a directory that has lost one, or has others beside them, is read as
+// it was saved or not at all. Other programs' markers are empty, or say other
+// things.
+type Marker struct {
+	Owner string // of the save; may be empty
+	Rows  int64
+	Files []MarkedFile
+}
+
+// MarkedFile is a file of a saved directory.
+type MarkedFile struct {
+	Name string
+	Size int64
+}
+
+// markerHead begins our markers.
+const markerHead = "volley-save 1"
+
+// Encode is the marker's text: a line with the rows, one with the owner, and one for each file.
+func (m *Marker) Encode() []byte {
+	out := fmt.Appendf(nil, "%s\nrows %d\nowner %s\n", markerHead, m.Rows, m.Owner)
+	for _, f := range m.Files {
+		out = fmt.Appendf(out, "%d %s\n", f.Size, f.Name)
+	}
+	return append(out, "end\n"...)
+}
+
+// Has reports whether the marker lists a file.
+func (m *Marker) Has(name string) bool {
+	for _, f := range m.Files {
+		if f.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// ReadMarker reads a directory's marker; nil where it has none of this engine's.
+func ReadMarker(dir string) (*Marker, error) {
+	path := filepath.Join(dir, MarkerName)
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, disk.OpenError(path, err)
+	}
+	if len(raw) > 0 && len(raw) <= len(markerHead) && strings.HasPrefix(markerHead+"\n", string(raw)) {
+		return nil, fault.Newf(fault.Corrupt, "read", path, "it is cut off").WithHint("the directory was not saved to its end: save it again")
+	}
+	if !bytes.HasPrefix(raw, []byte(markerHead+"\n")) {
+		return nil, nil
+	}
+	m := &Marker{}
+	if err := m.parse(raw); err != nil {
+		return nil, fault.New(fault.Corrupt, "read", path, err).WithHint("the directory was not saved to its end, or has been damaged since: save it again")
+	}
+	return m, nil
+}
+
+func (m *Marker) parse(raw []byte) error {
+	lines := bufio.NewScanner(bytes.NewReader(raw))
+	whole := false
+	for n := 1; lines.Scan(); n++ {
+		text := lines.Text()
+		var ok bool
+		var err error
+		switch n {
+		case 1:
+			ok = true
+		case 2:
+			text, ok = strings.CutPrefix(text, "rows ")
+			m.Rows, err = strconv.ParseInt(text, 10, 64)
+		case 3:
+			m.Owner, ok = strings.CutPrefix(text, "owner ")
+		default:
+			if text == "end" {
+				whole, ok = true, true
+				break
+			}
+			var size string
+			f := MarkedFile{}
+			size, f.Name, ok = strings.Cut(text, " ")
+			f.Size, err = strconv.ParseInt(size, 10, 64)
+			ok = ok && !whole && filepath.Base(f.Name) == f.Name && strings.Trim(f.Name, ".") != ""
+			m.Files = append(m.Files, f)
+		}
+		if !ok || err != nil {
+			return fmt.Errorf("line %d is %.100q", n, text)
+		}
+	}
+	if !whole {
+		return errors.New("it is cut off")
+	}
+	return nil
+}
+
+// files are the files that the marker lists, each as long as it was.
+func (m *Marker) files(dir string) ([]File, error) {
+	paths := make([]string, len(m.Files))
+	for i, f := range m.Files {
+		paths[i] = filepath.Join(dir, f.Name)
+	}
+	files, err := statAll(paths)
+	for i := range files {
+		if want := m.Files[i].Size; err == nil && files[i].Size != want {
+			err = fault.Newf(fault.Corrupt, "open", paths[i], "it has %d bytes, and was saved with %d", files[i].Size, want).WithHint("save the directory again")
+		}
+	}
+	return files, err
+}

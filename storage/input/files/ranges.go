@@ -1,0 +1,46 @@
+package files
+
+// Range is a part of a file: the lines that begin in [Offset, Offset+Length).
+// A compressed file has one range, whose length is the compressed size.
+type Range struct {
+	File   File  `json:"file"`
+	Offset int64 `json:"offset"`
+	Length int64 `json:"length"`
+	Exact  bool  `json:"exact,omitempty"` // a record of a table begins at Offset, and another where the range ends
+	Skip   int64 `json:"skip,omitempty"`  // where the file's first row begins, after a header
+	Row    int64 `json:"row,omitempty"`   // number of the first row, where the file says how many its parts have
+}
+
+// Ranges cuts files into ranges of about size bytes, compressed files excepted.
+func Ranges(files []File, size int64) ([]Range, error) {
+	var out []Range
+	for _, f := range files {
+		packed, err := sniffCompression(f.Path)
+		if err != nil {
+			return nil, err
+		}
+		if packed != plain || f.Size <= size {
+			out = append(out, Range{File: f, Length: f.Size})
+			continue
+		}
+		for off := int64(0); off < f.Size; off += size {
+			out = append(out, Range{File: f, Offset: off, Length: min(size, f.Size-off)})
+		}
+	}
+	return out, nil
+}
+
+// fewParts is about how many parts of little data there are to share out.
+const fewParts = 12
+
+// PartSize is how much of files one part holds: of little data less, so that there are
+// about fewParts, but never less than least, nor more than most.
+func PartSize(total, least, most int64) int64 { return min(most, max(least, total/fewParts)) }
+
+// TotalSize is that of some files.
+func TotalSize(files []File) (total int64) {
+	for _, f := range files {
+		total += f.Size
+	}
+	return total
+}

@@ -1,0 +1,107 @@
+package input
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/volley-engine/volley/storage/input/rows"
+)
+
+// TestFoldsPartitionTheRows: each row is held by exactly one of the folds and read by
+// all others, whatever the format.
+func TestFoldsPartitionTheRows(t *testing.T) {
+	var csv, svm strings.Builder
+	const all, of = 1000, 4
+	csv.WriteString("label,a,b\n")
+	for i := range all {
+		fmt.Fprintf(&csv, "%d,%d,%d\n", i, i, i%7)
+		fmt.Fprintf(&svm, "%d 1:%d %d:1\n", i, i+1, 2+i%5)
+	}
+	for name, text := range map[string]string{"rows.csv": csv.String(), "rows.libsvm": svm.String()} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		held := map[float64]int{}
+		for k := range of {
+			train := foldRows(t, path, &rows.Fold{Number: k, Of: of})
+			test := foldRows(t, path, &rows.Fold{Number: k, Of: of, Held: true})
+			if len(train)+len(test) != all || len(test) < all/of/2 || len(test) > 2*all/of {
+				t.Errorf("%s: fold %d reads %d rows and holds %d", name, k, len(train), len(test))
+			}
+			for label, first := range test {
+				held[label]++
+				if _, both := train[label]; both || first != label && first != label+1 {
+					t.Errorf("%s: row %v is on both sides, or has the values of another: %v", name, label, first)
+				}
+			}
+		}
+		for label, n := range held {
+			if n != 1 {
+				t.Errorf("%s: row %v is held by %d folds", name, label, n)
+			}
+		}
+		if len(held) != all {
+			t.Errorf("%s: %d rows are held by some fold", name, len(held))
+		}
+	}
+}
+
+// TestRowsToStopByAreNobodyElses: neither trained on nor held by the fold.
+func TestRowsToStopByAreNobodyElses(t *testing.T) {
+	var csv strings.Builder
+	csv.WriteString("label,a,b\n")
+	for i := range 1000 {
+		fmt.Fprintf(&csv, "%d,%d,%d\n", i, i, i%7)
+	}
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(path, []byte(csv.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	of := func(f rows.Fold) map[float64]float64 { return foldRows(t, path, &f) }
+	train, stop, held := of(rows.Fold{Number: 1, Of: 5, Stop: 0.25}), of(rows.Fold{Number: 1, Of: 5, Stop: 0.25, Stopping: true}), of(rows.Fold{Number: 1, Of: 5, Stop: 0.25, Held: true})
+	if len(train)+len(stop)+len(held) != 1000 || len(stop) < 150 || len(stop) > 250 {
+		t.Errorf("%d rows to train on, %d to stop by, %d held", len(train), len(stop), len(held))
+	}
+	for label := range stop {
+		if _, both := train[label]; both || held[label] != 0 {
+			t.Errorf("row %v is on two sides", label)
+		}
+	}
+	for _, share := range []float64{0.1, 0.25, 0.4, 0.5} {
+		if alone := float64(len(of(rows.Fold{Stop: share, Stopping: true}))) / 1000; math.Abs(alone-share) > 0.05 {
+			t.Errorf("%v of the rows to stop by, want %v", alone, share)
+		}
+	}
+}
+
+// foldRows are the first values of the rows that a fold reads, by label.
+func foldRows(t *testing.T, path string, f *rows.Fold) map[float64]float64 {
+	t.Helper()
+	s, err := Open(Options{Fold: *f}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[float64]float64{}
+	for part := range s.Len() {
+		err := s.Read(context.Background(), part, func(c *rows.Chunk) error {
+			for r := range c.Rows() {
+				at := r * c.Width
+				if !c.Dense() {
+					at = int(c.Offsets[r])
+				}
+				out[c.Labels[r]] = c.Values[at]
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}

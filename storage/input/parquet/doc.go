@@ -1,0 +1,8 @@
+// Package parquet reads files of columns, Parquet and Arrow: as points, as columns of
+// values, or as Arrow records.
+//
+// They are decoded by a child process, this program started again, with a limit on
+// memory (ADR 2); the package owns the child, the memory that both have, and the
+// watch over it. Sizes that come from a file are checked before memory is allocated for
+// them here, and a decoder's panic becomes an error.
+package parquet

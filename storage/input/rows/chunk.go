@@ -1,0 +1,138 @@
+package rows
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Chunk is a run of rows as a reader hands them on, in input order. Either
+// Width > 0 and Values is row-major with that many columns, or the rows are
+// sparse: row r has the nonzeros Offsets[r] to Offsets[r+1]. Blobs holds
+// encoded rows of a type that has no columns of its own.
+type Chunk struct {
+	Labels  []float64
+	Weights []float64 // nil where rows have none
+	Texts   []string  // where labels are text: Labels index into it
+	Width   int
+	Values  []float64
+	Offsets []int64 // sparse only; len(Labels)+1
+	Indices []int32 // sparse only, as the file has them
+	Blobs   [][]byte
+	// ZeroBased says that Indices count from zero whatever they look like.
+	ZeroBased bool
+	Malformed int64         // records beside the rows that were left out
+	Missing   int64         // rows that were left out as they lack a number
+	Where     func() string // file and line of the first row, found out only to complain of it
+	dropped   map[int]bool  // rows that are not to be handed on
+	textIdx   map[string]int
+}
+
+// MaxIndex is the greatest column index a sparse row may have: vectors of
+// that length are allocated, so a wild index must not get through.
+const MaxIndex = 1<<28 - 1
+
+// Rows is how many rows the chunk holds.
+func (c *Chunk) Rows() int {
+	if c.Blobs != nil {
+		return len(c.Blobs)
+	}
+	return len(c.Labels)
+}
+
+// Bytes is about how much memory the chunk takes.
+func (c *Chunk) Bytes() int64 {
+	n := int64(8*len(c.Labels) + 8*len(c.Weights) + 8*len(c.Values) + 8*len(c.Offsets) + 4*len(c.Indices))
+	for _, b := range c.Blobs {
+		n += int64(len(b)) + 24
+	}
+	return n
+}
+
+// Dense reports whether rows are dense.
+func (c *Chunk) Dense() bool { return c.Width > 0 }
+
+// AddText appends a label that is text.
+func (c *Chunk) AddText(s []byte) {
+	if c.textIdx == nil {
+		c.textIdx = map[string]int{}
+	}
+	i, ok := c.textIdx[string(s)]
+	if !ok {
+		i = len(c.Texts)
+		c.Texts = append(c.Texts, string(s))
+		c.textIdx[string(s)] = i
+	}
+	c.Labels = append(c.Labels, float64(i))
+}
+
+// AppendSparse adds one sparse row with ascending indices.
+func (c *Chunk) AppendSparse(label float64, idx []int32, val []float64) {
+	if c.Offsets == nil {
+		c.Offsets = []int64{0}
+	}
+	c.Labels = append(c.Labels, label)
+	c.Indices = append(c.Indices, idx...)
+	c.Values = append(c.Values, val...)
+	c.Offsets = append(c.Offsets, int64(len(c.Indices)))
+}
+
+// AppendDense adds one dense row; every row has the same width.
+func (c *Chunk) AppendDense(label float64, x []float64) {
+	c.Width = len(x)
+	c.Labels = append(c.Labels, label)
+	c.Values = append(c.Values, x...)
+}
+
+// WeightOf is the weight of a row: 1 where rows have none.
+func (c *Chunk) WeightOf(row int) float64 {
+	if c.Weights == nil {
+		return 1
+	}
+	return c.Weights[row]
+}
+
+// AppendWeight gives the row that was added last a weight; those before it that were
+// given none have zero.
+func (c *Chunk) AppendWeight(w float64) {
+	if n := len(c.Labels); len(c.Weights) < n-1 {
+		c.Weights = append(c.Weights, make([]float64, n-1-len(c.Weights))...)
+	}
+	c.Weights = append(c.Weights, w)
+}
+
+// Drop has the row that was added last not handed on.
+func (c *Chunk) Drop() {
+	if c.dropped == nil {
+		c.dropped = map[int]bool{}
+	}
+	c.dropped[len(c.Labels)-1] = true
+}
+
+// Trim gives back what appending reserved beyond need.
+func (c *Chunk) Trim() {
+	c.Labels, c.Weights, c.Values = slices.Clip(c.Labels), slices.Clip(c.Weights), slices.Clip(c.Values)
+	c.Offsets, c.Indices, c.textIdx = slices.Clip(c.Offsets), slices.Clip(c.Indices), nil
+}
+
+// Mark is how far a chunk has come.
+type Mark struct{ labels, weights, values, offsets, indices, texts int }
+
+// Mark is how far the chunk has come now.
+func (c *Chunk) Mark() Mark {
+	return Mark{len(c.Labels), len(c.Weights), len(c.Values), len(c.Offsets), len(c.Indices), len(c.Texts)}
+}
+
+// BackTo takes back what was appended since a mark.
+func (c *Chunk) BackTo(m Mark) {
+	c.Labels, c.Weights, c.Values = c.Labels[:m.labels], c.Weights[:m.weights], c.Values[:m.values]
+	c.Offsets, c.Indices = c.Offsets[:m.offsets], c.Indices[:m.indices]
+	for _, t := range c.Texts[m.texts:] {
+		delete(c.textIdx, t)
+	}
+	if c.Texts = c.Texts[:m.texts]; m.texts == 0 {
+		c.Texts = nil
+	}
+}
+
+// FormatLabel is a numeric label in its shortest form.
+func FormatLabel(v float64) string { return fmt.Sprintf("%v", v) }

@@ -1,0 +1,283 @@
+package input
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/storage/input/csv"
+	"github.com/volley-engine/volley/storage/input/files"
+	"github.com/volley-engine/volley/storage/input/parquet"
+	"github.com/volley-engine/volley/storage/input/rows"
+	"github.com/volley-engine/volley/storage/input/text"
+)
+
+// Format names how rows are written in a file.
+type Format string
+
+// The formats that can be read; Auto looks at the name, then at the content.
+const (
+	Auto    Format = ""
+	LIBSVM  Format = "libsvm"
+	CSV     Format = "csv"
+	TSV     Format = "tsv"
+	Parquet Format = "parquet"
+	Arrow   Format = "arrow"
+	Text    Format = "text"
+)
+
+// kind is what the format is to the reader of columns.
+func (f Format) kind() parquet.Kind {
+	if f == Arrow {
+		return parquet.Arrow
+	}
+	return parquet.Parquet
+}
+
+// Options say how labelled rows are to be read. The zero value detects
+// everything.
+type Options struct {
+	Format    Format
+	Label     string        // column of the label: a name or a zero-based number
+	NoLabel   bool          // there is no label column (prediction)
+	Weight    string        `json:",omitempty"` // column of rows' weights: a name or a zero-based number; empty is none
+	Header    *bool         // nil detects
+	Separator byte          // 0 detects
+	IndexBase int           // first column number of LIBSVM plus one: 1 or 2; 0 detects
+	Features  int           // number of features; 0 takes what the data has
+	Quote     byte          // of fields of tables; 0 is "
+	NoQuotes  bool          // quotes are text
+	Escape    byte          // before a quote within quotes; 0: quotes are doubled
+	Comment   byte          // lines that begin with it are no records; 0 is none
+	Null      string        // text of a field without quotes that is null, besides nothing
+	Malformed csv.Malformed // what becomes of records that are malformed
+	Quoted    bool          // quoted fields hold newlines, although none is in the beginning
+	Typed     []string      // columns of a user's type, which rows are read into; nil where they are points
+	Fold      rows.Fold     // rows that are left out; the zero value is none
+	Known     []string      `json:",omitempty"` // names that columns may have: a first line with one of them is a header
+	Prepare   Prepare       // what is done with columns before rows are points
+	Fitted    *Prepared     `json:",omitempty"` // the same, as a model has it
+}
+
+// ofTable are the options of who reads tables.
+func (o Options) ofTable(format Format) csv.Options {
+	if format == TSV && o.Separator == 0 {
+		o.Separator = '\t'
+	}
+	return csv.Options{Separator: o.Separator, Header: o.Header, Label: o.Label, NoLabel: o.NoLabel, Weight: o.Weight,
+		Quote: o.Quote, NoQuotes: o.NoQuotes, Escape: o.Escape, Comment: o.Comment, Null: o.Null, Malformed: o.Malformed, Quoted: o.Quoted,
+		Typed: o.Typed, Known: o.Known, Asked: slices.Concat(o.Prepare.OneHot, o.Prepare.Hash, o.Prepare.Text)}
+}
+
+// Source is input resolved to parts that can be read on their own. It is made
+// once, where the job starts; executors take it from the plan.
+type Source struct {
+	Format   Format                        `json:"format"`
+	Parts    []files.Range                 `json:"parts"`
+	Table    *csv.Table                    `json:"table,omitempty"`
+	Columns  *parquet.Plan                 `json:"columns,omitempty"`
+	Files    []files.File                  `json:"files"`
+	Typed    bool                          `json:"typed,omitempty"`
+	Flat     bool                          `json:"flat,omitempty"` // FlatColumns can read it
+	Fold     rows.Fold                     `json:"fold"`           // rows that are left out
+	Prepared *Prepared                     `json:"prepared,omitempty"`
+	KeepRows bool                          `json:"keep_rows,omitempty"` // rows with missing numbers are filled, not dropped
+	cuts     atomic.Pointer[[]files.Range] // where the parts' records are, where Parts were cut within quotes
+}
+
+// rangeBytes is how much text one part holds.
+const rangeBytes = 16 << 20
+
+// Open resolves URIs and finds out how to read them.
+func Open(o Options, uris ...string) (*Source, error) {
+	inputs, err := files.Resolve(uris...)
+	if err != nil {
+		return nil, err
+	}
+	if inputs, err = dropEmpty(inputs, o.Format == Text); err != nil {
+		return nil, err
+	}
+	if o.Typed != nil || o.Format == Text {
+		return openTyped(o, inputs)
+	}
+	s := &Source{Format: o.Format, Files: inputs, Fold: o.Fold}
+	if s.Format == Auto {
+		if s.Format, err = detectFormat(inputs[0].Path); err != nil {
+			return nil, err
+		}
+	}
+	switch s.Format {
+	case CSV, TSV:
+		s.Table, s.Parts, err = csv.Open(inputs, o.ofTable(s.Format), rangeBytes)
+	case LIBSVM:
+		if s.Parts, err = files.Ranges(inputs, rangeBytes); err == nil && o.Weight != "" {
+			err = fault.Newf(fault.Usage, "read", inputs[0].Path, "rows of LIBSVM have no column %q", o.Weight).WithHint("weights are a column of CSV, TSV, Parquet or Arrow")
+		}
+	case Parquet, Arrow:
+		s.Columns, s.Parts, err = parquet.Open(inputs, s.Format.kind(), parquet.Options{Label: o.Label, NoLabel: o.NoLabel, Weight: o.Weight})
+	default:
+		err = fault.Newf(fault.Usage, "read", inputs[0].Path, "unknown format %q", s.Format).
+			WithHint("formats are libsvm, csv, tsv, parquet, arrow")
+	}
+	if err == nil {
+		err = s.prepare(o)
+	}
+	return s, err
+}
+
+// dropEmpty leaves out files without content. Where all are, nothing says what columns
+// they have; lines need none.
+func dropEmpty(inputs []files.File, lines bool) ([]files.File, error) {
+	kept := inputs[:0:0]
+	for _, f := range inputs {
+		if f.Size > 0 {
+			kept = append(kept, f)
+		}
+	}
+	if len(kept) == 0 && !lines && len(inputs) > 0 {
+		return nil, fault.Newf(fault.BadInput, "read", inputs[0].Path, "the file is empty")
+	}
+	return kept, nil
+}
+
+var extensions = map[string]Format{
+	".libsvm": LIBSVM, ".svm": LIBSVM, ".csv": CSV, ".tsv": TSV,
+	".parquet": Parquet, ".arrow": Arrow, ".feather": Arrow, ".arrows": Arrow, ".ipc": Arrow,
+}
+
+// detectFormat goes by the file's extension, compression endings apart, and
+// else by its first bytes.
+func detectFormat(path string) (Format, error) {
+	name := path
+	for _, end := range []string{".gz", ".bz2", ".zst", ".zstd"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	if f, ok := extensions[strings.ToLower(filepath.Ext(name))]; ok {
+		return f, nil
+	}
+	head, _, err := files.Head(path, files.HeadBytes)
+	if err != nil {
+		return Auto, err
+	}
+	return detectContent(head), nil
+}
+
+func detectContent(head []byte) Format {
+	switch {
+	case bytes.HasPrefix(head, []byte("PAR1")):
+		return Parquet
+	case bytes.HasPrefix(head, []byte("ARROW1")), bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}):
+		return Arrow
+	}
+	for _, line := range headLines(head, 5) {
+		if f := strings.Fields(line); len(f) > 1 && strings.Contains(f[1], ":") {
+			return LIBSVM
+		}
+	}
+	return CSV
+}
+
+// Len is the number of parts.
+func (s *Source) Len() int { return len(s.Parts) }
+
+// Read hands the rows of one part to yield, chunk by chunk, in input order.
+func (s *Source) Read(ctx context.Context, part int, yield func(*rows.Chunk) error) error {
+	if s.Fold.Asked() || s.Prepared != nil && s.Prepared.Missing == MissingDrop {
+		yield = s.Fold.Through(part, yield)
+	}
+	switch s.Format {
+	case Parquet, Arrow:
+		return s.Columns.Read(ctx, s.Format.kind(), s.Parts[part], yield)
+	case CSV, TSV:
+		return s.readTable(ctx, part, yield)
+	}
+	return readLIBSVM(ctx, s.Parts[part], yield)
+}
+
+// readTable hands on the rows of one part of a table.
+func (s *Source) readTable(ctx context.Context, part int, yield func(*rows.Chunk) error) error {
+	if s.Prepared == nil {
+		return s.Table.Read(ctx, s.part(part), nil, yield)
+	}
+	places, err := s.Prepared.places(s.Table, s.Files[0].Path)
+	if err != nil {
+		return err
+	}
+	begin := func(c *rows.Chunk) csv.Taker {
+		if c.ZeroBased = true; s.Prepared.Sparse {
+			c.Offsets = []int64{0}
+		} else {
+			c.Width = s.Prepared.Width
+		}
+		return &rowPreparer{p: s.Prepared, places: places, keep: s.KeepRows, counts: map[int32]float64{}}
+	}
+	return s.Table.Read(ctx, s.part(part), begin, yield)
+}
+
+// Lines hands each line of a text part to yield, without its newline. The
+// bytes are valid during the call only.
+func (s *Source) Lines(ctx context.Context, part int, yield func([]byte) error) error {
+	for blk, err := range text.Lines(s.Parts[part]) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		for line := range bytes.Lines(blk.Data) {
+			if err := yield(bytes.TrimSuffix(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\r'})); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// CutAgain does something with all parts; where these turn out to be cut within
+// quotes, once more with parts that are not.
+func (s *Source) CutAgain(ctx context.Context, do func() error) error {
+	err := do()
+	if s.Table == nil || !csv.CutWithinQuotes(err) {
+		return err
+	}
+	cuts, err := s.Table.Cut(ctx, s.Parts)
+	if err != nil {
+		return err
+	}
+	s.cuts.Store(&cuts)
+	return do()
+}
+
+// Sure returns an error about rows of a part, unless the part begins within quotes:
+// then it is that.
+func (s *Source) Sure(part int, err error) error {
+	if s.Table == nil {
+		return err
+	}
+	return s.Table.Sure(s.part(part), err)
+}
+
+// part returns the range of a part.
+func (s *Source) part(i int) files.Range {
+	if cuts := s.cuts.Load(); cuts != nil {
+		return (*cuts)[i]
+	}
+	return s.Parts[i]
+}
+
+// headLines returns the first lines of a head that are not blank.
+func headLines(head []byte, most int) []string {
+	var lines []string
+	for line := range bytes.Lines(head) {
+		if s := strings.TrimRight(string(line), "\r\n"); strings.TrimSpace(s) != "" {
+			if lines = append(lines, s); len(lines) == most {
+				break
+			}
+		}
+	}
+	return lines
+}

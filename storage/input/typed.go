@@ -1,0 +1,105 @@
+package input
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/volley-engine/volley/storage/input/csv"
+	"github.com/volley-engine/volley/storage/input/files"
+	"github.com/volley-engine/volley/storage/input/parquet"
+	"github.com/volley-engine/volley/storage/input/text"
+)
+
+// openTyped describes input whose rows are of a user's type: which columns
+// they have is the type's affair, not the file's.
+func openTyped(o Options, inputs []files.File) (s *Source, err error) {
+	s = &Source{Format: o.Format, Files: inputs, Typed: true}
+	switch o.Format {
+	case Parquet:
+		s.Parts, s.Flat, err = parquet.PlanFlat(inputs, o.Typed)
+	case Arrow:
+		for _, f := range inputs {
+			s.Parts = append(s.Parts, files.Range{File: f})
+		}
+	case CSV, TSV:
+		s.Table, s.Parts, err = csv.Open(inputs, o.ofTable(o.Format), files.PartSize(files.TotalSize(inputs), textLeast, textBytes))
+	default: // lines
+		s.Parts, err = files.Ranges(inputs, files.PartSize(files.TotalSize(inputs), textLeast, textBytes))
+	}
+	return s, err
+}
+
+// How much text one part of a dataset of lines has, at the least and at the most.
+const (
+	textLeast = 2 << 20
+	textBytes = 32 << 20
+)
+
+// FieldNames are the names of a table's columns, and whether they are the file's
+// own.
+func (s *Source) FieldNames() (names []string, own bool) { return s.Table.Names, s.Table.Header }
+
+// Where says where in a file something is.
+type Where struct {
+	Path string
+	Line int64 // from 1; 0 where it is counted from an offset
+	At   int64 // the offset from which Line is counted, else 0
+}
+
+// String is the place as messages have it.
+func (w Where) String() string {
+	if w.At > 0 {
+		return fmt.Sprintf("%s line %d from byte %d", w.Path, w.Line, w.At)
+	}
+	return fmt.Sprintf("%s line %d", w.Path, w.Line)
+}
+
+// EachLine hands on the lines of a part with their places.
+func (s *Source) EachLine(ctx context.Context, part int, yield func(where func() Where, line []byte) error) error {
+	rng := s.Parts[part]
+	for blk, err := range text.Lines(rng) {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return err
+		}
+		n := blk.Line
+		for line := range bytes.Lines(blk.Data) {
+			where := func() Where { return Where{rng.File.Path, n, rng.Offset} }
+			if err := yield(where, bytes.TrimSuffix(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\r'})); err != nil {
+				return err
+			}
+			n++
+		}
+	}
+	return nil
+}
+
+// MalformedPolicy returns what becomes of records that are malformed.
+func (s *Source) MalformedPolicy() csv.Malformed { return s.Table.Malformed }
+
+// Records hands on the records of a part of a table of text.
+func (s *Source) Records(ctx context.Context, part int, yield func(*csv.Record) error) error {
+	return s.Table.Records(ctx, s.part(part), yield)
+}
+
+// Bad makes an error of what is wrong with a record of a part.
+func (s *Source) Bad(r *csv.Record, part int, hint string, why error) error {
+	return s.Sure(part, r.Bad(hint, why))
+}
+
+// FlatColumns hands on the rows of a part of a Parquet file, where Flat says that
+// it can be read so: a few thousand at a time, valid during the call only.
+func (s *Source) FlatColumns(ctx context.Context, part int, names []string, yield func(rows int, cols []*parquet.FlatColumn) error) error {
+	return parquet.ReadFlat(ctx, s.Parts[part], names, yield)
+}
+
+// ArrowRecords hands on the rows of a part of a Parquet or Arrow file as Arrow
+// records, which are valid during the call only. Those of Parquet have no other columns than
+// names.
+func (s *Source) ArrowRecords(ctx context.Context, part int, names []string, yield func(path string, rec arrow.Record) error) error {
+	rng := s.Parts[part]
+	return parquet.ReadRecords(ctx, s.Format.kind(), rng, names, func(rec arrow.Record) error { return yield(rng.File.Path, rec) })
+}

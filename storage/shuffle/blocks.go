@@ -1,0 +1,150 @@
+package shuffle
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"slices"
+
+	"github.com/pierrec/lz4/v4"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// Rows that move lie in blocks: the length of a block as it was, its length as
+// it lies, its CRC-32C (of what lies) and the bytes, compressed with LZ4 where
+// that makes them shorter. A row is in one block only.
+const (
+	blockHead = 12
+	blockMost = 1 << 30 // before memory is allocated for it
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// blockPacker makes blocks of bytes.
+type blockPacker struct {
+	c    lz4.Compressor
+	skip int // blocks that are not tried, since one before them did not get shorter
+}
+
+// skipped is how many blocks go uncompressed after one that did not get shorter.
+const skipped = 15
+
+// pack appends a block of the given bytes, head included, compressed where that is
+// asked for and makes them shorter.
+func (p *blockPacker) pack(out, raw []byte, compress bool) ([]byte, error) {
+	if len(raw) > blockMost {
+		return out, fault.Newf(fault.NoResources, "shuffle", "a row", "%d bytes are more than a row may have", len(raw))
+	}
+	at := len(out)
+	out = append(out, make([]byte, blockHead)...)
+	if n := p.compress(&out, raw, compress); n > 0 {
+		out = out[:len(out)+n]
+	} else {
+		out = append(out, raw...)
+	}
+	head, lies := out[at:], out[at+blockHead:]
+	binary.LittleEndian.PutUint32(head, uint32(len(raw)))
+	binary.LittleEndian.PutUint32(head[4:], uint32(len(lies)))
+	binary.LittleEndian.PutUint32(head[8:], crc32.Checksum(lies, castagnoli))
+	return out, nil
+}
+
+// compress puts the compressed bytes behind what out has, and says how many they
+// are: 0 where they would not be well fewer.
+func (p *blockPacker) compress(out *[]byte, raw []byte, wanted bool) int {
+	if !wanted || p.skip > 0 {
+		p.skip = max(0, p.skip-1)
+		return 0
+	}
+	*out = slices.Grow(*out, lz4.CompressBlockBound(len(raw)))
+	n, err := p.c.CompressBlock(raw, (*out)[len(*out):cap(*out)])
+	if err != nil || n >= len(raw)-len(raw)/8 {
+		n = 0
+	}
+	if n == 0 {
+		p.skip = skipped
+	}
+	return n
+}
+
+// BlockReader reads blocks one after the other.
+type BlockReader struct {
+	r      io.Reader
+	packed []byte
+	buf    []byte
+}
+
+// NewBlockReader reads from where a block begins to the reader's end.
+func NewBlockReader(r io.Reader) *BlockReader { return &BlockReader{r: r} }
+
+// Next is the bytes of the next block, which are good until the one after it;
+// io.EOF at the end.
+func (b *BlockReader) Next() ([]byte, error) {
+	var head [blockHead]byte
+	if _, err := io.ReadFull(b.r, head[:]); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, damaged("they are cut off")
+		}
+		return nil, err
+	}
+	was, lies := int(binary.LittleEndian.Uint32(head[:])), int(binary.LittleEndian.Uint32(head[4:]))
+	if was == 0 || lies == 0 || lies > was || was > blockMost {
+		return nil, damaged("a block has impossible lengths")
+	}
+	packed, err := b.body(lies)
+	if err != nil {
+		return nil, damaged("they are cut off")
+	}
+	if crc32.Checksum(packed, castagnoli) != binary.LittleEndian.Uint32(head[8:]) {
+		return nil, damaged("a block's checksum does not match")
+	}
+	if was == lies {
+		return packed, nil
+	}
+	if cap(b.buf) < was {
+		b.buf = make([]byte, was)
+	}
+	n, err := lz4.UncompressBlock(packed, b.buf[:was])
+	if err != nil || n != was {
+		return nil, damaged("a block cannot be decompressed")
+	}
+	return b.buf[:was], nil
+}
+
+// body is the next n bytes, where they lie in memory as they are.
+func (b *BlockReader) body(n int) (_ []byte, err error) {
+	if m, ok := b.r.(*partitionInMemory); ok {
+		if body, ok := m.take(n); ok {
+			return body, nil
+		}
+	}
+	if cap(b.packed) < n {
+		b.packed = make([]byte, min(n, blockRead))
+	}
+	b.packed, err = readWhole(b.r, b.packed[:cap(b.packed)], n)
+	return b.packed, err
+}
+
+// blockRead is how much memory is taken for what has not arrived yet.
+const blockRead = 1 << 20
+
+// readWhole reads n bytes into buf, which grows as they arrive.
+func readWhole(r io.Reader, buf []byte, n int) ([]byte, error) {
+	have := 0
+	for have < n {
+		if have == len(buf) {
+			buf = append(buf, make([]byte, min(n-have, max(len(buf), blockRead)))...)
+		}
+		k, err := io.ReadFull(r, buf[have:min(n, len(buf))])
+		if have += k; err != nil {
+			return buf[:have], err
+		}
+	}
+	return buf[:n], nil
+}
+
+func damaged(what string) error {
+	return fault.Newf(fault.Corrupt, "read", "shuffled rows", "%s", what)
+}
