@@ -10,10 +10,12 @@ import (
 	"github.com/volley-engine/volley/storage/input/files"
 )
 
-const (
-	blockBytes = 1 << 20  // how much text is parsed at a time
-	MaxLine    = 64 << 20 // a longer line, or record, is refused before it is gathered
-)
+// blockBytes is how much text is parsed at a time.
+const blockBytes = 1 << 20
+
+// MaxLine is how long a line may be, or a record: a longer one is refused before it is
+// gathered.
+const MaxLine = 64 << 20
 
 // Block is a run of whole records of a range; the first begins at offset.
 type Block struct {
