@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/cpu"
+
+	"github.com/volley-engine/volley/integration/lab"
 )
 
 // binary is the program under test, built once.

@@ -256,7 +256,7 @@ func (f *trainFlags) heldOut() (in rdd.Input, uris []string) {
 	return in, absolute(f.data)
 }
 
-// parseFold reads a part of so many, counted from 1; the zero value is none.
+// parseFold reads a part k/n, counted from 1; the zero value is none.
 func parseFold(text string) (f rows.Fold, err error) {
 	if text == "" {
 		return f, nil

@@ -12,10 +12,11 @@ import (
 )
 
 // final lists the errors of the system that another try does not mend.
-var final = []error{unix.ENOENT, unix.EACCES, unix.EPERM, unix.EISDIR, unix.ENOTDIR, unix.ELOOP, unix.ENAMETOOLONG, unix.EINVAL, unix.ENXIO}
+var final = []error{unix.ENOENT, unix.EACCES, unix.EPERM, unix.EISDIR, unix.ENOTDIR, unix.ELOOP, unix.ENAMETOOLONG,
+	unix.EINVAL, unix.ENXIO}
 
 // OpenError says why a path could not be read, without repeating the path. What is not
-// there, or not allowed, is so whoever tries; want of descriptors or memory and faults
+// there, or not allowed, is so for every process; want of descriptors or memory and faults
 // of disks and networks pass, or are those of one machine.
 func OpenError(path string, err error) error {
 	if pe, ok := err.(*fs.PathError); ok {

@@ -118,8 +118,8 @@ func TestOnlyPackagesThatDecideAreChosen(t *testing.T) {
 	if err != nil || len(got) != 2 || got[1].dir != "driver" {
 		t.Errorf("%v, %v", got, err)
 	}
-	if _, err := choose("storage"); err == nil {
-		t.Error("storage is taken")
+	if _, err := choose("storage/pack"); err == nil {
+		t.Error("storage/pack is taken")
 	}
 }
 

@@ -70,7 +70,7 @@ type Shuffles interface {
 	// KeepShuffle keeps the output of a map task for those who ask for it, and
 	// says who it is that does.
 	KeepShuffle(key shuffle.Key, b *shuffle.Output) plan.ExecutorID
-	// OpenMapOutput reads partitions of an output from whoever holds it.
+	// OpenMapOutput reads partitions of an output from its holder.
 	OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error)
 	// DropShuffle gives up the outputs of a node up to an attempt.
 	DropShuffle(node int, through uint64)

@@ -81,6 +81,7 @@ func (s *Source) Column(either ...string) (int, error) {
 			return n, nil
 		}
 	}
-	return 0, fault.Newf(fault.Usage, "read", s.Files[0].Path, "there is no column %q among its %d; they are %s", either[0], max(0, s.Width()),
+	return 0, fault.Newf(fault.Usage, "read", s.Files[0].Path, "there is no column %q among its %d; they are %s",
+		either[0], max(0, s.Width()),
 		strings.Join(names[:min(len(names), 40)], " "))
 }

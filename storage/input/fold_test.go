@@ -64,7 +64,9 @@ func TestRowsToStopByAreNobodyElses(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := func(f rows.Fold) map[float64]float64 { return foldRows(t, path, &f) }
-	train, stop, held := of(rows.Fold{Number: 1, Of: 5, Stop: 0.25}), of(rows.Fold{Number: 1, Of: 5, Stop: 0.25, Stopping: true}), of(rows.Fold{Number: 1, Of: 5, Stop: 0.25, Held: true})
+	train, stop, held := of(rows.Fold{Number: 1, Of: 5, Stop: 0.25}),
+		of(rows.Fold{Number: 1, Of: 5, Stop: 0.25, Stopping: true}),
+		of(rows.Fold{Number: 1, Of: 5, Stop: 0.25, Held: true})
 	if len(train)+len(stop)+len(held) != 1000 || len(stop) < 150 || len(stop) > 250 {
 		t.Errorf("%d rows to train on, %d to stop by, %d held", len(train), len(stop), len(held))
 	}

@@ -77,7 +77,8 @@ func TestNullsAreMissing(t *testing.T) {
 // quote swallows are not counted as one record.
 func TestAQuoteThatIsNotClosedIsNotDroppedSilently(t *testing.T) {
 	text := "y,x\n1,1\n0,\"2\n" + strings.Repeat("1,1\n0,3\n", 500)
-	if _, m, err := packParts(t, text, input.Options{Malformed: csv.DropMalformed}, 0); err == nil && m.Rows+m.Malformed < 1000 {
+	if _, m, err := packParts(t, text, input.Options{Malformed: csv.DropMalformed}, 0); err == nil &&
+		m.Rows+m.Malformed < 1000 {
 		t.Errorf("%d rows and %d malformed of 1002 lines", m.Rows, m.Malformed)
 	}
 }

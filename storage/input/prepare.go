@@ -127,7 +127,8 @@ func (p Prepare) plan(spec *csv.Table, path string) (*Prepared, error) {
 				return nil, err
 			}
 			if kinds[i] != "" || i == spec.Label || i == spec.Weight {
-				return nil, fault.Newf(fault.Usage, "prepare", path, "column %q is to be %s and something else", name, kind)
+				return nil, fault.Newf(fault.Usage, "prepare", path,
+					"column %q is to be %s and something else", name, kind)
 			}
 			kinds[i] = kind
 		}
@@ -135,7 +136,8 @@ func (p Prepare) plan(spec *csv.Table, path string) (*Prepared, error) {
 	for k, i := range spec.Features {
 		for _, other := range spec.Features[:k] {
 			if spec.Header && spec.Names[other] == spec.Names[i] {
-				return nil, fault.Newf(fault.BadInput, "prepare", path, "two columns are called %q: a model finds them by name", spec.Names[i])
+				return nil, fault.Newf(fault.BadInput, "prepare", path,
+					"two columns are called %q: a model finds them by name", spec.Names[i])
 			}
 		}
 	}
@@ -164,7 +166,8 @@ func columnOf(s *csv.Table, name, path string) (int, error) {
 	if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < s.Columns {
 		return n, nil
 	}
-	return 0, fault.Newf(fault.Usage, "prepare", path, "there is no column %q; columns are %s", name, strings.Join(s.Names[:min(len(s.Names), 40)], " "))
+	return 0, fault.Newf(fault.Usage, "prepare", path, "there is no column %q; columns are %s", name,
+		strings.Join(s.Names[:min(len(s.Names), 40)], " "))
 }
 
 // lay gives every column its features, once what one-hot columns hold is known.
@@ -251,7 +254,8 @@ func (p *Prepared) places(spec *csv.Table, path string) (map[int]*PreparedColumn
 	out := map[int]*PreparedColumn{}
 	if !p.Header || !spec.Header {
 		if len(spec.Features) != len(p.Columns) {
-			return nil, fault.Newf(fault.BadInput, "prepare", path, "it has %d columns of features, the model was made from %d", len(spec.Features), len(p.Columns))
+			return nil, fault.Newf(fault.BadInput, "prepare", path,
+				"it has %d columns of features, the model was made from %d", len(spec.Features), len(p.Columns))
 		}
 		for k, i := range spec.Features {
 			out[i] = &p.Columns[k]
@@ -261,7 +265,8 @@ func (p *Prepared) places(spec *csv.Table, path string) (map[int]*PreparedColumn
 	for k := range p.Columns {
 		i := slices.Index(spec.Names, p.Columns[k].Name)
 		if i < 0 {
-			return nil, fault.Newf(fault.BadInput, "prepare", path, "the column %q is missing, which the model was made from", p.Columns[k].Name)
+			return nil, fault.Newf(fault.BadInput, "prepare", path,
+				"the column %q is missing, which the model was made from", p.Columns[k].Name)
 		}
 		out[i] = &p.Columns[k]
 	}
@@ -272,7 +277,8 @@ func (p *Prepared) places(spec *csv.Table, path string) (map[int]*PreparedColumn
 func (p *Prepared) Check() error {
 	at := 0
 	for _, c := range p.Columns {
-		ok := c.At == at && c.Width >= 0 && c.Width <= 1<<28 && len(c.Seen) == len(c.IDF) && (c.Kind != oneHotColumn || len(c.Values) == c.Width)
+		ok := c.At == at && c.Width >= 0 && c.Width <= 1<<28 && len(c.Seen) == len(c.IDF) &&
+			(c.Kind != oneHotColumn || len(c.Values) == c.Width)
 		for _, v := range append([]float64{c.Fill, c.Shift, c.Factor, c.Unseen}, c.IDF...) {
 			ok = ok && !math.IsNaN(v) && !math.IsInf(v, 0)
 		}

@@ -60,20 +60,23 @@ func preparedRows(t *testing.T, o Options, path string) (*Source, [][]float64) {
 // elsewhere and without a label, as a model has it.
 func TestColumnsArePrepared(t *testing.T) {
 	path := writeTable(t, "raw.csv", rawTable)
-	o := Options{Prepare: Prepare{OneHot: []string{"city"}, Text: []string{"note"}, Buckets: 1 << 20, Missing: MissingMean, Scale: ScaleStandard}}
+	o := Options{Prepare: Prepare{OneHot: []string{"city"}, Text: []string{"note"}, Buckets: 1 << 20,
+		Missing: MissingMean, Scale: ScaleStandard}}
 	s, rows := preparedRows(t, o, path)
 	if s.Width() != 1+3+1<<20 || len(rows) != 4 {
 		t.Fatalf("%d features, %d rows", s.Width(), len(rows))
 	}
 	deviation := math.Sqrt((100.0 + 0 + 100) / 3)
-	for i, want := range [][]float64{{-10 / deviation, 0, 1, 0}, {0, 0, 0, 1}, {0, 0, 1, 0}, {10 / deviation, 1, 0, 0}} {
+	for i, want := range [][]float64{{-10 / deviation, 0, 1, 0}, {0, 0, 0, 1}, {0, 0, 1, 0},
+		{10 / deviation, 1, 0, 0}} {
 		for j, v := range want {
 			if math.Abs(rows[i][j]-v) > 1e-12 {
 				t.Errorf("row %d, feature %d is %v, want %v", i, j, rows[i][j], v)
 			}
 		}
 	}
-	tfidf := map[string][]float64{"good": {math.Log(5.0 / 2)}, "price": {math.Log(5.0 / 2)}, "fast": {math.Log(5.0 / 3), 0, math.Log(5.0 / 3)}, "slow": {0, 2 * math.Log(5.0/2)}}
+	tfidf := map[string][]float64{"good": {math.Log(5.0 / 2)}, "price": {math.Log(5.0 / 2)},
+		"fast": {math.Log(5.0 / 3), 0, math.Log(5.0 / 3)}, "slow": {0, 2 * math.Log(5.0/2)}}
 	for word, values := range tfidf {
 		at := 4 + bucketOf([]byte(word), 1<<20)
 		for i, v := range values {
@@ -82,7 +85,8 @@ func TestColumnsArePrepared(t *testing.T) {
 			}
 		}
 	}
-	swapped := writeTable(t, "swapped.csv", "note,city,more,age\n\"Good price, fast\",Paris,7,30\nslow slow,Rome,7,40\nfast,Paris,7,\n,Oslo,7,50\n,Bern,7,50\n")
+	swapped := writeTable(t, "swapped.csv",
+		"note,city,more,age\n\"Good price, fast\",Paris,7,30\nslow slow,Rome,7,40\nfast,Paris,7,\n,Oslo,7,50\n,Bern,7,50\n")
 	_, again := preparedRows(t, Options{NoLabel: true, Fitted: s.Prepared}, swapped)
 	if !reflect.DeepEqual(again[:4], rows) {
 		t.Error("a table with its columns elsewhere has other rows")
@@ -106,7 +110,8 @@ func TestMissingNumbersAndScales(t *testing.T) {
 		m    Missing
 		s    Scale
 		want []float64
-	}{{MissingZero, "", []float64{30, 40, 0, 50}}, {MissingMean, "", []float64{30, 40, 40, 50}}, {MissingDrop, "", []float64{30, 40, 50}},
+	}{{MissingZero, "", []float64{30, 40, 0, 50}}, {MissingMean, "", []float64{30, 40, 40, 50}},
+		{MissingDrop, "", []float64{30, 40, 50}},
 		{MissingDrop, ScaleMinMax, []float64{0, 0.5, 1}}, {MissingMean, ScaleMaxAbs, []float64{0.6, 0.8, 0.8, 1}}} {
 		for i, v := range only(c.m, c.s) {
 			if math.Abs(v-c.want[i]) > 1e-12 {
@@ -123,7 +128,8 @@ func TestMissingNumbersAndScales(t *testing.T) {
 func TestWhatCannotBePrepared(t *testing.T) {
 	path := writeTable(t, "raw.csv", rawTable)
 	for says, p := range map[string]Prepare{
-		`no column "town"`: {OneHot: []string{"town"}}, "something else": {OneHot: []string{"city"}, Hash: []string{"city"}, Text: []string{"note"}},
+		`no column "town"`: {OneHot: []string{"town"}},
+		"something else":   {OneHot: []string{"city"}, Hash: []string{"city"}, Text: []string{"note"}},
 		`line 2: field "note" is "Good price, fast", not a number`: {OneHot: []string{"city"}},
 		`line 4: field "age" is empty`:                             {OneHot: []string{"city", "note"}},
 	} {
@@ -132,7 +138,8 @@ func TestWhatCannotBePrepared(t *testing.T) {
 		}
 	}
 	svm := writeTable(t, "rows.libsvm", "1 1:2\n")
-	if _, err := Open(Options{Prepare: Prepare{Scale: ScaleMaxAbs}}, svm); err == nil || !strings.Contains(err.Error(), "CSV") {
+	if _, err := Open(Options{Prepare: Prepare{Scale: ScaleMaxAbs}}, svm); err == nil ||
+		!strings.Contains(err.Error(), "CSV") {
 		t.Error(err)
 	}
 }

@@ -22,7 +22,8 @@ func (s *Source) prepare(o Options) error {
 		return nil
 	}
 	if s.Table == nil {
-		return fault.Newf(fault.Usage, "prepare", s.Files[0].Path, "columns are prepared of CSV and TSV, not of %s", s.Format).
+		return fault.Newf(fault.Usage, "prepare", s.Files[0].Path,
+			"columns are prepared of CSV and TSV, not of %s", s.Format).
 			WithHint("--standardize scales any format")
 	}
 	if s.Prepared = o.Fitted; s.Prepared != nil {
@@ -50,7 +51,8 @@ func (s *Source) fit(p *Prepared, scale Scale) error {
 			f := newFitter(p, s.Table)
 			f.fold = func(row int) bool { return train.Keeps(i, row) }
 			parts[i] = f
-			return s.Table.Read(ctx, s.part(i), func(*rows.Chunk) csv.Taker { return f }, func(*rows.Chunk) error { return nil })
+			return s.Table.Read(ctx, s.part(i), func(*rows.Chunk) csv.Taker { return f },
+				func(*rows.Chunk) error { return nil })
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -101,7 +103,8 @@ func newFitter(p *Prepared, spec *csv.Table) *fitter {
 		f.places[i] = k
 	}
 	for k := range f.cols {
-		f.cols[k] = columnFit{lo: math.Inf(1), hi: math.Inf(-1), values: map[string]bool{}, documents: map[int32]float64{}}
+		f.cols[k] = columnFit{lo: math.Inf(1), hi: math.Inf(-1), values: map[string]bool{},
+			documents: map[int32]float64{}}
 	}
 	return f
 }
@@ -201,7 +204,8 @@ func (f *fitter) settle(p *Prepared, scale Scale, path string) error {
 			}
 			slices.Sort(c.Values)
 			if len(c.Values) > mostOneHot {
-				return fault.Newf(fault.BadInput, "prepare", path, "column %q has more than %d values", c.Name, mostOneHot).WithHint("hash it: --hash " + c.Name)
+				return fault.Newf(fault.BadInput, "prepare", path, "column %q has more than %d values", c.Name,
+					mostOneHot).WithHint("hash it: --hash " + c.Name)
 			}
 		case textColumn:
 			for b := range fit.documents {

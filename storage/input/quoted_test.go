@@ -32,7 +32,8 @@ func smallParts(t *testing.T, src *input.Source, size int64) {
 }
 
 // spoken are texts that look like rows once they are begun in the middle.
-var spoken = []string{"plain", "a, b", "1,2,x", "7,8,9\n", "\n", "\n1,2,3\n", "\n3,4,y\n5,6,z\n", "\"\"", "\"\"\n1,1,1\n", "\nspam,5,t\n", "x\nham,-1e300,\"\"q\"\"\n",
+var spoken = []string{"plain", "a, b", "1,2,x", "7,8,9\n", "\n", "\n1,2,3\n", "\n3,4,y\n5,6,z\n", "\"\"",
+	"\"\"\n1,1,1\n", "\nspam,5,t\n", "x\nham,-1e300,\"\"q\"\"\n",
 	"\n4,5,", "\n-1,2,\"\"u\"\"", " \n\n", "\n,,\n"}
 
 // spokenTable has a label, a number and a text with newlines.
@@ -108,7 +109,8 @@ func TestPackingFindsPartsCutWithinQuotes(t *testing.T) {
 				text := spokenTable(rng, 2+rng.IntN(60), label)
 				path := textFile(t, "y,x,t\n"+text)
 				for _, policy := range []csv.Malformed{csv.FailFast, csv.DropMalformed} {
-					o := input.Options{Prepare: input.Prepare{Hash: []string{"t"}, Buckets: 50, Scale: input.ScaleStandard}, Malformed: policy}
+					o := input.Options{Prepare: input.Prepare{Hash: []string{"t"}, Buckets: 50,
+						Scale: input.ScaleStandard}, Malformed: policy}
 					want, wl, werr := pointsOf(t, path, o, 0)
 					if werr != nil {
 						t.Fatalf("whole: %v", werr)
@@ -122,7 +124,8 @@ func TestPackingFindsPartsCutWithinQuotes(t *testing.T) {
 						continue
 					}
 					if !slices.Equal(got, want) || wl.Malformed != gl.Malformed {
-						t.Errorf("parts of %d: %d rows and %d malformed, want %d and %d of %.3000q", size, len(got), gl.Malformed, len(want), wl.Malformed, text)
+						t.Errorf("parts of %d: %d rows and %d malformed, want %d and %d of %.3000q", size, len(got),
+							gl.Malformed, len(want), wl.Malformed, text)
 						return
 					}
 				}

@@ -40,7 +40,8 @@ func TestBadInputNamesFileLineAndField(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	if _, err := packedText(t, "", input.Options{}, pack.Options{}); err == nil || !strings.Contains(err.Error(), "empty") {
+	if _, err := packedText(t, "", input.Options{}, pack.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "empty") {
 		t.Errorf("empty file: %v", err)
 	}
 }
@@ -81,7 +82,8 @@ func TestTablesAsPeopleWriteThem(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		} else if p.Meta.Rows != int64(c.rows) || p.Meta.Features != c.features {
-			t.Errorf("%s: %d rows × %d features, want %d × %d", c.name, p.Meta.Rows, p.Meta.Features, c.rows, c.features)
+			t.Errorf("%s: %d rows × %d features, want %d × %d", c.name, p.Meta.Rows, p.Meta.Features,
+				c.rows, c.features)
 		}
 	}
 }
@@ -164,7 +166,8 @@ func TestAGzipBombAndAnEndlessLineAreRefused(t *testing.T) {
 		w.Write(lines)
 	}
 	w.Close()
-	if _, err := packedText(t, gz.String(), input.Options{Format: input.LIBSVM}, pack.Options{}); err == nil || !strings.Contains(err.Error(), "bomb") {
+	if _, err := packedText(t, gz.String(), input.Options{Format: input.LIBSVM}, pack.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "bomb") {
 		t.Errorf("a bomb: %v", err)
 	}
 }

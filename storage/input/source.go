@@ -58,9 +58,10 @@ type Options struct {
 	Quoted    bool          // quoted fields hold newlines, although none is in the beginning
 	Typed     []string      // columns of a user's type, which rows are read into; nil where they are points
 	Fold      rows.Fold     // rows that are left out; the zero value is none
-	Known     []string      `json:",omitempty"` // names that columns may have: a first line with one of them is a header
-	Prepare   Prepare       // what is done with columns before rows are points
-	Fitted    *Prepared     `json:",omitempty"` // the same, as a model has it
+	// names that columns may have: a first line with one of them is a header
+	Known   []string  `json:",omitempty"`
+	Prepare Prepare   // what is done with columns before rows are points
+	Fitted  *Prepared `json:",omitempty"` // the same, as a model has it
 }
 
 // ofTable are the options of who reads tables.
@@ -69,23 +70,25 @@ func (o Options) ofTable(format Format) csv.Options {
 		o.Separator = '\t'
 	}
 	return csv.Options{Separator: o.Separator, Header: o.Header, Label: o.Label, NoLabel: o.NoLabel, Weight: o.Weight,
-		Quote: o.Quote, NoQuotes: o.NoQuotes, Escape: o.Escape, Comment: o.Comment, Null: o.Null, Malformed: o.Malformed, Quoted: o.Quoted,
+		Quote: o.Quote, NoQuotes: o.NoQuotes, Escape: o.Escape, Comment: o.Comment, Null: o.Null,
+		Malformed: o.Malformed, Quoted: o.Quoted,
 		Typed: o.Typed, Known: o.Known, Asked: slices.Concat(o.Prepare.OneHot, o.Prepare.Hash, o.Prepare.Text)}
 }
 
 // Source is input resolved to parts that can be read on their own. It is made
 // once, where the job starts; executors take it from the plan.
 type Source struct {
-	Format   Format                        `json:"format"`
-	Parts    []files.Range                 `json:"parts"`
-	Table    *csv.Table                    `json:"table,omitempty"`
-	Columns  *parquet.Plan                 `json:"columns,omitempty"`
-	Files    []files.File                  `json:"files"`
-	Typed    bool                          `json:"typed,omitempty"`
-	Flat     bool                          `json:"flat,omitempty"` // FlatColumns can read it
-	Fold     rows.Fold                     `json:"fold"`           // rows that are left out
-	Prepared *Prepared                     `json:"prepared,omitempty"`
-	KeepRows bool                          `json:"keep_rows,omitempty"` // rows with missing numbers are filled, not dropped
+	Format   Format        `json:"format"`
+	Parts    []files.Range `json:"parts"`
+	Table    *csv.Table    `json:"table,omitempty"`
+	Columns  *parquet.Plan `json:"columns,omitempty"`
+	Files    []files.File  `json:"files"`
+	Typed    bool          `json:"typed,omitempty"`
+	Flat     bool          `json:"flat,omitempty"` // FlatColumns can read it
+	Fold     rows.Fold     `json:"fold"`           // rows that are left out
+	Prepared *Prepared     `json:"prepared,omitempty"`
+	// rows with missing numbers are filled, not dropped
+	KeepRows bool                          `json:"keep_rows,omitempty"`
 	cuts     atomic.Pointer[[]files.Range] // where the parts' records are, where Parts were cut within quotes
 }
 
@@ -115,10 +118,12 @@ func Open(o Options, uris ...string) (*Source, error) {
 		s.Table, s.Parts, err = csv.Open(inputs, o.ofTable(s.Format), rangeBytes)
 	case LIBSVM:
 		if s.Parts, err = files.Ranges(inputs, rangeBytes); err == nil && o.Weight != "" {
-			err = fault.Newf(fault.Usage, "read", inputs[0].Path, "rows of LIBSVM have no column %q", o.Weight).WithHint("weights are a column of CSV, TSV, Parquet or Arrow")
+			err = fault.Newf(fault.Usage, "read", inputs[0].Path, "rows of LIBSVM have no column %q", o.Weight).
+				WithHint("weights are a column of CSV, TSV, Parquet or Arrow")
 		}
 	case Parquet, Arrow:
-		s.Columns, s.Parts, err = parquet.Open(inputs, s.Format.kind(), parquet.Options{Label: o.Label, NoLabel: o.NoLabel, Weight: o.Weight})
+		s.Columns, s.Parts, err = parquet.Open(inputs, s.Format.kind(),
+			parquet.Options{Label: o.Label, NoLabel: o.NoLabel, Weight: o.Weight})
 	default:
 		err = fault.Newf(fault.Usage, "read", inputs[0].Path, "unknown format %q", s.Format).
 			WithHint("formats are libsvm, csv, tsv, parquet, arrow")

@@ -26,7 +26,8 @@ func openTyped(o Options, inputs []files.File) (s *Source, err error) {
 			s.Parts = append(s.Parts, files.Range{File: f})
 		}
 	case CSV, TSV:
-		s.Table, s.Parts, err = csv.Open(inputs, o.ofTable(o.Format), files.PartSize(files.TotalSize(inputs), textLeast, textBytes))
+		s.Table, s.Parts, err = csv.Open(inputs, o.ofTable(o.Format),
+			files.PartSize(files.TotalSize(inputs), textLeast, textBytes))
 	default: // lines
 		s.Parts, err = files.Ranges(inputs, files.PartSize(files.TotalSize(inputs), textLeast, textBytes))
 	}
@@ -92,14 +93,17 @@ func (s *Source) Bad(r *csv.Record, part int, hint string, why error) error {
 
 // FlatColumns hands on the rows of a part of a Parquet file, where Flat says that
 // it can be read so: a few thousand at a time, valid during the call only.
-func (s *Source) FlatColumns(ctx context.Context, part int, names []string, yield func(rows int, cols []*parquet.FlatColumn) error) error {
+func (s *Source) FlatColumns(ctx context.Context, part int, names []string,
+	yield func(rows int, cols []*parquet.FlatColumn) error) error {
 	return parquet.ReadFlat(ctx, s.Parts[part], names, yield)
 }
 
 // ArrowRecords hands on the rows of a part of a Parquet or Arrow file as Arrow
 // records, which are valid during the call only. Those of Parquet have no other columns than
 // names.
-func (s *Source) ArrowRecords(ctx context.Context, part int, names []string, yield func(path string, rec arrow.Record) error) error {
+func (s *Source) ArrowRecords(ctx context.Context, part int, names []string,
+	yield func(path string, rec arrow.Record) error) error {
 	rng := s.Parts[part]
-	return parquet.ReadRecords(ctx, s.Format.kind(), rng, names, func(rec arrow.Record) error { return yield(rng.File.Path, rec) })
+	return parquet.ReadRecords(ctx, s.Format.kind(), rng, names,
+		func(rec arrow.Record) error { return yield(rng.File.Path, rec) })
 }

@@ -32,7 +32,8 @@ func (a *allowance) take(bytes int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.mu.taken+bytes > max(a.cache.budget, allowanceLeast) {
-		return fault.Newf(fault.NoResources, "pack", "the input", "its rows take more than the %d MiB of disk that packs may have", a.cache.budget>>20).
+		return fault.Newf(fault.NoResources, "pack", "the input",
+			"its rows take more than the %d MiB of disk that packs may have", a.cache.budget>>20).
 			WithHint("raise --disk, if that many are wanted")
 	}
 	if a.mu.taken += bytes; a.mu.taken > a.mu.cleared {

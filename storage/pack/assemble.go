@@ -189,7 +189,7 @@ func (a *assembler) gather(runs []rowRun) error {
 	return nil
 }
 
-// reserve makes room for rows like those of another chunk, of so many values at the most.
+// reserve makes room for rows like those of another chunk, of n values at the most.
 func reserve(c, like *rows.Chunk, rows int, most int64) {
 	if like.Blobs == nil {
 		c.Labels = make([]float64, 0, rows)
@@ -325,7 +325,8 @@ func (a *assembler) blobBatch(c *columns, order []int32) error {
 	for _, r := range order {
 		c.blob = append(c.blob, a.rows.Blobs[r]...)
 		if len(c.blob) > 1<<31-1 {
-			return fault.Newf(fault.NoResources, "pack", "a split", "its rows do not fit one record batch").WithHint("raise --splits")
+			return fault.Newf(fault.NoResources, "pack", "a split", "its rows do not fit one record batch").
+				WithHint("raise --splits")
 		}
 		c.offsets = append(c.offsets, int32(len(c.blob)))
 	}

@@ -258,7 +258,8 @@ func whole(dir string, m *Meta) error {
 // Close lets the pack be evicted.
 func (p *Pack) Close() error { return p.lock.Close() }
 
-func (c *Cache) build(ctx context.Context, id plan.Digest, path string, rows Rows, o Options, progress func(int)) error {
+func (c *Cache) build(ctx context.Context, id plan.Digest, path string, rows Rows, o Options,
+	progress func(int)) error {
 	tmp, done, err := c.TempDir("build")
 	if err != nil {
 		return err
@@ -316,7 +317,8 @@ func commitPack(from, to string, meta *Meta) error {
 // meta settles the pack's layout from the whole input.
 func (l *loaded) meta(id plan.Digest, o Options) (*Meta, error) {
 	m := &Meta{Version: packVersion, ID: id, Rows: l.rows, Float32: o.Float32, Nonzeros: l.nnz,
-		Labels: l.labels.names(), TextLabels: l.labels.text, Weighted: l.weighs, Malformed: l.malformed, Missing: l.missing}
+		Labels: l.labels.names(), TextLabels: l.labels.text, Weighted: l.weighs, Malformed: l.malformed,
+		Missing: l.missing}
 	bytes := l.rows * 8
 	switch {
 	case l.blobs:
@@ -358,7 +360,8 @@ func (l *loaded) sparseMeta(m *Meta, o Options) error {
 	}
 	m.IndexBase = base - 1
 	if l.hi >= 0 && int(l.lo) < m.IndexBase {
-		return fault.Newf(fault.BadInput, "read", "the input", "it has index %d, but indices should count from %d", l.lo, m.IndexBase)
+		return fault.Newf(fault.BadInput, "read", "the input", "it has index %d, but indices should count from %d",
+			l.lo, m.IndexBase)
 	}
 	m.Features = max(0, int(l.hi)+1-m.IndexBase)
 	if m.Features == 0 && o.Features == 0 {
@@ -366,7 +369,8 @@ func (l *loaded) sparseMeta(m *Meta, o Options) error {
 	}
 	if o.Features > 0 {
 		if m.Features > o.Features {
-			return fault.Newf(fault.BadInput, "read", "the input", "it has feature %d, more than --features %d", m.Features, o.Features)
+			return fault.Newf(fault.BadInput, "read", "the input", "it has feature %d, more than --features %d",
+				m.Features, o.Features)
 		}
 		m.Features = o.Features
 	}

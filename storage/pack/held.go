@@ -133,7 +133,8 @@ func (s *Held) Open(key SplitKey) (*Split, error) {
 	defer s.mu.Unlock()
 	h := s.mu.splits[key]
 	if h == nil {
-		return nil, fault.Newf(fault.FetchFailed, "open", fmt.Sprintf("split %d", key.Split), "this executor does not hold it")
+		return nil, fault.Newf(fault.FetchFailed, "open", fmt.Sprintf("split %d", key.Split),
+			"this executor does not hold it")
 	}
 	if h.split == nil {
 		opened, err := OpenSplit(h.path, h.meta, key.Split)
@@ -159,7 +160,8 @@ func (s *Held) Path(key SplitKey) string {
 func (s *Held) Send(key SplitKey, w io.Writer) error {
 	path := s.Path(key)
 	if path == "" {
-		return fault.Newf(fault.FetchFailed, "send", fmt.Sprintf("split %d", key.Split), "this executor does not hold it")
+		return fault.Newf(fault.FetchFailed, "send", fmt.Sprintf("split %d", key.Split),
+			"this executor does not hold it")
 	}
 	f, err := os.Open(path)
 	if err != nil {

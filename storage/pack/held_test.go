@@ -191,7 +191,10 @@ func TestAReceiveLeavesNoFileBehind(t *testing.T) {
 	for name, harm := range map[string]func(r *receiving, w io.Writer) error{
 		"the peer is gone": func(r *receiving, w io.Writer) error { return errors.New("the peer is gone") },
 		"cut short":        func(r *receiving, w io.Writer) error { return nil },
-		"too long":         func(r *receiving, w io.Writer) error { return errors.Join(r.send(w, 0, len(r.data)), r.send(w, 0, 9)) },
+		"too long": func(r *receiving,
+			w io.Writer) error {
+			return errors.Join(r.send(w, 0, len(r.data)), r.send(w, 0, 9))
+		},
 		"another one": func(r *receiving, w io.Writer) error {
 			return errors.Join(r.send(w, 1, len(r.data)/2), r.send(w, len(r.data)/2, len(r.data)), r.send(w, 0, 1))
 		},

@@ -41,7 +41,8 @@ type loaded struct {
 
 // load reads all parts on `workers` goroutines; once more where they turn out to be
 // cut within quotes.
-func load(ctx context.Context, from Rows, dir string, disk *allowance, o Options, progress func(rows int)) (l *loaded, err error) {
+func load(ctx context.Context, from Rows, dir string, disk *allowance, o Options,
+	progress func(rows int)) (l *loaded, err error) {
 	do := func() (err error) {
 		l, err = loadParts(ctx, from, newSpool(dir, disk), o, progress)
 		return err
@@ -135,7 +136,8 @@ func (l *loaded) note(c *rows.Chunk) error {
 		return fault.Newf(fault.BadInput, "read", place(c), "dense and sparse rows are mixed")
 	}
 	if l.rows > 0 && c.Dense() && c.Width != l.width {
-		return fault.Newf(fault.BadInput, "read", place(c), "rows have %d features, those before them %d", c.Width, l.width)
+		return fault.Newf(fault.BadInput, "read", place(c), "rows have %d features, those before them %d",
+			c.Width, l.width)
 	}
 	l.dense, l.width, l.blobs = c.Dense(), c.Width, c.Blobs != nil
 	l.zero = l.zero || c.ZeroBased
@@ -147,14 +149,16 @@ func (l *loaded) note(c *rows.Chunk) error {
 	l.nnz += int64(len(c.Values))
 	if l.single {
 		if at := beyondSingle(c.Values); at >= 0 {
-			return fault.Newf(fault.BadInput, "read", place(c), "the value %v in a row from here on is beyond single precision", c.Values[at]).
+			return fault.Newf(fault.BadInput, "read", place(c),
+				"the value %v in a row from here on is beyond single precision", c.Values[at]).
 				WithHint("leave out --storage float32, or scale the column")
 		}
 	}
 	l.weighs = l.weighs || c.Weights != nil
 	for i, w := range c.Weights {
 		if !(w >= 0) || math.IsInf(w, 0) {
-			return fault.Newf(fault.BadInput, "read", place(c), "a row, the %d. from here, has the weight %v, not a number of zero or more", i+1, w)
+			return fault.Newf(fault.BadInput, "read", place(c),
+				"a row, the %d. from here, has the weight %v, not a number of zero or more", i+1, w)
 		}
 		l.weight += w
 	}

@@ -302,8 +302,10 @@ func TestADamagedPackIsMadeAgain(t *testing.T) {
 // TestFeaturesThatNoSingleHasAreRefused when a pack of single precision is made, rather
 // than infinite in it.
 func TestFeaturesThatNoSingleHasAreRefused(t *testing.T) {
-	for name, text := range map[string]string{"csv": "label,a\n1,2\n0,1e300\n", "libsvm": "1 1:2\n0 1:-1e300\n", "nearly": "label,a\n1,2\n0,3.4028236e38\n"} {
-		if _, err := packOf(t, text, input.Options{}, Options{Float32: true}); err == nil || !strings.Contains(err.Error(), "single precision") {
+	for name, text := range map[string]string{"csv": "label,a\n1,2\n0,1e300\n", "libsvm": "1 1:2\n0 1:-1e300\n",
+		"nearly": "label,a\n1,2\n0,3.4028236e38\n"} {
+		if _, err := packOf(t, text, input.Options{}, Options{Float32: true}); err == nil ||
+			!strings.Contains(err.Error(), "single precision") {
 			t.Errorf("%s: it is packed: %v", name, err)
 		}
 		if _, err := packOf(t, text, input.Options{}, Options{}); err != nil {

@@ -29,7 +29,8 @@ func schemaOf(m *Meta) *arrow.Schema {
 	case DenseLayout:
 		fields = []arrow.Field{label, field("features", arrow.FixedSizeListOf(int32(m.Features), value))}
 	case SparseLayout:
-		fields = []arrow.Field{label, field("indices", arrow.ListOf(arrow.PrimitiveTypes.Int32)), field("values", arrow.ListOf(value))}
+		fields = []arrow.Field{label, field("indices", arrow.ListOf(arrow.PrimitiveTypes.Int32)),
+			field("values", arrow.ListOf(value))}
 	default:
 		fields = []arrow.Field{field("row", arrow.BinaryTypes.Binary)}
 	}
@@ -61,7 +62,8 @@ func (c *columns) record(m *Meta, schema *arrow.Schema) arrow.Record {
 	case DenseLayout:
 		list := schema.Field(1).Type.(*arrow.FixedSizeListType)
 		items := fixed(list.Elem(), c.rows*m.Features, c.values)
-		cols = []arrow.Array{c.floatArray(c.labels), wrap(array.NewData(list, c.rows, []*memory.Buffer{nil}, []arrow.ArrayData{items}, 0, 0))}
+		cols = []arrow.Array{c.floatArray(c.labels),
+			wrap(array.NewData(list, c.rows, []*memory.Buffer{nil}, []arrow.ArrayData{items}, 0, 0))}
 	case SparseLayout:
 		values := schema.Field(2).Type.(*arrow.ListType)
 		cols = []arrow.Array{c.floatArray(c.labels),
@@ -145,7 +147,8 @@ func writeSplitTo(f *os.File, m *Meta, batches func(yield func(*columns) error) 
 	if err := w.Close(); err != nil {
 		return SplitMeta{}, err
 	}
-	return SplitMeta{Rows: rows, Weight: weight, Nonzeros: nonzeros, Bytes: out.pos, SHA256: plan.DigestFromBytes(out.sum.Sum(nil))}, nil
+	return SplitMeta{Rows: rows, Weight: weight, Nonzeros: nonzeros, Bytes: out.pos,
+		SHA256: plan.DigestFromBytes(out.sum.Sum(nil))}, nil
 }
 
 // headLength is the length of a record batch's message before its body; it

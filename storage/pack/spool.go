@@ -162,7 +162,8 @@ func (h *spooled) slices() [6][]byte {
 			blob = append(blob, b...)
 		}
 	}
-	return [6][]byte{raw.Bytes(c.Labels), raw.Bytes(c.Values), raw.Bytes(c.Offsets), raw.Bytes(c.Indices), blob, raw.Bytes(c.Weights)}
+	return [6][]byte{raw.Bytes(c.Labels), raw.Bytes(c.Values), raw.Bytes(c.Offsets), raw.Bytes(c.Indices), blob,
+		raw.Bytes(c.Weights)}
 }
 
 // load brings a chunk back into memory.
@@ -183,7 +184,8 @@ func (s *spool) load(h *spooled) (*rows.Chunk, error) {
 		c.Weights = make([]float64, h.lens[5]/8)
 	}
 	off := h.off
-	for _, p := range [][]byte{raw.Bytes(c.Labels), raw.Bytes(c.Values), raw.Bytes(c.Offsets), raw.Bytes(c.Indices), blob, raw.Bytes(c.Weights)} {
+	for _, p := range [][]byte{raw.Bytes(c.Labels), raw.Bytes(c.Values), raw.Bytes(c.Offsets), raw.Bytes(c.Indices),
+		blob, raw.Bytes(c.Weights)} {
 		if _, err := f.ReadAt(p, off); err != nil {
 			return nil, disk.WriteError("read the spool in", s.dir, err)
 		}

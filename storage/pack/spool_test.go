@@ -39,7 +39,8 @@ func inflating(t *testing.T, rows, width int) string {
 		t.Fatal(err)
 	}
 	rec := b.NewRecord()
-	w, err := pqarrow.NewFileWriter(rec.Schema(), f, parquet.NewWriterProperties(parquet.WithDictionaryDefault(true)), pqarrow.DefaultWriterProps())
+	w, err := pqarrow.NewFileWriter(rec.Schema(), f, parquet.NewWriterProperties(parquet.WithDictionaryDefault(true)),
+		pqarrow.DefaultWriterProps())
 	if err != nil || w.Write(rec) != nil || w.Close() != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,8 @@ func TestUnpackingHoldsToTheBudget(t *testing.T) {
 				p.Close()
 				os.RemoveAll(p.Dir)
 			}
-			if fits != (err == nil) || !fits && (fault.KindOf(err) != fault.NoResources || !strings.Contains(err.Error(), "--disk")) {
+			if fits != (err == nil) ||
+				!fits && (fault.KindOf(err) != fault.NoResources || !strings.Contains(err.Error(), "--disk")) {
 				t.Errorf("%+v within %d MiB: %v", o, budget>>20, err)
 			}
 		}

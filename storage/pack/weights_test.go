@@ -28,11 +28,13 @@ func weightFiles(t *testing.T, rows int) map[string]string {
 	dir := t.TempDir()
 	var text strings.Builder
 	text.WriteString("label,w,a,id\n")
-	flat := arrow.NewSchema([]arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Float64}, {Name: "a", Type: arrow.PrimitiveTypes.Float64},
+	flat := arrow.NewSchema([]arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Float64},
+		{Name: "a", Type: arrow.PrimitiveTypes.Float64},
 		{Name: "w", Type: arrow.PrimitiveTypes.Float64}, {Name: "id", Type: arrow.PrimitiveTypes.Float64}}, nil)
 	list := arrow.NewSchema([]arrow.Field{{Name: "features", Type: arrow.ListOf(arrow.PrimitiveTypes.Float64)},
 		{Name: "w", Type: arrow.PrimitiveTypes.Float64}, {Name: "label", Type: arrow.PrimitiveTypes.Float64}}, nil)
-	fb, lb := array.NewRecordBuilder(memory.DefaultAllocator, flat), array.NewRecordBuilder(memory.DefaultAllocator, list)
+	fb, lb := array.NewRecordBuilder(memory.DefaultAllocator, flat),
+		array.NewRecordBuilder(memory.DefaultAllocator, list)
 	for i := range rows {
 		fmt.Fprintf(&text, "%d,%v,1,%d\n", i%2, weightOf(i), i)
 		for k, v := range []float64{float64(i % 2), 1, weightOf(i), float64(i)} {
@@ -44,7 +46,8 @@ func weightFiles(t *testing.T, rows int) map[string]string {
 		lb.Field(1).(*array.Float64Builder).Append(weightOf(i))
 		lb.Field(2).(*array.Float64Builder).Append(float64(i % 2))
 	}
-	out := map[string]string{"csv": filepath.Join(dir, "x.csv"), "parquet": filepath.Join(dir, "flat.parquet"), "lists": filepath.Join(dir, "list.parquet"), "arrow": filepath.Join(dir, "x.arrow")}
+	out := map[string]string{"csv": filepath.Join(dir, "x.csv"), "parquet": filepath.Join(dir, "flat.parquet"),
+		"lists": filepath.Join(dir, "list.parquet"), "arrow": filepath.Join(dir, "x.arrow")}
 	if err := os.WriteFile(out["csv"], []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +78,8 @@ func TestWeightsStayWithTheirRows(t *testing.T) {
 	const all = 3000
 	for name, path := range weightFiles(t, all) {
 		for _, o := range []Options{{Splits: 3}, {Splits: 5, Random: true, Float32: true, Seed: 4}} {
-			for _, ro := range []input.Options{{Weight: "w"}, {Weight: "w", Fold: rows.Fold{Number: 1, Of: 3}}, {Weight: "w", Prepare: input.Prepare{Hash: []string{"a"}, Buckets: 8}}} {
+			for _, ro := range []input.Options{{Weight: "w"}, {Weight: "w", Fold: rows.Fold{Number: 1, Of: 3}},
+				{Weight: "w", Prepare: input.Prepare{Hash: []string{"a"}, Buckets: 8}}} {
 				if ro.Prepare.Asked() && name != "csv" {
 					continue
 				}

@@ -78,7 +78,8 @@ func (w *Writer) Flush(part int) error {
 	}
 	before := len(w.mem)
 	var err error
-	if w.mem, err = w.packer.pack(w.mem, raw, w.f != nil || len(w.mem)+len(raw) > w.most); err != nil { // what stays in memory is not worth the time
+	// what stays in memory is not worth the time
+	if w.mem, err = w.packer.pack(w.mem, raw, w.f != nil || len(w.mem)+len(raw) > w.most); err != nil {
 		return err
 	}
 	w.Raw[part] += int64(len(raw))

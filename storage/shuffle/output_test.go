@@ -55,7 +55,8 @@ func TestBucketsHaveWhatWasWritten(t *testing.T) {
 		want := make([][]byte, parts)
 		for range rapid.IntRange(0, 300).Draw(t, "rows") {
 			part := rapid.IntRange(0, parts-1).Draw(t, "part")
-			row := bytes.Repeat([]byte{byte(rapid.IntRange(0, 255).Draw(t, "byte"))}, rapid.IntRange(0, 200).Draw(t, "bytes"))
+			row := bytes.Repeat([]byte{byte(rapid.IntRange(0, 255).Draw(t, "byte"))},
+				rapid.IntRange(0, 200).Draw(t, "bytes"))
 			want[part] = append(want[part], row...)
 			if err := writeRows(w, part, row); err != nil {
 				t.Fatal(err)
@@ -220,7 +221,8 @@ func checkOutput(t *testing.T, b *Output, span Span, n int, whole bool) {
 	for part := span.From; part < span.Through; part++ {
 		for block := range 3 {
 			got, err := r.Next()
-			if want := bytes.Repeat([]byte{byte(n), byte(part), byte(block)}, 700); err != nil || !bytes.Equal(got, want) {
+			if want := bytes.Repeat([]byte{byte(n), byte(part), byte(block)}, 700); err != nil ||
+				!bytes.Equal(got, want) {
 				t.Fatalf("output %d, partition %d, block %d: %d bytes, %v", n, part, block, len(got), err)
 			}
 		}

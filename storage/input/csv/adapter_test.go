@@ -37,8 +37,9 @@ type csvOptions struct {
 
 // read returns the options as readers of tables have them.
 func (o csvOptions) read() Options {
-	ro := Options{Separator: byteOf(o.Separator), Quote: byteOf(o.Quote), Escape: byteOf(o.Escape), Comment: byteOf(o.Comment),
-		Null: o.Null, NoQuotes: o.NoQuotes, Malformed: Malformed(o.Malformed), Header: o.Header, Typed: o.Typed}
+	ro := Options{Separator: byteOf(o.Separator), Quote: byteOf(o.Quote), Escape: byteOf(o.Escape),
+		Comment: byteOf(o.Comment),
+		Null:    o.Null, NoQuotes: o.NoQuotes, Malformed: Malformed(o.Malformed), Header: o.Header, Typed: o.Typed}
 	if ro.Malformed == "failfast" {
 		ro.Malformed = FailFast
 	}

@@ -187,7 +187,8 @@ func checkMalformed(t *testing.T, how, path string, names []string, err error, b
 // namesField reports whether an error has a field's number, from 1, or its name.
 func namesField(err error, names []string, field int) bool {
 	number := regexp.MustCompile(fmt.Sprintf(`field %d\b`, field))
-	return field == 0 || number.MatchString(err.Error()) || field <= len(names) && strings.Contains(err.Error(), strconv.Quote(names[field-1]))
+	return field == 0 || number.MatchString(err.Error()) ||
+		field <= len(names) && strings.Contains(err.Error(), strconv.Quote(names[field-1]))
 }
 
 var lineNumber = regexp.MustCompile(`line (\d+)\b`)

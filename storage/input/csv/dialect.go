@@ -53,7 +53,8 @@ func checkDialect(o Options) error {
 		}
 	}
 	quote := dialectOf(o, nil).Quote
-	for _, pair := range [][2]byte{{o.Separator, quote}, {o.Separator, o.Escape}, {o.Separator, o.Comment}, {quote, o.Comment}, {o.Escape, o.Comment}} {
+	for _, pair := range [][2]byte{{o.Separator, quote}, {o.Separator, o.Escape}, {o.Separator, o.Comment},
+		{quote, o.Comment}, {o.Escape, o.Comment}} {
 		if pair[0] != 0 && pair[0] == pair[1] {
 			return bad("%q is to be two of separator, quote, escape and comment", pair[0])
 		}
@@ -62,7 +63,8 @@ func checkDialect(o Options) error {
 	case FailFast, DropMalformed, KeepMalformed:
 		return nil
 	}
-	return bad("malformed records cannot be %q", o.Malformed).WithHint(`"" fails, "drop" leaves them out, "keep" keeps them`)
+	return bad("malformed records cannot be %q", o.Malformed).
+		WithHint(`"" fails, "drop" leaves them out, "keep" keeps them`)
 }
 
 // blank reports whether a character is one that fields may be surrounded with.

@@ -66,7 +66,8 @@ func (f csvFile) check(t *testing.T, path string, ends ...int64) {
 		t.Fatalf("%v %v", got.refused, got.err)
 	}
 	if len(got.records) != f.Records || got.malformed != f.Malformed || !slices.Equal(got.names, f.Names) {
-		t.Fatalf("%d records, %d malformed, names %q; want %d, %d, %q", len(got.records), got.malformed, got.names, f.Records, f.Malformed, f.Names)
+		t.Fatalf("%d records, %d malformed, names %q; want %d, %d, %q", len(got.records), got.malformed, got.names,
+			f.Records, f.Malformed, f.Names)
 	}
 	if f.Records > 0 && got.records[f.Records-1].line != f.LastLine {
 		t.Errorf("the last record is said to be in line %d, want %d", got.records[f.Records-1].line, f.LastLine)

@@ -9,15 +9,19 @@ import (
 func fuzzOptions(bits uint16) csvOptions {
 	pick := func(shift, n int) int { return int(bits>>shift) % n }
 	header := bits>>8&1 == 1
-	return csvOptions{Separator: ",;\t|"[pick(0, 4):][:1], Quote: "\"'"[pick(2, 2):][:1], Escape: []string{"", "\\"}[pick(3, 2)],
-		Comment: []string{"", "#"}[pick(4, 2)], Null: []string{"", "NA", "\\N"}[pick(5, 4)%3], NoQuotes: bits>>7&1 == 1, Header: &header}
+	return csvOptions{Separator: ",;\t|"[pick(0, 4):][:1], Quote: "\"'"[pick(2, 2):][:1],
+		Escape:  []string{"", "\\"}[pick(3, 2)],
+		Comment: []string{"", "#"}[pick(4, 2)], Null: []string{"", "NA", "\\N"}[pick(5, 4)%3], NoQuotes: bits>>7&1 == 1,
+		Header: &header}
 }
 
 // FuzzCSV reports whether any bytes are read as the law has it, as a whole and in parts:
 // the same records, with the numbers of their lines, and as many malformed ones.
 func FuzzCSV(f *testing.F) {
-	for _, s := range []string{"1,2\n3,4\n", "#a;b\n1;2\n", "\"x\",\"y\"\n\"1\",\"2\"\n", "a,b\r\n\"1\n\"\"2\",3\r\n\r\n#\n", "a,b\r\"1\r2\",\r",
-		"\xef\xbb\xbfa,b\n \"x\" ,NA\n1\n\"2\"x,3\n\"", "a\t\n\\N\t\"\\\"\n\\\\\"\n", "'a,\n',1\n2,'it''s'", "\r\n\n a,b\n,\n"} {
+	for _, s := range []string{"1,2\n3,4\n", "#a;b\n1;2\n", "\"x\",\"y\"\n\"1\",\"2\"\n",
+		"a,b\r\n\"1\n\"\"2\",3\r\n\r\n#\n", "a,b\r\"1\r2\",\r",
+		"\xef\xbb\xbfa,b\n \"x\" ,NA\n1\n\"2\"x,3\n\"", "a\t\n\\N\t\"\\\"\n\\\\\"\n", "'a,\n',1\n2,'it''s'",
+		"\r\n\n a,b\n,\n"} {
 		for _, bits := range []uint16{0, 1 << 8, 2, 1<<3 | 2<<5, 1<<8 | 1<<4 | 1<<5, 1 << 2, 1 << 7} {
 			f.Add([]byte(s), bits, uint16(3))
 		}

@@ -27,8 +27,10 @@ type csvLaw struct {
 }
 
 func newLaw(raw []byte, o csvOptions) *csvLaw {
-	l := &csvLaw{data: bytes.TrimPrefix(raw, byteOrderMark), sep: ',', quote: '"', null: o.Null, noQuotes: o.NoQuotes, line: 1,
-		escape: byteOf(o.Escape), comment: byteOf(o.Comment), mac: bytes.IndexByte(raw[:min(len(raw), 256<<10)], '\n') < 0}
+	l := &csvLaw{data: bytes.TrimPrefix(raw, byteOrderMark), sep: ',', quote: '"', null: o.Null,
+		noQuotes: o.NoQuotes, line: 1,
+		escape: byteOf(o.Escape), comment: byteOf(o.Comment),
+		mac: bytes.IndexByte(raw[:min(len(raw), 256<<10)], '\n') < 0}
 	if o.Separator != "" {
 		l.sep = o.Separator[0]
 	}
@@ -137,7 +139,8 @@ func (l *csvLaw) quoted() (f csvField, kind string) {
 			next = l.data[l.i+1]
 		}
 		switch {
-		case l.i+1 < len(l.data) && (c == l.quote && next == c || c == l.escape && c != 0 && (next == l.quote || next == c)):
+		case l.i+1 < len(l.data) && (c == l.quote && next == c ||
+			c == l.escape && c != 0 && (next == l.quote || next == c)):
 			l.i++
 			c = next
 		case c == l.quote:

@@ -73,7 +73,8 @@ func readOptimistically(t *testing.T, rng *rand.Rand, raw []byte, o csvOptions) 
 			case got.err != nil && got.err.Error() != want.err.Error():
 				t.Fatalf("%q: parts of %d: %v, whole: %v; %.2000q", policy, size, got.err, want.err, raw)
 			case got.err == nil && (unlike(got.records, want.records) != "" || got.malformed != want.malformed):
-				t.Fatalf("%q: parts of %d: %s, %d malformed, want %d; %.2000q", policy, size, unlike(got.records, want.records), got.malformed, want.malformed, raw)
+				t.Fatalf("%q: parts of %d: %s, %d malformed, want %d; %.2000q", policy, size,
+					unlike(got.records, want.records), got.malformed, want.malformed, raw)
 			}
 		}
 	}

@@ -25,7 +25,8 @@ import (
 var errSpans = errors.New("a quoted field holds a newline where the file was cut into parts")
 
 func spans(path string) error {
-	return fault.New(fault.BadInput, "read", path, errSpans).WithHint("set Quoted, or --quoted: parts are then cut by reading what is before them")
+	return fault.New(fault.BadInput, "read", path, errSpans).
+		WithHint("set Quoted, or --quoted: parts are then cut by reading what is before them")
 }
 
 // CutWithinQuotes reports whether an error is that of parts that were cut within quotes.
@@ -84,7 +85,8 @@ func (d *dialect) guess(r files.Range, offset int64) (int64, error) {
 // Sure returns the error about a part's records, unless the part begins within
 // quotes: then it is that.
 func (d *dialect) Sure(rng files.Range, err error) error {
-	if err == nil || d.Quote == 0 || rng.Exact || rng.Offset == 0 || CutWithinQuotes(err) || fault.KindOf(err) != fault.BadInput {
+	if err == nil || d.Quote == 0 || rng.Exact || rng.Offset == 0 || CutWithinQuotes(err) ||
+		fault.KindOf(err) != fault.BadInput {
 		return err
 	}
 	from, failed := d.guess(rng, rng.Offset)

@@ -33,7 +33,8 @@ type Taker interface {
 
 // Read hands on the points of a range, block by block. What begin returns, if there
 // is one, takes the fields of a block; it may prepare the chunk of its rows.
-func (s *Table) Read(ctx context.Context, rng files.Range, begin func(c *rows.Chunk) Taker, yield func(*rows.Chunk) error) error {
+func (s *Table) Read(ctx context.Context, rng files.Range, begin func(c *rows.Chunk) Taker,
+	yield func(*rows.Chunk) error) error {
 	for blk, err := range s.blocks(rng) {
 		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
@@ -275,7 +276,8 @@ func (p *parser) complaint(first bool, at, col int, why error) error {
 	case p.wrong != "":
 		return p.bad(first, at, p.hint(p.wrong), "field %s: %s", name, p.wrong)
 	case why == errNull:
-		return p.bad(first, at, "--missing says what becomes of features that are", "field %s is %q, which is null", name, f)
+		return p.bad(first, at, "--missing says what becomes of features that are",
+			"field %s is %q, which is null", name, f)
 	case why == errExtra:
 		return p.bad(first, at, "", "field %d is %q, and the header gives it no name", col, f)
 	case why == errWeight:
@@ -291,7 +293,8 @@ func (p *parser) complaint(first bool, at, col int, why error) error {
 	case len(f) == 0:
 		return p.bad(first, at, "--missing says what becomes of it", "field %s is empty", name)
 	}
-	return p.bad(first, at, "columns of text are for --onehot, --hash or --text", "field %s is %q, not a number", name, f)
+	return p.bad(first, at, "columns of text are for --onehot, --hash or --text",
+		"field %s is %q, not a number", name, f)
 }
 
 func (p *parser) columnName(col int) string {

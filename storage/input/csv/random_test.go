@@ -14,7 +14,8 @@ import (
 )
 
 // textPieces are what fields of generated tables are made of.
-var textPieces = []string{"a", "Z", "0", "17.5", " ", "  ", "\t", "\"", "\"\"", "'", "\\", "\\\"", ",", ";", "|", "\n", "\r\n", "\r", "\n\n",
+var textPieces = []string{"a", "Z", "0", "17.5", " ", "  ", "\t", "\"", "\"\"", "'", "\\", "\\\"", ",", ";", "|", "\n",
+	"\r\n", "\r", "\n\n",
 	"#", "# x\n", "NA", "\\N", "é", "日本", "🎉", "\xff", "\x00", "\",\"", "\"\n\"", "1,2\n3,4\n", "\ufeff"}
 
 // randomText is a field, once in a while a long one.
@@ -125,7 +126,8 @@ func (w *tableWriter) put(f csvField, alone bool) {
 }
 
 func (w *tableWriter) mustQuote(text string) bool {
-	return text == "" || text == w.o.Null || strings.ContainsAny(text, "\r\n \t\ufeff"+w.o.Separator+w.quote()+w.o.Comment)
+	return text == "" || text == w.o.Null ||
+		strings.ContainsAny(text, "\r\n \t\ufeff"+w.o.Separator+w.quote()+w.o.Comment)
 }
 
 func (w *tableWriter) blanks() {
@@ -202,7 +204,8 @@ func comesBack(t *testing.T, rng *rand.Rand, raw []byte, o csvOptions, rows [][]
 	none := false
 	o.Header = &none
 	_, want, bad := newLaw(raw, o).read(false)
-	if same := slices.EqualFunc(want, rows, func(r csvRecord, row []csvField) bool { return slices.Equal(r.fields, row) }); !same || len(bad) > 0 {
+	if same := slices.EqualFunc(want, rows,
+		func(r csvRecord, row []csvField) bool { return slices.Equal(r.fields, row) }); !same || len(bad) > 0 {
 		t.Fatalf("the law reads %v and %v, want %v of %q", want, bad, rows, raw[:min(len(raw), 2000)])
 	}
 	path := tableFile(t, raw)

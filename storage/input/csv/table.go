@@ -109,11 +109,13 @@ func planTable(inputs []files.File, o Options, size int64) (t *Table, parts []fi
 // checkPoints refuses tables of which no points can be made.
 func (s *Table) checkPoints(path string) error {
 	if len(s.Features) == 0 {
-		return fault.Newf(fault.BadInput, "read", path+" line 1", "the row has a single field %q where features should be", clip(s.Names)).
+		return fault.Newf(fault.BadInput, "read", path+" line 1",
+			"the row has a single field %q where features should be", clip(s.Names)).
 			WithHint("set --separator, or --format")
 	}
 	if s.Malformed == KeepMalformed {
-		return fault.Newf(fault.Usage, "read", path, "points cannot be made of malformed rows").WithHint("drop them, or fail")
+		return fault.Newf(fault.Usage, "read", path, "points cannot be made of malformed rows").
+			WithHint("drop them, or fail")
 	}
 	return nil
 }
@@ -137,14 +139,16 @@ func (s *Table) skip() int64 {
 // like checks that another file is read as the first one is.
 func (s *Table) like(o *Table, first []string, firstPath, path string, told bool) error {
 	if o.Newline != s.Newline {
-		return fault.Newf(fault.BadInput, "read", path+" line 1", "its lines do not end as those of the first file, %s, do", firstPath).
+		return fault.Newf(fault.BadInput, "read", path+" line 1",
+			"its lines do not end as those of the first file, %s, do", firstPath).
 			WithHint("read them apart")
 	}
 	if !o.Header && s.Header && slices.Equal(columnNames(first, true), s.Names) {
 		o.Header = true // one row says little
 	}
 	if s.Header != o.Header && !told {
-		return fault.Newf(fault.BadInput, "read", path+" line 1", "of this file and the first one, %s, only one has a header", firstPath).
+		return fault.Newf(fault.BadInput, "read", path+" line 1",
+			"of this file and the first one, %s, only one has a header", firstPath).
 			WithHint("read them apart, or set --header")
 	}
 	if names := columnNames(first, s.Header); s.Header && !slices.Equal(names, s.Names) {
@@ -166,7 +170,8 @@ func detectTable(path string, o Options) (spec Table, first []string, err error)
 		return Table{}, nil, err
 	}
 	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
-		return Table{}, nil, fault.Newf(fault.BadInput, "read", path, "it is in UTF-16").WithHint("convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
+		return Table{}, nil, fault.Newf(fault.BadInput, "read", path, "it is in UTF-16").
+			WithHint("convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
 	}
 	mark := int64(0)
 	if bytes.HasPrefix(head, byteOrderMark) {
@@ -190,7 +195,8 @@ func detectTable(path string, o Options) (spec Table, first []string, err error)
 		spec.Header = *o.Header
 	}
 	if spec.Separator == spec.Quote {
-		return spec, nil, fault.Newf(fault.Usage, "read", path, "%q would be both separator and quote", spec.Quote).WithHint("set --separator")
+		return spec, nil, fault.Newf(fault.Usage, "read", path, "%q would be both separator and quote", spec.Quote).
+			WithHint("set --separator")
 	}
 	if spec.Header && h.hash && len(records) == 1 && len(first) == 1 && first[0] == "" {
 		return spec, nil, fault.Newf(fault.BadInput, "read", path, "the file is empty")
@@ -355,7 +361,8 @@ func (s *Table) unnamed() (n int) {
 func looksLikeHeader(first []string, records [][]string, o Options) bool {
 	if o.Typed != nil {
 		return slices.ContainsFunc(first, func(f string) bool {
-			return slices.ContainsFunc(o.Typed, func(n string) bool { return strings.EqualFold(strings.TrimSpace(f), n) })
+			return slices.ContainsFunc(o.Typed,
+				func(n string) bool { return strings.EqualFold(strings.TrimSpace(f), n) })
 		})
 	}
 	if len(records) == 1 {

@@ -67,14 +67,16 @@ func ReadMarker(dir string) (*Marker, error) {
 		return nil, disk.OpenError(path, err)
 	}
 	if len(raw) > 0 && len(raw) <= len(markerHead) && strings.HasPrefix(markerHead+"\n", string(raw)) {
-		return nil, fault.Newf(fault.Corrupt, "read", path, "it is cut off").WithHint("the directory was not saved to its end: save it again")
+		return nil, fault.Newf(fault.Corrupt, "read", path, "it is cut off").
+			WithHint("the directory was not saved to its end: save it again")
 	}
 	if !bytes.HasPrefix(raw, []byte(markerHead+"\n")) {
 		return nil, nil
 	}
 	m := &Marker{}
 	if err := m.parse(raw); err != nil {
-		return nil, fault.New(fault.Corrupt, "read", path, err).WithHint("the directory was not saved to its end, or has been damaged since: save it again")
+		return nil, fault.New(fault.Corrupt, "read", path, err).
+			WithHint("the directory was not saved to its end, or has been damaged since: save it again")
 	}
 	return m, nil
 }
@@ -125,7 +127,8 @@ func (m *Marker) files(dir string) ([]File, error) {
 	files, err := statAll(paths)
 	for i := range files {
 		if want := m.Files[i].Size; err == nil && files[i].Size != want {
-			err = fault.Newf(fault.Corrupt, "open", paths[i], "it has %d bytes, and was saved with %d", files[i].Size, want).WithHint("save the directory again")
+			err = fault.Newf(fault.Corrupt, "open", paths[i], "it has %d bytes, and was saved with %d", files[i].Size,
+				want).WithHint("save the directory again")
 		}
 	}
 	return files, err

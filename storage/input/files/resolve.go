@@ -80,7 +80,8 @@ func resolveDir(dir string) ([]File, error) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".staged")); err == nil {
 		if _, err := os.Stat(filepath.Join(dir, MarkerName)); err != nil {
-			return nil, fault.Newf(fault.BadInput, "open", dir, "a save into it has not come to its end: it has .staged, and no %s", MarkerName).
+			return nil, fault.Newf(fault.BadInput, "open", dir,
+				"a save into it has not come to its end: it has .staged, and no %s", MarkerName).
 				WithHint("save it again; or, to read what is there, remove .staged")
 		}
 	}

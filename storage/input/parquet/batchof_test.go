@@ -14,7 +14,8 @@ import (
 // TestASmallRowGroupDoesNotCutTheOthersSmall: how many rows are decoded at a time follows from how
 // long they are, not from how many the last row group happens to have.
 func TestASmallRowGroupDoesNotCutTheOthersSmall(t *testing.T) {
-	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil))
+	b := array.NewRecordBuilder(memory.DefaultAllocator,
+		arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil))
 	defer b.Release()
 	for i := range int64(20_001) {
 		b.Field(0).(*array.Int64Builder).Append(i)

@@ -53,7 +53,8 @@ type Options struct {
 
 // describeFiles says what is in some files, of which it is said whether they have
 // certain columns where there are any; one child looks at them all.
-func describeFiles(ctx context.Context, inputs []files.File, kind Kind, columns []string) (found []*columnsInFile, err error) {
+func describeFiles(ctx context.Context, inputs []files.File, kind Kind,
+	columns []string) (found []*columnsInFile, err error) {
 	if len(inputs) == 0 {
 		return nil, nil
 	}
@@ -84,7 +85,8 @@ func Open(inputs []files.File, kind Kind, o Options) (p *Plan, parts []files.Ran
 				return nil, nil, err
 			}
 		}
-		parts = append(parts, groupParts(f, found[i], files.PartSize(files.TotalSize(inputs), groupLeast, groupBytes))...)
+		parts = append(parts,
+			groupParts(f, found[i], files.PartSize(files.TotalSize(inputs), groupLeast, groupBytes))...)
 	}
 	return p, parts, nil
 }
@@ -136,7 +138,8 @@ func planOf(path string, d *columnsInFile, o Options) (*Plan, error) {
 		}
 		if isList(d.Types[i]) {
 			if p.List != "" {
-				return nil, fault.Newf(fault.BadInput, "read", path, "columns %q and %q are both lists: which are the features?", p.List, name)
+				return nil, fault.Newf(fault.BadInput, "read", path,
+					"columns %q and %q are both lists: which are the features?", p.List, name)
 			}
 			p.List = name
 			continue
@@ -153,7 +156,8 @@ func planOf(path string, d *columnsInFile, o Options) (*Plan, error) {
 }
 
 func isList(t string) bool {
-	return strings.HasPrefix(t, "list<") || strings.HasPrefix(t, "fixed_size_list<") || strings.HasPrefix(t, "large_list<")
+	return strings.HasPrefix(t, "list<") || strings.HasPrefix(t, "fixed_size_list<") ||
+		strings.HasPrefix(t, "large_list<")
 }
 
 // chooseLabel follows the rule for tables: by name, by zero-based number, the
@@ -185,7 +189,8 @@ func (d *columnsInFile) named(path, flag, want string) (string, error) {
 
 // Read hands on the rows of one part.
 func (p *Plan) Read(ctx context.Context, kind Kind, rng files.Range, yield func(*rows.Chunk) error) error {
-	order := decodeOrder{Path: rng.File.Path, Kind: kind, Plan: p, Groups: groupsOf(rng), Memory: memoryFor(rng.File.Size)}
+	order := decodeOrder{Path: rng.File.Path, Kind: kind, Plan: p, Groups: groupsOf(rng),
+		Memory: memoryFor(rng.File.Size)}
 	return decode(ctx, order, func(r *decodeReply) error {
 		c, err := r.chunk()
 		if c == nil || err != nil {
@@ -224,7 +229,8 @@ func (p *Plan) chunk(rec arrow.Record) (*rows.Chunk, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := numbers(col, name, p.row, 0, col.Len(), func(i int, v float64) { c.Values[i*c.Width+j] = v }); err != nil {
+		if err := numbers(col, name, p.row, 0, col.Len(),
+			func(i int, v float64) { c.Values[i*c.Width+j] = v }); err != nil {
 			return nil, err
 		}
 	}
@@ -381,7 +387,8 @@ func (p *Plan) listColumn(c *rows.Chunk, rec arrow.Record) error {
 			return fmt.Errorf("column %q has %d values in row %d, %d in the first", name, to-from, p.row(i), c.Width)
 		}
 		out := c.Values[i*c.Width:]
-		if err := numbers(list.ListValues(), name, one(p.row(i)), int(from), int(to), func(k int, v float64) { out[k] = v }); err != nil {
+		if err := numbers(list.ListValues(), name, one(p.row(i)), int(from), int(to),
+			func(k int, v float64) { out[k] = v }); err != nil {
 			return err
 		}
 	}
@@ -415,7 +422,8 @@ func (p *Plan) sparseColumns(c *rows.Chunk, rec arrow.Record) error {
 		var bad error
 		err := numbers(idx.ListValues(), "indices", one(p.row(i)), int(a), int(b), func(_ int, v float64) {
 			if v <= last || v > rows.MaxIndex || v != math.Trunc(v) {
-				bad = fmt.Errorf("row %d has the index %v after %v: indices must ascend from 0 to %d", p.row(i), v, last, rows.MaxIndex)
+				bad = fmt.Errorf("row %d has the index %v after %v: indices must ascend from 0 to %d", p.row(i), v,
+					last, rows.MaxIndex)
 			}
 			last = v
 			c.Indices = append(c.Indices, int32(v))
@@ -424,7 +432,8 @@ func (p *Plan) sparseColumns(c *rows.Chunk, rec arrow.Record) error {
 			err = bad
 		}
 		if err == nil {
-			err = numbers(val.ListValues(), "values", one(p.row(i)), int(x), int(y), func(_ int, v float64) { c.Values = append(c.Values, v) })
+			err = numbers(val.ListValues(), "values", one(p.row(i)), int(x), int(y),
+				func(_ int, v float64) { c.Values = append(c.Values, v) })
 		}
 		if err != nil {
 			return err

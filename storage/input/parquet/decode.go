@@ -104,7 +104,8 @@ func decode(ctx context.Context, order decodeOrder, yield func(*decodeReply) err
 }
 
 // decode hands the replies of a child on, and says how many there were.
-func (d *decoder) decode(ctx context.Context, order decodeOrder, yield func(*decodeReply) error) (replies int64, err error) {
+func (d *decoder) decode(ctx context.Context, order decodeOrder,
+	yield func(*decodeReply) error) (replies int64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	alive := context.AfterFunc(ctx, d.kill)
@@ -234,7 +235,8 @@ func takePart[T any](to *[]T, raw *[]byte, n int) error {
 
 // chunkParts are the slices of a chunk in the order that a reply has them.
 func chunkParts(c *rows.Chunk) [][]byte {
-	return [][]byte{raw.Bytes(c.Labels), raw.Bytes(c.Values), raw.Bytes(c.Offsets), raw.Bytes(c.Indices), raw.Bytes(c.Weights)}
+	return [][]byte{raw.Bytes(c.Labels), raw.Bytes(c.Values), raw.Bytes(c.Offsets), raw.Bytes(c.Indices),
+		raw.Bytes(c.Weights)}
 }
 
 // columns hands on the batches of columns that a reply has.

@@ -26,7 +26,8 @@ import (
 // claimingFile is a Parquet file whose first page says that it is much larger than it is.
 func claimingFile(t *testing.T) string {
 	t.Helper()
-	path := tableOf(t, 200_000, 1, false, parquet.WithDictionaryDefault(false), parquet.WithCompression(compress.Codecs.Snappy), parquet.WithDataPageSize(4<<20))
+	path := tableOf(t, 200_000, 1, false, parquet.WithDictionaryDefault(false),
+		parquet.WithCompression(compress.Codecs.Snappy), parquet.WithDataPageSize(4<<20))
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +56,8 @@ func TestWhatFilesClaimIsNotAllocatedHere(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return o.columns(context.Background(), 0, []string{"key", "x0"}, func(int, []*FlatColumn) error { return nil })
+			return o.columns(context.Background(), 0, []string{"key", "x0"},
+				func(int, []*FlatColumn) error { return nil })
 		},
 	} {
 		var before, after runtime.MemStats
@@ -74,10 +76,14 @@ func TestWhatFilesClaimIsNotAllocatedHere(t *testing.T) {
 // mixed are columns of all kinds: with nulls, and with texts of which one has more bytes
 // than the memory that is shared with a decoder.
 func mixed() arrow.Record {
-	fields := []arrow.Field{{Name: "flag", Type: arrow.FixedWidthTypes.Boolean, Nullable: true}, {Name: "small", Type: arrow.PrimitiveTypes.Int32},
-		{Name: "large", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "float", Type: arrow.PrimitiveTypes.Float32},
-		{Name: "double", Type: arrow.PrimitiveTypes.Float64, Nullable: true}, {Name: "text", Type: arrow.BinaryTypes.String, Nullable: true},
-		{Name: "when", Type: arrow.FixedWidthTypes.Timestamp_us}, {Name: "nothing", Type: arrow.PrimitiveTypes.Float64, Nullable: true}}
+	fields := []arrow.Field{{Name: "flag", Type: arrow.FixedWidthTypes.Boolean, Nullable: true},
+		{Name: "small", Type: arrow.PrimitiveTypes.Int32},
+		{Name: "large", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+		{Name: "float", Type: arrow.PrimitiveTypes.Float32},
+		{Name: "double", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+		{Name: "text", Type: arrow.BinaryTypes.String, Nullable: true},
+		{Name: "when", Type: arrow.FixedWidthTypes.Timestamp_us},
+		{Name: "nothing", Type: arrow.PrimitiveTypes.Float64, Nullable: true}}
 	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
 	rng := rand.New(rand.NewPCG(5, 6))
 	for i := range 20_000 {
@@ -164,7 +170,8 @@ func TestColumnsComeAsTheyWereDecoded(t *testing.T) {
 		}
 		for i, name := range names {
 			if !reflect.DeepEqual(got[i], want[i]) || len(got[i].Defs) != 20_000 {
-				t.Errorf("dictionary %v: column %s came otherwise: %d of %d rows, %d of %d values", dictionary, name, len(got[i].Defs), len(want[i].Defs), len(got[i].Values), len(want[i].Values))
+				t.Errorf("dictionary %v: column %s came otherwise: %d of %d rows, %d of %d values", dictionary, name,
+					len(got[i].Defs), len(want[i].Defs), len(got[i].Values), len(want[i].Values))
 			}
 		}
 	}

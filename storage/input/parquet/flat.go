@@ -202,7 +202,8 @@ func (f *flatFile) read(groups []int, names []string, yield func(rows int, cols 
 	return nil
 }
 
-func (f *flatFile) readGroup(g int, names []string, cols []*FlatColumn, yield func(rows int, cols []*FlatColumn) error) (err error) {
+func (f *flatFile) readGroup(g int, names []string, cols []*FlatColumn,
+	yield func(rows int, cols []*FlatColumn) error) (err error) {
 	readers, err := f.open(g, names)
 	if err != nil {
 		return err
@@ -211,7 +212,8 @@ func (f *flatFile) readGroup(g int, names []string, cols []*FlatColumn, yield fu
 }
 
 // fillRows hands on n rows, of each column by its reader.
-func fillRows(path string, left int64, readers []flatReader, cols []*FlatColumn, yield func(rows int, cols []*FlatColumn) error) error {
+func fillRows(path string, left int64, readers []flatReader, cols []*FlatColumn,
+	yield func(rows int, cols []*FlatColumn) error) error {
 	for most := firstRows(readers); left > 0; {
 		n := int(min(left, int64(most)))
 		for i, c := range cols {

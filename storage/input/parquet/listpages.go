@@ -92,8 +92,11 @@ func (l *listPages) parts() (rep, def, data []byte, err error) {
 	data = page.Data()
 	switch page := page.(type) {
 	case *file.DataPageV1:
-		if page.RepetitionLevelEncoding() != parquet.Encodings.RLE || page.DefinitionLevelEncoding() != parquet.Encodings.RLE {
-			return nil, nil, nil, fmt.Errorf("it has levels that are encoded %v and %v", page.RepetitionLevelEncoding(), page.DefinitionLevelEncoding())
+		if page.RepetitionLevelEncoding() != parquet.Encodings.RLE ||
+			page.DefinitionLevelEncoding() != parquet.Encodings.RLE {
+			return nil, nil, nil,
+				fmt.Errorf("it has levels that are encoded %v and %v", page.RepetitionLevelEncoding(),
+					page.DefinitionLevelEncoding())
 		}
 		if rep, data, err = withLength(data); err == nil {
 			def, data, err = withLength(data)

@@ -20,7 +20,8 @@ import (
 // wholeFiles write rows of a label and of whole numbers as Parquet and as Arrow.
 func wholeFiles(t *testing.T, values ...int64) map[string]string {
 	t.Helper()
-	schema := arrow.NewSchema([]arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Int64}, {Name: "a", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	schema := arrow.NewSchema([]arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "a", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 	for _, v := range values {
 		b.Field(0).(*array.Int64Builder).Append(1)

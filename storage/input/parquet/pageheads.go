@@ -65,10 +65,12 @@ func (f *flatFile) columnPages(group, column int, rows int64) (c columnPages, ok
 		return c, false
 	}
 	md, err := f.plainChunk(group, column)
-	if err != nil || md == nil || md.Compression() != compress.Codecs.Uncompressed && md.Compression() != compress.Codecs.Snappy {
+	if err != nil || md == nil || md.Compression() != compress.Codecs.Uncompressed &&
+		md.Compression() != compress.Codecs.Snappy {
 		return c, false
 	}
-	h := headReader{file: f.file, at: md.DataPageOffset(), packed: md.Compression() == compress.Codecs.Snappy, levels: c.Levels}
+	h := headReader{file: f.file, at: md.DataPageOffset(), packed: md.Compression() == compress.Codecs.Snappy,
+		levels: c.Levels}
 	end := h.at + md.TotalCompressedSize()
 	for left := rows; left > 0; {
 		p, ok := h.next(end)
@@ -118,7 +120,8 @@ func (h *headReader) next(end int64) (pageAt, bool) {
 	ok, plain := false, int(parquet.Encodings.Plain)
 	switch head.at(headKind) {
 	case dataPage:
-		p.Values, ok = head.at(headValues), head.at(headEncoding) == plain && (!h.levels || head.at(headLevels) == int(parquet.Encodings.RLE))
+		p.Values, ok = head.at(headValues), head.at(headEncoding) == plain &&
+			(!h.levels || head.at(headLevels) == int(parquet.Encodings.RLE))
 	case dataPageV2:
 		defs, reps := head.at(headDefsV2), head.at(headRepsV2)
 		lead := defs + reps

@@ -76,7 +76,8 @@ func (f *flatFile) plainPages(group, column int) (*plainPages, error) {
 	}
 	room := pageMemories.Get().(*pageMemory)
 	f.held = append(f.held, room)
-	p := &plainPages{room: room, stream: &soundStream{BufferedReader: stream}, plain: c.Compression() == compress.Codecs.Uncompressed}
+	p := &plainPages{room: room, stream: &soundStream{BufferedReader: stream},
+		plain: c.Compression() == compress.Codecs.Uncompressed}
 	p.PageReader, err = file.NewPageReader(p.stream, c.NumValues(), c.Compression(), p.room, nil)
 	return p, err
 }
@@ -136,9 +137,10 @@ func valueSize(t parquet.Type) int {
 // plainOnly reports whether no page of a column has values that are encoded; its levels
 // may be.
 func plainOnly(c *metadata.ColumnChunkMetaData) bool {
-	return !c.HasDictionaryPage() && len(c.Encodings()) > 0 && !slices.ContainsFunc(c.Encodings(), func(e parquet.Encoding) bool {
-		return e != parquet.Encodings.Plain && e != parquet.Encodings.RLE && e != parquet.Encodings.BitPacked
-	})
+	return !c.HasDictionaryPage() && len(c.Encodings()) > 0 &&
+		!slices.ContainsFunc(c.Encodings(), func(e parquet.Encoding) bool {
+			return e != parquet.Encodings.Plain && e != parquet.Encodings.RLE && e != parquet.Encodings.BitPacked
+		})
 }
 
 // next goes on to the next page.

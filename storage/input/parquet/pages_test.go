@@ -26,10 +26,11 @@ import (
 // next to columns that must be decoded.
 func TestPlainPagesAreRead(t *testing.T) {
 	for name, properties := range map[string][]parquet.WriterProperty{
-		"version 1":     {parquet.WithDictionaryDefault(false), parquet.WithDataPageVersion(parquet.DataPageV1)},
-		"version 2":     {parquet.WithDictionaryDefault(false), parquet.WithDataPageVersion(parquet.DataPageV2)},
-		"snappy":        {parquet.WithDictionaryDefault(false), parquet.WithCompression(compress.Codecs.Snappy)},
-		"zstd, 2":       {parquet.WithDictionaryDefault(false), parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDataPageVersion(parquet.DataPageV2)},
+		"version 1": {parquet.WithDictionaryDefault(false), parquet.WithDataPageVersion(parquet.DataPageV1)},
+		"version 2": {parquet.WithDictionaryDefault(false), parquet.WithDataPageVersion(parquet.DataPageV2)},
+		"snappy":    {parquet.WithDictionaryDefault(false), parquet.WithCompression(compress.Codecs.Snappy)},
+		"zstd, 2": {parquet.WithDictionaryDefault(false), parquet.WithCompression(compress.Codecs.Zstd),
+			parquet.WithDataPageVersion(parquet.DataPageV2)},
 		"gzip":          {parquet.WithDictionaryDefault(false), parquet.WithCompression(compress.Codecs.Gzip)},
 		"dictionaries":  {parquet.WithDictionaryDefault(true)},
 		"no statistics": {parquet.WithDictionaryDefault(false), parquet.WithStats(false)},
@@ -42,7 +43,8 @@ func TestPlainPagesAreRead(t *testing.T) {
 				t.Run(fmt.Sprintf("%s nullable %v nulls %v", name, nullable, nulls), func(t *testing.T) {
 					plain := name != "dictionaries" && !nulls && (name != "no statistics" || !nullable)
 					for _, page := range []int64{3000, 20_000, 1 << 20} { // within batches, of several, of all
-						readNumbersOf(t, append(slices.Clone(properties), parquet.WithDataPageSize(page), parquet.WithBatchSize(100)), nullable, nulls, plain)
+						readNumbersOf(t, append(slices.Clone(properties), parquet.WithDataPageSize(page),
+							parquet.WithBatchSize(100)), nullable, nulls, plain)
 					}
 				})
 			}
@@ -135,7 +137,8 @@ func sameNumbers(t *testing.T, read func(yield func(int, []*FlatColumn) error) e
 func numbersOfAllTypes(nullable, nulls bool) (arrow.Record, []bool) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var fields []arrow.Field
-	for _, typ := range []arrow.DataType{arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64} {
+	for _, typ := range []arrow.DataType{arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64,
+		arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64} {
 		fields = append(fields, arrow.Field{Name: typ.Name(), Type: typ, Nullable: nullable})
 	}
 	const rows = 10000 // of which a group has no multiple of a batch
@@ -181,7 +184,8 @@ func writeParquetGroups(t *testing.T, path string, rec arrow.Record, group int64
 		t.Fatal(err)
 	}
 	properties = append(slices.Clone(properties), parquet.WithMaxRowGroupLength(group))
-	w, err := pqarrow.NewFileWriter(rec.Schema(), f, parquet.NewWriterProperties(properties...), pqarrow.DefaultWriterProps())
+	w, err := pqarrow.NewFileWriter(rec.Schema(), f, parquet.NewWriterProperties(properties...),
+		pqarrow.DefaultWriterProps())
 	if err == nil {
 		err = w.Write(rec)
 	}
@@ -258,7 +262,9 @@ func TestDamagedPlainPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rec, _ := numbersOfAllTypes(true, false)
 			path := filepath.Join(t.TempDir(), "numbers.parquet")
-			writeParquet(t, path, rec, append(properties, parquet.WithDictionaryDefault(false), parquet.WithDataPageSize(3000), parquet.WithBatchSize(100)))
+			writeParquet(t, path, rec,
+				append(properties, parquet.WithDictionaryDefault(false), parquet.WithDataPageSize(3000),
+					parquet.WithBatchSize(100)))
 			whole, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -310,7 +316,8 @@ func readDamaged(t *testing.T, path string) (failed int) {
 		if errs[0] != nil {
 			failed++
 		}
-		if errs[0] == nil && errs[1] == nil && (!slices.Equal(ints[0], ints[1]) || !bytes.Equal(raw.Bytes(doubles[0]), raw.Bytes(doubles[1]))) {
+		if errs[0] == nil && errs[1] == nil && (!slices.Equal(ints[0], ints[1]) ||
+			!bytes.Equal(raw.Bytes(doubles[0]), raw.Bytes(doubles[1]))) {
 			t.Error("damaged pages are unpacked to other numbers than decoders make of them")
 		}
 		if errs[0] != nil && errs[1] == nil {
@@ -322,7 +329,8 @@ func readDamaged(t *testing.T, path string) (failed int) {
 
 // textsOf is a file of texts and numbers, none of them null.
 func textsOf(t *testing.T, nullable bool, properties []parquet.WriterProperty) (path string, want []string) {
-	fields := []arrow.Field{{Name: "text", Type: arrow.BinaryTypes.String, Nullable: nullable}, {Name: "int64", Type: arrow.PrimitiveTypes.Int64}}
+	fields := []arrow.Field{{Name: "text", Type: arrow.BinaryTypes.String, Nullable: nullable},
+		{Name: "int64", Type: arrow.PrimitiveTypes.Int64}}
 	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
 	rng := rand.New(rand.NewPCG(8, 9))
 	for i := range 10_000 {
@@ -345,8 +353,10 @@ func TestPlainTextsAreRead(t *testing.T) {
 		for _, codec := range []compress.Compression{compress.Codecs.Uncompressed, compress.Codecs.Snappy} {
 			for _, nullable := range []bool{false, true} {
 				for _, page := range []int64{100, 3000, 1 << 20} {
-					path, want := textsOf(t, nullable, []parquet.WriterProperty{parquet.WithDictionaryDefault(false), parquet.WithDataPageVersion(version),
-						parquet.WithCompression(codec), parquet.WithDataPageSize(page), parquet.WithBatchSize(50)})
+					path, want := textsOf(t, nullable,
+						[]parquet.WriterProperty{parquet.WithDictionaryDefault(false),
+							parquet.WithDataPageVersion(version),
+							parquet.WithCompression(codec), parquet.WithDataPageSize(page), parquet.WithBatchSize(50)})
 					f, err := openFlat(path)
 					if err != nil {
 						t.Fatal(err)
@@ -363,7 +373,8 @@ func TestPlainTextsAreRead(t *testing.T) {
 						return nil
 					})
 					if err != nil || !slices.Equal(got, want) {
-						t.Errorf("version %v, %v, nullable %v, pages of %d: %d texts, or others, %v", version, codec, nullable, page, len(got), err)
+						t.Errorf("version %v, %v, nullable %v, pages of %d: %d texts, or others, %v", version, codec,
+							nullable, page, len(got), err)
 					}
 				}
 			}
@@ -374,7 +385,9 @@ func TestPlainTextsAreRead(t *testing.T) {
 // TestDamagedTexts are errors, or as many texts as there were, and the same that the decoders
 // make of them.
 func TestDamagedTexts(t *testing.T) {
-	path, _ := textsOf(t, true, []parquet.WriterProperty{parquet.WithDictionaryDefault(false), parquet.WithDataPageSize(3000), parquet.WithBatchSize(100)})
+	path, _ := textsOf(t, true,
+		[]parquet.WriterProperty{parquet.WithDictionaryDefault(false), parquet.WithDataPageSize(3000),
+			parquet.WithBatchSize(100)})
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -55,7 +55,8 @@ func (f *flatFile) list(name string) int {
 		if path := c.ColumnPath(); len(path) < 2 || path[0] != name {
 			continue
 		}
-		if at >= 0 || c.MaxRepetitionLevel() != 1 || c.PhysicalType() != parquet.Types.Double && c.PhysicalType() != parquet.Types.Float {
+		if at >= 0 || c.MaxRepetitionLevel() != 1 ||
+			c.PhysicalType() != parquet.Types.Double && c.PhysicalType() != parquet.Types.Float {
 			return -1
 		}
 		at = i
@@ -236,7 +237,8 @@ func (n *numberReader) fill(c *rows.Chunk, rows int) (err error) {
 		last := len(features) - 1
 		sized(&c.Weights, rows)
 		if at := max(features[last].numbers(c.Weights, 1), negative(c.Weights)); at >= 0 {
-			return n.bad(n.row+int64(at), "the weight in column %q is %v, not a number of zero or more,", n.plan.Weight, c.Weights[at])
+			return n.bad(n.row+int64(at), "the weight in column %q is %v, not a number of zero or more,",
+				n.plan.Weight, c.Weights[at])
 		}
 		features = features[:last]
 	}

@@ -60,7 +60,8 @@ var listFormats = map[string][]parquet.WriterProperty{
 	"dictionary": nil,
 	"plain":      {parquet.WithDictionaryDefault(false)},
 	"pages":      {parquet.WithDictionaryDefault(false), parquet.WithDataPageSize(1000), parquet.WithBatchSize(77)},
-	"pages, 2":   {parquet.WithDictionaryDefault(false), parquet.WithDataPageSize(1000), parquet.WithBatchSize(77), parquet.WithDataPageVersion(parquet.DataPageV2), parquet.WithCompression(compress.Codecs.Snappy)},
+	"pages, 2": {parquet.WithDictionaryDefault(false), parquet.WithDataPageSize(1000), parquet.WithBatchSize(77),
+		parquet.WithDataPageVersion(parquet.DataPageV2), parquet.WithCompression(compress.Codecs.Snappy)},
 }
 
 func TestEvenListsAreRead(t *testing.T) {
@@ -80,7 +81,8 @@ func TestEvenListsAreRead(t *testing.T) {
 				if n, sum, err := readAll(path); err != nil || n != rows || sum != want {
 					t.Errorf("%s, %d lists of %d: %d rows, sum %v, want %v, %v", format, rows, width, n, sum, want, err)
 				}
-				if plain := format == "plain" && rows > 1; plain != byPages(t, path) && !strings.HasPrefix(format, "pages") {
+				if plain := format == "plain" && rows > 1; plain != byPages(t, path) &&
+					!strings.HasPrefix(format, "pages") {
 					t.Errorf("%s, %d lists of %d: read by pages is %v", format, rows, width, !plain)
 				}
 			}
@@ -109,7 +111,8 @@ func TestUnevenListsAreRefused(t *testing.T) {
 			continue // of one page: those of several are the harder ones
 		}
 		for _, at := range []int{1, 4800} {
-			for what, n := range map[string]int{"longer": 3, "much longer": 30_000, "shorter": 1, "empty": 0, "null": -1} {
+			for what, n := range map[string]int{"longer": 3, "much longer": 30_000, "shorter": 1,
+				"empty": 0, "null": -1} {
 				path := lists(t, 5000, 5000, func(i int) int {
 					if i == at {
 						return n
@@ -119,7 +122,8 @@ func TestUnevenListsAreRefused(t *testing.T) {
 				_, _, err := readAll(path)
 				if err == nil || !strings.Contains(err.Error(), "features") || !strings.Contains(err.Error(), path) {
 					t.Errorf("%s, %s in row %d: %v", format, what, at, err)
-				} else if row := fmt.Sprint("row ", at); (at > 1 || format != "dictionary") && !strings.HasSuffix(err.Error(), row) {
+				} else if row := fmt.Sprint("row ", at); (at > 1 || format != "dictionary") &&
+					!strings.HasSuffix(err.Error(), row) {
 					t.Errorf("%s, %s in row %d: %v", format, what, at, err)
 				}
 			}
@@ -129,8 +133,10 @@ func TestUnevenListsAreRefused(t *testing.T) {
 
 // TestTimesAreNoNumbers, as in the formats that a child reads.
 func TestTimesAreNoNumbers(t *testing.T) {
-	for _, typ := range []arrow.DataType{arrow.FixedWidthTypes.Date32, arrow.FixedWidthTypes.Timestamp_us, arrow.FixedWidthTypes.Time64us} {
-		schema := arrow.NewSchema([]arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Int64}, {Name: "when", Type: typ}}, nil)
+	for _, typ := range []arrow.DataType{arrow.FixedWidthTypes.Date32, arrow.FixedWidthTypes.Timestamp_us,
+		arrow.FixedWidthTypes.Time64us} {
+		schema := arrow.NewSchema([]arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Int64},
+			{Name: "when", Type: typ}}, nil)
 		path := filepath.Join(t.TempDir(), "times.parquet")
 		f, err := os.Create(path)
 		if err != nil {

@@ -38,7 +38,8 @@ func openNamed(path string, names ...string) (*opened, error) {
 	return &opened{kind: Parquet, parts: parts, flat: flat}, err
 }
 
-func (o *opened) columns(ctx context.Context, part int, names []string, yield func(rows int, cols []*FlatColumn) error) error {
+func (o *opened) columns(ctx context.Context, part int, names []string,
+	yield func(rows int, cols []*FlatColumn) error) error {
 	return ReadFlat(ctx, o.parts[part], names, yield)
 }
 

@@ -92,7 +92,8 @@ func (r *recordReader) wholePages(groups []int) (most int64) {
 				return 0 // who reads it says so
 			}
 			most = max(most, c.NumValues())
-			delta = delta || c.Type() == parquet.Types.Int64 && slices.Contains(c.Encodings(), parquet.Encodings.DeltaBinaryPacked)
+			delta = delta || c.Type() == parquet.Types.Int64 &&
+				slices.Contains(c.Encodings(), parquet.Encodings.DeltaBinaryPacked)
 		}
 	}
 	if !delta {
@@ -138,11 +139,13 @@ func foreign(path string, md *metadata.FileMetaData, group, column int) error {
 		return fault.New(fault.BadInput, "read", path, err)
 	}
 	if _, err := compress.GetCodec(c.Compression()); err != nil {
-		return fault.Newf(fault.BadInput, "read", path, "column %q is compressed by %v, which is not read", c.PathInSchema(), c.Compression()).
+		return fault.Newf(fault.BadInput, "read", path, "column %q is compressed by %v, which is not read",
+			c.PathInSchema(), c.Compression()).
 			WithHint("write the file with Zstandard, Snappy or gzip")
 	}
 	if slices.Contains(c.Encodings(), byteStreamSplit) {
-		return fault.Newf(fault.BadInput, "read", path, "column %q is encoded BYTE_STREAM_SPLIT, which is not read", c.PathInSchema()).
+		return fault.Newf(fault.BadInput, "read", path, "column %q is encoded BYTE_STREAM_SPLIT, which is not read",
+			c.PathInSchema()).
 			WithHint("write the column PLAIN or with a dictionary")
 	}
 	return nil

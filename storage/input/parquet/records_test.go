@@ -125,7 +125,8 @@ func readColumn(path, name string) error {
 func TestDifferencesWithNullsAreReadBesideLists(t *testing.T) {
 	const rows = 3*decodeBatch + 5
 	for _, column := range []string{"n", "list.list.element"} {
-		path := listed(t, rows, 2*decodeBatch, true, parquet.WithEncodingFor(column, parquet.Encodings.DeltaBinaryPacked))
+		path := listed(t, rows, 2*decodeBatch, true,
+			parquet.WithEncodingFor(column, parquet.Encodings.DeltaBinaryPacked))
 		if right, err := readListed(path); right != rows || err != nil {
 			t.Errorf("%s: %d of %d rows are right, and %v", column, right, rows, err)
 		}

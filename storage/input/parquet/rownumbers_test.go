@@ -35,16 +35,19 @@ func TestBadValuesAreFoundByTheirRow(t *testing.T) {
 				if name != "plain" {
 					typ = arrow.ListOf(typ)
 				}
-				fields := []arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Float64}, {Name: "x", Type: typ, Nullable: true}}
+				fields := []arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Float64},
+					{Name: "x", Type: typ, Nullable: true}}
 				b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
 				for i := range rows {
 					b.Field(0).(*array.Float64Builder).Append(float64(i))
 					write(b.Field(1), i)
 				}
 				path := filepath.Join(t.TempDir(), "bad.parquet")
-				writeParquetGroups(t, path, b.NewRecord(), group, []parquet.WriterProperty{parquet.WithDictionaryDefault(dictionary)})
+				writeParquetGroups(t, path, b.NewRecord(), group,
+					[]parquet.WriterProperty{parquet.WithDictionaryDefault(dictionary)})
 				_, _, err := readAll(path)
-				if want := fmt.Sprintf("row %d", bad); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), `"x"`) || !strings.HasSuffix(err.Error(), want) {
+				if want := fmt.Sprintf("row %d", bad); err == nil || !strings.Contains(err.Error(), path) ||
+					!strings.Contains(err.Error(), `"x"`) || !strings.HasSuffix(err.Error(), want) {
 					t.Errorf("%v, want %s, column x, %s", err, path, want)
 				}
 			})

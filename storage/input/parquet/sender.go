@@ -113,7 +113,8 @@ func (s *sender) chunk(c *rows.Chunk) error {
 	if c.Rows() == 0 {
 		return nil
 	}
-	d := &decodedChunk{Width: c.Width, Texts: c.Texts, Lens: [5]int{len(c.Labels), len(c.Values), len(c.Offsets), len(c.Indices), len(c.Weights)}}
+	d := &decodedChunk{Width: c.Width, Texts: c.Texts,
+		Lens: [5]int{len(c.Labels), len(c.Values), len(c.Offsets), len(c.Indices), len(c.Weights)}}
 	return s.send(&decodeReply{Chunk: d}, chunkParts(c)...)
 }
 

@@ -59,7 +59,8 @@ func valuesOf(rec arrow.Record) (rows []string) {
 // TestADictionaryIsNotSentAgainAndAgain: with every part of a record goes the whole of it.
 func TestADictionaryIsNotSentAgainAndAgain(t *testing.T) {
 	kind := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.BinaryTypes.String}
-	schema := arrow.NewSchema([]arrow.Field{{Name: "text", Type: kind}, {Name: "texts", Type: arrow.ListOf(arrow.BinaryTypes.String)}}, nil)
+	schema := arrow.NewSchema([]arrow.Field{{Name: "text", Type: kind},
+		{Name: "texts", Type: arrow.ListOf(arrow.BinaryTypes.String)}}, nil)
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 	defer b.Release()
 	const rows = 8000

@@ -45,10 +45,12 @@ func describeFlat(path string, columns []string) (*columnsInFile, error) {
 	defer f.close()
 	for _, name := range columns {
 		if f.column(name) < 0 && !f.hasGroup(name) {
-			return nil, fault.Newf(fault.BadInput, "read", path, "it has no column %q; its columns are %s", name, strings.Join(f.names(), " "))
+			return nil, fault.Newf(fault.BadInput, "read", path, "it has no column %q; its columns are %s", name,
+				strings.Join(f.names(), " "))
 		}
 	}
-	return &columnsInFile{Names: f.names(), Groups: f.groups(), GroupRows: groupRows(f.r.MetaData()), Rows: f.r.NumRows(), Flat: f.flat(columns)}, nil
+	return &columnsInFile{Names: f.names(), Groups: f.groups(), GroupRows: groupRows(f.r.MetaData()),
+		Rows: f.r.NumRows(), Flat: f.flat(columns)}, nil
 }
 
 // hasGroup reports whether a file has a column of columns.
@@ -72,7 +74,8 @@ func (f *flatFile) names() (out []string) {
 // ReadFlat hands on the rows of a part of a Parquet file, where PlanFlat has reported
 // that it can be read so: a few thousand at a time, valid during the call only. A child
 // process decodes them, or where nothing has to be decoded finds them.
-func ReadFlat(ctx context.Context, rng files.Range, names []string, yield func(rows int, cols []*FlatColumn) error) error {
+func ReadFlat(ctx context.Context, rng files.Range, names []string,
+	yield func(rows int, cols []*FlatColumn) error) error {
 	if err := rng.File.Unchanged(); err != nil {
 		return err
 	}
@@ -83,7 +86,8 @@ func ReadFlat(ctx context.Context, rng files.Range, names []string, yield func(r
 	each := func(rows int, cols []*FlatColumn) error { return cmp.Or(ctx.Err(), yield(rows, cols)) }
 	raw := &rawFile{path: rng.File.Path}
 	defer raw.close()
-	order := decodeOrder{Path: rng.File.Path, Kind: Parquet, Columns: names, Groups: groupsOf(rng), Memory: memoryFor(rng.File.Size)}
+	order := decodeOrder{Path: rng.File.Path, Kind: Parquet, Columns: names, Groups: groupsOf(rng),
+		Memory: memoryFor(rng.File.Size)}
 	err := decode(ctx, order, func(r *decodeReply) error {
 		if r.Pages != nil {
 			return raw.group(r.Pages, cols, each)
@@ -134,11 +138,13 @@ func groupsOf(r files.Range) (out []int) {
 // ReadRecords hands on the rows of a part of a file as Arrow records, which are valid
 // during the call only. Those of Parquet have no other columns than names. A child
 // process decodes them.
-func ReadRecords(ctx context.Context, kind Kind, rng files.Range, names []string, yield func(arrow.Record) error) error {
+func ReadRecords(ctx context.Context, kind Kind, rng files.Range, names []string,
+	yield func(arrow.Record) error) error {
 	if err := rng.File.Unchanged(); err != nil {
 		return err
 	}
-	order := decodeOrder{Path: rng.File.Path, Kind: kind, Records: true, Only: names, Groups: groupsOf(rng), Memory: memoryFor(rng.File.Size)}
+	order := decodeOrder{Path: rng.File.Path, Kind: kind, Records: true, Only: names, Groups: groupsOf(rng),
+		Memory: memoryFor(rng.File.Size)}
 	return decode(ctx, order, func(r *decodeReply) error {
 		if r.Arrow <= 0 || r.Arrow > len(r.raw) {
 			return nil

@@ -15,5 +15,6 @@ func NoColumn(path, flag, want string, names []string) error {
 
 // SameColumn refuses one column for both label and weight.
 func SameColumn(path, name string) error {
-	return fault.Newf(fault.Usage, "read", path, "column %q is to be both label and weight", name).WithHint("--label and --weight-column name them")
+	return fault.Newf(fault.Usage, "read", path, "column %q is to be both label and weight", name).
+		WithHint("--label and --weight-column name them")
 }

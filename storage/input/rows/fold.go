@@ -23,7 +23,8 @@ func (f *Fold) Keeps(part, row int) bool {
 	if f.Of > 0 && (Mix(uint64(part), uint64(row))%uint64(f.Of) == uint64(f.Number)) != f.Held {
 		return false
 	}
-	return f.Held || f.Stop == 0 || (float64(Mix(stopSeed+uint64(part), uint64(row))>>11)/(1<<53) < f.Stop) == f.Stopping
+	return f.Held || f.Stop == 0 ||
+		(float64(Mix(stopSeed+uint64(part), uint64(row))>>11)/(1<<53) < f.Stop) == f.Stopping
 }
 
 // Through hands on the rows of a part that the fold keeps, and that are not dropped.
