@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -21,19 +22,19 @@ type factors struct {
 // MarshalBinary lays the factors out as floats.
 func (f factors) MarshalBinary() ([]byte, error) {
 	out := make([]byte, 0, 8*(len(f.At)+len(f.Gram)+kernel.GramSlack+2))
-	return putFloats(out, []float64{float64(f.Rank), float64(f.Count)}, f.At, make([]float64, kernel.GramSlack), f.Gram), nil
+	return num.PutFloats(out, []float64{float64(f.Rank), float64(f.Count)}, f.At, make([]float64, kernel.GramSlack), f.Gram), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (f *factors) UnmarshalBinary(raw []byte) error {
-	v, err := viewFloats(raw, 2+kernel.GramSlack)
+	v, err := num.ViewFloats(raw, 2+kernel.GramSlack)
 	if err != nil {
 		return err
 	}
 	f.Rank, f.Count = int(v[0]), int(v[1])
 	n := f.Rank * f.Count
 	if v = v[2:]; n < 0 || n+kernel.GramSlack > len(v) {
-		return errCutShort
+		return num.ErrCutShort
 	}
 	f.At = v[:n+kernel.GramSlack]
 	if v = v[n+kernel.GramSlack:]; len(v) == f.Rank*f.Rank && len(v) > 0 {
@@ -85,25 +86,25 @@ func (s *solved) rows() (rows, numbers int) {
 // MarshalBinary lays the rows out as floats: all numbers of rows, then all vectors.
 func (s solved) MarshalBinary() ([]byte, error) {
 	rows, numbers := s.rows()
-	out := putFloats(make([]byte, 0, 8*(rows+numbers+3)), []float64{s.Error, s.Ratings, float64(rows)})
+	out := num.PutFloats(make([]byte, 0, 8*(rows+numbers+3)), []float64{s.Error, s.Ratings, float64(rows)})
 	for _, r := range s.Runs {
-		out = putFloats(out, r.IDs)
+		out = num.PutFloats(out, r.IDs)
 	}
 	for _, r := range s.Runs {
-		out = putFloats(out, r.At)
+		out = num.PutFloats(out, r.At)
 	}
 	return out, nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *solved) UnmarshalBinary(raw []byte) error {
-	v, err := viewFloats(raw, 3)
+	v, err := num.ViewFloats(raw, 3)
 	if err != nil {
 		return err
 	}
 	n := int(v[2])
 	if n < 0 || n > len(v)-3 {
-		return errCutShort
+		return num.ErrCutShort
 	}
 	s.Error, s.Ratings, s.Runs = v[0], v[1], nil
 	if n > 0 {

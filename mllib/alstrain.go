@@ -8,6 +8,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -40,13 +41,13 @@ func (s *alsState) Parameters() [][]float64 {
 // MarshalBinary lays the state out as floats.
 func (s alsState) MarshalBinary() ([]byte, error) {
 	out := make([]byte, 0, 8*(len(s.Users.At)+len(s.Items.At)+len(s.Users.IDs)+len(s.Items.IDs)+32))
-	out = putFloats(out, []float64{s.Error, s.Ending, float64(len(s.Users.IDs)), float64(len(s.Users.At)), float64(len(s.Items.IDs)), float64(len(s.Items.At))})
-	return putFloats(out, s.Users.IDs, s.Users.At, s.Items.IDs, s.Items.At, s.Rules.floats()), nil
+	out = num.PutFloats(out, []float64{s.Error, s.Ending, float64(len(s.Users.IDs)), float64(len(s.Users.At)), float64(len(s.Items.IDs)), float64(len(s.Items.At))})
+	return num.PutFloats(out, s.Users.IDs, s.Users.At, s.Items.IDs, s.Items.At, s.Rules.floats()), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *alsState) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 6)
+	v, err := num.GetFloats(raw, 6)
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func (s *alsState) UnmarshalBinary(raw []byte) error {
 	for i, to := range []*[]float64{&s.Users.IDs, &s.Users.At, &s.Items.IDs, &s.Items.At} {
 		n := int(lengths[i])
 		if n < 0 || n > len(v) {
-			return errCutShort
+			return num.ErrCutShort
 		}
 		*to, v = v[:n:n], v[n:]
 	}
@@ -67,7 +68,7 @@ func (s *alsState) UnmarshalBinary(raw []byte) error {
 func (s *side) take(rows solved, rank int) error {
 	n, numbers := rows.rows()
 	if numbers != rank*n {
-		return errCutShort
+		return num.ErrCutShort
 	}
 	if len(s.IDs) == 0 {
 		s.begin(rows, rank)
@@ -75,7 +76,7 @@ func (s *side) take(rows solved, rank int) error {
 	k := 0
 	for _, run := range rows.Runs {
 		if len(run.At) != rank*len(run.IDs) {
-			return errCutShort
+			return num.ErrCutShort
 		}
 		for i, id := range run.IDs {
 			place, err := s.placeOf(k, id)
@@ -177,7 +178,7 @@ func (t *als) prepare(ctx context.Context) error {
 			}
 			row[j] = math.Abs(row[j])
 		}
-		normalize(row)
+		num.Normalize(row)
 	}
 	return nil
 }
@@ -210,7 +211,7 @@ func (t *als) half(ctx context.Context, it *rdd.Iteration) error {
 	t.st.last = mine
 	error := math.Sqrt(rows.Error / max(1, rows.Ratings))
 	t.out.Iterations = sweep
-	if !isFinite(error) {
+	if !num.Finite(error) {
 		return fault.Newf(fault.BadInput, "train", "als", "the vectors are not finite after sweep %d", sweep).WithHint("raise --reg")
 	}
 	o := t.observed(sweep, error, 0)

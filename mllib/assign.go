@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -19,19 +20,19 @@ type centres struct {
 
 // MarshalBinary lays the centres out as floats.
 func (c centres) MarshalBinary() ([]byte, error) {
-	return putFloats(nil, []float64{float64(c.K), float64(c.D)}, c.At, c.Shift), nil
+	return num.PutFloats(nil, []float64{float64(c.K), float64(c.D)}, c.At, c.Shift), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (c *centres) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 2)
+	v, err := num.GetFloats(raw, 2)
 	if err != nil {
 		return err
 	}
 	c.K, c.D = int(v[0]), int(v[1])
 	v = v[2:]
 	if c.K < 0 || c.D < 0 || c.K*c.D > len(v) {
-		return errCutShort
+		return num.ErrCutShort
 	}
 	if c.At, v = v[:c.K*c.D], v[c.K*c.D:]; len(v) == c.D {
 		c.Shift = v
@@ -50,18 +51,18 @@ type clusters struct {
 // MarshalBinary lays the sums out as floats.
 func (c clusters) MarshalBinary() ([]byte, error) {
 	out := make([]byte, 0, 8*(len(c.Sum)+len(c.N)+3))
-	return putFloats(out, []float64{c.Cost, c.CostSq, float64(len(c.N))}, c.N, c.Sum), nil
+	return num.PutFloats(out, []float64{c.Cost, c.CostSq, float64(len(c.N))}, c.N, c.Sum), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (c *clusters) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 3)
+	v, err := num.GetFloats(raw, 3)
 	if err != nil {
 		return err
 	}
 	k := int(v[2])
 	if k < 0 || len(v) < 3+k {
-		return errCutShort
+		return num.ErrCutShort
 	}
 	c.Cost, c.CostSq, c.N, c.Sum = v[0], v[1], v[3:3+k], v[3+k:]
 	return nil
@@ -158,16 +159,9 @@ func squaredLength(b *rdd.Batch, r int) float64 {
 		from, to = int(b.Offsets[r]), int(b.Offsets[r+1])
 	}
 	if b.X32 != nil {
-		return sumOfSquares(b.X32[from:to])
+		return num.SumOfSquares(b.X32[from:to])
 	}
-	return sumOfSquares(b.X64[from:to])
-}
-
-func sumOfSquares[T kernel.Float](x []T) (sq float64) {
-	for _, v := range x {
-		sq = math.FMA(float64(v), float64(v), sq)
-	}
-	return sq
+	return num.SumOfSquares(b.X64[from:to])
 }
 
 // clusters folds rows into clusters.

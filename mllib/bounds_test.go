@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
 // TestBoundsChangeNothing: under whatever centres come after one another, the nearest
@@ -43,7 +44,7 @@ func boundsChangeNothing[T kernel.Float](t *testing.T, how string, d, k int) {
 	}
 	if how == "cosine" {
 		for r := range n {
-			scale = append(scale, 1/math.Sqrt(sumOfSquares(x[r*d:(r+1)*d])))
+			scale = append(scale, 1/math.Sqrt(num.SumOfSquares(x[r*d:(r+1)*d])))
 		}
 	}
 	a, notes := &assigner{cosine: how == "cosine"}, newRowNotes(n).(*rowNotes)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -30,7 +31,7 @@ type Quality struct {
 
 // quality returns what is known; nil is nothing.
 func (s *Summary) quality() *Quality {
-	if !isFinite(s.Gap) || !isFinite(s.Objective) {
+	if !num.Finite(s.Gap) || !num.Finite(s.Objective) {
 		return nil
 	}
 	return &Quality{Objective: s.Objective, Gap: s.Gap, GapBy: s.GapBy, Tolerance: s.tolerance, Converged: s.Converged}
@@ -66,17 +67,17 @@ const certificateHead = 7
 // MarshalBinary lays the sums out as floats.
 func (c certificate) MarshalBinary() ([]byte, error) {
 	head := []float64{float64(c.K), c.Loss[0], c.Loss[1], c.Conj[0], c.Conj[1], c.Coef[0], c.Coef[1]}
-	return putFloats(make([]byte, 0, 8*(len(c.Sum)+certificateHead)), head, c.Sum), nil
+	return num.PutFloats(make([]byte, 0, 8*(len(c.Sum)+certificateHead)), head, c.Sum), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (c *certificate) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, certificateHead)
+	v, err := num.GetFloats(raw, certificateHead)
 	if err != nil {
 		return err
 	}
 	if c.K = int(v[0]); c.K != 1 && c.K != 2 {
-		return errCutShort
+		return num.ErrCutShort
 	}
 	c.Loss, c.Conj, c.Coef = [2]float64{v[1], v[2]}, [2]float64{v[3], v[4]}, [2]float64{v[5], v[6]}
 	c.Sum = v[certificateHead:]
@@ -154,7 +155,7 @@ func (p *problem) bound(v []float64, c certificate, weight float64, squared bool
 	} else {
 		u, dual = p.balancedDual(v, c, weight)
 	}
-	return objective, max(0, objective-dual), isFinite(dual) && u != nil
+	return objective, max(0, objective-dual), num.Finite(dual) && u != nil
 }
 
 // pull is minus the derivative of the mean loss by each variable, the intercept apart,
@@ -318,7 +319,7 @@ func (t *trainer) unbounded(ctx context.Context, c certificate, weight float64) 
 	if !m.wellPosed() {
 		return nil // what nearly equal columns have to gain is lost in rounding
 	}
-	if _, falls := m.minimize(t.st.Y, nil); isFinite(falls) && falls >= 0 {
+	if _, falls := m.minimize(t.st.Y, nil); num.Finite(falls) && falls >= 0 {
 		t.out.Gap, t.out.GapBy = falls, ByCurvature
 	}
 	return nil

@@ -2,6 +2,7 @@ package mllib
 
 import (
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -17,18 +18,18 @@ type curvature struct {
 // MarshalBinary lays the sums out as floats.
 func (c curvature) MarshalBinary() ([]byte, error) {
 	out := make([]byte, 0, 8*(len(c.H)+len(c.Sum)+6))
-	return putFloats(out, []float64{float64(len(c.Sum))}, c.head(), c.Sum, c.H), nil
+	return num.PutFloats(out, []float64{float64(len(c.Sum))}, c.head(), c.Sum, c.H), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (c *curvature) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 1+gradientHead)
+	v, err := num.GetFloats(raw, 1+gradientHead)
 	if err != nil {
 		return err
 	}
 	d := int(v[0])
 	if v = v[1:]; d < 0 || d > len(v)-gradientHead {
-		return errCutShort
+		return num.ErrCutShort
 	}
 	c.set(v[:gradientHead+d])
 	c.H = v[gradientHead+d:]

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -26,18 +27,18 @@ const dualHead = 8
 // MarshalBinary lays the parameter out as floats.
 func (p dualParam) MarshalBinary() ([]byte, error) {
 	head := []float64{p.Sigma, p.Rows, p.Positive, p.Weights[0], p.Weights[1], flag(p.Intercept), flag(p.Check), float64(len(p.W))}
-	return putFloats(make([]byte, 0, 8*(3*len(p.W)+dualHead)), head, p.W, p.Inverse, p.Shift), nil
+	return num.PutFloats(make([]byte, 0, 8*(3*len(p.W)+dualHead)), head, p.W, p.Inverse, p.Shift), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (p *dualParam) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, dualHead)
+	v, err := num.GetFloats(raw, dualHead)
 	if err != nil {
 		return err
 	}
 	n := int(v[dualHead-1])
 	if n < 0 || len(v) < dualHead+2*n {
-		return errCutShort
+		return num.ErrCutShort
 	}
 	p.Sigma, p.Rows, p.Positive, p.Weights = v[0], v[1], v[2], [2]float64{v[3], v[4]}
 	p.Intercept, p.Check = v[5] != 0, v[6] != 0
@@ -65,12 +66,12 @@ type dualSums struct {
 
 // MarshalBinary lays the sums out as floats.
 func (s dualSums) MarshalBinary() ([]byte, error) {
-	return putFloats(make([]byte, 0, 8*(len(s.Move)+1)), []float64{s.Conj}, s.Move), nil
+	return num.PutFloats(make([]byte, 0, 8*(len(s.Move)+1)), []float64{s.Conj}, s.Move), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *dualSums) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 1)
+	v, err := num.GetFloats(raw, 1)
 	if err == nil {
 		s.Conj, s.Move = v[0], v[1:]
 	}

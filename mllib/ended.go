@@ -6,7 +6,8 @@ import (
 	"encoding/json"
 	"math"
 
-	"github.com/volley-engine/volley/storage/pack"
+	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/storage"
 )
 
 // Ended says of a model that training went on until its own rule ended it: by what
@@ -43,7 +44,7 @@ func (c LinearConfig) problem(meta *pack.Meta, proven bool) (string, error) {
 // out.
 func (c *LinearConfig) ended(meta *pack.Meta, sum *Summary, before bool) (e *Ended, err error) {
 	still := sum.StoppedBy == "tolerance" && !sum.Solver.curved() && !sum.returned
-	if !sum.Converged && !still || !isFinite(sum.Objective) || before {
+	if !sum.Converged && !still || !num.Finite(sum.Objective) || before {
 		return nil, nil
 	}
 	e = &Ended{Objective: sum.Objective, Tolerance: c.Tol, Proven: sum.Converged && sum.GapBy == ByDuality}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -81,7 +82,7 @@ func (e *ends) hold(got *Trained) []string {
 	e.faults = nil
 	m := got.Model
 	f := e.p.value(m.Weights, m.Intercept)
-	if !isFinite(f) || !isFinite(got.Objective) {
+	if !num.Finite(f) || !num.Finite(got.Objective) {
 		e.fault("the objective is %v, and is said to be %v", f, got.Objective)
 		return e.faults
 	}

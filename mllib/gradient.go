@@ -1,12 +1,11 @@
 package mllib
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"sync"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -30,51 +29,24 @@ const paramHead = 6
 // MarshalBinary lays the parameter out as floats.
 func (p linearParam) MarshalBinary() ([]byte, error) {
 	out := make([]byte, 0, 8*(len(p.W)+len(p.Shift)+paramHead))
-	return putFloats(out, []float64{p.Bias, p.Positive, p.Width, p.Weights[0], p.Weights[1], float64(len(p.W))}, p.W, p.Shift), nil
+	return num.PutFloats(out, []float64{p.Bias, p.Positive, p.Width, p.Weights[0], p.Weights[1], float64(len(p.W))}, p.W, p.Shift), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (p *linearParam) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, paramHead)
+	v, err := num.GetFloats(raw, paramHead)
 	if err != nil {
 		return err
 	}
 	d := int(v[paramHead-1])
 	if d < 0 || d > len(v)-paramHead {
-		return errCutShort
+		return num.ErrCutShort
 	}
 	p.Bias, p.Positive, p.Width, p.Weights = v[0], v[1], v[2], [2]float64{v[3], v[4]}
 	if p.W, v = v[paramHead:paramHead+d], v[paramHead+d:]; len(v) == d {
 		p.Shift = v
 	}
 	return nil
-}
-
-var errCutShort = errors.New("the numbers of a model are cut short")
-
-func putFloats(out []byte, parts ...[]float64) []byte {
-	for _, x := range parts {
-		out = rdd.AppendFloats(out, x)
-	}
-	return out
-}
-
-// getFloats reads floats, at least `least` of them.
-func getFloats(raw []byte, least int) ([]float64, error) {
-	return atLeast(least, raw, rdd.ParseFloats)
-}
-
-// viewFloats is getFloats of what is large and only read: it is not copied.
-func viewFloats(raw []byte, least int) ([]float64, error) {
-	return atLeast(least, raw, rdd.ViewFloats)
-}
-
-func atLeast(least int, raw []byte, parse func([]byte) ([]float64, error)) ([]float64, error) {
-	v, err := parse(raw)
-	if err != nil || len(v) < least {
-		return nil, fmt.Errorf("%d bytes are not the numbers of a model", len(raw))
-	}
-	return v, nil
 }
 
 // gradient is the sum over some rows of loss, squared loss, the derivative of
@@ -106,12 +78,12 @@ func (g *gradient) setLosses(l kernel.Losses) {
 
 // MarshalBinary lays the sums out as floats.
 func (g gradient) MarshalBinary() ([]byte, error) {
-	return putFloats(make([]byte, 0, 8*(len(g.Sum)+gradientHead)), g.head(), g.Sum), nil
+	return num.PutFloats(make([]byte, 0, 8*(len(g.Sum)+gradientHead)), g.head(), g.Sum), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (g *gradient) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, gradientHead)
+	v, err := num.GetFloats(raw, gradientHead)
 	if err == nil {
 		g.set(v)
 	}
@@ -167,7 +139,7 @@ func (r *rowLoss) gradients() rdd.Aggregator[linearParam, rdd.Point, gradient] {
 		Scale:    scaleGradient,
 		Close: func(g gradient, _ linearParam, rows float64) gradient {
 			if g.Squares = 0; rows > 0 {
-				g.Squares = sumSquares(g.Sum, []float64{g.Coef}) / rows
+				g.Squares = num.SquaredLength(g.Sum, []float64{g.Coef}) / rows
 			}
 			return g
 		},

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -40,7 +41,7 @@ const (
 
 // finiteAtFirst refuses data on which the loss cannot be computed at all.
 func finiteAtFirst(job string, objective float64) error {
-	if isFinite(objective) {
+	if num.Finite(objective) {
 		return nil
 	}
 	return fault.Newf(fault.BadInput, "train", job, "the objective is %v where training begins: values or labels are too large", objective).
@@ -120,5 +121,5 @@ func (g *guardState) lowest(point []float64, f float64) {
 // better returns the best point that was seen on all data, if the objective is less
 // there than f.
 func (g *guardState) better(f float64) (point []float64, ok bool) {
-	return g.Point, g.Sure == 1 && (g.F < f || !isFinite(f))
+	return g.Point, g.Sure == 1 && (g.F < f || !num.Finite(f))
 }

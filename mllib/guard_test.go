@@ -12,6 +12,7 @@ import (
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -42,7 +43,7 @@ func TestStepsThatAreTooLongEndNoRun(t *testing.T) {
 			t.Errorf("%s: %v", solver, err)
 			continue
 		}
-		if !isFinite(got.Objective) || got.Objective > 6 || got.Converged && got.Gap > c.Tol*math.Max(1, got.Objective) {
+		if !num.Finite(got.Objective) || got.Objective > 6 || got.Converged && got.Gap > c.Tol*math.Max(1, got.Objective) {
 			t.Errorf("%s: objective %v, gap %v, converged %v", solver, got.Objective, got.Gap, got.Converged)
 		}
 	}

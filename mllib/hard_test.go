@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -327,9 +328,9 @@ func TestANetworkRefusesHugeNumbers(t *testing.T) {
 		})
 		got, err := network1(t, path)
 		if err == nil {
-			finite := isFinite(got.Loss)
+			finite := num.Finite(got.Loss)
 			for _, v := range got.Model.numbers {
-				finite = finite && isFinite(v)
+				finite = finite && num.Finite(v)
 			}
 			t.Errorf("column %s with 1e300 was taken in; all numbers finite: %v", column, finite)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -55,13 +56,6 @@ func heldMeta(ctx context.Context, s *rdd.Session, in rdd.Input, rows rdd.Packed
 	return meta, nil
 }
 
-// resized is a vector of n entries, zeros where it had none.
-func resized(v []float64, n int) []float64 {
-	out := make([]float64, n)
-	copy(out, v)
-	return out
-}
-
 // stopsEarly finds the loss on the rows held out, if there are any, and reports whether
 // it is time to stop.
 func (t *training) stopsEarly(ctx context.Context, it *rdd.Iteration, held *pack.Meta, h *heldState, point []float64, patience int,
@@ -86,7 +80,7 @@ func (t *training) stopsEarly(ctx context.Context, it *rdd.Iteration, held *pack
 // heldLoss is that of the linear model at Y on the rows held out.
 func (t *trainer) heldLoss(ctx context.Context) (float64, error) {
 	p := t.prob.param(t.st.Y)
-	p.W = resized(p.W, t.held.Features)
+	p.W = num.Resized(p.W, t.held.Features)
 	g, err := t.plan.HeldLoss.Run(ctx, t.s, p)
 	return g.Loss / t.prob.counted, err
 }
@@ -95,7 +89,7 @@ func (t *trainer) heldLoss(ctx context.Context) (float64, error) {
 func (t *softmax) heldLoss(ctx context.Context) (float64, error) {
 	p := t.param(t.st.Y)
 	p.D = t.held.Features
-	p.W = resized(p.W, p.D*p.K)
+	p.W = num.Resized(p.W, p.D*p.K)
 	s, err := t.plan.HeldLoss.Run(ctx, t.s, p)
 	return s.Loss / t.prob.counted, err
 }
@@ -104,7 +98,7 @@ func (t *softmax) heldLoss(ctx context.Context) (float64, error) {
 func (t *mlp) heldLoss(ctx context.Context) (float64, error) {
 	net := t.param()
 	first := net.Sizes[1]
-	inputs := resized(net.V[:net.Sizes[0]*first], t.held.Features*first) // a row of weights for each
+	inputs := num.Resized(net.V[:net.Sizes[0]*first], t.held.Features*first) // a row of weights for each
 	net.V = slices.Concat(inputs, net.V[net.Sizes[0]*first:])
 	net.Sizes = slices.Concat([]int{t.held.Features}, net.Sizes[1:])
 	s, err := t.plan.HeldLoss.Run(ctx, t.s, net)

@@ -3,6 +3,7 @@ package mllib
 import (
 	"math"
 
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -27,12 +28,12 @@ type drawParam struct {
 // MarshalBinary lays the parameter out as floats.
 func (p drawParam) MarshalBinary() ([]byte, error) {
 	raw, err := p.centres.MarshalBinary()
-	return append(putFloats(nil, []float64{p.Chance, p.Even, math.Float64frombits(p.Seed)}), raw...), err
+	return append(num.PutFloats(nil, []float64{p.Chance, p.Even, math.Float64frombits(p.Seed)}), raw...), err
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (p *drawParam) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 3)
+	v, err := num.GetFloats(raw, 3)
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (a *assigner) draw(d drawn, p drawParam, b *rdd.Batch) drawn {
 
 // drawNumber is a number in [0, 1) that is as good as drawn.
 func drawNumber(seed uint64, place int64, b *rdd.Batch, r int) float64 {
-	h := mix(seed ^ mix(uint64(place)))
+	h := num.Mix(seed ^ num.Mix(uint64(place)))
 	from, to := r*b.Features, (r+1)*b.Features
 	if !b.Dense() {
 		from, to = int(b.Offsets[r]), int(b.Offsets[r+1])
@@ -85,15 +86,7 @@ func drawNumber(seed uint64, place int64, b *rdd.Batch, r int) float64 {
 		} else {
 			v = b.X64[k]
 		}
-		h = mix(h ^ math.Float64bits(v))
+		h = num.Mix(h ^ math.Float64bits(v))
 	}
 	return float64(h>>11) / (1 << 53)
-}
-
-// mix spreads the bits of x (the finalizer of SplitMix64).
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

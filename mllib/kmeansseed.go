@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
 // seeding chooses centres among weighted points: greedy k-means++ (Arthur &
@@ -41,7 +42,7 @@ func newSeeding(points [][]float64, weight []float64, k int, seed uint64) *seedi
 	s.dist, s.gone = make([]float64, n), make([]float64, n)
 	for i := range points {
 		s.rows[i] = int32(i)
-		s.norm[i] = sumOfSquares(s.point(i))
+		s.norm[i] = num.SumOfSquares(s.point(i))
 	}
 	return s
 }
@@ -69,7 +70,7 @@ func (s *seeding) point(i int) []float64 { return s.x[i*s.d : (i+1)*s.d] }
 // distances fills out with the squared distances of all points from one place.
 func (s *seeding) distances(out, place []float64) {
 	kernel.Dots(out, place, s.x, s.rows)
-	own := sumOfSquares(place)
+	own := num.SumOfSquares(place)
 	for i, z := range out {
 		out[i] = max(0, math.FMA(-2, z, s.norm[i]+own))
 	}
@@ -145,7 +146,7 @@ func (s *seeding) farFrom(out []float64, point int) (sum float64) {
 // drawFrom draws an index with a chance that grows with its weight; −1 where all
 // are zero.
 func drawFrom(weight []float64, rng *rand.Rand) int {
-	left, last := float64(rng.Float64()*sumOf(weight)), -1
+	left, last := float64(rng.Float64()*num.Sum(weight)), -1
 	for i, w := range weight {
 		if w > 0 {
 			if last = i; left < w {
@@ -255,12 +256,4 @@ func (s *seeding) toMeans(at []int32) {
 			s.at[j] = sum[j] / n
 		}
 	}
-}
-
-// sumOf adds numbers up, one after the other.
-func sumOf(values []float64) (sum float64) {
-	for _, v := range values {
-		sum += v
-	}
-	return sum
 }

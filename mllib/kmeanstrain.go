@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -90,7 +91,7 @@ func (t *kmeans) prepare(ctx context.Context) error {
 
 // restart chooses the first centres of a run.
 func (t *kmeans) restart(ctx context.Context) error {
-	first, err := t.first(ctx, mix(t.cfg.Seed+uint64(t.st.Run)))
+	first, err := t.first(ctx, num.Mix(t.cfg.Seed+uint64(t.st.Run)))
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func (t *kmeans) first(ctx context.Context, seed uint64) ([][]float64, error) {
 	}
 	candidates = append(candidates, points[0])
 	most := t.seedRows()
-	stand, weight, err := t.drawn(ctx, candidates, mix(seed), most/2, most/2)
+	stand, weight, err := t.drawn(ctx, candidates, num.Mix(seed), most/2, most/2)
 	if err != nil || len(stand) == 0 {
 		return t.filled(candidates[len(candidates)-1:], points), err
 	}
@@ -160,7 +161,7 @@ func (t *kmeans) drawn(ctx context.Context, candidates [][]float64, seed uint64,
 	if all.Cost > 0 {
 		draw.Chance = float64(far) / all.Cost
 	}
-	if draw.Even = float64(even) / sumOf(all.N); even > 0 && t.meta.Rows <= int64(far+even) {
+	if draw.Even = float64(even) / num.Sum(all.N); even > 0 && t.meta.Rows <= int64(far+even) {
 		draw.Even = math.MaxFloat64
 	}
 	splits, err := t.plan.Draw.Run(ctx, t.s, draw)
@@ -188,18 +189,9 @@ func (t *kmeans) unit(points [][]float64) [][]float64 {
 	out := make([][]float64, len(points))
 	for i, p := range points {
 		out[i] = slices.Clone(p)
-		normalize(out[i])
+		num.Normalize(out[i])
 	}
 	return out
-}
-
-// normalize brings a vector to length 1, unless it is zero.
-func normalize(x []float64) {
-	if sq := sumOfSquares(x); sq > 0 {
-		for j := range x {
-			x[j] /= math.Sqrt(sq)
-		}
-	}
 }
 
 // densePoint are the features of a row, d of them.
@@ -232,7 +224,7 @@ func (t *kmeans) move(at []float64, c clusters) []float64 {
 			row[j] = c.Sum[k*d+j] / n
 		}
 		if t.cfg.Distance == Cosine {
-			normalize(row)
+			num.Normalize(row)
 		}
 	}
 	return out
@@ -251,7 +243,7 @@ func (t *kmeans) iterate(ctx context.Context, it *rdd.Iteration) error {
 	cost := c.Cost / info.Weight * weight
 	it.Report("objective", cost)
 	exact := info.Merged == info.Rows
-	if !isFinite(cost) {
+	if !num.Finite(cost) {
 		return fault.Newf(fault.BadInput, "kmeans", "the data", "its squared distances are not finite")
 	}
 	o := t.observed(t.st.Step, cost, float64(weight*t.standardError(c.Cost, c.CostSq)))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
 // ridge is what part of each curvature is added to it for a leap: variables that depend
@@ -66,7 +67,7 @@ func (m *quadratic) follow(at, slope, lasso []float64, on []int, way []float64) 
 		}
 		to = -fall / curve
 	}
-	if !isFinite(to) || !(to > 0) {
+	if !num.Finite(to) || !(to > 0) {
 		return false
 	}
 	return m.move(at, slope, on, way, to) || to < 0.5 || to > 2

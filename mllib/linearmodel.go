@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/storage"
 )
 
 // LinearModel is a linear model: a binary classifier, or, where its loss is the
@@ -60,7 +61,7 @@ func (m *LinearModel) load(dir string, raw []byte) (err error) {
 			return err
 		}
 	}
-	if !isFinite(m.Intercept) {
+	if !num.Finite(m.Intercept) {
 		return fault.Newf(fault.Corrupt, "read", "model.json", "the intercept is %v", m.Intercept)
 	}
 	if m.Threshold != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -109,19 +110,19 @@ func (n network) MarshalBinary() ([]byte, error) {
 	for _, s := range n.Sizes {
 		head = append(head, float64(s))
 	}
-	return putFloats(make([]byte, 0, 8*(len(n.V)+len(n.Labels)+len(head))), head, n.Labels, n.Mean, n.Unit, n.V), nil
+	return num.PutFloats(make([]byte, 0, 8*(len(n.V)+len(n.Labels)+len(head))), head, n.Labels, n.Mean, n.Unit, n.V), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (n *network) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 5)
+	v, err := num.GetFloats(raw, 5)
 	if err != nil {
 		return err
 	}
 	layers, labels, d := int(v[0]), int(v[1]), int(v[2])
 	n.Center, n.Deviation = v[3], v[4]
 	if v = v[5:]; layers < 2 || labels < 0 || d < 0 || layers+labels+2*d > len(v) {
-		return errCutShort
+		return num.ErrCutShort
 	}
 	n.Sizes = nil
 	for _, s := range v[:layers] {
@@ -133,7 +134,7 @@ func (n *network) UnmarshalBinary(raw []byte) error {
 	}
 	n.V = v[2*d:]
 	if len(n.V) != numbers(n.Sizes) {
-		return errCutShort
+		return num.ErrCutShort
 	}
 	return nil
 }

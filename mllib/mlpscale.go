@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -17,14 +18,14 @@ type spread struct {
 
 // MarshalBinary lays the sums out as floats.
 func (s spread) MarshalBinary() ([]byte, error) {
-	return putFloats(nil, []float64{s.Label, s.LabelSq}, s.Sum, s.Square, s.Most), nil
+	return num.PutFloats(nil, []float64{s.Label, s.LabelSq}, s.Sum, s.Square, s.Most), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *spread) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 2)
+	v, err := num.GetFloats(raw, 2)
 	if err != nil || len(v)%3 != 2 {
-		return errCutShort
+		return num.ErrCutShort
 	}
 	s.Label, s.LabelSq, v = v[0], v[1], v[2:]
 	d := len(v) / 3

@@ -8,6 +8,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -162,7 +163,7 @@ func (t *mlp) iterate(ctx context.Context, it *rdd.Iteration) error {
 	t.out.Iterations = it.Number
 	objective := t.objective(s.Loss, info.Weight)
 	it.Report("objective", objective)
-	if !isFinite(objective) {
+	if !num.Finite(objective) {
 		return fault.Newf(fault.UserCode, "train", "mlp", "the objective is not finite at iteration %d", it.Number).WithHint("lower --step-size")
 	}
 	o := t.observed(it.Number, objective, t.standardError(s.Loss, s.LossSq))
@@ -178,7 +179,7 @@ func (t *mlp) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if stop, err := t.stopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
 		return err
 	}
-	signal(t.s, s.Squares, info.Weight, math.Sqrt(sumSquares(s.Sum))/info.Weight, s.Sum)
+	signal(t.s, s.Squares, info.Weight, math.Sqrt(num.SquaredLength(s.Sum))/info.Weight, s.Sum)
 	t.move(s.Sum, info.Weight)
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/input"
 )
@@ -336,7 +337,7 @@ func loadNumbers(dir string, n int) ([]float64, error) {
 		return nil, err
 	}
 	for j, w := range v {
-		if !isFinite(w) {
+		if !num.Finite(w) {
 			return nil, fault.Newf(fault.Corrupt, "read", "weights.arrow", "number %d is %v", j, w)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
 // quadratic is a model of the smooth part of the objective about a point:
@@ -95,7 +96,7 @@ func (m *quadratic) sweep(at, slope, lasso []float64, nonzero bool) (most float6
 		if row[j] <= 0 || nonzero && at[j] == 0 {
 			continue
 		}
-		to := soft(at[j]-slope[j]/row[j], lasso[j]/row[j])
+		to := num.Soft(at[j]-slope[j]/row[j], lasso[j]/row[j])
 		if move := to - at[j]; move != 0 {
 			at[j] = to
 			kernel.Axpy(move, row, slope)

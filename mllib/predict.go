@@ -12,6 +12,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/input/rows"
 )
@@ -147,7 +148,7 @@ func (m *LinearModel) SetThreshold(score float64) error {
 		return fault.Newf(fault.Usage, "set", "the threshold", "a %s model says numbers", m.Job)
 	case logistic && !(score > 0 && score < 1):
 		return fault.Newf(fault.Usage, "set", "the threshold", "%v is no probability between 0 and 1", score)
-	case !isFinite(score):
+	case !num.Finite(score):
 		return fault.Newf(fault.Usage, "set", "the threshold", "%v is no margin", score)
 	}
 	m.Threshold = &score

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -242,7 +243,7 @@ const fewSampled = 256
 // where little of the sample has weight, by the moments alone, which is safe but slow.
 func (p *problem) steepnessOf(meta *pack.Meta, sample []rdd.Point, m moments) float64 {
 	rows := sampled(meta, sample)
-	most := p.steepestBy(1+sumOf(p.squares(m)), true)
+	most := p.steepestBy(1+num.Sum(p.squares(m)), true)
 	if len(rows) == len(sample) || len(rows) >= fewSampled || len(rows) > 0 && int64(len(sample)) == meta.Rows {
 		guess := p.lipschitz(rows)
 		if meta.Layout != pack.DenseLayout {
@@ -335,8 +336,8 @@ func (p *problem) lipschitz(sample []rdd.Point) float64 {
 	n := p.size()
 	x, y := make([]float64, n), make([]float64, n)
 	for j := range x { // no pattern of the data's own: equal numbers stand at right angles to a difference of two columns
-		x[j] = (0.5 + float64(mix(uint64(j))>>11)/(1<<53)) / math.Sqrt(float64(n))
-		if mix(uint64(j)+1<<32)&1 == 0 {
+		x[j] = (0.5 + float64(num.Mix(uint64(j))>>11)/(1<<53)) / math.Sqrt(float64(n))
+		if num.Mix(uint64(j)+1<<32)&1 == 0 {
 			x[j] = -x[j]
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -118,7 +119,7 @@ func (st *dualState) watch(iteration int, gap float64) (ease bool) {
 func (d *dual) model(st *dualState) []float64 {
 	w := make([]float64, len(st.U))
 	for j, u := range st.U {
-		w[j] = float64(soft(math.FMA(d.prox[j], st.Center[j], u), d.lasso[j]) * d.inverse[j])
+		w[j] = float64(num.Soft(math.FMA(d.prox[j], st.Center[j], u), d.lasso[j]) * d.inverse[j])
 	}
 	return w
 }
@@ -128,7 +129,7 @@ func (d *dual) model(st *dualState) []float64 {
 func (d *dual) value(st *dualState) float64 {
 	value := -st.Conj / d.n
 	for j, u := range st.U {
-		v := soft(u, d.lasso[j])
+		v := num.Soft(u, d.lasso[j])
 		if d.l2[j] > 0 {
 			value = math.FMA(-v/2, v/d.l2[j], value)
 			continue
@@ -207,7 +208,7 @@ func (d *dual) proximal(st *dualState) (away, value float64) {
 	for j, u := range st.U {
 		k, c, w := d.prox[j], st.Center[j], st.Last[j]
 		away = math.FMA(float64(k/2*(w-c)), w-c, away)
-		m := soft(math.FMA(k, c, u), d.lasso[j])
+		m := num.Soft(math.FMA(k, c, u), d.lasso[j])
 		value = math.FMA(float64(k/2*c), c, value)
 		value = math.FMA(float64(-m/2*m), d.inverse[j], value)
 	}
@@ -264,7 +265,7 @@ func (t *trainer) ascend(ctx context.Context, it *rdd.Iteration) error {
 	t.out.Iterations = it.Number
 	w := t.dual.take(st, s)
 	value := t.dual.value(st)
-	if !isFinite(value) {
+	if !num.Finite(value) {
 		return fault.Newf(fault.UserCode, "train", t.cfg.job(), "the dual is not finite at iteration %d", it.Number)
 	}
 	it.Report("dual", value)

@@ -3,7 +3,7 @@ package mllib
 import (
 	"math"
 
-	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -11,15 +11,8 @@ import (
 // lay, from the sums that the step came to, and how long the gradient of the
 // objective was, all per unit of the rows' weight.
 func signal(s *rdd.Session, squares, weight, norm float64, sums ...[]float64) {
-	mean := sumSquares(sums...) / float64(weight*weight)
+	mean := num.SquaredLength(sums...) / float64(weight*weight)
 	s.Signal(math.Sqrt(max(0, squares/weight-mean)), norm)
-}
-
-func sumSquares(parts ...[]float64) (sq float64) {
-	for _, x := range parts {
-		sq += kernel.Dot(x, x)
-	}
-	return sq
 }
 
 // steepness is the length of the objective's gradient at v on the scale of the
@@ -34,7 +27,7 @@ func (p *problem) steepness(grad, v []float64) float64 {
 			case v[j] < 0:
 				g -= l
 			default:
-				g = soft(g, l)
+				g = num.Soft(g, l)
 			}
 		}
 		if j < len(p.scale) {

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -25,19 +26,19 @@ type softmaxParam struct {
 // MarshalBinary lays the parameter out as floats.
 func (p softmaxParam) MarshalBinary() ([]byte, error) {
 	out := make([]byte, 0, 8*(len(p.W)+3*p.K+3))
-	return putFloats(out, []float64{float64(p.K), float64(p.D), float64(len(p.Counts))}, p.Bias, p.Labels, p.Counts, p.W), nil
+	return num.PutFloats(out, []float64{float64(p.K), float64(p.D), float64(len(p.Counts))}, p.Bias, p.Labels, p.Counts, p.W), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (p *softmaxParam) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 3)
+	v, err := num.GetFloats(raw, 3)
 	if err != nil {
 		return err
 	}
 	p.K, p.D = int(v[0]), int(v[1])
 	counts := int(v[2])
 	if v = v[3:]; p.K < 0 || p.D < 0 || counts != 0 && counts != p.K || len(v) != 2*p.K+counts+p.K*p.D {
-		return errCutShort
+		return num.ErrCutShort
 	}
 	if p.Bias, p.Labels, v = v[:p.K], v[p.K:2*p.K], v[2*p.K:]; counts > 0 {
 		p.Counts = v[:counts]
@@ -58,18 +59,18 @@ type softmaxSums struct {
 // MarshalBinary lays the sums out as floats.
 func (s softmaxSums) MarshalBinary() ([]byte, error) {
 	out := make([]byte, 0, 8*(len(s.Sum)+len(s.Coef)+5))
-	return putFloats(out, []float64{s.Loss, s.LossSq, s.Right, s.Squares, float64(len(s.Coef))}, s.Coef, s.Sum), nil
+	return num.PutFloats(out, []float64{s.Loss, s.LossSq, s.Right, s.Squares, float64(len(s.Coef))}, s.Coef, s.Sum), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *softmaxSums) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 5)
+	v, err := num.GetFloats(raw, 5)
 	if err != nil {
 		return err
 	}
 	k := int(v[4])
 	if k < 0 || len(v) < 5+k {
-		return errCutShort
+		return num.ErrCutShort
 	}
 	s.Loss, s.LossSq, s.Right, s.Squares, s.Coef, s.Sum = v[0], v[1], v[2], v[3], v[5:5+k:5+k], v[5+k:]
 	return nil
@@ -121,7 +122,7 @@ func (f *softmaxFold) aggregator(derivatives bool) rdd.Aggregator[softmaxParam, 
 // close notes the squared length of a split's mean gradient.
 func (s softmaxSums) close(rows float64) softmaxSums {
 	if s.Squares = 0; rows > 0 {
-		s.Squares = sumSquares(s.Sum, s.Coef) / rows
+		s.Squares = num.SquaredLength(s.Sum, s.Coef) / rows
 	}
 	return s
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -40,7 +41,7 @@ func (m *SoftmaxModel) load(dir string, raw []byte) (err error) {
 		return fault.Newf(fault.Corrupt, "read", "model.json", "%d labels, %d intercepts and %d features do not fit", len(m.Labels), len(m.Intercepts), m.Features)
 	}
 	for _, b := range m.Intercepts {
-		if !isFinite(b) {
+		if !num.Finite(b) {
 			return fault.Newf(fault.Corrupt, "read", "model.json", "an intercept is %v", b)
 		}
 	}

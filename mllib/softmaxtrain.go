@@ -6,6 +6,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -190,7 +191,7 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 		t.st.advance(t.cfg.Solver, t.grad, t.penalty())
 	}
 	if t.cfg.Stop == ByWeights {
-		o.hasMoved, o.moved, o.norm = true, distance(before, t.st.Y), math.Sqrt(kernel.Dot(t.st.Y, t.st.Y))
+		o.hasMoved, o.moved, o.norm = true, num.Distance(before, t.st.Y), math.Sqrt(kernel.Dot(t.st.Y, t.st.Y))
 		if v := t.stop.check(o); v.stop != "" {
 			t.end(it, v.stop)
 		}

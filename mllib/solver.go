@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
 // Solver is a method of minimizing an objective.
@@ -61,7 +62,7 @@ func (c *LinearConfig) Check() error {
 	lasso := c.Reg > 0 && c.Alpha > 0
 	var why, hint string
 	several := c.Loss == Softmax
-	badWeight := slices.ContainsFunc(c.Classes, func(w float64) bool { return !(w > 0) || !isFinite(w) })
+	badWeight := slices.ContainsFunc(c.Classes, func(w float64) bool { return !(w > 0) || !num.Finite(w) })
 	switch {
 	case badWeight || several && c.ClassWeights != [2]float64{} || !several && c.Classes != nil:
 		return fault.Newf(fault.Usage, c.job(), "--class-weights", "there must be a weight above 0 for each class")

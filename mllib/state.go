@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
 // state is everything that one iteration hands to the next. Vectors have an
@@ -32,9 +33,9 @@ type state struct {
 // commit.
 func (s state) MarshalBinary() ([]byte, error) {
 	q, d, a, h := &s.Search, &s.Dual, &s.Anchor, &s.Held
-	out := putFloats(nil, []float64{h.Least, h.Since, a.Visited, d.Began, d.Careful, d.Share, d.Gap, d.FellAt, d.Conj, d.Momentum, s.T, s.Step, s.Count, s.Latest, s.Width, q.F, q.Slope, q.Length, q.Tries, float64(len(q.Moves))})
+	out := num.PutFloats(nil, []float64{h.Least, h.Since, a.Visited, d.Began, d.Careful, d.Share, d.Gap, d.FellAt, d.Conj, d.Momentum, s.T, s.Step, s.Count, s.Latest, s.Width, q.F, q.Slope, q.Length, q.Tries, float64(len(q.Moves))})
 	for _, v := range slices.Concat([][]float64{s.X, s.Y, s.First, s.Second, d.U, d.Center, d.Last, d.Solved, a.Point, a.Gradient, h.Point, s.Guard.Point, s.Guard.floats(), s.Rules.floats(), q.G, q.Direction}, q.Moves, q.Turns) {
-		out = putFloats(out, []float64{float64(len(v))}, v)
+		out = num.PutFloats(out, []float64{float64(len(v))}, v)
 	}
 	return out, nil
 }
@@ -44,7 +45,7 @@ func (s *state) Parameters() [][]float64 { return [][]float64{s.X, s.Y} }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *state) UnmarshalBinary(raw []byte) error {
-	v, err := getFloats(raw, 20)
+	v, err := num.GetFloats(raw, 20)
 	if err != nil {
 		return err
 	}
@@ -108,19 +109,8 @@ func (s *state) descend(step float64, g, lasso []float64) {
 // the proximal step of an L1 penalty.
 func shrink(x []float64, step float64, lasso []float64) {
 	for j, l := range lasso {
-		x[j] = soft(x[j], float64(step*l))
+		x[j] = num.Soft(x[j], float64(step*l))
 	}
-}
-
-// soft moves x towards zero by so much, and not past it.
-func soft(x, by float64) float64 {
-	switch {
-	case x > by:
-		return x - by
-	case x < -by:
-		return x + by
-	}
-	return 0
 }
 
 // accelerate is Nesterov's method (FISTA, where there is an L1 penalty) with
@@ -157,27 +147,15 @@ func (s *state) adapt(g, lasso []float64) {
 	if s.First == nil {
 		s.First, s.Second = make([]float64, len(g)), make([]float64, len(g))
 	}
-	free, freer := 1-power(slow, s.Count), 1-power(slower, s.Count)
+	free, freer := 1-num.Power(slow, s.Count), 1-num.Power(slower, s.Count)
 	for j, v := range g {
 		s.First[j] = math.FMA(slow, s.First[j], float64((1-slow)*v))
 		s.Second[j] = math.FMA(slower, s.Second[j], float64(float64((1-slower)*v)*v))
 		step := s.Step / (math.Sqrt(s.Second[j]/freer) + least)
 		s.Y[j] = math.FMA(-step, s.First[j]/free, s.Y[j])
 		if lasso != nil {
-			s.Y[j] = soft(s.Y[j], float64(step*lasso[j]))
+			s.Y[j] = num.Soft(s.Y[j], float64(step*lasso[j]))
 		}
 	}
 	copy(s.X, s.Y)
-}
-
-// power is x to the n, by squaring, the same on every CPU.
-func power(x, n float64) float64 {
-	p := 1.0
-	for k := int(n); k > 0; k >>= 1 {
-		if k&1 == 1 {
-			p = float64(p * x)
-		}
-		x = float64(x * x)
-	}
-	return p
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
 // StopRule is what ends a training run beside its limits.
@@ -154,7 +156,7 @@ func (s *stopper) goOn() {
 // exactProgress counts checks in a row without progress.
 func (s *stopper) exactProgress(o observation) verdict {
 	st := s.state
-	tol := s.tol / power(tighter, st.Proofs)
+	tol := s.tol / num.Power(tighter, st.Proofs)
 	still := o.iteration > 1 && math.Abs(st.Last-o.objective) <= float64(tol*max(1, math.Abs(o.objective)))
 	st.Last = o.objective
 	if !still {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -136,7 +137,7 @@ func (t *training) whyEnded() string {
 // squarable refuses columns, and labels, that are too large to compute with.
 func squarable(meta *pack.Meta, g gradient) error {
 	for i, v := range g.Sum {
-		if isFinite(v) {
+		if num.Finite(v) {
 			continue
 		}
 		name := strconv.Itoa(i % meta.Features)

@@ -2,9 +2,9 @@ package mllib
 
 import (
 	"context"
-	"encoding/binary"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -26,12 +26,12 @@ type pairParam struct{ Here, There linearParam }
 
 // MarshalBinary lays both out, the first one's length before it.
 func (p pairParam) MarshalBinary() ([]byte, error) {
-	return marshalPair(p.Here.MarshalBinary, p.There.MarshalBinary)
+	return num.PutPair(p.Here.MarshalBinary, p.There.MarshalBinary)
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (p *pairParam) UnmarshalBinary(raw []byte) error {
-	return unmarshalPair(raw, p.Here.UnmarshalBinary, p.There.UnmarshalBinary)
+	return num.GetPair(raw, p.Here.UnmarshalBinary, p.There.UnmarshalBinary)
 }
 
 // pairSums are the sums at two models.
@@ -39,32 +39,12 @@ type pairSums struct{ Here, There gradient }
 
 // MarshalBinary lays both out, the first one's length before it.
 func (s pairSums) MarshalBinary() ([]byte, error) {
-	return marshalPair(s.Here.MarshalBinary, s.There.MarshalBinary)
+	return num.PutPair(s.Here.MarshalBinary, s.There.MarshalBinary)
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *pairSums) UnmarshalBinary(raw []byte) error {
-	return unmarshalPair(raw, s.Here.UnmarshalBinary, s.There.UnmarshalBinary)
-}
-
-func marshalPair(a, b func() ([]byte, error)) ([]byte, error) {
-	x, err := a()
-	if err != nil {
-		return nil, err
-	}
-	y, err := b()
-	return append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(x))), x...), y...), err
-}
-
-func unmarshalPair(raw []byte, a, b func([]byte) error) error {
-	if len(raw) < 8 || binary.LittleEndian.Uint64(raw) > uint64(len(raw)-8) {
-		return errCutShort
-	}
-	n := 8 + binary.LittleEndian.Uint64(raw)
-	if err := a(raw[8:n]); err != nil {
-		return err
-	}
-	return b(raw[n:])
+	return num.GetPair(raw, s.Here.UnmarshalBinary, s.There.UnmarshalBinary)
 }
 
 // pairs folds the same rows into the gradients at two models.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -282,7 +283,7 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 		return nil
 	}
 	if t.cfg.Stop == ByWeights {
-		o.hasMoved, o.moved, o.norm = true, distance(before, t.st.Y), math.Sqrt(kernel.Dot(t.st.Y, t.st.Y))
+		o.hasMoved, o.moved, o.norm = true, num.Distance(before, t.st.Y), math.Sqrt(kernel.Dot(t.st.Y, t.st.Y))
 		if v := t.stop.check(o); v.stop != "" {
 			t.end(it, v.stop)
 		}
@@ -489,14 +490,4 @@ func (t *trainer) settle(ctx context.Context, why string) error {
 	}
 	copy(t.st.X, t.st.Y)
 	return nil
-}
-
-func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
-
-func distance(a, b []float64) float64 {
-	var sq float64
-	for j := range a {
-		sq = math.FMA(a[j]-b[j], a[j]-b[j], sq)
-	}
-	return math.Sqrt(sq)
 }
