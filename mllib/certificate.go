@@ -6,6 +6,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -245,7 +246,7 @@ func (p *problem) dualValue(losses func(by float64) float64, classes ...[]float6
 // byGradient bounds how far the objective at v lies above the least by the gradient of
 // its smooth part, if no variable is further off than by 1 and as much as it is.
 func byGradient(v, grad, lasso []float64) (bound float64) {
-	for j, s := range steepest(v, grad, lasso) {
+	for j, s := range solver.Steepest(v, grad, lasso) {
 		bound = math.FMA(math.Abs(s), 1+math.Abs(v[j]), bound)
 	}
 	return bound
@@ -280,15 +281,12 @@ func (t *trainer) certify(ctx context.Context) (objective float64, err error) {
 
 // ownDual takes the dual variables of sdca, where these bound the result better.
 func (t *trainer) ownDual(objective float64) {
-	gap := max(0, objective-t.dual.value(&t.st.Dual))
+	gap := max(0, objective-t.dual.Value())
 	if !(gap < t.out.Gap) {
 		return
 	}
-	t.out.Gap, t.out.GapBy = gap, ByDuality
-	for _, l2 := range t.dual.l2 {
-		if l2 <= 0 {
-			t.out.GapBy = ByGradient
-		}
+	if t.out.Gap, t.out.GapBy = gap, ByDuality; !t.dual.Sure() {
+		t.out.GapBy = ByGradient
 	}
 }
 
@@ -306,7 +304,7 @@ func (t *trainer) unbounded(ctx context.Context, c certificate, weight float64) 
 	grad := make([]float64, t.prob.size())
 	t.prob.gradient(grad, t.st.Y, g, weight)
 	t.out.Gap, t.out.GapBy = byGradient(t.st.Y, grad, nil), ByGradient
-	if t.cfg.Loss != Squared || !t.cfg.Solver.curved() && len(grad) > fewCurved || t.out.Gap == 0 {
+	if t.cfg.Loss != Squared || t.method.Wants != solver.Curvatures && len(grad) > fewCurved || t.out.Gap == 0 {
 		return nil
 	}
 	p := t.prob.param(t.st.Y)
@@ -315,31 +313,14 @@ func (t *trainer) unbounded(ctx context.Context, c certificate, weight float64) 
 	if err != nil {
 		return err
 	}
-	m := &quadratic{G: grad, H: t.prob.hessian(h, p.Shift, weight)}
-	if !m.wellPosed() {
+	m := &solver.Quadratic{G: grad, H: t.prob.hessian(h, p.Shift, weight)}
+	if !m.WellPosed() {
 		return nil // what nearly equal columns have to gain is lost in rounding
 	}
-	if _, falls := m.minimize(t.st.Y, nil); num.Finite(falls) && falls >= 0 {
+	if _, falls := m.Minimize(t.st.Y, nil); num.Finite(falls) && falls >= 0 {
 		t.out.Gap, t.out.GapBy = falls, ByCurvature
 	}
 	return nil
-}
-
-// leastPivot is how much of a variable's curvature is to be left, the others given, for
-// it not to be rounding.
-const leastPivot = 1e-8
-
-// wellPosed reports whether the curvature of no variable is that of others.
-func (m *quadratic) wellPosed() bool {
-	n := len(m.G)
-	factor := append([]float64(nil), m.H...)
-	kernel.Cholesky(factor, n)
-	for j := range n {
-		if pivot := factor[j*n+j]; !(float64(pivot*pivot) > float64(leastPivot*m.H[j*n+j])) {
-			return false
-		}
-	}
-	return true
 }
 
 // certify finds objective, accuracy and log-loss at Y on all data, and how far above

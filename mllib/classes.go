@@ -47,7 +47,7 @@ func (t *softmax) sameKind(m *SoftmaxModel) error {
 // begin chooses the first point: that of a model given, or zero.
 func (t *softmax) begin() error {
 	n := t.prob.size() * len(t.label)
-	t.st = state{X: make([]float64, n), Y: make([]float64, n), T: 1, Step: t.cfg.StepSize}
+	t.st = newState(n, t.cfg.StepSize, t.method.New())
 	first := t.cfg.InitClasses
 	if first == nil {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/storage"
 )
 
@@ -42,8 +43,8 @@ func (c LinearConfig) problem(meta *pack.Meta, proven bool) (string, error) {
 // along gradients stands still by its own rule, which would end it there again. It
 // returns nil where it is not over, or its model is one of before, the best on rows held
 // out.
-func (c *LinearConfig) ended(meta *pack.Meta, sum *Summary, before bool) (e *Ended, err error) {
-	still := sum.StoppedBy == "tolerance" && !sum.Solver.curved() && !sum.returned
+func (c *LinearConfig) ended(meta *storage.PackMeta, sum *Summary, before bool) (e *Ended, err error) {
+	still := sum.StoppedBy == "tolerance" && solver.Of(sum.Solver).Wants != solver.Curvatures && !sum.returned
 	if !sum.Converged && !still || !num.Finite(sum.Objective) || before {
 		return nil, nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -93,7 +94,7 @@ func (e *ends) hold(got *Trained) []string {
 	if f < e.o.below-eps {
 		e.fault("the objective %v lies below the bound %v: the reference is wrong", f, e.o.below)
 	}
-	began := got.Solver != SDCA || got.Converged // its dual begins at nothing
+	began := got.Solver != solver.SDCA || got.Converged // its dual begins at nothing
 	if began && f > e.null+e.c.Tol*math.Max(1, e.null)+eps {
 		e.fault("the objective is %v, that of no features %v", f, e.null)
 	}
@@ -119,7 +120,7 @@ func (e *ends) holdGap(got *Trained, above, eps float64) {
 	if end.converged != (end.gap <= e.c.Tol*math.Max(1, math.Abs(got.Objective))) {
 		e.fault("its gap is %v, and converged is %v", end.gap, end.converged)
 	}
-	if curved := got.Solver.curved() || got.Solver == SDCA; got.Model.Ended != nil && !end.converged && curved {
+	if curved := (solver.Of(got.Solver).Wants == solver.Curvatures) || got.Solver == solver.SDCA; got.Model.Ended != nil && !end.converged && curved {
 		e.fault("it has not converged, but --init would trust it")
 	}
 }
@@ -155,7 +156,7 @@ func TestARunThatHasConvergedIsAtTheOptimum(t *testing.T) {
 		p, c, name := randomProblem(t, seed)
 		e := ends{p: p, c: c, o: p.solve(), null: p.without()}
 		for _, sync := range []string{"bsp", "absp"} {
-			for _, c.Solver = range solvers[1:] { // the first is to choose one of the others
+			for _, c.Solver = range solver.Names() { // the first is to choose one of the others
 				e.try(t, c, sync, name)
 			}
 		}

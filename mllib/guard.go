@@ -103,10 +103,7 @@ func (s *state) returns(it *rdd.Iteration, job string) error {
 	copy(s.Y, g.Point)
 	copy(s.X, g.Point)
 	s.Step /= 2
-	if s.Second != nil { // Adam's means begin anew
-		s.Count = 0
-	}
-	s.T, s.First, s.Second, s.Anchor = 1, nil, nil, anchorState{}
+	s.Solver.Forget()
 	it.Report("step", s.Step)
 	return nil
 }

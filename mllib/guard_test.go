@@ -13,6 +13,7 @@ import (
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -35,16 +36,16 @@ func TestStepsThatAreTooLongEndNoRun(t *testing.T) {
 		a, b := rng.NormFloat64(), rng.NormFloat64()
 		return fmt.Sprintf("%v,%v,%v", 3*a-b+rng.NormFloat64(), a, 100*b)
 	})
-	for _, solver := range []Solver{Descent, Nesterov, Constant, Sqrt, Adam, SVRG} {
+	for _, method := range []Solver{solver.Descent, solver.Nesterov, solver.Constant, solver.Sqrt, solver.Adam, solver.SVRG} {
 		c := defaults(path)
-		c.Loss, c.Solver, c.StepSize, c.MaxIterations = Squared, solver, 1e6, 200
+		c.Loss, c.Solver, c.StepSize, c.MaxIterations = Squared, method, 1e6, 200
 		got, err := under(t, c, volley.Config{Executors: 2})
 		if err != nil {
-			t.Errorf("%s: %v", solver, err)
+			t.Errorf("%s: %v", method, err)
 			continue
 		}
 		if !num.Finite(got.Objective) || got.Objective > 6 || got.Converged && got.Gap > c.Tol*math.Max(1, got.Objective) {
-			t.Errorf("%s: objective %v, gap %v, converged %v", solver, got.Objective, got.Gap, got.Converged)
+			t.Errorf("%s: objective %v, gap %v, converged %v", method, got.Objective, got.Gap, got.Converged)
 		}
 	}
 }
@@ -57,11 +58,11 @@ func TestColumnsThatCannotBeSquaredAreNamed(t *testing.T) {
 		}
 		return fmt.Sprintf("%d,%v,%v", i%2, rng.NormFloat64(), 1e300*rng.NormFloat64())
 	})
-	for _, solver := range []Solver{Newton, Nesterov, LBFGS, Adam, SDCA} {
+	for _, method := range []Solver{solver.Newton, solver.Nesterov, solver.LBFGS, solver.Adam, solver.SDCA} {
 		c := defaults(path)
-		c.Solver = solver
+		c.Solver = method
 		if _, err := under(t, c, volley.Config{Executors: 2}); fault.KindOf(err) != fault.BadInput || !strings.Contains(err.Error(), `"huge"`) {
-			t.Errorf("%s: %v", solver, err)
+			t.Errorf("%s: %v", method, err)
 		}
 	}
 }
@@ -114,7 +115,7 @@ func TestAnMLPFitsNumbersOfAnySize(t *testing.T) {
 		a, b := 1e4+100*rng.NormFloat64(), 1e-3*rng.NormFloat64()
 		return fmt.Sprintf("%v,%v,%v", 5e6+1e3*(a-1e4)+1e8*b, a, b)
 	})
-	c := MLPConfig{Data: []string{path}, Hidden: []int{20}, Activation: ReLU, Regression: true, Solver: Adam, Batches: true, Passes: true, Tol: 1e-7, Seed: 1}
+	c := MLPConfig{Data: []string{path}, Hidden: []int{20}, Activation: ReLU, Regression: true, Solver: solver.Adam, Batches: true, Passes: true, Tol: 1e-7, Seed: 1}
 	var out *Networked
 	_, err := volley.Run(context.Background(), volley.Config{Executors: 2, DataDir: t.TempDir()}, "mlp", c, BuildMLP,
 		func(ctx context.Context, s *rdd.Session, c MLPConfig, p MLPPlan) (_ string, err error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -63,7 +64,7 @@ func sizedRows(rng *rand.Rand, x []float64) {
 // usual is what the command line trains with.
 func usual(path string, loss Loss, rows float64) LinearConfig {
 	c := defaults(path)
-	c.Loss, c.Solver, c.Reg, c.MaxIterations, c.Tol = loss, Auto, 1/rows, 500, 1e-7
+	c.Loss, c.Solver, c.Reg, c.MaxIterations, c.Tol = loss, solver.Auto, 1/rows, 500, 1e-7
 	return c
 }
 
@@ -71,7 +72,7 @@ func usual(path string, loss Loss, rows float64) LinearConfig {
 // only by the guard's own doing.
 func TestReturnsAreNoEnd(t *testing.T) {
 	c := usual(hardRows(t, 2000, 4, true, farOff(1e8)), Logistic, 2000)
-	c.Solver = Adam
+	c.Solver = solver.Adam
 	got, err := trainedBy(t, c, "bsp")
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +112,7 @@ func heavyRows(t *testing.T, seed uint64) string {
 func TestALowEstimateOfTheStartIsNoLimit(t *testing.T) {
 	for seed := uint64(6); seed < 10; seed++ {
 		c := usual(heavyRows(t, seed), Squared, 4000)
-		c.Solver, c.Cut, c.Splits = Descent, true, 24
+		c.Solver, c.Cut, c.Splits = solver.Descent, true, 24
 		cfg, err := volley.ParseConfig("--sync", "absp", "--sync-ratio", "0.3", "--executors", "2",
 			"--pace", "static:1,0.05", "--clock", "virtual", "--data-dir", t.TempDir())
 		if err != nil {
@@ -179,15 +180,15 @@ func TestSeveralClassesConverge(t *testing.T) {
 // TestAGapIsNoMoreThanTheObjective: no loss is below zero.
 func TestAGapIsNoMoreThanTheObjective(t *testing.T) {
 	for _, loss := range []Loss{Logistic, Hinge, Squared} {
-		for _, solver := range []Solver{Descent, Adam, SDCA} {
+		for _, method := range []Solver{solver.Descent, solver.Adam, solver.SDCA} {
 			c := usual(hardRows(t, 2000, 4, loss != Squared, sizedRows), loss, 2000)
-			c.Solver, c.MaxIterations = solver, 20
+			c.Solver, c.MaxIterations = method, 20
 			got, err := trainedBy(t, c, "bsp")
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got.Gap > got.Objective {
-				t.Errorf("%s by %s: objective %v, gap %v (%s)", loss, solver, got.Objective, got.Gap, got.GapBy)
+				t.Errorf("%s by %s: objective %v, gap %v (%s)", loss, method, got.Objective, got.Gap, got.GapBy)
 			}
 		}
 	}
@@ -214,16 +215,16 @@ func TestAGapByCurvatureHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tol := range []float64{0.1, 0.01, 1e-3} {
-		for _, solver := range []Solver{Newton, LBFGS, Nesterov} {
+		for _, method := range []Solver{solver.Newton, solver.LBFGS, solver.Nesterov} {
 			c := usual(path, Logistic, 500)
-			c.Reg, c.Solver, c.Tol = 0, solver, tol
+			c.Reg, c.Solver, c.Tol = 0, method, tol
 			got, err := trainedBy(t, c, "bsp")
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got.Gap < 0.999*got.Objective {
 				t.Errorf("%s, tolerance %v: objective %v, least 0, gap %v (%s, converged: %v)",
-					solver, tol, got.Objective, got.Gap, got.GapBy, got.Converged)
+					method, tol, got.Objective, got.Gap, got.GapBy, got.Converged)
 			}
 		}
 	}
@@ -239,13 +240,13 @@ func TestAscentDoesNotRunAway(t *testing.T) {
 			}
 		}
 	}), Squared, 20_000)
-	c.Solver, c.MaxIterations = SDCA, 60
+	c.Solver, c.MaxIterations = solver.SDCA, 60
 	got, err := trainedBy(t, c, "bsp")
 	if err != nil {
 		t.Fatal(err)
 	}
 	first, most := c, 0.0
-	first.Solver, first.MaxIterations = Descent, 1
+	first.Solver, first.MaxIterations = solver.Descent, 1
 	if start, err := trainedBy(t, first, "bsp"); err != nil {
 		t.Fatal(err)
 	} else if most = start.Objective; got.Objective > 1.01*most {
@@ -269,15 +270,15 @@ func TestAGapByCurvatureIsNoGuess(t *testing.T) {
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, solver := range []Solver{Auto, LBFGS, Nesterov} {
+	for _, method := range []Solver{solver.Auto, solver.LBFGS, solver.Nesterov} {
 		c := usual(path, Squared, 2000)
-		c.Reg, c.Solver = 0, solver
+		c.Reg, c.Solver = 0, method
 		got, err := trainedBy(t, c, "bsp")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got.GapBy != ByGradient && got.Objective > 1e-3 {
-			t.Errorf("%s: at %v the gap is %v (%s), but 0 is reached", solver, got.Objective, got.Gap, got.GapBy)
+			t.Errorf("%s: at %v the gap is %v (%s), but 0 is reached", method, got.Objective, got.Gap, got.GapBy)
 		}
 	}
 }
@@ -289,7 +290,7 @@ func network1(t *testing.T, path string) (*Networked, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := MLPConfig{Data: []string{path}, Hidden: []int{16}, Activation: ReLU, Regression: true, Reg: 5e-7, Solver: Adam,
+	c := MLPConfig{Data: []string{path}, Hidden: []int{16}, Activation: ReLU, Regression: true, Reg: 5e-7, Solver: solver.Adam,
 		Batches: true, MaxIterations: 600, Seed: 1}
 	var out *Networked
 	_, err = volley.Run(context.Background(), cfg, "mlp", c, BuildMLP,

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -75,32 +74,4 @@ func (t *training) stopsEarly(ctx context.Context, it *rdd.Iteration, held *pack
 	t.sum.StoppedBy = "validation"
 	it.Stop()
 	return true, nil
-}
-
-// heldLoss is that of the linear model at Y on the rows held out.
-func (t *trainer) heldLoss(ctx context.Context) (float64, error) {
-	p := t.prob.param(t.st.Y)
-	p.W = num.Resized(p.W, t.held.Features)
-	g, err := t.plan.HeldLoss.Run(ctx, t.s, p)
-	return g.Loss / t.prob.counted, err
-}
-
-// heldLoss is that of the model at Y on the rows held out.
-func (t *softmax) heldLoss(ctx context.Context) (float64, error) {
-	p := t.param(t.st.Y)
-	p.D = t.held.Features
-	p.W = num.Resized(p.W, p.D*p.K)
-	s, err := t.plan.HeldLoss.Run(ctx, t.s, p)
-	return s.Loss / t.prob.counted, err
-}
-
-// heldLoss is that of the network at Y on the rows held out.
-func (t *mlp) heldLoss(ctx context.Context) (float64, error) {
-	net := t.param()
-	first := net.Sizes[1]
-	inputs := num.Resized(net.V[:net.Sizes[0]*first], t.held.Features*first) // a row of weights for each
-	net.V = slices.Concat(inputs, net.V[net.Sizes[0]*first:])
-	net.Sizes = slices.Concat([]int{t.held.Features}, net.Sizes[1:])
-	s, err := t.plan.HeldLoss.Run(ctx, t.s, net)
-	return s.Loss, err
 }

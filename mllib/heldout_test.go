@@ -1,6 +1,10 @@
 package mllib
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/volley-engine/volley/mllib/internal/solver"
+)
 
 func TestPatience(t *testing.T) {
 	var h heldState
@@ -16,18 +20,18 @@ func TestPatience(t *testing.T) {
 
 // TestTrainingStopsByHeldRows keeps the point that is best on them, of every solver.
 func TestTrainingStopsByHeldRows(t *testing.T) {
-	path, _, _ := sample(t, 300, 60, true) // few rows for that many features
-	for _, solver := range []Solver{Nesterov, LBFGS, SDCA, SVRG, Descent} {
+	path, _, _ := sample(t, 300, 60, true) // few rows for so many features
+	for _, method := range []Solver{solver.Nesterov, solver.LBFGS, solver.SDCA, solver.SVRG, solver.Descent} {
 		c := defaults(path)
-		c.Solver, c.Reg, c.Intercept, c.MaxIterations = solver, 1e-6, solver != SDCA, 300
+		c.Solver, c.Reg, c.Intercept, c.MaxIterations = method, 1e-6, method != solver.SDCA, 300
 		free := train(t, c)
 		c.Input.Fold.Stop, c.Patience = 1./3, 4
 		got := train(t, c)
 		if got.StoppedBy != "validation" || got.Iterations >= free.Iterations {
-			t.Errorf("%s: stopped by %s after %d, without held rows after %d", solver, got.StoppedBy, got.Iterations, free.Iterations)
+			t.Errorf("%s: stopped by %s after %d, without held rows after %d", method, got.StoppedBy, got.Iterations, free.Iterations)
 		}
 		if got.Rows >= free.Rows {
-			t.Errorf("%s: trained on %d rows", solver, got.Rows)
+			t.Errorf("%s: trained on %d rows", method, got.Rows)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -56,7 +57,7 @@ type LinearConfig struct {
 	Random        bool
 	Seed          uint64
 	Float32       bool
-	Solver        Solver
+	Solver        solver.Name
 	Cut           bool    // steps may end before all rows are processed
 	StepSize      float64 // 0: chosen from the data (gd, nesterov, constant), 1 (sqrt) or 0.1 (adam)
 	Reg           float64

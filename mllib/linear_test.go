@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 )
 
 // plainLoss is the serial reference of a row's loss and its derivative.
@@ -96,24 +97,24 @@ func TestEverySolverFindsTheOptimum(t *testing.T) {
 		path, x, y := sample(t, 400, 9, sparse)
 		for _, loss := range []Loss{Logistic, SquaredHinge, Squared} {
 			for _, alpha := range []float64{0, 0.6, 1} {
-				for _, solver := range solvers {
+				for _, method := range append([]solver.Name{solver.Auto}, solver.Names()...) {
 					c := defaults(path)
-					c.Loss, c.Solver, c.Alpha, c.Reg, c.MaxIterations = loss, solver, alpha, 0.05, 20_000
+					c.Loss, c.Solver, c.Alpha, c.Reg, c.MaxIterations = loss, method, alpha, 0.05, 20_000
 					if loss == Squared {
 						c.Positive = ""
 					}
-					if c.Check() != nil || solver == Sqrt || solver == Adam {
+					if c.Check() != nil || method == solver.Sqrt || method == solver.Adam {
 						continue // Sqrt and Adam end near the optimum only
 					}
 					slack := 1e-6
-					if !solver.curved() && alpha > 0 {
+					if !(solver.Of(method).Wants == solver.Curvatures) && alpha > 0 {
 						slack = 1e-5
 					}
 					ys := y
 					if loss == Squared {
 						ys = signs(y)
 					}
-					t.Run(fmt.Sprint(sparse, loss, alpha, solver), func(t *testing.T) { stationary(t, c, train(t, c), x, ys, slack) })
+					t.Run(fmt.Sprint(sparse, loss, alpha, method), func(t *testing.T) { stationary(t, c, train(t, c), x, ys, slack) })
 				}
 			}
 		}
@@ -134,7 +135,7 @@ func signs(y []float64) []float64 {
 func TestAnSVMIsAtItsOptimum(t *testing.T) {
 	path, x, y := sample(t, 400, 9, false)
 	c := defaults(path)
-	c.Loss, c.Solver, c.Tol = Hinge, Newton, 1e-9
+	c.Loss, c.Solver, c.Tol = Hinge, solver.Newton, 1e-9
 	got := train(t, c)
 	at, _ := plainObjective(c, got.Model.Weights, got.Model.Intercept, x, y)
 	if math.Abs(at-got.Objective) > 1e-12 {
@@ -153,11 +154,11 @@ func TestAnSVMIsAtItsOptimum(t *testing.T) {
 			}
 		}
 	}
-	c.Solver, c.MaxIterations = LBFGS, 2000
+	c.Solver, c.MaxIterations = solver.LBFGS, 2000
 	if quasi := train(t, c); math.Abs(quasi.Objective-at) > 1e-5*at {
 		t.Errorf("lbfgs ends at %v after %d (%s), newton at %v", quasi.Objective, quasi.Iterations, quasi.StoppedBy, at)
 	}
-	c.Solver, c.MaxIterations, c.Tol = Nesterov, 3000, 0
+	c.Solver, c.MaxIterations, c.Tol = solver.Nesterov, 3000, 0
 	if slow := train(t, c); slow.Objective < at-1e-8 || slow.Objective > at*1.01 {
 		t.Errorf("nesterov ends at %v, newton at %v", slow.Objective, at)
 	}
@@ -169,9 +170,9 @@ func TestAnSVMWithoutRidge(t *testing.T) {
 	path, _, _ := sample(t, 400, 9, false)
 	for _, c := range []LinearConfig{{Reg: 0}, {Reg: 0.01, Alpha: 1}, {Reg: 0.001, Alpha: 1}} {
 		var found []float64
-		for _, solver := range []Solver{Newton, OWLQN} {
+		for _, method := range []Solver{solver.Newton, solver.OWLQN} {
 			own := defaults(path)
-			own.Loss, own.Solver, own.Reg, own.Alpha, own.Tol, own.MaxIterations = Hinge, solver, c.Reg, c.Alpha, 1e-7, 3000
+			own.Loss, own.Solver, own.Reg, own.Alpha, own.Tol, own.MaxIterations = Hinge, method, c.Reg, c.Alpha, 1e-7, 3000
 			found = append(found, train(t, own).Objective)
 		}
 		if found[0] > 0.95 || math.Abs(found[0]-found[1]) > 1e-4*found[0] {
@@ -195,7 +196,7 @@ func TestFeaturesFarFromZero(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := defaults(path)
-		c.Loss, c.Solver, c.Reg, c.Standardize = Squared, Normal, 0.1, true
+		c.Loss, c.Solver, c.Reg, c.Standardize = Squared, solver.Normal, 0.1, true
 		weights = append(weights, train(t, c).Model.Weights[0])
 	}
 	if math.Abs(weights[0]-weights[1]) > 1e-6 {
@@ -207,7 +208,7 @@ func TestFeaturesFarFromZero(t *testing.T) {
 func TestAStoppedSearchKeepsItsBestPoint(t *testing.T) {
 	path, _, _ := sample(t, 400, 9, false)
 	c := defaults(path)
-	c.Solver, c.StepSize, c.MaxTime = LBFGS, 1e5, 1 // a nanosecond
+	c.Solver, c.StepSize, c.MaxTime = solver.LBFGS, 1e5, 1 // a nanosecond
 	if got := train(t, c); got.Objective > math.Log(2) || got.StoppedBy != "max-time" {
 		t.Errorf("objective %v (%s)", got.Objective, got.StoppedBy)
 	}
@@ -216,14 +217,14 @@ func TestAStoppedSearchKeepsItsBestPoint(t *testing.T) {
 func TestClassWeights(t *testing.T) {
 	path, x, y := sample(t, 400, 9, false)
 	for _, loss := range []Loss{Logistic, SquaredHinge} {
-		for _, solver := range []Solver{Newton, LBFGS, Nesterov} {
+		for _, method := range []Solver{solver.Newton, solver.LBFGS, solver.Nesterov} {
 			c := defaults(path)
-			c.Loss, c.Solver, c.ClassWeights = loss, solver, [2]float64{0.5, 3}
+			c.Loss, c.Solver, c.ClassWeights = loss, method, [2]float64{0.5, 3}
 			stationary(t, c, train(t, c), x, y, 1e-6)
 		}
 	}
 	c := defaults(path)
-	c.Solver, c.Balanced = Newton, true
+	c.Solver, c.Balanced = solver.Newton, true
 	got := train(t, c)
 	ones := 0.0
 	for _, v := range y {
@@ -238,10 +239,10 @@ func TestATrainedModelIsABeginning(t *testing.T) {
 	path, _, _ := sample(t, 400, 9, false)
 	for _, of := range []struct {
 		loss   Loss
-		solver Solver
-	}{{Logistic, Newton}, {Logistic, LBFGS}, {Logistic, Nesterov}, {SquaredHinge, Newton}, {SquaredHinge, LBFGS}, {Hinge, Newton}, {Hinge, LBFGS}, {Hinge, Nesterov}, {Squared, Normal}, {Squared, LBFGS}} {
+		method Solver
+	}{{Logistic, solver.Newton}, {Logistic, solver.LBFGS}, {Logistic, solver.Nesterov}, {SquaredHinge, solver.Newton}, {SquaredHinge, solver.LBFGS}, {Hinge, solver.Newton}, {Hinge, solver.LBFGS}, {Hinge, solver.Nesterov}, {Squared, solver.Normal}, {Squared, solver.LBFGS}} {
 		c := defaults(path)
-		c.Loss, c.Solver, c.Tol = of.loss, of.solver, 1e-9
+		c.Loss, c.Solver, c.Tol = of.loss, of.method, 1e-9
 		first := train(t, c)
 		dir := filepath.Join(t.TempDir(), "model")
 		if err := first.Model.Save(dir, false); err != nil {
@@ -253,7 +254,7 @@ func TestATrainedModelIsABeginning(t *testing.T) {
 		}
 		again := train(t, c)
 		if again.Iterations > 3 || again.Objective > first.Objective+1e-9 {
-			t.Errorf("%s by %s: %d iterations to %v, at first %d to %v", of.loss, of.solver, again.Iterations, again.Objective, first.Iterations, first.Objective)
+			t.Errorf("%s by %s: %d iterations to %v, at first %d to %v", of.loss, of.method, again.Iterations, again.Objective, first.Iterations, first.Objective)
 		}
 	}
 }
@@ -262,15 +263,15 @@ func TestATrainedModelIsABeginning(t *testing.T) {
 // does not keep it where it is.
 func TestAModelFarFromTheOptimumIsABeginningToo(t *testing.T) {
 	path, _, _ := sample(t, 400, 9, false)
-	for _, solver := range []Solver{Newton, LBFGS} {
+	for _, method := range []Solver{solver.Newton, solver.LBFGS} {
 		c := defaults(path)
-		c.Loss, c.Solver, c.Tol, c.Reg = Hinge, solver, 1e-8, 1
+		c.Loss, c.Solver, c.Tol, c.Reg = Hinge, method, 1e-8, 1
 		far := train(t, c)
 		c.Reg = 0.001
 		want := train(t, c)
 		c.Init = &Beginning{LinearModel: *far.Model, Numbers: far.Model.Weights}
 		if got := train(t, c); !nearly(got.Objective, want.Objective, 1e-5) {
-			t.Errorf("%s: %v after %d iterations, from zero %v", solver, got.Objective, got.Iterations, want.Objective)
+			t.Errorf("%s: %v after %d iterations, from zero %v", method, got.Objective, got.Iterations, want.Objective)
 		}
 	}
 }
@@ -305,7 +306,7 @@ func TestStrangeData(t *testing.T) {
 		for _, reg := range []float64{0, 0.01} {
 			for _, alpha := range []float64{0, 1} {
 				c := defaults(path)
-				c.Loss, c.Solver, c.Reg, c.Alpha = loss, Auto, reg, alpha
+				c.Loss, c.Solver, c.Reg, c.Alpha = loss, solver.Auto, reg, alpha
 				stationary(t, c, train(t, c), x, y, 1e-5)
 			}
 		}
@@ -316,9 +317,9 @@ func TestStrangeData(t *testing.T) {
 func TestALargePenaltyLeavesNothing(t *testing.T) {
 	path, x, y := sample(t, 400, 9, false)
 	for _, loss := range []Loss{Logistic, Squared, SquaredHinge} {
-		for _, solver := range []Solver{Auto, OWLQN, Nesterov} {
+		for _, method := range []Solver{solver.Auto, solver.OWLQN, solver.Nesterov} {
 			c := defaults(path)
-			c.Loss, c.Solver, c.Alpha, c.Reg = loss, solver, 1, 1e9
+			c.Loss, c.Solver, c.Alpha, c.Reg = loss, method, 1, 1e9
 			ys := y
 			if loss == Squared {
 				ys = signs(y)
@@ -332,12 +333,12 @@ func TestALargePenaltyLeavesNothing(t *testing.T) {
 			c.Reg = top * 1.0001
 			for j, w := range train(t, c).Model.Weights {
 				if w != 0 {
-					t.Errorf("%s by %s at λ max: weight %d is %v", loss, solver, j, w)
+					t.Errorf("%s by %s at λ max: weight %d is %v", loss, method, j, w)
 				}
 			}
 			c.Reg = top * 0.99
 			if m := train(t, c); m.Model.Nonzeros() == 0 {
-				t.Errorf("%s by %s just below λ max: all weights are zero", loss, solver)
+				t.Errorf("%s by %s just below λ max: all weights are zero", loss, method)
 			}
 		}
 	}
@@ -345,14 +346,14 @@ func TestALargePenaltyLeavesNothing(t *testing.T) {
 
 func TestSolversThatCannotAreRefused(t *testing.T) {
 	for _, c := range []LinearConfig{
-		{Solver: LBFGS, Cut: true}, {Solver: Newton, Cut: true}, {Solver: Normal}, {Solver: CD, Loss: Hinge},
-		{Solver: LBFGS, Reg: 1, Alpha: 0.5}, {Solver: Normal, Loss: Squared, Reg: 1, Alpha: 1},
+		{Solver: solver.LBFGS, Cut: true}, {Solver: solver.Newton, Cut: true}, {Solver: solver.Normal}, {Solver: solver.CD, Loss: Hinge},
+		{Solver: solver.LBFGS, Reg: 1, Alpha: 0.5}, {Solver: solver.Normal, Loss: Squared, Reg: 1, Alpha: 1},
 	} {
 		if err := c.Check(); fault.KindOf(err) != fault.Usage {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if (&LinearConfig{Solver: LBFGS, Reg: 0, Alpha: 1}).Check() != nil {
+	if (&LinearConfig{Solver: solver.LBFGS, Reg: 0, Alpha: 1}).Check() != nil {
 		t.Error("without a penalty there is no L1 part")
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -43,7 +43,7 @@ func sample(t *testing.T, rows, features int, sparse bool) (path string, x [][]f
 }
 
 func defaults(path string) LinearConfig {
-	return LinearConfig{Data: []string{path}, Solver: Nesterov, Reg: 0.01, Intercept: true, MaxIterations: 2000, Tol: 1e-13, Stop: ByObjective}
+	return LinearConfig{Data: []string{path}, Solver: solver.Nesterov, Reg: 0.01, Intercept: true, MaxIterations: 2000, Tol: 1e-13, Stop: ByObjective}
 }
 
 func train(t *testing.T, c LinearConfig) *Trained {
@@ -152,7 +152,7 @@ func TestSinglePrecisionStorageIsClose(t *testing.T) {
 }
 
 func TestTheGradientIsTheObjectivesSlope(t *testing.T) {
-	p := newProblem(LinearConfig{Reg: 0.3, Intercept: true}, Nesterov,
+	p := newProblem(LinearConfig{Reg: 0.3, Intercept: true}, solver.Of(solver.Nesterov),
 		moments{weight: 3, mean: []float64{1, -1. / 3}, variance: []float64{2, 14. / 9}}, 1)
 	rows := []rdd.Point{{Label: 1, Values: []float64{1, 2}}, {Label: 0, Values: []float64{2, -1}}, {Label: 1, Values: []float64{0, -2}}}
 	at := func(v []float64) (float64, gradient) {
@@ -175,26 +175,6 @@ func TestTheGradientIsTheObjectivesSlope(t *testing.T) {
 		fd, _ := at(down)
 		if slope := (fu - fd) / (2 * h); math.Abs(slope-grad[j]) > 1e-8 {
 			t.Errorf("slope %d is %v, gradient %v", j, slope, grad[j])
-		}
-	}
-}
-
-func TestStateSurvivesItsEncoding(t *testing.T) {
-	s := state{X: []float64{1, 2}, Y: []float64{3, 4}, T: 5, Step: 6, Count: 7, Latest: 8, Width: 9, First: []float64{10, 11}, Second: []float64{12, 13},
-		Search: lineSearch{F: 14, G: []float64{15, 16}, Direction: []float64{17, 18}, Slope: 19, Length: 20, Tries: 21,
-			Moves: [][]float64{{22, 23}, {24, 25}, {26, 27}}, Turns: [][]float64{{28, 29}, {30, 31}, {32, 33}}}}
-	s.Rules = stopState{Last: 34, Streak: 35, Recent: []float64{36, 37}, Looked: 38, LookedAt: 39, NextLook: 40}
-	raw, err := s.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r state
-	if err := r.UnmarshalBinary(raw); err != nil || !reflect.DeepEqual(r, s) {
-		t.Errorf("%+v, %v, want %+v", r, err, s)
-	}
-	for cut := range len(raw) / 8 {
-		if err := r.UnmarshalBinary(raw[:8*cut]); err == nil && cut < len(raw)/8-2 {
-			t.Errorf("a state of %d numbers is taken", cut)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -46,10 +47,10 @@ type MLPConfig struct {
 	Activation    Activation
 	Regression    bool
 	Reg           float64
-	Solver        Solver  // Adam, or Constant with Momentum
-	Batches       bool    `json:",omitempty"` // steps are of some rows, about as many as the data allow and wants
-	Passes        bool    `json:",omitempty"` // the number of steps is chosen likewise, in place of MaxIterations
-	StepSize      float64 // 0: 0.001 (adam with batches), 0.003 (adam) or 0.1
+	Solver        solver.Name // Adam, or Constant with Momentum
+	Batches       bool        `json:",omitempty"` // steps are of some rows, about as many as the data allow and wants
+	Passes        bool        `json:",omitempty"` // the number of steps is chosen likewise, in place of MaxIterations
+	StepSize      float64     // 0: 0.001 (adam with batches), 0.003 (adam) or 0.1
 	Momentum      float64
 	MaxIterations int
 	Tol           float64
@@ -68,7 +69,7 @@ func (c *MLPConfig) Check() error {
 		}
 	}
 	switch {
-	case c.Solver != Adam && c.Solver != Constant:
+	case c.Solver != solver.Adam && c.Solver != solver.Constant:
 		return bad("--solver", "%q is not one of adam, constant", c.Solver)
 	case c.Momentum < 0 || c.Momentum >= 1:
 		return bad("--momentum", "%v does not lie in [0, 1)", c.Momentum)
@@ -76,6 +77,14 @@ func (c *MLPConfig) Check() error {
 		return bad("--reg", "%v is below 0", c.Reg)
 	}
 	return nil
+}
+
+// solver is the one to train by: Constant has momentum.
+func (c *MLPConfig) solver() solver.Solver {
+	if c.Solver == solver.Constant {
+		return solver.WithMomentum(c.Momentum)
+	}
+	return solver.Of(c.Solver).New()
 }
 
 // network is a fully connected network: its layers' sizes, the input's first, and

@@ -9,6 +9,7 @@ import (
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -66,16 +67,16 @@ func TestANetworksGradientIsItsSlope(t *testing.T) {
 func TestANetworkLearnsWhatNoPlaneCan(t *testing.T) {
 	path := xor(t)
 	for name, c := range map[string]struct {
-		solver Solver
+		method Solver
 		flags  []string
 		n      int
 	}{
-		"whole":    {Adam, []string{"--executors", "2"}, 400},
-		"batches":  {Constant, []string{"--executors", "2", "--batch-fraction", "0.1"}, 800},
-		"absp":     {Adam, []string{"--executors", "4", "--sync", "absp", "--clock", "virtual", "--pace", "static:4,1,1,1"}, 400},
-		"momentum": {Constant, []string{"--executors", "1"}, 400},
+		"whole":    {solver.Adam, []string{"--executors", "2"}, 400},
+		"batches":  {solver.Constant, []string{"--executors", "2", "--batch-fraction", "0.1"}, 800},
+		"absp":     {solver.Adam, []string{"--executors", "4", "--sync", "absp", "--clock", "virtual", "--pace", "static:4,1,1,1"}, 400},
+		"momentum": {solver.Constant, []string{"--executors", "1"}, 400},
 	} {
-		cfg := MLPConfig{Data: []string{path}, Hidden: []int{12}, Activation: Tanh, Solver: c.solver, StepSize: map[Solver]float64{Adam: 0.03, Constant: 0.3}[c.solver],
+		cfg := MLPConfig{Data: []string{path}, Hidden: []int{12}, Activation: Tanh, Solver: c.method, StepSize: map[Solver]float64{solver.Adam: 0.03, solver.Constant: 0.3}[c.method],
 			Momentum: 0.9, MaxIterations: c.n, Seed: 3, Splits: 8}
 		if got := networked(t, cfg, c.flags...); got.Accuracy < 0.95 {
 			t.Errorf("%s: accuracy %v after %d, objective %v", name, got.Accuracy, got.Iterations, got.Objective)
@@ -99,7 +100,7 @@ func xor(t *testing.T) string {
 
 func TestANetworkIsUsed(t *testing.T) {
 	path := xor(t)
-	c := MLPConfig{Data: []string{path}, Hidden: []int{8, 4}, Activation: ReLU, Solver: Adam, StepSize: 0.02, MaxIterations: 60, Seed: 1}
+	c := MLPConfig{Data: []string{path}, Hidden: []int{8, 4}, Activation: ReLU, Solver: solver.Adam, StepSize: 0.02, MaxIterations: 60, Seed: 1}
 	got := networked(t, c, "--executors", "1")
 	if other := networked(t, c, "--executors", "5"); !slices.Equal(other.Model.numbers, got.Model.numbers) {
 		t.Error("five executors give another network")
@@ -122,7 +123,7 @@ func TestANetworkIsUsed(t *testing.T) {
 	if err != nil || math.Abs(metrics["rmse"]-math.Sqrt(2*numbers.Loss)) > 1e-9 || metrics["r2"] < 0.5 {
 		t.Errorf("%v, %v, want rmse %v", metrics, err, math.Sqrt(2*numbers.Loss))
 	}
-	for _, bad := range []MLPConfig{{Hidden: []int{0}, Solver: Adam}, {Solver: LBFGS}, {Solver: Constant, Momentum: 1}, {Solver: Adam, Reg: -1}} {
+	for _, bad := range []MLPConfig{{Hidden: []int{0}, Solver: solver.Adam}, {Solver: solver.LBFGS}, {Solver: solver.Constant, Momentum: 1}, {Solver: solver.Adam, Reg: -1}} {
 		if err := bad.Check(); fault.KindOf(err) != fault.Usage {
 			t.Errorf("%+v: %v", bad, err)
 		}

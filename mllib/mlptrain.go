@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -78,7 +80,7 @@ func (t *mlp) prepare(ctx context.Context) error {
 		return err
 	}
 	n := numbers(t.net.Sizes)
-	t.st = state{X: make([]float64, n), Y: make([]float64, n), Step: t.cfg.StepSize}
+	t.st = newState(n, t.stepSize(), t.cfg.solver())
 	rng := rand.New(rand.NewPCG(t.cfg.Seed, 3))
 	for l := 1; l < len(t.net.Sizes); l++ {
 		w, _ := t.net.layer(t.st.Y, l)
@@ -87,7 +89,6 @@ func (t *mlp) prepare(ctx context.Context) error {
 			w[j] = float64(wide * (float64(2*rng.Float64()) - 1))
 		}
 	}
-	t.st.Step = t.stepSize()
 	t.begins(t.meta, t.cfg.Solver)
 	t.chosenLabel(t.cfg.Input, t.meta)
 	t.chooseBatches()
@@ -129,7 +130,7 @@ func (t *mlp) stepSize() float64 {
 	switch {
 	case t.cfg.StepSize > 0:
 		return t.cfg.StepSize
-	case t.cfg.Solver == Constant:
+	case t.cfg.Solver == solver.Constant:
 		return 0.1
 	case t.cfg.Batches:
 		return batchedStep
@@ -192,16 +193,7 @@ func (t *mlp) move(sum []float64, weight float64) {
 		g, _ := t.net.layer(sum, l)
 		kernel.Axpy(t.cfg.Reg, w, g)
 	}
-	if t.cfg.Solver == Adam {
-		t.st.advance(Adam, sum, nil)
-		return
-	}
-	if t.st.First == nil {
-		t.st.First = make([]float64, len(sum))
-	}
-	kernel.Scale(t.cfg.Momentum, t.st.First)
-	kernel.Add(sum, t.st.First)
-	t.st.advance(Constant, t.st.First, nil)
+	t.st.Solver.Step(&t.st.Point, &solver.Seen{G: sum})
 }
 
 // evaluate finds the objective on all data by an uncut pass.
@@ -236,4 +228,15 @@ func (t *mlp) finish(ctx context.Context) (*Networked, error) {
 		t.out.Model.Labels = nil
 	}
 	return &t.out, nil
+}
+
+// heldLoss is that of the network at Y on the rows held out.
+func (t *mlp) heldLoss(ctx context.Context) (float64, error) {
+	net := t.param()
+	first := net.Sizes[1]
+	inputs := num.Resized(net.V[:net.Sizes[0]*first], t.held.Features*first) // a row of weights for each
+	net.V = slices.Concat(inputs, net.V[net.Sizes[0]*first:])
+	net.Sizes = slices.Concat([]int{t.held.Features}, net.Sizes[1:])
+	s, err := t.plan.HeldLoss.Run(ctx, t.s, net)
+	return s.Loss, err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -51,14 +52,12 @@ func momentsOf(weight float64, g gradient, shift []float64) moments {
 
 // scaled reports whether the variables are those of features of one deviation, for
 // the solver's sake.
-func (c *LinearConfig) scaled(s Solver) bool {
-	return c.Standardize || s == Nesterov || s == SVRG || s.exact()
-}
+func (c *LinearConfig) scaled(m *solver.Method) bool { return c.Standardize || m.Scaled }
 
 // newProblem chooses the variables. Standardize puts the penalty on the
 // coefficients of features divided by their standard deviation (population);
 // otherwise the penalty stays where it is, whatever the solver's variables are.
-func newProblem(c LinearConfig, s Solver, m moments, positive float64) *problem {
+func newProblem(c LinearConfig, s *solver.Method, m moments, positive float64) *problem {
 	d := len(m.mean)
 	loss := kernel.Loss{Kind: c.Loss.kind(), Width: max(c.width(s), steadyWidth)}
 	p := &problem{reg: float64(c.Reg * (1 - c.Alpha)), intercept: c.Intercept, positive: positive, weights: c.weights(m),
@@ -184,7 +183,7 @@ func (p *problem) above(grad, v []float64) float64 {
 	if p.reg <= 0 {
 		return math.Inf(1)
 	}
-	slopes, bound := steepest(v, grad, p.lasso), 0.0
+	slopes, bound := solver.Steepest(v, grad, p.lasso), 0.0
 	for j, w := range p.penalty {
 		bound = math.FMA(slopes[j], slopes[j]/float64(2*float64(p.reg*w)), bound)
 	}
@@ -402,4 +401,27 @@ func axpyPoint(a float64, x *rdd.Point, y []float64) {
 	for k, j := range x.Indices {
 		y[j] = math.FMA(a, x.Values[k], y[j])
 	}
+}
+
+// steepness is the length of the objective's gradient at v on the scale of the
+// data: with an L1 penalty that of its shortest subgradient.
+func (p *problem) steepness(grad, v []float64) float64 {
+	var sq float64
+	for j, g := range grad {
+		if p.lasso != nil {
+			switch l := p.lasso[j]; {
+			case v[j] > 0:
+				g += l
+			case v[j] < 0:
+				g -= l
+			default:
+				g = num.Soft(g, l)
+			}
+		}
+		if j < len(p.scale) {
+			g *= p.scale[j]
+		}
+		sq = math.FMA(g, g, sq)
+	}
+	return math.Sqrt(sq)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"github.com/volley-engine/volley/mllib/internal/solver"
 )
 
 // TestDualAscentOnWideData comes to the optimum where rows have more features than
@@ -14,9 +16,9 @@ func TestDualAscentOnWideData(t *testing.T) {
 		for _, intercept := range []bool{false, true} {
 			for _, reg := range []float64{0.1, 0.01} {
 				c := defaults(path)
-				c.Loss, c.Solver, c.Reg, c.Intercept, c.Tol, c.MaxIterations = loss, SDCA, reg, intercept, 1e-6, 5000
+				c.Loss, c.Solver, c.Reg, c.Intercept, c.Tol, c.MaxIterations = loss, solver.SDCA, reg, intercept, 1e-6, 5000
 				got := train(t, c)
-				c.Solver, c.Tol = LBFGS, 1e-10
+				c.Solver, c.Tol = solver.LBFGS, 1e-10
 				want := train(t, c)
 				name := fmt.Sprint(loss, ", intercept ", intercept, ", λ ", reg)
 				if got.StoppedBy != "duality-gap" || got.Objective > want.Objective+1.1e-6 {
@@ -30,31 +32,13 @@ func TestDualAscentOnWideData(t *testing.T) {
 	}
 }
 
-// TestDualAscentEasesItsProximalTerms where the gap stays, for a while, and not where
-// it falls.
-func TestDualAscentEasesItsProximalTerms(t *testing.T) {
-	falling, staying := &dualState{Share: 1}, &dualState{Share: 1}
-	var eased []int
-	for i := 2; i <= 1000; i += 2 {
-		if falling.watch(i, math.Pow(0.9, float64(i))) {
-			t.Fatalf("eased at %d, though the gap falls", i)
-		}
-		if staying.watch(i, 1+math.Sin(float64(i))/20) {
-			eased = append(eased, i)
-		}
-	}
-	if len(eased) != 2 || eased[0] < fewSteps || eased[1] > 200 || staying.Share != 0 {
-		t.Errorf("eased at %v to %v", eased, staying.Share)
-	}
-}
-
 // TestAModelIsTakenAtItsWord only if it is the end of the same training.
 func TestAModelIsTakenAtItsWord(t *testing.T) {
 	path, _, _ := sample(t, 300, narrowCurved+60, true)
 	c := defaults(path)
-	c.Loss, c.Solver, c.Tol = Hinge, Auto, 1e-6
+	c.Loss, c.Solver, c.Tol = Hinge, solver.Auto, 1e-6
 	first := train(t, c)
-	if first.Model.Ended == nil || first.Solver != LBFGS {
+	if first.Model.Ended == nil || first.Solver != solver.LBFGS {
 		t.Fatalf("%s ended by %s: %v", first.Solver, first.StoppedBy, first.Model.Ended)
 	}
 	c.Init = &Beginning{LinearModel: *first.Model, Numbers: first.Model.Weights}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -103,9 +104,9 @@ func TestSoftmaxIsAtItsOptimum(t *testing.T) {
 	for _, sparse := range []bool{false, true} {
 		path, x, y := classes(t, 500, 5, sparse)
 		for _, alpha := range []float64{0, 0.7} {
-			for _, solver := range []Solver{Auto, Nesterov, OWLQN} {
+			for _, method := range []Solver{solver.Auto, solver.Nesterov, solver.OWLQN} {
 				c := defaults(path)
-				c.Loss, c.Solver, c.Alpha, c.Reg, c.MaxIterations = Softmax, solver, alpha, 0.02, 10_000
+				c.Loss, c.Solver, c.Alpha, c.Reg, c.MaxIterations = Softmax, method, alpha, 0.02, 10_000
 				got := classified(t, c, 2)
 				f, grad := softmaxObjective(c, got.Model.weights, got.Model.Intercepts, x, y)
 				if math.Abs(f-got.Objective) > 1e-10 {
@@ -132,7 +133,7 @@ func TestSoftmaxIsAtItsOptimum(t *testing.T) {
 func TestASoftmaxModelIsUsed(t *testing.T) {
 	path, x, y := classes(t, 500, 5, false)
 	c := defaults(path)
-	c.Loss, c.Solver = Softmax, LBFGS
+	c.Loss, c.Solver = Softmax, solver.LBFGS
 	got := classified(t, c, 1)
 	if other := classified(t, c, 5); !slices.Equal(other.Model.weights, got.Model.weights) {
 		t.Error("five executors give other weights")
@@ -175,25 +176,25 @@ func TestClassesMayCountDifferently(t *testing.T) {
 	if err := os.WriteFile(repeated, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, solver := range []Solver{LBFGS, OWLQN, Nesterov} {
+	for _, method := range []Solver{solver.LBFGS, solver.OWLQN, solver.Nesterov} {
 		c := defaults(repeated)
-		c.Loss, c.Solver, c.Tol, c.Reg = Softmax, solver, 1e-12, 0.01
-		if solver == OWLQN {
+		c.Loss, c.Solver, c.Tol, c.Reg = Softmax, method, 1e-12, 0.01
+		if method == solver.OWLQN {
 			c.Alpha = 0.5
 		}
 		want := classified(t, c, 2)
 		c.Data, c.Classes = []string{path}, []float64{1, 3, 2, 1}
 		got := classified(t, c, 2)
 		if !nearly(got.Objective, want.Objective, 1e-7) {
-			t.Errorf("%s: objective %v, of repeated rows %v", solver, got.Objective, want.Objective)
+			t.Errorf("%s: objective %v, of repeated rows %v", method, got.Objective, want.Objective)
 		}
 		alike, err := got.Model.Evaluate(context.Background(), rdd.Input{}, []string{path})
 		if err != nil || !nearly(alike["accuracy"], got.Accuracy, 1e-12) || !nearly(alike["log_loss"], got.LogLoss, 1e-9) {
-			t.Errorf("%s: accuracy %v, log-loss %v, but %v, %v", solver, got.Accuracy, got.LogLoss, alike, err)
+			t.Errorf("%s: accuracy %v, log-loss %v, but %v, %v", method, got.Accuracy, got.LogLoss, alike, err)
 		}
 	}
 	c := defaults(path)
-	c.Loss, c.Solver, c.Classes = Softmax, LBFGS, []float64{1, 2}
+	c.Loss, c.Solver, c.Classes = Softmax, solver.LBFGS, []float64{1, 2}
 	if _, err := tryClassified(t, c); err == nil || !strings.Contains(err.Error(), "4 classes") {
 		t.Errorf("two weights for four classes: %v", err)
 	}
@@ -228,9 +229,9 @@ func tryClassified(t *testing.T, c LinearConfig) (out *Classified, err error) {
 func TestAMultinomialModelIsABeginning(t *testing.T) {
 	for _, sparse := range []bool{false, true} {
 		path, _, _ := classes(t, 400, 5, sparse)
-		for _, solver := range []Solver{LBFGS, OWLQN, Nesterov} {
+		for _, method := range []Solver{solver.LBFGS, solver.OWLQN, solver.Nesterov} {
 			c := defaults(path)
-			c.Loss, c.Solver, c.Tol, c.Reg = Softmax, solver, 1e-9, 0.01
+			c.Loss, c.Solver, c.Tol, c.Reg = Softmax, method, 1e-9, 0.01
 			first := classified(t, c, 2)
 			dir := filepath.Join(t.TempDir(), "model")
 			if err := first.Model.Save(dir, false); err != nil {
@@ -241,19 +242,19 @@ func TestAMultinomialModelIsABeginning(t *testing.T) {
 				t.Fatal(err)
 			}
 			if again := classified(t, c, 2); again.Iterations > 3 || again.Objective > first.Objective+1e-9 {
-				t.Errorf("%s: %d iterations to %v, at first %d to %v", solver, again.Iterations, again.Objective, first.Iterations, first.Objective)
+				t.Errorf("%s: %d iterations to %v, at first %d to %v", method, again.Iterations, again.Objective, first.Iterations, first.Objective)
 			}
 			c.Reg = 0.1
 			began := classified(t, c, 2)
 			c.InitClasses = nil
 			if want := classified(t, c, 2); !nearly(began.Objective, want.Objective, 1e-6) {
-				t.Errorf("%s: from a model of another penalty %v, from zero %v", solver, began.Objective, want.Objective)
+				t.Errorf("%s: from a model of another penalty %v, from zero %v", method, began.Objective, want.Objective)
 			}
 		}
 	}
 	path, _, _ := classes(t, 50, 5, false)
 	c := defaults(path)
-	c.Loss, c.Solver = Softmax, LBFGS
+	c.Loss, c.Solver = Softmax, solver.LBFGS
 	c.InitClasses = &ClassBeginning{SoftmaxModel: SoftmaxModel{rowModel: rowModel{Labels: []string{"a", "b"}, Features: 5}, Intercepts: []float64{0, 0}}, Numbers: make([]float64, 10)}
 	if _, err := tryClassified(t, c); err == nil || !strings.Contains(err.Error(), "classes") {
 		t.Errorf("a model of other classes: %v", err)

@@ -7,6 +7,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -30,6 +31,7 @@ type softmax struct {
 	label   []float64 // of each class, as stored
 	weights []float64 // of classes; nil is ones
 	lasso   []float64 // of all variables
+	method  *solver.Method
 	st      state
 	stop    stopper
 	out     Classified
@@ -70,9 +72,10 @@ func (t *softmax) prepare(ctx context.Context) error {
 		t.label = append(t.label, storedLabel(t.meta, k))
 	}
 	t.choosePenalty(&t.cfg, t.meta)
-	if t.cfg.Solver == Auto || t.cfg.Solver == "" {
+	if t.cfg.Solver == solver.Auto || t.cfg.Solver == "" {
 		t.cfg.Solver, t.out.SolverWhy = t.cfg.chooseWide("there are several classes")
 	}
+	t.method = solver.Of(t.cfg.Solver)
 	t.begins(t.meta, t.cfg.Solver)
 	t.chosenLabel(t.cfg.Input, t.meta)
 	sample, err := t.plan.Sample.Run(ctx, t.s)
@@ -85,7 +88,7 @@ func (t *softmax) prepare(ctx context.Context) error {
 	}
 	alike := t.cfg
 	alike.Balanced = false // of two classes
-	t.prob = newProblem(alike, t.cfg.Solver, m, 0)
+	t.prob = newProblem(alike, t.method, m, 0)
 	t.prob.steepest = 0.5 // of all classes together (Böhning)
 	if err := t.weigh(ctx); err != nil {
 		return err
@@ -98,7 +101,7 @@ func (t *softmax) prepare(ctx context.Context) error {
 		return err
 	}
 	t.stop = stopper{rule: t.cfg.Stop, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
-	t.st.chooseStep(t.cfg.Solver, func() float64 { return t.prob.steepnessOf(t.meta, sample, m) })
+	t.method.Begin(&t.st.Point, func() float64 { return t.prob.steepnessOf(t.meta, sample, m) })
 	return nil
 }
 
@@ -153,10 +156,9 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 	info := t.s.LastInfo()
 	t.out.Iterations = it.Number
 	objective := t.objective(t.st.Y, s.Loss, info.Weight)
-	t.st.Latest = objective
 	it.Report("objective", objective)
 	o := t.observed(it.Number, objective, t.standardError(s.Loss, s.LossSq)/t.prob.counted)
-	if t.cfg.Solver.exact() {
+	if t.method.Exact {
 		if err := finiteAtFirst(t.cfg.job(), objective); it.Number == 1 && err != nil {
 			return err
 		}
@@ -176,19 +178,17 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 		copy(t.st.X, t.st.Y)
 		return nil
 	}
-	if t.cfg.Solver.exact() {
-		if t.st.quasiNewton(objective, t.grad, t.penalty()) {
-			t.end(it, "tolerance")
-			return nil
-		}
-	} else {
+	if !t.method.Exact {
 		var steep float64
 		for k := range t.label {
 			one := t.prob.steepness(t.of(t.grad, k), t.of(t.st.Y, k))
 			steep = math.FMA(one, one, steep)
 		}
 		signal(t.s, s.Squares, info.Weight, float64(t.prob.counted*math.Sqrt(steep)), s.Sum, s.Coef)
-		t.st.advance(t.cfg.Solver, t.grad, t.penalty())
+	}
+	if t.st.Solver.Step(&t.st.Point, &solver.Seen{F: objective, G: t.grad, Lasso: t.penalty(), Share: info.Share}).Over {
+		t.end(it, "tolerance")
+		return nil
 	}
 	if t.cfg.Stop == ByWeights {
 		o.hasMoved, o.moved, o.norm = true, num.Distance(before, t.st.Y), math.Sqrt(kernel.Dot(t.st.Y, t.st.Y))
@@ -217,7 +217,7 @@ func (t *softmax) judge(ctx context.Context, it *rdd.Iteration, o observation) (
 	if why == "" || err != nil {
 		return false, err
 	}
-	if why == "tolerance" && o.exact && t.cfg.Solver.exact() && t.stop.mayGoOn() {
+	if why == "tolerance" && o.exact && t.method.Exact && t.stop.mayGoOn() {
 		if err := t.certify(ctx); err != nil || !t.out.Converged {
 			t.stop.goOn()
 			return false, err
@@ -264,7 +264,7 @@ func (t *softmax) measure(ctx context.Context) error {
 // finish evaluates the final parameters and makes the model of them.
 func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 	why := t.whyEnded()
-	if t.cfg.Solver.exact() || why != "max-iterations" {
+	if t.method.Exact || why != "max-iterations" {
 		copy(t.st.Y, t.st.X) // Y has not been looked at
 	}
 	if best := t.st.Held.Point; best != nil {
@@ -291,4 +291,13 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 	t.out.Model.Quality, t.out.returned = t.out.quality(), t.st.Guard.Halts > 0
 	t.out.Model.Ended, err = t.cfg.ended(t.meta, &t.out.Summary, t.st.Held.Point != nil)
 	return &t.out, err
+}
+
+// heldLoss is that of the model at Y on the rows held out.
+func (t *softmax) heldLoss(ctx context.Context) (float64, error) {
+	p := t.param(t.st.Y)
+	p.D = t.held.Features
+	p.W = num.Resized(p.W, p.D*p.K)
+	s, err := t.plan.HeldLoss.Run(ctx, t.s, p)
+	return s.Loss / t.prob.counted, err
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/volley-engine/volley/mllib/internal/solver"
 )
 
 // rowsFile writes rows of CSV that line makes.
@@ -46,9 +48,9 @@ func TestStepsSuitRowsThatNoSampleHas(t *testing.T) {
 	} {
 		c := defaults(path)
 		c.Loss, c.Reg, c.MaxIterations, c.Tol = Squared, 1e-3, 400, 1e-9
-		c.Solver = Newton
+		c.Solver = solver.Newton
 		want := train(t, c).Objective
-		c.Solver = Nesterov
+		c.Solver = solver.Nesterov
 		if got := train(t, c).Objective; !(got <= want+0.02*math.Max(1, want)) {
 			t.Errorf("%s: %v, newton has %v", name, got, want)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -21,9 +22,9 @@ type Summary struct {
 	Converged  bool    // the gap is within the tolerance, relative to the objective where that is above 1; without a gap: the tolerance ended the run
 	Iterations int
 	StoppedBy  string
-	Solver     Solver   // that was used
-	SolverWhy  string   // it was chosen, where the user has not
-	Chosen     []string // other defaults that the data had a say in, each with its reason
+	Solver     solver.Name // that was used
+	SolverWhy  string      // it was chosen, where the user has not
+	Chosen     []string    // other defaults that the data had a say in, each with its reason
 	MeanShare  float64
 	MeanNEff   float64
 	Rows       int64
@@ -47,9 +48,9 @@ type training struct {
 }
 
 // begins notes what is known of the training data.
-func (t *training) begins(meta *pack.Meta, solver Solver) {
+func (t *training) begins(meta *storage.PackMeta, name solver.Name) {
 	t.each = meta.Weight() / float64(meta.Rows)
-	t.sum.Rows, t.sum.Features, t.sum.Solver = meta.Rows, meta.Features, solver
+	t.sum.Rows, t.sum.Features, t.sum.Solver = meta.Rows, meta.Features, name
 	t.sum.Malformed, t.sum.Missing, t.sum.Gap = meta.Malformed, meta.Missing, math.NaN()
 }
 

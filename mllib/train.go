@@ -6,6 +6,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -32,17 +33,18 @@ type trainer struct {
 	plan   LinearPlan
 	meta   *pack.Meta
 	prob   *problem
-	st     state
+	method *solver.Method
+	st     linearState
 	stop   stopper
 	out    Trained
 	best   float64 // objective at X on all data; NaN where it is not known
 	grad   []float64
-	center []float64  // that second moments are taken about
-	dual   *dual      // of sdca
-	held   *pack.Meta // of the rows to stop by; nil without
-	there  gradient   // of svrg: the last step's, at the anchor
-	means  []float64  // of the features
-	ahead  bool       // Y is the end of Newton's last step, which promises less than the tolerance
+	center []float64         // that second moments are taken about
+	dual   *solver.Ascent    // of solvers that ascend; nil of others
+	about  []float64         // that dense rows are taken about by ascents; nil is zero
+	held   *storage.PackMeta // of the rows to stop by; nil without
+	means  []float64         // of the features
+	ahead  bool              // Y is the end of Newton's last step, which promises less than the tolerance
 }
 
 // TrainLinear runs the loop and returns the model.
@@ -75,9 +77,10 @@ func (t *trainer) prepare(ctx context.Context) error {
 		return err
 	}
 	t.choosePenalty(&t.cfg, t.meta)
-	if t.cfg.Solver == Auto || t.cfg.Solver == "" {
+	if t.cfg.Solver == solver.Auto || t.cfg.Solver == "" {
 		t.cfg.Solver, t.out.SolverWhy = t.cfg.choose(t.meta.Features)
 	}
+	t.method = solver.Of(t.cfg.Solver)
 	t.begins(t.meta, t.cfg.Solver)
 	t.chosenLabel(t.cfg.Input, t.meta)
 	t.out.Model = t.cfg.newModel(t.meta, labels)
@@ -90,8 +93,8 @@ func (t *trainer) prepare(ctx context.Context) error {
 		return err
 	}
 	t.means = m.mean
-	t.prob = newProblem(t.cfg, t.cfg.Solver, m, positive)
-	if t.prob.mean != nil && t.meta.Layout == pack.DenseLayout {
+	t.prob = newProblem(t.cfg, t.method, m, positive)
+	if t.prob.mean != nil && t.meta.Layout == storage.DenseLayout {
 		t.center = t.prob.mean
 	}
 	t.grad = make([]float64, t.prob.size())
@@ -102,18 +105,18 @@ func (t *trainer) prepare(ctx context.Context) error {
 	if err := t.narrow(ctx); err != nil {
 		return err
 	}
-	if t.cfg.Solver == SDCA {
+	if t.method.Wants == solver.Ascents {
 		t.startAscent(m)
 		return nil
 	}
-	t.st.chooseStep(t.cfg.Solver, func() float64 { return t.prob.steepnessOf(t.meta, sample, m) })
+	t.method.Begin(&t.st.Point, func() float64 { return t.prob.steepnessOf(t.meta, sample, m) })
 	return nil
 }
 
 // begin chooses the first point: that of a model given, or the best constant.
 func (t *trainer) begin(m moments) error {
 	n := t.prob.size()
-	t.st = state{X: make([]float64, n), Y: make([]float64, n), T: 1, Step: t.cfg.StepSize, Width: t.cfg.width(t.cfg.Solver)}
+	t.st = linearState{newState(n, t.cfg.StepSize, t.method.New()), t.cfg.width(t.method)}
 	switch {
 	case t.cfg.Init != nil:
 		if err := t.out.Model.sameKind(&t.cfg.Init.LinearModel); err != nil {
@@ -131,7 +134,7 @@ func (t *trainer) begin(m moments) error {
 // much as hides no more than the tolerance. If the model is at the optimum, so it is of
 // the loss that is smoothed so.
 func (t *trainer) narrow(ctx context.Context) error {
-	if t.cfg.Init == nil || t.cfg.Loss != Hinge || !t.cfg.Solver.exact() || t.cfg.Tol <= 0 {
+	if t.cfg.Init == nil || t.cfg.Loss != Hinge || !t.method.Exact || t.cfg.Tol <= 0 {
 		return nil
 	}
 	p := t.prob.param(t.st.Y)
@@ -183,49 +186,34 @@ const (
 )
 
 // width is what the hinge is smoothed over at first.
-func (c *LinearConfig) width(s Solver) float64 {
+func (c *LinearConfig) width(m *solver.Method) float64 {
 	switch {
-	case c.Loss != Hinge || s == Sqrt || s == SDCA:
+	case c.Loss != Hinge || m.Kinked:
 		return 0
-	case s.exact():
+	case m.Exact:
 		return startWidth
 	}
 	return steadyWidth
 }
 
-// chooseStep sets the step size where the user has not; solvers that look back
-// take it for their first step.
-func (s *state) chooseStep(solver Solver, steepest func() float64) {
-	switch {
-	case s.Step > 0 || solver.curved():
-	case solver == Sqrt:
-		s.Step = 1
-	case solver == Adam:
-		s.Step = 0.1
-	default:
-		s.Step = 1 / steepest()
-	}
-}
-
-// pass folds all rows at Y: into the gradient, and, for solvers that want it, the
-// second derivatives.
-func (t *trainer) pass(ctx context.Context) (g gradient, h []float64, err error) {
+// pass folds all rows at Y: into the gradient, and into what else the solver wants.
+func (t *trainer) pass(ctx context.Context) (g gradient, seen solver.Seen, err error) {
 	p := t.prob.param(t.st.Y)
 	p.Width = t.st.Width
-	if t.cfg.Solver == SVRG {
-		g, err = t.pairPass(ctx, p)
-		return g, nil, err
-	}
-	if !t.cfg.Solver.curved() {
+	seen.Few = p.Width > 0
+	switch t.method.Wants {
+	case solver.Pairs:
+		g, seen.Anchor, err = t.pairPass(ctx, p)
+	case solver.Curvatures:
+		var c curvature
+		p.Shift = t.center
+		if c, err = t.plan.Curvature.Run(ctx, t.s, p); err == nil {
+			g, seen.H = c.gradient, t.prob.hessian(c, p.Shift, t.s.LastInfo().Weight)
+		}
+	default:
 		g, err = t.plan.Gradient.Run(ctx, t.s, p)
-		return g, nil, err
 	}
-	p.Shift = t.center
-	c, err := t.plan.Curvature.Run(ctx, t.s, p)
-	if err != nil {
-		return g, nil, err
-	}
-	return c.gradient, t.prob.hessian(c, p.Shift, t.s.LastInfo().Weight), nil
+	return g, seen, err
 }
 
 // iterate takes one step of the loop.
@@ -233,16 +221,15 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if t.dual != nil {
 		return t.ascend(ctx, it)
 	}
-	g, h, err := t.pass(ctx)
+	g, seen, err := t.pass(ctx)
 	if err != nil {
 		return err
 	}
 	info := t.s.LastInfo()
 	objective := t.prob.objective(t.st.Y, g.Loss, info.Weight)
-	t.st.Latest = objective
 	it.Report("objective", objective)
 	o := t.observed(it.Number, objective, t.standardError(g.Loss, g.LossSq)/t.prob.counted)
-	if t.cfg.Solver.exact() {
+	if t.method.Exact {
 		if err := finiteAtFirst(t.cfg.job(), objective); it.Number == 1 && err != nil {
 			return err
 		}
@@ -261,11 +248,8 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	}
 	before := append([]float64(nil), t.st.Y...)
 	t.prob.gradient(t.grad, t.st.Y, g, info.Weight)
-	if !t.cfg.Solver.exact() {
+	if !t.method.Exact {
 		signal(t.s, g.Squares, info.Weight, float64(t.prob.counted*t.prob.steepness(t.grad, t.st.Y)), g.Sum, []float64{g.Coef})
-	}
-	if t.cfg.Solver == SVRG {
-		t.correct(info.Weight, info.Share)
 	}
 	first := it.Number == 1 && o.exact && t.cfg.Init != nil
 	if first && t.cfg.Init.Ended.is(&t.cfg, t.meta, objective) {
@@ -275,7 +259,8 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 		return nil
 	}
 	gap := g.Gap / float64(info.Weight*t.prob.counted)
-	if t.move(it.Number, h, objective, gap) {
+	seen.F, seen.G, seen.Lasso, seen.Share = objective+gap, t.grad, t.prob.lasso, info.Share
+	if t.move(it.Number, &seen, objective, gap) {
 		if on, err := t.goesOn(ctx); on || err != nil {
 			return err
 		}
@@ -293,24 +278,13 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 
 // move takes what the pass has found out to the next point; over says that there
 // is none better.
-func (t *trainer) move(iteration int, h []float64, objective, gap float64) (over bool) {
-	if !t.cfg.Solver.exact() {
-		t.st.advance(t.cfg.Solver, t.grad, t.prob.lasso)
+func (t *trainer) move(iteration int, seen *solver.Seen, objective, gap float64) (over bool) {
+	moved := t.st.Solver.Step(&t.st.Point, seen)
+	if !t.method.Exact {
 		return false
 	}
-	count, before, first := t.st.Count, t.st.Search.F, t.st.Search.G == nil
-	falls, unsure := math.Inf(1), false // what the next step, or the last one, gains
-	if h == nil {
-		over = t.st.quasiNewton(objective+gap, t.grad, t.prob.lasso)
-		if t.st.Count > count && !first {
-			falls = before - t.st.Search.F
-		}
-	} else {
-		m := &quadratic{G: t.grad, H: h, few: t.st.Width > 0}
-		falls, over = t.st.newton(objective+gap, m, t.prob.lasso)
-		unsure = m.unsure
-	}
-	if t.st.Count > count { // the point was accepted
+	falls, over, h := moved.Falls, moved.Over, seen.H
+	if moved.Accepted {
 		t.best = objective
 	}
 	enough := float64(t.cfg.Tol * max(1, math.Abs(objective)))
@@ -322,7 +296,7 @@ func (t *trainer) move(iteration int, h []float64, objective, gap float64) (over
 			return true
 		}
 		t.st.Width = steadyWidth // the model given is not at the optimum, but may be near
-		t.st.Search.G = nil
+		t.st.Solver.Forget()
 		copy(t.st.Y, t.st.X)
 		return false
 	}
@@ -336,11 +310,11 @@ func (t *trainer) move(iteration int, h []float64, objective, gap float64) (over
 			return over || h != nil // the other rules end L-BFGS
 		}
 		t.st.Width = float64(narrower * t.st.Width)
-		t.st.Search.G = nil // what is known is of another width
+		t.st.Solver.Forget() // what is known is of another width
 		return false
 	case h == nil:
 		return over
-	case unsure:
+	case moved.Unsure:
 		return false
 	case t.cfg.Loss == Squared && !over: // the model is the objective
 		copy(t.st.X, t.st.Y)
@@ -369,14 +343,14 @@ func (t *trainer) judge(ctx context.Context, it *rdd.Iteration, o observation) (
 	if why == "tolerance" && t.narrower(o.objective) {
 		return false, nil
 	}
-	if why == "tolerance" && o.exact && t.cfg.Solver.exact() && t.cfg.Loss != Hinge && t.stop.mayGoOn() {
+	if why == "tolerance" && o.exact && t.method.Exact && t.cfg.Loss != Hinge && t.stop.mayGoOn() {
 		if _, err := t.certify(ctx); err != nil || !t.out.Converged {
 			t.stop.goOn()
 			return false, err
 		}
 	}
 	t.end(it, why)
-	if t.cfg.Solver.exact() && o.objective >= t.best {
+	if t.method.Exact && o.objective >= t.best {
 		return true, nil // the last step was not one downhill
 	}
 	copy(t.st.X, t.st.Y)
@@ -406,11 +380,11 @@ func (t *trainer) goesOn(ctx context.Context) (bool, error) {
 // stands still while the loss is smoothed over much says little.
 func (t *trainer) narrower(objective float64) bool {
 	hides := t.st.Width / 8
-	if !t.cfg.Solver.exact() || t.st.Width <= leastWidth || hides <= float64(t.cfg.Tol*max(1, math.Abs(objective))) {
+	if !t.method.Exact || t.st.Width <= leastWidth || hides <= float64(t.cfg.Tol*max(1, math.Abs(objective))) {
 		return false
 	}
 	t.st.Width = float64(narrower * t.st.Width)
-	t.st.Search.G = nil
+	t.st.Solver.Forget()
 	t.st.Rules.Streak = 0
 	return true
 }
@@ -461,7 +435,7 @@ func (t *trainer) settle(ctx context.Context, why string) error {
 	case held != nil && why != "interrupted":
 		copy(t.st.Y, held)
 	case t.ahead && why != "interrupted": // Y is to be looked at
-	case t.cfg.Solver.exact() || why != "max-iterations":
+	case t.method.Exact || why != "max-iterations":
 		copy(t.st.Y, t.st.X) // Y has not been looked at
 		best = t.best
 	}
@@ -477,7 +451,7 @@ func (t *trainer) settle(ctx context.Context, why string) error {
 	if err != nil {
 		return err
 	}
-	settled := t.out.Converged && t.cfg.Solver.exact()
+	settled := t.out.Converged && t.method.Exact
 	if point, ok := t.st.Guard.better(objective); ok && !settled && t.st.Held.Point == nil {
 		copy(t.st.Y, point)
 		if objective, err = t.certify(ctx); err != nil {
@@ -490,4 +464,12 @@ func (t *trainer) settle(ctx context.Context, why string) error {
 	}
 	copy(t.st.X, t.st.Y)
 	return nil
+}
+
+// heldLoss is that of the linear model at Y on the rows held out.
+func (t *trainer) heldLoss(ctx context.Context) (float64, error) {
+	p := t.prob.param(t.st.Y)
+	p.W = num.Resized(p.W, t.held.Features)
+	g, err := t.plan.HeldLoss.Run(ctx, t.s, p)
+	return g.Loss / t.prob.counted, err
 }

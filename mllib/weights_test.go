@@ -13,6 +13,7 @@ import (
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -58,19 +59,19 @@ func TestAWeightIsThatManyRows(t *testing.T) {
 	for _, times := range []float64{1, 1000} {
 		weights, repeated := weighed(t, 300, 4, 2, times)
 		for _, loss := range []Loss{Logistic, SquaredHinge, Squared, Hinge} {
-			for _, solver := range solvers {
+			for _, method := range append([]solver.Name{solver.Auto}, solver.Names()...) {
 				for _, balanced := range []bool{false, true} {
 					c := defaults(repeated)
-					c.Loss, c.Solver, c.Reg, c.MaxIterations, c.Standardize = loss, solver, 0.05, 1500, loss == Squared
+					c.Loss, c.Solver, c.Reg, c.MaxIterations, c.Standardize = loss, method, 0.05, 1500, loss == Squared
 					c.Balanced = balanced
 					c.Input.Label = "y"
 					if loss != Squared {
 						c.Positive = "1"
 					}
-					if c.Check() != nil || solver == Sqrt || solver == Adam || balanced && times > 1 {
+					if c.Check() != nil || method == solver.Sqrt || method == solver.Adam || balanced && times > 1 {
 						continue // Sqrt and Adam end near the optimum only
 					}
-					t.Run(fmt.Sprint(times, loss, solver, balanced), func(t *testing.T) {
+					t.Run(fmt.Sprint(times, loss, method, balanced), func(t *testing.T) {
 						want := train(t, c)
 						c.Data, c.Input.Weight = []string{weights}, "w"
 						got := train(t, c)
@@ -81,7 +82,7 @@ func TestAWeightIsThatManyRows(t *testing.T) {
 						if !nearly(got.Objective, want.Objective, slack) {
 							t.Errorf("objective %v, of repeated rows %v (%d and %d iterations)", got.Objective, want.Objective, got.Iterations, want.Iterations)
 						}
-						if solver == SDCA && got.Drift > 1e-9 {
+						if method == solver.SDCA && got.Drift > 1e-9 {
 							t.Errorf("w has drifted by %v from what its dual variables stand for", got.Drift)
 						}
 						if got.Model.Features != 4 {
@@ -174,7 +175,7 @@ func TestWeightsOfClustersAndClasses(t *testing.T) {
 	}
 	classes := func(path string) *Classified {
 		c := defaults("")
-		c.Solver, c.Reg = LBFGS, 0.01
+		c.Solver, c.Reg = solver.LBFGS, 0.01
 		c.Input, c.Data = by(path)
 		return classified(t, c, 2)
 	}
@@ -182,7 +183,7 @@ func TestWeightsOfClustersAndClasses(t *testing.T) {
 		t.Errorf("softmax comes to %v and is right of %v, of repeated rows %v and %v", a.Objective, a.Accuracy, b.Objective, b.Accuracy)
 	}
 	network := func(path string) *Networked {
-		c := MLPConfig{Hidden: []int{4}, Activation: Tanh, Solver: Adam, MaxIterations: 20, Seed: 3, Tol: 1e-9}
+		c := MLPConfig{Hidden: []int{4}, Activation: Tanh, Solver: solver.Adam, MaxIterations: 20, Seed: 3, Tol: 1e-9}
 		c.Input, c.Data = by(path)
 		return networked(t, c)
 	}
@@ -196,9 +197,9 @@ func TestWeightsOfClustersAndClasses(t *testing.T) {
 func TestCutWeights(t *testing.T) {
 	weights, repeated := weighed(t, 6000, 4, 2, 1)
 	c := defaults(repeated)
-	c.Input.Label, c.Positive, c.Solver = "y", "1", Newton
+	c.Input.Label, c.Positive, c.Solver = "y", "1", solver.Newton
 	want := train(t, c).Objective
-	c.Data, c.Input.Weight, c.Solver, c.MaxIterations, c.Tol = []string{weights}, "w", Nesterov, 300, 1e-7
+	c.Data, c.Input.Weight, c.Solver, c.MaxIterations, c.Tol = []string{weights}, "w", solver.Nesterov, 300, 1e-7
 	cfg, err := volley.ParseConfig("--sync", "absp", "--executors", "4", "--pace", "static:3,1,1,1", "--clock", "virtual", "--sync-ratio", "0.5", "--data-dir", t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -313,16 +314,16 @@ func TestHardlyAnyWeight(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := defaults(path)
-	c.Input.Label, c.Input.Weight, c.Solver = "y", "w", Newton
+	c.Input.Label, c.Input.Weight, c.Solver = "y", "w", solver.Newton
 	want := train(t, c).Objective
-	for _, solver := range []Solver{Descent, Nesterov, SDCA} {
-		c.Solver, c.Standardize, c.Reg = solver, false, 0.01
+	for _, method := range []Solver{solver.Descent, solver.Nesterov, solver.SDCA} {
+		c.Solver, c.Standardize, c.Reg = method, false, 0.01
 		if got := train(t, c).Objective; got > want+0.01 {
-			t.Errorf("%s ends at %v, the least is %v", solver, got, want)
+			t.Errorf("%s ends at %v, the least is %v", method, got, want)
 		}
 	}
 	for _, sync := range []string{"adaptive", "absp"} {
-		c.Solver, c.Tol = Nesterov, 1e-6
+		c.Solver, c.Tol = solver.Nesterov, 1e-6
 		cfg, err := volley.ParseConfig("--sync", sync, "--executors", "4", "--pace", "static:3,1,1,1", "--clock", "virtual", "--data-dir", t.TempDir())
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package mllib
+package solver
 
 import (
 	"math"
@@ -16,7 +16,7 @@ const ridge = 1e-12
 // changes its sign, or as far on that way as it gets better: where columns are nearly
 // alike, sweeps would take for ever. It reports whether one came to be zero, so that the
 // way of the others is another.
-func (m *quadratic) leap(at, slope, lasso []float64) (again bool) {
+func (m *Quadratic) leap(at, slope, lasso []float64) (again bool) {
 	on := m.active(at, lasso)
 	n, size := len(at), len(on)
 	if size == 0 {
@@ -38,7 +38,7 @@ func (m *quadratic) leap(at, slope, lasso []float64) (again bool) {
 }
 
 // active returns the variables that are not zero, or that no penalty draws to it.
-func (m *quadratic) active(at, lasso []float64) (on []int) {
+func (m *Quadratic) active(at, lasso []float64) (on []int) {
 	for j := range at {
 		if m.H[j*len(at)+j] > 0 && (at[j] != 0 || lasso[j] == 0) {
 			on = append(on, j)
@@ -49,7 +49,7 @@ func (m *quadratic) active(at, lasso []float64) (on []int) {
 
 // follow goes along a way as long as that makes the model less: signs change on it,
 // where that gains something. It reports whether another way is to be looked for.
-func (m *quadratic) follow(at, slope, lasso []float64, on []int, way []float64) (again bool) {
+func (m *Quadratic) follow(at, slope, lasso []float64, on []int, way []float64) (again bool) {
 	fall, curve := m.along(at, slope, lasso, on, way)
 	to := -fall / curve // where the model is least, unless a sign changes before
 	for _, t := range signChanges(at, lasso, on, way) {
@@ -74,7 +74,7 @@ func (m *quadratic) follow(at, slope, lasso []float64, on []int, way []float64) 
 }
 
 // along returns the model's slope and curvature along a way.
-func (m *quadratic) along(at, slope, lasso []float64, on []int, way []float64) (fall, curve float64) {
+func (m *Quadratic) along(at, slope, lasso []float64, on []int, way []float64) (fall, curve float64) {
 	n := len(at)
 	for k, j := range on {
 		fall = math.FMA(way[k], slope[j]+math.Copysign(lasso[j], at[j]), fall)
@@ -98,7 +98,7 @@ func signChanges(at, lasso []float64, on []int, way []float64) (turns []float64)
 }
 
 // move moves so far along a way; what comes to be zero there is zero.
-func (m *quadratic) move(at, slope []float64, on []int, way []float64, t float64) (zero bool) {
+func (m *Quadratic) move(at, slope []float64, on []int, way []float64, t float64) (zero bool) {
 	n := len(at)
 	for k, j := range on {
 		to := math.FMA(t, way[k], at[j])

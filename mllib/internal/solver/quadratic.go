@@ -1,4 +1,4 @@
-package mllib
+package solver
 
 import (
 	"math"
@@ -7,17 +7,17 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
-// quadratic is a model of the smooth part of the objective about a point:
+// Quadratic is a model of the smooth part of the objective about a point:
 // G·δ + δᵀ·H·δ/2. Of H, n×n and row-major, all entries are there.
-type quadratic struct {
+type Quadratic struct {
 	G, H   []float64
 	few    bool // few rows curve it, as of a hinge: where it is flat it is not to be trusted far
 	unsure bool // descend has given up: the step is none to end by
 }
 
-// minimize finds the step from x that makes the model plus the L1 penalty
+// Minimize finds the step from x that makes the model plus the L1 penalty
 // least, and by how much it falls.
-func (m *quadratic) minimize(x, lasso []float64) (step []float64, falls float64) {
+func (m *Quadratic) Minimize(x, lasso []float64) (step []float64, falls float64) {
 	n := len(m.G)
 	if lasso == nil {
 		step = make([]float64, n)
@@ -52,7 +52,7 @@ const (
 // descend is coordinate descent by covariance updates (Friedman et al.): sweeps
 // over all variables until they stand still, and, between them, leaps of those that
 // are not zero, or, where these are not to be trusted, sweeps over them.
-func (m *quadratic) descend(x, lasso []float64) []float64 {
+func (m *Quadratic) descend(x, lasso []float64) []float64 {
 	n := len(x)
 	at, slope := append([]float64(nil), x...), append([]float64(nil), m.G...)
 	least := stillness * math.Sqrt(kernel.Dot(m.G, m.G))
@@ -80,7 +80,7 @@ func (m *quadratic) descend(x, lasso []float64) []float64 {
 
 // between moves the variables that are not zero, and reports whether it is worth while
 // to do so again.
-func (m *quadratic) between(at, slope, lasso []float64, least float64) (again bool) {
+func (m *Quadratic) between(at, slope, lasso []float64, least float64) (again bool) {
 	if m.few {
 		return m.sweep(at, slope, lasso, true) > least
 	}
@@ -89,7 +89,7 @@ func (m *quadratic) between(at, slope, lasso []float64, least float64) (again bo
 
 // sweep moves each variable to its best place, the others given, and returns the
 // greatest move times the root of the variable's curvature.
-func (m *quadratic) sweep(at, slope, lasso []float64, nonzero bool) (most float64) {
+func (m *Quadratic) sweep(at, slope, lasso []float64, nonzero bool) (most float64) {
 	n := len(at)
 	for j := range at {
 		row := m.H[j*n : (j+1)*n]
@@ -106,30 +106,19 @@ func (m *quadratic) sweep(at, slope, lasso []float64, nonzero bool) (most float6
 	return most
 }
 
-// newton takes objective and model at Y in, and moves Y to where the model, with
-// the L1 penalty, is least; over says that nothing more is to be gained, falls is
-// what the model promises.
-func (s *state) newton(f float64, m *quadratic, lasso []float64) (falls float64, over bool) {
-	q := &s.Search
-	ok, over := s.accepted(f, nil) // along a straight line
-	if !ok {
-		return math.Inf(1), over
-	}
-	s.Count++
-	copy(s.X, s.Y)
-	q.F, q.G = f, append(q.G[:0], m.G...)
-	for j, g := range m.G { // where nothing curves, the slope alone is known: one unit of it, to begin with
-		if at := j*len(m.G) + j; m.H[at] <= 0 {
-			m.H[at] = math.Abs(g)
+// leastPivot is how much of a variable's curvature is to be left, the others given, for
+// it not to be rounding.
+const leastPivot = 1e-8
+
+// WellPosed reports whether the curvature of no variable is that of others.
+func (m *Quadratic) WellPosed() bool {
+	n := len(m.G)
+	factor := append([]float64(nil), m.H...)
+	kernel.Cholesky(factor, n)
+	for j := range n {
+		if pivot := factor[j*n+j]; !(float64(pivot*pivot) > float64(leastPivot*m.H[j*n+j])) {
+			return false
 		}
 	}
-	q.Direction, falls = m.minimize(s.X, lasso)
-	q.Slope, q.Length, q.Tries = -falls, 1, 0
-	if !(falls > 0) {
-		return 0, true
-	}
-	for j, x := range s.X { // the model knows where signs change
-		s.Y[j] = x + q.Direction[j]
-	}
-	return falls, false
+	return true
 }

@@ -3,23 +3,10 @@ package mllib
 import (
 	"context"
 
-	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 )
-
-// anchorState is where variance reduction stands (SVRG; Johnson and Zhang, 2013): a
-// point, and the gradient there on all rows. A step of some rows goes along their
-// gradient at Y, less theirs at the anchor, plus the anchor's own: the noise of
-// leaving rows out falls with the way from the anchor. Steps of some rows are
-// mini-batches, or cut short.
-type anchorState struct {
-	Point, Gradient []float64 // in the variables
-	Visited         float64   // rows since, in parts of all
-}
-
-// anchorEvery is how many times all rows are visited between two anchors.
-const anchorEvery = 2
 
 // pairParam is the parameter of a step that folds rows at two models.
 type pairParam struct{ Here, There linearParam }
@@ -65,31 +52,26 @@ func (r *rowLoss) pairs() rdd.Aggregator[pairParam, rdd.Point, pairSums] {
 	}
 }
 
-// pairPass folds rows at Y and at the anchor, which is set anew where it is time.
-func (t *trainer) pairPass(ctx context.Context, here linearParam) (gradient, error) {
-	st := &t.st.Anchor
-	if st.Point == nil || st.Visited >= anchorEvery {
+// pairPass folds rows at Y and at the solver's anchor, which is set anew where it is time,
+// and returns the gradient of the objective on the same rows at the anchor, too.
+func (t *trainer) pairPass(ctx context.Context, here linearParam) (gradient, []float64, error) {
+	at := t.st.Solver.(solver.Anchored)
+	if at.Anchor() == nil {
 		g, err := t.plan.Gradient.Uncut().Run(ctx, t.s, here)
 		if err != nil {
-			return gradient{}, err
+			return gradient{}, nil, err
 		}
-		*st = anchorState{Point: append([]float64(nil), t.st.Y...), Gradient: make([]float64, t.prob.size())}
-		t.prob.gradient(st.Gradient, st.Point, g, t.s.LastInfo().Weight)
+		grad := make([]float64, t.prob.size())
+		t.prob.gradient(grad, t.st.Y, g, t.s.LastInfo().Weight)
+		at.SetAnchor(t.st.Y, grad)
 	}
-	there := t.prob.param(st.Point)
+	there := t.prob.param(at.Anchor())
 	there.Width = here.Width
 	s, err := t.plan.Pairs.Run(ctx, t.s, pairParam{here, there})
-	t.there = s.There
-	return s.Here, err
-}
-
-// correct takes the gradient of some rows to what it would be of all, as far as the
-// anchor knows.
-func (t *trainer) correct(weight, share float64) {
-	st := &t.st.Anchor
-	same := make([]float64, len(t.grad))
-	t.prob.gradient(same, st.Point, t.there, weight)
-	kernel.Axpy(-1, same, t.grad)
-	kernel.Add(st.Gradient, t.grad)
-	st.Visited += share
+	if err != nil {
+		return gradient{}, nil, err
+	}
+	same := make([]float64, t.prob.size())
+	t.prob.gradient(same, at.Anchor(), s.There, t.s.LastInfo().Weight)
+	return s.Here, same, nil
 }

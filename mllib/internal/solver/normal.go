@@ -1,0 +1,17 @@
+package solver
+
+var normal = Method{Name: Normal, Exact: true, Scaled: true, Wants: Curvatures, New: func() Solver { return &second{} },
+	Refuses: func(w Wish) (why, hint string) {
+		if why, hint = refusesLasso(w); why == "" {
+			why, hint = refusesUnsquared(w)
+		}
+		return why, hint
+	}}
+
+// refusesUnsquared is of solvers of which the model about a point is the objective.
+func refusesUnsquared(w Wish) (why, hint string) {
+	if why, hint = refusesCurved(w); why == "" && !w.Squared {
+		return "it is for squared losses", "use newton or lbfgs"
+	}
+	return why, hint
+}

@@ -1,0 +1,27 @@
+package mllib
+
+import (
+	"github.com/volley-engine/volley/mllib/internal/num"
+)
+
+// linearState is everything that one iteration of a linear model hands to the next.
+type linearState struct {
+	state
+	Width float64 // of the hinge's smoothed part
+}
+
+// MarshalBinary lays the state out, the width before the rest.
+func (s linearState) MarshalBinary() ([]byte, error) {
+	return num.PutPair(func() ([]byte, error) { return num.PutFloats(nil, []float64{s.Width}), nil }, s.state.MarshalBinary)
+}
+
+// UnmarshalBinary reads what MarshalBinary wrote.
+func (s *linearState) UnmarshalBinary(raw []byte) error {
+	return num.GetPair(raw, func(raw []byte) error {
+		v, err := num.GetFloats(raw, 1)
+		if err == nil {
+			s.Width = v[0]
+		}
+		return err
+	}, s.state.UnmarshalBinary)
+}
