@@ -40,12 +40,17 @@ type factorFile struct {
 	*FactorModel
 }
 
-func (m *FactorModel) preparation() *input.Prepared { return nil }
-
 // Save writes the model's directory.
 func (m *FactorModel) Save(dir string, overwrite bool) error {
 	return save(dir, overwrite, factorFile{modelHead{modelVersion, "als"}, m}, slices.Concat(m.users.IDs, m.users.At, m.items.IDs, m.items.At, m.seen.numbers()))
 }
+
+// factorKind is what is known of factorizations.
+var factorKind = modelKind{Is: jobIs("als"), Load: func(dir string, raw []byte) (Model, *storage.Prepared, error) {
+	m := &FactorModel{}
+	err := m.load(dir, raw)
+	return m, nil, err
+}}
 
 func (m *FactorModel) load(dir string, raw []byte) error {
 	if err := json.Unmarshal(raw, m); err != nil {

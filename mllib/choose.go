@@ -64,3 +64,13 @@ func (c *LinearConfig) chooseWide(why string) (solver.Name, string) {
 	}
 	return solver.LBFGS, why
 }
+
+// choosePenalty takes 1/n where no penalty is asked for: that of a normal law of
+// deviation 1 for each weight, before data are seen.
+func (c *LinearConfig) choosePenalty(sum *Summary, rows int64) {
+	if !c.RegPerRow {
+		return
+	}
+	c.Reg = 1 / float64(rows)
+	sum.Chosen = append(sum.Chosen, fmt.Sprintf("penalty λ = %.3g: 1/n for %d rows; --reg sets another, 0 none", c.Reg, rows))
+}

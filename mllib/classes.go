@@ -15,18 +15,8 @@ type ClassBeginning struct {
 	Numbers []float64 // the model's weights
 }
 
-// BeginWithClasses reads the directory of a multinomial model to begin with.
-func BeginWithClasses(dir string) (*ClassBeginning, error) {
-	m, err := LoadModel(dir)
-	if err != nil {
-		return nil, err
-	}
-	classes, ok := m.(*SoftmaxModel)
-	if !ok {
-		return nil, fault.Newf(fault.Usage, "load the model", dir, "it is not a multinomial model")
-	}
-	return &ClassBeginning{*classes, classes.weights}, nil
-}
+// beginWithClasses is a model to begin with.
+func beginWithClasses(m *SoftmaxModel) *ClassBeginning { return &ClassBeginning{*m, m.weights} }
 
 // sameKind reports whether training on a pack's rows can begin with a model.
 func (t *softmax) sameKind(m *SoftmaxModel) error {

@@ -107,17 +107,3 @@ func (w *curveWork) addGram(h, curve []float64, p linearParam, b *rdd.Batch) {
 		kernel.SparseGram(h, curve, sparseOf(b, b.X64), w.rows, len(p.W))
 	}
 }
-
-// accumulate adds Σ coef·x to sum.
-func accumulate(sum, coef []float64, b *rdd.Batch) {
-	switch {
-	case b.Dense() && b.X32 != nil:
-		kernel.Accumulate(sum, coef, b.X32, b.Rows)
-	case b.Dense():
-		kernel.Accumulate(sum, coef, b.X64, b.Rows)
-	case b.X32 != nil:
-		kernel.SparseAccumulate(sum, coef, sparseOf(b, b.X32), b.Rows)
-	default:
-		kernel.SparseAccumulate(sum, coef, sparseOf(b, b.X64), b.Rows)
-	}
-}

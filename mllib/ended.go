@@ -40,11 +40,11 @@ func (c LinearConfig) problem(meta *pack.Meta, proven bool) (string, error) {
 }
 
 // ended notes where a training is over: where it has converged, or a method that steps
-// along gradients stands still by its own rule, which would end it there again. It
+// along gradients, and has not returned, stands still by its own rule, which would end it there again. It
 // returns nil where it is not over, or its model is one of before, the best on rows held
 // out.
-func (c *LinearConfig) ended(meta *storage.PackMeta, sum *Summary, before bool) (e *Ended, err error) {
-	still := sum.StoppedBy == "tolerance" && solver.Of(sum.Solver).Wants != solver.Curvatures && !sum.returned
+func (c *LinearConfig) ended(meta *storage.PackMeta, sum *Summary, returned, before bool) (e *Ended, err error) {
+	still := sum.StoppedBy == "tolerance" && solver.Of(sum.Solver).Wants != solver.Curvatures && !returned
 	if !sum.Converged && !still || !num.Finite(sum.Objective) || before {
 		return nil, nil
 	}

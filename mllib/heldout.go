@@ -28,16 +28,6 @@ func (h *heldState) observe(loss float64, point []float64, patience int) (stop b
 	return h.Since >= float64(patience)
 }
 
-// heldOut packs the rows that are held out of training to stop by; nothing is
-// declared where there are none.
-func heldOut(g *rdd.Graph, in rdd.Input, data []string, options []rdd.PackOption) (rows rdd.Packed[rdd.Point], any bool) {
-	if in.Fold.Stop == 0 {
-		return rows, false
-	}
-	in.Fold.Stopping = true
-	return rdd.Pack(rdd.Points(g, in, data...), options...), true
-}
-
 // heldMeta describes the rows held out, whose labels have to be those of training; nil
 // where there are none.
 func heldMeta(ctx context.Context, s *rdd.Session, in rdd.Input, rows rdd.Packed[rdd.Point], train *pack.Meta) (*pack.Meta, error) {

@@ -84,18 +84,11 @@ type KMeansPlan struct {
 
 // BuildKMeans declares the plan.
 func BuildKMeans(g *rdd.Graph, c KMeansConfig) KMeansPlan {
-	options := []rdd.PackOption{rdd.Splits(c.Splits), rdd.Seed(c.Seed), rdd.Columns(c.Input.Features, c.Input.IndexBase-1)}
-	if c.Random {
-		options = append(options, rdd.RandomAssign())
-	}
-	if c.Float32 {
-		options = append(options, rdd.SinglePrecision())
-	}
-	rows := rdd.Pack(rdd.Points(g, c.Input, c.Data...), options...)
+	rows := packing{c.Input, c.Data, c.Splits, c.Seed, c.Random, c.Float32}.rows(g)
 	a := &assigner{cosine: c.Distance == Cosine}
 	return KMeansPlan{
 		Rows:    rows,
-		Moments: rdd.Aggregate(rows, momentsAggregator(LinearConfig{})),
+		Moments: rdd.Aggregate(rows, momentsAggregator(false)),
 		Step:    rdd.Aggregate(rows, a.clusters(), rdd.Aggressive(0)),
 		Whole:   rdd.Aggregate(rows, a.clusters()),
 		Draw:    rdd.ScanBatches(rows, a.draw),

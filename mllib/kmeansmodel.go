@@ -37,8 +37,6 @@ func (m *KMeansModel) known() known {
 	return known{m.Features, m.IndexBase, m.Label, m.Weight, m.Prepared}
 }
 
-func (m *KMeansModel) preparation() *input.Prepared { return m.Prepared }
-
 type kmeansFile struct {
 	modelHead
 	*KMeansModel
@@ -48,6 +46,13 @@ type kmeansFile struct {
 func (m *KMeansModel) Save(dir string, overwrite bool) error {
 	return save(dir, overwrite, kmeansFile{modelHead{modelVersion, "kmeans"}, m}, m.Centres)
 }
+
+// kmeansKind is what is known of clusterings.
+var kmeansKind = modelKind{Is: jobIs("kmeans"), Load: func(dir string, raw []byte) (Model, *storage.Prepared, error) {
+	m := &KMeansModel{}
+	err := m.load(dir, raw)
+	return m, m.Prepared, err
+}}
 
 func (m *KMeansModel) load(dir string, raw []byte) (err error) {
 	if err := json.Unmarshal(raw, m); err != nil {

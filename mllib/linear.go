@@ -115,28 +115,18 @@ type LinearPlan struct {
 	Scores      rdd.Scan[linearParam, []float64]
 }
 
-// sampleRows is how many rows the curvature is estimated from.
-const sampleRows = 4096
-
-// packOptions say how rows become splits.
-func (c *LinearConfig) packOptions() []rdd.PackOption {
-	options := []rdd.PackOption{rdd.Splits(c.Splits), rdd.Seed(c.Seed), rdd.Columns(c.Input.Features, c.Input.IndexBase-1)}
-	if c.Random {
-		options = append(options, rdd.RandomAssign())
-	}
-	if c.Float32 {
-		options = append(options, rdd.SinglePrecision())
-	}
-	return options
+// packing says how rows become splits.
+func (c *LinearConfig) packing() packing {
+	return packing{c.Input, c.Data, c.Splits, c.Seed, c.Random, c.Float32}
 }
 
 // BuildLinear declares the plan.
 func BuildLinear(g *rdd.Graph, c LinearConfig) LinearPlan {
-	rows := rdd.Pack(rdd.Points(g, c.Input, c.Data...), c.packOptions()...)
+	rows := c.packing().rows(g)
 	rowLoss := &rowLoss{config: c}
 	p := LinearPlan{
 		Rows:        rows,
-		Moments:     rdd.Aggregate(rows, momentsAggregator(c)),
+		Moments:     rdd.Aggregate(rows, momentsAggregator(c.regression())),
 		Gradient:    rdd.Aggregate(rows, rowLoss.gradients(), rdd.Aggressive(0)),
 		Curvature:   rdd.Aggregate(rows, rowLoss.curvatures(), rdd.Aggressive(0)),
 		Pairs:       rdd.Aggregate(rows, rowLoss.pairs(), rdd.Aggressive(0)),
@@ -147,7 +137,7 @@ func BuildLinear(g *rdd.Graph, c LinearConfig) LinearPlan {
 		Sample:      rdd.Prefix(rows, sampleRows),
 		Scores:      rdd.ScanBatches(rows, rowLoss.addScores),
 	}
-	if held, any := heldOut(g, c.Input, c.Data, c.packOptions()); any {
+	if held, any := c.packing().heldOut(g); any {
 		p.Held, p.HeldLoss = held, rdd.Aggregate(held, rowLoss.losses())
 	}
 	return p

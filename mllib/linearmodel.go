@@ -40,8 +40,6 @@ func (m *LinearModel) known() known {
 	return known{m.Features, m.IndexBase, m.Label, m.Weight, m.Prepared}
 }
 
-func (m *LinearModel) preparation() *input.Prepared { return m.Prepared }
-
 type linearFile struct {
 	Version int `json:"version"`
 	*LinearModel
@@ -51,6 +49,13 @@ type linearFile struct {
 func (m *LinearModel) Save(dir string, overwrite bool) error {
 	return save(dir, overwrite, linearFile{modelVersion, m}, m.Weights)
 }
+
+// linearKind is what is known of linear models.
+var linearKind = modelKind{Is: isLinear, Load: func(dir string, raw []byte) (Model, *storage.Prepared, error) {
+	m := &LinearModel{}
+	err := m.load(dir, raw)
+	return m, m.Prepared, err
+}}
 
 func (m *LinearModel) load(dir string, raw []byte) (err error) {
 	if err := json.Unmarshal(raw, m); err != nil {
@@ -88,19 +93,6 @@ func (m *LinearModel) sameKind(first *LinearModel) error {
 	return nil
 }
 
-// LoadLinear reads the directory of a linear model.
-func LoadLinear(dir string) (*LinearModel, error) {
-	m, err := LoadModel(dir)
-	if err != nil {
-		return nil, err
-	}
-	linear, ok := m.(*LinearModel)
-	if !ok {
-		return nil, fault.Newf(fault.Usage, "load the model", dir, "it is not a linear model")
-	}
-	return linear, nil
-}
-
 // Beginning is a model that training begins with, numbers and all, so that a run's log
 // has what it needs to be replayed.
 type Beginning struct {
@@ -108,13 +100,14 @@ type Beginning struct {
 	Numbers []float64 // the model's weights
 }
 
-// BeginWith reads the directory of a model to begin with.
-func BeginWith(dir string) (*Beginning, error) {
-	m, err := LoadLinear(dir)
-	if err != nil {
-		return nil, err
-	}
-	return &Beginning{*m, m.Weights}, nil
+// beginWith is a model to begin with.
+func beginWith(m *LinearModel) *Beginning { return &Beginning{*m, m.Weights} }
+
+// isLinear reports whether a model is linear by its job, or, where that has a name of its
+// own, by its loss.
+func isLinear(job, loss string) bool {
+	_, err := ParseLoss(loss)
+	return err == nil || slices.Contains([]string{"logistic", "svm", "linear", "ridge", "lasso", "elasticnet"}, job)
 }
 
 // shownWeights is how many weights Describe shows.

@@ -23,31 +23,6 @@ func weightOf(all []scored) (sum float64) {
 	return sum
 }
 
-// metrics are the metrics of scored rows that the model's users expect.
-func (m *LinearModel) metrics(all []scored) map[string]float64 {
-	var out map[string]float64
-	if m.Loss == Squared {
-		out = regressionMetrics(all)
-	} else {
-		out = binaryMetrics(all, m.cut())
-		if m.Loss == Logistic || m.Loss == "" {
-			out["log_loss"] = logLoss(all)
-		}
-	}
-	out["nonzeros"] = float64(m.Nonzeros())
-	return out
-}
-
-// Nonzeros is how many weights are not zero.
-func (m *LinearModel) Nonzeros() (n int) {
-	for _, w := range m.Weights {
-		if w != 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // regressionMetrics are rmse, mae, and r2, the share of the variance that is
 // explained.
 func regressionMetrics(all []scored) map[string]float64 {

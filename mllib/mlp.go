@@ -2,7 +2,6 @@ package mllib
 
 import (
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -165,7 +164,6 @@ type netWork struct {
 // aggregator folds rows into their loss, and, if that is wanted, its derivatives by
 // the network's numbers.
 func (f *netFold) aggregator(derivatives bool) rdd.Aggregator[network, rdd.Point, softmaxSums] {
-	a := (&softmaxFold{}).aggregator(false)
 	return rdd.Aggregator[network, rdd.Point, softmaxSums]{
 		Zero: func(n network) softmaxSums {
 			if !derivatives {
@@ -174,8 +172,8 @@ func (f *netFold) aggregator(derivatives bool) rdd.Aggregator[network, rdd.Point
 			return softmaxSums{Sum: make([]float64, len(n.V))}
 		},
 		AddBatch: f.add,
-		Merge:    a.Merge,
-		Scale:    a.Scale,
+		Merge:    mergeClasses,
+		Scale:    scaleClasses,
 		Close:    func(s softmaxSums, _ network, rows float64) softmaxSums { return s.close(rows) },
 		Weighted: true,
 	}
@@ -228,15 +226,6 @@ func (n *network) target(y float64) float64 {
 		return y
 	}
 	return (y - n.Center) / n.Deviation
-}
-
-// takeNumber adds a row whose prediction is z[0], which becomes the derivative.
-func (s *softmaxSums) takeNumber(z []float64, y, weight float64) {
-	z[0] -= y
-	loss := float64(weight*float64(z[0]*z[0])) / 2
-	z[0] *= weight
-	s.Loss += loss
-	s.LossSq = math.FMA(loss, loss, s.LossSq)
 }
 
 func (w *netWork) fit(sizes []int) {
@@ -353,12 +342,12 @@ type MLPPlan struct {
 
 // BuildMLP declares the plan.
 func BuildMLP(g *rdd.Graph, c MLPConfig) MLPPlan {
-	like := LinearConfig{Input: c.Input, Splits: c.Splits, Random: c.Random, Seed: c.Seed, Float32: c.Float32}
-	rows := rdd.Pack(rdd.Points(g, c.Input, c.Data...), like.packOptions()...)
+	pack := packing{c.Input, c.Data, c.Splits, c.Seed, c.Random, c.Float32}
+	rows := pack.rows(g)
 	f := &netFold{act: c.Activation}
 	p := MLPPlan{Rows: rows, Gradient: rdd.Aggregate(rows, f.aggregator(true), rdd.Aggressive(0)), Loss: rdd.Aggregate(rows, f.aggregator(false)),
 		Spread: rdd.Aggregate(rows, spreadAggregator()), Sample: rdd.Prefix(rows, 1)}
-	if held, any := heldOut(g, c.Input, c.Data, like.packOptions()); any {
+	if held, any := pack.heldOut(g); any {
 		p.Held, p.HeldLoss = held, rdd.Aggregate(held, f.aggregator(false))
 	}
 	return p

@@ -10,6 +10,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
 )
 
 // NetworkModel is a fully connected network. A saved one is plain data, as a
@@ -31,6 +32,13 @@ type networkFile struct {
 func (m *NetworkModel) Save(dir string, overwrite bool) error {
 	return save(dir, overwrite, networkFile{modelHead{modelVersion, "mlp"}, m}, m.numbers)
 }
+
+// networkKind is what is known of networks.
+var networkKind = modelKind{Is: jobIs("mlp"), Load: func(dir string, raw []byte) (Model, *storage.Prepared, error) {
+	m := &NetworkModel{}
+	err := m.load(dir, raw)
+	return m, m.Prepared, err
+}}
 
 func (m *NetworkModel) load(dir string, raw []byte) (err error) {
 	if err := json.Unmarshal(raw, m); err != nil {

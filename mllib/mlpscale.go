@@ -101,7 +101,7 @@ func (t *mlp) units(ctx context.Context) error {
 	}
 	s, err := t.plan.Spread.Run(ctx, t.s, p)
 	if err == nil {
-		err = squarable(t.meta, gradient{Sum: append(append([]float64(nil), s.Sum...), s.Square...)})
+		err = squarable(t.meta, append(append([]float64(nil), s.Sum...), s.Square...), 0)
 	}
 	if err == nil && t.cfg.Regression {
 		if err = summable(p.Positive); err == nil {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -37,124 +36,6 @@ type Model interface {
 	Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error)
 	// Describe is the model in a few lines.
 	Describe() string
-}
-
-// knowing says what names the columns of a model's data may have.
-func knowing(in rdd.Input, p *input.Prepared) rdd.Input {
-	if p == nil || in.Header != nil {
-		return in
-	}
-	if !p.Header {
-		in.Header = new(bool) // false, as in training
-		return in
-	}
-	for _, c := range p.Columns {
-		in.Known = append(in.Known, c.Name)
-	}
-	return in
-}
-
-// preparing says how a model's data are to be read: raw, and prepared as those that
-// it was made from.
-func preparing(in rdd.Input, p *input.Prepared) rdd.Input {
-	if p != nil {
-		in.Prepare, in.Fitted = input.Prepare{}, p
-		in = knowing(in, p)
-	}
-	return in
-}
-
-// known is what a model knows of the data that it was trained on.
-type known struct {
-	features, indexBase int
-	label, weight       string
-	prepared            *input.Prepared
-}
-
-// open reads data in the way that the model was trained.
-func (k known) open(in rdd.Input, uris []string) (*input.Source, error) {
-	if in.IndexBase == 0 {
-		in.IndexBase = k.indexBase + 1
-	}
-	in, err := k.weighed(in, uris)
-	if err != nil {
-		return nil, err
-	}
-	if in.Label == "" && !in.NoLabel {
-		in.Label = k.label
-	}
-	return input.Open(preparing(in, k.prepared), uris...)
-}
-
-// raw says how data are to be read of which every column but that of weights is a
-// feature.
-func (k known) raw(in rdd.Input) rdd.Input {
-	in = knowing(in, k.prepared)
-	in.Label, in.NoLabel, in.Prepare, in.Fitted = "", true, input.Prepare{}, nil
-	return in
-}
-
-// width is how many columns features are made of.
-func (k known) width() int {
-	if k.prepared != nil {
-		return len(k.prepared.Columns)
-	}
-	return k.features
-}
-
-// weighed names the column of weights, where the model was trained with one and the
-// data have it: one of its name, or, where columns have numbers, as many columns as
-// in training. With one less it might be the label that is missing.
-func (k known) weighed(in rdd.Input, uris []string) (rdd.Input, error) {
-	if in.Weight != "" || k.weight == "" {
-		return in, nil
-	}
-	src, err := input.Open(k.raw(in), uris...)
-	if err != nil {
-		return in, nil // the reading that follows says what is wrong
-	}
-	trained := k.width() + 1
-	if k.label != "" {
-		trained++
-	}
-	names, columns := src.FeatureNames(), src.Width()
-	switch {
-	case names != nil:
-		if slices.Contains(names, k.weight) {
-			in.Weight = k.weight
-		}
-	case columns < 0: // rows of lists have names beside them, which only a reader knows
-		with := k.raw(in)
-		with.Weight = k.weight
-		if _, err := input.Open(with, uris...); err == nil {
-			in.Weight = k.weight
-		}
-	case columns == trained:
-		in.Weight = k.weight
-	case columns == trained-1 && k.label != "" && in.Label == "":
-		return in, fault.Newf(fault.Usage, "read", strings.Join(uris, " "), "it has %d columns without names, the training data had %d: is the label missing, or the weight?", columns, trained).
-			WithHint("--label, none or a number, and --weight-column say which columns are there")
-	}
-	return in, nil
-}
-
-// hasLabel reports whether data to be predicted has the label's column: a table
-// with as many columns as the model has features, or without the column of the
-// label's name, has not.
-func (k known) hasLabel(in rdd.Input, uris []string) bool {
-	in, err := k.weighed(in, uris)
-	if err != nil {
-		return true
-	}
-	src, err := input.Open(k.raw(in), uris...)
-	if err != nil {
-		return true // the reading that follows says what is wrong
-	}
-	names := src.FeatureNames()
-	if names == nil || k.label == "" {
-		return src.Width() != k.width()
-	}
-	return slices.Contains(names, k.label) || src.Width() != k.width()
 }
 
 // modelVersion is the version of the directory's layout.
@@ -278,15 +159,26 @@ func encodeWeights(w []float64) ([]byte, error) {
 	return f.Bytes(), err
 }
 
-// LoadModel reads a model's directory.
-func LoadModel(dir string) (Model, error) {
+// modelKind is what a program knows of models of one kind.
+type modelKind struct {
+	Is   func(job, loss string) bool
+	Load func(dir string, raw []byte) (Model, *storage.Prepared, error) // from model.json and the files beside it
+}
+
+// jobIs is of models that have the name of one job.
+func jobIs(name string) func(job, loss string) bool {
+	return func(job, _ string) bool { return job == name }
+}
+
+// load reads a model's directory; it is of the first kind that it can be.
+func load(dir string, kinds []modelKind) (Model, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, "model.json"))
 	if err != nil {
 		return nil, loadError(dir, err)
 	}
 	var head struct {
 		modelHead
-		Loss Loss `json:"loss"`
+		Loss string `json:"loss"`
 	}
 	if err := json.Unmarshal(raw, &head); err != nil {
 		return nil, loadError(dir, err)
@@ -294,37 +186,31 @@ func LoadModel(dir string) (Model, error) {
 	if head.Version != modelVersion {
 		return nil, fault.Newf(fault.BadInput, "load the model", dir, "version %d, this program reads %d", head.Version, modelVersion)
 	}
-	var m interface {
-		Model
-		load(dir string, raw []byte) error
-		preparation() *input.Prepared
+	at := slices.IndexFunc(kinds, func(k modelKind) bool { return k.Is(head.Job, head.Loss) })
+	if at < 0 {
+		return nil, unknownModel(dir, head.Job)
 	}
-	switch head.Job {
-	case "logistic", "svm", "linear", "ridge", "lasso", "elasticnet":
-		m = &LinearModel{}
-	case "kmeans":
-		m = &KMeansModel{}
-	case "als":
-		m = &FactorModel{}
-	case "softmax":
-		m = &SoftmaxModel{}
-	case "mlp":
-		m = &NetworkModel{}
-	default:
-		if _, err := ParseLoss(string(head.Loss)); err != nil {
-			return nil, unknownModel(dir, head.Job)
-		}
-		m = &LinearModel{}
+	m, p, err := kinds[at].Load(dir, raw)
+	if err == nil && p != nil {
+		err = p.Check()
 	}
-	if err := m.load(dir, raw); err != nil {
+	if err != nil {
 		return nil, loadError(dir, err)
 	}
-	if p := m.preparation(); p != nil {
-		if err := p.Check(); err != nil {
-			return nil, loadError(dir, err)
-		}
-	}
 	return m, nil
+}
+
+// loadAs reads the directory of a model of a kind that has a name.
+func loadAs[M Model](dir, name string, kinds []modelKind) (as M, err error) {
+	m, err := load(dir, kinds)
+	if err != nil {
+		return as, err
+	}
+	as, ok := m.(M)
+	if !ok {
+		err = fault.Newf(fault.Usage, "load the model", dir, "it is not a %s model", name)
+	}
+	return as, err
 }
 
 // loadNumbers reads a model's numbers, n of them, all finite.

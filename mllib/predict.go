@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -29,8 +28,8 @@ func (m *LinearModel) each(ctx context.Context, in rdd.Input, uris []string, yie
 		return err
 	}
 	for part := range src.Len() {
-		err := src.Read(ctx, part, func(c *rows.Chunk) error {
-			if err := m.fits(c, uris); err != nil {
+		err := src.Read(ctx, part, func(c *storage.Chunk) error {
+			if err := fits(m.Features, c, uris); err != nil {
 				return err
 			}
 			for r := range c.Rows() {
@@ -45,32 +44,6 @@ func (m *LinearModel) each(ctx context.Context, in rdd.Input, uris []string, yie
 		}
 	}
 	return nil
-}
-
-// fits refuses tables of another width; sparse rows may have more or fewer
-// features than the model, whose weight counts as zero.
-func (m *LinearModel) fits(c *rows.Chunk, uris []string) error {
-	if c.Dense() && c.Width != m.Features {
-		return fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "rows have %d features, the model %d", c.Width, m.Features).
-			WithHint("set --label where the label's column differs")
-	}
-	return nil
-}
-
-// alignedPlaces are the places in a model of the data's columns, where both sides
-// have names and they differ; nil where they are the same.
-func alignedPlaces(model, data, uris []string) ([]int, error) {
-	if len(model) == 0 || len(data) == 0 || slices.Equal(model, data) {
-		return nil, nil
-	}
-	places := make([]int, len(data))
-	for i, name := range data {
-		if places[i] = slices.Index(model, name); places[i] < 0 {
-			return nil, fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "it has the column %q, which the model has not", name).
-				WithHint("the model's features are " + strings.Join(model[:min(len(model), 40)], " "))
-		}
-	}
-	return places, nil
 }
 
 // aligned are the weights in the order of the data's columns, where both sides
@@ -174,13 +147,6 @@ func (m *LinearModel) score(z float64) float64 {
 	return z
 }
 
-func csvField(s string) string {
-	if strings.ContainsAny(s, ",\"\n\r") {
-		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
-	}
-	return s
-}
-
 // Evaluate computes the metrics of the model on labelled data.
 func (m *LinearModel) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
 	var all []scored
@@ -196,14 +162,6 @@ func (m *LinearModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 		return nil, err
 	}
 	return m.metrics(all), nil
-}
-
-// weighsNothing refuses rows that have no weight: there is nothing to measure by.
-func weighsNothing(rows int, weight float64, uris []string) error {
-	if rows == 0 || weight > 0 {
-		return nil
-	}
-	return fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "its rows weigh nothing together")
 }
 
 // target is what a row should be: its number, or whether its label is the model's
@@ -238,4 +196,29 @@ func (m *LinearModel) isPositive(c *rows.Chunk, r int, uris []string) (bool, err
 	}
 	return false, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "row %d has the label %q, the model knows %q and %q",
 		r, label, m.Labels[0], m.Labels[1])
+}
+
+// metrics are the metrics of scored rows that the model's users expect.
+func (m *LinearModel) metrics(all []scored) map[string]float64 {
+	var out map[string]float64
+	if m.Loss == Squared {
+		out = regressionMetrics(all)
+	} else {
+		out = binaryMetrics(all, m.cut())
+		if m.Loss == Logistic || m.Loss == "" {
+			out["log_loss"] = logLoss(all)
+		}
+	}
+	out["nonzeros"] = float64(m.Nonzeros())
+	return out
+}
+
+// Nonzeros is how many weights are not zero.
+func (m *LinearModel) Nonzeros() (n int) {
+	for _, w := range m.Weights {
+		if w != 0 {
+			n++
+		}
+	}
+	return n
 }

@@ -28,28 +28,6 @@ type problem struct {
 	steepest  float64    // second derivative of the loss, at the most
 }
 
-// moments are those of the features, and what is known of labels.
-type moments struct {
-	weight   float64 // of all rows
-	labels   float64 // of rows that count as 1, or the sum of labels
-	mean     []float64
-	variance []float64 // population
-}
-
-// momentsOf are the moments of rows that weigh so much from their sums about a shift.
-func momentsOf(weight float64, g gradient, shift []float64) moments {
-	d := len(g.Sum) / 2
-	m := moments{weight: weight, labels: g.Coef, mean: make([]float64, d), variance: make([]float64, d)}
-	for j := range d {
-		mean := g.Sum[j] / weight
-		m.variance[j] = max(0, math.FMA(-mean, mean, g.Sum[d+j]/weight))
-		if m.mean[j] = mean; shift != nil {
-			m.mean[j] += shift[j]
-		}
-	}
-	return m
-}
-
 // scaled reports whether the variables are those of features of one deviation, for
 // the solver's sake.
 func (c *LinearConfig) scaled(m *solver.Method) bool { return c.Standardize || m.Scaled }

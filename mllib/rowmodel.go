@@ -35,16 +35,13 @@ func (m *rowModel) known() known {
 	return known{m.Features, m.IndexBase, m.Label, m.Weight, m.Prepared}
 }
 
-func (m *rowModel) preparation() *input.Prepared { return m.Prepared }
-
 // marginsOf computes the margins of the classes, or the prediction, of a row given by
 // the places and values of its features.
 type marginsOf func(z []float64, places []int, values []float64)
 
 // each reads data as the model was trained on it, in input order, and hands out each
 // row's margins with the chunk and row it belongs to.
-func (m *rowModel) each(ctx context.Context, in rdd.Input, uris []string, margins marginsOf, yield func(c *rows.Chunk, row int, z []float64) error) error {
-	like := &LinearModel{Features: m.Features}
+func (m *rowModel) each(ctx context.Context, in rdd.Input, uris []string, margins marginsOf, yield func(c *storage.Chunk, row int, z []float64) error) error {
 	src, err := m.known().open(in, uris)
 	if err != nil {
 		return err
@@ -60,8 +57,8 @@ func (m *rowModel) each(ctx context.Context, in rdd.Input, uris []string, margin
 	}
 	z := make([]float64, max(1, len(m.Labels)))
 	for part := range src.Len() {
-		err := src.Read(ctx, part, func(c *rows.Chunk) error {
-			if err := like.fits(c, uris); err != nil {
+		err := src.Read(ctx, part, func(c *storage.Chunk) error {
+			if err := fits(m.Features, c, uris); err != nil {
 				return err
 			}
 			for r := range c.Rows() {

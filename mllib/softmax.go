@@ -1,7 +1,6 @@
 package mllib
 
 import (
-	"math"
 	"sync"
 
 	"github.com/volley-engine/volley/internal/kernel"
@@ -47,35 +46,6 @@ func (p *softmaxParam) UnmarshalBinary(raw []byte) error {
 	return nil
 }
 
-// softmaxSums are the sums over some rows of loss, squared loss, rows whose label has
-// the highest margin, the loss's derivatives by margin, and by weight.
-type softmaxSums struct {
-	Loss, LossSq, Right float64
-	Squares             float64 // as gradient's
-	Coef                []float64
-	Sum                 []float64 // D × K
-}
-
-// MarshalBinary lays the sums out as floats.
-func (s softmaxSums) MarshalBinary() ([]byte, error) {
-	out := make([]byte, 0, 8*(len(s.Sum)+len(s.Coef)+5))
-	return num.PutFloats(out, []float64{s.Loss, s.LossSq, s.Right, s.Squares, float64(len(s.Coef))}, s.Coef, s.Sum), nil
-}
-
-// UnmarshalBinary reads what MarshalBinary wrote.
-func (s *softmaxSums) UnmarshalBinary(raw []byte) error {
-	v, err := num.GetFloats(raw, 5)
-	if err != nil {
-		return err
-	}
-	k := int(v[4])
-	if k < 0 || len(v) < 5+k {
-		return num.ErrCutShort
-	}
-	s.Loss, s.LossSq, s.Right, s.Squares, s.Coef, s.Sum = v[0], v[1], v[2], v[3], v[5:5+k:5+k], v[5+k:]
-	return nil
-}
-
 // softmaxFold folds rows. It is used by several goroutines.
 type softmaxFold struct {
 	pool sync.Pool // of *softmaxWork
@@ -89,9 +59,6 @@ type softmaxWork struct {
 	class    map[float64]int
 }
 
-// softmaxRows is how many rows are in work at a time.
-const softmaxRows = 128
-
 // aggregator folds rows into their loss, and, if that is wanted, its derivatives.
 func (f *softmaxFold) aggregator(derivatives bool) rdd.Aggregator[softmaxParam, rdd.Point, softmaxSums] {
 	return rdd.Aggregator[softmaxParam, rdd.Point, softmaxSums]{
@@ -102,29 +69,11 @@ func (f *softmaxFold) aggregator(derivatives bool) rdd.Aggregator[softmaxParam, 
 			return softmaxSums{Coef: make([]float64, p.K), Sum: make([]float64, p.K*p.D)}
 		},
 		AddBatch: f.add,
-		Merge: func(a, b softmaxSums) softmaxSums {
-			a.Loss, a.LossSq, a.Right, a.Squares = a.Loss+b.Loss, a.LossSq+b.LossSq, a.Right+b.Right, a.Squares+b.Squares
-			kernel.Add(b.Coef, a.Coef)
-			kernel.Add(b.Sum, a.Sum)
-			return a
-		},
-		Scale: func(a softmaxSums, by float64) softmaxSums {
-			a.Loss, a.LossSq, a.Right = a.Loss*by, a.LossSq*by, a.Right*by
-			kernel.Scale(by, a.Coef)
-			kernel.Scale(by, a.Sum)
-			return a
-		},
+		Merge:    mergeClasses,
+		Scale:    scaleClasses,
 		Close:    func(a softmaxSums, _ softmaxParam, rows float64) softmaxSums { return a.close(rows) },
 		Weighted: true,
 	}
-}
-
-// close notes the squared length of a split's mean gradient.
-func (s softmaxSums) close(rows float64) softmaxSums {
-	if s.Squares = 0; rows > 0 {
-		s.Squares = num.SquaredLength(s.Sum, s.Coef) / rows
-	}
-	return s
 }
 
 func (f *softmaxFold) add(s softmaxSums, p softmaxParam, b *rdd.Batch) softmaxSums {
@@ -189,50 +138,6 @@ func (w *softmaxWork) margins(p *softmaxParam, b *rdd.Batch, rows []int32) {
 	w.products.Add(kernel.RowMajor(w.z, n, p.K), kernel.RowMajor(w.x, n, p.D), kernel.RowMajor(p.W, p.D, p.K))
 }
 
-func valueAt(b *rdd.Batch, at int) float64 {
-	if b.X32 != nil {
-		return float64(b.X32[at])
-	}
-	return b.X64[at]
-}
-
-// take adds a row of margins, of which z becomes the derivatives; k is its class. A row
-// of no class weighs nothing.
-func (s *softmaxSums) take(z []float64, k int, weight float64) {
-	top, best := z[0], 0
-	for c, v := range z {
-		if v > top {
-			top, best = v, c
-		}
-	}
-	if k < 0 {
-		clear(z)
-		return
-	}
-	own := z[k] - top
-	var sum float64
-	for c, v := range z {
-		z[c] = kernel.ExpNeg(v - top)
-		sum += z[c]
-	}
-	loss := float64(weight * (kernel.Log(sum) - own))
-	s.Loss += loss
-	s.LossSq = math.FMA(loss, loss, s.LossSq)
-	if best == k {
-		s.Right += weight
-	}
-	for c := range z {
-		z[c] /= sum
-	}
-	z[k]--
-	if weight != 1 {
-		kernel.Scale(weight, z)
-	}
-	for c := range s.Coef {
-		s.Coef[c] += z[c]
-	}
-}
-
 // accumulate adds the derivatives by weight of a block of rows.
 func (w *softmaxWork) accumulate(sum []float64, p *softmaxParam, b *rdd.Batch, rows []int32) {
 	n := len(rows)
@@ -264,17 +169,17 @@ type SoftmaxPlan struct {
 
 // BuildSoftmax declares the plan.
 func BuildSoftmax(g *rdd.Graph, c LinearConfig) SoftmaxPlan {
-	rows := rdd.Pack(rdd.Points(g, c.Input, c.Data...), c.packOptions()...)
+	rows := c.packing().rows(g)
 	f := &softmaxFold{}
 	p := SoftmaxPlan{
 		Rows:     rows,
-		Moments:  rdd.Aggregate(rows, momentsAggregator(c)),
+		Moments:  rdd.Aggregate(rows, momentsAggregator(c.regression())),
 		Gradient: rdd.Aggregate(rows, f.aggregator(true), rdd.Aggressive(0)),
 		Loss:     rdd.Aggregate(rows, f.aggregator(false)),
 		Counts:   rdd.Aggregate(rows, f.counts()),
 		Sample:   rdd.Prefix(rows, sampleRows),
 	}
-	if held, any := heldOut(g, c.Input, c.Data, c.packOptions()); any {
+	if held, any := c.packing().heldOut(g); any {
 		p.Held, p.HeldLoss = held, rdd.Aggregate(held, f.aggregator(false))
 	}
 	return p

@@ -10,6 +10,7 @@ import (
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
 )
 
 // SoftmaxModel is a multinomial logistic regression: weights of each feature and
@@ -32,6 +33,13 @@ type softmaxFile struct {
 func (m *SoftmaxModel) Save(dir string, overwrite bool) error {
 	return save(dir, overwrite, softmaxFile{modelHead{modelVersion, "softmax"}, m}, m.weights)
 }
+
+// softmaxKind is what is known of multinomial logistic regressions.
+var softmaxKind = modelKind{Is: jobIs("softmax"), Load: func(dir string, raw []byte) (Model, *storage.Prepared, error) {
+	m := &SoftmaxModel{}
+	err := m.load(dir, raw)
+	return m, m.Prepared, err
+}}
 
 func (m *SoftmaxModel) load(dir string, raw []byte) (err error) {
 	if err := json.Unmarshal(raw, m); err != nil {

@@ -71,7 +71,7 @@ func (t *softmax) prepare(ctx context.Context) error {
 	for k := range t.meta.Labels {
 		t.label = append(t.label, storedLabel(t.meta, k))
 	}
-	t.choosePenalty(&t.cfg, t.meta)
+	t.cfg.choosePenalty(&t.out.Summary, t.meta.Rows)
 	if t.cfg.Solver == solver.Auto || t.cfg.Solver == "" {
 		t.cfg.Solver, t.out.SolverWhy = t.cfg.chooseWide("there are several classes")
 	}
@@ -288,8 +288,8 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 	t.out.Model = &SoftmaxModel{rowModel: rowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
 		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName}, Intercepts: p.Bias, weights: p.W}
 	var err error
-	t.out.Model.Quality, t.out.returned = t.out.quality(), t.st.Guard.Halts > 0
-	t.out.Model.Ended, err = t.cfg.ended(t.meta, &t.out.Summary, t.st.Held.Point != nil)
+	t.out.Model.Quality = t.out.quality()
+	t.out.Model.Ended, err = t.cfg.ended(t.meta, &t.out.Summary, t.st.Guard.Halts > 0, t.st.Held.Point != nil)
 	return &t.out, err
 }
 

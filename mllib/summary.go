@@ -34,7 +34,6 @@ type Summary struct {
 	Malformed  int64   // records of the input that were left out, as was asked for
 	Missing    int64   // rows that were left out as they lack a number, as was asked for
 	tolerance  float64
-	returned   bool // the guard has taken it back
 }
 
 // training is what every training run has beside its own.
@@ -72,7 +71,7 @@ func (t *training) moments(ctx context.Context, meta *pack.Meta, step rdd.Step[m
 	shift := near(meta, sample)
 	g, err := step.Run(ctx, t.s, momentsParam{meta.Features, positive, shift})
 	if err == nil {
-		err = squarable(meta, g)
+		err = squarable(meta, g.Sum, g.Coef)
 	}
 	if err != nil {
 		return moments{}, err
@@ -136,8 +135,8 @@ func (t *training) whyEnded() string {
 }
 
 // squarable refuses columns, and labels, that are too large to compute with.
-func squarable(meta *pack.Meta, g gradient) error {
-	for i, v := range g.Sum {
+func squarable(meta *storage.PackMeta, sums []float64, labels float64) error {
+	for i, v := range sums {
 		if num.Finite(v) {
 			continue
 		}
@@ -148,7 +147,7 @@ func squarable(meta *pack.Meta, g gradient) error {
 		return fault.Newf(fault.BadInput, "train", "the data", "column %s has numbers whose squares, summed, are beyond 1.8e308", name).
 			WithHint("scale it, or leave it out")
 	}
-	return summable(g.Coef)
+	return summable(labels)
 }
 
 // mostLabels is what labels may come to together for their squares to be numbers.
@@ -168,14 +167,4 @@ func (t *training) chosenLabel(in rdd.Input, meta *pack.Meta) {
 	if name := meta.LabelName; in.Label == "" && !in.NoLabel && name != "" && name != "label" {
 		t.sum.Chosen = append(t.sum.Chosen, fmt.Sprintf("label: column %q, the first, as none is called label; --label names another", name))
 	}
-}
-
-// choosePenalty takes 1/n where no penalty is asked for: that of a normal law of
-// deviation 1 for each weight, before data are seen.
-func (t *training) choosePenalty(c *LinearConfig, meta *pack.Meta) {
-	if !c.RegPerRow {
-		return
-	}
-	c.Reg = 1 / float64(meta.Rows)
-	t.sum.Chosen = append(t.sum.Chosen, fmt.Sprintf("penalty λ = %.3g: 1/n for %d rows; --reg sets another, 0 none", c.Reg, meta.Rows))
 }

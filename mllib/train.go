@@ -76,7 +76,7 @@ func (t *trainer) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.choosePenalty(&t.cfg, t.meta)
+	t.cfg.choosePenalty(&t.out.Summary, t.meta.Rows)
 	if t.cfg.Solver == solver.Auto || t.cfg.Solver == "" {
 		t.cfg.Solver, t.out.SolverWhy = t.cfg.choose(t.meta.Features)
 	}
@@ -422,8 +422,8 @@ func (t *trainer) finish(ctx context.Context) (*Trained, error) {
 	p := t.prob.param(t.st.Y)
 	t.out.param, t.out.Model.Weights, t.out.Model.Intercept = p, p.W, p.Bias
 	var err error
-	t.out.Model.Quality, t.out.returned = t.out.quality(), t.st.Guard.Halts > 0
-	t.out.Model.Ended, err = t.cfg.ended(t.meta, &t.out.Summary, t.st.Held.Point != nil)
+	t.out.Model.Quality = t.out.quality()
+	t.out.Model.Ended, err = t.cfg.ended(t.meta, &t.out.Summary, t.st.Guard.Halts > 0, t.st.Held.Point != nil)
 	return &t.out, err
 }
 

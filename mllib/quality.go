@@ -1,0 +1,48 @@
+package mllib
+
+import (
+	"math"
+
+	"github.com/volley-engine/volley/mllib/internal/num"
+)
+
+// How far a result is bounded to lie above the least objective: by the dual at the
+// derivatives of the rows' losses, which bounds it for certain, as does that no loss is
+// below zero; by second derivatives, which are all there is to a squared loss; or by the
+// gradient, if no variable is further off than by 1 and as much as it is, which is no
+// proof.
+const (
+	ByDuality   = "duality"
+	ByCurvature = "curvature"
+	ByGradient  = "gradient"
+)
+
+// Quality says of a model how far its objective was bounded to lie above the least one.
+type Quality struct {
+	Objective float64 `json:"objective"`
+	Gap       float64 `json:"gap"`
+	GapBy     string  `json:"gap_by"`
+	Tolerance float64 `json:"tolerance"`
+	Converged bool    `json:"converged"`
+}
+
+// quality returns what is known; nil is nothing.
+func (s *Summary) quality() *Quality {
+	if !num.Finite(s.Gap) || !num.Finite(s.Objective) {
+		return nil
+	}
+	return &Quality{Objective: s.Objective, Gap: s.Gap, GapBy: s.GapBy, Tolerance: s.tolerance, Converged: s.Converged}
+}
+
+// atMost takes the objective for a bound, where others are worse: no loss is below zero.
+func (s *Summary) atMost(objective float64) {
+	if s.Gap > objective {
+		s.Gap, s.GapBy = objective, ByDuality
+	}
+}
+
+// judgedBy notes whether the gap is within a tolerance.
+func (s *Summary) judgedBy(tol float64) {
+	s.tolerance = tol
+	s.Converged = s.Gap <= float64(tol*max(1, math.Abs(s.Objective)))
+}

@@ -1,0 +1,169 @@
+package mllib
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// known is what a model knows of the data that it was trained on.
+type known struct {
+	features, indexBase int
+	label, weight       string
+	prepared            *storage.Prepared
+}
+
+// open reads data in the way that the model was trained.
+func (k known) open(in rdd.Input, uris []string) (*storage.Source, error) {
+	if in.IndexBase == 0 {
+		in.IndexBase = k.indexBase + 1
+	}
+	in, err := k.weighed(in, uris)
+	if err != nil {
+		return nil, err
+	}
+	if in.Label == "" && !in.NoLabel {
+		in.Label = k.label
+	}
+	return storage.OpenSource(preparing(in, k.prepared), uris...)
+}
+
+// raw says how data are to be read of which every column but that of weights is a
+// feature.
+func (k known) raw(in rdd.Input) rdd.Input {
+	in = knowing(in, k.prepared)
+	in.Label, in.NoLabel, in.Prepare, in.Fitted = "", true, storage.Prepare{}, nil
+	return in
+}
+
+// width is how many columns features are made of.
+func (k known) width() int {
+	if k.prepared != nil {
+		return len(k.prepared.Columns)
+	}
+	return k.features
+}
+
+// weighed names the column of weights, where the model was trained with one and the
+// data have it: one of its name, or, where columns have numbers, as many columns as
+// in training. With one less it might be the label that is missing.
+func (k known) weighed(in rdd.Input, uris []string) (rdd.Input, error) {
+	if in.Weight != "" || k.weight == "" {
+		return in, nil
+	}
+	src, err := storage.OpenSource(k.raw(in), uris...)
+	if err != nil {
+		return in, nil // the reading that follows says what is wrong
+	}
+	trained := k.width() + 1
+	if k.label != "" {
+		trained++
+	}
+	names, columns := src.FeatureNames(), src.Width()
+	switch {
+	case names != nil:
+		if slices.Contains(names, k.weight) {
+			in.Weight = k.weight
+		}
+	case columns < 0: // rows of lists have names beside them, which only a reader knows
+		with := k.raw(in)
+		with.Weight = k.weight
+		if _, err := storage.OpenSource(with, uris...); err == nil {
+			in.Weight = k.weight
+		}
+	case columns == trained:
+		in.Weight = k.weight
+	case columns == trained-1 && k.label != "" && in.Label == "":
+		return in, fault.Newf(fault.Usage, "read", strings.Join(uris, " "), "it has %d columns without names, the training data had %d: is the label missing, or the weight?", columns, trained).
+			WithHint("--label, none or a number, and --weight-column say which columns are there")
+	}
+	return in, nil
+}
+
+// hasLabel reports whether data to be predicted has the label's column: a table
+// with as many columns as the model has features, or without the column of the
+// label's name, has not.
+func (k known) hasLabel(in rdd.Input, uris []string) bool {
+	in, err := k.weighed(in, uris)
+	if err != nil {
+		return true
+	}
+	src, err := storage.OpenSource(k.raw(in), uris...)
+	if err != nil {
+		return true // the reading that follows says what is wrong
+	}
+	names := src.FeatureNames()
+	if names == nil || k.label == "" {
+		return src.Width() != k.width()
+	}
+	return slices.Contains(names, k.label) || src.Width() != k.width()
+}
+
+// knowing says what names the columns of a model's data may have.
+func knowing(in rdd.Input, p *storage.Prepared) rdd.Input {
+	if p == nil || in.Header != nil {
+		return in
+	}
+	if !p.Header {
+		in.Header = new(bool) // false, as in training
+		return in
+	}
+	for _, c := range p.Columns {
+		in.Known = append(in.Known, c.Name)
+	}
+	return in
+}
+
+// preparing says how a model's data are to be read: raw, and prepared as those that
+// it was made from.
+func preparing(in rdd.Input, p *storage.Prepared) rdd.Input {
+	if p != nil {
+		in.Prepare, in.Fitted = storage.Prepare{}, p
+		in = knowing(in, p)
+	}
+	return in
+}
+
+// fits refuses tables of another width; sparse rows may have more or fewer
+// features than the model, whose weight counts as zero.
+func fits(features int, c *storage.Chunk, uris []string) error {
+	if c.Dense() && c.Width != features {
+		return fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "rows have %d features, the model %d", c.Width, features).
+			WithHint("set --label where the label's column differs")
+	}
+	return nil
+}
+
+// alignedPlaces are the places in a model of the data's columns, where both sides
+// have names and they differ; nil where they are the same.
+func alignedPlaces(model, data, uris []string) ([]int, error) {
+	if len(model) == 0 || len(data) == 0 || slices.Equal(model, data) {
+		return nil, nil
+	}
+	places := make([]int, len(data))
+	for i, name := range data {
+		if places[i] = slices.Index(model, name); places[i] < 0 {
+			return nil, fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "it has the column %q, which the model has not", name).
+				WithHint("the model's features are " + strings.Join(model[:min(len(model), 40)], " "))
+		}
+	}
+	return places, nil
+}
+
+func csvField(s string) string {
+	if strings.ContainsAny(s, ",\"\n\r") {
+		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+	}
+	return s
+}
+
+// weighsNothing refuses rows that have no weight: there is nothing to measure by.
+func weighsNothing(rows int, weight float64, uris []string) error {
+	if rows == 0 || weight > 0 {
+		return nil
+	}
+	return fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "its rows weigh nothing together")
+}
