@@ -9,6 +9,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -25,7 +26,7 @@ type alsState struct {
 	Users, Items side
 	Error        float64 // root mean squared error at the end of the last sweep
 	Ending       float64 // 1 where a rule has fired and one sweep that is not cut is left
-	Rules        stopState
+	Rules        train.StopState
 	last         *side // that was solved
 }
 
@@ -42,7 +43,7 @@ func (s *alsState) Parameters() [][]float64 {
 func (s alsState) MarshalBinary() ([]byte, error) {
 	out := make([]byte, 0, 8*(len(s.Users.At)+len(s.Items.At)+len(s.Users.IDs)+len(s.Items.IDs)+32))
 	out = num.PutFloats(out, []float64{s.Error, s.Ending, float64(len(s.Users.IDs)), float64(len(s.Users.At)), float64(len(s.Items.IDs)), float64(len(s.Items.At))})
-	return num.PutFloats(out, s.Users.IDs, s.Users.At, s.Items.IDs, s.Items.At, s.Rules.floats()), nil
+	return num.PutFloats(out, s.Users.IDs, s.Users.At, s.Items.IDs, s.Items.At, s.Rules.Floats()), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
@@ -61,7 +62,7 @@ func (s *alsState) UnmarshalBinary(raw []byte) error {
 		}
 		*to, v = v[:n:n], v[n:]
 	}
-	return s.Rules.setFloats(v)
+	return s.Rules.SetFloats(v)
 }
 
 // take puts solved rows in their places. At first, the rows are all there are.
@@ -122,13 +123,13 @@ func (s *side) placeOf(k int, id float64) (int, error) {
 
 // Factored is the outcome of a factorization.
 type Factored struct {
-	Summary
+	train.Summary
 	Model *FactorModel
 }
 
 // als runs one factorization.
 type als struct {
-	training
+	train.Training
 	cfg  ALSConfig
 	plan ALSPlan
 	st   alsState
@@ -141,12 +142,12 @@ func TrainALS(ctx context.Context, s *rdd.Session, c ALSConfig, p ALSPlan) (*Fac
 		return nil, err
 	}
 	t := &als{cfg: c, plan: p}
-	t.training = training{s: s, sum: &t.out.Summary}
+	t.Training = train.Training{Session: s, Summary: &t.out.Summary}
 	t.out.Gap = math.NaN()
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := loop(ctx, &t.training, &t.st, 2*c.MaxIterations, t.half); err != nil {
+	if err := train.Loop(ctx, &t.Training, &t.st, 2*c.MaxIterations, t.half); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx)
@@ -156,11 +157,11 @@ func TrainALS(ctx context.Context, s *rdd.Session, c ALSConfig, p ALSPlan) (*Fac
 // directions that are as likely as any others of positive numbers, so that their
 // products are of ratings' sign from the first.
 func (t *als) prepare(ctx context.Context) error {
-	users, err := t.plan.Users.Meta(ctx, t.s)
+	users, err := t.plan.Users.Meta(ctx, t.Session)
 	if err != nil {
 		return err
 	}
-	items, err := t.plan.Items.Meta(ctx, t.s)
+	items, err := t.plan.Items.Meta(ctx, t.Session)
 	if err != nil {
 		return err
 	}
@@ -198,7 +199,7 @@ func (t *als) half(ctx context.Context, it *rdd.Iteration) error {
 	} else if whole {
 		step = t.plan.WholeItems
 	}
-	rows, err := step.Run(ctx, t.s, t.param(other))
+	rows, err := step.Run(ctx, t.Session, t.param(other))
 	if err != nil {
 		return err
 	}
@@ -214,7 +215,7 @@ func (t *als) half(ctx context.Context, it *rdd.Iteration) error {
 	if !num.Finite(error) {
 		return fault.Newf(fault.BadInput, "train", "als", "the vectors are not finite after sweep %d", sweep).WithHint("raise --reg")
 	}
-	o := t.observed(sweep, error, 0)
+	o := t.Observed(sweep, error, 0)
 	if !forUsers {
 		it.Report("objective", error)
 		t.judge(it, o)
@@ -223,12 +224,12 @@ func (t *als) half(ctx context.Context, it *rdd.Iteration) error {
 }
 
 // judge applies the stop rules at the end of a sweep.
-func (t *als) judge(it *rdd.Iteration, o observation) {
+func (t *als) judge(it *rdd.Iteration, o train.Observation) {
 	last := t.st.Error
-	t.st.Error = o.objective
-	stop := stopper{rule: ByObjective, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
-	why := stop.check(o).stop
-	if why == "" && o.iteration > 1 && o.exact && t.cfg.Tol > 0 && math.Abs(last-o.objective) <= float64(t.cfg.Tol*max(last, o.objective)) {
+	t.st.Error = o.Objective
+	stop := train.Stopper{Rule: train.ByObjective, Target: t.cfg.Target, Deadline: t.cfg.MaxTime, State: &t.st.Rules}
+	why := stop.Check(o).Stop
+	if why == "" && o.Iteration > 1 && o.Exact && t.cfg.Tol > 0 && math.Abs(last-o.Objective) <= float64(t.cfg.Tol*max(last, o.Objective)) {
 		why = "tolerance"
 	}
 	switch {
@@ -237,7 +238,7 @@ func (t *als) judge(it *rdd.Iteration, o observation) {
 			t.out.StoppedBy = "tolerance"
 		}
 		it.Stop()
-	case why != "" && t.cfg.Cut && o.iteration < t.cfg.MaxIterations:
+	case why != "" && t.cfg.Cut && o.Iteration < t.cfg.MaxIterations:
 		t.out.StoppedBy, t.st.Ending = why, 1
 	case why != "":
 		t.out.StoppedBy = why
@@ -258,14 +259,14 @@ func (t *als) param(s *side) factors {
 
 // finish makes the model.
 func (t *als) finish(ctx context.Context) (*Factored, error) {
-	why := t.whyEnded()
+	why := t.WhyEnded()
 	t.out.Objective = t.st.Error
 	t.out.Model = &FactorModel{Rank: t.cfg.Rank, Implicit: t.cfg.Implicit, User: t.cfg.User, Item: t.cfg.Item, Rating: t.cfg.Rating,
 		users: t.st.Users, items: t.st.Items, Users: len(t.st.Users.IDs), Items: len(t.st.Items.IDs)}
 	if why == "interrupted" {
 		return &t.out, nil
 	}
-	splits, err := t.plan.Seen.Run(ctx, t.s, 0)
+	splits, err := t.plan.Seen.Run(ctx, t.Session, 0)
 	if err != nil {
 		return nil, err
 	}

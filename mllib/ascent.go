@@ -5,20 +5,22 @@ import (
 	"math"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage"
 )
 
 // ascent describes the problem to dual ascent: penalties on the scale of the data, of which
 // dense rows are taken about the means where there is an intercept.
-func (p *problem) ascent(m moments, about []float64) (d solver.DualProblem) {
+func (p *problem) ascent(m fold.Moments, about []float64) (d solver.DualProblem) {
 	features := len(p.scale)
 	for j := range features {
-		square := m.variance[j]
+		square := m.Variance[j]
 		if about == nil {
-			square = math.FMA(m.mean[j], m.mean[j], square)
+			square = math.FMA(m.Mean[j], m.Mean[j], square)
 		}
 		l2, lasso := float64(float64(p.reg*p.penalty[j])*float64(p.scale[j]*p.scale[j])), 0.0
 		if p.lasso != nil {
@@ -33,12 +35,12 @@ func (p *problem) ascent(m moments, about []float64) (d solver.DualProblem) {
 }
 
 // startAscent begins with dual variables of zero.
-func (t *trainer) startAscent(m moments) {
+func (t *trainer) startAscent(m fold.Moments) {
 	if t.prob.intercept && t.meta.Layout == storage.DenseLayout {
-		t.about = m.mean
+		t.about = m.Mean
 	}
 	d := t.prob.ascent(m, t.about)
-	d.Weight, d.Rows, d.Splits = float64(m.weight*t.prob.counted), float64(t.meta.Rows), len(t.meta.Splits)
+	d.Weight, d.Rows, d.Splits = float64(m.Weight*t.prob.counted), float64(t.meta.Rows), len(t.meta.Splits)
 	d.Variable = t.variable
 	t.dual = t.st.Solver.(*solver.Ascent)
 	t.dual.Begin(d, &t.st.Point)
@@ -72,9 +74,9 @@ func (t *trainer) ascend(ctx context.Context, it *rdd.Iteration) error {
 		if err != nil {
 			return err
 		}
-		t.st.Guard.note(t.st.Y, f, true)
+		t.st.Guard.Note(t.st.Y, f, true)
 	}
-	s, err := t.plan.Ascent.Run(ctx, t.s, t.dualParam(t.dual.Model(), false))
+	s, err := t.plan.Ascent.Run(ctx, t.Session, t.dualParam(t.dual.Model(), false))
 	if err != nil {
 		return err
 	}
@@ -85,13 +87,13 @@ func (t *trainer) ascend(ctx context.Context, it *rdd.Iteration) error {
 		return fault.Newf(fault.UserCode, "train", t.cfg.job(), "the dual is not finite at iteration %d", it.Number)
 	}
 	it.Report("dual", value)
-	if stop, err := t.stopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
+	if stop, err := t.StopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
 		return err
 	}
-	o := t.observed(it.Number, math.NaN(), 0)
+	o := t.Observed(it.Number, math.NaN(), 0)
 	if it.Number%looks != 0 && it.Number > 1 {
-		if v := t.stop.check(observation{iteration: it.Number, objective: math.Inf(1), now: o.now}); v.stop == "max-time" {
-			t.end(it, v.stop)
+		if v := t.stop.Check(train.Observation{Iteration: it.Number, Objective: math.Inf(1), Now: o.Now}); v.Stop == "max-time" {
+			t.end(it, v.Stop)
 		}
 		return nil
 	}
@@ -100,25 +102,25 @@ func (t *trainer) ascend(ctx context.Context, it *rdd.Iteration) error {
 
 // lookAtGap finds the objective by a pass over all rows, and stops where the dual
 // is no more than the tolerance below.
-func (t *trainer) lookAtGap(ctx context.Context, it *rdd.Iteration, o observation, value float64) (err error) {
-	if o.objective, err = t.evaluate(ctx, it.Number); err != nil {
+func (t *trainer) lookAtGap(ctx context.Context, it *rdd.Iteration, o train.Observation, value float64) (err error) {
+	if o.Objective, err = t.evaluate(ctx, it.Number); err != nil {
 		return err
 	}
-	o.exact = true
-	if t.best = o.objective; o.objective < t.st.Guard.F {
-		t.st.Guard.note(t.st.Y, o.objective, true)
+	o.Exact = true
+	if t.best = o.Objective; o.Objective < t.st.Guard.F {
+		t.st.Guard.Note(t.st.Y, o.Objective, true)
 	}
-	it.Report("objective", o.objective)
-	it.Report("gap", o.objective-value)
-	v := t.stop.check(o)
-	narrow := t.cfg.Stop == ByObjective && t.cfg.Tol > 0 && o.objective-value <= float64(t.cfg.Tol*max(1, math.Abs(o.objective)))
+	it.Report("objective", o.Objective)
+	it.Report("gap", o.Objective-value)
+	v := t.stop.Check(o)
+	narrow := t.cfg.Stop == train.ByObjective && t.cfg.Tol > 0 && o.Objective-value <= float64(t.cfg.Tol*max(1, math.Abs(o.Objective)))
 	switch {
-	case v.stop == "target" || v.stop == "max-time":
-		t.end(it, v.stop)
+	case v.Stop == "target" || v.Stop == "max-time":
+		t.end(it, v.Stop)
 	case narrow:
 		t.end(it, "duality-gap")
 	default:
-		t.dual.Look(it.Number, o.objective, o.objective-value)
+		t.dual.Look(it.Number, o.Objective, o.Objective-value)
 	}
 	return nil
 }
@@ -126,7 +128,7 @@ func (t *trainer) lookAtGap(ctx context.Context, it *rdd.Iteration, o observatio
 // checkDual sums anew what the dual variables stand for, wherever they have been
 // meanwhile, and says how far u lies from it, relative to its length.
 func (t *trainer) checkDual(ctx context.Context) error {
-	s, err := t.plan.Ascent.Uncut().Run(ctx, t.s, t.dualParam(t.dual.Last, true))
+	s, err := t.plan.Ascent.Uncut().Run(ctx, t.Session, t.dualParam(t.dual.Last, true))
 	if err != nil {
 		return err
 	}

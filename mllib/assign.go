@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
@@ -122,7 +123,7 @@ func (w *assignWork) assignSparse(c *centres, b *rdd.Batch, scale []float64) {
 	for k := range c.K {
 		centre := c.At[k*c.D : (k+1)*c.D]
 		norm := kernel.Dot(centre, centre)
-		dots(w.dots, centre, b, b.Rows)
+		fold.Dots(w.dots, centre, b, b.Rows)
 		for i, z := range w.dots {
 			if scale != nil {
 				z = float64(z * scale[i])

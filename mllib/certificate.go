@@ -5,8 +5,10 @@ import (
 	"math"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -74,7 +76,7 @@ func (r *rowLoss) addCertificate(c certificate, p linearParam, b *rdd.Batch) cer
 	scratch := b.Scratch(5 * n)
 	y, z, coef, loss, some := scratch[:n], scratch[n:2*n], scratch[2*n:3*n], scratch[3*n:4*n], scratch[4*n:5*n]
 	r.labels(y, p, b)
-	dots(z, p.W, b, b.Rows)
+	fold.Dots(z, p.W, b, b.Rows)
 	f.Derive(coef, loss, z, p.Bias, y)
 	for k := range c.K {
 		for i, a := range coef {
@@ -86,7 +88,7 @@ func (r *rowLoss) addCertificate(c certificate, p linearParam, b *rdd.Batch) cer
 			c.Coef[k] += a
 			c.Conj[k] += conjugateAt(f.Kind, a, loss[i], z[i]+p.Bias)
 		}
-		accumulate(c.Sum[k*len(p.W):(k+1)*len(p.W)], some, b)
+		fold.Accumulate(c.Sum[k*len(p.W):(k+1)*len(p.W)], some, b)
 	}
 	return c
 }
@@ -213,28 +215,28 @@ func byGradient(v, grad, lasso []float64) (bound float64) {
 
 // certify finds the objective at Y on all data, and how far above the least it may lie.
 func (t *trainer) certify(ctx context.Context) (objective float64, err error) {
-	began := t.s.Now()
+	began := t.Session.Now()
 	p := t.prob.param(t.st.Y)
 	if p.Width = t.st.Width; t.cfg.Loss == Hinge && p.Width == 0 {
 		p.Width = steadyWidth
 	}
-	c, err := t.plan.Certificate.Run(ctx, t.s, p)
+	c, err := t.plan.Certificate.Run(ctx, t.Session, p)
 	if err != nil {
 		return 0, err
 	}
-	weight := t.s.LastInfo().Weight
+	weight := t.Session.LastInfo().Weight
 	objective, gap, ok := t.prob.bound(t.st.Y, c, weight, t.cfg.regression(), t.means)
-	t.out.Gap, t.out.GapBy = gap, ByDuality
-	t.s.Evaluated(rdd.Evaluation{Iteration: t.out.Iterations, Objective: objective, Took: t.s.Now() - began})
+	t.out.Gap, t.out.GapBy = gap, train.ByDuality
+	t.Session.Evaluated(rdd.Evaluation{Iteration: t.out.Iterations, Objective: objective, Took: t.Session.Now() - began})
 	if !ok {
 		err = t.unbounded(ctx, c, weight)
 	}
 	if t.dual != nil && t.st.Held.Point == nil {
 		t.ownDual(objective)
 	}
-	t.out.atMost(objective)
+	train.AtMost(&t.out.Summary, objective)
 	t.out.Objective = objective
-	t.out.judgedBy(t.cfg.Tol)
+	train.JudgedBy(&t.out.Summary, t.cfg.Tol)
 	return objective, err
 }
 
@@ -244,8 +246,8 @@ func (t *trainer) ownDual(objective float64) {
 	if !(gap < t.out.Gap) {
 		return
 	}
-	if t.out.Gap, t.out.GapBy = gap, ByDuality; !t.dual.Sure() {
-		t.out.GapBy = ByGradient
+	if t.out.Gap, t.out.GapBy = gap, train.ByDuality; !t.dual.Sure() {
+		t.out.GapBy = train.ByGradient
 	}
 }
 
@@ -255,20 +257,20 @@ const fewCurved = 128
 
 // unbounded says how far above the least objective a result without a penalty may lie.
 func (t *trainer) unbounded(ctx context.Context, c certificate, weight float64) error {
-	g := gradient{Sum: c.Sum[:len(t.prob.scale)], Coef: c.Coef[0] + c.Coef[1]}
+	g := fold.Gradient{Sum: c.Sum[:len(t.prob.scale)], Coef: c.Coef[0] + c.Coef[1]}
 	if c.K == 2 {
 		g.Sum = append([]float64(nil), g.Sum...)
 		kernel.Add(c.Sum[len(t.prob.scale):], g.Sum)
 	}
 	grad := make([]float64, t.prob.size())
 	t.prob.gradient(grad, t.st.Y, g, weight)
-	t.out.Gap, t.out.GapBy = byGradient(t.st.Y, grad, nil), ByGradient
+	t.out.Gap, t.out.GapBy = byGradient(t.st.Y, grad, nil), train.ByGradient
 	if t.cfg.Loss != Squared || t.method.Wants != solver.Curvatures && len(grad) > fewCurved || t.out.Gap == 0 {
 		return nil
 	}
 	p := t.prob.param(t.st.Y)
 	p.Shift = t.center
-	h, err := t.plan.Second.Run(ctx, t.s, p)
+	h, err := t.plan.Second.Run(ctx, t.Session, p)
 	if err != nil {
 		return err
 	}
@@ -277,7 +279,7 @@ func (t *trainer) unbounded(ctx context.Context, c certificate, weight float64) 
 		return nil // what nearly equal columns have to gain is lost in rounding
 	}
 	if _, falls := m.Minimize(t.st.Y, nil); num.Finite(falls) && falls >= 0 {
-		t.out.Gap, t.out.GapBy = falls, ByCurvature
+		t.out.Gap, t.out.GapBy = falls, train.ByCurvature
 	}
 	return nil
 }
@@ -286,19 +288,19 @@ func (t *trainer) unbounded(ctx context.Context, c certificate, weight float64) 
 // the least objective it may lie: intercepts are taken to be no further off than by 1
 // and as much as they are.
 func (t *softmax) certify(ctx context.Context) error {
-	began := t.s.Now()
-	s, err := t.plan.Gradient.Uncut().Run(ctx, t.s, t.param(t.st.Y))
+	began := t.Session.Now()
+	s, err := t.plan.Gradient.Uncut().Run(ctx, t.Session, t.param(t.st.Y))
 	if err != nil {
 		return err
 	}
-	weight := t.s.LastInfo().Weight
+	weight := t.Session.LastInfo().Weight
 	t.out.Accuracy, t.out.LogLoss = s.Right/weight, s.Loss/weight
 	t.out.Objective = t.objective(t.st.Y, s.Loss, weight)
-	t.s.Evaluated(rdd.Evaluation{Iteration: t.out.Iterations, Objective: t.out.Objective, Took: t.s.Now() - began})
+	t.Session.Evaluated(rdd.Evaluation{Iteration: t.out.Iterations, Objective: t.out.Objective, Took: t.Session.Now() - began})
 	t.gradient(t.st.Y, s, weight)
 	t.out.Gap, t.out.GapBy = t.bound(s.Loss / float64(weight*t.prob.counted))
-	t.out.atMost(t.out.Objective)
-	t.out.judgedBy(t.cfg.Tol)
+	train.AtMost(&t.out.Summary, t.out.Objective)
+	train.JudgedBy(&t.out.Summary, t.cfg.Tol)
 	return nil
 }
 
@@ -307,7 +309,7 @@ func (t *softmax) certify(ctx context.Context) error {
 func (t *softmax) bound(loss float64) (gap float64, by string) {
 	p, d := t.prob, len(t.prob.scale)
 	if p.reg <= 0 && p.lasso == nil {
-		return byGradient(t.st.Y, t.grad, nil), ByGradient
+		return byGradient(t.st.Y, t.grad, nil), train.ByGradient
 	}
 	var classes [][]float64
 	conj, assumed := -loss, 0.0
@@ -323,8 +325,8 @@ func (t *softmax) bound(loss float64) (gap float64, by string) {
 		}
 	}
 	dual := p.dualValue(func(by float64) float64 { return float64(by * -conj) }, classes...)
-	if by = ByDuality; assumed > 0 {
-		by = ByGradient
+	if by = train.ByDuality; assumed > 0 {
+		by = train.ByGradient
 	}
 	return max(0, t.out.Objective-dual) + assumed, by
 }

@@ -7,13 +7,14 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
 )
 
 // lasso reports whether there is an L1 penalty.
 func (c *LinearConfig) lasso() bool { return c.Reg > 0 && c.Alpha > 0 }
 
 // byObjective reports whether the objective, and no other rule, ends a run.
-func (c *LinearConfig) byObjective() bool { return c.Stop == "" || c.Stop == ByObjective }
+func (c *LinearConfig) byObjective() bool { return c.Stop == "" || c.Stop == train.ByObjective }
 
 // Check refuses configurations that no data could make right.
 func (c *LinearConfig) Check() error {
@@ -67,7 +68,7 @@ func (c *LinearConfig) chooseWide(why string) (solver.Name, string) {
 
 // choosePenalty takes 1/n where no penalty is asked for: that of a normal law of
 // deviation 1 for each weight, before data are seen.
-func (c *LinearConfig) choosePenalty(sum *Summary, rows int64) {
+func (c *LinearConfig) choosePenalty(sum *train.Summary, rows int64) {
 	if !c.RegPerRow {
 		return
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/fold"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -37,7 +39,7 @@ func (t *softmax) sameKind(m *SoftmaxModel) error {
 // begin chooses the first point: that of a model given, or zero.
 func (t *softmax) begin() error {
 	n := t.prob.size() * len(t.label)
-	t.st = newState(n, t.cfg.StepSize, t.method.New())
+	t.st = train.NewState(n, t.cfg.StepSize, t.method.New())
 	first := t.cfg.InitClasses
 	if first == nil {
 		return nil
@@ -57,9 +59,9 @@ func (t *softmax) begin() error {
 }
 
 // atTheEnd reports whether a model given to begin with is the end of this very training.
-func (t *softmax) atTheEnd(it *rdd.Iteration, o observation) bool {
+func (t *softmax) atTheEnd(it *rdd.Iteration, o train.Observation) bool {
 	first := t.cfg.InitClasses
-	return first != nil && it.Number == 1 && o.exact && first.Ended.is(&t.cfg, t.meta, o.objective)
+	return first != nil && it.Number == 1 && o.Exact && first.Ended.is(&t.cfg, t.meta, o.Objective)
 }
 
 // weigh finds the weights of classes, and what these make of the weight of all rows.
@@ -72,7 +74,7 @@ func (t *softmax) weigh(ctx context.Context) error {
 	if n := len(t.cfg.Classes); n > 0 && n != k {
 		return fault.Newf(fault.Usage, "train", "--class-weights", "%d weights are given for %d classes, which are %.200q", n, k, t.meta.Labels)
 	}
-	s, err := t.plan.Counts.Run(ctx, t.s, softmaxParam{K: k, Bias: make([]float64, k), Labels: t.label})
+	s, err := t.plan.Counts.Run(ctx, t.Session, softmaxParam{K: k, Bias: make([]float64, k), Labels: t.label})
 	if err != nil {
 		return err
 	}
@@ -96,10 +98,10 @@ func (t *softmax) weigh(ctx context.Context) error {
 }
 
 // counts folds rows into what those of each class weigh.
-func (f *softmaxFold) counts() rdd.Aggregator[softmaxParam, rdd.Point, softmaxSums] {
+func (f *softmaxFold) counts() rdd.Aggregator[softmaxParam, rdd.Point, fold.ClassSums] {
 	a := f.aggregator(false)
-	a.Zero = func(p softmaxParam) softmaxSums { return softmaxSums{Coef: make([]float64, p.K)} }
-	a.AddBatch = func(s softmaxSums, p softmaxParam, b *rdd.Batch) softmaxSums {
+	a.Zero = func(p softmaxParam) fold.ClassSums { return fold.ClassSums{Coef: make([]float64, p.K)} }
+	a.AddBatch = func(s fold.ClassSums, p softmaxParam, b *rdd.Batch) fold.ClassSums {
 		for _, r := range b.Rows {
 			if k := slices.Index(p.Labels, b.Labels[r]); k >= 0 {
 				s.Coef[k] += b.WeightOf(r)

@@ -2,6 +2,7 @@ package mllib
 
 import (
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
@@ -11,28 +12,28 @@ import (
 // the row's loss by its margin, x̃ the row's features minus the parameter's Shift
 // and a 1 after them.
 type curvature struct {
-	gradient
+	fold.Gradient
 	H []float64
 }
 
 // MarshalBinary lays the sums out as floats.
 func (c curvature) MarshalBinary() ([]byte, error) {
 	out := make([]byte, 0, 8*(len(c.H)+len(c.Sum)+6))
-	return num.PutFloats(out, []float64{float64(len(c.Sum))}, c.head(), c.Sum, c.H), nil
+	return num.PutFloats(out, []float64{float64(len(c.Sum))}, c.Head(), c.Sum, c.H), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (c *curvature) UnmarshalBinary(raw []byte) error {
-	v, err := num.GetFloats(raw, 1+gradientHead)
+	v, err := num.GetFloats(raw, 1+fold.GradientHead)
 	if err != nil {
 		return err
 	}
 	d := int(v[0])
-	if v = v[1:]; d < 0 || d > len(v)-gradientHead {
+	if v = v[1:]; d < 0 || d > len(v)-fold.GradientHead {
 		return num.ErrCutShort
 	}
-	c.set(v[:gradientHead+d])
-	c.H = v[gradientHead+d:]
+	c.Set(v[:fold.GradientHead+d])
+	c.H = v[fold.GradientHead+d:]
 	return nil
 }
 
@@ -41,16 +42,16 @@ func (r *rowLoss) curvatures() rdd.Aggregator[linearParam, rdd.Point, curvature]
 	return rdd.Aggregator[linearParam, rdd.Point, curvature]{
 		Zero: func(p linearParam) curvature {
 			d := len(p.W)
-			return curvature{gradient: gradient{Sum: make([]float64, d)}, H: make([]float64, (d+1)*(d+1))}
+			return curvature{Gradient: fold.Gradient{Sum: make([]float64, d)}, H: make([]float64, (d+1)*(d+1))}
 		},
 		AddBatch: r.addCurvature,
 		Merge: func(a, b curvature) curvature {
-			a.gradient = mergeGradient(a.gradient, b.gradient)
+			a.Gradient = fold.MergeGradient(a.Gradient, b.Gradient)
 			kernel.Add(b.H, a.H)
 			return a
 		},
 		Scale: func(a curvature, f float64) curvature {
-			a.gradient = scaleGradient(a.gradient, f)
+			a.Gradient = fold.ScaleGradient(a.Gradient, f)
 			kernel.Scale(f, a.H)
 			return a
 		},
@@ -63,13 +64,13 @@ func (r *rowLoss) addCurvature(c curvature, p linearParam, b *rdd.Batch) curvatu
 	scratch := b.Scratch(5 * n)
 	y, z, coef, loss, curve := scratch[:n], scratch[n:2*n], scratch[2*n:3*n], scratch[3*n:4*n], scratch[4*n:5*n]
 	r.labels(y, p, b)
-	dots(z, p.W, b, b.Rows)
-	acc := c.losses()
+	fold.Dots(z, p.W, b, b.Rows)
+	acc := c.Losses()
 	f.Derive(coef, loss, z, p.Bias, y)
 	acc.AddDerived(f, coef, loss, z, p.Bias, y)
 	f.Curve(curve, coef, z, p.Bias, y)
-	c.setLosses(acc)
-	accumulate(c.Sum, coef, b)
+	c.SetLosses(acc)
+	fold.Accumulate(c.Sum, coef, b)
 	work, _ := r.pool.Get().(*curveWork)
 	if work == nil {
 		work = &curveWork{}
@@ -102,8 +103,8 @@ func (w *curveWork) addGram(h, curve []float64, p linearParam, b *rdd.Batch) {
 	case b.Dense():
 		kernel.Gram(&w.products, h, curve, b.X64, w.rows, p.Shift, len(p.W))
 	case b.X32 != nil:
-		kernel.SparseGram(h, curve, sparseOf(b, b.X32), w.rows, len(p.W))
+		kernel.SparseGram(h, curve, fold.SparseOf(b, b.X32), w.rows, len(p.W))
 	default:
-		kernel.SparseGram(h, curve, sparseOf(b, b.X64), w.rows, len(p.W))
+		kernel.SparseGram(h, curve, fold.SparseOf(b, b.X64), w.rows, len(p.W))
 	}
 }

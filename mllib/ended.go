@@ -8,6 +8,7 @@ import (
 
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/storage"
 )
 
@@ -43,12 +44,12 @@ func (c LinearConfig) problem(meta *pack.Meta, proven bool) (string, error) {
 // along gradients, and has not returned, stands still by its own rule, which would end it there again. It
 // returns nil where it is not over, or its model is one of before, the best on rows held
 // out.
-func (c *LinearConfig) ended(meta *storage.PackMeta, sum *Summary, returned, before bool) (e *Ended, err error) {
+func (c *LinearConfig) ended(meta *storage.PackMeta, sum *train.Summary, returned, before bool) (e *Ended, err error) {
 	still := sum.StoppedBy == "tolerance" && solver.Of(sum.Solver).Wants != solver.Curvatures && !returned
 	if !sum.Converged && !still || !num.Finite(sum.Objective) || before {
 		return nil, nil
 	}
-	e = &Ended{Objective: sum.Objective, Tolerance: c.Tol, Proven: sum.Converged && sum.GapBy == ByDuality}
+	e = &Ended{Objective: sum.Objective, Tolerance: c.Tol, Proven: sum.Converged && sum.GapBy == train.ByDuality}
 	e.Problem, err = c.problem(meta, e.Proven)
 	return e, err
 }
@@ -56,8 +57,8 @@ func (c *LinearConfig) ended(meta *storage.PackMeta, sum *Summary, returned, bef
 // is reports whether a model to begin with, of this objective, is the end of this very
 // training, by the same tolerance or a smaller one. A small gradient would not say so:
 // where variables are of very different curvature it promises little and hides much.
-func (e *Ended) is(c *LinearConfig, meta *pack.Meta, objective float64) bool {
-	byObjective := c.Stop == "" || c.Stop == ByObjective // other rules hold the tolerance against something else
+func (e *Ended) is(c *LinearConfig, meta *storage.PackMeta, objective float64) bool {
+	byObjective := c.Stop == "" || c.Stop == train.ByObjective // other rules hold the tolerance against something else
 	if e == nil || !byObjective || e.Tolerance > c.Tol || math.Abs(objective-e.Objective) > rounding*max(1e-3, math.Abs(e.Objective)) {
 		return false
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -23,7 +24,7 @@ type ending struct {
 
 // endOf reads what a summary says of its end. Where it has no gap, a tolerance that was
 // met is all it says.
-func endOf(s *Summary) ending {
+func endOf(s *train.Summary) ending {
 	v := reflect.ValueOf(s).Elem()
 	e := ending{converged: s.StoppedBy == "tolerance" || s.StoppedBy == "duality-gap", gap: math.NaN()}
 	if f := v.FieldByName("Gap"); f.IsValid() {

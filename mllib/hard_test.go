@@ -13,6 +13,7 @@ import (
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -277,7 +278,7 @@ func TestAGapByCurvatureIsNoGuess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.GapBy != ByGradient && got.Objective > 1e-3 {
+		if got.GapBy != train.ByGradient && got.Objective > 1e-3 {
 			t.Errorf("%s: at %v the gap is %v (%s), but 0 is reached", method, got.Objective, got.Gap, got.GapBy)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/fold"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -75,7 +77,7 @@ func (c *KMeansConfig) Check() error {
 // KMeansPlan is the plan of k-means.
 type KMeansPlan struct {
 	Rows    rdd.Packed[rdd.Point]
-	Moments rdd.Step[momentsParam, gradient]
+	Moments rdd.Step[fold.MomentsParam, fold.Gradient]
 	Step    rdd.Step[centres, clusters]
 	Whole   rdd.Step[centres, clusters] // the same, never cut
 	Draw    rdd.Scan[drawParam, drawn]
@@ -84,14 +86,14 @@ type KMeansPlan struct {
 
 // BuildKMeans declares the plan.
 func BuildKMeans(g *rdd.Graph, c KMeansConfig) KMeansPlan {
-	rows := packing{c.Input, c.Data, c.Splits, c.Seed, c.Random, c.Float32}.rows(g)
+	rows := train.Packing{Input: c.Input, Data: c.Data, Splits: c.Splits, Seed: c.Seed, Random: c.Random, Float32: c.Float32}.Rows(g)
 	a := &assigner{cosine: c.Distance == Cosine}
 	return KMeansPlan{
 		Rows:    rows,
-		Moments: rdd.Aggregate(rows, momentsAggregator(false)),
+		Moments: rdd.Aggregate(rows, fold.MomentsAggregator(false)),
 		Step:    rdd.Aggregate(rows, a.clusters(), rdd.Aggressive(0)),
 		Whole:   rdd.Aggregate(rows, a.clusters()),
 		Draw:    rdd.ScanBatches(rows, a.draw),
-		Sample:  rdd.Prefix(rows, max(sampleRows, 4*c.K)),
+		Sample:  rdd.Prefix(rows, max(train.SampleRows, 4*c.K)),
 	}
 }

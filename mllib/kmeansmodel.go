@@ -12,6 +12,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/input"
 	"github.com/volley-engine/volley/storage/input/rows"
@@ -268,7 +269,7 @@ func (a *assigner) silhouettes(w *assignWork, all *clusters, squares []float64, 
 		if count == 0 {
 			continue
 		}
-		dots(w.dots, all.Sum[c*d:(c+1)*d], b, b.Rows)
+		fold.Dots(w.dots, all.Sum[c*d:(c+1)*d], b, b.Rows)
 		for i, z := range w.dots {
 			if a.cosine {
 				z *= w.scale[i]

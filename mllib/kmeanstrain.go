@@ -9,6 +9,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -20,12 +21,12 @@ type kmeansState struct {
 	Step  int       // iterations of this run
 	Best  []float64 // centres of the best run that has ended
 	Least float64   // its cost
-	Rules stopState
+	Rules train.StopState
 }
 
 // Clustered is the outcome of k-means.
 type Clustered struct {
-	Summary
+	train.Summary
 	Model *KMeansModel
 	Runs  int
 	param centres
@@ -33,7 +34,7 @@ type Clustered struct {
 
 // kmeans runs one clustering.
 type kmeans struct {
-	training
+	train.Training
 	cfg   KMeansConfig
 	plan  KMeansPlan
 	meta  *pack.Meta
@@ -51,11 +52,11 @@ func TrainKMeans(ctx context.Context, s *rdd.Session, c KMeansConfig, p KMeansPl
 		c.Distance = Euclidean
 	}
 	t := &kmeans{cfg: c, plan: p}
-	t.training = training{s: s, sum: &t.out.Summary}
+	t.Training = train.Training{Session: s, Summary: &t.out.Summary}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := loop(ctx, &t.training, &t.st, c.MaxIterations*max(1, c.Restarts), t.iterate); err != nil {
+	if err := train.Loop(ctx, &t.Training, &t.st, c.MaxIterations*max(1, c.Restarts), t.iterate); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx)
@@ -64,26 +65,26 @@ func TrainKMeans(ctx context.Context, s *rdd.Session, c KMeansConfig, p KMeansPl
 // prepare loads the data and chooses the first centres.
 func (t *kmeans) prepare(ctx context.Context) error {
 	var err error
-	if t.meta, err = t.plan.Rows.Meta(ctx, t.s); err != nil {
+	if t.meta, err = t.plan.Rows.Meta(ctx, t.Session); err != nil {
 		return err
 	}
-	t.begins(t.meta, "lloyd")
+	t.Begins(t.meta, "lloyd")
 	if int64(t.cfg.K) > t.meta.Rows {
 		return fault.Newf(fault.Usage, "kmeans", "--k", "%d centres are more than the %d rows", t.cfg.K, t.meta.Rows)
 	}
 	if t.cfg.Start != nil && len(t.cfg.Start[0]) != t.meta.Features {
 		return fault.Newf(fault.Usage, "kmeans", "--centers", "they have %d numbers each, rows %d", len(t.cfg.Start[0]), t.meta.Features)
 	}
-	if t.meta.Layout == pack.DenseLayout && t.cfg.Distance != Cosine {
-		sample, err := t.plan.Sample.Run(ctx, t.s)
+	if t.meta.Layout == storage.DenseLayout && t.cfg.Distance != Cosine {
+		sample, err := t.plan.Sample.Run(ctx, t.Session)
 		if err != nil {
 			return err
 		}
-		m, err := t.moments(ctx, t.meta, t.plan.Moments, sample, 0)
+		m, err := t.Moments(ctx, t.meta, t.plan.Moments, sample, 0)
 		if err != nil {
 			return err
 		}
-		t.shift = m.mean
+		t.shift = m.Mean
 	}
 	t.st.Least = math.Inf(1)
 	return t.restart(ctx)
@@ -96,7 +97,7 @@ func (t *kmeans) restart(ctx context.Context) error {
 		return err
 	}
 	t.st.At = slices.Concat(first...)
-	t.st.Step, t.st.Rules = 0, stopState{}
+	t.st.Step, t.st.Rules = 0, train.StopState{}
 	return nil
 }
 
@@ -105,7 +106,7 @@ func (t *kmeans) first(ctx context.Context, seed uint64) ([][]float64, error) {
 	if t.cfg.Start != nil {
 		return t.unit(t.cfg.Start), nil
 	}
-	sample, err := t.plan.Sample.Run(ctx, t.s)
+	sample, err := t.plan.Sample.Run(ctx, t.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +151,7 @@ func (t *kmeans) seedRows() int {
 // by their weight alone; all rows, where there are hardly more.
 func (t *kmeans) drawn(ctx context.Context, candidates [][]float64, seed uint64, far, even int) (rows [][]float64, weight []float64, err error) {
 	p := t.param(slices.Concat(candidates...))
-	all, err := t.plan.Whole.Run(ctx, t.s, p)
+	all, err := t.plan.Whole.Run(ctx, t.Session, p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -164,7 +165,7 @@ func (t *kmeans) drawn(ctx context.Context, candidates [][]float64, seed uint64,
 	if draw.Even = float64(even) / num.Sum(all.N); even > 0 && t.meta.Rows <= int64(far+even) {
 		draw.Even = math.MaxFloat64
 	}
-	splits, err := t.plan.Draw.Run(ctx, t.s, draw)
+	splits, err := t.plan.Draw.Run(ctx, t.Session, draw)
 	for _, d := range splits {
 		rows, weight = append(rows, d.Rows...), append(weight, d.Weight...)
 	}
@@ -214,9 +215,9 @@ func (t *kmeans) param(at []float64) centres {
 // steps are cut, with less than a row's weight, stays where it is.
 func (t *kmeans) move(at []float64, c clusters) []float64 {
 	out, d := slices.Clone(at), t.meta.Features
-	info := t.s.LastInfo()
+	info := t.Session.LastInfo()
 	for k, n := range c.N {
-		if n == 0 || info.Merged < info.Rows && n < t.each {
+		if n == 0 || info.Merged < info.Rows && n < t.Each {
 			continue
 		}
 		row := out[k*d : (k+1)*d]
@@ -232,29 +233,29 @@ func (t *kmeans) move(at []float64, c clusters) []float64 {
 
 // iterate takes one of Lloyd's steps.
 func (t *kmeans) iterate(ctx context.Context, it *rdd.Iteration) error {
-	c, err := t.plan.Step.Run(ctx, t.s, t.param(t.st.At))
+	c, err := t.plan.Step.Run(ctx, t.Session, t.param(t.st.At))
 	if err != nil {
 		return err
 	}
-	info := t.s.LastInfo()
+	info := t.Session.LastInfo()
 	t.out.Iterations = it.Number
 	t.st.Step++
-	weight := float64(t.each * float64(info.Rows))
+	weight := float64(t.Each * float64(info.Rows))
 	cost := c.Cost / info.Weight * weight
 	it.Report("objective", cost)
 	exact := info.Merged == info.Rows
 	if !num.Finite(cost) {
 		return fault.Newf(fault.BadInput, "kmeans", "the data", "its squared distances are not finite")
 	}
-	o := t.observed(t.st.Step, cost, float64(weight*t.standardError(c.Cost, c.CostSq)))
+	o := t.Observed(t.st.Step, cost, float64(weight*t.StandardError(c.Cost, c.CostSq)))
 	v, err := t.check(ctx, it, o)
 	switch {
 	case err != nil:
 		return err
-	case v.stop != "" && exact:
-		return t.ended(ctx, it, v.stop, cost)
-	case v.stop != "":
-		return t.ended(ctx, it, v.stop, math.NaN())
+	case v.Stop != "" && exact:
+		return t.ended(ctx, it, v.Stop, cost)
+	case v.Stop != "":
+		return t.ended(ctx, it, v.Stop, math.NaN())
 	}
 	t.st.At = t.move(t.st.At, c)
 	if t.st.Step == t.cfg.MaxIterations {
@@ -265,19 +266,19 @@ func (t *kmeans) iterate(ctx context.Context, it *rdd.Iteration) error {
 
 // check applies the stop rules. Uncut steps never raise the cost, so that one
 // that lowers it little ends the run.
-func (t *kmeans) check(ctx context.Context, it *rdd.Iteration, o observation) (verdict, error) {
-	stop := stopper{rule: ByObjective, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
-	if o.exact {
+func (t *kmeans) check(ctx context.Context, it *rdd.Iteration, o train.Observation) (train.Verdict, error) {
+	stop := train.Stopper{Rule: train.ByObjective, Tol: t.cfg.Tol, Target: t.cfg.Target, Deadline: t.cfg.MaxTime, State: &t.st.Rules}
+	if o.Exact {
 		last := t.st.Rules.Last
-		stop.tol = 0
-		v := stop.check(o)
-		if t.st.Rules.Last = o.objective; v.stop == "" && t.st.Step > 1 && t.cfg.Tol > 0 && last-o.objective <= float64(t.cfg.Tol*last) {
-			v.stop = "tolerance"
+		stop.Tol = 0
+		v := stop.Check(o)
+		if t.st.Rules.Last = o.Objective; v.Stop == "" && t.st.Step > 1 && t.cfg.Tol > 0 && last-o.Objective <= float64(t.cfg.Tol*last) {
+			v.Stop = "tolerance"
 		}
 		return v, nil
 	}
-	v := stop.check(o)
-	if v.look {
+	v := stop.Check(o)
+	if v.Look {
 		return t.look(ctx, it, &stop, o)
 	}
 	return v, nil
@@ -286,17 +287,17 @@ func (t *kmeans) check(ctx context.Context, it *rdd.Iteration, o observation) (v
 // look runs an uncut pass where the estimates say that the run may be done: it is,
 // where the cost is hardly below the least of those seen before. Cut steps move
 // centres by what they saw, about the best ones.
-func (t *kmeans) look(ctx context.Context, it *rdd.Iteration, stop *stopper, o observation) (verdict, error) {
+func (t *kmeans) look(ctx context.Context, it *rdd.Iteration, stop *train.Stopper, o train.Observation) (train.Verdict, error) {
 	least, first := t.st.Rules.Looked, t.st.Rules.LookedAt == 0
 	_, cost, err := t.whole(ctx, it.Number)
 	if err != nil {
-		return verdict{}, err
+		return train.Verdict{}, err
 	}
-	o.objective, o.exact = cost, true
+	o.Objective, o.Exact = cost, true
 	it.Report("full_objective", cost)
-	v := stop.looked(o)
-	if v.stop == "" && !first && t.cfg.Tol > 0 && cost >= least-float64(t.cfg.Tol*least) {
-		v.stop = "tolerance"
+	v := stop.Looked(o)
+	if v.Stop == "" && !first && t.cfg.Tol > 0 && cost >= least-float64(t.cfg.Tol*least) {
+		v.Stop = "tolerance"
 	}
 	if !first {
 		t.st.Rules.Looked = min(least, cost)
@@ -306,12 +307,12 @@ func (t *kmeans) look(ctx context.Context, it *rdd.Iteration, stop *stopper, o o
 
 // whole is an uncut pass at the present centres.
 func (t *kmeans) whole(ctx context.Context, iteration int) (clusters, float64, error) {
-	began := t.s.Now()
-	c, err := t.plan.Whole.Run(ctx, t.s, t.param(t.st.At))
+	began := t.Session.Now()
+	c, err := t.plan.Whole.Run(ctx, t.Session, t.param(t.st.At))
 	if err != nil {
 		return c, 0, err
 	}
-	t.s.Evaluated(rdd.Evaluation{Iteration: iteration, Objective: c.Cost, Took: t.s.Now() - began})
+	t.Session.Evaluated(rdd.Evaluation{Iteration: iteration, Objective: c.Cost, Took: t.Session.Now() - began})
 	return c, c.Cost, nil
 }
 
@@ -345,7 +346,7 @@ func (t *kmeans) ended(ctx context.Context, it *rdd.Iteration, why string, cost 
 
 // finish makes the model of the best centres.
 func (t *kmeans) finish(ctx context.Context) (*Clustered, error) {
-	why := t.whyEnded()
+	why := t.WhyEnded()
 	if len(t.st.Best) == 0 { // no run has ended
 		t.st.Best = t.st.At
 		if why != "interrupted" {

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -76,7 +78,7 @@ type LinearConfig struct {
 	Tol           float64
 	Target        *float64 `json:",omitempty"`
 	MaxTime       time.Duration
-	Stop          StopRule
+	Stop          train.StopRule
 }
 
 // job is the name of the job.
@@ -91,9 +93,9 @@ func (c *LinearConfig) job() string {
 }
 
 // weights are those of rows with label 0 and 1, zeros standing for ones.
-func (c *LinearConfig) weights(m moments) [2]float64 {
-	if ones, zeros := m.labels, m.weight-m.labels; c.Balanced && ones > 0 && zeros > 0 {
-		return [2]float64{m.weight / (2 * zeros), m.weight / (2 * ones)}
+func (c *LinearConfig) weights(m fold.Moments) [2]float64 {
+	if ones, zeros := m.Labels, m.Weight-m.Labels; c.Balanced && ones > 0 && zeros > 0 {
+		return [2]float64{m.Weight / (2 * zeros), m.Weight / (2 * ones)}
 	}
 	return c.ClassWeights
 }
@@ -101,32 +103,32 @@ func (c *LinearConfig) weights(m moments) [2]float64 {
 // LinearPlan is the plan of a linear model.
 type LinearPlan struct {
 	Rows        rdd.Packed[rdd.Point]
-	Moments     rdd.Step[momentsParam, gradient]
-	Gradient    rdd.Step[linearParam, gradient]
+	Moments     rdd.Step[fold.MomentsParam, fold.Gradient]
+	Gradient    rdd.Step[linearParam, fold.Gradient]
 	Curvature   rdd.Step[linearParam, curvature]
 	Ascent      rdd.Step[dualParam, dualSums]
 	Pairs       rdd.Step[pairParam, pairSums]
-	Loss        rdd.Step[linearParam, gradient]
+	Loss        rdd.Step[linearParam, fold.Gradient]
 	Certificate rdd.Step[linearParam, certificate]
 	Second      rdd.Step[linearParam, curvature] // of all rows, to say how good a result is
 	Held        rdd.Packed[rdd.Point]            // rows held out to stop by, if any
-	HeldLoss    rdd.Step[linearParam, gradient]
+	HeldLoss    rdd.Step[linearParam, fold.Gradient]
 	Sample      rdd.Action[[]rdd.Point]
 	Scores      rdd.Scan[linearParam, []float64]
 }
 
 // packing says how rows become splits.
-func (c *LinearConfig) packing() packing {
-	return packing{c.Input, c.Data, c.Splits, c.Seed, c.Random, c.Float32}
+func (c *LinearConfig) packing() train.Packing {
+	return train.Packing{Input: c.Input, Data: c.Data, Splits: c.Splits, Seed: c.Seed, Random: c.Random, Float32: c.Float32}
 }
 
 // BuildLinear declares the plan.
 func BuildLinear(g *rdd.Graph, c LinearConfig) LinearPlan {
-	rows := c.packing().rows(g)
+	rows := c.packing().Rows(g)
 	rowLoss := &rowLoss{config: c}
 	p := LinearPlan{
 		Rows:        rows,
-		Moments:     rdd.Aggregate(rows, momentsAggregator(c.regression())),
+		Moments:     rdd.Aggregate(rows, fold.MomentsAggregator(c.regression())),
 		Gradient:    rdd.Aggregate(rows, rowLoss.gradients(), rdd.Aggressive(0)),
 		Curvature:   rdd.Aggregate(rows, rowLoss.curvatures(), rdd.Aggressive(0)),
 		Pairs:       rdd.Aggregate(rows, rowLoss.pairs(), rdd.Aggressive(0)),
@@ -134,10 +136,10 @@ func BuildLinear(g *rdd.Graph, c LinearConfig) LinearPlan {
 		Loss:        rdd.Aggregate(rows, rowLoss.losses()),
 		Certificate: rdd.Aggregate(rows, rowLoss.certificates()),
 		Second:      rdd.Aggregate(rows, rowLoss.curvatures()),
-		Sample:      rdd.Prefix(rows, sampleRows),
+		Sample:      rdd.Prefix(rows, train.SampleRows),
 		Scores:      rdd.ScanBatches(rows, rowLoss.addScores),
 	}
-	if held, any := c.packing().heldOut(g); any {
+	if held, any := c.packing().HeldOut(g); any {
 		p.Held, p.HeldLoss = held, rdd.Aggregate(held, rowLoss.losses())
 	}
 	return p
@@ -145,7 +147,7 @@ func BuildLinear(g *rdd.Graph, c LinearConfig) LinearPlan {
 
 // Trained is the outcome of a training run.
 type Trained struct {
-	Summary
+	train.Summary
 	Model *LinearModel
 	param linearParam
 }

@@ -114,7 +114,7 @@ func TestEverySolverFindsTheOptimum(t *testing.T) {
 					if loss == Squared {
 						ys = signs(y)
 					}
-					t.Run(fmt.Sprint(sparse, loss, alpha, method), func(t *testing.T) { stationary(t, c, train(t, c), x, ys, slack) })
+					t.Run(fmt.Sprint(sparse, loss, alpha, method), func(t *testing.T) { stationary(t, c, fitted(t, c), x, ys, slack) })
 				}
 			}
 		}
@@ -136,7 +136,7 @@ func TestAnSVMIsAtItsOptimum(t *testing.T) {
 	path, x, y := sample(t, 400, 9, false)
 	c := defaults(path)
 	c.Loss, c.Solver, c.Tol = Hinge, solver.Newton, 1e-9
-	got := train(t, c)
+	got := fitted(t, c)
 	at, _ := plainObjective(c, got.Model.Weights, got.Model.Intercept, x, y)
 	if math.Abs(at-got.Objective) > 1e-12 {
 		t.Errorf("objective %v, reference %v", got.Objective, at)
@@ -155,11 +155,11 @@ func TestAnSVMIsAtItsOptimum(t *testing.T) {
 		}
 	}
 	c.Solver, c.MaxIterations = solver.LBFGS, 2000
-	if quasi := train(t, c); math.Abs(quasi.Objective-at) > 1e-5*at {
+	if quasi := fitted(t, c); math.Abs(quasi.Objective-at) > 1e-5*at {
 		t.Errorf("lbfgs ends at %v after %d (%s), newton at %v", quasi.Objective, quasi.Iterations, quasi.StoppedBy, at)
 	}
 	c.Solver, c.MaxIterations, c.Tol = solver.Nesterov, 3000, 0
-	if slow := train(t, c); slow.Objective < at-1e-8 || slow.Objective > at*1.01 {
+	if slow := fitted(t, c); slow.Objective < at-1e-8 || slow.Objective > at*1.01 {
 		t.Errorf("nesterov ends at %v, newton at %v", slow.Objective, at)
 	}
 }
@@ -173,7 +173,7 @@ func TestAnSVMWithoutRidge(t *testing.T) {
 		for _, method := range []Solver{solver.Newton, solver.OWLQN} {
 			own := defaults(path)
 			own.Loss, own.Solver, own.Reg, own.Alpha, own.Tol, own.MaxIterations = Hinge, method, c.Reg, c.Alpha, 1e-7, 3000
-			found = append(found, train(t, own).Objective)
+			found = append(found, fitted(t, own).Objective)
 		}
 		if found[0] > 0.95 || math.Abs(found[0]-found[1]) > 1e-4*found[0] {
 			t.Errorf("λ %v α %v: newton ends at %v, owlqn at %v", c.Reg, c.Alpha, found[0], found[1])
@@ -197,7 +197,7 @@ func TestFeaturesFarFromZero(t *testing.T) {
 		}
 		c := defaults(path)
 		c.Loss, c.Solver, c.Reg, c.Standardize = Squared, solver.Normal, 0.1, true
-		weights = append(weights, train(t, c).Model.Weights[0])
+		weights = append(weights, fitted(t, c).Model.Weights[0])
 	}
 	if math.Abs(weights[0]-weights[1]) > 1e-6 {
 		t.Errorf("weights %v", weights)
@@ -209,7 +209,7 @@ func TestAStoppedSearchKeepsItsBestPoint(t *testing.T) {
 	path, _, _ := sample(t, 400, 9, false)
 	c := defaults(path)
 	c.Solver, c.StepSize, c.MaxTime = solver.LBFGS, 1e5, 1 // a nanosecond
-	if got := train(t, c); got.Objective > math.Log(2) || got.StoppedBy != "max-time" {
+	if got := fitted(t, c); got.Objective > math.Log(2) || got.StoppedBy != "max-time" {
 		t.Errorf("objective %v (%s)", got.Objective, got.StoppedBy)
 	}
 }
@@ -220,12 +220,12 @@ func TestClassWeights(t *testing.T) {
 		for _, method := range []Solver{solver.Newton, solver.LBFGS, solver.Nesterov} {
 			c := defaults(path)
 			c.Loss, c.Solver, c.ClassWeights = loss, method, [2]float64{0.5, 3}
-			stationary(t, c, train(t, c), x, y, 1e-6)
+			stationary(t, c, fitted(t, c), x, y, 1e-6)
 		}
 	}
 	c := defaults(path)
 	c.Solver, c.Balanced = solver.Newton, true
-	got := train(t, c)
+	got := fitted(t, c)
 	ones := 0.0
 	for _, v := range y {
 		ones += v
@@ -243,7 +243,7 @@ func TestATrainedModelIsABeginning(t *testing.T) {
 	}{{Logistic, solver.Newton}, {Logistic, solver.LBFGS}, {Logistic, solver.Nesterov}, {SquaredHinge, solver.Newton}, {SquaredHinge, solver.LBFGS}, {Hinge, solver.Newton}, {Hinge, solver.LBFGS}, {Hinge, solver.Nesterov}, {Squared, solver.Normal}, {Squared, solver.LBFGS}} {
 		c := defaults(path)
 		c.Loss, c.Solver, c.Tol = of.loss, of.method, 1e-9
-		first := train(t, c)
+		first := fitted(t, c)
 		dir := filepath.Join(t.TempDir(), "model")
 		if err := first.Model.Save(dir, false); err != nil {
 			t.Fatal(err)
@@ -252,7 +252,7 @@ func TestATrainedModelIsABeginning(t *testing.T) {
 		if c.Init, err = BeginWith(dir); err != nil {
 			t.Fatal(err)
 		}
-		again := train(t, c)
+		again := fitted(t, c)
 		if again.Iterations > 3 || again.Objective > first.Objective+1e-9 {
 			t.Errorf("%s by %s: %d iterations to %v, at first %d to %v", of.loss, of.method, again.Iterations, again.Objective, first.Iterations, first.Objective)
 		}
@@ -266,11 +266,11 @@ func TestAModelFarFromTheOptimumIsABeginningToo(t *testing.T) {
 	for _, method := range []Solver{solver.Newton, solver.LBFGS} {
 		c := defaults(path)
 		c.Loss, c.Solver, c.Tol, c.Reg = Hinge, method, 1e-8, 1
-		far := train(t, c)
+		far := fitted(t, c)
 		c.Reg = 0.001
-		want := train(t, c)
+		want := fitted(t, c)
 		c.Init = &Beginning{LinearModel: *far.Model, Numbers: far.Model.Weights}
-		if got := train(t, c); !nearly(got.Objective, want.Objective, 1e-5) {
+		if got := fitted(t, c); !nearly(got.Objective, want.Objective, 1e-5) {
 			t.Errorf("%s: %v after %d iterations, from zero %v", method, got.Objective, got.Iterations, want.Objective)
 		}
 	}
@@ -307,7 +307,7 @@ func TestStrangeData(t *testing.T) {
 			for _, alpha := range []float64{0, 1} {
 				c := defaults(path)
 				c.Loss, c.Solver, c.Reg, c.Alpha = loss, solver.Auto, reg, alpha
-				stationary(t, c, train(t, c), x, y, 1e-5)
+				stationary(t, c, fitted(t, c), x, y, 1e-5)
 			}
 		}
 	}
@@ -324,20 +324,20 @@ func TestALargePenaltyLeavesNothing(t *testing.T) {
 			if loss == Squared {
 				ys = signs(y)
 			}
-			none := train(t, c)
+			none := fitted(t, c)
 			_, grad := plainObjective(c, make([]float64, 9), none.Model.Intercept, x, ys)
 			top := 0.0
 			for _, g := range grad[:9] {
 				top = max(top, math.Abs(g))
 			}
 			c.Reg = top * 1.0001
-			for j, w := range train(t, c).Model.Weights {
+			for j, w := range fitted(t, c).Model.Weights {
 				if w != 0 {
 					t.Errorf("%s by %s at λ max: weight %d is %v", loss, method, j, w)
 				}
 			}
 			c.Reg = top * 0.99
-			if m := train(t, c); m.Model.Nonzeros() == 0 {
+			if m := fitted(t, c); m.Model.Nonzeros() == 0 {
 				t.Errorf("%s by %s just below λ max: all weights are zero", loss, method)
 			}
 		}

@@ -10,27 +10,28 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/storage"
 )
 
 // LinearModel is a linear model: a binary classifier, or, where its loss is the
 // squared one, a regression.
 type LinearModel struct {
-	Job        string    `json:"job"`
-	Loss       Loss      `json:"loss,omitempty"` // empty is logistic
-	Labels     [2]string `json:"labels"`         // originals of 0 and 1
-	TextLabels bool      `json:"text_labels"`
-	OneVsRest  bool      `json:"one_vs_rest"`
-	Features   int       `json:"features"`
-	IndexBase  int       `json:"index_base"`       // first column number of sparse text
-	Names      []string  `json:"names,omitempty"`  // of features, where the data named them
-	Label      string    `json:"label,omitempty"`  // name or number of the label's column
-	Weight     string    `json:"weight,omitempty"` // that of the rows' weights' column
-	Intercept  float64   `json:"intercept"`
-	Threshold  *float64  `json:"threshold,omitempty"` // score above which a row has Labels[1]; nil is a half, of a margin 0
-	Ended      *Ended    `json:"ended,omitempty"`     // where training ended by its own rule
-	Quality    *Quality  `json:"quality,omitempty"`   // how near it is known to be to the best
-	Weights    []float64 `json:"-"`
+	Job        string         `json:"job"`
+	Loss       Loss           `json:"loss,omitempty"` // empty is logistic
+	Labels     [2]string      `json:"labels"`         // originals of 0 and 1
+	TextLabels bool           `json:"text_labels"`
+	OneVsRest  bool           `json:"one_vs_rest"`
+	Features   int            `json:"features"`
+	IndexBase  int            `json:"index_base"`       // first column number of sparse text
+	Names      []string       `json:"names,omitempty"`  // of features, where the data named them
+	Label      string         `json:"label,omitempty"`  // name or number of the label's column
+	Weight     string         `json:"weight,omitempty"` // that of the rows' weights' column
+	Intercept  float64        `json:"intercept"`
+	Threshold  *float64       `json:"threshold,omitempty"` // score above which a row has Labels[1]; nil is a half, of a margin 0
+	Ended      *Ended         `json:"ended,omitempty"`     // where training ended by its own rule
+	Quality    *train.Quality `json:"quality,omitempty"`   // how near it is known to be to the best
+	Weights    []float64      `json:"-"`
 	// Prepared takes raw rows to those that the weights are of; nil where they are
 	// the same.
 	Prepared *input.Prepared `json:"preparation,omitempty"`

@@ -2,17 +2,18 @@ package mllib
 
 import (
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/train"
 )
 
 // linearState is everything that one iteration of a linear model hands to the next.
 type linearState struct {
-	state
+	train.State
 	Width float64 // of the hinge's smoothed part
 }
 
 // MarshalBinary lays the state out, the width before the rest.
 func (s linearState) MarshalBinary() ([]byte, error) {
-	return num.PutPair(func() ([]byte, error) { return num.PutFloats(nil, []float64{s.Width}), nil }, s.state.MarshalBinary)
+	return num.PutPair(func() ([]byte, error) { return num.PutFloats(nil, []float64{s.Width}), nil }, s.State.MarshalBinary)
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
@@ -23,5 +24,5 @@ func (s *linearState) UnmarshalBinary(raw []byte) error {
 			s.Width = v[0]
 		}
 		return err
-	}, s.state.UnmarshalBinary)
+	}, s.State.UnmarshalBinary)
 }

@@ -1,6 +1,9 @@
 package mllib
 
-import "github.com/volley-engine/volley/mllib/internal/solver"
+import (
+	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
+)
 
 // Solver is a method of minimizing an objective.
 type Solver = solver.Name
@@ -44,3 +47,29 @@ func BeginWithClasses(dir string) (*ClassBeginning, error) {
 	}
 	return beginWithClasses(m), nil
 }
+
+// Summary is what every training run comes to beside its model.
+type Summary = train.Summary
+
+// Quality says of a model how far its objective was bounded to lie above the least one.
+type Quality = train.Quality
+
+// What bounds how far a result lies above the least objective.
+const (
+	ByDuality   = train.ByDuality
+	ByCurvature = train.ByCurvature
+	ByGradient  = train.ByGradient
+)
+
+// StopRule is what ends a training run beside its limits.
+type StopRule = train.StopRule
+
+// The rules of SEMANTICS section 4.
+const (
+	ByObjective = train.ByObjective
+	ByWeights   = train.ByWeights
+	ByFlexRR    = train.ByFlexRR
+)
+
+// ParseStopRule is the rule of a name.
+func ParseStopRule(name string) (StopRule, error) { return train.ParseStopRule(name) }

@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -43,10 +45,10 @@ func sample(t *testing.T, rows, features int, sparse bool) (path string, x [][]f
 }
 
 func defaults(path string) LinearConfig {
-	return LinearConfig{Data: []string{path}, Solver: solver.Nesterov, Reg: 0.01, Intercept: true, MaxIterations: 2000, Tol: 1e-13, Stop: ByObjective}
+	return LinearConfig{Data: []string{path}, Solver: solver.Nesterov, Reg: 0.01, Intercept: true, MaxIterations: 2000, Tol: 1e-13, Stop: train.ByObjective}
 }
 
-func train(t *testing.T, c LinearConfig) *Trained {
+func fitted(t *testing.T, c LinearConfig) *Trained {
 	t.Helper()
 	var out *Trained
 	_, err := volley.Run(context.Background(), volley.Config{Executors: 2, DataDir: t.TempDir()}, "logistic", c, BuildLinear,
@@ -101,7 +103,7 @@ func TestTheOptimumIsStationary(t *testing.T) {
 				path, x, y := sample(t, 700, 12, sparse)
 				c := defaults(path)
 				c.Standardize = standardize
-				got := train(t, c)
+				got := fitted(t, c)
 				scale := ones(12)
 				if standardize {
 					scale = deviations(x)
@@ -143,9 +145,9 @@ func deviations(x [][]float64) []float64 {
 func TestSinglePrecisionStorageIsClose(t *testing.T) {
 	path, _, _ := sample(t, 700, 12, false)
 	c := defaults(path)
-	double := train(t, c)
+	double := fitted(t, c)
 	c.Float32 = true
-	single := train(t, c)
+	single := fitted(t, c)
 	if math.Abs(double.Objective-single.Objective) > 1e-6 {
 		t.Errorf("%v and %v", double.Objective, single.Objective)
 	}
@@ -153,15 +155,15 @@ func TestSinglePrecisionStorageIsClose(t *testing.T) {
 
 func TestTheGradientIsTheObjectivesSlope(t *testing.T) {
 	p := newProblem(LinearConfig{Reg: 0.3, Intercept: true}, solver.Of(solver.Nesterov),
-		moments{weight: 3, mean: []float64{1, -1. / 3}, variance: []float64{2, 14. / 9}}, 1)
+		fold.Moments{Weight: 3, Mean: []float64{1, -1. / 3}, Variance: []float64{2, 14. / 9}}, 1)
 	rows := []rdd.Point{{Label: 1, Values: []float64{1, 2}}, {Label: 0, Values: []float64{2, -1}}, {Label: 1, Values: []float64{0, -2}}}
-	at := func(v []float64) (float64, gradient) {
+	at := func(v []float64) (float64, fold.Gradient) {
 		q := p.param(v)
 		b := &rdd.Batch{Features: 2, Rows: []int32{0, 1, 2}, Labels: []float64{1, 0, 1}}
 		for _, r := range rows {
 			b.X64 = append(b.X64, r.Values...)
 		}
-		g := (&rowLoss{}).addGradient(gradient{Sum: make([]float64, 2)}, q, b)
+		g := (&rowLoss{}).addGradient(fold.Gradient{Sum: make([]float64, 2)}, q, b)
 		return p.objective(v, g.Loss, 3), g
 	}
 	v, grad := []float64{0.4, -0.7, 0.2}, make([]float64, 3)
@@ -217,30 +219,6 @@ func TestAreas(t *testing.T) {
 	}
 	if _, _, ok := areas(rows[:1]); ok {
 		t.Error("one class has no area")
-	}
-}
-
-func TestStopRules(t *testing.T) {
-	target := 0.5
-	s := stopper{rule: ByObjective, tol: 1e-3, target: &target, state: &stopState{}}
-	if v := s.check(observation{iteration: 1, objective: 0.49, exact: true}); v.stop != "target" {
-		t.Errorf("%+v", v)
-	}
-	if v := s.check(observation{iteration: 1, objective: 0.49}); !v.look {
-		t.Errorf("an estimate only decides when to look: %+v", v)
-	}
-	s = stopper{rule: ByObjective, tol: 1e-3, state: &stopState{}}
-	for k := 1; k <= 6; k++ {
-		v := s.check(observation{iteration: k, objective: 1, exact: true})
-		if (v.stop == "tolerance") != (k == 6) {
-			t.Errorf("check %d: %+v", k, v)
-		}
-	}
-	s = stopper{rule: ByObjective, tol: 0, state: &stopState{}}
-	for k := range 50 {
-		if v := s.check(observation{iteration: k + 1, objective: 1, exact: true}); v.stop != "" {
-			t.Errorf("tol 0 stops: %+v", v)
-		}
 	}
 }
 

@@ -7,8 +7,10 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -163,23 +165,23 @@ type netWork struct {
 
 // aggregator folds rows into their loss, and, if that is wanted, its derivatives by
 // the network's numbers.
-func (f *netFold) aggregator(derivatives bool) rdd.Aggregator[network, rdd.Point, softmaxSums] {
-	return rdd.Aggregator[network, rdd.Point, softmaxSums]{
-		Zero: func(n network) softmaxSums {
+func (f *netFold) aggregator(derivatives bool) rdd.Aggregator[network, rdd.Point, fold.ClassSums] {
+	return rdd.Aggregator[network, rdd.Point, fold.ClassSums]{
+		Zero: func(n network) fold.ClassSums {
 			if !derivatives {
-				return softmaxSums{}
+				return fold.ClassSums{}
 			}
-			return softmaxSums{Sum: make([]float64, len(n.V))}
+			return fold.ClassSums{Sum: make([]float64, len(n.V))}
 		},
 		AddBatch: f.add,
-		Merge:    mergeClasses,
-		Scale:    scaleClasses,
-		Close:    func(s softmaxSums, _ network, rows float64) softmaxSums { return s.close(rows) },
+		Merge:    fold.MergeClasses,
+		Scale:    fold.ScaleClasses,
+		Close:    func(s fold.ClassSums, _ network, rows float64) fold.ClassSums { return s.Close(rows) },
 		Weighted: true,
 	}
 }
 
-func (f *netFold) add(s softmaxSums, n network, b *rdd.Batch) softmaxSums {
+func (f *netFold) add(s fold.ClassSums, n network, b *rdd.Batch) fold.ClassSums {
 	w, _ := f.pool.Get().(*netWork)
 	if w == nil {
 		w = &netWork{}
@@ -191,8 +193,8 @@ func (f *netFold) add(s softmaxSums, n network, b *rdd.Batch) softmaxSums {
 		class[l] = k
 	}
 	last := len(n.Sizes) - 1
-	for from := 0; from < len(b.Rows); from += softmaxRows {
-		rows := b.Rows[from:min(from+softmaxRows, len(b.Rows))]
+	for from := 0; from < len(b.Rows); from += fold.BlockRows {
+		rows := b.Rows[from:min(from+fold.BlockRows, len(b.Rows))]
 		w.load(n.Sizes[0], b, rows)
 		if n.Mean != nil {
 			for i := range rows {
@@ -206,11 +208,11 @@ func (f *netFold) add(s softmaxSums, n network, b *rdd.Batch) softmaxSums {
 		for i, r := range rows {
 			z := w.out[last][i*n.Sizes[last] : (i+1)*n.Sizes[last]]
 			if len(n.Labels) == 0 {
-				s.takeNumber(z, n.target(b.Labels[r]), b.WeightOf(r))
+				s.TakeNumber(z, n.target(b.Labels[r]), b.WeightOf(r))
 			} else if k, known := class[b.Labels[r]]; known {
-				s.take(z, k, b.WeightOf(r))
+				s.Take(z, k, b.WeightOf(r))
 			} else {
-				s.take(z, -1, 0)
+				s.Take(z, -1, 0)
 			}
 		}
 		if s.Sum != nil {
@@ -233,10 +235,10 @@ func (w *netWork) fit(sizes []int) {
 		w.out, w.delta = make([][]float64, len(sizes)), make([][]float64, len(sizes))
 	}
 	for l, n := range sizes {
-		if cap(w.out[l]) < softmaxRows*n {
-			w.out[l], w.delta[l] = make([]float64, softmaxRows*n), make([]float64, softmaxRows*n)
+		if cap(w.out[l]) < fold.BlockRows*n {
+			w.out[l], w.delta[l] = make([]float64, fold.BlockRows*n), make([]float64, fold.BlockRows*n)
 		}
-		w.out[l], w.delta[l] = w.out[l][:softmaxRows*n], w.delta[l][:softmaxRows*n]
+		w.out[l], w.delta[l] = w.out[l][:fold.BlockRows*n], w.delta[l][:fold.BlockRows*n]
 	}
 }
 
@@ -246,13 +248,13 @@ func (w *netWork) load(d int, b *rdd.Batch, rows []int32) {
 		to := w.out[0][i*d : (i+1)*d]
 		if b.Dense() {
 			for j := range to {
-				to[j] = valueAt(b, int(r)*d+j)
+				to[j] = fold.ValueAt(b, int(r)*d+j)
 			}
 			continue
 		}
 		clear(to)
 		for at := b.Offsets[r]; at < b.Offsets[r+1]; at++ {
-			to[b.Indices[at]] += valueAt(b, int(at))
+			to[b.Indices[at]] += fold.ValueAt(b, int(at))
 		}
 	}
 }
@@ -332,22 +334,22 @@ func (f *netFold) backward(w *netWork, net *network, sum []float64, n int) {
 // MLPPlan is the plan of a network.
 type MLPPlan struct {
 	Rows     rdd.Packed[rdd.Point]
-	Gradient rdd.Step[network, softmaxSums]
-	Loss     rdd.Step[network, softmaxSums]
-	Spread   rdd.Step[momentsParam, spread]
+	Gradient rdd.Step[network, fold.ClassSums]
+	Loss     rdd.Step[network, fold.ClassSums]
+	Spread   rdd.Step[fold.MomentsParam, spread]
 	Sample   rdd.Action[[]rdd.Point]
 	Held     rdd.Packed[rdd.Point] // rows held out to stop by, if any
-	HeldLoss rdd.Step[network, softmaxSums]
+	HeldLoss rdd.Step[network, fold.ClassSums]
 }
 
 // BuildMLP declares the plan.
 func BuildMLP(g *rdd.Graph, c MLPConfig) MLPPlan {
-	pack := packing{c.Input, c.Data, c.Splits, c.Seed, c.Random, c.Float32}
-	rows := pack.rows(g)
+	pack := train.Packing{Input: c.Input, Data: c.Data, Splits: c.Splits, Seed: c.Seed, Random: c.Random, Float32: c.Float32}
+	rows := pack.Rows(g)
 	f := &netFold{act: c.Activation}
 	p := MLPPlan{Rows: rows, Gradient: rdd.Aggregate(rows, f.aggregator(true), rdd.Aggressive(0)), Loss: rdd.Aggregate(rows, f.aggregator(false)),
 		Spread: rdd.Aggregate(rows, spreadAggregator()), Sample: rdd.Prefix(rows, 1)}
-	if held, any := pack.heldOut(g); any {
+	if held, any := pack.HeldOut(g); any {
 		p.Held, p.HeldLoss = held, rdd.Aggregate(held, f.aggregator(false))
 	}
 	return p

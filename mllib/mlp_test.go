@@ -9,6 +9,7 @@ import (
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 )
@@ -47,7 +48,7 @@ func TestANetworksGradientIsItsSlope(t *testing.T) {
 				a := f.aggregator(true)
 				sum := a.AddBatch(a.Zero(net), net, b)
 				at := func(v []float64) float64 {
-					return f.aggregator(false).AddBatch(softmaxSums{}, network{Sizes: net.Sizes, Labels: net.Labels, V: v}, b).Loss
+					return f.aggregator(false).AddBatch(fold.ClassSums{}, network{Sizes: net.Sizes, Labels: net.Labels, V: v}, b).Loss
 				}
 				for i := range net.V {
 					const h = 1e-6

@@ -5,7 +5,9 @@ import (
 	"math"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -42,9 +44,9 @@ func (s *spread) take(j int, v, weight float64) {
 
 // spreadAggregator sums what units are chosen by; its parameter is how many features
 // there are.
-func spreadAggregator() rdd.Aggregator[momentsParam, rdd.Point, spread] {
-	return rdd.Aggregator[momentsParam, rdd.Point, spread]{
-		Zero: func(p momentsParam) spread {
+func spreadAggregator() rdd.Aggregator[fold.MomentsParam, rdd.Point, spread] {
+	return rdd.Aggregator[fold.MomentsParam, rdd.Point, spread]{
+		Zero: func(p fold.MomentsParam) spread {
 			return spread{Sum: make([]float64, p.Features), Square: make([]float64, p.Features), Most: make([]float64, p.Features)}
 		},
 		AddBatch: addSpread,
@@ -62,14 +64,14 @@ func spreadAggregator() rdd.Aggregator[momentsParam, rdd.Point, spread] {
 	}
 }
 
-func addSpread(s spread, p momentsParam, b *rdd.Batch) spread {
+func addSpread(s spread, p fold.MomentsParam, b *rdd.Batch) spread {
 	for _, r := range b.Rows {
 		w, y := b.WeightOf(r), b.Labels[r]-p.Positive
 		s.Label = math.FMA(w, y, s.Label)
 		s.LabelSq = math.FMA(float64(w*y), y, s.LabelSq)
 		if b.Dense() {
 			for j := range p.Features {
-				v := valueAt(b, int(r)*p.Features+j)
+				v := fold.ValueAt(b, int(r)*p.Features+j)
 				if p.Shift != nil {
 					v -= p.Shift[j]
 				}
@@ -78,7 +80,7 @@ func addSpread(s spread, p momentsParam, b *rdd.Batch) spread {
 			continue
 		}
 		for at := b.Offsets[r]; at < b.Offsets[r+1]; at++ {
-			s.take(int(b.Indices[at]), valueAt(b, int(at)), w)
+			s.take(int(b.Indices[at]), fold.ValueAt(b, int(at)), w)
 		}
 	}
 	return s
@@ -91,27 +93,27 @@ const furthest = 10
 // units chooses those in which the network sees features, and labels that are numbers:
 // from sums about a row of the data, which lose no digits to how far they lie from zero.
 func (t *mlp) units(ctx context.Context) error {
-	sample, err := t.plan.Sample.Run(ctx, t.s)
+	sample, err := t.plan.Sample.Run(ctx, t.Session)
 	if err != nil {
 		return err
 	}
-	p := momentsParam{Features: t.meta.Features, Shift: near(t.meta, sample)}
+	p := fold.MomentsParam{Features: t.meta.Features, Shift: fold.Near(t.meta, sample)}
 	if t.cfg.Regression && len(sample) > 0 {
 		p.Positive = sample[0].Label
 	}
-	s, err := t.plan.Spread.Run(ctx, t.s, p)
+	s, err := t.plan.Spread.Run(ctx, t.Session, p)
 	if err == nil {
-		err = squarable(t.meta, append(append([]float64(nil), s.Sum...), s.Square...), 0)
+		err = train.Squarable(t.meta, append(append([]float64(nil), s.Sum...), s.Square...), 0)
 	}
 	if err == nil && t.cfg.Regression {
-		if err = summable(p.Positive); err == nil {
-			err = summable(s.Label)
+		if err = train.Summable(p.Positive); err == nil {
+			err = train.Summable(s.Label)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	n := t.s.LastInfo().Weight
+	n := t.Session.LastInfo().Weight
 	t.net.Mean, t.net.Unit = make([]float64, len(s.Sum)), make([]float64, len(s.Sum))
 	for j := range s.Sum {
 		mean, deviation := meanAndDeviation(n, s.Sum[j], s.Square[j])

@@ -11,13 +11,14 @@ import (
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
 
 // Networked is the outcome of training a network.
 type Networked struct {
-	Summary
+	train.Summary
 	Model    *NetworkModel
 	Accuracy float64 // of a classifier, on the training data
 	Loss     float64 // mean, without the penalty
@@ -25,13 +26,13 @@ type Networked struct {
 
 // mlp trains one network.
 type mlp struct {
-	training
+	train.Training
 	cfg  MLPConfig
 	plan MLPPlan
 	meta *pack.Meta
 	net  network
-	st   state
-	stop stopper
+	st   train.State
+	stop train.Stopper
 	out  Networked
 	held *pack.Meta // of the rows to stop by; nil without
 }
@@ -42,11 +43,11 @@ func TrainMLP(ctx context.Context, s *rdd.Session, c MLPConfig, p MLPPlan) (*Net
 		return nil, err
 	}
 	t := &mlp{cfg: c, plan: p}
-	t.training = training{s: s, sum: &t.out.Summary}
+	t.Training = train.Training{Session: s, Summary: &t.out.Summary}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := loop(ctx, &t.training, &t.st, t.cfg.MaxIterations, t.iterate); err != nil {
+	if err := train.Loop(ctx, &t.Training, &t.st, t.cfg.MaxIterations, t.iterate); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx)
@@ -56,10 +57,10 @@ func TrainMLP(ctx context.Context, s *rdd.Session, c MLPConfig, p MLPPlan) (*Net
 // Bengio have it.
 func (t *mlp) prepare(ctx context.Context) error {
 	var err error
-	if t.meta, err = t.plan.Rows.Meta(ctx, t.s); err != nil {
+	if t.meta, err = t.plan.Rows.Meta(ctx, t.Session); err != nil {
 		return err
 	}
-	if t.held, err = heldMeta(ctx, t.s, t.cfg.Input, t.plan.Held, t.meta); err != nil {
+	if t.held, err = train.HeldMeta(ctx, t.Session, t.cfg.Input, t.plan.Held, t.meta); err != nil {
 		return err
 	}
 	last := 1
@@ -68,11 +69,11 @@ func (t *mlp) prepare(ctx context.Context) error {
 		return fault.Newf(fault.BadInput, "train", "mlp", "its labels are texts, such as %q", t.meta.Labels[0]).WithHint("leave --regression out, or choose the column with --label")
 	case !t.cfg.Regression:
 		if last = len(t.meta.Labels); last < 2 {
-			return fault.Newf(fault.BadInput, "train", "mlp", "the data has %s distinct labels: there is nothing to tell apart, or too much", manyLabels(t.meta)).
+			return fault.Newf(fault.BadInput, "train", "mlp", "the data has %s distinct labels: there is nothing to tell apart, or too much", train.ManyLabels(t.meta)).
 				WithHint("--regression fits numbers")
 		}
 		for k := range t.meta.Labels {
-			t.net.Labels = append(t.net.Labels, storedLabel(t.meta, k))
+			t.net.Labels = append(t.net.Labels, train.StoredLabel(t.meta, k))
 		}
 	}
 	t.net.Sizes = append(append([]int{t.meta.Features}, t.cfg.Hidden...), last)
@@ -80,7 +81,7 @@ func (t *mlp) prepare(ctx context.Context) error {
 		return err
 	}
 	n := numbers(t.net.Sizes)
-	t.st = newState(n, t.stepSize(), t.cfg.solver())
+	t.st = train.NewState(n, t.stepSize(), t.cfg.solver())
 	rng := rand.New(rand.NewPCG(t.cfg.Seed, 3))
 	for l := 1; l < len(t.net.Sizes); l++ {
 		w, _ := t.net.layer(t.st.Y, l)
@@ -89,10 +90,10 @@ func (t *mlp) prepare(ctx context.Context) error {
 			w[j] = float64(wide * (float64(2*rng.Float64()) - 1))
 		}
 	}
-	t.begins(t.meta, t.cfg.Solver)
-	t.chosenLabel(t.cfg.Input, t.meta)
+	t.Begins(t.meta, t.cfg.Solver)
+	t.ChosenLabel(t.cfg.Input, t.meta)
 	t.chooseBatches()
-	t.stop = stopper{rule: ByObjective, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
+	t.stop = train.Stopper{Rule: train.ByObjective, Tol: t.cfg.Tol, Target: t.cfg.Target, Deadline: t.cfg.MaxTime, State: &t.st.Rules}
 	return nil
 }
 
@@ -114,14 +115,14 @@ func (t *mlp) chooseBatches() {
 	each := rows
 	if t.cfg.Batches {
 		each = min(rows, math.Ceil(max(leastBatch, rows/mostBatches)))
-		t.s.Batch(each / rows)
-		t.sum.Chosen = append(t.sum.Chosen, fmt.Sprintf("steps of %.0f of %.0f rows; --batch-fraction sets another share, 1 all", each, rows))
+		t.Session.Batch(each / rows)
+		t.Summary.Chosen = append(t.Summary.Chosen, fmt.Sprintf("steps of %.0f of %.0f rows; --batch-fraction sets another share, 1 all", each, rows))
 	}
 	if t.cfg.Passes {
 		a := math.Ceil(rows / each)
 		passes := math.Ceil(max(min(mostPasses, mostSteps/a), leastSteps/a))
 		t.cfg.MaxIterations = int(passes * a)
-		t.sum.Chosen = append(t.sum.Chosen, fmt.Sprintf("at most %d steps: %.0f passes over the rows; --max-iterations sets another number", t.cfg.MaxIterations, passes))
+		t.Summary.Chosen = append(t.Summary.Chosen, fmt.Sprintf("at most %d steps: %.0f passes over the rows; --max-iterations sets another number", t.cfg.MaxIterations, passes))
 	}
 }
 
@@ -156,19 +157,19 @@ func (t *mlp) objective(loss, weight float64) float64 {
 
 // iterate takes one step of the loop.
 func (t *mlp) iterate(ctx context.Context, it *rdd.Iteration) error {
-	s, err := t.plan.Gradient.Run(ctx, t.s, t.param())
+	s, err := t.plan.Gradient.Run(ctx, t.Session, t.param())
 	if err != nil {
 		return err
 	}
-	info := t.s.LastInfo()
+	info := t.Session.LastInfo()
 	t.out.Iterations = it.Number
 	objective := t.objective(s.Loss, info.Weight)
 	it.Report("objective", objective)
 	if !num.Finite(objective) {
 		return fault.Newf(fault.UserCode, "train", "mlp", "the objective is not finite at iteration %d", it.Number).WithHint("lower --step-size")
 	}
-	o := t.observed(it.Number, objective, t.standardError(s.Loss, s.LossSq))
-	why, _, err := t.judge(ctx, it, &t.stop, o, t.evaluate)
+	o := t.Observed(it.Number, objective, t.StandardError(s.Loss, s.LossSq))
+	why, _, err := t.Judge(ctx, it, &t.stop, o, t.evaluate)
 	if err != nil {
 		return err
 	}
@@ -177,10 +178,10 @@ func (t *mlp) iterate(ctx context.Context, it *rdd.Iteration) error {
 		it.Stop()
 		return nil
 	}
-	if stop, err := t.stopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
+	if stop, err := t.StopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
 		return err
 	}
-	signal(t.s, s.Squares, info.Weight, math.Sqrt(num.SquaredLength(s.Sum))/info.Weight, s.Sum)
+	train.Signal(t.Session, s.Squares, info.Weight, math.Sqrt(num.SquaredLength(s.Sum))/info.Weight, s.Sum)
 	t.move(s.Sum, info.Weight)
 	return nil
 }
@@ -198,15 +199,15 @@ func (t *mlp) move(sum []float64, weight float64) {
 
 // evaluate finds the objective on all data by an uncut pass.
 func (t *mlp) evaluate(ctx context.Context, iteration int) (float64, error) {
-	began := t.s.Now()
-	s, err := t.plan.Loss.Run(ctx, t.s, t.param())
+	began := t.Session.Now()
+	s, err := t.plan.Loss.Run(ctx, t.Session, t.param())
 	if err != nil {
 		return 0, err
 	}
-	rows := t.s.LastInfo().Weight
+	rows := t.Session.LastInfo().Weight
 	t.out.Accuracy, t.out.Loss = s.Right/rows, float64(t.net.Deviation*t.net.Deviation)*s.Loss/rows
 	f := t.objective(s.Loss, rows)
-	t.s.Evaluated(rdd.Evaluation{Iteration: iteration, Objective: f, Took: t.s.Now() - began})
+	t.Session.Evaluated(rdd.Evaluation{Iteration: iteration, Objective: f, Took: t.Session.Now() - began})
 	return f, nil
 }
 
@@ -215,7 +216,7 @@ func (t *mlp) finish(ctx context.Context) (*Networked, error) {
 	if best := t.st.Held.Point; best != nil {
 		copy(t.st.Y, best)
 	}
-	if t.whyEnded() != "interrupted" {
+	if t.WhyEnded() != "interrupted" {
 		var err error
 		if t.out.Objective, err = t.evaluate(ctx, t.out.Iterations); err != nil {
 			return nil, err
@@ -237,6 +238,6 @@ func (t *mlp) heldLoss(ctx context.Context) (float64, error) {
 	inputs := num.Resized(net.V[:net.Sizes[0]*first], t.held.Features*first) // a row of weights for each
 	net.V = slices.Concat(inputs, net.V[net.Sizes[0]*first:])
 	net.Sizes = slices.Concat([]int{t.held.Features}, net.Sizes[1:])
-	s, err := t.plan.HeldLoss.Run(ctx, t.s, net)
+	s, err := t.plan.HeldLoss.Run(ctx, t.Session, net)
 	return s.Loss, err
 }

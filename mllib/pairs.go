@@ -3,6 +3,7 @@ package mllib
 import (
 	"context"
 
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
@@ -22,7 +23,7 @@ func (p *pairParam) UnmarshalBinary(raw []byte) error {
 }
 
 // pairSums are the sums at two models.
-type pairSums struct{ Here, There gradient }
+type pairSums struct{ Here, There fold.Gradient }
 
 // MarshalBinary lays both out, the first one's length before it.
 func (s pairSums) MarshalBinary() ([]byte, error) {
@@ -54,24 +55,24 @@ func (r *rowLoss) pairs() rdd.Aggregator[pairParam, rdd.Point, pairSums] {
 
 // pairPass folds rows at Y and at the solver's anchor, which is set anew where it is time,
 // and returns the gradient of the objective on the same rows at the anchor, too.
-func (t *trainer) pairPass(ctx context.Context, here linearParam) (gradient, []float64, error) {
+func (t *trainer) pairPass(ctx context.Context, here linearParam) (fold.Gradient, []float64, error) {
 	at := t.st.Solver.(solver.Anchored)
 	if at.Anchor() == nil {
-		g, err := t.plan.Gradient.Uncut().Run(ctx, t.s, here)
+		g, err := t.plan.Gradient.Uncut().Run(ctx, t.Session, here)
 		if err != nil {
-			return gradient{}, nil, err
+			return fold.Gradient{}, nil, err
 		}
 		grad := make([]float64, t.prob.size())
-		t.prob.gradient(grad, t.st.Y, g, t.s.LastInfo().Weight)
+		t.prob.gradient(grad, t.st.Y, g, t.Session.LastInfo().Weight)
 		at.SetAnchor(t.st.Y, grad)
 	}
 	there := t.prob.param(at.Anchor())
 	there.Width = here.Width
-	s, err := t.plan.Pairs.Run(ctx, t.s, pairParam{here, there})
+	s, err := t.plan.Pairs.Run(ctx, t.Session, pairParam{here, there})
 	if err != nil {
-		return gradient{}, nil, err
+		return fold.Gradient{}, nil, err
 	}
 	same := make([]float64, t.prob.size())
-	t.prob.gradient(same, at.Anchor(), s.There, t.s.LastInfo().Weight)
+	t.prob.gradient(same, at.Anchor(), s.There, t.Session.LastInfo().Weight)
 	return s.Here, same, nil
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
@@ -35,13 +36,13 @@ func (c *LinearConfig) scaled(m *solver.Method) bool { return c.Standardize || m
 // newProblem chooses the variables. Standardize puts the penalty on the
 // coefficients of features divided by their standard deviation (population);
 // otherwise the penalty stays where it is, whatever the solver's variables are.
-func newProblem(c LinearConfig, s *solver.Method, m moments, positive float64) *problem {
-	d := len(m.mean)
+func newProblem(c LinearConfig, s *solver.Method, m fold.Moments, positive float64) *problem {
+	d := len(m.Mean)
 	loss := kernel.Loss{Kind: c.Loss.kind(), Width: max(c.width(s), steadyWidth)}
 	p := &problem{reg: float64(c.Reg * (1 - c.Alpha)), intercept: c.Intercept, positive: positive, weights: c.weights(m),
 		scale: make([]float64, d), penalty: make([]float64, d), counted: 1, steepest: loss.Steepest()}
 	if w := p.weights; w != [2]float64{} {
-		p.counted = math.FMA(w[1], m.labels, float64(w[0]*(m.weight-m.labels))) / m.weight
+		p.counted = math.FMA(w[1], m.Labels, float64(w[0]*(m.Weight-m.Labels))) / m.Weight
 		p.steepest *= max(w[0], w[1])
 	}
 	change := c.scaled(s)
@@ -64,12 +65,12 @@ func newProblem(c LinearConfig, s *solver.Method, m moments, positive float64) *
 }
 
 // rescale chooses the unit of one variable.
-func (p *problem) rescale(c LinearConfig, m moments, j int) {
-	s := math.Sqrt(m.variance[j])
+func (p *problem) rescale(c LinearConfig, m fold.Moments, j int) {
+	s := math.Sqrt(m.Variance[j])
 	if !c.Standardize {
-		square := m.variance[j]
+		square := m.Variance[j]
 		if !c.Intercept {
-			square = math.FMA(m.mean[j], m.mean[j], square)
+			square = math.FMA(m.Mean[j], m.Mean[j], square)
 		}
 		// The unit in which loss and penalty together curve about equally in all
 		// variables: a feature that hardly varies is not made to matter by it.
@@ -82,7 +83,7 @@ func (p *problem) rescale(c LinearConfig, m moments, j int) {
 		p.penalty[j] = 1 / float64(p.scale[j]*p.scale[j])
 	}
 	if p.mean != nil {
-		p.mean[j] = m.mean[j]
+		p.mean[j] = m.Mean[j]
 	}
 }
 
@@ -139,7 +140,7 @@ func (p *problem) objective(v []float64, loss, weight float64) float64 {
 
 // gradient turns the data's gradient into that of the objective in the
 // variables; weight is the number of rows that the sums stand for.
-func (p *problem) gradient(out, v []float64, g gradient, weight float64) {
+func (p *problem) gradient(out, v []float64, g fold.Gradient, weight float64) {
 	weight = float64(weight * p.counted)
 	for j := range p.scale {
 		s := g.Sum[j]
@@ -218,7 +219,7 @@ const fewSampled = 256
 // steepnessOf bounds the largest curvature of the objective: by a sample of rows and, where
 // the moments of all rows say that the sample has missed some, by what those can add;
 // where little of the sample has weight, by the moments alone, which is safe but slow.
-func (p *problem) steepnessOf(meta *pack.Meta, sample []rdd.Point, m moments) float64 {
+func (p *problem) steepnessOf(meta *storage.PackMeta, sample []rdd.Point, m fold.Moments) float64 {
 	rows := sampled(meta, sample)
 	most := p.steepestBy(1+num.Sum(p.squares(m)), true)
 	if len(rows) == len(sample) || len(rows) >= fewSampled || len(rows) > 0 && int64(len(sample)) == meta.Rows {
@@ -245,11 +246,11 @@ func (p *problem) steepestBy(square float64, penalized bool) float64 {
 }
 
 // squares are the mean squares of all rows' variables, by the moments.
-func (p *problem) squares(m moments) []float64 {
-	out := make([]float64, len(m.variance))
-	for j, v := range m.variance {
+func (p *problem) squares(m fold.Moments) []float64 {
+	out := make([]float64, len(m.Variance))
+	for j, v := range m.Variance {
 		if p.mean == nil {
-			v = math.FMA(m.mean[j], m.mean[j], v)
+			v = math.FMA(m.Mean[j], m.Mean[j], v)
 		}
 		out[j] = v / float64(p.scale[j]*p.scale[j])
 	}
@@ -262,7 +263,7 @@ const sampleSlack = 1.5
 
 // missed is how much of the mean squares of all rows' variables a sample does not have: the
 // curvature of what it has missed is no greater.
-func (p *problem) missed(rows []rdd.Point, m moments) (sum float64) {
+func (p *problem) missed(rows []rdd.Point, m fold.Moments) (sum float64) {
 	all := p.squares(m)
 	if len(all) == 0 {
 		return 0

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/volley-engine/volley/mllib/internal/train"
 )
 
 // kindsOfRows are the shapes of data that problems are made of.
@@ -110,7 +112,7 @@ func oneHot(rng *rand.Rand) [][]float64 {
 
 // outlier is one row of another size, behind as many as a sample looks at.
 func outlier(rng *rand.Rand) [][]float64 {
-	x := gaussians(rng, sampleRows+400, 3)
+	x := gaussians(rng, train.SampleRows+400, 3)
 	last := x[len(x)-1-rng.IntN(100)]
 	for j := range last {
 		last[j] *= 1e4
@@ -134,7 +136,7 @@ func randomProblem(t *testing.T, seed uint64) (p *convex, c LinearConfig, name s
 		p.c = append(p.c, w)
 	}
 	c = LinearConfig{Loss: p.loss, Reg: []float64{0.1, 0.01, 0.001}[rng.IntN(3)], Alpha: []float64{0, 0.5, 1}[rng.IntN(3)],
-		Intercept: p.intercept, Standardize: rng.IntN(2) == 0, MaxIterations: 300, Tol: 1e-6, Stop: ByObjective, Splits: 6}
+		Intercept: p.intercept, Standardize: rng.IntN(2) == 0, MaxIterations: 300, Tol: 1e-6, Stop: train.ByObjective, Splits: 6}
 	c.Data, c.Input.Label = []string{p.write(t, weighted)}, "y"
 	if weighted {
 		c.Input.Weight = "c"

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 )
@@ -69,13 +70,13 @@ func (r *rowLoss) labels(y []float64, p linearParam, b *rdd.Batch) {
 }
 
 // gradients folds rows into the gradient of the loss.
-func (r *rowLoss) gradients() rdd.Aggregator[linearParam, rdd.Point, gradient] {
-	return rdd.Aggregator[linearParam, rdd.Point, gradient]{
-		Zero:     func(p linearParam) gradient { return gradient{Sum: make([]float64, len(p.W))} },
+func (r *rowLoss) gradients() rdd.Aggregator[linearParam, rdd.Point, fold.Gradient] {
+	return rdd.Aggregator[linearParam, rdd.Point, fold.Gradient]{
+		Zero:     func(p linearParam) fold.Gradient { return fold.Gradient{Sum: make([]float64, len(p.W))} },
 		AddBatch: r.addGradient,
-		Merge:    mergeGradient,
-		Scale:    scaleGradient,
-		Close: func(g gradient, _ linearParam, rows float64) gradient {
+		Merge:    fold.MergeGradient,
+		Scale:    fold.ScaleGradient,
+		Close: func(g fold.Gradient, _ linearParam, rows float64) fold.Gradient {
 			if g.Squares = 0; rows > 0 {
 				g.Squares = num.SquaredLength(g.Sum, []float64{g.Coef}) / rows
 			}
@@ -86,42 +87,42 @@ func (r *rowLoss) gradients() rdd.Aggregator[linearParam, rdd.Point, gradient] {
 }
 
 // losses folds rows into the loss alone.
-func (r *rowLoss) losses() rdd.Aggregator[linearParam, rdd.Point, gradient] {
-	return rdd.Aggregator[linearParam, rdd.Point, gradient]{
-		Zero: func(linearParam) gradient { return gradient{} },
-		AddBatch: func(g gradient, p linearParam, b *rdd.Batch) gradient {
+func (r *rowLoss) losses() rdd.Aggregator[linearParam, rdd.Point, fold.Gradient] {
+	return rdd.Aggregator[linearParam, rdd.Point, fold.Gradient]{
+		Zero: func(linearParam) fold.Gradient { return fold.Gradient{} },
+		AddBatch: func(g fold.Gradient, p linearParam, b *rdd.Batch) fold.Gradient {
 			n := len(b.Rows)
 			scratch := b.Scratch(2 * n)
 			y, z := scratch[:n], scratch[n:]
 			r.labels(y, p, b)
-			dots(z, p.W, b, b.Rows)
-			acc := g.losses()
+			fold.Dots(z, p.W, b, b.Rows)
+			acc := g.Losses()
 			acc.Add(r.of(p, b), z, p.Bias, y)
-			g.setLosses(acc)
+			g.SetLosses(acc)
 			return g
 		},
-		Merge:    mergeGradient,
-		Scale:    scaleGradient,
+		Merge:    fold.MergeGradient,
+		Scale:    fold.ScaleGradient,
 		Weighted: true,
 	}
 }
 
-func (r *rowLoss) addGradient(g gradient, p linearParam, b *rdd.Batch) gradient {
+func (r *rowLoss) addGradient(g fold.Gradient, p linearParam, b *rdd.Batch) fold.Gradient {
 	prefetch(p, b)
 	y, f := b.Scratch(len(b.Rows)), r.of(p, b)
 	r.labels(y, p, b)
-	acc := g.losses()
+	acc := g.Losses()
 	switch {
 	case b.Dense() && b.X32 != nil:
 		kernel.Gradient(&acc, f, g.Sum, p.W, p.Bias, b.X32, b.Rows, y)
 	case b.Dense():
 		kernel.Gradient(&acc, f, g.Sum, p.W, p.Bias, b.X64, b.Rows, y)
 	case b.X32 != nil:
-		kernel.SparseGradient(&acc, f, g.Sum, p.W, p.Bias, sparseOf(b, b.X32), b.Rows, y)
+		kernel.SparseGradient(&acc, f, g.Sum, p.W, p.Bias, fold.SparseOf(b, b.X32), b.Rows, y)
 	default:
-		kernel.SparseGradient(&acc, f, g.Sum, p.W, p.Bias, sparseOf(b, b.X64), b.Rows, y)
+		kernel.SparseGradient(&acc, f, g.Sum, p.W, p.Bias, fold.SparseOf(b, b.X64), b.Rows, y)
 	}
-	g.setLosses(acc)
+	g.SetLosses(acc)
 	return g
 }
 
@@ -129,7 +130,7 @@ func (r *rowLoss) addGradient(g gradient, p linearParam, b *rdd.Batch) gradient 
 func (r *rowLoss) addScores(out []float64, p linearParam, b *rdd.Batch) []float64 {
 	n := len(b.Rows)
 	z, y := make([]float64, n), make([]float64, n)
-	dots(z, p.W, b, b.Rows)
+	fold.Dots(z, p.W, b, b.Rows)
 	r.labels(y, p, b)
 	for i := range z {
 		out = append(out, z[i]+p.Bias, y[i], b.WeightOf(b.Rows[i]))

@@ -17,9 +17,9 @@ func TestDualAscentOnWideData(t *testing.T) {
 			for _, reg := range []float64{0.1, 0.01} {
 				c := defaults(path)
 				c.Loss, c.Solver, c.Reg, c.Intercept, c.Tol, c.MaxIterations = loss, solver.SDCA, reg, intercept, 1e-6, 5000
-				got := train(t, c)
+				got := fitted(t, c)
 				c.Solver, c.Tol = solver.LBFGS, 1e-10
-				want := train(t, c)
+				want := fitted(t, c)
 				name := fmt.Sprint(loss, ", intercept ", intercept, ", λ ", reg)
 				if got.StoppedBy != "duality-gap" || got.Objective > want.Objective+1.1e-6 {
 					t.Errorf("%s: %v after %d (%s), lbfgs %v", name, got.Objective, got.Iterations, got.StoppedBy, want.Objective)
@@ -37,12 +37,12 @@ func TestAModelIsTakenAtItsWord(t *testing.T) {
 	path, _, _ := sample(t, 300, narrowCurved+60, true)
 	c := defaults(path)
 	c.Loss, c.Solver, c.Tol = Hinge, solver.Auto, 1e-6
-	first := train(t, c)
+	first := fitted(t, c)
 	if first.Model.Ended == nil || first.Solver != solver.LBFGS {
 		t.Fatalf("%s ended by %s: %v", first.Solver, first.StoppedBy, first.Model.Ended)
 	}
 	c.Init = &Beginning{LinearModel: *first.Model, Numbers: first.Model.Weights}
-	if again := train(t, c); again.Iterations > 3 || again.Objective > first.Objective*(1+rounding) {
+	if again := fitted(t, c); again.Iterations > 3 || again.Objective > first.Objective*(1+rounding) {
 		t.Errorf("%d iterations to %v, at first %v", again.Iterations, again.Objective, first.Objective)
 	}
 	for name, change := range map[string]func(c *LinearConfig, m *LinearModel){
@@ -54,7 +54,7 @@ func TestAModelIsTakenAtItsWord(t *testing.T) {
 		model.Weights = append([]float64(nil), model.Weights...)
 		change(&other, &model)
 		other.Init = &Beginning{LinearModel: model, Numbers: model.Weights}
-		if got := train(t, other); got.Iterations <= 3 {
+		if got := fitted(t, other); got.Iterations <= 3 {
 			t.Errorf("with %s, the model is taken for the optimum", name)
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"sync"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -60,23 +62,23 @@ type softmaxWork struct {
 }
 
 // aggregator folds rows into their loss, and, if that is wanted, its derivatives.
-func (f *softmaxFold) aggregator(derivatives bool) rdd.Aggregator[softmaxParam, rdd.Point, softmaxSums] {
-	return rdd.Aggregator[softmaxParam, rdd.Point, softmaxSums]{
-		Zero: func(p softmaxParam) softmaxSums {
+func (f *softmaxFold) aggregator(derivatives bool) rdd.Aggregator[softmaxParam, rdd.Point, fold.ClassSums] {
+	return rdd.Aggregator[softmaxParam, rdd.Point, fold.ClassSums]{
+		Zero: func(p softmaxParam) fold.ClassSums {
 			if !derivatives {
-				return softmaxSums{}
+				return fold.ClassSums{}
 			}
-			return softmaxSums{Coef: make([]float64, p.K), Sum: make([]float64, p.K*p.D)}
+			return fold.ClassSums{Coef: make([]float64, p.K), Sum: make([]float64, p.K*p.D)}
 		},
 		AddBatch: f.add,
-		Merge:    mergeClasses,
-		Scale:    scaleClasses,
-		Close:    func(a softmaxSums, _ softmaxParam, rows float64) softmaxSums { return a.close(rows) },
+		Merge:    fold.MergeClasses,
+		Scale:    fold.ScaleClasses,
+		Close:    func(a fold.ClassSums, _ softmaxParam, rows float64) fold.ClassSums { return a.Close(rows) },
 		Weighted: true,
 	}
 }
 
-func (f *softmaxFold) add(s softmaxSums, p softmaxParam, b *rdd.Batch) softmaxSums {
+func (f *softmaxFold) add(s fold.ClassSums, p softmaxParam, b *rdd.Batch) fold.ClassSums {
 	w, _ := f.pool.Get().(*softmaxWork)
 	if w == nil {
 		w = &softmaxWork{}
@@ -86,8 +88,8 @@ func (f *softmaxFold) add(s softmaxSums, p softmaxParam, b *rdd.Batch) softmaxSu
 	for k, l := range p.Labels {
 		w.class[l] = k
 	}
-	for from := 0; from < len(b.Rows); from += softmaxRows {
-		rows := b.Rows[from:min(from+softmaxRows, len(b.Rows))]
+	for from := 0; from < len(b.Rows); from += fold.BlockRows {
+		rows := b.Rows[from:min(from+fold.BlockRows, len(b.Rows))]
 		w.margins(&p, b, rows)
 		for i, r := range rows {
 			k, known := w.class[b.Labels[r]]
@@ -97,7 +99,7 @@ func (f *softmaxFold) add(s softmaxSums, p softmaxParam, b *rdd.Batch) softmaxSu
 			} else if p.Counts != nil {
 				weight *= p.Counts[k]
 			}
-			s.take(w.z[i*p.K:(i+1)*p.K], k, weight)
+			s.Take(w.z[i*p.K:(i+1)*p.K], k, weight)
 		}
 		if s.Sum != nil {
 			w.accumulate(s.Sum, &p, b, rows)
@@ -109,8 +111,8 @@ func (f *softmaxFold) add(s softmaxSums, p softmaxParam, b *rdd.Batch) softmaxSu
 // margins computes those of a block of rows.
 func (w *softmaxWork) margins(p *softmaxParam, b *rdd.Batch, rows []int32) {
 	n := len(rows)
-	if cap(w.z) < softmaxRows*p.K {
-		w.z = make([]float64, softmaxRows*p.K)
+	if cap(w.z) < fold.BlockRows*p.K {
+		w.z = make([]float64, fold.BlockRows*p.K)
 	}
 	w.z = w.z[:n*p.K]
 	for i := range n {
@@ -121,18 +123,18 @@ func (w *softmaxWork) margins(p *softmaxParam, b *rdd.Batch, rows []int32) {
 			z := w.z[i*p.K : (i+1)*p.K]
 			for at := b.Offsets[r]; at < b.Offsets[r+1]; at++ {
 				j := int(b.Indices[at])
-				kernel.Axpy(valueAt(b, int(at)), p.W[j*p.K:(j+1)*p.K], z)
+				kernel.Axpy(fold.ValueAt(b, int(at)), p.W[j*p.K:(j+1)*p.K], z)
 			}
 		}
 		return
 	}
-	if cap(w.x) < softmaxRows*p.D {
-		w.x = make([]float64, softmaxRows*p.D)
+	if cap(w.x) < fold.BlockRows*p.D {
+		w.x = make([]float64, fold.BlockRows*p.D)
 	}
 	w.x = w.x[:n*p.D]
 	for i, r := range rows {
 		for j := range p.D {
-			w.x[i*p.D+j] = valueAt(b, int(r)*p.D+j)
+			w.x[i*p.D+j] = fold.ValueAt(b, int(r)*p.D+j)
 		}
 	}
 	w.products.Add(kernel.RowMajor(w.z, n, p.K), kernel.RowMajor(w.x, n, p.D), kernel.RowMajor(p.W, p.D, p.K))
@@ -150,7 +152,7 @@ func (w *softmaxWork) accumulate(sum []float64, p *softmaxParam, b *rdd.Batch, r
 		z := w.z[i*p.K : (i+1)*p.K]
 		for at := b.Offsets[r]; at < b.Offsets[r+1]; at++ {
 			j := int(b.Indices[at])
-			kernel.Axpy(valueAt(b, int(at)), z, sum[j*p.K:(j+1)*p.K])
+			kernel.Axpy(fold.ValueAt(b, int(at)), z, sum[j*p.K:(j+1)*p.K])
 		}
 	}
 }
@@ -158,28 +160,28 @@ func (w *softmaxWork) accumulate(sum []float64, p *softmaxParam, b *rdd.Batch, r
 // SoftmaxPlan is the plan of a multinomial logistic regression.
 type SoftmaxPlan struct {
 	Rows     rdd.Packed[rdd.Point]
-	Moments  rdd.Step[momentsParam, gradient]
-	Gradient rdd.Step[softmaxParam, softmaxSums]
-	Loss     rdd.Step[softmaxParam, softmaxSums]
+	Moments  rdd.Step[fold.MomentsParam, fold.Gradient]
+	Gradient rdd.Step[softmaxParam, fold.ClassSums]
+	Loss     rdd.Step[softmaxParam, fold.ClassSums]
 	Held     rdd.Packed[rdd.Point] // rows held out to stop by, if any
-	HeldLoss rdd.Step[softmaxParam, softmaxSums]
-	Counts   rdd.Step[softmaxParam, softmaxSums]
+	HeldLoss rdd.Step[softmaxParam, fold.ClassSums]
+	Counts   rdd.Step[softmaxParam, fold.ClassSums]
 	Sample   rdd.Action[[]rdd.Point]
 }
 
 // BuildSoftmax declares the plan.
 func BuildSoftmax(g *rdd.Graph, c LinearConfig) SoftmaxPlan {
-	rows := c.packing().rows(g)
+	rows := c.packing().Rows(g)
 	f := &softmaxFold{}
 	p := SoftmaxPlan{
 		Rows:     rows,
-		Moments:  rdd.Aggregate(rows, momentsAggregator(c.regression())),
+		Moments:  rdd.Aggregate(rows, fold.MomentsAggregator(c.regression())),
 		Gradient: rdd.Aggregate(rows, f.aggregator(true), rdd.Aggressive(0)),
 		Loss:     rdd.Aggregate(rows, f.aggregator(false)),
 		Counts:   rdd.Aggregate(rows, f.counts()),
-		Sample:   rdd.Prefix(rows, sampleRows),
+		Sample:   rdd.Prefix(rows, train.SampleRows),
 	}
-	if held, any := c.packing().heldOut(g); any {
+	if held, any := c.packing().HeldOut(g); any {
 		p.Held, p.HeldLoss = held, rdd.Aggregate(held, f.aggregator(false))
 	}
 	return p

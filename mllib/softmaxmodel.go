@@ -9,6 +9,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage"
 )
@@ -17,9 +18,9 @@ import (
 // class. A saved one is plain data, as a LinearModel's.
 type SoftmaxModel struct {
 	rowModel
-	Intercepts []float64 `json:"intercepts"`
-	Ended      *Ended    `json:"ended,omitempty"`   // where training ended by its own rule
-	Quality    *Quality  `json:"quality,omitempty"` // how near it is known to be to the best
+	Intercepts []float64      `json:"intercepts"`
+	Ended      *Ended         `json:"ended,omitempty"`   // where training ended by its own rule
+	Quality    *train.Quality `json:"quality,omitempty"` // how near it is known to be to the best
 
 	weights []float64 // Features × classes
 }

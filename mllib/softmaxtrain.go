@@ -6,15 +6,17 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
 
 // Classified is the outcome of a multinomial logistic regression.
 type Classified struct {
-	Summary
+	train.Summary
 	Model    *SoftmaxModel
 	Accuracy float64 // on the training data
 	LogLoss  float64
@@ -23,7 +25,7 @@ type Classified struct {
 // softmax trains one model. Its variables are those of one class after the other,
 // each as a problem of its own has them.
 type softmax struct {
-	training
+	train.Training
 	cfg     LinearConfig
 	plan    SoftmaxPlan
 	meta    *pack.Meta
@@ -32,8 +34,8 @@ type softmax struct {
 	weights []float64 // of classes; nil is ones
 	lasso   []float64 // of all variables
 	method  *solver.Method
-	st      state
-	stop    stopper
+	st      train.State
+	stop    train.Stopper
 	out     Classified
 	grad    []float64
 	held    *pack.Meta // of the rows to stop by; nil without
@@ -45,11 +47,11 @@ func TrainSoftmax(ctx context.Context, s *rdd.Session, c LinearConfig, p Softmax
 		return nil, err
 	}
 	t := &softmax{cfg: c, plan: p}
-	t.training = training{s: s, sum: &t.out.Summary}
+	t.Training = train.Training{Session: s, Summary: &t.out.Summary}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := loop(ctx, &t.training, &t.st, c.MaxIterations, t.iterate); err != nil {
+	if err := train.Loop(ctx, &t.Training, &t.st, c.MaxIterations, t.iterate); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx)
@@ -58,31 +60,31 @@ func TrainSoftmax(ctx context.Context, s *rdd.Session, c LinearConfig, p Softmax
 // prepare loads the data and chooses solver, variables and step size.
 func (t *softmax) prepare(ctx context.Context) error {
 	var err error
-	if t.meta, err = t.plan.Rows.Meta(ctx, t.s); err != nil {
+	if t.meta, err = t.plan.Rows.Meta(ctx, t.Session); err != nil {
 		return err
 	}
-	if t.held, err = heldMeta(ctx, t.s, t.cfg.Input, t.plan.Held, t.meta); err != nil {
+	if t.held, err = train.HeldMeta(ctx, t.Session, t.cfg.Input, t.plan.Held, t.meta); err != nil {
 		return err
 	}
 	if len(t.meta.Labels) < 2 {
-		return fault.Newf(fault.BadInput, "train", t.cfg.job(), "the data has %s distinct labels: there is nothing to tell apart, or too much", manyLabels(t.meta)).
+		return fault.Newf(fault.BadInput, "train", t.cfg.job(), "the data has %s distinct labels: there is nothing to tell apart, or too much", train.ManyLabels(t.meta)).
 			WithHint("--label chooses the column")
 	}
 	for k := range t.meta.Labels {
-		t.label = append(t.label, storedLabel(t.meta, k))
+		t.label = append(t.label, train.StoredLabel(t.meta, k))
 	}
 	t.cfg.choosePenalty(&t.out.Summary, t.meta.Rows)
 	if t.cfg.Solver == solver.Auto || t.cfg.Solver == "" {
 		t.cfg.Solver, t.out.SolverWhy = t.cfg.chooseWide("there are several classes")
 	}
 	t.method = solver.Of(t.cfg.Solver)
-	t.begins(t.meta, t.cfg.Solver)
-	t.chosenLabel(t.cfg.Input, t.meta)
-	sample, err := t.plan.Sample.Run(ctx, t.s)
+	t.Begins(t.meta, t.cfg.Solver)
+	t.ChosenLabel(t.cfg.Input, t.meta)
+	sample, err := t.plan.Sample.Run(ctx, t.Session)
 	if err != nil {
 		return err
 	}
-	m, err := t.moments(ctx, t.meta, t.plan.Moments, sample, 0)
+	m, err := t.Moments(ctx, t.meta, t.plan.Moments, sample, 0)
 	if err != nil {
 		return err
 	}
@@ -100,7 +102,7 @@ func (t *softmax) prepare(ctx context.Context) error {
 	if err := t.begin(); err != nil {
 		return err
 	}
-	t.stop = stopper{rule: t.cfg.Stop, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
+	t.stop = train.Stopper{Rule: t.cfg.Stop, Tol: t.cfg.Tol, Target: t.cfg.Target, Deadline: t.cfg.MaxTime, State: &t.st.Rules}
 	t.method.Begin(&t.st.Point, func() float64 { return t.prob.steepnessOf(t.meta, sample, m) })
 	return nil
 }
@@ -135,9 +137,9 @@ func (t *softmax) objective(v []float64, loss, weight float64) float64 {
 }
 
 // gradient turns sums over rows into derivatives by variable.
-func (t *softmax) gradient(v []float64, s softmaxSums, weight float64) {
+func (t *softmax) gradient(v []float64, s fold.ClassSums, weight float64) {
 	k, d := len(t.label), t.meta.Features
-	g := gradient{Sum: make([]float64, d)}
+	g := fold.Gradient{Sum: make([]float64, d)}
 	for c := range k {
 		g.Coef = s.Coef[c]
 		for j := range d {
@@ -149,26 +151,26 @@ func (t *softmax) gradient(v []float64, s softmaxSums, weight float64) {
 
 // iterate takes one step of the loop.
 func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
-	s, err := t.plan.Gradient.Run(ctx, t.s, t.param(t.st.Y))
+	s, err := t.plan.Gradient.Run(ctx, t.Session, t.param(t.st.Y))
 	if err != nil {
 		return err
 	}
-	info := t.s.LastInfo()
+	info := t.Session.LastInfo()
 	t.out.Iterations = it.Number
 	objective := t.objective(t.st.Y, s.Loss, info.Weight)
 	it.Report("objective", objective)
-	o := t.observed(it.Number, objective, t.standardError(s.Loss, s.LossSq)/t.prob.counted)
+	o := t.Observed(it.Number, objective, t.StandardError(s.Loss, s.LossSq)/t.prob.counted)
 	if t.method.Exact {
-		if err := finiteAtFirst(t.cfg.job(), objective); it.Number == 1 && err != nil {
+		if err := train.FiniteAtFirst(t.cfg.job(), objective); it.Number == 1 && err != nil {
 			return err
 		}
-	} else if back, err := t.st.away(ctx, it, t.cfg.job(), o, t.evaluate); back || err != nil {
+	} else if back, err := t.st.Away(ctx, it, t.cfg.job(), o, t.evaluate); back || err != nil {
 		return err
 	}
 	if done, err := t.judge(ctx, it, o); done || err != nil {
 		return err
 	}
-	if stop, err := t.stopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
+	if stop, err := t.StopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
 		return err
 	}
 	before := append([]float64(nil), t.st.Y...)
@@ -184,16 +186,16 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 			one := t.prob.steepness(t.of(t.grad, k), t.of(t.st.Y, k))
 			steep = math.FMA(one, one, steep)
 		}
-		signal(t.s, s.Squares, info.Weight, float64(t.prob.counted*math.Sqrt(steep)), s.Sum, s.Coef)
+		train.Signal(t.Session, s.Squares, info.Weight, float64(t.prob.counted*math.Sqrt(steep)), s.Sum, s.Coef)
 	}
 	if t.st.Solver.Step(&t.st.Point, &solver.Seen{F: objective, G: t.grad, Lasso: t.penalty(), Share: info.Share}).Over {
 		t.end(it, "tolerance")
 		return nil
 	}
-	if t.cfg.Stop == ByWeights {
-		o.hasMoved, o.moved, o.norm = true, num.Distance(before, t.st.Y), math.Sqrt(kernel.Dot(t.st.Y, t.st.Y))
-		if v := t.stop.check(o); v.stop != "" {
-			t.end(it, v.stop)
+	if t.cfg.Stop == train.ByWeights {
+		o.HasMoved, o.Moved, o.Norm = true, num.Distance(before, t.st.Y), math.Sqrt(kernel.Dot(t.st.Y, t.st.Y))
+		if v := t.stop.Check(o); v.Stop != "" {
+			t.end(it, v.Stop)
 		}
 	}
 	return nil
@@ -209,17 +211,17 @@ func (t *softmax) penalty() []float64 {
 
 // judge applies the stop rules at the point where the pass was made; a run that
 // stops keeps that point.
-func (t *softmax) judge(ctx context.Context, it *rdd.Iteration, o observation) (done bool, err error) {
-	if t.cfg.Stop == ByWeights && t.cfg.Target == nil && t.cfg.MaxTime == 0 {
+func (t *softmax) judge(ctx context.Context, it *rdd.Iteration, o train.Observation) (done bool, err error) {
+	if t.cfg.Stop == train.ByWeights && t.cfg.Target == nil && t.cfg.MaxTime == 0 {
 		return false, nil
 	}
-	why, o, err := t.training.judge(ctx, it, &t.stop, o, t.evaluate)
+	why, o, err := t.Training.Judge(ctx, it, &t.stop, o, t.evaluate)
 	if why == "" || err != nil {
 		return false, err
 	}
-	if why == "tolerance" && o.exact && t.method.Exact && t.stop.mayGoOn() {
+	if why == "tolerance" && o.Exact && t.method.Exact && t.stop.MayGoOn() {
 		if err := t.certify(ctx); err != nil || !t.out.Converged {
-			t.stop.goOn()
+			t.stop.GoOn()
 			return false, err
 		}
 	}
@@ -235,15 +237,15 @@ func (t *softmax) end(it *rdd.Iteration, why string) {
 
 // evaluate finds the objective at Y on all data by an uncut pass.
 func (t *softmax) evaluate(ctx context.Context, iteration int) (float64, error) {
-	began := t.s.Now()
-	s, err := t.plan.Loss.Run(ctx, t.s, t.param(t.st.Y))
+	began := t.Session.Now()
+	s, err := t.plan.Loss.Run(ctx, t.Session, t.param(t.st.Y))
 	if err != nil {
 		return 0, err
 	}
-	weight := t.s.LastInfo().Weight
+	weight := t.Session.LastInfo().Weight
 	t.out.Accuracy, t.out.LogLoss = s.Right/weight, s.Loss/weight
 	f := t.objective(t.st.Y, s.Loss, weight)
-	t.s.Evaluated(rdd.Evaluation{Iteration: iteration, Objective: f, Took: t.s.Now() - began})
+	t.Session.Evaluated(rdd.Evaluation{Iteration: iteration, Objective: f, Took: t.Session.Now() - began})
 	return f, nil
 }
 
@@ -255,15 +257,15 @@ func (t *softmax) measure(ctx context.Context) error {
 	}
 	p := t.param(t.st.Y)
 	p.Counts = nil
-	s, err := t.plan.Loss.Run(ctx, t.s, p)
-	weight := t.s.LastInfo().Weight
+	s, err := t.plan.Loss.Run(ctx, t.Session, p)
+	weight := t.Session.LastInfo().Weight
 	t.out.Accuracy, t.out.LogLoss = s.Right/weight, s.Loss/weight
 	return err
 }
 
 // finish evaluates the final parameters and makes the model of them.
 func (t *softmax) finish(ctx context.Context) (*Classified, error) {
-	why := t.whyEnded()
+	why := t.WhyEnded()
 	if t.method.Exact || why != "max-iterations" {
 		copy(t.st.Y, t.st.X) // Y has not been looked at
 	}
@@ -274,7 +276,7 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 		if err := t.certify(ctx); err != nil {
 			return nil, err
 		}
-		if best, ok := t.st.Guard.better(t.out.Objective); ok && t.st.Held.Point == nil {
+		if best, ok := t.st.Guard.Better(t.out.Objective); ok && t.st.Held.Point == nil {
 			copy(t.st.Y, best)
 			if err := t.certify(ctx); err != nil {
 				return nil, err
@@ -288,7 +290,7 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 	t.out.Model = &SoftmaxModel{rowModel: rowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
 		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName}, Intercepts: p.Bias, weights: p.W}
 	var err error
-	t.out.Model.Quality = t.out.quality()
+	t.out.Model.Quality = train.QualityOf(&t.out.Summary)
 	t.out.Model.Ended, err = t.cfg.ended(t.meta, &t.out.Summary, t.st.Guard.Halts > 0, t.st.Held.Point != nil)
 	return &t.out, err
 }
@@ -298,6 +300,6 @@ func (t *softmax) heldLoss(ctx context.Context) (float64, error) {
 	p := t.param(t.st.Y)
 	p.D = t.held.Features
 	p.W = num.Resized(p.W, p.D*p.K)
-	s, err := t.plan.HeldLoss.Run(ctx, t.s, p)
+	s, err := t.plan.HeldLoss.Run(ctx, t.Session, p)
 	return s.Loss / t.prob.counted, err
 }

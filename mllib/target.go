@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/storage"
 )
 
@@ -26,7 +27,7 @@ func binaryLabels(m *storage.PackMeta, job, positive string) (stored float64, la
 	if positive != "" {
 		for i, l := range m.Labels {
 			if sameLabel(l, positive) {
-				return storedLabel(m, i), [2]string{otherLabel(m, i), l}, nil
+				return train.StoredLabel(m, i), [2]string{otherLabel(m, i), l}, nil
 			}
 		}
 		return 0, labels, fault.Newf(fault.Usage, "train", job, "no row has the label %q", positive).
@@ -34,11 +35,11 @@ func binaryLabels(m *storage.PackMeta, job, positive string) (stored float64, la
 	}
 	switch len(m.Labels) {
 	case 2:
-		return storedLabel(m, 1), [2]string{m.Labels[0], m.Labels[1]}, nil
+		return train.StoredLabel(m, 1), [2]string{m.Labels[0], m.Labels[1]}, nil
 	case 1:
 		return 0, labels, fault.Newf(fault.BadInput, "train", job, "every row has the label %s: there is nothing to tell apart", m.Labels[0])
 	}
-	return 0, labels, fault.Newf(fault.BadInput, "train", job, "the data has %s distinct labels, not two", manyLabels(m)).
+	return 0, labels, fault.Newf(fault.BadInput, "train", job, "the data has %s distinct labels, not two", train.ManyLabels(m)).
 		WithHint("--positive LABEL trains one label against the rest; --label chooses the column")
 }
 

@@ -5,8 +5,10 @@ import (
 	"math"
 
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -28,14 +30,14 @@ func (t *Trained) Metrics(ctx context.Context, s *rdd.Session, p LinearPlan) (ma
 
 // trainer trains one linear model.
 type trainer struct {
-	training
+	train.Training
 	cfg    LinearConfig // with the solver that was chosen
 	plan   LinearPlan
 	meta   *pack.Meta
 	prob   *problem
 	method *solver.Method
 	st     linearState
-	stop   stopper
+	stop   train.Stopper
 	out    Trained
 	best   float64 // objective at X on all data; NaN where it is not known
 	grad   []float64
@@ -53,11 +55,11 @@ func TrainLinear(ctx context.Context, s *rdd.Session, c LinearConfig, p LinearPl
 		return nil, err
 	}
 	t := &trainer{cfg: c, plan: p, best: math.NaN()}
-	t.training = training{s: s, sum: &t.out.Summary}
+	t.Training = train.Training{Session: s, Summary: &t.out.Summary}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := loop(ctx, &t.training, &t.st, c.MaxIterations, t.iterate); err != nil {
+	if err := train.Loop(ctx, &t.Training, &t.st, c.MaxIterations, t.iterate); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx)
@@ -66,10 +68,10 @@ func TrainLinear(ctx context.Context, s *rdd.Session, c LinearConfig, p LinearPl
 // prepare loads the data and chooses solver, variables and step size.
 func (t *trainer) prepare(ctx context.Context) error {
 	var err error
-	if t.meta, err = t.plan.Rows.Meta(ctx, t.s); err != nil {
+	if t.meta, err = t.plan.Rows.Meta(ctx, t.Session); err != nil {
 		return err
 	}
-	if t.held, err = heldMeta(ctx, t.s, t.cfg.Input, t.plan.Held, t.meta); err != nil {
+	if t.held, err = train.HeldMeta(ctx, t.Session, t.cfg.Input, t.plan.Held, t.meta); err != nil {
 		return err
 	}
 	positive, labels, err := t.cfg.labels(t.meta)
@@ -81,24 +83,24 @@ func (t *trainer) prepare(ctx context.Context) error {
 		t.cfg.Solver, t.out.SolverWhy = t.cfg.choose(t.meta.Features)
 	}
 	t.method = solver.Of(t.cfg.Solver)
-	t.begins(t.meta, t.cfg.Solver)
-	t.chosenLabel(t.cfg.Input, t.meta)
+	t.Begins(t.meta, t.cfg.Solver)
+	t.ChosenLabel(t.cfg.Input, t.meta)
 	t.out.Model = t.cfg.newModel(t.meta, labels)
-	sample, err := t.plan.Sample.Run(ctx, t.s)
+	sample, err := t.plan.Sample.Run(ctx, t.Session)
 	if err != nil {
 		return err
 	}
-	m, err := t.moments(ctx, t.meta, t.plan.Moments, sample, positive)
+	m, err := t.Moments(ctx, t.meta, t.plan.Moments, sample, positive)
 	if err != nil {
 		return err
 	}
-	t.means = m.mean
+	t.means = m.Mean
 	t.prob = newProblem(t.cfg, t.method, m, positive)
 	if t.prob.mean != nil && t.meta.Layout == storage.DenseLayout {
 		t.center = t.prob.mean
 	}
 	t.grad = make([]float64, t.prob.size())
-	t.stop = stopper{rule: t.cfg.Stop, tol: t.cfg.Tol, target: t.cfg.Target, deadline: t.cfg.MaxTime, state: &t.st.Rules}
+	t.stop = train.Stopper{Rule: t.cfg.Stop, Tol: t.cfg.Tol, Target: t.cfg.Target, Deadline: t.cfg.MaxTime, State: &t.st.Rules}
 	if err := t.begin(m); err != nil {
 		return err
 	}
@@ -114,9 +116,9 @@ func (t *trainer) prepare(ctx context.Context) error {
 }
 
 // begin chooses the first point: that of a model given, or the best constant.
-func (t *trainer) begin(m moments) error {
+func (t *trainer) begin(m fold.Moments) error {
 	n := t.prob.size()
-	t.st = linearState{newState(n, t.cfg.StepSize, t.method.New()), t.cfg.width(t.method)}
+	t.st = linearState{train.NewState(n, t.cfg.StepSize, t.method.New()), t.cfg.width(t.method)}
 	switch {
 	case t.cfg.Init != nil:
 		if err := t.out.Model.sameKind(&t.cfg.Init.LinearModel); err != nil {
@@ -140,11 +142,11 @@ func (t *trainer) narrow(ctx context.Context) error {
 	p := t.prob.param(t.st.Y)
 	for t.st.Width > leastWidth {
 		p.Width = t.st.Width
-		g, err := t.plan.Loss.Run(ctx, t.s, p)
+		g, err := t.plan.Loss.Run(ctx, t.Session, p)
 		if err != nil {
 			return err
 		}
-		weight := t.s.LastInfo().Weight
+		weight := t.Session.LastInfo().Weight
 		f := t.prob.objective(t.st.Y, g.Loss, weight)
 		if g.Gap/float64(weight*t.prob.counted) <= float64(t.cfg.Tol*max(1, math.Abs(f))) {
 			break
@@ -155,14 +157,14 @@ func (t *trainer) narrow(ctx context.Context) error {
 }
 
 // constant is the intercept of the best model without features.
-func (c *LinearConfig) constant(m moments, w [2]float64) float64 {
+func (c *LinearConfig) constant(m fold.Moments, w [2]float64) float64 {
 	if w == [2]float64{} {
 		w = [2]float64{1, 1}
 	}
 	if c.Loss == Squared {
-		return m.labels / m.weight
+		return m.Labels / m.Weight
 	}
-	ones, zeros := float64(w[1]*m.labels), float64(w[0]*(m.weight-m.labels))
+	ones, zeros := float64(w[1]*m.Labels), float64(w[0]*(m.Weight-m.Labels))
 	switch {
 	case ones <= 0 || zeros <= 0:
 		return 0
@@ -197,7 +199,7 @@ func (c *LinearConfig) width(m *solver.Method) float64 {
 }
 
 // pass folds all rows at Y: into the gradient, and into what else the solver wants.
-func (t *trainer) pass(ctx context.Context) (g gradient, seen solver.Seen, err error) {
+func (t *trainer) pass(ctx context.Context) (g fold.Gradient, seen solver.Seen, err error) {
 	p := t.prob.param(t.st.Y)
 	p.Width = t.st.Width
 	seen.Few = p.Width > 0
@@ -207,11 +209,11 @@ func (t *trainer) pass(ctx context.Context) (g gradient, seen solver.Seen, err e
 	case solver.Curvatures:
 		var c curvature
 		p.Shift = t.center
-		if c, err = t.plan.Curvature.Run(ctx, t.s, p); err == nil {
-			g, seen.H = c.gradient, t.prob.hessian(c, p.Shift, t.s.LastInfo().Weight)
+		if c, err = t.plan.Curvature.Run(ctx, t.Session, p); err == nil {
+			g, seen.H = c.Gradient, t.prob.hessian(c, p.Shift, t.Session.LastInfo().Weight)
 		}
 	default:
-		g, err = t.plan.Gradient.Run(ctx, t.s, p)
+		g, err = t.plan.Gradient.Run(ctx, t.Session, p)
 	}
 	return g, seen, err
 }
@@ -225,33 +227,33 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if err != nil {
 		return err
 	}
-	info := t.s.LastInfo()
+	info := t.Session.LastInfo()
 	objective := t.prob.objective(t.st.Y, g.Loss, info.Weight)
 	it.Report("objective", objective)
-	o := t.observed(it.Number, objective, t.standardError(g.Loss, g.LossSq)/t.prob.counted)
+	o := t.Observed(it.Number, objective, t.StandardError(g.Loss, g.LossSq)/t.prob.counted)
 	if t.method.Exact {
-		if err := finiteAtFirst(t.cfg.job(), objective); it.Number == 1 && err != nil {
+		if err := train.FiniteAtFirst(t.cfg.job(), objective); it.Number == 1 && err != nil {
 			return err
 		}
-		if t.cfg.Loss == Hinge && o.exact { // what is smoothed over much may fall while the loss rises
-			t.st.Guard.lowest(t.st.Y, objective)
+		if t.cfg.Loss == Hinge && o.Exact { // what is smoothed over much may fall while the loss rises
+			t.st.Guard.Lowest(t.st.Y, objective)
 		}
-	} else if back, err := t.st.away(ctx, it, t.cfg.job(), o, t.evaluate); back || err != nil {
+	} else if back, err := t.st.Away(ctx, it, t.cfg.job(), o, t.evaluate); back || err != nil {
 		t.out.Iterations = it.Number
 		return err
 	}
 	if done, err := t.judge(ctx, it, o); done || err != nil {
 		return err
 	}
-	if stop, err := t.stopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
+	if stop, err := t.StopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
 		return err
 	}
 	before := append([]float64(nil), t.st.Y...)
 	t.prob.gradient(t.grad, t.st.Y, g, info.Weight)
 	if !t.method.Exact {
-		signal(t.s, g.Squares, info.Weight, float64(t.prob.counted*t.prob.steepness(t.grad, t.st.Y)), g.Sum, []float64{g.Coef})
+		train.Signal(t.Session, g.Squares, info.Weight, float64(t.prob.counted*t.prob.steepness(t.grad, t.st.Y)), g.Sum, []float64{g.Coef})
 	}
-	first := it.Number == 1 && o.exact && t.cfg.Init != nil
+	first := it.Number == 1 && o.Exact && t.cfg.Init != nil
 	if first && t.cfg.Init.Ended.is(&t.cfg, t.meta, objective) {
 		t.best = objective
 		t.end(it, "tolerance")
@@ -267,10 +269,10 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 		t.end(it, "tolerance")
 		return nil
 	}
-	if t.cfg.Stop == ByWeights {
-		o.hasMoved, o.moved, o.norm = true, num.Distance(before, t.st.Y), math.Sqrt(kernel.Dot(t.st.Y, t.st.Y))
-		if v := t.stop.check(o); v.stop != "" {
-			t.end(it, v.stop)
+	if t.cfg.Stop == train.ByWeights {
+		o.HasMoved, o.Moved, o.Norm = true, num.Distance(before, t.st.Y), math.Sqrt(kernel.Dot(t.st.Y, t.st.Y))
+		if v := t.stop.Check(o); v.Stop != "" {
+			t.end(it, v.Stop)
 		}
 	}
 	return nil
@@ -331,31 +333,31 @@ const slowShare = 0.02
 
 // judge applies the stop rules at the point where the pass was made; a run that
 // stops keeps that point.
-func (t *trainer) judge(ctx context.Context, it *rdd.Iteration, o observation) (done bool, err error) {
+func (t *trainer) judge(ctx context.Context, it *rdd.Iteration, o train.Observation) (done bool, err error) {
 	t.out.Iterations = it.Number
-	if t.cfg.Stop == ByWeights && t.cfg.Target == nil && t.cfg.MaxTime == 0 {
+	if t.cfg.Stop == train.ByWeights && t.cfg.Target == nil && t.cfg.MaxTime == 0 {
 		return false, nil
 	}
-	why, o, err := t.training.judge(ctx, it, &t.stop, o, t.evaluate)
+	why, o, err := t.Training.Judge(ctx, it, &t.stop, o, t.evaluate)
 	if why == "" || err != nil {
 		return false, err
 	}
-	if why == "tolerance" && t.narrower(o.objective) {
+	if why == "tolerance" && t.narrower(o.Objective) {
 		return false, nil
 	}
-	if why == "tolerance" && o.exact && t.method.Exact && t.cfg.Loss != Hinge && t.stop.mayGoOn() {
+	if why == "tolerance" && o.Exact && t.method.Exact && t.cfg.Loss != Hinge && t.stop.MayGoOn() {
 		if _, err := t.certify(ctx); err != nil || !t.out.Converged {
-			t.stop.goOn()
+			t.stop.GoOn()
 			return false, err
 		}
 	}
 	t.end(it, why)
-	if t.method.Exact && o.objective >= t.best {
+	if t.method.Exact && o.Objective >= t.best {
 		return true, nil // the last step was not one downhill
 	}
 	copy(t.st.X, t.st.Y)
-	if t.best = math.NaN(); o.exact {
-		t.best = o.objective
+	if t.best = math.NaN(); o.Exact {
+		t.best = o.Objective
 	}
 	return true, nil
 }
@@ -364,7 +366,7 @@ func (t *trainer) judge(ctx context.Context, it *rdd.Iteration, o observation) (
 // no more than the tolerance, takes that step and goes on: where the result would not
 // have converged. With an L1 penalty the gap closes slower than the error.
 func (t *trainer) goesOn(ctx context.Context) (bool, error) {
-	if !t.ahead || !t.stop.mayGoOn() {
+	if !t.ahead || !t.stop.MayGoOn() {
 		return false, nil
 	}
 	objective, err := t.certify(ctx)
@@ -372,7 +374,7 @@ func (t *trainer) goesOn(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	t.ahead = false
-	t.stop.goOn()
+	t.stop.GoOn()
 	return true, nil
 }
 
@@ -396,20 +398,20 @@ func (t *trainer) end(it *rdd.Iteration, why string) {
 
 // evaluate finds the objective at Y on all data by an uncut pass.
 func (t *trainer) evaluate(ctx context.Context, iteration int) (float64, error) {
-	began := t.s.Now()
-	g, err := t.plan.Loss.Run(ctx, t.s, t.prob.param(t.st.Y))
+	began := t.Session.Now()
+	g, err := t.plan.Loss.Run(ctx, t.Session, t.prob.param(t.st.Y))
 	if err != nil {
 		return 0, err
 	}
-	f := t.prob.objective(t.st.Y, g.Loss, t.s.LastInfo().Weight)
-	t.s.Evaluated(rdd.Evaluation{Iteration: iteration, Objective: f, Took: t.s.Now() - began})
+	f := t.prob.objective(t.st.Y, g.Loss, t.Session.LastInfo().Weight)
+	t.Session.Evaluated(rdd.Evaluation{Iteration: iteration, Objective: f, Took: t.Session.Now() - began})
 	return f, nil
 }
 
 // finish evaluates the final parameters where their objective is not known
 // and makes the model of them.
 func (t *trainer) finish(ctx context.Context) (*Trained, error) {
-	why := t.whyEnded()
+	why := t.WhyEnded()
 	if t.dual != nil && why != "interrupted" {
 		if err := t.checkDual(ctx); err != nil {
 			return nil, err
@@ -422,7 +424,7 @@ func (t *trainer) finish(ctx context.Context) (*Trained, error) {
 	p := t.prob.param(t.st.Y)
 	t.out.param, t.out.Model.Weights, t.out.Model.Intercept = p, p.W, p.Bias
 	var err error
-	t.out.Model.Quality = t.out.quality()
+	t.out.Model.Quality = train.QualityOf(&t.out.Summary)
 	t.out.Model.Ended, err = t.cfg.ended(t.meta, &t.out.Summary, t.st.Guard.Halts > 0, t.st.Held.Point != nil)
 	return &t.out, err
 }
@@ -452,7 +454,7 @@ func (t *trainer) settle(ctx context.Context, why string) error {
 		return err
 	}
 	settled := t.out.Converged && t.method.Exact
-	if point, ok := t.st.Guard.better(objective); ok && !settled && t.st.Held.Point == nil {
+	if point, ok := t.st.Guard.Better(objective); ok && !settled && t.st.Held.Point == nil {
 		copy(t.st.Y, point)
 		if objective, err = t.certify(ctx); err != nil {
 			return err
@@ -470,6 +472,6 @@ func (t *trainer) settle(ctx context.Context, why string) error {
 func (t *trainer) heldLoss(ctx context.Context) (float64, error) {
 	p := t.prob.param(t.st.Y)
 	p.W = num.Resized(p.W, t.held.Features)
-	g, err := t.plan.HeldLoss.Run(ctx, t.s, p)
+	g, err := t.plan.HeldLoss.Run(ctx, t.Session, p)
 	return g.Loss / t.prob.counted, err
 }

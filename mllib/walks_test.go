@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
 )
 
 // walkRows writes rows of random walks: columns that are nearly alike, more of them than
@@ -43,15 +44,15 @@ func TestWideWalks(t *testing.T) {
 	c := defaults(walkRows(t, 120, 160))
 	c.Loss, c.Reg, c.Alpha, c.Tol = Squared, 0.5, 1, 1e-7
 	c.Solver = solver.CD
-	lasso := train(t, c)
-	if !lasso.Converged || lasso.GapBy != ByDuality {
+	lasso := fitted(t, c)
+	if !lasso.Converged || lasso.GapBy != train.ByDuality {
 		t.Errorf("lasso by cd: gap %g by %s after %d", lasso.Gap, lasso.GapBy, lasso.Iterations)
 	}
 	c.Reg, c.Alpha = 0.01, 0
 	c.Solver = solver.Newton
-	exact := train(t, c)
+	exact := fitted(t, c)
 	c.Solver, c.MaxIterations = solver.SDCA, 300
-	ridge := train(t, c)
+	ridge := fitted(t, c)
 	if above := ridge.Objective - exact.Objective; !(above <= ridge.Gap*(1+1e-6)+1e-9) || ridge.Objective > 1e3*math.Max(1, exact.Objective) {
 		t.Errorf("ridge by sdca: %g above newton's %g, gap %g", above, exact.Objective, ridge.Gap)
 	}

@@ -72,9 +72,9 @@ func TestAWeightIsThatManyRows(t *testing.T) {
 						continue // Sqrt and Adam end near the optimum only
 					}
 					t.Run(fmt.Sprint(times, loss, method, balanced), func(t *testing.T) {
-						want := train(t, c)
+						want := fitted(t, c)
 						c.Data, c.Input.Weight = []string{weights}, "w"
-						got := train(t, c)
+						got := fitted(t, c)
 						slack := 1e-6
 						if loss == Hinge {
 							slack = 1e-4
@@ -198,7 +198,7 @@ func TestCutWeights(t *testing.T) {
 	weights, repeated := weighed(t, 6000, 4, 2, 1)
 	c := defaults(repeated)
 	c.Input.Label, c.Positive, c.Solver = "y", "1", solver.Newton
-	want := train(t, c).Objective
+	want := fitted(t, c).Objective
 	c.Data, c.Input.Weight, c.Solver, c.MaxIterations, c.Tol = []string{weights}, "w", solver.Nesterov, 300, 1e-7
 	cfg, err := volley.ParseConfig("--sync", "absp", "--executors", "4", "--pace", "static:3,1,1,1", "--clock", "virtual", "--sync-ratio", "0.5", "--data-dir", t.TempDir())
 	if err != nil {
@@ -273,7 +273,7 @@ func TestNumberedWeights(t *testing.T) {
 	}
 	c := defaults(path("trained")[0])
 	c.Input.Label, c.Input.Weight = "0", "2"
-	m := train(t, c).Model
+	m := fitted(t, c).Model
 	predict := func(name string, in rdd.Input) string {
 		var out strings.Builder
 		if _, err := m.Predict(context.Background(), in, path(name), &out); err != nil {
@@ -315,10 +315,10 @@ func TestHardlyAnyWeight(t *testing.T) {
 	}
 	c := defaults(path)
 	c.Input.Label, c.Input.Weight, c.Solver = "y", "w", solver.Newton
-	want := train(t, c).Objective
+	want := fitted(t, c).Objective
 	for _, method := range []Solver{solver.Descent, solver.Nesterov, solver.SDCA} {
 		c.Solver, c.Standardize, c.Reg = method, false, 0.01
-		if got := train(t, c).Objective; got > want+0.01 {
+		if got := fitted(t, c).Objective; got > want+0.01 {
 			t.Errorf("%s ends at %v, the least is %v", method, got, want)
 		}
 	}

@@ -1,12 +1,12 @@
-package mllib
+package train
 
 import "github.com/volley-engine/volley/rdd"
 
-// sampleRows is how many rows the curvature is estimated from.
-const sampleRows = 4096
+// SampleRows is how many rows the curvature is estimated from.
+const SampleRows = 4096
 
-// packing says how rows become splits.
-type packing struct {
+// Packing says how rows become splits.
+type Packing struct {
 	Input           rdd.Input
 	Data            []string
 	Splits          int
@@ -14,8 +14,8 @@ type packing struct {
 	Random, Float32 bool
 }
 
-// rows packs the rows to train on.
-func (p packing) rows(g *rdd.Graph) rdd.Packed[rdd.Point] {
+// Rows packs the rows to train on.
+func (p Packing) Rows(g *rdd.Graph) rdd.Packed[rdd.Point] {
 	options := []rdd.PackOption{rdd.Splits(p.Splits), rdd.Seed(p.Seed), rdd.Columns(p.Input.Features, p.Input.IndexBase-1)}
 	if p.Random {
 		options = append(options, rdd.RandomAssign())
@@ -26,12 +26,12 @@ func (p packing) rows(g *rdd.Graph) rdd.Packed[rdd.Point] {
 	return rdd.Pack(rdd.Points(g, p.Input, p.Data...), options...)
 }
 
-// heldOut packs the rows that are held out of training to stop by; nothing is
+// HeldOut packs the rows that are held out of training to stop by; nothing is
 // declared where there are none.
-func (p packing) heldOut(g *rdd.Graph) (rows rdd.Packed[rdd.Point], any bool) {
+func (p Packing) HeldOut(g *rdd.Graph) (rows rdd.Packed[rdd.Point], any bool) {
 	if p.Input.Fold.Stop == 0 {
 		return rows, false
 	}
 	p.Input.Fold.Stopping = true
-	return p.rows(g), true
+	return p.Rows(g), true
 }

@@ -1,45 +1,45 @@
-package mllib
+package train
 
 import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 )
 
-// state is everything that one iteration hands to the next. What the solver keeps is its
+// State is everything that one iteration hands to the next. What the solver keeps is its
 // own.
-type state struct {
+type State struct {
 	solver.Point
 	Solver solver.Solver
-	Rules  stopState
+	Rules  StopState
 	Held   heldState
 	Guard  guardState
 }
 
-// newState begins with zeros.
-func newState(variables int, step float64, s solver.Solver) state {
-	return state{Point: solver.Point{X: make([]float64, variables), Y: make([]float64, variables), Step: step}, Solver: s}
+// NewState begins with zeros.
+func NewState(variables int, step float64, s solver.Solver) State {
+	return State{Point: solver.Point{X: make([]float64, variables), Y: make([]float64, variables), Step: step}, Solver: s}
 }
 
 // Parameters are the points that the solver stands at.
-func (s *state) Parameters() [][]float64 { return [][]float64{s.X, s.Y} }
+func (s *State) Parameters() [][]float64 { return [][]float64{s.X, s.Y} }
 
 // stateVectors is how many vectors a state has beside its solver's.
 const stateVectors = 7
 
 // MarshalBinary lays the state out as floats, so that it costs little to
 // commit: first what the solver keeps.
-func (s state) MarshalBinary() ([]byte, error) {
+func (s State) MarshalBinary() ([]byte, error) {
 	return num.PutPair(s.Solver.MarshalBinary, func() ([]byte, error) {
-		return num.PutVectors(nil, []float64{s.Step, s.Held.Least, s.Held.Since}, s.X, s.Y, s.Held.Point, s.Guard.Point, s.Guard.floats(), s.Rules.floats()), nil
+		return num.PutVectors(nil, []float64{s.Step, s.Held.Least, s.Held.Since}, s.X, s.Y, s.Held.Point, s.Guard.Point, s.Guard.floats(), s.Rules.Floats()), nil
 	})
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote, by a solver of the same kind.
-func (s *state) UnmarshalBinary(raw []byte) error {
+func (s *State) UnmarshalBinary(raw []byte) error {
 	return num.GetPair(raw, s.Solver.UnmarshalBinary, s.set)
 }
 
-func (s *state) set(raw []byte) error {
+func (s *State) set(raw []byte) error {
 	v, err := num.GetVectors(raw, stateVectors)
 	if err == nil && (len(v) != stateVectors || len(v[0]) != 3 || len(v[5]) != len(s.Guard.floats())) {
 		err = num.ErrCutShort
@@ -50,5 +50,5 @@ func (s *state) set(raw []byte) error {
 	s.Step, s.Held.Least, s.Held.Since = v[0][0], v[0][1], v[0][2]
 	s.X, s.Y, s.Held.Point, s.Guard.Point = v[1], v[2], v[3], v[4]
 	s.Guard.setFloats(v[5])
-	return s.Rules.setFloats(v[6])
+	return s.Rules.SetFloats(v[6])
 }

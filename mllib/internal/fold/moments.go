@@ -1,4 +1,4 @@
-package mllib
+package fold
 
 import (
 	"math"
@@ -8,28 +8,28 @@ import (
 	"github.com/volley-engine/volley/storage"
 )
 
-// momentsParam is the parameter of the pass that sums moments: the number of
+// MomentsParam is the parameter of the pass that sums moments: the number of
 // features, and the label that counts as 1.
-type momentsParam struct {
+type MomentsParam struct {
 	Features int
 	Positive float64
 	Shift    []float64 // that moments are taken about; nil is zero
 }
 
-// near is a row of dense data, about which its moments lose no digits to how far it
+// Near is a row of dense data, about which its moments lose no digits to how far it
 // lies from zero.
-func near(meta *storage.PackMeta, sample []rdd.Point) []float64 {
+func Near(meta *storage.PackMeta, sample []rdd.Point) []float64 {
 	if meta.Layout != storage.DenseLayout || len(sample) == 0 {
 		return nil
 	}
 	return sample[0].Values
 }
 
-// momentsAggregator sums x and x² by feature, and, in Coef, labels: those of
+// MomentsAggregator sums x and x² by feature, and, in Coef, labels: those of
 // rows that count as 1, or, of a regression, their values; all times the rows'
 // weights.
-func momentsAggregator(regression bool) rdd.Aggregator[momentsParam, rdd.Point, gradient] {
-	add := func(g gradient, p momentsParam, b *rdd.Batch) gradient {
+func MomentsAggregator(regression bool) rdd.Aggregator[MomentsParam, rdd.Point, Gradient] {
+	add := func(g Gradient, p MomentsParam, b *rdd.Batch) Gradient {
 		for _, r := range b.Rows {
 			switch {
 			case regression:
@@ -46,11 +46,11 @@ func momentsAggregator(regression bool) rdd.Aggregator[momentsParam, rdd.Point, 
 		}
 		return g
 	}
-	return rdd.Aggregator[momentsParam, rdd.Point, gradient]{
-		Zero:     func(p momentsParam) gradient { return gradient{Sum: make([]float64, 2*p.Features)} },
+	return rdd.Aggregator[MomentsParam, rdd.Point, Gradient]{
+		Zero:     func(p MomentsParam) Gradient { return Gradient{Sum: make([]float64, 2*p.Features)} },
 		AddBatch: add,
-		Merge:    mergeGradient,
-		Scale:    scaleGradient,
+		Merge:    MergeGradient,
+		Scale:    ScaleGradient,
 		Weighted: true,
 	}
 }
@@ -88,23 +88,23 @@ func addSquares[T kernel.Float](sum, square, shift []float64, b *rdd.Batch, x []
 	}
 }
 
-// moments are those of the features, and what is known of labels.
-type moments struct {
-	weight   float64 // of all rows
-	labels   float64 // of rows that count as 1, or the sum of labels
-	mean     []float64
-	variance []float64 // population
+// Moments are those of the features, and what is known of labels.
+type Moments struct {
+	Weight   float64 // of all rows
+	Labels   float64 // of rows that count as 1, or the sum of labels
+	Mean     []float64
+	Variance []float64 // population
 }
 
-// momentsOf are the moments of rows that weigh so much from their sums about a shift.
-func momentsOf(weight float64, g gradient, shift []float64) moments {
+// MomentsOf are the moments of rows that weigh so much from their sums about a shift.
+func MomentsOf(weight float64, g Gradient, shift []float64) Moments {
 	d := len(g.Sum) / 2
-	m := moments{weight: weight, labels: g.Coef, mean: make([]float64, d), variance: make([]float64, d)}
+	m := Moments{Weight: weight, Labels: g.Coef, Mean: make([]float64, d), Variance: make([]float64, d)}
 	for j := range d {
 		mean := g.Sum[j] / weight
-		m.variance[j] = max(0, math.FMA(-mean, mean, g.Sum[d+j]/weight))
-		if m.mean[j] = mean; shift != nil {
-			m.mean[j] += shift[j]
+		m.Variance[j] = max(0, math.FMA(-mean, mean, g.Sum[d+j]/weight))
+		if m.Mean[j] = mean; shift != nil {
+			m.Mean[j] += shift[j]
 		}
 	}
 	return m

@@ -1,4 +1,4 @@
-package mllib
+package fold
 
 import (
 	"math"
@@ -7,17 +7,17 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
-// softmaxSums are the sums over some rows of loss, squared loss, rows whose label has
+// ClassSums are the sums over some rows of loss, squared loss, rows whose label has
 // the highest margin, the loss's derivatives by margin, and by weight.
-type softmaxSums struct {
+type ClassSums struct {
 	Loss, LossSq, Right float64
-	Squares             float64 // as gradient's
+	Squares             float64 // as Gradient's
 	Coef                []float64
 	Sum                 []float64 // D × K
 }
 
-// takeNumber adds a row whose prediction is z[0], which becomes the derivative.
-func (s *softmaxSums) takeNumber(z []float64, y, weight float64) {
+// TakeNumber adds a row whose prediction is z[0], which becomes the derivative.
+func (s *ClassSums) TakeNumber(z []float64, y, weight float64) {
 	z[0] -= y
 	loss := float64(weight*float64(z[0]*z[0])) / 2
 	z[0] *= weight
@@ -26,13 +26,13 @@ func (s *softmaxSums) takeNumber(z []float64, y, weight float64) {
 }
 
 // MarshalBinary lays the sums out as floats.
-func (s softmaxSums) MarshalBinary() ([]byte, error) {
+func (s ClassSums) MarshalBinary() ([]byte, error) {
 	out := make([]byte, 0, 8*(len(s.Sum)+len(s.Coef)+5))
 	return num.PutFloats(out, []float64{s.Loss, s.LossSq, s.Right, s.Squares, float64(len(s.Coef))}, s.Coef, s.Sum), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
-func (s *softmaxSums) UnmarshalBinary(raw []byte) error {
+func (s *ClassSums) UnmarshalBinary(raw []byte) error {
 	v, err := num.GetFloats(raw, 5)
 	if err != nil {
 		return err
@@ -45,17 +45,17 @@ func (s *softmaxSums) UnmarshalBinary(raw []byte) error {
 	return nil
 }
 
-// close notes the squared length of a split's mean gradient.
-func (s softmaxSums) close(rows float64) softmaxSums {
+// Close notes the squared length of a split's mean gradient.
+func (s ClassSums) Close(rows float64) ClassSums {
 	if s.Squares = 0; rows > 0 {
 		s.Squares = num.SquaredLength(s.Sum, s.Coef) / rows
 	}
 	return s
 }
 
-// take adds a row of margins, of which z becomes the derivatives; k is its class. A row
+// Take adds a row of margins, of which z becomes the derivatives; k is its class. A row
 // of no class weighs nothing.
-func (s *softmaxSums) take(z []float64, k int, weight float64) {
+func (s *ClassSums) Take(z []float64, k int, weight float64) {
 	top, best := z[0], 0
 	for c, v := range z {
 		if v > top {
@@ -90,17 +90,19 @@ func (s *softmaxSums) take(z []float64, k int, weight float64) {
 	}
 }
 
-// softmaxRows is how many rows are in work at a time.
-const softmaxRows = 128
+// BlockRows is how many rows are in work at a time.
+const BlockRows = 128
 
-func mergeClasses(a, b softmaxSums) softmaxSums {
+// MergeClasses adds b to a.
+func MergeClasses(a, b ClassSums) ClassSums {
 	a.Loss, a.LossSq, a.Right, a.Squares = a.Loss+b.Loss, a.LossSq+b.LossSq, a.Right+b.Right, a.Squares+b.Squares
 	kernel.Add(b.Coef, a.Coef)
 	kernel.Add(b.Sum, a.Sum)
 	return a
 }
 
-func scaleClasses(a softmaxSums, by float64) softmaxSums {
+// ScaleClasses makes the sums stand for `by` times as many rows.
+func ScaleClasses(a ClassSums, by float64) ClassSums {
 	a.Loss, a.LossSq, a.Right = a.Loss*by, a.LossSq*by, a.Right*by
 	kernel.Scale(by, a.Coef)
 	kernel.Scale(by, a.Sum)

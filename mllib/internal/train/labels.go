@@ -1,4 +1,4 @@
-package mllib
+package train
 
 import (
 	"strconv"
@@ -6,14 +6,14 @@ import (
 	"github.com/volley-engine/volley/storage"
 )
 
-func manyLabels(m *storage.PackMeta) string {
+func ManyLabels(m *storage.PackMeta) string {
 	if len(m.Labels) == 0 {
 		return "very many"
 	}
 	return strconv.Itoa(len(m.Labels))
 }
 
-func storedLabel(m *pack.Meta, i int) float64 {
+func StoredLabel(m *storage.PackMeta, i int) float64 {
 	if m.TextLabels {
 		return float64(i)
 	}

@@ -1,4 +1,4 @@
-package mllib
+package train
 
 import (
 	"context"
@@ -28,9 +28,9 @@ func (h *heldState) observe(loss float64, point []float64, patience int) (stop b
 	return h.Since >= float64(patience)
 }
 
-// heldMeta describes the rows held out, whose labels have to be those of training; nil
+// HeldMeta describes the rows held out, whose labels have to be those of training; nil
 // where there are none.
-func heldMeta(ctx context.Context, s *rdd.Session, in rdd.Input, rows rdd.Packed[rdd.Point], train *pack.Meta) (*pack.Meta, error) {
+func HeldMeta(ctx context.Context, s *rdd.Session, in rdd.Input, rows rdd.Packed[rdd.Point], train *storage.PackMeta) (*storage.PackMeta, error) {
 	if in.Fold.Stop == 0 {
 		return nil, nil
 	}
@@ -45,9 +45,9 @@ func heldMeta(ctx context.Context, s *rdd.Session, in rdd.Input, rows rdd.Packed
 	return meta, nil
 }
 
-// stopsEarly finds the loss on the rows held out, if there are any, and reports whether
+// StopsEarly finds the loss on the rows held out, if there are any, and reports whether
 // it is time to stop.
-func (t *training) stopsEarly(ctx context.Context, it *rdd.Iteration, held *pack.Meta, h *heldState, point []float64, patience int,
+func (t *Training) StopsEarly(ctx context.Context, it *rdd.Iteration, held *storage.PackMeta, h *heldState, point []float64, patience int,
 	lossOf func(context.Context) (float64, error)) (bool, error) {
 	if held == nil {
 		return false, nil
@@ -56,12 +56,12 @@ func (t *training) stopsEarly(ctx context.Context, it *rdd.Iteration, held *pack
 	if err != nil {
 		return false, err
 	}
-	mean := loss / t.s.LastInfo().Weight
+	mean := loss / t.Session.LastInfo().Weight
 	it.Report("validation_loss", mean)
 	if math.IsNaN(mean) || !h.observe(mean, point, patience) {
 		return false, nil
 	}
-	t.sum.StoppedBy = "validation"
+	t.Summary.StoppedBy = "validation"
 	it.Stop()
 	return true, nil
 }

@@ -1,4 +1,4 @@
-package mllib
+package train
 
 import (
 	"math"
@@ -7,10 +7,10 @@ import (
 	"github.com/volley-engine/volley/rdd"
 )
 
-// signal lets the engine know how far apart the mean gradients of a step's splits
+// Signal lets the engine know how far apart the mean gradients of a step's splits
 // lay, from the sums that the step came to, and how long the gradient of the
 // objective was, all per unit of the rows' weight.
-func signal(s *rdd.Session, squares, weight, norm float64, sums ...[]float64) {
+func Signal(s *rdd.Session, squares, weight, norm float64, sums ...[]float64) {
 	mean := num.SquaredLength(sums...) / float64(weight*weight)
 	s.Signal(math.Sqrt(max(0, squares/weight-mean)), norm)
 }

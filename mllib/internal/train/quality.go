@@ -1,4 +1,4 @@
-package mllib
+package train
 
 import (
 	"math"
@@ -26,23 +26,23 @@ type Quality struct {
 	Converged bool    `json:"converged"`
 }
 
-// quality returns what is known; nil is nothing.
-func (s *Summary) quality() *Quality {
+// QualityOf returns what is known; nil is nothing.
+func QualityOf(s *Summary) *Quality {
 	if !num.Finite(s.Gap) || !num.Finite(s.Objective) {
 		return nil
 	}
 	return &Quality{Objective: s.Objective, Gap: s.Gap, GapBy: s.GapBy, Tolerance: s.tolerance, Converged: s.Converged}
 }
 
-// atMost takes the objective for a bound, where others are worse: no loss is below zero.
-func (s *Summary) atMost(objective float64) {
+// AtMost takes the objective for a bound, where others are worse: no loss is below zero.
+func AtMost(s *Summary, objective float64) {
 	if s.Gap > objective {
 		s.Gap, s.GapBy = objective, ByDuality
 	}
 }
 
-// judgedBy notes whether the gap is within a tolerance.
-func (s *Summary) judgedBy(tol float64) {
+// JudgedBy notes whether the gap is within a tolerance.
+func JudgedBy(s *Summary, tol float64) {
 	s.tolerance = tol
 	s.Converged = s.Gap <= float64(tol*max(1, math.Abs(s.Objective)))
 }

@@ -1,4 +1,4 @@
-package mllib
+package train
 
 import (
 	"context"
@@ -39,8 +39,8 @@ const (
 	mostHalts  = 200
 )
 
-// finiteAtFirst refuses data on which the loss cannot be computed at all.
-func finiteAtFirst(job string, objective float64) error {
+// FiniteAtFirst refuses data on which the loss cannot be computed at all.
+func FiniteAtFirst(job string, objective float64) error {
 	if num.Finite(objective) {
 		return nil
 	}
@@ -48,23 +48,23 @@ func finiteAtFirst(job string, objective float64) error {
 		WithHint("scale columns: --scale standard, or --standardize")
 }
 
-// away reports whether a run has come to a place that is none to go on from, and takes
+// Away reports whether a run has come to a place that is none to go on from, and takes
 // it back. Where the objective is an estimate, evaluate finds it.
-func (s *state) away(ctx context.Context, it *rdd.Iteration, job string, o observation,
+func (s *State) Away(ctx context.Context, it *rdd.Iteration, job string, o Observation,
 	evaluate func(context.Context, int) (float64, error)) (back bool, err error) {
 	g := &s.Guard
 	if g.Point == nil {
-		if !o.exact { // a limit is to be that of all data
-			if o.objective, err = evaluate(ctx, it.Number); err != nil {
+		if !o.Exact { // a limit is to be that of all data
+			if o.Objective, err = evaluate(ctx, it.Number); err != nil {
 				return false, err
 			}
-			o.exact = true
+			o.Exact = true
 		}
-		g.Start, g.Next = o.objective, firstLook
-		g.note(s.Y, o.objective, o.exact)
-		return false, finiteAtFirst(job, o.objective)
+		g.Start, g.Next = o.Objective, firstLook
+		g.Note(s.Y, o.Objective, o.Exact)
+		return false, FiniteAtFirst(job, o.Objective)
 	}
-	f, exact := o.objective, o.exact
+	f, exact := o.Objective, o.Exact
 	limit := math.FMA(awayShare, math.Abs(g.Start), g.Start)
 	grown := !(f <= limit+float64(awayErrors*o.stderr))
 	if !exact && (grown || float64(it.Number) >= g.Next) {
@@ -75,7 +75,7 @@ func (s *state) away(ctx context.Context, it *rdd.Iteration, job string, o obser
 		g.Next = max(g.Next, 2*float64(it.Number))
 	}
 	if exact && f < g.F || exact && g.Sure == 0 && f <= limit {
-		g.note(s.Y, f, true)
+		g.Note(s.Y, f, true)
 	}
 	if !grown {
 		return false, nil
@@ -83,8 +83,8 @@ func (s *state) away(ctx context.Context, it *rdd.Iteration, job string, o obser
 	return true, s.returns(it, job)
 }
 
-// note takes a point for the best.
-func (g *guardState) note(point []float64, f float64, sure bool) {
+// Note takes a point for the best.
+func (g *guardState) Note(point []float64, f float64, sure bool) {
 	g.Point, g.F = append(g.Point[:0], point...), f
 	if g.Sure = 0; sure {
 		g.Sure = 1
@@ -93,13 +93,13 @@ func (g *guardState) note(point []float64, f float64, sure bool) {
 
 // returns takes the run back to the best point, with half the step and nothing of what
 // it remembered.
-func (s *state) returns(it *rdd.Iteration, job string) error {
+func (s *State) returns(it *rdd.Iteration, job string) error {
 	g := &s.Guard
 	if g.Halts++; g.Halts > mostHalts {
 		return fault.Newf(fault.BadInput, "train", job, "the objective grows, however small the steps").
 			WithHint("scale columns: --scale standard, or --standardize")
 	}
-	s.Rules = stopState{} // what stood still is where the run returns to
+	s.Rules = StopState{} // what stood still is where the run returns to
 	copy(s.Y, g.Point)
 	copy(s.X, g.Point)
 	s.Step /= 2
@@ -108,15 +108,15 @@ func (s *state) returns(it *rdd.Iteration, job string) error {
 	return nil
 }
 
-// lowest takes a point for the best whose objective on all data is the least so far.
-func (g *guardState) lowest(point []float64, f float64) {
+// Lowest takes a point for the best whose objective on all data is the least so far.
+func (g *guardState) Lowest(point []float64, f float64) {
 	if g.Point == nil || f < g.F {
-		g.note(point, f, true)
+		g.Note(point, f, true)
 	}
 }
 
-// better returns the best point that was seen on all data, if the objective is less
+// Better returns the best point that was seen on all data, if the objective is less
 // there than f.
-func (g *guardState) better(f float64) (point []float64, ok bool) {
+func (g *guardState) Better(f float64) (point []float64, ok bool) {
 	return g.Point, g.Sure == 1 && (g.F < f || !num.Finite(f))
 }
