@@ -14,6 +14,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/input"
 	"github.com/volley-engine/volley/storage/input/rows"
@@ -36,17 +37,17 @@ type FactorModel struct {
 }
 
 type factorFile struct {
-	modelHead
+	model.Head
 	*FactorModel
 }
 
 // Save writes the model's directory.
 func (m *FactorModel) Save(dir string, overwrite bool) error {
-	return save(dir, overwrite, factorFile{modelHead{modelVersion, "als"}, m}, slices.Concat(m.users.IDs, m.users.At, m.items.IDs, m.items.At, m.seen.numbers()))
+	return model.Save(dir, overwrite, factorFile{model.Head{Version: model.Version, Job: "als"}, m}, slices.Concat(m.users.IDs, m.users.At, m.items.IDs, m.items.At, m.seen.numbers()))
 }
 
 // factorKind is what is known of factorizations.
-var factorKind = modelKind{Is: jobIs("als"), Load: func(dir string, raw []byte) (Model, *storage.Prepared, error) {
+var factorKind = model.Kind{Is: model.JobIs("als"), Load: func(dir string, raw []byte) (model.Model, *storage.Prepared, error) {
 	m := &FactorModel{}
 	err := m.load(dir, raw)
 	return m, nil, err
@@ -66,7 +67,7 @@ func (m *FactorModel) load(dir string, raw []byte) error {
 	if m.Seen > 0 {
 		count += m.Users + int(m.Seen)
 	}
-	v, err := loadNumbers(dir, count)
+	v, err := model.LoadNumbers(dir, count)
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ const rankedTop = 10
 // not have, are those that the data says are liked: the mean average precision, and the
 // normalized discounted gain.
 func (m *FactorModel) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
-	var all []scored
+	var all []model.Scored
 	cold := 0.0
 	liked := map[float64]map[float64]bool{}
 	columns := ratingColumns(m.User, m.Item, m.Rating)
@@ -176,7 +177,7 @@ func (m *FactorModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 			cold++
 			return nil
 		}
-		all = append(all, scored{z, v[2], 1})
+		all = append(all, model.Scored{Z: z, Y: v[2], Weight: 1})
 		if m.Implicit && v[2] > 0 {
 			if liked[v[0]] == nil {
 				liked[v[0]] = map[float64]bool{}
@@ -192,7 +193,7 @@ func (m *FactorModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 	if m.Implicit {
 		out["map_at_10"], out["ndcg_at_10"] = m.ranking(liked)
 	} else if len(all) > 0 {
-		r := regressionMetrics(all)
+		r := model.RegressionMetrics(all)
 		out["rmse"], out["mae"] = r["rmse"], r["mae"]
 	}
 	return out, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/fold"
+	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/input"
 	"github.com/volley-engine/volley/storage/input/rows"
@@ -34,22 +35,22 @@ type KMeansModel struct {
 	Prepared *input.Prepared `json:"preparation,omitempty"`
 }
 
-func (m *KMeansModel) known() known {
-	return known{m.Features, m.IndexBase, m.Label, m.Weight, m.Prepared}
+func (m *KMeansModel) known() model.Known {
+	return model.Known{Features: m.Features, IndexBase: m.IndexBase, Label: m.Label, Weight: m.Weight, Prepared: m.Prepared}
 }
 
 type kmeansFile struct {
-	modelHead
+	model.Head
 	*KMeansModel
 }
 
 // Save writes the model's directory.
 func (m *KMeansModel) Save(dir string, overwrite bool) error {
-	return save(dir, overwrite, kmeansFile{modelHead{modelVersion, "kmeans"}, m}, m.Centres)
+	return model.Save(dir, overwrite, kmeansFile{model.Head{Version: model.Version, Job: "kmeans"}, m}, m.Centres)
 }
 
 // kmeansKind is what is known of clusterings.
-var kmeansKind = modelKind{Is: jobIs("kmeans"), Load: func(dir string, raw []byte) (Model, *storage.Prepared, error) {
+var kmeansKind = model.Kind{Is: model.JobIs("kmeans"), Load: func(dir string, raw []byte) (model.Model, *storage.Prepared, error) {
 	m := &KMeansModel{}
 	err := m.load(dir, raw)
 	return m, m.Prepared, err
@@ -62,20 +63,20 @@ func (m *KMeansModel) load(dir string, raw []byte) (err error) {
 	if _, err := ParseDistance(string(m.Distance)); err != nil || m.K < 1 || m.Features < 0 || m.K > 1<<30 || m.Features > 1<<30 {
 		return fault.Newf(fault.Corrupt, "read", "model.json", "%d centres of %d features by %q distance cannot be", m.K, m.Features, m.Distance)
 	}
-	m.Centres, err = loadNumbers(dir, m.K*m.Features)
+	m.Centres, err = model.LoadNumbers(dir, m.K*m.Features)
 	return err
 }
 
 // eachBatch reads data as the model was trained on it, in input order.
 func (m *KMeansModel) eachBatch(ctx context.Context, in rdd.Input, uris []string, yield func(b *rdd.Batch) error) error {
 	if in.Label == "" && !in.NoLabel {
-		in.NoLabel = m.Label == "" || !m.known().hasLabel(in, uris)
+		in.NoLabel = m.Label == "" || !m.known().HasLabel(in, uris)
 	}
-	src, err := m.known().open(in, uris)
+	src, err := m.known().Open(in, uris)
 	if err != nil {
 		return err
 	}
-	columns, err := alignedPlaces(m.Names, src.FeatureNames(), uris)
+	columns, err := model.AlignedPlaces(m.Names, src.FeatureNames(), uris)
 	if err != nil {
 		return err
 	}
@@ -210,7 +211,7 @@ func (m *KMeansModel) Evaluate(ctx context.Context, in rdd.Input, uris []string)
 		total += n
 	}
 	if err == nil {
-		err = weighsNothing(read, total, uris)
+		err = model.WeighsNothing(read, total, uris)
 	}
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/storage"
@@ -37,8 +38,8 @@ type LinearModel struct {
 	Prepared *input.Prepared `json:"preparation,omitempty"`
 }
 
-func (m *LinearModel) known() known {
-	return known{m.Features, m.IndexBase, m.Label, m.Weight, m.Prepared}
+func (m *LinearModel) known() model.Known {
+	return model.Known{Features: m.Features, IndexBase: m.IndexBase, Label: m.Label, Weight: m.Weight, Prepared: m.Prepared}
 }
 
 type linearFile struct {
@@ -48,11 +49,11 @@ type linearFile struct {
 
 // Save writes the model's directory.
 func (m *LinearModel) Save(dir string, overwrite bool) error {
-	return save(dir, overwrite, linearFile{modelVersion, m}, m.Weights)
+	return model.Save(dir, overwrite, linearFile{model.Version, m}, m.Weights)
 }
 
 // linearKind is what is known of linear models.
-var linearKind = modelKind{Is: isLinear, Load: func(dir string, raw []byte) (Model, *storage.Prepared, error) {
+var linearKind = model.Kind{Is: isLinear, Load: func(dir string, raw []byte) (model.Model, *storage.Prepared, error) {
 	m := &LinearModel{}
 	err := m.load(dir, raw)
 	return m, m.Prepared, err
@@ -75,7 +76,7 @@ func (m *LinearModel) load(dir string, raw []byte) (err error) {
 			return err
 		}
 	}
-	m.Weights, err = loadNumbers(dir, m.Features)
+	m.Weights, err = model.LoadNumbers(dir, m.Features)
 	return err
 }
 

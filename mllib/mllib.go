@@ -1,6 +1,7 @@
 package mllib
 
 import (
+	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/mllib/internal/train"
 )
@@ -20,19 +21,19 @@ func ParseSolver(name string) (Solver, error) { return solver.Parse(name) }
 
 // kinds are those of all models that a program can read. Linear models are asked last:
 // their jobs may have any name.
-var kinds = []modelKind{softmaxKind, kmeansKind, factorKind, networkKind, linearKind}
+var kinds = []model.Kind{softmaxKind, kmeansKind, factorKind, networkKind, linearKind}
 
 // LoadModel reads a model's directory.
-func LoadModel(dir string) (Model, error) { return load(dir, kinds) }
+func LoadModel(dir string) (model.Model, error) { return model.Load(dir, kinds) }
 
 // LoadLinear reads the directory of a linear model.
 func LoadLinear(dir string) (*LinearModel, error) {
-	return loadAs[*LinearModel](dir, "linear", kinds)
+	return model.LoadAs[*LinearModel](dir, "linear", kinds)
 }
 
 // BeginWith reads the directory of a linear model to begin with.
 func BeginWith(dir string) (*Beginning, error) {
-	m, err := loadAs[*LinearModel](dir, "linear", kinds)
+	m, err := model.LoadAs[*LinearModel](dir, "linear", kinds)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func BeginWith(dir string) (*Beginning, error) {
 
 // BeginWithClasses reads the directory of a multinomial model to begin with.
 func BeginWithClasses(dir string) (*ClassBeginning, error) {
-	m, err := loadAs[*SoftmaxModel](dir, "multinomial", kinds)
+	m, err := model.LoadAs[*SoftmaxModel](dir, "multinomial", kinds)
 	if err != nil {
 		return nil, err
 	}
@@ -73,3 +74,10 @@ const (
 
 // ParseStopRule is the rule of a name.
 func ParseStopRule(name string) (StopRule, error) { return train.ParseStopRule(name) }
+
+// Model is what a training job comes to.
+type Model = model.Model
+
+// CanSave reports whether a model may be saved to a directory, before there is
+// one to save.
+func CanSave(dir string, overwrite bool) error { return model.CanSave(dir, overwrite) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage"
 )
@@ -16,7 +17,7 @@ import (
 // NetworkModel is a fully connected network. A saved one is plain data, as a
 // LinearModel's.
 type NetworkModel struct {
-	rowModel
+	model.RowModel
 	Layers     []int      `json:"layers"` // sizes, the input's first
 	Activation Activation `json:"activation"`
 
@@ -24,17 +25,17 @@ type NetworkModel struct {
 }
 
 type networkFile struct {
-	modelHead
+	model.Head
 	*NetworkModel
 }
 
 // Save writes the model's directory.
 func (m *NetworkModel) Save(dir string, overwrite bool) error {
-	return save(dir, overwrite, networkFile{modelHead{modelVersion, "mlp"}, m}, m.numbers)
+	return model.Save(dir, overwrite, networkFile{model.Head{Version: model.Version, Job: "mlp"}, m}, m.numbers)
 }
 
 // networkKind is what is known of networks.
-var networkKind = modelKind{Is: jobIs("mlp"), Load: func(dir string, raw []byte) (Model, *storage.Prepared, error) {
+var networkKind = model.Kind{Is: model.JobIs("mlp"), Load: func(dir string, raw []byte) (model.Model, *storage.Prepared, error) {
 	m := &NetworkModel{}
 	err := m.load(dir, raw)
 	return m, m.Prepared, err
@@ -52,7 +53,7 @@ func (m *NetworkModel) load(dir string, raw []byte) (err error) {
 	if bad {
 		return fault.Newf(fault.Corrupt, "read", "model.json", "layers of %v units, %d labels and activation %q do not fit", m.Layers, len(m.Labels), m.Activation)
 	}
-	m.numbers, err = loadNumbers(dir, numbers(m.Layers))
+	m.numbers, err = model.LoadNumbers(dir, numbers(m.Layers))
 	return err
 }
 
@@ -79,13 +80,13 @@ func (m *NetworkModel) margins(z []float64, places []int, values []float64) {
 // Predict writes one line a row as CSV: the predicted label, one of the originals, and
 // its probability; of a regression the prediction.
 func (m *NetworkModel) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
-	return m.predict(ctx, in, uris, w, m.margins)
+	return model.PredictRows(ctx, &m.RowModel, in, uris, w, m.margins)
 }
 
 // Evaluate computes accuracy, log_loss, and f1 as the mean over classes; of a
 // regression rmse, mae and r2.
 func (m *NetworkModel) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
-	return m.evaluate(ctx, in, uris, m.margins)
+	return model.EvaluateRows(ctx, &m.RowModel, in, uris, m.margins)
 }
 
 // Describe is the model in a few lines.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/mllib/internal/train"
@@ -223,7 +224,7 @@ func (t *mlp) finish(ctx context.Context) (*Networked, error) {
 		}
 	}
 	whole := t.param()
-	t.out.Model = &NetworkModel{rowModel: rowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
+	t.out.Model = &NetworkModel{RowModel: model.RowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
 		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName}, Layers: t.net.Sizes, Activation: t.cfg.Activation, numbers: whole.plain()}
 	if t.cfg.Regression {
 		t.out.Model.Labels = nil

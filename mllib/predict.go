@@ -11,6 +11,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/input/rows"
@@ -18,8 +19,8 @@ import (
 
 // each reads data in the way the model was trained and hands every row's
 // margin on, in input order, with the chunk and row it belongs to.
-func (m *LinearModel) each(ctx context.Context, in rdd.Input, uris []string, yield func(c *rows.Chunk, row int, margin float64) error) error {
-	src, err := m.known().open(in, uris)
+func (m *LinearModel) each(ctx context.Context, in rdd.Input, uris []string, yield func(c *storage.Chunk, row int, margin float64) error) error {
+	src, err := m.known().Open(in, uris)
 	if err != nil {
 		return err
 	}
@@ -29,7 +30,7 @@ func (m *LinearModel) each(ctx context.Context, in rdd.Input, uris []string, yie
 	}
 	for part := range src.Len() {
 		err := src.Read(ctx, part, func(c *storage.Chunk) error {
-			if err := fits(m.Features, c, uris); err != nil {
+			if err := model.Fits(m.Features, c, uris); err != nil {
 				return err
 			}
 			for r := range c.Rows() {
@@ -49,7 +50,7 @@ func (m *LinearModel) each(ctx context.Context, in rdd.Input, uris []string, yie
 // aligned are the weights in the order of the data's columns, where both sides
 // have names; a feature that the data lacks is an error.
 func (m *LinearModel) aligned(names, uris []string) ([]float64, error) {
-	places, err := alignedPlaces(m.Names, names, uris)
+	places, err := model.AlignedPlaces(m.Names, names, uris)
 	if err != nil || places == nil {
 		return m.Weights, err
 	}
@@ -84,13 +85,13 @@ func (m *LinearModel) margin(weights []float64, c *rows.Chunk, r int) float64 {
 func (m *LinearModel) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (n int64, err error) {
 	out := bufio.NewWriterSize(w, 1<<16)
 	cut := m.cut()
-	labels := [2]string{csvField(m.Labels[0]), csvField(m.Labels[1])}
+	labels := [2]string{model.CsvField(m.Labels[0]), model.CsvField(m.Labels[1])}
 	if m.Loss == Squared {
 		fmt.Fprintln(out, "prediction")
 	} else {
 		fmt.Fprintln(out, "label,score")
 	}
-	if in.Label == "" && !m.known().hasLabel(in, uris) {
+	if in.Label == "" && !m.known().HasLabel(in, uris) {
 		in.NoLabel = true
 	}
 	err = m.each(ctx, in, uris, func(_ *rows.Chunk, _ int, z float64) error {
@@ -149,16 +150,16 @@ func (m *LinearModel) score(z float64) float64 {
 
 // Evaluate computes the metrics of the model on labelled data.
 func (m *LinearModel) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
-	var all []scored
-	err := m.each(ctx, in, uris, func(c *rows.Chunk, r int, z float64) error {
+	var all []model.Scored
+	err := m.each(ctx, in, uris, func(c *storage.Chunk, r int, z float64) error {
 		y, err := m.target(c, r, uris)
-		all = append(all, scored{z, y, c.WeightOf(r)})
+		all = append(all, model.Scored{Z: z, Y: y, Weight: c.WeightOf(r)})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := weighsNothing(len(all), weightOf(all), uris); err != nil {
+	if err := model.WeighsNothing(len(all), model.WeightOf(all), uris); err != nil {
 		return nil, err
 	}
 	return m.metrics(all), nil
@@ -199,14 +200,14 @@ func (m *LinearModel) isPositive(c *rows.Chunk, r int, uris []string) (bool, err
 }
 
 // metrics are the metrics of scored rows that the model's users expect.
-func (m *LinearModel) metrics(all []scored) map[string]float64 {
+func (m *LinearModel) metrics(all []model.Scored) map[string]float64 {
 	var out map[string]float64
 	if m.Loss == Squared {
-		out = regressionMetrics(all)
+		out = model.RegressionMetrics(all)
 	} else {
-		out = binaryMetrics(all, m.cut())
+		out = model.BinaryMetrics(all, m.cut())
 		if m.Loss == Logistic || m.Loss == "" {
-			out["log_loss"] = logLoss(all)
+			out["log_loss"] = model.LogLoss(all)
 		}
 	}
 	out["nonzeros"] = float64(m.Nonzeros())

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 )
@@ -255,7 +256,7 @@ func TestAMultinomialModelIsABeginning(t *testing.T) {
 	path, _, _ := classes(t, 50, 5, false)
 	c := defaults(path)
 	c.Loss, c.Solver = Softmax, solver.LBFGS
-	c.InitClasses = &ClassBeginning{SoftmaxModel: SoftmaxModel{rowModel: rowModel{Labels: []string{"a", "b"}, Features: 5}, Intercepts: []float64{0, 0}}, Numbers: make([]float64, 10)}
+	c.InitClasses = &ClassBeginning{SoftmaxModel: SoftmaxModel{RowModel: model.RowModel{Labels: []string{"a", "b"}, Features: 5}, Intercepts: []float64{0, 0}}, Numbers: make([]float64, 10)}
 	if _, err := tryClassified(t, c); err == nil || !strings.Contains(err.Error(), "classes") {
 		t.Errorf("a model of other classes: %v", err)
 	}

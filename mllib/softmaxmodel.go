@@ -8,6 +8,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
@@ -17,7 +18,7 @@ import (
 // SoftmaxModel is a multinomial logistic regression: weights of each feature and
 // class. A saved one is plain data, as a LinearModel's.
 type SoftmaxModel struct {
-	rowModel
+	model.RowModel
 	Intercepts []float64      `json:"intercepts"`
 	Ended      *Ended         `json:"ended,omitempty"`   // where training ended by its own rule
 	Quality    *train.Quality `json:"quality,omitempty"` // how near it is known to be to the best
@@ -26,17 +27,17 @@ type SoftmaxModel struct {
 }
 
 type softmaxFile struct {
-	modelHead
+	model.Head
 	*SoftmaxModel
 }
 
 // Save writes the model's directory.
 func (m *SoftmaxModel) Save(dir string, overwrite bool) error {
-	return save(dir, overwrite, softmaxFile{modelHead{modelVersion, "softmax"}, m}, m.weights)
+	return model.Save(dir, overwrite, softmaxFile{model.Head{Version: model.Version, Job: "softmax"}, m}, m.weights)
 }
 
 // softmaxKind is what is known of multinomial logistic regressions.
-var softmaxKind = modelKind{Is: jobIs("softmax"), Load: func(dir string, raw []byte) (Model, *storage.Prepared, error) {
+var softmaxKind = model.Kind{Is: model.JobIs("softmax"), Load: func(dir string, raw []byte) (model.Model, *storage.Prepared, error) {
 	m := &SoftmaxModel{}
 	err := m.load(dir, raw)
 	return m, m.Prepared, err
@@ -54,7 +55,7 @@ func (m *SoftmaxModel) load(dir string, raw []byte) (err error) {
 			return fault.Newf(fault.Corrupt, "read", "model.json", "an intercept is %v", b)
 		}
 	}
-	m.weights, err = loadNumbers(dir, m.Features*len(m.Labels))
+	m.weights, err = model.LoadNumbers(dir, m.Features*len(m.Labels))
 	return err
 }
 
@@ -70,12 +71,12 @@ func (m *SoftmaxModel) margins(z []float64, places []int, values []float64) {
 // Predict writes one line a row as CSV: the predicted label, one of the originals, and
 // its probability.
 func (m *SoftmaxModel) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
-	return m.predict(ctx, in, uris, w, m.margins)
+	return model.PredictRows(ctx, &m.RowModel, in, uris, w, m.margins)
 }
 
 // Evaluate computes accuracy, log_loss, and f1 as the mean over classes.
 func (m *SoftmaxModel) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
-	return m.evaluate(ctx, in, uris, m.margins)
+	return model.EvaluateRows(ctx, &m.RowModel, in, uris, m.margins)
 }
 
 // Describe is the model in a few lines.

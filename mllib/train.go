@@ -6,6 +6,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/fold"
+	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/mllib/internal/train"
@@ -19,10 +20,10 @@ func (t *Trained) Metrics(ctx context.Context, s *rdd.Session, p LinearPlan) (ma
 	if err != nil {
 		return nil, err
 	}
-	all := make([]scored, 0, t.Rows)
+	all := make([]model.Scored, 0, t.Rows)
 	for _, triples := range splits {
 		for i := 0; i+2 < len(triples); i += 3 {
-			all = append(all, scored{triples[i], triples[i+1], triples[i+2]})
+			all = append(all, model.Scored{Z: triples[i], Y: triples[i+1], Weight: triples[i+2]})
 		}
 	}
 	return t.Model.metrics(all), nil

@@ -1,4 +1,4 @@
-package mllib
+package model
 
 import (
 	"bufio"
@@ -17,8 +17,8 @@ import (
 	"github.com/volley-engine/volley/storage/input/rows"
 )
 
-// rowModel is what models of several classes, or of a number, know of rows.
-type rowModel struct {
+// RowModel is what models of several classes, or of a number, know of rows.
+type RowModel struct {
 	Labels     []string `json:"labels,omitempty"` // originals of the classes; none of a regression
 	TextLabels bool     `json:"text_labels"`
 	Features   int      `json:"features"`
@@ -31,8 +31,8 @@ type rowModel struct {
 	Prepared *input.Prepared `json:"preparation,omitempty"`
 }
 
-func (m *rowModel) known() known {
-	return known{m.Features, m.IndexBase, m.Label, m.Weight, m.Prepared}
+func (m *RowModel) known() Known {
+	return Known{Features: m.Features, IndexBase: m.IndexBase, Label: m.Label, Weight: m.Weight, Prepared: m.Prepared}
 }
 
 // marginsOf computes the margins of the classes, or the prediction, of a row given by
@@ -41,12 +41,12 @@ type marginsOf func(z []float64, places []int, values []float64)
 
 // each reads data as the model was trained on it, in input order, and hands out each
 // row's margins with the chunk and row it belongs to.
-func (m *rowModel) each(ctx context.Context, in rdd.Input, uris []string, margins marginsOf, yield func(c *storage.Chunk, row int, z []float64) error) error {
-	src, err := m.known().open(in, uris)
+func (m *RowModel) each(ctx context.Context, in rdd.Input, uris []string, margins marginsOf, yield func(c *storage.Chunk, row int, z []float64) error) error {
+	src, err := m.known().Open(in, uris)
 	if err != nil {
 		return err
 	}
-	columns, err := alignedPlaces(m.Names, src.FeatureNames(), uris)
+	columns, err := AlignedPlaces(m.Names, src.FeatureNames(), uris)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (m *rowModel) each(ctx context.Context, in rdd.Input, uris []string, margin
 	z := make([]float64, max(1, len(m.Labels)))
 	for part := range src.Len() {
 		err := src.Read(ctx, part, func(c *storage.Chunk) error {
-			if err := fits(m.Features, c, uris); err != nil {
+			if err := Fits(m.Features, c, uris); err != nil {
 				return err
 			}
 			for r := range c.Rows() {
@@ -79,7 +79,7 @@ func (m *rowModel) each(ctx context.Context, in rdd.Input, uris []string, margin
 
 // features are the places and values of a row's features; those that the model has
 // not are left out of sparse rows.
-func (m *rowModel) features(c *rows.Chunk, r int, columns []int) (places []int, values []float64) {
+func (m *RowModel) features(c *storage.Chunk, r int, columns []int) (places []int, values []float64) {
 	if c.Dense() {
 		return columns, c.Values[r*c.Width : (r+1)*c.Width]
 	}
@@ -114,14 +114,15 @@ func probabilities(z []float64) (best int) {
 	return best
 }
 
-func (m *rowModel) predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer, margins marginsOf) (n int64, err error) {
+// PredictRows writes one line a row as CSV, after a header: label and score, or the prediction.
+func PredictRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, w io.Writer, margins marginsOf) (rows int64, err error) {
 	out := bufio.NewWriterSize(w, 1<<16)
 	if m.Labels == nil {
 		fmt.Fprintln(out, "prediction")
 	} else {
 		fmt.Fprintln(out, "label,score")
 	}
-	if in.Label == "" && !m.known().hasLabel(in, uris) {
+	if in.Label == "" && !m.known().HasLabel(in, uris) {
 		in.NoLabel = true
 	}
 	err = m.each(ctx, in, uris, margins, func(_ *rows.Chunk, _ int, z []float64) error {
@@ -129,7 +130,7 @@ func (m *rowModel) predict(ctx context.Context, in rdd.Input, uris []string, w i
 		best := 0
 		if m.Labels != nil {
 			best = probabilities(z)
-			out.WriteString(csvField(m.Labels[best]))
+			out.WriteString(CsvField(m.Labels[best]))
 			out.WriteByte(',')
 		}
 		out.WriteString(strconv.FormatFloat(z[best], 'g', -1, 64))
@@ -142,8 +143,8 @@ func (m *rowModel) predict(ctx context.Context, in rdd.Input, uris []string, w i
 }
 
 // class is the number of a row's label.
-func (m *rowModel) class(c *rows.Chunk, r int, uris []string) (int, error) {
-	label := rows.FormatLabel(c.Labels[r])
+func (m *RowModel) class(c *storage.Chunk, r int, uris []string) (int, error) {
+	label := storage.FormatLabel(c.Labels[r])
 	if c.Texts != nil {
 		label = c.Texts[int(c.Labels[r])]
 	}
@@ -154,23 +155,24 @@ func (m *rowModel) class(c *rows.Chunk, r int, uris []string) (int, error) {
 	return k, nil
 }
 
-func (m *rowModel) evaluate(ctx context.Context, in rdd.Input, uris []string, margins marginsOf) (map[string]float64, error) {
+// EvaluateRows computes accuracy, log_loss and f1, or the metrics of a regression.
+func EvaluateRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, margins marginsOf) (map[string]float64, error) {
 	if m.Labels == nil {
-		var all []scored
-		err := m.each(ctx, in, uris, margins, func(c *rows.Chunk, r int, z []float64) error {
+		var all []Scored
+		err := m.each(ctx, in, uris, margins, func(c *storage.Chunk, r int, z []float64) error {
 			if c.Texts != nil {
 				return fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "row %d has the label %q, which is no number", r, c.Texts[int(c.Labels[r])])
 			}
-			all = append(all, scored{z[0], c.Labels[r], c.WeightOf(r)})
+			all = append(all, Scored{Z: z[0], Y: c.Labels[r], Weight: c.WeightOf(r)})
 			return nil
 		})
 		if err == nil {
-			err = weighsNothing(len(all), weightOf(all), uris)
+			err = WeighsNothing(len(all), WeightOf(all), uris)
 		}
 		if err != nil {
 			return nil, err
 		}
-		return regressionMetrics(all), nil
+		return RegressionMetrics(all), nil
 	}
 	k := len(m.Labels)
 	var weighed, loss float64 // by weight
@@ -190,7 +192,7 @@ func (m *rowModel) evaluate(ctx context.Context, in rdd.Input, uris []string, ma
 		return nil
 	})
 	if err == nil {
-		err = weighsNothing(read, weighed, uris)
+		err = WeighsNothing(read, rows, uris)
 	}
 	if err != nil || weighed == 0 {
 		return nil, err

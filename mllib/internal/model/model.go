@@ -1,4 +1,4 @@
-package mllib
+package model
 
 import (
 	"bytes"
@@ -38,11 +38,11 @@ type Model interface {
 	Describe() string
 }
 
-// modelVersion is the version of the directory's layout.
-const modelVersion = 1
+// Version is the version of the directory's layout.
+const Version = 1
 
-// modelHead begins every model.json.
-type modelHead struct {
+// Head begins every model.json.
+type Head struct {
 	Version int    `json:"version"`
 	Job     string `json:"job"`
 }
@@ -52,8 +52,8 @@ func unknownModel(dir, job string) error {
 	return fault.Newf(fault.BadInput, "load the model", dir, "a model of the job %q is not known to this program", job)
 }
 
-// save writes a model whose model.json is head, with its numbers.
-func save(dir string, overwrite bool, head any, numbers []float64) error {
+// Save writes a model whose model.json is head, with its numbers.
+func Save(dir string, overwrite bool, head any, numbers []float64) error {
 	if err := CanSave(dir, overwrite); err != nil {
 		return err
 	}
@@ -159,34 +159,34 @@ func encodeWeights(w []float64) ([]byte, error) {
 	return f.Bytes(), err
 }
 
-// modelKind is what a program knows of models of one kind.
-type modelKind struct {
+// Kind is what a program knows of models of one kind.
+type Kind struct {
 	Is   func(job, loss string) bool
 	Load func(dir string, raw []byte) (Model, *storage.Prepared, error) // from model.json and the files beside it
 }
 
-// jobIs is of models that have the name of one job.
-func jobIs(name string) func(job, loss string) bool {
+// JobIs is of models that have the name of one job.
+func JobIs(name string) func(job, loss string) bool {
 	return func(job, _ string) bool { return job == name }
 }
 
-// load reads a model's directory; it is of the first kind that it can be.
-func load(dir string, kinds []modelKind) (Model, error) {
+// Load reads a model's directory; it is of the first kind that it can be.
+func Load(dir string, kinds []Kind) (Model, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, "model.json"))
 	if err != nil {
 		return nil, loadError(dir, err)
 	}
 	var head struct {
-		modelHead
+		Head
 		Loss string `json:"loss"`
 	}
 	if err := json.Unmarshal(raw, &head); err != nil {
 		return nil, loadError(dir, err)
 	}
-	if head.Version != modelVersion {
-		return nil, fault.Newf(fault.BadInput, "load the model", dir, "version %d, this program reads %d", head.Version, modelVersion)
+	if head.Version != Version {
+		return nil, fault.Newf(fault.BadInput, "load the model", dir, "version %d, this program reads %d", head.Version, Version)
 	}
-	at := slices.IndexFunc(kinds, func(k modelKind) bool { return k.Is(head.Job, head.Loss) })
+	at := slices.IndexFunc(kinds, func(k Kind) bool { return k.Is(head.Job, head.Loss) })
 	if at < 0 {
 		return nil, unknownModel(dir, head.Job)
 	}
@@ -200,9 +200,9 @@ func load(dir string, kinds []modelKind) (Model, error) {
 	return m, nil
 }
 
-// loadAs reads the directory of a model of a kind that has a name.
-func loadAs[M Model](dir, name string, kinds []modelKind) (as M, err error) {
-	m, err := load(dir, kinds)
+// LoadAs reads the directory of a model of a kind that has a name.
+func LoadAs[M Model](dir, name string, kinds []Kind) (as M, err error) {
+	m, err := Load(dir, kinds)
 	if err != nil {
 		return as, err
 	}
@@ -213,8 +213,8 @@ func loadAs[M Model](dir, name string, kinds []modelKind) (as M, err error) {
 	return as, err
 }
 
-// loadNumbers reads a model's numbers, n of them, all finite.
-func loadNumbers(dir string, n int) ([]float64, error) {
+// LoadNumbers reads a model's numbers, n of them, all finite.
+func LoadNumbers(dir string, n int) ([]float64, error) {
 	if n < 0 || n > 1<<40 {
 		return nil, fault.Newf(fault.Corrupt, "read", "model.json", "a model cannot have %d numbers", n)
 	}

@@ -1,4 +1,4 @@
-package mllib
+package model
 
 import (
 	"slices"
@@ -9,49 +9,49 @@ import (
 	"github.com/volley-engine/volley/storage"
 )
 
-// known is what a model knows of the data that it was trained on.
-type known struct {
-	features, indexBase int
-	label, weight       string
-	prepared            *storage.Prepared
+// Known is what a model knows of the data that it was trained on.
+type Known struct {
+	Features, IndexBase int
+	Label, Weight       string
+	Prepared            *storage.Prepared
 }
 
-// open reads data in the way that the model was trained.
-func (k known) open(in rdd.Input, uris []string) (*storage.Source, error) {
+// Open reads data in the way that the model was trained.
+func (k Known) Open(in rdd.Input, uris []string) (*storage.Source, error) {
 	if in.IndexBase == 0 {
-		in.IndexBase = k.indexBase + 1
+		in.IndexBase = k.IndexBase + 1
 	}
 	in, err := k.weighed(in, uris)
 	if err != nil {
 		return nil, err
 	}
 	if in.Label == "" && !in.NoLabel {
-		in.Label = k.label
+		in.Label = k.Label
 	}
-	return storage.OpenSource(preparing(in, k.prepared), uris...)
+	return storage.OpenSource(preparing(in, k.Prepared), uris...)
 }
 
 // raw says how data are to be read of which every column but that of weights is a
 // feature.
-func (k known) raw(in rdd.Input) rdd.Input {
-	in = knowing(in, k.prepared)
+func (k Known) raw(in rdd.Input) rdd.Input {
+	in = knowing(in, k.Prepared)
 	in.Label, in.NoLabel, in.Prepare, in.Fitted = "", true, storage.Prepare{}, nil
 	return in
 }
 
 // width is how many columns features are made of.
-func (k known) width() int {
-	if k.prepared != nil {
-		return len(k.prepared.Columns)
+func (k Known) width() int {
+	if k.Prepared != nil {
+		return len(k.Prepared.Columns)
 	}
-	return k.features
+	return k.Features
 }
 
 // weighed names the column of weights, where the model was trained with one and the
 // data have it: one of its name, or, where columns have numbers, as many columns as
 // in training. With one less it might be the label that is missing.
-func (k known) weighed(in rdd.Input, uris []string) (rdd.Input, error) {
-	if in.Weight != "" || k.weight == "" {
+func (k Known) weighed(in rdd.Input, uris []string) (rdd.Input, error) {
+	if in.Weight != "" || k.Weight == "" {
 		return in, nil
 	}
 	src, err := storage.OpenSource(k.raw(in), uris...)
@@ -59,34 +59,34 @@ func (k known) weighed(in rdd.Input, uris []string) (rdd.Input, error) {
 		return in, nil // the reading that follows says what is wrong
 	}
 	trained := k.width() + 1
-	if k.label != "" {
+	if k.Label != "" {
 		trained++
 	}
 	names, columns := src.FeatureNames(), src.Width()
 	switch {
 	case names != nil:
-		if slices.Contains(names, k.weight) {
-			in.Weight = k.weight
+		if slices.Contains(names, k.Weight) {
+			in.Weight = k.Weight
 		}
 	case columns < 0: // rows of lists have names beside them, which only a reader knows
 		with := k.raw(in)
-		with.Weight = k.weight
+		with.Weight = k.Weight
 		if _, err := storage.OpenSource(with, uris...); err == nil {
-			in.Weight = k.weight
+			in.Weight = k.Weight
 		}
 	case columns == trained:
-		in.Weight = k.weight
-	case columns == trained-1 && k.label != "" && in.Label == "":
+		in.Weight = k.Weight
+	case columns == trained-1 && k.Label != "" && in.Label == "":
 		return in, fault.Newf(fault.Usage, "read", strings.Join(uris, " "), "it has %d columns without names, the training data had %d: is the label missing, or the weight?", columns, trained).
 			WithHint("--label, none or a number, and --weight-column say which columns are there")
 	}
 	return in, nil
 }
 
-// hasLabel reports whether data to be predicted has the label's column: a table
+// HasLabel reports whether data to be predicted has the label's column: a table
 // with as many columns as the model has features, or without the column of the
 // label's name, has not.
-func (k known) hasLabel(in rdd.Input, uris []string) bool {
+func (k Known) HasLabel(in rdd.Input, uris []string) bool {
 	in, err := k.weighed(in, uris)
 	if err != nil {
 		return true
@@ -96,10 +96,10 @@ func (k known) hasLabel(in rdd.Input, uris []string) bool {
 		return true // the reading that follows says what is wrong
 	}
 	names := src.FeatureNames()
-	if names == nil || k.label == "" {
+	if names == nil || k.Label == "" {
 		return src.Width() != k.width()
 	}
-	return slices.Contains(names, k.label) || src.Width() != k.width()
+	return slices.Contains(names, k.Label) || src.Width() != k.width()
 }
 
 // knowing says what names the columns of a model's data may have.
@@ -127,9 +127,9 @@ func preparing(in rdd.Input, p *storage.Prepared) rdd.Input {
 	return in
 }
 
-// fits refuses tables of another width; sparse rows may have more or fewer
+// Fits refuses tables of another width; sparse rows may have more or fewer
 // features than the model, whose weight counts as zero.
-func fits(features int, c *storage.Chunk, uris []string) error {
+func Fits(features int, c *storage.Chunk, uris []string) error {
 	if c.Dense() && c.Width != features {
 		return fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "rows have %d features, the model %d", c.Width, features).
 			WithHint("set --label where the label's column differs")
@@ -137,9 +137,9 @@ func fits(features int, c *storage.Chunk, uris []string) error {
 	return nil
 }
 
-// alignedPlaces are the places in a model of the data's columns, where both sides
+// AlignedPlaces are the places in a model of the data's columns, where both sides
 // have names and they differ; nil where they are the same.
-func alignedPlaces(model, data, uris []string) ([]int, error) {
+func AlignedPlaces(model, data, uris []string) ([]int, error) {
 	if len(model) == 0 || len(data) == 0 || slices.Equal(model, data) {
 		return nil, nil
 	}
@@ -153,15 +153,15 @@ func alignedPlaces(model, data, uris []string) ([]int, error) {
 	return places, nil
 }
 
-func csvField(s string) string {
+func CsvField(s string) string {
 	if strings.ContainsAny(s, ",\"\n\r") {
 		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 	}
 	return s
 }
 
-// weighsNothing refuses rows that have no weight: there is nothing to measure by.
-func weighsNothing(rows int, weight float64, uris []string) error {
+// WeighsNothing refuses rows that have no weight: there is nothing to measure by.
+func WeighsNothing(rows int, weight float64, uris []string) error {
 	if rows == 0 || weight > 0 {
 		return nil
 	}
