@@ -13,6 +13,7 @@ import (
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -210,7 +211,7 @@ func TestAFactorModelIsUsed(t *testing.T) {
 	if err := got.Model.Save(dir, false); err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := LoadModel(dir)
+	loaded, err := model.Load(dir, []model.Kind{factorKind})
 	if err != nil {
 		t.Fatal(err)
 	}

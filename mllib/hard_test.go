@@ -11,49 +11,11 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley"
-	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/testrows"
 	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 )
-
-// hardRows writes rows of d columns, which change may make hard, labelled by a plane and
-// noise; classes are labels of 0 and 1.
-func hardRows(t *testing.T, rows, d int, classes bool, change func(*rand.Rand, []float64)) string {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(12, 22))
-	var b strings.Builder
-	for range rows {
-		x := gaussians(rng, 1, d)[0]
-		before := x[0] - 2*x[1]
-		change(rng, x)
-		y := x[0] - 2*x[1] + x[len(x)-1] + 0.1*rng.NormFloat64()
-		if classes {
-			y = 0
-			if before+0.5*rng.NormFloat64() > 0 {
-				y = 1
-			}
-		}
-		fmt.Fprint(&b, y)
-		for _, v := range x {
-			fmt.Fprintf(&b, ",%v", v)
-		}
-		b.WriteByte('\n')
-	}
-	path := filepath.Join(t.TempDir(), "hard.csv")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func farOff(by float64) func(*rand.Rand, []float64) {
-	return func(_ *rand.Rand, x []float64) {
-		for j := range x {
-			x[j] += by
-		}
-	}
-}
 
 func sizedRows(rng *rand.Rand, x []float64) {
 	size := math.Exp(2.5 * rng.NormFloat64())
@@ -72,7 +34,7 @@ func usual(path string, loss Loss, rows float64) LinearConfig {
 // TestReturnsAreNoEnd: a run that was taken back to where it began stands still there
 // only by the guard's own doing.
 func TestReturnsAreNoEnd(t *testing.T) {
-	c := usual(hardRows(t, 2000, 4, true, farOff(1e8)), Logistic, 2000)
+	c := usual(testrows.Hard(t, 2000, 4, true, testrows.FarOff(1e8)), Logistic, 2000)
 	c.Solver = solver.Adam
 	got, err := trainedBy(t, c, "bsp")
 	if err != nil {
@@ -130,15 +92,6 @@ func TestALowEstimateOfTheStartIsNoLimit(t *testing.T) {
 	}
 }
 
-// TestAFactorizationHasNoGap: nothing bounds its objective from below.
-func TestAFactorizationHasNoGap(t *testing.T) {
-	path := writeRatings(t, planted(30, 20, 2, 0.6), ratingsHead)
-	c := ALSConfig{Data: []string{path}, Rank: 2, Reg: 0.1, MaxIterations: 5, Tol: 1e-3}
-	if got := factored(t, c); !math.IsNaN(got.Gap) {
-		t.Errorf("the gap is %v (by %q)", got.Gap, got.GapBy)
-	}
-}
-
 // TestWhatIsChosenConverges: with defaults alone, a run that ends by its own rule has
 // converged.
 func TestWhatIsChosenConverges(t *testing.T) {
@@ -150,7 +103,7 @@ func TestWhatIsChosenConverges(t *testing.T) {
 	}
 	for name, change := range map[string]func(*rand.Rand, []float64){"plain": plain, "units": units, "sized": sizedRows} {
 		for _, loss := range []Loss{Logistic, Hinge, SquaredHinge} {
-			path := hardRows(t, 5000, 5, true, change)
+			path := testrows.Hard(t, 5000, 5, true, change)
 			got, err := trainedBy(t, usual(path, loss, 5000), "bsp")
 			if err != nil {
 				t.Fatal(err)
@@ -182,7 +135,7 @@ func TestSeveralClassesConverge(t *testing.T) {
 func TestAGapIsNoMoreThanTheObjective(t *testing.T) {
 	for _, loss := range []Loss{Logistic, Hinge, Squared} {
 		for _, method := range []Solver{solver.Descent, solver.Adam, solver.SDCA} {
-			c := usual(hardRows(t, 2000, 4, loss != Squared, sizedRows), loss, 2000)
+			c := usual(testrows.Hard(t, 2000, 4, loss != Squared, sizedRows), loss, 2000)
 			c.Solver, c.MaxIterations = method, 20
 			got, err := trainedBy(t, c, "bsp")
 			if err != nil {
@@ -198,7 +151,7 @@ func TestAGapIsNoMoreThanTheObjective(t *testing.T) {
 // TestAGapByCurvatureHolds where classes can be told apart, so that the least objective
 // is 0.
 func TestAGapByCurvatureHolds(t *testing.T) {
-	path := hardRows(t, 500, 3, false, func(*rand.Rand, []float64) {})
+	path := testrows.Hard(t, 500, 3, false, func(*rand.Rand, []float64) {})
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +187,7 @@ func TestAGapByCurvatureHolds(t *testing.T) {
 // TestAscentDoesNotRunAway behind an outlier: no result is worse than the beginning.
 func TestAscentDoesNotRunAway(t *testing.T) {
 	n := 0
-	c := usual(hardRows(t, 20_000, 5, false, func(_ *rand.Rand, x []float64) {
+	c := usual(testrows.Hard(t, 20_000, 5, false, func(_ *rand.Rand, x []float64) {
 		if n++; n == 9000 {
 			for j := range x {
 				x[j] *= 1e6
@@ -258,7 +211,7 @@ func TestAscentDoesNotRunAway(t *testing.T) {
 // TestAGapByCurvatureIsNoGuess: where two columns differ by a billionth, second
 // derivatives do not show what their difference is good for.
 func TestAGapByCurvatureIsNoGuess(t *testing.T) {
-	path := hardRows(t, 2000, 3, false, func(_ *rand.Rand, x []float64) { x[1] = x[0] + 1e-9*x[2] })
+	path := testrows.Hard(t, 2000, 3, false, func(_ *rand.Rand, x []float64) { x[1] = x[0] + 1e-9*x[2] })
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -280,61 +233,6 @@ func TestAGapByCurvatureIsNoGuess(t *testing.T) {
 		}
 		if got.GapBy != train.ByGradient && got.Objective > 1e-3 {
 			t.Errorf("%s: at %v the gap is %v (%s), but 0 is reached", method, got.Objective, got.Gap, got.GapBy)
-		}
-	}
-}
-
-// network1 trains a network on numbers as the command line does, for a few passes.
-func network1(t *testing.T, path string) (*Networked, error) {
-	t.Helper()
-	cfg, err := volley.ParseConfig("--executors", "2", "--data-dir", t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := MLPConfig{Data: []string{path}, Hidden: []int{16}, Activation: ReLU, Regression: true, Reg: 5e-7, Solver: solver.Adam,
-		Batches: true, MaxIterations: 600, Seed: 1}
-	var out *Networked
-	_, err = volley.Run(context.Background(), cfg, "mlp", c, BuildMLP,
-		func(ctx context.Context, s *rdd.Session, c MLPConfig, p MLPPlan) (_ string, err error) {
-			out, err = TrainMLP(ctx, s, c, p)
-			return "", err
-		})
-	return out, err
-}
-
-// TestWhereColumnsBeginIsNoMatter to a network: it sees them in units of their deviation.
-func TestWhereColumnsBeginIsNoMatter(t *testing.T) {
-	near, err := network1(t, hardRows(t, 4000, 4, false, farOff(0)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, by := range []float64{200, 1e4, 1e8} {
-		far, err := network1(t, hardRows(t, 4000, 4, false, farOff(by)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if far.Loss > 2*near.Loss {
-			t.Errorf("columns about %v: loss %v, about 0: %v", by, far.Loss, near.Loss)
-		}
-	}
-}
-
-// TestANetworkRefusesHugeNumbers by name, or gives numbers that are ones.
-func TestANetworkRefusesHugeNumbers(t *testing.T) {
-	for _, column := range []string{"0", "2"} {
-		n := 0
-		path := hardRows(t, 400, 4, false, func(_ *rand.Rand, x []float64) {
-			if n++; n == 77 {
-				x[map[string]int{"0": 0, "2": 2}[column]] = 1e300
-			}
-		})
-		got, err := network1(t, path)
-		if err == nil {
-			finite := num.Finite(got.Loss)
-			for _, v := range got.Model.numbers {
-				finite = finite && num.Finite(v)
-			}
-			t.Errorf("column %s with 1e300 was taken in; all numbers finite: %v", column, finite)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -244,7 +245,7 @@ func TestAKMeansModelIsUsed(t *testing.T) {
 	if err := got.Model.Save(dir, false); err != nil {
 		t.Fatal(err)
 	}
-	m, err := LoadModel(dir)
+	m, err := model.Load(dir, []model.Kind{kmeansKind})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/testrows"
 )
 
 // plainLoss is the serial reference of a row's loss and its derivative.
@@ -248,10 +250,11 @@ func TestATrainedModelIsABeginning(t *testing.T) {
 		if err := first.Model.Save(dir, false); err != nil {
 			t.Fatal(err)
 		}
-		var err error
-		if c.Init, err = BeginWith(dir); err != nil {
+		saved, err := model.LoadAs[*LinearModel](dir, "linear", []model.Kind{linearKind})
+		if err != nil {
 			t.Fatal(err)
 		}
+		c.Init = beginWith(saved)
 		again := fitted(t, c)
 		if again.Iterations > 3 || again.Objective > first.Objective+1e-9 {
 			t.Errorf("%s by %s: %d iterations to %v, at first %d to %v", of.loss, of.method, again.Iterations, again.Objective, first.Iterations, first.Objective)
@@ -270,7 +273,7 @@ func TestAModelFarFromTheOptimumIsABeginningToo(t *testing.T) {
 		c.Reg = 0.001
 		want := fitted(t, c)
 		c.Init = &Beginning{LinearModel: *far.Model, Numbers: far.Model.Weights}
-		if got := fitted(t, c); !nearly(got.Objective, want.Objective, 1e-5) {
+		if got := fitted(t, c); !testrows.Nearly(got.Objective, want.Objective, 1e-5) {
 			t.Errorf("%s: %v after %d iterations, from zero %v", method, got.Objective, got.Iterations, want.Objective)
 		}
 	}

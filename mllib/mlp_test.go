@@ -10,6 +10,7 @@ import (
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/mllib/internal/fold"
+	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/rdd"
 )
@@ -110,7 +111,7 @@ func TestANetworkIsUsed(t *testing.T) {
 	if err := got.Model.Save(dir, false); err != nil {
 		t.Fatal(err)
 	}
-	m, err := LoadModel(dir)
+	m, err := model.Load(dir, []model.Kind{networkKind})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/testrows"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -143,7 +144,7 @@ func TestASoftmaxModelIsUsed(t *testing.T) {
 	if err := got.Model.Save(dir, false); err != nil {
 		t.Fatal(err)
 	}
-	m, err := LoadModel(dir)
+	m, err := model.Load(dir, []model.Kind{softmaxKind})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,11 +187,11 @@ func TestClassesMayCountDifferently(t *testing.T) {
 		want := classified(t, c, 2)
 		c.Data, c.Classes = []string{path}, []float64{1, 3, 2, 1}
 		got := classified(t, c, 2)
-		if !nearly(got.Objective, want.Objective, 1e-7) {
+		if !testrows.Nearly(got.Objective, want.Objective, 1e-7) {
 			t.Errorf("%s: objective %v, of repeated rows %v", method, got.Objective, want.Objective)
 		}
 		alike, err := got.Model.Evaluate(context.Background(), rdd.Input{}, []string{path})
-		if err != nil || !nearly(alike["accuracy"], got.Accuracy, 1e-12) || !nearly(alike["log_loss"], got.LogLoss, 1e-9) {
+		if err != nil || !testrows.Nearly(alike["accuracy"], got.Accuracy, 1e-12) || !testrows.Nearly(alike["log_loss"], got.LogLoss, 1e-9) {
 			t.Errorf("%s: accuracy %v, log-loss %v, but %v, %v", method, got.Accuracy, got.LogLoss, alike, err)
 		}
 	}
@@ -210,7 +211,7 @@ func TestClassesMayCountDifferently(t *testing.T) {
 	for _, n := range each {
 		c.Classes = append(c.Classes, 400/(4*n))
 	}
-	if given := classified(t, c, 2); !nearly(given.Objective, balanced.Objective, 1e-9) {
+	if given := classified(t, c, 2); !testrows.Nearly(given.Objective, balanced.Objective, 1e-9) {
 		t.Errorf("balanced ends at %v, the same weights given at %v", balanced.Objective, given.Objective)
 	}
 }
@@ -238,17 +239,18 @@ func TestAMultinomialModelIsABeginning(t *testing.T) {
 			if err := first.Model.Save(dir, false); err != nil {
 				t.Fatal(err)
 			}
-			var err error
-			if c.InitClasses, err = BeginWithClasses(dir); err != nil {
+			saved, err := model.LoadAs[*SoftmaxModel](dir, "multinomial", []model.Kind{softmaxKind})
+			if err != nil {
 				t.Fatal(err)
 			}
+			c.InitClasses = beginWithClasses(saved)
 			if again := classified(t, c, 2); again.Iterations > 3 || again.Objective > first.Objective+1e-9 {
 				t.Errorf("%s: %d iterations to %v, at first %d to %v", method, again.Iterations, again.Objective, first.Iterations, first.Objective)
 			}
 			c.Reg = 0.1
 			began := classified(t, c, 2)
 			c.InitClasses = nil
-			if want := classified(t, c, 2); !nearly(began.Objective, want.Objective, 1e-6) {
+			if want := classified(t, c, 2); !testrows.Nearly(began.Objective, want.Objective, 1e-6) {
 				t.Errorf("%s: from a model of another penalty %v, from zero %v", method, began.Objective, want.Objective)
 			}
 		}

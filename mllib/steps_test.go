@@ -4,28 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/testrows"
 )
-
-// rowsFile writes rows of CSV that line makes.
-func rowsFile(t *testing.T, rows int, line func(i int, rng *rand.Rand) string) string {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(9, 16))
-	var b strings.Builder
-	for i := range rows {
-		b.WriteString(line(i, rng) + "\n")
-	}
-	path := filepath.Join(t.TempDir(), "rows.csv")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // TestStepsSuitRowsThatNoSampleHas: gradient descent with momentum, the default where
 // steps may be cut, comes near the optimum where columns are each other's opposites, so that
@@ -33,11 +16,11 @@ func rowsFile(t *testing.T, rows int, line func(i int, rng *rand.Rand) string) s
 // no sample has, is far from all others.
 func TestStepsSuitRowsThatNoSampleHas(t *testing.T) {
 	for name, path := range map[string]string{
-		"opposite columns": rowsFile(t, 400, func(i int, rng *rand.Rand) string {
+		"opposite columns": testrows.Lines(t, 400, func(i int, rng *rand.Rand) string {
 			on := i % 2
 			return fmt.Sprintf("%v,%d,%d,%d,%d", 3*float64(on)+rng.NormFloat64(), on, 1-on, i/2%2, 1-i/2%2)
 		}),
-		"an outlier": rowsFile(t, 40_000, func(i int, rng *rand.Rand) string {
+		"an outlier": testrows.Lines(t, 40_000, func(i int, rng *rand.Rand) string {
 			far := 1.0
 			if i == 39_000 {
 				far = 1e4

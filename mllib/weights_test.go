@@ -3,8 +3,6 @@ package mllib
 import (
 	"context"
 	"fmt"
-	"maps"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -14,50 +12,15 @@ import (
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/testrows"
 	"github.com/volley-engine/volley/rdd"
 )
-
-// weighed writes rows with whole weights, some of them zero, and the same rows each as
-// often as it weighs; times is what weights are times.
-func weighed(t *testing.T, rows, features, labels int, times float64) (weights, repeated string) {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(4, 2))
-	var one, many strings.Builder
-	head := "y"
-	for j := range features {
-		head += fmt.Sprintf(",x%d", j)
-	}
-	fmt.Fprintln(&one, head+",w")
-	fmt.Fprintln(&many, head)
-	for range rows {
-		label, weight := rng.IntN(labels), rng.IntN(4)
-		row := fmt.Sprint(label)
-		for j := range features {
-			row += fmt.Sprintf(",%.3f", rng.NormFloat64()*float64(1+j)+0.6*float64(label*(j%3-1))+0.3)
-		}
-		fmt.Fprintf(&one, "%s,%v\n", row, times*float64(weight))
-		for range weight {
-			fmt.Fprintln(&many, row)
-		}
-	}
-	dir := t.TempDir()
-	weights, repeated = filepath.Join(dir, "weights.csv"), filepath.Join(dir, "repeated.csv")
-	for path, b := range map[string]*strings.Builder{weights: &one, repeated: &many} {
-		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return weights, repeated
-}
-
-// nearly reports whether two numbers differ by less than slack, relatively.
-func nearly(a, b, slack float64) bool { return math.Abs(a-b) <= slack*max(1, math.Abs(a), math.Abs(b)) }
 
 // TestAWeightIsThatManyRows: weights do what repeating rows does, in every solver, and
 // only in proportion.
 func TestAWeightIsThatManyRows(t *testing.T) {
 	for _, times := range []float64{1, 1000} {
-		weights, repeated := weighed(t, 300, 4, 2, times)
+		weights, repeated := testrows.Weighed(t, 300, 4, 2, times)
 		for _, loss := range []Loss{Logistic, SquaredHinge, Squared, Hinge} {
 			for _, method := range append([]solver.Name{solver.Auto}, solver.Names()...) {
 				for _, balanced := range []bool{false, true} {
@@ -79,7 +42,7 @@ func TestAWeightIsThatManyRows(t *testing.T) {
 						if loss == Hinge {
 							slack = 1e-4
 						}
-						if !nearly(got.Objective, want.Objective, slack) {
+						if !testrows.Nearly(got.Objective, want.Objective, slack) {
 							t.Errorf("objective %v, of repeated rows %v (%d and %d iterations)", got.Objective, want.Objective, got.Iterations, want.Iterations)
 						}
 						if method == solver.SDCA && got.Drift > 1e-9 {
@@ -98,7 +61,7 @@ func TestAWeightIsThatManyRows(t *testing.T) {
 // TestWeightsInMetrics: those of training, and of data that have the column, and that
 // have not.
 func TestWeightsInMetrics(t *testing.T) {
-	weights, repeated := weighed(t, 300, 4, 2, 1)
+	weights, repeated := testrows.Weighed(t, 300, 4, 2, 1)
 	c := defaults(weights)
 	c.Input.Label, c.Input.Weight, c.Positive, c.Standardize = "y", "w", "1", true
 	var metrics map[string]float64
@@ -120,7 +83,7 @@ func TestWeightsInMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, v := range metrics {
-			if !nearly(again[name], v, 1e-12) {
+			if !testrows.Nearly(again[name], v, 1e-12) {
 				t.Errorf("%s: %s is %v, on the training data %v", path, name, again[name], v)
 			}
 		}
@@ -137,65 +100,10 @@ func TestWeightsInMetrics(t *testing.T) {
 	}
 }
 
-// TestWeightsOfClustersAndClasses do what repeating rows does, too.
-func TestWeightsOfClustersAndClasses(t *testing.T) {
-	weights, repeated := weighed(t, 400, 3, 3, 1)
-	input := rdd.Input{Label: "y"}
-	by := func(path string) (rdd.Input, []string) {
-		in := input
-		if path == weights {
-			in.Weight = "w"
-		}
-		return in, []string{path}
-	}
-	clusters := func(path string) *Clustered {
-		c := KMeansConfig{K: 3, Start: [][]float64{{-1, 0, 0}, {0, 1, 0}, {1, 0, 2}}, MaxIterations: 30, Tol: 1e-12}
-		c.Input, c.Data = by(path)
-		return clustersOf(t, c, volley.Config{Executors: 2})
-	}
-	a, b := clusters(weights), clusters(repeated)
-	if !nearly(a.Objective, b.Objective, 1e-9) {
-		t.Errorf("k-means costs %v, of repeated rows %v", a.Objective, b.Objective)
-	}
-	for j, v := range a.Model.Centres {
-		if !nearly(v, b.Model.Centres[j], 1e-9) {
-			t.Errorf("centres are at %v, of repeated rows at %v", a.Model.Centres, b.Model.Centres)
-			break
-		}
-	}
-	own, err := a.Model.Evaluate(context.Background(), rdd.Input{}, []string{weights})
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := a.Model.Evaluate(context.Background(), rdd.Input{}, []string{repeated})
-	delete(own, "silhouette") // to itself, a row that is repeated is as near as another
-	delete(other, "silhouette")
-	if err != nil || len(own) != 2 || !maps.EqualFunc(own, other, func(x, y float64) bool { return nearly(x, y, 1e-9) }) {
-		t.Errorf("its metrics are %v, of repeated rows %v: %v", own, other, err)
-	}
-	classes := func(path string) *Classified {
-		c := defaults("")
-		c.Solver, c.Reg = solver.LBFGS, 0.01
-		c.Input, c.Data = by(path)
-		return classified(t, c, 2)
-	}
-	if a, b := classes(weights), classes(repeated); !nearly(a.Objective, b.Objective, 1e-9) || !nearly(a.Accuracy, b.Accuracy, 1e-12) {
-		t.Errorf("softmax comes to %v and is right of %v, of repeated rows %v and %v", a.Objective, a.Accuracy, b.Objective, b.Accuracy)
-	}
-	network := func(path string) *Networked {
-		c := MLPConfig{Hidden: []int{4}, Activation: Tanh, Solver: solver.Adam, MaxIterations: 20, Seed: 3, Tol: 1e-9}
-		c.Input, c.Data = by(path)
-		return networked(t, c)
-	}
-	if a, b := network(weights), network(repeated); !nearly(a.Objective, b.Objective, 1e-9) || !nearly(a.Accuracy, b.Accuracy, 1e-12) {
-		t.Errorf("a network comes to %v and is right of %v, of repeated rows %v and %v", a.Objective, a.Accuracy, b.Objective, b.Accuracy)
-	}
-}
-
 // TestCutWeights: where executors are uneven, and weights too, training ends where all
 // rows would have it, as with rows that weigh the same.
 func TestCutWeights(t *testing.T) {
-	weights, repeated := weighed(t, 6000, 4, 2, 1)
+	weights, repeated := testrows.Weighed(t, 6000, 4, 2, 1)
 	c := defaults(repeated)
 	c.Input.Label, c.Positive, c.Solver = "y", "1", solver.Newton
 	want := fitted(t, c).Objective
@@ -215,7 +123,7 @@ func TestCutWeights(t *testing.T) {
 	if got.MeanShare > 0.99 {
 		t.Errorf("steps saw %v of the rows: none was cut", got.MeanShare)
 	}
-	if !nearly(got.Objective, want, 1e-3) {
+	if !testrows.Nearly(got.Objective, want, 1e-3) {
 		t.Errorf("objective %v after %d iterations, that of all rows is %v", got.Objective, got.Iterations, want)
 	}
 }
@@ -331,12 +239,29 @@ func TestHardlyAnyWeight(t *testing.T) {
 		if _, err := volley.Run(context.Background(), cfg, "logistic", c, BuildLinear,
 			func(ctx context.Context, s *rdd.Session, c LinearConfig, p LinearPlan) (string, error) {
 				got, err := TrainLinear(ctx, s, c, p)
-				if err == nil && !nearly(got.Objective, want, 1e-3) {
+				if err == nil && !testrows.Nearly(got.Objective, want, 1e-3) {
 					t.Errorf("%s ends at %v after %d, the least is %v", sync, got.Objective, got.Iterations, want)
 				}
 				return "", err
 			}); err != nil {
 			t.Error(sync, err)
 		}
+	}
+}
+
+// TestWeightsOfClasses do what repeating rows does, too.
+func TestWeightsOfClasses(t *testing.T) {
+	weights, repeated := testrows.Weighed(t, 400, 3, 3, 1)
+	classes := func(path string) *Classified {
+		c := defaults("")
+		c.Solver, c.Reg = solver.LBFGS, 0.01
+		c.Input, c.Data = rdd.Input{Label: "y"}, []string{path}
+		if path == weights {
+			c.Input.Weight = "w"
+		}
+		return classified(t, c, 2)
+	}
+	if a, b := classes(weights), classes(repeated); !testrows.Nearly(a.Objective, b.Objective, 1e-9) || !testrows.Nearly(a.Accuracy, b.Accuracy, 1e-12) {
+		t.Errorf("softmax comes to %v and is right of %v, of repeated rows %v and %v", a.Objective, a.Accuracy, b.Objective, b.Accuracy)
 	}
 }

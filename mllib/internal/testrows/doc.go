@@ -1,0 +1,3 @@
+// Package testrows writes the rows that tests of several families train on. Only tests
+// import it.
+package testrows
