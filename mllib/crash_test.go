@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley/internal/crash"
+	"github.com/volley-engine/volley/mllib/linear"
 )
 
 // modelOf is a model that has one number.
-func modelOf(x float64) *LinearModel {
-	return &LinearModel{Job: "logistic", Labels: [2]string{"0", "1"}, Features: 1, Intercept: x, Weights: []float64{x}}
+func modelOf(x float64) *linear.Model {
+	return &linear.Model{Job: "logistic", Labels: [2]string{"0", "1"}, Features: 1, Intercept: x, Weights: []float64{x}}
 }
 
 // numberOf is the number of a model that was saved; 0 where there is none.
@@ -19,7 +20,7 @@ func numberOf(t *testing.T, dir string, s *crash.State) float64 {
 	if err != nil {
 		return 0
 	}
-	l := m.(*LinearModel)
+	l := m.(*linear.Model)
 	if len(l.Weights) != 1 || l.Weights[0] != l.Intercept {
 		t.Errorf("%v: a mixture: %v and %v", s, l.Weights, l.Intercept)
 	}

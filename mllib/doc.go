@@ -1,8 +1,7 @@
-// Package mllib owns the algorithms: objectives, solvers, models, and their
-// evaluation. They are written on rdd alone, and every numeric loop whose
-// result enters parameters or objectives is internal/kernel's.
+// Package mllib is what programs call to train, save, load and evaluate models: the names of
+// all families, which are in packages of their own (linear, kmeans, als, mlp), and the list
+// of the kinds of models that can be loaded.
 //
-// Update code says by float64(x*y) or math.FMA where a product is rounded
-// and where it is fused, so that every CPU gives the same bits. The package
-// must not know of drivers, executors or synchronization.
+// It must not have algorithms: what a family does is the family's, and what all share is in
+// mllib/internal.
 package mllib

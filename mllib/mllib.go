@@ -1,53 +1,16 @@
 package mllib
 
 import (
-	"github.com/volley-engine/volley/mllib/internal/model"
+	"context"
+
+	"github.com/volley-engine/volley/mllib/als"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/mllib/internal/train"
+	"github.com/volley-engine/volley/mllib/kmeans"
+	"github.com/volley-engine/volley/mllib/linear"
+	"github.com/volley-engine/volley/mllib/mlp"
+	"github.com/volley-engine/volley/rdd"
 )
-
-// Solver is a method of minimizing an objective.
-type Solver = solver.Name
-
-// The solvers that programs name.
-const (
-	Auto     = solver.Auto
-	Nesterov = solver.Nesterov
-	Adam     = solver.Adam
-)
-
-// ParseSolver is the solver of a name.
-func ParseSolver(name string) (Solver, error) { return solver.Parse(name) }
-
-// kinds are those of all models that a program can read. Linear models are asked last:
-// their jobs may have any name.
-var kinds = []model.Kind{softmaxKind, kmeansKind, factorKind, networkKind, linearKind}
-
-// LoadModel reads a model's directory.
-func LoadModel(dir string) (model.Model, error) { return model.Load(dir, kinds) }
-
-// LoadLinear reads the directory of a linear model.
-func LoadLinear(dir string) (*LinearModel, error) {
-	return model.LoadAs[*LinearModel](dir, "linear", kinds)
-}
-
-// BeginWith reads the directory of a linear model to begin with.
-func BeginWith(dir string) (*Beginning, error) {
-	m, err := model.LoadAs[*LinearModel](dir, "linear", kinds)
-	if err != nil {
-		return nil, err
-	}
-	return beginWith(m), nil
-}
-
-// BeginWithClasses reads the directory of a multinomial model to begin with.
-func BeginWithClasses(dir string) (*ClassBeginning, error) {
-	m, err := model.LoadAs[*SoftmaxModel](dir, "multinomial", kinds)
-	if err != nil {
-		return nil, err
-	}
-	return beginWithClasses(m), nil
-}
 
 // Summary is what every training run comes to beside its model.
 type Summary = train.Summary
@@ -75,9 +38,170 @@ const (
 // ParseStopRule is the rule of a name.
 func ParseStopRule(name string) (StopRule, error) { return train.ParseStopRule(name) }
 
-// Model is what a training job comes to.
-type Model = model.Model
+// Solver is a method of minimizing an objective.
+type Solver = solver.Name
 
-// CanSave reports whether a model may be saved to a directory, before there is
-// one to save.
-func CanSave(dir string, overwrite bool) error { return model.CanSave(dir, overwrite) }
+// The solvers.
+const (
+	Auto     = solver.Auto
+	Descent  = solver.Descent
+	Nesterov = solver.Nesterov
+	Sqrt     = solver.Sqrt
+	Constant = solver.Constant
+	Adam     = solver.Adam
+	SVRG     = solver.SVRG
+	SDCA     = solver.SDCA
+	LBFGS    = solver.LBFGS
+	OWLQN    = solver.OWLQN
+	Newton   = solver.Newton
+	Normal   = solver.Normal
+	CD       = solver.CD
+)
+
+// ParseSolver is the solver of a name.
+func ParseSolver(name string) (Solver, error) { return solver.Parse(name) }
+
+// Linear models of two classes, or of a number.
+type (
+	// Loss is what a linear model is fitted by.
+	Loss = linear.Loss
+	// LinearConfig says what linear model to train on what, and how.
+	LinearConfig = linear.Config
+	// LinearPlan is the plan of a linear model.
+	LinearPlan = linear.Plan
+	// LinearModel is a linear model.
+	LinearModel = linear.Model
+	// Trained is the outcome of training one.
+	Trained = linear.Trained
+	// Beginning is a model that training begins with.
+	Beginning = linear.Beginning
+	// Ended says of a model that training went on until its own rule ended it.
+	Ended = linear.Ended
+)
+
+// The losses.
+const (
+	Logistic     = linear.Logistic
+	Hinge        = linear.Hinge
+	SquaredHinge = linear.SquaredHinge
+	Squared      = linear.Squared
+	Softmax      = linear.Softmax
+)
+
+// ParseLoss is the loss of a name.
+func ParseLoss(name string) (Loss, error) { return linear.ParseLoss(name) }
+
+// BuildLinear declares the plan of a linear model.
+func BuildLinear(g *rdd.Graph, c LinearConfig) LinearPlan { return linear.Build(g, c) }
+
+// TrainLinear runs the loop and returns the model.
+func TrainLinear(ctx context.Context, s *rdd.Session, c LinearConfig, p LinearPlan) (*Trained, error) {
+	return linear.Train(ctx, s, c, p)
+}
+
+// Multinomial logistic regressions.
+type (
+	// SoftmaxPlan is the plan of one.
+	SoftmaxPlan = linear.SoftmaxPlan
+	// SoftmaxModel has weights of each feature and class.
+	SoftmaxModel = linear.SoftmaxModel
+	// Classified is the outcome of training one.
+	Classified = linear.Classified
+	// ClassBeginning is a model that training begins with.
+	ClassBeginning = linear.ClassBeginning
+)
+
+// BuildSoftmax declares the plan of a multinomial logistic regression.
+func BuildSoftmax(g *rdd.Graph, c LinearConfig) SoftmaxPlan { return linear.BuildSoftmax(g, c) }
+
+// TrainSoftmax runs the loop and returns the model.
+func TrainSoftmax(ctx context.Context, s *rdd.Session, c LinearConfig, p SoftmaxPlan) (*Classified, error) {
+	return linear.TrainSoftmax(ctx, s, c, p)
+}
+
+// Networks.
+type (
+	// Activation is what a hidden layer makes of its sums.
+	Activation = mlp.Activation
+	// MLPConfig says what fully connected network to train, and how.
+	MLPConfig = mlp.Config
+	// MLPPlan is the plan of a network.
+	MLPPlan = mlp.Plan
+	// NetworkModel is a fully connected network.
+	NetworkModel = mlp.Model
+	// Networked is the outcome of training one.
+	Networked = mlp.Networked
+)
+
+// The activations.
+const (
+	ReLU    = mlp.ReLU
+	Sigmoid = mlp.Sigmoid
+	Tanh    = mlp.Tanh
+)
+
+// ParseActivation is the activation of a name.
+func ParseActivation(name string) (Activation, error) { return mlp.ParseActivation(name) }
+
+// BuildMLP declares the plan of a network.
+func BuildMLP(g *rdd.Graph, c MLPConfig) MLPPlan { return mlp.Build(g, c) }
+
+// TrainMLP runs the loop and returns the model.
+func TrainMLP(ctx context.Context, s *rdd.Session, c MLPConfig, p MLPPlan) (*Networked, error) {
+	return mlp.Train(ctx, s, c, p)
+}
+
+// Clusterings.
+type (
+	// Distance is how far a row is from a centre.
+	Distance = kmeans.Distance
+	// KMeansConfig says what to cluster, and how.
+	KMeansConfig = kmeans.Config
+	// KMeansPlan is the plan of k-means.
+	KMeansPlan = kmeans.Plan
+	// KMeansModel is K centres.
+	KMeansModel = kmeans.Model
+	// Clustered is the outcome of k-means.
+	Clustered = kmeans.Clustered
+)
+
+// The distances, and where k-means begins.
+const (
+	Euclidean       = kmeans.Euclidean
+	Cosine          = kmeans.Cosine
+	ParallelCentres = kmeans.ParallelCentres
+	RandomCentres   = kmeans.RandomCentres
+)
+
+// ParseDistance is the distance of a name.
+func ParseDistance(name string) (Distance, error) { return kmeans.ParseDistance(name) }
+
+// BuildKMeans declares the plan of k-means.
+func BuildKMeans(g *rdd.Graph, c KMeansConfig) KMeansPlan { return kmeans.Build(g, c) }
+
+// TrainKMeans runs Lloyd's iterations and returns the best model.
+func TrainKMeans(ctx context.Context, s *rdd.Session, c KMeansConfig, p KMeansPlan) (*Clustered, error) {
+	return kmeans.Train(ctx, s, c, p)
+}
+
+// Factorizations.
+type (
+	// ALSConfig says what ratings to factor, and how.
+	ALSConfig = als.Config
+	// ALSPlan is the plan of a factorization.
+	ALSPlan = als.Plan
+	// FactorModel is a vector for each user and each item.
+	FactorModel = als.Model
+	// Factored is the outcome of a factorization.
+	Factored = als.Factored
+	// Recommended is an item, or a user, and its score.
+	Recommended = als.Recommended
+)
+
+// BuildALS declares the plan of a factorization.
+func BuildALS(g *rdd.Graph, c ALSConfig) ALSPlan { return als.Build(g, c) }
+
+// TrainALS sweeps over users and items by turns and returns the model.
+func TrainALS(ctx context.Context, s *rdd.Session, c ALSConfig, p ALSPlan) (*Factored, error) {
+	return als.Train(ctx, s, c, p)
+}

@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/volley-engine/volley/mllib/linear"
 )
 
 func TestModelsAreSavedWholeAndReadBack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "model")
-	m := &LinearModel{Job: "logistic", Labels: [2]string{"ham", "spam"}, TextLabels: true, Features: 3, Weights: []float64{1, -2, 0.5}, Intercept: 0.25}
+	m := &linear.Model{Job: "logistic", Labels: [2]string{"ham", "spam"}, TextLabels: true, Features: 3, Weights: []float64{1, -2, 0.5}, Intercept: 0.25}
 	if err := m.Save(dir, false); err != nil {
 		t.Fatal(err)
 	}

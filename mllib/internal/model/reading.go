@@ -153,7 +153,7 @@ func AlignedPlaces(model, data, uris []string) ([]int, error) {
 	return places, nil
 }
 
-func CsvField(s string) string {
+func CSVField(s string) string {
 	if strings.ContainsAny(s, ",\"\n\r") {
 		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 	}

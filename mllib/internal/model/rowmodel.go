@@ -130,7 +130,7 @@ func PredictRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, 
 		best := 0
 		if m.Labels != nil {
 			best = probabilities(z)
-			out.WriteString(CsvField(m.Labels[best]))
+			out.WriteString(CSVField(m.Labels[best]))
 			out.WriteByte(',')
 		}
 		out.WriteString(strconv.FormatFloat(z[best], 'g', -1, 64))

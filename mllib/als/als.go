@@ -1,0 +1,82 @@
+package als
+
+import (
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// Config says what ratings to factor, and how: each user and each item gets a
+// vector of Rank numbers, whose product is to be the rating. Objective: the root
+// mean squared error on the ratings; what is minimized by turns has Reg·n·‖x‖²
+// added for each vector x of a user or item with n ratings (ALS-WR, Zhou et al.).
+// Implicit takes ratings as confidence 1 + Alpha·|r| that the user likes the item
+// (r > 0) or does not, all other items counting as not liked with confidence 1 (Hu,
+// Koren and Volinsky).
+type Config struct {
+	Data               []string
+	Input              rdd.Input
+	User, Item, Rating string // columns, by name or number; empty: user, item, rating, or the first three
+	Splits             int
+	Seed               uint64
+	Rank               int
+	Reg                float64
+	Implicit           bool
+	Alpha              float64
+	NonNegative        bool
+	Cut                bool // half-sweeps may end before all rows are processed
+	MaxAge             int  // sweeps after which one is not cut, so that no row is older; 0 is never
+	MaxIterations      int  // sweeps
+	Tol                float64
+	Target             *float64 `json:",omitempty"`
+	MaxTime            time.Duration
+}
+
+// Check refuses configurations that no data could make right.
+func (c *Config) Check() error {
+	switch {
+	case c.Rank < 1 || c.Rank > maxRank:
+		return fault.Newf(fault.Usage, "als", "--rank", "%d does not lie in [1, %d]", c.Rank, maxRank)
+	case c.Reg < 0 || c.Alpha < 0:
+		return fault.Newf(fault.Usage, "als", "--reg", "neither penalty nor alpha may be below 0")
+	}
+	return nil
+}
+
+// maxRank is the greatest rank that is taken.
+const maxRank = 2000
+
+// Plan is the plan of a factorization. Users has a row of ratings for each user,
+// Items one for each item. Of the steps that solve, Whole ones are never cut.
+type Plan struct {
+	Users, Items           rdd.Packed[rdd.Point]
+	SolveUsers, SolveItems rdd.Step[factors, solved]
+	WholeUsers, WholeItems rdd.Step[factors, solved]
+	Seen                   rdd.Scan[int, []float64] // which items each user has rated
+}
+
+// Build declares the plan.
+func Build(g *rdd.Graph, c Config) Plan {
+	c.Input.NoLabel = true
+	entries := rdd.Entries(rdd.Points(g, c.Input, c.Data...), ratingColumns(c.User, c.Item, c.Rating))
+	options := []rdd.PackOption{rdd.Splits(c.Splits), rdd.Seed(c.Seed)}
+	var p Plan
+	p.Users, p.Items = rdd.PackEntries(entries, options...)
+	users, items := &rowSolver{config: c}, &rowSolver{config: c, measure: true} // items come last in a sweep
+	p.SolveUsers, p.SolveItems = rdd.Aggregate(p.Users, users.aggregator(), rdd.Aggressive(0)), rdd.Aggregate(p.Items, items.aggregator(), rdd.Aggressive(0))
+	p.WholeUsers, p.WholeItems = rdd.Aggregate(p.Users, users.aggregator(), rdd.Aggressive(1)), rdd.Aggregate(p.Items, items.aggregator(), rdd.Aggressive(1))
+	p.Seen = rdd.ScanBatches(p.Users, addSeen)
+	return p
+}
+
+// ratingColumns are the names that columns are looked for by: where none is asked
+// for, user, item and rating, or else the first three.
+func ratingColumns(wanted ...string) (out [3][]string) {
+	for i, name := range wanted {
+		if out[i] = []string{name}; name == "" {
+			out[i] = []string{[]string{"user", "item", "rating"}[i], []string{"0", "1", "2"}[i]}
+		}
+	}
+	return out
+}

@@ -1,0 +1,314 @@
+package als
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/model"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/rows"
+)
+
+// Model is a vector of Rank numbers for each user and each item. A saved one
+// is plain data, as a LinearModel's.
+type Model struct {
+	Rank     int    `json:"rank"`
+	Users    int    `json:"users"`
+	Items    int    `json:"items"`
+	Implicit bool   `json:"implicit"`
+	User     string `json:"user,omitempty"` // columns of ratings
+	Item     string `json:"item,omitempty"`
+	Rating   string `json:"rating,omitempty"`
+
+	Seen         int64 `json:"seen,omitempty"` // pairs of users and items that were trained on; 0 is not known
+	users, items side
+	seen         seenItems
+}
+
+type file struct {
+	model.Head
+	*Model
+}
+
+// Save writes the model's directory.
+func (m *Model) Save(dir string, overwrite bool) error {
+	return model.Save(dir, overwrite, file{model.Head{Version: model.Version, Job: "als"}, m}, slices.Concat(m.users.IDs, m.users.At, m.items.IDs, m.items.At, m.seen.numbers()))
+}
+
+// Kind is what is known of factorizations.
+var Kind = model.Kind{Is: model.JobIs("als"), Load: func(dir string, raw []byte) (model.Model, *storage.Prepared, error) {
+	m := &Model{}
+	err := m.load(dir, raw)
+	return m, nil, err
+}}
+
+func (m *Model) load(dir string, raw []byte) error {
+	if err := json.Unmarshal(raw, m); err != nil {
+		return err
+	}
+	if m.Rank < 1 || m.Rank > maxRank || m.Users < 0 || m.Items < 0 || m.Users > 1<<31 || m.Items > 1<<31 {
+		return fault.Newf(fault.Corrupt, "read", "model.json", "%d users and %d items of rank %d cannot be", m.Users, m.Items, m.Rank)
+	}
+	count := (m.Users + m.Items) * (m.Rank + 1)
+	if m.Seen < 0 || m.Seen > 1<<40 {
+		return fault.Newf(fault.Corrupt, "read", "model.json", "%d pairs of users and items cannot be", m.Seen)
+	}
+	if m.Seen > 0 {
+		count += m.Users + int(m.Seen)
+	}
+	v, err := model.LoadNumbers(dir, count)
+	if err != nil {
+		return err
+	}
+	for _, s := range []struct {
+		to *side
+		n  int
+	}{{&m.users, m.Users}, {&m.items, m.Items}} {
+		s.to.IDs, s.to.At, v = v[:s.n], v[s.n:s.n+s.n*m.Rank], v[s.n+s.n*m.Rank:]
+		if !slices.IsSorted(s.to.IDs) {
+			return fault.Newf(fault.Corrupt, "read", "weights.arrow", "its numbers of users and items are not in order")
+		}
+	}
+	if m.Seen == 0 {
+		return nil
+	}
+	return m.seen.parse(v, m.Users, m.Items)
+}
+
+// vector of a number; nil where the model does not know it.
+func (s *side) vector(id float64, rank int) []float64 {
+	if i, ok := slices.BinarySearch(s.IDs, id); ok {
+		return s.At[i*rank : (i+1)*rank]
+	}
+	return nil
+}
+
+// score is what the model makes of a user and an item: the rating, or, of implicit
+// ones, how sure it is that the user likes it. False where it does not know both.
+func (m *Model) score(user, item float64) (float64, bool) {
+	u, i := m.users.vector(user, m.Rank), m.items.vector(item, m.Rank)
+	if u == nil || i == nil {
+		return math.NaN(), false
+	}
+	return kernel.Dot(u, i), true
+}
+
+// each reads tables and hands out the columns wanted of each row.
+func (m *Model) each(ctx context.Context, in rdd.Input, uris []string, columns [][]string, yield func(v []float64) error) error {
+	in.NoLabel = true
+	src, err := input.Open(in, uris...)
+	if err != nil {
+		return err
+	}
+	at := make([]int, len(columns))
+	for i, c := range columns {
+		if at[i], err = src.Column(c...); err != nil {
+			return err
+		}
+	}
+	v := make([]float64, len(at))
+	for part := range src.Len() {
+		err := src.Read(ctx, part, func(c *rows.Chunk) error {
+			for r := range c.Rows() {
+				for i, j := range at {
+					if !c.Dense() || j >= c.Width {
+						return fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "its rows have no column %d", j)
+					}
+					v[i] = c.Values[r*c.Width+j]
+				}
+				if err := yield(v); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Predict writes one line a row as CSV: user, item and score; NaN where the model
+// does not know the user or the item.
+func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
+	out := bufio.NewWriterSize(w, 1<<16)
+	fmt.Fprintln(out, "user,item,prediction")
+	columns := ratingColumns(m.User, m.Item)
+	err = m.each(ctx, in, uris, columns[:2], func(v []float64) error {
+		rows++
+		score, _ := m.score(v[0], v[1])
+		_, err := fmt.Fprintf(out, "%.0f,%.0f,%s\n", v[0], v[1], strconv.FormatFloat(score, 'g', -1, 64))
+		return err
+	})
+	if err != nil {
+		return rows, err
+	}
+	return rows, out.Flush()
+}
+
+// rankedTop is how far down lists of recommendations are looked at by metrics.
+const rankedTop = 10
+
+// Evaluate computes rmse and mae over ratings whose user and item the model knows,
+// and how many others there are (cold_rows). Of implicit ratings it is how well the
+// first ten items of each user, those left out that it was trained on and the data do
+// not have, are those that the data says are liked: the mean average precision, and the
+// normalized discounted gain.
+func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
+	var all []model.Scored
+	cold := 0.0
+	liked := map[float64]map[float64]bool{}
+	columns := ratingColumns(m.User, m.Item, m.Rating)
+	err := m.each(ctx, in, uris, columns[:], func(v []float64) error {
+		z, ok := m.score(v[0], v[1])
+		if !ok {
+			cold++
+			return nil
+		}
+		all = append(all, model.Scored{Z: z, Y: v[2], Weight: 1})
+		if m.Implicit && v[2] > 0 {
+			if liked[v[0]] == nil {
+				liked[v[0]] = map[float64]bool{}
+			}
+			liked[v[0]][v[1]] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]float64{"cold_rows": cold}
+	if m.Implicit {
+		out["map_at_10"], out["ndcg_at_10"] = m.ranking(liked)
+	} else if len(all) > 0 {
+		r := model.RegressionMetrics(all)
+		out["rmse"], out["mae"] = r["rmse"], r["mae"]
+	}
+	return out, nil
+}
+
+// ranking holds the first items of each user against those that are liked.
+func (m *Model) ranking(liked map[float64]map[float64]bool) (meanPrecision, gain float64) {
+	users := make([]float64, 0, len(liked))
+	for u := range liked {
+		users = append(users, u)
+	}
+	slices.Sort(users)
+	keep := func(user, item float64) bool { return liked[user][item] }
+	m.top(users, rankedTop, true, keep, func(user float64, items []Recommended) error {
+		var hits, precision, sum, best float64
+		for i := range min(rankedTop, len(liked[user])) {
+			best += 1 / math.Log2(float64(i+2))
+		}
+		for i, r := range items {
+			worth := 1 / math.Log2(float64(i+2))
+			if liked[user][r.ID] {
+				hits++
+				precision += hits / float64(i+1)
+				sum += worth
+			}
+		}
+		meanPrecision += precision / float64(min(rankedTop, len(liked[user])))
+		gain += sum / best
+		return nil
+	})
+	n := max(1, float64(len(users)))
+	return meanPrecision / n, gain / n
+}
+
+// Recommended is an item, or a user, and its score.
+type Recommended struct {
+	ID, Score float64
+}
+
+// topBlock is how many vectors are multiplied with all of the other side at a
+// time.
+const topBlock = 64
+
+// Top calls yield with the n of the other side that score highest for each of some
+// users (or items), the highest first. Numbers that the model does not know are
+// left out, and so is what users have rated in training, unless it is asked for; nil
+// is all.
+func (m *Model) Top(ids []float64, n int, forUsers, rated bool, yield func(id float64, best []Recommended) error) error {
+	var keep func(id, other float64) bool
+	if rated {
+		keep = func(float64, float64) bool { return true }
+	}
+	return m.top(ids, n, forUsers, keep, yield)
+}
+
+func (m *Model) top(ids []float64, n int, forUsers bool, keep func(id, other float64) bool, yield func(id float64, best []Recommended) error) error {
+	mine, other := &m.items, &m.users
+	if forUsers {
+		mine, other = other, mine
+	}
+	if ids == nil {
+		ids = mine.IDs
+	}
+	known := slices.DeleteFunc(slices.Clone(ids), func(id float64) bool { return mine.vector(id, m.Rank) == nil })
+	var p kernel.Product
+	scores := make([]float64, topBlock*len(other.IDs))
+	right := kernel.RowMajor(other.At, len(other.IDs), m.Rank).T()
+	for block := range slices.Chunk(known, topBlock) {
+		var left []float64
+		for _, id := range block {
+			left = append(left, mine.vector(id, m.Rank)...)
+		}
+		scores = scores[:len(block)*len(other.IDs)]
+		clear(scores)
+		p.Add(kernel.RowMajor(scores, len(block), len(other.IDs)), kernel.RowMajor(left, len(block), m.Rank), right)
+		for i, id := range block {
+			row := scores[i*len(other.IDs) : (i+1)*len(other.IDs)]
+			if m.seen.known() {
+				m.leaveOut(id, forUsers, row, keep)
+			}
+			if err := yield(id, other.best(row, n)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// best are the n highest scores, the highest first, of equal ones the lower number.
+func (s *side) best(scores []float64, n int) []Recommended {
+	byScore := func(a, b Recommended) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+	}
+	var top []Recommended
+	least := math.Inf(-1)
+	for i, v := range scores {
+		if len(top) >= n && v <= least {
+			continue
+		}
+		if top = append(top, Recommended{s.IDs[i], v}); len(top) >= 2*n {
+			slices.SortFunc(top, byScore)
+			top = top[:n]
+			least = top[n-1].Score
+		}
+	}
+	slices.SortFunc(top, byScore)
+	top = slices.DeleteFunc(top, func(r Recommended) bool { return math.IsInf(r.Score, -1) })
+	return top[:min(n, len(top))]
+}
+
+// Describe is the model in a few lines.
+func (m *Model) Describe() string {
+	what := "ratings"
+	if m.Implicit {
+		what = "implicit ratings"
+	}
+	return fmt.Sprintf("%d users and %d items, vectors of %d numbers, from %s\n", m.Users, m.Items, m.Rank, what)
+}

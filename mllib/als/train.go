@@ -1,0 +1,276 @@
+package als
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/train"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// side is one side of the factorization: its numbers in order, and their vectors.
+type side struct {
+	IDs   []float64
+	At    []float64         // row-major
+	place map[float64]int32 // of each number; nil until it is asked for
+	came  []int32           // places, in the order in which rows came last
+}
+
+// state is everything that one half-sweep hands to the next.
+type state struct {
+	Users, Items side
+	Error        float64 // root mean squared error at the end of the last sweep
+	Ending       float64 // 1 where a rule has fired and one sweep that is not cut is left
+	Rules        train.StopState
+	last         *side // that was solved
+}
+
+// Parameters are the vectors that the last half-sweep has solved: the others were a
+// turn's before.
+func (s *state) Parameters() [][]float64 {
+	if s.last == nil {
+		return nil
+	}
+	return [][]float64{s.last.At}
+}
+
+// MarshalBinary lays the state out as floats.
+func (s state) MarshalBinary() ([]byte, error) {
+	out := make([]byte, 0, 8*(len(s.Users.At)+len(s.Items.At)+len(s.Users.IDs)+len(s.Items.IDs)+32))
+	out = num.PutFloats(out, []float64{s.Error, s.Ending, float64(len(s.Users.IDs)), float64(len(s.Users.At)), float64(len(s.Items.IDs)), float64(len(s.Items.At))})
+	return num.PutFloats(out, s.Users.IDs, s.Users.At, s.Items.IDs, s.Items.At, s.Rules.Floats()), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary wrote.
+func (s *state) UnmarshalBinary(raw []byte) error {
+	v, err := num.GetFloats(raw, 6)
+	if err != nil {
+		return err
+	}
+	s.Error, s.Ending = v[0], v[1]
+	lengths := v[2:6]
+	v = v[6:]
+	for i, to := range []*[]float64{&s.Users.IDs, &s.Users.At, &s.Items.IDs, &s.Items.At} {
+		n := int(lengths[i])
+		if n < 0 || n > len(v) {
+			return num.ErrCutShort
+		}
+		*to, v = v[:n:n], v[n:]
+	}
+	return s.Rules.SetFloats(v)
+}
+
+// take puts solved rows in their places. At first, the rows are all there are.
+func (s *side) take(rows solved, rank int) error {
+	n, numbers := rows.rows()
+	if numbers != rank*n {
+		return num.ErrCutShort
+	}
+	if len(s.IDs) == 0 {
+		s.begin(rows, rank)
+	}
+	k := 0
+	for _, run := range rows.Runs {
+		if len(run.At) != rank*len(run.IDs) {
+			return num.ErrCutShort
+		}
+		for i, id := range run.IDs {
+			place, err := s.placeOf(k, id)
+			if err != nil {
+				return err
+			}
+			copy(s.At[place*rank:(place+1)*rank], run.At[i*rank:(i+1)*rank])
+			k++
+		}
+	}
+	return nil
+}
+
+// begin makes places for rows.
+func (s *side) begin(rows solved, rank int) {
+	s.IDs = nil
+	for _, run := range rows.Runs {
+		s.IDs = append(s.IDs, run.IDs...)
+	}
+	slices.Sort(s.IDs)
+	s.At = make([]float64, rank*len(s.IDs))
+}
+
+// placeOf is the place of a row, the k-th that comes. Rows come in the order of the
+// last time, but for those of splits that have moved or were cut.
+func (s *side) placeOf(k int, id float64) (int, error) {
+	if k < len(s.came) && s.IDs[s.came[k]] == id {
+		return int(s.came[k]), nil
+	}
+	if s.place == nil {
+		s.place = make(map[float64]int32, len(s.IDs))
+		for i, id := range s.IDs {
+			s.place[id] = int32(i)
+		}
+	}
+	place, there := s.place[id]
+	if !there {
+		return 0, fault.Newf(fault.Internal, "sweep", "als", "row %v was solved, which was not there before", id)
+	}
+	s.came = append(s.came[:k], place)
+	return int(place), nil
+}
+
+// Factored is the outcome of a factorization.
+type Factored struct {
+	train.Summary
+	Model *Model
+}
+
+// als runs one factorization.
+type trainer struct {
+	train.Training
+	cfg  Config
+	plan Plan
+	st   state
+	out  Factored
+}
+
+// Train sweeps over users and items by turns and returns the model.
+func Train(ctx context.Context, s *rdd.Session, c Config, p Plan) (*Factored, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	t := &trainer{cfg: c, plan: p}
+	t.Training = train.Training{Session: s, Summary: &t.out.Summary}
+	t.out.Gap = math.NaN()
+	if err := t.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := train.Loop(ctx, &t.Training, &t.st, 2*c.MaxIterations, t.half); err != nil {
+		return nil, err
+	}
+	return t.finish(ctx)
+}
+
+// prepare loads the ratings and draws the items' first vectors: of length 1, in
+// directions that are as likely as any others of positive numbers, so that their
+// products are of ratings' sign from the first.
+func (t *trainer) prepare(ctx context.Context) error {
+	users, err := t.plan.Users.Meta(ctx, t.Session)
+	if err != nil {
+		return err
+	}
+	items, err := t.plan.Items.Meta(ctx, t.Session)
+	if err != nil {
+		return err
+	}
+	t.out.Rows, t.out.Features, t.out.Solver = users.Rows, int(items.Rows), "als"
+	rng, f := rand.New(rand.NewPCG(t.cfg.Seed, 0)), t.cfg.Rank
+	t.st.Items.At = make([]float64, int(items.Rows)*f)
+	for i := 0; i < len(t.st.Items.At); i += f {
+		row := t.st.Items.At[i : i+f]
+		for j := range row {
+			for row[j] == 0 { // the polar method without a logarithm: a sum of twelve
+				for range 12 {
+					row[j] += rng.Float64()
+				}
+				row[j] -= 6
+			}
+			row[j] = math.Abs(row[j])
+		}
+		num.Normalize(row)
+	}
+	return nil
+}
+
+// half solves one side, the other given: users in odd half-sweeps. The first sweep
+// and the last are never cut, nor is one in MaxAge.
+func (t *trainer) half(ctx context.Context, it *rdd.Iteration) error {
+	forUsers, sweep := it.Number%2 == 1, (it.Number+1)/2
+	mine, other := &t.st.Items, &t.st.Users
+	step := t.plan.SolveItems
+	whole := !t.cfg.Cut || sweep == 1 || sweep == t.cfg.MaxIterations || t.st.Ending == 1 || t.cfg.MaxAge > 0 && (sweep-1)%t.cfg.MaxAge == 0
+	if forUsers {
+		mine, other = other, mine
+		if step = t.plan.SolveUsers; whole {
+			step = t.plan.WholeUsers
+		}
+	} else if whole {
+		step = t.plan.WholeItems
+	}
+	rows, err := step.Run(ctx, t.Session, t.param(other))
+	if err != nil {
+		return err
+	}
+	if len(mine.IDs) == 0 {
+		mine.At = nil // what was drawn
+	}
+	if err := mine.take(rows, t.cfg.Rank); err != nil {
+		return err
+	}
+	t.st.last = mine
+	error := math.Sqrt(rows.Error / max(1, rows.Ratings))
+	t.out.Iterations = sweep
+	if !num.Finite(error) {
+		return fault.Newf(fault.BadInput, "train", "als", "the vectors are not finite after sweep %d", sweep).WithHint("raise --reg")
+	}
+	o := t.Observed(sweep, error, 0)
+	if !forUsers {
+		it.Report("objective", error)
+		t.judge(it, o)
+	}
+	return nil
+}
+
+// judge applies the stop rules at the end of a sweep.
+func (t *trainer) judge(it *rdd.Iteration, o train.Observation) {
+	last := t.st.Error
+	t.st.Error = o.Objective
+	stop := train.Stopper{Rule: train.ByObjective, Target: t.cfg.Target, Deadline: t.cfg.MaxTime, State: &t.st.Rules}
+	why := stop.Check(o).Stop
+	if why == "" && o.Iteration > 1 && o.Exact && t.cfg.Tol > 0 && math.Abs(last-o.Objective) <= float64(t.cfg.Tol*max(last, o.Objective)) {
+		why = "tolerance"
+	}
+	switch {
+	case t.st.Ending == 1:
+		if t.out.StoppedBy == "" { // it fired before the run was resumed
+			t.out.StoppedBy = "tolerance"
+		}
+		it.Stop()
+	case why != "" && t.cfg.Cut && o.Iteration < t.cfg.MaxIterations:
+		t.out.StoppedBy, t.st.Ending = why, 1
+	case why != "":
+		t.out.StoppedBy = why
+		it.Stop()
+	}
+}
+
+// param are the vectors of a side, as the other is solved from them.
+func (t *trainer) param(s *side) factors {
+	f := factors{Rank: t.cfg.Rank, At: s.At, Count: len(s.At) / t.cfg.Rank}
+	if t.cfg.Implicit {
+		f.Gram = make([]float64, f.Rank*f.Rank)
+		x := kernel.RowMajor(s.At, f.Count, f.Rank)
+		(&kernel.Product{}).Add(kernel.RowMajor(f.Gram, f.Rank, f.Rank), x.T(), x)
+	}
+	return f
+}
+
+// finish makes the model.
+func (t *trainer) finish(ctx context.Context) (*Factored, error) {
+	why := t.WhyEnded()
+	t.out.Objective = t.st.Error
+	t.out.Model = &Model{Rank: t.cfg.Rank, Implicit: t.cfg.Implicit, User: t.cfg.User, Item: t.cfg.Item, Rating: t.cfg.Rating,
+		users: t.st.Users, items: t.st.Items, Users: len(t.st.Users.IDs), Items: len(t.st.Items.IDs)}
+	if why == "interrupted" {
+		return &t.out, nil
+	}
+	splits, err := t.plan.Seen.Run(ctx, t.Session, 0)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := gatherSeen(splits, t.st.Users.IDs)
+	t.out.Model.seen, t.out.Model.Seen = seen, int64(len(seen.Items))
+	return &t.out, err
+}

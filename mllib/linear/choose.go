@@ -1,0 +1,77 @@
+package linear
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
+)
+
+// lasso reports whether there is an L1 penalty.
+func (c *Config) lasso() bool { return c.Reg > 0 && c.Alpha > 0 }
+
+// byObjective reports whether the objective, and no other rule, ends a run.
+func (c *Config) byObjective() bool { return c.Stop == "" || c.Stop == train.ByObjective }
+
+// Check refuses configurations that no data could make right.
+func (c *Config) Check() error {
+	several := c.Loss == Softmax
+	badWeight := slices.ContainsFunc(c.Classes, func(w float64) bool { return !(w > 0) || !num.Finite(w) })
+	if badWeight || several && c.ClassWeights != [2]float64{} || !several && c.Classes != nil {
+		return fault.Newf(fault.Usage, c.job(), "--class-weights", "there must be a weight above 0 for each class")
+	}
+	why, hint := solver.Of(c.Solver).Refused(solver.Wish{Cut: c.Cut, Lasso: c.lasso(), Squared: c.Loss == Squared,
+		Classes: several, Begins: c.Init != nil, OtherEnd: !c.byObjective()})
+	if why == "" {
+		return nil
+	}
+	return fault.Newf(fault.Usage, c.job(), "--solver "+string(c.Solver), "%s", why).WithHint(hint)
+}
+
+// The widest data whose second derivatives of all pairs are summed.
+const (
+	narrowSquared = 2048 // in one pass
+	narrowCurved  = 768  // in several
+)
+
+// choose picks a solver for data of so many features, and says why.
+func (c *Config) choose(features int) (s solver.Name, why string) {
+	switch {
+	case c.Cut:
+		return solver.Nesterov, "steps may be cut short, so that only mean gradients are the same from step to step"
+	case !c.byObjective():
+		return c.chooseWide("--stop is not by the objective")
+	case c.Loss == Squared && features <= narrowSquared && c.lasso():
+		return solver.CD, fmt.Sprintf("%d features are few enough for one pass that sums their products", features)
+	case c.Loss == Squared && features <= narrowSquared:
+		return solver.Normal, fmt.Sprintf("%d features are few enough for one pass that sums their products", features)
+	case features <= narrowCurved:
+		return solver.Newton, fmt.Sprintf("%d features are few enough to sum second derivatives of all pairs", features)
+	}
+	return c.chooseWide(fmt.Sprintf("%d features are too many for second derivatives of all pairs", features))
+}
+
+// chooseWide picks a solver where second derivatives are not to be had, and adds to
+// the reason.
+func (c *Config) chooseWide(why string) (solver.Name, string) {
+	switch {
+	case c.Cut:
+		return solver.Nesterov, "steps may be cut short, so that only mean gradients are the same from step to step"
+	case c.lasso():
+		return solver.OWLQN, why + ", and there is an L1 penalty"
+	}
+	return solver.LBFGS, why
+}
+
+// choosePenalty takes 1/n where no penalty is asked for: that of a normal law of
+// deviation 1 for each weight, before data are seen.
+func (c *Config) choosePenalty(sum *train.Summary, rows int64) {
+	if !c.RegPerRow {
+		return
+	}
+	c.Reg = 1 / float64(rows)
+	sum.Chosen = append(sum.Chosen, fmt.Sprintf("penalty λ = %.3g: 1/n for %d rows; --reg sets another, 0 none", c.Reg, rows))
+}

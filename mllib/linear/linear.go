@@ -1,0 +1,162 @@
+package linear
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/fold"
+	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage/pack"
+)
+
+// Loss is what a linear model is fitted by.
+type Loss string
+
+// The losses of a row with margin m = w·x + b. For the first three the label y
+// is 0 or 1, and s = 2y − 1; for Squared it is a number.
+const (
+	Logistic     Loss = "logistic"      // log(1 + e^m) − y·m
+	Hinge        Loss = "hinge"         // max(0, 1 − s·m)
+	SquaredHinge Loss = "squared-hinge" // max(0, 1 − s·m)²
+	Squared      Loss = "squared"       // (m − y)²/2
+	Softmax      Loss = "softmax"       // of several classes: log Σ e^{m_k} − m_y
+)
+
+// ParseLoss is the loss of a name.
+func ParseLoss(name string) (Loss, error) {
+	switch l := Loss(name); l {
+	case Logistic, Hinge, SquaredHinge, Squared:
+		return l, nil
+	}
+	return "", fmt.Errorf("%q is not one of logistic, hinge, squared-hinge, squared", name)
+}
+
+// kind is the loss as kernels know it.
+func (l Loss) kind() kernel.LossKind {
+	switch l {
+	case Hinge:
+		return kernel.HingeLoss
+	case SquaredHinge:
+		return kernel.SquaredHingeLoss
+	case Squared:
+		return kernel.SquaredLoss
+	}
+	return kernel.LogisticLoss
+}
+
+// Config says what linear model to train on what, and how. Objective: mean
+// loss plus Reg·(Alpha·‖w‖₁ + (1−Alpha)/2·‖w‖²), the intercept not penalized.
+type Config struct {
+	Job           string // names the model; empty is the loss
+	Loss          Loss   // empty is Logistic
+	Data          []string
+	Input         rdd.Input
+	Positive      string // label that counts as 1, all others as 0; empty: the greater of two
+	Splits        int
+	Random        bool
+	Seed          uint64
+	Float32       bool
+	Solver        solver.Name
+	Cut           bool    // steps may end before all rows are processed
+	StepSize      float64 // 0: chosen from the data (gd, nesterov, constant), 1 (sqrt) or 0.1 (adam)
+	Reg           float64
+	RegPerRow     bool `json:",omitempty"` // Reg is 1/n, n being how many rows there are
+	Alpha         float64
+	ClassWeights  [2]float64 // of rows with label 0 and 1; both 0 stand for ones
+	Balanced      bool       // weights that make all labels weigh alike
+	Classes       []float64  `json:",omitempty"` // of rows of each class in order, of several; nil stands for ones
+	Intercept     bool
+	Standardize   bool
+	Patience      int             // steps without a lower loss on the rows that Input.Fold holds out to stop by
+	Threshold     *float64        `json:",omitempty"` // of the model, as Model has it
+	Init          *Beginning      `json:",omitempty"` // model to begin with
+	InitClasses   *ClassBeginning `json:",omitempty"` // the same of several classes
+	MaxIterations int
+	Tol           float64
+	Target        *float64 `json:",omitempty"`
+	MaxTime       time.Duration
+	Stop          train.StopRule
+}
+
+// job is the name of the job.
+func (c *Config) job() string {
+	switch {
+	case c.Job != "":
+		return c.Job
+	case c.Loss == "":
+		return string(Logistic)
+	}
+	return string(c.Loss)
+}
+
+// weights are those of rows with label 0 and 1, zeros standing for ones.
+func (c *Config) weights(m fold.Moments) [2]float64 {
+	if ones, zeros := m.Labels, m.Weight-m.Labels; c.Balanced && ones > 0 && zeros > 0 {
+		return [2]float64{m.Weight / (2 * zeros), m.Weight / (2 * ones)}
+	}
+	return c.ClassWeights
+}
+
+// Plan is the plan of a linear model.
+type Plan struct {
+	Rows        rdd.Packed[rdd.Point]
+	Moments     rdd.Step[fold.MomentsParam, fold.Gradient]
+	Gradient    rdd.Step[linearParam, fold.Gradient]
+	Curvature   rdd.Step[linearParam, curvature]
+	Ascent      rdd.Step[dualParam, dualSums]
+	Pairs       rdd.Step[pairParam, pairSums]
+	Loss        rdd.Step[linearParam, fold.Gradient]
+	Certificate rdd.Step[linearParam, certificate]
+	Second      rdd.Step[linearParam, curvature] // of all rows, to say how good a result is
+	Held        rdd.Packed[rdd.Point]            // rows held out to stop by, if any
+	HeldLoss    rdd.Step[linearParam, fold.Gradient]
+	Sample      rdd.Action[[]rdd.Point]
+	Scores      rdd.Scan[linearParam, []float64]
+}
+
+// packing says how rows become splits.
+func (c *Config) packing() train.Packing {
+	return train.Packing{Input: c.Input, Data: c.Data, Splits: c.Splits, Seed: c.Seed, Random: c.Random, Float32: c.Float32}
+}
+
+// Build declares the plan.
+func Build(g *rdd.Graph, c Config) Plan {
+	rows := c.packing().Rows(g)
+	rowLoss := &rowLoss{config: c}
+	p := Plan{
+		Rows:        rows,
+		Moments:     rdd.Aggregate(rows, fold.MomentsAggregator(c.regression())),
+		Gradient:    rdd.Aggregate(rows, rowLoss.gradients(), rdd.Aggressive(0)),
+		Curvature:   rdd.Aggregate(rows, rowLoss.curvatures(), rdd.Aggressive(0)),
+		Pairs:       rdd.Aggregate(rows, rowLoss.pairs(), rdd.Aggressive(0)),
+		Ascent:      rdd.Aggregate(rows, rowLoss.ascents(), rdd.Aggressive(0)),
+		Loss:        rdd.Aggregate(rows, rowLoss.losses()),
+		Certificate: rdd.Aggregate(rows, rowLoss.certificates()),
+		Second:      rdd.Aggregate(rows, rowLoss.curvatures()),
+		Sample:      rdd.Prefix(rows, train.SampleRows),
+		Scores:      rdd.ScanBatches(rows, rowLoss.addScores),
+	}
+	if held, any := c.packing().HeldOut(g); any {
+		p.Held, p.HeldLoss = held, rdd.Aggregate(held, rowLoss.losses())
+	}
+	return p
+}
+
+// Trained is the outcome of a training run.
+type Trained struct {
+	train.Summary
+	Model *Model
+	param linearParam
+}
+
+// regression reports whether labels are numbers to be met.
+func (c *Config) regression() bool { return c.Loss == Squared }
+
+// newModel is the model to be trained, without its weights.
+func (c *Config) newModel(m *storage.PackMeta, labels [2]string) *Model {
+	return &Model{Threshold: c.Threshold, Job: c.job(), Loss: c.Loss, Labels: labels, Features: m.Features, IndexBase: m.IndexBase, TextLabels: m.TextLabels,
+		OneVsRest: c.Positive != "" && len(m.Labels) != 2, Names: m.Names, Label: m.LabelName, Weight: m.WeightName, Prepared: m.Prepared}
+}

@@ -1,0 +1,154 @@
+package linear
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/model"
+	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/train"
+	"github.com/volley-engine/volley/storage"
+)
+
+// Model is a linear model: a binary classifier, or, where its loss is the
+// squared one, a regression.
+type Model struct {
+	Job        string         `json:"job"`
+	Loss       Loss           `json:"loss,omitempty"` // empty is logistic
+	Labels     [2]string      `json:"labels"`         // originals of 0 and 1
+	TextLabels bool           `json:"text_labels"`
+	OneVsRest  bool           `json:"one_vs_rest"`
+	Features   int            `json:"features"`
+	IndexBase  int            `json:"index_base"`       // first column number of sparse text
+	Names      []string       `json:"names,omitempty"`  // of features, where the data named them
+	Label      string         `json:"label,omitempty"`  // name or number of the label's column
+	Weight     string         `json:"weight,omitempty"` // that of the rows' weights' column
+	Intercept  float64        `json:"intercept"`
+	Threshold  *float64       `json:"threshold,omitempty"` // score above which a row has Labels[1]; nil is a half, of a margin 0
+	Ended      *Ended         `json:"ended,omitempty"`     // where training ended by its own rule
+	Quality    *train.Quality `json:"quality,omitempty"`   // how near it is known to be to the best
+	Weights    []float64      `json:"-"`
+	// Prepared takes raw rows to those that the weights are of; nil where they are
+	// the same.
+	Prepared *input.Prepared `json:"preparation,omitempty"`
+}
+
+func (m *Model) known() model.Known {
+	return model.Known{Features: m.Features, IndexBase: m.IndexBase, Label: m.Label, Weight: m.Weight, Prepared: m.Prepared}
+}
+
+type file struct {
+	Version int `json:"version"`
+	*Model
+}
+
+// Save writes the model's directory.
+func (m *Model) Save(dir string, overwrite bool) error {
+	return model.Save(dir, overwrite, file{model.Version, m}, m.Weights)
+}
+
+// linearKind is what is known of linear models.
+var Kind = model.Kind{Is: isLinear, Load: func(dir string, raw []byte) (model.Model, *storage.Prepared, error) {
+	m := &Model{}
+	err := m.load(dir, raw)
+	return m, m.Prepared, err
+}}
+
+func (m *Model) load(dir string, raw []byte) (err error) {
+	if err := json.Unmarshal(raw, m); err != nil {
+		return err
+	}
+	if m.Loss != "" {
+		if _, err := ParseLoss(string(m.Loss)); err != nil {
+			return err
+		}
+	}
+	if !num.Finite(m.Intercept) {
+		return fault.Newf(fault.Corrupt, "read", "model.json", "the intercept is %v", m.Intercept)
+	}
+	if m.Threshold != nil {
+		if err := m.SetThreshold(*m.Threshold); err != nil {
+			return err
+		}
+	}
+	m.Weights, err = model.LoadNumbers(dir, m.Features)
+	return err
+}
+
+// sameKind reports whether training can begin with another model.
+func (m *Model) sameKind(first *Model) error {
+	if first.Features != m.Features || first.IndexBase != m.IndexBase || (first.Loss == Squared) != (m.Loss == Squared) {
+		return fault.Newf(fault.Usage, "begin with", "the model of --init", "it has %d features from %d on and is a %s model; wanted are %d from %d on, of %s",
+			first.Features, first.IndexBase, first.Job, m.Features, m.IndexBase, m.Job)
+	}
+	if len(first.Names) > 0 && len(m.Names) > 0 && !slices.Equal(first.Names, m.Names) {
+		return fault.Newf(fault.Usage, "begin with", "the model of --init", "its features are %.200q, those of the data %.200q", first.Names, m.Names)
+	}
+	if first.Labels != m.Labels {
+		return fault.Newf(fault.Usage, "begin with", "the model of --init", "it tells %q from %q, wanted are %q and %q", first.Labels[1], first.Labels[0], m.Labels[1], m.Labels[0])
+	}
+	return nil
+}
+
+// Beginning is a model that training begins with, numbers and all, so that a run's log
+// has what it needs to be replayed.
+type Beginning struct {
+	Model
+	Numbers []float64 // the model's weights
+}
+
+// BeginWith is a model to begin with.
+func BeginWith(m *Model) *Beginning { return &Beginning{*m, m.Weights} }
+
+// isLinear reports whether a model is linear by its job, or, where that has a name of its
+// own, by its loss.
+func isLinear(job, loss string) bool {
+	_, err := ParseLoss(loss)
+	return err == nil || slices.Contains([]string{"logistic", "svm", "linear", "ridge", "lasso", "elasticnet"}, job)
+}
+
+// shownWeights is how many weights Describe shows.
+const shownWeights = 10
+
+// Describe is the model in a few lines: its size, its labels, and the weights that
+// are largest.
+func (m *Model) Describe() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d features, %d nonzero weights, intercept %g\n", m.Features, m.Nonzeros(), m.Intercept)
+	if m.Loss != Squared {
+		fmt.Fprintf(&b, "labels %q (0) and %q (1)\n", m.Labels[0], m.Labels[1])
+	}
+	if m.Threshold != nil {
+		fmt.Fprintf(&b, "%q is said of scores above %g\n", m.Labels[1], *m.Threshold)
+	}
+	b.WriteString(m.Prepared.String())
+	at := make([]int, len(m.Weights))
+	for j := range at {
+		at[j] = j
+	}
+	slices.SortStableFunc(at, func(i, j int) int {
+		switch a, b := math.Abs(m.Weights[i]), math.Abs(m.Weights[j]); {
+		case a > b:
+			return -1
+		case a < b:
+			return 1
+		}
+		return 0
+	})
+	for _, j := range at[:min(len(at), shownWeights)] {
+		name := strconv.Itoa(j + m.IndexBase)
+		switch {
+		case m.Prepared != nil:
+			name = m.Prepared.Name(j)
+		case j < len(m.Names):
+			name = m.Names[j]
+		}
+		fmt.Fprintf(&b, "  %-20s %+.6g\n", name, m.Weights[j])
+	}
+	return b.String()
+}

@@ -1,0 +1,225 @@
+package linear
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/model"
+	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage/input/rows"
+)
+
+// each reads data in the way the model was trained and hands every row's
+// margin on, in input order, with the chunk and row it belongs to.
+func (m *Model) each(ctx context.Context, in rdd.Input, uris []string, yield func(c *storage.Chunk, row int, margin float64) error) error {
+	src, err := m.known().Open(in, uris)
+	if err != nil {
+		return err
+	}
+	weights, err := m.aligned(src.FeatureNames(), uris)
+	if err != nil {
+		return err
+	}
+	for part := range src.Len() {
+		err := src.Read(ctx, part, func(c *storage.Chunk) error {
+			if err := model.Fits(m.Features, c, uris); err != nil {
+				return err
+			}
+			for r := range c.Rows() {
+				if err := yield(c, r, m.margin(weights, c, r)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aligned are the weights in the order of the data's columns, where both sides
+// have names; a feature that the data lacks is an error.
+func (m *Model) aligned(names, uris []string) ([]float64, error) {
+	places, err := model.AlignedPlaces(m.Names, names, uris)
+	if err != nil || places == nil {
+		return m.Weights, err
+	}
+	out := make([]float64, len(places))
+	for i, j := range places {
+		out[i] = m.Weights[j]
+	}
+	return out, nil
+}
+
+// margin is w·x + intercept of one row.
+func (m *Model) margin(weights []float64, c *storage.Chunk, r int) float64 {
+	if c.Dense() {
+		return m.Intercept + kernel.Dot(weights, c.Values[r*c.Width:(r+1)*c.Width])
+	}
+	var z float64
+	base := m.IndexBase
+	if c.ZeroBased {
+		base = 0
+	}
+	for k := c.Offsets[r]; k < c.Offsets[r+1]; k++ {
+		if j := int(c.Indices[k]) - base; j >= 0 && j < m.Features {
+			z = math.FMA(m.Weights[j], c.Values[k], z)
+		}
+	}
+	return m.Intercept + z
+}
+
+// Predict writes one line a row as CSV. A classifier's are the predicted label,
+// one of the model's originals, and the score: the probability of Labels[1], or,
+// of a support vector machine, the margin. A regression's are the predictions.
+func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
+	out := bufio.NewWriterSize(w, 1<<16)
+	cut := m.cut()
+	labels := [2]string{model.CSVField(m.Labels[0]), model.CSVField(m.Labels[1])}
+	if m.Loss == Squared {
+		fmt.Fprintln(out, "prediction")
+	} else {
+		fmt.Fprintln(out, "label,score")
+	}
+	if in.Label == "" && !m.known().HasLabel(in, uris) {
+		in.NoLabel = true
+	}
+	err = m.each(ctx, in, uris, func(_ *rows.Chunk, _ int, z float64) error {
+		n++
+		if m.Loss != Squared {
+			k := 0
+			if z > cut {
+				k = 1
+			}
+			out.WriteString(labels[k])
+			out.WriteByte(',')
+		}
+		out.WriteString(strconv.FormatFloat(m.score(z), 'g', -1, 64))
+		return out.WriteByte('\n')
+	})
+	if err != nil {
+		return n, err
+	}
+	return n, out.Flush()
+}
+
+// SetThreshold sets the score above which a row is said to have Labels[1]: a
+// probability, or, of a support vector machine, a margin.
+func (m *Model) SetThreshold(score float64) error {
+	logistic := m.Loss == Logistic || m.Loss == ""
+	switch {
+	case m.Loss == Squared:
+		return fault.Newf(fault.Usage, "set", "the threshold", "a %s model says numbers", m.Job)
+	case logistic && !(score > 0 && score < 1):
+		return fault.Newf(fault.Usage, "set", "the threshold", "%v is no probability between 0 and 1", score)
+	case !num.Finite(score):
+		return fault.Newf(fault.Usage, "set", "the threshold", "%v is no margin", score)
+	}
+	m.Threshold = &score
+	return nil
+}
+
+// cut is the margin above which a row is said to have Labels[1].
+func (m *Model) cut() float64 {
+	switch {
+	case m.Threshold == nil:
+		return 0
+	case m.Loss == Logistic || m.Loss == "":
+		return math.Log(*m.Threshold / (1 - *m.Threshold))
+	}
+	return *m.Threshold
+}
+
+// score is what is said of a row with margin z.
+func (m *Model) score(z float64) float64 {
+	if m.Loss == Logistic || m.Loss == "" {
+		return kernel.Sigmoid(z)
+	}
+	return z
+}
+
+// Evaluate computes the metrics of the model on labelled data.
+func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
+	var all []model.Scored
+	err := m.each(ctx, in, uris, func(c *storage.Chunk, r int, z float64) error {
+		y, err := m.target(c, r, uris)
+		all = append(all, model.Scored{Z: z, Y: y, Weight: c.WeightOf(r)})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := model.WeighsNothing(len(all), model.WeightOf(all), uris); err != nil {
+		return nil, err
+	}
+	return m.metrics(all), nil
+}
+
+// target is what a row should be: its number, or whether its label is the model's
+// Labels[1]. A label that the model does not know is an error, unless it tells
+// one from the rest.
+func (m *Model) target(c *storage.Chunk, r int, uris []string) (float64, error) {
+	if m.Loss == Squared {
+		if c.Texts != nil {
+			return 0, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "row %d has the label %q, which is no number", r, c.Texts[int(c.Labels[r])])
+		}
+		return c.Labels[r], nil
+	}
+	positive, err := m.isPositive(c, r, uris)
+	if positive {
+		return 1, err
+	}
+	return 0, err
+}
+
+// isPositive reports whether a row's label is the model's Labels[1]; a label
+// that the model does not know is an error, unless it tells one from the rest.
+func (m *Model) isPositive(c *storage.Chunk, r int, uris []string) (bool, error) {
+	label := storage.FormatLabel(c.Labels[r])
+	if c.Texts != nil {
+		label = c.Texts[int(c.Labels[r])]
+	}
+	switch {
+	case label == m.Labels[1]:
+		return true, nil
+	case label == m.Labels[0] || m.OneVsRest:
+		return false, nil
+	}
+	return false, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "row %d has the label %q, the model knows %q and %q",
+		r, label, m.Labels[0], m.Labels[1])
+}
+
+// metrics are the metrics of scored rows that the model's users expect.
+func (m *Model) metrics(all []model.Scored) map[string]float64 {
+	var out map[string]float64
+	if m.Loss == Squared {
+		out = model.RegressionMetrics(all)
+	} else {
+		out = model.BinaryMetrics(all, m.cut())
+		if m.Loss == Logistic || m.Loss == "" {
+			out["log_loss"] = model.LogLoss(all)
+		}
+	}
+	out["nonzeros"] = float64(m.Nonzeros())
+	return out
+}
+
+// Nonzeros is how many weights are not zero.
+func (m *Model) Nonzeros() (n int) {
+	for _, w := range m.Weights {
+		if w != 0 {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,85 @@
+package linear
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/model"
+	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/train"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// SoftmaxModel is a multinomial logistic regression: weights of each feature and
+// class. A saved one is plain data, as a Model's.
+type SoftmaxModel struct {
+	model.RowModel
+	Intercepts []float64      `json:"intercepts"`
+	Ended      *Ended         `json:"ended,omitempty"`   // where training ended by its own rule
+	Quality    *train.Quality `json:"quality,omitempty"` // how near it is known to be to the best
+
+	weights []float64 // Features × classes
+}
+
+type softmaxFile struct {
+	model.Head
+	*SoftmaxModel
+}
+
+// Save writes the model's directory.
+func (m *SoftmaxModel) Save(dir string, overwrite bool) error {
+	return model.Save(dir, overwrite, softmaxFile{model.Head{Version: model.Version, Job: "softmax"}, m}, m.weights)
+}
+
+// SoftmaxKind is what is known of multinomial logistic regressions.
+var SoftmaxKind = model.Kind{Is: model.JobIs("softmax"), Load: func(dir string, raw []byte) (model.Model, *storage.Prepared, error) {
+	m := &SoftmaxModel{}
+	err := m.load(dir, raw)
+	return m, m.Prepared, err
+}}
+
+func (m *SoftmaxModel) load(dir string, raw []byte) (err error) {
+	if err := json.Unmarshal(raw, m); err != nil {
+		return err
+	}
+	if len(m.Labels) < 2 || len(m.Intercepts) != len(m.Labels) || m.Features < 0 || m.Features > 1<<30 {
+		return fault.Newf(fault.Corrupt, "read", "model.json", "%d labels, %d intercepts and %d features do not fit", len(m.Labels), len(m.Intercepts), m.Features)
+	}
+	for _, b := range m.Intercepts {
+		if !num.Finite(b) {
+			return fault.Newf(fault.Corrupt, "read", "model.json", "an intercept is %v", b)
+		}
+	}
+	m.weights, err = model.LoadNumbers(dir, m.Features*len(m.Labels))
+	return err
+}
+
+// margins of a row given by its features' places and values.
+func (m *SoftmaxModel) margins(z []float64, places []int, values []float64) {
+	k := len(z)
+	copy(z, m.Intercepts)
+	for i, j := range places {
+		kernel.Axpy(values[i], m.weights[j*k:(j+1)*k], z)
+	}
+}
+
+// Predict writes one line a row as CSV: the predicted label, one of the originals, and
+// its probability.
+func (m *SoftmaxModel) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
+	return model.PredictRows(ctx, &m.RowModel, in, uris, w, m.margins)
+}
+
+// Evaluate computes accuracy, log_loss, and f1 as the mean over classes.
+func (m *SoftmaxModel) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
+	return model.EvaluateRows(ctx, &m.RowModel, in, uris, m.margins)
+}
+
+// Describe is the model in a few lines.
+func (m *SoftmaxModel) Describe() string {
+	return fmt.Sprintf("%d classes, %d features\nlabels %q\n", len(m.Labels), m.Features, m.Labels[:min(len(m.Labels), 20)]) + m.Prepared.String()
+}

@@ -1,0 +1,24 @@
+package linear
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
+)
+
+func TestTheStateOfALinearModelSurvivesItsEncoding(t *testing.T) {
+	wide := state{train.NewState(2, 6, solver.Of(solver.Adam).New()), 9}
+	raw, err := wide.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := state{State: train.NewState(0, 0, solver.Of(solver.Adam).New())}
+	if err := again.UnmarshalBinary(raw); err != nil || again.Width != 9 {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if twice, err := again.MarshalBinary(); err != nil || !bytes.Equal(twice, raw) {
+		t.Errorf("%v, %v", twice, err)
+	}
+}

@@ -1,0 +1,46 @@
+package mllib
+
+import (
+	"github.com/volley-engine/volley/mllib/als"
+	"github.com/volley-engine/volley/mllib/internal/model"
+	"github.com/volley-engine/volley/mllib/kmeans"
+	"github.com/volley-engine/volley/mllib/linear"
+	"github.com/volley-engine/volley/mllib/mlp"
+)
+
+// Model is what a training job comes to.
+type Model = model.Model
+
+// kinds are those of all models that a program can read. Linear models are asked last:
+// their jobs may have any name.
+var kinds = []model.Kind{linear.SoftmaxKind, kmeans.Kind, als.Kind, mlp.Kind, linear.Kind}
+
+// LoadModel reads a model's directory.
+func LoadModel(dir string) (Model, error) { return model.Load(dir, kinds) }
+
+// CanSave reports whether a model may be saved to a directory, before there is
+// one to save.
+func CanSave(dir string, overwrite bool) error { return model.CanSave(dir, overwrite) }
+
+// LoadLinear reads the directory of a linear model.
+func LoadLinear(dir string) (*LinearModel, error) {
+	return model.LoadAs[*LinearModel](dir, "linear", kinds)
+}
+
+// BeginWith reads the directory of a linear model to begin with.
+func BeginWith(dir string) (*Beginning, error) {
+	m, err := LoadLinear(dir)
+	if err != nil {
+		return nil, err
+	}
+	return linear.BeginWith(m), nil
+}
+
+// BeginWithClasses reads the directory of a multinomial model to begin with.
+func BeginWithClasses(dir string) (*ClassBeginning, error) {
+	m, err := model.LoadAs[*SoftmaxModel](dir, "multinomial", kinds)
+	if err != nil {
+		return nil, err
+	}
+	return linear.BeginWithClasses(m), nil
+}

@@ -1,0 +1,95 @@
+package mlp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/model"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage"
+)
+
+// Model is a fully connected network. A saved one is plain data, as a
+// LinearModel's.
+type Model struct {
+	model.RowModel
+	Layers     []int      `json:"layers"` // sizes, the input's first
+	Activation Activation `json:"activation"`
+
+	numbers []float64 // as a network has them
+}
+
+type file struct {
+	model.Head
+	*Model
+}
+
+// Save writes the model's directory.
+func (m *Model) Save(dir string, overwrite bool) error {
+	return model.Save(dir, overwrite, file{model.Head{Version: model.Version, Job: "mlp"}, m}, m.numbers)
+}
+
+// networkKind is what is known of networks.
+var Kind = model.Kind{Is: model.JobIs("mlp"), Load: func(dir string, raw []byte) (model.Model, *storage.Prepared, error) {
+	m := &Model{}
+	err := m.load(dir, raw)
+	return m, m.Prepared, err
+}}
+
+func (m *Model) load(dir string, raw []byte) (err error) {
+	if err := json.Unmarshal(raw, m); err != nil {
+		return err
+	}
+	_, err = ParseActivation(string(m.Activation))
+	bad := err != nil || len(m.Layers) < 2 || m.Layers[0] != m.Features || m.Layers[len(m.Layers)-1] != max(1, len(m.Labels))
+	for _, n := range m.Layers {
+		bad = bad || n < 1 || n > 1<<30
+	}
+	if bad {
+		return fault.Newf(fault.Corrupt, "read", "model.json", "layers of %v units, %d labels and activation %q do not fit", m.Layers, len(m.Labels), m.Activation)
+	}
+	m.numbers, err = model.LoadNumbers(dir, numbers(m.Layers))
+	return err
+}
+
+// margins of a row given by its features' places and values.
+func (m *Model) margins(z []float64, places []int, values []float64) {
+	net, f := network{Sizes: m.Layers, V: m.numbers}, &netFold{act: m.Activation}
+	x := make([]float64, m.Features)
+	for i, j := range places {
+		x[j] += values[i]
+	}
+	for l := 1; l < len(m.Layers); l++ {
+		w, bias := net.layer(m.numbers, l)
+		next, out := slices.Clone(bias), m.Layers[l]
+		for i, v := range x {
+			kernel.Axpy(v, w[i*out:(i+1)*out], next)
+		}
+		if x = next; l < len(m.Layers)-1 {
+			f.activate(x)
+		}
+	}
+	copy(z, x)
+}
+
+// Predict writes one line a row as CSV: the predicted label, one of the originals, and
+// its probability; of a regression the prediction.
+func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
+	return model.PredictRows(ctx, &m.RowModel, in, uris, w, m.margins)
+}
+
+// Evaluate computes accuracy, log_loss, and f1 as the mean over classes; of a
+// regression rmse, mae and r2.
+func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
+	return model.EvaluateRows(ctx, &m.RowModel, in, uris, m.margins)
+}
+
+// Describe is the model in a few lines.
+func (m *Model) Describe() string {
+	return fmt.Sprintf("layers of %v units, %s\nlabels %q\n", m.Layers, m.Activation, m.Labels[:min(len(m.Labels), 20)]) + m.Prepared.String()
+}
