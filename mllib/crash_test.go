@@ -42,7 +42,8 @@ func TestAModelIsOldOrNew(t *testing.T) {
 	r.End(t)
 	faults := 0
 	for s := range r.States(t) {
-		if got := numberOf(t, filepath.Join(s.Put(t), "model"), s); (got != 2 && (got != 1 || s.Promised > 0)) && faults < 5 {
+		if got := numberOf(t, filepath.Join(s.Put(t), "model"), s); (got != 2 && (got != 1 || s.Promised > 0)) &&
+			faults < 5 {
 			t.Errorf("%v: the model is %v", s, got)
 			faults++
 		}

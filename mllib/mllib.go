@@ -58,6 +58,9 @@ const (
 	CD       = solver.CD
 )
 
+// Solvers are the names of all that there are to choose from.
+func Solvers() []Solver { return solver.Names() }
+
 // ParseSolver is the solver of a name.
 func ParseSolver(name string) (Solver, error) { return solver.Parse(name) }
 

@@ -11,7 +11,8 @@ import (
 
 func TestModelsAreSavedWholeAndReadBack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "model")
-	m := &linear.Model{Job: "logistic", Labels: [2]string{"ham", "spam"}, TextLabels: true, Features: 3, Weights: []float64{1, -2, 0.5}, Intercept: 0.25}
+	m := &linear.Model{Job: "logistic", Labels: [2]string{"ham", "spam"}, TextLabels: true, Features: 3,
+		Weights: []float64{1, -2, 0.5}, Intercept: 0.25}
 	if err := m.Save(dir, false); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,8 @@ func TestModelsAreSavedWholeAndReadBack(t *testing.T) {
 // A model of another program's job is refused, not taken for a linear one.
 func TestAnUnknownModelIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "model.json"), []byte(`{"version":1,"job":"forest","features":1}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "model.json"), []byte(`{"version":1,"job":"forest","features":1}`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := LoadModel(dir); err == nil || !strings.Contains(err.Error(), "forest") {

@@ -32,6 +32,15 @@ const (
 	mixedPenalty = "λ·(α·‖w‖₁ + (1−α)/2·‖w‖²)"
 )
 
+// solverNames lists the solvers to choose from.
+func solverNames() string {
+	var names []string
+	for _, s := range mllib.Solvers() {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, ", ")
+}
+
 // linearJobs are the bundled jobs of the linear family.
 var linearJobs = []linearJob{
 	{name: "logistic", short: "a binary logistic regression", minimizes: "mean log-loss", losses: []mllib.Loss{mllib.Logistic}, mixed: true, perRow: true, penalty: mixedPenalty},
@@ -76,7 +85,7 @@ cut steps short.`, f.minimizes, f.penalty), "train.libsvm", "--reg 1e-4", "five 
 }
 
 func (f *linearFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.solver, "solver", string(mllib.Auto), "auto (by size and shape), or one of gd, nesterov, sqrt, constant, adam, svrg, sdca, lbfgs, owlqn, newton, normal, cd")
+	fs.StringVar(&f.solver, "solver", string(mllib.Auto), "auto (by size and shape), or one of "+solverNames())
 	fs.Float64Var(&f.stepSize, "step-size", 0, "step size; 0 chooses it from the data's curvature (1 for sqrt, 0.1 for adam)")
 	fs.StringVar(&f.stop, "stop", string(mllib.ByObjective), "what --tol is held against: objective, weights (MLlib's rule) or flexrr (under 2 % in ten iterations)")
 	chosen := ""

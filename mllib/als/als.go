@@ -64,8 +64,10 @@ func Build(g *rdd.Graph, c Config) Plan {
 	var p Plan
 	p.Users, p.Items = rdd.PackEntries(entries, options...)
 	users, items := &rowSolver{config: c}, &rowSolver{config: c, measure: true} // items come last in a sweep
-	p.SolveUsers, p.SolveItems = rdd.Aggregate(p.Users, users.aggregator(), rdd.Aggressive(0)), rdd.Aggregate(p.Items, items.aggregator(), rdd.Aggressive(0))
-	p.WholeUsers, p.WholeItems = rdd.Aggregate(p.Users, users.aggregator(), rdd.Aggressive(1)), rdd.Aggregate(p.Items, items.aggregator(), rdd.Aggressive(1))
+	p.SolveUsers = rdd.Aggregate(p.Users, users.aggregator(), rdd.Aggressive(0))
+	p.SolveItems = rdd.Aggregate(p.Items, items.aggregator(), rdd.Aggressive(0))
+	p.WholeUsers = rdd.Aggregate(p.Users, users.aggregator(), rdd.Aggressive(1))
+	p.WholeItems = rdd.Aggregate(p.Items, items.aggregator(), rdd.Aggressive(1))
 	p.Seen = rdd.ScanBatches(p.Users, addSeen)
 	return p
 }

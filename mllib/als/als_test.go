@@ -110,14 +110,16 @@ func TestItemsAreSolved(t *testing.T) {
 	path := writeRatings(t, all, ratingsHead)
 	for _, implicit := range []bool{false, true} {
 		for _, nonNegative := range []bool{false, true} {
-			c := Config{Data: []string{path}, Rank: 4, Reg: 0.05, Implicit: implicit, Alpha: 2, NonNegative: nonNegative, MaxIterations: 5, Seed: 1}
+			c := Config{Data: []string{path}, Rank: 4, Reg: 0.05, Implicit: implicit, Alpha: 2,
+				NonNegative: nonNegative, MaxIterations: 5, Seed: 1}
 			got := factored(t, c, "--executors", "2").Model
 			for k, item := range got.items.IDs {
 				y := got.items.At[k*4 : k*4+4]
 				slope := itemSlope(c, got, item, all)
 				for j, s := range slope {
 					if off := math.Abs(s); off > 1e-7 && !(nonNegative && y[j] == 0 && s > 0) {
-						t.Errorf("implicit=%v nonnegative=%v item %v: slope %v at %v", implicit, nonNegative, item, slope, y)
+						t.Errorf("implicit=%v nonnegative=%v item %v: slope %v at %v", implicit, nonNegative, item,
+							slope, y)
 						break
 					}
 				}
@@ -166,23 +168,27 @@ func itemSlope(c Config, m *Model, item float64, all []rating) []float64 {
 // reported is the one there is.
 func TestALowRankIsFound(t *testing.T) {
 	all := planted(3000, 1200, 3, 0.03)
-	c := Config{Data: []string{writeRatings(t, all, ratingsHead)}, Rank: 3, Reg: 1e-9, MaxIterations: 60, Splits: 8, Seed: 2}
+	c := Config{Data: []string{writeRatings(t, all, ratingsHead)}, Rank: 3, Reg: 1e-9, MaxIterations: 60, Splits: 8,
+		Seed: 2}
 	whole := factored(t, c, "--executors", "4")
 	if real := rmse(whole.Model, all); whole.Objective > 1e-3 || math.Abs(real-whole.Objective) > 1e-9 {
 		t.Errorf("error %v, in truth %v", whole.Objective, real)
 	}
 	c.Cut = true
-	got := factored(t, c, "--executors", "4", "--sync", "absp", "--clock", "virtual", "--pace", "static:4,1,1,1", "--exchange", "off")
+	got := factored(t, c, "--executors", "4", "--sync", "absp", "--clock", "virtual", "--pace", "static:4,1,1,1",
+		"--exchange", "off")
 	if real := rmse(got.Model, all); got.MeanShare > 0.97 || real > 1e-3 || math.Abs(real-got.Objective) > 1e-9 {
 		t.Errorf("cut to a share of %v: error %v, in truth %v", got.MeanShare, got.Objective, real)
 	}
 }
 
 func TestALSOnAnyClusterIsTheSame(t *testing.T) {
-	c := Config{Data: []string{writeRatings(t, planted(200, 50, 4, 0.3), ratingsHead)}, Rank: 5, Reg: 0.1, MaxIterations: 6, Splits: 6, Seed: 3}
+	c := Config{Data: []string{writeRatings(t, planted(200, 50, 4, 0.3), ratingsHead)}, Rank: 5, Reg: 0.1,
+		MaxIterations: 6, Splits: 6, Seed: 3}
 	one := factored(t, c, "--executors", "1")
 	for _, executors := range []string{"3", "8"} {
-		if got := factored(t, c, "--executors", executors); !slices.Equal(got.Model.users.At, one.Model.users.At) || !slices.Equal(got.Model.items.At, one.Model.items.At) {
+		if got := factored(t, c, "--executors", executors); !slices.Equal(got.Model.users.At, one.Model.users.At) ||
+			!slices.Equal(got.Model.items.At, one.Model.items.At) {
 			t.Errorf("%s executors give other vectors", executors)
 		}
 	}
@@ -191,7 +197,8 @@ func TestALSOnAnyClusterIsTheSame(t *testing.T) {
 func TestAFactorModelIsUsed(t *testing.T) {
 	all := planted(60, 30, 2, 0.5)
 	path := writeRatings(t, all, "") // columns by number
-	c := Config{Data: []string{path}, User: "2", Item: "1", Rating: "0", Rank: 2, Reg: 0.01, MaxIterations: 20, Tol: 1e-6}
+	c := Config{Data: []string{path}, User: "2", Item: "1", Rating: "0", Rank: 2, Reg: 0.01, MaxIterations: 20,
+		Tol: 1e-6}
 	got := factored(t, c, "--executors", "2")
 	dir := filepath.Join(t.TempDir(), "model")
 	if err := got.Model.Save(dir, false); err != nil {
@@ -208,7 +215,8 @@ func TestAFactorModelIsUsed(t *testing.T) {
 		t.Errorf("%v, %v", metrics, err)
 	}
 	var out strings.Builder
-	if rows, err := m.Predict(context.Background(), rdd.Input{}, []string{test}, &out); err != nil || rows != 52 || strings.Count(out.String(), "NaN") != 2 {
+	if rows, err := m.Predict(context.Background(), rdd.Input{}, []string{test}, &out); err != nil || rows != 52 ||
+		strings.Count(out.String(), "NaN") != 2 {
 		t.Errorf("%d rows, %v:\n%s", rows, err, out.String())
 	}
 	seen := 0
@@ -238,7 +246,8 @@ func TestImplicitRankings(t *testing.T) {
 			}
 		}
 	}
-	c := Config{Data: []string{writeRatings(t, all, ratingsHead)}, Rank: 4, Reg: 0.01, Implicit: true, Alpha: 10, MaxIterations: 10}
+	c := Config{Data: []string{writeRatings(t, all, ratingsHead)}, Rank: 4, Reg: 0.01, Implicit: true, Alpha: 10,
+		MaxIterations: 10}
 	got := factored(t, c, "--executors", "2")
 	metrics, err := got.Model.Evaluate(context.Background(), rdd.Input{}, c.Data)
 	if err != nil || metrics["map_at_10"] < 0.9 || metrics["ndcg_at_10"] < 0.9 || metrics["map_at_10"] > 1 {
@@ -251,10 +260,12 @@ func TestBadRatings(t *testing.T) {
 	if err := os.WriteFile(path, []byte("user,item,rating\n1,2,3\n1.5,2,3\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := factor(t, Config{Data: []string{path}, Rank: 2, MaxIterations: 2}); err == nil || !strings.Contains(err.Error(), "1.5") {
+	if _, err := factor(t, Config{Data: []string{path}, Rank: 2, MaxIterations: 2}); err == nil ||
+		!strings.Contains(err.Error(), "1.5") {
 		t.Errorf("half a user: %v", err)
 	}
-	if _, err := factor(t, Config{Data: []string{path}, User: "who", Rank: 2, MaxIterations: 2}); err == nil || !strings.Contains(err.Error(), `"who"`) {
+	if _, err := factor(t, Config{Data: []string{path}, User: "who", Rank: 2, MaxIterations: 2}); err == nil ||
+		!strings.Contains(err.Error(), `"who"`) {
 		t.Errorf("an unknown column: %v", err)
 	}
 	for _, c := range []Config{{Rank: 0}, {Rank: 3, Reg: -1}, {Rank: 3, Alpha: -1}} {

@@ -43,22 +43,25 @@ type file struct {
 
 // Save writes the model's directory.
 func (m *Model) Save(dir string, overwrite bool) error {
-	return model.Save(dir, overwrite, file{model.Head{Version: model.Version, Job: "als"}, m}, slices.Concat(m.users.IDs, m.users.At, m.items.IDs, m.items.At, m.seen.numbers()))
+	return model.Save(dir, overwrite, file{model.Head{Version: model.Version, Job: "als"}, m},
+		slices.Concat(m.users.IDs, m.users.At, m.items.IDs, m.items.At, m.seen.numbers()))
 }
 
 // Kind is what is known of factorizations.
-var Kind = model.Kind{Is: model.JobIs("als"), Load: func(dir string, raw []byte) (model.Model, *storage.Prepared, error) {
-	m := &Model{}
-	err := m.load(dir, raw)
-	return m, nil, err
-}}
+var Kind = model.Kind{Is: model.JobIs("als"),
+	Load: func(dir string, raw []byte) (model.Model, *input.Prepared, error) {
+		m := &Model{}
+		err := m.load(dir, raw)
+		return m, nil, err
+	}}
 
 func (m *Model) load(dir string, raw []byte) error {
 	if err := json.Unmarshal(raw, m); err != nil {
 		return err
 	}
 	if m.Rank < 1 || m.Rank > maxRank || m.Users < 0 || m.Items < 0 || m.Users > 1<<31 || m.Items > 1<<31 {
-		return fault.Newf(fault.Corrupt, "read", "model.json", "%d users and %d items of rank %d cannot be", m.Users, m.Items, m.Rank)
+		return fault.Newf(fault.Corrupt, "read", "model.json", "%d users and %d items of rank %d cannot be", m.Users,
+			m.Items, m.Rank)
 	}
 	count := (m.Users + m.Items) * (m.Rank + 1)
 	if m.Seen < 0 || m.Seen > 1<<40 {
@@ -105,7 +108,8 @@ func (m *Model) score(user, item float64) (float64, bool) {
 }
 
 // each reads tables and hands out the columns wanted of each row.
-func (m *Model) each(ctx context.Context, in rdd.Input, uris []string, columns [][]string, yield func(v []float64) error) error {
+func (m *Model) each(ctx context.Context, in rdd.Input, uris []string, columns [][]string,
+	yield func(v []float64) error) error {
 	in.NoLabel = true
 	src, err := input.Open(in, uris...)
 	if err != nil {
@@ -123,7 +127,8 @@ func (m *Model) each(ctx context.Context, in rdd.Input, uris []string, columns [
 			for r := range c.Rows() {
 				for i, j := range at {
 					if !c.Dense() || j >= c.Width {
-						return fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "its rows have no column %d", j)
+						return fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "),
+							"its rows have no column %d", j)
 					}
 					v[i] = c.Values[r*c.Width+j]
 				}
@@ -241,7 +246,8 @@ const topBlock = 64
 // users (or items), the highest first. Numbers that the model does not know are
 // left out, and so is what users have rated in training, unless it is asked for; nil
 // is all.
-func (m *Model) Top(ids []float64, n int, forUsers, rated bool, yield func(id float64, best []Recommended) error) error {
+func (m *Model) Top(ids []float64, n int, forUsers, rated bool,
+	yield func(id float64, best []Recommended) error) error {
 	var keep func(id, other float64) bool
 	if rated {
 		keep = func(float64, float64) bool { return true }
@@ -249,7 +255,8 @@ func (m *Model) Top(ids []float64, n int, forUsers, rated bool, yield func(id fl
 	return m.top(ids, n, forUsers, keep, yield)
 }
 
-func (m *Model) top(ids []float64, n int, forUsers bool, keep func(id, other float64) bool, yield func(id float64, best []Recommended) error) error {
+func (m *Model) top(ids []float64, n int, forUsers bool, keep func(id, other float64) bool,
+	yield func(id float64, best []Recommended) error) error {
 	mine, other := &m.items, &m.users
 	if forUsers {
 		mine, other = other, mine

@@ -113,7 +113,8 @@ func (m *Model) leaveOut(id float64, forUsers bool, scores []float64, keep func(
 	}
 	i, _ := slices.BinarySearch(m.items.IDs, id)
 	for u := range scores {
-		if _, rated := slices.BinarySearch(m.seen.of(u), int32(i)); rated && (keep == nil || !keep(id, m.users.IDs[u])) {
+		if _, rated := slices.BinarySearch(m.seen.of(u), int32(i)); rated &&
+			(keep == nil || !keep(id, m.users.IDs[u])) {
 			scores[u] = math.Inf(-1)
 		}
 	}

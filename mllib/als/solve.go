@@ -22,7 +22,8 @@ type factors struct {
 // MarshalBinary lays the factors out as floats.
 func (f factors) MarshalBinary() ([]byte, error) {
 	out := make([]byte, 0, 8*(len(f.At)+len(f.Gram)+kernel.GramSlack+2))
-	return num.PutFloats(out, []float64{float64(f.Rank), float64(f.Count)}, f.At, make([]float64, kernel.GramSlack), f.Gram), nil
+	return num.PutFloats(out, []float64{float64(f.Rank), float64(f.Count)}, f.At, make([]float64, kernel.GramSlack),
+		f.Gram), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.

@@ -27,9 +27,11 @@ func BenchmarkALSSolve(b *testing.B) {
 			rows := &rdd.Batch{Offsets: []int32{0}}
 			for r := range int32(8) {
 				for range c.ratings {
-					rows.Indices, rows.X64 = append(rows.Indices, int32(rng.IntN(items))), append(rows.X64, rng.Float64())
+					rows.Indices = append(rows.Indices, int32(rng.IntN(items)))
+					rows.X64 = append(rows.X64, rng.Float64())
 				}
-				rows.Rows, rows.Labels, rows.Offsets = append(rows.Rows, r), append(rows.Labels, float64(r)), append(rows.Offsets, int32(len(rows.Indices)))
+				rows.Rows, rows.Labels = append(rows.Rows, r), append(rows.Labels, float64(r))
+				rows.Offsets = append(rows.Offsets, int32(len(rows.Indices)))
 			}
 			f, n := int64(c.rank), int64(c.ratings)
 			b.SetBytes(8 * (n*f*(f+1) + f*f*f/3))

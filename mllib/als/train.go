@@ -42,7 +42,8 @@ func (s *state) Parameters() [][]float64 {
 // MarshalBinary lays the state out as floats.
 func (s state) MarshalBinary() ([]byte, error) {
 	out := make([]byte, 0, 8*(len(s.Users.At)+len(s.Items.At)+len(s.Users.IDs)+len(s.Items.IDs)+32))
-	out = num.PutFloats(out, []float64{s.Error, s.Ending, float64(len(s.Users.IDs)), float64(len(s.Users.At)), float64(len(s.Items.IDs)), float64(len(s.Items.At))})
+	out = num.PutFloats(out, []float64{s.Error, s.Ending, float64(len(s.Users.IDs)), float64(len(s.Users.At)),
+		float64(len(s.Items.IDs)), float64(len(s.Items.At))})
 	return num.PutFloats(out, s.Users.IDs, s.Users.At, s.Items.IDs, s.Items.At, s.Rules.Floats()), nil
 }
 
@@ -190,7 +191,8 @@ func (t *trainer) half(ctx context.Context, it *rdd.Iteration) error {
 	forUsers, sweep := it.Number%2 == 1, (it.Number+1)/2
 	mine, other := &t.st.Items, &t.st.Users
 	step := t.plan.SolveItems
-	whole := !t.cfg.Cut || sweep == 1 || sweep == t.cfg.MaxIterations || t.st.Ending == 1 || t.cfg.MaxAge > 0 && (sweep-1)%t.cfg.MaxAge == 0
+	whole := !t.cfg.Cut || sweep == 1 || sweep == t.cfg.MaxIterations || t.st.Ending == 1 ||
+		t.cfg.MaxAge > 0 && (sweep-1)%t.cfg.MaxAge == 0
 	if forUsers {
 		mine, other = other, mine
 		if step = t.plan.SolveUsers; whole {
@@ -213,7 +215,8 @@ func (t *trainer) half(ctx context.Context, it *rdd.Iteration) error {
 	error := math.Sqrt(rows.Error / max(1, rows.Ratings))
 	t.out.Iterations = sweep
 	if !num.Finite(error) {
-		return fault.Newf(fault.BadInput, "train", "als", "the vectors are not finite after sweep %d", sweep).WithHint("raise --reg")
+		return fault.Newf(fault.BadInput, "train", "als", "the vectors are not finite after sweep %d", sweep).
+			WithHint("raise --reg")
 	}
 	o := t.Observed(sweep, error, 0)
 	if !forUsers {
@@ -229,7 +232,8 @@ func (t *trainer) judge(it *rdd.Iteration, o train.Observation) {
 	t.st.Error = o.Objective
 	stop := train.Stopper{Rule: train.ByObjective, Target: t.cfg.Target, Deadline: t.cfg.MaxTime, State: &t.st.Rules}
 	why := stop.Check(o).Stop
-	if why == "" && o.Iteration > 1 && o.Exact && t.cfg.Tol > 0 && math.Abs(last-o.Objective) <= float64(t.cfg.Tol*max(last, o.Objective)) {
+	if why == "" && o.Iteration > 1 && o.Exact && t.cfg.Tol > 0 &&
+		math.Abs(last-o.Objective) <= float64(t.cfg.Tol*max(last, o.Objective)) {
 		why = "tolerance"
 	}
 	switch {
@@ -261,7 +265,8 @@ func (t *trainer) param(s *side) factors {
 func (t *trainer) finish(ctx context.Context) (*Factored, error) {
 	why := t.WhyEnded()
 	t.out.Objective = t.st.Error
-	t.out.Model = &Model{Rank: t.cfg.Rank, Implicit: t.cfg.Implicit, User: t.cfg.User, Item: t.cfg.Item, Rating: t.cfg.Rating,
+	t.out.Model = &Model{Rank: t.cfg.Rank, Implicit: t.cfg.Implicit,
+		User: t.cfg.User, Item: t.cfg.Item, Rating: t.cfg.Rating,
 		users: t.st.Users, items: t.st.Items, Users: len(t.st.Users.IDs), Items: len(t.st.Items.IDs)}
 	if why == "interrupted" {
 		return &t.out, nil

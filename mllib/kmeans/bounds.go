@@ -237,7 +237,8 @@ func findBounded[T kernel.Float](a *assigner, w *assignWork, c *centres, b *rdd.
 
 // findNoted is kernel.FindNearest of some rows of x, by notes of all rows of it, for
 // centres that were asked about.
-func findNoted[T kernel.Float](a *assigner, w *assignWork, c *centres, x []T, rows []int32, notes *rowNotes, scale []float64) {
+func findNoted[T kernel.Float](a *assigner, w *assignWork, c *centres, x []T, rows []int32, notes *rowNotes,
+	scale []float64) {
 	v := &w.bounds
 	v.notes = slices.Grow(v.notes[:0], len(rows))[:len(rows)]
 	reach := notes.read(v.notes, rows)

@@ -53,7 +53,8 @@ const prunedRows = 20_000
 func newPruned(d, k int, spread float64) *pruned {
 	rng := rand.New(rand.NewPCG(1, 2))
 	about := normals(rng, k*d, spread)
-	p := &pruned{d: d, k: k, x: normals(rng, prunedRows*d, 1), rows: make([]int32, prunedRows), at: make([]int32, prunedRows)}
+	p := &pruned{d: d, k: k, x: normals(rng, prunedRows*d, 1), rows: make([]int32, prunedRows),
+		at: make([]int32, prunedRows)}
 	for r := range p.rows {
 		p.rows[r] = int32(r)
 		kernel.Add(about[rng.IntN(k)*d:][:d], p.x[r*d:(r+1)*d])

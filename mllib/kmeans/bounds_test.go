@@ -76,7 +76,8 @@ func boundsChangeNothing[T kernel.Float](t *testing.T, how string, d, k int) {
 			if scale != nil {
 				by = scale[from:to]
 			}
-			got, want := a.work(len(rows)), &assignWork{at: make([]int32, len(rows)), squared: make([]float64, len(rows))}
+			got := a.work(len(rows))
+			want := &assignWork{at: make([]int32, len(rows)), squared: make([]float64, len(rows))}
 			got.near.Set(now.At, k, d, shift)
 			got.bounds.ask(&a.sets, now)
 			findNoted(a, got, now, x, rows, notes, by)
@@ -86,7 +87,8 @@ func boundsChangeNothing[T kernel.Float](t *testing.T, how string, d, k int) {
 			kernel.FindNearest(&got.near, want.at, want.squared, x, rows, shift, by)
 			for i, r := range rows {
 				if got.at[i] != want.at[i] || math.Float64bits(got.squared[i]) != math.Float64bits(want.squared[i]) {
-					t.Fatalf("%s, %d × %d, pass %d: row %d is nearest to %d at %v, want %d at %v", how, d, k, pass, r, got.at[i], got.squared[i], want.at[i], want.squared[i])
+					t.Fatalf("%s, %d × %d, pass %d: row %d is nearest to %d at %v, want %d at %v", how, d, k, pass, r,
+						got.at[i], got.squared[i], want.at[i], want.squared[i])
 				}
 				for j := range d {
 					sums[int(want.at[i])*d+j] += float64(x[int(r)*d+j])
@@ -142,7 +144,8 @@ func TestNotesAreTakenByManyAtOnce(t *testing.T) {
 	for worker := range 4 {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(worker), 1))
-			got, want := &assignWork{at: make([]int32, n), squared: make([]float64, n)}, &assignWork{at: make([]int32, n), squared: make([]float64, n)}
+			got := &assignWork{at: make([]int32, n), squared: make([]float64, n)}
+			want := &assignWork{at: make([]int32, n), squared: make([]float64, n)}
 			for pass := range 60 {
 				now := &centres{K: k, D: d, At: slices.Clone(first)}
 				for j := range now.At {

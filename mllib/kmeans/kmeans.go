@@ -62,13 +62,15 @@ func (c *Config) Check() error {
 	case c.K < 1:
 		return fault.Newf(fault.Usage, "kmeans", "--k", "%d is not a number of centres", c.K)
 	case c.Start != nil && c.Restarts > 1:
-		return fault.Newf(fault.Usage, "kmeans", "--restarts", "every run would begin at the centres given").WithHint("leave --restarts out, or use --centers parallel")
+		return fault.Newf(fault.Usage, "kmeans", "--restarts", "every run would begin at the centres given").
+			WithHint("leave --restarts out, or use --centers parallel")
 	case c.Start != nil && len(c.Start) != c.K:
 		return fault.Newf(fault.Usage, "kmeans", "--centers", "it has %d centres, --k is %d", len(c.Start), c.K)
 	}
 	for i, row := range c.Start {
 		if len(row) != len(c.Start[0]) {
-			return fault.Newf(fault.Usage, "kmeans", "--centers", "centre %d has %d numbers, the first %d", i, len(row), len(c.Start[0]))
+			return fault.Newf(fault.Usage, "kmeans", "--centers", "centre %d has %d numbers, the first %d", i, len(row),
+				len(c.Start[0]))
 		}
 	}
 	return nil
@@ -86,7 +88,8 @@ type Plan struct {
 
 // Build declares the plan.
 func Build(g *rdd.Graph, c Config) Plan {
-	rows := train.Packing{Input: c.Input, Data: c.Data, Splits: c.Splits, Seed: c.Seed, Random: c.Random, Float32: c.Float32}.Rows(g)
+	rows := train.Packing{Input: c.Input, Data: c.Data, Splits: c.Splits, Seed: c.Seed, Random: c.Random,
+		Float32: c.Float32}.Rows(g)
 	a := &assigner{cosine: c.Distance == Cosine}
 	return Plan{
 		Rows:    rows,

@@ -140,11 +140,13 @@ func TestLloydIsTheSerialOne(t *testing.T) {
 // TestKMeansOnAnyClusterIsTheSame: bit for bit, on one executor or several.
 func TestKMeansOnAnyClusterIsTheSame(t *testing.T) {
 	path, _ := blobs(t, 3000, 4, 5, false)
-	c := Config{Data: []string{path}, K: 8, Centres: ParallelCentres, MaxIterations: 30, Restarts: 2, Tol: 1e-9, Seed: 5}
+	c := Config{Data: []string{path}, K: 8, Centres: ParallelCentres, MaxIterations: 30, Restarts: 2, Tol: 1e-9,
+		Seed: 5}
 	c.Input.NoLabel = true
 	one := clustersOf(t, c, volley.Config{Executors: 1})
 	for _, executors := range []int{3, 8} {
-		if got := clustersOf(t, c, volley.Config{Executors: executors}); !slices.Equal(got.Model.Centres, one.Model.Centres) || got.Objective != one.Objective {
+		if got := clustersOf(t, c, volley.Config{Executors: executors}); !slices.Equal(got.Model.Centres,
+			one.Model.Centres) || got.Objective != one.Objective {
 			t.Errorf("%d executors: %v, one: %v", executors, got.Objective, one.Objective)
 		}
 	}
@@ -186,7 +188,8 @@ func TestKMeansAtItsEdges(t *testing.T) {
 	if got := clustersOf(t, c, volley.Config{Executors: 1}); math.Abs(got.Objective-cost) > 1e-8*cost {
 		t.Errorf("one centre: cost %v, want %v", got.Objective, cost)
 	}
-	for _, bad := range []Config{{K: 0}, {K: 2, Start: [][]float64{{1}}}, {K: 2, Start: [][]float64{{1}, {1, 2}}}, {K: 1, Start: [][]float64{{1}}, Restarts: 2}} {
+	for _, bad := range []Config{{K: 0}, {K: 2, Start: [][]float64{{1}}}, {K: 2, Start: [][]float64{{1}, {1, 2}}},
+		{K: 1, Start: [][]float64{{1}}, Restarts: 2}} {
 		if err := bad.Check(); fault.KindOf(err) != fault.Usage {
 			t.Errorf("%+v: %v", bad, err)
 		}
@@ -200,7 +203,8 @@ func TestACutKMeansIsAsGood(t *testing.T) {
 	c.Input.NoLabel = true
 	whole := clustersOf(t, c, volley.Config{Executors: 4})
 	c.Cut = true
-	cfg, err := volley.ParseConfig("--executors", "4", "--clock", "virtual", "--pace", "static:4,1,1,1", "--sync", "absp")
+	cfg, err := volley.ParseConfig("--executors", "4", "--clock", "virtual", "--pace", "static:4,1,1,1", "--sync",
+		"absp")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +216,8 @@ func TestACutKMeansIsAsGood(t *testing.T) {
 
 func TestCosine(t *testing.T) {
 	path, x := blobs(t, 300, 4, 3, true)
-	c := Config{Data: []string{path}, K: 3, Distance: Cosine, Centres: ParallelCentres, MaxIterations: 50, Tol: 1e-9, Restarts: 5}
+	c := Config{Data: []string{path}, K: 3, Distance: Cosine, Centres: ParallelCentres, MaxIterations: 50, Tol: 1e-9,
+		Restarts: 5}
 	got := clustersOf(t, c, volley.Config{Executors: 2})
 	var cost float64
 	for _, row := range x {
@@ -262,7 +267,8 @@ func TestAKMeansModelIsUsed(t *testing.T) {
 		of = append(of, k)
 	}
 	metrics, err := m.Evaluate(context.Background(), rdd.Input{}, []string{path})
-	if err != nil || math.Abs(metrics["cost"]-got.Objective) > 1e-9*got.Objective || math.Abs(metrics["silhouette"]-silhouette(x, of, 3)) > 1e-9 {
+	if err != nil || math.Abs(metrics["cost"]-got.Objective) > 1e-9*got.Objective ||
+		math.Abs(metrics["silhouette"]-silhouette(x, of, 3)) > 1e-9 {
 		t.Errorf("%v, %v; want cost %v, silhouette %v", metrics, err, got.Objective, silhouette(x, of, 3))
 	}
 }

@@ -36,7 +36,8 @@ type Model struct {
 }
 
 func (m *Model) known() model.Known {
-	return model.Known{Features: m.Features, IndexBase: m.IndexBase, Label: m.Label, Weight: m.Weight, Prepared: m.Prepared}
+	return model.Known{Features: m.Features, IndexBase: m.IndexBase, Label: m.Label, Weight: m.Weight,
+		Prepared: m.Prepared}
 }
 
 type file struct {
@@ -50,18 +51,21 @@ func (m *Model) Save(dir string, overwrite bool) error {
 }
 
 // kmeansKind is what is known of clusterings.
-var Kind = model.Kind{Is: model.JobIs("kmeans"), Load: func(dir string, raw []byte) (model.Model, *storage.Prepared, error) {
-	m := &Model{}
-	err := m.load(dir, raw)
-	return m, m.Prepared, err
-}}
+var Kind = model.Kind{Is: model.JobIs("kmeans"),
+	Load: func(dir string, raw []byte) (model.Model, *input.Prepared, error) {
+		m := &Model{}
+		err := m.load(dir, raw)
+		return m, m.Prepared, err
+	}}
 
 func (m *Model) load(dir string, raw []byte) (err error) {
 	if err := json.Unmarshal(raw, m); err != nil {
 		return err
 	}
-	if _, err := ParseDistance(string(m.Distance)); err != nil || m.K < 1 || m.Features < 0 || m.K > 1<<30 || m.Features > 1<<30 {
-		return fault.Newf(fault.Corrupt, "read", "model.json", "%d centres of %d features by %q distance cannot be", m.K, m.Features, m.Distance)
+	if _, err := ParseDistance(string(m.Distance)); err != nil || m.K < 1 || m.Features < 0 || m.K > 1<<30 ||
+		m.Features > 1<<30 {
+		return fault.Newf(fault.Corrupt, "read", "model.json", "%d centres of %d features by %q distance cannot be",
+			m.K, m.Features, m.Distance)
 	}
 	m.Centres, err = model.LoadNumbers(dir, m.K*m.Features)
 	return err
@@ -111,14 +115,15 @@ func arranged(x []float64, places []int) []float64 {
 
 // batchOf is a chunk as kernels see it; features that the model has not are left
 // out of sparse rows.
-func (m *Model) batchOf(c *storage.Chunk, uris []string) (*rdd.Batch, error) {
+func (m *Model) batchOf(c *rows.Chunk, uris []string) (*rdd.Batch, error) {
 	b := &rdd.Batch{Features: m.Features, Labels: c.Labels, Weights: c.Weights, X64: c.Values}
 	for r := range c.Rows() {
 		b.Rows = append(b.Rows, int32(r))
 	}
 	if c.Dense() {
 		if c.Width != m.Features {
-			return nil, fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "rows have %d features, the model %d", c.Width, m.Features).
+			return nil, fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "),
+				"rows have %d features, the model %d", c.Width, m.Features).
 				WithHint("set --label where there is a column beside the features")
 		}
 		return b, nil

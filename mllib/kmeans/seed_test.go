@@ -32,7 +32,8 @@ func birch(law string, each int, seed uint64) (centres, x [][]float64) {
 		}
 		centres = append(centres, at)
 		for range n {
-			x = append(x, []float64{at[0] + radius/math.Sqrt2*rng.NormFloat64(), at[1] + radius/math.Sqrt2*rng.NormFloat64()})
+			x = append(x, []float64{at[0] + radius/math.Sqrt2*rng.NormFloat64(),
+				at[1] + radius/math.Sqrt2*rng.NormFloat64()})
 		}
 	}
 	return centres, x
@@ -66,11 +67,14 @@ func TestOneRunFindsAllClusters(t *testing.T) {
 		_, want := lloyd(x, centres, 100)
 		path := pointsFile(t, x)
 		for seed := range seeds {
-			out := clustersOf(t, Config{Data: []string{path}, Input: rdd.Input{NoLabel: true}, K: 100, Centres: ParallelCentres,
-				Seed: uint64(seed) + 1, MaxIterations: 100, Tol: 1e-4}, volley.Config{Executors: 2})
-			t.Logf("%s, seed %d: %.4f of Lloyd's from the true centres, %d iterations", law, seed+1, out.Objective/want, out.Iterations)
+			out := clustersOf(t, Config{Data: []string{path}, Input: rdd.Input{NoLabel: true}, K: 100,
+				Centres: ParallelCentres,
+				Seed:    uint64(seed) + 1, MaxIterations: 100, Tol: 1e-4}, volley.Config{Executors: 2})
+			t.Logf("%s, seed %d: %.4f of Lloyd's from the true centres, %d iterations", law, seed+1, out.Objective/want,
+				out.Iterations)
 			if out.Objective > 1.01*want {
-				t.Errorf("%s, seed %d: cost %.6g is %.2f %% above that from the true centres", law, seed+1, out.Objective, 100*(out.Objective/want-1))
+				t.Errorf("%s, seed %d: cost %.6g is %.2f %% above that from the true centres", law, seed+1,
+					out.Objective, 100*(out.Objective/want-1))
 			}
 		}
 	}

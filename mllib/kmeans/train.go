@@ -37,7 +37,7 @@ type trainer struct {
 	train.Training
 	cfg   Config
 	plan  Plan
-	meta  *storage.PackMeta
+	meta  *pack.Meta
 	shift []float64
 	st    state
 	out   Clustered
@@ -73,9 +73,10 @@ func (t *trainer) prepare(ctx context.Context) error {
 		return fault.Newf(fault.Usage, "kmeans", "--k", "%d centres are more than the %d rows", t.cfg.K, t.meta.Rows)
 	}
 	if t.cfg.Start != nil && len(t.cfg.Start[0]) != t.meta.Features {
-		return fault.Newf(fault.Usage, "kmeans", "--centers", "they have %d numbers each, rows %d", len(t.cfg.Start[0]), t.meta.Features)
+		return fault.Newf(fault.Usage, "kmeans", "--centers", "they have %d numbers each, rows %d", len(t.cfg.Start[0]),
+			t.meta.Features)
 	}
-	if t.meta.Layout == storage.DenseLayout && t.cfg.Distance != Cosine {
+	if t.meta.Layout == pack.DenseLayout && t.cfg.Distance != Cosine {
 		sample, err := t.plan.Sample.Run(ctx, t.Session)
 		if err != nil {
 			return err
@@ -149,7 +150,8 @@ func (t *trainer) seedRows() int {
 
 // drawn draws about far rows by their distance from candidates, and about even ones
 // by their weight alone; all rows, where there are hardly more.
-func (t *trainer) drawn(ctx context.Context, candidates [][]float64, seed uint64, far, even int) (rows [][]float64, weight []float64, err error) {
+func (t *trainer) drawn(ctx context.Context, candidates [][]float64, seed uint64,
+	far, even int) (rows [][]float64, weight []float64, err error) {
 	p := t.param(slices.Concat(candidates...))
 	all, err := t.plan.Whole.Run(ctx, t.Session, p)
 	if err != nil {
@@ -267,12 +269,14 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 // check applies the stop rules. Uncut steps never raise the cost, so that one
 // that lowers it little ends the run.
 func (t *trainer) check(ctx context.Context, it *rdd.Iteration, o train.Observation) (train.Verdict, error) {
-	stop := train.Stopper{Rule: train.ByObjective, Tol: t.cfg.Tol, Target: t.cfg.Target, Deadline: t.cfg.MaxTime, State: &t.st.Rules}
+	stop := train.Stopper{Rule: train.ByObjective, Tol: t.cfg.Tol, Target: t.cfg.Target, Deadline: t.cfg.MaxTime,
+		State: &t.st.Rules}
 	if o.Exact {
 		last := t.st.Rules.Last
 		stop.Tol = 0
 		v := stop.Check(o)
-		if t.st.Rules.Last = o.Objective; v.Stop == "" && t.st.Step > 1 && t.cfg.Tol > 0 && last-o.Objective <= float64(t.cfg.Tol*last) {
+		if t.st.Rules.Last = o.Objective; v.Stop == "" && t.st.Step > 1 && t.cfg.Tol > 0 &&
+			last-o.Objective <= float64(t.cfg.Tol*last) {
 			v.Stop = "tolerance"
 		}
 		return v, nil
@@ -287,7 +291,8 @@ func (t *trainer) check(ctx context.Context, it *rdd.Iteration, o train.Observat
 // look runs an uncut pass where the estimates say that the run may be done: it is,
 // where the cost is hardly below the least of those seen before. Cut steps move
 // centres by what they saw, about the best ones.
-func (t *trainer) look(ctx context.Context, it *rdd.Iteration, stop *train.Stopper, o train.Observation) (train.Verdict, error) {
+func (t *trainer) look(ctx context.Context, it *rdd.Iteration, stop *train.Stopper,
+	o train.Observation) (train.Verdict, error) {
 	least, first := t.st.Rules.Looked, t.st.Rules.LookedAt == 0
 	_, cost, err := t.whole(ctx, it.Number)
 	if err != nil {
@@ -359,7 +364,8 @@ func (t *trainer) finish(ctx context.Context) (*Clustered, error) {
 	}
 	t.out.Objective, t.out.Runs, t.out.param = t.st.Least, t.st.Run, t.param(t.st.Best)
 	t.out.Model = &Model{K: t.cfg.K, Features: t.meta.Features, Distance: t.cfg.Distance, IndexBase: t.meta.IndexBase,
-		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName, Prepared: t.meta.Prepared, Centres: t.st.Best}
+		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName, Prepared: t.meta.Prepared,
+		Centres: t.st.Best}
 	if t.cfg.Input.NoLabel {
 		t.out.Model.Label = ""
 	}

@@ -38,7 +38,8 @@ func TestWeightsOfClusters(t *testing.T) {
 	other, err := a.Model.Evaluate(context.Background(), rdd.Input{}, []string{repeated})
 	delete(own, "silhouette") // to itself, a row that is repeated is as near as another
 	delete(other, "silhouette")
-	if err != nil || len(own) != 2 || !maps.EqualFunc(own, other, func(x, y float64) bool { return testrows.Nearly(x, y, 1e-9) }) {
+	if err != nil || len(own) != 2 || !maps.EqualFunc(own, other,
+		func(x, y float64) bool { return testrows.Nearly(x, y, 1e-9) }) {
 		t.Errorf("its metrics are %v, of repeated rows %v: %v", own, other, err)
 	}
 }

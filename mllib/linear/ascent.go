@@ -10,7 +10,7 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // ascent describes the problem to dual ascent: penalties on the scale of the data, of which
@@ -36,7 +36,7 @@ func (p *problem) ascent(m fold.Moments, about []float64) (d solver.DualProblem)
 
 // startAscent begins with dual variables of zero.
 func (t *trainer) startAscent(m fold.Moments) {
-	if t.prob.intercept && t.meta.Layout == storage.DenseLayout {
+	if t.prob.intercept && t.meta.Layout == pack.DenseLayout {
 		t.about = m.Mean
 	}
 	d := t.prob.ascent(m, t.about)
@@ -60,7 +60,8 @@ func (t *trainer) variable(w []float64) []float64 {
 
 // dualParam is the parameter of a step at a model.
 func (t *trainer) dualParam(w []float64, check bool) dualParam {
-	return dualParam{W: w, Shift: t.about, Inverse: t.dual.Inverse(), Sigma: float64(len(t.meta.Splits)), Rows: t.dual.Weight(), Positive: t.prob.positive,
+	return dualParam{W: w, Shift: t.about, Inverse: t.dual.Inverse(), Sigma: float64(len(t.meta.Splits)),
+		Rows: t.dual.Weight(), Positive: t.prob.positive,
 		Weights: t.prob.weights, Intercept: t.prob.intercept, Check: check}
 }
 
@@ -92,7 +93,8 @@ func (t *trainer) ascend(ctx context.Context, it *rdd.Iteration) error {
 	}
 	o := t.Observed(it.Number, math.NaN(), 0)
 	if it.Number%looks != 0 && it.Number > 1 {
-		if v := t.stop.Check(train.Observation{Iteration: it.Number, Objective: math.Inf(1), Now: o.Now}); v.Stop == "max-time" {
+		if v := t.stop.Check(train.Observation{Iteration: it.Number, Objective: math.Inf(1),
+			Now: o.Now}); v.Stop == "max-time" {
 			t.end(it, v.Stop)
 		}
 		return nil
@@ -113,7 +115,8 @@ func (t *trainer) lookAtGap(ctx context.Context, it *rdd.Iteration, o train.Obse
 	it.Report("objective", o.Objective)
 	it.Report("gap", o.Objective-value)
 	v := t.stop.Check(o)
-	narrow := t.cfg.Stop == train.ByObjective && t.cfg.Tol > 0 && o.Objective-value <= float64(t.cfg.Tol*max(1, math.Abs(o.Objective)))
+	narrow := t.cfg.Stop == train.ByObjective && t.cfg.Tol > 0 &&
+		o.Objective-value <= float64(t.cfg.Tol*max(1, math.Abs(o.Objective)))
 	switch {
 	case v.Stop == "target" || v.Stop == "max-time":
 		t.end(it, v.Stop)

@@ -105,7 +105,8 @@ func conjugateAt(kind kernel.LossKind, coef, loss, margin float64) float64 {
 
 // bound returns the objective at v and how far it may lie above the least one, by the
 // dual; ok is false where no penalty bounds it. mean are the features' means.
-func (p *problem) bound(v []float64, c certificate, weight float64, squared bool, mean []float64) (objective, gap float64, ok bool) {
+func (p *problem) bound(v []float64, c certificate, weight float64, squared bool,
+	mean []float64) (objective, gap float64, ok bool) {
 	objective = p.objective(v, c.Loss[0]+c.Loss[1], weight)
 	if p.reg <= 0 && p.lasso == nil {
 		return objective, math.Inf(1), false
@@ -227,7 +228,8 @@ func (t *trainer) certify(ctx context.Context) (objective float64, err error) {
 	weight := t.Session.LastInfo().Weight
 	objective, gap, ok := t.prob.bound(t.st.Y, c, weight, t.cfg.regression(), t.means)
 	t.out.Gap, t.out.GapBy = gap, train.ByDuality
-	t.Session.Evaluated(rdd.Evaluation{Iteration: t.out.Iterations, Objective: objective, Took: t.Session.Now() - began})
+	t.Session.Evaluated(rdd.Evaluation{Iteration: t.out.Iterations, Objective: objective,
+		Took: t.Session.Now() - began})
 	if !ok {
 		err = t.unbounded(ctx, c, weight)
 	}
@@ -296,7 +298,8 @@ func (t *softmax) certify(ctx context.Context) error {
 	weight := t.Session.LastInfo().Weight
 	t.out.Accuracy, t.out.LogLoss = s.Right/weight, s.Loss/weight
 	t.out.Objective = t.objective(t.st.Y, s.Loss, weight)
-	t.Session.Evaluated(rdd.Evaluation{Iteration: t.out.Iterations, Objective: t.out.Objective, Took: t.Session.Now() - began})
+	t.Session.Evaluated(rdd.Evaluation{Iteration: t.out.Iterations, Objective: t.out.Objective,
+		Took: t.Session.Now() - began})
 	t.gradient(t.st.Y, s, weight)
 	t.out.Gap, t.out.GapBy = t.bound(s.Loss / float64(weight*t.prob.counted))
 	train.AtMost(&t.out.Summary, t.out.Objective)

@@ -37,7 +37,7 @@ const (
 	narrowCurved  = 768  // in several
 )
 
-// choose picks a solver for data of so many features, and says why.
+// choose picks a solver for data of a number of features, and says why.
 func (c *Config) choose(features int) (s solver.Name, why string) {
 	switch {
 	case c.Cut:
@@ -73,5 +73,6 @@ func (c *Config) choosePenalty(sum *train.Summary, rows int64) {
 		return
 	}
 	c.Reg = 1 / float64(rows)
-	sum.Chosen = append(sum.Chosen, fmt.Sprintf("penalty λ = %.3g: 1/n for %d rows; --reg sets another, 0 none", c.Reg, rows))
+	sum.Chosen = append(sum.Chosen, fmt.Sprintf("penalty λ = %.3g: 1/n for %d rows; --reg sets another, 0 none", c.Reg,
+		rows))
 }

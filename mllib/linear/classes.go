@@ -25,7 +25,8 @@ func (t *softmax) sameKind(m *SoftmaxModel) error {
 	var why string
 	switch {
 	case m.Features != t.meta.Features || m.IndexBase != t.meta.IndexBase:
-		why = fmt.Sprintf("it has %d features from %d on, wanted are %d from %d on", m.Features, m.IndexBase, t.meta.Features, t.meta.IndexBase)
+		why = fmt.Sprintf("it has %d features from %d on, wanted are %d from %d on", m.Features, m.IndexBase,
+			t.meta.Features, t.meta.IndexBase)
 	case !slices.Equal(m.Labels, t.meta.Labels):
 		why = fmt.Sprintf("its classes are %.200q, those of the data %.200q", m.Labels, t.meta.Labels)
 	case len(m.Names) > 0 && len(t.meta.Names) > 0 && !slices.Equal(m.Names, t.meta.Names):
@@ -72,7 +73,8 @@ func (t *softmax) weigh(ctx context.Context) error {
 	}
 	k := len(t.label)
 	if n := len(t.cfg.Classes); n > 0 && n != k {
-		return fault.Newf(fault.Usage, "train", "--class-weights", "%d weights are given for %d classes, which are %.200q", n, k, t.meta.Labels)
+		return fault.Newf(fault.Usage, "train", "--class-weights",
+			"%d weights are given for %d classes, which are %.200q", n, k, t.meta.Labels)
 	}
 	s, err := t.plan.Counts.Run(ctx, t.Session, softmaxParam{K: k, Bias: make([]float64, k), Labels: t.label})
 	if err != nil {

@@ -26,7 +26,8 @@ const dualHead = 8
 
 // MarshalBinary lays the parameter out as floats.
 func (p dualParam) MarshalBinary() ([]byte, error) {
-	head := []float64{p.Sigma, p.Rows, p.Positive, p.Weights[0], p.Weights[1], flag(p.Intercept), flag(p.Check), float64(len(p.W))}
+	head := []float64{p.Sigma, p.Rows, p.Positive, p.Weights[0], p.Weights[1], flag(p.Intercept), flag(p.Check),
+		float64(len(p.W))}
 	return num.PutFloats(make([]byte, 0, 8*(3*len(p.W)+dualHead)), head, p.W, p.Inverse, p.Shift), nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/mllib/internal/train"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // Ended says of a model that training went on until its own rule ended it: by what
@@ -27,7 +27,7 @@ const rounding = 1e-9
 
 // problem names a training: all that decides the objective, and, where its end is not
 // proven, by what method it is minimized. What one takes for the end another may not.
-func (c Config) problem(meta *storage.PackMeta, proven bool) (string, error) {
+func (c Config) problem(meta *pack.Meta, proven bool) (string, error) {
 	if proven {
 		c.Solver, c.StepSize, c.Cut = "", 0, false
 	}
@@ -35,7 +35,8 @@ func (c Config) problem(meta *storage.PackMeta, proven bool) (string, error) {
 	for _, s := range meta.Splits {
 		rows = append(rows, s.SHA256)
 	}
-	raw, err := json.Marshal([]any{rows, c.Solver, c.StepSize, c.Cut, c.Loss, c.Positive, c.Reg, c.Alpha, c.Intercept, c.Standardize, c.ClassWeights, c.Classes, c.Balanced})
+	raw, err := json.Marshal([]any{rows, c.Solver, c.StepSize, c.Cut, c.Loss, c.Positive, c.Reg, c.Alpha, c.Intercept,
+		c.Standardize, c.ClassWeights, c.Classes, c.Balanced})
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:]), err
 }
@@ -44,7 +45,7 @@ func (c Config) problem(meta *storage.PackMeta, proven bool) (string, error) {
 // along gradients, and has not returned, stands still by its own rule, which would end it there again. It
 // returns nil where it is not over, or its model is one of before, the best on rows held
 // out.
-func (c *Config) ended(meta *storage.PackMeta, sum *train.Summary, returned, before bool) (e *Ended, err error) {
+func (c *Config) ended(meta *pack.Meta, sum *train.Summary, returned, before bool) (e *Ended, err error) {
 	still := sum.StoppedBy == "tolerance" && solver.Of(sum.Solver).Wants != solver.Curvatures && !returned
 	if !sum.Converged && !still || !num.Finite(sum.Objective) || before {
 		return nil, nil
@@ -57,9 +58,10 @@ func (c *Config) ended(meta *storage.PackMeta, sum *train.Summary, returned, bef
 // is reports whether a model to begin with, of this objective, is the end of this very
 // training, by the same tolerance or a smaller one. A small gradient would not say so:
 // where variables are of very different curvature it promises little and hides much.
-func (e *Ended) is(c *Config, meta *storage.PackMeta, objective float64) bool {
+func (e *Ended) is(c *Config, meta *pack.Meta, objective float64) bool {
 	byObjective := c.Stop == "" || c.Stop == train.ByObjective // other rules hold the tolerance against something else
-	if e == nil || !byObjective || e.Tolerance > c.Tol || math.Abs(objective-e.Objective) > rounding*max(1e-3, math.Abs(e.Objective)) {
+	if e == nil || !byObjective || e.Tolerance > c.Tol ||
+		math.Abs(objective-e.Objective) > rounding*max(1e-3, math.Abs(e.Objective)) {
 		return false
 	}
 	problem, err := c.problem(meta, e.Proven)

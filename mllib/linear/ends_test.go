@@ -121,7 +121,8 @@ func (e *ends) holdGap(got *Trained, above, eps float64) {
 	if end.converged != (end.gap <= e.c.Tol*math.Max(1, math.Abs(got.Objective))) {
 		e.fault("its gap is %v, and converged is %v", end.gap, end.converged)
 	}
-	if curved := (solver.Of(got.Solver).Wants == solver.Curvatures) || got.Solver == solver.SDCA; got.Model.Ended != nil && !end.converged && curved {
+	if curved := (solver.Of(got.Solver).Wants == solver.Curvatures) ||
+		got.Solver == solver.SDCA; got.Model.Ended != nil && !end.converged && curved {
 		e.fault("it has not converged, but --init would trust it")
 	}
 }

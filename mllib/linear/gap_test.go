@@ -145,7 +145,8 @@ func gapProblems() (out []*convex, names []string) {
 				}
 				p.penalize(Config{Reg: 0.02, Alpha: alpha, Standardize: true})
 				out = append(out, p)
-				names = append(names, fmt.Sprintf("%s, α %v, intercept %v, weighted %v", loss, alpha, p.intercept, flags/2 == 1))
+				names = append(names, fmt.Sprintf("%s, α %v, intercept %v, weighted %v", loss, alpha, p.intercept,
+					flags/2 == 1))
 			}
 		}
 	}

@@ -35,7 +35,8 @@ func TestStepsThatAreTooLongEndNoRun(t *testing.T) {
 		a, b := rng.NormFloat64(), rng.NormFloat64()
 		return fmt.Sprintf("%v,%v,%v", 3*a-b+rng.NormFloat64(), a, 100*b)
 	})
-	for _, method := range []solver.Name{solver.Descent, solver.Nesterov, solver.Constant, solver.Sqrt, solver.Adam, solver.SVRG} {
+	for _, method := range []solver.Name{solver.Descent, solver.Nesterov, solver.Constant, solver.Sqrt, solver.Adam,
+		solver.SVRG} {
 		c := defaults(path)
 		c.Loss, c.Solver, c.StepSize, c.MaxIterations = Squared, method, 1e6, 200
 		got, err := under(t, c, volley.Config{Executors: 2})
@@ -43,7 +44,8 @@ func TestStepsThatAreTooLongEndNoRun(t *testing.T) {
 			t.Errorf("%s: %v", method, err)
 			continue
 		}
-		if !num.Finite(got.Objective) || got.Objective > 6 || got.Converged && got.Gap > c.Tol*math.Max(1, got.Objective) {
+		if !num.Finite(got.Objective) || got.Objective > 6 ||
+			got.Converged && got.Gap > c.Tol*math.Max(1, got.Objective) {
 			t.Errorf("%s: objective %v, gap %v, converged %v", method, got.Objective, got.Gap, got.Converged)
 		}
 	}
@@ -60,7 +62,8 @@ func TestColumnsThatCannotBeSquaredAreNamed(t *testing.T) {
 	for _, method := range []solver.Name{solver.Newton, solver.Nesterov, solver.LBFGS, solver.Adam, solver.SDCA} {
 		c := defaults(path)
 		c.Solver = method
-		if _, err := under(t, c, volley.Config{Executors: 2}); fault.KindOf(err) != fault.BadInput || !strings.Contains(err.Error(), `"huge"`) {
+		if _, err := under(t, c, volley.Config{Executors: 2}); fault.KindOf(err) != fault.BadInput ||
+			!strings.Contains(err.Error(), `"huge"`) {
 			t.Errorf("%s: %v", method, err)
 		}
 	}

@@ -41,7 +41,8 @@ func TestReturnsAreNoEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.StoppedBy == "tolerance" && got.Gap > 1 {
-		t.Errorf("stopped by tolerance after %d iterations, objective %v, gap %v", got.Iterations, got.Objective, got.Gap)
+		t.Errorf("stopped by tolerance after %d iterations, objective %v, gap %v", got.Iterations, got.Objective,
+			got.Gap)
 	}
 	if got.Model.Ended != nil && got.Gap > 1 {
 		t.Error("the model says that training was over")
@@ -101,7 +102,8 @@ func TestWhatIsChosenConverges(t *testing.T) {
 			x[j] *= []float64{1e-6, 1e6, 1, 1e-3, 1e3}[j%5]
 		}
 	}
-	for name, change := range map[string]func(*rand.Rand, []float64){"plain": plain, "units": units, "sized": sizedRows} {
+	for name, change := range map[string]func(*rand.Rand, []float64){"plain": plain, "units": units,
+		"sized": sizedRows} {
 		for _, loss := range []Loss{Logistic, Hinge, SquaredHinge} {
 			path := testrows.Hard(t, 5000, 5, true, change)
 			got, err := trainedBy(t, usual(path, loss, 5000), "bsp")

@@ -119,7 +119,8 @@ type Plan struct {
 
 // packing says how rows become splits.
 func (c *Config) packing() train.Packing {
-	return train.Packing{Input: c.Input, Data: c.Data, Splits: c.Splits, Seed: c.Seed, Random: c.Random, Float32: c.Float32}
+	return train.Packing{Input: c.Input, Data: c.Data, Splits: c.Splits, Seed: c.Seed, Random: c.Random,
+		Float32: c.Float32}
 }
 
 // Build declares the plan.
@@ -156,7 +157,9 @@ type Trained struct {
 func (c *Config) regression() bool { return c.Loss == Squared }
 
 // newModel is the model to be trained, without its weights.
-func (c *Config) newModel(m *storage.PackMeta, labels [2]string) *Model {
-	return &Model{Threshold: c.Threshold, Job: c.job(), Loss: c.Loss, Labels: labels, Features: m.Features, IndexBase: m.IndexBase, TextLabels: m.TextLabels,
-		OneVsRest: c.Positive != "" && len(m.Labels) != 2, Names: m.Names, Label: m.LabelName, Weight: m.WeightName, Prepared: m.Prepared}
+func (c *Config) newModel(m *pack.Meta, labels [2]string) *Model {
+	return &Model{Threshold: c.Threshold, Job: c.job(), Loss: c.Loss, Labels: labels, Features: m.Features,
+		IndexBase: m.IndexBase, TextLabels: m.TextLabels,
+		OneVsRest: c.Positive != "" && len(m.Labels) != 2, Names: m.Names, Label: m.LabelName, Weight: m.WeightName,
+		Prepared: m.Prepared}
 }

@@ -85,7 +85,8 @@ func stationary(t *testing.T, c Config, got *Trained, x [][]float64, y []float64
 			off = math.Abs(g + math.Copysign(lasso, w))
 		}
 		if off > slack {
-			t.Errorf("%s: weight %d is %v, its slope %v (stopped by %s after %d)", got.Solver, j, got.Model.Weights[j], g, got.StoppedBy, got.Iterations)
+			t.Errorf("%s: weight %d is %v, its slope %v (stopped by %s after %d)", got.Solver, j, got.Model.Weights[j],
+				g, got.StoppedBy, got.Iterations)
 		}
 	}
 	if g := grad[len(grad)-1]; c.Intercept && math.Abs(g) > slack {
@@ -116,7 +117,8 @@ func TestEverySolverFindsTheOptimum(t *testing.T) {
 					if loss == Squared {
 						ys = signs(y)
 					}
-					t.Run(fmt.Sprint(sparse, loss, alpha, method), func(t *testing.T) { stationary(t, c, fitted(t, c), x, ys, slack) })
+					t.Run(fmt.Sprint(sparse, loss, alpha, method),
+						func(t *testing.T) { stationary(t, c, fitted(t, c), x, ys, slack) })
 				}
 			}
 		}
@@ -174,7 +176,8 @@ func TestAnSVMWithoutRidge(t *testing.T) {
 		var found []float64
 		for _, method := range []solver.Name{solver.Newton, solver.OWLQN} {
 			own := defaults(path)
-			own.Loss, own.Solver, own.Reg, own.Alpha, own.Tol, own.MaxIterations = Hinge, method, c.Reg, c.Alpha, 1e-7, 3000
+			own.Loss, own.Solver, own.Reg, own.Alpha, own.Tol, own.MaxIterations = Hinge, method, c.Reg, c.Alpha, 1e-7,
+				3000
 			found = append(found, fitted(t, own).Objective)
 		}
 		if found[0] > 0.95 || math.Abs(found[0]-found[1]) > 1e-4*found[0] {
@@ -242,7 +245,9 @@ func TestATrainedModelIsABeginning(t *testing.T) {
 	for _, of := range []struct {
 		loss   Loss
 		method solver.Name
-	}{{Logistic, solver.Newton}, {Logistic, solver.LBFGS}, {Logistic, solver.Nesterov}, {SquaredHinge, solver.Newton}, {SquaredHinge, solver.LBFGS}, {Hinge, solver.Newton}, {Hinge, solver.LBFGS}, {Hinge, solver.Nesterov}, {Squared, solver.Normal}, {Squared, solver.LBFGS}} {
+	}{{Logistic, solver.Newton}, {Logistic, solver.LBFGS}, {Logistic, solver.Nesterov}, {SquaredHinge,
+		solver.Newton}, {SquaredHinge, solver.LBFGS}, {Hinge, solver.Newton}, {Hinge, solver.LBFGS}, {Hinge,
+		solver.Nesterov}, {Squared, solver.Normal}, {Squared, solver.LBFGS}} {
 		c := defaults(path)
 		c.Loss, c.Solver, c.Tol = of.loss, of.method, 1e-9
 		first := fitted(t, c)
@@ -257,7 +262,8 @@ func TestATrainedModelIsABeginning(t *testing.T) {
 		c.Init = BeginWith(saved)
 		again := fitted(t, c)
 		if again.Iterations > 3 || again.Objective > first.Objective+1e-9 {
-			t.Errorf("%s by %s: %d iterations to %v, at first %d to %v", of.loss, of.method, again.Iterations, again.Objective, first.Iterations, first.Objective)
+			t.Errorf("%s by %s: %d iterations to %v, at first %d to %v", of.loss, of.method, again.Iterations,
+				again.Objective, first.Iterations, first.Objective)
 		}
 	}
 }
@@ -349,7 +355,8 @@ func TestALargePenaltyLeavesNothing(t *testing.T) {
 
 func TestSolversThatCannotAreRefused(t *testing.T) {
 	for _, c := range []Config{
-		{Solver: solver.LBFGS, Cut: true}, {Solver: solver.Newton, Cut: true}, {Solver: solver.Normal}, {Solver: solver.CD, Loss: Hinge},
+		{Solver: solver.LBFGS, Cut: true}, {Solver: solver.Newton,
+			Cut: true}, {Solver: solver.Normal}, {Solver: solver.CD, Loss: Hinge},
 		{Solver: solver.LBFGS, Reg: 1, Alpha: 0.5}, {Solver: solver.Normal, Loss: Squared, Reg: 1, Alpha: 1},
 	} {
 		if err := c.Check(); fault.KindOf(err) != fault.Usage {

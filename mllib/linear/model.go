@@ -12,34 +12,36 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/train"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
 )
 
 // Model is a linear model: a binary classifier, or, where its loss is the
 // squared one, a regression.
 type Model struct {
-	Job        string         `json:"job"`
-	Loss       Loss           `json:"loss,omitempty"` // empty is logistic
-	Labels     [2]string      `json:"labels"`         // originals of 0 and 1
-	TextLabels bool           `json:"text_labels"`
-	OneVsRest  bool           `json:"one_vs_rest"`
-	Features   int            `json:"features"`
-	IndexBase  int            `json:"index_base"`       // first column number of sparse text
-	Names      []string       `json:"names,omitempty"`  // of features, where the data named them
-	Label      string         `json:"label,omitempty"`  // name or number of the label's column
-	Weight     string         `json:"weight,omitempty"` // that of the rows' weights' column
-	Intercept  float64        `json:"intercept"`
-	Threshold  *float64       `json:"threshold,omitempty"` // score above which a row has Labels[1]; nil is a half, of a margin 0
-	Ended      *Ended         `json:"ended,omitempty"`     // where training ended by its own rule
-	Quality    *train.Quality `json:"quality,omitempty"`   // how near it is known to be to the best
-	Weights    []float64      `json:"-"`
+	Job        string    `json:"job"`
+	Loss       Loss      `json:"loss,omitempty"` // empty is logistic
+	Labels     [2]string `json:"labels"`         // originals of 0 and 1
+	TextLabels bool      `json:"text_labels"`
+	OneVsRest  bool      `json:"one_vs_rest"`
+	Features   int       `json:"features"`
+	IndexBase  int       `json:"index_base"`       // first column number of sparse text
+	Names      []string  `json:"names,omitempty"`  // of features, where the data named them
+	Label      string    `json:"label,omitempty"`  // name or number of the label's column
+	Weight     string    `json:"weight,omitempty"` // that of the rows' weights' column
+	Intercept  float64   `json:"intercept"`
+	// score above which a row has Labels[1]; nil is a half, of a margin 0
+	Threshold *float64       `json:"threshold,omitempty"`
+	Ended     *Ended         `json:"ended,omitempty"`   // where training ended by its own rule
+	Quality   *train.Quality `json:"quality,omitempty"` // how near it is known to be to the best
+	Weights   []float64      `json:"-"`
 	// Prepared takes raw rows to those that the weights are of; nil where they are
 	// the same.
 	Prepared *input.Prepared `json:"preparation,omitempty"`
 }
 
 func (m *Model) known() model.Known {
-	return model.Known{Features: m.Features, IndexBase: m.IndexBase, Label: m.Label, Weight: m.Weight, Prepared: m.Prepared}
+	return model.Known{Features: m.Features, IndexBase: m.IndexBase, Label: m.Label, Weight: m.Weight,
+		Prepared: m.Prepared}
 }
 
 type file struct {
@@ -53,7 +55,7 @@ func (m *Model) Save(dir string, overwrite bool) error {
 }
 
 // linearKind is what is known of linear models.
-var Kind = model.Kind{Is: isLinear, Load: func(dir string, raw []byte) (model.Model, *storage.Prepared, error) {
+var Kind = model.Kind{Is: isLinear, Load: func(dir string, raw []byte) (model.Model, *input.Prepared, error) {
 	m := &Model{}
 	err := m.load(dir, raw)
 	return m, m.Prepared, err
@@ -82,15 +84,19 @@ func (m *Model) load(dir string, raw []byte) (err error) {
 
 // sameKind reports whether training can begin with another model.
 func (m *Model) sameKind(first *Model) error {
-	if first.Features != m.Features || first.IndexBase != m.IndexBase || (first.Loss == Squared) != (m.Loss == Squared) {
-		return fault.Newf(fault.Usage, "begin with", "the model of --init", "it has %d features from %d on and is a %s model; wanted are %d from %d on, of %s",
+	if first.Features != m.Features || first.IndexBase != m.IndexBase ||
+		(first.Loss == Squared) != (m.Loss == Squared) {
+		return fault.Newf(fault.Usage, "begin with", "the model of --init",
+			"it has %d features from %d on and is a %s model; wanted are %d from %d on, of %s",
 			first.Features, first.IndexBase, first.Job, m.Features, m.IndexBase, m.Job)
 	}
 	if len(first.Names) > 0 && len(m.Names) > 0 && !slices.Equal(first.Names, m.Names) {
-		return fault.Newf(fault.Usage, "begin with", "the model of --init", "its features are %.200q, those of the data %.200q", first.Names, m.Names)
+		return fault.Newf(fault.Usage, "begin with", "the model of --init",
+			"its features are %.200q, those of the data %.200q", first.Names, m.Names)
 	}
 	if first.Labels != m.Labels {
-		return fault.Newf(fault.Usage, "begin with", "the model of --init", "it tells %q from %q, wanted are %q and %q", first.Labels[1], first.Labels[0], m.Labels[1], m.Labels[0])
+		return fault.Newf(fault.Usage, "begin with", "the model of --init", "it tells %q from %q, wanted are %q and %q",
+			first.Labels[1], first.Labels[0], m.Labels[1], m.Labels[0])
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ import (
 
 // each reads data in the way the model was trained and hands every row's
 // margin on, in input order, with the chunk and row it belongs to.
-func (m *Model) each(ctx context.Context, in rdd.Input, uris []string, yield func(c *storage.Chunk, row int, margin float64) error) error {
+func (m *Model) each(ctx context.Context, in rdd.Input, uris []string,
+	yield func(c *rows.Chunk, row int, margin float64) error) error {
 	src, err := m.known().Open(in, uris)
 	if err != nil {
 		return err
@@ -29,7 +30,7 @@ func (m *Model) each(ctx context.Context, in rdd.Input, uris []string, yield fun
 		return err
 	}
 	for part := range src.Len() {
-		err := src.Read(ctx, part, func(c *storage.Chunk) error {
+		err := src.Read(ctx, part, func(c *rows.Chunk) error {
 			if err := model.Fits(m.Features, c, uris); err != nil {
 				return err
 			}
@@ -62,7 +63,7 @@ func (m *Model) aligned(names, uris []string) ([]float64, error) {
 }
 
 // margin is w·x + intercept of one row.
-func (m *Model) margin(weights []float64, c *storage.Chunk, r int) float64 {
+func (m *Model) margin(weights []float64, c *rows.Chunk, r int) float64 {
 	if c.Dense() {
 		return m.Intercept + kernel.Dot(weights, c.Values[r*c.Width:(r+1)*c.Width])
 	}
@@ -82,7 +83,7 @@ func (m *Model) margin(weights []float64, c *storage.Chunk, r int) float64 {
 // Predict writes one line a row as CSV. A classifier's are the predicted label,
 // one of the model's originals, and the score: the probability of Labels[1], or,
 // of a support vector machine, the margin. A regression's are the predictions.
-func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
+func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (n int64, err error) {
 	out := bufio.NewWriterSize(w, 1<<16)
 	cut := m.cut()
 	labels := [2]string{model.CSVField(m.Labels[0]), model.CSVField(m.Labels[1])}
@@ -151,7 +152,7 @@ func (m *Model) score(z float64) float64 {
 // Evaluate computes the metrics of the model on labelled data.
 func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
 	var all []model.Scored
-	err := m.each(ctx, in, uris, func(c *storage.Chunk, r int, z float64) error {
+	err := m.each(ctx, in, uris, func(c *rows.Chunk, r int, z float64) error {
 		y, err := m.target(c, r, uris)
 		all = append(all, model.Scored{Z: z, Y: y, Weight: c.WeightOf(r)})
 		return err
@@ -168,10 +169,11 @@ func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[
 // target is what a row should be: its number, or whether its label is the model's
 // Labels[1]. A label that the model does not know is an error, unless it tells
 // one from the rest.
-func (m *Model) target(c *storage.Chunk, r int, uris []string) (float64, error) {
+func (m *Model) target(c *rows.Chunk, r int, uris []string) (float64, error) {
 	if m.Loss == Squared {
 		if c.Texts != nil {
-			return 0, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "row %d has the label %q, which is no number", r, c.Texts[int(c.Labels[r])])
+			return 0, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "),
+				"row %d has the label %q, which is no number", r, c.Texts[int(c.Labels[r])])
 		}
 		return c.Labels[r], nil
 	}
@@ -184,8 +186,8 @@ func (m *Model) target(c *storage.Chunk, r int, uris []string) (float64, error) 
 
 // isPositive reports whether a row's label is the model's Labels[1]; a label
 // that the model does not know is an error, unless it tells one from the rest.
-func (m *Model) isPositive(c *storage.Chunk, r int, uris []string) (bool, error) {
-	label := storage.FormatLabel(c.Labels[r])
+func (m *Model) isPositive(c *rows.Chunk, r int, uris []string) (bool, error) {
+	label := rows.FormatLabel(c.Labels[r])
 	if c.Texts != nil {
 		label = c.Texts[int(c.Labels[r])]
 	}
@@ -195,7 +197,8 @@ func (m *Model) isPositive(c *storage.Chunk, r int, uris []string) (bool, error)
 	case label == m.Labels[0] || m.OneVsRest:
 		return false, nil
 	}
-	return false, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "row %d has the label %q, the model knows %q and %q",
+	return false, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "),
+		"row %d has the label %q, the model knows %q and %q",
 		r, label, m.Labels[0], m.Labels[1])
 }
 

@@ -39,8 +39,9 @@ func (c *Config) scaled(m *solver.Method) bool { return c.Standardize || m.Scale
 func newProblem(c Config, s *solver.Method, m fold.Moments, positive float64) *problem {
 	d := len(m.Mean)
 	loss := kernel.Loss{Kind: c.Loss.kind(), Width: max(c.width(s), steadyWidth)}
-	p := &problem{reg: float64(c.Reg * (1 - c.Alpha)), intercept: c.Intercept, positive: positive, weights: c.weights(m),
-		scale: make([]float64, d), penalty: make([]float64, d), counted: 1, steepest: loss.Steepest()}
+	p := &problem{reg: float64(c.Reg * (1 - c.Alpha)), intercept: c.Intercept, positive: positive,
+		weights: c.weights(m),
+		scale:   make([]float64, d), penalty: make([]float64, d), counted: 1, steepest: loss.Steepest()}
 	if w := p.weights; w != [2]float64{} {
 		p.counted = math.FMA(w[1], m.Labels, float64(w[0]*(m.Weight-m.Labels))) / m.Weight
 		p.steepest *= max(w[0], w[1])
@@ -219,7 +220,7 @@ const fewSampled = 256
 // steepnessOf bounds the largest curvature of the objective: by a sample of rows and, where
 // the moments of all rows say that the sample has missed some, by what those can add;
 // where little of the sample has weight, by the moments alone, which is safe but slow.
-func (p *problem) steepnessOf(meta *storage.PackMeta, sample []rdd.Point, m fold.Moments) float64 {
+func (p *problem) steepnessOf(meta *pack.Meta, sample []rdd.Point, m fold.Moments) float64 {
 	rows := sampled(meta, sample)
 	most := p.steepestBy(1+num.Sum(p.squares(m)), true)
 	if len(rows) == len(sample) || len(rows) >= fewSampled || len(rows) > 0 && int64(len(sample)) == meta.Rows {
@@ -313,7 +314,8 @@ func (p *problem) lipschitz(sample []rdd.Point) float64 {
 	const rounds, margin = 30, 1.05
 	n := p.size()
 	x, y := make([]float64, n), make([]float64, n)
-	for j := range x { // no pattern of the data's own: equal numbers stand at right angles to a difference of two columns
+	// no pattern of the data's own: equal numbers stand at right angles to a difference of two columns
+	for j := range x {
 		x[j] = (0.5 + float64(num.Mix(uint64(j))>>11)/(1<<53)) / math.Sqrt(float64(n))
 		if num.Mix(uint64(j)+1<<32)&1 == 0 {
 			x[j] = -x[j]

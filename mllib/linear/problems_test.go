@@ -136,7 +136,8 @@ func randomProblem(t *testing.T, seed uint64) (p *convex, c Config, name string)
 		p.c = append(p.c, w)
 	}
 	c = Config{Loss: p.loss, Reg: []float64{0.1, 0.01, 0.001}[rng.IntN(3)], Alpha: []float64{0, 0.5, 1}[rng.IntN(3)],
-		Intercept: p.intercept, Standardize: rng.IntN(2) == 0, MaxIterations: 300, Tol: 1e-6, Stop: train.ByObjective, Splits: 6}
+		Intercept: p.intercept, Standardize: rng.IntN(2) == 0, MaxIterations: 300, Tol: 1e-6, Stop: train.ByObjective,
+		Splits: 6}
 	c.Data, c.Input.Label = []string{p.write(t, weighted)}, "y"
 	if weighted {
 		c.Input.Weight = "c"
@@ -150,7 +151,8 @@ func randomProblem(t *testing.T, seed uint64) (p *convex, c Config, name string)
 	p.penalize(c)
 	return p, c, fmt.Sprintf("seed %d: %s, %s of %dx%d, λ %v, α %v, "+
 		"intercept %v, standardized %v, weighted %v, classes %v",
-		seed, p.loss, kind.name, len(p.x), len(p.x[0]), c.Reg, c.Alpha, c.Intercept, c.Standardize, weighted, c.ClassWeights)
+		seed, p.loss, kind.name, len(p.x), len(p.x[0]), c.Reg, c.Alpha, c.Intercept, c.Standardize, weighted,
+		c.ClassWeights)
 }
 
 // label makes labels that some weights tell apart, not all of them rightly, and both of

@@ -28,7 +28,8 @@ const paramHead = 6
 // MarshalBinary lays the parameter out as floats.
 func (p linearParam) MarshalBinary() ([]byte, error) {
 	out := make([]byte, 0, 8*(len(p.W)+len(p.Shift)+paramHead))
-	return num.PutFloats(out, []float64{p.Bias, p.Positive, p.Width, p.Weights[0], p.Weights[1], float64(len(p.W))}, p.W, p.Shift), nil
+	return num.PutFloats(out, []float64{p.Bias, p.Positive, p.Width, p.Weights[0], p.Weights[1], float64(len(p.W))},
+		p.W, p.Shift), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.

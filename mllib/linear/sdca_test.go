@@ -16,13 +16,15 @@ func TestDualAscentOnWideData(t *testing.T) {
 		for _, intercept := range []bool{false, true} {
 			for _, reg := range []float64{0.1, 0.01} {
 				c := defaults(path)
-				c.Loss, c.Solver, c.Reg, c.Intercept, c.Tol, c.MaxIterations = loss, solver.SDCA, reg, intercept, 1e-6, 5000
+				c.Loss, c.Solver, c.Reg, c.Intercept, c.Tol, c.MaxIterations = loss, solver.SDCA, reg, intercept, 1e-6,
+					5000
 				got := fitted(t, c)
 				c.Solver, c.Tol = solver.LBFGS, 1e-10
 				want := fitted(t, c)
 				name := fmt.Sprint(loss, ", intercept ", intercept, ", λ ", reg)
 				if got.StoppedBy != "duality-gap" || got.Objective > want.Objective+1.1e-6 {
-					t.Errorf("%s: %v after %d (%s), lbfgs %v", name, got.Objective, got.Iterations, got.StoppedBy, want.Objective)
+					t.Errorf("%s: %v after %d (%s), lbfgs %v", name, got.Objective, got.Iterations, got.StoppedBy,
+						want.Objective)
 				}
 				if loss != Hinge && math.Abs(got.Objective-want.Objective) > 1.1e-6 {
 					t.Errorf("%s: %v lies below the optimum %v", name, got.Objective, want.Objective)

@@ -27,7 +27,8 @@ type softmaxParam struct {
 // MarshalBinary lays the parameter out as floats.
 func (p softmaxParam) MarshalBinary() ([]byte, error) {
 	out := make([]byte, 0, 8*(len(p.W)+3*p.K+3))
-	return num.PutFloats(out, []float64{float64(p.K), float64(p.D), float64(len(p.Counts))}, p.Bias, p.Labels, p.Counts, p.W), nil
+	return num.PutFloats(out, []float64{float64(p.K), float64(p.D), float64(len(p.Counts))}, p.Bias, p.Labels, p.Counts,
+		p.W), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.

@@ -55,7 +55,8 @@ func classes(t *testing.T, rows, d int, sparse bool) (path string, x [][]float64
 
 func classified(t *testing.T, c Config, executors int) (out *Classified) {
 	t.Helper()
-	_, err := volley.Run(context.Background(), volley.Config{Executors: executors, DataDir: t.TempDir()}, "softmax", c, BuildSoftmax,
+	_, err := volley.Run(context.Background(), volley.Config{Executors: executors, DataDir: t.TempDir()}, "softmax", c,
+		BuildSoftmax,
 		func(ctx context.Context, s *rdd.Session, c Config, p SoftmaxPlan) (string, error) {
 			var err error
 			out, err = TrainSoftmax(ctx, s, c, p)
@@ -123,7 +124,8 @@ func TestSoftmaxIsAtItsOptimum(t *testing.T) {
 						}
 					}
 					if off > 1e-5 {
-						t.Errorf("sparse=%v %s α=%v: slope %d is %v after %d (%s)", sparse, got.Solver, alpha, j, g, got.Iterations, got.StoppedBy)
+						t.Errorf("sparse=%v %s α=%v: slope %d is %v after %d (%s)", sparse, got.Solver, alpha, j, g,
+							got.Iterations, got.StoppedBy)
 					}
 				}
 			}
@@ -151,11 +153,13 @@ func TestASoftmaxModelIsUsed(t *testing.T) {
 	metrics, err := m.Evaluate(context.Background(), rdd.Input{}, []string{path})
 	c.Reg = 0
 	loss, _ := softmaxObjective(c, got.Model.weights, got.Model.Intercepts, x, y)
-	if err != nil || math.Abs(metrics["accuracy"]-got.Accuracy) > 1e-12 || math.Abs(metrics["log_loss"]-loss) > 1e-12 || got.Accuracy < 0.45 {
+	if err != nil || math.Abs(metrics["accuracy"]-got.Accuracy) > 1e-12 || math.Abs(metrics["log_loss"]-loss) > 1e-12 ||
+		got.Accuracy < 0.45 {
 		t.Errorf("%v, %v; training said %v, the reference's loss is %v", metrics, err, got.Accuracy, loss)
 	}
 	var out strings.Builder
-	if rows, err := m.Predict(context.Background(), rdd.Input{}, []string{path}, &out); err != nil || rows != 500 || !strings.Contains(out.String(), "cedar,0.") {
+	if rows, err := m.Predict(context.Background(), rdd.Input{}, []string{path}, &out); err != nil || rows != 500 ||
+		!strings.Contains(out.String(), "cedar,0.") {
 		t.Errorf("%d rows, %v:\n%.200s", rows, err, out.String())
 	}
 }
@@ -191,7 +195,8 @@ func TestClassesMayCountDifferently(t *testing.T) {
 			t.Errorf("%s: objective %v, of repeated rows %v", method, got.Objective, want.Objective)
 		}
 		alike, err := got.Model.Evaluate(context.Background(), rdd.Input{}, []string{path})
-		if err != nil || !testrows.Nearly(alike["accuracy"], got.Accuracy, 1e-12) || !testrows.Nearly(alike["log_loss"], got.LogLoss, 1e-9) {
+		if err != nil || !testrows.Nearly(alike["accuracy"], got.Accuracy, 1e-12) ||
+			!testrows.Nearly(alike["log_loss"], got.LogLoss, 1e-9) {
 			t.Errorf("%s: accuracy %v, log-loss %v, but %v, %v", method, got.Accuracy, got.LogLoss, alike, err)
 		}
 	}
@@ -218,7 +223,8 @@ func TestClassesMayCountDifferently(t *testing.T) {
 
 func tryClassified(t *testing.T, c Config) (out *Classified, err error) {
 	t.Helper()
-	_, err = volley.Run(context.Background(), volley.Config{Executors: 2, DataDir: t.TempDir()}, "softmax", c, BuildSoftmax,
+	_, err = volley.Run(context.Background(), volley.Config{Executors: 2, DataDir: t.TempDir()}, "softmax", c,
+		BuildSoftmax,
 		func(ctx context.Context, s *rdd.Session, c Config, p SoftmaxPlan) (_ string, err error) {
 			out, err = TrainSoftmax(ctx, s, c, p)
 			return "", err
@@ -245,20 +251,23 @@ func TestAMultinomialModelIsABeginning(t *testing.T) {
 			}
 			c.InitClasses = BeginWithClasses(saved)
 			if again := classified(t, c, 2); again.Iterations > 3 || again.Objective > first.Objective+1e-9 {
-				t.Errorf("%s: %d iterations to %v, at first %d to %v", method, again.Iterations, again.Objective, first.Iterations, first.Objective)
+				t.Errorf("%s: %d iterations to %v, at first %d to %v", method, again.Iterations, again.Objective,
+					first.Iterations, first.Objective)
 			}
 			c.Reg = 0.1
 			began := classified(t, c, 2)
 			c.InitClasses = nil
 			if want := classified(t, c, 2); !testrows.Nearly(began.Objective, want.Objective, 1e-6) {
-				t.Errorf("%s: from a model of another penalty %v, from zero %v", method, began.Objective, want.Objective)
+				t.Errorf("%s: from a model of another penalty %v, from zero %v", method, began.Objective,
+					want.Objective)
 			}
 		}
 	}
 	path, _, _ := classes(t, 50, 5, false)
 	c := defaults(path)
 	c.Loss, c.Solver = Softmax, solver.LBFGS
-	c.InitClasses = &ClassBeginning{SoftmaxModel: SoftmaxModel{RowModel: model.RowModel{Labels: []string{"a", "b"}, Features: 5}, Intercepts: []float64{0, 0}}, Numbers: make([]float64, 10)}
+	c.InitClasses = &ClassBeginning{SoftmaxModel: SoftmaxModel{RowModel: model.RowModel{Labels: []string{"a", "b"},
+		Features: 5}, Intercepts: []float64{0, 0}}, Numbers: make([]float64, 10)}
 	if _, err := tryClassified(t, c); err == nil || !strings.Contains(err.Error(), "classes") {
 		t.Errorf("a model of other classes: %v", err)
 	}

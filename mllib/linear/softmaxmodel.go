@@ -12,7 +12,7 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
 )
 
 // SoftmaxModel is a multinomial logistic regression: weights of each feature and
@@ -37,18 +37,20 @@ func (m *SoftmaxModel) Save(dir string, overwrite bool) error {
 }
 
 // SoftmaxKind is what is known of multinomial logistic regressions.
-var SoftmaxKind = model.Kind{Is: model.JobIs("softmax"), Load: func(dir string, raw []byte) (model.Model, *storage.Prepared, error) {
-	m := &SoftmaxModel{}
-	err := m.load(dir, raw)
-	return m, m.Prepared, err
-}}
+var SoftmaxKind = model.Kind{Is: model.JobIs("softmax"),
+	Load: func(dir string, raw []byte) (model.Model, *input.Prepared, error) {
+		m := &SoftmaxModel{}
+		err := m.load(dir, raw)
+		return m, m.Prepared, err
+	}}
 
 func (m *SoftmaxModel) load(dir string, raw []byte) (err error) {
 	if err := json.Unmarshal(raw, m); err != nil {
 		return err
 	}
 	if len(m.Labels) < 2 || len(m.Intercepts) != len(m.Labels) || m.Features < 0 || m.Features > 1<<30 {
-		return fault.Newf(fault.Corrupt, "read", "model.json", "%d labels, %d intercepts and %d features do not fit", len(m.Labels), len(m.Intercepts), m.Features)
+		return fault.Newf(fault.Corrupt, "read", "model.json", "%d labels, %d intercepts and %d features do not fit",
+			len(m.Labels), len(m.Intercepts), m.Features)
 	}
 	for _, b := range m.Intercepts {
 		if !num.Finite(b) {
@@ -81,5 +83,6 @@ func (m *SoftmaxModel) Evaluate(ctx context.Context, in rdd.Input, uris []string
 
 // Describe is the model in a few lines.
 func (m *SoftmaxModel) Describe() string {
-	return fmt.Sprintf("%d classes, %d features\nlabels %q\n", len(m.Labels), m.Features, m.Labels[:min(len(m.Labels), 20)]) + m.Prepared.String()
+	return fmt.Sprintf("%d classes, %d features\nlabels %q\n", len(m.Labels), m.Features,
+		m.Labels[:min(len(m.Labels), 20)]) + m.Prepared.String()
 }

@@ -68,7 +68,8 @@ func (t *softmax) prepare(ctx context.Context) error {
 		return err
 	}
 	if len(t.meta.Labels) < 2 {
-		return fault.Newf(fault.BadInput, "train", t.cfg.job(), "the data has %s distinct labels: there is nothing to tell apart, or too much", train.ManyLabels(t.meta)).
+		return fault.Newf(fault.BadInput, "train", t.cfg.job(),
+			"the data has %s distinct labels: there is nothing to tell apart, or too much", train.ManyLabels(t.meta)).
 			WithHint("--label chooses the column")
 	}
 	for k := range t.meta.Labels {
@@ -103,7 +104,8 @@ func (t *softmax) prepare(ctx context.Context) error {
 	if err := t.begin(); err != nil {
 		return err
 	}
-	t.stop = train.Stopper{Rule: t.cfg.Stop, Tol: t.cfg.Tol, Target: t.cfg.Target, Deadline: t.cfg.MaxTime, State: &t.st.Rules}
+	t.stop = train.Stopper{Rule: t.cfg.Stop, Tol: t.cfg.Tol, Target: t.cfg.Target, Deadline: t.cfg.MaxTime,
+		State: &t.st.Rules}
 	t.method.Begin(&t.st.Point, func() float64 { return t.prob.steepnessOf(t.meta, sample, m) })
 	return nil
 }
@@ -189,7 +191,8 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 		}
 		train.Signal(t.Session, s.Squares, info.Weight, float64(t.prob.counted*math.Sqrt(steep)), s.Sum, s.Coef)
 	}
-	if t.st.Solver.Step(&t.st.Point, &solver.Seen{F: objective, G: t.grad, Lasso: t.penalty(), Share: info.Share}).Over {
+	if t.st.Solver.Step(&t.st.Point, &solver.Seen{F: objective, G: t.grad, Lasso: t.penalty(),
+		Share: info.Share}).Over {
 		t.end(it, "tolerance")
 		return nil
 	}
@@ -288,7 +291,8 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 		}
 	}
 	p := t.param(t.st.Y)
-	t.out.Model = &SoftmaxModel{RowModel: model.RowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
+	t.out.Model = &SoftmaxModel{RowModel: model.RowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels,
+		Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
 		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName}, Intercepts: p.Bias, weights: p.W}
 	var err error
 	t.out.Model.Quality = train.QualityOf(&t.out.Summary)

@@ -13,7 +13,8 @@ type state struct {
 
 // MarshalBinary lays the state out, the width before the rest.
 func (s state) MarshalBinary() ([]byte, error) {
-	return num.PutPair(func() ([]byte, error) { return num.PutFloats(nil, []float64{s.Width}), nil }, s.State.MarshalBinary)
+	return num.PutPair(func() ([]byte, error) { return num.PutFloats(nil, []float64{s.Width}), nil },
+		s.State.MarshalBinary)
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.

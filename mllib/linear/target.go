@@ -5,12 +5,12 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/mllib/internal/train"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // labels finds the label that counts as 1 and the originals of 0 and 1; of a
 // regression there are none, and labels must be numbers.
-func (c *Config) labels(m *storage.PackMeta) (stored float64, labels [2]string, err error) {
+func (c *Config) labels(m *pack.Meta) (stored float64, labels [2]string, err error) {
 	if !c.regression() {
 		return binaryLabels(m, c.job(), c.Positive)
 	}
@@ -23,7 +23,7 @@ func (c *Config) labels(m *storage.PackMeta) (stored float64, labels [2]string, 
 
 // binaryLabels finds the label that counts as 1, as it is stored, and the
 // original labels of 0 and 1.
-func binaryLabels(m *storage.PackMeta, job, positive string) (stored float64, labels [2]string, err error) {
+func binaryLabels(m *pack.Meta, job, positive string) (stored float64, labels [2]string, err error) {
 	if positive != "" {
 		for i, l := range m.Labels {
 			if sameLabel(l, positive) {
@@ -37,14 +37,16 @@ func binaryLabels(m *storage.PackMeta, job, positive string) (stored float64, la
 	case 2:
 		return train.StoredLabel(m, 1), [2]string{m.Labels[0], m.Labels[1]}, nil
 	case 1:
-		return 0, labels, fault.Newf(fault.BadInput, "train", job, "every row has the label %s: there is nothing to tell apart", m.Labels[0])
+		return 0, labels, fault.Newf(fault.BadInput, "train", job,
+			"every row has the label %s: there is nothing to tell apart", m.Labels[0])
 	}
-	return 0, labels, fault.Newf(fault.BadInput, "train", job, "the data has %s distinct labels, not two", train.ManyLabels(m)).
+	return 0, labels, fault.Newf(fault.BadInput, "train", job, "the data has %s distinct labels, not two",
+		train.ManyLabels(m)).
 		WithHint("--positive LABEL trains one label against the rest; --label chooses the column")
 }
 
 // otherLabel is what predictions call the rows that are not label i.
-func otherLabel(m *storage.PackMeta, i int) string {
+func otherLabel(m *pack.Meta, i int) string {
 	if len(m.Labels) == 2 {
 		return m.Labels[1-i]
 	}

@@ -34,7 +34,7 @@ type trainer struct {
 	train.Training
 	cfg    Config // with the solver that was chosen
 	plan   Plan
-	meta   *storage.PackMeta
+	meta   *pack.Meta
 	prob   *problem
 	method *solver.Method
 	st     state
@@ -42,12 +42,12 @@ type trainer struct {
 	out    Trained
 	best   float64 // objective at X on all data; NaN where it is not known
 	grad   []float64
-	center []float64         // that second moments are taken about
-	dual   *solver.Ascent    // of solvers that ascend; nil of others
-	about  []float64         // that dense rows are taken about by ascents; nil is zero
-	held   *storage.PackMeta // of the rows to stop by; nil without
-	means  []float64         // of the features
-	ahead  bool              // Y is the end of Newton's last step, which promises less than the tolerance
+	center []float64      // that second moments are taken about
+	dual   *solver.Ascent // of solvers that ascend; nil of others
+	about  []float64      // that dense rows are taken about by ascents; nil is zero
+	held   *pack.Meta     // of the rows to stop by; nil without
+	means  []float64      // of the features
+	ahead  bool           // Y is the end of Newton's last step, which promises less than the tolerance
 }
 
 // Train runs the loop and returns the model.
@@ -97,11 +97,12 @@ func (t *trainer) prepare(ctx context.Context) error {
 	}
 	t.means = m.Mean
 	t.prob = newProblem(t.cfg, t.method, m, positive)
-	if t.prob.mean != nil && t.meta.Layout == storage.DenseLayout {
+	if t.prob.mean != nil && t.meta.Layout == pack.DenseLayout {
 		t.center = t.prob.mean
 	}
 	t.grad = make([]float64, t.prob.size())
-	t.stop = train.Stopper{Rule: t.cfg.Stop, Tol: t.cfg.Tol, Target: t.cfg.Target, Deadline: t.cfg.MaxTime, State: &t.st.Rules}
+	t.stop = train.Stopper{Rule: t.cfg.Stop, Tol: t.cfg.Tol, Target: t.cfg.Target, Deadline: t.cfg.MaxTime,
+		State: &t.st.Rules}
 	if err := t.begin(m); err != nil {
 		return err
 	}
@@ -252,7 +253,8 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	before := append([]float64(nil), t.st.Y...)
 	t.prob.gradient(t.grad, t.st.Y, g, info.Weight)
 	if !t.method.Exact {
-		train.Signal(t.Session, g.Squares, info.Weight, float64(t.prob.counted*t.prob.steepness(t.grad, t.st.Y)), g.Sum, []float64{g.Coef})
+		train.Signal(t.Session, g.Squares, info.Weight, float64(t.prob.counted*t.prob.steepness(t.grad, t.st.Y)), g.Sum,
+			[]float64{g.Coef})
 	}
 	first := it.Number == 1 && o.Exact && t.cfg.Init != nil
 	if first && t.cfg.Init.Ended.is(&t.cfg, t.meta, objective) {
@@ -305,7 +307,8 @@ func (t *trainer) move(iteration int, seen *solver.Seen, objective, gap float64)
 	}
 	switch {
 	case t.cfg.Loss == Hinge:
-		if hides := max(gap, enough); !over && (h != nil && falls > hides || h == nil && falls > float64(slowShare*hides)) {
+		if hides := max(gap, enough); !over &&
+			(h != nil && falls > hides || h == nil && falls > float64(slowShare*hides)) {
 			return false
 		}
 		if gap <= enough {

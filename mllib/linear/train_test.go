@@ -45,7 +45,8 @@ func sample(t *testing.T, rows, features int, sparse bool) (path string, x [][]f
 }
 
 func defaults(path string) Config {
-	return Config{Data: []string{path}, Solver: solver.Nesterov, Reg: 0.01, Intercept: true, MaxIterations: 2000, Tol: 1e-13, Stop: train.ByObjective}
+	return Config{Data: []string{path}, Solver: solver.Nesterov, Reg: 0.01, Intercept: true, MaxIterations: 2000,
+		Tol: 1e-13, Stop: train.ByObjective}
 }
 
 func fitted(t *testing.T, c Config) *Trained {
@@ -156,7 +157,8 @@ func TestSinglePrecisionStorageIsClose(t *testing.T) {
 func TestTheGradientIsTheObjectivesSlope(t *testing.T) {
 	p := newProblem(Config{Reg: 0.3, Intercept: true}, solver.Of(solver.Nesterov),
 		fold.Moments{Weight: 3, Mean: []float64{1, -1. / 3}, Variance: []float64{2, 14. / 9}}, 1)
-	rows := []rdd.Point{{Label: 1, Values: []float64{1, 2}}, {Label: 0, Values: []float64{2, -1}}, {Label: 1, Values: []float64{0, -2}}}
+	rows := []rdd.Point{{Label: 1, Values: []float64{1, 2}}, {Label: 0, Values: []float64{2, -1}},
+		{Label: 1, Values: []float64{0, -2}}}
 	at := func(v []float64) (float64, fold.Gradient) {
 		q := p.param(v)
 		b := &rdd.Batch{Features: 2, Rows: []int32{0, 1, 2}, Labels: []float64{1, 0, 1}}

@@ -53,7 +53,8 @@ func TestWideWalks(t *testing.T) {
 	exact := fitted(t, c)
 	c.Solver, c.MaxIterations = solver.SDCA, 300
 	ridge := fitted(t, c)
-	if above := ridge.Objective - exact.Objective; !(above <= ridge.Gap*(1+1e-6)+1e-9) || ridge.Objective > 1e3*math.Max(1, exact.Objective) {
+	if above := ridge.Objective - exact.Objective; !(above <= ridge.Gap*(1+1e-6)+1e-9) ||
+		ridge.Objective > 1e3*math.Max(1, exact.Objective) {
 		t.Errorf("ridge by sdca: %g above newton's %g, gap %g", above, exact.Objective, ridge.Gap)
 	}
 }

@@ -43,7 +43,8 @@ func TestAWeightIsThatManyRows(t *testing.T) {
 							slack = 1e-4
 						}
 						if !testrows.Nearly(got.Objective, want.Objective, slack) {
-							t.Errorf("objective %v, of repeated rows %v (%d and %d iterations)", got.Objective, want.Objective, got.Iterations, want.Iterations)
+							t.Errorf("objective %v, of repeated rows %v (%d and %d iterations)", got.Objective,
+								want.Objective, got.Iterations, want.Iterations)
 						}
 						if method == solver.SDCA && got.Drift > 1e-9 {
 							t.Errorf("w has drifted by %v from what its dual variables stand for", got.Drift)
@@ -108,7 +109,8 @@ func TestCutWeights(t *testing.T) {
 	c.Input.Label, c.Positive, c.Solver = "y", "1", solver.Newton
 	want := fitted(t, c).Objective
 	c.Data, c.Input.Weight, c.Solver, c.MaxIterations, c.Tol = []string{weights}, "w", solver.Nesterov, 300, 1e-7
-	cfg, err := volley.ParseConfig("--sync", "absp", "--executors", "4", "--pace", "static:3,1,1,1", "--clock", "virtual", "--sync-ratio", "0.5", "--data-dir", t.TempDir())
+	cfg, err := volley.ParseConfig("--sync", "absp", "--executors", "4", "--pace", "static:3,1,1,1", "--clock",
+		"virtual", "--sync-ratio", "0.5", "--data-dir", t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +152,8 @@ func TestWeightsThatCannotBe(t *testing.T) {
 				_, err := Train(ctx, s, c, p)
 				return "", err
 			})
-		if err == nil || !strings.Contains(err.Error(), want) || fault.KindOf(err) != fault.BadInput && fault.KindOf(err) != fault.Usage {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			fault.KindOf(err) != fault.BadInput && fault.KindOf(err) != fault.Usage {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
@@ -190,15 +193,18 @@ func TestNumberedWeights(t *testing.T) {
 		return out.String()
 	}
 	want := predict("trained", rdd.Input{})
-	for name, got := range map[string]string{"bare": predict("bare", rdd.Input{}), "unweighted, labelled": predict("unweighted", rdd.Input{Label: "0"})} {
+	for name, got := range map[string]string{"bare": predict("bare", rdd.Input{}),
+		"unweighted, labelled": predict("unweighted", rdd.Input{Label: "0"})} {
 		if got != want || strings.Count(got, "\n") != 201 {
 			t.Errorf("%s: %.200s, want %.200s", name, got, want)
 		}
 	}
-	if got := predict("unweighted", rdd.Input{}); !strings.Contains(got, "3 columns without names, the training data had 4") {
+	if got := predict("unweighted", rdd.Input{}); !strings.Contains(got,
+		"3 columns without names, the training data had 4") {
 		t.Errorf("without weights: %.200s", got)
 	}
-	if _, err := m.Evaluate(context.Background(), rdd.Input{}, path("nothing")); err == nil || !strings.Contains(err.Error(), "weigh nothing") {
+	if _, err := m.Evaluate(context.Background(), rdd.Input{}, path("nothing")); err == nil ||
+		!strings.Contains(err.Error(), "weigh nothing") {
 		t.Errorf("rows without weight are measured: %v", err)
 	}
 }
@@ -215,7 +221,8 @@ func TestHardlyAnyWeight(t *testing.T) {
 			weight = 1
 		}
 		x := 50 * rng.NormFloat64()
-		fmt.Fprintf(&b, "%d,%.3f,%.3f,%d\n", map[bool]int{true: 1}[x+40*rng.NormFloat64() > 0], x, rng.NormFloat64(), weight)
+		fmt.Fprintf(&b, "%d,%.3f,%.3f,%d\n", map[bool]int{true: 1}[x+40*rng.NormFloat64() > 0], x, rng.NormFloat64(),
+			weight)
 	}
 	path := filepath.Join(t.TempDir(), "x.csv")
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
@@ -232,7 +239,8 @@ func TestHardlyAnyWeight(t *testing.T) {
 	}
 	for _, sync := range []string{"adaptive", "absp"} {
 		c.Solver, c.Tol = solver.Nesterov, 1e-6
-		cfg, err := volley.ParseConfig("--sync", sync, "--executors", "4", "--pace", "static:3,1,1,1", "--clock", "virtual", "--data-dir", t.TempDir())
+		cfg, err := volley.ParseConfig("--sync", sync, "--executors", "4", "--pace", "static:3,1,1,1", "--clock",
+			"virtual", "--data-dir", t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +269,9 @@ func TestWeightsOfClasses(t *testing.T) {
 		}
 		return classified(t, c, 2)
 	}
-	if a, b := classes(weights), classes(repeated); !testrows.Nearly(a.Objective, b.Objective, 1e-9) || !testrows.Nearly(a.Accuracy, b.Accuracy, 1e-12) {
-		t.Errorf("softmax comes to %v and is right of %v, of repeated rows %v and %v", a.Objective, a.Accuracy, b.Objective, b.Accuracy)
+	if a, b := classes(weights), classes(repeated); !testrows.Nearly(a.Objective, b.Objective, 1e-9) ||
+		!testrows.Nearly(a.Accuracy, b.Accuracy, 1e-12) {
+		t.Errorf("softmax comes to %v and is right of %v, of repeated rows %v and %v", a.Objective, a.Accuracy,
+			b.Objective, b.Accuracy)
 	}
 }

@@ -120,7 +120,8 @@ func (n network) MarshalBinary() ([]byte, error) {
 	for _, s := range n.Sizes {
 		head = append(head, float64(s))
 	}
-	return num.PutFloats(make([]byte, 0, 8*(len(n.V)+len(n.Labels)+len(head))), head, n.Labels, n.Mean, n.Unit, n.V), nil
+	return num.PutFloats(make([]byte, 0, 8*(len(n.V)+len(n.Labels)+len(head))), head, n.Labels, n.Mean, n.Unit,
+		n.V), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
@@ -269,7 +270,8 @@ func (f *netFold) forward(w *netWork, net *network, n int) {
 		for i := range n {
 			copy(z[i*out:(i+1)*out], bias)
 		}
-		w.products.Add(kernel.RowMajor(z, n, out), kernel.RowMajor(w.out[l-1][:n*in], n, in), kernel.RowMajor(weights, in, out))
+		w.products.Add(kernel.RowMajor(z, n, out), kernel.RowMajor(w.out[l-1][:n*in], n, in),
+			kernel.RowMajor(weights, in, out))
 		if l < len(net.Sizes)-1 {
 			f.activate(z)
 		}
@@ -344,10 +346,12 @@ type Plan struct {
 
 // Build declares the plan.
 func Build(g *rdd.Graph, c Config) Plan {
-	pack := train.Packing{Input: c.Input, Data: c.Data, Splits: c.Splits, Seed: c.Seed, Random: c.Random, Float32: c.Float32}
+	pack := train.Packing{Input: c.Input, Data: c.Data, Splits: c.Splits, Seed: c.Seed, Random: c.Random,
+		Float32: c.Float32}
 	rows := pack.Rows(g)
 	f := &netFold{act: c.Activation}
-	p := Plan{Rows: rows, Gradient: rdd.Aggregate(rows, f.aggregator(true), rdd.Aggressive(0)), Loss: rdd.Aggregate(rows, f.aggregator(false)),
+	p := Plan{Rows: rows, Gradient: rdd.Aggregate(rows, f.aggregator(true), rdd.Aggressive(0)),
+		Loss:   rdd.Aggregate(rows, f.aggregator(false)),
 		Spread: rdd.Aggregate(rows, spreadAggregator()), Sample: rdd.Prefix(rows, 1)}
 	if held, any := pack.HeldOut(g); any {
 		p.Held, p.HeldLoss = held, rdd.Aggregate(held, f.aggregator(false))

@@ -39,11 +39,14 @@ func networked(t *testing.T, c Config, flags ...string) (out *Networked) {
 // TestANetworksGradientIsItsSlope, by finite differences, for each activation, dense
 // and sparse, of classes and of numbers.
 func TestANetworksGradientIsItsSlope(t *testing.T) {
-	dense := &rdd.Batch{Features: 3, Rows: []int32{0, 1, 2, 3}, Labels: []float64{0, 1, 2, 1}, X64: []float64{1, 2, -1, 0, 1, 0.5, -2, 1, 1, 0.3, -0.7, 2}}
-	sparse := &rdd.Batch{Features: 3, Rows: []int32{0, 1, 2}, Labels: []float64{2, 0, 1}, X64: []float64{1, -2, 0.5, 3}, Indices: []int32{0, 2, 1, 2}, Offsets: []int32{0, 2, 3, 4}}
+	dense := &rdd.Batch{Features: 3, Rows: []int32{0, 1, 2, 3}, Labels: []float64{0, 1, 2, 1},
+		X64: []float64{1, 2, -1, 0, 1, 0.5, -2, 1, 1, 0.3, -0.7, 2}}
+	sparse := &rdd.Batch{Features: 3, Rows: []int32{0, 1, 2}, Labels: []float64{2, 0, 1}, X64: []float64{1, -2, 0.5, 3},
+		Indices: []int32{0, 2, 1, 2}, Offsets: []int32{0, 2, 3, 4}}
 	for _, act := range []Activation{ReLU, Sigmoid, Tanh} {
 		for _, b := range []*rdd.Batch{dense, sparse} {
-			for _, net := range []network{{Sizes: []int{3, 4, 3, 3}, Labels: []float64{0, 1, 2}}, {Sizes: []int{3, 5, 1}}} {
+			for _, net := range []network{{Sizes: []int{3, 4, 3, 3}, Labels: []float64{0, 1, 2}},
+				{Sizes: []int{3, 5, 1}}} {
 				f := &netFold{act: act}
 				net.V = make([]float64, numbers(net.Sizes))
 				for i := range net.V {
@@ -52,7 +55,8 @@ func TestANetworksGradientIsItsSlope(t *testing.T) {
 				a := f.aggregator(true)
 				sum := a.AddBatch(a.Zero(net), net, b)
 				at := func(v []float64) float64 {
-					return f.aggregator(false).AddBatch(fold.ClassSums{}, network{Sizes: net.Sizes, Labels: net.Labels, V: v}, b).Loss
+					return f.aggregator(false).AddBatch(fold.ClassSums{},
+						network{Sizes: net.Sizes, Labels: net.Labels, V: v}, b).Loss
 				}
 				for i := range net.V {
 					const h = 1e-6
@@ -76,12 +80,14 @@ func TestANetworkLearnsWhatNoPlaneCan(t *testing.T) {
 		flags  []string
 		n      int
 	}{
-		"whole":    {solver.Adam, []string{"--executors", "2"}, 400},
-		"batches":  {solver.Constant, []string{"--executors", "2", "--batch-fraction", "0.1"}, 800},
-		"absp":     {solver.Adam, []string{"--executors", "4", "--sync", "absp", "--clock", "virtual", "--pace", "static:4,1,1,1"}, 400},
+		"whole":   {solver.Adam, []string{"--executors", "2"}, 400},
+		"batches": {solver.Constant, []string{"--executors", "2", "--batch-fraction", "0.1"}, 800},
+		"absp": {solver.Adam, []string{"--executors", "4", "--sync", "absp", "--clock", "virtual", "--pace",
+			"static:4,1,1,1"}, 400},
 		"momentum": {solver.Constant, []string{"--executors", "1"}, 400},
 	} {
-		cfg := Config{Data: []string{path}, Hidden: []int{12}, Activation: Tanh, Solver: c.method, StepSize: map[solver.Name]float64{solver.Adam: 0.03, solver.Constant: 0.3}[c.method],
+		cfg := Config{Data: []string{path}, Hidden: []int{12}, Activation: Tanh, Solver: c.method,
+			StepSize: map[solver.Name]float64{solver.Adam: 0.03, solver.Constant: 0.3}[c.method],
 			Momentum: 0.9, MaxIterations: c.n, Seed: 3, Splits: 8}
 		if got := networked(t, cfg, c.flags...); got.Accuracy < 0.95 {
 			t.Errorf("%s: accuracy %v after %d, objective %v", name, got.Accuracy, got.Iterations, got.Objective)
@@ -103,7 +109,8 @@ func xor(t *testing.T) string {
 
 func TestANetworkIsUsed(t *testing.T) {
 	path := xor(t)
-	c := Config{Data: []string{path}, Hidden: []int{8, 4}, Activation: ReLU, Solver: solver.Adam, StepSize: 0.02, MaxIterations: 60, Seed: 1}
+	c := Config{Data: []string{path}, Hidden: []int{8, 4}, Activation: ReLU, Solver: solver.Adam, StepSize: 0.02,
+		MaxIterations: 60, Seed: 1}
 	got := networked(t, c, "--executors", "1")
 	if other := networked(t, c, "--executors", "5"); !slices.Equal(other.Model.numbers, got.Model.numbers) {
 		t.Error("five executors give another network")
@@ -117,7 +124,8 @@ func TestANetworkIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	metrics, err := m.Evaluate(context.Background(), rdd.Input{}, []string{path})
-	if err != nil || math.Abs(metrics["accuracy"]-got.Accuracy) > 1e-12 || math.Abs(metrics["log_loss"]-got.Loss) > 1e-9 {
+	if err != nil || math.Abs(metrics["accuracy"]-got.Accuracy) > 1e-12 ||
+		math.Abs(metrics["log_loss"]-got.Loss) > 1e-9 {
 		t.Errorf("%v, %v, want %v and %v", metrics, err, got.Accuracy, got.Loss)
 	}
 	c.Regression, c.MaxIterations = true, 300
@@ -126,7 +134,8 @@ func TestANetworkIsUsed(t *testing.T) {
 	if err != nil || math.Abs(metrics["rmse"]-math.Sqrt(2*numbers.Loss)) > 1e-9 || metrics["r2"] < 0.5 {
 		t.Errorf("%v, %v, want rmse %v", metrics, err, math.Sqrt(2*numbers.Loss))
 	}
-	for _, bad := range []Config{{Hidden: []int{0}, Solver: solver.Adam}, {Solver: solver.LBFGS}, {Solver: solver.Constant, Momentum: 1}, {Solver: solver.Adam, Reg: -1}} {
+	for _, bad := range []Config{{Hidden: []int{0}, Solver: solver.Adam}, {Solver: solver.LBFGS},
+		{Solver: solver.Constant, Momentum: 1}, {Solver: solver.Adam, Reg: -1}} {
 		if err := bad.Check(); fault.KindOf(err) != fault.Usage {
 			t.Errorf("%+v: %v", bad, err)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
 )
 
 // Model is a fully connected network. A saved one is plain data, as a
@@ -35,23 +35,26 @@ func (m *Model) Save(dir string, overwrite bool) error {
 }
 
 // networkKind is what is known of networks.
-var Kind = model.Kind{Is: model.JobIs("mlp"), Load: func(dir string, raw []byte) (model.Model, *storage.Prepared, error) {
-	m := &Model{}
-	err := m.load(dir, raw)
-	return m, m.Prepared, err
-}}
+var Kind = model.Kind{Is: model.JobIs("mlp"),
+	Load: func(dir string, raw []byte) (model.Model, *input.Prepared, error) {
+		m := &Model{}
+		err := m.load(dir, raw)
+		return m, m.Prepared, err
+	}}
 
 func (m *Model) load(dir string, raw []byte) (err error) {
 	if err := json.Unmarshal(raw, m); err != nil {
 		return err
 	}
 	_, err = ParseActivation(string(m.Activation))
-	bad := err != nil || len(m.Layers) < 2 || m.Layers[0] != m.Features || m.Layers[len(m.Layers)-1] != max(1, len(m.Labels))
+	bad := err != nil || len(m.Layers) < 2 || m.Layers[0] != m.Features ||
+		m.Layers[len(m.Layers)-1] != max(1, len(m.Labels))
 	for _, n := range m.Layers {
 		bad = bad || n < 1 || n > 1<<30
 	}
 	if bad {
-		return fault.Newf(fault.Corrupt, "read", "model.json", "layers of %v units, %d labels and activation %q do not fit", m.Layers, len(m.Labels), m.Activation)
+		return fault.Newf(fault.Corrupt, "read", "model.json",
+			"layers of %v units, %d labels and activation %q do not fit", m.Layers, len(m.Labels), m.Activation)
 	}
 	m.numbers, err = model.LoadNumbers(dir, numbers(m.Layers))
 	return err
@@ -91,5 +94,6 @@ func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[
 
 // Describe is the model in a few lines.
 func (m *Model) Describe() string {
-	return fmt.Sprintf("layers of %v units, %s\nlabels %q\n", m.Layers, m.Activation, m.Labels[:min(len(m.Labels), 20)]) + m.Prepared.String()
+	return fmt.Sprintf("layers of %v units, %s\nlabels %q\n", m.Layers, m.Activation,
+		m.Labels[:min(len(m.Labels), 20)]) + m.Prepared.String()
 }

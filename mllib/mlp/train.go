@@ -30,7 +30,7 @@ type trainer struct {
 	train.Training
 	cfg  Config
 	plan Plan
-	meta *storage.PackMeta
+	meta *pack.Meta
 	net  network
 	st   train.State
 	stop train.Stopper
@@ -67,10 +67,13 @@ func (t *trainer) prepare(ctx context.Context) error {
 	last := 1
 	switch {
 	case t.cfg.Regression && t.meta.TextLabels:
-		return fault.Newf(fault.BadInput, "train", "mlp", "its labels are texts, such as %q", t.meta.Labels[0]).WithHint("leave --regression out, or choose the column with --label")
+		return fault.Newf(fault.BadInput, "train", "mlp", "its labels are texts, such as %q", t.meta.Labels[0]).
+			WithHint("leave --regression out, or choose the column with --label")
 	case !t.cfg.Regression:
 		if last = len(t.meta.Labels); last < 2 {
-			return fault.Newf(fault.BadInput, "train", "mlp", "the data has %s distinct labels: there is nothing to tell apart, or too much", train.ManyLabels(t.meta)).
+			return fault.Newf(fault.BadInput, "train", "mlp",
+				"the data has %s distinct labels: there is nothing to tell apart, or too much",
+				train.ManyLabels(t.meta)).
 				WithHint("--regression fits numbers")
 		}
 		for k := range t.meta.Labels {
@@ -94,7 +97,8 @@ func (t *trainer) prepare(ctx context.Context) error {
 	t.Begins(t.meta, t.cfg.Solver)
 	t.ChosenLabel(t.cfg.Input, t.meta)
 	t.chooseBatches()
-	t.stop = train.Stopper{Rule: train.ByObjective, Tol: t.cfg.Tol, Target: t.cfg.Target, Deadline: t.cfg.MaxTime, State: &t.st.Rules}
+	t.stop = train.Stopper{Rule: train.ByObjective, Tol: t.cfg.Tol, Target: t.cfg.Target, Deadline: t.cfg.MaxTime,
+		State: &t.st.Rules}
 	return nil
 }
 
@@ -117,13 +121,16 @@ func (t *trainer) chooseBatches() {
 	if t.cfg.Batches {
 		each = min(rows, math.Ceil(max(leastBatch, rows/mostBatches)))
 		t.Session.Batch(each / rows)
-		t.Summary.Chosen = append(t.Summary.Chosen, fmt.Sprintf("steps of %.0f of %.0f rows; --batch-fraction sets another share, 1 all", each, rows))
+		t.Summary.Chosen = append(t.Summary.Chosen,
+			fmt.Sprintf("steps of %.0f of %.0f rows; --batch-fraction sets another share, 1 all", each, rows))
 	}
 	if t.cfg.Passes {
 		a := math.Ceil(rows / each)
 		passes := math.Ceil(max(min(mostPasses, mostSteps/a), leastSteps/a))
 		t.cfg.MaxIterations = int(passes * a)
-		t.Summary.Chosen = append(t.Summary.Chosen, fmt.Sprintf("at most %d steps: %.0f passes over the rows; --max-iterations sets another number", t.cfg.MaxIterations, passes))
+		t.Summary.Chosen = append(t.Summary.Chosen,
+			fmt.Sprintf("at most %d steps: %.0f passes over the rows; --max-iterations sets another number",
+				t.cfg.MaxIterations, passes))
 	}
 }
 
@@ -167,7 +174,8 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	objective := t.objective(s.Loss, info.Weight)
 	it.Report("objective", objective)
 	if !num.Finite(objective) {
-		return fault.Newf(fault.UserCode, "train", "mlp", "the objective is not finite at iteration %d", it.Number).WithHint("lower --step-size")
+		return fault.Newf(fault.UserCode, "train", "mlp", "the objective is not finite at iteration %d", it.Number).
+			WithHint("lower --step-size")
 	}
 	o := t.Observed(it.Number, objective, t.StandardError(s.Loss, s.LossSq))
 	why, _, err := t.Judge(ctx, it, &t.stop, o, t.evaluate)
@@ -224,8 +232,10 @@ func (t *trainer) finish(ctx context.Context) (*Networked, error) {
 		}
 	}
 	whole := t.param()
-	t.out.Model = &Model{RowModel: model.RowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels, Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
-		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName}, Layers: t.net.Sizes, Activation: t.cfg.Activation, numbers: whole.plain()}
+	t.out.Model = &Model{RowModel: model.RowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels,
+		Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
+		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName}, Layers: t.net.Sizes,
+		Activation: t.cfg.Activation, numbers: whole.plain()}
 	if t.cfg.Regression {
 		t.out.Model.Labels = nil
 	}

@@ -47,7 +47,8 @@ func (s *spread) take(j int, v, weight float64) {
 func spreadAggregator() rdd.Aggregator[fold.MomentsParam, rdd.Point, spread] {
 	return rdd.Aggregator[fold.MomentsParam, rdd.Point, spread]{
 		Zero: func(p fold.MomentsParam) spread {
-			return spread{Sum: make([]float64, p.Features), Square: make([]float64, p.Features), Most: make([]float64, p.Features)}
+			return spread{Sum: make([]float64, p.Features), Square: make([]float64, p.Features),
+				Most: make([]float64, p.Features)}
 		},
 		AddBatch: addSpread,
 		Merge: func(a, b spread) spread {

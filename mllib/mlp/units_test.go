@@ -20,7 +20,8 @@ func network1(t *testing.T, path string) (*Networked, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Data: []string{path}, Hidden: []int{16}, Activation: ReLU, Regression: true, Reg: 5e-7, Solver: solver.Adam,
+	c := Config{Data: []string{path}, Hidden: []int{16}, Activation: ReLU, Regression: true, Reg: 5e-7,
+		Solver:  solver.Adam,
 		Batches: true, MaxIterations: 600, Seed: 1}
 	var out *Networked
 	_, err = volley.Run(context.Background(), cfg, "mlp", c, Build,
@@ -38,7 +39,8 @@ func TestAnMLPFitsNumbersOfAnySize(t *testing.T) {
 		a, b := 1e4+100*rng.NormFloat64(), 1e-3*rng.NormFloat64()
 		return fmt.Sprintf("%v,%v,%v", 5e6+1e3*(a-1e4)+1e8*b, a, b)
 	})
-	c := Config{Data: []string{path}, Hidden: []int{20}, Activation: ReLU, Regression: true, Solver: solver.Adam, Batches: true, Passes: true, Tol: 1e-7, Seed: 1}
+	c := Config{Data: []string{path}, Hidden: []int{20}, Activation: ReLU, Regression: true, Solver: solver.Adam,
+		Batches: true, Passes: true, Tol: 1e-7, Seed: 1}
 	var out *Networked
 	_, err := volley.Run(context.Background(), volley.Config{Executors: 2, DataDir: t.TempDir()}, "mlp", c, Build,
 		func(ctx context.Context, s *rdd.Session, c Config, p Plan) (_ string, err error) {

@@ -19,7 +19,9 @@ func TestWeightsOfNetworks(t *testing.T) {
 		}
 		return networked(t, c)
 	}
-	if a, b := network(weights), network(repeated); !testrows.Nearly(a.Objective, b.Objective, 1e-9) || !testrows.Nearly(a.Accuracy, b.Accuracy, 1e-12) {
-		t.Errorf("a network comes to %v and is right of %v, of repeated rows %v and %v", a.Objective, a.Accuracy, b.Objective, b.Accuracy)
+	if a, b := network(weights), network(repeated); !testrows.Nearly(a.Objective, b.Objective, 1e-9) ||
+		!testrows.Nearly(a.Accuracy, b.Accuracy, 1e-12) {
+		t.Errorf("a network comes to %v and is right of %v, of repeated rows %v and %v", a.Objective, a.Accuracy,
+			b.Objective, b.Accuracy)
 	}
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // MomentsParam is the parameter of the pass that sums moments: the number of
@@ -18,8 +18,8 @@ type MomentsParam struct {
 
 // Near is a row of dense data, about which its moments lose no digits to how far it
 // lies from zero.
-func Near(meta *storage.PackMeta, sample []rdd.Point) []float64 {
-	if meta.Layout != storage.DenseLayout || len(sample) == 0 {
+func Near(meta *pack.Meta, sample []rdd.Point) []float64 {
+	if meta.Layout != pack.DenseLayout || len(sample) == 0 {
 		return nil
 	}
 	return sample[0].Values
@@ -96,7 +96,7 @@ type Moments struct {
 	Variance []float64 // population
 }
 
-// MomentsOf are the moments of rows that weigh so much from their sums about a shift.
+// MomentsOf are the moments of rows of a weight from their sums about a shift.
 func MomentsOf(weight float64, g Gradient, shift []float64) Moments {
 	d := len(g.Sum) / 2
 	m := Moments{Weight: weight, Labels: g.Coef, Mean: make([]float64, d), Variance: make([]float64, d)}

@@ -65,7 +65,8 @@ func BinaryMetrics(all []Scored, cut float64) map[string]float64 {
 		table[int(s.Y)][said] += s.Weight
 	}
 	n := WeightOf(all)
-	out := map[string]float64{"accuracy": (table[0][0] + table[1][1]) / n, "true_negatives": table[0][0], "false_positives": table[0][1],
+	out := map[string]float64{"accuracy": (table[0][0] + table[1][1]) / n, "true_negatives": table[0][0],
+		"false_positives": table[0][1],
 		"false_negatives": table[1][0], "true_positives": table[1][1]}
 	if said := table[0][1] + table[1][1]; said > 0 {
 		out["precision"] = table[1][1] / said

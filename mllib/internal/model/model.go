@@ -83,7 +83,8 @@ func onlyAModel(dir string) error {
 		}
 	}
 	if err != nil {
-		return fault.Newf(fault.Usage, "save the model to", dir, "it is not a model's directory").WithHint("choose another --out")
+		return fault.Newf(fault.Usage, "save the model to", dir, "it is not a model's directory").
+			WithHint("choose another --out")
 	}
 	return nil
 }
@@ -92,7 +93,8 @@ func onlyAModel(dir string) error {
 // one to save.
 func CanSave(dir string, overwrite bool) error {
 	if _, err := os.Stat(dir); err == nil && !overwrite {
-		return fault.Newf(fault.Usage, "save the model to", dir, "it exists already").WithHint("add --overwrite, or choose another directory")
+		return fault.Newf(fault.Usage, "save the model to", dir, "it exists already").
+			WithHint("add --overwrite, or choose another directory")
 	}
 	return onlyAModel(dir)
 }
@@ -162,7 +164,7 @@ func encodeWeights(w []float64) ([]byte, error) {
 // Kind is what a program knows of models of one kind.
 type Kind struct {
 	Is   func(job, loss string) bool
-	Load func(dir string, raw []byte) (Model, *storage.Prepared, error) // from model.json and the files beside it
+	Load func(dir string, raw []byte) (Model, *input.Prepared, error) // from model.json and the files beside it
 }
 
 // JobIs is of models that have the name of one job.
@@ -184,7 +186,8 @@ func Load(dir string, kinds []Kind) (Model, error) {
 		return nil, loadError(dir, err)
 	}
 	if head.Version != Version {
-		return nil, fault.Newf(fault.BadInput, "load the model", dir, "version %d, this program reads %d", head.Version, Version)
+		return nil, fault.Newf(fault.BadInput, "load the model", dir, "version %d, this program reads %d", head.Version,
+			Version)
 	}
 	at := slices.IndexFunc(kinds, func(k Kind) bool { return k.Is(head.Job, head.Loss) })
 	if at < 0 {

@@ -6,18 +6,19 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/rows"
 )
 
 // Known is what a model knows of the data that it was trained on.
 type Known struct {
 	Features, IndexBase int
 	Label, Weight       string
-	Prepared            *storage.Prepared
+	Prepared            *input.Prepared
 }
 
 // Open reads data in the way that the model was trained.
-func (k Known) Open(in rdd.Input, uris []string) (*storage.Source, error) {
+func (k Known) Open(in rdd.Input, uris []string) (*input.Source, error) {
 	if in.IndexBase == 0 {
 		in.IndexBase = k.IndexBase + 1
 	}
@@ -28,14 +29,14 @@ func (k Known) Open(in rdd.Input, uris []string) (*storage.Source, error) {
 	if in.Label == "" && !in.NoLabel {
 		in.Label = k.Label
 	}
-	return storage.OpenSource(preparing(in, k.Prepared), uris...)
+	return input.Open(preparing(in, k.Prepared), uris...)
 }
 
 // raw says how data are to be read of which every column but that of weights is a
 // feature.
 func (k Known) raw(in rdd.Input) rdd.Input {
 	in = knowing(in, k.Prepared)
-	in.Label, in.NoLabel, in.Prepare, in.Fitted = "", true, storage.Prepare{}, nil
+	in.Label, in.NoLabel, in.Prepare, in.Fitted = "", true, input.Prepare{}, nil
 	return in
 }
 
@@ -54,7 +55,7 @@ func (k Known) weighed(in rdd.Input, uris []string) (rdd.Input, error) {
 	if in.Weight != "" || k.Weight == "" {
 		return in, nil
 	}
-	src, err := storage.OpenSource(k.raw(in), uris...)
+	src, err := input.Open(k.raw(in), uris...)
 	if err != nil {
 		return in, nil // the reading that follows says what is wrong
 	}
@@ -71,13 +72,15 @@ func (k Known) weighed(in rdd.Input, uris []string) (rdd.Input, error) {
 	case columns < 0: // rows of lists have names beside them, which only a reader knows
 		with := k.raw(in)
 		with.Weight = k.Weight
-		if _, err := storage.OpenSource(with, uris...); err == nil {
+		if _, err := input.Open(with, uris...); err == nil {
 			in.Weight = k.Weight
 		}
 	case columns == trained:
 		in.Weight = k.Weight
 	case columns == trained-1 && k.Label != "" && in.Label == "":
-		return in, fault.Newf(fault.Usage, "read", strings.Join(uris, " "), "it has %d columns without names, the training data had %d: is the label missing, or the weight?", columns, trained).
+		return in, fault.Newf(fault.Usage, "read", strings.Join(uris, " "),
+			"it has %d columns without names, the training data had %d: is the label missing, or the weight?", columns,
+			trained).
 			WithHint("--label, none or a number, and --weight-column say which columns are there")
 	}
 	return in, nil
@@ -91,7 +94,7 @@ func (k Known) HasLabel(in rdd.Input, uris []string) bool {
 	if err != nil {
 		return true
 	}
-	src, err := storage.OpenSource(k.raw(in), uris...)
+	src, err := input.Open(k.raw(in), uris...)
 	if err != nil {
 		return true // the reading that follows says what is wrong
 	}
@@ -103,7 +106,7 @@ func (k Known) HasLabel(in rdd.Input, uris []string) bool {
 }
 
 // knowing says what names the columns of a model's data may have.
-func knowing(in rdd.Input, p *storage.Prepared) rdd.Input {
+func knowing(in rdd.Input, p *input.Prepared) rdd.Input {
 	if p == nil || in.Header != nil {
 		return in
 	}
@@ -119,9 +122,9 @@ func knowing(in rdd.Input, p *storage.Prepared) rdd.Input {
 
 // preparing says how a model's data are to be read: raw, and prepared as those that
 // it was made from.
-func preparing(in rdd.Input, p *storage.Prepared) rdd.Input {
+func preparing(in rdd.Input, p *input.Prepared) rdd.Input {
 	if p != nil {
-		in.Prepare, in.Fitted = storage.Prepare{}, p
+		in.Prepare, in.Fitted = input.Prepare{}, p
 		in = knowing(in, p)
 	}
 	return in
@@ -129,9 +132,10 @@ func preparing(in rdd.Input, p *storage.Prepared) rdd.Input {
 
 // Fits refuses tables of another width; sparse rows may have more or fewer
 // features than the model, whose weight counts as zero.
-func Fits(features int, c *storage.Chunk, uris []string) error {
+func Fits(features int, c *rows.Chunk, uris []string) error {
 	if c.Dense() && c.Width != features {
-		return fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "rows have %d features, the model %d", c.Width, features).
+		return fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "rows have %d features, the model %d",
+			c.Width, features).
 			WithHint("set --label where the label's column differs")
 	}
 	return nil
@@ -146,7 +150,8 @@ func AlignedPlaces(model, data, uris []string) ([]int, error) {
 	places := make([]int, len(data))
 	for i, name := range data {
 		if places[i] = slices.Index(model, name); places[i] < 0 {
-			return nil, fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "), "it has the column %q, which the model has not", name).
+			return nil, fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "),
+				"it has the column %q, which the model has not", name).
 				WithHint("the model's features are " + strings.Join(model[:min(len(model), 40)], " "))
 		}
 	}

@@ -41,7 +41,8 @@ type marginsOf func(z []float64, places []int, values []float64)
 
 // each reads data as the model was trained on it, in input order, and hands out each
 // row's margins with the chunk and row it belongs to.
-func (m *RowModel) each(ctx context.Context, in rdd.Input, uris []string, margins marginsOf, yield func(c *storage.Chunk, row int, z []float64) error) error {
+func (m *RowModel) each(ctx context.Context, in rdd.Input, uris []string, margins marginsOf,
+	yield func(c *rows.Chunk, row int, z []float64) error) error {
 	src, err := m.known().Open(in, uris)
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ func (m *RowModel) each(ctx context.Context, in rdd.Input, uris []string, margin
 	}
 	z := make([]float64, max(1, len(m.Labels)))
 	for part := range src.Len() {
-		err := src.Read(ctx, part, func(c *storage.Chunk) error {
+		err := src.Read(ctx, part, func(c *rows.Chunk) error {
 			if err := Fits(m.Features, c, uris); err != nil {
 				return err
 			}
@@ -79,7 +80,7 @@ func (m *RowModel) each(ctx context.Context, in rdd.Input, uris []string, margin
 
 // features are the places and values of a row's features; those that the model has
 // not are left out of sparse rows.
-func (m *RowModel) features(c *storage.Chunk, r int, columns []int) (places []int, values []float64) {
+func (m *RowModel) features(c *rows.Chunk, r int, columns []int) (places []int, values []float64) {
 	if c.Dense() {
 		return columns, c.Values[r*c.Width : (r+1)*c.Width]
 	}
@@ -115,7 +116,8 @@ func probabilities(z []float64) (best int) {
 }
 
 // PredictRows writes one line a row as CSV, after a header: label and score, or the prediction.
-func PredictRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, w io.Writer, margins marginsOf) (rows int64, err error) {
+func PredictRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, w io.Writer,
+	margins marginsOf) (n int64, err error) {
 	out := bufio.NewWriterSize(w, 1<<16)
 	if m.Labels == nil {
 		fmt.Fprintln(out, "prediction")
@@ -143,25 +145,28 @@ func PredictRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, 
 }
 
 // class is the number of a row's label.
-func (m *RowModel) class(c *storage.Chunk, r int, uris []string) (int, error) {
-	label := storage.FormatLabel(c.Labels[r])
+func (m *RowModel) class(c *rows.Chunk, r int, uris []string) (int, error) {
+	label := rows.FormatLabel(c.Labels[r])
 	if c.Texts != nil {
 		label = c.Texts[int(c.Labels[r])]
 	}
 	k := slices.Index(m.Labels, label)
 	if k < 0 {
-		return k, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "row %d has the label %q, which the model does not know", r, label)
+		return k, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "),
+			"row %d has the label %q, which the model does not know", r, label)
 	}
 	return k, nil
 }
 
 // EvaluateRows computes accuracy, log_loss and f1, or the metrics of a regression.
-func EvaluateRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, margins marginsOf) (map[string]float64, error) {
+func EvaluateRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string,
+	margins marginsOf) (map[string]float64, error) {
 	if m.Labels == nil {
 		var all []Scored
-		err := m.each(ctx, in, uris, margins, func(c *storage.Chunk, r int, z []float64) error {
+		err := m.each(ctx, in, uris, margins, func(c *rows.Chunk, r int, z []float64) error {
 			if c.Texts != nil {
-				return fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "row %d has the label %q, which is no number", r, c.Texts[int(c.Labels[r])])
+				return fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "),
+					"row %d has the label %q, which is no number", r, c.Texts[int(c.Labels[r])])
 			}
 			all = append(all, Scored{Z: z[0], Y: c.Labels[r], Weight: c.WeightOf(r)})
 			return nil
@@ -192,7 +197,7 @@ func EvaluateRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string,
 		return nil
 	})
 	if err == nil {
-		err = WeighsNothing(read, rows, uris)
+		err = WeighsNothing(read, weighed, uris)
 	}
 	if err != nil || weighed == 0 {
 		return nil, err

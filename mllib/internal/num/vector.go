@@ -9,7 +9,7 @@ import (
 // Finite reports whether x is a number, and not an infinite one.
 func Finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// Soft moves x towards zero by so much, and not past it.
+// Soft moves x towards zero, and not past it.
 func Soft(x, by float64) float64 {
 	switch {
 	case x > by:
@@ -82,7 +82,7 @@ func Normalize(x []float64) {
 	}
 }
 
-// Resized is a vector of so many entries, zeros where it had none.
+// Resized is a vector of n entries, zeros where it had none.
 func Resized(v []float64, n int) []float64 {
 	out := make([]float64, n)
 	copy(out, v)

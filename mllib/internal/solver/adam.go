@@ -6,6 +6,9 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
+// Adam steps by running moments of the gradient.
+const Adam Name = "adam"
+
 var adam = Method{Name: Adam, First: 0.1, New: func() Solver { return &adaptive{} }}
 
 // adaptive is Adam (Kingma and Ba): running means of gradient and squared gradient, freed of

@@ -5,6 +5,9 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
+// Descent is gradient descent, its step from the data's curvature.
+const Descent Name = "gd"
+
 var descent = Method{Name: Descent, New: func() Solver { return &plain{} }}
 
 // plain is gradient descent by one step size.
@@ -28,7 +31,7 @@ func (stateless) MarshalBinary() ([]byte, error) { return nil, nil }
 // UnmarshalBinary reads nothing.
 func (stateless) UnmarshalBinary([]byte) error { return nil }
 
-// descend goes so far along the gradient.
+// descend goes by a step along the gradient.
 func (p *Point) descend(step float64, s *Seen) {
 	kernel.Axpy(-step, s.G, p.Y)
 	shrink(p.Y, step, s.Lasso)

@@ -16,7 +16,8 @@ func (b bowl) seen(y, anchor []float64) *Seen {
 		return []float64{b.h[0]*u + b.h[1]*v, b.h[2]*u + b.h[3]*v}
 	}
 	g := at(y)
-	s := &Seen{F: (g[0]*(y[0]-3) + g[1]*(y[1]+1)) / 2, G: g, Lasso: []float64{0.01, 0.02}, H: slices.Clone(b.h[:]), Share: 0.7}
+	s := &Seen{F: (g[0]*(y[0]-3) + g[1]*(y[1]+1)) / 2, G: g, Lasso: []float64{0.01, 0.02}, H: slices.Clone(b.h[:]),
+		Share: 0.7}
 	if anchor != nil {
 		s.Anchor = at(anchor)
 	}
@@ -27,7 +28,8 @@ func (b bowl) seen(y, anchor []float64) *Seen {
 func begun(m *Method, p *Point) Solver {
 	s := m.New()
 	if a, ok := s.(*Ascent); ok {
-		a.Begin(DualProblem{Weight: 10, Rows: 10, Splits: 2, L2: []float64{0.1, 0}, Lasso: []float64{0, 0.1}, Size: []float64{1, 2},
+		a.Begin(DualProblem{Weight: 10, Rows: 10, Splits: 2, L2: []float64{0.1, 0}, Lasso: []float64{0, 0.1},
+			Size:     []float64{1, 2},
 			Variable: func(w []float64) []float64 { return w }}, p)
 	}
 	return s

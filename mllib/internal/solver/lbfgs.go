@@ -9,7 +9,11 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
-var lbfgs = Method{Name: LBFGS, Exact: true, Scaled: true, Refuses: refusesLasso, New: func() Solver { return &quasiNewton{} }}
+// LBFGS is limited-memory quasi-Newton.
+const LBFGS Name = "lbfgs"
+
+var lbfgs = Method{Name: LBFGS, Exact: true, Scaled: true, Refuses: refusesLasso,
+	New: func() Solver { return &quasiNewton{} }}
 
 // refusesLasso is of solvers that step along what is smooth.
 func refusesLasso(w Wish) (why, hint string) {

@@ -6,7 +6,7 @@ import (
 )
 
 // WithMomentum is gradient descent by one step size along the sum of all gradients so far,
-// each counting so many times as much as the one before it.
+// each of which counts `times` as much with every step after it.
 func WithMomentum(times float64) Solver { return &heavyBall{times: times} }
 
 // heavyBall is what WithMomentum returns.

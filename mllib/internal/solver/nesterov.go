@@ -7,6 +7,9 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
+// Nesterov is accelerated gradient with restarts; proximal under an L1 penalty.
+const Nesterov Name = "nesterov"
+
 var nesterov = Method{Name: Nesterov, Scaled: true, New: func() Solver { return &accelerated{T: 1} }}
 
 // accelerated is Nesterov's method (FISTA, where there is an L1 penalty) with the gradient

@@ -6,6 +6,9 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
+// Newton takes second derivatives of all pairs of variables.
+const Newton Name = "newton"
+
 var newton = Method{Name: Newton, Exact: true, Scaled: true, Wants: Curvatures, Refuses: refusesCurved,
 	New: func() Solver { return &second{} }}
 

@@ -1,5 +1,8 @@
 package solver
 
+// Normal solves the normal equations of a squared loss: one pass.
+const Normal Name = "normal"
+
 var normal = Method{Name: Normal, Exact: true, Scaled: true, Wants: Curvatures, New: func() Solver { return &second{} },
 	Refuses: func(w Wish) (why, hint string) {
 		if why, hint = refusesLasso(w); why == "" {

@@ -7,7 +7,11 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
-var sdca = Method{Name: SDCA, Wants: Ascents, Kinked: true, Refuses: refusesAscent, New: func() Solver { return &Ascent{} }}
+// SDCA is stochastic dual coordinate ascent in the frame of CoCoA+.
+const SDCA Name = "sdca"
+
+var sdca = Method{Name: SDCA, Wants: Ascents, Kinked: true, Refuses: refusesAscent,
+	New: func() Solver { return &Ascent{} }}
 
 func refusesAscent(w Wish) (why, hint string) {
 	switch {
@@ -282,8 +286,8 @@ func (d *Ascent) UnmarshalBinary(raw []byte) error {
 		return err
 	}
 	h := v[0]
-	d.dualState = dualState{Began: h[0], Careful: h[1], Share: h[2], Gap: h[3], FellAt: h[4], Conj: h[5], Momentum: h[6],
-		U: v[1], Center: v[2], Last: v[3], Solved: v[4]}
+	d.dualState = dualState{U: v[1], Center: v[2], Last: v[3], Solved: v[4],
+		Began: h[0], Careful: h[1], Share: h[2], Gap: h[3], FellAt: h[4], Conj: h[5], Momentum: h[6]}
 	if d.eased != d.Share {
 		d.ease(d.Share)
 	}

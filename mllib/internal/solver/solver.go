@@ -85,7 +85,8 @@ func (m *Method) Refused(w Wish) (why, hint string) {
 	switch {
 	case w.Cut && m.Exact:
 		return "it needs the same objective in every step, and --sync may cut steps short",
-			"use --sync steal, which sees every row without waiting for stragglers, or a solver of first order such as nesterov"
+			"use --sync steal, which sees every row without waiting for stragglers, " +
+				"or a solver of first order such as nesterov"
 	case m.Refuses == nil:
 		return "", ""
 	}

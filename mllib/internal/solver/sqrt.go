@@ -6,6 +6,9 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
+// Sqrt is MLlib's step/√t.
+const Sqrt Name = "sqrt"
+
 var root = Method{Name: Sqrt, Kinked: true, First: 1, New: func() Solver { return &rooted{} }}
 
 // rooted is gradient descent whose t-th step is 1/√t of the first.

@@ -5,6 +5,9 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
+// SVRG is gradient descent on some rows, their noise reduced by an anchor.
+const SVRG Name = "svrg"
+
 var svrg = Method{Name: SVRG, Wants: Pairs, Scaled: true, Refuses: refusesClasses("use nesterov or lbfgs"),
 	New: func() Solver { return &reduced{} }}
 

@@ -6,26 +6,12 @@ import (
 	"strings"
 )
 
-// The names of solvers. The first six after Auto step along mean gradients, which a cut step
-// gives as well, and SDCA takes any part of the rows (SEMANTICS section 3); the others need
-// the same objective each time.
-const (
-	Auto     Name = "auto"     // chosen by size and shape
-	Descent  Name = "gd"       // gradient descent, its step from the data's curvature
-	Nesterov Name = "nesterov" // accelerated gradient with restarts; proximal under an L1 penalty
-	Sqrt     Name = "sqrt"     // MLlib's step/√t
-	Constant Name = "constant" // gradient descent with a given step
-	Adam     Name = "adam"     // steps by running moments of the gradient
-	SVRG     Name = "svrg"     // gradient descent on some rows, their noise reduced by an anchor
-	SDCA     Name = "sdca"     // stochastic dual coordinate ascent in the frame of CoCoA+
-	LBFGS    Name = "lbfgs"    // limited-memory quasi-Newton
-	OWLQN    Name = "owlqn"    // the same under an L1 penalty
-	Newton   Name = "newton"   // second derivatives of all pairs of variables
-	Normal   Name = "normal"   // normal equations of a squared loss: one pass
-	CD       Name = "cd"       // coordinate descent on the same, for an L1 penalty
-)
+// Auto is no solver: one is chosen by size and shape.
+const Auto Name = "auto"
 
-// table has all solvers.
+// table has all solvers. The first six step along mean gradients, which a cut step gives as
+// well, and sdca takes any part of the rows (SEMANTICS section 3); the others need the same
+// objective each time.
 var table = []Method{descent, nesterov, root, constant, adam, svrg, sdca, lbfgs, owlqn, newton, normal, cd}
 
 // Names are those of all solvers.

@@ -39,15 +39,6 @@ const (
 	mostHalts  = 200
 )
 
-// FiniteAtFirst refuses data on which the loss cannot be computed at all.
-func FiniteAtFirst(job string, objective float64) error {
-	if num.Finite(objective) {
-		return nil
-	}
-	return fault.Newf(fault.BadInput, "train", job, "the objective is %v where training begins: values or labels are too large", objective).
-		WithHint("scale columns: --scale standard, or --standardize")
-}
-
 // Away reports whether a run has come to a place that is none to go on from, and takes
 // it back. Where the objective is an estimate, evaluate finds it.
 func (s *State) Away(ctx context.Context, it *rdd.Iteration, job string, o Observation,

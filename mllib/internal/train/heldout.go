@@ -30,7 +30,8 @@ func (h *heldState) observe(loss float64, point []float64, patience int) (stop b
 
 // HeldMeta describes the rows held out, whose labels have to be those of training; nil
 // where there are none.
-func HeldMeta(ctx context.Context, s *rdd.Session, in rdd.Input, rows rdd.Packed[rdd.Point], train *storage.PackMeta) (*storage.PackMeta, error) {
+func HeldMeta(ctx context.Context, s *rdd.Session, in rdd.Input, rows rdd.Packed[rdd.Point],
+	train *pack.Meta) (*pack.Meta, error) {
 	if in.Fold.Stop == 0 {
 		return nil, nil
 	}
@@ -39,7 +40,8 @@ func HeldMeta(ctx context.Context, s *rdd.Session, in rdd.Input, rows rdd.Packed
 		return nil, err
 	}
 	if (train.TextLabels || meta.TextLabels) && !slices.Equal(train.Labels, meta.Labels) {
-		return nil, fault.Newf(fault.BadInput, "hold out rows of", "the training data", "their labels are %.200q, those of the others %.200q", meta.Labels, train.Labels).
+		return nil, fault.Newf(fault.BadInput, "hold out rows of", "the training data",
+			"their labels are %.200q, those of the others %.200q", meta.Labels, train.Labels).
 			WithHint("--validation of a greater share holds out more rows")
 	}
 	return meta, nil
@@ -47,7 +49,8 @@ func HeldMeta(ctx context.Context, s *rdd.Session, in rdd.Input, rows rdd.Packed
 
 // StopsEarly finds the loss on the rows held out, if there are any, and reports whether
 // it is time to stop.
-func (t *Training) StopsEarly(ctx context.Context, it *rdd.Iteration, held *storage.PackMeta, h *heldState, point []float64, patience int,
+func (t *Training) StopsEarly(ctx context.Context, it *rdd.Iteration, held *pack.Meta, h *heldState,
+	point []float64, patience int,
 	lossOf func(context.Context) (float64, error)) (bool, error) {
 	if held == nil {
 		return false, nil

@@ -3,17 +3,17 @@ package train
 import (
 	"strconv"
 
-	"github.com/volley-engine/volley/storage"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
-func ManyLabels(m *storage.PackMeta) string {
+func ManyLabels(m *pack.Meta) string {
 	if len(m.Labels) == 0 {
 		return "very many"
 	}
 	return strconv.Itoa(len(m.Labels))
 }
 
-func StoredLabel(m *storage.PackMeta, i int) float64 {
+func StoredLabel(m *pack.Meta, i int) float64 {
 	if m.TextLabels {
 		return float64(i)
 	}

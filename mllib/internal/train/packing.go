@@ -16,7 +16,8 @@ type Packing struct {
 
 // Rows packs the rows to train on.
 func (p Packing) Rows(g *rdd.Graph) rdd.Packed[rdd.Point] {
-	options := []rdd.PackOption{rdd.Splits(p.Splits), rdd.Seed(p.Seed), rdd.Columns(p.Input.Features, p.Input.IndexBase-1)}
+	options := []rdd.PackOption{rdd.Splits(p.Splits), rdd.Seed(p.Seed),
+		rdd.Columns(p.Input.Features, p.Input.IndexBase-1)}
 	if p.Random {
 		options = append(options, rdd.RandomAssign())
 	}

@@ -17,7 +17,8 @@ type State struct {
 
 // NewState begins with zeros.
 func NewState(variables int, step float64, s solver.Solver) State {
-	return State{Point: solver.Point{X: make([]float64, variables), Y: make([]float64, variables), Step: step}, Solver: s}
+	return State{Point: solver.Point{X: make([]float64, variables), Y: make([]float64, variables), Step: step},
+		Solver: s}
 }
 
 // Parameters are the points that the solver stands at.
@@ -30,7 +31,8 @@ const stateVectors = 7
 // commit: first what the solver keeps.
 func (s State) MarshalBinary() ([]byte, error) {
 	return num.PutPair(s.Solver.MarshalBinary, func() ([]byte, error) {
-		return num.PutVectors(nil, []float64{s.Step, s.Held.Least, s.Held.Since}, s.X, s.Y, s.Held.Point, s.Guard.Point, s.Guard.floats(), s.Rules.Floats()), nil
+		return num.PutVectors(nil, []float64{s.Step, s.Held.Least, s.Held.Since}, s.X, s.Y, s.Held.Point, s.Guard.Point,
+			s.Guard.floats(), s.Rules.Floats()), nil
 	})
 }
 

@@ -136,7 +136,7 @@ func (s *Stopper) byObjective(o Observation) Verdict {
 }
 
 // Where a run stands still and has not converged, it goes on until it stands this much
-// stiller, so many times.
+// stiller, a number of times.
 const (
 	tighter    = 10
 	mostProofs = 4
@@ -203,7 +203,8 @@ func (s *Stopper) Looked(o Observation) Verdict {
 	if s.Target != nil { // close to the target a look is worth more
 		st.NextLook = float64(o.Iteration) + max(1, math.Ceil(float64(o.Iteration)/20))
 	}
-	if !first && gap >= window && s.Rule == ByObjective && s.Tol > 0 && progress <= float64(s.Tol*max(1, math.Abs(o.Objective))) {
+	if !first && gap >= window && s.Rule == ByObjective && s.Tol > 0 &&
+		progress <= float64(s.Tol*max(1, math.Abs(o.Objective))) {
 		return Verdict{Stop: "tolerance"}
 	}
 	return Verdict{}
