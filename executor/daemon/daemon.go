@@ -20,6 +20,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/programs"
 	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/scheduler"
 )
 
 // Config says what an executor daemon is. The zero value of a field
@@ -88,7 +89,7 @@ type Daemon struct {
 	unfit atomic.Value  // why no runner can be started here, a string, as of the last look
 	share struct {      // of the slots
 		sync.Mutex
-		by  *Shares
+		by  *scheduler.Shares
 		of  map[string]*runnerProcess
 		due bool // a look is scheduled
 	}
@@ -120,7 +121,7 @@ func New(cfg Config) (*Daemon, error) {
 	if d.programs, err = programs.Open(filepath.Join(dir, "programs")); err != nil {
 		return nil, err
 	}
-	d.share.by, d.share.of = NewShares(cfg.Slots), map[string]*runnerProcess{}
+	d.share.by, d.share.of = scheduler.NewShares(cfg.Slots), map[string]*runnerProcess{}
 	return d, nil
 }
 

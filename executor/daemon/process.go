@@ -21,6 +21,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/scheduler"
 )
 
 // runnerProcess is a process that runs a job's functions on this executor.
@@ -192,16 +193,16 @@ func (d *Daemon) note(r *runnerProcess, n *wire.Note) {
 	}
 	r.stats.Unlock()
 	if n.Began > 0 {
-		d.turns(func(s *Shares, now plan.Time) { s.Began(r.key, int(n.Began), now) })
+		d.turns(func(s *scheduler.Shares, now plan.Time) { s.Began(r.key, int(n.Began), now) })
 	}
 	if n.Ended {
-		d.turns(func(s *Shares, now plan.Time) { s.Ended(r.key, now) })
+		d.turns(func(s *scheduler.Shares, now plan.Time) { s.Ended(r.key, now) })
 	}
 }
 
 // turns notes something that changes whose turn it is on the slots, and tells
 // the runners.
-func (d *Daemon) turns(note func(*Shares, plan.Time)) {
+func (d *Daemon) turns(note func(*scheduler.Shares, plan.Time)) {
 	d.share.Lock()
 	defer d.share.Unlock()
 	now := time.Since(d.began)
@@ -213,21 +214,21 @@ func (d *Daemon) turns(note func(*Shares, plan.Time)) {
 	if again > 0 && !d.share.due {
 		d.share.due = true
 		time.AfterFunc(again, func() {
-			d.turns(func(*Shares, plan.Time) { d.share.due = false })
+			d.turns(func(*scheduler.Shares, plan.Time) { d.share.due = false })
 		})
 	}
 }
 
 // setUp gives the runner its part of the slots, and takeDown gives it back.
 func (d *Daemon) setUp(r *runnerProcess) {
-	d.turns(func(s *Shares, now plan.Time) {
+	d.turns(func(s *scheduler.Shares, now plan.Time) {
 		d.share.of[r.key] = r
 		s.Open(r.key, r.weight, now)
 	})
 }
 
 func (d *Daemon) takeDown(r *runnerProcess) {
-	d.turns(func(s *Shares, now plan.Time) {
+	d.turns(func(s *scheduler.Shares, now plan.Time) {
 		s.Close(r.key, now)
 		delete(d.share.of, r.key)
 	})

@@ -1,8 +1,7 @@
-package daemon
+package scheduler
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 // alone is never paused.
 type Shares struct {
 	slots int
-	jobs  map[string]*stake
+	jobs  []*stake // by name
 	last  plan.Time
 }
 
@@ -55,30 +54,36 @@ const (
 
 // NewShares divides a number of slots.
 func NewShares(slots int) *Shares {
-	return &Shares{slots: max(1, slots), jobs: map[string]*stake{}}
+	return &Shares{slots: max(1, slots)}
 }
 
 // Open takes a job in; it begins on a level with the one that has had least.
 func (s *Shares) Open(job string, weight float64, now plan.Time) {
 	s.advance(now)
 	k := &stake{job: job, weight: max(weight, 1e-3), need: s.slots, idle: now}
-	for i, o := range s.ordered() {
+	for i, o := range s.jobs {
 		if i == 0 || o.virtual < k.virtual {
 			k.virtual = o.virtual
 		}
 	}
-	s.jobs[job] = k
+	at, known := s.at(job)
+	if !known {
+		s.jobs = slices.Insert(s.jobs, at, nil)
+	}
+	s.jobs[at] = k
 }
 
 // Close lets a job go.
 func (s *Shares) Close(job string, now plan.Time) {
 	s.advance(now)
-	delete(s.jobs, job)
+	if at, known := s.at(job); known {
+		s.jobs = slices.Delete(s.jobs, at, at+1)
+	}
 }
 
 // Began notes that a job's runner folds a number of tasks.
 func (s *Shares) Began(job string, tasks int, now plan.Time) {
-	if k := s.jobs[job]; k != nil {
+	if k := s.of(job); k != nil {
 		s.advance(now)
 		if k.runs == 0 {
 			k.since = now
@@ -90,7 +95,7 @@ func (s *Shares) Began(job string, tasks int, now plan.Time) {
 
 // Ended notes that one of the runs is over.
 func (s *Shares) Ended(job string, now plan.Time) {
-	if k := s.jobs[job]; k != nil && k.runs > 0 {
+	if k := s.of(job); k != nil && k.runs > 0 {
 		s.advance(now)
 		if k.runs--; k.runs == 0 {
 			k.idle, k.linger = now, min(lingerMost, lingerTimes*(now-k.since))
@@ -102,7 +107,7 @@ func (s *Shares) Ended(job string, now plan.Time) {
 // event.
 func (s *Shares) Look(now plan.Time) (turns []Turn, again time.Duration) {
 	s.advance(now)
-	queue := s.ordered()
+	queue := slices.Clone(s.jobs)
 	slices.SortStableFunc(queue, func(a, b *stake) int { return cmp.Compare(s.rank(a), s.rank(b)) })
 	wanting := 0
 	for i, k := range queue {
@@ -168,10 +173,15 @@ func (s *Shares) advance(now plan.Time) {
 	}
 }
 
-func (s *Shares) ordered() []*stake {
-	var out []*stake
-	for _, job := range slices.Sorted(maps.Keys(s.jobs)) {
-		out = append(out, s.jobs[job])
+// at is the place of a job, or where it belongs.
+func (s *Shares) at(job string) (at int, known bool) {
+	return slices.BinarySearchFunc(s.jobs, job, func(k *stake, job string) int { return cmp.Compare(k.job, job) })
+}
+
+// of is a job's part; nil where it has none.
+func (s *Shares) of(job string) *stake {
+	if at, known := s.at(job); known {
+		return s.jobs[at]
 	}
-	return out
+	return nil
 }

@@ -1,4 +1,4 @@
-package daemon
+package scheduler
 
 import (
 	"math"
@@ -116,7 +116,7 @@ func TestOneJobAloneIsNeverPaused(t *testing.T) {
 	for ; now < time.Second; now += lookEvery {
 		s.Look(now)
 	}
-	if !s.jobs["a"].paused {
+	if !s.of("a").paused {
 		t.Fatal("the light one is not paused")
 	}
 	s.Close("b", now)
