@@ -219,26 +219,24 @@ type Counters struct {
 
 // Job is the life of one job.
 type Job struct {
-	cfg      JobConfig
-	state    jobState
-	began    plan.Time
-	prepared map[plan.ExecutorID]bool
-	slots    map[plan.ExecutorID]int
-	order    []plan.ExecutorID
-	packs    []*pack
-	step     *step
-	steps    int
-	keys     uint32    // steps and passes begun
-	lastStep plan.Time // how long the last training step took
-	call     *call
-	calls    uint64
-	counters Counters
-	draining map[plan.ExecutorID]bool
-	dropped  map[attemptKey]int64 // rows that have been counted
-	adaptive *abss.Adaptive       // nil under other policies
-	ratioWhy string
-	out      []Command
-	tape     *tape // of what the job has been told; nil where nobody wants it
+	cfg       JobConfig
+	state     jobState
+	began     plan.Time
+	executors *scheduler.Executors
+	packs     []*pack
+	step      *step
+	steps     int
+	keys      uint32    // steps and passes begun
+	lastStep  plan.Time // how long the last training step took
+	call      *call
+	calls     uint64
+	counters  Counters
+	draining  map[plan.ExecutorID]bool
+	dropped   map[attemptKey]int64 // rows that have been counted
+	adaptive  *abss.Adaptive       // nil under other policies
+	ratioWhy  string
+	out       []Command
+	tape      *tape // of what the job has been told; nil where nobody wants it
 }
 
 type jobState uint8
@@ -252,7 +250,7 @@ const (
 // NewJob begins a job's life.
 func NewJob(cfg JobConfig, now plan.Time) *Job {
 	cfg = cfg.EnsureDefaults()
-	j := &Job{cfg: cfg, began: now, prepared: map[plan.ExecutorID]bool{}, draining: map[plan.ExecutorID]bool{}, slots: map[plan.ExecutorID]int{}, dropped: map[attemptKey]int64{}}
+	j := &Job{cfg: cfg, began: now, executors: scheduler.NewExecutors(), draining: map[plan.ExecutorID]bool{}, dropped: map[attemptKey]int64{}}
 	if cfg.Sync.Policy == abss.Adapting {
 		j.adaptive = &abss.Adaptive{Ratio: cfg.Sync.Ratio, Min: cfg.Sync.MinRatio}
 	}
@@ -329,7 +327,7 @@ func (j *Job) fail(err error) {
 // Cancel makes executors forget the job; nothing more is decided after it.
 func (j *Job) Cancel() []Command {
 	j.out, j.state = nil, ended
-	for _, id := range j.order {
+	for id := range j.executors.All() {
 		j.send(id, &wire.ToExecutor{Body: &wire.ToExecutor_EndJob{EndJob: &wire.EndJob{Job: string(j.cfg.ID)}}})
 	}
 	return j.out
@@ -348,11 +346,7 @@ func (j *Job) Abandon() {
 
 // onJoined asks a new or returning executor to build the plan.
 func (j *Job) onJoined(e *Joined) {
-	if _, known := j.slots[e.Executor]; !known {
-		j.order = append(j.order, e.Executor)
-	}
-	j.slots[e.Executor] = max(1, e.Slots)
-	j.prepared[e.Executor] = false
+	j.executors.Joined(e.Executor, e.Slots)
 	j.send(e.Executor, &wire.ToExecutor{Body: &wire.ToExecutor_Prepare{Prepare: &wire.Prepare{
 		Job: string(j.cfg.ID), Fingerprint: j.cfg.Fingerprint[:], Sources: j.cfg.Sources}}})
 }
@@ -377,49 +371,39 @@ func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) 
 		j.emit(Command{Drained: from})
 		return
 	}
-	if j.prepared[from] {
+	if j.executors.Present(from) {
 		return // it has said so twice; meanwhile it may have been drained
 	}
-	j.prepared[from] = true
+	j.executors.Prepared(from)
 	for _, p := range j.packs {
 		if p.sched.Excluded(from) { // another process may do better
 			j.emit(Command{Excluded: &Exclusion{Executor: from}})
 		}
-		j.schedule(p, p.sched.Joined(from, j.slots[from]))
+		j.schedule(p, p.sched.Joined(from, j.executors.SlotsOf(from)))
 	}
-	if j.state == gathering && (j.ready() >= j.cfg.Executors || mutant.On(mutant.UngatheredStart) || now >= j.began+j.cfg.Gather) {
+	if j.state == gathering && (j.executors.Count() >= j.cfg.Executors || mutant.On(mutant.UngatheredStart) || now >= j.began+j.cfg.Gather) {
 		j.state = ready
 		j.emit(Command{Ready: true})
 	}
 	if j.step != nil && j.step.leases != nil {
 		j.lease(now)
 	}
-	j.retryCall(now)
-}
-
-func (j *Job) ready() int {
-	n := 0
-	for _, ok := range j.prepared {
-		if ok {
-			n++
-		}
-	}
-	return n
+	j.offerTasks(now)
 }
 
 // onLost takes an executor out of everything it was part of.
 func (j *Job) onLost(l *Lost, now plan.Time) {
 	delete(j.draining, l.Executor)
-	if !j.prepared[l.Executor] {
+	if !j.executors.Present(l.Executor) {
 		return
 	}
-	j.prepared[l.Executor] = false
+	j.executors.Lost(l.Executor)
 	if j.step != nil {
 		delete(j.step.sentTo, l.Executor)
 		j.step.forgetStates(l.Executor)
 	}
 	if j.call != nil {
-		j.call.lose(l.Executor)
+		j.call.tasks.Lost(l.Executor)
 	}
 	j.counters.ExecutorsLost++
 	for i, p := range j.packs {
@@ -439,7 +423,7 @@ func (j *Job) onLost(l *Lost, now plan.Time) {
 			j.orphaned(orphans, now)
 		}
 	}
-	j.retryCall(now)
+	j.offerTasks(now)
 }
 
 func (j *Job) onMessage(m *Message, now plan.Time) {
@@ -464,12 +448,12 @@ func (j *Job) onMessage(m *Message, now plan.Time) {
 // onTick checks the bounds of all waits.
 func (j *Job) onTick(now plan.Time) {
 	switch {
-	case j.state == gathering && now >= j.began+j.cfg.Gather && j.ready() > 0:
+	case j.state == gathering && now >= j.began+j.cfg.Gather && j.executors.Count() > 0:
 		j.state = ready
 		j.emit(Command{Ready: true})
 	case j.state == gathering && now >= j.began+j.cfg.MaxWait:
 		j.fail(fault.Newf(fault.Timeout, "wait for", "executors", "%d of %d joined within %v",
-			j.ready(), j.cfg.Executors, j.cfg.MaxWait))
+			j.executors.Count(), j.cfg.Executors, j.cfg.MaxWait))
 		return
 	case j.state == gathering && now < j.began+j.cfg.Gather:
 		j.emit(Command{WakeAt: j.began + j.cfg.Gather})
@@ -492,14 +476,6 @@ func (j *Job) onTick(now plan.Time) {
 		}
 	}
 	if j.call != nil {
-		if j.giveUpHung(now); j.state == ended || j.call == nil {
-			return
-		}
-	}
-	if j.call != nil && (now < j.call.since+j.cfg.MaxWait || j.call.runs()) {
-		j.emit(Command{WakeAt: j.call.since + j.cfg.MaxWait})
-	} else if j.call != nil {
-		j.fail(fault.Newf(fault.Timeout, "wait for", "an action", "%d of its tasks have not finished within %v",
-			j.call.left, j.cfg.MaxWait))
+		j.carryOut(j.call.tasks.Tick(now))
 	}
 }

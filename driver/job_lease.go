@@ -142,7 +142,7 @@ func (j *Job) onLeasedResult(from plan.ExecutorID, r *wire.Result, now plan.Time
 		rows += int64(c.Count)
 	}
 	if r.BusyNs > 0 {
-		p.sched.Observe(from, float64(rows)*float64(j.slots[from])/time.Duration(r.BusyNs).Seconds())
+		p.sched.Observe(from, float64(rows)*float64(j.executors.SlotsOf(from))/time.Duration(r.BusyNs).Seconds())
 	}
 	j.arrivedSplits(r, now)
 }

@@ -35,9 +35,9 @@ func (j *Job) onPack(info *PackInfo, now plan.Time) {
 	p.states = map[stateKey]splitState{}
 	p.exchange = prioritizer.NewExchange(j.cfg.Exchange, len(info.Rows))
 	j.packs = append(j.packs, p)
-	for _, id := range j.order {
-		if j.prepared[id] {
-			p.sched.Joined(id, j.slots[id])
+	for id := range j.executors.All() {
+		if j.executors.Present(id) {
+			p.sched.Joined(id, j.executors.SlotsOf(id))
 		}
 	}
 	for i := range info.Rows {
@@ -149,11 +149,11 @@ func (p *pack) heldCount() int {
 // steps.
 func (j *Job) onDrain(id plan.ExecutorID) {
 	j.draining[id] = true
-	if !j.prepared[id] && mutant.On(mutant.DrainedAway) {
+	if !j.executors.Present(id) && mutant.On(mutant.DrainedAway) {
 		delete(j.draining, id)
 		j.emit(Command{Drained: id})
 	}
-	if !j.prepared[id] {
+	if !j.executors.Present(id) {
 		return // it is said to be drained when it asks to take part
 	}
 	for _, p := range j.packs {
@@ -176,8 +176,8 @@ func (j *Job) settle() {
 // drainMore goes on with what could not be moved before, and says who has
 // nothing left. It runs between steps, when owners change.
 func (j *Job) drainMore() {
-	for _, id := range j.order {
-		if !j.draining[id] || !j.prepared[id] {
+	for id := range j.executors.All() {
+		if !j.draining[id] || !j.executors.Present(id) {
 			continue
 		}
 		done := true

@@ -129,7 +129,7 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 		}
 	}
 	s.ctrl = abss.NewController(j.syncOf(s), tasks, p.sched.LargestShare(s.units), p.learned, now)
-	for _, owner := range j.order {
+	for owner := range j.executors.All() {
 		if as := out[owner]; as != nil {
 			j.startOn(owner, p, as)
 		}
@@ -243,7 +243,7 @@ func (j *Job) interval() time.Duration {
 func (j *Job) startTwice(p *pack, moved []plan.SplitID) {
 	for _, i := range moved {
 		for e, id := range p.sched.Executors() {
-			if e != p.sched.OwnerIndex(i) && p.sched.Holds(i, e) && j.prepared[id] {
+			if e != p.sched.OwnerIndex(i) && p.sched.Holds(i, e) && j.executors.Present(id) {
 				j.startOn(id, p, []plan.Assignment{j.step.assigned[i]})
 				break
 			}
@@ -302,7 +302,7 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 		s.coverage[c.Split] = cov
 	}
 	if r.BusyNs > 0 {
-		p.sched.Observe(from, float64(rows)*float64(j.slots[from])/time.Duration(r.BusyNs).Seconds())
+		p.sched.Observe(from, float64(rows)*float64(j.executors.SlotsOf(from))/time.Duration(r.BusyNs).Seconds())
 	}
 	for _, c := range r.Coverage {
 		p.sched.Merged(plan.SplitID(c.Split))
@@ -509,12 +509,12 @@ func (j *Job) resume(now plan.Time) {
 		s.assigned[i], s.seen[i] = a, 0
 		out[owner] = append(out[owner], a)
 	}
-	for _, owner := range j.order {
+	for owner := range j.executors.All() {
 		if as := out[owner]; as != nil {
 			j.startOn(owner, p, as)
 		}
 	}
-	for _, owner := range j.order {
+	for owner := range j.executors.All() {
 		for _, a := range out[owner] {
 			if j.step != nil {
 				j.decide(abss.Event{Kind: abss.Assigned, Split: a.Split}, now)
@@ -565,8 +565,8 @@ func (j *Job) stopAll() {
 	for _, i := range s.ctrl.GaveUp() {
 		stop.Skip = append(stop.Skip, uint32(i))
 	}
-	for _, id := range j.order {
-		if j.prepared[id] {
+	for id := range j.executors.All() {
+		if j.executors.Present(id) {
 			j.send(id, &wire.ToExecutor{Body: &wire.ToExecutor_StopStep{StopStep: stop}})
 		}
 	}

@@ -76,7 +76,11 @@ func (t *Retelling) Slots() map[plan.ExecutorID]int {
 	if t.job == nil {
 		return nil
 	}
-	return t.job.slots
+	slots := map[plan.ExecutorID]int{}
+	for id := range t.job.executors.All() {
+		slots[id] = t.job.executors.SlotsOf(id)
+	}
+	return slots
 }
 
 // Now is the time of the job at the last event told.
@@ -318,8 +322,8 @@ func (t *Retelling) event(kind uint64) (Event, error) {
 func (t *Retelling) joined() *Joined {
 	j := &Joined{Executor: t.executor(), Slots: t.small(mostSlots)}
 	all := j.Slots
-	for _, n := range t.job.slots {
-		all += n
+	for id := range t.job.executors.All() {
+		all += t.job.executors.SlotsOf(id)
 	}
 	if all > mostSlots {
 		panic("there are more slots than any cluster has")

@@ -24,6 +24,9 @@ import (
 //	pass rows=N [limit=N] [cursor=N] [pieces=N] [bytes=N] [grace=D] [bandwidth=F]    leases of the splits, all alike
 //	step; folded E LEASE... [epoch=N]; result E LEASE... [epoch=N]; gone E; broken E SPLIT... ; bar E; heard E; got E SPLIT
 //	progress
+//	executors E=SLOTS...; call N [partitions=(..)] [splits] [prefer=E] [holders=(E/E,..)] [avoid=(E/E,..)] [failures=N] [timeout=D] [wait=D]
+//	enter E [slots=N]; leave E; doing E PARTITION [rows=N] [moved=N] [busy=D]; ended E PARTITION [rows=N] [busy=D] [fault=K]; tick
+//	slots N; open JOB [weight=N]; close JOB; began JOB [tasks=N]; over JOB; look
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
 		s := &story{}
@@ -33,7 +36,7 @@ func TestStories(t *testing.T) {
 			if d.HasArg("at") {
 				s.now = s.dur("at")
 			}
-			if !s.place() && !s.passes() {
+			if !s.place() && !s.passes() && !s.calls() && !s.shared() {
 				d.Fatalf(t, "unknown command")
 			}
 			if d.Cmd == "show" || d.HasArg("show") {
@@ -45,13 +48,16 @@ func TestStories(t *testing.T) {
 }
 
 type story struct {
-	t     *testing.T
-	d     *datadriven.TestData
-	s     *State
-	l     *Leases
-	now   plan.Time
-	out   strings.Builder
-	epoch map[plan.ExecutorID]plan.Epoch // of its latest run
+	t      *testing.T
+	d      *datadriven.TestData
+	s      *State
+	l      *Leases
+	tasks  *Tasks
+	ex     *Executors
+	shares *Shares
+	now    plan.Time
+	out    strings.Builder
+	epoch  map[plan.ExecutorID]plan.Epoch // of its latest run
 }
 
 func (s *story) text(key, other string) string {

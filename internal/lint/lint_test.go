@@ -259,7 +259,7 @@ func pure(s source) bool {
 	case "scheduler", "abss", "prioritizer", "internal/plan", "internal/mutant":
 		return true
 	case "driver":
-		return strings.HasPrefix(filepath.Base(s.path), "job")
+		return strings.HasPrefix(filepath.Base(s.path), "job") || strings.HasPrefix(filepath.Base(s.path), "planted")
 	case "driver/daemon":
 		return strings.HasPrefix(filepath.Base(s.path), "lifecycle")
 	case "executor":

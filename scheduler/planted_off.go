@@ -1,0 +1,26 @@
+//go:build !mutants
+
+package scheduler
+
+import (
+	"time"
+
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// Where the simulator can plant a bug in a decision, the decision goes through a
+// hook. In this build each is what it is given.
+
+func plantedRoom(free bool) bool                     { return free }
+func plantedOrphan(orphaned bool) bool               { return orphaned }
+func plantedTwice(*Tasks)                            {}
+func plantedLost(lost bool) bool                     { return lost }
+func plantedExhausted(often bool) bool               { return often }
+func plantedMoved(moved bool) bool                   { return moved }
+func plantedTimeout(d time.Duration) time.Duration   { return d }
+func plantedWoken() bool                             { return true }
+func plantedHangs(hangs bool) bool                   { return hangs }
+func plantedHome(id plan.ExecutorID) plan.ExecutorID { return id }
+func plantedAvoid(avoids bool) bool                  { return avoids }
+func plantedSlow(slow bool) bool                     { return slow }
+func plantedOther(other bool) bool                   { return other }

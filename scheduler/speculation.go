@@ -1,0 +1,69 @@
+package scheduler
+
+import (
+	"slices"
+	"time"
+
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// When a slot is free and no task waits, a second attempt is made of one that
+// gets on much more slowly than the others: judged by the rows it reads in a
+// second, not by how long it has run, since its partition may be the largest.
+const (
+	slowRate   = 0.5                    // of the median of the tasks that are done
+	speculated = 500 * time.Millisecond // that a task runs at least before it is judged
+	attempts   = 2                      // of a task at a time
+)
+
+// copySlow makes second attempts of slow tasks on executors that have nothing
+// else to do.
+func (t *Tasks) copySlow(now plan.Time) {
+	median := t.usualRate()
+	if median == 0 {
+		return
+	}
+	for i := range t.tasks {
+		k := &t.tasks[i]
+		if k.done || k.running() == 0 || len(k.attempts) >= attempts {
+			continue
+		}
+		a := k.attempts[slices.IndexFunc(k.attempts, func(a attempt) bool { return !a.hung })]
+		if !plantedSlow(a.slow(median)) {
+			continue
+		}
+		if id := t.idle(k, a.on); id != "" {
+			t.give(i, id, true, now)
+		}
+	}
+}
+
+// usualRate is how many rows tasks like these read in a second; 0 is unknown, or of no use:
+// others wait for the slots, or a task must run where its split lies or must not run
+// somewhere.
+func (t *Tasks) usualRate() float64 {
+	n := len(t.rates)
+	if len(t.pending) > 0 || n == 0 || 2*n < len(t.tasks) || t.req.Splits != nil || t.req.Avoid != nil {
+		return 0
+	}
+	return slices.Sorted(slices.Values(t.rates))[n/2]
+}
+
+// slow reports whether an attempt gets on much more slowly than is usual.
+func (a *attempt) slow(usual float64) bool {
+	return a.busy >= speculated && float64(a.rows)/a.busy.Seconds() <= slowRate*usual
+}
+
+// idle is an executor with a free slot, another one than that which is slow, and none
+// that has failed with the task.
+func (t *Tasks) idle(k *task, but plan.ExecutorID) plan.ExecutorID {
+	for id := range t.ex.All() {
+		if slices.Contains(k.failedOn, id) || !plantedOther(id != but) {
+			continue
+		}
+		if t.ex.Present(id) && t.load[id] < t.ex.SlotsOf(id) {
+			return id
+		}
+	}
+	return ""
+}

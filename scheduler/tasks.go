@@ -1,0 +1,411 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+)
+
+// TaskConfig bounds what becomes of a call's tasks.
+type TaskConfig struct {
+	MaxFailures int           // failures of one task before the job fails
+	Timeout     time.Duration // that a task may go without progress
+	MaxWait     time.Duration // that a call may go with nobody at work
+}
+
+// TaskRequest asks for the tasks of a call.
+type TaskRequest struct {
+	Tasks      int
+	Partitions []int           // that they compute; nil is one after the other
+	Splits     *State          // placement of the pack whose splits they read, one each; nil is none
+	Prefer     plan.ExecutorID // that is asked first, if it is there; may be empty
+	Holders    [][]string      // by task: executors that hold what it reads; may be nil
+	Avoid      [][]string      // by task: executors that it is not to run on where there are others; may be nil
+}
+
+// TaskCommandKind is what to do.
+type TaskCommandKind uint8
+
+// The commands of a call: TaskGive has an executor run a task, TaskWake asks for
+// a Tick at a time, TaskAbort fails the job, TaskDone ends the call.
+const (
+	TaskGive TaskCommandKind = iota
+	TaskWake
+	TaskAbort
+	TaskDone
+)
+
+// TaskCommand is one thing to do.
+type TaskCommand struct {
+	Kind     TaskCommandKind
+	Task     int
+	Executor plan.ExecutorID
+	Copy     bool // the task runs elsewhere, too: it is slow there
+	At       plan.Time
+	Err      error
+}
+
+// TaskEnd is how an attempt has ended.
+type TaskEnd struct {
+	Partition int
+	Data      []byte
+	Err       error
+	Rows      int64
+	Busy      time.Duration
+}
+
+// TaskProgress is how far an attempt has come.
+type TaskProgress struct {
+	Partition   int
+	Rows, Moved int64
+	Busy        time.Duration
+}
+
+// Tasks are the tasks of one call: who runs which, and what is to be tried again.
+type Tasks struct {
+	cfg     TaskConfig
+	req     TaskRequest
+	ex      *Executors
+	since   plan.Time // when somebody last got on
+	tasks   []task
+	pending []int // tasks that nobody runs, in order
+	left    int
+	load    map[plan.ExecutorID]int // attempts that an executor has been given and not ended
+	hung    map[plan.ExecutorID]int // of them, those that have been given up
+	rates   []float64               // rows per second of the tasks that are done
+	over    bool                    // the call is done, or has failed
+	out     []TaskCommand
+}
+
+// task is a task with its attempts: more than one where it was slow.
+type task struct {
+	attempts []attempt
+	failures int
+	failedOn []plan.ExecutorID
+	done     bool
+	data     []byte
+	lost     error
+}
+
+// attempt is a task on an executor.
+type attempt struct {
+	on    plan.ExecutorID
+	rows  int64
+	moved int64
+	busy  time.Duration
+	at    plan.Time // when it last got on, or may have begun
+	begun bool      // it has said something
+	hung  bool      // it is given up, and its slot taken until it answers
+}
+
+// running are the attempts that have not been given up.
+func (k *task) running() (n int) {
+	for _, a := range k.attempts {
+		if !a.hung {
+			n++
+		}
+	}
+	return n
+}
+
+// attemptOf is a task's attempt on an executor; nil is none.
+func (k *task) attemptOf(id plan.ExecutorID) *attempt {
+	for i := range k.attempts {
+		if k.attempts[i].on == id {
+			return &k.attempts[i]
+		}
+	}
+	return nil
+}
+
+// NewTasks prepares the tasks of a call for the executors of a job.
+func NewTasks(cfg TaskConfig, req TaskRequest, ex *Executors) *Tasks {
+	t := &Tasks{cfg: cfg, req: req, ex: ex, tasks: make([]task, req.Tasks), left: req.Tasks,
+		load: map[plan.ExecutorID]int{}, hung: map[plan.ExecutorID]int{}}
+	for i := range t.tasks {
+		t.pending = append(t.pending, i)
+	}
+	return t
+}
+
+// Begin hands out the first tasks.
+func (t *Tasks) Begin(now plan.Time) []TaskCommand {
+	t.since = now
+	t.emit(TaskCommand{Kind: TaskWake, At: now + min(t.cfg.MaxWait, t.cfg.Timeout)})
+	t.handOut(now)
+	t.finish()
+	return t.take()
+}
+
+// Offer hands out what waits, after executors have come or gone.
+func (t *Tasks) Offer(now plan.Time) []TaskCommand {
+	t.handOut(now)
+	return t.take()
+}
+
+// Results are what the tasks have come to: data, or why the input of one is gone, by task.
+func (t *Tasks) Results() (data [][]byte, lost []error) {
+	data, lost = make([][]byte, len(t.tasks)), make([]error, len(t.tasks))
+	for i, k := range t.tasks {
+		data[i], lost[i] = k.data, k.lost
+	}
+	return data, lost
+}
+
+// Partition is what a task computes.
+func (t *Tasks) Partition(task int) int {
+	if t.req.Partitions == nil {
+		return task
+	}
+	return t.req.Partitions[task]
+}
+
+// of is the task that computes a partition, and the attempt of an executor at it; nil is none.
+func (t *Tasks) of(partition int, from plan.ExecutorID) (int, *attempt) {
+	i := partition
+	if t.req.Partitions != nil || partition >= len(t.tasks) {
+		i = slices.Index(t.req.Partitions, partition)
+	}
+	if i < 0 {
+		return i, nil
+	}
+	return i, t.tasks[i].attemptOf(from)
+}
+
+func (t *Tasks) emit(c TaskCommand) { t.out = append(t.out, c) }
+
+// take returns what is to be done now.
+func (t *Tasks) take() []TaskCommand {
+	out := t.out
+	t.out = nil
+	return out
+}
+
+// abort fails the job.
+func (t *Tasks) abort(err error) {
+	t.over = true
+	t.emit(TaskCommand{Kind: TaskAbort, Err: err})
+}
+
+// finish ends the call when nothing is left to do.
+func (t *Tasks) finish() {
+	if t.left <= 0 {
+		t.over = true
+		t.emit(TaskCommand{Kind: TaskDone})
+	}
+}
+
+// queued is how many tasks an executor is given beyond its slots, so that a slot
+// need not wait for the next one.
+const queued = 1
+
+// handOut gives tasks to executors that have room for them, in turn.
+func (t *Tasks) handOut(now plan.Time) {
+	if t.over || t.ex.Count() == 0 {
+		return
+	}
+	for _, beyond := range []int{0, queued} { // nothing waits behind a task while a slot is free
+		for len(t.pending) > 0 && t.round(beyond, now) {
+		}
+	}
+	t.copySlow(now)
+}
+
+// round gives each executor with room one task, and reports whether there was any.
+func (t *Tasks) round(beyond int, now plan.Time) (gave bool) {
+	for id := range t.ex.All() {
+		if !t.ex.Present(id) || !plantedRoom(t.load[id] < t.ex.SlotsOf(id)+beyond) {
+			continue
+		}
+		if at := t.pick(id); at >= 0 {
+			i := t.pending[at]
+			t.pending = slices.Delete(t.pending, at, at+1)
+			t.give(i, id, false, now)
+			gave = true
+		}
+	}
+	return gave
+}
+
+// give has an executor run a task.
+func (t *Tasks) give(i int, id plan.ExecutorID, again bool, now plan.Time) {
+	t.tasks[i].attempts = append(t.tasks[i].attempts, attempt{on: id, at: now})
+	t.load[id]++
+	t.emit(TaskCommand{Kind: TaskGive, Task: i, Executor: id, Copy: again})
+}
+
+// Lost takes back the tasks that an executor was doing.
+func (t *Tasks) Lost(id plan.ExecutorID) {
+	delete(t.load, id)
+	delete(t.hung, id)
+	for i := range t.tasks {
+		k := &t.tasks[i]
+		had := k.running()
+		k.attempts = slices.DeleteFunc(k.attempts, func(a attempt) bool { return a.on == id })
+		if plantedOrphan(had > 0 && k.running() == 0 && !k.done) {
+			t.pending = append(t.pending, i)
+		}
+	}
+	slices.Sort(t.pending)
+}
+
+// Ended takes in how an attempt has ended. It reports whether that was of use: of a task
+// that is done already, or that the executor was not given, it is not.
+func (t *Tasks) Ended(from plan.ExecutorID, end TaskEnd, now plan.Time) (useful bool, out []TaskCommand) {
+	i, a := t.of(end.Partition, from)
+	if a == nil {
+		return false, nil
+	}
+	k := &t.tasks[i]
+	counted, done := a.hung, k.done
+	k.attempts = slices.DeleteFunc(k.attempts, func(a attempt) bool { return a.on == from })
+	if t.load[from]--; counted {
+		t.hung[from]--
+	}
+	t.gotOn(from, now)
+	t.since = now // whoever gets on need not hurry
+	t.emit(TaskCommand{Kind: TaskWake, At: now + t.cfg.MaxWait})
+	if done { // another attempt was faster
+		plantedTwice(t)
+	} else {
+		t.end(i, from, end, counted)
+	}
+	if !t.over {
+		t.handOut(now)
+		t.finish()
+	}
+	return !done, t.take()
+}
+
+// end settles a task by what an attempt has come to. A failure counts once: when the attempt
+// was given up, or when it comes.
+func (t *Tasks) end(i int, from plan.ExecutorID, end TaskEnd, counted bool) {
+	k := &t.tasks[i]
+	switch {
+	case plantedLost(fault.KindOf(end.Err) == fault.LostInput):
+		k.done, k.lost = true, end.Err
+		t.left--
+	case end.Err != nil && counted:
+	case end.Err != nil:
+		t.failed(i, from, end.Err)
+	default:
+		k.done, k.data = true, end.Data
+		t.left--
+		t.pending = slices.DeleteFunc(t.pending, func(p int) bool { return p == i })
+		if end.Busy > 0 {
+			t.rates = append(t.rates, float64(end.Rows)/end.Busy.Seconds())
+		}
+	}
+}
+
+// failed has a task tried again elsewhere, or the job fail.
+func (t *Tasks) failed(i int, from plan.ExecutorID, err error) {
+	k := &t.tasks[i]
+	k.failures++
+	k.failedOn = append(k.failedOn, from)
+	kind := fault.KindOf(err)
+	if !fault.Policy(kind).Retry || plantedExhausted(k.failures >= t.cfg.MaxFailures) {
+		t.abort(fault.New(kind, "run", t.name(i, from), err))
+		return
+	}
+	if k.running() == 0 {
+		t.pending = append(t.pending, i)
+		slices.Sort(t.pending)
+	}
+}
+
+func (t *Tasks) name(i int, on plan.ExecutorID) string {
+	return fmt.Sprintf("partition %d on %s", t.Partition(i), on)
+}
+
+// Progress notes how far an attempt has come.
+func (t *Tasks) Progress(from plan.ExecutorID, p TaskProgress, now plan.Time) []TaskCommand {
+	_, a := t.of(p.Partition, from)
+	if a == nil {
+		return nil
+	}
+	if !a.begun || plantedMoved(a.moved != p.Moved) || a.rows != p.Rows {
+		a.begun, a.at, t.since = true, now, now
+		t.gotOn(from, now)
+	}
+	a.rows, a.moved, a.busy = p.Rows, p.Moved, p.Busy
+	t.copySlow(now)
+	return t.take()
+}
+
+// gotOn notes that something has moved on an executor: what waits for a slot there has
+// not been kept waiting by nothing.
+func (t *Tasks) gotOn(id plan.ExecutorID, now plan.Time) {
+	for i := range t.tasks {
+		if a := t.tasks[i].attemptOf(id); a != nil && !a.begun {
+			a.at = now
+		}
+	}
+}
+
+// Tick gives up attempts that have not got on for too long, and the job where nobody is at
+// work.
+func (t *Tasks) Tick(now plan.Time) []TaskCommand {
+	switch t.giveUpHung(now); {
+	case t.over:
+	case now < t.since+t.cfg.MaxWait || t.runs():
+		t.emit(TaskCommand{Kind: TaskWake, At: t.since + t.cfg.MaxWait})
+	default:
+		t.abort(fault.Newf(fault.Timeout, "wait for", "an action", "%d of its tasks have not finished within %v",
+			t.left, t.cfg.MaxWait))
+	}
+	return t.take()
+}
+
+// giveUpHung gives up the attempts that have not got on for too long, and says when to
+// look again.
+func (t *Tasks) giveUpHung(now plan.Time) {
+	next := now + t.cfg.Timeout
+	for i := range t.tasks {
+		for k := range t.tasks[i].attempts {
+			a := &t.tasks[i].attempts[k]
+			if a.hung {
+				continue
+			}
+			if due := a.at + plantedTimeout(t.cfg.Timeout); now < due {
+				next = min(next, due)
+			} else if t.giveUp(i, a); t.over {
+				return
+			}
+		}
+	}
+	if plantedWoken() {
+		t.emit(TaskCommand{Kind: TaskWake, At: next})
+	}
+	t.handOut(now)
+}
+
+// giveUp expects nothing more of an attempt, which keeps its slot until it answers. The task
+// is tried elsewhere, if it is not done.
+func (t *Tasks) giveUp(i int, a *attempt) {
+	k := &t.tasks[i]
+	a.hung = true
+	t.hung[a.on]++
+	if k.done {
+		return
+	}
+	err := fault.Newf(fault.Timeout, "wait for", "progress", "it has read no row and moved no byte for %v", t.cfg.Timeout).
+		WithHint("--task-timeout is for rows that take longer")
+	if t.failed(i, a.on, err); !t.over && !t.elsewhere(k) {
+		t.abort(fault.New(fault.Timeout, "run", t.name(i, a.on), err))
+	}
+}
+
+// elsewhere reports whether a task gets on, or there is an executor on which it does not
+// hang.
+func (t *Tasks) elsewhere(k *task) bool {
+	return k.running() > 0 || t.ex.any(func(id plan.ExecutorID) bool { return k.attemptOf(id) == nil })
+}
+
+// runs reports whether anybody runs a task that has not been given up.
+func (t *Tasks) runs() bool {
+	return slices.ContainsFunc(t.tasks, func(k task) bool { return !k.done && k.running() > 0 })
+}
