@@ -28,7 +28,7 @@ race:
 lint:
 	$(GO) test ./internal/lint
 
-# make sim SEEDS=2000 FROM=1 [BUG=1..]: the control plane, and a driver's life, in virtual time. Bugs are planted in a build of their own.
+# make sim SEEDS=2000 FROM=1 [BUG=1..]: the control plane, a driver's life, a session's stages and an executor's slots. Bugs are planted in a build of their own.
 SEEDS ?= 200
 FROM ?= 1
 BUG ?= 0

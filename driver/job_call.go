@@ -17,8 +17,10 @@ type call struct {
 
 func (j *Job) onCall(req *CallRequest, now plan.Time) {
 	j.calls++
-	cfg := scheduler.TaskConfig{MaxFailures: j.cfg.Schedule.MaxTaskFailures, Timeout: j.cfg.TaskTimeout, MaxWait: j.cfg.MaxWait}
-	of := scheduler.TaskRequest{Tasks: len(req.Args), Partitions: req.Partitions, Prefer: req.Prefer, Holders: req.Holders, Avoid: req.Avoid}
+	cfg := scheduler.TaskConfig{MaxFailures: j.cfg.Schedule.MaxTaskFailures, Timeout: j.cfg.TaskTimeout,
+		MaxWait: j.cfg.MaxWait}
+	of := scheduler.TaskRequest{Tasks: len(req.Args), Partitions: req.Partitions,
+		Prefer: req.Prefer, Holders: req.Holders, Avoid: req.Avoid}
 	if req.Pack >= 0 && req.Pack < len(j.packs) {
 		of.Splits = j.packs[req.Pack].sched
 	}
@@ -60,7 +62,8 @@ func (j *Job) carryOut(cmds []scheduler.TaskCommand) {
 // give has an executor run a task.
 func (j *Job) give(i int, id plan.ExecutorID) {
 	c := j.call
-	task := &wire.RunTask{Job: string(j.cfg.ID), Call: c.id, Node: uint32(c.req.Node), Partition: uint32(c.tasks.Partition(i)), Args: c.req.Args[i]}
+	task := &wire.RunTask{Job: string(j.cfg.ID), Call: c.id, Node: uint32(c.req.Node),
+		Partition: uint32(c.tasks.Partition(i)), Args: c.req.Args[i]}
 	if c.req.Holders != nil {
 		task.Holders = c.req.Holders[i]
 	}
@@ -72,8 +75,8 @@ func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Ti
 		j.counters.StaleReports++
 		return
 	}
-	useful, cmds := j.call.tasks.Ended(from, scheduler.TaskEnd{Partition: int(r.Partition), Data: r.Data, Err: r.Fault.AsError(),
-		Rows: r.Rows, Busy: time.Duration(r.BusyNs)}, now)
+	useful, cmds := j.call.tasks.Ended(from, scheduler.TaskEnd{Partition: int(r.Partition), Data: r.Data,
+		Err: r.Fault.AsError(), Rows: r.Rows, Busy: time.Duration(r.BusyNs)}, now)
 	if !useful {
 		j.counters.StaleReports++
 	}
@@ -82,8 +85,9 @@ func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Ti
 
 // onTaskProgress notes how far a task has come.
 func (j *Job) onTaskProgress(from plan.ExecutorID, p *wire.TaskProgress, now plan.Time) {
-	if j.call != nil && p.Call == j.call.id {
-		j.carryOut(j.call.tasks.Progress(from, scheduler.TaskProgress{Partition: int(p.Partition), Rows: p.Rows, Moved: p.Moved,
-			Busy: time.Duration(p.BusyNs)}, now))
+	if j.call == nil || p.Call != j.call.id {
+		return
 	}
+	far := scheduler.TaskProgress{Partition: int(p.Partition), Rows: p.Rows, Moved: p.Moved, Busy: time.Duration(p.BusyNs)}
+	j.carryOut(j.call.tasks.Progress(from, far, now))
 }

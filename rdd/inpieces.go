@@ -310,7 +310,7 @@ func (s *Session) finishPieces(ctx context.Context, node int, parts []int) error
 	for k, part := range of {
 		at := [2]int{node, part}
 		if lost[k] != nil {
-			s.lose(node, lost[k])
+			s.stages.Lost(node, lossOf(lost[k]))
 			s.whole[at] = true
 			continue
 		}
@@ -390,7 +390,7 @@ func (s *Session) takePieces(node, part int, t *taskArgs) (holders []string, err
 		return nil, nil
 	}
 	id := pieceNode(s.g.inputsOf(node)[0])
-	refs, err := s.refsOf(id, pieceMap(part, 0), p.outputs)
+	refs, err := s.refsOf(id, pieceMap(part, 0), p.outputs, func(i int) ([]string, bool) { return p.outputs[i].Holders, true })
 	if err != nil {
 		return nil, err
 	}

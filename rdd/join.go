@@ -204,7 +204,7 @@ func (p *joinPlan[K, V, W, U]) decide(ctx context.Context, s *Session, right int
 	if o.partitions > 0 || source < 0 || source > broadcastMost || s.g.bytesOf(p.left.id) < source {
 		return byShuffling, nil
 	}
-	if _, err := s.runMaps(ctx, p.whole); err != nil {
+	if err := s.makeStage(ctx, p.whole, false); err != nil {
 		return 0, err
 	}
 	if bytes, _ := s.sums[p.whole].of(shuffle.Span{From: 0, Through: 1}); bytes > broadcastMost {

@@ -2,10 +2,8 @@ package rdd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
@@ -56,18 +54,17 @@ const loopCopies = 2
 
 // loopRun is how far a loop has come in a session.
 type loopRun struct {
-	rounds int
-	began  int // how often parameters had been set when it began
-	replay func(ctx context.Context) error
+	rounds  int
+	began   int // how often parameters had been set when it began
+	again   int // rounds that are to be run again
+	restart func(ctx context.Context) error
 }
 
 // replayLoops makes the present rounds again of loops that have lost theirs.
 func (s *Session) replayLoops(ctx context.Context) error {
-	for id, r := range s.loopRuns {
-		if r.rounds > 0 && slices.Contains(s.shuffled[id], nil) {
-			if err := r.replay(ctx); err != nil {
-				return err
-			}
+	for _, id := range s.stages.LostRounds() {
+		if err := s.replay(ctx, id, s.loopRuns[id]); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -92,44 +89,34 @@ func (l *Loop[T]) Rounds(s *Session) int { return s.loopOf(l.now.id).rounds }
 // parameters have been set since.
 func (l *Loop[T]) Step(ctx context.Context, s *Session) error {
 	r := s.loopOf(l.now.id)
-	r.replay = func(ctx context.Context) error { return l.replay(ctx, s, r) }
-	for again := 0; ; again++ {
-		err := l.round(ctx, s, r)
-		if !errors.Is(err, errRoundLost) || again == maxRounds {
-			return err
-		}
-		if err := s.replayLoops(ctx); err != nil {
-			return err
-		}
-	}
+	r.restart = func(ctx context.Context) error { return l.restart(ctx, s, r) }
+	return l.round(ctx, s, r, true)
 }
 
 // errRoundLost says that rows of the present round are lost.
 var errRoundLost = fmt.Errorf("rows of the present round are lost")
 
-// replay runs the rounds again from the beginning.
-func (l *Loop[T]) replay(ctx context.Context, s *Session, r *loopRun) error {
+// replay runs a loop's rounds again from the beginning.
+func (s *Session) replay(ctx context.Context, id int, r *loopRun) error {
 	if s.paramSet > r.began {
-		return fault.New(fault.LostInput, "run", s.g.name(l.now.id), fmt.Errorf("%w, and parameters have been set since the loop began", errRoundLost)).
+		err := fmt.Errorf("%w, and parameters have been set since the loop began", errRoundLost)
+		return fault.New(fault.LostInput, "run", s.g.name(id), err).
 			WithHint("begin the job again, or keep what is needed in Iterations")
 	}
-	done := r.rounds
-	for again := 0; ; again++ {
-		err := l.restart(ctx, s, r, done)
-		if !errors.Is(err, errRoundLost) || again == maxRounds {
-			return err
-		}
-	}
+	r.again = r.rounds
+	_, err := s.carryOut(ctx, s.stages.Rerun(id), NoPack, nil)
+	return err
 }
 
-// restart runs a number of rounds from the beginning.
-func (l *Loop[T]) restart(ctx context.Context, s *Session, r *loopRun, rounds int) error {
+// restart runs rounds again from the beginning.
+func (l *Loop[T]) restart(ctx context.Context, s *Session, r *loopRun) error {
 	r.rounds = 0
+	s.stages.Restart(l.now.id)
 	s.drop(l.now.id)
 	s.dropAbove(l.now.id, -1) // what was made of a round that did not end is no part of the first
 	s.g.decided.Delete(l.now.id)
-	for r.rounds = 0; r.rounds < rounds; {
-		if err := l.round(ctx, s, r); err != nil {
+	for r.rounds = 0; r.rounds < r.again; {
+		if err := l.round(ctx, s, r, false); err != nil {
 			return err
 		}
 	}
@@ -137,15 +124,12 @@ func (l *Loop[T]) restart(ctx context.Context, s *Session, r *loopRun, rounds in
 }
 
 // round makes the next rows and puts them into the place of the present ones.
-func (l *Loop[T]) round(ctx context.Context, s *Session, r *loopRun) error {
+func (l *Loop[T]) round(ctx context.Context, s *Session, r *loopRun, replays bool) error {
 	if r.rounds == 0 {
 		r.began = s.paramSet
 	}
-	for more := 1; more > 0; {
-		var err error
-		if more, err = s.runMaps(ctx, l.next); err != nil {
-			return err
-		}
+	if err := s.makeStage(ctx, l.next, replays); err != nil {
+		return err
 	}
 	made, old := s.shuffled[l.next], s.shuffled[l.now.id]
 	for _, o := range made {
@@ -154,8 +138,8 @@ func (l *Loop[T]) round(ctx context.Context, s *Session, r *loopRun) error {
 	// What the round was computed from is not needed any more.
 	s.dropAbove(l.now.id, l.next)
 	s.dropped = maps.Clone(s.dropped)
-	for _, o := range old {
-		if o != nil {
+	for m, o := range old {
+		if _, there := s.stages.Holders(l.now.id, m); there {
 			wrote := l.now.id
 			if o.Of > 0 {
 				wrote = o.Of - 1
@@ -163,6 +147,7 @@ func (l *Loop[T]) round(ctx context.Context, s *Session, r *loopRun) error {
 			s.dropped[wrote] = max(s.dropped[wrote], o.Attempt)
 		}
 	}
+	s.stages.Turn(l.now.id, l.next)
 	s.shuffled[l.now.id] = made
 	delete(s.shuffled, l.next)
 	s.g.decided.Store(l.now.id, []int{len(made)})

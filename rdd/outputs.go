@@ -111,12 +111,13 @@ type outputRun struct {
 	Attempt uint64
 }
 
-// refsOf describes outputs of a shuffle from a map task on.
-func (s *Session) refsOf(id, first int, outputs []*mapOutput) (outputRefs, error) {
+// refsOf describes outputs of a shuffle from a map task on, and who holds them.
+func (s *Session) refsOf(id, first int, outputs []*mapOutput, holdersOf func(i int) ([]string, bool)) (outputRefs, error) {
 	r := outputRefs{First: first}
 	number := map[string]int{}
 	for i, o := range outputs {
-		if o == nil {
+		holders, there := holdersOf(i)
+		if !there {
 			return r, fault.Newf(fault.Internal, "read", s.g.name(id), "map task %d has not run", first+i)
 		}
 		node := id
@@ -132,11 +133,11 @@ func (s *Session) refsOf(id, first int, outputs []*mapOutput) (outputRefs, error
 			r.Paths = append(r.Paths, o.Path)
 		}
 		k := 0
-		if len(o.Holders) > 0 {
-			if k = number[o.Holders[0]]; k == 0 {
-				r.Holders = append(r.Holders, o.Holders[0])
+		if len(holders) > 0 {
+			if k = number[holders[0]]; k == 0 {
+				r.Holders = append(r.Holders, holders[0])
 				k = len(r.Holders)
-				number[o.Holders[0]] = k
+				number[holders[0]] = k
 			}
 		}
 		r.Of = binary.AppendUvarint(r.Of, uint64(k))
@@ -193,7 +194,7 @@ func (t *told) outputsOf(s *Session, id int) (raw []byte, holders []string, err 
 	if raw, known := t.outputs[id]; known {
 		return raw, t.holders[id], nil
 	}
-	refs, err := s.refsOf(id, 0, s.shuffled[id])
+	refs, err := s.refsOf(id, 0, s.shuffled[id], func(i int) ([]string, bool) { return s.stages.Holders(id, i) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -245,7 +246,7 @@ func (a *shuffleArgs) addPart(o *mapOutput, span shuffle.Span) (bytes, rows int6
 // number.
 func (s *Session) narrowArgs(id, part int) (a shuffleArgs, holders []string, err error) {
 	o := s.shuffled[id][part]
-	refs, err := s.refsOf(id, part, []*mapOutput{o})
+	refs, err := s.refsOf(id, part, []*mapOutput{o}, func(int) ([]string, bool) { return s.stages.Holders(id, part) })
 	if err != nil {
 		return a, nil, err
 	}

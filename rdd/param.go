@@ -113,11 +113,11 @@ func MapWith[T, P, U any](ds Dataset[T], p Param[P], f func(T, P) U) Dataset[U] 
 
 // drop forgets the outputs of a shuffle, and has the executors give them up.
 func (s *Session) drop(id int) {
-	if s.shuffled[id] == nil {
+	if !s.stages.Opened(id) {
 		return
 	}
+	s.stages.Drop(id)
 	delete(s.shuffled, id)
-	delete(s.seen, id)
 	delete(s.bounds, id)
 	s.dropped = maps.Clone(s.dropped)
 	s.dropped[id] = s.attempt

@@ -8,6 +8,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/scheduler"
 	"github.com/volley-engine/volley/storage/pack"
 )
 
@@ -148,13 +149,14 @@ type Session struct {
 	batch       float64 // share of each split that training steps fold; 0 is the engine's
 	loops       int     // begun
 	attempt     uint64  // of the last call
-	// shuffled are the outputs of shuffles' map tasks, nil where there is none.
+	stages      *scheduler.Stages
+	// shuffled are the outputs of shuffles' map tasks, nil where there never was one; which are
+	// there, and who holds them, the stages know.
 	shuffled map[int][]*mapOutput
 	digests  map[int]map[int]uint64 // of what map tasks have made, by node and task, lost or not
 	sums     map[int]*outputSums    // of outputs that have been made since shuffled was begun, lost or not
 	cuts     map[int][][][2]uint16  // of sorted outputs: by node, map task and partition, which of its parts that is
 	bounds   map[int]any            // of sorts
-	seen     map[int]bool           // shuffles whose outputs have been looked at
 	settled  map[int]bool
 	tallies  map[int]map[int]int64 // of counters, by partition
 	params   map[int][]byte        // by node
@@ -174,8 +176,8 @@ type openPack struct {
 
 // NewSession begins a job on a cluster. Programs get one from volley.Main.
 func NewSession(g *Graph, cluster Cluster, cfg Config) *Session {
-	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{}, shuffled: map[int][]*mapOutput{}, digests: map[int]map[int]uint64{}, sums: map[int]*outputSums{}, cuts: map[int][][][2]uint16{},
-		bounds: map[int]any{}, seen: map[int]bool{}, settled: map[int]bool{}, tallies: map[int]map[int]int64{}, params: map[int][]byte{}, dropped: map[int]uint64{}, loopRuns: map[int]*loopRun{}, saves: map[int]int{},
+	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{}, stages: scheduler.NewStages(g.shufflesOf), shuffled: map[int][]*mapOutput{}, digests: map[int]map[int]uint64{}, sums: map[int]*outputSums{}, cuts: map[int][][][2]uint16{},
+		bounds: map[int]any{}, settled: map[int]bool{}, tallies: map[int]map[int]int64{}, params: map[int][]byte{}, dropped: map[int]uint64{}, loopRuns: map[int]*loopRun{}, saves: map[int]int{},
 		pieced: map[[2]int]*pieced{}, whole: map[[2]int]bool{}}
 }
 

@@ -8,10 +8,8 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/scheduler"
 )
-
-// maxRounds is how often what was lost is made again before an action fails.
-const maxRounds = 8
 
 // callAll runs a node's tasks on all partitions of its input, once it is settled
 // how many those are.
@@ -25,15 +23,8 @@ func callAll(ctx context.Context, s *Session, id int, parts func() int) ([][]byt
 // settleAction settles an action's node; where rows of a loop are lost meanwhile,
 // they are made again.
 func (s *Session) settleAction(ctx context.Context, id int) error {
-	for again := 0; ; again++ {
-		err := s.settle(ctx, id)
-		if !errors.Is(err, errRoundLost) || again == maxRounds {
-			return err
-		}
-		if err := s.replayLoops(ctx); err != nil {
-			return err
-		}
-	}
+	_, err := s.carryOut(ctx, s.stages.Settle(id), NoPack, nil)
+	return err
 }
 
 // call runs an action's tasks on partitions of a node, and before them the
@@ -43,78 +34,18 @@ func (s *Session) call(ctx context.Context, node, pack int, args [][]byte) ([][]
 	for i := range parts {
 		parts[i] = i
 	}
-	if pack != NoPack {
-		return s.callOn(ctx, node, pack, parts, args)
-	}
-	return s.callParts(ctx, node, parts, args)
+	return s.carryOut(ctx, s.stages.Call(node, parts, pack == NoPack), pack, args)
 }
 
 // callParts is call on some of the partitions.
 func (s *Session) callParts(ctx context.Context, node int, parts []int, args [][]byte) ([][]byte, error) {
-	for again := 0; ; again++ {
-		out, err := s.callOn(ctx, node, NoPack, parts, args)
-		if !errors.Is(err, errRoundLost) || again == maxRounds {
-			return out, err
-		}
-		if err := s.replayLoops(ctx); err != nil {
-			return nil, err
-		}
-	}
+	return s.carryOut(ctx, s.stages.Call(node, parts, true), NoPack, args)
 }
 
-func (s *Session) callOn(ctx context.Context, node, pack int, parts []int, args [][]byte) ([][]byte, error) {
-	out := make([][]byte, len(parts))
-	left := make([]int, len(parts))
-	for i := range left {
-		left[i] = i
-	}
-	var last error
-	for round := 0; len(left) > 0; round++ {
-		if round == maxRounds {
-			return nil, fault.New(fault.LostInput, "run", s.g.name(node), fmt.Errorf("what it reads was lost %d times: %w", round, last))
-		}
-		if err := s.prepare(ctx, node); err != nil {
-			return nil, err
-		}
-		req, err := s.request(node, pack, parts, args, left)
-		if err != nil {
-			return nil, err
-		}
-		data, lost, err := s.cluster.RunCall(ctx, req)
-		if err != nil {
-			return nil, err
-		}
-		var again, unfinished []int
-		for k, i := range left {
-			if lost[k] != nil {
-				again, last = append(again, i), lost[k]
-				s.lose(node, lost[k])
-				if s.forgetPieces(node, parts[i]) {
-					s.whole[[2]int{node, parts[i]}] = true
-				}
-				continue
-			}
-			a, err := s.take(data[k])
-			if err != nil {
-				return nil, err
-			}
-			s.forgetPieces(node, parts[i])
-			if out[i] = a.Data; a.Rest != nil {
-				s.pieced[[2]int{node, parts[i]}] = &pieced{a.Rest, []*mapOutput{&a.Rest.Kept}}
-				again, unfinished = append(again, i), append(unfinished, parts[i])
-			}
-		}
-		if len(unfinished) > 0 {
-			if err := s.finishPieces(ctx, node, unfinished); err != nil {
-				return nil, err
-			}
-		}
-		if len(again) < len(left) || len(unfinished) > 0 {
-			round = 0 // it gets on
-		}
-		left = again
-	}
-	return out, nil
+// makeStage has what is missing of a shuffle made.
+func (s *Session) makeStage(ctx context.Context, id int, replays bool) error {
+	_, err := s.carryOut(ctx, s.stages.Make(id, replays), NoPack, nil)
+	return err
 }
 
 // take notes what a task says beside its result.
@@ -195,72 +126,6 @@ func (s *Session) commonArgs(node int) (t taskArgs, err error) {
 	return t, nil
 }
 
-// prepare runs the map tasks whose outputs a node needs and that are not there.
-// While those of one shuffle are made, those of another may be lost.
-func (s *Session) prepare(ctx context.Context, node int) error {
-	for range maxRounds {
-		missing := false
-		for _, id := range s.g.shufflesOf(node) {
-			made, err := s.runMaps(ctx, id)
-			if err != nil {
-				return err
-			}
-			missing = missing || made > 0
-		}
-		if !missing {
-			return nil
-		}
-	}
-	return fault.Newf(fault.LostInput, "run", s.g.name(node), "what it reads was lost %d times", maxRounds)
-}
-
-// runMaps runs the map tasks of a shuffle whose outputs are not there, and says
-// how many those were.
-func (s *Session) runMaps(ctx context.Context, id int) (int, error) {
-	if s.shuffled[id] == nil {
-		if err := s.settleInputs(ctx, id); err != nil {
-			return 0, err
-		}
-		s.shuffled[id] = make([]*mapOutput, s.g.nodes[id].shuffle.maps())
-		s.digests[id] = map[int]uint64{}
-		s.sums[id] = &outputSums{noted: make([]bool, len(s.shuffled[id]))}
-	}
-	var parts []int
-	for m, o := range s.shuffled[id] {
-		if o == nil {
-			parts = append(parts, m)
-		}
-	}
-	if len(s.shuffled[id]) == 0 { // of no partitions: no map task will be the last
-		return 0, s.afterMaps(id)
-	}
-	if len(parts) == 0 {
-		return 0, nil
-	}
-	if r := s.loopRuns[id]; r != nil && r.rounds > 0 {
-		return 0, errRoundLost
-	}
-	raws, err := s.callOn(ctx, id, NoPack, parts, make([][]byte, len(parts)))
-	if err != nil {
-		return 0, err
-	}
-	for k, raw := range raws {
-		o := &mapOutput{}
-		if err := cborReading.Unmarshal(raw, o); err != nil {
-			return 0, fault.New(fault.Corrupt, "read", "what a map task says", err)
-		}
-		if err := s.sameRows(id, parts[k], o.Digest); err != nil {
-			return 0, err
-		}
-		s.noteOutput(id, parts[k], o)
-		raws[k] = nil
-	}
-	if err := s.copyOutputs(ctx, id, parts); err != nil {
-		return 0, err
-	}
-	return len(parts), s.afterMaps(id)
-}
-
 // sameRows compares what a map task has made with what it made before that was lost.
 // Rows that were computed from the first rows may be in results, or in other
 // outputs: where the second are others, no result could be right.
@@ -274,36 +139,30 @@ func (s *Session) sameRows(id, m int, digest uint64) error {
 	return nil
 }
 
-// copyOutputs has other executors hold copies of outputs, where that is asked for
-// and there are others.
-func (s *Session) copyOutputs(ctx context.Context, id int, parts []int) error {
-	d := s.g.nodes[id].shuffle
-	for n := 1; n < d.copies && s.cfg.Copies; n++ {
-		args, avoid := make([][]byte, len(parts)), make([][]string, len(parts))
-		for k, m := range parts {
-			o := s.shuffled[id][m]
-			if o == nil {
-				return nil // it was lost meanwhile, and will be made again
-			}
-			var err error
-			if args[k], err = cborMode.Marshal(o); err != nil {
-				return err
-			}
-			avoid[k] = o.Holders
-		}
-		raws, err := s.copyTo(ctx, d.copier, parts, args, avoid)
-		if err != nil {
-			return err
-		}
-		for k, raw := range raws {
-			var holder string
-			if err := cborReading.Unmarshal(raw, &holder); err == nil && holder != "" {
-				o := s.shuffled[id][parts[k]]
-				o.Holders = append(o.Holders, holder)
-			}
+// copyOutputs has other executors hold copies of outputs, where there are others, and says
+// which do.
+func (s *Session) copyOutputs(ctx context.Context, id int, parts []int) (holders [][]string, err error) {
+	args, held := make([][]byte, len(parts)), make([][]string, len(parts))
+	for k, m := range parts {
+		held[k], _ = s.stages.Holders(id, m)
+		o := *s.shuffled[id][m]
+		o.Holders = held[k]
+		if args[k], err = cborMode.Marshal(o); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	raws, err := s.copyTo(ctx, s.g.nodes[id].shuffle.copier, parts, args, held)
+	if err != nil {
+		return nil, err
+	}
+	holders = make([][]string, len(parts))
+	for k, raw := range raws {
+		var holder string
+		if err := cborReading.Unmarshal(raw, &holder); err == nil && holder != "" {
+			holders[k] = []string{holder}
+		}
+	}
+	return holders, nil
 }
 
 // copyTo runs the tasks that copy outputs. A copy that fails for want of its
@@ -335,12 +194,8 @@ func (s *Session) copyTo(ctx context.Context, node int, parts []int, args [][]by
 	return data, nil
 }
 
-// afterMaps looks at what all map tasks of a shuffle have made.
-func (s *Session) afterMaps(id int) error {
-	if s.seen[id] || slices.Contains(s.shuffled[id], nil) {
-		return nil
-	}
-	s.seen[id] = true
+// lookAt looks at what all map tasks of a shuffle have made.
+func (s *Session) lookAt(id int) error {
 	n := &s.g.nodes[id]
 	if key, share := hotOf(s.shuffled[id]); key != "" && s.cfg.Warn != nil {
 		s.cfg.Warn(fmt.Sprintf("hot key: %.0f %% of the rows of %s have the key %q: one task gets them all", 100*share, s.g.name(id), key))
@@ -356,27 +211,14 @@ func (s *Session) afterMaps(id int) error {
 	return err
 }
 
-// lose forgets the outputs that an error says are gone: all of a holder that
-// cannot be reached, or those of it that the node reads.
-func (s *Session) lose(node int, err error) {
+// lossOf is what an error says is gone: all of a holder that cannot be reached, or what it
+// held of what a task reads.
+func lossOf(err error) scheduler.Loss {
 	var f *fault.Error
 	if !errors.As(err, &f) {
-		return
+		return scheduler.Loss{}
 	}
-	for id, outputs := range s.shuffled {
-		if f.Op != "reach" && !slices.Contains(s.g.shufflesOf(node), id) {
-			continue
-		}
-		for m, o := range outputs {
-			if o == nil || !slices.Contains(o.Holders, f.Subject) {
-				continue
-			}
-			o.Holders = slices.DeleteFunc(slices.Clone(o.Holders), func(h string) bool { return h == f.Subject })
-			if len(o.Holders) == 0 {
-				outputs[m] = nil
-			}
-		}
-	}
+	return scheduler.Loss{Holder: f.Subject, All: f.Op == "reach"}
 }
 
 // settle decides what is still open about a node and what it is computed from:
@@ -433,7 +275,7 @@ func (s *Session) coalesce(ctx context.Context, id int, shuffles []int) error {
 	}
 	var sizes []int64
 	for _, sh := range shuffles {
-		if _, err := s.runMaps(ctx, sh); err != nil {
+		if err := s.makeStage(ctx, sh, false); err != nil {
 			return err
 		}
 		for p, n := range s.sums[sh].bytes {

@@ -18,9 +18,8 @@ import (
 // A plan falls into stages at its shuffles: the map tasks of a shuffle compute
 // the partitions of its input and write their rows into one output each, by
 // partition; whatever is computed from it reads a partition of every output.
-// Before an action the session has the shuffles run that it needs and that have
-// not run; where a task finds an output gone, exactly the lost ones are made
-// again.
+// Which have to run before an action, and what is made again where a task finds an
+// output gone, scheduler.Stages decides; the session carries it out.
 
 // shuffleDecl is what a shuffle does on its map side.
 type shuffleDecl struct {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/scheduler"
 	"github.com/volley-engine/volley/storage/pack"
 	"github.com/volley-engine/volley/storage/shuffle"
 )
@@ -34,7 +35,7 @@ type frail struct {
 }
 
 func newFrail(t *testing.T, g *Graph, executors int, seed uint64) *frail {
-	f := &frail{t: t, g: g, stores: make([]*shuffle.Outputs, executors), rng: rand.New(rand.NewPCG(seed, 0)), ran: map[string]int{}, gone: map[int]int{}, memory: 1 << 16, rounds: maxRounds - 1}
+	f := &frail{t: t, g: g, stores: make([]*shuffle.Outputs, executors), rng: rand.New(rand.NewPCG(seed, 0)), ran: map[string]int{}, gone: map[int]int{}, memory: 1 << 16, rounds: scheduler.MaxRounds - 1}
 	for i := range f.stores {
 		f.revive(i)
 	}
@@ -183,8 +184,8 @@ func TestOnlyWhatIsLostIsMadeAgain(t *testing.T) {
 	}
 	var lost int
 	for id, outputs := range s.shuffled {
-		for m, o := range outputs {
-			if o.Holders[0] == "e0" {
+		for m := range outputs {
+			if holders, _ := s.stages.Holders(id, m); holders[0] == "e0" {
 				lost++
 				f.ran[fmt.Sprint(id, "/", m)] = 0 // once more, not more
 			}

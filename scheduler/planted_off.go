@@ -24,3 +24,15 @@ func plantedHome(id plan.ExecutorID) plan.ExecutorID { return id }
 func plantedAvoid(avoids bool) bool                  { return avoids }
 func plantedSlow(slow bool) bool                     { return slow }
 func plantedOther(other bool) bool                   { return other }
+
+func plantedThere(there bool) bool                         { return there }
+func plantedMissing(_ *Stages, _ int, missing []int) []int { return missing }
+func plantedRound(round bool) bool                         { return round }
+func plantedGiveUp(often bool) bool                        { return often }
+func plantedGotOn(on bool) bool                            { return on }
+
+func plantedWeight(weight float64) float64        { return weight }
+func plantedPause(pause bool) bool                { return pause }
+func plantedCredit(d time.Duration) time.Duration { return d }
+func plantedTurn(d time.Duration) time.Duration   { return d }
+func plantedLinger(lingers bool) bool             { return lingers }

@@ -59,3 +59,51 @@ func plantedSlow(slow bool) bool {
 }
 
 func plantedOther(other bool) bool { return other || mutant.On(mutant.SpeculateOnSame) }
+
+func plantedThere(there bool) bool {
+	return (there || mutant.On(mutant.StageLossIgnored)) && !mutant.On(mutant.StageCopyIgnored)
+}
+
+func plantedMissing(s *Stages, id int, missing []int) []int {
+	switch {
+	case mutant.On(mutant.StageParentsSkipped):
+		return nil
+	case mutant.On(mutant.StageMadeWhole) && len(missing) > 0:
+		missing = nil
+		for m := range s.opened[id].outputs {
+			missing = append(missing, m)
+		}
+	}
+	return missing
+}
+
+func plantedRound(round bool) bool { return round && !mutant.On(mutant.StageRoundRemade) }
+
+func plantedGiveUp(often bool) bool { return often && !mutant.On(mutant.StageTriedForEver) }
+
+func plantedGotOn(on bool) bool { return on && !mutant.On(mutant.StageGaveUpEarly) }
+
+func plantedWeight(weight float64) float64 {
+	if mutant.On(mutant.SharesUnweighted) {
+		return 1
+	}
+	return weight
+}
+
+func plantedPause(pause bool) bool { return pause && !mutant.On(mutant.SharesNeverPaused) }
+
+func plantedCredit(d time.Duration) time.Duration {
+	if mutant.On(mutant.SharesOwedForEver) {
+		return time.Hour
+	}
+	return d
+}
+
+func plantedTurn(d time.Duration) time.Duration {
+	if mutant.On(mutant.SharesTurnEndless) {
+		return time.Hour
+	}
+	return d
+}
+
+func plantedLinger(lingers bool) bool { return lingers || mutant.On(mutant.SharesKeptForEver) }

@@ -114,7 +114,7 @@ func (s *Shares) Look(now plan.Time) (turns []Turn, again time.Duration) {
 		if k.runs > 0 || s.lingers(k) {
 			wanting++
 		}
-		if pause := k.runs > 0 && s.taken(queue[:i], k) >= s.slots; pause != k.paused {
+		if pause := plantedPause(k.runs > 0 && s.taken(queue[:i], k) >= s.slots); pause != k.paused {
 			k.paused = pause
 			turns = append(turns, Turn{k.job, pause})
 		}
@@ -128,7 +128,7 @@ func (s *Shares) Look(now plan.Time) (turns []Turn, again time.Duration) {
 // rank orders by slot time, with an advantage for the one that has its turn.
 func (s *Shares) rank(k *stake) float64 {
 	if k.runs > 0 && !k.paused {
-		return k.virtual - s.unit(turn)
+		return k.virtual - s.unit(plantedTurn(turn))
 	}
 	return k.virtual
 }
@@ -144,7 +144,9 @@ func (s *Shares) taken(before []*stake, k *stake) int {
 	return n
 }
 
-func (s *Shares) lingers(k *stake) bool { return k.runs == 0 && s.last-k.idle < k.linger }
+func (s *Shares) lingers(k *stake) bool {
+	return k.runs == 0 && plantedLinger(s.last-k.idle < k.linger)
+}
 
 // unit is a time on all slots, over the greatest weight of those that fold.
 func (s *Shares) unit(t time.Duration) float64 {
@@ -164,12 +166,12 @@ func (s *Shares) advance(now plan.Time) {
 	most := 0.0
 	for _, k := range s.jobs {
 		if k.runs > 0 && !k.paused {
-			k.virtual += dt * float64(k.need) / k.weight
+			k.virtual += dt * float64(k.need) / plantedWeight(k.weight)
 		}
 		most = max(most, k.virtual)
 	}
 	for _, k := range s.jobs {
-		k.virtual = max(k.virtual, most-s.unit(credit))
+		k.virtual = max(k.virtual, most-s.unit(plantedCredit(credit)))
 	}
 }
 

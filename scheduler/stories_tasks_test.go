@@ -28,11 +28,13 @@ func (s *story) calls() bool {
 		t.Lost(s.who())
 		s.gives(t.Offer(s.now))
 	case "ended":
-		useful, cmds := t.Ended(s.who(), TaskEnd{Partition: s.number(s.arg(1)), Data: []byte(s.arg(1)), Err: s.fault(), Rows: int64(s.int("rows", 0)), Busy: s.dur("busy")}, s.now)
+		useful, cmds := t.Ended(s.who(), TaskEnd{Partition: s.number(s.arg(1)), Data: []byte(s.arg(1)), Err: s.fault(),
+			Rows: int64(s.int("rows", 0)), Busy: s.dur("busy")}, s.now)
 		s.say("useful: %v", useful)
 		s.gives(cmds)
 	case "doing":
-		s.gives(t.Progress(s.who(), TaskProgress{Partition: s.number(s.arg(1)), Rows: int64(s.int("rows", 0)), Moved: int64(s.int("moved", 0)), Busy: s.dur("busy")}, s.now))
+		s.gives(t.Progress(s.who(), TaskProgress{Partition: s.number(s.arg(1)), Rows: int64(s.int("rows", 0)),
+			Moved: int64(s.int("moved", 0)), Busy: s.dur("busy")}, s.now))
 	case "tick":
 		s.gives(t.Tick(s.now))
 	default:
@@ -49,7 +51,8 @@ func (s *story) fault() error {
 }
 
 func (s *story) call() {
-	req := TaskRequest{Tasks: s.number(s.arg(0)), Prefer: plan.ExecutorID(s.text("prefer", "")), Holders: s.lists("holders"), Avoid: s.lists("avoid")}
+	req := TaskRequest{Tasks: s.number(s.arg(0)), Prefer: plan.ExecutorID(s.text("prefer", "")),
+		Holders: s.lists("holders"), Avoid: s.lists("avoid")}
 	for _, p := range s.lists("partitions") {
 		req.Partitions = append(req.Partitions, s.number(p[0]))
 	}

@@ -24,9 +24,13 @@ import (
 //	pass rows=N [limit=N] [cursor=N] [pieces=N] [bytes=N] [grace=D] [bandwidth=F]    leases of the splits, all alike
 //	step; folded E LEASE... [epoch=N]; result E LEASE... [epoch=N]; gone E; broken E SPLIT... ; bar E; heard E; got E SPLIT
 //	progress
-//	executors E=SLOTS...; call N [partitions=(..)] [splits] [prefer=E] [holders=(E/E,..)] [avoid=(E/E,..)] [failures=N] [timeout=D] [wait=D]
+//	executors E=SLOTS...; call N [partitions=(..)] [splits] [prefer=E] [holders=(E/E,..)] [avoid=(E/E,..)]
+//	    [failures=N] [timeout=D] [wait=D]
 //	enter E [slots=N]; leave E; doing E PARTITION [rows=N] [moved=N] [busy=D]; ended E PARTITION [rows=N] [busy=D] [fault=K]; tick
 //	slots N; open JOB [weight=N]; close JOB; began JOB [tasks=N]; over JOB; look
+//	plan NODE=(STAGE..)...; run NODE PART... [once]; make STAGE [once]; settle NODE; rerun LOOP; and what comes of what is said:
+//	opened tasks=N [copies=N]; called [lost=(PLACE/HOLDER[/all],..)] [rest=(PLACE,..)]; finished; kept holders=(E/E,..)
+//	copied holders=(E,..); looked; settled; replayed; round-lost; dropped STAGE; turn LOOP STAGE; anew LOOP; what STAGE
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
 		s := &story{}
@@ -36,7 +40,7 @@ func TestStories(t *testing.T) {
 			if d.HasArg("at") {
 				s.now = s.dur("at")
 			}
-			if !s.place() && !s.passes() && !s.calls() && !s.shared() {
+			if !s.place() && !s.passes() && !s.calls() && !s.shared() && !s.plans() {
 				d.Fatalf(t, "unknown command")
 			}
 			if d.Cmd == "show" || d.HasArg("show") {
@@ -55,6 +59,9 @@ type story struct {
 	tasks  *Tasks
 	ex     *Executors
 	shares *Shares
+	stages *Stages
+	reads  map[int][]int
+	making *StageRun
 	now    plan.Time
 	out    strings.Builder
 	epoch  map[plan.ExecutorID]plan.Epoch // of its latest run

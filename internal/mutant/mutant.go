@@ -163,6 +163,22 @@ const (
 	LifeRemoveUnwritten   // directories go before the journal has forgotten the jobs
 	LifeLastStepLost      // the last step of a job that ends is not written down
 
+	// The stages of a plan.
+	StageParentsSkipped // a call runs before the stages that it reads
+	StageLossIgnored    // what is lost is taken for there
+	StageCopyIgnored    // what another executor holds, too, is taken for lost
+	StageMadeWhole      // all of a stage is made again where a part is lost
+	StageTriedForEver   // what is lost again and again is made again without end
+	StageGaveUpEarly    // a call gives up although it gets on
+	StageRoundRemade    // map tasks of its own make a loop's round again
+
+	// Shares of an executor's slots.
+	SharesUnweighted  // weights are ignored
+	SharesNeverPaused // nobody is paused
+	SharesOwedForEver // who had nothing to do is owed all that others had
+	SharesTurnEndless // whoever has its turn keeps it
+	SharesKeptForEver // a slot is kept for who has nothing to do
+
 	bugs
 )
 

@@ -11,6 +11,8 @@ import (
 	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/sim"
 	"github.com/volley-engine/volley/internal/sim/life"
+	"github.com/volley-engine/volley/internal/sim/shares"
+	"github.com/volley-engine/volley/internal/sim/stages"
 )
 
 // proof is a planted bug and the oracle that it is for.
@@ -160,6 +162,20 @@ var proofs = []proof{
 	{mutant.LifeReadersIgnored, "removed while it is read", "life.kept"},
 	{mutant.LifeRemoveUnwritten, "removed before it is written down", "life.kept"},
 	{mutant.LifeLastStepLost, "last step lost", "life.committed"},
+
+	{mutant.StageParentsSkipped, "call before its stages", "stage.parents"},
+	{mutant.StageLossIgnored, "loss of an output ignored", "stage.there"},
+	{mutant.StageCopyIgnored, "copy of an output ignored", "stage.there"},
+	{mutant.StageMadeWhole, "whole stage made again", "stage.exactly"},
+	{mutant.StageTriedForEver, "lost and made again without end", "stage.bounded"},
+	{mutant.StageGaveUpEarly, "gave up and got on", "stage.early"},
+	{mutant.StageRoundRemade, "loop's round made by its own tasks", "stage.round"},
+
+	{mutant.SharesUnweighted, "weights ignored", "shares.weight"},
+	{mutant.SharesNeverPaused, "nobody paused", "shares.slots"},
+	{mutant.SharesOwedForEver, "owed for ever", "shares.wait"},
+	{mutant.SharesTurnEndless, "turn without end", "shares.wait"},
+	{mutant.SharesKeptForEver, "slot kept for ever", "shares.idle"},
 }
 
 // TestEveryPlantedBugIsFound plants each bug and looks for it with the oracle
@@ -192,10 +208,16 @@ func violations(seed uint64, oracle string) (vs []sim.Violation) {
 			vs = []sim.Violation{{Oracle: "panic", Text: fmt.Sprint(r)}}
 		}
 	}()
-	if strings.HasPrefix(oracle, "life.") {
-		return life.Simulate(seed, sim.Options{Until: oracle}).Violations
+	simulate := sim.Simulate
+	switch world, _, _ := strings.Cut(oracle, "."); world {
+	case "life":
+		simulate = life.Simulate
+	case "stage":
+		simulate = stages.Simulate
+	case "shares":
+		simulate = shares.Simulate
 	}
-	return sim.Simulate(seed, sim.Options{Until: oracle}).Violations
+	return simulate(seed, sim.Options{Until: oracle}).Violations
 }
 
 func TestEveryBugHasAProof(t *testing.T) {

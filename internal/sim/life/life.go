@@ -65,16 +65,6 @@ var base = time.Unix(1_700_000_000, 0)
 // calmBound is how long jobs may take to end once there are no more faults.
 const calmBound = 3 * time.Minute
 
-// Both runs a seed's control plane and its driver's life, and adds up what they found.
-func Both(seed uint64, opt sim.Options) *sim.Result {
-	r, life := sim.Simulate(seed, opt), Simulate(seed, opt)
-	for k, n := range life.Faults {
-		r.Faults[k] += n
-	}
-	r.Violations = append(r.Violations, life.Violations...)
-	return r
-}
-
 // Simulate runs a driver's life under a seed.
 func Simulate(seed uint64, opt sim.Options) *sim.Result {
 	s := &world{w: &sim.World{}, rng: rand.New(rand.NewPCG(seed, 0x6c696665)), opt: opt, dirs: map[string]bool{}, jobs: map[string]*work{},

@@ -16,6 +16,8 @@ import (
 	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/sim"
 	"github.com/volley-engine/volley/internal/sim/life"
+	"github.com/volley-engine/volley/internal/sim/shares"
+	"github.com/volley-engine/volley/internal/sim/stages"
 )
 
 func main() {
@@ -62,7 +64,7 @@ func simulated(from uint64, seeds int, options sim.Options) <-chan *sim.Result {
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < uint64(seeds); i = next.Add(1) - 1 {
-				results <- life.Both(from+i, options)
+				results <- everything(from+i, options)
 			}
 		})
 	}
@@ -71,6 +73,19 @@ func simulated(from uint64, seeds int, options sim.Options) <-chan *sim.Result {
 		close(results)
 	}()
 	return results
+}
+
+// everything runs a seed's control plane, its driver's life, its session's stages and its
+// executor's slots, and adds up what they found.
+func everything(seed uint64, opt sim.Options) *sim.Result {
+	r := sim.Simulate(seed, opt)
+	for _, other := range []*sim.Result{life.Simulate(seed, opt), stages.Simulate(seed, opt), shares.Simulate(seed, opt)} {
+		for k, n := range other.Faults {
+			r.Faults[k] += n
+		}
+		r.Violations = append(r.Violations, other.Violations...)
+	}
+	return r
 }
 
 // tally is what seeds have come to so far.
