@@ -40,28 +40,37 @@ type EngineFlags struct {
 
 // Register declares the flags with their defaults.
 func (f *EngineFlags) Register(fs *pflag.FlagSet) {
-	fs.IntVar(&f.executors, "executors", 0, fmt.Sprintf("executors (default: cores, %d here, or what --pace is for)", runtime.GOMAXPROCS(0)))
+	fs.IntVar(&f.executors, "executors", 0, fmt.Sprintf("executors (default: cores, %d here, or what --pace is for)",
+		runtime.GOMAXPROCS(0)))
 	fs.IntVar(&f.slots, "slots", 0, "slots an executor (default: 1, or what --pace is for)")
 	fs.StringVar(&f.memory, "memory", "", "soft limit of this process's memory, as 4GiB (default: none)")
 	fs.StringVar(&f.dataDir, "data-dir", "", "where packs are kept (default: "+DefaultDataDir()+")")
 	fs.StringVar(&f.disk, "disk", "", "most bytes of packs kept, as 20GiB (default: four fifths of the free space)")
-	fs.StringVar(&f.sync, "sync", "bsp", "synchronization: bsp, steal (every row, by executors that are free), absp (Algorithm 1 of A-BSP), deadline (cut at a learned time) or adaptive (absp at a ratio that follows the gradient's noise)")
-	fs.Float64Var(&f.ratio, "sync-ratio", 0.5, "R_s: share of rows at which absp and deadline cut a step, in (0, 1]; the first of adaptive")
+	fs.StringVar(&f.sync, "sync", "bsp", "synchronization: bsp, steal (every row, by executors that are free), absp "+
+		"(Algorithm 1 of A-BSP), deadline (cut at a learned time) or adaptive (absp at a ratio that follows the "+
+		"gradient's noise)")
+	fs.Float64Var(&f.ratio, "sync-ratio", 0.5,
+		"R_s: share of rows at which absp and deadline cut a step, in (0, 1]; the first of adaptive")
 	fs.Float64Var(&f.minRatio, "min-ratio", 0.3, "least ratio that adaptive goes down to, in (0, 1]")
 	fs.Float64Var(&f.minShare, "min-share", 0.05, "share of a split below which it is not cut")
-	fs.Float64Var(&f.maxMissing, "max-missing", 0.2, "share of rows that a step may go on without; at least the largest share that one executor holds")
-	fs.DurationVar(&f.reportInterval, "report-interval", 0, "how often executors report (default: a twentieth of a step, 2ms to 1s)")
+	fs.Float64Var(&f.maxMissing, "max-missing", 0.2,
+		"share of rows that a step may go on without; at least the largest share that one executor holds")
+	fs.DurationVar(&f.reportInterval, "report-interval", 0,
+		"how often executors report (default: a twentieth of a step, 2ms to 1s)")
 	fs.StringVar(&f.cursor, "cursor", "on", "start a split where the last step left it (on) or at its first row (off)")
 	fs.StringVar(&f.exchange, "exchange", "rate", "move splits between executors: rate, paper, paper-literal or off")
 	fs.Int64Var(&f.exchangeThreshold, "exchange-threshold", 5, "P_t: difference of process times at which splits swap")
 	fs.IntVar(&f.exchangeInterval, "exchange-interval", 1, "steps between two plans of the exchange")
-	fs.StringVar(&f.weighting, "weighting", "split", "weight of partial results: each split's mean by its size (split), or by rows (rows)")
+	fs.StringVar(&f.weighting, "weighting", "split",
+		"weight of partial results: each split's mean by its size (split), or by rows (rows)")
 	fs.Float64Var(&f.batchFraction, "batch-fraction", 1, "share of each split that a step folds, in (0, 1]")
 	fs.StringVar(&f.pace, "pace", "", "emulated speeds: "+pace.Laws+" (default: the machine's own)")
 	fs.Float64Var(&f.paceRate, "pace-rate", 10000, "rows per second of speed 1 on a slot")
-	fs.StringVar(&f.clock, "clock", "real", "real, or virtual: real numerics and control in computed time (needs --pace)")
+	fs.StringVar(&f.clock, "clock", "real", "real, or virtual: real numerics and control in computed time (needs "+
+		"--pace)")
 	fs.DurationVar(&f.maxWait, "max-wait", 10*time.Minute, "most time to wait for executors, splits and recovery")
-	fs.DurationVar(&f.taskTimeout, "task-timeout", 10*time.Minute, "after how long without a row or a byte that moves a task of an action is given up, and tried elsewhere")
+	fs.DurationVar(&f.taskTimeout, "task-timeout", 10*time.Minute,
+		"after how long without a row or a byte that moves a task of an action is given up, and tried elsewhere")
 	fs.StringVar(&f.eventLog, "event-log", "", "file for the event log (volley verify, volley replay)")
 	fs.StringVar(&f.logLevel, "log-level", "warn", "trace, debug, info, warn or error, to stderr")
 }
@@ -104,13 +113,17 @@ func FirstError(errs ...error) error {
 func (f *EngineFlags) validate() error {
 	err := FirstError(
 		Within("executors", float64(f.executors), 0, 10000, false), Within("slots", float64(f.slots), 0, 1000, false),
-		Within("sync-ratio", f.ratio, 0, 1, true), Within("min-ratio", f.minRatio, 0, 1, true), Within("min-share", f.minShare, 0, 1, false),
+		Within("sync-ratio", f.ratio, 0, 1, true), Within("min-ratio", f.minRatio, 0, 1, true),
+		Within("min-share", f.minShare, 0, 1, false),
 		Within("max-missing", f.maxMissing, 0, 1, false), Within("batch-fraction", f.batchFraction, 0, 1, true),
 		Within("pace-rate", f.paceRate, 0, math.MaxFloat64, true),
-		Within("exchange-threshold", float64(f.exchangeThreshold), 0, 1e9, true), Within("exchange-interval", float64(f.exchangeInterval), 0, 1e9, true),
-		Within("report-interval", float64(f.reportInterval), 0, math.MaxInt64, false), Within("max-wait", float64(f.maxWait), 0, math.MaxInt64, true),
+		Within("exchange-threshold", float64(f.exchangeThreshold), 0, 1e9, true),
+		Within("exchange-interval", float64(f.exchangeInterval), 0, 1e9, true),
+		Within("report-interval", float64(f.reportInterval), 0, math.MaxInt64, false),
+		Within("max-wait", float64(f.maxWait), 0, math.MaxInt64, true),
 		Within("task-timeout", float64(f.taskTimeout), 0, math.MaxInt64, true),
-		OneOf("cursor", f.cursor, "on", "off"), OneOf("weighting", f.weighting, "split", "rows"), OneOf("clock", f.clock, "real", "virtual"),
+		OneOf("cursor", f.cursor, "on", "off"), OneOf("weighting", f.weighting, "split", "rows"),
+		OneOf("clock", f.clock, "real", "virtual"),
 	)
 	switch {
 	case err != nil:
@@ -156,8 +169,10 @@ func (f *EngineFlags) Config() (Config, error) {
 		return cfg, usage("exchange", "%v", err)
 	}
 	cfg.Job = driver.JobConfig{
-		Sync:         abss.Config{Policy: policy, Ratio: f.ratio, MinRatio: f.minRatio, MinShare: orNone(f.minShare), MaxMissing: orNone(f.maxMissing), StepTimeout: f.maxWait},
-		Exchange:     prioritizer.ExchangeConfig{Mode: mode, Threshold: f.exchangeThreshold, Interval: f.exchangeInterval},
+		Sync: abss.Config{Policy: policy, Ratio: f.ratio, MinRatio: f.minRatio, MinShare: orNone(f.minShare),
+			MaxMissing: orNone(f.maxMissing), StepTimeout: f.maxWait},
+		Exchange: prioritizer.ExchangeConfig{Mode: mode, Threshold: f.exchangeThreshold,
+			Interval: f.exchangeInterval},
 		FixedCursors: f.cursor == "off", ByRows: f.weighting == "rows", BatchFraction: f.batchFraction,
 		ReportInterval: f.reportInterval, MaxWait: f.maxWait, TaskTimeout: f.taskTimeout,
 	}

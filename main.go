@@ -31,7 +31,8 @@ const (
 // Main runs a program embedded and exits: the engine's flags come first, the
 // program's, which are the fields of its args struct, after "--". A field
 // Input is the flag --input; tags `usage` and `default` describe it.
-func Main[A, P any](name string, build func(*rdd.Graph, A) P, run func(ctx context.Context, s *rdd.Session, a A, p P) error) {
+func Main[A, P any](name string, build func(*rdd.Graph, A) P,
+	run func(ctx context.Context, s *rdd.Session, a A, p P) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := mainWith(ctx, name, os.Args[1:], build, run)
 	code := ExitCode(ctx, err)
@@ -75,7 +76,8 @@ func mainWith[A, P any](ctx context.Context, name string, argv []string, build f
 	}
 	own.Usage, theirs.Usage = help, help
 	mine, rest := cutArgs(argv)
-	for _, parse := range []func() error{func() error { return own.Parse(mine) }, func() error { return theirs.Parse(rest) }} {
+	for _, parse := range []func() error{func() error { return own.Parse(mine) },
+		func() error { return theirs.Parse(rest) }} {
 		if err := parse(); err != nil {
 			if errors.Is(err, pflag.ErrHelp) {
 				return err
@@ -155,7 +157,8 @@ func registerArgs(fs *pflag.FlagSet, args any) error {
 		case *[]string:
 			fs.StringSliceVar(p, name, nil, usage)
 		default:
-			return fault.Newf(fault.UserCode, "read", "the program's arguments", "field %s is %v, which no flag can be", field.Name, field.Type)
+			return fault.Newf(fault.UserCode, "read", "the program's arguments", "field %s is %v, which no flag can be",
+				field.Name, field.Type)
 		}
 		if def != "" {
 			if err := fs.Set(name, def); err != nil {

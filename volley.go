@@ -32,7 +32,8 @@ func DefaultDataDir() string { return host.DefaultDataDir() }
 // depend on args only. run gets a session whose steps the cluster runs; what
 // it returns as stoppedBy goes to the event log.
 func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
-	build func(*rdd.Graph, A) P, run func(ctx context.Context, s *rdd.Session, args A, p P) (stoppedBy string, err error)) (*Outcome, error) {
+	build func(*rdd.Graph, A) P, run func(ctx context.Context, s *rdd.Session, args A, p P) (stoppedBy string,
+		err error)) (*Outcome, error) {
 	g, p, err := buildPlan(args, build)
 	if err != nil {
 		return nil, err
@@ -45,7 +46,8 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 		g, _, err := buildPlan(args, build)
 		return g, err
 	}
-	return host.Run(ctx, cfg, wire.ThisProcess(), host.Program{Name: name, Version: Version, Args: raw, Graph: g, Again: again},
+	return host.Run(ctx, cfg, wire.ThisProcess(),
+		host.Program{Name: name, Version: Version, Args: raw, Graph: g, Again: again},
 		func(ctx context.Context, s *rdd.Session) (string, error) { return run(ctx, s, args, p) })
 }
 

@@ -25,7 +25,8 @@ func TestBadUseIsRefusedBeforeDataIsRead(t *testing.T) {
 		{[]string{"run", "logistic", "--data", "x", "--sync", "maybe"}, 2, "--sync"},
 		{[]string{"run", "logistic", "--data", "x", "--clock", "virtual"}, 2, "--clock"},
 		{[]string{"run", "logistic", "--data", "x", "--pace", "static:1,2,3", "--executors", "2"}, 2, "--pace"},
-		{[]string{"run", "logistic", "--data", "x", "--batch-fraction", "0.5", "--sync", "absp"}, 2, "--batch-fraction"},
+		{[]string{"run", "logistic", "--data", "x", "--batch-fraction", "0.5", "--sync", "absp"}, 2,
+			"--batch-fraction"},
 		{[]string{"run", "logistic", "--data", "x", "--memory", "lots"}, 2, "--memory"},
 		{[]string{"run", "logistic", "--data", "/no/such/file"}, 1, "/no/such/file"},
 		{[]string{"evaluate", "/no/model", "--data", "x"}, 1, "/no/model"},
@@ -77,7 +78,8 @@ func TestNoPermission(t *testing.T) {
 	if err := os.WriteFile(path, []byte("1 1:1\n0 1:2\n"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := volley(t, "run", "logistic", "--data", path); code != 1 || !strings.Contains(errs, "permission denied") {
+	if _, errs, code := volley(t, "run", "logistic", "--data", path); code != 1 ||
+		!strings.Contains(errs, "permission denied") {
 		t.Errorf("exit %d, %q", code, errs)
 	}
 }
@@ -86,7 +88,8 @@ func TestNoPermission(t *testing.T) {
 func start(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "run.log")
-	cmd := exec.Command(binary, append([]string{"run", "logistic", "--data", generated(t), "--tol", "0", "--max-iterations", "1000000",
+	cmd := exec.Command(binary, append([]string{"run", "logistic", "--data", generated(t), "--tol", "0",
+		"--max-iterations", "1000000",
 		"--pace", "static:1,1", "--pace-rate", "20000", "--event-log", log}, args...)...)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
@@ -173,14 +176,16 @@ func TestMoreSplitsThanRowsAndThanAnyoneNeeds(t *testing.T) {
 
 func TestResumeRefusesWhatIsNotItsOwn(t *testing.T) {
 	data, ck := generated(t), filepath.Join(t.TempDir(), "ck")
-	flags := []string{"--data", data, "--checkpoint-dir", ck, "--checkpoint-every", "2", "--max-iterations", "4", "--tol", "0"}
+	flags := []string{"--data", data, "--checkpoint-dir", ck, "--checkpoint-every", "2", "--max-iterations", "4",
+		"--tol", "0"}
 	run(t, append(flags, "--reg", "0.1")...)
 	for name, more := range map[string][]string{
 		"another penalty":  {"--reg", "0.2", "--resume"},
 		"other data":       {"--reg", "0.1", "--resume", "--data", generated(t)},
 		"without --resume": {"--reg", "0.1"},
 	} {
-		if _, errs, code := volley(t, append(append([]string{"run", "logistic"}, flags...), more...)...); code == 0 || !strings.Contains(errs, ck) {
+		if _, errs, code := volley(t, append(append([]string{"run", "logistic"}, flags...), more...)...); code == 0 ||
+			!strings.Contains(errs, ck) {
 			t.Errorf("%s: exit %d, %q", name, code, errs)
 		}
 	}

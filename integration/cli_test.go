@@ -37,7 +37,8 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 		return 1
 	}
-	if out, err := exec.Command("go", "env", "GOCACHE").Output(); err == nil { // what was built before need not be built again
+	// what was built before need not be built again
+	if out, err := exec.Command("go", "env", "GOCACHE").Output(); err == nil {
 		os.Setenv("GOCACHE", strings.TrimSpace(string(out)))
 	}
 	os.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
@@ -95,7 +96,8 @@ func run(t *testing.T, args ...string) result {
 func generated(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "train.libsvm")
-	if _, errs, code := volley(t, "generate", "logistic", "--rows", "6000", "--features", "10", "--eps", "0.3", "--out", path); code != 0 {
+	if _, errs, code := volley(t, "generate", "logistic", "--rows", "6000", "--features", "10", "--eps", "0.3", "--out",
+		path); code != 0 {
 		t.Fatal(errs)
 	}
 	return path
@@ -135,7 +137,8 @@ func TestOneModelToTheByte(t *testing.T) {
 		{"--clock", "virtual", "--pace", "static:4,1,1", "--sync", "absp", "--sync-ratio", "1"},
 	} {
 		dir := filepath.Join(t.TempDir(), "model")
-		run(t, append([]string{"--data", data, "--reg", "1e-3", "--max-iterations", "25", "--tol", "0", "--out", dir}, flags...)...)
+		run(t, append([]string{"--data", data, "--reg", "1e-3", "--max-iterations", "25", "--tol", "0", "--out", dir},
+			flags...)...)
 		if got := modelBytes(t, dir); i == 0 {
 			first = got
 		} else if got != first {
@@ -151,7 +154,8 @@ func TestEveryKernelPathGivesTheSameModel(t *testing.T) {
 	for _, c := range []struct {
 		debug string
 		here  bool
-	}{{"", true}, {"cpu.avx512=off,cpu.avx512f=off", cpu.X86.HasAVX512F}, {"cpu.avx2=off,cpu.fma=off", cpu.X86.HasAVX2}} {
+	}{{"", true}, {"cpu.avx512=off,cpu.avx512f=off", cpu.X86.HasAVX512F},
+		{"cpu.avx2=off,cpu.fma=off", cpu.X86.HasAVX2}} {
 		t.Run(c.debug, func(t *testing.T) {
 			if !c.here {
 				t.Skip("this CPU does not have what would be turned off")
@@ -190,7 +194,8 @@ func TestVerifyAndReplayEveryPolicy(t *testing.T) {
 		"real, uneven": {"--sync", "absp", "--pace", "static:2,1", "--pace-rate", "200000"},
 	} {
 		log := filepath.Join(t.TempDir(), "run.log")
-		run(t, append([]string{"--data", data, "--max-iterations", "30", "--tol", "0", "--event-log", log}, flags...)...)
+		run(t, append([]string{"--data", data, "--max-iterations", "30", "--tol", "0", "--event-log", log},
+			flags...)...)
 		if out, errs, code := volley(t, "verify", log); code != 0 || !strings.Contains(out, "facts checked") {
 			t.Errorf("%s: verify: %s%s", name, out, errs)
 		}
@@ -203,7 +208,8 @@ func TestVerifyAndReplayEveryPolicy(t *testing.T) {
 // TestTamperedLogsAreRefused changes a log in eight ways.
 func TestTamperedLogsAreRefused(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "run.log")
-	run(t, "--data", generated(t), "--max-iterations", "12", "--tol", "0", "--sync", "absp", "--exchange", "off", "--clock", "virtual",
+	run(t, "--data", generated(t), "--max-iterations", "12", "--tol", "0", "--sync", "absp", "--exchange", "off",
+		"--clock", "virtual",
 		"--pace", "static:3,1,1", "--splits", "6", "--event-log", log)
 	raw, err := os.ReadFile(log)
 	if err != nil {
@@ -217,12 +223,14 @@ func TestTamperedLogsAreRefused(t *testing.T) {
 		"a folded count": {func(l []map[string]any) { add(l[5], "folded", 1, -1) }, "invariant 10.1"},
 		"a cursor":       {func(l []map[string]any) { add(l[6], "cursor", 1, 3) }, "invariant 10.2"},
 		"an attempt":     {func(l []map[string]any) { add(l[6], "attempt", 0, -1) }, "invariant 10.4"},
-		"a wait":         {func(l []map[string]any) { l[5]["waits"].([]any)[0].(map[string]any)["took_ns"] = 1e18 }, "invariant 10.9"},
-		"a bound":        {func(l []map[string]any) { l[5]["waits"].([]any)[0].(map[string]any)["bound_ns"] = 0 }, "invariant 10.9"},
-		"a share":        {func(l []map[string]any) { l[5]["share"] = 0.99 }, "derived figures"},
-		"a step number":  {func(l []map[string]any) { l[5]["step"] = 40 }, "wholeness"},
-		"coverage":       {func(l []map[string]any) { cutShort(l[5]) }, "coverage"},
-		"one digest":     {func(l []map[string]any) { l[5]["params"] = strings.Repeat("0", 64) }, "wholeness"},
+		"a wait": {func(l []map[string]any) { l[5]["waits"].([]any)[0].(map[string]any)["took_ns"] = 1e18 },
+			"invariant 10.9"},
+		"a bound": {func(l []map[string]any) { l[5]["waits"].([]any)[0].(map[string]any)["bound_ns"] = 0 },
+			"invariant 10.9"},
+		"a share":       {func(l []map[string]any) { l[5]["share"] = 0.99 }, "derived figures"},
+		"a step number": {func(l []map[string]any) { l[5]["step"] = 40 }, "wholeness"},
+		"coverage":      {func(l []map[string]any) { cutShort(l[5]) }, "coverage"},
+		"one digest":    {func(l []map[string]any) { l[5]["params"] = strings.Repeat("0", 64) }, "wholeness"},
 	} {
 		lines := parse(t, raw)
 		c.change(lines)
@@ -233,7 +241,8 @@ func TestTamperedLogsAreRefused(t *testing.T) {
 			t.Errorf("%s: exit %d, %q, want it to name %q\n%s%s", name, code, first(out), c.want, out, errs)
 		}
 	}
-	for name, text := range map[string]string{"cut short": string(raw[:len(raw)-30]), "no footer": string(raw[:bytes.LastIndexByte(raw[:len(raw)-1], '\n')+1])} {
+	for name, text := range map[string]string{"cut short": string(raw[:len(raw)-30]),
+		"no footer": string(raw[:bytes.LastIndexByte(raw[:len(raw)-1], '\n')+1])} {
 		path := filepath.Join(t.TempDir(), "cut.log")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -297,7 +306,8 @@ func TestPredictAndEvaluateAgree(t *testing.T) {
 		t.Fatal(errs)
 	}
 	var m map[string]float64
-	if err := json.Unmarshal([]byte(text), &m); err != nil || m["accuracy"] != r.Metrics["accuracy"] || m["auc"] != r.Metrics["auc"] {
+	if err := json.Unmarshal([]byte(text), &m); err != nil || m["accuracy"] != r.Metrics["accuracy"] ||
+		m["auc"] != r.Metrics["auc"] {
 		t.Errorf("%v, %v", m, r.Metrics)
 	}
 	if _, errs, code := volley(t, "predict", dir, "--data", data, "--out", out); code != 0 {
@@ -311,7 +321,8 @@ func TestPredictAndEvaluateAgree(t *testing.T) {
 
 func TestVirtualTimeIsExactAndRepeatable(t *testing.T) {
 	data := generated(t)
-	args := []string{"run", "logistic", "--json", "--data", data, "--clock", "virtual", "--pace", "multi-tenant:5", "--splits", "72",
+	args := []string{"run", "logistic", "--json", "--data", data, "--clock", "virtual", "--pace", "multi-tenant:5",
+		"--splits", "72",
 		"--sync", "absp", "--max-iterations", "20"}
 	a, _, _ := volley(t, args...)
 	b, _, _ := volley(t, args...)
@@ -329,7 +340,8 @@ func TestACheckpointedRunEndsLikeAnUndisturbedOne(t *testing.T) {
 	ck := filepath.Join(dir, "ck")
 	run(t, append(flags, "--max-iterations", "20", "--checkpoint-every", "5", "--checkpoint-dir", ck)...)
 	removeNewest(t, ck)
-	run(t, append(flags, "--max-iterations", "20", "--checkpoint-every", "5", "--checkpoint-dir", ck, "--resume", "--out", half)...)
+	run(t, append(flags, "--max-iterations", "20", "--checkpoint-every", "5", "--checkpoint-dir", ck, "--resume",
+		"--out", half)...)
 	if modelBytes(t, whole) != modelBytes(t, half) {
 		t.Error("the resumed run has another model")
 	}
@@ -358,7 +370,8 @@ func TestSharesUnderStaticPace(t *testing.T) {
 // steps in its event log: passes before and between them are left out.
 func TestTrainSecondsAreTheStepsOwn(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "run.log")
-	r := run(t, "--data", generated(t), "--max-iterations", "9", "--clock", "virtual", "--pace", "one-straggler", "--sync", "absp",
+	r := run(t, "--data", generated(t), "--max-iterations", "9", "--clock", "virtual", "--pace", "one-straggler",
+		"--sync", "absp",
 		"--exchange", "off", "--splits", "12", "--event-log", log)
 	raw, err := os.ReadFile(log)
 	if err != nil {
@@ -413,7 +426,8 @@ func TestColumnsAreMatchedByName(t *testing.T) {
 	if got != want || !strings.Contains(want, "yes,") {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if _, errs, code := volley(t, "evaluate", model, "--data", write("other.csv", "foo,bar,churned\n1,2,yes\n3,4,no\n")); code != 1 || !strings.Contains(errs, "foo") {
+	if _, errs, code := volley(t, "evaluate", model, "--data",
+		write("other.csv", "foo,bar,churned\n1,2,yes\n3,4,no\n")); code != 1 || !strings.Contains(errs, "foo") {
 		t.Errorf("exit %d, %q", code, errs)
 	}
 }

@@ -78,7 +78,8 @@ func processesOf(dir string) []string {
 	for _, p := range pids {
 		args, _ := os.ReadFile(filepath.Join(p, "cmdline"))
 		env, _ := os.ReadFile(filepath.Join(p, "environ"))
-		if filepath.Base(p) != strconv.Itoa(os.Getpid()) && (bytes.Contains(args, []byte(dir)) || bytes.Contains(env, []byte("VOLLEY_DATA_DIR="+dir))) {
+		if filepath.Base(p) != strconv.Itoa(os.Getpid()) &&
+			(bytes.Contains(args, []byte(dir)) || bytes.Contains(env, []byte("VOLLEY_DATA_DIR="+dir))) {
 			out = append(out, filepath.Base(p)+": "+strings.ReplaceAll(string(args), "\x00", " "))
 		}
 	}
@@ -187,7 +188,8 @@ func TestACluster(t *testing.T) {
 	c := newCluster(t, "e1", "e2", "e3", "e4")
 	want := undisturbed(t, jobFlags(data)...)
 	out, log := filepath.Join(c.Dir, "model"), filepath.Join(c.Dir, "log")
-	stdout, errs, code := volley(t, append([]string{"submit", "logistic", "--driver", c.Addr, "--out", out, "--event-log", log, "--json"}, jobFlags(data)...)...)
+	stdout, errs, code := volley(t, append([]string{"submit", "logistic", "--driver", c.Addr, "--out", out,
+		"--event-log", log, "--json"}, jobFlags(data)...)...)
 	if code != 0 {
 		t.Fatalf("submit: exit %d: %s", code, errs)
 	}
@@ -206,7 +208,8 @@ func TestACluster(t *testing.T) {
 			t.Errorf("%v: exit %d %s", args, code, errs)
 		}
 	}
-	if _, errs, code := volley(t, "job", "job-999999", "--driver", c.Addr); code == 0 || !strings.Contains(errs, "job-999999") {
+	if _, errs, code := volley(t, "job", "job-999999", "--driver", c.Addr); code == 0 ||
+		!strings.Contains(errs, "job-999999") {
 		t.Errorf("a job that is not there: exit %d: %s", code, errs)
 	}
 }

@@ -66,7 +66,8 @@ func TestASortOfMoreThanFitsIntoMemory(t *testing.T) {
 	if err := os.WriteFile(in, text.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(built(t, "..", "./integration/bench/dataflow"), "--memory", fmt.Sprint(8*budget), "--executors", "2", "--data-dir", filepath.Join(dir, "data"),
+	cmd := exec.Command(built(t, "..", "./integration/bench/dataflow"), "--memory", fmt.Sprint(8*budget), "--executors",
+		"2", "--data-dir", filepath.Join(dir, "data"),
 		"--", "--job", "sort", "--data", dir, "--output", out)
 	said, err := cmd.CombinedOutput()
 	if err != nil {
@@ -75,7 +76,8 @@ func TestASortOfMoreThanFitsIntoMemory(t *testing.T) {
 	var result struct {
 		Peak int64 `json:"peak_bytes"`
 	}
-	if err := json.Unmarshal(bytes.TrimPrefix(bytes.TrimSpace(said), []byte("RESULT ")), &result); err != nil || result.Peak < 1<<20 || result.Peak > most {
+	if err := json.Unmarshal(bytes.TrimPrefix(bytes.TrimSpace(said), []byte("RESULT ")), &result); err != nil ||
+		result.Peak < 1<<20 || result.Peak > most {
 		t.Errorf("it took %d MiB, may take %d: %v", result.Peak>>20, most>>20, err)
 	}
 	sort := exec.Command("sort", in)
@@ -100,7 +102,8 @@ func TestASaveThatIsKilledIsNotComplete(t *testing.T) {
 	complete, killed := 0, 0
 	r := rand.New(rand.NewPCG(3, 4))
 	save := func(ctx context.Context, out string) *exec.Cmd {
-		return exec.CommandContext(ctx, program, "--data-dir", filepath.Join(dir, "data"), "--", "--input", filepath.Join(dir, "offset.txt"), "--output", out)
+		return exec.CommandContext(ctx, program, "--data-dir", filepath.Join(dir, "data"), "--", "--input",
+			filepath.Join(dir, "offset.txt"), "--output", out)
 	}
 	began := time.Now()
 	if said, err := save(context.Background(), filepath.Join(dir, "out")).CombinedOutput(); err != nil {
@@ -154,17 +157,27 @@ func dataLessons(t *testing.T) []lesson {
 		t.Fatal(err)
 	}
 	return []lesson{
-		{"01-wordcount", []string{"--input", data("shakespeare/tinyshakespeare.txt.gz")}, true, []string{"different words"}, false},
+		{"01-wordcount", []string{"--input", data("shakespeare/tinyshakespeare.txt.gz")}, true,
+			[]string{"different words"}, false},
 		{"02-logs", []string{"--input", data("gharchive/2015-01-01-0.masked.json.gz")}, true,
-			[]string{"kinds     4280  PushEvent", "kinds      815  CreateEvent", "kinds      650  IssueCommentEvent", "kinds      642  WatchEvent", "of 4280 pushes", "0 lines could not be read"}, false},
-		{"03-joins", []string{"--flights", data("nycflights13/flights_sample100k.parquet"), "--airlines", data("nycflights13/airlines.csv"), "--weather", data("nycflights13/weather.csv.gz")}, false,
-			[]string{"19.69 minutes late of  15271 flights: ExpressJet Airlines Inc.", "12.43 minutes late of  17348 flights: United Air Lines Inc.", "minutes late of   6006 flights: windy"}, true},
-		{"04-pagerank", []string{"--input", data("wiki-Vote/Wiki-Vote.txt.gz"), "--rounds", "200", "--tolerance", "1e-12"}, false,
+			[]string{"kinds     4280  PushEvent", "kinds      815  CreateEvent", "kinds      650  IssueCommentEvent",
+				"kinds      642  WatchEvent", "of 4280 pushes", "0 lines could not be read"}, false},
+		{"03-joins", []string{"--flights", data("nycflights13/flights_sample100k.parquet"), "--airlines",
+			data("nycflights13/airlines.csv"), "--weather", data("nycflights13/weather.csv.gz")}, false,
+			[]string{"19.69 minutes late of  15271 flights: ExpressJet Airlines Inc.",
+				"12.43 minutes late of  17348 flights: United Air Lines Inc.", "minutes late of   6006 flights: windy"},
+			true},
+		{"04-pagerank", []string{"--input", data("wiki-Vote/Wiki-Vote.txt.gz"), "--rounds", "200", "--tolerance",
+			"1e-12"}, false,
 			[]string{"4037  0.00460717", "15  0.00367986", "6634  0.00358685", "ranks sum to 1.000000000"}, true},
-		{"04-pagerank", []string{"--input", data("web-Stanford/web-Stanford.relabelled.txt.gz"), "--rounds", "200", "--tolerance", "1e-9"}, false,
-			[]string{"281  0.01130285", "67  0.00926783", "1352  0.00829727", "4898  0.003023117", "3367  0.003001279", "341  0.00257173", "443  0.00243079"}, true},
-		{"05-components", []string{"--input", data("ca-GrQc/CA-GrQc.txt")}, false, []string{"355 components", "4158 nodes with node"}, true},
-		{"06-kmeans", []string{"--input", data("sipu/s1.data.gz"), "--k", "15", "--steps", "8"}, false, []string{"step 8: share 1.00"}, true},
+		{"04-pagerank", []string{"--input", data("web-Stanford/web-Stanford.relabelled.txt.gz"), "--rounds", "200",
+			"--tolerance", "1e-9"}, false,
+			[]string{"281  0.01130285", "67  0.00926783", "1352  0.00829727", "4898  0.003023117", "3367  0.003001279",
+				"341  0.00257173", "443  0.00243079"}, true},
+		{"05-components", []string{"--input", data("ca-GrQc/CA-GrQc.txt")}, false,
+			[]string{"355 components", "4158 nodes with node"}, true},
+		{"06-kmeans", []string{"--input", data("sipu/s1.data.gz"), "--k", "15", "--steps", "8"}, false,
+			[]string{"step 8: share 1.00"}, true},
 		{"07-etl", []string{"--input", data("nycflights13/weather.csv.gz")}, true, []string{"26114 rows"}, false},
 		{"08-mean", []string{"--input", numbers}, false, []string{"mean so far 1999.5"}, true},
 	}
@@ -200,7 +213,8 @@ func TestLessonsOnTheirData(t *testing.T) {
 					}
 					out = string(raw)
 				} else {
-					printed, errs, code := volley(t, append([]string{"submit", "--driver", c.Addr, "--binary", program}, args...)...)
+					printed, errs, code := volley(t, append([]string{"submit", "--driver", c.Addr, "--binary", program},
+						args...)...)
 					if code != 0 {
 						t.Fatalf("exit %d: %s", code, errs)
 					}

@@ -74,11 +74,13 @@ func endings(t *testing.T) (c *cluster, submit func(mode string) (out string, j 
 	c = newCluster(t, "e1")
 	return c, func(mode string) (string, job) {
 		t.Helper()
-		id, errs, code := volley(t, "submit", ".", "--driver", c.Addr, "--detach", "--", "--output", mode, "--mode", mode)
+		id, errs, code := volley(t, "submit", ".", "--driver", c.Addr, "--detach", "--", "--output", mode, "--mode",
+			mode)
 		if code != 0 {
 			t.Fatal(errs)
 		}
-		j := c.await(strings.TrimSpace(id), "the failure", func(j job) bool { return j.State == "done" || j.State == "failed" })
+		j := c.await(strings.TrimSpace(id), "the failure",
+			func(j job) bool { return j.State == "done" || j.State == "failed" })
 		return filepath.Join(dir, mode), j
 	}
 }
@@ -93,13 +95,15 @@ func startsOf(out string) int {
 // its job, and is started again; one that returns an error has failed, and is not.
 func TestAnEndIsWhatTheProcessSaid(t *testing.T) {
 	_, submit := endings(t)
-	if out, j := submit("always"); j.State != "failed" || startsOf(out) != 6 || !strings.Contains(j.Why, "this is as far as I go") || !strings.Contains(j.Why, "0") {
+	if out, j := submit("always"); j.State != "failed" || startsOf(out) != 6 ||
+		!strings.Contains(j.Why, "this is as far as I go") || !strings.Contains(j.Why, "0") {
 		t.Errorf("os.Exit(0): the job is %s, was started %d times: %q", j.State, startsOf(out), j.Why)
 	}
 	if out, j := submit("once"); j.State != "done" || startsOf(out) != 2 || len(wordCounts(t, out)) != 10 {
 		t.Errorf("os.Exit(0) the first time: the job is %s, was started %d times: %q", j.State, startsOf(out), j.Why)
 	}
-	if out, j := submit("error"); j.State != "failed" || startsOf(out) != 1 || !strings.Contains(j.Why, "I do not like it here") {
+	if out, j := submit("error"); j.State != "failed" || startsOf(out) != 1 ||
+		!strings.Contains(j.Why, "I do not like it here") {
 		t.Errorf("an error: the job is %s, was started %d times: %q", j.State, startsOf(out), j.Why)
 	}
 }

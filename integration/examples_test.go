@@ -41,22 +41,27 @@ func TestLessons(t *testing.T) {
 		t.Fatal(err)
 	}
 	counts := filepath.Join(dir, "counts")
-	if out := example(t, "./examples/01-wordcount", "--executors", "3", "--", "--input", text, "--output", counts); !strings.Contains(out, "5 different words") {
+	if out := example(t, "./examples/01-wordcount", "--executors", "3", "--", "--input", text, "--output",
+		counts); !strings.Contains(out, "5 different words") {
 		t.Error(out)
 	}
-	if got := wordCounts(t, counts); !maps.Equal(got, map[string]string{"one": "1", "step": "1", "two": "1", "three": "1", "steps": "1"}) {
+	if got := wordCounts(t, counts); !maps.Equal(got,
+		map[string]string{"one": "1", "step": "1", "two": "1", "three": "1", "steps": "1"}) {
 		t.Error(got)
 	}
-	out := example(t, "./examples/08-mean", "--sync", "absp", "--clock", "virtual", "--pace", "static:4,1", "--", "--input", numbers)
+	out := example(t, "./examples/08-mean", "--sync", "absp", "--clock", "virtual", "--pace", "static:4,1", "--",
+		"--input", numbers)
 	var mean float64
 	last := out[strings.LastIndex(strings.TrimSpace(out), "\n")+1:]
-	if _, err := fmt.Sscanf(last, "step 8: share %f, mean so far %f", new(float64), &mean); err != nil || mean < 1950 || mean > 2050 {
+	if _, err := fmt.Sscanf(last, "step 8: share %f, mean so far %f", new(float64), &mean); err != nil || mean < 1950 ||
+		mean > 2050 {
 		t.Errorf("%v in %q", err, out)
 	}
 	if out := example(t, "./examples/09-compare", "--input", generated(t)); !strings.Contains(out, "A-BSP") {
 		t.Error(out)
 	}
-	if out := example(t, "./examples/01-wordcount", "--help"); !strings.Contains(out, "--output") || !strings.Contains(out, "--sync-ratio") {
+	if out := example(t, "./examples/01-wordcount", "--help"); !strings.Contains(out, "--output") ||
+		!strings.Contains(out, "--sync-ratio") {
 		t.Error(out)
 	}
 }

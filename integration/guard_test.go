@@ -42,9 +42,11 @@ func TestEveryCallNeedsTheToken(t *testing.T) {
 		headers []string
 		want    codes.Code
 	}{
-		"no token":        {nil, codes.Unauthenticated},
-		"a wrong token":   {[]string{"authorization", "Bearer " + strings.Repeat("0", len(token)), "volley-version", wire.Version}, codes.Unauthenticated},
-		"another version": {[]string{"authorization", "Bearer " + token, "volley-version", "volley/0"}, codes.FailedPrecondition},
+		"no token": {nil, codes.Unauthenticated},
+		"a wrong token": {[]string{"authorization", "Bearer " + strings.Repeat("0", len(token)), "volley-version",
+			wire.Version}, codes.Unauthenticated},
+		"another version": {[]string{"authorization", "Bearer " + token, "volley-version", "volley/0"},
+			codes.FailedPrecondition},
 	}
 	var methods []string
 	for _, service := range []grpc.ServiceDesc{wire.Cluster_ServiceDesc, wire.Blocks_ServiceDesc} {
@@ -55,7 +57,8 @@ func TestEveryCallNeedsTheToken(t *testing.T) {
 			methods = append(methods, "/"+service.ServiceName+"/"+s.StreamName)
 		}
 	}
-	ofJobs := []string{wire.Cluster_Work_FullMethodName, wire.Cluster_End_FullMethodName, wire.Blocks_Fetch_FullMethodName, wire.Blocks_Give_FullMethodName}
+	ofJobs := []string{wire.Cluster_Work_FullMethodName, wire.Cluster_End_FullMethodName,
+		wire.Blocks_Fetch_FullMethodName, wire.Blocks_Give_FullMethodName}
 	for _, method := range methods {
 		for who, caller := range callers {
 			want := caller.want
@@ -87,7 +90,8 @@ func TestADriverListensOnLoopbackOnly(t *testing.T) {
 
 func TestCommandsWithoutADriver(t *testing.T) {
 	t.Setenv("VOLLEY_HOME", t.TempDir())
-	if _, errs, code := volley(t, "jobs", "--driver", "127.0.0.1:1"); code != 1 || !strings.Contains(errs, "127.0.0.1:1") {
+	if _, errs, code := volley(t, "jobs", "--driver", "127.0.0.1:1"); code != 1 ||
+		!strings.Contains(errs, "127.0.0.1:1") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
@@ -197,7 +201,8 @@ func TestAnExecutorIsDrained(t *testing.T) {
 	}
 	c.gives(id, want)
 	c.verified(id, true)
-	if _, errs, code := volley(t, "executors", "drain", "nobody", "--driver", c.Addr); code == 0 || !strings.Contains(errs, "nobody") {
+	if _, errs, code := volley(t, "executors", "drain", "nobody", "--driver", c.Addr); code == 0 ||
+		!strings.Contains(errs, "nobody") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
@@ -290,10 +295,14 @@ func TestWhatAClusterRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		"an executor's name twice": {[]string{"executor", "--driver", c.Addr, "--name", "e1", "--data-dir", t.TempDir()}, 1, "named e1"},
-		"a name that is a path":    {[]string{"executor", "--driver", c.Addr, "--name", "../e1", "--data-dir", t.TempDir()}, 2, "no name"},
-		"a suspicion of nothing":   {[]string{"driver", "--listen", "127.0.0.1:0", "--suspicion", "-1s", "--data-dir", t.TempDir()}, 2, "--suspicion"},
-		"a second driver":          {[]string{"driver", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(c.Dir, "driver")}, 1, "another driver"},
+		"an executor's name twice": {[]string{"executor", "--driver", c.Addr, "--name", "e1", "--data-dir",
+			t.TempDir()}, 1, "named e1"},
+		"a name that is a path": {[]string{"executor", "--driver", c.Addr, "--name", "../e1", "--data-dir",
+			t.TempDir()}, 2, "no name"},
+		"a suspicion of nothing": {[]string{"driver", "--listen", "127.0.0.1:0", "--suspicion", "-1s", "--data-dir",
+			t.TempDir()}, 2, "--suspicion"},
+		"a second driver": {[]string{"driver", "--listen", "127.0.0.1:0", "--data-dir",
+			filepath.Join(c.Dir, "driver")}, 1, "another driver"},
 		"flags of another place":   {submit("--executors", "3"), 2, "--executors"},
 		"no weight":                {submit("--weight", "0"), 2, "--weight"},
 		"a model nobody waits for": {submit("--detach", "--out", "m"), 2, "--detach"},

@@ -97,7 +97,8 @@ func jobsData(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	linear := []string{"--data", points, "--reg", "0.01", "--max-iterations", "12"}
-	return map[string][]string{"logistic": linear, "svm": linear, "linear": linear, "ridge": linear, "lasso": linear, "elasticnet": linear, "softmax": linear,
+	return map[string][]string{"logistic": linear, "svm": linear, "linear": linear, "ridge": linear, "lasso": linear,
+		"elasticnet": linear, "softmax": linear,
 		"kmeans": {"--data", points, "--k", "4", "--max-iterations", "8", "--restarts", "2"},
 		"mlp":    {"--data", points, "--layers", "6,5", "--max-iterations", "8"},
 		"als":    {"--data", ratings, "--header", "true", "--rank", "4", "--max-iterations", "4"}}
@@ -108,10 +109,12 @@ func jobsData(t *testing.T) map[string][]string {
 func TestEveryJobIsVerifiedAndReplayed(t *testing.T) {
 	for job, flags := range jobsData(t) {
 		t.Run(job, func(t *testing.T) {
-			for _, sync := range [][]string{{"--executors", "3"}, {"--executors", "3", "--sync", "steal"}, append(uneven, "--splits", "24")} {
+			for _, sync := range [][]string{{"--executors", "3"}, {"--executors", "3", "--sync", "steal"},
+				append(uneven, "--splits", "24")} {
 				log, model := filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "model")
 				runJob(t, job, append(flags, append(sync, "--event-log", log, "--out", model)...)...)
-				for _, check := range [][]string{{"verify", log}, {"replay", log}, {"inspect", model}, {"evaluate", model, "--data", flags[1]},
+				for _, check := range [][]string{{"verify", log}, {"replay", log}, {"inspect", model},
+					{"evaluate", model, "--data", flags[1]},
 					{"predict", model, "--data", flags[1], "--out", filepath.Join(t.TempDir(), "out")}} {
 					if _, errs, code := volley(t, check...); code != 0 {
 						t.Errorf("%v: exit %d: %s", check, code, errs)
@@ -135,7 +138,8 @@ func TestEveryJobOnACluster(t *testing.T) {
 	for job, flags := range jobsData(t) {
 		alone, there := filepath.Join(t.TempDir(), "model"), filepath.Join(t.TempDir(), "model")
 		runJob(t, job, append(flags, "--executors", "1", "--out", alone)...)
-		if _, errs, code := volley(t, append([]string{"submit", job, "--driver", c.Addr, "--out", there}, flags...)...); code != 0 {
+		if _, errs, code := volley(t, append([]string{"submit", job, "--driver", c.Addr, "--out", there},
+			flags...)...); code != 0 {
 			t.Fatalf("%s: exit %d: %s", job, code, errs)
 		}
 		if modelBytes(t, alone) != modelBytes(t, there) {
@@ -149,7 +153,8 @@ func TestALogHasTheModelThatARunBeganWith(t *testing.T) {
 	dir, data := t.TempDir(), generated(t)
 	model, log := filepath.Join(dir, "model"), filepath.Join(dir, "log")
 	runJob(t, "logistic", "--data", data, "--max-iterations", "3", "--out", model)
-	runJob(t, "logistic", "--data", data, "--max-iterations", "3", "--init", model, "--out", model, "--overwrite", "--event-log", log)
+	runJob(t, "logistic", "--data", data, "--max-iterations", "3", "--init", model, "--out", model, "--overwrite",
+		"--event-log", log)
 	if err := os.RemoveAll(model); err != nil {
 		t.Fatal(err)
 	}
@@ -203,22 +208,32 @@ func TestEveryJobIsResumed(t *testing.T) {
 		job   string
 		flags []string
 	}{
-		{"logistic", append(points, "--solver", "lbfgs")}, {"logistic", append(points, "--solver", "owlqn", "--alpha", "0.5")},
-		{"logistic", append(points, "--solver", "adam")}, {"svm", append(points, "--solver", "newton", "--reg", "0.1")}, {"svm", append(points, "--solver", "lbfgs", "--reg", "0.1")},
+		{"logistic", append(points, "--solver", "lbfgs")},
+		{"logistic", append(points, "--solver", "owlqn", "--alpha", "0.5")},
+		{"logistic", append(points, "--solver", "adam")}, {"svm", append(points, "--solver", "newton", "--reg", "0.1")},
+		{"svm", append(points, "--solver", "lbfgs", "--reg", "0.1")},
 		{"lasso", append(points, "--solver", "nesterov", "--sync", "absp")},
-		{"lasso", append(points, "--solver", "nesterov", "--sync", "adaptive")}, {"softmax", append(points, "--sync", "adaptive")},
-		{"mlp", append(data["mlp"], "--tol", "0", "--validation", "0.2", "--patience", "50")}, {"logistic", append(points, "--solver", "lbfgs", "--validation", "0.2", "--patience", "50")},
-		{"svm", append(points, "--solver", "sdca")}, {"svm", append(points, "--solver", "sdca", "--sync", "absp")}, {"lasso", append(points, "--solver", "sdca", "--sync", "steal")},
-		{"logistic", append(points, "--solver", "svrg", "--sync", "absp")}, {"logistic", append(points, "--solver", "svrg", "--batch-fraction", "0.2")},
+		{"lasso", append(points, "--solver", "nesterov", "--sync", "adaptive")},
+		{"softmax", append(points, "--sync", "adaptive")},
+		{"mlp", append(data["mlp"], "--tol", "0", "--validation", "0.2", "--patience", "50")},
+		{"logistic", append(points, "--solver", "lbfgs", "--validation", "0.2", "--patience", "50")},
+		{"svm", append(points, "--solver", "sdca")}, {"svm", append(points, "--solver", "sdca", "--sync", "absp")},
+		{"lasso", append(points, "--solver", "sdca", "--sync", "steal")},
+		{"logistic", append(points, "--solver", "svrg", "--sync", "absp")},
+		{"logistic", append(points, "--solver", "svrg", "--batch-fraction", "0.2")},
 		{"softmax", append(points, "--solver", "lbfgs")}, {"softmax", append(points, "--sync", "absp")},
-		{"kmeans", append(data["kmeans"], "--tol", "0")}, {"kmeans", append(data["kmeans"], "--tol", "0", "--sync", "absp")},
-		{"mlp", append(data["mlp"], "--tol", "0", "--batch-fraction", "0.2")}, {"mlp", append(data["mlp"], "--tol", "0", "--solver", "constant", "--sync", "absp")},
-		{"als", append(data["als"], "--tol", "0")}, {"als", append(data["als"], "--tol", "0", "--sync", "absp", "--max-iterations", "8")},
+		{"kmeans", append(data["kmeans"], "--tol", "0")},
+		{"kmeans", append(data["kmeans"], "--tol", "0", "--sync", "absp")},
+		{"mlp", append(data["mlp"], "--tol", "0", "--batch-fraction", "0.2")},
+		{"mlp", append(data["mlp"], "--tol", "0", "--solver", "constant", "--sync", "absp")},
+		{"als", append(data["als"], "--tol", "0")},
+		{"als", append(data["als"], "--tol", "0", "--sync", "absp", "--max-iterations", "8")},
 	} {
 		t.Run(c.job+strings.Join(c.flags[6:], ""), func(t *testing.T) {
 			dir := t.TempDir()
 			whole, resumed, ck := filepath.Join(dir, "whole"), filepath.Join(dir, "resumed"), filepath.Join(dir, "ck")
-			flags := slices.Concat(c.flags, []string{"--clock", "virtual", "--pace", "static:3,1,1", "--splits", "6", "--exchange", "off"})
+			flags := slices.Concat(c.flags, []string{"--clock", "virtual", "--pace", "static:3,1,1", "--splits", "6",
+				"--exchange", "off"})
 			keep := slices.Concat(flags, []string{"--checkpoint-dir", ck, "--checkpoint-every", "3"})
 			if c.job == "als" && !strings.Contains(strings.Join(c.flags, " "), "absp") {
 				flags = append(flags, "--max-iterations", "1")

@@ -15,7 +15,8 @@ var slowLinks = []string{"--executors", "4", "--pace", "link:4MB/s"}
 // and are over before these arrive; the bytes are those of bsp all the same.
 func TestSlowLinksChangeNoAnswer(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "train.libsvm")
-	if _, errs, code := volley(t, "generate", "logistic", "--rows", "40000", "--features", "60", "--eps", "0.3", "--out", data); code != 0 {
+	if _, errs, code := volley(t, "generate", "logistic", "--rows", "40000", "--features", "60", "--eps", "0.3",
+		"--out", data); code != 0 {
 		t.Fatal(errs)
 	}
 	flags := []string{"--data", data, "--reg", "1e-3", "--solver", "nesterov", "--max-iterations", "150", "--tol", "0"}
@@ -24,7 +25,8 @@ func TestSlowLinksChangeNoAnswer(t *testing.T) {
 	for range 3 {
 		dir := t.TempDir()
 		got, log := filepath.Join(dir, "steal"), filepath.Join(dir, "log")
-		_, errs, code := volley(t, slices.Concat([]string{"run", "logistic"}, flags, slowLinks, []string{"--sync", "steal", "--out", got, "--event-log", log})...)
+		_, errs, code := volley(t, slices.Concat([]string{"run", "logistic"}, flags, slowLinks,
+			[]string{"--sync", "steal", "--out", got, "--event-log", log})...)
 		if code != 0 {
 			t.Fatalf("exit %d: %s", code, strings.TrimSpace(errs))
 		}

@@ -140,7 +140,8 @@ func (l *eventLog) cutAfter(step string) {
 func (l *eventLog) where(what string) (at []int) {
 	l.t.Helper()
 	kind, which, _ := strings.Cut(what, " ")
-	kinds := map[string]string{"header": "header", "footer": "footer", "steps": "step", "step": "step", "last": "step", "with": "step",
+	kinds := map[string]string{"header": "header", "footer": "footer", "steps": "step", "step": "step", "last": "step",
+		"with":  "step",
 		"evals": "evaluation", "eval": "evaluation", "final": "evaluation", "pack": "pack", "resume": "resume"}
 	for i, line := range l.lines {
 		if line["event"] == kinds[kind] && (kind != "with" || present(line[which])) {

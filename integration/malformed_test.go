@@ -9,9 +9,11 @@ import (
 
 // TestGenerateWritesTheFormatOfTheName reports whether a file is what its name says.
 func TestGenerateWritesTheFormatOfTheName(t *testing.T) {
-	for name, magic := range map[string]string{"x.parquet": "PAR1", "x.arrow": "ARROW1", "x.csv": "label,", "x.libsvm": "0 1:"} {
+	for name, magic := range map[string]string{"x.parquet": "PAR1", "x.arrow": "ARROW1", "x.csv": "label,",
+		"x.libsvm": "0 1:"} {
 		path := filepath.Join(t.TempDir(), name)
-		if _, errs, code := volley(t, "generate", "logistic", "--rows", "20", "--features", "3", "--out", path); code != 0 {
+		if _, errs, code := volley(t, "generate", "logistic", "--rows", "20", "--features", "3", "--out",
+			path); code != 0 {
 			t.Fatalf("%s: exit %d: %s", name, code, errs)
 		}
 		if raw, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(raw), magic) {
@@ -35,7 +37,8 @@ func TestMalformedRowsAreLeftOutWhereRowsHaveNoOrder(t *testing.T) {
 	good, bad := write("good.csv", rows), write("bad.csv", rows+"1,x,3\n0,1\n1,2,3,4\n1,\"2\"3,4\n")
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	runJob(t, "logistic", "--data", good, "--reg", "0.1", "--out", a)
-	if _, errs, code := volley(t, "run", "logistic", "--data", bad, "--reg", "0.1", "--out", b); code != 1 || !strings.Contains(errs, "bad.csv line 62") {
+	if _, errs, code := volley(t, "run", "logistic", "--data", bad, "--reg", "0.1", "--out", b); code != 1 ||
+		!strings.Contains(errs, "bad.csv line 62") {
 		t.Errorf("by itself: exit %d: %s", code, errs)
 	}
 	out, errs, code := volley(t, "run", "logistic", "--data", bad, "--reg", "0.1", "--malformed", "drop", "--out", b)
@@ -45,7 +48,8 @@ func TestMalformedRowsAreLeftOutWhereRowsHaveNoOrder(t *testing.T) {
 	if modelBytes(t, a) != modelBytes(t, b) {
 		t.Error("the model is not that of the good rows")
 	}
-	if _, errs, code := volley(t, "predict", a, "--data", bad, "--malformed", "drop", "--out", "-"); code != 2 || !strings.Contains(errs, "malformed") || strings.Contains(errs, "unknown flag") {
+	if _, errs, code := volley(t, "predict", a, "--data", bad, "--malformed", "drop", "--out", "-"); code != 2 ||
+		!strings.Contains(errs, "malformed") || strings.Contains(errs, "unknown flag") {
 		t.Errorf("predictions: exit %d: %s", code, errs)
 	}
 }

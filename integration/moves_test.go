@@ -32,7 +32,8 @@ func trainMoving(t *testing.T, data string, seed uint64, flags ...string) (*mlli
 	if seed != 0 {
 		cfg.Job.Exchange = prioritizer.ExchangeConfig{Mode: prioritizer.Random, Seed: seed}
 	}
-	job := mllib.LinearConfig{Data: []string{data}, Solver: mllib.Nesterov, MaxIterations: 25, Reg: 1e-3, Intercept: true}
+	job := mllib.LinearConfig{Data: []string{data}, Solver: mllib.Nesterov, MaxIterations: 25, Reg: 1e-3,
+		Intercept: true}
 	var trained *mllib.Trained
 	_, err = engine.Run(context.Background(), cfg, "logistic", job, mllib.BuildLinear,
 		func(ctx context.Context, s *rdd.Session, job mllib.LinearConfig, p mllib.LinearPlan) (string, error) {
@@ -88,7 +89,8 @@ func TestABuildForNewerProcessorsGivesTheSameModel(t *testing.T) {
 		first := ""
 		for _, program := range []string{binary, newer} {
 			dir := filepath.Join(t.TempDir(), "model")
-			out, err := exec.Command(program, "run", "logistic", "--data", data, "--standardize", "--max-iterations", "25", "--tol", "0", "--out", dir).CombinedOutput()
+			out, err := exec.Command(program, "run", "logistic", "--data", data, "--standardize", "--max-iterations",
+				"25", "--tol", "0", "--out", dir).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}

@@ -108,7 +108,8 @@ func ownModule(t *testing.T) string {
 	}
 	text := strings.Replace(string(mod), "module github.com/volley-engine/volley", "module example.org/sums", 1) +
 		"\nrequire github.com/volley-engine/volley v0.0.0\nreplace github.com/volley-engine/volley => " + repo + "\n"
-	for name, body := range map[string]string{"go.mod": text, "go.sum": string(sum), "main.go": ownProgram, "offset.txt": "1000\n"} {
+	for name, body := range map[string]string{"go.mod": text, "go.sum": string(sum), "main.go": ownProgram,
+		"offset.txt": "1000\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(body), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +169,8 @@ func TestAProgramOfOnesOwn(t *testing.T) {
 		}
 		c.join(victim)
 	}
-	for mode, want := range map[string]string{"panic": "row seven is not to my taste", "clock": "Build must depend on its arguments only", "exit": "exit status 3"} {
+	for mode, want := range map[string]string{"panic": "row seven is not to my taste",
+		"clock": "Build must depend on its arguments only", "exit": "exit status 3"} {
 		_, errs, code := submit("--max-wait", "30s", "--", "--input", "offset.txt", "--output", "never", "--mode", mode)
 		if code != 1 || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit %d: %s", mode, code, errs)
@@ -189,10 +191,12 @@ func TestAProgramThatTakesAllMemory(t *testing.T) {
 	c.join("e1", "--memory", "64MiB")
 	c.join("e2", "--memory", "64MiB")
 	submit := func(out, mode string) (string, int) {
-		_, errs, code := volley(t, "submit", ".", "--driver", c.Addr, "--max-wait", "1m", "--", "--input", "offset.txt", "--output", out, "--mode", mode)
+		_, errs, code := volley(t, "submit", ".", "--driver", c.Addr, "--max-wait", "1m", "--", "--input", "offset.txt",
+			"--output", out, "--mode", mode)
 		return errs, code
 	}
-	if errs, code := submit("never", "allocate"); code != 1 || !strings.Contains(errs, "took more memory than the 1088 MiB that it may") {
+	if errs, code := submit("never", "allocate"); code != 1 ||
+		!strings.Contains(errs, "took more memory than the 1088 MiB that it may") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	if errs, code := submit("out", ""); code != 0 {

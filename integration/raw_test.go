@@ -15,7 +15,8 @@ import (
 // rawTable writes a table of numbers, some missing, of names and of text.
 func rawTable(t *testing.T) string {
 	t.Helper()
-	cities, notes := []string{"Oslo", "Rome", "Lima", "Bern"}, []string{"good and fast", "slow", "fast, but dear", "never again"}
+	cities, notes := []string{"Oslo", "Rome", "Lima", "Bern"},
+		[]string{"good and fast", "slow", "fast, but dear", "never again"}
 	var b strings.Builder
 	b.WriteString("age,city,note,churned\n")
 	for i := range 400 {
@@ -23,7 +24,8 @@ func rawTable(t *testing.T) string {
 		if i%11 == 0 {
 			age = "NA"
 		}
-		fmt.Fprintf(&b, "%s,%s,%q,%s\n", age, cities[i*i%4], notes[(i/3)%4], map[bool]string{true: "yes", false: "no"}[(i*i%4+i/3%4+i%3)%3 == 0])
+		fmt.Fprintf(&b, "%s,%s,%q,%s\n", age, cities[i*i%4], notes[(i/3)%4],
+			map[bool]string{true: "yes", false: "no"}[(i*i%4+i/3%4+i%3)%3 == 0])
 	}
 	path := filepath.Join(t.TempDir(), "raw.csv")
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
@@ -37,20 +39,24 @@ func rawTable(t *testing.T) string {
 func TestRawColumns(t *testing.T) {
 	t.Parallel()
 	data := rawTable(t)
-	prepare := []string{"--data", data, "--label", "churned", "--onehot", "city", "--text", "note", "--buckets", "128", "--missing", "mean", "--scale", "standard"}
+	prepare := []string{"--data", data, "--label", "churned", "--onehot", "city", "--text", "note", "--buckets", "128",
+		"--missing", "mean", "--scale", "standard"}
 	c := newCluster(t, "e1", "e2")
-	for job, own := range map[string][]string{"logistic": {"--reg", "0.01"}, "softmax": {"--reg", "0.01"}, "mlp": {"--layers", "4", "--max-iterations", "20"}, "kmeans": {"--k", "3"}} {
+	for job, own := range map[string][]string{"logistic": {"--reg", "0.01"}, "softmax": {"--reg", "0.01"},
+		"mlp": {"--layers", "4", "--max-iterations", "20"}, "kmeans": {"--k", "3"}} {
 		dir := t.TempDir()
 		here, there, log := filepath.Join(dir, "here"), filepath.Join(dir, "there"), filepath.Join(dir, "log")
 		flags := slices.Concat(prepare, own)
 		got := runJob(t, job, slices.Concat(flags, []string{"--out", here, "--event-log", log})...)
-		if _, errs, code := volley(t, slices.Concat([]string{"submit", job, "--driver", c.Addr, "--out", there}, flags)...); code != 0 {
+		if _, errs, code := volley(t, slices.Concat([]string{"submit", job, "--driver", c.Addr, "--out", there},
+			flags)...); code != 0 {
 			t.Fatalf("%s: exit %d: %s", job, code, errs)
 		}
 		if modelBytes(t, here) != modelBytes(t, there) {
 			t.Errorf("%s: the cluster's model has other bytes", job)
 		}
-		for _, check := range [][]string{{"verify", log}, {"replay", log}, {"inspect", here}, {"evaluate", here, "--data", data}} {
+		for _, check := range [][]string{{"verify", log}, {"replay", log}, {"inspect", here},
+			{"evaluate", here, "--data", data}} {
 			if _, errs, code := volley(t, check...); code != 0 {
 				t.Errorf("%s: %v: exit %d: %s", job, check, code, errs)
 			}
@@ -68,7 +74,8 @@ func TestRawColumns(t *testing.T) {
 // TestADamagedPreparationIsRefused by name.
 func TestADamagedPreparationIsRefused(t *testing.T) {
 	data, model := rawTable(t), filepath.Join(t.TempDir(), "model")
-	runJob(t, "logistic", "--data", data, "--label", "churned", "--onehot", "city,note", "--missing", "zero", "--out", model)
+	runJob(t, "logistic", "--data", data, "--label", "churned", "--onehot", "city,note", "--missing", "zero", "--out",
+		model)
 	path := filepath.Join(model, "model.json")
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -77,11 +84,14 @@ func TestADamagedPreparationIsRefused(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Replace(string(raw), `"Oslo",`, "", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := volley(t, "predict", model, "--data", data, "--out", "-"); code != 1 || !strings.Contains(errs, "city") {
+	if _, errs, code := volley(t, "predict", model, "--data", data, "--out", "-"); code != 1 ||
+		!strings.Contains(errs, "city") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
-	for says, flags := range map[string][]string{"--missing": {"--missing", "guess"}, "--scale": {"--scale", "log"}, "--buckets": {"--buckets", "1"}} {
-		if _, errs, code := volley(t, slices.Concat([]string{"run", "logistic", "--data", "/nowhere"}, flags)...); code != 2 || !strings.Contains(errs, says) {
+	for says, flags := range map[string][]string{"--missing": {"--missing", "guess"}, "--scale": {"--scale", "log"},
+		"--buckets": {"--buckets", "1"}} {
+		if _, errs, code := volley(t, slices.Concat([]string{"run", "logistic", "--data", "/nowhere"},
+			flags)...); code != 2 || !strings.Contains(errs, says) {
 			t.Errorf("%v: exit %d: %s", flags, code, errs)
 		}
 	}
@@ -106,7 +116,8 @@ func TestHeadersOfWhatAModelKnows(t *testing.T) {
 		return strings.Split(strings.TrimSpace(out), "\n")[1:]
 	}
 	names := filepath.Join(dir, "names")
-	data := put("names.csv", "\xef\xbb\xbfcolor,shape,label\n"+strings.Repeat("red,round,yes\nblue,flat,no\nred,flat,yes\nblue,round,no\n", 5))
+	data := put("names.csv", "\xef\xbb\xbfcolor,shape,label\n"+
+		strings.Repeat("red,round,yes\nblue,flat,no\nred,flat,yes\nblue,round,no\n", 5))
 	runJob(t, "logistic", "--data", data, "--label", "label", "--onehot", "color,shape", "--reg", "0.1", "--out", names)
 	same := lines(names, put("same.csv", "color,shape\nred,round\nblue,flat\n"))
 	swapped := lines(names, put("swapped.csv", "shape,color\nround,red\nflat,blue\n"))
@@ -114,17 +125,20 @@ func TestHeadersOfWhatAModelKnows(t *testing.T) {
 		t.Errorf("predictions %v, of columns the other way round %v", same, swapped)
 	}
 	numbers := filepath.Join(dir, "numbers")
-	runJob(t, "logistic", "--data", put("numbers.csv", ",2,0\n"+strings.Repeat("2,1,1\n3,5,0\n4,1,1\n", 5)), "--label", "2", "--missing", "mean", "--reg", "0.1", "--out", numbers)
+	runJob(t, "logistic", "--data", put("numbers.csv", ",2,0\n"+strings.Repeat("2,1,1\n3,5,0\n4,1,1\n", 5)), "--label",
+		"2", "--missing", "mean", "--reg", "0.1", "--out", numbers)
 	if got := lines(numbers, put("more.csv", ",2,0\n2,1,1\n3,5,0\n4,1,1\n")); len(got) != 4 {
 		t.Errorf("%d predictions of 4 rows", len(got))
 	}
 	centres := filepath.Join(dir, "centres")
-	runJob(t, "kmeans", "--data", put("points.csv", "label,a,b\n"+strings.Repeat("x,1,2\ny,5,6\n", 5)), "--label", "label", "--k", "2", "--out", centres)
+	runJob(t, "kmeans", "--data", put("points.csv", "label,a,b\n"+strings.Repeat("x,1,2\ny,5,6\n", 5)), "--label",
+		"label", "--k", "2", "--out", centres)
 	if got := lines(centres, put("unlabelled.csv", "a,b\n1,2\n5,6\n9,9\n")); len(got) != 3 {
 		t.Errorf("%d clusters of 3 rows", len(got))
 	}
 	twice := put("twice.csv", "a,a,label\n1,2,0\n2,3,1\n")
-	if _, errs, code := volley(t, "run", "logistic", "--data", twice, "--label", "label", "--scale", "standard"); code != 1 || !strings.Contains(errs, `two columns are called "a"`) {
+	if _, errs, code := volley(t, "run", "logistic", "--data", twice, "--label", "label", "--scale",
+		"standard"); code != 1 || !strings.Contains(errs, `two columns are called "a"`) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
@@ -150,7 +164,8 @@ func TestRowWeights(t *testing.T) {
 		}
 	}
 	c := newCluster(t, "e1", "e2")
-	for job, own := range map[string][]string{"logistic": {"--label", "y", "--solver", "nesterov", "--max-iterations", "30"}, "kmeans": {"--label", "y", "--k", "3", "--max-iterations", "10"}} {
+	for job, own := range map[string][]string{"logistic": {"--label", "y", "--solver", "nesterov", "--max-iterations",
+		"30"}, "kmeans": {"--label", "y", "--k", "3", "--max-iterations", "10"}} {
 		flags := slices.Concat([]string{"--data", data, "--weight-column", "w", "--seed", "3"}, own)
 		models, whole := map[string]string{}, []string{}
 		if job == "logistic" {
@@ -162,7 +177,9 @@ func TestRowWeights(t *testing.T) {
 			if sync == "bsp" || sync == "steal" {
 				batch = whole
 			}
-			runJob(t, job, slices.Concat(flags, batch, []string{"--sync", sync, "--executors", "3", "--pace", "static:4,1,1", "--clock", "virtual", "--out", out, "--event-log", log})...)
+			runJob(t, job, slices.Concat(flags, batch,
+				[]string{"--sync", sync, "--executors", "3", "--pace", "static:4,1,1", "--clock", "virtual", "--out",
+					out, "--event-log", log})...)
 			models[sync] = modelBytes(t, out)
 			for _, check := range [][]string{{"verify", log}, {"replay", log}} {
 				if _, errs, code := volley(t, check...); code != 0 {
@@ -178,14 +195,16 @@ func TestRowWeights(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, check := range []string{"verify", "replay"} {
-					if out, errs, code := volley(t, check, damaged); code == 0 || strings.Contains(out+errs, "goroutine ") {
+					if out, errs, code := volley(t, check, damaged); code == 0 ||
+						strings.Contains(out+errs, "goroutine ") {
 						t.Errorf("%s of a damaged log: exit %d: %.300s", check, code, out+errs)
 					}
 				}
 			}
 		}
 		there := filepath.Join(dir, job+"there")
-		if _, errs, code := volley(t, slices.Concat([]string{"submit", job, "--driver", c.Addr, "--out", there}, flags, whole)...); code != 0 {
+		if _, errs, code := volley(t, slices.Concat([]string{"submit", job, "--driver", c.Addr, "--out", there}, flags,
+			whole)...); code != 0 {
 			t.Fatalf("%s: exit %d: %s", job, code, errs)
 		}
 		if models["bsp"] != models["steal"] || models["bsp"] != modelBytes(t, there) {
@@ -219,8 +238,10 @@ func TestProgressOfRatings(t *testing.T) {
 	if err := os.WriteFile(data, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := runJob(t, "als", "--data", data, "--rank", "3", "--max-iterations", "6", "--tol", "0", "--sync", "absp", "--sync-ratio", "0.4", "--max-age", "50",
-		"--executors", "4", "--pace", "static:5,1,1,1", "--clock", "virtual", "--exchange", "off", "--splits", "12", "--event-log", log)
+	got := runJob(t, "als", "--data", data, "--rank", "3", "--max-iterations", "6", "--tol", "0", "--sync", "absp",
+		"--sync-ratio", "0.4", "--max-age", "50",
+		"--executors", "4", "--pace", "static:5,1,1,1", "--clock", "virtual", "--exchange", "off", "--splits", "12",
+		"--event-log", log)
 	if got.MeanShare > 0.98 {
 		t.Errorf("half-sweeps saw %v of the ratings: none was cut", got.MeanShare)
 	}
@@ -250,7 +271,8 @@ func TestProgressOfRatings(t *testing.T) {
 		for _, n := range step.Entries {
 			ratings += n
 		}
-		if total := int64(11760*3 + 240*300); len(step.Entries) == 0 || math.Abs(step.Share-float64(ratings)/float64(total)) > 1e-9 {
+		if total := int64(11760*3 + 240*300); len(step.Entries) == 0 ||
+			math.Abs(step.Share-float64(ratings)/float64(total)) > 1e-9 {
 			t.Errorf("a step's share is %v, of %d of %d ratings", step.Share, ratings, total)
 		}
 	}

@@ -30,7 +30,8 @@ func TestA9aReachesItsMinimum(t *testing.T) {
 			iterations string
 			within     float64
 		}{{"100", 1.01}, {"300", 1.001}} {
-			r := run(t, append([]string{"--data", data, "--test", test, "--intercept=false", "--reg", regA9a, "--max-iterations", c.iterations}, flags...)...)
+			r := run(t, append([]string{"--data", data, "--test", test, "--intercept=false", "--reg", regA9a,
+				"--max-iterations", c.iterations}, flags...)...)
 			if r.Objective > c.within*minA9a {
 				t.Errorf("%s: %v after %s iterations", name, r.Objective/minA9a, c.iterations)
 			}
@@ -50,12 +51,16 @@ func TestOtherRealData(t *testing.T) {
 			func(r result) bool { return r.Objective <= 1.01*minMushrooms }},
 		{[]string{"--data", shared(t, "heart_scale/heart_scale"), "--intercept=false", "--reg", "0.0037037037"},
 			func(r result) bool { return r.Objective <= 1.01*minHeart }},
-		{[]string{"--data", shared(t, "agaricus/agaricus.txt.train"), "--test", shared(t, "agaricus/agaricus.txt.test")},
+		{[]string{"--data", shared(t, "agaricus/agaricus.txt.train"), "--test",
+			shared(t, "agaricus/agaricus.txt.test")},
 			func(r result) bool { return r.Metrics["accuracy"] == 1 }},
-		{[]string{"--data", shared(t, "higgs_sample/binary.train.gz"), "--test", shared(t, "higgs_sample/binary.test"), "--standardize"},
+		{[]string{"--data", shared(t, "higgs_sample/binary.train.gz"), "--test", shared(t, "higgs_sample/binary.test"),
+			"--standardize"},
 			func(r result) bool { return r.Metrics["accuracy"] >= 0.66 }},
-		{[]string{"--data", shared(t, "breast-cancer/breast-cancer")}, func(r result) bool { return r.Objective < 0.647 }},
-		{[]string{"--data", shared(t, "news20/news20.bz2"), "--positive", "1", "--max-iterations", "30"}, func(r result) bool { return r.Objective < 0.198 }},
+		{[]string{"--data", shared(t, "breast-cancer/breast-cancer")},
+			func(r result) bool { return r.Objective < 0.647 }},
+		{[]string{"--data", shared(t, "news20/news20.bz2"), "--positive", "1", "--max-iterations", "30"},
+			func(r result) bool { return r.Objective < 0.198 }},
 	} {
 		if r := run(t, c.flags...); !c.ok(r) {
 			t.Errorf("%v: objective %v, metrics %v", c.flags, r.Objective, r.Metrics)
@@ -67,8 +72,10 @@ func TestOtherRealData(t *testing.T) {
 // on a slow executor, weighting by rows forgets them.
 func TestSortedLabels(t *testing.T) {
 	path := sortedByLabel(t, shared(t, "a9a/a9a.gz"))
-	flags := []string{"--data", path, "--assign", "block", "--intercept=false", "--reg", regA9a, "--executors", "4", "--splits", "4",
-		"--clock", "virtual", "--pace", "static:1,1,1,0.25", "--sync", "absp", "--exchange", "off", "--max-iterations", "150", "--tol", "0"}
+	flags := []string{"--data", path, "--assign", "block", "--intercept=false", "--reg", regA9a, "--executors", "4",
+		"--splits", "4",
+		"--clock", "virtual", "--pace", "static:1,1,1,0.25", "--sync", "absp", "--exchange", "off", "--max-iterations",
+		"150", "--tol", "0"}
 	split := run(t, append(flags, "--weighting", "split")...).Objective/minA9a - 1
 	rows := run(t, append(flags, "--weighting", "rows")...).Objective/minA9a - 1
 	t.Logf("over the minimum: split %.4f, rows %.4f", split, rows)
@@ -111,9 +118,11 @@ func label(line string) float64 {
 // BSP against A-BSP as shipped.
 func TestThePaperClusters(t *testing.T) {
 	data := shared(t, "a9a/a9a.gz")
-	base := []string{"--data", data, "--intercept=false", "--reg", regA9a, "--clock", "virtual", "--target", "0.329847", "--solver", "nesterov"}
+	base := []string{"--data", data, "--intercept=false", "--reg", regA9a, "--clock", "virtual", "--target", "0.329847",
+		"--solver", "nesterov"}
 	for pace, want := range map[string]float64{"physical": 1.8, "multi-tenant": 2.3} {
-		flags := append(base, "--pace", pace, "--splits", map[string]string{"physical": "48", "multi-tenant": "72"}[pace])
+		flags := append(base, "--pace", pace, "--splits",
+			map[string]string{"physical": "48", "multi-tenant": "72"}[pace])
 		bsp := run(t, append(flags, "--exchange", "off")...)
 		absp := run(t, append(flags, "--sync", "absp")...)
 		if ratio := bsp.TrainSeconds / absp.TrainSeconds; ratio < want {

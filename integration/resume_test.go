@@ -28,7 +28,8 @@ func TestAJobIsResumed(t *testing.T) {
 	c.ended(id)
 	c.gives(id, undisturbed(t, jobFlags(data)...))
 	c.verified(id, true)
-	if _, errs, code := volley(t, "job", "resume", id, "--driver", c.Addr); code != 2 || !strings.Contains(errs, "is done") {
+	if _, errs, code := volley(t, "job", "resume", id, "--driver", c.Addr); code != 2 ||
+		!strings.Contains(errs, "is done") {
 		t.Errorf("one that is done: exit %d: %s", code, errs)
 	}
 }

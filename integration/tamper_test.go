@@ -20,22 +20,33 @@ type tampering struct {
 // virtualRuns are runs whose logs are tampered with, all in virtual time.
 func virtualRuns(t *testing.T) map[string][]string {
 	data, ratings := generatedRows(t, 3000), ratingsFile(t)
-	logistic := []string{"logistic", "--data", data, "--reg", "0.01", "--tol", "0", "--clock", "virtual", "--pace-rate", "20000"}
+	logistic := []string{"logistic", "--data", data, "--reg", "0.01", "--tol", "0", "--clock", "virtual", "--pace-rate",
+		"20000"}
 	with := func(flags ...string) []string { return append(slices.Clone(logistic), flags...) }
 	six := []string{"--pace", "static:4,1,1,1,1,1"}
-	many := []string{"--clock", "virtual", "--pace", "physical", "--pace-rate", "20000", "--splits", "24", "--sync", "absp"}
+	many := []string{"--clock", "virtual", "--pace", "physical", "--pace-rate", "20000", "--splits", "24", "--sync",
+		"absp"}
 	return map[string][]string{
-		"absp":     with(append(six, "--solver", "nesterov", "--sync", "absp", "--exchange", "off", "--splits", "6", "--max-iterations", "16")...),
-		"floor":    with("--solver", "nesterov", "--sync", "absp", "--pace", "physical", "--splits", "24", "--max-iterations", "8"),
-		"moves":    with("--solver", "nesterov", "--sync", "absp", "--pace", "static:4,1,1", "--splits", "6", "--exchange", "paper-literal", "--exchange-threshold", "1", "--max-iterations", "12"),
-		"newton":   with("--solver", "newton", "--pace", "static:2,1,1", "--splits", "6", "--max-iterations", "6"),
-		"bsp":      with(append(six, "--solver", "nesterov", "--splits", "12", "--tol", "1e-6", "--max-iterations", "200")...),
-		"steal":    with("--solver", "svrg", "--sync", "steal", "--pace", "static:3,1,1", "--splits", "6", "--max-iterations", "8"),
-		"deadline": with("--solver", "sdca", "--sync", "deadline", "--pace", "static:3,1,1", "--splits", "6", "--max-iterations", "12"),
-		"adaptive": with("--solver", "nesterov", "--sync", "adaptive", "--pace", "physical", "--splits", "24", "--max-iterations", "12"),
-		"missing":  with("--solver", "nesterov", "--sync", "absp", "--pace", "static:4,4,4,4,4,0.05", "--splits", "12", "--max-iterations", "8"),
-		"kmeans":   append([]string{"kmeans", "--data", data, "--k", "4", "--max-iterations", "6"}, many...),
-		"als":      append([]string{"als", "--data", ratings, "--header", "true", "--rank", "4", "--max-iterations", "4"}, many...),
+		"absp": with(append(six, "--solver", "nesterov", "--sync", "absp", "--exchange", "off", "--splits", "6",
+			"--max-iterations", "16")...),
+		"floor": with("--solver", "nesterov", "--sync", "absp", "--pace", "physical", "--splits", "24",
+			"--max-iterations", "8"),
+		"moves": with("--solver", "nesterov", "--sync", "absp", "--pace", "static:4,1,1", "--splits", "6",
+			"--exchange", "paper-literal", "--exchange-threshold", "1", "--max-iterations", "12"),
+		"newton": with("--solver", "newton", "--pace", "static:2,1,1", "--splits", "6", "--max-iterations", "6"),
+		"bsp": with(append(six, "--solver", "nesterov", "--splits", "12", "--tol", "1e-6", "--max-iterations",
+			"200")...),
+		"steal": with("--solver", "svrg", "--sync", "steal", "--pace", "static:3,1,1", "--splits", "6",
+			"--max-iterations", "8"),
+		"deadline": with("--solver", "sdca", "--sync", "deadline", "--pace", "static:3,1,1", "--splits", "6",
+			"--max-iterations", "12"),
+		"adaptive": with("--solver", "nesterov", "--sync", "adaptive", "--pace", "physical", "--splits", "24",
+			"--max-iterations", "12"),
+		"missing": with("--solver", "nesterov", "--sync", "absp", "--pace", "static:4,4,4,4,4,0.05", "--splits", "12",
+			"--max-iterations", "8"),
+		"kmeans": append([]string{"kmeans", "--data", data, "--k", "4", "--max-iterations", "6"}, many...),
+		"als": append([]string{"als", "--data", ratings, "--header", "true", "--rank", "4", "--max-iterations", "4"},
+			many...),
 	}
 }
 
@@ -43,7 +54,8 @@ func virtualRuns(t *testing.T) map[string][]string {
 func generatedRows(t *testing.T, rows int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "train.libsvm")
-	if _, errs, code := volley(t, "generate", "logistic", "--rows", fmt.Sprint(rows), "--features", "6", "--eps", "0.3", "--out", path); code != 0 {
+	if _, errs, code := volley(t, "generate", "logistic", "--rows", fmt.Sprint(rows), "--features", "6", "--eps", "0.3",
+		"--out", path); code != 0 {
 		t.Fatal(errs)
 	}
 	return path
@@ -79,8 +91,10 @@ func virtualLogs(t *testing.T) map[string]string {
 func resumedLog(t *testing.T) string {
 	t.Helper()
 	log, kept := filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "kept")
-	flags := []string{"--data", generatedRows(t, 3000), "--solver", "nesterov", "--reg", "0.01", "--tol", "0", "--max-iterations", "9", "--sync", "absp", "--exchange", "off",
-		"--clock", "virtual", "--pace", "static:4,1,1,1,1,1", "--pace-rate", "20000", "--splits", "6", "--checkpoint-dir", kept, "--checkpoint-every", "3", "--event-log", log}
+	flags := []string{"--data", generatedRows(t, 3000), "--solver", "nesterov", "--reg", "0.01", "--tol", "0",
+		"--max-iterations", "9", "--sync", "absp", "--exchange", "off",
+		"--clock", "virtual", "--pace", "static:4,1,1,1,1,1", "--pace-rate", "20000", "--splits", "6",
+		"--checkpoint-dir", kept, "--checkpoint-every", "3", "--event-log", log}
 	runJob(t, "logistic", flags...)
 	removeNewest(t, kept)
 	runJob(t, "logistic", append(flags, "--resume")...)
@@ -155,7 +169,8 @@ func TestEveryTamperingIsRefused(t *testing.T) {
 func TestACutOffEndIsRefusedByTheAnchor(t *testing.T) {
 	data, dir := generatedRows(t, 3000), t.TempDir()
 	digest := func(log string, iterations int) string {
-		out, errs, code := volley(t, "run", "logistic", "--json", "--data", data, "--solver", "nesterov", "--tol", "0", "--clock", "virtual",
+		out, errs, code := volley(t, "run", "logistic", "--json", "--data", data, "--solver", "nesterov", "--tol", "0",
+			"--clock", "virtual",
 			"--pace", "static:4,1", "--max-iterations", fmt.Sprint(iterations), "--event-log", log)
 		var r struct {
 			Digest string `json:"log_digest"`

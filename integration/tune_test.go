@@ -39,7 +39,8 @@ func tune(t *testing.T, args ...string) (out tuning) {
 func TestTuneKeepsTheBest(t *testing.T) {
 	data, dir := generated(t), t.TempDir()
 	model, alone, table := filepath.Join(dir, "model"), filepath.Join(dir, "alone"), filepath.Join(dir, "table.csv")
-	got := tune(t, "logistic", "--data", data, "--grid", "reg=1e-3,10", "--grid", "alpha=0,1", "--folds", "3", "--out", model, "--table", table, "--json")
+	got := tune(t, "logistic", "--data", data, "--grid", "reg=1e-3,10", "--grid", "alpha=0,1", "--folds", "3", "--out",
+		model, "--table", table, "--json")
 	if len(got.Points) != 4 || got.Metric != "auc" || got.Points[got.Best].Values["reg"] != "1e-3" {
 		t.Fatalf("%+v", got)
 	}
@@ -47,7 +48,8 @@ func TestTuneKeepsTheBest(t *testing.T) {
 		var mean float64
 		for k, v := range p.Folds {
 			mean += v / 3
-			one := runJob(t, "logistic", "--data", data, "--reg", p.Values["reg"], "--alpha", p.Values["alpha"], "--fold", []string{"1/3", "2/3", "3/3"}[k])
+			one := runJob(t, "logistic", "--data", data, "--reg", p.Values["reg"], "--alpha", p.Values["alpha"],
+				"--fold", []string{"1/3", "2/3", "3/3"}[k])
 			if one.Metrics["auc"] != v {
 				t.Errorf("%v, fold %d: %v, a run alone has %v", p.Values, k+1, v, one.Metrics["auc"])
 			}
@@ -62,7 +64,8 @@ func TestTuneKeepsTheBest(t *testing.T) {
 		t.Error("the model kept is not that of the best point")
 	}
 	raw, err := os.ReadFile(table)
-	if lines := strings.Split(strings.TrimSpace(string(raw)), "\n"); err != nil || len(lines) != 5 || lines[0] != "reg,alpha,auc,std,fold_1,fold_2,fold_3,failed" {
+	if lines := strings.Split(strings.TrimSpace(string(raw)), "\n"); err != nil || len(lines) != 5 ||
+		lines[0] != "reg,alpha,auc,std,fold_1,fold_2,fold_3,failed" {
 		t.Errorf("table %q, %v", raw, err)
 	}
 }
@@ -89,13 +92,16 @@ func TestTuneSurvivesPoorFolds(t *testing.T) {
 	if err := os.WriteFile(path, []byte("y,x\n1,2\n2,3.5\n3,5\n4,8\n5,9\n6,12\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := volley(t, "tune", "ridge", "--data", path, "--grid", "reg=10,1,0.01", "--folds", "10", "--json"); code != 1 || !strings.Contains(errs, "fewer folds") {
+	if _, errs, code := volley(t, "tune", "ridge", "--data", path, "--grid", "reg=10,1,0.01", "--folds", "10",
+		"--json"); code != 1 || !strings.Contains(errs, "fewer folds") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
-	if _, errs, code := volley(t, "tune", "ridge", "--data", path, "--grid", "reg=10,1", "--folds", "2", "--table", path); code != 2 || !strings.Contains(errs, "inputs") {
+	if _, errs, code := volley(t, "tune", "ridge", "--data", path, "--grid", "reg=10,1", "--folds", "2", "--table",
+		path); code != 2 || !strings.Contains(errs, "inputs") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
-	got := tune(t, "mlp", "--data", generated(t), "--grid", "layers=4,3;5", "--folds", "2", "--max-iterations", "5", "--json")
+	got := tune(t, "mlp", "--data", generated(t), "--grid", "layers=4,3;5", "--folds", "2", "--max-iterations", "5",
+		"--json")
 	if len(got.Points) != 2 || got.Points[0].Values["layers"] != "4,3" {
 		t.Errorf("%+v", got.Points)
 	}
@@ -103,7 +109,8 @@ func TestTuneSurvivesPoorFolds(t *testing.T) {
 
 // TestTuneRunsShareACache from an empty one: no run is disturbed by another's.
 func TestTuneRunsShareACache(t *testing.T) {
-	got := tune(t, "logistic", "--data", generated(t), "--grid", "reg=1e-4,1e-3,1e-2", "--folds", "8", "--data-dir", t.TempDir(), "--parallel", "6", "--json")
+	got := tune(t, "logistic", "--data", generated(t), "--grid", "reg=1e-4,1e-3,1e-2", "--folds", "8", "--data-dir",
+		t.TempDir(), "--parallel", "6", "--json")
 	for _, p := range got.Points {
 		if p.Failed != "" {
 			t.Errorf("%v: %s", p.Values, p.Failed)

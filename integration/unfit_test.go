@@ -44,7 +44,10 @@ func TestAnExecutorLosesItsDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := c.submit(jobFlags(data)...)
-	c.await(id, "the wait", func(j job) bool { return strings.Contains(j.Why, "e1") && strings.Contains(j.Why, "no such file") })
+	c.await(id, "the wait", func(j job) bool {
+		return strings.Contains(j.Why, "e1") &&
+			strings.Contains(j.Why, "no such file")
+	})
 	c.says("unfit")
 	c.join("e2")
 	c.ended(id)

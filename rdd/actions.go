@@ -24,9 +24,11 @@ func (a Action[R]) Run(ctx context.Context, s *Session) (R, error) { return a.ru
 const collectLimit = 1 << 30
 
 // action adds a node whose tasks compute one encoded value a partition.
-func action[T, R any](ds Dataset[T], kind string, task taskFunc, finish func(ctx context.Context, s *Session, id int) (R, error)) Action[R] {
+func action[T, R any](ds Dataset[T], kind string, task taskFunc,
+	finish func(ctx context.Context, s *Session, id int) (R, error)) Action[R] {
 	id := ds.g.add(node{kind: kind, typ: typeName[T](), inputs: []int{ds.id}, user: true, task: task})
-	return Action[R]{g: ds.g, id: id, name: kind, run: func(ctx context.Context, s *Session) (R, error) { return finish(ctx, s, id) }}
+	return Action[R]{g: ds.g, id: id, name: kind,
+		run: func(ctx context.Context, s *Session) (R, error) { return finish(ctx, s, id) }}
 }
 
 // Count counts the rows.
@@ -97,7 +99,8 @@ func tooMany(raws [][]byte) error {
 		total += int64(len(raw))
 	}
 	if total > collectLimit {
-		return fault.Newf(fault.NoResources, "collect", "the rows", "they are %d MiB, more than %d", total>>20, collectLimit>>20).WithHint("aggregate, save or stream them instead")
+		return fault.Newf(fault.NoResources, "collect", "the rows", "they are %d MiB, more than %d", total>>20,
+			collectLimit>>20).WithHint("aggregate, save or stream them instead")
 	}
 	return nil
 }

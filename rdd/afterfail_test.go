@@ -17,7 +17,8 @@ func TestNothingIsHandedOutAfterAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	packs := onePacks{store: store, memory: 1 << 16}
-	grouped, both := keyedOf[string, int64](NewGraph(), "test"), keyedOf[string, either[int64, int64]](NewGraph(), "test")
+	grouped, both := keyedOf[string, int64](NewGraph(), "test"),
+		keyedOf[string, either[int64, int64]](NewGraph(), "test")
 	taken := 0
 	enough := func() error {
 		if taken++; taken > 3 {
@@ -36,11 +37,13 @@ func TestNothingIsHandedOutAfterAFailure(t *testing.T) {
 	c.spill()
 	for i := range 100 {
 		key := fmt.Sprint("key ", i%10)
-		if err := firstError(g.spilled.add(&kv{key, 1}), c.spilled.add(&Pair[string, either[int64, int64]]{Key: key})); err != nil {
+		if err := firstError(g.spilled.add(&kv{key, 1}),
+			c.spilled.add(&Pair[string, either[int64, int64]]{Key: key})); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := g.each(context.Background(), func(string, []int64) error { return enough() }); !errors.Is(err, errEnough) {
+	if err := g.each(context.Background(), func(string, []int64) error { return enough() }); !errors.Is(err,
+		errEnough) {
 		t.Error(err)
 	}
 	taken = 0

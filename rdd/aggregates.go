@@ -53,17 +53,18 @@ func Fold[T any](ds Dataset[T], zero T, f func(a, b T) T) Action[T] {
 func CountByValue[T comparable](ds Dataset[T]) Action[map[T]int64] {
 	ones := Map(ds, func(row T) Pair[T, int64] { return Pair[T, int64]{row, 1} })
 	counts := Collect(ReduceByKey(ones, func(a, b int64) int64 { return a + b }))
-	return Action[map[T]int64]{g: counts.g, id: counts.id, name: "count-by-value", run: func(ctx context.Context, s *Session) (map[T]int64, error) {
-		pairs, err := counts.Run(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		out := make(map[T]int64, len(pairs))
-		for _, p := range pairs {
-			out[p.Key] = p.Value
-		}
-		return out, nil
-	}}
+	return Action[map[T]int64]{g: counts.g, id: counts.id, name: "count-by-value",
+		run: func(ctx context.Context, s *Session) (map[T]int64, error) {
+			pairs, err := counts.Run(ctx, s)
+			if err != nil {
+				return nil, err
+			}
+			out := make(map[T]int64, len(pairs))
+			for _, p := range pairs {
+				out[p.Key] = p.Value
+			}
+			return out, nil
+		}}
 }
 
 // CountByKey counts the values of each key. The counts are in memory.
@@ -98,7 +99,10 @@ func Top[T cmp.Ordered](ds Dataset[T], n int) Action[[]T] {
 // is read.
 func Lookup[K comparable, V any](ds Dataset[Pair[K, V]], key K) Action[[]V] {
 	c, _ := keyCodecOf[K]() // keys that cannot be encoded are compared by == alone
-	return Collect(Values(Filter(ds, func(p Pair[K, V]) bool { return p.Key == key || c.put != nil && c.equal(&p.Key, &key) })))
+	return Collect(Values(Filter(ds, func(p Pair[K, V]) bool {
+		return p.Key == key || c.put != nil &&
+			c.equal(&p.Key, &key)
+	})))
 }
 
 // ForEach calls f with every row, where the row is. A task that is tried again

@@ -114,7 +114,8 @@ func (d *partitionedAggregation[K, V, C]) combine(k int, by Combiner[V, C]) {
 // same: functions must not see other values where there is little memory.
 func (d *partitionedAggregation[K, V, C]) raw() (keyed[K, V], bool) {
 	row, err := pairCodecOf[K, V](d.keyed.key)
-	return keyed[K, V]{key: d.keyed.key, hash: d.keyed.hash, row: row}, err == nil && comesBackTheSame(reflect.TypeFor[V]())
+	return keyed[K, V]{key: d.keyed.key, hash: d.keyed.hash, row: row}, err == nil &&
+		comesBackTheSame(reflect.TypeFor[V]())
 }
 
 // settle combines the rows that wait in shards.

@@ -23,7 +23,8 @@ func TestRowsThatAreDealtOutAreCombinedInTurn(t *testing.T) {
 		keys, rows, most int
 		apart            int64 // a key from the next one
 		fixed, dealt     bool
-	}{{400_000, 800_000, 64 << 20, 1e9, true, true}, {400_000, 800_000, 64 << 20, 1e9, false, false}, {1000, 300_000, 64 << 20, 1, true, false},
+	}{{400_000, 800_000, 64 << 20, 1e9, true, true}, {400_000, 800_000, 64 << 20, 1e9, false, false},
+		{1000, 300_000, 64 << 20, 1, true, false},
 		{500_000, 2_000_000, 16 << 20, 1e9, true, true}, {300_000, 400_000, 1 << 20, 1e9, true, false},
 		{400_000, 800_000, 64 << 20, 3, true, false}, {500_000, 2_000_000, 16 << 20, 1, true, false}} {
 		d := newDealer[int64, int32](k)
@@ -63,7 +64,8 @@ func TestRowsThatAreDealtOutAreCombinedInTurn(t *testing.T) {
 			for at := 0; at < c.rows; at += 700 {
 				rows := make([]Pair[int64, int32], min(700, c.rows-at))
 				for i := range rows {
-					rows[i] = Pair[int64, int32]{Key: c.apart * int64(rng.IntN(c.keys)-c.keys/2), Value: int32(rng.IntN(1000))}
+					rows[i] = Pair[int64, int32]{Key: c.apart * int64(rng.IntN(c.keys)-c.keys/2),
+						Value: int32(rng.IntN(1000))}
 					if c, there := want[rows[i].Key]; there {
 						want[rows[i].Key] = inTurn.Add(c, rows[i].Value)
 					} else {
@@ -82,7 +84,8 @@ func TestRowsThatAreDealtOutAreCombinedInTurn(t *testing.T) {
 			d.clear()
 		}
 		if !slices.Equal(flushedAt[0], flushedAt[1]) {
-			t.Errorf("%+v: tables were handed on after rows %v, the second time after %v", c, flushedAt[0], flushedAt[1])
+			t.Errorf("%+v: tables were handed on after rows %v, the second time after %v", c, flushedAt[0],
+				flushedAt[1])
 		}
 	}
 }

@@ -165,7 +165,8 @@ func TestAPlanThatDiffersBetweenNodesIsRefused(t *testing.T) {
 func TestMistakesInBuildNameTheUsersLine(t *testing.T) {
 	_, err := volley.Run(context.Background(), testConfig(t), "bad", textArgs{"x"},
 		func(g *rdd.Graph, a textArgs) rdd.Step[int, int] {
-			return rdd.Aggregate(rdd.Pack(rdd.TextFile(g, a.Path)), rdd.Aggregator[int, string, int]{}, rdd.Aggressive(2))
+			return rdd.Aggregate(rdd.Pack(rdd.TextFile(g, a.Path)), rdd.Aggregator[int, string, int]{},
+				rdd.Aggressive(2))
 		}, func(context.Context, *rdd.Session, textArgs, rdd.Step[int, int]) (string, error) { return "", nil })
 	if err == nil || !strings.Contains(err.Error(), "api_test.go:") || !strings.Contains(err.Error(), "Aggressive(2)") {
 		t.Errorf("%v", err)

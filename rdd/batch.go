@@ -36,7 +36,8 @@ func (ds Dataset[T]) rows(ctx context.Context, part int, yield func(T) error) er
 }
 
 // advancing tells the watch of the task how many rows it has read.
-func advancing[T any](each func(ctx context.Context, part int, yield func([]T) error) error) func(ctx context.Context, part int, yield func([]T) error) error {
+func advancing[T any](each func(ctx context.Context, part int, yield func([]T) error) error) func(ctx context.Context,
+	part int, yield func([]T) error) error {
 	return func(ctx context.Context, part int, yield func([]T) error) error {
 		env, err := envOf(ctx)
 		if err != nil {
@@ -77,7 +78,8 @@ func (b *batcher[T]) flush() error {
 }
 
 // oneByOne makes batches of what a function yields one by one.
-func oneByOne[T any](each func(ctx context.Context, part int, yield func(T) error) error) func(ctx context.Context, part int, yield func([]T) error) error {
+func oneByOne[T any](each func(ctx context.Context, part int, yield func(T) error) error) func(ctx context.Context,
+	part int, yield func([]T) error) error {
 	return func(ctx context.Context, part int, yield func([]T) error) error {
 		b := newBatcher(yield)
 		if err := each(ctx, part, b.add); err != nil {

@@ -74,7 +74,8 @@ func (m *batchMapper[T, U]) flush() error {
 func (c *columns[T]) record(rows []T) arrow.Record {
 	cols := make([]arrow.Array, len(c.fields))
 	for k, f := range c.fields {
-		if cols[k] = f.numbers(unsafe.Add(unsafe.Pointer(unsafe.SliceData(rows)), f.offset), unsafe.Sizeof(*new(T)), len(rows)); cols[k] != nil {
+		if cols[k] = f.numbers(unsafe.Add(unsafe.Pointer(unsafe.SliceData(rows)), f.offset), unsafe.Sizeof(*new(T)),
+			len(rows)); cols[k] != nil {
 			continue
 		}
 		b := array.NewBuilder(memory.DefaultAllocator, f.arrow)

@@ -29,7 +29,8 @@ var cborMode = func() cbor.EncMode {
 // cborReading takes whatever cborMode writes: strings that are not UTF-8, and
 // as many rows as fit into memory.
 var cborReading = func() cbor.DecMode {
-	m, err := cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid, MaxArrayElements: math.MaxInt32, MaxMapPairs: math.MaxInt32}.DecMode()
+	m, err := cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid, MaxArrayElements: math.MaxInt32,
+		MaxMapPairs: math.MaxInt32}.DecMode()
 	if err != nil {
 		panic(err) // the options are constants
 	}

@@ -97,7 +97,8 @@ func structColumns(t reflect.Type, at string, within []reflect.Type) ([]column, 
 		}
 		where := at + "." + f.Name
 		if !f.IsExported() {
-			return nil, fmt.Errorf("%s: a field that is not exported cannot be a column; leave it out with the tag col:\"-\"", where)
+			return nil, fmt.Errorf("%s: a field that is not exported cannot be a column; leave it out with the tag "+
+				"col:\"-\"", where)
 		}
 		if key := strings.ToLower(name); seen[key] {
 			return nil, fmt.Errorf("%s: there are two columns %q", where, name)
@@ -304,7 +305,8 @@ func listColumn(t reflect.Type, at string, within []reflect.Type) (columnType, e
 			from, to := list.ValueOffsets(i)
 			s := reflect.MakeSlice(t, int(to-from), int(to-from))
 			for k := from; k < to; k++ {
-				if err := readValue(elem, list.ListValues(), int(k), unsafe.Add(s.UnsafePointer(), uintptr(k-from)*size)); err != nil {
+				if err := readValue(elem, list.ListValues(), int(k),
+					unsafe.Add(s.UnsafePointer(), uintptr(k-from)*size)); err != nil {
 					return err
 				}
 			}

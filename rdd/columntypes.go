@@ -341,7 +341,8 @@ func bytesColumn() columnType {
 }
 
 // timeLayouts are how times are written in text, the first one also by us.
-var timeLayouts = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999", "2006-01-02"}
+var timeLayouts = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999",
+	"2006-01-02"}
 
 // The units of columns of times. Microseconds are what most readers of Parquet take,
 // and hold all times of a calendar; nanoseconds hold those of 1678 to 2261.
@@ -353,7 +354,8 @@ const (
 // inMicroseconds refuses a time that a column of microseconds would cut.
 func inMicroseconds(p unsafe.Pointer) error {
 	if t := (*time.Time)(p); t.Nanosecond()%1000 != 0 {
-		return fmt.Errorf("%v is not in whole microseconds: truncate it, or give the field the tag unit:\"ns\"", t.UTC().Format(time.RFC3339Nano))
+		return fmt.Errorf("%v is not in whole microseconds: truncate it, or give the field the tag unit:\"ns\"",
+			t.UTC().Format(time.RFC3339Nano))
 	}
 	return nil
 }

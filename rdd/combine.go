@@ -49,7 +49,8 @@ func keyedOf[K comparable, V any](g *Graph, op string) keyed[K, V] {
 // again where they arrive. Keys come in the order of their hashes, the same one
 // always. What does not fit into memory is sorted; the memory that accumulators
 // refer to (slices, maps) is not counted.
-func CombineByKey[K comparable, V, C any](ds Dataset[Pair[K, V]], by Combiner[V, C], options ...ShuffleOption) Dataset[Pair[K, C]] {
+func CombineByKey[K comparable, V, C any](ds Dataset[Pair[K, V]], by Combiner[V, C],
+	options ...ShuffleOption) Dataset[Pair[K, C]] {
 	o, c := shuffleOptionsOf(options), keyedOf[K, C](ds.g, "combine by key")
 	n := o.count(ds.g, ds.id)
 	maps, reduces := newAggregationPool[K, V, C](c), &tables[K, C]{keyed: c}
@@ -60,11 +61,12 @@ func CombineByKey[K comparable, V, C any](ds Dataset[Pair[K, V]], by Combiner[V,
 			return writeCombined(ctx, ds, part, by, c, d, packs, n())
 		}})
 	ds.g.mayCoalesce(id, o, id)
-	return byKey(shuffledDataset(ds.g, id, id, o, n, func(ctx context.Context, part int, yield func([]Pair[K, C]) error) error {
-		t := reduces.get()
-		defer reduces.put(t)
-		return readCombined(ctx, id, part, c, t, by.Merge, yield)
-	}))
+	return byKey(shuffledDataset(ds.g, id, id, o, n,
+		func(ctx context.Context, part int, yield func([]Pair[K, C]) error) error {
+			t := reduces.get()
+			defer reduces.put(t)
+			return readCombined(ctx, id, part, c, t, by.Merge, yield)
+		}))
 }
 
 // mayCoalesce lets a node join small partitions of shuffles, unless their number
@@ -80,8 +82,10 @@ func (g *Graph) mayCoalesce(id int, o shuffleOptions, shuffles ...int) {
 }
 
 // writeCombined is the map side: it combines window by window.
-func writeCombined[K comparable, V, C any](ctx context.Context, ds Dataset[Pair[K, V]], part int, by Combiner[V, C], c keyed[K, C], d *partitionedAggregation[K, V, C], packs runner.TaskContext, parts int) (*written, error) {
-	w := &combining[K, V, C]{by: by, c: c, d: d, packs: packs, out: newSpreader(packs, c.row, parts).unordered(), parts: parts}
+func writeCombined[K comparable, V, C any](ctx context.Context, ds Dataset[Pair[K, V]], part int, by Combiner[V, C],
+	c keyed[K, C], d *partitionedAggregation[K, V, C], packs runner.TaskContext, parts int) (*written, error) {
+	w := &combining[K, V, C]{by: by, c: c, d: d, packs: packs, out: newSpreader(packs, c.row, parts).unordered(),
+		parts: parts}
 	w.raw, w.fits = d.raw()
 	defer w.close()
 	w.begin()
@@ -97,7 +101,8 @@ func writeCombined[K comparable, V, C any](ctx context.Context, ds Dataset[Pair[
 
 // readCombined is the side where they arrive. What does not fit into memory is
 // sorted by hash and combined as it is read.
-func readCombined[K comparable, C any](ctx context.Context, id, part int, c keyed[K, C], t *table[K, C], merge func(a, b C) C, yield func([]Pair[K, C]) error) error {
+func readCombined[K comparable, C any](ctx context.Context, id, part int, c keyed[K, C], t *table[K, C],
+	merge func(a, b C) C, yield func([]Pair[K, C]) error) error {
 	env, err := envOf(ctx)
 	if err != nil {
 		return err
@@ -128,7 +133,8 @@ func readCombined[K comparable, C any](ctx context.Context, id, part int, c keye
 }
 
 // combineSorted combines the rows of each key as they are read.
-func combineSorted[K comparable, C any](ctx context.Context, s *sorter[Pair[K, C]], merge func(a, b C) C, yield func([]Pair[K, C]) error) error {
+func combineSorted[K comparable, C any](ctx context.Context, s *sorter[Pair[K, C]], merge func(a, b C) C,
+	yield func([]Pair[K, C]) error) error {
 	out := newBatcher(yield)
 	var made []Pair[K, C] // of the key in hand, if there is one
 	err := eachGroup(ctx, s, func(row *Pair[K, C], fresh bool) (err error) {
@@ -200,7 +206,8 @@ func (t *table[K, C]) byHash() []ranked {
 		}
 		if to > from+1 {
 			slices.SortStableFunc(order[from:to], func(a, b ranked) int {
-				return cmp.Compare(string(t.codec.append(nil, &t.entries[a.row].Key)), string(t.codec.append(nil, &t.entries[b.row].Key)))
+				return cmp.Compare(string(t.codec.append(nil, &t.entries[a.row].Key)),
+					string(t.codec.append(nil, &t.entries[b.row].Key)))
 			})
 		}
 		from = to
@@ -211,21 +218,25 @@ func (t *table[K, C]) byHash() []ranked {
 // ReduceByKey combines the values of each key with an associative function, which
 // must not change them.
 // What moves is one value a key and partition of the input.
-func ReduceByKey[K comparable, V any](ds Dataset[Pair[K, V]], f func(a, b V) V, options ...ShuffleOption) Dataset[Pair[K, V]] {
+func ReduceByKey[K comparable, V any](ds Dataset[Pair[K, V]], f func(a, b V) V,
+	options ...ShuffleOption) Dataset[Pair[K, V]] {
 	return CombineByKey(ds, Combiner[V, V]{Create: func(v V) V { return v }, Add: f, Merge: f}, options...)
 }
 
 // FoldByKey is ReduceByKey that begins, in each partition, with zero, which f must
 // not change.
-func FoldByKey[K comparable, V any](ds Dataset[Pair[K, V]], zero V, f func(a, b V) V, options ...ShuffleOption) Dataset[Pair[K, V]] {
+func FoldByKey[K comparable, V any](ds Dataset[Pair[K, V]], zero V, f func(a, b V) V,
+	options ...ShuffleOption) Dataset[Pair[K, V]] {
 	return CombineByKey(ds, Combiner[V, V]{Create: func(v V) V { return f(zero, v) }, Add: f, Merge: f}, options...)
 }
 
 // AggregateByKey combines the values of each key into something else: seq takes
 // a value in, beginning with what zero returns, and comb joins what partitions
 // came to.
-func AggregateByKey[K comparable, V, C any](ds Dataset[Pair[K, V]], zero func() C, seq func(C, V) C, comb func(a, b C) C, options ...ShuffleOption) Dataset[Pair[K, C]] {
-	return CombineByKey(ds, Combiner[V, C]{Create: func(v V) C { return seq(zero(), v) }, Add: seq, Merge: comb}, options...)
+func AggregateByKey[K comparable, V, C any](ds Dataset[Pair[K, V]], zero func() C, seq func(C, V) C,
+	comb func(a, b C) C, options ...ShuffleOption) Dataset[Pair[K, C]] {
+	return CombineByKey(ds, Combiner[V, C]{Create: func(v V) C { return seq(zero(), v) }, Add: seq, Merge: comb},
+		options...)
 }
 
 // Distinct keeps one of rows that are equal. What moves is one row of each kind

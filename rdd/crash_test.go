@@ -21,7 +21,8 @@ func theAction[R any](t *testing.T, build func(*rdd.Graph) rdd.Action[R]) (out R
 	t.Helper()
 	cfg := testConfig(t)
 	cfg.Executors = 1
-	_, err = volley.Run(context.Background(), cfg, "one action", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[R] { return build(g) },
+	_, err = volley.Run(context.Background(), cfg, "one action", textArgs{},
+		func(g *rdd.Graph, _ textArgs) rdd.Action[R] { return build(g) },
 		func(ctx context.Context, s *rdd.Session, _ textArgs, a rdd.Action[R]) (string, error) {
 			out, err = a.Run(ctx, s)
 			return "end", err
@@ -81,7 +82,8 @@ func TestASaveIsThereAsAWholeOrNotAtAll(t *testing.T) {
 					continue // nobody has promised anything
 				}
 				got := readLines(t, filepath.Join(s.Put(t), "a", "out"))
-				if wrong := got != "new" && (got != "refused" || s.Promised > 0 && options != nil); wrong && faults < mostFaults {
+				if wrong := got != "new" && (got != "refused" || s.Promised > 0 && options != nil); wrong &&
+					faults < mostFaults {
 					t.Errorf("%v: it is read as %s", s, got)
 					faults++
 				}
@@ -96,7 +98,8 @@ func TestASaveIsThereAsAWholeOrNotAtAll(t *testing.T) {
 // what replaces it can, wherever the power fails; without, wherever the program is
 // killed, what is there is one of them, or refused.
 func TestAnOverwriteIsThereAsAWholeOrNotAtAll(t *testing.T) {
-	for name, options := range map[string][]rdd.SaveOption{"durable": {rdd.Overwrite(), rdd.Durable()}, "not durable": {rdd.Overwrite()}} {
+	for name, options := range map[string][]rdd.SaveOption{"durable": {rdd.Overwrite(), rdd.Durable()},
+		"not durable": {rdd.Overwrite()}} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			dir := filepath.Join(root, "out")
@@ -137,7 +140,8 @@ type counting struct {
 }
 
 func buildCounting(g *rdd.Graph, a textArgs) rdd.Step[float64, sum] {
-	numbers := rdd.MapErr(rdd.FlatMap(rdd.TextFile(g, a.Path), strings.Fields), func(w string) (float64, error) { return strconv.ParseFloat(w, 64) })
+	numbers := rdd.MapErr(rdd.FlatMap(rdd.TextFile(g, a.Path), strings.Fields),
+		func(w string) (float64, error) { return strconv.ParseFloat(w, 64) })
 	return rdd.Aggregate(rdd.Pack(numbers, rdd.Splits(2)), rdd.Aggregator[float64, float64, sum]{
 		Zero:  func(float64) sum { return sum{} },
 		Add:   func(s sum, shift, x float64) sum { return sum{s.N + 1, s.Total + x + shift} },
@@ -150,26 +154,28 @@ func (p *counting) run(t *testing.T, root, data string, resume bool) error {
 	t.Helper()
 	p.sums = map[int]float64{}
 	cfg := testConfig(t)
-	cfg.Executors, cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume, cfg.DataDir = 1, filepath.Join(root, "checkpoints"), 1, resume, data
+	cfg.Executors, cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume, cfg.DataDir = 1, filepath.Join(root, "checkpoints"),
+		1, resume, data
 	cfg.EventLog = filepath.Join(root, "events.jsonl")
-	_, err := volley.Run(context.Background(), cfg, "counting", p.args, buildCounting, func(ctx context.Context, s *rdd.Session, _ textArgs, step rdd.Step[float64, sum]) (string, error) {
-		var total float64
-		for it := range rdd.Iterations(ctx, s, &total, p.turns) {
-			if p.begun == 0 {
-				p.begun = it.Number
+	_, err := volley.Run(context.Background(), cfg, "counting", p.args, buildCounting,
+		func(ctx context.Context, s *rdd.Session, _ textArgs, step rdd.Step[float64, sum]) (string, error) {
+			var total float64
+			for it := range rdd.Iterations(ctx, s, &total, p.turns) {
+				if p.begun == 0 {
+					p.begun = it.Number
+				}
+				if p.each != nil {
+					p.each(it.Number)
+				}
+				got, err := step.Run(ctx, s, total)
+				if err != nil {
+					return "", err
+				}
+				total += got.Total / float64(it.Number)
+				p.sums[it.Number] = total
 			}
-			if p.each != nil {
-				p.each(it.Number)
-			}
-			got, err := step.Run(ctx, s, total)
-			if err != nil {
-				return "", err
-			}
-			total += got.Total / float64(it.Number)
-			p.sums[it.Number] = total
-		}
-		return "end", s.Err()
-	})
+			return "end", s.Err()
+		})
 	return err
 }
 
@@ -206,7 +212,8 @@ func headed(log string) error {
 		return err
 	}
 	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
-	if n := strings.Count(string(raw), `{"event":"header"`); n != 1 || !strings.HasPrefix(lines[0], `{"event":"header"`) {
+	if n := strings.Count(string(raw), `{"event":"header"`); n != 1 ||
+		!strings.HasPrefix(lines[0], `{"event":"header"`) {
 		return fmt.Errorf("its event log has %d headers, or not in the first line", n)
 	}
 	if !strings.HasPrefix(lines[len(lines)-1], `{"event":"footer"`) {
@@ -250,11 +257,12 @@ func TestAValueThatIsSavedIsOldOrNew(t *testing.T) {
 	save := func(word string) {
 		cfg := testConfig(t)
 		cfg.Executors, cfg.OutDir = 1, root
-		_, err := volley.Run(context.Background(), cfg, "value", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[int64] {
-			return rdd.Count(rdd.Range(g, 0, 3, 1))
-		}, func(ctx context.Context, s *rdd.Session, _ textArgs, _ rdd.Action[int64]) (string, error) {
-			return "end", rdd.Save(ctx, s, "value", word)
-		})
+		_, err := volley.Run(context.Background(), cfg, "value", textArgs{},
+			func(g *rdd.Graph, _ textArgs) rdd.Action[int64] {
+				return rdd.Count(rdd.Range(g, 0, 3, 1))
+			}, func(ctx context.Context, s *rdd.Session, _ textArgs, _ rdd.Action[int64]) (string, error) {
+				return "end", rdd.Save(ctx, s, "value", word)
+			})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -100,7 +100,8 @@ func csvColumns[T any](g *Graph, in *Input) csvRows[T] {
 		c.fields = append(c.fields, f)
 	}
 	if in.Malformed == KeepMalformed && c.malformed < 0 {
-		g.fail("csv: malformed records are to be kept: give %v a field of type rdd.Malformed for their text", reflect.TypeFor[T]())
+		g.fail("csv: malformed records are to be kept: give %v a field of type rdd.Malformed for their text",
+			reflect.TypeFor[T]())
 	}
 	if in.Format == input.Auto {
 		in.Format = input.CSV
@@ -113,7 +114,8 @@ func csvColumns[T any](g *Graph, in *Input) csvRows[T] {
 
 // read turns records into rows. A record that is left out comes without a row, with
 // why. A file's first one never is: it may be a header.
-func (c csvRows[T]) read(s *input.Source, ctx context.Context, part int, yield func(row *T, r *csv.Record, why error) error) error {
+func (c csvRows[T]) read(s *input.Source, ctx context.Context, part int,
+	yield func(row *T, r *csv.Record, why error) error) error {
 	at, err := c.places(s)
 	if err != nil {
 		return err
@@ -141,7 +143,8 @@ func (c csvRows[T]) read(s *input.Source, ctx context.Context, part int, yield f
 // whose names are none of the type's.
 func (c csvRows[T]) hintOf(r *csv.Record) string {
 	if r.Hint == "" && r.First {
-		return fmt.Sprintf("if the first line is a header, none of its names, %s, is one of the columns %s: the tag col names others, and Header decides whether it is one",
+		return fmt.Sprintf("if the first line is a header, none of its names, %s, is one of the columns %s: the tag "+
+			"col names others, and Header decides whether it is one",
 			clipped(bytes.Join(r.Fields, []byte(" "))), strings.Join(c.names(), " "))
 	}
 	return r.Hint
@@ -185,9 +188,11 @@ func (c csvRows[T]) places(s *input.Source) ([]int, error) {
 		}
 		switch {
 		case at[i] < 0:
-			return nil, fault.Newf(fault.BadInput, "read", s.Files[0].Path, "it has no column %q; its columns are %s", f.name, strings.Join(names, " "))
+			return nil, fault.Newf(fault.BadInput, "read", s.Files[0].Path, "it has no column %q; its columns are %s",
+				f.name, strings.Join(names, " "))
 		case at[i] >= len(names):
-			return nil, fault.Newf(fault.BadInput, "read", s.Files[0].Path, "its records have %d fields, column %q would be number %d", len(names), f.name, i+1)
+			return nil, fault.Newf(fault.BadInput, "read", s.Files[0].Path,
+				"its records have %d fields, column %q would be number %d", len(names), f.name, i+1)
 		}
 	}
 	return at, nil

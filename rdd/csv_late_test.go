@@ -26,7 +26,8 @@ func TestTablesOfPointsWithLateNewlines(t *testing.T) {
 	count := func(in rdd.Input) (int64, error) {
 		return theAction(t, func(g *rdd.Graph) rdd.Action[int64] { return rdd.Count(rdd.Points(g, in, path)) })
 	}
-	if n, err := count(rdd.Input{}); err == nil && n != want || err != nil && !strings.Contains(err.Error(), "--quoted") {
+	if n, err := count(rdd.Input{}); err == nil && n != want || err != nil &&
+		!strings.Contains(err.Error(), "--quoted") {
 		t.Errorf("untold: %d points, %v; want %d", n, err, want)
 	}
 	if n, err := count(rdd.Input{Quoted: true}); err != nil || n != want {

@@ -52,8 +52,12 @@ func TestMalformedRecordsAreLeftOutOrKept(t *testing.T) {
 	err := failure(t, func(g *rdd.Graph) counts {
 		drop, keep := rdd.Input{Malformed: rdd.DropMalformed}, rdd.Input{Malformed: rdd.KeepMalformed}
 		kept := rdd.CSV[row](g, keep, path)
-		marked := rdd.Filter(kept, func(r row) bool { return r.Bad != "" && r.Text == "" == strings.Contains(string(r.Bad), `"a"b`) })
-		return counts{rdd.Count(rdd.CSV[row](g, drop, path)), rdd.Count(kept), rdd.Count(marked), rdd.Count(rdd.CSVMalformed[row](g, drop, path))}
+		marked := rdd.Filter(kept, func(r row) bool {
+			return r.Bad != "" &&
+				r.Text == "" == strings.Contains(string(r.Bad), `"a"b`)
+		})
+		return counts{rdd.Count(rdd.CSV[row](g, drop, path)), rdd.Count(kept), rdd.Count(marked),
+			rdd.Count(rdd.CSVMalformed[row](g, drop, path))}
 	}, func(ctx context.Context, s *rdd.Session, c counts) (err error) {
 		for i, a := range []rdd.Action[int64]{c.dropped, c.kept, c.marked, c.left} {
 			if got[i], err = a.Run(ctx, s); err != nil {

@@ -56,7 +56,8 @@ func TestMalformedRowsAreNamed(t *testing.T) {
 		{"no truth", "a,1,2,2024-01-01,,maybe\n", "yes"},
 	} {
 		rows, err := readRows(t, rdd.Input{}, tableHead+tableLine+"\n"+c.line+tableLine)
-		if err == nil || !strings.Contains(err.Error(), "rows.csv line 4") || c.column != "" && !strings.Contains(err.Error(), c.column) {
+		if err == nil || !strings.Contains(err.Error(), "rows.csv line 4") || c.column != "" &&
+			!strings.Contains(err.Error(), c.column) {
 			t.Errorf("%s: %+v, %v", c.name, rows, err)
 		}
 	}

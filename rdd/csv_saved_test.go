@@ -23,7 +23,10 @@ type alone struct {
 func savedAndRead[T any](t *testing.T, rows []T) ([]T, error) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
-	if _, err := theAction(t, func(g *rdd.Graph) rdd.Action[int64] { return rdd.SaveCSV(rdd.Parallelize(g, 1, rows...), dir) }); err != nil {
+	if _, err := theAction(t, func(g *rdd.Graph) rdd.Action[int64] {
+		return rdd.SaveCSV(rdd.Parallelize(g, 1, rows...),
+			dir)
+	}); err != nil {
 		return nil, err
 	}
 	return theAction(t, func(g *rdd.Graph) rdd.Action[[]T] { return rdd.Collect(rdd.CSV[T](g, rdd.Input{}, dir)) })
@@ -32,7 +35,8 @@ func savedAndRead[T any](t *testing.T, rows []T) ([]T, error) {
 // TestAColumnNamedAsACommentComesBack reports whether a # that begins the first column's
 // name is part of it.
 func TestAColumnNamedAsACommentComesBack(t *testing.T) {
-	want := []marked{{1, "a"}, {2, "# b"}, {3, "\ufeffc"}, {4, "d\re"}, {5, " f\t"}, {6, "\n"}, {7, "\r"}, {8, "\"\"\""}}
+	want := []marked{{1, "a"}, {2, "# b"}, {3, "\ufeffc"}, {4, "d\re"}, {5, " f\t"}, {6, "\n"}, {7, "\r"},
+		{8, "\"\"\""}}
 	got, err := savedAndRead(t, want)
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%+v, %v; want %+v", got, err, want)

@@ -19,8 +19,10 @@ type Dataset[T any] struct {
 	id      int
 	parts   func() int
 	produce func(ctx context.Context, part int, yield func(rows []T) error) error // use each
-	source  *sourceDecl                                                           // of a reader whose chunks can be packed as they are
-	spread  int                                                                   // of pairs: partitions over which the hashes of their keys are spread; 0 where they are not, or may be joined
+	// of a reader whose chunks can be packed as they are
+	source *sourceDecl
+	// of pairs: partitions over which the hashes of their keys are spread; 0 where they are not, or may be joined
+	spread int
 }
 
 // errEnough ends an iteration early, without being a failure.
@@ -69,7 +71,8 @@ func optionsText(in Input) string {
 func Points(g *Graph, in Input, uris ...string) Dataset[Point] {
 	d := &sourceDecl{URIs: uris, Options: in}
 	g.sources = append(g.sources, d)
-	id := g.add(node{kind: "points", points: d, typ: "Point", detail: fmt.Sprintf("%v %s", uris, optionsText(in)), bytes: d.bytes})
+	id := g.add(node{kind: "points", points: d, typ: "Point", detail: fmt.Sprintf("%v %s", uris, optionsText(in)),
+		bytes: d.bytes})
 	return Dataset[Point]{g: g, id: id, source: d, parts: func() int { return d.source.Len() },
 		produce: advancing(oneByOne(func(ctx context.Context, part int, yield func(Point) error) error {
 			return d.source.Read(ctx, part, func(c *rows.Chunk) error { return eachPoint(c, yield) })
@@ -101,7 +104,8 @@ func eachPoint(c *rows.Chunk, yield func(Point) error) error {
 }
 
 // derive makes a dataset whose partitions are computed from another's.
-func derive[T, U any](ds Dataset[T], kind string, each func(ctx context.Context, part int, yield func(rows []U) error) error) Dataset[U] {
+func derive[T, U any](ds Dataset[T], kind string,
+	each func(ctx context.Context, part int, yield func(rows []U) error) error) Dataset[U] {
 	id := ds.g.add(node{kind: kind, typ: typeName[U](), user: true, inputs: []int{ds.id}})
 	return Dataset[U]{g: ds.g, id: id, parts: ds.parts, produce: each}
 }
@@ -156,28 +160,29 @@ func rowName(ctx context.Context, row, part int) string {
 
 // Filter keeps the rows that f accepts. Nothing moves; order is kept.
 func Filter[T any](ds Dataset[T], f func(T) bool) Dataset[T] {
-	return keepsKeys(ds.spread, byRow(derive(ds, "filter", func(ctx context.Context, part int, yield func([]T) error) error {
-		var out []T
-		p := pulseOf(ctx)
-		return ds.each(ctx, part, func(rows []T) error {
-			out = slices.Grow(out[:0], len(rows))[:len(rows)]
-			n := 0
-			for from := 0; from < len(rows); from += pulseRows {
-				to := min(len(rows), from+pulseRows)
-				for i := from; i < to; i++ {
-					out[n] = rows[i] // without a branch that cannot be foretold
-					if f(rows[i]) {
-						n++
+	return keepsKeys(ds.spread, byRow(derive(ds, "filter",
+		func(ctx context.Context, part int, yield func([]T) error) error {
+			var out []T
+			p := pulseOf(ctx)
+			return ds.each(ctx, part, func(rows []T) error {
+				out = slices.Grow(out[:0], len(rows))[:len(rows)]
+				n := 0
+				for from := 0; from < len(rows); from += pulseRows {
+					to := min(len(rows), from+pulseRows)
+					for i := from; i < to; i++ {
+						out[n] = rows[i] // without a branch that cannot be foretold
+						if f(rows[i]) {
+							n++
+						}
 					}
+					p.moved(to - from)
 				}
-				p.moved(to - from)
-			}
-			if n == 0 {
-				return nil
-			}
-			return yield(out[:n])
-		})
-	})))
+				if n == 0 {
+					return nil
+				}
+				return yield(out[:n])
+			})
+		})))
 }
 
 // FlatMap replaces every row by the rows that f makes of it. Nothing moves;

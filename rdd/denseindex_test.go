@@ -13,14 +13,16 @@ func TestTablesFindIntegers(t *testing.T) {
 	integersAreFound(t, "ascending", func(i int, _ *rand.Rand) int64 { return int64(i) / 2 })
 	integersAreFound(t, "descending", func(i int, _ *rand.Rand) int64 { return int64(-3 * i) })
 	integersAreFound(t, "close", func(_ int, rng *rand.Rand) int32 { return rng.Int32N(n) - n/2 })
-	integersAreFound(t, "close above the middle", func(_ int, rng *rand.Rand) uint64 { return 1<<63 - 50 + rng.Uint64N(n) })
+	integersAreFound(t, "close above the middle",
+		func(_ int, rng *rand.Rand) uint64 { return 1<<63 - 50 + rng.Uint64N(n) })
 	integersAreFound(t, "at both ends", func(i int, rng *rand.Rand) int64 {
 		if i%1000 == 999 {
 			return math.MinInt64 + rng.Int64N(9)
 		}
 		return math.MaxInt64 - rng.Int64N(n)
 	})
-	integersAreFound(t, "ever farther apart", func(i int, rng *rand.Rand) uint32 { return rng.Uint32N(uint32(i)*uint32(i)/1000 + 9) })
+	integersAreFound(t, "ever farther apart",
+		func(i int, rng *rand.Rand) uint32 { return rng.Uint32N(uint32(i)*uint32(i)/1000 + 9) })
 	integersAreFound(t, "far apart", func(_ int, rng *rand.Rand) uint { return uint(rng.Uint64N(n)) << 45 })
 	integersAreFound(t, "close, then not, then close", func(i int, rng *rand.Rand) int {
 		if i/20_000 == 1 {
@@ -56,7 +58,8 @@ func integersAreFound[K comparable](t *testing.T, name string, key func(i int, r
 		}
 		for i, e := range table.entries {
 			if at[e.Key] != i || e.Value != want[e.Key] {
-				t.Fatalf("%s: entry %d is key %v with %d, want it at %d with %d", name, i, e.Key, e.Value, at[e.Key], want[e.Key])
+				t.Fatalf("%s: entry %d is key %v with %d, want it at %d with %d", name, i, e.Key, e.Value, at[e.Key],
+					want[e.Key])
 			}
 			if h := table.hashed()[i]; h != table.hashOne(&e.Key) {
 				t.Fatalf("%s: the hash of %v is %x", name, e.Key, h)

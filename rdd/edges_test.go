@@ -16,9 +16,11 @@ import (
 )
 
 // failure is what running a plan ends with.
-func failure[P any](t *testing.T, build func(*rdd.Graph) P, run func(ctx context.Context, s *rdd.Session, p P) error) error {
+func failure[P any](t *testing.T, build func(*rdd.Graph) P,
+	run func(ctx context.Context, s *rdd.Session, p P) error) error {
 	t.Helper()
-	_, err := volley.Run(context.Background(), testConfig(t), "plan", struct{}{}, func(g *rdd.Graph, _ struct{}) P { return build(g) },
+	_, err := volley.Run(context.Background(), testConfig(t), "plan", struct{}{},
+		func(g *rdd.Graph, _ struct{}) P { return build(g) },
 		func(ctx context.Context, s *rdd.Session, _ struct{}, p P) (string, error) {
 			return "end", run(ctx, s, p)
 		})
@@ -37,7 +39,9 @@ func TestDecisionsDoNotOutliveTheirRows(t *testing.T) {
 	}
 	build := func(g *rdd.Graph) plan {
 		times := rdd.NewParam[int64](g, "times")
-		repeated := rdd.FlatMap(rdd.MapWith(rdd.Range(g, 0, 9, 3), times, func(i, n int64) []int64 { return slices.Repeat([]int64{i}, int(n)) }), func(all []int64) []int64 { return all })
+		repeated := rdd.FlatMap(rdd.MapWith(rdd.Range(g, 0, 9, 3), times,
+			func(i, n int64) []int64 { return slices.Repeat([]int64{i}, int(n)) }),
+			func(all []int64) []int64 { return all })
 		loop := rdd.NewLoop(rdd.Range(g, 0, 6, 3), func(now rdd.Dataset[int64]) rdd.Dataset[int64] {
 			return rdd.FlatMap(now, func(i int64) []int64 { return []int64{i, i} })
 		})
@@ -142,7 +146,8 @@ func TestCSVSaysWhatItDidNotExpect(t *testing.T) {
 	}
 	write("end.csv", "\"a\",\"b\",")
 	header := false
-	if rows, err := read(rdd.Input{Header: &header}, "end.csv"); err != nil || len(rows) != 1 || rows[0] != (person{"a", "b", ""}) {
+	if rows, err := read(rdd.Input{Header: &header}, "end.csv"); err != nil || len(rows) != 1 ||
+		rows[0] != (person{"a", "b", ""}) {
 		t.Errorf("an empty field at the end: %v, %v", rows, err)
 	}
 }
@@ -160,9 +165,12 @@ func TestTimesMeetInAllZones(t *testing.T) {
 	type row = rdd.Pair[time.Time, int64]
 	type plan struct{ small, moved, grouped rdd.Action[int64] }
 	build := func(g *rdd.Graph) plan {
-		left := rdd.Map(rdd.Range(g, 0, 1000, 4), func(i int64) row { return row{Key: at.Add(time.Duration(i%10) * time.Hour).In(east), Value: i} })
-		right := rdd.Map(rdd.Range(g, 0, 10, 2), func(i int64) row { return row{Key: at.Add(time.Duration(i) * time.Hour), Value: i} })
-		return plan{rdd.Count(rdd.BroadcastJoin(left, right)), rdd.Count(rdd.Join(left, right, rdd.Partitions(3))), rdd.Count(rdd.GroupByKey(rdd.Union(left, right)))}
+		left := rdd.Map(rdd.Range(g, 0, 1000, 4),
+			func(i int64) row { return row{Key: at.Add(time.Duration(i%10) * time.Hour).In(east), Value: i} })
+		right := rdd.Map(rdd.Range(g, 0, 10, 2),
+			func(i int64) row { return row{Key: at.Add(time.Duration(i) * time.Hour), Value: i} })
+		return plan{rdd.Count(rdd.BroadcastJoin(left, right)), rdd.Count(rdd.Join(left, right, rdd.Partitions(3))),
+			rdd.Count(rdd.GroupByKey(rdd.Union(left, right)))}
 	}
 	runPlan(t, testConfig(t), build, func(ctx context.Context, s *rdd.Session, p plan) {
 		for what, c := range map[string]struct {
@@ -213,7 +221,8 @@ func TestANullIsFoundByItsRow(t *testing.T) {
 		_, err := a.Run(ctx, s)
 		return err
 	})
-	if want := fmt.Sprintf("row %d", null); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "part-0") || !strings.Contains(err.Error(), `"X"`) {
+	if want := fmt.Sprintf("row %d", null); err == nil || !strings.Contains(err.Error(), want) ||
+		!strings.Contains(err.Error(), "part-0") || !strings.Contains(err.Error(), `"X"`) {
 		t.Errorf("%v, want the file, column X and %s", err, want)
 	}
 }

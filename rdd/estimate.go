@@ -37,7 +37,8 @@ func (a sample) MarshalBinary() ([]byte, error) {
 	if a.scaled {
 		flag = 1
 	}
-	return AppendFloats(nil, []float64{a.Read, a.Rows, a.Sum, a.Square, a.Hits, a.TotalX, a.TotalN, a.VarX, a.VarN, a.Cov, flag}), nil
+	return AppendFloats(nil, []float64{a.Read, a.Rows, a.Sum, a.Square, a.Hits, a.TotalX, a.TotalN, a.VarX, a.VarN,
+		a.Cov, flag}), nil
 }
 
 // UnmarshalBinary reads a sample.
@@ -83,8 +84,9 @@ func (a sample) join(b sample) sample {
 		return a
 	}
 	a, b = a.settled(), b.settled()
-	return sample{Read: a.Read + b.Read, Rows: a.Rows + b.Rows, TotalX: a.TotalX + b.TotalX, TotalN: a.TotalN + b.TotalN,
-		VarX: a.VarX + b.VarX, VarN: a.VarN + b.VarN, Cov: a.Cov + b.Cov, scaled: true}
+	return sample{Read: a.Read + b.Read, Rows: a.Rows + b.Rows, TotalX: a.TotalX + b.TotalX,
+		TotalN: a.TotalN + b.TotalN,
+		VarX:   a.VarX + b.VarX, VarN: a.VarN + b.VarN, Cov: a.Cov + b.Cov, scaled: true}
 }
 
 // Estimated is a step that estimates sum, mean and count over a pack.
@@ -97,7 +99,8 @@ type Estimated struct {
 // value, and whether the row counts. With Aggressive it ends early, like a
 // training step, and comes with confidence intervals of the given level, such as
 // 0.95: by the normal approximation, for a sample that is stratified by split.
-func EstimateOf[T any](pk Packed[T], level float64, f func(T) (value float64, counts bool), options ...StepOption) Estimated {
+func EstimateOf[T any](pk Packed[T], level float64, f func(T) (value float64, counts bool),
+	options ...StepOption) Estimated {
 	if !(level > 0 && level < 1) {
 		pk.g.fail("estimate: a confidence of %v does not lie between 0 and 1", level)
 	}

@@ -132,7 +132,8 @@ func corruptRow(err error) error {
 
 // shuffledDataset is a dataset whose partitions are read from shuffles; family is
 // the node under which their partitions are joined where they are small.
-func shuffledDataset[T any](g *Graph, id, family int, o shuffleOptions, n func() int, each func(ctx context.Context, part int, yield func([]T) error) error) Dataset[T] {
+func shuffledDataset[T any](g *Graph, id, family int, o shuffleOptions, n func() int,
+	each func(ctx context.Context, part int, yield func([]T) error) error) Dataset[T] {
 	return Dataset[T]{g: g, id: id, parts: func() int {
 		if d := g.decisionOf(family); len(d) > 1 {
 			return len(d) - 1

@@ -11,7 +11,8 @@ import (
 var plans = map[string]func(g *Graph){
 	"word-count": func(g *Graph) {
 		words := FlatMap(TextFile(g, "text"), strings.Fields)
-		counts := ReduceByKey(Map(words, func(w string) Pair[string, int64] { return Pair[string, int64]{w, 1} }), func(a, b int64) int64 { return a + b })
+		counts := ReduceByKey(Map(words, func(w string) Pair[string, int64] { return Pair[string, int64]{w, 1} }),
+			func(a, b int64) int64 { return a + b })
 		SaveText(SortByKey(counts), "/out")
 	},
 	"joins": func(g *Graph) {
@@ -25,7 +26,8 @@ var plans = map[string]func(g *Graph){
 		first := KeyBy(Range(g, 0, 10, 2), func(i int64) int64 { return i })
 		p := NewParam[int64](g, "step")
 		loop := NewLoop(first, func(now Dataset[Pair[int64, int64]]) Dataset[Pair[int64, int64]] {
-			return MapValuesWith(ReduceByKey(now, func(a, b int64) int64 { return a + b }), p, func(v, step int64) int64 { return v + step })
+			return MapValuesWith(ReduceByKey(now, func(a, b int64) int64 { return a + b }), p,
+				func(v, step int64) int64 { return v + step })
 		})
 		Count(Cache(loop.Now()))
 	},

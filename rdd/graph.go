@@ -46,17 +46,20 @@ type node struct {
 	pack    *packDecl
 	shuffle *shuffleDecl
 	choice  *choice
-	joins   []int                                                // shuffles whose small partitions are joined, under this node's number
-	family  int                                                  // of a shuffle: the node whose joins has it, plus one
-	params  []int                                                // values that the driver's side sets, which it is computed under
-	settle  func(ctx context.Context, s *Session) ([]int, error) // decides something before it is computed; may be nil
-	reads   func(k, part int) []int                              // partitions of input k that a partition is computed from; nil is the same one
-	points  *sourceDecl                                          // whose rows are the node's, as they are
-	bytes   func() int64                                         // about how many bytes its rows are; nil is as many as its inputs'
-	byRow   bool                                                 // each row is made of one row of the input
-	byKey   bool                                                 // rows are those of shuffles' keys, by their hashes
-	piece   taskFunc                                             // computes a part of a partition's rows for another task; may be nil
-	at      string                                               // the user's file and line
+	// shuffles whose small partitions are joined, under this node's number
+	joins  []int
+	family int // of a shuffle: the node whose joins has it, plus one
+	// values that the driver's side sets, which it is computed under
+	params []int
+	settle func(ctx context.Context, s *Session) ([]int, error) // decides something before it is computed; may be nil
+	// partitions of input k that a partition is computed from; nil is the same one
+	reads  func(k, part int) []int
+	points *sourceDecl  // whose rows are the node's, as they are
+	bytes  func() int64 // about how many bytes its rows are; nil is as many as its inputs'
+	byRow  bool         // each row is made of one row of the input
+	byKey  bool         // rows are those of shuffles' keys, by their hashes
+	piece  taskFunc     // computes a part of a partition's rows for another task; may be nil
+	at     string       // the user's file and line
 }
 
 // choice is between ways of computing a node, of which one is taken when it is
@@ -177,7 +180,8 @@ func (g *Graph) Resolve() ([]byte, error) {
 func (g *Graph) Bind(raw []byte) error {
 	var resolved []*input.Source
 	if err := json.Unmarshal(raw, &resolved); err != nil || len(resolved) != len(g.sources) {
-		return fault.Newf(fault.PlanMismatch, "bind", "inputs", "%d are described, the plan has %d", len(resolved), len(g.sources))
+		return fault.Newf(fault.PlanMismatch, "bind", "inputs", "%d are described, the plan has %d", len(resolved),
+			len(g.sources))
 	}
 	for i, s := range resolved {
 		g.sources[i].source = s
@@ -194,13 +198,16 @@ func (g *Graph) Folder(node int, meta *pack.Meta, param []byte) (runner.Folder, 
 }
 
 // Task runs one task of an action; it is part of runner.Program.
-func (g *Graph) Task(ctx context.Context, node, partition int, args []byte, packs runner.TaskContext) (data []byte, err error) {
+func (g *Graph) Task(ctx context.Context, node, partition int, args []byte, packs runner.TaskContext) (data []byte,
+	err error) {
 	if node < 0 || node >= len(g.nodes) || g.nodes[node].task == nil {
-		return nil, fault.Newf(fault.PlanMismatch, "run", fmt.Sprintf("node %d", node), "it is not an action of the plan")
+		return nil, fault.Newf(fault.PlanMismatch, "run", fmt.Sprintf("node %d", node),
+			"it is not an action of the plan")
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			err = fault.Newf(fault.UserCode, "run", fmt.Sprintf("partition %d", partition), "panic: %v\n%s", r, debug.Stack())
+			err = fault.Newf(fault.UserCode, "run", fmt.Sprintf("partition %d", partition), "panic: %v\n%s", r,
+				debug.Stack())
 		}
 	}()
 	return g.runTask(ctx, g.nodes[node].task, partition, args, packs)

@@ -11,7 +11,8 @@ import (
 )
 
 // shuffleByKey sends every pair to the partition of its key's hash, uncombined.
-func shuffleByKey[K comparable, V any](ds Dataset[Pair[K, V]], op string, c keyed[K, V], o shuffleOptions, n func() int) (id int) {
+func shuffleByKey[K comparable, V any](ds Dataset[Pair[K, V]], op string, c keyed[K, V], o shuffleOptions,
+	n func() int) (id int) {
 	return ds.g.shuffle(op, typeName[Pair[K, V]](), o.String(), ds.id, &shuffleDecl{maps: ds.parts,
 		write: func(ctx context.Context, part int, packs runner.TaskContext) (*written, error) {
 			parts := n()
@@ -53,7 +54,8 @@ type grouper[K comparable, V any] struct {
 }
 
 func newGrouper[K comparable, V any](op string, c keyed[K, V], packs runner.TaskContext, share int) *grouper[K, V] {
-	return &grouper[K, V]{op: op, c: c, packs: packs, table: newTable[K, []V](c.key, c.hash, 0), most: packs.Memory() / share}
+	return &grouper[K, V]{op: op, c: c, packs: packs, table: newTable[K, []V](c.key, c.hash, 0),
+		most: packs.Memory() / share}
 }
 
 // read takes in a partition of a shuffle, which is of the given size.
@@ -186,7 +188,8 @@ func (w *weighing[K, V]) take(row *Pair[K, V], fresh bool) error {
 	if w.bytes <= w.most {
 		return nil
 	}
-	return fault.Newf(fault.NoResources, w.op, "key "+shortKey(row.Key), "its values alone take more than the %d MiB that a task may hold", w.most>>20).
+	return fault.Newf(fault.NoResources, w.op, "key "+shortKey(row.Key),
+		"its values alone take more than the %d MiB that a task may hold", w.most>>20).
 		WithHint("raise --memory, or combine them: ReduceByKey and AggregateByKey hold no lists of values")
 }
 
@@ -209,18 +212,19 @@ func GroupByKey[K comparable, V any](ds Dataset[Pair[K, V]], options ...ShuffleO
 	n := o.count(ds.g, ds.id)
 	id := shuffleByKey(ds, "group-by-key", c, o, n)
 	ds.g.mayCoalesce(id, o, id)
-	return byKey(shuffledDataset(ds.g, id, id, o, n, oneByOne(func(ctx context.Context, part int, yield func(Pair[K, []V]) error) error {
-		env, err := envOf(ctx)
-		if err != nil {
-			return err
-		}
-		g := newGrouper("group by key", c, env.packs, 2)
-		defer g.close()
-		if err := g.read(ctx, id, part); err != nil {
-			return err
-		}
-		return g.each(ctx, func(key K, values []V) error { return yield(Pair[K, []V]{key, values}) })
-	})))
+	return byKey(shuffledDataset(ds.g, id, id, o, n,
+		oneByOne(func(ctx context.Context, part int, yield func(Pair[K, []V]) error) error {
+			env, err := envOf(ctx)
+			if err != nil {
+				return err
+			}
+			g := newGrouper("group by key", c, env.packs, 2)
+			defer g.close()
+			if err := g.read(ctx, id, part); err != nil {
+				return err
+			}
+			return g.each(ctx, func(key K, values []V) error { return yield(Pair[K, []V]{key, values}) })
+		})))
 }
 
 // CoGrouped are the values that a key has in two datasets.
@@ -239,7 +243,8 @@ type either[V, W any] struct {
 // CoGroup brings the values of each key of two datasets together, in the order
 // of their inputs. All rows of both move; the values of one key are in memory
 // at once. Keys come in the order of their hashes.
-func CoGroup[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], options ...ShuffleOption) Dataset[Pair[K, CoGrouped[V, W]]] {
+func CoGroup[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]],
+	options ...ShuffleOption) Dataset[Pair[K, CoGrouped[V, W]]] {
 	return coGroup(left, right, "cogroup", shuffleOptionsOf(options)).dataset()
 }
 
@@ -256,7 +261,8 @@ type coGrouping[K comparable, V, W any] struct {
 	n           func() int
 }
 
-func coGroup[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], op string, o shuffleOptions) *coGrouping[K, V, W] {
+func coGroup[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], op string,
+	o shuffleOptions) *coGrouping[K, V, W] {
 	c := &coGrouping[K, V, W]{g: left.g, op: op, o: o, n: o.count(left.g, left.id, right.id)}
 	if bad := len(c.g.errs); bad == 0 {
 		c.l, c.r = keyedOf[K, V](left.g, op), keyedOf[K, W](left.g, op)
@@ -302,7 +308,8 @@ func (c *coGrouping[K, V, W]) each(ctx context.Context, part int, yield func(Pai
 }
 
 // mergeTables walks the keys of two tables in the order of their hashes.
-func mergeTables[K comparable, V, W any](env *taskEnv, l *table[K, []V], r *table[K, []W], yield func(Pair[K, CoGrouped[V, W]]) error) error {
+func mergeTables[K comparable, V, W any](env *taskEnv, l *table[K, []V], r *table[K, []W],
+	yield func(Pair[K, CoGrouped[V, W]]) error) error {
 	all := newTable[K, CoGrouped[V, W]](l.codec, l.hash, len(l.entries)+len(r.entries))
 	for i, h := range l.hashed() {
 		at, _ := all.insert(&l.entries[i].Key, h)
@@ -324,7 +331,8 @@ func mergeTables[K comparable, V, W any](env *taskEnv, l *table[K, []V], r *tabl
 
 // bySorting is for what does not fit into memory: the rows of both are sorted
 // together.
-func (c *coGrouping[K, V, W]) bySorting(ctx context.Context, part int, g *grouper[K, either[V, W]], yield func(Pair[K, CoGrouped[V, W]]) error) error {
+func (c *coGrouping[K, V, W]) bySorting(ctx context.Context, part int, g *grouper[K, either[V, W]],
+	yield func(Pair[K, CoGrouped[V, W]]) error) error {
 	g.spill()
 	err := readBuckets(ctx, c.left, part, c.l.row, func(rows []Pair[K, V]) error {
 		for _, p := range rows {
@@ -337,7 +345,8 @@ func (c *coGrouping[K, V, W]) bySorting(ctx context.Context, part int, g *groupe
 	if err == nil {
 		err = readBuckets(ctx, c.right, part, c.r.row, func(rows []Pair[K, W]) error {
 			for _, p := range rows {
-				if err := g.spilled.add(&Pair[K, either[V, W]]{p.Key, either[V, W]{IsRight: true, Right: p.Value}}); err != nil {
+				if err := g.spilled.add(&Pair[K, either[V, W]]{p.Key,
+					either[V, W]{IsRight: true, Right: p.Value}}); err != nil {
 					return err
 				}
 			}
@@ -351,7 +360,8 @@ func (c *coGrouping[K, V, W]) bySorting(ctx context.Context, part int, g *groupe
 }
 
 // eachCoGrouped hands out the keys of rows of both that were sorted together.
-func eachCoGrouped[K comparable, V, W any](ctx context.Context, g *grouper[K, either[V, W]], yield func(Pair[K, CoGrouped[V, W]]) error) error {
+func eachCoGrouped[K comparable, V, W any](ctx context.Context, g *grouper[K, either[V, W]],
+	yield func(Pair[K, CoGrouped[V, W]]) error) error {
 	var p Pair[K, CoGrouped[V, W]]
 	end := func() error {
 		if len(p.Value.Left)+len(p.Value.Right) == 0 {
@@ -379,7 +389,8 @@ func eachCoGrouped[K comparable, V, W any](ctx context.Context, g *grouper[K, ei
 }
 
 // SubtractByKey keeps the pairs of the left whose keys the right does not have.
-func SubtractByKey[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], options ...ShuffleOption) Dataset[Pair[K, V]] {
+func SubtractByKey[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]],
+	options ...ShuffleOption) Dataset[Pair[K, V]] {
 	return FlatMap(CoGroup(left, right, options...), func(p Pair[K, CoGrouped[V, W]]) []Pair[K, V] {
 		if len(p.Value.Right) > 0 {
 			return nil

@@ -47,7 +47,8 @@ func TestValuesThatDoNotFitAreRefused(t *testing.T) {
 		}
 	}
 	_, err = grouped(100 << 10)
-	if fault.KindOf(err) != fault.NoResources || !strings.Contains(err.Error(), "group by key key hot") || !strings.Contains(err.Error(), "raise --memory") {
+	if fault.KindOf(err) != fault.NoResources || !strings.Contains(err.Error(), "group by key key hot") ||
+		!strings.Contains(err.Error(), "raise --memory") {
 		t.Errorf("2000 values of 100 bytes in 100 KiB: %v", err)
 	}
 }
@@ -64,19 +65,20 @@ func TestFewRowsAreTakenAtATime(t *testing.T) {
 	}
 	const most = 20_000
 	next := 0
-	err = someAtATime(most, c, func(yield func([]string) error) error { return inBatches(all, yield) }, func(some []string) error {
-		bytes := 0
-		for _, s := range some {
-			if len(s) != next {
-				t.Fatalf("row %d comes where %d should", len(s), next)
+	err = someAtATime(most, c, func(yield func([]string) error) error { return inBatches(all, yield) },
+		func(some []string) error {
+			bytes := 0
+			for _, s := range some {
+				if len(s) != next {
+					t.Fatalf("row %d comes where %d should", len(s), next)
+				}
+				next, bytes = next+1, bytes+len(s)
 			}
-			next, bytes = next+1, bytes+len(s)
-		}
-		if bytes > most+1000 {
-			t.Errorf("%d bytes at a time", bytes)
-		}
-		return nil
-	})
+			if bytes > most+1000 {
+				t.Errorf("%d bytes at a time", bytes)
+			}
+			return nil
+		})
 	if err != nil || next != len(all) {
 		t.Errorf("%d rows, %v", next, err)
 	}

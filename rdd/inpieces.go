@@ -175,13 +175,15 @@ func pieceTask[T any](ds Dataset[T]) taskFunc {
 // keepPiece keeps rows for another task.
 func (e *taskEnv) keepPiece(node, piece int, w *written) mapOutput {
 	o := mapOutput{Attempt: e.args.Attempt, Raw: w.output.Raw, Rows: sumOf(w.output.Rows)}
-	o.Holders = []string{string(e.packs.KeepShuffle(shuffle.Key{Node: pieceNode(node), Map: piece, Attempt: o.Attempt}, w.output))}
+	o.Holders = []string{string(e.packs.KeepShuffle(shuffle.Key{Node: pieceNode(node), Map: piece, Attempt: o.Attempt},
+		w.output))}
 	return o
 }
 
 // inPieces reads the rows of a partition from where they were computed in pieces, or looks
 // whether they are to be; false where neither is so.
-func (ds Dataset[T]) inPieces(ctx context.Context, env *taskEnv, part int, yield func([]T) error) (done bool, err error) {
+func (ds Dataset[T]) inPieces(ctx context.Context, env *taskEnv, part int, yield func([]T) error) (done bool,
+	err error) {
 	if _, given := env.args.Shuffles[pieceNode(ds.id)][part]; given {
 		row, err := codecOf[T]()
 		if err != nil {
@@ -263,7 +265,10 @@ func (s *Session) splitOf(node, part int) (of int, shuffles []int, span shuffle.
 func (s *Session) spansOf(shuffles []int, span shuffle.Span) (out []shuffle.Span) {
 	var full []int
 	for p := span.From; p < span.Through; p++ {
-		if slices.ContainsFunc(shuffles, func(id int) bool { return p < len(s.sums[id].bytes) && s.sums[id].bytes[p] > 0 }) {
+		if slices.ContainsFunc(shuffles, func(id int) bool {
+			return p < len(s.sums[id].bytes) &&
+				s.sums[id].bytes[p] > 0
+		}) {
 			full = append(full, p)
 		}
 	}
@@ -390,7 +395,8 @@ func (s *Session) takePieces(node, part int, t *taskArgs) (holders []string, err
 		return nil, nil
 	}
 	id := pieceNode(s.g.inputsOf(node)[0])
-	refs, err := s.refsOf(id, pieceMap(part, 0), p.outputs, func(i int) ([]string, bool) { return p.outputs[i].Holders, true })
+	refs, err := s.refsOf(id, pieceMap(part, 0), p.outputs,
+		func(i int) ([]string, bool) { return p.outputs[i].Holders, true })
 	if err != nil {
 		return nil, err
 	}

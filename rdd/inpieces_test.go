@@ -58,23 +58,31 @@ const slowKeys = 64
 // slowPlans are plans whose functions work once for each key, by what rows they have.
 var slowPlans = map[string]func(rows Dataset[Pair[string, int64]], w *slowly) Dataset[string]{
 	"grouped, mapped": func(rows Dataset[Pair[string, int64]], w *slowly) Dataset[string] {
-		return Map(GroupByKey(rows), func(p Pair[string, []int64]) string { w.work(p.Key); return fmt.Sprint(p.Key, p.Value) })
+		return Map(GroupByKey(rows), func(p Pair[string, []int64]) string {
+			w.work(p.Key)
+			return fmt.Sprint(p.Key,
+				p.Value)
+		})
 	},
 	"reduced, some left out, mapped with errors": func(rows Dataset[Pair[string, int64]], w *slowly) Dataset[string] {
 		sums := ReduceByKey(rows, func(a, b int64) int64 { return a + b })
-		return MapErr(Filter(sums, func(p Pair[string, int64]) bool { return p.Value%3 > 0 }), func(p Pair[string, int64]) (string, error) {
-			w.work(p.Key)
-			return fmt.Sprint(p), nil
-		})
+		return MapErr(Filter(sums, func(p Pair[string, int64]) bool { return p.Value%3 > 0 }),
+			func(p Pair[string, int64]) (string, error) {
+				w.work(p.Key)
+				return fmt.Sprint(p), nil
+			})
 	},
 	"cogrouped, mapped flat": func(rows Dataset[Pair[string, int64]], w *slowly) Dataset[string] {
-		return FlatMap(CoGroup(rows, Filter(rows, func(p Pair[string, int64]) bool { return p.Value%2 == 0 })), func(p Pair[string, CoGrouped[int64, int64]]) []string {
-			w.work(p.Key)
-			return []string{p.Key, fmt.Sprint(p.Value)}
-		})
+		return FlatMap(CoGroup(rows, Filter(rows, func(p Pair[string, int64]) bool { return p.Value%2 == 0 })),
+			func(p Pair[string, CoGrouped[int64, int64]]) []string {
+				w.work(p.Key)
+				return []string{p.Key, fmt.Sprint(p.Value)}
+			})
 	},
-	"grouped, mapped, shuffled once more by their places": func(rows Dataset[Pair[string, int64]], w *slowly) Dataset[string] {
-		return Repartition(Map(GroupByKey(rows), func(p Pair[string, []int64]) string { w.work(p.Key); return p.Key }), 5)
+	"grouped, mapped, shuffled once more by their places": func(rows Dataset[Pair[string, int64]],
+		w *slowly) Dataset[string] {
+		return Repartition(Map(GroupByKey(rows), func(p Pair[string, []int64]) string { w.work(p.Key); return p.Key }),
+			5)
 	},
 	"grouped, mapped with a sum of partitions": func(rows Dataset[Pair[string, int64]], w *slowly) Dataset[string] {
 		mapped := Map(GroupByKey(rows), func(p Pair[string, []int64]) string { w.work(p.Key); return p.Key })
@@ -83,18 +91,23 @@ var slowPlans = map[string]func(rows Dataset[Pair[string, int64]], w *slowly) Da
 }
 
 // runSlowly collects a plan's rows, where tasks have a number of slots.
-func runSlowly(t *testing.T, w *slowly, slots int, deaths int, seed uint64, build func(Dataset[Pair[string, int64]], *slowly) Dataset[string]) []string {
+func runSlowly(t *testing.T, w *slowly, slots int, deaths int, seed uint64,
+	build func(Dataset[Pair[string, int64]], *slowly) Dataset[string]) []string {
 	t.Helper()
 	w.calls, w.tasks = map[string]int{}, nil
 	g := NewGraph()
-	rows := Map(Range(g, 0, 5*slowKeys, 3), func(i int64) Pair[string, int64] { return Pair[string, int64]{fmt.Sprint("key ", i%slowKeys), i} })
+	rows := Map(Range(g, 0, 5*slowKeys, 3), func(i int64) Pair[string,
+		int64] {
+		return Pair[string, int64]{fmt.Sprint("key ", i%slowKeys), i}
+	})
 	action := Collect(build(rows, w))
 	if err := g.Err(); err != nil {
 		t.Fatal(err)
 	}
 	f := newFrail(t, g, 4, seed)
 	f.memory, f.deaths = 1<<24, deaths
-	got, err := action.Run(context.Background(), NewSession(g, tasked{f, w}, Config{Slots: func() int { return slots }}))
+	got, err := action.Run(context.Background(),
+		NewSession(g, tasked{f, w}, Config{Slots: func() int { return slots }}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +172,12 @@ func TestQuickKeysStayTogether(t *testing.T) {
 	w := &slowly{}
 	w.during(t)
 	runSlowly(t, w, 4, 0, 1, func(rows Dataset[Pair[string, int64]], w *slowly) Dataset[string] {
-		return Map(GroupByKey(rows), func(p Pair[string, []int64]) string { w.work(p.Key); w.now -= 49 * time.Millisecond; return p.Key })
+		return Map(GroupByKey(rows), func(p Pair[string,
+			[]int64]) string {
+			w.work(p.Key)
+			w.now -= 49 * time.Millisecond
+			return p.Key
+		})
 	})
 	if n := len(w.tasks); n != 4 || w.tasks[3] != slowKeys {
 		t.Errorf("three map tasks and another are %d: %v", n, w.tasks)
@@ -187,7 +205,10 @@ func TestAnErrorWithinAPieceIsTheUsers(t *testing.T) {
 	w.during(t)
 	own := errors.New("of the user")
 	g := NewGraph()
-	rows := Map(Range(g, 0, slowKeys, 3), func(i int64) Pair[string, int64] { return Pair[string, int64]{fmt.Sprint("key ", i), i} })
+	rows := Map(Range(g, 0, slowKeys, 3), func(i int64) Pair[string,
+		int64] {
+		return Pair[string, int64]{fmt.Sprint("key ", i), i}
+	})
 	n := 0
 	action := Count(MapErr(GroupByKey(rows), func(p Pair[string, []int64]) (int, error) {
 		if w.work(p.Key); len(w.calls) == slowKeys-3 {
@@ -196,7 +217,8 @@ func TestAnErrorWithinAPieceIsTheUsers(t *testing.T) {
 		n++
 		return n, nil
 	}))
-	_, err := action.Run(context.Background(), NewSession(g, tasked{newFrail(t, g, 4, 1), w}, Config{Slots: func() int { return 4 }}))
+	_, err := action.Run(context.Background(),
+		NewSession(g, tasked{newFrail(t, g, 4, 1), w}, Config{Slots: func() int { return 4 }}))
 	if !errors.Is(err, own) || !strings.Contains(err.Error(), "a row of partition 0") {
 		t.Errorf("%v", err)
 	}

@@ -57,7 +57,8 @@ func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Se
 				return // a turn that failed, or was left, has nothing to commit
 			}
 			ended = it.stop || k == n
-			if err := commit(ctx, s, Commit{Loop: loop, Iteration: k, Values: it.values, Last: ended, Stopped: it.stop}, *state); err != nil {
+			if err := commit(ctx, s, Commit{Loop: loop, Iteration: k, Values: it.values, Last: ended, Stopped: it.stop},
+				*state); err != nil {
 				s.err = err
 				return
 			}

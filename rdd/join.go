@@ -30,13 +30,15 @@ const (
 // shuffle by key with the same Partitions, nothing moves. Where the right is small its rows go to all tasks of the
 // left, whose rows stay where they are; else all rows of both move. The order is
 // not promised. The rows of the right are shared: they must not be changed.
-func Join[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], options ...ShuffleOption) Dataset[Pair[K, Joined[V, W]]] {
+func Join[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]],
+	options ...ShuffleOption) Dataset[Pair[K, Joined[V, W]]] {
 	return joinBy(left, right, "join", options, autoJoin, inner[K, V, W])
 }
 
 // BroadcastJoin is Join that always brings the right, whole, to all tasks of the
 // left: it must fit into memory.
-func BroadcastJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]]) Dataset[Pair[K, Joined[V, W]]] {
+func BroadcastJoin[K comparable, V, W any](left Dataset[Pair[K, V]],
+	right Dataset[Pair[K, W]]) Dataset[Pair[K, Joined[V, W]]] {
 	return joinBy(left, right, "broadcast-join", nil, alwaysBroadcast, inner[K, V, W])
 }
 
@@ -50,29 +52,35 @@ func inner[K comparable, V, W any](out []Pair[K, Joined[V, W]], key K, v V, matc
 
 // LeftJoin is Join that also keeps the rows of the left that have no partner:
 // the right is nil there.
-func LeftJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], options ...ShuffleOption) Dataset[Pair[K, Joined[V, *W]]] {
-	return joinBy(left, right, "left-join", options, autoJoin, func(out []Pair[K, Joined[V, *W]], key K, v V, matches rowsOf[W]) []Pair[K, Joined[V, *W]] {
-		w := matches.take()
-		if w == nil {
-			return append(out, Pair[K, Joined[V, *W]]{key, Joined[V, *W]{v, nil}})
-		}
-		for ; w != nil; w = matches.take() {
-			out = append(out, Pair[K, Joined[V, *W]]{key, Joined[V, *W]{v, w}})
-		}
-		return out
-	})
+func LeftJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]],
+	options ...ShuffleOption) Dataset[Pair[K, Joined[V, *W]]] {
+	return joinBy(left, right, "left-join", options, autoJoin,
+		func(out []Pair[K, Joined[V, *W]], key K, v V, matches rowsOf[W]) []Pair[K, Joined[V, *W]] {
+			w := matches.take()
+			if w == nil {
+				return append(out, Pair[K, Joined[V, *W]]{key, Joined[V, *W]{v, nil}})
+			}
+			for ; w != nil; w = matches.take() {
+				out = append(out, Pair[K, Joined[V, *W]]{key, Joined[V, *W]{v, w}})
+			}
+			return out
+		})
 }
 
 // RightJoin is LeftJoin from the other side.
-func RightJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], options ...ShuffleOption) Dataset[Pair[K, Joined[*V, W]]] {
-	return MapValues(LeftJoin(right, left, options...), func(j Joined[W, *V]) Joined[*V, W] { return Joined[*V, W]{j.Right, j.Left} })
+func RightJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]],
+	options ...ShuffleOption) Dataset[Pair[K, Joined[*V, W]]] {
+	return MapValues(LeftJoin(right, left, options...),
+		func(j Joined[W, *V]) Joined[*V, W] { return Joined[*V, W]{j.Right, j.Left} })
 }
 
 // FullJoin is Join that also keeps the rows that have no partner: the other
 // side is nil there. All rows of both move.
-func FullJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], options ...ShuffleOption) Dataset[Pair[K, Joined[*V, *W]]] {
+func FullJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]],
+	options ...ShuffleOption) Dataset[Pair[K, Joined[*V, *W]]] {
 	ds := CoGroup(left, right, options...)
-	return byRow(derive(ds, "flat-map", func(ctx context.Context, part int, yield func([]Pair[K, Joined[*V, *W]]) error) error {
+	return byRow(derive(ds, "flat-map", func(ctx context.Context, part int,
+		yield func([]Pair[K, Joined[*V, *W]]) error) error {
 		out := newBatcher(yield)
 		err := ds.each(ctx, part, func(rows []Pair[K, CoGrouped[V, W]]) error {
 			for i := range rows {
@@ -141,9 +149,11 @@ type joinPlan[K comparable, V, W, U any] struct {
 	id    int
 }
 
-func joinBy[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], op string, options []ShuffleOption, way joinWay, emit emitter[K, V, W, U]) Dataset[U] {
+func joinBy[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], op string,
+	options []ShuffleOption, way joinWay, emit emitter[K, V, W, U]) Dataset[U] {
 	o := shuffleOptionsOf(options)
-	if way == autoJoin && left.spread > 0 && left.spread == right.spread && (o.partitions == 0 || o.partitions == left.spread) {
+	if way == autoJoin && left.spread > 0 && left.spread == right.spread &&
+		(o.partitions == 0 || o.partitions == left.spread) {
 		return joinInPlace(left, right, op, emit)
 	}
 	p := &joinPlan[K, V, W, U]{left: left, emit: emit}
@@ -154,9 +164,10 @@ func joinBy[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[P
 		}})
 	g := left.g
 	p.id = g.add(node{kind: op, typ: typeName[U](), inputs: []int{p.co.id, left.id, p.whole}, user: true,
-		choice: &choice{inputs: [][]int{{p.co.id}, {left.id, p.whole}}, decide: func(ctx context.Context, s *Session) (int, error) {
-			return p.decide(ctx, s, right.id, way, o)
-		}},
+		choice: &choice{inputs: [][]int{{p.co.id}, {left.id, p.whole}},
+			decide: func(ctx context.Context, s *Session) (int, error) {
+				return p.decide(ctx, s, right.id, way, o)
+			}},
 		reads: func(k, part int) []int {
 			if k == 1 {
 				return []int{0} // only where the right is brought whole are there two inputs
@@ -167,7 +178,8 @@ func joinBy[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[P
 }
 
 // writeWholePart writes a partition as it is.
-func writeWholePart[T any](ctx context.Context, ds Dataset[T], part int, row codec[T], packs runner.TaskContext) (*written, error) {
+func writeWholePart[T any](ctx context.Context, ds Dataset[T], part int, row codec[T],
+	packs runner.TaskContext) (*written, error) {
 	out := newSpreader(packs, row, 1)
 	defer out.Close()
 	return writeAll(ctx, ds, part, out)
@@ -196,7 +208,8 @@ func (p *joinPlan[K, V, W, U]) parts() int {
 // decide looks at how large the right is: first at what it is computed from,
 // then, if that is little enough, at its rows. A join that was asked for a number
 // of partitions, or whose left is no larger, is computed by shuffling.
-func (p *joinPlan[K, V, W, U]) decide(ctx context.Context, s *Session, right int, way joinWay, o shuffleOptions) (int, error) {
+func (p *joinPlan[K, V, W, U]) decide(ctx context.Context, s *Session, right int, way joinWay, o shuffleOptions) (int,
+	error) {
 	if way == alwaysBroadcast {
 		return byBroadcast, nil
 	}
@@ -225,7 +238,8 @@ func (p *joinPlan[K, V, W, U]) each(ctx context.Context, part int, yield func([]
 	if broadcastShare*a.Bytes > int64(env.packs.Memory()) {
 		return p.broadcastInParts(ctx, env.packs, part, yield)
 	}
-	t, err := env.packs.Shared(fmt.Sprint("join ", p.whole), string(a.Outputs), 4*a.Bytes, func() (any, error) { return p.lookup(ctx, p.whole, 0, runtime.GOMAXPROCS(0)) })
+	t, err := env.packs.Shared(fmt.Sprint("join ", p.whole), string(a.Outputs), 4*a.Bytes,
+		func() (any, error) { return p.lookup(ctx, p.whole, 0, runtime.GOMAXPROCS(0)) })
 	if err != nil {
 		return err
 	}
@@ -235,7 +249,8 @@ func (p *joinPlan[K, V, W, U]) each(ctx context.Context, part int, yield func([]
 
 // broadcastInParts is for a right that does not fit into the memory of this executor's
 // tasks. The left may be computed only once.
-func (p *joinPlan[K, V, W, U]) broadcastInParts(ctx context.Context, packs runner.TaskContext, part int, yield func([]U) error) error {
+func (p *joinPlan[K, V, W, U]) broadcastInParts(ctx context.Context, packs runner.TaskContext, part int,
+	yield func([]U) error) error {
 	once := func(rows func([]Pair[K, V]) error) error { return p.left.each(ctx, part, rows) }
 	return p.joinOnce(ctx, packs, p.rightOf(ctx, p.whole, 0), once, yield)
 }
@@ -267,7 +282,8 @@ func (p *joinPlan[K, V, W, U]) rightOf(ctx context.Context, id, part int) eachRo
 const probed = 256
 
 // probe joins rows with those of a table.
-func (p *joinPlan[K, V, W, U]) probe(t *lookup[K, W], left func(func([]Pair[K, V]) error) error, yield func([]U) error) error {
+func (p *joinPlan[K, V, W, U]) probe(t *lookup[K, W], left func(func([]Pair[K, V]) error) error,
+	yield func([]U) error) error {
 	var sc scratch
 	most := batchRows[U]()
 	out := make([]U, 0, most)

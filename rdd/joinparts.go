@@ -35,7 +35,8 @@ const joinSlots = 1 << 10
 func slotOf(hash uint64) int { return int(hash * 0x9e3779b97f4a7c15 >> (64 - 10)) }
 
 // inParts joins a left that can be read twice.
-func (p *joinPlan[K, V, W, U]) inParts(ctx context.Context, right eachRows[Pair[K, W]], left eachRows[Pair[K, V]], yield func([]U) error) error {
+func (p *joinPlan[K, V, W, U]) inParts(ctx context.Context, right eachRows[Pair[K, W]], left eachRows[Pair[K, V]],
+	yield func([]U) error) error {
 	j, err := p.cutRight(ctx, right)
 	if err != nil {
 		return err
@@ -45,7 +46,8 @@ func (p *joinPlan[K, V, W, U]) inParts(ctx context.Context, right eachRows[Pair[
 }
 
 // cutRight writes the right down by parts, each of which fits into memory.
-func (p *joinPlan[K, V, W, U]) cutRight(ctx context.Context, right eachRows[Pair[K, W]]) (*partsJoin[K, V, W, U], error) {
+func (p *joinPlan[K, V, W, U]) cutRight(ctx context.Context, right eachRows[Pair[K, W]]) (*partsJoin[K, V, W, U],
+	error) {
 	env, err := envOf(ctx)
 	if err != nil {
 		return nil, err
@@ -120,7 +122,8 @@ func (j *partsJoin[K, V, W, U]) cut(right eachRows[Pair[K, W]]) error {
 const tableRow = 28
 
 // eachOfPart says of each row which part it belongs to.
-func eachOfPart[K comparable, V, W, U, X any](j *partsJoin[K, V, W, U], hash hasher, rows eachRows[Pair[K, X]], do func(part int, row *Pair[K, X]) error) error {
+func eachOfPart[K comparable, V, W, U, X any](j *partsJoin[K, V, W, U], hash hasher, rows eachRows[Pair[K, X]],
+	do func(part int, row *Pair[K, X]) error) error {
 	var hashes []uint64
 	return rows(func(rows []Pair[K, X]) error {
 		hashes = hashOf(hash, rows, hashes)
@@ -145,7 +148,8 @@ func (j *partsJoin[K, V, W, U]) keysOf(left eachRows[Pair[K, V]]) (*shuffle.Outp
 	out := newSpreader(j.packs, row, j.parts)
 	out.ToFile()
 	defer out.Close()
-	err = eachOfPart(j, j.p.co.l.hash, left, func(part int, r *Pair[K, V]) error { return out.add(part, &keyOnly[K]{Key: r.Key}) })
+	err = eachOfPart(j, j.p.co.l.hash, left,
+		func(part int, r *Pair[K, V]) error { return out.add(part, &keyOnly[K]{Key: r.Key}) })
 	if err != nil {
 		return nil, row, err
 	}
@@ -183,7 +187,8 @@ func (j *partsJoin[K, V, W, U]) find(keys *shuffle.Output, row codec[keyOnly[K]]
 }
 
 // findIn writes down what the keys of a part find in a table.
-func findIn[K comparable, W any](t *lookup[K, W], part int, keys *shuffle.Output, row codec[keyOnly[K]], out *spreader[foundRows[W]]) error {
+func findIn[K comparable, W any](t *lookup[K, W], part int, keys *shuffle.Output, row codec[keyOnly[K]],
+	out *spreader[foundRows[W]]) error {
 	var sc scratch
 	var made foundRows[W]
 	last := noPlace
@@ -291,7 +296,8 @@ func (r *foundReader[W]) close() {
 
 // joinOnce joins a left that can be read only once with a right in parts: it is written down,
 // or, where a codec would change its rows, taken as many rows at a time as fit into memory.
-func (p *joinPlan[K, V, W, U]) joinOnce(ctx context.Context, packs runner.TaskContext, right eachRows[Pair[K, W]], left eachRows[Pair[K, V]], yield func([]U) error) error {
+func (p *joinPlan[K, V, W, U]) joinOnce(ctx context.Context, packs runner.TaskContext, right eachRows[Pair[K, W]],
+	left eachRows[Pair[K, V]], yield func([]U) error) error {
 	if comesBackTheSame(reflect.TypeFor[Pair[K, V]]()) {
 		again, done, err := spooled(packs, p.co.l.row, left)
 		if err != nil {
@@ -337,7 +343,8 @@ func someAtATime[T any](most int, row codec[T], rows eachRows[T], yield func([]T
 }
 
 // spooled writes rows down that can be handed out only once.
-func spooled[T any](packs runner.TaskContext, row codec[T], rows eachRows[T]) (again eachRows[T], done func(), err error) {
+func spooled[T any](packs runner.TaskContext, row codec[T], rows eachRows[T]) (again eachRows[T], done func(),
+	err error) {
 	out := newSpreader(packs, row, 1)
 	out.ToFile()
 	defer out.Close()

@@ -18,14 +18,16 @@ type placedJoin[K comparable, V, W, U any] struct {
 	last  atomic.Int64 // rows of the right in the partition before, for each is like it
 }
 
-func joinInPlace[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], op string, emit emitter[K, V, W, U]) Dataset[U] {
+func joinInPlace[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], op string,
+	emit emitter[K, V, W, U]) Dataset[U] {
 	p := &placedJoin[K, V, W, U]{joinPlan: joinPlan[K, V, W, U]{left: left, emit: emit}, right: right}
 	r := keyedOf[K, W](left.g, op)
 	l := keyed[K, V]{key: r.key, hash: r.hash}
 	var err error
 	l.row, err = pairCodecOf[K, V](l.key)
 	p.co, p.fits = &coGrouping[K, V, W]{l: l, r: r}, err == nil && comesBackTheSame(reflect.TypeFor[W]())
-	id := left.g.add(node{kind: op, typ: typeName[U](), detail: "in place", inputs: []int{left.id, right.id}, user: true})
+	id := left.g.add(node{kind: op, typ: typeName[U](), detail: "in place", inputs: []int{left.id, right.id},
+		user: true})
 	return Dataset[U]{g: left.g, id: id, parts: left.parts, spread: left.spread, produce: p.each}
 }
 

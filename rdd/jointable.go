@@ -168,7 +168,9 @@ func (l *lookup[K, W]) insert(row int32, end uint64, round bool) bool {
 			at = 0
 		}
 		x := t.index[at]
-		if other := int32(uint32(x)) - 1; x != 0 && (x>>32 != h>>32 || t.entries[other].Key != t.entries[row].Key && !t.codec.equal(&t.entries[other].Key, &t.entries[row].Key)) {
+		if other := int32(uint32(x)) - 1; x != 0 &&
+			(x>>32 != h>>32 || t.entries[other].Key != t.entries[row].Key &&
+				!t.codec.equal(&t.entries[other].Key, &t.entries[row].Key)) {
 			continue
 		} else if x != 0 {
 			l.chain(row, other)
@@ -214,7 +216,8 @@ func inTurn[K comparable, V, W any](l *lookup[K, W], sc *scratch, rows []Pair[K,
 	sc.places = slices.Grow(sc.places[:0], len(rows))[:len(rows)]
 	t := l.keys
 	for i := range rows {
-		if l.at < len(t.entries) && (t.entries[l.at].Key == rows[i].Key || t.codec.equal(&t.entries[l.at].Key, &rows[i].Key)) {
+		if l.at < len(t.entries) && (t.entries[l.at].Key == rows[i].Key ||
+			t.codec.equal(&t.entries[l.at].Key, &rows[i].Key)) {
 			sc.places[i] = uint32(l.at)
 			l.at++
 			continue
@@ -232,7 +235,8 @@ func inTurn[K comparable, V, W any](l *lookup[K, W], sc *scratch, rows []Pair[K,
 			l.at++
 		}
 		sc.places[i] = noPlace
-		if l.at < len(t.hashes) && t.hashes[l.at] == h && (t.entries[l.at].Key == rows[i].Key || t.codec.equal(&t.entries[l.at].Key, &rows[i].Key)) {
+		if l.at < len(t.hashes) && t.hashes[l.at] == h &&
+			(t.entries[l.at].Key == rows[i].Key || t.codec.equal(&t.entries[l.at].Key, &rows[i].Key)) {
 			sc.places[i] = uint32(l.at)
 		}
 	}

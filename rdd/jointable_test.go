@@ -46,7 +46,8 @@ func TestRowsAreFoundByKey(t *testing.T) {
 					got = append(got, *v)
 				}
 				if !slices.Equal(got, want[q.Key]) {
-					t.Fatalf("%d keys, %d workers: key %d has %d rows, want %d, or in another order", keys, workers, q.Key, len(got), len(want[q.Key]))
+					t.Fatalf("%d keys, %d workers: key %d has %d rows, want %d, or in another order", keys, workers,
+						q.Key, len(got), len(want[q.Key]))
 				}
 			}
 		}
@@ -79,8 +80,11 @@ func rowsAreMerged(t *testing.T, c keyed[int64, int], merged bool) {
 			rng.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 			return keys, false
 		},
-		"backwards":      func(_ *rand.Rand, keys []int64) ([]int64, bool) { slices.Reverse(keys); return keys, false },
-		"some, then all": func(rng *rand.Rand, keys []int64) ([]int64, bool) { return append(someOf(rng, keys), keys...), false },
+		"backwards": func(_ *rand.Rand, keys []int64) ([]int64, bool) { slices.Reverse(keys); return keys, false },
+		"some, then all": func(rng *rand.Rand, keys []int64) ([]int64,
+			bool) {
+			return append(someOf(rng, keys), keys...), false
+		},
 	} {
 		for seed := range uint64(5) {
 			rng := rand.New(rand.NewPCG(9, seed))
@@ -105,7 +109,8 @@ func rowsAreMerged(t *testing.T, c keyed[int64, int], merged bool) {
 				for i, k := range batch {
 					m := l.matches(sc.places[i])
 					if v, has := want[k]; has != (m.first != nil) || has && *m.first != v {
-						t.Fatalf("%s, seed %d: key %d is at %d, want it there: %v, at %d", name, seed, k, sc.places[i], has, v)
+						t.Fatalf("%s, seed %d: key %d is at %d, want it there: %v, at %d", name, seed, k, sc.places[i],
+							has, v)
 					}
 				}
 			}

@@ -34,12 +34,17 @@ func buildOperations(g *Graph, partitions int, left, right []kv) manyOperations 
 	spread := Partitions(max(1, partitions))
 	reduced := ReduceByKey(l, add)
 	return manyOperations{
-		Reduced: Collect(reduced), Grouped: Collect(GroupByKey(l, spread)), Left: Collect(LeftJoin(l, ReduceByKey(r, add))),
-		Sorted: Collect(SortByKey(l, spread)), Falling: Collect(SortBy(l, func(p kv) int64 { return p.Value }, Descending())),
-		Dealt: Collect(Union(Repartition(l, 3), Coalesce(reduced, 2))), Distinct: Collect(Distinct(Keys(l))), Minus: Collect(Subtract(Keys(l), Keys(r))),
-		Cogroup: Collect(CoGroup(l, r)), Kept: Collect(SortByKey(Cache(MapValues(reduced, func(v int64) int64 { return 2 * v })))),
-		InPlace: Collect(MapValues(Join(ReduceByKey(l, add, spread), ReduceByKey(r, add, spread)), func(j Joined[int64, int64]) int64 { return j.Left - j.Right })),
-		Ranged:  Collect(RepartitionAndSort(l, RangePartitioner("key 3", "key 5"))), Seen: seen,
+		Reduced: Collect(reduced), Grouped: Collect(GroupByKey(l, spread)),
+		Left:   Collect(LeftJoin(l, ReduceByKey(r, add))),
+		Sorted: Collect(SortByKey(l, spread)), Falling: Collect(SortBy(l, func(p kv) int64 { return p.Value },
+			Descending())),
+		Dealt: Collect(Union(Repartition(l, 3), Coalesce(reduced, 2))), Distinct: Collect(Distinct(Keys(l))),
+		Minus:   Collect(Subtract(Keys(l), Keys(r))),
+		Cogroup: Collect(CoGroup(l, r)), Kept: Collect(
+			SortByKey(Cache(MapValues(reduced, func(v int64) int64 { return 2 * v })))),
+		InPlace: Collect(MapValues(Join(ReduceByKey(l, add, spread), ReduceByKey(r, add, spread)),
+			func(j Joined[int64, int64]) int64 { return j.Left - j.Right })),
+		Ranged: Collect(RepartitionAndSort(l, RangePartitioner("key 3", "key 5"))), Seen: seen,
 	}
 }
 
@@ -60,7 +65,8 @@ func TestOperationsWhileExecutorsAreLost(t *testing.T) {
 		for _, partitions := range []int{1, 7, 64} {
 			for _, executors := range []int{1, 3} {
 				for _, memory := range []int{1 << 16, 256 << 20} {
-					name := fmt.Sprintf("seed %d, %d partitions, %d executors, %d bytes", seed, partitions, executors, memory)
+					name := fmt.Sprintf("seed %d, %d partitions, %d executors, %d bytes", seed, partitions, executors,
+						memory)
 					r := rand.New(rand.NewPCG(seed, uint64(partitions)))
 					left, right := somePairs(r, r.IntN(3000), 400), somePairs(r, r.IntN(300), 600)
 					g := NewGraph()
@@ -95,7 +101,8 @@ func (p manyOperations) check(t *testing.T, name string, s *Session, left, right
 	var grouped []Pair[string, []int64]
 	var cogrouped []Pair[string, CoGrouped[int64, int64]]
 	for k, v := range ls {
-		reduced, doubled, grouped = append(reduced, kv{k, sum(v)}), append(doubled, kv{k, 2 * sum(v)}), append(grouped, Pair[string, []int64]{k, v})
+		reduced, doubled, grouped = append(reduced, kv{k, sum(v)}), append(doubled, kv{k, 2 * sum(v)}),
+			append(grouped, Pair[string, []int64]{k, v})
 		if rs[k] != nil {
 			inPlace = append(inPlace, kv{k, sum(v) - sum(rs[k])})
 		}

@@ -37,7 +37,8 @@ func NewLoop[T any](first Dataset[T], body func(now Dataset[T]) Dataset[T]) *Loo
 		g.fail("loop: the body's dataset is of another plan")
 	}
 	if next.spread != first.spread {
-		g.fail("loop: it begins with keys spread over %d partitions and goes on with %d: give both the same Partitions, or neither", first.spread, next.spread)
+		g.fail("loop: it begins with keys spread over %d partitions and goes on with %d: give both the same "+
+			"Partitions, or neither", first.spread, next.spread)
 	}
 	row, _ := codecOf[T]()
 	d := &shuffleDecl{maps: next.parts, narrow: true, copies: loopCopies}

@@ -59,11 +59,12 @@ var errUnexpected = errors.New("that is not what it comes to")
 func (p *twoLoops) run(t *testing.T, checkpoints string, resume bool) error {
 	cfg := testConfig(t)
 	cfg.Executors, cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = 1, checkpoints, 1, resume
-	_, err := volley.Run(context.Background(), cfg, "two loops", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[int64] {
-		return rdd.Count(rdd.Range(g, 0, 3, 1))
-	}, func(ctx context.Context, s *rdd.Session, _ textArgs, _ rdd.Action[int64]) (string, error) {
-		return "end", p.loops(ctx, s)
-	})
+	_, err := volley.Run(context.Background(), cfg, "two loops", textArgs{},
+		func(g *rdd.Graph, _ textArgs) rdd.Action[int64] {
+			return rdd.Count(rdd.Range(g, 0, 3, 1))
+		}, func(ctx context.Context, s *rdd.Session, _ textArgs, _ rdd.Action[int64]) (string, error) {
+			return "end", p.loops(ctx, s)
+		})
 	return err
 }
 
@@ -125,17 +126,18 @@ func TestATurnThatFailedIsNotCommitted(t *testing.T) {
 	turns := func(resume bool, fail int) (n int, err error) {
 		cfg := testConfig(t)
 		cfg.Executors, cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = 1, dir, 1, resume
-		_, err = volley.Run(context.Background(), cfg, "one loop", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[int64] {
-			return rdd.Count(rdd.Range(g, 0, 3, 1))
-		}, func(ctx context.Context, s *rdd.Session, _ textArgs, _ rdd.Action[int64]) (string, error) {
-			for it := range rdd.Iterations(ctx, s, &n, 5) {
-				if it.Number == fail {
-					return "", errStopped
+		_, err = volley.Run(context.Background(), cfg, "one loop", textArgs{},
+			func(g *rdd.Graph, _ textArgs) rdd.Action[int64] {
+				return rdd.Count(rdd.Range(g, 0, 3, 1))
+			}, func(ctx context.Context, s *rdd.Session, _ textArgs, _ rdd.Action[int64]) (string, error) {
+				for it := range rdd.Iterations(ctx, s, &n, 5) {
+					if it.Number == fail {
+						return "", errStopped
+					}
+					n++
 				}
-				n++
-			}
-			return "end", s.Err()
-		})
+				return "end", s.Err()
+			})
 		return n, err
 	}
 	if _, err := turns(false, 3); !errors.Is(err, errStopped) {
@@ -153,31 +155,34 @@ func TestPacksKeepTheirNumbers(t *testing.T) {
 	cfg.Checkpoints, cfg.CheckpointEach, cfg.EventLog = t.TempDir(), 1, filepath.Join(t.TempDir(), "events.jsonl")
 	sums := func(g *rdd.Graph, _ textArgs) (plans [2]rdd.Step[float64, float64]) {
 		for i := range plans {
-			rows := rdd.Pack(rdd.Map(rdd.Range(g, int64(i), 40, 4), func(n int64) float64 { return float64(n) }), rdd.Splits(2))
+			rows := rdd.Pack(rdd.Map(rdd.Range(g, int64(i), 40, 4), func(n int64) float64 { return float64(n) }),
+				rdd.Splits(2))
 			plans[i] = rdd.Aggregate(rows, rdd.Aggregator[float64, float64, float64]{
-				Zero: func(float64) float64 { return 0 }, Add: func(_, sum, row float64) float64 { return sum + row }, Merge: func(a, b float64) float64 { return a + b }},
+				Zero: func(float64) float64 { return 0 }, Add: func(_, sum, row float64) float64 { return sum + row },
+				Merge: func(a, b float64) float64 { return a + b }},
 				rdd.Aggressive(1))
 		}
 		return plans
 	}
 	run := func(failAt int) error {
-		_, err := volley.Run(context.Background(), cfg, "two packs", textArgs{}, sums, func(ctx context.Context, s *rdd.Session, _ textArgs, plans [2]rdd.Step[float64, float64]) (string, error) {
-			turns := 0
-			for i := range plans {
-				state := 0.0
-				for range rdd.Iterations(ctx, s, &state, 3) {
-					if turns++; turns == failAt {
-						return "", errStopped
+		_, err := volley.Run(context.Background(), cfg, "two packs", textArgs{}, sums,
+			func(ctx context.Context, s *rdd.Session, _ textArgs, plans [2]rdd.Step[float64, float64]) (string, error) {
+				turns := 0
+				for i := range plans {
+					state := 0.0
+					for range rdd.Iterations(ctx, s, &state, 3) {
+						if turns++; turns == failAt {
+							return "", errStopped
+						}
+						sum, err := plans[i].Run(ctx, s, state)
+						if err != nil {
+							return "", err
+						}
+						state += sum
 					}
-					sum, err := plans[i].Run(ctx, s, state)
-					if err != nil {
-						return "", err
-					}
-					state += sum
 				}
-			}
-			return "end", s.Err()
-		})
+				return "end", s.Err()
+			})
 		return err
 	}
 	if err := run(6); !errors.Is(err, errStopped) {

@@ -109,7 +109,8 @@ func collectEntries(ctx context.Context, ds Dataset[Entry]) ([][]Entry, error) {
 		n += len(entries)
 	}
 	if n > math.MaxInt32 {
-		return nil, fault.Newf(fault.NoResources, "pack", "the entries of a matrix", "%d are more than an executor packs", n)
+		return nil, fault.Newf(fault.NoResources, "pack", "the entries of a matrix",
+			"%d are more than an executor packs", n)
 	}
 	return all, nil
 }
@@ -232,7 +233,8 @@ func (c *compressed) chunk(which []int) *rows.Chunk {
 	for _, row := range which {
 		n += c.starts[row+1] - c.starts[row]
 	}
-	out := &rows.Chunk{ZeroBased: true, Labels: make([]float64, 0, len(which)), Offsets: append(make([]int64, 0, len(which)+1), 0),
+	out := &rows.Chunk{ZeroBased: true, Labels: make([]float64, 0, len(which)),
+		Offsets: append(make([]int64, 0, len(which)+1), 0),
 		Indices: make([]int32, 0, n), Values: make([]float64, 0, n)}
 	for _, row := range which {
 		from, to := c.starts[row], c.starts[row+1]
@@ -312,7 +314,8 @@ func declarePacks[T any](ds Dataset[T], kinds []string, rows func() []pack.Rows,
 	}
 	d := &packDecl{rows: rows, options: o, input: ds.id}
 	for _, kind := range kinds {
-		id := ds.g.add(node{kind: "pack", typ: typeName[T](), detail: fmt.Sprintf("%s %+v", kind, o), inputs: []int{ds.id}, pack: d})
+		id := ds.g.add(node{kind: "pack", typ: typeName[T](), detail: fmt.Sprintf("%s %+v", kind, o),
+			inputs: []int{ds.id}, pack: d})
 		ds.g.nodes[id].task = makePack(id)
 		d.nodes = append(d.nodes, id)
 	}
@@ -334,7 +337,8 @@ func Entries(ds Dataset[Point], columns [3][]string) Dataset[Entry] {
 		once.Do(func() {
 			defer func() {
 				if failed == nil && (at[0] == at[1] || at[0] == at[2] || at[1] == at[2]) {
-					failed = fault.Newf(fault.Usage, "read", strings.Join(decl.URIs, " "), "columns %d, %d and %d are not three", at[0], at[1], at[2])
+					failed = fault.Newf(fault.Usage, "read", strings.Join(decl.URIs, " "),
+						"columns %d, %d and %d are not three", at[0], at[1], at[2])
 				}
 			}()
 			for i, names := range columns {
@@ -348,10 +352,12 @@ func Entries(ds Dataset[Point], columns [3][]string) Dataset[Entry] {
 		}
 		for i, j := range at {
 			if p.Indices != nil || j >= len(p.Values) {
-				return e, fault.Newf(fault.Usage, "read", strings.Join(decl.URIs, " "), "its rows have %d columns in a table, column %d is wanted", len(p.Values), j)
+				return e, fault.Newf(fault.Usage, "read", strings.Join(decl.URIs, " "),
+					"its rows have %d columns in a table, column %d is wanted", len(p.Values), j)
 			}
 			if v := p.Values[j]; i < 2 && (v != math.Trunc(v) || math.Abs(v) >= 1<<53) {
-				return e, fault.Newf(fault.BadInput, "read", strings.Join(decl.URIs, " "), "column %q is %v, not a whole number", columns[i][0], v)
+				return e, fault.Newf(fault.BadInput, "read", strings.Join(decl.URIs, " "),
+					"column %q is %v, not a whole number", columns[i][0], v)
 			}
 		}
 		return Entry{int64(p.Values[at[0]]), int64(p.Values[at[1]]), p.Values[at[2]]}, nil

@@ -16,7 +16,8 @@ func TestMatrixIsItsEntries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.OneOf(rapid.Int64Range(-3, 30), rapid.Int64Range(1<<40, 1<<40+5))
 		entries := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Entry {
-			return Entry{Row: number.Draw(t, "row"), Col: number.Draw(t, "column"), Value: rapid.Float64Range(-1, 1).Draw(t, "value")}
+			return Entry{Row: number.Draw(t, "row"), Col: number.Draw(t, "column"),
+				Value: rapid.Float64Range(-1, 1).Draw(t, "value")}
 		}), 1, 200).Draw(t, "entries")
 		g := NewGraph()
 		m := &matrix{ds: Parallelize(g, rapid.IntRange(1, 4).Draw(t, "partitions"), entries...)}
@@ -52,7 +53,8 @@ func ordered(t *rapid.T, m matrixRows, entries []Entry, of func(Entry) (row, col
 					t.Fatalf("row %v has %d entries, not %d", label, to-from, len(row))
 				}
 				for k, e := range row {
-					if _, column := of(e); columns[c.Indices[int(from)+k]] != column || c.Values[int(from)+k] != e.Value {
+					if _, column := of(e); columns[c.Indices[int(from)+k]] != column ||
+						c.Values[int(from)+k] != e.Value {
 						t.Fatalf("entry %d of row %v is not %v", k, label, e)
 					}
 				}

@@ -15,7 +15,8 @@ const mergeMost = 128
 
 // mergeAll merges streams; of equal rows those of the first stream come first.
 // Where there are very many, runs of them are merged to files before.
-func mergeAll[T any](ctx context.Context, packs runner.TaskContext, row codec[T], o order[T], streams []*stream[T], yield func([]T) error) error {
+func mergeAll[T any](ctx context.Context, packs runner.TaskContext, row codec[T], o order[T], streams []*stream[T],
+	yield func([]T) error) error {
 	var made []*shuffle.Output
 	defer func() {
 		for _, b := range made {
@@ -39,7 +40,8 @@ func mergeAll[T any](ctx context.Context, packs runner.TaskContext, row codec[T]
 	return merge(ctx, o, streams, yield)
 }
 
-func mergeToFile[T any](ctx context.Context, packs runner.TaskContext, row codec[T], o order[T], streams []*stream[T]) (*shuffle.Output, error) {
+func mergeToFile[T any](ctx context.Context, packs runner.TaskContext, row codec[T], o order[T],
+	streams []*stream[T]) (*shuffle.Output, error) {
 	out := newSpreader(packs, row, 1)
 	out.ToFile()
 	defer out.Close()

@@ -17,10 +17,12 @@ func Parallelize[T any](g *Graph, partitions int, rows ...T) Dataset[T] {
 	n := max(1, partitions)
 	crosses[T](g, "parallelize", "rows")
 	digest, size := digestOf(rows)
-	id := g.add(node{kind: "parallelize", typ: typeName[T](), detail: fmt.Sprintf("%d %v", n, digest), bytes: func() int64 { return size }})
-	return Dataset[T]{g: g, id: id, parts: func() int { return n }, produce: func(_ context.Context, part int, yield func([]T) error) error {
-		return inBatches(rows[part*len(rows)/n:(part+1)*len(rows)/n], yield)
-	}}
+	id := g.add(node{kind: "parallelize", typ: typeName[T](), detail: fmt.Sprintf("%d %v", n, digest),
+		bytes: func() int64 { return size }})
+	return Dataset[T]{g: g, id: id, parts: func() int { return n },
+		produce: func(_ context.Context, part int, yield func([]T) error) error {
+			return inBatches(rows[part*len(rows)/n:(part+1)*len(rows)/n], yield)
+		}}
 }
 
 // digestOf tells other values apart, for the plan's fingerprint, and says how
@@ -38,21 +40,23 @@ func digestOf(v any) (digest string, bytes int64) {
 // Range is a dataset of the whole numbers from `from` up to, but without, to.
 func Range(g *Graph, from, to int64, partitions int) Dataset[int64] {
 	n, rows := int64(max(1, partitions)), max(0, to-from)
-	id := g.add(node{kind: "range", typ: "int64", detail: fmt.Sprint(from, to, n), bytes: func() int64 { return 8 * rows }})
-	return Dataset[int64]{g: g, id: id, parts: func() int { return int(n) }, produce: func(ctx context.Context, part int, yield func([]int64) error) error {
-		p := int64(part)
-		batch := make([]int64, batchRows[int64]())
-		for i, to := from+shareOf(rows, p, n), from+shareOf(rows, p+1, n); i < to; i += int64(len(batch)) {
-			batch = batch[:min(int64(len(batch)), to-i)]
-			for k := range batch {
-				batch[k] = i + int64(k)
+	id := g.add(node{kind: "range", typ: "int64", detail: fmt.Sprint(from, to, n),
+		bytes: func() int64 { return 8 * rows }})
+	return Dataset[int64]{g: g, id: id, parts: func() int { return int(n) },
+		produce: func(ctx context.Context, part int, yield func([]int64) error) error {
+			p := int64(part)
+			batch := make([]int64, batchRows[int64]())
+			for i, to := from+shareOf(rows, p, n), from+shareOf(rows, p+1, n); i < to; i += int64(len(batch)) {
+				batch = batch[:min(int64(len(batch)), to-i)]
+				for k := range batch {
+					batch[k] = i + int64(k)
+				}
+				if err := firstError(ctx.Err(), yield(batch)); err != nil {
+					return err
+				}
 			}
-			if err := firstError(ctx.Err(), yield(batch)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}}
+			return nil
+		}}
 }
 
 // shareOf is where part p of n of some rows begins, without overflow.
@@ -64,15 +68,16 @@ func shareOf(rows, p, n int64) int64 { return rows/n*p + rows%n*p/n }
 func Generate[T any](g *Graph, partitions int, seed uint64, f func(part int, r *rand.Rand) iter.Seq[T]) Dataset[T] {
 	n := max(1, partitions)
 	id := g.add(node{kind: "generate", typ: typeName[T](), detail: fmt.Sprint(n, seed), user: true})
-	return Dataset[T]{g: g, id: id, parts: func() int { return n }, produce: func(_ context.Context, part int, yield func([]T) error) error {
-		b := newBatcher(yield)
-		for row := range f(part, rand.New(rand.NewPCG(seed, uint64(part)))) {
-			if err := b.add(row); err != nil {
-				return err
+	return Dataset[T]{g: g, id: id, parts: func() int { return n },
+		produce: func(_ context.Context, part int, yield func([]T) error) error {
+			b := newBatcher(yield)
+			for row := range f(part, rand.New(rand.NewPCG(seed, uint64(part)))) {
+				if err := b.add(row); err != nil {
+					return err
+				}
 			}
-		}
-		return b.flush()
-	}}
+			return b.flush()
+		}}
 }
 
 // MapSplits replaces the rows of each partition by those that f makes of them.
@@ -191,13 +196,14 @@ func Union[T any](first Dataset[T], others ...Dataset[T]) Dataset[T] {
 		}
 		return n
 	}
-	return Dataset[T]{g: first.g, id: id, parts: parts, produce: func(ctx context.Context, part int, yield func([]T) error) error {
-		k, own := of(part)
-		if k < 0 {
-			return fault.Newf(fault.Internal, "read", "a union", "it has no partition %d", part)
-		}
-		return all[k].each(ctx, own, yield)
-	}}
+	return Dataset[T]{g: first.g, id: id, parts: parts,
+		produce: func(ctx context.Context, part int, yield func([]T) error) error {
+			k, own := of(part)
+			if k < 0 {
+				return fault.Newf(fault.Internal, "read", "a union", "it has no partition %d", part)
+			}
+			return all[k].each(ctx, own, yield)
+		}}
 }
 
 // Coalesce joins neighbouring partitions until there are at most n. Nothing
@@ -209,19 +215,21 @@ func Coalesce[T any](ds Dataset[T], n int) Dataset[T] {
 		all, now := ds.parts(), parts()
 		return part * all / now, (part + 1) * all / now
 	}
-	id := ds.g.add(node{kind: "coalesce", typ: typeName[T](), detail: fmt.Sprint(most), inputs: []int{ds.id}, reads: func(_, part int) []int {
-		from, to := of(part)
-		return between(from, to)
-	}})
-	return Dataset[T]{g: ds.g, id: id, parts: parts, produce: func(ctx context.Context, part int, yield func([]T) error) error {
-		from, to := of(part)
-		for p := from; p < to; p++ {
-			if err := ds.each(ctx, p, yield); err != nil {
-				return err
+	id := ds.g.add(node{kind: "coalesce", typ: typeName[T](), detail: fmt.Sprint(most), inputs: []int{ds.id},
+		reads: func(_, part int) []int {
+			from, to := of(part)
+			return between(from, to)
+		}})
+	return Dataset[T]{g: ds.g, id: id, parts: parts,
+		produce: func(ctx context.Context, part int, yield func([]T) error) error {
+			from, to := of(part)
+			for p := from; p < to; p++ {
+				if err := ds.each(ctx, p, yield); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	}}
+			return nil
+		}}
 }
 
 // between are the numbers from one to another, the latter left out.
@@ -246,20 +254,22 @@ func firstError(errs ...error) error {
 // partitions are computed again for each of the left's rows: both should be
 // small, or cheap. Nothing moves.
 func Cartesian[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
-	id := left.g.add(node{kind: "cartesian", typ: typeName[Joined[T, U]](), inputs: []int{left.id, right.id}, reads: func(k, part int) []int {
-		if n := right.parts(); k == 0 {
-			return []int{part / n}
-		} else {
-			return []int{part % n}
-		}
-	}})
+	id := left.g.add(node{kind: "cartesian", typ: typeName[Joined[T, U]](), inputs: []int{left.id, right.id},
+		reads: func(k, part int) []int {
+			if n := right.parts(); k == 0 {
+				return []int{part / n}
+			} else {
+				return []int{part % n}
+			}
+		}})
 	parts := func() int { return left.parts() * right.parts() }
-	return Dataset[Joined[T, U]]{g: left.g, id: id, parts: parts, produce: func(ctx context.Context, part int, yield func([]Joined[T, U]) error) error {
-		n := right.parts()
-		b := newBatcher(yield)
-		err := left.rows(ctx, part/n, func(l T) error {
-			return right.rows(ctx, part%n, func(r U) error { return b.add(Joined[T, U]{l, r}) })
-		})
-		return firstError(err, b.flush())
-	}}
+	return Dataset[Joined[T, U]]{g: left.g, id: id, parts: parts,
+		produce: func(ctx context.Context, part int, yield func([]Joined[T, U]) error) error {
+			n := right.parts()
+			b := newBatcher(yield)
+			err := left.rows(ctx, part/n, func(l T) error {
+				return right.rows(ctx, part%n, func(r U) error { return b.add(Joined[T, U]{l, r}) })
+			})
+			return firstError(err, b.flush())
+		}}
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // savedAs saves rows in a directory of their own.
-func savedAs[T any](t *testing.T, save func(rdd.Dataset[T], string, ...rdd.SaveOption) rdd.Action[int64], rows ...T) string {
+func savedAs[T any](t *testing.T, save func(rdd.Dataset[T], string, ...rdd.SaveOption) rdd.Action[int64],
+	rows ...T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
 	runPlan(t, testConfig(t), func(g *rdd.Graph) rdd.Action[int64] { return save(rdd.Parallelize(g, 1, rows...), dir) },
@@ -40,7 +41,8 @@ type (
 // refusedByColumn reports whether rows of T are refused by the column's name.
 func refusedByColumn[T any](t *testing.T, what string, read func(*rdd.Graph) rdd.Dataset[T]) {
 	t.Helper()
-	if rows, err := readingFails(t, read); err == nil || !strings.Contains(err.Error(), "column") || !strings.Contains(err.Error(), `"X"`) {
+	if rows, err := readingFails(t, read); err == nil || !strings.Contains(err.Error(), "column") ||
+		!strings.Contains(err.Error(), `"X"`) {
 		t.Errorf("%s: %+v, %v", what, rows, err)
 	}
 }
@@ -49,19 +51,33 @@ func refusedByColumn[T any](t *testing.T, what string, read func(*rdd.Graph) rdd
 // read into fields of single precision.
 func TestDoublesThatNoSingleHasAreRefused(t *testing.T) {
 	rows := []doubleRow{{1}, {1e300}}
-	parquet, arrow, csv := savedAs(t, rdd.SaveParquet[doubleRow], rows...), savedAs(t, rdd.SaveArrow[doubleRow], rows...), savedAs(t, rdd.SaveCSV[doubleRow], rows...)
-	refusedByColumn(t, "Parquet", func(g *rdd.Graph) rdd.Dataset[singleRow] { return rdd.Parquet[singleRow](g, parquet) })
-	refusedByColumn(t, "Parquet, a pointer", func(g *rdd.Graph) rdd.Dataset[optionalRow] { return rdd.Parquet[optionalRow](g, parquet) })
+	parquet, arrow, csv := savedAs(t, rdd.SaveParquet[doubleRow], rows...),
+		savedAs(t, rdd.SaveArrow[doubleRow], rows...), savedAs(t, rdd.SaveCSV[doubleRow], rows...)
+	refusedByColumn(t, "Parquet", func(g *rdd.Graph) rdd.Dataset[singleRow] {
+		return rdd.Parquet[singleRow](g,
+			parquet)
+	})
+	refusedByColumn(t, "Parquet, a pointer",
+		func(g *rdd.Graph) rdd.Dataset[optionalRow] { return rdd.Parquet[optionalRow](g, parquet) })
 	refusedByColumn(t, "Arrow", func(g *rdd.Graph) rdd.Dataset[singleRow] { return rdd.Arrow[singleRow](g, arrow) })
-	refusedByColumn(t, "Arrow, a pointer", func(g *rdd.Graph) rdd.Dataset[optionalRow] { return rdd.Arrow[optionalRow](g, arrow) })
-	refusedByColumn(t, "CSV", func(g *rdd.Graph) rdd.Dataset[singleRow] { return rdd.CSV[singleRow](g, rdd.Input{}, csv) })
+	refusedByColumn(t, "Arrow, a pointer", func(
+		g *rdd.Graph) rdd.Dataset[optionalRow] {
+		return rdd.Arrow[optionalRow](g, arrow)
+	})
+	refusedByColumn(t, "CSV", func(g *rdd.Graph) rdd.Dataset[singleRow] {
+		return rdd.CSV[singleRow](g, rdd.Input{},
+			csv)
+	})
 }
 
 // TestWholeNumbersThatNoFloatHasAreRefused rather than rounded.
 func TestWholeNumbersThatNoFloatHasAreRefused(t *testing.T) {
 	rows := []wholeRow{{1 << 53}, {1<<53 + 1}}
 	parquet, arrow := savedAs(t, rdd.SaveParquet[wholeRow], rows...), savedAs(t, rdd.SaveArrow[wholeRow], rows...)
-	refusedByColumn(t, "Parquet", func(g *rdd.Graph) rdd.Dataset[doubleRow] { return rdd.Parquet[doubleRow](g, parquet) })
+	refusedByColumn(t, "Parquet", func(g *rdd.Graph) rdd.Dataset[doubleRow] {
+		return rdd.Parquet[doubleRow](g,
+			parquet)
+	})
 	refusedByColumn(t, "Arrow", func(g *rdd.Graph) rdd.Dataset[doubleRow] { return rdd.Arrow[doubleRow](g, arrow) })
 }
 
@@ -70,15 +86,19 @@ func TestTimesKeepTheirNanoseconds(t *testing.T) {
 	type event struct {
 		At time.Time `unit:"ns"`
 	}
-	rows := []event{{time.Date(2024, 2, 29, 23, 59, 59, 123456789, time.UTC)}, {time.Unix(0, 1).UTC()}, {time.Unix(0, -1).UTC()},
+	rows := []event{{time.Date(2024, 2, 29, 23, 59, 59, 123456789, time.UTC)}, {time.Unix(0, 1).UTC()},
+		{time.Unix(0, -1).UTC()},
 		{time.Date(1700, 1, 1, 0, 0, 0, 1, time.UTC)}}
 	dir := t.TempDir()
-	backAgain(t, rows, filepath.Join(dir, "csv"), rdd.SaveCSV[event], func(g *rdd.Graph, uri string) rdd.Dataset[event] { return rdd.CSV[event](g, rdd.Input{}, uri) })
+	backAgain(t, rows, filepath.Join(dir, "csv"), rdd.SaveCSV[event],
+		func(g *rdd.Graph, uri string) rdd.Dataset[event] { return rdd.CSV[event](g, rdd.Input{}, uri) })
 	t.Run("parquet", func(t *testing.T) {
-		backAgain(t, rows, filepath.Join(dir, "parquet"), rdd.SaveParquet[event], func(g *rdd.Graph, uri string) rdd.Dataset[event] { return rdd.Parquet[event](g, uri) })
+		backAgain(t, rows, filepath.Join(dir, "parquet"), rdd.SaveParquet[event],
+			func(g *rdd.Graph, uri string) rdd.Dataset[event] { return rdd.Parquet[event](g, uri) })
 	})
 	t.Run("arrow", func(t *testing.T) {
-		backAgain(t, rows, filepath.Join(dir, "arrow"), rdd.SaveArrow[event], func(g *rdd.Graph, uri string) rdd.Dataset[event] { return rdd.Arrow[event](g, uri) })
+		backAgain(t, rows, filepath.Join(dir, "arrow"), rdd.SaveArrow[event],
+			func(g *rdd.Graph, uri string) rdd.Dataset[event] { return rdd.Arrow[event](g, uri) })
 	})
 }
 

@@ -51,7 +51,8 @@ func someTrips(n int, seed uint64) []trip {
 	r := rand.New(rand.NewPCG(seed, 0))
 	out := make([]trip, n)
 	for i := range out {
-		out[i] = trip{ID: int64(i), City: fmt.Sprintf("city, \"%d\"\n", r.IntN(5)), Fare: r.NormFloat64(), Riders: int32(r.IntN(9)), Paid: r.IntN(2) == 0,
+		out[i] = trip{ID: int64(i), City: fmt.Sprintf("city, \"%d\"\n", r.IntN(5)), Fare: r.NormFloat64(),
+			Riders: int32(r.IntN(9)), Paid: r.IntN(2) == 0,
 			At: time.UnixMicro(r.Int64N(1 << 50)).UTC()}
 		if r.IntN(3) > 0 {
 			out[i].Tip = new(r.Float64())
@@ -66,15 +67,18 @@ func someTrips(n int, seed uint64) []trip {
 func someTours(n int) []tour {
 	out := make([]tour, n)
 	for i := range out {
-		out[i] = tour{Name: fmt.Sprint(i), Stops: slices.Repeat([]string{fmt.Sprint("s", i)}, i%4), From: place{float64(i), 2}, Legs: slices.Repeat([]place{{1, float64(i)}}, i%3)}
+		out[i] = tour{Name: fmt.Sprint(i), Stops: slices.Repeat([]string{fmt.Sprint("s", i)}, i%4),
+			From: place{float64(i), 2}, Legs: slices.Repeat([]place{{1, float64(i)}}, i%3)}
 	}
 	return out
 }
 
 // runPlan builds and runs a plan on an embedded cluster.
-func runPlan[P any](t *testing.T, cfg volley.Config, build func(*rdd.Graph) P, run func(ctx context.Context, s *rdd.Session, p P)) {
+func runPlan[P any](t *testing.T, cfg volley.Config, build func(*rdd.Graph) P,
+	run func(ctx context.Context, s *rdd.Session, p P)) {
 	t.Helper()
-	_, err := volley.Run(context.Background(), cfg, "plan", struct{}{}, func(g *rdd.Graph, _ struct{}) P { return build(g) },
+	_, err := volley.Run(context.Background(), cfg, "plan", struct{}{},
+		func(g *rdd.Graph, _ struct{}) P { return build(g) },
 		func(ctx context.Context, s *rdd.Session, _ struct{}, p P) (string, error) {
 			run(ctx, s, p)
 			return "end", nil
@@ -119,32 +123,44 @@ func TestTablesComeBackAsTheyWere(t *testing.T) {
 		"csv": rdd.SaveCSV[trip], "parquet": rdd.SaveParquet[trip], "arrow": rdd.SaveArrow[trip],
 	} {
 		t.Run(name, func(t *testing.T) {
-			backAgain(t, trips, filepath.Join(t.TempDir(), "out"), save, map[string]func(g *rdd.Graph, uri string) rdd.Dataset[trip]{
-				"csv":     func(g *rdd.Graph, uri string) rdd.Dataset[trip] { return rdd.CSV[trip](g, rdd.Input{}, uri) },
-				"parquet": func(g *rdd.Graph, uri string) rdd.Dataset[trip] { return rdd.Parquet[trip](g, uri) },
-				"arrow":   func(g *rdd.Graph, uri string) rdd.Dataset[trip] { return rdd.Arrow[trip](g, uri) },
-			}[name])
+			backAgain(t, trips, filepath.Join(t.TempDir(), "out"), save,
+				map[string]func(g *rdd.Graph, uri string) rdd.Dataset[trip]{
+					"csv": func(g *rdd.Graph, uri string) rdd.Dataset[trip] {
+						return rdd.CSV[trip](g, rdd.Input{},
+							uri)
+					},
+					"parquet": func(g *rdd.Graph, uri string) rdd.Dataset[trip] { return rdd.Parquet[trip](g, uri) },
+					"arrow":   func(g *rdd.Graph, uri string) rdd.Dataset[trip] { return rdd.Arrow[trip](g, uri) },
+				}[name])
 		})
 	}
 	t.Run("nested parquet", func(t *testing.T) {
-		backAgain(t, tours, filepath.Join(t.TempDir(), "out"), rdd.SaveParquet[tour], func(g *rdd.Graph, uri string) rdd.Dataset[tour] { return rdd.Parquet[tour](g, uri) })
+		backAgain(t, tours, filepath.Join(t.TempDir(), "out"), rdd.SaveParquet[tour],
+			func(g *rdd.Graph, uri string) rdd.Dataset[tour] { return rdd.Parquet[tour](g, uri) })
 	})
 	t.Run("nested arrow", func(t *testing.T) {
-		backAgain(t, tours, filepath.Join(t.TempDir(), "out"), rdd.SaveArrow[tour], func(g *rdd.Graph, uri string) rdd.Dataset[tour] { return rdd.Arrow[tour](g, uri) })
+		backAgain(t, tours, filepath.Join(t.TempDir(), "out"), rdd.SaveArrow[tour],
+			func(g *rdd.Graph, uri string) rdd.Dataset[tour] { return rdd.Arrow[tour](g, uri) })
 	})
 	t.Run("json lines", func(t *testing.T) {
-		backAgain(t, tours, filepath.Join(t.TempDir(), "out"), rdd.SaveJSONLines[tour], func(g *rdd.Graph, uri string) rdd.Dataset[tour] { return rdd.JSONLines[tour](g, uri) })
+		backAgain(t, tours, filepath.Join(t.TempDir(), "out"), rdd.SaveJSONLines[tour],
+			func(g *rdd.Graph, uri string) rdd.Dataset[tour] { return rdd.JSONLines[tour](g, uri) })
 	})
 }
 
-func backAgain[T any](t *testing.T, rows []T, dir string, save func(rdd.Dataset[T], string, ...rdd.SaveOption) rdd.Action[int64], read func(*rdd.Graph, string) rdd.Dataset[T]) {
+func backAgain[T any](t *testing.T, rows []T, dir string,
+	save func(rdd.Dataset[T], string, ...rdd.SaveOption) rdd.Action[int64],
+	read func(*rdd.Graph, string) rdd.Dataset[T]) {
 	runPlan(t, testConfig(t), func(g *rdd.Graph) rdd.Action[int64] { return save(rdd.Parallelize(g, 4, rows...), dir) },
 		func(ctx context.Context, s *rdd.Session, a rdd.Action[int64]) {
 			if n := must(ctx, t, s, "save", a); n != int64(len(rows)) {
 				t.Errorf("%d rows were saved of %d", n, len(rows))
 			}
 		})
-	runPlan(t, testConfig(t), func(g *rdd.Graph) rdd.Action[[]T] { return rdd.Collect(read(g, filepath.Join(dir, "part-*"))) },
+	runPlan(t, testConfig(t), func(g *rdd.Graph) rdd.Action[[]T] {
+		return rdd.Collect(read(g,
+			filepath.Join(dir, "part-*")))
+	},
 		func(ctx context.Context, s *rdd.Session, a rdd.Action[[]T]) {
 			got, want := text(must(ctx, t, s, "read", a)), text(rows)
 			for i := range want {
@@ -189,7 +205,8 @@ func TestWhatCannotBeReadSaysWhere(t *testing.T) {
 			return rdd.Collect(rdd.Parquet[row](g, file("e.parquet", "PAR1 and no more PAR1")))
 		}, []string{"e.parquet"}},
 	} {
-		_, err := volley.Run(context.Background(), testConfig(t), "bad", struct{}{}, func(g *rdd.Graph, _ struct{}) rdd.Action[[]row] { return c.read(g) },
+		_, err := volley.Run(context.Background(), testConfig(t), "bad", struct{}{},
+			func(g *rdd.Graph, _ struct{}) rdd.Action[[]row] { return c.read(g) },
 			func(ctx context.Context, s *rdd.Session, _ struct{}, a rdd.Action[[]row]) (string, error) {
 				_, err := a.Run(ctx, s)
 				return "end", err
@@ -230,7 +247,10 @@ type narrowPlan struct {
 func buildNarrow(g *rdd.Graph) narrowPlan {
 	numbers := rdd.Range(g, 0, 10_000, 7)
 	names := rdd.Map(rdd.Range(g, 0, 10_000, 7), func(i int64) string { return fmt.Sprint("n", i) })
-	pairs := rdd.Map(numbers, func(i int64) rdd.Pair[int64, int64] { return rdd.Pair[int64, int64]{Key: i * 7919 % 1000, Value: i} })
+	pairs := rdd.Map(numbers, func(i int64) rdd.Pair[int64,
+		int64] {
+		return rdd.Pair[int64, int64]{Key: i * 7919 % 1000, Value: i}
+	})
 	by := rdd.NewParam[int64](g, "factor")
 	scaled := rdd.MapWith(numbers, by, func(i, f int64) int64 { return i * f })
 	count := rdd.NewCounter()
@@ -241,16 +261,24 @@ func buildNarrow(g *rdd.Graph) narrowPlan {
 		Zipped: rdd.Collect(rdd.Zip(numbers, names)), Uneven: rdd.Count(rdd.Zip(numbers, thirds)),
 		Indexed: rdd.Collect(rdd.ZipWithIndex(thirds)), Piped: rdd.Collect(rdd.Pipe(names, "tr", "n", "m")),
 		Broken: rdd.Count(rdd.Pipe(names, "cat", "/no/such/file")), Sampled: rdd.TakeSample(numbers, 50, 4),
-		Tree: rdd.TreeAggregate(numbers, func() int64 { return 0 }, func(a, x int64) int64 { return a + x }, func(a, b int64) int64 { return a + b }),
-		Batched: rdd.Collect(rdd.MapBatches[place, place](rdd.Map(numbers, func(i int64) place { return place{float64(i), 1} }), func(r arrow.Record) (arrow.Record, error) {
-			return r, nil
-		})),
+		Tree: rdd.TreeAggregate(numbers, func() int64 { return 0 }, func(a, x int64) int64 { return a + x },
+			func(a, b int64) int64 { return a + b }),
+		Batched: rdd.Collect(rdd.MapBatches[place,
+			place](rdd.Map(numbers, func(i int64) place { return place{float64(i), 1} }),
+			func(r arrow.Record) (arrow.Record, error) {
+				return r, nil
+			})),
 		Stats: rdd.Stats(numbers), Bins: rdd.Histogram(numbers, 0, 10, 5000, 9999), Even: rdd.HistogramOf(numbers, 4),
-		Quants: rdd.Quantiles(numbers, 0, 0.25, 0.5, 1), Approx: rdd.CountApproxDistinct(rdd.Map(numbers, func(i int64) string { return fmt.Sprint(i / 2) })),
-		ByRange: rdd.Collect(rdd.Glom(rdd.PartitionBy(pairs, parts))), Sorted: rdd.Collect(rdd.Glom(rdd.RepartitionAndSort(pairs, parts))),
-		Scaled: rdd.Collect(scaled), By: by, Streamed: rdd.ToSeq(thirds), Tallied: rdd.Count(rdd.ReduceByKey(rdd.KeyBy(tallied, func(i int64) int64 { return i % 5 }), func(a, _ int64) int64 { return a })), Count: count,
-		Reduced: rdd.Collect(rdd.ReduceByKey(rdd.KeyBy(scaled, func(i int64) int64 { return i % 2 }), func(a, b int64) int64 { return a + b })),
-		Union:   rdd.Count(rdd.Union(rdd.Keys(rdd.ReduceByKey(pairs, func(a, b int64) int64 { return a + b })), numbers)),
+		Quants:  rdd.Quantiles(numbers, 0, 0.25, 0.5, 1),
+		Approx:  rdd.CountApproxDistinct(rdd.Map(numbers, func(i int64) string { return fmt.Sprint(i / 2) })),
+		ByRange: rdd.Collect(rdd.Glom(rdd.PartitionBy(pairs, parts))),
+		Sorted:  rdd.Collect(rdd.Glom(rdd.RepartitionAndSort(pairs, parts))),
+		Scaled:  rdd.Collect(scaled), By: by, Streamed: rdd.ToSeq(thirds),
+		Tallied: rdd.Count(rdd.ReduceByKey(rdd.KeyBy(tallied, func(i int64) int64 { return i % 5 }),
+			func(a, _ int64) int64 { return a })), Count: count,
+		Reduced: rdd.Collect(rdd.ReduceByKey(rdd.KeyBy(scaled, func(i int64) int64 { return i % 2 }),
+			func(a, b int64) int64 { return a + b })),
+		Union: rdd.Count(rdd.Union(rdd.Keys(rdd.ReduceByKey(pairs, func(a, b int64) int64 { return a + b })), numbers)),
 	}
 }
 
@@ -259,7 +287,10 @@ func TestEveryOtherOperation(t *testing.T) {
 	for _, memory := range []int64{0, 1} {
 		cfg := testConfig(t)
 		cfg.Executors, cfg.TaskMemory = 3, memory
-		runPlan(t, cfg, buildNarrow, func(ctx context.Context, s *rdd.Session, p narrowPlan) { checkNarrow(ctx, t, s, p) })
+		runPlan(t, cfg, buildNarrow, func(ctx context.Context, s *rdd.Session,
+			p narrowPlan) {
+			checkNarrow(ctx, t, s, p)
+		})
 	}
 }
 
@@ -287,7 +318,8 @@ func checkNarrow(ctx context.Context, t *testing.T, s *rdd.Session, p narrowPlan
 	if rows := must(ctx, t, s, "map batches", p.Batched); len(rows) != 10_000 || rows[77] != (place{77, 1}) {
 		t.Errorf("map batches: %d rows", len(rows))
 	}
-	if st := must(ctx, t, s, "stats", p.Stats); st.Count != 10_000 || st.Mean != 4999.5 || st.Min != 0 || st.Max != 9999 || math.Abs(st.Variance-(1e8-1)/12) > 1e-3 {
+	if st := must(ctx, t, s, "stats", p.Stats); st.Count != 10_000 || st.Mean != 4999.5 || st.Min != 0 ||
+		st.Max != 9999 || math.Abs(st.Variance-(1e8-1)/12) > 1e-3 {
 		t.Errorf("stats: %+v", st)
 	}
 	if b := must(ctx, t, s, "histogram", p.Bins); !slices.Equal(b.Counts, []int64{10, 4990, 5000}) {
@@ -344,7 +376,8 @@ func TestActionsThatFailSayWhy(t *testing.T) {
 			return err
 		},
 	} {
-		_, err := volley.Run(context.Background(), testConfig(t), "fails", struct{}{}, func(g *rdd.Graph, _ struct{}) narrowPlan { return buildNarrow(g) },
+		_, err := volley.Run(context.Background(), testConfig(t), "fails", struct{}{},
+			func(g *rdd.Graph, _ struct{}) narrowPlan { return buildNarrow(g) },
 			func(ctx context.Context, s *rdd.Session, _ struct{}, p narrowPlan) (string, error) {
 				return "end", action(ctx, s, p)
 			})
@@ -355,7 +388,8 @@ func TestActionsThatFailSayWhy(t *testing.T) {
 }
 
 func checkPartitions(ctx context.Context, t *testing.T, s *rdd.Session, p narrowPlan) {
-	for what, a := range map[string]rdd.Action[[][]rdd.Pair[int64, int64]]{"partition by": p.ByRange, "repartition and sort": p.Sorted} {
+	for what, a := range map[string]rdd.Action[[][]rdd.Pair[int64, int64]]{"partition by": p.ByRange,
+		"repartition and sort": p.Sorted} {
 		parts := must(ctx, t, s, what, a)
 		if len(parts) != 3 || len(parts[0])+len(parts[1])+len(parts[2]) != 10_000 {
 			t.Fatalf("%s: %d partitions", what, len(parts))
@@ -367,7 +401,8 @@ func checkPartitions(ctx context.Context, t *testing.T, s *rdd.Session, p narrow
 				}
 			}
 		}
-		if sorted := slices.IsSortedFunc(parts[2], func(a, b rdd.Pair[int64, int64]) int { return int(a.Key - b.Key) }); what != "partition by" && !sorted {
+		if sorted := slices.IsSortedFunc(parts[2],
+			func(a, b rdd.Pair[int64, int64]) int { return int(a.Key - b.Key) }); what != "partition by" && !sorted {
 			t.Errorf("%s: not sorted", what)
 		}
 	}
@@ -402,7 +437,8 @@ func TestLoopsGoRoundByRound(t *testing.T) {
 		all  rdd.Action[[]rdd.Pair[int64, int64]]
 	}
 	build := func(g *rdd.Graph) plan {
-		first := rdd.Map(rdd.Range(g, 0, 100, 5), func(i int64) rdd.Pair[int64, int64] { return rdd.Pair[int64, int64]{Key: i, Value: 1} })
+		first := rdd.Map(rdd.Range(g, 0, 100, 5),
+			func(i int64) rdd.Pair[int64, int64] { return rdd.Pair[int64, int64]{Key: i, Value: 1} })
 		loop := rdd.NewLoop(first, func(now rdd.Dataset[rdd.Pair[int64, int64]]) rdd.Dataset[rdd.Pair[int64, int64]] {
 			halved := rdd.Map(now, func(p rdd.Pair[int64, int64]) rdd.Pair[int64, int64] {
 				return rdd.Pair[int64, int64]{Key: p.Key / 2, Value: p.Value}
@@ -418,7 +454,8 @@ func TestLoopsGoRoundByRound(t *testing.T) {
 				sum += r.Value
 			}
 			if len(rows) != keys || sum != 100 {
-				t.Fatalf("after round %d there are %d rows that sum to %d, want %d and 100", round, len(rows), sum, keys)
+				t.Fatalf("after round %d there are %d rows that sum to %d, want %d and 100", round, len(rows), sum,
+					keys)
 			}
 			if err := p.loop.Step(ctx, s); err != nil {
 				t.Fatal(err)
@@ -447,20 +484,23 @@ func TestWhatIsKeptIsComputedOnce(t *testing.T) {
 			ran := filepath.Join(t.TempDir(), "ran")
 			build := func(g *rdd.Graph) plan {
 				c := rdd.NewCounter()
-				slow := rdd.MapSplits(rdd.Tally(rdd.Range(g, 0, 1000, 4), c, func(int64) int64 { return 1 }), func(part int, rows iter.Seq[int64]) iter.Seq[int64] {
-					f, err := os.OpenFile(ran, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-					if err == nil {
-						fmt.Fprintln(f, part)
-						f.Close()
-					}
-					return rows
-				})
+				slow := rdd.MapSplits(rdd.Tally(rdd.Range(g, 0, 1000, 4), c, func(int64) int64 { return 1 }),
+					func(part int, rows iter.Seq[int64]) iter.Seq[int64] {
+						f, err := os.OpenFile(ran, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+						if err == nil {
+							fmt.Fprintln(f, part)
+							f.Close()
+						}
+						return rows
+					})
 				kept := keep(slow)
-				return plan{kept, []rdd.Action[int64]{rdd.Count(kept), rdd.Reduce(kept, func(a, b int64) int64 { return a + b })}, c}
+				return plan{kept, []rdd.Action[int64]{rdd.Count(kept),
+					rdd.Reduce(kept, func(a, b int64) int64 { return a + b })}, c}
 			}
 			runPlan(t, testConfig(t), build, func(ctx context.Context, s *rdd.Session, p plan) {
 				for range 2 {
-					if n, sum := must(ctx, t, s, "count", p.counts[0]), must(ctx, t, s, "sum", p.counts[1]); n != 1000 || sum != 999*500 {
+					if n, sum := must(ctx, t, s, "count", p.counts[0]),
+						must(ctx, t, s, "sum", p.counts[1]); n != 1000 || sum != 999*500 {
 						t.Errorf("%d rows that sum to %d", n, sum)
 					}
 				}
@@ -496,7 +536,8 @@ func TestEstimatesCoverTheTruth(t *testing.T) {
 	}
 	inside, cut := [3]int{}, 0
 	for seed := range uint64(seeds) {
-		cfg, err := volley.ParseConfig("--sync", "absp", "--clock", "virtual", "--pace", "static:8,3,2,1", "--executors", "4", "--sync-ratio", "0.6", "--max-missing", "0")
+		cfg, err := volley.ParseConfig("--sync", "absp", "--clock", "virtual", "--pace", "static:8,3,2,1",
+			"--executors", "4", "--sync-ratio", "0.6", "--max-missing", "0")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -509,7 +550,8 @@ func TestEstimatesCoverTheTruth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if math.Abs(whole.Sum.Value-sum) > 1e-6*sum || whole.Count.Value != count || whole.Coverage != 1 || whole.Mean.Low != whole.Mean.High {
+			if math.Abs(whole.Sum.Value-sum) > 1e-6*sum || whole.Count.Value != count || whole.Coverage != 1 ||
+				whole.Mean.Low != whole.Mean.High {
 				t.Fatalf("of all rows: %+v, want %v of %v", whole, sum, count)
 			}
 			e, err := p.early.Run(ctx, s)
@@ -534,7 +576,8 @@ func TestEstimatesCoverTheTruth(t *testing.T) {
 	}
 	for k, n := range inside { // a binomial of 60 at 0.9 lies between 47 and 60 but once in 2,000
 		if n < 47 {
-			t.Errorf("the interval of %s covers the truth %d times of %d, want about %.0f", []string{"sum", "mean", "count"}[k], n, seeds, level*seeds)
+			t.Errorf("the interval of %s covers the truth %d times of %d, want about %.0f",
+				[]string{"sum", "mean", "count"}[k], n, seeds, level*seeds)
 		}
 	}
 	t.Logf("%v of %d, %d cut", inside, seeds, cut)
@@ -548,7 +591,8 @@ func TestLoopsLeaveNothingBehind(t *testing.T) {
 	}
 	type pair = rdd.Pair[int64, int64]
 	build := func(g *rdd.Graph) *rdd.Loop[pair] {
-		first := rdd.ReduceByKey(rdd.KeyBy(rdd.Range(g, 0, 100, 2), func(i int64) int64 { return i }), func(a, _ int64) int64 { return a }, rdd.Partitions(2))
+		first := rdd.ReduceByKey(rdd.KeyBy(rdd.Range(g, 0, 100, 2), func(i int64) int64 { return i }),
+			func(a, _ int64) int64 { return a }, rdd.Partitions(2))
 		return rdd.NewLoop(first, func(now rdd.Dataset[pair]) rdd.Dataset[pair] {
 			return rdd.ReduceByKey(now, func(a, b int64) int64 { return a + b }, rdd.Partitions(2))
 		})

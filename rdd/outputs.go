@@ -112,7 +112,8 @@ type outputRun struct {
 }
 
 // refsOf describes outputs of a shuffle from a map task on, and who holds them.
-func (s *Session) refsOf(id, first int, outputs []*mapOutput, holdersOf func(i int) ([]string, bool)) (outputRefs, error) {
+func (s *Session) refsOf(id, first int, outputs []*mapOutput, holdersOf func(i int) ([]string, bool)) (outputRefs,
+	error) {
 	r := outputRefs{First: first}
 	number := map[string]int{}
 	for i, o := range outputs {
@@ -153,7 +154,8 @@ func (a *shuffleArgs) refs() ([]outputRef, error) {
 	}
 	of, err := uvarints(outs.Of)
 	spans, err2 := uvarints(a.Spans)
-	if err = firstError(err, err2); err != nil || len(spans) > 0 && len(spans) != 2*len(of) || len(outs.Paths) > 0 && len(outs.Paths) != len(of) {
+	if err = firstError(err, err2); err != nil || len(spans) > 0 && len(spans) != 2*len(of) || len(outs.Paths) > 0 &&
+		len(outs.Paths) != len(of) {
 		return nil, firstError(err, errCounts)
 	}
 	out := make([]outputRef, 0, len(of))
@@ -227,7 +229,8 @@ func (s *Session) shuffleArgs(id, part int, t *told) (a shuffleArgs, holders []s
 		if cuts := s.cuts[id][m]; part < len(cuts) {
 			span = shuffle.Span{From: int(cuts[part][0]), Through: int(cuts[part][1])}
 		}
-		a.Spans = binary.AppendUvarint(binary.AppendUvarint(a.Spans, uint64(span.From)), uint64(max(0, span.Through-span.From)))
+		a.Spans = binary.AppendUvarint(binary.AppendUvarint(a.Spans, uint64(span.From)),
+			uint64(max(0, span.Through-span.From)))
 		a.Bytes, a.Rows = a.addPart(o, span)
 	}
 	return a, holders, nil

@@ -268,7 +268,8 @@ func Aggregate[P, T, A any](pk Packed[T], agg Aggregator[P, T, A], options ...St
 	folderOf := func(meta *pack.Meta, param P) runner.Folder {
 		return &folder[P, T, A]{agg: agg, meta: meta, param: param}
 	}
-	id := pk.g.add(node{kind: "aggregate", typ: typeName[P]() + "→" + typeName[A](), detail: fmt.Sprintf("%+v", d), inputs: []int{pk.id}, user: true,
+	id := pk.g.add(node{kind: "aggregate", typ: typeName[P]() + "→" + typeName[A](), detail: fmt.Sprintf("%+v", d),
+		inputs: []int{pk.id}, user: true,
 		packs: func(meta *pack.Meta, raw []byte) (runner.Folder, error) {
 			var param P
 			err := Decode(raw, &param)
@@ -339,7 +340,8 @@ func (f *folder[P, T, A]) Fold(acc any, b *pack.Batch, from, to int, state []flo
 		return f.foldRows(acc, b, from, to)
 	}
 	a := acc.(*A)
-	f.view = Batch{Features: f.meta.Features, Labels: b.Labels, Weights: b.Weights, X64: b.X64, X32: b.X32, Offsets: b.Offsets, Indices: b.Indices, scratch: f.view.scratch, weights: f.view.weights, all: b}
+	f.view = Batch{Features: f.meta.Features, Labels: b.Labels, Weights: b.Weights, X64: b.X64, X32: b.X32,
+		Offsets: b.Offsets, Indices: b.Indices, scratch: f.view.scratch, weights: f.view.weights, all: b}
 	for p := from; p < to; p += rowsPerBatch {
 		n := min(to-p, rowsPerBatch)
 		b.Visit(f.rows[:n], p)
@@ -354,7 +356,8 @@ func (f *folder[P, T, A]) Fold(acc any, b *pack.Batch, from, to int, state []flo
 
 func (f *folder[P, T, A]) foldRows(acc any, b *pack.Batch, from, to int) (any, int, error) {
 	if f.agg.Add == nil {
-		return nil, 0, fault.Newf(fault.UserCode, "fold", typeName[T](), "its rows have no columns: the Aggregator needs Add")
+		return nil, 0, fault.Newf(fault.UserCode, "fold", typeName[T](),
+			"its rows have no columns: the Aggregator needs Add")
 	}
 	a := acc.(*A)
 	if f.row.put == nil {

@@ -22,7 +22,8 @@ func TestAPackIsOfItsOwnFiles(t *testing.T) {
 			sum  rdd.Step[float64, float64]
 		}
 		build := func(g *rdd.Graph) plan {
-			return plan{rdd.Count(rdd.CSV[side](g, rdd.Input{}, other)), totalOf(rdd.Pack(rdd.Points(g, rdd.Input{}, path)))}
+			return plan{rdd.Count(rdd.CSV[side](g, rdd.Input{}, other)),
+				totalOf(rdd.Pack(rdd.Points(g, rdd.Input{}, path)))}
 		}
 		runPlan(t, cfg, build, func(ctx context.Context, s *rdd.Session, p plan) {
 			if sum, err := p.sum.Run(ctx, s, 0); err != nil || sum != want {

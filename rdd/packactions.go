@@ -9,7 +9,8 @@ import (
 )
 
 // packAction adds a node whose tasks compute one encoded value a split.
-func packAction[T, R any](pk Packed[T], kind string, task func(s *pack.Split) ([]byte, error), finish func(raws [][]byte) (R, error)) Action[R] {
+func packAction[T, R any](pk Packed[T], kind string, task func(s *pack.Split) ([]byte, error),
+	finish func(raws [][]byte) (R, error)) Action[R] {
 	run := func(ctx context.Context, part int, _ []byte, packs runner.TaskContext) ([]byte, error) {
 		s, err := packs.OpenSplit(pk.id, part)
 		if err != nil {

@@ -41,7 +41,8 @@ func FlatMapValues[K comparable, V, W any](ds Dataset[Pair[K, V]], f func(V) []W
 
 // MapValuesWith is MapValues under a parameter, which f must not change.
 func MapValuesWith[K comparable, V, P, W any](ds Dataset[Pair[K, V]], p Param[P], f func(V, P) W) Dataset[Pair[K, W]] {
-	return keepsKeys(ds.spread, MapWith(ds, p, func(r Pair[K, V], v P) Pair[K, W] { return Pair[K, W]{r.Key, f(r.Value, v)} }))
+	return keepsKeys(ds.spread, MapWith(ds, p,
+		func(r Pair[K, V], v P) Pair[K, W] { return Pair[K, W]{r.Key, f(r.Value, v)} }))
 }
 
 // keepsKeys says of a dataset that its pairs lie where those lay that it was made

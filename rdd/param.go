@@ -73,12 +73,14 @@ func (p Param[P]) value(ctx context.Context) (v P, err error) {
 	}
 	raw, set := env.params[p.id]
 	if !set {
-		return v, fault.Newf(fault.UserCode, "use", p.name(), "it has not been set").WithHint("call Set before the action")
+		return v, fault.Newf(fault.UserCode, "use", p.name(),
+			"it has not been set").WithHint("call Set before the action")
 	}
-	shared, err := env.packs.Shared(fmt.Sprint("param ", p.id), plan.DigestOf(raw).String(), int64(len(raw)), func() (any, error) {
-		var v P
-		return v, Decode(raw, &v)
-	})
+	shared, err := env.packs.Shared(fmt.Sprint("param ", p.id), plan.DigestOf(raw).String(), int64(len(raw)),
+		func() (any, error) {
+			var v P
+			return v, Decode(raw, &v)
+		})
 	if err != nil {
 		return v, err
 	}

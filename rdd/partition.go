@@ -10,7 +10,8 @@ import (
 
 // spreadRows adds a shuffle that sends each row where to says, which is made
 // anew for each partition of the input.
-func spreadRows[T any](ds Dataset[T], kind, detail string, parts int, to func(part int) func(*T) int) (id int, row codec[T]) {
+func spreadRows[T any](ds Dataset[T], kind, detail string, parts int, to func(part int) func(*T) int) (id int,
+	row codec[T]) {
 	row, err := codecOf[T]()
 	if err != nil {
 		ds.g.fail("%s: the rows cannot be encoded: %v", kind, err)
@@ -47,9 +48,10 @@ func Repartition[T any](ds Dataset[T], n int) Dataset[T] {
 			return next
 		}
 	})
-	return Dataset[T]{g: ds.g, id: id, parts: func() int { return parts }, produce: func(ctx context.Context, part int, yield func([]T) error) error {
-		return readBuckets(ctx, id, part, row, yield)
-	}}
+	return Dataset[T]{g: ds.g, id: id, parts: func() int { return parts },
+		produce: func(ctx context.Context, part int, yield func([]T) error) error {
+			return readBuckets(ctx, id, part, row, yield)
+		}}
 }
 
 // Partitioner says which partition a key belongs to.
@@ -109,9 +111,10 @@ func PartitionBy[K comparable, V any](ds Dataset[Pair[K, V]], p Partitioner[K]) 
 	id, row := spreadRows(ds, "partition-by", p.detail, p.n, func(int) func(*Pair[K, V]) int {
 		return func(r *Pair[K, V]) int { return p.of(&r.Key) }
 	})
-	out := Dataset[Pair[K, V]]{g: ds.g, id: id, parts: func() int { return p.n }, produce: func(ctx context.Context, part int, yield func([]Pair[K, V]) error) error {
-		return readBuckets(ctx, id, part, row, yield)
-	}}
+	out := Dataset[Pair[K, V]]{g: ds.g, id: id, parts: func() int { return p.n },
+		produce: func(ctx context.Context, part int, yield func([]Pair[K, V]) error) error {
+			return readBuckets(ctx, id, part, row, yield)
+		}}
 	if p.hashed {
 		out.spread = p.n
 	}
@@ -135,16 +138,17 @@ func RepartitionAndSort[K interface {
 	id, row := spreadRows(ds, "repartition-and-sort", p.detail, p.n, func(int) func(*Pair[K, V]) int {
 		return func(r *Pair[K, V]) int { return p.of(&r.Key) }
 	})
-	return Dataset[Pair[K, V]]{g: ds.g, id: id, parts: func() int { return p.n }, produce: func(ctx context.Context, part int, yield func([]Pair[K, V]) error) error {
-		env, err := envOf(ctx)
-		if err != nil {
-			return err
-		}
-		s := newSorter(row, o, env.packs)
-		defer s.close()
-		if err := readBuckets(ctx, id, part, row, s.addAll); err != nil {
-			return err
-		}
-		return s.each(ctx, yield)
-	}}
+	return Dataset[Pair[K, V]]{g: ds.g, id: id, parts: func() int { return p.n },
+		produce: func(ctx context.Context, part int, yield func([]Pair[K, V]) error) error {
+			env, err := envOf(ctx)
+			if err != nil {
+				return err
+			}
+			s := newSorter(row, o, env.packs)
+			defer s.close()
+			if err := readBuckets(ctx, id, part, row, s.addAll); err != nil {
+				return err
+			}
+			return s.each(ctx, yield)
+		}}
 }

@@ -63,12 +63,13 @@ func kept[T any](ds Dataset[T], kind, detail string, level Level, set func(*shuf
 		return writeKept(ctx, ds, part, row, packs, d.dir)
 	}
 	id := keep[T](ds.g, kind, detail, ds.id, d)
-	return Dataset[T]{g: ds.g, id: id, spread: ds.spread, parts: ds.parts, produce: func(ctx context.Context, part int, yield func([]T) error) error {
-		if level == Memory {
-			return readKept(ctx, id, part, row, yield)
-		}
-		return readBuckets(ctx, id, part, row, yield)
-	}}
+	return Dataset[T]{g: ds.g, id: id, spread: ds.spread, parts: ds.parts,
+		produce: func(ctx context.Context, part int, yield func([]T) error) error {
+			if level == Memory {
+				return readKept(ctx, id, part, row, yield)
+			}
+			return readBuckets(ctx, id, part, row, yield)
+		}}
 }
 
 // keep adds the shuffle of a dataset that is kept, and the node that copies what
@@ -93,7 +94,8 @@ func emptyDir(dir string) error {
 }
 
 // writeKept writes a partition, to a directory of its own where there is one.
-func writeKept[T any](ctx context.Context, ds Dataset[T], part int, row codec[T], packs runner.TaskContext, dir string) (*written, error) {
+func writeKept[T any](ctx context.Context, ds Dataset[T], part int, row codec[T], packs runner.TaskContext,
+	dir string) (*written, error) {
 	if dir == "" {
 		return writeWholePart(ctx, ds, part, row, packs)
 	}
@@ -159,11 +161,13 @@ func readKept[T any](ctx context.Context, id, part int, row codec[T], yield func
 	if size > int64(env.packs.Memory())/2 {
 		return readBuckets(ctx, id, part, row, yield)
 	}
-	rows, err := env.packs.Shared(fmt.Sprint("kept ", id, " ", part), fmt.Sprint(attemptsOf(a)), size, func() (any, error) {
-		all := make([]T, 0, a.Rows)
-		err := readInto(ctx, id, part, row, &arena{large: a.Bytes > 2*slabBytes}, func(rows []T) error { all = append(all, rows...); return nil })
-		return all, err
-	})
+	rows, err := env.packs.Shared(fmt.Sprint("kept ", id, " ", part), fmt.Sprint(attemptsOf(a)), size,
+		func() (any, error) {
+			all := make([]T, 0, a.Rows)
+			err := readInto(ctx, id, part, row, &arena{large: a.Bytes > 2*slabBytes},
+				func(rows []T) error { all = append(all, rows...); return nil })
+			return all, err
+		})
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,8 @@ func pipe(ctx context.Context, ds Dataset[string], part int, argv []string, yiel
 	}
 	ferr, werr := <-fed, cmd.Wait()
 	if werr != nil && err == nil && ferr == nil {
-		werr = fault.New(fault.UserCode, "pipe to", argv[0], fmt.Errorf("%w: %s", werr, strings.TrimSpace(complaint.String())))
+		werr = fault.New(fault.UserCode, "pipe to", argv[0],
+			fmt.Errorf("%w: %s", werr, strings.TrimSpace(complaint.String())))
 	}
 	return firstError(err, ferr, werr)
 }

@@ -90,7 +90,8 @@ func TestTasksSayThatTheyGetOn(t *testing.T) {
 					t.Fatal(err)
 				}
 				if w.mostRows > quietRows || w.mostBytes > quietBytes {
-					t.Errorf("with %d bytes of memory: %d rows and %d bytes without a word", memory, w.mostRows, w.mostBytes)
+					t.Errorf("with %d bytes of memory: %d rows and %d bytes without a word", memory, w.mostRows,
+						w.mostBytes)
 				}
 			})
 		}

@@ -49,12 +49,19 @@ func TestNoRowIsLostWhereMemoriesDiffer(t *testing.T) {
 		of   func(l, r Dataset[Pair[int64, int64]]) Dataset[int64]
 	}{
 		{"join", func(l, r Dataset[Pair[int64, int64]]) Dataset[int64] {
-			return Map(Join(l, r, Partitions(6)), func(p Pair[int64, Joined[int64, int64]]) int64 { return p.Value.Left })
+			return Map(Join(l, r, Partitions(6)), func(p Pair[int64,
+				Joined[int64, int64]]) int64 {
+				return p.Value.Left
+			})
 		}},
 		{"left join", func(l, r Dataset[Pair[int64, int64]]) Dataset[int64] {
-			return Map(LeftJoin(l, r, Partitions(6)), func(p Pair[int64, Joined[int64, *int64]]) int64 { return p.Value.Left })
+			return Map(LeftJoin(l, r, Partitions(6)),
+				func(p Pair[int64, Joined[int64, *int64]]) int64 { return p.Value.Left })
 		}},
-		{"distinct", func(l, _ Dataset[Pair[int64, int64]]) Dataset[int64] { return Distinct(Values(l), Partitions(6)) }},
+		{"distinct", func(l, _ Dataset[Pair[int64, int64]]) Dataset[int64] {
+			return Distinct(Values(l),
+				Partitions(6))
+		}},
 	} {
 		t.Run(join.name, func(t *testing.T) {
 			const n = 6000
@@ -126,7 +133,10 @@ func ficklePlans() map[string]func(pairs Dataset[Pair[int64, int64]]) Dataset[in
 		},
 		"partitioned twice": func(p pairs) Dataset[int64] {
 			once := PartitionBy(p, HashPartitioner[int64](6))
-			again := Map(once, func(r Pair[int64, int64]) Pair[int64, int64] { return Pair[int64, int64]{r.Value, r.Key} })
+			again := Map(once, func(r Pair[int64, int64]) Pair[int64,
+				int64] {
+				return Pair[int64, int64]{r.Value, r.Key}
+			})
 			return Keys(PartitionBy(again, HashPartitioner[int64](5)))
 		},
 		"kept and partitioned": func(p pairs) Dataset[int64] {

@@ -165,7 +165,8 @@ func flatIf(holds bool, size uintptr) uintptr {
 // The codecs of fixed width copy the memory of a number, which lies in the
 // order of the encoding on every machine that the engine runs on.
 var (
-	fixed1 = fixedCodec[uint8](func(out []byte, v uint8) []byte { return append(out, v) }, func(in []byte) uint8 { return in[0] })
+	fixed1 = fixedCodec[uint8](func(out []byte, v uint8) []byte { return append(out, v) },
+		func(in []byte) uint8 { return in[0] })
 	fixed2 = fixedCodec[uint16](binary.LittleEndian.AppendUint16, binary.LittleEndian.Uint16)
 	fixed4 = fixedCodec[uint32](binary.LittleEndian.AppendUint32, binary.LittleEndian.Uint32)
 	fixed8 = fixedCodec[uint64](binary.LittleEndian.AppendUint64, binary.LittleEndian.Uint64)
@@ -196,13 +197,15 @@ func getBool(in []byte, p unsafe.Pointer, a *arena) ([]byte, bool) {
 var timeCodec = rowCodec{
 	put: func(out []byte, p unsafe.Pointer) []byte {
 		t := (*time.Time)(p)
-		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(out, uint64(t.Unix())), uint32(t.Nanosecond()))
+		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(out, uint64(t.Unix())),
+			uint32(t.Nanosecond()))
 	},
 	get: func(in []byte, p unsafe.Pointer, _ *arena) ([]byte, bool) {
 		if len(in) < 12 {
 			return nil, false
 		}
-		*(*time.Time)(p) = time.Unix(int64(binary.LittleEndian.Uint64(in)), int64(binary.LittleEndian.Uint32(in[8:]))).UTC()
+		*(*time.Time)(p) = time.Unix(int64(binary.LittleEndian.Uint64(in)),
+			int64(binary.LittleEndian.Uint32(in[8:]))).UTC()
 		return in[12:], true
 	},
 }

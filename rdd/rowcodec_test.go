@@ -56,10 +56,13 @@ func TestRowsComeBackAsTheyWere(t *testing.T) {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		row := outer{B: rapid.Bool().Draw(t, "b"), I: rapid.Int().Draw(t, "i"), U8: rapid.Uint8().Draw(t, "u8"), I16: rapid.Int16().Draw(t, "i16"),
+		row := outer{B: rapid.Bool().Draw(t, "b"), I: rapid.Int().Draw(t, "i"), U8: rapid.Uint8().Draw(t, "u8"),
+			I16: rapid.Int16().Draw(t, "i16"),
 			F32: rapid.Float32().Draw(t, "f32"), F: rapid.Float64().Draw(t, "f"), S: rapid.String().Draw(t, "s"),
-			At: time.Unix(rapid.Int64Range(-1e11, 1e11).Draw(t, "at"), rapid.Int64Range(0, 999999999).Draw(t, "ns")).UTC(),
-			In: drawInner(t, "in"), P: Pair[string, []float64]{Key: "k", Value: rapid.SliceOf(rapid.Float64()).Draw(t, "p")}}
+			At: time.Unix(rapid.Int64Range(-1e11, 1e11).Draw(t, "at"),
+				rapid.Int64Range(0, 999999999).Draw(t, "ns")).UTC(),
+			In: drawInner(t, "in"), P: Pair[string, []float64]{Key: "k",
+				Value: rapid.SliceOf(rapid.Float64()).Draw(t, "p")}}
 		if rapid.Bool().Draw(t, "raw") {
 			row.Raw = rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
 		}
@@ -93,7 +96,8 @@ func TestSpecialNumbersKeepTheirBits(t *testing.T) {
 	}
 	for _, v := range []float64{math.NaN(), math.Inf(-1), math.Copysign(0, -1), math.SmallestNonzeroFloat64} {
 		var back float64
-		if _, err := c.parse(c.append(nil, &v), &back, &arena{}); err != nil || math.Float64bits(back) != math.Float64bits(v) {
+		if _, err := c.parse(c.append(nil, &v), &back, &arena{}); err != nil ||
+			math.Float64bits(back) != math.Float64bits(v) {
 			t.Errorf("%v comes back as %v", v, back)
 		}
 	}

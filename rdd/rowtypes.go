@@ -41,11 +41,13 @@ var (
 // Those of an embedded field would be about that field alone.
 func marshalsItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
-	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface || !p.Implements(marshalerType) || !p.Implements(unmarshalerType) {
+	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface || !p.Implements(marshalerType) ||
+		!p.Implements(unmarshalerType) {
 		return false
 	}
 	for i := 0; t.Kind() == reflect.Struct && i < t.NumField(); i++ {
-		if f := t.Field(i); f.Anonymous && (f.Type.Implements(marshalerType) || reflect.PointerTo(f.Type).Implements(marshalerType)) {
+		if f := t.Field(i); f.Anonymous && (f.Type.Implements(marshalerType) ||
+			reflect.PointerTo(f.Type).Implements(marshalerType)) {
 			return false
 		}
 	}
@@ -84,7 +86,8 @@ func (d deriving) mapped(t reflect.Type, at string) (rowCodec, error) {
 		err = comparedByValue(t.Key(), at+"[key]")
 	}
 	if err == nil && hasTime(t.Key()) {
-		err = fmt.Errorf("%s: a map tells one instant in two zones apart, and a row does not: use t.UnixNano() as its key", at)
+		err = fmt.Errorf("%s: a map tells one instant in two zones apart, and a row does not: use t.UnixNano() as "+
+			"its key", at)
 	}
 	if err == nil && t.Key().Size() == 0 {
 		err = fmt.Errorf("%s: a map whose keys take no memory has one entry at most, and cannot be part of a row", at)

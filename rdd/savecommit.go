@@ -80,7 +80,8 @@ func mayReplace(dir string, overwrite bool) error {
 		return saveError(dir, err)
 	}
 	if len(files) > 0 && !overwrite {
-		return fault.Newf(fault.BadInput, "save to", dir, "it exists and is not empty").WithHint("remove it, or save with Overwrite")
+		return fault.Newf(fault.BadInput, "save to", dir,
+			"it exists and is not empty").WithHint("remove it, or save with Overwrite")
 	}
 	for _, f := range files {
 		if f.IsDir() && f.Name() != ".staged" || !f.IsDir() && !ownParts.MatchString(f.Name()) {
@@ -104,7 +105,8 @@ func commitParts(dir, owner string, raws [][]byte, o saveOptions) (int64, error)
 			return 0, err
 		}
 		name := fmt.Sprintf(partName, part)
-		if err := disk.Rename(filepath.Join(staged, filepath.Base(written.Name)), filepath.Join(staged, name)); err != nil {
+		if err := disk.Rename(filepath.Join(staged, filepath.Base(written.Name)),
+			filepath.Join(staged, name)); err != nil {
 			return 0, saveError(filepath.Join(dir, name), err)
 		}
 		m.Files = append(m.Files, files.MarkedFile{Name: name, Size: written.Size})

@@ -37,9 +37,10 @@ func linesOf(t *testing.T, dir string) ([]string, error) {
 // their way, and no marker, is refused, and says why.
 func TestASaveThatHasNotEndedIsNotRead(t *testing.T) {
 	for name, files := range map[string]map[string]string{
-		"killed while parts were put in their places": {"part-00000": "a\n", ".staged/part-00001-1-17": "b\n", ".staged/owner": ""},
-		"killed before the marker":                    {"part-00000": "a\n", "part-00001": "b\n", ".staged/owner": ""},
-		"killed before any part":                      {".staged/part-00000-1-17": "a\n"},
+		"killed while parts were put in their places": {"part-00000": "a\n", ".staged/part-00001-1-17": "b\n",
+			".staged/owner": ""},
+		"killed before the marker": {"part-00000": "a\n", "part-00001": "b\n", ".staged/owner": ""},
+		"killed before any part":   {".staged/part-00000-1-17": "a\n"},
 	} {
 		dir := filepath.Join(t.TempDir(), "out")
 		written(t, dir, files)
@@ -54,12 +55,14 @@ func TestASaveThatHasNotEndedIsNotRead(t *testing.T) {
 // says nothing of the files.
 func TestADirectoryOfAnotherProgramIsRead(t *testing.T) {
 	for name, files := range map[string]map[string]string{
-		"no marker":       {"part-00000": "a\n", "b.txt": "b\n"},
-		"an empty marker": {"part-00000-7f.c000.txt": "a\n", "part-00001-7f.c000.txt": "b\n", "_SUCCESS": "", ".part-00000-7f.c000.txt.crc": "x"},
+		"no marker": {"part-00000": "a\n", "b.txt": "b\n"},
+		"an empty marker": {"part-00000-7f.c000.txt": "a\n", "part-00001-7f.c000.txt": "b\n", "_SUCCESS": "",
+			".part-00000-7f.c000.txt.crc": "x"},
 	} {
 		dir := filepath.Join(t.TempDir(), "out")
 		written(t, dir, files)
-		if lines, err := linesOf(t, dir); err != nil || !slices.Contains([]string{"a b", "b a"}, strings.Join(lines, " ")) {
+		if lines, err := linesOf(t, dir); err != nil ||
+			!slices.Contains([]string{"a b", "b a"}, strings.Join(lines, " ")) {
 			t.Errorf("%s: read as %q, %v", name, lines, err)
 		}
 	}
@@ -74,7 +77,8 @@ func TestAnOverwriteReadsBackAsItself(t *testing.T) {
 		written(t, dir, map[string]string{foreign: "what another has written\n"})
 		err := saveLines(t, dir, "new", 3, rdd.Overwrite())
 		if err != nil {
-			if !strings.Contains(err.Error(), filepath.Base(foreign)) && !strings.Contains(err.Error(), strings.Split(foreign, "/")[0]) {
+			if !strings.Contains(err.Error(), filepath.Base(foreign)) &&
+				!strings.Contains(err.Error(), strings.Split(foreign, "/")[0]) {
 				t.Errorf("%s: %v", foreign, err)
 			}
 			if _, err := os.Stat(filepath.Join(dir, foreign)); err != nil {
@@ -125,10 +129,19 @@ var formats = map[string]struct {
 	save func(rdd.Dataset[cell], string, ...rdd.SaveOption) rdd.Action[int64]
 	read func(*rdd.Graph, string) rdd.Dataset[cell]
 }{
-	"csv":     {rdd.SaveCSV[cell], func(g *rdd.Graph, dir string) rdd.Dataset[cell] { return rdd.CSV[cell](g, rdd.Input{}, dir) }},
-	"json":    {rdd.SaveJSONLines[cell], func(g *rdd.Graph, dir string) rdd.Dataset[cell] { return rdd.JSONLines[cell](g, dir) }},
-	"parquet": {rdd.SaveParquet[cell], func(g *rdd.Graph, dir string) rdd.Dataset[cell] { return rdd.Parquet[cell](g, dir) }},
-	"arrow":   {rdd.SaveArrow[cell], func(g *rdd.Graph, dir string) rdd.Dataset[cell] { return rdd.Arrow[cell](g, dir) }},
+	"csv": {rdd.SaveCSV[cell], func(g *rdd.Graph,
+		dir string) rdd.Dataset[cell] {
+		return rdd.CSV[cell](g, rdd.Input{}, dir)
+	}},
+	"json": {rdd.SaveJSONLines[cell], func(g *rdd.Graph,
+		dir string) rdd.Dataset[cell] {
+		return rdd.JSONLines[cell](g, dir)
+	}},
+	"parquet": {rdd.SaveParquet[cell], func(g *rdd.Graph,
+		dir string) rdd.Dataset[cell] {
+		return rdd.Parquet[cell](g, dir)
+	}},
+	"arrow": {rdd.SaveArrow[cell], func(g *rdd.Graph, dir string) rdd.Dataset[cell] { return rdd.Arrow[cell](g, dir) }},
 	"text": {rdd.SaveText[cell], func(g *rdd.Graph, dir string) rdd.Dataset[cell] {
 		return rdd.Map(rdd.TextFile(g, dir), func(string) cell { return cell{} })
 	}},
@@ -158,7 +171,10 @@ func TestASaveOfNoRowsIsReadAsNoRows(t *testing.T) {
 // TestASaveOfAnEmptyListIsRead: a dataset that was made of nothing at all.
 func TestASaveOfAnEmptyListIsRead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	if _, err := theAction(t, func(g *rdd.Graph) rdd.Action[int64] { return rdd.SaveText(rdd.Parallelize[string](g, 1), dir) }); err != nil {
+	if _, err := theAction(t, func(g *rdd.Graph) rdd.Action[int64] {
+		return rdd.SaveText(rdd.Parallelize[string](g, 1),
+			dir)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if lines, err := linesOf(t, dir); err != nil || len(lines) > 0 {
@@ -173,18 +189,19 @@ func TestADamagedCheckpointIsNotOneOfThoseKept(t *testing.T) {
 	turns := func(n, each int) (first int, err error) {
 		cfg := testConfig(t)
 		cfg.Executors, cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = 1, dir, each, true
-		_, err = volley.Run(context.Background(), cfg, "turns", textArgs{}, func(g *rdd.Graph, _ textArgs) rdd.Action[int64] {
-			return rdd.Count(rdd.Range(g, 0, 3, 1))
-		}, func(ctx context.Context, s *rdd.Session, _ textArgs, _ rdd.Action[int64]) (string, error) {
-			var state int
-			for it := range rdd.Iterations(ctx, s, &state, n) {
-				if first == 0 {
-					first = it.Number
+		_, err = volley.Run(context.Background(), cfg, "turns", textArgs{},
+			func(g *rdd.Graph, _ textArgs) rdd.Action[int64] {
+				return rdd.Count(rdd.Range(g, 0, 3, 1))
+			}, func(ctx context.Context, s *rdd.Session, _ textArgs, _ rdd.Action[int64]) (string, error) {
+				var state int
+				for it := range rdd.Iterations(ctx, s, &state, n) {
+					if first == 0 {
+						first = it.Number
+					}
+					state++
 				}
-				state++
-			}
-			return "end", s.Err()
-		})
+				return "end", s.Err()
+			})
 		return first, err
 	}
 	if _, err := turns(4, 2); err != nil {

@@ -123,7 +123,8 @@ type stagedPart struct {
 	Size int64
 }
 
-func saveParts[T any](ds Dataset[T], kind, dir string, options []SaveOption, open func(io.Writer) (sink[T], error)) Action[int64] {
+func saveParts[T any](ds Dataset[T], kind, dir string, options []SaveOption,
+	open func(io.Writer) (sink[T], error)) Action[int64] {
 	var o saveOptions
 	for _, set := range options {
 		set(&o)
@@ -138,17 +139,18 @@ func saveParts[T any](ds Dataset[T], kind, dir string, options []SaveOption, ope
 			return nil, err
 		}
 		var staged stagedPart
-		staged.Name, staged.Size, err = writePart(stagedDir(dir), fmt.Sprintf(partName+"-%d-*", part, env.args.Attempt), o.durable, func(w io.Writer) error {
-			to, err := open(w)
-			if err != nil {
-				return err
-			}
-			err = ds.each(ctx, part, func(rows []T) error {
-				staged.Rows += int64(len(rows))
-				return to.add(rows)
+		staged.Name, staged.Size, err = writePart(stagedDir(dir), fmt.Sprintf(partName+"-%d-*", part, env.args.Attempt),
+			o.durable, func(w io.Writer) error {
+				to, err := open(w)
+				if err != nil {
+					return err
+				}
+				err = ds.each(ctx, part, func(rows []T) error {
+					staged.Rows += int64(len(rows))
+					return to.add(rows)
+				})
+				return firstError(err, to.close())
 			})
-			return firstError(err, to.close())
-		})
 		if err != nil {
 			return nil, err
 		}

@@ -50,7 +50,8 @@ func (s *csvSink[T]) add(rows []T) error {
 			p := unsafe.Add(unsafe.Pointer(&rows[i]), f.offset)
 			s.text = f.print(s.text[:0], p)
 			if len(s.c.fields) == 1 && f.null && f.at(p) == nil && isText(f.arrow) {
-				return fault.Newf(fault.BadInput, "write", "a table", "column %q is null and alone: the record would be an empty line", f.name).
+				return fault.Newf(fault.BadInput, "write", "a table",
+					"column %q is null and alone: the record would be an empty line", f.name).
 					WithHint("give the rows another column, or leave such rows out")
 			}
 			// A record that is a single empty field is not an empty line, which
@@ -70,7 +71,8 @@ func (s *csvSink[T]) field(k int, text []byte, quoted bool) {
 	if k > 0 {
 		s.w.WriteByte(',')
 	}
-	if n := len(text); !quoted && (n == 0 || !bytes.ContainsAny(text, "\",\r\n") && !blank(text[0]) && !blank(text[n-1])) {
+	if n := len(text); !quoted && (n == 0 || !bytes.ContainsAny(text, "\",\r\n") && !blank(text[0]) &&
+		!blank(text[n-1])) {
 		s.w.Write(text)
 		return
 	}
@@ -198,7 +200,8 @@ func (s *recordSink[T]) close() error {
 func SaveParquet[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
 	c := columnsFor[T](ds.g, "save parquet")
 	return saveParts(ds, "save-parquet", dir, options, func(w io.Writer) (sink[T], error) {
-		props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(true), parquet.WithMaxRowGroupLength(groupRows))
+		props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd),
+			parquet.WithDictionaryDefault(true), parquet.WithMaxRowGroupLength(groupRows))
 		out, err := pqarrow.NewFileWriter(c.schema, keepOpen{w}, props, pqarrow.DefaultWriterProps())
 		if err != nil {
 			return nil, fault.New(fault.Internal, "write", "Parquet", err)

@@ -176,8 +176,11 @@ type openPack struct {
 
 // NewSession begins a job on a cluster. Programs get one from volley.Main.
 func NewSession(g *Graph, cluster Cluster, cfg Config) *Session {
-	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{}, stages: scheduler.NewStages(g.shufflesOf), shuffled: map[int][]*mapOutput{}, digests: map[int]map[int]uint64{}, sums: map[int]*outputSums{}, cuts: map[int][][][2]uint16{},
-		bounds: map[int]any{}, settled: map[int]bool{}, tallies: map[int]map[int]int64{}, params: map[int][]byte{}, dropped: map[int]uint64{}, loopRuns: map[int]*loopRun{}, saves: map[int]int{},
+	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{},
+		stages: scheduler.NewStages(g.shufflesOf), shuffled: map[int][]*mapOutput{}, digests: map[int]map[int]uint64{},
+		sums: map[int]*outputSums{}, cuts: map[int][][][2]uint16{},
+		bounds: map[int]any{}, settled: map[int]bool{}, tallies: map[int]map[int]int64{}, params: map[int][]byte{},
+		dropped: map[int]uint64{}, loopRuns: map[int]*loopRun{}, saves: map[int]int{},
 		pieced: map[[2]int]*pieced{}, whole: map[[2]int]bool{}}
 }
 
@@ -248,7 +251,8 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 		return zero, err
 	}
 	began := s.cluster.Now()
-	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train, Ratio: st.decl.ratio, Pieces: pieces, State: f.State() > 0, Weighted: p.meta.Weighted && f.Weighted(),
+	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train,
+		Ratio: st.decl.ratio, Pieces: pieces, State: f.State() > 0, Weighted: p.meta.Weighted && f.Weighted(),
 		Entries: p.meta.Layout == pack.SparseLayout && st.decl.entries, Work: st.decl.work, Batch: s.batch})
 	if err != nil {
 		s.failed = true
@@ -262,7 +266,8 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 		return zero, err
 	}
 	if root.Weight <= 0 {
-		return zero, fault.Newf(fault.BadInput, "run", fmt.Sprintf("step %d", out.Info.Step), "the rows that were visited weigh nothing together").
+		return zero, fault.Newf(fault.BadInput, "run", fmt.Sprintf("step %d", out.Info.Step),
+			"the rows that were visited weigh nothing together").
 			WithHint("--batch-fraction, --sync bsp or --assign random has steps visit more, or other, rows")
 	}
 	s.info = out.Info

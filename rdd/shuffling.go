@@ -132,8 +132,10 @@ func (s *Session) commonArgs(node int) (t taskArgs, err error) {
 func (s *Session) sameRows(id, m int, digest uint64) error {
 	if before, made := s.digests[id][m]; made && before != digest {
 		return fault.Newf(fault.UserCode, "make again", fmt.Sprintf("map task %d of %s", m, s.g.name(id)),
-			"what it had made was lost, and made again its rows are others: the functions before it are not deterministic").
-			WithHint("let functions depend on their arguments only (seed random numbers by the partition, sort what comes out of a Go map), or Checkpoint the rows before")
+			"what it had made was lost, and made again its rows are others: the functions before it are not "+
+				"deterministic").
+			WithHint("let functions depend on their arguments only (seed random numbers by the partition, sort what " +
+				"comes out of a Go map), or Checkpoint the rows before")
 	}
 	s.digests[id][m] = digest
 	return nil
@@ -167,7 +169,8 @@ func (s *Session) copyOutputs(ctx context.Context, id int, parts []int) (holders
 
 // copyTo runs the tasks that copy outputs. A copy that fails for want of its
 // original is none.
-func (s *Session) copyTo(ctx context.Context, node int, parts []int, args [][]byte, avoid [][]string) ([][]byte, error) {
+func (s *Session) copyTo(ctx context.Context, node int, parts []int, args [][]byte, avoid [][]string) ([][]byte,
+	error) {
 	s.attempt++
 	req := CallRequest{Node: node, Pack: NoPack, Partitions: parts, Avoid: avoid}
 	for _, a := range args {
@@ -198,7 +201,8 @@ func (s *Session) copyTo(ctx context.Context, node int, parts []int, args [][]by
 func (s *Session) lookAt(id int) error {
 	n := &s.g.nodes[id]
 	if key, share := hotOf(s.shuffled[id]); key != "" && s.cfg.Warn != nil {
-		s.cfg.Warn(fmt.Sprintf("hot key: %.0f %% of the rows of %s have the key %q: one task gets them all", 100*share, s.g.name(id), key))
+		s.cfg.Warn(fmt.Sprintf("hot key: %.0f %% of the rows of %s have the key %q: one task gets them all", 100*share,
+			s.g.name(id), key))
 	}
 	if n.shuffle.bounds == nil {
 		return nil

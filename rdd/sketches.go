@@ -73,7 +73,8 @@ func (m moments) join(o moments) moments {
 
 // Stats describes numbers in one pass.
 func Stats[N Number](ds Dataset[N]) Action[Summary] {
-	all := Aggregated(ds, func() moments { return moments{} }, func(m moments, x N) moments { return m.add(float64(x)) }, moments.join)
+	all := Aggregated(ds, func() moments { return moments{} },
+		func(m moments, x N) moments { return m.add(float64(x)) }, moments.join)
 	return thenAction(all, func(m moments) Summary {
 		if m.N == 0 {
 			return Summary{Mean: math.NaN(), Min: math.NaN(), Max: math.NaN(), Variance: math.NaN()}
@@ -118,7 +119,8 @@ func HistogramOf[N Number](ds Dataset[N], n int) Action[Bins] {
 	})
 }
 
-func histogram[N Number](ds Dataset[N], boundsOf func(ctx context.Context, s *Session) ([]float64, error)) Action[Bins] {
+func histogram[N Number](ds Dataset[N], boundsOf func(ctx context.Context, s *Session) ([]float64,
+	error)) Action[Bins] {
 	task := func(ctx context.Context, part int, args []byte, _ runner.TaskContext) ([]byte, error) {
 		var bounds []float64
 		if err := Decode(args, &bounds); err != nil {

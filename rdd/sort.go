@@ -26,7 +26,8 @@ func SortBy[T any, K Ordered](ds Dataset[T], f func(T) K, options ...ShuffleOpti
 	}
 	k := keysOf[K](o.descending)
 	s := &sortPlan[T, K]{ds: ds, row: row, keys: k, of: f, n: o.count(ds.g, ds.id)}
-	s.id = ds.g.shuffle("sort-by", typeName[T](), o.String(), ds.id, &shuffleDecl{maps: ds.parts, write: s.write, bounds: s.bounds, cuts: s.cuts, limits: s.limits})
+	s.id = ds.g.shuffle("sort-by", typeName[T](), o.String(), ds.id,
+		&shuffleDecl{maps: ds.parts, write: s.write, bounds: s.bounds, cuts: s.cuts, limits: s.limits})
 	return Dataset[T]{g: ds.g, id: s.id, parts: s.n, produce: s.each}
 }
 
@@ -73,7 +74,8 @@ func (s *sortPlan[T, K]) write(ctx context.Context, part int, packs runner.TaskC
 	if err := s.ds.each(ctx, part, in.addAll); err != nil {
 		return nil, err
 	}
-	out := &runWriter[T, K]{sortPlan: s, Writer: packs.NewMapOutput(runParts + 1), at: -1, most: max(runPartBytes, in.total/runParts+1)}
+	out := &runWriter[T, K]{sortPlan: s, Writer: packs.NewMapOutput(runParts + 1), at: -1,
+		most: max(runPartBytes, in.total/runParts+1)}
 	defer out.Close()
 	out.Block = int(min(runBlock, out.most)) // only one part is written at a time
 	var err error

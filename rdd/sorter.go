@@ -130,7 +130,8 @@ func (s *sorter[T]) grow(need int) error {
 		used += len(*b)
 	}
 	const entry = 32 // with what the radix sort takes
-	if len(s.slabs) > 0 && (used+max(need, min(slabBytes, s.budget))+entry*len(s.list) > s.budget || len(s.slabs) == mostSlabs) {
+	if len(s.slabs) > 0 && (used+max(need, min(slabBytes, s.budget))+entry*len(s.list) > s.budget ||
+		len(s.slabs) == mostSlabs) {
 		if err := s.spill(); err != nil {
 			return err
 		}
@@ -313,7 +314,8 @@ func (s *sorter[T]) eachInMemory(ctx context.Context, yield func([]T) error) err
 
 // eachGroup hands out the rows of a sorter of pairs one by one, those of each key one after
 // the other; fresh says of the first of them that it is one.
-func eachGroup[K comparable, V any](ctx context.Context, s *sorter[Pair[K, V]], take func(row *Pair[K, V], fresh bool) error) error {
+func eachGroup[K comparable, V any](ctx context.Context, s *sorter[Pair[K, V]],
+	take func(row *Pair[K, V], fresh bool) error) error {
 	var first Pair[K, V]
 	begun := false
 	return s.each(ctx, func(rows []Pair[K, V]) error {

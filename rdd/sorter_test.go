@@ -34,7 +34,8 @@ func (p onePacks) NewMapOutput(partitions int) *shuffle.Writer {
 	return p.store.NewWriter(partitions, p.memory/8)
 }
 
-func (p onePacks) OpenMapOutput(_ context.Context, _ plan.ExecutorID, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error) {
+func (p onePacks) OpenMapOutput(_ context.Context, _ plan.ExecutorID, key shuffle.Key,
+	span shuffle.Span) (io.ReadCloser, error) {
 	return p.store.Open(key, span)
 }
 
@@ -52,7 +53,8 @@ func TestASorterSorts(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		keys := keysOf[string](rapid.Bool().Draw(t, "descending"))
-		o := order[row]{rank: func(r *row) uint64 { return keys.rank(r.Key) }, compare: func(a, b *row) int { return keys.compare(a.Key, b.Key) }}
+		o := order[row]{rank: func(r *row) uint64 { return keys.rank(r.Key) },
+			compare: func(a, b *row) int { return keys.compare(a.Key, b.Key) }}
 		if rapid.Bool().Draw(t, "text") {
 			o.text, o.down = func(r *row) string { return r.Key }, keys.down
 		}
@@ -75,7 +77,11 @@ func TestASorterSorts(t *testing.T) {
 			return cmp.Compare(a.Key, b.Key)
 		})
 		var got []row
-		if err := s.each(context.Background(), func(rows []row) error { got = append(got, rows...); return nil }); err != nil {
+		if err := s.each(context.Background(), func(rows []row) error {
+			got = append(got,
+				rows...)
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		s.close()
@@ -95,7 +101,8 @@ func TestManyRunsAreMerged(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, _ := codecOf[int64]()
-	s := newSorter(c, order[int64]{rank: func(r *int64) uint64 { return uint64(*r) }}, onePacks{store: store, memory: 1})
+	s := newSorter(c, order[int64]{rank: func(r *int64) uint64 { return uint64(*r) }},
+		onePacks{store: store, memory: 1})
 	s.budget = 1
 	const n = 40 * mergeMost
 	for i := range int64(n) {

@@ -18,7 +18,8 @@ import (
 )
 
 // typedSource is a dataset read from files, a part of which is read at a time.
-func typedSource[T any](g *Graph, kind string, in Input, uris []string, each func(s *input.Source, ctx context.Context, part int, yield func([]T) error) error) Dataset[T] {
+func typedSource[T any](g *Graph, kind string, in Input, uris []string,
+	each func(s *input.Source, ctx context.Context, part int, yield func([]T) error) error) Dataset[T] {
 	d := &sourceDecl{URIs: uris, Options: in}
 	g.sources = append(g.sources, d)
 	id := g.add(node{kind: kind, typ: typeName[T](), detail: fmt.Sprintf("%v %v", uris, in.Typed), bytes: d.bytes})
@@ -113,8 +114,10 @@ func (c *columns[T]) readFlat(ctx context.Context, s *input.Source, part int, yi
 		}
 		rows = rows[:n]
 		for i, f := range c.fields {
-			if err := f.fillFlat(cols[i], unsafe.Add(unsafe.Pointer(unsafe.SliceData(rows)), f.offset), unsafe.Sizeof(rows[0]), n, first, &text); err != nil {
-				return fault.New(fault.BadInput, "read", s.Parts[part].File.Path, fmt.Errorf("column %q: %w", f.name, err))
+			if err := f.fillFlat(cols[i], unsafe.Add(unsafe.Pointer(unsafe.SliceData(rows)), f.offset),
+				unsafe.Sizeof(rows[0]), n, first, &text); err != nil {
+				return fault.New(fault.BadInput, "read", s.Parts[part].File.Path,
+					fmt.Errorf("column %q: %w", f.name, err))
 			}
 		}
 		first += int64(n)
@@ -124,7 +127,8 @@ func (c *columns[T]) readFlat(ctx context.Context, s *input.Source, part int, yi
 
 // fillFlat reads a column of n rows into fields that lie stride bytes apart; the first row has
 // a number in its file.
-func (f column) fillFlat(c *parquet.FlatColumn, p unsafe.Pointer, stride uintptr, n int, first int64, text *arena) error {
+func (f column) fillFlat(c *parquet.FlatColumn, p unsafe.Pointer, stride uintptr, n int, first int64,
+	text *arena) error {
 	present := max(len(c.Bools), len(c.Int32s), len(c.Int64s), len(c.Floats), len(c.Doubles), len(c.Bytes))
 	if present == n && f.all != nil && f.all(c, p, stride, text) {
 		return nil

@@ -152,7 +152,8 @@ type answer struct {
 }
 
 // runTask decodes what a task is told and runs it.
-func (g *Graph) runTask(ctx context.Context, task taskFunc, partition int, raw []byte, packs runner.TaskContext) ([]byte, error) {
+func (g *Graph) runTask(ctx context.Context, task taskFunc, partition int, raw []byte,
+	packs runner.TaskContext) ([]byte, error) {
 	if len(raw) == 0 {
 		return task(ctx, partition, nil, packs)
 	}
@@ -199,7 +200,8 @@ func (g *Graph) shuffle(kind, typ, detail string, input int, d *shuffleDecl) int
 		if err != nil {
 			return nil, err
 		}
-		o := mapOutput{Attempt: env.args.Attempt, Raw: w.output.Raw, First: w.first, Hot: w.hot, Digest: w.output.Digest}
+		o := mapOutput{Attempt: env.args.Attempt, Raw: w.output.Raw, First: w.first, Hot: w.hot,
+			Digest: w.output.Digest}
 		for _, n := range w.output.Rows {
 			o.Rows += n
 		}
@@ -214,7 +216,8 @@ func (g *Graph) shuffle(kind, typ, detail string, input int, d *shuffleDecl) int
 		}
 		return cborMode.Marshal(o)
 	}
-	return g.add(node{kind: kind, typ: typ, detail: detail, inputs: []int{input}, user: true, task: task, shuffle: d, at: callSite()})
+	return g.add(node{kind: kind, typ: typ, detail: detail, inputs: []int{input}, user: true, task: task, shuffle: d,
+		at: callSite()})
 }
 
 // inputsOf are the nodes that a node is computed from: of a node that has

@@ -35,7 +35,8 @@ type frail struct {
 }
 
 func newFrail(t *testing.T, g *Graph, executors int, seed uint64) *frail {
-	f := &frail{t: t, g: g, stores: make([]*shuffle.Outputs, executors), rng: rand.New(rand.NewPCG(seed, 0)), ran: map[string]int{}, gone: map[int]int{}, memory: 1 << 16, rounds: scheduler.MaxRounds - 1}
+	f := &frail{t: t, g: g, stores: make([]*shuffle.Outputs, executors), rng: rand.New(rand.NewPCG(seed, 0)),
+		ran: map[string]int{}, gone: map[int]int{}, memory: 1 << 16, rounds: scheduler.MaxRounds - 1}
 	for i := range f.stores {
 		f.revive(i)
 	}
@@ -115,7 +116,8 @@ func (p frailPacks) Shared(_, _ string, _ int64, make func() (any, error)) (any,
 	return make()
 }
 
-func (p frailPacks) OpenMapOutput(_ context.Context, holder plan.ExecutorID, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error) {
+func (p frailPacks) OpenMapOutput(_ context.Context, holder plan.ExecutorID, key shuffle.Key,
+	span shuffle.Span) (io.ReadCloser, error) {
 	var i int
 	if _, err := fmt.Sscanf(string(holder), "e%d", &i); err != nil {
 		return nil, err
@@ -134,7 +136,10 @@ func (f *frail) Now() time.Duration { return 0 }
 func TestWhatIsLostIsMadeAgain(t *testing.T) {
 	build := func() (*Graph, Action[[]Pair[int, int64]]) {
 		g := NewGraph()
-		rows := Map(Range(g, 0, 5000, 9), func(i int64) Pair[int64, int64] { return Pair[int64, int64]{i * 7919 % 101, i} })
+		rows := Map(Range(g, 0, 5000, 9), func(i int64) Pair[int64,
+			int64] {
+			return Pair[int64, int64]{i * 7919 % 101, i}
+		})
 		sums := ReduceByKey(rows, func(a, b int64) int64 { return a + b }, Partitions(6))
 		counts := MapValues(GroupByKey(rows, Partitions(4)), func(v []int64) int { return len(v) })
 		both := Map(Join(sums, counts, Partitions(5)), func(p Pair[int64, Joined[int64, int]]) Pair[int, int64] {
@@ -228,7 +233,8 @@ func (always) Uint64() uint64 { return 0 }
 func TestCountersAreExactWhileTasksAreLost(t *testing.T) {
 	g := NewGraph()
 	odd, all := NewCounter(), NewCounter()
-	rows := Tally(Tally(Range(g, 0, 5000, 20), odd, func(i int64) int64 { return i % 2 }), all, func(int64) int64 { return 1 })
+	rows := Tally(Tally(Range(g, 0, 5000, 20), odd, func(i int64) int64 { return i % 2 }), all,
+		func(int64) int64 { return 1 })
 	groups := Count(GroupByKey(KeyBy(rows, func(i int64) int64 { return i % 10 }), Partitions(5)))
 	for seed := range seeds(20) {
 		f := newFrail(t, g, 4, seed)
@@ -258,7 +264,8 @@ func TestAHotKeyIsNamed(t *testing.T) {
 	if err != nil || n != 20_001 {
 		t.Fatalf("%d groups, %v", n, err)
 	}
-	if len(said) != 1 || !strings.Contains(said[0], `"the usual one"`) || !strings.Contains(said[0], "% of the rows") || !strings.Contains(said[0], "stages_test.go") {
+	if len(said) != 1 || !strings.Contains(said[0], `"the usual one"`) || !strings.Contains(said[0], "% of the rows") ||
+		!strings.Contains(said[0], "stages_test.go") {
 		t.Errorf("it was said: %q", said)
 	}
 }
@@ -268,7 +275,10 @@ func TestLoopsGoOnWhenTheirRowsAreLost(t *testing.T) {
 	g := NewGraph()
 	first := Map(Range(g, 0, 300, 6), func(i int64) Pair[int64, int64] { return Pair[int64, int64]{i, i} })
 	loop := NewLoop(first, func(now Dataset[Pair[int64, int64]]) Dataset[Pair[int64, int64]] {
-		next := Map(now, func(p Pair[int64, int64]) Pair[int64, int64] { return Pair[int64, int64]{p.Key * 7 % 301, p.Value + 1} })
+		next := Map(now, func(p Pair[int64, int64]) Pair[int64,
+			int64] {
+			return Pair[int64, int64]{p.Key * 7 % 301, p.Value + 1}
+		})
 		return ReduceByKey(next, func(a, b int64) int64 { return a + b })
 	})
 	all := Collect(SortByKey(loop.Now()))

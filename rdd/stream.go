@@ -14,7 +14,8 @@ type Streamed[T any] struct {
 
 // ToSeq declares that a dataset is to be streamed.
 func ToSeq[T any](ds Dataset[T]) Streamed[T] {
-	id := ds.g.add(node{kind: "to-seq", typ: typeName[T](), inputs: []int{ds.id}, user: true, task: rowsTask(ds, "to seq")})
+	id := ds.g.add(node{kind: "to-seq", typ: typeName[T](), inputs: []int{ds.id}, user: true,
+		task: rowsTask(ds, "to seq")})
 	return Streamed[T]{id: id, parts: ds.parts}
 }
 

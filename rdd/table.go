@@ -43,7 +43,8 @@ type scratch struct {
 const noPlace = ^uint32(0)
 
 func newTable[K comparable, C any](c codec[K], hash hasher, room int) *table[K, C] {
-	t := &table[K, C]{codec: c, hash: hash, denseIndex: newDenseIndex[K](), refers: refers(reflect.TypeFor[Pair[K, C]]())}
+	t := &table[K, C]{codec: c, hash: hash, denseIndex: newDenseIndex[K](),
+		refers: refers(reflect.TypeFor[Pair[K, C]]())}
 	t.resize(1 << bits.Len(uint(max(64, room))))
 	return t
 }
@@ -187,7 +188,8 @@ const pooledMost = 96 << 20
 // memory that tasks after it do not need.
 func (t *table[K, C]) pooled() bool {
 	var p Pair[K, C]
-	return 8*len(t.index)+4*len(t.places)+cap(t.entries)*int(unsafe.Sizeof(p))+8*cap(t.hashes)+2*16*cap(t.order[0]) <= pooledMost
+	return 8*len(t.index)+4*len(t.places)+cap(t.entries)*int(unsafe.Sizeof(p))+8*cap(t.hashes)+
+		2*16*cap(t.order[0]) <= pooledMost
 }
 
 // clear forgets all entries.
@@ -224,7 +226,8 @@ func look[K comparable, V, C any](t *table[K, C], sc *scratch, rows []Pair[K, V]
 	entries := t.entries
 	for i, x := range words {
 		places[i] = noPlace
-		if at := uint32(x) - 1; x>>32 == hashes[i]>>32 && int(at) < len(entries) && (entries[at].Key == rows[i].Key || t.codec.equal(&entries[at].Key, &rows[i].Key)) {
+		if at := uint32(x) - 1; x>>32 == hashes[i]>>32 && int(at) < len(entries) &&
+			(entries[at].Key == rows[i].Key || t.codec.equal(&entries[at].Key, &rows[i].Key)) {
 			places[i] = at
 			continue
 		}
@@ -232,7 +235,8 @@ func look[K comparable, V, C any](t *table[K, C], sc *scratch, rows []Pair[K, V]
 			continue
 		}
 		x = t.index[(hashes[i]+1)&t.mask]
-		if at := uint32(x) - 1; x>>32 == hashes[i]>>32 && int(at) < len(entries) && (entries[at].Key == rows[i].Key || t.codec.equal(&entries[at].Key, &rows[i].Key)) {
+		if at := uint32(x) - 1; x>>32 == hashes[i]>>32 && int(at) < len(entries) &&
+			(entries[at].Key == rows[i].Key || t.codec.equal(&entries[at].Key, &rows[i].Key)) {
 			places[i] = at
 		} else if !first && x != 0 {
 			places[i] = uint32(t.find(&rows[i].Key, hashes[i]))

@@ -28,7 +28,8 @@ type uneven struct {
 }
 
 func newUneven(t *testing.T, g *Graph, memories ...int) *uneven {
-	return &uneven{frail: newFrail(t, g, len(memories), 1), memories: memories, down: map[int]bool{}, outputs: map[shuffle.Key][]uint64{}}
+	return &uneven{frail: newFrail(t, g, len(memories), 1), memories: memories, down: map[int]bool{},
+		outputs: map[shuffle.Key][]uint64{}}
 }
 
 // kill takes an executor down for good, with all that it holds.
@@ -156,13 +157,25 @@ func orderedPlans() []orderedPlan {
 				return fmt.Sprint(p.Key, p.Value.Left != nil, p.Value.Right != nil)
 			}))
 		}},
-		{"repartitioned join", func(_ *Graph, l, r Dataset[kv]) Action[[]string] { return inOrder(Repartition(join(l, r), 4)) }},
-		{"sample of a join", func(_ *Graph, l, r Dataset[kv]) Action[[]string] { return inOrder(Sample(join(l, r), 0.3, 1)) }},
-		{"numbered join", func(_ *Graph, l, r Dataset[kv]) Action[[]string] { return inOrder(ZipWithIndex(join(l, r))) }},
+		{"repartitioned join", func(_ *Graph, l,
+			r Dataset[kv]) Action[[]string] {
+			return inOrder(Repartition(join(l, r), 4))
+		}},
+		{"sample of a join", func(_ *Graph, l, r Dataset[kv]) Action[[]string] {
+			return inOrder(Sample(join(l, r), 0.3,
+				1))
+		}},
+		{"numbered join", func(_ *Graph, l, r Dataset[kv]) Action[[]string] {
+			return inOrder(ZipWithIndex(join(l,
+				r)))
+		}},
 		{"kept join", func(_ *Graph, l, r Dataset[kv]) Action[[]string] { return inOrder(Cache(join(l, r))) }},
 		{"group", func(_ *Graph, l, _ Dataset[kv]) Action[[]string] { return inOrder(GroupByKey(l, Partitions(3))) }},
 		{"cogroup", func(_ *Graph, l, r Dataset[kv]) Action[[]string] { return inOrder(CoGroup(l, r, Partitions(3))) }},
-		{"subtract", func(_ *Graph, l, r Dataset[kv]) Action[[]string] { return inOrder(SubtractByKey(l, r, Partitions(3))) }},
+		{"subtract", func(_ *Graph, l, r Dataset[kv]) Action[[]string] {
+			return inOrder(SubtractByKey(l, r,
+				Partitions(3)))
+		}},
 		{"distinct", func(_ *Graph, l, _ Dataset[kv]) Action[[]string] { return inOrder(Distinct(l, Partitions(3))) }},
 		{"distinct, partitions by size", func(_ *Graph, l, _ Dataset[kv]) Action[[]string] {
 			return inOrder(Glom(Distinct(Keys(l))))
@@ -171,7 +184,8 @@ func orderedPlans() []orderedPlan {
 			return inOrder(ReduceByKey(someTenths(l), func(a, b float64) float64 { return a + b }, Partitions(3)))
 		}},
 		{"texts put together", func(_ *Graph, l, _ Dataset[kv]) Action[[]string] {
-			all := AggregateByKey(l, func() string { return "" }, func(s string, v int64) string { return fmt.Sprint(s, v) },
+			all := AggregateByKey(l, func() string { return "" },
+				func(s string, v int64) string { return fmt.Sprint(s, v) },
 				func(a, b string) string { return a + "/" + b }, Partitions(3))
 			return inOrder(all)
 		}},
@@ -180,7 +194,8 @@ func orderedPlans() []orderedPlan {
 			return inOrder(RepartitionAndSort(l, HashPartitioner[string](3)))
 		}},
 		{"dealt out sums of fractions", func(_ *Graph, l, _ Dataset[kv]) Action[[]string] {
-			return inOrder(Repartition(ReduceByKey(someTenths(l), func(a, b float64) float64 { return a + b }, Partitions(3)), 4))
+			return inOrder(Repartition(ReduceByKey(someTenths(l), func(a, b float64) float64 { return a + b },
+				Partitions(3)), 4))
 		}},
 		{"partition", func(_ *Graph, l, _ Dataset[kv]) Action[[]string] {
 			return inOrder(PartitionBy(l, HashPartitioner[string](3)))
@@ -217,7 +232,8 @@ func TestMemoryOfTasksChangesNoOrder(t *testing.T) {
 			want, _ := orderedRows(t, p, someMemories[len(someMemories)-1], 1<<10)
 			for _, memory := range someMemories[:len(someMemories)-1] {
 				if got, _ := orderedRows(t, p, memory, 1<<10); !slices.Equal(got, want) {
-					t.Errorf("%d rows with %d bytes of memory, %d with all: %s", len(got), memory, len(want), difference(got, want))
+					t.Errorf("%d rows with %d bytes of memory, %d with all: %s", len(got), memory, len(want),
+						difference(got, want))
 				}
 			}
 		})
@@ -231,7 +247,8 @@ func TestMemoryOfTheSessionChangesNoOrder(t *testing.T) {
 			want, _ := orderedRows(t, p, 1<<30, someMemories[len(someMemories)-1])
 			for _, memory := range someMemories[:len(someMemories)-1] {
 				if got, _ := orderedRows(t, p, 1<<30, memory); !slices.Equal(got, want) {
-					t.Errorf("%d rows where the session has %d bytes, %d with more: %s", len(got), memory, len(want), difference(got, want))
+					t.Errorf("%d rows where the session has %d bytes, %d with more: %s", len(got), memory, len(want),
+						difference(got, want))
 				}
 			}
 		})
@@ -249,7 +266,8 @@ func TestMemoryChangesNoMapOutput(t *testing.T) {
 				_, got := orderedRows(t, p, memory, 1<<10)
 				for key, digests := range want {
 					if !slices.Equal(got[key], digests) {
-						t.Errorf("with %d bytes of memory map task %d of node %d writes other rows", memory, key.Map, key.Node)
+						t.Errorf("with %d bytes of memory map task %d of node %d writes other rows", memory, key.Map,
+							key.Node)
 						break
 					}
 				}

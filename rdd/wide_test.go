@@ -52,7 +52,8 @@ func rightRows(a wideArgs) []priced {
 	r := rand.New(rand.NewPCG(a.Seed, 2))
 	out := make([]priced, a.Rows/2)
 	for i := range out {
-		out[i] = priced{Key: fmt.Sprint("k", r.IntN(1+a.Rows/2)), Value: item{Name: fmt.Sprint("n", i), Price: float64(i) / 4}}
+		out[i] = priced{Key: fmt.Sprint("k", r.IntN(1+a.Rows/2)),
+			Value: item{Name: fmt.Sprint("n", i), Price: float64(i) / 4}}
 		if i%3 == 0 {
 			out[i].Value.Tags = []string{"a", fmt.Sprint(i)}
 		}
@@ -89,7 +90,10 @@ func buildWide(g *rdd.Graph, a wideArgs) widePlan {
 	left, right := rdd.Parallelize(g, a.Partitions, leftRows(a)...), rdd.Parallelize(g, a.Partitions, rightRows(a)...)
 	add := func(x, y int64) int64 { return x + y }
 	reduced := rdd.ReduceByKey(left, add, rdd.Partitions(5))
-	lengths := rdd.Map(reduced, func(p pair) rdd.Pair[int, int64] { return rdd.Pair[int, int64]{Key: len(p.Key), Value: p.Value} })
+	lengths := rdd.Map(reduced, func(p pair) rdd.Pair[int,
+		int64] {
+		return rdd.Pair[int, int64]{Key: len(p.Key), Value: p.Value}
+	})
 	keys := rdd.Keys(left)
 	small := rdd.Range(g, 0, 20, 3)
 	return widePlan{
@@ -97,13 +101,16 @@ func buildWide(g *rdd.Graph, a wideArgs) widePlan {
 		Joined: rdd.Collect(rdd.Join(left, right)), Full: rdd.Collect(rdd.FullJoin(left, right)),
 		Left: rdd.Collect(rdd.LeftJoin(left, right)), Right: rdd.Collect(rdd.RightJoin(left, right)),
 		Without: rdd.Collect(rdd.SubtractByKey(left, right)), Distinct: rdd.Collect(rdd.Distinct(keys)),
-		Both: rdd.Collect(rdd.Intersection(keys, rdd.Keys(right))), Minus: rdd.Collect(rdd.Subtract(keys, rdd.Keys(right))),
-		Sorted: rdd.Collect(rdd.SortByKey(left)), Falling: rdd.Collect(rdd.SortByKey(left, rdd.Descending(), rdd.Partitions(3))),
+		Both:    rdd.Collect(rdd.Intersection(keys, rdd.Keys(right))),
+		Minus:   rdd.Collect(rdd.Subtract(keys, rdd.Keys(right))),
+		Sorted:  rdd.Collect(rdd.SortByKey(left)),
+		Falling: rdd.Collect(rdd.SortByKey(left, rdd.Descending(), rdd.Partitions(3))),
 		ByValue: rdd.Collect(rdd.SortBy(left, func(p pair) int64 { return p.Value })),
 		Dealt:   rdd.Collect(rdd.Repartition(left, 4)), Counts: rdd.CountByKey(left),
 		Most:    rdd.Top(rdd.Values(left), 7),
 		Chained: rdd.Collect(rdd.SortByKey(rdd.ReduceByKey(lengths, add))),
-		Glommed: rdd.Collect(rdd.Glom(small)), Saved: rdd.SaveText(reduced, a.Dir), Sum: rdd.Fold(rdd.Values(left), 0, add),
+		Glommed: rdd.Collect(rdd.Glom(small)), Saved: rdd.SaveText(reduced, a.Dir),
+		Sum:       rdd.Fold(rdd.Values(left), 0, add),
 		Cartesian: rdd.Count(rdd.Cartesian(small, small)),
 	}
 }
@@ -187,9 +194,12 @@ func (p widePlan) compare(ctx context.Context, t *testing.T, s *rdd.Session, a w
 	check(ctx, t, s, "distinct", p.Distinct, distinct, false)
 	check(ctx, t, s, "intersection", p.Both, both, false)
 	check(ctx, t, s, "repartition", p.Dealt, left, false)
-	check(ctx, t, s, "sort by key", p.Sorted, sortedBy(left, func(a, b pair) int { return strings.Compare(a.Key, b.Key) }), true)
-	check(ctx, t, s, "sort by key, descending", p.Falling, sortedBy(left, func(a, b pair) int { return strings.Compare(b.Key, a.Key) }), true)
-	check(ctx, t, s, "sort by value", p.ByValue, sortedBy(left, func(a, b pair) int { return cmp.Compare(a.Value, b.Value) }), true)
+	check(ctx, t, s, "sort by key", p.Sorted,
+		sortedBy(left, func(a, b pair) int { return strings.Compare(a.Key, b.Key) }), true)
+	check(ctx, t, s, "sort by key, descending", p.Falling,
+		sortedBy(left, func(a, b pair) int { return strings.Compare(b.Key, a.Key) }), true)
+	check(ctx, t, s, "sort by value", p.ByValue,
+		sortedBy(left, func(a, b pair) int { return cmp.Compare(a.Value, b.Value) }), true)
 	var chained []rdd.Pair[int, int64]
 	for _, k := range slices.Sorted(maps.Keys(lengths)) {
 		chained = append(chained, rdd.Pair[int, int64]{Key: k, Value: lengths[k]})
@@ -220,7 +230,8 @@ func (p widePlan) compare(ctx context.Context, t *testing.T, s *rdd.Session, a w
 }
 
 // compareJoins is compare for what takes two datasets.
-func (p widePlan) compareJoins(ctx context.Context, t *testing.T, s *rdd.Session, a wideArgs, ls map[string][]int64, rs map[string][]item) {
+func (p widePlan) compareJoins(ctx context.Context, t *testing.T, s *rdd.Session, a wideArgs, ls map[string][]int64,
+	rs map[string][]item) {
 	var without []pair
 	var minus []string
 	var joined []rdd.Pair[string, rdd.Joined[int64, item]]
@@ -230,20 +241,28 @@ func (p widePlan) compareJoins(ctx context.Context, t *testing.T, s *rdd.Session
 	for _, l := range leftRows(a) {
 		if rs[l.Key] == nil {
 			without, minus = append(without, l), append(minus, l.Key)
-			full = append(full, rdd.Pair[string, rdd.Joined[*int64, *item]]{Key: l.Key, Value: rdd.Joined[*int64, *item]{Left: &l.Value}})
-			leftJoin = append(leftJoin, rdd.Pair[string, rdd.Joined[int64, *item]]{Key: l.Key, Value: rdd.Joined[int64, *item]{Left: l.Value}})
+			full = append(full, rdd.Pair[string, rdd.Joined[*int64, *item]]{Key: l.Key,
+				Value: rdd.Joined[*int64, *item]{Left: &l.Value}})
+			leftJoin = append(leftJoin, rdd.Pair[string, rdd.Joined[int64, *item]]{Key: l.Key,
+				Value: rdd.Joined[int64, *item]{Left: l.Value}})
 		}
 		for _, r := range rs[l.Key] {
-			joined = append(joined, rdd.Pair[string, rdd.Joined[int64, item]]{Key: l.Key, Value: rdd.Joined[int64, item]{Left: l.Value, Right: r}})
-			full = append(full, rdd.Pair[string, rdd.Joined[*int64, *item]]{Key: l.Key, Value: rdd.Joined[*int64, *item]{Left: &l.Value, Right: &r}})
-			leftJoin = append(leftJoin, rdd.Pair[string, rdd.Joined[int64, *item]]{Key: l.Key, Value: rdd.Joined[int64, *item]{Left: l.Value, Right: &r}})
-			rightJoin = append(rightJoin, rdd.Pair[string, rdd.Joined[*int64, item]]{Key: l.Key, Value: rdd.Joined[*int64, item]{Left: &l.Value, Right: r}})
+			joined = append(joined, rdd.Pair[string, rdd.Joined[int64, item]]{Key: l.Key,
+				Value: rdd.Joined[int64, item]{Left: l.Value, Right: r}})
+			full = append(full, rdd.Pair[string, rdd.Joined[*int64, *item]]{Key: l.Key,
+				Value: rdd.Joined[*int64, *item]{Left: &l.Value, Right: &r}})
+			leftJoin = append(leftJoin, rdd.Pair[string, rdd.Joined[int64, *item]]{Key: l.Key,
+				Value: rdd.Joined[int64, *item]{Left: l.Value, Right: &r}})
+			rightJoin = append(rightJoin, rdd.Pair[string, rdd.Joined[*int64, item]]{Key: l.Key,
+				Value: rdd.Joined[*int64, item]{Left: &l.Value, Right: r}})
 		}
 	}
 	for _, r := range rightRows(a) {
 		if ls[r.Key] == nil {
-			full = append(full, rdd.Pair[string, rdd.Joined[*int64, *item]]{Key: r.Key, Value: rdd.Joined[*int64, *item]{Right: &r.Value}})
-			rightJoin = append(rightJoin, rdd.Pair[string, rdd.Joined[*int64, item]]{Key: r.Key, Value: rdd.Joined[*int64, item]{Right: r.Value}})
+			full = append(full, rdd.Pair[string, rdd.Joined[*int64, *item]]{Key: r.Key,
+				Value: rdd.Joined[*int64, *item]{Right: &r.Value}})
+			rightJoin = append(rightJoin, rdd.Pair[string, rdd.Joined[*int64, item]]{Key: r.Key,
+				Value: rdd.Joined[*int64, item]{Right: r.Value}})
 		}
 	}
 	check(ctx, t, s, "join", p.Joined, joined, false)
@@ -254,7 +273,8 @@ func (p widePlan) compareJoins(ctx context.Context, t *testing.T, s *rdd.Session
 	check(ctx, t, s, "subtract", p.Minus, minus, false)
 }
 
-func check[T any](ctx context.Context, t *testing.T, s *rdd.Session, what string, a rdd.Action[[]T], want []T, ordered bool) {
+func check[T any](ctx context.Context, t *testing.T, s *rdd.Session, what string, a rdd.Action[[]T], want []T,
+	ordered bool) {
 	t.Helper()
 	got, err := a.Run(ctx, s)
 	if err != nil {
@@ -306,15 +326,18 @@ func TestEveryOperationIsWhatItsReferenceSays(t *testing.T) {
 					if rows < 2 && partitions != 7 || testing.Short() && (partitions != 7 || memory == 0) {
 						continue
 					}
-					name := fmt.Sprintf("%d partitions, %d executors, memory %d, %d rows", partitions, executors, memory, rows)
+					name := fmt.Sprintf("%d partitions, %d executors, memory %d, %d rows", partitions, executors,
+						memory, rows)
 					t.Run(name, func(t *testing.T) {
-						a := wideArgs{Seed: uint64(partitions), Rows: rows, Partitions: partitions, Dir: filepath.Join(t.TempDir(), "saved")}
+						a := wideArgs{Seed: uint64(partitions), Rows: rows, Partitions: partitions,
+							Dir: filepath.Join(t.TempDir(), "saved")}
 						cfg := testConfig(t)
 						cfg.Executors, cfg.TaskMemory = executors, memory
-						_, err := volley.Run(context.Background(), cfg, "wide", a, buildWide, func(ctx context.Context, s *rdd.Session, a wideArgs, p widePlan) (string, error) {
-							p.compare(ctx, t, s, a)
-							return "end", nil
-						})
+						_, err := volley.Run(context.Background(), cfg, "wide", a, buildWide,
+							func(ctx context.Context, s *rdd.Session, a wideArgs, p widePlan) (string, error) {
+								p.compare(ctx, t, s, a)
+								return "end", nil
+							})
 						if err != nil {
 							t.Error(err)
 						}
@@ -329,19 +352,23 @@ func TestEveryOperationIsWhatItsReferenceSays(t *testing.T) {
 func TestPlansThatCannotBe(t *testing.T) {
 	for what, build := range map[string]func(g *rdd.Graph, _ struct{}) struct{}{
 		"a key that is a pointer": func(g *rdd.Graph, _ struct{}) struct{} {
-			rdd.Distinct(rdd.Map(rdd.Range(g, 0, 1, 1), func(i int64) struct{ P *int64 } { return struct{ P *int64 }{&i} }))
+			rdd.Distinct(rdd.Map(rdd.Range(g, 0, 1, 1),
+				func(i int64) struct{ P *int64 } { return struct{ P *int64 }{&i} }))
 			return struct{}{}
 		},
 		"a value that is a function": func(g *rdd.Graph, _ struct{}) struct{} {
-			rdd.GroupByKey(rdd.KeyBy(rdd.Map(rdd.Range(g, 0, 3, 1), func(int64) func() { return nil }), func(func()) int { return 0 }))
+			rdd.GroupByKey(rdd.KeyBy(rdd.Map(rdd.Range(g, 0, 3, 1), func(int64) func() { return nil }),
+				func(func()) int { return 0 }))
 			return struct{}{}
 		},
 		"rows with an interface": func(g *rdd.Graph, _ struct{}) struct{} {
-			rdd.SortBy(rdd.Map(rdd.Range(g, 0, 3, 1), func(n int64) map[int]any { return nil }), func(map[int]any) int { return 0 })
+			rdd.SortBy(rdd.Map(rdd.Range(g, 0, 3, 1), func(n int64) map[int]any { return nil }),
+				func(map[int]any) int { return 0 })
 			return struct{}{}
 		},
 	} {
-		_, err := volley.Run(context.Background(), testConfig(t), "plan", struct{}{}, build, func(context.Context, *rdd.Session, struct{}, struct{}) (string, error) { return "", nil })
+		_, err := volley.Run(context.Background(), testConfig(t), "plan", struct{}{}, build,
+			func(context.Context, *rdd.Session, struct{}, struct{}) (string, error) { return "", nil })
 		if err == nil || !strings.Contains(err.Error(), "wide_test.go:") {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -370,28 +397,29 @@ func TestGeneratedRowsAreTheSameEveryTime(t *testing.T) {
 		}
 		return p
 	}
-	_, err := volley.Run(context.Background(), testConfig(t), "generate", struct{}{}, build, func(ctx context.Context, s *rdd.Session, _ struct{}, p plan) (string, error) {
-		all, err := p.All.Run(ctx, s)
-		if err != nil {
-			return "", err
-		}
-		if n := len(all) / 2; n != 510 || !slices.Equal(all[:n], all[n:]) {
-			t.Errorf("%d rows, the two halves differ", n)
-		}
-		var parts []int64
-		for i, a := range p.Parts {
-			rows, err := a.Run(ctx, s)
+	_, err := volley.Run(context.Background(), testConfig(t), "generate", struct{}{}, build,
+		func(ctx context.Context, s *rdd.Session, _ struct{}, p plan) (string, error) {
+			all, err := p.All.Run(ctx, s)
 			if err != nil {
 				return "", err
 			}
-			if want := 510 * (i + 1) / 6; len(rows) < want/2 || len(rows) > 2*want {
-				t.Errorf("part %d has %d rows, about %d are wanted", i, len(rows), want)
+			if n := len(all) / 2; n != 510 || !slices.Equal(all[:n], all[n:]) {
+				t.Errorf("%d rows, the two halves differ", n)
 			}
-			parts = append(parts, rows...)
-		}
-		same(t, "the parts together", parts, all[:510], false)
-		return "end", nil
-	})
+			var parts []int64
+			for i, a := range p.Parts {
+				rows, err := a.Run(ctx, s)
+				if err != nil {
+					return "", err
+				}
+				if want := 510 * (i + 1) / 6; len(rows) < want/2 || len(rows) > 2*want {
+					t.Errorf("part %d has %d rows, about %d are wanted", i, len(rows), want)
+				}
+				parts = append(parts, rows...)
+			}
+			same(t, "the parts together", parts, all[:510], false)
+			return "end", nil
+		})
 	if err != nil {
 		t.Error(err)
 	}
@@ -406,15 +434,17 @@ func TestManyRowsAndOddOnesComeBack(t *testing.T) {
 	}
 	at := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 	build := func(g *rdd.Graph, _ struct{}) rdd.Action[[]row] {
-		return rdd.Collect(rdd.Map(rdd.Range(g, 0, 140_000, 1), func(i int64) row { return row{Text: "\xe9", At: at.Add(time.Duration(i))} }))
+		return rdd.Collect(rdd.Map(rdd.Range(g, 0, 140_000, 1),
+			func(i int64) row { return row{Text: "\xe9", At: at.Add(time.Duration(i))} }))
 	}
-	_, err := volley.Run(context.Background(), testConfig(t), "odd", struct{}{}, build, func(ctx context.Context, s *rdd.Session, _ struct{}, a rdd.Action[[]row]) (string, error) {
-		rows, err := a.Run(ctx, s)
-		if err == nil && (len(rows) != 140_000 || rows[7].Text != "\xe9" || !rows[7].At.Equal(at.Add(7))) {
-			t.Errorf("%d rows, the eighth is %+v", len(rows), rows[7])
-		}
-		return "end", err
-	})
+	_, err := volley.Run(context.Background(), testConfig(t), "odd", struct{}{}, build,
+		func(ctx context.Context, s *rdd.Session, _ struct{}, a rdd.Action[[]row]) (string, error) {
+			rows, err := a.Run(ctx, s)
+			if err == nil && (len(rows) != 140_000 || rows[7].Text != "\xe9" || !rows[7].At.Equal(at.Add(7))) {
+				t.Errorf("%d rows, the eighth is %+v", len(rows), rows[7])
+			}
+			return "end", err
+		})
 	if err != nil {
 		t.Error(err)
 	}

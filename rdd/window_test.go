@@ -40,7 +40,8 @@ func TestFewKeysAreOneWindow(t *testing.T) {
 	defer func() { windowBytes = before }()
 	windowBytes = 3000
 	const rows = 20_000
-	for _, c := range []struct{ keys, least, most int }{{7, 7, 7}, {50, 2000, rows / 2}, {rows / 2, rows - 2000, rows}} {
+	for _, c := range []struct{ keys, least, most int }{{7, 7, 7}, {50, 2000, rows / 2},
+		{rows / 2, rows - 2000, rows}} {
 		pairs := make([]kv, rows)
 		for i := range pairs {
 			pairs[i] = kv{fmt.Sprint("key ", i%c.keys), int64(i)}
@@ -49,7 +50,8 @@ func TestFewKeysAreOneWindow(t *testing.T) {
 		for _, memory := range append([]int{1 << 9}, someMemories...) {
 			n := handedOn(t, pairs, memory)
 			if seen = append(seen, n); n < int64(c.least) || n > int64(c.most) {
-				t.Errorf("%d values of %d keys of %d rows with %d bytes of memory, want %d to %d", n, c.keys, rows, memory, c.least, c.most)
+				t.Errorf("%d values of %d keys of %d rows with %d bytes of memory, want %d to %d", n, c.keys, rows,
+					memory, c.least, c.most)
 			}
 		}
 		if slices.Max(seen) != slices.Min(seen) {

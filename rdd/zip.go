@@ -17,43 +17,45 @@ import (
 func Zip[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
 	id := left.g.add(node{kind: "zip", typ: typeName[Joined[T, U]](), inputs: []int{left.id, right.id}, at: callSite()})
 	g := left.g
-	return Dataset[Joined[T, U]]{g: g, id: id, parts: left.parts, produce: func(ctx context.Context, part int, yield func([]Joined[T, U]) error) error {
-		if l, r := left.parts(), right.parts(); l != r {
-			return fault.Newf(fault.BadInput, "zip", g.name(id), "the left has %d partitions, the right %d", l, r)
-		}
-		other, stop := iter.Pull2(pulled(ctx, right, part))
-		defer stop()
-		b := newBatcher(yield)
-		var rest []U
-		more := func() (err error) {
-			for len(rest) == 0 {
-				rows, err, ok := other()
-				if err != nil || !ok {
+	return Dataset[Joined[T, U]]{g: g, id: id, parts: left.parts,
+		produce: func(ctx context.Context, part int, yield func([]Joined[T, U]) error) error {
+			if l, r := left.parts(), right.parts(); l != r {
+				return fault.Newf(fault.BadInput, "zip", g.name(id), "the left has %d partitions, the right %d", l, r)
+			}
+			other, stop := iter.Pull2(pulled(ctx, right, part))
+			defer stop()
+			b := newBatcher(yield)
+			var rest []U
+			more := func() (err error) {
+				for len(rest) == 0 {
+					rows, err, ok := other()
+					if err != nil || !ok {
+						return err
+					}
+					rest = rows
+				}
+				return nil
+			}
+			uneven := fault.Newf(fault.BadInput, "zip", g.name(id),
+				"partition %d has more rows on one side than on the other", part)
+			err := left.rows(ctx, part, func(row T) error {
+				if err := more(); err != nil {
 					return err
 				}
-				rest = rows
+				if len(rest) == 0 {
+					return uneven
+				}
+				u := rest[0]
+				rest = rest[1:]
+				return b.add(Joined[T, U]{row, u})
+			})
+			if err == nil {
+				if err = more(); err == nil && len(rest) > 0 {
+					err = uneven
+				}
 			}
-			return nil
-		}
-		uneven := fault.Newf(fault.BadInput, "zip", g.name(id), "partition %d has more rows on one side than on the other", part)
-		err := left.rows(ctx, part, func(row T) error {
-			if err := more(); err != nil {
-				return err
-			}
-			if len(rest) == 0 {
-				return uneven
-			}
-			u := rest[0]
-			rest = rest[1:]
-			return b.add(Joined[T, U]{row, u})
-		})
-		if err == nil {
-			if err = more(); err == nil && len(rest) > 0 {
-				err = uneven
-			}
-		}
-		return firstError(err, b.flush())
-	}}
+			return firstError(err, b.flush())
+		}}
 }
 
 // pulled are the batches of a partition; an error is the last of them.
@@ -74,7 +76,8 @@ func pulled[T any](ctx context.Context, ds Dataset[T], part int) iter.Seq2[[]T, 
 // ZipWithIndex pairs every row with its number in the dataset, from 0. Nothing
 // moves; order is kept. The rows are counted first, in another pass.
 func ZipWithIndex[T any](ds Dataset[T]) Dataset[Pair[int64, T]] {
-	count := ds.g.add(node{kind: "count-rows", typ: typeName[T](), inputs: []int{ds.id}, user: true, task: countTask(ds)})
+	count := ds.g.add(node{kind: "count-rows", typ: typeName[T](), inputs: []int{ds.id}, user: true,
+		task: countTask(ds)})
 	id := ds.g.add(node{kind: "zip-with-index", typ: typeName[T](), inputs: []int{ds.id}})
 	ds.g.nodes[id].settle = func(ctx context.Context, s *Session) ([]int, error) {
 		counts, err := countParts(ctx, s, count, ds.parts)
@@ -84,23 +87,25 @@ func ZipWithIndex[T any](ds Dataset[T]) Dataset[Pair[int64, T]] {
 		}
 		return first, err
 	}
-	return Dataset[Pair[int64, T]]{g: ds.g, id: id, parts: ds.parts, produce: func(ctx context.Context, part int, yield func([]Pair[int64, T]) error) error {
-		first := ds.g.decisionOf(id)
-		if part >= len(first) {
-			return errNoShuffle()
-		}
-		n, b := int64(first[part]), newBatcher(yield)
-		err := ds.rows(ctx, part, func(row T) error {
-			n++
-			return b.add(Pair[int64, T]{n - 1, row})
-		})
-		if err == nil && part+1 < len(first) && n != int64(first[part+1]) {
-			err = fault.Newf(fault.UserCode, "number", fmt.Sprintf("the rows of partition %d", part),
-				"they were %d when they were counted, and are %d now: the functions before are not deterministic", first[part+1]-first[part], n-int64(first[part])).
-				WithHint("Cache or Checkpoint the rows before they are numbered")
-		}
-		return firstError(err, b.flush())
-	}}
+	return Dataset[Pair[int64, T]]{g: ds.g, id: id, parts: ds.parts,
+		produce: func(ctx context.Context, part int, yield func([]Pair[int64, T]) error) error {
+			first := ds.g.decisionOf(id)
+			if part >= len(first) {
+				return errNoShuffle()
+			}
+			n, b := int64(first[part]), newBatcher(yield)
+			err := ds.rows(ctx, part, func(row T) error {
+				n++
+				return b.add(Pair[int64, T]{n - 1, row})
+			})
+			if err == nil && part+1 < len(first) && n != int64(first[part+1]) {
+				err = fault.Newf(fault.UserCode, "number", fmt.Sprintf("the rows of partition %d", part),
+					"they were %d when they were counted, and are %d now: the functions before are not deterministic",
+					first[part+1]-first[part], n-int64(first[part])).
+					WithHint("Cache or Checkpoint the rows before they are numbered")
+			}
+			return firstError(err, b.flush())
+		}}
 }
 
 func countTask[T any](ds Dataset[T]) taskFunc {

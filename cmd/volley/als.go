@@ -45,25 +45,33 @@ func (f *alsFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.rating, "rating", "", "column of ratings (default: rating, else the third)")
 	fs.IntVar(&f.rank, "rank", 10, "numbers in a vector")
 	fs.Float64Var(&f.reg, "reg", 0.1, "penalty λ, times the number of a user's or an item's ratings")
-	fs.BoolVar(&f.implicit, "implicit", false, "ratings say how sure it is that a user likes an item (above 0) or not; what has none is not liked, with confidence 1")
+	fs.BoolVar(&f.implicit, "implicit", false,
+		"ratings say how sure it is that a user likes an item (above 0) or not; what has none is not liked, with "+
+			"confidence 1")
 	fs.Float64Var(&f.alpha, "alpha", 1, "how much confidence a unit of an implicit rating adds")
 	fs.IntVar(&f.maxAge, "max-age", 10, "sweeps after which one is not cut, so that no vector is older")
 	fs.BoolVar(&f.nonNegative, "non-negative", false, "vectors without negative numbers")
 }
 
 func (f *alsFlags) configure(c *cobra.Command, t *trainFlags) error {
-	err := volley.FirstError(volley.Within("rank", float64(f.rank), 1, 2000, false), volley.Within("reg", f.reg, 0, math.MaxFloat64, false),
-		volley.Within("alpha", f.alpha, 0, math.MaxFloat64, false), volley.Within("max-age", float64(f.maxAge), 0, 1e9, true))
+	err := volley.FirstError(volley.Within("rank", float64(f.rank), 1, 2000, false),
+		volley.Within("reg", f.reg, 0, math.MaxFloat64, false),
+		volley.Within("alpha", f.alpha, 0, math.MaxFloat64, false),
+		volley.Within("max-age", float64(f.maxAge), 0, 1e9, true))
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"assign", "storage", "features", "label", "weight-column", "index-base", "batch-fraction", "onehot", "hash", "text", "buckets", "missing", "scale", "malformed"} {
+	for _, name := range []string{"assign", "storage", "features", "label", "weight-column", "index-base",
+		"batch-fraction", "onehot", "hash", "text", "buckets", "missing", "scale", "malformed"} {
 		if c.Flags().Changed(name) {
-			return usage(c, name, "it means nothing to als, which reads columns of users, items and ratings, and solves each from all its ratings")
+			return usage(c, name, "it means nothing to als, which reads columns of users, items and ratings, and "+
+				"solves each from all its ratings")
 		}
 	}
-	f.config = mllib.ALSConfig{Data: absolute(t.data), Input: t.input(), User: f.user, Item: f.item, Rating: f.rating, Splits: t.splits, Seed: t.seed,
-		Rank: f.rank, Reg: f.reg, Implicit: f.implicit, Alpha: f.alpha, NonNegative: f.nonNegative, Cut: t.engine.MayCut(),
+	f.config = mllib.ALSConfig{Data: absolute(t.data), Input: t.input(), User: f.user, Item: f.item, Rating: f.rating,
+		Splits: t.splits, Seed: t.seed,
+		Rank: f.rank, Reg: f.reg, Implicit: f.implicit, Alpha: f.alpha, NonNegative: f.nonNegative,
+		Cut:    t.engine.MayCut(),
 		MaxAge: f.maxAge, MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime, Target: t.targetValue()}
 	return f.config.Check()
 }
@@ -82,15 +90,17 @@ func (f *alsFlags) train(ctx context.Context, cfg volley.Config, then whenTraine
 				return "", err
 			}
 			return t.StoppedBy, then(&t.Summary, t.Model, func() (map[string]float64, error) {
-				return map[string]float64{map[bool]string{true: "implicit_error", false: "rmse"}[f.implicit]: t.Objective}, nil
+				return map[string]float64{map[bool]string{true: "implicit_error",
+					false: "rmse"}[f.implicit]: t.Objective}, nil
 			})
 		})
 }
 
 func (f *alsFlags) replay(ctx context.Context, r *replayed) error {
-	return replayJob(ctx, r, mllib.BuildALS, func(s *rdd.Session, cfg mllib.ALSConfig, p mllib.ALSPlan) (*mllib.Factored, error) {
-		return mllib.TrainALS(ctx, s, cfg, p)
-	})
+	return replayJob(ctx, r, mllib.BuildALS,
+		func(s *rdd.Session, cfg mllib.ALSConfig, p mllib.ALSPlan) (*mllib.Factored, error) {
+			return mllib.TrainALS(ctx, s, cfg, p)
+		})
 }
 
 func recommendCommand() *cobra.Command {
@@ -146,7 +156,8 @@ func recommend(c *cobra.Command, dir string, top int, users, items, out string, 
 		return fault.Newf(fault.Usage, "recommend with", dir, "it is not a model of als")
 	}
 	if !rated && model.Seen == 0 {
-		fmt.Fprintln(os.Stderr, "volley: the model does not say what users have rated, which is recommended, too: train it again to leave that out")
+		fmt.Fprintln(os.Stderr, "volley: the model does not say what users have rated, which is recommended, too: "+
+			"train it again to leave that out")
 	}
 	return toFile(out, func(w io.Writer) error {
 		to := bufio.NewWriter(w)

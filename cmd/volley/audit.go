@@ -46,7 +46,8 @@ print it.`,
 		Args: exactArgs(1, "an event log"),
 		RunE: func(_ *cobra.Command, args []string) error { return verify(args[0], digest, without) },
 	}
-	c.Flags().BoolVar(&without, "without-reports", false, "take a log whose steps had more reports than a log keeps, so that their decisions cannot be checked")
+	c.Flags().BoolVar(&without, "without-reports", false,
+		"take a log whose steps had more reports than a log keeps, so that their decisions cannot be checked")
 	c.Flags().StringVar(&digest, "digest", "", "log_digest of the run, as run --json has printed it")
 	return c
 }
@@ -66,7 +67,8 @@ func sameFile(path, digest string) error {
 		return fault.New(fault.BadInput, "verify", path, err)
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != strings.ToLower(digest) {
-		return fault.Newf(fault.Corrupt, "verify", path, "its digest is %s, the run's was %s: it is not the log that the run has written", got, digest)
+		return fault.Newf(fault.Corrupt, "verify", path,
+			"its digest is %s, the run's was %s: it is not the log that the run has written", got, digest)
 	}
 	return nil
 }
@@ -87,7 +89,9 @@ func verify(path, digest string, without bool) error {
 		return fault.Newf(fault.Corrupt, "verify", path, "%d of %d facts do not hold", n, r.Facts)
 	}
 	if r.Undecided > 0 && !without {
-		return fault.Newf(fault.Corrupt, "verify", path, "the log has left out the reports that %d of %d steps and passes were decided from, as it does with more than a log keeps; all %d facts beside them hold",
+		return fault.Newf(fault.Corrupt, "verify", path,
+			"the log has left out the reports that %d of %d steps and passes were decided from, as it does with more "+
+				"than a log keeps; all %d facts beside them hold",
 			r.Undecided, r.Decided+r.Undecided, r.Facts).WithHint("--without-reports takes that")
 	}
 	fmt.Printf("%s: %d steps, %d facts checked, all hold\n", path, r.Steps, r.Facts)
@@ -122,7 +126,8 @@ func replay(ctx context.Context, path, dataDir string) error {
 	}
 	var named struct{ Job string }
 	if json.Unmarshal(l.Header.Args, &named) == nil && named.Job != "" && named.Job != l.Header.Job {
-		return fault.Newf(fault.Corrupt, "replay", path, "it says that it is of the job %s, its arguments are of %s", l.Header.Job, named.Job)
+		return fault.Newf(fault.Corrupt, "replay", path, "it says that it is of the job %s, its arguments are of %s",
+			l.Header.Job, named.Job)
 	}
 	if !slices.Contains(jobNames(), l.Header.Job) {
 		return fault.Newf(fault.BadInput, "replay", path, "%q is not a bundled job", l.Header.Job)
@@ -162,7 +167,8 @@ func argsOf[C any](l *audit.Log) (cfg C, err error) {
 		return cfg, fault.New(fault.BadInput, "replay", l.Path, err)
 	}
 	if said, obeyed := anyOf(l.Header.Args), anyOf(obeyed); !reflect.DeepEqual(said, obeyed) {
-		return cfg, fault.Newf(fault.Corrupt, "replay", l.Path, "it has the arguments %v, such a job obeys %v", said, obeyed)
+		return cfg, fault.Newf(fault.Corrupt, "replay", l.Path, "it has the arguments %v, such a job obeys %v", said,
+			obeyed)
 	}
 	return cfg, nil
 }
@@ -176,7 +182,8 @@ func anyOf(raw []byte) (v any) {
 }
 
 // replayJob runs a job as a log says and compares digests.
-func replayJob[C, P any, T interface{ Stopped() string }](ctx context.Context, r *replayed, build func(*rdd.Graph, C) P, train func(*rdd.Session, C, P) (T, error)) error {
+func replayJob[C, P any, T interface{ Stopped() string }](ctx context.Context, r *replayed, build func(*rdd.Graph, C) P,
+	train func(*rdd.Session, C, P) (T, error)) error {
 	cfg, err := argsOf[C](r.log)
 	if err != nil {
 		return err
@@ -195,11 +202,13 @@ func replayJob[C, P any, T interface{ Stopped() string }](ctx context.Context, r
 	trained, err := train(rdd.NewSession(g, cluster, rdd.Config{}), cfg, p)
 	switch said := r.log.Footer.StoppedBy; {
 	case err == nil && trained.Stopped() != said:
-		err = fault.Newf(fault.Corrupt, "replay", r.log.Path, "it says that it was stopped by %q, the program by %q", said, trained.Stopped())
+		err = fault.Newf(fault.Corrupt, "replay", r.log.Path, "it says that it was stopped by %q, the program by %q",
+			said, trained.Stopped())
 	case errors.Is(err, audit.ErrLogEnds) && said == "interrupted":
 		err = nil // by its user, at a step that nobody else can know
 	case errors.Is(err, audit.ErrLogEnds):
-		err = fault.Newf(fault.Corrupt, "replay", r.log.Path, "it ends where the program goes on, though it says that it was stopped by %q", said)
+		err = fault.Newf(fault.Corrupt, "replay", r.log.Path,
+			"it ends where the program goes on, though it says that it was stopped by %q", said)
 	}
 	if err == nil {
 		err = cluster.End()
@@ -208,8 +217,10 @@ func replayJob[C, P any, T interface{ Stopped() string }](ctx context.Context, r
 		return err
 	}
 	if cluster.Left() > 0 || cluster.Steps != r.log.Footer.Steps {
-		return fault.Newf(fault.Corrupt, "replay", r.log.Path, "the program ran %d of %d steps", cluster.Steps, r.log.Footer.Steps)
+		return fault.Newf(fault.Corrupt, "replay", r.log.Path, "the program ran %d of %d steps", cluster.Steps,
+			r.log.Footer.Steps)
 	}
-	fmt.Printf("%s: %d steps and %d evaluation passes replayed, every digest equal\n", r.log.Path, cluster.Steps, cluster.Passes)
+	fmt.Printf("%s: %d steps and %d evaluation passes replayed, every digest equal\n", r.log.Path, cluster.Steps,
+		cluster.Passes)
 	return nil
 }

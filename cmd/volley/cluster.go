@@ -16,22 +16,24 @@ import (
 
 // clientCommand is a command that asks a cluster's driver something.
 func clientCommand(use, short, long string, args cobra.PositionalArgs,
-	run func(ctx context.Context, client wire.ClusterClient, addr string, args []string, asJSON bool) error) *cobra.Command {
+	run func(ctx context.Context, client wire.ClusterClient, addr string, args []string,
+		asJSON bool) error) *cobra.Command {
 	var addr, config string
 	var asJSON bool
-	c := &cobra.Command{Use: use, Short: short, Long: long, Args: args, RunE: func(c *cobra.Command, args []string) error {
-		if err := fillFlags(c); err != nil {
-			return err
-		}
-		client, done, err := dialDriver(addr)
-		if err != nil {
-			return err
-		}
-		defer done()
-		ctx, cancel := context.WithCancel(c.Context())
-		defer cancel()
-		return run(ctx, client, addr, args, asJSON)
-	}}
+	c := &cobra.Command{Use: use, Short: short, Long: long, Args: args,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := fillFlags(c); err != nil {
+				return err
+			}
+			client, done, err := dialDriver(addr)
+			if err != nil {
+				return err
+			}
+			defer done()
+			ctx, cancel := context.WithCancel(c.Context())
+			defer cancel()
+			return run(ctx, client, addr, args, asJSON)
+		}}
 	c.Flags().StringVar(&addr, "driver", defaultDriver, "address of the driver")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().StringVar(&config, "config", "", "YAML file with values for flags")
@@ -116,7 +118,8 @@ it brings the model and the event log of a job that has ended.`, exactArgs(1, "t
 			if asJSON {
 				return printJSON(l)
 			}
-			fmt.Printf("%s  %s  %s  step %d\nsubmitted %s\nflags     %s\n", l.ID, l.Job, l.State, l.Step, l.Submitted.Format(time.DateTime), strings.Join(l.Args, " "))
+			fmt.Printf("%s  %s  %s  step %d\nsubmitted %s\nflags     %s\n", l.ID, l.Job, l.State, l.Step,
+				l.Submitted.Format(time.DateTime), strings.Join(l.Args, " "))
 			if l.Why != "" {
 				fmt.Println("why      ", l.Why)
 			}
@@ -166,7 +169,8 @@ executor's runner of it has. With -f it goes on until the job has ended.`, exact
 }
 
 func cancelCommand() *cobra.Command {
-	return clientCommand("cancel ID", "Stop a job of a cluster", "Cancel stops a job at the end of its step.", exactArgs(1, "the id of a job"),
+	return clientCommand("cancel ID", "Stop a job of a cluster", "Cancel stops a job at the end of its step.",
+		exactArgs(1, "the id of a job"),
 		func(ctx context.Context, client wire.ClusterClient, addr string, args []string, _ bool) error {
 			before, err := client.Jobs(ctx, &wire.JobsRequest{Id: args[0]})
 			if err == nil {
@@ -184,7 +188,8 @@ func cancelCommand() *cobra.Command {
 
 func drainCommand() *cobra.Command {
 	return clientCommand("drain NAME", "Move an executor's packs elsewhere and give it no more work",
-		"Drain prepares an executor for its end: running jobs move their splits off it\nwhile they go on. volley executors shows it as drained when nothing is left.", exactArgs(1, "the name of an executor"),
+		"Drain prepares an executor for its end: running jobs move their splits off it\nwhile they go on. volley "+
+			"executors shows it as drained when nothing is left.", exactArgs(1, "the name of an executor"),
 		func(ctx context.Context, client wire.ClusterClient, addr string, args []string, _ bool) error {
 			_, err := client.Drain(ctx, &wire.DrainRequest{Name: args[0]})
 			return wire.CallError("drain "+args[0]+" at", addr, err)
@@ -192,7 +197,8 @@ func drainCommand() *cobra.Command {
 }
 
 func executorsCommand() *cobra.Command {
-	c := clientCommand("executors", "List the executors of a cluster", "Executors lists every executor that the driver has known, lost ones included.",
+	c := clientCommand("executors", "List the executors of a cluster",
+		"Executors lists every executor that the driver has known, lost ones included.",
 		exactArgs(0, "no arguments"),
 		func(ctx context.Context, client wire.ClusterClient, addr string, _ []string, asJSON bool) error {
 			reply, err := client.Executors(ctx, &wire.ExecutorsRequest{})
@@ -208,7 +214,8 @@ func executorsCommand() *cobra.Command {
 			}
 			return table("NAME\tSTATE\tSLOTS\tSPLITS\tROWS/S\tMEMORY\tDISK\tSINCE\tWHY", func(row func(...any)) {
 				for _, l := range lines {
-					row(l.Name, l.State, l.Slots, l.Splits, fmt.Sprintf("%.3g", l.RowsPerSecond), mib(l.Memory), mib(l.Disk), l.Since.Format(time.DateTime), l.Why)
+					row(l.Name, l.State, l.Slots, l.Splits, fmt.Sprintf("%.3g", l.RowsPerSecond), mib(l.Memory),
+						mib(l.Disk), l.Since.Format(time.DateTime), l.Why)
 				}
 			})
 		})

@@ -63,10 +63,15 @@ prints one JSON line when it is ready, and ends on SIGTERM.`,
 	fs := c.Flags()
 	fs.StringVar(&cfg.Listen, "listen", defaultDriver, "address to serve on; loopback only")
 	fs.StringVar(&cfg.HTTP, "http", "", "address for REST and Prometheus metrics, loopback only; none without it")
-	fs.StringVar(&cfg.DataDir, "data-dir", "", "directory for jobs, results and the token (default: $XDG_CACHE_HOME/volley/driver)")
-	fs.DurationVar(&cfg.Suspicion, "suspicion", 2*time.Second, "silence after which an executor, a runner or a job's process is taken for lost; heartbeats come three times as often")
+	fs.StringVar(&cfg.DataDir, "data-dir", "",
+		"directory for jobs, results and the token (default: $XDG_CACHE_HOME/volley/driver)")
+	fs.DurationVar(&cfg.Suspicion, "suspicion", 2*time.Second,
+		"silence after which an executor, a runner or a job's process is taken for lost; heartbeats come three times "+
+			"as often")
 	fs.DurationVar(&cfg.Drain, "drain", 5*time.Second, "how long a shutdown waits for job processes and executors")
-	fs.Uint32Var(&restarts, "restarts", driverd.DefaultRestarts, "how often a job's process is started again that was killed or has ended without a word; volley job resume begins anew")
+	fs.Uint32Var(&restarts, "restarts", driverd.DefaultRestarts,
+		"how often a job's process is started again that was killed or has ended without a word; volley job resume "+
+			"begins anew")
 	fs.Var((*keepValue)(&keep), "keep", aboutKeep)
 	fs.StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or off")
 	fs.StringVar(&config, "config", "", "YAML file with values for flags")
@@ -137,16 +142,21 @@ for a driver that is gone for --max-wait, and ends on SIGTERM.`,
 	fs := c.Flags()
 	fs.StringVar(&cfg.Driver, "driver", defaultDriver, "address of the driver")
 	fs.StringVar(&cfg.Name, "name", "", "name of this executor, unique in its cluster (default: HOST-PID)")
-	fs.StringVar(&cfg.DataDir, "data-dir", "", "directory for packs; executors of one machine may share it (default: $XDG_CACHE_HOME/volley/executor)")
+	fs.StringVar(&cfg.DataDir, "data-dir", "",
+		"directory for packs; executors of one machine may share it (default: $XDG_CACHE_HOME/volley/executor)")
 	fs.IntVar(&cfg.Slots, "slots", 1, "tasks at a time")
-	fs.StringVar(&cfg.Memory, "memory", "", "soft limit of a runner's memory, such as 2GiB; at twice that, and at least 1 GiB more, a program is ended (default: none, and nine tenths of the machine's)")
+	fs.StringVar(&cfg.Memory, "memory", "", "soft limit of a runner's memory, such as 2GiB; at twice that, and at "+
+		"least 1 GiB more, a program is ended (default: none, and nine tenths of the machine's)")
 	fs.StringVar(&cfg.Disk, "disk", "", "budget of packs on disk, such as 50GiB")
-	fs.StringVar(&cfg.Pace, "pace", "", "emulated speed: rate:N rows per second of a slot, link:4MB/s of what it is sent, or both, joined by +")
+	fs.StringVar(&cfg.Pace, "pace", "", "emulated speed: rate:N rows per second of a slot, link:4MB/s of what it is "+
+		"sent, or both, joined by +")
 	fs.Float64Var(&cfg.PaceRate, "pace-rate", 10000, "rows per second of speed 1 on a slot")
-	fs.BoolVar(&cfg.Unreachable, "unreachable", false, "other executors cannot reach this one: blocks, and the messages of its jobs, go through the driver")
+	fs.BoolVar(&cfg.Unreachable, "unreachable", false,
+		"other executors cannot reach this one: blocks, and the messages of its jobs, go through the driver")
 	fs.StringSliceVar(&labels, "labels", nil, "KEY=VALUE pairs shown by volley executors")
 	fs.DurationVar(&cfg.MaxWait, "max-wait", 10*time.Minute, "how long to look for a driver that is gone")
-	fs.DurationVar(&cfg.Drain, "drain", 5*time.Second, "how long a shutdown waits until running jobs have moved their splits elsewhere")
+	fs.DurationVar(&cfg.Drain, "drain", 5*time.Second,
+		"how long a shutdown waits until running jobs have moved their splits elsewhere")
 	fs.StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or off")
 	fs.StringVar(&config, "config", "", "YAML file with values for flags")
 	return c

@@ -35,9 +35,12 @@ var ofThisMachine = regexp.MustCompile(`cores, \d+ here`)
 func reference() []byte {
 	var b bytes.Buffer
 	b.WriteString("# Command line reference\n\nMade from the commands' own help by `UPDATE=1 go test ./cmd/volley`.\n\n" +
-		"Exit codes: 0 ok; 1 the job failed, unreadable or malformed data included; 2 a flag that is unknown, missing, malformed or\n" +
-		"contradictory; 3 the result has not converged, where --must-converge is set; 130 interrupted. Every flag of a command can also be given as an environment variable (`--sync-ratio` as\n" +
-		"`VOLLEY_SYNC_RATIO`) or in the YAML file of `--config`; the command line wins over the environment, the environment over the file.\n")
+		"Exit codes: 0 ok; 1 the job failed, unreadable or malformed data included; 2 a flag that is unknown, " +
+		"missing, malformed or\n" +
+		"contradictory; 3 the result has not converged, where --must-converge is set; 130 interrupted. Every flag of " +
+		"a command can also be given as an environment variable (`--sync-ratio` as\n" +
+		"`VOLLEY_SYNC_RATIO`) or in the YAML file of `--config`; the command line wins over the environment, the " +
+		"environment over the file.\n")
 	describe(&b, rootCommand())
 	text := strings.ReplaceAll(b.String(), volley.DefaultDataDir(), "$XDG_CACHE_HOME/volley")
 	text = ofThisMachine.ReplaceAllString(text, "cores")

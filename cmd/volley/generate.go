@@ -44,7 +44,8 @@ func (f *lawFlags) linear(fs *pflag.FlagSet) {
 	f.size(fs, 100)
 	fs.Float64Var(&f.eps, "eps", 0.5, "standard deviation of the noise")
 	fs.Float64Var(&f.intercept, "intercept", 0.1, "what is added to every label")
-	fs.IntVar(&f.parts, "parts", 24, "parts, each with a generator of its own; they decide the rows, as SparkBench's partitions do")
+	fs.IntVar(&f.parts, "parts", 24, "parts, each with a generator of its own; they decide the rows, as SparkBench's "+
+		"partitions do")
 }
 
 const aboutLinear = `Weights are uniform in [−½, ½) of java.util.Random(42). Part p has rows/parts
@@ -101,7 +102,8 @@ func generateCommand() *cobra.Command {
 		Use:   "generate JOB",
 		Short: "Make the synthetic data of the papers' workloads",
 		Args: func(_ *cobra.Command, args []string) error {
-			return fault.Newf(fault.Usage, "generate", fmt.Sprint(args), "want the name of a job's law").WithHint("laws: " + strings.Join(names, ", "))
+			return fault.Newf(fault.Usage, "generate", fmt.Sprint(args),
+				"want the name of a job's law").WithHint("laws: " + strings.Join(names, ", "))
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
@@ -139,7 +141,8 @@ func (l law) command() *cobra.Command {
 	fs := c.Flags()
 	f.features, f.parts, f.k, f.rank, f.users, f.items = 1, 1, 1, 1, 1<<31, 1<<31 // where a law has no such flag
 	l.flags(f, fs)
-	fs.StringVar(&f.format, "format", l.formats[0], strings.Join(l.formats, ", ")+" (default: as --out is named, else "+l.formats[0]+")")
+	fs.StringVar(&f.format, "format", l.formats[0],
+		strings.Join(l.formats, ", ")+" (default: as --out is named, else "+l.formats[0]+")")
 	fs.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "goroutines; does not change the bytes (default: cores)")
 	fs.StringVar(&f.out, "out", "", "file to write")
 	fs.String("config", "", "YAML file with values for flags")

@@ -97,7 +97,11 @@ func inspectData(ctx context.Context, f *dataFlags, path string) error {
 	seen := map[string]bool{}
 	low, top := int32(1<<30), int32(-1)
 	for part := range src.Len() {
-		if err := src.Read(ctx, part, func(c *rows.Chunk) error { out.take(c, seen, &low, &top); return nil }); err != nil {
+		if err := src.Read(ctx, part, func(c *rows.Chunk) error {
+			out.take(c, seen, &low,
+				&top)
+			return nil
+		}); err != nil {
 			return err
 		}
 	}

@@ -91,7 +91,8 @@ func runJobCommand(j job) *cobra.Command {
 		Short: "Train " + a.short,
 		Long:  a.long + aboutDataOf(a.name),
 		Example: "  volley run " + a.name + " --data " + a.data + " " + a.example + " --out model\n" +
-			"  volley run " + a.name + " --data " + a.data + " " + a.example + " --sync absp --clock virtual --pace one-straggler",
+			"  volley run " + a.name + " --data " + a.data + " " + a.example +
+			" --sync absp --clock virtual --pace one-straggler",
 		Args: exactArgs(0, "no arguments beside flags"),
 		RunE: func(c *cobra.Command, _ []string) error { return runJob(c, f, j) },
 	}
@@ -183,7 +184,8 @@ func trainJob(ctx context.Context, cfg volley.Config, f *trainFlags, j job) (*ru
 	var summary *mllib.Summary
 	var model mllib.Model
 	var metrics map[string]float64
-	out, err := j.train(ctx, cfg, func(s *mllib.Summary, m mllib.Model, training func() (map[string]float64, error)) (err error) {
+	out, err := j.train(ctx, cfg, func(s *mllib.Summary, m mllib.Model,
+		training func() (map[string]float64, error)) (err error) {
 		summary, model = s, m
 		in, uris := f.heldOut()
 		switch {
@@ -206,7 +208,8 @@ func trainJob(ctx context.Context, cfg volley.Config, f *trainFlags, j job) (*ru
 	}
 	for name, v := range metrics {
 		if f.fold != "" && math.IsNaN(v) {
-			return nil, fault.Newf(fault.BadInput, "measure by", "--fold "+f.fold, "it holds too few rows: %s is not a number", name).WithHint("use fewer folds")
+			return nil, fault.Newf(fault.BadInput, "measure by", "--fold "+f.fold,
+				"it holds too few rows: %s is not a number", name).WithHint("use fewer folds")
 		}
 	}
 	if f.out != "" {
@@ -260,13 +263,17 @@ type runResult struct {
 	LogDigest           string             `json:"log_digest,omitempty"`
 }
 
-func resultOf(f *trainFlags, cfg volley.Config, job string, t *mllib.Summary, o *volley.Outcome, metrics map[string]float64) *runResult {
-	r := &runResult{Job: job, Solver: string(t.Solver), SolverWhy: t.SolverWhy, Chosen: t.Chosen, Sync: f.engine.Sync(), Iterations: t.Iterations, StoppedBy: t.StoppedBy, Objective: t.Objective,
+func resultOf(f *trainFlags, cfg volley.Config, job string, t *mllib.Summary, o *volley.Outcome,
+	metrics map[string]float64) *runResult {
+	r := &runResult{Job: job, Solver: string(t.Solver), SolverWhy: t.SolverWhy, Chosen: t.Chosen, Sync: f.engine.Sync(),
+		Iterations: t.Iterations, StoppedBy: t.StoppedBy, Objective: t.Objective,
 		LoadSeconds: o.Load.Seconds(), TrainSeconds: o.Train.Seconds(), EvaluationSeconds: o.Evaluation.Seconds(),
 		Rows: t.Rows, Features: t.Features, RowsProcessed: t.Processed, MeanShare: t.MeanShare, MeanNEff: t.MeanNEff,
-		Executors: o.Executors, Slots: cfg.Slots, Splits: o.Splits, Exchanges: o.Counters.Moves, DroppedRows: o.Counters.DroppedRows, DualDrift: t.Drift,
+		Executors: o.Executors, Slots: cfg.Slots, Splits: o.Splits, Exchanges: o.Counters.Moves,
+		DroppedRows: o.Counters.DroppedRows, DualDrift: t.Drift,
 		MalformedRows: t.Malformed, MissingRows: t.Missing,
-		Metrics: metrics, Model: f.out, Clock: map[bool]string{true: "virtual", false: "real"}[cfg.Virtual], LogDigest: o.LogDigest}
+		Metrics: metrics, Model: f.out, Clock: map[bool]string{true: "virtual", false: "real"}[cfg.Virtual],
+		LogDigest: o.LogDigest}
 	if r.Converged = t.Converged; !math.IsNaN(t.Gap) && !math.IsInf(t.Gap, 0) {
 		r.Gap, r.GapBy = &t.Gap, t.GapBy
 	}

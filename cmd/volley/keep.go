@@ -16,7 +16,8 @@ import (
 )
 
 // aboutKeep is what help says of --keep.
-const aboutKeep = "which jobs that have ended stay, with their models and logs: the last count=N, those younger than age=30d, as many as fit into bytes=20GiB, or several of these, joined by commas; or all"
+const aboutKeep = "which jobs that have ended stay, with their models and logs: the last count=N, those younger than " +
+	"age=30d, as many as fit into bytes=20GiB, or several of these, joined by commas; or all"
 
 // keepValue is --keep.
 type keepValue daemon.Keep

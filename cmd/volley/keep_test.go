@@ -30,7 +30,8 @@ func TestWhatKeepSays(t *testing.T) {
 
 // TestWhatKeepRefuses: what says no limit changes none.
 func TestWhatKeepRefuses(t *testing.T) {
-	for _, text := range []string{"", "10", "count", "count=", "count=-1", "count=1.5", "age=", "age=30", "age=-1h", "age=-1d", "age=xd", "bytes=", "bytes=many", "bytes=-1", "all,count=1", "count=1,,age=1h", "rows=3"} {
+	for _, text := range []string{"", "10", "count", "count=", "count=-1", "count=1.5", "age=", "age=30", "age=-1h",
+		"age=-1d", "age=xd", "bytes=", "bytes=many", "bytes=-1", "all,count=1", "count=1,,age=1h", "rows=3"} {
 		k := keepValue(daemon.DefaultKeep)
 		if err := k.Set(text); err == nil || daemon.Keep(k) != daemon.DefaultKeep {
 			t.Errorf("%q is taken for %s", text, k.String())

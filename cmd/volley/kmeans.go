@@ -33,20 +33,25 @@ columns are features, unless --label names one to set aside.`, "points.csv", "--
 
 func (f *kmeansFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.k, "k", 0, "number of centres (default: those of a file)")
-	fs.StringVar(&f.centres, "centers", mllib.ParallelCentres, "where to begin: parallel (k-means‖), random (rows), or a file with a line of numbers for each centre")
+	fs.StringVar(&f.centres, "centers", mllib.ParallelCentres,
+		"where to begin: parallel (k-means‖), random (rows), or a file with a line of numbers for each centre")
 	fs.IntVar(&f.restarts, "restarts", 1, "runs from other centres, of which the best is kept")
-	fs.StringVar(&f.distance, "distance", string(mllib.Euclidean), "euclidean, or cosine: of rows brought to length 1, with cost 1 − cos")
+	fs.StringVar(&f.distance, "distance", string(mllib.Euclidean),
+		"euclidean, or cosine: of rows brought to length 1, with cost 1 − cos")
 }
 
 func (f *kmeansFlags) configure(c *cobra.Command, t *trainFlags) (err error) {
 	if f.k == 0 && (f.centres == mllib.ParallelCentres || f.centres == mllib.RandomCentres) {
 		return usage(c, "k", "it is missing: say how many centres")
 	}
-	if err := volley.FirstError(volley.Within("k", float64(f.k), 0, 1e8, false), volley.Within("restarts", float64(f.restarts), 1, 1e6, false)); err != nil {
+	if err := volley.FirstError(volley.Within("k", float64(f.k), 0, 1e8, false),
+		volley.Within("restarts", float64(f.restarts), 1, 1e6, false)); err != nil {
 		return err
 	}
-	cfg := mllib.KMeansConfig{Data: absolute(t.data), Input: t.input(), Splits: t.splits, Random: t.assign == "random", Seed: t.seed,
-		Float32: t.storage == "float32", K: f.k, Restarts: f.restarts, Cut: t.engine.MayCut(), MaxIterations: t.maxIterations, Tol: t.tol,
+	cfg := mllib.KMeansConfig{Data: absolute(t.data), Input: t.input(), Splits: t.splits, Random: t.assign == "random",
+		Seed:    t.seed,
+		Float32: t.storage == "float32", K: f.k, Restarts: f.restarts, Cut: t.engine.MayCut(),
+		MaxIterations: t.maxIterations, Tol: t.tol,
 		MaxTime: t.maxTime, Target: t.targetValue()}
 	cfg.Input.NoLabel = cfg.Input.Label == ""
 	if cfg.Distance, err = mllib.ParseDistance(f.distance); err != nil {
@@ -72,17 +77,20 @@ func (f *kmeansFlags) configure(c *cobra.Command, t *trainFlags) (err error) {
 func readCentres(path string) (rows [][]float64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fault.Newf(fault.Usage, "read --centers", path, "there is no such file").WithHint("use parallel, random, or a file with a line of numbers for each centre")
+		return nil, fault.Newf(fault.Usage, "read --centers", path,
+			"there is no such file").WithHint("use parallel, random, or a file with a line of numbers for each centre")
 	}
 	defer file.Close()
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<26)
 	for n := 1; lines.Scan(); n++ {
 		var row []float64
-		for i, field := range strings.FieldsFunc(lines.Text(), func(r rune) bool { return strings.ContainsRune(" \t,;", r) }) {
+		for i, field := range strings.FieldsFunc(lines.Text(),
+			func(r rune) bool { return strings.ContainsRune(" \t,;", r) }) {
 			v, err := strconv.ParseFloat(field, 64)
 			if err != nil || v-v != 0 {
-				return nil, fault.Newf(fault.BadInput, "read --centers", path, "line %d: field %d is %q, not a finite number", n, i, field)
+				return nil, fault.Newf(fault.BadInput, "read --centers", path,
+					"line %d: field %d is %q, not a finite number", n, i, field)
 			}
 			row = append(row, v)
 		}
@@ -116,7 +124,8 @@ func (f *kmeansFlags) train(ctx context.Context, cfg volley.Config, then whenTra
 }
 
 func (f *kmeansFlags) replay(ctx context.Context, r *replayed) error {
-	return replayJob(ctx, r, mllib.BuildKMeans, func(s *rdd.Session, cfg mllib.KMeansConfig, p mllib.KMeansPlan) (*mllib.Clustered, error) {
-		return mllib.TrainKMeans(ctx, s, cfg, p)
-	})
+	return replayJob(ctx, r, mllib.BuildKMeans,
+		func(s *rdd.Session, cfg mllib.KMeansConfig, p mllib.KMeansPlan) (*mllib.Clustered, error) {
+			return mllib.TrainKMeans(ctx, s, cfg, p)
+		})
 }

@@ -43,14 +43,21 @@ func solverNames() string {
 
 // linearJobs are the bundled jobs of the linear family.
 var linearJobs = []linearJob{
-	{name: "logistic", short: "a binary logistic regression", minimizes: "mean log-loss", losses: []mllib.Loss{mllib.Logistic}, mixed: true, perRow: true, penalty: mixedPenalty},
-	{name: "svm", short: "a linear support vector machine", minimizes: "mean hinge loss (or its square)", losses: []mllib.Loss{mllib.Hinge, mllib.SquaredHinge},
-		mixed: true, perRow: true, penalty: mixedPenalty},
-	{name: "softmax", short: "a multinomial logistic regression", minimizes: "mean log-loss", losses: []mllib.Loss{mllib.Softmax}, mixed: true, perRow: true, penalty: mixedPenalty},
-	{name: "linear", short: "a linear regression", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared}, mixed: true, penalty: mixedPenalty},
-	{name: "ridge", short: "a ridge regression", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared}, perRow: true, penalty: ridgePenalty},
-	{name: "lasso", short: "a lasso", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared}, reg: 0.01, alpha: 1, penalty: lassoPenalty},
-	{name: "elasticnet", short: "an elastic net", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared}, reg: 0.01, alpha: 0.5, mixed: true, penalty: mixedPenalty},
+	{name: "logistic", short: "a binary logistic regression", minimizes: "mean log-loss",
+		losses: []mllib.Loss{mllib.Logistic}, mixed: true, perRow: true, penalty: mixedPenalty},
+	{name: "svm", short: "a linear support vector machine", minimizes: "mean hinge loss (or its square)",
+		losses: []mllib.Loss{mllib.Hinge, mllib.SquaredHinge},
+		mixed:  true, perRow: true, penalty: mixedPenalty},
+	{name: "softmax", short: "a multinomial logistic regression", minimizes: "mean log-loss",
+		losses: []mllib.Loss{mllib.Softmax}, mixed: true, perRow: true, penalty: mixedPenalty},
+	{name: "linear", short: "a linear regression", minimizes: "half the mean squared error",
+		losses: []mllib.Loss{mllib.Squared}, mixed: true, penalty: mixedPenalty},
+	{name: "ridge", short: "a ridge regression", minimizes: "half the mean squared error",
+		losses: []mllib.Loss{mllib.Squared}, perRow: true, penalty: ridgePenalty},
+	{name: "lasso", short: "a lasso", minimizes: "half the mean squared error", losses: []mllib.Loss{mllib.Squared},
+		reg: 0.01, alpha: 1, penalty: lassoPenalty},
+	{name: "elasticnet", short: "an elastic net", minimizes: "half the mean squared error",
+		losses: []mllib.Loss{mllib.Squared}, reg: 0.01, alpha: 0.5, mixed: true, penalty: mixedPenalty},
 }
 
 func (j linearJob) regression() bool { return j.losses[0] == mllib.Squared }
@@ -86,8 +93,10 @@ cut steps short.`, f.minimizes, f.penalty), "train.libsvm", "--reg 1e-4", "five 
 
 func (f *linearFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.solver, "solver", string(mllib.Auto), "auto (by size and shape), or one of "+solverNames())
-	fs.Float64Var(&f.stepSize, "step-size", 0, "step size; 0 chooses it from the data's curvature (1 for sqrt, 0.1 for adam)")
-	fs.StringVar(&f.stop, "stop", string(mllib.ByObjective), "what --tol is held against: objective, weights (MLlib's rule) or flexrr (under 2 % in ten iterations)")
+	fs.Float64Var(&f.stepSize, "step-size", 0,
+		"step size; 0 chooses it from the data's curvature (1 for sqrt, 0.1 for adam)")
+	fs.StringVar(&f.stop, "stop", string(mllib.ByObjective),
+		"what --tol is held against: objective, weights (MLlib's rule) or flexrr (under 2 % in ten iterations)")
 	chosen := ""
 	if f.perRow {
 		chosen = " (default: 1/n for n rows)"
@@ -101,30 +110,38 @@ func (f *linearFlags) register(fs *pflag.FlagSet) {
 		fs.StringVar(&f.loss, "loss", string(f.losses[0]), "what is minimized: "+joinLosses(f.losses))
 	}
 	if !f.regression() && !f.multinomial() {
-		fs.StringVar(&f.positive, "positive", "", "label that counts as 1, all others as 0 (default: the greater of two)")
-		fs.StringVar(&f.classWeights, "class-weights", "", "weights of rows with label 0 and 1, as 1,3, or balanced (default: all rows count alike)")
+		fs.StringVar(&f.positive, "positive", "",
+			"label that counts as 1, all others as 0 (default: the greater of two)")
+		fs.StringVar(&f.classWeights, "class-weights", "",
+			"weights of rows with label 0 and 1, as 1,3, or balanced (default: all rows count alike)")
 	}
 	if f.multinomial() {
-		fs.StringVar(&f.classWeights, "class-weights", "", "weights of rows of each class in order, as 1,3,2, or balanced (default: all rows count alike)")
+		fs.StringVar(&f.classWeights, "class-weights", "",
+			"weights of rows of each class in order, as 1,3,2, or balanced (default: all rows count alike)")
 	}
 	if !f.regression() && !f.multinomial() {
 		f.threshold.register(fs)
 	}
 	f.stopping.register(fs)
 	fs.BoolVar(&f.intercept, "intercept", true, "fit an intercept, which is not penalized")
-	fs.BoolVar(&f.standardize, "standardize", false, "penalize the coefficients of features divided by their standard deviation")
+	fs.BoolVar(&f.standardize, "standardize", false,
+		"penalize the coefficients of features divided by their standard deviation")
 	fs.StringVar(&f.initial, "init", "", "directory of a model to begin with")
 }
 
 func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
-	err := volley.FirstError(volley.Within("reg", f.reg, 0, math.MaxFloat64, false), volley.Within("step-size", f.stepSize, 0, math.MaxFloat64, false),
+	err := volley.FirstError(volley.Within("reg", f.reg, 0, math.MaxFloat64, false),
+		volley.Within("step-size", f.stepSize, 0, math.MaxFloat64, false),
 		volley.Within("alpha", f.alphaFlag, 0, 1, false))
 	if err != nil {
 		return err
 	}
-	cfg := mllib.LinearConfig{Job: f.name, Loss: f.losses[0], Data: absolute(t.data), Input: t.input(), Positive: f.positive, Splits: t.splits,
-		Random: t.assign == "random", Seed: t.seed, Float32: t.storage == "float32", Cut: t.engine.MayCut(), StepSize: f.stepSize, Reg: f.reg,
-		Alpha: f.alphaFlag, Intercept: f.intercept, Standardize: f.standardize, MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime,
+	cfg := mllib.LinearConfig{Job: f.name, Loss: f.losses[0], Data: absolute(t.data), Input: t.input(),
+		Positive: f.positive, Splits: t.splits,
+		Random: t.assign == "random", Seed: t.seed, Float32: t.storage == "float32", Cut: t.engine.MayCut(),
+		StepSize: f.stepSize, Reg: f.reg,
+		Alpha: f.alphaFlag, Intercept: f.intercept, Standardize: f.standardize, MaxIterations: t.maxIterations,
+		Tol: t.tol, MaxTime: t.maxTime,
 		Target: t.targetValue()}
 	if cfg.RegPerRow = f.perRow && !c.Flags().Changed("reg"); cfg.RegPerRow {
 		cfg.Reg = 1 // until the rows are counted
@@ -183,7 +200,8 @@ func (f *linearFlags) train(ctx context.Context, cfg volley.Config, then whenTra
 			if err != nil {
 				return "", err
 			}
-			return t.StoppedBy, then(&t.Summary, t.Model, func() (map[string]float64, error) { return t.Metrics(ctx, s, p) })
+			return t.StoppedBy, then(&t.Summary, t.Model,
+				func() (map[string]float64, error) { return t.Metrics(ctx, s, p) })
 		})
 }
 
@@ -202,13 +220,15 @@ func (f *linearFlags) trainSoftmax(ctx context.Context, cfg volley.Config, then 
 
 func (f *linearFlags) replay(ctx context.Context, r *replayed) error {
 	if f.multinomial() {
-		return replayJob(ctx, r, mllib.BuildSoftmax, func(s *rdd.Session, cfg mllib.LinearConfig, p mllib.SoftmaxPlan) (*mllib.Classified, error) {
-			return mllib.TrainSoftmax(ctx, s, cfg, p)
-		})
+		return replayJob(ctx, r, mllib.BuildSoftmax,
+			func(s *rdd.Session, cfg mllib.LinearConfig, p mllib.SoftmaxPlan) (*mllib.Classified, error) {
+				return mllib.TrainSoftmax(ctx, s, cfg, p)
+			})
 	}
-	return replayJob(ctx, r, mllib.BuildLinear, func(s *rdd.Session, cfg mllib.LinearConfig, p mllib.LinearPlan) (*mllib.Trained, error) {
-		return mllib.TrainLinear(ctx, s, cfg, p)
-	})
+	return replayJob(ctx, r, mllib.BuildLinear,
+		func(s *rdd.Session, cfg mllib.LinearConfig, p mllib.LinearPlan) (*mllib.Trained, error) {
+			return mllib.TrainLinear(ctx, s, cfg, p)
+		})
 }
 
 // parseClassWeights reads the weights of labels 0 and 1, or those of several classes.
@@ -222,7 +242,8 @@ func (f *linearFlags) parseClassWeights(cfg *mllib.LinearConfig) (err error) {
 	}
 	weights := make([]float64, len(parts))
 	for i, p := range parts {
-		if weights[i], err = strconv.ParseFloat(strings.TrimSpace(p), 64); err != nil || !(weights[i] > 0) || weights[i] > 1e12 {
+		if weights[i], err = strconv.ParseFloat(strings.TrimSpace(p), 64); err != nil || !(weights[i] > 0) ||
+			weights[i] > 1e12 {
 			return fmt.Errorf("%q is not a weight above 0", p)
 		}
 	}

@@ -74,10 +74,13 @@ have been processed; what was left out comes first in the next step.`,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fault.New(fault.Usage, "read the flags of", c.CommandPath(), err).WithHint("see " + c.CommandPath() + " --help")
+		return fault.New(fault.Usage, "read the flags of", c.CommandPath(),
+			err).WithHint("see " + c.CommandPath() + " --help")
 	})
-	root.AddCommand(runCommand(), tuneCommand(), predictCommand(), evaluateCommand(), recommendCommand(), inspectCommand(), verifyCommand(), replayCommand(),
-		generateCommand(), versionCommand(), driverCommand(), executorCommand(), submitCommand(), jobsCommand(), jobCommand(), logsCommand(),
+	root.AddCommand(runCommand(), tuneCommand(), predictCommand(), evaluateCommand(), recommendCommand(),
+		inspectCommand(), verifyCommand(), replayCommand(),
+		generateCommand(), versionCommand(), driverCommand(), executorCommand(), submitCommand(), jobsCommand(),
+		jobCommand(), logsCommand(),
 		cancelCommand(), executorsCommand())
 	return root
 }

@@ -35,7 +35,8 @@ func (f *mlpFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.layers, "layers", "100", "units of each hidden layer, as 128,64; empty: none")
 	fs.StringVar(&f.activation, "activation", string(mllib.ReLU), "of the hidden layers: relu, sigmoid or tanh")
 	fs.StringVar(&f.solver, "solver", string(mllib.Adam), "adam, or constant: steps of one size, with --momentum")
-	fs.Float64Var(&f.stepSize, "step-size", 0, "step size (default: 0.001 for adam, 0.003 where a step is of all rows; 0.1 for constant)")
+	fs.Float64Var(&f.stepSize, "step-size", 0,
+		"step size (default: 0.001 for adam, 0.003 where a step is of all rows; 0.1 for constant)")
 	fs.Float64Var(&f.momentum, "momentum", 0.9, "share of the last step that the next one keeps, for constant")
 	fs.Float64Var(&f.reg, "reg", 5e-7, "penalty λ: (λ/2)·‖W‖² is added to the mean loss")
 	f.stopping.register(fs)
@@ -43,12 +44,15 @@ func (f *mlpFlags) register(fs *pflag.FlagSet) {
 }
 
 func (f *mlpFlags) configure(c *cobra.Command, t *trainFlags) (err error) {
-	if err := volley.FirstError(volley.Within("reg", f.reg, 0, math.MaxFloat64, false), volley.Within("step-size", f.stepSize, 0, math.MaxFloat64, false),
+	if err := volley.FirstError(volley.Within("reg", f.reg, 0, math.MaxFloat64, false),
+		volley.Within("step-size", f.stepSize, 0, math.MaxFloat64, false),
 		volley.Within("momentum", f.momentum, 0, 1, false)); err != nil {
 		return err
 	}
-	cfg := mllib.MLPConfig{Data: absolute(t.data), Input: t.input(), Splits: t.splits, Random: t.assign == "random", Seed: t.seed,
-		Float32: t.storage == "float32", Regression: f.regression, Reg: f.reg, StepSize: f.stepSize, Momentum: f.momentum,
+	cfg := mllib.MLPConfig{Data: absolute(t.data), Input: t.input(), Splits: t.splits, Random: t.assign == "random",
+		Seed:    t.seed,
+		Float32: t.storage == "float32", Regression: f.regression, Reg: f.reg, StepSize: f.stepSize,
+		Momentum:      f.momentum,
 		MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime, Target: t.targetValue()}
 	for _, text := range strings.FieldsFunc(f.layers, func(r rune) bool { return r == ',' }) {
 		n, err := strconv.Atoi(strings.TrimSpace(text))
@@ -96,7 +100,8 @@ func (f *mlpFlags) train(ctx context.Context, cfg volley.Config, then whenTraine
 }
 
 func (f *mlpFlags) replay(ctx context.Context, r *replayed) error {
-	return replayJob(ctx, r, mllib.BuildMLP, func(s *rdd.Session, cfg mllib.MLPConfig, p mllib.MLPPlan) (*mllib.Networked, error) {
-		return mllib.TrainMLP(ctx, s, cfg, p)
-	})
+	return replayJob(ctx, r, mllib.BuildMLP,
+		func(s *rdd.Session, cfg mllib.MLPConfig, p mllib.MLPPlan) (*mllib.Networked, error) {
+			return mllib.TrainMLP(ctx, s, cfg, p)
+		})
 }

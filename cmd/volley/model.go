@@ -34,7 +34,9 @@ type thresholdFlag struct {
 
 func (f *thresholdFlag) register(fs *pflag.FlagSet) {
 	f.fs = fs
-	fs.Float64Var(&f.score, "threshold", 0.5, "score above which a row is said to have the greater label: a probability, or of svm a margin (default: 0.5, of svm 0)")
+	fs.Float64Var(&f.score, "threshold", 0.5,
+		"score above which a row is said to have the greater label: a probability, or of svm a margin (default: 0.5, "+
+			"of svm 0)")
 }
 
 // value is what was asked for; nil is the model's own.
@@ -64,7 +66,8 @@ func (f *dataFlags) register(c *cobra.Command) {
 	fs.StringSliceVar(&f.data, "data", nil, "data: paths, globs, directories or file:// URIs")
 	fs.StringVar(&f.format, "format", "", "libsvm, csv, tsv, parquet or arrow (default: by name and content)")
 	fs.StringVar(&f.label, "label", "", "column of the label: a name, a zero-based number, or none")
-	fs.StringVar(&f.weight, "weight-column", "", "column of rows' weights: a name or a zero-based number (default: the model's, where there is one)")
+	fs.StringVar(&f.weight, "weight-column", "",
+		"column of rows' weights: a name or a zero-based number (default: the model's, where there is one)")
 	f.tables.register(fs)
 	f.tables.registerMalformed(fs)
 	fs.StringVar(&f.indexBase, "index-base", "auto", "first column number of LIBSVM data: 0, 1 or auto (the model's)")
@@ -207,7 +210,8 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version of this program",
 		Args:  exactArgs(0, "no arguments"),
 		Run: func(*cobra.Command, []string) {
-			fmt.Printf("volley %s %s %s/%s, protocol %s, kernels %s\n", volley.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH,
+			fmt.Printf("volley %s %s %s/%s, protocol %s, kernels %s\n", volley.Version, runtime.Version(), runtime.GOOS,
+				runtime.GOARCH,
 				wire.Version, kernel.Path())
 		},
 	}

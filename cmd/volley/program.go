@@ -62,8 +62,9 @@ func (p *programFlags) submitProgram(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	reply, err := client.Submit(c.Context(), &wire.SubmitRequest{Job: programName(target), Args: jobArgs(c), Pool: p.pool, Weight: p.weight,
-		Program: &wire.UserProgram{Digest: digest, Args: own, Dir: dir}})
+	reply, err := client.Submit(c.Context(),
+		&wire.SubmitRequest{Job: programName(target), Args: jobArgs(c), Pool: p.pool, Weight: p.weight,
+			Program: &wire.UserProgram{Digest: digest, Args: own, Dir: dir}})
 	if err != nil {
 		return wire.CallError("submit to", p.driver, err)
 	}
@@ -98,7 +99,8 @@ func (p *programFlags) target(c *cobra.Command, args []string) (target string, o
 	case p.binary == "" && len(args) == 1 && isPackage(args[0]):
 		return args[0], own, nil
 	}
-	return "", nil, fault.Newf(fault.Usage, "submit", strings.Join(args, " "), "want the name of a bundled job, the path of a Go package, or --binary").
+	return "", nil, fault.Newf(fault.Usage, "submit", strings.Join(args, " "),
+		"want the name of a bundled job, the path of a Go package, or --binary").
 		WithHint("jobs: logistic; a path begins with . or /; a program's own flags stand after --")
 }
 
@@ -122,7 +124,8 @@ func (p *programFlags) validateProgram(c *cobra.Command) error {
 		return err
 	}
 	if p.detach && p.engine.EventLog() != "" {
-		return usage(c, "detach", "nobody waits to bring --event-log: ask for it later with volley job ID --event-log FILE")
+		return usage(c, "detach", "nobody waits to bring --event-log: ask for it later with volley job ID "+
+			"--event-log FILE")
 	}
 	_, err := p.engine.Config()
 	return err
@@ -181,7 +184,8 @@ func upload(ctx context.Context, client wire.ClusterClient, addr, path string) (
 	part := &wire.ProgramPart{Digest: digest, Data: make([]byte, 1<<20)}
 	for {
 		n, rerr := io.ReadFull(f, part.Data)
-		if n > 0 && stream.Send(&wire.ProgramPart{Digest: part.Digest, Data: append([]byte(nil), part.Data[:n]...)}) != nil {
+		if n > 0 && stream.Send(&wire.ProgramPart{Digest: part.Digest,
+			Data: append([]byte(nil), part.Data[:n]...)}) != nil {
 			break // CloseAndRecv says why
 		}
 		if rerr != nil {

@@ -49,7 +49,8 @@ func runCommand() *cobra.Command {
 		Long: `Run starts a driver and --executors executors in this process, speaking the
 real protocol over in-memory pipes, and runs a bundled job on them.`,
 		Args: func(c *cobra.Command, args []string) error {
-			return fault.Newf(fault.Usage, "run", strings.Join(args, " "), "want the name of a bundled job").WithHint("jobs: " + strings.Join(jobNames(), ", "))
+			return fault.Newf(fault.Usage, "run", strings.Join(args, " "),
+				"want the name of a bundled job").WithHint("jobs: " + strings.Join(jobNames(), ", "))
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
@@ -65,16 +66,19 @@ func (f *trainFlags) register(c *cobra.Command, a about) {
 	fs := c.Flags()
 	f.engine.Register(fs)
 	fs.IntVar(&f.maxIterations, "max-iterations", 500, "most iterations")
-	fs.Float64Var(&f.tol, "tol", a.tol, "stop when the objective changes by at most this, relatively, "+a.again+"; 0 never")
+	fs.Float64Var(&f.tol, "tol", a.tol, "stop when the objective changes by at most this, relatively, "+a.again+
+		"; 0 never")
 	fs.StringVar(&f.target, "target", "", "stop at this objective")
 	fs.DurationVar(&f.maxTime, "max-time", 0, "stop after this much training time; 0 is no limit")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of the shuffle of rows")
 	fs.StringVar(&f.out, "out", "", "directory for the model; none is kept without it")
 	fs.BoolVar(&f.overwrite, "overwrite", false, "replace the model directory if it exists")
-	fs.StringVar(&f.checkpoints, "checkpoint-dir", "", "directory for checkpoints; default OUT.checkpoints where --checkpoint-every is set")
+	fs.StringVar(&f.checkpoints, "checkpoint-dir", "",
+		"directory for checkpoints; default OUT.checkpoints where --checkpoint-every is set")
 	fs.IntVar(&f.checkpointEvery, "checkpoint-every", 0, "iterations between checkpoints; 0 keeps none")
 	fs.BoolVar(&f.resume, "resume", false, "go on from the newest whole checkpoint")
-	fs.BoolVar(&f.mustConverge, "must-converge", false, "exit with 3 where the result has not converged; it is saved and printed all the same")
+	fs.BoolVar(&f.mustConverge, "must-converge", false,
+		"exit with 3 where the result has not converged; it is saved and printed all the same")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object with the result on stdout")
 	fs.StringVar(&f.config, "config", "", "YAML file with values for flags")
 }
@@ -84,26 +88,33 @@ func (f *trainFlags) registerInput(c *cobra.Command) {
 	fs.StringSliceVar(&f.data, "data", nil, "training data: paths, globs, directories or file:// URIs")
 	fs.StringSliceVar(&f.test, "test", nil, "test data, for the metrics")
 	fs.StringVar(&f.format, "format", "", "libsvm, csv, tsv, parquet or arrow (default: by name and content)")
-	fs.StringVar(&f.label, "label", "", "column of the label: a name or a zero-based number (default: \"label\", else the first)")
-	fs.StringVar(&f.weight, "weight-column", "", "column of rows' weights, each zero or more, by which they count: a name or a zero-based number")
+	fs.StringVar(&f.label, "label", "", "column of the label: a name or a zero-based number (default: \"label\", "+
+		"else the first)")
+	fs.StringVar(&f.weight, "weight-column", "",
+		"column of rows' weights, each zero or more, by which they count: a name or a zero-based number")
 	fs.IntVar(&f.features, "features", 0, "number of features of sparse data (default: what the data has)")
 	f.tables.register(fs)
 	f.tables.registerMalformed(fs)
 	fs.StringVar(&f.indexBase, "index-base", "auto", "first column number of LIBSVM data: 0, 1 or auto")
 	f.prepare.register(fs)
-	fs.StringVar(&f.fold, "fold", "", "leave a part of the rows out, as 2/5 for the second of five, and take the metrics of these")
+	fs.StringVar(&f.fold, "fold", "", "leave a part of the rows out, as 2/5 for the second of five, and take the "+
+		"metrics of these")
 	fs.StringVar(&f.storage, "storage", "float64", "precision in which features are stored: float64 or float32")
 	fs.IntVar(&f.splits, "splits", 0, "number of splits (default: from the data, 24 for most)")
-	fs.StringVar(&f.assign, "assign", "block", "rows go to splits by contiguous ranges (block) or by a seeded hash (random)")
+	fs.StringVar(&f.assign, "assign", "block",
+		"rows go to splits by contiguous ranges (block) or by a seeded hash (random)")
 }
 
 // validate checks the job's options before data is read; the engine checks
 // its own.
 func (f *trainFlags) validate(c *cobra.Command) error {
 	err := volley.FirstError(
-		volley.Within("tol", f.tol, 0, math.MaxFloat64, false), volley.Within("splits", float64(f.splits), 0, 1e6, false),
-		volley.Within("features", float64(f.features), 0, 1<<28, false), volley.Within("max-iterations", float64(f.maxIterations), 0, 1e9, true),
-		volley.Within("checkpoint-every", float64(f.checkpointEvery), 0, 1e9, false), volley.Within("max-time", float64(f.maxTime), 0, math.MaxInt64, false),
+		volley.Within("tol", f.tol, 0, math.MaxFloat64, false),
+		volley.Within("splits", float64(f.splits), 0, 1e6, false),
+		volley.Within("features", float64(f.features), 0, 1<<28, false),
+		volley.Within("max-iterations", float64(f.maxIterations), 0, 1e9, true),
+		volley.Within("checkpoint-every", float64(f.checkpointEvery), 0, 1e9, false),
+		volley.Within("max-time", float64(f.maxTime), 0, math.MaxInt64, false),
 		volley.OneOf("assign", f.assign, "block", "random"), volley.OneOf("storage", f.storage, "float64", "float32"),
 		checkInput(c, f), f.prepare.validate(),
 	)
@@ -193,15 +204,19 @@ type prepareFlags struct {
 func (f *prepareFlags) register(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.oneHot, "onehot", nil, "columns of CSV and TSV that become a feature for each of their values")
 	fs.StringSliceVar(&f.hash, "hash", nil, "columns of CSV and TSV whose values are hashed to --buckets features")
-	fs.StringSliceVar(&f.text, "text", nil, "columns of CSV and TSV whose words are hashed to --buckets features, by TF-IDF")
+	fs.StringSliceVar(&f.text, "text", nil, "columns of CSV and TSV whose words are hashed to --buckets features, "+
+		"by TF-IDF")
 	fs.IntVar(&f.buckets, "buckets", input.DefaultBuckets, "features of each column of --hash and --text")
-	fs.StringVar(&f.missing, "missing", "error", "empty and NA numbers of CSV and TSV: error, zero, mean, or drop the row")
-	fs.StringVar(&f.scale, "scale", "none", "columns of numbers of CSV and TSV: none, standard, minmax or maxabs; the model keeps how")
+	fs.StringVar(&f.missing, "missing", "error",
+		"empty and NA numbers of CSV and TSV: error, zero, mean, or drop the row")
+	fs.StringVar(&f.scale, "scale", "none", "columns of numbers of CSV and TSV: none, standard, minmax or maxabs; "+
+		"the model keeps how")
 }
 
 func (f *prepareFlags) validate() error {
 	return volley.FirstError(volley.Within("buckets", float64(f.buckets), 2, 1<<26, false),
-		volley.OneOf("missing", f.missing, "error", "zero", "mean", "drop"), volley.OneOf("scale", f.scale, "none", "standard", "minmax", "maxabs"))
+		volley.OneOf("missing", f.missing, "error", "zero", "mean", "drop"),
+		volley.OneOf("scale", f.scale, "none", "standard", "minmax", "maxabs"))
 }
 
 func (f *prepareFlags) asked() input.Prepare {
@@ -225,8 +240,10 @@ type stoppingFlags struct {
 }
 
 func (f *stoppingFlags) register(fs *pflag.FlagSet) {
-	fs.Float64Var(&f.share, "validation", 0, "share of the rows held out of training: when the loss on them falls no more, training stops at its least")
-	fs.IntVar(&f.patience, "patience", 10, "steps in a row without a lower loss on the rows of --validation after which training stops")
+	fs.Float64Var(&f.share, "validation", 0,
+		"share of the rows held out of training: when the loss on them falls no more, training stops at its least")
+	fs.IntVar(&f.patience, "patience", 10, "steps in a row without a lower loss on the rows of --validation after "+
+		"which training stops")
 }
 
 // apply validates, and takes the rows out.

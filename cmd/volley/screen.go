@@ -59,7 +59,8 @@ func (s *screen) progress(p rdd.Progress) {
 		s.draw(fmt.Sprintf("loading: %d rows, %.2g rows/s", s.mu.rows, rate))
 		return
 	}
-	s.draw(fmt.Sprintf("iteration %d  objective %.6g  share %.0f%%%s", p.Iteration, p.Values["objective"], 100*p.Info.Share, s.bars()))
+	s.draw(fmt.Sprintf("iteration %d  objective %.6g  share %.0f%%%s", p.Iteration, p.Values["objective"],
+		100*p.Info.Share, s.bars()))
 }
 
 var barSteps = []rune(" ▁▂▃▄▅▆▇█")
@@ -106,7 +107,8 @@ func (s *screen) result(r *runResult) error {
 	if s.json {
 		return printJSON(r)
 	}
-	fmt.Printf("%s under %s: objective %.8g after %d iterations (stopped by %s)\n", r.Job, r.Sync, r.Objective, r.Iterations, r.StoppedBy)
+	fmt.Printf("%s under %s: objective %.8g after %d iterations (stopped by %s)\n", r.Job, r.Sync, r.Objective,
+		r.Iterations, r.StoppedBy)
 	fmt.Printf("  %s\n", r.howGood())
 	if r.SolverWhy != "" {
 		fmt.Printf("  solver %s: %s\n", r.Solver, r.SolverWhy)
@@ -151,5 +153,6 @@ func (r *runResult) howGood() string {
 	if r.StoppedBy == "tolerance" {
 		nearer = "a smaller --tol"
 	}
-	return fmt.Sprintf("not converged: it may lie %.2g above the least objective (by %s); %s or another --solver may come nearer", *r.Gap, r.GapBy, nearer)
+	return fmt.Sprintf("not converged: it may lie %.2g above the least objective (by %s); %s or another --solver may "+
+		"come nearer", *r.Gap, r.GapBy, nearer)
 }

@@ -94,5 +94,6 @@ func configText(v any) string {
 
 // usage is a usage error about a flag.
 func usage(c *cobra.Command, flag, format string, args ...any) error {
-	return fault.Newf(fault.Usage, c.CommandPath(), "--"+flag, format, args...).WithHint("see " + c.CommandPath() + " --help")
+	return fault.Newf(fault.Usage, c.CommandPath(), "--"+flag, format,
+		args...).WithHint("see " + c.CommandPath() + " --help")
 }

@@ -60,25 +60,29 @@ func (s *submitFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.driver, "driver", defaultDriver, "address of the driver")
 	fs.BoolVar(&s.detach, "detach", false, "print the job's id and do not wait")
 	fs.StringVar(&s.pool, "pool", "", "name of a pool, whose jobs run one after another; jobs without one run at once")
-	fs.Uint32Var(&s.weight, "weight", 1, "share of the executors' slots, relative to other jobs that run at the same time")
+	fs.Uint32Var(&s.weight, "weight", 1, "share of the executors' slots, relative to other jobs that run at the "+
+		"same time")
 }
 
 // embeddedOnly are flags of volley run that mean nothing on a cluster: its
 // executors have their own, and its jobs keep their own checkpoints.
-var embeddedOnly = []string{"executors", "slots", "memory", "disk", "pace", "pace-rate", "clock", "data-dir", "checkpoint-dir", "checkpoint-every", "resume"}
+var embeddedOnly = []string{"executors", "slots", "memory", "disk", "pace", "pace-rate", "clock", "data-dir",
+	"checkpoint-dir", "checkpoint-every", "resume"}
 
 // validate checks what concerns the cluster before a job is handed over.
 func (s *submitFlags) validate(c *cobra.Command, f *trainFlags) error {
 	for _, name := range embeddedOnly {
 		if c.Flags().Changed(name) {
-			return usage(c, name, "it means nothing on a cluster: executors have their own, and jobs keep their own checkpoints")
+			return usage(c, name, "it means nothing on a cluster: executors have their own, and jobs keep their own "+
+				"checkpoints")
 		}
 	}
 	if s.weight == 0 {
 		return usage(c, "weight", "0 is no weight")
 	}
 	if s.detach && (f.out != "" || f.engine.EventLog() != "") {
-		return usage(c, "detach", "nobody waits to bring --out and --event-log: ask for them later with volley job ID --out DIR")
+		return usage(c, "detach", "nobody waits to bring --out and --event-log: ask for them later with volley job "+
+			"ID --out DIR")
 	}
 	for flag, path := range map[string]string{"out": f.out, "event-log": f.engine.EventLog()} {
 		if path == "" {
@@ -92,7 +96,8 @@ func (s *submitFlags) validate(c *cobra.Command, f *trainFlags) error {
 }
 
 // kept are the flags that mean the submitter's side.
-var kept = []string{"driver", "detach", "pool", "weight", "binary", "json", "out", "overwrite", "event-log", "config", "data-dir", "checkpoint-dir", "checkpoint-every", "resume"}
+var kept = []string{"driver", "detach", "pool", "weight", "binary", "json", "out", "overwrite", "event-log", "config",
+	"data-dir", "checkpoint-dir", "checkpoint-every", "resume"}
 
 // jobArgs are the flags that travel with the job; paths become absolute.
 func jobArgs(c *cobra.Command) []string {
@@ -129,7 +134,8 @@ func submit(c *cobra.Command, job string, s *submitFlags, f *trainFlags) error {
 	}
 	defer done()
 	wait, _ := c.Flags().GetDuration("max-wait")
-	reply, err := client.Submit(c.Context(), &wire.SubmitRequest{Job: job, Args: jobArgs(c), Pool: s.pool, Weight: s.weight})
+	reply, err := client.Submit(c.Context(),
+		&wire.SubmitRequest{Job: job, Args: jobArgs(c), Pool: s.pool, Weight: s.weight})
 	if err != nil {
 		return wire.CallError("submit to", s.driver, err)
 	}
@@ -176,7 +182,8 @@ func leaveOrCancel(client wire.ClusterClient, addr, id string) error {
 	if addr != defaultDriver {
 		at = " --driver " + addr
 	}
-	fmt.Fprintf(os.Stderr, "volley: %s goes on; volley logs -f %s%s follows it, volley job %s%s --out DIR brings its model, volley cancel %s%s ends it\n", id, id, at, id, at, id, at)
+	fmt.Fprintf(os.Stderr, "volley: %s goes on; volley logs -f %s%s follows it, volley job %s%s --out DIR brings its "+
+		"model, volley cancel %s%s ends it\n", id, id, at, id, at, id, at)
 	return errInterrupted
 }
 

@@ -16,27 +16,33 @@ type tableFlags struct {
 
 func (f *tableFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.header, "header", "auto", "whether tables begin with a header: true, false or auto")
-	fs.StringVar(&f.separator, "separator", "", "field separator of tables, a blank being runs of blanks (default: detected)")
+	fs.StringVar(&f.separator, "separator", "",
+		"field separator of tables, a blank being runs of blanks (default: detected)")
 	fs.StringVar(&f.quote, "quote", `"`, "quote of fields of tables, or none")
-	fs.BoolVar(&f.quoted, "quoted", false, "quoted fields of tables hold newlines, although none does at their beginning")
+	fs.BoolVar(&f.quoted, "quoted", false, "quoted fields of tables hold newlines, although none does at their "+
+		"beginning")
 	fs.StringVar(&f.escape, "escape", "", `character before a quote within quotes, as \ (default: quotes are doubled)`)
-	fs.StringVar(&f.comment, "comment", "", "character that begins lines of tables which are passed over (default: none)")
+	fs.StringVar(&f.comment, "comment", "", "character that begins lines of tables which are passed over "+
+		"(default: none)")
 	fs.StringVar(&f.null, "null", "", "text of fields of tables that are missing, beside the usual ones")
 	f.malformed = "fail"
 }
 
 // registerMalformed adds the flag that only makes sense where rows may be left out.
 func (f *tableFlags) registerMalformed(fs *pflag.FlagSet) {
-	fs.StringVar(&f.malformed, "malformed", "fail", "records of training tables that are malformed: fail, or drop them and say how many")
+	fs.StringVar(&f.malformed, "malformed", "fail",
+		"records of training tables that are malformed: fail, or drop them and say how many")
 }
 
 func (f *tableFlags) check(c *cobra.Command) error {
-	for name, text := range map[string]string{"separator": f.separator, "quote": f.quote, "escape": f.escape, "comment": f.comment} {
+	for name, text := range map[string]string{"separator": f.separator, "quote": f.quote, "escape": f.escape,
+		"comment": f.comment} {
 		if _, ok := character(text); !ok && !(name == "quote" && text == "none") {
 			return usage(c, name, "%q is not one character", text)
 		}
 	}
-	return volley.FirstError(volley.OneOf("header", f.header, "auto", "true", "false"), volley.OneOf("malformed", f.malformed, "fail", "drop"))
+	return volley.FirstError(volley.OneOf("header", f.header, "auto", "true", "false"),
+		volley.OneOf("malformed", f.malformed, "fail", "drop"))
 }
 
 // character returns the one that a flag has; 0 is none.

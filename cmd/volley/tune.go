@@ -64,7 +64,8 @@ time without another part of the rows, by which it is then measured. It prints
 the table, and trains the best point on all rows for --out. Runs go side by side,
 in this process, or, with --driver, on a cluster.`,
 		Args: func(c *cobra.Command, args []string) error {
-			return fault.Newf(fault.Usage, "tune", strings.Join(args, " "), "want the name of a bundled job").WithHint("jobs: " + strings.Join(jobNames(), ", "))
+			return fault.Newf(fault.Usage, "tune", strings.Join(args, " "),
+				"want the name of a bundled job").WithHint("jobs: " + strings.Join(jobNames(), ", "))
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
@@ -79,12 +80,14 @@ func tuneJobCommand(name string) *cobra.Command {
 	t := &tuneFlags{job: name, trainFlags: f}
 	a := j.about()
 	c := &cobra.Command{
-		Use:     name + " --data URI… --grid FLAG=V1,V2…",
-		Short:   "Choose the flags of " + a.short,
-		Long:    "Tunes the job that volley run " + name + " describes; see there for its flags, any of which --grid can take.",
-		Example: "  volley tune " + name + " --data " + a.data + " --grid " + gridExample(name) + " --folds 5 --out model",
-		Args:    exactArgs(0, "no arguments beside flags"),
-		RunE:    func(c *cobra.Command, _ []string) error { return t.run(c) },
+		Use:   name + " --data URI… --grid FLAG=V1,V2…",
+		Short: "Choose the flags of " + a.short,
+		Long: "Tunes the job that volley run " + name +
+			" describes; see there for its flags, any of which --grid can take.",
+		Example: "  volley tune " + name + " --data " + a.data + " --grid " + gridExample(name) +
+			" --folds 5 --out model",
+		Args: exactArgs(0, "no arguments beside flags"),
+		RunE: func(c *cobra.Command, _ []string) error { return t.run(c) },
 	}
 	f.register(c, a)
 	j.register(c.Flags())
@@ -101,16 +104,19 @@ func gridExample(job string) string {
 }
 
 func (t *tuneFlags) register(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&t.grid, "grid", nil, "a flag of the job and its values, as reg=1e-4,1e-3, or between semicolons, as layers=64,32;64; several make a grid")
+	fs.StringArrayVar(&t.grid, "grid", nil, "a flag of the job and its values, as reg=1e-4,1e-3, or between "+
+		"semicolons, as layers=64,32;64; several make a grid")
 	fs.IntVar(&t.folds, "folds", 5, "parts that the rows are cut into, each of which one run is measured by")
 	fs.IntVar(&t.parallel, "parallel", 0, "runs at a time (default: one a core, or on a cluster four)")
-	fs.StringVar(&t.metric, "metric", "", "what is compared (default: auc, accuracy, rmse, silhouette or ndcg_at_10, by the job)")
+	fs.StringVar(&t.metric, "metric", "", "what is compared (default: auc, accuracy, rmse, silhouette or ndcg_at_10, "+
+		"by the job)")
 	fs.StringVar(&t.table, "table", "", "CSV file for the table of results")
 	fs.StringVar(&t.driver, "driver", "", "address of a cluster's driver (default: run in this process)")
 }
 
 // notTuned are flags that no grid can take: they do not change what is learned.
-var notTuned = append([]string{"data", "test", "fold", "grid", "folds", "parallel", "metric", "table", "max-wait", "log-level", "help"}, kept...)
+var notTuned = append([]string{"data", "test", "fold", "grid", "folds", "parallel", "metric", "table", "max-wait",
+	"log-level", "help"}, kept...)
 
 func (t *tuneFlags) run(c *cobra.Command) error {
 	if err := fillFlags(c); err != nil {
@@ -155,7 +161,8 @@ func (t *tuneFlags) prepare(c *cobra.Command) ([]*point, error) {
 		return nil, usage(c, "parallel", "%d is below 0", t.parallel)
 	case t.metric != "" && !slices.Contains(allMetrics, t.metric):
 		return nil, usage(c, "metric", "%q is not one of %s", t.metric, strings.Join(allMetrics, " "))
-	case c.Flags().Changed("event-log") || c.Flags().Changed("checkpoint-dir") || c.Flags().Changed("checkpoint-every") || t.trainFlags.resume:
+	case c.Flags().Changed("event-log") || c.Flags().Changed("checkpoint-dir") ||
+		c.Flags().Changed("checkpoint-every") || t.trainFlags.resume:
 		return nil, usage(c, "event-log", "there are many runs: they keep neither event logs nor checkpoints")
 	case len(t.trainFlags.test) > 0 || t.trainFlags.fold != "":
 		return nil, usage(c, "test", "every run is measured by the rows that it was trained without")
@@ -336,7 +343,8 @@ func (t *tuneFlags) runThere(ctx context.Context, client wire.ClusterClient, arg
 }
 
 // follow submits a run and waits for what comes of it; by is who did.
-func (t *tuneFlags) follow(ctx context.Context, client wire.ClusterClient, args []string, by **watcher) (*runResult, error) {
+func (t *tuneFlags) follow(ctx context.Context, client wire.ClusterClient, args []string, by **watcher) (*runResult,
+	error) {
 	reply, err := client.Submit(ctx, &wire.SubmitRequest{Job: t.job, Args: args, Weight: 1})
 	if err != nil {
 		return nil, wire.CallError("submit to", t.driver, err)
@@ -359,14 +367,16 @@ func (t *tuneFlags) follow(ctx context.Context, client wire.ClusterClient, args 
 }
 
 // byJob are the metrics that jobs are compared by, the first that there is.
-var byJob = map[string][]string{"kmeans": {"silhouette"}, "als": {"ndcg_at_10", "rmse"}, "logistic": {"auc"}, "svm": {"auc"},
+var byJob = map[string][]string{"kmeans": {"silhouette"}, "als": {"ndcg_at_10", "rmse"}, "logistic": {"auc"},
+	"svm":     {"auc"},
 	"softmax": {"accuracy"}, "mlp": {"accuracy", "rmse"}}
 
 // lower are the metrics of which less is better.
 var lower = []string{"rmse", "mae", "log_loss", "cost", "cold_rows", "false_positives", "false_negatives", "nonzeros"}
 
 // allMetrics are those that some job has.
-var allMetrics = append([]string{"accuracy", "auc", "pr_auc", "f1", "precision", "recall", "true_positives", "true_negatives", "r2", "silhouette", "clusters",
+var allMetrics = append([]string{"accuracy", "auc", "pr_auc", "f1", "precision", "recall", "true_positives",
+	"true_negatives", "r2", "silhouette", "clusters",
 	"map_at_10", "ndcg_at_10"}, lower...)
 
 // score compares the points: best is the index of the best.
@@ -390,7 +400,8 @@ func (t *tuneFlags) score(points []*point) (metric string, best int, err error) 
 		if p.Failed != "" {
 			continue
 		}
-		if best < 0 || slices.Contains(lower, metric) && p.Mean < points[best].Mean || !slices.Contains(lower, metric) && p.Mean > points[best].Mean {
+		if best < 0 || slices.Contains(lower, metric) && p.Mean < points[best].Mean ||
+			!slices.Contains(lower, metric) && p.Mean > points[best].Mean {
 			best = i
 		}
 	}
@@ -516,7 +527,8 @@ func (t *tuneFlags) keepBest(c *cobra.Command, points []*point, best int, metric
 			return err
 		}
 	} else if f.out != "" {
-		args := slices.DeleteFunc(slices.Clone(points[best].args), func(a string) bool { return a == "--executors=1" && !c.Flags().Changed("executors") })
+		args := slices.DeleteFunc(slices.Clone(points[best].args),
+			func(a string) bool { return a == "--executors=1" && !c.Flags().Changed("executors") })
 		cfg, own, j, err := t.trial(args)
 		if err != nil {
 			return err

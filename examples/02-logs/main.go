@@ -105,7 +105,8 @@ func run(ctx context.Context, s *rdd.Session, a args, p plan) error {
 		}
 	}
 	pushes, err := p.Pushes.Run(ctx, s)
-	fmt.Printf("%.1f %% of %d pushes had more than one commit; %d lines could not be read\n", 100*pushes.Mean, pushes.Count, p.Bad.Value(s))
+	fmt.Printf("%.1f %% of %d pushes had more than one commit; %d lines could not be read\n", 100*pushes.Mean,
+		pushes.Count, p.Bad.Value(s))
 	return err
 }
 

@@ -58,9 +58,11 @@ func (d delays) add(o delays) delays { return delays{d.Minutes + o.Minutes, d.Fl
 type late = rdd.Pair[string, delays]
 
 func build(g *rdd.Graph, a args) []rdd.Action[[]late] {
-	flights := rdd.Filter(rdd.Parquet[flight](g, a.Flights), func(f flight) bool { return f.Delay != nil && *f.Delay == *f.Delay })
+	flights := rdd.Filter(rdd.Parquet[flight](g, a.Flights),
+		func(f flight) bool { return f.Delay != nil && *f.Delay == *f.Delay })
 	airlines := rdd.KeyBy(rdd.CSV[airline](g, rdd.Input{}, a.Airlines), func(l airline) string { return l.Carrier })
-	winds := rdd.Filter(rdd.CSV[weather](g, rdd.Input{Null: "NA"}, a.Weather), func(w weather) bool { return w.Wind != nil })
+	winds := rdd.Filter(rdd.CSV[weather](g, rdd.Input{Null: "NA"}, a.Weather),
+		func(w weather) bool { return w.Wind != nil })
 
 	carried := rdd.Join(rdd.KeyBy(flights, func(f flight) string { return f.Carrier }), airlines)
 	byAirline := rdd.Map(carried, func(p rdd.Pair[string, rdd.Joined[flight, airline]]) late {
@@ -93,7 +95,8 @@ func run(ctx context.Context, s *rdd.Session, _ args, tables []rdd.Action[[]late
 			return err
 		}
 		for _, r := range rows {
-			fmt.Printf("%7.2f minutes late of %6d flights: %s\n", r.Value.Minutes/float64(r.Value.Flights), r.Value.Flights, r.Key)
+			fmt.Printf("%7.2f minutes late of %6d flights: %s\n", r.Value.Minutes/float64(r.Value.Flights),
+				r.Value.Flights, r.Key)
 		}
 	}
 	return nil

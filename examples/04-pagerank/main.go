@@ -63,20 +63,24 @@ func build(g *rdd.Graph, a args) plan {
 		}
 		return append(out, e, link{Key: int64(e.Value), Value: none})
 	})
-	lists := rdd.AggregateByKey(edges, func() []int32 { return nil }, addTarget, func(a, b []int32) []int32 { return append(a, b...) }, spread)
+	lists := rdd.AggregateByKey(edges, func() []int32 { return nil }, addTarget,
+		func(a, b []int32) []int32 { return append(a, b...) }, spread)
 	pages := rdd.Cache(rdd.MapValues(lists, once))
-	p := plan{Even: rdd.NewParam[float64](g, "the first rank"), Base: rdd.NewParam[float64](g, "what every page gets"), Pages: rdd.Count(pages)}
-	first := rdd.MapValuesWith(pages, p.Even, func(to []int32, even float64) rank { return rank{Rank: even, Links: float64(len(to))} })
+	p := plan{Even: rdd.NewParam[float64](g, "the first rank"), Base: rdd.NewParam[float64](g, "what every page gets"),
+		Pages: rdd.Count(pages)}
+	first := rdd.MapValuesWith(pages, p.Even,
+		func(to []int32, even float64) rank { return rank{Rank: even, Links: float64(len(to))} })
 	p.Ranks = rdd.NewLoop(first, func(now rdd.Dataset[ranked]) rdd.Dataset[ranked] {
 		shares := rdd.FlatMapAppend(rdd.Join(pages, now), share)
 		sums := rdd.ReduceByKey(shares, func(a, b float64) float64 { return a + b }, spread)
-		return rdd.MapValuesWith(rdd.LeftJoin(now, sums), p.Base, func(j rdd.Joined[rank, *float64], base float64) rank {
-			next := base
-			if j.Right != nil {
-				next += damping * *j.Right
-			}
-			return rank{next, math.Abs(next - j.Left.Rank), j.Left.Links}
-		})
+		return rdd.MapValuesWith(rdd.LeftJoin(now, sums), p.Base,
+			func(j rdd.Joined[rank, *float64], base float64) rank {
+				next := base
+				if j.Right != nil {
+					next += damping * *j.Right
+				}
+				return rank{next, math.Abs(next - j.Left.Rank), j.Left.Links}
+			})
 	})
 	p.Totals = rdd.Aggregated(p.Ranks.Now(), func() totals { return totals{} }, func(t totals, r ranked) totals {
 		t.Pages, t.Sum, t.Change = t.Pages+1, t.Sum+r.Value.Rank, t.Change+r.Value.Change
@@ -87,7 +91,8 @@ func build(g *rdd.Graph, a args) plan {
 	}, func(a, b totals) totals {
 		return totals{a.Pages + b.Pages, a.Sum + b.Sum, a.Dangling + b.Dangling, a.Change + b.Change}
 	})
-	p.Top = rdd.TakeOrdered(p.Ranks.Now(), a.Top, func(a, b ranked) int { return cmp.Compare(b.Value.Rank, a.Value.Rank) })
+	p.Top = rdd.TakeOrdered(p.Ranks.Now(), a.Top,
+		func(a, b ranked) int { return cmp.Compare(b.Value.Rank, a.Value.Rank) })
 	return p
 }
 
@@ -149,7 +154,8 @@ func run(ctx context.Context, s *rdd.Session, a args, p plan) error {
 			return err
 		}
 		if round == a.Rounds || round > 0 && t.Change < a.Tolerance {
-			fmt.Printf("%d pages after %d rounds: ranks sum to %.9f, the last round changed %.3g\n", pages, round, t.Sum, t.Change)
+			fmt.Printf("%d pages after %d rounds: ranks sum to %.9f, the last round changed %.3g\n", pages, round,
+				t.Sum, t.Change)
 			break
 		}
 		// A page without links gives its rank to all pages alike.

@@ -46,19 +46,21 @@ func build(g *rdd.Graph, a args) plan {
 		return []edge{{Key: e[0], Value: e[1]}, {Key: e[1], Value: e[0]}}
 	})
 	neighbours := rdd.Cache(rdd.GroupByKey(edges, spread))
-	first := rdd.MapValues(rdd.ReduceByKey(rdd.Map(edges, func(e edge) edge { return edge{Key: e.Key, Value: e.Key} }), func(a, _ int64) int64 { return a }, spread),
+	first := rdd.MapValues(rdd.ReduceByKey(rdd.Map(edges, func(e edge) edge { return edge{Key: e.Key, Value: e.Key} }),
+		func(a, _ int64) int64 { return a }, spread),
 		func(own int64) label { return label{own, 1} })
 	labels := rdd.NewLoop(first, func(now rdd.Dataset[labeled]) rdd.Dataset[labeled] {
-		told := rdd.FlatMapAppend(rdd.Join(neighbours, now), func(out []labeled, p rdd.Pair[int64, rdd.Joined[[]int64, label]]) []labeled {
-			mine := p.Value.Right
-			out = append(out, labeled{Key: p.Key, Value: label{mine.Least, 0}})
-			if mine.Fresh == 1 { // a node that has learned nothing has nothing to tell
-				for _, n := range p.Value.Left {
-					out = append(out, labeled{Key: n, Value: label{mine.Least, 1}})
+		told := rdd.FlatMapAppend(rdd.Join(neighbours, now),
+			func(out []labeled, p rdd.Pair[int64, rdd.Joined[[]int64, label]]) []labeled {
+				mine := p.Value.Right
+				out = append(out, labeled{Key: p.Key, Value: label{mine.Least, 0}})
+				if mine.Fresh == 1 { // a node that has learned nothing has nothing to tell
+					for _, n := range p.Value.Left {
+						out = append(out, labeled{Key: n, Value: label{mine.Least, 1}})
+					}
 				}
-			}
-			return out
-		})
+				return out
+			})
 		return rdd.ReduceByKey(told, less, spread)
 	})
 	now := labels.Now()

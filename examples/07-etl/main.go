@@ -41,7 +41,10 @@ type clean struct {
 func build(g *rdd.Graph, a args) rdd.Action[int64] {
 	rows := rdd.CSV[raw](g, rdd.Input{Null: a.Null}, a.Input)
 	measured := rdd.Filter(rows, func(r raw) bool { return r.Temp != nil })
-	cleaned := rdd.Map(measured, func(r raw) clean { return clean{r.Origin, r.At, (*r.Temp - 32) / 1.8, r.Wind, r.Gust} })
+	cleaned := rdd.Map(measured, func(r raw) clean {
+		return clean{r.Origin, r.At, (*r.Temp - 32) / 1.8, r.Wind,
+			r.Gust}
+	})
 	return rdd.SaveParquet(rdd.SortBy(cleaned, func(c clean) int64 { return c.At.Unix() }, rdd.Partitions(2)), a.Output)
 }
 

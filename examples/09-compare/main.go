@@ -41,15 +41,17 @@ var models = []struct {
 }
 
 func compare(ctx context.Context, input, pace string) error {
-	job := mllib.LinearConfig{Data: []string{input}, Solver: mllib.Nesterov, Reg: 1e-4, Intercept: true, MaxIterations: 2000,
-		Tol: 1e-12, Stop: mllib.ByObjective, Seed: 1}
+	job := mllib.LinearConfig{Data: []string{input}, Solver: mllib.Nesterov, Reg: 1e-4, Intercept: true,
+		MaxIterations: 2000,
+		Tol:           1e-12, Stop: mllib.ByObjective, Seed: 1}
 	best, _, err := train(ctx, job, "--executors", "2")
 	if err != nil {
 		return err
 	}
 	target := 1.001 * best.Objective
 	fmt.Printf("Logistic regression on six executors, one at half speed (pace %s), in computed time.\n"+
-		"Best objective %.8g; seconds to %.8g, and how many times as fast as BSP (ratio):\n\n", pace, best.Objective, target)
+		"Best objective %.8g; seconds to %.8g, and how many times as fast as BSP (ratio):\n\n", pace, best.Objective,
+		target)
 	fmt.Printf("%-22s %10s %12s %10s %8s %8s\n", "", "iterations", "share a step", "seconds", "ratio", "moves")
 	job.Target = &target
 	var first float64
@@ -62,7 +64,8 @@ func compare(ctx context.Context, input, pace string) error {
 		if first == 0 {
 			first = seconds
 		}
-		fmt.Printf("%-22s %10d %12.2f %10.2f %8.2f %8d\n", m.name, t.Iterations, t.MeanShare, seconds, first/seconds, o.Counters.Moves)
+		fmt.Printf("%-22s %10d %12.2f %10.2f %8.2f %8d\n", m.name, t.Iterations, t.MeanShare, seconds, first/seconds,
+			o.Counters.Moves)
 	}
 	return nil
 }

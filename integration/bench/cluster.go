@@ -55,7 +55,8 @@ func clusterSteps(ctx context.Context, dir string, _ int64) error {
 		return err
 	}
 	took := lab.Seconds(steps)
-	fmt.Printf("empty step, 8 executor processes: p50 %.3f ms (%.2f of the limit of 3 ms), p99 %.3f ms (%.2f of the limit of 10 ms); a job of one step from submission to result %.2f s\n",
+	fmt.Printf("empty step, 8 executor processes: p50 %.3f ms (%.2f of the limit of 3 ms), p99 %.3f ms (%.2f of the "+
+		"limit of 10 ms); a job of one step from submission to result %.2f s\n",
 		1e3*quantile(took, 0.5), quantile(took, 0.5)/3e-3, 1e3*quantile(took, 0.99), quantile(took, 0.99)/10e-3, whole)
 	return nil
 }
@@ -77,10 +78,12 @@ func stops(ctx context.Context, dir string, _ int64) error {
 		took[direct] = append(took[direct], some...)
 	}
 	for _, direct := range []bool{true, false} {
-		fmt.Printf("a stop, 8 executor processes, %s: p50 %.2f ms, p99 %.2f ms of %d\n", map[bool]string{true: "direct", false: "by way of the daemons"}[direct],
+		fmt.Printf("a stop, 8 executor processes, %s: p50 %.2f ms, p99 %.2f ms of %d\n",
+			map[bool]string{true: "direct", false: "by way of the daemons"}[direct],
 			1e3*quantile(took[direct], 0.5), 1e3*quantile(took[direct], 0.99), len(took[direct]))
 	}
-	fmt.Printf("a stop, direct over by way of the daemons: p50 %.2f, p99 %.2f\n", quantile(took[true], 0.5)/quantile(took[false], 0.5), quantile(took[true], 0.99)/quantile(took[false], 0.99))
+	fmt.Printf("a stop, direct over by way of the daemons: p50 %.2f, p99 %.2f\n",
+		quantile(took[true], 0.5)/quantile(took[false], 0.5), quantile(took[true], 0.99)/quantile(took[false], 0.99))
 	return nil
 }
 
@@ -98,7 +101,8 @@ func stopsOn(dir, data string, direct bool) (took []float64, err error) {
 		return nil, err
 	}
 	defer c.Close()
-	steps, err := c.Submit("--data", data, "--splits", "8", "--sync", "absp", "--exchange", "off", "--max-iterations", "300", "--tol", "0")
+	steps, err := c.Submit("--data", data, "--splits", "8", "--sync", "absp", "--exchange", "off", "--max-iterations",
+		"300", "--tol", "0")
 	for _, s := range steps {
 		if s.Cut {
 			took = append(took, time.Duration(s.Phases.Collect).Seconds())
@@ -124,7 +128,8 @@ func clusterDense(ctx context.Context, dir string, rows int64) error {
 		if err != nil {
 			return err
 		}
-		alone := exec.CommandContext(ctx, c.Program, "run", "logistic", "--solver", "nesterov", "--data", data, "--max-iterations", "40", "--tol", "0", "--executors", "1", "--slots", "2",
+		alone := exec.CommandContext(ctx, c.Program, "run", "logistic", "--solver", "nesterov", "--data", data,
+			"--max-iterations", "40", "--tol", "0", "--executors", "1", "--slots", "2",
 			"--data-dir", filepath.Join(dir, "packs"), "--event-log", filepath.Join(dir, "alone"), "--json")
 		if out, err := alone.CombinedOutput(); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
@@ -136,6 +141,7 @@ func clusterDense(ctx context.Context, dir string, rows int64) error {
 		embedded = append(embedded, quantile(lab.Seconds(ours), 0.5))
 		ratios = append(ratios, quantile(lab.Seconds(steps), 0.5)/quantile(lab.Seconds(ours), 0.5))
 	}
-	fmt.Printf("dense pass as processes: %.2f × embedded (%.4f s; limit 1.15)\n", quantile(ratios, 0.5), quantile(embedded, 0.5))
+	fmt.Printf("dense pass as processes: %.2f × embedded (%.4f s; limit 1.15)\n", quantile(ratios, 0.5),
+		quantile(embedded, 0.5))
 	return nil
 }

@@ -30,7 +30,8 @@ func dense(ctx context.Context, dir string, rows int64) error {
 		return err
 	}
 	bytes := float64(rows * d * 8)
-	fmt.Printf("dense job of %.0f MB: load %.2f s, peak resident %.0f MB, %.2f of the limit of 1.3 × the packs + 100 MB\n",
+	fmt.Printf("dense job of %.0f MB: load %.2f s, peak resident %.0f MB, %.2f of the limit of 1.3 × the packs + "+
+		"100 MB\n",
 		bytes/1e6, out.Load.Seconds(), float64(peak())/1e6, float64(peak())/(1.3*bytes+100e6))
 	for _, single := range []bool{false, true} {
 		if err := densePass(ctx, at(single), data, single); err != nil {
@@ -57,7 +58,8 @@ func densePass(ctx context.Context, dir, data string, single bool) error {
 			read = append(read, time.Since(began).Seconds())
 		}
 	}
-	pass, _, _, err := passes(ctx, dir, data, 120, mllib.LinearConfig{Float32: single}, between, "--executors", "1", "--slots", "2")
+	pass, _, _, err := passes(ctx, dir, data, 120, mllib.LinearConfig{Float32: single}, between, "--executors", "1",
+		"--slots", "2")
 	if err != nil {
 		return err
 	}
@@ -71,7 +73,8 @@ func densePass(ctx context.Context, dir, data string, single bool) error {
 		name, limit = "float32", 0.6
 	}
 	bandwidth := quantile(read, 0.5)
-	fmt.Printf("dense pass, %s: %.4f s; reading the same packs in four streams on two threads %.4f s (%.1f GB/s); ratio %.2f (limit %.1f)\n",
+	fmt.Printf("dense pass, %s: %.4f s; reading the same packs in four streams on two threads %.4f s (%.1f GB/s); "+
+		"ratio %.2f (limit %.1f)\n",
 		name, pass, bandwidth, bytes/bandwidth/1e9, bandwidth/pass, limit)
 	return nil
 }
@@ -85,7 +88,8 @@ func mapPacks(dir string) (packs [][]byte) {
 			continue
 		}
 		if info, err := f.Stat(); err == nil {
-			if raw, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED|unix.MAP_POPULATE); err == nil {
+			if raw, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ,
+				unix.MAP_SHARED|unix.MAP_POPULATE); err == nil {
 				packs = append(packs, raw)
 			}
 		}

@@ -43,7 +43,9 @@ func run(ctx context.Context, dir string, rows int64, only string) error {
 	for _, b := range []struct {
 		name  string
 		bench func(context.Context, string, int64) error
-	}{{"empty step", emptySteps}, {"stop", stopLatency}, {"parse", parsing}, {"simulator", simulator}, {"reports", reports}, {"checks", checks}, {"sparse", sparse}, {"dense", dense}, {"cluster steps", clusterSteps}, {"cluster stops", stops},
+	}{{"empty step", emptySteps}, {"stop", stopLatency}, {"parse", parsing}, {"simulator", simulator},
+		{"reports", reports}, {"checks", checks}, {"sparse", sparse}, {"dense", dense}, {"cluster steps", clusterSteps},
+		{"cluster stops", stops},
 		{"cluster dense", clusterDense}, {"cluster moves", moves}, {"pipelines", pipelines}, {"sorts", sorts}} {
 		if !strings.Contains(b.name, only) {
 			continue
@@ -57,7 +59,8 @@ func run(ctx context.Context, dir string, rows int64, only string) error {
 
 // passes trains for some iterations and returns the median seconds of a step,
 // and all reports; between, where given, is called after each step.
-func passes(ctx context.Context, dir, data string, iterations int, job mllib.LinearConfig, between func(), flags ...string) (float64, []*driver.StepReport, *volley.Outcome, error) {
+func passes(ctx context.Context, dir, data string, iterations int, job mllib.LinearConfig, between func(),
+	flags ...string) (float64, []*driver.StepReport, *volley.Outcome, error) {
 	cfg, err := volley.ParseConfig(append(flags, "--data-dir", filepath.Join(dir, "cache"))...)
 	if err != nil {
 		return 0, nil, nil, err
@@ -118,7 +121,8 @@ func emptySteps(ctx context.Context, dir string, _ int64) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("empty step, 8 executors: p50 %.3f ms (%.2f of the limit of 1 ms), p99 %.3f ms\n", 1e3*p50, p50/1e-3, 1e3*quantile(seconds(reports), 0.99))
+	fmt.Printf("empty step, 8 executors: p50 %.3f ms (%.2f of the limit of 1 ms), p99 %.3f ms\n", 1e3*p50, p50/1e-3,
+		1e3*quantile(seconds(reports), 0.99))
 	return nil
 }
 
@@ -128,7 +132,8 @@ func stopLatency(ctx context.Context, dir string, _ int64) error {
 	if err := synth.Write(ctx, synth.Logistic{Rows: 200_000, Features: 50, Eps: 0.1}, "csv", data, 2); err != nil {
 		return err
 	}
-	_, reports, _, err := passes(ctx, dir, data, 400, mllib.LinearConfig{}, nil, "--executors", "2", "--sync", "deadline", "--sync-ratio", "0.5")
+	_, reports, _, err := passes(ctx, dir, data, 400, mllib.LinearConfig{}, nil, "--executors", "2", "--sync",
+		"deadline", "--sync-ratio", "0.5")
 	if err != nil {
 		return err
 	}
@@ -138,7 +143,8 @@ func stopLatency(ctx context.Context, dir string, _ int64) error {
 			took = append(took, (r.Took - r.Stats.StopAt).Seconds())
 		}
 	}
-	fmt.Printf("stop command to last result, all slots busy: p50 %.3f ms, p99 %.3f ms (%.2f of the limit of 2 ms), %d cuts\n",
+	fmt.Printf("stop command to last result, all slots busy: p50 %.3f ms, p99 %.3f ms (%.2f of the limit of 2 ms), "+
+		"%d cuts\n",
 		1e3*quantile(took, 0.5), 1e3*quantile(took, 0.99), quantile(took, 0.99)/2e-3, len(took))
 	return nil
 }
@@ -148,6 +154,7 @@ func simulator(context.Context, string, int64) error {
 	began := time.Now()
 	r := sim.Simulate(1, sim.Options{Steps: 100, Executors: 1000, PerNode: 4, Faultless: true})
 	took := time.Since(began).Seconds()
-	fmt.Printf("simulator, 1000 executors × 4 splits × %d steps: %.1f s (%.2f of the limit of 30 s), %d violations\n", r.Steps, took, took/30, len(r.Violations))
+	fmt.Printf("simulator, 1000 executors × 4 splits × %d steps: %.1f s (%.2f of the limit of 30 s), %d violations\n",
+		r.Steps, took, took/30, len(r.Violations))
 	return nil
 }

@@ -69,7 +69,8 @@ func moves(ctx context.Context, dir string, rows int64) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("moving a pack: %.0f MB/s, %.2f of a plain TCP copy's %.0f (limit 0.6)\n", ours/1e6, ours/plain, plain/1e6)
+	fmt.Printf("moving a pack: %.0f MB/s, %.2f of a plain TCP copy's %.0f (limit 0.6)\n", ours/1e6, ours/plain,
+		plain/1e6)
 	return nil
 }
 

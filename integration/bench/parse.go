@@ -42,7 +42,8 @@ func parsing(ctx context.Context, dir string, _ int64) error {
 			}
 		}
 		rate := float64(src.Files[0].Size) / 1e6 / time.Since(began).Seconds()
-		fmt.Printf("%s parse: %.0f MB/s on one core, %.2f × the limit of %.0f\n", src.Format, rate, rate/c.limit, c.limit)
+		fmt.Printf("%s parse: %.0f MB/s on one core, %.2f × the limit of %.0f\n", src.Format, rate, rate/c.limit,
+			c.limit)
 	}
 	return nil
 }
@@ -101,7 +102,8 @@ func sparse(context.Context, string, int64) error {
 		naive(m, w, sum, rows)
 		plain = min(plain, time.Since(began).Seconds())
 	}
-	fmt.Printf("sparse gradient, %d nonzeros of %d features: %.0f m nonzeros/s, %.2f × a plain loop\n", nonzeros, features,
+	fmt.Printf("sparse gradient, %d nonzeros of %d features: %.0f m nonzeros/s, %.2f × a plain loop\n", nonzeros,
+		features,
 		rows*nonzeros/ours/1e6, plain/ours)
 	return nil
 }

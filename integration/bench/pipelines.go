@@ -29,10 +29,12 @@ type pipelinePlan struct {
 
 func buildPipelines(g *rdd.Graph, _ struct{}) pipelinePlan {
 	readings := func() rdd.Dataset[reading] {
-		return rdd.Map(rdd.Range(g, 0, pipelineRows, 16), func(i int64) reading { return reading{i & 1023, i, float64(i & 255)} })
+		return rdd.Map(rdd.Range(g, 0, pipelineRows, 16),
+			func(i int64) reading { return reading{i & 1023, i, float64(i & 255)} })
 	}
 	sum := func(ds rdd.Dataset[reading]) rdd.Action[float64] {
-		return rdd.Aggregated(ds, func() float64 { return 0 }, func(s float64, r reading) float64 { return s + r.Value }, func(a, b float64) float64 { return a + b })
+		return rdd.Aggregated(ds, func() float64 { return 0 },
+			func(s float64, r reading) float64 { return s + r.Value }, func(a, b float64) float64 { return a + b })
 	}
 	kept := rdd.Filter(readings(), func(r reading) bool { return r.Sensor != 0 })
 	doubled := rdd.Map(kept, func(r reading) reading { r.Value *= 2; return r })
@@ -57,24 +59,26 @@ func pipelines(ctx context.Context, dir string, _ int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = volley.Run(ctx, cfg, "pipelines", struct{}{}, buildPipelines, func(ctx context.Context, s *rdd.Session, _ struct{}, p pipelinePlan) (string, error) {
-		rate := func(a rdd.Action[float64]) (float64, error) {
-			began := time.Now()
-			_, err := a.Run(ctx, s)
-			return pipelineRows / time.Since(began).Seconds() / 1e6, err
-		}
-		rows, err := rate(p.rows)
-		if err != nil {
-			return "", err
-		}
-		chain, err := rate(p.chain)
-		if err != nil {
-			return "", err
-		}
-		batches, err := rate(p.batches)
-		fmt.Printf("pipelines of structs, one core: made and summed %.0f m rows/s; with filter, map and flat map between %.0f (%.2f of the limit of 50); through Arrow columns and back %.0f, %.1f GB/s of columns\n",
-			rows, chain, chain/50, batches, batches*1e6*24*2/1e9)
-		return "end", err
-	})
+	_, err = volley.Run(ctx, cfg, "pipelines", struct{}{}, buildPipelines,
+		func(ctx context.Context, s *rdd.Session, _ struct{}, p pipelinePlan) (string, error) {
+			rate := func(a rdd.Action[float64]) (float64, error) {
+				began := time.Now()
+				_, err := a.Run(ctx, s)
+				return pipelineRows / time.Since(began).Seconds() / 1e6, err
+			}
+			rows, err := rate(p.rows)
+			if err != nil {
+				return "", err
+			}
+			chain, err := rate(p.chain)
+			if err != nil {
+				return "", err
+			}
+			batches, err := rate(p.batches)
+			fmt.Printf("pipelines of structs, one core: made and summed %.0f m rows/s; with filter, map and flat map "+
+				"between %.0f (%.2f of the limit of 50); through Arrow columns and back %.0f, %.1f GB/s of columns\n",
+				rows, chain, chain/50, batches, batches*1e6*24*2/1e9)
+			return "end", err
+		})
 	return err
 }

@@ -19,7 +19,8 @@ import (
 func reports(ctx context.Context, _ string, _ int64) error {
 	const executors, splits, rounds = 1000, 4, 100
 	fingerprint := plan.DigestOf([]byte("reports"))
-	d := driver.NewDriver(driver.JobConfig{ID: "reports", Fingerprint: fingerprint, Executors: executors, ReportInterval: time.Hour}, hclog.NewNullLogger())
+	d := driver.NewDriver(driver.JobConfig{ID: "reports", Fingerprint: fingerprint, Executors: executors,
+		ReportInterval: time.Hour}, hclog.NewNullLogger())
 	defer d.Close()
 	fakes := make([]*fakeExecutor, executors)
 	for i := range fakes {
@@ -33,7 +34,8 @@ func reports(ctx context.Context, _ string, _ int64) error {
 	}
 	info := &driver.PackInfo{}
 	for range executors * splits {
-		info.Rows, info.Bytes, info.SHA256 = append(info.Rows, fakeRows), append(info.Bytes, 1), append(info.SHA256, fingerprint)
+		info.Rows, info.Bytes, info.SHA256 = append(info.Rows, fakeRows), append(info.Bytes, 1),
+			append(info.SHA256, fingerprint)
 	}
 	if _, err := d.OpenPack(ctx, info); err != nil {
 		return err
@@ -52,7 +54,8 @@ func reports(ctx context.Context, _ string, _ int64) error {
 		for i, f := range fakes {
 			p := &wire.Progress{Step: steps[i].Step}
 			for _, t := range steps[i].Tasks {
-				p.Counts = append(p.Counts, &wire.Count{Split: t.Split, Attempt: t.Attempt, Epoch: t.Epoch, Processed: uint64(round + 1)})
+				p.Counts = append(p.Counts, &wire.Count{Split: t.Split, Attempt: t.Attempt, Epoch: t.Epoch,
+					Processed: uint64(round + 1)})
 			}
 			if err := f.conn.Send(&wire.ToDriver{Body: &wire.ToDriver_Progress{Progress: p}}); err != nil {
 				return err
@@ -68,7 +71,8 @@ func reports(ctx context.Context, _ string, _ int64) error {
 		return err
 	}
 	took := cpuSeconds() - before
-	fmt.Printf("controller, 1000 executors × 4 splits: 10 s of 10 reports a second each take %.1f s of one core (%.2f of it), sending included; resident %.0f MB (limit 300)\n",
+	fmt.Printf("controller, 1000 executors × 4 splits: 10 s of 10 reports a second each take %.1f s of one core "+
+		"(%.2f of it), sending included; resident %.0f MB (limit 300)\n",
 		took, took/10, float64(peak())/1e6)
 	return nil
 }
@@ -88,7 +92,8 @@ const fakeRows = 1_000_000
 func (f *fakeExecutor) finish(s *wire.StartStep) error {
 	r := &wire.Result{Step: s.Step}
 	for _, t := range s.Tasks {
-		r.Coverage = append(r.Coverage, &wire.Coverage{Split: t.Split, Attempt: t.Attempt, Epoch: t.Epoch, Count: fakeRows, Folded: fakeRows})
+		r.Coverage = append(r.Coverage, &wire.Coverage{Split: t.Split, Attempt: t.Attempt, Epoch: t.Epoch,
+			Count: fakeRows, Folded: fakeRows})
 	}
 	return f.conn.Send(&wire.ToDriver{Body: &wire.ToDriver_Result{Result: r}})
 }
@@ -101,7 +106,8 @@ type fakeExecutor struct {
 
 func (f *fakeExecutor) serve(name string, fingerprint plan.Digest) {
 	send := func(m *wire.ToDriver) { _ = f.conn.Send(m) }
-	send(&wire.ToDriver{Body: &wire.ToDriver_Register{Register: &wire.Register{Executor: name, Slots: 1, Version: wire.Version}}})
+	send(&wire.ToDriver{Body: &wire.ToDriver_Register{Register: &wire.Register{Executor: name, Slots: 1,
+		Version: wire.Version}}})
 	for {
 		m, err := f.conn.Recv()
 		if err != nil {
@@ -109,10 +115,12 @@ func (f *fakeExecutor) serve(name string, fingerprint plan.Digest) {
 		}
 		switch b := m.Body.(type) {
 		case *wire.ToExecutor_Prepare:
-			send(&wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: &wire.Prepared{Job: b.Prepare.Job, Fingerprint: fingerprint[:]}}})
+			send(&wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: &wire.Prepared{Job: b.Prepare.Job,
+				Fingerprint: fingerprint[:]}}})
 		case *wire.ToExecutor_Hold:
 			h := b.Hold
-			send(&wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{Job: h.Job, Pack: h.Pack, Split: h.Split, Sha256: h.Sha256}}})
+			send(&wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{Job: h.Job, Pack: h.Pack,
+				Split: h.Split, Sha256: h.Sha256}}})
 		case *wire.ToExecutor_StartStep:
 			f.started <- b.StartStep
 		}

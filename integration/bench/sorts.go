@@ -19,7 +19,8 @@ type sortPlan struct {
 }
 
 func buildSorts(g *rdd.Graph, _ struct{}) sortPlan {
-	numbers := rdd.Map(rdd.Range(g, 0, sortedRows, 8), func(i int64) int64 { return int64(uint64(i) * 0x9E3779B97F4A7C15) })
+	numbers := rdd.Map(rdd.Range(g, 0, sortedRows, 8),
+		func(i int64) int64 { return int64(uint64(i) * 0x9E3779B97F4A7C15) })
 	const site = "https://www.example.com/articles/"
 	sorted := func(partitions int) rdd.Dataset[int64] {
 		return rdd.SortBy(numbers, func(n int64) int64 { return n }, rdd.Partitions(partitions))
@@ -28,7 +29,8 @@ func buildSorts(g *rdd.Graph, _ struct{}) sortPlan {
 		return rdd.Count(rdd.SortBy(rdd.Map(numbers, text), func(s string) string { return s }, rdd.Partitions(16)))
 	}
 	return sortPlan{few: rdd.Count(sorted(8)), many: rdd.Count(sorted(250)),
-		texts: byText(func(n int64) string { return fmt.Sprintf("%016x%s", uint64(n), site) }), urls: byText(func(n int64) string { return fmt.Sprintf("%s%016x", site, uint64(n)) })}
+		texts: byText(func(n int64) string { return fmt.Sprintf("%016x%s", uint64(n), site) }),
+		urls:  byText(func(n int64) string { return fmt.Sprintf("%s%016x", site, uint64(n)) })}
 }
 
 // sorts: processor time of sorts to many partitions, and of texts that begin alike, beside
@@ -38,19 +40,21 @@ func sorts(ctx context.Context, dir string, _ int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = volley.Run(ctx, cfg, "sorts", struct{}{}, buildSorts, func(ctx context.Context, s *rdd.Session, _ struct{}, p sortPlan) (string, error) {
-		var took [4]float64
-		for k, a := range []rdd.Action[int64]{p.few, p.many, p.texts, p.urls} {
-			began := cpuSeconds()
-			n, err := a.Run(ctx, s)
-			if err != nil || n != sortedRows {
-				return "", fmt.Errorf("%d rows are sorted: %w", n, err)
+	_, err = volley.Run(ctx, cfg, "sorts", struct{}{}, buildSorts,
+		func(ctx context.Context, s *rdd.Session, _ struct{}, p sortPlan) (string, error) {
+			var took [4]float64
+			for k, a := range []rdd.Action[int64]{p.few, p.many, p.texts, p.urls} {
+				began := cpuSeconds()
+				n, err := a.Run(ctx, s)
+				if err != nil || n != sortedRows {
+					return "", fmt.Errorf("%d rows are sorted: %w", n, err)
+				}
+				took[k] = cpuSeconds() - began
 			}
-			took[k] = cpuSeconds() - began
-		}
-		fmt.Printf("sorts of 2 m rows, CPU-s: int64 to 8 partitions %.2f, to 250 %.2f (%.2f of it); texts as long that differ at once %.2f, URLs %.2f (%.2f of it)\n",
-			took[0], took[1], took[1]/took[0], took[2], took[3], took[3]/took[2])
-		return "end", nil
-	})
+			fmt.Printf("sorts of 2 m rows, CPU-s: int64 to 8 partitions %.2f, to 250 %.2f (%.2f of it); texts as "+
+				"long that differ at once %.2f, URLs %.2f (%.2f of it)\n",
+				took[0], took[1], took[1]/took[0], took[2], took[3], took[3]/took[2])
+			return "end", nil
+		})
 	return err
 }

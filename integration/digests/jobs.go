@@ -33,14 +33,19 @@ func more(cases []reference.Case) []reference.Case {
 		case "diabetes, linear":
 			for _, job := range []string{"ridge", "elasticnet", "mlp --regression"} {
 				name, flags, _ := strings.Cut(job, " ")
-				out = append(out, reference.Case{Name: "diabetes, " + name, Job: name, Flags: append(slices.Clone(c.Flags), strings.Fields(flags)...)})
+				out = append(out, reference.Case{Name: "diabetes, " + name, Job: name,
+					Flags: append(slices.Clone(c.Flags), strings.Fields(flags)...)})
 			}
-			for _, solver := range []string{"gd", "nesterov", "sqrt", "constant", "adam", "svrg", "lbfgs", "owlqn", "newton", "normal", "cd"} {
-				out = append(out, reference.Case{Name: "diabetes, linear by " + solver, Job: "linear", Flags: append(slices.Clone(c.Flags), "--solver", solver)})
+			for _, solver := range []string{"gd", "nesterov", "sqrt", "constant", "adam", "svrg", "lbfgs", "owlqn",
+				"newton", "normal", "cd"} {
+				out = append(out, reference.Case{Name: "diabetes, linear by " + solver, Job: "linear",
+					Flags: append(slices.Clone(c.Flags), "--solver", solver)})
 			}
 		case "a9a, logistic, λ = 1/n":
-			for _, solver := range []string{"gd", "nesterov", "adam", "svrg", "sdca", "lbfgs", "owlqn", "newton", "cd"} {
-				out = append(out, reference.Case{Name: "a9a, logistic by " + solver, Job: "logistic", Flags: append(slices.Clone(c.Flags), "--solver", solver)})
+			for _, solver := range []string{"gd", "nesterov", "adam", "svrg", "sdca", "lbfgs", "owlqn", "newton",
+				"cd"} {
+				out = append(out, reference.Case{Name: "a9a, logistic by " + solver, Job: "logistic",
+					Flags: append(slices.Clone(c.Flags), "--solver", solver)})
 			}
 		}
 	}
@@ -70,7 +75,8 @@ func (b *bench) jobs() error {
 			if !b.wanted(name) {
 				continue
 			}
-			if err := b.job(name, &cases[i], mode == "absp", append([]string{"run", cases[i].Job}, modes[mode]...)); err != nil {
+			if err := b.job(name, &cases[i], mode == "absp",
+				append([]string{"run", cases[i].Job}, modes[mode]...)); err != nil {
 				return err
 			}
 		}
@@ -138,7 +144,8 @@ func (b *bench) processes() error {
 			if !b.wanted(name) {
 				continue
 			}
-			if err := b.job(name, &cases[i], false, []string{"submit", cases[i].Job, "--driver", c.Addr, "--sync", mode}); err != nil {
+			if err := b.job(name, &cases[i], false, []string{"submit", cases[i].Job, "--driver", c.Addr, "--sync",
+				mode}); err != nil {
 				return err
 			}
 		}

@@ -27,7 +27,8 @@ func (b *bench) lessonsOf() []lesson {
 	return []lesson{
 		{"01-wordcount", nil, []string{"--input", in("shakespeare/shakespeare.txt.gz"), "--output", "OUT"}},
 		{"02-logs", nil, []string{"--input", in("gharchive/2015-01-01-0.masked.json.gz"), "--output", "OUT"}},
-		{"03-joins", nil, []string{"--flights", in("nycflights13/flights_sample100k.parquet"), "--airlines", in("nycflights13/airlines.csv"), "--weather", in("nycflights13/weather.csv.gz")}},
+		{"03-joins", nil, []string{"--flights", in("nycflights13/flights_sample100k.parquet"), "--airlines",
+			in("nycflights13/airlines.csv"), "--weather", in("nycflights13/weather.csv.gz")}},
 		{"04-pagerank", nil, []string{"--input", in("wiki-Vote/Wiki-Vote.txt.gz"), "--rounds", "10"}},
 		{"05-components", nil, []string{"--input", in("wiki-Vote/Wiki-Vote.txt.gz")}},
 		{"06-kmeans", virtual, []string{"--input", in("sipu/s1.data.gz"), "--k", "15"}},
@@ -86,7 +87,8 @@ func (b *bench) lessonsOn(c *lab.Cluster) error {
 		if err != nil {
 			return err
 		}
-		if err := b.lesson(name, l, b.program, []string{"submit", "--driver", c.Addr, "--binary", program}); err != nil {
+		if err := b.lesson(name, l, b.program, []string{"submit", "--driver", c.Addr, "--binary",
+			program}); err != nil {
 			return err
 		}
 	}

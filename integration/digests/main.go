@@ -49,7 +49,8 @@ func run(data, only, check string) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{data: data, dir: dir, program: program, only: only, numbers: filepath.Join(dir, "numbers.txt"), lines: map[string]string{}}
+	b := &bench{data: data, dir: dir, program: program, only: only, numbers: filepath.Join(dir, "numbers.txt"),
+		lines: map[string]string{}}
 	if err := os.WriteFile(b.numbers, numbers(4000), 0o600); err != nil {
 		return err
 	}
@@ -100,7 +101,8 @@ func (b *bench) compare(path string) error {
 		}
 	}
 	if len(differ) > 0 || len(before) != len(b.lines) {
-		return fmt.Errorf("%d of %d digests differ, of %d before:\n%s", len(differ), len(b.lines), len(before), strings.Join(differ, "\n"))
+		return fmt.Errorf("%d of %d digests differ, of %d before:\n%s", len(differ), len(b.lines), len(before),
+			strings.Join(differ, "\n"))
 	}
 	fmt.Printf("%d digests are the same\n", len(before))
 	return nil

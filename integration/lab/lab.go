@@ -141,7 +141,8 @@ func (c *Cluster) Client() (wire.ClusterClient, func(), error) {
 // Submit runs a logistic job to its end and returns its event log's steps.
 func (c *Cluster) Submit(flags ...string) ([]driver.LogStep, error) {
 	log := filepath.Join(c.Dir, "log")
-	_, err := c.run(append([]string{"submit", "logistic", "--solver", "nesterov", "--driver", c.Addr, "--event-log", log, "--json"}, flags...)...)
+	_, err := c.run(append([]string{"submit", "logistic", "--solver", "nesterov", "--driver", c.Addr, "--event-log",
+		log, "--json"}, flags...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +151,8 @@ func (c *Cluster) Submit(flags ...string) ([]driver.LogStep, error) {
 
 // Detach submits a logistic job and does not wait for it.
 func (c *Cluster) Detach(flags ...string) (id string, err error) {
-	out, err := c.run(append([]string{"submit", "logistic", "--solver", "nesterov", "--driver", c.Addr, "--detach"}, flags...)...)
+	out, err := c.run(append([]string{"submit", "logistic", "--solver", "nesterov", "--driver", c.Addr, "--detach"},
+		flags...)...)
 	return strings.TrimSpace(out), err
 }
 

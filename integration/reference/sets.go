@@ -53,11 +53,15 @@ func trials(metric string, jobs ...string) (out []Trial) {
 // twoClasses are the sets of two labels.
 func (f *files) twoClasses() []Set {
 	cancer, cancerTest := f.fifth("breast-cancer/breast-cancer", "breast-cancer.libsvm", "", 0, same)
-	rcv, rcvTest := f.vowpal("rcv1_small/rcv1_small.dat.gz", "rcv1.libsvm"), f.vowpal("rcv1_small/rcv1_small_test.data", "rcv1.test.libsvm")
-	higgs, higgsTest := f.headed("higgs_sample/binary.train.gz", "higgs.csv"), f.headed("higgs_sample/binary.test", "higgs.test.csv")
+	rcv, rcvTest := f.vowpal("rcv1_small/rcv1_small.dat.gz", "rcv1.libsvm"),
+		f.vowpal("rcv1_small/rcv1_small_test.data", "rcv1.test.libsvm")
+	higgs, higgsTest := f.headed("higgs_sample/binary.train.gz", "higgs.csv"),
+		f.headed("higgs_sample/binary.test", "higgs.test.csv")
 	return []Set{
-		{Name: "a9a", Train: f.path("a9a/a9a.gz"), Test: f.path("a9a/a9a.t.gz"), Trials: trials("accuracy", "logistic", "svm")},
-		{Name: "agaricus", Train: f.path("agaricus/agaricus.txt.train"), Test: f.path("agaricus/agaricus.txt.test"), Trials: trials("accuracy", "logistic", "svm")},
+		{Name: "a9a", Train: f.path("a9a/a9a.gz"), Test: f.path("a9a/a9a.t.gz"),
+			Trials: trials("accuracy", "logistic", "svm")},
+		{Name: "agaricus", Train: f.path("agaricus/agaricus.txt.train"), Test: f.path("agaricus/agaricus.txt.test"),
+			Trials: trials("accuracy", "logistic", "svm")},
 		{Name: "breast-cancer", Train: cancer, Test: cancerTest, Trials: trials("accuracy", "logistic", "svm")},
 		{Name: "higgs_sample", Train: higgs, Test: higgsTest, Trials: trials("accuracy", "logistic", "svm", "mlp")},
 		{Name: "rcv1_small", Train: rcv, Test: rcvTest, Trials: trials("accuracy", "logistic", "svm")},
@@ -73,7 +77,8 @@ func (f *files) manyClasses() []Set {
 	return []Set{
 		{Name: "pendigits", Train: pen, Test: penTest, Trials: trials("accuracy", "softmax", "mlp")},
 		{Name: "digits", Train: digits, Test: digitsTest, Trials: trials("accuracy", "softmax", "mlp")},
-		{Name: "mnist-t10k", Train: mnist, Test: mnistTest, Columns: []string{"--label", "0"}, Trials: trials("accuracy", "softmax", "mlp")},
+		{Name: "mnist-t10k", Train: mnist, Test: mnistTest, Columns: []string{"--label", "0"},
+			Trials: trials("accuracy", "softmax", "mlp")},
 		{Name: "news20", Train: news, Test: newsTest, Trials: trials("accuracy", "softmax")},
 	}
 }
@@ -93,7 +98,8 @@ func (f *files) targets() []Set {
 		{Name: "diabetes", Train: diabetes, Test: diabetesTest, Trials: trials("r2", all...)},
 		{Name: "winequality", Train: wine, Test: wineTest, Trials: trials("r2", all...)},
 		{Name: "housing", Train: boston, Test: bostonTest, Trials: trials("r2", all...)},
-		{Name: "blogfeedback", Train: blogs, Test: blogsTest, Trials: trials("r2", "linear", "ridge", "lasso", "elasticnet")},
+		{Name: "blogfeedback", Train: blogs, Test: blogsTest,
+			Trials: trials("r2", "linear", "ridge", "lasso", "elasticnet")},
 	}
 }
 

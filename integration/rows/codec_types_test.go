@@ -212,8 +212,10 @@ func loopFrom[T any](t *testing.T, cfg volley.Config, n int, turn func(*T)) (tur
 	return turns, err
 }
 
-var zones = []time.Time{time.Date(2024, 5, 1, 12, 0, 0, 123456789, time.UTC), time.Date(2024, 5, 1, 13, 0, 0, 123456789, time.FixedZone("east", 3600)), {},
-	time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-400, 2, 3, 4, 5, 6, 7, time.FixedZone("odd", 3601)), time.Date(12345, 1, 1, 0, 0, 0, 1, time.UTC), time.Now()}
+var zones = []time.Time{time.Date(2024, 5, 1, 12, 0, 0, 123456789, time.UTC),
+	time.Date(2024, 5, 1, 13, 0, 0, 123456789, time.FixedZone("east", 3600)), {},
+	time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-400, 2, 3, 4, 5, 6, 7, time.FixedZone("odd", 3601)),
+	time.Date(12345, 1, 1, 0, 0, 0, 1, time.UTC), time.Now()}
 
 func TestNumbersComeBackOrAreRefused(t *testing.T) {
 	carriesAlone(t, false, true)
@@ -282,7 +284,8 @@ func TestStructsComeBackOrAreRefused(t *testing.T) {
 	carriesAlone(t, rdd.Pair[string, []int]{Key: "a"}, rdd.Pair[string, []int]{Key: "b", Value: []int{1}})
 	carriesAlone(t, rdd.Joined[int, *string]{Left: 1}, rdd.Joined[int, *string]{Left: 2, Right: new(string)})
 	carries(t, rdd.Point{Label: 1, Values: []float64{2}}, rdd.Point{Values: []float64{math.Copysign(0, -1)}})
-	carriesEveryWay(t, rdd.Point{Indices: []int32{3}, Values: []float64{4}, Weight: 5}, rdd.Point{Label: 1, Indices: []int32{0, 7}, Values: []float64{4, 5}, Weight: 1})
+	carriesEveryWay(t, rdd.Point{Indices: []int32{3}, Values: []float64{4}, Weight: 5},
+		rdd.Point{Label: 1, Indices: []int32{0, 7}, Values: []float64{4, 5}, Weight: 1})
 	carriesAlone(t, sql.Null[int32]{}, sql.Null[int32]{V: 3, Valid: true})
 }
 

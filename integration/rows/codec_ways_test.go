@@ -29,7 +29,8 @@ type fetch[T any] func(context.Context, *rdd.Session) ([]T, error)
 // longWaysOf are the ways that a plan has for values of a type beside the short ones.
 func longWaysOf[T any]() []way[T] {
 	return []way[T]{{name: "reduce", declare: byReduce[T]}, {name: "parameter", declare: byParam[T]},
-		{name: "pack", declare: byPack[T], mixed: true}, {name: "step", declare: byStep[T]}, {name: "scan", declare: byScan[T]}}
+		{name: "pack", declare: byPack[T], mixed: true}, {name: "step", declare: byStep[T]},
+		{name: "scan", declare: byScan[T]}}
 }
 
 // shortWaysOf are those that stand for the others.
@@ -106,7 +107,8 @@ func byStep[T any](g *rdd.Graph, values []T, seen *sightings[T]) fetch[T] {
 
 // byScan has a scan of a point return its parameter.
 func byScan[T any](g *rdd.Graph, values []T, seen *sightings[T]) fetch[T] {
-	points := rdd.Pack(rdd.Map(rdd.Range(g, 0, 1, 1), func(int64) rdd.Point { return rdd.Point{Values: []float64{1}} }), rdd.Splits(1))
+	points := rdd.Pack(rdd.Map(rdd.Range(g, 0, 1, 1), func(int64) rdd.Point { return rdd.Point{Values: []float64{1}} }),
+		rdd.Splits(1))
 	scan := rdd.ScanBatches(points, func(_, p T, _ *rdd.Batch) T { return p })
 	return seen.after(values, func(ctx context.Context, s *rdd.Session, v T) error {
 		out, err := scan.Run(ctx, s, v)
@@ -163,7 +165,8 @@ func refused[T any](t *testing.T, declare func(*rdd.Graph)) bool {
 func namesType[T any](t *testing.T, err error) {
 	t.Helper()
 	name := reflect.TypeFor[T]().String()
-	if full := strings.ReplaceAll(err.Error(), "github.com/volley-engine/", ""); !strings.Contains(full, strings.ReplaceAll(name, "github.com/volley-engine/", "")) {
+	if full := strings.ReplaceAll(err.Error(), "github.com/volley-engine/", ""); !strings.Contains(full,
+		strings.ReplaceAll(name, "github.com/volley-engine/", "")) {
 		t.Errorf("the refusal does not name %s: %v", name, err)
 	}
 }

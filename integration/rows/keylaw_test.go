@@ -36,7 +36,8 @@ type keyOp[K comparable] struct {
 }
 
 // asFound are the rows of an action by key.
-func asFound[K comparable, V any](a rdd.Action[[]rdd.Pair[K, V]], values func(V) []int64) func(context.Context, *rdd.Session) ([]found[K], error) {
+func asFound[K comparable, V any](a rdd.Action[[]rdd.Pair[K, V]], values func(V) []int64) func(context.Context,
+	*rdd.Session) ([]found[K], error) {
 	return func(ctx context.Context, s *rdd.Session) (out []found[K], err error) {
 		rows, err := a.Run(ctx, s)
 		for _, r := range rows {
@@ -77,9 +78,11 @@ type (
 // oneOfEach are operations that stand for the others.
 func oneOfEach[K comparable]() []keyOp[K] {
 	return []keyOp[K]{
-		{"GroupByKey", func(l, _ rows[K]) result[K] { return asFound(rdd.Collect(rdd.GroupByKey(l)), itself[[]int64]) }, asTheyAre},
+		{"GroupByKey", func(l, _ rows[K]) result[K] { return asFound(rdd.Collect(rdd.GroupByKey(l)), itself[[]int64]) },
+			asTheyAre},
 		{"CountByValue", func(l, _ rows[K]) result[K] { return counted(rdd.CountByValue(rdd.Keys(l))) }, howMany},
-		{"Join by shuffling", func(l, r rows[K]) result[K] { return pairs(rdd.Join(l, r, rdd.Partitions(3))) }, product},
+		{"Join by shuffling", func(l, r rows[K]) result[K] { return pairs(rdd.Join(l, r, rdd.Partitions(3))) },
+			product},
 	}
 }
 
@@ -89,7 +92,10 @@ func howMany(left, _ []int64) []int64 { return ifAny(left, int64(len(left))) }
 
 // pairs are the rows of a join.
 func pairs[K comparable](ds rdd.Dataset[joined[K]]) result[K] {
-	return gathered(rdd.Collect(rdd.Map(ds, func(j joined[K]) keyed[K] { return keyed[K]{Key: j.Key, Value: 1000*j.Value.Left + j.Value.Right} })))
+	return gathered(rdd.Collect(rdd.Map(ds, func(j joined[K]) keyed[K] {
+		return keyed[K]{Key: j.Key,
+			Value: 1000*j.Value.Left + j.Value.Right}
+	})))
 }
 
 // perKey are the operations on one dataset whose result has a row a key.
@@ -100,16 +106,20 @@ func perKey[K comparable]() []keyOp[K] {
 		{"GroupByKey to some", func(l, _ rows[K]) result[K] {
 			return asFound(rdd.Collect(rdd.GroupByKey(l, rdd.Partitions(5))), itself[[]int64])
 		}, asTheyAre},
-		{"ReduceByKey", func(l, _ rows[K]) result[K] { return asFound(rdd.Collect(rdd.ReduceByKey(l, add)), single) }, sum},
+		{"ReduceByKey", func(l, _ rows[K]) result[K] { return asFound(rdd.Collect(rdd.ReduceByKey(l, add)), single) },
+			sum},
 		{"AggregateByKey", func(l, _ rows[K]) result[K] {
-			return asFound(rdd.Collect(rdd.AggregateByKey(l, func() int64 { return 0 }, add, add, rdd.Partitions(4))), single)
+			return asFound(rdd.Collect(rdd.AggregateByKey(l, func() int64 { return 0 }, add, add, rdd.Partitions(4))),
+				single)
 		}, sum},
 		{"Distinct", func(l, _ rows[K]) result[K] {
-			return asFound(rdd.Collect(rdd.Map(rdd.Distinct(rdd.Keys(l)), func(k K) keyed[K] { return keyed[K]{Key: k, Value: 1} })), single)
+			return asFound(rdd.Collect(rdd.Map(rdd.Distinct(rdd.Keys(l)),
+				func(k K) keyed[K] { return keyed[K]{Key: k, Value: 1} })), single)
 		}, func(l, _ []int64) []int64 { return ifAny(l, 1) }},
 		{"CountByKey", func(l, _ rows[K]) result[K] { return counted(rdd.CountByKey(l)) }, howMany},
 		{"PartitionBy", func(l, _ rows[K]) result[K] {
-			return asFound(rdd.Collect(rdd.MapSplits(rdd.PartitionBy(l, rdd.HashPartitioner[K](7)), classesOf[K])), itself[[]int64])
+			return asFound(rdd.Collect(rdd.MapSplits(rdd.PartitionBy(l, rdd.HashPartitioner[K](7)), classesOf[K])),
+				itself[[]int64])
 		}, asTheyAre},
 	}
 }
@@ -128,14 +138,16 @@ func ofTwo[K comparable]() []keyOp[K] {
 		}, func(l, r []int64) []int64 {
 			return ifAny(append(slices.Clone(l), r...), append(append(slices.Clone(l), -1), r...)...)
 		}},
-		{"SubtractByKey", func(l, r rows[K]) result[K] { return gathered(rdd.Collect(rdd.SubtractByKey(l, r))) }, func(l, r []int64) []int64 {
-			if len(r) > 0 {
-				return nil
-			}
-			return l
-		}},
+		{"SubtractByKey", func(l, r rows[K]) result[K] { return gathered(rdd.Collect(rdd.SubtractByKey(l, r))) },
+			func(l, r []int64) []int64 {
+				if len(r) > 0 {
+					return nil
+				}
+				return l
+			}},
 		{"Intersection", func(l, r rows[K]) result[K] {
-			return asFound(rdd.Collect(rdd.Map(rdd.Intersection(rdd.Keys(l), rdd.Keys(r)), func(k K) keyed[K] { return keyed[K]{Key: k, Value: 1} })), single)
+			return asFound(rdd.Collect(rdd.Map(rdd.Intersection(rdd.Keys(l), rdd.Keys(r)),
+				func(k K) keyed[K] { return keyed[K]{Key: k, Value: 1} })), single)
 		}, func(l, r []int64) []int64 { return ifAny(product(l, r), 1) }},
 	}
 }
@@ -236,14 +248,17 @@ func holds[K comparable](t *testing.T, op keyOp[K], left, right []keyed[K]) {
 }
 
 // resultOf runs an operation on a cluster whose tasks have so much memory.
-func resultOf[R any](t *testing.T, declare func(*rdd.Graph) func(context.Context, *rdd.Session) (R, error), memory int64) (got R, err error) {
+func resultOf[R any](t *testing.T, declare func(*rdd.Graph) func(context.Context, *rdd.Session) (R, error),
+	memory int64) (got R, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	cfg := testConfig(t)
 	cfg.TaskMemory = memory
-	_, err = volley.Run(ctx, cfg, "keys", struct{}{}, func(g *rdd.Graph, _ struct{}) func(context.Context, *rdd.Session) (R, error) { return declare(g) },
-		func(ctx context.Context, s *rdd.Session, _ struct{}, run func(context.Context, *rdd.Session) (R, error)) (_ string, err error) {
+	_, err = volley.Run(ctx, cfg, "keys", struct{}{},
+		func(g *rdd.Graph, _ struct{}) func(context.Context, *rdd.Session) (R, error) { return declare(g) },
+		func(ctx context.Context, s *rdd.Session, _ struct{},
+			run func(context.Context, *rdd.Session) (R, error)) (_ string, err error) {
 			got, err = run(ctx, s)
 			return "end", err
 		})
@@ -262,7 +277,8 @@ func compareClasses[K comparable](t *testing.T, op keyOp[K], got []found[K], lef
 			}
 			times, seen[i] = times+1, true
 			if slices.Sort(f.values); times == 1 && !slices.Equal(f.values, slices.Sorted(slices.Values(want))) {
-				t.Errorf("memory %d: key %s has %d values, want %d: %s and %s", memory, shown(class.Key), len(f.values), len(want), shown(f.values), shown(want))
+				t.Errorf("memory %d: key %s has %d values, want %d: %s and %s", memory, shown(class.Key), len(f.values),
+					len(want), shown(f.values), shown(want))
 			}
 		}
 		if times != min(1, len(want)) {
@@ -353,7 +369,8 @@ func TestTheLawOfKeysItself(t *testing.T) {
 		}
 	}
 	var none fmt.Stringer
-	if !sameKey(spot{0, 1}, spot{negativeZero, 1}) || sameKey(spot{0, 1}, spot{0, 2}) || !sameKey[any](notANumber, -notANumber) ||
+	if !sameKey(spot{0, 1}, spot{negativeZero, 1}) || sameKey(spot{0, 1}, spot{0, 2}) ||
+		!sameKey[any](notANumber, -notANumber) ||
 		sameKey[any](1, int64(1)) || sameKey(new(int), new(int)) || !sameKey(none, none) {
 		t.Error("the law is not what it is")
 	}

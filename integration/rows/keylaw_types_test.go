@@ -52,18 +52,21 @@ type (
 )
 
 // floats are the numbers whose equality is not that of their bits.
-var floats = []float64{0, negativeZero, 1, -1, notANumber, otherNaN, -notANumber, math.Inf(1), math.Inf(-1), math.SmallestNonzeroFloat64, 1e300}
+var floats = []float64{0, negativeZero, 1, -1, notANumber, otherNaN, -notANumber, math.Inf(1), math.Inf(-1),
+	math.SmallestNonzeroFloat64, 1e300}
 
 // moments are instants, most of them in several zones.
 func moments() (all []time.Time) {
 	at := time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 	for i := range 4 {
-		for _, zone := range []*time.Location{time.UTC, time.FixedZone("east", 3600), time.FixedZone("", -7*3600), time.FixedZone("UTC", 0)} {
+		for _, zone := range []*time.Location{time.UTC, time.FixedZone("east", 3600), time.FixedZone("", -7*3600),
+			time.FixedZone("UTC", 0)} {
 			all = append(all, at.Add(time.Duration(i)*time.Hour).In(zone))
 		}
 	}
 	now := time.Now()
-	return append(all, time.Time{}, time.Time{}.In(time.FixedZone("odd", 61)), now, now.Round(0), time.Date(1, 1, 1, 0, 0, 0, 1, time.UTC))
+	return append(all, time.Time{}, time.Time{}.In(time.FixedZone("odd", 61)), now, now.Round(0),
+		time.Date(1, 1, 1, 0, 0, 0, 1, time.UTC))
 }
 
 func spots() (all []spot) {
@@ -90,7 +93,8 @@ func TestKeysOfNumbersHoldTheLaw(t *testing.T) {
 	keysHoldMostly(t, short...)
 	keysHold(t, warm...)
 	keysHoldMostly[time.Duration](t, 0, 1, time.Hour)
-	keysHoldMostly[complex128](t, 0, complex(negativeZero, 0), complex(0, negativeZero), complex(notANumber, 1), complex(otherNaN, 1), complex(1, notANumber))
+	keysHoldMostly[complex128](t, 0, complex(negativeZero, 0), complex(0, negativeZero), complex(notANumber, 1),
+		complex(otherNaN, 1), complex(1, notANumber))
 }
 
 func TestKeysOfTextHoldTheLaw(t *testing.T) {
@@ -114,7 +118,8 @@ func TestKeysOfStructsHoldTheLaw(t *testing.T) {
 	var routes []route
 	var events []event
 	for i, p := range spots() {
-		routes = append(routes, route{p, spot{negativeZero, float64(i % 2)}, "a"}, route{p, spot{0, float64(i % 2)}, "a"})
+		routes = append(routes, route{p, spot{negativeZero, float64(i % 2)}, "a"},
+			route{p, spot{0, float64(i % 2)}, "a"})
 		events = append(events, event{moments()[i%16], float32(p.Y)})
 	}
 	keysHoldMostly(t, routes...)
@@ -123,7 +128,8 @@ func TestKeysOfStructsHoldTheLaw(t *testing.T) {
 	keysHoldMostly(t, sparse{1, 2, true}, sparse{1, 2, false}, sparse{0, 2, true})
 	keysHoldMostly(t, blank{A: 1, B: 2}, blank{A: 1, B: float32(negativeZero)}, blank{A: 1})
 	keysHoldMostly(t, private{1, 2}, private{2, 1}, private{1, 1})
-	keysHoldMostly(t, rdd.Pair[string, float64]{Key: "a"}, rdd.Pair[string, float64]{Key: "a", Value: negativeZero}, rdd.Pair[string, float64]{Key: "a", Value: notANumber})
+	keysHoldMostly(t, rdd.Pair[string, float64]{Key: "a"}, rdd.Pair[string, float64]{Key: "a", Value: negativeZero},
+		rdd.Pair[string, float64]{Key: "a", Value: notANumber})
 	keysHoldMostly(t, nobody{}, nobody{})
 }
 
@@ -131,7 +137,8 @@ func TestKeysOfArraysHoldTheLaw(t *testing.T) {
 	var triples [][3]float32
 	var nested [][1]spot
 	for i, p := range spots() {
-		triples, nested = append(triples, [3]float32{float32(p.X), float32(i % 2), float32(p.Y)}), append(nested, [1]spot{p})
+		triples, nested = append(triples, [3]float32{float32(p.X), float32(i % 2), float32(p.Y)}),
+			append(nested, [1]spot{p})
 	}
 	keysHold(t, triples...)
 	keysHoldMostly(t, nested...)
@@ -147,6 +154,7 @@ func TestOtherKeysHoldTheLawOrAreRefused(t *testing.T) {
 	keysHoldMostly[any](t, 1, int64(1), "a", nil, negativeZero, 0.0)
 	keysHoldMostly(t, make(chan int), make(chan int))
 	keysHoldMostly(t, struct{ P *int }{&one}, struct{ P *int }{&alike})
-	keysHoldMostly(t, netip.MustParseAddr("1.2.3.4"), netip.MustParseAddr("::ffff:1.2.3.4"), netip.MustParseAddr("fe80::1%eth0"), netip.MustParseAddr("fe80::1"), netip.Addr{})
+	keysHoldMostly(t, netip.MustParseAddr("1.2.3.4"), netip.MustParseAddr("::ffff:1.2.3.4"),
+		netip.MustParseAddr("fe80::1%eth0"), netip.MustParseAddr("fe80::1"), netip.Addr{})
 	keysHoldMostly(t, point3{1, 2, 3}, point3{1, 2, 4})
 }

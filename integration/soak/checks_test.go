@@ -43,7 +43,8 @@ func sameTexts(got, want []string, ordered bool) error {
 	}
 	for i := range min(len(got), len(want)) {
 		if got[i] != want[i] {
-			return fmt.Errorf("of %d rows, want %d, row %d is %.300q, want %.300q", len(got), len(want), i, got[i], want[i])
+			return fmt.Errorf("of %d rows, want %d, row %d is %.300q, want %.300q", len(got), len(want), i, got[i],
+				want[i])
 		}
 	}
 	if len(got) != len(want) {
@@ -78,9 +79,10 @@ func amongThem(got, all []string) error {
 // check is a question or two, the first of which reads all rows.
 func (s staged[K, V]) check(d *draw) []check {
 	k, n := s.k, s.n
-	all := asks(n.step, "Collect", func(b *built) rdd.Action[[]row[K, V]] { return rdd.Collect(n.in(b)) }, func(got []row[K, V]) error {
-		return sameTexts(textsOf(got, k.text), textsOf(n.rows(), k.text), n.ordered)
-	})
+	all := asks(n.step, "Collect", func(b *built) rdd.Action[[]row[K, V]] { return rdd.Collect(n.in(b)) },
+		func(got []row[K, V]) error {
+			return sameTexts(textsOf(got, k.text), textsOf(n.rows(), k.text), n.ordered)
+		})
 	out := []check{all}
 	for _, i := range d.Perm(len(k.asked))[:min(3, len(k.asked))] {
 		out = append(out, k.asked[i](d, k, n))
@@ -91,8 +93,10 @@ func (s staged[K, V]) check(d *draw) []check {
 type question[K comparable, V any] func(d *draw, k *kind[K, V], n *node[row[K, V]]) check
 
 func questions[K comparable, V any]() []question[K, V] {
-	return []question[K, V]{counted[K, V], taken[K, V], first[K, V], countedByKey[K, V], lookedUp[K, V], streamed[K, V], reducedToOne[K, V], aggregatedToOne[K, V],
-		takenInOrder[K, V], drawnFrom[K, V], described[K, V], inBins[K, V], forEach[K, V], partsOf[K, V], savedText[K, V], savedTable[K, V], packed[K, V], iterated[K, V], differentKeys[K, V], failing[K, V]}
+	return []question[K, V]{counted[K, V], taken[K, V], first[K, V], countedByKey[K, V], lookedUp[K, V], streamed[K, V],
+		reducedToOne[K, V], aggregatedToOne[K, V],
+		takenInOrder[K, V], drawnFrom[K, V], described[K, V], inBins[K, V], forEach[K, V], partsOf[K, V],
+		savedText[K, V], savedTable[K, V], packed[K, V], iterated[K, V], differentKeys[K, V], failing[K, V]}
 }
 
 func counted[K comparable, V any](_ *draw, _ *kind[K, V], n *node[row[K, V]]) check {
@@ -110,16 +114,17 @@ func equal[T comparable](got, want T) error {
 
 func taken[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) check {
 	most := d.IntN(50)
-	return asks(n.step, fmt.Sprint("Take ", most), func(b *built) rdd.Action[[]row[K, V]] { return rdd.Take(n.in(b), most) }, func(got []row[K, V]) error {
-		want := n.rows()
-		if n.ordered {
-			return sameTexts(textsOf(got, k.text), textsOf(want[:min(most, len(want))], k.text), true)
-		}
-		if len(got) != min(most, len(want)) {
-			return fmt.Errorf("%d rows of %d", len(got), len(want))
-		}
-		return amongThem(textsOf(got, k.text), textsOf(want, k.text))
-	})
+	return asks(n.step, fmt.Sprint("Take ", most),
+		func(b *built) rdd.Action[[]row[K, V]] { return rdd.Take(n.in(b), most) }, func(got []row[K, V]) error {
+			want := n.rows()
+			if n.ordered {
+				return sameTexts(textsOf(got, k.text), textsOf(want[:min(most, len(want))], k.text), true)
+			}
+			if len(got) != min(most, len(want)) {
+				return fmt.Errorf("%d rows of %d", len(got), len(want))
+			}
+			return amongThem(textsOf(got, k.text), textsOf(want, k.text))
+		})
 }
 
 // first may be an error, and is one where there are no rows.
@@ -132,7 +137,8 @@ func first[K comparable, V any](_ *draw, k *kind[K, V], n *node[row[K, V]]) chec
 			want := textsOf(n.rows(), k.text)
 			switch {
 			case (err != nil) != (len(want) == 0):
-				return fmt.Errorf("%s of %d rows: %w", words, len(want), errors.Join(err, errors.New("an error where there should be none, or none")))
+				return fmt.Errorf("%s of %d rows: %w", words, len(want),
+					errors.Join(err, errors.New("an error where there should be none, or none")))
 			case err != nil:
 				return nil
 			case n.ordered:
@@ -144,23 +150,26 @@ func first[K comparable, V any](_ *draw, k *kind[K, V], n *node[row[K, V]]) chec
 }
 
 func countedByKey[K comparable, V any](_ *draw, k *kind[K, V], n *node[row[K, V]]) check {
-	return asks(n.step, "CountByKey", func(b *built) rdd.Action[map[K]int64] { return rdd.CountByKey(n.in(b)) }, func(got map[K]int64) error {
-		var have, want []string
-		for key, times := range got {
-			have = append(have, fmt.Sprint(k.key.text(key), " ", times))
-		}
-		for _, g := range k.groups(n.rows()) {
-			want = append(want, fmt.Sprint(g.text, " ", len(g.values)))
-		}
-		return sameTexts(have, want, false)
-	})
+	return asks(n.step, "CountByKey", func(b *built) rdd.Action[map[K]int64] { return rdd.CountByKey(n.in(b)) },
+		func(got map[K]int64) error {
+			var have, want []string
+			for key, times := range got {
+				have = append(have, fmt.Sprint(k.key.text(key), " ", times))
+			}
+			for _, g := range k.groups(n.rows()) {
+				want = append(want, fmt.Sprint(g.text, " ", len(g.values)))
+			}
+			return sameTexts(have, want, false)
+		})
 }
 
 func lookedUp[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) check {
 	key := k.key.of(d.Uint64() % 300)
-	return asks(n.step, fmt.Sprintf("Lookup %.50q", k.key.text(key)), func(b *built) rdd.Action[[]V] { return rdd.Lookup(n.in(b), key) }, func(got []V) error {
-		return sameTexts(textsOf(got, k.value.text), textsOf(k.valuesOf(n.rows())[k.key.text(key)], k.value.text), n.ordered)
-	})
+	return asks(n.step, fmt.Sprintf("Lookup %.50q", k.key.text(key)),
+		func(b *built) rdd.Action[[]V] { return rdd.Lookup(n.in(b), key) }, func(got []V) error {
+			return sameTexts(textsOf(got, k.value.text), textsOf(k.valuesOf(n.rows())[k.key.text(key)], k.value.text),
+				n.ordered)
+		})
 }
 
 func streamed[K comparable, V any](_ *draw, k *kind[K, V], n *node[row[K, V]]) check {
@@ -220,7 +229,10 @@ func aggregatedToOne[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K,
 	zero := func() tally { return tally{} }
 	add := func(a tally, r row[K, V]) tally { return tally{a.n + 1, a.sum + k.digest(r)} }
 	declare := one(d, rdd.Aggregated[row[K, V], tally], rdd.TreeAggregate[row[K, V], tally])
-	return asks(n.step, "Aggregated", func(b *built) rdd.Action[tally] { return declare(n.in(b), zero, add, addTallies) }, func(got tally) error {
+	return asks(n.step, "Aggregated", func(b *built) rdd.Action[tally] {
+		return declare(n.in(b), zero, add,
+			addTallies)
+	}, func(got tally) error {
 		want := zero()
 		for _, r := range n.rows() {
 			want = add(want, r)
@@ -231,7 +243,8 @@ func aggregatedToOne[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K,
 
 func takenInOrder[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) check {
 	most := d.IntN(30)
-	return asks(n.step, fmt.Sprint("TakeOrdered ", most), func(b *built) rdd.Action[[]row[K, V]] { return rdd.TakeOrdered(n.in(b), most, k.byText) },
+	return asks(n.step, fmt.Sprint("TakeOrdered ", most),
+		func(b *built) rdd.Action[[]row[K, V]] { return rdd.TakeOrdered(n.in(b), most, k.byText) },
 		func(got []row[K, V]) error {
 			want := sortedRows(n.rows(), k.byText)
 			return sameTexts(textsOf(got, k.text), textsOf(want[:min(most, len(want))], k.text), true)
@@ -240,7 +253,8 @@ func takenInOrder[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]
 
 func drawnFrom[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) check {
 	most, seed := d.IntN(30), d.Uint64()
-	return asks(n.step, fmt.Sprint("TakeSample ", most), func(b *built) rdd.Action[[]row[K, V]] { return rdd.TakeSample(n.in(b), most, seed) },
+	return asks(n.step, fmt.Sprint("TakeSample ", most),
+		func(b *built) rdd.Action[[]row[K, V]] { return rdd.TakeSample(n.in(b), most, seed) },
 		func(got []row[K, V]) error {
 			if want := min(most, len(n.rows())); len(got) != want {
 				return fmt.Errorf("%d rows, want %d", len(got), want)
@@ -253,7 +267,10 @@ func drawnFrom[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) 
 func (k *kind[K, V]) numbersOf(r row[K, V]) float64 { return float64(k.digest(r) % 1000) }
 
 func described[K comparable, V any](_ *draw, k *kind[K, V], n *node[row[K, V]]) check {
-	return asks(n.step, "Stats", func(b *built) rdd.Action[rdd.Summary] { return rdd.Stats(rdd.Map(n.in(b), k.numbersOf)) }, func(got rdd.Summary) error {
+	return asks(n.step, "Stats", func(b *built) rdd.Action[rdd.Summary] {
+		return rdd.Stats(rdd.Map(n.in(b),
+			k.numbersOf))
+	}, func(got rdd.Summary) error {
 		least, most, sum := math.Inf(1), math.Inf(-1), 0.0
 		for _, r := range n.rows() {
 			x := k.numbersOf(r)
@@ -270,7 +287,10 @@ func described[K comparable, V any](_ *draw, k *kind[K, V], n *node[row[K, V]]) 
 }
 
 func inBins[K comparable, V any](_ *draw, k *kind[K, V], n *node[row[K, V]]) check {
-	return asks(n.step, "Histogram", func(b *built) rdd.Action[rdd.Bins] { return rdd.Histogram(rdd.Map(n.in(b), k.numbersOf), 10, 300, 900) }, func(got rdd.Bins) error {
+	return asks(n.step, "Histogram", func(b *built) rdd.Action[rdd.Bins] {
+		return rdd.Histogram(rdd.Map(n.in(b),
+			k.numbersOf), 10, 300, 900)
+	}, func(got rdd.Bins) error {
 		var want [2]int64
 		for _, r := range n.rows() {
 			switch x := k.numbersOf(r); {
@@ -296,20 +316,22 @@ func partsOf[K comparable, V any](_ *draw, k *kind[K, V], n *node[row[K, V]]) ch
 		return counted(nil, k, n)
 	}
 	text := func(rows []row[K, V]) string { return joined(rows, k.text) }
-	return asks(n.step, "Glom", func(b *built) rdd.Action[[][]row[K, V]] { return rdd.Collect(rdd.Glom(n.in(b))) }, func(got [][]row[K, V]) error {
-		return sameTexts(textsOf(got, text), textsOf(n.refer(), text), true)
-	})
+	return asks(n.step, "Glom", func(b *built) rdd.Action[[][]row[K, V]] { return rdd.Collect(rdd.Glom(n.in(b))) },
+		func(got [][]row[K, V]) error {
+			return sameTexts(textsOf(got, text), textsOf(n.refer(), text), true)
+		})
 }
 
 // differentKeys is about right.
 func differentKeys[K comparable, V any](_ *draw, k *kind[K, V], n *node[row[K, V]]) check {
-	return asks(n.step, "CountApproxDistinct", func(b *built) rdd.Action[int64] { return rdd.CountApproxDistinct(rdd.Keys(n.in(b))) }, func(got int64) error {
-		want := len(k.groups(n.rows()))
-		if off := math.Abs(float64(got) - float64(want)); off > 2+0.03*float64(want) {
-			return fmt.Errorf("it is %d, want about %d", got, want)
-		}
-		return nil
-	})
+	return asks(n.step, "CountApproxDistinct",
+		func(b *built) rdd.Action[int64] { return rdd.CountApproxDistinct(rdd.Keys(n.in(b))) }, func(got int64) error {
+			want := len(k.groups(n.rows()))
+			if off := math.Abs(float64(got) - float64(want)); off > 2+0.03*float64(want) {
+				return fmt.Errorf("it is %d, want about %d", got, want)
+			}
+			return nil
+		})
 }
 
 // errWrong is what a user's function says.

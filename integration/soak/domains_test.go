@@ -57,7 +57,8 @@ type whole interface {
 
 // wholes are the whole numbers of a type, the least and the greatest first.
 func wholes[T whole](name string, least, greatest T) domain[T] {
-	return odd(name, func(n T) string { return fmt.Sprint(n) }, func(n uint64) T { return T(n - 3) }, least, greatest, 0)
+	return odd(name, func(n T) string { return fmt.Sprint(n) }, func(n uint64) T { return T(n - 3) }, least, greatest,
+		0)
 }
 
 // floats are the numbers of a type. As keys 0 and −0 are the same.
@@ -69,7 +70,8 @@ func floats[T ~float32 | ~float64](name string, least T, key bool) domain[T] {
 		return strconv.FormatFloat(float64(x), 'g', -1, 64)
 	}
 	zero := T(math.Copysign(0, -1))
-	return odd(name, text, func(n uint64) T { return T(int64(n)) / 8 }, zero, 0, T(math.NaN()), -T(math.NaN()), T(math.Inf(1)), T(math.Inf(-1)), least)
+	return odd(name, text, func(n uint64) T { return T(int64(n)) / 8 }, zero, 0, T(math.NaN()), -T(math.NaN()),
+		T(math.Inf(1)), T(math.Inf(-1)), least)
 }
 
 // texts are empty, long, and of bytes that are no UTF-8; most are short.
@@ -79,17 +81,20 @@ func texts() domain[string] {
 			return strings.Repeat(fmt.Sprint("long ", n, " "), int(n%97))
 		}
 		return fmt.Sprint("text ", n)
-	}, "", "\xff\xfe\x00", "größer, \"quoted\"\n\ttwo lines\r", strings.Repeat("0123456789", 4), strings.Repeat("0123456789", 4)+"0")
+	}, "", "\xff\xfe\x00", "größer, \"quoted\"\n\ttwo lines\r", strings.Repeat("0123456789", 4),
+		strings.Repeat("0123456789", 4)+"0")
 }
 
-var zones = []*time.Location{time.UTC, time.FixedZone("east", 3600), time.FixedZone("", -7*3600), time.FixedZone("odd", 61)}
+var zones = []*time.Location{time.UTC, time.FixedZone("east", 3600), time.FixedZone("", -7*3600),
+	time.FixedZone("odd", 61)}
 
 // times are instants, two numbers of three with another one in another zone.
 func times() domain[time.Time] {
 	text := func(t time.Time) string { return fmt.Sprint(t.Unix(), ".", t.Nanosecond()) }
 	return odd("time", text, func(n uint64) time.Time {
 		return time.Unix(int64(n/3)*977, int64(n/3%1e9)).In(zones[n%4])
-	}, time.Time{}, time.Time{}.In(zones[3]), time.Date(-400, 2, 3, 4, 5, 6, 7, zones[3]), time.Date(12345, 1, 1, 0, 0, 0, 1, time.UTC))
+	}, time.Time{}, time.Time{}.In(zones[3]), time.Date(-400, 2, 3, 4, 5, 6, 7, zones[3]),
+		time.Date(12345, 1, 1, 0, 0, 0, 1, time.UTC))
 }
 
 func bools() domain[bool] {
@@ -142,7 +147,8 @@ func nulls[T any](of domain[T]) domain[sql.Null[T]] {
 		}
 		return "=" + of.text(v.V)
 	}
-	return odd("sql.Null", text, func(n uint64) sql.Null[T] { return sql.Null[T]{V: of.of(n - 1), Valid: true} }, sql.Null[T]{})
+	return odd("sql.Null", text, func(n uint64) sql.Null[T] { return sql.Null[T]{V: of.of(n - 1), Valid: true} },
+		sql.Null[T]{})
 }
 
 // The types of rows that are structs: with nothing, with fields that are not exported,
@@ -189,7 +195,10 @@ func hiddens() domain[hidden] {
 
 func halfHiddens() domain[halfHidden] {
 	sum, notes := floats("float64", math.SmallestNonzeroFloat64, false), lists(texts())
-	return domain[halfHidden]{"halfHidden", func(n uint64) halfHidden { return halfHidden{sum.of(n), uint16(n), notes.of(mix(n) % 9)} },
+	return domain[halfHidden]{"halfHidden", func(n uint64) halfHidden {
+		return halfHidden{sum.of(n), uint16(n),
+			notes.of(mix(n) % 9)}
+	},
 		func(h halfHidden) string { return fmt.Sprint(sum.text(h.Sum), " ", h.n, " ", notes.text(h.notes)) }}
 }
 
@@ -198,13 +207,17 @@ func nesteds() domain[nested] {
 	return domain[nested]{"nested", func(n uint64) nested {
 		return nested{int16(n), at.of(n), in.of(n), list.of(n), next.of(n % 5), [2]bool{n%2 == 0, n%3 == 0}}
 	}, func(v nested) string {
-		return joined([]string{fmt.Sprint(v.N), at.text(v.At), in.text(v.In), list.text(v.List), next.text(v.Next), fmt.Sprint(v.Two)}, texts().text)
+		return joined([]string{fmt.Sprint(v.N), at.text(v.At), in.text(v.In), list.text(v.List), next.text(v.Next),
+			fmt.Sprint(v.Two)}, texts().text)
 	}}
 }
 
 // pairsOf are keys of two parts.
 func pairsOf[A comparable, B any](a domain[A], b domain[B]) domain[rdd.Pair[A, B]] {
-	return domain[rdd.Pair[A, B]]{"pair", func(n uint64) rdd.Pair[A, B] { return rdd.Pair[A, B]{Key: a.of(n / 3), Value: b.of(n % 5)} },
+	return domain[rdd.Pair[A, B]]{"pair", func(n uint64) rdd.Pair[A,
+		B] {
+		return rdd.Pair[A, B]{Key: a.of(n / 3), Value: b.of(n % 5)}
+	},
 		func(p rdd.Pair[A, B]) string { return joined([]string{a.text(p.Key), b.text(p.Value)}, texts().text) }}
 }
 

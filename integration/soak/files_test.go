@@ -44,7 +44,8 @@ var readers = map[string]func(*rdd.Graph, string) rdd.Dataset[record]{
 
 // savers are how it writes them.
 var savers = map[string]func(rdd.Dataset[record], string, ...rdd.SaveOption) rdd.Action[int64]{
-	"csv": rdd.SaveCSV[record], "jsonl": rdd.SaveJSONLines[record], "parquet": rdd.SaveParquet[record], "arrow": rdd.SaveArrow[record],
+	"csv": rdd.SaveCSV[record], "jsonl": rdd.SaveJSONLines[record], "parquet": rdd.SaveParquet[record],
+	"arrow": rdd.SaveArrow[record],
 }
 
 // records are a source of numbers that come from a few files of a table.
@@ -58,18 +59,20 @@ func records(d *draw) *node[number] {
 		return out
 	}
 	for i := range files {
-		d.files = append(d.files, input{fmt.Sprintf("%s/%d.%s", dir, i, f.name), func() ([]byte, error) { return f.write(rows(i)) }})
+		d.files = append(d.files, input{fmt.Sprintf("%s/%d.%s", dir, i, f.name),
+			func() ([]byte, error) { return f.write(rows(i)) }})
 	}
 	as := func(r record) number { return number{Key: uint64(r.ID) % 300, Value: digest(r.text())} }
-	return source(d, fmt.Sprintf("Map of %d files of %s", files, f.name), files*each, func(b *built) rdd.Dataset[number] {
-		return rdd.Map(readers[f.name](b.g, filepath.Join(b.dir, dir, "*."+f.name)), as)
-	}, func() [][]number {
-		var all []record
-		for i := range files {
-			all = append(all, rows(i)...)
-		}
-		return rowOf(as)([][]record{all})
-	})
+	return source(d, fmt.Sprintf("Map of %d files of %s", files, f.name), files*each,
+		func(b *built) rdd.Dataset[number] {
+			return rdd.Map(readers[f.name](b.g, filepath.Join(b.dir, dir, "*."+f.name)), as)
+		}, func() [][]number {
+			var all []record
+			for i := range files {
+				all = append(all, rows(i)...)
+			}
+			return rowOf(as)([][]record{all})
+		})
 }
 
 // lines are a source of numbers that come from a few files of text.
@@ -84,7 +87,8 @@ func lines(d *draw) *node[number] {
 		return b.String()
 	}
 	for i := range files {
-		d.files = append(d.files, input{fmt.Sprintf("%s/%d.txt", dir, i), func() ([]byte, error) { return []byte(text(i)), nil }})
+		d.files = append(d.files, input{fmt.Sprintf("%s/%d.txt", dir, i),
+			func() ([]byte, error) { return []byte(text(i)), nil }})
 	}
 	as := func(line string) number { return number{Key: digest(line) % 40, Value: digest(line)} }
 	return source(d, fmt.Sprintf("Map of %d text files", files), files*each, func(b *built) rdd.Dataset[number] {

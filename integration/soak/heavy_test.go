@@ -33,8 +33,10 @@ func longTexts() domain[string] {
 func drawHeavy(seed uint64) *pipeline {
 	d := &draw{Rand: rand.New(rand.NewPCG(seed, 17)), pool: map[string][]any{}, limit: 3 * heavyRows}
 	type K = time.Time
-	k := kindOf(times(), longTexts(), []op[K, string]{grouped[K, string], reduced[K, string], aggregated[K, string], distinct[K, string], joinedRows[K, string],
-		fullJoined[K, string], cogrouped[K, string], subtractedByKey[K, string], repartitioned[K, string], sortedBy[K, string], sortedByAll[K, string], cached[K, string]})
+	k := kindOf(times(), longTexts(), []op[K, string]{grouped[K, string], reduced[K, string], aggregated[K, string],
+		distinct[K, string], joinedRows[K, string],
+		fullJoined[K, string], cogrouped[K, string], subtractedByKey[K, string], repartitioned[K, string],
+		sortedBy[K, string], sortedByAll[K, string], cached[K, string]})
 	n := k.heavy(d)
 	d.pool[k.name()] = []any{n, k.heavy(d)}
 	s := stage(staged[K, string]{k, n})
@@ -42,10 +44,13 @@ func drawHeavy(seed uint64) *pipeline {
 		s = s.grow(d)
 	}
 	end := s.(staged[K, string]).n
-	digests := asks(end.step, "Collect of digests", func(b *built) rdd.Action[[]uint64] { return rdd.Collect(rdd.Map(end.in(b), k.digest)) }, func(got []uint64) error {
-		text := func(n uint64) string { return fmt.Sprintf("%016x", n) }
-		return sameTexts(textsOf(got, text), textsOf(end.rows(), func(r row[K, string]) string { return text(k.digest(r)) }), end.ordered)
-	})
+	digests := asks(end.step, "Collect of digests",
+		func(b *built) rdd.Action[[]uint64] { return rdd.Collect(rdd.Map(end.in(b), k.digest)) },
+		func(got []uint64) error {
+			text := func(n uint64) string { return fmt.Sprintf("%016x", n) }
+			return sameTexts(textsOf(got, text), textsOf(end.rows(),
+				func(r row[K, string]) string { return text(k.digest(r)) }), end.ordered)
+		})
 	return &pipeline{seed: seed, checks: []check{digests}, steps: reached(end.step)}
 }
 
@@ -79,7 +84,8 @@ func TestHeavyPipelinesKeepToTheirMemory(t *testing.T) {
 		x.try(a, false)
 		for name, peak := range x.peaks {
 			if peak > heavyLimit+heavySlack {
-				t.Errorf("%s took %d MiB, may take %d + %d\n%v", name, peak>>20, heavyLimit>>20, heavySlack>>20, a.draw())
+				t.Errorf("%s took %d MiB, may take %d + %d\n%v", name, peak>>20, heavyLimit>>20, heavySlack>>20,
+					a.draw())
 			}
 		}
 		t.Logf("seed %d: %v", seed, x.peaks)

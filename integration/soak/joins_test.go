@@ -8,7 +8,8 @@ import (
 
 // ofTwo are the operations on two datasets.
 func ofTwo[K comparable, V any]() []op[K, V] {
-	return []op[K, V]{united[K, V], joinedRows[K, V], leftJoined[K, V], rightJoined[K, V], fullJoined[K, V], broadcastJoined[K, V], joinedInPlace[K, V],
+	return []op[K, V]{united[K, V], joinedRows[K, V], leftJoined[K, V], rightJoined[K, V], fullJoined[K, V],
+		broadcastJoined[K, V], joinedInPlace[K, V],
 		cogrouped[K, V], subtracted[K, V], subtractedByKey[K, V], intersected[K, V]}
 }
 
@@ -17,7 +18,8 @@ func united[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *no
 	if n.most+o.most > d.limit {
 		return filtered(d, k, n)
 	}
-	out := combined(d, n, o, "Union", n.most+o.most, func(_ *built, l, r same[K, V]) same[K, V] { return rdd.Union(l, r) },
+	out := combined(d, n, o, "Union", n.most+o.most,
+		func(_ *built, l, r same[K, V]) same[K, V] { return rdd.Union(l, r) },
 		func(l, r []row[K, V]) []row[K, V] { return slices.Concat(l, r) })
 	out.ordered, out.moved = n.ordered && o.ordered, n.moved || o.moved
 	return out
@@ -29,9 +31,10 @@ func (k *kind[K, V]) fewOfEach(d *draw) *node[row[K, V]] {
 		all := k.settled(values, false)
 		return all[:min(2, len(all))]
 	}
-	return perKey(d, k, k.other(d), "FlatMapValues, two of each, of GroupByKey", func(ds same[K, V], o []rdd.ShuffleOption) same[K, V] {
-		return rdd.FlatMapValues(rdd.GroupByKey(ds, o...), two)
-	}, two)
+	return perKey(d, k, k.other(d), "FlatMapValues, two of each, of GroupByKey",
+		func(ds same[K, V], o []rdd.ShuffleOption) same[K, V] {
+			return rdd.FlatMapValues(rdd.GroupByKey(ds, o...), two)
+		}, two)
 }
 
 // met is what a key has on both sides; nil where it has nothing.
@@ -73,7 +76,8 @@ func (k *kind[K, V]) joins(left, right bool) func(l, r []row[K, V]) []row[K, V] 
 }
 
 // join is a node that joins a dataset with few rows of each key.
-func join[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]], words string, left, right bool, declare func(l, r same[K, V], o []rdd.ShuffleOption) same[K, V]) *node[row[K, V]] {
+func join[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]], words string, left, right bool,
+	declare func(l, r same[K, V], o []rdd.ShuffleOption) same[K, V]) *node[row[K, V]] {
 	if 2*n.most > d.limit {
 		return reduced(d, k, n)
 	}
@@ -83,7 +87,8 @@ func join[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]], words
 	if right {
 		most += few.most
 	}
-	return combined(d, n, few, words+to, most, func(_ *built, l, r same[K, V]) same[K, V] { return declare(l, r, options) }, k.joins(left, right))
+	return combined(d, n, few, words+to, most,
+		func(_ *built, l, r same[K, V]) same[K, V] { return declare(l, r, options) }, k.joins(left, right))
 }
 
 func joinedRows[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
@@ -102,7 +107,8 @@ func broadcastJoined[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K,
 func joinedInPlace[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	by := rdd.HashPartitioner[K](one(d, 1, 3, 9))
 	return join(d, k, n, "Join in place", false, false, func(l, r same[K, V], _ []rdd.ShuffleOption) same[K, V] {
-		return rdd.MapValues(rdd.Join(rdd.PartitionBy(l, by), rdd.PartitionBy(r, by)), func(j rdd.Joined[V, V]) V { return k.met(&j.Left, &j.Right) })
+		return rdd.MapValues(rdd.Join(rdd.PartitionBy(l, by), rdd.PartitionBy(r, by)),
+			func(j rdd.Joined[V, V]) V { return k.met(&j.Left, &j.Right) })
 	})
 }
 
@@ -168,7 +174,8 @@ func (k *kind[K, V]) having(has bool) func(l, r []row[K, V]) []row[K, V] {
 func subtractedByKey[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	o := k.other(d)
 	to, options := spread(d)
-	return combined(d, n, o, "SubtractByKey"+to, n.most, func(_ *built, l, r same[K, V]) same[K, V] { return rdd.SubtractByKey(l, r, options...) }, k.having(false))
+	return combined(d, n, o, "SubtractByKey"+to, n.most,
+		func(_ *built, l, r same[K, V]) same[K, V] { return rdd.SubtractByKey(l, r, options...) }, k.having(false))
 }
 
 // ofKeys are the rows made of the keys of others.
@@ -190,12 +197,13 @@ func subtracted[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]])
 func intersected[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	o := k.other(d)
 	to, options := spread(d)
-	return combined(d, n, o, "Intersection of Keys"+to, min(n.most, o.most), func(_ *built, l, r same[K, V]) same[K, V] {
-		return rdd.Map(rdd.Intersection(rdd.Keys(l), rdd.Keys(r), options...), k.ofKey)
-	}, func(l, r []row[K, V]) (out []row[K, V]) {
-		for _, g := range k.groups(k.having(true)(l, r)) {
-			out = append(out, k.ofKey(g.key))
-		}
-		return out
-	})
+	return combined(d, n, o, "Intersection of Keys"+to, min(n.most, o.most),
+		func(_ *built, l, r same[K, V]) same[K, V] {
+			return rdd.Map(rdd.Intersection(rdd.Keys(l), rdd.Keys(r), options...), k.ofKey)
+		}, func(l, r []row[K, V]) (out []row[K, V]) {
+			for _, g := range k.groups(k.having(true)(l, r)) {
+				out = append(out, k.ofKey(g.key))
+			}
+			return out
+		})
 }

@@ -14,7 +14,8 @@ func kept[K comparable, V any]() []op[K, V] {
 }
 
 func cached[K comparable, V any](d *draw, _ *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
-	return derived(d, n, "Cache", func(_ *built, ds same[K, V]) same[K, V] { return rdd.Cache(ds) }, asTheyAre[row[K, V]])
+	return derived(d, n, "Cache", func(_ *built, ds same[K, V]) same[K, V] { return rdd.Cache(ds) },
+		asTheyAre[row[K, V]])
 }
 
 func persisted[K comparable, V any](d *draw, _ *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
@@ -46,7 +47,8 @@ func checkpointed[K comparable, V any](d *draw, _ *kind[K, V], n *node[row[K, V]
 }
 
 // loop is a node whose rows are replaced a few times.
-func loop[K comparable, V any](d *draw, n *node[row[K, V]], words string, first, body func(same[K, V]) same[K, V], round func([]row[K, V]) []row[K, V]) *node[row[K, V]] {
+func loop[K comparable, V any](d *draw, n *node[row[K, V]], words string, first, body func(same[K, V]) same[K, V],
+	round func([]row[K, V]) []row[K, V]) *node[row[K, V]] {
 	rounds := d.IntN(4)
 	return derived(d, n, fmt.Sprintf("%d rounds of %s", rounds, words), func(b *built, ds same[K, V]) same[K, V] {
 		l := rdd.NewLoop(first(ds), body)
@@ -70,7 +72,8 @@ func loop[K comparable, V any](d *draw, n *node[row[K, V]], words string, first,
 // looped has a round that moves nothing.
 func looped[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	f := k.again(d.Uint64())
-	spreadNoMore := func(ds same[K, V]) same[K, V] { return rdd.Map(ds, func(r row[K, V]) row[K, V] { return r }) } // a Map may give others keys
+	// a Map may give others keys
+	spreadNoMore := func(ds same[K, V]) same[K, V] { return rdd.Map(ds, func(r row[K, V]) row[K, V] { return r }) }
 	return loop(d, n, "Map", spreadNoMore, func(now same[K, V]) same[K, V] { return rdd.Map(now, f) },
 		func(rows []row[K, V]) []row[K, V] { return rowOf(f)([][]row[K, V]{rows})[0] }).uncut()
 }
@@ -78,7 +81,8 @@ func looped[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *no
 // loopedByKey has one that brings keys together.
 func loopedByKey[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	parts, f := one(d, 1, 3, 6), k.again(d.Uint64())
-	return loop(d, n, "Map and ReduceByKey", func(ds same[K, V]) same[K, V] { return rdd.PartitionBy(ds, rdd.HashPartitioner[K](parts)) },
+	return loop(d, n, "Map and ReduceByKey",
+		func(ds same[K, V]) same[K, V] { return rdd.PartitionBy(ds, rdd.HashPartitioner[K](parts)) },
 		func(now same[K, V]) same[K, V] {
 			return rdd.ReduceByKey(rdd.Map(now, f), k.lesser, rdd.Partitions(parts))
 		},

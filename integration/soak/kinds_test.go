@@ -90,13 +90,15 @@ func (s staged[K, V]) numbers(d *draw) *node[number] {
 	as := func(r row[K, V]) number {
 		return number{Key: digest(s.k.keyText(r)) % 500, Value: s.k.digest(r)}
 	}
-	return derived(d, s.n, "Map to numbers", func(_ *built, ds rdd.Dataset[row[K, V]]) rdd.Dataset[number] { return rdd.Map(ds, as) },
+	return derived(d, s.n, "Map to numbers",
+		func(_ *built, ds rdd.Dataset[row[K, V]]) rdd.Dataset[number] { return rdd.Map(ds, as) },
 		eachRow(func(r row[K, V]) []number { return []number{as(r)} }))
 }
 
 func (k *kind[K, V]) of(d *draw, n *node[number]) stage {
 	as := func(r number) row[K, V] { return row[K, V]{Key: k.key.of(r.Key), Value: k.value.of(r.Value % 1000)} }
-	out := derived(d, n, "Map to "+k.name(), func(_ *built, ds rdd.Dataset[number]) rdd.Dataset[row[K, V]] { return rdd.Map(ds, as) },
+	out := derived(d, n, "Map to "+k.name(),
+		func(_ *built, ds rdd.Dataset[number]) rdd.Dataset[row[K, V]] { return rdd.Map(ds, as) },
 		eachRow(func(r number) []row[K, V] { return []row[K, V]{as(r)} }))
 	return staged[K, V]{k, out}
 }
@@ -117,7 +119,8 @@ func kindOf[K comparable, V any](key domain[K], value domain[V], ops ...[]op[K, 
 
 // fullKind is a kind with all operations and all questions.
 func fullKind[K rdd.Ordered, V any](key domain[K], value domain[V]) *kind[K, V] {
-	k := kindOf(key, value, narrow[K, V](), byKey[K, V](), byKey[K, V](), ofTwo[K, V](), ofTwo[K, V](), spreading[K, V](), sorting[K, V](), kept[K, V]())
+	k := kindOf(key, value, narrow[K, V](), byKey[K, V](), byKey[K, V](), ofTwo[K, V](), ofTwo[K, V](),
+		spreading[K, V](), sorting[K, V](), kept[K, V]())
 	k.asked = questions[K, V]()
 	return k
 }
@@ -128,17 +131,23 @@ func kinds() []anyKind {
 	return []anyKind{
 		fullKind(wholes("int64", int64(-1)<<63, 1<<63-1), wholes("int", -1<<63, 1<<63-1)),
 		fullKind(texts(), nesteds()),
-		kindOf(floats("float64", 5e-324, true), lists(texts()), byKey[float64, []string](), ofTwo[float64, []string](), sorting[float64, []string]()),
+		kindOf(floats("float64", 5e-324, true), lists(texts()), byKey[float64, []string](), ofTwo[float64, []string](),
+			sorting[float64, []string]()),
 		kindOf(times(), texts(), byKey[time.Time, string](), ofTwo[time.Time, string]()),
-		kindOf(wholes("int8", int8(-128), 127), pointers(floats("float32", float32(1e-45), false)), spreading[int8, *float32](), sorting[int8, *float32]()),
+		kindOf(wholes("int8", int8(-128), 127), pointers(floats("float32", float32(1e-45), false)),
+			spreading[int8, *float32](), sorting[int8, *float32]()),
 		kindOf(hiddens(), halfHiddens(), byKey[hidden, halfHidden](), kept[hidden, halfHidden]()),
-		kindOf(arrays(wholes("int16", int16(-32768), 32767)), lists(wholes("byte", byte(0), 255)), ofTwo[[2]int16, []byte]()),
-		kindOf(wholes("uint32", 0, uint32(1<<32-1)), nulls(texts()), sorting[uint32, sql.Null[string]](), kept[uint32, sql.Null[string]]()),
+		kindOf(arrays(wholes("int16", int16(-32768), 32767)), lists(wholes("byte", byte(0), 255)),
+			ofTwo[[2]int16, []byte]()),
+		kindOf(wholes("uint32", 0, uint32(1<<32-1)), nulls(texts()), sorting[uint32, sql.Null[string]](),
+			kept[uint32, sql.Null[string]]()),
 		kindOf(spots(true), maps(), byKey[spot, map[string]int64]()),
 		kindOf(bools(), times(), spreading[bool, time.Time](), kept[bool, time.Time]()),
-		kindOf(floats("float32", float32(1e-45), true), lists(lists(wholes("int32", int32(-1)<<31, 1<<31-1))), byKey[float32, [][]int32](), sorting[float32, [][]int32]()),
+		kindOf(floats("float32", float32(1e-45), true), lists(lists(wholes("int32", int32(-1)<<31, 1<<31-1))),
+			byKey[float32, [][]int32](), sorting[float32, [][]int32]()),
 		kindOf(wholes("uint64", 0, uint64(1<<64-1)), nothings(), byKey[uint64, nothing](), sorting[uint64, nothing]()),
-		kindOf(pairsOf(texts(), floats("float64", 5e-324, true)), complexes(), ofTwo[rdd.Pair[string, float64], complex128]()),
+		kindOf(pairsOf(texts(), floats("float64", 5e-324, true)), complexes(),
+			ofTwo[rdd.Pair[string, float64], complex128]()),
 		kindOf(wholes("uint16", uint16(0), 65535), bools(), narrow[uint16, bool]()),
 	}
 }

@@ -15,8 +15,10 @@ import (
 
 // narrow are the operations that move no rows.
 func narrow[K comparable, V any]() []op[K, V] {
-	return []op[K, V]{mapped[K, V], mappedValues[K, V], rekeyed[K, V], filtered[K, V], flattened[K, V], appended[K, V], flatValues[K, V], tried[K, V],
-		bySplits[K, V], underParam[K, V], valuesUnderParam[K, V], keyedBy[K, V], apart[K, V], split[K, V], coalesced[K, V], glommed[K, V],
+	return []op[K, V]{mapped[K, V], mappedValues[K, V], rekeyed[K, V], filtered[K, V], flattened[K, V], appended[K, V],
+		flatValues[K, V], tried[K, V],
+		bySplits[K, V], underParam[K, V], valuesUnderParam[K, V], keyedBy[K, V], apart[K, V], split[K, V],
+		coalesced[K, V], glommed[K, V],
 		crossed[K, V], zipped[K, V], numbered[K, V], tallied[K, V], piped[K, V], batched[K, V], sampledWhole[K, V]}
 }
 
@@ -50,20 +52,23 @@ func onValues[K comparable, V any](f func(V) V) func([][]row[K, V]) [][]row[K, V
 
 func mappedValues[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	f := k.revalued(d.Uint64())
-	return derived(d, n, "MapValues", func(_ *built, ds same[K, V]) same[K, V] { return rdd.MapValues(ds, f) }, onValues[K](f))
+	return derived(d, n, "MapValues", func(_ *built, ds same[K, V]) same[K, V] { return rdd.MapValues(ds, f) },
+		onValues[K](f))
 }
 
 // rekeyed has few keys, or many.
 func rekeyed[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	keys := one(d, uint64(1), 4, 50, 5000)
 	f := func(r row[K, V]) row[K, V] { return row[K, V]{Key: k.key.of(k.digest(r) % keys), Value: r.Value} }
-	return derived(d, n, fmt.Sprintf("Map to %d keys", keys), func(_ *built, ds same[K, V]) same[K, V] { return rdd.Map(ds, f) }, rowOf(f))
+	return derived(d, n, fmt.Sprintf("Map to %d keys", keys),
+		func(_ *built, ds same[K, V]) same[K, V] { return rdd.Map(ds, f) }, rowOf(f))
 }
 
 func filtered[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	salt, share := d.Uint64(), one(d, uint64(0), 1, 5, 9)
 	keep := func(r row[K, V]) bool { return both(k.digest(r), salt)%10 >= share }
-	return derived(d, n, fmt.Sprintf("Filter of %d in 10", 10-share), func(_ *built, ds same[K, V]) same[K, V] { return rdd.Filter(ds, keep) },
+	return derived(d, n, fmt.Sprintf("Filter of %d in 10", 10-share),
+		func(_ *built, ds same[K, V]) same[K, V] { return rdd.Filter(ds, keep) },
 		eachRow(func(r row[K, V]) []row[K, V] {
 			if keep(r) {
 				return []row[K, V]{r}
@@ -87,7 +92,8 @@ func flattened[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) 
 		return filtered(d, k, n)
 	}
 	f := k.several(d.Uint64())
-	return derived(d, n, "FlatMap", func(_ *built, ds same[K, V]) same[K, V] { return rdd.FlatMap(ds, f) }, eachRow(f)).upTo(2 * n.most)
+	return derived(d, n, "FlatMap", func(_ *built, ds same[K, V]) same[K, V] { return rdd.FlatMap(ds, f) },
+		eachRow(f)).upTo(2 * n.most)
 }
 
 func appended[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
@@ -136,13 +142,14 @@ func bySplits[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *
 			}
 		}
 	}
-	return derived(d, n, "MapSplits", func(_ *built, ds same[K, V]) same[K, V] { return rdd.MapSplits(ds, f) }, func(parts [][]row[K, V]) [][]row[K, V] {
-		out := make([][]row[K, V], len(parts))
-		for i, part := range parts {
-			out[i] = slices.Collect(f(i, slices.Values(part)))
-		}
-		return out
-	})
+	return derived(d, n, "MapSplits", func(_ *built, ds same[K, V]) same[K, V] { return rdd.MapSplits(ds, f) },
+		func(parts [][]row[K, V]) [][]row[K, V] {
+			out := make([][]row[K, V], len(parts))
+			for i, part := range parts {
+				out[i] = slices.Collect(f(i, slices.Values(part)))
+			}
+			return out
+		})
 }
 
 // param is a parameter with its value, which is set before anything is asked.
@@ -157,21 +164,28 @@ func saltOf(salt uint64) halfHidden { return halfHiddens().of(salt % 1e6) }
 func underParam[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	salt := d.Uint64()
 	f := func(r row[K, V], p halfHidden) row[K, V] { return k.again(digest(halfHiddens().text(p)))(r) }
-	return derived(d, n, "MapWith a Param", func(b *built, ds same[K, V]) same[K, V] { return rdd.MapWith(ds, param(b, salt), f) },
+	return derived(d, n, "MapWith a Param", func(b *built, ds same[K, V]) same[K,
+		V] {
+		return rdd.MapWith(ds, param(b, salt), f)
+	},
 		rowOf(func(r row[K, V]) row[K, V] { return f(r, saltOf(salt)) }))
 }
 
 func valuesUnderParam[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	salt := d.Uint64()
 	f := func(v V, p halfHidden) V { return k.revalued(digest(halfHiddens().text(p)))(v) }
-	return derived(d, n, "MapValuesWith a Param", func(b *built, ds same[K, V]) same[K, V] { return rdd.MapValuesWith(ds, param(b, salt), f) },
+	return derived(d, n, "MapValuesWith a Param",
+		func(b *built, ds same[K, V]) same[K, V] { return rdd.MapValuesWith(ds, param(b, salt), f) },
 		onValues[K](func(v V) V { return f(v, saltOf(salt)) }))
 }
 
 func keyedBy[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	by := func(r row[K, V]) K { return k.key.of(k.digest(r) % 200) }
 	return derived(d, n, "KeyBy", func(_ *built, ds same[K, V]) same[K, V] {
-		return rdd.Map(rdd.KeyBy(ds, by), func(r rdd.Pair[K, row[K, V]]) row[K, V] { return row[K, V]{Key: r.Key, Value: r.Value.Value} })
+		return rdd.Map(rdd.KeyBy(ds, by), func(r rdd.Pair[K, row[K, V]]) row[K,
+			V] {
+			return row[K, V]{Key: r.Key, Value: r.Value.Value}
+		})
 	}, rowOf(func(r row[K, V]) row[K, V] { return row[K, V]{Key: by(r), Value: r.Value} }))
 }
 
@@ -198,7 +212,8 @@ func split[K comparable, V any](d *draw, _ *kind[K, V], n *node[row[K, V]]) *nod
 
 func coalesced[K comparable, V any](d *draw, _ *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	to := 1 + d.IntN(4)
-	return derived(d, n, fmt.Sprint("Coalesce to ", to), func(_ *built, ds same[K, V]) same[K, V] { return rdd.Coalesce(ds, to) },
+	return derived(d, n, fmt.Sprint("Coalesce to ", to),
+		func(_ *built, ds same[K, V]) same[K, V] { return rdd.Coalesce(ds, to) },
 		func(parts [][]row[K, V]) [][]row[K, V] { return parts }).uncut()
 }
 
@@ -214,8 +229,10 @@ func crossed[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *n
 	}
 	f := func(r row[K, V], i int64) row[K, V] { return k.again(uint64(i))(r) }
 	out := derived(d, n, "Cartesian with a Range", func(b *built, ds same[K, V]) same[K, V] {
-		return rdd.Map(rdd.Cartesian(ds, rdd.Range(b.g, 0, 3, 2)), func(j rdd.Joined[row[K, V], int64]) row[K, V] { return f(j.Left, j.Right) })
-	}, eachRow(func(r row[K, V]) []row[K, V] { return []row[K, V]{f(r, 0), f(r, 1), f(r, 2)} })).uncut().upTo(3 * n.most)
+		return rdd.Map(rdd.Cartesian(ds, rdd.Range(b.g, 0, 3, 2)),
+			func(j rdd.Joined[row[K, V], int64]) row[K, V] { return f(j.Left, j.Right) })
+	}, eachRow(func(r row[K, V]) []row[K, V] { return []row[K, V]{f(r, 0), f(r, 1), f(r, 2)} })).uncut().upTo(
+		3 * n.most)
 	out.ordered = false
 	return out
 }
@@ -224,7 +241,8 @@ func zipped[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *no
 	f := k.again(d.Uint64())
 	f2 := func(a, b row[K, V]) row[K, V] { return row[K, V]{Key: a.Key, Value: b.Value} }
 	return derived(d, n, "Zip with a Map of itself", func(_ *built, ds same[K, V]) same[K, V] {
-		return rdd.Map(rdd.Zip(ds, rdd.Map(ds, f)), func(j rdd.Joined[row[K, V], row[K, V]]) row[K, V] { return f2(j.Left, j.Right) })
+		return rdd.Map(rdd.Zip(ds, rdd.Map(ds, f)),
+			func(j rdd.Joined[row[K, V], row[K, V]]) row[K, V] { return f2(j.Left, j.Right) })
 	}, rowOf(func(r row[K, V]) row[K, V] { return f2(r, f(r)) }))
 }
 
@@ -273,7 +291,10 @@ func piped[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *nod
 	}
 	return derived(d, n, "Zip with a Pipe", func(_ *built, ds same[K, V]) same[K, V] {
 		lines := rdd.Pipe(rdd.Map(ds, f), "tr", "a", "z")
-		return rdd.Map(rdd.Zip(ds, lines), func(j rdd.Joined[row[K, V], string]) row[K, V] { return g(j.Left, j.Right) })
+		return rdd.Map(rdd.Zip(ds, lines), func(j rdd.Joined[row[K, V], string]) row[K,
+			V] {
+			return g(j.Left, j.Right)
+		})
 	}, rowOf(func(r row[K, V]) row[K, V] { return g(r, translated(f(r))) }))
 }
 

@@ -77,14 +77,17 @@ func source[T any](d *draw, words string, most int, declare func(*built) rdd.Dat
 
 // derived is a node made of another one, about which the same is known until it is said
 // otherwise.
-func derived[T, U any](d *draw, n *node[T], words string, declare func(*built, rdd.Dataset[T]) rdd.Dataset[U], refer func([][]T) [][]U) *node[U] {
-	out := source(d, words, n.most, func(b *built) rdd.Dataset[U] { return declare(b, n.in(b)) }, func() [][]U { return refer(n.refer()) })
+func derived[T, U any](d *draw, n *node[T], words string, declare func(*built, rdd.Dataset[T]) rdd.Dataset[U],
+	refer func([][]T) [][]U) *node[U] {
+	out := source(d, words, n.most, func(b *built) rdd.Dataset[U] { return declare(b, n.in(b)) },
+		func() [][]U { return refer(n.refer()) })
 	out.from, out.ordered, out.cut, out.moved = []*step{n.step}, n.ordered, n.cut, n.moved
 	return out
 }
 
 // combined is a node made of two others, of whose order nothing is known.
-func combined[T, U, R any](d *draw, l *node[T], r *node[U], words string, most int, declare func(*built, rdd.Dataset[T], rdd.Dataset[U]) rdd.Dataset[R], refer func(l []T, r []U) []R) *node[R] {
+func combined[T, U, R any](d *draw, l *node[T], r *node[U], words string, most int,
+	declare func(*built, rdd.Dataset[T], rdd.Dataset[U]) rdd.Dataset[R], refer func(l []T, r []U) []R) *node[R] {
 	out := source(d, words, most, func(b *built) rdd.Dataset[R] { return declare(b, l.in(b), r.in(b)) },
 		func() [][]R { return [][]R{refer(l.rows(), r.rows())} })
 	out.from, out.ordered, out.moved = []*step{l.step, r.step}, false, true
@@ -133,8 +136,10 @@ func (s *step) String() string {
 	for _, f := range s.from {
 		inputs = append(inputs, fmt.Sprint("d", f.id))
 	}
-	promised := map[bool]string{true: ", in order", false: ""}[s.ordered] + map[bool]string{true: ", in known partitions", false: ""}[s.cut]
-	return fmt.Sprintf("d%d = %s of %s (at most %d rows%s)", s.id, s.words, orNothing(strings.Join(inputs, " and ")), s.most, promised)
+	promised := map[bool]string{true: ", in order", false: ""}[s.ordered] +
+		map[bool]string{true: ", in known partitions", false: ""}[s.cut]
+	return fmt.Sprintf("d%d = %s of %s (at most %d rows%s)", s.id, s.words, orNothing(strings.Join(inputs, " and ")),
+		s.most, promised)
 }
 
 func orNothing(s string) string {

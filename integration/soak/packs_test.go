@@ -26,7 +26,8 @@ func (p *packs) Pack(_ context.Context, node int) (string, *pack.Meta, error) {
 	if pack := p.known[node]; pack != nil {
 		return pack.Dir, pack.Meta, nil
 	}
-	return "", nil, fault.Newf(fault.FetchFailed, "find", fmt.Sprintf("the pack of node %d", node), "it has not been made")
+	return "", nil, fault.Newf(fault.FetchFailed, "find", fmt.Sprintf("the pack of node %d", node),
+		"it has not been made")
 }
 
 // Meta describes a pack that any executor holds splits of.
@@ -46,7 +47,8 @@ func (r *rack) OpenPack(ctx context.Context, node int) (int, *pack.Meta, error) 
 	r.mu.Unlock()
 	info := &driver.PackInfo{Node: node}
 	for _, s := range pack.Meta.Splits {
-		info.Rows, info.Bytes, info.SHA256 = append(info.Rows, s.Rows), append(info.Bytes, s.Bytes), append(info.SHA256, s.SHA256)
+		info.Rows, info.Bytes, info.SHA256 = append(info.Rows, s.Rows), append(info.Bytes, s.Bytes),
+			append(info.SHA256, s.SHA256)
 	}
 	n, err := r.Driver.OpenPack(ctx, info)
 	return n, pack.Meta, err
@@ -54,7 +56,8 @@ func (r *rack) OpenPack(ctx context.Context, node int) (int, *pack.Meta, error) 
 
 // RunStep folds a pack.
 func (r *rack) RunStep(ctx context.Context, q rdd.StepRequest) (*rdd.StepOutcome, error) {
-	rep, err := r.Driver.RunStep(ctx, &driver.StepRequest{Node: q.Node, Pack: q.Pack, Param: q.Param, Train: q.Train, Ratio: q.Ratio, Pieces: q.Pieces})
+	rep, err := r.Driver.RunStep(ctx, &driver.StepRequest{Node: q.Node, Pack: q.Pack, Param: q.Param, Train: q.Train,
+		Ratio: q.Ratio, Pieces: q.Pieces})
 	if err != nil {
 		return nil, err
 	}
@@ -67,14 +70,16 @@ func (r *rack) RunStep(ctx context.Context, q rdd.StepRequest) (*rdd.StepOutcome
 		}
 	}
 	for _, p := range rep.Parts {
-		out.Parts = append(out.Parts, rdd.EncodedPart{Level: int(p.Level), Index: int(p.Index), Data: p.Data, Weight: p.Weight})
+		out.Parts = append(out.Parts, rdd.EncodedPart{Level: int(p.Level), Index: int(p.Index), Data: p.Data,
+			Weight: p.Weight})
 	}
 	return out, nil
 }
 
 // RunCall runs an action's tasks.
 func (r *rack) RunCall(ctx context.Context, c rdd.CallRequest) ([][]byte, []error, error) {
-	out, err := r.Driver.RunCall(ctx, &driver.CallRequest{Node: c.Node, Pack: c.Pack, Args: c.Args, Partitions: c.Partitions, Holders: c.Holders, Avoid: c.Avoid})
+	out, err := r.Driver.RunCall(ctx, &driver.CallRequest{Node: c.Node, Pack: c.Pack, Args: c.Args,
+		Partitions: c.Partitions, Holders: c.Holders, Avoid: c.Avoid})
 	if err != nil {
 		return nil, nil, err
 	}

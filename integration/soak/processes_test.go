@@ -67,7 +67,8 @@ func newSite(t *testing.T, program string, seed uint64) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &site{Cluster: c, t: t, draws: rand.New(rand.NewPCG(seed, 5)), limits: map[string]int64{}, peaks: map[string]int64{}}
+	x := &site{Cluster: c, t: t, draws: rand.New(rand.NewPCG(seed, 5)), limits: map[string]int64{},
+		peaks: map[string]int64{}}
 	t.Cleanup(x.close)
 	return x
 }
@@ -156,7 +157,8 @@ func (x *site) trouble(ctx context.Context) {
 func (x *site) harm(ctx context.Context) {
 	name, what := x.victim(), x.draws.IntN(5)
 	x.mu.Lock()
-	x.done = append(x.done, fmt.Sprint([]string{"kill ", "stop ", "stop for long ", "kill a runner of ", "kill the job's process, not "}[what], name))
+	x.done = append(x.done, fmt.Sprint([]string{"kill ", "stop ", "stop for long ", "kill a runner of ",
+		"kill the job's process, not "}[what], name))
 	x.mu.Unlock()
 	switch what {
 	case 0:
@@ -283,6 +285,7 @@ func (x *site) try(a soakArgs, harm bool) {
 	cancel()
 	wg.Wait()
 	if err != nil {
-		x.t.Errorf("after %v: %v\n%v  harm: %v\nagain: VOLLEY_SOAK_SEED=%d go test ./integration/soak -run '%s$'", time.Since(began), err, p, x.done, a.Seed, x.t.Name())
+		x.t.Errorf("after %v: %v\n%v  harm: %v\nagain: VOLLEY_SOAK_SEED=%d go test ./integration/soak -run '%s$'",
+			time.Since(began), err, p, x.done, a.Seed, x.t.Name())
 	}
 }

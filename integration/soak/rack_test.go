@@ -91,7 +91,8 @@ func newRack(ctx context.Context, dir string, seed uint64, g *rdd.Graph, build f
 	if err != nil {
 		return nil, err
 	}
-	r.Driver = driver.NewDriver(driver.JobConfig{ID: "soak", Fingerprint: g.Fingerprint(), Sources: sources, Executors: executors, MaxWait: time.Minute}, hclog.NewNullLogger())
+	r.Driver = driver.NewDriver(driver.JobConfig{ID: "soak", Fingerprint: g.Fingerprint(), Sources: sources,
+		Executors: executors, MaxWait: time.Minute}, hclog.NewNullLogger())
 	for range executors {
 		if err := r.join(); err != nil {
 			return nil, err
@@ -105,7 +106,8 @@ func (r *rack) join() error {
 	r.drive.Lock()
 	defer r.drive.Unlock()
 	pick := func(of []int) int { return of[r.draws.IntN(len(of))] }
-	m := &machine{id: plan.ExecutorID(fmt.Sprint("e", r.made)), memory: pick(memories), slots: 1 + r.draws.IntN(2), rate: pick(rates), link: pick(links)}
+	m := &machine{id: plan.ExecutorID(fmt.Sprint("e", r.made)), memory: pick(memories), slots: 1 + r.draws.IntN(2),
+		rate: pick(rates), link: pick(links)}
 	r.made++
 	store, err := executor.OpenStore(filepath.Join(r.dir, string(m.id)))
 	if err != nil {
@@ -132,7 +134,8 @@ func (r *rack) String() string {
 	out := ""
 	for i := range r.made {
 		m := r.all[plan.ExecutorID(fmt.Sprint("e", i))]
-		out += fmt.Sprintf("  %s: %d bytes a task, %d slots, %d rows/s, link of %d bytes/s\n", m.id, m.memory, m.slots, m.rate, m.link)
+		out += fmt.Sprintf("  %s: %d bytes a task, %d slots, %d rows/s, link of %d bytes/s\n", m.id, m.memory, m.slots,
+			m.rate, m.link)
 	}
 	return out + fmt.Sprintf("  harm: %v, done: %v, %d tasks\n", r.harm, r.done, r.tasks.Load())
 }
@@ -272,7 +275,8 @@ func (r *rack) peer(id plan.ExecutorID) (*machine, error) {
 }
 
 // OpenMapOutput takes a copy of what a machine keeps, over a link.
-func (r reach) OpenMapOutput(ctx context.Context, from executor.Peer, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error) {
+func (r reach) OpenMapOutput(ctx context.Context, from executor.Peer, key shuffle.Key,
+	span shuffle.Span) (io.ReadCloser, error) {
 	m, err := r.peer(from.ID)
 	if err != nil {
 		return nil, err

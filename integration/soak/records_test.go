@@ -30,10 +30,12 @@ type record struct {
 }
 
 // words have what is special in tables of text.
-var words = []string{"", "plain", "a, b", "say \"so\"", "two\nlines", " blanks ", "größer", "tab\there", "#", "1e9", "\\\""}
+var words = []string{"", "plain", "a, b", "say \"so\"", "two\nlines", " blanks ", "größer", "tab\there", "#", "1e9",
+	"\\\""}
 
 func recordOf(n uint64) record {
-	r := record{ID: int64(n % 100_000), Word: words[mix(n)%uint64(len(words))], Size: float64(int64(n)%1_000_003) / 64, Few: int8(n), At: time.UnixMicro(int64(n % (1 << 50))).UTC()}
+	r := record{ID: int64(n % 100_000), Word: words[mix(n)%uint64(len(words))], Size: float64(int64(n)%1_000_003) / 64,
+		Few: int8(n), At: time.UnixMicro(int64(n % (1 << 50))).UTC()}
 	if mix(n+1)%3 > 0 {
 		r.Tip = new(float64(n%997) / 8)
 	}
@@ -41,7 +43,8 @@ func recordOf(n uint64) record {
 }
 
 func (r record) text() string {
-	return fmt.Sprintf("%d %q %v %d %d %s", r.ID, r.Word, r.Size, r.Few, r.At.UnixMicro(), pointers(floats[float64]("", 0, false)).text(r.Tip))
+	return fmt.Sprintf("%d %q %v %d %d %s", r.ID, r.Word, r.Size, r.Few, r.At.UnixMicro(),
+		pointers(floats[float64]("", 0, false)).text(r.Tip))
 }
 
 // format is a kind of file, as something that is not the engine reads and writes it.
@@ -52,7 +55,8 @@ type format struct {
 }
 
 var formats = []format{
-	{"csv", writeCSV, readCSV}, {"jsonl", writeJSON, readJSON}, {"parquet", writeParquet, readParquet}, {"arrow", writeArrow, readArrow},
+	{"csv", writeCSV, readCSV}, {"jsonl", writeJSON, readJSON}, {"parquet", writeParquet, readParquet},
+	{"arrow", writeArrow, readArrow},
 }
 
 func writeCSV(rows []record) ([]byte, error) {
@@ -64,7 +68,8 @@ func writeCSV(rows []record) ([]byte, error) {
 		if r.Tip != nil {
 			tip = fmt.Sprint(*r.Tip)
 		}
-		_ = w.Write([]string{fmt.Sprint(r.ID), r.Word, strconv.FormatFloat(r.Size, 'g', -1, 64), fmt.Sprint(r.Few), r.At.Format(time.RFC3339Nano), tip})
+		_ = w.Write([]string{fmt.Sprint(r.ID), r.Word, strconv.FormatFloat(r.Size, 'g', -1, 64), fmt.Sprint(r.Few),
+			r.At.Format(time.RFC3339Nano), tip})
 	}
 	w.Flush()
 	return out.Bytes(), w.Error()
@@ -120,8 +125,10 @@ func readJSON(raw []byte) (out []record, err error) {
 }
 
 var schema = arrow.NewSchema([]arrow.Field{
-	{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "word", Type: arrow.BinaryTypes.String}, {Name: "size", Type: arrow.PrimitiveTypes.Float64},
-	{Name: "few", Type: arrow.PrimitiveTypes.Int8}, {Name: "at", Type: arrow.FixedWidthTypes.Timestamp_us}, {Name: "tip", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+	{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "word", Type: arrow.BinaryTypes.String},
+	{Name: "size", Type: arrow.PrimitiveTypes.Float64},
+	{Name: "few", Type: arrow.PrimitiveTypes.Int8}, {Name: "at", Type: arrow.FixedWidthTypes.Timestamp_us},
+	{Name: "tip", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
 }, nil)
 
 // columns are records as columns.
@@ -184,7 +191,8 @@ func writeParquet(rows []record) ([]byte, error) {
 }
 
 func readParquet(raw []byte) (out []record, err error) {
-	table, err := pqarrow.ReadTable(context.Background(), bytes.NewReader(raw), nil, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+	table, err := pqarrow.ReadTable(context.Background(), bytes.NewReader(raw), nil, pqarrow.ArrowReadProperties{},
+		memory.DefaultAllocator)
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,8 @@ func comesToWhatItShould(t *testing.T, all string, seed uint64) {
 		}
 	}()
 	if said, err := p.onRack(dir); err != nil {
-		t.Errorf("%v\n%v%sagain: VOLLEY_SOAK_SEED=%d go test ./integration/soak -run WhatTheyShould", err, p, said, seed)
+		t.Errorf("%v\n%v%sagain: VOLLEY_SOAK_SEED=%d go test ./integration/soak -run WhatTheyShould", err, p, said,
+			seed)
 	} else if os.Getenv("VOLLEY_SOAK_SEED") != "" {
 		t.Logf("%v%s", p, said)
 	}
@@ -106,7 +107,8 @@ func (p *pipeline) onRack(dir string) (said string, err error) {
 	if err != nil {
 		return "", err
 	}
-	r.known, r.maker = map[int]*pack.Pack{}, &rdd.Maker{Graph: g, Cache: cache, Workers: 2, Program: fmt.Sprint("soak ", p.seed)}
+	r.known, r.maker = map[int]*pack.Pack{},
+		&rdd.Maker{Graph: g, Cache: cache, Workers: 2, Program: fmt.Sprint("soak ", p.seed)}
 	defer r.maker.Close()
 	s := rdd.NewSession(g, r, rdd.Config{OutDir: dir, Copies: true, TaskMemory: memories[p.seed%uint64(len(memories))]})
 	err = b.run(ctx, s)

@@ -20,7 +20,8 @@ func packed[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) che
 		one := rdd.Parallelize(b.g, 1, 1.0) // a pack of nothing is refused
 		pk := rdd.Pack(rdd.Union(one, rdd.Map(n.in(b), k.numbersOf)), rdd.Splits(splits))
 		sum := rdd.Aggregate(pk, rdd.Aggregator[float64, float64, float64]{
-			Zero: func(float64) float64 { return 0 }, Add: func(a, by, x float64) float64 { return a + by*x }, Merge: func(a, b float64) float64 { return a + b },
+			Zero: func(float64) float64 { return 0 }, Add: func(a, by, x float64) float64 { return a + by*x },
+			Merge: func(a, b float64) float64 { return a + b },
 		})
 		estimate := rdd.EstimateOf(pk, 0.9, func(x float64) (float64, bool) { return x, x >= 500 })
 		prefix := rdd.Prefix(pk, 10)
@@ -53,7 +54,8 @@ func (k *kind[K, V]) packIs(rows []row[K, V], by, total float64, e rdd.Estimate,
 		want += by * x
 	}
 	text := func(x float64) string { return fmt.Sprint(x) }
-	return errors.Join(equal(total, want), equal(e.Count.Value, count), equal(e.Coverage, 1), about(e.Sum.Value, large), amongThem(textsOf(some, text), textsOf(all, text)))
+	return errors.Join(equal(total, want), equal(e.Count.Value, count), equal(e.Coverage, 1), about(e.Sum.Value, large),
+		amongThem(textsOf(some, text), textsOf(all, text)))
 }
 
 func about(got, want float64) error {

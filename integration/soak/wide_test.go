@@ -11,12 +11,14 @@ import (
 
 // byKey are the operations on one dataset that bring the values of a key together.
 func byKey[K comparable, V any]() []op[K, V] {
-	return []op[K, V]{grouped[K, V], groupsMoved[K, V], reduced[K, V], firstOfEach[K, V], folded[K, V], aggregated[K, V], listed[K, V], combinedByKey[K, V], distinct[K, V]}
+	return []op[K, V]{grouped[K, V], groupsMoved[K, V], reduced[K, V], firstOfEach[K, V], folded[K, V],
+		aggregated[K, V], listed[K, V], combinedByKey[K, V], distinct[K, V]}
 }
 
 // spreading are those that deal rows out, or bring them into an order.
 func spreading[K comparable, V any]() []op[K, V] {
-	return []op[K, V]{repartitioned[K, V], hashed[K, V], sentTo[K, V], sortedBy[K, V], sortedByNumber[K, V], sortedByAll[K, V]}
+	return []op[K, V]{repartitioned[K, V], hashed[K, V], sentTo[K, V], sortedBy[K, V], sortedByNumber[K, V],
+		sortedByAll[K, V]}
 }
 
 // sorting are those for keys that have an order.
@@ -63,16 +65,18 @@ func (k *kind[K, V]) settled(values []V, ordered bool) []V {
 }
 
 // perKey is a node that has a row, or some, for every key.
-func perKey[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]], words string, declare func(ds same[K, V], options []rdd.ShuffleOption) same[K, V], refer func(values []V) []V) *node[row[K, V]] {
+func perKey[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]], words string,
+	declare func(ds same[K, V], options []rdd.ShuffleOption) same[K, V], refer func(values []V) []V) *node[row[K, V]] {
 	to, options := spread(d)
-	return derived(d, n, words+to, func(_ *built, ds same[K, V]) same[K, V] { return declare(ds, options) }, allRows(func(rows []row[K, V]) (out []row[K, V]) {
-		for _, g := range k.groups(rows) {
-			for _, v := range refer(g.values) {
-				out = append(out, row[K, V]{Key: g.key, Value: v})
+	return derived(d, n, words+to, func(_ *built, ds same[K, V]) same[K, V] { return declare(ds, options) },
+		allRows(func(rows []row[K, V]) (out []row[K, V]) {
+			for _, g := range k.groups(rows) {
+				for _, v := range refer(g.values) {
+					out = append(out, row[K, V]{Key: g.key, Value: v})
+				}
 			}
-		}
-		return out
-	})).dealt()
+			return out
+		})).dealt()
 }
 
 // placed mixes the place of a value within its group into it.
@@ -97,18 +101,19 @@ func grouped[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *n
 func groupsMoved[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	f, way := k.placed(n.ordered), d.IntN(3)
 	words := []string{"Repartition", "SortBy", "Cache"}[way]
-	return perKey(d, k, n, "FlatMapValues of "+words+" of GroupByKey", func(ds same[K, V], o []rdd.ShuffleOption) same[K, V] {
-		all := rdd.GroupByKey(ds, o...)
-		switch way {
-		case 0:
-			all = rdd.Repartition(all, 3)
-		case 1:
-			all = rdd.SortBy(all, func(g rdd.Pair[K, []V]) int { return -len(g.Value) })
-		default:
-			all = rdd.Cache(all)
-		}
-		return rdd.FlatMapValues(all, f)
-	}, f)
+	return perKey(d, k, n, "FlatMapValues of "+words+" of GroupByKey",
+		func(ds same[K, V], o []rdd.ShuffleOption) same[K, V] {
+			all := rdd.GroupByKey(ds, o...)
+			switch way {
+			case 0:
+				all = rdd.Repartition(all, 3)
+			case 1:
+				all = rdd.SortBy(all, func(g rdd.Pair[K, []V]) int { return -len(g.Value) })
+			default:
+				all = rdd.Cache(all)
+			}
+			return rdd.FlatMapValues(all, f)
+		}, f)
 }
 
 // lesser is the one of two values whose text comes first.
@@ -181,7 +186,8 @@ func listed[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *no
 	end := func(list []string) V { return k.value.of(digest(strings.Join(list, ",")) % 1000) }
 	add := func(list []string, v V) []string { return append(list, k.value.text(v)) }
 	return perKey(d, k, n, "AggregateByKey to a list", func(ds same[K, V], o []rdd.ShuffleOption) same[K, V] {
-		lists := rdd.AggregateByKey(ds, func() []string { return nil }, add, func(a, b []string) []string { return append(a, b...) }, o...)
+		lists := rdd.AggregateByKey(ds, func() []string { return nil }, add,
+			func(a, b []string) []string { return append(a, b...) }, o...)
 		return rdd.MapValues(lists, end)
 	}, func(values []V) []V {
 		var list []string
@@ -233,7 +239,8 @@ func asTheyAre[T any](parts [][]T) [][]T { return parts }
 
 func repartitioned[K comparable, V any](d *draw, _ *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	to := one(d, 1, 2, 5, 17)
-	return derived(d, n, fmt.Sprint("Repartition to ", to), func(_ *built, ds same[K, V]) same[K, V] { return rdd.Repartition(ds, to) }, asTheyAre[row[K, V]]).dealt()
+	return derived(d, n, fmt.Sprint("Repartition to ", to),
+		func(_ *built, ds same[K, V]) same[K, V] { return rdd.Repartition(ds, to) }, asTheyAre[row[K, V]]).dealt()
 }
 
 func hashed[K comparable, V any](d *draw, _ *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
@@ -277,9 +284,13 @@ func falling(d *draw) (words string, falls bool, options []rdd.ShuffleOption) {
 // sortedBy sorts by a text that a few rows have in common.
 func sortedBy[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	to, falls, options := falling(d)
-	out := derived(d, n, "SortBy the text of keys"+to, func(_ *built, ds same[K, V]) same[K, V] { return rdd.SortBy(ds, k.keyText, options...) },
+	out := derived(d, n, "SortBy the text of keys"+to,
+		func(_ *built, ds same[K, V]) same[K, V] { return rdd.SortBy(ds, k.keyText, options...) },
 		allRows(func(rows []row[K, V]) []row[K, V] {
-			return sortedRows(rows, order(falls, func(a, b row[K, V]) int { return strings.Compare(k.keyText(a), k.keyText(b)) }))
+			return sortedRows(rows, order(falls, func(a,
+				b row[K, V]) int {
+				return strings.Compare(k.keyText(a), k.keyText(b))
+			}))
 		})).uncut()
 	out.moved = true
 	return out
@@ -289,7 +300,8 @@ func sortedBy[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *
 func sortedByNumber[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	to, falls, options := falling(d)
 	by := func(r row[K, V]) int8 { return int8(k.digest(r) % 7) }
-	out := derived(d, n, "SortBy a small number"+to, func(_ *built, ds same[K, V]) same[K, V] { return rdd.SortBy(ds, by, options...) },
+	out := derived(d, n, "SortBy a small number"+to,
+		func(_ *built, ds same[K, V]) same[K, V] { return rdd.SortBy(ds, by, options...) },
 		allRows(func(rows []row[K, V]) []row[K, V] {
 			return sortedRows(rows, order(falls, func(a, b row[K, V]) int { return cmp.Compare(by(a), by(b)) }))
 		})).uncut()
@@ -300,7 +312,8 @@ func sortedByNumber[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, 
 // sortedByAll gives rows an order, whatever it was before.
 func sortedByAll[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	to, falls, options := falling(d)
-	out := derived(d, n, "SortBy the text of rows"+to, func(_ *built, ds same[K, V]) same[K, V] { return rdd.SortBy(ds, k.text, options...) },
+	out := derived(d, n, "SortBy the text of rows"+to,
+		func(_ *built, ds same[K, V]) same[K, V] { return rdd.SortBy(ds, k.text, options...) },
 		allRows(func(rows []row[K, V]) []row[K, V] { return sortedRows(rows, order(falls, k.byText)) })).uncut()
 	out.ordered, out.moved = true, true
 	return out
@@ -308,7 +321,10 @@ func sortedByAll[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]
 
 func sortedByKey[K rdd.Ordered, V any](d *draw, _ *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	to, falls, options := falling(d)
-	out := derived(d, n, "SortByKey"+to, func(_ *built, ds same[K, V]) same[K, V] { return rdd.SortByKey(ds, options...) },
+	out := derived(d, n, "SortByKey"+to, func(_ *built, ds same[K, V]) same[K,
+		V] {
+		return rdd.SortByKey(ds, options...)
+	},
 		allRows(func(rows []row[K, V]) []row[K, V] { return sortedRows(rows, order(falls, byKeys[K, V])) })).uncut()
 	out.moved = true
 	return out
@@ -350,15 +366,16 @@ func sortedWithin[K rdd.Ordered, V any](d *draw, k *kind[K, V], n *node[row[K, V
 	if falls {
 		options = append(options, rdd.Descending())
 	}
-	out := derived(d, n, fmt.Sprintf("RepartitionAndSort by %d bounds, falling: %v", len(at), falls), func(_ *built, ds same[K, V]) same[K, V] {
-		return rdd.RepartitionAndSort(ds, rdd.RangePartitioner(at...), options...)
-	}, func(parts [][]row[K, V]) [][]row[K, V] {
-		out := partsBy(len(at)+1, func(r row[K, V]) int { return within(at, r.Key) })(parts)
-		for i := range out {
-			out[i] = sortedRows(out[i], order(falls, byKeys[K, V]))
-		}
-		return out
-	})
+	out := derived(d, n, fmt.Sprintf("RepartitionAndSort by %d bounds, falling: %v", len(at), falls),
+		func(_ *built, ds same[K, V]) same[K, V] {
+			return rdd.RepartitionAndSort(ds, rdd.RangePartitioner(at...), options...)
+		}, func(parts [][]row[K, V]) [][]row[K, V] {
+			out := partsBy(len(at)+1, func(r row[K, V]) int { return within(at, r.Key) })(parts)
+			for i := range out {
+				out[i] = sortedRows(out[i], order(falls, byKeys[K, V]))
+			}
+			return out
+		})
 	out.cut, out.moved = true, true
 	return out
 }

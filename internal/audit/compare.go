@@ -28,8 +28,10 @@ func (r *Replay) sameSizes(number int, m *pack.Meta) error {
 			len(n), weights != nil, entries != nil, len(m.Splits), m.Weighted, sparse)
 	}
 	for i, s := range m.Splits {
-		if n[i] != s.Rows || sparse && (i >= len(entries) || entries[i] != s.Nonzeros) || m.Weighted && (i >= len(weights) || weights[i] != s.Weight) {
-			return r.differs("data", "split %d has %d rows, %d entries and the weight %v, the log says otherwise", i, s.Rows, s.Nonzeros, s.Weight)
+		if n[i] != s.Rows || sparse && (i >= len(entries) || entries[i] != s.Nonzeros) || m.Weighted &&
+			(i >= len(weights) || weights[i] != s.Weight) {
+			return r.differs("data", "split %d has %d rows, %d entries and the weight %v, the log says otherwise", i,
+				s.Rows, s.Nonzeros, s.Weight)
 		}
 	}
 	return nil
@@ -41,7 +43,8 @@ func (r *Replay) sameStep(l *Line, req rdd.StepRequest) error {
 		return r.differs("steps", "line %d is of pack %d, the program runs it on %d", l.Number, l.Step.Pack, req.Pack)
 	}
 	if l.Step.Batch != req.Batch {
-		return r.differs("steps", "line %d folds the share %v of each split, the program asks for %v", l.Number, l.Step.Batch, req.Batch)
+		return r.differs("steps", "line %d folds the share %v of each split, the program asks for %v", l.Number,
+			l.Step.Batch, req.Batch)
 	}
 	o := r.log.Header.Options
 	if o.Sync != abss.Adapting.String() {
@@ -54,7 +57,8 @@ func (r *Replay) sameStep(l *Line, req rdd.StepRequest) error {
 		r.adaptive = &abss.Adaptive{Ratio: o.Ratio, Min: o.MinRatio}
 	}
 	if l.Step.Ratio != r.adaptive.Ratio {
-		return r.differs("steps", "line %d has the ratio %v, the gradients before it give %v", l.Number, l.Step.Ratio, r.adaptive.Ratio)
+		return r.differs("steps", "line %d has the ratio %v, the gradients before it give %v", l.Number, l.Step.Ratio,
+			r.adaptive.Ratio)
 	}
 	return nil
 }
@@ -62,7 +66,8 @@ func (r *Replay) sameStep(l *Line, req rdd.StepRequest) error {
 // samePass compares the node and the pack of an evaluation pass.
 func (r *Replay) samePass(l *Line, req rdd.StepRequest) error {
 	if e := l.Evaluation; e.Node != req.Node || e.Pack != req.Pack {
-		return r.differs("evaluation", "line %d is of node %d and pack %d, the program runs %d on %d", l.Number, e.Node, e.Pack, req.Node, req.Pack)
+		return r.differs("evaluation", "line %d is of node %d and pack %d, the program runs %d on %d", l.Number, e.Node,
+			e.Pack, req.Node, req.Pack)
 	}
 	return nil
 }
@@ -102,7 +107,8 @@ func (r *Replay) Evaluated(e rdd.Evaluation) {
 	}
 	r.passed = nil
 	if p.Objective == nil || *p.Objective != e.Objective || p.Iteration != e.Iteration {
-		r.wrong = r.differs("evaluation", "after iteration %d the objective is %v, the log has %s after iteration %d", e.Iteration, e.Objective, shown(p.Objective), p.Iteration)
+		r.wrong = r.differs("evaluation", "after iteration %d the objective is %v, the log has %s after iteration %d",
+			e.Iteration, e.Objective, shown(p.Objective), p.Iteration)
 	}
 }
 
@@ -117,7 +123,8 @@ func shown(v *float64) string {
 // program has told nothing has no objective.
 func (r *Replay) settled() error {
 	if p := r.passed; p != nil && (p.Objective != nil || p.Iteration != 0) && r.wrong == nil {
-		r.wrong = r.differs("evaluation", "the log has the objective %s after iteration %d, the program finds none", shown(p.Objective), p.Iteration)
+		r.wrong = r.differs("evaluation", "the log has the objective %s after iteration %d, the program finds none",
+			shown(p.Objective), p.Iteration)
 	}
 	r.passed = nil
 	return r.wrong

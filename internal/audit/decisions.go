@@ -32,7 +32,8 @@ func (v *verifier) retell() {
 func (v *verifier) configOf(o driver.LogOptions, line int) (cfg driver.JobConfig, exact, ok bool) {
 	cfg, err := o.Config()
 	v.fact(err == nil, whole, v.steps, line, "the options are those of no job: %v", err)
-	v.fact(o.Clock == "real" || o.Clock == "virtual", whole, v.steps, line, "the options have the clock %q, which is none", o.Clock)
+	v.fact(o.Clock == "real" || o.Clock == "virtual", whole, v.steps, line,
+		"the options have the clock %q, which is none", o.Clock)
 	cfg.Fingerprint = v.h.Plan
 	return cfg, o.Clock == "virtual", err == nil
 }
@@ -70,7 +71,8 @@ func (v *verifier) reported(r driver.LogReports, line int) *driver.StepReport {
 		return nil
 	}
 	began := v.retelling.Lives() - lives
-	v.fact(began == 0 || v.r.Decided == 0 || v.next != nil, decided, v.steps, line, "a life of the job begins, the log has no line that it resumes")
+	v.fact(began == 0 || v.r.Decided == 0 || v.next != nil, decided, v.steps, line,
+		"a life of the job begins, the log has no line that it resumes")
 	v.fact(v.retelling.Awaits() == 0, decided, v.steps, line, "a pack is said to be resumed, the reports do not say so")
 	v.resumed(began > 0, line)
 	for _, s := range steps[:len(steps)-1] { // those before the first step of a life have no lines
@@ -78,7 +80,8 @@ func (v *verifier) reported(r driver.LogReports, line int) *driver.StepReport {
 	}
 	slots := v.retelling.Slots()
 	for _, id := range slices.Sorted(maps.Keys(slots)) {
-		v.fact(v.options.Slots == 0 || slots[id] == v.options.Slots, decided, v.steps, line, "%s has %d slots, the options say %d", id, slots[id], v.options.Slots)
+		v.fact(v.options.Slots == 0 || slots[id] == v.options.Slots, decided, v.steps, line,
+			"%s has %d slots, the options say %d", id, slots[id], v.options.Slots)
 	}
 	v.r.Decided++
 	last := steps[len(steps)-1]
@@ -95,7 +98,8 @@ func (v *verifier) updated(next *driver.StepReport, anew bool, line int) {
 		return
 	}
 	between := int64(next.Began - v.ended)
-	v.fact(anew || v.update <= between, decided, v.steps, line, "update: the step before says %d, the next began after %d", v.update, between)
+	v.fact(anew || v.update <= between, decided, v.steps, line,
+		"update: the step before says %d, the next began after %d", v.update, between)
 	v.ended, v.update = next.Began+next.Took, 0
 }
 
@@ -105,7 +109,8 @@ func (v *verifier) resumed(began bool, line int) {
 	if v.next == nil {
 		return
 	}
-	v.fact(began || *v.next == v.options, decided, v.steps, line, "a line of resumption has other options, and the job has not begun anew")
+	v.fact(began || *v.next == v.options, decided, v.steps, line,
+		"a line of resumption has other options, and the job has not begun anew")
 	v.options, v.next = *v.next, nil
 }
 

@@ -67,7 +67,8 @@ func (r *run) tell(ev driver.Event) {
 		case c.Send != nil && c.Send.Body.GetHold() != nil:
 			to, h := c.Send.To, c.Send.Body.GetHold()
 			held = append(held, func() {
-				r.hear(to, &wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{Pack: h.Pack, Split: h.Split}}})
+				r.hear(to, &wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{Pack: h.Pack,
+					Split: h.Split}}})
 			})
 		}
 	}
@@ -78,12 +79,14 @@ func (r *run) tell(ev driver.Event) {
 
 // open opens a pack. The first is the header's, others have lines.
 func (r *run) open(rows []int64, weights []float64, entries []int64) {
-	p := driver.PackInfo{Rows: rows, Weights: weights, Entries: entries, Bytes: make([]int64, len(rows)), SHA256: make([]plan.Digest, len(rows))}
+	p := driver.PackInfo{Rows: rows, Weights: weights, Entries: entries, Bytes: make([]int64, len(rows)),
+		SHA256: make([]plan.Digest, len(rows))}
 	for i := range rows {
 		p.SHA256[i] = plan.DigestOf(fmt.Append(nil, len(r.packs), i))
 	}
 	if r.packs = append(r.packs, p); len(r.packs) > 1 {
-		r.lines = append(r.lines, driver.LogPack{Event: "pack", Pack: len(r.packs) - 1, N: rows, Weights: weights, Entries: entries, Splits: p.SHA256})
+		r.lines = append(r.lines, driver.LogPack{Event: "pack", Pack: len(r.packs) - 1, N: rows, Weights: weights,
+			Entries: entries, Splits: p.SHA256})
 	}
 	r.tell(driver.Event{Pack: &p})
 }
@@ -101,7 +104,8 @@ func (r *run) fold(req driver.StepRequest, counts ...int64) {
 				continue
 			}
 			units := n
-			c := &wire.Coverage{Split: a.Split, Attempt: a.Attempt, Epoch: a.Epoch, Cursor: a.Cursor, Count: uint64(n), Folded: uint64(n)}
+			c := &wire.Coverage{Split: a.Split, Attempt: a.Attempt, Epoch: a.Epoch, Cursor: a.Cursor, Count: uint64(n),
+				Folded: uint64(n)}
 			pack := r.packs[req.Pack]
 			if req.Entries {
 				c.Entries = uint64(pack.Entries[a.Split] * n / pack.Rows[a.Split])
@@ -110,7 +114,8 @@ func (r *run) fold(req driver.StepRequest, counts ...int64) {
 			if req.Weighted {
 				c.Weight = pack.Weights[a.Split] * float64(n) / float64(pack.Rows[a.Split])
 			}
-			p.Counts = append(p.Counts, &wire.Count{Split: a.Split, Attempt: a.Attempt, Epoch: a.Epoch, Processed: uint64(units)})
+			p.Counts = append(p.Counts, &wire.Count{Split: a.Split, Attempt: a.Attempt, Epoch: a.Epoch,
+				Processed: uint64(units)})
 			res.Coverage = append(res.Coverage, c)
 		}
 		return p, res
@@ -176,7 +181,9 @@ func (r *run) resume() {
 // written are the lines of the log, header and footer included.
 func (r *run) written() (out [][]byte) {
 	p := r.packs[0]
-	h := driver.LogHeader{Event: "header", Version: driver.LogVersion, Job: "job", Plan: r.cfg.Fingerprint, Args: json.RawMessage("{}"), Options: r.options, N: p.Rows, Weights: p.Weights, Entries: p.Entries, Splits: p.SHA256}
+	h := driver.LogHeader{Event: "header", Version: driver.LogVersion, Job: "job", Plan: r.cfg.Fingerprint,
+		Args: json.RawMessage("{}"), Options: r.options, N: p.Rows, Weights: p.Weights, Entries: p.Entries,
+		Splits: p.SHA256}
 	f := driver.LogFooter{Event: "footer", StoppedBy: "iterations"}
 	for _, l := range r.lines {
 		switch l.(type) {
@@ -290,7 +297,8 @@ var runs = map[string]func(*testing.T) *run{
 		return r
 	},
 	"moved": func(t *testing.T) *run {
-		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}, Exchange: prioritizer.ExchangeConfig{Mode: prioritizer.PaperLiteral, Threshold: 1}})
+		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1},
+			Exchange: prioritizer.ExchangeConfig{Mode: prioritizer.PaperLiteral, Threshold: 1}})
 		r.open([]int64{100, 100}, nil, nil)
 		for range 4 {
 			r.fold(driver.StepRequest{Train: true}, 100, 10)

@@ -50,7 +50,8 @@ type Replay struct {
 
 // NewReplay prepares to replay a log with a program that was built from its
 // arguments.
-func NewReplay(l *Log, program runner.Program, splits *pack.Held, outputs *shuffle.Outputs, maker *rdd.Maker) (*Replay, error) {
+func NewReplay(l *Log, program runner.Program, splits *pack.Held, outputs *shuffle.Outputs, maker *rdd.Maker) (*Replay,
+	error) {
 	if program.Fingerprint() != l.Header.Plan {
 		return nil, fault.Newf(fault.PlanMismatch, "replay", l.Path, "the log's plan is %s, this program builds %s",
 			l.Header.Plan.Short(), program.Fingerprint().Short())
@@ -60,14 +61,16 @@ func NewReplay(l *Log, program runner.Program, splits *pack.Held, outputs *shuff
 		return nil, fault.Newf(fault.Corrupt, "replay", l.Path, "%v", report.Violations[0])
 	}
 	var lines []Line // a run that went on from one of its own steps is replayed as if it had not been interrupted
-	r := &Replay{log: l, program: program, splits: splits, outputs: outputs, maker: maker, hashes: [][]plan.Digest{l.Header.Splits}, states: map[[3]int][]float64{}}
+	r := &Replay{log: l, program: program, splits: splits, outputs: outputs, maker: maker,
+		hashes: [][]plan.Digest{l.Header.Splits}, states: map[[3]int][]float64{}}
 	for _, line := range l.Lines {
 		if line.Pack != nil {
 			r.hashes, r.described = append(r.hashes, line.Pack.Splits), append(r.described, line.Pack)
 		} else if line.Resume == nil {
 			lines = append(lines, line)
 		} else if !hasStep(lines) {
-			return nil, fault.Newf(fault.BadInput, "replay", l.Path, "it begins at step %d, from a checkpoint: replay the log of the first run", line.Resume.Step)
+			return nil, fault.Newf(fault.BadInput, "replay", l.Path,
+				"it begins at step %d, from a checkpoint: replay the log of the first run", line.Resume.Step)
 		}
 	}
 	if !slices.ContainsFunc(l.Lines, func(l Line) bool { return l.Resume != nil }) {
@@ -156,7 +159,8 @@ func (r *Replay) RunStep(_ context.Context, req rdd.StepRequest) (*rdd.StepOutco
 		return r.fold(req, l.Step.C, l.Step.Cursor, l.Step)
 	}
 	if got := plan.DigestOf(req.Param); got != l.Evaluation.Params {
-		return nil, r.differs("evaluation", "line %d: its parameter is %s, the log says %s", l.Number, got.Short(), l.Evaluation.Params.Short())
+		return nil, r.differs("evaluation", "line %d: its parameter is %s, the log says %s", l.Number, got.Short(),
+			l.Evaluation.Params.Short())
 	}
 	if err := r.samePass(l, req); err != nil {
 		return nil, err
@@ -178,8 +182,10 @@ func (r *Replay) fold(req rdd.StepRequest, counts, cursors []int64, s *driver.Lo
 	}
 	byRows := r.log.Header.Options.Weighting == "rows"
 	out := &rdd.StepOutcome{Splits: len(counts)}
-	if s != nil && (s.Weight != nil && len(s.Weight) != len(counts) || s.Entries != nil && len(s.Entries) != len(counts)) {
-		return nil, r.differs(fmt.Sprintf("step %d", s.Step), "%d weights and %d counts of entries are of %d splits", len(s.Weight), len(s.Entries), len(counts))
+	if s != nil && (s.Weight != nil && len(s.Weight) != len(counts) || s.Entries != nil &&
+		len(s.Entries) != len(counts)) {
+		return nil, r.differs(fmt.Sprintf("step %d", s.Step), "%d weights and %d counts of entries are of %d splits",
+			len(s.Weight), len(s.Entries), len(counts))
 	}
 	held, accs := map[int]bool{}, map[int]*runner.Acc{}
 	for i, c := range counts {
@@ -193,7 +199,8 @@ func (r *Replay) fold(req rdd.StepRequest, counts, cursors []int64, s *driver.Lo
 			return nil, err
 		}
 		key := [3]int{req.Pack, req.Node, i}
-		t := runner.NewSplitFold(f, split, cursors[i], 0, runner.Pieces(f, p.Meta.Splits[i].Bytes, int64(len(zero)))).WithState(r.states[key])
+		t := runner.NewSplitFold(f, split, cursors[i], 0,
+			runner.Pieces(f, p.Meta.Splits[i].Bytes, int64(len(zero)))).WithState(r.states[key])
 		if s != nil && s.Entries != nil {
 			t.CountEntries()
 		}
@@ -203,10 +210,12 @@ func (r *Replay) fold(req rdd.StepRequest, counts, cursors []int64, s *driver.Lo
 		r.states[key] = t.State()
 		accs[i] = t.Finish(req.Train && !byRows)
 		if s != nil && s.Entries != nil && t.Progress() != s.Entries[i] {
-			return nil, r.differs(fmt.Sprintf("step %d", s.Step), "the rows merged of split %d have %d entries, the log says %d", i, t.Progress(), s.Entries[i])
+			return nil, r.differs(fmt.Sprintf("step %d", s.Step),
+				"the rows merged of split %d have %d entries, the log says %d", i, t.Progress(), s.Entries[i])
 		}
 		if s != nil && s.Weight != nil && t.Weight() != s.Weight[i] {
-			return nil, r.differs(fmt.Sprintf("step %d", s.Step), "the rows merged of split %d weigh %v, the log says %v", i, t.Weight(), s.Weight[i])
+			return nil, r.differs(fmt.Sprintf("step %d", s.Step),
+				"the rows merged of split %d weigh %v, the log says %v", i, t.Weight(), s.Weight[i])
 		}
 		out.Info.Merged += c
 	}
@@ -215,7 +224,8 @@ func (r *Replay) fold(req rdd.StepRequest, counts, cursors []int64, s *driver.Lo
 		if err != nil {
 			return nil, err
 		}
-		out.Parts = append(out.Parts, rdd.EncodedPart{Level: part.Level, Index: part.Index, Data: data, Weight: part.Acc.Weight})
+		out.Parts = append(out.Parts, rdd.EncodedPart{Level: part.Level, Index: part.Index, Data: data,
+			Weight: part.Acc.Weight})
 	}
 	if s != nil {
 		out.Info.Step, out.Info.Share, out.Info.NEff, out.Info.Cut = s.Step, s.Share, s.NEff, s.Cut
@@ -307,7 +317,8 @@ func (p madePacks) KeepShuffle(key shuffle.Key, b *shuffle.Output) plan.Executor
 
 func (p madePacks) DropShuffle(node int, through uint64) { p.outputs.Drop(node, through) }
 
-func (p madePacks) OpenMapOutput(_ context.Context, _ plan.ExecutorID, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error) {
+func (p madePacks) OpenMapOutput(_ context.Context, _ plan.ExecutorID, key shuffle.Key,
+	span shuffle.Span) (io.ReadCloser, error) {
 	return p.outputs.Open(key, span)
 }
 

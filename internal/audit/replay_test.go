@@ -32,14 +32,18 @@ type sumsArgs struct{ Rows int64 }
 
 func buildSums(g *rdd.Graph, a sumsArgs) sums {
 	points := rdd.Map(rdd.Range(g, 0, a.Rows, 4), func(n int64) rdd.Point {
-		return rdd.Point{Indices: []int32{int32(n % 5), 5}[:1+n%2], Values: []float64{1, 2}[:1+n%2], Weight: float64(1 + n%3)}
+		return rdd.Point{Indices: []int32{int32(n % 5), 5}[:1+n%2], Values: []float64{1, 2}[:1+n%2],
+			Weight: float64(1 + n%3)}
 	})
 	add := func(a, b float64) float64 { return a + b }
-	agg := rdd.Aggregator[float64, rdd.Point, float64]{Zero: func(float64) float64 { return 0 }, Merge: add, Scale: func(a, f float64) float64 { return a * f },
-		Add: func(a, _ float64, p rdd.Point) float64 { return a + p.Weight*float64(len(p.Indices)) }, Weighted: true, Entries: true}
+	agg := rdd.Aggregator[float64, rdd.Point, float64]{Zero: func(float64) float64 { return 0 }, Merge: add,
+		Scale: func(a, f float64) float64 { return a * f },
+		Add:   func(a, _ float64, p rdd.Point) float64 { return a + p.Weight*float64(len(p.Indices)) }, Weighted: true,
+		Entries: true}
 	whole := rdd.Pack(rdd.Map(rdd.Range(g, 0, 30, 2), func(n int64) float64 { return float64(n) }), rdd.Splits(2))
 	return sums{rdd.Aggregate(rdd.Pack(points, rdd.Splits(3)), agg, rdd.Aggressive(0)),
-		rdd.Aggregate(whole, rdd.Aggregator[float64, float64, float64]{Zero: func(float64) float64 { return 0 }, Add: func(a, p, n float64) float64 { return a + p*n }, Merge: add}),
+		rdd.Aggregate(whole, rdd.Aggregator[float64, float64, float64]{Zero: func(float64) float64 { return 0 },
+			Add: func(a, p, n float64) float64 { return a + p*n }, Merge: add}),
 		rdd.Count(rdd.Range(g, 0, 7, 2))}
 }
 
@@ -85,7 +89,8 @@ func (r ran) replay(t *testing.T, rows int64, change func([][]byte) [][]byte, pr
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(path, bytes.Join(seal(change(bytes.SplitAfter(bytes.TrimSuffix(raw, []byte("\n")), []byte("\n")))), nil), 0o600); err != nil {
+	if err := os.WriteFile(path, bytes.Join(
+		seal(change(bytes.SplitAfter(bytes.TrimSuffix(raw, []byte("\n")), []byte("\n")))), nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l, err := Read(path)
@@ -158,7 +163,8 @@ func TestAReplayComparesWhatFollowsFromTheData(t *testing.T) {
 		edit func(*Replay)
 	}{
 		{"it makes 3 splits, the log has 2", func(r *Replay) { r.hashes[0] = r.hashes[0][:2] }},
-		{"the log has 2 splits, with weights true, with entries true; the data 3, true, true", func(r *Replay) { header(r).N = header(r).N[:2] }},
+		{"the log has 2 splits, with weights true, with entries true; the data 3, true, true",
+			func(r *Replay) { header(r).N = header(r).N[:2] }},
 		{"with weights false", func(r *Replay) { header(r).Weights = nil }},
 		{"with entries false", func(r *Replay) { header(r).Entries = nil }},
 		{"split 1 has", func(r *Replay) { header(r).N[1]++ }},
@@ -179,24 +185,30 @@ func TestAReplayComparesWhatFollowsFromTheData(t *testing.T) {
 		{"the values are map[sum:", func(r *Replay) { r.step(1).Values = nil }},
 		{"the rows merged of split 1 have", func(r *Replay) { r.step(2).Entries[1]++ }},
 		{"the rows merged of split 1 weigh", func(r *Replay) { r.step(2).Weight[1]++ }},
-		{"2 weights and 3 counts of entries are of 3 splits", func(r *Replay) { r.step(2).Weight = r.step(2).Weight[:2] }},
-		{"3 weights and 2 counts of entries are of 3 splits", func(r *Replay) { r.step(2).Entries = r.step(2).Entries[:2] }},
+		{"2 weights and 3 counts of entries are of 3 splits",
+			func(r *Replay) { r.step(2).Weight = r.step(2).Weight[:2] }},
+		{"3 weights and 2 counts of entries are of 3 splits",
+			func(r *Replay) { r.step(2).Entries = r.step(2).Entries[:2] }},
 		{"its parameter is", func(r *Replay) { r.pass(1).Params = plan.Digest{1} }},
 		{"is of node 99 and pack 1, the program runs", func(r *Replay) { r.pass(1).Node = 99 }},
 		{"and pack 0, the program runs", func(r *Replay) { r.pass(1).Pack = 0 }},
 		{"after iteration 2 the objective is", func(r *Replay) { *r.pass(2).Objective++ }},
 		{"the log has none after iteration 2", func(r *Replay) { r.pass(2).Objective = nil }},
 		{"after iteration 5", func(r *Replay) { r.pass(3).Iteration = 5 }},
-		{"is not the kind of step that the program runs", func(r *Replay) { r.log.Lines[0], r.log.Lines[1] = r.log.Lines[1], r.log.Lines[0] }},
+		{"is not the kind of step that the program runs",
+			func(r *Replay) { r.log.Lines[0], r.log.Lines[1] = r.log.Lines[1], r.log.Lines[0] }},
 	} {
-		if _, err := run.replay(t, 60, unchanged, tc.edit); err == nil || !strings.Contains(err.Error(), tc.want) || fault.KindOf(err) != fault.Corrupt {
+		if _, err := run.replay(t, 60, unchanged, tc.edit); err == nil || !strings.Contains(err.Error(), tc.want) ||
+			fault.KindOf(err) != fault.Corrupt {
 			t.Errorf("want %q: %v", tc.want, err)
 		}
 	}
-	if _, err := run.replay(t, 60, unchanged, func(r *Replay) { r.log.Lines = r.log.Lines[:5] }); !errors.Is(err, ErrLogEnds) {
+	if _, err := run.replay(t, 60, unchanged, func(r *Replay) { r.log.Lines = r.log.Lines[:5] }); !errors.Is(err,
+		ErrLogEnds) {
 		t.Errorf("a log that ends: %v", err)
 	}
-	if c, err := run.replay(t, 60, unchanged, func(r *Replay) { r.log.Lines = append(r.log.Lines, r.log.Lines...) }); err != nil || c.Left() != 6 {
+	if c, err := run.replay(t, 60, unchanged,
+		func(r *Replay) { r.log.Lines = append(r.log.Lines, r.log.Lines...) }); err != nil || c.Left() != 6 {
 		t.Errorf("a log that goes on: %v", err)
 	}
 	for name, c := range map[string]struct {
@@ -216,7 +228,8 @@ func TestAReplayComparesWhatFollowsFromTheData(t *testing.T) {
 			return other
 		}, "it begins at step 1, from a checkpoint"},
 	} {
-		if _, err := run.replay(t, c.rows, c.change, func(*Replay) {}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := run.replay(t, c.rows, c.change, func(*Replay) {}); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -231,9 +244,11 @@ func planOf(header []byte) string {
 func TestWhatAProgramTellsOfNoPassIsNone(t *testing.T) {
 	one := 1.0
 	for want, pass := range map[string]*driver.LogEvaluation{
-		"": {}, "the log has the objective 1 after iteration 0": {Objective: &one}, "the log has the objective none after iteration 3": {Iteration: 3}} {
+		"": {}, "the log has the objective 1 after iteration 0": {Objective: &one},
+		"the log has the objective none after iteration 3": {Iteration: 3}} {
 		r := &Replay{log: &Log{Path: "log"}, passed: pass}
-		if err := r.End(); fmt.Sprint(err) == "<nil>" != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := r.End(); fmt.Sprint(err) == "<nil>" != (want == "") || err != nil &&
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want %q", err, want)
 		}
 		if r.Evaluated(rdd.Evaluation{Iteration: 4}); r.passed != nil {
@@ -245,7 +260,8 @@ func TestWhatAProgramTellsOfNoPassIsNone(t *testing.T) {
 // TestALimitOfTimeIsReachedWhereTheLogSaysSo: at its last step, and not before.
 func TestALimitOfTimeIsReachedWhereTheLogSaysSo(t *testing.T) {
 	step := func() Line { return Line{Step: &driver.LogStep{}} }
-	r := &Replay{log: &Log{Lines: []Line{step(), step(), {Evaluation: &driver.LogEvaluation{}}}, Footer: &driver.LogFooter{StoppedBy: "max-time"}}, now: 5}
+	r := &Replay{log: &Log{Lines: []Line{step(), step(), {Evaluation: &driver.LogEvaluation{}}},
+		Footer: &driver.LogFooter{StoppedBy: "max-time"}}, now: 5}
 	inStep := &driver.LogStep{}
 	for at, want := range []bool{false, false, true, true} {
 		r.next, r.current = at, inStep

@@ -102,7 +102,8 @@ type ledger struct {
 }
 
 func newLedger(rows []int64, weights []float64, entries []int64) *ledger {
-	l := &ledger{rows: rows, weights: weights, entries: entries, total: make([]int64, len(rows)), seen: map[[3]uint64]bool{}, lastAttempt: make([]int, len(rows)), lastEpoch: make([]uint64, len(rows))}
+	l := &ledger{rows: rows, weights: weights, entries: entries, total: make([]int64, len(rows)),
+		seen: map[[3]uint64]bool{}, lastAttempt: make([]int, len(rows)), lastEpoch: make([]uint64, len(rows))}
 	for _, n := range rows {
 		l.n += n
 	}
@@ -130,8 +131,10 @@ func (v *verifier) header() {
 }
 
 func (v *verifier) splits(rows []int64, weights []float64, entries []int64, hashes, line int) {
-	v.fact(weights == nil || len(weights) == len(rows), whole, v.steps, line, "%d row counts, %d weights", len(rows), len(weights))
-	v.fact(entries == nil || len(entries) == len(rows), whole, v.steps, line, "%d row counts, %d counts of entries", len(rows), len(entries))
+	v.fact(weights == nil || len(weights) == len(rows), whole, v.steps, line, "%d row counts, %d weights", len(rows),
+		len(weights))
+	v.fact(entries == nil || len(entries) == len(rows), whole, v.steps, line, "%d row counts, %d counts of entries",
+		len(rows), len(entries))
 	for i, w := range weights {
 		v.fact(w >= 0 && !math.IsInf(w, 0), whole, v.steps, line, "split %d weighs %v", i, w)
 	}
@@ -164,7 +167,8 @@ func (v *verifier) line(l *Line) {
 	switch {
 	case l.Pack != nil:
 		v.pack(l.Pack, l.Number)
-	case l.Step != nil && !v.choose(l.Step.Pack, l.Number), l.Evaluation != nil && !v.choose(l.Evaluation.Pack, l.Number),
+	case l.Step != nil && !v.choose(l.Step.Pack, l.Number), l.Evaluation != nil &&
+		!v.choose(l.Evaluation.Pack, l.Number),
 		l.Resume != nil && !v.choose(l.Resume.Pack, l.Number):
 	case l.Step != nil:
 		v.step(l.Step, l.Number)
@@ -176,15 +180,18 @@ func (v *verifier) line(l *Line) {
 }
 
 func (v *verifier) resume(r *driver.LogResume, line int) {
-	v.fact(len(r.Merged) == len(v.total), whole, r.Step, line, "%d ledger entries, %d splits", len(r.Merged), len(v.total))
+	v.fact(len(r.Merged) == len(v.total), whole, r.Step, line, "%d ledger entries, %d splits", len(r.Merged),
+		len(v.total))
 	v.fact(len(r.Cursor) == len(v.total), whole, r.Step, line, "%d cursors, %d splits", len(r.Cursor), len(v.total))
 	for i := range min(len(r.Cursor), len(r.Merged), len(v.total)) {
 		want := v.cursor(r.Merged[i], v.rows[i])
-		v.fact(r.Cursor[i] == want, cursors, r.Step, line, "split %d goes on at cursor %d, the rows merged end at %d", i, r.Cursor[i], want)
+		v.fact(r.Cursor[i] == want, cursors, r.Step, line, "split %d goes on at cursor %d, the rows merged end at %d",
+			i, r.Cursor[i], want)
 	}
 	if v.steps > 0 { // it goes on from a step of this log
 		v.fact(r.Step == v.steps, whole, r.Step, line, "it resumes from step %d after step %d", r.Step, v.steps)
-		v.fact(slices.Equal(r.Merged, v.total), merged, r.Step, line, "it resumes with a ledger that its steps do not add up to")
+		v.fact(slices.Equal(r.Merged, v.total), merged, r.Step, line,
+			"it resumes with a ledger that its steps do not add up to")
 	}
 	v.steps = r.Step
 	v.goesOn(r, line)
@@ -215,7 +222,8 @@ func (v *verifier) step(s *driver.LogStep, line int) {
 		v.split(s, i, missing[i], line)
 	}
 	if v.options.Sync == abss.Adapting.String() {
-		v.fact(s.Ratio >= min(v.options.MinRatio, v.options.Ratio) && s.Ratio <= 1, coverage, s.Step, line, "ratio %v, outside of [%v, 1]", s.Ratio, v.options.MinRatio)
+		v.fact(s.Ratio >= min(v.options.MinRatio, v.options.Ratio) && s.Ratio <= 1, coverage, s.Step, line,
+			"ratio %v, outside of [%v, 1]", s.Ratio, v.options.MinRatio)
 	}
 	v.share(s, missing, line)
 	v.waits(s.Waits, s.Step, line)
@@ -268,11 +276,13 @@ func (v *verifier) cursor(merged, n int64) int64 {
 
 func (v *verifier) split(s *driver.LogStep, i int, missing bool, line int) {
 	c, n := s.C[i], v.rows[i]
-	v.fact(c == s.Folded[i], merged, s.Step, line, "split %d: the ledger merged %d rows, the accumulator folded %d", i, c, s.Folded[i])
+	v.fact(c == s.Folded[i], merged, s.Step, line, "split %d: the ledger merged %d rows, the accumulator folded %d", i,
+		c, s.Folded[i])
 	v.fact(c >= 0 && c <= v.limit(s, i), merged, s.Step, line, "split %d of %d rows merged %d", i, n, c)
 	v.fact(!missing || c == 0, merged, s.Step, line, "split %d is missing but merged %d rows", i, c)
 	want := v.cursor(v.total[i], n)
-	v.fact(s.Cursor[i] == want, cursors, s.Step, line, "split %d starts at %d, the rows merged before end at %d", i, s.Cursor[i], want)
+	v.fact(s.Cursor[i] == want, cursors, s.Step, line, "split %d starts at %d, the rows merged before end at %d", i,
+		s.Cursor[i], want)
 	if v.mustBeWhole() || (v.ratio(s) >= 1 && !missing) {
 		v.fact(c == v.limit(s, i), bspWhole, s.Step, line, "split %d merged %d of %d rows", i, c, v.limit(s, i))
 	}
@@ -293,7 +303,8 @@ func (v *verifier) attempt(attempt int, epoch uint64, i, step, line int) {
 	key := [3]uint64{uint64(i), uint64(attempt), epoch}
 	v.fact(!v.seen[key], once, step, line, "split %d attempt %d epoch %d was merged before", i, attempt, epoch)
 	v.seen[key] = true
-	v.fact(attempt > v.lastAttempt[i], once, step, line, "split %d attempt %d follows attempt %d", i, attempt, v.lastAttempt[i])
+	v.fact(attempt > v.lastAttempt[i], once, step, line, "split %d attempt %d follows attempt %d", i, attempt,
+		v.lastAttempt[i])
 	v.lastAttempt[i] = max(v.lastAttempt[i], attempt)
 	v.fact(epoch >= v.lastEpoch[i], once, step, line, "split %d epoch %d follows epoch %d", i, epoch, v.lastEpoch[i])
 	v.lastEpoch[i] = max(v.lastEpoch[i], epoch)
@@ -329,10 +340,12 @@ func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 	var rows, all, gone int64
 	var present, inverse float64
 	counts := v.counts(s, line)
-	v.fact(v.byEntries(s) || s.Entries == nil, whole, s.Step, line, "%d counts of entries, %d splits", len(s.Entries), len(v.rows))
+	v.fact(v.byEntries(s) || s.Entries == nil, whole, s.Step, line, "%d counts of entries, %d splits", len(s.Entries),
+		len(v.rows))
 	for i, c := range s.C {
 		made, most := v.progress(s, i)
-		v.fact(made >= 0 && made <= most && (c > 0 || made == 0) && (c < v.rows[i] || made == most), merged, s.Step, line,
+		v.fact(made >= 0 && made <= most && (c > 0 || made == 0) && (c < v.rows[i] || made == most), merged, s.Step,
+			line,
 			"split %d: %d of %d rows are a progress of %d of %d", i, c, v.rows[i], made, most)
 		rows += made
 		all += most
@@ -349,15 +362,19 @@ func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 			inverse += w * w / float64(c)
 		}
 	}
-	v.fact(near(s.Share, float64(rows)/float64(max(1, v.allProgress(s)))), derived, s.Step, line, "share %v, the counts give %v", s.Share, float64(rows)/float64(max(1, v.allProgress(s))))
-	v.fact(!(present > 0) || near(s.NEff, 1/inverse), derived, s.Step, line, "N_eff %v, the counts give %v", s.NEff, 1/inverse)
+	v.fact(near(s.Share, float64(rows)/float64(max(1, v.allProgress(s)))), derived, s.Step, line,
+		"share %v, the counts give %v", s.Share, float64(rows)/float64(max(1, v.allProgress(s))))
+	v.fact(!(present > 0) || near(s.NEff, 1/inverse), derived, s.Step, line, "N_eff %v, the counts give %v", s.NEff,
+		1/inverse)
 	if len(missing) == 0 && v.options.Sync != "deadline" {
 		v.fact(float64(rows) >= v.ratio(s)*float64(all)*(1-1e-12) || v.mustBeWhole(), coverage, s.Step, line,
 			"%d of %d, less than the ratio %v, with no split missing", rows, all, v.ratio(s))
 	}
 	v.fact(rows <= all, coverage, s.Step, line, "%d of %d", rows, all)
-	held := max(v.largestShare(s, v.owners), v.largestShare(s, s.Placement)) // owners change at a step's beginning and by its losses
-	v.fact(float64(gone) <= max(v.options.MaxMissing, 1/float64(max(1, v.options.Executors)), held)*float64(all)*(1+1e-12),
+	// owners change at a step's beginning and by its losses
+	held := max(v.largestShare(s, v.owners), v.largestShare(s, s.Placement))
+	v.fact(float64(gone) <= max(v.options.MaxMissing, 1/float64(max(1, v.options.Executors)),
+		held)*float64(all)*(1+1e-12),
 		coverage, s.Step, line, "%d of %d missing", gone, all)
 }
 
@@ -384,7 +401,8 @@ func (v *verifier) counts(s *driver.LogStep, line int) []float64 {
 		}
 		out[i] = v.weights[i]
 		slack := 1e-9 * out[i]
-		v.fact(s.Weight[i] >= 0 && s.Weight[i] <= out[i]+slack && (s.C[i] < n || s.Weight[i] >= out[i]-slack), merged, s.Step, line,
+		v.fact(s.Weight[i] >= 0 && s.Weight[i] <= out[i]+slack && (s.C[i] < n || s.Weight[i] >= out[i]-slack), merged,
+			s.Step, line,
 			"split %d: %d of %d rows weigh %v, all of them %v", i, s.C[i], n, s.Weight[i], out[i])
 	}
 	return out
@@ -411,9 +429,11 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) 
 func (v *verifier) waits(waits []abss.Wait, step, line int) {
 	for _, w := range waits {
 		bound := time.Duration(v.options.StepTimeoutNs)
-		v.fact(w.Bound > 0 && w.Bound <= max(bound, w.Since+w.Took+time.Duration(v.options.GraceNs)), bounded, step, line,
+		v.fact(w.Bound > 0 && w.Bound <= max(bound, w.Since+w.Took+time.Duration(v.options.GraceNs)), bounded, step,
+			line,
 			"the wait for %s has the bound %v", w.For, w.Bound)
-		v.fact(w.Took >= 0 && w.Took <= w.Bound+timerSlack, bounded, step, line, "the wait for %s took %v of at most %v", w.For, w.Took, w.Bound)
+		v.fact(w.Took >= 0 && w.Took <= w.Bound+timerSlack, bounded, step, line,
+			"the wait for %s took %v of at most %v", w.For, w.Took, w.Bound)
 	}
 }
 
@@ -423,7 +443,8 @@ func (v *verifier) placement(s *driver.LogStep, line int) {
 	}
 	v.fact(len(s.Placement) == len(v.rows), whole, s.Step, line, "placement of %d splits", len(s.Placement))
 	for i, o := range s.Placement {
-		v.fact(o >= -1 && o < len(s.Executors), whole, s.Step, line, "split %d is with executor %d of %d", i, o, len(s.Executors))
+		v.fact(o >= -1 && o < len(s.Executors), whole, s.Step, line, "split %d is with executor %d of %d", i, o,
+			len(s.Executors))
 	}
 	v.owners = s.Placement
 }
@@ -458,9 +479,11 @@ func (v *verifier) footer() {
 		}
 	}
 	v.fact(f.Steps == steps, whole, v.steps, last, "the footer counts %d steps, there are %d", f.Steps, steps)
-	v.fact(f.Evaluations == v.evaluations, whole, v.steps, last, "the footer counts %d evaluations, there are %d", f.Evaluations, v.evaluations)
+	v.fact(f.Evaluations == v.evaluations, whole, v.steps, last, "the footer counts %d evaluations, there are %d",
+		f.Evaluations, v.evaluations)
 	v.fact(f.Lines == v.l.count, whole, v.steps, last, "the footer counts %d lines, there are %d", f.Lines, v.l.count)
-	v.fact(f.SHA256 == v.l.digest, whole, v.steps, last, "the log's digest is %s, its footer says %s", short(v.l.digest), short(f.SHA256))
+	v.fact(f.SHA256 == v.l.digest, whole, v.steps, last, "the log's digest is %s, its footer says %s",
+		short(v.l.digest), short(f.SHA256))
 }
 
 func short(s string) string { return s[:min(12, len(s))] }

@@ -73,10 +73,12 @@ func said(t *testing.T, log []byte) string {
 	r := Verify(l)
 	var out strings.Builder
 	for _, v := range r.Violations {
-		fmt.Fprintln(&out, digests.ReplaceAllString(options.ReplaceAllString(v.String(), "{...}"), "digest is A, its footer says B"))
+		fmt.Fprintln(&out, digests.ReplaceAllString(options.ReplaceAllString(v.String(), "{...}"),
+			"digest is A, its footer says B"))
 	}
 	if len(r.Violations) == 0 {
-		fmt.Fprintf(&out, "all %d facts of %d steps hold, %d decided, %d not\n", r.Facts, r.Steps, r.Decided, r.Undecided)
+		fmt.Fprintf(&out, "all %d facts of %d steps hold, %d decided, %d not\n", r.Facts, r.Steps, r.Decided,
+			r.Undecided)
 	}
 	return out.String()
 }

@@ -36,19 +36,23 @@ var replacing = map[string]struct {
 }{
 	"in place": {func(t *testing.T, path string) { must(t, disk.WriteSynced(path, []byte("new"), 0o600)) }, true, true},
 	"renamed, its content not synced": {func(t *testing.T, path string) {
-		must(t, disk.WriteFile(path+".part", []byte("new"), 0o600), disk.Rename(path+".part", path), disk.SyncDir(filepath.Dir(path)))
+		must(t, disk.WriteFile(path+".part", []byte("new"), 0o600), disk.Rename(path+".part", path),
+			disk.SyncDir(filepath.Dir(path)))
 	}, true, false},
 	"renamed, its name not synced": {func(t *testing.T, path string) {
 		must(t, disk.WriteSynced(path+".part", []byte("new"), 0o600), disk.Rename(path+".part", path))
 	}, false, false},
 	"renamed, and all is synced": {func(t *testing.T, path string) {
-		must(t, disk.WriteSynced(path+".part", []byte("new"), 0o600), disk.Rename(path+".part", path), disk.SyncDir(filepath.Dir(path)))
+		must(t, disk.WriteSynced(path+".part", []byte("new"), 0o600), disk.Rename(path+".part", path),
+			disk.SyncDir(filepath.Dir(path)))
 	}, false, true},
 	"removed first": {func(t *testing.T, path string) {
-		must(t, disk.WriteSynced(path+".part", []byte("new"), 0o600), disk.Remove(path), disk.Rename(path+".part", path), disk.SyncDir(filepath.Dir(path)))
+		must(t, disk.WriteSynced(path+".part", []byte("new"), 0o600), disk.Remove(path),
+			disk.Rename(path+".part", path), disk.SyncDir(filepath.Dir(path)))
 	}, true, true},
 	"swapped": {func(t *testing.T, path string) {
-		must(t, disk.WriteSynced(path+".part", []byte("new"), 0o600), disk.Swap(path+".part", path), disk.SyncDir(filepath.Dir(path)), disk.Remove(path+".part"))
+		must(t, disk.WriteSynced(path+".part", []byte("new"), 0o600), disk.Swap(path+".part", path),
+			disk.SyncDir(filepath.Dir(path)), disk.Remove(path+".part"))
 	}, false, true},
 }
 
@@ -72,7 +76,8 @@ func TestWhatIsLeftOfAReplacedFile(t *testing.T) {
 					broken = s.String()
 				}
 			}
-			if (mixture != "") != way.mixture || way.keeps && broken != "" || !way.keeps && !way.mixture && broken == "" {
+			if (mixture != "") != way.mixture || way.keeps && broken != "" || !way.keeps && !way.mixture &&
+				broken == "" {
 				t.Errorf("of %d states a mixture: %q, without what was promised: %q", states, mixture, broken)
 			}
 		})
@@ -86,7 +91,8 @@ func TestADirectoryIsNamedLast(t *testing.T) {
 		root := t.TempDir()
 		r := Record(t, root)
 		dir := filepath.Join(root, "made")
-		must(t, disk.MkdirAll(dir, 0o700), disk.WriteSynced(filepath.Join(dir, "a"), []byte("a"), 0o600), disk.WriteSynced(filepath.Join(dir, "b"), []byte("b"), 0o600))
+		must(t, disk.MkdirAll(dir, 0o700), disk.WriteSynced(filepath.Join(dir, "a"), []byte("a"), 0o600),
+			disk.WriteSynced(filepath.Join(dir, "b"), []byte("b"), 0o600))
 		if synced {
 			must(t, disk.SyncDir(dir))
 		}
@@ -131,7 +137,8 @@ func TestALogIsTorn(t *testing.T) {
 	}
 	must(t, f.Close())
 	r.End(t)
-	want := map[string]bool{"zero\n": true, "zero\non": true, "zero\n\x00\x00\x00\x00": true, "zero\none\n": true, "zero\none\ntw": true, "zero\none\n\x00\x00\x00\x00": true, "zero\none\ntwo\n": true}
+	want := map[string]bool{"zero\n": true, "zero\non": true, "zero\n\x00\x00\x00\x00": true, "zero\none\n": true,
+		"zero\none\ntw": true, "zero\none\n\x00\x00\x00\x00": true, "zero\none\ntwo\n": true}
 	for s := range r.States(t) {
 		got := content(filepath.Join(s.Put(t), "log"))
 		if _, known := want[got]; !known {
@@ -155,8 +162,11 @@ func TestTheLastStateIsTheDirectory(t *testing.T) {
 	_, err = f.Write([]byte("hello"))
 	must(t, err, f.Truncate(3), f.Close())
 	tmp, err := disk.MkdirTemp(root, "dir-*")
-	must(t, err, disk.MkdirAll(filepath.Join(tmp, "a", "b"), 0o700), disk.WriteFile(filepath.Join(tmp, "a", "c"), []byte("c"), 0o600), disk.Rename(f.Name(), filepath.Join(tmp, "a", "b", "d")))
-	must(t, disk.WriteFile(filepath.Join(tmp, "a", "c"), []byte("longer"), 0o600), disk.RemoveAll(filepath.Join(tmp, "a", "b")))
+	must(t, err, disk.MkdirAll(filepath.Join(tmp, "a", "b"), 0o700),
+		disk.WriteFile(filepath.Join(tmp, "a", "c"), []byte("c"), 0o600),
+		disk.Rename(f.Name(), filepath.Join(tmp, "a", "b", "d")))
+	must(t, disk.WriteFile(filepath.Join(tmp, "a", "c"), []byte("longer"), 0o600),
+		disk.RemoveAll(filepath.Join(tmp, "a", "b")))
 	r.End(t)
 }
 

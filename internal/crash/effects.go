@@ -185,12 +185,14 @@ func (e *effect) in(dir *inode) bool {
 func (c *compiler) change(i int, f *inode, op disk.Op) {
 	if op.Kind == disk.Written && len(c.effects) > 0 {
 		last := c.effects[len(c.effects)-1]
-		if last.file == f && last.write && last.safe == math.MaxInt && last.offset+int64(len(last.data)) == op.Offset && last.op == i-1 && !slices.Contains(c.r.promise, i) {
+		if last.file == f && last.write && last.safe == math.MaxInt && last.offset+int64(len(last.data)) == op.Offset &&
+			last.op == i-1 && !slices.Contains(c.r.promise, i) {
 			last.data, last.op = append(last.data[:len(last.data):len(last.data)], op.Data...), i
 			return
 		}
 	}
-	c.effects = append(c.effects, &effect{op: i, safe: math.MaxInt, file: f, write: op.Kind == disk.Written, offset: op.Offset, data: op.Data,
+	c.effects = append(c.effects, &effect{op: i, safe: math.MaxInt, file: f, write: op.Kind == disk.Written,
+		offset: op.Offset, data: op.Data,
 		what: fmt.Sprintf("%d bytes at %d of %s", len(op.Data), op.Offset, c.names[op.File])})
 }
 

@@ -30,7 +30,8 @@ func (s *State) String() string {
 	if len(s.Lost) == 0 {
 		return fmt.Sprintf("the power fails after %d operations, of which nothing is lost", s.Done)
 	}
-	return fmt.Sprintf("the power fails after %d operations, and the disk has not got %s", s.Done, strings.Join(s.Lost, "; "))
+	return fmt.Sprintf("the power fails after %d operations, and the disk has not got %s", s.Done,
+		strings.Join(s.Lost, "; "))
 }
 
 // Put makes a directory of the state.
@@ -224,7 +225,8 @@ func (e *effect) of(at func(*inode) *inode) *effect {
 	if e == nil {
 		return nil
 	}
-	return &effect{from: at(e.from), fromName: e.fromName, to: at(e.to), toName: e.toName, node: at(e.node), also: e.also.of(at)}
+	return &effect{from: at(e.from), fromName: e.fromName, to: at(e.to), toName: e.toName, node: at(e.node),
+		also: e.also.of(at)}
 }
 
 // bytes changes a file's content.

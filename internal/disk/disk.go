@@ -86,7 +86,8 @@ func absolute(path string) string {
 
 // Rename gives a file or a directory another name, at once.
 func Rename(from, to string) error {
-	return do(func() error { return os.Rename(from, to) }, func() Op { return Op{Kind: Renamed, Path: absolute(from), To: absolute(to)} })
+	return do(func() error { return os.Rename(from, to) },
+		func() Op { return Op{Kind: Renamed, Path: absolute(from), To: absolute(to)} })
 }
 
 // Swap gives two files or directories each other's names, at once. Not every file
@@ -128,7 +129,8 @@ func RemoveAll(path string) error {
 
 // Mkdir makes a directory.
 func Mkdir(path string, perm fs.FileMode) error {
-	return do(func() error { return os.Mkdir(path, perm) }, func() Op { return Op{Kind: MadeDir, Path: absolute(path)} })
+	return do(func() error { return os.Mkdir(path, perm) },
+		func() Op { return Op{Kind: MadeDir, Path: absolute(path)} })
 }
 
 // MkdirAll makes a directory and those above it, where they are not there.

@@ -127,7 +127,8 @@ func (f *File) Seek(offset int64, whence int) (int64, error) {
 
 // Truncate gives the file a length.
 func (f *File) Truncate(size int64) error {
-	return do(func() error { return f.f.Truncate(size) }, func() Op { return Op{Kind: Resized, File: f.number, Offset: size} })
+	return do(func() error { return f.f.Truncate(size) },
+		func() Op { return Op{Kind: Resized, File: f.number, Offset: size} })
 }
 
 // Chmod sets the file's permissions.

@@ -32,7 +32,8 @@ const (
 
 var kindNames = [kinds]string{
 	"internal error", "error in user code", "bad input", "fetch failed", "executor lost", "plan mismatch",
-	"stale epoch", "cancelled", "out of resources", "corrupt data", "timed out", "usage error", "not allowed", "lost input",
+	"stale epoch", "cancelled", "out of resources", "corrupt data", "timed out", "usage error", "not allowed",
+	"lost input",
 }
 
 // String is the kind in words.

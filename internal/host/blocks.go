@@ -29,7 +29,8 @@ func (r *localRunner) serveBlocks() (addr string, stop func(), err error) {
 // Fetch sends a split that this runner holds: first what is in its pack.
 func (r *localRunner) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) error {
 	if req.Shuffled {
-		b, err := r.outputOf(req.Node, req.Map, req.Attempt, shuffle.Span{From: int(req.Split), Through: int(req.Through)})
+		b, err := r.outputOf(req.Node, req.Map, req.Attempt,
+			shuffle.Span{From: int(req.Split), Through: int(req.Through)})
 		if err != nil {
 			return status.Error(codes.NotFound, err.Error())
 		}
@@ -47,7 +48,8 @@ func (r *localRunner) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServ
 	if err := stream.Send(&wire.BlockPart{Meta: meta}); err != nil || req.Describe {
 		return err
 	}
-	return r.store.Splits.Send(pack.SplitKey{Node: int(req.Node), Split: int(req.Split)}, wire.RawWriter{Stream: stream})
+	return r.store.Splits.Send(pack.SplitKey{Node: int(req.Node), Split: int(req.Split)},
+		wire.RawWriter{Stream: stream})
 }
 
 // outputOf opens partitions of a map task's output.
@@ -56,10 +58,12 @@ func (r *localRunner) outputOf(node, mapTask uint32, attempt uint64, span shuffl
 }
 
 // OpenMapOutput brings shuffled rows from the runner that keeps them.
-func (r *localRunner) OpenMapOutput(ctx context.Context, from executor.Peer, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error) {
+func (r *localRunner) OpenMapOutput(ctx context.Context, from executor.Peer, key shuffle.Key,
+	span shuffle.Span) (io.ReadCloser, error) {
 	ctx, alive, done := whileAlive(ctx)
 	defer done()
-	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(span.From), Through: uint32(span.Through), Job: r.process.Job, From: string(from.ID),
+	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(span.From), Through: uint32(span.Through),
+		Job: r.process.Job, From: string(from.ID),
 		Shuffled: true, Map: uint32(key.Map), Attempt: key.Attempt}
 	stream, _, err := r.reach(ctx, from, req)
 	if err != nil {
@@ -112,7 +116,8 @@ func lostInput(from executor.Peer, key shuffle.Key, err error) error {
 func (r *localRunner) describe(node int) ([]byte, error) {
 	meta := r.engine.Meta(node)
 	if meta == nil {
-		return nil, fault.Newf(fault.FetchFailed, "send", fmt.Sprintf("the pack of node %d", node), "no split of it is held here")
+		return nil, fault.Newf(fault.FetchFailed, "send", fmt.Sprintf("the pack of node %d", node),
+			"no split of it is held here")
 	}
 	return json.Marshal(meta)
 }
@@ -150,7 +155,8 @@ func (r *localRunner) hand(ctx context.Context, h *wire.Hand) error {
 			return err
 		}
 	default:
-		if err := r.store.Splits.Send(pack.SplitKey{Node: int(h.Node), Split: int(h.Split)}, wire.RawWriter{Stream: stream}); err != nil {
+		if err := r.store.Splits.Send(pack.SplitKey{Node: int(h.Node), Split: int(h.Split)},
+			wire.RawWriter{Stream: stream}); err != nil {
 			return err // the stream breaks off with the context
 		}
 	}
@@ -178,8 +184,10 @@ func (r *localRunner) peer(addr string) (wire.BlocksClient, error) {
 
 // open starts receiving a split from another runner, or only its pack's
 // description: through the driver where it cannot be reached.
-func (r *localRunner) open(ctx context.Context, from executor.Peer, key pack.SplitKey, describe bool) (wire.Blocks_FetchClient, *pack.Meta, error) {
-	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(key.Split), Describe: describe, Job: r.process.Job, From: string(from.ID)}
+func (r *localRunner) open(ctx context.Context, from executor.Peer, key pack.SplitKey,
+	describe bool) (wire.Blocks_FetchClient, *pack.Meta, error) {
+	req := &wire.BlockRequest{Node: uint32(key.Node), Split: uint32(key.Split), Describe: describe, Job: r.process.Job,
+		From: string(from.ID)}
 	stream, meta, err := r.reach(ctx, from, req)
 	if err != nil {
 		return nil, nil, fetchFailed(key, from, err)
@@ -189,7 +197,8 @@ func (r *localRunner) open(ctx context.Context, from executor.Peer, key pack.Spl
 
 // reach asks a runner for a block, through the driver where it cannot be
 // reached itself.
-func (r *localRunner) reach(ctx context.Context, from executor.Peer, req *wire.BlockRequest) (wire.Blocks_FetchClient, *pack.Meta, error) {
+func (r *localRunner) reach(ctx context.Context, from executor.Peer, req *wire.BlockRequest) (wire.Blocks_FetchClient,
+	*pack.Meta, error) {
 	err := status.Error(codes.Unavailable, "it cannot be reached")
 	if from.Address != "" && !r.process.Unreachable {
 		var stream wire.Blocks_FetchClient
@@ -213,7 +222,8 @@ func fetchFailed(key pack.SplitKey, from executor.Peer, err error) error {
 }
 
 // begin asks for a block at an address and reads what comes first.
-func (r *localRunner) begin(ctx context.Context, addr string, req *wire.BlockRequest) (wire.Blocks_FetchClient, *pack.Meta, error) {
+func (r *localRunner) begin(ctx context.Context, addr string, req *wire.BlockRequest) (wire.Blocks_FetchClient,
+	*pack.Meta, error) {
 	c, err := r.peer(addr)
 	if err != nil {
 		return nil, nil, err

@@ -149,7 +149,8 @@ func latestCheckpoint(dir string, p plan.Digest, job string) (*checkpoint, error
 			continue
 		}
 		if c.Plan != p || c.Job != job {
-			return nil, fault.Newf(fault.PlanMismatch, "resume from", file, "it was written by a run with other options").
+			return nil, fault.Newf(fault.PlanMismatch, "resume from", file,
+				"it was written by a run with other options").
 				WithHint("resume with the options of the first run, by the same build; or begin anew")
 		}
 		return c, nil
@@ -174,7 +175,8 @@ func readCheckpoint(path string) (*checkpoint, error) {
 		return nil, fault.New(fault.Corrupt, "read the checkpoint", path, err)
 	}
 	if c.Version != checkpointVersion {
-		return nil, fault.Newf(fault.PlanMismatch, "read the checkpoint", path, "version %d, this program reads version %d", c.Version, checkpointVersion).
+		return nil, fault.Newf(fault.PlanMismatch, "read the checkpoint", path,
+			"version %d, this program reads version %d", c.Version, checkpointVersion).
 			WithHint("resume with the program that wrote it, or remove the directory and begin again")
 	}
 	return c, nil

@@ -52,7 +52,8 @@ func TestACheckpointOfAnotherVersionIsRefusedByName(t *testing.T) {
 	}
 	cfg.Resume = true
 	turns, err := loopFrom(t, cfg, 2, func(n *int) {})
-	if err == nil || turns > 0 || !strings.Contains(err.Error(), "version") || !strings.Contains(err.Error(), "checkpoint-") {
+	if err == nil || turns > 0 || !strings.Contains(err.Error(), "version") ||
+		!strings.Contains(err.Error(), "checkpoint-") {
 		t.Errorf("%d turns, %v", turns, err)
 	}
 }
@@ -88,7 +89,8 @@ func TestAStateOfAnotherShapeIsNotTakenForIt(t *testing.T) {
 // TestALoopThatFailedIsNoSuccess, though the program does not ask for Err.
 func TestALoopThatFailedIsNoSuccess(t *testing.T) {
 	turns := 0
-	_, err := volley.Run(context.Background(), testConfig(t), "unasked", struct{}{}, func(*rdd.Graph, struct{}) int { return 0 },
+	_, err := volley.Run(context.Background(), testConfig(t), "unasked", struct{}{},
+		func(*rdd.Graph, struct{}) int { return 0 },
 		func(ctx context.Context, s *rdd.Session, _ struct{}, _ int) (string, error) {
 			var state func()
 			for range rdd.Iterations(ctx, s, &state, 3) {
@@ -97,6 +99,7 @@ func TestALoopThatFailedIsNoSuccess(t *testing.T) {
 			return "end", nil
 		})
 	if err == nil {
-		t.Errorf("a state that no checkpoint can hold ended the loop after %d turns of 3, and the run is a success", turns)
+		t.Errorf("a state that no checkpoint can hold ended the loop after %d turns of 3, and the run is a success",
+			turns)
 	}
 }

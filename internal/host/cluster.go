@@ -52,7 +52,8 @@ func (j *Job) newCluster(p wire.Process, job driver.JobConfig) (cluster, error) 
 	}
 	m := &members{catalog: j.packs, job: j}
 	if j.cfg.Virtual {
-		return sim.NewVirtual(sim.VirtualConfig{Job: job, Executors: j.cfg.Executors, Slots: j.cfg.Slots, Law: j.cfg.Pace, Engine: m.engine})
+		return sim.NewVirtual(sim.VirtualConfig{Job: job, Executors: j.cfg.Executors, Slots: j.cfg.Slots,
+			Law: j.cfg.Pace, Engine: m.engine})
 	}
 	return newLocal(job, j.cfg, m.engine)
 }
@@ -118,7 +119,8 @@ func (m *members) FetchSplit(_ context.Context, from executor.Peer, key pack.Spl
 }
 
 // OpenMapOutput reads shuffled rows that another executor of this process keeps.
-func (m *members) OpenMapOutput(_ context.Context, from executor.Peer, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error) {
+func (m *members) OpenMapOutput(_ context.Context, from executor.Peer, key shuffle.Key,
+	span shuffle.Span) (io.ReadCloser, error) {
 	if en := m.member(from.ID); en != nil {
 		return en.Store().Outputs.Open(key, span)
 	}

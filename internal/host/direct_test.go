@@ -24,7 +24,8 @@ func TestWhatAJobServesNeedsItsToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	for token, want := range map[string]codes.Code{"": codes.Unauthenticated, "another": codes.Unauthenticated, token: codes.Unimplemented} {
+	for token, want := range map[string]codes.Code{"": codes.Unauthenticated, "another": codes.Unauthenticated,
+		token: codes.Unimplemented} {
 		conn, err := wire.Dial(addr, token)
 		if err != nil {
 			t.Fatal(err)
@@ -36,7 +37,8 @@ func TestWhatAJobServesNeedsItsToken(t *testing.T) {
 			}
 			for _, m := range d.Streams {
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-				stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/"+d.ServiceName+"/"+m.StreamName)
+				stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+					"/"+d.ServiceName+"/"+m.StreamName)
 				if err == nil {
 					_, _ = stream.SendMsg(&wire.BlockRequest{}), stream.CloseSend()
 					err = stream.RecvMsg(&wire.BlockPart{})
@@ -50,12 +52,13 @@ func TestWhatAJobServesNeedsItsToken(t *testing.T) {
 	}
 }
 
-// TestMessagesGoDirectly both ways, between a runner and its job, whatever their size and in order; and that the way has
-// ended is said.
+// TestMessagesGoDirectly both ways, between a runner and its job, whatever their size and in order; and that the way
+// has ended is said.
 func TestMessagesGoDirectly(t *testing.T) {
 	const messages = 200
 	got, gone := make(chan *wire.ToDriver, messages), make(chan string, 1)
-	d := &directs{receive: func(_ string, m *wire.ToDriver) { got <- m }, ended: func(name string, _ error) { gone <- name }}
+	d := &directs{receive: func(_ string, m *wire.ToDriver) { got <- m },
+		ended: func(name string, _ error) { gone <- name }}
 	addr, stop, err := serveJob("", func(s *grpc.Server) { wire.RegisterDirectServer(s, d) })
 	if err != nil {
 		t.Fatal(err)
@@ -69,18 +72,21 @@ func TestMessagesGoDirectly(t *testing.T) {
 	size := func(i int) int { return []int{0, 10, 100 << 10}[i%3] }
 	go func() {
 		for i := range messages {
-			down := &wire.ToExecutor{Body: &wire.ToExecutor_Parameter{Parameter: &wire.Parameter{Digest: []byte{byte(i)}, Data: make([]byte, size(i))}}}
+			down := &wire.ToExecutor{Body: &wire.ToExecutor_Parameter{Parameter: &wire.Parameter{Digest: []byte{byte(
+				i)}, Data: make([]byte, size(i))}}}
 			if f, err := wire.NewFrame(down); err != nil || d.to(c.name).Await(f, wire.Patience) != nil {
 				t.Error("not sent", err)
 			}
-			up := &wire.ToDriver{Body: &wire.ToDriver_Result{Result: &wire.Result{Step: uint32(i), Parts: []*wire.Part{{Data: make([]byte, size(i))}}}}}
+			up := &wire.ToDriver{Body: &wire.ToDriver_Result{Result: &wire.Result{Step: uint32(i),
+				Parts: []*wire.Part{{Data: make([]byte, size(i))}}}}}
 			if err := c.send(up); err != nil {
 				t.Error(err)
 			}
 		}
 	}()
 	for i := range messages {
-		if m, err := c.recv(); err != nil || int(m.GetParameter().Digest[0]) != i || len(m.GetParameter().Data) != size(i) {
+		if m, err := c.recv(); err != nil || int(m.GetParameter().Digest[0]) != i ||
+			len(m.GetParameter().Data) != size(i) {
 			t.Fatal(i, err, m.GetParameter().GetDigest())
 		}
 		if m := (<-got).GetResult(); int(m.Step) != i || len(m.Parts[0].Data) != size(i) {

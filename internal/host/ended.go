@@ -69,7 +69,8 @@ func lostBy(err error) bool {
 // lostDriver reports whether a process has failed because its driver was not there.
 func lostDriver(err error) bool {
 	var f *fault.Error
-	return errors.As(err, &f) && f.Kind == fault.FetchFailed && (f.Op == "reach the driver at" || f.Op == "join the driver at")
+	return errors.As(err, &f) && f.Kind == fault.FetchFailed &&
+		(f.Op == "reach the driver at" || f.Op == "join the driver at")
 }
 
 func sendEnd(p wire.Process, req *wire.EndRequest) (err error) {
@@ -120,7 +121,8 @@ func madeFile(dir, path string) (*wire.MadeFile, error) {
 	n, err := io.Copy(sum, f)
 	name, _ := filepath.Rel(dir, path)
 	if !utf8.ValidString(name) {
-		return nil, fault.Newf(fault.BadInput, "list", fmt.Sprintf("%q", name), "the name of a file that the job has made is not UTF-8")
+		return nil, fault.Newf(fault.BadInput, "list", fmt.Sprintf("%q", name),
+			"the name of a file that the job has made is not UTF-8")
 	}
 	return &wire.MadeFile{Path: name, Size: uint64(n), Sha256: sum.Sum(nil)}, err
 }

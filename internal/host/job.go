@@ -173,7 +173,8 @@ func (j *Job) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepOutcom
 	began, digest := j.cluster.Now(), plan.DigestOf(req.Param)
 	trains := req.Train || req.Work
 	j.meter.begin(trains, began)
-	r, err := j.cluster.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param, Digest: digest, Train: req.Train, Ratio: req.Ratio,
+	r, err := j.cluster.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param,
+		Digest: digest, Train: req.Train, Ratio: req.Ratio,
 		Pieces: req.Pieces, State: req.State, Weighted: req.Weighted, Entries: req.Entries, Batch: req.Batch})
 	if err != nil {
 		return nil, err
@@ -187,7 +188,8 @@ func (j *Job) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepOutcom
 }
 
 func (j *Job) outcomeOf(r *driver.StepReport) *rdd.StepOutcome {
-	out := &rdd.StepOutcome{Splits: len(r.Coverage), Visited: make([]int64, len(r.Rows)), Scale: r.Train && !j.cfg.Job.ByRows,
+	out := &rdd.StepOutcome{Splits: len(r.Coverage), Visited: make([]int64, len(r.Rows)), Scale: r.Train &&
+		!j.cfg.Job.ByRows,
 		Info: rdd.StepInfo{Step: r.Number, Merged: r.Merged, Share: r.Share, NEff: r.NEff, Cut: r.Stats.Cut}}
 	for i, c := range r.Coverage {
 		out.Info.Rows += r.Rows[i]
@@ -196,7 +198,8 @@ func (j *Job) outcomeOf(r *driver.StepReport) *rdd.StepOutcome {
 		}
 	}
 	for _, p := range r.Parts {
-		out.Parts = append(out.Parts, rdd.EncodedPart{Level: int(p.Level), Index: int(p.Index), Data: p.Data, Weight: p.Weight})
+		out.Parts = append(out.Parts, rdd.EncodedPart{Level: int(p.Level), Index: int(p.Index), Data: p.Data,
+			Weight: p.Weight})
 	}
 	return out
 }
@@ -210,7 +213,8 @@ func (j *Job) Signal(spread, norm float64) {
 
 // RunCall runs an action.
 func (j *Job) RunCall(ctx context.Context, c rdd.CallRequest) ([][]byte, []error, error) {
-	out, err := j.cluster.RunCall(ctx, &driver.CallRequest{Node: c.Node, Pack: c.Pack, Args: c.Args, Partitions: c.Partitions, Holders: c.Holders, Avoid: c.Avoid})
+	out, err := j.cluster.RunCall(ctx, &driver.CallRequest{Node: c.Node, Pack: c.Pack, Args: c.Args,
+		Partitions: c.Partitions, Holders: c.Holders, Avoid: c.Avoid})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -59,7 +59,8 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 	if err != nil {
 		return nil, wire.CallError("reach the driver at", p.Driver, err)
 	}
-	r := &remote{conn: conn, peers: map[string]*relayConn{}, blocks: map[string]string{}, byName: map[string]*relayConn{}}
+	r := &remote{conn: conn, peers: map[string]*relayConn{}, blocks: map[string]string{},
+		byName: map[string]*relayConn{}}
 	r.directs = &directs{receive: r.receiveDirect, ended: r.endedDirect}
 	direct, stop, err := serveJob(p.Token, func(s *grpc.Server) { wire.RegisterDirectServer(s, r.directs) })
 	if err != nil {
@@ -67,7 +68,8 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 	}
 	r.stop = stop
 	r.out = wire.NewOutbox(stream.Send, r.lost)
-	hello := &wire.FromJob{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: p.Job, Incarnation: p.Incarnation, Direct: direct}}}
+	hello := &wire.FromJob{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: p.Job,
+		Incarnation: p.Incarnation, Direct: direct}}}
 	if err := r.out.Put(hello); err != nil {
 		return nil, err
 	}
@@ -87,7 +89,8 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 		fmt.Fprintf(os.Stderr, "volley: waiting for executors, none of which has joined\n")
 	}
 	r.OnExclusion(func(x *driver.Exclusion) {
-		_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Exclusion{Exclusion: &wire.Exclusion{Executor: string(x.Executor), Why: x.Why}}})
+		_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Exclusion{Exclusion: &wire.Exclusion{Executor: string(
+			x.Executor), Why: x.Why}}})
 	})
 	go r.read(stream)
 	go r.beat(time.Duration(first.GetWelcome().GetBeatNs()))
@@ -306,7 +309,8 @@ func (c *relayConn) Send(m *wire.ToExecutor) error {
 		c.r.left(c.peer, wire.TooLarge(len(raw)))
 		return nil
 	}
-	return c.r.out.Await(&wire.FromJob{Body: &wire.FromJob_Relay{Relay: &wire.Relay{Peer: c.peer, Data: raw}}}, wire.Patience)
+	return c.r.out.Await(&wire.FromJob{Body: &wire.FromJob_Relay{Relay: &wire.Relay{Peer: c.peer, Data: raw}}},
+		wire.Patience)
 }
 
 // Recv waits for the runner's next message.

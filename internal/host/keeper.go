@@ -34,7 +34,8 @@ func openKeeper(cfg Config, p plan.Digest, term uint32) (*keeper, error) {
 	k := &keeper{cfg: cfg, plan: p, life: term}
 	if !cfg.Resume {
 		if files := checkpointFiles(cfg.Checkpoints); len(files) > 0 {
-			return nil, fault.Newf(fault.Usage, "keep checkpoints in", cfg.Checkpoints, "it holds those of another run").
+			return nil, fault.Newf(fault.Usage, "keep checkpoints in", cfg.Checkpoints,
+				"it holds those of another run").
 				WithHint("add --resume to go on from them, or remove the directory")
 		}
 		return k, nil
@@ -60,7 +61,8 @@ func (k *keeper) sameData(m *pack.Meta, mark *packMark) error {
 	if slices.Equal(hashes(m), mark.Splits) {
 		return nil
 	}
-	return fault.Newf(fault.BadInput, "resume from", k.cfg.Checkpoints, "the data is not what the checkpoint was written over")
+	return fault.Newf(fault.BadInput, "resume from", k.cfg.Checkpoints,
+		"the data is not what the checkpoint was written over")
 }
 
 // commitEvery is the shortest time between two states of a job that a cluster
@@ -136,14 +138,16 @@ func (j *Job) checkpoint(c rdd.Commit) error {
 		return err
 	}
 	k.sequence++
-	return writeCheckpoint(j.cfg.Checkpoints, &checkpoint{Version: checkpointVersion, Plan: k.plan, Job: j.cfg.Identity, Packs: j.marks(),
-		Sequence: k.sequence, Loops: k.loops, Life: k.life, Executors: j.cfg.Executors, Log: mark})
+	return writeCheckpoint(j.cfg.Checkpoints,
+		&checkpoint{Version: checkpointVersion, Plan: k.plan, Job: j.cfg.Identity, Packs: j.marks(),
+			Sequence: k.sequence, Loops: k.loops, Life: k.life, Executors: j.cfg.Executors, Log: mark})
 }
 
 // marks are the packs that are open, as a checkpoint keeps them.
 func (j *Job) marks() (all []packMark) {
 	for number, node := range j.packs.nodes {
-		all = append(all, packMark{Node: node, Splits: hashes(j.packs.metas[node]), Ledger: *j.cluster.Ledger(number), Maker: j.packs.makers[node]})
+		all = append(all, packMark{Node: node, Splits: hashes(j.packs.metas[node]), Ledger: *j.cluster.Ledger(number),
+			Maker: j.packs.makers[node]})
 	}
 	return all
 }

@@ -35,7 +35,8 @@ func (l *link) FetchSplit(ctx context.Context, from executor.Peer, key pack.Spli
 }
 
 // OpenMapOutput reads partitions of a map task's output that a peer keeps.
-func (l *link) OpenMapOutput(ctx context.Context, from executor.Peer, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error) {
+func (l *link) OpenMapOutput(ctx context.Context, from executor.Peer, key shuffle.Key,
+	span shuffle.Span) (io.ReadCloser, error) {
 	r, err := l.Peers.OpenMapOutput(ctx, from, key, span)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,8 @@ func newLocal(job driver.JobConfig, cfg Config, engine func(int) (*executor.Engi
 		}
 		down, up := wire.Pipe()
 		l.Attach(down)
-		ec := executor.Config{ID: executorID(i), Slots: cfg.Slots, Pacer: lawPacer(cfg.Pace, began, i, cfg.Slots, l.limits)}
+		ec := executor.Config{ID: executorID(i), Slots: cfg.Slots,
+			Pacer: lawPacer(cfg.Pace, began, i, cfg.Slots, l.limits)}
 		ex := executor.New(ctx, ec, en, up)
 		l.wg.Go(func() {
 			if err := ex.Serve(); err != nil {
@@ -60,7 +61,8 @@ func (l *local) Close() error {
 	l.cancel()
 	l.wg.Wait()
 	if n, late := l.limits.chunks.Load(), l.limits.late.Load(); float64(late) > lateShare*float64(n) {
-		l.log.Warn("the machine, not the pace, was the limit; lower --pace-rate, or use --clock virtual", "late chunks", late, "chunks", n)
+		l.log.Warn("the machine, not the pace, was the limit; lower --pace-rate, or use --clock virtual", "late chunks",
+			late, "chunks", n)
 	}
 	return err
 }
@@ -77,7 +79,8 @@ type pacer struct {
 }
 
 func newPacer(law *pace.Law, began time.Time, executor, slot, slots int, l *limits) *pacer {
-	return &pacer{law: law, began: began, executor: executor, slot: slot, slots: slots, at: time.Since(began), limits: l}
+	return &pacer{law: law, began: began, executor: executor, slot: slot, slots: slots, at: time.Since(began),
+		limits: l}
 }
 
 // overslept is how late a sleep may end without the machine being at fault.

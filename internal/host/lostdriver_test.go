@@ -48,8 +48,10 @@ func liveAndLose(p wire.Process) error {
 			}
 		}
 	}
-	cfg := volley.Config{DataDir: filepath.Join(p.JobDir, "cache"), Checkpoints: filepath.Join(p.JobDir, "checkpoints"), Resume: true}
-	_, err := volley.Run(context.Background(), cfg, "waits", struct{}{}, func(g *rdd.Graph, _ struct{}) rdd.Action[int64] { return rdd.Count(rdd.Range(g, 0, 10, 2)) },
+	cfg := volley.Config{DataDir: filepath.Join(p.JobDir, "cache"), Checkpoints: filepath.Join(p.JobDir, "checkpoints"),
+		Resume: true}
+	_, err := volley.Run(context.Background(), cfg, "waits", struct{}{},
+		func(g *rdd.Graph, _ struct{}) rdd.Action[int64] { return rdd.Count(rdd.Range(g, 0, 10, 2)) },
 		func(ctx context.Context, s *rdd.Session, _ struct{}, n rdd.Action[int64]) (string, error) {
 			_, err := n.Run(ctx, s)
 			return "end", err
@@ -193,7 +195,8 @@ func TestADiskThatIsFullForAWhile(t *testing.T) {
 	for _, full := range []string{"checkpoint-", "events.jsonl"} {
 		cfg := testConfig(t)
 		dir := t.TempDir()
-		cfg.Checkpoints, cfg.CheckpointEach, cfg.EventLog = filepath.Join(dir, "checkpoints"), 1, filepath.Join(dir, "events.jsonl")
+		cfg.Checkpoints, cfg.CheckpointEach, cfg.EventLog = filepath.Join(dir, "checkpoints"), 1,
+			filepath.Join(dir, "events.jsonl")
 		stop, kept := func() {}, 0
 		turns, err := runTurns(t, cfg, func(turn int) {
 			switch turn {
@@ -211,7 +214,8 @@ func TestADiskThatIsFullForAWhile(t *testing.T) {
 		if files := checkpointFiles(cfg.Checkpoints); len(files) != 2 {
 			t.Errorf("%s: the checkpoints are %v", full, files)
 		}
-		if raw, err := os.ReadFile(cfg.EventLog); err != nil || strings.Count(string(raw), `"event":"evaluation"`) != 6 || !strings.Contains(string(raw), `"footer"`) {
+		if raw, err := os.ReadFile(cfg.EventLog); err != nil ||
+			strings.Count(string(raw), `"event":"evaluation"`) != 6 || !strings.Contains(string(raw), `"footer"`) {
 			t.Errorf("%s: the log is %s: %v", full, raw, err)
 		}
 	}
@@ -223,7 +227,8 @@ func TestARunWhoseLogIsLostEnds(t *testing.T) {
 	cfg := testConfig(t)
 	dir := t.TempDir()
 	logs := filepath.Join(dir, "logs")
-	cfg.Checkpoints, cfg.CheckpointEach, cfg.EventLog = filepath.Join(dir, "checkpoints"), 1, filepath.Join(logs, "events.jsonl")
+	cfg.Checkpoints, cfg.CheckpointEach, cfg.EventLog = filepath.Join(dir, "checkpoints"), 1,
+		filepath.Join(logs, "events.jsonl")
 	turns, err := runTurns(t, cfg, func(turn int) {
 		if turn == 1 {
 			_ = os.Rename(logs, logs+"-away")

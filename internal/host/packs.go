@@ -31,8 +31,10 @@ type catalog struct {
 func (j *Job) newCatalog() *catalog {
 	g := j.program.Graph
 	return &catalog{
-		maker: &rdd.Maker{Graph: g, Cache: j.files.cache, Workers: runtime.GOMAXPROCS(0), Program: programID(j.cfg, j.program.Args), Progress: j.loaded},
-		metas: map[int]*pack.Meta{}, makers: map[int]plan.ExecutorID{}, made: map[int]*pack.Pack{}, madeWith: g.MadeWith,
+		maker: &rdd.Maker{Graph: g, Cache: j.files.cache, Workers: runtime.GOMAXPROCS(0),
+			Program: programID(j.cfg, j.program.Args), Progress: j.loaded},
+		metas: map[int]*pack.Meta{}, makers: map[int]plan.ExecutorID{}, made: map[int]*pack.Pack{},
+		madeWith: g.MadeWith,
 	}
 }
 
@@ -82,7 +84,8 @@ func (c *catalog) Pack(_ context.Context, node int) (string, *pack.Meta, error) 
 	p := c.made[node]
 	c.mu.Unlock()
 	if p == nil {
-		return "", nil, fault.Newf(fault.FetchFailed, "find", fmt.Sprintf("the pack of node %d", node), "it has not been made")
+		return "", nil, fault.Newf(fault.FetchFailed, "find", fmt.Sprintf("the pack of node %d", node),
+			"it has not been made")
 	}
 	return p.Dir, p.Meta, nil
 }

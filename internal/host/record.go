@@ -44,8 +44,10 @@ func openRecord(cfg Config, resumed *checkpoint) (r *record, err error) {
 
 // header is what the log says of the job before all else.
 func (j *Job) header(job driver.JobConfig) driver.LogHeader {
-	return driver.LogHeader{Event: "header", Version: driver.LogVersion, Job: j.program.Name, Plan: job.Fingerprint, Args: j.program.Args, Options: j.options(job),
-		Machine:  driver.LogMachine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Kernels: kernel.Path()},
+	return driver.LogHeader{Event: "header", Version: driver.LogVersion, Job: j.program.Name, Plan: job.Fingerprint,
+		Args: j.program.Args, Options: j.options(job),
+		Machine: driver.LogMachine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
+			Kernels: kernel.Path()},
 		Versions: driver.LogVersions{Volley: j.program.Version, Go: runtime.Version(), Wire: wire.Version}}
 }
 
@@ -77,7 +79,8 @@ func (r *record) pack(number int, info *driver.PackInfo, before bool) {
 		h.N, h.Weights, h.Entries, h.Splits = info.Rows, info.Weights, info.Entries, info.SHA256
 		r.log.Write(&h)
 	case number > 0 && !(r.continued && before):
-		r.log.Write(&driver.LogPack{Event: "pack", Pack: number, N: info.Rows, Weights: info.Weights, Entries: info.Entries, Splits: info.SHA256})
+		r.log.Write(&driver.LogPack{Event: "pack", Pack: number, N: info.Rows, Weights: info.Weights,
+			Entries: info.Entries, Splits: info.SHA256})
 	}
 }
 

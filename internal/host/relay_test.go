@@ -16,7 +16,8 @@ import (
 // relaying is a job's process that speaks to runners by way of the driver, which takes its
 // messages as a test says.
 func relaying(t *testing.T, cfg driver.JobConfig, send func(*wire.FromJob) error, lost func(error)) *remote {
-	r := &remote{Driver: driver.NewDriver(cfg, hclog.NewNullLogger()), peers: map[string]*relayConn{}, blocks: map[string]string{},
+	r := &remote{Driver: driver.NewDriver(cfg, hclog.NewNullLogger()), peers: map[string]*relayConn{},
+		blocks: map[string]string{},
 		byName: map[string]*relayConn{}, directs: &directs{}}
 	r.out = wire.NewOutbox(send, lost)
 	t.Cleanup(func() { _ = r.Driver.Close(); r.out.Stop() })
@@ -35,7 +36,8 @@ func (r *remote) says(t *testing.T, peer string, m *wire.ToDriver) {
 
 func (r *remote) registers(t *testing.T, peer string) {
 	t.Helper()
-	r.says(t, peer, &wire.ToDriver{Body: &wire.ToDriver_Register{Register: &wire.Register{Executor: peer, Slots: 1, Version: wire.Version}}})
+	r.says(t, peer, &wire.ToDriver{Body: &wire.ToDriver_Register{Register: &wire.Register{Executor: peer, Slots: 1,
+		Version: wire.Version}}})
 }
 
 // TestWhatGoesToManyExecutorsWaits: all of it together is more than may wait, and nobody's is
@@ -43,13 +45,14 @@ func (r *remote) registers(t *testing.T, peer string) {
 func TestWhatGoesToManyExecutorsWaits(t *testing.T) {
 	const executors, size = 10, 40 << 20
 	read, got, lost := make(chan struct{}), make(chan string, 2*executors), make(chan error, 1)
-	r := relaying(t, driver.JobConfig{ID: "job", Executors: executors, Sources: make([]byte, size)}, func(m *wire.FromJob) error {
-		<-read
-		if relay := m.GetRelay(); len(relay.GetData()) > size {
-			got <- relay.Peer
-		}
-		return nil
-	}, func(err error) { lost <- err })
+	r := relaying(t, driver.JobConfig{ID: "job", Executors: executors, Sources: make([]byte, size)},
+		func(m *wire.FromJob) error {
+			<-read
+			if relay := m.GetRelay(); len(relay.GetData()) > size {
+				got <- relay.Peer
+			}
+			return nil
+		}, func(err error) { lost <- err })
 	for i := range executors {
 		r.registers(t, fmt.Sprint("e", i))
 	}
@@ -76,10 +79,12 @@ func TestWhatGoesToManyExecutorsWaits(t *testing.T) {
 
 // TestARunnerThatIsTooMuchIsGivenUp: of what it sends nothing is dropped without a word.
 func TestARunnerThatIsTooMuchIsGivenUp(t *testing.T) {
-	r := relaying(t, driver.JobConfig{ID: "job", Executors: 1}, func(*wire.FromJob) error { return nil }, func(error) {})
+	r := relaying(t, driver.JobConfig{ID: "job", Executors: 1}, func(*wire.FromJob) error { return nil },
+		func(error) {})
 	c := &relayConn{r: r, peer: "e", in: wire.NewQueue[*wire.ToDriver]()} // nobody reads it
 	r.peers["e"] = c
-	m := &wire.ToDriver{Body: &wire.ToDriver_TaskResult{TaskResult: &wire.TaskResult{Job: "job", Data: make([]byte, 1<<20)}}}
+	m := &wire.ToDriver{Body: &wire.ToDriver_TaskResult{TaskResult: &wire.TaskResult{Job: "job",
+		Data: make([]byte, 1<<20)}}}
 	for range 300 {
 		r.says(t, "e", m)
 	}

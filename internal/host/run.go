@@ -56,8 +56,10 @@ func Run(ctx context.Context, cfg Config, p wire.Process, program Program, loop 
 
 // session is what the program's loop runs in.
 func (j *Job) session(p wire.Process) *rdd.Session {
-	return rdd.NewSession(j.program.Graph, j, rdd.Config{OutDir: j.cfg.OutDir, Owner: ownerOf(p), Progress: j.cfg.Progress, Scalable: j.scalable,
-		Slots: j.cluster.Slots, TaskMemory: j.cfg.heldByTask(), Copies: p.Role == wire.JobRole, Warn: func(text string) { j.cfg.Logger.Warn(text) }})
+	return rdd.NewSession(j.program.Graph, j,
+		rdd.Config{OutDir: j.cfg.OutDir, Owner: ownerOf(p), Progress: j.cfg.Progress, Scalable: j.scalable,
+			Slots: j.cluster.Slots, TaskMemory: j.cfg.heldByTask(), Copies: p.Role == wire.JobRole,
+			Warn: func(text string) { j.cfg.Logger.Warn(text) }})
 }
 
 // ownerOf tells one job of a cluster from all others; empty where there is no
@@ -70,7 +72,8 @@ func ownerOf(p wire.Process) string {
 }
 
 func (j *Job) outcome(s *rdd.Session, stoppedBy string) *Outcome {
-	o := &Outcome{Load: s.LoadTime(), Train: j.meter.train(), Evaluation: s.EvaluationTime(), Executors: j.cfg.Executors, StoppedBy: stoppedBy,
+	o := &Outcome{Load: s.LoadTime(), Train: j.meter.train(), Evaluation: s.EvaluationTime(),
+		Executors: j.cfg.Executors, StoppedBy: stoppedBy,
 		LogDigest: j.record.log.Digest()}
 	if r := j.meter.last; r != nil {
 		o.Counters, o.Splits = r.Counters, len(r.Coverage)
@@ -90,7 +93,8 @@ func (c *Config) OnCluster(p wire.Process) error {
 		return nil
 	}
 	if err := os.Chdir(p.Dir); err != nil && p.Role == wire.JobRole {
-		return fault.New(fault.BadInput, "run in", p.Dir, err).WithHint("submit from a directory that the driver's machine has too")
+		return fault.New(fault.BadInput, "run in", p.Dir,
+			err).WithHint("submit from a directory that the driver's machine has too")
 	}
 	return nil
 }

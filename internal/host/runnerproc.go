@@ -56,7 +56,8 @@ func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program)
 		return err
 	}
 	defer store.Close()
-	r := &localRunner{process: p, maker: &rdd.Maker{Graph: program.Graph, Cache: cache, Workers: p.Slots, Program: programID(cfg, program.Args)}, store: store}
+	r := &localRunner{process: p, maker: &rdd.Maker{Graph: program.Graph, Cache: cache, Workers: p.Slots,
+		Program: programID(cfg, program.Args)}, store: store}
 	defer r.maker.Close()
 	law, err := pace.Parse(p.Pace, p.PaceRate)
 	if err != nil {

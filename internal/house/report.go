@@ -39,13 +39,15 @@ func report(t *tree, mutants map[string]string) string {
 	var b strings.Builder
 	b.WriteString(preface)
 	whole(&b, t)
-	b.WriteString("\n## Packages\n\n| package | files | lines | functions: median, p90 | files: median, p90 | exported | tests | mutants |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("\n## Packages\n\n| package | files | lines | functions: median, p90 | files: median, p90 | " +
+		"exported | tests | mutants |\n|---|---|---|---|---|---|---|---|\n")
 	for _, dir := range slices.Sorted(maps.Keys(t.rooms)) {
 		r := t.rooms[dir]
 		fmt.Fprintf(&b, "| `%s` | %d | %d | %s | %s | %d | %s | %s |\n", dir, len(r.files), r.lines,
 			spread(r.functions), spread(r.files), len(r.exported), ratio(r.tests, r.lines), mutants[dir])
 	}
-	b.WriteString("\n## What others use of the driver and the executor\n\nTop-level names, methods and fields apart: a type whose values are passed on without being named counts as unused.\n")
+	b.WriteString("\n## What others use of the driver and the executor\n\nTop-level names, methods and fields apart: " +
+		"a type whose values are passed on without being named counts as unused.\n")
 	for _, dir := range watched {
 		exports(&b, t, dir)
 	}
@@ -64,9 +66,12 @@ func whole(b *strings.Builder, t *tree) {
 			products++
 		}
 	}
-	fmt.Fprintf(b, "| the module | |\n|---|---|\n| packages | %d |\n| lines | %d in %d files |\n| lines a package | %d |\n", products, all.lines, len(all.files), all.lines/max(products, 1))
-	fmt.Fprintf(b, "| functions: median, p90 | %s of %d |\n| files: median, p90 | %s |\n", spread(all.functions), len(all.functions), spread(all.files))
-	fmt.Fprintf(b, "| tests | %d lines, %s a line |\n| lines wider than %d columns | %d, in tests %d |\n", all.tests, ratio(all.tests, all.lines), wide, all.wide, all.wideTests)
+	fmt.Fprintf(b, "| the module | |\n|---|---|\n| packages | %d |\n| lines | %d in %d files |\n| lines a package "+
+		"| %d |\n", products, all.lines, len(all.files), all.lines/max(products, 1))
+	fmt.Fprintf(b, "| functions: median, p90 | %s of %d |\n| files: median, p90 | %s |\n", spread(all.functions),
+		len(all.functions), spread(all.files))
+	fmt.Fprintf(b, "| tests | %d lines, %s a line |\n| lines wider than %d columns | %d, in tests %d |\n", all.tests,
+		ratio(all.tests, all.lines), wide, all.wide, all.wideTests)
 }
 
 func spread(lines []int) string {
@@ -105,7 +110,8 @@ func exports(b *strings.Builder, t *tree, dir string) {
 			nobody = append(nobody, name)
 		}
 	}
-	fmt.Fprintf(b, "\n`%s`: %d exported, %d used elsewhere.%s%s\n", dir, len(r.exported), len(r.exported)-len(tests)-len(nobody),
+	fmt.Fprintf(b, "\n`%s`: %d exported, %d used elsewhere.%s%s\n", dir, len(r.exported),
+		len(r.exported)-len(tests)-len(nobody),
 		listed(" In tests only: ", tests), listed(" Nowhere: ", nobody))
 }
 

@@ -30,7 +30,8 @@ func Gradient[T Float](acc *Losses, f Loss, sum, w []float64, bias float64, x []
 }
 
 // SparseGradient is Gradient of sparse rows.
-func SparseGradient[T Float](acc *Losses, f Loss, sum, w []float64, bias float64, m Sparse[T], rows []int32, y []float64) {
+func SparseGradient[T Float](acc *Losses, f Loss, sum, w []float64, bias float64, m Sparse[T], rows []int32,
+	y []float64) {
 	var z, coef, loss [sparseBlock]float64
 	for from := 0; from < len(rows); from += sparseBlock {
 		block := rows[from:min(from+sparseBlock, len(rows))]

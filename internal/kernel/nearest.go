@@ -57,7 +57,8 @@ func FindNearest[T Float](n *Nearest, at []int32, squared []float64, x []T, rows
 
 // FindNearestTwo is FindNearest that also sets second[i] (nil: is FindNearest) to the
 // squared distance of the nearest of the other centres, infinite where there is none.
-func FindNearestTwo[T Float](n *Nearest, at []int32, squared, second []float64, x []T, rows []int32, shift, scale []float64) {
+func FindNearestTwo[T Float](n *Nearest, at []int32, squared, second []float64, x []T, rows []int32, shift,
+	scale []float64) {
 	_, wide := tile()
 	for from := 0; from < len(rows); from += wide {
 		to := min(from+wide, len(rows))

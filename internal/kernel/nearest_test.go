@@ -54,10 +54,12 @@ func checkNearest[T Float](t *testing.T, rng *rand.Rand, n, d, k int) {
 				}
 			}
 			if int(at[i]) != where || math.Float64bits(squared[i]) != math.Float64bits(max(0, norm+best)) {
-				t.Fatalf("%s, %d × %d, %d centres: row %d is nearest to %d at %v, want %d at %v", how, n, d, k, i, at[i], squared[i], where, max(0, norm+best))
+				t.Fatalf("%s, %d × %d, %d centres: row %d is nearest to %d at %v, want %d at %v", how, n, d, k, i,
+					at[i], squared[i], where, max(0, norm+best))
 			}
 			if second[i] != max(0, norm+next) || math.Float64bits(again[i]) != math.Float64bits(squared[i]) {
-				t.Fatalf("%s, %d × %d, %d centres: row %d is at %v of the second, want %v, and by itself at %v of the nearest, want %v", how, n, d, k, i, second[i], max(0, norm+next), again[i], squared[i])
+				t.Fatalf("%s, %d × %d, %d centres: row %d is at %v of the second, want %v, and by itself at %v of "+
+					"the nearest, want %v", how, n, d, k, i, second[i], max(0, norm+next), again[i], squared[i])
 			}
 		}
 	}

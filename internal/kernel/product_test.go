@@ -35,7 +35,8 @@ func TestProductIsItsDefinition(t *testing.T) {
 	onEveryPath(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(7, 8))
 		var p Product
-		for _, size := range [][3]int{{1, 1, 1}, {3, 5, 2}, {8, 24, 16}, {9, 25, 300}, {17, 50, 33}, {40, 13, 600}, {100, 7, 1}} {
+		for _, size := range [][3]int{{1, 1, 1}, {3, 5, 2}, {8, 24, 16}, {9, 25, 300}, {17, 50, 33}, {40, 13, 600},
+			{100, 7, 1}} {
 			m, n, k := size[0], size[1], size[2]
 			a, b := RowMajor(numbers(rng, m*k), m, k), RowMajor(numbers(rng, n*k), n, k).T()
 			got := numbers(rng, m*n)
@@ -175,7 +176,8 @@ func TestCholeskySolves(t *testing.T) {
 // TestLossesAreDerived holds derivatives against finite differences.
 func TestLossesAreDerived(t *testing.T) {
 	const h = 1e-6
-	for _, f := range []Loss{{}, {Kind: HingeLoss, Width: 0.5}, {Kind: SquaredHingeLoss}, {Kind: SquaredLoss}, {Weights: [2]float64{2, 0.5}},
+	for _, f := range []Loss{{}, {Kind: HingeLoss, Width: 0.5}, {Kind: SquaredHingeLoss}, {Kind: SquaredLoss},
+		{Weights: [2]float64{2, 0.5}},
 		{Kind: HingeLoss, Width: 0.5, Weights: [2]float64{2, 0.5}}} {
 		value := func(z, y float64) (smooth, coef, curve float64) {
 			var c, l, k [1]float64
@@ -189,7 +191,8 @@ func TestLossesAreDerived(t *testing.T) {
 				up, upper, _ := value(z+h, float64(y))
 				down, lower, _ := value(z-h, float64(y))
 				if math.Abs((up-down)/(2*h)-coef) > 1e-6 || math.Abs((upper-lower)/(2*h)-curve) > 1e-6 {
-					t.Errorf("%+v at %v, label %d: derivatives %v and %v, differences %v and %v", f, z, y, coef, curve, (up-down)/(2*h), (upper-lower)/(2*h))
+					t.Errorf("%+v at %v, label %d: derivatives %v and %v, differences %v and %v", f, z, y, coef, curve,
+						(up-down)/(2*h), (upper-lower)/(2*h))
 				}
 			}
 		}

@@ -95,7 +95,8 @@ func accumulateVector[T Float](sum, coef []float64, x []T, rows []int32) bool {
 	for from := 0; from < len(rows); from += group {
 		some := rows[from:min(from+group, len(rows))]
 		offsets[T](&off, some, d)
-		callAccumulate(&sum[0], &coef[from], unsafe.Pointer(unsafe.SliceData(x)), &off[0], len(some), d, unsafe.Sizeof(x[0]) == 4)
+		callAccumulate(&sum[0], &coef[from], unsafe.Pointer(unsafe.SliceData(x)), &off[0], len(some), d,
+			unsafe.Sizeof(x[0]) == 4)
 	}
 	return true
 }
@@ -205,9 +206,11 @@ func sparseAccumulateVector[T Float](sum, coef []float64, m Sparse[T], rows []in
 	m.check(rows)
 	switch values := unsafe.Pointer(unsafe.SliceData(m.Values)); unsafe.Sizeof(m.Values[0]) {
 	case 4:
-		sparseAccumulateF32AVX2(&sum[0], &coef[0], &m.Offsets[0], &m.Indices[0], (*float32)(values), &rows[0], len(rows))
+		sparseAccumulateF32AVX2(&sum[0], &coef[0], &m.Offsets[0], &m.Indices[0], (*float32)(values), &rows[0],
+			len(rows))
 	default:
-		sparseAccumulateF64AVX2(&sum[0], &coef[0], &m.Offsets[0], &m.Indices[0], (*float64)(values), &rows[0], len(rows))
+		sparseAccumulateF64AVX2(&sum[0], &coef[0], &m.Offsets[0], &m.Indices[0], (*float64)(values), &rows[0],
+			len(rows))
 	}
 	return true
 }
@@ -294,11 +297,13 @@ func (n *Nearest) compareVector(c int, two bool) bool {
 	case path == "go":
 		return false
 	case path == "avx512" && two:
-		nearestTwoAVX512(&n.best[0], &n.index[0], &n.centres[c*n.d], &n.norms[c], &n.numbers[c], &n.rows[0], n.d, &n.second[0])
+		nearestTwoAVX512(&n.best[0], &n.index[0], &n.centres[c*n.d], &n.norms[c], &n.numbers[c], &n.rows[0], n.d,
+			&n.second[0])
 	case path == "avx512":
 		nearestAVX512(&n.best[0], &n.index[0], &n.centres[c*n.d], &n.norms[c], &n.numbers[c], &n.rows[0], n.d)
 	case two:
-		nearestTwoAVX2(&n.best[0], &n.index[0], &n.centres[c*n.d], &n.norms[c], &n.numbers[c], &n.rows[0], n.d, &n.second[0])
+		nearestTwoAVX2(&n.best[0], &n.index[0], &n.centres[c*n.d], &n.norms[c], &n.numbers[c], &n.rows[0], n.d,
+			&n.second[0])
 	default:
 		nearestAVX2(&n.best[0], &n.index[0], &n.centres[c*n.d], &n.norms[c], &n.numbers[c], &n.rows[0], n.d)
 	}

@@ -55,7 +55,8 @@ func sources(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
-		s := source{path: rel, dir: filepath.Dir(rel), raw: raw, fset: token.NewFileSet(), test: strings.HasSuffix(path, "_test.go")}
+		s := source{path: rel, dir: filepath.Dir(rel), raw: raw, fset: token.NewFileSet(),
+			test: strings.HasSuffix(path, "_test.go")}
 		s.gen = bytes.HasPrefix(raw, []byte("// Code generated"))
 		if s.file, err = parser.ParseFile(s.fset, path, raw, parser.ParseComments); err != nil {
 			return err
@@ -165,68 +166,92 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 
 // familyOfModels is what a family of models may import: none of the others.
 var familyOfModels = []string{"internal/fault", "internal/kernel", "mllib/internal/fold", "mllib/internal/model",
-	"mllib/internal/num", "mllib/internal/solver", "mllib/internal/train", "rdd", "storage/input", "storage/input/rows", "storage/pack"}
+	"mllib/internal/num", "mllib/internal/solver", "mllib/internal/train", "rdd", "storage/input", "storage/input/rows",
+	"storage/pack"}
 
 // allowed is the import graph: what each package of this module may import of
 // it, beside what those import. "*" is everything.
 var allowed = map[string][]string{
-	".":                       {"abss", "driver", "executor", "internal/fault", "internal/host", "internal/pace", "internal/wire", "prioritizer", "rdd"},
-	"internal/host":           {"abss", "driver", "executor", "rdd", "storage/pack", "storage/shuffle", "internal/disk", "internal/fault", "internal/kernel", "internal/memory", "internal/pace", "internal/plan", "internal/runner", "internal/sim", "internal/wire"},
-	"cmd/volley":              {"*"},
-	"driver":                  {"internal/disk", "abss", "prioritizer", "scheduler", "internal/fault", "internal/mutant", "internal/plan", "internal/wire"},
-	"driver/daemon":           {"driver", "internal/disk", "internal/fault", "internal/mutant", "internal/plan", "internal/programs", "internal/wire"},
-	"executor":                {"storage/pack", "storage/shuffle", "internal/fault", "internal/mutant", "internal/plan", "internal/runner", "internal/wire"},
-	"executor/daemon":         {"scheduler", "internal/fault", "internal/plan", "internal/programs", "internal/wire"},
-	"rdd":                     {"internal/disk", "scheduler", "storage/input", "storage/input/csv", "storage/input/files", "storage/input/parquet", "storage/input/rows", "storage/pack", "storage/shuffle", "internal/fault", "internal/kernel", "internal/plan", "internal/runner", "internal/wire"},
-	"mllib":                   {"mllib/als", "mllib/internal/model", "mllib/internal/solver", "mllib/internal/train", "mllib/kmeans", "mllib/linear", "mllib/mlp", "rdd"},
-	"mllib/als":               familyOfModels,
-	"mllib/kmeans":            familyOfModels,
-	"mllib/linear":            familyOfModels,
-	"mllib/mlp":               familyOfModels,
-	"mllib/internal/train":    {"internal/fault", "mllib/internal/fold", "mllib/internal/num", "mllib/internal/solver", "rdd", "storage/input", "storage/input/rows", "storage/pack"},
-	"mllib/internal/model":    {"internal/disk", "internal/fault", "internal/kernel", "mllib/internal/num", "rdd", "storage/input", "storage/input/rows", "storage/pack"},
-	"mllib/internal/fold":     {"internal/kernel", "mllib/internal/num", "rdd", "storage/input", "storage/input/rows", "storage/pack"},
+	".": {"abss", "driver", "executor", "internal/fault", "internal/host", "internal/pace",
+		"internal/wire", "prioritizer", "rdd"},
+	"internal/host": {"abss", "driver", "executor", "rdd", "storage/pack", "storage/shuffle", "internal/disk",
+		"internal/fault", "internal/kernel", "internal/memory", "internal/pace", "internal/plan", "internal/runner",
+		"internal/sim", "internal/wire"},
+	"cmd/volley": {"*"},
+	"driver": {"internal/disk", "abss", "prioritizer", "scheduler", "internal/fault",
+		"internal/mutant", "internal/plan", "internal/wire"},
+	"driver/daemon": {"driver", "internal/disk", "internal/fault", "internal/mutant", "internal/plan",
+		"internal/programs", "internal/wire"},
+	"executor": {"storage/pack", "storage/shuffle", "internal/fault", "internal/mutant", "internal/plan",
+		"internal/runner", "internal/wire"},
+	"executor/daemon": {"scheduler", "internal/fault", "internal/plan", "internal/programs", "internal/wire"},
+	"rdd": {"internal/disk", "scheduler", "storage/input", "storage/input/csv",
+		"storage/input/files", "storage/input/parquet", "storage/input/rows", "storage/pack", "storage/shuffle",
+		"internal/fault", "internal/kernel", "internal/plan", "internal/runner", "internal/wire"},
+	"mllib": {"mllib/als", "mllib/internal/model", "mllib/internal/solver", "mllib/internal/train",
+		"mllib/kmeans", "mllib/linear", "mllib/mlp", "rdd"},
+	"mllib/als":    familyOfModels,
+	"mllib/kmeans": familyOfModels,
+	"mllib/linear": familyOfModels,
+	"mllib/mlp":    familyOfModels,
+	"mllib/internal/train": {"internal/fault", "mllib/internal/fold", "mllib/internal/num", "mllib/internal/solver",
+		"rdd", "storage/input", "storage/input/rows", "storage/pack"},
+	"mllib/internal/model": {"internal/disk", "internal/fault", "internal/kernel", "mllib/internal/num", "rdd",
+		"storage/input", "storage/input/rows", "storage/pack"},
+	"mllib/internal/fold": {"internal/kernel", "mllib/internal/num", "rdd", "storage/input", "storage/input/rows",
+		"storage/pack"},
 	"mllib/internal/solver":   {"internal/kernel", "mllib/internal/num"},
 	"mllib/internal/num":      {"internal/kernel", "rdd"},
 	"mllib/internal/testrows": {},
 	"scheduler":               {"internal/fault", "internal/mutant", "internal/plan"},
 	"abss":                    {"internal/mutant", "internal/plan"},
 	"prioritizer":             {"internal/mutant", "internal/plan"},
-	"storage/input":           {"storage/input/csv", "storage/input/files", "storage/input/parquet", "storage/input/rows", "storage/input/text", "internal/fault", "internal/kernel"},
-	"storage/input/csv":       {"storage/input/files", "storage/input/rows", "storage/input/text", "internal/disk", "internal/fault"},
-	"storage/input/parquet":   {"storage/input/files", "storage/input/rows", "internal/disk", "internal/fault", "internal/memory", "internal/raw"},
-	"storage/input/files":     {"internal/disk", "internal/fault"},
-	"storage/input/text":      {"storage/input/files", "internal/disk", "internal/fault"},
-	"storage/input/rows":      {"internal/fault"},
-	"storage/pack":            {"storage/input", "storage/input/rows", "internal/disk", "internal/fault", "internal/memory", "internal/plan", "internal/raw"},
-	"storage/shuffle":         {"internal/disk", "internal/fault"},
-	"internal/plan":           {},
-	"internal/fault":          {},
-	"internal/datasets":       {},
-	"internal/disk":           {"internal/fault"},
-	"internal/crash":          {"internal/disk"},
-	"internal/mutant":         {},
-	"internal/memory":         {},
-	"internal/pace":           {},
-	"internal/programs":       {"internal/fault"},
-	"internal/raw":            {},
-	"internal/kernel":         {},
-	"internal/kernel/gen":     {},
-	"internal/wire":           {"internal/fault"},
-	"internal/wire/gen":       {},
-	"internal/runner":         {"storage/pack", "storage/shuffle", "internal/fault", "internal/plan"},
-	"internal/sim":            {"abss", "driver", "executor", "prioritizer", "internal/fault", "internal/mutant", "internal/pace", "internal/plan", "internal/runner", "internal/wire"},
-	"internal/sim/life":       {"driver", "driver/daemon", "internal/fault", "internal/mutant", "internal/plan", "internal/sim", "internal/wire"},
-	"internal/sim/stages":     {"internal/sim", "scheduler"},
-	"internal/sim/shares":     {"internal/plan", "internal/sim", "scheduler"},
-	"internal/sim/simulate":   {"internal/mutant", "internal/sim", "internal/sim/life", "internal/sim/shares", "internal/sim/stages"},
-	"internal/audit":          {"abss", "driver", "rdd", "storage/pack", "storage/shuffle", "internal/fault", "internal/plan", "internal/runner"},
-	"internal/synth":          {"internal/fault"},
-	"internal/house":          {},
-	"internal/lint":           {},
-	"internal/mutate":         {},
-	"integration":             {"*"},
-	"integration/bench":       {"*"}, "integration/bench/peers": {"*"}, "integration/lab": {"*"}, "integration/digests": {"*"}, "integration/soak": {"*"}, "integration/rows": {"*"}, "integration/bench/dataflow": {"*"}, "integration/bench/memory": {"*"}, "integration/bench/jobs": {"*"}, "integration/bench/defaults": {"*"}, "integration/reference": {},
+	"storage/input": {"storage/input/csv", "storage/input/files", "storage/input/parquet",
+		"storage/input/rows", "storage/input/text", "internal/fault", "internal/kernel"},
+	"storage/input/csv": {"storage/input/files", "storage/input/rows", "storage/input/text", "internal/disk",
+		"internal/fault"},
+	"storage/input/parquet": {"storage/input/files", "storage/input/rows", "internal/disk", "internal/fault",
+		"internal/memory", "internal/raw"},
+	"storage/input/files": {"internal/disk", "internal/fault"},
+	"storage/input/text":  {"storage/input/files", "internal/disk", "internal/fault"},
+	"storage/input/rows":  {"internal/fault"},
+	"storage/pack": {"storage/input", "storage/input/rows", "internal/disk", "internal/fault",
+		"internal/memory", "internal/plan", "internal/raw"},
+	"storage/shuffle":     {"internal/disk", "internal/fault"},
+	"internal/plan":       {},
+	"internal/fault":      {},
+	"internal/datasets":   {},
+	"internal/disk":       {"internal/fault"},
+	"internal/crash":      {"internal/disk"},
+	"internal/mutant":     {},
+	"internal/memory":     {},
+	"internal/pace":       {},
+	"internal/programs":   {"internal/fault"},
+	"internal/raw":        {},
+	"internal/kernel":     {},
+	"internal/kernel/gen": {},
+	"internal/wire":       {"internal/fault"},
+	"internal/wire/gen":   {},
+	"internal/runner":     {"storage/pack", "storage/shuffle", "internal/fault", "internal/plan"},
+	"internal/sim": {"abss", "driver", "executor", "prioritizer", "internal/fault", "internal/mutant",
+		"internal/pace", "internal/plan", "internal/runner", "internal/wire"},
+	"internal/sim/life": {"driver", "driver/daemon", "internal/fault", "internal/mutant", "internal/plan",
+		"internal/sim", "internal/wire"},
+	"internal/sim/stages": {"internal/sim", "scheduler"},
+	"internal/sim/shares": {"internal/plan", "internal/sim", "scheduler"},
+	"internal/sim/simulate": {"internal/mutant", "internal/sim", "internal/sim/life", "internal/sim/shares",
+		"internal/sim/stages"},
+	"internal/audit": {"abss", "driver", "rdd", "storage/pack", "storage/shuffle", "internal/fault", "internal/plan",
+		"internal/runner"},
+	"internal/synth":    {"internal/fault"},
+	"internal/house":    {},
+	"internal/lint":     {},
+	"internal/mutate":   {},
+	"integration":       {"*"},
+	"integration/bench": {"*"}, "integration/bench/peers": {"*"}, "integration/lab": {"*"},
+	"integration/digests": {"*"}, "integration/soak": {"*"}, "integration/rows": {"*"},
+	"integration/bench/dataflow": {"*"}, "integration/bench/memory": {"*"}, "integration/bench/jobs": {"*"},
+	"integration/bench/defaults": {"*"}, "integration/reference": {},
 }
 
 func TestImportGraph(t *testing.T) {
@@ -290,7 +315,8 @@ func pure(s source) bool {
 	return false
 }
 
-var impure = []string{"os", "io", "net", "math/rand", "math/rand/v2", "crypto/rand", "sync", "sync/atomic", "context", "syscall", "runtime"}
+var impure = []string{"os", "io", "net", "math/rand", "math/rand/v2", "crypto/rand", "sync", "sync/atomic", "context",
+	"syscall", "runtime"}
 
 func TestPurePackages(t *testing.T) {
 	for _, s := range sources(t) {
@@ -307,7 +333,9 @@ func TestPurePackages(t *testing.T) {
 			case *ast.GoStmt, *ast.SelectStmt, *ast.SendStmt:
 				t.Errorf("%s:%d: no goroutines or channels here", s.path, s.fset.Position(n.Pos()).Line)
 			case *ast.SelectorExpr:
-				if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "Tick", "NewTimer", "NewTicker", "AfterFunc"}, n.Sel.Name) {
+				if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" &&
+					slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "Tick", "NewTimer", "NewTicker",
+						"AfterFunc"}, n.Sel.Name) {
 					t.Errorf("%s:%d: time.%s reads a clock", s.path, s.fset.Position(n.Pos()).Line, n.Sel.Name)
 				}
 			}
@@ -328,7 +356,8 @@ func TestStaticcheck(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the whole module is analysed")
 	}
-	cmd := exec.Command("go", "tool", "staticcheck", "-checks", "all,-ST1000,-ST1020,-ST1021,-ST1022,-ST1003,-ST1005,-ST1001", "./...")
+	cmd := exec.Command("go", "tool", "staticcheck", "-checks",
+		"all,-ST1000,-ST1020,-ST1021,-ST1022,-ST1003,-ST1005,-ST1001", "./...")
 	cmd.Dir = rootPath
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("staticcheck: %v\n%s", err, tidy(out))

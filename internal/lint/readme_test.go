@@ -29,7 +29,8 @@ func TestTheProgramOfTheReadmeRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "examples", "readme", "main.go"): file}})
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "examples", "readme",
+		"main.go"): file}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,8 @@ func TestTheProgramOfTheReadmeRuns(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	out, err := exec.Command(program, "--data-dir", dir, "--", "--input", text).Output()
-	if got := string(out); err != nil || !strings.Contains(got, "3 so\n") || !strings.Contains(got, "2 be\n") || strings.Count(got, "\n") != 3 {
+	if got := string(out); err != nil || !strings.Contains(got, "3 so\n") || !strings.Contains(got, "2 be\n") ||
+		strings.Count(got, "\n") != 3 {
 		t.Errorf("%v\n%s", err, got)
 	}
 }

@@ -152,6 +152,7 @@ func (s summary) list(b *strings.Builder, title string, all []outcome, more func
 	}
 	fmt.Fprintf(b, "\n%s:\n\n", title)
 	for _, o := range all {
-		fmt.Fprintf(b, "- `%s:%d:%d` %s in `%s`: `%s` → `%s`%s\n", o.file, o.line, o.col, o.kind, o.fn, o.before, o.after, more(o))
+		fmt.Fprintf(b, "- `%s:%d:%d` %s in `%s`: `%s` → `%s`%s\n", o.file, o.line, o.col, o.kind, o.fn, o.before,
+			o.after, more(o))
 	}
 }

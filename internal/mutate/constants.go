@@ -41,7 +41,8 @@ func (f *finder) declaredBy(s *ast.ValueSpec) {
 			continue
 		}
 		for _, a := range f.alternatives(e, c.Type()) {
-			f.consts[c] = append(f.consts[c], &constMutant{kind: a.kind, before: s.Names[i].Name + " = " + f.text(e), after: a.text,
+			f.consts[c] = append(f.consts[c], &constMutant{kind: a.kind, before: s.Names[i].Name + " = " + f.text(e),
+				after: a.text,
 				value: a.value, pos: a.pos, src: f.src})
 		}
 	}

@@ -113,7 +113,8 @@ func (f *finder) off(p token.Pos) int { return f.src.offset(f.fset, p) }
 // mutant makes a mutant that stands at p.
 func (f *finder) mutant(p token.Pos, kind, before, after string) *mutant {
 	at := f.fset.Position(p)
-	m := &mutant{id: *f.next, kind: kind, file: f.src.name, fn: f.fn, line: at.Line, col: at.Column, before: short(before), after: short(after)}
+	m := &mutant{id: *f.next, kind: kind, file: f.src.name, fn: f.fn, line: at.Line, col: at.Column,
+		before: short(before), after: short(after)}
 	*f.next++
 	return m
 }
@@ -128,7 +129,8 @@ func short(s string) string {
 
 // place adds a site around a node.
 func (f *finder) place(n ast.Node, inserts []insert, mutants ...*mutant) {
-	f.out.sites = append(f.out.sites, &site{src: f.src, start: f.off(n.Pos()), end: f.off(n.End()), inserts: inserts, mutants: mutants})
+	f.out.sites = append(f.out.sites, &site{src: f.src, start: f.off(n.Pos()), end: f.off(n.End()), inserts: inserts,
+		mutants: mutants})
 }
 
 // around is text before and after a node.

@@ -58,7 +58,8 @@ func load(root, dir string, patterns []string) (*loaded, error) {
 	}
 	own := all[len(all)-1]
 	p := &loaded{dir: own.Dir, fset: token.NewFileSet()}
-	p.importer = importer.ForCompiler(p.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	p.importer = importer.ForCompiler(p.fset, "gc",
+		func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	for _, name := range own.GoFiles {
 		s, err := read(p.fset, own.Dir, name)
 		if err != nil {
@@ -72,7 +73,8 @@ func load(root, dir string, patterns []string) (*loaded, error) {
 
 // list returns a package and all it needs, itself last.
 func list(root, dir string) ([]listed, error) {
-	cmd := exec.Command("go", "list", "-export", "-deps", "-json=Dir,Name,GoFiles,Export,ImportPath", "./"+filepath.ToSlash(dir))
+	cmd := exec.Command("go", "list", "-export", "-deps", "-json=Dir,Name,GoFiles,Export,ImportPath",
+		"./"+filepath.ToSlash(dir))
 	cmd.Dir = root
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
@@ -116,7 +118,8 @@ func matches(name string, patterns []string) bool {
 
 func (p *loaded) check(path string) error {
 	p.info = &types.Info{
-		Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
+		Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{},
+		Uses: map[*ast.Ident]types.Object{},
 	}
 	var files []*ast.File
 	for _, s := range p.files {

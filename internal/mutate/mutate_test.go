@@ -29,7 +29,8 @@ func TestTheFixture(t *testing.T) {
 		if o.killed {
 			fate = "killed"
 		}
-		fmt.Fprintf(&b, "%s %d:%d %s %s: %s -> %s%s\n", fate, o.line, o.col, o.fn, o.kind, o.before, o.after, o.remark())
+		fmt.Fprintf(&b, "%s %d:%d %s %s: %s -> %s%s\n", fate, o.line, o.col, o.fn, o.kind, o.before, o.after,
+			o.remark())
 	}
 	if os.Getenv("UPDATE") != "" {
 		if err := os.WriteFile("testdata/outcomes.txt", []byte(b.String()), 0o644); err != nil {
@@ -62,7 +63,8 @@ func TestWhatIsArguedNeedsAReasonAndASurvivor(t *testing.T) {
 	if _, err := put("\twhy\n"); err == nil {
 		t.Error("a reason without a mutant is taken")
 	}
-	reasons, err := put("# for the reader\np/a.go | f | boundary | a < b -> a <= b\n\tboth ways\n\tadd nothing\n\np/a.go | g | x | 1 -> 2\n\tno\nq/b.go | g | x | 1 -> 2\n\tno\n")
+	reasons, err := put("# for the reader\np/a.go | f | boundary | a < b -> a <= b\n\tboth ways\n\tadd " +
+		"nothing\n\np/a.go | g | x | 1 -> 2\n\tno\nq/b.go | g | x | 1 -> 2\n\tno\n")
 	if err != nil || len(reasons) != 3 || reasons["p/a.go | f | boundary | a < b -> a <= b"] != "both ways add nothing" {
 		t.Fatal(reasons, err)
 	}
@@ -80,7 +82,8 @@ func TestWhatIsArguedNeedsAReasonAndASurvivor(t *testing.T) {
 
 func TestASectionIsReplacedAndTheOthersStay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mutants.md")
-	for _, s := range []summary{{dir: "b", total: 4, killed: 3}, {dir: "a", total: 1}, {dir: "b", total: 2, killed: 2}} {
+	for _, s := range []summary{{dir: "b", total: 4, killed: 3}, {dir: "a", total: 1},
+		{dir: "b", total: 2, killed: 2}} {
 		if err := s.write(path); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +103,8 @@ func TestAMutantIsRunAgainstTheTestsThatComeByIt(t *testing.T) {
 		}
 		return c
 	}
-	tests := []testcase{saw("A", time.Second, 1), saw("B", 1, 1, 2), saw("C", time.Second/2, 1), saw("D", 1, 1), saw("E", 1)}
+	tests := []testcase{saw("A", time.Second, 1), saw("B", 1, 1, 2), saw("C", time.Second/2, 1), saw("D", 1, 1),
+		saw("E", 1)}
 	var got []string
 	for _, b := range batches(tests, 1) {
 		got = append(got, "")
@@ -123,7 +127,8 @@ func TestOnlyPackagesThatDecideAreChosen(t *testing.T) {
 	}
 }
 
-// TestWhatDecidesCanBeMutated: whatever is written in the packages that decide, their mutants compile, and hardly any is left out.
+// TestWhatDecidesCanBeMutated: whatever is written in the packages that decide, their mutants compile, and hardly any
+// is left out.
 func TestWhatDecidesCanBeMutated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("six packages are compiled")

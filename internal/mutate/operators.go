@@ -126,7 +126,8 @@ func (f *finder) extreme(c *ast.CallExpr, name string) {
 		other, helper = "min", "mutMax"
 	}
 	m := f.mutant(c.Pos(), "min/max", f.text(c), other+strings.TrimPrefix(f.text(c), name))
-	open := insert{off: f.off(c.Pos()), del: f.off(c.Args[0].Pos()) - f.off(c.Pos()), rank: prefix, text: fmt.Sprintf("%s(%d, ", helper, m.id)}
+	open := insert{off: f.off(c.Pos()), del: f.off(c.Args[0].Pos()) - f.off(c.Pos()), rank: prefix,
+		text: fmt.Sprintf("%s(%d, ", helper, m.id)}
 	f.place(c, []insert{open}, m)
 }
 
@@ -136,7 +137,8 @@ func (f *finder) binary(e *ast.BinaryExpr) bool {
 	case token.LAND, token.LOR:
 		return f.joined(e)
 	case token.EQL, token.NEQ:
-		m := f.mutant(e.OpPos, "equality", f.text(e), f.other(e, map[token.Token]token.Token{token.EQL: token.NEQ, token.NEQ: token.EQL}[e.Op]))
+		m := f.mutant(e.OpPos, "equality", f.text(e),
+			f.other(e, map[token.Token]token.Token{token.EQL: token.NEQ, token.NEQ: token.EQL}[e.Op]))
 		f.place(e, f.around(e, "((", ") != "+is(m)+")"), m)
 	case token.LSS, token.GTR, token.LEQ, token.GEQ:
 		f.compare(e)
@@ -198,7 +200,8 @@ var comparisons = map[token.Token]comparison{
 
 func (f *finder) compare(e *ast.BinaryExpr) {
 	to := comparisons[e.Op]
-	a, b := f.mutant(e.OpPos, "boundary", f.text(e), f.other(e, to.edge)), f.mutant(e.OpPos, "reversal", f.text(e), f.other(e, to.round))
+	a, b := f.mutant(e.OpPos, "boundary", f.text(e), f.other(e, to.edge)),
+		f.mutant(e.OpPos, "reversal", f.text(e), f.other(e, to.round))
 	at := f.around(e, fmt.Sprintf("(%s(%d, ", to.helper, a.id), ") != "+is(b)+")")
 	f.place(e, append(at, f.instead(e.OpPos, e.Op, ",")), a, b)
 }
@@ -210,7 +213,8 @@ type exchange struct {
 }
 
 var arithmetic = map[token.Token]exchange{
-	token.ADD: {token.SUB, "mutAdd"}, token.SUB: {token.ADD, "mutSub"}, token.MUL: {token.QUO, "mutMul"}, token.QUO: {token.MUL, "mutDiv"},
+	token.ADD: {token.SUB, "mutAdd"}, token.SUB: {token.ADD, "mutSub"}, token.MUL: {token.QUO, "mutMul"},
+	token.QUO: {token.MUL, "mutDiv"},
 }
 
 func (f *finder) arithmetic(e *ast.BinaryExpr) {
@@ -258,7 +262,8 @@ func (f *finder) update(s *ast.AssignStmt) {
 	to := arithmetic[op]
 	m := f.mutant(s.TokPos, "arithmetic", f.text(s), f.text(s.Lhs[0])+" "+to.op.String()+"= "+f.text(s.Rhs[0]))
 	f.skip[s.Lhs[0]] = true
-	at := []insert{f.instead(s.TokPos, s.Tok, fmt.Sprintf("= %s(%d, %s, ", to.helper, m.id, f.raw(s.Lhs[0]))), {off: f.off(s.End()), rank: suffix, text: ")"}}
+	at := []insert{f.instead(s.TokPos, s.Tok, fmt.Sprintf("= %s(%d, %s, ", to.helper, m.id, f.raw(s.Lhs[0]))),
+		{off: f.off(s.End()), rank: suffix, text: ")"}}
 	f.place(s, at, m)
 }
 

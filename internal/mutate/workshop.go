@@ -106,7 +106,8 @@ func (w *workshop) overlay(p *loaded, f *finding) error {
 
 // oracle compiles the tests of a package and learns which mutants each of them comes by.
 func (w *workshop) oracle(dir string, count, jobs int) error {
-	o := oracle{dir: filepath.Join(w.root, dir), bin: filepath.Join(w.dir, fmt.Sprintf("oracle%d.test", len(w.oracles)))}
+	o := oracle{dir: filepath.Join(w.root, dir),
+		bin: filepath.Join(w.dir, fmt.Sprintf("oracle%d.test", len(w.oracles)))}
 	cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", w.layer, "-o", o.bin, "./"+filepath.ToSlash(dir))
 	cmd.Dir = w.root
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -186,7 +187,8 @@ func (w *workshop) run(o oracle, names []string, within time.Duration, env ...st
 	for _, n := range names {
 		quoted = append(quoted, regexp.QuoteMeta(n))
 	}
-	args := append([]string{"-test.short", "-test.failfast", "-test.count=1", "-test.run", "^(" + strings.Join(quoted, "|") + ")$"}, o.flags...)
+	args := append([]string{"-test.short", "-test.failfast", "-test.count=1", "-test.run",
+		"^(" + strings.Join(quoted, "|") + ")$"}, o.flags...)
 	cmd := exec.Command(o.bin, args...)
 	cmd.Dir, cmd.Env = o.dir, append(os.Environ(), append(env, "TMPDIR="+filepath.Join(w.dir, "tmp"))...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -70,7 +70,8 @@ func (n *namer) schemata(count int) string {
 	for _, full := range slices.Sorted(maps.Keys(n.aliases)) {
 		fmt.Fprintf(&names, "\ntype %s = %s\n", n.aliases[full], full)
 	}
-	return strings.NewReplacer("PACKAGE", n.pkg.Name(), "IMPORTS", imports.String(), "COUNT", strconv.Itoa(count)).Replace(schemata) + names.String()
+	return strings.NewReplacer("PACKAGE", n.pkg.Name(), "IMPORTS", imports.String(), "COUNT",
+		strconv.Itoa(count)).Replace(schemata) + names.String()
 }
 
 // written is a source with its mutants, and from where in the source each part of it is.

@@ -133,7 +133,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 // Commit keeps the program, if it is the one announced.
 func (w *Writer) Commit() error {
 	if got := hex.EncodeToString(w.sum.Sum(nil)); got != w.digest {
-		return fault.Newf(fault.Corrupt, "take in", "a program", "its digest is %s, %s was announced", got[:12], w.digest[:12])
+		return fault.Newf(fault.Corrupt, "take in", "a program", "its digest is %s, %s was announced", got[:12],
+			w.digest[:12])
 	}
 	if err := errors.Join(w.f.Chmod(0o700), w.f.Sync()); err != nil {
 		return fault.New(fault.NoResources, "keep a program in", w.s.dir, err)
@@ -204,7 +205,8 @@ func Digest(path, arch string) (string, error) {
 	defer f.Close()
 	e, err := elf.NewFile(f)
 	if err != nil {
-		return "", fault.Newf(fault.Usage, "submit", path, "it is no Linux program").WithHint("build it with GOOS=linux")
+		return "", fault.Newf(fault.Usage, "submit", path,
+			"it is no Linux program").WithHint("build it with GOOS=linux")
 	}
 	if want, ok := machines[arch]; ok && e.Machine != want {
 		return "", fault.Newf(fault.Usage, "submit", path, "it is built for %v, the cluster is %s", e.Machine, arch).

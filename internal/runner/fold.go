@@ -66,7 +66,8 @@ type SplitFold struct {
 // NewSplitFold prepares a fold of up to limit rows, 0 being all; pieces comes
 // from Pieces.
 func NewSplitFold(f Folder, s *pack.Split, cursor, limit int64, pieces int) *SplitFold {
-	t := &SplitFold{f: f, s: s, ranges: plan.Visited(s.Rows, cursor, limit), pieces: make([]*Acc, pieces), cursor: cursor}
+	t := &SplitFold{f: f, s: s, ranges: plan.Visited(s.Rows, cursor, limit), pieces: make([]*Acc, pieces),
+		cursor: cursor}
 	t.limit = t.ranges[0].Len() + t.ranges[1].Len()
 	return t
 }

@@ -71,7 +71,8 @@ type Shuffles interface {
 	// says who it is that does.
 	KeepShuffle(key shuffle.Key, b *shuffle.Output) plan.ExecutorID
 	// OpenMapOutput reads partitions of an output from its holder.
-	OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error)
+	OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key shuffle.Key, span shuffle.Span) (io.ReadCloser,
+		error)
 	// DropShuffle gives up the outputs of a node up to an attempt.
 	DropShuffle(node int, through uint64)
 	// Shared is a value of about the given size that all tasks of this process have

@@ -231,7 +231,8 @@ func TestAMissingSplitIsTheIdentity(t *testing.T) {
 }
 
 func TestPiecesLeaveRoomForAccumulators(t *testing.T) {
-	for _, c := range []struct{ split, acc, want int64 }{{1 << 20, 8, 16}, {1 << 20, 8 << 10, 16}, {1 << 20, 32 << 10, 4}, {100, 1000, 1}} {
+	for _, c := range []struct{ split, acc, want int64 }{{1 << 20, 8, 16}, {1 << 20, 8 << 10, 16},
+		{1 << 20, 32 << 10, 4}, {100, 1000, 1}} {
 		if got := Pieces(summer{}, c.split, c.acc); int64(got) != c.want {
 			t.Errorf("split of %d bytes, accumulator of %d: %d pieces, want %d", c.split, c.acc, got, c.want)
 		}

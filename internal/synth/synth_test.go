@@ -21,7 +21,8 @@ func TestRandomIsJavas(t *testing.T) {
 }
 
 func TestAnyNumberOfWorkersGivesTheSameBytes(t *testing.T) {
-	laws := []Law{Logistic{Rows: 20_001, Features: 5, Eps: 0.5}, NewSVM(9000, 3), NewLinear(20_000, 4, 7, 0.5, 0.1), NewKMeans(9000, 3, 4, 0.6),
+	laws := []Law{Logistic{Rows: 20_001, Features: 5, Eps: 0.5}, NewSVM(9000, 3), NewLinear(20_000, 4, 7, 0.5, 0.1),
+		NewKMeans(9000, 3, 4, 0.6),
 		Ratings{Rows: 9000, Users: 200, Items: 100, Rank: 3, Noise: 0.1}}
 	for i, format := range []string{"libsvm", "csv", "arrow", "parquet", "csv"} {
 		var first [32]byte
@@ -105,7 +106,8 @@ func TestRatingsAreCellsOfALowRank(t *testing.T) {
 		return seen[[2]float64{u, w}]*seen[[2]float64{v, x}] - seen[[2]float64{u, x}]*seen[[2]float64{v, w}]
 	}
 	// a determinant of three rows and columns vanishes
-	det := seen[[2]float64{1, 1}]*minor(2, 3, 2, 3) - seen[[2]float64{1, 2}]*minor(2, 3, 1, 3) + seen[[2]float64{1, 3}]*minor(2, 3, 1, 2)
+	det := seen[[2]float64{1, 1}]*minor(2, 3, 2, 3) - seen[[2]float64{1, 2}]*minor(2, 3, 1, 3) +
+		seen[[2]float64{1, 3}]*minor(2, 3, 1, 2)
 	if det > 1e-12 || det < -1e-12 {
 		t.Errorf("the determinant of three users and items is %v", det)
 	}

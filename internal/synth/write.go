@@ -110,11 +110,15 @@ func newSink(format string, w io.Writer, columns []string) (sink, error) {
 		if _, err := io.WriteString(w, strings.Join(columns, ",")+"\n"); err != nil {
 			return nil, err
 		}
-		return &textSink{w: w, d: width, row: func(out []byte, label float64, x []float64) []byte { return appendCSV(out, own, label, x) }}, nil
+		return &textSink{w: w, d: width, row: func(out []byte, label float64,
+			x []float64) []byte {
+			return appendCSV(out, own, label, x)
+		}}, nil
 	case "arrow", "parquet":
 		return newColumnSink(format, w, columns)
 	}
-	return nil, fault.Newf(fault.Usage, "generate", format, "unknown format").WithHint("formats are libsvm, csv, parquet, arrow")
+	return nil, fault.Newf(fault.Usage, "generate", format,
+		"unknown format").WithHint("formats are libsvm, csv, parquet, arrow")
 }
 
 // features are the names of d features.
@@ -199,7 +203,8 @@ func newColumnSink(format string, w io.Writer, columns []string) (*columnSink, e
 		s.label, s.d = 1, s.d-1
 	}
 	if format == "parquet" {
-		props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Snappy), parquet.WithDictionaryDefault(false))
+		props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Snappy),
+			parquet.WithDictionaryDefault(false))
 		pw, err := pqarrow.NewFileWriter(s.schema, w, props, pqarrow.DefaultWriterProps())
 		if err != nil {
 			return nil, err

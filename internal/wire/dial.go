@@ -42,7 +42,8 @@ const MostRelayed = MaxMessage - 4096
 
 // TooLarge says why a message of its size is not relayed.
 func TooLarge(bytes int) string {
-	return fmt.Sprintf("a message of %d MiB is more than the %d MiB that go by way of the driver", bytes>>20, MostRelayed>>20)
+	return fmt.Sprintf("a message of %d MiB is more than the %d MiB that go by way of the driver", bytes>>20,
+		MostRelayed>>20)
 }
 
 // Dial prepares a connection to a server of this protocol on this machine; it is made
@@ -51,9 +52,11 @@ func Dial(addr, token string) (*grpc.ClientConn, error) {
 	if err := OnlyLoopback("dial", addr); err != nil {
 		return nil, err
 	}
-	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()), withCredentials(token),
+	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		withCredentials(token),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: dialBackoff, MinConnectTimeout: connectTimeout}), grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: dialBackoff, MinConnectTimeout: connectTimeout}),
+		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window),
 		grpc.WithReadBufferSize(socketBuffer), grpc.WithWriteBufferSize(socketBuffer),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: aliveEvery, Timeout: aliveWait}))
 	if err != nil {
@@ -66,7 +69,8 @@ func Dial(addr, token string) (*grpc.ClientConn, error) {
 // two.
 const connectTimeout = 5 * time.Second
 
-var dialBackoff = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second}
+var dialBackoff = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
+	MaxDelay: 3 * time.Second}
 
 // socketBuffer is how much is read or written at once.
 const socketBuffer = 256 << 10
@@ -105,11 +109,15 @@ func ServerOptions(l *Doorkeeper, admit func(ctx context.Context, method string)
 		}
 		return ctx, nil
 	}
-	return []grpc.ServerOption{grpc.InTapHandle(door), grpc.ConnectionTimeout(handshakeWait), grpc.MaxHeaderListSize(headersMost),
+	return []grpc.ServerOption{grpc.InTapHandle(door), grpc.ConnectionTimeout(handshakeWait),
+		grpc.MaxHeaderListSize(headersMost),
 		grpc.MaxConcurrentStreams(streamsMost), grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
-		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window), grpc.ReadBufferSize(socketBuffer), grpc.WriteBufferSize(socketBuffer),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: aliveEvery, Timeout: aliveWait, MaxConnectionIdle: idleMost}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: aliveEvery / 2, PermitWithoutStream: true})}
+		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window), grpc.ReadBufferSize(socketBuffer),
+		grpc.WriteBufferSize(socketBuffer),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: aliveEvery, Timeout: aliveWait,
+			MaxConnectionIdle: idleMost}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: aliveEvery / 2,
+			PermitWithoutStream: true})}
 }
 
 // CallError is the error of a call in the engine's own terms.
@@ -176,8 +184,10 @@ func ReadPrivate(path string) (string, error) {
 	if err != nil {
 		return "", fault.New(fault.Unauthorized, "read the token in", path, err)
 	}
-	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Geteuid() || !info.Mode().IsRegular() || info.Mode()&0o077 != 0 {
-		return "", fault.Newf(fault.Unauthorized, "read the token in", path, "others than this user can read or write it (mode %v)", info.Mode()).
+	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Geteuid() || !info.Mode().IsRegular() ||
+		info.Mode()&0o077 != 0 {
+		return "", fault.Newf(fault.Unauthorized, "read the token in", path,
+			"others than this user can read or write it (mode %v)", info.Mode()).
 			WithHint("anyone who knows the token can run programs here: remove the file, and start the driver again")
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, 4096))
@@ -208,6 +218,7 @@ func OnlyLoopback(op, addr string) error {
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return fault.Newf(fault.Usage, op, addr, "without mutual TLS processes speak over loopback only, and there is no mutual TLS yet").
+	return fault.Newf(fault.Usage, op, addr,
+		"without mutual TLS processes speak over loopback only, and there is no mutual TLS yet").
 		WithHint("use 127.0.0.1:PORT, and an SSH tunnel for other machines")
 }

@@ -56,7 +56,8 @@ func apart(m proto.Message) (head proto.Message, beside [][]byte) {
 		if r == nil {
 			return m, nil
 		}
-		bare := &Result{Job: r.Job, Step: r.Step, Coverage: r.Coverage, BusyNs: r.BusyNs, Fault: r.Fault, Epoch: r.Epoch}
+		bare := &Result{Job: r.Job, Step: r.Step, Coverage: r.Coverage, BusyNs: r.BusyNs, Fault: r.Fault,
+			Epoch: r.Epoch}
 		for _, p := range r.Parts {
 			bare.Parts = append(bare.Parts, &Part{Level: p.Level, Index: p.Index, State: p.State, Weight: p.Weight})
 			beside = append(beside, p.Data)
@@ -134,7 +135,8 @@ func together(m proto.Message, beside [][]byte) error {
 		}
 	}
 	if len(fields) != len(beside) {
-		return fault.Newf(fault.Corrupt, "receive", "a message", "%d contents are for %d fields", len(beside), len(fields))
+		return fault.Newf(fault.Corrupt, "receive", "a message", "%d contents are for %d fields", len(beside),
+			len(fields))
 	}
 	for i, f := range fields {
 		*f = beside[i]

@@ -12,7 +12,8 @@ func someMessages() []proto.Message {
 	data := bytes.Repeat([]byte{1, 2, 3, 4}, 50_000)
 	return []proto.Message{
 		&ToDriver{Body: &ToDriver_Result{Result: &Result{Job: "j", Step: 7, BusyNs: 9, Fault: &Fault{},
-			Coverage: []*Coverage{{Split: 1, Count: 5}}, Parts: []*Part{{Level: 1, Data: data}, {Index: 3, Weight: 2.5}, {Index: 4, Data: data[:9]}}}}},
+			Coverage: []*Coverage{{Split: 1, Count: 5}},
+			Parts:    []*Part{{Level: 1, Data: data}, {Index: 3, Weight: 2.5}, {Index: 4, Data: data[:9]}}}}},
 		&ToExecutor{Body: &ToExecutor_Parameter{Parameter: &Parameter{Digest: []byte("d"), Data: data}}},
 		&ToExecutor{Body: &ToExecutor_RunTask{RunTask: &RunTask{Job: "j", Args: data}}},
 		&ToDriver{Body: &ToDriver_TaskResult{TaskResult: &TaskResult{Job: "j", Data: data}}},

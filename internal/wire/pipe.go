@@ -101,5 +101,6 @@ func (x *Fault) AsError() error {
 	if x == nil {
 		return nil
 	}
-	return fault.FromWire(&fault.Wire{Kind: fault.Kind(x.Kind), Op: x.Op, Subject: x.Subject, Hint: x.Hint, Message: x.Message})
+	return fault.FromWire(&fault.Wire{Kind: fault.Kind(x.Kind), Op: x.Op, Subject: x.Subject, Hint: x.Hint,
+		Message: x.Message})
 }

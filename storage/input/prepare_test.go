@@ -86,7 +86,8 @@ func TestColumnsArePrepared(t *testing.T) {
 		}
 	}
 	swapped := writeTable(t, "swapped.csv",
-		"note,city,more,age\n\"Good price, fast\",Paris,7,30\nslow slow,Rome,7,40\nfast,Paris,7,\n,Oslo,7,50\n,Bern,7,50\n")
+		"note,city,more,age\n\"Good price, fast\",Paris,7,30\nslow "+
+			"slow,Rome,7,40\nfast,Paris,7,\n,Oslo,7,50\n,Bern,7,50\n")
 	_, again := preparedRows(t, Options{NoLabel: true, Fitted: s.Prepared}, swapped)
 	if !reflect.DeepEqual(again[:4], rows) {
 		t.Error("a table with its columns elsewhere has other rows")

@@ -77,7 +77,10 @@ func wordCount(lines rdd.Dataset[string]) job {
 	}, func(a, b words) words {
 		return words{a.Distinct + b.Distinct, a.Total + b.Total, a.Chars + b.Chars, max(a.Most, b.Most)}
 	})
-	return fold(total, func(t words) (int64, string) { return t.Total, fmt.Sprint(t.Distinct, t.Total, t.Chars, t.Most) })
+	return fold(total, func(t words) (int64, string) {
+		return t.Total,
+			fmt.Sprint(t.Distinct, t.Total, t.Chars, t.Most)
+	})
 }
 
 // wordsOf pairs the words of a line, between single blanks, with ones.
@@ -112,9 +115,10 @@ func groupBy(rows rdd.Dataset[kv]) job {
 	pairs := rdd.Map(rows, func(r kv) rdd.Pair[int64, summed] {
 		return rdd.Pair[int64, summed]{Key: r.Key, Value: summed{r.Value, 1}}
 	})
-	total := rdd.Aggregated(rdd.ReduceByKey(pairs, add), func() sums { return sums{} }, func(t sums, p rdd.Pair[int64, summed]) sums {
-		return addSums(t, sums{1, p.Value.Count, p.Value.Sum, p.Value.Sum * float64(p.Key&63)})
-	}, addSums)
+	total := rdd.Aggregated(rdd.ReduceByKey(pairs, add), func() sums { return sums{} },
+		func(t sums, p rdd.Pair[int64, summed]) sums {
+			return addSums(t, sums{1, p.Value.Count, p.Value.Sum, p.Value.Sum * float64(p.Key&63)})
+		}, addSums)
 	return fold(total, sums.show)
 }
 
@@ -133,15 +137,24 @@ func sortLines(lines rdd.Dataset[string], dir string) job {
 }
 
 func join(fact rdd.Dataset[kv], dim rdd.Dataset[named]) job {
-	facts := rdd.Map(fact, func(r kv) rdd.Pair[int64, float64] { return rdd.Pair[int64, float64]{Key: r.Key, Value: r.Value} })
-	names := rdd.Map(dim, func(r named) rdd.Pair[int64, string] { return rdd.Pair[int64, string]{Key: r.Key, Value: r.Name} })
-	letters := rdd.Map(rdd.Join(facts, names), func(p rdd.Pair[int64, rdd.Joined[float64, string]]) rdd.Pair[[2]byte, summed] {
-		return rdd.Pair[[2]byte, summed]{Key: [2]byte{p.Value.Right[0], p.Value.Right[1]}, Value: summed{p.Value.Left, 1}}
+	facts := rdd.Map(fact, func(r kv) rdd.Pair[int64,
+		float64] {
+		return rdd.Pair[int64, float64]{Key: r.Key, Value: r.Value}
 	})
-	total := rdd.Aggregated(rdd.ReduceByKey(letters, add), func() sums { return sums{} }, func(t sums, p rdd.Pair[[2]byte, summed]) sums {
-		at := (int(p.Key[0])-'a')*26 + int(p.Key[1]) - 'a'
-		return addSums(t, sums{1, p.Value.Count, p.Value.Sum, p.Value.Sum * float64(at%64)})
-	}, addSums)
+	names := rdd.Map(dim, func(r named) rdd.Pair[int64,
+		string] {
+		return rdd.Pair[int64, string]{Key: r.Key, Value: r.Name}
+	})
+	letters := rdd.Map(rdd.Join(facts, names),
+		func(p rdd.Pair[int64, rdd.Joined[float64, string]]) rdd.Pair[[2]byte, summed] {
+			return rdd.Pair[[2]byte, summed]{Key: [2]byte{p.Value.Right[0], p.Value.Right[1]},
+				Value: summed{p.Value.Left, 1}}
+		})
+	total := rdd.Aggregated(rdd.ReduceByKey(letters, add), func() sums { return sums{} },
+		func(t sums, p rdd.Pair[[2]byte, summed]) sums {
+			at := (int(p.Key[0])-'a')*26 + int(p.Key[1]) - 'a'
+			return addSums(t, sums{1, p.Value.Count, p.Value.Sum, p.Value.Sum * float64(at%64)})
+		}, addSums)
 	return fold(total, sums.show)
 }
 
@@ -151,7 +164,8 @@ func run(ctx context.Context, s *rdd.Session, _ args, j job) error {
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(map[string]any{"work_s": time.Since(began).Seconds(), "rows": rows, "result_check": check, "peak_bytes": peak()})
+	raw, err := json.Marshal(map[string]any{"work_s": time.Since(began).Seconds(), "rows": rows, "result_check": check,
+		"peak_bytes": peak()})
 	fmt.Printf("RESULT %s\n", raw)
 	return err
 }

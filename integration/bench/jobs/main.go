@@ -88,7 +88,8 @@ func row(ctx context.Context, program string, c *reference.Case) error {
 	if c.Nonzeros > 0 {
 		name += fmt.Sprintf(" (%.0f nonzero: %.0f)", c.Nonzeros, bsp.Metrics["nonzeros"])
 	}
-	fmt.Printf("| %s | %s%.9g | %.9g | %d | %.3f | %.3f | %.9g | %d | %.3f |\n", name, map[bool]string{true: "at best or within " + fmt.Sprint(c.Within*100) + " % of "}[c.OneSided && c.Within > 0],
+	fmt.Printf("| %s | %s%.9g | %.9g | %d | %.3f | %.3f | %.9g | %d | %.3f |\n", name,
+		map[bool]string{true: "at best or within " + fmt.Sprint(c.Within*100) + " % of "}[c.OneSided && c.Within > 0],
 		c.Want, whole, bsp.Iterations, bsp.Seconds, steal.Seconds, cut, absp.Iterations, absp.Seconds)
 	return nil
 }

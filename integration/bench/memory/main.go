@@ -37,7 +37,8 @@ func main() {
 	var o options
 	flag.StringVar(&o.limit, "limit", "200MiB", "the limit on memory")
 	flag.Float64Var(&o.scale, "scale", 1, "how much data there is: 1 is 2 GB")
-	flag.StringVar(&o.only, "only", "", "parts of the names of the operations to run, with commas between; all without it")
+	flag.StringVar(&o.only, "only", "", "parts of the names of the operations to run, with commas between; all "+
+		"without it")
 	flag.StringVar(&o.dir, "dir", "", "where inputs and outputs are put; a temporary directory without it")
 	flag.Parse()
 	over, err := run(context.Background(), o)
@@ -51,7 +52,8 @@ func main() {
 
 // wants reports whether an operation was asked for.
 func (o options) wants(name string) bool {
-	return slices.ContainsFunc(strings.Split(o.only, ","), func(part string) bool { return strings.Contains(name, part) })
+	return slices.ContainsFunc(strings.Split(o.only, ","),
+		func(part string) bool { return strings.Contains(name, part) })
 }
 
 // run runs what is asked for, and says how many operations went over the limit.

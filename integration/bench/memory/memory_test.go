@@ -33,7 +33,8 @@ func TestOperationsKeepToTheirMemory(t *testing.T) {
 			continue
 		}
 		t.Run(op.name, func(t *testing.T) {
-			o := options{limit: "48MiB", scale: scale, dir: filepath.Join(t.TempDir(), strings.ReplaceAll(op.name, " ", "-"))}
+			o := options{limit: "48MiB", scale: scale,
+				dir: filepath.Join(t.TempDir(), strings.ReplaceAll(op.name, " ", "-"))}
 			m, err := measure(o, op)
 			if err != nil {
 				t.Fatal(err)

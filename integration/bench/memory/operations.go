@@ -19,15 +19,22 @@ func operations() []operation {
 
 func readers() []operation {
 	return []operation{
-		{name: "read text", prepare: written("in.txt", 100, func(w *bufio.Writer, i int64) { fmt.Fprintln(w, textOf(i, 99)) }),
+		{name: "read text", prepare: written("in.txt", 100,
+			func(w *bufio.Writer, i int64) { fmt.Fprintln(w, textOf(i, 99)) }),
 			build: func(g *rdd.Graph, in input) job { return counted(rdd.TextFile(g, in.path("in.txt"))) }},
 		{name: "read csv", prepare: written("in.csv", 100, csvLine(textOf)), build: readCSV},
 		{name: "read csv quoted", prepare: written("in.csv", 100, csvLine(quoted)), build: readCSV},
 		{name: "read libsvm", prepare: written("in.libsvm", 130, libsvmLine),
 			build: func(g *rdd.Graph, in input) job { return counted(rdd.LIBSVM(g, in.path("in.libsvm"))) }},
-		{name: "read parquet", prepare: saved(func(g *rdd.Graph, in input) rdd.Action[int64] { return rdd.SaveParquet(records(g, in), in.path("in")) }),
+		{name: "read parquet", prepare: saved(func(g *rdd.Graph,
+			in input) rdd.Action[int64] {
+			return rdd.SaveParquet(records(g, in), in.path("in"))
+		}),
 			build: func(g *rdd.Graph, in input) job { return counted(rdd.Parquet[Record](g, in.path("in"))) }},
-		{name: "read parquet wide", prepare: saved(func(g *rdd.Graph, in input) rdd.Action[int64] { return rdd.SaveParquet(wides(g, in), in.path("in")) }),
+		{name: "read parquet wide", prepare: saved(func(g *rdd.Graph,
+			in input) rdd.Action[int64] {
+			return rdd.SaveParquet(wides(g, in), in.path("in"))
+		}),
 			build: func(g *rdd.Graph, in input) job { return counted(rdd.Parquet[Wide](g, in.path("in"))) }},
 		{name: "read parquet lists", prepare: saved(savedLists),
 			build: func(g *rdd.Graph, in input) job { return counted(rdd.Parquet[Listed](g, in.path("in"))) }},
@@ -36,7 +43,10 @@ func readers() []operation {
 		{name: "read parquet large groups", prepare: largeGroups, build: func(g *rdd.Graph, in input) job {
 			return counted(rdd.Parquet[Record](g, in.path("in.parquet")))
 		}},
-		{name: "read arrow", prepare: saved(func(g *rdd.Graph, in input) rdd.Action[int64] { return rdd.SaveArrow(records(g, in), in.path("in")) }),
+		{name: "read arrow", prepare: saved(func(g *rdd.Graph,
+			in input) rdd.Action[int64] {
+			return rdd.SaveArrow(records(g, in), in.path("in"))
+		}),
 			build: func(g *rdd.Graph, in input) job { return counted(rdd.Arrow[Record](g, in.path("in"))) }},
 	}
 }
@@ -78,14 +88,18 @@ func savedLists(g *rdd.Graph, in input) rdd.Action[int64] {
 func narrows() []operation {
 	return []operation{
 		{name: "map filter", build: func(g *rdd.Graph, in input) job {
-			return counted(rdd.Filter(rdd.Map(records(g, in), func(r Record) Record { r.Value++; return r }), func(r Record) bool { return r.Key&1 == 0 }))
+			return counted(rdd.Filter(rdd.Map(records(g, in), func(r Record) Record { r.Value++; return r }),
+				func(r Record) bool { return r.Key&1 == 0 }))
 		}},
 		{name: "map filter wide", build: func(g *rdd.Graph, in input) job {
 			return counted(rdd.Filter(wides(g, in), func(r Wide) bool { return r.Key&1 == 0 }))
 		}},
 		{name: "cache", build: func(g *rdd.Graph, in input) job { return cached(records(g, in)) }},
 		{name: "cache wide", build: func(g *rdd.Graph, in input) job { return cached(wides(g, in)) }},
-		{name: "repartition", build: func(g *rdd.Graph, in input) job { return counted(rdd.Repartition(records(g, in), 24)) }},
+		{name: "repartition", build: func(g *rdd.Graph,
+			in input) job {
+			return counted(rdd.Repartition(records(g, in), 24))
+		}},
 	}
 }
 
@@ -123,7 +137,8 @@ func shuffles() []operation {
 			return counted(rdd.GroupByKey(pairs(g, in.rows(recordBytes), in.Bytes/1e6)))
 		}},
 		{name: "reduce by key", build: func(g *rdd.Graph, in input) job {
-			return counted(rdd.ReduceByKey(pairs(g, in.rows(recordBytes), 0), func(a, b string) string { return max(a, b) }))
+			return counted(rdd.ReduceByKey(pairs(g, in.rows(recordBytes), 0),
+				func(a, b string) string { return max(a, b) }))
 		}},
 		{name: "distinct", build: func(g *rdd.Graph, in input) job { return counted(rdd.Distinct(records(g, in))) }},
 	}
@@ -148,12 +163,14 @@ func joins() []operation {
 		{name: "join in place", build: func(g *rdd.Graph, in input) job {
 			sum := func(a, b string) string { return max(a, b) }
 			l, r := pairs(g, half(in), half(in)), pairs(g, half(in), half(in))
-			return counted(rdd.Join(rdd.ReduceByKey(l, sum, rdd.Partitions(64)), rdd.ReduceByKey(r, sum, rdd.Partitions(64))))
+			return counted(rdd.Join(rdd.ReduceByKey(l, sum, rdd.Partitions(64)),
+				rdd.ReduceByKey(r, sum, rdd.Partitions(64))))
 		}},
 		{name: "join in place few", build: func(g *rdd.Graph, in input) job {
 			sum := func(a, b string) string { return max(a, b) }
 			l, r := pairs(g, half(in), half(in)), pairs(g, half(in), half(in))
-			return counted(rdd.Join(rdd.ReduceByKey(l, sum, rdd.Partitions(4)), rdd.ReduceByKey(r, sum, rdd.Partitions(4))))
+			return counted(rdd.Join(rdd.ReduceByKey(l, sum, rdd.Partitions(4)),
+				rdd.ReduceByKey(r, sum, rdd.Partitions(4))))
 		}},
 		{name: "join of one key", build: func(g *rdd.Graph, in input) job {
 			return counted(rdd.Join(pairs(g, squareOf(in), 1), pairs(g, squareOf(in), 1)))
@@ -184,24 +201,48 @@ func squareOf(in input) (n int64) {
 func saves() []operation {
 	out := func(in input) string { return in.path("out") }
 	return []operation{
-		{name: "save text", build: func(g *rdd.Graph, in input) job { return rdd.SaveText(records(g, in), out(in)).Run }},
+		{name: "save text", build: func(g *rdd.Graph,
+			in input) job {
+			return rdd.SaveText(records(g, in), out(in)).Run
+		}},
 		{name: "save csv", build: func(g *rdd.Graph, in input) job { return rdd.SaveCSV(records(g, in), out(in)).Run }},
-		{name: "save parquet", build: func(g *rdd.Graph, in input) job { return rdd.SaveParquet(records(g, in), out(in)).Run }},
-		{name: "save arrow", build: func(g *rdd.Graph, in input) job { return rdd.SaveArrow(records(g, in), out(in)).Run }},
-		{name: "save csv wide", build: func(g *rdd.Graph, in input) job { return rdd.SaveCSV(wides(g, in), out(in)).Run }},
-		{name: "save parquet wide", build: func(g *rdd.Graph, in input) job { return rdd.SaveParquet(wides(g, in), out(in)).Run }},
-		{name: "save arrow wide", build: func(g *rdd.Graph, in input) job { return rdd.SaveArrow(wides(g, in), out(in)).Run }},
-		{name: "save parquet lists", build: func(g *rdd.Graph, in input) job { return rdd.SaveParquet(lists(g, in), out(in)).Run }},
+		{name: "save parquet", build: func(g *rdd.Graph,
+			in input) job {
+			return rdd.SaveParquet(records(g, in), out(in)).Run
+		}},
+		{name: "save arrow", build: func(g *rdd.Graph,
+			in input) job {
+			return rdd.SaveArrow(records(g, in), out(in)).Run
+		}},
+		{name: "save csv wide", build: func(g *rdd.Graph,
+			in input) job {
+			return rdd.SaveCSV(wides(g, in), out(in)).Run
+		}},
+		{name: "save parquet wide", build: func(g *rdd.Graph,
+			in input) job {
+			return rdd.SaveParquet(wides(g, in), out(in)).Run
+		}},
+		{name: "save arrow wide", build: func(g *rdd.Graph,
+			in input) job {
+			return rdd.SaveArrow(wides(g, in), out(in)).Run
+		}},
+		{name: "save parquet lists", build: func(g *rdd.Graph,
+			in input) job {
+			return rdd.SaveParquet(lists(g, in), out(in)).Run
+		}},
 	}
 }
 
 func packs() []operation {
 	return []operation{
 		{name: "pack", build: func(g *rdd.Graph, in input) job {
-			return folded(rdd.Pack(rdd.Map(lists(g, in), func(l Listed) rdd.Point { return rdd.Point{Label: l.Label, Values: l.Values} })))
+			return folded(rdd.Pack(rdd.Map(lists(g, in),
+				func(l Listed) rdd.Point { return rdd.Point{Label: l.Label, Values: l.Values} })))
 		}},
 		{name: "pack shuffled", build: func(g *rdd.Graph, in input) job {
-			return folded(rdd.Pack(rdd.Map(lists(g, in), func(l Listed) rdd.Point { return rdd.Point{Label: l.Label, Values: l.Values} }), rdd.RandomAssign(), rdd.Seed(1)))
+			return folded(rdd.Pack(rdd.Map(lists(g, in),
+				func(l Listed) rdd.Point { return rdd.Point{Label: l.Label, Values: l.Values} }), rdd.RandomAssign(),
+				rdd.Seed(1)))
 		}},
 		{name: "pack parquet points", prepare: saved(savedLists), build: func(g *rdd.Graph, in input) job {
 			return folded(rdd.Pack(rdd.Points(g, rdd.Input{}, in.path("in"))))

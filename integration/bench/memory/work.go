@@ -67,13 +67,14 @@ func drive(ctx context.Context, in input, build func(*rdd.Graph, input) job, fla
 	if err != nil {
 		return err
 	}
-	_, err = volley.Run(ctx, cfg, "memory", in, build, func(ctx context.Context, s *rdd.Session, _ input, j job) (string, error) {
-		rows, err := j(ctx, s)
-		if err == nil && rows == 0 {
-			err = fmt.Errorf("there were no rows")
-		}
-		return "end", err
-	})
+	_, err = volley.Run(ctx, cfg, "memory", in, build,
+		func(ctx context.Context, s *rdd.Session, _ input, j job) (string, error) {
+			rows, err := j(ctx, s)
+			if err == nil && rows == 0 {
+				err = fmt.Errorf("there were no rows")
+			}
+			return "end", err
+		})
 	return err
 }
 
@@ -197,8 +198,10 @@ func largeGroups(in input) error {
 	if err != nil {
 		return err
 	}
-	schema := arrow.NewSchema([]arrow.Field{{Name: "Key", Type: arrow.PrimitiveTypes.Int64}, {Name: "Value", Type: arrow.PrimitiveTypes.Float64}, {Name: "Text", Type: arrow.BinaryTypes.String}}, nil)
-	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Snappy), parquet.WithMaxRowGroupLength(1<<20))
+	schema := arrow.NewSchema([]arrow.Field{{Name: "Key", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "Value", Type: arrow.PrimitiveTypes.Float64}, {Name: "Text", Type: arrow.BinaryTypes.String}}, nil)
+	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Snappy),
+		parquet.WithMaxRowGroupLength(1<<20))
 	out, err := pqarrow.NewFileWriter(schema, f, props, pqarrow.DefaultWriterProps())
 	if err != nil {
 		return err

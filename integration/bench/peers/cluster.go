@@ -87,13 +87,15 @@ func threeExecutors(program, dir string) (*lab.Cluster, error) {
 
 // steps trains on made-up data and returns the median and the 99th percentile
 // of its steps, in milliseconds, and the seconds of the whole submission.
-func steps(ctx context.Context, c *lab.Cluster, dir string, law synth.Logistic, splits, n int) (t times, whole float64, err error) {
+func steps(ctx context.Context, c *lab.Cluster, dir string, law synth.Logistic, splits, n int) (t times, whole float64,
+	err error) {
 	data := filepath.Join(dir, fmt.Sprintf("%d-%d.arrow", law.Rows, law.Features))
 	if err := synth.Write(ctx, law, "arrow", data, 1); err != nil {
 		return t, 0, err
 	}
 	began := time.Now()
-	all, err := c.Submit("--data", data, "--splits", strconv.Itoa(splits), "--tol", "0", "--max-iterations", strconv.Itoa(n))
+	all, err := c.Submit("--data", data, "--splits", strconv.Itoa(splits), "--tol", "0", "--max-iterations",
+		strconv.Itoa(n))
 	if err != nil {
 		return t, 0, err
 	}
@@ -137,7 +139,8 @@ func costs(ctx context.Context, c *lab.Cluster, dir, peers string, up float64) e
 	line("a job of next to nothing, from submission to result", 1e3*nothing, 1e3*noop.Wall)
 	line("empty step or stage, median", empty.P50, latency.Empty.P50)
 	line("the same, 99th percentile", empty.P99, latency.Empty.P99)
-	line("1 MB to every task and 1 MB from each (theirs: broadcast and aggregate)", wide.P50, agg.Broadcast.P50+agg.Aggregate.P50)
+	line("1 MB to every task and 1 MB from each (theirs: broadcast and aggregate)", wide.P50,
+		agg.Broadcast.P50+agg.Aggregate.P50)
 	line("5,000 empty tasks", many.P50, best)
 	return nil
 }
@@ -217,7 +220,8 @@ func harmed(program, dir, data string, harm func(*lab.Cluster) func() error) (o 
 		return o, err
 	}
 	defer c.Close()
-	id, err := c.Detach("--data", data, "--splits", "6", "--sync", "absp", "--tol", "0", "--max-iterations", strconv.Itoa(harmSteps))
+	id, err := c.Detach("--data", data, "--splits", "6", "--sync", "absp", "--tol", "0", "--max-iterations",
+		strconv.Itoa(harmSteps))
 	if err != nil {
 		return o, err
 	}

@@ -68,7 +68,8 @@ func dataflowPeers(ctx context.Context, peers, only string) error {
 			if !sameResult(ours.Check, theirs.Check) {
 				same = fmt.Sprintf("ANOTHER RESULT: %q and %q", ours.Check, theirs.Check)
 			}
-			fmt.Printf("  %-10s %.2f s (process %.2f s), %.0f MB: %.2f x ours, %.2f of its memory; %s\n", system, theirs.Work, theirs.Total, theirs.Peak,
+			fmt.Printf("  %-10s %.2f s (process %.2f s), %.0f MB: %.2f x ours, %.2f of its memory; %s\n", system,
+				theirs.Work, theirs.Total, theirs.Peak,
 				theirs.Work/ours.Work, ours.Peak/theirs.Peak, same)
 		}
 	}
@@ -110,7 +111,10 @@ func chosen(only, name string) bool {
 		}
 		return false
 	}
-	alike := slices.DeleteFunc(names, func(n string) bool { return n == "" || n == "dataflow" || isJob(n) != isJob(name) })
+	alike := slices.DeleteFunc(names, func(n string) bool {
+		return n == "" || n == "dataflow" ||
+			isJob(n) != isJob(name)
+	})
 	return len(alike) == 0 || slices.Contains(alike, name)
 }
 
@@ -130,9 +134,11 @@ func dataDir() string {
 
 // ourFlow builds and runs our program for a job, on warm files like theirs.
 func ourFlow(ctx context.Context, dir, job string) (f flow, err error) {
-	pkg, args := "./integration/bench/dataflow", []string{"--", "--job", job, "--data", dataDir(), "--output", filepath.Join(dir, "out")}
+	pkg, args := "./integration/bench/dataflow",
+		[]string{"--", "--job", job, "--data", dataDir(), "--output", filepath.Join(dir, "out")}
 	if job == "pagerank" {
-		pkg, args = "./examples/04-pagerank", []string{"--", "--input", filepath.Join(dataDir(), "graph.txt"), "--rounds", "20", "--top", "1"}
+		pkg, args = "./examples/04-pagerank", []string{"--", "--input", filepath.Join(dataDir(), "graph.txt"),
+			"--rounds", "20", "--top", "1"}
 	}
 	program := filepath.Join(dir, job)
 	build := exec.CommandContext(ctx, "go", "build", "-o", program, pkg)
@@ -183,7 +189,8 @@ func pageRankFlow(f flow, out string, cmd *exec.Cmd) flow {
 
 // warm reads the inputs of a job once, as the peers' own script does.
 func warm(job string) {
-	files := map[string][]string{"wordcount": {"text.txt"}, "groupby": {"kv.parquet"}, "narrow": {"kv.parquet"}, "sort": {"sort.txt"},
+	files := map[string][]string{"wordcount": {"text.txt"}, "groupby": {"kv.parquet"}, "narrow": {"kv.parquet"},
+		"sort": {"sort.txt"},
 		"join": {"fact.parquet", "dim.parquet"}, "pagerank": {"graph.txt"}}
 	for _, name := range files[job] {
 		if f, err := os.Open(filepath.Join(dataDir(), name)); err == nil {
@@ -218,7 +225,8 @@ func sumOfParts(dir string) (string, error) {
 func theirFlow(ctx context.Context, peers, job, system string) (f flow, err error) {
 	python := "python3"
 	if home, err := os.UserHomeDir(); err == nil {
-		if venv := filepath.Join(home, ".cache", "volley-peers", "venv", "bin", "python"); os.Getenv("PEERS_VENV") == "" {
+		if venv := filepath.Join(home, ".cache", "volley-peers", "venv", "bin",
+			"python"); os.Getenv("PEERS_VENV") == "" {
 			if _, err := os.Stat(venv); err == nil {
 				python = venv
 			}

@@ -39,13 +39,19 @@ type contest struct {
 // contests are in the order of the peers' own plan. Penalties are 1/n, but where
 // flags say otherwise, and there is no intercept, as the peers have it.
 var contests = []contest{
-	{"logistic", "dense1m", "train.parquet", []string{"--intercept=false", "--reg", "1e-6"}, []string{"spark-ml", "sklearn-newton-cholesky", "snapml", "sklearnex-lbfgs"}},
-	{"logistic", "sparse200k", "train.libsvm", []string{"--intercept=false", "--reg", "5e-6"}, []string{"spark-ml", "snapml", "liblinear-s0"}},
-	{"logistic", "a9a", "train.libsvm", []string{"--intercept=false", "--reg", "3.071158748195694e-05"}, []string{"spark-ml", "liblinear-s0", "snapml"}},
-	{"svm", "a9a", "train.libsvm", []string{"--intercept=false", "--reg", "3.071158748195694e-05"}, []string{"spark-ml", "liblinear-s3", "snapml"}},
-	{"svm", "sparse200k", "train.libsvm", []string{"--intercept=false", "--reg", "5e-6"}, []string{"spark-ml", "liblinear-s3", "snapml"}},
+	{"logistic", "dense1m", "train.parquet", []string{"--intercept=false", "--reg", "1e-6"},
+		[]string{"spark-ml", "sklearn-newton-cholesky", "snapml", "sklearnex-lbfgs"}},
+	{"logistic", "sparse200k", "train.libsvm", []string{"--intercept=false", "--reg", "5e-6"},
+		[]string{"spark-ml", "snapml", "liblinear-s0"}},
+	{"logistic", "a9a", "train.libsvm", []string{"--intercept=false", "--reg", "3.071158748195694e-05"},
+		[]string{"spark-ml", "liblinear-s0", "snapml"}},
+	{"svm", "a9a", "train.libsvm", []string{"--intercept=false", "--reg", "3.071158748195694e-05"},
+		[]string{"spark-ml", "liblinear-s3", "snapml"}},
+	{"svm", "sparse200k", "train.libsvm", []string{"--intercept=false", "--reg", "5e-6"},
+		[]string{"spark-ml", "liblinear-s3", "snapml"}},
 	{"svm", "dense1m", "train.parquet", []string{"--intercept=false", "--reg", "1e-6"}, []string{"spark-ml", "snapml"}},
-	{"lasso", "lasso1m", "train.parquet", []string{"--reg", "0.02"}, []string{"spark-ml-normal", "sklearn-gram", "sklearn"}},
+	{"lasso", "lasso1m", "train.parquet", []string{"--reg", "0.02"},
+		[]string{"spark-ml-normal", "sklearn-gram", "sklearn"}},
 	{"lasso", "blogfeedback", "train.parquet", []string{"--reg", "1"}, []string{"spark-ml-owlqn", "sklearn-gram"}},
 	{"ridge", "lasso1m", "train.parquet", []string{"--reg", "0.01"}, []string{"spark-ml-normal", "sklearn-cholesky"}},
 	{"kmeans", "km100", "train.parquet", []string{"--k", "100"}, []string{"mllib", "sklearnex", "sklearn-lloyd"}},
@@ -73,7 +79,8 @@ func mlPeers(ml, volley, only string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%s %s: ours %.3f s training, %.2f s whole, %.0f MB%s\n", c.job, c.data, ours.Train, ours.Total, ours.Peak, tested(ours))
+		fmt.Printf("%s %s: ours %.3f s training, %.2f s whole, %.0f MB%s\n", c.job, c.data, ours.Train, ours.Total,
+			ours.Peak, tested(ours))
 		for _, name := range c.peers {
 			if !named(only, peerNames(), name) {
 				continue
@@ -88,7 +95,8 @@ func mlPeers(ml, volley, only string) error {
 				missed = fmt.Sprintf(", %.1e off the optimum", *p.Within)
 			}
 			fmt.Printf("  %s: %.3f / %.2f s, %.0f MB%s: training %.1f×, whole %.1f×, memory %.2f of it%s\n",
-				name, p.Train, p.Total, p.Peak, tested(p), p.Train/ours.Train, p.Total/ours.Total, ours.Peak/p.Peak, missed)
+				name, p.Train, p.Total, p.Peak, tested(p), p.Train/ours.Train, p.Total/ours.Total, ours.Peak/p.Peak,
+				missed)
 		}
 	}
 	return nil
@@ -162,7 +170,8 @@ func runOurs(volley string, c contest, target float64, known bool) (figure, erro
 	}
 	defer os.RemoveAll(dir)
 	data := filepath.Join(fromHome("PEERS_DATA", "data"), c.data)
-	args := append([]string{"run", c.job, "--json", "--data", filepath.Join(data, c.file), "--data-dir", dir, "--tol", "0"}, c.flags...)
+	args := append([]string{"run", c.job, "--json", "--data", filepath.Join(data, c.file), "--data-dir", dir, "--tol",
+		"0"}, c.flags...)
 	switch {
 	case c.job == "kmeans":
 		first := filepath.Join(dir, "centres.txt")

@@ -16,11 +16,13 @@ func gramRows(t target) {
 	for _, weighted := range []bool{false, true} {
 		name, params := "gramRows"+t.name, "func(c, left, right *float64, rows *int32, n, step int)"
 		if weighted {
-			name, params = "gramWeighted"+t.name, "func(c, left, right *float64, rows *int32, n, step int, weight *float64)"
+			name, params = "gramWeighted"+t.name, "func(c, left, right *float64, rows *int32, n, step int, weight "+
+				"*float64)"
 		}
 		TEXT(name, NOSPLIT, params)
 		Pragma("noescape")
-		Doc(name + " adds left[r·step+i]·right[r·step+j] to every c[i·width+j] of a tile for each of n rows r, one after the other; the left factor is times the row's weight, where there are any.")
+		Doc(name + " adds left[r·step+i]·right[r·step+j] to every c[i·width+j] of a tile for each of n rows r, one " +
+			"after the other; the left factor is times the row's weight, where there are any.")
 		c, left, right := Load(Param("c"), GP64()), Load(Param("left"), GP64()), Load(Param("right"), GP64())
 		rows, n, step := Load(Param("rows"), GP64()), Load(Param("n"), GP64()), Load(Param("step"), GP64())
 		var weight reg.Register

@@ -57,7 +57,8 @@ const (
 // logistic: the derivatives and losses of n rows, n a multiple of the lanes.
 func logistic(t target) {
 	scalar := constants("logisticScalars"+t.name, append(bits(math.Copysign(0, -1), -708, 1.44269504088896338700e+00,
-		6.93147180369123816490e-01, 1.90821492927058770002e-10, 6755399441055744), append([]uint64{1023}, bits(1, 2)...)...))
+		6.93147180369123816490e-01, 1.90821492927058770002e-10, 6755399441055744),
+		append([]uint64{1023}, bits(1, 2)...)...))
 	exp := constants("logisticExp"+t.name, bits(expCoef...))
 	atanh := constants("logisticAtanh"+t.name, bits(atanhCoef...))
 	constant := func(k int) reg.VecVirtual {
@@ -67,7 +68,8 @@ func logistic(t target) {
 	}
 	TEXT("logistic"+t.name, NOSPLIT, "func(coef, loss, z, y *float64, bias float64, n int)")
 	Pragma("noescape")
-	Doc("logistic" + t.name + " computes derivative and loss of n rows, a multiple of " + map[int]string{4: "4", 8: "8"}[t.lanes] + ".")
+	Doc("logistic" + t.name + " computes derivative and loss of n rows, a multiple of " + map[int]string{4: "4",
+		8: "8"}[t.lanes] + ".")
 	coef, loss := Load(Param("coef"), GP64()), Load(Param("loss"), GP64())
 	zp, yp, n := Load(Param("z"), GP64()), Load(Param("y"), GP64()), Load(Param("n"), GP64())
 	bias := t.vec()
@@ -93,7 +95,8 @@ func logistic(t target) {
 }
 
 // derivative and loss of one register of margins and labels.
-func (t target) derivative(z, y reg.VecVirtual, constant func(int) reg.VecVirtual, exp, atanh func(int) operand.Mem) (p, l reg.VecVirtual) {
+func (t target) derivative(z, y reg.VecVirtual, constant func(int) reg.VecVirtual, exp, atanh func(int) operand.Mem) (p,
+	l reg.VecVirtual) {
 	x := t.vec()
 	if t.wide() {
 		VPORQ(z, constant(cSign), x)

@@ -192,7 +192,8 @@ func dots(t target, single bool) {
 	size, suffix := elem(single)
 	TEXT("dots"+suffix+t.name, NOSPLIT, "func(z, w *float64, x *"+floatName(single)+", off *int64, n, d int)")
 	Pragma("noescape")
-	Doc("dots" + suffix + t.name + " computes z[i] as the dot product of w and the row of d columns at byte offset off[i] of x.")
+	Doc("dots" + suffix + t.name + " computes z[i] as the dot product of w and the row of d columns at byte offset " +
+		"off[i] of x.")
 	z, w, x := Load(Param("z"), GP64()), Load(Param("w"), GP64()), Load(Param("x"), GP64())
 	off, n, d := Load(Param("off"), GP64()), Load(Param("n"), GP64()), Load(Param("d"), GP64())
 	whole, rem := GP64(), GP64()
@@ -280,9 +281,11 @@ func (t target) combine(acc []reg.VecVirtual, to operand.Mem) {
 // accumulate: sum += Σ coef[i]·x[off[i]], one row after the other.
 func accumulate(t target, single bool) {
 	size, suffix := elem(single)
-	TEXT("accumulate"+suffix+t.name, NOSPLIT, "func(sum, coef *float64, x *"+floatName(single)+", off *int64, n, d int)")
+	TEXT("accumulate"+suffix+t.name, NOSPLIT,
+		"func(sum, coef *float64, x *"+floatName(single)+", off *int64, n, d int)")
 	Pragma("noescape")
-	Doc("accumulate" + suffix + t.name + " adds coef[i] times the row of d columns at byte offset off[i] of x to sum, row by row.")
+	Doc("accumulate" + suffix + t.name + " adds coef[i] times the row of d columns at byte offset off[i] of x to " +
+		"sum, row by row.")
 	sum, coef, x := Load(Param("sum"), GP64()), Load(Param("coef"), GP64()), Load(Param("x"), GP64())
 	off, n, d := Load(Param("off"), GP64()), Load(Param("n"), GP64()), Load(Param("d"), GP64())
 	whole, rem := GP64(), GP64()
@@ -361,7 +364,8 @@ func read() {
 	TEXT("readStreams", NOSPLIT, "func(a, b, c, d *float64, n int) float64")
 	Pragma("noescape")
 	Doc("readStreams reads four streams of n numbers together and adds them up.")
-	p := []reg.Register{Load(Param("a"), GP64()), Load(Param("b"), GP64()), Load(Param("c"), GP64()), Load(Param("d"), GP64())}
+	p := []reg.Register{Load(Param("a"), GP64()), Load(Param("b"), GP64()), Load(Param("c"), GP64()),
+		Load(Param("d"), GP64())}
 	n := Load(Param("n"), GP64())
 	i := GP64()
 	XORQ(i, i)

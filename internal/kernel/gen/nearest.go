@@ -11,11 +11,14 @@ import (
 func nearest(t target, two bool) {
 	tall, groups := t.tile()
 	if two {
-		TEXT("nearestTwo"+t.name, NOSPLIT, "func(best, index, centres, norms, numbers, rows *float64, d int, second *float64)")
-		Doc("nearestTwo" + t.name + " is nearest" + t.name + " that also makes second the least of all that are not the best.")
+		TEXT("nearestTwo"+t.name, NOSPLIT, "func(best, index, centres, norms, numbers, rows *float64, d int, second "+
+			"*float64)")
+		Doc("nearestTwo" + t.name + " is nearest" + t.name +
+			" that also makes second the least of all that are not the best.")
 	} else {
 		TEXT("nearest"+t.name, NOSPLIT, "func(best, index, centres, norms, numbers, rows *float64, d int)")
-		Doc("nearest" + t.name + " compares norms[i] − 2·centre i·row for a tile of centres with best of each row, and where it is less sets best to it and index to numbers[i].")
+		Doc("nearest" + t.name + " compares norms[i] − 2·centre i·row for a tile of centres with best of each row, " +
+			"and where it is less sets best to it and index to numbers[i].")
 	}
 	Pragma("noescape")
 	best, index := Load(Param("best"), GP64()), Load(Param("index"), GP64())
@@ -64,7 +67,8 @@ func nearest(t target, two bool) {
 		for g, v := range acc[i] {
 			VADDPD(v, v, v)
 			VSUBPD(v, norm, v) // as −2·v + norm, fused: doubling is exact
-			bestAt, indexAt := operand.Mem{Base: best, Disp: 8 * t.lanes * g}, operand.Mem{Base: index, Disp: 8 * t.lanes * g}
+			bestAt, indexAt := operand.Mem{Base: best, Disp: 8 * t.lanes * g},
+				operand.Mem{Base: index, Disp: 8 * t.lanes * g}
 			VMOVUPD(bestAt, was)
 			if two {
 				secondAt := operand.Mem{Base: second, Disp: 8 * t.lanes * g}
@@ -94,7 +98,8 @@ func products(t target) {
 	tall, groups := t.tile()
 	TEXT("products"+t.name, NOSPLIT, "func(out, centres *float64, at *int64, rows *float64, d int)")
 	Pragma("noescape")
-	Doc("products" + t.name + " sets out to the products of rows that lie in lanes with centres of which the first columns are the numbers at[i] of centres.")
+	Doc("products" + t.name + " sets out to the products of rows that lie in lanes with centres of which the first " +
+		"columns are the numbers at[i] of centres.")
 	out, centres, at := Load(Param("out"), GP64()), Load(Param("centres"), GP64()), Load(Param("at"), GP64())
 	rows, d := Load(Param("rows"), GP64()), Load(Param("d"), GP64())
 	acc, where := make([]reg.VecVirtual, groups), make([]reg.VecVirtual, groups)

@@ -17,9 +17,11 @@ const ahead = 4096
 // units busy.
 func pipeline(t target, single bool) {
 	size, suffix := elem(single)
-	TEXT("pipeline"+suffix+t.name, NOSPLIT, "func(z, w, sum, coef *float64, x *"+floatName(single)+", next, current *int32, n, d int)")
+	TEXT("pipeline"+suffix+t.name, NOSPLIT, "func(z, w, sum, coef *float64, x *"+floatName(single)+
+		", next, current *int32, n, d int)")
 	Pragma("noescape")
-	Doc("pipeline" + suffix + t.name + " computes z[i] = w · next[i] and adds coef[i] times current[i] to sum, rows of d columns of x given by number.")
+	Doc("pipeline" + suffix + t.name + " computes z[i] = w · next[i] and adds coef[i] times current[i] to sum, rows " +
+		"of d columns of x given by number.")
 	whole, rem := Load(Param("d"), GP64()), GP64()
 	MOVQ(whole, rem)
 	ANDQ(operand.U8(7), rem)
@@ -176,8 +178,10 @@ func (t target) fourRows(i, whole, rem reg.Register, tl tail, single bool, size 
 		VMOVUPD(operand.Mem{Base: w, Index: j, Scale: 8, Disp: 32 * h}, wv)
 		VMOVUPD(to, s)
 		for r := range f.next {
-			t.fma(operand.Mem{Base: f.next[r], Index: j, Scale: uint8(size), Disp: 4 * size * h}, single, wv, f.dots[r][h])
-			t.fma(operand.Mem{Base: f.current[r], Index: j, Scale: uint8(size), Disp: 4 * size * h}, single, f.coef(r), s)
+			t.fma(operand.Mem{Base: f.next[r], Index: j, Scale: uint8(size), Disp: 4 * size * h}, single, wv,
+				f.dots[r][h])
+			t.fma(operand.Mem{Base: f.current[r], Index: j, Scale: uint8(size), Disp: 4 * size * h}, single, f.coef(r),
+				s)
 		}
 		VMOVUPD(s, to)
 	}
@@ -199,7 +203,8 @@ func (t target) fourTails(f four, w, sum, j reg.Register, tl tail, single bool, 
 	for h := range t.halves() {
 		wv := t.loadTail(tl, operand.Mem{Base: w, Index: j, Scale: 8}, false, h)
 		for r, row := range f.next {
-			VFMADD231PD(t.loadTail(tl, operand.Mem{Base: row, Index: j, Scale: uint8(size)}, single, h), wv, f.dots[r][h])
+			VFMADD231PD(t.loadTail(tl, operand.Mem{Base: row, Index: j, Scale: uint8(size)}, single, h), wv,
+				f.dots[r][h])
 		}
 		to := operand.Mem{Base: sum, Index: j, Scale: 8}
 		s := t.loadTail(tl, to, false, h)

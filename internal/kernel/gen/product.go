@@ -22,7 +22,8 @@ func product(t target) {
 	rows, groups := t.tile()
 	TEXT("product"+t.name, NOSPLIT, "func(c *float64, cStep int, a *float64, aStep int, b *float64, k int)")
 	Pragma("noescape")
-	Doc("product" + t.name + " adds Σ_k a[k·aStep+i]·b[k·width+j] to every c[i·cStep+j] of a tile, k in order; steps in entries.")
+	Doc("product" + t.name + " adds Σ_k a[k·aStep+i]·b[k·width+j] to every c[i·cStep+j] of a tile, k in order; steps " +
+		"in entries.")
 	c, cStep := Load(Param("c"), GP64()), Load(Param("cStep"), GP64())
 	a, aStep := Load(Param("a"), GP64()), Load(Param("aStep"), GP64())
 	b, k := Load(Param("b"), GP64()), Load(Param("k"), GP64())

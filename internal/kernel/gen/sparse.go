@@ -14,11 +14,13 @@ const sparseAhead = 128
 // slower.)
 func sparseDots(single bool) {
 	size, suffix := elem(single)
-	TEXT("sparseDots"+suffix+"AVX2", NOSPLIT, "func(z, w *float64, offsets, indices *int32, values *"+floatName(single)+", rows *int32, n int)")
+	TEXT("sparseDots"+suffix+"AVX2", NOSPLIT,
+		"func(z, w *float64, offsets, indices *int32, values *"+floatName(single)+", rows *int32, n int)")
 	Pragma("noescape")
 	Doc("sparseDots" + suffix + "AVX2 computes the dots of n rows, given by number.")
 	w := Load(Param("w"), GP64())
-	offsets, indices, values := Load(Param("offsets"), GP64()), Load(Param("indices"), GP64()), Load(Param("values"), GP64())
+	offsets, indices, values := Load(Param("offsets"), GP64()), Load(Param("indices"), GP64()),
+		Load(Param("values"), GP64())
 	rows, n, i := Load(Param("rows"), GP64()), Load(Param("n"), GP64()), GP64()
 	XORQ(i, i)
 	Label("row")
@@ -103,11 +105,13 @@ func sparseTail(lane reg.VecVirtual, w, indices, values, k, end reg.Register, si
 // by nonzero, in the order of rows.
 func sparseAccumulate(single bool) {
 	size, suffix := elem(single)
-	TEXT("sparseAccumulate"+suffix+"AVX2", NOSPLIT, "func(sum, coef *float64, offsets, indices *int32, values *"+floatName(single)+", rows *int32, n int)")
+	TEXT("sparseAccumulate"+suffix+"AVX2", NOSPLIT,
+		"func(sum, coef *float64, offsets, indices *int32, values *"+floatName(single)+", rows *int32, n int)")
 	Pragma("noescape")
 	Doc("sparseAccumulate" + suffix + "AVX2 adds coef[i] times each of n rows, given by number, to sum.")
 	sum, coef := Load(Param("sum"), GP64()), Load(Param("coef"), GP64())
-	offsets, indices, values := Load(Param("offsets"), GP64()), Load(Param("indices"), GP64()), Load(Param("values"), GP64())
+	offsets, indices, values := Load(Param("offsets"), GP64()), Load(Param("indices"), GP64()),
+		Load(Param("values"), GP64())
 	rows, n, i := Load(Param("rows"), GP64()), Load(Param("n"), GP64()), GP64()
 	XORQ(i, i)
 	Label("row")

@@ -41,7 +41,8 @@ func squares(t target) {
 func spread() {
 	TEXT("spreadAVX512", NOSPLIT, "func(out, x, shift *float64, rows *int32, d, wide, blocks int)")
 	Pragma("noescape")
-	Doc("spreadAVX512 lays eight rows, less shift, out in lanes: their first 8·blocks columns, wide lanes from one to the next.")
+	Doc("spreadAVX512 lays eight rows, less shift, out in lanes: their first 8·blocks columns, wide lanes from one " +
+		"to the next.")
 	out, x, shift := Load(Param("out"), GP64()), Load(Param("x"), GP64()), Load(Param("shift"), GP64())
 	rows, d := Load(Param("rows"), GP64()), Load(Param("d"), GP64())
 	var at [8]reg.GPVirtual

@@ -16,13 +16,16 @@ const tileWidth = 16
 // tile have two groups of columns, the others only the second. Of tiles of 8 rows
 // there is one group.
 func normalRows(tall int, weighted bool) {
-	name, params := fmt.Sprintf("normalRows%dAVX512", tall), "func(c, b, x *float64, rows *int32, n, step int, value *float64)"
+	name, params := fmt.Sprintf("normalRows%dAVX512", tall),
+		"func(c, b, x *float64, rows *int32, n, step int, value *float64)"
 	if weighted {
-		name, params = fmt.Sprintf("normalWeighted%dAVX512", tall), "func(c, b, x *float64, rows *int32, n, step int, value, weight *float64)"
+		name, params = fmt.Sprintf("normalWeighted%dAVX512", tall),
+			"func(c, b, x *float64, rows *int32, n, step int, value, weight *float64)"
 	}
 	TEXT(name, NOSPLIT, params)
 	Pragma("noescape")
-	Doc(name + " adds x[r·step+i]·x[r·step+j] to every c[i·16+j] of a tile, and value·x[r·step+j] to b[j], for each of n rows r, one after the other; the left factor is times the row's weight, where there are any.")
+	Doc(name + " adds x[r·step+i]·x[r·step+j] to every c[i·16+j] of a tile, and value·x[r·step+j] to b[j], for each " +
+		"of n rows r, one after the other; the left factor is times the row's weight, where there are any.")
 	c, b, x := Load(Param("c"), GP64()), Load(Param("b"), GP64()), Load(Param("x"), GP64())
 	rows, n, step := Load(Param("rows"), GP64()), Load(Param("n"), GP64()), Load(Param("step"), GP64())
 	value := Load(Param("value"), GP64())
@@ -105,7 +108,8 @@ func normalRows(tall int, weighted bool) {
 func solveLanes(t target) {
 	TEXT("solveLanes"+t.name, NOSPLIT, "func(a, b *float64, n int)")
 	Pragma("noescape")
-	Doc("solveLanes" + t.name + " factors systems of n unknowns, of which a and b have the numbers of 8 side by side, and puts the solutions into b.")
+	Doc("solveLanes" + t.name + " factors systems of n unknowns, of which a and b have the numbers of 8 side by " +
+		"side, and puts the solutions into b.")
 	s := &lanes{t: t, a: Load(Param("a"), GP64()), b: Load(Param("b"), GP64()), n: Load(Param("n"), GP64())}
 	s.row, s.i, s.j, s.k = GP64(), GP64(), GP64(), GP64()
 	s.step, s.at = GP64(), GP64()
