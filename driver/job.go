@@ -6,7 +6,6 @@ import (
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/prioritizer"
@@ -71,7 +70,7 @@ type PackInfo struct {
 // weigh is what the rows of each split count for in a step: as much as they are,
 // unless it goes by their weights.
 func (p *PackInfo) weigh(weighted bool) []float64 {
-	if weighted && p.Weights != nil && !mutant.On(mutant.WeightsIgnored) {
+	if plantedWeighted(weighted && p.Weights != nil) {
 		return p.Weights
 	}
 	out := make([]float64, len(p.Rows))
@@ -302,7 +301,7 @@ func (j *Job) take(ev Event, now plan.Time) {
 	case ev.Restore != nil:
 		j.onRestore(ev.Restore)
 	case ev.Signal != nil:
-		if j.adaptive != nil && !mutant.On(mutant.AdaptiveStuck) {
+		if plantedAdapts(j.adaptive != nil) {
 			j.ratioWhy = j.adaptive.Observe(ev.Signal.Spread, ev.Signal.Norm)
 		}
 	case ev.Drain != "":
@@ -353,7 +352,9 @@ func (j *Job) onJoined(e *Joined) {
 
 // onPrepared takes an executor in whose plan is the job's.
 func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) {
-	if got := plan.DigestFromBytes(p.Fingerprint); (j.state == ready || j.cfg.Again) && !mutant.On(mutant.ForeignPlanTaken) && (p.Fault != nil || got != j.cfg.Fingerprint) {
+	got := plan.DigestFromBytes(p.Fingerprint)
+	foreign := plantedForeign(got != j.cfg.Fingerprint)
+	if (j.state == ready || j.cfg.Again) && (p.Fault != nil || foreign) {
 		j.send(from, &wire.ToExecutor{Body: &wire.ToExecutor_EndJob{EndJob: &wire.EndJob{Job: string(j.cfg.ID)}}})
 		return // a late joiner that cannot take part does not end a running job
 	}
@@ -361,7 +362,7 @@ func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) 
 		j.fail(fault.New(fault.KindOf(err), "build the plan on", string(from), err))
 		return
 	}
-	if got := plan.DigestFromBytes(p.Fingerprint); got != j.cfg.Fingerprint && !mutant.On(mutant.ForeignPlanTaken) {
+	if foreign {
 		j.fail(fault.Newf(fault.PlanMismatch, "build the plan on", string(from), "it is %s there and %s here",
 			got.Short(), j.cfg.Fingerprint.Short()).WithHint("Build must depend on its arguments only"))
 		return
@@ -381,7 +382,7 @@ func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) 
 		}
 		j.schedule(p, p.sched.Joined(from, j.executors.SlotsOf(from)))
 	}
-	if j.state == gathering && (j.executors.Count() >= j.cfg.Executors || mutant.On(mutant.UngatheredStart) || now >= j.began+j.cfg.Gather) {
+	if j.state == gathering && (plantedGathered(j.executors.Count() >= j.cfg.Executors) || now >= j.began+j.cfg.Gather) {
 		j.state = ready
 		j.emit(Command{Ready: true})
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/scheduler"
@@ -133,9 +132,7 @@ func (j *Job) onLeasedResult(from plan.ExecutorID, r *wire.Result, now plan.Time
 			cov = &plan.Coverage{Split: a.Split, Attempt: a.Attempt, Epoch: a.Epoch, Cursor: a.Cursor}
 			s.coverage[c.Split] = cov
 		}
-		if mutant.On(mutant.CoverageSummed) {
-			cov.Folded = 0
-		}
+		plantedFolded(cov)
 		cov.Count += int64(c.Count)
 		cov.Folded += int64(c.Folded)
 		cov.Weight += c.Weight

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/prioritizer"
@@ -31,7 +30,7 @@ func (j *Job) onPack(info *PackInfo, now plan.Time) {
 	p := &pack{id: len(j.packs), info: info, waiting: true, since: now, moves: map[plan.SplitID]plan.Time{}}
 	p.sched = scheduler.New(j.cfg.Schedule, len(info.Rows))
 	p.sched.Restore(j.term())
-	p.ledger = prioritizer.NewLedger(info.Rows, !j.cfg.FixedCursors || mutant.On(mutant.FixedCursorsMove))
+	p.ledger = prioritizer.NewLedger(info.Rows, plantedCursors(!j.cfg.FixedCursors))
 	p.states = map[stateKey]splitState{}
 	p.exchange = prioritizer.NewExchange(j.cfg.Exchange, len(info.Rows))
 	j.packs = append(j.packs, p)
@@ -93,11 +92,7 @@ func (j *Job) onHolding(from plan.ExecutorID, h *wire.Holding, now plan.Time) {
 		return
 	}
 	p.sched.Held(from, split)
-	for _, o := range j.packs {
-		if mutant.On(mutant.HoldingsMixed) && h.Split < uint32(len(o.info.Rows)) {
-			o.sched.Held(from, split)
-		}
-	}
+	plantedHeld(j, from, split)
 	if began, moving := p.moves[split]; moving {
 		p.moveTime += now - began
 		delete(p.moves, split)
@@ -149,10 +144,7 @@ func (p *pack) heldCount() int {
 // steps.
 func (j *Job) onDrain(id plan.ExecutorID) {
 	j.draining[id] = true
-	if !j.executors.Present(id) && mutant.On(mutant.DrainedAway) {
-		delete(j.draining, id)
-		j.emit(Command{Drained: id})
-	}
+	plantedAway(j, id)
 	if !j.executors.Present(id) {
 		return // it is said to be drained when it asks to take part
 	}
@@ -183,7 +175,7 @@ func (j *Job) drainMore() {
 		done := true
 		for _, p := range j.packs {
 			if !p.sched.Drained(id) {
-				if !mutant.On(mutant.DrainForgotten) {
+				if plantedDrains() {
 					j.schedule(p, p.sched.Drain(id))
 				}
 				done = false
@@ -209,23 +201,16 @@ func (j *Job) retire(id plan.ExecutorID) {
 // term is the first epoch of this life of the job: whatever was assigned in an
 // earlier one is older.
 func (j *Job) term() plan.Epoch {
-	if mutant.On(mutant.TermRemoved) {
-		return 0
-	}
-	return plan.Epoch(j.cfg.Life) << 32
+	return plantedTerm(plan.Epoch(j.cfg.Life) << 32)
 }
 
 func (j *Job) onRestore(r *Restored) {
-	if r.Pack < 0 || r.Pack >= len(j.packs) || r.Pack > 0 && mutant.On(mutant.RestoreWithoutPack) {
+	if r.Pack < 0 || r.Pack >= len(j.packs) || plantedUnrestored(r.Pack) {
 		return
 	}
 	p := j.packs[r.Pack]
 	p.ledger.Restore(r.Entries)
-	if mutant.On(mutant.JournalTwice) {
-		for i, e := range r.Entries {
-			p.ledger.Merge(plan.SplitID(i), e.Merged)
-		}
-	}
+	plantedJournal(p, r)
 	p.restoreStates(r.States)
 	if j.adaptive != nil && r.Ratio > 0 {
 		j.adaptive.Ratio = r.Ratio

@@ -3,7 +3,6 @@ package driver
 import (
 	"slices"
 
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/prioritizer"
 )
@@ -24,7 +23,7 @@ func (j *Job) complete(now plan.Time) {
 			continue
 		}
 		r.Merged += c.Count
-		if s.req.Train || mutant.On(mutant.PassAdvances) {
+		if plantedAdvances(s.req.Train) {
 			j.ledgerOf(p).Merge(c.Split, c.Count)
 		}
 	}
@@ -33,12 +32,7 @@ func (j *Job) complete(now plan.Time) {
 		r.Entries = s.units
 	}
 	r.Share, r.NEff = s.shareOf(), effective(p.info.weigh(s.req.Weighted), s.coverage, s.req.Weighted)
-	if mutant.On(mutant.ConstantNEff) {
-		r.NEff = float64(len(s.coverage)) * 1000
-	}
-	if mutant.On(mutant.MissingUnnamed) {
-		r.Missing = nil
-	}
+	plantedReport(r, s)
 	r.Epoch = s.assigned[0].Epoch
 	if s.req.Train {
 		j.lastStep = r.Took
@@ -57,17 +51,14 @@ func (j *Job) complete(now plan.Time) {
 
 // ledgerOf is where a pack's progress is accounted for.
 func (j *Job) ledgerOf(p *pack) *prioritizer.Ledger {
-	if mutant.On(mutant.WrongPack) {
-		return j.packs[0].ledger
-	}
-	return p.ledger
+	return plantedPack(j, p).ledger
 }
 
 // shareOf is the share of all progress that was made.
 func (s *step) shareOf() float64 {
 	var total, made int64
 	for i, c := range s.coverage {
-		if c == nil && mutant.On(mutant.ShareByLive) {
+		if c == nil && plantedLeftOut() {
 			continue
 		}
 		total += s.units[i]
@@ -85,7 +76,7 @@ func effective(weights []float64, coverage []*plan.Coverage, weighted bool) floa
 	there := func(c *plan.Coverage) bool { return c != nil && c.Count > 0 && (!weighted || c.Weight > 0) }
 	var present, inverse float64
 	for i, c := range coverage {
-		if there(c) || mutant.On(mutant.NEffByAll) {
+		if plantedThere(there(c)) {
 			present += weights[i]
 		}
 	}
@@ -104,7 +95,7 @@ func effective(weights []float64, coverage []*plan.Coverage, weighted bool) floa
 // learn updates the time at which Deadline cuts: when a step at the recent
 // rate of all executors together has processed the ratio.
 func (j *Job) learn(p *pack, r *StepReport, ratio float64) {
-	if r.Stats.StopAt <= 0 || r.Share <= 0 || p.learned > 0 && mutant.On(mutant.DeadlineLearned) {
+	if r.Stats.StopAt <= 0 || r.Share <= 0 || plantedLearned(p) {
 		return
 	}
 	t := plan.Time(float64(r.Stats.StopAt) * ratio / r.Share)
@@ -137,11 +128,6 @@ func (j *Job) Ledger(packID int) *Restored {
 		r.Ratio = j.adaptive.Ratio
 	}
 	r.States = p.keptStates()
-	if mutant.On(mutant.UncommittedResume) && j.step != nil && j.step.req.Train && j.step.req.Pack == packID {
-		for i, n := range j.step.seen {
-			r.Entries[i].Merged += n
-			r.Entries[i].Cursor = r.Entries[i].Merged % max(1, p.info.Rows[i])
-		}
-	}
+	plantedResume(j, r, packID)
 	return r
 }

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -42,7 +41,7 @@ func (s *step) take(from plan.ExecutorID, parts []*wire.Part) {
 // step goes on from: that of a split that is missing stays what it was.
 func (j *Job) commitStates(s *step, p *pack) {
 	for i, st := range s.states {
-		if s.coverage[i] != nil && !mutant.On(mutant.StateForgotten) {
+		if plantedKept(s.coverage[i] != nil) {
 			st.version = wire.StateVersion(st.data)
 			p.states[stateKey{s.req.Node, i}] = st
 		}

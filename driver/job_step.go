@@ -8,7 +8,6 @@ import (
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/scheduler"
@@ -118,9 +117,7 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 		if s.entries {
 			tasks[i].Rows = s.units[i]
 		}
-		if mutant.On(mutant.CursorMoved) && slices.Contains(changed, id) {
-			a.Cursor = 0
-		}
+		plantedCursor(&a, changed)
 		s.assigned[i] = a
 		if ok {
 			out[owner] = append(out[owner], a)
@@ -134,9 +131,7 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 			j.startOn(owner, p, as)
 		}
 	}
-	if mutant.On(mutant.MovedCountedTwice) {
-		j.startTwice(p, changed)
-	}
+	plantedTwice(j, p, changed)
 	j.decide(abss.Event{Kind: abss.Began}, now)
 }
 
@@ -168,7 +163,7 @@ func (j *Job) assign(p *pack, i plan.SplitID) (plan.ExecutorID, plan.Assignment,
 	if j.step.req.State {
 		a.State = p.states[stateKey{j.step.req.Node, i}].version
 	}
-	if n := j.limit(p, int(i)); n < p.info.Rows[i] && !mutant.On(mutant.LimitIgnored) {
+	if n := j.limit(p, int(i)); plantedLimit(n < p.info.Rows[i]) {
 		a.Limit = n
 	}
 	return owner, a, ok
@@ -239,22 +234,10 @@ func (j *Job) interval() time.Duration {
 	return min(max(j.lastStep/20, 2*time.Millisecond), time.Second)
 }
 
-// startTwice plants a bug: the old holder of a moved split folds it too.
-func (j *Job) startTwice(p *pack, moved []plan.SplitID) {
-	for _, i := range moved {
-		for e, id := range p.sched.Executors() {
-			if e != p.sched.OwnerIndex(i) && p.sched.Holds(i, e) && j.executors.Present(id) {
-				j.startOn(id, p, []plan.Assignment{j.step.assigned[i]})
-				break
-			}
-		}
-	}
-}
-
 func (j *Job) onProgress(r *wire.Progress, now plan.Time) {
 	if j.step == nil || j.step.leases != nil || r.Step != j.step.key {
 		j.counters.StaleReports++
-		if j.step == nil || j.step.leases != nil || !mutant.On(mutant.StaleEpoch) {
+		if !plantedStale(j) {
 			return
 		}
 	}
@@ -264,9 +247,7 @@ func (j *Job) onProgress(r *wire.Progress, now plan.Time) {
 			j.counters.StaleReports++
 			continue
 		}
-		if mutant.On(mutant.StopTwice) && j.step.ctrl.Stats().Cut {
-			j.stopAll()
-		}
+		plantedStop(j)
 		j.step.seen[c.Split] = max(j.step.seen[c.Split], int64(c.Processed))
 		if j.decide(abss.Event{Kind: abss.Progress, Split: plan.SplitID(c.Split), Count: int64(c.Processed)}, now); j.step == nil {
 			return
@@ -295,9 +276,7 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 	for _, c := range r.Coverage {
 		cov := &plan.Coverage{Split: plan.SplitID(c.Split), Attempt: int(c.Attempt), Epoch: plan.Epoch(c.Epoch),
 			Cursor: int64(c.Cursor), Count: int64(c.Count), Folded: int64(c.Folded), Weight: c.Weight, Entries: int64(c.Entries)}
-		if mutant.On(mutant.LateCountDropped) {
-			cov.Count = min(cov.Count, s.seen[c.Split])
-		}
+		plantedCount(cov, s.seen[c.Split])
 		rows += cov.Count
 		s.coverage[c.Split] = cov
 	}
@@ -331,25 +310,16 @@ func (s *step) rowsSeen(i plan.SplitID, p *pack) int64 {
 // acceptable reports whether all that a result covers was assigned as it says
 // and is still wanted. Merged parts cannot be taken apart again.
 func (j *Job) acceptable(r *wire.Result) bool {
-	if j.step == nil || j.step.leases != nil {
+	if j.step == nil || j.step.leases != nil || !plantedOfStep(r.Step == j.step.key) {
 		j.counters.LateResults++
 		return false
 	}
-	if r.Step != j.step.key && !mutant.On(mutant.StaleEpoch) && !mutant.On(mutant.TermUnchecked) {
-		j.counters.LateResults++
-		return false
-	}
-	p := j.packs[j.step.req.Pack]
 	for _, c := range r.Coverage {
-		i := plan.SplitID(c.Split)
-		if mutant.On(mutant.TermUnchecked) && plan.Epoch(c.Epoch) < j.term() {
-			return true
-		}
-		if !p.sched.Current(i, int(c.Attempt), plan.Epoch(c.Epoch)) {
+		if !j.current(c) {
 			j.counters.StaleReports++
 			return false
 		}
-		if r.Fault == nil && !j.step.ctrl.Wants(i, j.step.unitsOf(&plan.Coverage{Count: int64(c.Count), Entries: int64(c.Entries)})) && !mutant.On(mutant.MergedTwice) && !mutant.On(mutant.MovedCountedTwice) {
+		if r.Fault == nil && !j.wanted(c) {
 			j.counters.LateResults++
 			return false
 		}
@@ -357,10 +327,22 @@ func (j *Job) acceptable(r *wire.Result) bool {
 	return true
 }
 
+// current reports whether a coverage is of what was assigned last.
+func (j *Job) current(c *wire.Coverage) bool {
+	p := j.packs[j.step.req.Pack]
+	return plantedCurrent(j, c, p.sched.Current(plan.SplitID(c.Split), int(c.Attempt), plan.Epoch(c.Epoch)))
+}
+
+// wanted reports whether the step still goes without what a coverage stands for.
+func (j *Job) wanted(c *wire.Coverage) bool {
+	units := j.step.unitsOf(&plan.Coverage{Count: int64(c.Count), Entries: int64(c.Entries)})
+	return plantedWanted(j, c, j.step.ctrl.Wants(plan.SplitID(c.Split), units))
+}
+
 // dropResult accounts for rows that were folded in vain. Those of leases were counted
 // when the leases were given up.
 func (j *Job) dropResult(r *wire.Result) {
-	if r.Epoch > 0 || mutant.On(mutant.DroppedUncounted) {
+	if plantedUncounted(r.Epoch > 0) {
 		return
 	}
 	for _, c := range r.Coverage {
@@ -407,11 +389,8 @@ func (j *Job) dropSeen(i plan.SplitID) {
 // twice.
 func (j *Job) dropOnce(key attemptKey, rows int64) {
 	if more := rows - j.dropped[key]; more > 0 {
-		if mutant.On(mutant.DroppedTwice) {
-			more = rows
-		}
 		j.dropped[key] = rows
-		j.counters.DroppedRows += more
+		j.counters.DroppedRows += plantedDropped(more, rows)
 	}
 }
 
@@ -422,7 +401,7 @@ func (j *Job) resultError(r *wire.Result) error {
 		return err
 	}
 	for _, c := range r.Coverage {
-		if c.Count != c.Folded && !mutant.On(mutant.CountUnchecked) {
+		if plantedMismatch(c.Count != c.Folded) {
 			j.counters.Mismatched++
 			return fault.Newf(fault.Corrupt, "merge", fmt.Sprintf("split %d", c.Split), "its accumulator folded %d rows, its report says %d", c.Folded, c.Count)
 		}
@@ -461,10 +440,7 @@ func (j *Job) orphaned(splits []plan.SplitID, now plan.Time) {
 		if s.coverage[i] != nil {
 			continue
 		}
-		if mutant.On(mutant.LostCounted) && s.seen[i] > 0 {
-			s.coverage[i] = &plan.Coverage{Split: i, Attempt: s.assigned[i].Attempt, Epoch: s.assigned[i].Epoch, Cursor: s.assigned[i].Cursor,
-				Count: s.seen[i], Folded: s.seen[i]}
-			s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: i, Count: s.seen[i]}, now)
+		if plantedLost(s, i, now) {
 			continue
 		}
 		j.dropSeen(i)
@@ -533,7 +509,7 @@ func (j *Job) decide(ev abss.Event, now plan.Time) {
 		case abss.WakeAt:
 			j.emit(Command{WakeAt: d.At})
 		case abss.Recover:
-			if mutant.On(mutant.RecoverForgotten) {
+			if !plantedRecovers() {
 				break
 			}
 			for _, i := range d.Splits {
@@ -557,7 +533,7 @@ func (j *Job) decide(ev abss.Event, now plan.Time) {
 
 // stopAll sends the stop command to every executor with tasks in the step.
 func (j *Job) stopAll() {
-	if mutant.On(mutant.StopUnsent) {
+	if !plantedSent() {
 		return
 	}
 	s := j.step

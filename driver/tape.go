@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/abss"
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -192,7 +191,7 @@ func (t *tape) record(j *Job, ev Event, now plan.Time) {
 	case progressOf(ev) != nil:
 		t.flush()
 		t.progress(t.told, now)
-	case ev == Event{} && (quiet && (j.step == nil || j.step.leases == nil) || mutant.On(mutant.TapeTicksLost)):
+	case ev == Event{} && (quiet && (j.step == nil || j.step.leases == nil) || plantedTicks()):
 	case !t.event(j, ev, now): // of an action
 		t.stale += int(j.counters.StaleReports - t.before.stale)
 	}
@@ -233,7 +232,7 @@ func (t *tape) gather(now, atMost plan.Time) {
 
 // flush records what was gathered.
 func (t *tape) flush() {
-	if len(t.counts) == 0 && t.stale == 0 || mutant.On(mutant.TapeCountsLost) {
+	if len(t.counts) == 0 && t.stale == 0 || plantedCounts() {
 		return
 	}
 	var all []told

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -255,7 +254,7 @@ func (l *Leases) Accept(id plan.ExecutorID, epoch plan.Epoch, ids []uint32) bool
 		return false
 	}
 	for _, k := range ids {
-		if lease := l.lease(k); lease == nil || lease.state != included || l.pieces[lease.piece].by != lease && !mutant.On(mutant.LeaseTwice) {
+		if lease := l.lease(k); lease == nil || lease.state != included || !plantedFirst(l.pieces[lease.piece].by == lease) {
 			return false
 		}
 	}
@@ -366,7 +365,7 @@ func (l *Leases) cancel(lease *Lease) {
 		l.vain += lease.Rows
 	}
 	lease.state = cancelled
-	if mutant.On(mutant.PieceForgotten) && p.by == nil {
+	if plantedForgotten(p) {
 		return
 	}
 	p.leases = slices.DeleteFunc(p.leases, func(o *Lease) bool { return o == lease })
@@ -431,7 +430,7 @@ func (l *Leases) silent(e int, now plan.Time) bool {
 	if l.ex[e].mute && l.anotherSpeaks(e) {
 		return true
 	}
-	return len(l.ex[e].queue) > 0 && now >= l.expiry(e) && !mutant.On(mutant.LeaseEternal)
+	return len(l.ex[e].queue) > 0 && plantedExpired(now >= l.expiry(e))
 }
 
 // giveUpSilent takes back what executors were asked for and did not send in
@@ -453,10 +452,7 @@ func (l *Leases) giveUpSilent(now plan.Time) {
 // taken, since results may be larger than what was folded. Who is lost is noticed
 // sooner, by other means.
 func (l *Leases) patience(now plan.Time) plan.Time {
-	if mutant.On(mutant.AwaitedForEver) {
-		return time.Hour
-	}
-	return max(20*l.cfg.Grace, 4*(now-l.start))
+	return plantedPatience(max(20*l.cfg.Grace, 4*(now-l.start)))
 }
 
 func (l *Leases) others(e int) bool {
@@ -492,7 +488,7 @@ func (l *Leases) includeAll(now plan.Time) {
 			continue
 		}
 		for _, lease := range x.folded {
-			if l.pieces[lease.piece].by == lease || mutant.On(mutant.LeaseTwice) {
+			if plantedFirst(l.pieces[lease.piece].by == lease) {
 				lease.state = included
 				x.awaited = append(x.awaited, lease)
 			} else {

@@ -3,9 +3,7 @@ package scheduler
 import (
 	"math"
 	"slices"
-	"time"
 
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -438,10 +436,7 @@ func (l *Leases) coming(i int) bool {
 // arrivalBound is how long a pass waits for a copy on its way before it asks another
 // executor for one: as long as for a result, and several times what the bytes should take.
 func (l *Leases) arrivalBound(i int) plan.Time {
-	if mutant.On(mutant.GetterAwaited) {
-		return time.Hour
-	}
-	return max(l.patience(l.awaited[i].since), seconds(4*float64(l.tasks[i].Bytes)/l.cfg.Bandwidth))
+	return plantedArrival(max(l.patience(l.awaited[i].since), seconds(4*float64(l.tasks[i].Bytes)/l.cfg.Bandwidth)))
 }
 
 // get is the command to hold a copy of a split: from an executor that answers,

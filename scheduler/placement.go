@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -135,10 +134,10 @@ func (s *State) hold(i, e int) Command {
 	sp := &s.splits[i]
 	sp.next = e
 	cmd := Command{Kind: Hold, Executor: s.executors[e].id, Split: plan.SplitID(i)}
-	if sp.holders[e] && !mutant.On(mutant.ReplicaForgotten) {
+	if plantedReplica(sp.holders[e]) {
 		return cmd
 	}
-	if from := s.replica(i); from >= 0 && (!sp.damaged || mutant.On(mutant.DamagedFromPeer)) {
+	if from := s.replica(i); from >= 0 && !plantedDamaged(sp.damaged) {
 		cmd.From = s.executors[from].id
 	}
 	return cmd
@@ -171,7 +170,7 @@ func (s *State) Held(id plan.ExecutorID, i plan.SplitID) {
 	sp := &s.splits[i]
 	sp.holders[e] = true
 	meant, orphaned := sp.next == e, sp.owner < 0
-	if meant && (orphaned || mutant.On(mutant.MoveAtOnce)) || orphaned && s.usable(e) && sp.avoid != e {
+	if meant && plantedAtOnce(orphaned) || orphaned && s.usable(e) && sp.avoid != e {
 		sp.owner, sp.next = e, -1
 	}
 }
@@ -203,7 +202,7 @@ func (s *State) Replica(id plan.ExecutorID, i plan.SplitID) {
 // Ready reports whether every split has a live owner.
 func (s *State) Ready() bool {
 	for i := range s.splits {
-		if s.splits[i].owner < 0 && !mutant.On(mutant.ReadyEarly) {
+		if plantedUnready(s.splits[i].owner < 0) {
 			return false
 		}
 	}
@@ -221,7 +220,7 @@ func (s *State) Lost(id plan.ExecutorID) (orphans []plan.SplitID, out []Command)
 	s.executors[e].alive, s.executors[e].speed, s.executors[e].observed, s.executors[e].getting = false, 0, 0, -1
 	for i := range s.splits {
 		sp := &s.splits[i]
-		if !mutant.On(mutant.HolderKept) {
+		if plantedForgets() {
 			delete(sp.holders, e)
 		}
 		if sp.next == e {
@@ -305,7 +304,7 @@ func (s *State) homeFor(i int) int {
 
 func (s *State) usable(e int) bool {
 	x := s.executors[e]
-	return x.alive && (!x.excluded || mutant.On(mutant.ExcludedUsed)) && (!x.draining || mutant.On(mutant.DrainingUsed))
+	return x.alive && plantedUsable(x, !x.excluded && !x.draining)
 }
 
 // Drain gives an executor nothing more and moves its splits elsewhere; asked
@@ -344,7 +343,7 @@ func (s *State) forgetUnusable() {
 func (s *State) Drained(id plan.ExecutorID) bool {
 	e, ok := s.byID[id]
 	for i := range s.splits {
-		if sp := &s.splits[i]; ok && (sp.owner == e || sp.next == e) && !mutant.On(mutant.DrainedEarly) {
+		if sp := &s.splits[i]; ok && plantedHas(sp.owner == e || sp.next == e) {
 			return false
 		}
 	}
@@ -372,11 +371,8 @@ func (s *State) rebalanceTo(e int) []Command {
 			live++
 		}
 	}
-	if mutant.On(mutant.NewcomerIdle) {
-		return nil
-	}
 	var out []Command
-	for load[e] < len(s.splits)/live {
+	for plantedShort(load[e] < len(s.splits)/live) {
 		i := s.spareSplit(load, e)
 		if i < 0 {
 			break
@@ -412,7 +408,7 @@ func (s *State) Move(i plan.SplitID, to plan.ExecutorID) []Command {
 	if !ok || !s.usable(e) || sp.next >= 0 || sp.owner == e {
 		return nil
 	}
-	if sp.holders[e] && !mutant.On(mutant.ReplicaForgotten) {
+	if plantedReplica(sp.holders[e]) {
 		sp.next = e
 		return nil
 	}
@@ -437,7 +433,7 @@ func (s *State) Boundary() []plan.SplitID {
 
 // Merged notes that a split's work has succeeded.
 func (s *State) Merged(i plan.SplitID) {
-	if !mutant.On(mutant.RetryNeverReset) {
+	if plantedForgives() {
 		s.splits[i].failures, s.splits[i].avoid = 0, -1
 	}
 }
@@ -448,7 +444,7 @@ func (s *State) Merged(i plan.SplitID) {
 func (s *State) Assign(i plan.SplitID, cursor int64) (id plan.ExecutorID, a plan.Assignment, ok bool) {
 	sp := &s.splits[i]
 	if sp.owner < 0 || !s.executors[sp.owner].alive {
-		if !mutant.On(mutant.AttemptStays) {
+		if plantedCounts() {
 			sp.attempt++ // no attempt is of two steps
 		}
 		return "", plan.Assignment{Split: i, Attempt: sp.attempt, Epoch: s.epoch, Cursor: cursor}, false
@@ -476,11 +472,8 @@ func (s *State) Current(i plan.SplitID, attempt int, epoch plan.Epoch) bool {
 	if int(i) >= len(s.splits) || i < 0 {
 		return false
 	}
-	if mutant.On(mutant.StaleEpoch) {
-		return true
-	}
 	sp := &s.splits[i]
-	return sp.attempt == attempt && (sp.epoch == epoch || mutant.On(mutant.AttemptOnly))
+	return plantedCurrent(sp, attempt, sp.attempt == attempt && sp.epoch == epoch)
 }
 
 // Latest is a split's latest assignment, the one that is Current.

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -12,7 +11,7 @@ func (s *State) Failed(id plan.ExecutorID, i plan.SplitID, err error) []Command 
 	s.changes++
 	policy := fault.Policy(fault.KindOf(err))
 	sp := &s.splits[i]
-	if policy.ChargeTask && !mutant.On(mutant.RetryUnbounded) {
+	if plantedCharged(policy.ChargeTask) {
 		sp.failures++
 	}
 	if !policy.Retry || sp.failures >= s.cfg.MaxTaskFailures {
@@ -28,9 +27,7 @@ func (s *State) Failed(id plan.ExecutorID, i plan.SplitID, err error) []Command 
 			return []Command{s.hold(int(i), e)}
 		}
 	}
-	if sp.avoid = e; mutant.On(mutant.RetrySameAgain) {
-		sp.avoid = -1
-	}
+	sp.avoid = plantedAvoided(e)
 	if policy.Remake {
 		delete(sp.holders, e)
 	}
@@ -59,7 +56,7 @@ func (s *State) Charge(id plan.ExecutorID, err error, now plan.Time) bool {
 			others++
 		}
 	}
-	if mutant.On(mutant.ExclusionNever) || others == 0 || x.failures < s.cfg.MaxExecutorFailures {
+	if !plantedExcluded(others > 0 && x.failures >= s.cfg.MaxExecutorFailures) {
 		return false
 	}
 	x.excluded, x.until = true, now+s.cfg.Exclusion<<min(x.terms, maxDoublings)
@@ -74,7 +71,7 @@ const maxDoublings = 6
 // them splits like newcomers.
 func (s *State) Readmit(now plan.Time) (ids []plan.ExecutorID, out []Command) {
 	for i, x := range s.executors {
-		if !x.excluded || now < x.until || mutant.On(mutant.ExclusionForEver) {
+		if !x.excluded || !plantedReadmitted(now >= x.until) {
 			continue
 		}
 		x.excluded, x.failures = false, 0

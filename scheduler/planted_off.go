@@ -36,3 +36,24 @@ func plantedPause(pause bool) bool                { return pause }
 func plantedCredit(d time.Duration) time.Duration { return d }
 func plantedTurn(d time.Duration) time.Duration   { return d }
 func plantedLinger(lingers bool) bool             { return lingers }
+
+func plantedFirst(first bool) bool                  { return first }
+func plantedForgotten(*piece) bool                  { return false }
+func plantedExpired(expired bool) bool              { return expired }
+func plantedPatience(d plan.Time) plan.Time         { return d }
+func plantedArrival(d plan.Time) plan.Time          { return d }
+func plantedCharged(charged bool) bool              { return charged }
+func plantedAvoided(e int) int                      { return e }
+func plantedExcluded(excluded bool) bool            { return excluded }
+func plantedReadmitted(over bool) bool              { return over }
+func plantedReplica(holds bool) bool                { return holds }
+func plantedDamaged(damaged bool) bool              { return damaged }
+func plantedAtOnce(orphaned bool) bool              { return orphaned }
+func plantedUnready(unready bool) bool              { return unready }
+func plantedForgets() bool                          { return true }
+func plantedUsable(_ *executor, usable bool) bool   { return usable }
+func plantedHas(has bool) bool                      { return has }
+func plantedShort(short bool) bool                  { return short }
+func plantedForgives() bool                         { return true }
+func plantedCounts() bool                           { return true }
+func plantedCurrent(_ *split, _ int, now bool) bool { return now }

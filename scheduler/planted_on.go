@@ -107,3 +107,68 @@ func plantedTurn(d time.Duration) time.Duration {
 }
 
 func plantedLinger(lingers bool) bool { return lingers || mutant.On(mutant.SharesKeptForEver) }
+
+func plantedFirst(first bool) bool { return first || mutant.On(mutant.LeaseTwice) }
+
+func plantedForgotten(p *piece) bool { return mutant.On(mutant.PieceForgotten) && p.by == nil }
+
+func plantedExpired(expired bool) bool { return expired && !mutant.On(mutant.LeaseEternal) }
+
+func plantedPatience(d plan.Time) plan.Time {
+	if mutant.On(mutant.AwaitedForEver) {
+		return time.Hour
+	}
+	return d
+}
+
+func plantedArrival(d plan.Time) plan.Time {
+	if mutant.On(mutant.GetterAwaited) {
+		return time.Hour
+	}
+	return d
+}
+
+func plantedCharged(charged bool) bool { return charged && !mutant.On(mutant.RetryUnbounded) }
+
+func plantedAvoided(e int) int {
+	if mutant.On(mutant.RetrySameAgain) {
+		return -1
+	}
+	return e
+}
+
+func plantedExcluded(excluded bool) bool { return excluded && !mutant.On(mutant.ExclusionNever) }
+
+func plantedReadmitted(over bool) bool { return over && !mutant.On(mutant.ExclusionForEver) }
+
+func plantedReplica(holds bool) bool { return holds && !mutant.On(mutant.ReplicaForgotten) }
+
+func plantedDamaged(damaged bool) bool { return damaged && !mutant.On(mutant.DamagedFromPeer) }
+
+func plantedAtOnce(orphaned bool) bool { return orphaned || mutant.On(mutant.MoveAtOnce) }
+
+func plantedUnready(unready bool) bool { return unready && !mutant.On(mutant.ReadyEarly) }
+
+func plantedForgets() bool { return !mutant.On(mutant.HolderKept) }
+
+func plantedUsable(x *executor, usable bool) bool {
+	switch {
+	case mutant.On(mutant.ExcludedUsed):
+		return !x.draining
+	case mutant.On(mutant.DrainingUsed):
+		return !x.excluded
+	}
+	return usable
+}
+
+func plantedHas(has bool) bool { return has && !mutant.On(mutant.DrainedEarly) }
+
+func plantedShort(short bool) bool { return short && !mutant.On(mutant.NewcomerIdle) }
+
+func plantedForgives() bool { return !mutant.On(mutant.RetryNeverReset) }
+
+func plantedCounts() bool { return !mutant.On(mutant.AttemptStays) }
+
+func plantedCurrent(sp *split, attempt int, now bool) bool {
+	return now || mutant.On(mutant.StaleEpoch) || mutant.On(mutant.AttemptOnly) && sp.attempt == attempt
+}

@@ -266,7 +266,7 @@ func (t *Tasks) Ended(from plan.ExecutorID, end TaskEnd, now plan.Time) (useful 
 		t.hung[from]--
 	}
 	t.gotOn(from, now)
-	t.since = now // whoever gets on need not hurry
+	t.since = now // a task that gets on need not hurry
 	t.emit(TaskCommand{Kind: TaskWake, At: now + t.cfg.MaxWait})
 	if done { // another attempt was faster
 		plantedTwice(t)
