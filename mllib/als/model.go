@@ -21,7 +21,7 @@ import (
 )
 
 // Model is a vector of Rank numbers for each user and each item. A saved one
-// is plain data, as a LinearModel's.
+// is plain data, as a linear one's.
 type Model struct {
 	Rank     int    `json:"rank"`
 	Users    int    `json:"users"`

@@ -28,12 +28,7 @@ func boundsChangeNothing[T kernel.Float](t *testing.T, how string, d, k int) {
 	rng := rand.New(rand.NewPCG(uint64(d), uint64(k)))
 	size := 1.0
 	if _, double := any(*new(T)).(float64); double {
-		switch how {
-		case "huge":
-			size = 1e60
-		case "tiny":
-			size = 1e-42
-		}
+		size = sizeOf(how)
 	}
 	x := aroundCentres[T](rng, n, d, k, map[string]float64{"far off": 1e7}[how], size)
 	copy(x[d:2*d], x[:d]) // two rows alike
@@ -104,6 +99,17 @@ func boundsChangeNothing[T kernel.Float](t *testing.T, how string, d, k int) {
 	if known && kept < 5*n {
 		t.Errorf("%s, %d × %d: bounds have spared %d rows of %d", how, d, k, kept, 60*n)
 	}
+}
+
+// sizeOf is how large the numbers of rows are.
+func sizeOf(how string) float64 {
+	switch how {
+	case "huge":
+		return 1e60
+	case "tiny":
+		return 1e-42
+	}
+	return 1
 }
 
 // movedOn are centres in the mean of their rows, or nearly.

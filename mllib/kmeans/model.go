@@ -20,7 +20,7 @@ import (
 )
 
 // Model is K centres, rows of Features columns. A saved one is plain data,
-// as a LinearModel's.
+// as a linear one's.
 type Model struct {
 	K         int       `json:"k"`
 	Features  int       `json:"features"`

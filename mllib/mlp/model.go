@@ -15,7 +15,7 @@ import (
 )
 
 // Model is a fully connected network. A saved one is plain data, as a
-// LinearModel's.
+// linear one's.
 type Model struct {
 	model.RowModel
 	Layers     []int      `json:"layers"` // sizes, the input's first

@@ -158,6 +158,7 @@ func AlignedPlaces(model, data, uris []string) ([]int, error) {
 	return places, nil
 }
 
+// CSVField is a text as a field of CSV.
 func CSVField(s string) string {
 	if strings.ContainsAny(s, ",\"\n\r") {
 		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`

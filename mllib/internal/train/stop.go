@@ -43,10 +43,12 @@ type StopState struct {
 	Proofs   float64   // how often a run stood still and had not converged
 }
 
+// Floats lays the state out.
 func (s *StopState) Floats() []float64 {
 	return append([]float64{s.Last, s.Streak, s.Looked, s.LookedAt, s.NextLook, s.Proofs}, s.Recent...)
 }
 
+// SetFloats reads what Floats laid out.
 func (s *StopState) SetFloats(v []float64) error {
 	if len(v) < 6 {
 		return fmt.Errorf("the state of the stop rules is cut short")
