@@ -13,7 +13,8 @@ func TestAdaptiveFollowsTheNoise(t *testing.T) {
 		turns        int
 		want         float64
 		says         string
-	}{{1, 2, 5, 0.5, "kept"}, {2, 2, 1, 0.5, "kept"}, {0.5, 2, 1, 0.5, "kept"}, {3, 2, 1, 0.625, "raised"}, {3, 2, 9, 1, "kept"}, {0.4, 2, 1, 0.8, "lowered"}, {0, 2, 20, 0.3, "kept"}} {
+	}{{1, 2, 5, 0.5, "kept"}, {2, 2, 1, 0.5, "kept"}, {0.5, 2, 1, 0.5, "kept"}, {3, 2, 1, 0.625, "raised"},
+		{3, 2, 9, 1, "kept"}, {0.4, 2, 1, 0.8, "lowered"}, {0, 2, 20, 0.3, "kept"}} {
 		why := ""
 		for range c.turns {
 			why = a.Observe(c.spread, c.norm)
@@ -41,7 +42,8 @@ func TestPolicies(t *testing.T) {
 			t.Errorf("%v is whole: %v", p, p.Whole())
 		}
 	}
-	if _, err := ParsePolicy("none"); err == nil || err.Error() != `"none" is not one of bsp, absp, deadline, steal, adaptive` {
+	if _, err := ParsePolicy("none"); err == nil ||
+		err.Error() != `"none" is not one of bsp, absp, deadline, steal, adaptive` {
 		t.Error(err)
 	}
 }

@@ -119,7 +119,8 @@ type Stats struct {
 // splits; largestShare is the largest share of rows that one executor holds;
 // learned is the time that Deadline cuts at, 0 where none is known.
 func NewController(cfg Config, tasks []Task, largestShare float64, learned, now plan.Time) *Controller {
-	c := &Controller{cfg: cfg.EnsureDefaults(), tasks: make([]task, len(tasks)), start: now, since: now, advanced: now, target: learned}
+	c := &Controller{cfg: cfg.EnsureDefaults(), tasks: make([]task, len(tasks)), start: now, since: now, advanced: now,
+		target: learned}
 	c.maxShare = max(c.cfg.MaxMissing, largestShare)
 	c.bound = c.cfg.StepTimeout
 	for i, t := range tasks {
@@ -318,7 +319,8 @@ func (c *Controller) decide(now plan.Time) []Decision {
 
 func (c *Controller) decideComputing(now plan.Time) []Decision {
 	switch {
-	case c.unread == 0 && (c.cfg.Policy != BSP || c.lostRows() == 0 || mutant.On(mutant.WholeGoesOn)) && !mutant.On(mutant.TerminationIgnored):
+	case c.unread == 0 && (c.cfg.Policy != BSP || c.lostRows() == 0 || mutant.On(mutant.WholeGoesOn)) &&
+		!mutant.On(mutant.TerminationIgnored):
 		return c.collect(false, now)
 	case c.unread == 0 && c.unarrived == 0:
 		return c.recover(now)
@@ -344,7 +346,8 @@ func (c *Controller) decideComputing(now plan.Time) []Decision {
 func (c *Controller) ratioReached(now plan.Time) bool {
 	switch c.cfg.Policy {
 	case ABSP:
-		return (c.requested || mutant.On(mutant.RequestIgnored)) && (c.share() >= c.cfg.Ratio || mutant.On(mutant.RatioIgnored)) &&
+		return (c.requested || mutant.On(mutant.RequestIgnored)) &&
+			(c.share() >= c.cfg.Ratio || mutant.On(mutant.RatioIgnored)) &&
 			(c.stats.FirstFinish == now-c.start || !mutant.On(mutant.RatioOnce))
 	case Deadline:
 		if c.target > 0 {

@@ -117,7 +117,8 @@ func begin(t *testing.T, d *datadriven.TestData) (*Controller, []Decision) {
 
 func event(t *testing.T, line string) Event {
 	f := strings.Fields(line)
-	kinds := map[string]EventKind{"progress": Progress, "arrived": Arrived, "lost": Lost, "assigned": Assigned, "tick": Tick}
+	kinds := map[string]EventKind{"progress": Progress, "arrived": Arrived, "lost": Lost, "assigned": Assigned,
+		"tick": Tick}
 	ev := Event{Kind: kinds[f[0]]}
 	if len(f) > 1 {
 		n, err := strconv.Atoi(f[1])

@@ -25,7 +25,8 @@ type stepper struct {
 // steppingJob is a job with executors of one slot, and splits of 1000 rows in four
 // pieces that have been placed on them in turn.
 func steppingJob(t *testing.T, cfg JobConfig, splits int) *stepper {
-	s := &stepper{t: t, tasks: map[plan.SplitID]*wire.Assignment{}, on: map[plan.SplitID]plan.ExecutorID{}, leases: map[plan.ExecutorID][]*wire.Leases{}}
+	s := &stepper{t: t, tasks: map[plan.SplitID]*wire.Assignment{}, on: map[plan.SplitID]plan.ExecutorID{},
+		leases: map[plan.ExecutorID][]*wire.Leases{}}
 	cfg.ID = "job"
 	s.job = NewJob(cfg, 0)
 	for i := range cfg.Executors {
@@ -41,7 +42,8 @@ func steppingJob(t *testing.T, cfg JobConfig, splits int) *stepper {
 
 func (s *stepper) join(id plan.ExecutorID) {
 	s.step(Event{Joined: &Joined{Executor: id, Slots: 1}})
-	s.hear(id, &wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: &wire.Prepared{Job: "job", Fingerprint: make([]byte, 32)}}})
+	s.hear(id, &wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: &wire.Prepared{Job: "job",
+		Fingerprint: make([]byte, 32)}}})
 }
 
 // step lets the job see an event. An executor that is to hold a split holds it at once.
@@ -151,7 +153,8 @@ func TestLeasesFoldedInVainAreCounted(t *testing.T) {
 	for _, l := range m.Leases[:2] {
 		_, n := plan.VisitedOf(1000, 0, 1000, int(l.Parts), int(l.Part))
 		rows += n
-		s.hear("e1", &wire.ToDriver{Body: &wire.ToDriver_PiecesFolded{PiecesFolded: &wire.PiecesFolded{Job: "job", Step: 1, Epoch: m.Epoch, Ids: []uint32{l.Id}}}})
+		s.hear("e1", &wire.ToDriver{Body: &wire.ToDriver_PiecesFolded{PiecesFolded: &wire.PiecesFolded{Job: "job",
+			Step: 1, Epoch: m.Epoch, Ids: []uint32{l.Id}}}})
 	}
 	s.lose("e1")
 	s.dropped(rows, "the executor is lost")

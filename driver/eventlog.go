@@ -67,37 +67,38 @@ type LogMachine struct {
 
 // LogStep is one training step.
 type LogStep struct {
-	Event      string             `json:"event"` // "step"
-	Pack       int                `json:"pack,omitempty"`
-	Step       int                `json:"step"`
-	Iteration  int                `json:"iteration"`
-	C          []int64            `json:"c"`
-	Folded     []int64            `json:"folded"`
-	Weight     []float64          `json:"weight,omitempty"`  // of the rows merged, where rows have weights
-	Entries    []int64            `json:"entries,omitempty"` // of the rows merged, where progress is counted in these
-	Attempt    []int              `json:"attempt"`
-	Epoch      []uint64           `json:"epoch"`
-	Cursor     []int64            `json:"cursor"`
-	Missing    []int              `json:"missing"`
-	Waits      []abss.Wait        `json:"waits"`
-	Placement  []int              `json:"placement,omitempty"`
-	Executors  []string           `json:"executors,omitempty"`
-	Moves      []LogMove          `json:"moves,omitempty"`
-	Phases     LogPhases          `json:"phases_ns"`
-	Bytes      int64              `json:"bytes"`
-	ShareFirst float64            `json:"share_first"` // R_p at the first finisher
-	ShareStop  float64            `json:"share_stop"`  // R_p at the stop
-	Cut        bool               `json:"cut"`
-	Batch      float64            `json:"batch,omitempty"` // share of each split that the step was to fold, where it is not the job's
-	Ratio      float64            `json:"ratio,omitempty"` // that adaptive has chosen, and why
-	RatioWhy   string             `json:"ratio_why,omitempty"`
-	Share      float64            `json:"share"`
-	NEff       float64            `json:"neff"`
-	Retried    int                `json:"retried,omitempty"`
-	Dropped    int64              `json:"dropped_rows"` // so far in the job
-	Stale      int64              `json:"stale_reports"`
-	Values     map[string]float64 `json:"values,omitempty"`
-	Params     plan.Digest        `json:"params"`
+	Event      string      `json:"event"` // "step"
+	Pack       int         `json:"pack,omitempty"`
+	Step       int         `json:"step"`
+	Iteration  int         `json:"iteration"`
+	C          []int64     `json:"c"`
+	Folded     []int64     `json:"folded"`
+	Weight     []float64   `json:"weight,omitempty"`  // of the rows merged, where rows have weights
+	Entries    []int64     `json:"entries,omitempty"` // of the rows merged, where progress is counted in these
+	Attempt    []int       `json:"attempt"`
+	Epoch      []uint64    `json:"epoch"`
+	Cursor     []int64     `json:"cursor"`
+	Missing    []int       `json:"missing"`
+	Waits      []abss.Wait `json:"waits"`
+	Placement  []int       `json:"placement,omitempty"`
+	Executors  []string    `json:"executors,omitempty"`
+	Moves      []LogMove   `json:"moves,omitempty"`
+	Phases     LogPhases   `json:"phases_ns"`
+	Bytes      int64       `json:"bytes"`
+	ShareFirst float64     `json:"share_first"` // R_p at the first finisher
+	ShareStop  float64     `json:"share_stop"`  // R_p at the stop
+	Cut        bool        `json:"cut"`
+	// share of each split that the step was to fold, where it is not the job's
+	Batch    float64            `json:"batch,omitempty"`
+	Ratio    float64            `json:"ratio,omitempty"` // that adaptive has chosen, and why
+	RatioWhy string             `json:"ratio_why,omitempty"`
+	Share    float64            `json:"share"`
+	NEff     float64            `json:"neff"`
+	Retried  int                `json:"retried,omitempty"`
+	Dropped  int64              `json:"dropped_rows"` // so far in the job
+	Stale    int64              `json:"stale_reports"`
+	Values   map[string]float64 `json:"values,omitempty"`
+	Params   plan.Digest        `json:"params"`
 	LogReports
 }
 
@@ -228,7 +229,8 @@ func (l *EventLog) Mark() (LogMark, error) {
 	if err != nil {
 		return LogMark{}, l.failed(err)
 	}
-	return LogMark{Bytes: at, Lines: l.lines, Steps: l.steps, Evaluations: l.evaluations, SHA256: hex.EncodeToString(l.sum.Sum(nil))}, nil
+	return LogMark{Bytes: at, Lines: l.lines, Steps: l.steps, Evaluations: l.evaluations,
+		SHA256: hex.EncodeToString(l.sum.Sum(nil))}, nil
 }
 
 // ContinueEventLog goes on with a log from a mark on, and forgets what came
@@ -369,9 +371,12 @@ func (l *EventLog) failed(err error) error {
 // StepLine describes a training step; its parameters and update time are
 // added when it is committed.
 func StepLine(r *StepReport) *LogStep {
-	l := &LogStep{Event: "step", Pack: r.Pack, Step: r.Number, Missing: []int{}, Waits: r.Stats.Waits, Placement: r.Placement, Executors: r.Executors,
-		Bytes: r.Bytes, ShareFirst: r.Stats.ShareFirst, ShareStop: r.Stats.ShareStop, Cut: r.Stats.Cut, Batch: r.Batch, Ratio: r.Ratio, RatioWhy: r.RatioWhy,
-		Share: r.Share, NEff: r.NEff, Retried: r.Retried, Dropped: r.Counters.DroppedRows, Stale: r.Counters.StaleReports}
+	l := &LogStep{Event: "step", Pack: r.Pack, Step: r.Number, Missing: []int{}, Waits: r.Stats.Waits,
+		Placement: r.Placement, Executors: r.Executors,
+		Bytes: r.Bytes, ShareFirst: r.Stats.ShareFirst, ShareStop: r.Stats.ShareStop, Cut: r.Stats.Cut, Batch: r.Batch,
+		Ratio: r.Ratio, RatioWhy: r.RatioWhy,
+		Share: r.Share, NEff: r.NEff, Retried: r.Retried, Dropped: r.Counters.DroppedRows,
+		Stale: r.Counters.StaleReports}
 	l.C, l.Folded, l.Attempt, l.Epoch, l.Cursor = coverageArrays(r)
 	if r.Entries != nil {
 		l.Entries = make([]int64, len(r.Coverage))
@@ -395,7 +400,8 @@ func StepLine(r *StepReport) *LogStep {
 	for _, m := range r.Moves {
 		l.Moves = append(l.Moves, LogMove{Split: int(m.Split), From: string(m.From), To: string(m.To), Role: m.Role})
 	}
-	l.Phases = LogPhases{Compute: int64(r.Stats.StopAt), Collect: int64(r.Took - r.Stats.StopAt), Exchange: int64(r.MoveTime)}
+	l.Phases = LogPhases{Compute: int64(r.Stats.StopAt), Collect: int64(r.Took - r.Stats.StopAt),
+		Exchange: int64(r.MoveTime)}
 	if r.Stats.FirstFinish > 0 {
 		l.Phases.Wait = int64(r.Stats.StopAt - r.Stats.FirstFinish)
 	}
@@ -412,7 +418,8 @@ func coverageArrays(r *StepReport) (c, folded []int64, attempt []int, epoch []ui
 		a := r.Assigned[i]
 		attempt[i], epoch[i], cursor[i] = a.Attempt, uint64(a.Epoch), a.Cursor
 		if cov := r.Coverage[i]; cov != nil {
-			c[i], folded[i], attempt[i], epoch[i], cursor[i] = cov.Count, cov.Folded, cov.Attempt, uint64(cov.Epoch), cov.Cursor
+			c[i], folded[i], attempt[i], epoch[i], cursor[i] = cov.Count, cov.Folded, cov.Attempt, uint64(cov.Epoch),
+				cov.Cursor
 		}
 	}
 	return c, folded, attempt, epoch, cursor
@@ -420,7 +427,8 @@ func coverageArrays(r *StepReport) (c, folded []int64, attempt []int, epoch []ui
 
 // EvaluationLine describes an uncut pass.
 func EvaluationLine(r *StepReport, params plan.Digest) *LogEvaluation {
-	l := &LogEvaluation{Event: "evaluation", Pack: r.Pack, Node: r.Node, Missing: []int{}, Waits: r.Stats.Waits, TookNs: int64(r.Took), Params: params}
+	l := &LogEvaluation{Event: "evaluation", Pack: r.Pack, Node: r.Node, Missing: []int{}, Waits: r.Stats.Waits,
+		TookNs: int64(r.Took), Params: params}
 	l.C, l.Folded, l.Attempt, l.Epoch, _ = coverageArrays(r)
 	for _, s := range r.Missing {
 		l.Missing = append(l.Missing, int(s))

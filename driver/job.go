@@ -249,7 +249,8 @@ const (
 // NewJob begins a job's life.
 func NewJob(cfg JobConfig, now plan.Time) *Job {
 	cfg = cfg.EnsureDefaults()
-	j := &Job{cfg: cfg, began: now, executors: scheduler.NewExecutors(), draining: map[plan.ExecutorID]bool{}, dropped: map[attemptKey]int64{}}
+	j := &Job{cfg: cfg, began: now, executors: scheduler.NewExecutors(), draining: map[plan.ExecutorID]bool{},
+		dropped: map[attemptKey]int64{}}
 	if cfg.Sync.Policy == abss.Adapting {
 		j.adaptive = &abss.Adaptive{Ratio: cfg.Sync.Ratio, Min: cfg.Sync.MinRatio}
 	}
@@ -382,7 +383,8 @@ func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) 
 		}
 		j.schedule(p, p.sched.Joined(from, j.executors.SlotsOf(from)))
 	}
-	if j.state == gathering && (plantedGathered(j.executors.Count() >= j.cfg.Executors) || now >= j.began+j.cfg.Gather) {
+	if j.state == gathering && (plantedGathered(j.executors.Count() >= j.cfg.Executors) ||
+		now >= j.began+j.cfg.Gather) {
 		j.state = ready
 		j.emit(Command{Ready: true})
 	}

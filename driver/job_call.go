@@ -88,6 +88,7 @@ func (j *Job) onTaskProgress(from plan.ExecutorID, p *wire.TaskProgress, now pla
 	if j.call == nil || p.Call != j.call.id {
 		return
 	}
-	far := scheduler.TaskProgress{Partition: int(p.Partition), Rows: p.Rows, Moved: p.Moved, Busy: time.Duration(p.BusyNs)}
+	far := scheduler.TaskProgress{Partition: int(p.Partition), Rows: p.Rows, Moved: p.Moved,
+		Busy: time.Duration(p.BusyNs)}
 	j.carryOut(j.call.tasks.Progress(from, far, now))
 }

@@ -31,7 +31,8 @@ func (j *Job) beginLeases(p *pack, now plan.Time) {
 		id := plan.SplitID(i)
 		_, s.assigned[i], _ = j.assign(p, id)
 		tasks[i] = abss.Task{Split: id, Rows: j.limit(p, i), Held: true}
-		shares[i] = scheduler.LeaseTask{Rows: p.info.Rows[i], Cursor: s.assigned[i].Cursor, Limit: tasks[i].Rows, Pieces: s.req.Pieces[i], Bytes: p.info.Bytes[i]}
+		shares[i] = scheduler.LeaseTask{Rows: p.info.Rows[i], Cursor: s.assigned[i].Cursor, Limit: tasks[i].Rows,
+			Pieces: s.req.Pieces[i], Bytes: p.info.Bytes[i]}
 	}
 	s.leases = scheduler.NewLeases(scheduler.LeaseConfig{Grace: j.cfg.Sync.Grace, Bandwidth: j.cfg.Exchange.Bandwidth},
 		p.sched, shares, now)
@@ -62,8 +63,10 @@ func (j *Job) lease(now plan.Time) {
 			m := &wire.Leases{Job: job, Step: s.key, Epoch: uint64(c.Epoch)}
 			for _, l := range c.Leases {
 				a := s.assigned[l.Split]
-				m.Leases = append(m.Leases, &wire.Lease{Id: l.ID, Part: uint32(l.Part), Parts: uint32(s.leases.Parts(a.Split)), Pieces: uint32(s.req.Pieces[l.Split]),
-					Task: &wire.Assignment{Split: uint32(a.Split), Attempt: uint32(a.Attempt), Epoch: uint64(a.Epoch), Cursor: uint64(a.Cursor), Limit: uint64(a.Limit), State: a.State}})
+				m.Leases = append(m.Leases, &wire.Lease{Id: l.ID, Part: uint32(l.Part),
+					Parts: uint32(s.leases.Parts(a.Split)), Pieces: uint32(s.req.Pieces[l.Split]),
+					Task: &wire.Assignment{Split: uint32(a.Split), Attempt: uint32(a.Attempt), Epoch: uint64(a.Epoch),
+						Cursor: uint64(a.Cursor), Limit: uint64(a.Limit), State: a.State}})
 				m.States = append(m.States, j.stateFor(p, a.Split, c.Executor)...)
 			}
 			j.send(c.Executor, &wire.ToExecutor{Body: &wire.ToExecutor_Leases{Leases: m}})

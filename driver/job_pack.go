@@ -109,7 +109,8 @@ func (j *Job) onHolding(from plan.ExecutorID, h *wire.Holding, now plan.Time) {
 // charge counts a failure against an executor.
 func (j *Job) charge(p *pack, id plan.ExecutorID, err error, now plan.Time) {
 	if p.sched.Charge(id, err, now) {
-		j.emit(Command{Excluded: &Exclusion{Executor: id, Why: "it failed too often, the last time because " + err.Error()}})
+		j.emit(Command{Excluded: &Exclusion{Executor: id,
+			Why: "it failed too often, the last time because " + err.Error()}})
 	}
 }
 
@@ -235,7 +236,8 @@ func (j *Job) coming() float64 {
 func (j *Job) exchangeSplits(p *pack, stepNumber int, now plan.Time) []plan.Move {
 	n := len(p.info.Rows)
 	speed, observed := p.sched.Speeds()
-	v := prioritizer.View{Step: stepNumber, Ratio: j.coming(), Owner: make([]int, n), Rows: p.info.Rows, Bytes: p.info.Bytes,
+	v := prioritizer.View{Step: stepNumber, Ratio: j.coming(), Owner: make([]int, n), Rows: p.info.Rows,
+		Bytes: p.info.Bytes,
 		Times: make([]int64, n), Moving: make([]bool, n), Speed: speed, Observed: observed, Noise: p.sched.Noise(),
 		Held: func(split, e int) bool { return p.sched.Holds(plan.SplitID(split), e) }}
 	for i := range n {

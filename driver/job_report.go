@@ -12,8 +12,10 @@ import (
 func (j *Job) complete(now plan.Time) {
 	s, p := j.step, j.packs[j.step.req.Pack]
 	j.commitStates(s, p)
-	r := &StepReport{Number: s.number, Train: s.req.Train, Node: s.req.Node, Pack: p.id, Rows: p.info.Rows, Weighted: s.req.Weighted, Batch: s.req.Batch, Parts: s.parts, Coverage: s.coverage, Assigned: s.assigned,
-		Missing: s.ctrl.Missing(), Stats: s.ctrl.Stats(), Began: s.began, Took: now - s.began, Bytes: s.bytes, Retried: s.retried, Param: s.param}
+	r := &StepReport{Number: s.number, Train: s.req.Train, Node: s.req.Node, Pack: p.id, Rows: p.info.Rows,
+		Weighted: s.req.Weighted, Batch: s.req.Batch, Parts: s.parts, Coverage: s.coverage, Assigned: s.assigned,
+		Missing: s.ctrl.Missing(), Stats: s.ctrl.Stats(), Began: s.began, Took: now - s.began, Bytes: s.bytes,
+		Retried: s.retried, Param: s.param}
 	if s.req.Train && j.adaptive != nil {
 		r.Ratio, r.RatioWhy = s.ratio, s.ratioWhy
 	}

@@ -105,6 +105,7 @@ func (p *pack) keptStates() (out []RestoredState) {
 
 func (p *pack) restoreStates(states []RestoredState) {
 	for _, st := range states {
-		p.states[stateKey{st.Node, plan.SplitID(st.Split)}] = splitState{version: wire.StateVersion(st.Data), data: st.Data}
+		p.states[stateKey{st.Node, plan.SplitID(st.Split)}] = splitState{version: wire.StateVersion(st.Data),
+			data: st.Data}
 	}
 }

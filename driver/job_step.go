@@ -92,14 +92,16 @@ func (j *Job) onStep(req *StepRequest, now plan.Time) {
 	}
 	j.keys++
 	s := &step{req: req, number: j.steps, key: j.keys, bsp: !req.Train || j.cfg.Sync.Policy.Whole(), began: now,
-		sentTo: map[plan.ExecutorID]bool{}, assigned: make([]plan.Assignment, n), coverage: make([]*plan.Coverage, n), seen: make([]int64, n)}
+		sentTo: map[plan.ExecutorID]bool{}, assigned: make([]plan.Assignment, n), coverage: make([]*plan.Coverage, n),
+		seen: make([]int64, n)}
 	j.step = s
 	if len(req.Param) > inlineParam {
 		if s.param = req.Digest; s.param.IsZero() {
 			s.param = plan.DigestOf(req.Param)
 		}
 	}
-	s.entries = req.Entries && p.info.Entries != nil && !j.leased(p, req) && !partial(j.cfg.BatchFraction) && !partial(req.Batch)
+	s.entries = req.Entries && p.info.Entries != nil && !j.leased(p, req) && !partial(j.cfg.BatchFraction) &&
+		!partial(req.Batch)
 	if s.units = p.info.Rows; s.entries {
 		s.units = p.info.Entries
 	}
@@ -203,19 +205,22 @@ func (j *Job) startOn(to plan.ExecutorID, p *pack, as []plan.Assignment) {
 func (j *Job) start(to plan.ExecutorID, p *pack, as []plan.Assignment, epoch plan.Epoch) {
 	s := j.step
 	m := &wire.StartStep{Job: string(j.cfg.ID), Step: s.key, Node: uint32(s.req.Node), PackNode: uint32(p.info.Node),
-		ReportIntervalNs: uint64(j.interval()), Scale: s.req.Train && !j.cfg.ByRows, Leased: epoch > 0, Epoch: uint64(epoch), Entries: s.entries}
+		ReportIntervalNs: uint64(j.interval()), Scale: s.req.Train && !j.cfg.ByRows, Leased: epoch > 0,
+		Epoch: uint64(epoch), Entries: s.entries}
 	if s.param.IsZero() {
 		m.Param = s.req.Param
 	} else {
 		m.ParamDigest = s.param[:]
 		if !s.sentTo[to] {
 			s.sentTo[to] = true
-			j.send(to, &wire.ToExecutor{Body: &wire.ToExecutor_Parameter{Parameter: &wire.Parameter{Digest: s.param[:], Data: s.req.Param}}})
+			j.send(to, &wire.ToExecutor{Body: &wire.ToExecutor_Parameter{Parameter: &wire.Parameter{Digest: s.param[:],
+				Data: s.req.Param}}})
 		}
 	}
 	s.bytes += int64(len(s.req.Param))
 	for _, a := range as {
-		m.Tasks = append(m.Tasks, &wire.Assignment{Split: uint32(a.Split), Attempt: uint32(a.Attempt), Epoch: uint64(a.Epoch),
+		m.Tasks = append(m.Tasks, &wire.Assignment{Split: uint32(a.Split), Attempt: uint32(a.Attempt),
+			Epoch:  uint64(a.Epoch),
 			Cursor: uint64(a.Cursor), Limit: uint64(a.Limit), State: a.State})
 		m.States = append(m.States, j.stateFor(p, a.Split, to)...)
 	}
@@ -249,7 +254,8 @@ func (j *Job) onProgress(r *wire.Progress, now plan.Time) {
 		}
 		plantedStop(j)
 		j.step.seen[c.Split] = max(j.step.seen[c.Split], int64(c.Processed))
-		if j.decide(abss.Event{Kind: abss.Progress, Split: plan.SplitID(c.Split), Count: int64(c.Processed)}, now); j.step == nil {
+		if j.decide(abss.Event{Kind: abss.Progress, Split: plan.SplitID(c.Split), Count: int64(c.Processed)},
+			now); j.step == nil {
 			return
 		}
 	}
@@ -275,7 +281,8 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 	var rows int64
 	for _, c := range r.Coverage {
 		cov := &plan.Coverage{Split: plan.SplitID(c.Split), Attempt: int(c.Attempt), Epoch: plan.Epoch(c.Epoch),
-			Cursor: int64(c.Cursor), Count: int64(c.Count), Folded: int64(c.Folded), Weight: c.Weight, Entries: int64(c.Entries)}
+			Cursor: int64(c.Cursor), Count: int64(c.Count), Folded: int64(c.Folded), Weight: c.Weight,
+			Entries: int64(c.Entries)}
 		plantedCount(cov, s.seen[c.Split])
 		rows += cov.Count
 		s.coverage[c.Split] = cov
@@ -285,7 +292,8 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 	}
 	for _, c := range r.Coverage {
 		p.sched.Merged(plan.SplitID(c.Split))
-		s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: plan.SplitID(c.Split), Count: s.unitsOf(s.coverage[c.Split])}, now)
+		s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: plan.SplitID(c.Split), Count: s.unitsOf(s.coverage[c.Split])},
+			now)
 	}
 	j.decide(abss.Event{Kind: abss.Tick}, now)
 }
@@ -403,7 +411,8 @@ func (j *Job) resultError(r *wire.Result) error {
 	for _, c := range r.Coverage {
 		if plantedMismatch(c.Count != c.Folded) {
 			j.counters.Mismatched++
-			return fault.Newf(fault.Corrupt, "merge", fmt.Sprintf("split %d", c.Split), "its accumulator folded %d rows, its report says %d", c.Folded, c.Count)
+			return fault.Newf(fault.Corrupt, "merge", fmt.Sprintf("split %d", c.Split),
+				"its accumulator folded %d rows, its report says %d", c.Folded, c.Count)
 		}
 	}
 	return nil

@@ -46,12 +46,16 @@ var weightings = map[bool]string{true: "rows", false: "split"}
 // are of the cluster.
 func OptionsOf(c JobConfig) LogOptions {
 	c = c.EnsureDefaults()
-	return LogOptions{Sync: c.Sync.Policy.String(), Ratio: c.Sync.Ratio, MinRatio: c.Sync.MinRatio, MinShare: max(0, c.Sync.MinShare), MinRows: c.Sync.MinRows,
-		MaxMissing: max(0, c.Sync.MaxMissing), GraceNs: int64(c.Sync.Grace), StepTimeoutNs: int64(c.Sync.StepTimeout), MaxWaitNs: int64(c.MaxWait), GatherNs: int64(c.Gather),
+	return LogOptions{Sync: c.Sync.Policy.String(), Ratio: c.Sync.Ratio, MinRatio: c.Sync.MinRatio,
+		MinShare: max(0, c.Sync.MinShare), MinRows: c.Sync.MinRows,
+		MaxMissing: max(0, c.Sync.MaxMissing), GraceNs: int64(c.Sync.Grace), StepTimeoutNs: int64(c.Sync.StepTimeout),
+		MaxWaitNs: int64(c.MaxWait), GatherNs: int64(c.Gather),
 		Cursor: !c.FixedCursors, Weighting: weightings[c.ByRows], BatchFraction: c.BatchFraction,
-		Exchange: c.Exchange.Mode.String(), Threshold: c.Exchange.Threshold, Interval: c.Exchange.Interval, Horizon: c.Exchange.Horizon, Bandwidth: c.Exchange.Bandwidth,
-		TaskFailures: c.Schedule.MaxTaskFailures, ExecutorFailures: c.Schedule.MaxExecutorFailures, ExclusionNs: int64(c.Schedule.Exclusion),
-		Executors: c.Executors}
+		Exchange: c.Exchange.Mode.String(), Threshold: c.Exchange.Threshold, Interval: c.Exchange.Interval,
+		Horizon: c.Exchange.Horizon, Bandwidth: c.Exchange.Bandwidth,
+		TaskFailures: c.Schedule.MaxTaskFailures, ExecutorFailures: c.Schedule.MaxExecutorFailures,
+		ExclusionNs: int64(c.Schedule.Exclusion),
+		Executors:   c.Executors}
 }
 
 // Config are the options of a job that the log's are of. A log has every option as it was
@@ -80,12 +84,16 @@ func (o LogOptions) config() (JobConfig, error) {
 	if o.Weighting != weightings[true] && o.Weighting != weightings[false] {
 		return JobConfig{}, fmt.Errorf("%q is no weighting", o.Weighting)
 	}
-	c := JobConfig{Executors: o.Executors, Gather: time.Duration(o.GatherNs), MaxWait: time.Duration(o.MaxWaitNs), FixedCursors: !o.Cursor,
-		ByRows: o.Weighting == weightings[true], BatchFraction: o.BatchFraction,
-		Sync: abss.Config{Policy: policy, Ratio: o.Ratio, MinRatio: o.MinRatio, MinShare: orNone(o.MinShare), MinRows: o.MinRows, MaxMissing: orNone(o.MaxMissing),
+	c := JobConfig{Executors: o.Executors, Gather: time.Duration(o.GatherNs), MaxWait: time.Duration(o.MaxWaitNs),
+		FixedCursors: !o.Cursor,
+		ByRows:       o.Weighting == weightings[true], BatchFraction: o.BatchFraction,
+		Sync: abss.Config{Policy: policy, Ratio: o.Ratio, MinRatio: o.MinRatio, MinShare: orNone(o.MinShare),
+			MinRows: o.MinRows, MaxMissing: orNone(o.MaxMissing),
 			Grace: time.Duration(o.GraceNs), StepTimeout: time.Duration(o.StepTimeoutNs)},
-		Exchange: prioritizer.ExchangeConfig{Mode: mode, Threshold: o.Threshold, Interval: o.Interval, Horizon: o.Horizon, Bandwidth: o.Bandwidth},
-		Schedule: scheduler.Config{MaxTaskFailures: o.TaskFailures, MaxExecutorFailures: o.ExecutorFailures, Exclusion: time.Duration(o.ExclusionNs)}}
+		Exchange: prioritizer.ExchangeConfig{Mode: mode, Threshold: o.Threshold, Interval: o.Interval,
+			Horizon: o.Horizon, Bandwidth: o.Bandwidth},
+		Schedule: scheduler.Config{MaxTaskFailures: o.TaskFailures, MaxExecutorFailures: o.ExecutorFailures,
+			Exclusion: time.Duration(o.ExclusionNs)}}
 	return c, nil
 }
 

@@ -84,7 +84,8 @@ func plantedLost(s *step, i plan.SplitID, now plan.Time) bool {
 		return false
 	}
 	a := s.assigned[i]
-	s.coverage[i] = &plan.Coverage{Split: i, Attempt: a.Attempt, Epoch: a.Epoch, Cursor: a.Cursor, Count: s.seen[i], Folded: s.seen[i]}
+	s.coverage[i] = &plan.Coverage{Split: i, Attempt: a.Attempt, Epoch: a.Epoch, Cursor: a.Cursor, Count: s.seen[i],
+		Folded: s.seen[i]}
 	s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: i, Count: s.seen[i]}, now)
 	return true
 }

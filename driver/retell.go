@@ -346,7 +346,8 @@ func (t *Retelling) progress() *wire.ToDriver {
 			panic("a count is of no split")
 		case split > 0:
 			attempt, epoch := t.job.packs[s.req.Pack].sched.Latest(plan.SplitID(split - 1))
-			p.Counts = append(p.Counts, &wire.Count{Split: uint32(split - 1), Attempt: uint32(attempt), Epoch: uint64(epoch), Processed: n})
+			p.Counts = append(p.Counts, &wire.Count{Split: uint32(split - 1), Attempt: uint32(attempt),
+				Epoch: uint64(epoch), Processed: n})
 		case n == 1 && s != nil && s.leases == nil: // unless the step ends before it is looked at
 			p.Counts = append(p.Counts, &wire.Count{Attempt: math.MaxUint32})
 		default:
@@ -369,7 +370,8 @@ func (t *Retelling) message(kind uint64) *wire.ToDriver {
 		p.Fault = t.fault()
 		return &wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: p}}
 	case tapeHolding:
-		return &wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{Pack: uint32(t.number()), Split: uint32(t.number()), Fault: t.fault()}}}
+		return &wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{Pack: uint32(t.number()),
+			Split: uint32(t.number()), Fault: t.fault()}}}
 	case tapePieces:
 		p := &wire.PiecesFolded{Step: uint32(t.number()), Epoch: t.epoch()}
 		for range t.count() {
@@ -461,7 +463,8 @@ func (t *Retelling) restored() (Event, error) {
 		return Event{}, untold("pack %d went on from a checkpoint, the log has no such line", pack)
 	}
 	delete(t.resumed, pack)
-	r := Restored{Pack: pack, Steps: said.Steps, Entries: slices.Clone(said.Entries), Epoch: plan.Epoch(t.epoch()), Ratio: t.float()}
+	r := Restored{Pack: pack, Steps: said.Steps, Entries: slices.Clone(said.Entries), Epoch: plan.Epoch(t.epoch()),
+		Ratio: t.float()}
 	if t.flag() {
 		for i := range r.Entries {
 			r.Entries[i].Whole = int64(t.number())

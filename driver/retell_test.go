@@ -45,7 +45,8 @@ func (r *recorded) message(from plan.ExecutorID, b any) *StepReport {
 	return r.step(Event{Message: &Message{From: from, Body: m}})
 }
 
-var recordedConfig = JobConfig{Executors: 2, Record: true, Fingerprint: plan.Digest{7}, Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}}
+var recordedConfig = JobConfig{Executors: 2, Record: true, Fingerprint: plan.Digest{7},
+	Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}}
 
 // newRecorded is a job whose pack is open.
 func newRecorded() *recorded {
@@ -66,7 +67,9 @@ func (r *recorded) train(rows int) *StepReport {
 	s := r.job.step
 	report := func(split int, n uint64) {
 		a := s.assigned[split]
-		r.message(plan.ExecutorID("ab"[split:split+1]), &wire.Progress{Step: s.key, Counts: []*wire.Count{{Split: uint32(split), Attempt: uint32(a.Attempt), Epoch: uint64(a.Epoch), Processed: n}}})
+		r.message(plan.ExecutorID("ab"[split:split+1]),
+			&wire.Progress{Step: s.key, Counts: []*wire.Count{{Split: uint32(split), Attempt: uint32(a.Attempt),
+				Epoch: uint64(a.Epoch), Processed: n}}})
 	}
 	for n := range rows {
 		report(1, uint64(n+1))
@@ -75,8 +78,11 @@ func (r *recorded) train(rows int) *StepReport {
 	var done *StepReport
 	for split, n := range []uint64{100, uint64(rows)} {
 		a := s.assigned[split]
-		c := &wire.Coverage{Split: uint32(split), Attempt: uint32(a.Attempt), Epoch: uint64(a.Epoch), Cursor: uint64(a.Cursor), Count: n, Folded: n}
-		done = r.message(plan.ExecutorID("ab"[split:split+1]), &wire.Result{Step: s.key, Coverage: []*wire.Coverage{c}, Parts: []*wire.Part{{Data: make([]byte, 16)}}, BusyNs: 1e6})
+		c := &wire.Coverage{Split: uint32(split), Attempt: uint32(a.Attempt), Epoch: uint64(a.Epoch),
+			Cursor: uint64(a.Cursor), Count: n, Folded: n}
+		done = r.message(plan.ExecutorID("ab"[split:split+1]),
+			&wire.Result{Step: s.key, Coverage: []*wire.Coverage{c}, Parts: []*wire.Part{{Data: make([]byte, 16)}},
+				BusyNs: 1e6})
 	}
 	return done
 }
@@ -152,9 +158,12 @@ func TestReportsAreBounded(t *testing.T) {
 
 // TestOptionsOfAJobAreThoseThatItRunsUnder, read back from the log.
 func TestOptionsOfAJobAreThoseThatItRunsUnder(t *testing.T) {
-	cfg := JobConfig{Executors: 3, Gather: time.Second, MaxWait: time.Minute, FixedCursors: true, ByRows: true, BatchFraction: 0.5,
-		Sync:     abss.Config{Policy: abss.Deadline, Ratio: 0.7, MinRatio: 0.2, MinShare: -1, MinRows: 9, MaxMissing: -1, Grace: time.Hour, StepTimeout: 2 * time.Hour},
-		Exchange: prioritizer.ExchangeConfig{Mode: prioritizer.Paper, Threshold: 3, Interval: 4, Bandwidth: 5, Horizon: 6},
+	cfg := JobConfig{Executors: 3, Gather: time.Second, MaxWait: time.Minute, FixedCursors: true, ByRows: true,
+		BatchFraction: 0.5,
+		Sync: abss.Config{Policy: abss.Deadline, Ratio: 0.7, MinRatio: 0.2, MinShare: -1, MinRows: 9,
+			MaxMissing: -1, Grace: time.Hour, StepTimeout: 2 * time.Hour},
+		Exchange: prioritizer.ExchangeConfig{Mode: prioritizer.Paper, Threshold: 3, Interval: 4, Bandwidth: 5,
+			Horizon: 6},
 		Schedule: scheduler.Config{MaxTaskFailures: 7, MaxExecutorFailures: 8, Exclusion: 9}}
 	got, err := OptionsOf(cfg).Config()
 	if err != nil || !reflect.DeepEqual(got, cfg) {
@@ -175,7 +184,8 @@ func TestOptionsOfNoJobAreRefused(t *testing.T) {
 		if edit(&o); o.Slots != 0 {
 			t.Fatal("slots are the cluster's")
 		}
-		if c, err := o.Config(); err == nil || !strings.Contains(err.Error(), want) || !reflect.DeepEqual(c, JobConfig{}) {
+		if c, err := o.Config(); err == nil || !strings.Contains(err.Error(), want) ||
+			!reflect.DeepEqual(c, JobConfig{}) {
 			t.Errorf("want %s: %v", want, err)
 		}
 	}

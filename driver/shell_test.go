@@ -27,7 +27,8 @@ func attach(t *testing.T, d *Driver, name, version string) *obedient {
 	down, up := wire.Pipe()
 	d.Attach(down)
 	o := &obedient{conn: up, done: make(chan struct{})}
-	o.say(&wire.ToDriver{Body: &wire.ToDriver_Register{Register: &wire.Register{Executor: name, Slots: 2, Version: version}}})
+	o.say(&wire.ToDriver{Body: &wire.ToDriver_Register{Register: &wire.Register{Executor: name, Slots: 2,
+		Version: version}}})
 	go o.serve()
 	return o
 }
@@ -52,18 +53,21 @@ func (o *obedient) serve() {
 		case *wire.ToExecutor_Prepare:
 			o.say(&wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: &wire.Prepared{Fingerprint: b.Prepare.Fingerprint}}})
 		case *wire.ToExecutor_Hold:
-			o.say(&wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{Pack: b.Hold.Pack, Split: b.Hold.Split}}})
+			o.say(&wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{Pack: b.Hold.Pack,
+				Split: b.Hold.Split}}})
 		case *wire.ToExecutor_StartStep:
 			r := &wire.Result{Step: b.StartStep.Step, Fault: o.failure()}
 			for _, a := range b.StartStep.Tasks {
-				r.Coverage = append(r.Coverage, &wire.Coverage{Split: a.Split, Attempt: a.Attempt, Epoch: a.Epoch, Cursor: a.Cursor, Count: 10, Folded: 10})
+				r.Coverage = append(r.Coverage, &wire.Coverage{Split: a.Split, Attempt: a.Attempt, Epoch: a.Epoch,
+					Cursor: a.Cursor, Count: 10, Folded: 10})
 			}
 			if b.StartStep.Node != 9 {
 				o.say(&wire.ToDriver{Body: &wire.ToDriver_Result{Result: r}})
 			}
 		case *wire.ToExecutor_RunTask:
 			if b.RunTask.Node != 9 {
-				o.say(&wire.ToDriver{Body: &wire.ToDriver_TaskResult{TaskResult: &wire.TaskResult{Call: b.RunTask.Call, Partition: b.RunTask.Partition, Data: []byte("done"), Fault: o.failure()}}})
+				o.say(&wire.ToDriver{Body: &wire.ToDriver_TaskResult{TaskResult: &wire.TaskResult{Call: b.RunTask.Call,
+					Partition: b.RunTask.Partition, Data: []byte("done"), Fault: o.failure()}}})
 			}
 		}
 	}
@@ -112,7 +116,8 @@ func TestADriverRunsAJob(t *testing.T) {
 	if l := d.Ledger(1); l.Steps != 8 || l.Entries[3].Merged != 10 {
 		t.Errorf("%+v", l)
 	}
-	if out, err := d.RunCall(ctx, &CallRequest{Pack: -1, Args: make([][]byte, 9)}); err != nil || len(out.Data) != 9 || string(out.Data[8]) != "done" {
+	if out, err := d.RunCall(ctx, &CallRequest{Pack: -1, Args: make([][]byte, 9)}); err != nil || len(out.Data) != 9 ||
+		string(out.Data[8]) != "done" {
 		t.Errorf("%+v, %v", out, err)
 	}
 	drained := make(chan plan.ExecutorID, 1)
@@ -128,7 +133,8 @@ func TestADriverRunsAJob(t *testing.T) {
 	closed(t, d)
 	<-a.done
 	<-again.done
-	if _, err := d.RunStep(ctx, &StepRequest{}); fault.KindOf(err) != fault.Cancelled || d.Slots() != 0 || d.Ledger(0) != nil {
+	if _, err := d.RunStep(ctx, &StepRequest{}); fault.KindOf(err) != fault.Cancelled || d.Slots() != 0 ||
+		d.Ledger(0) != nil {
 		t.Errorf("closed, it says %v", err)
 	}
 }
@@ -195,7 +201,8 @@ func TestAFailedJobSaysWhy(t *testing.T) {
 	bad.fail.Store(fault.New(fault.UserCode, "run", "it", errors.New("a bug")))
 	good.fail.Store(bad.fail.Load())
 	for range 2 {
-		if _, err := d.RunCall(ctx, &CallRequest{Pack: -1, Args: make([][]byte, 3)}); fault.KindOf(err) != fault.UserCode || !strings.Contains(err.Error(), "a bug") {
+		if _, err := d.RunCall(ctx, &CallRequest{Pack: -1,
+			Args: make([][]byte, 3)}); fault.KindOf(err) != fault.UserCode || !strings.Contains(err.Error(), "a bug") {
 			t.Error(err)
 		}
 	}

@@ -18,13 +18,18 @@ func (s *story) configOf() JobConfig {
 	s.must(err)
 	mode, err := prioritizer.ParseMode(s.text("exchange", "off"))
 	s.must(err)
-	return JobConfig{ID: "job", Record: true, Fingerprint: plan.Digest{1, 2, 3}, Sources: []byte("sources"), Executors: s.int("executors", 0), Life: uint32(s.int("life", 0)), Again: s.has("again"),
-		Gather: s.dur("gather", 0), MaxWait: s.dur("maxwait", 0), TaskTimeout: s.dur("tasktimeout", 0), ReportInterval: s.dur("interval", 0),
-		FixedCursors: s.has("fixed"), ByRows: s.has("byrows"), BatchFraction: s.float("batch"),
-		Sync: abss.Config{Policy: policy, Ratio: s.float("ratio"), MinRatio: s.float("minratio"), MinShare: s.float("share"), MinRows: int64(s.int("floor", 0)), MaxMissing: s.float("missing"),
+	return JobConfig{ID: "job", Record: true, Fingerprint: plan.Digest{1, 2, 3}, Sources: []byte("sources"),
+		Executors: s.int("executors", 0), Life: uint32(s.int("life", 0)), Again: s.has("again"),
+		Gather: s.dur("gather", 0), MaxWait: s.dur("maxwait", 0), TaskTimeout: s.dur("tasktimeout", 0),
+		ReportInterval: s.dur("interval", 0),
+		FixedCursors:   s.has("fixed"), ByRows: s.has("byrows"), BatchFraction: s.float("batch"),
+		Sync: abss.Config{Policy: policy, Ratio: s.float("ratio"), MinRatio: s.float("minratio"),
+			MinShare: s.float("share"), MinRows: int64(s.int("floor", 0)), MaxMissing: s.float("missing"),
 			Grace: s.dur("grace", 0), StepTimeout: s.dur("timeout", 0)},
-		Exchange: prioritizer.ExchangeConfig{Mode: mode, Threshold: int64(s.int("threshold", 0)), Interval: s.int("every", 0)},
-		Schedule: scheduler.Config{MaxTaskFailures: s.int("failures", 0), MaxExecutorFailures: s.int("exclude", 0), Exclusion: s.dur("exclusion", 0)}}
+		Exchange: prioritizer.ExchangeConfig{Mode: mode, Threshold: int64(s.int("threshold", 0)),
+			Interval: s.int("every", 0)},
+		Schedule: scheduler.Config{MaxTaskFailures: s.int("failures", 0), MaxExecutorFailures: s.int("exclude", 0),
+			Exclusion: s.dur("exclusion", 0)}}
 }
 
 func entry(cursor, merged int64) prioritizer.Entry {
@@ -46,7 +51,8 @@ func (s *story) answer(cmds []Command) {
 		s.note(c.Send.To, m)
 		switch {
 		case s.quick && m.GetPrepare() != nil:
-			next = append(next, Message{c.Send.To, &wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: s.prepared(false)}}})
+			next = append(next, Message{c.Send.To, &wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: s.prepared(
+				false)}}})
 		case s.quick && m.GetHold() != nil:
 			h := m.GetHold()
 			next = append(next, Message{c.Send.To, &wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{Job: "job", Pack: h.Pack, Split: h.Split, Sha256: h.Sha256}}}})
@@ -132,17 +138,21 @@ func showStep(r *StepReport) string {
 	if r.Train {
 		kind = "step"
 	}
-	fmt.Fprintf(&b, "%s %d of node %d, pack %d, is done: %d rows, share %.4f, neff %.2f, epoch %d\n", kind, r.Number, r.Node, r.Pack, r.Merged, r.Share, r.NEff, r.Epoch)
+	fmt.Fprintf(&b, "%s %d of node %d, pack %d, is done: %d rows, share %.4f, neff %.2f, epoch %d\n", kind, r.Number,
+		r.Node, r.Pack, r.Merged, r.Share, r.NEff, r.Epoch)
 	for i, c := range r.Coverage {
 		if c != nil {
-			fmt.Fprintf(&b, "  split %d: %d rows from %d, attempt %d, epoch %d%s\n", i, c.Count, c.Cursor, c.Attempt, c.Epoch, beside(c))
+			fmt.Fprintf(&b, "  split %d: %d rows from %d, attempt %d, epoch %d%s\n", i, c.Count, c.Cursor, c.Attempt,
+				c.Epoch, beside(c))
 		}
 	}
 	if len(r.Missing) > 0 {
 		fmt.Fprintf(&b, "  missing %v\n", r.Missing)
 	}
-	fmt.Fprintf(&b, "  began at %v, took %v, first finish at %v (%.3f), stopped at %v (%.3f), cut %v, bytes %d, parts %d, retried %d\n",
-		r.Began, r.Took, r.Stats.FirstFinish, r.Stats.ShareFirst, r.Stats.StopAt, r.Stats.ShareStop, r.Stats.Cut, r.Bytes, len(r.Parts), r.Retried)
+	fmt.Fprintf(&b, "  began at %v, took %v, first finish at %v (%.3f), stopped at %v (%.3f), cut %v, bytes %d, "+
+		"parts %d, retried %d\n",
+		r.Began, r.Took, r.Stats.FirstFinish, r.Stats.ShareFirst, r.Stats.StopAt, r.Stats.ShareStop, r.Stats.Cut,
+		r.Bytes, len(r.Parts), r.Retried)
 	for _, w := range r.Stats.Waits {
 		fmt.Fprintf(&b, "  waited from %v for %s: %v of %v\n", w.Since, w.For, w.Took, w.Bound)
 	}
@@ -153,7 +163,8 @@ func showStep(r *StepReport) string {
 		fmt.Fprintf(&b, "  placement %v of %v\n", r.Placement, r.Executors)
 	}
 	if r.MoveTime > 0 || r.Entries != nil || r.Batch > 0 || r.Ratio > 0 || !r.Param.IsZero() || r.Weighted {
-		fmt.Fprintf(&b, "  moves took %v, entries %v, batch %v, ratio %v %s, parameter apart %v, weighted %v\n", r.MoveTime, r.Entries, r.Batch, r.Ratio, r.RatioWhy, !r.Param.IsZero(), r.Weighted)
+		fmt.Fprintf(&b, "  moves took %v, entries %v, batch %v, ratio %v %s, parameter apart %v, weighted %v\n",
+			r.MoveTime, r.Entries, r.Batch, r.Ratio, r.RatioWhy, !r.Param.IsZero(), r.Weighted)
 	}
 	fmt.Fprintf(&b, "  rates %.0f", r.Rates)
 	return b.String()
@@ -183,7 +194,8 @@ func showMessage(m *wire.ToExecutor) string {
 		if from == "" {
 			from = "its source"
 		}
-		return fmt.Sprintf("hold split %d of pack %d from %s (node %d, hash %x, %d bytes)", h.Split, h.Pack, from, h.Node, h.Sha256[:2], h.Bytes)
+		return fmt.Sprintf("hold split %d of pack %d from %s (node %d, hash %x, %d bytes)", h.Split, h.Pack, from,
+			h.Node, h.Sha256[:2], h.Bytes)
 	case *wire.ToExecutor_Parameter:
 		return fmt.Sprintf("parameter of %d bytes", len(b.Parameter.Data))
 	case *wire.ToExecutor_StartStep:
@@ -216,8 +228,10 @@ func showStart(m *wire.StartStep) string {
 	for _, f := range []struct {
 		on   bool
 		text string
-	}{{m.PackNode > 0, fmt.Sprint(" over node ", m.PackNode)}, {m.Leased, fmt.Sprint(" leased, epoch ", m.Epoch)}, {m.Scale, " scaled"}, {m.Entries, " by entries"},
-		{len(m.ParamDigest) > 0, " with the parameter"}, {len(m.Param) > 0, fmt.Sprintf(" with %d bytes", len(m.Param))}} {
+	}{{m.PackNode > 0, fmt.Sprint(" over node ", m.PackNode)}, {m.Leased, fmt.Sprint(" leased, epoch ", m.Epoch)},
+		{m.Scale, " scaled"}, {m.Entries, " by entries"},
+		{len(m.ParamDigest) > 0, " with the parameter"},
+		{len(m.Param) > 0, fmt.Sprintf(" with %d bytes", len(m.Param))}} {
 		if f.on {
 			b.WriteString(f.text)
 		}
@@ -265,7 +279,8 @@ func (s *story) showLedger() {
 	r := s.job.Ledger(s.int("pack", 0))
 	fmt.Fprintf(&s.out, "pack %d after %d steps, epoch %d, ratio %v\n", r.Pack, r.Steps, r.Epoch, r.Ratio)
 	for i, e := range r.Entries {
-		fmt.Fprintf(&s.out, "  split %d: cursor %d, merged %d, whole %d, dropped %d\n", i, e.Cursor, e.Merged, e.Whole, e.Dropped)
+		fmt.Fprintf(&s.out, "  split %d: cursor %d, merged %d, whole %d, dropped %d\n", i, e.Cursor, e.Merged, e.Whole,
+			e.Dropped)
 	}
 	for _, st := range r.States {
 		fmt.Fprintf(&s.out, "  state of node %d, split %d: %s\n", st.Node, st.Split, st.Data)

@@ -43,7 +43,8 @@ func TestStories(t *testing.T) {
 			s.args = args{t, d}
 			if d.Cmd == "job" {
 				s.retell()
-				*s = story{args: s.args, given: map[plan.ExecutorID]map[uint32]*wire.Assignment{}, runs: map[plan.ExecutorID]*wire.StartStep{}, leases: map[plan.ExecutorID]map[uint32]*wire.Lease{},
+				*s = story{args: s.args, given: map[plan.ExecutorID]map[uint32]*wire.Assignment{},
+					runs: map[plan.ExecutorID]*wire.StartStep{}, leases: map[plan.ExecutorID]map[uint32]*wire.Lease{},
 					queue: map[plan.ExecutorID][]uint32{}, included: map[plan.ExecutorID][]uint32{}}
 			}
 			s.out.Reset()
@@ -234,12 +235,14 @@ func (s *story) message(cmd string) {
 	case "result":
 		m.Body = &wire.ToDriver_Result{Result: s.result()}
 	case "folded":
-		m.Body = &wire.ToDriver_PiecesFolded{PiecesFolded: &wire.PiecesFolded{Job: "job", Step: s.stepArg(), Epoch: s.epochArg(), Ids: s.ids()}}
+		m.Body = &wire.ToDriver_PiecesFolded{PiecesFolded: &wire.PiecesFolded{Job: "job", Step: s.stepArg(),
+			Epoch: s.epochArg(), Ids: s.ids()}}
 	case "leased":
 		m.Body = &wire.ToDriver_Result{Result: s.leasedResult()}
 	case "doing":
 		task := uint32(s.parse(s.numbered()[0]))
-		m.Body = &wire.ToDriver_TaskProgress{TaskProgress: &wire.TaskProgress{Job: "job", Call: uint64(s.int("call", int(s.call))), Partition: task,
+		m.Body = &wire.ToDriver_TaskProgress{TaskProgress: &wire.TaskProgress{Job: "job",
+			Call: uint64(s.int("call", int(s.call))), Partition: task,
 			Rows: int64(s.int("rows", 0)), BusyNs: int64(s.dur("busy", 0)), Moved: int64(s.int("moved", 0))}}
 	case "done":
 		s.taskDone()
@@ -260,7 +263,8 @@ func (s *story) prepared(foreign bool) *wire.Prepared {
 
 func (s *story) held() {
 	for _, k := range s.numbered() {
-		s.hear(s.who(), &wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{Job: "job", Pack: uint32(s.int("pack", 0)), Split: uint32(s.parse(k)), Fault: s.fault()}}})
+		s.hear(s.who(), &wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{Job: "job",
+			Pack: uint32(s.int("pack", 0)), Split: uint32(s.parse(k)), Fault: s.fault()}}})
 	}
 }
 
@@ -275,7 +279,8 @@ func (s *story) coverage(word string) *wire.Coverage {
 		c.Attempt, c.Epoch, c.Cursor = a.Attempt, a.Epoch, a.Cursor
 	}
 	c.Attempt, c.Epoch = uint32(s.int("attempt", int(c.Attempt))), uint64(s.int("epoch", int(c.Epoch)))
-	c.Folded, c.Weight, c.Entries = uint64(s.int("folded", int(c.Count))), s.float("weight"), uint64(s.int("entries", 0))
+	c.Folded, c.Weight, c.Entries = uint64(s.int("folded", int(c.Count))), s.float("weight"),
+		uint64(s.int("entries", 0))
 	return c
 }
 
@@ -322,7 +327,8 @@ func (s *story) ids() (out []uint32) {
 
 // leasedResult covers what leases are of.
 func (s *story) leasedResult() *wire.Result {
-	r := &wire.Result{Job: "job", Step: s.stepArg(), BusyNs: uint64(s.dur("busy", 0)), Epoch: s.epochArg(), Fault: s.fault()}
+	r := &wire.Result{Job: "job", Step: s.stepArg(), BusyNs: uint64(s.dur("busy", 0)), Epoch: s.epochArg(),
+		Fault: s.fault()}
 	for _, id := range s.ids() {
 		c := &wire.Coverage{Lease: id, Weight: s.float("weight")}
 		if l := s.leases[s.who()][id]; l != nil {
@@ -332,7 +338,8 @@ func (s *story) leasedResult() *wire.Result {
 				limit = int64(l.Task.Limit)
 			}
 			_, n := plan.VisitedOf(rows, int64(l.Task.Cursor), limit, int(l.Parts), int(l.Part))
-			c.Split, c.Attempt, c.Epoch, c.Cursor, c.Count = l.Task.Split, l.Task.Attempt, l.Task.Epoch, l.Task.Cursor, uint64(n)
+			c.Split, c.Attempt, c.Epoch, c.Cursor, c.Count = l.Task.Split, l.Task.Attempt, l.Task.Epoch, l.Task.Cursor,
+				uint64(n)
 		}
 		c.Split, c.Folded = uint32(s.int("split", int(c.Split))), uint64(s.int("folded", int(c.Count)))
 		r.Coverage = append(r.Coverage, c)
@@ -345,13 +352,16 @@ func (s *story) leasedResult() *wire.Result {
 
 func (s *story) taskDone() {
 	for _, k := range s.ids() {
-		s.hear(s.who(), &wire.ToDriver{Body: &wire.ToDriver_TaskResult{TaskResult: &wire.TaskResult{Job: "job", Call: uint64(s.int("call", int(s.call))), Partition: k,
-			Data: fmt.Append(nil, s.who(), "/", k), Fault: s.fault(), Rows: int64(s.int("rows", 0)), BusyNs: int64(s.dur("busy", 0))}}})
+		s.hear(s.who(), &wire.ToDriver{Body: &wire.ToDriver_TaskResult{TaskResult: &wire.TaskResult{Job: "job",
+			Call: uint64(s.int("call", int(s.call))), Partition: k,
+			Data: fmt.Append(nil, s.who(), "/", k), Fault: s.fault(), Rows: int64(s.int("rows", 0)),
+			BusyNs: int64(s.dur("busy", 0))}}})
 	}
 }
 
 func (s *story) openPack() {
-	p := &PackInfo{Node: s.int("node", 0), Maker: plan.ExecutorID(s.text("maker", "")), Rows: s.numbers("rows"), Entries: s.numbers("entries"), Bytes: s.numbers("bytes")}
+	p := &PackInfo{Node: s.int("node", 0), Maker: plan.ExecutorID(s.text("maker", "")), Rows: s.numbers("rows"),
+		Entries: s.numbers("entries"), Bytes: s.numbers("bytes")}
 	for _, w := range s.numbers("weights") {
 		p.Weights = append(p.Weights, float64(w))
 	}
@@ -366,7 +376,8 @@ func (s *story) openPack() {
 }
 
 func (s *story) askStep(train bool) {
-	r := &StepRequest{Node: s.int("node", 0), Pack: s.int("pack", 0), Param: make([]byte, s.int("param", 0)), Train: train, Ratio: s.float("ratio"), Batch: s.float("batch"),
+	r := &StepRequest{Node: s.int("node", 0), Pack: s.int("pack", 0), Param: make([]byte, s.int("param", 0)),
+		Train: train, Ratio: s.float("ratio"), Batch: s.float("batch"),
 		State: s.has("state"), Weighted: s.has("weighted"), Entries: s.has("entries")}
 	for _, n := range s.numbers("pieces") {
 		r.Pieces = append(r.Pieces, int(n))
@@ -376,7 +387,8 @@ func (s *story) askStep(train bool) {
 }
 
 func (s *story) askCall() {
-	r := &CallRequest{Node: s.int("node", 0), Pack: s.int("pack", -1), Args: make([][]byte, s.int("tasks", 1)), Prefer: plan.ExecutorID(s.text("prefer", ""))}
+	r := &CallRequest{Node: s.int("node", 0), Pack: s.int("pack", -1), Args: make([][]byte, s.int("tasks", 1)),
+		Prefer: plan.ExecutorID(s.text("prefer", ""))}
 	for _, n := range s.numbers("partitions") {
 		r.Partitions = append(r.Partitions, int(n))
 	}
@@ -390,7 +402,8 @@ func (s *story) askCall() {
 }
 
 func (s *story) restore() {
-	r := &Restored{Pack: s.int("pack", 0), Steps: s.int("steps", 0), Epoch: plan.Epoch(s.int("epoch", 0)), Ratio: s.float("ratio")}
+	r := &Restored{Pack: s.int("pack", 0), Steps: s.int("steps", 0), Epoch: plan.Epoch(s.int("epoch", 0)),
+		Ratio: s.float("ratio")}
 	merged := s.numbers("merged")
 	for i, n := range s.numbers("cursor") {
 		r.Entries = append(r.Entries, entry(n, merged[i]))
@@ -424,8 +437,10 @@ func (s *story) retell() {
 			if want := *StepLine(s.reports[at]); !reflect.DeepEqual(*StepLine(r), want) {
 				s.t.Errorf("step %d is told again as\n%+v, it was\n%+v", at, *StepLine(r), want)
 			}
-			if want := *EvaluationLine(s.reports[at], plan.Digest{1}); !reflect.DeepEqual(*EvaluationLine(r, plan.Digest{1}), want) {
-				s.t.Errorf("step %d is told again as a pass as\n%+v, it was\n%+v", at, *EvaluationLine(r, plan.Digest{1}), want)
+			if want := *EvaluationLine(s.reports[at],
+				plan.Digest{1}); !reflect.DeepEqual(*EvaluationLine(r, plan.Digest{1}), want) {
+				s.t.Errorf("step %d is told again as a pass as\n%+v, it was\n%+v", at,
+					*EvaluationLine(r, plan.Digest{1}), want)
 			}
 			at++
 		}

@@ -259,7 +259,8 @@ func (t *tape) progress(all []told, now plan.Time) {
 
 // event records anything else; one of an action is left out.
 func (t *tape) event(j *Job, ev Event, now plan.Time) bool {
-	if ev.Call != nil || ev.Message != nil && (ev.Message.Body.GetTaskResult() != nil || ev.Message.Body.GetTaskProgress() != nil) {
+	if ev.Call != nil || ev.Message != nil &&
+		(ev.Message.Body.GetTaskResult() != nil || ev.Message.Body.GetTaskProgress() != nil) {
 		return false
 	}
 	t.flush()

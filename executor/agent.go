@@ -153,7 +153,8 @@ func skippedBy(stop *wire.StopStep) []plan.SplitID {
 
 // NewAgent makes the agent of an executor.
 func NewAgent(id plan.ExecutorID, slots int) *Agent {
-	return &Agent{id: id, slots: slots, runs: map[int]*activeRun{}, params: map[plan.Digest][]byte{}, coming: map[copyKey][]*wire.Hold{}}
+	return &Agent{id: id, slots: slots, runs: map[int]*activeRun{}, params: map[plan.Digest][]byte{},
+		coming: map[copyKey][]*wire.Hold{}}
 }
 
 // Register is the executor's first message.
@@ -249,7 +250,8 @@ func (a *Agent) onStart(s *wire.StartStep, now plan.Time) []Command {
 
 // before reports whether nobody waits for a run any more once a step begins.
 func (r *activeRun) before(s *wire.StartStep) bool {
-	return r.step.Job == s.Job && (r.step.Step < s.Step || s.Leased && r.step.Leased && r.step.Step == s.Step && r.step.Epoch < s.Epoch)
+	return r.step.Job == s.Job && (r.step.Step < s.Step || s.Leased && r.step.Leased && r.step.Step == s.Step &&
+		r.step.Epoch < s.Epoch)
 }
 
 // onParameter keeps a step's parameter. It may come by another way than the
@@ -326,7 +328,8 @@ func (a *Agent) onSample(s *Sample, now plan.Time) []Command {
 			if mutant.On(mutant.ReportHalved) {
 				n /= 2
 			}
-			p.Counts = append(p.Counts, &wire.Count{Split: t.Split, Attempt: t.Attempt, Epoch: t.Epoch, Processed: uint64(n)})
+			p.Counts = append(p.Counts, &wire.Count{Split: t.Split, Attempt: t.Attempt, Epoch: t.Epoch,
+				Processed: uint64(n)})
 			r.sent[i] = n
 		}
 	}
@@ -354,15 +357,19 @@ func (a *Agent) onFolded(f *Folded) []Command {
 	return []Command{out}
 }
 
-func (a *Agent) result(s *wire.StartStep, cov []plan.Coverage, parts []*wire.Part, busy time.Duration, err error) Command {
-	res := &wire.Result{Job: s.Job, Step: s.Step, Parts: parts, BusyNs: uint64(busy), Fault: wire.FromError(err), Epoch: s.Epoch}
+func (a *Agent) result(s *wire.StartStep, cov []plan.Coverage, parts []*wire.Part, busy time.Duration,
+	err error) Command {
+	res := &wire.Result{Job: s.Job, Step: s.Step, Parts: parts, BusyNs: uint64(busy), Fault: wire.FromError(err),
+		Epoch: s.Epoch}
 	for _, c := range cov {
 		res.Coverage = append(res.Coverage, &wire.Coverage{Split: uint32(c.Split), Attempt: uint32(c.Attempt),
-			Epoch: uint64(c.Epoch), Cursor: uint64(c.Cursor), Count: uint64(c.Count), Folded: uint64(c.Folded), Weight: c.Weight, Entries: uint64(c.Entries)})
+			Epoch: uint64(c.Epoch), Cursor: uint64(c.Cursor), Count: uint64(c.Count), Folded: uint64(c.Folded),
+			Weight: c.Weight, Entries: uint64(c.Entries)})
 	}
 	if err != nil && cov == nil {
 		for _, t := range s.Tasks {
-			res.Coverage = append(res.Coverage, &wire.Coverage{Split: t.Split, Attempt: t.Attempt, Epoch: t.Epoch, Cursor: t.Cursor})
+			res.Coverage = append(res.Coverage, &wire.Coverage{Split: t.Split, Attempt: t.Attempt, Epoch: t.Epoch,
+				Cursor: t.Cursor})
 		}
 	}
 	return Command{Send: &wire.ToDriver{Body: &wire.ToDriver_Result{Result: res}}}
@@ -379,7 +386,8 @@ func SlotsOf(tasks, slots int) [][]int {
 
 // CoverageOf describes a finished task, and what the rows it has visited weigh.
 func CoverageOf(t *wire.Assignment, count int64, weight float64, acc *runner.Acc) plan.Coverage {
-	c := plan.Coverage{Split: plan.SplitID(t.Split), Attempt: int(t.Attempt), Epoch: plan.Epoch(t.Epoch), Cursor: int64(t.Cursor), Count: count, Weight: weight}
+	c := plan.Coverage{Split: plan.SplitID(t.Split), Attempt: int(t.Attempt), Epoch: plan.Epoch(t.Epoch),
+		Cursor: int64(t.Cursor), Count: count, Weight: weight}
 	if acc != nil {
 		c.Folded = acc.Count
 	}

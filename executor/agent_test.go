@@ -9,7 +9,8 @@ import (
 )
 
 func start(step uint32, digest plan.Digest, split uint32) Event {
-	return Event{Message: &wire.ToExecutor{Body: &wire.ToExecutor_StartStep{StartStep: &wire.StartStep{Job: "j", Step: step,
+	return Event{Message: &wire.ToExecutor{Body: &wire.ToExecutor_StartStep{StartStep: &wire.StartStep{Job: "j",
+		Step:        step,
 		ParamDigest: digest[:], Tasks: []*wire.Assignment{{Split: split, Attempt: 1, Epoch: 1}}}}}}
 }
 
@@ -27,7 +28,8 @@ func starts(cmds []Command) (splits []uint32) {
 func TestAStepWaitsForItsParameter(t *testing.T) {
 	digest := plan.DigestOf([]byte("w"))
 	param := Event{Message: &wire.ToExecutor{Body: &wire.ToExecutor_Parameter{Parameter: &wire.Parameter{Digest: digest[:], Data: []byte("w")}}}}
-	stop := Event{Message: &wire.ToExecutor{Body: &wire.ToExecutor_StopStep{StopStep: &wire.StopStep{Job: "j", Step: 1, Epoch: 9, Skip: []uint32{4}}}}}
+	stop := Event{Message: &wire.ToExecutor{Body: &wire.ToExecutor_StopStep{StopStep: &wire.StopStep{Job: "j", Step: 1,
+		Epoch: 9, Skip: []uint32{4}}}}}
 	a := NewAgent("e", 1)
 	for split := range uint32(2) {
 		if got := starts(a.Step(start(1, digest, split), 0)); len(got) > 0 {
@@ -64,7 +66,8 @@ func TestAStepWaitsForItsParameter(t *testing.T) {
 
 // TestTasksAreDealtOutInTurn: no slot is without a task, but for one where there is none.
 func TestTasksAreDealtOutInTurn(t *testing.T) {
-	for want, c := range map[string][2]int{"[[]]": {0, 4}, "[[0]]": {1, 4}, "[[0] [1]]": {2, 4}, "[[0 2 4] [1 3]]": {5, 2}, "[[0 1 2]]": {3, 1}} {
+	for want, c := range map[string][2]int{"[[]]": {0, 4}, "[[0]]": {1, 4}, "[[0] [1]]": {2, 4},
+		"[[0 2 4] [1 3]]": {5, 2}, "[[0 1 2]]": {3, 1}} {
 		if got := fmt.Sprint(SlotsOf(c[0], c[1])); got != want {
 			t.Errorf("%d tasks on %d slots: %s, want %s", c[0], c[1], got, want)
 		}

@@ -34,7 +34,8 @@ func (a *Agent) onFetched(f *Fetched) []Command {
 	err := f.Err
 	want := plan.DigestFromBytes(f.Hold.Sha256)
 	if err == nil && f.SHA256 != want && !mutant.On(mutant.NoHashCheck) {
-		err = fault.Newf(fault.Corrupt, "fetch", "split", "split %d has hash %s, want %s", f.Hold.Split, f.SHA256.Short(), want.Short())
+		err = fault.Newf(fault.Corrupt, "fetch", "split", "split %d has hash %s, want %s", f.Hold.Split,
+			f.SHA256.Short(), want.Short())
 	}
 	if mutant.On(mutant.FetchedUnnamed) && f.Err == nil {
 		err, f.SHA256 = nil, want

@@ -47,7 +47,8 @@ func (a *Agent) onLeases(m *wire.Leases) []Command {
 		a.leases = append(a.leases, m)
 		return nil
 	}
-	leases := slices.DeleteFunc(slices.Clone(m.Leases), func(l *wire.Lease) bool { return r.leases[l.Id] && !mutant.On(mutant.LeaseRepeated) })
+	leases := slices.DeleteFunc(slices.Clone(m.Leases),
+		func(l *wire.Lease) bool { return r.leases[l.Id] && !mutant.On(mutant.LeaseRepeated) })
 	for _, l := range leases {
 		r.leases[l.Id] = true
 	}

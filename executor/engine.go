@@ -107,7 +107,8 @@ func (e *Engine) fetch(ctx context.Context, h *wire.Hold) (plan.Digest, error) {
 		return plan.Digest{}, err
 	}
 	if key.Split >= len(meta.Splits) {
-		return plan.Digest{}, fault.Newf(fault.PlanMismatch, "fetch", fmt.Sprintf("split %d", key.Split), "%s's pack has %d splits", h.From, len(meta.Splits))
+		return plan.Digest{}, fault.Newf(fault.PlanMismatch, "fetch", fmt.Sprintf("split %d", key.Split),
+			"%s's pack has %d splits", h.From, len(meta.Splits))
 	}
 	e.know(key.Node, meta)
 	return e.store.Splits.Receive(key, meta, func(w io.Writer) error { return e.peers.FetchSplit(ctx, from, key, w) })
@@ -178,7 +179,8 @@ func (e *Engine) Acting(least time.Duration) (out []*wire.TaskProgress) {
 			a.moved.Add(1)
 		}
 		if busy := time.Since(a.began); busy >= least {
-			out = append(out, &wire.TaskProgress{Job: a.task.Job, Call: a.task.Call, Partition: a.task.Partition, Rows: a.rows.Load(), BusyNs: int64(busy),
+			out = append(out, &wire.TaskProgress{Job: a.task.Job, Call: a.task.Call, Partition: a.task.Partition,
+				Rows: a.rows.Load(), BusyNs: int64(busy),
 				Moved: a.rows.Load() + a.moved.Load()})
 		}
 	}
@@ -258,7 +260,8 @@ func (p localPacks) Shared(name, version string, bytes int64, make func() (any, 
 	return v, err
 }
 
-func (p localPacks) OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error) {
+func (p localPacks) OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key shuffle.Key,
+	span shuffle.Span) (io.ReadCloser, error) {
 	if holder == p.e.self {
 		return p.e.store.Outputs.Open(key, span)
 	}
@@ -330,7 +333,8 @@ func (e *Engine) packMeta(node int) (*pack.Meta, error) {
 	if meta := e.Meta(node); meta != nil {
 		return meta, nil
 	}
-	return nil, fault.Newf(fault.FetchFailed, "fold", fmt.Sprintf("the pack of node %d", node), "this executor holds no split of it")
+	return nil, fault.Newf(fault.FetchFailed, "fold", fmt.Sprintf("the pack of node %d", node),
+		"this executor holds no split of it")
 }
 
 func (e *Engine) accumulatorBytes(f runner.Folder, node, param int) (int64, error) {

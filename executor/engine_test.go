@@ -32,15 +32,18 @@ func build(g *rdd.Graph, splits int) counts {
 	labels := func(a, p float64, pt rdd.Point) float64 { return a + p*pt.Label }
 	train := rdd.Aggressive(0)
 	return counts{
-		sum:    rdd.Aggregate(points, rdd.Aggregator[float64, rdd.Point, float64]{Zero: zero, Add: labels, Merge: add, Scale: scale}, train),
-		sparse: rdd.Aggregate(points, rdd.Aggregator[float64, rdd.Point, float64]{Zero: zero, Add: labels, Merge: add, Scale: scale, Entries: true}, train),
-		seen: rdd.Aggregate(points, rdd.Aggregator[float64, rdd.Point, float64]{Zero: zero, Merge: add, Scale: scale, State: 2, AddBatch: func(a, _ float64, b *rdd.Batch) float64 {
-			for i := range b.Rows {
-				b.State[2*i]++
-				a += b.State[2*i] - b.State[2*i+1]
-			}
-			return a
-		}}, train),
+		sum: rdd.Aggregate(points, rdd.Aggregator[float64, rdd.Point, float64]{Zero: zero, Add: labels, Merge: add,
+			Scale: scale}, train),
+		sparse: rdd.Aggregate(points, rdd.Aggregator[float64, rdd.Point, float64]{Zero: zero, Add: labels, Merge: add,
+			Scale: scale, Entries: true}, train),
+		seen: rdd.Aggregate(points, rdd.Aggregator[float64, rdd.Point, float64]{Zero: zero, Merge: add, Scale: scale,
+			State: 2, AddBatch: func(a, _ float64, b *rdd.Batch) float64 {
+				for i := range b.Rows {
+					b.State[2*i]++
+					a += b.State[2*i] - b.State[2*i+1]
+				}
+				return a
+			}}, train),
 		pass: rdd.Aggregate(points, rdd.Aggregator[float64, rdd.Point, float64]{Zero: zero, Add: labels, Merge: add}),
 	}
 }
@@ -53,30 +56,34 @@ func TestEveryPolicyFoldsWhatItSays(t *testing.T) {
 		policy abss.Policy
 		ratio  float64
 		whole  bool
-	}{{abss.BSP, 0.5, true}, {abss.Steal, 0.5, true}, {abss.ABSP, 1, true}, {abss.ABSP, 0.3, false}, {abss.Deadline, 0.4, false}} {
+	}{{abss.BSP, 0.5, true}, {abss.Steal, 0.5, true}, {abss.ABSP, 1, true}, {abss.ABSP, 0.3, false},
+		{abss.Deadline, 0.4, false}} {
 		for _, slots := range []int{1, 2} {
 			t.Run(fmt.Sprint(c.policy, c.ratio, slots), func(t *testing.T) {
-				cfg := volley.Config{Executors: 3, Slots: slots, DataDir: t.TempDir(), OutDir: t.TempDir(), EventLog: filepath.Join(t.TempDir(), "log"),
-					Job: driver.JobConfig{Sync: abss.Config{Policy: c.policy, Ratio: c.ratio}}}
-				_, err := volley.Run(context.Background(), cfg, "counts", 5, build, func(ctx context.Context, s *rdd.Session, _ int, p counts) (string, error) {
-					state := 0.0
-					for it := range rdd.Iterations(ctx, s, &state, 3) {
-						for what, run := range map[string]struct {
-							step rdd.Step[float64, float64]
-							want float64
-							sure bool
-						}{"sum": {p.sum, 2 * all, c.whole}, "sparse": {p.sparse, 2 * all, c.whole}, "seen": {p.seen, float64(it.Number * rows), c.whole}, "pass": {p.pass, 2 * all, true}} {
-							got, err := run.step.Run(ctx, s, 2)
-							if err != nil {
-								return "", err
-							}
-							if run.sure && got != run.want || got <= 0 {
-								t.Errorf("turn %d, %s: %v, want %v", it.Number, what, got, run.want)
+				cfg := volley.Config{Executors: 3, Slots: slots, DataDir: t.TempDir(), OutDir: t.TempDir(),
+					EventLog: filepath.Join(t.TempDir(), "log"),
+					Job:      driver.JobConfig{Sync: abss.Config{Policy: c.policy, Ratio: c.ratio}}}
+				_, err := volley.Run(context.Background(), cfg, "counts", 5, build,
+					func(ctx context.Context, s *rdd.Session, _ int, p counts) (string, error) {
+						state := 0.0
+						for it := range rdd.Iterations(ctx, s, &state, 3) {
+							for what, run := range map[string]struct {
+								step rdd.Step[float64, float64]
+								want float64
+								sure bool
+							}{"sum": {p.sum, 2 * all, c.whole}, "sparse": {p.sparse, 2 * all, c.whole},
+								"seen": {p.seen, float64(it.Number * rows), c.whole}, "pass": {p.pass, 2 * all, true}} {
+								got, err := run.step.Run(ctx, s, 2)
+								if err != nil {
+									return "", err
+								}
+								if run.sure && got != run.want || got <= 0 {
+									t.Errorf("turn %d, %s: %v, want %v", it.Number, what, got, run.want)
+								}
 							}
 						}
-					}
-					return "iterations", s.Err()
-				})
+						return "iterations", s.Err()
+					})
 				if err != nil {
 					t.Fatal(err)
 				}

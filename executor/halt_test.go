@@ -29,16 +29,19 @@ func (c *onlyStops) Recv() (*wire.ToExecutor, error) {
 // TestAStopDoesNotWaitForTheLoop: the receiver stops the slots of the runs that it is for, and of no others. The
 // first stop says which results are left out, as the agent has it, since slots may have left them out already.
 func TestAStopDoesNotWaitForTheLoop(t *testing.T) {
-	conn := &onlyStops{stops: []*wire.StopStep{{Job: "j", Step: 3, Epoch: 2, Skip: []uint32{1}}, {Job: "j", Step: 3, Epoch: 2, Skip: []uint32{0}}}}
+	conn := &onlyStops{stops: []*wire.StopStep{{Job: "j", Step: 3, Epoch: 2, Skip: []uint32{1}},
+		{Job: "j", Step: 3, Epoch: 2, Skip: []uint32{0}}}}
 	e := New(t.Context(), Config{ID: "e", Slots: 1}, nil, conn)
 	run := func(job string, step uint32, epoch uint64, leased bool) *liveRun {
-		r := &liveRun{step: &wire.StartStep{Job: job, Step: step, Tasks: []*wire.Assignment{{Epoch: epoch}}}, page: runner.NewPage(1, nil)}
+		r := &liveRun{step: &wire.StartStep{Job: job, Step: step, Tasks: []*wire.Assignment{{Epoch: epoch}}},
+			page: runner.NewPage(1, nil)}
 		if leased {
 			r.leasing = newLeasing()
 		}
 		return r
 	}
-	runs := []*liveRun{run("j", 3, 2, false), run("j", 3, 1, false), run("j", 3, 3, false), run("j", 4, 2, false), run("k", 3, 2, false), run("j", 3, 0, true)}
+	runs := []*liveRun{run("j", 3, 2, false), run("j", 3, 1, false), run("j", 3, 3, false), run("j", 4, 2, false),
+		run("k", 3, 2, false), run("j", 3, 0, true)}
 	for i, r := range runs {
 		e.keep(i, r)
 	}
@@ -51,7 +54,8 @@ func TestAStopDoesNotWaitForTheLoop(t *testing.T) {
 	if got := runs[0].skipped(); len(got) != 1 || !got[1] {
 		t.Errorf("it leaves out %v", got)
 	}
-	if late := (&liveRun{}); late.skipped() != nil || !slices.Equal(skippedBy(&wire.StopStep{Skip: []uint32{7}}), []plan.SplitID{7}) {
+	if late := (&liveRun{}); late.skipped() != nil ||
+		!slices.Equal(skippedBy(&wire.StopStep{Skip: []uint32{7}}), []plan.SplitID{7}) {
 		t.Error("a run leaves out splits that nobody has named")
 	}
 }

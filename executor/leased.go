@@ -69,7 +69,8 @@ func (f *LeasedFold) RowsOf(l *wire.Lease) (rows, split int64) {
 func (f *LeasedFold) Fold(slot int, l *wire.Lease, page *runner.Page, pacer runner.Pacer) (ok bool, err error) {
 	began := time.Now()
 	if int(l.Task.Split) >= len(f.meta.Splits) || l.Parts == 0 || l.Pieces%l.Parts != 0 || l.Part >= l.Parts {
-		return false, fault.Newf(fault.PlanMismatch, "fold", "a lease", "part %d of %d of %d pieces of split %d of %d", l.Part, l.Parts, l.Pieces, l.Task.Split, len(f.meta.Splits))
+		return false, fault.Newf(fault.PlanMismatch, "fold", "a lease", "part %d of %d of %d pieces of split %d of %d",
+			l.Part, l.Parts, l.Pieces, l.Task.Split, len(f.meta.Splits))
 	}
 	split, err := f.e.store.Splits.Open(pack.SplitKey{Node: int(f.step.PackNode), Split: int(l.Task.Split)})
 	if err != nil {
@@ -82,7 +83,8 @@ func (f *LeasedFold) Fold(slot int, l *wire.Lease, page *runner.Page, pacer runn
 	if err != nil {
 		return false, err
 	}
-	t := runner.NewPartFold(f.folders[slot], split, int64(l.Task.Cursor), int64(l.Task.Limit), int(l.Pieces), int(l.Parts), int(l.Part)).WithState(state)
+	t := runner.NewPartFold(f.folders[slot], split, int64(l.Task.Cursor), int64(l.Task.Limit), int(l.Pieces),
+		int(l.Parts), int(l.Part)).WithState(state)
 	if err := runner.Visit([]runner.Task{{Fold: t, Word: slot}}, page, pacer, func(int) {}); err != nil {
 		return false, err
 	}
@@ -109,11 +111,13 @@ func (f *LeasedFold) Result(run int, ids []uint32) (out *Folded) {
 	for _, id := range ids {
 		p, ok := f.mu.done[id]
 		if !ok {
-			return &Folded{Run: run, Err: fault.Newf(fault.Internal, "merge", "a lease", "lease %d was not folded here", id)}
+			return &Folded{Run: run, Err: fault.Newf(fault.Internal, "merge", "a lease", "lease %d was not folded here",
+				id)}
 		}
 		out.Busy += p.busy
 		rows, _ := f.RowsOf(p.lease)
-		pieces[runner.PartOf{Split: int(p.lease.Task.Split), Part: int(p.lease.Part), Parts: int(p.lease.Parts)}] = p.acc
+		pieces[runner.PartOf{Split: int(p.lease.Task.Split), Part: int(p.lease.Part),
+			Parts: int(p.lease.Parts)}] = p.acc
 		var weight float64
 		if p.acc != nil {
 			weight = p.acc.Weight

@@ -162,7 +162,8 @@ func (s *story) folded() *Folded {
 		split, count, ok := strings.Cut(a.Key, ":")
 		if i > 0 && ok {
 			n := int64(s.number(count))
-			f.Coverage = append(f.Coverage, plan.Coverage{Split: plan.SplitID(s.number(split)), Attempt: s.int("attempt", 1), Epoch: plan.Epoch(s.int("epoch", 1)), Cursor: int64(s.int("cursor", 0)),
+			f.Coverage = append(f.Coverage, plan.Coverage{Split: plan.SplitID(s.number(split)),
+				Attempt: s.int("attempt", 1), Epoch: plan.Epoch(s.int("epoch", 1)), Cursor: int64(s.int("cursor", 0)),
 				Count: n, Folded: n, Weight: 0.5, Entries: 3 * n})
 			f.Parts = append(f.Parts, &wire.Part{Index: uint32(i)})
 		}
@@ -172,7 +173,8 @@ func (s *story) folded() *Folded {
 
 func (s *story) hold() *wire.Hold {
 	want := s.digest("want", "rows")
-	return &wire.Hold{Job: s.job(), Pack: uint32(s.int("pack", 0)), Split: uint32(s.first()), From: s.text("from", ""), Sha256: want[:]}
+	return &wire.Hold{Job: s.job(), Pack: uint32(s.int("pack", 0)), Split: uint32(s.first()), From: s.text("from", ""),
+		Sha256: want[:]}
 }
 
 // message is what the driver says.
@@ -186,11 +188,13 @@ func (s *story) message() *wire.ToExecutor {
 		m.Body = &wire.ToExecutor_Hold{Hold: s.hold()}
 	case "parameter":
 		digest := plan.DigestOf([]byte(s.d.CmdArgs[0].Key))
-		m.Body = &wire.ToExecutor_Parameter{Parameter: &wire.Parameter{Digest: digest[:], Data: []byte(s.d.CmdArgs[0].Key)}}
+		m.Body = &wire.ToExecutor_Parameter{Parameter: &wire.Parameter{Digest: digest[:],
+			Data: []byte(s.d.CmdArgs[0].Key)}}
 	case "start":
 		m.Body = &wire.ToExecutor_StartStep{StartStep: s.start()}
 	case "stop":
-		m.Body = &wire.ToExecutor_StopStep{StopStep: &wire.StopStep{Job: s.job(), Step: uint32(s.first()), Epoch: epoch, Skip: s.ids("skip")}}
+		m.Body = &wire.ToExecutor_StopStep{StopStep: &wire.StopStep{Job: s.job(), Step: uint32(s.first()), Epoch: epoch,
+			Skip: s.ids("skip")}}
 	case "leases":
 		l := &wire.Leases{Job: s.job(), Step: uint32(s.first()), Epoch: epoch}
 		for _, id := range s.ids("") {
@@ -201,7 +205,8 @@ func (s *story) message() *wire.ToExecutor {
 		}
 		m.Body = &wire.ToExecutor_Leases{Leases: l}
 	case "include":
-		m.Body = &wire.ToExecutor_Include{Include: &wire.Include{Job: s.job(), Step: uint32(s.first()), Epoch: epoch, Ids: s.ids("")}}
+		m.Body = &wire.ToExecutor_Include{Include: &wire.Include{Job: s.job(), Step: uint32(s.first()), Epoch: epoch,
+			Ids: s.ids("")}}
 	case "task":
 		m.Body = &wire.ToExecutor_RunTask{RunTask: &wire.RunTask{Job: s.job(), Call: 1, Partition: uint32(s.first())}}
 	case "end":
@@ -215,7 +220,8 @@ func (s *story) message() *wire.ToExecutor {
 }
 
 func (s *story) start() *wire.StartStep {
-	m := &wire.StartStep{Job: s.job(), Step: uint32(s.first()), Leased: s.d.HasArg("leased"), ReportIntervalNs: uint64(s.dur("every"))}
+	m := &wire.StartStep{Job: s.job(), Step: uint32(s.first()), Leased: s.d.HasArg("leased"),
+		ReportIntervalNs: uint64(s.dur("every"))}
 	if m.Leased {
 		m.Epoch = uint64(s.int("epoch", 1))
 	}
@@ -225,7 +231,8 @@ func (s *story) start() *wire.StartStep {
 		m.Param = []byte("inline")
 	}
 	for _, k := range s.ids("") {
-		m.Tasks = append(m.Tasks, &wire.Assignment{Split: k, Attempt: uint32(s.int("attempt", 1)), Epoch: uint64(s.int("epoch", 1)), Cursor: uint64(s.int("cursor", 0))})
+		m.Tasks = append(m.Tasks, &wire.Assignment{Split: k, Attempt: uint32(s.int("attempt", 1)),
+			Epoch: uint64(s.int("epoch", 1)), Cursor: uint64(s.int("cursor", 0))})
 	}
 	return m
 }
@@ -237,13 +244,15 @@ func show(c Command) string {
 	case c.Plan != nil:
 		return "build the plan of " + c.Plan.Job
 	case c.Fetch != nil:
-		return fmt.Sprintf("fetch split %d of pack %d of %s from %q", c.Fetch.Split, c.Fetch.Pack, c.Fetch.Job, c.Fetch.From)
+		return fmt.Sprintf("fetch split %d of pack %d of %s from %q", c.Fetch.Split, c.Fetch.Pack, c.Fetch.Job,
+			c.Fetch.From)
 	case c.Start != nil:
 		var splits []uint32
 		for _, t := range c.Start.Step.Tasks {
 			splits = append(splits, t.Split)
 		}
-		return fmt.Sprintf("run %d: step %d of %s, splits %v, parameter %s", c.Start.ID, c.Start.Step.Step, c.Start.Step.Job, splits, c.Start.Param)
+		return fmt.Sprintf("run %d: step %d of %s, splits %v, parameter %s", c.Start.ID, c.Start.Step.Step,
+			c.Start.Step.Job, splits, c.Start.Param)
 	case c.Stop != nil:
 		return fmt.Sprintf("stop run %d, skip %v", c.Stop.Run, c.Stop.Skip)
 	case c.SampleAt != nil:
@@ -265,12 +274,15 @@ func show(c Command) string {
 func showSent(m *wire.ToDriver) string {
 	switch b := m.Body.(type) {
 	case *wire.ToDriver_Register:
-		return fmt.Sprintf("> register %s, %d slots, version known %v", b.Register.Executor, b.Register.Slots, b.Register.Version == wire.Version)
+		return fmt.Sprintf("> register %s, %d slots, version known %v", b.Register.Executor, b.Register.Slots,
+			b.Register.Version == wire.Version)
 	case *wire.ToDriver_Prepared:
-		return fmt.Sprintf("> %s is prepared, plan %x%s", b.Prepared.Job, b.Prepared.Fingerprint[:3], showFault(b.Prepared.Fault))
+		return fmt.Sprintf("> %s is prepared, plan %x%s", b.Prepared.Job, b.Prepared.Fingerprint[:3],
+			showFault(b.Prepared.Fault))
 	case *wire.ToDriver_Holding:
 		h := b.Holding
-		return fmt.Sprintf("> split %d of pack %d of %s is here, hash %x%s", h.Split, h.Pack, h.Job, h.Sha256[:3], showFault(h.Fault))
+		return fmt.Sprintf("> split %d of pack %d of %s is here, hash %x%s", h.Split, h.Pack, h.Job, h.Sha256[:3],
+			showFault(h.Fault))
 	case *wire.ToDriver_Progress:
 		out := fmt.Sprintf("> progress of step %d of %s:", b.Progress.Step, b.Progress.Job)
 		for _, c := range b.Progress.Counts {
@@ -285,15 +297,18 @@ func showSent(m *wire.ToDriver) string {
 	case *wire.ToDriver_TaskResult:
 		return fmt.Sprintf("> partition %d of %s is done", b.TaskResult.Partition, b.TaskResult.Job)
 	case *wire.ToDriver_TaskProgress:
-		return fmt.Sprintf("> partition %d of %s: %d rows", b.TaskProgress.Partition, b.TaskProgress.Job, b.TaskProgress.Rows)
+		return fmt.Sprintf("> partition %d of %s: %d rows", b.TaskProgress.Partition, b.TaskProgress.Job,
+			b.TaskProgress.Rows)
 	}
 	return fmt.Sprint(m)
 }
 
 func showResult(r *wire.Result) string {
-	out := fmt.Sprintf("> result of step %d of %s, epoch %d, parts %d, busy %v%s", r.Step, r.Job, r.Epoch, len(r.Parts), time.Duration(r.BusyNs), showFault(r.Fault))
+	out := fmt.Sprintf("> result of step %d of %s, epoch %d, parts %d, busy %v%s", r.Step, r.Job, r.Epoch, len(r.Parts),
+		time.Duration(r.BusyNs), showFault(r.Fault))
 	for _, c := range r.Coverage {
-		out += fmt.Sprintf("\n    split %d from %d: %d rows, folded %d (attempt %d, epoch %d, lease %d, weight %v, entries %d)", c.Split, c.Cursor, c.Count, c.Folded, c.Attempt, c.Epoch, c.Lease, c.Weight, c.Entries)
+		out += fmt.Sprintf("\n    split %d from %d: %d rows, folded %d (attempt %d, epoch %d, lease %d, weight %v, "+
+			"entries %d)", c.Split, c.Cursor, c.Count, c.Folded, c.Attempt, c.Epoch, c.Lease, c.Weight, c.Entries)
 	}
 	return out
 }

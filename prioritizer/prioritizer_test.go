@@ -61,8 +61,9 @@ func TestALedgerSurvivesACheckpoint(t *testing.T) {
 // physical is the paper's physical cluster: executors 0 to 2 at speed 1, 3 to
 // 11 at 2.2, four splits each.
 func physical() View {
-	v := View{Step: 10, Ratio: 0.5, Rows: make([]int64, 48), Bytes: make([]int64, 48), Times: make([]int64, 48), Moving: make([]bool, 48),
-		Owner: make([]int, 48), Speed: make([]float64, 12), Observed: make([]int, 12)}
+	v := View{Step: 10, Ratio: 0.5, Rows: make([]int64, 48), Bytes: make([]int64, 48), Times: make([]int64, 48),
+		Moving: make([]bool, 48),
+		Owner:  make([]int, 48), Speed: make([]float64, 12), Observed: make([]int, 12)}
 	for i := range v.Owner {
 		v.Owner[i], v.Rows[i], v.Bytes[i] = i%12, 1000, 1000
 	}

@@ -94,7 +94,8 @@ func (s *story) do() {
 				s.d.Fatalf(s.t, "%v", err)
 			}
 		}
-		s.x = NewExchange(ExchangeConfig{Mode: mode, Threshold: int64(s.float("threshold", 0)), Interval: int(s.float("every", 0)), Bandwidth: s.float("bandwidth", 0), Horizon: int(s.float("horizon", 0)),
+		s.x = NewExchange(ExchangeConfig{Mode: mode, Threshold: int64(s.float("threshold", 0)),
+			Interval: int(s.float("every", 0)), Bandwidth: s.float("bandwidth", 0), Horizon: int(s.float("horizon", 0)),
 			Seed: uint64(s.float("seed", 0))}, int(s.float("splits", 0)))
 		s.v = View{Ratio: 0.5}
 	case "plan":
@@ -105,7 +106,8 @@ func (s *story) do() {
 	case "slower":
 		s.slower()
 	case "forecast":
-		f := &forecast{ratio: s.float("ratio", 0), load: floats[float64](s, "load", nil), speed: floats[float64](s, "speed", nil)}
+		f := &forecast{ratio: s.float("ratio", 0), load: floats[float64](s, "load", nil),
+			speed: floats[float64](s, "speed", nil)}
 		for _, l := range f.load {
 			f.rows += l
 		}
@@ -127,8 +129,10 @@ func (s *story) do() {
 // look changes the view.
 func (s *story) look() {
 	v := &s.v
-	v.Step, v.Ratio, v.Noise = int(s.float("step", float64(v.Step+1)))-1, s.float("ratio", v.Ratio), s.float("noise", v.Noise)
-	v.Owner, v.Rows, v.Bytes, v.Times = floats(s, "owner", v.Owner), floats(s, "rows", v.Rows), floats(s, "bytes", v.Bytes), floats(s, "times", v.Times)
+	v.Step, v.Ratio, v.Noise = int(s.float("step", float64(v.Step+1)))-1, s.float("ratio", v.Ratio),
+		s.float("noise", v.Noise)
+	v.Owner, v.Rows, v.Bytes, v.Times = floats(s, "owner", v.Owner), floats(s, "rows", v.Rows),
+		floats(s, "bytes", v.Bytes), floats(s, "times", v.Times)
 	v.Speed, v.Observed = floats(s, "speed", v.Speed), floats(s, "observed", v.Observed)
 	n := len(v.Owner)
 	v.Moving = make([]bool, n)
@@ -163,7 +167,8 @@ func (s *story) plan() {
 func (s *story) slower() {
 	for speed := 100; speed >= 20; speed -= 4 {
 		x := NewExchange(ExchangeConfig{Mode: Rate}, 20)
-		v := View{Step: 20, Ratio: s.float("ratio", 0.5), Speed: []float64{100, float64(speed), 100, 100}, Observed: []int{4, 4, 4, 4}, Moving: make([]bool, 20), Times: make([]int64, 20), Noise: s.float("noise", 0)}
+		v := View{Step: 20, Ratio: s.float("ratio", 0.5), Speed: []float64{100, float64(speed), 100, 100},
+			Observed: []int{4, 4, 4, 4}, Moving: make([]bool, 20), Times: make([]int64, 20), Noise: s.float("noise", 0)}
 		for i := range 20 {
 			v.Owner, v.Rows, v.Bytes = append(v.Owner, i%4), append(v.Rows, 100), append(v.Bytes, 100)
 		}
@@ -197,7 +202,8 @@ func (s *story) account() {
 	case "entries":
 		for i, e := range s.ledger.Entries() {
 			id := plan.SplitID(i)
-			fmt.Fprintf(&s.out, "split %d of %d rows: cursor %d, merged %d, whole %d, dropped %d, process times %d\n", i, s.ledger.Rows(id), e.Cursor, e.Merged, e.Whole, e.Dropped, s.ledger.ProcessTimes(id))
+			fmt.Fprintf(&s.out, "split %d of %d rows: cursor %d, merged %d, whole %d, dropped %d, process times %d\n",
+				i, s.ledger.Rows(id), e.Cursor, e.Merged, e.Whole, e.Dropped, s.ledger.ProcessTimes(id))
 		}
 	default:
 		s.d.Fatalf(s.t, "unknown command")

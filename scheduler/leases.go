@@ -254,7 +254,8 @@ func (l *Leases) Accept(id plan.ExecutorID, epoch plan.Epoch, ids []uint32) bool
 		return false
 	}
 	for _, k := range ids {
-		if lease := l.lease(k); lease == nil || lease.state != included || !plantedFirst(l.pieces[lease.piece].by == lease) {
+		if lease := l.lease(k); lease == nil || lease.state != included ||
+			!plantedFirst(l.pieces[lease.piece].by == lease) {
 			return false
 		}
 	}

@@ -345,7 +345,8 @@ func (l *Leases) getMore(now plan.Time) {
 	l.due = never
 	for e, x := range l.ex {
 		own := l.view.own[e]
-		if !l.usable(e) || !l.s.usable(e) || l.s.executors[e].getting >= 0 || now < x.rested || len(x.queue) > l.s.executors[e].slots ||
+		if !l.usable(e) || !l.s.usable(e) || l.s.executors[e].getting >= 0 || now < x.rested ||
+			len(x.queue) > l.s.executors[e].slots ||
 			own != nil && x.ownAt < len(own) {
 			continue
 		}

@@ -25,7 +25,8 @@ type leaseWorld struct {
 // newLeaseWorld places splits of four pieces of 100 rows, one on each executor in
 // turn.
 func newLeaseWorld(executors, splits int) *leaseWorld {
-	w := &leaseWorld{s: New(Config{}, splits), epochs: map[plan.ExecutorID]plan.Epoch{}, queue: map[plan.ExecutorID][]*Lease{}, ask: map[plan.ExecutorID][]uint32{}}
+	w := &leaseWorld{s: New(Config{}, splits), epochs: map[plan.ExecutorID]plan.Epoch{},
+		queue: map[plan.ExecutorID][]*Lease{}, ask: map[plan.ExecutorID][]uint32{}}
 	for e := range executors {
 		w.s.Joined(plan.ExecutorID(fmt.Sprint(e)), 1)
 	}

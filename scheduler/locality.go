@@ -65,7 +65,8 @@ func (t *Tasks) waitsFor(home plan.ExecutorID) bool {
 // avoids reports whether a task is to run on another executor than this one.
 func (t *Tasks) avoids(i int, id plan.ExecutorID) bool {
 	bad := func(id plan.ExecutorID) bool {
-		return t.req.Avoid != nil && slices.Contains(t.req.Avoid[i], string(id)) || slices.Contains(t.tasks[i].failedOn, id)
+		return t.req.Avoid != nil && slices.Contains(t.req.Avoid[i], string(id)) ||
+			slices.Contains(t.tasks[i].failedOn, id)
 	}
 	return plantedAvoid(bad(id) && t.ex.any(func(other plan.ExecutorID) bool { return !bad(other) }))
 }

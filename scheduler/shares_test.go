@@ -75,9 +75,12 @@ func TestSlotTimeFollowsWeights(t *testing.T) {
 		accuracy float64
 	}{
 		{"long steps", worker{weight: 1, work: 50e6, gap: 1e6}, worker{weight: 3, work: 50e6, gap: 1e6}, 3, 0.95, 0.1},
-		{"short steps", worker{weight: 1, work: 400e3, gap: 1e6}, worker{weight: 3, work: 400e3, gap: 1e6}, 3, 0.3, 0.15},
-		{"short beside long", worker{weight: 1, work: 50e6, gap: 1e6}, worker{weight: 3, work: 2e6, gap: 500e3}, 3, 0.75, 0.1},
-		{"equal weights", worker{weight: 1, work: 5e6, gap: 1e6}, worker{weight: 1, work: 30e6, gap: 1e6}, 1, 0.95, 0.1},
+		{"short steps", worker{weight: 1, work: 400e3, gap: 1e6}, worker{weight: 3, work: 400e3, gap: 1e6}, 3, 0.3,
+			0.15},
+		{"short beside long", worker{weight: 1, work: 50e6, gap: 1e6}, worker{weight: 3, work: 2e6, gap: 500e3}, 3,
+			0.75, 0.1},
+		{"equal weights", worker{weight: 1, work: 5e6, gap: 1e6}, worker{weight: 1, work: 30e6, gap: 1e6}, 1, 0.95,
+			0.1},
 		{"one to a hundred", worker{weight: 1, work: 5e6}, worker{weight: 100, work: 5e6}, 100, 0.95, 0.3},
 	} {
 		c.a.job, c.b.job = "a", "b"

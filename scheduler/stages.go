@@ -88,7 +88,8 @@ func (s *Stages) Restart(loop int) { delete(s.rounds, loop) }
 
 // LostRounds are the loops that have lost rows of their round, in order.
 func (s *Stages) LostRounds() []int {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.rounds)), func(loop int) bool { return len(s.Missing(loop)) == 0 })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.rounds)),
+		func(loop int) bool { return len(s.Missing(loop)) == 0 })
 }
 
 // Loss says that something that a task was to read is not where it should be.

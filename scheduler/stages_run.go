@@ -155,7 +155,8 @@ func (r *StageRun) progress(c *stageCall) (cmd StageCommand, wait bool) {
 	case callLooks:
 		return r.look(c)
 	case callRuns:
-		return StageCommand{Kind: StageCall, Call: c.number, Node: c.node, Maps: c.keeps, Parts: c.parts, Left: c.left}, true
+		return StageCommand{Kind: StageCall, Call: c.number, Node: c.node, Maps: c.keeps, Parts: c.parts, Left: c.left},
+			true
 	case callKeeps:
 		return c.keep(r.s)
 	}

@@ -84,12 +84,14 @@ func (s *story) next(ev StageEvent) {
 	}
 }
 
-var stageWords = map[StageCommandKind]string{StageOpen: "open", StageKeep: "keep", StageCopy: "copy", StageLook: "look at",
+var stageWords = map[StageCommandKind]string{StageOpen: "open", StageKeep: "keep", StageCopy: "copy",
+	StageLook:   "look at",
 	StageSettle: "settle", StageRestart: "restart", StageReplay: "replay", StageDone: "done"}
 
 // what says what there is of a stage.
 func (s *story) what(stage int) {
-	s.say("opened %v, missing %v, lost rounds %v", s.stages.Opened(stage), s.stages.Missing(stage), s.stages.LostRounds())
+	s.say("opened %v, missing %v, lost rounds %v", s.stages.Opened(stage), s.stages.Missing(stage),
+		s.stages.LostRounds())
 	for m := 0; s.stages.Opened(stage) && m < len(s.stages.opened[stage].outputs); m++ {
 		holders, there := s.stages.Holders(stage, m)
 		s.say("  %d: %v, held by %s", m, there, strings.Join(holders, " "))

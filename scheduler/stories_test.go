@@ -139,7 +139,8 @@ func (s *story) commands(cmds []Command) {
 func (s *story) place() bool {
 	switch s.d.Cmd {
 	case "splits":
-		s.s, s.now = New(Config{MaxTaskFailures: s.int("failures", 0), MaxExecutorFailures: s.int("exclude", 0), Exclusion: s.dur("exclusion")}, s.number(s.arg(0))), 0
+		s.s, s.now = New(Config{MaxTaskFailures: s.int("failures", 0), MaxExecutorFailures: s.int("exclude", 0),
+			Exclusion: s.dur("exclusion")}, s.number(s.arg(0))), 0
 		s.epoch = map[plan.ExecutorID]plan.Epoch{}
 	case "join":
 		s.commands(s.s.Joined(s.who(), s.int("slots", 1)))
@@ -151,7 +152,8 @@ func (s *story) place() bool {
 		s.commands(cmds)
 	case "held", "replica", "unsent":
 		for _, i := range s.numbers(1) {
-			map[string]func(plan.ExecutorID, plan.SplitID){"held": s.s.Held, "replica": s.s.Replica, "unsent": s.s.Unsent}[s.d.Cmd](s.who(), plan.SplitID(i))
+			map[string]func(plan.ExecutorID, plan.SplitID){"held": s.s.Held, "replica": s.s.Replica,
+				"unsent": s.s.Unsent}[s.d.Cmd](s.who(), plan.SplitID(i))
 		}
 	case "failed":
 		s.commands(s.s.Failed(s.who(), plan.SplitID(s.number(s.arg(1))), s.err(s.arg(2))))
@@ -208,7 +210,9 @@ func (s *story) steps() bool {
 	case "ask":
 		e, i := s.who(), plan.SplitID(s.number(s.arg(1)))
 		attempt, epoch := s.s.Latest(i)
-		s.say("awaited %v, drained %v, excluded %v, alive %v, moving %v, owner %q; latest attempt %d of epoch %d", s.s.Awaits(e, i), s.s.Drained(e), s.s.Excluded(e), s.s.IsAlive(e), s.s.Moving(i), s.s.Owner(i), attempt, epoch)
+		s.say("awaited %v, drained %v, excluded %v, alive %v, moving %v, owner %q; latest attempt %d of epoch %d",
+			s.s.Awaits(e, i), s.s.Drained(e), s.s.Excluded(e), s.s.IsAlive(e), s.s.Moving(i), s.s.Owner(i), attempt,
+			epoch)
 	default:
 		return false
 	}
@@ -230,7 +234,8 @@ func (s *story) show() {
 				held = append(held, name(e))
 			}
 		}
-		s.say("  split %d: of %s, next %s, held by %v, avoids %s", i, name(sp.owner), name(sp.next), held, name(sp.avoid))
+		s.say("  split %d: of %s, next %s, held by %v, avoids %s", i, name(sp.owner), name(sp.next), held,
+			name(sp.avoid))
 	}
 	s.say("  ready %v, alive %v", s.s.Ready(), s.s.Alive())
 }
@@ -270,7 +275,8 @@ func (s *story) passes() bool {
 		s.leases(l.Step(s.now))
 	case "progress":
 		for i := range l.tasks {
-			s.say("  split %d: %d parts, %d rows, whole %v", i, l.Parts(plan.SplitID(i)), l.Rows(plan.SplitID(i)), l.Whole(plan.SplitID(i)))
+			s.say("  split %d: %d parts, %d rows, whole %v", i, l.Parts(plan.SplitID(i)), l.Rows(plan.SplitID(i)),
+				l.Whole(plan.SplitID(i)))
 		}
 		s.say("  in vain %d", l.TakeVain())
 	default:
@@ -283,7 +289,9 @@ func (s *story) pass() {
 	var tasks []LeaseTask
 	for range s.s.splits {
 		rows := int64(s.int("rows", 0))
-		tasks = append(tasks, LeaseTask{Rows: rows, Cursor: int64(s.int("cursor", 0)), Limit: int64(s.int("limit", int(rows))), Pieces: s.int("pieces", 1), Bytes: int64(s.int("bytes", int(rows)))})
+		tasks = append(tasks, LeaseTask{Rows: rows, Cursor: int64(s.int("cursor", 0)),
+			Limit: int64(s.int("limit", int(rows))), Pieces: s.int("pieces", 1),
+			Bytes: int64(s.int("bytes", int(rows)))})
 	}
 	bandwidth := float64(s.int("bandwidth", 0))
 	s.l = NewLeases(LeaseConfig{Grace: max(s.dur("grace"), time.Millisecond), Bandwidth: bandwidth}, s.s, tasks, s.now)
@@ -308,7 +316,8 @@ func (s *story) leases(cmds []LeaseCommand) {
 			s.epoch[c.Executor] = c.Epoch
 			s.say("%s: begin, epoch %d", c.Executor, c.Epoch)
 		case LeaseGrant, LeaseInclude:
-			fmt.Fprintf(&s.out, "%s: %s", c.Executor, map[LeaseCommandKind]string{LeaseGrant: "leases", LeaseInclude: "include"}[c.Kind])
+			fmt.Fprintf(&s.out, "%s: %s", c.Executor,
+				map[LeaseCommandKind]string{LeaseGrant: "leases", LeaseInclude: "include"}[c.Kind])
 			for _, l := range c.Leases {
 				fmt.Fprintf(&s.out, " %d=%d.%d", l.ID, l.Split, l.Part)
 			}

@@ -61,7 +61,8 @@ func (d *Daemon) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) e
 	}
 	ticket, o := newToken(), &handover{to: stream, done: make(chan error, 1)}
 	d.handovers.put(ticket, o)
-	raw, err := proto.Marshal(&wire.ToExecutor{Body: &wire.ToExecutor_Hand{Hand: &wire.Hand{Ticket: ticket, Node: req.Node, Split: req.Split, Describe: req.Describe,
+	raw, err := proto.Marshal(&wire.ToExecutor{Body: &wire.ToExecutor_Hand{Hand: &wire.Hand{Ticket: ticket,
+		Node: req.Node, Split: req.Split, Describe: req.Describe,
 		Shuffled: req.Shuffled, Map: req.Map, Attempt: req.Attempt, Through: req.Through}}})
 	if err != nil {
 		return err
@@ -79,7 +80,8 @@ func (d *Daemon) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) e
 	if d.handovers.claim(ticket) == nil {
 		return <-o.done // the giver has come: it ends with the block, or with its connection
 	}
-	return status.Error(codes.Unavailable, fmt.Sprintf("executor %s did not hand its block over within %v", req.From, giveWait))
+	return status.Error(codes.Unavailable, fmt.Sprintf("executor %s did not hand its block over within %v", req.From,
+		giveWait))
 }
 
 // Give is what a runner hands over.

@@ -128,7 +128,8 @@ func Start(cfg Config) (*Daemon, error) {
 	}
 	l, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
-		return nil, fault.New(fault.NoResources, "listen on", cfg.Listen, err).WithHint("is another driver running? choose another --listen")
+		return nil, fault.New(fault.NoResources, "listen on", cfg.Listen,
+			err).WithHint("is another driver running? choose another --listen")
 	}
 	d := &Daemon{cfg: cfg, token: token, log: cfg.Logger, listener: l, members: newMembers()}
 	d.metrics = newMetrics(func() (jobs, executors map[string]int) { return d.jobs.states(), d.members.states() })
@@ -176,7 +177,8 @@ func journalOfJobs(dir string) error {
 	if len(jobs) == 0 || !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return fault.Newf(fault.Corrupt, "open the data directory", dir, "it has jobs (%s and %d more) and no journal of them", jobs[0].Name(), len(jobs)-1).
+	return fault.Newf(fault.Corrupt, "open the data directory", dir,
+		"it has jobs (%s and %d more) and no journal of them", jobs[0].Name(), len(jobs)-1).
 		WithHint("restore its journal directory, or move jobs away to begin anew")
 }
 

@@ -25,7 +25,8 @@ import (
 func keptJobs() (all []Record) {
 	for i := range 6 {
 		id := plan.JobID(fmt.Sprintf("job-%06d", i+1))
-		all = append(all, Record{Kind: JobSubmitted, Job: id, At: 7, Spec: &JobSpec{Kind: "logistic", Args: []string{"--reg", fmt.Sprint(i)}, Token: fmt.Sprint("token", i)}},
+		all = append(all, Record{Kind: JobSubmitted, Job: id, At: 7,
+			Spec: &JobSpec{Kind: "logistic", Args: []string{"--reg", fmt.Sprint(i)}, Token: fmt.Sprint("token", i)}},
 			Record{Kind: StepCommitted, Job: id, Step: plan.StepID(i + 3), Epoch: 1})
 		if i < 5 {
 			all = append(all, Record{Kind: JobEnded, Job: id, State: JobDone, At: 9})
@@ -141,7 +142,8 @@ func flips(files map[string][]byte) (all []damage) {
 				at, bit := from[rng.IntN(len(from))], rng.IntN(8)
 				changed := slices.Clone(raw)
 				changed[at] ^= 1 << bit
-				all = append(all, damage{fmt.Sprintf("bit %d of byte %d (%q)", bit, at, raw[max(0, at-12):min(len(raw), at+12)]), path, changed})
+				all = append(all, damage{fmt.Sprintf("bit %d of byte %d (%q)", bit, at,
+					raw[max(0, at-12):min(len(raw), at+12)]), path, changed})
 			}
 		}
 	}
@@ -229,7 +231,8 @@ func TestAJournalWithoutContentIsRefused(t *testing.T) {
 	}
 }
 
-// TestARecordThatNobodyReadsIsNoRecord: what a machine cannot take in is an error of the append, and of opening the journal.
+// TestARecordThatNobodyReadsIsNoRecord: what a machine cannot take in is an error of the append, and of opening the
+// journal.
 func TestARecordThatNobodyReadsIsNoRecord(t *testing.T) {
 	dir := t.TempDir()
 	r, err := OpenRaft(dir, hclog.NewNullLogger())

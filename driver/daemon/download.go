@@ -56,7 +56,8 @@ func (w *jobHandle) madeFiles() (names []string, made []MadeFile, err error) {
 // content one empty part is sent.
 func (w *jobHandle) sendWhole(name string, all []MadeFile, stream wire.Cluster_DownloadServer) error {
 	f, err := os.Open(filepath.Join(w.dir, name))
-	if errors.Is(err, fs.ErrNotExist) && name == driver.EventsName && !slices.ContainsFunc(all, func(f MadeFile) bool { return f.Path == name }) {
+	if errors.Is(err, fs.ErrNotExist) && name == driver.EventsName &&
+		!slices.ContainsFunc(all, func(f MadeFile) bool { return f.Path == name }) {
 		return nil // not every job has one
 	}
 	if err != nil {
@@ -82,7 +83,8 @@ func (w *jobHandle) sendWhole(name string, all []MadeFile, stream wire.Cluster_D
 	}
 	for _, made := range all {
 		if made.Path == name && (made.Size != total || made.SHA256 != plan.DigestFromBytes(sum.Sum(nil))) {
-			return fault.Newf(fault.Corrupt, "send", name, "it is not what the job has made: it has changed since the job ended")
+			return fault.Newf(fault.Corrupt, "send", name,
+				"it is not what the job has made: it has changed since the job ended")
 		}
 	}
 	return nil

@@ -23,7 +23,8 @@ func scripted(t *testing.T, script string, changes ...func(*Config)) (d *Daemon,
 	dir = t.TempDir()
 	t.Setenv("VOLLEY_HOME", filepath.Join(dir, "home"))
 	path := filepath.Join(dir, "script")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+strings.ReplaceAll(script, "LEFT", dir)+"\n"), 0o700); err != nil {
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+strings.ReplaceAll(script, "LEFT", dir)+"\n"),
+		0o700); err != nil {
 		t.Fatal(err)
 	}
 	cfg := Config{Listen: "127.0.0.1:0", DataDir: filepath.Join(dir, "driver"), Program: path}
@@ -45,7 +46,8 @@ func scripted(t *testing.T, script string, changes ...func(*Config)) (d *Daemon,
 // submittedID is the id of a job that was handed to a driver.
 func submittedID(t *testing.T, d *Daemon) string {
 	t.Helper()
-	reply, err := d.Submit(context.Background(), &wire.SubmitRequest{Job: "logistic", Args: []string{"--data", "nothing"}})
+	reply, err := d.Submit(context.Background(),
+		&wire.SubmitRequest{Job: "logistic", Args: []string{"--data", "nothing"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +85,8 @@ func TestAProcessThatEndsWithoutAWordHasNotDoneItsJob(t *testing.T) {
 				t.Errorf("why: %q", info.Why)
 			}
 			raw, _ := os.ReadFile(filepath.Join(dir, "starts"))
-			if starts := strings.Count(string(raw), "x"); starts != 1+DefaultRestarts || int(info.Restarts) != DefaultRestarts {
+			if starts := strings.Count(string(raw), "x"); starts != 1+DefaultRestarts ||
+				int(info.Restarts) != DefaultRestarts {
 				t.Errorf("it was started %d times, and the job says %d restarts", starts, info.Restarts)
 			}
 		})
@@ -121,7 +124,8 @@ func doneJob(t *testing.T, files ...string) (d *Daemon, out string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(r.Append(context.Background(), Record{Kind: JobSubmitted, Job: "job-000001", At: 1, Spec: &JobSpec{Kind: "logistic", Token: "t"}},
+	err = errors.Join(r.Append(context.Background(),
+		Record{Kind: JobSubmitted, Job: "job-000001", At: 1, Spec: &JobSpec{Kind: "logistic", Token: "t"}},
 		Record{Kind: JobEnded, Job: "job-000001", State: JobDone, At: 2}), r.Close())
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +133,8 @@ func doneJob(t *testing.T, files ...string) (d *Daemon, out string) {
 	out = filepath.Join(dir, "jobs", "job-000001", "out")
 	for _, name := range files {
 		path := filepath.Join(out, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(name), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte(name), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

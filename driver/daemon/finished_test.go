@@ -24,9 +24,12 @@ func jobNumbered(n int) plan.JobID { return plan.JobID(fmt.Sprintf("job-%06d", n
 // finishedRecords are the decisions about a job that has ended.
 func finishedRecords(n int) []Record {
 	id := jobNumbered(n)
-	spec := &JobSpec{Kind: "logistic", Args: []string{"--data=/data/train.libsvm", "--reg=0.1", "--sync=absp", "--sync-ratio=0.5", "--max-iterations=100"}, Token: fmt.Sprintf("%048d", n)}
-	return []Record{{Kind: JobSubmitted, Job: id, At: int64(2 * n), Spec: spec}, {Kind: JobStarted, Job: id, Term: 1}, {Kind: StepCommitted, Job: id, Step: 7, Epoch: 9},
-		{Kind: JobEnded, Job: id, State: JobDone, At: int64(2*n + 1), Files: []MadeFile{{Path: "out/model.json", Size: 5}}}}
+	spec := &JobSpec{Kind: "logistic", Args: []string{"--data=/data/train.libsvm", "--reg=0.1", "--sync=absp",
+		"--sync-ratio=0.5", "--max-iterations=100"}, Token: fmt.Sprintf("%048d", n)}
+	return []Record{{Kind: JobSubmitted, Job: id, At: int64(2 * n), Spec: spec}, {Kind: JobStarted, Job: id, Term: 1},
+		{Kind: StepCommitted, Job: id, Step: 7, Epoch: 9},
+		{Kind: JobEnded, Job: id, State: JobDone, At: int64(2*n + 1),
+			Files: []MadeFile{{Path: "out/model.json", Size: 5}}}}
 }
 
 // finishedDirectory is what a job that has ended has left.
@@ -34,7 +37,8 @@ func finishedDirectory(t *testing.T, dir string, id plan.JobID) {
 	t.Helper()
 	own := filepath.Join(dir, "jobs", string(id))
 	err := os.MkdirAll(filepath.Join(own, "out"), 0o700)
-	for name, text := range map[string]string{"result.json": `{"job":"logistic","why":"` + strings.Repeat("x", 1000) + `"}`, "log.0": "trained\n", "out/model.json": "model"} {
+	for name, text := range map[string]string{"result.json": `{"job":"logistic","why":"` + strings.Repeat("x", 1000) +
+		`"}`, "log.0": "trained\n", "out/model.json": "model"} {
 		err = errors.Join(err, os.WriteFile(filepath.Join(own, name), []byte(text), 0o600))
 	}
 	if err != nil {
@@ -65,7 +69,8 @@ func withFinished(t testing.TB, dir string, jobs int) {
 func startedOn(t *testing.T, dir string) *Daemon {
 	t.Helper()
 	t.Setenv("VOLLEY_HOME", filepath.Join(dir, "home"))
-	d, err := Start(Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0", DataDir: dir, Program: "/bin/false", Keep: &KeepAll})
+	d, err := Start(Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0", DataDir: dir, Program: "/bin/false",
+		Keep: &KeepAll})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,10 +105,13 @@ func TestFinishedJobsCostNothingToWatch(t *testing.T) {
 	d := startedOn(t, dir)
 	m := &member{name: "e1", out: wire.NewOutbox(func(*wire.ForExecutor) error { return nil }, func(error) {})}
 	for what, do := range map[string]func(){
-		"looking for hung processes":  func() { d.jobs.killSilent(wire.NewFailureDetector(time.Second)) },
-		"an executor that joins":      func() { _ = d.jobs.memberJoined(m) },
-		"an executor that leaves":     func() { d.jobs.memberLeft(m, "it was killed") },
-		"an executor that is drained": func() { d.jobs.step(LifeEvent{Member: &MemberEvent{Executor: m.name, Drain: true}}) },
+		"looking for hung processes": func() { d.jobs.killSilent(wire.NewFailureDetector(time.Second)) },
+		"an executor that joins":     func() { _ = d.jobs.memberJoined(m) },
+		"an executor that leaves":    func() { d.jobs.memberLeft(m, "it was killed") },
+		"an executor that is drained": func() {
+			d.jobs.step(LifeEvent{Member: &MemberEvent{Executor: m.name,
+				Drain: true}})
+		},
 		"whether a program is needed": func() { d.jobs.uses("digest") },
 		"whether anything is due":     func() { d.jobs.step(LifeEvent{}) },
 	} {
@@ -157,8 +165,10 @@ func TestTenThousandFinishedJobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d jobs: the driver starts in %v, holds %.1f MiB for them, lists %d in %v, looks for hung processes in %v, is scraped in %v; its journal has %.1f MiB",
-		jobs, start.Round(time.Millisecond), float64(memory)/(1<<20), len(reply.Jobs), list.Round(time.Millisecond), look.Round(time.Microsecond), scrape.Round(time.Millisecond), float64(journal.Size())/(1<<20))
+	t.Logf("%d jobs: the driver starts in %v, holds %.1f MiB for them, lists %d in %v, looks for hung processes in "+
+		"%v, is scraped in %v; its journal has %.1f MiB",
+		jobs, start.Round(time.Millisecond), float64(memory)/(1<<20), len(reply.Jobs), list.Round(time.Millisecond),
+		look.Round(time.Microsecond), scrape.Round(time.Millisecond), float64(journal.Size())/(1<<20))
 	if look > 500*time.Microsecond {
 		t.Errorf("a look for hung processes takes %v", look)
 	}

@@ -65,7 +65,8 @@ func TestAProcessThatHangsUpIsNotKilled(t *testing.T) {
 	w.mu.Unlock()
 	ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("authorization", "Bearer "+w.token))
 	h := &hangingUp{ctx: ctx, welcomed: make(chan struct{}), gone: make(chan struct{}), said: []*wire.FromJob{
-		{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: w.info.Id, Incarnation: incarnation}}},
+		{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: w.info.Id,
+			Incarnation: incarnation}}},
 		{Body: &wire.FromJob_Commit{Commit: &wire.Commit{Step: 7}}},
 	}}
 	served := make(chan error, 1)

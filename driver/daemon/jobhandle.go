@@ -63,8 +63,10 @@ func (w *jobHandle) snapshot() (*wire.JobInfo, <-chan struct{}) {
 }
 
 func cloneInfo(i *wire.JobInfo) *wire.JobInfo {
-	return &wire.JobInfo{Id: i.Id, Job: i.Job, State: i.State, Why: i.Why, SubmittedUnixNs: i.SubmittedUnixNs, EndedUnixNs: i.EndedUnixNs,
-		Step: i.Step, Args: slices.Clone(i.Args), Result: i.Result, Restarts: i.Restarts, Pool: i.Pool, Weight: i.Weight, Program: i.Program}
+	return &wire.JobInfo{Id: i.Id, Job: i.Job, State: i.State, Why: i.Why, SubmittedUnixNs: i.SubmittedUnixNs,
+		EndedUnixNs: i.EndedUnixNs,
+		Step:        i.Step, Args: slices.Clone(i.Args), Result: i.Result, Restarts: i.Restarts, Pool: i.Pool,
+		Weight: i.Weight, Program: i.Program}
 }
 
 // described is a copy of what is known of the job, with what it has come to.
@@ -101,7 +103,8 @@ func (w *jobHandle) step() plan.StepID { return plan.StepID(w.info.Step) }
 
 // spec is what was submitted.
 func (w *jobHandle) spec() JobSpec {
-	return *specOf(&wire.SubmitRequest{Job: w.info.Job, Args: w.info.Args, Pool: w.info.Pool, Weight: w.info.Weight, Program: w.info.Program}, w.token)
+	return *specOf(&wire.SubmitRequest{Job: w.info.Job, Args: w.info.Args, Pool: w.info.Pool, Weight: w.info.Weight,
+		Program: w.info.Program}, w.token)
 }
 
 // specOf is what the journal keeps of a submission.

@@ -57,7 +57,8 @@ const (
 // openJournalFile opens a directory's journal, or makes one.
 func openJournalFile(dir string) (*journalFile, error) {
 	if _, err := os.Stat(filepath.Join(dir, "raft.db")); err == nil {
-		return nil, fault.Newf(fault.BadInput, "open the journal in", dir, "raft.db is of version 1, this driver reads version 2").
+		return nil, fault.Newf(fault.BadInput, "open the journal in", dir,
+			"raft.db is of version 1, this driver reads version 2").
 			WithHint("let its jobs end under the driver that wrote it, then begin with another data directory")
 	}
 	j := &journalFile{dir: dir, logs: map[uint64]*raft.Log{}, stable: map[string][]byte{}}
@@ -124,7 +125,8 @@ func (j *journalFile) beginAnew(path string) error {
 // create begins a journal.
 func (j *journalFile) create(path string) (err error) {
 	if j.durable() > 0 {
-		return fault.Newf(fault.Corrupt, "open", path, "it is gone, and %s says that it had %d bytes", lengthName, j.durable())
+		return fault.Newf(fault.Corrupt, "open", path, "it is gone, and %s says that it had %d bytes", lengthName,
+			j.durable())
 	}
 	if j.f, err = disk.Create(path); err != nil {
 		return err
@@ -253,7 +255,8 @@ func (j *journalFile) apply(body []byte) bool {
 
 func encodeLog(l *raft.Log) []byte {
 	out := []byte{logRecord}
-	for _, v := range []uint64{l.Index, l.Term, uint64(l.Type), uint64(l.AppendedAt.UnixNano()), uint64(len(l.Extensions))} {
+	for _, v := range []uint64{l.Index, l.Term, uint64(l.Type), uint64(l.AppendedAt.UnixNano()),
+		uint64(len(l.Extensions))} {
 		out = binary.LittleEndian.AppendUint64(out, v)
 	}
 	return append(append(out, l.Extensions...), l.Data...)
@@ -294,7 +297,8 @@ func (j *journalFile) append(bodies ...[]byte) error {
 	}
 	if err != nil {
 		if j.broken = j.undo(); j.broken != nil {
-			j.broken = fault.New(fault.NoResources, "write", filepath.Join(j.dir, journalName), j.broken).WithHint("restart the driver once the disk works")
+			j.broken = fault.New(fault.NoResources, "write", filepath.Join(j.dir, journalName),
+				j.broken).WithHint("restart the driver once the disk works")
 		}
 		return errors.Join(err, j.broken)
 	}
@@ -369,7 +373,8 @@ func (j *journalFile) compact() error {
 		err = j.openLength()
 	}
 	if err != nil {
-		j.broken = fault.New(fault.NoResources, "write anew", path, err).WithHint("restart the driver once the disk works")
+		j.broken = fault.New(fault.NoResources, "write anew", path,
+			err).WithHint("restart the driver once the disk works")
 		return j.broken
 	}
 	return j.noteLength()

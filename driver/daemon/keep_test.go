@@ -82,10 +82,14 @@ func TestWhatStaysIsWithinTheLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1e9, 0)
 		jobs := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) finishedJob {
-			return finishedJob{id: jobName(rapid.IntRange(1, 50).Draw(t, "number")), ended: now.Add(-rapid.SampledFrom([]time.Duration{-time.Hour, 0, time.Minute, time.Hour, 2 * time.Hour}).Draw(t, "ago")),
+			return finishedJob{id: jobName(rapid.IntRange(1, 50).Draw(t, "number")),
+				ended: now.Add(-rapid.SampledFrom([]time.Duration{-time.Hour, 0, time.Minute, time.Hour,
+					2 * time.Hour}).Draw(t, "ago")),
 				bytes: int64(rapid.IntRange(0, 20).Draw(t, "bytes")), held: rapid.IntRange(0, 5).Draw(t, "held") == 0}
 		}), 0, 20, func(j finishedJob) string { return j.id }).Draw(t, "jobs")
-		k := Keep{Count: rapid.IntRange(-1, 20).Draw(t, "count"), Age: time.Duration(rapid.IntRange(-1, 100).Draw(t, "age")) * time.Minute, Bytes: int64(rapid.IntRange(-1, 200).Draw(t, "bytes"))}
+		k := Keep{Count: rapid.IntRange(-1, 20).Draw(t, "count"),
+			Age:   time.Duration(rapid.IntRange(-1, 100).Draw(t, "age")) * time.Minute,
+			Bytes: int64(rapid.IntRange(-1, 200).Draw(t, "bytes"))}
 		const grace = 10 * time.Minute
 		gone := k.beyond(jobs, now, grace)
 		var left []finishedJob
@@ -131,7 +135,8 @@ func checkLimits(t *rapid.T, k Keep, left []finishedJob, now time.Time, grace ti
 // TestTheNumbersOfJobs: what is no job's id has no number.
 func TestTheNumbersOfJobs(t *testing.T) {
 	for id, want := range map[string]int{"job-000001": 1, "job-999999": 999999, "job-1000000": 1000000,
-		"job-1": 0, "job-0000001": 0, "job--00001": 0, "job-+00001": 0, "job-": 0, "jobs": 0, "job-000001.old": 0, "job-000000": 0} {
+		"job-1": 0, "job-0000001": 0, "job--00001": 0, "job-+00001": 0, "job-": 0, "jobs": 0, "job-000001.old": 0,
+		"job-000000": 0} {
 		if got := jobNumber(id); got != want {
 			t.Errorf("%s: %d, want %d", id, got, want)
 		}
@@ -142,7 +147,8 @@ func TestTheNumbersOfJobs(t *testing.T) {
 // remove.
 func TestOnlyWhatWasRemovedIsLeftOver(t *testing.T) {
 	s := State{Last: 5, Jobs: map[plan.JobID]JobState{"job-000002": {State: JobDone}, "job-000004": {}}}
-	got := leftOver([]string{"job-000001", "job-000002", "job-000003", "job-000004", "job-000005", "job-000006", "job-7", "mine", "job-000001.bak", ".part"}, s)
+	got := leftOver([]string{"job-000001", "job-000002", "job-000003", "job-000004", "job-000005", "job-000006",
+		"job-7", "mine", "job-000001.bak", ".part"}, s)
 	if want := []string{"job-000001", "job-000003", "job-000005"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -158,12 +164,14 @@ func TestARemovedJobIsForgotten(t *testing.T) {
 			s.Apply(r)
 		}
 	}
-	apply(Record{Kind: JobSubmitted, Job: "job-000007", Spec: spec}, Record{Kind: JobSubmitted, Job: "job-000006", Spec: spec}, Record{Kind: JobRemoved, Job: "job-000006"})
+	apply(Record{Kind: JobSubmitted, Job: "job-000007", Spec: spec},
+		Record{Kind: JobSubmitted, Job: "job-000006", Spec: spec}, Record{Kind: JobRemoved, Job: "job-000006"})
 	if _, there := s.Jobs["job-000006"]; !there {
 		t.Error("a job that runs was removed")
 	}
 	apply(Record{Kind: JobEnded, Job: "job-000007", State: JobFailed}, Record{Kind: JobRemoved, Job: "job-000007"},
-		Record{Kind: StepCommitted, Job: "job-000007", Step: 3}, Record{Kind: JobEnded, Job: "job-000007", State: JobDone}, Record{Kind: JobRemoved, Job: "job-000007"})
+		Record{Kind: StepCommitted, Job: "job-000007", Step: 3},
+		Record{Kind: JobEnded, Job: "job-000007", State: JobDone}, Record{Kind: JobRemoved, Job: "job-000007"})
 	if len(s.Jobs) != 1 || s.Last != 7 {
 		t.Errorf("%d jobs, the last number is %d", len(s.Jobs), s.Last)
 	}
@@ -175,7 +183,8 @@ func TestASnapshotKeepsTheLastNumber(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		last int
-	}{{`{"jobs":{"job-000003":{},"job-000012":{}}}`, 12}, {`{"jobs":{"job-000003":{}},"last":9}`, 9}, {`{"jobs":{}}`, 0}} {
+	}{{`{"jobs":{"job-000003":{},"job-000012":{}}}`, 12}, {`{"jobs":{"job-000003":{}},"last":9}`, 9},
+		{`{"jobs":{}}`, 0}} {
 		m := &machine{}
 		if err := m.Restore(io.NopCloser(strings.NewReader(c.text))); err != nil {
 			t.Fatal(err)
@@ -188,7 +197,8 @@ func TestASnapshotKeepsTheLastNumber(t *testing.T) {
 			t.Fatal(err)
 		}
 		var back State
-		if err := json.Unmarshal(s.(snapshot), &back); err != nil || back.Last != c.last || !bytes.Contains(s.(snapshot), fmt.Append(nil, `"last":`, c.last)) {
+		if err := json.Unmarshal(s.(snapshot), &back); err != nil || back.Last != c.last ||
+			!bytes.Contains(s.(snapshot), fmt.Append(nil, `"last":`, c.last)) {
 			t.Errorf("%s comes back as %s (%v)", c.text, s, err)
 		}
 	}

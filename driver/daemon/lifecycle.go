@@ -37,7 +37,8 @@ type Life struct {
 
 // NewLife is the lifecycle of a driver whose journal adds up to a state.
 func NewLife(cfg LifeConfig, s State) *Life {
-	l := &Life{cfg: cfg, jobs: map[string]*lifeJob{}, members: map[string]*lifeMember{}, writes: map[uint64]*lifeEntry{}, last: s.Last}
+	l := &Life{cfg: cfg, jobs: map[string]*lifeJob{}, members: map[string]*lifeMember{},
+		writes: map[uint64]*lifeEntry{}, last: s.Last}
 	for id, j := range s.Jobs {
 		l.Adopt(string(id), j)
 	}
@@ -340,7 +341,8 @@ func (l *Life) log(level LogLevel, text string, pairs ...any) {
 
 // show tells of a job where it appears otherwise than before.
 func (l *Life) show(j *lifeJob) {
-	s := JobShown{Job: j.id, Spec: j.spec, State: j.state, Why: j.why, Step: j.step, Restarts: j.restarts, Submitted: j.submitted, Ended: j.ended}
+	s := JobShown{Job: j.id, Spec: j.spec, State: j.state, Why: j.why, Step: j.step, Restarts: j.restarts,
+		Submitted: j.submitted, Ended: j.ended}
 	if s != j.shown {
 		j.shown = s
 		l.do(LifeCommand{Shown: &s})

@@ -88,8 +88,10 @@ type lifeJob struct {
 
 // Adopt takes a job of the journal over.
 func (l *Life) Adopt(id string, s JobState) {
-	j := &lifeJob{id: id, number: jobNumber(id), spec: &s.Spec, state: s.State, why: s.Ended, step: uint64(s.Step), restarts: s.Restarts, term: s.Term,
-		submitted: s.Submitted, ended: s.EndedAt, queued: max(s.Submitted, s.Resumed), phase: lifeQueued, wait: startWait, slots: map[string]*lifeSlot{}}
+	j := &lifeJob{id: id, number: jobNumber(id), spec: &s.Spec, state: s.State, why: s.Ended, step: uint64(s.Step),
+		restarts: s.Restarts, term: s.Term,
+		submitted: s.Submitted, ended: s.EndedAt, queued: max(s.Submitted, s.Resumed), phase: lifeQueued,
+		wait: startWait, slots: map[string]*lifeSlot{}}
 	if mutant.On(mutant.LifeTermForgotten) {
 		j.term = 0
 	}
@@ -146,7 +148,8 @@ func (l *Life) onSubmit(a *LifeAsk) {
 		l.refuse(a.From, codes.Unavailable, goingDown)
 		return
 	}
-	j := &lifeJob{spec: a.Submit, state: JobWaiting, submitted: l.now.UnixNano(), queued: l.now.UnixNano(), asked: a.From, wait: startWait, slots: map[string]*lifeSlot{}}
+	j := &lifeJob{spec: a.Submit, state: JobWaiting, submitted: l.now.UnixNano(), queued: l.now.UnixNano(),
+		asked: a.From, wait: startWait, slots: map[string]*lifeSlot{}}
 	l.name(j)
 }
 
@@ -426,7 +429,8 @@ func (l *Life) onSaid(j *lifeJob, s *ProcessSaid) {
 
 // ended judges the end of a process, or why it never began.
 func (l *Life) ended(j *lifeJob, e lifeEnd, how, words string) {
-	e.cancelled, e.failure, e.closing, e.restarts, e.most = j.cancelled, j.failure, l.closing, j.restarts, l.cfg.Restarts
+	e.cancelled, e.failure, e.closing, e.restarts, e.most = j.cancelled, j.failure, l.closing, j.restarts,
+		l.cfg.Restarts
 	if j.said != nil {
 		e.said, e.code, e.why = true, j.said.Code, j.said.Why
 	}

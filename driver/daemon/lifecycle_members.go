@@ -117,13 +117,15 @@ func (l *Life) onMember(ev *MemberEvent) {
 func (l *Life) join(ev *MemberEvent) {
 	old := l.members[ev.Executor]
 	if old != nil && old.incarnation != ev.Joined.Incarnation {
-		l.refuse(ev.Joined.From, codes.AlreadyExists, fmt.Sprintf("another executor named %s is here since %s", old.name, old.since.Format(time.DateTime)))
+		l.refuse(ev.Joined.From, codes.AlreadyExists,
+			fmt.Sprintf("another executor named %s is here since %s", old.name, old.since.Format(time.DateTime)))
 		return
 	}
 	if old != nil {
 		l.do(LifeCommand{Drop: &LifeMember{Executor: old.name, Link: old.link, Why: "it registered again"}})
 	}
-	m := &lifeMember{name: ev.Executor, link: ev.Link, incarnation: ev.Joined.Incarnation, since: l.now, excluded: map[string]string{}, changed: true}
+	m := &lifeMember{name: ev.Executor, link: ev.Link, incarnation: ev.Joined.Incarnation, since: l.now,
+		excluded: map[string]string{}, changed: true}
 	l.members[m.name] = m
 	l.do(LifeCommand{Admit: &LifeMember{Executor: m.name, Link: m.link}})
 	l.reply(&LifeReply{To: ev.Joined.From})
@@ -274,7 +276,8 @@ func (j *lifeJob) runsOn(executor string) bool {
 
 // byName are the connected executors.
 func (l *Life) byName() []*lifeMember {
-	return slices.SortedFunc(maps.Values(l.members), func(a, b *lifeMember) int { return strings.Compare(a.name, b.name) })
+	return slices.SortedFunc(maps.Values(l.members),
+		func(a, b *lifeMember) int { return strings.Compare(a.name, b.name) })
 }
 
 // explain says of running jobs whether they stand still for want of executors, and what
@@ -317,7 +320,8 @@ func (l *Life) showMembers() {
 	slices.SortFunc(changed, func(a, b *lifeMember) int { return cmp.Compare(a.name, b.name) })
 	for _, m := range changed {
 		m.changed = false
-		l.do(LifeCommand{Executor: &ExecutorShown{Executor: m.name, Draining: m.draining, Drained: m.drained, Excluded: m.exclusions()}})
+		l.do(LifeCommand{Executor: &ExecutorShown{Executor: m.name, Draining: m.draining, Drained: m.drained,
+			Excluded: m.exclusions()}})
 	}
 }
 
@@ -365,7 +369,8 @@ func (l *Life) another(j *lifeJob, m *lifeMember, s *lifeSlot, why string) {
 	}
 	s.runner = 0
 	m.exclude(j.id, fmt.Sprintf("%d runners ended, the last because %s", maxRunners, why))
-	l.log(LogError, "executor excluded from a job", "executor", m.name, "job", j.id, "why", why, "runners ended", maxRunners)
+	l.log(LogError, "executor excluded from a job", "executor", m.name, "job", j.id, "why", why, "runners ended",
+		maxRunners)
 	if l.hopeless(j) && !mutant.On(mutant.LifeHopelessGoesOn) {
 		j.failure = fmt.Sprintf("its runners ended on every executor, the last because %s", why)
 		l.kill(j, j.failure)

@@ -45,7 +45,8 @@ func (l *Life) resumeIfGone(j *lifeJob) {
 		return
 	}
 	j.waits = false
-	l.write(&lifeEntry{kind: resumption, job: j, to: j.resuming, records: []Record{j.end(), l.record(j, Record{Kind: JobResumed})}})
+	l.write(&lifeEntry{kind: resumption, job: j, to: j.resuming,
+		records: []Record{j.end(), l.record(j, Record{Kind: JobResumed})}})
 }
 
 // onGiveUp forgets the client that waits until a job's last process is gone.

@@ -70,7 +70,8 @@ func (v *lived) connect(job string, link uint64) {
 }
 
 func (v *lived) exit(job string) {
-	v.step(LifeEvent{Process: &ProcessEvent{Job: job, Term: v.state.Jobs[plan.JobID(job)].Term, Exited: &ProcessExited{Why: "signal: killed", Words: "signal: killed"}}})
+	v.step(LifeEvent{Process: &ProcessEvent{Job: job, Term: v.state.Jobs[plan.JobID(job)].Term,
+		Exited: &ProcessExited{Why: "signal: killed", Words: "signal: killed"}}})
 }
 
 func (v *lived) member(name string, change func(*MemberEvent)) {
@@ -100,7 +101,10 @@ func TestTheLateEndOfARunnerIsNotThatOfTheNext(t *testing.T) {
 	job := v.running()
 	first := v.since(opens)[0].Open.ID
 	ended := func(id uint64) []LifeCommand {
-		v.member("e1", func(ev *MemberEvent) { ev.Ended = &LifeRunner{Executor: "e1", Job: job, ID: id, Why: "it was killed"} })
+		v.member("e1", func(ev *MemberEvent) {
+			ev.Ended = &LifeRunner{Executor: "e1", Job: job, ID: id,
+				Why: "it was killed"}
+		})
 		return v.since(func(c LifeCommand) bool { return c.Open != nil || c.Tell != nil || c.Kill != nil })
 	}
 	if got := ended(first); len(got) != 2 || got[1].Open == nil {
@@ -252,7 +256,8 @@ func TestAJobIsCancelledBeforeItIsWrittenDown(t *testing.T) {
 			v := newLived(t)
 			v.refuse = refuse
 			v.life.Step(LifeEvent{Ask: &LifeAsk{From: 1, Submit: &JobSpec{Kind: "logistic"}}}, v.now)
-			made, cancel := LifeEvent{Made: &LifeMade{Job: "job-000001"}}, LifeEvent{Ask: &LifeAsk{From: 2, Cancel: "job-000001"}}
+			made, cancel := LifeEvent{Made: &LifeMade{Job: "job-000001"}},
+				LifeEvent{Ask: &LifeAsk{From: 2, Cancel: "job-000001"}}
 			if cancelFirst {
 				v.step(cancel)
 				v.step(made)
@@ -266,8 +271,10 @@ func TestAJobIsCancelledBeforeItIsWrittenDown(t *testing.T) {
 				}
 			}
 			replies := v.since(func(c LifeCommand) bool { return c.Reply != nil })
-			if j := v.state.Jobs["job-000001"]; len(replies) != 2 || len(v.life.live) != 0 || refuse == (j.State == JobCancelled) {
-				t.Errorf("cancelled first %v, no room %v: %d replies, %d live, the journal has %+v", cancelFirst, refuse, len(replies), len(v.life.live), j)
+			if j := v.state.Jobs["job-000001"]; len(replies) != 2 || len(v.life.live) != 0 ||
+				refuse == (j.State == JobCancelled) {
+				t.Errorf("cancelled first %v, no room %v: %d replies, %d live, the journal has %+v", cancelFirst,
+					refuse, len(replies), len(v.life.live), j)
 			}
 		}
 	}
@@ -297,7 +304,8 @@ func TestAJobIsNotRemovedBeforeItsRunnersHaveEnded(t *testing.T) {
 func TestWhatAJobHasMadeIsKnownBeforeItIsDone(t *testing.T) {
 	v := newLived(t)
 	job := v.running()
-	v.step(LifeEvent{Process: &ProcessEvent{Job: job, Said: &ProcessSaid{Incarnation: job + ".1", Files: []MadeFile{{Path: "out/model"}}}}})
+	v.step(LifeEvent{Process: &ProcessEvent{Job: job,
+		Said: &ProcessSaid{Incarnation: job + ".1", Files: []MadeFile{{Path: "out/model"}}}}})
 	v.since(opens)
 	v.exit(job)
 	got := v.since(func(c LifeCommand) bool { return c.Over != nil || c.Shown != nil && Over(c.Shown.State) })

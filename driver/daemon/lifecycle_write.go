@@ -134,7 +134,8 @@ func (l *Life) retries(w *lifeEntry, ev *LifeWritten) bool {
 	}
 	w.wait = min(max(2*w.wait, startWait), startWaitMost)
 	w.again = l.now.Add(w.wait)
-	l.log(LogError, "cannot write a job's end down; it is tried again", "job", w.job.id, "error", ev.Why, "after", w.wait)
+	l.log(LogError, "cannot write a job's end down; it is tried again", "job", w.job.id, "error", ev.Why, "after",
+		w.wait)
 	if w.kind == endOfJob {
 		w.job.why = notWritten + ev.Why
 	}

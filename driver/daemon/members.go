@@ -40,7 +40,8 @@ type member struct {
 func validName(name string) bool {
 	ok := len(name) > 0 && len(name) <= 128 && name[0] != '.'
 	for _, r := range name {
-		ok = ok && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-')
+		ok = ok && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' ||
+			r == '-')
 	}
 	return ok
 }
@@ -87,8 +88,9 @@ func (m *member) info() *wire.ExecutorInfo {
 	if b == nil {
 		b = &wire.Beat{}
 	}
-	i := &wire.ExecutorInfo{Name: m.name, State: "alive", Slots: m.slots, Splits: b.Splits, RowsPerSecond: b.RowsPerSecond,
-		Memory: b.Memory, Disk: b.Disk, SinceUnixNs: m.since.UnixNano(), Labels: m.labels, Why: m.mu.why}
+	i := &wire.ExecutorInfo{Name: m.name, State: "alive", Slots: m.slots, Splits: b.Splits,
+		RowsPerSecond: b.RowsPerSecond,
+		Memory:        b.Memory, Disk: b.Disk, SinceUnixNs: m.since.UnixNano(), Labels: m.labels, Why: m.mu.why}
 	if i.Why == "" {
 		i.Why = cmp.Or(b.Unfit, m.mu.shown.Excluded)
 	}
@@ -234,11 +236,14 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 	case h == nil || h.Name == "":
 		return status.Error(codes.InvalidArgument, "an executor says hello, with its name, first")
 	case !validName(h.Name):
-		return status.Errorf(codes.InvalidArgument, "%q is no name for an executor: letters, digits, '.', '_' and '-', at most 128", h.Name)
+		return status.Errorf(codes.InvalidArgument,
+			"%q is no name for an executor: letters, digits, '.', '_' and '-', at most 128", h.Name)
 	case h.Version != wire.Version:
-		return status.Errorf(codes.FailedPrecondition, "the executor speaks %q, this driver %q", h.Version, wire.Version)
+		return status.Errorf(codes.FailedPrecondition, "the executor speaks %q, this driver %q", h.Version,
+			wire.Version)
 	}
-	m := &member{name: h.Name, incarnation: h.Incarnation, slots: h.Slots, labels: h.Labels, since: time.Now(), gone: make(chan string, 1), ended: make(chan struct{})}
+	m := &member{name: h.Name, incarnation: h.Incarnation, slots: h.Slots, labels: h.Labels, since: time.Now(),
+		gone: make(chan string, 1), ended: make(chan struct{})}
 	m.out = wire.NewOutbox(stream.Send, func(err error) { m.drop(err.Error()) })
 	m.handled()
 	if err := d.jobs.memberJoined(m); err != nil {
@@ -265,7 +270,8 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 // admitMember bids an executor welcome.
 func (d *Daemon) admitMember(m *member) {
 	d.members.put(m)
-	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Welcome{Welcome: &wire.Welcome{BeatNs: uint64(d.cfg.beat())}}})
+	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Welcome{Welcome: &wire.Welcome{BeatNs: uint64(
+		d.cfg.beat())}}})
 	d.log.Info("executor joined", "executor", m.name, "slots", m.slots)
 }
 

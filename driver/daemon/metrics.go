@@ -60,11 +60,13 @@ func newMetrics(look func() (jobs, executors map[string]int)) *metrics {
 	}
 	seconds := prometheus.ExponentialBuckets(0.001, 2, 18)
 	m := &metrics{
-		registry:  prometheus.NewRegistry(),
-		steps:     counter("steps_total", "Training steps committed."),
-		cut:       counter("steps_cut_total", "Training steps that ended before every row was processed."),
-		share:     histogram("step_share", "Share of all rows that a step merged.", prometheus.LinearBuckets(0.1, 0.1, 10)),
-		neff:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "volley_step_neff", Help: "Effective sample size of the last step."}),
+		registry: prometheus.NewRegistry(),
+		steps:    counter("steps_total", "Training steps committed."),
+		cut:      counter("steps_cut_total", "Training steps that ended before every row was processed."),
+		share: histogram("step_share", "Share of all rows that a step merged.",
+			prometheus.LinearBuckets(0.1, 0.1, 10)),
+		neff: prometheus.NewGauge(prometheus.GaugeOpts{Name: "volley_step_neff",
+			Help: "Effective sample size of the last step."}),
 		took:      histogram("step_seconds", "Duration of a step.", seconds),
 		wait:      histogram("step_wait_seconds", "Part of a step after its first finisher.", seconds),
 		bytes:     counter("step_bytes_total", "Bytes of parameters and partial results."),
@@ -74,7 +76,8 @@ func newMetrics(look func() (jobs, executors map[string]int)) *metrics {
 		rows:   counter("dropped_rows_total", "Rows folded whose result was not merged."),
 		states: states{byState("jobs", "Jobs by state."), byState("executors", "Executors by state."), look},
 	}
-	m.registry.MustRegister(m.steps, m.cut, m.share, m.neff, m.took, m.wait, m.bytes, m.exchanges, m.dropped, m.rows, m.states,
+	m.registry.MustRegister(m.steps, m.cut, m.share, m.neff, m.took, m.wait, m.bytes, m.exchanges, m.dropped, m.rows,
+		m.states,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, reason := range []string{"stale", "late", "mismatched"} {
 		m.dropped.WithLabelValues(reason)

@@ -28,7 +28,8 @@ func scriptedDaemonOf(t *testing.T, script string, suspicion time.Duration) *Dae
 	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	d, err := Start(Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0", DataDir: filepath.Join(dir, "driver"), Program: program, Suspicion: suspicion, Drain: time.Second})
+	d, err := Start(Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0", DataDir: filepath.Join(dir, "driver"),
+		Program: program, Suspicion: suspicion, Drain: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,8 @@ func asExecutor(t *testing.T, d *Daemon, name string) wire.Cluster_ServeClient {
 	ctx, conn := connected(t, d, d.token)
 	s, err := wire.NewClusterClient(conn).Serve(ctx)
 	if err == nil {
-		err = s.Send(&wire.FromExecutor{Body: &wire.FromExecutor_Hello{Hello: &wire.Hello{Version: wire.Version, Name: name, Incarnation: newToken(), Slots: 1}}})
+		err = s.Send(&wire.FromExecutor{Body: &wire.FromExecutor_Hello{Hello: &wire.Hello{Version: wire.Version,
+			Name: name, Incarnation: newToken(), Slots: 1}}})
 	}
 	if err == nil {
 		_, err = s.Recv()
@@ -109,7 +111,8 @@ func asProcess(t *testing.T, d *Daemon, w *jobHandle) wire.Cluster_WorkClient {
 	ctx, conn := connected(t, d, w.token)
 	s, err := wire.NewClusterClient(conn).Work(ctx)
 	if err == nil {
-		err = s.Send(&wire.FromJob{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: w.info.Id, Incarnation: incarnation}}})
+		err = s.Send(&wire.FromJob{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: w.info.Id,
+			Incarnation: incarnation}}})
 	}
 	if err == nil {
 		_, err = s.Recv()

@@ -84,7 +84,8 @@ func TestPrunedJobsAreGone(t *testing.T) {
 	dir := finishedIn(t, 5)
 	d := keeping(t, dir, KeepAll)
 	reply := pruned(t, d, &wire.Keep{Count: 2, AgeNs: -1, Bytes: -1})
-	if want := []string{"job-000001", "job-000002", "job-000003"}; !slices.Equal(reply.Jobs, want) || reply.Bytes < 3000 {
+	if want := []string{"job-000001", "job-000002", "job-000003"}; !slices.Equal(reply.Jobs, want) ||
+		reply.Bytes < 3000 {
 		t.Errorf("%v with %d bytes are removed", reply.Jobs, reply.Bytes)
 	}
 	left := []string{"job-000004", "job-000005"}
@@ -216,7 +217,8 @@ func TestWithoutTheJournalNothingIsRemoved(t *testing.T) {
 	if got := directories(t, dir); len(got) != 3 {
 		t.Errorf("%v are left", got)
 	}
-	if err := d.Download(&wire.DownloadRequest{Id: "job-000001"}, &sent{files: map[string]string{}}); status.Code(err) == codes.NotFound {
+	if err := d.Download(&wire.DownloadRequest{Id: "job-000001"},
+		&sent{files: map[string]string{}}); status.Code(err) == codes.NotFound {
 		t.Error(err)
 	}
 }
@@ -226,7 +228,8 @@ func TestWithoutTheJournalNothingIsRemoved(t *testing.T) {
 func TestAnEndThatWasNotWrittenDown(t *testing.T) {
 	dir := finishedIn(t, 1)
 	d := keeping(t, dir, KeepAll)
-	if err := d.journal.Append(context.Background(), Record{Kind: JobSubmitted, Job: "job-000002", Spec: &JobSpec{Kind: "logistic"}}); err != nil {
+	if err := d.journal.Append(context.Background(),
+		Record{Kind: JobSubmitted, Job: "job-000002", Spec: &JobSpec{Kind: "logistic"}}); err != nil {
 		t.Fatal(err)
 	}
 	w := d.jobs.newWork(&wire.JobInfo{Id: "job-000002", Job: "logistic", State: JobFailed, EndedUnixNs: 1}, "t")
@@ -249,11 +252,13 @@ func TestProgramsGoWithTheirJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, id := range []plan.JobID{"job-000001", "job-000002"} {
-		err = errors.Join(err, r.Append(context.Background(), Record{Kind: JobSubmitted, Job: id, At: 1, Spec: &JobSpec{Kind: "own", Program: digest}},
+		err = errors.Join(err, r.Append(context.Background(),
+			Record{Kind: JobSubmitted, Job: id, At: 1, Spec: &JobSpec{Kind: "own", Program: digest}},
 			Record{Kind: JobEnded, Job: id, State: JobDone, At: int64(i)}))
 	}
 	path := filepath.Join(dir, "programs", digest)
-	err = errors.Join(err, r.Close(), os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("program"), 0o700))
+	err = errors.Join(err, r.Close(), os.MkdirAll(filepath.Dir(path), 0o700),
+		os.WriteFile(path, []byte("program"), 0o700))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,8 @@ func OpenRaft(dir string, log hclog.Logger) (*Raft, error) {
 		if k := fault.KindOf(err); k == fault.Corrupt || k == fault.BadInput {
 			return fault.New(k, "open the journal in", dir, err)
 		}
-		return fault.New(fault.NoResources, "open the journal in", dir, err).WithHint("does another driver use this data directory?")
+		return fault.New(fault.NoResources, "open the journal in", dir,
+			err).WithHint("does another driver use this data directory?")
 	}
 	if err := disk.MkdirSynced(filepath.Join(dir, "snapshots"), 0o700); err != nil {
 		return nil, failed(err)

@@ -20,7 +20,8 @@ func records(seed uint64, n int) []Record {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	out := make([]Record, n)
 	for i := range out {
-		r := Record{Kind: RecordKind(rng.IntN(int(JobRemoved) + 1)), Job: plan.JobID(fmt.Sprintf("job-%06d", rng.IntN(5))), At: int64(i)}
+		r := Record{Kind: RecordKind(rng.IntN(int(JobRemoved) + 1)),
+			Job: plan.JobID(fmt.Sprintf("job-%06d", rng.IntN(5))), At: int64(i)}
 		switch r.Kind {
 		case JobSubmitted:
 			r.Spec = &JobSpec{Kind: "logistic", Args: []string{"--reg", fmt.Sprint(i)}, Token: fmt.Sprint(i)}
@@ -89,7 +90,8 @@ func TestTheReplicatedStateIsDeterministic(t *testing.T) {
 func TestTheJournalAppliedTwice(t *testing.T) {
 	var s State
 	spec := &JobSpec{Kind: "logistic"}
-	rs := []Record{{Kind: JobSubmitted, Job: "a", Spec: spec, At: 1}, {Kind: StepCommitted, Job: "a", Step: 1, Epoch: 3}, {Kind: StepCommitted, Job: "a", Step: 2, Epoch: 4},
+	rs := []Record{{Kind: JobSubmitted, Job: "a", Spec: spec, At: 1},
+		{Kind: StepCommitted, Job: "a", Step: 1, Epoch: 3}, {Kind: StepCommitted, Job: "a", Step: 2, Epoch: 4},
 		{Kind: JobEnded, Job: "a", State: JobDone, At: 9}}
 	for range 2 {
 		for _, r := range rs {

@@ -55,7 +55,8 @@ func (d *Daemon) serveHTTP() error {
 	}
 	d.webAddr = l.Addr().String()
 	door := wire.NewDoorkeeper(l)
-	d.web = &http.Server{Handler: d.handler(door), ReadTimeout: requestWait, WriteTimeout: answerWait, IdleTimeout: idleWait, MaxHeaderBytes: headerMost}
+	d.web = &http.Server{Handler: d.handler(door), ReadTimeout: requestWait, WriteTimeout: answerWait,
+		IdleTimeout: idleWait, MaxHeaderBytes: headerMost}
 	d.wg.Go(func() { _ = d.web.Serve(door) })
 	return nil
 }
@@ -76,7 +77,8 @@ func (d *Daemon) handler(door *wire.Doorkeeper) http.Handler {
 		case !local(r.Host) || r.Header.Get("Origin") != "":
 			refuse(w, http.StatusForbidden, "this interface is not for pages of other sites")
 		case subtle.ConstantTimeCompare([]byte(token), []byte(d.token)) != 1:
-			refuse(w, http.StatusUnauthorized, "the token is missing or not this driver's: send it as Authorization: Bearer TOKEN")
+			refuse(w, http.StatusUnauthorized, "the token is missing or not this driver's: send it as Authorization: "+
+				"Bearer TOKEN")
 		default:
 			door.Known(r.RemoteAddr)
 			mux.ServeHTTP(w, r)

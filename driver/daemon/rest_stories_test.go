@@ -74,8 +74,10 @@ func number(d *datadriven.TestData, key string) uint64 {
 }
 
 func (s *restStory) job(t *testing.T, d *datadriven.TestData) {
-	info := &wire.JobInfo{Id: d.CmdArgs[0].Key, Job: text(d, "kind"), State: text(d, "state"), Why: text(d, "why"), SubmittedUnixNs: s.time(),
-		Step: number(d, "step"), Restarts: uint32(number(d, "restarts")), Args: strings.Fields(text(d, "args")),
+	info := &wire.JobInfo{Id: d.CmdArgs[0].Key, Job: text(d, "kind"), State: text(d, "state"), Why: text(d, "why"),
+		SubmittedUnixNs: s.time(),
+		Step:            number(d, "step"), Restarts: uint32(number(d, "restarts")),
+		Args: strings.Fields(text(d, "args")),
 		Pool: text(d, "pool"), Weight: uint32(number(d, "weight"))}
 	if Over(info.State) {
 		info.EndedUnixNs = s.time()
@@ -95,11 +97,14 @@ func (s *restStory) job(t *testing.T, d *datadriven.TestData) {
 }
 
 func (s *restStory) executor(d *datadriven.TestData) {
-	m := &member{name: d.CmdArgs[0].Key, slots: uint32(number(d, "slots")), since: time.Unix(0, s.time()), gone: make(chan string, 1),
+	m := &member{name: d.CmdArgs[0].Key, slots: uint32(number(d, "slots")), since: time.Unix(0, s.time()),
+		gone:  make(chan string, 1),
 		ended: make(chan struct{}), out: wire.NewOutbox(func(*wire.ForExecutor) error { return nil }, func(error) {})}
-	m.mu.beat = &wire.Beat{Splits: number(d, "splits"), RowsPerSecond: float64(number(d, "rows")), Memory: number(d, "memory"),
-		Disk: number(d, "disk"), Unfit: text(d, "unfit")}
-	m.mu.shown = ExecutorShown{Excluded: text(d, "excluded"), Draining: d.HasArg("draining"), Drained: d.HasArg("drained")}
+	m.mu.beat = &wire.Beat{Splits: number(d, "splits"), RowsPerSecond: float64(number(d, "rows")),
+		Memory: number(d, "memory"),
+		Disk:   number(d, "disk"), Unfit: text(d, "unfit")}
+	m.mu.shown = ExecutorShown{Excluded: text(d, "excluded"), Draining: d.HasArg("draining"),
+		Drained: d.HasArg("drained")}
 	if m.mu.why = text(d, "lost"); m.mu.why != "" {
 		m.mu.ended = time.Unix(0, s.time())
 	}

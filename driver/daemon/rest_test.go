@@ -134,8 +134,11 @@ func TestEveryRoute(t *testing.T) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 		for who, change := range map[string]func(*http.Request){
-			"no token":      func(r *http.Request) { r.Header.Del("Authorization") },
-			"a wrong token": func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+strings.Repeat("0", len(d.token))) },
+			"no token": func(r *http.Request) { r.Header.Del("Authorization") },
+			"a wrong token": func(r *http.Request) {
+				r.Header.Set("Authorization",
+					"Bearer "+strings.Repeat("0", len(d.token)))
+			},
 		} {
 			if code, _ := get(t, d, path, change); code != http.StatusUnauthorized {
 				t.Errorf("%s with %s: %d", path, who, code)
@@ -154,11 +157,14 @@ func TestEveryRoute(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	d := testDaemon(t)
-	d.metrics.committed(&wire.Commit{}, &wire.Commit{Step: 1, Share: 0.7, Cut: true, Moves: 2, StaleReports: 3, DroppedRows: 5})
-	d.metrics.committed(&wire.Commit{Moves: 2, StaleReports: 3, DroppedRows: 5}, &wire.Commit{Step: 2, Share: 1, Moves: 4, StaleReports: 3, DroppedRows: 9})
+	d.metrics.committed(&wire.Commit{}, &wire.Commit{Step: 1, Share: 0.7, Cut: true, Moves: 2, StaleReports: 3,
+		DroppedRows: 5})
+	d.metrics.committed(&wire.Commit{Moves: 2, StaleReports: 3, DroppedRows: 5},
+		&wire.Commit{Step: 2, Share: 1, Moves: 4, StaleReports: 3, DroppedRows: 9})
 	_, text := get(t, d, "/metrics", nil)
 	for _, line := range []string{"volley_steps_total 2", "volley_steps_cut_total 1", "volley_exchanges_total 4",
-		`volley_dropped_reports_total{reason="stale"} 3`, "volley_dropped_rows_total 9", `volley_executors{state="alive"} 0`, "go_goroutines"} {
+		`volley_dropped_reports_total{reason="stale"} 3`, "volley_dropped_rows_total 9",
+		`volley_executors{state="alive"} 0`, "go_goroutines"} {
 		if !strings.Contains(text, line) {
 			t.Errorf("no %s in\n%s", line, text)
 		}

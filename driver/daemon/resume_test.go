@@ -118,7 +118,8 @@ func TestACancelledJobIsResumed(t *testing.T) {
 // TestWhatCannotBeResumed says why, and changes nothing.
 func TestWhatCannotBeResumed(t *testing.T) {
 	d, _ := doneJob(t, "model.json")
-	if err := resumed(d, "job-000001"); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "is done") {
+	if err := resumed(d, "job-000001"); status.Code(err) != codes.InvalidArgument ||
+		!strings.Contains(err.Error(), "is done") {
 		t.Errorf("one that is done: %v", err)
 	}
 	if err := resumed(d, "job-000002"); status.Code(err) != codes.NotFound {
@@ -148,8 +149,10 @@ func TestWhatCannotBeResumed(t *testing.T) {
 // TestARestartOfTheDriverKeepsWhatWasResumed.
 func TestARestartOfTheDriverKeepsWhatWasResumed(t *testing.T) {
 	var s State
-	for _, r := range []Record{{Kind: JobSubmitted, Job: "job-000001", Spec: &JobSpec{}, At: 1}, {Kind: JobStarted, Job: "job-000001", Term: 4},
-		{Kind: StepCommitted, Job: "job-000001", Step: 9}, {Kind: JobRestarted, Job: "job-000001"}, {Kind: JobEnded, Job: "job-000001", State: JobFailed, At: 2},
+	for _, r := range []Record{{Kind: JobSubmitted, Job: "job-000001", Spec: &JobSpec{}, At: 1},
+		{Kind: JobStarted, Job: "job-000001", Term: 4},
+		{Kind: StepCommitted, Job: "job-000001", Step: 9}, {Kind: JobRestarted, Job: "job-000001"},
+		{Kind: JobEnded, Job: "job-000001", State: JobFailed, At: 2},
 		{Kind: JobResumed, Job: "job-000001", At: 3}, {Kind: JobStarted, Job: "job-000001", Term: 5}} {
 		s.Apply(r)
 	}
@@ -179,7 +182,8 @@ func TestAJobHasAsManyRestartsAsItWasGiven(t *testing.T) {
 
 // TestAResumedJobTakesItsTurnAnew: it comes after those of its pool that are there already.
 func TestAResumedJobTakesItsTurnAnew(t *testing.T) {
-	d, _ := scripted(t, "test -e mine && exec sleep 600; touch mine; exit 1", func(c *Config) { c.Restarts = new(uint32) })
+	d, _ := scripted(t, "test -e mine && exec sleep 600; touch mine; exit 1",
+		func(c *Config) { c.Restarts = new(uint32) })
 	submit := func() string {
 		reply, err := d.Submit(context.Background(), &wire.SubmitRequest{Job: "logistic", Pool: "p"})
 		if err != nil {
@@ -200,7 +204,10 @@ func TestAResumedJobTakesItsTurnAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info := awaitJob(t, w, "turn", func(i *wire.JobInfo) bool { return i.Why != "" || i.State == JobRunning }); !strings.Contains(info.Why, second) {
+	if info := awaitJob(t, w, "turn", func(i *wire.JobInfo) bool {
+		return i.Why != "" ||
+			i.State == JobRunning
+	}); !strings.Contains(info.Why, second) {
 		t.Errorf("%v", info)
 	}
 }

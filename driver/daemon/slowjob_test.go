@@ -75,12 +75,14 @@ func TestAJobProcessThatReadsTooLittleIsStartedAgain(t *testing.T) {
 		data := make([]byte, 1<<20)
 		for range 400 {
 			select {
-			case sends <- &wire.FromExecutor{Body: &wire.FromExecutor_Relay{Relay: &wire.Relay{Peer: stuck.info.Id, Data: data}}}:
+			case sends <- &wire.FromExecutor{Body: &wire.FromExecutor_Relay{Relay: &wire.Relay{Peer: stuck.info.Id,
+				Data: data}}}:
 			case <-over:
 				return
 			}
 		}
-		sends <- &wire.FromExecutor{Body: &wire.FromExecutor_Relay{Relay: &wire.Relay{Peer: well.info.Id, Data: data[:1]}}}
+		sends <- &wire.FromExecutor{Body: &wire.FromExecutor_Relay{Relay: &wire.Relay{Peer: well.info.Id,
+			Data: data[:1]}}}
 	}()
 	awaitJob(t, stuck, "other process", func(i *wire.JobInfo) bool { return i.Restarts > 0 })
 	timer := time.NewTimer(bound)

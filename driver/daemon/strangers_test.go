@@ -44,7 +44,8 @@ func stranger(t *testing.T, addr string, sent *atomic.Int64) *grpc.ClientConn {
 		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 		return countedConn{c, sent}, err
 	}
-	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial),
+	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(dial),
 		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(wire.MaxMessage)))
 	if err != nil {
 		t.Fatal(err)
@@ -68,10 +69,12 @@ func TestABodyWithoutATokenIsNotRead(t *testing.T) {
 	const body, most = 64 << 20, 16 << 20
 	args := []string{strings.Repeat("x", body)}
 	for _, method := range unaryMethods() {
-		for who, headers := range map[string][]string{"no token": nil, "a wrong token": {"authorization", "Bearer " + newToken(), "volley-version", wire.Version}} {
+		for who, headers := range map[string][]string{"no token": nil,
+			"a wrong token": {"authorization", "Bearer " + newToken(), "volley-version", wire.Version}} {
 			var sent atomic.Int64
 			conn := stranger(t, d.Addr(), &sent)
-			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(context.Background(), headers...), bound)
+			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(context.Background(), headers...),
+				bound)
 			err := conn.Invoke(ctx, method, &wire.SubmitRequest{Args: args}, &wire.SubmitReply{})
 			cancel()
 			conn.Close()
@@ -167,7 +170,8 @@ func TestATokenThatOthersCanReadIsRefused(t *testing.T) {
 // TestNobodySendsItsTokenBeyondLoopback: an address that is not of this machine is
 // refused where a connection is made, as it is where one is waited for.
 func TestNobodySendsItsTokenBeyondLoopback(t *testing.T) {
-	for _, addr := range []string{"192.0.2.1:7077", "example.org:7077", "0.0.0.0:7077", "[2001:db8::1]:7077", ":7077", "localhost.example.org:7077"} {
+	for _, addr := range []string{"192.0.2.1:7077", "example.org:7077", "0.0.0.0:7077", "[2001:db8::1]:7077", ":7077",
+		"localhost.example.org:7077"} {
 		conn, err := wire.Dial(addr, newToken())
 		if err == nil {
 			conn.Close()

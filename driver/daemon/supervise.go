@@ -27,12 +27,14 @@ func (w *jobHandle) command() (*exec.Cmd, error) {
 	if u := w.info.Program; u != nil {
 		path, ok := w.d.programs.Path(u.Digest)
 		if !ok {
-			return nil, fault.Newf(fault.NoResources, "run", w.info.Job, "its program is no longer here").WithHint("submit it again")
+			return nil, fault.Newf(fault.NoResources, "run", w.info.Job,
+				"its program is no longer here").WithHint("submit it again")
 		}
 		return exec.Command(path, programArgs(w.info.Args, u.Args)...), nil
 	}
 	args := append([]string{"run", w.info.Job}, w.info.Args...)
-	args = append(args, "--json", "--overwrite", "--out", filepath.Join(w.dir, "out"), "--event-log", filepath.Join(w.dir, driver.EventsName),
+	args = append(args, "--json", "--overwrite", "--out", filepath.Join(w.dir, "out"), "--event-log",
+		filepath.Join(w.dir, driver.EventsName),
 		"--checkpoint-dir", filepath.Join(w.dir, "checkpoints"), "--checkpoint-every", "1", "--resume")
 	return exec.Command(w.d.cfg.Program, args...), nil
 }
@@ -50,7 +52,8 @@ func (w *jobHandle) run(s *LifeStart) {
 		err = w.begin(cmd, s)
 	}
 	if err != nil {
-		failed := &ProcessFailed{Why: err.Error(), Words: w.lastWords(err, began), Passes: fault.Passing(err), Never: fault.KindOf(err) == fault.NoResources}
+		failed := &ProcessFailed{Why: err.Error(), Words: w.lastWords(err, began), Passes: fault.Passing(err),
+			Never: fault.KindOf(err) == fault.NoResources}
 		w.d.jobs.step(LifeEvent{Process: &ProcessEvent{Job: s.Job, Term: s.Term, Failed: failed}})
 		return
 	}
@@ -77,7 +80,8 @@ func (w *jobHandle) prepared(s *LifeStart) (cmd *exec.Cmd, stdout *printed, err 
 	if cmd, err = w.command(); err != nil {
 		return nil, nil, err
 	}
-	p := wire.Process{Role: wire.JobRole, Term: s.Term, JobDir: w.dir, Dir: w.info.Program.GetDir(), Job: w.info.Id, Driver: w.d.Addr(), Token: w.token, Incarnation: s.Incarnation}
+	p := wire.Process{Role: wire.JobRole, Term: s.Term, JobDir: w.dir, Dir: w.info.Program.GetDir(), Job: w.info.Id,
+		Driver: w.d.Addr(), Token: w.token, Incarnation: s.Incarnation}
 	cmd.Env = p.Environ(filepath.Join(w.dir, "cache"))
 	cmd.Dir = w.dir
 	stdout = &printed{}
@@ -170,7 +174,8 @@ func (d *Daemon) End(ctx context.Context, req *wire.EndRequest) (*wire.EndReply,
 	_, err = d.jobs.ask(ctx, func(from uint64) LifeEvent {
 		said := &ProcessSaid{From: from, Incarnation: req.Incarnation, Code: req.Code, Why: req.Why}
 		for _, f := range req.Files {
-			said.Files = append(said.Files, MadeFile{Path: f.Path, Size: int64(f.Size), SHA256: plan.DigestFromBytes(f.Sha256)})
+			said.Files = append(said.Files, MadeFile{Path: f.Path, Size: int64(f.Size),
+				SHA256: plan.DigestFromBytes(f.Sha256)})
 		}
 		return LifeEvent{Process: &ProcessEvent{Job: req.Job, Said: said}}
 	})
@@ -220,7 +225,8 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 func (t *jobTable) processConnected(w *jobHandle, a *arrival, incarnation string) (link uint64, err error) {
 	link = t.link()
 	_, err = t.arrive(context.Background(), a, func(from uint64) LifeEvent {
-		return LifeEvent{Link: &LinkEvent{Job: w.info.Id, Link: link, Connected: &LinkConnected{From: from, Incarnation: incarnation}}}
+		return LifeEvent{Link: &LinkEvent{Job: w.info.Id, Link: link,
+			Connected: &LinkConnected{From: from, Incarnation: incarnation}}}
 	})
 	return link, err
 }
@@ -265,13 +271,15 @@ func (w *jobHandle) take(f *wire.FromJob, link uint64) {
 	switch b := f.Body.(type) {
 	case *wire.FromJob_Relay:
 		if m := w.d.members.get(b.Relay.Peer); m != nil {
-			_ = m.out.Await(&wire.ForExecutor{Body: &wire.ForExecutor_Relay{Relay: &wire.Relay{Peer: w.info.Id, Data: b.Relay.Data}}}, wire.Patience)
+			_ = m.out.Await(&wire.ForExecutor{Body: &wire.ForExecutor_Relay{Relay: &wire.Relay{Peer: w.info.Id,
+				Data: b.Relay.Data}}}, wire.Patience)
 		}
 		return
 	case *wire.FromJob_Commit:
 		c := b.Commit
 		w.d.metrics.committed(w.lastCommit(c), c)
-		ev.Commit = &Record{Step: plan.StepID(c.Step), Epoch: plan.Epoch(c.Epoch), Params: plan.DigestFromBytes(c.Params)}
+		ev.Commit = &Record{Step: plan.StepID(c.Step), Epoch: plan.Epoch(c.Epoch),
+			Params: plan.DigestFromBytes(c.Params)}
 	case *wire.FromJob_Drained:
 		ev.Drained = b.Drained.Name
 	case *wire.FromJob_Exclusion:

@@ -50,10 +50,12 @@ type arrival struct {
 // openJobs takes over the jobs of the journal.
 func openJobs(d *Daemon, s State) *jobTable {
 	cfg := LifeConfig{Restarts: *d.cfg.Restarts, Keep: *d.cfg.Keep}
-	t := &jobTable{d: d, life: NewLife(cfg, State{Last: s.Last}), list: map[string]*jobHandle{}, live: map[string]*jobHandle{}, asks: map[uint64]chan *LifeReply{}}
+	t := &jobTable{d: d, life: NewLife(cfg, State{Last: s.Last}), list: map[string]*jobHandle{},
+		live: map[string]*jobHandle{}, asks: map[uint64]chan *LifeReply{}}
 	for id, j := range s.Jobs {
 		info := infoOf(string(id), &j.Spec)
-		info.State, info.Why, info.Step, info.SubmittedUnixNs, info.EndedUnixNs, info.Restarts = cmp.Or(j.State, JobWaiting), j.Ended, uint64(j.Step), j.Submitted, j.EndedAt, j.Restarts
+		info.State, info.Why, info.Step, info.SubmittedUnixNs, info.EndedUnixNs, info.Restarts = cmp.Or(j.State,
+			JobWaiting), j.Ended, uint64(j.Step), j.Submitted, j.EndedAt, j.Restarts
 		w := t.newWork(info, j.Spec.Token)
 		w.term, w.files, w.resumed = j.Term, j.Files, j.Resumed
 		if Over(info.State) {
@@ -66,13 +68,15 @@ func openJobs(d *Daemon, s State) *jobTable {
 
 // infoOf is what is known of a job when it is submitted.
 func infoOf(id string, s *JobSpec) *wire.JobInfo {
-	return &wire.JobInfo{Id: id, Job: s.Kind, Args: s.Args, State: JobWaiting, Pool: s.Pool, Weight: s.Weight, Program: s.program()}
+	return &wire.JobInfo{Id: id, Job: s.Kind, Args: s.Args, State: JobWaiting, Pool: s.Pool, Weight: s.Weight,
+		Program: s.program()}
 }
 
 // add enters a job that the journal has; t.mu is held, or nobody else has the table yet.
 func (t *jobTable) add(w *jobHandle) {
 	t.enter(w)
-	t.life.Adopt(w.info.Id, JobState{Spec: w.spec(), State: w.info.State, Ended: w.info.Why, EndedAt: w.info.EndedUnixNs, Step: w.step(),
+	t.life.Adopt(w.info.Id, JobState{Spec: w.spec(), State: w.info.State, Ended: w.info.Why,
+		EndedAt: w.info.EndedUnixNs, Step: w.step(),
 		Restarts: w.info.Restarts, Term: w.term, Submitted: w.info.SubmittedUnixNs, Resumed: w.resumed})
 }
 
@@ -88,7 +92,8 @@ func (t *jobTable) newWork(info *wire.JobInfo, token string) *jobHandle {
 	if !Over(info.State) {
 		t.tokens.Store(sha256.Sum256([]byte(token)), true)
 	}
-	return &jobHandle{d: t.d, dir: filepath.Join(t.d.cfg.DataDir, "jobs", info.Id), token: token, info: info, changed: make(chan struct{}), ended: make(chan struct{})}
+	return &jobHandle{d: t.d, dir: filepath.Join(t.d.cfg.DataDir, "jobs", info.Id), token: token, info: info,
+		changed: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // step tells the lifecycle what has happened and carries out what it says.
@@ -243,7 +248,8 @@ func (t *jobTable) tell(c *LifeTold) {
 	switch {
 	case c.Welcome:
 		w.connect(t.arriving, c.Link)
-		m.Body = &wire.ForJob_Welcome{Welcome: &wire.Welcome{Executors: uint32(c.Executors), BeatNs: uint64(t.d.cfg.beat())}}
+		m.Body = &wire.ForJob_Welcome{Welcome: &wire.Welcome{Executors: uint32(c.Executors),
+			BeatNs: uint64(t.d.cfg.beat())}}
 	case c.Left != "":
 		m.Body = &wire.ForJob_Left{Left: &wire.CloseJob{Job: c.Left, Why: c.Why}}
 	default:
@@ -261,7 +267,8 @@ func (t *jobTable) open(c *LifeRunner) {
 	w.mu.Lock()
 	direct := w.direct
 	w.mu.Unlock()
-	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: c.Job, Runner: c.ID, Token: w.token, Slots: m.slots, Weight: w.info.Weight, Direct: direct,
+	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: c.Job, Runner: c.ID,
+		Token: w.token, Slots: m.slots, Weight: w.info.Weight, Direct: direct,
 		Program: w.info.Program, Args: append([]string{"run", w.info.Job}, w.info.Args...)}}})
 }
 
@@ -281,7 +288,8 @@ func (t *jobTable) show(c *JobShown) {
 	default:
 	}
 	w.change(func() {
-		w.info.State, w.info.Why, w.info.Step, w.info.Restarts, w.info.EndedUnixNs = c.State, c.Why, c.Step, c.Restarts, c.Ended
+		w.info.State, w.info.Why, w.info.Step, w.info.Restarts, w.info.EndedUnixNs = c.State, c.Why, c.Step, c.Restarts,
+			c.Ended
 	})
 	if Over(c.State) && !over {
 		close(w.ended)
@@ -432,7 +440,10 @@ func (t *jobTable) find(id string) (*jobHandle, error) {
 // submit takes a job in.
 func (t *jobTable) submit(req *wire.SubmitRequest) (string, error) {
 	spec := specOf(req, newToken())
-	r, err := t.ask(context.Background(), func(from uint64) LifeEvent { return LifeEvent{Ask: &LifeAsk{From: from, Submit: spec}} })
+	r, err := t.ask(context.Background(), func(from uint64) LifeEvent {
+		return LifeEvent{Ask: &LifeAsk{From: from,
+			Submit: spec}}
+	})
 	if err != nil {
 		return "", err
 	}
@@ -465,7 +476,8 @@ func (t *jobTable) link() uint64 {
 func (t *jobTable) memberJoined(m *member) error {
 	m.link = t.link()
 	_, err := t.arrive(context.Background(), &arrival{member: m}, func(from uint64) LifeEvent {
-		return LifeEvent{Member: &MemberEvent{Executor: m.name, Link: m.link, Joined: &MemberJoined{From: from, Incarnation: m.incarnation}}}
+		return LifeEvent{Member: &MemberEvent{Executor: m.name, Link: m.link,
+			Joined: &MemberJoined{From: from, Incarnation: m.incarnation}}}
 	})
 	return err
 }
@@ -498,6 +510,7 @@ func (t *jobTable) fromExecutor(m *member, r *wire.Relay) {
 	out := w.out
 	w.mu.Unlock()
 	if out != nil {
-		_ = out.Await(&wire.ForJob{Body: &wire.ForJob_Relay{Relay: &wire.Relay{Peer: m.name, Data: r.Data}}}, wire.Patience)
+		_ = out.Await(&wire.ForJob{Body: &wire.ForJob_Relay{Relay: &wire.Relay{Peer: m.name, Data: r.Data}}},
+			wire.Patience)
 	}
 }

@@ -71,7 +71,8 @@ func (d *Daemon) admit(ctx context.Context, method string) error {
 	token := wire.CallerToken(ctx)
 	allowed := subtle.ConstantTimeCompare([]byte(token), []byte(d.token)) == 1
 	switch method {
-	case wire.Cluster_Work_FullMethodName, wire.Cluster_End_FullMethodName, wire.Blocks_Fetch_FullMethodName, wire.Blocks_Give_FullMethodName:
+	case wire.Cluster_Work_FullMethodName, wire.Cluster_End_FullMethodName, wire.Blocks_Fetch_FullMethodName,
+		wire.Blocks_Give_FullMethodName:
 		allowed = d.jobs.knows(token)
 	}
 	switch {

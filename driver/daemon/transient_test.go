@@ -107,7 +107,8 @@ func TestAnUnfitExecutorIsNamed(t *testing.T) {
 	const why = "its data directory cannot be used: /data: no such file or directory"
 	beats(t, e, &wire.Beat{Unfit: why})
 	for range 2 * maxRunners {
-		if err := e.Send(&wire.FromExecutor{Body: &wire.FromExecutor_Closed{Closed: &wire.CloseJob{Job: w.info.Id, Why: "start a runner: chdir"}}}); err != nil {
+		if err := e.Send(&wire.FromExecutor{Body: &wire.FromExecutor_Closed{Closed: &wire.CloseJob{Job: w.info.Id,
+			Why: "start a runner: chdir"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,7 +25,8 @@ type JobView struct {
 
 // ViewJob shows a job.
 func ViewJob(i *wire.JobInfo) JobView {
-	v := JobView{ID: i.Id, Job: i.Job, State: i.State, Why: i.Why, Submitted: time.Unix(0, i.SubmittedUnixNs), Step: i.Step, Restarts: i.Restarts, Args: i.Args,
+	v := JobView{ID: i.Id, Job: i.Job, State: i.State, Why: i.Why, Submitted: time.Unix(0, i.SubmittedUnixNs),
+		Step: i.Step, Restarts: i.Restarts, Args: i.Args,
 		Pool: i.Pool, Weight: i.Weight}
 	if v.Args == nil {
 		v.Args = []string{}

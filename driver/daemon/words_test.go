@@ -14,21 +14,25 @@ import (
 // TestTheLastWordsAreWhyItEnded: of all that a job's process has printed, the user
 // is shown what it died of.
 func TestTheLastWordsAreWhyItEnded(t *testing.T) {
-	const stack = "\n\ngoroutine 1 [running]:\nmain.run(0x1)\n\t/src/main.go:12 +0x1d\nmain.main()\n\t/src/main.go:5 +0x2a\nexit status 2\n"
+	const stack = "\n\ngoroutine 1 [running]:\nmain.run(0x1)\n\t/src/main.go:12 +0x1d\nmain.main()\n\t/src/main.go:5 " +
+		"+0x2a\nexit status 2\n"
 	for name, c := range map[string]struct{ said, want string }{
-		"an error":                     {"volley: read /x: no such file\n", "read /x: no such file"},
-		"a panic":                      {"panic: row seven" + stack, "row seven"},
-		"a panic after the engine":     {"volley: waiting for executors, none of which has joined\npanic: row seven" + stack, "row seven"},
+		"an error": {"volley: read /x: no such file\n", "read /x: no such file"},
+		"a panic":  {"panic: row seven" + stack, "row seven"},
+		"a panic after the engine": {"volley: waiting for executors, none of which has joined\npanic: row seven" +
+			stack, "row seven"},
 		"a panic in a panic":           {"panic: row seven [recovered]\n\tpanic: row eight" + stack, "row seven"},
 		"a fatal error":                {"fatal error: all goroutines are asleep - deadlock!" + stack, "deadlock"},
 		"an error that is a long text": {"volley: run partition 3 on e1: panic: row seven" + stack, "row seven"},
-		"progress before an error":     {"step 10 of 60\nvolley: the disk is full\nstep 11 of 60\n", "the disk is full"},
-		"nothing":                      {"step 10 of 60\n", "exit status 3"},
+		"progress before an error": {"step 10 of 60\nvolley: the disk is full\nstep 11 of 60\n",
+			"the disk is full"},
+		"nothing": {"step 10 of 60\n", "exit status 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := scriptedDaemon(t, fmt.Sprintf("cat >&2 <<'END'\n%s\nEND\nexit 3", strings.TrimSuffix(c.said, "\n")))
 			i := awaitJob(t, submitted(t, d), "end", over)
-			notice := strings.Contains(i.Why, "waiting for executors") || strings.Contains(i.Why, "step 1") && name != "nothing"
+			notice := strings.Contains(i.Why, "waiting for executors") || strings.Contains(i.Why, "step 1") &&
+				name != "nothing"
 			if i.State != JobFailed || !strings.Contains(i.Why, c.want) || notice {
 				t.Errorf("%s: %q, want something of %q", i.State, i.Why, c.want)
 			}
@@ -43,7 +47,8 @@ func TestTheLastWordsAreOfTheLastLife(t *testing.T) {
 touch lived
 echo "volley: an old complaint" >&2
 kill -9 $$`)
-	if i := awaitJob(t, submitted(t, d), "end", over); strings.Contains(i.Why, "old complaint") || !strings.Contains(i.Why, "7") {
+	if i := awaitJob(t, submitted(t, d), "end", over); strings.Contains(i.Why, "old complaint") ||
+		!strings.Contains(i.Why, "7") {
 		t.Errorf("%s: %q", i.State, i.Why)
 	}
 }

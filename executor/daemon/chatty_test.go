@@ -32,7 +32,8 @@ type scriptedDriver struct {
 }
 
 // withRunner starts the driver, and an executor that joins it.
-func withRunner(t *testing.T, script string, on func(d *scriptedDriver, f *wire.FromExecutor), changes ...func(*scriptedDriver)) *scriptedDriver {
+func withRunner(t *testing.T, script string, on func(d *scriptedDriver, f *wire.FromExecutor),
+	changes ...func(*scriptedDriver)) *scriptedDriver {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("VOLLEY_HOME", dir)
@@ -56,7 +57,8 @@ func withRunner(t *testing.T, script string, on func(d *scriptedDriver, f *wire.
 		}
 	}
 	_ = os.Chmod(token, 0o600)
-	daemon, err := New(Config{Driver: l.Addr().String(), Name: "e", DataDir: filepath.Join(dir, "data"), Program: program, MaxWait: time.Minute})
+	daemon, err := New(Config{Driver: l.Addr().String(), Name: "e", DataDir: filepath.Join(dir, "data"),
+		Program: program, MaxWait: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +75,8 @@ func withRunner(t *testing.T, script string, on func(d *scriptedDriver, f *wire.
 }
 
 // keep takes nothing of what a runner has printed, where that comes by a stream of its own.
-func (d *scriptedDriver) keep(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+func (d *scriptedDriver) keep(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo,
+	handle grpc.StreamHandler) error {
 	if !strings.HasSuffix(info.FullMethod, "/Logs") {
 		return handle(srv, s)
 	}
@@ -105,8 +108,10 @@ func (d *scriptedDriver) Serve(s wire.Cluster_ServeServer) error {
 	gone := sync.OnceFunc(func() { close(d.gone) })
 	defer gone()
 	context.AfterFunc(s.Context(), gone)
-	_ = s.Send(&wire.ForExecutor{Body: &wire.ForExecutor_Welcome{Welcome: &wire.Welcome{BeatNs: uint64(100 * time.Millisecond)}}})
-	_ = s.Send(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: "job", Slots: 1, Args: []string{"run", "job"}}}})
+	_ = s.Send(&wire.ForExecutor{Body: &wire.ForExecutor_Welcome{Welcome: &wire.Welcome{BeatNs: uint64(
+		100 * time.Millisecond)}}})
+	_ = s.Send(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: "job", Slots: 1,
+		Args: []string{"run", "job"}}}})
 	for {
 		f, err := s.Recv()
 		if err != nil {
@@ -219,6 +224,7 @@ func TestMessagesWaitForADriverThatIsSlow(t *testing.T) {
 // TestOutputOutlivesItsStream: where a stream of output ends and the driver is there, the
 // next line begins another.
 func TestOutputOutlivesItsStream(t *testing.T) {
-	d := withRunner(t, "exec yes a", func(*scriptedDriver, *wire.FromExecutor) {}, func(d *scriptedDriver) { d.breaks.Store(3) })
+	d := withRunner(t, "exec yes a", func(*scriptedDriver, *wire.FromExecutor) {},
+		func(d *scriptedDriver) { d.breaks.Store(3) })
 	d.await("output after a stream has ended", d.printed)
 }

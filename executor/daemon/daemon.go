@@ -117,7 +117,8 @@ func New(cfg Config) (*Daemon, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "runners"), 0o700); err != nil {
 		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Logger, incarnation: uuid.NewString(), runners: map[string]*runnerProcess{}, opening: map[string]*wire.OpenJob{}, began: time.Now()}
+	d := &Daemon{cfg: cfg, log: cfg.Logger, incarnation: uuid.NewString(), runners: map[string]*runnerProcess{},
+		opening: map[string]*wire.OpenJob{}, began: time.Now()}
 	if d.programs, err = programs.Open(filepath.Join(dir, "programs")); err != nil {
 		return nil, err
 	}
@@ -151,7 +152,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 		}
 		if text := err.Error(); text != told { // once for each reason
 			told = text
-			d.log.Warn("cannot join the driver; trying again", "driver", d.cfg.Driver, "for", d.cfg.MaxWait, "error", err)
+			d.log.Warn("cannot join the driver; trying again", "driver", d.cfg.Driver, "for", d.cfg.MaxWait, "error",
+				err)
 		}
 		timer := time.NewTimer(redial)
 		select {
@@ -208,7 +210,8 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 	}
 	out := wire.NewOutbox(stream.Send, func(error) { cancel() })
 	defer out.Stop()
-	hello := &wire.Hello{Version: wire.Version, Name: d.cfg.Name, Incarnation: d.incarnation, Slots: uint32(d.cfg.Slots), Labels: d.cfg.Labels}
+	hello := &wire.Hello{Version: wire.Version, Name: d.cfg.Name, Incarnation: d.incarnation,
+		Slots: uint32(d.cfg.Slots), Labels: d.cfg.Labels}
 	if err := out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Hello{Hello: hello}}); err != nil {
 		return false, err
 	}
@@ -392,13 +395,17 @@ func (d *Daemon) wanted(o *wire.OpenJob) bool {
 
 // begin starts a runner, unless it is not wanted any more; where it cannot be started for now
 // it waits before it tries again.
-func (d *Daemon) begin(ctx context.Context, o *wire.OpenJob, program string, args []string, wait, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
+func (d *Daemon) begin(ctx context.Context, o *wire.OpenJob, program string, args []string, wait, beat time.Duration,
+	out *wire.Outbox[*wire.FromExecutor]) {
 	if !d.wanted(o) {
 		return
 	}
 	r, err := d.startRunner(o, program, args, beat, out)
 	if err != nil {
-		d.cannotBegin(ctx, o, err, wait, func() { d.begin(ctx, o, program, args, min(2*wait, beginWaitMost), beat, out) }, out)
+		d.cannotBegin(ctx, o, err, wait, func() {
+			d.begin(ctx, o, program, args, min(2*wait, beginWaitMost), beat,
+				out)
+		}, out)
 		return
 	}
 	d.mu.Lock()
@@ -425,7 +432,8 @@ func (d *Daemon) begin(ctx context.Context, o *wire.OpenJob, program string, arg
 }
 
 func closed(job string, runner uint64, why string) *wire.FromExecutor {
-	return &wire.FromExecutor{Body: &wire.FromExecutor_Closed{Closed: &wire.CloseJob{Job: job, Runner: runner, Why: why}}}
+	return &wire.FromExecutor{Body: &wire.FromExecutor_Closed{Closed: &wire.CloseJob{Job: job, Runner: runner,
+		Why: why}}}
 }
 
 // closeJob ends the runner of a job, if there is one.

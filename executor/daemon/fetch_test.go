@@ -84,7 +84,8 @@ func TestAnotherSourceIsNotForgotten(t *testing.T) {
 	a := executor.NewAgent("e", 1)
 	first := fetches(a.Step(holding(holdOf(1, "dead")), 0))
 	after := a.Step(holding(holdOf(1, "alive")), 0)
-	failed := executor.Event{Fetched: &executor.Fetched{Hold: first[0], Err: fault.Newf(fault.FetchFailed, "fetch", "split 1", "dead is gone")}}
+	failed := executor.Event{Fetched: &executor.Fetched{Hold: first[0],
+		Err: fault.Newf(fault.FetchFailed, "fetch", "split 1", "dead is gone")}}
 	after = append(after, a.Step(failed, 0)...)
 	var from []string
 	for _, h := range fetches(after) {

@@ -50,7 +50,8 @@ func (d *Daemon) look() string {
 
 // cannotBegin has a runner that could not be started tried again, where the system had no room
 // for it, or else tells the driver, and first that the executor is not fit, where it is not.
-func (d *Daemon) cannotBegin(ctx context.Context, o *wire.OpenJob, err error, wait time.Duration, again func(), out *wire.Outbox[*wire.FromExecutor]) {
+func (d *Daemon) cannotBegin(ctx context.Context, o *wire.OpenJob, err error, wait time.Duration, again func(),
+	out *wire.Outbox[*wire.FromExecutor]) {
 	if fault.Passing(err) && d.wanted(o) {
 		d.log.Warn("cannot start a runner; trying again", "job", o.Job, "error", err, "after", wait)
 		timer := time.AfterFunc(wait, func() {

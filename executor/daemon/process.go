@@ -50,13 +50,15 @@ const startGrace = 10 * time.Second
 
 // startRunner starts a job's program as a runner. Messages go over a socket
 // that only the two have; what the runner prints goes to the driver.
-func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) (*runnerProcess, error) {
+func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, beat time.Duration,
+	out *wire.Outbox[*wire.FromExecutor]) (*runnerProcess, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	p := wire.Process{Role: wire.RunnerRole, Job: o.Job, Token: o.Token, Executor: d.cfg.Name, Slots: int(o.Slots), Pace: d.cfg.Pace, PaceRate: d.cfg.PaceRate,
+	p := wire.Process{Role: wire.RunnerRole, Job: o.Job, Token: o.Token, Executor: d.cfg.Name, Slots: int(o.Slots),
+		Pace: d.cfg.Pace, PaceRate: d.cfg.PaceRate,
 		Driver: d.cfg.Driver, Direct: o.Direct, Dir: o.Program.GetDir(), Beat: beat, Unreachable: d.cfg.Unreachable}
 	cmd := exec.Command(program, args...)
 	cmd.Env = p.Environ(d.cfg.DataDir)
@@ -80,7 +82,8 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, bea
 	}
 	most := d.cfg.mostMemory()
 	limit(cmd.Process.Pid, most)
-	r := &runnerProcess{job: o.Job, id: o.Runner, weight: float64(max(1, o.Weight)), cmd: cmd, frames: wire.NewFramed(ours), ended: make(chan struct{})}
+	r := &runnerProcess{job: o.Job, id: o.Runner, weight: float64(max(1, o.Weight)), cmd: cmd,
+		frames: wire.NewFramed(ours), ended: make(chan struct{})}
 	r.stats.splits = map[uint64]bool{}
 	r.key = fmt.Sprintf("%s/%d", o.Job, cmd.Process.Pid)
 	r.heard.Store(int64(time.Since(d.began) + startGrace))
@@ -173,7 +176,8 @@ func (d *Daemon) carry(r *runnerProcess, out *wire.Outbox[*wire.FromExecutor]) {
 			return
 		}
 		r.held.Store(true) // it is not silent while nobody listens
-		err = out.Await(&wire.FromExecutor{Body: &wire.FromExecutor_Relay{Relay: &wire.Relay{Peer: r.job, Data: raw}}}, wire.Patience)
+		err = out.Await(&wire.FromExecutor{Body: &wire.FromExecutor_Relay{Relay: &wire.Relay{Peer: r.job, Data: raw}}},
+			wire.Patience)
 		r.heard.Store(int64(time.Since(d.began)))
 		if r.held.Store(false); err != nil {
 			_ = r.cmd.Process.Kill()

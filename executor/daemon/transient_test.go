@@ -16,7 +16,8 @@ import (
 const bound = 30 * time.Second
 
 // alone is an executor whose runners run a script, and what it tells its driver.
-func alone(t *testing.T, script string) (d *Daemon, told chan *wire.FromExecutor, out *wire.Outbox[*wire.FromExecutor]) {
+func alone(t *testing.T, script string) (d *Daemon, told chan *wire.FromExecutor,
+	out *wire.Outbox[*wire.FromExecutor]) {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "script")

@@ -176,7 +176,8 @@ func (c *callWatch) given(to plan.ExecutorID, r *wire.RunTask, now plan.Time) {
 	case load > n.slots:
 		c.s.violate("call.load", "%s has %d tasks for %d slots and is given one more", to, load, n.slots)
 	case slices.Contains(t.failedOn, to) && others && len(t.tries) > 0:
-		c.s.violate("call.avoid-again", "the second attempt of task %d goes to %s, which failed with it", r.Partition, to)
+		c.s.violate("call.avoid-again", "the second attempt of task %d goes to %s, which failed with it", r.Partition,
+			to)
 	case slices.Contains(t.failedOn, to) && others:
 		c.s.violate("call.avoid", "task %d goes back to %s, which failed with it", r.Partition, to)
 	case c.begun && c.req.Pack >= 0 && len(t.failedOn) == 0 && !c.atHome(to, int(r.Partition)):
@@ -204,7 +205,8 @@ func (c *callWatch) atHome(id plan.ExecutorID, split int) bool {
 		return true
 	}
 	for k, ok := range place.holds {
-		if _, ex := place.excluded[k.on]; ok && !ex && k.pack == c.req.Pack && k.split == split && place.prepared[k.on] && !place.draining[k.on] && !place.drained[k.on] {
+		if _, ex := place.excluded[k.on]; ok && !ex && k.pack == c.req.Pack && k.split == split &&
+			place.prepared[k.on] && !place.draining[k.on] && !place.drained[k.on] {
 			return len(place.failures) > 0
 		}
 	}
@@ -242,7 +244,8 @@ func (c *callWatch) held() {
 		case len(t.tries) == 0 && c.req.Pack < 0 && free[0] != "":
 			c.s.violate("call.again", "nobody runs task %d, and %s has room", i, free[0])
 			return
-		case len(t.tries) == 1 && c.slow(i) && c.pending() == 0 && (free[1] != "" && free[1] != t.tries[0].on || free[2] != "" && free[2] != t.tries[0].on):
+		case len(t.tries) == 1 && c.slow(i) && c.pending() == 0 &&
+			(free[1] != "" && free[1] != t.tries[0].on || free[2] != "" && free[2] != t.tries[0].on):
 			c.s.violate("call.speculate", "task %d is slow on %s, and %s is idle", i, t.tries[0].on, free[1])
 			return
 		}

@@ -41,7 +41,8 @@ func (r receipt) spans(rows int64) []plan.Span {
 }
 
 func (r receipt) encode(out []byte) []byte {
-	for _, v := range []uint64{r.split, r.attempt, r.epoch, r.cursor, r.count, r.damaged, r.piece, r.state, r.parts, r.pack, r.life, r.limit} {
+	for _, v := range []uint64{r.split, r.attempt, r.epoch, r.cursor, r.count, r.damaged, r.piece, r.state, r.parts,
+		r.pack, r.life, r.limit} {
 		out = binary.LittleEndian.AppendUint64(out, v)
 	}
 	return out
@@ -104,7 +105,8 @@ func (c *countingWorker) stateOf(pack int, sent []*wire.Part, t *wire.Assignment
 }
 
 // goOn goes on from the row state of a split, where something does.
-func (c *countingWorker) goOn(out *executor.Folded, r *executor.Run, sent []*wire.Part, t *wire.Assignment, rc *receipt) (err error) {
+func (c *countingWorker) goOn(out *executor.Folded, r *executor.Run, sent []*wire.Part, t *wire.Assignment,
+	rc *receipt) (err error) {
 	if r.Step.Node != statefulNode {
 		return nil
 	}
@@ -212,23 +214,27 @@ func (c *countingWorker) progress(r *executor.Run, counts []int64) []int64 {
 	return counts
 }
 
-func (c *countingWorker) finish(r *executor.Run, counts []int64, skip map[plan.SplitID]bool, busy time.Duration) *executor.Folded {
+func (c *countingWorker) finish(r *executor.Run, counts []int64, skip map[plan.SplitID]bool,
+	busy time.Duration) *executor.Folded {
 	out := &executor.Folded{Run: r.ID, Busy: busy}
 	pack := packOf(r.Step)
 	p := c.s.packs[pack]
 	for i, t := range r.Step.Tasks {
 		if c.s.poisoned(pack, int(t.Split)) {
-			return &executor.Folded{Run: r.ID, Err: fault.Newf(fault.NoResources, "fold", "a split", "there is no memory for split %d", t.Split)}
+			return &executor.Folded{Run: r.ID, Err: fault.Newf(fault.NoResources, "fold", "a split",
+				"there is no memory for split %d", t.Split)}
 		}
 		if skip[plan.SplitID(t.Split)] {
 			continue
 		}
 		n := counts[i]
 		out.Coverage = append(out.Coverage, plan.Coverage{Split: plan.SplitID(t.Split), Attempt: int(t.Attempt),
-			Epoch: plan.Epoch(t.Epoch), Cursor: int64(t.Cursor), Count: n, Folded: n, Entries: p.progress(r.Step, int(t.Split), int64(t.Cursor), n),
-			Weight: p.weight(int(t.Split), plan.Visited(p.rows[t.Split], int64(t.Cursor), n), n)})
-		rc := receipt{split: uint64(t.Split), attempt: uint64(t.Attempt), epoch: t.Epoch, cursor: t.Cursor, count: uint64(n),
-			pack: uint64(pack), life: c.lifeOf(r)}
+			Epoch: plan.Epoch(t.Epoch), Cursor: int64(t.Cursor), Count: n, Folded: n,
+			Entries: p.progress(r.Step, int(t.Split), int64(t.Cursor), n),
+			Weight:  p.weight(int(t.Split), plan.Visited(p.rows[t.Split], int64(t.Cursor), n), n)})
+		rc := receipt{split: uint64(t.Split), attempt: uint64(t.Attempt), epoch: t.Epoch, cursor: t.Cursor,
+			count: uint64(n),
+			pack:  uint64(pack), life: c.lifeOf(r)}
 		if c.miscounts() && n > 0 {
 			out.Coverage[len(out.Coverage)-1].Folded--
 		}
@@ -254,7 +260,8 @@ func (c *countingWorker) failed(r *executor.Run, l *wire.Lease) *executor.Folded
 	}
 	c.s.fired("piece failed")
 	t := l.Task
-	cov := plan.Coverage{Split: plan.SplitID(t.Split), Attempt: int(t.Attempt), Epoch: plan.Epoch(t.Epoch), Cursor: int64(t.Cursor)}
+	cov := plan.Coverage{Split: plan.SplitID(t.Split), Attempt: int(t.Attempt), Epoch: plan.Epoch(t.Epoch),
+		Cursor: int64(t.Cursor)}
 	return &executor.Folded{Run: r.ID, Coverage: []plan.Coverage{cov}, Leases: []uint32{l.Id},
 		Err: fault.Newf(fault.NoResources, "fold", "a split", "there is no memory")}
 }
@@ -277,13 +284,15 @@ func (c *countingWorker) lifeOf(*executor.Run) uint64 { return uint64(c.life) }
 
 func (c *countingWorker) rowsOf(r *executor.Run, l *wire.Lease) int64 {
 	t := l.Task
-	_, rows := plan.VisitedOf(c.s.packs[packOf(r.Step)].rows[t.Split], int64(t.Cursor), int64(t.Limit), int(l.Parts), int(l.Part))
+	_, rows := plan.VisitedOf(c.s.packs[packOf(r.Step)].rows[t.Split], int64(t.Cursor), int64(t.Limit), int(l.Parts),
+		int(l.Part))
 	return rows
 }
 
 // finishLeased hands in a receipt for every piece that is asked for; a lease of a
 // split that is not here fails.
-func (c *countingWorker) finishLeased(r *executor.Run, had []*wire.Lease, include []uint32, busy time.Duration) *executor.Folded {
+func (c *countingWorker) finishLeased(r *executor.Run, had []*wire.Lease, include []uint32,
+	busy time.Duration) *executor.Folded {
 	out := &executor.Folded{Run: r.ID, Busy: busy}
 	pack := packOf(r.Step)
 	p := c.s.packs[pack]
@@ -293,14 +302,16 @@ func (c *countingWorker) finishLeased(r *executor.Run, had []*wire.Lease, includ
 		}
 		t, n := l.Task, c.rowsOf(r, l)
 		sound, here := c.held[splitOf{pack, int(t.Split)}]
-		cov := plan.Coverage{Split: plan.SplitID(t.Split), Attempt: int(t.Attempt), Epoch: plan.Epoch(t.Epoch), Cursor: int64(t.Cursor), Count: n, Folded: n}
+		cov := plan.Coverage{Split: plan.SplitID(t.Split), Attempt: int(t.Attempt), Epoch: plan.Epoch(t.Epoch),
+			Cursor: int64(t.Cursor), Count: n, Folded: n}
 		spans, _ := plan.VisitedOf(p.rows[t.Split], int64(t.Cursor), int64(t.Limit), int(l.Parts), int(l.Part))
 		cov.Weight = p.weight(int(t.Split), spans, n)
 		if !here {
 			return &executor.Folded{Run: r.ID, Coverage: []plan.Coverage{cov}, Leases: []uint32{l.Id},
 				Err: fault.Newf(fault.FetchFailed, "open", "split", "split %d is not here", t.Split)}
 		}
-		rc := receipt{split: uint64(t.Split), attempt: uint64(t.Attempt), epoch: t.Epoch, cursor: t.Cursor, count: uint64(n), piece: uint64(l.Part) + 1,
+		rc := receipt{split: uint64(t.Split), attempt: uint64(t.Attempt), epoch: t.Epoch, cursor: t.Cursor,
+			count: uint64(n), piece: uint64(l.Part) + 1,
 			parts: uint64(l.Parts), limit: uint64(t.Limit), pack: uint64(pack), life: c.lifeOf(r)}
 		if err := c.goOn(out, r, c.sent[r.ID], t, &rc); err != nil {
 			return &executor.Folded{Run: r.ID, Coverage: []plan.Coverage{cov}, Leases: []uint32{l.Id}, Err: err}

@@ -81,7 +81,8 @@ func (s *Sim) harm(n *node) {
 func (s *Sim) drain(n *node) {
 	s.fired("drain")
 	s.step(driver.Event{Drain: n.id})
-	getting := slices.DeleteFunc(slices.Clone(s.order), func(o *node) bool { return o == n || !s.watch.place.awaits(o.id) })
+	getting := slices.DeleteFunc(slices.Clone(s.order),
+		func(o *node) bool { return o == n || !s.watch.place.awaits(o.id) })
 	if len(getting) == 0 || s.odd.IntN(2) == 0 {
 		return
 	}

@@ -16,7 +16,8 @@ import (
 
 // ticks reports whether an event is that time has passed.
 func ticks(ev driver.Event) bool {
-	return ev.Joined == nil && ev.Lost == nil && ev.Message == nil && ev.Pack == nil && ev.Step == nil && ev.Call == nil && ev.Restore == nil && ev.Signal == nil && ev.Drain == ""
+	return ev.Joined == nil && ev.Lost == nil && ev.Message == nil && ev.Pack == nil && ev.Step == nil &&
+		ev.Call == nil && ev.Restore == nil && ev.Signal == nil && ev.Drain == ""
 }
 
 // running are the attempts that have not been given up.

@@ -28,7 +28,8 @@ type laws struct {
 
 func (s *Sim) drawLaws() laws {
 	one := func(in int) bool { return s.rng.IntN(in) == 0 }
-	l := laws{packs: 1, calls: one(2), unkept: one(6), massacres: one(5), drains: one(3), stalls: one(8), tight: one(4), foreign: one(5)}
+	l := laws{packs: 1, calls: one(2), unkept: one(6), massacres: one(5), drains: one(3), stalls: one(8), tight: one(4),
+		foreign: one(5)}
 	l.stallOnce = l.stalls
 	if one(3) {
 		l.packs = 2
@@ -75,7 +76,8 @@ func (s *Sim) reported(n *node, r *run, sample *executor.Sample, p *wire.Progres
 	for _, c := range p.Counts {
 		for i, t := range r.cmd.Step.Tasks {
 			if t.Split == c.Split && int64(c.Processed) != sample.Counts[i] {
-				s.violate("1.report", "%s reports %d of split %d, %d are processed", n.id, c.Processed, c.Split, sample.Counts[i])
+				s.violate("1.report", "%s reports %d of split %d, %d are processed", n.id, c.Processed, c.Split,
+					sample.Counts[i])
 			}
 		}
 	}
@@ -95,7 +97,8 @@ func (s *Sim) runTask(n *node, t *wire.RunTask) {
 	}
 	took := plan.Time(float64(rows) / rate * float64(time.Second))
 	report := func(at, of plan.Time) executor.Event {
-		p := &wire.TaskProgress{Job: t.Job, Call: t.Call, Partition: t.Partition, Rows: int64(float64(rows) * float64(at) / float64(took)), BusyNs: int64(of)}
+		p := &wire.TaskProgress{Job: t.Job, Call: t.Call, Partition: t.Partition,
+			Rows: int64(float64(rows) * float64(at) / float64(took)), BusyNs: int64(of)}
 		return executor.Event{Acting: p}
 	}
 	if s.law.hangs && s.odd.IntN(12) == 0 {
@@ -106,7 +109,8 @@ func (s *Sim) runTask(n *node, t *wire.RunTask) {
 		s.fired("bytes moved")
 		took += s.cfg.TaskTimeout
 		report = func(at, of plan.Time) executor.Event {
-			return executor.Event{Acting: &wire.TaskProgress{Job: t.Job, Call: t.Call, Partition: t.Partition, Moved: int64(at), BusyNs: int64(of)}}
+			return executor.Event{Acting: &wire.TaskProgress{Job: t.Job, Call: t.Call, Partition: t.Partition,
+				Moved: int64(at), BusyNs: int64(of)}}
 		}
 	}
 	for at := taskReport; at < took; at += taskReport {

@@ -31,7 +31,8 @@ type leaseWatch struct {
 }
 
 func newLeaseWatch(s *Sim, p *simPack, now plan.Time) *leaseWatch {
-	return &leaseWatch{s: s, p: p, began: now, leases: map[uint32]*watchedLease{}, asked: map[[2]uint32]*watchedLease{}, parts: map[uint32]uint32{},
+	return &leaseWatch{s: s, p: p, began: now, leases: map[uint32]*watchedLease{}, asked: map[[2]uint32]*watchedLease{},
+		parts:  map[uint32]uint32{},
 		handed: map[*wire.Part][]*watchedLease{}}
 }
 
@@ -75,7 +76,8 @@ func (l *leaseWatch) result(from plan.ExecutorID, r *wire.Result, _ plan.Time) {
 		}
 	}
 	for _, c := range r.Coverage {
-		if x := l.leases[c.Lease]; seen[c.Lease] || x != nil && x.holder == from && x.epoch == r.Epoch && !x.dead && !x.asked {
+		if x := l.leases[c.Lease]; seen[c.Lease] || x != nil && x.holder == from && x.epoch == r.Epoch && !x.dead &&
+			!x.asked {
 			l.s.violate("6.include", "%s hands in lease %d, which it was not asked for, or twice", from, c.Lease)
 		}
 		seen[c.Lease] = true
@@ -117,8 +119,10 @@ func (l *leaseWatch) granted(to plan.ExecutorID, m *wire.Leases) {
 			o.dead = true
 			delete(l.asked, piece)
 		}
-		_, rows := plan.VisitedOf(l.p.rows[x.Task.Split], int64(x.Task.Cursor), int64(x.Task.Limit), int(x.Parts), int(x.Part))
-		l.leases[x.Id] = &watchedLease{split: x.Task.Split, part: x.Part, parts: x.Parts, holder: to, epoch: m.Epoch, rows: rows}
+		_, rows := plan.VisitedOf(l.p.rows[x.Task.Split], int64(x.Task.Cursor), int64(x.Task.Limit), int(x.Parts),
+			int(x.Part))
+		l.leases[x.Id] = &watchedLease{split: x.Task.Split, part: x.Part, parts: x.Parts, holder: to, epoch: m.Epoch,
+			rows: rows}
 		if was, ok := l.parts[x.Task.Split]; ok && was != x.Parts {
 			l.s.violate("6.pieces", "split %d is of %d parts and of %d", x.Task.Split, was, x.Parts)
 		}
@@ -142,7 +146,8 @@ func (l *leaseWatch) include(to plan.ExecutorID, m *wire.Include) {
 			l.s.violate("6.include", "%s is asked for lease %d, which it has not folded", to, id)
 		}
 		if o := l.asked[x.piece()]; o != nil && o != x && !o.dead && l.ofLiving(o) {
-			l.s.violate("6.exactly-once", "piece %d of split %d is asked of %s and of %s", x.part, x.split, o.holder, to)
+			l.s.violate("6.exactly-once", "piece %d of split %d is asked of %s and of %s", x.part, x.split, o.holder,
+				to)
 		}
 		l.asked[x.piece()], x.asked = x, true
 	}
@@ -209,9 +214,11 @@ func (l *leaseWatch) done(took plan.Time) {
 			stopped++
 		}
 	}
-	if need := time.Duration(float64(rows) / max(rate, 1) * float64(time.Second)); took > inTurn(stopped)+40*need && l.s.law.stalls && l.s.harmed <= l.s.w.now-took {
+	if need := time.Duration(float64(rows) / max(rate, 1) * float64(time.Second)); took > inTurn(stopped)+40*need &&
+		l.s.law.stalls && l.s.harmed <= l.s.w.now-took {
 		if l.s.getting {
-			l.s.violate("6.stopped-getter", "a pass took %v, a split was on its way to an executor that had stopped", took)
+			l.s.violate("6.stopped-getter", "a pass took %v, a split was on its way to an executor that had stopped",
+				took)
 			return
 		}
 		l.s.violate("6.stopped-owner", "a pass took %v, those who answer need %v", took, need)

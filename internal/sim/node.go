@@ -55,7 +55,8 @@ type node struct {
 	foreign bool                                         // its program builds another plan
 	link    plan.Time                                    // until when its link is busy
 	acts    func(*wire.RunTask)                          // runs a task; nil does it at once
-	cut     map[string]plan.Time                         // until when messages to ("to") or from ("fr") it do not arrive
+	// until when messages to ("to") or from ("fr") it do not arrive
+	cut map[string]plan.Time
 }
 
 // run is one run of a node.
@@ -249,6 +250,7 @@ func (n *node) sampleAt(c *executor.SampleAt) {
 		for _, s := range r.slots {
 			s.advance(n.w.now)
 		}
-		n.step(executor.Event{Sampled: &executor.Sample{Run: c.Run, Counts: n.work.progress(r.cmd, r.counts()), Due: true}})
+		n.step(executor.Event{Sampled: &executor.Sample{Run: c.Run, Counts: n.work.progress(r.cmd, r.counts()),
+			Due: true}})
 	})
 }

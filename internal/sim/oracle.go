@@ -163,9 +163,11 @@ func (o *oracle) receipts(p *simPack, r *driver.StepReport) []mergedRows {
 			case rc.life != uint64(o.s.cfg.Life):
 				o.s.violate("10.4.term", "split %d was folded for life %d of the job", rc.split, rc.life)
 			case rc.attempt != uint64(a.Attempt) || rc.epoch != uint64(a.Epoch):
-				o.s.violate("10.4.epoch", "split %d attempt %d epoch %d is not the one assigned", rc.split, rc.attempt, rc.epoch)
+				o.s.violate("10.4.epoch", "split %d attempt %d epoch %d is not the one assigned", rc.split, rc.attempt,
+					rc.epoch)
 			case o.seen[key]:
-				o.s.violate(o.doubled(r), "split %d attempt %d epoch %d piece %d is merged twice", rc.split, rc.attempt, rc.epoch, rc.piece)
+				o.s.violate(o.doubled(r), "split %d attempt %d epoch %d piece %d is merged twice", rc.split, rc.attempt,
+					rc.epoch, rc.piece)
 			case rc.pack != uint64(r.Pack):
 				o.s.violate("10.4", "split %d is of pack %d, the step is of %d", rc.split, rc.pack, r.Pack)
 			}
@@ -174,7 +176,8 @@ func (o *oracle) receipts(p *simPack, r *driver.StepReport) []mergedRows {
 				o.s.violate("5.hash", "a damaged copy of split %d was folded", rc.split)
 			}
 			if want := o.packs[p.id][rc.split].merged; p.stateful && r.Train && int64(rc.state) != want {
-				o.s.violate("3.state", "split %d goes on from the state of %d rows, %d were merged", rc.split, rc.state, want)
+				o.s.violate("3.state", "split %d goes on from the state of %d rows, %d were merged", rc.split, rc.state,
+					want)
 			}
 			m := &got[rc.split]
 			m.rows += int64(rc.count)

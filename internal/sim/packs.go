@@ -100,7 +100,8 @@ func (p *simPack) sha(i int) plan.Digest {
 
 // info is what the job is told of the pack.
 func (p *simPack) info() *driver.PackInfo {
-	info := &driver.PackInfo{Node: p.id + 1, Rows: p.rows, Entries: p.entries(), Bytes: p.bytes, SHA256: make([]plan.Digest, len(p.rows))}
+	info := &driver.PackInfo{Node: p.id + 1, Rows: p.rows, Entries: p.entries(), Bytes: p.bytes,
+		SHA256: make([]plan.Digest, len(p.rows))}
 	for i := range info.SHA256 {
 		info.SHA256[i] = p.sha(i)
 		if p.weighed != nil {

@@ -57,9 +57,14 @@ type placeWatch struct {
 }
 
 func newPlaceWatch(s *Sim) *placeWatch {
-	return &placeWatch{s: s, prepared: map[plan.ExecutorID]bool{}, was: map[plan.ExecutorID]bool{}, alive: map[plan.ExecutorID]bool{}, holds: map[copyOf]bool{}, ever: map[copyOf]bool{},
-		damaged: map[copyOf]bool{}, failures: map[splitOf][2]int{}, lately: map[splitOf]int{}, last: map[splitOf]plan.ExecutorID{}, coming: map[splitOf]plan.ExecutorID{}, failed1: map[splitOf]failedAt{}, asked: map[plan.ExecutorID]int{}, charged: map[plan.ExecutorID][2]int{}, excluded: map[plan.ExecutorID]plan.Time{},
-		terms: map[plan.ExecutorID]int{}, draining: map[plan.ExecutorID]bool{}, drained: map[plan.ExecutorID]bool{}, strayed: map[plan.ExecutorID]bool{}, moves: newMoveWatch(s)}
+	return &placeWatch{s: s, prepared: map[plan.ExecutorID]bool{}, was: map[plan.ExecutorID]bool{},
+		alive: map[plan.ExecutorID]bool{}, holds: map[copyOf]bool{}, ever: map[copyOf]bool{},
+		damaged: map[copyOf]bool{}, failures: map[splitOf][2]int{}, lately: map[splitOf]int{},
+		last: map[splitOf]plan.ExecutorID{}, coming: map[splitOf]plan.ExecutorID{}, failed1: map[splitOf]failedAt{},
+		asked: map[plan.ExecutorID]int{}, charged: map[plan.ExecutorID][2]int{},
+		excluded: map[plan.ExecutorID]plan.Time{},
+		terms:    map[plan.ExecutorID]int{}, draining: map[plan.ExecutorID]bool{}, drained: map[plan.ExecutorID]bool{},
+		strayed: map[plan.ExecutorID]bool{}, moves: newMoveWatch(s)}
 }
 
 func (w *placeWatch) before(ev driver.Event, now plan.Time) {
@@ -285,7 +290,8 @@ func (w *placeWatch) shares(r *driver.StepReport) {
 		load[ref.tasks[i].owner]++
 		most = max(most, load[ref.tasks[i].owner])
 	}
-	w.spare = most >= 3 && len(ref.tasks) > len(w.s.order) && w.s.cfg.Exchange.Mode == prioritizer.Off && len(w.coming) == 0 && !w.moving
+	w.spare = most >= 3 && len(ref.tasks) > len(w.s.order) && w.s.cfg.Exchange.Mode == prioritizer.Off &&
+		len(w.coming) == 0 && !w.moving
 	for id, ok := range w.prepared {
 		switch {
 		case !ok:
@@ -309,7 +315,8 @@ func (w *placeWatch) awaits(id plan.ExecutorID) bool {
 func (w *placeWatch) given(to plan.ExecutorID, p *simPack, a *wire.Assignment) {
 	c := copyOf{to, p.id, int(a.Split)}
 	if !w.ever[c] {
-		w.s.violate("place.holds", "split %d of pack %d is given to %s, which has not said that it holds it", a.Split, p.id, to)
+		w.s.violate("place.holds", "split %d of pack %d is given to %s, which has not said that it holds it", a.Split,
+			p.id, to)
 	}
 	if w.drained[to] && w.s.watch.lease != nil {
 		w.s.violate("drain.lease", "a piece of split %d is given to %s, which was said to be drained", a.Split, to)
@@ -321,7 +328,8 @@ func (w *placeWatch) given(to plan.ExecutorID, p *simPack, a *wire.Assignment) {
 		w.s.violate("retry.elsewhere", "split %d goes back to %s, which failed with it", a.Split, to)
 	}
 	if want := w.s.oracle.start(p, int(a.Split), w.s.watch.req.Train); int64(a.Cursor) != want {
-		w.s.violate("5.cursor", "split %d of pack %d is to start at %d, the row after the last one merged is %d", a.Split, p.id, a.Cursor, want)
+		w.s.violate("5.cursor", "split %d of pack %d is to start at %d, the row after the last one merged is %d",
+			a.Split, p.id, a.Cursor, want)
 	}
 }
 
@@ -333,7 +341,8 @@ func (w *placeWatch) hold(to plan.ExecutorID, h *wire.Hold) {
 			oracle = "drain.used"
 		}
 		if w.rejoined == to {
-			w.s.violate("drain.rejoined", "%s, which is being drained, has joined again and is to get split %d", to, h.Split)
+			w.s.violate("drain.rejoined", "%s, which is being drained, has joined again and is to get split %d", to,
+				h.Split)
 			return
 		}
 		w.s.violate(oracle, "%s is to get split %d although it is to have nothing more", to, h.Split)
@@ -401,7 +410,8 @@ func (w *placeWatch) overdue(now plan.Time) {
 // mustExclude finds executors that have failed too often.
 func (w *placeWatch) mustExclude() {
 	for id, n := range w.charged {
-		if n[0] < w.s.cfg.Schedule.MaxExecutorFailures+2 || id != w.surely || !w.prepared[id] || len(w.s.packs) > 1 || w.out(id) {
+		if n[0] < w.s.cfg.Schedule.MaxExecutorFailures+2 || id != w.surely || !w.prepared[id] || len(w.s.packs) > 1 ||
+			w.out(id) {
 			continue
 		}
 		if w.someoneElse(func(o plan.ExecutorID) bool { return o == id || w.out(o) }) {
@@ -439,7 +449,8 @@ func (w *placeWatch) refused(id plan.ExecutorID) {
 	}
 	for at, ok := range w.ever {
 		if ok && at.on == id {
-			w.s.violate("drain.unprepared", "%s, which holds split %d, is said to be drained before it takes part", id, at.split)
+			w.s.violate("drain.unprepared", "%s, which holds split %d, is said to be drained before it takes part", id,
+				at.split)
 			break
 		}
 	}
@@ -481,7 +492,8 @@ func (w *placeWatch) failedJob(err error) {
 	}
 	if fault.KindOf(err) == fault.PlanMismatch && w.s.cfg.Life > 0 {
 		w.s.result.Ended = err.Error()
-		w.s.violate("place.foreign", "a job that was started anew ends because a late executor has another plan: %v", err)
+		w.s.violate("place.foreign", "a job that was started anew ends because a late executor has another plan: %v",
+			err)
 		return
 	}
 	for _, n := range w.failures {
@@ -496,7 +508,8 @@ func (w *placeWatch) failedJob(err error) {
 		}
 		return
 	}
-	w.s.violate("retry.early", "the job failed, though nothing failed %d times in a row: %v", w.s.cfg.Schedule.MaxTaskFailures, err)
+	w.s.violate("retry.early", "the job failed, though nothing failed %d times in a row: %v",
+		w.s.cfg.Schedule.MaxTaskFailures, err)
 }
 
 // mustFail finds splits that have failed too often without an end.

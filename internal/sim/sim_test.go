@@ -21,8 +21,10 @@ func TestSeedsAreCleanAndEveryFaultFires(t *testing.T) {
 		}
 	}
 	for _, k := range []string{"crash", "return", "hang", "late join", "delay", "reorder", "duplicate", "loss",
-		"connection lost", "slow disk", "damaged copy", "speed change", "partition", "job crash", "disk full", "clock skew", "exclusion", "readmission", "piece failed", "action",
-		"slow task", "task failed", "input lost", "drain", "drained", "massacre", "stall", "slow link", "miscount", "foreign plan", "hung task", "given up", "bytes moved",
+		"connection lost", "slow disk", "damaged copy", "speed change", "partition", "job crash", "disk full",
+		"clock skew", "exclusion", "readmission", "piece failed", "action",
+		"slow task", "task failed", "input lost", "drain", "drained", "massacre", "stall", "slow link", "miscount",
+		"foreign plan", "hung task", "given up", "bytes moved",
 		"job crash before the first checkpoint"} {
 		if faults[k] == 0 {
 			t.Errorf("no %s fired", k)

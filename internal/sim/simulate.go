@@ -87,7 +87,8 @@ const keepEvery = 100 * time.Millisecond
 
 // Simulate runs one seed.
 func Simulate(seed uint64, opt Options) *Result {
-	s := &Sim{w: &World{}, rng: rand.New(rand.NewPCG(seed, 0x766f6c6c6579)), odd: rand.New(rand.NewPCG(seed, 0x6f6464)), opt: opt, nodes: map[plan.ExecutorID]*node{},
+	s := &Sim{w: &World{}, rng: rand.New(rand.NewPCG(seed, 0x766f6c6c6579)), odd: rand.New(rand.NewPCG(seed, 0x6f6464)),
+		opt: opt, nodes: map[plan.ExecutorID]*node{},
 		speed: map[plan.ExecutorID]float64{}, wakes: map[plan.Time]bool{}, last: map[string]plan.Time{}}
 	s.result = Result{Seed: seed, Faults: map[string]int{}}
 	s.draw()
@@ -130,11 +131,13 @@ func (s *Sim) draw() {
 }
 
 func (s *Sim) drawPolicy(executors int) {
-	sync := abss.Config{Policy: abss.Policy(s.rng.IntN(5)), Ratio: 0.3 + 0.7*s.rng.Float64(), StepTimeout: 20 * time.Second, Grace: 5 * time.Millisecond}
+	sync := abss.Config{Policy: abss.Policy(s.rng.IntN(5)), Ratio: 0.3 + 0.7*s.rng.Float64(),
+		StepTimeout: 20 * time.Second, Grace: 5 * time.Millisecond}
 	if s.rng.IntN(8) == 0 {
 		sync.Ratio = 1
 	}
-	s.cfg = driver.JobConfig{ID: "sim", Fingerprint: plan.DigestOf([]byte("plan")), Executors: executors - s.between(0, 2), Sync: sync, FixedCursors: s.rng.IntN(6) == 0,
+	s.cfg = driver.JobConfig{ID: "sim", Fingerprint: plan.DigestOf([]byte("plan")),
+		Executors: executors - s.between(0, 2), Sync: sync, FixedCursors: s.rng.IntN(6) == 0,
 		Exchange: prioritizer.ExchangeConfig{Mode: prioritizer.Mode(s.rng.IntN(4)), Threshold: int64(s.between(1, 4))},
 		MaxWait:  30 * time.Second}
 	if !s.law.tight {
@@ -170,7 +173,8 @@ func (s *Sim) newJob(from *kept) {
 
 func (s *Sim) addNode(i, slots int) {
 	id := plan.ExecutorID(fmt.Sprintf("e%d", i))
-	n := &node{w: s.w, id: id, slots: slots, runs: map[int]*run{}, cut: map[string]plan.Time{}, clock: s.skewed(), up: true}
+	n := &node{w: s.w, id: id, slots: slots, runs: map[int]*run{}, cut: map[string]plan.Time{}, clock: s.skewed(),
+		up: true}
 	s.speed[id] = 50_000 * (0.5 + 3.5*s.rng.Float64())
 	n.spend = func(_ int, at plan.Time, rows int64) plan.Time {
 		return at + plan.Time(float64(rows)/s.speed[id]*float64(time.Second))
@@ -194,7 +198,8 @@ func (s *Sim) addNode(i, slots int) {
 // boot gives a node a fresh agent that holds nothing.
 func (s *Sim) boot(n *node) {
 	n.agent = executor.NewAgent(n.id, n.slots)
-	w := &countingWorker{s: s, n: n, life: s.cfg.Life, held: map[splitOf]bool{}, rng: s.rng, states: map[splitOf][]countedState{}, sent: map[int][]*wire.Part{},
+	w := &countingWorker{s: s, n: n, life: s.cfg.Life, held: map[splitOf]bool{}, rng: s.rng,
+		states: map[splitOf][]countedState{}, sent: map[int][]*wire.Part{},
 		bases: map[[2]int]uint64{}, getting: map[splitOf]int{}}
 	if !s.opt.Faultless {
 		w.failing = 0.1
@@ -348,7 +353,8 @@ func (s *Sim) nextStep() {
 	if len(s.packs) > 1 && s.result.Steps%3 == 1 {
 		p = s.packs[1]
 	}
-	req := &driver.StepRequest{Pack: p.id, Train: train, Pieces: p.pieces, Entries: p.upTo != nil, Weighted: p.weighed != nil}
+	req := &driver.StepRequest{Pack: p.id, Train: train, Pieces: p.pieces, Entries: p.upTo != nil,
+		Weighted: p.weighed != nil}
 	if train && p.stateful {
 		req.Node, req.State = statefulNode, true
 	}
@@ -429,7 +435,8 @@ func (s *Sim) run() {
 
 // found reports whether what is looked for has been found.
 func (s *Sim) found() bool {
-	return slices.ContainsFunc(s.result.Violations, func(v Violation) bool { return s.opt.Until == "any" || s.opt.Until == v.Oracle })
+	return slices.ContainsFunc(s.result.Violations,
+		func(v Violation) bool { return s.opt.Until == "any" || s.opt.Until == v.Oracle })
 }
 
 // toExecutor and toDriver send over links that delay, and sometimes reorder,
@@ -437,7 +444,8 @@ func (s *Sim) found() bool {
 func (s *Sim) toExecutor(m *driver.Outgoing) {
 	n := s.nodes[m.To]
 	life := n.life
-	if m.Body.GetInclude() != nil && s.law.stallOnce && n.up && n.hung <= s.w.now && s.living() > 2 && s.rng.IntN(20) == 0 {
+	if m.Body.GetInclude() != nil && s.law.stallOnce && n.up && n.hung <= s.w.now && s.living() > 2 &&
+		s.rng.IntN(20) == 0 {
 		s.law.stallOnce = false
 		s.stall(n) // when it is to hand in its result
 	}

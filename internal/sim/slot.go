@@ -23,7 +23,8 @@ type slotTask struct {
 	done  int64
 }
 
-func newSlot(words []int, rows func(word int) (split, limit int64), now plan.Time, spend func(plan.Time, int64) plan.Time) *slot {
+func newSlot(words []int, rows func(word int) (split, limit int64), now plan.Time,
+	spend func(plan.Time, int64) plan.Time) *slot {
 	s := &slot{at: now, began: now, spend: spend}
 	for _, w := range words {
 		n, limit := rows(w)

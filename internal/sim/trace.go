@@ -33,7 +33,8 @@ func (s *Sim) trace(ev driver.Event, cmds []driver.Command, now plan.Time) {
 		case c.Send != nil:
 			s.opt.Trace(fmt.Sprintf("    to %s: %v", c.Send.To, c.Send.Body))
 		case c.StepDone != nil:
-			s.opt.Trace(fmt.Sprintf("    done: missing %v, moves %v, %+v", c.StepDone.Missing, c.StepDone.Moves, c.StepDone.Stats))
+			s.opt.Trace(fmt.Sprintf("    done: missing %v, moves %v, %+v", c.StepDone.Missing, c.StepDone.Moves,
+				c.StepDone.Stats))
 		case c.WakeAt == 0:
 			s.opt.Trace(fmt.Sprintf("    %+v", c))
 		}

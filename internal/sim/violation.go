@@ -18,6 +18,7 @@ func (s *Sim) violate(oracle, format string, args ...any) {
 		s.opt.Trace("!!! " + oracle + ": " + fmt.Sprintf(format, args...))
 	}
 	if len(s.result.Violations) < 10 || oracle == s.opt.Until {
-		s.result.Violations = append(s.result.Violations, Violation{oracle, fmt.Sprintf("step %d: ", s.result.Steps) + fmt.Sprintf(format, args...)})
+		s.result.Violations = append(s.result.Violations,
+			Violation{oracle, fmt.Sprintf("step %d: ", s.result.Steps) + fmt.Sprintf(format, args...)})
 	}
 }

@@ -51,7 +51,8 @@ type VirtualConfig struct {
 
 // NewVirtual makes a cluster; its executors join when the session starts it.
 func NewVirtual(c VirtualConfig) (*Virtual, error) {
-	v := &Virtual{w: &World{}, law: c.Law, nodes: map[plan.ExecutorID]*node{}, arrive: map[string]plan.Time{}, wakes: map[plan.Time]bool{}}
+	v := &Virtual{w: &World{}, law: c.Law, nodes: map[plan.ExecutorID]*node{}, arrive: map[string]plan.Time{},
+		wakes: map[plan.Time]bool{}}
 	v.job = driver.NewJob(c.Job, 0)
 	for i := range c.Executors {
 		engine, err := c.Engine(i)
@@ -59,8 +60,10 @@ func NewVirtual(c VirtualConfig) (*Virtual, error) {
 			return nil, err
 		}
 		id := plan.ExecutorID(fmt.Sprintf("executor-%d", i))
-		n := &node{w: v.w, id: id, agent: executor.NewAgent(id, c.Slots), slots: c.Slots, runs: map[int]*run{}, up: true,
-			work: &engineWorker{engine: engine, slots: c.Slots, folds: map[int]*executor.Fold{}, leased: map[int]*executor.LeasedFold{}}}
+		n := &node{w: v.w, id: id, agent: executor.NewAgent(id, c.Slots), slots: c.Slots, runs: map[int]*run{},
+			up: true,
+			work: &engineWorker{engine: engine, slots: c.Slots, folds: map[int]*executor.Fold{},
+				leased: map[int]*executor.LeasedFold{}}}
 		n.spend = func(slot int, at plan.Time, rows int64) plan.Time { return c.Law.Spend(i, slot, c.Slots, at, rows) }
 		n.fetchT = func(h *wire.Hold) plan.Time { return fetchTime(c.Law, h) }
 		n.send = func(m *wire.ToDriver) { v.toDriver(n, m) }
@@ -138,7 +141,8 @@ func (v *Virtual) await(ctx context.Context) (driver.Command, error) {
 			return driver.Command{}, fault.New(fault.Cancelled, "run", "the job", ctx.Err())
 		}
 		if !v.w.Next() {
-			return driver.Command{}, fault.Newf(fault.Internal, "run", "the virtual cluster", "nothing is left to happen")
+			return driver.Command{}, fault.Newf(fault.Internal, "run", "the virtual cluster",
+				"nothing is left to happen")
 		}
 	}
 	got := v.got
@@ -237,7 +241,8 @@ func (e *engineWorker) progress(r *executor.Run, counts []int64) []int64 {
 	return counts
 }
 
-func (e *engineWorker) finish(r *executor.Run, counts []int64, skip map[plan.SplitID]bool, busy time.Duration) *executor.Folded {
+func (e *engineWorker) finish(r *executor.Run, counts []int64, skip map[plan.SplitID]bool,
+	busy time.Duration) *executor.Folded {
 	f := e.folds[r.ID]
 	delete(e.folds, r.ID)
 	for i, n := range counts {
@@ -268,7 +273,8 @@ func (e *engineWorker) failed(*executor.Run, *wire.Lease) *executor.Folded { ret
 
 func (e *engineWorker) addStates(r *executor.Run, states []*wire.Part) { e.leased[r.ID].Add(states) }
 
-func (e *engineWorker) finishLeased(r *executor.Run, had []*wire.Lease, include []uint32, busy time.Duration) *executor.Folded {
+func (e *engineWorker) finishLeased(r *executor.Run, had []*wire.Lease, include []uint32,
+	busy time.Duration) *executor.Folded {
 	f := e.leased[r.ID]
 	delete(e.leased, r.ID)
 	page := runner.NewPage(1, nil)

@@ -32,7 +32,8 @@ type watch struct {
 }
 
 func newWatch(s *Sim) *watch {
-	w := &watch{s: s, learned: make([]plan.Time, len(s.packs)), ratio: s.cfg.Sync.Ratio, call: &callWatch{s: s}, bornAt: s.clock.at(s.w.now)}
+	w := &watch{s: s, learned: make([]plan.Time, len(s.packs)), ratio: s.cfg.Sync.Ratio, call: &callWatch{s: s},
+		bornAt: s.clock.at(s.w.now)}
 	w.place, w.dropped = newPlaceWatch(s), newDropWatch()
 	return w
 }
@@ -113,7 +114,8 @@ func (w *watch) begin(req *driver.StepRequest, now plan.Time) {
 	case cfg.Policy == abss.Adapting:
 		cfg.Policy, cfg.Ratio = abss.ABSP, w.ratio
 	}
-	w.ref = &reference{cfg: cfg, most: cfg.MaxMissing, began: now, since: now, advanced: now, target: w.learned[req.Pack], tasks: make([]refTask, len(p.rows))}
+	w.ref = &reference{cfg: cfg, most: cfg.MaxMissing, began: now, since: now, advanced: now,
+		target: w.learned[req.Pack], tasks: make([]refTask, len(p.rows))}
 	for i, n := range p.rows {
 		if n = w.s.limit(req.Train, n); w.entries {
 			n = p.entries()[i]
@@ -134,7 +136,8 @@ func (w *watch) started(to plan.ExecutorID, m *wire.StartStep, first, loss bool)
 			w.s.violate("5.boundary", "split %d goes from %s to %s within the step", a.Split, t.owner, to)
 		}
 		if again := t.everHeld && t.state == refRunning && t.owner == to; again && loss {
-			w.s.violate("1.again", "split %d, which was handed out again, is handed out again to %s: its first result will be dropped, and all that comes with it", a.Split, to)
+			w.s.violate("1.again", "split %d, which was handed out again, is handed out again to %s: its first "+
+				"result will be dropped, and all that comes with it", a.Split, to)
 		} else if again {
 			w.s.violate("1.collecting", "split %d is handed out again while %s folds it", a.Split, to)
 		}
@@ -142,7 +145,8 @@ func (w *watch) started(to plan.ExecutorID, m *wire.StartStep, first, loss bool)
 			t.state = refLost
 		}
 		w.dropped.inVain(int(a.Split), w, t)
-		*t = refTask{units: t.units, floor: t.floor, state: refRunning, owner: to, attempt: a.Attempt, epoch: a.Epoch, cursor: a.Cursor, everHeld: true}
+		*t = refTask{units: t.units, floor: t.floor, state: refRunning, owner: to, attempt: a.Attempt, epoch: a.Epoch,
+			cursor: a.Cursor, everHeld: true}
 		w.place.given(to, w.s.packs[w.req.Pack], a)
 	}
 	if first {
@@ -295,7 +299,8 @@ func (w *watch) task(split uint32) *refTask {
 func (w *watch) acceptable(r *wire.Result) bool {
 	for _, c := range r.Coverage {
 		t := w.task(c.Split)
-		if !t.everHeld || t.attempt != c.Attempt || t.epoch != c.Epoch || r.Fault == nil && !w.ref.wants(t, w.unitsOf(c)) {
+		if !t.everHeld || t.attempt != c.Attempt || t.epoch != c.Epoch || r.Fault == nil &&
+			!w.ref.wants(t, w.unitsOf(c)) {
 			return false
 		}
 	}

@@ -109,7 +109,8 @@ func eventText(ev daemon.LifeEvent) string {
 	case ev.Written != nil:
 		return fmt.Sprintf("written %+v", *ev.Written)
 	case ev.Process != nil:
-		return fmt.Sprintf("process %s %d started %v failed %+v exited %+v said %+v", ev.Process.Job, ev.Process.Term, ev.Process.Started, ev.Process.Failed, ev.Process.Exited, ev.Process.Said)
+		return fmt.Sprintf("process %s %d started %v failed %+v exited %+v said %+v", ev.Process.Job, ev.Process.Term,
+			ev.Process.Started, ev.Process.Failed, ev.Process.Exited, ev.Process.Said)
 	case ev.Link != nil:
 		return fmt.Sprintf("link %+v", *ev.Link)
 	case ev.Member != nil:
@@ -120,7 +121,8 @@ func eventText(ev daemon.LifeEvent) string {
 
 func commandText(c daemon.LifeCommand) string {
 	var out []string
-	for _, x := range []any{c.Write, c.Start, c.Kill, c.Interrupt, c.Tell, c.Open, c.Close, c.Admit, c.Drop, c.Shown, c.Executor, c.Over, c.Reply, c.Log} {
+	for _, x := range []any{c.Write, c.Start, c.Kill, c.Interrupt, c.Tell, c.Open, c.Close, c.Admit, c.Drop, c.Shown,
+		c.Executor, c.Over, c.Reply, c.Log} {
 		if text := fmt.Sprintf("%+v", x); text != "<nil>" {
 			out = append(out, fmt.Sprintf("%T%s", x, text))
 		}

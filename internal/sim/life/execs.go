@@ -35,7 +35,8 @@ func (e *exec) join() {
 			e.s.later(200*time.Millisecond, e.join)
 		}
 	})
-	ev := &daemon.MemberEvent{Executor: e.name, Link: link, Joined: &daemon.MemberJoined{From: from, Incarnation: e.incarnation()}}
+	ev := &daemon.MemberEvent{Executor: e.name, Link: link,
+		Joined: &daemon.MemberJoined{From: from, Incarnation: e.incarnation()}}
 	e.link, e.runners = link, map[string]uint64{}
 	e.s.watch.admitted = false
 	e.s.step(daemon.LifeEvent{Member: ev})
@@ -112,7 +113,8 @@ func (e *exec) open(c *daemon.LifeRunner) {
 // rots reports whether the runners of a job end here.
 func (e *exec) rots(job string) bool {
 	s, j := e.s, e.s.jobs[job]
-	return !s.calm && s.law.rotten && s.w.Now() < s.law.rotUntil && j != nil && j.rotten && (s.law.wholly || e == s.execs[0])
+	return !s.calm && s.law.rotten && s.w.Now() < s.law.rotUntil && j != nil && j.rotten &&
+		(s.law.wholly || e == s.execs[0])
 }
 
 // closed says that a runner has ended, which the driver may hear late.

@@ -142,7 +142,8 @@ func (s *world) pruneSome() {
 	}
 	s.fired("life: prune")
 	s.watch.pruning(k)
-	s.ask(daemon.LifeAsk{Prune: &daemon.LifePrune{Keep: k}}, func(*daemon.LifeReply) { s.watch.prunes = s.watch.prunes[1:] })
+	s.ask(daemon.LifeAsk{Prune: &daemon.LifePrune{Keep: k}},
+		func(*daemon.LifeReply) { s.watch.prunes = s.watch.prunes[1:] })
 }
 
 // befall is what happens to an executor.

@@ -67,8 +67,10 @@ const calmBound = 3 * time.Minute
 
 // Simulate runs a driver's life under a seed.
 func Simulate(seed uint64, opt sim.Options) *sim.Result {
-	s := &world{w: &sim.World{}, rng: rand.New(rand.NewPCG(seed, 0x6c696665)), opt: opt, dirs: map[string]bool{}, jobs: map[string]*work{},
-		asks: map[uint64]func(*daemon.LifeReply){}, wakes: map[plan.Time]bool{}, result: sim.Result{Seed: seed, Faults: map[string]int{}}}
+	s := &world{w: &sim.World{}, rng: rand.New(rand.NewPCG(seed, 0x6c696665)), opt: opt, dirs: map[string]bool{},
+		jobs: map[string]*work{},
+		asks: map[uint64]func(*daemon.LifeReply){}, wakes: map[plan.Time]bool{},
+		result: sim.Result{Seed: seed, Faults: map[string]int{}}}
 	s.watch = newLifeWatch(s)
 	s.draw()
 	s.start()
@@ -93,7 +95,8 @@ func (s *world) chance(permille int) bool { return !s.calm && s.rng.IntN(1000) <
 func (s *world) now() time.Time { return base.Add(s.w.Now()) }
 
 func (s *world) draw() {
-	s.law = laws{jobs: s.between(4, 8), trouble: s.ms(5_000, 70_000), deaths: s.between(0, 4), rotten: s.rng.IntN(2) == 0, wholly: s.rng.IntN(3) == 0,
+	s.law = laws{jobs: s.between(4, 8), trouble: s.ms(5_000, 70_000), deaths: s.between(0, 4),
+		rotten: s.rng.IntN(2) == 0, wholly: s.rng.IntN(3) == 0,
 		journal: s.between(0, 5), crashes: max(0, s.between(-2, 3))}
 	if s.rng.IntN(2) == 0 {
 		s.law.deaths = 0
@@ -103,9 +106,11 @@ func (s *world) draw() {
 	}
 	s.law.noRoom = s.ms(0, int(s.law.trouble/time.Millisecond))
 	if s.rng.IntN(6) == 0 { // long enough to be asked again after having been left alone
-		s.law = laws{jobs: 4, trouble: 75 * time.Second, rotten: true, rotUntil: s.ms(1000, 8000), noRoom: 80 * time.Second, long: true}
+		s.law = laws{jobs: 4, trouble: 75 * time.Second, rotten: true, rotUntil: s.ms(1000, 8000),
+			noRoom: 80 * time.Second, long: true}
 	}
-	s.cfg = daemon.LifeConfig{Restarts: uint32(s.between(0, 3)), Keep: daemon.Keep{Count: s.between(0, 3), Age: -1, Bytes: -1}}
+	s.cfg = daemon.LifeConfig{Restarts: uint32(s.between(0, 3)),
+		Keep: daemon.Keep{Count: s.between(0, 3), Age: -1, Bytes: -1}}
 	if s.rng.IntN(4) == 0 {
 		s.cfg.Keep.Bytes = int64(s.between(0, 5000))
 	}
@@ -267,7 +272,8 @@ func (s *world) play() {
 
 // found reports whether what is looked for has been found.
 func (s *world) found() bool {
-	return slices.ContainsFunc(s.result.Violations, func(v sim.Violation) bool { return s.opt.Until == "any" || s.opt.Until == v.Oracle })
+	return slices.ContainsFunc(s.result.Violations,
+		func(v sim.Violation) bool { return s.opt.Until == "any" || s.opt.Until == v.Oracle })
 }
 
 // violate notes what an oracle has found.
@@ -275,7 +281,8 @@ func (s *world) violate(oracle, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	s.tell("!!! %s: %s", oracle, text)
 	if len(s.result.Violations) < 10 || oracle == s.opt.Until {
-		s.result.Violations = append(s.result.Violations, sim.Violation{Oracle: oracle, Text: fmt.Sprintf("at %v: %s", s.w.Now(), text)})
+		s.result.Violations = append(s.result.Violations,
+			sim.Violation{Oracle: oracle, Text: fmt.Sprintf("at %v: %s", s.w.Now(), text)})
 	}
 }
 

@@ -23,10 +23,14 @@ func TestLivesAreCleanAndEveryFaultFires(t *testing.T) {
 			faults[k] += n
 		}
 	}
-	for _, k := range []string{"driver crash", "driver started again", "journal refuses", "journal slow", "journal silent", "journal's disk full", "disk full",
-		"directory taken", "result not kept", "no room for a process", "program gone", "program cannot run", "process dies early", "process is lost early",
-		"process killed", "process exits without a word", "process fails", "process hangs", "process does not read", "process hangs up", "late word", "kill held up",
-		"interrupt ignored", "cancel", "resumed", "submission refused", "prune", "executor dies", "executor registers again", "executor refused", "unfit", "drain",
+	for _, k := range []string{"driver crash", "driver started again", "journal refuses", "journal slow",
+		"journal silent", "journal's disk full", "disk full",
+		"directory taken", "result not kept", "no room for a process", "program gone", "program cannot run",
+		"process dies early", "process is lost early",
+		"process killed", "process exits without a word", "process fails", "process hangs", "process does not read",
+		"process hangs up", "late word", "kill held up",
+		"interrupt ignored", "cancel", "resumed", "submission refused", "prune", "executor dies",
+		"executor registers again", "executor refused", "unfit", "drain",
 		"leaving", "goodbye", "runner ends", "late word of a runner", "left alone", "hopeless"} {
 		if faults["life: "+k] == 0 {
 			t.Errorf("no %s fired", k)

@@ -38,7 +38,8 @@ const (
 )
 
 func newLifePlaces(s *world) *places {
-	return &places{s: s, slots: map[[2]string]*place{}, execs: map[string]*seen{}, links: map[string]uint64{}, procs: map[string]*proc{}}
+	return &places{s: s, slots: map[[2]string]*place{}, execs: map[string]*seen{}, links: map[string]uint64{},
+		procs: map[string]*proc{}}
 }
 
 func (w *places) slot(job, exec string) *place {
@@ -162,7 +163,8 @@ func (w *places) leftAlone(r *daemon.LifeRunner, p *place, cmds []daemon.LifeCom
 	}
 	until, link, on := p.alone, w.links[r.Job], w.execs[r.Executor]
 	s.later(alone+time.Second, func() {
-		if w.slots[[2]string{r.Job, r.Executor}] == p && p.alone.Equal(until) && p.opened >= runners && p.current == 0 &&
+		if w.slots[[2]string{r.Job, r.Executor}] == p && p.alone.Equal(until) && p.opened >= runners &&
+			p.current == 0 &&
 			w.links[r.Job] == link && w.execs[r.Executor] == on && !on.draining && !on.unfit && !w.dying(r.Job) {
 			s.violate("life.excluded", "%s is not asked for a runner of %s again", r.Executor, r.Job)
 		}
@@ -197,7 +199,8 @@ func (w *places) opened(c *daemon.LifeRunner, late [2]string) {
 	case e.draining:
 		w.s.violate("life.drained", "%s drains, and is asked for a runner of %s", c.Executor, c.Job)
 	case w.s.now().Before(p.alone):
-		w.s.violate("life.excluded", "%s is asked for a runner of %s %v early", c.Executor, c.Job, p.alone.Sub(w.s.now()))
+		w.s.violate("life.excluded", "%s is asked for a runner of %s %v early", c.Executor, c.Job,
+			p.alone.Sub(w.s.now()))
 	}
 	if !p.alone.IsZero() {
 		*p = place{} // it begins anew

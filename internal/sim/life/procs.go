@@ -99,7 +99,8 @@ func (p *proc) begin() {
 			}
 		})
 		p.link = link
-		s.step(daemon.LifeEvent{Link: &daemon.LinkEvent{Job: p.job, Link: link, Connected: &daemon.LinkConnected{From: from, Incarnation: p.incarnation}}})
+		s.step(daemon.LifeEvent{Link: &daemon.LinkEvent{Job: p.job, Link: link,
+			Connected: &daemon.LinkConnected{From: from, Incarnation: p.incarnation}}})
 	}
 }
 
@@ -192,7 +193,8 @@ func (p *proc) lateWord() {
 
 // ends has the process say how it ends, and end.
 func (p *proc) ends(code uint32) {
-	said := &daemon.ProcessSaid{Incarnation: p.incarnation, Code: code, Files: []daemon.MadeFile{{Path: "out/model.json"}}}
+	said := &daemon.ProcessSaid{Incarnation: p.incarnation, Code: code,
+		Files: []daemon.MadeFile{{Path: "out/model.json"}}}
 	if code != 0 {
 		said.Why, said.Files = "it fails", nil
 	}
@@ -218,7 +220,8 @@ func (p *proc) exit(why string, lost bool) {
 	run := p.run
 	p.s.w.At(p.s.w.Now()+p.s.ms(0, 10), func() {
 		if p.s.run == run {
-			p.event(daemon.ProcessEvent{Exited: &daemon.ProcessExited{Why: why, Lost: lost, Words: "its process ended without saying so (" + why + ")"}})
+			p.event(daemon.ProcessEvent{Exited: &daemon.ProcessExited{Why: why, Lost: lost,
+				Words: "its process ended without saying so (" + why + ")"}})
 		}
 	})
 }

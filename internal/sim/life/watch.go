@@ -82,7 +82,8 @@ func (w *watch) restarted() {
 	for _, t := range w.jobs {
 		j, ok := w.s.kept(t.id)
 		t.known, t.wordless, t.shown = ok, j.Restarts, daemon.JobShown{}
-		t.wait, t.notBefore, t.told, t.never, t.hopeless, t.down, t.last, t.unkept = pause, time.Time{}, nil, false, false, false, 0, false
+		t.wait, t.notBefore, t.told, t.never, t.hopeless, t.down, t.last, t.unkept = pause, time.Time{}, nil, false,
+			false, false, 0, false
 		if t.readers = 0; ok && j.State != "" { // it may not have been told of
 			t.announced, t.over = j.State, j.EndedAt
 		}
@@ -360,7 +361,10 @@ func (w *watch) within(t *truth) {
 			later++
 		}
 	}
-	beyond := slices.ContainsFunc(keeps, func(k daemon.Keep) bool { return later >= k.Count || k.Bytes >= 0 && later > 0 })
+	beyond := slices.ContainsFunc(keeps, func(k daemon.Keep) bool {
+		return later >= k.Count || k.Bytes >= 0 &&
+			later > 0
+	})
 	if !beyond {
 		w.s.violate("life.kept", "%s is removed, after which only %d have ended", t.id, later)
 	}

@@ -23,7 +23,8 @@ func TestSlotsAreSharedAndEveryFaultFires(t *testing.T) {
 			faults[k] += n
 		}
 	}
-	for _, k := range []string{"job comes again", "job goes while it folds", "ended and never began", "two runs at a time", "looked late", "pause"} {
+	for _, k := range []string{"job comes again", "job goes while it folds", "ended and never began",
+		"two runs at a time", "looked late", "pause"} {
 		if faults["shares: "+k] == 0 {
 			t.Errorf("no %s fired", k)
 		}

@@ -28,7 +28,8 @@ func (w *world) busy() {
 		}
 	}
 	if used-most >= w.slots {
-		w.violate("shares.slots", "%d slots are in use, and one job too many folds on them: there are %d", used, w.slots)
+		w.violate("shares.slots", "%d slots are in use, and one job too many folds on them: there are %d", used,
+			w.slots)
 	}
 	for _, j := range w.jobs {
 		if j.open && j.runs == 0 && j.weight > least && w.now-j.ended <= kept {

@@ -79,7 +79,8 @@ func simulated(from uint64, seeds int, options sim.Options) <-chan *sim.Result {
 // executor's slots, and adds up what they found.
 func everything(seed uint64, opt sim.Options) *sim.Result {
 	r := sim.Simulate(seed, opt)
-	for _, other := range []*sim.Result{life.Simulate(seed, opt), stages.Simulate(seed, opt), shares.Simulate(seed, opt)} {
+	for _, other := range []*sim.Result{life.Simulate(seed, opt), stages.Simulate(seed, opt),
+		shares.Simulate(seed, opt)} {
 		for k, n := range other.Faults {
 			r.Faults[k] += n
 		}
@@ -130,7 +131,8 @@ func (t *tally) print(took time.Duration) int {
 		}
 		return 0
 	}
-	fmt.Printf("%d seeds, %d violations; %.0f seeds an hour on %d cores\n", t.seeds, t.violations, float64(t.seeds)/took.Hours(), runtime.GOMAXPROCS(0))
+	fmt.Printf("%d seeds, %d violations; %.0f seeds an hour on %d cores\n", t.seeds, t.violations,
+		float64(t.seeds)/took.Hours(), runtime.GOMAXPROCS(0))
 	if t.violations > 0 {
 		return 1
 	}

@@ -23,7 +23,8 @@ func TestSessionsAreCleanAndEveryFaultFires(t *testing.T) {
 			faults[k] += n
 		}
 	}
-	for _, k := range []string{"executor dies", "output gone", "rows handed back", "copied", "dropped", "decided by a stage", "round lost", "gave up"} {
+	for _, k := range []string{"executor dies", "output gone", "rows handed back", "copied", "dropped",
+		"decided by a stage", "round lost", "gave up"} {
 		if faults["stages: "+k] == 0 {
 			t.Errorf("no %s fired", k)
 		}

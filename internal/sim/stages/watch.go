@@ -133,7 +133,8 @@ func (t *watch) after(s *seen, cmd scheduler.StageCommand) {
 		}
 	case scheduler.StageLook:
 		if t.looked[cmd.Node] || len(t.missing(cmd.Node)) > 0 {
-			t.w.violate("stage.look", "stage %d is looked at again, or without its tasks %v", cmd.Node, t.missing(cmd.Node))
+			t.w.violate("stage.look", "stage %d is looked at again, or without its tasks %v", cmd.Node,
+				t.missing(cmd.Node))
 		}
 		t.looked[cmd.Node] = true
 	case scheduler.StageReplay:
@@ -180,11 +181,13 @@ func (t *watch) call(s *seen, cmd scheduler.StageCommand) {
 	case !again && len(cmd.Left) != len(cmd.Parts):
 		t.w.violate("stage.again", "of call %d nothing has run, and %v is run", cmd.Call, cmd.Left)
 	case !again && cmd.Maps && !within(cmd.Parts, t.missing(cmd.Node)):
-		t.w.violate("stage.exactly", "of stage %d %v is missing, and %v is made", cmd.Node, t.missing(cmd.Node), cmd.Parts)
+		t.w.violate("stage.exactly", "of stage %d %v is missing, and %v is made", cmd.Node, t.missing(cmd.Node),
+			cmd.Parts)
 	case cmd.Maps && t.rounds[cmd.Node]:
 		t.w.violate("stage.round", "stage %d holds a loop's round, and its own tasks are run", cmd.Node)
 	case s.idle[cmd.Call] >= scheduler.MaxRounds:
-		t.w.violate("stage.bounded", "call %d of node %d is run again after %d times in vain", cmd.Call, cmd.Node, s.idle[cmd.Call])
+		t.w.violate("stage.bounded", "call %d of node %d is run again after %d times in vain", cmd.Call, cmd.Node,
+			s.idle[cmd.Call])
 	}
 }
 
@@ -196,7 +199,8 @@ func (t *watch) gaveUp(s *seen, cmd scheduler.StageCommand) {
 	case cmd.Rounds == 0:
 	case cmd.Err == nil && s.kept < scheduler.MaxRounds:
 		t.w.violate("stage.early", "what a call reads was made %d times", s.kept)
-	case cmd.Err != nil && !slices.ContainsFunc(inOrder(s.idle), func(n int) bool { return n >= scheduler.MaxRounds-1 }):
+	case cmd.Err != nil && !slices.ContainsFunc(inOrder(s.idle),
+		func(n int) bool { return n >= scheduler.MaxRounds-1 }):
 		t.w.violate("stage.early", "node %d gives up, and its calls got on", cmd.Node)
 	}
 }
