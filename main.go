@@ -72,7 +72,8 @@ func mainWith[A, P any](ctx context.Context, name string, argv []string, build f
 		return err
 	}
 	help := func() {
-		fmt.Fprintf(os.Stderr, "%s [engine flags] -- [program flags]\n\nProgram flags, after --:\n%s\nEngine flags:\n%s", name, theirs.FlagUsages(), own.FlagUsages())
+		fmt.Fprintf(os.Stderr, "%s [engine flags] -- [program flags]\n\n"+
+			"Program flags, after --:\n%s\nEngine flags:\n%s", name, theirs.FlagUsages(), own.FlagUsages())
 	}
 	own.Usage, theirs.Usage = help, help
 	mine, rest := cutArgs(argv)

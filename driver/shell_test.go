@@ -51,7 +51,8 @@ func (o *obedient) serve() {
 		}
 		switch b := m.Body.(type) {
 		case *wire.ToExecutor_Prepare:
-			o.say(&wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: &wire.Prepared{Fingerprint: b.Prepare.Fingerprint}}})
+			made := &wire.Prepared{Fingerprint: b.Prepare.Fingerprint}
+			o.say(&wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: made}})
 		case *wire.ToExecutor_Hold:
 			o.say(&wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{Pack: b.Hold.Pack,
 				Split: b.Hold.Split}}})

@@ -55,7 +55,8 @@ func (s *story) answer(cmds []Command) {
 				false)}}})
 		case s.quick && m.GetHold() != nil:
 			h := m.GetHold()
-			next = append(next, Message{c.Send.To, &wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{Job: "job", Pack: h.Pack, Split: h.Split, Sha256: h.Sha256}}}})
+			held := &wire.Holding{Job: "job", Pack: h.Pack, Split: h.Split, Sha256: h.Sha256}
+			next = append(next, Message{c.Send.To, &wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: held}}})
 		default:
 			s.line(fmt.Sprintf("%s: %s", c.Send.To, showMessage(m)))
 		}

@@ -27,7 +27,8 @@ func starts(cmds []Command) (splits []uint32) {
 // one that is stopped meanwhile has folded nothing.
 func TestAStepWaitsForItsParameter(t *testing.T) {
 	digest := plan.DigestOf([]byte("w"))
-	param := Event{Message: &wire.ToExecutor{Body: &wire.ToExecutor_Parameter{Parameter: &wire.Parameter{Digest: digest[:], Data: []byte("w")}}}}
+	w := &wire.Parameter{Digest: digest[:], Data: []byte("w")}
+	param := Event{Message: &wire.ToExecutor{Body: &wire.ToExecutor_Parameter{Parameter: w}}}
 	stop := Event{Message: &wire.ToExecutor{Body: &wire.ToExecutor_StopStep{StopStep: &wire.StopStep{Job: "j", Step: 1,
 		Epoch: 9, Skip: []uint32{4}}}}}
 	a := NewAgent("e", 1)

@@ -27,7 +27,8 @@ type args struct {
 }
 
 func build(g *rdd.Graph, a args) rdd.Action[int64] {
-	return rdd.SaveText(rdd.Map(rdd.Range(g, 0, 10, 2), func(i int64) string { return fmt.Sprintf("%d\t%d", i, i) }), a.Output)
+	twice := func(i int64) string { return fmt.Sprintf("%d\t%d", i, i) }
+	return rdd.SaveText(rdd.Map(rdd.Range(g, 0, 10, 2), twice), a.Output)
 }
 
 // starts notes that the program runs, and says how often it did.

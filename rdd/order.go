@@ -11,7 +11,8 @@ import (
 
 // Ordered are the keys that rows can be sorted by.
 type Ordered interface {
-	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64 | ~string
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 |
+		~float32 | ~float64 | ~string
 }
 
 // keyOrder is the order of keys: NaN comes first, as in cmp.Compare; −0 is 0.

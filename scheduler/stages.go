@@ -27,7 +27,7 @@ type Stages struct {
 // stage is what the map tasks of a stage have made.
 type stage struct {
 	outputs []output // by map task
-	copies  int      // executors that are to hold each, where there are so many
+	copies  int      // executors that are to hold each, where there are enough
 }
 
 // output is what a map task has made.
@@ -202,7 +202,7 @@ const (
 type StageEvent struct {
 	Kind    StageEventKind
 	Tasks   int        // StageOpened: map tasks of the stage
-	Copies  int        // StageOpened: executors that are to hold each output, where there are so many
+	Copies  int        // StageOpened: executors that are to hold each output, where there are enough
 	Lost    []LostTask // StageCalled
 	Rest    []int      // StageCalled: places in Parts of tasks that have handed rows back
 	Holders [][]string // StageKept: by map task; StageCopied: who holds it, too

@@ -187,7 +187,8 @@ func (t *jobTable) carryOn(c LifeCommand) {
 	case c.Open != nil:
 		t.open(c.Open)
 	case c.Close != nil:
-		t.d.members.send(c.Close.Executor, &wire.ForExecutor{Body: &wire.ForExecutor_Close{Close: &wire.CloseJob{Job: c.Close.Job, Why: c.Close.Why}}})
+		end := &wire.CloseJob{Job: c.Close.Job, Why: c.Close.Why}
+		t.d.members.send(c.Close.Executor, &wire.ForExecutor{Body: &wire.ForExecutor_Close{Close: end}})
 	case c.Admit != nil:
 		t.d.admitMember(t.arriving.member)
 	case c.Drop != nil:

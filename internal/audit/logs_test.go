@@ -46,7 +46,8 @@ func (r *run) begin() {
 	r.job, r.packs = driver.NewJob(r.cfg, r.now), nil
 	for _, id := range []plan.ExecutorID{"a", "b"} {
 		r.tell(driver.Event{Joined: &driver.Joined{Executor: id, Slots: 1}})
-		r.hear(id, &wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: &wire.Prepared{Fingerprint: r.cfg.Fingerprint[:]}}})
+		made := &wire.Prepared{Fingerprint: r.cfg.Fingerprint[:]}
+		r.hear(id, &wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: made}})
 	}
 }
 

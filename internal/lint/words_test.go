@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // out are words that are not used: each with the field's own.
@@ -68,6 +69,28 @@ func TestGlossaryNamesWhatIsThere(t *testing.T) {
 		for _, m := range named.FindAllSubmatch(raw, -1) {
 			if _, err := os.Stat(filepath.Join(rootPath, string(m[1]))); err != nil {
 				t.Errorf("%s names %s, which is not there", doc, m[1])
+			}
+		}
+	}
+}
+
+// widest is how many columns a line of code may have, tabs counted as four.
+const widest = 120
+
+// TestLinesAreNotTooWide, but for texts in backquotes and tables in comments.
+func TestLinesAreNotTooWide(t *testing.T) {
+	for _, path := range tracked(t, "*.go") {
+		raw, err := os.ReadFile(filepath.Join(rootPath, path))
+		if err != nil || bytes.Contains(raw[:min(200, len(raw))], []byte("DO NOT EDIT")) {
+			continue
+		}
+		within := false // a text in backquotes
+		for n, line := range strings.Split(string(raw), "\n") {
+			quotes := strings.Count(line, "`")
+			text := within || quotes > 0 || strings.HasPrefix(strings.TrimSpace(line), "//\t")
+			within = within != (quotes%2 == 1)
+			if columns := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")); columns > widest && !text {
+				t.Errorf("%s:%d: %d columns, at most %d", path, n+1, columns, widest)
 			}
 		}
 	}

@@ -176,7 +176,7 @@ const (
 	SharesUnweighted  // weights are ignored
 	SharesNeverPaused // nobody is paused
 	SharesOwedForEver // who had nothing to do is owed all that others had
-	SharesTurnEndless // whoever has its turn keeps it
+	SharesTurnEndless // the job that has its turn keeps it
 	SharesKeptForEver // a slot is kept for who has nothing to do
 
 	bugs

@@ -65,7 +65,8 @@ func TestWhatIsArguedNeedsAReasonAndASurvivor(t *testing.T) {
 	}
 	reasons, err := put("# for the reader\np/a.go | f | boundary | a < b -> a <= b\n\tboth ways\n\tadd " +
 		"nothing\n\np/a.go | g | x | 1 -> 2\n\tno\nq/b.go | g | x | 1 -> 2\n\tno\n")
-	if err != nil || len(reasons) != 3 || reasons["p/a.go | f | boundary | a < b -> a <= b"] != "both ways add nothing" {
+	why := reasons["p/a.go | f | boundary | a < b -> a <= b"]
+	if err != nil || len(reasons) != 3 || why != "both ways add nothing" {
 		t.Fatal(reasons, err)
 	}
 	edge := &mutant{kind: "boundary", file: "p/a.go", fn: "f", before: "a < b", after: "a <= b"}

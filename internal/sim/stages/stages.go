@@ -43,7 +43,7 @@ type loop struct {
 // exec is an executor with what it holds.
 type exec struct {
 	name   string
-	dead   int // for so many tasks more
+	dead   int // for a number of tasks more
 	cursed bool
 	holds  map[output]int // attempts
 }
@@ -74,7 +74,7 @@ func (w *world) fired(kind string) { w.result.Faults["stages: "+kind]++ }
 
 func (w *world) between(lo, hi int) int { return lo + w.rng.IntN(hi-lo+1) }
 
-// chance is true so many times in a thousand.
+// chance is true a given number of times in a thousand.
 func (w *world) chance(permille int) bool { return w.rng.IntN(1000) < permille }
 
 func (w *world) draw() {
