@@ -35,7 +35,7 @@ const (
 	leastRoom  = 1024 // rows, without which a shard's table would not stay in the cache for long
 )
 
-func newDealer[K comparable, V, C any](k keyed[K, C]) *partitionedAggregation[K, V, C] {
+func newPartitionedAggregation[K comparable, V, C any](k keyed[K, C]) *partitionedAggregation[K, V, C] {
 	return &partitionedAggregation[K, V, C]{keyed: k, one: newTable[K, C](k.key, k.hash, 0)}
 }
 
@@ -199,7 +199,7 @@ func newAggregationPool[K comparable, V, C any](k keyed[K, C]) *aggregationPool[
 func (p *aggregationPool[K, V, C]) get(most int) *partitionedAggregation[K, V, C] {
 	d, ok := p.pool.Get().(*partitionedAggregation[K, V, C])
 	if !ok {
-		d = newDealer[K, V, C](p.keyed)
+		d = newPartitionedAggregation[K, V, C](p.keyed)
 	}
 	d.begin(most, p.fixed)
 	return d

@@ -96,8 +96,7 @@ func runSlowly(t *testing.T, w *slowly, slots int, deaths int, seed uint64,
 	t.Helper()
 	w.calls, w.tasks = map[string]int{}, nil
 	g := NewGraph()
-	rows := Map(Range(g, 0, 5*slowKeys, 3), func(i int64) Pair[string,
-		int64] {
+	rows := Map(Range(g, 0, 5*slowKeys, 3), func(i int64) Pair[string, int64] {
 		return Pair[string, int64]{fmt.Sprint("key ", i%slowKeys), i}
 	})
 	action := Collect(build(rows, w))
@@ -205,8 +204,7 @@ func TestAnErrorWithinAPieceIsTheUsers(t *testing.T) {
 	w.during(t)
 	own := errors.New("of the user")
 	g := NewGraph()
-	rows := Map(Range(g, 0, slowKeys, 3), func(i int64) Pair[string,
-		int64] {
+	rows := Map(Range(g, 0, slowKeys, 3), func(i int64) Pair[string, int64] {
 		return Pair[string, int64]{fmt.Sprint("key ", i), i}
 	})
 	n := 0

@@ -77,6 +77,7 @@ func TestOperationsWhileExecutorsAreLost(t *testing.T) {
 					f := newFrail(t, g, executors, seed)
 					f.deaths, f.memory = 4, memory
 					p.check(t, name, NewSession(g, f, Config{TaskMemory: memory}), left, right)
+					f.end()
 				}
 			}
 		}

@@ -133,8 +133,7 @@ func ficklePlans() map[string]func(pairs Dataset[Pair[int64, int64]]) Dataset[in
 		},
 		"partitioned twice": func(p pairs) Dataset[int64] {
 			once := PartitionBy(p, HashPartitioner[int64](6))
-			again := Map(once, func(r Pair[int64, int64]) Pair[int64,
-				int64] {
+			again := Map(once, func(r Pair[int64, int64]) Pair[int64, int64] {
 				return Pair[int64, int64]{r.Value, r.Key}
 			})
 			return Keys(PartitionBy(again, HashPartitioner[int64](5)))

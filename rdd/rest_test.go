@@ -27,8 +27,7 @@ type restPlan struct {
 
 func buildRest(g *rdd.Graph, dir string) restPlan {
 	numbers := rdd.Range(g, 0, 3000, 7)
-	pairs := rdd.Map(numbers, func(i int64) rdd.Pair[int64,
-		int64] {
+	pairs := rdd.Map(numbers, func(i int64) rdd.Pair[int64, int64] {
 		return rdd.Pair[int64, int64]{Key: i % 10, Value: i}
 	})
 	add := func(a, b int64) int64 { return a + b }

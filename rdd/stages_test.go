@@ -40,15 +40,26 @@ func newFrail(t *testing.T, g *Graph, executors int, seed uint64) *frail {
 	for i := range f.stores {
 		f.revive(i)
 	}
+	t.Cleanup(f.end)
 	return f
 }
 
+// end lets go of what its executors keep.
+func (f *frail) end() {
+	for _, s := range f.stores {
+		s.Close()
+	}
+}
+
+// revive has an executor come back empty.
 func (f *frail) revive(i int) {
+	if old := f.stores[i]; old != nil {
+		old.Close()
+	}
 	s, err := shuffle.NewOutputs(f.t.TempDir())
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.t.Cleanup(func() { s.Close() })
 	f.stores[i] = s
 }
 
@@ -136,8 +147,7 @@ func (f *frail) Now() time.Duration { return 0 }
 func TestWhatIsLostIsMadeAgain(t *testing.T) {
 	build := func() (*Graph, Action[[]Pair[int, int64]]) {
 		g := NewGraph()
-		rows := Map(Range(g, 0, 5000, 9), func(i int64) Pair[int64,
-			int64] {
+		rows := Map(Range(g, 0, 5000, 9), func(i int64) Pair[int64, int64] {
 			return Pair[int64, int64]{i * 7919 % 101, i}
 		})
 		sums := ReduceByKey(rows, func(a, b int64) int64 { return a + b }, Partitions(6))
@@ -167,6 +177,7 @@ func TestWhatIsLostIsMadeAgain(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d: another result", seed)
 		}
+		f.end()
 		deaths += 3 - f.deaths
 		for _, n := range f.ran {
 			again += n - 1
@@ -275,8 +286,7 @@ func TestLoopsGoOnWhenTheirRowsAreLost(t *testing.T) {
 	g := NewGraph()
 	first := Map(Range(g, 0, 300, 6), func(i int64) Pair[int64, int64] { return Pair[int64, int64]{i, i} })
 	loop := NewLoop(first, func(now Dataset[Pair[int64, int64]]) Dataset[Pair[int64, int64]] {
-		next := Map(now, func(p Pair[int64, int64]) Pair[int64,
-			int64] {
+		next := Map(now, func(p Pair[int64, int64]) Pair[int64, int64] {
 			return Pair[int64, int64]{p.Key * 7 % 301, p.Value + 1}
 		})
 		return ReduceByKey(next, func(a, b int64) int64 { return a + b })

@@ -90,8 +90,7 @@ func buildWide(g *rdd.Graph, a wideArgs) widePlan {
 	left, right := rdd.Parallelize(g, a.Partitions, leftRows(a)...), rdd.Parallelize(g, a.Partitions, rightRows(a)...)
 	add := func(x, y int64) int64 { return x + y }
 	reduced := rdd.ReduceByKey(left, add, rdd.Partitions(5))
-	lengths := rdd.Map(reduced, func(p pair) rdd.Pair[int,
-		int64] {
+	lengths := rdd.Map(reduced, func(p pair) rdd.Pair[int, int64] {
 		return rdd.Pair[int, int64]{Key: len(p.Key), Value: p.Value}
 	})
 	keys := rdd.Keys(left)

@@ -95,13 +95,16 @@ func run(ctx context.Context, s *rdd.Session, a args, p plan) error {
 	if _, err := p.Saved.Run(ctx, s); err != nil {
 		return err
 	}
-	for what, list := range map[string]rdd.Action[[]counted[string]]{"kinds": p.Kinds, "actors": p.Actors} {
+	for _, list := range []struct {
+		what string
+		rdd.Action[[]counted[string]]
+	}{{"kinds", p.Kinds}, {"actors", p.Actors}} {
 		rows, err := list.Run(ctx, s)
 		if err != nil {
 			return err
 		}
 		for _, r := range rows {
-			fmt.Printf("%s %8d  %s\n", what, r.Value, r.Key)
+			fmt.Printf("%s %8d  %s\n", list.what, r.Value, r.Key)
 		}
 	}
 	pushes, err := p.Pushes.Run(ctx, s)

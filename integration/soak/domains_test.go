@@ -214,8 +214,7 @@ func nesteds() domain[nested] {
 
 // pairsOf are keys of two parts.
 func pairsOf[A comparable, B any](a domain[A], b domain[B]) domain[rdd.Pair[A, B]] {
-	return domain[rdd.Pair[A, B]]{"pair", func(n uint64) rdd.Pair[A,
-		B] {
+	return domain[rdd.Pair[A, B]]{"pair", func(n uint64) rdd.Pair[A, B] {
 		return rdd.Pair[A, B]{Key: a.of(n / 3), Value: b.of(n % 5)}
 	},
 		func(p rdd.Pair[A, B]) string { return joined([]string{a.text(p.Key), b.text(p.Value)}, texts().text) }}

@@ -203,12 +203,17 @@ func TestAReplayComparesWhatFollowsFromTheData(t *testing.T) {
 			t.Errorf("want %q: %v", tc.want, err)
 		}
 	}
-	if _, err := run.replay(t, 60, unchanged, func(r *Replay) { r.log.Lines = r.log.Lines[:5] }); !errors.Is(err,
-		ErrLogEnds) {
+}
+
+// TestAReplayIsOfTheSameProgramFromItsBeginning, to the log's end.
+func TestAReplayIsOfTheSameProgramFromItsBeginning(t *testing.T) {
+	run := runOnce(t, driver.JobConfig{Sync: abss.Config{Policy: abss.Adapting, Ratio: 0.5}})
+	cut := func(r *Replay) { r.log.Lines = r.log.Lines[:5] }
+	if _, err := run.replay(t, 60, unchanged, cut); !errors.Is(err, ErrLogEnds) {
 		t.Errorf("a log that ends: %v", err)
 	}
-	if c, err := run.replay(t, 60, unchanged,
-		func(r *Replay) { r.log.Lines = append(r.log.Lines, r.log.Lines...) }); err != nil || c.Left() != 6 {
+	twice := func(r *Replay) { r.log.Lines = append(r.log.Lines, r.log.Lines...) }
+	if c, err := run.replay(t, 60, unchanged, twice); err != nil || c.Left() != 6 {
 		t.Errorf("a log that goes on: %v", err)
 	}
 	for name, c := range map[string]struct {

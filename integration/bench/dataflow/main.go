@@ -137,12 +137,10 @@ func sortLines(lines rdd.Dataset[string], dir string) job {
 }
 
 func join(fact rdd.Dataset[kv], dim rdd.Dataset[named]) job {
-	facts := rdd.Map(fact, func(r kv) rdd.Pair[int64,
-		float64] {
+	facts := rdd.Map(fact, func(r kv) rdd.Pair[int64, float64] {
 		return rdd.Pair[int64, float64]{Key: r.Key, Value: r.Value}
 	})
-	names := rdd.Map(dim, func(r named) rdd.Pair[int64,
-		string] {
+	names := rdd.Map(dim, func(r named) rdd.Pair[int64, string] {
 		return rdd.Pair[int64, string]{Key: r.Key, Value: r.Name}
 	})
 	letters := rdd.Map(rdd.Join(facts, names),
