@@ -53,10 +53,14 @@ func Lines(rng files.Range) iter.Seq2[Block, error] {
 func Open(rng files.Range, law Records) (*Reader, error) {
 	b := &Reader{rng: rng, line: 1, law: law}
 	var err error
-	if b.r, b.limit, b.offset, err = openRange(rng, law.Newline); err == nil {
-		err = b.skipTo(rng.Skip)
+	if b.r, b.limit, b.offset, err = openRange(rng, law.Newline); err != nil {
+		return nil, err
 	}
-	return b, err
+	if err = b.skipTo(rng.Skip); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
 }
 
 // skipTo reads up to where the file's first row begins.
