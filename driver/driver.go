@@ -176,18 +176,23 @@ func (d *Driver) read(conn wire.DriverConn) {
 		}
 		d.enqueue(func() {
 			if d.conns[id] == conn {
-				d.noteFailure(id, m)
-				d.step(Event{Message: &Message{From: id, Body: m}})
+				d.hear(id, m)
 			}
 		})
 	}
 }
 
-// noteFailure logs what went wrong on an executor.
-func (d *Driver) noteFailure(id plan.ExecutorID, m *wire.ToDriver) {
+// hear runs on the loop: it takes a message in, and logs what went wrong on its executor. Work for which nothing waits
+// any more, such as a second attempt whose input is gone since the first has ended, has not gone wrong.
+func (d *Driver) hear(id plan.ExecutorID, m *wire.ToDriver) {
+	level, late := hclog.Warn, d.job.counters.StaleReports
+	d.step(Event{Message: &Message{From: id, Body: m}})
+	if m.GetTaskResult() != nil && d.job.counters.StaleReports > late {
+		level = hclog.Debug
+	}
 	f := cmp.Or(m.GetHolding().GetFault(), m.GetResult().GetFault(), m.GetTaskResult().GetFault())
 	if err := f.AsError(); err != nil {
-		d.log.Warn("work failed", "executor", id, "error", err)
+		d.log.Log(level, "work failed", "executor", id, "error", err)
 	}
 }
 

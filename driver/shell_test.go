@@ -218,3 +218,26 @@ func TestADriverWakesItsJob(t *testing.T) {
 	}
 	attach(t, d, "late", wire.Version)
 }
+
+// TestLateFailuresAreNoWarnings: of a task that another attempt has done, or of a call that is over.
+func TestLateFailuresAreNoWarnings(t *testing.T) {
+	var said strings.Builder
+	d := NewDriver(JobConfig{ID: "job"}, hclog.New(&hclog.LoggerOptions{Output: &said, Level: hclog.Info}))
+	a := attach(t, d, "a", wire.Version)
+	ctx := context.Background()
+	if _, err := d.RunCall(ctx, &CallRequest{Pack: -1, Args: make([][]byte, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	gone := wire.FromError(fault.Newf(fault.LostInput, "read", "an output", "it is not here"))
+	late := func(call uint64) *wire.ToDriver {
+		return &wire.ToDriver{Body: &wire.ToDriver_TaskResult{TaskResult: &wire.TaskResult{Call: call, Fault: gone}}}
+	}
+	a.say(late(1))
+	a.say(late(7))
+	a.fail.Store(fault.New(fault.UserCode, "read", "a disk", errors.New("it hung")))
+	_, _ = d.RunCall(ctx, &CallRequest{Pack: -1, Args: make([][]byte, 1)}) // messages are heard in order
+	closed(t, d)
+	if got := said.String(); strings.Contains(got, "it is not here") || !strings.Contains(got, "it hung") {
+		t.Errorf("it says\n%s", got)
+	}
+}
