@@ -304,6 +304,32 @@ type pieced struct {
 // finishPieces has the rest computed of the rows that tasks of a node take. Where that
 // fails for want of its input they are computed whole.
 func (s *Session) finishPieces(ctx context.Context, node int, parts []int) error {
+	there := slices.DeleteFunc(slices.Clone(parts), func(part int) bool { return s.inputGone(node, part) })
+	if len(there) > 0 {
+		if err := s.computePieces(ctx, node, there); err != nil {
+			return err
+		}
+	}
+	for _, part := range parts {
+		if !slices.Contains(there, part) {
+			s.whole[[2]int{node, part}] = true
+		}
+		if s.whole[[2]int{node, part}] {
+			s.forgetPieces(node, part)
+		}
+	}
+	return nil
+}
+
+// inputGone reports whether an output is missing that a task's rows are made of: another task of its call may not have
+// found it.
+func (s *Session) inputGone(node, part int) bool {
+	_, shuffles, _, _ := s.splitOf(node, part)
+	return slices.ContainsFunc(shuffles, func(id int) bool { return len(s.stages.Missing(id)) > 0 })
+}
+
+// computePieces runs the tasks that compute the rest of some partitions.
+func (s *Session) computePieces(ctx context.Context, node int, parts []int) error {
 	req, of, err := s.pieceRequest(node, parts)
 	if err != nil {
 		return err
@@ -328,11 +354,6 @@ func (s *Session) finishPieces(ctx context.Context, node int, parts []int) error
 			return fault.New(fault.Corrupt, "read", "what a task says", err)
 		}
 		s.pieced[at].outputs = append(s.pieced[at].outputs, o)
-	}
-	for _, part := range parts {
-		if s.whole[[2]int{node, part}] {
-			s.forgetPieces(node, part)
-		}
 	}
 	return nil
 }
