@@ -276,13 +276,13 @@ func (d *Driver) OpenPack(ctx context.Context, info *PackInfo) (int, error) {
 }
 
 // RunStep runs one step.
-func (d *Driver) RunStep(ctx context.Context, req *StepRequest) (*StepReport, error) {
+func (d *Driver) RunStep(ctx context.Context, req *plan.StepRequest) (*StepReport, error) {
 	c, err := d.ask(ctx, Event{Step: req})
 	return c.StepDone, err
 }
 
 // RunCall runs an action.
-func (d *Driver) RunCall(ctx context.Context, req *CallRequest) (*CallOutcome, error) {
+func (d *Driver) RunCall(ctx context.Context, req *plan.CallRequest) (*plan.CallOutcome, error) {
 	c, err := d.ask(ctx, Event{Call: req})
 	return c.CallDone, err
 }

@@ -105,7 +105,7 @@ func (s *stepper) dropped(want int64, when string) {
 // is not what the next one has folded.
 func TestRowsOfATaskHandedOutAgainAreItsOwn(t *testing.T) {
 	s := steppingJob(t, JobConfig{Executors: 4, Sync: abss.Config{Policy: abss.ABSP, Ratio: 0.6}}, 4)
-	s.step(Event{Step: &StepRequest{Train: true}})
+	s.step(Event{Step: &plan.StepRequest{Train: true}})
 	slow, first := s.on[0], s.tasks[0]
 	s.says(slow, first, 300)
 	s.says(s.on[1], s.tasks[1], 100)
@@ -126,7 +126,7 @@ func TestRowsOfATaskHandedOutAgainAreItsOwn(t *testing.T) {
 // result never.
 func TestRowsThatALostExecutorReportsAreCounted(t *testing.T) {
 	s := steppingJob(t, JobConfig{Executors: 4, Sync: abss.Config{Policy: abss.ABSP, Ratio: 0.9, MaxMissing: 0.3}}, 4)
-	s.step(Event{Step: &StepRequest{Train: true}})
+	s.step(Event{Step: &plan.StepRequest{Train: true}})
 	gone, task := s.on[3], s.tasks[3]
 	s.says(gone, task, 200)
 	s.lose(gone)
@@ -147,7 +147,7 @@ func TestRowsThatALostExecutorReportsAreCounted(t *testing.T) {
 // TestLeasesFoldedInVainAreCounted: of an executor that is lost.
 func TestLeasesFoldedInVainAreCounted(t *testing.T) {
 	s := steppingJob(t, JobConfig{Executors: 2, Sync: abss.Config{Policy: abss.Steal}}, 2)
-	s.step(Event{Step: &StepRequest{Train: true, Pieces: []int{4, 4}}})
+	s.step(Event{Step: &plan.StepRequest{Train: true, Pieces: []int{4, 4}}})
 	m := s.leases["e1"][0]
 	var rows int64
 	for _, l := range m.Leases[:2] {

@@ -18,7 +18,7 @@ type actor struct {
 	now    plan.Time
 	gave   []Outgoing // tasks, in order
 	failed error
-	done   *CallOutcome
+	done   *plan.CallOutcome
 
 	excluded []*Exclusion
 }
@@ -35,7 +35,7 @@ func actingJob(t *testing.T, executors, tasks int) *actor {
 		prepared := &wire.Prepared{Job: "job", Fingerprint: make([]byte, 32)}
 		a.hear(id, &wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: prepared}})
 	}
-	a.step(Event{Call: &CallRequest{Pack: -1, Args: make([][]byte, tasks)}})
+	a.step(Event{Call: &plan.CallRequest{Pack: -1, Args: make([][]byte, tasks)}})
 	return a
 }
 
@@ -225,7 +225,7 @@ func TestNothingWaitsForAHomeThatHangs(t *testing.T) {
 	const tasks = 5
 	a := actingJob(t, 2, 0)
 	a.done, a.gave = nil, nil
-	a.step(Event{Call: &CallRequest{Pack: -1, Prefer: "e1", Args: make([][]byte, tasks)}})
+	a.step(Event{Call: &plan.CallRequest{Pack: -1, Prefer: "e1", Args: make([][]byte, tasks)}})
 	call := a.gave[0].Body.GetRunTask().Call
 	a.run(time.Hour, func() {
 		for p := range uint32(tasks) {

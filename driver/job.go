@@ -80,60 +80,15 @@ func (p *PackInfo) weigh(weighted bool) []float64 {
 	return out
 }
 
-// StepRequest asks for one step: the fold of a node over a pack under a
-// parameter. A training step follows the job's policy and advances cursors;
-// any other is an uncut pass over all rows.
-type StepRequest struct {
-	Node  int
-	Pack  int
-	Param []byte
-	// Digest of Param, where the caller has it at hand.
-	Digest plan.Digest
-	Train  bool
-	Ratio  float64 // of this step's plan; 0 is the job's
-	// Pieces are how many pieces each split has; without it nothing is leased.
-	Pieces []int
-	// State says that rows have state, for the next step to go on with.
-	State bool
-	// Weighted says that results are sums over rows times their weights.
-	Weighted bool
-	// Entries says that progress is counted in the entries of rows.
-	Entries bool
-	Batch   float64 // share of each split that a training step folds; 0 is the job's
-}
-
-// CallRequest asks for one action's tasks: Args by partition.
-type CallRequest struct {
-	Node int
-	Pack int // number of the pack whose splits the tasks read, one each; negative: none
-	Args [][]byte
-	// Partitions that the tasks compute; nil is one after the other.
-	Partitions []int
-	// Prefer is the executor that is asked first, if it is there.
-	Prefer plan.ExecutorID
-	// Holders are, by task, the executors that hold what it reads; may be nil.
-	Holders [][]string
-	// Avoid are, by task, the executors that it is not to run on where there are
-	// others; may be nil.
-	Avoid [][]string
-}
-
-// CallOutcome are the results of an action's tasks. Lost says of those without
-// one that their input is gone, which ends no job: it can be made again.
-type CallOutcome struct {
-	Data [][]byte
-	Lost []error
-}
-
 // Event is something that happened to the job. Exactly one field is set;
 // Tick is the zero event.
 type Event struct {
 	Joined  *Joined
 	Lost    *Lost
 	Message *Message
-	Pack    *PackInfo    // the session opens a pack; packs are numbered in order
-	Step    *StepRequest // the session asks for a step
-	Call    *CallRequest // the session asks for an action
+	Pack    *PackInfo         // the session opens a pack; packs are numbered in order
+	Step    *plan.StepRequest // the session asks for a step
+	Call    *plan.CallRequest // the session asks for an action
 	Restore *Restored
 	Signal  *Signal
 	Drain   plan.ExecutorID // moves the executor's splits elsewhere
@@ -181,12 +136,12 @@ type RestoredState struct {
 type Command struct {
 	Send     *Outgoing
 	WakeAt   plan.Time
-	Ready    bool            // enough executors have joined and built the plan
-	PackOpen *int            // every split of this pack is held
-	StepDone *StepReport     // the step has ended
-	CallDone *CallOutcome    // of an action
-	Failed   error           // the job has failed
-	Drained  plan.ExecutorID // it has nothing of this job any more
+	Ready    bool              // enough executors have joined and built the plan
+	PackOpen *int              // every split of this pack is held
+	StepDone *StepReport       // the step has ended
+	CallDone *plan.CallOutcome // of an action
+	Failed   error             // the job has failed
+	Drained  plan.ExecutorID   // it has nothing of this job any more
 	Excluded *Exclusion
 }
 

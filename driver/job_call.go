@@ -11,11 +11,11 @@ import (
 // call is an action in progress: one task a partition.
 type call struct {
 	id    uint64
-	req   *CallRequest
+	req   *plan.CallRequest
 	tasks *scheduler.Tasks
 }
 
-func (j *Job) onCall(req *CallRequest, now plan.Time) {
+func (j *Job) onCall(req *plan.CallRequest, now plan.Time) {
 	j.calls++
 	cfg := scheduler.TaskConfig{MaxFailures: j.cfg.Schedule.MaxTaskFailures, Timeout: j.cfg.TaskTimeout,
 		MaxWait: j.cfg.MaxWait}
@@ -54,7 +54,7 @@ func (j *Job) carryOut(cmds []scheduler.TaskCommand) {
 		case scheduler.TaskDone:
 			data, lost := j.call.tasks.Results()
 			j.call = nil
-			j.emit(Command{CallDone: &CallOutcome{Data: data, Lost: lost}})
+			j.emit(Command{CallDone: &plan.CallOutcome{Data: data, Lost: lost}})
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 // leased reports whether a step hands out pieces of splits: all steps of steal, and
 // under the other policies that do not wait for stragglers the passes that need
 // every row, where there is more than one executor.
-func (j *Job) leased(p *pack, req *StepRequest) bool {
+func (j *Job) leased(p *pack, req *plan.StepRequest) bool {
 	policy := j.cfg.Sync.Policy
 	return len(req.Pieces) == len(p.info.Rows) && len(p.sched.Alive()) > 1 &&
 		(policy == abss.Steal || !req.Train && policy != abss.BSP)

@@ -18,7 +18,7 @@ const inlineParam = 64 << 10
 
 // step is a step in progress.
 type step struct {
-	req      *StepRequest
+	req      *plan.StepRequest
 	number   int
 	key      uint32 // number of the step or pass on the wire
 	ratio    float64
@@ -78,7 +78,7 @@ type StepReport struct {
 }
 
 // onStep begins a step.
-func (j *Job) onStep(req *StepRequest, now plan.Time) {
+func (j *Job) onStep(req *plan.StepRequest, now plan.Time) {
 	p := j.packs[req.Pack]
 	if len(j.dropped) > mostDropped {
 		clear(j.dropped)
@@ -173,7 +173,7 @@ func (j *Job) assign(p *pack, i plan.SplitID) (plan.ExecutorID, plan.Assignment,
 
 // batch returns the share of each split that a step folds: what it asks for, or else
 // the job; 1 is all.
-func (j *Job) batch(req *StepRequest) float64 {
+func (j *Job) batch(req *plan.StepRequest) float64 {
 	f := j.cfg.BatchFraction
 	if req.Batch > 0 {
 		f = req.Batch

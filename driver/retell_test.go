@@ -63,7 +63,7 @@ func newRecorded() *recorded {
 
 // train runs a step that is cut once b has folded a number of rows; b reports each of them.
 func (r *recorded) train(rows int) *StepReport {
-	r.step(Event{Step: &StepRequest{Train: true, Param: []byte("w")}})
+	r.step(Event{Step: &plan.StepRequest{Train: true, Param: []byte("w")}})
 	s := r.job.step
 	report := func(split int, n uint64) {
 		a := s.assigned[split]
@@ -144,7 +144,7 @@ func TestReportsAreBounded(t *testing.T) {
 	if first := r.train(10); !first.Kept {
 		t.Fatal("the first step's are not kept")
 	}
-	r.step(Event{Step: &StepRequest{Param: []byte("w")}})
+	r.step(Event{Step: &plan.StepRequest{Param: []byte("w")}})
 	for range leastKept { // each loses an executor, or brings it back
 		r.step(Event{Drain: "nobody"})
 	}

@@ -123,7 +123,7 @@ func (s *story) showCommand(c Command) string {
 	return showStep(c.StepDone)
 }
 
-func showCall(o *CallOutcome) string {
+func showCall(o *plan.CallOutcome) string {
 	words := make([]string, len(o.Data))
 	for i := range o.Data {
 		if words[i] = string(o.Data[i]); o.Lost[i] != nil {

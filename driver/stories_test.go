@@ -376,7 +376,7 @@ func (s *story) openPack() {
 }
 
 func (s *story) askStep(train bool) {
-	r := &StepRequest{Node: s.int("node", 0), Pack: s.int("pack", 0), Param: make([]byte, s.int("param", 0)),
+	r := &plan.StepRequest{Node: s.int("node", 0), Pack: s.int("pack", 0), Param: make([]byte, s.int("param", 0)),
 		Train: train, Ratio: s.float("ratio"), Batch: s.float("batch"),
 		State: s.has("state"), Weighted: s.has("weighted"), Entries: s.has("entries")}
 	for _, n := range s.numbers("pieces") {
@@ -387,7 +387,7 @@ func (s *story) askStep(train bool) {
 }
 
 func (s *story) askCall() {
-	r := &CallRequest{Node: s.int("node", 0), Pack: s.int("pack", -1), Args: make([][]byte, s.int("tasks", 1)),
+	r := &plan.CallRequest{Node: s.int("node", 0), Pack: s.int("pack", -1), Args: make([][]byte, s.int("tasks", 1)),
 		Prefer: plan.ExecutorID(s.text("prefer", ""))}
 	for _, n := range s.numbers("partitions") {
 		r.Partitions = append(r.Partitions, int(n))

@@ -424,7 +424,7 @@ func (t *tape) pack(p *PackInfo, now plan.Time) {
 	}
 }
 
-func (t *tape) step(r *StepRequest, now plan.Time) {
+func (t *tape) step(r *plan.StepRequest, now plan.Time) {
 	t.head(tapeStep, now)
 	t.number(uint64(r.Node))
 	t.number(uint64(r.Pack))

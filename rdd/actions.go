@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
 )
 
@@ -155,7 +156,7 @@ func takeRows[T any](ctx context.Context, s *Session, id int, partsOf func() int
 				args[i] = most
 			}
 		}
-		raws, err := s.call(ctx, id, NoPack, args)
+		raws, err := s.call(ctx, id, plan.NoPack, args)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/storage/shuffle"
 )
@@ -359,8 +360,8 @@ func (s *Session) computePieces(ctx context.Context, node int, parts []int) erro
 }
 
 // pieceRequest asks for the rest of some partitions, and says which each task is of.
-func (s *Session) pieceRequest(node int, parts []int) (req CallRequest, of []int, err error) {
-	req = CallRequest{Node: node, Pack: NoPack}
+func (s *Session) pieceRequest(node int, parts []int) (req plan.CallRequest, of []int, err error) {
+	req = plan.CallRequest{Node: node, Pack: plan.NoPack}
 	s.attempt++
 	common, err := s.commonArgs(node)
 	if err != nil {
@@ -387,7 +388,7 @@ func (s *Session) pieceRequest(node int, parts []int) (req CallRequest, of []int
 }
 
 // addPiece tells a task where a part of a partition of some shuffles lies.
-func (s *Session) addPiece(req *CallRequest, t taskArgs, shuffles []int, piece shuffle.Span, shared *told) error {
+func (s *Session) addPiece(req *plan.CallRequest, t taskArgs, shuffles []int, piece shuffle.Span, shared *told) error {
 	t.Shuffles = map[int]map[int]shuffleArgs{}
 	var held []string
 	for _, id := range shuffles {

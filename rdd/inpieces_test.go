@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/volley-engine/volley/internal/plan"
 )
 
 // slowly is a plan over few rows whose functions take long, on a clock of its own.
@@ -37,7 +39,7 @@ type tasked struct {
 	w *slowly
 }
 
-func (c tasked) RunCall(ctx context.Context, req CallRequest) ([][]byte, []error, error) {
+func (c tasked) RunCall(ctx context.Context, req plan.CallRequest) ([][]byte, []error, error) {
 	data, lost := make([][]byte, len(req.Args)), make([]error, len(req.Args))
 	for i := range req.Args {
 		one := req

@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
 )
 
@@ -105,7 +106,7 @@ func (s *Session) replay(ctx context.Context, id int, r *loopRun) error {
 			WithHint("begin the job again, or keep what is needed in Iterations")
 	}
 	r.again = r.rounds
-	_, err := s.carryOut(ctx, s.stages.Rerun(id), NoPack, nil)
+	_, err := s.carryOut(ctx, s.stages.Rerun(id), plan.NoPack, nil)
 	return err
 }
 

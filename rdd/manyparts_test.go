@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+
+	"github.com/volley-engine/volley/internal/plan"
 )
 
 // fabricated is a cluster of executors whose tasks say what they would have made: what it
@@ -21,7 +23,7 @@ type fabricated struct {
 }
 
 // RunCall answers each task without running it.
-func (f *fabricated) RunCall(_ context.Context, c CallRequest) ([][]byte, []error, error) {
+func (f *fabricated) RunCall(_ context.Context, c plan.CallRequest) ([][]byte, []error, error) {
 	kind := 1
 	if f.g.nodes[c.Node].shuffle != nil {
 		kind = 0

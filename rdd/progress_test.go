@@ -25,7 +25,7 @@ func (w *watched) row() {
 }
 
 // RunCall runs tasks one after the other, each with its own count.
-func (w *watched) RunCall(ctx context.Context, c CallRequest) ([][]byte, []error, error) {
+func (w *watched) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []error, error) {
 	data := make([][]byte, len(c.Args))
 	for i := range c.Args {
 		w.rows, w.bytes = 0, 0

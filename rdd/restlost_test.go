@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
 )
 
 // losing loses every output once, while a call has a task that has handed rows back: another of its tasks does not
@@ -18,7 +19,7 @@ type losing struct {
 	lost bool
 }
 
-func (c *losing) RunCall(ctx context.Context, req CallRequest) ([][]byte, []error, error) {
+func (c *losing) RunCall(ctx context.Context, req plan.CallRequest) ([][]byte, []error, error) {
 	data, lost, err := c.tasked.RunCall(ctx, req)
 	if err != nil || c.lost || len(data) < 2 {
 		return data, lost, err

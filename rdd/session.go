@@ -19,10 +19,10 @@ type Cluster interface {
 	// every split is held.
 	OpenPack(ctx context.Context, node int) (number int, meta *pack.Meta, err error)
 	// RunStep folds a step's node over a pack.
-	RunStep(ctx context.Context, req StepRequest) (*StepOutcome, error)
+	RunStep(ctx context.Context, req plan.StepRequest) (*StepOutcome, error)
 	// RunCall runs an action's tasks. A task whose input is gone has no data, and
 	// its error among the lost.
-	RunCall(ctx context.Context, c CallRequest) (data [][]byte, lost []error, err error)
+	RunCall(ctx context.Context, c plan.CallRequest) (data [][]byte, lost []error, err error)
 	// Commit ends a training step: its parameters are settled.
 	Commit(ctx context.Context, c Commit) error
 	// Evaluated notes the objective of an uncut pass.
@@ -33,36 +33,6 @@ type Cluster interface {
 	Now() time.Duration
 	// Resume is the state of the checkpoint that the job goes on from, if any.
 	Resume(loop int) (iteration int, state []byte, ended bool)
-}
-
-// CallRequest asks for an action's tasks, one for each element of Args.
-type CallRequest struct {
-	Node       int
-	Pack       int        // number of the pack whose splits the tasks read, where these lie; or NoPack
-	Args       [][]byte   // by task
-	Partitions []int      // by task; nil is one after the other
-	Holders    [][]string // by task: executors that hold what it reads; may be nil
-	Avoid      [][]string // by task: executors that it is not to run on, where there are others; may be nil
-}
-
-// NoPack is the number of no pack.
-const NoPack = -1
-
-// StepRequest asks for one step.
-type StepRequest struct {
-	Node  int
-	Pack  int
-	Param []byte
-	Train bool
-	Ratio float64 // 0 is the engine's
-	// Pieces are how many pieces each split has: the leaves of the merge tree.
-	Pieces []int
-	State  bool // rows have state
-	// Weighted says that results are sums over rows times their weights.
-	Weighted bool
-	Entries  bool    // progress is counted in the entries of sparse rows
-	Work     bool    // not cut, but part of the method
-	Batch    float64 // share of each split that the step folds; 0 is the engine's
 }
 
 // StepOutcome is what a step came to: encoded nodes of the merge tree, and
@@ -251,7 +221,7 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 		return zero, err
 	}
 	began := s.cluster.Now()
-	out, err := s.cluster.RunStep(ctx, StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train,
+	out, err := s.cluster.RunStep(ctx, plan.StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train,
 		Ratio: st.decl.ratio, Pieces: pieces, State: f.State() > 0, Weighted: p.meta.Weighted && f.Weighted(),
 		Entries: p.meta.Layout == pack.SparseLayout && st.decl.entries, Work: st.decl.work, Batch: s.batch})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/scheduler"
 )
 
@@ -17,13 +18,13 @@ func callAll(ctx context.Context, s *Session, id int, parts func() int) ([][]byt
 	if err := s.settleAction(ctx, id); err != nil {
 		return nil, err
 	}
-	return s.call(ctx, id, NoPack, make([][]byte, parts()))
+	return s.call(ctx, id, plan.NoPack, make([][]byte, parts()))
 }
 
 // settleAction settles an action's node; where rows of a loop are lost meanwhile,
 // they are made again.
 func (s *Session) settleAction(ctx context.Context, id int) error {
-	_, err := s.carryOut(ctx, s.stages.Settle(id), NoPack, nil)
+	_, err := s.carryOut(ctx, s.stages.Settle(id), plan.NoPack, nil)
 	return err
 }
 
@@ -34,17 +35,17 @@ func (s *Session) call(ctx context.Context, node, pack int, args [][]byte) ([][]
 	for i := range parts {
 		parts[i] = i
 	}
-	return s.carryOut(ctx, s.stages.Call(node, parts, pack == NoPack), pack, args)
+	return s.carryOut(ctx, s.stages.Call(node, parts, pack == plan.NoPack), pack, args)
 }
 
 // callParts is call on some of the partitions.
 func (s *Session) callParts(ctx context.Context, node int, parts []int, args [][]byte) ([][]byte, error) {
-	return s.carryOut(ctx, s.stages.Call(node, parts, true), NoPack, args)
+	return s.carryOut(ctx, s.stages.Call(node, parts, true), plan.NoPack, args)
 }
 
 // makeStage has what is missing of a shuffle made.
 func (s *Session) makeStage(ctx context.Context, id int, replays bool) error {
-	_, err := s.carryOut(ctx, s.stages.Make(id, replays), NoPack, nil)
+	_, err := s.carryOut(ctx, s.stages.Make(id, replays), plan.NoPack, nil)
 	return err
 }
 
@@ -64,8 +65,8 @@ func (s *Session) take(raw []byte) (answer, error) {
 }
 
 // request tells each task where its inputs lie.
-func (s *Session) request(node, pack int, parts []int, args [][]byte, left []int) (CallRequest, error) {
-	req := CallRequest{Node: node, Pack: pack}
+func (s *Session) request(node, pack int, parts []int, args [][]byte, left []int) (plan.CallRequest, error) {
+	req := plan.CallRequest{Node: node, Pack: pack}
 	s.attempt++
 	common, err := s.commonArgs(node)
 	if err != nil {
@@ -97,7 +98,7 @@ func (s *Session) request(node, pack int, parts []int, args [][]byte, left []int
 		for _, h := range pieces {
 			held[h] = true
 		}
-		if pack == NoPack && pieces == nil {
+		if pack == plan.NoPack && pieces == nil {
 			t.Split = s.maySplit(node, parts[i], len(left))
 		}
 		raw, err := cborMode.Marshal(t)
@@ -172,7 +173,7 @@ func (s *Session) copyOutputs(ctx context.Context, id int, parts []int) (holders
 func (s *Session) copyTo(ctx context.Context, node int, parts []int, args [][]byte, avoid [][]string) ([][]byte,
 	error) {
 	s.attempt++
-	req := CallRequest{Node: node, Pack: NoPack, Partitions: parts, Avoid: avoid}
+	req := plan.CallRequest{Node: node, Pack: plan.NoPack, Partitions: parts, Avoid: avoid}
 	for _, a := range args {
 		raw, err := cborMode.Marshal(taskArgs{Attempt: s.attempt, Args: a})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/influxdata/tdigest"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
 )
 
@@ -149,7 +150,7 @@ func histogram[N Number](ds Dataset[N], boundsOf func(ctx context.Context, s *Se
 		if err != nil {
 			return b, err
 		}
-		raws, err := s.call(ctx, id, NoPack, slices.Repeat([][]byte{raw}, ds.parts()))
+		raws, err := s.call(ctx, id, plan.NoPack, slices.Repeat([][]byte{raw}, ds.parts()))
 		b.Counts = make([]int64, len(b.Bounds)-1)
 		for _, raw := range raws {
 			var counts []int64

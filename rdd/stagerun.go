@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/scheduler"
 )
 
@@ -127,7 +128,7 @@ func partsAt(cmd scheduler.StageCommand) (parts []int) {
 func (r *stageRun) call(ctx context.Context, cmd scheduler.StageCommand) (ev scheduler.StageEvent, err error) {
 	pack, args := r.pack, r.args
 	if cmd.Maps {
-		pack, args = NoPack, make([][]byte, len(cmd.Parts))
+		pack, args = plan.NoPack, make([][]byte, len(cmd.Parts))
 	}
 	req, err := r.request(cmd.Node, pack, cmd.Parts, args, cmd.Left)
 	if err != nil {

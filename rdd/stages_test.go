@@ -64,7 +64,7 @@ func (f *frail) revive(i int) {
 }
 
 // RunCall runs tasks one after the other; before each an executor may die.
-func (f *frail) RunCall(ctx context.Context, c CallRequest) ([][]byte, []error, error) {
+func (f *frail) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []error, error) {
 	data, lost := make([][]byte, len(c.Args)), make([]error, len(c.Args))
 	for i := range c.Args {
 		if f.deaths > 0 && f.rng.IntN(8) == 0 {

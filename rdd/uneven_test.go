@@ -49,7 +49,7 @@ func (u *uneven) place() int {
 }
 
 // RunCall runs tasks one after the other.
-func (u *uneven) RunCall(ctx context.Context, c CallRequest) ([][]byte, []error, error) {
+func (u *uneven) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []error, error) {
 	data, lost := make([][]byte, len(c.Args)), make([]error, len(c.Args))
 	for i := range c.Args {
 		part := c.Partitions[i]

@@ -42,7 +42,7 @@ func reports(ctx context.Context, _ string, _ int64) error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		_, err := d.RunStep(ctx, &driver.StepRequest{Train: true})
+		_, err := d.RunStep(ctx, &plan.StepRequest{Train: true})
 		done <- err
 	}()
 	steps := make([]*wire.StartStep, executors)

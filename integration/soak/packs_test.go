@@ -8,6 +8,7 @@ import (
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -55,9 +56,8 @@ func (r *rack) OpenPack(ctx context.Context, node int) (int, *pack.Meta, error) 
 }
 
 // RunStep folds a pack.
-func (r *rack) RunStep(ctx context.Context, q rdd.StepRequest) (*rdd.StepOutcome, error) {
-	rep, err := r.Driver.RunStep(ctx, &driver.StepRequest{Node: q.Node, Pack: q.Pack, Param: q.Param, Train: q.Train,
-		Ratio: q.Ratio, Pieces: q.Pieces})
+func (r *rack) RunStep(ctx context.Context, q plan.StepRequest) (*rdd.StepOutcome, error) {
+	rep, err := r.Driver.RunStep(ctx, &q)
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +77,8 @@ func (r *rack) RunStep(ctx context.Context, q rdd.StepRequest) (*rdd.StepOutcome
 }
 
 // RunCall runs an action's tasks.
-func (r *rack) RunCall(ctx context.Context, c rdd.CallRequest) ([][]byte, []error, error) {
-	out, err := r.Driver.RunCall(ctx, &driver.CallRequest{Node: c.Node, Pack: c.Pack, Args: c.Args,
-		Partitions: c.Partitions, Holders: c.Holders, Avoid: c.Avoid})
+func (r *rack) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []error, error) {
+	out, err := r.Driver.RunCall(ctx, &c)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -93,7 +93,7 @@ func (r *run) open(rows []int64, weights []float64, entries []int64) {
 }
 
 // fold runs a step in which each split has a given number of rows folded; −1 is nothing that arrives.
-func (r *run) fold(req driver.StepRequest, counts ...int64) {
+func (r *run) fold(req plan.StepRequest, counts ...int64) {
 	r.mine, r.done = map[plan.ExecutorID]*wire.StartStep{}, nil
 	r.tell(driver.Event{Step: &req})
 	r.now += 100 * time.Millisecond
@@ -141,7 +141,7 @@ func (r *run) fold(req driver.StepRequest, counts ...int64) {
 }
 
 // line writes a step's line.
-func (r *run) line(req driver.StepRequest) {
+func (r *run) line(req plan.StepRequest) {
 	reports := driver.LogReports{Reports: r.done.Reports}
 	if !req.Train {
 		e := driver.EvaluationLine(r.done, plan.Digest{9})
@@ -223,78 +223,78 @@ var runs = map[string]func(*testing.T) *run{
 	"absp": func(t *testing.T) *run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, Ratio: 0.5, MinRows: 10}})
 		r.open([]int64{100, 200, 100, 100, 100, 100}, nil, nil)
-		train := driver.StepRequest{Train: true, Param: []byte("w"), Node: 2}
+		train := plan.StepRequest{Train: true, Param: []byte("w"), Node: 2}
 		r.fold(train, 100, 120, 60, 60, 60, 60)
 		r.fold(train, 100, 120, 60, 60, 60, -1)
-		r.fold(driver.StepRequest{Param: []byte("w"), Node: 3}, 100, 200, 100, 100, 100, 100)
+		r.fold(plan.StepRequest{Param: []byte("w"), Node: 3}, 100, 200, 100, 100, 100, 100)
 		r.fold(train, 100, 200, 100, 100, 100, 100)
 		return r
 	},
 	"bsp": func(t *testing.T) *run {
 		r := newRun(t, driver.JobConfig{FixedCursors: true})
 		r.open([]int64{100, 50}, nil, nil)
-		r.fold(driver.StepRequest{Train: true}, 100, 50)
-		r.fold(driver.StepRequest{Train: true}, 100, 50)
+		r.fold(plan.StepRequest{Train: true}, 100, 50)
+		r.fold(plan.StepRequest{Train: true}, 100, 50)
 		return r
 	},
 	"whole": func(t *testing.T) *run { // absp of ratio 1 leaves nothing out, but what is missing
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, Ratio: 1}})
 		r.open([]int64{100, 100}, nil, nil)
-		r.fold(driver.StepRequest{Train: true}, 100, 100)
+		r.fold(plan.StepRequest{Train: true}, 100, 100)
 		return r
 	},
 	"batch": func(t *testing.T) *run {
 		r := newRun(t, driver.JobConfig{BatchFraction: 0.25})
 		r.open([]int64{100, 3}, nil, nil)
-		r.fold(driver.StepRequest{Train: true}, 25, 1)
-		r.fold(driver.StepRequest{Train: true, Batch: 0.5}, 50, 2)
+		r.fold(plan.StepRequest{Train: true}, 25, 1)
+		r.fold(plan.StepRequest{Train: true, Batch: 0.5}, 50, 2)
 		return r
 	},
 	"adaptive": func(t *testing.T) *run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.Adapting, Ratio: 0.6, MinRatio: 0.4}})
 		r.open([]int64{1000, 1000}, nil, nil)
-		r.fold(driver.StepRequest{Train: true}, 1000, 300)
+		r.fold(plan.StepRequest{Train: true}, 1000, 300)
 		r.tell(driver.Event{Signal: &driver.Signal{Spread: 3, Norm: 1}})
-		r.fold(driver.StepRequest{Train: true}, 1000, 600)
+		r.fold(plan.StepRequest{Train: true}, 1000, 600)
 		return r
 	},
 	"weights": func(t *testing.T) *run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
 		r.open([]int64{100, 100}, []float64{50, 200}, nil)
-		r.fold(driver.StepRequest{Train: true, Weighted: true}, 100, 60)
+		r.fold(plan.StepRequest{Train: true, Weighted: true}, 100, 60)
 		return r
 	},
 	"entries": func(t *testing.T) *run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
 		r.open([]int64{100, 100}, nil, []int64{1000, 4000})
-		r.fold(driver.StepRequest{Train: true, Entries: true}, 100, 60)
+		r.fold(plan.StepRequest{Train: true, Entries: true}, 100, 60)
 		return r
 	},
 	"packs": func(t *testing.T) *run {
 		r := newRun(t, driver.JobConfig{})
 		r.open([]int64{100, 100}, nil, nil)
 		r.open([]int64{30}, []float64{5}, nil)
-		r.fold(driver.StepRequest{Train: true, Pack: 1}, 30)
-		r.fold(driver.StepRequest{Pack: 0}, 100, 100)
+		r.fold(plan.StepRequest{Train: true, Pack: 1}, 30)
+		r.fold(plan.StepRequest{Pack: 0}, 100, 100)
 		return r
 	},
 	"resumed": func(t *testing.T) *run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
 		r.open([]int64{100, 100}, nil, nil)
-		r.fold(driver.StepRequest{Train: true}, 100, 60)
+		r.fold(plan.StepRequest{Train: true}, 100, 60)
 		r.resume()
-		r.fold(driver.StepRequest{Train: true}, 100, 70)
+		r.fold(plan.StepRequest{Train: true}, 100, 70)
 		return r
 	},
 	"continued": func(t *testing.T) *run { // from another run's checkpoint, under options of its own
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
 		r.open([]int64{100, 100}, nil, nil)
-		r.fold(driver.StepRequest{Train: true}, 100, 60)
+		r.fold(plan.StepRequest{Train: true}, 100, 60)
 		r.lines = nil
 		r.cfg.Sync.Ratio = 0.7
 		r.options.Ratio = 0.7
 		r.resume()
-		r.fold(driver.StepRequest{Train: true}, 100, 70)
+		r.fold(plan.StepRequest{Train: true}, 100, 70)
 		return r
 	},
 	"moved": func(t *testing.T) *run {
@@ -302,7 +302,7 @@ var runs = map[string]func(*testing.T) *run{
 			Exchange: prioritizer.ExchangeConfig{Mode: prioritizer.PaperLiteral, Threshold: 1}})
 		r.open([]int64{100, 100}, nil, nil)
 		for range 4 {
-			r.fold(driver.StepRequest{Train: true}, 100, 10)
+			r.fold(plan.StepRequest{Train: true}, 100, 10)
 		}
 		return r
 	},
@@ -310,8 +310,8 @@ var runs = map[string]func(*testing.T) *run{
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.Deadline, MinRows: 1, Grace: time.Millisecond}})
 		r.options.Clock = "real" // nobody wakes it when it wants to be
 		r.open([]int64{100, 100}, nil, nil)
-		r.fold(driver.StepRequest{Train: true}, 60, 60)
-		r.fold(driver.StepRequest{Train: true}, 40, 40)
+		r.fold(plan.StepRequest{Train: true}, 60, 60)
+		r.fold(plan.StepRequest{Train: true}, 40, 40)
 		return r
 	},
 }

@@ -143,7 +143,7 @@ func (r *Replay) take(train bool) (*Line, error) {
 }
 
 // RunStep folds serially what the log says.
-func (r *Replay) RunStep(_ context.Context, req rdd.StepRequest) (*rdd.StepOutcome, error) {
+func (r *Replay) RunStep(_ context.Context, req plan.StepRequest) (*rdd.StepOutcome, error) {
 	l, err := r.take(req.Train)
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (r *Replay) RunStep(_ context.Context, req rdd.StepRequest) (*rdd.StepOutco
 	return r.fold(req, l.Evaluation.C, make([]int64, len(l.Evaluation.C)), nil)
 }
 
-func (r *Replay) fold(req rdd.StepRequest, counts, cursors []int64, s *driver.LogStep) (*rdd.StepOutcome, error) {
+func (r *Replay) fold(req plan.StepRequest, counts, cursors []int64, s *driver.LogStep) (*rdd.StepOutcome, error) {
 	p, node := r.packs[req.Pack], r.nodes[req.Pack]
 	f, err := r.program.Folder(req.Node, p.Meta, req.Param)
 	if err != nil {
@@ -248,7 +248,7 @@ func (r *Replay) Commit(_ context.Context, c rdd.Commit) error {
 }
 
 // RunCall runs an action's tasks one after the other.
-func (r *Replay) RunCall(ctx context.Context, c rdd.CallRequest) ([][]byte, []error, error) {
+func (r *Replay) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []error, error) {
 	out := make([][]byte, len(c.Args))
 	for i := range c.Args {
 		part := i

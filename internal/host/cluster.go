@@ -22,8 +22,8 @@ import (
 type cluster interface {
 	Start(ctx context.Context) error
 	OpenPack(ctx context.Context, info *driver.PackInfo) (int, error)
-	RunStep(ctx context.Context, req *driver.StepRequest) (*driver.StepReport, error)
-	RunCall(ctx context.Context, req *driver.CallRequest) (*driver.CallOutcome, error)
+	RunStep(ctx context.Context, req *plan.StepRequest) (*driver.StepReport, error)
+	RunCall(ctx context.Context, req *plan.CallRequest) (*plan.CallOutcome, error)
 	Slots() int
 	Restore(*driver.Restored)
 	Signal(driver.Signal)

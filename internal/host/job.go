@@ -123,7 +123,7 @@ func (j *Job) openPack(ctx context.Context, node int) (int, *pack.Meta, error) {
 
 // openRemote has an executor make a pack.
 func (j *Job) openRemote(ctx context.Context, node int) (int, *pack.Meta, error) {
-	req := &driver.CallRequest{Node: node, Pack: rdd.NoPack, Args: [][]byte{nil}}
+	req := &plan.CallRequest{Node: node, Pack: plan.NoPack, Args: [][]byte{nil}}
 	if mark := j.keeper.resumed.pack(node); mark != nil {
 		req.Prefer = mark.Maker // it need not make the pack, but find it
 	}
@@ -169,13 +169,12 @@ func (j *Job) placePack(ctx context.Context, node int, maker plan.ExecutorID, me
 }
 
 // RunStep runs a step and notes it for the event log.
-func (j *Job) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepOutcome, error) {
-	began, digest := j.cluster.Now(), plan.DigestOf(req.Param)
+func (j *Job) RunStep(ctx context.Context, req plan.StepRequest) (*rdd.StepOutcome, error) {
+	began := j.cluster.Now()
+	req.Digest = plan.DigestOf(req.Param)
 	trains := req.Train || req.Work
 	j.meter.begin(trains, began)
-	r, err := j.cluster.RunStep(ctx, &driver.StepRequest{Node: req.Node, Pack: req.Pack, Param: req.Param,
-		Digest: digest, Train: req.Train, Ratio: req.Ratio,
-		Pieces: req.Pieces, State: req.State, Weighted: req.Weighted, Entries: req.Entries, Batch: req.Batch})
+	r, err := j.cluster.RunStep(ctx, &req)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +182,7 @@ func (j *Job) RunStep(ctx context.Context, req rdd.StepRequest) (*rdd.StepOutcom
 	if j.cfg.Observer != nil {
 		j.cfg.Observer(r)
 	}
-	j.record.step(r, digest, req.Train, req.Work)
+	j.record.step(r, req.Digest, req.Train, req.Work)
 	return j.outcomeOf(r), nil
 }
 
@@ -212,9 +211,8 @@ func (j *Job) Signal(spread, norm float64) {
 }
 
 // RunCall runs an action.
-func (j *Job) RunCall(ctx context.Context, c rdd.CallRequest) ([][]byte, []error, error) {
-	out, err := j.cluster.RunCall(ctx, &driver.CallRequest{Node: c.Node, Pack: c.Pack, Args: c.Args,
-		Partitions: c.Partitions, Holders: c.Holders, Avoid: c.Avoid})
+func (j *Job) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []error, error) {
+	out, err := j.cluster.RunCall(ctx, &c)
 	if err != nil {
 		return nil, nil, err
 	}

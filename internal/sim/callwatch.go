@@ -36,7 +36,7 @@ type watchedTask struct {
 // once, somewhere, and in the end.
 type callWatch struct {
 	s     *Sim
-	req   *driver.CallRequest
+	req   *plan.CallRequest
 	id    uint64
 	tasks []watchedTask
 	rates []float64
@@ -290,7 +290,7 @@ func (c *callWatch) free() (out [3]plan.ExecutorID) {
 }
 
 // done holds what the session is given.
-func (c *callWatch) done(out *driver.CallOutcome) {
+func (c *callWatch) done(out *plan.CallOutcome) {
 	for i := range c.tasks {
 		t := &c.tasks[i]
 		switch {

@@ -59,7 +59,7 @@ func (s *Sim) poisoned(pack, split int) bool {
 // action begins an action: some read a pack's splits, others what they please.
 func (s *Sim) action() {
 	s.actions = s.result.Steps + 1
-	req := &driver.CallRequest{Pack: -1, Args: make([][]byte, s.between(1, 40))}
+	req := &plan.CallRequest{Pack: -1, Args: make([][]byte, s.between(1, 40))}
 	if p := s.packs[s.rng.IntN(len(s.packs))]; s.rng.IntN(3) == 0 {
 		req.Pack, req.Args = p.id, make([][]byte, len(p.rows))
 	}

@@ -327,7 +327,7 @@ func (s *Sim) floor(n int64) int64 {
 }
 
 // leases reports whether a step is leased.
-func (s *Sim) leases(req *driver.StepRequest) bool {
+func (s *Sim) leases(req *plan.StepRequest) bool {
 	policy, there := s.cfg.Sync.Policy, 0
 	for _, ok := range s.watch.place.prepared {
 		if ok {
@@ -353,7 +353,7 @@ func (s *Sim) nextStep() {
 	if len(s.packs) > 1 && s.result.Steps%3 == 1 {
 		p = s.packs[1]
 	}
-	req := &driver.StepRequest{Pack: p.id, Train: train, Pieces: p.pieces, Entries: p.upTo != nil,
+	req := &plan.StepRequest{Pack: p.id, Train: train, Pieces: p.pieces, Entries: p.upTo != nil,
 		Weighted: p.weighed != nil}
 	if train && p.stateful {
 		req.Node, req.State = statefulNode, true

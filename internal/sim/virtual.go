@@ -167,7 +167,7 @@ func (v *Virtual) OpenPack(ctx context.Context, info *driver.PackInfo) (int, err
 }
 
 // RunStep runs one step.
-func (v *Virtual) RunStep(ctx context.Context, req *driver.StepRequest) (*driver.StepReport, error) {
+func (v *Virtual) RunStep(ctx context.Context, req *plan.StepRequest) (*driver.StepReport, error) {
 	v.step(driver.Event{Step: req})
 	c, err := v.await(ctx)
 	return c.StepDone, err
@@ -177,7 +177,7 @@ func (v *Virtual) RunStep(ctx context.Context, req *driver.StepRequest) (*driver
 func (v *Virtual) Slots() int { return 0 }
 
 // RunCall runs an action.
-func (v *Virtual) RunCall(ctx context.Context, req *driver.CallRequest) (*driver.CallOutcome, error) {
+func (v *Virtual) RunCall(ctx context.Context, req *plan.CallRequest) (*plan.CallOutcome, error) {
 	v.step(driver.Event{Call: req})
 	c, err := v.await(ctx)
 	return c.CallDone, err

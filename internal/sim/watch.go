@@ -14,9 +14,9 @@ import (
 // and holds the commands against what SEMANTICS says must follow.
 type watch struct {
 	s         *Sim
-	req       *driver.StepRequest // in progress
-	ref       *reference          // of a step that is not leased
-	lease     *leaseWatch         // of one that is
+	req       *plan.StepRequest // in progress
+	ref       *reference        // of a step that is not leased
+	lease     *leaseWatch       // of one that is
 	key       uint32
 	began     plan.Time
 	entries   bool
@@ -95,7 +95,7 @@ func (w *watch) after(ev driver.Event, cmds []driver.Command, now plan.Time) {
 	}
 }
 
-func (w *watch) begin(req *driver.StepRequest, now plan.Time) {
+func (w *watch) begin(req *plan.StepRequest, now plan.Time) {
 	p := w.s.packs[req.Pack]
 	w.req, w.began, w.ref, w.lease = req, now, nil, nil
 	w.restarted = true // also where there is nobody to hand anything to

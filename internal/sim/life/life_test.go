@@ -1,10 +1,11 @@
 package life
 
 import (
-	"github.com/volley-engine/volley/internal/sim"
 	"regexp"
 	"slices"
 	"testing"
+
+	"github.com/volley-engine/volley/internal/sim"
 )
 
 // TestLivesAreCleanAndEveryFaultFires: no oracle finds anything, and there is something to find.

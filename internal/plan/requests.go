@@ -1,0 +1,39 @@
+package plan
+
+// NoPack is the number of no pack.
+const NoPack = -1
+
+// StepRequest asks for one step: the fold of a node over a pack under a parameter.
+type StepRequest struct {
+	Node   int
+	Pack   int
+	Param  []byte  // encoded
+	Digest Digest  // of Param, where the caller has it at hand
+	Train  bool    // a training step, which may be cut; else a pass that is not
+	Work   bool    // not cut, but part of the method
+	Ratio  float64 // of this step's plan; 0 is the job's
+	Batch  float64 // share of each split that a training step folds; 0 is the job's
+	// Pieces are how many pieces each split has, the leaves of the merge tree; without them nothing is leased.
+	Pieces   []int
+	State    bool // rows have state, for the next step to go on with
+	Weighted bool // results are sums over rows times their weights
+	Entries  bool // progress is counted in the entries of sparse rows
+}
+
+// CallRequest asks for an action's tasks, one for each element of Args.
+type CallRequest struct {
+	Node       int
+	Pack       int        // number of the pack whose splits the tasks read, where these are; or NoPack
+	Args       [][]byte   // by task
+	Partitions []int      // by task; nil is one after the other
+	Prefer     ExecutorID // is asked first, if it is there
+	Holders    [][]string // by task: executors that hold what it reads; may be nil
+	Avoid      [][]string // by task: executors that it is not to run on, where there are others; may be nil
+}
+
+// CallOutcome is what an action's tasks have come to. Lost says of those without a result that their input is gone,
+// which ends no job: it can be made again.
+type CallOutcome struct {
+	Data [][]byte
+	Lost []error
+}
