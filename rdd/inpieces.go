@@ -169,7 +169,9 @@ func pieceTask[T any](ds Dataset[T]) taskFunc {
 		if err != nil {
 			return nil, err
 		}
-		return cborMode.Marshal(env.keepPiece(ds.id, piece, w))
+		o := env.keepPiece(ds.id, piece, w)
+		env.output = &o
+		return nil, nil
 	}
 }
 
@@ -350,11 +352,10 @@ func (s *Session) computePieces(ctx context.Context, node int, parts []int) erro
 		if err != nil {
 			return err
 		}
-		o := &mapOutput{}
-		if err := cborReading.Unmarshal(a.Data, o); err != nil {
-			return fault.New(fault.Corrupt, "read", "what a task says", err)
+		if a.Output == nil {
+			return errNoOutput()
 		}
-		s.pieced[at].outputs = append(s.pieced[at].outputs, o)
+		s.pieced[at].outputs = append(s.pieced[at].outputs, a.Output)
 	}
 	return nil
 }

@@ -34,12 +34,15 @@ func (f *fabricated) RunCall(_ context.Context, c plan.CallRequest) ([][]byte, [
 	for i, a := range c.Args {
 		f.args[kind] += len(a)
 		f.tasks[kind]++
-		result, err := Encode(int64(1))
+		said := answer{}
+		var err error
 		if kind == 0 {
-			result, err = cborMode.Marshal(f.output(c.Partitions[i]))
+			said.Output = f.output(c.Partitions[i])
+		} else {
+			said.Data, err = Encode(int64(1))
 		}
 		if err == nil {
-			data[i], err = cborMode.Marshal(answer{Data: result})
+			data[i], err = cborMode.Marshal(said)
 		}
 		if err != nil {
 			return nil, nil, err

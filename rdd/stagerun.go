@@ -16,13 +16,15 @@ type stageRun struct {
 	pack    int      // that the tasks of the call read which was asked for
 	args    [][]byte // of these tasks
 	results map[int][][]byte
-	lost    error // why rows of a loop's round are said to be lost
+	outputs map[int][]*mapOutput // by call, of map tasks
+	lost    error                // why rows of a loop's round are said to be lost
 }
 
 // carryOut carries out a run to its end, and returns what the tasks of the call that was asked
 // for have come to.
 func (s *Session) carryOut(ctx context.Context, run *scheduler.StageRun, pack int, args [][]byte) ([][]byte, error) {
-	r := &stageRun{Session: s, pack: pack, args: args, results: map[int][][]byte{}, lost: errRoundLost}
+	r := &stageRun{Session: s, pack: pack, args: args, results: map[int][][]byte{},
+		outputs: map[int][]*mapOutput{}, lost: errRoundLost}
 	for ev := (scheduler.StageEvent{}); ; {
 		cmd := run.Step(ev)
 		switch cmd.Kind {
@@ -74,6 +76,7 @@ func (r *stageRun) do(ctx context.Context, cmd scheduler.StageCommand) (ev sched
 		return ev, r.lookAt(cmd.Node)
 	case scheduler.StageReplay:
 		clear(r.results)
+		clear(r.outputs)
 		ev.Kind = scheduler.StageReplayed
 		return ev, r.replayLoops(ctx)
 	}
@@ -140,7 +143,7 @@ func (r *stageRun) call(ctx context.Context, cmd scheduler.StageCommand) (ev sch
 	}
 	ev.Kind = scheduler.StageCalled
 	if r.results[cmd.Call] == nil {
-		r.results[cmd.Call] = make([][]byte, len(cmd.Parts))
+		r.results[cmd.Call], r.outputs[cmd.Call] = make([][]byte, len(cmd.Parts)), make([]*mapOutput, len(cmd.Parts))
 	}
 	for k, at := range cmd.Left {
 		if lost[k] != nil {
@@ -170,27 +173,33 @@ func (r *stageRun) answered(cmd scheduler.StageCommand, at int, raw []byte) (res
 	}
 	part := cmd.Parts[at]
 	r.forgetPieces(cmd.Node, part)
+	r.outputs[cmd.Call][at] = a.Output
 	if r.results[cmd.Call][at] = a.Data; a.Rest != nil {
 		r.pieced[[2]int{cmd.Node, part}] = &pieced{a.Rest, []*mapOutput{&a.Rest.Kept}}
 	}
 	return a.Rest != nil, nil
 }
 
+func errNoOutput() error {
+	return fault.Newf(fault.Corrupt, "read", "what a map task says", "it does not say what it has made")
+}
+
 // keep takes in what the map tasks of a shuffle have made.
 func (r *stageRun) keep(cmd scheduler.StageCommand) (ev scheduler.StageEvent, err error) {
 	ev.Kind = scheduler.StageKept
-	raws := r.results[cmd.Call]
+	outputs := r.outputs[cmd.Call]
 	delete(r.results, cmd.Call)
+	delete(r.outputs, cmd.Call)
 	for k, m := range cmd.Parts {
-		o := &mapOutput{}
-		if err := cborReading.Unmarshal(raws[k], o); err != nil {
-			return ev, fault.New(fault.Corrupt, "read", "what a map task says", err)
+		o := outputs[k]
+		if o == nil {
+			return ev, errNoOutput()
 		}
 		if err := r.sameRows(cmd.Node, m, o.Digest); err != nil {
 			return ev, err
 		}
 		ev.Holders = append(ev.Holders, o.Holders)
-		o.Holders, raws[k] = nil, nil // the stages know who holds it
+		o.Holders = nil // the stages know who holds it
 		r.noteOutput(cmd.Node, m, o)
 	}
 	return ev, nil

@@ -100,6 +100,7 @@ type taskEnv struct {
 	args   *taskArgs
 	params map[int][]byte
 	says   taskSays
+	output *mapOutput // that a map task has made
 	split  splitting
 }
 
@@ -146,9 +147,10 @@ func errNoShuffle() error {
 
 // answer is what a session's task returns.
 type answer struct {
-	Data []byte
-	Says taskSays
-	Rest *splitRest `cbor:",omitempty"` // instead of an answer
+	Data   []byte
+	Output *mapOutput `cbor:",omitempty"` // of a map task
+	Says   taskSays
+	Rest   *splitRest `cbor:",omitempty"` // instead of an answer
 }
 
 // runTask decodes what a task is told and runs it.
@@ -177,7 +179,7 @@ func (g *Graph) runTask(ctx context.Context, task taskFunc, partition int, raw [
 	if err != nil {
 		return nil, err
 	}
-	return cborMode.Marshal(answer{Data: data, Says: env.says})
+	return cborMode.Marshal(answer{Data: data, Output: env.output, Says: env.says})
 }
 
 // decisionOf is what has been decided about a node, if anything: once, when its
@@ -214,7 +216,8 @@ func (g *Graph) shuffle(kind, typ, detail string, input int, d *shuffleDecl) int
 			holder := packs.KeepShuffle(shuffle.Key{Node: id, Map: part, Attempt: env.args.Attempt}, w.output)
 			o.Holders = []string{string(holder)}
 		}
-		return cborMode.Marshal(o)
+		env.output = &o
+		return nil, nil
 	}
 	return g.add(node{kind: kind, typ: typ, detail: detail, inputs: []int{input}, user: true, task: task, shuffle: d,
 		at: callSite()})
