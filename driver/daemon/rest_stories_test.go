@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,9 +25,6 @@ import (
 //	closing                                                             (the driver begins to end)
 //	get PATH [method= token= host= origin= lines=]                      (lines: only those that begin so)
 func TestRESTStories(t *testing.T) {
-	local := time.Local
-	time.Local = time.UTC
-	defer func() { time.Local = local }()
 	datadriven.Walk(t, "testdata/rest", func(t *testing.T, path string) {
 		s := restStory{d: testDaemon(t)}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -46,6 +44,9 @@ func TestRESTStories(t *testing.T) {
 		})
 	})
 }
+
+// stamps are times, in this machine's zone.
+var stamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)`)
 
 // restStory is a driver that a story is told of. Times in it are seconds after noon.
 type restStory struct {
@@ -135,6 +136,13 @@ func (s *restStory) get(t *testing.T, d *datadriven.TestData) string {
 		}
 		body = strings.Join(kept, "\n") + "\n"
 	}
+	body = stamps.ReplaceAllStringFunc(body, func(s string) string {
+		at, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			return s
+		}
+		return at.UTC().Format(time.RFC3339)
+	})
 	var pretty bytes.Buffer
 	if json.Indent(&pretty, []byte(body), "", "  ") == nil {
 		body = pretty.String()
