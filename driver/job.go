@@ -270,7 +270,7 @@ func (j *Job) take(ev Event, now plan.Time) {
 func (j *Job) emit(c Command) { j.out = append(j.out, c) }
 
 func (j *Job) send(to plan.ExecutorID, body *wire.ToExecutor) {
-	j.emit(Command{Send: &Outgoing{To: to, Body: body}})
+	j.out = append(j.out, Command{Send: &Outgoing{To: to, Body: body}})
 }
 
 // fail ends the job.
