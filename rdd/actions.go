@@ -8,6 +8,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
 // Action is something that computes a value from a whole dataset.
@@ -27,7 +28,7 @@ const collectLimit = 1 << 30
 // action adds a node whose tasks compute one encoded value a partition.
 func action[T, R any](ds Dataset[T], kind string, task taskFunc,
 	finish func(ctx context.Context, s *Session, id int) (R, error)) Action[R] {
-	id := ds.g.add(node{kind: kind, typ: typeName[T](), inputs: []int{ds.id}, user: true, task: task})
+	id := ds.g.add(node{kind: kind, typ: row.TypeName[T](), inputs: []int{ds.id}, user: true, task: task})
 	return Action[R]{g: ds.g, id: id, name: kind,
 		run: func(ctx context.Context, s *Session) (R, error) { return finish(ctx, s, id) }}
 }
@@ -58,7 +59,7 @@ func Count[T any](ds Dataset[T]) Action[int64] {
 
 // rowsTask returns up to `most` rows of a partition, 0 being all of them.
 func rowsTask[T any](ds Dataset[T], op string) taskFunc {
-	c, err := codecOf[T]()
+	c, err := row.CodecOf[T]()
 	if err != nil {
 		ds.g.fail("%s: the rows cannot be encoded: %v", op, err)
 	}
@@ -70,18 +71,18 @@ func rowsTask[T any](ds Dataset[T], op string) taskFunc {
 			}
 		}
 		if most < 0 {
-			return noRows, nil
+			return row.NoRows, nil
 		}
-		rows := rowList[T]{row: c}
-		err := ds.rows(ctx, part, func(row T) error {
-			if err := rows.add(&row); err != nil {
-				return fault.New(fault.UserCode, "encode", typeName[T](), err)
+		rows := row.List[T]{Row: c}
+		err := ds.rows(ctx, part, func(r T) error {
+			if err := rows.Add(&r); err != nil {
+				return fault.New(fault.UserCode, "encode", row.TypeName[T](), err)
 			}
-			if len(rows.raw) > collectLimit {
+			if len(rows.Raw) > collectLimit {
 				return fault.Newf(fault.NoResources, "collect", fmt.Sprintf("partition %d", part),
 					"its rows are more than %d MiB", collectLimit>>20).WithHint("aggregate or save them instead")
 			}
-			if most > 0 && rows.n == most {
+			if most > 0 && rows.N == most {
 				return errEnough
 			}
 			return nil
@@ -89,7 +90,7 @@ func rowsTask[T any](ds Dataset[T], op string) taskFunc {
 		if err != nil && !errors.Is(err, errEnough) {
 			return nil, err
 		}
-		return rows.encoded(), nil
+		return rows.Encoded(), nil
 	}
 }
 
@@ -118,7 +119,7 @@ func Collect[T any](ds Dataset[T]) Action[[]T] {
 			if err != nil {
 				return nil, err
 			}
-			if rows, err = appendRows(rows, raw); err != nil {
+			if rows, err = row.AppendList(rows, raw); err != nil {
 				return nil, err
 			}
 		}
@@ -161,7 +162,7 @@ func takeRows[T any](ctx context.Context, s *Session, id int, partsOf func() int
 			return nil, err
 		}
 		for _, raw := range raws[asked:] {
-			if rows, err = appendRows(rows, raw); err != nil {
+			if rows, err = row.AppendList(rows, raw); err != nil {
 				return nil, err
 			}
 		}
@@ -188,7 +189,7 @@ func First[T any](ds Dataset[T]) Action[T] {
 // Reduce combines all rows with an associative function, in input order. An
 // empty dataset has no result, which is an error.
 func Reduce[T any](ds Dataset[T], f func(a, b T) T) Action[T] {
-	c, err := codecOf[T]()
+	c, err := row.CodecOf[T]()
 	if err != nil {
 		ds.g.fail("reduce: the rows cannot be encoded: %v", err)
 	}
@@ -204,18 +205,18 @@ func Reduce[T any](ds Dataset[T], f func(a, b T) T) Action[T] {
 			return nil
 		})
 		if err != nil || n == 0 {
-			return noRows, err
+			return row.NoRows, err
 		}
-		one := rowList[T]{row: c}
-		err = one.add(&acc)
-		return one.encoded(), err
+		one := row.List[T]{Row: c}
+		err = one.Add(&acc)
+		return one.Encoded(), err
 	}
 	return action(ds, "reduce", task, func(ctx context.Context, s *Session, id int) (T, error) {
 		var rows []T
 		var zero T
 		raws, err := callAll(ctx, s, id, ds.parts)
 		for _, raw := range raws {
-			if rows, err = appendRows(rows, raw); err != nil {
+			if rows, err = row.AppendList(rows, raw); err != nil {
 				return zero, err
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
 // Aggregated combines all rows into something else: seq takes a row in,
@@ -51,7 +52,7 @@ func Fold[T any](ds Dataset[T], zero T, f func(a, b T) T) Action[T] {
 // CountByValue counts how often each row is there. The counts are in memory. Rows are told
 // apart as keys are: NaN is one value.
 func CountByValue[T comparable](ds Dataset[T]) Action[map[T]int64] {
-	ones := Map(ds, func(row T) Pair[T, int64] { return Pair[T, int64]{row, 1} })
+	ones := Map(ds, func(row T) Pair[T, int64] { return Pair[T, int64]{Key: row, Value: 1} })
 	counts := Collect(ReduceByKey(ones, func(a, b int64) int64 { return a + b }))
 	return Action[map[T]int64]{g: counts.g, id: counts.id, name: "count-by-value",
 		run: func(ctx context.Context, s *Session) (map[T]int64, error) {
@@ -98,10 +99,10 @@ func Top[T cmp.Ordered](ds Dataset[T], n int) Action[[]T] {
 // Lookup are the values of a key, in the order of the input. Every partition
 // is read.
 func Lookup[K comparable, V any](ds Dataset[Pair[K, V]], key K) Action[[]V] {
-	c, _ := keyCodecOf[K]() // keys that cannot be encoded are compared by == alone
+	c, _ := row.KeyCodecOf[K]() // keys that cannot be encoded are compared by == alone
 	return Collect(Values(Filter(ds, func(p Pair[K, V]) bool {
-		return p.Key == key || c.put != nil &&
-			c.equal(&p.Key, &key)
+		return p.Key == key || c.Put != nil &&
+			c.Equal(&p.Key, &key)
 	})))
 }
 
@@ -171,7 +172,7 @@ func TreeAggregate[T, A any](ds Dataset[T], zero func() A, seq func(A, T) A, com
 			for row := range rows {
 				acc = seq(acc, row)
 			}
-			yield(Pair[int, A]{part / max(1, width()), acc})
+			yield(Pair[int, A]{Key: part / max(1, width()), Value: acc})
 		}
 	})
 	combined := Collect(ReduceByKey(partials, comb))

@@ -1,48 +1,27 @@
 package rdd
 
 import (
-	"cmp"
 	"context"
-	"slices"
-	"sync"
 
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/exec"
+	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
-// Combiner says how the values of a key become one: Create begins with the
-// first value, Add takes another in, Merge joins what two partitions came to. Add
-// and Merge may change and return their first argument where Create has made it;
-// a value that came from a dataset may be read by others and must not be changed.
-type Combiner[V, C any] struct {
-	Create func(V) C
-	Add    func(C, V) C
-	Merge  func(a, b C) C
-}
-
-// keyed is how pairs are written, and their keys hashed.
-type keyed[K comparable, V any] struct {
-	row  codec[Pair[K, V]]
-	key  codec[K]
-	hash hasher
-}
-
-func keyedOf[K comparable, V any](g *Graph, op string) keyed[K, V] {
-	key, err := keyCodecOf[K]()
+// keyedOf is how pairs are written; what cannot be is a mistake in the plan.
+func keyedOf[K comparable, V any](g *Graph, op string) exec.Keyed[K, V] {
+	k, err := exec.KeyedOf[K, V]()
 	if err != nil {
-		g.fail("%s: this cannot be a key: %v", op, err)
-	}
-	if _, verr := codecOf[V](); err == nil && verr != nil {
-		g.fail("%s: the value cannot be encoded: %v", op, verr)
-		err = verr
-	}
-	k := keyed[K, V]{key: key, hash: hasherOf(key)}
-	if err == nil {
-		if k.row, err = pairCodecOf[K, V](key); err != nil {
-			g.fail("%s: the rows cannot be encoded: %v", op, err)
-		}
+		g.fail("%s: %v", op, err)
 	}
 	return k
 }
+
+// windowBytes is after how many bytes of rows a map task looks whether it hands on what they
+// have come to: it does so if they have many keys. That bounds what a table takes, and is the
+// same whatever memory there is: where one window ends and the next begins shows in how sums
+// of floating-point numbers are rounded, and in what order functions see values.
+var windowBytes = 64 << 20 // a variable for tests, in which few rows fill many windows
 
 // CombineByKey brings the values of each key together. They are combined where
 // they are first, so that what moves is one value a key and partition, and
@@ -53,18 +32,18 @@ func CombineByKey[K comparable, V, C any](ds Dataset[Pair[K, V]], by Combiner[V,
 	options ...ShuffleOption) Dataset[Pair[K, C]] {
 	o, c := shuffleOptionsOf(options), keyedOf[K, C](ds.g, "combine by key")
 	n := o.count(ds.g, ds.id)
-	maps, reduces := newAggregationPool[K, V, C](c), &tables[K, C]{keyed: c}
-	id := ds.g.shuffle("combine-by-key", typeName[Pair[K, C]](), o.String(), ds.id, &shuffleDecl{maps: ds.parts,
+	maps, reduces := exec.NewAggregationPool[K, V, C](c), &exec.TablePool[K, C]{Keyed: c}
+	id := ds.g.shuffle("combine-by-key", row.TypeName[Pair[K, C]](), o.String(), ds.id, &shuffleDecl{maps: ds.parts,
 		write: func(ctx context.Context, part int, packs runner.TaskContext) (*written, error) {
-			d := maps.get(packs.Memory() / 2)
-			defer maps.put(d)
+			d := maps.Get(packs.Memory()/2, windowBytes)
+			defer maps.Put(d)
 			return writeCombined(ctx, ds, part, by, c, d, packs, n())
 		}})
 	ds.g.mayCoalesce(id, o, id)
 	return byKey(shuffledDataset(ds.g, id, id, o, n,
 		func(ctx context.Context, part int, yield func([]Pair[K, C]) error) error {
-			t := reduces.get()
-			defer reduces.put(t)
+			t := reduces.Get()
+			defer reduces.Put(t)
 			return readCombined(ctx, id, part, c, t, by.Merge, yield)
 		}))
 }
@@ -83,25 +62,19 @@ func (g *Graph) mayCoalesce(id int, o shuffleOptions, shuffles ...int) {
 
 // writeCombined is the map side: it combines window by window.
 func writeCombined[K comparable, V, C any](ctx context.Context, ds Dataset[Pair[K, V]], part int, by Combiner[V, C],
-	c keyed[K, C], d *partitionedAggregation[K, V, C], packs runner.TaskContext, parts int) (*written, error) {
-	w := &combining[K, V, C]{by: by, c: c, d: d, packs: packs, out: newSpreader(packs, c.row, parts).unordered(),
-		parts: parts}
-	w.raw, w.fits = d.raw()
-	defer w.close()
-	w.begin()
-	err := ds.each(ctx, part, func(rows []Pair[K, V]) error { return w.add(ctx, rows) })
-	if err == nil {
-		err = w.end(ctx)
-	}
-	if err != nil {
+	c exec.Keyed[K, C], d *exec.PartitionedAggregation[K, V, C], packs runner.TaskContext,
+	parts int) (*written, error) {
+	w := exec.NewMapCombine(by, c, d, packs, parts, windowBytes)
+	defer w.Close()
+	if err := ds.each(ctx, part, func(rows []Pair[K, V]) error { return w.Add(ctx, rows) }); err != nil {
 		return nil, err
 	}
-	return w.out.finish()
+	return made(w.Finish(ctx))
 }
 
 // readCombined is the side where they arrive. What does not fit into memory is
 // sorted by hash and combined as it is read.
-func readCombined[K comparable, C any](ctx context.Context, id, part int, c keyed[K, C], t *table[K, C],
+func readCombined[K comparable, C any](ctx context.Context, id, part int, c exec.Keyed[K, C], t *exec.Table[K, C],
 	merge func(a, b C) C, yield func([]Pair[K, C]) error) error {
 	env, err := envOf(ctx)
 	if err != nil {
@@ -109,110 +82,27 @@ func readCombined[K comparable, C any](ctx context.Context, id, part int, c keye
 	}
 	same := func(v C) C { return v }
 	most := env.packs.Memory() / 2
-	var spilled *sorter[Pair[K, C]]
-	defer func() { spilled.close() }()
-	err = readBuckets(ctx, id, part, c.row, func(rows []Pair[K, C]) error {
+	var spilled *exec.Sorter[Pair[K, C]]
+	defer func() { spilled.Close() }()
+	err = readShuffle(ctx, id, part, c.Row, func(rows []Pair[K, C]) error {
 		if spilled != nil {
-			return spilled.addAll(rows)
+			return spilled.AddAll(rows)
 		}
-		combineInto(t, rows, same, merge)
-		if t.content() <= most {
+		exec.CombineInto(t, rows, same, merge)
+		if t.Content() <= most {
 			return nil
 		}
-		spilled = newHashSorter(c, env.packs)
-		defer t.clear()
-		return spilled.addAll(t.entries)
+		spilled = exec.NewHashSorter(c, env.packs)
+		defer t.Clear()
+		return spilled.AddAll(t.Entries)
 	})
 	switch {
 	case err != nil:
 		return err
 	case spilled == nil:
-		return yieldByHash(env, t, yield)
+		return exec.YieldByHash(t, env.expect, yield)
 	}
-	return combineSorted(ctx, spilled, merge, yield)
-}
-
-// combineSorted combines the rows of each key as they are read.
-func combineSorted[K comparable, C any](ctx context.Context, s *sorter[Pair[K, C]], merge func(a, b C) C,
-	yield func([]Pair[K, C]) error) error {
-	out := newBatcher(yield)
-	var made []Pair[K, C] // of the key in hand, if there is one
-	err := eachGroup(ctx, s, func(row *Pair[K, C], fresh bool) (err error) {
-		switch {
-		case !fresh:
-			made[0].Value = merge(made[0].Value, row.Value)
-			return nil
-		case len(made) > 0:
-			err = out.add(made[0])
-		}
-		made = append(made[:0], *row)
-		return err
-	})
-	if err == nil && len(made) > 0 {
-		err = out.add(made[0])
-	}
-	return firstError(err, out.flush())
-}
-
-// tables are for one task after the other, so that each begins with the memory
-// that the one before it needed.
-type tables[K comparable, C any] struct {
-	keyed keyed[K, C]
-	pool  sync.Pool
-}
-
-func (p *tables[K, C]) get() *table[K, C] {
-	if t, ok := p.pool.Get().(*table[K, C]); ok {
-		return t
-	}
-	return newTable[K, C](p.keyed.key, p.keyed.hash, 0)
-}
-
-func (p *tables[K, C]) put(t *table[K, C]) {
-	if t.pooled() {
-		t.clear()
-		p.pool.Put(t)
-	}
-}
-
-// yieldByHash hands out the entries of a table in the order of their hashes, and
-// of equal ones in the order of their encodings.
-func yieldByHash[K comparable, C any](env *taskEnv, t *table[K, C], yield func([]Pair[K, C]) error) error {
-	order := t.byHash()
-	env.expect(order)
-	out := newBatcher(yield)
-	for _, at := range order {
-		if err := out.add(t.entries[at.row]); err != nil {
-			return err
-		}
-	}
-	return out.flush()
-}
-
-// byHash are the entries of a table in the order of their hashes, until the next time.
-func (t *table[K, C]) byHash() []ranked {
-	if cap(t.order[0]) < len(t.entries) {
-		t.order[0], t.order[1] = make([]ranked, cap(t.entries)), make([]ranked, cap(t.entries))
-	}
-	order := t.order[0][:len(t.entries)]
-	for i, h := range t.hashed() {
-		order[i] = ranked{h, uint32(i)}
-	}
-	order = sortRankedIn(order, t.order[1][:len(order)])
-	for from := 0; from < len(order); {
-		to := from + 1
-		for to < len(order) && order[to].rank == order[from].rank {
-			to++
-		}
-		if to > from+1 {
-			slices.SortStableFunc(order[from:to], func(a, b ranked) int {
-				return cmp.Compare(string(t.codec.append(nil, &t.entries[a.row].Key)),
-					string(t.codec.append(nil, &t.entries[b.row].Key)))
-			})
-		}
-		from = to
-	}
-	return order
+	return exec.CombineSorted(ctx, spilled, merge, yield)
 }
 
 // ReduceByKey combines the values of each key with an associative function, which

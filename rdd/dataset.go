@@ -1,6 +1,7 @@
 package rdd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/storage/input"
 	"github.com/volley-engine/volley/storage/input/rows"
 )
@@ -36,12 +38,12 @@ func TextFile(g *Graph, uris ...string) Dataset[string] {
 	id := g.add(node{kind: "text", typ: "string", detail: fmt.Sprint(uris), bytes: d.bytes})
 	return Dataset[string]{g: g, id: id, parts: func() int { return d.source.Len() },
 		produce: advancing(func(ctx context.Context, part int, yield func([]string) error) error {
-			var text arena
-			b := newBatcher(yield)
-			if err := d.source.Lines(ctx, part, func(line []byte) error { return b.add(text.text(line)) }); err != nil {
+			var text row.Arena
+			b := row.NewBatcher(yield)
+			if err := d.source.Lines(ctx, part, func(line []byte) error { return b.Add(text.Text(line)) }); err != nil {
 				return err
 			}
-			return b.flush()
+			return b.Flush()
 		})}
 }
 
@@ -74,7 +76,7 @@ func Points(g *Graph, in Input, uris ...string) Dataset[Point] {
 	id := g.add(node{kind: "points", points: d, typ: "Point", detail: fmt.Sprintf("%v %s", uris, optionsText(in)),
 		bytes: d.bytes})
 	return Dataset[Point]{g: g, id: id, source: d, parts: func() int { return d.source.Len() },
-		produce: advancing(oneByOne(func(ctx context.Context, part int, yield func(Point) error) error {
+		produce: advancing(row.OneByOne(func(ctx context.Context, part int, yield func(Point) error) error {
 			return d.source.Read(ctx, part, func(c *rows.Chunk) error { return eachPoint(c, yield) })
 		}))}
 }
@@ -106,7 +108,7 @@ func eachPoint(c *rows.Chunk, yield func(Point) error) error {
 // derive makes a dataset whose partitions are computed from another's.
 func derive[T, U any](ds Dataset[T], kind string,
 	each func(ctx context.Context, part int, yield func(rows []U) error) error) Dataset[U] {
-	id := ds.g.add(node{kind: kind, typ: typeName[U](), user: true, inputs: []int{ds.id}})
+	id := ds.g.add(node{kind: kind, typ: row.TypeName[U](), user: true, inputs: []int{ds.id}})
 	return Dataset[U]{g: ds.g, id: id, parts: ds.parts, produce: each}
 }
 
@@ -134,19 +136,19 @@ func Map[T, U any](ds Dataset[T], f func(T) U) Dataset[U] {
 func MapErr[T, U any](ds Dataset[T], f func(T) (U, error)) Dataset[U] {
 	return byRow(derive(ds, "map-err", func(ctx context.Context, part int, yield func([]U) error) error {
 		n := 0
-		b := newBatcher(yield)
+		b := row.NewBatcher(yield)
 		err := ds.rows(ctx, part, func(row T) error {
 			u, err := f(row)
 			if err != nil {
 				return fault.New(fault.UserCode, "map", rowName(ctx, n, part), err)
 			}
 			n++
-			return b.add(u)
+			return b.Add(u)
 		})
 		if err != nil && !errors.Is(err, errSplit) {
 			return err
 		}
-		return firstError(b.flush(), err)
+		return cmp.Or(b.Flush(), err)
 	}))
 }
 
@@ -195,7 +197,7 @@ func FlatMap[T, U any](ds Dataset[T], f func(T) []U) Dataset[U] {
 // slice, which takes no memory for each row.
 func FlatMapAppend[T, U any](ds Dataset[T], f func(out []U, row T) []U) Dataset[U] {
 	return byRow(derive(ds, "flat-map", func(ctx context.Context, part int, yield func([]U) error) error {
-		most := batchRows[U]()
+		most := row.BatchSize[U]()
 		out := make([]U, 0, most)
 		p := pulseOf(ctx)
 		err := ds.each(ctx, part, func(rows []T) error {
@@ -215,6 +217,37 @@ func FlatMapAppend[T, U any](ds Dataset[T], f func(out []U, row T) []U) Dataset[
 		if err != nil && !errors.Is(err, errSplit) || len(out) == 0 {
 			return err
 		}
-		return firstError(yield(out), err)
+		return cmp.Or(yield(out), err)
 	}))
+}
+
+// rows calls yield with the rows of a partition, one after the other.
+func (ds Dataset[T]) rows(ctx context.Context, part int, yield func(T) error) error {
+	p := pulseOf(ctx)
+	return ds.each(ctx, part, func(rows []T) error {
+		for i := range rows {
+			if err := yield(rows[i]); err != nil {
+				return err
+			}
+			if i%pulseRows == 0 {
+				p.moved(1)
+			}
+		}
+		return nil
+	})
+}
+
+// advancing tells the watch of the task how many rows it has read.
+func advancing[T any](each func(ctx context.Context, part int, yield func([]T) error) error) func(ctx context.Context,
+	part int, yield func([]T) error) error {
+	return func(ctx context.Context, part int, yield func([]T) error) error {
+		env, err := envOf(ctx)
+		if err != nil {
+			return each(ctx, part, yield) // a pack is made
+		}
+		return each(ctx, part, func(rows []T) error {
+			env.packs.Advance(len(rows))
+			return yield(rows)
+		})
+	}
 }

@@ -11,7 +11,9 @@ import (
 var plans = map[string]func(g *Graph){
 	"word-count": func(g *Graph) {
 		words := FlatMap(TextFile(g, "text"), strings.Fields)
-		counts := ReduceByKey(Map(words, func(w string) Pair[string, int64] { return Pair[string, int64]{w, 1} }),
+		counts := ReduceByKey(Map(words, func(w string) Pair[string, int64] {
+			return Pair[string, int64]{Key: w, Value: 1}
+		}),
 			func(a, b int64) int64 { return a + b })
 		SaveText(SortByKey(counts), "/out")
 	},

@@ -16,6 +16,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/storage/input"
 	"github.com/volley-engine/volley/storage/pack"
 	"github.com/volley-engine/volley/storage/shuffle"
@@ -156,12 +157,6 @@ func (g *Graph) Fingerprint() plan.Digest {
 	return plan.DigestFromBytes(h.Sum(nil))
 }
 
-// typeName names a type in full.
-func typeName[T any]() string {
-	t := reflect.TypeFor[T]()
-	return t.PkgPath() + "." + t.String()
-}
-
 // Resolve finds the input files on the driver's side and returns their
 // description for the executors.
 func (g *Graph) Resolve() ([]byte, error) {
@@ -261,4 +256,41 @@ func (g *Graph) above(id, from int) bool {
 		}
 	})
 	return g.reached.by[id][from/64]>>(from%64)&1 == 1
+}
+
+// crosses notes as a mistake of the plan that values of T cannot be encoded; what says
+// which values those are.
+func crosses[T any](g *Graph, op, what string) {
+	if err := row.Encodable(reflect.TypeFor[T]()); err != nil {
+		g.fail("%s: the %s cannot be encoded: %v", op, what, err)
+	}
+}
+
+// bytesOf is about how many bytes of rows a node has, judged by what it is
+// computed from; -1 where that is not known.
+func (g *Graph) bytesOf(id int) int64 { return g.bytesBelow(id, map[int]int64{}) }
+
+func (g *Graph) bytesBelow(id int, known map[int]int64) int64 {
+	if b, ok := known[id]; ok {
+		return b
+	}
+	n := &g.nodes[id]
+	if n.bytes != nil {
+		return n.bytes()
+	}
+	inputs := n.inputs
+	if n.choice != nil {
+		inputs = n.choice.inputs[0] // each of the others has the same rows
+	}
+	total := int64(-1)
+	for _, in := range inputs {
+		b := g.bytesBelow(in, known)
+		if b < 0 {
+			total = -1
+			break
+		}
+		total = max(0, total) + b
+	}
+	known[id] = total
+	return total
 }

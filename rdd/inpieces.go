@@ -1,6 +1,7 @@
 package rdd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -10,6 +11,8 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/exec"
+	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/storage/shuffle"
 )
 
@@ -63,7 +66,7 @@ func pieceMap(part, piece int) int { return part<<8 + piece }
 type splitting struct {
 	began time.Duration
 	other time.Duration // what was not computing rows: taking them in
-	keys  []ranked      // that are to come, by hash; nil is unknown
+	keys  []exec.Ranked // that are to come, by hash; nil is unknown
 	given int
 	rest  *splitRest
 }
@@ -74,7 +77,7 @@ func clock() time.Duration { return tasksNow().Sub(processBegan) }
 var processBegan = time.Now()
 
 // expect says which keys a task has before it.
-func (e *taskEnv) expect(keys []ranked) { e.split.keys = keys }
+func (e *taskEnv) expect(keys []exec.Ranked) { e.split.keys = keys }
 
 // byRow notes that each row of a dataset is made of one row of another, or left out.
 func byRow[T any](ds Dataset[T]) Dataset[T] {
@@ -148,8 +151,8 @@ func (s *splitting) tooLong() bool {
 
 // handBack notes from where on rows are for others.
 func (s *splitting) handBack(of int) {
-	s.rest = &splitRest{From: partition(s.keys[s.given].rank, of)}
-	for at := s.given - 1; at >= 0 && partition(s.keys[at].rank, of) == s.rest.From; at-- {
+	s.rest = &splitRest{From: row.Partition(s.keys[s.given].Rank, of)}
+	for at := s.given - 1; at >= 0 && row.Partition(s.keys[at].Rank, of) == s.rest.From; at-- {
 		s.rest.Skip++
 	}
 }
@@ -161,11 +164,11 @@ func pieceTask[T any](ds Dataset[T]) taskFunc {
 		if err != nil {
 			return nil, err
 		}
-		row, err := codecOf[T]()
+		codec, err := row.CodecOf[T]()
 		if err != nil {
-			return nil, fault.New(fault.UserCode, "encode", typeName[T](), err)
+			return nil, fault.New(fault.UserCode, "encode", row.TypeName[T](), err)
 		}
-		w, err := writeWholePart(ctx, ds, env.args.Piece.Part, row, packs)
+		w, err := writeWholePart(ctx, ds, env.args.Piece.Part, codec, packs)
 		if err != nil {
 			return nil, err
 		}
@@ -188,30 +191,30 @@ func (e *taskEnv) keepPiece(node, piece int, w *written) mapOutput {
 func (ds Dataset[T]) inPieces(ctx context.Context, env *taskEnv, part int, yield func([]T) error) (done bool,
 	err error) {
 	if _, given := env.args.Shuffles[pieceNode(ds.id)][part]; given {
-		row, err := codecOf[T]()
+		row, err := row.CodecOf[T]()
 		if err != nil {
 			return true, err
 		}
-		return true, readBuckets(ctx, pieceNode(ds.id), part, row, yield)
+		return true, readShuffle(ctx, pieceNode(ds.id), part, row, yield)
 	}
 	if env.args.Split == nil || env.args.Split.Node != ds.id {
 		return false, nil
 	}
-	row, err := codecOf[T]()
+	row, err := row.CodecOf[T]()
 	if err != nil {
 		env.args.Split = nil // they cannot be kept
 		return false, nil
 	}
-	kept := newSpreader(env.packs, row, 1)
+	kept := exec.NewWriter(env.packs, row, 1)
 	defer kept.Close()
 	err = ds.produce(ctx, part, func(rows []T) error {
 		before := clock()
-		err := firstError(keepRows(env, kept, rows), yield(rows))
+		err := cmp.Or(keepRows(env, kept, rows), yield(rows))
 		env.split.other += clock() - before
 		return err
 	})
 	if errors.Is(err, errSplit) {
-		err = firstError(keepRest(env, ds.id, part, kept), err)
+		err = cmp.Or(keepRest(env, ds.id, part, kept), err)
 	}
 	return true, err
 }
@@ -221,12 +224,12 @@ func (ds Dataset[T]) inPieces(ctx context.Context, env *taskEnv, part int, yield
 const keptMost = 1 << 14
 
 // keepRows keeps rows that a task has computed, as long as it may hand back the rest.
-func keepRows[T any](env *taskEnv, kept *spreader[T], rows []T) error {
+func keepRows[T any](env *taskEnv, kept *exec.Writer[T], rows []T) error {
 	if env.args.Split == nil {
 		return nil
 	}
 	for i := range rows {
-		if err := kept.add(0, &rows[i]); err != nil {
+		if err := kept.Add(0, &rows[i]); err != nil {
 			return err
 		}
 	}
@@ -237,8 +240,8 @@ func keepRows[T any](env *taskEnv, kept *spreader[T], rows []T) error {
 }
 
 // keepRest keeps what a task has computed before it hands back the rest.
-func keepRest[T any](e *taskEnv, node, part int, kept *spreader[T]) error {
-	w, err := kept.finish()
+func keepRest[T any](e *taskEnv, node, part int, kept *exec.Writer[T]) error {
+	w, err := made(kept.Finish())
 	if err == nil {
 		e.split.rest.Kept = e.keepPiece(node, pieceMap(part, 0), w)
 	}

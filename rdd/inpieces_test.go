@@ -99,7 +99,7 @@ func runSlowly(t *testing.T, w *slowly, slots int, deaths int, seed uint64,
 	w.calls, w.tasks = map[string]int{}, nil
 	g := NewGraph()
 	rows := Map(Range(g, 0, 5*slowKeys, 3), func(i int64) Pair[string, int64] {
-		return Pair[string, int64]{fmt.Sprint("key ", i%slowKeys), i}
+		return Pair[string, int64]{Key: fmt.Sprint("key ", i%slowKeys), Value: i}
 	})
 	action := Collect(build(rows, w))
 	if err := g.Err(); err != nil {
@@ -207,7 +207,7 @@ func TestAnErrorWithinAPieceIsTheUsers(t *testing.T) {
 	own := errors.New("of the user")
 	g := NewGraph()
 	rows := Map(Range(g, 0, slowKeys, 3), func(i int64) Pair[string, int64] {
-		return Pair[string, int64]{fmt.Sprint("key ", i), i}
+		return Pair[string, int64]{Key: fmt.Sprint("key ", i), Value: i}
 	})
 	n := 0
 	action := Count(MapErr(GroupByKey(rows), func(p Pair[string, []int64]) (int, error) {

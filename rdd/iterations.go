@@ -7,6 +7,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
 // Iteration is one turn of a loop.
@@ -35,7 +36,7 @@ func (it *Iteration) Stop() { it.stop = true }
 func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Seq[*Iteration] {
 	site := callSite()
 	return func(yield func(*Iteration) bool) {
-		if err := encodable(reflect.TypeFor[T]()); err != nil {
+		if err := row.Encodable(reflect.TypeFor[T]()); err != nil {
 			s.err = fault.Newf(fault.UserCode, "begin a loop", site, "its state cannot be encoded: %v", err)
 			return
 		}
@@ -43,7 +44,7 @@ func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Se
 		loop := s.loops
 		first, raw, ended := s.cluster.Resume(loop)
 		if first > 0 {
-			if err := openState(raw, state); err != nil {
+			if err := row.OpenState(raw, state); err != nil {
 				s.err = fault.New(fault.Corrupt, "restore", "the checkpoint's state", err)
 				return
 			}
@@ -91,7 +92,7 @@ func commit[T any](ctx context.Context, s *Session, c Commit, state T) error {
 	}
 	var digest plan.Digest
 	if p, ok := any(&state).(Parametric); ok {
-		digest = digestOfFloats(p.Parameters())
+		digest = row.DigestFloats(p.Parameters())
 	} else {
 		digest = plan.DigestOf(encode())
 	}
@@ -102,7 +103,7 @@ func commit[T any](ctx context.Context, s *Session, c Commit, state T) error {
 		if encode(); raw == nil && err != nil {
 			return nil
 		}
-		return sealState[T](raw)
+		return row.SealState[T](raw)
 	}
 	c.State, c.Digest = sealed, digest
 	failed := s.cluster.Commit(ctx, c)

@@ -1,12 +1,15 @@
 package rdd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
 
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/exec"
+	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/storage/shuffle"
 )
 
@@ -43,9 +46,10 @@ func BroadcastJoin[K comparable, V, W any](left Dataset[Pair[K, V]],
 }
 
 // inner makes the rows of an inner join.
-func inner[K comparable, V, W any](out []Pair[K, Joined[V, W]], key K, v V, matches rowsOf[W]) []Pair[K, Joined[V, W]] {
-	for w := matches.take(); w != nil; w = matches.take() {
-		out = append(out, Pair[K, Joined[V, W]]{key, Joined[V, W]{v, *w}})
+func inner[K comparable, V, W any](out []Pair[K, Joined[V, W]], key K, v V,
+	matches exec.Matches[W]) []Pair[K, Joined[V, W]] {
+	for w := matches.Next(); w != nil; w = matches.Next() {
+		out = append(out, Pair[K, Joined[V, W]]{Key: key, Value: Joined[V, W]{v, *w}})
 	}
 	return out
 }
@@ -55,13 +59,13 @@ func inner[K comparable, V, W any](out []Pair[K, Joined[V, W]], key K, v V, matc
 func LeftJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]],
 	options ...ShuffleOption) Dataset[Pair[K, Joined[V, *W]]] {
 	return joinBy(left, right, "left-join", options, autoJoin,
-		func(out []Pair[K, Joined[V, *W]], key K, v V, matches rowsOf[W]) []Pair[K, Joined[V, *W]] {
-			w := matches.take()
+		func(out []Pair[K, Joined[V, *W]], key K, v V, matches exec.Matches[W]) []Pair[K, Joined[V, *W]] {
+			w := matches.Next()
 			if w == nil {
-				return append(out, Pair[K, Joined[V, *W]]{key, Joined[V, *W]{v, nil}})
+				return append(out, Pair[K, Joined[V, *W]]{Key: key, Value: Joined[V, *W]{v, nil}})
 			}
-			for ; w != nil; w = matches.take() {
-				out = append(out, Pair[K, Joined[V, *W]]{key, Joined[V, *W]{v, w}})
+			for ; w != nil; w = matches.Next() {
+				out = append(out, Pair[K, Joined[V, *W]]{Key: key, Value: Joined[V, *W]{v, w}})
 			}
 			return out
 		})
@@ -81,10 +85,10 @@ func FullJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pa
 	ds := CoGroup(left, right, options...)
 	return byRow(derive(ds, "flat-map", func(ctx context.Context, part int,
 		yield func([]Pair[K, Joined[*V, *W]]) error) error {
-		out := newBatcher(yield)
+		out := row.NewBatcher(yield)
 		err := ds.each(ctx, part, func(rows []Pair[K, CoGrouped[V, W]]) error {
 			for i := range rows {
-				if err := eachPair(&rows[i], out.add); err != nil {
+				if err := eachPair(&rows[i], out.Add); err != nil {
 					return err
 				}
 			}
@@ -93,7 +97,7 @@ func FullJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pa
 		if err != nil && !errors.Is(err, errSplit) {
 			return err
 		}
-		return firstError(out.flush(), err)
+		return cmp.Or(out.Flush(), err)
 	}))
 }
 
@@ -103,7 +107,7 @@ func eachPair[K comparable, V, W any](g *Pair[K, CoGrouped[V, W]], yield func(Pa
 	right := orNil(g.Value.Right)
 	for _, v := range orNil(g.Value.Left) {
 		for _, w := range right {
-			if err := yield(Pair[K, Joined[*V, *W]]{g.Key, Joined[*V, *W]{v, w}}); err != nil {
+			if err := yield(Pair[K, Joined[*V, *W]]{Key: g.Key, Value: Joined[*V, *W]{v, w}}); err != nil {
 				return err
 			}
 		}
@@ -137,33 +141,30 @@ const (
 	alwaysBroadcast
 )
 
-// emitter appends the rows of a join of one row of the left and its matches.
-type emitter[K comparable, V, W, U any] func(out []U, key K, v V, matches rowsOf[W]) []U
-
 // joinPlan is a join whose right side is looked up in tables.
 type joinPlan[K comparable, V, W, U any] struct {
 	left  Dataset[Pair[K, V]]
 	co    *coGrouping[K, V, W]
+	join  exec.HashJoin[K, V, W, U]
 	whole int // the shuffle that brings the right to all
-	emit  emitter[K, V, W, U]
 	id    int
 }
 
 func joinBy[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], op string,
-	options []ShuffleOption, way joinWay, emit emitter[K, V, W, U]) Dataset[U] {
+	options []ShuffleOption, way joinWay, emit exec.Emitter[K, V, W, U]) Dataset[U] {
 	o := shuffleOptionsOf(options)
 	if way == autoJoin && left.spread > 0 && left.spread == right.spread &&
 		(o.partitions == 0 || o.partitions == left.spread) {
-		return joinInPlace(left, right, op, emit)
+		return joinCoPartitioned(left, right, op, emit)
 	}
-	p := &joinPlan[K, V, W, U]{left: left, emit: emit}
-	p.co = coGroup(left, right, op, o)
-	p.whole = right.g.shuffle(op+"-whole", typeName[Pair[K, W]](), "", right.id, &shuffleDecl{maps: right.parts,
+	p := &joinPlan[K, V, W, U]{left: left, co: coGroup(left, right, op, o)}
+	p.join = exec.HashJoin[K, V, W, U]{Left: p.co.l, Right: p.co.r, Emit: emit}
+	p.whole = right.g.shuffle(op+"-whole", row.TypeName[Pair[K, W]](), "", right.id, &shuffleDecl{maps: right.parts,
 		write: func(ctx context.Context, part int, packs runner.TaskContext) (*written, error) {
-			return writeWholePart(ctx, right, part, p.co.r.row, packs)
+			return writeWholePart(ctx, right, part, p.co.r.Row, packs)
 		}})
 	g := left.g
-	p.id = g.add(node{kind: op, typ: typeName[U](), inputs: []int{p.co.id, left.id, p.whole}, user: true,
+	p.id = g.add(node{kind: op, typ: row.TypeName[U](), inputs: []int{p.co.id, left.id, p.whole}, user: true,
 		choice: &choice{inputs: [][]int{{p.co.id}, {left.id, p.whole}},
 			decide: func(ctx context.Context, s *Session) (int, error) {
 				return p.decide(ctx, s, right.id, way, o)
@@ -178,19 +179,19 @@ func joinBy[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[P
 }
 
 // writeWholePart writes a partition as it is.
-func writeWholePart[T any](ctx context.Context, ds Dataset[T], part int, row codec[T],
+func writeWholePart[T any](ctx context.Context, ds Dataset[T], part int, row row.Codec[T],
 	packs runner.TaskContext) (*written, error) {
-	out := newSpreader(packs, row, 1)
+	out := exec.NewWriter(packs, row, 1)
 	defer out.Close()
 	return writeAll(ctx, ds, part, out)
 }
 
-func writeAll[T any](ctx context.Context, ds Dataset[T], part int, out *spreader[T]) (*written, error) {
-	err := ds.each(ctx, part, func(rows []T) error { return out.addAll(0, rows) })
+func writeAll[T any](ctx context.Context, ds Dataset[T], part int, out *exec.Writer[T]) (*written, error) {
+	err := ds.each(ctx, part, func(rows []T) error { return out.AddAll(0, rows) })
 	if err != nil {
 		return nil, err
 	}
-	return out.finish()
+	return made(out.Finish())
 }
 
 func (p *joinPlan[K, V, W, U]) broadcast() bool {
@@ -239,12 +240,12 @@ func (p *joinPlan[K, V, W, U]) each(ctx context.Context, part int, yield func([]
 		return p.broadcastInParts(ctx, env.packs, part, yield)
 	}
 	t, err := env.packs.Shared(fmt.Sprint("join ", p.whole), string(a.Outputs), 4*a.Bytes,
-		func() (any, error) { return p.lookup(ctx, p.whole, 0, runtime.GOMAXPROCS(0)) })
+		func() (any, error) { return p.joinTable(ctx, p.whole, 0, runtime.GOMAXPROCS(0)) })
 	if err != nil {
 		return err
 	}
-	found := t.(*lookup[K, W])
-	return p.probe(found, func(rows func([]Pair[K, V]) error) error { return p.left.each(ctx, part, rows) }, yield)
+	found := t.(*exec.JoinTable[K, W])
+	return p.join.Probe(found, func(rows func([]Pair[K, V]) error) error { return p.left.each(ctx, part, rows) }, yield)
 }
 
 // broadcastInParts is for a right that does not fit into the memory of this executor's
@@ -252,7 +253,7 @@ func (p *joinPlan[K, V, W, U]) each(ctx context.Context, part int, yield func([]
 func (p *joinPlan[K, V, W, U]) broadcastInParts(ctx context.Context, packs runner.TaskContext, part int,
 	yield func([]U) error) error {
 	once := func(rows func([]Pair[K, V]) error) error { return p.left.each(ctx, part, rows) }
-	return p.joinOnce(ctx, packs, p.rightOf(ctx, p.whole, 0), once, yield)
+	return p.join.JoinOnce(packs, p.rightOf(ctx, p.whole, 0), once, yield)
 }
 
 // shuffled joins a partition of both sides, in memory where the right fits.
@@ -261,49 +262,34 @@ func (p *joinPlan[K, V, W, U]) shuffled(ctx context.Context, part int, yield fun
 	if err != nil {
 		return err
 	}
-	left := func(rows func([]Pair[K, V]) error) error { return readBuckets(ctx, p.co.left, part, p.co.l.row, rows) }
+	left := func(rows func([]Pair[K, V]) error) error { return readShuffle(ctx, p.co.left, part, p.co.l.Row, rows) }
 	if 3*env.args.Shuffles[p.co.right][part].Bytes > int64(env.packs.Memory()) {
-		return p.inParts(ctx, p.rightOf(ctx, p.co.right, part), left, yield)
+		return p.join.InParts(env.packs, p.rightOf(ctx, p.co.right, part), left, yield)
 	}
-	t, err := p.lookup(ctx, p.co.right, part, 1)
+	t, err := p.joinTable(ctx, p.co.right, part, 1)
 	if err != nil {
 		return err
 	}
-	return p.probe(t, left, yield)
+	return p.join.Probe(t, left, yield)
 }
 
 // rightOf are the rows of a partition of the right.
-func (p *joinPlan[K, V, W, U]) rightOf(ctx context.Context, id, part int) eachRows[Pair[K, W]] {
-	return func(rows func([]Pair[K, W]) error) error { return readBuckets(ctx, id, part, p.co.r.row, rows) }
+func (p *joinPlan[K, V, W, U]) rightOf(ctx context.Context, id, part int) exec.Rows[Pair[K, W]] {
+	return func(rows func([]Pair[K, W]) error) error { return readShuffle(ctx, id, part, p.co.r.Row, rows) }
 }
 
-// probed is how many rows are looked up at a time: what the first look has brought
-// into the core's cache is there at the second.
-const probed = 256
-
-// probe joins rows with those of a table.
-func (p *joinPlan[K, V, W, U]) probe(t *lookup[K, W], left func(func([]Pair[K, V]) error) error,
-	yield func([]U) error) error {
-	var sc scratch
-	most := batchRows[U]()
-	out := make([]U, 0, most)
-	err := left(func(rows []Pair[K, V]) error {
-		for ; len(rows) > 0; rows = rows[min(probed, len(rows)):] {
-			now := rows[:min(probed, len(rows))]
-			find(t, &sc, now)
-			for i := range now {
-				if out = p.emit(out, now[i].Key, now[i].Value, t.matches(sc.places[i])); len(out) >= most {
-					if err := yield(out); err != nil {
-						return err
-					}
-					out = out[:0]
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil || len(out) == 0 {
-		return err
+// lookup reads a partition of a shuffle, and builds its index by some workers.
+func (p *joinPlan[K, V, W, U]) joinTable(ctx context.Context, id, part, workers int) (*exec.JoinTable[K, W], error) {
+	env, err := envOf(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return yield(out)
+	a := env.args.Shuffles[id][part]
+	l := exec.NewJoinTable(p.co.r, int(a.Rows))
+	text := &row.Arena{Large: a.Bytes > 2*row.LargePiece}
+	if err := readShuffleInto(ctx, id, part, p.co.r.Row, text, l.AddAll); err != nil {
+		return nil, err
+	}
+	l.Build(workers)
+	return l, nil
 }

@@ -52,7 +52,7 @@ func buildOperations(g *Graph, partitions int, left, right []kv) manyOperations 
 func somePairs(r *rand.Rand, n, keys int) []kv {
 	out := make([]kv, n)
 	for i := range out {
-		out[i] = kv{fmt.Sprint("key ", r.IntN(1+r.IntN(keys))), r.Int64N(1000)}
+		out[i] = kv{Key: fmt.Sprint("key ", r.IntN(1+r.IntN(keys))), Value: r.Int64N(1000)}
 	}
 	return out
 }
@@ -102,22 +102,25 @@ func (p manyOperations) check(t *testing.T, name string, s *Session, left, right
 	var grouped []Pair[string, []int64]
 	var cogrouped []Pair[string, CoGrouped[int64, int64]]
 	for k, v := range ls {
-		reduced, doubled, grouped = append(reduced, kv{k, sum(v)}), append(doubled, kv{k, 2 * sum(v)}),
-			append(grouped, Pair[string, []int64]{k, v})
+		reduced, doubled, grouped = append(reduced, kv{Key: k, Value: sum(v)}),
+			append(doubled, kv{Key: k, Value: 2 * sum(v)}),
+			append(grouped, Pair[string, []int64]{Key: k, Value: v})
 		if rs[k] != nil {
-			inPlace = append(inPlace, kv{k, sum(v) - sum(rs[k])})
+			inPlace = append(inPlace, kv{Key: k, Value: sum(v) - sum(rs[k])})
 		}
-		cogrouped = append(cogrouped, Pair[string, CoGrouped[int64, int64]]{k, CoGrouped[int64, int64]{v, rs[k]}})
+		cogrouped = append(cogrouped, Pair[string, CoGrouped[int64, int64]]{Key: k,
+			Value: CoGrouped[int64, int64]{Left: v, Right: rs[k]}})
 	}
 	for k, v := range rs {
 		if ls[k] == nil {
-			cogrouped = append(cogrouped, Pair[string, CoGrouped[int64, int64]]{k, CoGrouped[int64, int64]{nil, v}})
+			cogrouped = append(cogrouped, Pair[string, CoGrouped[int64, int64]]{Key: k,
+				Value: CoGrouped[int64, int64]{Left: nil, Right: v}})
 		}
 	}
 	var lefts []joined
 	var minus []string
 	for _, l := range left {
-		j := joined{l.Key, Joined[int64, *int64]{Left: l.Value}}
+		j := joined{Key: l.Key, Value: Joined[int64, *int64]{Left: l.Value}}
 		if v, ok := rs[l.Key]; ok {
 			j.Value.Right = new(sum(v))
 		} else {

@@ -8,6 +8,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
 // Loop is a dataset that is replaced, round by round, by what a plan that was
@@ -41,7 +42,7 @@ func NewLoop[T any](first Dataset[T], body func(now Dataset[T]) Dataset[T]) *Loo
 		g.fail("loop: it begins with keys spread over %d partitions and goes on with %d: give both the same "+
 			"Partitions, or neither", first.spread, next.spread)
 	}
-	row, _ := codecOf[T]()
+	row, _ := row.CodecOf[T]()
 	d := &shuffleDecl{maps: next.parts, narrow: true, copies: loopCopies}
 	d.write = func(ctx context.Context, part int, packs runner.TaskContext) (*written, error) {
 		return writeWholePart(ctx, next, part, row, packs)

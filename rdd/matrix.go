@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/storage/input/rows"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -314,7 +315,7 @@ func declarePacks[T any](ds Dataset[T], kinds []string, rows func() []pack.Rows,
 	}
 	d := &packDecl{rows: rows, options: o, input: ds.id}
 	for _, kind := range kinds {
-		id := ds.g.add(node{kind: "pack", typ: typeName[T](), detail: fmt.Sprintf("%s %+v", kind, o),
+		id := ds.g.add(node{kind: "pack", typ: row.TypeName[T](), detail: fmt.Sprintf("%s %+v", kind, o),
 			inputs: []int{ds.id}, pack: d})
 		ds.g.nodes[id].task = makePack(id)
 		d.nodes = append(d.nodes, id)

@@ -1,6 +1,7 @@
 package rdd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
 // Parallelize is a dataset of the given rows, in a number of partitions. They
@@ -17,11 +19,11 @@ func Parallelize[T any](g *Graph, partitions int, rows ...T) Dataset[T] {
 	n := max(1, partitions)
 	crosses[T](g, "parallelize", "rows")
 	digest, size := digestOf(rows)
-	id := g.add(node{kind: "parallelize", typ: typeName[T](), detail: fmt.Sprintf("%d %v", n, digest),
+	id := g.add(node{kind: "parallelize", typ: row.TypeName[T](), detail: fmt.Sprintf("%d %v", n, digest),
 		bytes: func() int64 { return size }})
 	return Dataset[T]{g: g, id: id, parts: func() int { return n },
 		produce: func(_ context.Context, part int, yield func([]T) error) error {
-			return inBatches(rows[part*len(rows)/n:(part+1)*len(rows)/n], yield)
+			return row.InBatches(rows[part*len(rows)/n:(part+1)*len(rows)/n], yield)
 		}}
 }
 
@@ -45,13 +47,13 @@ func Range(g *Graph, from, to int64, partitions int) Dataset[int64] {
 	return Dataset[int64]{g: g, id: id, parts: func() int { return int(n) },
 		produce: func(ctx context.Context, part int, yield func([]int64) error) error {
 			p := int64(part)
-			batch := make([]int64, batchRows[int64]())
+			batch := make([]int64, row.BatchSize[int64]())
 			for i, to := from+shareOf(rows, p, n), from+shareOf(rows, p+1, n); i < to; i += int64(len(batch)) {
 				batch = batch[:min(int64(len(batch)), to-i)]
 				for k := range batch {
 					batch[k] = i + int64(k)
 				}
-				if err := firstError(ctx.Err(), yield(batch)); err != nil {
+				if err := cmp.Or(ctx.Err(), yield(batch)); err != nil {
 					return err
 				}
 			}
@@ -67,16 +69,16 @@ func shareOf(rows, p, n int64) int64 { return rows/n*p + rows%n*p/n }
 // the same rows.
 func Generate[T any](g *Graph, partitions int, seed uint64, f func(part int, r *rand.Rand) iter.Seq[T]) Dataset[T] {
 	n := max(1, partitions)
-	id := g.add(node{kind: "generate", typ: typeName[T](), detail: fmt.Sprint(n, seed), user: true})
+	id := g.add(node{kind: "generate", typ: row.TypeName[T](), detail: fmt.Sprint(n, seed), user: true})
 	return Dataset[T]{g: g, id: id, parts: func() int { return n },
 		produce: func(_ context.Context, part int, yield func([]T) error) error {
-			b := newBatcher(yield)
+			b := row.NewBatcher(yield)
 			for row := range f(part, rand.New(rand.NewPCG(seed, uint64(part)))) {
-				if err := b.add(row); err != nil {
+				if err := b.Add(row); err != nil {
 					return err
 				}
 			}
-			return b.flush()
+			return b.Flush()
 		}}
 }
 
@@ -96,16 +98,16 @@ func MapSplits[T, U any](ds Dataset[T], f func(part int, rows iter.Seq[T]) iter.
 				failed = err
 			}
 		}
-		b := newBatcher(yield)
+		b := row.NewBatcher(yield)
 		for u := range f(part, rows) {
 			if failed != nil {
 				break // what f makes of rows that are not all is no result
 			}
-			if err := b.add(u); err != nil {
-				return firstError(failed, err)
+			if err := b.Add(u); err != nil {
+				return cmp.Or(failed, err)
 			}
 		}
-		return firstError(failed, b.flush())
+		return cmp.Or(failed, b.Flush())
 	})
 }
 
@@ -132,14 +134,14 @@ func Sample[T any](ds Dataset[T], fraction float64, seed uint64) Dataset[T] {
 func sampleBetween[T any](ds Dataset[T], from, to float64, seed uint64) Dataset[T] {
 	out := derive(ds, "sample", func(ctx context.Context, part int, yield func([]T) error) error {
 		r := rand.New(rand.NewPCG(seed, uint64(part)))
-		b := newBatcher(yield)
+		b := row.NewBatcher(yield)
 		err := ds.rows(ctx, part, func(row T) error {
 			if x := r.Float64(); x < from || x >= to {
 				return nil
 			}
-			return b.add(row)
+			return b.Add(row)
 		})
-		return firstError(err, b.flush())
+		return cmp.Or(err, b.Flush())
 	})
 	ds.g.nodes[out.id].detail = fmt.Sprint(from, to, seed)
 	return out
@@ -184,7 +186,7 @@ func Union[T any](first Dataset[T], others ...Dataset[T]) Dataset[T] {
 		}
 		return -1, 0
 	}
-	id := first.g.add(node{kind: "union", typ: typeName[T](), inputs: inputs, reads: func(k, part int) []int {
+	id := first.g.add(node{kind: "union", typ: row.TypeName[T](), inputs: inputs, reads: func(k, part int) []int {
 		if at, own := of(part); at == k {
 			return []int{own}
 		}
@@ -215,7 +217,7 @@ func Coalesce[T any](ds Dataset[T], n int) Dataset[T] {
 		all, now := ds.parts(), parts()
 		return part * all / now, (part + 1) * all / now
 	}
-	id := ds.g.add(node{kind: "coalesce", typ: typeName[T](), detail: fmt.Sprint(most), inputs: []int{ds.id},
+	id := ds.g.add(node{kind: "coalesce", typ: row.TypeName[T](), detail: fmt.Sprint(most), inputs: []int{ds.id},
 		reads: func(_, part int) []int {
 			from, to := of(part)
 			return between(from, to)
@@ -240,21 +242,11 @@ func between(from, to int) (out []int) {
 	return out
 }
 
-// firstError is the first of some errors that is one.
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Cartesian pairs every row of the left with every row of the right, whose
 // partitions are computed again for each of the left's rows: both should be
 // small, or cheap. Nothing moves.
 func Cartesian[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
-	id := left.g.add(node{kind: "cartesian", typ: typeName[Joined[T, U]](), inputs: []int{left.id, right.id},
+	id := left.g.add(node{kind: "cartesian", typ: row.TypeName[Joined[T, U]](), inputs: []int{left.id, right.id},
 		reads: func(k, part int) []int {
 			if n := right.parts(); k == 0 {
 				return []int{part / n}
@@ -266,10 +258,10 @@ func Cartesian[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]
 	return Dataset[Joined[T, U]]{g: left.g, id: id, parts: parts,
 		produce: func(ctx context.Context, part int, yield func([]Joined[T, U]) error) error {
 			n := right.parts()
-			b := newBatcher(yield)
+			b := row.NewBatcher(yield)
 			err := left.rows(ctx, part/n, func(l T) error {
-				return right.rows(ctx, part%n, func(r U) error { return b.add(Joined[T, U]{l, r}) })
+				return right.rows(ctx, part%n, func(r U) error { return b.Add(Joined[T, U]{l, r}) })
 			})
-			return firstError(err, b.flush())
+			return cmp.Or(err, b.Flush())
 		}}
 }

@@ -1,6 +1,7 @@
 package rdd
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -154,9 +155,9 @@ func (a *shuffleArgs) refs() ([]outputRef, error) {
 	}
 	of, err := uvarints(outs.Of)
 	spans, err2 := uvarints(a.Spans)
-	if err = firstError(err, err2); err != nil || len(spans) > 0 && len(spans) != 2*len(of) || len(outs.Paths) > 0 &&
+	if err = cmp.Or(err, err2); err != nil || len(spans) > 0 && len(spans) != 2*len(of) || len(outs.Paths) > 0 &&
 		len(outs.Paths) != len(of) {
-		return nil, firstError(err, errCounts)
+		return nil, cmp.Or(err, errCounts)
 	}
 	out := make([]outputRef, 0, len(of))
 	run, left := -1, 0

@@ -6,6 +6,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/storage/input/rows"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -68,12 +69,12 @@ const (
 // encodedRows packs rows of a type without columns of its own.
 type encodedRows[T any] struct {
 	ds  Dataset[T]
-	row codec[T]
+	row row.Codec[T]
 }
 
 // rowCodecFor is codecOf of a type that the plan has been found to be able to encode.
-func rowCodecFor[T any]() codec[T] {
-	c, _ := codecOf[T]()
+func rowCodecFor[T any]() row.Codec[T] {
+	c, _ := row.CodecOf[T]()
 	return c
 }
 
@@ -81,12 +82,12 @@ func (r encodedRows[T]) Len() int { return r.ds.parts() }
 
 func (r encodedRows[T]) Read(ctx context.Context, part int, yield func(*rows.Chunk) error) error {
 	c, bytes := &rows.Chunk{}, 0
-	err := r.ds.rows(ctx, part, func(row T) error {
-		one := rowList[T]{row: r.row}
-		if err := one.add(&row); err != nil {
-			return fault.New(fault.UserCode, "encode", typeName[T](), err)
+	err := r.ds.rows(ctx, part, func(v T) error {
+		one := row.List[T]{Row: r.row}
+		if err := one.Add(&v); err != nil {
+			return fault.New(fault.UserCode, "encode", row.TypeName[T](), err)
 		}
-		c.Blobs, bytes = append(c.Blobs, one.raw), bytes+len(one.raw)
+		c.Blobs, bytes = append(c.Blobs, one.Raw), bytes+len(one.Raw)
 		if len(c.Blobs) < chunkRows && bytes < chunkBytes {
 			return nil
 		}
@@ -268,7 +269,8 @@ func Aggregate[P, T, A any](pk Packed[T], agg Aggregator[P, T, A], options ...St
 	folderOf := func(meta *pack.Meta, param P) runner.Folder {
 		return &folder[P, T, A]{agg: agg, meta: meta, param: param}
 	}
-	id := pk.g.add(node{kind: "aggregate", typ: typeName[P]() + "→" + typeName[A](), detail: fmt.Sprintf("%+v", d),
+	id := pk.g.add(node{kind: "aggregate", typ: row.TypeName[P]() + "→" + row.TypeName[A](),
+		detail: fmt.Sprintf("%+v", d),
 		inputs: []int{pk.id}, user: true,
 		packs: func(meta *pack.Meta, raw []byte) (runner.Folder, error) {
 			var param P
@@ -293,7 +295,7 @@ type folder[P, T, A any] struct {
 	agg   Aggregator[P, T, A]
 	meta  *pack.Meta
 	param P
-	row   codec[T]
+	row   row.Codec[T]
 	rows  [rowsPerBatch]int32
 	view  Batch
 }
@@ -356,11 +358,11 @@ func (f *folder[P, T, A]) Fold(acc any, b *pack.Batch, from, to int, state []flo
 
 func (f *folder[P, T, A]) foldRows(acc any, b *pack.Batch, from, to int) (any, int, error) {
 	if f.agg.Add == nil {
-		return nil, 0, fault.Newf(fault.UserCode, "fold", typeName[T](),
+		return nil, 0, fault.Newf(fault.UserCode, "fold", row.TypeName[T](),
 			"its rows have no columns: the Aggregator needs Add")
 	}
 	a := acc.(*A)
-	if f.row.put == nil {
+	if f.row.Put == nil {
 		f.row = rowCodecFor[T]()
 	}
 	for p := from; p < to; p++ {
@@ -374,24 +376,24 @@ func (f *folder[P, T, A]) foldRows(acc any, b *pack.Batch, from, to int) (any, i
 }
 
 // rowAt brings one row of a pack back to its type.
-func rowAt[T any](meta *pack.Meta, b *pack.Batch, r int, c codec[T]) (row T, err error) {
+func rowAt[T any](meta *pack.Meta, b *pack.Batch, at int, c row.Codec[T]) (r T, err error) {
 	if meta.Layout == pack.BlobLayout {
-		rest, err := c.parse(b.Blob[b.Offsets[r]:b.Offsets[r+1]], &row, &arena{})
+		rest, err := c.Parse(b.Blob[b.Offsets[at]:b.Offsets[at+1]], &r, &row.Arena{})
 		if err == nil && len(rest) > 0 {
 			err = fmt.Errorf("%d bytes are left after it", len(rest))
 		}
 		if err != nil {
-			return row, fault.New(fault.Corrupt, "decode", typeName[T](), err)
+			return r, fault.New(fault.Corrupt, "decode", row.TypeName[T](), err)
 		}
-		return row, nil
+		return r, nil
 	}
-	p := Point{Label: b.Labels[r]}
+	p := Point{Label: b.Labels[at]}
 	if b.Weights != nil {
-		p.Weight = b.Weights[r]
+		p.Weight = b.Weights[at]
 	}
-	from, to := r*meta.Features, (r+1)*meta.Features
+	from, to := at*meta.Features, (at+1)*meta.Features
 	if b.Offsets != nil {
-		from, to = int(b.Offsets[r]), int(b.Offsets[r+1])
+		from, to = int(b.Offsets[at]), int(b.Offsets[at+1])
 		p.Indices = b.Indices[from:to]
 	}
 	if b.X32 == nil {

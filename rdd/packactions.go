@@ -5,6 +5,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/storage/pack"
 )
 
@@ -18,7 +19,7 @@ func packAction[T, R any](pk Packed[T], kind string, task func(s *pack.Split) ([
 		}
 		return task(s)
 	}
-	id := pk.g.add(node{kind: kind, typ: typeName[T](), inputs: []int{pk.id}, user: true, task: run})
+	id := pk.g.add(node{kind: kind, typ: row.TypeName[T](), inputs: []int{pk.id}, user: true, task: run})
 	return Action[R]{g: pk.g, id: id, name: kind, run: func(ctx context.Context, s *Session) (R, error) {
 		var zero R
 		p, err := s.open(ctx, pk.id)
@@ -39,26 +40,26 @@ func Prefix[T any](pk Packed[T], rows int) Action[[]T] {
 	c := rowCodecFor[T]()
 	task := func(s *pack.Split) ([]byte, error) {
 		share := int(int64(rows)*s.Rows/max(1, s.Meta.Rows)) + 1
-		out := rowList[T]{row: c}
+		out := row.List[T]{Row: c}
 		for i := range s.Batches {
 			b := &s.Batches[i]
-			for r := 0; r < b.Rows && out.n < share; r++ {
+			for r := 0; r < b.Rows && out.N < share; r++ {
 				row, err := rowAt(s.Meta, b, r, c)
 				if err == nil {
-					err = out.add(&row)
+					err = out.Add(&row)
 				}
 				if err != nil {
 					return nil, err
 				}
 			}
 		}
-		return out.encoded(), nil
+		return out.Encoded(), nil
 	}
 	return packAction(pk, "prefix", task, func(raws [][]byte) ([]T, error) {
 		var all []T
 		var err error
 		for _, raw := range raws {
-			if all, err = appendRows(all, raw); err != nil {
+			if all, err = row.AppendList(all, raw); err != nil {
 				return nil, err
 			}
 		}
@@ -99,7 +100,7 @@ func ScanBatches[P, T, R any](pk Packed[T], f func(r R, p P, b *Batch) R) Scan[P
 		}
 		return Encode(*acc.(*R))
 	}
-	id := pk.g.add(node{kind: "scan", typ: typeName[T](), inputs: []int{pk.id}, user: true, task: task})
+	id := pk.g.add(node{kind: "scan", typ: row.TypeName[T](), inputs: []int{pk.id}, user: true, task: task})
 	return Scan[P, R]{g: pk.g, id: id, packID: pk.id}
 }
 

@@ -1,16 +1,9 @@
 package rdd
 
-// Pair is a key with a value: a row of a dataset that can be grouped, reduced
-// or joined by key.
-type Pair[K comparable, V any] struct {
-	Key   K
-	Value V
-}
-
 // KeyBy pairs every row with the key that f makes of it. Nothing moves; order
 // is kept.
 func KeyBy[K comparable, T any](ds Dataset[T], f func(T) K) Dataset[Pair[K, T]] {
-	return Map(ds, func(row T) Pair[K, T] { return Pair[K, T]{f(row), row} })
+	return Map(ds, func(row T) Pair[K, T] { return Pair[K, T]{Key: f(row), Value: row} })
 }
 
 // Keys are the keys of pairs. Nothing moves; order is kept.
@@ -25,7 +18,9 @@ func Values[K comparable, V any](ds Dataset[Pair[K, V]]) Dataset[V] {
 
 // MapValues applies f to every value. Nothing moves; order is kept.
 func MapValues[K comparable, V, W any](ds Dataset[Pair[K, V]], f func(V) W) Dataset[Pair[K, W]] {
-	return keepsKeys(ds.spread, Map(ds, func(p Pair[K, V]) Pair[K, W] { return Pair[K, W]{p.Key, f(p.Value)} }))
+	return keepsKeys(ds.spread, Map(ds, func(p Pair[K, V]) Pair[K, W] {
+		return Pair[K, W]{Key: p.Key, Value: f(p.Value)}
+	}))
 }
 
 // FlatMapValues pairs each of the values that f makes of a value with its key.
@@ -33,7 +28,7 @@ func MapValues[K comparable, V, W any](ds Dataset[Pair[K, V]], f func(V) W) Data
 func FlatMapValues[K comparable, V, W any](ds Dataset[Pair[K, V]], f func(V) []W) Dataset[Pair[K, W]] {
 	return keepsKeys(ds.spread, FlatMapAppend(ds, func(out []Pair[K, W], p Pair[K, V]) []Pair[K, W] {
 		for _, w := range f(p.Value) {
-			out = append(out, Pair[K, W]{p.Key, w})
+			out = append(out, Pair[K, W]{Key: p.Key, Value: w})
 		}
 		return out
 	}))
@@ -42,7 +37,7 @@ func FlatMapValues[K comparable, V, W any](ds Dataset[Pair[K, V]], f func(V) []W
 // MapValuesWith is MapValues under a parameter, which f must not change.
 func MapValuesWith[K comparable, V, P, W any](ds Dataset[Pair[K, V]], p Param[P], f func(V, P) W) Dataset[Pair[K, W]] {
 	return keepsKeys(ds.spread, MapWith(ds, p,
-		func(r Pair[K, V], v P) Pair[K, W] { return Pair[K, W]{r.Key, f(r.Value, v)} }))
+		func(r Pair[K, V], v P) Pair[K, W] { return Pair[K, W]{Key: r.Key, Value: f(r.Value, v)} }))
 }
 
 // keepsKeys says of a dataset that its pairs lie where those lay that it was made

@@ -8,6 +8,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
 // Param is a value that datasets are computed under and that Run sets: a
@@ -21,7 +22,7 @@ type Param[P any] struct {
 // NewParam declares a parameter.
 func NewParam[P any](g *Graph, name string) Param[P] {
 	crosses[P](g, "parameter", "value")
-	return Param[P]{g: g, id: g.add(node{kind: "param", typ: typeName[P](), detail: name, at: callSite()})}
+	return Param[P]{g: g, id: g.add(node{kind: "param", typ: row.TypeName[P](), detail: name, at: callSite()})}
 }
 
 func (p Param[P]) name() string { return fmt.Sprintf("the parameter %q", p.g.nodes[p.id].detail) }

@@ -6,24 +6,26 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/exec"
+	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
 // spreadRows adds a shuffle that sends each row where to says, which is made
 // anew for each partition of the input.
 func spreadRows[T any](ds Dataset[T], kind, detail string, parts int, to func(part int) func(*T) int) (id int,
-	row codec[T]) {
-	row, err := codecOf[T]()
+	codec row.Codec[T]) {
+	codec, err := row.CodecOf[T]()
 	if err != nil {
 		ds.g.fail("%s: the rows cannot be encoded: %v", kind, err)
 	}
-	id = ds.g.shuffle(kind, typeName[T](), detail, ds.id, &shuffleDecl{maps: ds.parts,
+	id = ds.g.shuffle(kind, row.TypeName[T](), detail, ds.id, &shuffleDecl{maps: ds.parts,
 		write: func(ctx context.Context, part int, packs runner.TaskContext) (*written, error) {
-			out := newSpreader(packs, row, parts)
+			out := exec.NewWriter(packs, codec, parts)
 			defer out.Close()
 			where := to(part)
 			err := ds.each(ctx, part, func(rows []T) error {
 				for i := range rows {
-					if err := out.add(where(&rows[i]), &rows[i]); err != nil {
+					if err := out.Add(where(&rows[i]), &rows[i]); err != nil {
 						return err
 					}
 				}
@@ -32,9 +34,9 @@ func spreadRows[T any](ds Dataset[T], kind, detail string, parts int, to func(pa
 			if err != nil {
 				return nil, err
 			}
-			return out.finish()
+			return made(out.Finish())
 		}})
-	return id, row
+	return id, codec
 }
 
 // Repartition deals the rows out to a number of partitions, which come to have
@@ -50,7 +52,7 @@ func Repartition[T any](ds Dataset[T], n int) Dataset[T] {
 	})
 	return Dataset[T]{g: ds.g, id: id, parts: func() int { return parts },
 		produce: func(ctx context.Context, part int, yield func([]T) error) error {
-			return readBuckets(ctx, id, part, row, yield)
+			return readShuffle(ctx, id, part, row, yield)
 		}}
 }
 
@@ -64,13 +66,13 @@ type Partitioner[K comparable] struct {
 
 // HashPartitioner spreads keys over n partitions by their hashes.
 func HashPartitioner[K comparable](n int) Partitioner[K] {
-	c, _ := keyCodecOf[K]() // PartitionBy says what is wrong with it
-	hash := hasherOf(c)
+	c, _ := row.KeyCodecOf[K]() // PartitionBy says what is wrong with it
+	hash := row.HasherOf(c)
 	parts := min(max(1, n), mostPartitions)
 	return Partitioner[K]{n: parts, hashed: true, detail: fmt.Sprintf("hash %d", parts), of: func(k *K) int {
 		var out [1]uint64
 		one := []Pair[K, struct{}]{{Key: *k}}
-		return partition(hashOf(hash, one, out[:0:1])[0], parts)
+		return row.Partition(row.Hashes(hash, one, out[:0:1])[0], parts)
 	}}
 }
 
@@ -79,9 +81,9 @@ func RangePartitioner[K interface {
 	comparable
 	Ordered
 }](bounds ...K) Partitioner[K] {
-	o := keysOf[K](false)
+	o := exec.KeyOrderOf[K](false)
 	return Partitioner[K]{n: len(bounds) + 1, detail: fmt.Sprintf("range %v", bounds), of: func(k *K) int {
-		at, found := slices.BinarySearchFunc(bounds, *k, o.cmp)
+		at, found := slices.BinarySearchFunc(bounds, *k, o.Cmp)
 		if found {
 			return at + 1
 		}
@@ -105,7 +107,7 @@ func PartitionerFunc[K comparable](name string, n int, f func(K) int) Partitione
 // PartitionBy moves every pair to the partition that a partitioner gives its
 // key. All rows move; those of one partition keep their order.
 func PartitionBy[K comparable, V any](ds Dataset[Pair[K, V]], p Partitioner[K]) Dataset[Pair[K, V]] {
-	if _, err := keyCodecOf[K](); err != nil {
+	if _, err := row.KeyCodecOf[K](); err != nil {
 		ds.g.fail("partition by: this cannot be a key: %v", err)
 	}
 	id, row := spreadRows(ds, "partition-by", p.detail, p.n, func(int) func(*Pair[K, V]) int {
@@ -113,7 +115,7 @@ func PartitionBy[K comparable, V any](ds Dataset[Pair[K, V]], p Partitioner[K]) 
 	})
 	out := Dataset[Pair[K, V]]{g: ds.g, id: id, parts: func() int { return p.n },
 		produce: func(ctx context.Context, part int, yield func([]Pair[K, V]) error) error {
-			return readBuckets(ctx, id, part, row, yield)
+			return readShuffle(ctx, id, part, row, yield)
 		}}
 	if p.hashed {
 		out.spread = p.n
@@ -127,14 +129,8 @@ func RepartitionAndSort[K interface {
 	comparable
 	Ordered
 }, V any](ds Dataset[Pair[K, V]], p Partitioner[K], options ...ShuffleOption) Dataset[Pair[K, V]] {
-	k := keysOf[K](shuffleOptionsOf(options).descending)
-	o := order[Pair[K, V]]{rank: func(r *Pair[K, V]) uint64 { return k.rank(r.Key) }}
-	if k.compare != nil {
-		o.compare = func(a, b *Pair[K, V]) int { return k.compare(a.Key, b.Key) }
-	}
-	if o.down = k.down; k.text != nil {
-		o.text = func(r *Pair[K, V]) string { return k.text(r.Key) }
-	}
+	k := exec.KeyOrderOf[K](shuffleOptionsOf(options).descending)
+	o := exec.OrderBy(k, func(r *Pair[K, V]) K { return r.Key })
 	id, row := spreadRows(ds, "repartition-and-sort", p.detail, p.n, func(int) func(*Pair[K, V]) int {
 		return func(r *Pair[K, V]) int { return p.of(&r.Key) }
 	})
@@ -144,11 +140,11 @@ func RepartitionAndSort[K interface {
 			if err != nil {
 				return err
 			}
-			s := newSorter(row, o, env.packs)
-			defer s.close()
-			if err := readBuckets(ctx, id, part, row, s.addAll); err != nil {
+			s := exec.NewSorter(row, o, env.packs)
+			defer s.Close()
+			if err := readShuffle(ctx, id, part, row, s.AddAll); err != nil {
 				return err
 			}
-			return s.each(ctx, yield)
+			return s.Each(ctx, yield)
 		}}
 }

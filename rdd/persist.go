@@ -12,6 +12,8 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/exec"
+	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/storage/shuffle"
 )
 
@@ -53,7 +55,7 @@ func Checkpoint[T any](ds Dataset[T], dir string) Dataset[T] {
 // kept is a dataset whose partitions are written once, as the outputs of a
 // shuffle that moves nothing.
 func kept[T any](ds Dataset[T], kind, detail string, level Level, set func(*shuffleDecl)) Dataset[T] {
-	row, err := codecOf[T]()
+	row, err := row.CodecOf[T]()
 	if err != nil {
 		ds.g.fail("%s: the rows cannot be encoded: %v", kind, err)
 	}
@@ -68,16 +70,16 @@ func kept[T any](ds Dataset[T], kind, detail string, level Level, set func(*shuf
 			if level == Memory {
 				return readKept(ctx, id, part, row, yield)
 			}
-			return readBuckets(ctx, id, part, row, yield)
+			return readShuffle(ctx, id, part, row, yield)
 		}}
 }
 
 // keep adds the shuffle of a dataset that is kept, and the node that copies what
 // its tasks write.
 func keep[T any](g *Graph, kind, detail string, input int, d *shuffleDecl) int {
-	id := g.shuffle(kind, typeName[T](), detail, input, d)
+	id := g.shuffle(kind, row.TypeName[T](), detail, input, d)
 	if d.copies > 1 {
-		d.copier = g.add(node{kind: kind + "-copy", typ: typeName[T](), task: copyOutput(id)})
+		d.copier = g.add(node{kind: kind + "-copy", typ: row.TypeName[T](), task: copyOutput(id)})
 	}
 	if d.dir != "" {
 		g.nodes[id].settle = func(context.Context, *Session) ([]int, error) { return []int{}, emptyDir(d.dir) }
@@ -94,12 +96,12 @@ func emptyDir(dir string) error {
 }
 
 // writeKept writes a partition, to a directory of its own where there is one.
-func writeKept[T any](ctx context.Context, ds Dataset[T], part int, row codec[T], packs runner.TaskContext,
+func writeKept[T any](ctx context.Context, ds Dataset[T], part int, row row.Codec[T], packs runner.TaskContext,
 	dir string) (*written, error) {
 	if dir == "" {
 		return writeWholePart(ctx, ds, part, row, packs)
 	}
-	out := &spreader[T]{shuffle.NewWriter(dir, 1, packs.Memory()/8, -1), row}
+	out := exec.WriterTo(shuffle.NewWriter(dir, 1, packs.Memory()/8, -1), row)
 	defer out.Close()
 	return writeAll(ctx, ds, part, out)
 }
@@ -148,7 +150,7 @@ func copyOutput(node int) taskFunc {
 
 // readKept reads a partition from the memory of this process, into which it goes
 // at the first time, if it is not too large.
-func readKept[T any](ctx context.Context, id, part int, row codec[T], yield func([]T) error) error {
+func readKept[T any](ctx context.Context, id, part int, codec row.Codec[T], yield func([]T) error) error {
 	env, err := envOf(ctx)
 	if err != nil {
 		return err
@@ -159,19 +161,19 @@ func readKept[T any](ctx context.Context, id, part int, row codec[T], yield func
 	}
 	size := 2*a.Bytes + a.Rows*int64(unsafe.Sizeof(*new(T)))
 	if size > int64(env.packs.Memory())/2 {
-		return readBuckets(ctx, id, part, row, yield)
+		return readShuffle(ctx, id, part, codec, yield)
 	}
 	rows, err := env.packs.Shared(fmt.Sprint("kept ", id, " ", part), fmt.Sprint(attemptsOf(a)), size,
 		func() (any, error) {
 			all := make([]T, 0, a.Rows)
-			err := readInto(ctx, id, part, row, &arena{large: a.Bytes > 2*slabBytes},
+			err := readShuffleInto(ctx, id, part, codec, &row.Arena{Large: a.Bytes > 2*row.LargePiece},
 				func(rows []T) error { all = append(all, rows...); return nil })
 			return all, err
 		})
 	if err != nil {
 		return err
 	}
-	return inBatches(rows.([]T), yield)
+	return row.InBatches(rows.([]T), yield)
 }
 
 // attemptsOf tells outputs apart that have been made again.

@@ -2,6 +2,7 @@ package rdd
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
 // Pipe sends the rows of each partition, a line each, to the standard input of a
@@ -54,7 +56,7 @@ func pipe(ctx context.Context, ds Dataset[string], part int, argv []string, yiel
 		werr = fault.New(fault.UserCode, "pipe to", argv[0],
 			fmt.Errorf("%w: %s", werr, strings.TrimSpace(complaint.String())))
 	}
-	return firstError(err, ferr, werr)
+	return cmp.Or(err, ferr, werr)
 }
 
 // feed writes the rows of a partition. A program that reads no more has had
@@ -81,7 +83,7 @@ func feed(ctx context.Context, ds Dataset[string], part int, in io.WriteCloser) 
 }
 
 func eachOutputLine(out io.Reader, yield func([]string) error) error {
-	b := newBatcher(yield)
+	b := row.NewBatcher(yield)
 	r := bufio.NewReaderSize(out, 64<<10)
 	for {
 		line, err := r.ReadString('\n')
@@ -89,12 +91,12 @@ func eachOutputLine(out io.Reader, yield func([]string) error) error {
 			return fault.New(fault.UserCode, "read", "the output of a pipe", err)
 		}
 		if line != "" {
-			if err := b.add(strings.TrimSuffix(line, "\n")); err != nil {
+			if err := b.Add(strings.TrimSuffix(line, "\n")); err != nil {
 				return err
 			}
 		}
 		if err == io.EOF {
-			return b.flush()
+			return b.Flush()
 		}
 	}
 }

@@ -119,7 +119,7 @@ func TestWhatComesOutOfMemoryIsProgress(t *testing.T) {
 		"made many": func(_ *Graph, rows Dataset[kv]) Dataset[kv] { return FlatMap(Filter(rows, first), many) },
 		"parallel":  func(_ *Graph, rows Dataset[kv]) Dataset[kv] { return rows },
 		"range": func(g *Graph, _ Dataset[kv]) Dataset[kv] {
-			return Map(Range(g, 0, 20_000, 2), func(i int64) kv { return kv{"", i} })
+			return Map(Range(g, 0, 20_000, 2), func(i int64) kv { return kv{Key: "", Value: i} })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

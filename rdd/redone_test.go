@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
 // killAfter kills an executor before the nth task of the nodes that a test counts.
@@ -66,8 +68,10 @@ func TestNoRowIsLostWhereMemoriesDiffer(t *testing.T) {
 		t.Run(join.name, func(t *testing.T) {
 			const n = 6000
 			g := NewGraph()
-			l := Map(Range(g, 0, n, 6), func(i int64) Pair[int64, int64] { return Pair[int64, int64]{i * 7919 % n, i} })
-			r := Map(Range(g, 0, n, 4), func(i int64) Pair[int64, int64] { return Pair[int64, int64]{i, 0} })
+			l := Map(Range(g, 0, n, 6),
+				func(i int64) Pair[int64, int64] { return Pair[int64, int64]{Key: i * 7919 % n, Value: i} })
+			r := Map(Range(g, 0, n, 4),
+				func(i int64) Pair[int64, int64] { return Pair[int64, int64]{Key: i, Value: 0} })
 			action := Collect(Repartition(join.of(l, r), 5))
 			u := newUneven(t, g, 1<<12, 1<<30)
 			u.before = killAfter(0, 3, func(node int) bool { return node == action.id })
@@ -97,7 +101,7 @@ func (f *fickle) keys(ds Dataset[int64]) Dataset[Pair[int64, int64]] {
 			times := int64(f.times[part])
 			f.Unlock()
 			for i := range rows {
-				if !yield(Pair[int64, int64]{int64(mix(uint64(i*1000+times)) >> 40), i}) {
+				if !yield(Pair[int64, int64]{Key: int64(row.Mix(uint64(i*1000+times)) >> 40), Value: i}) {
 					return
 				}
 			}
@@ -134,7 +138,7 @@ func ficklePlans() map[string]func(pairs Dataset[Pair[int64, int64]]) Dataset[in
 		"partitioned twice": func(p pairs) Dataset[int64] {
 			once := PartitionBy(p, HashPartitioner[int64](6))
 			again := Map(once, func(r Pair[int64, int64]) Pair[int64, int64] {
-				return Pair[int64, int64]{r.Value, r.Key}
+				return Pair[int64, int64]{Key: r.Value, Value: r.Key}
 			})
 			return Keys(PartitionBy(again, HashPartitioner[int64](5)))
 		},
@@ -196,7 +200,8 @@ func fickleRun(t *testing.T, build func(Dataset[Pair[int64, int64]]) Dataset[int
 func TestDeterministicPlansPayNothing(t *testing.T) {
 	const maps, parts = 6, 5
 	g := NewGraph()
-	pairs := Map(Range(g, 0, 3000, maps), func(i int64) Pair[int64, int64] { return Pair[int64, int64]{i % 701, i} })
+	pairs := Map(Range(g, 0, 3000, maps),
+		func(i int64) Pair[int64, int64] { return Pair[int64, int64]{Key: i % 701, Value: i} })
 	action := Collect(Repartition(Values(PartitionBy(pairs, HashPartitioner[int64](maps))), parts))
 	u := newUneven(t, g, 1<<14, 1<<30)
 	u.before = killAfter(0, 3, func(node int) bool { return node == action.id })

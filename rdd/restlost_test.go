@@ -52,7 +52,7 @@ func TestRowsAreHandedBackWhileInputsAreLost(t *testing.T) {
 	w.during(t)
 	build := func(rows Dataset[Pair[string, int64]], w *slowly) Dataset[string] {
 		long := Map(rows, func(p Pair[string, int64]) Pair[string, int64] {
-			return Pair[string, int64]{p.Key + strings.Repeat("x", 12<<10), p.Value}
+			return Pair[string, int64]{Key: p.Key + strings.Repeat("x", 12<<10), Value: p.Value}
 		})
 		return Map(GroupByKey(long), func(p Pair[string, []int64]) string {
 			key := strings.TrimRight(p.Key, "x")
@@ -64,7 +64,7 @@ func TestRowsAreHandedBackWhileInputsAreLost(t *testing.T) {
 	w.calls = map[string]int{}
 	g := NewGraph()
 	rows := Map(Range(g, 0, 5*slowKeys, 3), func(i int64) Pair[string, int64] {
-		return Pair[string, int64]{fmt.Sprint("key ", i%slowKeys), i}
+		return Pair[string, int64]{Key: fmt.Sprint("key ", i%slowKeys), Value: i}
 	})
 	action := Collect(build(rows, w))
 	f := newFrail(t, g, 4, 1)

@@ -2,6 +2,7 @@ package rdd
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
 // partName is what a part of a saved dataset is called.
@@ -46,18 +48,18 @@ func SaveText[T any](ds Dataset[T], dir string, options ...SaveOption) Action[in
 			return err
 		}))
 	}
-	return saveParts(ds, "save-text", dir, options, asLines(func(w *bufio.Writer, row *T) error {
-		_, err := w.WriteString(textLine(*row))
+	return saveParts(ds, "save-text", dir, options, asLines(func(w *bufio.Writer, r *T) error {
+		_, err := w.WriteString(row.TextLine(*r))
 		return err
 	}))
 }
 
 // SaveJSONLines is SaveText with every row as JSON.
 func SaveJSONLines[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
-	return saveParts(ds, "save-json-lines", dir, options, asLines(func(w *bufio.Writer, row *T) error {
-		raw, err := json.Marshal(row)
+	return saveParts(ds, "save-json-lines", dir, options, asLines(func(w *bufio.Writer, r *T) error {
+		raw, err := json.Marshal(r)
 		if err != nil {
-			return fault.New(fault.UserCode, "encode", typeName[T](), err)
+			return fault.New(fault.UserCode, "encode", row.TypeName[T](), err)
 		}
 		_, err = w.Write(raw)
 		return err
@@ -66,8 +68,8 @@ func SaveJSONLines[T any](ds Dataset[T], dir string, options ...SaveOption) Acti
 
 // sink writes the rows of a partition to a file.
 type sink[T any] interface {
-	add(rows []T) error
-	close() error
+	Add(rows []T) error
+	Close() error
 }
 
 // lineSink writes each row as a line.
@@ -84,7 +86,7 @@ func asLines[T any](write func(*bufio.Writer, *T) error) func(io.Writer) (sink[T
 
 const saveBuffer = 256 << 10
 
-func (l *lineSink[T]) add(rows []T) error {
+func (l *lineSink[T]) Add(rows []T) error {
 	for i := range rows {
 		if err := l.write(l.w, &rows[i]); err != nil {
 			return err
@@ -96,24 +98,7 @@ func (l *lineSink[T]) add(rows []T) error {
 	return nil
 }
 
-func (l *lineSink[T]) close() error { return l.w.Flush() }
-
-// tabbed is what a Pair is as text.
-type tabbed interface{ tabbed() string }
-
-func (p Pair[K, V]) tabbed() string { return textLine(p.Key) + "\t" + textLine(p.Value) }
-
-func textLine(row any) string {
-	switch r := row.(type) {
-	case string:
-		return r
-	case []byte:
-		return string(r)
-	case tabbed:
-		return r.tabbed()
-	}
-	return fmt.Sprint(row)
-}
+func (l *lineSink[T]) Close() error { return l.w.Flush() }
 
 // stagedPart is what a task has written: under a name that no other attempt
 // has, until the save is committed.
@@ -147,9 +132,9 @@ func saveParts[T any](ds Dataset[T], kind, dir string, options []SaveOption,
 				}
 				err = ds.each(ctx, part, func(rows []T) error {
 					staged.Rows += int64(len(rows))
-					return to.add(rows)
+					return to.Add(rows)
 				})
-				return firstError(err, to.close())
+				return cmp.Or(err, to.Close())
 			})
 		if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package rdd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/rdd/internal/exec"
 	"github.com/volley-engine/volley/scheduler"
 )
 
@@ -92,7 +94,7 @@ func (s *Session) request(node, pack int, parts []int, args [][]byte, left []int
 			t.Shuffles[id][part] = a
 		})
 		pieces, err := s.takePieces(node, parts[i], &t)
-		if failed = firstError(failed, err); failed != nil {
+		if failed = cmp.Or(failed, err); failed != nil {
 			return req, failed
 		}
 		for _, h := range pieces {
@@ -201,7 +203,7 @@ func (s *Session) copyTo(ctx context.Context, node int, parts []int, args [][]by
 // lookAt looks at what all map tasks of a shuffle have made.
 func (s *Session) lookAt(id int) error {
 	n := &s.g.nodes[id]
-	if key, share := hotOf(s.shuffled[id]); key != "" && s.cfg.Warn != nil {
+	if key, share := exec.HotOf(hotKeysOf(s.shuffled[id])); key != "" && s.cfg.Warn != nil {
 		s.cfg.Warn(fmt.Sprintf("hot key: %.0f %% of the rows of %s have the key %q: one task gets them all", 100*share,
 			s.g.name(id), key))
 	}
@@ -307,4 +309,12 @@ func joinNeighbours(sizes []int64, most int64) []int {
 		sum += n
 	}
 	return append(bounds, len(sizes))
+}
+
+// hotKeysOf are the most frequent keys of map tasks' outputs.
+func hotKeysOf(outputs []*mapOutput) (keys []exec.HotKey) {
+	for _, o := range outputs {
+		keys = append(keys, o.Hot)
+	}
+	return keys
 }

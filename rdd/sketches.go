@@ -14,6 +14,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
 // Number is what can be computed with.
@@ -229,11 +230,11 @@ func Quantiles[N Number](ds Dataset[N], shares ...float64) Action[[]float64] {
 // HyperLogLog of 16 bits (Flajolet et al.; Heule et al.): within about half a
 // percent.
 func CountApproxDistinct[T comparable](ds Dataset[T]) Action[int64] {
-	row, err := keyCodecOf[T]()
+	codec, err := row.KeyCodecOf[T]()
 	if err != nil {
 		ds.g.fail("count approx distinct: the rows cannot be encoded: %v", err)
 	}
-	hash := hasherOf(row)
+	hash := row.HasherOf(codec)
 	task := func(ctx context.Context, part int, _ []byte, _ runner.TaskContext) ([]byte, error) {
 		sketch := hyperloglog.New16()
 		var hashes []uint64
@@ -243,7 +244,7 @@ func CountApproxDistinct[T comparable](ds Dataset[T]) Action[int64] {
 			for i := range rows {
 				keys = append(keys, Pair[T, struct{}]{Key: rows[i]})
 			}
-			hashes = hashOf(hash, keys, hashes)
+			hashes = row.Hashes(hash, keys, hashes)
 			for _, h := range hashes {
 				sketch.InsertHash(h)
 			}

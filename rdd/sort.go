@@ -7,6 +7,8 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/exec"
+	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/storage/shuffle"
 )
 
@@ -20,13 +22,13 @@ import (
 // rows move.
 func SortBy[T any, K Ordered](ds Dataset[T], f func(T) K, options ...ShuffleOption) Dataset[T] {
 	o := shuffleOptionsOf(options)
-	row, err := codecOf[T]()
+	codec, err := row.CodecOf[T]()
 	if err != nil {
 		ds.g.fail("sort by: the rows cannot be encoded: %v", err)
 	}
-	k := keysOf[K](o.descending)
-	s := &sortPlan[T, K]{ds: ds, row: row, keys: k, of: f, n: o.count(ds.g, ds.id)}
-	s.id = ds.g.shuffle("sort-by", typeName[T](), o.String(), ds.id,
+	k := exec.KeyOrderOf[K](o.descending)
+	s := &sortPlan[T, K]{ds: ds, row: codec, keys: k, of: f, n: o.count(ds.g, ds.id)}
+	s.id = ds.g.shuffle("sort-by", row.TypeName[T](), o.String(), ds.id,
 		&shuffleDecl{maps: ds.parts, write: s.write, bounds: s.bounds, cuts: s.cuts, limits: s.limits})
 	return Dataset[T]{g: ds.g, id: s.id, parts: s.n, produce: s.each}
 }
@@ -41,22 +43,15 @@ func SortByKey[K interface {
 
 type sortPlan[T any, K Ordered] struct {
 	ds   Dataset[T]
-	row  codec[T]
-	keys keyOrder[K]
+	row  row.Codec[T]
+	keys exec.KeyOrder[K]
 	of   func(T) K
 	n    func() int
 	id   int
 }
 
-func (s *sortPlan[T, K]) order() order[T] {
-	o := order[T]{rank: func(r *T) uint64 { return s.keys.rank(s.of(*r)) }}
-	if s.keys.compare != nil {
-		o.compare = func(a, b *T) int { return s.keys.compare(s.of(*a), s.of(*b)) }
-	}
-	if o.down = s.keys.down; s.keys.text != nil {
-		o.text = func(r *T) string { return s.keys.text(s.of(*r)) }
-	}
-	return o
+func (s *sortPlan[T, K]) order() exec.Order[T] {
+	return exec.OrderBy(s.keys, func(r *T) K { return s.of(*r) })
 }
 
 // What a run is cut into, at the most, and the bytes that a part has at least: a reader
@@ -69,23 +64,23 @@ const (
 
 // write sorts a partition of the input and writes it as one run.
 func (s *sortPlan[T, K]) write(ctx context.Context, part int, packs runner.TaskContext) (*written, error) {
-	in := newSorter(s.row, s.order(), packs)
-	defer in.close()
-	if err := s.ds.each(ctx, part, in.addAll); err != nil {
+	in := exec.NewSorter(s.row, s.order(), packs)
+	defer in.Close()
+	if err := s.ds.each(ctx, part, in.AddAll); err != nil {
 		return nil, err
 	}
 	out := &runWriter[T, K]{sortPlan: s, Writer: packs.NewMapOutput(runParts + 1), at: -1,
-		most: max(runPartBytes, in.total/runParts+1)}
+		most: max(runPartBytes, in.Total/runParts+1)}
 	defer out.Close()
 	out.Block = int(min(runBlock, out.most)) // only one part is written at a time
 	var err error
-	if len(in.runs) == 0 {
-		err = in.eachEncoded(out.add)
+	if len(in.Runs) == 0 {
+		err = in.EachEncoded(out.add)
 	} else {
 		var raw []byte
-		err = in.each(ctx, func(rows []T) error {
+		err = in.Each(ctx, func(rows []T) error {
 			for i := range rows {
-				raw = s.row.append(raw[:0], &rows[i])
+				raw = s.row.Append(raw[:0], &rows[i])
 				if err := out.add(raw); err != nil {
 					return err
 				}
@@ -117,11 +112,11 @@ func (w *runWriter[T, K]) add(raw []byte) error {
 			}
 		}
 		w.at = min(w.at+1, runParts)
-		var row T
-		if _, err := w.row.parse(raw, &row, &arena{}); err != nil {
-			return corruptRow(err)
+		var r T
+		if _, err := w.row.Parse(raw, &r, &row.Arena{}); err != nil {
+			return row.Corrupt(err)
 		}
-		w.first = append(w.first[:w.at], w.keys.encode(w.of(row)))
+		w.first = append(w.first[:w.at], w.keys.Encode(w.of(r)))
 	}
 	room := w.Room(w.at)
 	*room = append(*room, raw...)
@@ -143,7 +138,7 @@ func (s *sortPlan[T, K]) bounds(outputs []*mapOutput) (any, error) {
 	var total int64
 	for _, o := range outputs {
 		for i, raw := range o.First {
-			key, err := s.keys.decode(raw)
+			key, err := s.keys.Decode(raw)
 			if err != nil || i >= len(o.Raw) {
 				return nil, fault.Newf(fault.Corrupt, "read", "the keys of a sort", "%v", err)
 			}
@@ -151,12 +146,12 @@ func (s *sortPlan[T, K]) bounds(outputs []*mapOutput) (any, error) {
 			total += o.Raw[i]
 		}
 	}
-	slices.SortStableFunc(all, func(a, b weighted) int { return s.keys.cmp(a.key, b.key) })
+	slices.SortStableFunc(all, func(a, b weighted) int { return s.keys.Cmp(a.key, b.key) })
 	bounds := []K{}
 	seen, parts := int64(0), s.n()
 	for _, w := range all {
 		if float64(seen) >= float64(total)*float64(len(bounds)+1)/float64(parts) && len(bounds) < parts-1 {
-			if n := len(bounds); n == 0 || s.keys.cmp(bounds[n-1], w.key) != 0 {
+			if n := len(bounds); n == 0 || s.keys.Cmp(bounds[n-1], w.key) != 0 {
 				bounds = append(bounds, w.key)
 			}
 		}
@@ -192,7 +187,7 @@ func (s *sortPlan[T, K]) cuts(bounds any, outputs []*mapOutput) ([][][2]uint16, 
 		first := make([]K, len(o.First))
 		for i, raw := range o.First {
 			var err error
-			if first[i], err = s.keys.decode(raw); err != nil {
+			if first[i], err = s.keys.Decode(raw); err != nil {
 				return nil, err
 			}
 		}
@@ -208,7 +203,7 @@ func (s *sortPlan[T, K]) cutsOf(first, bounds []K) [][2]uint16 {
 	for part := range out {
 		through := len(first)
 		if out[part][0] = uint16(from); part < len(bounds) {
-			for below < len(first) && s.keys.cmp(first[below], bounds[part]) < 0 {
+			for below < len(first) && s.keys.Cmp(first[below], bounds[part]) < 0 {
 				below++
 			}
 			through = below
@@ -233,7 +228,7 @@ func (s *sortPlan[T, K]) encoded(k *K) []byte {
 	if k == nil {
 		return nil
 	}
-	return append([]byte{1}, s.keys.encode(*k)...)
+	return append([]byte{1}, s.keys.Encode(*k)...)
 }
 
 func (s *sortPlan[T, K]) parseLimits(raw []byte) (l limits[K], err error) {
@@ -248,7 +243,7 @@ func (s *sortPlan[T, K]) parseLimits(raw []byte) (l limits[K], err error) {
 		if len(both[i]) == 0 {
 			continue
 		}
-		k, err := s.keys.decode(both[i][1:])
+		k, err := s.keys.Decode(both[i][1:])
 		if err != nil {
 			return l, err
 		}
@@ -267,36 +262,36 @@ func (s *sortPlan[T, K]) each(ctx context.Context, part int, yield func([]T) err
 	if err != nil {
 		return err
 	}
-	o := s.order().past(s.sharedBy(l))
-	var streams []*stream[T]
+	o := s.order().Past(s.sharedBy(l))
+	var streams []*exec.Run[T]
 	for _, ref := range r.refs {
-		streams = append(streams, &stream[T]{order: o, row: s.row, within: s.within(l),
-			open: func() (io.ReadCloser, error) { return r.open(ctx, ref) },
-			lost: func(err error) error { return lostFrom(ref, err) }})
+		streams = append(streams, &exec.Run[T]{Order: o, Row: s.row, Within: s.within(l),
+			Open: func() (io.ReadCloser, error) { return r.open(ctx, ref) },
+			Lost: func(err error) error { return lostFrom(ref, err) }})
 	}
-	return mergeAll(ctx, r.env.packs, s.row, o, streams, yield)
+	return exec.Merge(ctx, r.env.packs, s.row, o, streams, yield)
 }
 
 // sharedBy is how many bytes the keys between two bounds have in common, where they are
 // texts: those that the bounds have.
 func (s *sortPlan[T, K]) sharedBy(l limits[K]) int {
-	if s.keys.text == nil || l.lo == nil || l.hi == nil {
+	if s.keys.Text == nil || l.lo == nil || l.hi == nil {
 		return 0
 	}
-	return sharedPrefix(s.keys.text(*l.lo), s.keys.text(*l.hi))
+	return exec.SharedPrefix(s.keys.Text(*l.lo), s.keys.Text(*l.hi))
 }
 
 // within are which of rows in order lie between two bounds.
 func (s *sortPlan[T, K]) within(l limits[K]) func(rows []T) (from, to int) {
 	first := func(rows []T, bound *K) int {
-		n, _ := slices.BinarySearchFunc(rows, *bound, func(r T, k K) int { return s.keys.cmp(s.of(r), k) })
+		n, _ := slices.BinarySearchFunc(rows, *bound, func(r T, k K) int { return s.keys.Cmp(s.of(r), k) })
 		return n
 	}
 	return func(rows []T) (from, to int) {
-		if to = len(rows); l.hi != nil && to > 0 && s.keys.cmp(s.of(rows[to-1]), *l.hi) >= 0 {
+		if to = len(rows); l.hi != nil && to > 0 && s.keys.Cmp(s.of(rows[to-1]), *l.hi) >= 0 {
 			to = first(rows, l.hi)
 		}
-		if l.lo != nil && to > 0 && s.keys.cmp(s.of(rows[0]), *l.lo) < 0 {
+		if l.lo != nil && to > 0 && s.keys.Cmp(s.of(rows[0]), *l.lo) < 0 {
 			from = min(to, first(rows, l.lo))
 		}
 		return from, to

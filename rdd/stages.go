@@ -12,6 +12,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/exec"
 	"github.com/volley-engine/volley/storage/shuffle"
 )
 
@@ -44,7 +45,15 @@ type shuffleDecl struct {
 type written struct {
 	output *shuffle.Output
 	first  [][]byte // of sorted rows: the first key of each of its parts
-	hot    hotKey
+	hot    exec.HotKey
+}
+
+// made is what a map task has made whose writer has ended.
+func made(output *shuffle.Output, err error) (*written, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &written{output: output}, nil
 }
 
 // mapOutput is what a map task has made, and who holds it.
@@ -56,7 +65,7 @@ type mapOutput struct {
 	Raw     byteCounts // by partition
 	Rows    int64
 	First   [][]byte `cbor:",omitempty"`
-	Hot     hotKey
+	Hot     exec.HotKey
 	Digest  uint64 // of the rows
 }
 

@@ -148,12 +148,12 @@ func TestWhatIsLostIsMadeAgain(t *testing.T) {
 	build := func() (*Graph, Action[[]Pair[int, int64]]) {
 		g := NewGraph()
 		rows := Map(Range(g, 0, 5000, 9), func(i int64) Pair[int64, int64] {
-			return Pair[int64, int64]{i * 7919 % 101, i}
+			return Pair[int64, int64]{Key: i * 7919 % 101, Value: i}
 		})
 		sums := ReduceByKey(rows, func(a, b int64) int64 { return a + b }, Partitions(6))
 		counts := MapValues(GroupByKey(rows, Partitions(4)), func(v []int64) int { return len(v) })
 		both := Map(Join(sums, counts, Partitions(5)), func(p Pair[int64, Joined[int64, int]]) Pair[int, int64] {
-			return Pair[int, int64]{p.Value.Right, p.Value.Left}
+			return Pair[int, int64]{Key: p.Value.Right, Value: p.Value.Left}
 		})
 		return g, Collect(SortByKey(both, Partitions(3)))
 	}
@@ -191,7 +191,8 @@ func TestWhatIsLostIsMadeAgain(t *testing.T) {
 // TestOnlyWhatIsLostIsMadeAgain: one executor's outputs are lost once.
 func TestOnlyWhatIsLostIsMadeAgain(t *testing.T) {
 	g := NewGraph()
-	rows := Map(Range(g, 0, 100, 8), func(i int64) Pair[int64, int64] { return Pair[int64, int64]{i % 10, 1} })
+	rows := Map(Range(g, 0, 100, 8),
+		func(i int64) Pair[int64, int64] { return Pair[int64, int64]{Key: i % 10, Value: 1} })
 	action := Collect(ReduceByKey(rows, func(a, b int64) int64 { return a + b }, Partitions(2)))
 	f := newFrail(t, g, 2, 1)
 	s := NewSession(g, f, Config{})
@@ -265,9 +266,9 @@ func TestAHotKeyIsNamed(t *testing.T) {
 	g := NewGraph()
 	rows := Map(Range(g, 0, 40_000, 8), func(i int64) Pair[string, int64] {
 		if i%2 == 0 {
-			return Pair[string, int64]{"the usual one", i}
+			return Pair[string, int64]{Key: "the usual one", Value: i}
 		}
-		return Pair[string, int64]{fmt.Sprint("key ", i), i}
+		return Pair[string, int64]{Key: fmt.Sprint("key ", i), Value: i}
 	})
 	var said []string
 	s := NewSession(g, newFrail(t, g, 2, 1), Config{Warn: func(text string) { said = append(said, text) }})
@@ -284,10 +285,10 @@ func TestAHotKeyIsNamed(t *testing.T) {
 // TestLoopsGoOnWhenTheirRowsAreLost: from the beginning, to the same end.
 func TestLoopsGoOnWhenTheirRowsAreLost(t *testing.T) {
 	g := NewGraph()
-	first := Map(Range(g, 0, 300, 6), func(i int64) Pair[int64, int64] { return Pair[int64, int64]{i, i} })
+	first := Map(Range(g, 0, 300, 6), func(i int64) Pair[int64, int64] { return Pair[int64, int64]{Key: i, Value: i} })
 	loop := NewLoop(first, func(now Dataset[Pair[int64, int64]]) Dataset[Pair[int64, int64]] {
 		next := Map(now, func(p Pair[int64, int64]) Pair[int64, int64] {
-			return Pair[int64, int64]{p.Key * 7 % 301, p.Value + 1}
+			return Pair[int64, int64]{Key: p.Key * 7 % 301, Value: p.Value + 1}
 		})
 		return ReduceByKey(next, func(a, b int64) int64 { return a + b })
 	})

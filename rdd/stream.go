@@ -3,6 +3,8 @@ package rdd
 import (
 	"context"
 	"iter"
+
+	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
 // Streamed is a dataset whose rows come to the driver's side a partition at a
@@ -14,7 +16,7 @@ type Streamed[T any] struct {
 
 // ToSeq declares that a dataset is to be streamed.
 func ToSeq[T any](ds Dataset[T]) Streamed[T] {
-	id := ds.g.add(node{kind: "to-seq", typ: typeName[T](), inputs: []int{ds.id}, user: true,
+	id := ds.g.add(node{kind: "to-seq", typ: row.TypeName[T](), inputs: []int{ds.id}, user: true,
 		task: rowsTask(ds, "to seq")})
 	return Streamed[T]{id: id, parts: ds.parts}
 }
@@ -32,7 +34,7 @@ func (st Streamed[T]) Rows(ctx context.Context, s *Session) iter.Seq2[T, error] 
 			raws, err := s.callParts(ctx, st.id, []int{part}, make([][]byte, 1))
 			var rows []T
 			if err == nil {
-				rows, err = appendRows(rows, raws[0])
+				rows, err = row.AppendList(rows, raws[0])
 			}
 			if err != nil {
 				yield(zero, err)

@@ -44,7 +44,7 @@ func TestFewKeysAreOneWindow(t *testing.T) {
 		{rows / 2, rows - 2000, rows}} {
 		pairs := make([]kv, rows)
 		for i := range pairs {
-			pairs[i] = kv{fmt.Sprint("key ", i%c.keys), int64(i)}
+			pairs[i] = kv{Key: fmt.Sprint("key ", i%c.keys), Value: int64(i)}
 		}
 		var seen []int64
 		for _, memory := range append([]int{1 << 9}, someMemories...) {

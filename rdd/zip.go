@@ -1,6 +1,7 @@
 package rdd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
 // Zip pairs the rows of two datasets by their place. They must have the same
@@ -15,7 +17,8 @@ import (
 // shuffle has a number of partitions to count on only where Partitions says it. Nothing moves;
 // order is kept.
 func Zip[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
-	id := left.g.add(node{kind: "zip", typ: typeName[Joined[T, U]](), inputs: []int{left.id, right.id}, at: callSite()})
+	id := left.g.add(node{kind: "zip", typ: row.TypeName[Joined[T, U]](),
+		inputs: []int{left.id, right.id}, at: callSite()})
 	g := left.g
 	return Dataset[Joined[T, U]]{g: g, id: id, parts: left.parts,
 		produce: func(ctx context.Context, part int, yield func([]Joined[T, U]) error) error {
@@ -24,7 +27,7 @@ func Zip[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
 			}
 			other, stop := iter.Pull2(pulled(ctx, right, part))
 			defer stop()
-			b := newBatcher(yield)
+			b := row.NewBatcher(yield)
 			var rest []U
 			more := func() (err error) {
 				for len(rest) == 0 {
@@ -47,14 +50,14 @@ func Zip[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
 				}
 				u := rest[0]
 				rest = rest[1:]
-				return b.add(Joined[T, U]{row, u})
+				return b.Add(Joined[T, U]{row, u})
 			})
 			if err == nil {
 				if err = more(); err == nil && len(rest) > 0 {
 					err = uneven
 				}
 			}
-			return firstError(err, b.flush())
+			return cmp.Or(err, b.Flush())
 		}}
 }
 
@@ -76,9 +79,9 @@ func pulled[T any](ctx context.Context, ds Dataset[T], part int) iter.Seq2[[]T, 
 // ZipWithIndex pairs every row with its number in the dataset, from 0. Nothing
 // moves; order is kept. The rows are counted first, in another pass.
 func ZipWithIndex[T any](ds Dataset[T]) Dataset[Pair[int64, T]] {
-	count := ds.g.add(node{kind: "count-rows", typ: typeName[T](), inputs: []int{ds.id}, user: true,
+	count := ds.g.add(node{kind: "count-rows", typ: row.TypeName[T](), inputs: []int{ds.id}, user: true,
 		task: countTask(ds)})
-	id := ds.g.add(node{kind: "zip-with-index", typ: typeName[T](), inputs: []int{ds.id}})
+	id := ds.g.add(node{kind: "zip-with-index", typ: row.TypeName[T](), inputs: []int{ds.id}})
 	ds.g.nodes[id].settle = func(ctx context.Context, s *Session) ([]int, error) {
 		counts, err := countParts(ctx, s, count, ds.parts)
 		first := []int{0}
@@ -93,10 +96,10 @@ func ZipWithIndex[T any](ds Dataset[T]) Dataset[Pair[int64, T]] {
 			if part >= len(first) {
 				return errNoShuffle()
 			}
-			n, b := int64(first[part]), newBatcher(yield)
+			n, b := int64(first[part]), row.NewBatcher(yield)
 			err := ds.rows(ctx, part, func(row T) error {
 				n++
-				return b.add(Pair[int64, T]{n - 1, row})
+				return b.Add(Pair[int64, T]{Key: n - 1, Value: row})
 			})
 			if err == nil && part+1 < len(first) && n != int64(first[part+1]) {
 				err = fault.Newf(fault.UserCode, "number", fmt.Sprintf("the rows of partition %d", part),
@@ -104,7 +107,7 @@ func ZipWithIndex[T any](ds Dataset[T]) Dataset[Pair[int64, T]] {
 					first[part+1]-first[part], n-int64(first[part])).
 					WithHint("Cache or Checkpoint the rows before they are numbered")
 			}
-			return firstError(err, b.flush())
+			return cmp.Or(err, b.Flush())
 		}}
 }
 

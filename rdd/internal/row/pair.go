@@ -1,0 +1,28 @@
+package row
+
+import "fmt"
+
+// Pair is a key with a value.
+type Pair[K comparable, V any] struct {
+	Key   K
+	Value V
+}
+
+// tabbed is what a Pair is as text.
+type tabbed interface{ tabbed() string }
+
+func (p Pair[K, V]) tabbed() string { return TextLine(p.Key) + "\t" + TextLine(p.Value) }
+
+// TextLine returns a row as a line of text: a string as it is, a Pair as key, tab and value, anything else as
+// fmt prints it.
+func TextLine(row any) string {
+	switch r := row.(type) {
+	case string:
+		return r
+	case []byte:
+		return string(r)
+	case tabbed:
+		return r.tabbed()
+	}
+	return fmt.Sprint(row)
+}
