@@ -1,9 +1,6 @@
 package abss
 
-import (
-	"github.com/volley-engine/volley/internal/mutant"
-	"github.com/volley-engine/volley/internal/plan"
-)
+import "github.com/volley-engine/volley/internal/plan"
 
 // EventKind is what happened.
 type EventKind uint8
@@ -147,9 +144,7 @@ func (c *Controller) enter(t *task) {
 // leave takes a live task out of the account.
 func (c *Controller) leave(t *task, to taskState) {
 	c.live -= t.rows
-	if !mutant.On(mutant.LostInRatio) {
-		c.processed -= t.count
-	}
+	c.processed -= plantedLost(t.count)
 	if t.state == running {
 		c.unarrived--
 		if t.count < t.rows {
@@ -189,11 +184,9 @@ func (c *Controller) Missing() []plan.SplitID {
 // Wants reports whether a result of the split over count rows can be merged.
 func (c *Controller) Wants(s plan.SplitID, count int64) bool {
 	t := &c.tasks[s]
-	least := t.floor
+	least := plantedFloor(t.floor)
 	if c.cfg.Policy == BSP {
 		least = t.rows
-	} else if mutant.On(mutant.BelowFloor) {
-		least = 0
 	}
 	return c.phase != done && (t.state == running || t.state == missing) && count >= least
 }
@@ -255,9 +248,7 @@ func (c *Controller) advance(t *task, count int64, now plan.Time) {
 	if t.count < t.floor && count >= t.floor {
 		c.below--
 	}
-	if mutant.On(mutant.RequestByReport) {
-		c.request(now)
-	}
+	plantedReport(c, now)
 	c.processed += count - t.count
 	t.count, c.advanced = count, now
 	if count == t.rows {
@@ -319,20 +310,15 @@ func (c *Controller) decide(now plan.Time) []Decision {
 
 func (c *Controller) decideComputing(now plan.Time) []Decision {
 	switch {
-	case c.unread == 0 && (c.cfg.Policy != BSP || c.lostRows() == 0 || mutant.On(mutant.WholeGoesOn)) &&
-		!mutant.On(mutant.TerminationIgnored):
+	case c.unread == 0 && plantedEnds(c.cfg.Policy != BSP || c.whole()):
 		return c.collect(false, now)
 	case c.unread == 0 && c.unarrived == 0:
 		return c.recover(now)
 	case c.ratioReached(now):
-		if c.below == 0 || mutant.On(mutant.BelowFloor) {
+		if plantedAbove(c.below == 0) {
 			return c.collect(true, now)
 		}
-		bound := c.grace(now)
-		if mutant.On(mutant.FloorUnbounded) {
-			bound = c.cfg.StepTimeout
-		}
-		c.begin(flooring, bound, now)
+		c.begin(flooring, c.grace(now), now)
 		return []Decision{{Kind: WakeAt, At: now + c.bound}}
 	case now >= c.advanced+c.bound:
 		return c.fail("the tasks to make progress", now)
@@ -346,9 +332,7 @@ func (c *Controller) decideComputing(now plan.Time) []Decision {
 func (c *Controller) ratioReached(now plan.Time) bool {
 	switch c.cfg.Policy {
 	case ABSP:
-		return (c.requested || mutant.On(mutant.RequestIgnored)) &&
-			(c.share() >= c.cfg.Ratio || mutant.On(mutant.RatioIgnored)) &&
-			(c.stats.FirstFinish == now-c.start || !mutant.On(mutant.RatioOnce))
+		return plantedReached(c, now, c.requested && c.share() >= c.cfg.Ratio)
 	case Deadline:
 		if c.target > 0 {
 			return now >= c.start+c.target
@@ -366,7 +350,7 @@ func (c *Controller) decideFlooring(now plan.Time) []Decision {
 	if c.below == 0 || c.unread == 0 {
 		return c.collect(true, now)
 	}
-	if now < c.since+c.bound && !mutant.On(mutant.FloorSkipped) {
+	if c.inTime(now) {
 		return []Decision{{Kind: WakeAt, At: c.since + c.bound}}
 	}
 	for i := range c.tasks {
@@ -383,11 +367,8 @@ func (c *Controller) collect(cut bool, now plan.Time) []Decision {
 	c.stats.Cut = cut && (c.unread > 0 || c.gaveUp)
 	c.stop(now)
 	bound := c.grace(now)
-	if c.cfg.Policy == BSP || mutant.On(mutant.CollectUnbounded) {
+	if c.cfg.Policy == BSP {
 		bound = c.cfg.StepTimeout
-	}
-	if mutant.On(mutant.UnboundedWait) {
-		bound = 1 << 60
 	}
 	c.begin(collecting, bound, now)
 	var out []Decision
@@ -404,14 +385,14 @@ func (c *Controller) stop(now plan.Time) {
 }
 
 func (c *Controller) decideCollecting(now plan.Time) []Decision {
-	if c.unarrived > 0 && now < c.since+c.bound && !(mutant.On(mutant.CollectSkipped) && c.cfg.Policy != BSP) {
+	if c.unarrived > 0 && c.inTime(now) {
 		return []Decision{{Kind: WakeAt, At: c.since + c.bound}}
 	}
 	if c.cfg.Policy == BSP {
 		if c.unarrived > 0 {
 			return c.fail("the tasks' results", now)
 		}
-		if c.lostRows() > 0 && !mutant.On(mutant.WholeGoesOn) {
+		if !c.whole() {
 			return c.recover(now)
 		}
 		return c.complete(now)
@@ -437,7 +418,7 @@ func (c *Controller) enough() bool {
 	if c.lostRows() == 0 || c.total == 0 {
 		return true
 	}
-	return c.cfg.Policy != BSP && c.live > 0 && (c.missingShare() <= c.maxShare || mutant.On(mutant.MissingIgnored))
+	return c.cfg.Policy != BSP && c.live > 0 && plantedEnough(c.missingShare() <= c.maxShare)
 }
 
 // recover asks for what is missing and waits for it, bounded.
@@ -456,7 +437,7 @@ func (c *Controller) recover(now plan.Time) []Decision {
 // decideRecovering goes on once what was handed out again has arrived and
 // little enough is missing.
 func (c *Controller) decideRecovering(now plan.Time) []Decision {
-	late := now >= c.since+c.bound
+	late := !c.inTime(now)
 	if late && c.cfg.Policy != BSP {
 		c.abandonRunning()
 	}
@@ -470,6 +451,12 @@ func (c *Controller) decideRecovering(now plan.Time) []Decision {
 }
 
 func (c *Controller) lostRows() int64 { return c.total - c.live }
+
+// whole reports whether no rows are lost or given up.
+func (c *Controller) whole() bool { return plantedWhole(c.lostRows() == 0) }
+
+// inTime reports whether the phase may go on.
+func (c *Controller) inTime(now plan.Time) bool { return plantedInTime(c, now < c.since+c.bound) }
 
 func (c *Controller) missingShare() float64 {
 	if c.total == 0 {
@@ -486,7 +473,7 @@ var phaseNames = map[phase]string{
 func (c *Controller) begin(p phase, bound, now plan.Time) {
 	c.stats.Waits = append(c.stats.Waits,
 		Wait{For: phaseNames[c.phase], Since: c.since - c.start, Bound: c.bound, Took: now - c.since})
-	c.phase, c.since, c.bound = p, now, bound
+	c.phase, c.since, c.bound = p, now, plantedBound(c, p, bound)
 }
 
 func (c *Controller) complete(now plan.Time) []Decision {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/internal/wire"
@@ -139,7 +138,7 @@ func epochOf(s *wire.StartStep) uint64 {
 
 // ends reports whether a stop is for a step: one begun later under a new epoch goes on.
 func ends(stop *wire.StopStep, s *wire.StartStep) bool {
-	return s.Job == stop.Job && (s.Step == stop.Step && epochOf(s) <= stop.Epoch || mutant.On(mutant.StopAnyStep))
+	return s.Job == stop.Job && plantedEnds(s.Step == stop.Step && epochOf(s) <= stop.Epoch)
 }
 
 // skippedBy are the splits whose results a stop does without.
@@ -325,9 +324,7 @@ func (a *Agent) onSample(s *Sample, now plan.Time) []Command {
 	for i, n := range s.Counts {
 		if n != r.sent[i] {
 			t := r.step.Tasks[i]
-			if mutant.On(mutant.ReportHalved) {
-				n /= 2
-			}
+			n = plantedReported(n)
 			p.Counts = append(p.Counts, &wire.Count{Split: t.Split, Attempt: t.Attempt, Epoch: t.Epoch,
 				Processed: uint64(n)})
 			r.sent[i] = n

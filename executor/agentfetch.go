@@ -2,7 +2,6 @@ package executor
 
 import (
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -21,7 +20,7 @@ func copyOf(h *wire.Hold) copyKey { return copyKey{h.Job, h.Pack, h.Split} }
 func (a *Agent) onHold(h *wire.Hold) []Command {
 	key := copyOf(h)
 	a.coming[key] = append(a.coming[key], h)
-	if len(a.coming[key]) > 1 && !mutant.On(mutant.TwoFetches) {
+	if plantedComing(len(a.coming[key]) > 1) {
 		return nil
 	}
 	return []Command{{Fetch: h}}
@@ -33,13 +32,11 @@ func (a *Agent) onHold(h *wire.Hold) []Command {
 func (a *Agent) onFetched(f *Fetched) []Command {
 	err := f.Err
 	want := plan.DigestFromBytes(f.Hold.Sha256)
-	if err == nil && f.SHA256 != want && !mutant.On(mutant.NoHashCheck) {
+	if err == nil && f.SHA256 != want {
 		err = fault.Newf(fault.Corrupt, "fetch", "split", "split %d has hash %s, want %s", f.Hold.Split,
 			f.SHA256.Short(), want.Short())
 	}
-	if mutant.On(mutant.FetchedUnnamed) && f.Err == nil {
-		err, f.SHA256 = nil, want
-	}
+	err = plantedFetched(f, err)
 	out := []Command{{Send: &wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{
 		Job: f.Hold.Job, Pack: f.Hold.Pack, Split: f.Hold.Split, Sha256: f.SHA256[:], Fault: wire.FromError(err)}}}}}
 	key := copyOf(f.Hold)

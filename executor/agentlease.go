@@ -1,10 +1,8 @@
 package executor
 
 import (
-	"maps"
 	"slices"
 
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -48,7 +46,7 @@ func (a *Agent) onLeases(m *wire.Leases) []Command {
 		return nil
 	}
 	leases := slices.DeleteFunc(slices.Clone(m.Leases),
-		func(l *wire.Lease) bool { return r.leases[l.Id] && !mutant.On(mutant.LeaseRepeated) })
+		func(l *wire.Lease) bool { return plantedHad(r.leases[l.Id]) })
 	for _, l := range leases {
 		r.leases[l.Id] = true
 	}
@@ -75,8 +73,5 @@ func (a *Agent) onInclude(m *wire.Include) []Command {
 		return nil
 	}
 	r.stopped = true
-	if mutant.On(mutant.IncludeAll) {
-		return []Command{{Include: &IncludeRun{Run: id, IDs: slices.Sorted(maps.Keys(r.leases))}}}
-	}
-	return []Command{{Include: &IncludeRun{Run: id, IDs: m.Ids}}}
+	return []Command{{Include: &IncludeRun{Run: id, IDs: plantedIncluded(r, m.Ids)}}}
 }

@@ -3,7 +3,6 @@ package prioritizer
 import (
 	"fmt"
 
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -114,23 +113,11 @@ func (x *Exchange) Plan(v View) []Swap {
 	case Random:
 		swaps = x.random(v)
 	}
-	if mutant.On(mutant.ExchangeAll) {
-		swaps = x.everything(v)
-	}
+	swaps = plantedSwaps(v, swaps)
 	for i := range swaps {
 		s := &swaps[i]
 		s.Role = v.Held != nil && v.Held(int(s.Split), s.To)
 		x.moved[s.Split] = v.Step
-	}
-	return swaps
-}
-
-// everything plants a bug: it moves all splits.
-func (x *Exchange) everything(v View) (swaps []Swap) {
-	for i, o := range v.Owner {
-		if to := (o + 1) % len(v.Speed); o >= 0 && !v.Moving[i] && to != o {
-			swaps = append(swaps, Swap{Split: plan.SplitID(i), From: o, To: to})
-		}
 	}
 	return swaps
 }
@@ -156,7 +143,7 @@ func (x *Exchange) extremes(v View, may func(int) bool) (least, most int) {
 // literal is Algorithm 2 as printed.
 func (x *Exchange) literal(v View) []Swap {
 	least, most := x.extremes(v, func(int) bool { return true })
-	if least < 0 || v.Times[most]-v.Times[least] <= x.cfg.Threshold && !mutant.On(mutant.LiteralUnthrifty) {
+	if least < 0 || plantedThrifty(v.Times[most]-v.Times[least] <= x.cfg.Threshold) {
 		return nil
 	}
 	return exchange(v, least, most)
@@ -196,7 +183,7 @@ func hash(a, b, c uint64) uint64 {
 // taken from the fastest executor.
 func (x *Exchange) paper(v View) []Swap {
 	settled := func(i int) bool {
-		return x.moved[i] == 0 || mutant.On(mutant.PaperUnguarded) || int64(v.Step-x.moved[i]) > x.cfg.Threshold
+		return plantedSettled(x.moved[i] == 0 || int64(v.Step-x.moved[i]) > x.cfg.Threshold)
 	}
 	least, most := x.extremes(v, settled)
 	if least < 0 || v.Times[most]-v.Times[least] <= x.cfg.Threshold {

@@ -1,9 +1,6 @@
 package prioritizer
 
-import (
-	"github.com/volley-engine/volley/internal/mutant"
-	"github.com/volley-engine/volley/internal/plan"
-)
+import "github.com/volley-engine/volley/internal/plan"
 
 // Ledger accounts for the rows of each split that have been merged, and says
 // where the split's next step starts.
@@ -46,11 +43,8 @@ func (l *Ledger) Merge(s plan.SplitID, count int64) {
 	if count == a.rows {
 		a.whole++
 	}
-	if l.keep && a.rows > 0 && !mutant.On(mutant.CursorStuck) {
-		if a.cursor+count > a.rows && mutant.On(mutant.CursorCapped) {
-			a.cursor, count = 0, 0
-		}
-		a.cursor = (a.cursor + count) % a.rows
+	if l.keep && a.rows > 0 {
+		a.cursor = plantedCursor(a, count, (a.cursor+count)%a.rows)
 	}
 }
 
@@ -70,11 +64,8 @@ func (l *Ledger) ProcessTimes(s plan.SplitID) int64 {
 	if a.rows == 0 {
 		return 0
 	}
-	if l.keep && mutant.On(mutant.TimesByMost) {
-		return (a.merged + a.rows - 1) / a.rows
-	}
 	if l.keep {
-		return a.merged / a.rows
+		return plantedTimes(a, a.merged/a.rows)
 	}
 	return a.whole
 }

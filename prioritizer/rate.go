@@ -3,7 +3,6 @@ package prioritizer
 import (
 	"slices"
 
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -206,8 +205,7 @@ func (x *Exchange) bestMove(v View, f *forecast, owner []int, donor int) (Swap, 
 			continue
 		}
 		held++
-		cooling := x.moved[i] > 0 && v.Step-x.moved[i] < coolDown && !mutant.On(mutant.RateUncooled)
-		if !cooling && o == v.Owner[i] && (split < 0 || v.Times[i] < v.Times[split]) {
+		if !x.cooling(v, i) && o == v.Owner[i] && (split < 0 || v.Times[i] < v.Times[split]) {
 			split = i
 		}
 	}
@@ -228,6 +226,11 @@ func (x *Exchange) bestMove(v View, f *forecast, owner []int, donor int) (Swap, 
 	return s, true
 }
 
+// cooling reports whether the split has moved so lately that it stays.
+func (x *Exchange) cooling(v View, i int) bool {
+	return plantedCooling(x.moved[i] > 0 && v.Step-x.moved[i] < coolDown)
+}
+
 func (f *forecast) apply(v View, owner []int, s Swap) {
 	n := float64(v.Rows[s.Split])
 	f.load[s.From] -= n
@@ -239,10 +242,7 @@ func (f *forecast) apply(v View, owner []int, s Swap) {
 // their process times have drifted apart: with speeds balanced a swap costs
 // nothing but its bytes.
 func (x *Exchange) evenOut(v View, f *forecast) []Swap {
-	settled := func(i int) bool {
-		return x.moved[i] == 0 || mutant.On(mutant.RateUncooled) || v.Step-x.moved[i] >= coolDown
-	}
-	least, most := x.extremes(v, settled)
+	least, most := x.extremes(v, func(i int) bool { return !x.cooling(v, i) })
 	if least < 0 || v.Times[most]-v.Times[least] <= spreadMul*x.cfg.Threshold {
 		return nil
 	}

@@ -1,7 +1,5 @@
 package daemon
 
-import "github.com/volley-engine/volley/internal/mutant"
-
 // DefaultRestarts is how often a job's process is started again that was killed, or has
 // ended without a word, unless the driver is told otherwise. One that says that it has
 // failed has.
@@ -58,14 +56,4 @@ func (e lifeEnd) judge() (verdict, string) {
 		return startAgain, ""
 	}
 	return jobHasFailed, ""
-}
-
-// planted changes an end as a planted bug has it.
-func (e *lifeEnd) planted() {
-	switch {
-	case mutant.On(mutant.LifeSilenceIsDone) && !e.said && !e.lost && !e.passing && e.never == "":
-		e.said, e.code = true, 0
-	case mutant.On(mutant.LifeLostBlamed):
-		e.lost = false
-	}
 }

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-
-	"github.com/volley-engine/volley/internal/mutant"
 )
 
 // How long to wait before a process is started again that is not to blame for its end, or
@@ -89,12 +87,9 @@ type lifeJob struct {
 // Adopt takes a job of the journal over.
 func (l *Life) Adopt(id string, s JobState) {
 	j := &lifeJob{id: id, number: jobNumber(id), spec: &s.Spec, state: s.State, why: s.Ended, step: uint64(s.Step),
-		restarts: s.Restarts, term: s.Term,
+		restarts: s.Restarts, term: plantedAdopted(s.Term),
 		submitted: s.Submitted, ended: s.EndedAt, queued: max(s.Submitted, s.Resumed), phase: lifeQueued,
 		wait: startWait, slots: map[string]*lifeSlot{}}
-	if mutant.On(mutant.LifeTermForgotten) {
-		j.term = 0
-	}
 	if l.jobs[id] = j; j.state == "" {
 		j.state = JobWaiting
 	}
@@ -175,7 +170,7 @@ func (l *Life) onMade(ev *LifeMade) {
 	j := l.jobs[ev.Job]
 	switch {
 	case j == nil || j.phase != lifeEntering:
-	case ev.Taken && !mutant.On(mutant.LifeDirectoryShared): // by what a submission has left that could not be kept
+	case plantedTaken(ev.Taken): // by what a submission has left that could not be kept
 		l.drop(j)
 		l.name(j)
 	case ev.Failed != "" && !ev.Taken:
@@ -221,7 +216,7 @@ func (l *Life) takeTurn(j *lifeJob) {
 	if j.phase != lifeQueued || j.cancelled || l.closing {
 		return
 	}
-	if o := l.before(j); o != nil && !mutant.On(mutant.LifePoolIgnored) {
+	if o := l.before(j); plantedWaits(o != nil) {
 		j.why = "it waits for " + o.id + ", which is before it in pool " + j.spec.Pool
 		return
 	}
@@ -265,18 +260,14 @@ func (l *Life) start(j *lifeJob) {
 		return
 	}
 	j.phase, j.began, j.at, j.said = lifeNoting, l.now, time.Time{}, nil
-	if j.term++; mutant.On(mutant.LifeTermStays) {
-		j.term = max(1, j.term-1)
-	}
+	j.term = plantedTerm(j.term + 1)
 	var records []Record
 	if j.owes {
 		records = append(records, l.record(j, Record{Kind: JobRestarted}))
 	}
 	records = append(records, l.record(j, Record{Kind: JobStarted, Term: j.term}))
 	l.write(&lifeEntry{kind: startOfProcess, job: j, records: records})
-	if mutant.On(mutant.LifeStartUnwritten) {
-		l.launch(j)
-	}
+	plantedStart(l, j)
 }
 
 // noted goes on once a process is written down.
@@ -314,12 +305,8 @@ func (l *Life) startLater(j *lifeJob, why string) {
 	}
 	l.log(LogWarn, "a job's process is started again after a while", "job", j.id, "why", why, "after", j.wait)
 	j.phase, j.state, j.why = lifePausing, JobWaiting, startsSoon+why
-	if j.at = l.now.Add(j.wait); mutant.On(mutant.LifePauseUnwoken) {
-		j.at = l.now.Add(time.Hour)
-	}
-	if j.wait = min(2*j.wait, startWaitMost); mutant.On(mutant.LifePauseShort) {
-		j.wait = startWait
-	}
+	j.at, j.wait = l.now.Add(j.wait), min(2*j.wait, startWaitMost)
+	plantedPause(l, j)
 }
 
 // due is when the job has something done without an event; zero is never.
@@ -418,7 +405,7 @@ func (l *Life) started(j *lifeJob) {
 // onSaid takes in how a process says that it ends. What another than the present one says is
 // refused.
 func (l *Life) onSaid(j *lifeJob, s *ProcessSaid) {
-	present := s.Incarnation == j.incarnation() || mutant.On(mutant.LifeAnySays)
+	present := plantedPresent(s.Incarnation == j.incarnation())
 	if !present || j.phase != lifeStarting && j.phase != lifeRunning {
 		l.refuse(s.From, codes.FailedPrecondition, notPresent)
 		return
@@ -434,7 +421,7 @@ func (l *Life) ended(j *lifeJob, e lifeEnd, how, words string) {
 	if j.said != nil {
 		e.said, e.code, e.why = true, j.said.Code, j.said.Why
 	}
-	e.planted()
+	plantedEnd(&e)
 	j.killAt = time.Time{}
 	switch v, why := e.judge(); v {
 	case jobGoesOn:
@@ -458,7 +445,7 @@ func (l *Life) ended(j *lifeJob, e lifeEnd, how, words string) {
 // startAgain starts a process again that has ended without a word.
 func (l *Life) startAgain(j *lifeJob, how string) {
 	l.log(LogWarn, "job process ended without a word; it is started again", "job", j.id, "why", how)
-	if !mutant.On(mutant.LifeRestartsUncounted) {
+	if plantedCounts() {
 		j.restarts++
 		j.owes = true
 	}
@@ -468,7 +455,7 @@ func (l *Life) startAgain(j *lifeJob, how string) {
 // toEnd writes the end of a job down, its last step before.
 func (l *Life) toEnd(j *lifeJob, state, why string) {
 	j.phase, j.at, j.killAt = lifeEnding, time.Time{}, time.Time{}
-	if !mutant.On(mutant.LifeLastStepLost) {
+	if plantedFlushes() {
 		l.flush(j)
 	}
 	r := Record{Kind: JobEnded, State: state, Reason: why}
@@ -532,9 +519,7 @@ func (l *Life) cancelNoted(w *lifeEntry, ev *LifeWritten) {
 		l.toEnd(j, JobCancelled, "cancelled")
 	case lifeStarting, lifeRunning:
 		l.do(LifeCommand{Interrupt: &LifeProcess{Job: j.id, Term: j.term, Why: "it is cancelled"}})
-		if j.killAt = l.now.Add(cancelGrace); mutant.On(mutant.LifeCancelAwaited) {
-			j.killAt = time.Time{}
-		}
+		j.killAt = plantedKill(l.now.Add(cancelGrace))
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/volley-engine/volley/driver"
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -63,7 +62,7 @@ func (m *lifeMember) exclude(job, why string) {
 
 // takesNoWork reports whether no runner is to be started on the executor now.
 func (m *lifeMember) takesNoWork() bool {
-	return m.draining && !mutant.On(mutant.LifeDrainingAsked) || m.unfit != "" && !mutant.On(mutant.LifeUnfitAsked)
+	return plantedIdle(m, m.draining || m.unfit != "")
 }
 
 // MemberEvent is something about an executor, by a connection of it.
@@ -256,7 +255,7 @@ func (l *Life) noteAllDrained() {
 // noteDrained marks a draining executor on which no job has anything left.
 func (l *Life) noteDrained(m *lifeMember) {
 	busy := slices.ContainsFunc(l.live, func(j *lifeJob) bool { return j.runsOn(m.name) })
-	if !m.draining || busy && !mutant.On(mutant.LifeDrainedEarly) || mutant.On(mutant.LifeDrainedNever) {
+	if !m.draining || plantedBusy(busy) {
 		return
 	}
 	if !m.drained {
@@ -342,7 +341,7 @@ func (l *Life) runnerEnded(m *lifeMember, r *LifeRunner) {
 		return
 	}
 	s := j.slots[m.name]
-	if s == nil || s.runner != r.ID && !mutant.On(mutant.LifeAnyRunner) {
+	if s == nil || plantedEarlier(s.runner != r.ID) {
 		return
 	}
 	l.tell(j, LifeTold{Left: m.name, Why: r.Why})
@@ -362,7 +361,7 @@ func (l *Life) another(j *lifeJob, m *lifeMember, s *lifeSlot, why string) {
 	if l.now.Sub(s.at) > leftAlone {
 		s.opened = 1 // it was well for a while
 	}
-	if s.opened < maxRunners || mutant.On(mutant.LifeNeverLeftAlone) {
+	if plantedAgain(s.opened < maxRunners) {
 		l.log(LogWarn, "runner ended", "executor", m.name, "job", j.id, "why", why)
 		l.openOn(j, m)
 		return
@@ -371,14 +370,12 @@ func (l *Life) another(j *lifeJob, m *lifeMember, s *lifeSlot, why string) {
 	m.exclude(j.id, fmt.Sprintf("%d runners ended, the last because %s", maxRunners, why))
 	l.log(LogError, "executor excluded from a job", "executor", m.name, "job", j.id, "why", why, "runners ended",
 		maxRunners)
-	if l.hopeless(j) && !mutant.On(mutant.LifeHopelessGoesOn) {
+	if plantedHopeless(l.hopeless(j)) {
 		j.failure = fmt.Sprintf("its runners ended on every executor, the last because %s", why)
 		l.kill(j, j.failure)
 		return
 	}
-	if s.readmit = l.now.Add(leftAlone); mutant.On(mutant.LifeLeftForEver) {
-		s.readmit = time.Time{}
-	}
+	s.readmit = plantedReadmit(l.now.Add(leftAlone))
 }
 
 // hopeless reports whether there is no executor left on which the job's runners have not
@@ -477,9 +474,7 @@ func (l *Life) heard(j *lifeJob, ev *LinkEvent) {
 // killStuck kills a process that hangs; it is started again like others that were killed.
 func (l *Life) killStuck(j *lifeJob) {
 	l.kill(j, "it hangs")
-	if mutant.On(mutant.LifeTwoProcesses) {
-		l.start(j)
-	}
+	plantedKilled(l, j)
 }
 
 // connect takes a job's process over and starts runners everywhere.

@@ -6,7 +6,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -84,11 +83,7 @@ func (l *Life) choose() {
 			jobs = append(jobs, finishedJob{id: id, ended: time.Unix(0, j.ended), bytes: j.bytes, held: j.held()})
 		}
 	}
-	grace := p.grace
-	if mutant.On(mutant.LifePruneAtOnce) {
-		grace = 0
-	}
-	p.due = p.keep.beyond(jobs, l.now, grace)
+	p.due = p.keep.beyond(jobs, l.now, plantedGrace(p.grace))
 	l.forgetSome()
 }
 
@@ -112,9 +107,8 @@ func (l *Life) forgetSome() {
 		l.pruned("")
 		return
 	}
-	if l.emit(w); mutant.On(mutant.LifeRemoveUnwritten) {
-		l.do(LifeCommand{Remove: idsOf(w.jobs)})
-	}
+	l.emit(w)
+	plantedRemove(l, w)
 }
 
 // mayLeave reports whether the job can be removed: not while its files are read, when it goes
@@ -124,7 +118,7 @@ func (j *lifeJob) mayLeave() bool {
 }
 
 // held reports whether somebody reads the job's files.
-func (j *lifeJob) held() bool { return j.readers > 0 && !mutant.On(mutant.LifeReadersIgnored) }
+func (j *lifeJob) held() bool { return plantedHeld(j.readers > 0) }
 
 func idsOf(jobs []*lifeJob) (ids []string) {
 	for _, j := range jobs {

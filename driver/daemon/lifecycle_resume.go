@@ -1,10 +1,6 @@
 package daemon
 
-import (
-	"google.golang.org/grpc/codes"
-
-	"github.com/volley-engine/volley/internal/mutant"
-)
+import "google.golang.org/grpc/codes"
 
 // onResume has a job go on that has failed or was cancelled, once the connection of its last
 // process has ended, which ends the runners of that process.
@@ -32,7 +28,7 @@ func (l *Life) mayResume(j *lifeJob, a *LifeAsk) (codes.Code, string) {
 		return codes.NotFound, notKeptWhy(j.id)
 	case j.phase != lifeOver || j.resuming != 0:
 		return codes.InvalidArgument, j.id + " has not ended"
-	case j.state == JobDone && !mutant.On(mutant.LifeDoneResumed):
+	case plantedDone(j.state == JobDone):
 		return codes.InvalidArgument, j.id + " is done"
 	case len(j.queue) > 0:
 		return codes.ResourceExhausted, "the job cannot be resumed: the journal has not answered yet"

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -110,7 +109,7 @@ func (l *Life) wrote(w *lifeEntry, ev *LifeWritten) {
 		l.complain(ev, "cannot write a cancellation down", w.job)
 		l.cancelNoted(w, ev)
 	case endOfJob:
-		if ev.Outcome == Applied || mutant.On(mutant.LifeEndUnwritten) {
+		if plantedWritten(ev.Outcome == Applied) {
 			l.over(w.job, w.records[len(w.records)-1])
 		}
 	case resumption:
@@ -126,10 +125,7 @@ func (l *Life) wrote(w *lifeEntry, ev *LifeWritten) {
 // retries has an entry written again that must be before anything else follows: a job's end
 // is announced when it is written down.
 func (l *Life) retries(w *lifeEntry, ev *LifeWritten) bool {
-	if ev.Outcome == Applied || w.kind != endOfJob && w.kind != settlement || l.closing {
-		return false
-	}
-	if mutant.On(mutant.LifeEndUnwritten) {
+	if plantedWritten(ev.Outcome == Applied) || w.kind != endOfJob && w.kind != settlement || l.closing {
 		return false
 	}
 	w.wait = min(max(2*w.wait, startWait), startWaitMost)
