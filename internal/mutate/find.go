@@ -194,7 +194,7 @@ func (f *finder) expression(e ast.Expr) bool {
 	case *ast.CallExpr:
 		return f.call(e)
 	case *ast.BinaryExpr:
-		return f.binary(e)
+		f.binary(e)
 	}
 	return true
 }
@@ -211,21 +211,13 @@ func (f *finder) skipKeys(e *ast.CompositeLit) {
 	}
 }
 
-// choice is an if: what a planted bug alone decides, and what cannot be, is left alone.
+// choice is an if: what cannot be is left alone.
 func (f *finder) choice(n *ast.IfStmt) {
-	switch v := f.known(n.Cond); {
-	case v != unknown:
-		f.skip[n.Cond] = true
-		if v == never {
-			f.skip[n.Body] = true
-		} else if n.Else != nil {
-			f.skip[n.Else] = true
-		}
-	case impossible(n.Body):
+	if impossible(n.Body) {
 		f.skip[n.Cond], f.skip[n.Body] = true, true
-	default:
-		f.condition(n.Cond)
+		return
 	}
+	f.condition(n.Cond)
 }
 
 // impossible reports whether all that a block does is to panic.
@@ -258,7 +250,7 @@ func (f *finder) cases(n *ast.SwitchStmt) {
 
 // condition negates what decides a branch; a comparison is turned round where it stands.
 func (f *finder) condition(e ast.Expr) {
-	if e == nil || f.skip[e] || f.known(e) != unknown || f.info.Types[e].Value != nil {
+	if e == nil || f.skip[e] || f.info.Types[e].Value != nil {
 		return
 	}
 	switch x := e.(type) {
@@ -271,22 +263,26 @@ func (f *finder) condition(e ast.Expr) {
 		}
 		f.negate(e)
 	case *ast.BinaryExpr:
-		f.conditionPair(x)
+		if x.Op == token.LAND || x.Op == token.LOR {
+			f.negate(e)
+		}
+	case *ast.CallExpr:
+		if f.isHook(x) {
+			f.given(x)
+			return
+		}
+		f.negate(e)
 	default:
 		f.negate(e)
 	}
 }
 
-// conditionPair negates && and ||, but where a planted bug is one side, only the other counts.
-func (f *finder) conditionPair(e *ast.BinaryExpr) {
-	switch {
-	case e.Op != token.LAND && e.Op != token.LOR:
-	case f.known(e.X) != unknown:
-		f.condition(e.Y)
-	case f.known(e.Y) != unknown:
-		f.condition(e.X)
-	default:
-		f.negate(e)
+// given negates the conditions that go through a hook.
+func (f *finder) given(hook *ast.CallExpr) {
+	for _, e := range hook.Args {
+		if b, ok := f.info.Types[e].Type.Underlying().(*types.Basic); ok && b.Info()&types.IsBoolean != 0 {
+			f.condition(e)
+		}
 	}
 }
 
@@ -309,7 +305,7 @@ func (f *finder) removable(s ast.Stmt) bool {
 	switch s := s.(type) {
 	case *ast.ExprStmt:
 		c, ok := s.X.(*ast.CallExpr)
-		return ok && !f.aside(c)
+		return ok && !f.aside(c) && !f.isHook(c)
 	case *ast.AssignStmt:
 		if s.Tok == token.DEFINE {
 			return false

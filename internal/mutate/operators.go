@@ -5,52 +5,10 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"path/filepath"
 	"slices"
 	"strings"
 )
-
-// What a condition comes to when no bug is planted.
-const (
-	unknown = iota
-	never
-	always
-)
-
-// known says what an expression comes to, as far as that hangs on planted bugs alone.
-func (f *finder) known(e ast.Expr) int {
-	switch e := e.(type) {
-	case *ast.ParenExpr:
-		return f.known(e.X)
-	case *ast.CallExpr:
-		if o := f.callee(e); o != nil && o.Name() == "On" && strings.HasSuffix(pathOf(o), "/internal/mutant") {
-			return never
-		}
-	case *ast.UnaryExpr:
-		if v := f.known(e.X); e.Op == token.NOT && v != unknown {
-			return never + always - v
-		}
-	case *ast.BinaryExpr:
-		return f.knownPair(e)
-	}
-	return unknown
-}
-
-func (f *finder) knownPair(e *ast.BinaryExpr) int {
-	decides, passes := never, always
-	if e.Op == token.LOR {
-		decides, passes = always, never
-	} else if e.Op != token.LAND {
-		return unknown
-	}
-	x, y := f.known(e.X), f.known(e.Y)
-	switch {
-	case x == decides || y == decides:
-		return decides
-	case x == passes && y == passes:
-		return passes
-	}
-	return unknown
-}
 
 // callee is what a call calls, nil for a value.
 func (f *finder) callee(c *ast.CallExpr) types.Object {
@@ -81,7 +39,13 @@ func (f *finder) aside(c *ast.CallExpr) bool {
 	}
 	path := pathOf(o)
 	return slices.Contains([]string{"fmt", "errors", "log", "log/slog", "github.com/hashicorp/go-hclog"}, path) ||
-		strings.HasSuffix(path, "/internal/fault") || strings.HasSuffix(path, "/internal/mutant")
+		strings.HasSuffix(path, "/internal/fault")
+}
+
+// isHook reports whether a call is to a hook, which is what it is given, or does nothing, where no bug can be planted.
+func (f *finder) isHook(c *ast.CallExpr) bool {
+	o := f.callee(c)
+	return o != nil && o.Pkg() == f.pkg && filepath.Base(f.fset.Position(o.Pos()).Filename) == hooks
 }
 
 func (f *finder) call(c *ast.CallExpr) bool {
@@ -131,11 +95,11 @@ func (f *finder) extreme(c *ast.CallExpr, name string) {
 	f.place(c, []insert{open}, m)
 }
 
-// binary mutates an operator; it reports whether to go on into the operands.
-func (f *finder) binary(e *ast.BinaryExpr) bool {
+// binary mutates an operator.
+func (f *finder) binary(e *ast.BinaryExpr) {
 	switch e.Op {
 	case token.LAND, token.LOR:
-		return f.joined(e)
+		f.joined(e)
 	case token.EQL, token.NEQ:
 		m := f.mutant(e.OpPos, "equality", f.text(e),
 			f.other(e, map[token.Token]token.Token{token.EQL: token.NEQ, token.NEQ: token.EQL}[e.Op]))
@@ -145,7 +109,6 @@ func (f *finder) binary(e *ast.BinaryExpr) bool {
 	case token.ADD, token.SUB, token.MUL, token.QUO:
 		f.arithmetic(e)
 	}
-	return true
 }
 
 // other is the text of an expression with another operator, and with parentheses around what that
@@ -162,21 +125,13 @@ func (f *finder) closed(e ast.Expr, op token.Token) string {
 }
 
 // joined is && or ||: one for the other, and each operand that is not itself made of parts, negated.
-func (f *finder) joined(e *ast.BinaryExpr) bool {
-	if f.known(e) != unknown {
-		return false
-	}
-	x, y := f.known(e.X), f.known(e.Y)
-	f.skip[e.X], f.skip[e.Y] = f.skip[e.X] || x != unknown, f.skip[e.Y] || y != unknown
-	if x == unknown && y == unknown {
-		other := map[token.Token]token.Token{token.LAND: token.LOR, token.LOR: token.LAND}[e.Op]
-		m := f.mutant(e.OpPos, "and/or", f.text(e), f.other(e, other))
-		at := f.around(e, "((((", ") != "+is(m)+")) != "+is(m)+")")
-		f.place(e, append(at, f.instead(e.OpPos, e.Op, ") != "+is(m)+") "+e.Op.String()+" ((")), m)
-	}
+func (f *finder) joined(e *ast.BinaryExpr) {
+	other := map[token.Token]token.Token{token.LAND: token.LOR, token.LOR: token.LAND}[e.Op]
+	m := f.mutant(e.OpPos, "and/or", f.text(e), f.other(e, other))
+	at := f.around(e, "((((", ") != "+is(m)+")) != "+is(m)+")")
+	f.place(e, append(at, f.instead(e.OpPos, e.Op, ") != "+is(m)+") "+e.Op.String()+" ((")), m)
 	f.operand(e.X)
 	f.operand(e.Y)
-	return true
 }
 
 func (f *finder) operand(e ast.Expr) {
