@@ -43,8 +43,8 @@ func (l *Ledger) Merge(s plan.SplitID, count int64) {
 	if count == a.rows {
 		a.whole++
 	}
-	if l.keep && a.rows > 0 {
-		a.cursor = plantedCursor(a, count, (a.cursor+count)%a.rows)
+	if l.keep {
+		a.cursor = plantedCursor(a, count, (a.cursor+count)%max(1, a.rows))
 	}
 }
 

@@ -1,6 +1,7 @@
 package prioritizer
 
 import (
+	"math"
 	"slices"
 
 	"github.com/volley-engine/volley/internal/plan"
@@ -30,18 +31,15 @@ type forecast struct {
 // stepTime is when the step ends: at the first executor through its rows, or
 // later, when the ratio is reached.
 func (f *forecast) stepTime() float64 {
-	first, last := -1.0, 0.0
+	first, last := math.Inf(1), 0.0
 	for e, l := range f.load {
 		if l == 0 || f.speed[e] == 0 {
 			continue
 		}
 		t := l / f.speed[e]
-		if first < 0 || t < first {
-			first = t
-		}
-		last = max(last, t)
+		first, last = min(first, t), max(last, t)
 	}
-	if f.ratio >= 1 || first < 0 {
+	if f.ratio >= 1 {
 		return last
 	}
 	if f.processed(first) >= f.ratio*f.rows {
@@ -70,9 +68,6 @@ func (f *forecast) processed(t float64) float64 {
 // score is the predicted N_eff per second, and the step's time.
 func (f *forecast) score() (perSecond, t float64) {
 	t = f.stepTime()
-	if t <= 0 {
-		return 0, 0
-	}
 	var inverse float64 // 1/N_eff = Σ (n_i/N)²/c_i, with c_i = n_i·done
 	for e, l := range f.load {
 		if l > 0 {
@@ -96,11 +91,16 @@ func (x *Exchange) rate(v View) []Swap {
 	return x.evenOut(v, x.forecastOf(v)) // balance has tried moves on the other
 }
 
+// forecastOf is nil where there is nothing to plan, or not yet: speeds have to be known, splits
+// have to have settled, and there has to be something to fold and somebody else to do it.
 func (x *Exchange) forecastOf(v View) *forecast {
 	f := &forecast{ratio: v.Ratio, load: make([]float64, len(v.Speed)), speed: v.Speed}
+	known := 0
 	for e, s := range v.Speed {
 		if s > 0 && v.Observed[e] < observe {
 			return nil
+		} else if s > 0 {
+			known++
 		}
 	}
 	for i, o := range v.Owner {
@@ -108,9 +108,12 @@ func (x *Exchange) forecastOf(v View) *forecast {
 		if o >= 0 {
 			f.load[o] += float64(v.Rows[i])
 			if v.Speed[o] == 0 || v.Moving[i] {
-				return nil // wait until things have settled
+				return nil
 			}
 		}
+	}
+	if known < 2 || slowest(f) < 0 {
+		return nil
 	}
 	return f
 }
@@ -186,7 +189,7 @@ func slowest(f *forecast) int {
 func firstDone(f *forecast) int {
 	at := -1
 	for e, l := range f.load {
-		if l > 0 && f.speed[e] > 0 && (at < 0 || l/f.speed[e] < f.load[at]/f.speed[at]) {
+		if l > 0 && (at < 0 || l/f.speed[e] < f.load[at]/f.speed[at]) {
 			at = e
 		}
 	}
@@ -196,9 +199,18 @@ func firstDone(f *forecast) int {
 // bestMove takes the split that is most behind from a donor to the executor
 // that would still be done first with it, and applies it.
 func (x *Exchange) bestMove(v View, f *forecast, owner []int, donor int) (Swap, bool) {
-	if donor < 0 {
+	split := x.furthestBehind(v, owner, donor)
+	if split < 0 {
 		return Swap{}, false
 	}
+	s := Swap{Split: plan.SplitID(split), From: donor, To: f.soonestWith(float64(v.Rows[split]), donor)}
+	f.apply(v, owner, s)
+	return s, true
+}
+
+// furthestBehind is the split processed least of those that a donor can give away; −1 is none.
+// It keeps its last one, what it has been given in this plan, and what has moved lately.
+func (x *Exchange) furthestBehind(v View, owner []int, donor int) int {
 	split, held := -1, 0
 	for i, o := range owner {
 		if o != donor {
@@ -209,21 +221,21 @@ func (x *Exchange) bestMove(v View, f *forecast, owner []int, donor int) (Swap, 
 			split = i
 		}
 	}
-	if split < 0 || held < 2 {
-		return Swap{}, false
+	if held < 2 {
+		return -1
 	}
-	to, n := -1, float64(v.Rows[split])
+	return split
+}
+
+// soonestWith is the executor, other than the donor, that would be done first with more rows.
+func (f *forecast) soonestWith(more float64, donor int) int {
+	to, soonest := -1, math.Inf(1)
 	for e, l := range f.load {
-		if e != donor && f.speed[e] > 0 && (to < 0 || (l+n)/f.speed[e] < (f.load[to]+n)/f.speed[to]) {
-			to = e
+		if t := (l + more) / f.speed[e]; e != donor && t < soonest {
+			to, soonest = e, t
 		}
 	}
-	if to < 0 {
-		return Swap{}, false
-	}
-	s := Swap{Split: plan.SplitID(split), From: donor, To: to}
-	f.apply(v, owner, s)
-	return s, true
+	return to
 }
 
 // cooling reports whether the split has moved so lately that it stays.
