@@ -119,6 +119,7 @@ type Agent struct {
 }
 
 type activeRun struct {
+	id       int
 	step     *wire.StartStep
 	sent     []int64
 	interval plan.Time
@@ -238,7 +239,7 @@ func (a *Agent) onStart(s *wire.StartStep, now plan.Time) []Command {
 		}
 	}
 	a.last++
-	r := &activeRun{step: s, sent: make([]int64, len(s.Tasks)), interval: plan.Time(s.ReportIntervalNs)}
+	r := &activeRun{id: a.last, step: s, sent: make([]int64, len(s.Tasks)), interval: plan.Time(s.ReportIntervalNs)}
 	a.runs[a.last] = r
 	if s.Leased {
 		return append(append(out, Command{Start: &Run{ID: a.last, Step: s, Param: param}}), a.beginLeases(r)...)

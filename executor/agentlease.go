@@ -11,14 +11,14 @@ func (r *activeRun) sameRun(job string, step uint32, epoch uint64) bool {
 	return r.step.Leased && r.step.Job == job && r.step.Step == step && r.step.Epoch == epoch
 }
 
-// runOf is the leased run of a step under an epoch; 0 is none.
-func (a *Agent) runOf(job string, step uint32, epoch uint64) (int, *activeRun) {
+// runOf is the leased run of a step under an epoch, if there is one.
+func (a *Agent) runOf(job string, step uint32, epoch uint64) *activeRun {
 	for _, id := range a.active() {
 		if r := a.runs[id]; r.sameRun(job, step, epoch) {
-			return id, r
+			return r
 		}
 	}
-	return 0, nil
+	return nil
 }
 
 // beginLeases hands a run the leases that came before it.
@@ -40,7 +40,7 @@ func (a *Agent) beginLeases(r *activeRun) []Command {
 
 // onLeases gives a run more to fold, each lease once however often it comes.
 func (a *Agent) onLeases(m *wire.Leases) []Command {
-	id, r := a.runOf(m.Job, m.Step, m.Epoch)
+	r := a.runOf(m.Job, m.Step, m.Epoch)
 	if r == nil {
 		a.leases = append(a.leases, m)
 		return nil
@@ -53,7 +53,7 @@ func (a *Agent) onLeases(m *wire.Leases) []Command {
 	if r.stopped || len(leases) == 0 {
 		return nil
 	}
-	return []Command{{Lease: &LeaseRun{Run: id, Leases: leases, States: m.States}}}
+	return []Command{{Lease: &LeaseRun{Run: r.id, Leases: leases, States: m.States}}}
 }
 
 // onPieces reports leases that have been folded.
@@ -68,10 +68,10 @@ func (a *Agent) onPieces(p *PiecesFolded) []Command {
 
 // onInclude ends a run with what is wanted of it.
 func (a *Agent) onInclude(m *wire.Include) []Command {
-	id, r := a.runOf(m.Job, m.Step, m.Epoch)
+	r := a.runOf(m.Job, m.Step, m.Epoch)
 	if r == nil || r.stopped {
 		return nil
 	}
 	r.stopped = true
-	return []Command{{Include: &IncludeRun{Run: id, IDs: plantedIncluded(r, m.Ids)}}}
+	return []Command{{Include: &IncludeRun{Run: r.id, IDs: plantedIncluded(r, m.Ids)}}}
 }
