@@ -311,18 +311,18 @@ func (c *Controller) decide(now plan.Time) []Decision {
 func (c *Controller) decideComputing(now plan.Time) []Decision {
 	switch {
 	case c.unread == 0 && plantedEnds(c.cfg.Policy != BSP || c.whole()):
-		return c.collect(false, now)
-	case c.unread == 0 && c.unarrived == 0:
+		return c.collect(now)
+	case c.unarrived == 0:
 		return c.recover(now)
 	case c.ratioReached(now):
 		if plantedAbove(c.below == 0) {
-			return c.collect(true, now)
+			return c.collect(now)
 		}
 		c.begin(flooring, c.grace(now), now)
 		return []Decision{{Kind: WakeAt, At: now + c.bound}}
 	case now >= c.advanced+c.bound:
 		return c.fail("the tasks to make progress", now)
-	case c.cfg.Policy == Deadline && c.target > 0 && now < c.start+c.target:
+	case c.cfg.Policy == Deadline && c.target > 0:
 		return []Decision{{Kind: WakeAt, At: c.start + c.target}}
 	}
 	return []Decision{{Kind: WakeAt, At: c.advanced + c.bound}}
@@ -348,7 +348,7 @@ func (c *Controller) grace(now plan.Time) plan.Time { return max(c.cfg.Grace, no
 
 func (c *Controller) decideFlooring(now plan.Time) []Decision {
 	if c.below == 0 || c.unread == 0 {
-		return c.collect(true, now)
+		return c.collect(now)
 	}
 	if c.inTime(now) {
 		return []Decision{{Kind: WakeAt, At: c.since + c.bound}}
@@ -359,12 +359,12 @@ func (c *Controller) decideFlooring(now plan.Time) []Decision {
 			c.gaveUp = true
 		}
 	}
-	return c.collect(true, now)
+	return c.collect(now)
 }
 
 // collect ends computing: with a stop command where rows are left to read.
-func (c *Controller) collect(cut bool, now plan.Time) []Decision {
-	c.stats.Cut = cut && (c.unread > 0 || c.gaveUp)
+func (c *Controller) collect(now plan.Time) []Decision {
+	c.stats.Cut = c.unread > 0 || c.gaveUp
 	c.stop(now)
 	bound := c.grace(now)
 	if c.cfg.Policy == BSP {
@@ -415,7 +415,7 @@ func (c *Controller) abandonRunning() {
 
 // enough reports whether the step can go on with what it has.
 func (c *Controller) enough() bool {
-	if c.lostRows() == 0 || c.total == 0 {
+	if c.lostRows() == 0 {
 		return true
 	}
 	return c.cfg.Policy != BSP && c.live > 0 && plantedEnough(c.missingShare() <= c.maxShare)
@@ -459,9 +459,6 @@ func (c *Controller) whole() bool { return plantedWhole(c.lostRows() == 0) }
 func (c *Controller) inTime(now plan.Time) bool { return plantedInTime(c, now < c.since+c.bound) }
 
 func (c *Controller) missingShare() float64 {
-	if c.total == 0 {
-		return 0
-	}
 	return float64(c.lostRows()) / float64(c.total)
 }
 
@@ -480,11 +477,13 @@ func (c *Controller) complete(now plan.Time) []Decision {
 	if !c.stopped { // what was left was lost, and has been made again
 		c.stop(now)
 	}
-	c.begin(done, 0, now)
+	c.end(now)
 	return []Decision{{Kind: Complete}}
 }
 
 func (c *Controller) fail(waitedFor string, now plan.Time) []Decision {
-	c.begin(done, 0, now)
+	c.end(now)
 	return []Decision{{Kind: Fail, Waited: waitedFor}}
 }
+
+func (c *Controller) end(now plan.Time) { c.begin(done, 0, now) }

@@ -14,7 +14,7 @@ import (
 
 // TestStories runs the stories in testdata. Commands:
 //
-//	step policy=absp ratio=0.5 rows=1000/1000/1000 [lost=SPLIT] [largest=F] [learned=D] [grace=D] [timeout=D] [missing=F] [least=N] [share=F]
+//	step policy=absp ratio=0.5 rows=1000/1000/1000 [lost=SPLIT] [largest=F] [learned=D] [start=D] [grace=D] [timeout=D] [missing=F] [least=N] [share=F]
 //	at T     then one event a line: progress SPLIT COUNT, arrived SPLIT COUNT, lost SPLIT, assigned SPLIT, tick
 //	stats; waits; defaults
 //	wants SPLIT COUNT
@@ -70,7 +70,7 @@ func begin(t *testing.T, d *datadriven.TestData) (*Controller, []Decision) {
 	var tasks []Task
 	held := map[string]bool{}
 	var largest float64
-	var learned time.Duration
+	var learned, start time.Duration
 	for _, a := range d.CmdArgs {
 		v := a.Vals[0]
 		var err error
@@ -91,6 +91,8 @@ func begin(t *testing.T, d *datadriven.TestData) (*Controller, []Decision) {
 			largest, err = strconv.ParseFloat(v, 64)
 		case "learned":
 			learned, err = time.ParseDuration(v)
+		case "start":
+			start, err = time.ParseDuration(v)
 		case "timeout":
 			cfg.StepTimeout, err = time.ParseDuration(v)
 		case "lost":
@@ -111,8 +113,8 @@ func begin(t *testing.T, d *datadriven.TestData) (*Controller, []Decision) {
 	for i := range tasks {
 		tasks[i].Held = !held[strconv.Itoa(i)]
 	}
-	c := NewController(cfg, tasks, largest, learned, 0)
-	return c, c.Step(Event{Kind: Began}, 0)
+	c := NewController(cfg, tasks, largest, learned, start)
+	return c, c.Step(Event{Kind: Began}, start)
 }
 
 func event(t *testing.T, line string) Event {
