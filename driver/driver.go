@@ -19,7 +19,7 @@ import (
 type Driver struct {
 	log    hclog.Logger
 	began  time.Time
-	events chan func() // run on the loop
+	events chan input
 	ready  chan struct{}
 	failed chan struct{} // closed once err is set
 	done   chan struct{}
@@ -38,13 +38,21 @@ type Driver struct {
 	excluded func(*Exclusion)
 }
 
+// input is something for the loop: an event, or a function to be run there.
+type input struct {
+	event Event
+	reply chan Command    // for the answer to the session's request
+	conn  wire.DriverConn // that the event's message came by
+	do    func()
+}
+
 // inHand is how many events wait for the loop. It is fast, and they may be large: a sender
 // of more waits, and leaves them in a queue that is bounded in bytes.
 const inHand = 16
 
 // NewDriver starts the loop of a job.
 func NewDriver(cfg JobConfig, log hclog.Logger) *Driver {
-	d := &Driver{log: log, began: time.Now(), events: make(chan func(), inHand), ready: make(chan struct{}),
+	d := &Driver{log: log, began: time.Now(), events: make(chan input, inHand), ready: make(chan struct{}),
 		failed: make(chan struct{}), done: make(chan struct{}), conns: map[plan.ExecutorID]wire.DriverConn{}}
 	d.job = NewJob(cfg, 0)
 	d.due = cfg.EnsureDefaults().Gather
@@ -61,22 +69,35 @@ func (d *Driver) Now() time.Duration { return time.Since(d.began) }
 func (d *Driver) loop() {
 	defer d.wg.Done()
 	for {
+		var in input
 		select {
-		case do := <-d.events:
-			do()
+		case in = <-d.events:
 		case <-d.timer.C:
 			d.due = 0
-			d.step(Event{})
 		case <-d.done:
 			return
+		}
+		switch {
+		case in.do != nil:
+			in.do()
+			continue
+		case in.reply != nil:
+			d.reply = in.reply
+		case in.conn != nil && d.conns[in.event.Message.From] != in.conn:
+			continue // it has ended, or has been replaced
+		}
+		late := d.job.counters.StaleReports
+		d.carryOut(d.job.Step(in.event, d.Now()))
+		if in.conn != nil {
+			d.logFault(in.event.Message, d.job.counters.StaleReports > late)
 		}
 	}
 }
 
-// enqueue hands something to the loop; false once the driver is closed.
+// enqueue has the loop run a function; false once the driver is closed.
 func (d *Driver) enqueue(do func()) bool {
 	select {
-	case d.events <- do:
+	case d.events <- input{do: do}:
 		return true
 	case <-d.done:
 		return false
@@ -92,7 +113,9 @@ func (d *Driver) carryOut(cmds []Command) {
 	for _, c := range cmds {
 		switch {
 		case c.Send != nil:
-			d.send(c.Send)
+			if conn := d.conns[c.Send.To]; conn != nil {
+				d.warnUnsent(c.Send.To, conn.Send(c.Send.Body))
+			}
 		case c.WakeAt > 0:
 			d.wakeAt(c.WakeAt)
 		case c.Ready:
@@ -129,13 +152,11 @@ func (d *Driver) tellExcluded(x *Exclusion) {
 // in.
 func (d *Driver) OnExclusion(do func(*Exclusion)) { d.enqueue(func() { d.excluded = do }) }
 
-// send runs on the loop. A connection that refuses a message is gone; its
-// reader says so.
-func (d *Driver) send(m *Outgoing) {
-	if conn := d.conns[m.To]; conn != nil {
-		if err := conn.Send(m.Body); err != nil {
-			d.log.Debug("cannot send", "executor", m.To, "error", err)
-		}
+// warnUnsent logs that a message was not sent. A connection that refuses one is gone; its
+// reader reports the loss.
+func (d *Driver) warnUnsent(to plan.ExecutorID, err error) {
+	if err != nil {
+		d.log.Debug("cannot send", "executor", to, "error", err)
 	}
 }
 
@@ -174,25 +195,24 @@ func (d *Driver) read(conn wire.DriverConn) {
 			d.enqueue(func() { d.register(conn, r.Register) })
 			continue
 		}
-		d.enqueue(func() {
-			if d.conns[id] == conn {
-				d.hear(id, m)
-			}
-		})
+		in := input{conn: conn, event: Event{Message: &Message{From: id, Body: m}}}
+		select {
+		case d.events <- in:
+		case <-d.done:
+		}
 	}
 }
 
-// hear runs on the loop: it takes a message in, and logs what went wrong on its executor. Work for which nothing waits
-// any more, such as a second attempt whose input is gone since the first has ended, has not gone wrong.
-func (d *Driver) hear(id plan.ExecutorID, m *wire.ToDriver) {
-	level, late := hclog.Warn, d.job.counters.StaleReports
-	d.step(Event{Message: &Message{From: id, Body: m}})
-	if m.GetTaskResult() != nil && d.job.counters.StaleReports > late {
+// logFault logs what went wrong on an executor. Work that nothing waits for any more, such as a second attempt
+// whose input is gone since the first has ended, has not gone wrong.
+func (d *Driver) logFault(m *Message, stale bool) {
+	level := hclog.Warn
+	if m.Body.GetTaskResult() != nil && stale {
 		level = hclog.Debug
 	}
-	f := cmp.Or(m.GetHolding().GetFault(), m.GetResult().GetFault(), m.GetTaskResult().GetFault())
+	f := cmp.Or(m.Body.GetHolding().GetFault(), m.Body.GetResult().GetFault(), m.Body.GetTaskResult().GetFault())
 	if err := f.AsError(); err != nil {
-		d.log.Log(level, "work failed", "executor", id, "error", err)
+		d.log.Log(level, "work failed", "executor", m.From, "error", err)
 	}
 }
 
@@ -223,14 +243,14 @@ func (d *Driver) lose(id plan.ExecutorID, conn wire.DriverConn, err error) {
 	d.step(Event{Lost: &Lost{Executor: id, Why: err.Error()}})
 }
 
-// ask lets the job see a request of the session and waits for its answer. A
-// request that is given up is forgotten: its answer reaches nobody else.
-func (d *Driver) ask(ctx context.Context, ev Event) (Command, error) {
+// Ask hands the job a request of the session (a pack, a step or a call) and returns its
+// answer. A request that is given up is forgotten: its answer reaches nobody else.
+func (d *Driver) Ask(ctx context.Context, ev Event) (Command, error) {
 	reply := make(chan Command, 1)
-	d.enqueue(func() {
-		d.reply = reply
-		d.step(ev)
-	})
+	select {
+	case d.events <- input{event: ev, reply: reply}:
+	case <-d.done:
+	}
 	select {
 	case c := <-reply:
 		return c, nil
@@ -264,27 +284,6 @@ func (d *Driver) Start(ctx context.Context) error {
 	case <-ctx.Done():
 		return fault.New(fault.KindOf(ctx.Err()), "wait for", "executors", ctx.Err())
 	}
-}
-
-// OpenPack places a pack and returns its number.
-func (d *Driver) OpenPack(ctx context.Context, info *PackInfo) (int, error) {
-	c, err := d.ask(ctx, Event{Pack: info})
-	if err != nil {
-		return 0, err
-	}
-	return *c.PackOpen, nil
-}
-
-// RunStep runs one step.
-func (d *Driver) RunStep(ctx context.Context, req *plan.StepRequest) (*StepReport, error) {
-	c, err := d.ask(ctx, Event{Step: req})
-	return c.StepDone, err
-}
-
-// RunCall runs an action.
-func (d *Driver) RunCall(ctx context.Context, req *plan.CallRequest) (*plan.CallOutcome, error) {
-	c, err := d.ask(ctx, Event{Call: req})
-	return c.CallDone, err
 }
 
 // Slots is how many tasks the executors run at a time that take part.

@@ -218,36 +218,42 @@ func NewJob(cfg JobConfig, now plan.Time) *Job {
 // Counters says what was dropped and moved so far.
 func (j *Job) Counters() Counters { return j.counters }
 
-// Step takes an event and says what to do.
+// Step takes an event and returns what is to be done.
 func (j *Job) Step(ev Event, now plan.Time) []Command {
 	j.out = nil
 	if j.state == ended {
 		return nil
 	}
-	if j.tape == nil {
-		j.take(ev, now)
-		return j.out
+	if j.tape != nil {
+		j.tape.observe(j, ev)
+		defer j.record(ev, now)
 	}
-	j.tape.observe(j, ev)
-	j.take(ev, now)
-	j.tape.record(j, ev, now)
-	for _, c := range j.out {
-		if c.StepDone != nil {
-			c.StepDone.Reports, c.StepDone.Kept = j.tape.take(c.StepDone.Bytes)
-		}
+	var from plan.ExecutorID
+	var body any
+	if m := ev.Message; m != nil {
+		from, body = m.From, m.Body.Body
 	}
-	return j.out
-}
-
-// take takes an event in.
-func (j *Job) take(ev Event, now plan.Time) {
+	switch b := body.(type) {
+	case *wire.ToDriver_Prepared:
+		j.onPrepared(from, b.Prepared, now)
+	case *wire.ToDriver_Holding:
+		j.onHolding(from, b.Holding, now)
+	case *wire.ToDriver_Progress:
+		j.onProgress(b.Progress, now)
+	case *wire.ToDriver_Result:
+		j.onResult(from, b.Result, now)
+	case *wire.ToDriver_PiecesFolded:
+		j.onPiecesFolded(from, b.PiecesFolded, now)
+	case *wire.ToDriver_TaskResult:
+		j.onTaskResult(from, b.TaskResult, now)
+	case *wire.ToDriver_TaskProgress:
+		j.onTaskProgress(from, b.TaskProgress, now)
+	}
 	switch {
 	case ev.Joined != nil:
 		j.onJoined(ev.Joined)
 	case ev.Lost != nil:
 		j.onLost(ev.Lost, now)
-	case ev.Message != nil:
-		j.onMessage(ev.Message, now)
 	case ev.Pack != nil:
 		j.onPack(ev.Pack, now)
 	case ev.Step != nil:
@@ -262,8 +268,19 @@ func (j *Job) take(ev Event, now plan.Time) {
 		}
 	case ev.Drain != "":
 		j.onDrain(ev.Drain)
-	default:
+	case ev.Message == nil:
 		j.onTick(now)
+	}
+	return j.out
+}
+
+// record puts an event that the job has seen on tape, and hands out the reports of a step that has ended.
+func (j *Job) record(ev Event, now plan.Time) {
+	j.tape.record(j, ev, now)
+	for _, c := range j.out {
+		if c.StepDone != nil {
+			c.StepDone.Reports, c.StepDone.Kept = j.tape.take(c.StepDone.Bytes)
+		}
 	}
 }
 
@@ -382,25 +399,6 @@ func (j *Job) onLost(l *Lost, now plan.Time) {
 		}
 	}
 	j.offerTasks(now)
-}
-
-func (j *Job) onMessage(m *Message, now plan.Time) {
-	switch b := m.Body.Body.(type) {
-	case *wire.ToDriver_Prepared:
-		j.onPrepared(m.From, b.Prepared, now)
-	case *wire.ToDriver_Holding:
-		j.onHolding(m.From, b.Holding, now)
-	case *wire.ToDriver_Progress:
-		j.onProgress(b.Progress, now)
-	case *wire.ToDriver_Result:
-		j.onResult(m.From, b.Result, now)
-	case *wire.ToDriver_PiecesFolded:
-		j.onPiecesFolded(m.From, b.PiecesFolded, now)
-	case *wire.ToDriver_TaskResult:
-		j.onTaskResult(m.From, b.TaskResult, now)
-	case *wire.ToDriver_TaskProgress:
-		j.onTaskProgress(m.From, b.TaskProgress, now)
-	}
 }
 
 // onTick checks the bounds of all waits.

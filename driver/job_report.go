@@ -133,3 +133,21 @@ func (j *Job) Ledger(packID int) *Restored {
 	plantedResume(j, r, packID)
 	return r
 }
+
+// Outcome is what the session sees of a report. With scale, the result of a training step
+// stands for all rows of the splits that were cut.
+func (r *StepReport) Outcome(scale bool) *plan.StepOutcome {
+	out := &plan.StepOutcome{Splits: len(r.Coverage), Visited: make([]int64, len(r.Rows)), Scale: r.Train && scale,
+		Info: plan.StepInfo{Step: r.Number, Merged: r.Merged, Share: r.Share, NEff: r.NEff, Cut: r.Stats.Cut}}
+	for i, c := range r.Coverage {
+		out.Info.Rows += r.Rows[i]
+		if c != nil {
+			out.Visited[i] = c.Count
+		}
+	}
+	for _, p := range r.Parts {
+		out.Parts = append(out.Parts, plan.EncodedPart{Level: int(p.Level), Index: int(p.Index), Data: p.Data,
+			Weight: p.Weight})
+	}
+	return out
+}

@@ -130,7 +130,7 @@ func (j *Job) onStep(req *plan.StepRequest, now plan.Time) {
 	s.ctrl = abss.NewController(j.syncOf(s), tasks, p.sched.LargestShare(s.units), p.learned, now)
 	for owner := range j.executors.All() {
 		if as := out[owner]; as != nil {
-			j.startOn(owner, p, as)
+			j.start(owner, p, as, 0)
 		}
 	}
 	plantedTwice(j, p, changed)
@@ -196,12 +196,8 @@ func (j *Job) limit(p *pack, i int) int64 {
 	return n
 }
 
-// startOn sends an executor its tasks, the parameter first where it is large.
-func (j *Job) startOn(to plan.ExecutorID, p *pack, as []plan.Assignment) {
-	j.start(to, p, as, 0)
-}
-
-// start begins an executor's run; one with an epoch is given leases later.
+// start sends an executor its tasks, the parameter first where it is large. A run with an
+// epoch is given leases later.
 func (j *Job) start(to plan.ExecutorID, p *pack, as []plan.Assignment, epoch plan.Epoch) {
 	s := j.step
 	m := &wire.StartStep{Job: string(j.cfg.ID), Step: s.key, Node: uint32(s.req.Node), PackNode: uint32(p.info.Node),
@@ -224,7 +220,8 @@ func (j *Job) start(to plan.ExecutorID, p *pack, as []plan.Assignment, epoch pla
 			Cursor: uint64(a.Cursor), Limit: uint64(a.Limit), State: a.State})
 		m.States = append(m.States, j.stateFor(p, a.Split, to)...)
 	}
-	j.send(to, &wire.ToExecutor{Body: &wire.ToExecutor_StartStep{StartStep: m}})
+	body := &wire.ToExecutor{Body: &wire.ToExecutor_StartStep{StartStep: m}}
+	j.out = append(j.out, Command{Send: &Outgoing{To: to, Body: body}})
 }
 
 // interval is how often executors report. A step that waits for every row in
@@ -496,7 +493,7 @@ func (j *Job) resume(now plan.Time) {
 	}
 	for owner := range j.executors.All() {
 		if as := out[owner]; as != nil {
-			j.startOn(owner, p, as)
+			j.start(owner, p, as, 0)
 		}
 	}
 	for owner := range j.executors.All() {

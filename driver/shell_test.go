@@ -105,20 +105,20 @@ func TestADriverRunsAJob(t *testing.T) {
 		t.Errorf("%d slots", n)
 	}
 	for want := range 2 {
-		if n, err := d.OpenPack(ctx, packOf(4)); err != nil || n != want {
+		if n, err := openPack(ctx, d, packOf(4)); err != nil || n != want {
 			t.Errorf("pack %d: %v", n, err)
 		}
 	}
 	d.Restore(&Restored{Pack: 1, Steps: 7})
 	d.Signal(Signal{Spread: 2, Norm: 1})
-	if r, err := d.RunStep(ctx, &plan.StepRequest{Train: true, Pack: 1}); err != nil || r.Merged != 40 ||
+	if r, err := runStep(ctx, d, &plan.StepRequest{Train: true, Pack: 1}); err != nil || r.Merged != 40 ||
 		r.Number != 8 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if l := d.Ledger(1); l.Steps != 8 || l.Entries[3].Merged != 10 {
 		t.Errorf("%+v", l)
 	}
-	if out, err := d.RunCall(ctx, &plan.CallRequest{Pack: -1, Args: make([][]byte, 9)}); err != nil ||
+	if out, err := runCall(ctx, d, &plan.CallRequest{Pack: -1, Args: make([][]byte, 9)}); err != nil ||
 		len(out.Data) != 9 ||
 		string(out.Data[8]) != "done" {
 		t.Errorf("%+v, %v", out, err)
@@ -128,7 +128,7 @@ func TestADriverRunsAJob(t *testing.T) {
 	if id := <-drained; id != "a" {
 		t.Errorf("%s is drained", id)
 	}
-	if r, err := d.RunStep(ctx, &plan.StepRequest{Train: true, Pack: 0}); err != nil ||
+	if r, err := runStep(ctx, d, &plan.StepRequest{Train: true, Pack: 0}); err != nil ||
 		r.Executors[r.Placement[0]] != "b" {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -137,7 +137,7 @@ func TestADriverRunsAJob(t *testing.T) {
 	closed(t, d)
 	<-a.done
 	<-again.done
-	if _, err := d.RunStep(ctx, &plan.StepRequest{}); fault.KindOf(err) != fault.Cancelled || d.Slots() != 0 ||
+	if _, err := runStep(ctx, d, &plan.StepRequest{}); fault.KindOf(err) != fault.Cancelled || d.Slots() != 0 ||
 		d.Ledger(0) != nil {
 		t.Errorf("closed, it says %v", err)
 	}
@@ -149,17 +149,17 @@ func TestWhatIsGivenUpIsForgotten(t *testing.T) {
 	defer closed(t, d)
 	attach(t, d, "a", wire.Version)
 	ctx := context.Background()
-	if _, err := d.OpenPack(ctx, packOf(1)); err != nil {
+	if _, err := openPack(ctx, d, packOf(1)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		short, cancel := context.WithCancel(ctx)
 		go d.onLoop(cancel) // after the request, or before
-		if _, err := d.RunStep(short, &plan.StepRequest{Node: 9}); fault.KindOf(err) != fault.Cancelled {
+		if _, err := runStep(short, d, &plan.StepRequest{Node: 9}); fault.KindOf(err) != fault.Cancelled {
 			t.Error(err)
 		}
 	}
-	if r, err := d.RunStep(ctx, &plan.StepRequest{Train: true}); err != nil || r.Merged != 10 {
+	if r, err := runStep(ctx, d, &plan.StepRequest{Train: true}); err != nil || r.Merged != 10 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	over, cancel := context.WithCancel(ctx)
@@ -187,16 +187,16 @@ func TestAFailedJobSaysWhy(t *testing.T) {
 	}
 	told := make(chan Exclusion, 8)
 	d.OnExclusion(func(x *Exclusion) { told <- *x })
-	if _, err := d.OpenPack(ctx, packOf(2)); err != nil {
+	if _, err := openPack(ctx, d, packOf(2)); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := d.RunStep(ctx, &plan.StepRequest{Train: true}); err != nil || r.Retried != 1 {
+	if r, err := runStep(ctx, d, &plan.StepRequest{Train: true}); err != nil || r.Retried != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if x := <-told; x.Executor != "a" || !strings.Contains(x.Why, "no memory") {
 		t.Errorf("%+v", x)
 	}
-	if _, err := d.RunStep(ctx, &plan.StepRequest{Train: true}); err != nil {
+	if _, err := runStep(ctx, d, &plan.StepRequest{Train: true}); err != nil {
 		t.Error(err)
 	}
 	if x := <-told; x.Executor != "a" || x.Why != "" {
@@ -205,7 +205,7 @@ func TestAFailedJobSaysWhy(t *testing.T) {
 	bad.fail.Store(fault.New(fault.UserCode, "run", "it", errors.New("a bug")))
 	good.fail.Store(bad.fail.Load())
 	for range 2 {
-		if _, err := d.RunCall(ctx, &plan.CallRequest{Pack: -1,
+		if _, err := runCall(ctx, d, &plan.CallRequest{Pack: -1,
 			Args: make([][]byte, 3)}); fault.KindOf(err) != fault.UserCode || !strings.Contains(err.Error(), "a bug") {
 			t.Error(err)
 		}
@@ -228,7 +228,7 @@ func TestLateFailuresAreNoWarnings(t *testing.T) {
 	d := NewDriver(JobConfig{ID: "job"}, hclog.New(&hclog.LoggerOptions{Output: &said, Level: hclog.Info}))
 	a := attach(t, d, "a", wire.Version)
 	ctx := context.Background()
-	if _, err := d.RunCall(ctx, &plan.CallRequest{Pack: -1, Args: make([][]byte, 1)}); err != nil {
+	if _, err := runCall(ctx, d, &plan.CallRequest{Pack: -1, Args: make([][]byte, 1)}); err != nil {
 		t.Fatal(err)
 	}
 	gone := wire.FromError(fault.Newf(fault.LostInput, "read", "an output", "it is not here"))
@@ -238,9 +238,27 @@ func TestLateFailuresAreNoWarnings(t *testing.T) {
 	a.say(late(1))
 	a.say(late(7))
 	a.fail.Store(fault.New(fault.UserCode, "read", "a disk", errors.New("it hung")))
-	_, _ = d.RunCall(ctx, &plan.CallRequest{Pack: -1, Args: make([][]byte, 1)}) // messages are heard in order
+	_, _ = runCall(ctx, d, &plan.CallRequest{Pack: -1, Args: make([][]byte, 1)}) // messages are heard in order
 	closed(t, d)
 	if got := said.String(); strings.Contains(got, "it is not here") || !strings.Contains(got, "it hung") {
 		t.Errorf("it says\n%s", got)
 	}
+}
+
+func openPack(ctx context.Context, d *Driver, info *PackInfo) (int, error) {
+	c, err := d.Ask(ctx, Event{Pack: info})
+	if err != nil {
+		return 0, err
+	}
+	return *c.PackOpen, nil
+}
+
+func runStep(ctx context.Context, d *Driver, req *plan.StepRequest) (*StepReport, error) {
+	c, err := d.Ask(ctx, Event{Step: req})
+	return c.StepDone, err
+}
+
+func runCall(ctx context.Context, d *Driver, req *plan.CallRequest) (*plan.CallOutcome, error) {
+	c, err := d.Ask(ctx, Event{Call: req})
+	return c.CallDone, err
 }

@@ -163,11 +163,9 @@ func (a *Agent) Register() *wire.ToDriver {
 		Executor: string(a.id), Slots: uint32(a.slots), Version: wire.Version}}}
 }
 
-// Step takes an event and says what to do.
+// Step takes an event and returns what is to be done.
 func (a *Agent) Step(ev Event, now plan.Time) []Command {
 	switch {
-	case ev.Message != nil:
-		return a.onMessage(ev.Message, now)
 	case ev.Planned != nil:
 		return a.onPlanned(ev.Planned)
 	case ev.Fetched != nil:
@@ -175,7 +173,12 @@ func (a *Agent) Step(ev Event, now plan.Time) []Command {
 	case ev.Sampled != nil:
 		return a.onSample(ev.Sampled, now)
 	case ev.Folded != nil:
-		return a.onFolded(ev.Folded)
+		r := a.runs[ev.Folded.Run]
+		if r == nil {
+			return nil
+		}
+		delete(a.runs, r.id)
+		return []Command{resultOf(r.step, ev.Folded)}
 	case ev.Pieces != nil:
 		return a.onPieces(ev.Pieces)
 	case ev.Acted != nil:
@@ -183,11 +186,7 @@ func (a *Agent) Step(ev Event, now plan.Time) []Command {
 	case ev.Acting != nil:
 		return []Command{{Send: &wire.ToDriver{Body: &wire.ToDriver_TaskProgress{TaskProgress: ev.Acting}}}}
 	}
-	return nil
-}
-
-func (a *Agent) onMessage(m *wire.ToExecutor, now plan.Time) []Command {
-	switch b := m.Body.(type) {
+	switch b := ev.Message.GetBody().(type) {
 	case *wire.ToExecutor_Prepare:
 		return []Command{{Plan: b.Prepare}}
 	case *wire.ToExecutor_Hold:
@@ -278,7 +277,7 @@ func (a *Agent) onStop(s *wire.StopStep) []Command {
 		if !ends(s, e) {
 			return false
 		}
-		out = append(out, a.result(e, nothingOf(e, skip), nil, 0, nil))
+		out = append(out, resultOf(e, &Folded{Coverage: nothingOf(e, skip)}))
 		return true
 	})
 	for _, id := range a.active() {
@@ -341,30 +340,19 @@ func (a *Agent) onSample(s *Sample, now plan.Time) []Command {
 	return out
 }
 
-// onFolded sends what a run has come to.
-func (a *Agent) onFolded(f *Folded) []Command {
-	r := a.runs[f.Run]
-	if r == nil {
-		return nil
-	}
-	delete(a.runs, f.Run)
-	out := a.result(r.step, f.Coverage, f.Parts, f.Busy, f.Err)
-	for i, id := range f.Leases {
-		out.Send.GetResult().Coverage[i].Lease = id
-	}
-	return []Command{out}
-}
-
-func (a *Agent) result(s *wire.StartStep, cov []plan.Coverage, parts []*wire.Part, busy time.Duration,
-	err error) Command {
-	res := &wire.Result{Job: s.Job, Step: s.Step, Parts: parts, BusyNs: uint64(busy), Fault: wire.FromError(err),
+// resultOf sends what a run of a step has come to.
+func resultOf(s *wire.StartStep, f *Folded) Command {
+	res := &wire.Result{Job: s.Job, Step: s.Step, Parts: f.Parts, BusyNs: uint64(f.Busy), Fault: wire.FromError(f.Err),
 		Epoch: s.Epoch}
-	for _, c := range cov {
+	for _, c := range f.Coverage {
 		res.Coverage = append(res.Coverage, &wire.Coverage{Split: uint32(c.Split), Attempt: uint32(c.Attempt),
 			Epoch: uint64(c.Epoch), Cursor: uint64(c.Cursor), Count: uint64(c.Count), Folded: uint64(c.Folded),
 			Weight: c.Weight, Entries: uint64(c.Entries)})
 	}
-	if err != nil && cov == nil {
+	for i, id := range f.Leases {
+		res.Coverage[i].Lease = id
+	}
+	if f.Err != nil && f.Coverage == nil {
 		for _, t := range s.Tasks {
 			res.Coverage = append(res.Coverage, &wire.Coverage{Split: t.Split, Attempt: t.Attempt, Epoch: t.Epoch,
 				Cursor: t.Cursor})

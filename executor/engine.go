@@ -298,8 +298,12 @@ func (e *Engine) Begin(run *Run, slots int) (fold *Fold, err error) {
 	f := &Fold{e: e, step: s, BySlot: SlotsOf(len(s.Tasks), slots), splits: len(meta.Splits),
 		Tasks: make([]*runner.SplitFold, len(s.Tasks)), done: make([]*runner.Acc, len(s.Tasks))}
 	f.busy = make([]time.Duration, len(f.BySlot))
+	newFolder, err := e.program.Folders(int(s.Node))
+	if err != nil {
+		return nil, err
+	}
 	for _, words := range f.BySlot {
-		folder, err := e.program.Folder(int(s.Node), meta, run.Param)
+		folder, err := newFolder(meta, run.Param)
 		if err != nil {
 			return nil, err
 		}

@@ -83,10 +83,12 @@ func (e *Executor) Serve() error {
 	for {
 		select {
 		case ev := <-e.events:
-			e.step(ev)
+			if e.prepare(ev) {
+				e.carryOut(e.agent.Step(ev, e.now()))
+			}
 		case <-watch.C:
 			for _, p := range e.engine.Acting(watched) {
-				e.step(Event{Acting: p})
+				e.carryOut(e.agent.Step(Event{Acting: p}, e.now()))
 			}
 		case <-e.ctx.Done():
 			return nil
@@ -163,53 +165,58 @@ func (e *Executor) keep(id int, r *liveRun) {
 	}
 }
 
-// step runs on the loop.
-func (e *Executor) step(ev Event) {
+// now is the time since the executor began.
+func (e *Executor) now() time.Duration { return time.Since(e.began) }
+
+// prepare runs on the loop: it completes an event for the agent. It reports false where the
+// event is of a run that has ended.
+func (e *Executor) prepare(ev Event) bool {
 	if s := ev.Sampled; s != nil && s.Counts == nil {
 		r := e.run(s.Run)
 		if r == nil {
-			return
+			return false
 		}
 		s.Counts = r.counts()
 	}
 	if f := ev.Folded; f != nil {
 		e.keep(f.Run, nil)
 	}
-	for _, c := range e.agent.Step(ev, time.Since(e.began)) {
-		e.carryOut(c)
-	}
+	return true
 }
 
 // carryOut runs on the loop.
-func (e *Executor) carryOut(c Command) {
-	switch {
-	case c.Send != nil:
-		if err := e.conn.Send(c.Send); err != nil {
-			e.cancel()
+func (e *Executor) carryOut(cmds []Command) {
+	for _, c := range cmds {
+		switch {
+		case c.Send != nil:
+			if err := e.conn.Send(c.Send); err != nil {
+				e.cancel()
+			}
+		case c.Plan != nil:
+			e.carryOut(e.agent.Step(Event{Planned: e.engine.Plan(c.Plan)}, e.now()))
+		case c.Fetch != nil:
+			e.spawn(func() { e.post(Event{Fetched: e.engine.Fetch(e.ctx, c.Fetch)}) })
+		case c.Start != nil:
+			r := e.begin(c.Start)
+			e.spawn(func() { e.post(Event{Folded: e.fold(c.Start, r)}) })
+		case c.Stop != nil:
+			if r := e.run(c.Stop.Run); r != nil {
+				r.skip(c.Stop.Skip)
+				r.end(nil)
+			}
+		case c.SampleAt != nil:
+			e.sampleAt(c.SampleAt)
+		case c.Lease != nil:
+			if r := e.run(c.Lease.Run); r != nil {
+				r.leasing.add(c.Lease)
+			}
+		case c.Include != nil:
+			if r := e.run(c.Include.Run); r != nil {
+				r.end(c.Include.IDs)
+			}
+		case c.Act != nil:
+			e.spawn(func() { e.act(c.Act) })
 		}
-	case c.Plan != nil:
-		e.step(Event{Planned: e.engine.Plan(c.Plan)})
-	case c.Fetch != nil:
-		e.spawn(func() { e.post(Event{Fetched: e.engine.Fetch(e.ctx, c.Fetch)}) })
-	case c.Start != nil:
-		e.start(c.Start)
-	case c.Stop != nil:
-		if r := e.run(c.Stop.Run); r != nil {
-			r.skip(c.Stop.Skip)
-			r.end(nil)
-		}
-	case c.SampleAt != nil:
-		e.sampleAt(c.SampleAt)
-	case c.Lease != nil:
-		if r := e.run(c.Lease.Run); r != nil {
-			r.leasing.add(c.Lease)
-		}
-	case c.Include != nil:
-		if r := e.run(c.Include.Run); r != nil {
-			r.end(c.Include.IDs)
-		}
-	case c.Act != nil:
-		e.spawn(func() { e.act(c.Act) })
 	}
 }
 
@@ -232,8 +239,8 @@ func (r *liveRun) counts() []int64 {
 	return out
 }
 
-// start runs on the loop: it sets the slots of a run to work.
-func (e *Executor) start(run *Run) {
+// begin runs on the loop: it makes the page of a run, and remembers it.
+func (e *Executor) begin(run *Run) *liveRun {
 	n := len(run.Step.Tasks)
 	if run.Step.Leased {
 		n = e.cfg.Slots
@@ -243,15 +250,14 @@ func (e *Executor) start(run *Run) {
 		r.leasing = newLeasing()
 	}
 	e.keep(run.ID, r)
-	if r.leasing != nil {
-		e.spawn(func() { e.post(Event{Folded: e.foldLeased(run, r)}) })
-		return
-	}
-	e.spawn(func() { e.post(Event{Folded: e.fold(run, r)}) })
+	return r
 }
 
 // fold runs a run's slots to their end and merges what they have come to.
 func (e *Executor) fold(run *Run, r *liveRun) *Folded {
+	if r.leasing != nil {
+		return e.foldLeased(run, r)
+	}
 	f, err := e.engine.Begin(run, e.cfg.Slots)
 	if err != nil {
 		return &Folded{Run: run.ID, Err: err}

@@ -40,8 +40,12 @@ func (e *Engine) BeginLeased(run *Run, slots int) (f *LeasedFold, err error) {
 	if f.meta, err = e.packMeta(int(run.Step.PackNode)); err != nil {
 		return nil, err
 	}
+	newFolder, err := e.program.Folders(int(run.Step.Node))
+	if err != nil {
+		return nil, err
+	}
 	for range slots {
-		folder, err := e.program.Folder(int(run.Step.Node), f.meta, run.Param)
+		folder, err := newFolder(f.meta, run.Param)
 		if err != nil {
 			return nil, err
 		}

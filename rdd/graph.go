@@ -42,7 +42,7 @@ type node struct {
 	detail  string
 	user    bool // it runs a function of the user's
 	inputs  []int
-	packs   func(*pack.Meta, []byte) (runner.Folder, error)
+	folder  runner.NewFolder // of a step
 	task    taskFunc
 	pack    *packDecl
 	shuffle *shuffleDecl
@@ -184,12 +184,12 @@ func (g *Graph) Bind(raw []byte) error {
 	return nil
 }
 
-// Folder prepares the fold of a step's node; it is part of runner.Program.
-func (g *Graph) Folder(node int, meta *pack.Meta, param []byte) (runner.Folder, error) {
-	if node < 0 || node >= len(g.nodes) || g.nodes[node].packs == nil {
+// Folders returns what prepares the fold of a step's node; it is part of runner.Program.
+func (g *Graph) Folders(node int) (runner.NewFolder, error) {
+	if node < 0 || node >= len(g.nodes) || g.nodes[node].folder == nil {
 		return nil, fault.Newf(fault.PlanMismatch, "fold", fmt.Sprintf("node %d", node), "it is not a step of the plan")
 	}
-	return g.nodes[node].packs(meta, param)
+	return g.nodes[node].folder, nil
 }
 
 // Task runs one task of an action; it is part of runner.Program.

@@ -272,9 +272,9 @@ func Aggregate[P, T, A any](pk Packed[T], agg Aggregator[P, T, A], options ...St
 	id := pk.g.add(node{kind: "aggregate", typ: row.TypeName[P]() + "→" + row.TypeName[A](),
 		detail: fmt.Sprintf("%+v", d),
 		inputs: []int{pk.id}, user: true,
-		packs: func(meta *pack.Meta, raw []byte) (runner.Folder, error) {
+		folder: func(meta *pack.Meta, raw []byte) (runner.Folder, error) {
 			var param P
-			err := Decode(raw, &param)
+			err := row.Decode(raw, &param)
 			return folderOf(meta, param), err
 		}})
 	return Step[P, A]{g: pk.g, id: id, packID: pk.id, decl: d, folder: folderOf}
@@ -326,11 +326,11 @@ func (f *folder[P, T, A]) Close(a any, rows float64) any {
 	return into
 }
 
-func (f *folder[P, T, A]) Encode(a any) ([]byte, error) { return Encode(*a.(*A)) }
+func (f *folder[P, T, A]) Encode(a any) ([]byte, error) { return row.Encode(*a.(*A)) }
 
 func (f *folder[P, T, A]) Decode(raw []byte) (any, error) {
 	a := new(A)
-	return a, Decode(raw, a)
+	return a, row.Decode(raw, a)
 }
 
 func (f *folder[P, T, A]) State() int { return f.agg.State }

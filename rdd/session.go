@@ -8,6 +8,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/scheduler"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -19,7 +20,7 @@ type Cluster interface {
 	// every split is held.
 	OpenPack(ctx context.Context, node int) (number int, meta *pack.Meta, err error)
 	// RunStep folds a step's node over a pack.
-	RunStep(ctx context.Context, req plan.StepRequest) (*StepOutcome, error)
+	RunStep(ctx context.Context, req plan.StepRequest) (*plan.StepOutcome, error)
 	// RunCall runs an action's tasks. A task whose input is gone has no data, and
 	// its error among the lost.
 	RunCall(ctx context.Context, c plan.CallRequest) (data [][]byte, lost []error, err error)
@@ -35,35 +36,8 @@ type Cluster interface {
 	Resume(loop int) (iteration int, state []byte, ended bool)
 }
 
-// StepOutcome is what a step came to: encoded nodes of the merge tree, and
-// how much they stand for.
-type StepOutcome struct {
-	Splits int
-	Parts  []EncodedPart
-	Info   StepInfo
-	// Visited are how many rows of each split the result has; Scale says that results
-	// stand for all of them.
-	Visited []int64
-	Scale   bool
-}
-
-// EncodedPart is a node of the merge tree at a level and index.
-type EncodedPart struct {
-	Level, Index int
-	Data         []byte
-	Weight       float64 // what its sums are to be divided by for means
-}
-
 // StepInfo says how much of the data a step's result stands for.
-type StepInfo struct {
-	Step   int     // number of the training step
-	Rows   int64   // N, the rows of the pack
-	Merged int64   // rows that were folded and merged
-	Weight float64 // what sums in the result are to be divided by for means
-	Share  float64 // Merged / Rows
-	NEff   float64 // effective sample size (SEMANTICS section 2)
-	Cut    bool
-}
+type StepInfo = plan.StepInfo
 
 // Commit is the end of a training step.
 type Commit struct {
@@ -202,7 +176,7 @@ func (s *Session) open(ctx context.Context, node int) (*openPack, error) {
 // Run runs the step once under a parameter.
 func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 	var zero A
-	raw, err := Encode(param)
+	raw, err := row.Encode(param)
 	if err != nil {
 		return zero, fault.New(fault.UserCode, "encode", "the parameter", err)
 	}
@@ -267,7 +241,7 @@ func (s *Session) piecesOf(node int, meta *pack.Meta, f runner.Folder, param int
 }
 
 // complete decodes the parts and merges them to the root of the tree.
-func complete(f runner.Folder, meta *pack.Meta, out *StepOutcome) (*runner.Acc, error) {
+func complete(f runner.Folder, meta *pack.Meta, out *plan.StepOutcome) (*runner.Acc, error) {
 	parts := make([]runner.Part, len(out.Parts))
 	for i, p := range out.Parts {
 		v, err := f.Decode(p.Data)

@@ -37,12 +37,12 @@ func reports(ctx context.Context, _ string, _ int64) error {
 		info.Rows, info.Bytes, info.SHA256 = append(info.Rows, fakeRows), append(info.Bytes, 1),
 			append(info.SHA256, fingerprint)
 	}
-	if _, err := d.OpenPack(ctx, info); err != nil {
+	if _, err := d.Ask(ctx, driver.Event{Pack: info}); err != nil {
 		return err
 	}
 	done := make(chan error, 1)
 	go func() {
-		_, err := d.RunStep(ctx, &plan.StepRequest{Train: true})
+		_, err := d.Ask(ctx, driver.Event{Step: &plan.StepRequest{Train: true}})
 		done <- err
 	}()
 	steps := make([]*wire.StartStep, executors)

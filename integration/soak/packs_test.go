@@ -51,38 +51,29 @@ func (r *rack) OpenPack(ctx context.Context, node int) (int, *pack.Meta, error) 
 		info.Rows, info.Bytes, info.SHA256 = append(info.Rows, s.Rows), append(info.Bytes, s.Bytes),
 			append(info.SHA256, s.SHA256)
 	}
-	n, err := r.Driver.OpenPack(ctx, info)
-	return n, pack.Meta, err
+	c, err := r.Driver.Ask(ctx, driver.Event{Pack: info})
+	if err != nil {
+		return 0, nil, err
+	}
+	return *c.PackOpen, pack.Meta, nil
 }
 
 // RunStep folds a pack.
-func (r *rack) RunStep(ctx context.Context, q plan.StepRequest) (*rdd.StepOutcome, error) {
-	rep, err := r.Driver.RunStep(ctx, &q)
+func (r *rack) RunStep(ctx context.Context, q plan.StepRequest) (*plan.StepOutcome, error) {
+	c, err := r.Driver.Ask(ctx, driver.Event{Step: &q})
 	if err != nil {
 		return nil, err
 	}
-	out := &rdd.StepOutcome{Splits: len(rep.Coverage), Visited: make([]int64, len(rep.Rows)), Scale: rep.Train,
-		Info: rdd.StepInfo{Step: rep.Number, Merged: rep.Merged, Share: rep.Share, NEff: rep.NEff, Cut: rep.Stats.Cut}}
-	for i, c := range rep.Coverage {
-		out.Info.Rows += rep.Rows[i]
-		if c != nil {
-			out.Visited[i] = c.Count
-		}
-	}
-	for _, p := range rep.Parts {
-		out.Parts = append(out.Parts, rdd.EncodedPart{Level: int(p.Level), Index: int(p.Index), Data: p.Data,
-			Weight: p.Weight})
-	}
-	return out, nil
+	return c.StepDone.Outcome(true), nil
 }
 
 // RunCall runs an action's tasks.
 func (r *rack) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []error, error) {
-	out, err := r.Driver.RunCall(ctx, &c)
+	done, err := r.Driver.Ask(ctx, driver.Event{Call: &c})
 	if err != nil {
 		return nil, nil, err
 	}
-	return out.Data, out.Lost, nil
+	return done.CallDone.Data, done.CallDone.Lost, nil
 }
 
 // Commit keeps nothing.

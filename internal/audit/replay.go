@@ -143,7 +143,7 @@ func (r *Replay) take(train bool) (*Line, error) {
 }
 
 // RunStep folds serially what the log says.
-func (r *Replay) RunStep(_ context.Context, req plan.StepRequest) (*rdd.StepOutcome, error) {
+func (r *Replay) RunStep(_ context.Context, req plan.StepRequest) (*plan.StepOutcome, error) {
 	l, err := r.take(req.Train)
 	if err != nil {
 		return nil, err
@@ -170,9 +170,13 @@ func (r *Replay) RunStep(_ context.Context, req plan.StepRequest) (*rdd.StepOutc
 	return r.fold(req, l.Evaluation.C, make([]int64, len(l.Evaluation.C)), nil)
 }
 
-func (r *Replay) fold(req plan.StepRequest, counts, cursors []int64, s *driver.LogStep) (*rdd.StepOutcome, error) {
+func (r *Replay) fold(req plan.StepRequest, counts, cursors []int64, s *driver.LogStep) (*plan.StepOutcome, error) {
 	p, node := r.packs[req.Pack], r.nodes[req.Pack]
-	f, err := r.program.Folder(req.Node, p.Meta, req.Param)
+	newFolder, err := r.program.Folders(req.Node)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFolder(p.Meta, req.Param)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +185,7 @@ func (r *Replay) fold(req plan.StepRequest, counts, cursors []int64, s *driver.L
 		return nil, err
 	}
 	byRows := r.log.Header.Options.Weighting == "rows"
-	out := &rdd.StepOutcome{Splits: len(counts)}
+	out := &plan.StepOutcome{Splits: len(counts)}
 	if s != nil && (s.Weight != nil && len(s.Weight) != len(counts) || s.Entries != nil &&
 		len(s.Entries) != len(counts)) {
 		return nil, r.differs(fmt.Sprintf("step %d", s.Step), "%d weights and %d counts of entries are of %d splits",
@@ -224,7 +228,7 @@ func (r *Replay) fold(req plan.StepRequest, counts, cursors []int64, s *driver.L
 		if err != nil {
 			return nil, err
 		}
-		out.Parts = append(out.Parts, rdd.EncodedPart{Level: part.Level, Index: part.Index, Data: data,
+		out.Parts = append(out.Parts, plan.EncodedPart{Level: part.Level, Index: part.Index, Data: data,
 			Weight: part.Acc.Weight})
 	}
 	if s != nil {

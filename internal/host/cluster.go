@@ -21,9 +21,8 @@ import (
 // cluster is what runs a job's steps: in virtual time, embedded, or in processes.
 type cluster interface {
 	Start(ctx context.Context) error
-	OpenPack(ctx context.Context, info *driver.PackInfo) (int, error)
-	RunStep(ctx context.Context, req *plan.StepRequest) (*driver.StepReport, error)
-	RunCall(ctx context.Context, req *plan.CallRequest) (*plan.CallOutcome, error)
+	// Ask hands the job a pack, a step or a call, and returns what it has come to.
+	Ask(ctx context.Context, request driver.Event) (driver.Command, error)
 	Slots() int
 	Restore(*driver.Restored)
 	Signal(driver.Signal)

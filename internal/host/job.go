@@ -130,12 +130,12 @@ func (j *Job) openRemote(ctx context.Context, node int) (int, *pack.Meta, error)
 	if maker := j.packs.makerBeside(node); maker != "" {
 		req.Prefer = maker
 	}
-	out, err := j.cluster.RunCall(ctx, req)
+	c, err := j.cluster.Ask(ctx, driver.Event{Call: req})
 	if err != nil {
 		return 0, nil, err
 	}
 	var made rdd.MadePack
-	if err := json.Unmarshal(out.Data[0], &made); err != nil {
+	if err := json.Unmarshal(c.CallDone.Data[0], &made); err != nil {
 		return 0, nil, fault.New(fault.Corrupt, "read", "the description of a pack", err)
 	}
 	number, err := j.placePack(ctx, node, made.Holder, made.Meta)
@@ -148,10 +148,11 @@ func (j *Job) placePack(ctx context.Context, node int, maker plan.ExecutorID, me
 	if j.cfg.Pace != nil {
 		j.cfg.Pace.Balance(meta.Rows)
 	}
-	number, err := j.cluster.OpenPack(ctx, info)
+	c, err := j.cluster.Ask(ctx, driver.Event{Pack: info})
 	if err != nil {
 		return 0, err
 	}
+	number := *c.PackOpen
 	j.packs.add(node, maker, meta)
 	mark := j.keeper.resumed.pack(node)
 	j.record.pack(number, info, mark != nil)
@@ -169,38 +170,22 @@ func (j *Job) placePack(ctx context.Context, node int, maker plan.ExecutorID, me
 }
 
 // RunStep runs a step and notes it for the event log.
-func (j *Job) RunStep(ctx context.Context, req plan.StepRequest) (*rdd.StepOutcome, error) {
+func (j *Job) RunStep(ctx context.Context, req plan.StepRequest) (*plan.StepOutcome, error) {
 	began := j.cluster.Now()
 	req.Digest = plan.DigestOf(req.Param)
 	trains := req.Train || req.Work
 	j.meter.begin(trains, began)
-	r, err := j.cluster.RunStep(ctx, &req)
+	c, err := j.cluster.Ask(ctx, driver.Event{Step: &req})
 	if err != nil {
 		return nil, err
 	}
+	r := c.StepDone
 	j.meter.step(r, trains, began, j.cluster.Now())
 	if j.cfg.Observer != nil {
 		j.cfg.Observer(r)
 	}
 	j.record.step(r, req.Digest, req.Train, req.Work)
-	return j.outcomeOf(r), nil
-}
-
-func (j *Job) outcomeOf(r *driver.StepReport) *rdd.StepOutcome {
-	out := &rdd.StepOutcome{Splits: len(r.Coverage), Visited: make([]int64, len(r.Rows)), Scale: r.Train &&
-		!j.cfg.Job.ByRows,
-		Info: rdd.StepInfo{Step: r.Number, Merged: r.Merged, Share: r.Share, NEff: r.NEff, Cut: r.Stats.Cut}}
-	for i, c := range r.Coverage {
-		out.Info.Rows += r.Rows[i]
-		if c != nil {
-			out.Visited[i] = c.Count
-		}
-	}
-	for _, p := range r.Parts {
-		out.Parts = append(out.Parts, rdd.EncodedPart{Level: int(p.Level), Index: int(p.Index), Data: p.Data,
-			Weight: p.Weight})
-	}
-	return out
+	return r.Outcome(!j.cfg.Job.ByRows), nil
 }
 
 // Signal lets adaptive know what a step has shown.
@@ -212,11 +197,11 @@ func (j *Job) Signal(spread, norm float64) {
 
 // RunCall runs an action.
 func (j *Job) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []error, error) {
-	out, err := j.cluster.RunCall(ctx, &c)
+	done, err := j.cluster.Ask(ctx, driver.Event{Call: &c})
 	if err != nil {
 		return nil, nil, err
 	}
-	return out.Data, out.Lost, nil
+	return done.CallDone.Data, done.CallDone.Lost, nil
 }
 
 // Commit writes the step's line and, where due, a checkpoint.

@@ -20,6 +20,35 @@ type StepRequest struct {
 	Entries  bool // progress is counted in the entries of sparse rows
 }
 
+// StepOutcome is what a step came to: encoded nodes of the merge tree, and how much they stand for.
+type StepOutcome struct {
+	Splits int
+	Parts  []EncodedPart
+	Info   StepInfo
+	// Visited is how many rows of each split the result has; with Scale, results
+	// stand for all of them.
+	Visited []int64
+	Scale   bool
+}
+
+// EncodedPart is a node of the merge tree at a level and index.
+type EncodedPart struct {
+	Level, Index int
+	Data         []byte
+	Weight       float64 // what its sums are to be divided by for means
+}
+
+// StepInfo says how much of the data a step's result stands for.
+type StepInfo struct {
+	Step   int     // number of the training step
+	Rows   int64   // N, the rows of the pack
+	Merged int64   // rows that were folded and merged
+	Weight float64 // what sums in the result are to be divided by for means
+	Share  float64 // Merged / Rows
+	NEff   float64 // effective sample size (docs/semantics.md)
+	Cut    bool
+}
+
 // CallRequest asks for an action's tasks, one for each element of Args.
 type CallRequest struct {
 	Node       int

@@ -99,57 +99,66 @@ func (t *SplitFold) Rows() int64 { return t.s.Rows }
 func (t *SplitFold) Left() int64 { return t.limit - t.count }
 
 // Advance folds up to n more rows and returns how many it did.
-func (t *SplitFold) Advance(n int64) (int64, error) {
+func (t *SplitFold) Advance(n int64) (done int64, err error) {
+	defer recovered(&err)
 	n = min(n, t.Left())
-	for done := int64(0); done < n; {
-		step, err := t.run(n - done)
+	for done < n {
+		b, acc, from, to := t.next(n - done)
+		var state []float64
+		if k := int64(t.f.State()); k > 0 {
+			state = t.state[(b.First+int64(from))*k : (b.First+int64(to))*k]
+		}
+		value, visited, err := t.f.Fold(acc.Value, b, from, to, state)
 		if err != nil {
 			return done, err
 		}
-		done += step
+		acc.Value, acc.Count = value, acc.Count+int64(visited)
+		acc.Weight = t.weigh(acc.Weight, b, from, to)
+		t.visited(b, from, to)
+		done += int64(to - from)
 	}
 	return n, nil
 }
 
-// run folds positions that lie within one piece and one batch.
-func (t *SplitFold) run(most int64) (done int64, err error) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case interface{ Addr() uintptr }: // the mapped file shrank under us (slots set SetPanicOnFault)
-			err = fault.Newf(fault.Corrupt, "read", "a split", "its file is shorter than it was: %v", r)
-		default:
-			err = fault.New(fault.UserCode, "fold", "a row", fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
-		}
-	}()
-	rows := t.s.Rows
-	r := &t.ranges[0]
-	if r.Len() == 0 {
-		r = &t.ranges[1]
+// recovered turns a panic of the user's function, or of reading a mapped file that has
+// shrunk, into an error.
+func recovered(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case interface{ Addr() uintptr }: // slots set SetPanicOnFault
+		*err = fault.Newf(fault.Corrupt, "read", "a split", "its file is shorter than it was: %v", r)
+	default:
+		*err = fault.New(fault.UserCode, "fold", "a row", fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
 	}
-	pos := r.From
-	piece := t.pieceOf(pos)
-	end := min(pos+most, (int64(piece)+1)*rows/int64(len(t.pieces)), r.To)
-	b := t.batchAt(pos)
+}
+
+// next returns the next rows to fold, at most the given number: positions [from, to) of a
+// batch that are all of one piece, and the accumulator of that.
+func (t *SplitFold) next(most int64) (b *pack.Batch, acc *Acc, from, to int) {
+	r := t.current()
+	piece := t.pieceOf(r.From)
+	end := min(r.From+most, (int64(piece)+1)*t.s.Rows/int64(len(t.pieces)), r.To)
+	b = t.batchAt(r.From)
 	end = min(end, b.First+int64(b.Rows))
 	if t.pieces[piece] == nil {
 		t.pieces[piece] = &Acc{Value: t.f.Zero()}
 	}
-	acc := t.pieces[piece]
-	var state []float64
-	if n := int64(t.f.State()); n > 0 {
-		state = t.state[pos*n : end*n]
+	return b, t.pieces[piece], int(r.From - b.First), int(end - b.First)
+}
+
+// current is the range of positions that is being visited.
+func (t *SplitFold) current() *plan.Span {
+	if t.ranges[0].Len() == 0 {
+		return &t.ranges[1]
 	}
-	value, visited, err := t.f.Fold(acc.Value, b, int(pos-b.First), int(end-b.First), state)
-	if err != nil {
-		return 0, err
-	}
-	acc.Value, acc.Count = value, acc.Count+int64(visited)
-	acc.Weight = t.weigh(acc.Weight, b, int(pos-b.First), int(end-b.First))
-	t.count += end - pos
-	t.units += t.progress(b, int(pos-b.First), int(end-b.First))
-	r.From = end
-	return end - pos, nil
+	return &t.ranges[0]
+}
+
+// visited notes that rows have been folded.
+func (t *SplitFold) visited(b *pack.Batch, from, to int) {
+	t.count += int64(to - from)
+	t.units += t.progress(b, from, to)
+	t.current().From = b.First + int64(to)
 }
 
 // progress is what visiting the positions [from, to) of a batch counts for.

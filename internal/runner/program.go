@@ -32,13 +32,16 @@ type Folder interface {
 	Decode(raw []byte) (any, error)
 }
 
+// NewFolder prepares a fold of a pack under an encoded parameter.
+type NewFolder func(meta *pack.Meta, param []byte) (Folder, error)
+
 // Program is a user's plan, built on every node from the same arguments.
 type Program interface {
 	// Fingerprint is a digest of the plan; nodes with different ones cannot
 	// work together.
 	Fingerprint() plan.Digest
-	// Folder prepares the fold of a step's node under an encoded parameter.
-	Folder(node int, meta *pack.Meta, param []byte) (Folder, error)
+	// Folders returns what prepares the fold of a step's node.
+	Folders(node int) (NewFolder, error)
 	// Task runs one task of an action's node on a partition.
 	Task(ctx context.Context, node, partition int, args []byte, packs TaskContext) ([]byte, error)
 }

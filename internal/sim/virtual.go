@@ -156,32 +156,14 @@ func (v *Virtual) Start(ctx context.Context) error {
 	return err
 }
 
-// OpenPack places a pack and returns its number.
-func (v *Virtual) OpenPack(ctx context.Context, info *driver.PackInfo) (int, error) {
-	v.step(driver.Event{Pack: info})
-	c, err := v.await(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return *c.PackOpen, nil
-}
-
-// RunStep runs one step.
-func (v *Virtual) RunStep(ctx context.Context, req *plan.StepRequest) (*driver.StepReport, error) {
-	v.step(driver.Event{Step: req})
-	c, err := v.await(ctx)
-	return c.StepDone, err
+// Ask hands the job a request of the session and returns its answer.
+func (v *Virtual) Ask(ctx context.Context, request driver.Event) (driver.Command, error) {
+	v.step(request)
+	return v.await(ctx)
 }
 
 // Slots is none: time is computed, so that tasks cannot measure how long they take.
 func (v *Virtual) Slots() int { return 0 }
-
-// RunCall runs an action.
-func (v *Virtual) RunCall(ctx context.Context, req *plan.CallRequest) (*plan.CallOutcome, error) {
-	v.step(driver.Event{Call: req})
-	c, err := v.await(ctx)
-	return c.CallDone, err
-}
 
 // Restore takes a checkpoint's ledger over.
 func (v *Virtual) Restore(r *driver.Restored) { v.step(driver.Event{Restore: r}) }
