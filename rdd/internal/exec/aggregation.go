@@ -153,25 +153,22 @@ func (d *PartitionedAggregation[K, V, C]) full() bool { return d.bytes > d.most 
 func (d *PartitionedAggregation[K, V, C]) drain(by Combiner[V, C], yield func(*Table[K, C]) error) error {
 	d.flushAll(by)
 	var err error
-	d.each(func(t *Table[K, C]) {
+	for _, t := range d.inUse() {
 		if err == nil {
 			err = yield(t)
 		}
 		t.Clear()
-	})
+	}
 	d.bytes = 0
 	return err
 }
 
-// each calls f with each table in use.
-func (d *PartitionedAggregation[K, V, C]) each(f func(*Table[K, C])) {
+// inUse returns the tables in use.
+func (d *PartitionedAggregation[K, V, C]) inUse() []*Table[K, C] {
 	if !d.sharded {
-		f(d.one)
-		return
+		return []*Table[K, C]{d.one}
 	}
-	for _, t := range d.tables {
-		f(t)
-	}
+	return d.tables
 }
 
 // clear removes all entries and keeps the memory.

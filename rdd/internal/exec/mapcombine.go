@@ -84,7 +84,9 @@ func (w *MapCombine[K, V, C]) Add(ctx context.Context, rows []row.Pair[K, V]) er
 // however many rows they have.
 func (w *MapCombine[K, V, C]) look(ctx context.Context) error {
 	w.agg.flushAll(w.by)
-	w.agg.each(func(t *Table[K, C]) { w.keys.add(t.hashed()) })
+	for _, t := range w.agg.inUse() {
+		w.keys.add(t.hashed())
+	}
 	if keysLeast*w.keys.set*w.looks >= w.rows { // a row takes looks × most / rows
 		return w.end(ctx)
 	}
