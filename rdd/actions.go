@@ -171,7 +171,7 @@ func takeRows[T any](ctx context.Context, s *Session, id int, partsOf func() int
 	return rows[:min(n, len(rows))], nil
 }
 
-// First is the first row; an empty dataset has none, which is an error.
+// First returns the first row; an empty dataset has none, which is an error.
 func First[T any](ds Dataset[T]) Action[T] {
 	return action(ds, "first", rowsTask(ds, "first"), func(ctx context.Context, s *Session, id int) (T, error) {
 		rows, err := takeRows[T](ctx, s, id, ds.parts, 1)

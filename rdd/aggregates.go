@@ -73,7 +73,7 @@ func CountByKey[K comparable, V any](ds Dataset[Pair[K, V]]) Action[map[K]int64]
 	return CountByValue(Keys(ds))
 }
 
-// TakeOrdered are the n rows that come first by an order, in that order; of
+// TakeOrdered returns the n rows that come first by an order, in that order; of
 // equal ones those that come first in the input.
 func TakeOrdered[T any](ds Dataset[T], n int, order func(a, b T) int) Action[[]T] {
 	ds.g.notNegative("take ordered", n)
@@ -91,12 +91,12 @@ func TakeOrdered[T any](ds Dataset[T], n int, order func(a, b T) int) Action[[]T
 	}, func(a, b []T) []T { return trim(append(a, b...)) }), trim)
 }
 
-// Top are the n greatest rows, the greatest first.
+// Top returns the n greatest rows, the greatest first.
 func Top[T cmp.Ordered](ds Dataset[T], n int) Action[[]T] {
 	return TakeOrdered(ds, n, func(a, b T) int { return cmp.Compare(b, a) })
 }
 
-// Lookup are the values of a key, in the order of the input. Every partition
+// Lookup returns the values of a key, in the order of the input. Every partition
 // is read.
 func Lookup[K comparable, V any](ds Dataset[Pair[K, V]], key K) Action[[]V] {
 	c, _ := row.KeyCodecOf[K]() // keys that cannot be encoded are compared by == alone
@@ -118,7 +118,7 @@ type drawn[T any] struct {
 	Row T
 }
 
-// TakeSample are n rows, each as likely as any other, drawn without putting back,
+// TakeSample returns n rows, each as likely as any other, drawn without putting back,
 // in the order of their drawing. The same seed draws the same rows.
 func TakeSample[T any](ds Dataset[T], n int, seed uint64) Action[[]T] {
 	numbered := MapSplits(ds, func(part int, rows iter.Seq[T]) iter.Seq[drawn[T]] {
@@ -192,7 +192,7 @@ func TreeAggregate[T, A any](ds Dataset[T], zero func() A, seq func(A, T) A, com
 	})
 }
 
-// intSqrt is the least number whose square is at least n.
+// intSqrt returns the least number whose square is at least n.
 func intSqrt(n int) int {
 	r := 0
 	for r*r < n {

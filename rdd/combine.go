@@ -8,7 +8,7 @@ import (
 	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
-// keyedOf is how pairs are written; what cannot be is a mistake in the plan.
+// keyedOf returns how pairs are written; what cannot be is a mistake in the plan.
 func keyedOf[K comparable, V any](g *Graph, op string) exec.Keyed[K, V] {
 	k, err := exec.KeyedOf[K, V]()
 	if err != nil {

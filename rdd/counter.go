@@ -38,7 +38,7 @@ func Tally[T any](ds Dataset[T], c Counter, f func(T) int64) Dataset[T] {
 	return out
 }
 
-// Value is what has been counted so far.
+// Value returns what has been counted so far.
 func (c Counter) Value(s *Session) (total int64) {
 	for _, id := range *c.nodes {
 		for _, n := range s.tallies[id] {

@@ -19,7 +19,7 @@ const (
 	KeepMalformed = csv.KeepMalformed
 )
 
-// CSV is a dataset of the records of CSV files: each field of T is read from the
+// CSV returns a dataset of the records of CSV files: each field of T is read from the
 // column of its name, or of its tag col. Where the files have no header, fields
 // are read in their order. The zero Input finds out separator and header; a
 // field of nothing is a null, or the zero value of a string.
@@ -52,7 +52,7 @@ type MalformedRecord struct {
 	Text string // as it is written
 }
 
-// CSVMalformed is a dataset of the records that CSV leaves out, where its Input has
+// CSVMalformed returns a dataset of the records that CSV leaves out, where its Input has
 // DropMalformed: to count them, or to save them.
 func CSVMalformed[T any](g *Graph, in Input, uris ...string) Dataset[MalformedRecord] {
 	in.Malformed = DropMalformed

@@ -30,7 +30,7 @@ type Dataset[T any] struct {
 // errEnough ends an iteration early, without being a failure.
 var errEnough = errors.New("enough rows")
 
-// TextFile is a dataset of the lines of text files. Paths, globs, directories
+// TextFile returns a dataset of the lines of text files. Paths, globs, directories
 // and file:// URIs are taken; gzip, bzip2 and zstd are unwrapped.
 func TextFile(g *Graph, uris ...string) Dataset[string] {
 	d := &sourceDecl{URIs: uris, Options: input.Options{Format: input.Text}}
@@ -57,7 +57,7 @@ type Point struct {
 	Weight  float64
 }
 
-// optionsText are options as the plan's fingerprint has them: the same on every
+// optionsText returns options as the plan's fingerprint has them: the same on every
 // machine.
 func optionsText(in Input) string {
 	raw, err := json.Marshal(in)
@@ -67,7 +67,7 @@ func optionsText(in Input) string {
 	return string(raw)
 }
 
-// Points is a dataset of labelled rows in any format that can be read
+// Points returns a dataset of labelled rows in any format that can be read
 // (LIBSVM, CSV, TSV, Parquet, Arrow). Column numbers of sparse text are kept
 // as the file has them until the rows are packed.
 func Points(g *Graph, in Input, uris ...string) Dataset[Point] {

@@ -53,7 +53,7 @@ func (a *sample) UnmarshalBinary(raw []byte) error {
 	return nil
 }
 
-// settled is a sample whose estimates stand: as it is, where all its rows were
+// settled returns a sample whose estimates stand: as it is, where all its rows were
 // read.
 func (a sample) settled() sample {
 	if !a.scaled {

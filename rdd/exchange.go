@@ -34,7 +34,7 @@ func readShuffle[T any](ctx context.Context, id, part int, codec row.Codec[T], y
 	return readShuffleInto(ctx, id, part, codec, &row.Arena{}, yield)
 }
 
-// readShuffleInto is readBuckets with a place for the rows' text.
+// readShuffleInto is readShuffle with an arena for the rows' text.
 func readShuffleInto[T any](ctx context.Context, id, part int, codec row.Codec[T], text *row.Arena,
 	yield func([]T) error) error {
 	r, err := openShuffle(ctx, id, part)
@@ -63,7 +63,7 @@ func readShuffleInto[T any](ctx context.Context, id, part int, codec row.Codec[T
 	})
 }
 
-// shuffledDataset is a dataset whose partitions are read from shuffles; family is
+// shuffledDataset returns a dataset whose partitions are read from shuffles; family is
 // the node under which their partitions are joined where they are small.
 func shuffledDataset[T any](g *Graph, id, family int, o shuffleOptions, n func() int,
 	each func(ctx context.Context, part int, yield func([]T) error) error) Dataset[T] {

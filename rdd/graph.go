@@ -80,7 +80,7 @@ type sourceDecl struct {
 	source  *input.Source
 }
 
-// bytes is how large the input is, as it is.
+// bytes returns how large the input is, as it is.
 func (d *sourceDecl) bytes() (n int64) {
 	for _, f := range d.source.Files {
 		n += f.Size
@@ -122,7 +122,7 @@ func (g *Graph) notNegative(op string, n int) {
 	}
 }
 
-// callSite is the nearest caller outside this package.
+// callSite returns the nearest caller outside this package.
 func callSite() string {
 	self, _, _, _ := runtime.Caller(0)
 	here := pkgOf(self)
@@ -144,10 +144,10 @@ func pkgOf(pc uintptr) string {
 	return name[:slash+1+dot]
 }
 
-// Err is what is wrong with the plan, if anything.
+// Err returns what is wrong with the plan, if anything.
 func (g *Graph) Err() error { return errors.Join(g.errs...) }
 
-// Fingerprint is a digest of the plan: kind, element type, options and
+// Fingerprint returns a digest of the plan: kind, element type, options and
 // position of every node.
 func (g *Graph) Fingerprint() plan.Digest {
 	h := sha256.New()
@@ -208,7 +208,7 @@ func (g *Graph) Task(ctx context.Context, node, partition int, args []byte, pack
 	return g.runTask(ctx, g.nodes[node].task, partition, args, packs)
 }
 
-// name is how a node is called in messages.
+// name returns how a node is called in messages.
 func (g *Graph) name(id int) string {
 	n := &g.nodes[id]
 	if n.at == "" {
@@ -227,7 +227,7 @@ func (g *Graph) allDecided() decisions {
 	return out
 }
 
-// spanOf are the partitions of a shuffle that one of its result is.
+// spanOf returns the partitions of a shuffle that one of its result is.
 func (g *Graph) spanOf(id, part int) shuffle.Span {
 	if f := g.nodes[id].family; f > 0 {
 		if d := g.decisionOf(f - 1); part+1 < len(d) {
@@ -266,7 +266,7 @@ func crosses[T any](g *Graph, op, what string) {
 	}
 }
 
-// bytesOf is about how many bytes of rows a node has, judged by what it is
+// bytesOf estimates how many bytes of rows a node has, judged by what it is
 // computed from; -1 where that is not known.
 func (g *Graph) bytesOf(id int) int64 { return g.bytesBelow(id, map[int]int64{}) }
 

@@ -56,7 +56,7 @@ type splitRest struct {
 	Kept       mapOutput
 }
 
-// pieceNode is the number under which the rows of a node are kept that were computed in
+// pieceNode returns the number under which the rows of a node are kept that were computed in
 // pieces, and pieceMap that of a piece.
 func pieceNode(id int) int { return id + 1<<20 }
 
@@ -71,7 +71,7 @@ type splitting struct {
 	rest  *splitRest
 }
 
-// clock is the time since the process began, more or less.
+// clock returns the time since the process began, more or less.
 func clock() time.Duration { return tasksNow().Sub(processBegan) }
 
 var processBegan = time.Now()
@@ -248,7 +248,7 @@ func keepRest[T any](e *taskEnv, node, part int, kept *exec.Writer[T]) error {
 	return err
 }
 
-// splitOf is the node whose rows a node's task takes, the shuffles that they are made of,
+// splitOf returns the node whose rows a node's task takes, the shuffles that they are made of,
 // and the partitions of these that are joined to one; false where they cannot be computed
 // in pieces.
 func (s *Session) splitOf(node, part int) (of int, shuffles []int, span shuffle.Span, ok bool) {

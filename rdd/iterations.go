@@ -25,7 +25,7 @@ func (it *Iteration) Report(name string, value float64) { it.values[name] = valu
 // Stop makes this iteration the last: it is committed like the others.
 func (it *Iteration) Stop() { it.stop = true }
 
-// Iterations is a loop of at most n turns whose state survives: everything
+// Iterations returns a loop of at most n turns whose state survives: everything
 // that one turn hands to the next is in *state, which is restored from the
 // checkpoint where the job resumes from one and committed at the end of each
 // turn. The loop ends early at Stop, at the context's end, or at an error,
@@ -67,7 +67,7 @@ func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Se
 	}
 }
 
-// Err is why a loop ended, where that was an error.
+// Err returns why a loop ended, where that was an error.
 func (s *Session) Err() error { return s.err }
 
 // Interrupted reports whether the context has ended a loop before it ended itself.

@@ -115,7 +115,7 @@ func eachPair[K comparable, V, W any](g *Pair[K, CoGrouped[V, W]], yield func(Pa
 	return nil
 }
 
-// orNil are pointers to values, or one nil pointer where there are none.
+// orNil returns pointers to values, or one nil pointer where there are none.
 func orNil[V any](values []V) []*V {
 	out := make([]*V, 0, max(1, len(values)))
 	for i := range values {
@@ -273,7 +273,7 @@ func (p *joinPlan[K, V, W, U]) shuffled(ctx context.Context, part int, yield fun
 	return p.join.Probe(t, left, yield)
 }
 
-// rightOf are the rows of a partition of the right.
+// rightOf returns the rows of a partition of the right.
 func (p *joinPlan[K, V, W, U]) rightOf(ctx context.Context, id, part int) exec.Rows[Pair[K, W]] {
 	return func(rows func([]Pair[K, W]) error) error { return readShuffle(ctx, id, part, p.co.r.Row, rows) }
 }

@@ -80,10 +80,10 @@ func (s *Session) loopOf(id int) *loopRun {
 	return s.loopRuns[id]
 }
 
-// Now is the dataset of the present round's rows, for actions between rounds.
+// Now returns the dataset of the present round's rows, for actions between rounds.
 func (l *Loop[T]) Now() Dataset[T] { return l.now }
 
-// Rounds is how many rounds have been run.
+// Rounds returns how many rounds have been run.
 func (l *Loop[T]) Rounds(s *Session) int { return s.loopOf(l.now.id).rounds }
 
 // Step runs a round: from now on the loop's rows are what its body makes of them.

@@ -87,7 +87,7 @@ func (m *Maker) get(ctx context.Context, decl *packDecl, which int, rows pack.Ro
 	})
 }
 
-// MadeWith are the packs that are made together with that of a node, itself among them.
+// MadeWith returns the packs that are made together with that of a node, itself among them.
 func (g *Graph) MadeWith(node int) []int {
 	if node < 0 || node >= len(g.nodes) || g.nodes[node].pack == nil {
 		return nil

@@ -177,7 +177,7 @@ func inRanges(n int, do func(from, to int)) {
 	all.Wait()
 }
 
-// transposed are the same entries by column; those of one column are in the order of
+// transposed returns the same entries by column; those of one column are in the order of
 // the rows.
 func (c *compressed) transposed() *compressed {
 	t := &compressed{rows: c.columns, columns: c.rows}

@@ -13,7 +13,7 @@ import (
 	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
-// Parallelize is a dataset of the given rows, in a number of partitions. They
+// Parallelize returns a dataset of the given rows, in a number of partitions. They
 // are part of the program: what is large belongs into a file.
 func Parallelize[T any](g *Graph, partitions int, rows ...T) Dataset[T] {
 	n := max(1, partitions)
@@ -39,7 +39,7 @@ func digestOf(v any) (digest string, bytes int64) {
 	return fmt.Sprintf("%d bytes %x", len(raw), h.Sum64()), int64(len(raw))
 }
 
-// Range is a dataset of the whole numbers from `from` up to, but without, to.
+// Range returns a dataset of the whole numbers from `from` up to, but without, to.
 func Range(g *Graph, from, to int64, partitions int) Dataset[int64] {
 	n, rows := int64(max(1, partitions)), max(0, to-from)
 	id := g.add(node{kind: "range", typ: "int64", detail: fmt.Sprint(from, to, n),
@@ -61,10 +61,10 @@ func Range(g *Graph, from, to int64, partitions int) Dataset[int64] {
 		}}
 }
 
-// shareOf is where part p of n of some rows begins, without overflow.
+// shareOf returns where part p of n of some rows begins, without overflow.
 func shareOf(rows, p, n int64) int64 { return rows/n*p + rows%n*p/n }
 
-// Generate is a dataset that f makes, a partition at a time, from a random
+// Generate returns a dataset that f makes, a partition at a time, from a random
 // number generator that is seeded for the partition: the same one always has
 // the same rows.
 func Generate[T any](g *Graph, partitions int, seed uint64, f func(part int, r *rand.Rand) iter.Seq[T]) Dataset[T] {
@@ -167,7 +167,7 @@ func RandomSplit[T any](ds Dataset[T], seed uint64, weights ...float64) []Datase
 	return out
 }
 
-// Union is the rows of all datasets, one after the other, duplicates included.
+// Union returns the rows of all datasets, one after the other, duplicates included.
 // Nothing moves; order is kept.
 func Union[T any](first Dataset[T], others ...Dataset[T]) Dataset[T] {
 	all := append([]Dataset[T]{first}, others...)
@@ -234,7 +234,7 @@ func Coalesce[T any](ds Dataset[T], n int) Dataset[T] {
 		}}
 }
 
-// between are the numbers from one to another, the latter left out.
+// between returns the numbers from one to another, the latter left out.
 func between(from, to int) (out []int) {
 	for p := from; p < to; p++ {
 		out = append(out, p)

@@ -246,7 +246,7 @@ func (a *shuffleArgs) addPart(o *mapOutput, span shuffle.Span) (bytes, rows int6
 	return a.Bytes + n, a.Rows + int64(float64(o.Rows)*float64(n)/float64(max(1, all)))
 }
 
-// narrowArgs are those of a task that reads the output of the map task of its own
+// narrowArgs returns those of a task that reads the output of the map task of its own
 // number.
 func (s *Session) narrowArgs(id, part int) (a shuffleArgs, holders []string, err error) {
 	o := s.shuffled[id][part]

@@ -72,7 +72,7 @@ type encodedRows[T any] struct {
 	row row.Codec[T]
 }
 
-// rowCodecFor is codecOf of a type that the plan has been found to be able to encode.
+// rowCodecFor returns the codec of a type that the plan has found to be encodable.
 func rowCodecFor[T any]() row.Codec[T] {
 	c, _ := row.CodecOf[T]()
 	return c
@@ -148,7 +148,7 @@ type Batch struct {
 	all     *pack.Batch
 }
 
-// Notes are what folds have found out about the rows among which Rows are, numbered
+// Notes returns what folds have found out about the rows among which Rows are, numbered
 // up to n, to save work the next time: who takes them (a pointer) finds what make
 // has made, several at the same time. They may be gone at any time, and no result
 // may depend on them; nil where none can be kept.
@@ -168,7 +168,7 @@ func (b *Batch) Scratch(n int) []float64 {
 	return b.scratch[:n]
 }
 
-// WeightOf is the weight of a row: 1 where rows have none.
+// WeightOf returns the weight of a row: 1 where rows have none.
 func (b *Batch) WeightOf(row int32) float64 {
 	if b.Weights == nil {
 		return 1
@@ -176,7 +176,7 @@ func (b *Batch) WeightOf(row int32) float64 {
 	return b.Weights[row]
 }
 
-// VisitedWeights are the weights of Rows, in turn; nil where rows have none. They are
+// VisitedWeights returns the weights of Rows, in turn; nil where rows have none. They are
 // valid during the call.
 func (b *Batch) VisitedWeights() []float64 {
 	if b.Weights == nil {
@@ -280,7 +280,7 @@ func Aggregate[P, T, A any](pk Packed[T], agg Aggregator[P, T, A], options ...St
 	return Step[P, A]{g: pk.g, id: id, packID: pk.id, decl: d, folder: folderOf}
 }
 
-// Uncut is the same step over all rows, whatever the synchronization policy, as
+// Uncut returns the same step over all rows, whatever the synchronization policy, as
 // part of a method: its time is training time. Row state is the same for
 // both.
 func (st Step[P, A]) Uncut() Step[P, A] {

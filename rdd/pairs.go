@@ -6,12 +6,12 @@ func KeyBy[K comparable, T any](ds Dataset[T], f func(T) K) Dataset[Pair[K, T]] 
 	return Map(ds, func(row T) Pair[K, T] { return Pair[K, T]{Key: f(row), Value: row} })
 }
 
-// Keys are the keys of pairs. Nothing moves; order is kept.
+// Keys returns the keys of pairs. Nothing moves; order is kept.
 func Keys[K comparable, V any](ds Dataset[Pair[K, V]]) Dataset[K] {
 	return Map(ds, func(p Pair[K, V]) K { return p.Key })
 }
 
-// Values are the values of pairs. Nothing moves; order is kept.
+// Values returns the values of pairs. Nothing moves; order is kept.
 func Values[K comparable, V any](ds Dataset[Pair[K, V]]) Dataset[V] {
 	return Map(ds, func(p Pair[K, V]) V { return p.Value })
 }

@@ -40,7 +40,7 @@ func (p Param[P]) Set(s *Session, value P) error {
 	return nil
 }
 
-// paramsOf are the values that a node's tasks are computed under.
+// paramsOf returns the values that a node's tasks are computed under.
 func (s *Session) paramsOf(node int) map[int][]byte {
 	var out map[int][]byte
 	seen := map[int]bool{}
@@ -65,7 +65,7 @@ func (s *Session) paramsOf(node int) map[int][]byte {
 	return out
 }
 
-// value is what a parameter is under a task, decoded once for all tasks of a
+// value returns what a parameter is under a task, decoded once for all tasks of a
 // process.
 func (p Param[P]) value(ctx context.Context) (v P, err error) {
 	env, err := envOf(ctx)

@@ -20,7 +20,7 @@ import (
 // ownerName is the file that says whose save a staged directory is.
 const ownerName = "_owner"
 
-// stagedDir is where the parts of a save lie until it is committed.
+// stagedDir returns where the parts of a save lie until it is committed.
 func stagedDir(dir string) string {
 	return filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".staged")
 }

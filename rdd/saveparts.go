@@ -161,7 +161,7 @@ func saveParts[T any](ds Dataset[T], kind, dir string, options []SaveOption,
 	return a
 }
 
-// absolute is a path that means the same to executors, which may run elsewhere.
+// absolute returns a path that means the same to executors, which may run elsewhere.
 func absolute(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		return abs

@@ -128,13 +128,13 @@ func NewSession(g *Graph, cluster Cluster, cfg Config) *Session {
 		pieced: map[[2]int]*pieced{}, whole: map[[2]int]bool{}}
 }
 
-// Now is the job's own time.
+// Now returns the job's own time.
 func (s *Session) Now() time.Duration { return s.cluster.Now() }
 
-// LoadTime is how long making or finding packs has taken, on the wall clock.
+// LoadTime returns how long making or finding packs has taken, on the wall clock.
 func (s *Session) LoadTime() time.Duration { return s.load }
 
-// EvaluationTime is how long uncut passes have taken, on the job's clock.
+// EvaluationTime returns how long uncut passes have taken, on the job's clock.
 func (s *Session) EvaluationTime() time.Duration { return s.eval }
 
 // LastInfo describes the last step.
@@ -219,7 +219,7 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 	return *root.Value.(*A), nil
 }
 
-// piecesOf is how many pieces each split of a pack has under a step.
+// piecesOf returns how many pieces each split of a pack has under a step.
 func (s *Session) piecesOf(node int, meta *pack.Meta, f runner.Folder, param int) ([]int, error) {
 	key := [2]int{node, param}
 	if s.pieces[key] != nil {

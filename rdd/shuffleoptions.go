@@ -49,7 +49,7 @@ func (o shuffleOptions) String() string {
 	return text
 }
 
-// count is the number of partitions of a shuffle of some nodes.
+// count returns the number of partitions of a shuffle of some nodes.
 func (o shuffleOptions) count(g *Graph, inputs ...int) func() int {
 	return func() int {
 		if o.partitions > 0 {

@@ -113,7 +113,7 @@ func (s *Session) request(node, pack int, parts []int, args [][]byte, left []int
 	return req, nil
 }
 
-// commonArgs are what all tasks of a node are told alike.
+// commonArgs returns what all tasks of a node are told alike.
 func (s *Session) commonArgs(node int) (t taskArgs, err error) {
 	t = taskArgs{Attempt: s.attempt, Dropped: s.dropped}
 	if d := s.g.allDecided(); len(d) > 0 {
@@ -218,7 +218,7 @@ func (s *Session) lookAt(id int) error {
 	return err
 }
 
-// lossOf is what an error says is gone: all of a holder that cannot be reached, or what it
+// lossOf returns what an error says is gone: all of a holder that cannot be reached, or what it
 // held of what a task reads.
 func lossOf(err error) scheduler.Loss {
 	var f *fault.Error
@@ -298,7 +298,7 @@ func (s *Session) coalesce(ctx context.Context, id int, shuffles []int) error {
 	return nil
 }
 
-// joinNeighbours is where runs of partitions begin that have up to a number of bytes
+// joinNeighbours returns where runs of partitions begin that have up to a number of bytes
 // together, and where the last one ends.
 func joinNeighbours(sizes []int64, most int64) []int {
 	bounds, sum := []int{0}, int64(0)
@@ -311,7 +311,7 @@ func joinNeighbours(sizes []int64, most int64) []int {
 	return append(bounds, len(sizes))
 }
 
-// hotKeysOf are the most frequent keys of map tasks' outputs.
+// hotKeysOf returns the most frequent keys of map tasks' outputs.
 func hotKeysOf(outputs []*mapOutput) (keys []exec.HotKey) {
 	for _, o := range outputs {
 		keys = append(keys, o.Hot)

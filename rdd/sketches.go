@@ -29,7 +29,7 @@ type Summary struct {
 	Variance       float64 // of the population: divided by Count
 }
 
-// Sum is the sum of the numbers.
+// Sum returns the sum of the numbers.
 func (s Summary) Sum() float64 {
 	if s.Count == 0 {
 		return 0
@@ -37,7 +37,7 @@ func (s Summary) Sum() float64 {
 	return s.Mean * float64(s.Count)
 }
 
-// StdDev is the standard deviation of the population.
+// StdDev returns the standard deviation of the population.
 func (s Summary) StdDev() float64 { return math.Sqrt(s.Variance) }
 
 // moments are what a Summary is made of, in the form of Welford; partial ones
@@ -166,7 +166,7 @@ func histogram[N Number](ds Dataset[N], boundsOf func(ctx context.Context, s *Se
 	})
 }
 
-// binOf is the bin of a number; −1 where it has none.
+// binOf returns the bin of a number; −1 where it has none.
 func binOf(bounds []float64, x float64) int {
 	last := len(bounds) - 1
 	if !(x >= bounds[0] && x <= bounds[last]) {
@@ -182,7 +182,7 @@ func binOf(bounds []float64, x float64) int {
 // digestSize is the compression of a t-digest: about how many centroids it has.
 const digestSize = 1000
 
-// Quantiles are about the values below which the given shares of the numbers
+// Quantiles estimates the values below which the given shares of the numbers
 // lie, by a t-digest (Dunning and Ertl): exact at the ends, and otherwise within
 // about a thousandth in rank. NaN is left out; of no numbers all are NaN.
 func Quantiles[N Number](ds Dataset[N], shares ...float64) Action[[]float64] {
@@ -226,7 +226,7 @@ func Quantiles[N Number](ds Dataset[N], shares ...float64) Action[[]float64] {
 	})
 }
 
-// CountApproxDistinct is about how many different rows there are, by a
+// CountApproxDistinct estimates how many different rows there are, by a
 // HyperLogLog of 16 bits (Flajolet et al.; Heule et al.): within about half a
 // percent.
 func CountApproxDistinct[T comparable](ds Dataset[T]) Action[int64] {

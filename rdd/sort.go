@@ -127,7 +127,7 @@ func (w *runWriter[T, K]) add(raw []byte) error {
 	return nil
 }
 
-// bounds are keys that cut what all map tasks have sorted into partitions of
+// bounds returns keys that cut what all map tasks have sorted into partitions of
 // about as many bytes each.
 func (s *sortPlan[T, K]) bounds(outputs []*mapOutput) (any, error) {
 	type weighted struct {
@@ -178,7 +178,7 @@ func (s *sortPlan[T, K]) limitsOf(bounds []K, part int) (l limits[K]) {
 	return l
 }
 
-// cuts are the parts of each run that may hold rows of each partition: a walk along
+// cuts returns the parts of each run that may hold rows of each partition: a walk along
 // both the run's keys and the bounds.
 func (s *sortPlan[T, K]) cuts(bounds any, outputs []*mapOutput) ([][][2]uint16, error) {
 	at := bounds.([]K)
@@ -214,7 +214,7 @@ func (s *sortPlan[T, K]) cutsOf(first, bounds []K) [][2]uint16 {
 	return out
 }
 
-// limits are the keys between which a partition's are, encoded.
+// limits returns the keys between which a partition's are, encoded.
 func (s *sortPlan[T, K]) limits(bounds any, part int) ([]byte, error) {
 	at := bounds.([]K)
 	if part > len(at) {
@@ -272,7 +272,7 @@ func (s *sortPlan[T, K]) each(ctx context.Context, part int, yield func([]T) err
 	return exec.Merge(ctx, r.env.packs, s.row, o, streams, yield)
 }
 
-// sharedBy is how many bytes the keys between two bounds have in common, where they are
+// sharedBy returns how many bytes the keys between two bounds have in common, where they are
 // texts: those that the bounds have.
 func (s *sortPlan[T, K]) sharedBy(l limits[K]) int {
 	if s.keys.Text == nil || l.lo == nil || l.hi == nil {
@@ -281,7 +281,7 @@ func (s *sortPlan[T, K]) sharedBy(l limits[K]) int {
 	return exec.SharedPrefix(s.keys.Text(*l.lo), s.keys.Text(*l.hi))
 }
 
-// within are which of rows in order lie between two bounds.
+// within returns which of rows in order lie between two bounds.
 func (s *sortPlan[T, K]) within(l limits[K]) func(rows []T) (from, to int) {
 	first := func(rows []T, bound *K) int {
 		n, _ := slices.BinarySearchFunc(rows, *bound, func(r T, k K) int { return s.keys.Cmp(s.of(r), k) })

@@ -13,7 +13,7 @@ import (
 	"github.com/volley-engine/volley/storage/input"
 )
 
-// typedSource is a dataset read from files, a part of which is read at a time.
+// typedSource returns a dataset read from files, a part of which is read at a time.
 func typedSource[T any](g *Graph, kind string, in Input, uris []string,
 	each func(s *input.Source, ctx context.Context, part int, yield func([]T) error) error) Dataset[T] {
 	d := &sourceDecl{URIs: uris, Options: in}
@@ -36,7 +36,7 @@ func columnsFor[T any](g *Graph, op string) *row.Columns[T] {
 	return c
 }
 
-// Parquet is a dataset of the rows of Parquet files: each field of T is read from
+// Parquet returns a dataset of the rows of Parquet files: each field of T is read from
 // the column of its name, or of its tag col; other columns are not read at all.
 // Whole numbers may be wider in T than in the file, or, where all values fit,
 // narrower.
@@ -60,7 +60,7 @@ func Arrow[T any](g *Graph, uris ...string) Dataset[T] {
 		})
 }
 
-// JSONLines is a dataset of files of one JSON value a line, read by encoding/json
+// JSONLines returns a dataset of files of one JSON value a line, read by encoding/json
 // into T. Empty lines are left out.
 func JSONLines[T any](g *Graph, uris ...string) Dataset[T] {
 	return typedSource(g, "json-lines", Input{Format: input.Text}, uris,
@@ -80,7 +80,7 @@ func JSONLines[T any](g *Graph, uris ...string) Dataset[T] {
 		})
 }
 
-// jsonError says what is wrong, and in which field.
+// jsonError returns what is wrong, and in which field.
 func jsonError(err error) error {
 	var t *json.UnmarshalTypeError
 	if errors.As(err, &t) && t.Field != "" {

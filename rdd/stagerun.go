@@ -40,7 +40,7 @@ func (s *Session) carryOut(ctx context.Context, run *scheduler.StageRun, pack in
 	}
 }
 
-// gaveUp is why a run has failed.
+// gaveUp returns why a run has failed.
 func (r *stageRun) gaveUp(cmd scheduler.StageCommand) error {
 	switch {
 	case cmd.Rounds == 0:
@@ -119,7 +119,7 @@ func (r *stageRun) open(id int) scheduler.StageEvent {
 	return ev
 }
 
-// partsAt are the partitions that a command is about.
+// partsAt returns the partitions that a command is about.
 func partsAt(cmd scheduler.StageCommand) (parts []int) {
 	for _, i := range cmd.Left {
 		parts = append(parts, cmd.Parts[i])

@@ -141,7 +141,7 @@ type tally struct {
 
 type taskKey struct{}
 
-// envOf is the environment of the task that runs under a context.
+// envOf returns the environment of the task that runs under a context.
 func envOf(ctx context.Context) (*taskEnv, error) {
 	if env, ok := ctx.Value(taskKey{}).(*taskEnv); ok {
 		return env, nil
@@ -191,7 +191,7 @@ func (g *Graph) runTask(ctx context.Context, task taskFunc, partition int, raw [
 	return cborMode.Marshal(answer{Data: data, Output: env.output, Says: env.says})
 }
 
-// decisionOf is what has been decided about a node, if anything: once, when its
+// decisionOf returns what has been decided about a node, if anything: once, when its
 // inputs were there to be looked at.
 func (g *Graph) decisionOf(node int) []int {
 	d, _ := g.decided.Load(node)
@@ -232,7 +232,7 @@ func (g *Graph) shuffle(kind, typ, detail string, input int, d *shuffleDecl) int
 		at: callSite()})
 }
 
-// inputsOf are the nodes that a node is computed from: of a node that has
+// inputsOf returns the nodes that a node is computed from: of a node that has
 // alternatives, those of the one that was chosen.
 func (g *Graph) inputsOf(id int) []int {
 	n := &g.nodes[id]
@@ -244,7 +244,7 @@ func (g *Graph) inputsOf(id int) []int {
 	return n.inputs
 }
 
-// shufflesOf are the shuffles that a node reads without another in between.
+// shufflesOf returns the shuffles that a node reads without another in between.
 func (g *Graph) shufflesOf(id int) []int {
 	found, seen := map[int]bool{}, map[int]bool{}
 	var walk func(id int)

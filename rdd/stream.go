@@ -21,7 +21,7 @@ func ToSeq[T any](ds Dataset[T]) Streamed[T] {
 	return Streamed[T]{id: id, parts: ds.parts}
 }
 
-// Rows are all rows, in order: a partition is computed when the rows of the one
+// Rows returns all rows, in order: a partition is computed when the rows of the one
 // before it have been taken. An error is the last of them.
 func (st Streamed[T]) Rows(ctx context.Context, s *Session) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {

@@ -61,7 +61,7 @@ func Zip[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
 		}}
 }
 
-// pulled are the batches of a partition; an error is the last of them.
+// pulled returns the batches of a partition; an error is the last of them.
 func pulled[T any](ctx context.Context, ds Dataset[T], part int) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
 		err := ds.each(ctx, part, func(rows []T) error {
@@ -122,7 +122,7 @@ func countTask[T any](ds Dataset[T]) taskFunc {
 	}
 }
 
-// countParts is how many rows each partition has.
+// countParts returns how many rows each partition has.
 func countParts(ctx context.Context, s *Session, id int, parts func() int) ([]int64, error) {
 	raws, err := callAll(ctx, s, id, parts)
 	counts := make([]int64, len(raws))
