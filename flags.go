@@ -75,7 +75,7 @@ func (f *EngineFlags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.logLevel, "log-level", "warn", "trace, debug, info, warn or error, to stderr")
 }
 
-// usage is a usage error about a flag.
+// usage returns a usage error about a flag.
 func usage(flag, format string, args ...any) error {
 	return fault.Newf(fault.Usage, "use", "--"+flag, format, args...).WithHint("see --help")
 }
@@ -99,7 +99,7 @@ func OneOf(flag, v string, allowed ...string) error {
 	return usage(flag, "%q is not one of %s", v, strings.TrimSpace(strings.Join(allowed, " ")))
 }
 
-// FirstError is the first of some errors that is one.
+// FirstError returns the first of some errors that is not nil.
 func FirstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -136,10 +136,10 @@ func (f *EngineFlags) validate() error {
 	return nil
 }
 
-// EventLog is the file for the event log, if any.
+// EventLog returns the file for the event log, if any.
 func (f *EngineFlags) EventLog() string { return f.eventLog }
 
-// Sync is the name of the synchronization policy.
+// Sync returns the name of the synchronization policy.
 func (f *EngineFlags) Sync() string { return f.sync }
 
 // MayCut reports whether steps may be of less than all rows.
@@ -153,7 +153,7 @@ func (f *EngineFlags) whole() bool {
 	return err == nil && p.Whole()
 }
 
-// Config is the configuration that the flags ask for; an option that is
+// Config returns the configuration that the flags ask for; an option that is
 // malformed, out of range or contradictory is a usage error naming the flag.
 func (f *EngineFlags) Config() (Config, error) {
 	var cfg Config
@@ -207,7 +207,7 @@ func orNone(v float64) float64 {
 	return v
 }
 
-// ParseConfig is the configuration that some engine flags ask for, as
+// ParseConfig returns the configuration that some engine flags ask for, as
 // ParseConfig("--sync", "absp").
 func ParseConfig(args ...string) (Config, error) {
 	f, fs := &EngineFlags{}, pflag.NewFlagSet("engine", pflag.ContinueOnError)
@@ -218,8 +218,8 @@ func ParseConfig(args ...string) (Config, error) {
 	return f.Config()
 }
 
-// shape is the number of executors and slots: what was asked for, else what
-// the pace is for, else one executor a core.
+// shape returns the number of executors and slots: what was asked for, else
+// what the pace is for, else one executor a core.
 func (f *EngineFlags) shape(law *pace.Law) (executors, slots int) {
 	executors, slots = f.executors, f.slots
 	if law != nil && executors == 0 && law.Executors > 0 {

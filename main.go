@@ -172,7 +172,7 @@ func registerArgs(fs *pflag.FlagSet, args any) error {
 	return nil
 }
 
-// flagName is a field's name in lower case, its words joined by dashes.
+// flagName returns a field's name in lower case, its words joined by dashes.
 func flagName(field string) string {
 	var b strings.Builder
 	for i, r := range field {

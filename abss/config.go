@@ -29,10 +29,10 @@ var policyNames = []string{"bsp", "absp", "deadline", "steal", "adaptive"}
 // Whole reports whether steps are never cut.
 func (p Policy) Whole() bool { return p == BSP || p == Steal }
 
-// String is the policy's name on the command line.
+// String returns the policy's name on the command line.
 func (p Policy) String() string { return policyNames[p] }
 
-// ParsePolicy is the policy of a name.
+// ParsePolicy returns the policy of a name.
 func ParsePolicy(name string) (Policy, error) {
 	for i, n := range policyNames {
 		if n == name {
@@ -73,7 +73,7 @@ func setDefault[T comparable](p *T, v T) {
 	}
 }
 
-// floor is the count below which a split of n rows may not be cut.
+// floor returns the count below which a split of n rows may not be cut.
 func (c Config) floor(n int64) int64 {
 	return min(n, max(c.MinRows, int64(c.MinShare*float64(n))))
 }

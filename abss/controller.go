@@ -257,8 +257,8 @@ func (c *Controller) advance(t *task, count int64, now plan.Time) {
 	}
 }
 
-// request is Algorithm 1's synchronization request. Who finishes after the stop is not the
-// first to finish before it.
+// request is Algorithm 1's synchronization request. A task that finishes after the stop
+// does not count as the first to finish.
 func (c *Controller) request(now plan.Time) {
 	if c.requested {
 		return
@@ -285,7 +285,7 @@ func (c *Controller) onArrived(ev Event, now plan.Time) {
 	t.state = arrived
 }
 
-// share is the processed ratio R_p over the live tasks.
+// share returns the processed ratio R_p over the live tasks.
 func (c *Controller) share() float64 {
 	if c.live == 0 {
 		return 0
@@ -342,8 +342,8 @@ func (c *Controller) ratioReached(now plan.Time) bool {
 	return false
 }
 
-// grace is the bound of the floor wait and of collecting: as long as the step
-// has taken, and at least the configured time.
+// grace returns the bound of the floor wait and of collecting: as long as the
+// step has taken, and at least the configured time.
 func (c *Controller) grace(now plan.Time) plan.Time { return max(c.cfg.Grace, now-c.start) }
 
 func (c *Controller) decideFlooring(now plan.Time) []Decision {

@@ -62,7 +62,7 @@ func NewDriver(cfg JobConfig, log hclog.Logger) *Driver {
 	return d
 }
 
-// Now is the time since the job began.
+// Now returns the time since the job began.
 func (d *Driver) Now() time.Duration { return time.Since(d.began) }
 
 // loop runs everything that touches the job.
@@ -286,7 +286,28 @@ func (d *Driver) Start(ctx context.Context) error {
 	}
 }
 
-// Slots is how many tasks the executors run at a time that take part.
+// OpenPack places a pack and returns its number.
+func (d *Driver) OpenPack(ctx context.Context, info *PackInfo) (int, error) {
+	c, err := d.ask(ctx, Event{Pack: info})
+	if err != nil {
+		return 0, err
+	}
+	return *c.PackOpen, nil
+}
+
+// RunStep runs one step.
+func (d *Driver) RunStep(ctx context.Context, req *plan.StepRequest) (*StepReport, error) {
+	c, err := d.ask(ctx, Event{Step: req})
+	return c.StepDone, err
+}
+
+// RunCall runs an action.
+func (d *Driver) RunCall(ctx context.Context, req *plan.CallRequest) (*plan.CallOutcome, error) {
+	c, err := d.ask(ctx, Event{Call: req})
+	return c.CallDone, err
+}
+
+// Slots returns how many tasks the executors run at a time that take part.
 func (d *Driver) Slots() (n int) {
 	d.onLoop(func() { n = d.job.Slots() })
 	return n
@@ -306,7 +327,7 @@ func (d *Driver) Drain(id plan.ExecutorID, done func(plan.ExecutorID)) {
 	})
 }
 
-// Ledger is a pack's progress, for a checkpoint.
+// Ledger returns a pack's progress, for a checkpoint.
 func (d *Driver) Ledger(pack int) *Restored {
 	var r *Restored
 	d.onLoop(func() { r = d.job.Ledger(pack) })

@@ -338,8 +338,8 @@ func AwaitRoom(ctx context.Context, try func() error) error {
 	}
 }
 
-// Digest is the SHA-256 of the log as it is, its footer included where it has one: a reader that
-// keeps it can tell the log from any other later. It is empty where no log is written.
+// Digest returns the SHA-256 of the log as it is, its footer included where it has one: a reader
+// that keeps it can tell the log from any other later. It is empty where no log is written.
 func (l *EventLog) Digest() string {
 	if l == nil {
 		return ""
@@ -408,8 +408,8 @@ func StepLine(r *StepReport) *LogStep {
 	return l
 }
 
-// coverageArrays are what a step merged, by split; a missing split has zeros
-// and the assignment it had.
+// coverageArrays returns what a step merged, by split; a missing split has
+// zeros and the assignment it had.
 func coverageArrays(r *StepReport) (c, folded []int64, attempt []int, epoch []uint64, cursor []int64) {
 	n := len(r.Coverage)
 	c, folded, cursor = make([]int64, n), make([]int64, n), make([]int64, n)

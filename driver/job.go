@@ -67,8 +67,8 @@ type PackInfo struct {
 	SHA256  []plan.Digest
 }
 
-// weigh is what the rows of each split count for in a step: as much as they are,
-// unless it goes by their weights.
+// weigh returns what the rows of each split count for in a step: as much as they
+// are, unless it goes by their weights.
 func (p *PackInfo) weigh(weighted bool) []float64 {
 	if plantedWeighted(weighted && p.Weights != nil) {
 		return p.Weights
@@ -215,7 +215,7 @@ func NewJob(cfg JobConfig, now plan.Time) *Job {
 	return j
 }
 
-// Counters says what was dropped and moved so far.
+// Counters returns what was dropped and moved so far.
 func (j *Job) Counters() Counters { return j.counters }
 
 // Step takes an event and returns what is to be done.

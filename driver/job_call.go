@@ -28,7 +28,7 @@ func (j *Job) onCall(req *plan.CallRequest, now plan.Time) {
 	j.carryOut(j.call.tasks.Begin(now))
 }
 
-// Slots is how many tasks the executors run at a time that take part.
+// Slots returns how many tasks the executors run at a time that take part.
 func (j *Job) Slots() int { return j.executors.Slots() }
 
 // offerTasks hands out tasks that wait, after executors have come or gone.

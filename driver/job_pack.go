@@ -199,8 +199,8 @@ func (j *Job) retire(id plan.ExecutorID) {
 	}
 }
 
-// term is the first epoch of this life of the job: whatever was assigned in an
-// earlier one is older.
+// term returns the first epoch of this life of the job: whatever was assigned
+// in an earlier one is older.
 func (j *Job) term() plan.Epoch {
 	return plantedTerm(plan.Epoch(j.cfg.Life) << 32)
 }
@@ -220,7 +220,7 @@ func (j *Job) onRestore(r *Restored) {
 	j.steps = r.Steps
 }
 
-// coming is the synchronization ratio of the steps to come, as far as it is known.
+// coming returns the synchronization ratio of the steps to come, as far as it is known.
 func (j *Job) coming() float64 {
 	switch {
 	case j.cfg.Sync.Policy.Whole():

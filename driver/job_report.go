@@ -51,12 +51,12 @@ func (j *Job) complete(now plan.Time) {
 	j.settle()
 }
 
-// ledgerOf is where a pack's progress is accounted for.
+// ledgerOf returns where a pack's progress is accounted for.
 func (j *Job) ledgerOf(p *pack) *prioritizer.Ledger {
 	return plantedPack(j, p).ledger
 }
 
-// shareOf is the share of all progress that was made.
+// shareOf returns the share of all progress that was made.
 func (s *step) shareOf() float64 {
 	var total, made int64
 	for i, c := range s.coverage {
@@ -71,9 +71,9 @@ func (s *step) shareOf() float64 {
 	return float64(made) / float64(max(1, total))
 }
 
-// effective is N_eff = 1/Σ((W_i/W)²/c_i) over the splits present, whose rows weigh W_i
-// each and W together (SEMANTICS section 2); 0 where nothing was merged. A split of which
-// only rows that weigh nothing were visited is not present.
+// effective returns N_eff = 1/Σ((W_i/W)²/c_i) over the splits present, whose rows weigh
+// W_i each and W together (SEMANTICS section 2); 0 where nothing was merged. A split of
+// which only rows that weigh nothing were visited is not present.
 func effective(weights []float64, coverage []*plan.Coverage, weighted bool) float64 {
 	there := func(c *plan.Coverage) bool { return c != nil && c.Count > 0 && (!weighted || c.Weight > 0) }
 	var present, inverse float64
@@ -122,7 +122,7 @@ func (j *Job) describePlacement(p *pack, r *StepReport) {
 	}
 }
 
-// Ledger is the state of a pack's ledger and its epoch, for a checkpoint.
+// Ledger returns the state of a pack's ledger and its epoch, for a checkpoint.
 func (j *Job) Ledger(packID int) *Restored {
 	p := j.packs[packID]
 	r := &Restored{Pack: packID, Steps: j.steps, Epoch: p.sched.Epoch(), Entries: p.ledger.Entries()}

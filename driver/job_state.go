@@ -48,7 +48,7 @@ func (j *Job) commitStates(s *step, p *pack) {
 	}
 }
 
-// stateFor is what an executor has to be sent of the row state of a split.
+// stateFor returns what an executor has to be sent of the row state of a split.
 func (j *Job) stateFor(p *pack, i plan.SplitID, to plan.ExecutorID) []*wire.Part {
 	st := p.states[stateKey{j.step.req.Node, i}]
 	if !j.step.req.State || st.version == 0 || st.at == to {
@@ -89,7 +89,7 @@ func (p *pack) resend(i plan.SplitID) {
 	}
 }
 
-// keptStates are all of them, for a checkpoint.
+// keptStates returns all of them, for a checkpoint.
 func (p *pack) keptStates() (out []RestoredState) {
 	keys := slices.SortedFunc(maps.Keys(p.states), func(a, b stateKey) int {
 		if a.node != b.node {

@@ -137,7 +137,7 @@ func (j *Job) onStep(req *plan.StepRequest, now plan.Time) {
 	j.decide(abss.Event{Kind: abss.Began}, now)
 }
 
-// syncOf is the policy of a step: an evaluation pass is plain BSP.
+// syncOf returns the policy of a step: an evaluation pass is plain BSP.
 func (j *Job) syncOf(s *step) abss.Config {
 	cfg := j.cfg.Sync
 	s.ratio = cfg.Ratio
@@ -187,7 +187,7 @@ func (j *Job) batch(req *plan.StepRequest) float64 {
 // partial reports whether a share is one of some rows.
 func partial(f float64) bool { return f > 0 && f < 1 }
 
-// limit is how many rows of a split the step folds when it is not cut.
+// limit returns how many rows of a split the step folds when it is not cut.
 func (j *Job) limit(p *pack, i int) int64 {
 	n := p.info.Rows[i]
 	if f := j.batch(j.step.req); f < 1 {
@@ -224,8 +224,8 @@ func (j *Job) start(to plan.ExecutorID, p *pack, as []plan.Assignment, epoch pla
 	j.out = append(j.out, Command{Send: &Outgoing{To: to, Body: body}})
 }
 
-// interval is how often executors report. A step that waits for every row in
-// any case needs no more than a sign now and then.
+// interval returns how often executors report. A step that waits for every row
+// in any case needs no more than a sign now and then.
 func (j *Job) interval() time.Duration {
 	switch {
 	case j.cfg.ReportInterval > 0:
@@ -295,7 +295,7 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 	j.decide(abss.Event{Kind: abss.Tick}, now)
 }
 
-// unitsOf is what a coverage counts for as progress.
+// unitsOf returns what a coverage counts for as progress.
 func (s *step) unitsOf(c *plan.Coverage) int64 {
 	if s.entries {
 		return c.Entries
@@ -303,8 +303,8 @@ func (s *step) unitsOf(c *plan.Coverage) int64 {
 	return c.Count
 }
 
-// rowsSeen is about how many rows of a split were reported, whatever progress is
-// counted in.
+// rowsSeen returns about how many rows of a split were reported, whatever
+// progress is counted in.
 func (s *step) rowsSeen(i plan.SplitID, p *pack) int64 {
 	if !s.entries || s.units[i] == 0 {
 		return s.seen[i]
@@ -363,7 +363,7 @@ type attemptKey struct {
 	step    uint32
 }
 
-// attemptOf is the attempt that a coverage is of.
+// attemptOf returns the attempt that a coverage is of.
 func attemptOf(c *wire.Coverage, step uint32) attemptKey {
 	return attemptKey{plan.SplitID(c.Split), int(c.Attempt), plan.Epoch(c.Epoch), step}
 }
@@ -371,7 +371,7 @@ func attemptOf(c *wire.Coverage, step uint32) attemptKey {
 // mostDropped is how many attempts at work of earlier steps are remembered.
 const mostDropped = 1 << 14
 
-// attemptOf is the attempt at a split that the step has assigned.
+// attemptOf returns the attempt at a split that the step has assigned.
 func (s *step) attemptOf(i plan.SplitID) attemptKey {
 	a := s.assigned[i]
 	return attemptKey{a.Split, a.Attempt, a.Epoch, s.key}
@@ -399,7 +399,7 @@ func (j *Job) dropOnce(key attemptKey, rows int64) {
 	}
 }
 
-// resultError is why a result cannot be merged: the tasks failed, or an
+// resultError returns why a result cannot be merged: the tasks failed, or an
 // accumulator's own count is not the one reported.
 func (j *Job) resultError(r *wire.Result) error {
 	if err := r.Fault.AsError(); err != nil {

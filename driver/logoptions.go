@@ -42,8 +42,8 @@ type LogOptions struct {
 // weightings are how the log names whether partial results are scaled.
 var weightings = map[bool]string{true: "rows", false: "split"}
 
-// OptionsOf are a job's options as the log has them; the executors, the clock and the pace
-// are of the cluster.
+// OptionsOf returns a job's options as the log has them; the executors, the clock and the
+// pace are of the cluster.
 func OptionsOf(c JobConfig) LogOptions {
 	c = c.EnsureDefaults()
 	return LogOptions{Sync: c.Sync.Policy.String(), Ratio: c.Sync.Ratio, MinRatio: c.Sync.MinRatio,
@@ -58,8 +58,8 @@ func OptionsOf(c JobConfig) LogOptions {
 		Executors:   c.Executors}
 }
 
-// Config are the options of a job that the log's are of. A log has every option as it was
-// obeyed, and no zero in place of a default.
+// Config returns the options of a job that the log's are of. A log has every option as it
+// was obeyed, and no zero in place of a default.
 func (o LogOptions) Config() (JobConfig, error) {
 	c, err := o.config()
 	if err != nil {
@@ -97,8 +97,8 @@ func (o LogOptions) config() (JobConfig, error) {
 	return c, nil
 }
 
-// orNone is a share as a configuration has it, where zero is the default and none is
-// negative.
+// orNone returns a share as a configuration has it, where zero is the default and
+// none is negative.
 func orNone(share float64) float64 {
 	if share == 0 {
 		return -1

@@ -47,10 +47,10 @@ func (t *Retelling) Under(cfg JobConfig, exact bool) {
 	t.cfg, t.exactly = cfg, exact
 }
 
-// Lives is how many lives of the job have begun.
+// Lives returns how many lives of the job have begun.
 func (t *Retelling) Lives() int { return t.lives }
 
-// Awaits is how many resumptions of the log the tape has not come to.
+// Awaits returns how many resumptions of the log the tape has not come to.
 func (t *Retelling) Awaits() int { return len(t.resumed) }
 
 // Describe says of the next pack how many rows its splits have, what they weigh and how
@@ -71,7 +71,7 @@ func (t *Retelling) ResumedAt(l *LogResume) {
 	t.Resumed(r)
 }
 
-// Slots are how many each of the executors has that have joined in the job's present life.
+// Slots returns how many each of the executors has that have joined in the job's present life.
 func (t *Retelling) Slots() map[plan.ExecutorID]int {
 	if t.job == nil {
 		return nil
@@ -83,11 +83,11 @@ func (t *Retelling) Slots() map[plan.ExecutorID]int {
 	return slots
 }
 
-// Now is the time of the job at the last event told.
+// Now returns the time of the job at the last event told.
 func (t *Retelling) Now() plan.Time { return t.now }
 
-// Tell tells what was recorded up to the end of a step, and returns the steps that have
-// ended: that one last. What no executor can have said is an error.
+// Tell feeds the job what was recorded up to the end of a step, and returns the steps
+// that have ended, that one last. A record that no executor can have sent is an error.
 func (t *Retelling) Tell(tape []byte) (steps []*StepReport, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the job trusts its executors, which a tape that was made up is none of
@@ -140,7 +140,7 @@ func (t *Retelling) flag() bool {
 	return b == 1
 }
 
-// count is a number of things each of which takes a byte or more.
+// count returns a number of things each of which takes a byte or more.
 func (t *Retelling) count() int {
 	n := t.number()
 	if n > uint64(len(t.in)) {
@@ -188,7 +188,7 @@ func (t *Retelling) state() []byte {
 	return out
 }
 
-// small is a number that stands for a size of its own.
+// small returns a number that stands for a size of its own.
 func (t *Retelling) small(most uint64) int {
 	n := t.number()
 	if n > most {
@@ -206,7 +206,7 @@ func (t *Retelling) data(most uint64) []byte {
 	return t.zeros[:n]
 }
 
-// next tells one record.
+// next feeds one record to the job.
 func (t *Retelling) next() error {
 	kind := t.number()
 	if t.now += plan.Time(t.signed()); kind == tapeBegan {
@@ -331,8 +331,8 @@ func (t *Retelling) joined() *Joined {
 	return j
 }
 
-// progress is a report of all that is on the tape, each count under its split's latest
-// assignment, or, where it was stale, under none.
+// progress returns a report of all that is on the tape, each count under its split's
+// latest assignment, or, where it was stale, under none.
 func (t *Retelling) progress() *wire.ToDriver {
 	p := &wire.Progress{}
 	s := t.job.step
@@ -422,7 +422,7 @@ func (t *Retelling) coverage() *wire.Coverage {
 	return c
 }
 
-// pack is the next that the log describes.
+// pack returns the next that the log describes.
 func (t *Retelling) pack() (Event, error) {
 	if t.opened == len(t.packs) {
 		return Event{}, untold("pack %d is not described", t.opened)
@@ -456,7 +456,7 @@ func (t *Retelling) step() (Event, error) {
 	return Event{Step: r}, nil
 }
 
-// restored is what the log says that a pack went on from.
+// restored returns what the log says that a pack went on from.
 func (t *Retelling) restored() (Event, error) {
 	pack := int(t.number())
 	said := t.resumed[pack]

@@ -163,7 +163,7 @@ func progressOf(ev Event) *wire.Progress {
 	return ev.Message.Body.GetProgress()
 }
 
-// countsOf are the counts of a report as the job is about to take them.
+// countsOf returns the counts of a report as the job is about to take them.
 func (j *Job) countsOf(r *wire.Progress, out []told) []told {
 	if j.step == nil || j.step.leases != nil || r.Step != j.step.key {
 		return append(out, staleCount)
@@ -402,7 +402,7 @@ func (t *tape) coverageHas(j *Job, c *wire.Coverage) (has uint64) {
 	return has
 }
 
-// assignmentOf is a split's assignment in the step, if there is one.
+// assignmentOf returns a split's assignment in the step, if there is one.
 func (j *Job) assignmentOf(split uint32) (a plan.Assignment, ok bool) {
 	if j.step == nil || int(split) >= len(j.step.assigned) {
 		return a, false

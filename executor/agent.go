@@ -127,7 +127,7 @@ type activeRun struct {
 	leases   map[uint32]bool // had, of a leased run
 }
 
-// epochOf is the epoch under which the tasks of a step were assigned.
+// epochOf returns the epoch under which the tasks of a step were assigned.
 func epochOf(s *wire.StartStep) uint64 {
 	if s.Leased {
 		return s.Epoch
@@ -142,7 +142,7 @@ func ends(stop *wire.StopStep, s *wire.StartStep) bool {
 	return s.Job == stop.Job && plantedEnds(s.Step == stop.Step && epochOf(s) <= stop.Epoch)
 }
 
-// skippedBy are the splits whose results a stop does without.
+// skippedBy returns the splits whose results a stop does without.
 func skippedBy(stop *wire.StopStep) []plan.SplitID {
 	out := make([]plan.SplitID, len(stop.Skip))
 	for i, k := range stop.Skip {
@@ -157,7 +157,7 @@ func NewAgent(id plan.ExecutorID, slots int) *Agent {
 		coming: map[copyKey][]*wire.Hold{}}
 }
 
-// Register is the executor's first message.
+// Register returns the executor's first message.
 func (a *Agent) Register() *wire.ToDriver {
 	return &wire.ToDriver{Body: &wire.ToDriver_Register{Register: &wire.Register{
 		Executor: string(a.id), Slots: uint32(a.slots), Version: wire.Version}}}
@@ -289,7 +289,7 @@ func (a *Agent) onStop(s *wire.StopStep) []Command {
 	return out
 }
 
-// nothingOf is the coverage of a step that was stopped before it could begin.
+// nothingOf returns the coverage of a step that was stopped before it could begin.
 func nothingOf(s *wire.StartStep, skip []plan.SplitID) []plan.Coverage {
 	cov := []plan.Coverage{}
 	for _, t := range s.Tasks {

@@ -78,7 +78,7 @@ func NewEngine(self plan.ExecutorID, program Program, store *Store, catalog Cata
 	return e
 }
 
-// Store is what the executor holds.
+// Store returns what the executor holds.
 func (e *Engine) Store() *Store { return e.store }
 
 // Plan takes over a job's inputs and says what plan the program has built.
@@ -170,7 +170,7 @@ func (e *Engine) Act(ctx context.Context, t *wire.RunTask) *wire.TaskResult {
 		Rows: a.rows.Load(), BusyNs: int64(time.Since(a.began))}
 }
 
-// Acting says how far the tasks have come that have run for some time.
+// Acting returns how far the tasks have come that have run for some time.
 func (e *Engine) Acting(least time.Duration) (out []*wire.TaskProgress) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -149,7 +149,7 @@ func (e *Executor) halt(s *wire.StopStep) {
 	}
 }
 
-// run is a run whose slots fold; nil is none.
+// run returns a run whose slots fold; nil is none.
 func (e *Executor) run(id int) *liveRun {
 	e.live.Lock()
 	defer e.live.Unlock()

@@ -61,7 +61,7 @@ func (f *LeasedFold) Add(states []*wire.Part) {
 	f.mu.Unlock()
 }
 
-// RowsOf is how many rows a lease is over, and how many its split has.
+// RowsOf returns how many rows a lease is over, and how many its split has.
 func (f *LeasedFold) RowsOf(l *wire.Lease) (rows, split int64) {
 	split = f.meta.Splits[l.Task.Split].Rows
 	_, rows = plan.VisitedOf(split, int64(l.Task.Cursor), int64(l.Task.Limit), int(l.Parts), int(l.Part))
@@ -141,7 +141,7 @@ func (f *LeasedFold) Result(run int, ids []uint32) (out *Folded) {
 	return out
 }
 
-// Failed is the result of a run in which a lease could not be folded.
+// Failed returns the result of a run in which a lease could not be folded.
 func (f *LeasedFold) Failed(run int, l *wire.Lease, err error) *Folded {
 	return &Folded{Run: run, Err: err, Coverage: []plan.Coverage{CoverageOf(l.Task, 0, 0, nil)}, Leases: []uint32{l.Id}}
 }

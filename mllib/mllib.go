@@ -35,7 +35,7 @@ const (
 	ByFlexRR    = train.ByFlexRR
 )
 
-// ParseStopRule is the rule of a name.
+// ParseStopRule returns the rule of a name.
 func ParseStopRule(name string) (StopRule, error) { return train.ParseStopRule(name) }
 
 // Solver is a method of minimizing an objective.
@@ -58,10 +58,10 @@ const (
 	CD       = solver.CD
 )
 
-// Solvers are the names of all that there are to choose from.
+// Solvers returns the names of all that there are to choose from.
 func Solvers() []Solver { return solver.Names() }
 
-// ParseSolver is the solver of a name.
+// ParseSolver returns the solver of a name.
 func ParseSolver(name string) (Solver, error) { return solver.Parse(name) }
 
 // Linear models of two classes, or of a number.
@@ -91,7 +91,7 @@ const (
 	Softmax      = linear.Softmax
 )
 
-// ParseLoss is the loss of a name.
+// ParseLoss returns the loss of a name.
 func ParseLoss(name string) (Loss, error) { return linear.ParseLoss(name) }
 
 // BuildLinear declares the plan of a linear model.
@@ -143,7 +143,7 @@ const (
 	Tanh    = mlp.Tanh
 )
 
-// ParseActivation is the activation of a name.
+// ParseActivation returns the activation of a name.
 func ParseActivation(name string) (Activation, error) { return mlp.ParseActivation(name) }
 
 // BuildMLP declares the plan of a network.
@@ -176,7 +176,7 @@ const (
 	RandomCentres   = kmeans.RandomCentres
 )
 
-// ParseDistance is the distance of a name.
+// ParseDistance returns the distance of a name.
 func ParseDistance(name string) (Distance, error) { return kmeans.ParseDistance(name) }
 
 // BuildKMeans declares the plan of k-means.

@@ -23,10 +23,10 @@ const (
 
 var modeNames = []string{"off", "paper-literal", "paper", "rate", "random"}
 
-// String is the mode's name on the command line.
+// String returns the mode's name on the command line.
 func (m Mode) String() string { return modeNames[m] }
 
-// ParseMode is the mode of a name.
+// ParseMode returns the mode of a name.
 func ParseMode(name string) (Mode, error) {
 	for i, n := range modeNames[:Random] {
 		if n == name {
@@ -97,7 +97,7 @@ func NewExchange(cfg ExchangeConfig, splits int) *Exchange {
 	return &Exchange{cfg: cfg.EnsureDefaults(), moved: make([]int, splits)}
 }
 
-// Plan says which splits move after the step that the view describes.
+// Plan returns which splits move after the step that the view describes.
 func (x *Exchange) Plan(v View) []Swap {
 	if x.cfg.Mode == Off || v.Step%x.cfg.Interval != 0 {
 		return nil
@@ -122,7 +122,17 @@ func (x *Exchange) Plan(v View) []Swap {
 	return swaps
 }
 
-// extremes are the splits with the least and the most process times among
+// everything plants a bug: it moves all splits.
+func (x *Exchange) everything(v View) (swaps []Swap) {
+	for i, o := range v.Owner {
+		if to := (o + 1) % len(v.Speed); o >= 0 && !v.Moving[i] && to != o {
+			swaps = append(swaps, Swap{Split: plan.SplitID(i), From: o, To: to})
+		}
+	}
+	return swaps
+}
+
+// extremes returns the splits with the least and the most process times among
 // those that may move; −1 where there is none.
 func (x *Exchange) extremes(v View, may func(int) bool) (least, most int) {
 	least, most = -1, -1
@@ -140,7 +150,7 @@ func (x *Exchange) extremes(v View, may func(int) bool) (least, most int) {
 	return least, most
 }
 
-// literal is Algorithm 2 as printed.
+// literal returns the moves of Algorithm 2 as printed.
 func (x *Exchange) literal(v View) []Swap {
 	least, most := x.extremes(v, func(int) bool { return true })
 	if least < 0 || plantedThrifty(v.Times[most]-v.Times[least] <= x.cfg.Threshold) {
@@ -170,7 +180,7 @@ func (x *Exchange) random(v View) []Swap {
 	return []Swap{{Split: plan.SplitID(split), From: v.Owner[split], To: to}}
 }
 
-// hash is splitmix64's finish over three numbers.
+// hash returns splitmix64's finish over three numbers.
 func hash(a, b, c uint64) uint64 {
 	z := a*0x9e3779b97f4a7c15 + b*0xbf58476d1ce4e5b9 + c*0x94d049bb133111eb
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -178,9 +188,9 @@ func hash(a, b, c uint64) uint64 {
 	return z ^ z>>31
 }
 
-// paper is Algorithm 2 with guards: a split whose last swap has had fewer
-// steps than the threshold to act stays, and the split that is behind is not
-// taken from the fastest executor.
+// paper returns the moves of Algorithm 2 with guards: a split whose last swap
+// has had fewer steps than the threshold to act stays, and the split that is
+// behind is not taken from the fastest executor.
 func (x *Exchange) paper(v View) []Swap {
 	settled := func(i int) bool {
 		return plantedSettled(x.moved[i] == 0 || int64(v.Step-x.moved[i]) > x.cfg.Threshold)

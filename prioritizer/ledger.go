@@ -27,13 +27,13 @@ func NewLedger(rows []int64, cursors bool) *Ledger {
 	return l
 }
 
-// Len is the number of splits.
+// Len returns the number of splits.
 func (l *Ledger) Len() int { return len(l.splits) }
 
-// Rows is the number of rows of a split.
+// Rows returns the number of rows of a split.
 func (l *Ledger) Rows(s plan.SplitID) int64 { return l.splits[s].rows }
 
-// Cursor is the position at which the split's next step starts.
+// Cursor returns the position at which the split's next step starts.
 func (l *Ledger) Cursor(s plan.SplitID) int64 { return l.splits[s].cursor }
 
 // Merge advances a split by the rows that a step merged.
@@ -51,14 +51,14 @@ func (l *Ledger) Merge(s plan.SplitID, count int64) {
 // Drop accounts for rows that were folded in vain.
 func (l *Ledger) Drop(s plan.SplitID, rows int64) { l.splits[s].dropped += rows }
 
-// Merged is how many rows of the split all steps have merged.
+// Merged returns how many rows of the split all steps have merged.
 func (l *Ledger) Merged(s plan.SplitID) int64 { return l.splits[s].merged }
 
-// Dropped is how many rows of the split were folded in vain.
+// Dropped returns how many rows of the split were folded in vain.
 func (l *Ledger) Dropped(s plan.SplitID) int64 { return l.splits[s].dropped }
 
-// ProcessTimes is the least number of times that a row of the split has been
-// merged (N_i of Algorithm 2).
+// ProcessTimes returns the least number of times that a row of the split has
+// been merged (N_i of Algorithm 2).
 func (l *Ledger) ProcessTimes(s plan.SplitID) int64 {
 	a := l.splits[s]
 	if a.rows == 0 {
@@ -78,7 +78,7 @@ type Entry struct {
 	Dropped int64 `json:"dropped" cbor:"4,keyasint"`
 }
 
-// Entries is the whole ledger, for a checkpoint.
+// Entries returns the whole ledger, for a checkpoint.
 func (l *Ledger) Entries() []Entry {
 	out := make([]Entry, len(l.splits))
 	for i, a := range l.splits {

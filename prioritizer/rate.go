@@ -28,8 +28,8 @@ type forecast struct {
 	speed []float64
 }
 
-// stepTime is when the step ends: at the first executor through its rows, or
-// later, when the ratio is reached.
+// stepTime returns when the step ends: at the first executor through its rows,
+// or later, when the ratio is reached.
 func (f *forecast) stepTime() float64 {
 	first, last := math.Inf(1), 0.0
 	for e, l := range f.load {
@@ -65,7 +65,7 @@ func (f *forecast) processed(t float64) float64 {
 	return n
 }
 
-// score is the predicted N_eff per second, and the step's time.
+// score returns the predicted N_eff per second, and the step's time.
 func (f *forecast) score() (perSecond, t float64) {
 	t = f.stepTime()
 	var inverse float64 // 1/N_eff = Σ (n_i/N)²/c_i, with c_i = n_i·done
@@ -174,7 +174,7 @@ func (x *Exchange) pays(v View, swaps []Swap, base, best, stepTime float64) bool
 	return saved > cost+bytes/x.cfg.Bandwidth
 }
 
-// slowest is the executor with the longest predicted time.
+// slowest returns the executor with the longest predicted time.
 func slowest(f *forecast) int {
 	at, worst := -1, 0.0
 	for e, l := range f.load {
@@ -185,7 +185,7 @@ func slowest(f *forecast) int {
 	return at
 }
 
-// firstDone is the executor with work that has the shortest predicted time.
+// firstDone returns the executor with work that has the shortest predicted time.
 func firstDone(f *forecast) int {
 	at := -1
 	for e, l := range f.load {

@@ -15,7 +15,7 @@ type Executors struct {
 	there map[plan.ExecutorID]bool
 }
 
-// NewExecutors is nobody.
+// NewExecutors returns an empty set.
 func NewExecutors() *Executors {
 	return &Executors{slots: map[plan.ExecutorID]int{}, there: map[plan.ExecutorID]bool{}}
 }
@@ -37,13 +37,13 @@ func (e *Executors) Lost(id plan.ExecutorID) { e.there[id] = false }
 // Present reports whether an executor takes part.
 func (e *Executors) Present(id plan.ExecutorID) bool { return e.there[id] }
 
-// SlotsOf is how many tasks an executor runs at a time.
+// SlotsOf returns how many tasks an executor runs at a time.
 func (e *Executors) SlotsOf(id plan.ExecutorID) int { return e.slots[id] }
 
-// All are all executors that have joined.
+// All returns all executors that have joined.
 func (e *Executors) All() iter.Seq[plan.ExecutorID] { return slices.Values(e.order) }
 
-// Count is how many take part.
+// Count returns how many take part.
 func (e *Executors) Count() (n int) {
 	for _, id := range e.order {
 		if e.there[id] {
@@ -53,7 +53,7 @@ func (e *Executors) Count() (n int) {
 	return n
 }
 
-// Slots is how many tasks those run at a time that take part.
+// Slots returns how many tasks those run at a time that take part.
 func (e *Executors) Slots() (n int) {
 	for _, id := range e.order {
 		if e.there[id] {

@@ -25,7 +25,7 @@ const (
 	unknownSpeed = 16
 )
 
-// fineness is how many leases a pass over n rows should be of.
+// fineness returns how many leases a pass over n rows should be of.
 func (s *State) fineness(rows int64) int {
 	var rate float64
 	slots := 0
@@ -194,7 +194,7 @@ func (l *Leases) Step(now plan.Time) []LeaseCommand {
 	return l.out
 }
 
-// lessee is an executor's part, if it has one under this epoch.
+// lessee returns an executor's part, if it has one under this epoch.
 func (l *Leases) lessee(id plan.ExecutorID, epoch plan.Epoch) (int, *lessee) {
 	e, ok := l.s.byID[id]
 	if !ok || e >= len(l.ex) || l.ex[e].epoch != epoch || epoch == 0 {
@@ -266,7 +266,7 @@ func (l *Leases) Accept(id plan.ExecutorID, epoch plan.Epoch, ids []uint32) bool
 	return true
 }
 
-// lease is a lease by its id.
+// lease returns a lease by its id.
 func (l *Leases) lease(id uint32) *Lease {
 	if id == 0 || int(id) > len(l.all) {
 		return nil
@@ -274,10 +274,10 @@ func (l *Leases) lease(id uint32) *Lease {
 	return l.all[id-1]
 }
 
-// Parts is how many parts a split is leased in.
+// Parts returns how many parts a split is leased in.
 func (l *Leases) Parts(i plan.SplitID) int { return l.parts[i] }
 
-// Rows is how many rows of a split have been folded.
+// Rows returns how many rows of a split have been folded.
 func (l *Leases) Rows(i plan.SplitID) (rows int64) {
 	return l.tasks[i].Limit - l.undone[i]
 }
@@ -392,9 +392,9 @@ func (l *Leases) cancel(lease *Lease) {
 	}
 }
 
-// expiry is when an executor's leases expire: when it has given no sign for three
-// times as long as a piece takes it, or, where that is not known, for as long as
-// the pass had lasted.
+// expiry returns when an executor's leases expire: when it has given no sign for
+// three times as long as a piece takes it, or, where that is not known, for as
+// long as the pass had lasted.
 func (l *Leases) expiry(e int) plan.Time {
 	x := l.ex[e]
 	quiet := max(l.cfg.Grace, x.sign-l.start)
@@ -449,9 +449,9 @@ func (l *Leases) giveUpSilent(now plan.Time) {
 	}
 }
 
-// patience is the bound of waiting for results: several times as long as the pass has
-// taken, since results may be larger than what was folded. Who is lost is noticed
-// sooner, by other means.
+// patience returns the bound of waiting for results: several times as long as the
+// pass has taken, since results may be larger than what was folded. Who is lost is
+// noticed sooner, by other means.
 func (l *Leases) patience(now plan.Time) plan.Time {
 	return plantedPatience(max(20*l.cfg.Grace, 4*(now-l.start)))
 }
@@ -471,8 +471,8 @@ func (l *Leases) usable(e int) bool {
 	return l.s.executors[e].alive && len(l.ex[e].awaited) == 0 && !l.ex[e].barred
 }
 
-// measured is how many rows a second an executor folds, as this pass has shown,
-// or those before it; 0 is not known.
+// measured returns how many rows a second an executor folds, as this pass has
+// shown, or those before it; 0 is not known.
 func (l *Leases) measured(e int) float64 {
 	x := l.ex[e]
 	if x.rows > 0 && x.busy > 0 {

@@ -75,8 +75,8 @@ func (l *Leases) lookAtPlacement() {
 	}
 }
 
-// remaining is how long an executor will take for the pieces of its splits that
-// have no result.
+// remaining returns how long an executor will take for the pieces of its splits
+// that have no result.
 func (l *Leases) remaining(e int, now plan.Time) plan.Time {
 	if !l.usable(e) || l.silent(e, now) {
 		return never // nobody folds them
@@ -117,7 +117,7 @@ func (l *Leases) grantAll(now plan.Time) {
 	}
 }
 
-// target is how many pieces an executor should have to fold.
+// target returns how many pieces an executor should have to fold.
 func (l *Leases) target(e int) int {
 	share := 0.0
 	if l.view.sum > 0 {
@@ -154,10 +154,10 @@ func (l *Leases) grant(e, k int, now plan.Time) *Lease {
 	return lease
 }
 
-// choose is the piece that an executor should fold next: of its own splits, from
-// the front; else, of others' splits that it holds, from the back of the one
-// whose owner has most before it; else one that somebody else has and will not
-// have folded before it. −1 is none.
+// choose returns the piece that an executor should fold next: of its own splits,
+// from the front; else, of others' splits that it holds, from the back of the
+// one whose owner has most before it; else one that somebody else has and will
+// not have folded before it. −1 is none.
 func (l *Leases) choose(e int, now plan.Time) int {
 	own, x := l.view.own[e], l.ex[e]
 	passed := true // nothing before this place is open
@@ -189,7 +189,7 @@ func (l *Leases) choose(e int, now plan.Time) int {
 	return l.again(e, now)
 }
 
-// remainingOf is how long a split's owner has to do.
+// remainingOf returns how long a split's owner has to do.
 func (l *Leases) remainingOf(i int) plan.Time {
 	o := l.s.splits[i].owner
 	if o < 0 || o >= len(l.view.remaining) || !l.holds(o, i) {
@@ -224,8 +224,8 @@ func (l *Leases) holds(e, i int) bool {
 	return true
 }
 
-// openPiece is the first piece of a split that nobody has, from the front or the
-// back; −1 is none.
+// openPiece returns the first piece of a split that nobody has, from the front
+// or the back; −1 is none.
 func (l *Leases) openPiece(i, step int) int {
 	k, n := 0, l.parts[i]
 	if step < 0 {
@@ -262,13 +262,14 @@ func (l *Leases) leftToOthers(e, i, k int) bool {
 	return sooner && float64(rows)/rate < mine
 }
 
-// finish is in how many seconds an executor would have folded a piece.
+// finish returns in how many seconds an executor would have folded a piece.
 func (l *Leases) finish(e, k int) float64 {
 	return (float64(l.ex[e].queued) + float64(l.pieces[k].rows)*float64(l.s.executors[e].slots)) / l.view.rates[e]
 }
 
-// again is a piece that somebody else has been given and that this executor, who
-// has nothing to do, will have folded before; or whose lease has expired.
+// again returns a piece that somebody else has been given and that this
+// executor, who has nothing to do, will have folded before; or whose lease has
+// expired.
 func (l *Leases) again(e int, now plan.Time) int {
 	best, most := -1, plan.Time(0)
 	for _, list := range [][]int{l.view.own[e], l.view.copies[e]} {
@@ -299,8 +300,9 @@ func (l *Leases) has(e int, p *piece) bool {
 	return false
 }
 
-// gain is how much sooner an idle executor would have folded a piece than those
-// who have it, with a quarter to be sure; nothing where nobody's speed is known.
+// gain returns how much sooner an idle executor would have folded a piece than
+// those who have it, with a quarter to be sure; nothing where nobody's speed is
+// known.
 func (l *Leases) gain(e int, p *piece, now plan.Time) plan.Time {
 	soonest := never
 	for _, lease := range p.leases {
@@ -317,7 +319,7 @@ func (l *Leases) gain(e int, p *piece, now plan.Time) plan.Time {
 	return soonest - seconds(1.25*float64(p.rows)/mine*float64(l.s.executors[e].slots))
 }
 
-// done is when an executor will have folded a lease of its queue.
+// done returns when an executor will have folded a lease of its queue.
 func (l *Leases) done(lease *Lease) plan.Time {
 	x, rate := l.ex[lease.holder], l.view.rates[lease.holder]
 	if rate == 0 {
@@ -358,8 +360,8 @@ func (l *Leases) getMore(now plan.Time) {
 	}
 }
 
-// worthGetting is the split to get, −1 for none: of the owner with most before
-// it, the one of which most is left.
+// worthGetting returns the split to get, −1 for none: of the owner with most
+// before it, the one of which most is left.
 func (l *Leases) worthGetting(e int, enough bool, now plan.Time) int {
 	best, most, rows := -1, plan.Time(0), int64(0)
 	for i := range l.tasks {
@@ -381,8 +383,8 @@ func (l *Leases) worthGetting(e int, enough bool, now plan.Time) int {
 	return best
 }
 
-// gainOfGetting is how much sooner than its owner an executor would have folded a piece
-// of a split that it does not have.
+// gainOfGetting returns how much sooner than its owner an executor would have folded a
+// piece of a split that it does not have.
 func (l *Leases) gainOfGetting(i, e int) plan.Time {
 	gain, rate := l.remainingOf(i), l.view.rates[e]
 	switch {
@@ -434,14 +436,14 @@ func (l *Leases) coming(i int) bool {
 	return slices.ContainsFunc(l.s.executors, func(e *executor) bool { return e.alive && e.getting == i })
 }
 
-// arrivalBound is how long a pass waits for a copy on its way before it asks another
+// arrivalBound returns how long a pass waits for a copy on its way before it asks another
 // executor for one: as long as for a result, and several times what the bytes should take.
 func (l *Leases) arrivalBound(i int) plan.Time {
 	return plantedArrival(max(l.patience(l.awaited[i].since), seconds(4*float64(l.tasks[i].Bytes)/l.cfg.Bandwidth)))
 }
 
-// get is the command to hold a copy of a split: from an executor that answers,
-// else from its source.
+// get returns the command to hold a copy of a split: from an executor that
+// answers, else from its source.
 func (l *Leases) get(i, e int, now plan.Time) Command {
 	c := Command{Kind: Hold, Executor: l.s.executors[e].id, Split: plan.SplitID(i)}
 	if l.s.splits[i].damaged || l.awaited[i].failed >= copiesTried {

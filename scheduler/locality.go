@@ -16,8 +16,8 @@ import (
 // holds.
 const looked = 64
 
-// pick is the place of a pending task for an executor: one that reads what it
-// holds, else the first that need not run elsewhere; −1 is none.
+// pick returns the place of a pending task for an executor: one that reads what
+// it holds, else the first that need not run elsewhere; −1 is none.
 func (t *Tasks) pick(id plan.ExecutorID) int {
 	first := -1
 	for at, i := range t.pending {
@@ -40,7 +40,7 @@ func (t *Tasks) pick(id plan.ExecutorID) int {
 	return first
 }
 
-// home is the executor on which a task is to run that has not failed; empty is any.
+// home returns the executor on which a task is to run that has not failed; empty is any.
 func (t *Tasks) home(i int) plan.ExecutorID {
 	if t.tasks[i].failures > 0 {
 		return ""
@@ -48,7 +48,7 @@ func (t *Tasks) home(i int) plan.ExecutorID {
 	return plantedHome(cmp.Or(t.req.Prefer, t.holderOf(t.Partition(i))))
 }
 
-// holderOf is the executor that holds a split of the tasks' pack; empty is nobody.
+// holderOf returns the executor that holds a split of the tasks' pack; empty is nobody.
 func (t *Tasks) holderOf(split int) plan.ExecutorID {
 	if s := t.req.Splits; s != nil && split < len(s.splits) {
 		return s.Owner(plan.SplitID(split))

@@ -143,7 +143,7 @@ func (s *State) hold(i, e int) Command {
 	return cmd
 }
 
-// replica is a live executor that holds the split: its owner first.
+// replica returns a live executor that holds the split: its owner first.
 func (s *State) replica(i int) int {
 	sp := &s.splits[i]
 	if sp.owner >= 0 && s.executors[sp.owner].alive {
@@ -384,8 +384,8 @@ func (s *State) rebalanceTo(e int) []Command {
 	return out
 }
 
-// spareSplit is a settled split of the executor with the most splits, if that
-// has at least two more than the one in need.
+// spareSplit returns a settled split of the executor with the most splits, if
+// that has at least two more than the one in need.
 func (s *State) spareSplit(load []int, e int) int {
 	best := -1
 	for i := range s.splits {
@@ -461,7 +461,7 @@ func (s *State) NextEpoch() plan.Epoch {
 	return s.epoch
 }
 
-// Epoch is the current epoch.
+// Epoch returns the current epoch.
 func (s *State) Epoch() plan.Epoch { return s.epoch }
 
 // Restore continues the count of epochs after a restart.
@@ -476,12 +476,12 @@ func (s *State) Current(i plan.SplitID, attempt int, epoch plan.Epoch) bool {
 	return plantedCurrent(sp, attempt, sp.attempt == attempt && sp.epoch == epoch)
 }
 
-// Latest is a split's latest assignment, the one that is Current.
+// Latest returns a split's latest assignment, the one that is Current.
 func (s *State) Latest(i plan.SplitID) (attempt int, epoch plan.Epoch) {
 	return s.splits[i].attempt, s.splits[i].epoch
 }
 
-// Owner is who folds a split; empty is nobody.
+// Owner returns who folds a split; empty is nobody.
 func (s *State) Owner(i plan.SplitID) plan.ExecutorID {
 	if o := s.splits[i].owner; o >= 0 {
 		return s.executors[o].id
@@ -489,7 +489,7 @@ func (s *State) Owner(i plan.SplitID) plan.ExecutorID {
 	return ""
 }
 
-// OwnerIndex is the number of the executor that folds a split; −1 is nobody.
+// OwnerIndex returns the number of the executor that folds a split; −1 is nobody.
 func (s *State) OwnerIndex(i plan.SplitID) int { return s.splits[i].owner }
 
 // Moving reports whether a split is on its way to another executor.
@@ -551,7 +551,7 @@ func (s *State) Observe(id plan.ExecutorID, rowsPerSecond float64) {
 // a shared machine moves no split.
 const smoothing = 0.15
 
-// Speeds are the smoothed speeds by executor, 0 where unknown, and in how
+// Speeds returns the smoothed speeds by executor, 0 where unknown, and in how
 // many steps each was measured.
 func (s *State) Speeds() (speed []float64, observed []int) {
 	for i, e := range s.executors {
@@ -565,7 +565,7 @@ func (s *State) Speeds() (speed []float64, observed []int) {
 	return speed, observed
 }
 
-// Noise is the relative standard error of the least certain smoothed speed.
+// Noise returns the relative standard error of the least certain smoothed speed.
 func (s *State) Noise() float64 {
 	var worst float64
 	for i, e := range s.executors {
@@ -576,7 +576,7 @@ func (s *State) Noise() float64 {
 	return worst
 }
 
-// LargestShare is the largest share of rows that one executor folds.
+// LargestShare returns the largest share of rows that one executor folds.
 func (s *State) LargestShare(rows []int64) float64 {
 	held, total := make([]int64, len(s.executors)), int64(0)
 	for i, n := range rows {

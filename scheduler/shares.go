@@ -103,8 +103,8 @@ func (s *Shares) Ended(job string, now plan.Time) {
 	}
 }
 
-// Look says whose turn it is now, and when to look again; 0 is after the next
-// event.
+// Look returns whose turn it is now, and when to look again; 0 is after the
+// next event.
 func (s *Shares) Look(now plan.Time) (turns []Turn, again time.Duration) {
 	s.advance(now)
 	queue := slices.Clone(s.jobs)
@@ -133,7 +133,7 @@ func (s *Shares) rank(k *stake) float64 {
 	return k.virtual
 }
 
-// taken is how many slots those before a job in the queue need.
+// taken returns how many slots those before a job in the queue need.
 func (s *Shares) taken(before []*stake, k *stake) int {
 	n := 0
 	for _, o := range before {
@@ -148,7 +148,7 @@ func (s *Shares) lingers(k *stake) bool {
 	return k.runs == 0 && plantedLinger(s.last-k.idle < k.linger)
 }
 
-// unit is a time on all slots, over the greatest weight of those that fold.
+// unit returns a time on all slots, over the greatest weight of those that fold.
 func (s *Shares) unit(t time.Duration) float64 {
 	most := 1e-3
 	for _, k := range s.jobs {
@@ -175,12 +175,12 @@ func (s *Shares) advance(now plan.Time) {
 	}
 }
 
-// at is the place of a job, or where it belongs.
+// at returns the place of a job, or where it belongs.
 func (s *Shares) at(job string) (at int, known bool) {
 	return slices.BinarySearchFunc(s.jobs, job, func(k *stake, job string) int { return cmp.Compare(k.job, job) })
 }
 
-// of is a job's part; nil where it has none.
+// of returns a job's part; nil where it has none.
 func (s *Shares) of(job string) *stake {
 	if at, known := s.at(job); known {
 		return s.jobs[at]

@@ -38,8 +38,8 @@ func (t *Tasks) copySlow(now plan.Time) {
 	}
 }
 
-// usualRate is how many rows tasks like these read in a second; 0 is unknown, or of no use:
-// others wait for the slots, or a task must run where its split lies or must not run
+// usualRate returns how many rows tasks like these read in a second; 0 is unknown, or of no
+// use: others wait for the slots, or a task must run where its split lies or must not run
 // somewhere.
 func (t *Tasks) usualRate() float64 {
 	n := len(t.rates)
@@ -54,8 +54,8 @@ func (a *attempt) slow(usual float64) bool {
 	return a.busy >= speculated && float64(a.rows)/a.busy.Seconds() <= slowRate*usual
 }
 
-// idle is an executor with a free slot, another one than that which is slow, and none
-// that has failed with the task.
+// idle returns an executor with a free slot, another one than that which is slow, and
+// none that has failed with the task.
 func (t *Tasks) idle(k *task, but plan.ExecutorID) plan.ExecutorID {
 	for id := range t.ex.All() {
 		if slices.Contains(k.failedOn, id) || !plantedOther(id != but) {

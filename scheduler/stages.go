@@ -45,8 +45,8 @@ func NewStages(reads func(node int) []int) *Stages {
 // Opened reports whether it is known how many map tasks a stage has.
 func (s *Stages) Opened(stage int) bool { return s.opened[stage] != nil }
 
-// Holders are the executors that hold an output; there is false where it has not
-// been made, or is lost.
+// Holders returns the executors that hold an output; there is false where it has
+// not been made, or is lost.
 func (s *Stages) Holders(stage, task int) (holders []string, there bool) {
 	st := s.opened[stage]
 	if st == nil || task >= len(st.outputs) {
@@ -55,8 +55,8 @@ func (s *Stages) Holders(stage, task int) (holders []string, there bool) {
 	return st.outputs[task].holders, st.outputs[task].there
 }
 
-// Missing are the map tasks of a stage that has been opened whose outputs are not
-// there.
+// Missing returns the map tasks of a stage that has been opened whose outputs are
+// not there.
 func (s *Stages) Missing(stage int) (tasks []int) {
 	st := s.opened[stage]
 	if st == nil {
@@ -86,7 +86,7 @@ func (s *Stages) Turn(loop, made int) {
 // Restart notes that a loop begins anew.
 func (s *Stages) Restart(loop int) { delete(s.rounds, loop) }
 
-// LostRounds are the loops that have lost rows of their round, in order.
+// LostRounds returns the loops that have lost rows of their round, in order.
 func (s *Stages) LostRounds() []int {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.rounds)),
 		func(loop int) bool { return len(s.Missing(loop)) == 0 })

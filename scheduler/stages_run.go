@@ -129,7 +129,7 @@ func (r *StageRun) roundLost() StageCommand {
 	return r.begin()
 }
 
-// next is what the innermost call waits for.
+// next returns what the innermost call waits for.
 func (r *StageRun) next() StageCommand {
 	for {
 		c := r.calls[len(r.calls)-1]

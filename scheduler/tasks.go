@@ -101,7 +101,7 @@ type attempt struct {
 	hung  bool      // it is given up, and its slot taken until it answers
 }
 
-// running are the attempts that have not been given up.
+// running returns the attempts that have not been given up.
 func (k *task) running() (n int) {
 	for _, a := range k.attempts {
 		if !a.hung {
@@ -111,7 +111,7 @@ func (k *task) running() (n int) {
 	return n
 }
 
-// attemptOf is a task's attempt on an executor; nil is none.
+// attemptOf returns a task's attempt on an executor; nil is none.
 func (k *task) attemptOf(id plan.ExecutorID) *attempt {
 	for i := range k.attempts {
 		if k.attempts[i].on == id {
@@ -146,7 +146,7 @@ func (t *Tasks) Offer(now plan.Time) []TaskCommand {
 	return t.take()
 }
 
-// Results are what the tasks have come to: data, or why the input of one is gone, by task.
+// Results returns what the tasks have come to: data, or why the input of one is gone, by task.
 func (t *Tasks) Results() (data [][]byte, lost []error) {
 	data, lost = make([][]byte, len(t.tasks)), make([]error, len(t.tasks))
 	for i, k := range t.tasks {
@@ -155,7 +155,7 @@ func (t *Tasks) Results() (data [][]byte, lost []error) {
 	return data, lost
 }
 
-// Partition is what a task computes.
+// Partition returns what a task computes.
 func (t *Tasks) Partition(task int) int {
 	if t.req.Partitions == nil {
 		return task
@@ -163,7 +163,7 @@ func (t *Tasks) Partition(task int) int {
 	return t.req.Partitions[task]
 }
 
-// of is the task that computes a partition, and the attempt of an executor at it; nil is none.
+// of returns the task that computes a partition, and the attempt of an executor at it; nil is none.
 func (t *Tasks) of(partition int, from plan.ExecutorID) (int, *attempt) {
 	i := partition
 	if t.req.Partitions != nil || partition >= len(t.tasks) {

@@ -156,8 +156,8 @@ type replayed struct {
 	store *executor.Store
 }
 
-// argsOf are a job's own arguments, which a log has as the job writes them: a key that is none
-// of them, or is spelt otherwise, would say to others what the job has not obeyed.
+// argsOf returns a job's own arguments, which a log has as the job writes them: a key that is
+// none of them, or is spelt otherwise, would say to others what the job has not obeyed.
 func argsOf[C any](l *audit.Log) (cfg C, err error) {
 	if err := json.Unmarshal(l.Header.Args, &cfg); err != nil {
 		return cfg, fault.New(fault.BadInput, "replay", l.Path, err)
@@ -173,7 +173,7 @@ func argsOf[C any](l *audit.Log) (cfg C, err error) {
 	return cfg, nil
 }
 
-// anyOf is what a text of JSON stands for, its numbers as they are written.
+// anyOf returns what a text of JSON stands for, its numbers as they are written.
 func anyOf(raw []byte) (v any) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

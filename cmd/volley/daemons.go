@@ -78,7 +78,7 @@ prints one JSON line when it is ready, and ends on SIGTERM.`,
 	return c
 }
 
-// ended is the end of a daemon that was told to end: no failure.
+// ended returns the error of a daemon's end; a requested shutdown is no error.
 func ended(err error) error {
 	if err != nil {
 		return err

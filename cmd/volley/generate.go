@@ -149,8 +149,8 @@ func (l law) command() *cobra.Command {
 	return c
 }
 
-// formatOf is the format that a file's name asks for, where it is one of the law's;
-// else its first.
+// formatOf returns the format that a file's name asks for, where it is one of the
+// law's; else its first.
 func (l law) formatOf(path string) string {
 	ext := strings.TrimPrefix(filepath.Ext(path), ".")
 	if slices.Contains(l.formats, ext) {

@@ -146,7 +146,7 @@ func (o *inspection) take(c *rows.Chunk, seen map[string]bool, low, top *int32) 
 	o.Rows += int64(c.Rows())
 }
 
-// showRow is a row as people read it, at most ten values of it.
+// showRow returns a row as people read it, at most ten values of it.
 func showRow(c *rows.Chunk, r int, label string) string {
 	const most = 10
 	var b strings.Builder

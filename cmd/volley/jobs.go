@@ -46,7 +46,7 @@ type about struct {
 // data.
 type whenTrained func(s *mllib.Summary, m mllib.Model, metrics func() (map[string]float64, error)) error
 
-// jobNames are those of the bundled jobs.
+// jobNames returns those of the bundled jobs.
 func jobNames() (names []string) {
 	for _, j := range linearJobs {
 		names = append(names, j.name)
@@ -54,7 +54,7 @@ func jobNames() (names []string) {
 	return append(names, "kmeans", "als", "mlp")
 }
 
-// newJob is a bundled job by its name, with fresh flags.
+// newJob returns a bundled job by its name, with fresh flags.
 func newJob(name string) job {
 	for _, j := range linearJobs {
 		if j.name == name {
@@ -76,7 +76,7 @@ about it is detected unless a flag says otherwise. Every flag can also be given
 as an environment variable (--sync-ratio as VOLLEY_SYNC_RATIO) or in the YAML
 file of --config.`
 
-// aboutDataOf is what help says of a job's data: ratings come in tables.
+// aboutDataOf returns what help says of a job's data: ratings come in tables.
 func aboutDataOf(job string) string {
 	if job == "als" {
 		return strings.Replace(aboutData, "LIBSVM, ", "", 1)

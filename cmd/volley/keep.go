@@ -22,10 +22,10 @@ const aboutKeep = "which jobs that have ended stay, with their models and logs: 
 // keepValue is --keep.
 type keepValue daemon.Keep
 
-// Type is what help calls it.
+// Type returns what help calls it.
 func (*keepValue) Type() string { return "limits" }
 
-// String is the flag that says the same.
+// String returns the flag that says the same.
 func (k *keepValue) String() string {
 	var all []string
 	add := func(limited bool, format string, v any) {

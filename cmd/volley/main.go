@@ -85,7 +85,7 @@ have been processed; what was left out comes first in the next step.`,
 	return root
 }
 
-// exactArgs is cobra.ExactArgs as a usage error.
+// exactArgs returns cobra.ExactArgs with a usage error.
 func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) == n {

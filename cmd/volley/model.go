@@ -39,7 +39,7 @@ func (f *thresholdFlag) register(fs *pflag.FlagSet) {
 			"of svm 0)")
 }
 
-// value is what was asked for; nil is the model's own.
+// value returns what was asked for; nil is the model's own.
 func (f *thresholdFlag) value() *float64 {
 	if f.fs == nil || !f.fs.Changed("threshold") {
 		return nil
@@ -88,7 +88,7 @@ func (f *dataFlags) ready(c *cobra.Command) error {
 	return checkInput(c, &f.trainFlags)
 }
 
-// labelled says how to read the data; a label of none is no column.
+// labelled returns how to read the data; a label of none is no column.
 func (f *dataFlags) labelled() rdd.Input {
 	in := f.input()
 	if f.label == "none" {

@@ -87,8 +87,8 @@ func (p *programFlags) submitProgram(c *cobra.Command, args []string) error {
 	return w.bring(c.Context(), "", false, p.engine.EventLog())
 }
 
-// target tells the package or the binary from the program's own flags, which
-// stand after --.
+// target splits the arguments into the package or binary and the program's own
+// flags, which follow --.
 func (p *programFlags) target(c *cobra.Command, args []string) (target string, own []string, err error) {
 	if at := c.ArgsLenAtDash(); at >= 0 {
 		args, own = args[:at], args[at:]

@@ -182,7 +182,7 @@ func (f *trainFlags) checkpointDir() string {
 	return f.checkpoints
 }
 
-// input says how to read the data.
+// input returns how to read the data.
 func (f *trainFlags) input() rdd.Input {
 	in := rdd.Input{Format: input.Format(f.format), Label: f.label, Weight: f.weight, Features: f.features}
 	f.tables.set(&in)
@@ -260,8 +260,8 @@ func (f *stoppingFlags) apply(c *cobra.Command, in *rdd.Input) (patience int, er
 	return f.patience, nil
 }
 
-// heldOut says how to read what the metrics are of, and where it is; nothing are the
-// training data themselves.
+// heldOut returns how to read what the metrics are of, and where it is; nothing are
+// the training data themselves.
 func (f *trainFlags) heldOut() (in rdd.Input, uris []string) {
 	in = f.input()
 	if in.Fold.Of == 0 {
@@ -287,7 +287,7 @@ func parseFold(text string) (f rows.Fold, err error) {
 	return rows.Fold{Number: number - 1, Of: of}, nil
 }
 
-// targetValue is the target, nil where there is none; it has been validated.
+// targetValue returns the target, nil where there is none; it has been validated.
 func (f *trainFlags) targetValue() *float64 {
 	if v, err := strconv.ParseFloat(f.target, 64); err == nil {
 		return &v
@@ -309,7 +309,7 @@ func absolute(uris []string) []string {
 	return out
 }
 
-// afterInterrupt says what is left of an interrupted run.
+// afterInterrupt returns what is left of an interrupted run.
 func (f *trainFlags) afterInterrupt() string {
 	switch {
 	case wire.ThisProcess().Role == wire.JobRole:

@@ -65,7 +65,7 @@ func (s *screen) progress(p rdd.Progress) {
 
 var barSteps = []rune(" ▁▂▃▄▅▆▇█")
 
-// bars are the executors' rates, each as one block of a height.
+// bars returns the executors' rates, each as one block of a height.
 func (s *screen) bars() string {
 	if s.mu.report == nil || len(s.mu.report.Rates) > 64 {
 		return ""
@@ -137,7 +137,7 @@ func (s *screen) result(r *runResult) error {
 	return nil
 }
 
-// howGood says in a line how near the result is known to be to the best one.
+// howGood returns a line on how near the result is known to be to the best one.
 func (r *runResult) howGood() string {
 	switch {
 	case r.Gap == nil && r.Converged:

@@ -12,7 +12,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// envName is the environment variable of a flag: --sync-ratio is
+// envName returns the environment variable of a flag: --sync-ratio is
 // VOLLEY_SYNC_RATIO.
 func envName(flag string) string {
 	return "VOLLEY_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
@@ -92,7 +92,7 @@ func configText(v any) string {
 	return strings.Join(parts, ",")
 }
 
-// usage is a usage error about a flag.
+// usage returns a usage error about a flag.
 func usage(c *cobra.Command, flag, format string, args ...any) error {
 	return fault.Newf(fault.Usage, c.CommandPath(), "--"+flag, format,
 		args...).WithHint("see " + c.CommandPath() + " --help")

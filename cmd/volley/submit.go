@@ -99,7 +99,7 @@ func (s *submitFlags) validate(c *cobra.Command, f *trainFlags) error {
 var kept = []string{"driver", "detach", "pool", "weight", "binary", "json", "out", "overwrite", "event-log", "config",
 	"data-dir", "checkpoint-dir", "checkpoint-every", "resume"}
 
-// jobArgs are the flags that travel with the job; paths become absolute.
+// jobArgs returns the flags that travel with the job; paths become absolute.
 func jobArgs(c *cobra.Command) []string {
 	var args []string
 	c.Flags().Visit(func(f *pflag.Flag) {
@@ -187,7 +187,7 @@ func leaveOrCancel(client wire.ClusterClient, addr, id string) error {
 	return errInterrupted
 }
 
-// outcomeOf is the error of a job that did not come to its end.
+// outcomeOf returns the error of a job that did not complete.
 func outcomeOf(info *wire.JobInfo) error {
 	if info.State == daemon.JobDone {
 		return nil

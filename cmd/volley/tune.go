@@ -215,7 +215,7 @@ func size(axes []axis) int {
 	return n
 }
 
-// baseArgs are the job's flags that were given, for all points alike.
+// baseArgs returns the job's flags that were given, for all points alike.
 func (t *tuneFlags) baseArgs(c *cobra.Command) []string {
 	own := []string{"grid", "folds", "parallel", "metric", "table"}
 	var args []string
@@ -234,7 +234,7 @@ func (t *tuneFlags) baseArgs(c *cobra.Command) []string {
 	return args
 }
 
-// trial is one run, ready to go.
+// trial returns one run, ready to go.
 func (t *tuneFlags) trial(args []string) (volley.Config, *trainFlags, job, error) {
 	j, f := newJob(t.job), &trainFlags{}
 	c := &cobra.Command{Use: t.job}
@@ -304,7 +304,7 @@ func (t *tuneFlags) progress(p *point, k int, err error) {
 	fmt.Fprintf(os.Stderr, "%s, fold %d of %d: %s\n", t.name(p), k+1, t.folds, what)
 }
 
-// name is a point in words.
+// name returns a point in words.
 func (t *tuneFlags) name(p *point) string {
 	var parts []string
 	for _, a := range t.axes {
@@ -493,7 +493,7 @@ func (t *tuneFlags) writeTable(points []*point, metric string) error {
 	})
 }
 
-// line is a point's in the table.
+// line returns a point's in the table.
 func (t *tuneFlags) line(p *point) (out []string) {
 	for _, a := range t.axes {
 		out = append(out, p.Values[a.flag])

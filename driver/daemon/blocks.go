@@ -84,7 +84,7 @@ func (d *Daemon) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) e
 		giveWait))
 }
 
-// Give is what a runner hands over.
+// Give serves the stream on which a runner hands over a block.
 func (d *Daemon) Give(stream wire.Blocks_GiveServer) (err error) {
 	first, err := stream.Recv()
 	if err != nil {

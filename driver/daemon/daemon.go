@@ -65,7 +65,7 @@ func (c Config) EnsureDefaults() Config {
 // minSuspicion is the shortest silence that says anything.
 const minSuspicion = 30 * time.Millisecond
 
-// beat is the time between two heartbeats.
+// beat returns the time between two heartbeats.
 func (c Config) beat() time.Duration { return c.Suspicion / wire.Missed }
 
 // Daemon is a cluster's driver: it knows executors and jobs, starts a process
@@ -182,7 +182,7 @@ func journalOfJobs(dir string) error {
 		WithHint("restore its journal directory, or move jobs away to begin anew")
 }
 
-// Addr is where the driver listens.
+// Addr returns where the driver listens.
 func (d *Daemon) Addr() string { return d.listener.Addr().String() }
 
 // watch takes executors and job processes for lost that give no heartbeat.

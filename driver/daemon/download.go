@@ -15,8 +15,8 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// madeFiles are the files that a job has made, by their paths in its directory: those that
-// its process has listed, or, of a job that has not ended, or ended under an older
+// madeFiles returns the files that a job has made, by their paths in its directory: those
+// that its process has listed, or, of a job that has not ended, or ended under an older
 // driver, those that are there.
 func (w *jobHandle) madeFiles() (names []string, made []MadeFile, err error) {
 	w.mu.Lock()

@@ -55,7 +55,7 @@ type jobHandle struct {
 // Over reports whether a state is an end.
 func Over(state string) bool { return state != JobWaiting && state != JobRunning }
 
-// snapshot is a copy of what is known of the job.
+// snapshot returns a copy of what is known of the job.
 func (w *jobHandle) snapshot() (*wire.JobInfo, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +69,7 @@ func cloneInfo(i *wire.JobInfo) *wire.JobInfo {
 		Weight: i.Weight, Program: i.Program}
 }
 
-// described is a copy of what is known of the job, with what it has come to.
+// described returns a copy of what is known of the job, with what it has come to.
 func (w *jobHandle) described() *wire.JobInfo {
 	info, _ := w.snapshot()
 	if info.State == JobDone {
@@ -88,32 +88,32 @@ func (w *jobHandle) change(do func()) {
 	w.changed = make(chan struct{})
 }
 
-// resultFile is where what the job printed as its result is kept.
+// resultFile returns where what the job printed as its result is kept.
 func (w *jobHandle) resultFile() string { return filepath.Join(w.dir, "result.json") }
 
-// printed is what the job's last process has printed as its result.
+// printed returns what the job's last process has printed as its result.
 func (w *jobHandle) printed() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.result
 }
 
-// step is the last that the job is known to have committed.
+// step returns the last that the job is known to have committed.
 func (w *jobHandle) step() plan.StepID { return plan.StepID(w.info.Step) }
 
-// spec is what was submitted.
+// spec returns what was submitted.
 func (w *jobHandle) spec() JobSpec {
 	return *specOf(&wire.SubmitRequest{Job: w.info.Job, Args: w.info.Args, Pool: w.info.Pool, Weight: w.info.Weight,
 		Program: w.info.Program}, w.token)
 }
 
-// specOf is what the journal keeps of a submission.
+// specOf returns what the journal keeps of a submission.
 func specOf(req *wire.SubmitRequest, token string) *JobSpec {
 	return &JobSpec{Kind: req.Job, Args: req.Args, Token: token, Pool: req.Pool, Weight: req.Weight,
 		Program: req.Program.GetDigest(), ProgramArgs: req.Program.GetArgs(), ProgramDir: req.Program.GetDir()}
 }
 
-// program is the user's own; nil for a bundled job.
+// program returns the user's own; nil for a bundled job.
 func (s JobSpec) program() *wire.UserProgram {
 	if s.Program == "" {
 		return nil

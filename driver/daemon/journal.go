@@ -153,7 +153,7 @@ func (s *State) upgrade() {
 	}
 }
 
-// Clone is a copy that shares nothing that changes.
+// Clone returns a copy that shares nothing that changes.
 func (s *State) Clone() State {
 	out := State{Jobs: make(map[plan.JobID]JobState, len(s.Jobs)), Last: s.Last}
 	for id, j := range s.Jobs {

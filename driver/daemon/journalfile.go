@@ -148,7 +148,7 @@ func (j *journalFile) openLength() (err error) {
 	return err
 }
 
-// durable is how long the journal is known to have been on the disk; 0 where nobody says.
+// durable returns how long the journal is known to have been on the disk; 0 where nobody says.
 func (j *journalFile) durable() int64 {
 	raw, err := os.ReadFile(filepath.Join(j.dir, lengthName))
 	if err != nil || len(raw) != 16 || xxhash.Sum64(raw[:8]) != binary.LittleEndian.Uint64(raw[8:]) {
@@ -191,7 +191,7 @@ func torn(rest []byte) bool {
 	return int64(len(rest)) < recordHead+n+1
 }
 
-// next is the body of the record that lies first, if it is whole.
+// next returns the body of the record that lies first, if it is whole.
 func (j *journalFile) next(rest []byte) (body []byte, whole bool) {
 	if len(rest) < recordHead {
 		return nil, false
@@ -209,7 +209,7 @@ func (j *journalFile) next(rest []byte) (body []byte, whole bool) {
 	return body, true
 }
 
-// chain is the checksum of a record after all those before it.
+// chain returns the checksum of a record after all those before it.
 func chain(before uint64, body []byte) uint64 {
 	head := binary.LittleEndian.AppendUint64(nil, before)
 	return xxhash.Sum64(append(binary.LittleEndian.AppendUint32(head, uint32(len(body))), body...))
@@ -385,7 +385,7 @@ func encodeStable(key string, value []byte) []byte {
 	return append(append(out, key...), value...)
 }
 
-// indexes are those of the log's entries, ascending.
+// indexes returns those of the log's entries, ascending.
 func (j *journalFile) indexes() []uint64 {
 	out := make([]uint64, 0, len(j.logs))
 	for i := range j.logs {

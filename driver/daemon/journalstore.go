@@ -93,12 +93,12 @@ func (j *journalFile) Get(key []byte) ([]byte, error) {
 	return nil, errNoKey
 }
 
-// SetUint64 is Set of a number.
+// SetUint64 sets a number.
 func (j *journalFile) SetUint64(key []byte, value uint64) error {
 	return j.Set(key, binary.LittleEndian.AppendUint64(nil, value))
 }
 
-// GetUint64 is Get of a number, 0 where there is none.
+// GetUint64 returns a number, 0 where there is none.
 func (j *journalFile) GetUint64(key []byte) (uint64, error) {
 	v, err := j.Get(key)
 	if err != nil || len(v) != 8 {

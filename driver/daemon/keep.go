@@ -64,10 +64,10 @@ func laterFirst(a, b finishedJob) int {
 	return cmp.Or(b.ended.Compare(a.ended), cmp.Compare(jobNumber(b.id), jobNumber(a.id)))
 }
 
-// jobName is the id of the job of a number.
+// jobName returns the id of the job of a number.
 func jobName(number int) string { return fmt.Sprintf("job-%06d", number) }
 
-// jobNumber is the number in a job's id; 0 of what is none.
+// jobNumber returns the number in a job's id; 0 of what is none.
 func jobNumber(id string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(id, "job-"))
 	if err != nil || n < 0 || jobName(n) != id {

@@ -35,7 +35,7 @@ type Life struct {
 	replies []*LifeReply
 }
 
-// NewLife is the lifecycle of a driver whose journal adds up to a state.
+// NewLife returns the lifecycle of a driver whose journal adds up to a state.
 func NewLife(cfg LifeConfig, s State) *Life {
 	l := &Life{cfg: cfg, jobs: map[string]*lifeJob{}, members: map[string]*lifeMember{},
 		writes: map[uint64]*lifeEntry{}, last: s.Last}
@@ -315,7 +315,7 @@ func (l *Life) askToWake() {
 	l.do(LifeCommand{WakeAt: at})
 }
 
-// sooner is the sooner of two times; zero is none.
+// sooner returns the sooner of two times; zero is none.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

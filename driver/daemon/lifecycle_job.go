@@ -224,7 +224,7 @@ func (l *Life) takeTurn(j *lifeJob) {
 	l.start(j)
 }
 
-// before is a job of the same pool whose turn comes before and that has not ended.
+// before returns a job of the same pool whose turn comes before and that has not ended.
 func (l *Life) before(j *lifeJob) (first *lifeJob) {
 	if j.spec.Pool == "" {
 		return nil
@@ -295,7 +295,7 @@ func (l *Life) launch(j *lifeJob) {
 	l.do(LifeCommand{Start: &LifeStart{Job: j.id, Term: j.term, Incarnation: j.incarnation()}})
 }
 
-// incarnation tells the processes of all jobs apart.
+// incarnation returns a name that no other process of any job has.
 func (j *lifeJob) incarnation() string { return fmt.Sprintf("%s.%d", j.id, j.term) }
 
 // startLater has a process started again after a while that is not to blame for its end.
@@ -309,7 +309,7 @@ func (l *Life) startLater(j *lifeJob, why string) {
 	plantedPause(l, j)
 }
 
-// due is when the job has something done without an event; zero is never.
+// due returns when the job has something done without an event; zero is never.
 func (j *lifeJob) due() time.Time {
 	at := j.killAt
 	if j.phase == lifePausing && !j.cancelled {

@@ -273,14 +273,14 @@ func (j *lifeJob) runsOn(executor string) bool {
 	return j.link != 0 && s != nil && s.runner != 0
 }
 
-// byName are the connected executors.
+// byName returns the connected executors.
 func (l *Life) byName() []*lifeMember {
 	return slices.SortedFunc(maps.Values(l.members),
 		func(a, b *lifeMember) int { return strings.Compare(a.name, b.name) })
 }
 
-// explain says of running jobs whether they stand still for want of executors, and what
-// keeps them from committing steps.
+// explain notes which running jobs stand still for want of executors, and what keeps
+// them from committing steps.
 func (l *Life) explain() {
 	if len(l.live) == 0 {
 		return
@@ -293,7 +293,7 @@ func (l *Life) explain() {
 	}
 }
 
-// missing is why jobs stand still for want of executors; empty where there is a fit one.
+// missing returns why jobs stand still for want of executors; empty where there is a fit one.
 func (l *Life) missing() string {
 	var unfit []string
 	for _, m := range l.byName() {
@@ -324,7 +324,7 @@ func (l *Life) showMembers() {
 	}
 }
 
-// exclusions are the jobs that give the executor no work, and why.
+// exclusions returns the jobs that give the executor no work, and why.
 func (m *lifeMember) exclusions() string {
 	var out []string
 	for _, job := range slices.Sorted(maps.Keys(m.excluded)) {

@@ -35,7 +35,7 @@ type pruning struct {
 	bytes int64
 }
 
-// end is the record of a job's end.
+// end returns the record of a job's end.
 func (j *lifeJob) end() Record {
 	return Record{Kind: JobEnded, Job: plan.JobID(j.id), State: j.state, Reason: j.why, At: j.ended}
 }
@@ -185,7 +185,7 @@ func (l *Life) onRead(a *LifeAsk) {
 	}
 }
 
-// notKeptWhy says that a job was removed.
+// notKeptWhy returns that a job was removed.
 func notKeptWhy(id string) string {
 	return "job " + id + " is no longer kept: see --keep of volley driver"
 }

@@ -36,7 +36,7 @@ type lifeEntry struct {
 	again   time.Time // when it is tried again; zero while it is on its way
 }
 
-// record is a record about a job, as of now.
+// record returns a record about a job, as of now.
 func (l *Life) record(j *lifeJob, r Record) Record {
 	r.Job, r.At = plan.JobID(j.id), l.now.UnixNano()
 	return r
@@ -70,7 +70,7 @@ func (w *lifeEntry) name() string {
 	return w.job.id
 }
 
-// writesDue are the entries that are to be tried again.
+// writesDue returns the entries that are to be tried again.
 func (l *Life) writesDue() (out []*lifeEntry) {
 	for _, w := range l.writes {
 		if !w.again.IsZero() && !l.now.Before(w.again) {

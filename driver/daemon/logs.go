@@ -30,7 +30,7 @@ type segment struct {
 	first int64
 }
 
-// logFiles are the files of a log, oldest first.
+// logFiles returns the files of a log, oldest first.
 func logFiles(path string) []segment {
 	files, _ := os.ReadDir(filepath.Dir(path)) // none is as good as empty
 	var out []segment
@@ -85,7 +85,7 @@ func readLog(path string, from int64, send func(part []byte, next int64) error) 
 	return from, nil
 }
 
-// logEnd is where a log ends.
+// logEnd returns where a log ends.
 func logEnd(path string) int64 {
 	files := logFiles(path)
 	if len(files) == 0 {
@@ -102,9 +102,9 @@ func logEnd(path string) int64 {
 // wordsMost is how much of a log's end is looked at for a process's last words.
 const wordsMost = 1 << 20
 
-// lastWords is what a process says of its end in its log, which begins at a place: the first
-// line of a panic, after which only its stack follows, or else the last error, or else the
-// last line. What the engine only notes on the way is no such word.
+// lastWords returns what a process says of its end in its log, which begins at a place: the
+// first line of a panic, after which only its stack follows, or else the last error, or else
+// the last line. What the engine only notes on the way is no such word.
 func lastWords(path string, from int64) (words string) {
 	var raw []byte
 	var last string

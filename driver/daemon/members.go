@@ -74,7 +74,7 @@ func (m *member) handled() {
 	m.mu.heard, m.mu.busy = time.Now(), false
 }
 
-// unfit is why the member can start no runner; empty where it can, as far as it has said.
+// unfit returns why the member can start no runner; empty where it can, as far as it has said.
 func (m *member) unfit() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,7 +115,7 @@ type members struct {
 
 func newMembers() *members { return &members{list: map[string]*member{}} }
 
-// all are the connected members, by name.
+// all returns the connected members, by name.
 func (ms *members) all() []*member {
 	var out []*member
 	for _, m := range ms.known() {
@@ -156,7 +156,7 @@ func (ms *members) knows(name string) bool {
 	return ms.list[name] != nil
 }
 
-// get is the connected member of a name, if there is one.
+// get returns the connected member of a name, if there is one.
 func (ms *members) get(name string) *member {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -201,7 +201,7 @@ func (ms *members) show(s *ExecutorShown) {
 	}
 }
 
-// silent are the connected members that are taken for dead.
+// silent returns the connected members that are taken for dead.
 func (ms *members) silent(v *wire.FailureDetector) []*member {
 	return slices.DeleteFunc(ms.all(), func(m *member) bool {
 		m.mu.Lock()
@@ -225,7 +225,7 @@ func (ms *members) waitGone(most time.Duration) {
 	}
 }
 
-// Serve is an executor's connection.
+// Serve serves an executor's connection.
 func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 	first, err := stream.Recv()
 	if err != nil {

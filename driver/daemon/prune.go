@@ -36,7 +36,7 @@ func (t *jobTable) dropPrograms(gone []*jobHandle) {
 	}
 }
 
-// directorySize is how many bytes the files of a directory have.
+// directorySize returns how many bytes the files of a directory have.
 func directorySize(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {

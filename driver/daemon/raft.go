@@ -152,9 +152,9 @@ func (r *Raft) Append(ctx context.Context, records ...Record) error {
 	return journalFault(err)
 }
 
-// journalFault says of an entry that the log has not confirmed whether it may be applied yet,
-// by a Timeout: one that was handed over is, where the leadership went or the log was closed
-// behind it.
+// journalFault returns the error of an entry that the log has not confirmed. A Timeout means
+// that it may still be applied: it was handed over before the leadership was lost or the log
+// closed.
 func journalFault(err error) error {
 	switch {
 	case err == nil:
@@ -175,7 +175,7 @@ func (r *Raft) apply(raw []byte) error {
 	return err
 }
 
-// State is what the records add up to.
+// State returns what the records add up to.
 func (r *Raft) State() State { return r.fsm.copy() }
 
 // Close ends the journal.
@@ -191,7 +191,7 @@ type machine struct {
 	bad   error // of the first entry that could not be read
 }
 
-// unread is why an entry could not be read, if one could not.
+// unread returns why an entry could not be read, if one could not.
 func (m *machine) unread() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -223,7 +223,7 @@ func (m *machine) copy() State {
 	return m.state.Clone()
 }
 
-// Snapshot is the state as it is now.
+// Snapshot returns the state as it is now.
 func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	raw, err := json.Marshal(m.copy())
 	return snapshot(raw), err

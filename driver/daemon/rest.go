@@ -61,7 +61,7 @@ func (d *Daemon) serveHTTP() error {
 	return nil
 }
 
-// HTTPAddr is where REST and metrics are served; empty where they are not.
+// HTTPAddr returns where REST and metrics are served; empty where they are not.
 func (d *Daemon) HTTPAddr() string { return d.webAddr }
 
 // handler refuses requests without a token before it looks at the route.

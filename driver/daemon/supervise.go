@@ -21,8 +21,8 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// command is what the job's process runs: a bundled job, or the user's program
-// with the engine's flags before its own.
+// command returns what the job's process runs: a bundled job, or the user's
+// program with the engine's flags before its own.
 func (w *jobHandle) command() (*exec.Cmd, error) {
 	if u := w.info.Program; u != nil {
 		path, ok := w.d.programs.Path(u.Digest)
@@ -65,7 +65,7 @@ func (w *jobHandle) run(s *LifeStart) {
 	w.d.jobs.step(LifeEvent{Process: &ProcessEvent{Job: s.Job, Term: s.Term, Exited: w.exited(err, began)}})
 }
 
-// exited is how a process has ended.
+// exited returns how a process has ended.
 func (w *jobHandle) exited(err error, began int64) *ProcessExited {
 	e := &ProcessExited{Why: "exit status 0", Words: w.lastWords(err, began)}
 	var exit *exec.ExitError
@@ -75,7 +75,7 @@ func (w *jobHandle) exited(err error, began int64) *ProcessExited {
 	return e
 }
 
-// prepared is a process of the job that can be started.
+// prepared returns a process of the job that can be started.
 func (w *jobHandle) prepared(s *LifeStart) (cmd *exec.Cmd, stdout *printed, err error) {
 	if cmd, err = w.command(); err != nil {
 		return nil, nil, err
@@ -147,8 +147,8 @@ func (l logWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lastWords is what is known of the end of a process that has not said it: how it exited, and
-// what it printed of the reason, in its log from a place on.
+// lastWords returns what is known of the end of a process that has not said it: how it
+// exited, and what it printed of the reason, in its log from a place on.
 func (w *jobHandle) lastWords(err error, from int64) string {
 	how := "exit status 0"
 	if err != nil {
@@ -182,7 +182,7 @@ func (d *Daemon) End(ctx context.Context, req *wire.EndRequest) (*wire.EndReply,
 	return &wire.EndReply{}, err
 }
 
-// Work is the connection of a job's process.
+// Work serves the connection of a job's process.
 func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -302,7 +302,7 @@ func (w *jobHandle) handling(link uint64, on bool) {
 	}
 }
 
-// lastCommit is the commit before this one of the same process.
+// lastCommit returns the commit before this one of the same process.
 func (w *jobHandle) lastCommit(c *wire.Commit) *wire.Commit {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -66,7 +66,7 @@ func openJobs(d *Daemon, s State) *jobTable {
 	return t
 }
 
-// infoOf is what is known of a job when it is submitted.
+// infoOf returns what is known of a job when it is submitted.
 func infoOf(id string, s *JobSpec) *wire.JobInfo {
 	return &wire.JobInfo{Id: id, Job: s.Kind, Args: s.Args, State: JobWaiting, Pool: s.Pool, Weight: s.Weight,
 		Program: s.program()}
@@ -103,7 +103,7 @@ func (t *jobTable) step(ev LifeEvent) {
 	t.take(ev)
 }
 
-// take is step where t.mu is held.
+// take does what step does, with t.mu held.
 func (t *jobTable) take(ev LifeEvent) {
 	for _, c := range t.life.Step(ev, time.Now()) {
 		t.carryOut(c)
@@ -115,7 +115,7 @@ func (t *jobTable) ask(ctx context.Context, event func(from uint64) LifeEvent) (
 	return t.arrive(ctx, nil, event)
 }
 
-// arrive is ask where a connection is taken in.
+// arrive does what ask does, for a new connection.
 func (t *jobTable) arrive(ctx context.Context, a *arrival, event func(from uint64) LifeEvent) (*LifeReply, error) {
 	answer := make(chan *LifeReply, 1)
 	t.mu.Lock()
@@ -137,7 +137,7 @@ func (t *jobTable) arrive(ctx context.Context, a *arrival, event func(from uint6
 	}
 }
 
-// refused is why somebody was not given what was asked for.
+// refused returns the error of a request that the lifecycle refuses.
 func (r *LifeReply) refused() error {
 	if r.Code == codes.OK {
 		return nil
@@ -326,7 +326,7 @@ func (t *jobTable) forget(ids []string) {
 	}
 }
 
-// those are the jobs of some ids; t.mu is held.
+// those returns the jobs of some ids; t.mu is held.
 func (t *jobTable) those(ids []string) (out []*jobHandle) {
 	for _, id := range ids {
 		out = append(out, t.list[id])
@@ -383,11 +383,11 @@ func (t *jobTable) knows(token string) bool {
 	return ok
 }
 
-// all are the jobs by number.
+// all returns the jobs by number.
 func (t *jobTable) all() []*jobHandle { return t.some(t.list) }
 
-// running are the jobs that have not ended, by number. What is done for every message, or
-// all the time, looks at no others.
+// running returns the jobs that have not ended, by number. What is done for every
+// message, or all the time, looks at no others.
 func (t *jobTable) running() []*jobHandle { return t.some(t.live) }
 
 func (t *jobTable) some(jobs map[string]*jobHandle) []*jobHandle {
@@ -425,7 +425,7 @@ func (t *jobTable) uses(digest string) bool {
 	return false
 }
 
-// find is the job of an id.
+// find returns the job of an id.
 func (t *jobTable) find(id string) (*jobHandle, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -465,7 +465,7 @@ func (t *jobTable) close(most time.Duration) {
 	}
 }
 
-// link is a number for a connection.
+// link returns a number for a connection.
 func (t *jobTable) link() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// ownToken is the token of a driver's data directory, made on first use.
+// ownToken returns the token of a driver's data directory, made on first use.
 func ownToken(dir string) (string, error) {
 	path := filepath.Join(dir, "token")
 	own, err := wire.ReadPrivate(path)

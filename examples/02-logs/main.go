@@ -69,7 +69,7 @@ func build(g *rdd.Graph, a args) plan {
 	}
 }
 
-// parse is the event of a line, if there is one.
+// parse returns the event of a line, if there is one.
 func parse(line string) []event {
 	var e event
 	if err := json.Unmarshal([]byte(line), &e); err != nil {
@@ -84,7 +84,7 @@ func count[K comparable](rows rdd.Dataset[K]) rdd.Dataset[counted[K]] {
 	return rdd.ReduceByKey(ones, func(a, b int64) int64 { return a + b })
 }
 
-// most are the n most frequent.
+// most returns the n most frequent.
 func most(counts rdd.Dataset[counted[string]], n int) rdd.Action[[]counted[string]] {
 	return rdd.TakeOrdered(counts, n, func(a, b counted[string]) int {
 		return cmp.Or(cmp.Compare(b.Value, a.Value), strings.Compare(a.Key, b.Key))

@@ -80,7 +80,7 @@ func build(g *rdd.Graph, a args) []rdd.Action[[]late] {
 	return []rdd.Action[[]late]{latest(byAirline), latest(byWind)}
 }
 
-// latest are mean delays by key, the greatest first.
+// latest returns the mean delays by key, the greatest first.
 func latest(rows rdd.Dataset[late]) rdd.Action[[]late] {
 	sums := rdd.ReduceByKey(rows, delays.add)
 	return rdd.TakeOrdered(sums, 100, func(a, b late) int {

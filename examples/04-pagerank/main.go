@@ -124,7 +124,7 @@ func addTarget(to []int32, page int32) []int32 {
 	return append(to, page)
 }
 
-// once are the pages that a page links to, each once.
+// once returns the pages that a page links to, each once.
 func once(all []int32) []int32 {
 	to := slices.Clone(all) // what a dataset has is not to be changed
 	slices.Sort(to)

@@ -74,7 +74,7 @@ func build(g *rdd.Graph, a args) plan {
 	}
 }
 
-// less is the lower of two labels. What a node knew already is not fresh.
+// less returns the lower of two labels. What a node knew already is not fresh.
 func less(a, b label) label {
 	switch {
 	case a.Least < b.Least:

@@ -109,8 +109,8 @@ const (
 	runnerOOM   = "500"
 )
 
-// mostMemory is how many bytes a runner may ever take: well beyond its soft limit,
-// or most of the machine's.
+// mostMemory returns how many bytes a runner may ever take: well beyond its soft
+// limit, or most of the machine's.
 func (c *Config) mostMemory() uint64 {
 	if soft := c.MemoryBytes; soft > 0 {
 		return uint64(max(2*soft, soft+1<<30))
@@ -320,7 +320,7 @@ func (w *lineWriter) note(line string) {
 	}
 }
 
-// why is what the runner has printed of its end.
+// why returns what the runner has printed of its end.
 func (w *lineWriter) why(memory uint64) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -335,8 +335,8 @@ func (w *lineWriter) why(memory uint64) string {
 	return w.line
 }
 
-// resident is the memory of a process in bytes, 0 where the system does not
-// tell.
+// resident returns the memory of a process in bytes, 0 where the system does
+// not tell.
 func resident(pid int) uint64 {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -352,7 +352,7 @@ func resident(pid int) uint64 {
 	return 0
 }
 
-// diskUsed is the size of the packs of a data directory.
+// diskUsed returns the size of the packs of a data directory.
 func diskUsed(dir string) uint64 {
 	var total uint64
 	packs, _ := filepath.Glob(filepath.Join(dir, "packs", "*", "split-*"))

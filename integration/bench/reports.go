@@ -88,7 +88,7 @@ func cpuSeconds() float64 {
 // fakeRows are the rows of a split that nobody folds.
 const fakeRows = 1_000_000
 
-// finish says that every row of a step was folded.
+// finish reports to the controller that every row of a step was folded.
 func (f *fakeExecutor) finish(s *wire.StartStep) error {
 	r := &wire.Result{Step: s.Step}
 	for _, t := range s.Tasks {

@@ -25,7 +25,7 @@ var modes = map[string][]string{
 	"absp":  {"--sync", "absp", "--clock", "virtual", "--pace", "static:4,1,2"},
 }
 
-// more are jobs that the reference has no value of.
+// more returns jobs that the reference has no value of.
 func more(cases []reference.Case) []reference.Case {
 	var out []reference.Case
 	for _, c := range cases {
@@ -153,7 +153,7 @@ func (b *bench) processes() error {
 	return b.lessonsOn(c)
 }
 
-// logDigest is the digest of an event log: of the whole, or of what its steps came to.
+// logDigest returns the digest of an event log: of the whole, or of what its steps came to.
 func logDigest(path string, whole bool) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -127,7 +127,7 @@ func (b *bench) lesson(name string, l lesson, program string, flags []string) er
 // durations are what no two runs have in common.
 var durations = regexp.MustCompile(`[0-9.]+(ns|µs|ms|s|m[0-9.]+s)\b`)
 
-// masked is a text without durations and the directory of this run.
+// masked returns a text without durations and the directory of this run.
 func (b *bench) masked(text string) string {
 	return durations.ReplaceAllString(strings.ReplaceAll(text, b.dir, "DIR"), "TIME")
 }
@@ -135,7 +135,7 @@ func (b *bench) masked(text string) string {
 // owners are the lines by which a saved directory names the job that saved it.
 var owners = regexp.MustCompile(`(?m)^owner .*$`)
 
-// filesDigest is the digest of all files of a directory, by name.
+// filesDigest returns the digest of all files of a directory, by name.
 func filesDigest(dir string) (string, error) {
 	var all bytes.Buffer
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {

@@ -87,7 +87,7 @@ func (c *Cluster) Signal(name string, s syscall.Signal) {
 	_ = syscall.Kill(pid, s)
 }
 
-// Children are the processes that a process has started.
+// Children returns the processes that a process has started.
 func Children(pid int) []int {
 	var out []int
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -102,8 +102,8 @@ func Children(pid int) []int {
 	return out
 }
 
-// Anonymous is how many bytes of memory a process and all that it started have that are
-// no file's.
+// Anonymous returns how many bytes of memory a process and all that it started have
+// that are no file's.
 func Anonymous(pid int) (bytes int64) {
 	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, _ := strings.Cut(string(raw), "RssAnon:")
@@ -156,7 +156,7 @@ func (c *Cluster) Detach(flags ...string) (id string, err error) {
 	return strings.TrimSpace(out), err
 }
 
-// Log is the event log of a job, as it is now.
+// Log returns the event log of a job, as it is now.
 func (c *Cluster) Log(id string) string {
 	return filepath.Join(c.Dir, "driver", "jobs", id, "events.jsonl")
 }
@@ -172,7 +172,7 @@ func (c *Cluster) run(args ...string) (string, error) {
 	return string(out), nil
 }
 
-// ReadSteps are the step lines of an event log.
+// ReadSteps returns the step lines of an event log.
 func ReadSteps(log string) ([]driver.LogStep, error) {
 	f, err := os.Open(log)
 	if err != nil {
@@ -195,7 +195,7 @@ func ReadSteps(log string) ([]driver.LogStep, error) {
 	return steps, lines.Err()
 }
 
-// Seconds is how long each step took.
+// Seconds returns how long each step took.
 func Seconds(steps []driver.LogStep) []float64 {
 	var out []float64
 	for _, s := range steps {

@@ -31,7 +31,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// String is what has been said.
+// String returns what has been said.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

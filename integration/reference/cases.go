@@ -20,7 +20,7 @@ type Case struct {
 	CutFlags  []string
 }
 
-// Of is what a run came to.
+// Of returns what a run came to.
 func (c *Case) Of(objective float64, metrics map[string]float64) float64 {
 	if c.Metric == "" {
 		return objective
@@ -28,8 +28,8 @@ func (c *Case) Of(objective float64, metrics map[string]float64) float64 {
 	return metrics[c.Metric]
 }
 
-// Off is how far a value is from what it should be, relatively: nothing where it
-// is better and that is as good.
+// Off returns how far a value is from what it should be, relatively: nothing
+// where it is better and that is as good.
 func (c *Case) Off(got float64) float64 {
 	off := (got - c.Want) / math.Abs(c.Want)
 	if c.higher() {
@@ -46,7 +46,7 @@ func (c *Case) higher() bool { return c.Metric == "accuracy" || c.Metric == "r2"
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// Cases are those of a directory of data sets; files are made in tmp.
+// Cases returns those of a directory of data sets; files are made in tmp.
 func Cases(shared, tmp string) ([]Case, error) {
 	f := &files{shared: shared, tmp: tmp}
 	var all []Case

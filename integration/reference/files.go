@@ -22,7 +22,7 @@ type files struct {
 	err         error
 }
 
-// path is a file that is used as it is.
+// path returns a file that is used as it is.
 func (f *files) path(name string) string {
 	path := filepath.Join(f.shared, name)
 	if _, err := os.Stat(path); err != nil && f.err == nil {
@@ -83,7 +83,7 @@ func (f *files) lines(name string, yield func(i int, line string)) {
 	f.fail(s.Err())
 }
 
-// numbers is a table of numbers.
+// numbers returns a table of numbers.
 func (f *files) numbers(name string) (rows [][]float64) {
 	f.lines(name, func(_ int, line string) {
 		var row []float64
@@ -97,8 +97,8 @@ func (f *files) numbers(name string) (rows [][]float64) {
 	return rows
 }
 
-// diabetes is the data as its reference values have it: columns centred and
-// brought to length 1, the target in front.
+// diabetes returns the data as its reference values have it: columns centred
+// and brought to length 1, the target in front.
 func (f *files) diabetes() string {
 	x, y := f.numbers("sklearn/diabetes_data_raw.csv.gz"), f.numbers("sklearn/diabetes_target.csv.gz")
 	if f.err != nil {
@@ -125,7 +125,7 @@ func (f *files) diabetes() string {
 	})
 }
 
-// blog is the training table, its target in front.
+// blog returns the training table, its target in front.
 func (f *files) blog() string {
 	z, err := zip.OpenReader(f.path("blogfeedback/BlogFeedback.zip"))
 	if err != nil {
@@ -189,7 +189,7 @@ func (f *files) scaled(name, as string, train int, scale func(values []float64))
 	return part("", rows[:train]), part(".test", rows[train:])
 }
 
-// pendigits is brought to [0, 1].
+// pendigits returns the pendigits data, scaled to [0, 1].
 func (f *files) pendigits() (train, test string) {
 	return f.scaled("pendigits/pendigits", "pendigits", 7494, func(v []float64) {
 		for i := range v {
@@ -211,7 +211,7 @@ func (f *files) news20() (train, test string) {
 	})
 }
 
-// mnist is the test part of MNIST, pixels in [0, 1], the first 8,000 for training.
+// mnist returns the test part of MNIST, pixels in [0, 1], the first 8,000 for training.
 func (f *files) mnist() (train, test string) {
 	pixels, err := io.ReadAll(f.open("mnist-t10k/t10k-images-idx3-ubyte.gz"))
 	f.fail(err)
@@ -237,7 +237,7 @@ func (f *files) mnist() (train, test string) {
 	return part("mnist.csv", 0, 8000), part("mnist.test.csv", 8000, n)
 }
 
-// lowRank are some of the entries of a matrix of rank 3.
+// lowRank returns some of the entries of a matrix of rank 3.
 func (f *files) lowRank() string {
 	const users, items, rank, every = 6000, 2400, 3, 40
 	rng := rand.New(rand.NewPCG(5, 1))

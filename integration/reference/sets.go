@@ -24,7 +24,7 @@ type Trial struct {
 	Metric string
 }
 
-// Name is the trial's in tables and files: the job, and what its task is.
+// Name returns the trial's in tables and files: the job, and what its task is.
 func (t Trial) Name() string {
 	return strings.Join(append([]string{t.Job}, t.Flags...), " ")
 }
@@ -50,7 +50,7 @@ func trials(metric string, jobs ...string) (out []Trial) {
 	return out
 }
 
-// twoClasses are the sets of two labels.
+// twoClasses returns the sets of two labels.
 func (f *files) twoClasses() []Set {
 	cancer, cancerTest := f.fifth("breast-cancer/breast-cancer", "breast-cancer.libsvm", "", 0, same)
 	rcv, rcvTest := f.vowpal("rcv1_small/rcv1_small.dat.gz", "rcv1.libsvm"),
@@ -68,7 +68,7 @@ func (f *files) twoClasses() []Set {
 	}
 }
 
-// manyClasses are the sets of more labels.
+// manyClasses returns the sets of more labels.
 func (f *files) manyClasses() []Set {
 	digits, digitsTest := f.fifth("sklearn/digits.csv.gz", "digits.csv", table(64), 0, lastFirst)
 	mnist, mnistTest := f.mnist()
@@ -83,7 +83,7 @@ func (f *files) manyClasses() []Set {
 	}
 }
 
-// targets are the sets whose labels are numbers; features are as they come.
+// targets returns the sets whose labels are numbers; features are as they come.
 func (f *files) targets() []Set {
 	all := []string{"linear", "ridge", "lasso", "elasticnet", "mlp"}
 	abalone, abaloneTest := f.fifth("abalone/abalone.data", "abalone.csv", table(10), 0, abaloneRow)
@@ -103,7 +103,7 @@ func (f *files) targets() []Set {
 	}
 }
 
-// likes are the sets of ratings.
+// likes returns the sets of ratings.
 func (f *files) likes() []Set {
 	both := []Trial{{Job: "als", Metric: "rmse"}, {Job: "als", Flags: []string{"--implicit"}, Metric: "ndcg_at_10"}}
 	ml := func(name string) string { return f.ratingsTable("ml-100k/"+name, name+".csv") }
@@ -114,7 +114,7 @@ func (f *files) likes() []Set {
 	}
 }
 
-// table is a header of a label and n features.
+// table returns a header of a label and n features.
 func table(features int) string {
 	var b strings.Builder
 	b.WriteString("label")
@@ -126,7 +126,7 @@ func table(features int) string {
 
 func same(line string) string { return line }
 
-// lastFirst is a row of a table with its last field in front.
+// lastFirst returns a row of a table with its last field in front.
 func lastFirst(line string) string {
 	line = strings.ReplaceAll(line, ";", ",")
 	at := strings.LastIndexByte(line, ',')
@@ -174,7 +174,7 @@ func (f *files) rows(as, head string, rows []string) string {
 	})
 }
 
-// headed is a table of tabs as one of commas, its columns named.
+// headed returns a table of tabs as one of commas, its columns named.
 func (f *files) headed(name, as string) string {
 	var rows []string
 	f.lines(name, func(_ int, line string) { rows = append(rows, strings.ReplaceAll(line, "\t", ",")) })
@@ -187,7 +187,7 @@ func (f *files) ratingsTable(name, as string) string {
 	return f.rows(as, "user,item,rating", rows)
 }
 
-// vowpal is text of Vowpal Wabbit as LIBSVM, its columns in order.
+// vowpal returns text of Vowpal Wabbit as LIBSVM, its columns in order.
 func (f *files) vowpal(name, as string) string {
 	var rows []string
 	f.lines(name, func(_ int, line string) {
@@ -201,7 +201,7 @@ func (f *files) vowpal(name, as string) string {
 	return f.rows(as, "", rows)
 }
 
-// ordered are pairs of a column and its value by their columns, from 1 on.
+// ordered returns pairs of a column and its value by their columns, from 1 on.
 func ordered(pairs []string) string {
 	column := func(p string) int {
 		at, _, _ := strings.Cut(p, ":")
@@ -212,7 +212,7 @@ func ordered(pairs []string) string {
 	return strings.Join(slices.CompactFunc(pairs, func(a, b string) bool { return column(a) == column(b) }), " ")
 }
 
-// rawDiabetes is the table with its columns as they were measured.
+// rawDiabetes returns the table with its columns as they were measured.
 func (f *files) rawDiabetes() (train, test string) {
 	x, y := f.numbers("sklearn/diabetes_data_raw.csv.gz"), f.numbers("sklearn/diabetes_target.csv.gz")
 	var parts [2][]string
@@ -230,7 +230,7 @@ func (f *files) rawDiabetes() (train, test string) {
 	return f.rows("diabetes.raw.csv", table(10), parts[0]), f.rows("test.diabetes.raw.csv", table(10), parts[1])
 }
 
-// blogs are the tables whose names begin so, one after the other.
+// blogs returns the tables whose names begin so, one after the other.
 func (f *files) blogs(part string) string {
 	z, err := zip.OpenReader(f.path("blogfeedback/BlogFeedback.zip"))
 	if err != nil {

@@ -28,7 +28,7 @@ func (v *verifier) retell() {
 	v.retelling.Describe(v.h.N, v.h.Weights, v.h.Entries)
 }
 
-// configOf are options as those of a job, and whether its clock was never late.
+// configOf returns the job options that the log's stand for, and whether its clock was never late.
 func (v *verifier) configOf(o driver.LogOptions, line int) (cfg driver.JobConfig, exact, ok bool) {
 	cfg, err := o.Config()
 	v.fact(err == nil, whole, v.steps, line, "the options are those of no job: %v", err)
@@ -53,7 +53,7 @@ func (v *verifier) goesOn(r *driver.LogResume, line int) {
 	v.retelling.ResumedAt(r)
 }
 
-// reported tells the job a line's reports, and returns the step that ends with them: nil where
+// reported feeds the job a line's reports, and returns the step that ends with them: nil where
 // there is none.
 func (v *verifier) reported(r driver.LogReports, line int) *driver.StepReport {
 	v.resumes = nil
@@ -156,7 +156,7 @@ func (v *verifier) same(want, got any, line int) {
 	}
 }
 
-// shownField is a field as it is compared: an empty list is none.
+// shownField returns a field as it is compared: an empty list is none.
 func shownField(f reflect.Value) string {
 	if f.Kind() == reflect.Slice && f.Len() == 0 {
 		return "[]"

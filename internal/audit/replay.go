@@ -128,7 +128,7 @@ func (r *Replay) differs(what, format string, args ...any) error {
 	return fault.Newf(fault.Corrupt, "replay the "+what+" of", filepath.Base(r.log.Path), format, args...)
 }
 
-// take is the next line of the log, which must be of the kind asked for.
+// take returns the next line of the log, which must be of the kind asked for.
 func (r *Replay) take(train bool) (*Line, error) {
 	if r.next == len(r.log.Lines) {
 		return nil, ErrLogEnds
@@ -267,8 +267,9 @@ func (r *Replay) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []e
 	return out, make([]error, len(out)), nil
 }
 
-// Now is when the step before ended: no later than the program looked at its clock. At the
-// step where the log says that a limit of time was reached it lies beyond every limit.
+// Now returns when the step before ended: no later than the program looked at its clock.
+// At the step where the log says that a limit of time was reached it lies beyond every
+// limit.
 func (r *Replay) Now() time.Duration {
 	last := r.next == len(r.log.Lines) || r.log.Lines[r.next].Step == nil
 	if f := r.log.Footer; f != nil && f.StoppedBy == "max-time" && last && r.current != nil {
@@ -277,10 +278,10 @@ func (r *Replay) Now() time.Duration {
 	return r.now
 }
 
-// Resume says that a replay begins at the beginning.
+// Resume returns that a replay begins at the beginning.
 func (r *Replay) Resume(int) (int, []byte, bool) { return 0, nil, false }
 
-// Left is how many lines of the log the program has not asked for.
+// Left returns how many lines of the log the program has not asked for.
 func (r *Replay) Left() int { return len(r.log.Lines) - r.next }
 
 // madePacks are the packs that a replay has made.

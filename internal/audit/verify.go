@@ -239,7 +239,7 @@ func (v *verifier) missing(list []int, step, line int) map[int]bool {
 	return out
 }
 
-// limit is how many rows of a split a step folds when it is not cut.
+// limit returns how many rows of a split a step folds when it is not cut.
 func (v *verifier) limit(s *driver.LogStep, i int) int64 {
 	n := v.rows[i]
 	f := v.options.BatchFraction
@@ -258,7 +258,7 @@ func (v *verifier) mustBeWhole() bool {
 	return err == nil && policy.Whole()
 }
 
-// ratio is the synchronization ratio of a step.
+// ratio returns the synchronization ratio of a step.
 func (v *verifier) ratio(s *driver.LogStep) float64 {
 	if v.options.Sync == abss.Adapting.String() {
 		return s.Ratio
@@ -266,7 +266,7 @@ func (v *verifier) ratio(s *driver.LogStep) float64 {
 	return v.options.Ratio
 }
 
-// cursor is where a split of n rows is to go on after the given number has been merged.
+// cursor returns where a split of n rows is to go on after the given number has been merged.
 func (v *verifier) cursor(merged, n int64) int64 {
 	if !v.options.Cursor || n <= 0 {
 		return 0
@@ -315,8 +315,8 @@ func (v *verifier) byEntries(s *driver.LogStep) bool {
 	return len(s.Entries) == len(v.rows) && len(v.entries) == len(v.rows)
 }
 
-// progress is what a step has made of a split, and how much there was to make: rows,
-// or, where it counts these, their entries.
+// progress returns what a step has made of a split, and how much there was to make:
+// rows, or, where it counts these, their entries.
 func (v *verifier) progress(s *driver.LogStep, i int) (made, all int64) {
 	if v.byEntries(s) {
 		return s.Entries[i], v.entries[i]
@@ -324,8 +324,8 @@ func (v *verifier) progress(s *driver.LogStep, i int) (made, all int64) {
 	return s.C[i], v.limit(s, i)
 }
 
-// allProgress is all the progress that steps like this one can make, whatever they leave out
-// on purpose.
+// allProgress returns all the progress that steps like this one can make, whatever they
+// leave out on purpose.
 func (v *verifier) allProgress(s *driver.LogStep) (n int64) {
 	if !v.byEntries(s) {
 		return v.n
@@ -388,8 +388,8 @@ func (v *verifier) present(s *driver.LogStep, i int) bool {
 	return s.C[i] > 0 && (!v.byWeights(s) || s.Weight[i] > 0)
 }
 
-// counts are what each split counts for in means: its rows, or, of a step that goes by
-// their weights, what they weigh; those merged weigh no more.
+// counts returns what each split counts for in means: its rows, or, of a step that
+// goes by their weights, what they weigh; those merged weigh no more.
 func (v *verifier) counts(s *driver.LogStep, line int) []float64 {
 	weighs := v.byWeights(s)
 	v.fact(weighs || s.Weight == nil, whole, s.Step, line, "%d weights, %d splits", len(s.Weight), len(v.rows))
@@ -408,8 +408,8 @@ func (v *verifier) counts(s *driver.LogStep, line int) []float64 {
 	return out
 }
 
-// largestShare is the largest share of all progress that one executor's splits were,
-// as far as the log has said.
+// largestShare returns the largest share of all progress that one executor's splits
+// were, as far as the log has said.
 func (v *verifier) largestShare(s *driver.LogStep, owners []int) float64 {
 	held := map[int]int64{}
 	var most int64

@@ -64,7 +64,7 @@ func (r *Recording) compile() (base *inode, effects []*effect, err error) {
 	return c.base(made), c.effects, nil
 }
 
-// base is the first state, of the very inodes that effects are about.
+// base returns the first state, of the very inodes that effects are about.
 func (c *compiler) base(live map[*inode]*inode) *inode {
 	var at func(old *inode) *inode
 	at = func(old *inode) *inode {
@@ -81,7 +81,7 @@ func (c *compiler) base(live map[*inode]*inode) *inode {
 	return at(c.r.base)
 }
 
-// clone is a copy; made has the copy of each.
+// clone returns a copy; made has the copy of each.
 func (n *inode) clone(made map[*inode]*inode) *inode {
 	out := &inode{data: n.data}
 	if n.kids != nil {
@@ -207,7 +207,7 @@ func (c *compiler) settle(i int, which func(*effect) bool) {
 
 func (c *compiler) short(path string) string { return strings.TrimPrefix(path, c.r.root+"/") }
 
-// parent is the directory of a path as it is now, and the name in it.
+// parent returns the directory of a path as it is now, and the name in it.
 func (c *compiler) parent(path string) (*inode, string, error) {
 	if path == c.r.root {
 		return nil, "", fmt.Errorf("%s itself is changed: record what is above it", path)
@@ -216,7 +216,7 @@ func (c *compiler) parent(path string) (*inode, string, error) {
 	return dir, filepath.Base(path), err
 }
 
-// place is a path's directory, its name in it, and what lies there now.
+// place returns a path's directory, its name in it, and what lies there now.
 func (c *compiler) place(path string) (dir *inode, name string, node *inode, err error) {
 	if node, err = c.find(path); err == nil {
 		dir, name, err = c.parent(path)
@@ -224,7 +224,7 @@ func (c *compiler) place(path string) (dir *inode, name string, node *inode, err
 	return dir, name, node, err
 }
 
-// find is what lies at a path now.
+// find returns what lies at a path now.
 func (c *compiler) find(path string) (*inode, error) {
 	at := c.live
 	rel, err := filepath.Rel(c.r.root, path)

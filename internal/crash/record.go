@@ -75,7 +75,7 @@ func (r *Recording) End(t testing.TB) {
 	}
 }
 
-// differing are the paths where two states differ.
+// differing returns the paths where two states differ.
 func differing(a, b *inode, path string) (out []string) {
 	if a == nil || b == nil || (a.kids == nil) != (b.kids == nil) || a.kids == nil && !bytes.Equal(a.data, b.data) {
 		return []string{path}
@@ -88,7 +88,7 @@ func differing(a, b *inode, path string) (out []string) {
 	return out
 }
 
-// Ops are the operations, for messages.
+// Ops returns the operations, for messages.
 func (r *Recording) Ops() []disk.Op { return r.ops }
 
 // inside reports whether a path is below the recorded directory.
@@ -96,7 +96,7 @@ func (r *Recording) inside(path string) bool {
 	return path == r.root || strings.HasPrefix(path, r.root+string(filepath.Separator))
 }
 
-// read is what lies at a path.
+// read returns what lies at a path.
 func read(path string) (*inode, error) {
 	info, err := os.Lstat(path)
 	if err != nil {

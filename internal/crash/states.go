@@ -25,7 +25,7 @@ type State struct {
 	tree *inode
 }
 
-// String says how the state comes about.
+// String returns how the state comes about.
 func (s *State) String() string {
 	if len(s.Lost) == 0 {
 		return fmt.Sprintf("the power fails after %d operations, of which nothing is lost", s.Done)
@@ -78,8 +78,8 @@ const (
 	drawn      = 24
 )
 
-// States are the states that may be found after each operation, each once. They are the
-// same at each call.
+// States returns the states that may be found after each operation, each once. They are
+// the same at each call.
 func (r *Recording) States(t testing.TB) iter.Seq[*State] {
 	t.Helper()
 	base, effects, err := r.compile()
@@ -115,7 +115,7 @@ func (r *Recording) differs(effects []*effect, ops int) bool {
 		slices.ContainsFunc(effects, func(e *effect) bool { return e.op == ops-1 || e.safe == ops-1 })
 }
 
-// sum tells a state from others: what a reader finds, and what it was promised.
+// sum returns a digest of the state: what a reader finds, and what was promised to it.
 func (s *State) sum() [sha256.Size]byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %v\n", s.Promised, s.All)
@@ -134,7 +134,7 @@ func (n *inode) list(w interface{ Write([]byte) (int, error) }, path string) {
 	}
 }
 
-// choices are the fates of effects, those that cannot be lost kept.
+// choices returns the fates of effects, those that cannot be lost kept.
 func choices(done []*effect, ops int) (all [][]fate) {
 	var open []int
 	for i, e := range done {
@@ -185,7 +185,7 @@ func choices(done []*effect, ops int) (all [][]fate) {
 	return all
 }
 
-// state is what chosen fates come to.
+// state returns what chosen fates come to.
 func (r *Recording) state(base *inode, done []*effect, chosen []fate, ops int) *State {
 	made := map[*inode]*inode{}
 	s := &State{Done: ops, All: ops == len(r.ops), tree: base.clone(made)}
@@ -220,7 +220,7 @@ func (r *Recording) state(base *inode, done []*effect, chosen []fate, ops int) *
 	return s
 }
 
-// of is an effect on the copies of what it is on.
+// of returns an effect on the copies of what it is on.
 func (e *effect) of(at func(*inode) *inode) *effect {
 	if e == nil {
 		return nil

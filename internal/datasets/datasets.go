@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Path is where a data set lies, beside the project; a test that wants one that is not
-// here is skipped.
+// Path returns where a data set lies, beside the project; a test that wants one that
+// is not here is skipped.
 func Path(t testing.TB, name string) string {
 	t.Helper()
 	root, err := os.Getwd()

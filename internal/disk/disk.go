@@ -76,7 +76,7 @@ func do(act func() error, op func() Op) error {
 	return err
 }
 
-// absolute is a path as operations have it.
+// absolute returns a path as operations have it.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs

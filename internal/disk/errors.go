@@ -15,7 +15,7 @@ import (
 var final = []error{unix.ENOENT, unix.EACCES, unix.EPERM, unix.EISDIR, unix.ENOTDIR, unix.ELOOP, unix.ENAMETOOLONG,
 	unix.EINVAL, unix.ENXIO}
 
-// OpenError says why a path could not be read, without repeating the path. What is not
+// OpenError returns why a path could not be read, without repeating the path. What is not
 // there, or not allowed, is so for every process; want of descriptors or memory and faults
 // of disks and networks pass, or are those of one machine.
 func OpenError(path string, err error) error {
@@ -30,7 +30,7 @@ func OpenError(path string, err error) error {
 	return fault.New(kind, "open", path, err)
 }
 
-// WriteError says what a failed write means and what to do about it; nil of nil.
+// WriteError returns what a failed write means and what to do about it; nil of nil.
 func WriteError(op, dir string, err error) error {
 	if err == nil {
 		return nil

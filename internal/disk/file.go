@@ -23,7 +23,7 @@ func (f *File) numbered(kind Kind) Op {
 	return Op{Kind: kind, Path: absolute(f.f.Name()), File: f.number}
 }
 
-// OpenFile is os.OpenFile, without O_APPEND.
+// OpenFile does what os.OpenFile does, without O_APPEND.
 func OpenFile(path string, flag int, perm fs.FileMode) (f *File, err error) {
 	if flag&os.O_APPEND != 0 {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("what is appended has no place to tell of")}
@@ -48,7 +48,7 @@ func OpenFile(path string, flag int, perm fs.FileMode) (f *File, err error) {
 	return f, nil
 }
 
-// Create is os.Create.
+// Create does what os.Create does.
 func Create(path string) (*File, error) {
 	return OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
 }
@@ -89,7 +89,7 @@ func WriteSynced(path string, raw []byte, perm fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// Name is the name that the file was opened by.
+// Name returns the name that the file was opened by.
 func (f *File) Name() string { return f.f.Name() }
 
 // Read reads on from where the file is.
@@ -113,7 +113,7 @@ func (f *File) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Seek says where the file is read or written next.
+// Seek returns where the file is read or written next.
 func (f *File) Seek(offset int64, whence int) (int64, error) {
 	if whence == io.SeekCurrent {
 		offset, whence = offset+f.at, io.SeekStart

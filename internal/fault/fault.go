@@ -36,7 +36,7 @@ var kindNames = [kinds]string{
 	"lost input",
 }
 
-// String is the kind in words.
+// String returns the kind in words.
 func (k Kind) String() string {
 	if k < kinds {
 		return kindNames[k]
@@ -78,7 +78,7 @@ var responses = [kinds]Response{
 	LostInput:    {}, // the session, which knows who made it, has it made again
 }
 
-// Policy is the response to a kind. An unknown kind, from a newer peer, is
+// Policy returns the response to a kind. An unknown kind, from a newer peer, is
 // never retried.
 func Policy(k Kind) Response {
 	if k < kinds {
@@ -134,9 +134,9 @@ func (e *Error) WithHint(hint string) *Error {
 	return e
 }
 
-// KindOf is the kind of an error: that of the outermost Error in its chain,
-// Cancelled for a cancelled context, Timeout for an expired one, and Internal
-// for anything else.
+// KindOf returns the kind of an error: that of the outermost Error in its
+// chain, Cancelled for a cancelled context, Timeout for an expired one, and
+// Internal for anything else.
 func KindOf(err error) Kind {
 	var e *Error
 	switch {

@@ -25,7 +25,7 @@ func ToWire(err error) *Wire {
 	return w
 }
 
-// FromWire is the error that a peer sent.
+// FromWire returns the error that a peer sent.
 func FromWire(w *Wire) error {
 	if w == nil {
 		return nil

@@ -77,7 +77,7 @@ func (r *localRunner) OpenMapOutput(ctx context.Context, from executor.Peer, key
 // blockIdle is how long a peer may send nothing of a block before it is given up.
 const blockIdle = 30 * time.Second
 
-// whileAlive is a context that ends when alive has not been called for blockIdle.
+// whileAlive returns a context that ends when alive has not been called for blockIdle.
 func whileAlive(ctx context.Context) (_ context.Context, alive, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	idle := time.AfterFunc(blockIdle, func() {
@@ -102,8 +102,8 @@ func receive(stream wire.RawStream, w io.Writer, alive func(), peers func(error)
 	return err
 }
 
-// lostInput says what is to be made again: one output, or, where its holder
-// cannot be reached, all that it held.
+// lostInput returns the error that names what is to be made again: one output,
+// or, where its holder cannot be reached, all that it held.
 func lostInput(from executor.Peer, key shuffle.Key, err error) error {
 	op := "read"
 	if status.Code(err) == codes.Unavailable {
@@ -112,7 +112,7 @@ func lostInput(from executor.Peer, key shuffle.Key, err error) error {
 	return fault.New(fault.LostInput, op, string(from.ID), fmt.Errorf("the output of map task %d: %w", key.Map, err))
 }
 
-// describe is the description of the pack of a node that splits are held of.
+// describe returns the description of the pack of a node that splits are held of.
 func (r *localRunner) describe(node int) ([]byte, error) {
 	meta := r.engine.Meta(node)
 	if meta == nil {
@@ -164,7 +164,7 @@ func (r *localRunner) hand(ctx context.Context, h *wire.Hand) error {
 	return err
 }
 
-// peer is a connection to another runner, or to the driver.
+// peer returns a connection to another runner, or to the driver.
 func (r *localRunner) peer(addr string) (wire.BlocksClient, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

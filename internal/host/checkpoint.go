@@ -48,7 +48,7 @@ type packMark struct {
 	Maker  plan.ExecutorID `json:"maker,omitempty"` // executor that has it in its cache
 }
 
-// pack is what the checkpoint holds of a node's pack; nil where it has none.
+// pack returns what the checkpoint holds of a node's pack; nil where it has none.
 func (c *checkpoint) pack(node int) *packMark {
 	if c == nil {
 		return nil
@@ -61,7 +61,7 @@ func (c *checkpoint) pack(node int) *packMark {
 	return nil
 }
 
-// nodesBefore are the nodes of the packs that were opened before a node's.
+// nodesBefore returns the nodes of the packs that were opened before a node's.
 func (c *checkpoint) nodesBefore(node int) (all []int) {
 	if c == nil {
 		return nil
@@ -128,7 +128,7 @@ func checkpointError(dir string, err error) error {
 	return fault.New(fault.NoResources, "write a checkpoint to", dir, err)
 }
 
-// checkpointFiles are the finished checkpoints, oldest first.
+// checkpointFiles returns the finished checkpoints, oldest first.
 func checkpointFiles(dir string) []string {
 	files, _ := filepath.Glob(filepath.Join(dir, "checkpoint-*"))
 	files = slices.DeleteFunc(files, func(f string) bool { return strings.HasSuffix(f, ".part") })
@@ -136,8 +136,8 @@ func checkpointFiles(dir string) []string {
 	return files
 }
 
-// latestCheckpoint is the newest checkpoint that is whole; none is no error,
-// one of another plan or of a run with other options is.
+// latestCheckpoint returns the newest checkpoint that is whole; none is no
+// error, one of another plan or of a run with other options is.
 func latestCheckpoint(dir string, p plan.Digest, job string) (*checkpoint, error) {
 	files := checkpointFiles(dir)
 	for _, file := range slices.Backward(files) {

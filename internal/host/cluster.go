@@ -87,8 +87,8 @@ func (m *members) engine(i int) (*executor.Engine, error) {
 	return en, nil
 }
 
-// realLaw is the law that work on the real clock has to follow; in virtual time it is
-// computed, not waited for.
+// realLaw returns the law that work on the real clock has to follow; in virtual time
+// it is computed, not waited for.
 func (c Config) realLaw() *pace.Law {
 	if c.Virtual {
 		return nil

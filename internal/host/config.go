@@ -69,7 +69,7 @@ func (c Config) ensureDefaults() Config {
 	return c
 }
 
-// DefaultDataDir is where packs are kept unless told otherwise.
+// DefaultDataDir returns where packs are kept unless told otherwise.
 func DefaultDataDir() string {
 	if dir, err := os.UserCacheDir(); err == nil {
 		return filepath.Join(dir, "volley")

@@ -46,7 +46,7 @@ type directs struct {
 	open    map[string]*wire.Outbox[*wire.Frame]
 }
 
-// Carry is a runner's direct connection.
+// Carry serves a runner's direct connection.
 func (d *directs) Carry(stream wire.Direct_CarryServer) (err error) {
 	hello, err := stream.Recv()
 	if err != nil {

@@ -31,9 +31,9 @@ const (
 // endWait bounds how long a job's process waits for the driver to take in its end.
 const endWait = 20 * time.Second
 
-// SayEnd tells the cluster's driver how this process has ended, what it has made, and why
-// it failed: a process that ends without it has not done its job. It returns the exit
-// code, which is another where the driver is gone.
+// SayEnd reports to the cluster's driver how this process has ended, what it has made,
+// and why it failed: a process that ends without this report has failed. It returns the
+// exit code, which is another where the driver cannot be reached.
 func SayEnd(p wire.Process, code int, failed error) int {
 	if p.Role != wire.JobRole {
 		return code

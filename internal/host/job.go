@@ -230,7 +230,7 @@ func (j *Job) Commit(ctx context.Context, c rdd.Commit) error {
 // Evaluated adds the objective to the line of the pass that found it.
 func (j *Job) Evaluated(ev rdd.Evaluation) { j.record.evaluated(ev) }
 
-// Now is the time since the job began.
+// Now returns the time since the job began.
 func (j *Job) Now() time.Duration { return j.cluster.Now() }
 
 // Resume returns what the checkpoint that the job goes on from has of a loop, if any.
@@ -257,7 +257,7 @@ func (m *meter) step(r *driver.StepReport, trains bool, began, ended time.Durati
 	}
 }
 
-// train is how long the job has trained, evaluation left out.
+// train returns how long the job has trained, evaluation left out.
 func (m *meter) train() time.Duration {
 	if m.began == 0 {
 		return 0

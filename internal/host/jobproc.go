@@ -48,7 +48,7 @@ type remote struct {
 // after the driver's death they come back within a moment, if they live.
 const regatherFor = time.Second
 
-// connect says hello to the cluster's driver and starts the job's controller;
+// connect registers with the cluster's driver and starts the job's controller;
 // had is how many executors a resumed job had.
 func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int, log hclog.Logger) (*remote, error) {
 	conn, err := wire.Dial(p.Driver, p.Token)
@@ -233,7 +233,7 @@ func (r *remote) left(peer, why string) {
 	}
 }
 
-// commitOf is what the driver is told of a step.
+// commitOf returns what the driver is told of a step.
 func commitOf(s *driver.StepReport, digest plan.Digest) *wire.Commit {
 	c := &wire.Commit{Step: uint64(s.Number), Epoch: uint64(s.Epoch), Params: digest[:], Share: s.Share, NEff: s.NEff,
 		TookNs: uint64(s.Took), Bytes: uint64(s.Bytes), Cut: s.Stats.Cut, Moves: uint64(s.Counters.Moves),

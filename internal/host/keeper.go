@@ -143,7 +143,7 @@ func (j *Job) checkpoint(c rdd.Commit) error {
 			Sequence: k.sequence, Loops: k.loops, Life: k.life, Executors: j.cfg.Executors, Log: mark})
 }
 
-// marks are the packs that are open, as a checkpoint keeps them.
+// marks returns the packs that are open, as a checkpoint keeps them.
 func (j *Job) marks() (all []packMark) {
 	for number, node := range j.packs.nodes {
 		all = append(all, packMark{Node: node, Splits: hashes(j.packs.metas[node]), Ledger: *j.cluster.Ledger(number),

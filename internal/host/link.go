@@ -13,8 +13,9 @@ import (
 	"github.com/volley-engine/volley/storage/shuffle"
 )
 
-// linked are peers as an executor reaches them over the link that a law gives it:
-// what they send arrives no sooner than the link allows, which all of it shares.
+// linked returns peers as an executor reaches them over the link that a law gives
+// it: what they send arrives no sooner than the link allows, which all of it
+// shares.
 func linked(peers executor.Peers, law *pace.Law) executor.Peers {
 	if law == nil {
 		return peers
@@ -86,7 +87,7 @@ func (r linkReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lawPacer is the pacer of a slot under a law, nil where slots run at their own speed.
+// lawPacer returns the pacer of a slot under a law, nil where slots run at their own speed.
 func lawPacer(law *pace.Law, began time.Time, executor, slots int, l *limits) func(slot int) runner.Pacer {
 	if !law.Paces() {
 		return nil

@@ -53,7 +53,7 @@ const garbagePercent = 50
 // together.
 const sortedShare = 4
 
-// taskMemory is how much each of a number of tasks at a time may sort in
+// taskMemory returns how much each of a number of tasks at a time may sort in
 // memory; 0 leaves it to the executor.
 func (c Config) taskMemory(tasks int) int {
 	if c.TaskMemory == 0 && c.Memory > 0 {
@@ -62,18 +62,18 @@ func (c Config) taskMemory(tasks int) int {
 	return int(c.TaskMemory)
 }
 
-// taskHeld is how much each of a number of tasks at a time may hold of what cannot be
-// written down and read again piece by piece; 0 where there is no limit.
+// taskHeld returns how much each of a number of tasks at a time may hold of what
+// cannot be written down and read again piece by piece; 0 where there is no limit.
 func (c Config) taskHeld(tasks int) int {
 	return int(c.Memory / int64(sortedShare*max(1, tasks)))
 }
 
-// sharedRoom is how many bytes of rows and tables the tasks of a process keep in common: a
+// sharedRoom returns how many bytes of rows and tables the tasks of a process keep in common: a
 // quarter of what it may take, so that tasks have room beside them; 0 where nobody has said how
 // much that is.
 func (c Config) sharedRoom() int64 { return c.Memory / 4 }
 
-// heldByTask is how many bytes of rows a task holds at the most.
+// heldByTask returns how many bytes of rows a task holds at the most.
 func (c Config) heldByTask() int {
 	if n := c.taskMemory(c.Executors * c.Slots); n > 0 {
 		return n

@@ -96,7 +96,7 @@ func (c *catalog) Meta(ctx context.Context, _ executor.Peer, node int) (*pack.Me
 	return meta, err
 }
 
-// infoOf is what the job machine has to know of a pack.
+// infoOf returns what the job machine has to know of a pack.
 func infoOf(node int, maker plan.ExecutorID, meta *pack.Meta) *driver.PackInfo {
 	info := &driver.PackInfo{Node: node, Maker: maker}
 	for _, s := range meta.Splits {
@@ -113,7 +113,7 @@ func infoOf(node int, maker plan.ExecutorID, meta *pack.Meta) *driver.PackInfo {
 	return info
 }
 
-// hashes are the content hashes of a pack's splits.
+// hashes returns the content hashes of a pack's splits.
 func hashes(meta *pack.Meta) (all []plan.Digest) {
 	for _, s := range meta.Splits {
 		all = append(all, s.SHA256)

@@ -43,8 +43,8 @@ var executableDigest = sync.OnceValue(func() string {
 	return hex.EncodeToString(sum.Sum(nil))
 })
 
-// buildID is the identifier that go build has given to an executable; nil where it has
-// none, or one that does not tell contents apart.
+// buildID returns the identifier that go build has given to an executable; nil where
+// it has none, or one that does not tell contents apart.
 func buildID(r io.ReaderAt) []byte {
 	f, err := elf.NewFile(r)
 	if err != nil {

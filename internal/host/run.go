@@ -54,7 +54,7 @@ func Run(ctx context.Context, cfg Config, p wire.Process, program Program, loop 
 	return j.outcome(s, stoppedBy), nil
 }
 
-// session is what the program's loop runs in.
+// session returns what the program's loop runs in.
 func (j *Job) session(p wire.Process) *rdd.Session {
 	return rdd.NewSession(j.program.Graph, j,
 		rdd.Config{OutDir: j.cfg.OutDir, Owner: ownerOf(p), Progress: j.cfg.Progress, Scalable: j.scalable,
@@ -62,8 +62,8 @@ func (j *Job) session(p wire.Process) *rdd.Session {
 			Warn: func(text string) { j.cfg.Logger.Warn(text) }})
 }
 
-// ownerOf tells one job of a cluster from all others; empty where there is no
-// cluster to start it again.
+// ownerOf returns a name that no other job of a cluster has; empty where there
+// is no cluster to start it again.
 func ownerOf(p wire.Process) string {
 	if p.Role != wire.JobRole {
 		return ""

@@ -78,7 +78,7 @@ func (c *runnerConn) Close() error {
 	return nil
 }
 
-// sentNote is what the daemon has to know of a message to the job's process; nil is nothing.
+// sentNote returns what the daemon has to know of a message to the job's process; nil is nothing.
 func sentNote(m *wire.ToDriver) *wire.Note {
 	switch b := m.Body.(type) {
 	case *wire.ToDriver_Result:
@@ -95,7 +95,7 @@ func sentNote(m *wire.ToDriver) *wire.Note {
 	return nil
 }
 
-// begunNote is what the daemon has to know of a step that begins: leases come later, for all slots.
+// begunNote returns what the daemon has to know of a step that begins: leases come later, for all slots.
 func (c *runnerConn) begunNote(s *wire.StartStep) *wire.Note {
 	if s.Leased {
 		return &wire.Note{Began: uint32(c.runner.process.Slots)}

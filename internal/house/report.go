@@ -34,7 +34,7 @@ which survive.
 
 `
 
-// report is the text of docs/house.md.
+// report returns the text of docs/house.md.
 func report(t *tree, mutants map[string]string) string {
 	var b strings.Builder
 	b.WriteString(preface)
@@ -81,7 +81,7 @@ func spread(lines []int) string {
 	return fmt.Sprintf("%d, %d", quantile(lines, 50), quantile(lines, 90))
 }
 
-// quantile is the least number that a given percentage of them do not exceed.
+// quantile returns the least number that a given percentage of them do not exceed.
 func quantile(of []int, percent int) int {
 	sorted := slices.Sorted(slices.Values(of))
 	return sorted[max((len(sorted)*percent+99)/100, 1)-1]

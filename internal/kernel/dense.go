@@ -33,7 +33,7 @@ func dotsPlain[T Float](z, w []float64, x []T, rows []int32) {
 	}
 }
 
-// dotPlain is the definition of a dense dot product.
+// dotPlain returns the definition of a dense dot product.
 func dotPlain[T Float](w []float64, x []T) float64 {
 	var acc [lanes]float64
 	whole := len(w) &^ (lanes - 1)
@@ -94,7 +94,7 @@ func Scale(a float64, x []float64) {
 	}
 }
 
-// Dot is the dense dot product of two float64 vectors of equal length.
+// Dot returns the dense dot product of two float64 vectors of equal length.
 func Dot(x, y []float64) float64 { return dotPlain(x, y) }
 
 // Match sets y[i] to 1 where labels[rows[i]] is the wanted one, else to 0,

@@ -2,10 +2,10 @@ package kernel
 
 import "math"
 
-// Ascend is the dual variable of the row that the loss is of (Of), with label y, now at a, that makes the
-// dual highest with all others held: of −ℓ*(−a′) − (a′−a)·z − q/2·(a′−a)², where z
-// is the margin and q the curvature that the row itself brings (Shalev-Shwartz and
-// Zhang, 2013, section 6). a is minus a derivative of the loss.
+// Ascend returns the dual variable of the row that the loss is of (Of), with label y, now at a, that
+// makes the dual highest with all others held: of −ℓ*(−a′) − (a′−a)·z − q/2·(a′−a)², where z is the
+// margin and q the curvature that the row itself brings (Shalev-Shwartz and Zhang, 2013, section 6). a is
+// minus a derivative of the loss.
 func (l Loss) Ascend(a, z, q, y float64) float64 {
 	w := l.weight(0, y)
 	if w == 0 {
@@ -68,7 +68,7 @@ func logisticAscent(b, m, q float64) float64 {
 	return p
 }
 
-// Conjugate is ℓ*(−a), the conjugate loss of the row that the loss is of, with label y.
+// Conjugate returns ℓ*(−a), the conjugate loss of the row that the loss is of, with label y.
 func (l Loss) Conjugate(a, y float64) float64 {
 	w := l.weight(0, y)
 	if w == 0 {
@@ -87,7 +87,7 @@ func (l Loss) Conjugate(a, y float64) float64 {
 	return float64(w * (entropy(b) + entropy(1-b)))
 }
 
-// entropy is x·log x.
+// entropy returns x·log x.
 func entropy(x float64) float64 {
 	if x <= 0 {
 		return 0

@@ -29,7 +29,7 @@ func Gradient[T Float](acc *Losses, f Loss, sum, w []float64, bias float64, x []
 	}
 }
 
-// SparseGradient is Gradient of sparse rows.
+// SparseGradient does what Gradient does, for sparse rows.
 func SparseGradient[T Float](acc *Losses, f Loss, sum, w []float64, bias float64, m Sparse[T], rows []int32,
 	y []float64) {
 	var z, coef, loss [sparseBlock]float64
@@ -60,7 +60,7 @@ func (l *Losses) Add(f Loss, z []float64, bias float64, y []float64) {
 	}
 }
 
-// AddDerived is Add of what has been derived already.
+// AddDerived does what Add does, for derivatives already computed.
 func (l *Losses) AddDerived(f Loss, coef, loss, z []float64, bias float64, y []float64) {
 	l.Gap = f.Smoothing(l.Gap, z, bias, y)
 	l.add(coef, loss)

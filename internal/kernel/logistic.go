@@ -57,7 +57,7 @@ func Logistic(coef, loss, z []float64, bias float64, y []float64) {
 	}
 }
 
-// logisticPlain is the definition: with t = exp(−|z|), σ(z) is 1/(1+t) or
+// logisticPlain returns the definition: with t = exp(−|z|), σ(z) is 1/(1+t) or
 // t/(1+t), and log(1+e^z) is max(z, 0) + log1p(t).
 func logisticPlain(z, y float64) (coef, loss float64) {
 	t := ExpNeg(-math.Abs(z))
@@ -69,13 +69,13 @@ func logisticPlain(z, y float64) (coef, loss float64) {
 	return p - y, math.FMA(-y, z, relu+Log1p(t))
 }
 
-// Sigmoid is 1/(1+e^−z), with the kernel's own exp.
+// Sigmoid returns 1/(1+e^−z), with the kernel's own exp.
 func Sigmoid(z float64) float64 {
 	p, _ := logisticPlain(z, 0)
 	return p
 }
 
-// ExpNeg is e^x for x <= 0; below −708 it is e^−708. NaN stays NaN.
+// ExpNeg returns e^x for x <= 0; below −708 it is e^−708. NaN stays NaN.
 func ExpNeg(x float64) float64 {
 	if x < expMin {
 		x = expMin
@@ -90,7 +90,7 @@ func ExpNeg(x float64) float64 {
 	return float64(s * math.Float64frombits(uint64(int64(k)+expBias)<<52))
 }
 
-// Log1p is log(1+t) for t in [0, 1], as 2·atanh(t/(2+t)).
+// Log1p returns log(1+t) for t in [0, 1], as 2·atanh(t/(2+t)).
 func Log1p(t float64) float64 {
 	s := t / (2 + t)
 	q := float64(s * s)
@@ -101,13 +101,13 @@ func Log1p(t float64) float64 {
 	return float64(float64(2*s) * p)
 }
 
-// Softplus is log(1 + e^z).
+// Softplus returns log(1 + e^z).
 func Softplus(z float64) float64 {
 	_, loss := logisticPlain(z, 0)
 	return loss
 }
 
-// Log is the natural logarithm of a positive, normal x.
+// Log returns the natural logarithm of a positive, normal x.
 func Log(x float64) float64 {
 	bits := math.Float64bits(x)
 	k := float64(int(bits>>52&0x7ff) - expBias)

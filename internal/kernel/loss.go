@@ -44,7 +44,7 @@ func (l Loss) weight(i int, y float64) float64 {
 	return w
 }
 
-// Of is the loss of rows [from, to) of those that it is about.
+// Of returns the loss of rows [from, to) of those that it is about.
 func (l Loss) Of(from, to int) Loss {
 	if l.Rows != nil {
 		l.Rows = l.Rows[from:to]
@@ -146,7 +146,7 @@ func (l Loss) Curve(curve, coef, z []float64, bias float64, y []float64) {
 	}
 }
 
-// Steepest is the largest second derivative; weights apart.
+// Steepest returns the largest second derivative; weights apart.
 func (l Loss) Steepest() float64 {
 	switch l.Kind {
 	case LogisticLoss:

@@ -55,8 +55,9 @@ func FindNearest[T Float](n *Nearest, at []int32, squared []float64, x []T, rows
 	FindNearestTwo(n, at, squared, nil, x, rows, shift, scale)
 }
 
-// FindNearestTwo is FindNearest that also sets second[i] (nil: is FindNearest) to the
-// squared distance of the nearest of the other centres, infinite where there is none.
+// FindNearestTwo does what FindNearest does, and also sets second[i] (unless nil) to
+// the squared distance of the nearest of the other centres, infinite where there is
+// none.
 func FindNearestTwo[T Float](n *Nearest, at []int32, squared, second []float64, x []T, rows []int32, shift,
 	scale []float64) {
 	_, wide := tile()

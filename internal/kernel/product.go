@@ -9,12 +9,12 @@ type Matrix struct {
 	RowStep, ColStep int
 }
 
-// RowMajor is a matrix whose rows lie one after the other.
+// RowMajor returns a matrix whose rows lie one after the other.
 func RowMajor(data []float64, rows, cols int) Matrix {
 	return Matrix{Data: data, Rows: rows, Cols: cols, RowStep: cols, ColStep: 1}
 }
 
-// T is the transposed view of the same numbers.
+// T returns the transposed view of the same numbers.
 func (m Matrix) T() Matrix {
 	return Matrix{Data: m.Data, Rows: m.Cols, Cols: m.Rows, RowStep: m.ColStep, ColStep: m.RowStep}
 }
@@ -35,8 +35,8 @@ type Product struct {
 // of k.
 func (p *Product) Add(c, a, b Matrix) { p.add(c, a, b, false) }
 
-// AddUpper is Add of a square C, of which only the entries on and above the
-// diagonal are computed; those below may hold anything.
+// AddUpper does what Add does for a square C, of which only the entries on and
+// above the diagonal are computed; those below may hold anything.
 func (p *Product) AddUpper(c, a, b Matrix) { p.add(c, a, b, true) }
 
 func (p *Product) add(c, a, b Matrix, upper bool) {
@@ -71,7 +71,7 @@ func pack(out []float64, m Matrix, from, k, width int) []float64 {
 	return out
 }
 
-// room is a slice of n numbers, in the memory of the old one where it is enough.
+// room returns a slice of n numbers, in the memory of the old one where it is enough.
 func room(old []float64, n int) []float64 {
 	if cap(old) < n {
 		return make([]float64, n)
@@ -192,7 +192,7 @@ func gather[T Float](out []float64, x []T, rows []int32, shift []float64, d, wid
 	return out
 }
 
-// scaled are the panels of gather with each row times its weight.
+// scaled returns the panels of gather with each row times its weight.
 func scaled(out, panels, weight []float64, wide int) []float64 {
 	out = room(out, len(panels))
 	k := len(weight)
@@ -206,8 +206,8 @@ func scaled(out, panels, weight []float64, wide int) []float64 {
 	return out
 }
 
-// SparseGram is Gram of sparse rows, without a shift. Columns of a row must not
-// come twice.
+// SparseGram does what Gram does for sparse rows, without a shift. No column
+// may occur twice in a row.
 func SparseGram[T Float](h []float64, weight []float64, m Sparse[T], rows []int32, d int) {
 	n := d + 1
 	for i, r := range rows {

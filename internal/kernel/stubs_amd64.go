@@ -62,7 +62,7 @@ func solveLanesAVX2(a *float64, b *float64, n int)
 //go:noescape
 func nearestAVX2(best *float64, index *float64, centres *float64, norms *float64, numbers *float64, rows *float64, d int)
 
-// nearestTwoAVX2 is nearestAVX2 that also makes second the least of all that are not the best.
+// nearestTwoAVX2 does what nearestAVX2 does, and sets second to the least of the others.
 //
 //go:noescape
 func nearestTwoAVX2(best *float64, index *float64, centres *float64, norms *float64, numbers *float64, rows *float64, d int, second *float64)
@@ -142,7 +142,7 @@ func solveLanesAVX512(a *float64, b *float64, n int)
 //go:noescape
 func nearestAVX512(best *float64, index *float64, centres *float64, norms *float64, numbers *float64, rows *float64, d int)
 
-// nearestTwoAVX512 is nearestAVX512 that also makes second the least of all that are not the best.
+// nearestTwoAVX512 does what nearestAVX512 does, and sets second to the least of the others.
 //
 //go:noescape
 func nearestTwoAVX512(best *float64, index *float64, centres *float64, norms *float64, numbers *float64, rows *float64, d int, second *float64)

@@ -32,10 +32,10 @@ func NewSystems(n int, one bool) *Systems {
 	return s
 }
 
-// Unknowns is n.
+// Unknowns returns n.
 func (s *Systems) Unknowns() int { return s.n }
 
-// Together is how many systems are solved at a time.
+// Together returns how many systems are solved at a time.
 func (s *Systems) Together() int {
 	if s.one {
 		return 1

@@ -27,7 +27,7 @@ func Path() string { return path }
 // group is how many rows' offsets are computed for one call of the assembly.
 const group = 64
 
-// offsets are the byte offsets of rows of d columns.
+// offsets computes the byte offsets of rows of d columns.
 func offsets[T Float](out *[group]int64, rows []int32, d int) {
 	var zero T
 	size := int64(d) * int64(unsafe.Sizeof(zero))
@@ -223,7 +223,7 @@ func (m Sparse[T]) check(rows []int32) {
 	}
 }
 
-// tile is the size of the part of a product that the registers hold.
+// tile returns the size of the part of a product that the registers hold.
 func tile() (tall, wide int) {
 	if path == "avx512" {
 		return 8, 24

@@ -29,14 +29,14 @@ func SetLimit(limit, least int64) {
 	set()
 }
 
-// Limit is what this process and its children may take; 0 is no limit.
+// Limit returns what this process and its children may take; 0 is no limit.
 func Limit() int64 {
 	budget.Lock()
 	defer budget.Unlock()
 	return budget.limit
 }
 
-// OfChild is what a child is told to keep to; 0 is no limit.
+// OfChild returns what a child is told to keep to; 0 is no limit.
 func OfChild() int64 {
 	budget.Lock()
 	defer budget.Unlock()

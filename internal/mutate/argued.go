@@ -81,7 +81,7 @@ func dirOf(file string) string {
 	return "."
 }
 
-// share is how many percent of the mutants that nobody has argued are killed.
+// share returns how many percent of the mutants that nobody has argued are killed.
 func (s summary) share() float64 {
 	n := s.total - len(s.argued)
 	if n == 0 {

@@ -54,7 +54,7 @@ type alternative struct {
 	pos               token.Pos
 }
 
-// alternatives are those of an expression whose value is of a type and differs.
+// alternatives returns those of an expression whose value is of a type and differs.
 func (f *finder) alternatives(e ast.Expr, t types.Type) []alternative {
 	var out []alternative
 	ast.Inspect(e, func(n ast.Node) bool {
@@ -71,7 +71,7 @@ func (f *finder) alternatives(e ast.Expr, t types.Type) []alternative {
 	return out
 }
 
-// changed is the number after a number: 1 for 0 and 0 for 1, and of others with a point the double.
+// changed returns the number after a number: 1 for 0 and 0 for 1, and of others with a point the double.
 func changed(lit *ast.BasicLit) string {
 	v := constant.MakeFromLiteral(lit.Value, lit.Kind, 0)
 	one := constant.MakeInt64(1)
@@ -95,14 +95,14 @@ func floatText(v constant.Value) string {
 	return s
 }
 
-// replaced is the text of e with a part of it changed.
+// replaced returns the text of e with a part of it changed.
 func (f *finder) replaced(e ast.Expr, part ast.Node, to string) string {
 	at := f.off(part.Pos()) - f.off(e.Pos())
 	raw := f.raw(e)
 	return raw[:at] + to + raw[at+len(f.raw(part)):]
 }
 
-// value is what a changed text of e comes to, if that is something else that the type can hold.
+// value returns what a changed text of e comes to, if that is something else that the type can hold.
 func (f *finder) value(e ast.Expr, text string, t types.Type) (string, bool) {
 	tv, err := types.Eval(f.fset, f.pkg, e.Pos(), text)
 	if err != nil || tv.Value == nil {
@@ -154,7 +154,7 @@ func (f *finder) namedIn(e ast.Expr, name string, t types.Type) {
 	})
 }
 
-// made is the mutant of a constant's declaration, which is made when it is first used.
+// made returns the mutant of a constant's declaration, which is made when it is first used.
 func (f *finder) made(c *constMutant, name string) *mutant {
 	if c.made == nil {
 		src, fn := f.src, f.fn

@@ -20,7 +20,7 @@ type mutant struct {
 	nth           int // among those of a function that read the same, from 1
 }
 
-// key says which mutant it is, wherever in its function it stands.
+// key returns which mutant it is, wherever in its function it stands.
 func (m *mutant) key() string {
 	k := m.file + " | " + m.fn + " | " + m.kind + " | " + m.before + " -> " + m.after
 	if m.nth > 1 {
@@ -101,7 +101,7 @@ func (f *finder) walkFile() {
 	}
 }
 
-// text is a node's source on one line.
+// text returns a node's source on one line.
 func (f *finder) text(n ast.Node) string { return strings.Join(strings.Fields(f.raw(n)), " ") }
 
 func (f *finder) raw(n ast.Node) string {
@@ -133,19 +133,19 @@ func (f *finder) place(n ast.Node, inserts []insert, mutants ...*mutant) {
 		mutants: mutants})
 }
 
-// around is text before and after a node.
+// around returns the insertion of text before and after a node.
 func (f *finder) around(n ast.Node, before, after string) []insert {
 	return []insert{{off: f.off(n.Pos()), rank: prefix, text: before}, {off: f.off(n.End()), rank: suffix, text: after}}
 }
 
-// instead is text in place of a token.
+// instead returns the insertion of text in place of a token.
 func (f *finder) instead(p token.Pos, tok token.Token, text string) insert {
 	return insert{off: f.off(p), del: len(tok.String()), rank: between, text: text}
 }
 
 func is(m *mutant) string { return "mutIs(" + strconv.Itoa(m.id) + ")" }
 
-// visit is called for every node from the outside in; it reports whether to go on into it.
+// visit takes a node, outer ones first, and reports whether to go on into it.
 func (f *finder) visit(n ast.Node) bool {
 	if n == nil || f.skip[n] {
 		return false
@@ -211,7 +211,7 @@ func (f *finder) skipKeys(e *ast.CompositeLit) {
 	}
 }
 
-// choice is an if: what cannot be is left alone.
+// choice mutates an if, unless a planted bug alone decides it or it cannot be reached.
 func (f *finder) choice(n *ast.IfStmt) {
 	if impossible(n.Body) {
 		f.skip[n.Cond], f.skip[n.Body] = true, true

@@ -10,7 +10,50 @@ import (
 	"strings"
 )
 
-// callee is what a call calls, nil for a value.
+// What a condition comes to when no bug is planted.
+const (
+	unknown = iota
+	never
+	always
+)
+
+// known returns what an expression comes to, as far as that hangs on planted bugs alone.
+func (f *finder) known(e ast.Expr) int {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return f.known(e.X)
+	case *ast.CallExpr:
+		if o := f.callee(e); o != nil && o.Name() == "On" && strings.HasSuffix(pathOf(o), "/internal/mutant") {
+			return never
+		}
+	case *ast.UnaryExpr:
+		if v := f.known(e.X); e.Op == token.NOT && v != unknown {
+			return never + always - v
+		}
+	case *ast.BinaryExpr:
+		return f.knownPair(e)
+	}
+	return unknown
+}
+
+func (f *finder) knownPair(e *ast.BinaryExpr) int {
+	decides, passes := never, always
+	if e.Op == token.LOR {
+		decides, passes = always, never
+	} else if e.Op != token.LAND {
+		return unknown
+	}
+	x, y := f.known(e.X), f.known(e.Y)
+	switch {
+	case x == decides || y == decides:
+		return decides
+	case x == passes && y == passes:
+		return passes
+	}
+	return unknown
+}
+
+// callee returns what a call calls, nil for a value.
 func (f *finder) callee(c *ast.CallExpr) types.Object {
 	switch fun := c.Fun.(type) {
 	case *ast.Ident:
@@ -111,8 +154,8 @@ func (f *finder) binary(e *ast.BinaryExpr) {
 	}
 }
 
-// other is the text of an expression with another operator, and with parentheses around what that
-// would tear apart.
+// other returns the text of an expression with another operator, and with parentheses around what
+// that would tear apart.
 func (f *finder) other(e *ast.BinaryExpr, op token.Token) string {
 	return f.closed(e.X, op) + " " + op.String() + " " + f.closed(e.Y, op)
 }
@@ -124,12 +167,19 @@ func (f *finder) closed(e ast.Expr, op token.Token) string {
 	return f.text(e)
 }
 
-// joined is && or ||: one for the other, and each operand that is not itself made of parts, negated.
-func (f *finder) joined(e *ast.BinaryExpr) {
-	other := map[token.Token]token.Token{token.LAND: token.LOR, token.LOR: token.LAND}[e.Op]
-	m := f.mutant(e.OpPos, "and/or", f.text(e), f.other(e, other))
-	at := f.around(e, "((((", ") != "+is(m)+")) != "+is(m)+")")
-	f.place(e, append(at, f.instead(e.OpPos, e.Op, ") != "+is(m)+") "+e.Op.String()+" ((")), m)
+// joined mutates && or ||: one for the other, and each operand that is not itself made of parts, negated.
+func (f *finder) joined(e *ast.BinaryExpr) bool {
+	if f.known(e) != unknown {
+		return false
+	}
+	x, y := f.known(e.X), f.known(e.Y)
+	f.skip[e.X], f.skip[e.Y] = f.skip[e.X] || x != unknown, f.skip[e.Y] || y != unknown
+	if x == unknown && y == unknown {
+		other := map[token.Token]token.Token{token.LAND: token.LOR, token.LOR: token.LAND}[e.Op]
+		m := f.mutant(e.OpPos, "and/or", f.text(e), f.other(e, other))
+		at := f.around(e, "((((", ") != "+is(m)+")) != "+is(m)+")")
+		f.place(e, append(at, f.instead(e.OpPos, e.Op, ") != "+is(m)+") "+e.Op.String()+" ((")), m)
+	}
 	f.operand(e.X)
 	f.operand(e.Y)
 }
@@ -191,7 +241,7 @@ func (f *finder) numeric(e ast.Expr) bool {
 	return ok && b.Info()&(types.IsInteger|types.IsFloat) != 0 && b.Info()&types.IsUntyped == 0
 }
 
-// step is ++ or --.
+// step mutates ++ or --.
 func (f *finder) step(s *ast.IncDecStmt) {
 	if !simple(s.X) {
 		return
@@ -208,7 +258,7 @@ var updates = map[token.Token]token.Token{
 	token.ADD_ASSIGN: token.ADD, token.SUB_ASSIGN: token.SUB, token.MUL_ASSIGN: token.MUL, token.QUO_ASSIGN: token.QUO,
 }
 
-// update is an assignment that adds to what is there, or takes away.
+// update mutates an assignment that adds or subtracts.
 func (f *finder) update(s *ast.AssignStmt) {
 	op, ok := updates[s.Tok]
 	if !ok || !simple(s.Lhs[0]) || !f.numeric(s.Lhs[0]) {

@@ -150,7 +150,7 @@ func (o oracle) list() ([]string, error) {
 	return names, nil
 }
 
-// steady is what keeps properties to the same cases, and from writing those that fail into the tree.
+// steady returns what keeps properties to the same cases, and from writing those that fail into the tree.
 func (o oracle) steady() []string {
 	cmd := exec.Command(o.bin, "-help")
 	cmd.Dir = o.dir
@@ -249,8 +249,8 @@ func (w *workshop) noticed(o oracle, tests []testcase, m *mutant) bool {
 	return e.err != nil
 }
 
-// batches are the tests that come by a mutant: those that take hardly any time together, and
-// then each of the others.
+// batches returns the tests that come by a mutant: those that take hardly any time together,
+// and then each of the others.
 func batches(tests []testcase, id int) [][]testcase {
 	var quick []testcase
 	var slow, out [][]testcase

@@ -61,7 +61,7 @@ func (n *namer) alias(t types.Type) string {
 	return n.aliases[full]
 }
 
-// schemata is the text of the file that is added.
+// schemata returns the text of the file that is added.
 func (n *namer) schemata(count int) string {
 	var imports, names strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(n.imports)) {
@@ -122,7 +122,7 @@ func before(a, b placed) int {
 	return a.site - b.site
 }
 
-// original is the place in the source of a place in what was written from it.
+// original returns the place in the source of a place in what was written from it.
 func (w written) original(at int) int {
 	i, _ := slices.BinarySearchFunc(w.edits, at, func(p placed, at int) int { return p.ended - at })
 	switch {
@@ -207,7 +207,7 @@ func attempt(p *loaded, f *finding) (map[string][]byte, map[string]written, erro
 	return texts, writtens, nil
 }
 
-// most is one more than the highest number of a mutant.
+// most returns one more than the highest number of a mutant.
 func (f *finding) most() int {
 	n := 1
 	for _, s := range f.sites {

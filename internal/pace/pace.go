@@ -109,8 +109,8 @@ func parseLink(arg string) (float64, error) {
 // Paces reports whether the law says how fast slots are.
 func (l *Law) Paces() bool { return l != nil && !l.linkOnly }
 
-// Send is when bytes that begin to be sent to an executor at a time have arrived;
-// at a speed in bytes per second, or at the law's where that is slower.
+// Send returns when bytes that begin to be sent to an executor at a time have
+// arrived; at a speed in bytes per second, or at the law's where that is slower.
 func (l *Law) Send(at time.Duration, bytes int64, speed float64) time.Duration {
 	if l != nil && l.link > 0 && (speed == 0 || l.link < speed) {
 		speed = l.link
@@ -188,7 +188,7 @@ func (l *Law) Balance(rows int64) {
 	l.slot = max(time.Microsecond, time.Duration(seconds*float64(time.Second)))
 }
 
-// Rate is how many rows per second slot number `slot` of an executor with
+// Rate returns how many rows per second slot number `slot` of an executor with
 // `slots` slots folds at a time, and until when that holds.
 func (l *Law) Rate(executor, slot, slots int, at time.Duration) (rows float64, until time.Duration) {
 	const forever = time.Duration(math.MaxInt64)
@@ -203,7 +203,7 @@ func (l *Law) Rate(executor, slot, slots int, at time.Duration) (rows float64, u
 	return l.rate, forever
 }
 
-// uniform is a hash of its arguments in [0, 1) (the finalizer of splitmix64).
+// uniform returns a hash of its arguments in [0, 1) (the finalizer of splitmix64).
 func uniform(seed, node, slot uint64) float64 {
 	z := seed*0x9e3779b97f4a7c15 + node*0xd1342543de82ef95 + slot*0x2545f4914f6cdd1d
 	for range 2 {
@@ -215,7 +215,7 @@ func uniform(seed, node, slot uint64) float64 {
 	return float64(z>>11) / (1 << 53)
 }
 
-// Spend is when work of some rows that begins at a time is done, under the
+// Spend returns when work of some rows that begins at a time is done, under the
 // law.
 func (l *Law) Spend(executor, slot, slots int, at time.Duration, rows int64) time.Duration {
 	left := float64(rows)

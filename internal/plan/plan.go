@@ -26,10 +26,10 @@ type Epoch uint64
 // Digest is a SHA-256 sum that names content.
 type Digest [sha256.Size]byte
 
-// String is the digest in lower-case hexadecimal.
+// String returns the digest in lower-case hexadecimal.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// Short is the first twelve hexadecimal digits, for messages to people.
+// Short returns the first twelve hexadecimal digits, for messages to people.
 func (d Digest) Short() string { return hex.EncodeToString(d[:6]) }
 
 // IsZero reports whether the digest was never set.
@@ -58,7 +58,7 @@ func ParseDigest(s string) (Digest, error) {
 	return d, nil
 }
 
-// DigestOf is the digest of some bytes.
+// DigestOf returns the digest of some bytes.
 func DigestOf(data []byte) Digest { return sha256.Sum256(data) }
 
 // DigestFromBytes copies a raw digest off the wire; anything but 32 bytes

@@ -87,7 +87,7 @@ func valid(digest string) bool {
 	return err == nil && len(raw) == sha256.Size
 }
 
-// Path is where a program lies; false where it is not there.
+// Path returns where a program lies; false where it is not there.
 func (s *Store) Path(digest string) (string, bool) {
 	if !valid(digest) {
 		return "", false

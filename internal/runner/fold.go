@@ -20,7 +20,7 @@ const (
 	maxChunk   = 1024
 )
 
-// ChunkRows is how many rows of a split of n rows are folded between two
+// ChunkRows returns how many rows of a split of n rows are folded between two
 // looks at the stop flag.
 func ChunkRows(n int64) int64 {
 	rows := max(n/chunkParts, minChunk)
@@ -33,9 +33,9 @@ func ChunkRows(n int64) int64 {
 // maxPieces is the most pieces of a split.
 const maxPieces = 16
 
-// Pieces is how many leaves of the merge tree a split has: 16, or the largest
-// power of two below that leaves each piece at least eight times the bytes of
-// an accumulator. It depends on the data only.
+// Pieces returns how many leaves of the merge tree a split has: 16, or the
+// largest power of two below that leaves each piece at least eight times the
+// bytes of an accumulator. It depends on the data only.
 func Pieces(f Folder, splitBytes, accBytes int64) int {
 	if f.State() > 0 {
 		return 1 // rows see what was made of those before them
@@ -89,13 +89,13 @@ func (t *SplitFold) WithState(state []float64) *SplitFold {
 	return t
 }
 
-// State is the row state now.
+// State returns the row state now.
 func (t *SplitFold) State() []float64 { return t.state }
 
-// Rows is the number of rows of the split.
+// Rows returns the number of rows of the split.
 func (t *SplitFold) Rows() int64 { return t.s.Rows }
 
-// Left is how many rows are still to be visited.
+// Left returns how many rows are still to be visited.
 func (t *SplitFold) Left() int64 { return t.limit - t.count }
 
 // Advance folds up to n more rows and returns how many it did.
@@ -161,7 +161,7 @@ func (t *SplitFold) visited(b *pack.Batch, from, to int) {
 	t.current().From = b.First + int64(to)
 }
 
-// progress is what visiting the positions [from, to) of a batch counts for.
+// progress returns what visiting the positions [from, to) of a batch counts for.
 func (t *SplitFold) progress(b *pack.Batch, from, to int) (n int64) {
 	if b.Indices == nil || !t.entries {
 		return int64(to - from)
@@ -173,7 +173,7 @@ func (t *SplitFold) progress(b *pack.Batch, from, to int) (n int64) {
 	return n
 }
 
-// ProgressAt is what Progress will be once n rows have been visited.
+// ProgressAt returns what Progress will be once n rows have been visited.
 func (t *SplitFold) ProgressAt(rows int64) (units int64) {
 	for _, span := range plan.Visited(t.s.Rows, t.cursor, t.limit) {
 		for pos := span.From; pos < span.To && rows > 0; {
@@ -189,7 +189,7 @@ func (t *SplitFold) ProgressAt(rows int64) (units int64) {
 // CountEntries has progress counted in the entries of sparse rows.
 func (t *SplitFold) CountEntries() { t.entries = true }
 
-// Progress is how far the fold has come: in rows, or in their entries.
+// Progress returns how far the fold has come: in rows, or in their entries.
 func (t *SplitFold) Progress() int64 { return t.units }
 
 // weigh adds what the rows at positions [from, to) of a batch weigh, one after the
@@ -204,7 +204,7 @@ func (t *SplitFold) weigh(sum float64, b *pack.Batch, from, to int) float64 {
 	return sum
 }
 
-// pieceOf is the piece k with k·rows/pieces <= pos < (k+1)·rows/pieces.
+// pieceOf returns the piece k with k·rows/pieces <= pos < (k+1)·rows/pieces.
 func (t *SplitFold) pieceOf(pos int64) int {
 	n := int64(len(t.pieces))
 	k := pos * n / t.s.Rows
@@ -258,10 +258,10 @@ func (t *SplitFold) Part(parts, part int) *Acc {
 	return mergeTree(t.f, t.pieces[part*n:(part+1)*n])
 }
 
-// Count is how many positions have been visited.
+// Count returns how many positions have been visited.
 func (t *SplitFold) Count() int64 { return t.count }
 
-// Weight is what the rows visited weigh, once they are merged.
+// Weight returns what the rows visited weigh, once they are merged.
 func (t *SplitFold) Weight() float64 { return t.weight }
 
 // mergeTree combines leaves, a power of two of them, pairwise by levels.
@@ -276,6 +276,6 @@ func mergeTree(f Folder, leaves []*Acc) *Acc {
 	return leaves[0]
 }
 
-// Levels is the height of the merge tree over a number of splits, padded to
-// a power of two.
+// Levels returns the height of the merge tree over a number of splits, padded
+// to a power of two.
 func Levels(splits int) int { return bits.Len(uint(max(1, splits) - 1)) }

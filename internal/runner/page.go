@@ -29,5 +29,5 @@ func (p *Page) Stopped() bool { return p.words[0].Load() != 0 }
 // Add counts rows of a task as processed.
 func (p *Page) Add(task int, rows int64) { p.words[(task+1)*stride].Add(rows) }
 
-// Processed is the count of a task.
+// Processed returns the count of a task.
 func (p *Page) Processed(task int) int64 { return p.words[(task+1)*stride].Load() }

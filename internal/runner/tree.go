@@ -97,7 +97,7 @@ func ReduceParts(f Folder, splits int, pieces map[PartOf]*Acc, whole func(split 
 	return append(Reduce(f, splits, held, accs), parts...)
 }
 
-// halves are the largest complete subtrees within a split.
+// halves returns the largest complete subtrees within a split.
 func halves(f Folder, split int, leaves []*Acc, have map[int]bool) (parts []Part) {
 	n := len(leaves)
 	accs := map[int]*Acc{}

@@ -45,7 +45,7 @@ type callWatch struct {
 	begun bool // it began it
 }
 
-// callData is what a task of an action gives in the simulator.
+// callData returns what a task of an action gives in the simulator.
 func callData(call uint64, partition uint32) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, call), uint64(partition))
 }
@@ -261,7 +261,7 @@ func (c *callWatch) pending() (n int) {
 	return n
 }
 
-// loads are how many attempts each executor has, those that hang there too.
+// loads returns how many attempts each executor has, those that hang there too.
 func (c *callWatch) loads() map[plan.ExecutorID]int {
 	load := map[plan.ExecutorID]int{}
 	for i := range c.tasks {
@@ -272,7 +272,7 @@ func (c *callWatch) loads() map[plan.ExecutorID]int {
 	return load
 }
 
-// free are an executor with room for a task, and two with an idle slot.
+// free returns an executor with room for a task, and two with an idle slot.
 func (c *callWatch) free() (out [3]plan.ExecutorID) {
 	load := c.loads()
 	for _, n := range c.s.order {

@@ -17,13 +17,13 @@ type clock struct {
 // gains time skips nanoseconds.
 const resolution = time.Nanosecond
 
-// at is the clock's time at a time of the world.
+// at returns the clock's time at a time of the world.
 func (c clock) at(world plan.Time) plan.Time {
 	return c.offset + world + plan.Time(c.drift*float64(world))
 }
 
-// world is the first time of the world, to the nanosecond, at which the clock
-// says no less than t.
+// world returns the first time of the world, to the nanosecond, at which the
+// clock says no less than t.
 func (c clock) world(t plan.Time) plan.Time {
 	w := plan.Time(float64(t-c.offset) / (1 + c.drift))
 	for c.at(w) < t {

@@ -28,7 +28,7 @@ type receipt struct {
 
 const receiptWords = 12
 
-// spans are the positions that were folded.
+// spans returns the positions that were folded.
 func (r receipt) spans(rows int64) []plan.Span {
 	spans := plan.Visited(rows, int64(r.cursor), int64(r.count))
 	if r.count == 0 {
@@ -78,7 +78,7 @@ type countingWorker struct {
 // been folded.
 type countedState struct{ version, rows uint64 }
 
-// stateOf is what a task goes on with, as an engine finds it.
+// stateOf returns what a task goes on with, as an engine finds it.
 func (c *countingWorker) stateOf(pack int, sent []*wire.Part, t *wire.Assignment) (uint64, error) {
 	at := splitOf{pack, int(t.Split)}
 	if t.State == 0 {
@@ -125,8 +125,8 @@ func (c *countingWorker) goOn(out *executor.Folded, r *executor.Run, sent []*wir
 // statefulNode is the node of steps under which rows have state.
 const statefulNode = 1
 
-// packOf is the number of the pack that a step reads: the simulator's packs are
-// of the nodes from 1 on.
+// packOf returns the number of the pack that a step reads: the simulator's
+// packs are of the nodes from 1 on.
 func packOf(m *wire.StartStep) int { return int(m.PackNode) - 1 }
 
 func (c *countingWorker) keepState(pack int, t *wire.Assignment, rows uint64) *wire.Part {
@@ -253,7 +253,7 @@ func (c *countingWorker) finish(r *executor.Run, counts []int64, skip map[plan.S
 
 func (c *countingWorker) beginLeased(*executor.Run) error { return nil }
 
-// failed says of a lease now and then that there was no memory for it.
+// failed returns of a lease now and then that there was no memory for it.
 func (c *countingWorker) failed(r *executor.Run, l *wire.Lease) *executor.Folded {
 	if c.failing == 0 || c.rng.IntN(500) > 0 {
 		return nil
@@ -270,7 +270,7 @@ func (c *countingWorker) addStates(r *executor.Run, states []*wire.Part) {
 	c.sent[r.ID] = append(c.sent[r.ID], states...)
 }
 
-// miscounts says now and then that an accumulator has lost count.
+// miscounts reports, now and then, that an accumulator has a wrong count.
 func (c *countingWorker) miscounts() bool {
 	if c.failing == 0 || c.rng.IntN(2000) > 0 {
 		return false
@@ -279,7 +279,7 @@ func (c *countingWorker) miscounts() bool {
 	return true
 }
 
-// lifeOf is the life of the job that a run is of: a runner lives as long.
+// lifeOf returns the life of the job that a run is of: a runner lives as long.
 func (c *countingWorker) lifeOf(*executor.Run) uint64 { return uint64(c.life) }
 
 func (c *countingWorker) rowsOf(r *executor.Run, l *wire.Lease) int64 {

@@ -20,7 +20,7 @@ func ticks(ev driver.Event) bool {
 		ev.Call == nil && ev.Restore == nil && ev.Signal == nil && ev.Drain == ""
 }
 
-// running are the attempts that have not been given up.
+// running returns the attempts that have not been given up.
 func (t *watchedTask) running() (n int) {
 	for _, o := range t.tries {
 		if !o.hung {
@@ -30,7 +30,7 @@ func (t *watchedTask) running() (n int) {
 	return n
 }
 
-// first is the attempt that is waited for.
+// first returns the attempt that is waited for.
 func (t *watchedTask) first() watchedTry {
 	if k := slices.IndexFunc(t.tries, func(o watchedTry) bool { return !o.hung }); k >= 0 {
 		return t.tries[k]
@@ -84,8 +84,8 @@ func (t *watchedTask) on(id plan.ExecutorID) bool {
 	return slices.ContainsFunc(t.tries, func(o watchedTry) bool { return o.on == id })
 }
 
-// roomFor is an executor with room for a task that does not hang there, and that has not
-// failed with it.
+// roomFor returns an executor with room for a task that does not hang there, and that
+// has not failed with it.
 func (c *callWatch) roomFor(t *watchedTask) plan.ExecutorID {
 	if c.req.Pack >= 0 {
 		return "" // it may wait for its home

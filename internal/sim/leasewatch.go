@@ -163,8 +163,8 @@ func (l *leaseWatch) ofLiving(x *watchedLease) bool {
 	return true
 }
 
-// inVain is how many rows were folded under leases that were not merged: of results that
-// are in the report all leases were.
+// inVain returns how many rows were folded under leases that were not merged: of results
+// that are in the report all leases were.
 func (l *leaseWatch) inVain(r *driver.StepReport) (rows int64) {
 	merged := map[*watchedLease]bool{}
 	for _, part := range r.Parts {
@@ -185,7 +185,7 @@ func (l *leaseWatch) inVain(r *driver.StepReport) (rows int64) {
 // has taken, so that each of several makes it five times as long.
 const patience = 4 * time.Second
 
-// inTurn is patience with a number of executors that have stopped.
+// inTurn returns how long to wait with a number of executors that have stopped.
 func inTurn(stopped int) plan.Time {
 	if stopped == 0 {
 		return patience / 2

@@ -70,7 +70,7 @@ func (m *moveWatch) swap(r *driver.StepReport, threshold int64) {
 	}
 }
 
-// rate is an executor's measured speed.
+// rate returns an executor's measured speed.
 func (m *moveWatch) rate(r *driver.StepReport, id plan.ExecutorID) float64 {
 	if e := slices.Index(m.names[r.Pack], string(id)); e >= 0 && e < len(r.Rates) {
 		return r.Rates[e]

@@ -32,7 +32,7 @@ func newOracle(s *Sim) *oracle {
 	return o
 }
 
-// copyPacks is the account as it is now.
+// copyPacks returns the account as it is now.
 func (o *oracle) copyPacks() (out [][]account) {
 	for _, p := range o.packs {
 		out = append(out, append([]account(nil), p...))
@@ -40,7 +40,7 @@ func (o *oracle) copyPacks() (out [][]account) {
 	return out
 }
 
-// start is where a step must start on a split.
+// start returns where a step must start on a split.
 func (o *oracle) start(p *simPack, i int, train bool) int64 {
 	if o.s.cfg.FixedCursors || p.rows[i] == 0 || !train {
 		return 0
@@ -48,7 +48,7 @@ func (o *oracle) start(p *simPack, i int, train bool) int64 {
 	return o.packs[p.id][i].merged % p.rows[i]
 }
 
-// times is how often each row of a split was merged at the least.
+// times returns how often each row of a split was merged at the least.
 func (o *oracle) times(p *simPack, i int) int64 {
 	a := o.packs[p.id][i]
 	switch {
@@ -142,7 +142,7 @@ func (o *oracle) attempt(p *simPack, i int, c *plan.Coverage) {
 	o.last[at] = c.Attempt
 }
 
-// doubled is the line that forbids a row to be merged twice.
+// doubled returns the line that forbids a row to be merged twice.
 func (o *oracle) doubled(r *driver.StepReport) string {
 	if o.s.watch.lease != nil {
 		return "6.exactly-once"

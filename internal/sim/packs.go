@@ -62,7 +62,7 @@ func (p *simPack) drawWeights() {
 	}
 }
 
-// entries are those of each split; nil where progress is counted in rows.
+// entries returns those of each split; nil where progress is counted in rows.
 func (p *simPack) entries() (out []int64) {
 	for i, sums := range p.upTo {
 		out = append(out, sums[p.rows[i]])
@@ -70,7 +70,7 @@ func (p *simPack) entries() (out []int64) {
 	return out
 }
 
-// weight is what some rows of a split weigh.
+// weight returns what some rows of a split weigh.
 func (p *simPack) weight(split int, spans [2]plan.Span, n int64) (w float64) {
 	if p.weighed == nil || n == 0 {
 		return 0
@@ -83,7 +83,7 @@ func (p *simPack) weight(split int, spans [2]plan.Span, n int64) (w float64) {
 	return w
 }
 
-// progress is what n rows of a split count for, from a cursor on.
+// progress returns what n rows of a split count for, from a cursor on.
 func (p *simPack) progress(step *wire.StartStep, split int, cursor, n int64) int64 {
 	if !step.Entries {
 		return n
@@ -93,12 +93,12 @@ func (p *simPack) progress(step *wire.StartStep, split int, cursor, n int64) int
 	return sums[min(end, rows)] - sums[cursor] + sums[max(0, end-rows)]
 }
 
-// sha is the hash of a split's content.
+// sha returns the hash of a split's content.
 func (p *simPack) sha(i int) plan.Digest {
 	return plan.DigestOf([]byte{byte(i), byte(i >> 8), byte(p.id)})
 }
 
-// info is what the job is told of the pack.
+// info returns what the job is told of the pack.
 func (p *simPack) info() *driver.PackInfo {
 	info := &driver.PackInfo{Node: p.id + 1, Rows: p.rows, Entries: p.entries(), Bytes: p.bytes,
 		SHA256: make([]plan.Digest, len(p.rows))}

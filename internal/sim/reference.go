@@ -62,7 +62,7 @@ type reference struct {
 
 func (r *reference) whole() bool { return r.cfg.Policy == abss.BSP }
 
-// sums are live units, those processed of them, running tasks, running ones
+// sums returns live units, those processed of them, running tasks, running ones
 // with units left, live ones below the floor, and all units.
 func (r *reference) sums() (live, made, unarrived, unread, below, total int64) {
 	for i := range r.tasks {
@@ -239,7 +239,7 @@ func (r *reference) abandon() {
 	}
 }
 
-// giveOut is when what is missing has to be handed out again.
+// giveOut notes when missing work has to be handed out again.
 func (r *reference) giveOut(now plan.Time) {
 	for i := range r.tasks {
 		if t := &r.tasks[i]; t.state == refMissing {

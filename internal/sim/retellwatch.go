@@ -41,7 +41,7 @@ func (w *retellWatch) stepDone(r *driver.StepReport) {
 	}
 }
 
-// described is all that a log says of a step's decisions.
+// described returns all that a log says of a step's decisions.
 func described(r *driver.StepReport) string {
 	if !r.Train {
 		return fmt.Sprintf("%+v", *driver.EvaluationLine(r, plan.Digest{}))

@@ -219,7 +219,7 @@ func (s *Sim) join(n *node) {
 	}
 }
 
-// fetchTime is long on a slow disk or a slow link, which splits share.
+// fetchTime returns how long a fetch takes: long on a slow disk or a slow link, which splits share.
 func (s *Sim) fetchTime(n *node, h *wire.Hold) plan.Time {
 	t := transfer(int(h.Bytes))
 	if s.law.link > 0 && h.From != "" {
@@ -313,7 +313,7 @@ func (s *Sim) packOpen() {
 	s.later(0, s.nextStep)
 }
 
-// limit is how many rows of a split a step folds when it is not cut.
+// limit returns how many rows of a split a step folds when it is not cut.
 func (s *Sim) limit(train bool, rows int64) int64 {
 	if f := s.cfg.BatchFraction; train && f > 0 && f < 1 {
 		return min(rows, max(1, int64(math.Ceil(f*float64(rows)))))
@@ -321,7 +321,7 @@ func (s *Sim) limit(train bool, rows int64) int64 {
 	return rows
 }
 
-// floor is the count below which a split of n rows is not cut.
+// floor returns the count below which a split of n rows is not cut.
 func (s *Sim) floor(n int64) int64 {
 	return min(n, max(s.cfg.Sync.MinRows, int64(s.cfg.Sync.MinShare*float64(n))))
 }

@@ -71,7 +71,7 @@ func (s *slot) advance(until plan.Time) {
 	}
 }
 
-// nextFinish is when the next task has folded its last chunk.
+// nextFinish returns when the next task has folded its last chunk.
 func (s *slot) nextFinish() (at plan.Time, ok bool) {
 	c := *s
 	c.tasks = append([]slotTask(nil), s.tasks...)

@@ -9,7 +9,7 @@ type Violation struct {
 	Text   string
 }
 
-// String is the violation on one line.
+// String returns the violation on one line.
 func (v Violation) String() string { return v.Oracle + ": " + v.Text }
 
 // violate notes what an oracle has found.

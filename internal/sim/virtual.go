@@ -22,7 +22,7 @@ const (
 	bandwidth    = 1e9 // bytes per second
 )
 
-// transfer is how long some bytes take on the virtual network.
+// transfer returns how long some bytes take on the virtual network.
 func transfer(bytes int) plan.Time {
 	return messageDelay + plan.Time(float64(bytes)/bandwidth*float64(time.Second))
 }
@@ -73,7 +73,7 @@ func NewVirtual(c VirtualConfig) (*Virtual, error) {
 	return v, nil
 }
 
-// fetchTime is how long getting a split takes: from its source on the same
+// fetchTime returns how long getting a split takes: from its source on the same
 // machine next to nothing, from a peer the bytes' way over the network.
 func fetchTime(law *pace.Law, h *wire.Hold) plan.Time {
 	if h.From == "" {
@@ -113,7 +113,7 @@ func (v *Virtual) wake(at plan.Time) {
 	})
 }
 
-// arrival is when a message that leaves now arrives on an ordered link.
+// arrival returns when a message that leaves now arrives on an ordered link.
 func (v *Virtual) arrival(link string, m proto.Message) plan.Time {
 	at := max(v.arrive[link], v.law.Send(v.w.now+messageDelay, int64(proto.Size(m)), bandwidth))
 	v.arrive[link] = at
@@ -162,7 +162,7 @@ func (v *Virtual) Ask(ctx context.Context, request driver.Event) (driver.Command
 	return v.await(ctx)
 }
 
-// Slots is none: time is computed, so that tasks cannot measure how long they take.
+// Slots returns 0: time is computed, so that tasks cannot measure how long they take.
 func (v *Virtual) Slots() int { return 0 }
 
 // Restore takes a checkpoint's ledger over.
@@ -171,10 +171,10 @@ func (v *Virtual) Restore(r *driver.Restored) { v.step(driver.Event{Restore: r})
 // Signal takes in what a step has shown of the gradient.
 func (v *Virtual) Signal(s driver.Signal) { v.step(driver.Event{Signal: &s}) }
 
-// Ledger is a pack's progress, for a checkpoint.
+// Ledger returns a pack's progress, for a checkpoint.
 func (v *Virtual) Ledger(pack int) *driver.Restored { return v.job.Ledger(pack) }
 
-// Now is the virtual time.
+// Now returns the virtual time.
 func (v *Virtual) Now() time.Duration { return v.w.now }
 
 // Close ends the cluster.

@@ -155,7 +155,7 @@ func (w *watch) started(to plan.ExecutorID, m *wire.StartStep, first, loss bool)
 	}
 }
 
-// largest is the largest share of the units that one executor was handed.
+// largest returns the largest share of the units that one executor was handed.
 func (w *watch) largest() float64 {
 	by, total := map[plan.ExecutorID]int64{}, int64(0)
 	var most int64
@@ -286,7 +286,7 @@ func (w *watch) unitsOf(c *wire.Coverage) int64 {
 	return int64(c.Count)
 }
 
-// task is a split's; one that the pack does not have was never handed out.
+// task returns a split's; one that the pack does not have was never handed out.
 func (w *watch) task(split uint32) *refTask {
 	if int(split) >= len(w.ref.tasks) {
 		return &refTask{}
@@ -409,5 +409,5 @@ func (w *watch) learn(r *driver.StepReport) {
 	*was += (t - *was) / 5
 }
 
-// faultOf is a message's failure.
+// faultOf returns a message's failure.
 func faultOf(f *wire.Fault) fault.Kind { return fault.KindOf(f.AsError()) }

@@ -21,7 +21,7 @@ type event struct {
 	do  func()
 }
 
-// Now is the virtual time.
+// Now returns the virtual time.
 func (w *World) Now() plan.Time { return w.now }
 
 // At schedules something; a time in the past is now.

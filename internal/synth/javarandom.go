@@ -23,15 +23,15 @@ func (r *Random) bits(n uint) uint64 {
 	return r.seed >> (48 - n)
 }
 
-// NextDouble is uniform in [0, 1).
+// NextDouble returns a number uniform in [0, 1).
 func (r *Random) NextDouble() float64 {
 	hi := r.bits(26) << 27
 	return float64(hi+r.bits(27)) / (1 << 53)
 }
 
-// NextGaussian is standard normal by the polar method; the second value of a
-// pair is kept for the next call. Java specifies it with StrictMath, whose
-// log and sqrt are those of fdlibm.
+// NextGaussian returns a standard normal number by the polar method; the second
+// value of a pair is kept for the next call. Java specifies it with StrictMath,
+// whose log and sqrt are those of fdlibm.
 func (r *Random) NextGaussian() float64 {
 	if r.haveNext {
 		r.haveNext = false
@@ -49,8 +49,8 @@ func (r *Random) NextGaussian() float64 {
 	}
 }
 
-// strictLog is fdlibm's natural logarithm of a positive normal number, step
-// by step, so that its last bit is Java's.
+// strictLog returns fdlibm's natural logarithm of a positive normal number,
+// step by step, so that its last bit is Java's.
 func strictLog(x float64) float64 {
 	const (
 		ln2Hi = 6.93147180369123816490e-01

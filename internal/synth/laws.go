@@ -6,13 +6,13 @@ import "math"
 type Law interface {
 	// Columns are the names of the columns; the first is "label" where rows have one.
 	Columns() []string
-	// Blocks is how many blocks there are.
+	// Blocks returns how many blocks there are.
 	Blocks() int
 	// block makes a block.
 	block(k int) *block
 }
 
-// labelled are the columns of rows of d features with a label.
+// labelled returns the columns of rows of d features with a label.
 func labelled(d int) []string { return append([]string{"label"}, features(d)...) }
 
 // byRows makes blocks of laws whose rows do not depend on each other.
@@ -40,10 +40,10 @@ type Logistic struct {
 // rowSeed is added to the row's number.
 const rowSeed = 42
 
-// Columns are label and features.
+// Columns returns label and features.
 func (l Logistic) Columns() []string { return labelled(l.Features) }
 
-// Blocks is how many blocks there are.
+// Blocks returns how many blocks there are.
 func (l Logistic) Blocks() int { return blocksOf(l.Rows) }
 
 func (l Logistic) block(k int) *block { return byRows(k, l.Rows, l.Features, l.Row) }
@@ -77,10 +77,10 @@ func NewSVM(rows int64, features int) SVM {
 	return SVM{rows, features, w}
 }
 
-// Columns are label and features.
+// Columns returns label and features.
 func (l SVM) Columns() []string { return labelled(l.Features) }
 
-// Blocks is how many blocks there are.
+// Blocks returns how many blocks there are.
 func (l SVM) Blocks() int { return blocksOf(l.Rows) }
 
 func (l SVM) block(k int) *block {
@@ -96,7 +96,7 @@ func (l SVM) block(k int) *block {
 	})
 }
 
-// dot is the sum of products, rounded one after the other, as Java has it.
+// dot returns the sum of products, rounded one after the other, as Java has it.
 func dot(x, y []float64) (s float64) {
 	for j, v := range x {
 		s += float64(v * y[j])
@@ -124,10 +124,10 @@ func NewLinear(rows int64, features, parts int, eps, intercept float64) Linear {
 	return Linear{rows, features, parts, eps, intercept, w}
 }
 
-// Columns are label and features.
+// Columns returns label and features.
 func (l Linear) Columns() []string { return labelled(l.Features) }
 
-// Blocks is how many blocks there are: one a part.
+// Blocks returns how many blocks there are: one a part.
 func (l Linear) Blocks() int { return l.Parts }
 
 func (l Linear) block(k int) *block {
@@ -164,10 +164,10 @@ func NewKMeans(rows int64, features, k int, r float64) KMeans {
 	return KMeans{rows, features, k, r, centres}
 }
 
-// Columns are the features.
+// Columns returns the features.
 func (l KMeans) Columns() []string { return features(l.Features) }
 
-// Blocks is how many blocks there are.
+// Blocks returns how many blocks there are.
 func (l KMeans) Blocks() int { return blocksOf(l.Rows) }
 
 func (l KMeans) block(k int) *block {
@@ -191,10 +191,10 @@ type Ratings struct {
 	Noise        float64
 }
 
-// Columns are user, item and rating, numbered from 1.
+// Columns returns user, item and rating, numbered from 1.
 func (l Ratings) Columns() []string { return []string{"user", "item", "rating"} }
 
-// Blocks is how many blocks there are.
+// Blocks returns how many blocks there are.
 func (l Ratings) Blocks() int { return blocksOf(l.Rows) }
 
 func (l Ratings) block(k int) *block {
@@ -218,9 +218,9 @@ func (l Ratings) vector(x []float64, seed int64, scale float64) {
 	}
 }
 
-// cell is the i-th cell of the permutation: four rounds of a Feistel network over
-// the least even number of bits that cells need, again and again until the number is
-// one of a cell.
+// cell returns the i-th cell of the permutation: four rounds of a Feistel network
+// over the least even number of bits that cells need, again and again until the
+// number is one of a cell.
 func (l Ratings) cell(i uint64) uint64 {
 	total, half := uint64(l.Users)*uint64(l.Items), uint(1)
 	for half < 32 && uint64(1)<<(2*half) < total {

@@ -121,7 +121,7 @@ func newSink(format string, w io.Writer, columns []string) (sink, error) {
 		"unknown format").WithHint("formats are libsvm, csv, parquet, arrow")
 }
 
-// features are the names of d features.
+// features returns the names of d features.
 func features(d int) []string {
 	names := make([]string, d)
 	for j := range names {

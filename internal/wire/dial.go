@@ -27,7 +27,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// CallerToken is the token that a call carries.
+// CallerToken returns the token that a call carries.
 func CallerToken(ctx context.Context) string {
 	md, _ := metadata.FromIncomingContext(ctx)
 	return strings.TrimPrefix(strings.Join(md.Get("authorization"), ""), "Bearer ")
@@ -40,7 +40,7 @@ const MaxMessage = maxFrame
 // bytes: with what is put around it, it is within MaxMessage.
 const MostRelayed = MaxMessage - 4096
 
-// TooLarge says why a message of its size is not relayed.
+// TooLarge returns why a message of its size is not relayed.
 func TooLarge(bytes int) string {
 	return fmt.Sprintf("a message of %d MiB is more than the %d MiB that go by way of the driver", bytes>>20,
 		MostRelayed>>20)
@@ -96,9 +96,9 @@ const (
 	streamsMost   = 1024
 )
 
-// ServerOptions are those of a server of this protocol. Admit is asked before anything
-// of a call but its headers is read; it must not wait. Callers that it admits are
-// known to the server's listener from then on.
+// ServerOptions returns those of a server of this protocol. Admit is asked before
+// anything of a call but its headers is read; it must not wait. Callers that it admits
+// are known to the server's listener from then on.
 func ServerOptions(l *Doorkeeper, admit func(ctx context.Context, method string) error) []grpc.ServerOption {
 	door := func(ctx context.Context, call *tap.Info) (context.Context, error) {
 		if err := admit(metadata.NewIncomingContext(ctx, call.Header), call.FullMethodName); err != nil {
@@ -120,7 +120,7 @@ func ServerOptions(l *Doorkeeper, admit func(ctx context.Context, method string)
 			PermitWithoutStream: true})}
 }
 
-// CallError is the error of a call in the engine's own terms.
+// CallError returns the error of a call in the engine's own terms.
 func CallError(op, addr string, err error) error {
 	if err == nil {
 		return nil
@@ -142,7 +142,7 @@ func CallError(op, addr string, err error) error {
 	return fault.Newf(kind, op, addr, "%s", s.Message()).WithHint(hint)
 }
 
-// Home is where a user's commands find the tokens of drivers.
+// Home returns where a user's commands find the tokens of drivers.
 func Home() string {
 	if dir := os.Getenv("VOLLEY_HOME"); dir != "" {
 		return dir
@@ -153,7 +153,7 @@ func Home() string {
 	return ".volley"
 }
 
-// TokenFile is where the token of the driver at an address is kept for its
+// TokenFile returns where the token of the driver at an address is kept for its
 // user.
 func TokenFile(addr string) string {
 	return filepath.Join(Home(), "tokens", strings.NewReplacer(":", "_", "/", "_").Replace(addr))

@@ -24,10 +24,10 @@ func NewFailureDetector(beat time.Duration) *FailureDetector {
 	return &FailureDetector{silence: Missed*beat - beat/2, tick: tick}
 }
 
-// Tick is how often to look.
+// Tick returns how often to look.
 func (v *FailureDetector) Tick() time.Duration { return v.tick }
 
-// Silence is how long one must have been silent.
+// Silence returns how long one must have been silent.
 func (v *FailureDetector) Silence() time.Duration { return v.silence }
 
 // Look begins a look at everybody.

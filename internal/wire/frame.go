@@ -151,7 +151,7 @@ type frameReader struct {
 	err  error
 }
 
-// sizes are the lengths of the message and of what lies beside it.
+// sizes returns the lengths of the message and of what lies beside it.
 func (r *frameReader) sizes() []int {
 	beside := r.number()
 	if beside > r.left/4 {

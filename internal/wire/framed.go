@@ -67,7 +67,7 @@ func (f *Framed) Close() error { return f.rw.Close() }
 // framedExecutor is an executor's end over frames.
 type framedExecutor struct{ *Framed }
 
-// FramedExecutor is an executor's end of a connection that goes over frames.
+// FramedExecutor returns an executor's end of a connection that goes over frames.
 func FramedExecutor(f *Framed) ExecutorConn { return framedExecutor{f} }
 
 func (f framedExecutor) Send(m *ToDriver) error {
@@ -110,7 +110,7 @@ type queued[M any] struct {
 	size    int
 }
 
-// sizeOf is how many bytes a message takes, where it can be told.
+// sizeOf returns how many bytes a message takes, where it can be told.
 func sizeOf(m any) int {
 	switch m := m.(type) {
 	case *Frame:

@@ -87,7 +87,7 @@ func (e *executorPipe) Recv() (*ToExecutor, error) {
 	return m, proto.Unmarshal(raw, m)
 }
 
-// FromError is an error in its wire form; nil stays nil.
+// FromError returns an error in its wire form; nil stays nil.
 func FromError(err error) *Fault {
 	w := fault.ToWire(err)
 	if w == nil {
@@ -96,7 +96,7 @@ func FromError(err error) *Fault {
 	return &Fault{Kind: uint32(w.Kind), Op: w.Op, Subject: w.Subject, Hint: w.Hint, Message: w.Message}
 }
 
-// AsError is the error that a fault carries; nil stays nil.
+// AsError returns the error that a fault carries; nil stays nil.
 func (x *Fault) AsError() error {
 	if x == nil {
 		return nil

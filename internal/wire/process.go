@@ -41,8 +41,8 @@ const ExitLost = 75
 
 const processEnv = "VOLLEY_PROCESS"
 
-// Environ is the environment of a child: of this process's what a program needs
-// to run at all, where it keeps its data, and what it is there for.
+// Environ returns the environment of a child: of this process's what a program
+// needs to run at all, where it keeps its data, and what it is there for.
 func (p Process) Environ(dataDir string) []string {
 	var out []string
 	for _, v := range os.Environ() {
@@ -58,7 +58,7 @@ func (p Process) Environ(dataDir string) []string {
 // RunnerFD is the file descriptor of a runner's connection to its executor.
 const RunnerFD = 3
 
-// ThisProcess is what this process was started for.
+// ThisProcess returns what this process was started for.
 func ThisProcess() Process {
 	var p Process
 	_ = json.Unmarshal([]byte(os.Getenv(processEnv)), &p) // what is no JSON is not from us

@@ -72,8 +72,8 @@ func Build(g *rdd.Graph, c Config) Plan {
 	return p
 }
 
-// ratingColumns are the names that columns are looked for by: where none is asked
-// for, user, item and rating, or else the first three.
+// ratingColumns returns the names that columns are looked for by: where none is
+// asked for, user, item and rating, or else the first three.
 func ratingColumns(wanted ...string) (out [3][]string) {
 	for i, name := range wanted {
 		if out[i] = []string{name}; name == "" {

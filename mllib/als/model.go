@@ -97,8 +97,9 @@ func (s *side) vector(id float64, rank int) []float64 {
 	return nil
 }
 
-// score is what the model makes of a user and an item: the rating, or, of implicit
-// ones, how sure it is that the user likes it. False where it does not know both.
+// score returns what the model makes of a user and an item: the rating, or, of
+// implicit ones, how sure it is that the user likes it. False where it does not
+// know both.
 func (m *Model) score(user, item float64) (float64, bool) {
 	u, i := m.users.vector(user, m.Rank), m.items.vector(item, m.Rank)
 	if u == nil || i == nil {
@@ -289,7 +290,7 @@ func (m *Model) top(ids []float64, n int, forUsers bool, keep func(id, other flo
 	return nil
 }
 
-// best are the n highest scores, the highest first, of equal ones the lower number.
+// best returns the n highest scores, the highest first, of equal ones the lower number.
 func (s *side) best(scores []float64, n int) []Recommended {
 	byScore := func(a, b Recommended) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
@@ -311,7 +312,7 @@ func (s *side) best(scores []float64, n int) []Recommended {
 	return top[:min(n, len(top))]
 }
 
-// Describe is the model in a few lines.
+// Describe returns the model in a few lines.
 func (m *Model) Describe() string {
 	what := "ratings"
 	if m.Implicit {

@@ -76,7 +76,7 @@ func (s *solved) add(id float64, x []float64) {
 	r.IDs, r.At = append(r.IDs, id), append(r.At, x...)
 }
 
-// rows is how many there are, of n numbers together.
+// rows returns how many there are, of n numbers together.
 func (s *solved) rows() (rows, numbers int) {
 	for _, r := range s.Runs {
 		rows, numbers = rows+len(r.IDs), numbers+len(r.At)
@@ -166,7 +166,7 @@ func (s *rowSolver) addRows(out solved, p factors, b *rdd.Batch) solved {
 	return out
 }
 
-// ratingsOf are the ratings of a row, and of whom or what.
+// ratingsOf returns the ratings of a row, and of whom or what.
 func ratingsOf(b *rdd.Batch, row int32) (indices []int32, ratings []float64) {
 	from, to := b.Offsets[row], b.Offsets[row+1]
 	return b.Indices[from:to], b.X64[from:to]
@@ -191,8 +191,9 @@ func (s *rowSolver) solve(w *solveWork, p *factors, b *rdd.Batch, rows []int32) 
 	}
 }
 
-// confidence is Alpha·|r| for each rating, in the space of an earlier one, and what is
-// to be met times the confidence: 1 + Alpha·|r| where a rating is above 0, else 0.
+// confidence returns Alpha·|r| for each rating, in the space of an earlier one, and
+// what is to be met times the confidence: 1 + Alpha·|r| where a rating is above 0,
+// else 0.
 func confidence(space, ratings []float64, alpha float64) (trust, wanted []float64) {
 	k := len(ratings)
 	if cap(space) < 2*k {
@@ -208,8 +209,8 @@ func confidence(space, ratings []float64, alpha float64) (trust, wanted []float6
 	return trust, wanted
 }
 
-// squaredError is Σ (r − x·y)² of a row's ratings; of implicit ones it is Σ trust·
-// (liked − x·y)², liked being 1 where the rating is above 0, else 0.
+// squaredError returns Σ (r − x·y)² of a row's ratings; of implicit ones it is Σ
+// trust· (liked − x·y)², liked being 1 where the rating is above 0, else 0.
 func (w *solveWork) squaredError(p *factors, indices []int32, ratings, trust []float64) (total float64) {
 	if cap(w.dots) < len(ratings) {
 		w.dots = make([]float64, 2*len(ratings))

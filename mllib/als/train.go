@@ -30,8 +30,8 @@ type state struct {
 	last         *side // that was solved
 }
 
-// Parameters are the vectors that the last half-sweep has solved: the others were a
-// turn's before.
+// Parameters returns the vectors that the last half-sweep has solved: the others
+// were a turn's before.
 func (s *state) Parameters() [][]float64 {
 	if s.last == nil {
 		return nil
@@ -102,8 +102,8 @@ func (s *side) begin(rows solved, rank int) {
 	s.At = make([]float64, rank*len(s.IDs))
 }
 
-// placeOf is the place of a row, the k-th that comes. Rows come in the order of the
-// last time, but for those of splits that have moved or were cut.
+// placeOf returns the place of a row, the k-th that comes. Rows come in the order
+// of the last time, but for those of splits that have moved or were cut.
 func (s *side) placeOf(k int, id float64) (int, error) {
 	if k < len(s.came) && s.IDs[s.came[k]] == id {
 		return int(s.came[k]), nil
@@ -250,7 +250,7 @@ func (t *trainer) judge(it *rdd.Iteration, o train.Observation) {
 	}
 }
 
-// param are the vectors of a side, as the other is solved from them.
+// param returns the vectors of a side, as the other is solved from them.
 func (t *trainer) param(s *side) factors {
 	f := factors{Rank: t.cfg.Rank, At: s.At, Count: len(s.At) / t.cfg.Rank}
 	if t.cfg.Implicit {

@@ -138,8 +138,8 @@ func (w *assignWork) assignSparse(c *centres, b *rdd.Batch, scale []float64) {
 	}
 }
 
-// scales are what rows are brought to length 1 by, under cosine; a row of zeros
-// stays one.
+// scales returns what rows are brought to length 1 by, under cosine; a row of
+// zeros stays one.
 func (a *assigner) scales(w *assignWork, b *rdd.Batch) []float64 {
 	if !a.cosine {
 		return nil

@@ -85,7 +85,7 @@ type centreSet struct {
 
 const knownSets = 8
 
-// number is that of some centres, which must not change any more, counted from 1.
+// number returns that of some centres, which must not change any more, counted from 1.
 func (s *centreSets) number(c *centres) uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,8 +107,8 @@ func (s *centreSet) about(c *centres) bool {
 	return len(s.at) == len(c.At) && slices.Equal(s.shift, c.Shift)
 }
 
-// before are the centres of a number; nil where they are not known any more, or have
-// nothing to do with those of now.
+// before returns the centres of a number; nil where they are not known any more, or
+// have nothing to do with those of now.
 func (s *centreSets) before(number uint32, c *centres) []float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +145,7 @@ func movementOf(from, to uint32, before, now []float64, d int) *movement {
 	return m
 }
 
-// narrowed is how much of a gap is left for a row of centre at.
+// narrowed returns how much of a gap is left for a row of centre at.
 func (m *movement) narrowed(gap float64, at int32) float64 {
 	others := m.far
 	if at == m.first {
@@ -192,7 +192,7 @@ func (s *subset) ready(scale []float64) []float64 {
 	return s.size
 }
 
-// movement is how centres have moved from a pass to this one; nil where that is not known.
+// movement returns how centres have moved from a pass to this one; nil where that is not known.
 func (w *bounds) movement(sets *centreSets, from uint32, c *centres) *movement {
 	for _, m := range w.movements {
 		if m.from == from && m.to == w.pass {
@@ -214,7 +214,7 @@ func (w *bounds) movement(sets *centreSets, from uint32, c *centres) *movement {
 // pays reports whether bounds may pay for centres.
 func pays(c *centres) bool { return c.K >= boundedCentres && c.K*c.D >= boundedColumns }
 
-// ask is the number of some centres; a worker mostly asks again about the same ones.
+// ask returns the number of some centres; a worker mostly asks again about the same ones.
 func (w *bounds) ask(sets *centreSets, c *centres) uint32 {
 	if len(w.asked) != len(c.At) || &w.asked[0] != &c.At[0] {
 		w.asked, w.pass, w.longest = c.At, sets.number(c), math.Sqrt(longest(c))
@@ -222,8 +222,8 @@ func (w *bounds) ask(sets *centreSets, c *centres) uint32 {
 	return w.pass
 }
 
-// findBounded is kernel.FindNearest of the rows of a batch, by bounds where these may
-// pay.
+// findBounded does what kernel.FindNearest does for the rows of a batch, by bounds
+// where these may pay.
 func findBounded[T kernel.Float](a *assigner, w *assignWork, c *centres, b *rdd.Batch, x []T, scale []float64) {
 	w.near.Set(c.At, c.K, c.D, c.Shift)
 	if pays(c) && w.bounds.ask(&a.sets, c) > boundedAfter {
@@ -235,8 +235,8 @@ func findBounded[T kernel.Float](a *assigner, w *assignWork, c *centres, b *rdd.
 	kernel.FindNearest(&w.near, w.at, w.squared, x, b.Rows, c.Shift, scale)
 }
 
-// findNoted is kernel.FindNearest of some rows of x, by notes of all rows of it, for
-// centres that were asked about.
+// findNoted does what kernel.FindNearest does for some rows of x, by notes of all
+// rows of it, for centres that were asked about.
 func findNoted[T kernel.Float](a *assigner, w *assignWork, c *centres, x []T, rows []int32, notes *rowNotes,
 	scale []float64) {
 	v := &w.bounds
@@ -262,12 +262,12 @@ func findNoted[T kernel.Float](a *assigner, w *assignWork, c *centres, x []T, ro
 	notes.write(v.notes, rows, reach)
 }
 
-// margin is what part of lengths gaps must have for rounding not to matter: the error
-// of a difference of squared distances is a few units of the last place for each
-// column.
+// margin returns what part of lengths gaps must have for rounding not to matter: the
+// error of a difference of squared distances is a few units of the last place for
+// each column.
 func margin(d int) float64 { return 1e-6 * math.Sqrt(float64(d+8)) }
 
-// longest is the greatest squared length of a centre.
+// longest returns the greatest squared length of a centre.
 func longest(c *centres) (most float64) {
 	for k := range c.K {
 		var sq float64
@@ -306,7 +306,7 @@ func (w *bounds) sort(a *assigner, c *centres, rows []int32, least float64, scal
 	}
 }
 
-// rounded is a little less than a gap, in single precision.
+// rounded returns a little less than a gap, in single precision.
 func rounded(gap float64) float32 {
 	if gap < 1e-30 { // single precision has hardly any digits there
 		return 0

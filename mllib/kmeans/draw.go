@@ -72,7 +72,7 @@ func (a *assigner) draw(d drawn, p drawParam, b *rdd.Batch) drawn {
 	return d
 }
 
-// drawNumber is a number in [0, 1) that is as good as drawn.
+// drawNumber returns a number in [0, 1) that is as good as drawn.
 func drawNumber(seed uint64, place int64, b *rdd.Batch, r int) float64 {
 	h := num.Mix(seed ^ num.Mix(uint64(place)))
 	from, to := r*b.Features, (r+1)*b.Features

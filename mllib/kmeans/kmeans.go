@@ -20,7 +20,7 @@ const (
 	Cosine    Distance = "cosine"
 )
 
-// ParseDistance is the distance of a name.
+// ParseDistance returns the distance of a name.
 func ParseDistance(name string) (Distance, error) {
 	switch d := Distance(name); d {
 	case Euclidean, Cosine:

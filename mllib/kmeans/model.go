@@ -102,7 +102,7 @@ func (m *Model) eachBatch(ctx context.Context, in rdd.Input, uris []string, yiel
 	return nil
 }
 
-// arranged are dense rows with their columns at other places.
+// arranged returns dense rows with their columns at other places.
 func arranged(x []float64, places []int) []float64 {
 	out, d := make([]float64, len(x)), len(places)
 	for r := 0; r+d <= len(x); r += d {
@@ -113,8 +113,8 @@ func arranged(x []float64, places []int) []float64 {
 	return out
 }
 
-// batchOf is a chunk as kernels see it; features that the model has not are left
-// out of sparse rows.
+// batchOf returns a chunk as kernels see it; features that the model has not are
+// left out of sparse rows.
 func (m *Model) batchOf(c *rows.Chunk, uris []string) (*rdd.Batch, error) {
 	b := &rdd.Batch{Features: m.Features, Labels: c.Labels, Weights: c.Weights, X64: c.Values}
 	for r := range c.Rows() {
@@ -144,7 +144,7 @@ func (m *Model) batchOf(c *rows.Chunk, uris []string) (*rdd.Batch, error) {
 	return b, nil
 }
 
-// param are the centres, with distances taken about their mean.
+// param returns the centres, with distances taken about their mean.
 func (m *Model) param() centres {
 	c := centres{K: m.K, D: m.Features, At: m.Centres}
 	if m.Distance != Cosine {
@@ -248,7 +248,7 @@ func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[
 	return out, err
 }
 
-// about are dense rows minus a shift (nil: nothing).
+// about returns dense rows minus a shift (nil: nothing).
 func about(x, shift []float64) []float64 {
 	if shift == nil {
 		return x
@@ -300,7 +300,7 @@ func (a *assigner) silhouettes(w *assignWork, all *clusters, squares []float64, 
 	return sum
 }
 
-// squaredLengths are those of the rows of a batch, brought to length 1 under cosine.
+// squaredLengths returns those of the rows of a batch, brought to length 1 under cosine.
 func (a *assigner) squaredLengths(b *rdd.Batch) []float64 {
 	out := make([]float64, len(b.Rows))
 	for i, r := range b.Rows {
@@ -311,7 +311,7 @@ func (a *assigner) squaredLengths(b *rdd.Batch) []float64 {
 	return out
 }
 
-// Describe is the model in a few lines: how large it is, and its centres.
+// Describe returns the model in a few lines: how large it is, and its centres.
 func (m *Model) Describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d centres of %d features, by %s distance\n", m.K, m.Features, m.Distance)

@@ -76,8 +76,8 @@ func (s *seeding) distances(out, place []float64) {
 	}
 }
 
-// centres are the places chosen: at most k, fewer where there are not as many
-// different points. Searching takes a bounded number of swaps.
+// centres returns the places chosen: at most k, fewer where there are not as
+// many different points. Searching takes a bounded number of swaps.
 func (s *seeding) centres(swaps int) [][]float64 {
 	chosen := s.plusPlus()
 	s.k = chosen
@@ -193,8 +193,8 @@ func (s *seeding) search(swaps int) (kept int) {
 // leastGain is what a swap must lower the cost by, relatively.
 const leastGain = 1e-5
 
-// bestSwap is the centre that the point in hand best takes the place of, and the cost
-// that is then left.
+// bestSwap returns the centre that the point in hand best takes the place of, and the
+// cost that is then left.
 func (s *seeding) bestSwap(loss []float64) (best int, after float64) {
 	clear(loss)
 	var total float64

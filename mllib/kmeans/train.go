@@ -102,7 +102,7 @@ func (t *trainer) restart(ctx context.Context) error {
 	return nil
 }
 
-// first are the centres that a run begins with.
+// first returns the centres that a run begins with.
 func (t *trainer) first(ctx context.Context, seed uint64) ([][]float64, error) {
 	if t.cfg.Start != nil {
 		return t.unit(t.cfg.Start), nil
@@ -143,7 +143,7 @@ const (
 	seedSwaps    = 20_000
 )
 
-// seedRows is how many rows centres are chosen on.
+// seedRows returns how many rows centres are chosen on.
 func (t *trainer) seedRows() int {
 	return max(4*t.cfg.K, min(max(2000, seedRowsEach*t.cfg.K), seedBytes/(8*max(1, t.meta.Features))))
 }
@@ -197,7 +197,7 @@ func (t *trainer) unit(points [][]float64) [][]float64 {
 	return out
 }
 
-// densePoint are the features of a row, d of them.
+// densePoint returns the features of a row, d of them.
 func densePoint(p rdd.Point, d int) []float64 {
 	if p.Indices == nil {
 		return p.Values
@@ -310,7 +310,7 @@ func (t *trainer) look(ctx context.Context, it *rdd.Iteration, stop *train.Stopp
 	return v, nil
 }
 
-// whole is an uncut pass at the present centres.
+// whole returns an uncut pass at the present centres.
 func (t *trainer) whole(ctx context.Context, iteration int) (clusters, float64, error) {
 	began := t.Session.Now()
 	c, err := t.plan.Whole.Run(ctx, t.Session, t.param(t.st.At))

@@ -58,7 +58,7 @@ func (t *trainer) variable(w []float64) []float64 {
 	return t.prob.variables(features, bias)
 }
 
-// dualParam is the parameter of a step at a model.
+// dualParam returns the parameter of a step at a model.
 func (t *trainer) dualParam(w []float64, check bool) dualParam {
 	return dualParam{W: w, Shift: t.about, Inverse: t.dual.Inverse(), Sigma: float64(len(t.meta.Splits)),
 		Rows: t.dual.Weight(), Positive: t.prob.positive,

@@ -93,9 +93,9 @@ func (r *rowLoss) addCertificate(c certificate, p linearParam, b *rdd.Batch) cer
 	return c
 }
 
-// conjugateAt is that of a row's loss at minus its derivative: what Fenchel and Young
-// leave of derivative times margin, or, of a hinge, which its own derivative need not
-// be, minus the derivative's size.
+// conjugateAt returns that of a row's loss at minus its derivative: what Fenchel and
+// Young leave of derivative times margin, or, of a hinge, which its own derivative
+// need not be, minus the derivative's size.
 func conjugateAt(kind kernel.LossKind, coef, loss, margin float64) float64 {
 	if kind == kernel.HingeLoss {
 		return -math.Abs(coef)
@@ -121,8 +121,8 @@ func (p *problem) bound(v []float64, c certificate, weight float64, squared bool
 	return objective, max(0, objective-dual), num.Finite(dual) && u != nil
 }
 
-// pull is minus the derivative of the mean loss by each variable, the intercept apart,
-// from the sums of rows of a kind.
+// pull returns minus the derivative of the mean loss by each variable, the intercept
+// apart, from the sums of rows of a kind.
 func (p *problem) pull(sum []float64, coef, weight float64) []float64 {
 	u := make([]float64, len(p.scale))
 	for j := range u {
@@ -135,9 +135,9 @@ func (p *problem) pull(sum []float64, coef, weight float64) []float64 {
 	return u
 }
 
-// balancedDual is the value of the dual at the rows' derivatives, those of one label
-// made smaller so that an intercept gains nothing: conjugates of losses that are
-// nowhere negative shrink at least as much.
+// balancedDual returns the value of the dual at the rows' derivatives, those of one
+// label made smaller so that an intercept gains nothing: conjugates of losses that
+// are nowhere negative shrink at least as much.
 func (p *problem) balancedDual(v []float64, c certificate, weight float64) (u []float64, value float64) {
 	weight = float64(weight * p.counted)
 	d := len(p.scale)
@@ -159,8 +159,8 @@ func (p *problem) balancedDual(v []float64, c certificate, weight float64) (u []
 	return u, p.dualValue(func(by float64) float64 { return float64(by * -conj) }, u)
 }
 
-// squaredDual is the value of the dual of a squared loss at the residuals, less their
-// mean where there is an intercept.
+// squaredDual returns the value of the dual of a squared loss at the residuals, less
+// their mean where there is an intercept.
 func (p *problem) squaredDual(v []float64, c certificate, weight float64, mean []float64) (u []float64, value float64) {
 	weight = float64(weight * p.counted)
 	u = p.pull(c.Sum, c.Coef[0], weight)
@@ -182,9 +182,9 @@ func (p *problem) squaredDual(v []float64, c certificate, weight float64, mean [
 	}, u)
 }
 
-// dualValue is that of the dual at u, of one class after the other, or at as much of it
-// as the L1 penalty allows where there is no other; losses is what the rows' conjugates
-// leave of it.
+// dualValue returns that of the dual at u, of one class after the other, or at as much
+// of it as the L1 penalty allows where there is no other; losses is what the rows'
+// conjugates leave of it.
 func (p *problem) dualValue(losses func(by float64) float64, classes ...[]float64) float64 {
 	by, value := 1.0, 0.0
 	for _, u := range classes {
@@ -257,7 +257,7 @@ func (t *trainer) ownDual(objective float64) {
 // good a result is.
 const fewCurved = 128
 
-// unbounded says how far above the least objective a result without a penalty may lie.
+// unbounded computes how far above the least objective a result without a penalty may be.
 func (t *trainer) unbounded(ctx context.Context, c certificate, weight float64) error {
 	g := fold.Gradient{Sum: c.Sum[:len(t.prob.scale)], Coef: c.Coef[0] + c.Coef[1]}
 	if c.K == 2 {
@@ -307,8 +307,8 @@ func (t *softmax) certify(ctx context.Context) error {
 	return nil
 }
 
-// bound is that of the objective at Y by the dual, where there is a penalty; loss is the
-// mean one.
+// bound returns that of the objective at Y by the dual, where there is a penalty; loss
+// is the mean one.
 func (t *softmax) bound(loss float64) (gap float64, by string) {
 	p, d := t.prob, len(t.prob.scale)
 	if p.reg <= 0 && p.lasso == nil {

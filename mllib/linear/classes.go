@@ -17,7 +17,7 @@ type ClassBeginning struct {
 	Numbers []float64 // the model's weights
 }
 
-// BeginWithClasses is a model to begin with.
+// BeginWithClasses returns a model to begin with.
 func BeginWithClasses(m *SoftmaxModel) *ClassBeginning { return &ClassBeginning{*m, m.weights} }
 
 // sameKind reports whether training on a pack's rows can begin with a model.

@@ -141,7 +141,7 @@ func ascendRows[T kernel.Float](all kernel.Loss, s *dualSums, p *dualParam, b *r
 	}
 }
 
-// rowOf are the values of a row, and of a sparse one its columns.
+// rowOf returns the values of a row, and of a sparse one its columns.
 func rowOf[T kernel.Float](b *rdd.Batch, values []T, row int32, features int) (x []T, at []int32) {
 	if b.Dense() {
 		return values[int(row)*features : (int(row)+1)*features], nil

@@ -25,7 +25,7 @@ const (
 	Softmax      Loss = "softmax"       // of several classes: log Σ e^{m_k} − m_y
 )
 
-// ParseLoss is the loss of a name.
+// ParseLoss returns the loss of a name.
 func ParseLoss(name string) (Loss, error) {
 	switch l := Loss(name); l {
 	case Logistic, Hinge, SquaredHinge, Squared:
@@ -34,7 +34,7 @@ func ParseLoss(name string) (Loss, error) {
 	return "", fmt.Errorf("%q is not one of logistic, hinge, squared-hinge, squared", name)
 }
 
-// kind is the loss as kernels know it.
+// kind returns the loss as kernels know it.
 func (l Loss) kind() kernel.LossKind {
 	switch l {
 	case Hinge:
@@ -81,7 +81,7 @@ type Config struct {
 	Stop          train.StopRule
 }
 
-// job is the name of the job.
+// job returns the name of the job.
 func (c *Config) job() string {
 	switch {
 	case c.Job != "":
@@ -92,7 +92,7 @@ func (c *Config) job() string {
 	return string(c.Loss)
 }
 
-// weights are those of rows with label 0 and 1, zeros standing for ones.
+// weights returns those of rows with label 0 and 1, zeros standing for ones.
 func (c *Config) weights(m fold.Moments) [2]float64 {
 	if ones, zeros := m.Labels, m.Weight-m.Labels; c.Balanced && ones > 0 && zeros > 0 {
 		return [2]float64{m.Weight / (2 * zeros), m.Weight / (2 * ones)}
@@ -117,7 +117,7 @@ type Plan struct {
 	Scores      rdd.Scan[linearParam, []float64]
 }
 
-// packing says how rows become splits.
+// packing returns how rows become splits.
 func (c *Config) packing() train.Packing {
 	return train.Packing{Input: c.Input, Data: c.Data, Splits: c.Splits, Seed: c.Seed, Random: c.Random,
 		Float32: c.Float32}
@@ -156,7 +156,7 @@ type Trained struct {
 // regression reports whether labels are numbers to be met.
 func (c *Config) regression() bool { return c.Loss == Squared }
 
-// newModel is the model to be trained, without its weights.
+// newModel returns the model to be trained, without its weights.
 func (c *Config) newModel(m *pack.Meta, labels [2]string) *Model {
 	return &Model{Threshold: c.Threshold, Job: c.job(), Loss: c.Loss, Labels: labels, Features: m.Features,
 		IndexBase: m.IndexBase, TextLabels: m.TextLabels,

@@ -108,7 +108,7 @@ type Beginning struct {
 	Numbers []float64 // the model's weights
 }
 
-// BeginWith is a model to begin with.
+// BeginWith returns a model to begin with.
 func BeginWith(m *Model) *Beginning { return &Beginning{*m, m.Weights} }
 
 // isLinear reports whether a model is linear by its job, or, where that has a name of its
@@ -121,8 +121,8 @@ func isLinear(job, loss string) bool {
 // shownWeights is how many weights Describe shows.
 const shownWeights = 10
 
-// Describe is the model in a few lines: its size, its labels, and the weights that
-// are largest.
+// Describe returns the model in a few lines: its size, its labels, and the weights
+// that are largest.
 func (m *Model) Describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d features, %d nonzero weights, intercept %g\n", m.Features, m.Nonzeros(), m.Intercept)

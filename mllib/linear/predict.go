@@ -48,8 +48,8 @@ func (m *Model) each(ctx context.Context, in rdd.Input, uris []string,
 	return nil
 }
 
-// aligned are the weights in the order of the data's columns, where both sides
-// have names; a feature that the data lacks is an error.
+// aligned returns the weights in the order of the data's columns, where both
+// sides have names; a feature that the data lacks is an error.
 func (m *Model) aligned(names, uris []string) ([]float64, error) {
 	places, err := model.AlignedPlaces(m.Names, names, uris)
 	if err != nil || places == nil {
@@ -62,7 +62,7 @@ func (m *Model) aligned(names, uris []string) ([]float64, error) {
 	return out, nil
 }
 
-// margin is w·x + intercept of one row.
+// margin returns w·x + intercept of one row.
 func (m *Model) margin(weights []float64, c *rows.Chunk, r int) float64 {
 	if c.Dense() {
 		return m.Intercept + kernel.Dot(weights, c.Values[r*c.Width:(r+1)*c.Width])
@@ -130,7 +130,7 @@ func (m *Model) SetThreshold(score float64) error {
 	return nil
 }
 
-// cut is the margin above which a row is said to have Labels[1].
+// cut returns the margin above which a row is said to have Labels[1].
 func (m *Model) cut() float64 {
 	switch {
 	case m.Threshold == nil:
@@ -141,7 +141,7 @@ func (m *Model) cut() float64 {
 	return *m.Threshold
 }
 
-// score is what is said of a row with margin z.
+// score returns what is said of a row with margin z.
 func (m *Model) score(z float64) float64 {
 	if m.Loss == Logistic || m.Loss == "" {
 		return kernel.Sigmoid(z)
@@ -166,9 +166,9 @@ func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[
 	return m.metrics(all), nil
 }
 
-// target is what a row should be: its number, or whether its label is the model's
-// Labels[1]. A label that the model does not know is an error, unless it tells
-// one from the rest.
+// target returns what a row should be: its number, or whether its label is the
+// model's Labels[1]. A label that the model does not know is an error, unless it
+// tells one from the rest.
 func (m *Model) target(c *rows.Chunk, r int, uris []string) (float64, error) {
 	if m.Loss == Squared {
 		if c.Texts != nil {
@@ -202,7 +202,7 @@ func (m *Model) isPositive(c *rows.Chunk, r int, uris []string) (bool, error) {
 		r, label, m.Labels[0], m.Labels[1])
 }
 
-// metrics are the metrics of scored rows that the model's users expect.
+// metrics returns the metrics of scored rows that the model's users expect.
 func (m *Model) metrics(all []model.Scored) map[string]float64 {
 	var out map[string]float64
 	if m.Loss == Squared {
@@ -217,7 +217,7 @@ func (m *Model) metrics(all []model.Scored) map[string]float64 {
 	return out
 }
 
-// Nonzeros is how many weights are not zero.
+// Nonzeros returns how many weights are not zero.
 func (m *Model) Nonzeros() (n int) {
 	for _, w := range m.Weights {
 		if w != 0 {

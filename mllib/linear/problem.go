@@ -88,7 +88,7 @@ func (p *problem) rescale(c Config, m fold.Moments, j int) {
 	}
 }
 
-// size is the number of variables.
+// size returns the number of variables.
 func (p *problem) size() int {
 	if p.intercept {
 		return len(p.scale) + 1
@@ -96,7 +96,7 @@ func (p *problem) size() int {
 	return len(p.scale)
 }
 
-// param is the model that variables stand for.
+// param returns the model that variables stand for.
 func (p *problem) param(v []float64) linearParam {
 	out := linearParam{W: make([]float64, len(p.scale)), Positive: p.positive, Weights: p.weights}
 	for j := range out.W {
@@ -111,7 +111,7 @@ func (p *problem) param(v []float64) linearParam {
 	return out
 }
 
-// variables are those that stand for a model.
+// variables returns those that stand for a model.
 func (p *problem) variables(weights []float64, bias float64) []float64 {
 	v := make([]float64, p.size())
 	for j, w := range weights {
@@ -126,8 +126,8 @@ func (p *problem) variables(weights []float64, bias float64) []float64 {
 	return v
 }
 
-// objective is mean loss plus penalty; weight is the number of rows that the loss
-// stands for.
+// objective returns mean loss plus penalty; weight is the number of rows that the
+// loss stands for.
 func (p *problem) objective(v []float64, loss, weight float64) float64 {
 	var sq, abs float64
 	for j, w := range p.penalty {
@@ -233,8 +233,8 @@ func (p *problem) steepnessOf(meta *pack.Meta, sample []rdd.Point, m fold.Moment
 	return most
 }
 
-// steepestBy is the largest curvature that rows of some mean square length can have, with
-// that of the penalty or without.
+// steepestBy returns the largest curvature that rows of some mean square length can have,
+// with that of the penalty or without.
 func (p *problem) steepestBy(square float64, penalized bool) float64 {
 	curve, most := float64(p.steepest*square)/p.counted, 0.0
 	for _, w := range p.penalty {
@@ -246,7 +246,7 @@ func (p *problem) steepestBy(square float64, penalized bool) float64 {
 	return math.FMA(p.reg, most, curve)
 }
 
-// squares are the mean squares of all rows' variables, by the moments.
+// squares returns the mean squares of all rows' variables, by the moments.
 func (p *problem) squares(m fold.Moments) []float64 {
 	out := make([]float64, len(m.Variance))
 	for j, v := range m.Variance {
@@ -262,8 +262,8 @@ func (p *problem) squares(m fold.Moments) []float64 {
 // rows having been missed.
 const sampleSlack = 1.5
 
-// missed is how much of the mean squares of all rows' variables a sample does not have: the
-// curvature of what it has missed is no greater.
+// missed returns how much of the mean squares of all rows' variables a sample does not
+// have: the curvature of what it has missed is no greater.
 func (p *problem) missed(rows []rdd.Point, m fold.Moments) (sum float64) {
 	all := p.squares(m)
 	if len(all) == 0 {
@@ -291,8 +291,8 @@ func (p *problem) addSquares(sum []float64, x *rdd.Point) {
 	}
 }
 
-// sampled are the rows of a sample that weigh something, with their weights: 1, where
-// rows have none.
+// sampled returns the rows of a sample that weigh something, with their weights: 1,
+// where rows have none.
 func sampled(meta *pack.Meta, sample []rdd.Point) []rdd.Point {
 	out := make([]rdd.Point, 0, len(sample))
 	for _, p := range sample {
@@ -384,8 +384,8 @@ func axpyPoint(a float64, x *rdd.Point, y []float64) {
 	}
 }
 
-// steepness is the length of the objective's gradient at v on the scale of the
-// data: with an L1 penalty that of its shortest subgradient.
+// steepness returns the length of the objective's gradient at v on the scale of
+// the data: with an L1 penalty that of its shortest subgradient.
 func (p *problem) steepness(grad, v []float64) float64 {
 	var sq float64
 	for j, g := range grad {

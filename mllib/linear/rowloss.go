@@ -56,7 +56,7 @@ type rowLoss struct {
 	pool   sync.Pool // of *curveWork
 }
 
-// of is the loss of a batch's rows under a parameter.
+// of returns the loss of a batch's rows under a parameter.
 func (r *rowLoss) of(p linearParam, b *rdd.Batch) kernel.Loss {
 	return kernel.Loss{Kind: r.config.Loss.kind(), Width: p.Width, Weights: p.Weights, Rows: b.VisitedWeights()}
 }

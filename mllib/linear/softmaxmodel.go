@@ -81,7 +81,7 @@ func (m *SoftmaxModel) Evaluate(ctx context.Context, in rdd.Input, uris []string
 	return model.EvaluateRows(ctx, &m.RowModel, in, uris, m.margins)
 }
 
-// Describe is the model in a few lines.
+// Describe returns the model in a few lines.
 func (m *SoftmaxModel) Describe() string {
 	return fmt.Sprintf("%d classes, %d features\nlabels %q\n", len(m.Labels), m.Features,
 		m.Labels[:min(len(m.Labels), 20)]) + m.Prepared.String()

@@ -110,13 +110,13 @@ func (t *softmax) prepare(ctx context.Context) error {
 	return nil
 }
 
-// of is the part of all variables that class k has.
+// of returns the part of all variables that class k has.
 func (t *softmax) of(v []float64, k int) []float64 {
 	n := t.prob.size()
 	return v[k*n : (k+1)*n]
 }
 
-// param is the model that variables stand for.
+// param returns the model that variables stand for.
 func (t *softmax) param(v []float64) softmaxParam {
 	k, d := len(t.label), t.meta.Features
 	p := softmaxParam{K: k, D: d, W: make([]float64, k*d), Bias: make([]float64, k), Labels: t.label, Counts: t.weights}
@@ -130,7 +130,7 @@ func (t *softmax) param(v []float64) softmaxParam {
 	return p
 }
 
-// objective is mean loss plus penalty.
+// objective returns mean loss plus penalty.
 func (t *softmax) objective(v []float64, loss, weight float64) float64 {
 	f := loss / float64(weight*t.prob.counted)
 	for k := range t.label {
@@ -205,7 +205,7 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 	return nil
 }
 
-// penalty is the L1 weight of each variable; nil without one.
+// penalty returns the L1 weight of each variable; nil without one.
 func (t *softmax) penalty() []float64 {
 	if t.prob.lasso == nil {
 		return nil
@@ -300,7 +300,7 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 	return &t.out, err
 }
 
-// heldLoss is that of the model at Y on the rows held out.
+// heldLoss returns that of the model at Y on the rows held out.
 func (t *softmax) heldLoss(ctx context.Context) (float64, error) {
 	p := t.param(t.st.Y)
 	p.D = t.held.Features

@@ -45,7 +45,7 @@ func binaryLabels(m *pack.Meta, job, positive string) (stored float64, labels [2
 		WithHint("--positive LABEL trains one label against the rest; --label chooses the column")
 }
 
-// otherLabel is what predictions call the rows that are not label i.
+// otherLabel returns what predictions call the rows that are not label i.
 func otherLabel(m *pack.Meta, i int) string {
 	if len(m.Labels) == 2 {
 		return m.Labels[1-i]

@@ -158,7 +158,7 @@ func (t *trainer) narrow(ctx context.Context) error {
 	return nil
 }
 
-// constant is the intercept of the best model without features.
+// constant returns the intercept of the best model without features.
 func (c *Config) constant(m fold.Moments, w [2]float64) float64 {
 	if w == [2]float64{} {
 		w = [2]float64{1, 1}
@@ -189,7 +189,7 @@ const (
 	leastWidth  = 1e-9
 )
 
-// width is what the hinge is smoothed over at first.
+// width returns what the hinge is smoothed over at first.
 func (c *Config) width(m *solver.Method) float64 {
 	switch {
 	case c.Loss != Hinge || m.Kinked:
@@ -472,7 +472,7 @@ func (t *trainer) settle(ctx context.Context, why string) error {
 	return nil
 }
 
-// heldLoss is that of the linear model at Y on the rows held out.
+// heldLoss returns that of the linear model at Y on the rows held out.
 func (t *trainer) heldLoss(ctx context.Context) (float64, error) {
 	p := t.prob.param(t.st.Y)
 	p.W = num.Resized(p.W, t.held.Features)

@@ -24,7 +24,7 @@ const (
 	Tanh    Activation = "tanh"
 )
 
-// ParseActivation is the activation of a name.
+// ParseActivation returns the activation of a name.
 func ParseActivation(name string) (Activation, error) {
 	switch a := Activation(name); a {
 	case ReLU, Sigmoid, Tanh:
@@ -80,7 +80,7 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// solver is the one to train by: Constant has momentum.
+// solver returns the one to train by: Constant has momentum.
 func (c *Config) solver() solver.Solver {
 	if c.Solver == solver.Constant {
 		return solver.WithMomentum(c.Momentum)
@@ -99,7 +99,7 @@ type network struct {
 	Center, Deviation float64   // of labels that are numbers; a deviation of 0 is as they are
 }
 
-// numbers is how many a network of some sizes has.
+// numbers returns how many a network of some sizes has.
 func numbers(sizes []int) (n int) {
 	for l := 1; l < len(sizes); l++ {
 		n += (sizes[l-1] + 1) * sizes[l]
@@ -223,7 +223,7 @@ func (f *netFold) add(s fold.ClassSums, n network, b *rdd.Batch) fold.ClassSums 
 	return s
 }
 
-// target is a label as the last layer is to give it.
+// target returns a label as the last layer is to give it.
 func (n *network) target(y float64) float64 {
 	if n.Deviation == 0 {
 		return y
@@ -291,7 +291,7 @@ func (f *netFold) activate(z []float64) {
 	}
 }
 
-// slope is the activation's derivative where it has come to y.
+// slope returns the activation's derivative where it has come to y.
 func (f *netFold) slope(y float64) float64 {
 	switch f.act {
 	case Sigmoid:

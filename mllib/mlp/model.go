@@ -92,7 +92,7 @@ func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[
 	return model.EvaluateRows(ctx, &m.RowModel, in, uris, m.margins)
 }
 
-// Describe is the model in a few lines.
+// Describe returns the model in a few lines.
 func (m *Model) Describe() string {
 	return fmt.Sprintf("layers of %v units, %s\nlabels %q\n", m.Layers, m.Activation,
 		m.Labels[:min(len(m.Labels), 20)]) + m.Prepared.String()

@@ -134,7 +134,7 @@ func (t *trainer) chooseBatches() {
 	}
 }
 
-// stepSize is that of the first step.
+// stepSize returns that of the first step.
 func (t *trainer) stepSize() float64 {
 	switch {
 	case t.cfg.StepSize > 0:
@@ -153,7 +153,7 @@ func (t *trainer) param() network {
 	return n
 }
 
-// objective is mean loss plus penalty.
+// objective returns mean loss plus penalty.
 func (t *trainer) objective(loss, weight float64) float64 {
 	var sq float64
 	for l := 1; l < len(t.net.Sizes); l++ {
@@ -242,7 +242,7 @@ func (t *trainer) finish(ctx context.Context) (*Networked, error) {
 	return &t.out, nil
 }
 
-// heldLoss is that of the network at Y on the rows held out.
+// heldLoss returns that of the network at Y on the rows held out.
 func (t *trainer) heldLoss(ctx context.Context) (float64, error) {
 	net := t.param()
 	first := net.Sizes[1]

@@ -139,8 +139,8 @@ func meanAndDeviation(n, sum, square float64) (mean, deviation float64) {
 	return mean, math.Sqrt(max(0, math.FMA(-mean, mean, square/n)))
 }
 
-// plain is the network as it takes and gives what is in the data: units are taken into
-// the first layer, and those of labels into the last.
+// plain returns the network as it takes and gives what is in the data: units are taken
+// into the first layer, and those of labels into the last.
 func (n *network) plain() []float64 {
 	v := append([]float64(nil), n.V...)
 	out := n.Sizes[1]

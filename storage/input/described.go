@@ -8,8 +8,8 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// Width is how many features the columns of a table make; −1 where only the
-// rows can tell.
+// Width returns how many features the columns of a table make; −1 where only
+// the rows can tell.
 func (s *Source) Width() int {
 	switch {
 	case s.Prepared != nil:
@@ -22,8 +22,8 @@ func (s *Source) Width() int {
 	return -1
 }
 
-// LabelName is the name of the label's column, its number where columns have
-// no names, and empty where there is none.
+// LabelName returns the name of the label's column, its number where columns
+// have no names, and empty where there is none.
 func (s *Source) LabelName() string {
 	switch {
 	case s.Columns != nil:
@@ -34,7 +34,7 @@ func (s *Source) LabelName() string {
 	return ""
 }
 
-// WeightName is the same of the column of rows' weights.
+// WeightName returns the same of the column of rows' weights.
 func (s *Source) WeightName() string {
 	switch {
 	case s.Columns != nil:
@@ -45,7 +45,7 @@ func (s *Source) WeightName() string {
 	return ""
 }
 
-// FeatureNames are the names of the columns that are features, where there
+// FeatureNames returns the names of the columns that are features, where there
 // are any.
 func (s *Source) FeatureNames() []string {
 	switch {
@@ -63,12 +63,12 @@ func (s *Source) FeatureNames() []string {
 	return nil
 }
 
-// Preparation is what takes rows as the input has them to points; nil where they
-// are points as they are.
+// Preparation returns what takes rows as the input has them to points; nil where
+// they are points as they are.
 func (s *Source) Preparation() *Prepared { return s.Prepared }
 
-// Column is the place of a feature among the columns of a table: the first of the
-// names given that a column has, or that is a column's number from 0.
+// Column returns the place of a feature among the columns of a table: the first
+// of the names given that a column has, or that is a column's number from 0.
 func (s *Source) Column(either ...string) (int, error) {
 	names := s.FeatureNames()
 	for _, name := range either {

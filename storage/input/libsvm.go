@@ -168,7 +168,7 @@ func (p *libsvmParser) notAPair(at int, last int32) (int32, error) {
 	return 0, p.blk.Bad(at, "%q is not an index:value pair", f)
 }
 
-// field is the text up to the next blank.
+// field returns the text up to the next blank.
 func (p *libsvmParser) field() []byte {
 	end := p.i
 	for !p.fieldEnds(end) {

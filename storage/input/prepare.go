@@ -104,10 +104,10 @@ const (
 	denseWidth = 512
 )
 
-// bucketOf is the bucket of a word or value.
+// bucketOf returns the bucket of a word or value.
 func bucketOf(word []byte, buckets int) int { return int(xxhash.Sum64(word) % uint64(buckets)) }
 
-// words are the runs of letters and digits of a text, in lower case.
+// words yields the runs of letters and digits of a text, in lower case.
 func words(text []byte, yield func(word []byte)) {
 	for _, w := range strings.FieldsFunc(strings.ToLower(string(text)), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -158,7 +158,7 @@ func (p Prepare) plan(spec *csv.Table, path string) (*Prepared, error) {
 	return out, nil
 }
 
-// columnOf is the number of a table's column by its name or number.
+// columnOf returns the number of a table's column by its name or number.
 func columnOf(s *csv.Table, name, path string) (int, error) {
 	if i := slices.Index(s.Names, name); i >= 0 {
 		return i, nil
@@ -184,7 +184,7 @@ func (p *Prepared) lay() {
 	p.Sparse = p.Sparse || p.Width > denseWidth
 }
 
-// Names are those of the features, where columns have names and none is hashed.
+// Names returns those of the features, where columns have names and none is hashed.
 func (p *Prepared) Names() []string {
 	if !p.Header {
 		return nil
@@ -205,7 +205,7 @@ func (p *Prepared) Names() []string {
 	return out
 }
 
-// Name is that of one feature: of a hashed one its column's, and its bucket.
+// Name returns that of one feature: of a hashed one its column's, and its bucket.
 func (p *Prepared) Name(feature int) string {
 	for _, c := range p.Columns {
 		k := feature - c.At
@@ -222,7 +222,7 @@ func (p *Prepared) Name(feature int) string {
 	return strconv.Itoa(feature)
 }
 
-// String is the preparation in a line a column.
+// String returns the preparation in a line a column.
 func (p *Prepared) String() string {
 	if p == nil {
 		return ""
@@ -248,8 +248,8 @@ func (p *Prepared) String() string {
 	return b.String()
 }
 
-// places are where a table has the columns: by name where both have names, else in
-// turn.
+// places returns where a table has the columns: by name where both have names,
+// else in turn.
 func (p *Prepared) places(spec *csv.Table, path string) (map[int]*PreparedColumn, error) {
 	out := map[int]*PreparedColumn{}
 	if !p.Header || !spec.Header {

@@ -30,7 +30,7 @@ const (
 	Text    Format = "text"
 )
 
-// kind is what the format is to the reader of columns.
+// kind returns what the format is to the reader of columns.
 func (f Format) kind() parquet.Kind {
 	if f == Arrow {
 		return parquet.Arrow
@@ -64,7 +64,7 @@ type Options struct {
 	Fitted  *Prepared `json:",omitempty"` // the same, as a model has it
 }
 
-// ofTable are the options of who reads tables.
+// ofTable returns the options of who reads tables.
 func (o Options) ofTable(format Format) csv.Options {
 	if format == TSV && o.Separator == 0 {
 		o.Separator = '\t'
@@ -186,7 +186,7 @@ func detectContent(head []byte) Format {
 	return CSV
 }
 
-// Len is the number of parts.
+// Len returns the number of parts.
 func (s *Source) Len() int { return len(s.Parts) }
 
 // Read hands the rows of one part to yield, chunk by chunk, in input order.

@@ -40,8 +40,8 @@ const (
 	textBytes = 32 << 20
 )
 
-// FieldNames are the names of a table's columns, and whether they are the file's
-// own.
+// FieldNames returns the names of a table's columns, and whether they are the
+// file's own.
 func (s *Source) FieldNames() (names []string, own bool) { return s.Table.Names, s.Table.Header }
 
 // Where says where in a file something is.
@@ -51,7 +51,7 @@ type Where struct {
 	At   int64 // the offset from which Line is counted, else 0
 }
 
-// String is the place as messages have it.
+// String returns the place as messages have it.
 func (w Where) String() string {
 	if w.At > 0 {
 		return fmt.Sprintf("%s line %d from byte %d", w.Path, w.Line, w.At)

@@ -43,7 +43,7 @@ func (a *allowance) take(bytes int64) error {
 	return nil
 }
 
-// giveBack says that bytes are not taken any more.
+// giveBack returns bytes to the allowance.
 func (a *allowance) giveBack(bytes int64) {
 	if a == nil {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/volley-engine/volley/storage/input/rows"
 )
 
-// splitFile is the name of split i's file within a pack.
+// splitFile returns the name of split i's file within a pack.
 func splitFile(i int) string { return "split-" + pad5(i) + ".arrow" }
 
 func pad5(i int) string {
@@ -76,7 +76,7 @@ func (l *loaded) assign(ctx context.Context, splits int, o Options) ([][]rowRun,
 	return runs, nil
 }
 
-// splitOfRow is the split i with i·rows/splits <= row < (i+1)·rows/splits.
+// splitOfRow returns the split i with i·rows/splits <= row < (i+1)·rows/splits.
 func splitOfRow(row, rows int64, splits int) int {
 	i := int(row * int64(splits) / rows)
 	for (int64(i)+1)*rows/int64(splits) <= row {
@@ -202,7 +202,7 @@ func reserve(c, like *rows.Chunk, rows int, most int64) {
 	}
 }
 
-// allowed is batches, as far as they may take room on the disk.
+// allowed returns batches, as far as they may take room on the disk.
 func (a *assembler) allowed(yield func(*columns) error) error {
 	return a.batches(func(c *columns) error {
 		if err := a.l.spool.disk.take(c.bytes()); err != nil {

@@ -172,7 +172,7 @@ func (c *Cache) findOrLock(ctx context.Context, path string) (*Pack, *os.File, e
 	}
 }
 
-// ID is the identity of a pack: a digest of everything that decides its
+// ID returns the identity of a pack: a digest of everything that decides its
 // bytes, namely the input's description and the options.
 func ID(input any, o Options) (plan.Digest, error) {
 	raw, err := json.Marshal(struct {

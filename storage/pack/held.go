@@ -87,7 +87,7 @@ func fillFile(f *os.File, most int64, fill func(io.Writer) error) (plan.Digest, 
 	return hashOf(f)
 }
 
-// hashOf is the hash of a whole file, read from its beginning.
+// hashOf returns the hash of a whole file, read from its beginning.
 func hashOf(f *os.File) (plan.Digest, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return plan.Digest{}, disk.WriteError("read again", f.Name(), err)
@@ -146,7 +146,7 @@ func (s *Held) Open(key SplitKey) (*Split, error) {
 	return h.split, nil
 }
 
-// Path is the file of a split that is held; empty where it is not.
+// Path returns the file of a split that is held; empty where it is not.
 func (s *Held) Path(key SplitKey) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

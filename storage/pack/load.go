@@ -118,8 +118,8 @@ func Guarded(do func() error) func() error {
 	}
 }
 
-// noteSafely is note, by one reader at a time, of which one that panics does not keep
-// the others from it.
+// noteSafely calls note for one reader at a time; a panic in one does not block the
+// others.
 func (l *loaded) noteSafely(mu *sync.Mutex, c *rows.Chunk) error {
 	mu.Lock()
 	defer mu.Unlock()
@@ -227,8 +227,8 @@ func (s *labelSet) add(c *rows.Chunk) error {
 	return nil
 }
 
-// names are the distinct labels in ascending order, as text; nil where there
-// were too many to be classes.
+// names returns the distinct labels in ascending order, as text; nil where
+// there were too many to be classes.
 func (s *labelSet) names() []string {
 	var names []string
 	if s.text {
@@ -265,7 +265,7 @@ func recode(c *rows.Chunk, names []string) []float64 {
 	return out
 }
 
-// indexBounds are the least and greatest column index of a sparse chunk;
+// indexBounds returns the least and greatest column index of a sparse chunk;
 // (MaxInt32, -1) where there is none.
 func indexBounds(c *rows.Chunk) (lo, hi int32) {
 	lo, hi = math.MaxInt32, -1

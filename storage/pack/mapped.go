@@ -46,7 +46,7 @@ type Notes struct {
 	has any
 }
 
-// Of are the notes of one who takes some, made anew where another's lie here.
+// Of returns the notes of one who takes some, made anew where another's lie here.
 func (n *Notes) Of(who any, make func() any) any {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -56,9 +56,9 @@ func (n *Notes) Of(who any, make func() any) any {
 	return n.has
 }
 
-// RowAt is the row at a position of the batch's visiting order: four distant
-// quarters walked together, position p being row p/4 of quarter p mod 4; the
-// rows left over come last.
+// RowAt returns the row at a position of the batch's visiting order: four
+// distant quarters walked together, position p being row p/4 of quarter p mod
+// 4; the rows left over come last.
 func (b *Batch) RowAt(p int) int32 {
 	quarter := b.Rows / 4
 	if p >= 4*quarter {
@@ -111,7 +111,7 @@ func OpenSplit(path string, m *Meta, split int) (*Split, error) {
 // Close unmaps the file.
 func (s *Split) Close() error { return unix.Munmap(s.raw) }
 
-// Bytes is the mapped file's content, to be sent as it is.
+// Bytes returns the mapped file's content, to be sent as it is.
 func (s *Split) Bytes() []byte { return s.raw }
 
 // parse finds the record batches through the footer.
@@ -182,7 +182,7 @@ func (s *Split) addBatch(offset, meta, body int64) error {
 	return nil
 }
 
-// bufferViews are the batch's buffers as slices of its body; slicing checks
+// bufferViews returns the batch's buffers as slices of its body; slicing checks
 // each against the body's length.
 func bufferViews(rec *flatbuffers.Table, body []byte) [][]byte {
 	o := flatbuffers.UOffsetT(rec.Offset(8))

@@ -62,7 +62,7 @@ type SplitMeta struct {
 	SHA256   plan.Digest `json:"sha256"`
 }
 
-// Weight is what all rows weigh: their number, unless they have weights.
+// Weight returns what all rows weigh: their number, unless they have weights.
 func (m *Meta) Weight() float64 {
 	if !m.Weighted {
 		return float64(m.Rows)
@@ -74,7 +74,7 @@ func (m *Meta) Weight() float64 {
 	return sum
 }
 
-// Bytes is the size of all the pack's files.
+// Bytes returns the size of all the pack's files.
 func (m *Meta) Bytes() int64 {
 	var n int64
 	for _, s := range m.Splits {
@@ -83,7 +83,7 @@ func (m *Meta) Bytes() int64 {
 	return n
 }
 
-// valueSize is the size in bytes of a stored feature.
+// valueSize returns the size in bytes of a stored feature.
 func (m *Meta) valueSize() int {
 	if m.Float32 {
 		return 4

@@ -14,7 +14,7 @@ import (
 	"github.com/volley-engine/volley/internal/raw"
 )
 
-// schemaOf is the Arrow schema of a split's file.
+// schemaOf returns the Arrow schema of a split's file.
 func schemaOf(m *Meta) *arrow.Schema {
 	value := arrow.DataType(arrow.PrimitiveTypes.Float64)
 	if m.Float32 {
@@ -51,7 +51,7 @@ type columns struct {
 	blob    []byte
 }
 
-// bytes is about how much of a file the batch takes.
+// bytes returns about how much of a file the batch takes.
 func (c *columns) bytes() int64 {
 	return int64(8*len(c.labels) + 8*len(c.weights) + len(c.values) + 4*len(c.offsets) + 4*len(c.indices) + len(c.blob))
 }
@@ -151,7 +151,7 @@ func writeSplitTo(f *os.File, m *Meta, batches func(yield func(*columns) error) 
 		SHA256: plan.DigestFromBytes(out.sum.Sum(nil))}, nil
 }
 
-// headLength is the length of a record batch's message before its body; it
+// headLength returns the length of a record batch's message before its body; it
 // depends on the schema only.
 func headLength(rec arrow.Record) (int64, error) {
 	probe := &headProbe{}

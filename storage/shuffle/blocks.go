@@ -79,8 +79,8 @@ type BlockReader struct {
 // NewBlockReader reads from where a block begins to the reader's end.
 func NewBlockReader(r io.Reader) *BlockReader { return &BlockReader{r: r} }
 
-// Next is the bytes of the next block, which are good until the one after it;
-// io.EOF at the end.
+// Next returns the bytes of the next block, which are good until the one after
+// it; io.EOF at the end.
 func (b *BlockReader) Next() ([]byte, error) {
 	var head [blockHead]byte
 	if _, err := io.ReadFull(b.r, head[:]); err != nil {
@@ -113,7 +113,7 @@ func (b *BlockReader) Next() ([]byte, error) {
 	return b.buf[:was], nil
 }
 
-// body is the next n bytes, where they lie in memory as they are.
+// body returns the next n bytes, where they lie in memory as they are.
 func (b *BlockReader) body(n int) (_ []byte, err error) {
 	if m, ok := b.r.(*partitionInMemory); ok {
 		if body, ok := m.take(n); ok {

@@ -60,8 +60,8 @@ func NewWriter(dir string, partitions, budget, most int) *Writer {
 // ToFile keeps nothing in memory, however small it is.
 func (w *Writer) ToFile() { w.most = -1 }
 
-// Room is where a partition's rows are appended. Once it has more than Block
-// bytes, Flush is to be called.
+// Room returns where a partition's rows are appended. Once it has more than
+// Block bytes, Flush is to be called.
 func (w *Writer) Room(part int) *[]byte { return &w.open[part] }
 
 // Flush makes a block of the rows that a partition has in hand.
@@ -112,8 +112,8 @@ func (w *Writer) hash(part int, raw []byte) {
 	_, _ = w.hashes[part].Write(raw)
 }
 
-// digest tells the rows that were written from others, in their order if that means
-// something.
+// digest returns a digest of the rows that were written, in their order if the
+// order matters.
 func (w *Writer) digest() uint64 {
 	sums := w.Sums
 	for i := range w.hashes {
@@ -205,7 +205,7 @@ type Output struct {
 	Raw     []int64 // bytes by partition, as they were
 }
 
-// Len is the number of partitions.
+// Len returns the number of partitions.
 func (b *Output) Len() int { return len(b.extents) }
 
 // Open reads the blocks of some partitions, one partition after the other.
@@ -236,7 +236,7 @@ type partitionInMemory struct {
 	left []extent
 }
 
-// take is the next n bytes, which must not be changed, if they lie in one piece.
+// take returns the next n bytes, which must not be changed, if they lie in one piece.
 func (m *partitionInMemory) take(n int) ([]byte, bool) {
 	if len(m.left) == 0 || m.left[0].to-m.left[0].from < int64(n) {
 		return nil, false
@@ -260,7 +260,7 @@ func (m *partitionInMemory) Read(p []byte) (int, error) {
 
 func (*partitionInMemory) Close() error { return nil }
 
-// Path is the file that the rows are in; empty where they are in memory.
+// Path returns the file that the rows are in; empty where they are in memory.
 func (b *Output) Path() string { return b.path }
 
 // OpenRows reads all blocks of a file of rows.

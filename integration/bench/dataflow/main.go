@@ -168,7 +168,7 @@ func run(ctx context.Context, s *rdd.Session, _ args, j job) error {
 	return err
 }
 
-// peak is the most memory that this process has had.
+// peak returns the most memory that this process has had.
 func peak() (kb int64) {
 	raw, _ := os.ReadFile("/proc/self/status")
 	if _, rest, found := strings.Cut(string(raw), "VmHWM:"); found {

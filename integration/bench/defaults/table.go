@@ -32,7 +32,7 @@ func readPeers() (p peers, err error) {
 	return p, json.Unmarshal(measured, &p)
 }
 
-// best is the peer whose metric is best; false where none does the trial.
+// best returns the peer whose metric is best; false where none does the trial.
 func (p *peers) best(set string, t reference.Trial) (name string, value float64, ok bool) {
 	for system, v := range p.Figures[set][t.Name()] {
 		if d := better(t.Metric, v, value); !ok || d > 0 || d == 0 && system < name {
@@ -42,7 +42,7 @@ func (p *peers) best(set string, t reference.Trial) (name string, value float64,
 	return name, value, ok
 }
 
-// better is by how much a metric is better than another: an error if it is less.
+// better returns by how much a metric is better than another: an error if it is less.
 func better(metric string, a, b float64) float64 {
 	if metric == "rmse" {
 		return b - a

@@ -131,7 +131,7 @@ func measure(o options, op operation) (m measured, err error) {
 	return m, nil
 }
 
-// judge says what is wrong with how an operation ended; empty where nothing is.
+// judge returns what is wrong with how an operation ended; empty where nothing is.
 func (op operation) judge(err error, said string) string {
 	switch {
 	case op.refused == "" && err != nil:
@@ -142,7 +142,7 @@ func (op operation) judge(err error, said string) string {
 	return ""
 }
 
-// worker is this program started again for a step.
+// worker returns this program as a command, started again for a step.
 func worker(o options, step string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", "-limit", o.limit, "-scale", fmt.Sprint(o.scale), "-dir", o.dir)
 	cmd.Env = append(os.Environ(), workerEnv+"="+step)

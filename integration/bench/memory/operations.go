@@ -8,7 +8,7 @@ import (
 	"github.com/volley-engine/volley/rdd"
 )
 
-// operations are all that are measured.
+// operations returns all that are measured.
 func operations() []operation {
 	var all []operation
 	for _, some := range [][]operation{readers(), narrows(), shuffles(), joins(), saves(), packs(), refusals()} {
@@ -190,7 +190,7 @@ func joins() []operation {
 	}
 }
 
-// squareOf is of how many rows the pairs have about as many bytes as there are to be.
+// squareOf returns of how many rows the pairs have about as many bytes as there are to be.
 func squareOf(in input) (n int64) {
 	for n*n*32 < in.Bytes {
 		n += 16
@@ -263,7 +263,7 @@ func folded[T any](p rdd.Packed[T]) job {
 	return func(ctx context.Context, s *rdd.Session) (int64, error) { return step.Run(ctx, s, struct{}{}) }
 }
 
-// refusals are what does not fit, and must say so.
+// refusals returns what does not fit, and must say so.
 func refusals() []operation {
 	const most = "raise --memory"
 	return []operation{

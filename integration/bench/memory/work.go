@@ -42,7 +42,7 @@ type input struct {
 
 func (in input) path(name string) string { return filepath.Join(in.Dir, name) }
 
-// rows is how many rows there are of a given size each.
+// rows returns how many rows there are of a given size each.
 func (in input) rows(bytes int64) int64 { return max(1, in.Bytes/bytes) }
 
 // work carries out a step of an operation.
@@ -88,7 +88,7 @@ type Record struct {
 // recordBytes is about how many bytes a record has.
 const recordBytes = 100
 
-// textOf is a text of n bytes that cannot be compressed to much less than half of them.
+// textOf returns a text of n bytes that cannot be compressed to much less than half of them.
 func textOf(seed int64, n int) string {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 	b := make([]byte, n)
@@ -135,7 +135,7 @@ func listedOf(i int64) Listed {
 	return l
 }
 
-// made are rows that are made where they are needed.
+// made returns rows that are made where they are needed.
 func made[T any](g *rdd.Graph, rows int64, of func(int64) T) rdd.Dataset[T] {
 	return rdd.Map(rdd.Range(g, 0, rows, 16), of)
 }
@@ -144,7 +144,7 @@ func records(g *rdd.Graph, in input) rdd.Dataset[Record] {
 	return made(g, in.rows(recordBytes), recordOf)
 }
 
-// pairs are as many rows, with a given number of keys, or where that is 0 one each.
+// pairs returns as many rows, with a given number of keys, or where that is 0 one each.
 func pairs(g *rdd.Graph, rows, keys int64) rdd.Dataset[rdd.Pair[int64, string]] {
 	return made(g, rows, func(i int64) rdd.Pair[int64, string] {
 		r := recordOf(i)
@@ -155,7 +155,7 @@ func pairs(g *rdd.Graph, rows, keys int64) rdd.Dataset[rdd.Pair[int64, string]] 
 	})
 }
 
-// timed are rows with a time, which has a place.
+// timed returns rows with a time, which has a place.
 func timed(g *rdd.Graph, rows int64) rdd.Dataset[rdd.Pair[int64, time.Time]] {
 	place := time.FixedZone("somewhere", 3600)
 	return made(g, rows, func(i int64) rdd.Pair[int64, time.Time] {

@@ -105,7 +105,7 @@ func steps(ctx context.Context, c *lab.Cluster, dir string, law synth.Logistic, 
 	return times{P50: 1e3 * took[len(took)/2], P99: 1e3 * took[len(took)*99/100]}, whole, nil
 }
 
-// costs are what a cluster costs without harm done to it.
+// costs measures what a cluster costs while nothing fails.
 func costs(ctx context.Context, c *lab.Cluster, dir, peers string, up float64) error {
 	empty, _, err := steps(ctx, c, dir, synth.Logistic{Rows: 64, Features: 1, Eps: 1}, 8, 700)
 	if err != nil {

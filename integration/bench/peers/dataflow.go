@@ -83,7 +83,7 @@ const (
 	runsEach = 3
 )
 
-// median is the run of middle speed.
+// median returns the run of middle speed.
 func median(run func() (flow, error)) (flow, error) {
 	var all []flow
 	for len(all) < runsEach {
@@ -200,7 +200,7 @@ func warm(job string) {
 	}
 }
 
-// sumOfParts is the size and MD5 of a saved dataset, as the peers' script has it.
+// sumOfParts returns the size and MD5 of a saved dataset, as the peers' script has it.
 func sumOfParts(dir string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "part-*"))
 	if err != nil {

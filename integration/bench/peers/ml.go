@@ -130,7 +130,7 @@ func named(only string, kind []string, mine ...string) bool {
 	return len(asked) == 0 || slices.ContainsFunc(mine, func(m string) bool { return slices.Contains(asked, m) })
 }
 
-// median3 is the run of middle speed of three, or one that takes long.
+// median3 returns the run of middle speed of three, or one that takes long.
 func median3(run func() (figure, error)) (figure, error) {
 	var all []figure
 	for len(all) < runsEach {

@@ -184,7 +184,7 @@ func (t target) storeTail(tl tail, v reg.VecVirtual, m operand.Mem, h int) {
 	}
 }
 
-// halves is how many registers hold a group of 8 lanes.
+// halves returns how many registers hold a group of 8 lanes.
 func (t target) halves() int { return 8 / t.lanes }
 
 // dots: z[i] = w · x[off[i]], four rows together.

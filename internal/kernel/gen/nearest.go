@@ -13,8 +13,8 @@ func nearest(t target, two bool) {
 	if two {
 		TEXT("nearestTwo"+t.name, NOSPLIT, "func(best, index, centres, norms, numbers, rows *float64, d int, second "+
 			"*float64)")
-		Doc("nearestTwo" + t.name + " is nearest" + t.name +
-			" that also makes second the least of all that are not the best.")
+		Doc("nearestTwo" + t.name + " does what nearest" + t.name +
+			" does, and sets second to the least of the others.")
 	} else {
 		TEXT("nearest"+t.name, NOSPLIT, "func(best, index, centres, norms, numbers, rows *float64, d int)")
 		Doc("nearest" + t.name + " compares norms[i] − 2·centre i·row for a tile of centres with best of each row, " +
@@ -190,7 +190,7 @@ func addRows(t target) {
 	RET()
 }
 
-// rowAddress is where the row of d numbers begins whose number is the i-th of some.
+// rowAddress emits the address of the row of d numbers whose index is the i-th of some.
 func rowAddress(numbers, i, x, d, out reg.Register) {
 	MOVLQSX(operand.Mem{Base: numbers, Index: i, Scale: 4}, out)
 	IMULQ(d, out)

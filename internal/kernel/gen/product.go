@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// tile is the size of a tile of a product that the registers hold: rows, and
-// registers of columns.
+// tile returns the size of a tile of a product that the registers hold: rows,
+// and registers of columns.
 func (t target) tile() (tall, groups int) {
 	if t.wide() {
 		return 8, 3

@@ -53,7 +53,7 @@ func (s *world) apply(records []daemon.Record) {
 	}
 }
 
-// kept is what the journal durably has of a job.
+// kept returns what the journal durably has of a job.
 func (s *world) kept(job string) (daemon.JobState, bool) {
 	j, ok := s.journal.Jobs[plan.JobID(job)]
 	return j, ok
@@ -86,7 +86,7 @@ func (s *world) remove(jobs []string) {
 	})
 }
 
-// size is how large a job's directory is.
+// size returns how large a job's directory is.
 func (s *world) size(job string) int64 { return int64(1000 + 100*len(job)) }
 
 func (s *world) measure(jobs []string) {

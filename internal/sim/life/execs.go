@@ -72,7 +72,7 @@ func (e *exec) part(why string, notice bool) {
 	})
 }
 
-// dropped is told that a connection of its is ended.
+// dropped takes the end of one of its connections.
 func (e *exec) dropped(c *daemon.LifeMember) {
 	e.s.later(e.s.ms(0, 5), func() {
 		e.s.step(daemon.LifeEvent{Member: &daemon.MemberEvent{Executor: e.name, Link: c.Link, Left: true, Why: c.Why}})
@@ -117,7 +117,7 @@ func (e *exec) rots(job string) bool {
 		(s.law.wholly || e == s.execs[0])
 }
 
-// closed says that a runner has ended, which the driver may hear late.
+// closed sends the driver, perhaps late, that a runner has ended.
 func (e *exec) closed(c *daemon.LifeRunner, why string) {
 	link, wait := e.link, e.s.ms(0, 3)
 	if e.s.chance(200) {

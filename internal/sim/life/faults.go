@@ -146,7 +146,7 @@ func (s *world) pruneSome() {
 		func(*daemon.LifeReply) { s.watch.prunes = s.watch.prunes[1:] })
 }
 
-// befall is what happens to an executor.
+// befall draws a fault for an executor.
 func (s *world) befall(e *exec) {
 	if s.calm || !s.up() {
 		return

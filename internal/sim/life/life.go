@@ -84,12 +84,12 @@ func (s *world) fired(kind string) { s.result.Faults[kind]++ }
 
 func (s *world) between(lo, hi int) int { return lo + s.rng.IntN(hi-lo+1) }
 
-// ms is a time between two numbers of milliseconds.
+// ms returns a time between two numbers of milliseconds.
 func (s *world) ms(lo, hi int) plan.Time {
 	return time.Duration(lo)*time.Millisecond + time.Duration(s.rng.Int64N(int64(hi-lo)*int64(time.Millisecond)+1))
 }
 
-// chance is true a given number of times in a thousand, while there are faults.
+// chance reports true a given number of times in a thousand, while there are faults.
 func (s *world) chance(permille int) bool { return !s.calm && s.rng.IntN(1000) < permille }
 
 func (s *world) now() time.Time { return base.Add(s.w.Now()) }

@@ -219,7 +219,7 @@ func (w *places) shown(c *daemon.ExecutorShown) {
 	}
 }
 
-// busy is a job that has a runner on an executor.
+// busy returns a job that has a runner on an executor.
 func (w *places) busy(exec string) string {
 	for k, p := range w.slots {
 		if k[1] == exec && p.current != 0 && w.links[k[0]] != 0 && w.s.watch.of(k[0]).announced == "" {

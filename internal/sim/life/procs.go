@@ -46,7 +46,7 @@ func (s *world) startProcess(c *daemon.LifeStart) {
 	})
 }
 
-// cannotStart is why a process cannot be started now, if it cannot.
+// cannotStart returns why a process cannot be started now, if it cannot.
 func (s *world) cannotStart() *daemon.ProcessFailed {
 	room := s.w.Now() < s.law.noRoom || s.w.Now() > s.law.noRoom+6*time.Second
 	switch {
@@ -125,7 +125,7 @@ func (p *proc) tick() {
 	}
 }
 
-// grief is one of the ends and troubles of a process.
+// grief draws a fault of a process and reports whether there was one.
 func (p *proc) grief() bool {
 	s := p.s
 	switch s.rng.IntN(10) {
@@ -233,7 +233,7 @@ func (p *proc) hangUp() {
 	}
 }
 
-// orphaned is a process whose driver is gone: it ends soon.
+// orphaned ends, soon, a process whose driver is gone.
 func (p *proc) orphaned() {
 	p.link = 0
 	p.s.w.At(p.s.w.Now()+p.s.ms(0, 2000), func() { p.alive = false })
@@ -269,7 +269,7 @@ func (s *world) interrupt(c *daemon.LifeProcess) {
 	}
 }
 
-// told is what a job's process hears.
+// told takes a message that a job's process receives.
 func (s *world) told(c *daemon.LifeTold) {
 	p := s.jobs[c.Job].proc
 	if p == nil || p.link != c.Link || c.Drain == "" {

@@ -53,7 +53,7 @@ func newLifeWatch(s *world) *watch {
 	return &watch{s: s, jobs: map[string]*truth{}, places: newLifePlaces(s)}
 }
 
-// of is what is true of a job.
+// of returns what is true of a job.
 func (w *watch) of(job string) *truth {
 	t := w.jobs[job]
 	if t == nil {
@@ -63,7 +63,7 @@ func (w *watch) of(job string) *truth {
 	return t
 }
 
-// all are the jobs by name.
+// all returns the jobs by name.
 func (w *watch) all() (out []*truth) {
 	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
 		out = append(out, w.jobs[id])
@@ -156,7 +156,7 @@ func (t *truth) pause(now time.Time) {
 	t.wait = min(2*t.wait, pauseMost)
 }
 
-// present is the job's last process.
+// present returns the job's last process.
 func (t *truth) present() *proc {
 	if len(t.procs) == 0 {
 		return nil
@@ -296,7 +296,7 @@ func (w *watch) ended(c *daemon.LifeOver) {
 	t.announced, t.over, t.resumed = state, t.shown.Ended, false
 }
 
-// unlike is what is wrong with a state that a job is said to have ended in.
+// unlike returns what is wrong with a state that a job is said to have ended in.
 func (t *truth) unlike(state string, restarts uint32) string {
 	said := "nothing"
 	if t.told != nil {

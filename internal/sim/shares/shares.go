@@ -65,7 +65,7 @@ func (w *world) span(lo, hi time.Duration) time.Duration {
 	return lo + time.Duration(w.rng.Int64N(int64(hi-lo)+1))
 }
 
-// chance is true a given number of times in a million ticks.
+// chance reports true a given number of times in a million ticks.
 func (w *world) chance(times int) bool { return w.rng.IntN(1_000_000) < times }
 
 func (w *world) draw() {

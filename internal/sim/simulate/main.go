@@ -56,7 +56,7 @@ func run(from uint64, seeds, steps int, bug mutant.Bug, trace bool) int {
 	return t.print(time.Since(began))
 }
 
-// simulated are the results of seeds, as they come, of as many at a time as there are cores.
+// simulated returns the results of seeds, as they come, of as many at a time as there are cores.
 func simulated(from uint64, seeds int, options sim.Options) <-chan *sim.Result {
 	results := make(chan *sim.Result)
 	var next atomic.Uint64
@@ -116,7 +116,7 @@ func (t *tally) add(r *sim.Result) {
 	}
 }
 
-// print says what was met and found, and returns the exit code.
+// print returns what was met and found, and returns the exit code.
 func (t *tally) print(took time.Duration) int {
 	for _, k := range slices.Sorted(maps.Keys(t.faults)) {
 		fmt.Printf("%-24s %d\n", k, t.faults[k])

@@ -142,7 +142,7 @@ func (w *world) trouble() {
 	}
 }
 
-// oneOf is some output that an executor holds.
+// oneOf returns some output that an executor holds.
 func (w *world) oneOf(e *exec) output {
 	var all []output
 	for o := range e.holds {
@@ -182,7 +182,7 @@ func (w *world) exec(name string) *exec {
 	return nil
 }
 
-// keep says who holds what map tasks have made.
+// keep returns who holds what map tasks have made.
 func (w *world) keep(cmd scheduler.StageCommand) (holders [][]string) {
 	for _, m := range cmd.Parts {
 		if w.nodes[cmd.Node].file {

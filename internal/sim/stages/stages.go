@@ -74,7 +74,7 @@ func (w *world) fired(kind string) { w.result.Faults["stages: "+kind]++ }
 
 func (w *world) between(lo, hi int) int { return lo + w.rng.IntN(hi-lo+1) }
 
-// chance is true a given number of times in a thousand.
+// chance reports true a given number of times in a thousand.
 func (w *world) chance(permille int) bool { return w.rng.IntN(1000) < permille }
 
 func (w *world) draw() {

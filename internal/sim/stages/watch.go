@@ -69,7 +69,7 @@ func (t *watch) lost(node int, l scheduler.Loss) {
 	}
 }
 
-// missing are the outputs of a stage that are not there.
+// missing returns the outputs of a stage that are not there.
 func (t *watch) missing(stage int) (tasks []int) {
 	for m := range t.w.nodes[stage].tasks {
 		if _, there := t.there[output{stage, m}]; !there {

@@ -5,7 +5,7 @@ import (
 	"github.com/volley-engine/volley/rdd"
 )
 
-// SparseOf are the rows of a sparse batch, as kernels take them.
+// SparseOf returns the rows of a sparse batch, as kernels take them.
 func SparseOf[T kernel.Float](b *rdd.Batch, values []T) kernel.Sparse[T] {
 	return kernel.Sparse[T]{Offsets: b.Offsets, Indices: b.Indices, Values: values}
 }
@@ -38,7 +38,7 @@ func Accumulate(sum, coef []float64, b *rdd.Batch) {
 	}
 }
 
-// ValueAt is a number of a batch, whatever its precision.
+// ValueAt returns a number of a batch, whatever its precision.
 func ValueAt(b *rdd.Batch, at int) float64 {
 	if b.X32 != nil {
 		return float64(b.X32[at])

@@ -17,7 +17,7 @@ type Gradient struct {
 // GradientHead is how many numbers come before Sum.
 const GradientHead = 5
 
-// Head are the numbers that come before Sum.
+// Head returns the numbers that come before Sum.
 func (g *Gradient) Head() []float64 { return []float64{g.Loss, g.LossSq, g.Coef, g.Gap, g.Squares} }
 
 // Set takes back Head, and Sum after it.
@@ -25,7 +25,7 @@ func (g *Gradient) Set(v []float64) {
 	g.Loss, g.LossSq, g.Coef, g.Gap, g.Squares, g.Sum = v[0], v[1], v[2], v[3], v[4], v[GradientHead:]
 }
 
-// Losses are the sums that kernels add to.
+// Losses returns the sums that kernels add to.
 func (g *Gradient) Losses() kernel.Losses {
 	return kernel.Losses{Loss: g.Loss, Squares: g.LossSq, Coef: g.Coef, Gap: g.Gap}
 }

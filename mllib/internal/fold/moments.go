@@ -16,8 +16,8 @@ type MomentsParam struct {
 	Shift    []float64 // that moments are taken about; nil is zero
 }
 
-// Near is a row of dense data, about which its moments lose no digits to how far it
-// lies from zero.
+// Near returns a row of dense data, about which its moments lose no digits to how
+// far it lies from zero.
 func Near(meta *pack.Meta, sample []rdd.Point) []float64 {
 	if meta.Layout != pack.DenseLayout || len(sample) == 0 {
 		return nil
@@ -96,7 +96,7 @@ type Moments struct {
 	Variance []float64 // population
 }
 
-// MomentsOf are the moments of rows of a weight from their sums about a shift.
+// MomentsOf returns the moments of rows of a weight from their sums about a shift.
 func MomentsOf(weight float64, g Gradient, shift []float64) Moments {
 	d := len(g.Sum) / 2
 	m := Moments{Weight: weight, Labels: g.Coef, Mean: make([]float64, d), Variance: make([]float64, d)}

@@ -15,7 +15,7 @@ type Scored struct {
 	Z, Y, Weight float64
 }
 
-// WeightOf is what some rows weigh together.
+// WeightOf returns what some rows weigh together.
 func WeightOf(all []Scored) (sum float64) {
 	for _, s := range all {
 		sum += s.Weight
@@ -23,8 +23,8 @@ func WeightOf(all []Scored) (sum float64) {
 	return sum
 }
 
-// RegressionMetrics are rmse, mae, and r2, the share of the variance that is
-// explained.
+// RegressionMetrics returns rmse, mae, and r2, the share of the variance that
+// is explained.
 func RegressionMetrics(all []Scored) map[string]float64 {
 	n := WeightOf(all)
 	var mean, sq, abs, spread float64
@@ -43,7 +43,7 @@ func RegressionMetrics(all []Scored) map[string]float64 {
 	return out
 }
 
-// LogLoss is the mean of −log of the probability given to the right label.
+// LogLoss returns the mean of −log of the probability given to the right label.
 func LogLoss(all []Scored) float64 {
 	var loss float64
 	for _, s := range all {
@@ -52,9 +52,9 @@ func LogLoss(all []Scored) float64 {
 	return loss / WeightOf(all)
 }
 
-// BinaryMetrics are those of a classifier that says 1 of margins above a cut: accuracy; precision, recall and f1 of
-// label 1, with the table of true and false ones they come from; and the areas
-// under the curves of all thresholds.
+// BinaryMetrics returns those of a classifier that says 1 of margins above a cut: accuracy; precision, recall and
+// f1 of label 1, with the table of true and false ones they come from; and the areas under the curves of all
+// thresholds.
 func BinaryMetrics(all []Scored, cut float64) map[string]float64 {
 	var table [2][2]float64 // by what it is, and what is said
 	for _, s := range all {
@@ -81,8 +81,8 @@ func BinaryMetrics(all []Scored, cut float64) map[string]float64 {
 	return out
 }
 
-// areas are those under two curves of all thresholds: the ROC curve, which is the
-// probability that a positive row scores above a negative one, ties counting
+// areas returns those under two curves of all thresholds: the ROC curve, which is
+// the probability that a positive row scores above a negative one, ties counting
 // half; and precision over recall, as the mean precision over positive rows
 // (average precision), rows of one score taken together. They are undefined where
 // one of the labels is absent.

@@ -32,15 +32,15 @@ func (k Known) Open(in rdd.Input, uris []string) (*input.Source, error) {
 	return input.Open(preparing(in, k.Prepared), uris...)
 }
 
-// raw says how data are to be read of which every column but that of weights is a
-// feature.
+// raw returns how data are to be read of which every column but that of weights
+// is a feature.
 func (k Known) raw(in rdd.Input) rdd.Input {
 	in = knowing(in, k.Prepared)
 	in.Label, in.NoLabel, in.Prepare, in.Fitted = "", true, input.Prepare{}, nil
 	return in
 }
 
-// width is how many columns features are made of.
+// width returns how many columns features are made of.
 func (k Known) width() int {
 	if k.Prepared != nil {
 		return len(k.Prepared.Columns)
@@ -105,7 +105,7 @@ func (k Known) HasLabel(in rdd.Input, uris []string) bool {
 	return slices.Contains(names, k.Label) || src.Width() != k.width()
 }
 
-// knowing says what names the columns of a model's data may have.
+// knowing returns what names the columns of a model's data may have.
 func knowing(in rdd.Input, p *input.Prepared) rdd.Input {
 	if p == nil || in.Header != nil {
 		return in
@@ -120,8 +120,8 @@ func knowing(in rdd.Input, p *input.Prepared) rdd.Input {
 	return in
 }
 
-// preparing says how a model's data are to be read: raw, and prepared as those that
-// it was made from.
+// preparing returns how a model's data are to be read: raw, and prepared as those
+// that it was made from.
 func preparing(in rdd.Input, p *input.Prepared) rdd.Input {
 	if p != nil {
 		in.Prepare, in.Fitted = input.Prepare{}, p
@@ -141,8 +141,8 @@ func Fits(features int, c *rows.Chunk, uris []string) error {
 	return nil
 }
 
-// AlignedPlaces are the places in a model of the data's columns, where both sides
-// have names and they differ; nil where they are the same.
+// AlignedPlaces returns the places in a model of the data's columns, where both
+// sides have names and they differ; nil where they are the same.
 func AlignedPlaces(model, data, uris []string) ([]int, error) {
 	if len(model) == 0 || len(data) == 0 || slices.Equal(model, data) {
 		return nil, nil
@@ -158,7 +158,7 @@ func AlignedPlaces(model, data, uris []string) ([]int, error) {
 	return places, nil
 }
 
-// CSVField is a text as a field of CSV.
+// CSVField returns a text as a field of CSV.
 func CSVField(s string) string {
 	if strings.ContainsAny(s, ",\"\n\r") {
 		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`

@@ -78,8 +78,8 @@ func (m *RowModel) each(ctx context.Context, in rdd.Input, uris []string, margin
 	return nil
 }
 
-// features are the places and values of a row's features; those that the model has
-// not are left out of sparse rows.
+// features returns the places and values of a row's features; those that the model
+// has not are left out of sparse rows.
 func (m *RowModel) features(c *rows.Chunk, r int, columns []int) (places []int, values []float64) {
 	if c.Dense() {
 		return columns, c.Values[r*c.Width : (r+1)*c.Width]
@@ -144,7 +144,7 @@ func PredictRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, 
 	return n, out.Flush()
 }
 
-// class is the number of a row's label.
+// class returns the number of a row's label.
 func (m *RowModel) class(c *rows.Chunk, r int, uris []string) (int, error) {
 	label := rows.FormatLabel(c.Labels[r])
 	if c.Texts != nil {
@@ -206,8 +206,8 @@ func EvaluateRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string,
 	return map[string]float64{"accuracy": right / weighed, "log_loss": loss / weighed, "f1": f1}, nil
 }
 
-// agreement is how many rows lie on the diagonal of a table of k classes, and the mean
-// f1 over classes.
+// agreement returns how many rows lie on the diagonal of a table of k classes, and the
+// mean f1 over classes.
 func agreement(table []float64, k int) (right, f1 float64) {
 	for c := range k {
 		var are, said float64

@@ -24,7 +24,7 @@ func GetFloats(raw []byte, least int) ([]float64, error) {
 	return atLeast(least, raw, rdd.ParseFloats)
 }
 
-// ViewFloats is GetFloats of what is large and only read: it is not copied.
+// ViewFloats does what GetFloats does without a copy, for what is large and only read.
 func ViewFloats(raw []byte, least int) ([]float64, error) {
 	return atLeast(least, raw, rdd.ViewFloats)
 }

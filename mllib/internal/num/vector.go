@@ -20,7 +20,7 @@ func Soft(x, by float64) float64 {
 	return 0
 }
 
-// Power is x to the n, by squaring, the same on every CPU.
+// Power returns x to the n, by squaring, the same on every CPU.
 func Power(x, n float64) float64 {
 	p := 1.0
 	for k := int(n); k > 0; k >>= 1 {
@@ -56,7 +56,7 @@ func SumOfSquares[T kernel.Float](x []T) (sq float64) {
 	return sq
 }
 
-// SquaredLength is that of a vector in parts, by the kernels' sums.
+// SquaredLength returns that of a vector in parts, by the kernels' sums.
 func SquaredLength(parts ...[]float64) (sq float64) {
 	for _, x := range parts {
 		sq += kernel.Dot(x, x)
@@ -64,7 +64,7 @@ func SquaredLength(parts ...[]float64) (sq float64) {
 	return sq
 }
 
-// Distance is that of two points.
+// Distance returns that of two points.
 func Distance(a, b []float64) float64 {
 	var sq float64
 	for j := range a {
@@ -82,7 +82,7 @@ func Normalize(x []float64) {
 	}
 }
 
-// Resized is a vector of n entries, zeros where it had none.
+// Resized returns a vector of n entries, zeros where it had none.
 func Resized(v []float64, n int) []float64 {
 	out := make([]float64, n)
 	copy(out, v)

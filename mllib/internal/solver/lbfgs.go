@@ -15,7 +15,7 @@ const LBFGS Name = "lbfgs"
 var lbfgs = Method{Name: LBFGS, Exact: true, Scaled: true, Refuses: refusesLasso,
 	New: func() Solver { return &quasiNewton{} }}
 
-// refusesLasso is of solvers that step along what is smooth.
+// refusesLasso returns of solvers that step along what is smooth.
 func refusesLasso(w Wish) (why, hint string) {
 	if w.Lasso {
 		return "it cannot minimize an L1 penalty", "use owlqn, cd, newton or nesterov, or --alpha 0"
@@ -103,8 +103,8 @@ func (q *quasiNewton) remember(move, turn []float64) {
 	q.Moves, q.Turns = append(q.Moves, move), append(q.Turns, turn)
 }
 
-// Steepest is the gradient of the objective with its L1 part: where a variable is
-// zero, the one-sided slope that leads downhill, or zero.
+// Steepest returns the gradient of the objective with its L1 part: where a
+// variable is zero, the one-sided slope that leads downhill, or zero.
 func Steepest(x, g, lasso []float64) []float64 {
 	out := append([]float64(nil), g...)
 	for j, l := range lasso {
@@ -120,8 +120,8 @@ func Steepest(x, g, lasso []float64) []float64 {
 	return out
 }
 
-// downhill is minus the slopes times the inverse curvature that the pairs tell of
-// (Nocedal's two loops); before there are any, a plain step.
+// downhill returns minus the slopes times the inverse curvature that the pairs
+// tell of (Nocedal's two loops); before there are any, a plain step.
 func (q *quasiNewton) downhill(slopes []float64, step float64) []float64 {
 	d := append([]float64(nil), slopes...)
 	k := len(q.Moves)

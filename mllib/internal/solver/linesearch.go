@@ -20,7 +20,7 @@ type lineSearch struct {
 // Forget drops what is known of X.
 func (q *lineSearch) Forget() { q.G = nil }
 
-// floats are the numbers that vectors follow.
+// floats returns the numbers that vectors follow.
 func (q *lineSearch) floats() []float64 { return []float64{q.F, q.Slope, q.Length, q.Tries} }
 
 // set takes back floats, and the vectors after them.

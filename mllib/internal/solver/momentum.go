@@ -5,8 +5,8 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
-// WithMomentum is gradient descent by one step size along the sum of all gradients so far,
-// each of which counts `times` as much with every step after it.
+// WithMomentum returns gradient descent by one step size along the sum of all gradients so
+// far, each of which counts `times` as much with every step after it.
 func WithMomentum(times float64) Solver { return &heavyBall{times: times} }
 
 // heavyBall is what WithMomentum returns.

@@ -49,9 +49,10 @@ const (
 	fewSweeps = 20
 )
 
-// descend is coordinate descent by covariance updates (Friedman et al.): sweeps
-// over all variables until they stand still, and, between them, leaps of those that
-// are not zero, or, where these are not to be trusted, sweeps over them.
+// descend minimizes by coordinate descent with covariance updates (Friedman et
+// al.): sweeps over all variables until they stand still, and, between them, leaps
+// of those that are not zero, or, where these are not to be trusted, sweeps over
+// them.
 func (m *Quadratic) descend(x, lasso []float64) []float64 {
 	n := len(x)
 	at, slope := append([]float64(nil), x...), append([]float64(nil), m.G...)

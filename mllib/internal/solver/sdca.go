@@ -130,7 +130,7 @@ func (d *Ascent) watch(iteration int, gap float64) (ease bool) {
 	return false
 }
 
-// Model is what minimizes over w, where the next step begins.
+// Model returns what minimizes over w, where the next step begins.
 func (d *Ascent) Model() []float64 {
 	w := make([]float64, len(d.U))
 	for j, u := range d.U {
@@ -139,8 +139,8 @@ func (d *Ascent) Model() []float64 {
 	return w
 }
 
-// Value is that of the dual: nowhere above the least objective, if no variable without
-// an L2 penalty is then further off than by 1 and as much as it is now.
+// Value returns that of the dual: nowhere above the least objective, if no variable
+// without an L2 penalty is then further off than by 1 and as much as it is now.
 func (d *Ascent) Value() float64 {
 	value := -d.Conj / d.n
 	for j, u := range d.U {
@@ -250,7 +250,7 @@ func (d *Ascent) Look(iteration int, objective, gap float64) {
 // Inverse returns by how much each variable moves with the dual.
 func (d *Ascent) Inverse() []float64 { return d.inverse }
 
-// Weight is what all rows weigh.
+// Weight returns what all rows weigh.
 func (d *Ascent) Weight() float64 { return d.n }
 
 // Sure reports whether every variable has an L2 penalty, so that the dual bounds the
@@ -259,8 +259,8 @@ func (d *Ascent) Sure() bool {
 	return !slices.ContainsFunc(d.l2, func(l2 float64) bool { return l2 <= 0 })
 }
 
-// Drift is how far u lies from what dual variables stand for, relative to its length: of
-// these, move is Σ a·x.
+// Drift returns how far u lies from what dual variables stand for, relative to its
+// length: of these, move is Σ a·x.
 func (d *Ascent) Drift(move []float64) float64 {
 	var off, length float64
 	for j, v := range move {

@@ -80,7 +80,7 @@ type Wish struct {
 	OtherEnd bool // a rule that is not by the objective ends the run
 }
 
-// Refused says why a run cannot have the solver, and what to do; empty: it can.
+// Refused returns why a run cannot have the solver, and what to do; empty: it can.
 func (m *Method) Refused(w Wish) (why, hint string) {
 	switch {
 	case w.Cut && m.Exact:

@@ -11,7 +11,7 @@ const SVRG Name = "svrg"
 var svrg = Method{Name: SVRG, Wants: Pairs, Scaled: true, Refuses: refusesClasses("use nesterov or lbfgs"),
 	New: func() Solver { return &reduced{} }}
 
-// refusesClasses is of solvers that are for a margin a row.
+// refusesClasses returns of solvers that are for a margin a row.
 func refusesClasses(hint string) func(Wish) (string, string) {
 	return func(w Wish) (string, string) {
 		if w.Classes {
@@ -43,7 +43,7 @@ type reduced struct {
 // anchorEvery is how many times all rows are visited between two anchors.
 const anchorEvery = 2
 
-// Anchor is the point, unless it is time for another.
+// Anchor returns the point, unless it is time for another.
 func (r *reduced) Anchor() []float64 {
 	if r.Visited >= anchorEvery {
 		return nil

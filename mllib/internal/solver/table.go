@@ -14,7 +14,7 @@ const Auto Name = "auto"
 // objective each time.
 var table = []Method{descent, nesterov, root, constant, adam, svrg, sdca, lbfgs, owlqn, newton, normal, cd}
 
-// Names are those of all solvers.
+// Names returns those of all solvers.
 func Names() (names []Name) {
 	for i := range table {
 		names = append(names, table[i].Name)
@@ -31,7 +31,7 @@ func Of(name Name) *Method {
 	return &Method{Name: name}
 }
 
-// Parse is the solver of a name, or Auto.
+// Parse returns the solver of a name, or Auto.
 func Parse(name string) (Name, error) {
 	names := []string{string(Auto)}
 	for _, n := range Names() {

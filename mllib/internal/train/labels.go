@@ -6,7 +6,7 @@ import (
 	"github.com/volley-engine/volley/storage/pack"
 )
 
-// ManyLabels says how many labels a pack has.
+// ManyLabels returns how many labels a pack has.
 func ManyLabels(m *pack.Meta) string {
 	if len(m.Labels) == 0 {
 		return "very many"
@@ -14,7 +14,7 @@ func ManyLabels(m *pack.Meta) string {
 	return strconv.Itoa(len(m.Labels))
 }
 
-// StoredLabel is how a pack's rows have its i-th label.
+// StoredLabel returns how a pack's rows have its i-th label.
 func StoredLabel(m *pack.Meta, i int) float64 {
 	if m.TextLabels {
 		return float64(i)

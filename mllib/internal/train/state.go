@@ -21,7 +21,7 @@ func NewState(variables int, step float64, s solver.Solver) State {
 		Solver: s}
 }
 
-// Parameters are the points that the solver stands at.
+// Parameters returns the points that the solver stands at.
 func (s *State) Parameters() [][]float64 { return [][]float64{s.X, s.Y} }
 
 // stateVectors is how many vectors a state has beside its solver's.

@@ -19,7 +19,7 @@ const (
 	ByFlexRR    StopRule = "flexrr"
 )
 
-// ParseStopRule is the rule of a name.
+// ParseStopRule returns the rule of a name.
 func ParseStopRule(name string) (StopRule, error) {
 	switch r := StopRule(name); r {
 	case ByObjective, ByWeights, ByFlexRR:

@@ -165,7 +165,7 @@ func (c *cursor) fails(why string) {
 	}
 }
 
-// hint is what to do about a record that is malformed for a reason.
+// hint returns what to do about a record that is malformed for a reason.
 func (d *dialect) hint(wrong string) string {
 	if wrong != afterQuote {
 		return ""

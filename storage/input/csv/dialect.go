@@ -27,7 +27,7 @@ type dialect struct {
 // blanks and tabs.
 const blankRuns = ' '
 
-// dialectOf is what the options say of it, and the newline that a file's head has.
+// dialectOf returns what the options say of it, and the newline that a file's head has.
 func dialectOf(o Options, head []byte) dialect {
 	d := dialect{Separator: o.Separator, Quote: o.Quote, Escape: o.Escape, Comment: o.Comment, Newline: '\n'}
 	if d.Quote == 0 {

@@ -32,7 +32,7 @@ func spans(path string) error {
 // CutWithinQuotes reports whether an error is that of parts that were cut within quotes.
 func CutWithinQuotes(err error) bool { return errors.Is(err, errSpans) }
 
-// law is where records end, for who reads text.
+// law returns where records end, for who reads text.
 func (d *dialect) law() text.Records {
 	return text.Records{Newline: d.Newline, Quote: d.Quote, End: d.recordEnd}
 }

@@ -209,7 +209,7 @@ func (p *parser) null() bool {
 	return !quoted && string(bytes.Trim(field, " ")) == p.spec.Null
 }
 
-// trimmed is a field's text without blanks about it, unless these are quoted.
+// trimmed returns a field's text without blanks about it, unless these are quoted.
 func (p *parser) trimmed() []byte {
 	field, quoted := p.text()
 	if quoted {
@@ -262,7 +262,7 @@ func (p *parser) bad(first bool, at int, hint, format string, args ...any) error
 	return err
 }
 
-// complaint says what is wrong with the field at a position.
+// complaint returns what is wrong with the field at a position.
 func (p *parser) complaint(first bool, at, col int, why error) error {
 	if p.spec.Malformed == DropMalformed && !first {
 		return errMalformed

@@ -47,7 +47,7 @@ func (r *Record) Where() string {
 	return fmt.Sprintf("%s line %d", path, line)
 }
 
-// Text is the record as it is written, without the line's end.
+// Text returns the record as it is written, without the line's end.
 func (r *Record) Text() string {
 	end, _ := r.cut.recordEnd(r.blk.Data, r.at)
 	for end > r.at && (r.blk.Data[end-1] == '\n' || r.blk.Data[end-1] == '\r') {

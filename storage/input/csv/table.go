@@ -120,7 +120,7 @@ func (s *Table) checkPoints(path string) error {
 	return nil
 }
 
-// clip is the first of some names, short enough for a message.
+// clip returns the first of some names, short enough for a message.
 func clip(names []string) string {
 	if len(names) == 0 {
 		return ""

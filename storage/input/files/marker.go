@@ -37,7 +37,7 @@ type MarkedFile struct {
 // markerHead begins our markers.
 const markerHead = "volley-save 1"
 
-// Encode is the marker's text: a line with the rows, one with the owner, and one for each file.
+// Encode returns the marker's text: a line with the rows, one with the owner, and one for each file.
 func (m *Marker) Encode() []byte {
 	out := fmt.Appendf(nil, "%s\nrows %d\nowner %s\n", markerHead, m.Rows, m.Owner)
 	for _, f := range m.Files {
@@ -118,7 +118,7 @@ func (m *Marker) parse(raw []byte) error {
 	return nil
 }
 
-// files are the files that the marker lists, each as long as it was.
+// files returns the files that the marker lists, each as long as it was.
 func (m *Marker) files(dir string) ([]File, error) {
 	paths := make([]string, len(m.Files))
 	for i, f := range m.Files {

@@ -33,11 +33,11 @@ func Ranges(files []File, size int64) ([]Range, error) {
 // fewParts is about how many parts of little data there are to share out.
 const fewParts = 12
 
-// PartSize is how much of files one part holds: of little data less, so that there are
-// about fewParts, but never less than least, nor more than most.
+// PartSize returns how much of files one part holds: of little data less, so that
+// there are about fewParts, but never less than least, nor more than most.
 func PartSize(total, least, most int64) int64 { return min(most, max(least, total/fewParts)) }
 
-// TotalSize is that of some files.
+// TotalSize returns that of some files.
 func TotalSize(files []File) (total int64) {
 	for _, f := range files {
 		total += f.Size

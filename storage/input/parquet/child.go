@@ -103,7 +103,7 @@ func runOrder(order decodeOrder, s *sender) error {
 	return decodeRows(order, s)
 }
 
-// describe says what is in a file.
+// describe returns what is in a file.
 func describe(order decodeOrder) (_ *columnsInFile, err error) {
 	defer malformed(order.Path, &err)
 	if order.Columns != nil {
@@ -166,8 +166,8 @@ func sendRecord(s *sender, rec arrow.Record) error {
 	return nil
 }
 
-// dictionaryBytes is how much every part of a record has to bring with it, for which it is to
-// have as many rows at the least.
+// dictionaryBytes returns how much every part of a record has to bring with it, for which it
+// is to have as many rows at the least.
 func dictionaryBytes(rec arrow.Record) (n int64) {
 	for _, c := range rec.Columns() {
 		if d, ok := c.(*array.Dictionary); ok {
@@ -181,7 +181,7 @@ func dictionaryBytes(rec arrow.Record) (n int64) {
 // slot of the window has room for.
 const sentBytes = slotBytes / 4 * 3
 
-// rowsWithin is how many of some rows take about a number of bytes, at least one.
+// rowsWithin returns how many of some rows take about a number of bytes, at least one.
 func rowsWithin(most, rows, bytes int64) int64 {
 	return max(1, min(rows, rows*most/max(1, bytes)))
 }
@@ -213,8 +213,8 @@ const (
 	decodeBytes = 1 << 20
 )
 
-// batchOf is how many rows of some row groups are decoded at a time; none are all. A row group
-// that is small as a whole says nothing of how many rows others should be cut into.
+// batchOf returns how many rows of some row groups are decoded at a time; none are all. A row
+// group that is small as a whole says nothing of how many rows others should be cut into.
 func batchOf(md *metadata.FileMetaData, groups []int) int64 {
 	most := int64(decodeBatch)
 	for i, g := range md.RowGroups {
@@ -225,7 +225,7 @@ func batchOf(md *metadata.FileMetaData, groups []int) int64 {
 	return most
 }
 
-// wanted are the columns that an order has use for; nil is all.
+// wanted returns the columns that an order has use for; nil is all.
 func (o *decodeOrder) wanted() []string {
 	if o.Plan == nil {
 		return o.Only

@@ -51,8 +51,8 @@ type Options struct {
 	Weight  string // column of rows' weights: a name or a zero-based number; empty is none
 }
 
-// describeFiles says what is in some files, of which it is said whether they have
-// certain columns where there are any; one child looks at them all.
+// describeFiles returns what is in some files, of which it is said whether they
+// have certain columns where there are any; one child looks at them all.
 func describeFiles(ctx context.Context, inputs []files.File, kind Kind,
 	columns []string) (found []*columnsInFile, err error) {
 	if len(inputs) == 0 {
@@ -91,8 +91,8 @@ func Open(inputs []files.File, kind Kind, o Options) (p *Plan, parts []files.Ran
 	return p, parts, nil
 }
 
-// groupParts are ranges of row groups: Offset is the first, Length how many.
-// A file without row groups is one part of length 0.
+// groupParts returns ranges of row groups: Offset is the first, Length how
+// many. A file without row groups is one part of length 0.
 func groupParts(f files.File, d *columnsInFile, most int64) []files.Range {
 	if len(d.Groups) == 0 {
 		return []files.Range{{File: f}}
@@ -175,8 +175,8 @@ func chooseLabel(path string, d *columnsInFile, want string) (string, error) {
 	return d.named(path, "label", want)
 }
 
-// named is the name of a column of a name or a zero-based number, for the flag that
-// names it.
+// named returns the name of a column of a name or a zero-based number, for the flag
+// that names it.
 func (d *columnsInFile) named(path, flag, want string) (string, error) {
 	if slices.Contains(d.Names, want) {
 		return want, nil
@@ -201,10 +201,10 @@ func (p *Plan) Read(ctx context.Context, kind Kind, rng files.Range, yield func(
 	})
 }
 
-// row is the number of a row of the record in hand.
+// row returns the number of a row of the record in hand.
 func (p *Plan) row(i int) int { return p.first + i }
 
-// one is the row of all values of a list.
+// one returns the row of all values of a list.
 func one(row int) func(int) int { return func(int) int { return row } }
 
 // chunk turns a record into rows.
@@ -286,7 +286,7 @@ func (p *Plan) weights(c *rows.Chunk, rec arrow.Record) error {
 	return nil
 }
 
-// negative is the first of some numbers that is less than zero; −1 without one.
+// negative returns the first of some numbers that is less than zero; −1 without one.
 func negative(v []float64) int {
 	return slices.IndexFunc(v, func(x float64) bool { return x < 0 })
 }
@@ -329,7 +329,7 @@ func holds(col arrow.Array, i int, v float64) bool {
 // exactly reports whether a double is a whole number.
 func exactly(v float64, whole int64) bool { return v < 1<<63 && int64(v) == whole }
 
-// reader is how the values of a column are read as numbers.
+// reader returns how the values of a column are read as numbers.
 func reader(col arrow.Array) (func(int) float64, bool) {
 	switch c := col.(type) {
 	case *array.Float64:

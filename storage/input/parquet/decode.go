@@ -65,7 +65,7 @@ type decodeError struct {
 	Text    string     `json:"text"`
 }
 
-// errorOf is an error as a reply has it.
+// errorOf returns an error as a reply has it.
 func errorOf(path string, err error) *decodeError {
 	var f *fault.Error
 	if !errors.As(err, &f) {
@@ -84,7 +84,7 @@ type decodedChunk struct {
 	Lens  [5]int   `json:"lens"` // labels, values, offsets, indices, weights
 }
 
-// memoryFor is what a child may allocate for a file.
+// memoryFor returns what a child may allocate for a file.
 func memoryFor(size int64) int64 { return 768<<20 + 2*size }
 
 // decode has a child decode a file and hands its replies on; their bodies are valid
@@ -138,7 +138,7 @@ func (d *decoder) decode(ctx context.Context, order decodeOrder,
 	return w.replies.Load(), decodeOutcome(ctx, path, err, exit, complaint)
 }
 
-// decodeOutcome says what the child's end means.
+// decodeOutcome returns what the child's end means.
 func decodeOutcome(ctx context.Context, path string, err, exit error, complaint string) error {
 	var own *fault.Error
 	switch {
@@ -208,7 +208,7 @@ func readSized(r io.Reader) ([]byte, error) {
 	return raw, err
 }
 
-// chunk is the rows that a reply has; nil without any.
+// chunk returns the rows that a reply has; nil without any.
 func (r *decodeReply) chunk() (*rows.Chunk, error) {
 	if r.Chunk == nil {
 		return nil, nil
@@ -233,7 +233,7 @@ func takePart[T any](to *[]T, raw *[]byte, n int) error {
 	return err
 }
 
-// chunkParts are the slices of a chunk in the order that a reply has them.
+// chunkParts returns the slices of a chunk in the order that a reply has them.
 func chunkParts(c *rows.Chunk) [][]byte {
 	return [][]byte{raw.Bytes(c.Labels), raw.Bytes(c.Values), raw.Bytes(c.Offsets), raw.Bytes(c.Indices),
 		raw.Bytes(c.Weights)}

@@ -133,7 +133,7 @@ var decoders decoderPool
 // decoderIdle is how long a child waits for another order.
 const decoderIdle = time.Second
 
-// take is a child that has nothing to do; used is false where it is new.
+// take returns a child that has nothing to do; used is false where it is new.
 func (p *decoderPool) take() (d *decoder, used bool, err error) {
 	p.mu.Lock()
 	last := len(p.idle) - 1

@@ -107,7 +107,7 @@ func malformed(path string, err *error) {
 	}
 }
 
-// groups are the bytes of each row group.
+// groups returns the bytes of each row group.
 func (f *flatFile) groups() (out []int64) {
 	for _, g := range f.r.MetaData().RowGroups {
 		out = append(out, g.GetTotalByteSize())
@@ -146,7 +146,7 @@ func readable(c *schema.Column) bool {
 	return !decimal
 }
 
-// logicalOf is a column's logical type, if it is this one.
+// logicalOf returns a column's logical type, if it is this one.
 func logicalOf[L any](c *schema.Column) (l L, ok bool) {
 	switch x := any(c.LogicalType()).(type) {
 	case L:
@@ -157,8 +157,8 @@ func logicalOf[L any](c *schema.Column) (l L, ok bool) {
 	return l, false
 }
 
-// column is the number of a column: by name, else by name without regard to
-// case; -1 where there is none.
+// column returns the number of a column: by name, else by name without regard
+// to case; -1 where there is none.
 func (f *flatFile) column(name string) int {
 	s := f.r.MetaData().Schema
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
@@ -244,7 +244,7 @@ func firstRows(readers []flatReader) int {
 	return flatRows
 }
 
-// nextRows is how many rows to read after n.
+// nextRows returns how many rows to read after n.
 func nextRows(n int, cols []*FlatColumn) int {
 	size := 0
 	for _, c := range cols {

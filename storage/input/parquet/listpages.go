@@ -67,7 +67,7 @@ func (l *listPages) more() (bool, error) {
 	return true, nil
 }
 
-// firstList is how long the first list of a page is; 0 where it does not end there.
+// firstList returns how long the first list of a page is; 0 where it does not end there.
 func firstList(rep []byte, n int) (width int) {
 	at := 0
 	_ = eachLevel(rep, 1, n, func(level, times int) error {
@@ -86,7 +86,7 @@ func firstList(rep []byte, n int) (width int) {
 
 var errEnough = fmt.Errorf("enough")
 
-// parts are what a page consists of.
+// parts returns what a page consists of.
 func (l *listPages) parts() (rep, def, data []byte, err error) {
 	page := l.pages.Page()
 	data = page.Data()
@@ -160,8 +160,8 @@ func (l *listPages) look() (bad int, err error) {
 	return bad, err
 }
 
-// listOf is how many numbers after the last one the list begins, if all before it are
-// whole, that an entry of the page is of.
+// listOf returns how many numbers after the last one the list begins, if all before
+// it are whole, that an entry of the page is of.
 func (l *listPages) listOf(rep []byte, entry int) int {
 	begun := 0
 	_ = eachLevel(rep, 1, entry+1, func(level, times int) error {

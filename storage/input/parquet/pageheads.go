@@ -40,8 +40,8 @@ type pageAt struct {
 // pageMost is how many bytes a page may have to be unpacked by who has asked for it.
 const pageMost = 8 << 20
 
-// groupPages says where pages lie; nil where a column has any that must be decoded, or that
-// is not as it should be: what is wrong with it is said when it is.
+// groupPages returns where pages lie; nil where a column has any that must be decoded, or
+// that is not as it should be: what is wrong with it is said when it is.
 func (f *flatFile) groupPages(group int, names []string) *groupPages {
 	if group < 0 || group >= f.r.NumRowGroups() {
 		return nil
@@ -109,7 +109,7 @@ type headReader struct {
 // headMost is how many bytes a head may have, of which statistics may be most.
 const headMost = 1 << 20
 
-// next is the next page; false where that is none of numbers as they are.
+// next returns the next page; false where that is none of numbers as they are.
 func (h *headReader) next(end int64) (pageAt, bool) {
 	head, size := h.read(end)
 	if head == nil {

@@ -123,7 +123,7 @@ func (s *soundStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// valueSize is how many bytes a number of a type has; 0 where it is none.
+// valueSize returns how many bytes a number of a type has; 0 where it is none.
 func valueSize(t parquet.Type) int {
 	switch t {
 	case parquet.Types.Int32, parquet.Types.Float:
@@ -172,8 +172,8 @@ func (p *plainColumn) numbers() (data []byte, values int, err error) {
 	return data, int(page.NumValues()), err
 }
 
-// levelBytes is how many bytes of a page the definition levels take; −1 where that is not
-// known.
+// levelBytes returns how many bytes of a page the definition levels take; −1 where that
+// is not known.
 func (p *plainColumn) levelBytes(page *file.DataPageV1) int {
 	data := page.Data()
 	switch {
@@ -231,7 +231,7 @@ var pageMemories = sync.Pool{New: func() any { return &pageMemory{mark: rand.Uin
 // markedBytes are more than memory is rounded up by.
 const markedBytes = 128
 
-// Allocate is memory.Allocator's.
+// Allocate implements memory.Allocator.
 func (m *pageMemory) Allocate(n int) []byte {
 	if cap(m.room) < n {
 		m.room = make([]byte, n)
@@ -255,7 +255,7 @@ func (m *pageMemory) filled(page []byte) bool {
 	return len(page) < 8
 }
 
-// Reallocate is memory.Allocator's.
+// Reallocate implements memory.Allocator.
 func (m *pageMemory) Reallocate(n int, b []byte) []byte {
 	if n > cap(b) {
 		m.room = append(make([]byte, 0, n), b...)
@@ -264,5 +264,5 @@ func (m *pageMemory) Reallocate(n int, b []byte) []byte {
 	return b[:n]
 }
 
-// Free is memory.Allocator's.
+// Free implements memory.Allocator.
 func (m *pageMemory) Free([]byte) {}

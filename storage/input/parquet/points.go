@@ -36,7 +36,7 @@ func (p *Plan) plainNumbers(f *flatFile) bool {
 	return true
 }
 
-// beside are the columns beside the features: weight and label, where there are any.
+// beside returns the columns beside the features: weight and label, where there are any.
 func (p *Plan) beside() (names []string) {
 	for _, name := range []string{p.Weight, p.Label} {
 		if name != "" {
@@ -46,8 +46,8 @@ func (p *Plan) beside() (names []string) {
 	return names
 }
 
-// list is the number of the column that has the numbers of a column of lists; −1
-// where there is none.
+// list returns the number of the column that has the numbers of a column of
+// lists; −1 where there is none.
 func (f *flatFile) list(name string) int {
 	s, at := f.r.MetaData().Schema, -1
 	for i := range s.NumColumns() {
@@ -119,7 +119,7 @@ func (n *numberReader) group(g int) error {
 	return n.over()
 }
 
-// width is how many features a row has.
+// width returns how many features a row has.
 func (n *numberReader) width() (width int, err error) {
 	defer malformed(n.f.path, &err)
 	if n.list == nil {
@@ -152,7 +152,7 @@ func (n *numberReader) send(readers []flatReader, count, width int) error {
 	return n.out.chunk(&c)
 }
 
-// over says that nothing is left of the lists of a row group.
+// over returns an error unless nothing is left of the lists of a row group.
 func (n *numberReader) over() (err error) {
 	defer malformed(n.f.path, &err)
 	if n.list == nil {
@@ -280,7 +280,7 @@ func (c *FlatColumn) numbers(out []float64, step int) int {
 	return -1
 }
 
-// wrong is what numbers found wrong with a value.
+// wrong returns what numbers found wrong with a value.
 func (c *FlatColumn) wrong() string {
 	if c.Int64s != nil {
 		return "is a whole number that no double is"
@@ -313,8 +313,8 @@ func convert[V float64 | float32 | int32](out []float64, step int, in []V) int {
 	return bad
 }
 
-// notFinite is the first number that is not; −1 without one. Differences of numbers to
-// themselves are zero, of others not numbers: so is their sum.
+// notFinite returns the first number that is not; −1 without one. Differences of
+// numbers to themselves are zero, of others not numbers: so is their sum.
 func notFinite(x []float64) int {
 	for from := 0; from < len(x); from += 64 {
 		some := x[from:min(from+64, len(x))]
@@ -453,7 +453,7 @@ func (l *listReader) batch(out []float64) (n int, err error) {
 	return n, err
 }
 
-// lists is how many lists end before the i-th number of the last batch.
+// lists returns how many lists end before the i-th number of the last batch.
 func (l *listReader) lists(i int) (n int) {
 	for _, rep := range l.reps[:i+1] {
 		if rep == 0 {

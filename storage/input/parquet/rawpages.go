@@ -95,8 +95,8 @@ func (p *rawPages) next() (data []byte, values int, err error) {
 	return data, at.Values, err
 }
 
-// leastSize is how many bytes a value of a type has at the least that who asks can take off a
-// page; 0 where that is not so.
+// leastSize returns how many bytes a value of a type has at the least that who asks can take
+// off a page; 0 where that is not so.
 func leastSize(t parquet.Type) int {
 	if t == parquet.Types.ByteArray {
 		return 4 // its length
@@ -177,7 +177,7 @@ func (p *rawPages) readAt(to []byte, at int64) error {
 	return disk.OpenError(p.path, err)
 }
 
-// numbersAfter are the bytes of a page's numbers, which follow its levels.
+// numbersAfter returns the bytes of a page's numbers, which follow its levels.
 func numbersAfter(data []byte, skip, values, size int, levels bool) ([]byte, error) {
 	want := values * size
 	if left := len(data) - skip; skip < 0 || left < want || levels && left > want { // there are nulls, or more

@@ -16,7 +16,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// allGroups are the row groups of a file.
+// allGroups returns the row groups of a file.
 func allGroups(f *file.Reader) (out []int) {
 	for i := range f.NumRowGroups() {
 		out = append(out, i)
@@ -24,7 +24,7 @@ func allGroups(f *file.Reader) (out []int) {
 	return out
 }
 
-// groupRows are how many rows each row group has.
+// groupRows returns how many rows each row group has.
 func groupRows(md *metadata.FileMetaData) (out []int64) {
 	for _, g := range md.RowGroups {
 		out = append(out, g.GetNumRows())
@@ -32,7 +32,7 @@ func groupRows(md *metadata.FileMetaData) (out []int64) {
 	return out
 }
 
-// rowsBefore is how many rows a file has before the first of some row groups.
+// rowsBefore returns how many rows a file has before the first of some row groups.
 func rowsBefore(md *metadata.FileMetaData, groups []int) (n int64) {
 	if len(groups) == 0 || groups[0] > len(md.RowGroups) {
 		return 0
@@ -50,8 +50,8 @@ type recordReader struct {
 	columns []int // leaves
 }
 
-// leavesOf are the leaves of the columns that have some names, by whichever case; of all where
-// there are none.
+// leavesOf returns the leaves of the columns that have some names, by whichever case; of all
+// where there are none.
 func leavesOf(md *metadata.FileMetaData, names []string) (out []int) {
 	for i := range md.Schema.NumColumns() {
 		root := md.Schema.Column(i).ColumnPath()[0]
@@ -80,8 +80,8 @@ func (r *recordReader) read(groups []int, yield func(arrow.Record) error) error 
 	return nil
 }
 
-// wholePages is how many rows must be read at a time for no page to be read in two goes, which
-// the library cannot do with numbers of eight bytes that may be null and are encoded as
+// wholePages returns how many rows must be read at a time for no page to be read in two goes,
+// which the library cannot do with numbers of eight bytes that may be null and are encoded as
 // differences; 0 where there are none.
 func (r *recordReader) wholePages(groups []int) (most int64) {
 	md, delta := r.fr.ParquetReader().MetaData(), false
@@ -132,7 +132,7 @@ func (r *recordReader) some(groups []int, yield func(arrow.Record) error) error 
 // byteStreamSplit is an encoding that the library has no name for.
 const byteStreamSplit = parquet.Encoding(9)
 
-// foreign says why a column of a row group is none that can be read, and what would be.
+// foreign returns why a column of a row group is none that can be read, and what would be.
 func foreign(path string, md *metadata.FileMetaData, group, column int) error {
 	c, err := md.RowGroup(group).ColumnChunk(column)
 	if err != nil {
@@ -151,7 +151,7 @@ func foreign(path string, md *metadata.FileMetaData, group, column int) error {
 	return nil
 }
 
-// foreign is the first of what foreign says of the columns.
+// foreign returns the first error of foreign among the columns.
 func (r *recordReader) foreign(groups []int) error {
 	for _, g := range groups {
 		for _, c := range r.columns {

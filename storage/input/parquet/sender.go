@@ -24,7 +24,7 @@ type sender struct {
 	used    int         // bytes of it
 }
 
-// slot is the next one, as soon as it is free.
+// slot returns the next one, as soon as it is free.
 func (s *sender) slot() ([]byte, error) {
 	if err := s.await(windowSlots - 1); err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ const (
 	bytesKind
 )
 
-// parts are what a column is sent as; receive takes them in.
+// parts returns what a column is sent as; receive takes them in.
 func (c *FlatColumn) parts() (sentColumn, [][]byte) {
 	h := sentColumn{Unit: c.Unit, Defs: len(c.Defs)}
 	parts := [][]byte{raw.Bytes(c.Defs), nil}

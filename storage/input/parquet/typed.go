@@ -36,7 +36,7 @@ func PlanFlat(inputs []files.File, names []string) (parts []files.Range, flat bo
 	return parts, flat, nil
 }
 
-// describeFlat says what is in a Parquet file that must have certain columns.
+// describeFlat returns what is in a Parquet file that must have certain columns.
 func describeFlat(path string, columns []string) (*columnsInFile, error) {
 	f, err := openFlat(path)
 	if err != nil {
@@ -100,7 +100,7 @@ func ReadFlat(ctx context.Context, rng files.Range, names []string,
 	return err
 }
 
-// sendFlat is the child's side of ReadFlat.
+// sendFlat runs the child's side of ReadFlat.
 func sendFlat(order decodeOrder, s *sender) error {
 	f, err := openFlat(order.Path)
 	if err != nil {
@@ -127,7 +127,7 @@ func sendGroup(f *flatFile, group int, columns []string, s *sender) error {
 	return cmp.Or(s.flush(), s.send(&decodeReply{Pages: pages}))
 }
 
-// groupsOf are the row groups of a part.
+// groupsOf returns the row groups of a part.
 func groupsOf(r files.Range) (out []int) {
 	for g := range r.Length {
 		out = append(out, int(r.Offset+g))

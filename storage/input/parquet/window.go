@@ -38,7 +38,7 @@ func newWindow() (*window, *os.File, error) {
 	return w, f, err
 }
 
-// sharedFile is a file of n bytes that is in memory only.
+// sharedFile returns a file of n bytes that is in memory only.
 func sharedFile(size int64) (*os.File, error) {
 	fd, err := unix.MemfdCreate("decoded", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -60,7 +60,7 @@ func openWindow(fd int) (*window, error) {
 	return &window{mem}, nil
 }
 
-// slot is the memory of the n-th message in a window.
+// slot returns the memory of the n-th message in a window.
 func (w *window) slot(n int) []byte {
 	at := n % windowSlots * slotBytes
 	return w.mem[at : at+slotBytes : at+slotBytes]
@@ -79,7 +79,7 @@ type windowReader struct {
 	taken io.Writer // to whom a byte says that a slot was read
 }
 
-// next is the memory of the next message.
+// next returns the memory of the next message.
 func (r *windowReader) next() []byte {
 	r.n++
 	return r.slot(r.n - 1)
@@ -89,10 +89,10 @@ func (r *windowReader) next() []byte {
 // again is found out by reading on.
 func (r *windowReader) release() { _, _ = r.taken.Write([]byte{0}) }
 
-// padTo8 is how many bytes a part of a body takes: each begins at a multiple of eight.
+// padTo8 returns how many bytes a part of a body takes: each begins at a multiple of eight.
 func padTo8(n int) int { return (n + 7) &^ 7 }
 
-// bodySize is how many bytes some parts take together.
+// bodySize returns how many bytes some parts take together.
 func bodySize(parts [][]byte) (n int) {
 	for _, p := range parts {
 		n += padTo8(len(p))

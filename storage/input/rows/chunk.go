@@ -31,7 +31,7 @@ type Chunk struct {
 // that length are allocated, so a wild index must not get through.
 const MaxIndex = 1<<28 - 1
 
-// Rows is how many rows the chunk holds.
+// Rows returns how many rows the chunk holds.
 func (c *Chunk) Rows() int {
 	if c.Blobs != nil {
 		return len(c.Blobs)
@@ -39,7 +39,7 @@ func (c *Chunk) Rows() int {
 	return len(c.Labels)
 }
 
-// Bytes is about how much memory the chunk takes.
+// Bytes returns about how much memory the chunk takes.
 func (c *Chunk) Bytes() int64 {
 	n := int64(8*len(c.Labels) + 8*len(c.Weights) + 8*len(c.Values) + 8*len(c.Offsets) + 4*len(c.Indices))
 	for _, b := range c.Blobs {
@@ -83,7 +83,7 @@ func (c *Chunk) AppendDense(label float64, x []float64) {
 	c.Values = append(c.Values, x...)
 }
 
-// WeightOf is the weight of a row: 1 where rows have none.
+// WeightOf returns the weight of a row: 1 where rows have none.
 func (c *Chunk) WeightOf(row int) float64 {
 	if c.Weights == nil {
 		return 1
@@ -117,7 +117,7 @@ func (c *Chunk) Trim() {
 // Mark is how far a chunk has come.
 type Mark struct{ labels, weights, values, offsets, indices, texts int }
 
-// Mark is how far the chunk has come now.
+// Mark returns how far the chunk has come now.
 func (c *Chunk) Mark() Mark {
 	return Mark{len(c.Labels), len(c.Weights), len(c.Values), len(c.Offsets), len(c.Indices), len(c.Texts)}
 }
@@ -134,5 +134,5 @@ func (c *Chunk) BackTo(m Mark) {
 	}
 }
 
-// FormatLabel is a numeric label in its shortest form.
+// FormatLabel returns a numeric label in its shortest form.
 func FormatLabel(v float64) string { return fmt.Sprintf("%v", v) }

@@ -6,8 +6,8 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// NoColumn is the error about a column that there is not, by the name or number that a flag
-// has for it.
+// NoColumn returns the error about a column that does not exist, by the name or number that
+// a flag gives.
 func NoColumn(path, flag, want string, names []string) error {
 	return fault.Newf(fault.Usage, "read", path, "no column %q for --%s; columns are %s", want, flag,
 		strings.Join(names[:min(len(names), 40)], " ")).WithHint("set --" + flag + " to a name or a zero-based number")

@@ -82,7 +82,7 @@ func (c *Chunk) filter(keep func(r int) bool) {
 	}
 }
 
-// Mix is a seeded hash of a row's ordinal (the finalizer of splitmix64).
+// Mix returns a seeded hash of a row's ordinal (the finalizer of splitmix64).
 func Mix(seed, ordinal uint64) uint64 {
 	z := seed*0x9e3779b97f4a7c15 + ordinal + 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

@@ -110,7 +110,7 @@ func openRange(rng files.Range, newline byte) (r io.ReadCloser, limit, offset in
 	return f, max(0, rng.Offset+rng.Length-start), start, nil
 }
 
-// NextLine is the offset just after the first newline at or after off.
+// NextLine returns the offset just after the first newline at or after off.
 func NextLine(f io.ReaderAt, off int64, newline byte) (int64, error) {
 	buf := make([]byte, 64<<10)
 	for {
@@ -144,7 +144,7 @@ type Reader struct {
 // Close ends reading.
 func (b *Reader) Close() error { return b.r.Close() }
 
-// Next is where the record after those that were read begins.
+// Next returns where the record after those that were read begins.
 func (b *Reader) Next() int64 { return b.offset }
 
 // Quoted reports whether quotes were seen.

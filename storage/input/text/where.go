@@ -62,12 +62,12 @@ func linesBefore(rng files.Range, newline byte) int64 {
 	}
 }
 
-// Bad is a complaint about the data at a position of the block.
+// Bad returns an error about the data at a position of the block.
 func (b Block) Bad(pos int, format string, args ...any) error {
 	return fault.Newf(fault.BadInput, "read", b.Where(pos), format, args...)
 }
 
-// hinted is bad with what to do.
+// hinted returns Bad's error with a hint.
 func (b Block) hinted(pos int, hint, format string, args ...any) error {
 	return fault.Newf(fault.BadInput, "read", b.Where(pos), format, args...).WithHint(hint)
 }
