@@ -80,8 +80,8 @@ func usage(flag, format string, args ...any) error {
 	return fault.Newf(fault.Usage, "use", "--"+flag, format, args...).WithHint("see --help")
 }
 
-// Within checks that a flag's number lies in [lo, hi], or above lo where open
-// says so.
+// Within checks that a flag's number is in [lo, hi], or in (lo, hi] where open
+// is set.
 func Within(flag string, v, lo, hi float64, open bool) error {
 	if v < lo || v > hi || open && v == lo || math.IsNaN(v) {
 		return usage(flag, "%v is not in %s%v, %v]", v, map[bool]string{true: "(", false: "["}[open], lo, hi)
@@ -89,7 +89,7 @@ func Within(flag string, v, lo, hi float64, open bool) error {
 	return nil
 }
 
-// OneOf checks that a flag's word is one of those allowed.
+// OneOf checks that a flag's value is one of those allowed.
 func OneOf(flag, v string, allowed ...string) error {
 	for _, a := range allowed {
 		if v == a {
@@ -198,8 +198,8 @@ func (f *EngineFlags) Config() (Config, error) {
 	return cfg, nil
 }
 
-// orNone passes an explicit zero on as what means none in a configuration
-// whose zero value means the default.
+// orNone returns, for an explicit zero, the value that means none in a
+// configuration whose zero value means the default.
 func orNone(v float64) float64 {
 	if v == 0 {
 		return -1

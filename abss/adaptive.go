@@ -3,10 +3,10 @@ package abss
 import "fmt"
 
 // Adaptive chooses the synchronization ratio from step to step (the A-BSP paper,
-// section 7, leaves it to future work): a step tells how far apart the mean
-// gradients of its splits lie, and how long the gradient of all is. Where what
-// splits say differs by more than they say together, rows that are left out are
-// missed; where it hardly differs, they are not.
+// section 7, leaves it to future work): a step yields the variance of the mean
+// gradients of its splits, and the norm of their mean. Where the variance
+// exceeds the norm, rows left out would be missed; where it is small against it,
+// they are not.
 type Adaptive struct {
 	Ratio float64 // of the coming step
 	Min   float64 // least ratio
@@ -18,8 +18,8 @@ const (
 	turn     = 1.25
 )
 
-// Observe takes in what a step has shown, and says why the ratio is what it is
-// now.
+// Observe takes the measurements of a step, and returns the reason for the new
+// ratio.
 func (a *Adaptive) Observe(spread, norm float64) (why string) {
 	before := a.Ratio
 	switch {

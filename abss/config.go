@@ -54,7 +54,7 @@ type Config struct {
 	StepTimeout time.Duration // bound of the waits for recovery; default 10 min
 }
 
-// EnsureDefaults fills in the fields left zero.
+// EnsureDefaults sets the fields left zero to their defaults.
 func (c Config) EnsureDefaults() Config {
 	setDefault(&c.Ratio, 0.5)
 	setDefault(&c.MinRatio, 0.3)
@@ -78,9 +78,9 @@ func (c Config) floor(n int64) int64 {
 	return min(n, max(c.MinRows, int64(c.MinShare*float64(n))))
 }
 
-// Task is one split's share of the step: its rows and who folds it.
+// Task is one split's share of the step: its rows and the executor that folds it.
 type Task struct {
 	Split plan.SplitID
 	Rows  int64
-	Held  bool // false: nobody can fold it yet
+	Held  bool // false: no executor can fold it yet
 }

@@ -7,11 +7,11 @@ type EventKind uint8
 
 // The events of a step.
 const (
-	Began    EventKind = iota // the tasks have been handed out
+	Began    EventKind = iota // the tasks have been assigned
 	Progress                  // a task has processed Count rows so far
 	Arrived                   // the result of a task, Count rows, is here
 	Lost                      // the task's executor is gone
-	Assigned                  // a lost task has been handed to another executor
+	Assigned                  // a lost task has been assigned to another executor
 	Tick                      // time has passed
 )
 
@@ -25,8 +25,8 @@ type Event struct {
 // DecisionKind is what to do.
 type DecisionKind uint8
 
-// The decisions. Stop comes at most once. Recover asks for the splits to be
-// made again elsewhere and handed out within this step. WakeAt asks for a
+// The decisions. Stop comes at most once. Recover requests that the splits be
+// rebuilt on other executors and assigned within this step. WakeAt asks for a
 // Tick. Complete and Fail end the step.
 const (
 	Stop DecisionKind = iota
@@ -58,7 +58,7 @@ type taskState uint8
 const (
 	running taskState = iota
 	arrived           // its result is here
-	lost              // nobody folds it
+	lost              // no executor folds it
 	missing           // given up for this step
 )
 
@@ -102,7 +102,7 @@ type Controller struct {
 	stats     Stats
 }
 
-// Stats is what the step's line in the event log says of how it ended.
+// Stats is how the step ended, for its line in the event log.
 type Stats struct {
 	FirstFinish plan.Time // from the step's start; 0 if none finished before the end
 	ShareFirst  float64   // R_p when the first task finished
@@ -141,7 +141,7 @@ func (c *Controller) enter(t *task) {
 	}
 }
 
-// leave takes a live task out of the account.
+// leave removes a live task from the counts.
 func (c *Controller) leave(t *task, to taskState) {
 	c.live -= t.rows
 	c.processed -= plantedLost(t.count)
@@ -191,8 +191,8 @@ func (c *Controller) Wants(s plan.SplitID, count int64) bool {
 	return c.phase != done && (t.state == running || t.state == missing) && count >= least
 }
 
-// Recovering reports whether the step waits for what it cannot go on without: a
-// task lost now has to be handed out again like the others.
+// Recovering reports whether the step waits for splits that it cannot do
+// without: a task lost now must be assigned again like the others.
 func (c *Controller) Recovering() bool { return c.phase == recovering }
 
 // GaveUp lists the splits given up so far while their tasks still ran.
@@ -215,8 +215,8 @@ func (c *Controller) Step(ev Event, now plan.Time) []Decision {
 	return c.decide(now)
 }
 
-// Note takes an event without deciding: what arrives together is decided on
-// together.
+// Note takes an event without deciding: events that arrive together lead to one
+// decision.
 func (c *Controller) Note(ev Event, now plan.Time) {
 	switch ev.Kind {
 	case Progress:
@@ -362,9 +362,9 @@ func (c *Controller) decideFlooring(now plan.Time) []Decision {
 	return c.collect(now)
 }
 
-// collect ends computing: with a stop command where rows are left to read.
-func (c *Controller) collect(now plan.Time) []Decision {
-	c.stats.Cut = c.unread > 0 || c.gaveUp
+// collect ends the computing phase, with a stop command where rows are left to process.
+func (c *Controller) collect(cut bool, now plan.Time) []Decision {
+	c.stats.Cut = cut && (c.unread > 0 || c.gaveUp)
 	c.stop(now)
 	bound := c.grace(now)
 	if c.cfg.Policy == BSP {
@@ -421,7 +421,7 @@ func (c *Controller) enough() bool {
 	return c.cfg.Policy != BSP && c.live > 0 && plantedEnough(c.missingShare() <= c.maxShare)
 }
 
-// recover asks for what is missing and waits for it, bounded.
+// recover requests the missing splits and waits for them, within a bound.
 func (c *Controller) recover(now plan.Time) []Decision {
 	c.begin(recovering, c.cfg.StepTimeout, now)
 	var splits []plan.SplitID
@@ -434,7 +434,7 @@ func (c *Controller) recover(now plan.Time) []Decision {
 	return []Decision{{Kind: Recover, Splits: splits}, {Kind: WakeAt, At: now + c.bound}}
 }
 
-// decideRecovering goes on once what was handed out again has arrived and
+// decideRecovering continues once the tasks assigned again have delivered and
 // little enough is missing.
 func (c *Controller) decideRecovering(now plan.Time) []Decision {
 	late := !c.inTime(now)
@@ -466,7 +466,7 @@ var phaseNames = map[phase]string{
 	computing: "tasks", flooring: "splits below the floor", collecting: "results", recovering: "lost splits",
 }
 
-// begin enters a phase and closes the account of the wait before it.
+// begin enters a phase and records the wait that ends.
 func (c *Controller) begin(p phase, bound, now plan.Time) {
 	c.stats.Waits = append(c.stats.Waits,
 		Wait{For: phaseNames[c.phase], Since: c.since - c.start, Bound: c.bound, Took: now - c.since})

@@ -22,36 +22,36 @@ type Event struct {
 	Acting  *wire.TaskProgress // how far a task has come
 }
 
-// Planned says what plan the program built for a job.
+// Planned is the plan that the program built for a job.
 type Planned struct {
 	Job         string
 	Fingerprint plan.Digest
 	Err         error
 }
 
-// Fetched says how getting a split ended: the hash of what is here now.
+// Fetched is how fetching a split ended: the hash of what has arrived.
 type Fetched struct {
 	Hold   *wire.Hold
 	SHA256 plan.Digest
 	Err    error
 }
 
-// Sample is a look at the processed counts of a run's tasks. Due says that
-// it was asked for by SampleAt, not brought by a task that has finished.
+// Sample holds the processed counts of a run's tasks. Due is set where SampleAt
+// requested it, not where a task has finished.
 type Sample struct {
 	Run    int
 	Counts []int64
 	Due    bool
 }
 
-// PiecesFolded says which leases of a run have been folded.
+// PiecesFolded lists leases of a run that have been folded.
 type PiecesFolded struct {
 	Run int
 	IDs []uint32
 }
 
-// Folded says that a run's slots have ended: what each task has covered, the
-// merged parts, and how long the slots took, pauses for other jobs included.
+// Folded is the end of a run's slots: what each task has covered, the merged
+// parts, and how long the slots took, pauses for other jobs included.
 type Folded struct {
 	Run      int
 	Coverage []plan.Coverage
@@ -78,7 +78,7 @@ type Command struct {
 type LeaseRun struct {
 	Run    int
 	Leases []*wire.Lease
-	States []*wire.Part // that live with splits, and that are not here
+	States []*wire.Part // row states of splits that are not here
 }
 
 // IncludeRun ends a run with the result of some of its leases.
@@ -100,7 +100,7 @@ type StopRun struct {
 	Skip []plan.SplitID
 }
 
-// SampleAt asks for a Sample of a run.
+// SampleAt requests a Sample of a run.
 type SampleAt struct {
 	Run int
 	At  plan.Time
@@ -214,8 +214,8 @@ func (a *Agent) onPlanned(p *Planned) []Command {
 		Job: p.Job, Fingerprint: p.Fingerprint[:], Fault: wire.FromError(p.Err)}}}}}
 }
 
-// onStart begins a run. Runs of earlier steps are stopped: nobody waits for
-// them any more.
+// onStart begins a run. Runs of earlier steps are stopped: their results are no
+// longer needed.
 func (a *Agent) onStart(s *wire.StartStep, now plan.Time) []Command {
 	var out []Command
 	a.early = slices.DeleteFunc(a.early, func(e *wire.StartStep) bool { return e.Job == s.Job && e.Step < s.Step })
@@ -247,7 +247,7 @@ func (a *Agent) onStart(s *wire.StartStep, now plan.Time) []Command {
 		Command{SampleAt: &SampleAt{Run: a.last, At: now + r.interval}})
 }
 
-// before reports whether nobody waits for a run any more once a step begins.
+// before reports whether the result of a run is no longer needed once a step begins.
 func (r *activeRun) before(s *wire.StartStep) bool {
 	return r.step.Job == s.Job && (r.step.Step < s.Step || s.Leased && r.step.Leased && r.step.Step == s.Step &&
 		r.step.Epoch < s.Epoch)
@@ -300,8 +300,8 @@ func nothingOf(s *wire.StartStep, skip []plan.SplitID) []plan.Coverage {
 	return cov
 }
 
-// onEnd stops whatever is still folded for a job that is over, and forgets
-// its parameters.
+// onEnd stops what is still folded for a job that has ended, and drops its
+// parameters.
 func (a *Agent) onEnd(e *wire.EndJob) []Command {
 	a.params, a.early, a.leases = map[plan.Digest][]byte{}, nil, nil
 	var out []Command
@@ -361,7 +361,7 @@ func resultOf(s *wire.StartStep, f *Folded) Command {
 	return Command{Send: &wire.ToDriver{Body: &wire.ToDriver_Result{Result: res}}}
 }
 
-// SlotsOf deals a run's tasks out to slots in turn.
+// SlotsOf assigns a run's tasks to slots, round-robin.
 func SlotsOf(tasks, slots int) [][]int {
 	out := make([][]int, min(slots, max(1, tasks)))
 	for i := range tasks {
@@ -370,7 +370,7 @@ func SlotsOf(tasks, slots int) [][]int {
 	return out
 }
 
-// CoverageOf describes a finished task, and what the rows it has visited weigh.
+// CoverageOf returns what a finished task covers, with the weight of the rows that it visited.
 func CoverageOf(t *wire.Assignment, count int64, weight float64, acc *runner.Acc) plan.Coverage {
 	c := plan.Coverage{Split: plan.SplitID(t.Split), Attempt: int(t.Attempt), Epoch: plan.Epoch(t.Epoch),
 		Cursor: int64(t.Cursor), Count: count, Weight: weight}

@@ -14,8 +14,8 @@ type copyKey struct {
 
 func copyOf(h *wire.Hold) copyKey { return copyKey{h.Job, h.Pack, h.Split} }
 
-// onHold begins to get a split. One that is on its way is not asked for a second time:
-// a second request is answered when it is here, and if it does not arrive the
+// onHold begins to fetch a split. One that is on its way is not asked for a second
+// time: a second request is answered when it is here, and if it does not arrive the
 // later request, which may name another source, is carried out.
 func (a *Agent) onHold(h *wire.Hold) []Command {
 	key := copyOf(h)
@@ -28,7 +28,7 @@ func (a *Agent) onHold(h *wire.Hold) []Command {
 
 // onFetched compares the hash of what has arrived with the one that was
 // announced: a damaged copy is refused. Where it was asked for from elsewhere
-// meanwhile, it is got from there.
+// meanwhile, it is fetched from there.
 func (a *Agent) onFetched(f *Fetched) []Command {
 	err := f.Err
 	want := plan.DigestFromBytes(f.Hold.Sha256)

@@ -66,7 +66,7 @@ func (a *Agent) onPieces(p *PiecesFolded) []Command {
 		Job: r.step.Job, Step: r.step.Step, Epoch: r.step.Epoch, Ids: p.IDs}}}}}
 }
 
-// onInclude ends a run with what is wanted of it.
+// onInclude ends a run with the results requested.
 func (a *Agent) onInclude(m *wire.Include) []Command {
 	r := a.runOf(m.Job, m.Step, m.Epoch)
 	if r == nil || r.stopped {

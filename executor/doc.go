@@ -2,7 +2,7 @@
 // decides what to do with each message, and the shell around it with slots, the engine that folds, the
 // splits that it holds and the stream of progress.
 //
-// The agent does no I/O, starts no goroutine and reads no clock; the shell decides nothing. Members,
-// programs and processes are the daemon's (executor/daemon).
-// It promises nothing to programs outside this module.
+// The agent does no I/O, starts no goroutine and reads no clock; the shell decides nothing.
+// Membership, programs and processes belong to the daemon (executor/daemon). It promises nothing to
+// programs outside this module.
 package executor

@@ -25,8 +25,8 @@ type Program interface {
 
 // Catalog finds packs on this machine.
 type Catalog interface {
-	// Pack is where the pack that a node makes lies, and what is in it. It may
-	// have to be made first.
+	// Pack returns the directory of the pack that a node makes, and its
+	// description. It may have to be built first.
 	Pack(ctx context.Context, node int) (dir string, meta *pack.Meta, err error)
 }
 
@@ -40,14 +40,14 @@ type Peers interface {
 	OpenMapOutput(ctx context.Context, from Peer, key shuffle.Key, span shuffle.Span) (io.ReadCloser, error)
 }
 
-// Peer is another executor, and where it hands out blocks.
+// Peer is another executor, and the address at which it serves blocks.
 type Peer struct {
 	ID      plan.ExecutorID
 	Address string // empty within one process
 }
 
-// Engine does an executor's work when told to: it builds plans, gets splits,
-// folds and runs actions. It decides nothing.
+// Engine does an executor's work: it builds plans, fetches splits, folds and
+// runs actions. It decides nothing.
 type Engine struct {
 	program Program
 	store   *Store
@@ -59,7 +59,7 @@ type Engine struct {
 	// TaskHeld is how many bytes a task may hold as a whole, such as the values of a key; 0
 	// is no limit.
 	TaskHeld int
-	// Shared is what tasks of this process have in common.
+	// Shared holds the values that tasks of this process share.
 	Shared *Shared
 	mu     struct {
 		sync.Mutex
@@ -81,13 +81,13 @@ func NewEngine(self plan.ExecutorID, program Program, store *Store, catalog Cata
 // Store returns what the executor holds.
 func (e *Engine) Store() *Store { return e.store }
 
-// Plan takes over a job's inputs and says what plan the program has built.
+// Plan takes over a job's inputs and returns the plan that the program has built.
 func (e *Engine) Plan(p *wire.Prepare) *Planned {
 	err := e.program.Bind(p.Sources)
 	return &Planned{Job: p.Job, Fingerprint: e.program.Fingerprint(), Err: err}
 }
 
-// Fetch gets a split, from a peer where one is named, else from its source.
+// Fetch fetches a split, from a peer where one is named, else from its source.
 func (e *Engine) Fetch(ctx context.Context, h *wire.Hold) *Fetched {
 	digest, err := e.fetch(ctx, h)
 	return &Fetched{Hold: h, SHA256: digest, Err: err}
@@ -114,7 +114,7 @@ func (e *Engine) fetch(ctx context.Context, h *wire.Hold) (plan.Digest, error) {
 	return e.store.Splits.Receive(key, meta, func(w io.Writer) error { return e.peers.FetchSplit(ctx, from, key, w) })
 }
 
-// adopt takes a split of a pack that this executor has made, or makes now.
+// adopt takes a split of a pack that this executor has built, or builds now.
 func (e *Engine) adopt(ctx context.Context, key pack.SplitKey) (plan.Digest, error) {
 	dir, meta, err := e.catalog.Pack(ctx, key.Node)
 	if err != nil {
@@ -139,13 +139,13 @@ func (e *Engine) Meta(node int) *pack.Meta {
 	return e.mu.metas[node]
 }
 
-// acting is a task that runs, for those who watch how far it has come.
+// acting is a running task, for reports of its progress.
 type acting struct {
 	task  *wire.RunTask
 	began time.Time
 	rows  atomic.Int64
-	moved atomic.Int64 // rows that have passed somewhere in it, and bytes moved
-	waits atomic.Int64 // for what has bounds of its own: packs, splits, what others make
+	moved atomic.Int64 // rows processed anywhere in it, and bytes moved
+	waits atomic.Int64 // on what has its own bounds: packs, splits, what other tasks make
 }
 
 // waiting notes that the task waits, until the function that it returns is called.
@@ -170,7 +170,7 @@ func (e *Engine) Act(ctx context.Context, t *wire.RunTask) *wire.TaskResult {
 		Rows: a.rows.Load(), BusyNs: int64(time.Since(a.began))}
 }
 
-// Acting returns how far the tasks have come that have run for some time.
+// Acting returns the progress of the tasks that have run for some time.
 func (e *Engine) Acting(least time.Duration) (out []*wire.TaskProgress) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -187,7 +187,7 @@ func (e *Engine) Acting(least time.Duration) (out []*wire.TaskProgress) {
 	return out
 }
 
-// localPacks opens splits for actions, held or not: any executor may be asked.
+// localPacks opens splits for actions, held or not: any executor may run them.
 type localPacks struct {
 	e    *Engine
 	ctx  context.Context
@@ -220,7 +220,7 @@ func (p localPacks) MakePack(ctx context.Context, node int) (plan.ExecutorID, *p
 	return p.e.self, meta, nil
 }
 
-// DefaultTaskMemory is how many bytes of rows a task holds unless told otherwise.
+// DefaultTaskMemory is how many bytes of rows a task may hold by default.
 const DefaultTaskMemory = 256 << 20
 
 func (p localPacks) Advance(rows int) { p.acts.rows.Add(int64(rows)) }
@@ -356,8 +356,8 @@ func (e *Engine) accumulatorBytes(f runner.Folder, node, param int) (int64, erro
 	return int64(len(raw)), nil
 }
 
-// FinishSlot merges the pieces of a slot's tasks; each slot may do so on its
-// own. skip are splits whose results are not wanted.
+// FinishSlot merges the pieces of a slot's tasks; slots may do so
+// independently. skip are splits whose results are not needed.
 func (f *Fold) FinishSlot(slot int, skip map[plan.SplitID]bool, busy time.Duration) (err error) {
 	defer userPanic(&err)
 	f.busy[slot] = busy
@@ -413,7 +413,7 @@ func (f *Fold) Result(run int, skip map[plan.SplitID]bool) (out *Folded) {
 	return out
 }
 
-// encodeParts makes parts ready for the wire.
+// encodeParts encodes parts for the wire.
 func encodeParts(f runner.Folder, parts []runner.Part) ([]*wire.Part, error) {
 	var out []*wire.Part
 	for _, p := range parts {

@@ -11,13 +11,13 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// Config says what an executor is.
+// Config configures an executor.
 type Config struct {
 	ID    plan.ExecutorID
 	Slots int
 	Pacer func(slot int) runner.Pacer // nil: slots run at their own speed
 	Gate  *runner.Gate                // at which slots pause; nil: never
-	// Blocks is where it hands out blocks; empty within one process.
+	// Blocks is the address at which it serves blocks; empty within one process.
 	Blocks string
 }
 
@@ -36,7 +36,7 @@ type Executor struct {
 	tasks  chan struct{} // holds one for each task that runs
 
 	agent *Agent   // belongs to the loop
-	live  struct { // the loop adds and removes; the receiver of a stop looks at it, too
+	live  struct { // the loop writes; the receiver of a stop reads it, too
 		sync.Mutex
 		runs map[int]*liveRun
 	}
@@ -64,7 +64,7 @@ func New(ctx context.Context, cfg Config, engine *Engine, conn wire.ExecutorConn
 	return e
 }
 
-// watched is how often it is said how far tasks of actions have come.
+// watched is how often the progress of actions' tasks is reported.
 const watched = 250 * time.Millisecond
 
 // Serve registers and works until the connection ends or the context does.
@@ -96,7 +96,7 @@ func (e *Executor) Serve() error {
 	}
 }
 
-// shut stops whatever still folds.
+// shut stops the runs that still fold.
 func (e *Executor) shut() {
 	e.cancel()
 	e.conn.Close()
@@ -122,7 +122,7 @@ func (e *Executor) post(ev Event) {
 	}
 }
 
-// receive hands messages to the loop. A stop reaches the slots without waiting for it; the agent does the rest.
+// receive hands messages to the loop. A stop reaches the slots without waiting for the loop; the agent does the rest.
 func (e *Executor) receive() {
 	for {
 		m, err := e.conn.Recv()
@@ -239,8 +239,8 @@ func (r *liveRun) counts() []int64 {
 	return out
 }
 
-// begin runs on the loop: it makes the page of a run, and remembers it.
-func (e *Executor) begin(run *Run) *liveRun {
+// start runs on the loop: it starts the slots of a run.
+func (e *Executor) start(run *Run) {
 	n := len(run.Step.Tasks)
 	if run.Step.Leased {
 		n = e.cfg.Slots
@@ -253,7 +253,7 @@ func (e *Executor) begin(run *Run) *liveRun {
 	return r
 }
 
-// fold runs a run's slots to their end and merges what they have come to.
+// fold runs a run's slots to their end and merges their results.
 func (e *Executor) fold(run *Run, r *liveRun) *Folded {
 	if r.leasing != nil {
 		return e.foldLeased(run, r)
@@ -290,7 +290,7 @@ func (e *Executor) slot(run, k int, f *Fold, r *liveRun) error {
 	began := time.Now()
 	left := len(tasks)
 	err := runner.Visit(tasks, r.page, pacer, func(int) {
-		if left--; left > 0 || len(f.BySlot) > 1 { // the very last one is in the result, which follows at once
+		if left--; left > 0 || len(f.BySlot) > 1 { // the last count is in the result, which follows at once
 			e.post(Event{Sampled: &Sample{Run: run}})
 		}
 	})
@@ -307,7 +307,7 @@ func (r *liveRun) skipped() map[plan.SplitID]bool {
 	return r.mu.skip
 }
 
-// skip has the results of some splits left out. The first stop says which: slots may have left them out already.
+// skip leaves out the results of some splits. The first stop decides which: slots may have left them out already.
 func (r *liveRun) skip(splits []plan.SplitID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/volley-engine/volley/storage/pack"
 )
 
-// LeasedFold is a run whose pieces come one by one.
+// LeasedFold is a run whose pieces arrive one by one.
 type LeasedFold struct {
 	e       *Engine
 	step    *wire.StartStep
@@ -54,7 +54,7 @@ func (e *Engine) BeginLeased(run *Run, slots int) (f *LeasedFold, err error) {
 	return f, nil
 }
 
-// Add takes in what came with leases.
+// Add takes what arrived with leases.
 func (f *LeasedFold) Add(states []*wire.Part) {
 	f.mu.Lock()
 	f.states = append(f.states, states...)
@@ -101,7 +101,7 @@ func (f *LeasedFold) Fold(slot int, l *wire.Lease, page *runner.Page, pacer runn
 	return true, nil
 }
 
-// Result merges the pieces of some leases, and says how long they took.
+// Result merges the pieces of some leases, and returns how long they took.
 func (f *LeasedFold) Result(run int, ids []uint32) (out *Folded) {
 	var err error
 	defer func() {
@@ -146,8 +146,8 @@ func (f *LeasedFold) Failed(run int, l *wire.Lease, err error) *Folded {
 	return &Folded{Run: run, Err: err, Coverage: []plan.Coverage{CoverageOf(l.Task, 0, 0, nil)}, Leases: []uint32{l.Id}}
 }
 
-// leasing is what the slots of a leased run share: the pieces to fold, and how
-// the run ends.
+// leasing is the state that the slots of a leased run share: the pieces to
+// fold, and how the run ends.
 type leasing struct {
 	mu     sync.Mutex
 	more   *sync.Cond
@@ -172,7 +172,7 @@ func (l *leasing) add(c *LeaseRun) {
 	l.more.Broadcast()
 }
 
-// next waits for a piece, and what has come with it; nil is the run's end.
+// next waits for a piece, and what arrived with it; nil is the run's end.
 func (l *leasing) next() (*wire.Lease, []*wire.Part) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,7 +197,7 @@ func (l *leasing) end(ids []uint32, failed *Folded) {
 	l.more.Broadcast()
 }
 
-// foldLeased runs a leased run's slots to its end and merges what is wanted.
+// foldLeased runs a leased run's slots to its end and merges the requested pieces.
 func (e *Executor) foldLeased(run *Run, r *liveRun) *Folded {
 	f, err := e.engine.BeginLeased(run, e.cfg.Slots)
 	if err != nil {

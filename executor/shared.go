@@ -5,10 +5,9 @@ import (
 	"sync"
 )
 
-// Shared are values that tasks of one process have in common, such as the small
-// side of a join or the rows of a cached partition: each is made once, by the
-// first who needs it. What has not been used for longest goes when there is no
-// room.
+// Shared holds values that tasks of one process share, such as the small side
+// of a join or the rows of a cached partition: each is made once, by the first
+// task that needs it, and the least recently used are evicted.
 type Shared struct {
 	// Room is how many bytes of values are kept; 0 is DefaultShared.
 	Room   int64
@@ -18,7 +17,7 @@ type Shared struct {
 	uses   uint64
 }
 
-// DefaultShared is how many bytes of values are kept unless told otherwise.
+// DefaultShared is how many bytes of values are kept by default.
 const DefaultShared = 1 << 30
 
 type sharedValue struct {
@@ -27,13 +26,13 @@ type sharedValue struct {
 	err   error
 	bytes int64
 	used  uint64
-	// version tells values of one name apart.
+	// version distinguishes values of one name.
 	version string
 }
 
 func (s *Shared) get(name, version string, bytes int64, make func() (any, error)) (any, error) {
 	if bytes > s.room() {
-		return make() // kept, it would take more than all may
+		return make() // it is larger than all values together may be
 	}
 	v := s.entry(name, version, bytes)
 	v.once.Do(func() {
@@ -76,7 +75,7 @@ func (s *Shared) room() int64 {
 	return s.Room
 }
 
-// makeRoom lets the values go that were used longest ago; s.mu is held.
+// makeRoom evicts the least recently used values; s.mu is held.
 func (s *Shared) makeRoom(bytes int64) {
 	for s.bytes+bytes > s.room() && len(s.values) > 0 {
 		var oldest string
@@ -90,7 +89,7 @@ func (s *Shared) makeRoom(bytes int64) {
 	}
 }
 
-// errPanicked is for those who waited for a value whose maker has panicked.
+// errPanicked is returned to tasks that waited for a value whose maker has panicked.
 var errPanicked = errors.New("another task panicked while it made what they share")
 
 func (s *Shared) forget(name string, v *sharedValue) {

@@ -11,9 +11,9 @@ import (
 )
 
 // The row state of a split (SEMANTICS section 3) is kept by the executor that
-// folded it last, under a version: what was folded and not merged has a version
-// that nobody asks for. The driver has what was merged, and sends it to those who
-// do not have it.
+// folded it last, under a version: a state that was folded and not merged has a
+// version that is never requested. The driver has the merged states, and sends
+// them to executors that lack them.
 
 // stateKey names the row state of a split for a step's node.
 type stateKey struct{ node, split uint32 }
@@ -24,7 +24,7 @@ type stateOf struct {
 	data    []float64
 }
 
-// stateOf finds the version that a task is to go on with; nil is zeros.
+// stateOf returns the version that a task continues with; nil is zeros.
 func (e *Engine) stateOf(s *wire.StartStep, sent []*wire.Part, t *wire.Assignment, f runner.Folder) ([]float64, error) {
 	if f.State() == 0 || t.State == 0 {
 		return nil, nil
@@ -50,7 +50,7 @@ func (e *Engine) stateOf(s *wire.StartStep, sent []*wire.Part, t *wire.Assignmen
 	return nil, fault.Newf(fault.FetchFailed, "fold", fmt.Sprintf("split %d", t.Split), "its row state is not here")
 }
 
-// keepState keeps what a task has made beside what it began with, and encodes it.
+// keepState keeps the state that a task has made beside the one that it began with, and encodes it.
 func (e *Engine) keepState(s *wire.StartStep, t *wire.Assignment, data []float64) *wire.Part {
 	key, raw := stateKey{s.Node, t.Split}, EncodeState(data)
 	e.mu.Lock()
@@ -59,7 +59,7 @@ func (e *Engine) keepState(s *wire.StartStep, t *wire.Assignment, data []float64
 	return &wire.Part{State: true, Index: t.Split, Data: raw}
 }
 
-// EncodeState lays numbers out for the wire.
+// EncodeState encodes numbers for the wire.
 func EncodeState(data []float64) []byte {
 	out := make([]byte, 0, 8*len(data))
 	for _, v := range data {
@@ -68,7 +68,7 @@ func EncodeState(data []float64) []byte {
 	return out
 }
 
-// DecodeState reads what EncodeState wrote.
+// DecodeState decodes what EncodeState wrote.
 func DecodeState(raw []byte) []float64 {
 	out := make([]float64, len(raw)/8)
 	for i := range out {

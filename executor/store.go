@@ -27,5 +27,5 @@ func OpenStore(dir string) (*Store, error) {
 	return &Store{Splits: splits, Outputs: outputs}, nil
 }
 
-// Close gives up what is held, and removes its files.
+// Close drops what is held, and removes its files.
 func (s *Store) Close() error { return errors.Join(s.Splits.Close(), s.Outputs.Close()) }

@@ -23,8 +23,8 @@ import (
 	"github.com/volley-engine/volley/scheduler"
 )
 
-// Config says what an executor daemon is. The zero value of a field
-// takes its default.
+// Config configures an executor daemon. The zero value of a field takes its
+// default.
 type Config struct {
 	Driver      string // address; default 127.0.0.1:7077
 	Name        string // default: host and process
@@ -38,7 +38,7 @@ type Config struct {
 	PaceRate    float64
 	Program     string        // the executable that runners run; default: this one
 	Unreachable bool          // other executors cannot reach this one: blocks go through the driver
-	MaxWait     time.Duration // how long to look for a driver that is gone; default 10 min
+	MaxWait     time.Duration // how long to redial a driver that cannot be reached; default 10 min
 	Drain       time.Duration // how long a shutdown waits until jobs have moved off; default 5 s
 	Ready       func(driver string)
 	Logger      hclog.Logger
@@ -77,11 +77,11 @@ type Daemon struct {
 	cfg         Config
 	log         hclog.Logger
 	programs    *programs.Store
-	incarnation string // tells this process from another of its name
+	incarnation string // distinguishes this process from another of its name
 
 	mu      sync.Mutex
 	runners map[string]*runnerProcess // by job
-	opening map[string]*wire.OpenJob  // whose programs are on their way
+	opening map[string]*wire.OpenJob  // whose programs are being fetched
 	client  wire.ClusterClient        // of the present connection
 
 	began time.Time
@@ -91,7 +91,7 @@ type Daemon struct {
 		sync.Mutex
 		by  *scheduler.Shares
 		of  map[string]*runnerProcess
-		due bool // a look is scheduled
+		due bool // a check is scheduled
 	}
 }
 
@@ -129,9 +129,9 @@ func New(cfg Config) (*Daemon, error) {
 // redial is how long to wait between two attempts to reach the driver.
 const redial = 200 * time.Millisecond
 
-// Run serves the driver until it says goodbye: because it ends itself, or
-// because the context has and this executor has nothing left. A
-// driver that is gone is looked for again, for MaxWait.
+// Run serves the driver until the driver ends the connection: because it shuts
+// down, or because the context has ended and this executor has nothing left.
+// Where the driver cannot be reached, Run redials for MaxWait.
 func (d *Daemon) Run(ctx context.Context) error {
 	began := time.Now()
 	lastSeen, told, joined := began, "", false
@@ -165,13 +165,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 }
 
-// noToken reports whether the driver at an address has taken its token away.
+// noToken reports whether the driver at an address has removed its token file.
 func noToken(addr string) bool {
 	_, err := wire.ReadToken(addr)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// refused reports whether trying again is of no use.
+// refused reports whether a retry cannot succeed.
 func refused(err error) bool {
 	switch status.Code(err) {
 	case codes.FailedPrecondition, codes.InvalidArgument, codes.Unauthenticated, codes.AlreadyExists:
@@ -180,7 +180,7 @@ func refused(err error) bool {
 	return false
 }
 
-// connect serves one connection; bye says that the driver has said goodbye.
+// connect serves one connection; bye reports that the driver ended it for good.
 func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, err error) {
 	token, err := wire.ReadToken(d.cfg.Driver)
 	if err != nil {
@@ -192,7 +192,7 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 	}
 	defer conn.Close()
 	told := ctx
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // told to end, it first hands its work over
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // on shutdown, it first moves its splits to others
 	defer cancel()
 	joined := false
 	defer func() {
@@ -249,8 +249,8 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 	}
 }
 
-// leave asks the driver to move everything off this executor, and ends the
-// connection where that takes too long.
+// leave asks the driver to drain this executor, and ends the connection where
+// that takes too long.
 func (d *Daemon) leave(ctx context.Context, out *wire.Outbox[*wire.FromExecutor], end func()) {
 	d.mu.Lock()
 	busy := len(d.runners) > 0
@@ -270,7 +270,7 @@ func (d *Daemon) leave(ctx context.Context, out *wire.Outbox[*wire.FromExecutor]
 	}
 }
 
-// beat gives heartbeats.
+// beat sends heartbeats.
 func (d *Daemon) beat(ctx context.Context, every time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -286,7 +286,7 @@ func (d *Daemon) beat(ctx context.Context, every time.Duration, out *wire.Outbox
 	}
 }
 
-// watch kills runners that give no heartbeat.
+// watch kills runners whose heartbeats fail to arrive.
 func (d *Daemon) watch(ctx context.Context, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
 	detector := wire.NewFailureDetector(beat)
 	ticker := time.NewTicker(detector.Tick())
@@ -302,8 +302,8 @@ func (d *Daemon) watch(ctx context.Context, beat time.Duration, out *wire.Outbox
 	}
 }
 
-// killSilent does not wait for the end of what it kills: the system may hold
-// on to it for as long as its disk hangs.
+// killSilent does not wait for the processes that it kills: they may stay in
+// the kernel for as long as a disk hangs.
 func (d *Daemon) killSilent(v *wire.FailureDetector, out *wire.Outbox[*wire.FromExecutor]) {
 	var dead []*runnerProcess
 	d.mu.Lock()
@@ -323,8 +323,8 @@ func (d *Daemon) killSilent(v *wire.FailureDetector, out *wire.Outbox[*wire.From
 	}
 }
 
-// watchDisk looks at the packs now and then: not in a heartbeat, which must
-// not wait for a disk.
+// watchDisk measures the packs' size at intervals: not in the heartbeat, which
+// must not wait for a disk.
 func (d *Daemon) watchDisk(ctx context.Context) {
 	ticker := time.NewTicker(5 * time.Second)
 	defer ticker.Stop()
@@ -386,15 +386,15 @@ func (d *Daemon) open(ctx context.Context, o *wire.OpenJob, beat time.Duration, 
 	}()
 }
 
-// wanted reports whether a runner that was asked for still is.
+// wanted reports whether a runner that was requested is still needed.
 func (d *Daemon) wanted(o *wire.OpenJob) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.opening[o.Job] == o
 }
 
-// begin starts a runner, unless it is not wanted any more; where it cannot be started for now
-// it waits before it tries again.
+// begin starts a runner, unless it is no longer needed; where it cannot be started for now it
+// waits before it tries again.
 func (d *Daemon) begin(ctx context.Context, o *wire.OpenJob, program string, args []string, wait, beat time.Duration,
 	out *wire.Outbox[*wire.FromExecutor]) {
 	if !d.wanted(o) {
@@ -415,12 +415,12 @@ func (d *Daemon) begin(ctx context.Context, o *wire.OpenJob, program string, arg
 		delete(d.opening, o.Job)
 	}
 	d.mu.Unlock()
-	if !wanted { // the job has ended, or asked again, while it began
+	if !wanted { // the job has ended, or requested another, while it began
 		r.stop()
 		return
 	}
 	d.setUp(r)
-	go func() { // what has ended is not killed later, when its number may be another's
+	go func() { // an ended process is not killed later, when its pid may be another's
 		<-r.ended
 		d.mu.Lock()
 		if d.runners[o.Job] == r {

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// fitnessEvery is how often an executor looks whether it is fit.
+	// fitnessEvery is how often an executor checks whether it is fit.
 	fitnessEvery = time.Second
-	// How long to wait before a runner is started again for which the system had no room:
-	// longer each time, up to a bound.
+	// How long to wait before a failed start for want of resources is retried: longer
+	// each time, up to a bound.
 	beginWait     = 100 * time.Millisecond
 	beginWaitMost = 5 * time.Second
 )
 
-// watchFitness looks now and then whether the executor is fit: not in a heartbeat, which
-// must not wait for a disk.
+// watchFitness checks at intervals whether the executor is fit: not in the heartbeat,
+// which must not wait for a disk.
 func (d *Daemon) watchFitness(ctx context.Context) {
 	ticker := time.NewTicker(fitnessEvery)
 	defer ticker.Stop()
@@ -36,7 +36,7 @@ func (d *Daemon) watchFitness(ctx context.Context) {
 	}
 }
 
-// look looks whether runners can be started here, and returns why not.
+// look checks whether runners can be started here, and returns why not.
 func (d *Daemon) look() string {
 	why, dir := "", filepath.Join(d.cfg.DataDir, "runners")
 	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil && !fault.Passing(err) {
@@ -48,8 +48,9 @@ func (d *Daemon) look() string {
 	return why
 }
 
-// cannotBegin has a runner that could not be started tried again, where the system had no room
-// for it, or else tells the driver, and first that the executor is not fit, where it is not.
+// cannotBegin retries the start of a runner where the system was out of resources; otherwise
+// it reports the failure to the driver, after the executor's unfitness where that is the
+// cause.
 func (d *Daemon) cannotBegin(ctx context.Context, o *wire.OpenJob, err error, wait time.Duration, again func(),
 	out *wire.Outbox[*wire.FromExecutor]) {
 	if fault.Passing(err) && d.wanted(o) {

@@ -9,12 +9,12 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// lastLog is how long the driver may take, once a runner has ended, for the last that it
-// has printed.
+// lastLog bounds how long the driver may take, once a runner has ended, for its last
+// output.
 const lastLog = time.Second
 
-// runnerLog takes what a runner prints to the driver, on a stream of its own: while the driver
-// cannot keep more the runner waits with its next line, and nobody else does.
+// runnerLog sends a runner's output to the driver on a separate stream: while the driver
+// accepts no more, only this runner waits.
 type runnerLog struct {
 	d      *Daemon
 	job    string
@@ -22,7 +22,7 @@ type runnerLog struct {
 	cancel context.CancelFunc
 	mu     sync.Mutex
 	stream wire.Cluster_LogsClient // nil before the first line, and once it has failed
-	lost   bool                    // since when something went well
+	lost   bool                    // time of the last success
 	closed bool
 }
 
@@ -32,8 +32,8 @@ func (d *Daemon) newRunnerLog(job string) *runnerLog {
 	return l
 }
 
-// put sends what was printed. What a driver that is gone cannot take is lost: the runner is
-// about to be ended. Where only the stream is, the next one takes it.
+// put sends output. It is lost where the driver cannot be reached: the runner is about to
+// be ended. Where only the stream has failed, the next one carries it.
 func (l *runnerLog) put(p []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *runnerLog) put(p []byte) {
 	l.lost = err != nil
 }
 
-// send sends on a stream, which is opened with the first message.
+// send sends on the stream, opening it with the first message.
 func (l *runnerLog) send(p []byte) (err error) {
 	m := &wire.RunnerLog{Job: l.job, Data: p}
 	if l.stream == nil {
@@ -76,7 +76,7 @@ func (l *runnerLog) open() (wire.Cluster_LogsClient, error) {
 
 var errNoDriver = errors.New("there is no connection to the driver")
 
-// close ends the stream once the driver has all of it, or has had its time.
+// close ends the stream once the driver has all of it, or after a timeout.
 func (l *runnerLog) close() {
 	timer := time.AfterFunc(lastLog, l.cancel)
 	defer timer.Stop()

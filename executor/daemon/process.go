@@ -27,16 +27,16 @@ import (
 // runnerProcess is a process that runs a job's functions on this executor.
 type runnerProcess struct {
 	job    string
-	id     uint64 // as the driver asked for it
-	key    string // tells it from an earlier runner of the job
+	id     uint64 // as the driver requested it
+	key    string // distinguishes it from an earlier runner of the job
 	weight float64
 	cmd    *exec.Cmd
 	frames *wire.Framed
-	in     *wire.Outbox[[]byte] // to the runner: one that does not read must not keep others waiting
+	in     *wire.Outbox[[]byte] // to the runner: one that does not read must not block others
 	ended  chan struct{}
-	quiet  atomic.Bool  // it was told to end
-	held   atomic.Bool  // it waits for room for a message of its
-	heard  atomic.Int64 // when, in nanoseconds of its executor's life
+	quiet  atomic.Bool  // it was asked to end
+	held   atomic.Bool  // it waits for queue space
+	heard  atomic.Int64 // time of the last heartbeat, in nanoseconds since the daemon started
 	stats  struct {
 		sync.Mutex
 		splits map[uint64]bool
@@ -44,12 +44,12 @@ type runnerProcess struct {
 	}
 }
 
-// startGrace is how much longer than later a runner may take for its first sign
-// of life.
+// startGrace is how much longer a runner may take for its first heartbeat than
+// for later ones.
 const startGrace = 10 * time.Second
 
 // startRunner starts a job's program as a runner. Messages go over a socket
-// that only the two have; what the runner prints goes to the driver.
+// that only the two have; its output goes to the driver.
 func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, beat time.Duration,
 	out *wire.Outbox[*wire.FromExecutor]) (*runnerProcess, error) {
 	ours, theirs, err := socketPair()
@@ -102,8 +102,9 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, bea
 	return r, nil
 }
 
-// Limits of a runner: no core dumps, which hold the data; files enough for its
-// splits and peers; and where memory runs out it goes before its executor.
+// Limits of a runner: no core dumps, which would hold data; enough open files
+// for its splits and peers; and where memory runs out the kernel kills it
+// before its executor.
 const (
 	runnerFiles = 65536
 	runnerOOM   = "500"
@@ -122,7 +123,7 @@ func (c *Config) mostMemory() uint64 {
 	return uint64(info.Totalram) * uint64(info.Unit) / 10 * 9
 }
 
-// limit sets what the system allows to be set.
+// limit sets the limits that the system allows.
 func limit(pid int, memory uint64) {
 	if memory > 0 {
 		_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: memory, Max: memory}, nil)
@@ -136,7 +137,7 @@ func limit(pid int, memory uint64) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(runnerOOM), 0)
 }
 
-// socketPair makes two connected sockets, the second as a file to hand on.
+// socketPair makes two connected sockets, the second as a file for the child.
 func socketPair() (net.Conn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -153,8 +154,7 @@ func socketPair() (net.Conn, *os.File, error) {
 	return conn, theirs, nil
 }
 
-// carry takes the runner's messages to the driver; an empty one is a sign of
-// life.
+// carry takes the runner's messages to the driver; an empty one is a heartbeat.
 func (d *Daemon) carry(r *runnerProcess, out *wire.Outbox[*wire.FromExecutor]) {
 	for {
 		raw, err := r.frames.Read()
@@ -175,7 +175,7 @@ func (d *Daemon) carry(r *runnerProcess, out *wire.Outbox[*wire.FromExecutor]) {
 			_ = r.cmd.Process.Kill()
 			return
 		}
-		r.held.Store(true) // it is not silent while nobody listens
+		r.held.Store(true) // it is not silent while the driver takes nothing
 		err = out.Await(&wire.FromExecutor{Body: &wire.FromExecutor_Relay{Relay: &wire.Relay{Peer: r.job, Data: raw}}},
 			wire.Patience)
 		r.heard.Store(int64(time.Since(d.began)))
@@ -186,7 +186,7 @@ func (d *Daemon) carry(r *runnerProcess, out *wire.Outbox[*wire.FromExecutor]) {
 	}
 }
 
-// note takes in what the daemon has to know of a runner: whose slots it needs, and what heartbeats tell of it.
+// note records what the daemon needs of a runner: the slots that it uses, and the state that heartbeats carry.
 func (d *Daemon) note(r *runnerProcess, n *wire.Note) {
 	r.stats.Lock()
 	if n.Held {
@@ -204,7 +204,7 @@ func (d *Daemon) note(r *runnerProcess, n *wire.Note) {
 	}
 }
 
-// turns notes something that changes whose turn it is on the slots, and tells
+// turns takes an event that changes which jobs may use the slots, and notifies
 // the runners.
 func (d *Daemon) turns(note func(*scheduler.Shares, plan.Time)) {
 	d.share.Lock()
@@ -223,7 +223,7 @@ func (d *Daemon) turns(note func(*scheduler.Shares, plan.Time)) {
 	}
 }
 
-// setUp gives the runner its part of the slots, and takeDown gives it back.
+// setUp gives the runner its share of the slots, and takeDown takes it back.
 func (d *Daemon) setUp(r *runnerProcess) {
 	d.turns(func(s *scheduler.Shares, now plan.Time) {
 		d.share.of[r.key] = r
@@ -255,7 +255,7 @@ func (r *runnerProcess) pid() int { return r.cmd.Process.Pid }
 
 func (r *runnerProcess) send(raw []byte) { _ = r.in.Put(raw) } // its failure kills the runner
 
-// stop ends the runner at once: what it holds can be made again.
+// stop ends the runner at once: what it holds can be recomputed.
 func (r *runnerProcess) stop() {
 	r.quiet.Store(true)
 	select {
@@ -266,23 +266,23 @@ func (r *runnerProcess) stop() {
 	r.kill()
 	select {
 	case <-r.ended:
-	case <-time.After(killWait): // the system holds it; it ends when that lets go
+	case <-time.After(killWait): // the kernel holds it until the disk answers
 	}
 }
 
-// kill ends the runner's process and whatever it has started.
+// kill ends the runner's process and its children.
 func (r *runnerProcess) kill() { _ = syscall.Kill(-r.pid(), syscall.SIGKILL) }
 
 // killWait bounds the wait for a runner that was killed.
 const killWait = 2 * time.Second
 
-// lineWriter hands on what a runner prints and remembers the last line.
+// lineWriter forwards a runner's output and remembers the last line.
 type lineWriter struct {
 	put  func([]byte)
 	mu   sync.Mutex
 	line string
-	died string // the line that says why the program died, where one does
-	rest []byte // of a line that has not ended
+	died string // the line that has the reason why the program died, if any
+	rest []byte // an unfinished line
 }
 
 func (w *lineWriter) Write(p []byte) (int, error) {

@@ -1,4 +1,4 @@
-// Package plan holds the nouns that every other package speaks: identities of
+// Package plan defines the terms that all other packages share: identities of
 // jobs, steps, splits and attempts, epochs, digests and coverage.
 //
 // It owns names and nothing else: no logic beyond formatting and parsing an

@@ -83,11 +83,10 @@ type Attempt struct {
 	Epoch   Epoch
 }
 
-// Coverage says which positions of a split an output stands for: Count
-// positions from Cursor on, wrapping round at the split's end. Folded is the
-// count that the accumulator itself carries; Weight is what the rows weigh, where
-// rows have weights. Two coverages of one task are
-// two different outputs.
+// Coverage is the positions of a split that an output stands for: Count positions
+// from Cursor on, wrapping round at the split's end. Folded is the count that the
+// accumulator itself carries; Weight is the weight of the rows, where rows have
+// weights. Two coverages of one task are two different outputs.
 type Coverage struct {
 	Split   SplitID
 	Attempt int
@@ -109,8 +108,8 @@ type Assignment struct {
 	State   uint64 // version of the row state of the split
 }
 
-// Move takes a split from one executor to another. Role says that the target
-// already holds a replica, so that no bytes travel.
+// Move takes a split from one executor to another. Role means that the target
+// already holds a replica, so that no bytes are sent.
 type Move struct {
 	Split    SplitID
 	From, To ExecutorID

@@ -55,13 +55,13 @@ type CallRequest struct {
 	Pack       int        // number of the pack whose splits the tasks read, where these are; or NoPack
 	Args       [][]byte   // by task
 	Partitions []int      // by task; nil is one after the other
-	Prefer     ExecutorID // is asked first, if it is there
-	Holders    [][]string // by task: executors that hold what it reads; may be nil
-	Avoid      [][]string // by task: executors that it is not to run on, where there are others; may be nil
+	Prefer     ExecutorID // is preferred, if it is connected
+	Holders    [][]string // by task: executors that hold its input; may be nil
+	Avoid      [][]string // by task: executors to avoid, where there are others; may be nil
 }
 
-// CallOutcome is what an action's tasks have come to. Lost says of those without a result that their input is gone,
-// which ends no job: it can be made again.
+// CallOutcome is the results of an action's tasks. Lost marks those without a result whose input is lost, which
+// fails no job: it can be recomputed.
 type CallOutcome struct {
 	Data [][]byte
 	Lost []error

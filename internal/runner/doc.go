@@ -3,5 +3,5 @@
 // and merges partial results along the fixed tree of SEMANTICS section 2.
 //
 // It must not know of drivers, executors or messages, and it decides neither
-// when to stop nor where a split lives.
+// when to stop nor where a split is held.
 package runner
