@@ -40,8 +40,8 @@ func Main[A, P any](name string, build func(*rdd.Graph, A) P,
 	os.Exit(code)
 }
 
-// ExitCode prints an error, once, and chooses the exit code for it. A job's process tells
-// the cluster's driver of its end by it: it is the last thing that a program does.
+// ExitCode prints an error, once, and chooses the exit code for it. In a job's process it
+// also reports the end to the cluster's driver: call it last.
 func ExitCode(ctx context.Context, err error) int {
 	return host.SayEnd(wire.ThisProcess(), exitCode(ctx, err), err)
 }

@@ -1,5 +1,5 @@
-// Package volley is what a user's program calls: Main runs a plan and its
-// loop, on a cluster embedded in this process, or as what a cluster has started this process for.
+// Package volley is what a user's program calls: Main runs a plan and its loop, on a cluster
+// embedded in this process, or in the role for which a cluster has started this process.
 //
 // It owns no part of the engine: internal/host joins them.
 package volley
@@ -18,8 +18,8 @@ import (
 // Version is the version of this module.
 const Version = "0.1.0"
 
-// Config says how a program runs embedded. The zero value of a field takes
-// its default.
+// Config configures how a program runs embedded. The zero value of a field
+// takes its default.
 type Config = host.Config
 
 // Outcome is what the engine knows of a finished run.

@@ -78,7 +78,7 @@ func NewEngine(self plan.ExecutorID, program Program, store *Store, catalog Cata
 	return e
 }
 
-// Store returns what the executor holds.
+// Store returns the executor's splits and map outputs.
 func (e *Engine) Store() *Store { return e.store }
 
 // Plan takes over a job's inputs and returns the plan that the program has built.

@@ -10,9 +10,9 @@ import (
 type Mode uint8
 
 // The modes. PaperLiteral is Algorithm 2 as printed; Paper adds two guards
-// against swapping in vain; Rate plans moves from measured speeds. Random
-// moves splits for no reason: what a job computes must not change by that,
-// which tests hold it to. It has no name on the command line.
+// against useless swaps; Rate plans moves from measured speeds. Random moves
+// splits at random, for tests that hold that moves change no result. It has no
+// name on the command line.
 const (
 	Off Mode = iota
 	PaperLiteral
@@ -36,7 +36,7 @@ func ParseMode(name string) (Mode, error) {
 	return Off, fmt.Errorf("%q is not one of off, paper-literal, paper, rate", name)
 }
 
-// ExchangeConfig says when and how splits move.
+// ExchangeConfig configures when and how splits move.
 type ExchangeConfig struct {
 	Mode      Mode
 	Threshold int64   // P_t: difference of process times above which splits swap; default 5
@@ -63,8 +63,8 @@ func (c ExchangeConfig) EnsureDefaults() ExchangeConfig {
 	return c
 }
 
-// View is what a plan is made from. Executors are numbered; a split whose
-// Owner is −1, or that is on its way, is left alone.
+// View is the input of a plan. Executors are numbered; a split whose Owner is
+// −1, or that is on its way, is left alone.
 type View struct {
 	Step     int
 	Ratio    float64   // R_s of the steps to come; 1 where they are not cut
@@ -79,7 +79,7 @@ type View struct {
 	Held     func(split, executor int) bool
 }
 
-// Swap is one split's way to another executor.
+// Swap is one split's move to another executor.
 type Swap struct {
 	Split    plan.SplitID
 	From, To int
@@ -97,7 +97,7 @@ func NewExchange(cfg ExchangeConfig, splits int) *Exchange {
 	return &Exchange{cfg: cfg.EnsureDefaults(), moved: make([]int, splits)}
 }
 
-// Plan returns which splits move after the step that the view describes.
+// Plan returns the moves that follow the step that the view describes.
 func (x *Exchange) Plan(v View) []Swap {
 	if x.cfg.Mode == Off || v.Step%x.cfg.Interval != 0 {
 		return nil
@@ -180,7 +180,7 @@ func (x *Exchange) random(v View) []Swap {
 	return []Swap{{Split: plan.SplitID(split), From: v.Owner[split], To: to}}
 }
 
-// hash returns splitmix64's finish over three numbers.
+// hash returns the finalizer of splitmix64 over three numbers.
 func hash(a, b, c uint64) uint64 {
 	z := a*0x9e3779b97f4a7c15 + b*0xbf58476d1ce4e5b9 + c*0x94d049bb133111eb
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

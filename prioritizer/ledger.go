@@ -2,8 +2,8 @@ package prioritizer
 
 import "github.com/volley-engine/volley/internal/plan"
 
-// Ledger accounts for the rows of each split that have been merged, and says
-// where the split's next step starts.
+// Ledger counts how often the rows of each split have been merged, and keeps
+// the position at which the split's next step starts.
 type Ledger struct {
 	keep   bool // cursors move; otherwise each step starts at the first row
 	splits []account
@@ -17,7 +17,7 @@ type account struct {
 	dropped int64 // rows folded whose result was not merged
 }
 
-// NewLedger opens an account for splits of the given sizes. With cursors off
+// NewLedger makes the ledger of splits of the given sizes. With cursors off
 // each step starts at a split's first row.
 func NewLedger(rows []int64, cursors bool) *Ledger {
 	l := &Ledger{keep: cursors, splits: make([]account, len(rows))}

@@ -15,7 +15,7 @@ const (
 	slack     = 0.02
 	observe   = 4 // steps in which every executor's speed must have been seen
 	coolDown  = 10
-	moveCost  = 0.01 // seconds that a move must save beyond its bytes' way
+	moveCost  = 0.01 // seconds that a move must save beyond the transfer of its bytes
 	spreadMul = 4
 )
 
@@ -145,8 +145,8 @@ func (x *Exchange) balance(v View, f *forecast) []Swap {
 	return x.shorten(v, f, owner, swaps, best, bestTime)
 }
 
-// shorten relieves the executor that is done first of one more split where
-// that makes the step shorter for nearly the same effective rows per second.
+// shorten moves one more split off the executor that is done first where that
+// makes the step shorter for nearly the same effective rows per second.
 func (x *Exchange) shorten(v View, f *forecast, owner []int, swaps []Swap, best, bestTime float64) []Swap {
 	if v.Ratio >= 1 {
 		return swaps

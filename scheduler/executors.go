@@ -7,8 +7,8 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// Executors are those of a job, in the order in which they first joined, and
-// which of them take part.
+// Executors are the executors of a job, in the order in which they first
+// joined, and which of them take part.
 type Executors struct {
 	order []plan.ExecutorID
 	slots map[plan.ExecutorID]int
@@ -53,7 +53,7 @@ func (e *Executors) Count() (n int) {
 	return n
 }
 
-// Slots returns how many tasks those run at a time that take part.
+// Slots returns the number of slots of the executors that take part.
 func (e *Executors) Slots() (n int) {
 	for _, id := range e.order {
 		if e.there[id] {
@@ -63,7 +63,7 @@ func (e *Executors) Slots() (n int) {
 	return n
 }
 
-// any reports whether one that takes part is as is asked.
+// any reports whether an executor that takes part satisfies a condition.
 func (e *Executors) any(is func(plan.ExecutorID) bool) bool {
 	return slices.ContainsFunc(e.order, func(id plan.ExecutorID) bool { return e.there[id] && is(id) })
 }

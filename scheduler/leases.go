@@ -16,16 +16,16 @@ type LeaseTask struct {
 	Bytes               int64 // of the split
 }
 
-// How finely a pass is leased: so that a lease takes two milliseconds at the least,
-// but at most, and where speeds are not known, a number for each slot. Parts are
-// subtrees of a split's pieces.
+// The granularity of leases: each takes at least two milliseconds; there is at most
+// a fixed number for each slot, which also applies where speeds are not known.
+// Parts are subtrees of a split's pieces.
 const (
 	leaseTime    = 2 * time.Millisecond
 	finest       = 64
 	unknownSpeed = 16
 )
 
-// fineness returns how many leases a pass over n rows should be of.
+// fineness returns how many leases a pass over n rows should have.
 func (s *State) fineness(rows int64) int {
 	var rate float64
 	slots := 0
@@ -42,10 +42,10 @@ func (s *State) fineness(rows int64) int {
 	return min(finest*slots, max(2*slots, slots*int(took/leaseTime)))
 }
 
-// LeaseConfig says how leases are handed out.
+// LeaseConfig configures leases.
 type LeaseConfig struct {
-	Grace     time.Duration // least time without a sign after which a lease expires
-	Bandwidth float64       // bytes per second that getting a split takes; default 1e9
+	Grace     time.Duration // least time without progress after which a lease expires
+	Bandwidth float64       // bytes per second when a split is fetched; default 1e9
 }
 
 // Lease is one executor's right to fold one piece; ids count from 1.
@@ -72,7 +72,7 @@ type LeaseCommandKind uint8
 
 // The commands. Start begins an executor's run under an epoch; Grant hands
 // leases to it; Include asks for the result of leases, which ends the run; Get
-// asks it to hold a split, from another executor or from its source; WakeAt asks
+// makes it hold a split, from another executor or from its source; WakeAt asks
 // for a Tick.
 const (
 	LeaseStart LeaseCommandKind = iota
@@ -106,22 +106,22 @@ type lessee struct {
 	queue    []*Lease   // granted, not folded
 	folded   []*Lease   // not included
 	awaited  []*Lease   // included, not merged
-	sign     plan.Time  // when it last said something, or was given the first of its queue
+	sign     plan.Time  // when it last sent a message, or was given the first of its queue
 	until    plan.Time  // bound of awaited
 	queued   int64      // rows of queue
 	largest  int64      // of those ever leased
-	barred   bool       // it cannot begin the pass at all
-	mute     bool       // its result was given up, and it has said nothing since
-	ownAt    int        // splits of its own before this place have nothing open
+	barred   bool       // it cannot run the pass
+	mute     bool       // its result was given up, and it has sent nothing since
+	ownAt    int        // its own splits before this index have no open piece
 	rows     int64      // folded in this pass
 	busy     plan.Time  // with something in its queue
 	rested   plan.Time  // when it can be asked again
 	failures map[int]bool
 }
 
-// Leases hands the pieces of one pass to the executors that fold them soonest (SEMANTICS
-// section 6): of each piece exactly one result is included, whichever other executor folds
-// it. It looks at the placement, which it changes only by the commands it gives.
+// Leases grants the pieces of one pass to the executors that fold them soonest (SEMANTICS
+// section 6): exactly one result of each piece is included, even if several executors fold
+// it. It reads the placement, and changes it by its commands only.
 type Leases struct {
 	cfg     LeaseConfig
 	s       *State
@@ -137,7 +137,7 @@ type Leases struct {
 	undone  []int64   // rows of these, by split
 	vain    int64     // rows of leases that were folded and given up
 	awaited []arrival // of copies, by split
-	due     plan.Time // when to look again for one that was asked for
+	due     plan.Time // when to check again for a requested copy
 	start   plan.Time
 	out     []LeaseCommand
 	view    view
@@ -176,7 +176,7 @@ func NewLeases(cfg LeaseConfig, s *State, tasks []LeaseTask, now plan.Time) *Lea
 	return l
 }
 
-// Step decides what follows from what has happened so far.
+// Step returns the decisions that follow from the events so far.
 func (l *Leases) Step(now plan.Time) []LeaseCommand {
 	l.out = nil
 	for len(l.ex) < len(l.s.executors) {
@@ -236,7 +236,7 @@ func (x *lessee) take(id uint32) *Lease {
 		if lease.ID != id {
 			continue
 		}
-		if x.queued -= lease.Rows; i == 0 { // as they mostly come
+		if x.queued -= lease.Rows; i == 0 { // the usual order
 			x.queue = x.queue[1:]
 		} else {
 			x.queue = slices.Delete(x.queue, i, i+1)
@@ -247,7 +247,7 @@ func (x *lessee) take(id uint32) *Lease {
 }
 
 // Accept reports whether a result over leases can be merged: they were included,
-// and nothing has taken their place. It then is.
+// and nothing has replaced them. It marks them merged.
 func (l *Leases) Accept(id plan.ExecutorID, epoch plan.Epoch, ids []uint32) bool {
 	_, x := l.lessee(id, epoch)
 	if x == nil || len(ids) == 0 || len(ids) != len(x.awaited) {
@@ -282,15 +282,15 @@ func (l *Leases) Rows(i plan.SplitID) (rows int64) {
 	return l.tasks[i].Limit - l.undone[i]
 }
 
-// TakeVain returns how many rows have been folded in vain since it was last asked: under
-// leases whose holder is lost or was given up, and of pieces that somebody else folded first.
+// TakeVain returns how many rows have been folded in vain since the last call: under leases
+// whose holder is lost or was given up, and of pieces that another executor folded first.
 func (l *Leases) TakeVain() int64 {
 	n := l.vain
 	l.vain = 0
 	return n
 }
 
-// Whole reports whether all that is to be folded of a split is here.
+// Whole reports whether all pieces of a split have a result.
 func (l *Leases) Whole(i plan.SplitID) bool {
 	for k := range l.parts[i] {
 		if p := &l.pieces[l.first[i]+k]; p.rows > 0 && (p.by == nil || p.by.state != merged) {
@@ -300,8 +300,8 @@ func (l *Leases) Whole(i plan.SplitID) bool {
 	return true
 }
 
-// Unsent notes that an executor could not get a split: it is not asked again at
-// once.
+// Unsent notes that an executor could not fetch a split: it is not asked again
+// at once.
 func (l *Leases) Unsent(id plan.ExecutorID, i plan.SplitID, now plan.Time) {
 	if e, ok := l.s.byID[id]; ok && e < len(l.ex) && l.s.executors[e].getting == int(i) {
 		l.ex[e].rested = now + l.cfg.Grace
@@ -310,16 +310,16 @@ func (l *Leases) Unsent(id plan.ExecutorID, i plan.SplitID, now plan.Time) {
 	}
 }
 
-// Lost takes back what an executor had: what it folded is gone with it, unless
-// it has been merged.
+// Lost takes back an executor's leases: what it folded is lost, unless it has
+// been merged.
 func (l *Leases) Lost(id plan.ExecutorID) {
 	if e, ok := l.s.byID[id]; ok && e < len(l.ex) {
 		l.takeBack(l.ex[e])
 	}
 }
 
-// Failed takes back what an executor had; it is not given this split again while
-// others can have it.
+// Failed takes back an executor's leases; it gets no lease of this split again
+// while others can have it.
 func (l *Leases) Failed(id plan.ExecutorID, epoch plan.Epoch, splits []plan.SplitID) bool {
 	_, x := l.lessee(id, epoch)
 	if x == nil {
@@ -332,8 +332,8 @@ func (l *Leases) Failed(id plan.ExecutorID, epoch plan.Epoch, splits []plan.Spli
 	return true
 }
 
-// Bar takes an executor out of the pass, which it cannot even begin; left reports whether
-// there is somebody else.
+// Bar removes an executor that cannot begin the pass; left reports whether another one
+// remains.
 func (l *Leases) Bar(id plan.ExecutorID) (left bool) {
 	if e, ok := l.s.byID[id]; ok && e < len(l.ex) {
 		l.ex[e].barred = true
@@ -392,7 +392,7 @@ func (l *Leases) cancel(lease *Lease) {
 	}
 }
 
-// expiry returns when an executor's leases expire: when it has given no sign for
+// expiry returns when an executor's leases expire: when it has sent nothing for
 // three times as long as a piece takes it, or, where that is not known, for as
 // long as the pass had lasted.
 func (l *Leases) expiry(e int) plan.Time {
@@ -408,14 +408,14 @@ func seconds(s float64) plan.Time {
 	return plan.Time(min(s*float64(time.Second), math.MaxInt64/16))
 }
 
-// Heard notes that an executor has said something, of whichever run: it is no longer mute.
+// Heard notes a message of an executor, of any run: it is no longer silent.
 func (l *Leases) Heard(id plan.ExecutorID) {
 	if e, ok := l.s.byID[id]; ok && e < len(l.ex) {
 		l.ex[e].mute = false
 	}
 }
 
-// anotherSpeaks reports whether an executor that is not mute can be given work in place of e.
+// anotherSpeaks reports whether an executor that is not silent can be given work in place of e.
 func (l *Leases) anotherSpeaks(e int) bool {
 	for o, x := range l.ex {
 		if o != e && !x.mute && l.usable(o) {
@@ -425,8 +425,8 @@ func (l *Leases) anotherSpeaks(e int) bool {
 	return false
 }
 
-// silent reports whether an executor's leases have expired, or it is mute and need not be
-// waited for a second time.
+// silent reports whether an executor's leases have expired, or it was found silent before
+// and is not waited for a second time.
 func (l *Leases) silent(e int, now plan.Time) bool {
 	if l.ex[e].mute && l.anotherSpeaks(e) {
 		return true
@@ -434,8 +434,8 @@ func (l *Leases) silent(e int, now plan.Time) bool {
 	return len(l.ex[e].queue) > 0 && plantedExpired(now >= l.expiry(e))
 }
 
-// giveUpSilent takes back what executors were asked for and did not send in
-// time, where there is somebody else.
+// giveUpSilent gives up results that executors did not send in time, where
+// there are other executors.
 func (l *Leases) giveUpSilent(now plan.Time) {
 	for e, x := range l.ex {
 		if len(x.awaited) > 0 && now >= x.until {
@@ -450,8 +450,8 @@ func (l *Leases) giveUpSilent(now plan.Time) {
 }
 
 // patience returns the bound of waiting for results: several times as long as the
-// pass has taken, since results may be larger than what was folded. Who is lost is
-// noticed sooner, by other means.
+// pass has taken, since results may be larger than what was folded. A lost
+// executor is detected sooner, by other means.
 func (l *Leases) patience(now plan.Time) plan.Time {
 	return plantedPatience(max(20*l.cfg.Grace, 4*(now-l.start)))
 }
@@ -471,8 +471,8 @@ func (l *Leases) usable(e int) bool {
 	return l.s.executors[e].alive && len(l.ex[e].awaited) == 0 && !l.ex[e].barred
 }
 
-// measured returns how many rows a second an executor folds, as this pass has
-// shown, or those before it; 0 is not known.
+// measured returns how many rows a second an executor folds, measured in this
+// pass or those before it; 0 is not known.
 func (l *Leases) measured(e int) float64 {
 	x := l.ex[e]
 	if x.rows > 0 && x.busy > 0 {
@@ -481,8 +481,8 @@ func (l *Leases) measured(e int) float64 {
 	return l.s.executors[e].speed
 }
 
-// includeAll asks everybody for what is to be merged of what they have folded,
-// once nothing is left.
+// includeAll requests the results to be merged from all executors, once no
+// piece is left.
 func (l *Leases) includeAll(now plan.Time) {
 	for e, x := range l.ex {
 		if x.epoch == 0 || len(x.awaited) > 0 {

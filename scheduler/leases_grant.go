@@ -11,18 +11,18 @@ import (
 // one in hand and one ahead.
 const aheadPerSlot = 2
 
-// view is what the decisions of one moment look at.
+// view is the state that the decisions of one moment use.
 type view struct {
-	rates     []float64   // by executor: rows per second, of those not known the others' mean; 0 where nobody's is
+	rates     []float64   // by executor: rows per second, where not known the others' mean; 0 where none is known
 	sum       float64     // of those that can be given work
 	remaining []plan.Time // by executor, for the pieces of its splits that have no result; −1 is not looked at yet
 	own       [][]int     // by executor: its splits
-	copies    [][]int     // by executor: those that it holds of others
+	copies    [][]int     // by executor: the splits of others that it holds
 	seen      int         // placement that own and copies are of
 	now       plan.Time
 }
 
-// look takes the moment in.
+// look makes the view of the moment.
 func (l *Leases) look(now plan.Time) {
 	v := &l.view
 	v.rates = v.rates[:0]
@@ -79,7 +79,7 @@ func (l *Leases) lookAtPlacement() {
 // that have no result.
 func (l *Leases) remaining(e int, now plan.Time) plan.Time {
 	if !l.usable(e) || l.silent(e, now) {
-		return never // nobody folds them
+		return never // no executor folds them
 	}
 	var rows int64
 	for _, i := range l.view.own[e] {
@@ -88,15 +88,15 @@ func (l *Leases) remaining(e int, now plan.Time) plan.Time {
 	if r := l.view.rates[e]; r > 0 {
 		return seconds(float64(rows) / r)
 	}
-	return plan.Time(rows) // of two that are not known, the one with more
+	return plan.Time(rows) // of two unknown, the one with more
 }
 
-// never is later than anything that will happen.
+// never is later than any event.
 const never = plan.Time(math.MaxInt64 / 4)
 
 // grantAll gives pieces to every executor that is short of them. As with guided
-// loops a grant is half an executor's share of what is left, and in the end a
-// piece a slot.
+// loop scheduling a grant is half an executor's share of what is left, and in
+// the end one piece for each slot.
 func (l *Leases) grantAll(now plan.Time) {
 	for e := range l.ex {
 		want := l.target(e)
@@ -156,11 +156,11 @@ func (l *Leases) grant(e, k int, now plan.Time) *Lease {
 
 // choose returns the piece that an executor should fold next: of its own splits,
 // from the front; else, of others' splits that it holds, from the back of the
-// one whose owner has most before it; else one that somebody else has and will
-// not have folded before it. −1 is none.
+// one whose owner has most work left; else a piece leased to another executor
+// that will finish it later than this one would. −1 is none.
 func (l *Leases) choose(e int, now plan.Time) int {
 	own, x := l.view.own[e], l.ex[e]
-	passed := true // nothing before this place is open
+	passed := true // nothing before this index is open
 	for at := x.ownAt; at < len(own); at++ {
 		k := l.openPiece(own[at], 1)
 		if k >= 0 && l.holds(e, own[at]) {
@@ -189,11 +189,11 @@ func (l *Leases) choose(e int, now plan.Time) int {
 	return l.again(e, now)
 }
 
-// remainingOf returns how long a split's owner has to do.
+// remainingOf returns how long a split's owner has work left.
 func (l *Leases) remainingOf(i int) plan.Time {
 	o := l.s.splits[i].owner
 	if o < 0 || o >= len(l.view.remaining) || !l.holds(o, i) {
-		return never // nobody folds it where it is
+		return never // no executor that holds it folds it
 	}
 	if l.view.remaining[o] < 0 {
 		l.view.remaining[o] = l.remaining(o, l.view.now)
@@ -202,8 +202,7 @@ func (l *Leases) remainingOf(i int) plan.Time {
 }
 
 // holds reports whether an executor can fold a split: it has a copy. One that has failed
-// with it can where everybody has; one that is to have nothing more, where nobody else
-// holds it.
+// with it qualifies where all have; one that drains, where no other holds it.
 func (l *Leases) holds(e, i int) bool {
 	sp := &l.s.splits[i]
 	if !sp.holders[e] {
@@ -224,7 +223,7 @@ func (l *Leases) holds(e, i int) bool {
 	return true
 }
 
-// openPiece returns the first piece of a split that nobody has, from the front
+// openPiece returns the first piece of a split without a lease, from the front
 // or the back; −1 is none.
 func (l *Leases) openPiece(i, step int) int {
 	k, n := 0, l.parts[i]
@@ -242,9 +241,9 @@ func (l *Leases) openPiece(i, step int) int {
 	return -1
 }
 
-// leftToOthers reports whether an executor had better leave a piece alone: another
-// one that holds its split will have folded it before, and all of them whatever
-// else is open.
+// leftToOthers reports whether an executor should leave a piece to others: another
+// one that holds its split will have folded it sooner, and all of them what else
+// is open.
 func (l *Leases) leftToOthers(e, i, k int) bool {
 	if l.view.rates[e] == 0 {
 		return false
@@ -253,7 +252,7 @@ func (l *Leases) leftToOthers(e, i, k int) bool {
 	rows, rate, sooner := l.rows, 0.0, false
 	for o := range l.ex {
 		if o == e || !l.usable(o) || l.silent(o, l.view.now) {
-			continue // no step depends on who does not answer
+			continue // no step depends on an executor that does not answer
 		}
 		rows += l.ex[o].queued
 		rate += l.view.rates[o]
@@ -262,14 +261,13 @@ func (l *Leases) leftToOthers(e, i, k int) bool {
 	return sooner && float64(rows)/rate < mine
 }
 
-// finish returns in how many seconds an executor would have folded a piece.
+// finish returns the seconds in which an executor would have folded a piece.
 func (l *Leases) finish(e, k int) float64 {
 	return (float64(l.ex[e].queued) + float64(l.pieces[k].rows)*float64(l.s.executors[e].slots)) / l.view.rates[e]
 }
 
-// again returns a piece that somebody else has been given and that this
-// executor, who has nothing to do, will have folded before; or whose lease has
-// expired.
+// again returns a piece leased to another executor that this idle one will have
+// folded sooner; or whose lease has expired.
 func (l *Leases) again(e int, now plan.Time) int {
 	best, most := -1, plan.Time(0)
 	for _, list := range [][]int{l.view.own[e], l.view.copies[e]} {
@@ -301,8 +299,7 @@ func (l *Leases) has(e int, p *piece) bool {
 }
 
 // gain returns how much sooner an idle executor would have folded a piece than
-// those who have it, with a quarter to be sure; nothing where nobody's speed is
-// known.
+// its present holders, less a margin of a quarter; 0 where no speed is known.
 func (l *Leases) gain(e int, p *piece, now plan.Time) plan.Time {
 	soonest := never
 	for _, lease := range p.leases {
@@ -336,13 +333,13 @@ func (l *Leases) done(lease *Lease) plan.Time {
 	return x.sign + seconds(max(float64(before)/rate, float64(lease.Rows)/rate*slots))
 }
 
-// leastCopies is how many copies of others' splits an executor may have for the sake
-// of leases, however few it has of its own.
+// leastCopies is how many copies of others' splits an executor may fetch for leases
+// at the least, however few splits it owns.
 const leastCopies = 8
 
-// getMore has executors that are out of work get a split of somebody who has more
-// before it than the way of the bytes takes, one at a time. Who has copies enough gets only
-// what is forsaken.
+// getMore makes idle executors fetch a split, one at a time, of an owner with more work
+// left than the transfer takes. One that has its fill of copies fetches only splits without
+// an answering holder.
 func (l *Leases) getMore(now plan.Time) {
 	l.due = never
 	for e, x := range l.ex {
@@ -360,8 +357,8 @@ func (l *Leases) getMore(now plan.Time) {
 	}
 }
 
-// worthGetting returns the split to get, −1 for none: of the owner with most
-// before it, the one of which most is left.
+// worthGetting returns the split to fetch, −1 for none: of the owner with most
+// work left, the one of which most is left.
 func (l *Leases) worthGetting(e int, enough bool, now plan.Time) int {
 	best, most, rows := -1, plan.Time(0), int64(0)
 	for i := range l.tasks {
@@ -397,22 +394,22 @@ func (l *Leases) gainOfGetting(i, e int) plan.Time {
 	return gain
 }
 
-// arrival is what a pass knows of a copy of a split on its way: to whom, when it was looked
-// at last, and since when; before 0 nobody has been asked for one.
+// arrival is what a pass knows of a copy of a split being fetched: its executor, when it
+// was checked last, and since when; below 0 none has been requested.
 type arrival struct {
 	to     int
 	since  plan.Time
-	asked  bool // of somebody else
-	failed int  // copies that could not be got
+	asked  bool // of another executor
+	failed int  // copies that could not be fetched
 }
 
-// copiesTried is how many copies of a split may fail in a pass before it is got from its
-// source: who is asked for them may not answer, and not be known to be silent yet.
+// copiesTried is how many copies of a split may fail in a pass before it is fetched from
+// its source: the executors asked may not answer, and not be known to be silent yet.
 const copiesTried = 2
 
-// forsaken reports whether nobody who answers holds a split, and the one that was to get it has
-// had its time, or could not get it: no pass depends on who does not answer, be it only for a
-// copy. While there is time left it notes when that is over.
+// forsaken reports whether no answering executor holds a split, and the one that was to fetch
+// it has failed or timed out: no pass depends on an executor that does not answer, not even for
+// a copy. While there is time left it notes the deadline.
 func (l *Leases) forsaken(i int, now plan.Time) bool {
 	for e := range l.ex {
 		if l.holds(e, i) && l.usable(e) && !l.silent(e, now) {
@@ -431,13 +428,13 @@ func (l *Leases) forsaken(i int, now plan.Time) bool {
 	return false
 }
 
-// coming reports whether somebody was asked for a copy of a split and has not said what came of it.
+// coming reports whether an executor was asked to fetch a split and has not reported the outcome.
 func (l *Leases) coming(i int) bool {
 	return slices.ContainsFunc(l.s.executors, func(e *executor) bool { return e.alive && e.getting == i })
 }
 
-// arrivalBound returns how long a pass waits for a copy on its way before it asks another
-// executor for one: as long as for a result, and several times what the bytes should take.
+// arrivalBound returns how long a pass waits for a copy before it asks another executor to
+// fetch one: as long as for a result, and several times what the bytes should take.
 func (l *Leases) arrivalBound(i int) plan.Time {
 	return plantedArrival(max(l.patience(l.awaited[i].since), seconds(4*float64(l.tasks[i].Bytes)/l.cfg.Bandwidth)))
 }

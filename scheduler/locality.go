@@ -7,17 +7,17 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// A task runs where its split lies, however long that executor takes, as long
-// as it is there, some of its slots get on and the task has not failed. One that
-// reads the outputs of other tasks runs with preference where they are held, and
-// is not kept waiting for that.
+// A task runs on the executor that holds its split, however busy, as long as the
+// executor is connected, some of its slots make progress and the task has not
+// failed. One that reads map outputs prefers the executors that hold them, and
+// does not wait for that.
 
-// looked is how many pending tasks are looked at for one whose input an executor
+// looked is how many pending tasks are searched for one whose input an executor
 // holds.
 const looked = 64
 
-// pick returns the place of a pending task for an executor: one that reads what
-// it holds, else the first that need not run elsewhere; −1 is none.
+// pick returns the index of a pending task for an executor: one whose input it
+// holds, else the first that need not run elsewhere; −1 is none.
 func (t *Tasks) pick(id plan.ExecutorID) int {
 	first := -1
 	for at, i := range t.pending {
@@ -40,7 +40,7 @@ func (t *Tasks) pick(id plan.ExecutorID) int {
 	return first
 }
 
-// home returns the executor on which a task is to run that has not failed; empty is any.
+// home returns the executor on which a task that has not failed must run; empty is any.
 func (t *Tasks) home(i int) plan.ExecutorID {
 	if t.tasks[i].failures > 0 {
 		return ""
@@ -48,7 +48,7 @@ func (t *Tasks) home(i int) plan.ExecutorID {
 	return plantedHome(cmp.Or(t.req.Prefer, t.holderOf(t.Partition(i))))
 }
 
-// holderOf returns the executor that holds a split of the tasks' pack; empty is nobody.
+// holderOf returns the executor that holds a split of the tasks' pack; empty is none.
 func (t *Tasks) holderOf(split int) plan.ExecutorID {
 	if s := t.req.Splits; s != nil && split < len(s.splits) {
 		return s.Owner(plan.SplitID(split))
@@ -56,8 +56,8 @@ func (t *Tasks) holderOf(split int) plan.ExecutorID {
 	return ""
 }
 
-// waitsFor reports whether an executor is worth waiting for: it is there, and what hangs
-// does not have all of its slots.
+// waitsFor reports whether an executor is worth waiting for: it is connected, and hung
+// tasks do not have all of its slots.
 func (t *Tasks) waitsFor(home plan.ExecutorID) bool {
 	return t.ex.Present(home) && t.hung[home] < t.ex.SlotsOf(home)
 }

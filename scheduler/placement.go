@@ -54,27 +54,27 @@ type executor struct {
 	excluded bool
 	until    plan.Time // it is let back in
 	terms    int       // times it was excluded
-	draining bool      // it is given nothing more
+	draining bool      // it gets no more splits
 	failures int
 	slots    int
 	speed    float64 // rows per second, smoothed
-	variance float64 // of the single measurements, smoothed alike
+	variance float64 // of single measurements, smoothed in the same way
 	observed int
-	getting  int // split of which it was asked to get a copy for a pass by leases; −1 is none
+	getting  int // split that it was asked to fetch for a pass by leases; −1 is none
 }
 
 type split struct {
-	owner    int          // executor that folds it; −1 is nobody
-	next     int          // executor that is being given it; −1 is nobody
+	owner    int          // executor that folds it; −1 is none
+	next     int          // executor that it moves to; −1 is none
 	holders  map[int]bool // executors with a verified copy
 	attempt  int
 	epoch    plan.Epoch
 	failures int  // in a row
 	avoid    int  // executor that failed with it last; −1 is none
-	damaged  bool // a copy of it arrived damaged: it is made from its source from now on
+	damaged  bool // a copy of it arrived damaged: it is rebuilt from its source from now on
 }
 
-// State is the whole of a job's placement.
+// State is a job's placement.
 type State struct {
 	cfg       Config
 	executors []*executor
@@ -94,8 +94,8 @@ func New(cfg Config, splits int) *State {
 	return s
 }
 
-// Joined takes an executor in, for the first time or again. Once placement
-// has begun a newcomer is given its share of splits by one-way moves.
+// Joined adds an executor, for the first time or again. Once placement has
+// begun a new one gets its share of splits by one-way moves.
 func (s *State) Joined(id plan.ExecutorID, slots int) []Command {
 	i, known := s.byID[id]
 	if !known {
@@ -116,7 +116,7 @@ func (s *State) Joined(id plan.ExecutorID, slots int) []Command {
 func (s *State) Place() []Command {
 	s.placed = true
 	if len(s.Alive()) == 0 {
-		return nil // the first to join takes the orphans
+		return nil // the first to join takes the splits without owner
 	}
 	var out []Command
 	for i := range s.splits {
@@ -157,9 +157,8 @@ func (s *State) replica(i int) int {
 	return -1
 }
 
-// Held notes that an executor holds a verified copy of a split. If the split was to go to
-// it, it becomes the owner at the next step; where the split has no owner, now, the one that was
-// to have it.
+// Held notes that an executor holds a verified copy of a split. If the split was moving to it,
+// it becomes the owner at the next step, or at once where the split has no owner.
 func (s *State) Held(id plan.ExecutorID, i plan.SplitID) {
 	s.changes++
 	e, ok := s.byID[id]
@@ -175,23 +174,23 @@ func (s *State) Held(id plan.ExecutorID, i plan.SplitID) {
 	}
 }
 
-// Unsent notes that an executor could not get a split.
+// Unsent notes that an executor could not fetch a split.
 func (s *State) Unsent(id plan.ExecutorID, i plan.SplitID) {
 	if e, ok := s.byID[id]; ok {
 		s.got(e, i)
 	}
 }
 
-// got notes that a copy is no longer on its way. Passes come and go meanwhile: an executor that
-// is asked for a copy in one is not asked for another in the next until then.
+// got notes that a fetch has ended. It may outlast its pass: until then the executor is not
+// asked for another copy by later passes.
 func (s *State) got(e int, i plan.SplitID) {
 	if s.executors[e].getting == int(i) {
 		s.executors[e].getting = -1
 	}
 }
 
-// Replica notes that an executor can hand out a copy of a split, or take it
-// over at once.
+// Replica notes that an executor can serve a copy of a split, or take it over
+// at once.
 func (s *State) Replica(id plan.ExecutorID, i plan.SplitID) {
 	s.changes++
 	if e, ok := s.byID[id]; ok && s.executors[e].alive {
@@ -209,8 +208,8 @@ func (s *State) Ready() bool {
 	return true
 }
 
-// Lost takes an executor out. Its splits go to executors that hold a replica,
-// else to those with the least to do, which fetch or remake them.
+// Lost removes an executor. Its splits go to executors that hold a replica,
+// else to the least loaded, which fetch or rebuild them.
 func (s *State) Lost(id plan.ExecutorID) (orphans []plan.SplitID, out []Command) {
 	s.changes++
 	e, ok := s.byID[id]
@@ -234,8 +233,8 @@ func (s *State) Lost(id plan.ExecutorID) (orphans []plan.SplitID, out []Command)
 	return orphans, s.placeOrphans()
 }
 
-// placeOrphans finds a home for every split without owner that nobody is
-// being given.
+// placeOrphans chooses an executor for every split that has no owner and is not
+// moving to one.
 func (s *State) placeOrphans() []Command {
 	s.changes++
 	var out []Command
@@ -249,7 +248,7 @@ func (s *State) placeOrphans() []Command {
 		}
 		e := s.homeFor(i)
 		if e < 0 {
-			return out // nobody is left; the next to join takes them
+			return out // no executor is left; the next to join takes them
 		}
 		if s.splits[i].holders[e] {
 			s.splits[i].owner = e
@@ -260,10 +259,9 @@ func (s *State) placeOrphans() []Command {
 	return out
 }
 
-// inherit settles what is to become of a split without owner that was about to go to an
-// executor, or is on its way there: it takes the split over now, as nobody is left at whose
-// work the change had to wait. One that has failed with it does so only where there is no
-// other.
+// inherit decides about a split without owner that was moving to an executor: the executor
+// takes it over now, as no owner's work has to end first. One that has failed with it does
+// so only where there is no other.
 func (s *State) inherit(i int) {
 	sp := &s.splits[i]
 	switch {
@@ -274,7 +272,7 @@ func (s *State) inherit(i int) {
 	}
 }
 
-// homeFor picks the least loaded live executor, holders of a replica first.
+// homeFor returns the least loaded live executor, holders of a replica first.
 func (s *State) homeFor(i int) int {
 	load := s.loads()
 	best := -1
@@ -296,7 +294,7 @@ func (s *State) homeFor(i int) int {
 			best = e
 		}
 	}
-	if best < 0 { // rather one that fails than nobody
+	if best < 0 { // one that fails is better than none
 		best = slices.IndexFunc(s.executors, func(x *executor) bool { return x.alive && !x.draining })
 	}
 	return best
@@ -307,7 +305,7 @@ func (s *State) usable(e int) bool {
 	return x.alive && plantedUsable(x, !x.excluded && !x.draining)
 }
 
-// Drain gives an executor nothing more and moves its splits elsewhere; asked
+// Drain assigns an executor nothing more and moves its splits to others; called
 // again, it moves those that could not be moved before.
 func (s *State) Drain(id plan.ExecutorID) []Command {
 	e, ok := s.byID[id]
@@ -329,8 +327,8 @@ func (s *State) Drain(id plan.ExecutorID) []Command {
 	return out
 }
 
-// forgetUnusable takes splits back that are on their way to executors which
-// are to have nothing more; where they have an owner they stay with it.
+// forgetUnusable cancels the moves of splits to executors that drain or are
+// excluded; splits with an owner stay with it.
 func (s *State) forgetUnusable() {
 	for i := range s.splits {
 		if sp := &s.splits[i]; sp.next >= 0 && sp.owner >= 0 && !s.usable(sp.next) {
@@ -339,7 +337,7 @@ func (s *State) forgetUnusable() {
 	}
 }
 
-// Drained reports whether an executor has nothing left, and nothing on its way.
+// Drained reports whether an executor has no split left, and none moving to it.
 func (s *State) Drained(id plan.ExecutorID) bool {
 	e, ok := s.byID[id]
 	for i := range s.splits {
@@ -350,7 +348,7 @@ func (s *State) Drained(id plan.ExecutorID) bool {
 	return true
 }
 
-// loads counts the splits of each executor, those on their way included.
+// loads counts the splits of each executor, those moving to it included.
 func (s *State) loads() []int {
 	load := make([]int, len(s.executors))
 	for i := range s.splits {
@@ -363,7 +361,7 @@ func (s *State) loads() []int {
 	return load
 }
 
-// rebalanceTo moves splits to a newcomer until it has its equal share.
+// rebalanceTo moves splits to a new executor until it has its equal share.
 func (s *State) rebalanceTo(e int) []Command {
 	load, live := s.loads(), 0
 	for k := range s.executors {
@@ -385,7 +383,7 @@ func (s *State) rebalanceTo(e int) []Command {
 }
 
 // spareSplit returns a settled split of the executor with the most splits, if
-// that has at least two more than the one in need.
+// that has at least two more than the new one.
 func (s *State) spareSplit(load []int, e int) int {
 	best := -1
 	for i := range s.splits {
@@ -400,7 +398,7 @@ func (s *State) spareSplit(load []int, e int) int {
 	return best
 }
 
-// Move starts taking a split to another executor; the change of owner takes
+// Move starts moving a split to another executor; the change of owner takes
 // effect at the boundary of a step after the copy has arrived.
 func (s *State) Move(i plan.SplitID, to plan.ExecutorID) []Command {
 	e, ok := s.byID[to]
@@ -438,14 +436,14 @@ func (s *State) Merged(i plan.SplitID) {
 	}
 }
 
-// Assign hands out a split's share of a step under a new epoch; ok is false
-// where nobody can fold it, and a then says only where the split stands, and what its
-// pieces are leased under, once somebody can.
+// Assign assigns a split's share of a step under a new epoch; ok is false where no
+// executor can fold it, and a then has only its cursor and the epoch and attempt
+// under which its pieces are leased later.
 func (s *State) Assign(i plan.SplitID, cursor int64) (id plan.ExecutorID, a plan.Assignment, ok bool) {
 	sp := &s.splits[i]
 	if sp.owner < 0 || !s.executors[sp.owner].alive {
 		if plantedCounts() {
-			sp.attempt++ // no attempt is of two steps
+			sp.attempt++ // no attempt belongs to two steps
 		}
 		return "", plan.Assignment{Split: i, Attempt: sp.attempt, Epoch: s.epoch, Cursor: cursor}, false
 	}
@@ -481,7 +479,7 @@ func (s *State) Latest(i plan.SplitID) (attempt int, epoch plan.Epoch) {
 	return s.splits[i].attempt, s.splits[i].epoch
 }
 
-// Owner returns who folds a split; empty is nobody.
+// Owner returns the executor that folds a split; empty is none.
 func (s *State) Owner(i plan.SplitID) plan.ExecutorID {
 	if o := s.splits[i].owner; o >= 0 {
 		return s.executors[o].id
@@ -489,10 +487,10 @@ func (s *State) Owner(i plan.SplitID) plan.ExecutorID {
 	return ""
 }
 
-// OwnerIndex returns the number of the executor that folds a split; −1 is nobody.
+// OwnerIndex returns the number of the executor that folds a split; −1 is none.
 func (s *State) OwnerIndex(i plan.SplitID) int { return s.splits[i].owner }
 
-// Moving reports whether a split is on its way to another executor.
+// Moving reports whether a split is moving to another executor.
 func (s *State) Moving(i plan.SplitID) bool { return s.splits[i].next >= 0 }
 
 // Awaits reports whether placement waits for an executor to hold a split.

@@ -23,7 +23,7 @@ func (s *State) Failed(id plan.ExecutorID, i plan.SplitID, err error) []Command 
 	}
 	if sp.next == e && fault.KindOf(err) == fault.Corrupt && !sp.damaged {
 		sp.damaged = true
-		if s.usable(e) { // the copy was not its fault: it makes the split itself
+		if s.usable(e) { // the damaged copy was not its fault: it rebuilds the split itself
 			return []Command{s.hold(int(i), e)}
 		}
 	}
@@ -40,9 +40,9 @@ func (s *State) Failed(id plan.ExecutorID, i plan.SplitID, err error) []Command 
 	return s.placeOrphans()
 }
 
-// Charge counts a failure against an executor, once however many splits it
-// touched. One that fails too often is excluded for a while, unless it is the
-// last; whether it now is, is returned.
+// Charge counts a failure against an executor, once, however many splits the
+// failure touched. One that fails too often is excluded for a while, unless it
+// is the last; Charge reports whether it now is.
 func (s *State) Charge(id plan.ExecutorID, err error, now plan.Time) bool {
 	e, ok := s.byID[id]
 	if !ok || s.executors[e].excluded || !fault.Policy(fault.KindOf(err)).ChargeExecutor {
@@ -67,8 +67,8 @@ func (s *State) Charge(id plan.ExecutorID, err error, now plan.Time) bool {
 // maxDoublings bounds how long an executor can be excluded.
 const maxDoublings = 6
 
-// Readmit lets executors back in whose time of exclusion is over, and gives
-// them splits like newcomers.
+// Readmit ends the exclusion of executors whose time is over, and gives them
+// splits like new ones.
 func (s *State) Readmit(now plan.Time) (ids []plan.ExecutorID, out []Command) {
 	for i, x := range s.executors {
 		if !x.excluded || !plantedReadmitted(now >= x.until) {
@@ -83,7 +83,7 @@ func (s *State) Readmit(now plan.Time) (ids []plan.ExecutorID, out []Command) {
 	return ids, out
 }
 
-// Excluded reports whether an executor is given nothing because it has failed.
+// Excluded reports whether an executor gets no work because of its failures.
 func (s *State) Excluded(id plan.ExecutorID) bool {
 	e, ok := s.byID[id]
 	return ok && s.executors[e].excluded

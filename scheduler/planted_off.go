@@ -9,7 +9,7 @@ import (
 )
 
 // Where the simulator can plant a bug in a decision, the decision goes through a
-// hook. In this build each is what it is given.
+// hook. In this build each hook returns its argument.
 
 func plantedRoom(free bool) bool                     { return free }
 func plantedOrphan(orphaned bool) bool               { return orphaned }

@@ -9,46 +9,46 @@ import (
 )
 
 // Shares divides an executor's slots among the runners of several jobs by
-// weight: who has had the least slot time for its weight goes first, and slots
-// that it does not need go to the next (weighted fair queueing). One runner
-// alone is never paused.
+// weight: the job that has had the least slot time for its weight goes first,
+// and slots that it does not need go to the next (weighted fair queueing). One
+// runner alone is never paused.
 type Shares struct {
 	slots int
 	jobs  []*stake // by name
 	last  plan.Time
 }
 
-// stake is one job's part.
+// stake is one job's share and its use of it.
 type stake struct {
 	job     string
 	weight  float64
 	runs    int           // under way
-	need    int           // slots that they fold on, or that the last one did
+	need    int           // slots that they fold on, or that the last run did
 	since   plan.Time     // when the present runs began
-	idle    plan.Time     // since when nothing is under way
-	linger  time.Duration // from then on
-	virtual float64       // slot time that it has had, in seconds, over its weight
+	idle    plan.Time     // since when no run is under way
+	linger  time.Duration // until when its slots are kept
+	virtual float64       // slot time used, in seconds, over its weight
 	paused  bool
 }
 
-// Turn tells a job's runner to pause, or to go on.
+// Turn makes a job's runner pause, or continue.
 type Turn struct {
 	Job   string
 	Pause bool
 }
 
 const (
-	// turn is how far one may get ahead before another has its turn.
+	// turn is how much slot time a job may get ahead before the next one runs.
 	turn = 10 * time.Millisecond
-	// credit is how much slot time one that had nothing to do is owed at most.
+	// credit bounds the slot time that an idle job is owed.
 	credit = 500 * time.Millisecond
-	// A slot is kept for a job between two steps, from those of less weight: they
-	// would fold through its short gaps and get more than their share. It is kept
-	// for at most lingerMost, and lingerTimes as long as the last step took: a job
-	// that hardly folds must not keep others from doing so.
+	// A job keeps its slots between two steps against jobs of less weight: these
+	// would fold in its short gaps and get more than their share. It keeps them
+	// for at most lingerMost, and lingerTimes as long as its last step took: a job
+	// that hardly folds must not block others.
 	lingerMost  = 3 * time.Millisecond
 	lingerTimes = 4
-	// lookEvery is the time between two looks while several want slots.
+	// lookEvery is the time between two decisions while several jobs need slots.
 	lookEvery = 2 * time.Millisecond
 )
 
@@ -57,7 +57,7 @@ func NewShares(slots int) *Shares {
 	return &Shares{slots: max(1, slots)}
 }
 
-// Open takes a job in; it begins on a level with the one that has had least.
+// Open adds a job; it begins with the slot time of the job that has had least.
 func (s *Shares) Open(job string, weight float64, now plan.Time) {
 	s.advance(now)
 	k := &stake{job: job, weight: max(weight, 1e-3), need: s.slots, idle: now}
@@ -73,7 +73,7 @@ func (s *Shares) Open(job string, weight float64, now plan.Time) {
 	s.jobs[at] = k
 }
 
-// Close lets a job go.
+// Close removes a job.
 func (s *Shares) Close(job string, now plan.Time) {
 	s.advance(now)
 	if at, known := s.at(job); known {
@@ -103,8 +103,8 @@ func (s *Shares) Ended(job string, now plan.Time) {
 	}
 }
 
-// Look returns whose turn it is now, and when to look again; 0 is after the
-// next event.
+// Look returns which jobs pause or continue now, and when to decide again; 0 is
+// after the next event.
 func (s *Shares) Look(now plan.Time) (turns []Turn, again time.Duration) {
 	s.advance(now)
 	queue := slices.Clone(s.jobs)
@@ -125,7 +125,7 @@ func (s *Shares) Look(now plan.Time) (turns []Turn, again time.Duration) {
 	return turns, again
 }
 
-// rank orders by slot time, with an advantage for the one that has its turn.
+// rank orders by slot time, with an advantage for the jobs that run.
 func (s *Shares) rank(k *stake) float64 {
 	if k.runs > 0 && !k.paused {
 		return k.virtual - s.unit(plantedTurn(turn))
@@ -175,12 +175,12 @@ func (s *Shares) advance(now plan.Time) {
 	}
 }
 
-// at returns the place of a job, or where it belongs.
+// at returns the index of a job, or where to insert it.
 func (s *Shares) at(job string) (at int, known bool) {
 	return slices.BinarySearchFunc(s.jobs, job, func(k *stake, job string) int { return cmp.Compare(k.job, job) })
 }
 
-// of returns a job's part; nil where it has none.
+// of returns a job's stake; nil where it has none.
 func (s *Shares) of(job string) *stake {
 	if at, known := s.at(job); known {
 		return s.jobs[at]

@@ -5,48 +5,48 @@ import (
 	"slices"
 )
 
-// A plan falls into stages at its shuffles: whatever is computed from one reads
-// the outputs of all its map tasks. Before a call runs, the stages run that it
-// reads, and before these those that they read; of each the map tasks whose
-// outputs are not there. Where a task finds an output gone, exactly what is lost
-// is made again, and then the task.
+// Shuffles divide a plan into stages: what is computed from a shuffle reads the
+// outputs of all its map tasks. Before a call, the stages that it reads run, and
+// before these the stages that they read: of each, the map tasks whose outputs
+// are missing. Where a task cannot read an output, exactly the lost map tasks
+// run again, and then the task.
 
-// MaxRounds is how often what was lost is made again, while nothing gets on,
-// before a call fails.
+// MaxRounds is how often lost outputs are recomputed without progress before a
+// call fails.
 const MaxRounds = 8
 
-// Stages are the outputs of the map tasks of a job's stages: which there are, and
-// who holds them.
+// Stages tracks the map outputs of a job's stages: which exist, and which
+// executors hold them.
 type Stages struct {
 	reads  func(node int) []int
 	opened map[int]*stage
-	looked map[int]bool // stages of which all outputs have been looked at
+	looked map[int]bool // stages all of whose outputs have been examined
 	rounds map[int]bool // stages that hold the rows of a loop's round
 }
 
-// stage is what the map tasks of a stage have made.
+// stage is the outputs of a stage's map tasks.
 type stage struct {
 	outputs []output // by map task
-	copies  int      // executors that are to hold each, where there are enough
+	copies  int      // number of executors to hold each, where there are enough
 }
 
-// output is what a map task has made.
+// output is what a map task has written.
 type output struct {
 	there   bool
-	holders []string // each has all of it; nobody, where it is a file that all executors reach
+	holders []string // each has all of it; none, where it is a file that all executors can read
 }
 
-// NewStages knows of no outputs. Reads says which stages a node reads without
-// another in between, in order.
+// NewStages returns stages without outputs. Reads returns the stages that a
+// node reads directly, in order.
 func NewStages(reads func(node int) []int) *Stages {
 	return &Stages{reads: reads, opened: map[int]*stage{}, looked: map[int]bool{}, rounds: map[int]bool{}}
 }
 
-// Opened reports whether it is known how many map tasks a stage has.
+// Opened reports whether the number of a stage's map tasks is known.
 func (s *Stages) Opened(stage int) bool { return s.opened[stage] != nil }
 
 // Holders returns the executors that hold an output; there is false where it has
-// not been made, or is lost.
+// not been computed, or is lost.
 func (s *Stages) Holders(stage, task int) (holders []string, there bool) {
 	st := s.opened[stage]
 	if st == nil || task >= len(st.outputs) {
@@ -55,8 +55,7 @@ func (s *Stages) Holders(stage, task int) (holders []string, there bool) {
 	return st.outputs[task].holders, st.outputs[task].there
 }
 
-// Missing returns the map tasks of a stage that has been opened whose outputs are
-// not there.
+// Missing returns the map tasks of an opened stage whose outputs are missing.
 func (s *Stages) Missing(stage int) (tasks []int) {
 	st := s.opened[stage]
 	if st == nil {
@@ -70,14 +69,14 @@ func (s *Stages) Missing(stage int) (tasks []int) {
 	return tasks
 }
 
-// Drop forgets a stage: its outputs are given up.
+// Drop removes a stage and its outputs.
 func (s *Stages) Drop(stage int) {
 	delete(s.opened, stage)
 	delete(s.looked, stage)
 }
 
-// Turn puts what a stage has made into the place of a loop's rows. From now on
-// these cannot be made again by map tasks of their own.
+// Turn makes the outputs of a stage the rows of a loop's round. From now on
+// they cannot be recomputed by map tasks alone.
 func (s *Stages) Turn(loop, made int) {
 	s.opened[loop], s.rounds[loop] = s.opened[made], true
 	delete(s.opened, made)
@@ -92,13 +91,13 @@ func (s *Stages) LostRounds() []int {
 		func(loop int) bool { return len(s.Missing(loop)) == 0 })
 }
 
-// Loss says that something that a task was to read is not where it should be.
+// Loss is the loss of an output that a task was to read.
 type Loss struct {
 	Holder string
 	All    bool // the holder cannot be reached: nothing of it can be read
 }
 
-// Lost forgets what a holder held of the stages that a node reads, or all of it.
+// Lost removes a holder's outputs of the stages that a node reads, or all of its outputs.
 func (s *Stages) Lost(node int, l Loss) {
 	of := s.reads(node)
 	for _, id := range slices.Sorted(maps.Keys(s.opened)) {
@@ -111,7 +110,7 @@ func (s *Stages) Lost(node int, l Loss) {
 	}
 }
 
-// lose takes a holder from an output, which is gone with its last one.
+// lose removes a holder of an output, which is lost with its last one.
 func (o *output) lose(holder string) {
 	if !o.there || !slices.Contains(o.holders, holder) {
 		return
@@ -125,14 +124,14 @@ func (s *Stages) open(id int, ev StageEvent) {
 	s.opened[id] = &stage{outputs: make([]output, ev.Tasks), copies: ev.Copies}
 }
 
-// keep notes what map tasks have made, and who holds it.
+// keep records the outputs of map tasks, and their holders.
 func (s *Stages) keep(id int, tasks []int, holders [][]string) {
 	for k, m := range tasks {
 		s.opened[id].outputs[m] = output{there: true, holders: holders[k]}
 	}
 }
 
-// copied notes who else holds what map tasks have made.
+// copied records further holders of outputs.
 func (s *Stages) copied(id int, tasks []int, holders [][]string) {
 	for k, m := range tasks {
 		o := &s.opened[id].outputs[m]
@@ -140,8 +139,8 @@ func (s *Stages) copied(id int, tasks []int, holders [][]string) {
 	}
 }
 
-// toLook reports whether all outputs of a stage are there and have not been looked
-// at, and notes that they are.
+// toLook reports whether all outputs of a stage are there and not examined yet,
+// and marks them examined.
 func (s *Stages) toLook(id int) bool {
 	if s.looked[id] || len(s.Missing(id)) > 0 {
 		return false
@@ -156,16 +155,16 @@ type StageCommandKind uint8
 // The commands of a run, each of which is answered by the event beside it.
 const (
 	StageCall    StageCommandKind = iota // run what is left of a call's tasks: StageCalled
-	StageFinish                          // have the rest computed that tasks have handed back: StageFinished
-	StageOpen                            // settle what a stage is computed from: StageOpened
-	StageKeep                            // take in what a call's map tasks have made: StageKept
-	StageCopy                            // have others hold what they have made, too: StageCopied
-	StageLook                            // look at what all map tasks of a stage have made: StageLooked
+	StageFinish                          // compute the rest that tasks have handed back: StageFinished
+	StageOpen                            // determine the inputs of a stage: StageOpened
+	StageKeep                            // keep the outputs of a call's map tasks: StageKept
+	StageCopy                            // copy the outputs to others: StageCopied
+	StageLook                            // examine the outputs of all map tasks of a stage: StageLooked
 	StageSettle                          // settle a node: StageSettled, or StageRoundLost
-	StageRestart                         // begin a loop anew: StageSettled, or StageRoundLost
-	StageReplay                          // make the rounds again that have been lost: StageReplayed
+	StageRestart                         // restart a loop: StageSettled, or StageRoundLost
+	StageReplay                          // recompute the lost rounds: StageReplayed
 	StageDone                            // the run has ended
-	StageGiveUp                          // it has failed: what it reads is lost again and again
+	StageGiveUp                          // it has failed: its input is lost again and again
 )
 
 // StageCommand is one thing to do.
@@ -175,7 +174,7 @@ type StageCommand struct {
 	Node   int   // that it computes; the stage
 	Maps   bool  // its tasks are the map tasks of a stage
 	Parts  []int // partitions that it computes; map tasks
-	Left   []int // places in Parts: of the tasks to run, or of those that have handed rows back
+	Left   []int // indexes into Parts: of the tasks to run, or of those that have handed rows back
 	Rounds int   // how often something was lost; 0 is that of a loop's round
 	Err    error // the last loss
 }
@@ -183,8 +182,8 @@ type StageCommand struct {
 // StageEventKind is what has happened.
 type StageEventKind uint8
 
-// The events of a run. StageBegin is the first. StageRoundLost says that a command
-// could not be carried out since rows of a loop's round are lost.
+// The events of a run. StageBegin is the first. StageRoundLost means that a
+// command could not be carried out since rows of a loop's round are lost.
 const (
 	StageBegin StageEventKind = iota
 	StageCalled
@@ -198,19 +197,19 @@ const (
 	StageRoundLost
 )
 
-// StageEvent is what has come of a command.
+// StageEvent is the outcome of a command.
 type StageEvent struct {
 	Kind    StageEventKind
 	Tasks   int        // StageOpened: map tasks of the stage
-	Copies  int        // StageOpened: executors that are to hold each output, where there are enough
+	Copies  int        // StageOpened: number of executors to hold each output, where there are enough
 	Lost    []LostTask // StageCalled
-	Rest    []int      // StageCalled: places in Parts of tasks that have handed rows back
-	Holders [][]string // StageKept: by map task; StageCopied: who holds it, too
+	Rest    []int      // StageCalled: indexes into Parts of tasks that have handed rows back
+	Holders [][]string // StageKept: by map task; StageCopied: further holders
 }
 
-// LostTask is a task that did not find what it reads.
+// LostTask is a task that could not read its input.
 type LostTask struct {
-	At   int // its place in Parts
+	At   int // its index in Parts
 	Loss Loss
 	Err  error
 }

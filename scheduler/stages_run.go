@@ -2,18 +2,17 @@ package scheduler
 
 import "slices"
 
-// StageRun is something that is asked of the stages: a call, with the stages that
-// it reads before it; a stage alone; or something that the session does itself,
-// again when rows of a loop's round are lost meanwhile. Step takes what has come of
-// the last command, and says the next.
+// StageRun is one request: a call, preceded by the stages that it reads; a stage
+// alone; or work of the session itself, repeated when rows of a loop's round are
+// lost meanwhile. Step takes the outcome of the last command, and returns the next.
 type StageRun struct {
 	s       *Stages
-	ask     StageCommand // that the session does itself; StageCall: none
+	ask     StageCommand // work of the session itself; StageCall: none
 	root    stageCall
-	replays bool         // lost rounds are made again
-	anew    bool         // it begins anew when rounds are lost
-	again   int          // how often it has begun anew
-	calls   []*stageCall // the innermost last: the map tasks of a stage before what reads it
+	replays bool         // lost rounds are recomputed
+	anew    bool         // it restarts when rounds are lost
+	again   int          // how often it has restarted
+	calls   []*stageCall // the innermost last: the map tasks of a stage above its reader
 	numbers int
 }
 
@@ -22,26 +21,26 @@ type stageCall struct {
 	number int
 	node   int
 	parts  []int
-	left   []int // places in parts that have no result yet
+	left   []int // indexes of parts without a result
 	phase  callPhase
-	round  int   // calls, from the last one on that got on
-	last   error // why what it reads was lost
-	looks  int   // how often it was looked whether what it reads is there, in this round
-	reads  []int // stages that this look has yet to come by
-	made   bool  // this look has had something made: meanwhile something else may be lost
-	keeps  bool  // its tasks are the map tasks of a stage: what they make is kept
-	only   bool  // there are no tasks but those of what it reads
-	copies int   // executors that hold what they have made
+	round  int   // calls since the last one that made progress
+	last   error // why its input was lost
+	looks  int   // how often its input was checked, in this round
+	reads  []int // stages that this check has yet to visit
+	made   bool  // this check recomputed something: meanwhile something else may be lost
+	keeps  bool  // its tasks are the map tasks of a stage: their outputs are kept
+	only   bool  // there are no tasks but those of its input
+	copies int   // holders of the outputs
 }
 
-// callPhase is how far a call has come.
+// callPhase is the state of a call.
 type callPhase uint8
 
 const (
 	callBegins callPhase = iota
-	callLooks            // for what it reads
+	callLooks            // for its input
 	callRuns
-	callKeeps // what its tasks have made is held by copies executors
+	callKeeps // the outputs of its tasks are held by enough executors
 	callEnds
 )
 
@@ -50,7 +49,7 @@ func (s *Stages) Call(node int, parts []int, replays bool) *StageRun {
 	return &StageRun{s: s, replays: replays, anew: replays, root: newCall(node, parts)}
 }
 
-// Make makes what is missing of a stage.
+// Make computes the missing outputs of a stage.
 func (s *Stages) Make(id int, replays bool) *StageRun {
 	return &StageRun{s: s, replays: replays, anew: replays, root: stageCall{node: id, only: true}}
 }
@@ -73,7 +72,7 @@ func newCall(node int, parts []int) stageCall {
 	return c
 }
 
-// Step takes an event and says what to do.
+// Step takes an event and returns the next command.
 func (r *StageRun) Step(ev StageEvent) StageCommand {
 	switch ev.Kind {
 	case StageBegin, StageReplayed:
@@ -101,7 +100,7 @@ func (r *StageRun) Step(ev StageEvent) StageCommand {
 	return r.next()
 }
 
-// begin begins a run, or begins it anew: what was computed under a lost round is no part of it.
+// begin begins or restarts a run: what was computed under a lost round is dropped.
 func (r *StageRun) begin() StageCommand {
 	r.calls = nil
 	if r.ask.Kind != StageCall {
@@ -118,7 +117,7 @@ func (r *StageRun) push(c *stageCall) {
 	r.calls = append(r.calls, c)
 }
 
-// roundLost has lost rows of loops' rounds made again, or gives up.
+// roundLost recomputes lost rows of loops' rounds, or gives up.
 func (r *StageRun) roundLost() StageCommand {
 	if !r.anew || plantedGiveUp(r.again == MaxRounds) {
 		return StageCommand{Kind: StageGiveUp}
@@ -147,7 +146,7 @@ func (r *StageRun) next() StageCommand {
 	}
 }
 
-// progress takes a call further, until there is something to wait for.
+// progress advances a call, until there is something to wait for.
 func (r *StageRun) progress(c *stageCall) (cmd StageCommand, wait bool) {
 	switch c.phase {
 	case callBegins:
@@ -185,9 +184,9 @@ func (c *stageCall) lookAgain(reads []int) {
 	c.phase, c.looks, c.made, c.reads = callLooks, c.looks+1, false, reads
 }
 
-// look comes by the stages that a call reads, until one must be made. Once it has come by all
-// and nothing was to be made, the call can run: while the outputs of one stage are made, those
-// of another may be lost.
+// look checks the stages that a call reads, until one must run. Once it has checked all and
+// none had to run, the call can run: while the outputs of one stage are computed, those of
+// another may be lost.
 func (r *StageRun) look(c *stageCall) (cmd StageCommand, wait bool) {
 	switch {
 	case len(c.reads) > 0:
@@ -206,7 +205,7 @@ func (r *StageRun) look(c *stageCall) (cmd StageCommand, wait bool) {
 	return cmd, false
 }
 
-// see has what is missing of a stage made.
+// see runs the missing map tasks of a stage.
 func (r *StageRun) see(c *stageCall, id int) (cmd StageCommand, wait bool) {
 	if !r.s.Opened(id) {
 		return StageCommand{Kind: StageOpen, Node: id}, true
@@ -228,7 +227,7 @@ func (r *StageRun) see(c *stageCall, id int) (cmd StageCommand, wait bool) {
 	return cmd, false
 }
 
-// called settles what a call's tasks have come to.
+// called takes the outcomes of a call's tasks.
 func (c *stageCall) called(s *Stages, ev StageEvent) {
 	again := slices.Clone(ev.Rest)
 	for _, l := range ev.Lost {
@@ -243,8 +242,8 @@ func (c *stageCall) called(s *Stages, ev StageEvent) {
 	c.left, c.phase = again, callBegins
 }
 
-// keep has what map tasks have made held by as many executors as is asked for, and looked at
-// when it is the last of its stage.
+// keep copies map outputs to the number of executors requested, and examines them when the
+// stage is complete.
 func (c *stageCall) keep(s *Stages) (cmd StageCommand, wait bool) {
 	gone := func(m int) bool { return !s.opened[c.node].outputs[m].there }
 	if c.copies < s.opened[c.node].copies && !slices.ContainsFunc(c.parts, gone) {

@@ -9,11 +9,11 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// TaskConfig bounds what becomes of a call's tasks.
+// TaskConfig bounds the retries and waits of a call's tasks.
 type TaskConfig struct {
 	MaxFailures int           // failures of one task before the job fails
 	Timeout     time.Duration // that a task may go without progress
-	MaxWait     time.Duration // that a call may go with nobody at work
+	MaxWait     time.Duration // that a call may go without a running task
 }
 
 // TaskRequest asks for the tasks of a call.
@@ -21,15 +21,15 @@ type TaskRequest struct {
 	Tasks      int
 	Partitions []int           // that they compute; nil is one after the other
 	Splits     *State          // placement of the pack whose splits they read, one each; nil is none
-	Prefer     plan.ExecutorID // that is asked first, if it is there; may be empty
-	Holders    [][]string      // by task: executors that hold what it reads; may be nil
-	Avoid      [][]string      // by task: executors that it is not to run on where there are others; may be nil
+	Prefer     plan.ExecutorID // preferred executor, if it is connected; may be empty
+	Holders    [][]string      // by task: executors that hold its input; may be nil
+	Avoid      [][]string      // by task: executors to avoid where there are others; may be nil
 }
 
 // TaskCommandKind is what to do.
 type TaskCommandKind uint8
 
-// The commands of a call: TaskGive has an executor run a task, TaskWake asks for
+// The commands of a call: TaskGive runs a task on an executor, TaskWake requests
 // a Tick at a time, TaskAbort fails the job, TaskDone ends the call.
 const (
 	TaskGive TaskCommandKind = iota
@@ -43,12 +43,12 @@ type TaskCommand struct {
 	Kind     TaskCommandKind
 	Task     int
 	Executor plan.ExecutorID
-	Copy     bool // the task runs elsewhere, too: it is slow there
+	Copy     bool // the task also runs on another executor, where it is slow
 	At       plan.Time
 	Err      error
 }
 
-// TaskEnd is how an attempt has ended.
+// TaskEnd is the outcome of an attempt.
 type TaskEnd struct {
 	Partition int
 	Data      []byte
@@ -57,23 +57,23 @@ type TaskEnd struct {
 	Busy      time.Duration
 }
 
-// TaskProgress is how far an attempt has come.
+// TaskProgress is the progress of an attempt.
 type TaskProgress struct {
 	Partition   int
 	Rows, Moved int64
 	Busy        time.Duration
 }
 
-// Tasks are the tasks of one call: who runs which, and what is to be tried again.
+// Tasks are the tasks of one call: which executor runs which, and which are retried.
 type Tasks struct {
 	cfg     TaskConfig
 	req     TaskRequest
 	ex      *Executors
-	since   plan.Time // when somebody last got on
+	since   plan.Time // time of the last progress of any task
 	tasks   []task
-	pending []int // tasks that nobody runs, in order
+	pending []int // tasks that no executor runs, in order
 	left    int
-	load    map[plan.ExecutorID]int // attempts that an executor has been given and not ended
+	load    map[plan.ExecutorID]int // attempts assigned to an executor that have not ended
 	hung    map[plan.ExecutorID]int // of them, those that have been given up
 	rates   []float64               // rows per second of the tasks that are done
 	over    bool                    // the call is done, or has failed
@@ -96,9 +96,9 @@ type attempt struct {
 	rows  int64
 	moved int64
 	busy  time.Duration
-	at    plan.Time // when it last got on, or may have begun
-	begun bool      // it has said something
-	hung  bool      // it is given up, and its slot taken until it answers
+	at    plan.Time // time of its last progress, or of its earliest start
+	begun bool      // it has sent progress
+	hung  bool      // it is given up; its slot stays taken until it answers
 }
 
 // running returns the attempts that have not been given up.
@@ -140,13 +140,13 @@ func (t *Tasks) Begin(now plan.Time) []TaskCommand {
 	return t.take()
 }
 
-// Offer hands out what waits, after executors have come or gone.
+// Offer assigns pending tasks, after executors have joined or left.
 func (t *Tasks) Offer(now plan.Time) []TaskCommand {
 	t.handOut(now)
 	return t.take()
 }
 
-// Results returns what the tasks have come to: data, or why the input of one is gone, by task.
+// Results returns the results by task: data, or why its input is lost.
 func (t *Tasks) Results() (data [][]byte, lost []error) {
 	data, lost = make([][]byte, len(t.tasks)), make([]error, len(t.tasks))
 	for i, k := range t.tasks {
@@ -155,7 +155,7 @@ func (t *Tasks) Results() (data [][]byte, lost []error) {
 	return data, lost
 }
 
-// Partition returns what a task computes.
+// Partition returns the partition that a task computes.
 func (t *Tasks) Partition(task int) int {
 	if t.req.Partitions == nil {
 		return task
@@ -177,7 +177,7 @@ func (t *Tasks) of(partition int, from plan.ExecutorID) (int, *attempt) {
 
 func (t *Tasks) emit(c TaskCommand) { t.out = append(t.out, c) }
 
-// take returns what is to be done now.
+// take returns the commands since the last call.
 func (t *Tasks) take() []TaskCommand {
 	out := t.out
 	t.out = nil
@@ -202,19 +202,19 @@ func (t *Tasks) finish() {
 // need not wait for the next one.
 const queued = 1
 
-// handOut gives tasks to executors that have room for them, in turn.
+// handOut gives tasks to executors with free slots, round-robin.
 func (t *Tasks) handOut(now plan.Time) {
 	if t.over || t.ex.Count() == 0 {
 		return
 	}
-	for _, beyond := range []int{0, queued} { // nothing waits behind a task while a slot is free
+	for _, beyond := range []int{0, queued} { // no task is queued behind another while a slot is free
 		for len(t.pending) > 0 && t.round(beyond, now) {
 		}
 	}
 	t.copySlow(now)
 }
 
-// round gives each executor with room one task, and reports whether there was any.
+// round gives each executor with a free slot one task, and reports whether there was any.
 func (t *Tasks) round(beyond int, now plan.Time) (gave bool) {
 	for id := range t.ex.All() {
 		if !t.ex.Present(id) || !plantedRoom(t.load[id] < t.ex.SlotsOf(id)+beyond) {
@@ -230,7 +230,7 @@ func (t *Tasks) round(beyond int, now plan.Time) (gave bool) {
 	return gave
 }
 
-// give has an executor run a task.
+// give assigns a task to an executor.
 func (t *Tasks) give(i int, id plan.ExecutorID, again bool, now plan.Time) {
 	t.tasks[i].attempts = append(t.tasks[i].attempts, attempt{on: id, at: now})
 	t.load[id]++
@@ -252,8 +252,8 @@ func (t *Tasks) Lost(id plan.ExecutorID) {
 	slices.Sort(t.pending)
 }
 
-// Ended takes in how an attempt has ended. It reports whether that was of use: of a task
-// that is done already, or that the executor was not given, it is not.
+// Ended takes the outcome of an attempt. It reports whether it was used: not if the task
+// is done already, or was not assigned to the executor.
 func (t *Tasks) Ended(from plan.ExecutorID, end TaskEnd, now plan.Time) (useful bool, out []TaskCommand) {
 	i, a := t.of(end.Partition, from)
 	if a == nil {
@@ -266,7 +266,7 @@ func (t *Tasks) Ended(from plan.ExecutorID, end TaskEnd, now plan.Time) (useful 
 		t.hung[from]--
 	}
 	t.gotOn(from, now)
-	t.since = now // a task that gets on need not hurry
+	t.since = now // a task that makes progress has time
 	t.emit(TaskCommand{Kind: TaskWake, At: now + t.cfg.MaxWait})
 	if done { // another attempt was faster
 		plantedTwice(t)
@@ -280,8 +280,8 @@ func (t *Tasks) Ended(from plan.ExecutorID, end TaskEnd, now plan.Time) (useful 
 	return !done, t.take()
 }
 
-// end settles a task by what an attempt has come to. A failure counts once: when the attempt
-// was given up, or when it comes.
+// end completes, retries or fails a task by the outcome of an attempt. A failure counts
+// once: when the attempt was given up, or when it arrives.
 func (t *Tasks) end(i int, from plan.ExecutorID, end TaskEnd, counted bool) {
 	k := &t.tasks[i]
 	switch {
@@ -301,7 +301,7 @@ func (t *Tasks) end(i int, from plan.ExecutorID, end TaskEnd, counted bool) {
 	}
 }
 
-// failed has a task tried again elsewhere, or the job fail.
+// failed retries a task on another executor, or fails the job.
 func (t *Tasks) failed(i int, from plan.ExecutorID, err error) {
 	k := &t.tasks[i]
 	k.failures++
@@ -321,7 +321,7 @@ func (t *Tasks) name(i int, on plan.ExecutorID) string {
 	return fmt.Sprintf("partition %d on %s", t.Partition(i), on)
 }
 
-// Progress notes how far an attempt has come.
+// Progress notes the progress of an attempt.
 func (t *Tasks) Progress(from plan.ExecutorID, p TaskProgress, now plan.Time) []TaskCommand {
 	_, a := t.of(p.Partition, from)
 	if a == nil {
@@ -336,8 +336,7 @@ func (t *Tasks) Progress(from plan.ExecutorID, p TaskProgress, now plan.Time) []
 	return t.take()
 }
 
-// gotOn notes that something has moved on an executor: what waits for a slot there has
-// not been kept waiting by nothing.
+// gotOn notes progress on an executor: tasks queued there wait for a reason.
 func (t *Tasks) gotOn(id plan.ExecutorID, now plan.Time) {
 	for i := range t.tasks {
 		if a := t.tasks[i].attemptOf(id); a != nil && !a.begun {
@@ -346,8 +345,8 @@ func (t *Tasks) gotOn(id plan.ExecutorID, now plan.Time) {
 	}
 }
 
-// Tick gives up attempts that have not got on for too long, and the job where nobody is at
-// work.
+// Tick gives up attempts without progress for too long, and fails the job where no task
+// runs for too long.
 func (t *Tasks) Tick(now plan.Time) []TaskCommand {
 	switch t.giveUpHung(now); {
 	case t.over:
@@ -360,8 +359,8 @@ func (t *Tasks) Tick(now plan.Time) []TaskCommand {
 	return t.take()
 }
 
-// giveUpHung gives up the attempts that have not got on for too long, and says when to
-// look again.
+// giveUpHung gives up the attempts without progress for too long, and returns when to
+// check again.
 func (t *Tasks) giveUpHung(now plan.Time) {
 	next := now + t.cfg.Timeout
 	for i := range t.tasks {
@@ -383,8 +382,8 @@ func (t *Tasks) giveUpHung(now plan.Time) {
 	t.handOut(now)
 }
 
-// giveUp expects nothing more of an attempt, which keeps its slot until it answers. The task
-// is tried elsewhere, if it is not done.
+// giveUp gives up an attempt, which keeps its slot until it answers. The task is retried on
+// another executor, if it is not done.
 func (t *Tasks) giveUp(i int, a *attempt) {
 	k := &t.tasks[i]
 	a.hung = true
@@ -400,13 +399,13 @@ func (t *Tasks) giveUp(i int, a *attempt) {
 	}
 }
 
-// elsewhere reports whether a task gets on, or there is an executor on which it does not
-// hang.
+// elsewhere reports whether a task makes progress, or there is an executor on which it
+// does not hang.
 func (t *Tasks) elsewhere(k *task) bool {
 	return k.running() > 0 || t.ex.any(func(id plan.ExecutorID) bool { return k.attemptOf(id) == nil })
 }
 
-// runs reports whether anybody runs a task that has not been given up.
+// runs reports whether any executor runs a task that has not been given up.
 func (t *Tasks) runs() bool {
 	return slices.ContainsFunc(t.tasks, func(k task) bool { return !k.done && k.running() > 0 })
 }

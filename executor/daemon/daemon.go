@@ -338,7 +338,7 @@ func (d *Daemon) watchDisk(ctx context.Context) {
 	}
 }
 
-// state returns what a heartbeat tells.
+// state returns what a heartbeat carries.
 func (d *Daemon) state() *wire.Beat {
 	b := &wire.Beat{Disk: d.disk.Load(), Memory: resident(os.Getpid())}
 	b.Unfit, _ = d.unfit.Load().(string)

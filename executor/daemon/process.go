@@ -320,7 +320,7 @@ func (w *lineWriter) note(line string) {
 	}
 }
 
-// why returns what the runner has printed of its end.
+// why returns the line in which the runner printed the reason of its end.
 func (w *lineWriter) why(memory uint64) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// program returns where a program lies, which is brought from the driver where
-// it is not here yet.
+// program returns the path of a program, fetched from the driver where it is
+// not here yet.
 func (d *Daemon) program(ctx context.Context, digest string) (string, error) {
 	if path, ok := d.programs.Path(digest); ok {
 		return path, nil

@@ -19,8 +19,8 @@ func Visited(rows, cursor, limit int64) [2]Span {
 	return [2]Span{{cursor, min(end, rows)}, {0, max(0, end-rows)}}
 }
 
-// VisitedOf returns those of them that one of the parts of the split has, and
-// how many they are.
+// VisitedOf returns those of them that are in one of the parts of the split,
+// and their number.
 func VisitedOf(rows, cursor, limit int64, parts, part int) (out [2]Span, n int64) {
 	of := int64(parts)
 	bounds := Span{int64(part) * rows / of, (int64(part) + 1) * rows / of}

@@ -10,9 +10,8 @@ import (
 	"github.com/volley-engine/volley/storage/pack"
 )
 
-// Sizes of a chunk: a 64th of the split; of a large split, whose chunks take
-// long enough to be worth it, a 32nd, so that memory's streams are not broken
-// off more often than needed.
+// Sizes of a chunk: a 64th of the split; of a large split a 32nd, so that
+// sequential reads of memory are interrupted less often.
 const (
 	chunkParts = 64
 	minChunk   = 16
@@ -21,7 +20,7 @@ const (
 )
 
 // ChunkRows returns how many rows of a split of n rows are folded between two
-// looks at the stop flag.
+// checks of the stop flag.
 func ChunkRows(n int64) int64 {
 	rows := max(n/chunkParts, minChunk)
 	if rows > largeChunk {
@@ -72,15 +71,15 @@ func NewSplitFold(f Folder, s *pack.Split, cursor, limit int64, pieces int) *Spl
 	return t
 }
 
-// NewPartFold prepares the fold of what one part of the split's pieces has of the
-// same rows; parts divide the pieces.
+// NewPartFold prepares the fold of the rows of them that are in one part of the
+// split's pieces; parts divide the pieces.
 func NewPartFold(f Folder, s *pack.Split, cursor, limit int64, pieces, parts, part int) *SplitFold {
 	t := NewSplitFold(f, s, cursor, limit, pieces)
 	t.ranges, t.limit = plan.VisitedOf(s.Rows, cursor, limit, parts, part)
 	return t
 }
 
-// WithState goes on with the row state; nil is zeros. It takes a copy.
+// WithState continues with a copy of the row state; nil is zeros.
 func (t *SplitFold) WithState(state []float64) *SplitFold {
 	if n := t.f.State(); n > 0 {
 		t.state = make([]float64, int(t.s.Rows)*n)
@@ -120,15 +119,21 @@ func (t *SplitFold) Advance(n int64) (done int64, err error) {
 	return n, nil
 }
 
-// recovered turns a panic of the user's function, or of reading a mapped file that has
-// shrunk, into an error.
-func recovered(err *error) {
-	switch r := recover().(type) {
-	case nil:
-	case interface{ Addr() uintptr }: // slots set SetPanicOnFault
-		*err = fault.Newf(fault.Corrupt, "read", "a split", "its file is shorter than it was: %v", r)
-	default:
-		*err = fault.New(fault.UserCode, "fold", "a row", fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
+// run folds positions within one piece and one batch.
+func (t *SplitFold) run(most int64) (done int64, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }: // the mapped file shrank under us (slots set SetPanicOnFault)
+			err = fault.Newf(fault.Corrupt, "read", "a split", "its file is shorter than it was: %v", r)
+		default:
+			err = fault.New(fault.UserCode, "fold", "a row", fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
+		}
+	}()
+	rows := t.s.Rows
+	r := &t.ranges[0]
+	if r.Len() == 0 {
+		r = &t.ranges[1]
 	}
 }
 
@@ -186,14 +191,14 @@ func (t *SplitFold) ProgressAt(rows int64) (units int64) {
 	return units
 }
 
-// CountEntries has progress counted in the entries of sparse rows.
+// CountEntries makes progress count the entries of sparse rows.
 func (t *SplitFold) CountEntries() { t.entries = true }
 
 // Progress returns how far the fold has come: in rows, or in their entries.
 func (t *SplitFold) Progress() int64 { return t.units }
 
-// weigh adds what the rows at positions [from, to) of a batch weigh, one after the
-// other.
+// weigh adds the weights of the rows at positions [from, to) of a batch, one after
+// the other.
 func (t *SplitFold) weigh(sum float64, b *pack.Batch, from, to int) float64 {
 	if b.Weights == nil || !t.f.Weighted() {
 		return sum + float64(to-from)
@@ -225,7 +230,7 @@ func (t *SplitFold) batchAt(pos int64) *pack.Batch {
 
 // Finish merges the pieces along their tree. scale makes the result stand for the
 // whole split: W/ω times the sum over rows that weigh ω, of all that weigh W. A split
-// of which nothing was visited has no result.
+// without visited rows has no result.
 func (t *SplitFold) Finish(scale bool) *Acc {
 	acc := mergeTree(t.f, t.pieces)
 	t.pieces = nil
@@ -251,8 +256,8 @@ func Close(f Folder, acc *Acc, meta *pack.Meta, split int, all, scale bool) {
 	acc.Value = f.Close(acc.Value, acc.Weight)
 }
 
-// Part merges the pieces of a part that was folded by itself; nil where nothing of
-// it was to be visited.
+// Part merges the pieces of a part that was folded separately; nil where it has no
+// row to visit.
 func (t *SplitFold) Part(parts, part int) *Acc {
 	n := len(t.pieces) / parts
 	return mergeTree(t.f, t.pieces[part*n:(part+1)*n])

@@ -29,7 +29,7 @@ func (g *Gate) Set(closed bool) {
 	g.moved.Broadcast()
 }
 
-// wake lets those look again that wait at the gate.
+// wake makes the slots that wait at the gate check it again.
 func (g *Gate) wake() {
 	if g != nil {
 		g.mu.Lock()

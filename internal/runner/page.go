@@ -3,7 +3,7 @@ package runner
 import "sync/atomic"
 
 // Page is what the slots of a run share with the executor: a stop flag and one processed count for each task.
-// Every word has a cache line of its own. A look at it costs no message.
+// Every word has its own cache line. Reading it costs no message.
 type Page struct {
 	words []atomic.Int64
 	gate  *Gate

@@ -15,18 +15,18 @@ import (
 type Folder interface {
 	Zero() any
 	// Fold adds the rows at positions [from, to) of a batch and returns the
-	// accumulator and how many positions it has visited. state is what lives with
-	// these rows, State numbers each; Fold may change it.
+	// accumulator and how many positions it has visited. state is the row state
+	// of these rows, State numbers each; Fold may change it.
 	Fold(acc any, b *pack.Batch, from, to int, state []float64) (any, int, error)
-	// Weighted says that results are sums over rows times their weights, where rows
-	// have some.
+	// Weighted reports whether results are sums over rows times their weights,
+	// where rows have weights.
 	Weighted() bool
-	// State is how many numbers live with each row, for the next step to go on with.
+	// State returns how many numbers the row state has for each row; the next step continues with them.
 	State() int
 	Merge(a, b any) any
 	Scale(a any, by float64) any
-	// Close sees the result of a split, which stands for a number of rows, before it is
-	// merged with those of others.
+	// Close finishes the result of a split, which stands for a number of rows, before
+	// it is merged with others.
 	Close(a any, rows float64) any
 	Encode(a any) ([]byte, error)
 	Decode(raw []byte) (any, error)
@@ -56,42 +56,42 @@ type TaskContext interface {
 	Shuffles
 }
 
-// Shuffles are what tasks make for each other.
+// Shuffles holds the map outputs that tasks make for each other.
 type Shuffles interface {
-	// Advance says that a task has read more rows.
+	// Advance notes that a task has read more rows.
 	Advance(rows int)
-	// Moved says that a task gets on: rows have passed, or bytes were moved.
+	// Moved notes that a task makes progress: rows were processed, or bytes moved.
 	Moved(n int)
-	// Memory is how many bytes of rows a task may hold.
+	// Memory returns how many bytes of rows a task may hold.
 	Memory() int
-	// Held is how many bytes may be taken by what a task holds as a whole, such as the
-	// values of a key; 0 where nobody has set a limit.
+	// Held returns how many bytes a task may hold as a whole, such as the values of a
+	// key; 0 is no limit.
 	Held() int
 	// NewMapOutput begins the output of a map task, or rows that do not fit into
 	// memory.
 	NewMapOutput(partitions int) *shuffle.Writer
-	// KeepShuffle keeps the output of a map task for those who ask for it, and
-	// says who it is that does.
+	// KeepShuffle keeps the output of a map task for its readers, and returns
+	// the name of the holder.
 	KeepShuffle(key shuffle.Key, b *shuffle.Output) plan.ExecutorID
 	// OpenMapOutput reads partitions of an output from its holder.
 	OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key shuffle.Key, span shuffle.Span) (io.ReadCloser,
 		error)
 	// DropShuffle gives up the outputs of a node up to an attempt.
 	DropShuffle(node int, through uint64)
-	// Shared is a value of about the given size that all tasks of this process have
-	// in common: the first one to ask for a version of it makes it, and what was
-	// there of another is given up.
+	// Shared returns a value of about the given size that all tasks of this process
+	// share: the first task to ask for a version of it makes it, and another
+	// version is dropped.
 	Shared(name, version string, bytes int64, make func() (any, error)) (any, error)
 }
 
 // Acc is a partial result with the count of positions that the fold itself
-// says it visited.
+// reports.
 type Acc struct {
 	Value any
 	Count int64
-	// Weight is what sums are to be divided by for means: of the rows visited, or, of
-	// a result that stands for whole splits, of all of theirs. Rows weigh 1 each unless
-	// they have weights.
+	// Weight divides sums to give means: the weight of the rows visited, or, where the
+	// result stands for whole splits, of all their rows. A row without a weight has
+	// weight 1.
 	Weight float64
 }
 

@@ -12,8 +12,8 @@ type Pacer interface {
 	// Worked is called after rows have been folded and returns when the slot
 	// may go on.
 	Worked(rows int64)
-	// Waited is called after the slot has stood still for the sake of others:
-	// that time is not the pace's.
+	// Waited is called after the slot was paused for other jobs: the pace does
+	// not count that time.
 	Waited(d time.Duration)
 }
 
@@ -23,8 +23,8 @@ type Task struct {
 	Word int
 }
 
-// yieldEvery is how long a slot may fold before it lets other goroutines
-// run: with every processor busy, nobody else would see a message for 10 ms.
+// yieldEvery is how long a slot may fold before it lets other goroutines run:
+// with every processor busy, other goroutines would not run for 10 ms.
 const yieldEvery = 100 * time.Microsecond
 
 // visiting is how many slots of this process are folding. While a processor

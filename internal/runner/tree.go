@@ -8,9 +8,9 @@ type Part struct {
 }
 
 // Reduce merges the results of the splits that one executor holds into its
-// maximal complete subtrees. held says which splits it was given: a subtree is
-// complete where every split below it was. A split without result, accs[i] ==
-// nil, is the identity.
+// maximal complete subtrees. held lists the splits that it was assigned: a
+// subtree is complete where every split below it was. A split without result,
+// accs[i] == nil, is the identity.
 func Reduce(f Folder, splits int, held map[int]bool, accs map[int]*Acc) []Part {
 	var parts []Part
 	for level, index := range maximal(splits, held) {
@@ -67,8 +67,9 @@ func subtree(f Folder, level, index, splits int, accs map[int]*Acc) *Acc {
 type PartOf struct{ Split, Part, Parts int }
 
 // ReduceParts merges parts of splits that one executor has folded, as Reduce does
-// with splits. A part of which nothing was visited has a nil result. whole sees the
-// result of a split all of whose parts are there, before it is merged with others.
+// with splits. A part without visited rows has a nil result. whole is called with
+// the result of a split all of whose parts are there, before it is merged with
+// others.
 func ReduceParts(f Folder, splits int, pieces map[PartOf]*Acc, whole func(split int, acc *Acc)) []Part {
 	held, accs := map[int]bool{}, map[int]*Acc{}
 	var parts []Part
@@ -111,7 +112,8 @@ func halves(f Folder, split int, leaves []*Acc, have map[int]bool) (parts []Part
 }
 
 // Complete merges the parts of all executors to the root; nil where there is
-// none. whole sees the results of splits whose parts came from several executors.
+// none. whole is called with the results of splits whose parts came from several
+// executors.
 func Complete(f Folder, splits int, parts []Part, whole func(split int, acc *Acc)) *Acc {
 	t := &partial{f: f, at: map[[2]int]*Acc{}, lowest: 0, whole: whole}
 	for _, p := range parts {
@@ -121,7 +123,7 @@ func Complete(f Folder, splits int, parts []Part, whole func(split int, acc *Acc
 	return t.root(Levels(splits), 0)
 }
 
-// partial is a merge tree of which some nodes are there.
+// partial is a merge tree with some of its nodes.
 type partial struct {
 	f      Folder
 	at     map[[2]int]*Acc
