@@ -33,21 +33,14 @@ type Driver struct {
 	due   plan.Time
 	reply chan Command // of the request that the session waits for
 	err   error
-	// drained is told of executors that have nothing left.
+	// drained is called with each executor that has no split left.
 	drained  func(plan.ExecutorID)
 	excluded func(*Exclusion)
 }
 
-// input is something for the loop: an event, or a function to be run there.
-type input struct {
-	event Event
-	reply chan Command    // for the answer to the session's request
-	conn  wire.DriverConn // that the event's message came by
-	do    func()
-}
-
-// inHand is how many events wait for the loop. It is fast, and they may be large: a sender
-// of more waits, and leaves them in a queue that is bounded in bytes.
+// inHand is how many events may wait for the loop. The loop is fast, and events may be
+// large: a sender blocks beyond that, and its messages stay in a queue that is bounded in
+// bytes.
 const inHand = 16
 
 // NewDriver starts the loop of a job.
@@ -94,7 +87,7 @@ func (d *Driver) loop() {
 	}
 }
 
-// enqueue has the loop run a function; false once the driver is closed.
+// enqueue passes a function to the loop; false once the driver is closed.
 func (d *Driver) enqueue(do func()) bool {
 	select {
 	case d.events <- input{do: do}:
@@ -104,8 +97,8 @@ func (d *Driver) enqueue(do func()) bool {
 	}
 }
 
-// step runs on the loop: it lets the job see an event and carries out what it
-// says.
+// step runs on the loop: it passes an event to the job and carries out its
+// commands.
 func (d *Driver) step(ev Event) { d.carryOut(d.job.Step(ev, d.Now())) }
 
 // carryOut runs on the loop.
@@ -148,20 +141,22 @@ func (d *Driver) tellExcluded(x *Exclusion) {
 	}
 }
 
-// OnExclusion has a function called when an executor is excluded or let back
-// in.
+// OnExclusion registers a function that is called when an executor is excluded
+// or readmitted.
 func (d *Driver) OnExclusion(do func(*Exclusion)) { d.enqueue(func() { d.excluded = do }) }
 
-// warnUnsent logs that a message was not sent. A connection that refuses one is gone; its
-// reader reports the loss.
-func (d *Driver) warnUnsent(to plan.ExecutorID, err error) {
-	if err != nil {
-		d.log.Debug("cannot send", "executor", to, "error", err)
+// send runs on the loop. A connection that refuses a message is lost; its
+// reader reports that.
+func (d *Driver) send(m *Outgoing) {
+	if conn := d.conns[m.To]; conn != nil {
+		if err := conn.Send(m.Body); err != nil {
+			d.log.Debug("cannot send", "executor", m.To, "error", err)
+		}
 	}
 }
 
-// wakeAt runs on the loop: the earliest time asked for is kept. Waking too
-// early costs nothing, since the job asks again.
+// wakeAt runs on the loop: the earliest requested time is kept. Waking too
+// early costs nothing, since the job requests it again.
 func (d *Driver) wakeAt(at plan.Time) {
 	if d.due > 0 && d.due <= at {
 		return
@@ -203,11 +198,12 @@ func (d *Driver) read(conn wire.DriverConn) {
 	}
 }
 
-// logFault logs what went wrong on an executor. Work that nothing waits for any more, such as a second attempt
-// whose input is gone since the first has ended, has not gone wrong.
-func (d *Driver) logFault(m *Message, stale bool) {
-	level := hclog.Warn
-	if m.Body.GetTaskResult() != nil && stale {
+// hear runs on the loop: it handles a message, and logs failures on its executor. A failure of work that is no longer
+// needed, such as of a second attempt whose input was dropped when the first ended, is not logged.
+func (d *Driver) hear(id plan.ExecutorID, m *wire.ToDriver) {
+	level, late := hclog.Warn, d.job.counters.StaleReports
+	d.step(Event{Message: &Message{From: id, Body: m}})
+	if m.GetTaskResult() != nil && d.job.counters.StaleReports > late {
 		level = hclog.Debug
 	}
 	f := cmp.Or(m.Body.GetHolding().GetFault(), m.Body.GetResult().GetFault(), m.Body.GetTaskResult().GetFault())
@@ -216,8 +212,8 @@ func (d *Driver) logFault(m *Message, stale bool) {
 	}
 }
 
-// register runs on the loop: it takes an executor in, or refuses one of
-// another version.
+// register runs on the loop: it admits an executor, or refuses one of another
+// version.
 func (d *Driver) register(conn wire.DriverConn, r *wire.Register) {
 	id := plan.ExecutorID(r.Executor)
 	if r.Version != wire.Version {
@@ -243,9 +239,9 @@ func (d *Driver) lose(id plan.ExecutorID, conn wire.DriverConn, err error) {
 	d.step(Event{Lost: &Lost{Executor: id, Why: err.Error()}})
 }
 
-// Ask hands the job a request of the session (a pack, a step or a call) and returns its
-// answer. A request that is given up is forgotten: its answer reaches nobody else.
-func (d *Driver) Ask(ctx context.Context, ev Event) (Command, error) {
+// ask passes a request of the session to the job and waits for the answer. A
+// request that is given up is abandoned: its answer is dropped.
+func (d *Driver) ask(ctx context.Context, ev Event) (Command, error) {
 	reply := make(chan Command, 1)
 	select {
 	case d.events <- input{event: ev, reply: reply}:
@@ -258,7 +254,7 @@ func (d *Driver) Ask(ctx context.Context, ev Event) (Command, error) {
 		return Command{}, d.err
 	case <-ctx.Done():
 		select {
-		case c := <-reply: // what the job has come to is not thrown away
+		case c := <-reply: // the job's results are not thrown away
 			return c, nil
 		default:
 		}
@@ -307,7 +303,7 @@ func (d *Driver) RunCall(ctx context.Context, req *plan.CallRequest) (*plan.Call
 	return c.CallDone, err
 }
 
-// Slots returns how many tasks the executors run at a time that take part.
+// Slots returns the number of slots of the executors that take part.
 func (d *Driver) Slots() (n int) {
 	d.onLoop(func() { n = d.job.Slots() })
 	return n
@@ -316,10 +312,10 @@ func (d *Driver) Slots() (n int) {
 // Restore takes a checkpoint's ledger over.
 func (d *Driver) Restore(r *Restored) { d.onLoop(func() { d.step(Event{Restore: r}) }) }
 
-// Signal takes in what a step has shown of the gradient.
+// Signal passes a step's measurements of the gradient to the job.
 func (d *Driver) Signal(s Signal) { d.onLoop(func() { d.step(Event{Signal: &s}) }) }
 
-// Drain moves an executor's splits elsewhere; done is called when it has none.
+// Drain moves an executor's splits to others; done is called when it has none.
 func (d *Driver) Drain(id plan.ExecutorID, done func(plan.ExecutorID)) {
 	d.enqueue(func() {
 		d.drained = done
@@ -349,7 +345,7 @@ func (d *Driver) onLoop(do func()) {
 func (d *Driver) Close() error {
 	d.onLoop(func() {
 		d.carryOut(d.job.Cancel())
-		d.conns = map[plan.ExecutorID]wire.DriverConn{} // their ends are no losses
+		d.conns = map[plan.ExecutorID]wire.DriverConn{} // connections that end now are not lost executors
 	})
 	d.stop.Do(func() { close(d.done) })
 	d.wg.Wait()

@@ -17,8 +17,8 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// LogVersion is the version of the event log's lines, and of how a job decides from the
-// reports in them.
+// LogVersion is the version of the event log's lines, and of the decisions that follow
+// from the reports in them.
 const LogVersion = 3
 
 // EventsName is the name of a cluster job's event log, in its directory.
@@ -50,14 +50,14 @@ type LogPack struct {
 	Splits  []plan.Digest `json:"splits"`
 }
 
-// LogVersions says what wrote the log.
+// LogVersions are the versions of the program that wrote the log.
 type LogVersions struct {
 	Volley string `json:"volley"`
 	Go     string `json:"go"`
 	Wire   string `json:"wire"`
 }
 
-// LogMachine says on what it ran.
+// LogMachine describes the machine that it ran on.
 type LogMachine struct {
 	OS      string `json:"os"`
 	Arch    string `json:"arch"`
@@ -74,7 +74,7 @@ type LogStep struct {
 	C          []int64     `json:"c"`
 	Folded     []int64     `json:"folded"`
 	Weight     []float64   `json:"weight,omitempty"`  // of the rows merged, where rows have weights
-	Entries    []int64     `json:"entries,omitempty"` // of the rows merged, where progress is counted in these
+	Entries    []int64     `json:"entries,omitempty"` // entries of the rows merged, where progress counts entries
 	Attempt    []int       `json:"attempt"`
 	Epoch      []uint64    `json:"epoch"`
 	Cursor     []int64     `json:"cursor"`
@@ -90,7 +90,7 @@ type LogStep struct {
 	Cut        bool        `json:"cut"`
 	// share of each split that the step was to fold, where it is not the job's
 	Batch    float64            `json:"batch,omitempty"`
-	Ratio    float64            `json:"ratio,omitempty"` // that adaptive has chosen, and why
+	Ratio    float64            `json:"ratio,omitempty"` // chosen by adaptive, and why
 	RatioWhy string             `json:"ratio_why,omitempty"`
 	Share    float64            `json:"share"`
 	NEff     float64            `json:"neff"`
@@ -102,9 +102,9 @@ type LogStep struct {
 	LogReports
 }
 
-// LogReports are what the job was told since the line before, in the form of a tape: what
-// a line says was decided follows from them. Where a step had more than a log keeps
-// they are left out, and are so for the rest of the run.
+// LogReports are the events of the job since the line before, in the form of a tape: the
+// decisions in a line follow from them. Where a step had more than a log keeps they are
+// left out, for the rest of the run.
 type LogReports struct {
 	Reports []byte `json:"reports,omitempty"`
 	LeftOut bool   `json:"reports_left_out,omitempty"`
@@ -120,7 +120,7 @@ type LogPhases struct {
 	Exchange int64 `json:"exchange"` // moves that ended during the step
 }
 
-// LogMove is a split's way to another executor.
+// LogMove is a split's move to another executor.
 type LogMove struct {
 	Split int    `json:"split"`
 	From  string `json:"from"`
@@ -146,7 +146,7 @@ type LogEvaluation struct {
 	LogReports
 }
 
-// LogResume says that the job went on from a checkpoint. Its ledger is that
+// LogResume marks that the job continued from a checkpoint. Its ledger is that
 // of the step.
 type LogResume struct {
 	Event  string  `json:"event"` // "resume"
@@ -154,11 +154,11 @@ type LogResume struct {
 	Step   int     `json:"step"`
 	Cursor []int64 `json:"cursor"`
 	Merged []int64 `json:"merged"`
-	// Options are those that it goes on under.
+	// Options are those that it continues under.
 	Options LogOptions `json:"options"`
 }
 
-// LogFooter is the last line: it says that the log is whole.
+// LogFooter is the last line: it marks the log as complete.
 type LogFooter struct {
 	Event       string `json:"event"` // "footer"
 	Steps       int    `json:"steps"`
@@ -168,8 +168,8 @@ type LogFooter struct {
 	StoppedBy   string `json:"stopped_by"`
 }
 
-// EventLog writes a job's event log. Lines for which the disk has no room wait until it
-// has: no checkpoint is made meanwhile, whose mark they would be before.
+// EventLog writes a job's event log. Lines that do not fit on a full disk wait in
+// memory; no checkpoint is made meanwhile, as its mark would come after them.
 type EventLog struct {
 	named       bool // its name is on the disk
 	f           *disk.File
@@ -177,11 +177,11 @@ type EventLog struct {
 	lines       int
 	steps       int
 	evaluations int
-	waiting     []byte // of lines, what is not in the file yet
+	waiting     []byte // lines that are not in the file yet
 	err         error  // for good
 }
 
-// waitingMost is how many bytes of lines wait for room on the disk.
+// waitingMost is how many bytes of lines may wait while the disk is full.
 const waitingMost = 64 << 20
 
 // CreateEventLog begins a log; a nil log writes nothing.
@@ -199,8 +199,8 @@ func CreateEventLog(path string) (*EventLog, error) {
 	return &EventLog{f: f, sum: sha256.New()}, nil
 }
 
-// LogMark is a place in an event log: what a job that goes on from a
-// checkpoint keeps of the log it had.
+// LogMark is a position in an event log: the part that a job keeps when it
+// continues from a checkpoint.
 type LogMark struct {
 	Bytes       int64  `json:"bytes"`
 	Lines       int    `json:"lines"`
@@ -209,8 +209,8 @@ type LogMark struct {
 	SHA256      string `json:"sha256"`
 }
 
-// Mark returns the end of the log so far, which is on the disk by then. It fails while
-// lines wait for room there; later calls may succeed.
+// Mark returns the end of the log so far, which it syncs. It fails while lines wait
+// for a full disk; later calls may succeed.
 func (l *EventLog) Mark() (LogMark, error) {
 	if l == nil {
 		return LogMark{}, nil
@@ -233,9 +233,8 @@ func (l *EventLog) Mark() (LogMark, error) {
 		SHA256: hex.EncodeToString(l.sum.Sum(nil))}, nil
 }
 
-// ContinueEventLog goes on with a log from a mark on, and forgets what came
-// after it; ok is false where the file is not the log that the mark was made
-// in.
+// ContinueEventLog continues a log from a mark, and truncates what came after
+// it; ok is false where the file is not the log that the mark was made in.
 func ContinueEventLog(path string, m LogMark) (l *EventLog, ok bool) {
 	if path == "" || m.Lines == 0 {
 		return nil, false
@@ -253,7 +252,7 @@ func ContinueEventLog(path string, m LogMark) (l *EventLog, ok bool) {
 	return l, true
 }
 
-// Write adds a line. Why a write failed for good is returned by Err, and by Close.
+// Write adds a line. Why a write failed permanent error is returned by Err, and by Close.
 func (l *EventLog) Write(line any) {
 	if l == nil || l.err != nil {
 		return
@@ -273,10 +272,10 @@ func (l *EventLog) Write(line any) {
 	case *LogEvaluation:
 		l.evaluations++
 	}
-	_ = l.flush() // what has no room waits
+	_ = l.flush() // what does not fit waits
 }
 
-// Err returns why the log can never be whole, which is nil while lines may only wait.
+// Err returns why the log can never be complete; it is nil while lines merely wait.
 func (l *EventLog) Err() error {
 	if l == nil {
 		return nil
@@ -284,7 +283,7 @@ func (l *EventLog) Err() error {
 	return l.failed(l.err)
 }
 
-// flush writes what waits, and returns why it still does.
+// flush writes the lines that wait, and returns why some still do.
 func (l *EventLog) flush() error {
 	if l.err != nil || len(l.waiting) == 0 {
 		return l.err
@@ -297,15 +296,15 @@ func (l *EventLog) flush() error {
 	return err
 }
 
-// Finish writes the footer and closes the log. It waits for room on the disk for up to
-// RoomWait.
+// Finish writes the footer and closes the log. It waits for space on the disk for up
+// to RoomWait.
 func (l *EventLog) Finish(ctx context.Context, stoppedBy string) error {
 	if l == nil {
 		return nil
 	}
 	l.Write(&LogFooter{Event: "footer", Steps: l.steps, Evaluations: l.evaluations, Lines: l.lines,
 		SHA256: hex.EncodeToString(l.sum.Sum(nil)), StoppedBy: stoppedBy})
-	_ = AwaitRoom(ctx, func() error { // Close says why there was none
+	_ = AwaitRoom(ctx, func() error { // Close returns why there was none
 		if err := l.flush(); l.err == nil {
 			return err
 		}
@@ -314,12 +313,10 @@ func (l *EventLog) Finish(ctx context.Context, stoppedBy string) error {
 	return l.Close()
 }
 
-// RoomWait is for how long what has to be written at the end of a job waits for room on
-// the disk.
+// RoomWait is how long writes at the end of a job wait for space on the disk.
 const RoomWait = 30 * time.Second
 
-// AwaitRoom tries something until it goes well, for up to RoomWait, and returns why it
-// has not.
+// AwaitRoom retries until success, for up to RoomWait, and returns the last error.
 func AwaitRoom(ctx context.Context, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, RoomWait)
 	defer cancel()
@@ -338,8 +335,8 @@ func AwaitRoom(ctx context.Context, try func() error) error {
 	}
 }
 
-// Digest returns the SHA-256 of the log as it is, its footer included where it has one: a reader
-// that keeps it can tell the log from any other later. It is empty where no log is written.
+// Digest returns the SHA-256 of the log as it is, its footer included where it has one: with it
+// a reader can later tell the log from any other. It is empty where no log is written.
 func (l *EventLog) Digest() string {
 	if l == nil {
 		return ""
@@ -347,7 +344,7 @@ func (l *EventLog) Digest() string {
 	return hex.EncodeToString(l.sum.Sum(nil))
 }
 
-// Close closes a log without a footer: it is not whole.
+// Close closes a log without a footer: it is incomplete.
 func (l *EventLog) Close() error {
 	if l == nil {
 		return nil

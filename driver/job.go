@@ -12,14 +12,14 @@ import (
 	"github.com/volley-engine/volley/scheduler"
 )
 
-// JobConfig says how a job runs. The zero value of a field takes its default.
+// JobConfig configures a job. The zero value of a field takes its default.
 type JobConfig struct {
 	ID             plan.JobID
-	Life           uint32 // counts the job's processes: the term of its epochs
-	Again          bool   // the job has run before, in an earlier process
+	Life           uint32 // number of the job's process, from which its epochs are made
+	Again          bool   // an earlier process has run the job
 	Fingerprint    plan.Digest
 	Sources        []byte        // the resolved inputs, for the executors
-	Executors      int           // how many must have joined before the job begins; default 1
+	Executors      int           // executors that must have joined before the job begins; default 1
 	Gather         time.Duration // after this long it begins with those that have; default MaxWait
 	Sync           abss.Config
 	Exchange       prioritizer.ExchangeConfig
@@ -30,7 +30,7 @@ type JobConfig struct {
 	ReportInterval time.Duration // 0: a twentieth of the last step, 2 ms to 1 s
 	MaxWait        time.Duration // bound of waits for executors and splits; default 10 min
 	TaskTimeout    time.Duration // that a task of an action may go without progress; default 10 min
-	Record         bool          // reports of steps say what they were decided from
+	Record         bool          // reports of steps have the events that they were decided from
 }
 
 // EnsureDefaults fills in the fields left zero.
@@ -53,22 +53,22 @@ func (c JobConfig) EnsureDefaults() JobConfig {
 	return c
 }
 
-// PackInfo is what a job must know of a pack: rows, size in bytes and content
-// hash of each split.
+// PackInfo describes a pack: rows, size in bytes and content hash of each
+// split.
 type PackInfo struct {
 	Node  int             // of the plan
 	Maker plan.ExecutorID // holds all of it; empty where every executor can take any split
 	Rows  []int64
-	// Weights are what the rows of each split weigh together; nil where they have none.
+	// Weights are the sums of the weights of each split's rows; nil where rows have none.
 	Weights []float64
-	// Entries are how many the rows of each split have, where they are sparse.
+	// Entries are how many entries the rows of each split have, where they are sparse.
 	Entries []int64
 	Bytes   []int64
 	SHA256  []plan.Digest
 }
 
-// weigh returns what the rows of each split count for in a step: as much as they
-// are, unless it goes by their weights.
+// weigh returns the weight of each split in a step: its number of rows, or the
+// sum of their weights where these are used.
 func (p *PackInfo) weigh(weighted bool) []float64 {
 	if plantedWeighted(weighted && p.Weights != nil) {
 		return p.Weights
@@ -94,17 +94,17 @@ type Event struct {
 	Drain   plan.ExecutorID // moves the executor's splits elsewhere
 }
 
-// Signal is what a step has shown of the gradient: how far apart its splits' means
-// lie, and how long the mean of all is.
+// Signal is a step's measurements of the gradient: the variance of its splits'
+// means, and the norm of the mean of all.
 type Signal struct{ Spread, Norm float64 }
 
-// Joined says that an executor has registered.
+// Joined is the registration of an executor.
 type Joined struct {
 	Executor plan.ExecutorID
 	Slots    int
 }
 
-// Lost says that an executor is gone, and how that was noticed.
+// Lost is the loss of an executor, and how it was detected.
 type Lost struct {
 	Executor plan.ExecutorID
 	Why      string
@@ -116,7 +116,7 @@ type Message struct {
 	Body *wire.ToDriver
 }
 
-// Restored brings back what a checkpoint holds of a pack's progress.
+// Restored is a pack's progress from a checkpoint.
 type Restored struct {
 	Pack    int
 	Steps   int
@@ -141,12 +141,12 @@ type Command struct {
 	StepDone *StepReport       // the step has ended
 	CallDone *plan.CallOutcome // of an action
 	Failed   error             // the job has failed
-	Drained  plan.ExecutorID   // it has nothing of this job any more
+	Drained  plan.ExecutorID   // it has no split of this job left
 	Excluded *Exclusion
 }
 
-// Exclusion says that an executor is given no more work for a while, or, where
-// there is no reason, that it is again.
+// Exclusion means that an executor gets no work for a while, or, without a
+// reason, that the exclusion has ended.
 type Exclusion struct {
 	Executor plan.ExecutorID
 	Why      string
@@ -158,11 +158,10 @@ type Outgoing struct {
 	Body *wire.ToExecutor
 }
 
-// Counters are what the job counted of things that did not become part of a
-// result.
+// Counters count what did not become part of a result.
 type Counters struct {
 	StaleReports  int64 // progress or results of an older epoch or attempt
-	LateResults   int64 // results that came after their step had ended
+	LateResults   int64 // results that arrived after their step had ended
 	Mismatched    int64 // accumulators whose own count differed from their report
 	DroppedRows   int64 // rows folded whose result was not merged
 	Moves         int64 // splits that changed owner by exchange
@@ -171,7 +170,7 @@ type Counters struct {
 	Speculated    int64 // second attempts of slow tasks
 }
 
-// Job is the life of one job.
+// Job is the state machine of one job.
 type Job struct {
 	cfg       JobConfig
 	state     jobState
@@ -190,7 +189,7 @@ type Job struct {
 	adaptive  *abss.Adaptive       // nil under other policies
 	ratioWhy  string
 	out       []Command
-	tape      *tape // of what the job has been told; nil where nobody wants it
+	tape      *tape // of the job's events; nil where they are not recorded
 }
 
 type jobState uint8
@@ -201,7 +200,7 @@ const (
 	ended
 )
 
-// NewJob begins a job's life.
+// NewJob returns the machine of a new job.
 func NewJob(cfg JobConfig, now plan.Time) *Job {
 	cfg = cfg.EnsureDefaults()
 	j := &Job{cfg: cfg, began: now, executors: scheduler.NewExecutors(), draining: map[plan.ExecutorID]bool{},
@@ -218,7 +217,7 @@ func NewJob(cfg JobConfig, now plan.Time) *Job {
 // Counters returns what was dropped and moved so far.
 func (j *Job) Counters() Counters { return j.counters }
 
-// Step takes an event and returns what is to be done.
+// Step takes an event and returns commands.
 func (j *Job) Step(ev Event, now plan.Time) []Command {
 	j.out = nil
 	if j.state == ended {
@@ -296,7 +295,7 @@ func (j *Job) fail(err error) {
 	j.emit(Command{Failed: err})
 }
 
-// Cancel makes executors forget the job; nothing more is decided after it.
+// Cancel makes executors drop the job; no decision follows it.
 func (j *Job) Cancel() []Command {
 	j.out, j.state = nil, ended
 	for id := range j.executors.All() {
@@ -305,7 +304,7 @@ func (j *Job) Cancel() []Command {
 	return j.out
 }
 
-// Abandon forgets what the session asked for and no longer waits for.
+// Abandon drops a request that the session no longer waits for.
 func (j *Job) Abandon() {
 	if j.tape != nil {
 		j.tape.abandoned()
@@ -323,7 +322,7 @@ func (j *Job) onJoined(e *Joined) {
 		Job: string(j.cfg.ID), Fingerprint: j.cfg.Fingerprint[:], Sources: j.cfg.Sources}}})
 }
 
-// onPrepared takes an executor in whose plan is the job's.
+// onPrepared admits an executor whose plan is the job's.
 func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) {
 	got := plan.DigestFromBytes(p.Fingerprint)
 	foreign := plantedForeign(got != j.cfg.Fingerprint)
@@ -340,17 +339,17 @@ func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) 
 			got.Short(), j.cfg.Fingerprint.Short()).WithHint("Build must depend on its arguments only"))
 		return
 	}
-	if j.draining[from] { // an executor that is to leave is given nothing, however often it joins
+	if j.draining[from] { // an executor that drains gets nothing, however often it joins
 		delete(j.draining, from)
 		j.emit(Command{Drained: from})
 		return
 	}
 	if j.executors.Present(from) {
-		return // it has said so twice; meanwhile it may have been drained
+		return // a repeated message; meanwhile it may have been drained
 	}
 	j.executors.Prepared(from)
 	for _, p := range j.packs {
-		if p.sched.Excluded(from) { // another process may do better
+		if p.sched.Excluded(from) { // another process may succeed
 			j.emit(Command{Excluded: &Exclusion{Executor: from}})
 		}
 		j.schedule(p, p.sched.Joined(from, j.executors.SlotsOf(from)))
@@ -366,7 +365,7 @@ func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) 
 	j.offerTasks(now)
 }
 
-// onLost takes an executor out of everything it was part of.
+// onLost removes an executor from everything it was part of.
 func (j *Job) onLost(l *Lost, now plan.Time) {
 	delete(j.draining, l.Executor)
 	if !j.executors.Present(l.Executor) {

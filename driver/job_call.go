@@ -8,7 +8,7 @@ import (
 	"github.com/volley-engine/volley/scheduler"
 )
 
-// call is an action in progress: one task a partition.
+// call is an action in progress: one task for each partition.
 type call struct {
 	id    uint64
 	req   *plan.CallRequest
@@ -28,17 +28,17 @@ func (j *Job) onCall(req *plan.CallRequest, now plan.Time) {
 	j.carryOut(j.call.tasks.Begin(now))
 }
 
-// Slots returns how many tasks the executors run at a time that take part.
+// Slots returns the number of slots of the executors that take part.
 func (j *Job) Slots() int { return j.executors.Slots() }
 
-// offerTasks hands out tasks that wait, after executors have come or gone.
+// offerTasks assigns pending tasks, after executors have joined or left.
 func (j *Job) offerTasks(now plan.Time) {
 	if j.call != nil {
 		j.carryOut(j.call.tasks.Offer(now))
 	}
 }
 
-// carryOut does what is decided of a call's tasks.
+// carryOut carries out the scheduler's commands for a call's tasks.
 func (j *Job) carryOut(cmds []scheduler.TaskCommand) {
 	for _, c := range cmds {
 		switch c.Kind {
@@ -59,7 +59,7 @@ func (j *Job) carryOut(cmds []scheduler.TaskCommand) {
 	}
 }
 
-// give has an executor run a task.
+// give sends a task to an executor.
 func (j *Job) give(i int, id plan.ExecutorID) {
 	c := j.call
 	task := &wire.RunTask{Job: string(j.cfg.ID), Call: c.id, Node: uint32(c.req.Node),
@@ -83,7 +83,7 @@ func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Ti
 	j.carryOut(cmds)
 }
 
-// onTaskProgress notes how far a task has come.
+// onTaskProgress notes a task's progress.
 func (j *Job) onTaskProgress(from plan.ExecutorID, p *wire.TaskProgress, now plan.Time) {
 	if j.call == nil || p.Call != j.call.id {
 		return

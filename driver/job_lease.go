@@ -11,7 +11,7 @@ import (
 	"github.com/volley-engine/volley/scheduler"
 )
 
-// leased reports whether a step hands out pieces of splits: all steps of steal, and
+// leased reports whether a step leases pieces of splits: all steps of steal, and
 // under the other policies that do not wait for stragglers the passes that need
 // every row, where there is more than one executor.
 func (j *Job) leased(p *pack, req *plan.StepRequest) bool {
@@ -20,9 +20,8 @@ func (j *Job) leased(p *pack, req *plan.StepRequest) bool {
 		(policy == abss.Steal || !req.Train && policy != abss.BSP)
 }
 
-// beginLeases begins a step whose pieces are leased. That all of them are folded
-// is the business of leases; the controller sees the counts of splits, and
-// bounds the wait.
+// beginLeases begins a step whose pieces are leased. The leases see to it that
+// all are folded; the controller sees the counts of splits, and bounds the wait.
 func (j *Job) beginLeases(p *pack, now plan.Time) {
 	s := j.step
 	tasks := make([]abss.Task, len(p.info.Rows))
@@ -37,7 +36,7 @@ func (j *Job) beginLeases(p *pack, now plan.Time) {
 	s.leases = scheduler.NewLeases(scheduler.LeaseConfig{Grace: j.cfg.Sync.Grace, Bandwidth: j.cfg.Exchange.Bandwidth},
 		p.sched, shares, now)
 	s.ctrl = abss.NewController(j.syncOf(s), tasks, 0, 0, now)
-	for i := range tasks { // what has no rows is here
+	for i := range tasks { // a split without rows is complete
 		if tasks[i].Rows == 0 {
 			a := s.assigned[i]
 			s.coverage[i] = &plan.Coverage{Split: a.Split, Attempt: a.Attempt, Epoch: a.Epoch, Cursor: a.Cursor}
@@ -49,7 +48,7 @@ func (j *Job) beginLeases(p *pack, now plan.Time) {
 	j.decide(abss.Event{Kind: abss.Began}, now)
 }
 
-// lease carries out what leases decide.
+// lease carries out the commands of the leases.
 func (j *Job) lease(now plan.Time) {
 	s, p := j.step, j.packs[j.step.req.Pack]
 	job := string(j.cfg.ID)
@@ -120,7 +119,7 @@ func (j *Job) onLeasedResult(from plan.ExecutorID, r *wire.Result, now plan.Time
 		ids[i] = c.Lease
 	}
 	if len(ids) == 0 {
-		return // it has ended without being asked for anything
+		return // it has ended without a request
 	}
 	if !s.leases.Accept(from, plan.Epoch(r.Epoch), ids) {
 		j.counters.LateResults++
@@ -147,7 +146,7 @@ func (j *Job) onLeasedResult(from plan.ExecutorID, r *wire.Result, now plan.Time
 	j.arrivedSplits(r, now)
 }
 
-// arrivedSplits tells the controller of splits all of whose pieces are here.
+// arrivedSplits notifies the controller of splits all of whose pieces are here.
 func (j *Job) arrivedSplits(r *wire.Result, now plan.Time) {
 	s, p := j.step, j.packs[j.step.req.Pack]
 	told := map[uint32]bool{}
@@ -165,7 +164,7 @@ func (j *Job) arrivedSplits(r *wire.Result, now plan.Time) {
 }
 
 // failedLeases applies the policy of a failure to the splits whose pieces it
-// touched, and has others fold them.
+// touched, and leases these to others.
 func (j *Job) failedLeases(from plan.ExecutorID, r *wire.Result, err error, now plan.Time) {
 	s, p := j.step, j.packs[j.step.req.Pack]
 	var splits []plan.SplitID
@@ -180,7 +179,7 @@ func (j *Job) failedLeases(from plan.ExecutorID, r *wire.Result, err error, now 
 		return // of a run that was given up
 	}
 	j.charge(p, from, err, now)
-	if len(splits) == 0 && !s.leases.Bar(from) { // nothing could be begun, by anybody
+	if len(splits) == 0 && !s.leases.Bar(from) { // no executor could begin
 		j.fail(fault.New(fault.KindOf(err), "run", fmt.Sprintf("step %d on %s", s.number, from), err))
 		return
 	}

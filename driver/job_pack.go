@@ -79,9 +79,9 @@ func (j *Job) onHolding(from plan.ExecutorID, h *wire.Holding, now plan.Time) {
 			j.lease(now)
 		}
 		if !p.sched.Awaits(from, split) {
-			return // a copy that only a pass would have had use for
+			return // a copy that only a pass could have used
 		}
-		if fault.KindOf(err) != fault.Corrupt { // whose fault a damaged copy is, nobody knows
+		if fault.KindOf(err) != fault.Corrupt { // it is not known which side damaged the copy
 			j.charge(p, from, err, now)
 		}
 		j.schedule(p, p.sched.Failed(from, split, err))
@@ -114,7 +114,7 @@ func (j *Job) charge(p *pack, id plan.ExecutorID, err error, now plan.Time) {
 	}
 }
 
-// readmit lets executors back in that have been excluded for long enough.
+// readmit ends exclusions whose time is over.
 func (j *Job) readmit(p *pack, now plan.Time) {
 	ids, cmds := p.sched.Readmit(now)
 	for _, id := range ids {
@@ -123,7 +123,7 @@ func (j *Job) readmit(p *pack, now plan.Time) {
 	j.schedule(p, cmds)
 }
 
-// packProgress tells the session once every split is held.
+// packProgress notifies the session once every split is held.
 func (j *Job) packProgress(p *pack) {
 	if p.waiting && p.sched.Ready() {
 		p.waiting = false
@@ -141,13 +141,13 @@ func (p *pack) heldCount() int {
 	return n
 }
 
-// onDrain moves an executor's splits elsewhere, by moves that overlap with
+// onDrain moves an executor's splits to others, by moves that overlap with
 // steps.
 func (j *Job) onDrain(id plan.ExecutorID) {
 	j.draining[id] = true
 	plantedAway(j, id)
 	if !j.executors.Present(id) {
-		return // it is said to be drained when it asks to take part
+		return // it is reported drained when it asks to take part
 	}
 	for _, p := range j.packs {
 		j.schedule(p, p.sched.Drain(id))
@@ -155,8 +155,8 @@ func (j *Job) onDrain(id plan.ExecutorID) {
 	j.settle()
 }
 
-// settle has moves that have arrived take effect while no step is under way: the next one may
-// be long in coming, or be of another pack, and somebody who drains waits for them.
+// settle makes completed moves effective while no step is under way: the next step may be far
+// off, or of another pack, and an executor that drains waits for them.
 func (j *Job) settle() {
 	for _, p := range j.packs {
 		if j.step == nil && len(j.draining) > 0 && !p.waiting {
@@ -166,8 +166,8 @@ func (j *Job) settle() {
 	j.drainMore()
 }
 
-// drainMore goes on with what could not be moved before, and says who has
-// nothing left. It runs between steps, when owners change.
+// drainMore moves splits that could not be moved before, and reports executors
+// that have none left. It runs between steps, when owners change.
 func (j *Job) drainMore() {
 	for id := range j.executors.All() {
 		if !j.draining[id] || !j.executors.Present(id) {
@@ -190,7 +190,7 @@ func (j *Job) drainMore() {
 	}
 }
 
-// retire takes an executor that has nothing left out of placement: nothing is leased to it.
+// retire removes an executor without splits from placement: it gets no leases.
 func (j *Job) retire(id plan.ExecutorID) {
 	for _, p := range j.packs {
 		p.forgetStates(id)
@@ -199,8 +199,8 @@ func (j *Job) retire(id plan.ExecutorID) {
 	}
 }
 
-// term returns the first epoch of this life of the job: whatever was assigned
-// in an earlier one is older.
+// term returns the first epoch of this process of the job: those of earlier
+// processes are lower.
 func (j *Job) term() plan.Epoch {
 	return plantedTerm(plan.Epoch(j.cfg.Life) << 32)
 }

@@ -21,7 +21,7 @@ func (j *Job) complete(now plan.Time) {
 	}
 	for i, c := range s.coverage {
 		if c == nil {
-			j.dropSeen(plan.SplitID(i)) // the rest is when its result comes late
+			j.dropSeen(plan.SplitID(i)) // the rest is counted when its result arrives late
 			continue
 		}
 		r.Merged += c.Count
@@ -42,7 +42,7 @@ func (j *Job) complete(now plan.Time) {
 		r.Moves = j.exchangeSplits(p, s.number, now)
 	}
 	r.MoveTime, p.moveTime = p.moveTime, 0
-	if s.req.Train { // passes have no line that could say it
+	if s.req.Train { // passes have no line for it
 		j.describePlacement(p, r)
 	}
 	r.Rates, _ = p.sched.Speeds()
@@ -51,7 +51,7 @@ func (j *Job) complete(now plan.Time) {
 	j.settle()
 }
 
-// ledgerOf returns where a pack's progress is accounted for.
+// ledgerOf returns a pack's ledger.
 func (j *Job) ledgerOf(p *pack) *prioritizer.Ledger {
 	return plantedPack(j, p).ledger
 }
@@ -72,8 +72,8 @@ func (s *step) shareOf() float64 {
 }
 
 // effective returns N_eff = 1/Σ((W_i/W)²/c_i) over the splits present, whose rows weigh
-// W_i each and W together (SEMANTICS section 2); 0 where nothing was merged. A split of
-// which only rows that weigh nothing were visited is not present.
+// W_i each and W together (SEMANTICS section 2); 0 where nothing was merged. A split
+// whose visited rows all have weight 0 is not present.
 func effective(weights []float64, coverage []*plan.Coverage, weighted bool) float64 {
 	there := func(c *plan.Coverage) bool { return c != nil && c.Count > 0 && (!weighted || c.Weight > 0) }
 	var present, inverse float64
@@ -94,8 +94,8 @@ func effective(weights []float64, coverage []*plan.Coverage, weighted bool) floa
 	return 1 / inverse
 }
 
-// learn updates the time at which Deadline cuts: when a step at the recent
-// rate of all executors together has processed the ratio.
+// learn updates the time at which Deadline cuts: when all executors at their
+// recent rates will have processed the ratio.
 func (j *Job) learn(p *pack, r *StepReport, ratio float64) {
 	if r.Stats.StopAt <= 0 || r.Share <= 0 || plantedLearned(p) {
 		return

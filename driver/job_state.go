@@ -14,15 +14,15 @@ type stateKey struct {
 	split plan.SplitID
 }
 
-// splitState is the row state of a split, as it was merged last, and
-// the executor that has it.
+// splitState is the row state of a split as last merged, and the executor that
+// has it.
 type splitState struct {
 	version uint64
 	data    []byte
 	at      plan.ExecutorID
 }
 
-// take takes an accepted result's parts in.
+// take keeps the row states of an accepted result.
 func (s *step) take(from plan.ExecutorID, parts []*wire.Part) {
 	for _, part := range parts {
 		s.bytes += int64(len(part.Data))
@@ -37,8 +37,8 @@ func (s *step) take(from plan.ExecutorID, parts []*wire.Part) {
 	}
 }
 
-// commitStates makes what came with the results that were merged what the next
-// step goes on from: that of a split that is missing stays what it was.
+// commitStates makes the row states of merged results those that the next step
+// continues with; a missing split keeps its old one.
 func (j *Job) commitStates(s *step, p *pack) {
 	for i, st := range s.states {
 		if plantedKept(s.coverage[i] != nil) {
@@ -48,7 +48,7 @@ func (j *Job) commitStates(s *step, p *pack) {
 	}
 }
 
-// stateFor returns what an executor has to be sent of the row state of a split.
+// stateFor returns what must be sent to an executor of the row state of a split.
 func (j *Job) stateFor(p *pack, i plan.SplitID, to plan.ExecutorID) []*wire.Part {
 	st := p.states[stateKey{j.step.req.Node, i}]
 	if !j.step.req.State || st.version == 0 || st.at == to {
@@ -58,7 +58,7 @@ func (j *Job) stateFor(p *pack, i plan.SplitID, to plan.ExecutorID) []*wire.Part
 	return []*wire.Part{{State: true, Index: uint32(i), Data: st.data}}
 }
 
-// forgetStates notes that an executor has nothing any more.
+// forgetStates notes that an executor holds no row state any more.
 func (p *pack) forgetStates(id plan.ExecutorID) {
 	for k, st := range p.states {
 		if st.at == id {
@@ -68,7 +68,7 @@ func (p *pack) forgetStates(id plan.ExecutorID) {
 	}
 }
 
-// forgetStates notes the same of what came with results of this step.
+// forgetStates notes the same for row states from results of this step.
 func (s *step) forgetStates(id plan.ExecutorID) {
 	for i, st := range s.states {
 		if st.at == id {
@@ -78,8 +78,8 @@ func (s *step) forgetStates(id plan.ExecutorID) {
 	}
 }
 
-// resend has the row state of a split sent to the executor that folds it next: one who should
-// have it has failed.
+// resend marks the row state of a split to be sent to the executor that folds it next: the
+// one that should have it has failed.
 func (p *pack) resend(i plan.SplitID) {
 	for k, st := range p.states {
 		if k.split == i {

@@ -29,19 +29,19 @@ type step struct {
 	units    []int64 // of progress, of each split
 	began    plan.Time
 	param    plan.Digest
-	sentTo   map[plan.ExecutorID]bool // who has the parameter
+	sentTo   map[plan.ExecutorID]bool // executors that have the parameter
 	assigned []plan.Assignment        // latest by split
 	coverage []*plan.Coverage         // merged by split
 	seen     []int64                  // last reported progress by split
 	parts    []*wire.Part
 	states   map[plan.SplitID]splitState // that came with results
-	recover  []plan.SplitID              // to be handed out again as soon as somebody holds them
+	recover  []plan.SplitID              // to be assigned again as soon as an executor holds them
 	bytes    int64
 	retried  int
-	leases   *scheduler.Leases // of a pass whose splits are handed out piece by piece
+	leases   *scheduler.Leases // of a pass whose splits are leased piece by piece
 }
 
-// StepReport is what a step came to.
+// StepReport is the outcome of a step.
 type StepReport struct {
 	Number    int
 	Train     bool
@@ -70,10 +70,10 @@ type StepReport struct {
 	Merged    int64       // rows in this step
 	Epoch     plan.Epoch  // the step's first epoch
 	Param     plan.Digest // of a parameter that was too large to travel with the step
-	Batch     float64     // share of each split that the step was to fold, where it asked for one
+	Batch     float64     // share of each split that the step was to fold, where the request has one
 	Ratio     float64     // of adaptive
 	RatioWhy  string
-	Reports   []byte // that the job has decided from since the step before, where it records them
+	Reports   []byte // the events since the step before, where they are recorded
 	Kept      bool   // Reports has all of them: no step had more than is kept
 }
 
@@ -171,8 +171,8 @@ func (j *Job) assign(p *pack, i plan.SplitID) (plan.ExecutorID, plan.Assignment,
 	return owner, a, ok
 }
 
-// batch returns the share of each split that a step folds: what it asks for, or else
-// the job; 1 is all.
+// batch returns the share of each split that a step folds: of its request, or else
+// of the job; 1 is all.
 func (j *Job) batch(req *plan.StepRequest) float64 {
 	f := j.cfg.BatchFraction
 	if req.Batch > 0 {
@@ -225,7 +225,7 @@ func (j *Job) start(to plan.ExecutorID, p *pack, as []plan.Assignment, epoch pla
 }
 
 // interval returns how often executors report. A step that waits for every row
-// in any case needs no more than a sign now and then.
+// in any case needs few reports.
 func (j *Job) interval() time.Duration {
 	switch {
 	case j.cfg.ReportInterval > 0:
@@ -258,7 +258,7 @@ func (j *Job) onProgress(r *wire.Progress, now plan.Time) {
 	}
 }
 
-// onResult takes an executor's result whole, or drops it whole.
+// onResult accepts an executor's result whole, or drops it whole.
 func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 	if r.Epoch > 0 {
 		j.onLeasedResult(from, r, now)
@@ -312,8 +312,8 @@ func (s *step) rowsSeen(i plan.SplitID, p *pack) int64 {
 	return int64(float64(s.seen[i]) / float64(s.units[i]) * float64(p.info.Rows[i]))
 }
 
-// acceptable reports whether all that a result covers was assigned as it says
-// and is still wanted. Merged parts cannot be taken apart again.
+// acceptable reports whether all that a result covers was assigned as claimed
+// and is still needed. Merged parts cannot be taken apart again.
 func (j *Job) acceptable(r *wire.Result) bool {
 	if j.step == nil || j.step.leases != nil || !plantedOfStep(r.Step == j.step.key) {
 		j.counters.LateResults++
@@ -332,13 +332,13 @@ func (j *Job) acceptable(r *wire.Result) bool {
 	return true
 }
 
-// current reports whether a coverage is of what was assigned last.
+// current reports whether a coverage belongs to the latest assignment.
 func (j *Job) current(c *wire.Coverage) bool {
 	p := j.packs[j.step.req.Pack]
 	return plantedCurrent(j, c, p.sched.Current(plan.SplitID(c.Split), int(c.Attempt), plan.Epoch(c.Epoch)))
 }
 
-// wanted reports whether the step still goes without what a coverage stands for.
+// wanted reports whether the step still lacks what a coverage stands for.
 func (j *Job) wanted(c *wire.Coverage) bool {
 	units := j.step.unitsOf(&plan.Coverage{Count: int64(c.Count), Entries: int64(c.Entries)})
 	return plantedWanted(j, c, j.step.ctrl.Wants(plan.SplitID(c.Split), units))
@@ -377,20 +377,20 @@ func (s *step) attemptOf(i plan.SplitID) attemptKey {
 	return attemptKey{a.Split, a.Attempt, a.Epoch, s.key}
 }
 
-// keepOnce notes that a result was merged: one that comes again was not folded in vain.
+// keepOnce notes that a result was merged: a second copy of it was not folded in vain.
 func (j *Job) keepOnce(r *wire.Result) {
 	for _, c := range r.Coverage {
 		j.dropped[attemptOf(c, r.Step)] = math.MaxInt64
 	}
 }
 
-// dropSeen counts what the latest attempt at a split has reported, which nobody will merge.
+// dropSeen counts what the latest attempt at a split has reported, which will not be merged.
 func (j *Job) dropSeen(i plan.SplitID) {
 	j.dropOnce(j.step.attemptOf(i), j.step.rowsSeen(i, j.packs[j.step.req.Pack]))
 }
 
 // dropOnce counts rows that were folded in vain: of each attempt once, whether it is
-// given up first, when only what was reported is known, or its result comes late, or
+// given up (only the reported rows are known then), or its result arrives late, or
 // twice.
 func (j *Job) dropOnce(key attemptKey, rows int64) {
 	if more := rows - j.dropped[key]; more > 0 {
@@ -432,11 +432,10 @@ func (j *Job) failedTasks(from plan.ExecutorID, r *wire.Result, err error, now p
 	j.orphaned(splits, now)
 }
 
-// orphaned tells the controller that tasks have lost their executor. A step
-// that needs every row hands them out again.
+// orphaned notifies the controller that tasks have lost their executor. A step
+// that needs every row assigns them again.
 //
-// All are lost at once: what is left of an executor that is half gone says nothing of the
-// share that has been processed.
+// All are lost at once: with an executor half removed the processed share would be wrong.
 func (j *Job) orphaned(splits []plan.SplitID, now plan.Time) {
 	s := j.step
 	if s == nil {
@@ -459,7 +458,7 @@ func (j *Job) orphaned(splits []plan.SplitID, now plan.Time) {
 	j.resume(now)
 }
 
-// resume hands lost tasks out again to those that hold their splits by now.
+// resume assigns lost tasks to executors that hold their splits by now.
 func (j *Job) resume(now plan.Time) {
 	if j.step == nil || len(j.step.recover) == 0 {
 		return
@@ -505,7 +504,7 @@ func (j *Job) resume(now plan.Time) {
 	}
 }
 
-// decide lets the controller see an event and carries out what it says.
+// decide passes an event to the controller and carries out its decisions.
 func (j *Job) decide(ev abss.Event, now plan.Time) {
 	s := j.step
 	for _, d := range s.ctrl.Step(ev, now) {

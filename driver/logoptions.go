@@ -9,8 +9,8 @@ import (
 	"github.com/volley-engine/volley/scheduler"
 )
 
-// LogOptions are the engine's options that decide what a step may do, and what follows from
-// the reports of executors.
+// LogOptions are the engine's options that affect what a step may do and what follows from
+// executors' reports.
 type LogOptions struct {
 	Sync             string  `json:"sync"`
 	Ratio            float64 `json:"ratio"`
@@ -34,12 +34,12 @@ type LogOptions struct {
 	ExecutorFailures int     `json:"max_executor_failures"`
 	ExclusionNs      int64   `json:"exclusion_ns"`
 	Executors        int     `json:"executors"`
-	Slots            int     `json:"slots"` // of each executor; 0 where each has its own
+	Slots            int     `json:"slots"` // of each executor; 0 where they differ
 	Clock            string  `json:"clock"`
 	Pace             string  `json:"pace"`
 }
 
-// weightings are how the log names whether partial results are scaled.
+// weightings are the log's names for whether partial results are scaled.
 var weightings = map[bool]string{true: "rows", false: "split"}
 
 // OptionsOf returns a job's options as the log has them; the executors, the clock and the
@@ -58,8 +58,8 @@ func OptionsOf(c JobConfig) LogOptions {
 		Executors:   c.Executors}
 }
 
-// Config returns the options of a job that the log's are of. A log has every option as it
-// was obeyed, and no zero in place of a default.
+// Config returns the job options that the log's stand for. A log has every option with
+// its effective value, never a zero for a default.
 func (o LogOptions) Config() (JobConfig, error) {
 	c, err := o.config()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // Where the simulator can plant a bug in a decision, the decision goes through a
-// hook. In this build each is what it is given, or nothing.
+// hook. In this build each hook returns its argument, or does nothing.
 
 func plantedCall(present bool) bool                              { return present }
 func plantedCursor(*plan.Assignment, []plan.SplitID)             {}

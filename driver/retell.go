@@ -11,58 +11,57 @@ import (
 	"github.com/volley-engine/volley/prioritizer"
 )
 
-// Retelling tells a job again what the tape of another says that it was told: given the same
-// options, it decides the same, or the tape or the options are not those of that job.
+// Retelling replays the tape of a job to another one: given the same options it decides the
+// same, or the tape or the options are not those of that job.
 type Retelling struct {
 	cfg     JobConfig
 	job     *Job
 	packs   []PackInfo        // that the log describes, in the order in which they were opened
-	resumed map[int]*Restored // what the log says that packs went on from
+	resumed map[int]*Restored // the states that packs continued from, by the log
 	names   []plan.ExecutorID // by the number that the tape has for them
 	opened  int               // packs of the job's present life
 	now     plan.Time
 	in      []byte // of the tape
-	zeros   []byte // in place of parameters and parts, of which a tape has the sizes only
-	ready   bool   // the job has begun, as the tape has still to say
+	zeros   []byte // stand-ins for parameters and parts, of which a tape has only the sizes
+	ready   bool   // the job has begun, by a record still to come
 	done    []*StepReport
 	exactly bool        // exact, of the next life
-	exact   bool        // time passes as the job asks to be woken: it is never late
-	wakes   []plan.Time // that it has asked for, the soonest first
+	exact   bool        // time advances to the requested wake-ups: it is never late
+	wakes   []plan.Time // requested wake-ups, the soonest first
 	lives   int         // begun
 	hashed  uint64      // bytes, for the tape in hand
 }
 
-// NewRetelling prepares to tell a job of these options; see Under. Its term comes from the tape.
+// NewRetelling prepares a replay to a job of these options; see Under. Its term comes from the tape.
 func NewRetelling(cfg JobConfig, exact bool) *Retelling {
 	t := &Retelling{resumed: map[int]*Restored{}}
 	t.Under(cfg, exact)
 	return t
 }
 
-// Under has the next life of the job run under other options. Exact says that its clock was
-// never late, as none but a virtual one can be: what the passing of time would have
-// decided has to be on the tape.
+// Under runs the next process of the job under other options. Exact means that its clock
+// was never late, as only a virtual one is: what the passing of time decided has to be on
+// the tape.
 func (t *Retelling) Under(cfg JobConfig, exact bool) {
 	cfg.Record = false
 	t.cfg, t.exactly = cfg, exact
 }
 
-// Lives returns how many lives of the job have begun.
+// Lives returns how many processes of the job have begun.
 func (t *Retelling) Lives() int { return t.lives }
 
-// Awaits returns how many resumptions of the log the tape has not come to.
+// Awaits returns how many of the log's resumptions the tape has not reached.
 func (t *Retelling) Awaits() int { return len(t.resumed) }
 
-// Describe says of the next pack how many rows its splits have, what they weigh and how
-// many entries they have.
+// Describe sets the rows, weights and entries of the next pack's splits.
 func (t *Retelling) Describe(rows []int64, weights []float64, entries []int64) {
 	t.packs = append(t.packs, PackInfo{Rows: rows, Weights: weights, Entries: entries})
 }
 
-// Resumed says what a pack went on from.
+// Resumed sets the state that a pack continued from.
 func (t *Retelling) Resumed(r *Restored) { t.resumed[r.Pack] = r }
 
-// ResumedAt says the same as a line of the log does, which has a cursor for each split.
+// ResumedAt does the same from a line of the log, which has a cursor for each split.
 func (t *Retelling) ResumedAt(l *LogResume) {
 	r := &Restored{Pack: l.Pack, Steps: l.Step}
 	for i, n := range l.Merged {
@@ -71,7 +70,7 @@ func (t *Retelling) ResumedAt(l *LogResume) {
 	t.Resumed(r)
 }
 
-// Slots returns how many each of the executors has that have joined in the job's present life.
+// Slots returns the slots of each executor that has joined the job's present process.
 func (t *Retelling) Slots() map[plan.ExecutorID]int {
 	if t.job == nil {
 		return nil
@@ -83,14 +82,14 @@ func (t *Retelling) Slots() map[plan.ExecutorID]int {
 	return slots
 }
 
-// Now returns the time of the job at the last event told.
+// Now returns the time of the job at the last event fed.
 func (t *Retelling) Now() plan.Time { return t.now }
 
 // Tell feeds the job what was recorded up to the end of a step, and returns the steps
 // that have ended, that one last. A record that no executor can have sent is an error.
 func (t *Retelling) Tell(tape []byte) (steps []*StepReport, err error) {
 	defer func() {
-		if r := recover(); r != nil { // the job trusts its executors, which a tape that was made up is none of
+		if r := recover(); r != nil { // the job trusts its executors; a forged tape can violate what they keep to
 			steps, err = nil, untold("they make no sense: %v", r)
 		}
 	}()
@@ -140,7 +139,7 @@ func (t *Retelling) flag() bool {
 	return b == 1
 }
 
-// count returns a number of things each of which takes a byte or more.
+// count reads a number of items, each of which takes a byte or more.
 func (t *Retelling) count() int {
 	n := t.number()
 	if n > uint64(len(t.in)) {
@@ -168,8 +167,8 @@ func (t *Retelling) fault() *wire.Fault {
 
 func (t *Retelling) epoch() uint64 { return uint64(t.job.term()) + uint64(t.signed()) }
 
-// Bounds of what a tape may say: of one parameter or part, of the row state of one
-// split, which is hashed, of slots and pieces, and of times of waking between two events.
+// Bounds of a tape's values: of one parameter or part; of the row state of one split,
+// which is hashed; of slots and pieces; and of wake-ups between two events.
 const (
 	mostZeros  = 2 << 30
 	mostState  = 1 << 30
@@ -188,7 +187,7 @@ func (t *Retelling) state() []byte {
 	return out
 }
 
-// small returns a number that stands for a size of its own.
+// small reads a number that stands for a small size.
 func (t *Retelling) small(most uint64) int {
 	n := t.number()
 	if n > most {
@@ -234,7 +233,7 @@ func (t *Retelling) next() error {
 	return t.tell(ev)
 }
 
-// begin begins a life of the job.
+// begin begins a process of the job.
 func (t *Retelling) begin() {
 	t.cfg.Life, t.cfg.Again = uint32(t.number()), t.flag()
 	t.job, t.names, t.opened, t.ready, t.wakes = NewJob(t.cfg, t.now), nil, 0, false, nil
@@ -242,8 +241,8 @@ func (t *Retelling) begin() {
 	t.lives++
 }
 
-// slept has the job see the times at which it wanted to be woken before the next event. Those
-// that decide something would have been recorded.
+// slept feeds the job the wake-ups that it requested before the next event. Those that decide
+// something would have been recorded.
 func (t *Retelling) slept() error {
 	for n := 0; len(t.wakes) > 0 && t.wakes[0] < t.now; n++ {
 		if n == mostWakes {
@@ -331,8 +330,8 @@ func (t *Retelling) joined() *Joined {
 	return j
 }
 
-// progress returns a report of all that is on the tape, each count under its split's
-// latest assignment, or, where it was stale, under none.
+// progress returns a report of the counts on the tape, each under its split's latest
+// assignment, or, where it was stale, under none.
 func (t *Retelling) progress() *wire.ToDriver {
 	p := &wire.Progress{}
 	s := t.job.step
@@ -348,7 +347,7 @@ func (t *Retelling) progress() *wire.ToDriver {
 			attempt, epoch := t.job.packs[s.req.Pack].sched.Latest(plan.SplitID(split - 1))
 			p.Counts = append(p.Counts, &wire.Count{Split: uint32(split - 1), Attempt: uint32(attempt),
 				Epoch: uint64(epoch), Processed: n})
-		case n == 1 && s != nil && s.leases == nil: // unless the step ends before it is looked at
+		case n == 1 && s != nil && s.leases == nil: // unless the step ends before it is read
 			p.Counts = append(p.Counts, &wire.Count{Attempt: math.MaxUint32})
 		default:
 			t.job.counters.StaleReports += int64(n)
@@ -456,7 +455,7 @@ func (t *Retelling) step() (Event, error) {
 	return Event{Step: r}, nil
 }
 
-// restored returns what the log says that a pack went on from.
+// restored returns the state that a pack continued from, by the log.
 func (t *Retelling) restored() (Event, error) {
 	pack := int(t.number())
 	said := t.resumed[pack]

@@ -11,8 +11,8 @@ import (
 )
 
 // The records of a tape. Each is a kind, the nanoseconds since the record before it, and
-// what the job must know of the event to decide the same again: numbers as varints,
-// measured ones as eight bytes, and of parts and parameters their sizes only.
+// what of the event the job's decisions depend on: numbers as varints, measurements as
+// eight bytes, and of parts and parameters only the sizes.
 const (
 	tapeBegan uint64 = iota
 	tapeJoined
@@ -39,20 +39,19 @@ const (
 	keptShare = 100
 )
 
-// mostRecorded bounds what is recorded until a step ends, as those of a job of actions
-// alone never do.
+// mostRecorded bounds what is recorded until a step ends, as a job of actions alone
+// has no steps.
 const mostRecorded = 16 << 20
 
-// tape records what a job has been told since its last step, compactly, so that a reader that has
-// the tape can have a job decide the same again (see Retelling). Actions are left out: they
-// decide nothing about steps.
+// tape records the job's events since its last step, compactly, so that a replay decides the same
+// again (see Retelling). Actions are left out: they decide nothing about steps.
 type tape struct {
 	buf  []byte
 	last plan.Time // of the last record
 	who  map[plan.ExecutorID]int
-	full bool // it was more than a step may keep: nothing is recorded any more
-	// What executors have reported since then that has decided nothing: it is one record, at the
-	// time of the last of them.
+	full bool // a step had more than may be kept: recording has ended
+	// Reports since then that decided nothing: they become one record, at the time of the last
+	// of them.
 	counts map[int]int64
 	stale  int
 	since  plan.Time // of the first of them
@@ -70,7 +69,7 @@ type told struct {
 
 var staleCount = told{-1, 1}
 
-// tapeMark is what an event may have changed that decides something.
+// tapeMark is the state that an event may have changed and that decides something.
 type tapeMark struct {
 	step  *step
 	abss  abss.Mark
@@ -107,7 +106,7 @@ func (t *tape) head(kind uint64, now plan.Time) {
 	t.last = now
 }
 
-// executor writes one's number, and the first time its name.
+// executor writes an executor's number, and the first time its name.
 func (t *tape) executor(id plan.ExecutorID) {
 	k, known := t.who[id]
 	if !known {
@@ -140,7 +139,7 @@ func (t *tape) observe(j *Job, ev Event) {
 	}
 }
 
-// encodeResult encodes a result while the assignments are there that it is of.
+// encodeResult encodes a result while its assignments are still known.
 func (t *tape) encodeResult(j *Job, r *wire.Result) {
 	whole := t.buf
 	t.buf = t.result[:0]
@@ -203,16 +202,16 @@ func (t *tape) record(j *Job, ev Event, now plan.Time) {
 	}
 }
 
-// quiet reports whether an event has decided nothing: no command has followed but to wake
-// the job, and the step waits for what it waited for.
+// quiet reports whether an event has decided nothing: no command but a wake-up has
+// followed, and the step waits for the same as before.
 func (t *tape) quiet(j *Job) bool {
 	now := markOf(j)
 	now.stale = t.before.stale
 	return now == t.before && !slices.ContainsFunc(j.out, func(c Command) bool { return c.WakeAt == 0 })
 }
 
-// gather keeps counts that have decided nothing: those of later reports take their place,
-// but not for so long that, told with the last of them, the job would have given up waiting.
+// gather keeps counts that have decided nothing: later reports replace them, but not for so
+// long that a job that is fed only the last of them would have timed out.
 func (t *tape) gather(now, atMost plan.Time) {
 	if len(t.counts) > 0 && now-t.since > atMost {
 		t.flush()
@@ -410,7 +409,7 @@ func (j *Job) assignmentOf(split uint32) (a plan.Assignment, ok bool) {
 	return j.step.assigned[split], true
 }
 
-// pack writes of a pack what a log does not say elsewhere.
+// pack writes what the log's other lines do not have of a pack.
 func (t *tape) pack(p *PackInfo, now plan.Time) {
 	t.head(tapePack, now)
 	t.number(uint64(p.Node))
@@ -440,7 +439,7 @@ func (t *tape) step(r *plan.StepRequest, now plan.Time) {
 	}
 }
 
-// restored writes of a checkpoint what a line of resumption does not say.
+// restored writes what the resume line does not have of a checkpoint.
 func (t *tape) restored(j *Job, r *Restored, now plan.Time) {
 	t.head(tapeRestored, now)
 	t.number(uint64(r.Pack))
