@@ -178,7 +178,7 @@ type EventLog struct {
 	steps       int
 	evaluations int
 	waiting     []byte // lines that are not in the file yet
-	err         error  // for good
+	err         error  // permanent
 }
 
 // waitingMost is how many bytes of lines may wait while the disk is full.
@@ -252,7 +252,7 @@ func ContinueEventLog(path string, m LogMark) (l *EventLog, ok bool) {
 	return l, true
 }
 
-// Write adds a line. Why a write failed permanent error is returned by Err, and by Close.
+// Write adds a line. Err and Close return a permanent failure.
 func (l *EventLog) Write(line any) {
 	if l == nil || l.err != nil {
 		return

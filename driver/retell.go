@@ -196,7 +196,7 @@ func (t *Retelling) small(most uint64) int {
 	return int(n)
 }
 
-// data stands for something of a size whose content decides nothing.
+// data reads a size, and returns as many bytes: their content decides nothing.
 func (t *Retelling) data(most uint64) []byte {
 	n := uint64(t.small(most))
 	if n > uint64(len(t.zeros)) {

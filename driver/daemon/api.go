@@ -20,7 +20,7 @@ func (d *Daemon) admitJob(ctx context.Context, w *jobHandle) error {
 	return nil
 }
 
-// Submit takes a job in.
+// Submit admits a job.
 func (d *Daemon) Submit(_ context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error) {
 	if u := req.Program; u != nil {
 		if _, ok := d.programs.Path(u.Digest); !ok {
@@ -94,7 +94,7 @@ func (d *Daemon) Watch(req *wire.WatchRequest, stream wire.Cluster_WatchServer) 
 	}
 }
 
-// Download brings a job's model and event log.
+// Download sends a job's model and event log.
 func (d *Daemon) Download(req *wire.DownloadRequest, stream wire.Cluster_DownloadServer) error {
 	w, err := d.jobs.find(req.Id)
 	if err != nil {
@@ -129,8 +129,8 @@ func (d *Daemon) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.Cance
 	return &wire.CancelReply{}, nil
 }
 
-// Drain moves an executor's packs elsewhere and gives it no more work; it is
-// let back in when it registers again.
+// Drain moves an executor's packs to others and gives it no more work; it is
+// readmitted when it registers again.
 func (d *Daemon) Drain(ctx context.Context, req *wire.DrainRequest) (*wire.DrainReply, error) {
 	_, err := d.jobs.ask(ctx, func(from uint64) LifeEvent {
 		return LifeEvent{Member: &MemberEvent{Executor: req.Name, Drain: true, From: from}}

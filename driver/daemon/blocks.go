@@ -16,11 +16,11 @@ import (
 // giveWait bounds the wait for a runner that was asked for a block.
 const giveWait = 10 * time.Second
 
-// handovers are the blocks that are on their way between runners that cannot
-// reach each other.
+// handovers are the blocks in transfer between runners that cannot reach each
+// other.
 type handovers struct {
 	mu   sync.Mutex
-	open map[string]*handover // by ticket, until the giver has come
+	open map[string]*handover // by ticket, until the giver has connected
 }
 
 type handover struct {
@@ -37,7 +37,7 @@ func (h *handovers) put(ticket string, o *handover) {
 	h.open[ticket] = o
 }
 
-// claim takes a handover over; nil where somebody else has or it was given up.
+// claim takes a handover over; nil where another caller has or it was given up.
 func (h *handovers) claim(ticket string) *handover {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,7 +46,7 @@ func (h *handovers) claim(ticket string) *handover {
 	return o
 }
 
-// Fetch brings a runner a block that it cannot get from its holder itself.
+// Fetch sends a runner a block that it cannot fetch from its holder directly.
 func (d *Daemon) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) error {
 	w, err := d.jobs.find(req.Job)
 	if err != nil {
@@ -78,7 +78,7 @@ func (d *Daemon) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) e
 	case <-d.ctx.Done():
 	}
 	if d.handovers.claim(ticket) == nil {
-		return <-o.done // the giver has come: it ends with the block, or with its connection
+		return <-o.done // the giver is connected: it ends with the block, or with its connection
 	}
 	return status.Error(codes.Unavailable, fmt.Sprintf("executor %s did not hand its block over within %v", req.From,
 		giveWait))
@@ -92,7 +92,7 @@ func (d *Daemon) Give(stream wire.Blocks_GiveServer) (err error) {
 	}
 	o := d.handovers.claim(first.Ticket)
 	if o == nil {
-		return status.Error(codes.NotFound, "nobody waits for this block any more")
+		return status.Error(codes.NotFound, "this block is no longer waited for")
 	}
 	defer func() { o.done <- err }()
 	if first.Failure != "" {

@@ -31,7 +31,7 @@ type Config struct {
 	// often.
 	Suspicion time.Duration
 	Drain     time.Duration // how long a shutdown waits for job processes and executors; default 5 s
-	// Restarts is how often a job's process is started again that ended without a word;
+	// Restarts is how often a job's process is restarted that ended without a report;
 	// default DefaultRestarts.
 	Restarts *uint32
 	Keep     *Keep // which of the jobs that have ended are kept; default DefaultKeep
@@ -62,7 +62,7 @@ func (c Config) EnsureDefaults() Config {
 	return c
 }
 
-// minSuspicion is the shortest silence that says anything.
+// minSuspicion is the shortest silence that may be configured.
 const minSuspicion = 30 * time.Millisecond
 
 // beat returns the time between two heartbeats.
@@ -153,9 +153,9 @@ func Start(cfg Config) (*Daemon, error) {
 	d.server = grpc.NewServer(wire.ServerOptions(door, d.admit)...)
 	wire.RegisterClusterServer(d.server, d)
 	wire.RegisterBlocksServer(d.server, d)
-	d.jobs.step(LifeEvent{Began: true}) // before anyone can submit; until then the listener keeps callers waiting
+	d.jobs.step(LifeEvent{Began: true}) // before any job can be submitted; until then the listener keeps callers waiting
 	d.wg.Go(func() { _ = d.server.Serve(door) })
-	watched, stopWatch := context.WithCancel(context.Background()) // until executors have been told
+	watched, stopWatch := context.WithCancel(context.Background()) // until executors have been notified
 	d.stopWatch = stopWatch
 	d.wg.Go(func() { d.watch(watched) })
 	d.wg.Go(func() {
@@ -170,7 +170,7 @@ func Start(cfg Config) (*Daemon, error) {
 }
 
 // journalOfJobs refuses a data directory that has jobs and no journal of them: new jobs would
-// get the directories of old ones, and nobody would know how those ended.
+// get the directories of old ones, and the ends of those would be lost.
 func journalOfJobs(dir string) error {
 	jobs, _ := os.ReadDir(filepath.Join(dir, "jobs"))
 	_, err := os.Stat(filepath.Join(dir, "journal"))
@@ -182,10 +182,10 @@ func journalOfJobs(dir string) error {
 		WithHint("restore its journal directory, or move jobs away to begin anew")
 }
 
-// Addr returns where the driver listens.
+// Addr returns the driver's address.
 func (d *Daemon) Addr() string { return d.listener.Addr().String() }
 
-// watch takes executors and job processes for lost that give no heartbeat.
+// watch treats executors and job processes without heartbeats as lost.
 func (d *Daemon) watch(ctx context.Context) {
 	detector := wire.NewFailureDetector(d.cfg.beat())
 	ticker := time.NewTicker(detector.Tick())
@@ -205,8 +205,8 @@ func (d *Daemon) watch(ctx context.Context) {
 	}
 }
 
-// Close stops jobs' processes, which go on when the driver is started again,
-// tells executors to end, and ends.
+// Close stops jobs' processes, which continue when the driver is started again,
+// shuts executors down, and ends.
 func (d *Daemon) Close() error {
 	until := time.Now().Add(d.cfg.Drain)
 	d.jobs.close(time.Until(until))

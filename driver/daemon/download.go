@@ -15,9 +15,9 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// madeFiles returns the files that a job has made, by their paths in its directory: those
-// that its process has listed, or, of a job that has not ended, or ended under an older
-// driver, those that are there.
+// madeFiles returns a job's output files, by their paths in its directory: those that its
+// process has listed, or, for a job that has not ended, or ended under an older driver,
+// those that exist.
 func (w *jobHandle) madeFiles() (names []string, made []MadeFile, err error) {
 	w.mu.Lock()
 	made = w.files
@@ -52,8 +52,8 @@ func (w *jobHandle) madeFiles() (names []string, made []MadeFile, err error) {
 	return names, nil, err
 }
 
-// sendWhole sends a file, and fails where it is not what the job has made. Of one without
-// content one empty part is sent.
+// sendWhole sends a file, and fails where it differs from what the job has written. An
+// empty file is sent as one empty part.
 func (w *jobHandle) sendWhole(name string, all []MadeFile, stream wire.Cluster_DownloadServer) error {
 	f, err := os.Open(filepath.Join(w.dir, name))
 	if errors.Is(err, fs.ErrNotExist) && name == driver.EventsName &&

@@ -1,30 +1,31 @@
 package daemon
 
-// DefaultRestarts is how often a job's process is started again that was killed, or has
-// ended without a word, unless the driver is told otherwise. One that says that it has
-// failed has.
+import "github.com/volley-engine/volley/internal/mutant"
+
+// DefaultRestarts is how often, by default, a job's process is restarted that was
+// killed or ended without a report. One that reports a failure has failed.
 const DefaultRestarts = 5
 
-// lifeEnd is how a process of a job came to its end, or why it never began.
+// lifeEnd is how a process of a job ended, or why it never began.
 type lifeEnd struct {
-	cancelled bool   // somebody has cancelled the job
+	cancelled bool   // the job was cancelled
 	failure   string // why the process was killed, where that ends the job
 	closing   bool   // the driver is going down
-	said      bool   // the process has told of its end, with this code and reason
+	said      bool   // the process has reported its end, with this code and reason
 	code      uint32
 	why       string
 	lost      bool   // it has lost the driver
-	passing   bool   // it could not be started for want of something that there will be again
+	passing   bool   // it could not be started for want of a resource, for now
 	never     string // why it can never be started
 	restarts  uint32 // so far, that count
 	most      uint32
 }
 
-// verdict is what follows from the end of a job's process.
+// verdict is the consequence of the end of a job's process.
 type verdict uint8
 
-// A job that goes on does so when the driver is started again. One that is started later
-// is not to blame: that counts as no restart.
+// A job that continues does so when the driver is started again. One that is started
+// later did not fail: that counts as no restart.
 const (
 	jobGoesOn verdict = iota
 	jobIsDone
@@ -34,8 +35,8 @@ const (
 	startLater
 )
 
-// judge returns what follows, and of a failure why; without a reason it is the process's last
-// words.
+// judge returns the consequence, with the reason of a failure; without one it is the
+// process's last words.
 func (e lifeEnd) judge() (verdict, string) {
 	switch {
 	case e.cancelled:
@@ -56,4 +57,14 @@ func (e lifeEnd) judge() (verdict, string) {
 		return startAgain, ""
 	}
 	return jobHasFailed, ""
+}
+
+// planted changes an end as a planted bug does.
+func (e *lifeEnd) planted() {
+	switch {
+	case mutant.On(mutant.LifeSilenceIsDone) && !e.said && !e.lost && !e.passing && e.never == "":
+		e.said, e.code = true, 0
+	case mutant.On(mutant.LifeLostBlamed):
+		e.lost = false
+	}
 }

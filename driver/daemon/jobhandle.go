@@ -24,38 +24,38 @@ const (
 	JobCancelled = "cancelled"
 )
 
-// work is a job of a driver as others see it, with its process and that one's connection.
-// What becomes of it the lifecycle decides.
+// work is a job of a driver as clients see it, with its process and that one's
+// connection. The lifecycle decides about it.
 type jobHandle struct {
 	d       *Daemon
 	dir     string
 	token   string
-	term    uint32 // as the journal had it when the driver started, and so on
+	term    uint32 // as the journal had it when the driver started, and since
 	resumed int64
 
 	logs sync.Mutex // guards the job's log files, whose disk may be slow
 
 	mu          sync.Mutex
 	info        *wire.JobInfo
-	files       []MadeFile // that it has made, once it has ended
+	files       []MadeFile // its output files, once it has ended
 	process     *os.Process
 	present     uint32                     // term of the process
 	incarnation string                     // of the process
-	result      string                     // that the last process has printed
+	result      string                     // what the last process has printed
 	out         *wire.Outbox[*wire.ForJob] // to its process; nil while there is none
 	link        uint64                     // which connection that is
 	direct      string                     // address, of its process
 	heard       time.Time                  // of its process
-	busy        bool                       // a message of its process is being taken in
+	busy        bool                       // a message of its process is being handled
 	previous    *wire.Commit               // of this process
 	changed     chan struct{}              // closed at the next change of state or log
 	ended       chan struct{}
 }
 
-// Over reports whether a state is an end.
+// Over reports whether a state is final.
 func Over(state string) bool { return state != JobWaiting && state != JobRunning }
 
-// snapshot returns a copy of what is known of the job.
+// snapshot returns a copy of the job's state.
 func (w *jobHandle) snapshot() (*wire.JobInfo, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,17 +69,17 @@ func cloneInfo(i *wire.JobInfo) *wire.JobInfo {
 		Weight: i.Weight, Program: i.Program}
 }
 
-// described returns a copy of what is known of the job, with what it has come to.
+// described returns a copy of the job's state, with its result.
 func (w *jobHandle) described() *wire.JobInfo {
 	info, _ := w.snapshot()
 	if info.State == JobDone {
-		raw, _ := os.ReadFile(w.resultFile()) // none is as good as empty
+		raw, _ := os.ReadFile(w.resultFile()) // a missing file counts as empty
 		info.Result = string(raw)
 	}
 	return info
 }
 
-// change runs something under the job's lock and wakes those who watch.
+// change runs a function under the job's lock and wakes the watchers.
 func (w *jobHandle) change(do func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,17 +88,17 @@ func (w *jobHandle) change(do func()) {
 	w.changed = make(chan struct{})
 }
 
-// resultFile returns where what the job printed as its result is kept.
+// resultFile returns the path at which the job's printed result is kept.
 func (w *jobHandle) resultFile() string { return filepath.Join(w.dir, "result.json") }
 
-// printed returns what the job's last process has printed as its result.
+// printed returns the result that the job's last process has printed.
 func (w *jobHandle) printed() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.result
 }
 
-// step returns the last that the job is known to have committed.
+// step returns the last committed step that is known.
 func (w *jobHandle) step() plan.StepID { return plan.StepID(w.info.Step) }
 
 // spec returns what was submitted.
@@ -121,18 +121,18 @@ func (s JobSpec) program() *wire.UserProgram {
 	return &wire.UserProgram{Digest: s.Program, Args: s.ProgramArgs, Dir: s.ProgramDir}
 }
 
-// cancel ends a job's process at a step boundary, and after a while at once.
+// cancel ends a job's process at a step boundary, or at once after a timeout.
 func (w *jobHandle) cancel() error {
 	_, err := w.d.jobs.ask(context.Background(), func(from uint64) LifeEvent {
 		return LifeEvent{Ask: &LifeAsk{From: from, Cancel: w.info.Id}}
 	})
 	if status.Code(err) == codes.NotFound {
-		return nil // one that is gone needs no end
+		return nil // there may be none
 	}
 	return err
 }
 
-// read keeps a job from being removed until done is called.
+// read prevents the removal of a job until done is called.
 func (w *jobHandle) read() (done func(), err error) {
 	_, err = w.d.jobs.ask(context.Background(), func(from uint64) LifeEvent {
 		return LifeEvent{Ask: &LifeAsk{From: from, Read: w.info.Id}}
@@ -143,7 +143,7 @@ func (w *jobHandle) read() (done func(), err error) {
 	return func() { w.d.jobs.step(LifeEvent{Ask: &LifeAsk{Done: w.info.Id}}) }, nil
 }
 
-// tell sends something to the job's process, if there is one.
+// tell sends a message to the job's process, if there is one.
 func (w *jobHandle) tell(m *wire.ForJob) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,8 +15,8 @@ type Journal interface {
 	Append(ctx context.Context, records ...Record) error
 }
 
-// RecordKind is what was decided. The list is append-only: kinds are kept as
-// numbers.
+// RecordKind is the kind of a decision. The list is append-only: kinds are kept
+// as numbers.
 type RecordKind uint8
 
 // The kinds of record.
@@ -27,7 +27,7 @@ const (
 	JobSubmitted
 	JobRestarted
 	JobStarted // a process of the job is about to be started
-	JobResumed // the job, which has failed or was cancelled, goes on from its last checkpoint
+	JobResumed // the job, which has failed or was cancelled, continues from its last checkpoint
 	JobRemoved // the job, which has ended, is forgotten; its directory may be gone from now on
 )
 
@@ -60,14 +60,14 @@ type JobSpec struct {
 	ProgramDir  string   `json:"program_dir,omitempty"`
 }
 
-// MadeFile is a file that a job has made, by its path in the job's directory.
+// MadeFile is an output file of a job, by its path in the job's directory.
 type MadeFile struct {
 	Path   string      `json:"path"`
 	Size   int64       `json:"size"`
 	SHA256 plan.Digest `json:"sha256"`
 }
 
-// JobState is what the records of a job add up to.
+// JobState is the state that the records of a job make.
 type JobState struct {
 	Spec      JobSpec     `json:"spec"`
 	Plan      plan.Digest `json:"plan"`
@@ -88,21 +88,21 @@ type JobState struct {
 // same records gives the same state anywhere.
 type State struct {
 	Jobs map[plan.JobID]JobState `json:"jobs"`
-	// Last is the highest number that a job has had. It never falls: a job that was removed
-	// has had its number, and its directory, for ever.
+	// Last is the highest number of any job. It never falls: the number and directory of a
+	// removed job are never used again.
 	Last int `json:"last"`
 }
 
-// Apply takes one record in. A step that does not follow the last one is
-// ignored, and so is whatever comes after a job's end but that it is resumed or removed: only
-// one driver commits a given step.
+// Apply applies one record. A step that does not follow the last one is ignored, and so is a
+// record after a job's end, unless the job is resumed or removed: only one driver commits a
+// given step.
 func (s *State) Apply(r Record) {
 	if s.Jobs == nil {
 		s.Jobs = map[plan.JobID]JobState{}
 	}
 	j, known := s.Jobs[r.Job]
 	if !known && r.Kind != JobSubmitted && r.Kind != JobBegun {
-		return // of a job that nobody has submitted
+		return // of a job that was not submitted
 	}
 	if j.State != "" {
 		s.applyToEnded(j, r)
@@ -132,7 +132,7 @@ func (s *State) Apply(r Record) {
 	s.Last = max(s.Last, jobNumber(string(r.Job)))
 }
 
-// applyToEnded takes in a record of a job that has ended.
+// applyToEnded applies a record of a job that has ended.
 func (s *State) applyToEnded(j JobState, r Record) {
 	switch {
 	case r.Kind == JobRemoved:
@@ -146,14 +146,14 @@ func (s *State) applyToEnded(j JobState, r Record) {
 	}
 }
 
-// upgrade fills in what a state that an earlier version has kept does not have.
+// upgrade fills in what a state of an earlier version lacks.
 func (s *State) upgrade() {
 	for id := range s.Jobs {
 		s.Last = max(s.Last, jobNumber(string(id)))
 	}
 }
 
-// Clone returns a copy that shares nothing that changes.
+// Clone returns a copy that shares no mutable data.
 func (s *State) Clone() State {
 	out := State{Jobs: make(map[plan.JobID]JobState, len(s.Jobs)), Last: s.Last}
 	for id, j := range s.Jobs {

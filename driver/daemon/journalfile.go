@@ -19,11 +19,11 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// journalFile is what a journal lies in: one file that is only appended to, of records each
-// of which has a checksum over itself and all that came before. Nothing in it can be
-// changed, left out or moved without being noticed. Beside it lies how long it was when
-// a record was last known to be on the disk, so that an end that was cut off later is told
-// from one that was never written. It implements raft.LogStore and raft.StableStore.
+// journalFile stores a journal: one append-only file of records, each with a checksum over
+// itself and all before it, so that any change, omission or reordering is detected. A file
+// beside it has the length that was last known to be on the disk, so that a truncation is
+// distinguished from an end that was never written. It implements raft.LogStore and
+// raft.StableStore.
 type journalFile struct {
 	mu     sync.Mutex
 	dir    string
@@ -34,7 +34,7 @@ type journalFile struct {
 	sum    uint64 // of all records so far
 	logs   map[uint64]*raft.Log
 	stable map[string][]byte
-	broken error // what is on the disk is not known: nothing more is appended
+	broken error // the state of the disk is not known: nothing more is appended
 }
 
 const (
@@ -42,9 +42,9 @@ const (
 	lengthName  = "journal.length"
 	journalHead = "volley journal 2\n"
 	recordHead  = 12       // bytes before a record's body: its length, and its checksum
-	recordEnd   = '\n'     // after it: a record that was cut short, or never written, has none
+	recordEnd   = '\n'     // after it: a truncated or unwritten record has none
 	recordMost  = 64 << 20 // bytes of a body
-	compactAt   = 16 << 20 // bytes of a file that is worth writing anew
+	compactAt   = 16 << 20 // bytes from which a file is worth rewriting
 )
 
 // Kinds of record.
@@ -94,7 +94,7 @@ func (j *journalFile) open() (err error) {
 	if j.f, err = disk.OpenFile(path, os.O_RDWR, 0); err != nil {
 		return err
 	}
-	if err := j.f.Truncate(j.at); err != nil { // what was about to be written when the power failed
+	if err := j.f.Truncate(j.at); err != nil { // what was being written when the power failed
 		return err
 	}
 	if _, err := j.f.Seek(j.at, 0); err != nil {
@@ -103,8 +103,8 @@ func (j *journalFile) open() (err error) {
 	return j.openLength()
 }
 
-// unfounded reports whether the power failed before the journal had its first entry, which
-// says who its drivers are: nothing else can be in it.
+// unfounded reports whether the power failed before the journal had its first entry, the
+// raft configuration: nothing else can be in it.
 func (j *journalFile) unfounded() bool {
 	snapshots, err := os.ReadDir(filepath.Join(j.dir, "snapshots"))
 	return err == nil && len(j.logs) == 0 && len(snapshots) == 0
@@ -148,7 +148,7 @@ func (j *journalFile) openLength() (err error) {
 	return err
 }
 
-// durable returns how long the journal is known to have been on the disk; 0 where nobody says.
+// durable returns the length of the journal that is known to be on the disk; 0 where it is not recorded.
 func (j *journalFile) durable() int64 {
 	raw, err := os.ReadFile(filepath.Join(j.dir, lengthName))
 	if err != nil || len(raw) != 16 || xxhash.Sum64(raw[:8]) != binary.LittleEndian.Uint64(raw[8:]) {
@@ -157,7 +157,7 @@ func (j *journalFile) durable() int64 {
 	return int64(binary.LittleEndian.Uint64(raw))
 }
 
-// read takes all records in.
+// read reads all records.
 func (j *journalFile) read(path string, raw []byte, durable int64) error {
 	if !bytes.HasPrefix(raw, []byte(journalHead)) {
 		return fault.Newf(fault.Corrupt, "read", path, "it does not begin as a journal")
@@ -181,8 +181,8 @@ func (j *journalFile) read(path string, raw []byte, durable int64) error {
 	return nil
 }
 
-// torn reports whether what lies at a journal's end may have been about to be written when
-// the power failed: less than a record, or one whose end is not there.
+// torn reports whether the bytes at a journal's end may be a torn write of a power
+// failure: less than a record, or one without its end.
 func torn(rest []byte) bool {
 	if len(rest) < recordHead || rest[len(rest)-1] == 0 {
 		return true
@@ -191,7 +191,7 @@ func torn(rest []byte) bool {
 	return int64(len(rest)) < recordHead+n+1
 }
 
-// next returns the body of the record that lies first, if it is whole.
+// next returns the body of the first record, if it is whole.
 func (j *journalFile) next(rest []byte) (body []byte, whole bool) {
 	if len(rest) < recordHead {
 		return nil, false
@@ -222,7 +222,7 @@ func appendRecord(out []byte, before uint64, body []byte) ([]byte, uint64) {
 	return append(append(binary.LittleEndian.AppendUint64(out, sum), body...), recordEnd), sum
 }
 
-// apply takes one record in.
+// apply applies one record.
 func (j *journalFile) apply(body []byte) bool {
 	if len(body) == 0 {
 		return false
@@ -278,7 +278,7 @@ func decodeLog(b []byte) (*raft.Log, bool) {
 	return l, true
 }
 
-// append writes records and returns once the disk has them.
+// append writes and syncs records.
 func (j *journalFile) append(bodies ...[]byte) error {
 	if j.broken != nil {
 		return j.broken
@@ -306,11 +306,11 @@ func (j *journalFile) append(bodies ...[]byte) error {
 	for _, body := range bodies {
 		j.apply(body)
 	}
-	_ = j.noteLength() // what is on the disk is there, whether or not its length is noted
+	_ = j.noteLength() // the records are on the disk, whether or not the length is noted
 	return nil
 }
 
-// undo takes back what was written of records that did not all reach the disk.
+// undo truncates records that did not all reach the disk.
 func (j *journalFile) undo() error {
 	if err := j.f.Truncate(j.at); err != nil {
 		return err
@@ -319,7 +319,7 @@ func (j *journalFile) undo() error {
 	return err
 }
 
-// noteLength writes down how long the journal is, for the disk to have it some time.
+// noteLength records the journal's length, without a sync.
 func (j *journalFile) noteLength() error {
 	raw := binary.LittleEndian.AppendUint64(nil, uint64(j.at))
 	raw = binary.LittleEndian.AppendUint64(raw, xxhash.Sum64(raw))
@@ -330,7 +330,7 @@ func (j *journalFile) noteLength() error {
 	return err
 }
 
-// compact writes what is left into a new file, in the old one's place.
+// compact writes the remaining records into a new file that replaces the old one.
 func (j *journalFile) compact() error {
 	path := filepath.Join(j.dir, journalName)
 	var bodies [][]byte
@@ -367,7 +367,7 @@ func (j *journalFile) compact() error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	_, _ = j.f.Close(), j.length.Close() // of files that have no name any more
+	_, _ = j.f.Close(), j.length.Close() // of files that have been unlinked
 	j.f, j.at, j.sum = f, int64(len(out)), sum
 	if err = disk.SyncDir(j.dir); err == nil {
 		err = j.openLength()

@@ -12,7 +12,7 @@ var (
 	_ raft.StableStore = (*journalFile)(nil)
 )
 
-// errNoKey is what raft expects where a key has no value.
+// errNoKey is the error that raft expects where a key has no value.
 var errNoKey = errors.New("not found")
 
 // FirstIndex returns the first index of the log, 0 where it is empty.
@@ -54,7 +54,7 @@ func (j *journalFile) GetLog(index uint64, into *raft.Log) error {
 // StoreLog appends an entry.
 func (j *journalFile) StoreLog(l *raft.Log) error { return j.StoreLogs([]*raft.Log{l}) }
 
-// StoreLogs appends entries, and returns once the disk has them.
+// StoreLogs appends and syncs entries.
 func (j *journalFile) StoreLogs(ls []*raft.Log) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -65,7 +65,7 @@ func (j *journalFile) StoreLogs(ls []*raft.Log) error {
 	return j.append(bodies...)
 }
 
-// DeleteRange forgets entries, those that a snapshot has.
+// DeleteRange removes entries that a snapshot covers.
 func (j *journalFile) DeleteRange(first, last uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

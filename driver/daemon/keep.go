@@ -11,37 +11,37 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// Keep says which of the jobs that have ended a driver keeps: those within every limit. A
-// limit below zero is none.
+// Keep is the retention of ended jobs: a driver keeps those within every limit. A limit
+// below zero is none.
 type Keep struct {
-	Count int           // as many, those that ended last
-	Age   time.Duration // for so long after their ends
-	Bytes int64         // as many as have no more than that together; the last to end always
+	Count int           // number of jobs, those that ended last
+	Age   time.Duration // age since their ends
+	Bytes int64         // total bytes of their directories; the last to end is always kept
 }
 
-// KeepAll keeps every job, DefaultKeep what a driver keeps unless it is told otherwise.
+// KeepAll keeps every job, DefaultKeep is the default.
 var (
 	KeepAll     = Keep{Count: -1, Age: -1, Bytes: -1}
 	DefaultKeep = Keep{Count: 1000, Age: -1, Bytes: -1}
 )
 
-// finishedJob is a job that has ended, as Keep looks at it.
+// finishedJob is what Keep considers of an ended job.
 type finishedJob struct {
 	id    string
 	ended time.Time
 	bytes int64 // of its directory
-	held  bool  // somebody reads its files
+	held  bool  // its files are being read
 }
 
-// beyond returns the jobs that are to go, the first to end first. One that has ended less
-// than grace ago, or is held, stays; both count.
+// beyond returns the jobs to remove, the first to end first. One that has ended less than
+// grace ago, or is held, stays, but counts.
 func (k Keep) beyond(jobs []finishedJob, now time.Time, grace time.Duration) (ids []string) {
 	jobs = slices.SortedFunc(slices.Values(jobs), laterFirst)
 	var bytes int64
 	for place, j := range jobs {
 		bytes += j.bytes
 		age := now.Sub(j.ended)
-		fresh := age >= 0 && age < grace // what ended in the future did so by another clock
+		fresh := age >= 0 && age < grace // an end in the future is by another clock
 		if !fresh && !j.held && k.exceeded(place, age, bytes) {
 			ids = append(ids, j.id)
 		}
@@ -50,7 +50,7 @@ func (k Keep) beyond(jobs []finishedJob, now time.Time, grace time.Duration) (id
 	return ids
 }
 
-// exceeded reports whether a job is beyond a limit, by its place among those that ended last,
+// exceeded reports whether a job is beyond a limit, by its rank among those that ended last,
 // its age, and the bytes of all up to it.
 func (k Keep) exceeded(place int, age time.Duration, bytes int64) bool {
 	tooMany := k.Count >= 0 && place >= k.Count
@@ -67,7 +67,7 @@ func laterFirst(a, b finishedJob) int {
 // jobName returns the id of the job of a number.
 func jobName(number int) string { return fmt.Sprintf("job-%06d", number) }
 
-// jobNumber returns the number in a job's id; 0 of what is none.
+// jobNumber returns the number in a job's id; 0 where it has none.
 func jobNumber(id string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(id, "job-"))
 	if err != nil || n < 0 || jobName(n) != id {
@@ -76,8 +76,8 @@ func jobNumber(id string) int {
 	return n
 }
 
-// leftOver returns those of some directories that belong to jobs which were removed: a state
-// has had their numbers and has the jobs no more. Whatever else lies there is nobody's to remove.
+// leftOver returns those of some directories that belong to removed jobs: their numbers were
+// assigned and the state has no such jobs. Other directories must not be removed.
 func leftOver(directories []string, s State) (out []string) {
 	for _, name := range directories {
 		n := jobNumber(name)

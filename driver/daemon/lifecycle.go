@@ -8,15 +8,15 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// LifeConfig says how a driver treats its jobs.
+// LifeConfig configures the lifecycle.
 type LifeConfig struct {
-	Restarts uint32 // how often a process is started again that has ended without a word
+	Restarts uint32 // how often a process is restarted that ended without a report
 	Keep     Keep
 }
 
 // Life is the lifecycle of a driver's jobs and executors: which processes and runners are
 // started and ended, what goes to the journal first, and what is kept. It only decides; a
-// shell tells it what has happened and carries out what it says.
+// shell feeds it events and carries out its commands.
 type Life struct {
 	cfg     LifeConfig
 	now     time.Time
@@ -24,18 +24,18 @@ type Life struct {
 	live    []*lifeJob // those that have not ended, by number
 	last    int        // the highest number that a job has had
 	members map[string]*lifeMember
-	runners uint64 // asked for so far
+	runners uint64 // requested so far
 	writes  map[uint64]*lifeEntry
 	written uint64 // entries handed to the journal so far
 	prunes  []*pruning
 	pruneAt time.Time // zero before the driver has begun
 	closing bool
-	wakeAt  time.Time // that the shell was asked for
+	wakeAt  time.Time // requested of the shell
 	out     []LifeCommand
 	replies []*LifeReply
 }
 
-// NewLife returns the lifecycle of a driver whose journal adds up to a state.
+// NewLife returns the lifecycle of a driver from the state of its journal.
 func NewLife(cfg LifeConfig, s State) *Life {
 	l := &Life{cfg: cfg, jobs: map[string]*lifeJob{}, members: map[string]*lifeMember{},
 		writes: map[uint64]*lifeEntry{}, last: s.Last}
@@ -49,7 +49,7 @@ func NewLife(cfg LifeConfig, s State) *Life {
 // passing of time.
 type LifeEvent struct {
 	Began    bool // the driver has started
-	Closing  bool // it is going down: its jobs go on when it is started again
+	Closing  bool // it shuts down: its jobs continue when it is started again
 	Ask      *LifeAsk
 	Made     *LifeMade
 	Written  *LifeWritten
@@ -67,7 +67,7 @@ type LifeMade struct {
 	Failed string
 }
 
-// Outcome is what has become of an entry of the journal.
+// Outcome is the outcome of an entry of the journal.
 type Outcome uint8
 
 // An entry whose outcome is unknown may be applied later.
@@ -81,7 +81,7 @@ const (
 type LifeWritten struct {
 	ID      uint64
 	Outcome Outcome
-	Why     string // of another outcome than Applied
+	Why     string // reason of another outcome than Applied
 }
 
 // LifeGone answers Remove.
@@ -100,15 +100,15 @@ type LifeCommand struct {
 	Tell      *LifeTold
 	Open      *LifeRunner
 	Close     *LifeRunner
-	Admit     *LifeMember // takes it in, and bids it welcome
+	Admit     *LifeMember // admits it, and sends its welcome
 	Drop      *LifeMember // ends its connection
-	Goodbye   string      // tells this executor to end
+	Goodbye   string      // shuts this executor down
 	Shown     *JobShown
 	Executor  *ExecutorShown
 	Over      *LifeOver
-	Renew     string   // this job, which was over, goes on
+	Renew     string   // this job, which had ended, continues
 	Remove    []string // the directories of these jobs
-	Forget    []string // these jobs are not there any more
+	Forget    []string // these jobs were removed
 	Measure   []string // the directories of these jobs
 	Reply     *LifeReply
 	WakeAt    time.Time
@@ -120,10 +120,10 @@ type LifeWrite struct {
 	ID      uint64
 	Job     string
 	Records []Record
-	Result  bool // what the job's process has printed is kept before
+	Result  bool // the output of the job's process is kept first
 }
 
-// LifeStart has a job's process started.
+// LifeStart starts a job's process.
 type LifeStart struct {
 	Job         string
 	Term        uint32
@@ -137,8 +137,8 @@ type LifeProcess struct {
 	Why  string
 }
 
-// LifeTold is what a job's process is told, over a connection: welcome, with the number of
-// executors; that an executor has left; or that it is to be drained.
+// LifeTold is a message to a job's process, over a connection: welcome, with the number of
+// executors; the loss of an executor; or a request to drain one.
 type LifeTold struct {
 	Job         string
 	Link        uint64
@@ -163,7 +163,7 @@ type LifeMember struct {
 	Why      string
 }
 
-// JobShown is how a job appears to those who look.
+// JobShown is a job as clients see it.
 type JobShown struct {
 	Job       string
 	Spec      *JobSpec
@@ -175,7 +175,7 @@ type JobShown struct {
 	Ended     int64
 }
 
-// ExecutorShown is how a connected executor appears.
+// ExecutorShown is a connected executor as clients see it.
 type ExecutorShown struct {
 	Executor string
 	Draining bool
@@ -183,7 +183,7 @@ type ExecutorShown struct {
 	Excluded string // from which jobs, and why
 }
 
-// LifeOver says that a job has ended, which is written down; it is shown to have after that.
+// LifeOver announces the end of a job, once the journal has it.
 type LifeOver struct {
 	Job   string
 	Files []MadeFile
@@ -206,7 +206,7 @@ type LifeLog struct {
 	Pairs []any
 }
 
-// LogLevel is how grave a line is.
+// LogLevel is the severity of a line.
 type LogLevel uint8
 
 // The levels.
@@ -216,7 +216,7 @@ const (
 	LogError
 )
 
-// Step takes an event in and returns what is to be done.
+// Step takes an event and returns commands.
 func (l *Life) Step(ev LifeEvent, now time.Time) []LifeCommand {
 	l.now, l.out, l.replies = now, nil, nil
 	l.take(ev)
@@ -263,7 +263,7 @@ func (l *Life) Had(id string) bool {
 	return n > 0 && n <= l.last
 }
 
-// begin has the jobs go on that had not ended.
+// begin continues the jobs that had not ended.
 func (l *Life) begin() {
 	for _, j := range slices.Clone(l.live) {
 		l.log(LogInfo, "job resumes", "job", j.id)
@@ -272,7 +272,7 @@ func (l *Life) begin() {
 	l.pruneAt = l.now
 }
 
-// close kills all processes, which ends no job.
+// close kills all processes; no job ends by that.
 func (l *Life) close() {
 	l.closing = true
 	for _, j := range l.live {
@@ -299,7 +299,7 @@ func (l *Life) passTime() {
 	}
 }
 
-// askToWake asks for the next time at which something is due, once.
+// askToWake requests a wake-up at the next time at which something is due, once.
 func (l *Life) askToWake() {
 	at := l.pruneAt
 	for _, w := range l.writes {
@@ -339,7 +339,7 @@ func (l *Life) log(level LogLevel, text string, pairs ...any) {
 	l.do(LifeCommand{Log: &LifeLog{Level: level, Text: text, Pairs: pairs}})
 }
 
-// show tells of a job where it appears otherwise than before.
+// show publishes a job whose visible state has changed.
 func (l *Life) show(j *lifeJob) {
 	s := JobShown{Job: j.id, Spec: j.spec, State: j.state, Why: j.why, Step: j.step, Restarts: j.restarts,
 		Submitted: j.submitted, Ended: j.ended}

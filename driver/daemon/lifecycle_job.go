@@ -9,35 +9,35 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// How long to wait before a process is started again that is not to blame for its end, or
-// could not be started: longer each time, up to a bound.
+// How long to wait before a process is restarted that ended through no fault of its job,
+// or could not be started: longer each time, up to a bound.
 const (
 	startWait     = 100 * time.Millisecond
 	startWaitMost = 10 * time.Second
 )
 
-// cancelGrace is how long a cancelled job may take to come to a step's end.
+// cancelGrace is how long a cancelled job may take to reach the end of a step.
 const cancelGrace = 3 * time.Second
 
-// startsSoon begins why a job waits whose process is about to be started again.
+// startsSoon begins the reason why a job waits whose process is about to be restarted.
 const startsSoon = "its process is started again soon: "
 
-// notPresent refuses a process that is not the job's present one.
+// notPresent is the error for a process that is not the job's present one.
 const notPresent = "this is not the job's present process"
 
-// lifePhase is how far a job's process has come.
+// lifePhase is the phase of a job's process.
 type lifePhase uint8
 
 const (
-	lifeEntering lifePhase = iota // its submission is not written down yet
+	lifeEntering lifePhase = iota // its submission is not in the journal yet
 	lifeQueued                    // it waits for its turn
-	lifeNoting                    // its next process is being written down
+	lifeNoting                    // its next process is being journaled
 	lifeStarting                  // which is being started
 	lifeRunning
-	lifePausing // it is started again after a while
-	lifeEnding  // its end is being written down
+	lifePausing // it is restarted after a delay
+	lifeEnding  // its end is being journaled
 	lifeOver
-	lifeHalted // it goes on when the driver is started again
+	lifeHalted // it continues when the driver is started again
 )
 
 // lifeJob is a job of a driver.
@@ -56,16 +56,16 @@ type lifeJob struct {
 	shown     JobShown
 
 	phase     lifePhase
-	asked     uint64   // who waits until it is submitted
-	cancels   []uint64 // who has cancelled it before that
+	asked     uint64   // request that waits for its submission
+	cancels   []uint64 // requests that have cancelled it before that
 	cancelled bool
 	kept      int64        // when it was cancelled, once the journal has that; 0 before
 	failure   string       // why its process was killed, where that ends the job
 	said      *ProcessSaid // of its end, by the present process
-	owes      bool         // a restart that is not written down
+	owes      bool         // a restart that is not in the journal
 	began     time.Time    // the present process
 	wait      time.Duration
-	at        time.Time // when it is started again
+	at        time.Time // time of its restart
 	killAt    time.Time // when a cancelled process is killed
 	queue     []*lifeEntry
 
@@ -73,13 +73,13 @@ type lifeJob struct {
 	linked    uint32 // term of that process: the present one may not have connected yet
 	trouble   string // what keeps its process from committing steps
 	slots     map[string]*lifeSlot
-	commit    *Record // the last step, where it is not handed to the journal
+	commit    *Record // the last step, where the journal does not have it
 	journaled time.Time
 
 	readers  int    // of its files
 	leaving  bool   // it is being removed
-	resuming uint64 // who waits until it goes on
-	waits    bool   // for the connection of its last process to end before it does
+	resuming uint64 // request that waits until it continues
+	waits    bool   // it waits for the connection of its last process to end
 	bytes    int64
 	sized    bool
 }
@@ -100,17 +100,17 @@ func (l *Life) Adopt(id string, s JobState) {
 	l.enter(j)
 }
 
-// LifeAsk is what somebody asks of the driver, who is answered.
+// LifeAsk is a request to the driver, which is answered.
 type LifeAsk struct {
-	From   uint64 // whom the reply is for
+	From   uint64 // request to reply to
 	Submit *JobSpec
 	Cancel string // this job
 	Resume string
 	Gone   string // a resumed job's directory cannot be used, and why
-	Read   string // its files, until Done
+	Read   string // read its files, until Done
 	Done   string
 	Prune  *LifePrune
-	GiveUp uint64 // the client of this request does not wait any more
+	GiveUp uint64 // the client of this request has given up
 }
 
 func (l *Life) onAsk(a *LifeAsk) {
@@ -134,10 +134,10 @@ func (l *Life) onAsk(a *LifeAsk) {
 	}
 }
 
-// goingDown refuses requests to a driver that ends.
+// goingDown is the error of requests to a driver that shuts down.
 const goingDown = "the driver is going down"
 
-// onSubmit takes a job in.
+// onSubmit admits a job.
 func (l *Life) onSubmit(a *LifeAsk) {
 	if l.closing {
 		l.refuse(a.From, codes.Unavailable, goingDown)
@@ -148,8 +148,8 @@ func (l *Life) onSubmit(a *LifeAsk) {
 	l.name(j)
 }
 
-// name gives a job the next number, and has its directory made: it belongs to one job for
-// ever.
+// name gives a job the next number, and requests its directory: it is never another
+// job's.
 func (l *Life) name(j *lifeJob) {
 	l.last++
 	j.number, j.id = l.last, jobName(l.last)
@@ -159,7 +159,7 @@ func (l *Life) name(j *lifeJob) {
 	l.do(LifeCommand{MakeDir: j.id})
 }
 
-// drop forgets a job that was not submitted after all.
+// drop removes a job whose submission failed.
 func (l *Life) drop(j *lifeJob) {
 	delete(l.jobs, j.id)
 	l.leave(j)
@@ -170,7 +170,7 @@ func (l *Life) onMade(ev *LifeMade) {
 	j := l.jobs[ev.Job]
 	switch {
 	case j == nil || j.phase != lifeEntering:
-	case plantedTaken(ev.Taken): // by what a submission has left that could not be kept
+	case ev.Taken && !mutant.On(mutant.LifeDirectoryShared): // for the files of a failed submission
 		l.drop(j)
 		l.name(j)
 	case ev.Failed != "" && !ev.Taken:
@@ -192,7 +192,7 @@ func (l *Life) notKept(j *lifeJob, why string) {
 	l.nextTurns()
 }
 
-// submitted goes on once a submission is written down.
+// submitted continues once a submission is in the journal.
 func (l *Life) submitted(w *lifeEntry, ev *LifeWritten) {
 	j := w.job
 	if ev.Outcome == Applied {
@@ -205,13 +205,13 @@ func (l *Life) submitted(w *lifeEntry, ev *LifeWritten) {
 		return
 	}
 	l.notKept(j, ev.Why)
-	if ev.Outcome == Unknown { // it may be written down yet: then so is this, after it
+	if ev.Outcome == Unknown { // it may be journaled later: then so is this, after it
 		r := l.record(j, Record{Kind: JobEnded, State: JobCancelled, Reason: "it could not be kept in time"})
 		l.write(&lifeEntry{kind: settlement, job: j, records: []Record{r}})
 	}
 }
 
-// takeTurn starts a job's process when those of its pool that came before have ended.
+// takeTurn starts a job's process when the earlier ones of its pool have ended.
 func (l *Life) takeTurn(j *lifeJob) {
 	if j.phase != lifeQueued || j.cancelled || l.closing {
 		return
@@ -241,7 +241,7 @@ func (j *lifeJob) queuedBefore(o *lifeJob) bool {
 	return j.queued < o.queued || j.queued == o.queued && j.number < o.number
 }
 
-// nextTurns looks whose turn it is, after a job has ended.
+// nextTurns starts the jobs whose turn it is, after a job has ended.
 func (l *Life) nextTurns() {
 	var queued []*lifeJob
 	for _, j := range l.live {
@@ -254,7 +254,7 @@ func (l *Life) nextTurns() {
 	}
 }
 
-// start writes the job's next process down, which is started then.
+// start journals the job's next process, which is started then.
 func (l *Life) start(j *lifeJob) {
 	if j.cancelled || l.closing {
 		return
@@ -270,7 +270,7 @@ func (l *Life) start(j *lifeJob) {
 	plantedStart(l, j)
 }
 
-// noted goes on once a process is written down.
+// noted continues once a process is in the journal.
 func (l *Life) noted(j *lifeJob, ev *LifeWritten) {
 	if j.phase != lifeNoting {
 		return
@@ -298,10 +298,10 @@ func (l *Life) launch(j *lifeJob) {
 // incarnation returns a name that no other process of any job has.
 func (j *lifeJob) incarnation() string { return fmt.Sprintf("%s.%d", j.id, j.term) }
 
-// startLater has a process started again after a while that is not to blame for its end.
+// startLater restarts, after a delay, a process that ended through no fault of its job.
 func (l *Life) startLater(j *lifeJob, why string) {
 	if l.now.Sub(j.began) > startWaitMost {
-		j.wait = startWait // it was well for a while
+		j.wait = startWait // it ran well for a while
 	}
 	l.log(LogWarn, "a job's process is started again after a while", "job", j.id, "why", why, "after", j.wait)
 	j.phase, j.state, j.why = lifePausing, JobWaiting, startsSoon+why
@@ -309,7 +309,7 @@ func (l *Life) startLater(j *lifeJob, why string) {
 	plantedPause(l, j)
 }
 
-// due returns when the job has something done without an event; zero is never.
+// due returns the time of the job's next timeout; zero is never.
 func (j *lifeJob) due() time.Time {
 	at := j.killAt
 	if j.phase == lifePausing && !j.cancelled {
@@ -321,7 +321,7 @@ func (j *lifeJob) due() time.Time {
 	return at
 }
 
-// jobDue does what is due of a job.
+// jobDue handles the timeouts of a job that are due.
 func (l *Life) jobDue(j *lifeJob) {
 	if j.phase == lifePausing && !l.now.Before(j.at) {
 		l.start(j)
@@ -333,7 +333,7 @@ func (l *Life) jobDue(j *lifeJob) {
 }
 
 // ProcessEvent is something about a job's process, which its term names: it runs, could not
-// be started, has ended, or says how it ends.
+// be started, has ended, or reports its end.
 type ProcessEvent struct {
 	Job     string
 	Term    uint32
@@ -343,10 +343,10 @@ type ProcessEvent struct {
 	Said    *ProcessSaid
 }
 
-// ProcessFailed is why a process could not be started. What passes may go well later.
+// ProcessFailed is why a process could not be started. A passing failure may be retried.
 type ProcessFailed struct {
 	Why    string
-	Words  string // the same, for whom the job has failed
+	Words  string // the same, for users
 	Passes bool
 	Never  bool
 }
@@ -358,11 +358,11 @@ type ProcessExited struct {
 	Words string // what is known of the reason
 }
 
-// ProcessSaid is what a process says of its end.
+// ProcessSaid is a process's report of its end.
 type ProcessSaid struct {
-	From        uint64 // whom the reply is for
+	From        uint64 // request to reply to
 	Incarnation string
-	Code        uint32 // 0 is well
+	Code        uint32 // 0 is success
 	Why         string
 	Files       []MadeFile
 }
@@ -402,8 +402,8 @@ func (l *Life) started(j *lifeJob) {
 	}
 }
 
-// onSaid takes in how a process says that it ends. What another than the present one says is
-// refused.
+// onSaid handles a process's report of its end. A report of another process than the present
+// one is refused.
 func (l *Life) onSaid(j *lifeJob, s *ProcessSaid) {
 	present := plantedPresent(s.Incarnation == j.incarnation())
 	if !present || j.phase != lifeStarting && j.phase != lifeRunning {
@@ -414,7 +414,7 @@ func (l *Life) onSaid(j *lifeJob, s *ProcessSaid) {
 	l.reply(&LifeReply{To: s.From, Job: j.id})
 }
 
-// ended judges the end of a process, or why it never began.
+// ended decides what follows from the end of a process, or from its failure to start.
 func (l *Life) ended(j *lifeJob, e lifeEnd, how, words string) {
 	e.cancelled, e.failure, e.closing, e.restarts, e.most = j.cancelled, j.failure, l.closing, j.restarts,
 		l.cfg.Restarts
@@ -442,7 +442,7 @@ func (l *Life) ended(j *lifeJob, e lifeEnd, how, words string) {
 	}
 }
 
-// startAgain starts a process again that has ended without a word.
+// startAgain restarts a process that ended without a report.
 func (l *Life) startAgain(j *lifeJob, how string) {
 	l.log(LogWarn, "job process ended without a word; it is started again", "job", j.id, "why", how)
 	if plantedCounts() {
@@ -452,7 +452,7 @@ func (l *Life) startAgain(j *lifeJob, how string) {
 	l.start(j)
 }
 
-// toEnd writes the end of a job down, its last step before.
+// toEnd journals the end of a job, after its last step.
 func (l *Life) toEnd(j *lifeJob, state, why string) {
 	j.phase, j.at, j.killAt = lifeEnding, time.Time{}, time.Time{}
 	if plantedFlushes() {
@@ -465,7 +465,7 @@ func (l *Life) toEnd(j *lifeJob, state, why string) {
 	l.write(&lifeEntry{kind: endOfJob, job: j, records: []Record{l.record(j, r)}, result: state == JobDone})
 }
 
-// over ends a job, once that is written down.
+// over ends a job, once the journal has its end.
 func (l *Life) over(j *lifeJob, end Record) {
 	j.phase, j.state, j.why, j.ended = lifeOver, end.State, end.Reason, cmp.Or(j.kept, end.At)
 	l.leave(j)
@@ -479,20 +479,20 @@ func (l *Life) over(j *lifeJob, end Record) {
 	l.nextTurns()
 }
 
-// onCancel ends a job's process at a step's end, and after a while at once.
+// onCancel ends a job's process at the end of a step, or at once after a timeout.
 func (l *Life) onCancel(a *LifeAsk) {
 	j := l.jobs[a.Cancel]
 	switch {
 	case j == nil:
 		l.notThere(a.From, a.Cancel)
-	case j.phase == lifeEntering: // the journal knows no job yet that could end
+	case j.phase == lifeEntering: // the journal does not have the job yet
 		j.cancels = append(j.cancels, a.From)
 	default:
 		l.cancel(j, a.From)
 	}
 }
 
-// cancel has the journal know first that a job is cancelled.
+// cancel journals the cancellation of a job first.
 func (l *Life) cancel(j *lifeJob, who uint64) {
 	switch {
 	case j.phase == lifeOver || j.phase == lifeEnding || j.cancelled:
@@ -507,7 +507,7 @@ func (l *Life) cancel(j *lifeJob, who uint64) {
 	l.write(&lifeEntry{kind: cancellation, job: j, records: []Record{r}, to: who})
 }
 
-// cancelNoted goes on once a cancellation is written down, or cannot be: the end is, later.
+// cancelNoted continues once a cancellation is in the journal, or cannot be: the end is journaled later.
 func (l *Life) cancelNoted(w *lifeEntry, ev *LifeWritten) {
 	j := w.job
 	if ev.Outcome == Applied {
@@ -528,7 +528,7 @@ func (l *Life) kill(j *lifeJob, why string) {
 	l.do(LifeCommand{Kill: &LifeProcess{Job: j.id, Term: j.term, Why: why}})
 }
 
-// notThere refuses requests for a job that there is not, or not any more.
+// notThere refuses requests for a job that does not exist, or was removed.
 func (l *Life) notThere(to uint64, id string) {
 	if l.Had(id) {
 		l.refuse(to, codes.NotFound, notKeptWhy(id))

@@ -15,14 +15,14 @@ import (
 )
 
 // maxRunners is how often in a row an executor is asked for a runner of one job
-// before it is left alone for a while.
+// before it is excluded for a while.
 const (
 	maxRunners = 5
 	leftAlone  = 30 * time.Second
 )
 
 // journalEvery is the shortest time between two steps of a job that go to the
-// journal; those between are in the job's own checkpoints or are done again.
+// journal; those between are in the job's own checkpoints or are recomputed.
 const journalEvery = 100 * time.Millisecond
 
 // lifeMember is a connected executor.
@@ -39,16 +39,16 @@ type lifeMember struct {
 	changed     bool
 }
 
-// lifeSlot is where an executor has a job's runner.
+// lifeSlot is a job's runner on an executor.
 type lifeSlot struct {
 	runner  uint64
 	opened  int       // runners in a row
 	at      time.Time // the last of them
-	readmit time.Time // when it is asked again; zero while it is not left alone
+	readmit time.Time // time of the next request; zero while it is not excluded
 }
 
 // exclude notes why a job gives an executor no work for now, or, without a
-// reason, that it does again.
+// reason, that the exclusion has ended.
 func (m *lifeMember) exclude(job, why string) {
 	if m.excluded[job] == why {
 		return
@@ -60,7 +60,7 @@ func (m *lifeMember) exclude(job, why string) {
 	m.excluded[job] = why
 }
 
-// takesNoWork reports whether no runner is to be started on the executor now.
+// takesNoWork reports whether no runner may be started on the executor now.
 func (m *lifeMember) takesNoWork() bool {
 	return plantedIdle(m, m.draining || m.unfit != "")
 }
@@ -73,15 +73,15 @@ type MemberEvent struct {
 	Left     bool
 	Why      string  // it has left
 	Unfit    *string // why it can start no runner, empty where it can
-	Drain    bool    // by whom it may be asked for whatever connection it has
-	From     uint64  // whom the reply to that is for
-	Leaving  bool    // it wants to end
+	Drain    bool    // drain request, which holds for any connection
+	From     uint64  // request to reply to
+	Leaving  bool    // it asks to shut down
 	Ended    *LifeRunner
 }
 
 // MemberJoined is an executor that registers.
 type MemberJoined struct {
-	From        uint64 // whom the reply is for
+	From        uint64 // request to reply to
 	Incarnation string
 }
 
@@ -112,7 +112,7 @@ func (l *Life) onMember(ev *MemberEvent) {
 	}
 }
 
-// join takes an executor in. One that registers again takes the place of its last connection.
+// join admits an executor. One that registers again replaces its last connection.
 func (l *Life) join(ev *MemberEvent) {
 	old := l.members[ev.Executor]
 	if old != nil && old.incarnation != ev.Joined.Incarnation {
@@ -142,8 +142,8 @@ func (l *Life) openAll(m *lifeMember) {
 	}
 }
 
-// connected reports whether the job has a process that wants runners: one that has said how it
-// ends does not.
+// connected reports whether the job has a process that needs runners: one that has reported
+// its end does not.
 func (j *lifeJob) connected() bool {
 	return j.linkedNow() && j.said == nil
 }
@@ -168,7 +168,7 @@ func (l *Life) openOn(j *lifeJob, m *lifeMember) {
 	l.do(LifeCommand{Open: &LifeRunner{Executor: m.name, Job: j.id, ID: s.runner}})
 }
 
-// left tells running jobs that an executor is gone.
+// left notifies running jobs of the loss of an executor.
 func (l *Life) left(m *lifeMember, why string) {
 	delete(l.members, m.name)
 	for _, j := range l.live {
@@ -178,7 +178,7 @@ func (l *Life) left(m *lifeMember, why string) {
 	l.explain()
 }
 
-// tell sends something to the job's process, if there is one.
+// tell sends a message to the job's process, if there is one.
 func (l *Life) tell(j *lifeJob, t LifeTold) {
 	if j.link != 0 {
 		t.Job, t.Link = j.id, j.link
@@ -186,8 +186,8 @@ func (l *Life) tell(j *lifeJob, t LifeTold) {
 	}
 }
 
-// fitness starts runners on an executor that is fit again, and ends those of one that is not
-// any more: the jobs' other executors take over.
+// fitness starts runners on an executor that is fit again, and ends those on one that no
+// longer is: the jobs' other executors take over.
 func (l *Life) fitness(m *lifeMember, why string) {
 	if m.unfit == why {
 		return
@@ -219,8 +219,8 @@ func (l *Life) closeOn(j *lifeJob, m *lifeMember, why string) {
 	l.do(LifeCommand{Close: &LifeRunner{Executor: m.name, Job: j.id, Why: why}})
 }
 
-// wantsToEnd drains an executor that wants to end. Where there is no other its work has
-// nowhere to go.
+// wantsToEnd drains an executor that asks to shut down, unless no other executor can
+// take its work.
 func (l *Life) wantsToEnd(m *lifeMember) {
 	m.leaving = true
 	for _, o := range l.members {
@@ -233,7 +233,7 @@ func (l *Life) wantsToEnd(m *lifeMember) {
 	l.do(LifeCommand{Goodbye: m.name})
 }
 
-// drain has every running job move off an executor.
+// drain makes every running job move off an executor.
 func (l *Life) drain(m *lifeMember) {
 	m.draining, m.changed = true, true
 	l.log(LogInfo, "executor drains", "executor", m.name)
@@ -245,14 +245,14 @@ func (l *Life) drain(m *lifeMember) {
 	l.noteDrained(m)
 }
 
-// noteAllDrained looks at all executors that are to have no more work.
+// noteAllDrained marks all draining executors that have no work left.
 func (l *Life) noteAllDrained() {
 	for _, m := range l.byName() {
 		l.noteDrained(m)
 	}
 }
 
-// noteDrained marks a draining executor on which no job has anything left.
+// noteDrained marks a draining executor if no job has anything left on it.
 func (l *Life) noteDrained(m *lifeMember) {
 	busy := slices.ContainsFunc(l.live, func(j *lifeJob) bool { return j.runsOn(m.name) })
 	if !m.draining || plantedBusy(busy) {
@@ -262,7 +262,7 @@ func (l *Life) noteDrained(m *lifeMember) {
 		m.drained, m.changed = true, true
 	}
 	if m.leaving {
-		m.leaving = false // it is told once
+		m.leaving = false // it is notified once
 		l.do(LifeCommand{Goodbye: m.name})
 	}
 }
@@ -279,8 +279,8 @@ func (l *Life) byName() []*lifeMember {
 		func(a, b *lifeMember) int { return strings.Compare(a.name, b.name) })
 }
 
-// explain notes which running jobs stand still for want of executors, and what keeps
-// them from committing steps.
+// explain notes which running jobs wait for executors, and what keeps jobs from
+// committing steps.
 func (l *Life) explain() {
 	if len(l.live) == 0 {
 		return
@@ -293,7 +293,7 @@ func (l *Life) explain() {
 	}
 }
 
-// missing returns why jobs stand still for want of executors; empty where there is a fit one.
+// missing returns why jobs wait for executors; empty where there is a fit one.
 func (l *Life) missing() string {
 	var unfit []string
 	for _, m := range l.byName() {
@@ -308,7 +308,7 @@ func (l *Life) missing() string {
 	return "it waits for an executor: " + strings.Join(unfit, "; ")
 }
 
-// showMembers tells of the executors that appear otherwise than before.
+// showMembers publishes the executors whose visible state has changed.
 func (l *Life) showMembers() {
 	var changed []*lifeMember
 	for _, m := range l.members {
@@ -333,8 +333,8 @@ func (m *lifeMember) exclusions() string {
 	return strings.Join(out, "; ")
 }
 
-// runnerEnded tells a job that an executor's runner of it has ended, and asks for another.
-// What is said of another than the last that was asked for is out of date.
+// runnerEnded notifies a job of the end of its runner on an executor, and requests
+// another. A report on another runner than the last one requested is stale.
 func (l *Life) runnerEnded(m *lifeMember, r *LifeRunner) {
 	j := l.jobs[r.Job]
 	if j == nil {
@@ -356,7 +356,7 @@ func (l *Life) runnerEnded(m *lifeMember, r *LifeRunner) {
 	}
 }
 
-// another asks an executor for another runner, or leaves it alone for a while.
+// another requests another runner of an executor, or excludes it for a while.
 func (l *Life) another(j *lifeJob, m *lifeMember, s *lifeSlot, why string) {
 	if l.now.Sub(s.at) > leftAlone {
 		s.opened = 1 // it was well for a while
@@ -394,7 +394,7 @@ func (l *Life) hopeless(j *lifeJob) bool {
 	return some
 }
 
-// readmitDue asks executors again that were left alone.
+// readmitDue asks executors again whose exclusion has ended.
 func (l *Life) readmitDue(j *lifeJob) {
 	for _, name := range slices.Sorted(maps.Keys(j.slots)) {
 		s, m := j.slots[name], l.members[name]
@@ -417,17 +417,17 @@ type LinkEvent struct {
 	Link      uint64
 	Connected *LinkConnected
 	HungUp    bool
-	Deaf      string // why it is taken for one that reads nothing
-	Silent    string // for how long it has given no heartbeat
+	Deaf      string // why it counts as hung
+	Silent    string // time since its last heartbeat
 	Commit    *Record
-	Drained   string // it has nothing left on this executor
+	Drained   string // its last split has moved off this executor
 	Exclusion *driver.Exclusion
 	Trouble   *string
 }
 
 // LinkConnected is a process that connects.
 type LinkConnected struct {
-	From        uint64 // whom the reply is for
+	From        uint64 // request to reply to
 	Incarnation string
 }
 
@@ -449,13 +449,13 @@ func (l *Life) onLink(ev *LinkEvent) {
 	}
 }
 
-// heard takes in what is known of a connected process.
+// heard handles an event of a connected process.
 func (l *Life) heard(j *lifeJob, ev *LinkEvent) {
 	switch {
-	case !j.linkedNow(): // what is said of a process before it is no matter of the present one's
+	case !j.linkedNow(): // an event of an earlier process does not concern the present one
 	case ev.Deaf != "":
 		l.log(LogWarn, "job process does not read; it is killed", "job", j.id, "why", ev.Deaf)
-		l.killStuck(j) // what it has not heard it would wait for for ever
+		l.killStuck(j) // it would wait for ever for the messages that it did not read
 	case ev.Silent != "":
 		l.log(LogWarn, "job process hangs; it is killed", "job", j.id, "silent for", ev.Silent)
 		l.killStuck(j)
@@ -471,7 +471,7 @@ func (l *Life) heard(j *lifeJob, ev *LinkEvent) {
 	}
 }
 
-// killStuck kills a process that hangs; it is started again like others that were killed.
+// killStuck kills a process that hangs; it is restarted like others that were killed.
 func (l *Life) killStuck(j *lifeJob) {
 	l.kill(j, "it hangs")
 	plantedKilled(l, j)
@@ -502,7 +502,7 @@ func (l *Life) connect(j *lifeJob, ev *LinkEvent) {
 	j.why = l.missing()
 }
 
-// hungUp ends the runners of a process that is gone.
+// hungUp ends the runners of a process whose connection has ended.
 func (l *Life) hungUp(j *lifeJob) {
 	j.link, j.slots = 0, map[string]*lifeSlot{}
 	for _, m := range l.byName() {
@@ -512,8 +512,8 @@ func (l *Life) hungUp(j *lifeJob) {
 	l.resumeIfGone(j)
 }
 
-// movedOff ends the runner of an executor that has nothing of the job left. One that is not to
-// be drained has registered again since, and has another runner by now.
+// movedOff ends the runner of a drained executor. One that does not drain any more has
+// registered again since, and has another runner by now.
 func (l *Life) movedOff(j *lifeJob, executor string) {
 	m := l.members[executor]
 	if m == nil || !m.draining {
@@ -525,11 +525,11 @@ func (l *Life) movedOff(j *lifeJob, executor string) {
 	l.noteDrained(m)
 }
 
-// committed takes a job's step in. It goes to the journal at once where none has for a while.
+// committed records a job's step. It goes to the journal at once where none has for a while.
 func (l *Life) committed(j *lifeJob, c *Record) {
 	j.step = uint64(c.Step)
 	if j.cancelled || j.phase != lifeRunning && j.phase != lifeStarting {
-		return // the journal has that it has ended, or is about to
+		return // the journal has its end, or is about to
 	}
 	r := *c
 	r.Kind, r.Job = StepCommitted, plan.JobID(j.id)
@@ -540,7 +540,7 @@ func (l *Life) committed(j *lifeJob, c *Record) {
 	}
 }
 
-// flush hands the last step to the journal, if it was not yet. Of steps that wait there only
+// flush hands the last step to the journal, if it does not have it. Of waiting steps only
 // the last counts.
 func (l *Life) flush(j *lifeJob) {
 	if j.commit == nil || j.cancelled {

@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// pruneGrace is how long a job stays after its end whatever is to be kept: a client that has
-	// submitted it brings what it has made.
+	// pruneGrace is how long a job stays after its end under any retention: the client that
+	// submitted it downloads its output.
 	pruneGrace = 10 * time.Minute
-	// pruneEvery is how often a driver looks for jobs that it need not keep.
+	// pruneEvery is how often a driver looks for jobs beyond its retention.
 	pruneEvery = time.Minute
-	// pruneAtOnce is how many jobs go by one entry of the journal.
+	// pruneAtOnce is how many jobs are removed by one entry of the journal.
 	pruneAtOnce = 100
 )
 
-// LifePrune asks for jobs that have ended to be removed which are beyond what is kept.
+// LifePrune requests the removal of ended jobs beyond the retention.
 type LifePrune struct {
 	Keep  Keep
-	Grace time.Duration // after a job's end, within which it stays
+	Grace time.Duration // time after a job's end for which it stays
 }
 
-// pruning is a removal of jobs, one after the other of which is under way.
+// pruning is a removal of jobs; one is under way at a time.
 type pruning struct {
 	to    uint64
 	keep  Keep
 	grace time.Duration
-	due   []string // that are to go
+	due   []string // to remove
 	gone  []string
 	bytes int64
 }
@@ -47,7 +47,7 @@ func (l *Life) pruneNow(p *pruning) {
 	}
 }
 
-// beginPruning has the directories measured where their sizes count.
+// beginPruning requests the sizes of the directories where these count.
 func (l *Life) beginPruning() {
 	var unknown []string
 	for id, j := range l.jobs {
@@ -74,7 +74,7 @@ func (l *Life) onMeasured(sizes map[string]int64) {
 	}
 }
 
-// choose picks the jobs that are to go.
+// choose selects the jobs to remove.
 func (l *Life) choose() {
 	p := l.prunes[0]
 	var jobs []finishedJob
@@ -87,9 +87,8 @@ func (l *Life) choose() {
 	l.forgetSome()
 }
 
-// forgetSome has the journal forget some of the jobs that are to go: it does so first, so that
-// what is on the disk of a job that it has not forgotten is whole. Those that somebody has
-// begun to read, or to resume, stay.
+// forgetSome journals the removal of some jobs, before their files are removed: the files of a
+// job in the journal are complete. Jobs that are being read or resumed stay.
 func (l *Life) forgetSome() {
 	p := l.prunes[0]
 	w := &lifeEntry{kind: removal}
@@ -111,14 +110,14 @@ func (l *Life) forgetSome() {
 	plantedRemove(l, w)
 }
 
-// mayLeave reports whether the job can be removed: not while its files are read, when it goes
-// on, or before its runners have been ended, which they are with its process's connection.
+// mayLeave reports whether the job can be removed: not while its files are read, when it is
+// resumed, or before its runners have ended, with its process's connection.
 func (j *lifeJob) mayLeave() bool {
 	return !j.held() && j.resuming == 0 && !j.leaving && len(j.queue) == 0 && j.phase == lifeOver && j.link == 0
 }
 
-// held reports whether somebody reads the job's files.
-func (j *lifeJob) held() bool { return plantedHeld(j.readers > 0) }
+// held reports whether the job's files are being read.
+func (j *lifeJob) held() bool { return j.readers > 0 && !mutant.On(mutant.LifeReadersIgnored) }
 
 func idsOf(jobs []*lifeJob) (ids []string) {
 	for _, j := range jobs {
@@ -127,8 +126,8 @@ func idsOf(jobs []*lifeJob) (ids []string) {
 	return ids
 }
 
-// removed goes on once the journal has forgotten jobs. Where it may only later, they are no
-// more to be read: the next start knows.
+// removed continues once the journal has the removal of jobs. Where it may have it later,
+// they can no longer be read: the next start decides.
 func (l *Life) removed(w *lifeEntry, ev *LifeWritten) {
 	if ev.Outcome != Applied {
 		for _, j := range w.jobs {
@@ -171,7 +170,7 @@ func (l *Life) pruned(why string) {
 	}
 }
 
-// onRead keeps a job from being removed until it is done with.
+// onRead prevents the removal of a job until the reader is done.
 func (l *Life) onRead(a *LifeAsk) {
 	j := l.jobs[a.Read]
 	switch {
@@ -185,7 +184,7 @@ func (l *Life) onRead(a *LifeAsk) {
 	}
 }
 
-// notKeptWhy returns that a job was removed.
+// notKeptWhy returns the error text for a removed job.
 func notKeptWhy(id string) string {
 	return "job " + id + " is no longer kept: see --keep of volley driver"
 }

@@ -2,7 +2,7 @@ package daemon
 
 import "google.golang.org/grpc/codes"
 
-// onResume has a job go on that has failed or was cancelled, once the connection of its last
+// onResume resumes a job that has failed or was cancelled, once the connection of its last
 // process has ended, which ends the runners of that process.
 func (l *Life) onResume(a *LifeAsk) {
 	j := l.jobs[a.Resume]
@@ -45,7 +45,7 @@ func (l *Life) resumeIfGone(j *lifeJob) {
 		records: []Record{j.end(), l.record(j, Record{Kind: JobResumed})}})
 }
 
-// onGiveUp forgets the client that waits until a job's last process is gone.
+// onGiveUp drops the request of a client that waits for the end of a job's last process.
 func (l *Life) onGiveUp(who uint64) {
 	for _, j := range l.jobs {
 		if j.waits && j.resuming == who {
@@ -55,8 +55,8 @@ func (l *Life) onGiveUp(who uint64) {
 	}
 }
 
-// resumed has a job go on once that is written down. Where it may be written down only later,
-// so is that it does not, after it.
+// resumed continues a job once its resumption is in the journal. Where it may be journaled
+// only later, its end is journaled again after it.
 func (l *Life) resumed(w *lifeEntry, ev *LifeWritten) {
 	j := w.job
 	j.resuming = 0

@@ -8,7 +8,7 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// writeKind is what an entry of the journal is for.
+// writeKind is the purpose of an entry of the journal.
 type writeKind uint8
 
 const (
@@ -22,8 +22,8 @@ const (
 	removal
 )
 
-// lifeEntry is an entry on its way to the journal. Those of one job go there one after the
-// other.
+// lifeEntry is an entry being written to the journal. Those of one job are written one
+// after the other.
 type lifeEntry struct {
 	kind    writeKind
 	id      uint64 // once it was handed over
@@ -31,9 +31,9 @@ type lifeEntry struct {
 	jobs    []*lifeJob // of a removal
 	records []Record
 	result  bool
-	to      uint64 // who waits for it
+	to      uint64 // request that waits for it
 	wait    time.Duration
-	again   time.Time // when it is tried again; zero while it is on its way
+	again   time.Time // time of the next attempt; zero while one is under way
 }
 
 // record returns a record about a job, as of now.
@@ -42,7 +42,7 @@ func (l *Life) record(j *lifeJob, r Record) Record {
 	return r
 }
 
-// write has an entry of a job written after those that are on their way.
+// write writes an entry of a job after those under way.
 func (l *Life) write(w *lifeEntry) {
 	w.job.queue = append(w.job.queue, w)
 	if len(w.job.queue) == 1 {
@@ -70,7 +70,7 @@ func (w *lifeEntry) name() string {
 	return w.job.id
 }
 
-// writesDue returns the entries that are to be tried again.
+// writesDue returns the entries whose retry is due.
 func (l *Life) writesDue() (out []*lifeEntry) {
 	for _, w := range l.writes {
 		if !w.again.IsZero() && !l.now.Before(w.again) {
@@ -89,7 +89,7 @@ func (l *Life) onWritten(ev *LifeWritten) {
 	l.wrote(w, ev)
 }
 
-// wrote goes on once it is known what has become of an entry.
+// wrote takes the outcome of an entry.
 func (l *Life) wrote(w *lifeEntry, ev *LifeWritten) {
 	if l.retries(w, ev) {
 		return
@@ -122,8 +122,8 @@ func (l *Life) wrote(w *lifeEntry, ev *LifeWritten) {
 	}
 }
 
-// retries has an entry written again that must be before anything else follows: a job's end
-// is announced when it is written down.
+// retries retries an entry on which everything else depends: a job's end is announced once
+// it is in the journal. It reports whether it does.
 func (l *Life) retries(w *lifeEntry, ev *LifeWritten) bool {
 	if plantedWritten(ev.Outcome == Applied) || w.kind != endOfJob && w.kind != settlement || l.closing {
 		return false
@@ -138,7 +138,7 @@ func (l *Life) retries(w *lifeEntry, ev *LifeWritten) bool {
 	return true
 }
 
-// notWritten begins why a job has not ended whose process has.
+// notWritten begins the reason why a job has not ended although its process has.
 const notWritten = "its end cannot be written down: "
 
 func (l *Life) complain(ev *LifeWritten, what string, j *lifeJob) {

@@ -17,14 +17,14 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// Logs are kept in files of this size, and the last few of them: what one
-// process prints must not fill the driver's disk.
+// Logs are kept in files of this size, only the last few of them: the output of
+// one process must not fill the driver's disk.
 const (
 	logSegment  = 8 << 20
 	logSegments = 4
 )
 
-// segment is one file of a log; its name ends in where it begins.
+// segment is one file of a log; its name ends in its offset.
 type segment struct {
 	path  string
 	first int64
@@ -69,8 +69,8 @@ func appendLog(path string, data []byte) error {
 	return err
 }
 
-// readLog hands on a log from a place on, each part with the place after it,
-// and returns the place where it ends; what is no longer kept is left out.
+// readLog yields a log from an offset on, each part with the offset after it,
+// and returns the end's offset; what is no longer kept is left out.
 func readLog(path string, from int64, send func(part []byte, next int64) error) (int64, error) {
 	for _, s := range logFiles(path) {
 		from = max(from, s.first)
@@ -85,7 +85,7 @@ func readLog(path string, from int64, send func(part []byte, next int64) error) 
 	return from, nil
 }
 
-// logEnd returns where a log ends.
+// logEnd returns the offset at which a log ends.
 func logEnd(path string) int64 {
 	files := logFiles(path)
 	if len(files) == 0 {
@@ -99,12 +99,12 @@ func logEnd(path string) int64 {
 	return last.first + info.Size()
 }
 
-// wordsMost is how much of a log's end is looked at for a process's last words.
+// wordsMost is how much of a log's end is searched for a process's last words.
 const wordsMost = 1 << 20
 
-// lastWords returns what a process says of its end in its log, which begins at a place: the
-// first line of a panic, after which only its stack follows, or else the last error, or else
-// the last line. What the engine only notes on the way is no such word.
+// lastWords returns the reason of a process's end from its log, which begins at an offset:
+// the first line of a panic, or else the last error, or else the last line. The engine's
+// notices are skipped.
 func lastWords(path string, from int64) (words string) {
 	var raw []byte
 	var last string
@@ -161,7 +161,7 @@ func sendFrom(path string, offset int64, send func([]byte) error) (int64, error)
 	}
 }
 
-// Logs keeps what one runner prints, as fast as the disk takes it.
+// Logs keeps a runner's output, as fast as the disk takes it.
 func (d *Daemon) Logs(stream wire.Cluster_LogsServer) error {
 	first, err := stream.Recv()
 	if err != nil {

@@ -28,7 +28,7 @@ type member struct {
 	mu struct {
 		sync.Mutex
 		heard time.Time
-		busy  bool // a message of its is being taken in
+		busy  bool // one of its messages is being handled
 		beat  *wire.Beat
 		shown ExecutorShown
 		why   string // of the end; empty while connected
@@ -54,7 +54,7 @@ func (m *member) drop(why string) {
 	}
 }
 
-// goodbye tells an executor to end.
+// goodbye shuts an executor down.
 var goodbye = &wire.ForExecutor{Body: &wire.ForExecutor_Goodbye{Goodbye: &wire.Goodbye{}}}
 
 func (m *member) hear(b *wire.Beat) {
@@ -66,15 +66,15 @@ func (m *member) hear(b *wire.Beat) {
 	}
 }
 
-// handled ends what hear began: while a message waits for a disk, its sender is
-// not silent.
+// handled marks the end of what hear began: while a message waits for a disk,
+// its sender is not silent.
 func (m *member) handled() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.heard, m.mu.busy = time.Now(), false
 }
 
-// unfit returns why the member can start no runner; empty where it can, as far as it has said.
+// unfit returns why the member can start no runner; empty where it can, by its last report.
 func (m *member) unfit() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,7 +149,7 @@ func (ms *members) states() map[string]int {
 	return out
 }
 
-// knows reports whether there was ever a member of a name.
+// knows reports whether a member of a name ever joined.
 func (ms *members) knows(name string) bool {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -178,7 +178,7 @@ func (ms *members) put(m *member) {
 	ms.list[m.name] = m
 }
 
-// send sends something to an executor, if it is connected.
+// send sends a message to an executor, if it is connected.
 func (ms *members) send(name string, m *wire.ForExecutor) {
 	if to := ms.get(name); to != nil {
 		_ = to.out.Put(m)
@@ -192,7 +192,7 @@ func (ms *members) drop(name, why string) {
 	}
 }
 
-// show has an executor appear as the lifecycle says.
+// show publishes an executor's visible state.
 func (ms *members) show(s *ExecutorShown) {
 	if m := ms.get(s.Executor); m != nil {
 		m.mu.Lock()
@@ -201,7 +201,7 @@ func (ms *members) show(s *ExecutorShown) {
 	}
 }
 
-// silent returns the connected members that are taken for dead.
+// silent returns the connected members that the failure detector takes for dead.
 func (ms *members) silent(v *wire.FailureDetector) []*member {
 	return slices.DeleteFunc(ms.all(), func(m *member) bool {
 		m.mu.Lock()
@@ -234,7 +234,7 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 	h := first.GetHello()
 	switch {
 	case h == nil || h.Name == "":
-		return status.Error(codes.InvalidArgument, "an executor says hello, with its name, first")
+		return status.Error(codes.InvalidArgument, "the first message of an executor must be Hello, with its name")
 	case !validName(h.Name):
 		return status.Errorf(codes.InvalidArgument,
 			"%q is no name for an executor: letters, digits, '.', '_' and '-', at most 128", h.Name)
@@ -267,7 +267,7 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 	return status.Error(codes.Aborted, why)
 }
 
-// admitMember bids an executor welcome.
+// admitMember sends an executor its welcome.
 func (d *Daemon) admitMember(m *member) {
 	d.members.put(m)
 	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Welcome{Welcome: &wire.Welcome{BeatNs: uint64(

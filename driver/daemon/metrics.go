@@ -9,7 +9,7 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// metrics are what a driver tells Prometheus.
+// metrics are a driver's metrics for Prometheus.
 type metrics struct {
 	registry  *prometheus.Registry
 	steps     prometheus.Counter
@@ -37,7 +37,7 @@ func (s states) Describe(out chan<- *prometheus.Desc) {
 	out <- s.executors
 }
 
-// Collect counts.
+// Collect implements prometheus.Collector.
 func (s states) Collect(out chan<- prometheus.Metric) {
 	jobs, executors := s.look()
 	for state, n := range jobs {

@@ -12,13 +12,13 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// Program reports whether a program is there, and what the driver runs on.
+// Program reports whether a program is there, and the driver's platform.
 func (d *Daemon) Program(_ context.Context, req *wire.ProgramRequest) (*wire.ProgramReply, error) {
 	_, known := d.programs.Path(req.Digest)
 	return &wire.ProgramReply{Known: known, Arch: runtime.GOARCH}, nil
 }
 
-// Upload takes a program in.
+// Upload receives a program.
 func (d *Daemon) Upload(stream wire.Cluster_UploadServer) error {
 	part, err := stream.Recv()
 	if err != nil {
@@ -46,7 +46,7 @@ func (d *Daemon) Upload(stream wire.Cluster_UploadServer) error {
 	return stream.SendAndClose(&wire.UploadReply{})
 }
 
-// FetchProgram brings an executor a program.
+// FetchProgram sends an executor a program.
 func (d *Daemon) FetchProgram(req *wire.ProgramRequest, stream wire.Cluster_FetchProgramServer) error {
 	path, ok := d.programs.Path(req.Digest)
 	if !ok {

@@ -40,7 +40,7 @@ func (t *jobTable) dropPrograms(gone []*jobHandle) {
 func directorySize(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // what cannot be read takes no room that is known of
+			return nil // what cannot be read counts as nothing
 		}
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
 			bytes += info.Size()
@@ -50,8 +50,8 @@ func directorySize(dir string) (bytes int64) {
 	return bytes
 }
 
-// removeLeftOver removes the directories of jobs that the journal has forgotten, which the
-// driver before this one could not.
+// removeLeftOver removes the directories of removed jobs that an earlier driver could not
+// remove.
 func removeLeftOver(dir string, s State) error {
 	entries, err := os.ReadDir(dir)
 	var names []string
@@ -64,8 +64,8 @@ func removeLeftOver(dir string, s State) error {
 	return err
 }
 
-// Prune removes jobs that have ended: beyond what is asked for, at once, or else beyond what
-// the driver keeps, those that have ended long enough ago.
+// Prune removes ended jobs: those beyond the limits requested, at once, or else those beyond
+// the driver's retention that ended long enough ago.
 func (d *Daemon) Prune(_ context.Context, req *wire.PruneRequest) (*wire.PruneReply, error) {
 	k, grace := *d.cfg.Keep, pruneGrace
 	if own := req.Keep; own != nil {

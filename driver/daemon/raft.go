@@ -29,11 +29,11 @@ type Raft struct {
 }
 
 const (
-	// A raft of one elects itself as fast as it may.
+	// Timeouts at which a raft of one elects itself as fast as possible.
 	raftBeat = 50 * time.Millisecond
 	// raftWait bounds waits for the journal.
 	raftWait = 10 * time.Second
-	// trailing is how many entries the journal keeps that a snapshot has: nobody lags behind.
+	// trailing is how many entries the journal keeps that a snapshot has: there is no follower that could lag.
 	trailing = 64
 	// keptSnapshots is how many snapshots of the state are kept.
 	keptSnapshots = 2
@@ -165,7 +165,7 @@ func journalFault(err error) error {
 	return fault.New(fault.NoResources, "write", "the journal", err)
 }
 
-// apply replicates an entry and returns what the state machine says of it.
+// apply replicates an entry and returns the state machine's answer.
 func (r *Raft) apply(raw []byte) error {
 	f := r.raft.Apply(raw, raftWait)
 	if err := f.Error(); err != nil {
@@ -175,7 +175,7 @@ func (r *Raft) apply(raw []byte) error {
 	return err
 }
 
-// State returns what the records add up to.
+// State returns the state that the records make.
 func (r *Raft) State() State { return r.fsm.copy() }
 
 // Close ends the journal.
@@ -198,8 +198,8 @@ func (m *machine) unread() error {
 	return m.bad
 }
 
-// Apply takes the records of a log entry in; one that is not ours is an error, whichever driver
-// meets it.
+// Apply applies the records of a log entry; an unknown one is an error, in every driver that
+// reads it.
 func (m *machine) Apply(l *raft.Log) any {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -229,7 +229,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	return snapshot(raw), err
 }
 
-// Restore takes a snapshot's state over.
+// Restore replaces the state by a snapshot's.
 func (m *machine) Restore(from io.ReadCloser) error {
 	defer from.Close()
 	var s State
@@ -254,5 +254,5 @@ func (s snapshot) Persist(sink raft.SnapshotSink) error {
 	return sink.Close()
 }
 
-// Release has nothing to let go of.
+// Release does nothing.
 func (snapshot) Release() {}

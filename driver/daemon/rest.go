@@ -41,7 +41,7 @@ const (
 	headerMost  = 16 << 10
 )
 
-// serveHTTP opens the REST interface, if one is wanted.
+// serveHTTP opens the REST interface, if one is configured.
 func (d *Daemon) serveHTTP() error {
 	if d.cfg.HTTP == "" {
 		return nil
@@ -86,8 +86,8 @@ func (d *Daemon) handler(door *wire.Doorkeeper) http.Handler {
 	})
 }
 
-// local reports whether a Host header names this machine: a page of another site
-// whose name was made to lead here does not.
+// local reports whether a Host header names this machine, which defeats DNS
+// rebinding by pages of other sites.
 func local(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -97,7 +97,7 @@ func local(host string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// refuseRoute says of a request that no route takes what is wrong with it.
+// refuseRoute answers a request that matches no route with the reason.
 func refuseRoute(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	get := r.Clone(r.Context())
 	get.Method = http.MethodGet

@@ -7,7 +7,7 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// Resume has a job that has failed or was cancelled go on from its last checkpoint: under its
+// Resume continues a job that has failed or was cancelled from its last checkpoint: under its
 // id, in its directory, in its next term.
 func (d *Daemon) Resume(ctx context.Context, req *wire.ResumeRequest) (*wire.ResumeReply, error) {
 	w, err := d.jobs.find(req.Id)

@@ -44,7 +44,7 @@ func programArgs(engine, own []string) []string {
 	return append(append(slices.Clone(engine), "--"), own...)
 }
 
-// run runs a process of the job, and tells how that went.
+// run runs a process of the job, and reports its end.
 func (w *jobHandle) run(s *LifeStart) {
 	began := logEnd(filepath.Join(w.dir, "log"))
 	cmd, stdout, err := w.prepared(s)
@@ -59,7 +59,7 @@ func (w *jobHandle) run(s *LifeStart) {
 	}
 	w.d.jobs.step(LifeEvent{Process: &ProcessEvent{Job: s.Job, Term: s.Term, Started: true}})
 	err = cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // whatever it has left over
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the children that it has left
 	result := w.resultOf(stdout)
 	w.change(func() { w.process, w.result = nil, result })
 	w.d.jobs.step(LifeEvent{Process: &ProcessEvent{Job: s.Job, Term: s.Term, Exited: w.exited(err, began)}})
@@ -87,7 +87,7 @@ func (w *jobHandle) prepared(s *LifeStart) (cmd *exec.Cmd, stdout *printed, err 
 	stdout = &printed{}
 	cmd.Stdout = stdout
 	if w.info.Program != nil {
-		cmd.Stdout = logWriter{w} // what it prints is for its user
+		cmd.Stdout = logWriter{w} // its output is for its user
 	}
 	cmd.Stderr = logWriter{w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -119,7 +119,7 @@ type printed struct {
 	more bool
 }
 
-// resultMost is how large a job's result may be.
+// resultMost bounds a job's printed result.
 const resultMost = 16 << 20
 
 func (p *printed) Write(b []byte) (int, error) {
@@ -129,7 +129,7 @@ func (p *printed) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// resultOf returns what was printed; one that is too large to keep is said to be.
+// resultOf returns the printed result, or a note that it is too large to keep.
 func (w *jobHandle) resultOf(p *printed) string {
 	if p.more {
 		w.append("log", []byte("the job's result is larger than 16 MiB and is not kept\n"))
@@ -147,8 +147,8 @@ func (l logWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lastWords returns what is known of the end of a process that has not said it: how it
-// exited, and what it printed of the reason, in its log from a place on.
+// lastWords returns the reason of the end of a process that has not reported it: its
+// exit status, and the reason in its log from an offset on.
 func (w *jobHandle) lastWords(err error, from int64) string {
 	how := "exit status 0"
 	if err != nil {
@@ -161,8 +161,8 @@ func (w *jobHandle) lastWords(err error, from int64) string {
 	return how
 }
 
-// End takes in how a job's process has ended. What another process than the present one
-// says is refused.
+// End handles a job process's report of its end. A report of another process than the
+// present one is refused.
 func (d *Daemon) End(ctx context.Context, req *wire.EndRequest) (*wire.EndReply, error) {
 	w, err := d.jobs.find(req.Job)
 	if err != nil {
@@ -190,7 +190,7 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 	}
 	h := first.GetHello()
 	if h == nil {
-		return status.Error(codes.InvalidArgument, "a job process says hello first")
+		return status.Error(codes.InvalidArgument, "the first message of a job process must be Hello")
 	}
 	w, err := d.jobs.find(h.Name)
 	if err != nil {
@@ -214,14 +214,14 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 		return err
 	case err = <-broken:
 		if status.Code(err) == codes.Unavailable || stream.Context().Err() != nil {
-			return <-ended // it has hung up, and says itself how it ends
+			return <-ended // it has closed the connection, and reports its end itself
 		}
 		d.jobs.step(LifeEvent{Link: &LinkEvent{Job: h.Name, Link: link, Deaf: err.Error()}})
 		return status.Errorf(codes.Unavailable, "messages to this process wait for too long: %v", err)
 	}
 }
 
-// processConnected takes the connection of a job's process in, or refuses it.
+// processConnected admits the connection of a job's process, or refuses it.
 func (t *jobTable) processConnected(w *jobHandle, a *arrival, incarnation string) (link uint64, err error) {
 	link = t.link()
 	_, err = t.arrive(context.Background(), a, func(from uint64) LifeEvent {
@@ -238,17 +238,17 @@ func (w *jobHandle) connect(a *arrival, link uint64) {
 	w.out, w.direct, w.link, w.previous, w.heard, w.busy = a.out, a.direct, link, nil, time.Now(), false
 }
 
-// disconnect takes in that a connection has ended.
+// disconnect handles the end of a connection.
 func (w *jobHandle) disconnect(link uint64) {
 	w.change(func() {
-		if w.link == link { // else another process has its own by now
+		if w.link == link { // else another process is connected by now
 			w.out = nil
 		}
 	})
 	w.d.jobs.step(LifeEvent{Link: &LinkEvent{Job: w.info.Id, Link: link, HungUp: true}})
 }
 
-// hear takes in what the job's process says, until it ends.
+// hear handles the messages of the job's process, until it ends.
 func (w *jobHandle) hear(stream wire.Cluster_WorkServer, link uint64) error {
 	for {
 		f, err := stream.Recv()
@@ -264,8 +264,8 @@ func (w *jobHandle) hear(stream wire.Cluster_WorkServer, link uint64) error {
 	}
 }
 
-// take takes a message of the job's process in. What is for an executor waits for room: the
-// process is held up, and nobody else.
+// take handles a message of the job's process. One for an executor waits for queue space:
+// only this process is blocked.
 func (w *jobHandle) take(f *wire.FromJob, link uint64) {
 	ev := &LinkEvent{Job: w.info.Id, Link: link}
 	switch b := f.Body.(type) {
@@ -292,12 +292,12 @@ func (w *jobHandle) take(f *wire.FromJob, link uint64) {
 	w.d.jobs.step(LifeEvent{Link: ev})
 }
 
-// handling notes that a message of the job's process is taken in, or has been:
-// while that waits for a disk, the process is not silent.
+// handling notes that a message of the job's process is being handled, or has
+// been: while that waits for a disk, the process is not silent.
 func (w *jobHandle) handling(link uint64, on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.link == link { // else another process has taken its place
+	if w.link == link { // else another process has replaced it
 		w.busy, w.heard = on, time.Now()
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// jobTable is every job of a driver, as others see it, and the shell around their lifecycle:
-// it tells it what happens, and carries out what it decides.
+// jobTable holds every job of a driver, as clients see it, and is the shell around the
+// lifecycle: it feeds it events, and carries out its commands.
 type jobTable struct {
 	d    *Daemon
 	mu   sync.Mutex // guards what follows; it is held while the lifecycle decides
@@ -29,14 +29,14 @@ type jobTable struct {
 	list map[string]*jobHandle
 	live map[string]*jobHandle // those that have not ended
 
-	asks     map[uint64]chan *LifeReply // who waits for an answer
+	asks     map[uint64]chan *LifeReply // requests that wait for an answer
 	asked    uint64                     // so far
 	links    uint64                     // so far
-	arriving *arrival                   // the connection that is being taken in
+	arriving *arrival                   // the connection being admitted
 	timer    *time.Timer
 	wg       sync.WaitGroup // of processes
 
-	// tokens are those of jobs that have not ended, by their SHA-256.
+	// tokens of jobs that have not ended, by their SHA-256.
 	tokens sync.Map
 }
 
@@ -66,13 +66,13 @@ func openJobs(d *Daemon, s State) *jobTable {
 	return t
 }
 
-// infoOf returns what is known of a job when it is submitted.
+// infoOf returns the description of a newly submitted job.
 func infoOf(id string, s *JobSpec) *wire.JobInfo {
 	return &wire.JobInfo{Id: id, Job: s.Kind, Args: s.Args, State: JobWaiting, Pool: s.Pool, Weight: s.Weight,
 		Program: s.program()}
 }
 
-// add enters a job that the journal has; t.mu is held, or nobody else has the table yet.
+// add enters a job that the journal has; t.mu is held, or the table is not shared yet.
 func (t *jobTable) add(w *jobHandle) {
 	t.enter(w)
 	t.life.Adopt(w.info.Id, JobState{Spec: w.spec(), State: w.info.State, Ended: w.info.Why,
@@ -80,7 +80,7 @@ func (t *jobTable) add(w *jobHandle) {
 		Restarts: w.info.Restarts, Term: w.term, Submitted: w.info.SubmittedUnixNs, Resumed: w.resumed})
 }
 
-// enter has a job in the table; t.mu is held.
+// enter adds a job to the table; t.mu is held.
 func (t *jobTable) enter(w *jobHandle) {
 	t.list[w.info.Id] = w
 	if !Over(w.info.State) {
@@ -96,7 +96,7 @@ func (t *jobTable) newWork(info *wire.JobInfo, token string) *jobHandle {
 		changed: make(chan struct{}), ended: make(chan struct{})}
 }
 
-// step tells the lifecycle what has happened and carries out what it says.
+// step feeds the lifecycle an event and carries out its commands.
 func (t *jobTable) step(ev LifeEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,7 +110,8 @@ func (t *jobTable) take(ev LifeEvent) {
 	}
 }
 
-// ask has the lifecycle answer somebody. A wait that is given up is told of.
+// ask passes a request to the lifecycle and waits for the reply. A wait that is given up is reported to the
+// lifecycle.
 func (t *jobTable) ask(ctx context.Context, event func(from uint64) LifeEvent) (*LifeReply, error) {
 	return t.arrive(ctx, nil, event)
 }
@@ -145,7 +146,7 @@ func (r *LifeReply) refused() error {
 	return status.Error(r.Code, r.Why)
 }
 
-// carryOut does what the lifecycle says; t.mu is held, so that nothing here waits.
+// carryOut carries out the lifecycle's commands; t.mu is held, so nothing here may wait.
 func (t *jobTable) carryOut(c LifeCommand) {
 	switch {
 	case c.Write != nil:
@@ -181,7 +182,7 @@ func (t *jobTable) carryOut(c LifeCommand) {
 	}
 }
 
-// carryOn does what concerns executors, and how jobs appear.
+// carryOn carries out the commands about executors and visible states.
 func (t *jobTable) carryOn(c LifeCommand) {
 	switch {
 	case c.Open != nil:
@@ -208,7 +209,7 @@ func (t *jobTable) carryOn(c LifeCommand) {
 	}
 }
 
-// write brings an entry to the journal.
+// write writes an entry to the journal.
 func (t *jobTable) write(c *LifeWrite) {
 	if c.Result {
 		t.keepResult(c.Job)
@@ -223,7 +224,7 @@ func (t *jobTable) write(c *LifeWrite) {
 	t.step(LifeEvent{Written: ev})
 }
 
-// keepResult keeps what a job has printed as its result.
+// keepResult keeps a job's printed result.
 func (t *jobTable) keepResult(job string) {
 	w, err := t.find(job)
 	if err == nil {
@@ -242,7 +243,7 @@ func (t *jobTable) makeDir(job string) {
 	t.step(LifeEvent{Made: ev})
 }
 
-// tell sends something to a job's process.
+// tell sends a message to a job's process.
 func (t *jobTable) tell(c *LifeTold) {
 	w := t.list[c.Job]
 	m := &wire.ForJob{}
@@ -273,7 +274,7 @@ func (t *jobTable) open(c *LifeRunner) {
 		Program: w.info.Program, Args: append([]string{"run", w.info.Job}, w.info.Args...)}}})
 }
 
-// show has a job appear as the lifecycle says; one that is new is entered.
+// show publishes a job's visible state; a new job is entered.
 func (t *jobTable) show(c *JobShown) {
 	w := t.list[c.Job]
 	if w == nil {
@@ -282,7 +283,7 @@ func (t *jobTable) show(c *JobShown) {
 		w = t.newWork(info, c.Spec.Token)
 		t.enter(w)
 	}
-	over := false // it was shown to be
+	over := false // its visible state was over
 	select {
 	case <-w.ended:
 		over = true
@@ -297,7 +298,7 @@ func (t *jobTable) show(c *JobShown) {
 	}
 }
 
-// over takes in what a job has made, before it is shown to have ended.
+// over records a job's output, before its end is published.
 func (t *jobTable) over(c *LifeOver) {
 	w := t.list[c.Job]
 	delete(t.live, c.Job)
@@ -305,8 +306,7 @@ func (t *jobTable) over(c *LifeOver) {
 	w.change(func() { w.files = c.Files })
 }
 
-// renew puts a job's next life in the place of the one that has ended, which a client that watches it
-// has seen end.
+// renew replaces an ended job by its resumption; a client that watches it has seen the end.
 func (t *jobTable) renew(job string) {
 	old := t.list[job]
 	info, _ := old.snapshot()
@@ -314,7 +314,7 @@ func (t *jobTable) renew(job string) {
 	t.enter(t.newWork(info, old.token))
 }
 
-// forget has jobs go that were removed, or not submitted after all.
+// forget drops jobs that were removed, or whose submission failed.
 func (t *jobTable) forget(ids []string) {
 	for _, w := range t.those(ids) {
 		delete(t.list, w.info.Id)
@@ -339,7 +339,7 @@ func (t *jobTable) remove(gone []*jobHandle) {
 	ev := &LifeGone{}
 	for _, w := range gone {
 		ev.Jobs, ev.Bytes = append(ev.Jobs, w.info.Id), ev.Bytes+directorySize(w.dir)
-		if err := disk.RemoveAll(w.dir); err != nil { // it is tried again when the driver starts
+		if err := disk.RemoveAll(w.dir); err != nil { // it is retried when the driver starts
 			t.d.log.Error("cannot remove a job's directory", "job", w.info.Id, "error", err)
 		}
 	}
@@ -347,7 +347,7 @@ func (t *jobTable) remove(gone []*jobHandle) {
 	t.step(LifeEvent{Gone: ev})
 }
 
-// measure looks how large the directories of jobs are.
+// measure computes the sizes of jobs' directories.
 func (t *jobTable) measure(all []*jobHandle) {
 	sizes := map[string]int64{}
 	for _, w := range all {
@@ -356,7 +356,7 @@ func (t *jobTable) measure(all []*jobHandle) {
 	t.step(LifeEvent{Measured: sizes})
 }
 
-// wake has the lifecycle look again at a time.
+// wake schedules a tick of the lifecycle.
 func (t *jobTable) wake(at time.Time) {
 	if t.timer == nil {
 		t.timer = time.AfterFunc(time.Until(at), func() { t.step(LifeEvent{}) })
@@ -377,7 +377,7 @@ func (t *jobTable) log(c *LifeLog) {
 }
 
 // knows reports whether a token is that of a job that has not ended. Tokens are looked up by
-// their hash, so that the time it takes tells nothing about them.
+// their hash, so that the time it takes reveals nothing about them.
 func (t *jobTable) knows(token string) bool {
 	_, ok := t.tokens.Load(sha256.Sum256([]byte(token)))
 	return ok
@@ -386,8 +386,8 @@ func (t *jobTable) knows(token string) bool {
 // all returns the jobs by number.
 func (t *jobTable) all() []*jobHandle { return t.some(t.list) }
 
-// running returns the jobs that have not ended, by number. What is done for every
-// message, or all the time, looks at no others.
+// running returns the jobs that have not ended, by number. Frequent work
+// considers no others.
 func (t *jobTable) running() []*jobHandle { return t.some(t.live) }
 
 func (t *jobTable) some(jobs map[string]*jobHandle) []*jobHandle {
@@ -473,7 +473,7 @@ func (t *jobTable) link() uint64 {
 	return t.links
 }
 
-// memberJoined takes an executor in, or refuses it.
+// memberJoined admits an executor, or refuses it.
 func (t *jobTable) memberJoined(m *member) error {
 	m.link = t.link()
 	_, err := t.arrive(context.Background(), &arrival{member: m}, func(from uint64) LifeEvent {
@@ -483,12 +483,12 @@ func (t *jobTable) memberJoined(m *member) error {
 	return err
 }
 
-// memberLeft takes in that an executor's connection has ended.
+// memberLeft handles the end of an executor's connection.
 func (t *jobTable) memberLeft(m *member, why string) {
 	t.step(LifeEvent{Member: &MemberEvent{Executor: m.name, Link: m.link, Left: true, Why: why}})
 }
 
-// killSilent tells of the job processes that give no heartbeat.
+// killSilent reports the job processes without heartbeats to the lifecycle.
 func (t *jobTable) killSilent(v *wire.FailureDetector) {
 	for _, w := range t.running() {
 		w.mu.Lock()
@@ -500,8 +500,8 @@ func (t *jobTable) killSilent(v *wire.FailureDetector) {
 	}
 }
 
-// fromExecutor carries a message to a job's process, which may take a while to read what is
-// before it; one that reads nothing is as good as dead.
+// fromExecutor relays a message to a job's process, which may take a while to read those
+// before it; one that reads nothing counts as dead.
 func (t *jobTable) fromExecutor(m *member, r *wire.Relay) {
 	w, err := t.find(r.Peer)
 	if err != nil {

@@ -54,16 +54,16 @@ func writePrivate(path, text string) error {
 	return disk.Rename(tmp, path)
 }
 
-// forgetToken takes the token away from its user's commands: that tells
-// executors that were not connected just now that the driver has ended for
-// good. Started again it has the same token, from its data directory.
+// forgetToken removes the token file of the user's commands: executors that
+// were not connected see from it that the driver was shut down. A restarted
+// driver has the same token, from its data directory.
 func (d *Daemon) forgetToken() {
 	if token, err := wire.ReadToken(d.Addr()); err == nil && token == d.token {
 		os.Remove(wire.TokenFile(d.Addr()))
 	}
 }
 
-// admit refuses a call without the right token, or of another version. It is asked
+// admit refuses a call without the right token, or of another version. It runs
 // before the call's body is read.
 func (d *Daemon) admit(ctx context.Context, method string) error {
 	md, _ := metadata.FromIncomingContext(ctx)
