@@ -149,15 +149,15 @@ func replay(ctx context.Context, path, dataDir string) error {
 	return newJob(l.Header.Job).replay(ctx, &replayed{l, cache, store})
 }
 
-// replayed is a log that is replayed, and where its data lies meanwhile.
+// replayed is a log that is replayed, and the directory of its packs meanwhile.
 type replayed struct {
 	log   *audit.Log
 	cache *pack.Cache
 	store *executor.Store
 }
 
-// argsOf returns a job's own arguments, which a log has as the job writes them: a key that is
-// none of them, or is spelt otherwise, would say to others what the job has not obeyed.
+// argsOf returns a job's own arguments from a log, where they must be spelt as the job writes
+// them: a reader might take an unknown or differently spelt key for an option in effect.
 func argsOf[C any](l *audit.Log) (cfg C, err error) {
 	if err := json.Unmarshal(l.Header.Args, &cfg); err != nil {
 		return cfg, fault.New(fault.BadInput, "replay", l.Path, err)
@@ -205,7 +205,7 @@ func replayJob[C, P any, T interface{ Stopped() string }](ctx context.Context, r
 		err = fault.Newf(fault.Corrupt, "replay", r.log.Path, "it says that it was stopped by %q, the program by %q",
 			said, trained.Stopped())
 	case errors.Is(err, audit.ErrLogEnds) && said == "interrupted":
-		err = nil // by its user, at a step that nobody else can know
+		err = nil // by its user, at a step that does not follow from anything else
 	case errors.Is(err, audit.ErrLogEnds):
 		err = fault.Newf(fault.Corrupt, "replay", r.log.Path,
 			"it ends where the program goes on, though it says that it was stopped by %q", said)

@@ -14,7 +14,7 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// clientCommand returns a command that asks a cluster's driver something.
+// clientCommand returns a command that sends a request to a cluster's driver.
 func clientCommand(use, short, long string, args cobra.PositionalArgs,
 	run func(ctx context.Context, client wire.ClusterClient, addr string, args []string,
 		asJSON bool) error) *cobra.Command {

@@ -17,7 +17,7 @@ import (
 	"github.com/volley-engine/volley/internal/pace"
 )
 
-// defaultDriver is the address of a cluster's driver unless told otherwise.
+// defaultDriver is the default address of a cluster's driver.
 const defaultDriver = "127.0.0.1:7077"
 
 func daemonLogger(name, level string) hclog.Logger {

@@ -159,7 +159,7 @@ func (l law) formatOf(path string) string {
 	return l.formats[0]
 }
 
-// check refuses what no data can be made of.
+// check refuses parameters that no data can be generated from.
 func (f *lawFlags) check(c *cobra.Command, l law) error {
 	switch {
 	case f.rows < 1:

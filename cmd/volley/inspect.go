@@ -16,7 +16,7 @@ import (
 	"github.com/volley-engine/volley/storage/input/rows"
 )
 
-// inspection is what inspect says of a data file.
+// inspection is what inspect reports about a data file.
 type inspection struct {
 	Path     string       `json:"path"`
 	Format   input.Format `json:"format"`
@@ -146,7 +146,7 @@ func (o *inspection) take(c *rows.Chunk, seen map[string]bool, low, top *int32) 
 	o.Rows += int64(c.Rows())
 }
 
-// showRow returns a row as people read it, at most ten values of it.
+// showRow returns a row as text, at most ten values of it.
 func showRow(c *rows.Chunk, r int, label string) string {
 	const most = 10
 	var b strings.Builder

@@ -24,17 +24,17 @@ type job interface {
 	about() about
 	// register declares the job's own flags.
 	register(fs *pflag.FlagSet)
-	// configure takes all flags in and checks them, before data is read.
+	// configure reads all flags and checks them, before data is read.
 	configure(c *cobra.Command, t *trainFlags) error
 	// identity is what a checkpoint must agree on: all of the job but its limits.
 	identity() any
 	// train runs the job, and calls then while its session is open.
 	train(ctx context.Context, cfg volley.Config, then whenTrained) (*volley.Outcome, error)
-	// replay runs the job again as a log says.
+	// replay runs the job again from a log.
 	replay(ctx context.Context, r *replayed) error
 }
 
-// about is what help says of a job.
+// about is the help text of a job.
 type about struct {
 	name, short, long string
 	data, example     string  // a file, and flags
@@ -42,11 +42,11 @@ type about struct {
 	tol               float64 // by default
 }
 
-// whenTrained takes what a job came to; metrics computes those of the training
-// data.
+// whenTrained takes the result of a job; metrics computes the metrics of the
+// training data.
 type whenTrained func(s *mllib.Summary, m mllib.Model, metrics func() (map[string]float64, error)) error
 
-// jobNames returns those of the bundled jobs.
+// jobNames returns the names of the bundled jobs.
 func jobNames() (names []string) {
 	for _, j := range linearJobs {
 		names = append(names, j.name)
@@ -76,7 +76,7 @@ about it is detected unless a flag says otherwise. Every flag can also be given
 as an environment variable (--sync-ratio as VOLLEY_SYNC_RATIO) or in the YAML
 file of --config.`
 
-// aboutDataOf returns what help says of a job's data: ratings come in tables.
+// aboutDataOf returns the help text about a job's data: ratings are read from tables.
 func aboutDataOf(job string) string {
 	if job == "als" {
 		return strings.Replace(aboutData, "LIBSVM, ", "", 1)
@@ -155,16 +155,16 @@ func runJob(c *cobra.Command, f *trainFlags, j job) error {
 	if err == nil {
 		err = screen.result(r)
 	}
-	if err != nil || wire.ThisProcess().Role != "" { // who submitted it is told
+	if err != nil || wire.ThisProcess().Role != "" { // on a cluster the submitter prints it
 		return err
 	}
 	return f.converged(r)
 }
 
-// errNotConverged ends a command whose result is not what --must-converge wants.
+// errNotConverged ends a command whose result does not meet --must-converge.
 var errNotConverged = errors.New("not converged")
 
-// converged holds a result against --must-converge.
+// converged checks a result against --must-converge.
 func (f *trainFlags) converged(r *runResult) error {
 	if f.mustConverge && !r.Converged {
 		return errNotConverged
@@ -172,7 +172,7 @@ func (f *trainFlags) converged(r *runResult) error {
 	return nil
 }
 
-// trainJob trains, measures and saves, and says what came of it.
+// trainJob trains, measures and saves, and returns the result.
 func trainJob(ctx context.Context, cfg volley.Config, f *trainFlags, j job) (*runResult, error) {
 	cfg.OutDir, cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = f.out, f.checkpointDir(), f.checkpointEvery, f.resume
 	raw, err := json.Marshal(j.identity())

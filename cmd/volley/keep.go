@@ -15,17 +15,17 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// aboutKeep is what help says of --keep.
+// aboutKeep is the help text of --keep.
 const aboutKeep = "which jobs that have ended stay, with their models and logs: the last count=N, those younger than " +
 	"age=30d, as many as fit into bytes=20GiB, or several of these, joined by commas; or all"
 
 // keepValue is --keep.
 type keepValue daemon.Keep
 
-// Type returns what help calls it.
+// Type returns its name in help texts.
 func (*keepValue) Type() string { return "limits" }
 
-// String returns the flag that says the same.
+// String returns the value as the flag is written.
 func (k *keepValue) String() string {
 	var all []string
 	add := func(limited bool, format string, v any) {
@@ -114,7 +114,7 @@ func (p *pruning) register(c *cobra.Command) {
 	c.Flags().Lookup("keep").DefValue = "" // the driver's own
 }
 
-// run removes jobs that have ended, and says which.
+// run removes jobs that have ended, and prints which.
 func (p *pruning) run(ctx context.Context, client wire.ClusterClient, addr string, own, asJSON bool) error {
 	req := &wire.PruneRequest{}
 	if own {

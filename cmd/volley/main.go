@@ -53,14 +53,14 @@ func realMain(args []string) int {
 	return volley.ExitCode(ctx, err)
 }
 
-// exitNotConverged is the exit code of a result that --must-converge does not take.
+// exitNotConverged is the exit code of a result that does not meet --must-converge.
 const exitNotConverged = 3
 
 // errInterrupted ends a command whose work was stopped by the user after it
 // was put in order.
 var errInterrupted = errors.New("interrupted")
 
-// errEnded ends a daemon that was told to end.
+// errEnded ends a daemon that was asked to shut down.
 var errEnded = errors.New("ended")
 
 func rootCommand() *cobra.Command {

@@ -26,7 +26,7 @@ type dataFlags struct {
 	threshold thresholdFlag
 }
 
-// thresholdFlag is the score above which a row is said to have the greater label.
+// thresholdFlag is the score above which the greater label is predicted.
 type thresholdFlag struct {
 	fs    *pflag.FlagSet
 	score float64
@@ -137,7 +137,7 @@ func predict(c *cobra.Command, f *dataFlags, dir string) error {
 	})
 }
 
-// toFile has a file written, which appears whole or not at all; - is stdout.
+// toFile writes a file atomically; - is stdout.
 func toFile(path string, write func(io.Writer) error) error {
 	if path == "-" {
 		return write(os.Stdout)

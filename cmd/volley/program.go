@@ -17,7 +17,7 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// programFlags are those of submitting a program of one's own.
+// programFlags are the flags for submitting a user's program.
 type programFlags struct {
 	submitFlags
 	engine volley.EngineFlags
@@ -32,7 +32,7 @@ func (p *programFlags) register(c *cobra.Command) {
 	fs.StringVar(&p.binary, "binary", "", "program to submit, built before, instead of a package")
 }
 
-// submitProgram builds a package, unless it is built, and hands it over.
+// submitProgram builds a package, unless it is built, and submits it.
 func (p *programFlags) submitProgram(c *cobra.Command, args []string) error {
 	if err := fillFlags(c); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (p *programFlags) validateProgram(c *cobra.Command) error {
 	return err
 }
 
-// build builds a package where it lies, in its own module.
+// build builds a package in its own module.
 func (p *programFlags) build(ctx context.Context, target string) (path string, done func(), err error) {
 	if p.binary != "" {
 		return p.binary, func() {}, nil
@@ -160,7 +160,7 @@ func (p *programFlags) build(ctx context.Context, target string) (path string, d
 	return path, done, nil
 }
 
-// upload hands a program over, unless the driver has it.
+// upload sends a program, unless the driver has it.
 func upload(ctx context.Context, client wire.ClusterClient, addr, path string) (digest string, err error) {
 	about, err := client.Program(ctx, &wire.ProgramRequest{})
 	if err != nil {
@@ -186,7 +186,7 @@ func upload(ctx context.Context, client wire.ClusterClient, addr, path string) (
 		n, rerr := io.ReadFull(f, part.Data)
 		if n > 0 && stream.Send(&wire.ProgramPart{Digest: part.Digest,
 			Data: append([]byte(nil), part.Data[:n]...)}) != nil {
-			break // CloseAndRecv says why
+			break // CloseAndRecv returns why
 		}
 		if rerr != nil {
 			break

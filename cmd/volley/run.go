@@ -194,7 +194,7 @@ func (f *trainFlags) input() rdd.Input {
 	return in
 }
 
-// prepareFlags say what is done with columns of tables before rows are points.
+// prepareFlags say how columns of tables become features.
 type prepareFlags struct {
 	oneHot, hash, text []string
 	buckets            int
@@ -233,7 +233,7 @@ func (f *prepareFlags) asked() input.Prepare {
 	return p
 }
 
-// stoppingFlags hold rows out of training to stop by.
+// stoppingFlags hold rows out of training for early stopping.
 type stoppingFlags struct {
 	share    float64
 	patience int
@@ -265,11 +265,11 @@ func (f *stoppingFlags) apply(c *cobra.Command, in *rdd.Input) (patience int, er
 func (f *trainFlags) heldOut() (in rdd.Input, uris []string) {
 	in = f.input()
 	if in.Fold.Of == 0 {
-		in.Weight = "" // the model knows it, and the data may be without
+		in.Weight = "" // the model has it, and the data may lack it
 		in.Malformed = rdd.FailFast
 		return in, f.test
 	}
-	in.Fold.Held = true // whatever is held out to stop by
+	in.Fold.Held = true // even if rows are held out for early stopping
 	return in, absolute(f.data)
 }
 
@@ -309,7 +309,7 @@ func absolute(uris []string) []string {
 	return out
 }
 
-// afterInterrupt returns what is left of an interrupted run.
+// afterInterrupt returns a line on what remains of an interrupted run.
 func (f *trainFlags) afterInterrupt() string {
 	switch {
 	case wire.ThisProcess().Role == wire.JobRole:

@@ -64,12 +64,12 @@ func (s *submitFlags) register(fs *pflag.FlagSet) {
 		"same time")
 }
 
-// embeddedOnly are flags of volley run that mean nothing on a cluster: its
+// embeddedOnly are flags of volley run that do not apply on a cluster: its
 // executors have their own, and its jobs keep their own checkpoints.
 var embeddedOnly = []string{"executors", "slots", "memory", "disk", "pace", "pace-rate", "clock", "data-dir",
 	"checkpoint-dir", "checkpoint-every", "resume"}
 
-// validate checks what concerns the cluster before a job is handed over.
+// validate checks the flags that concern the cluster before a job is submitted.
 func (s *submitFlags) validate(c *cobra.Command, f *trainFlags) error {
 	for _, name := range embeddedOnly {
 		if c.Flags().Changed(name) {
@@ -95,7 +95,7 @@ func (s *submitFlags) validate(c *cobra.Command, f *trainFlags) error {
 	return nil
 }
 
-// kept are the flags that mean the submitter's side.
+// kept are the flags that concern the submitter's side.
 var kept = []string{"driver", "detach", "pool", "weight", "binary", "json", "out", "overwrite", "event-log", "config",
 	"data-dir", "checkpoint-dir", "checkpoint-every", "resume"}
 
@@ -164,7 +164,7 @@ func submit(c *cobra.Command, job string, s *submitFlags, f *trainFlags) error {
 }
 
 // leaveOrCancel asks what to do with a job whose submitter was interrupted.
-// Where there is nobody to ask the job goes on.
+// Without a terminal the job goes on.
 func leaveOrCancel(client wire.ClusterClient, addr, id string) error {
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		fmt.Fprintf(os.Stderr, "\nvolley: cancel %s? [y/N] ", id)
@@ -195,7 +195,7 @@ func outcomeOf(info *wire.JobInfo) error {
 	return fault.Newf(fault.UserCode, "run", info.Id, "%s: %s", info.State, info.Why)
 }
 
-// showResult prints what the job has come to, as volley run does.
+// showResult prints the job's result, as volley run does.
 func showResult(info *wire.JobInfo, f *trainFlags) error {
 	r := &runResult{}
 	if err := json.Unmarshal([]byte(info.Result), r); err != nil {
@@ -221,7 +221,7 @@ func dialDriver(addr string) (wire.ClusterClient, func(), error) {
 	return wire.NewClusterClient(conn), func() { conn.Close() }, nil
 }
 
-// watcher follows a job through ends of its connection.
+// watcher follows a job, across reconnects.
 type watcher struct {
 	client  wire.ClusterClient
 	addr    string
@@ -276,7 +276,7 @@ func (w *watcher) once(ctx context.Context, follow bool) (*wire.JobInfo, error) 
 	}
 }
 
-// bring writes the job's model and event log where the submitter wants them.
+// bring downloads the job's model and event log to where the submitter asked for them.
 func (w *watcher) bring(ctx context.Context, out string, overwrite bool, eventLog string) error {
 	if out == "" && eventLog == "" {
 		return nil
@@ -307,7 +307,7 @@ func (w *watcher) bring(ctx context.Context, out string, overwrite bool, eventLo
 	return placeModel(out, overwrite, files)
 }
 
-// placeModel writes a model's directory at once or not at all.
+// placeModel writes a model's directory atomically.
 func placeModel(out string, overwrite bool, files map[string][]byte) error {
 	tmp, err := os.MkdirTemp(filepath.Dir(filepath.Clean(out)), ".volley-model-*")
 	if err != nil {

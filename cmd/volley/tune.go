@@ -44,7 +44,7 @@ type axis struct {
 	values []string
 }
 
-// point is one place of the grid, and what its folds came to.
+// point is one point of the grid, and the results of its folds.
 type point struct {
 	Values map[string]string `json:"values"`
 	Mean   float64           `json:"mean"`
@@ -132,7 +132,7 @@ func (t *tuneFlags) run(c *cobra.Command) error {
 		return err
 	}
 	if err := t.runAll(c.Context(), points); err != nil {
-		if metric, _, e := t.score(points); e == nil { // what there is so far
+		if metric, _, e := t.score(points); e == nil { // the results so far
 			_ = t.writeTable(points, metric)
 		}
 		return err
@@ -304,7 +304,7 @@ func (t *tuneFlags) progress(p *point, k int, err error) {
 	fmt.Fprintf(os.Stderr, "%s, fold %d of %d: %s\n", t.name(p), k+1, t.folds, what)
 }
 
-// name returns a point in words.
+// name returns the text of a point.
 func (t *tuneFlags) name(p *point) string {
 	var parts []string
 	for _, a := range t.axes {
@@ -321,7 +321,7 @@ func (t *tuneFlags) runHere(ctx context.Context, args []string) (*runResult, err
 	return trainJob(ctx, cfg, f, j)
 }
 
-// trainThere trains on all rows on the cluster, and brings the model.
+// trainThere trains on all rows on the cluster, and downloads the model.
 func (t *tuneFlags) trainThere(ctx context.Context, args []string) (*runResult, error) {
 	client, done, err := dialDriver(t.driver)
 	if err != nil {
@@ -342,7 +342,7 @@ func (t *tuneFlags) runThere(ctx context.Context, client wire.ClusterClient, arg
 	return t.follow(ctx, client, args, &w)
 }
 
-// follow submits a run and waits for what comes of it; by is who did.
+// follow submits a run and waits for its result.
 func (t *tuneFlags) follow(ctx context.Context, client wire.ClusterClient, args []string, by **watcher) (*runResult,
 	error) {
 	reply, err := client.Submit(ctx, &wire.SubmitRequest{Job: t.job, Args: args, Weight: 1})
@@ -493,7 +493,7 @@ func (t *tuneFlags) writeTable(points []*point, metric string) error {
 	})
 }
 
-// line returns a point's in the table.
+// line returns a point's line of the table.
 func (t *tuneFlags) line(p *point) (out []string) {
 	for _, a := range t.axes {
 		out = append(out, p.Values[a.flag])

@@ -13,10 +13,10 @@ import (
 )
 
 // What a replay compares beside the parameters: everything in the log that follows from the
-// data and the program. What it takes from the log, and cannot know, is what each step
-// merged, and times.
+// data and the program. It takes from the log what it cannot know: what each step merged,
+// and times.
 
-// sameSizes compares what the log says of a pack's splits with the data.
+// sameSizes compares the log's sizes of a pack's splits with the data.
 func (r *Replay) sameSizes(number int, m *pack.Meta) error {
 	n, weights, entries := r.log.Header.N, r.log.Header.Weights, r.log.Header.Entries
 	if number > 0 {
@@ -73,7 +73,7 @@ func (r *Replay) samePass(l *Line, req plan.StepRequest) error {
 	return nil
 }
 
-// sameCommit compares what a step has come to.
+// sameCommit compares the outcome of a step.
 func (r *Replay) sameCommit(s *driver.LogStep, c rdd.Commit) error {
 	what := fmt.Sprintf("step %d", s.Step)
 	if c.Digest != s.Params {
@@ -120,8 +120,8 @@ func shown(v *float64) string {
 	return fmt.Sprint(*v)
 }
 
-// settled reports whether what the last pass found is what the log says: one of which the
-// program has told nothing has no objective.
+// settled reports whether the last pass's objective is the log's; a pass without a
+// reported objective has none in the log.
 func (r *Replay) settled() error {
 	if p := r.passed; p != nil && (p.Objective != nil || p.Iteration != 0) && r.wrong == nil {
 		r.wrong = r.differs("evaluation", "the log has the objective %s after iteration %d, the program finds none",
@@ -131,5 +131,5 @@ func (r *Replay) settled() error {
 	return r.wrong
 }
 
-// End compares what is left at the end of the program.
+// End compares what remains at the end of the program.
 func (r *Replay) End() error { return r.settled() }

@@ -11,13 +11,13 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// A log has what the job was told, and its options: a job that is told the same under the
-// same options has to decide what every line says.
+// A log has the job's events and its options: a job that is fed the same events under the
+// same options must make the decisions in every line.
 
 // span is when a step began and ended, by the job's clock.
 type span struct{ from, to plan.Time }
 
-// retell begins to tell a job what the log's was told.
+// retell begins a replay of the log's events.
 func (v *verifier) retell() {
 	v.options = v.h.Options
 	cfg, exact, ok := v.configOf(v.h.Options, 1)
@@ -38,8 +38,8 @@ func (v *verifier) configOf(o driver.LogOptions, line int) (cfg driver.JobConfig
 	return cfg, o.Clock == "virtual", err == nil
 }
 
-// goesOn notes what a pack goes on from, and under which options the next life of the job
-// does.
+// goesOn notes the state that a pack continues from, and the options of the next process
+// of the job.
 func (v *verifier) goesOn(r *driver.LogResume, line int) {
 	v.leftOut, v.next = false, &r.Options
 	v.fact(!slices.Contains(v.resumes, r.Pack), decided, r.Step, line, "pack %d is said to be resumed twice", r.Pack)
@@ -67,7 +67,7 @@ func (v *verifier) reported(r driver.LogReports, line int) *driver.StepReport {
 	steps, err := v.retelling.Tell(r.Reports)
 	v.fact(err == nil, decided, v.steps, line, "%v", err)
 	if err != nil {
-		v.retelling = nil // whatever it says from now on means nothing
+		v.retelling = nil // its decisions from now on mean nothing
 		return nil
 	}
 	began := v.retelling.Lives() - lives
@@ -75,7 +75,7 @@ func (v *verifier) reported(r driver.LogReports, line int) *driver.StepReport {
 		"a life of the job begins, the log has no line that it resumes")
 	v.fact(v.retelling.Awaits() == 0, decided, v.steps, line, "a pack is said to be resumed, the reports do not say so")
 	v.resumed(began > 0, line)
-	for _, s := range steps[:len(steps)-1] { // those before the first step of a life have no lines
+	for _, s := range steps[:len(steps)-1] { // those before the first step of a process have no lines
 		v.fact(began > 0 && !s.Train, decided, v.steps, line, "the reports are of a step, or a pass, that has no line")
 	}
 	slots := v.retelling.Slots()
@@ -103,8 +103,8 @@ func (v *verifier) updated(next *driver.StepReport, anew bool, line int) {
 	v.ended, v.update = next.Began+next.Took, 0
 }
 
-// resumed takes over the options of a line of resumption, where a life of the job has begun;
-// where none has, another pack has gone on, under the same.
+// resumed takes over the options of a resume line, where a process of the job has begun;
+// where none has, another pack is resumed under the same.
 func (v *verifier) resumed(began bool, line int) {
 	if v.next == nil {
 		return

@@ -8,7 +8,7 @@ import (
 )
 
 // A decoder takes the last of several keys that differ in case at most; other readers take
-// another of them, or none. What a line says must not depend on who reads it.
+// another of them, or none. The meaning of a line must not depend on the reader.
 
 // ownKeys are the parts of a line whose keys are the job's own, which may be of any case.
 var ownKeys = map[string]bool{"args": true, "values": true}

@@ -22,8 +22,8 @@ import (
 // ErrLogEnds ends a replayed program where the log does.
 var ErrLogEnds = errors.New("the log has no further step")
 
-// Replay is a cluster that folds serially exactly what a log says was folded,
-// and compares every digest. A program that runs on it does what it did.
+// Replay is a cluster that folds serially exactly what was folded by the log,
+// and compares every digest. A program that runs on it repeats its run.
 type Replay struct {
 	log     *Log
 	program runner.Program
@@ -37,7 +37,7 @@ type Replay struct {
 	next    int                  // line
 	current *driver.LogStep
 	// described are the packs after the first, as the log has them; passed is a pass whose
-	// objective the program has still to tell, and wrong what it told wrongly.
+	// objective the program has not reported yet, and wrong the reports that differ.
 	described []*driver.LogPack
 	passed    *driver.LogEvaluation
 	wrong     error
@@ -60,7 +60,7 @@ func NewReplay(l *Log, program runner.Program, splits *pack.Held, outputs *shuff
 	if len(report.Violations) > 0 {
 		return nil, fault.Newf(fault.Corrupt, "replay", l.Path, "%v", report.Violations[0])
 	}
-	var lines []Line // a run that went on from one of its own steps is replayed as if it had not been interrupted
+	var lines []Line // a run that continued from one of its own steps is replayed as if it had not been interrupted
 	r := &Replay{log: l, program: program, splits: splits, outputs: outputs, maker: maker,
 		hashes: [][]plan.Digest{l.Header.Splits}, states: map[[3]int][]float64{}}
 	for _, line := range l.Lines {
@@ -128,7 +128,7 @@ func (r *Replay) differs(what, format string, args ...any) error {
 	return fault.Newf(fault.Corrupt, "replay the "+what+" of", filepath.Base(r.log.Path), format, args...)
 }
 
-// take returns the next line of the log, which must be of the kind asked for.
+// take returns the next line of the log, which must be of the given kind.
 func (r *Replay) take(train bool) (*Line, error) {
 	if r.next == len(r.log.Lines) {
 		return nil, ErrLogEnds
@@ -142,8 +142,8 @@ func (r *Replay) take(train bool) (*Line, error) {
 	return l, nil
 }
 
-// RunStep folds serially what the log says.
-func (r *Replay) RunStep(_ context.Context, req plan.StepRequest) (*plan.StepOutcome, error) {
+// RunStep folds serially what the log's step folded.
+func (r *Replay) RunStep(_ context.Context, req plan.StepRequest) (*rdd.StepOutcome, error) {
 	l, err := r.take(req.Train)
 	if err != nil {
 		return nil, err
@@ -268,8 +268,7 @@ func (r *Replay) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []e
 }
 
 // Now returns when the step before ended: no later than the program looked at its clock.
-// At the step where the log says that a limit of time was reached it lies beyond every
-// limit.
+// At the step where a limit of time was reached by the log it is beyond every limit.
 func (r *Replay) Now() time.Duration {
 	last := r.next == len(r.log.Lines) || r.log.Lines[r.next].Step == nil
 	if f := r.log.Footer; f != nil && f.StoppedBy == "max-time" && last && r.current != nil {
@@ -278,13 +277,13 @@ func (r *Replay) Now() time.Duration {
 	return r.now
 }
 
-// Resume returns that a replay begins at the beginning.
+// Resume reports that a replay starts at the beginning.
 func (r *Replay) Resume(int) (int, []byte, bool) { return 0, nil, false }
 
 // Left returns how many lines of the log the program has not asked for.
 func (r *Replay) Left() int { return len(r.log.Lines) - r.next }
 
-// madePacks are the packs that a replay has made.
+// madePacks are the packs that a replay has built.
 type madePacks struct {
 	splits  *pack.Held
 	outputs *shuffle.Outputs
@@ -298,10 +297,10 @@ func (madePacks) MakePack(context.Context, int) (plan.ExecutorID, *pack.Meta, er
 	return "", nil, fault.Newf(fault.Internal, "make", "a pack", "a replay makes its own")
 }
 
-// replayMemory is what a task of a replay may hold.
+// replayMemory is how many bytes a task of a replay may hold.
 const replayMemory = 256 << 20
 
-// Advance does nothing: nobody watches.
+// Advance does nothing: progress is not reported.
 func (madePacks) Advance(int) {}
 
 // Moved does nothing, for the same reason.

@@ -52,7 +52,7 @@ type Report struct {
 	Violations []Violation
 }
 
-// Verify checks everything that a log says against the invariants.
+// Verify checks all of a log against the invariants.
 func Verify(l *Log) *Report {
 	v := &verifier{l: l, r: &Report{spans: map[int]span{}}}
 	if l.Header == nil {
@@ -79,16 +79,16 @@ type verifier struct {
 	steps       int
 	evaluations int
 	options     driver.LogOptions  // that the lines in hand were written under
-	next        *driver.LogOptions // of the last line of resumption, until its life has begun
-	resumes     []int              // packs that lines of resumption since the last step or pass are of
-	retelling   *driver.Retelling  // nil where there is nothing to tell
+	next        *driver.LogOptions // of the last resume line, until its process has begun
+	resumes     []int              // packs of the resume lines since the last step or pass
+	retelling   *driver.Retelling  // nil where there are no events
 	leftOut     bool               // reports were more than a log keeps
 	ended       plan.Time          // when the step before did, and so much later as passes since then took
 	update      int64              // what its line says of the time until its parameters were settled
 	*ledger                        // of the line in hand
 }
 
-// ledger is what the log has said of a pack so far.
+// ledger is the state of a pack by the log so far.
 type ledger struct {
 	rows        []int64   // by split
 	weights     []float64 // of their rows; nil where they have none
@@ -97,7 +97,7 @@ type ledger struct {
 	total       []int64   // rows merged by split, as recomputed
 	seen        map[[3]uint64]bool
 	lastAttempt []int
-	lastEpoch   []uint64 // of each split, in all lives of the job
+	lastEpoch   []uint64 // of each split, in all processes of the job
 	owners      []int
 }
 
@@ -196,7 +196,7 @@ func (v *verifier) resume(r *driver.LogResume, line int) {
 	v.steps = r.Step
 	v.goesOn(r, line)
 	copy(v.total, r.Merged)
-	clear(v.lastAttempt) // attempts are counted by each life of a job; epochs go on
+	clear(v.lastAttempt) // attempts are counted by each process of a job; epochs continue
 }
 
 // shaped reports whether the arrays of a line are over the splits.
@@ -315,8 +315,8 @@ func (v *verifier) byEntries(s *driver.LogStep) bool {
 	return len(s.Entries) == len(v.rows) && len(v.entries) == len(v.rows)
 }
 
-// progress returns what a step has made of a split, and how much there was to make:
-// rows, or, where it counts these, their entries.
+// progress returns a step's progress in a split, and the split's total: rows, or,
+// where it counts these, their entries.
 func (v *verifier) progress(s *driver.LogStep, i int) (made, all int64) {
 	if v.byEntries(s) {
 		return s.Entries[i], v.entries[i]

@@ -16,12 +16,12 @@ type Kind uint8
 
 // The kinds of operation.
 const (
-	Created   Kind = iota // an empty file of a name that was free, which File stands for from then on
-	Opened                // a file that was there, which File stands for from then on
+	Created   Kind = iota // a new empty file, which has the number File from then on
+	Opened                // an existing file, which has the number File from then on
 	Written               // Data at Offset of File
 	Resized               // File, to the length Offset
 	Synced                // File's content, not its name
-	Renamed               // Path to To; what To was is gone
+	Renamed               // Path to To, which is replaced
 	Swapped               // Path and To
 	Removed               // a file's name, or an empty directory
 	MadeDir               // one directory
@@ -31,14 +31,14 @@ const (
 // Op is an operation that has succeeded.
 type Op struct {
 	Kind   Kind
-	Path   string // absolute; empty where File says it
+	Path   string // absolute; empty where File identifies it
 	To     string
 	File   int // number of an open file, from 1
 	Offset int64
 	Data   []byte
 }
 
-// recorder is told of all operations, one after the other.
+// recorder receives all operations, one after the other.
 var recorder struct {
 	sync.Mutex
 	on    atomic.Bool // tell is set
@@ -46,7 +46,7 @@ var recorder struct {
 	files int
 }
 
-// Record has a function told of every operation from now on, until stop. It is for
+// Record calls a function with every operation from now on, until stop. It is for
 // tests, one at a time.
 func Record(tell func(Op)) (stop func()) {
 	recorder.Lock()
@@ -61,8 +61,8 @@ func Record(tell func(Op)) (stop func()) {
 	}
 }
 
-// do does something and tells of it, so that the order that is told is the order in
-// which things were done.
+// do runs and records an operation, so that the recorded order is the order of
+// execution.
 func do(act func() error, op func() Op) error {
 	if !recorder.on.Load() {
 		return act()
@@ -76,7 +76,7 @@ func do(act func() error, op func() Op) error {
 	return err
 }
 
-// absolute returns a path as operations have it.
+// absolute returns a path in the form that operations have.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
@@ -102,8 +102,8 @@ func Remove(path string) error {
 	return do(func() error { return os.Remove(path) }, func() Op { return Op{Kind: Removed, Path: absolute(path)} })
 }
 
-// RemoveAll removes a file or a directory and everything in it; what is not there is
-// no error.
+// RemoveAll removes a file or a directory and everything in it; a missing one is no
+// error.
 func RemoveAll(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +133,7 @@ func Mkdir(path string, perm fs.FileMode) error {
 		func() Op { return Op{Kind: MadeDir, Path: absolute(path)} })
 }
 
-// MkdirAll makes a directory and those above it, where they are not there.
+// MkdirAll makes a directory and the missing ones above it.
 func MkdirAll(path string, perm fs.FileMode) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil

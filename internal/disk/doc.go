@@ -1,8 +1,8 @@
 // Package disk makes the changes to files and directories whose order decides what
-// a loss of power leaves: of saved datasets, models, checkpoints, event logs,
+// survives a loss of power: of saved datasets, models, checkpoints, event logs,
 // journals and packs.
 //
-// It owns the list of these operations, and tells a recorder of each, if there is one
-// (internal/crash); and what an error of opening or writing a file means. It must not
-// decide anything: who uses it says what is synced.
+// It owns the list of these operations, passes each to a recorder, if there is one
+// (internal/crash), and explains errors of opening or writing a file. It must not
+// decide anything: the caller decides what is synced.
 package disk

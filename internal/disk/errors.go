@@ -11,13 +11,13 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// final lists the errors of the system that another try does not mend.
+// final lists the system errors that a retry does not cure.
 var final = []error{unix.ENOENT, unix.EACCES, unix.EPERM, unix.EISDIR, unix.ENOTDIR, unix.ELOOP, unix.ENAMETOOLONG,
 	unix.EINVAL, unix.ENXIO}
 
-// OpenError returns why a path could not be read, without repeating the path. What is not
-// there, or not allowed, is so for every process; want of descriptors or memory and faults
-// of disks and networks pass, or are those of one machine.
+// OpenError returns why a path could not be read, without repeating the path. A missing
+// file or permission fails on every machine; lack of descriptors or memory and faults of
+// disks and networks are temporary, or of one machine.
 func OpenError(path string, err error) error {
 	if pe, ok := err.(*fs.PathError); ok {
 		err = pe.Err
@@ -30,7 +30,7 @@ func OpenError(path string, err error) error {
 	return fault.New(kind, "open", path, err)
 }
 
-// WriteError returns what a failed write means and what to do about it; nil of nil.
+// WriteError explains a failed write with what to do about it; nil for nil.
 func WriteError(op, dir string, err error) error {
 	if err == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 // time may use it.
 type File struct {
 	f      *os.File
-	number int   // that the recorder knows it by; 0 where it knows nothing of it
+	number int   // number for the recorder; 0 where it has none
 	at     int64 // where the next Write goes
 }
 
@@ -26,7 +26,7 @@ func (f *File) numbered(kind Kind) Op {
 // OpenFile does what os.OpenFile does, without O_APPEND.
 func OpenFile(path string, flag int, perm fs.FileMode) (f *File, err error) {
 	if flag&os.O_APPEND != 0 {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("what is appended has no place to tell of")}
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("O_APPEND is not supported: offsets would be unknown")}
 	}
 	kind, f := Created, &File{}
 	if _, err := os.Stat(path); err == nil {
@@ -66,7 +66,7 @@ func CreateTemp(dir, pattern string) (*File, error) {
 	return f, nil
 }
 
-// WriteFile writes a file; the disk need not have it yet.
+// WriteFile writes a file without a sync.
 func WriteFile(path string, raw []byte, perm fs.FileMode) error {
 	f, err := OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
 	if err != nil {
@@ -76,7 +76,7 @@ func WriteFile(path string, raw []byte, perm fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// WriteSynced writes a file and waits until the disk has its content, not its name.
+// WriteSynced writes and syncs a file, not its directory.
 func WriteSynced(path string, raw []byte, perm fs.FileMode) error {
 	f, err := OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
 	if err != nil {
@@ -92,14 +92,14 @@ func WriteSynced(path string, raw []byte, perm fs.FileMode) error {
 // Name returns the name that the file was opened by.
 func (f *File) Name() string { return f.f.Name() }
 
-// Read reads on from where the file is.
+// Read reads from the current offset.
 func (f *File) Read(p []byte) (int, error) {
 	n, err := f.f.Read(p)
 	f.at += int64(n)
 	return n, err
 }
 
-// Write writes on from where the file is.
+// Write writes at the current offset.
 func (f *File) Write(p []byte) (n int, err error) {
 	at := f.at
 	fits, full := room(f.f.Name(), p)
@@ -134,7 +134,7 @@ func (f *File) Truncate(size int64) error {
 // Chmod sets the file's permissions.
 func (f *File) Chmod(perm fs.FileMode) error { return f.f.Chmod(perm) }
 
-// Sync waits until the disk has the file's content, not its name.
+// Sync syncs the file's content, not its directory.
 func (f *File) Sync() error {
 	return do(f.f.Sync, func() Op { return Op{Kind: Synced, File: f.number} })
 }

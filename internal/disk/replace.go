@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PutDir puts a directory in the place of another, or in a place that is free, at once:
-// a reader finds what was there, whole, or what is there now. Both lie in one
-// directory. Durable says that the disk has it before PutDir returns; what is in the
-// directory must have been synced by then. Where the file system cannot swap two
-// names, there is a moment without either.
+// PutDir moves a directory atomically to a name that is free or another directory's,
+// which it replaces: a reader finds the old one or the new one, whole. Both are in one
+// parent directory. With durable set the change is synced before PutDir returns; the
+// contents must be synced before. Where the file system cannot swap two names, there is
+// a moment without either.
 func PutDir(from, dir string, durable bool) error {
 	replaced := ""
 	_, err := os.Lstat(dir)
@@ -32,8 +32,8 @@ func PutDir(from, dir string, durable bool) error {
 	return RemoveAll(replaced)
 }
 
-// Recover brings back what PutDir had put aside when it was killed between two names, where
-// the file system could not swap them, and removes what it had still to remove.
+// Recover restores a directory that PutDir had moved aside when it was killed, where the
+// file system cannot swap names, and removes leftovers.
 func Recover(from, dir string) error {
 	old := from + asideSuffix
 	if _, err := os.Lstat(old); errors.Is(err, fs.ErrNotExist) {
@@ -45,11 +45,10 @@ func Recover(from, dir string) error {
 	return RemoveAll(old)
 }
 
-// asideSuffix is what a directory that is put aside is called after the one that takes its
-// place.
+// asideSuffix is the suffix of a directory that is moved aside.
 const asideSuffix = ".old"
 
-// swapOrMove gives from the name of dir, and returns the name that dir has then.
+// swapOrMove renames from to dir, and returns the name that the old dir has then.
 func swapOrMove(from, dir string) (old string, err error) {
 	err = Swap(from, dir)
 	if err == nil {
@@ -68,8 +67,8 @@ func swapOrMove(from, dir string) (old string, err error) {
 	return old, nil
 }
 
-// MkdirSynced makes a directory and those above it, where they are not there, and
-// returns once the disk has their names.
+// MkdirSynced makes a directory and the missing ones above it, and syncs their
+// names.
 func MkdirSynced(path string, perm fs.FileMode) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil

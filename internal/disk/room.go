@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filling says which files have no room, where a test has said so.
+// filling reports which files are on a full disk, in tests.
 var filling atomic.Pointer[func(path string) bool]
 
-// mostFits is how many bytes a write to a full disk finds room for.
+// mostFits is how many bytes a write to a full disk can write.
 const mostFits = 4 << 10
 
-// Fill has writes to the files that match end half-way for want of room, or earlier, until
-// stop. It is for tests, one at a time.
+// Fill makes writes to the files that match fail with a full disk, half-way or earlier,
+// until stop. It is for tests, one at a time.
 func Fill(match func(path string) bool) (stop func()) {
 	filling.Store(&match)
 	return func() { filling.Store(nil) }

@@ -13,20 +13,20 @@ type Kind uint8
 
 // The kinds of failure.
 const (
-	Internal     Kind = iota // a broken promise of the engine itself
+	Internal     Kind = iota // a violated invariant of the engine itself
 	UserCode                 // the user's function returned an error or panicked
 	BadInput                 // the data is missing, unreadable or malformed
 	FetchFailed              // a block could not be had from where it should be
 	ExecutorLost             // the executor that held the work is gone
 	PlanMismatch             // two nodes built different plans
 	StaleEpoch               // the report belongs to an assignment since replaced
-	Cancelled                // somebody asked for the end
+	Cancelled                // the user or a caller cancelled it
 	NoResources              // disk, memory or executors ran out
 	Corrupt                  // content does not match its digest
 	Timeout                  // a bounded wait ran out
 	Usage                    // an option is unknown, malformed or contradictory
 	Unauthorized             // the caller may not do this, or speaks another version
-	LostInput                // what another task has made for this one is gone or damaged
+	LostInput                // an input that another task has made is lost or damaged
 	kinds                    // how many there are
 )
 
@@ -58,7 +58,7 @@ type Response struct {
 	Retry          bool // try the task again, elsewhere if possible
 	ChargeTask     bool // counts towards the task's limit of failures
 	ChargeExecutor bool // counts towards the executor's exclusion
-	Remake         bool // the input must be made again before the retry
+	Remake         bool // the input must be recomputed before the retry
 }
 
 var responses = [kinds]Response{
@@ -75,7 +75,7 @@ var responses = [kinds]Response{
 	Timeout:      {Retry: true, ChargeTask: true, ChargeExecutor: true},
 	Usage:        {},
 	Unauthorized: {},
-	LostInput:    {}, // the session, which knows who made it, has it made again
+	LostInput:    {}, // the session, which knows its map task, recomputes it
 }
 
 // Policy returns the response to a kind. An unknown kind, from a newer peer, is

@@ -18,7 +18,7 @@ import (
 	"github.com/volley-engine/volley/storage/shuffle"
 )
 
-// serveBlocks hands out splits to the other runners of the job.
+// serveBlocks serves splits to the other runners of the job.
 func (r *localRunner) serveBlocks() (addr string, stop func(), err error) {
 	if r.process.Unreachable {
 		return "", func() {}, nil
@@ -26,7 +26,7 @@ func (r *localRunner) serveBlocks() (addr string, stop func(), err error) {
 	return serveJob(r.process.Token, func(s *grpc.Server) { wire.RegisterBlocksServer(s, r) })
 }
 
-// Fetch sends a split that this runner holds: first what is in its pack.
+// Fetch sends a split that this runner holds, after the description of its pack.
 func (r *localRunner) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) error {
 	if req.Shuffled {
 		b, err := r.outputOf(req.Node, req.Map, req.Attempt,
@@ -57,7 +57,7 @@ func (r *localRunner) outputOf(node, mapTask uint32, attempt uint64, span shuffl
 	return r.store.Outputs.Open(shuffle.Key{Node: int(node), Map: int(mapTask), Attempt: attempt}, span)
 }
 
-// OpenMapOutput brings shuffled rows from the runner that keeps them.
+// OpenMapOutput fetches shuffled rows from the runner that keeps them.
 func (r *localRunner) OpenMapOutput(ctx context.Context, from executor.Peer, key shuffle.Key,
 	span shuffle.Span) (io.ReadCloser, error) {
 	ctx, alive, done := whileAlive(ctx)
@@ -86,8 +86,8 @@ func whileAlive(ctx context.Context) (_ context.Context, alive, done func()) {
 	return ctx, func() { idle.Reset(blockIdle) }, func() { idle.Stop(); cancel(nil) }
 }
 
-// receive writes what a peer sends, and says so by alive; peers says of an error that
-// it is the peer's.
+// receive writes what a peer sends, calling alive for each piece; peers reports
+// whether an error is the peer's.
 func receive(stream wire.RawStream, w io.Writer, alive func(), peers func(error) error) error {
 	var failed error // of writing
 	err := wire.CopyRaw(stream, func(raw *wire.Raw) error {
@@ -122,7 +122,7 @@ func (r *localRunner) describe(node int) ([]byte, error) {
 	return json.Marshal(meta)
 }
 
-// hand brings the driver a block that it has asked for.
+// hand sends the driver a block that it has requested.
 func (r *localRunner) hand(ctx context.Context, h *wire.Hand) error {
 	c, err := r.peer(r.process.Driver)
 	if err != nil {
@@ -195,8 +195,8 @@ func (r *localRunner) open(ctx context.Context, from executor.Peer, key pack.Spl
 	return stream, meta, nil
 }
 
-// reach asks a runner for a block, through the driver where it cannot be
-// reached itself.
+// reach requests a block from a runner, through the driver where the runner
+// cannot be reached.
 func (r *localRunner) reach(ctx context.Context, from executor.Peer, req *wire.BlockRequest) (wire.Blocks_FetchClient,
 	*pack.Meta, error) {
 	err := status.Error(codes.Unavailable, "it cannot be reached")
@@ -221,7 +221,7 @@ func fetchFailed(key pack.SplitKey, from executor.Peer, err error) error {
 	return fault.New(fault.FetchFailed, fmt.Sprintf("fetch split %d from", key.Split), string(from.ID), err)
 }
 
-// begin asks for a block at an address and reads what comes first.
+// begin requests a block at an address and reads the first message.
 func (r *localRunner) begin(ctx context.Context, addr string, req *wire.BlockRequest) (wire.Blocks_FetchClient,
 	*pack.Meta, error) {
 	c, err := r.peer(addr)

@@ -18,9 +18,9 @@ import (
 
 const checkpointVersion = 4
 
-// checkpoint is everything that a job goes on from. Its file ends in a line
+// checkpoint is everything that a job continues from. Its file ends in a line
 // with the digest of what is before it, so that a torn or damaged one is
-// noticed and the one before it is used.
+// noticed and the previous one is used.
 type checkpoint struct {
 	Version   int            `json:"version"`
 	Plan      plan.Digest    `json:"plan"`
@@ -33,14 +33,14 @@ type checkpoint struct {
 	Executors int            `json:"executors"` // that the job had
 }
 
-// loopMark is how far a loop has come.
+// loopMark is the progress of a loop.
 type loopMark struct {
 	Iteration int    `json:"iteration"`
 	Ended     bool   `json:"ended"`
 	State     []byte `json:"state"`
 }
 
-// packMark is a pack, and how far the job has come with it.
+// packMark is a pack, and the job's progress in it.
 type packMark struct {
 	Node   int             `json:"node"`
 	Splits []plan.Digest   `json:"splits"`
@@ -78,7 +78,7 @@ func (c *checkpoint) nodesBefore(node int) (all []int) {
 // keepCheckpoints is how many checkpoints are kept.
 const keepCheckpoints = 2
 
-// writeCheckpoint returns once the checkpoint is on the disk, under its name.
+// writeCheckpoint writes and syncs a checkpoint.
 func writeCheckpoint(dir string, c *checkpoint) error {
 	raw, err := json.Marshal(c)
 	if err != nil {
@@ -191,7 +191,7 @@ func cutLastLine(raw []byte) (body []byte, last string, ok bool) {
 	return raw[:i+1], s[i+1:], true
 }
 
-// keepOldLog moves the log of the run that is resumed aside.
+// keepOldLog moves aside the log of the run that is resumed.
 func keepOldLog(path string) {
 	if path == "" {
 		return

@@ -57,13 +57,13 @@ func (j *Job) newCluster(p wire.Process, job driver.JobConfig) (cluster, error) 
 	return newLocal(job, j.cfg, m.engine)
 }
 
-// members are the executors of a cluster embedded in this process, which find each other's splits and
-// map outputs in it.
+// members are the executors of a cluster embedded in this process; they read each other's splits and
+// map outputs directly.
 type members struct {
 	*catalog
 	job    *Job
 	all    []*executor.Engine
-	shared executor.Shared // what tasks of all of them have in common
+	shared executor.Shared // values that tasks of all of them share
 }
 
 // engine makes the engine of one.

@@ -13,8 +13,8 @@ import (
 	"github.com/volley-engine/volley/rdd"
 )
 
-// Config says how a program runs embedded. The zero value of a field takes
-// its default.
+// Config configures how a program runs embedded. The zero value of a field
+// takes its default.
 type Config struct {
 	Executors      int    // default: one a core
 	Slots          int    // default 1
@@ -37,7 +37,7 @@ type Config struct {
 	Logger         hclog.Logger
 }
 
-// Outcome is what the engine knows of a finished run.
+// Outcome is the engine's summary of a finished run.
 type Outcome struct {
 	Load       time.Duration // on the wall clock
 	Train      time.Duration // on the job's clock, evaluation left out
@@ -69,7 +69,7 @@ func (c Config) ensureDefaults() Config {
 	return c
 }
 
-// DefaultDataDir returns where packs are kept unless told otherwise.
+// DefaultDataDir returns the default directory of packs.
 func DefaultDataDir() string {
 	if dir, err := os.UserCacheDir(); err == nil {
 		return filepath.Join(dir, "volley")

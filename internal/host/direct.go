@@ -95,7 +95,7 @@ func (d *directs) set(name string, out *wire.Outbox[*wire.Frame]) {
 	d.open[name] = out
 }
 
-// to returns the way to a runner; nil where it has no direct connection.
+// to returns the direct connection to a runner; nil where it has none.
 func (d *directs) to(name string) *wire.Outbox[*wire.Frame] {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -110,8 +110,8 @@ type direct struct {
 	close  func()
 }
 
-// directWait bounds how long a runner looks for its job's process; without it,
-// everything goes by way of executor and driver.
+// directWait bounds how long a runner tries to connect to its job's process;
+// without a direct connection messages are relayed by executor and driver.
 const directWait = 2 * time.Second
 
 func dialDirect(addr, token string) (*direct, error) {

@@ -28,7 +28,7 @@ const (
 	ExitInterrupted = 130
 )
 
-// endWait bounds how long a job's process waits for the driver to take in its end.
+// endWait bounds how long a job's process waits for the driver to record its end.
 const endWait = 20 * time.Second
 
 // SayEnd reports to the cluster's driver how this process has ended, what it has made,
@@ -56,8 +56,8 @@ func SayEnd(p wire.Process, code int, failed error) int {
 	return max(code, ExitFailed)
 }
 
-// lostBy reports whether a call failed because the driver is not there, and not because of
-// what was said to it.
+// lostBy reports whether a call failed because the driver cannot be reached, not because
+// it refused the call.
 func lostBy(err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
@@ -90,7 +90,7 @@ func sendEnd(p wire.Process, req *wire.EndRequest) (err error) {
 	return err
 }
 
-// madeFiles lists what a job has made, its event log included, with sizes and digests.
+// madeFiles lists a job's output files, its event log included, with sizes and digests.
 func madeFiles(dir string) (files []*wire.MadeFile, err error) {
 	for _, part := range []string{"out", driver.EventsName} {
 		err = filepath.WalkDir(filepath.Join(dir, part), func(path string, e fs.DirEntry, err error) error {

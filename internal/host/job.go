@@ -16,7 +16,7 @@ import (
 )
 
 // Job is a program's job as its session sees it: a cluster that runs steps and actions on packs, and
-// commits what they come to.
+// commits their results.
 type Job struct {
 	ctx     context.Context
 	cfg     Config
@@ -93,9 +93,9 @@ func (j *Job) scalable() error {
 		WithHint("give the Aggregator a Scale, or run with --weighting rows")
 }
 
-// OpenPack makes a pack and makes it known to the cluster. A life that goes on from a
-// checkpoint opens the packs of the life before in their order, those too that it does not
-// read any more: in the event log and in ledgers they go by their numbers.
+// OpenPack builds a pack and registers it with the cluster. A process that continues from
+// a checkpoint opens the packs of the one before in their order, even those that it does
+// not read any more: the event log and ledgers refer to them by number.
 func (j *Job) OpenPack(ctx context.Context, node int) (int, *pack.Meta, error) {
 	for _, before := range j.keeper.resumed.nodesBefore(node) {
 		if _, _, err := j.openPack(ctx, before); err != nil {
@@ -121,11 +121,11 @@ func (j *Job) openPack(ctx context.Context, node int) (int, *pack.Meta, error) {
 	return number, meta, err
 }
 
-// openRemote has an executor make a pack.
+// openRemote makes an executor build a pack.
 func (j *Job) openRemote(ctx context.Context, node int) (int, *pack.Meta, error) {
 	req := &plan.CallRequest{Node: node, Pack: plan.NoPack, Args: [][]byte{nil}}
 	if mark := j.keeper.resumed.pack(node); mark != nil {
-		req.Prefer = mark.Maker // it need not make the pack, but find it
+		req.Prefer = mark.Maker // it need not build the pack, but find it
 	}
 	if maker := j.packs.makerBeside(node); maker != "" {
 		req.Prefer = maker
@@ -142,7 +142,7 @@ func (j *Job) openRemote(ctx context.Context, node int) (int, *pack.Meta, error)
 	return number, made.Meta, err
 }
 
-// placePack hands a pack's splits to the executors.
+// placePack places a pack's splits on the executors.
 func (j *Job) placePack(ctx context.Context, node int, maker plan.ExecutorID, meta *pack.Meta) (int, error) {
 	info := infoOf(node, maker, meta)
 	if j.cfg.Pace != nil {
@@ -188,7 +188,7 @@ func (j *Job) RunStep(ctx context.Context, req plan.StepRequest) (*plan.StepOutc
 	return r.Outcome(!j.cfg.Job.ByRows), nil
 }
 
-// Signal lets adaptive know what a step has shown.
+// Signal passes a step's measurements to adaptive.
 func (j *Job) Signal(spread, norm float64) {
 	if j.cfg.Job.Sync.Policy == abss.Adapting {
 		j.cluster.Signal(driver.Signal{Spread: spread, Norm: norm})
@@ -216,7 +216,7 @@ func (j *Job) Commit(ctx context.Context, c rdd.Commit) error {
 	}
 	j.record.flush()
 	if err := j.record.log.Err(); err != nil {
-		return err // it would be in vain: without its log the run fails in the end
+		return err // it would be useless: without its log the run fails in the end
 	}
 	if !j.keeper.due(ctx, c, j.remote != nil) {
 		return nil
@@ -233,7 +233,7 @@ func (j *Job) Evaluated(ev rdd.Evaluation) { j.record.evaluated(ev) }
 // Now returns the time since the job began.
 func (j *Job) Now() time.Duration { return j.cluster.Now() }
 
-// Resume returns what the checkpoint that the job goes on from has of a loop, if any.
+// Resume returns the state of a loop in the checkpoint that the job continues from, if any.
 func (j *Job) Resume(loop int) (int, []byte, bool) { return j.keeper.loop(loop) }
 
 // meter measures how long the job trains.

@@ -20,8 +20,8 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// gatherFor is how long a job waits for executors that were there when it began
-// and have not answered yet, before it begins without them.
+// gatherFor is how long a job waits for executors that were connected when it
+// started and have not answered yet, before it begins without them.
 const gatherFor = 5 * time.Second
 
 // remote is a cluster of processes, seen from the process of one of its jobs:
@@ -45,7 +45,7 @@ type remote struct {
 }
 
 // regatherFor is how long a resumed job waits for as many executors as it had:
-// after the driver's death they come back within a moment, if they live.
+// after the driver's death they reconnect at once, if they live.
 const regatherFor = time.Second
 
 // connect registers with the cluster's driver and starts the job's controller;
@@ -97,7 +97,7 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 	return r, nil
 }
 
-// beat gives heartbeats until the connection ends.
+// beat sends heartbeats until the connection ends.
 func (r *remote) beat(every time.Duration) {
 	ticker := time.NewTicker(max(every, time.Millisecond))
 	defer ticker.Stop()
@@ -108,7 +108,7 @@ func (r *remote) beat(every time.Duration) {
 	}
 }
 
-// read runs until the driver is gone.
+// read runs until the driver's connection ends.
 func (r *remote) read(stream wire.Cluster_WorkClient) {
 	for {
 		m, err := stream.Recv()
@@ -140,13 +140,13 @@ func (r *remote) lost(err error) {
 	}
 	fmt.Fprintf(os.Stderr, "volley: the cluster's driver is gone: %v\n", err)
 	if !lostBy(err) {
-		os.Exit(ExitFailed) // it would say the same to the next driver
+		os.Exit(ExitFailed) // it would report the same to the next driver
 	}
 	os.Exit(wire.ExitLost)
 }
 
-// receive hands a runner's message to the controller. A runner's first is its
-// registration, which takes the place of an earlier runner of its executor.
+// receive hands a runner's message to the controller. A runner's first message
+// is its registration, which replaces an earlier runner of its executor.
 func (r *remote) receive(m *wire.Relay) {
 	msg := &wire.ToDriver{}
 	if err := proto.Unmarshal(m.Data, msg); err != nil {
@@ -163,13 +163,13 @@ func (r *remote) receive(m *wire.Relay) {
 	r.hand(c, msg)
 }
 
-// register takes a runner in.
+// register admits a runner.
 func (r *remote) register(peer string, m *wire.ToDriver) {
 	r.left(peer, "it registered again")
 	reg := m.GetRegister()
 	c := &relayConn{r: r, peer: peer, name: reg.Direct, in: wire.NewQueue[*wire.ToDriver]()}
 	r.mu.Lock()
-	if r.closed { // nobody would end it
+	if r.closed { // no other place would end it
 		r.mu.Unlock()
 		return
 	}
@@ -184,8 +184,8 @@ func (r *remote) register(peer string, m *wire.ToDriver) {
 	}
 }
 
-// hand gives the controller a runner's message. A runner of which more waits than may is given
-// up, rather than that something it has said is missing.
+// hand passes a runner's message to the controller. A runner with too many messages queued is
+// given up, so that none is silently lost.
 func (r *remote) hand(c *relayConn, m *wire.ToDriver) {
 	if c == nil {
 		return
@@ -195,7 +195,7 @@ func (r *remote) hand(c *relayConn, m *wire.ToDriver) {
 	}
 }
 
-// receiveDirect hands over what came over a direct connection.
+// receiveDirect passes on the messages of a direct connection.
 func (r *remote) receiveDirect(name string, m *wire.ToDriver) {
 	r.mu.Lock()
 	c := r.byName[name]
@@ -208,7 +208,7 @@ func (r *remote) receiveDirect(name string, m *wire.ToDriver) {
 	}
 }
 
-// endedDirect gives up a runner whose direct connection has ended: what it has said or was told on it may be lost.
+// endedDirect gives up a runner whose direct connection has ended: messages on it may be lost.
 func (r *remote) endedDirect(name string, err error) {
 	r.mu.Lock()
 	c := r.byName[name]
@@ -233,7 +233,7 @@ func (r *remote) left(peer, why string) {
 	}
 }
 
-// commitOf returns what the driver is told of a step.
+// commitOf returns the message to the driver about a committed step.
 func commitOf(s *driver.StepReport, digest plan.Digest) *wire.Commit {
 	c := &wire.Commit{Step: uint64(s.Number), Epoch: uint64(s.Epoch), Params: digest[:], Share: s.Share, NEff: s.NEff,
 		TookNs: uint64(s.Took), Bytes: uint64(s.Bytes), Cut: s.Stats.Cut, Moves: uint64(s.Counters.Moves),
@@ -245,14 +245,14 @@ func commitOf(s *driver.StepReport, digest plan.Digest) *wire.Commit {
 	return c
 }
 
-// committed tells the driver of steps.
+// committed reports committed steps to the driver.
 func (r *remote) committed(steps []*wire.Commit) {
 	for _, c := range steps {
 		_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Commit{Commit: c}})
 	}
 }
 
-// troubled tells the driver what keeps steps from being committed, if anything does.
+// troubled reports to the driver what keeps steps from being committed, if anything does.
 func (r *remote) troubled(what string) {
 	_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Trouble{Trouble: &wire.Trouble{What: what}}})
 }
@@ -268,7 +268,7 @@ func (r *remote) Close() error {
 	return errors.Join(err, r.conn.Close())
 }
 
-// relayConn is a connection to an executor's runner, by way of the driver.
+// relayConn is a connection to an executor's runner, relayed by the driver.
 type relayConn struct {
 	r      *remote
 	peer   string
@@ -292,8 +292,8 @@ func (c *relayConn) Send(m *wire.ToExecutor) error {
 		}
 		c.r.mu.Unlock()
 	}
-	// What goes to many executors is more than may wait: the controller waits with it. Nothing goes round a direct
-	// connection, not even one that is broken: messages keep their order.
+	// A broadcast to many executors can exceed the queue: the controller then blocks. No message bypasses a direct
+	// connection, not even a broken one: messages keep their order.
 	if c.name != "" {
 		f, err := wire.NewFrame(m)
 		if err != nil || c.direct == nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/volley-engine/volley/storage/pack"
 )
 
-// keeper decides when a job's state is kept, and has what it goes on from.
+// keeper decides when a checkpoint is written, and has the one that the job continues from.
 type keeper struct {
 	cfg      Config
 	plan     plan.Digest
-	resumed  *checkpoint // nil where the job begins anew
+	resumed  *checkpoint // nil where the job starts from the beginning
 	life     uint32      // counts the processes that the job has had
 	loops    []loopMark  // as the last checkpoint has them
 	sequence int         // of the last checkpoint
@@ -28,8 +28,8 @@ type keeper struct {
 	trouble  string         // why no checkpoint has them
 }
 
-// openKeeper finds what the job goes on from, if anything; term counts the processes that a cluster has
-// started for the job.
+// openKeeper finds the checkpoint that the job continues from, if any; term counts the processes that a
+// cluster has started for the job.
 func openKeeper(cfg Config, p plan.Digest, term uint32) (*keeper, error) {
 	k := &keeper{cfg: cfg, plan: p, life: term}
 	if !cfg.Resume {
@@ -47,7 +47,7 @@ func openKeeper(cfg Config, p plan.Digest, term uint32) (*keeper, error) {
 	return k, err
 }
 
-// loop returns what the checkpoint that the job goes on from has of a loop, if any.
+// loop returns the state of a loop in the checkpoint that the job continues from, if any.
 func (k *keeper) loop(number int) (iteration int, state []byte, ended bool) {
 	if k.resumed == nil || number > len(k.resumed.Loops) {
 		return 0, nil, false
@@ -65,15 +65,15 @@ func (k *keeper) sameData(m *pack.Meta, mark *packMark) error {
 		"the data is not what the checkpoint was written over")
 }
 
-// commitEvery is the shortest time between two states of a job that a cluster
-// keeps.
+// commitEvery is the shortest time between two checkpoints of a job on a
+// cluster.
 const commitEvery = 100 * time.Millisecond
 
-// keepShare is how many times as long as a checkpoint took the job works before
-// the next one.
+// keepShare is how many times as long as the last checkpoint took the job works
+// before the next one.
 const keepShare = 10
 
-// due reports whether a commit is to be kept.
+// due reports whether a commit gets a checkpoint.
 func (k *keeper) due(ctx context.Context, c rdd.Commit, seldom bool) bool {
 	if k.cfg.Checkpoints == "" || c.Iteration%k.cfg.CheckpointEach != 0 && !c.Last && ctx.Err() == nil {
 		return false
@@ -81,10 +81,9 @@ func (k *keeper) due(ctx context.Context, c rdd.Commit, seldom bool) bool {
 	return c.Last || !seldom || time.Since(k.kept) >= max(commitEvery, keepShare*k.keeping)
 }
 
-// keep writes a checkpoint, and tells the cluster's driver of the steps that are in it:
-// what is called committed is never done again. A checkpoint for which there is no
-// room is tried again at the next commit; until then no step is called
-// committed.
+// keep writes a checkpoint, and reports its steps to the cluster's driver: a step
+// reported as committed is never repeated. On a full disk the checkpoint is retried at
+// the next commit; until then no step is reported as committed.
 func (j *Job) keep(c rdd.Commit) error {
 	k := j.keeper
 	k.kept = time.Now()
@@ -106,10 +105,10 @@ func (j *Job) keep(c rdd.Commit) error {
 	return nil
 }
 
-// keepLast writes the checkpoint after which there is none, and waits for room for it.
+// keepLast writes the last checkpoint, and waits for space on a full disk.
 func (j *Job) keepLast(ctx context.Context, c rdd.Commit) error {
 	var final error
-	_ = driver.AwaitRoom(ctx, func() error { // what it is troubled by is said
+	_ = driver.AwaitRoom(ctx, func() error { // the trouble is reported
 		final = j.keep(c)
 		if j.keeper.trouble == "" || final != nil {
 			return nil
@@ -121,8 +120,8 @@ func (j *Job) keepLast(ctx context.Context, c rdd.Commit) error {
 
 var errNoRoom = errors.New("there is no room for a checkpoint")
 
-// checkpoint writes a checkpoint, unless the state cannot be encoded, as the session is
-// about to say.
+// checkpoint writes a checkpoint, unless the state cannot be encoded, which the session
+// reports.
 func (j *Job) checkpoint(c rdd.Commit) error {
 	state := c.State()
 	if state == nil {
@@ -152,8 +151,8 @@ func (j *Job) marks() (all []packMark) {
 	return all
 }
 
-// troubled notes what keeps steps from being committed, and tells the cluster's driver
-// where that is news.
+// troubled notes what keeps steps from being committed, and reports changes to the
+// cluster's driver.
 func (j *Job) troubled(what string) {
 	if j.remote != nil && what != j.keeper.trouble {
 		j.remote.troubled(what)

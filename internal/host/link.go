@@ -14,8 +14,7 @@ import (
 )
 
 // linked returns peers as an executor reaches them over the link that a law gives
-// it: what they send arrives no sooner than the link allows, which all of it
-// shares.
+// it: what they send arrives no sooner than the shared link allows.
 func linked(peers executor.Peers, law *pace.Law) executor.Peers {
 	if law == nil {
 		return peers
@@ -27,7 +26,7 @@ type link struct {
 	executor.Peers
 	law  *pace.Law
 	mu   sync.Mutex
-	free time.Time // when it has sent what it has taken
+	free time.Time // when it has sent the bytes accepted so far
 }
 
 // FetchSplit writes the bytes of a split that a peer holds.
@@ -45,7 +44,7 @@ func (l *link) OpenMapOutput(ctx context.Context, from executor.Peer, key shuffl
 	return linkReader{r, l}, nil
 }
 
-// take waits until some bytes have come over the link.
+// take waits until some bytes have passed the link.
 func (l *link) take(bytes int) {
 	l.mu.Lock()
 	if now := time.Now(); l.free.Before(now) {

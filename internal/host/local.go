@@ -24,8 +24,8 @@ type local struct {
 	log    hclog.Logger
 }
 
-// limits counts how much work the machine did later than the pace said: then
-// the machine was the limit, and times say nothing of the pace.
+// limits counts how much work the machine finished later than the pace demands:
+// then the machine was the limit, and times do not reflect the pace.
 type limits struct{ chunks, late atomic.Int64 }
 
 // lateShare is the share of late chunks above which a run with a pace warns.
@@ -67,14 +67,14 @@ func (l *local) Close() error {
 	return err
 }
 
-// pacer makes a slot sleep after each chunk so that its rate follows a law:
-// on the lab's schedule, work that began at t is done when the law says.
+// pacer makes a slot sleep after each chunk so that its rate follows a law: on
+// the lab's schedule, work that began at t is done at the law's time.
 type pacer struct {
 	law            *pace.Law
 	began          time.Time
 	executor, slot int
 	slots          int
-	at             time.Duration // when the law says the work so far is done
+	at             time.Duration // the law's time for the end of the work so far
 	limits         *limits
 }
 
@@ -86,9 +86,9 @@ func newPacer(law *pace.Law, began time.Time, executor, slot, slots int, l *limi
 // overslept is how late a sleep may end without the machine being at fault.
 const overslept = 2 * time.Millisecond
 
-// Worked sleeps until the law says that the rows are done: the chunk in hand
-// is folded to its end, stop or not. A chunk that took the machine longer than
-// the law allows is caught up with by the next ones.
+// Worked sleeps until the law's time for the rows: the chunk in hand is folded
+// to its end, stop or not. A chunk that took the machine longer than the law
+// allows is caught up with by the next ones.
 func (p *pacer) Worked(rows int64) {
 	p.at = p.law.Spend(p.executor, p.slot, p.slots, p.at, rows)
 	left := p.at - time.Since(p.began)

@@ -16,8 +16,8 @@ import (
 	"github.com/volley-engine/volley/storage/pack"
 )
 
-// catalog is which packs are open, by number and by node, and where the splits of those made in this
-// process lie.
+// catalog lists the open packs, by number and by node, and the directories of those built in this
+// process.
 type catalog struct {
 	maker    *rdd.Maker
 	madeWith func(node int) []int // packs that are made at the same time
@@ -78,7 +78,7 @@ func (c *catalog) add(node int, maker plan.ExecutorID, meta *pack.Meta) {
 	c.metas[node], c.makers[node] = meta, maker
 }
 
-// Pack returns where a node's pack lies, to the executors of this process.
+// Pack returns the directory of a node's pack, for the executors of this process.
 func (c *catalog) Pack(_ context.Context, node int) (string, *pack.Meta, error) {
 	c.mu.Lock()
 	p := c.made[node]
@@ -96,7 +96,7 @@ func (c *catalog) Meta(ctx context.Context, _ executor.Peer, node int) (*pack.Me
 	return meta, err
 }
 
-// infoOf returns what the job machine has to know of a pack.
+// infoOf returns the job machine's description of a pack.
 func infoOf(node int, maker plan.ExecutorID, meta *pack.Meta) *driver.PackInfo {
 	info := &driver.PackInfo{Node: node, Maker: maker}
 	for _, s := range meta.Splits {
@@ -121,7 +121,7 @@ func hashes(meta *pack.Meta) (all []plan.Digest) {
 	return all
 }
 
-// files are the directories of a job in this process, and what is to be done with them in the end.
+// files are the directories of a job in this process, and their cleanup.
 type files struct {
 	cache *pack.Cache
 	dir   string // for this run

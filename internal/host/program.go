@@ -20,9 +20,9 @@ func programID(cfg Config, args []byte) string {
 	return string(args) + executableDigest()
 }
 
-// executableDigest tells this program from all others: by the identifier that go build
-// has given it, of which digests of its content are a part, or, where another tool
-// has given it one or none, by the digest of its file, which takes a tenth of a second.
+// executableDigest returns a digest of this program: of the identifier that go build
+// has given it, of which digests of its content are a part, or, where another tool has
+// given it one or none, by the digest of its file, which takes a tenth of a second.
 var executableDigest = sync.OnceValue(func() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -44,7 +44,7 @@ var executableDigest = sync.OnceValue(func() string {
 })
 
 // buildID returns the identifier that go build has given to an executable; nil where
-// it has none, or one that does not tell contents apart.
+// it has none, or one that does not depend on the content.
 func buildID(r io.ReaderAt) []byte {
 	f, err := elf.NewFile(r)
 	if err != nil {

@@ -25,7 +25,7 @@ type record struct {
 	unlogged  driver.LogReports // of passes that have no line
 }
 
-// openRecord goes on with the log of the run that is resumed, where it has the lines up to its
+// openRecord continues the log of the run that is resumed, where it has the lines up to its
 // checkpoint, or begins one.
 func openRecord(cfg Config, resumed *checkpoint) (r *record, err error) {
 	r = &record{}
@@ -42,7 +42,7 @@ func openRecord(cfg Config, resumed *checkpoint) (r *record, err error) {
 	return r, err
 }
 
-// header returns what the log says of the job before all else.
+// header returns the log's first line.
 func (j *Job) header(job driver.JobConfig) driver.LogHeader {
 	return driver.LogHeader{Event: "header", Version: driver.LogVersion, Job: j.program.Name, Plan: job.Fingerprint,
 		Args: j.program.Args, Options: j.options(job),
@@ -69,8 +69,8 @@ func (j *Job) options(job driver.JobConfig) driver.LogOptions {
 	return o
 }
 
-// pack writes that a pack is open: of the first the header says it. The log that goes on has the
-// packs that the run had before.
+// pack writes the line of an opened pack; the header describes the first. A continued log has
+// the lines of the packs opened before.
 func (r *record) pack(number int, info *driver.PackInfo, before bool) {
 	switch {
 	case number == 0 && !r.begun:
@@ -84,7 +84,7 @@ func (r *record) pack(number int, info *driver.PackInfo, before bool) {
 	}
 }
 
-// resume writes how far the run that goes on had come with a pack.
+// resume writes the resumed run's progress in a pack.
 func (r *record) resume(at *driver.Restored) {
 	line := &driver.LogResume{Event: "resume", Pack: at.Pack, Step: at.Steps, Options: r.header.Options}
 	for _, a := range at.Entries {

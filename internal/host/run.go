@@ -26,8 +26,8 @@ type Program struct {
 // Loop is what a program does with its plan: it returns what has stopped it.
 type Loop func(ctx context.Context, s *rdd.Session) (stoppedBy string, err error)
 
-// Run runs a program in the process p: on a cluster embedded in it, or as what a cluster has started
-// it for. Of a runner it does not return.
+// Run runs a program in the process p: on a cluster embedded in it, or in the role for which a
+// cluster has started it. In a runner it does not return.
 func Run(ctx context.Context, cfg Config, p wire.Process, program Program, loop Loop) (*Outcome, error) {
 	cfg = cfg.ensureDefaults()
 	defer cfg.limitMemory()()
@@ -42,7 +42,7 @@ func Run(ctx context.Context, cfg Config, p wire.Process, program Program, loop 
 	s := j.session(p)
 	stoppedBy, err := loop(ctx, s)
 	if err == nil {
-		err = s.Err() // of a loop, whether or not the program has asked
+		err = s.Err() // of a loop, whether or not the program has called it
 	}
 	if err != nil {
 		j.record.log.Close()
@@ -54,7 +54,7 @@ func Run(ctx context.Context, cfg Config, p wire.Process, program Program, loop 
 	return j.outcome(s, stoppedBy), nil
 }
 
-// session returns what the program's loop runs in.
+// session returns the session of the program's loop.
 func (j *Job) session(p wire.Process) *rdd.Session {
 	return rdd.NewSession(j.program.Graph, j,
 		rdd.Config{OutDir: j.cfg.OutDir, Owner: ownerOf(p), Progress: j.cfg.Progress, Scalable: j.scalable,
@@ -81,9 +81,9 @@ func (j *Job) outcome(s *rdd.Session, stoppedBy string) *Outcome {
 	return o
 }
 
-// OnCluster settles what a program is not asked where a cluster has started it:
-// it keeps what it makes in its job's directory, goes on from its last
-// checkpoint, and takes relative paths from where it was submitted.
+// OnCluster sets what a cluster decides for a program: its output goes to its
+// job's directory, it continues from its last checkpoint, and relative paths
+// are resolved against the directory of submission.
 func (c *Config) OnCluster(p wire.Process) error {
 	if p.Role == wire.JobRole {
 		c.OutDir, c.EventLog = filepath.Join(p.JobDir, "out"), filepath.Join(p.JobDir, driver.EventsName)

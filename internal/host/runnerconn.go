@@ -9,9 +9,9 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// runnerConn is a runner's connection to its job's process: straight to it, or by way of executor and driver
-// where it cannot be reached. The executor's daemon gets notes of what it has to know. What is for the process
-// and not for the job's agent it does itself.
+// runnerConn is a runner's connection to its job's process: direct, or relayed by executor and driver where
+// the process cannot be reached. The executor's daemon gets notes of what it needs to know. Messages for the
+// process rather than for the job's agent are handled here.
 type runnerConn struct {
 	daemon wire.ExecutorConn
 	gate   *runners.Gate
@@ -36,7 +36,7 @@ func newRunnerConn(by wire.ExecutorConn, gate *runners.Gate, r *localRunner) *ru
 	return c
 }
 
-// serveDaemon does what the daemon says, until its connection ends and with it the other.
+// serveDaemon carries out the daemon's messages, until its connection ends and with it the other.
 func (c *runnerConn) serveDaemon() {
 	defer c.end()
 	for {
@@ -56,7 +56,7 @@ func (c *runnerConn) end() {
 	}
 }
 
-// Send sends a message. The first is the registration, which the daemons have to hear of.
+// Send sends a message. The first is the registration, which must pass through the daemons.
 func (c *runnerConn) Send(m *wire.ToDriver) error {
 	reg := m.GetRegister()
 	if reg != nil && c.direct != nil {
@@ -78,7 +78,7 @@ func (c *runnerConn) Close() error {
 	return nil
 }
 
-// sentNote returns what the daemon has to know of a message to the job's process; nil is nothing.
+// sentNote returns the note to the daemon about a message to the job's process; nil is none.
 func sentNote(m *wire.ToDriver) *wire.Note {
 	switch b := m.Body.(type) {
 	case *wire.ToDriver_Result:
@@ -95,7 +95,7 @@ func sentNote(m *wire.ToDriver) *wire.Note {
 	return nil
 }
 
-// begunNote returns what the daemon has to know of a step that begins: leases come later, for all slots.
+// begunNote returns the note to the daemon about a step that begins: leases arrive later, for all slots.
 func (c *runnerConn) begunNote(s *wire.StartStep) *wire.Note {
 	if s.Leased {
 		return &wire.Note{Began: uint32(c.runner.process.Slots)}
@@ -117,7 +117,7 @@ func (c *runnerConn) Recv() (*wire.ToExecutor, error) {
 	}
 }
 
-// own reports whether a message was for this process, which has then done what it says.
+// own reports whether a message was for this process, and if so carries it out.
 func (c *runnerConn) own(m *wire.ToExecutor) bool {
 	switch b := m.Body.(type) {
 	case *wire.ToExecutor_Pause:

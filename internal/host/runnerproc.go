@@ -33,8 +33,8 @@ func runnerMain(ctx context.Context, cfg Config, p wire.Process, program Program
 }
 
 func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program) error {
-	// One processor more than slots: the goroutine that reads the network is never kept
-	// waiting by folds.
+	// One processor more than slots: folds never block the goroutine that reads the
+	// network.
 	runtime.GOMAXPROCS(p.Slots + 1)
 	conn, err := net.FileConn(os.NewFile(wire.RunnerFD, "executor"))
 	if err != nil {
@@ -78,7 +78,7 @@ func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program)
 	return executor.New(ctx, ec, r.engine, newRunnerConn(wire.FramedExecutor(frames), ec.Gate, r)).Serve()
 }
 
-// beat gives heartbeats: empty messages.
+// beat sends heartbeats: empty messages.
 func beat(frames *wire.Framed, every time.Duration) {
 	ticker := time.NewTicker(max(every, time.Millisecond))
 	defer ticker.Stop()
@@ -89,7 +89,7 @@ func beat(frames *wire.Framed, every time.Duration) {
 	}
 }
 
-// hangUp ends the process soon after the executor is gone, whatever the
+// hangUp ends the process soon after the loss of its executor, whatever the
 // program's functions are doing.
 type hangUp struct{ net.Conn }
 
@@ -104,8 +104,8 @@ func (h hangUp) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// localRunner is a runner's catalog of packs, its way to peers, and what it
-// hands out to them.
+// localRunner is a runner's catalog of packs, its connections to peers, and
+// what it serves to them.
 type localRunner struct {
 	wire.UnimplementedBlocksServer
 	process wire.Process
@@ -116,7 +116,7 @@ type localRunner struct {
 	peers   map[string]*grpc.ClientConn // by address
 }
 
-// Pack makes or finds a pack on this executor.
+// Pack builds or finds a pack on this executor.
 func (r *localRunner) Pack(ctx context.Context, node int) (string, *pack.Meta, error) {
 	p, err := r.maker.Make(ctx, node)
 	if err != nil {

@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// The least and the most that a child is told to keep to: below that there is garbage to
-// collect all the time, and above it nothing is gained.
+// The least and the greatest share of a child: below the one it would collect garbage
+// all the time, above the other it gains nothing.
 const (
 	childLeast = 20 << 20
 	childMost  = 64 << 20
 	childShare = 8 // a limit's part
 )
 
-// budget is what this process and its children may take, and how many these are.
+// budget is the limit of this process and its children, and the number of children.
 var budget struct {
 	sync.Mutex
 	limit    int64 // of this process and all it starts; 0 is none
@@ -21,7 +21,7 @@ var budget struct {
 }
 
 // SetLimit sets a soft limit on the memory of this process and of its children, all
-// together; least is below which it does not go for itself.
+// together; least is the smallest share for the process itself.
 func SetLimit(limit, least int64) {
 	budget.Lock()
 	defer budget.Unlock()
@@ -36,7 +36,7 @@ func Limit() int64 {
 	return budget.limit
 }
 
-// OfChild returns what a child is told to keep to; 0 is no limit.
+// OfChild returns the limit of a child; 0 is none.
 func OfChild() int64 {
 	budget.Lock()
 	defer budget.Unlock()
@@ -63,8 +63,8 @@ func count(n int64) {
 	set()
 }
 
-// set has the process do without what its children may take, but keep the half; the
-// budget is locked.
+// set lowers this process's limit by its children's shares, to no less than half;
+// the budget is locked.
 func set() {
 	if budget.limit > 0 {
 		debug.SetMemoryLimit(max(budget.limit/2, budget.limit-budget.children*ofChild(budget.limit)))

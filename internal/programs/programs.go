@@ -32,7 +32,7 @@ const keep = 16
 // Store keeps programs under a directory.
 type Store struct {
 	dir string
-	// InUse says of a digest that it must not be dropped; may be nil.
+	// InUse reports whether a digest must not be dropped; may be nil.
 	InUse func(digest string) bool
 	mu    sync.Mutex
 	used  []string             // digests in the order of their last uses, as the file orderName has it
@@ -43,8 +43,8 @@ type Store struct {
 // submitted.
 const settling = 10 * time.Minute
 
-// orderName is the file that has the order in which programs were last used: times of
-// files do not tell, where a clock was set or a disk keeps whole seconds.
+// orderName is the file that has the order in which programs were last used: file
+// times do not suffice, where a clock was set or a disk keeps whole seconds.
 const orderName = "used"
 
 // Open opens a store.
@@ -57,7 +57,7 @@ func Open(dir string) (*Store, error) {
 		os.Remove(f)
 	}
 	s := &Store{dir: dir, last: map[string]time.Time{}}
-	raw, _ := os.ReadFile(filepath.Join(dir, orderName)) // none is as good as empty
+	raw, _ := os.ReadFile(filepath.Join(dir, orderName)) // a missing file counts as empty
 	for digest := range strings.FieldsSeq(string(raw)) {
 		if valid(digest) {
 			s.used = append(s.used, digest)
@@ -87,7 +87,7 @@ func valid(digest string) bool {
 	return err == nil && len(raw) == sha256.Size
 }
 
-// Path returns where a program lies; false where it is not there.
+// Path returns the path of a program; false where it is not there.
 func (s *Store) Path(digest string) (string, bool) {
 	if !valid(digest) {
 		return "", false
@@ -100,7 +100,7 @@ func (s *Store) Path(digest string) (string, bool) {
 	return path, true
 }
 
-// Writer takes a program in.
+// Writer receives a program.
 type Writer struct {
 	s      *Store
 	f      *os.File
@@ -109,7 +109,7 @@ type Writer struct {
 	digest string
 }
 
-// Create begins to take in the program of a digest.
+// Create begins to receive the program of a digest.
 func (s *Store) Create(digest string) (*Writer, error) {
 	if !valid(digest) {
 		return nil, fault.Newf(fault.Usage, "take in", "a program", "%q is no digest", digest)
@@ -121,7 +121,7 @@ func (s *Store) Create(digest string) (*Writer, error) {
 	return &Writer{s: s, f: f, sum: sha256.New(), digest: digest}, nil
 }
 
-// Write takes in a part.
+// Write writes a part.
 func (w *Writer) Write(p []byte) (int, error) {
 	if w.n += int64(len(p)); w.n > Most {
 		return 0, fault.Newf(fault.NoResources, "take in", "a program", "it has more than %d MiB", Most>>20)
@@ -130,7 +130,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return w.f.Write(p)
 }
 
-// Commit keeps the program, if it is the one announced.
+// Commit keeps the program, if its digest is the announced one.
 func (w *Writer) Commit() error {
 	if got := hex.EncodeToString(w.sum.Sum(nil)); got != w.digest {
 		return fault.Newf(fault.Corrupt, "take in", "a program", "its digest is %s, %s was announced", got[:12],
@@ -150,7 +150,7 @@ func (w *Writer) Commit() error {
 	return nil
 }
 
-// Close gives up what was not committed.
+// Close drops what was not committed.
 func (w *Writer) Close() {
 	w.f.Close()
 	os.Remove(w.f.Name())

@@ -28,14 +28,14 @@ func (r *Raw) WriteTo(w io.Writer) (total int64, err error) {
 	return total, nil
 }
 
-// rawCodec hands pieces of blocks on as they are.
+// rawCodec passes pieces of blocks on without encoding them.
 type rawCodec struct{ encoding.CodecV2 }
 
 const rawName = "volley-raw"
 
 func init() { encoding.RegisterCodecV2(rawCodec{encoding.GetCodecV2("proto")}) }
 
-// RawCodec makes a call carry pieces of blocks as they are.
+// RawCodec makes a call carry pieces of blocks without encoding.
 func RawCodec() grpc.CallOption { return grpc.CallContentSubtype(rawName) }
 
 func (c rawCodec) Name() string { return rawName }
@@ -104,7 +104,7 @@ func (w RawWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// CopyRaw hands on every piece that is received until the stream ends.
+// CopyRaw forwards every piece that is received until the stream ends.
 func CopyRaw(from RawStream, to func(*Raw) error) error {
 	for {
 		r := &Raw{}

@@ -36,8 +36,8 @@ func CallerToken(ctx context.Context) string {
 // MaxMessage bounds a message of a cluster's services, in bytes.
 const MaxMessage = maxFrame
 
-// MostRelayed bounds a message of a job's own protocol that goes by way of the driver, in
-// bytes: with what is put around it, it is within MaxMessage.
+// MostRelayed bounds a message of a job's own protocol that the driver relays, in bytes:
+// with its envelope it is within MaxMessage.
 const MostRelayed = MaxMessage - 4096
 
 // TooLarge returns why a message of its size is not relayed.
@@ -47,7 +47,7 @@ func TooLarge(bytes int) string {
 }
 
 // Dial prepares a connection to a server of this protocol on this machine; it is made
-// at the first call. The token crosses it as it is.
+// at the first call. The token is sent unencrypted.
 func Dial(addr, token string) (*grpc.ClientConn, error) {
 	if err := OnlyLoopback("dial", addr); err != nil {
 		return nil, err
@@ -75,15 +75,14 @@ var dialBackoff = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 
 // socketBuffer is how much is read or written at once.
 const socketBuffer = 256 << 10
 
-// A connection whose other end says nothing for aliveEvery is asked whether it
-// lives, and given up after aliveWait: a block that is never sent to its end is
-// not waited for.
+// A connection that is silent for aliveEvery is probed, and given up after
+// aliveWait: a block that is never sent to its end is not waited for.
 const (
 	aliveEvery = 10 * time.Second
 	aliveWait  = 10 * time.Second
 )
 
-// window is how much of a stream may be on its way.
+// window is how much of a stream may be in flight.
 const window = 4 << 20
 
 // What a server of this protocol takes from those that connect: how long a connection may
@@ -96,9 +95,9 @@ const (
 	streamsMost   = 1024
 )
 
-// ServerOptions returns those of a server of this protocol. Admit is asked before
-// anything of a call but its headers is read; it must not wait. Callers that it admits
-// are known to the server's listener from then on.
+// ServerOptions returns those of a server of this protocol. Admit is called when only
+// the headers of a call have been read; it must not block. Callers that it admits are
+// known to the server's listener from then on.
 func ServerOptions(l *Doorkeeper, admit func(ctx context.Context, method string) error) []grpc.ServerOption {
 	door := func(ctx context.Context, call *tap.Info) (context.Context, error) {
 		if err := admit(metadata.NewIncomingContext(ctx, call.Header), call.FullMethodName); err != nil {
@@ -172,7 +171,7 @@ func ReadToken(addr string) (string, error) {
 	return token, err
 }
 
-// ReadPrivate reads a file that nobody but this user can read or write; another is
+// ReadPrivate reads a file that only this user can read or write; another is
 // refused.
 func ReadPrivate(path string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)

@@ -20,10 +20,10 @@ type Frame struct {
 	size int
 }
 
-// bulky is the size from which on contents lie beside their message.
+// bulky is the size from which on contents are sent beside their message.
 const bulky = 64 << 10
 
-// NewFrame encodes a message. Contents that lie beside it are not copied.
+// NewFrame encodes a message. Contents beside it are not copied.
 func NewFrame(m proto.Message) (*Frame, error) {
 	var beside [][]byte
 	if proto.Size(m) >= bulky {
@@ -151,7 +151,7 @@ type frameReader struct {
 	err  error
 }
 
-// sizes returns the lengths of the message and of what lies beside it.
+// sizes returns the lengths of the message and of the contents beside it.
 func (r *frameReader) sizes() []int {
 	beside := r.number()
 	if beside > r.left/4 {

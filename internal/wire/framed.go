@@ -49,7 +49,7 @@ func (f *Framed) Read() ([]byte, error) {
 	if n > maxFrame {
 		return nil, fault.Newf(fault.Corrupt, "receive", "a message", "it claims %d bytes", n)
 	}
-	var raw bytes.Buffer // grows with what comes: a length alone takes no memory
+	var raw bytes.Buffer // grows with the bytes received: a length alone allocates no memory
 	if raw.Grow(int(min(n, firstRead))); n > 0 {
 		if _, err := io.CopyN(&raw, f.r, int64(n)); err != nil {
 			return nil, err
@@ -58,7 +58,7 @@ func (f *Framed) Read() ([]byte, error) {
 	return raw.Bytes(), nil
 }
 
-// firstRead is how much memory a message is given before any of it has come.
+// firstRead is how much memory is allocated for a message before any of it has arrived.
 const firstRead = 64 << 10
 
 // Close closes the stream.
@@ -87,14 +87,14 @@ func (f framedExecutor) Recv() (*ToExecutor, error) {
 	return m, proto.Unmarshal(raw, m)
 }
 
-// queueMost is how many messages may wait: a receiver that reads so little is
-// as good as dead.
+// queueMost is how many messages may wait: a receiver that lags so far behind
+// counts as dead.
 const queueMost = 1 << 16
 
 // queueBytes is how many bytes may wait, beside one message of any size.
 const queueBytes = 256 << 20
 
-// Queue hands messages on in order without making those wait who put them in.
+// Queue is a bounded queue of messages whose Put does not block.
 type Queue[M any] struct {
 	mu     sync.Mutex
 	some   *sync.Cond
@@ -130,7 +130,7 @@ func NewQueue[M any]() *Queue[M] {
 	return q
 }
 
-// Put hands a message over, or says that there is no room for it.
+// Put adds a message, or returns an error where the queue is full.
 func (q *Queue[M]) Put(m M) error {
 	entry := queued[M]{m, sizeOf(m)}
 	q.mu.Lock()
@@ -145,9 +145,9 @@ func (q *Queue[M]) Put(m M) error {
 	return nil
 }
 
-// Await hands a message over once there is room for it: who sends is held up by who does not
-// read, until nothing has been taken for so long. It leaves most of the queue to those who
-// cannot wait.
+// Await adds a message once there is room for it: it blocks the sender while the receiver
+// does not read, until nothing has been taken for a given time. It leaves most of the queue
+// to senders that cannot wait.
 func (q *Queue[M]) Await(m M, patience time.Duration) error {
 	entry := queued[M]{m, sizeOf(m)}
 	q.mu.Lock()
@@ -164,7 +164,7 @@ func (q *Queue[M]) Await(m M, patience time.Duration) error {
 }
 
 // waitForRoom returns once there is room or the queue is closed, and reports false once nothing has been taken for
-// so long.
+// a given time.
 func (q *Queue[M]) waitForRoom(size int, patience time.Duration) bool {
 	late, taken := false, q.taken
 	var timer *time.Timer
@@ -188,7 +188,7 @@ func (q *Queue[M]) waitForRoom(size int, patience time.Duration) bool {
 // its reader is taken for dead.
 const Patience = 10 * time.Second
 
-// awaited is the part of a queue that those fill who can wait.
+// awaited is the part of a queue that Await may fill.
 const awaited = 4
 
 // overfull reports whether a message does not go into a part of the queue.
@@ -201,7 +201,7 @@ func (q *Queue[M]) noRoom(m M) error {
 		"%d messages of %d bytes wait: the other end does not read", len(q.list), q.bytes)
 }
 
-// Take waits for the next message; io.EOF says that there are no more.
+// Take waits for the next message; io.EOF means that there are no more.
 func (q *Queue[M]) Take() (m M, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -226,19 +226,18 @@ func (q *Queue[M]) Stop() {
 	q.mu.Unlock()
 }
 
-// Outbox sends messages in order, one at a time, without making those wait who
-// put them in.
+// Outbox sends messages in order, one at a time, from a queue.
 type Outbox[M any] struct {
 	*Queue[M]
 	failed func(error)
 }
 
-// Put hands a message over. Where too many wait the outbox has failed: what
-// is lost must not go unnoticed.
+// Put adds a message. Where too many wait the outbox fails: no message is lost
+// silently.
 func (o *Outbox[M]) Put(m M) error { return o.failing(o.Queue.Put(m)) }
 
-// Await hands a message over once there is room. Where there comes to be none the outbox has
-// failed, too.
+// Await adds a message once there is room. Where none becomes free in time the outbox fails,
+// too.
 func (o *Outbox[M]) Await(m M, patience time.Duration) error {
 	return o.failing(o.Queue.Await(m, patience))
 }

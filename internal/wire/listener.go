@@ -6,13 +6,11 @@ import (
 	"sync"
 )
 
-// strangersMost is how many connections on which nobody has shown a token yet a
-// listener keeps.
+// strangersMost is how many unauthenticated connections a listener keeps.
 const strangersMost = 256
 
-// Doorkeeper is a listener that bounds how many connections strangers hold: where
-// there are too many, the oldest on which nobody has shown a token is closed. Those
-// who have shown one stay.
+// Doorkeeper is a listener that bounds the unauthenticated connections: beyond the
+// bound the oldest without a token is closed. Authenticated ones stay.
 type Doorkeeper struct {
 	net.Listener
 	mu        sync.Mutex
@@ -23,10 +21,10 @@ type Doorkeeper struct {
 type guest struct {
 	net.Conn
 	d     *Doorkeeper
-	place *list.Element // among strangers
+	place *list.Element // it is unauthenticated
 }
 
-// NewDoorkeeper keeps the door of a listener.
+// NewDoorkeeper bounds the connections of a listener.
 func NewDoorkeeper(l net.Listener) *Doorkeeper {
 	return &Doorkeeper{Listener: l, strangers: list.New(), byAddr: map[string]*list.Element{}}
 }
@@ -44,7 +42,7 @@ func (d *Doorkeeper) Accept() (net.Conn, error) {
 	return g, nil
 }
 
-// enter notes a stranger, and returns one who has to go for it.
+// enter notes an unauthenticated connection, and returns one to close for it.
 func (d *Doorkeeper) enter(g *guest) (old *guest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,8 +55,8 @@ func (d *Doorkeeper) enter(g *guest) (old *guest) {
 	return old
 }
 
-// forget takes a guest off the list of strangers; d.mu is held. Another may call from its
-// address by now.
+// forget removes a connection from the unauthenticated ones; d.mu is held. Another caller
+// may have its address by now.
 func (d *Doorkeeper) forget(e *list.Element) {
 	addr := e.Value.(*guest).RemoteAddr().String()
 	d.strangers.Remove(e)

@@ -43,7 +43,7 @@ func (p *pipe) Close() error {
 
 type driverPipe struct{ *pipe }
 
-// Send hands a message over. An end that reads too little is as good as dead, and its connection is closed.
+// Send sends a message. An end that lags too far behind counts as dead, and its connection is closed.
 func (d *driverPipe) Send(m *ToExecutor) error {
 	raw, err := proto.Marshal(m)
 	if err != nil {
@@ -66,7 +66,7 @@ func (d *driverPipe) Recv() (*ToDriver, error) {
 
 type executorPipe struct{ *pipe }
 
-// Send hands a message over, once there is room: the driver never waits for an executor.
+// Send sends a message, once there is room: the driver never waits for an executor.
 func (e *executorPipe) Send(m *ToDriver) error {
 	raw, err := proto.Marshal(m)
 	if err != nil {
