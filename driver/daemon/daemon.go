@@ -153,7 +153,7 @@ func Start(cfg Config) (*Daemon, error) {
 	d.server = grpc.NewServer(wire.ServerOptions(door, d.admit)...)
 	wire.RegisterClusterServer(d.server, d)
 	wire.RegisterBlocksServer(d.server, d)
-	d.jobs.step(LifeEvent{Began: true}) // before any job can be submitted; until then the listener keeps callers waiting
+	d.jobs.step(LifeEvent{Began: true}) // before any submission; until then callers wait
 	d.wg.Go(func() { _ = d.server.Serve(door) })
 	watched, stopWatch := context.WithCancel(context.Background()) // until executors have been notified
 	d.stopWatch = stopWatch

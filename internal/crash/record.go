@@ -47,8 +47,8 @@ func (r *Recording) tell(op disk.Op) {
 	r.ops = append(r.ops, op)
 }
 
-// Promise notes that somebody was told that what has been done so far is done: from
-// here on no state may be without it. The first promise is number 1.
+// Promise notes that a caller was assured that the operations so far are durable:
+// from here on no state may be without it. The first promise is number 1.
 func (r *Recording) Promise() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -26,7 +26,7 @@ func (f *File) numbered(kind Kind) Op {
 // OpenFile does what os.OpenFile does, without O_APPEND.
 func OpenFile(path string, flag int, perm fs.FileMode) (f *File, err error) {
 	if flag&os.O_APPEND != 0 {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("O_APPEND is not supported: offsets would be unknown")}
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("O_APPEND is not supported")}
 	}
 	kind, f := Created, &File{}
 	if _, err := os.Stat(path); err == nil {

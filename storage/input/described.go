@@ -8,8 +8,8 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// Width returns how many features the columns of a table make; −1 where only
-// the rows can tell.
+// Width returns how many features the columns of a table make; −1 where that
+// depends on the rows.
 func (s *Source) Width() int {
 	switch {
 	case s.Prepared != nil:
@@ -34,7 +34,7 @@ func (s *Source) LabelName() string {
 	return ""
 }
 
-// WeightName returns the same of the column of rows' weights.
+// WeightName returns the same for the column of rows' weights.
 func (s *Source) WeightName() string {
 	switch {
 	case s.Columns != nil:
@@ -63,8 +63,8 @@ func (s *Source) FeatureNames() []string {
 	return nil
 }
 
-// Preparation returns what takes rows as the input has them to points; nil where
-// they are points as they are.
+// Preparation returns the preparation that turns the input's rows into points;
+// nil where they need none.
 func (s *Source) Preparation() *Prepared { return s.Prepared }
 
 // Column returns the place of a feature among the columns of a table: the first

@@ -26,7 +26,7 @@ func parseLIBSVM(blk text.Block, c *rows.Chunk) error {
 	return nil
 }
 
-// readLIBSVM hands on the rows of a range, block by block.
+// readLIBSVM yields the rows of a range, block by block.
 func readLIBSVM(ctx context.Context, rng files.Range, yield func(*rows.Chunk) error) error {
 	for blk, err := range text.Lines(rng) {
 		if err = cmp.Or(err, ctx.Err()); err != nil {
@@ -54,8 +54,8 @@ type libsvmParser struct {
 	c   *rows.Chunk
 }
 
-// line reads one line, its newline included. Blank lines and comments are
-// no rows.
+// line reads one line, its newline included. Blank lines and comments are not
+// rows.
 func (p *libsvmParser) line() error {
 	p.blanks()
 	if p.atEnd() {
@@ -126,7 +126,7 @@ func (p *libsvmParser) textLabel() error {
 	return nil
 }
 
-// pair reads index:value; indices must ascend. qid pairs are passed over.
+// pair reads index:value; indices must ascend. qid pairs are skipped.
 func (p *libsvmParser) pair(last int32) (int32, error) {
 	at, idx := p.i, int64(0)
 	for p.i < len(p.b) && p.b[p.i]-'0' <= 9 {

@@ -16,8 +16,8 @@ import (
 	"github.com/volley-engine/volley/storage/input/text"
 )
 
-// Prepare says what is to be done with the columns of a table of text before its
-// rows are points: columns by name or number.
+// Prepare configures how columns of a table of text become features: columns by
+// name or number.
 type Prepare struct {
 	OneHot  []string `json:"onehot,omitempty"`  // a feature for each value that the data has
 	Hash    []string `json:"hash,omitempty"`    // a feature for each bucket of values
@@ -30,12 +30,12 @@ type Prepare struct {
 // DefaultBuckets is how many buckets values and words are hashed to.
 const DefaultBuckets = 1 << 16
 
-// Missing says what becomes of fields without a number: those that are empty, or
+// Missing is the policy for fields without a number: those that are empty, or
 // NA, NaN, null, none or ?.
 type Missing string
 
 // The policies. Dropped rows are not trained on; where they are to be predicted,
-// the mean takes the field's place.
+// the mean replaces the field.
 const (
 	MissingError Missing = ""
 	MissingZero  Missing = "zero"
@@ -43,7 +43,7 @@ const (
 	MissingDrop  Missing = "drop"
 )
 
-// Scale says how columns of numbers are brought to like size.
+// Scale is how columns of numbers are scaled.
 type Scale string
 
 // The ways: as they are; to mean 0 and deviation 1; to [0, 1]; to at most 1 in
@@ -55,13 +55,13 @@ const (
 	ScaleMaxAbs   Scale = "maxabs"
 )
 
-// Asked reports whether anything is to be done.
+// Asked reports whether any preparation is configured.
 func (p Prepare) Asked() bool {
 	return len(p.OneHot)+len(p.Hash)+len(p.Text) > 0 || p.Missing != MissingError || p.Scale != ScaleNone
 }
 
-// Prepared is a Prepare with what the data had to say to it: everything that
-// takes a raw row to a point, as a model keeps it.
+// Prepared is a Prepare fitted to data: everything that turns a raw row into a
+// point, as a model keeps it.
 type Prepared struct {
 	Columns []PreparedColumn `json:"columns"`
 	Width   int              `json:"width"` // features
@@ -70,7 +70,7 @@ type Prepared struct {
 	Header  bool             `json:"header"` // columns have names
 }
 
-// columnKind is what a column is to a Prepared.
+// columnKind is how a Prepared treats a column.
 type columnKind string
 
 const (
@@ -80,7 +80,7 @@ const (
 	textColumn   columnKind = "text"
 )
 
-// PreparedColumn takes a field to features: from At on, Width of them.
+// PreparedColumn turns a field into features: from At on, Width of them.
 type PreparedColumn struct {
 	Name   string     `json:"name"`
 	Kind   columnKind `json:"kind"`
@@ -116,7 +116,7 @@ func words(text []byte, yield func(word []byte)) {
 	}
 }
 
-// plan finds what each feature column of a table is.
+// plan determines the kind of each feature column of a table.
 func (p Prepare) plan(spec *csv.Table, path string) (*Prepared, error) {
 	out := &Prepared{Missing: p.Missing, Header: spec.Header}
 	kinds := map[int]columnKind{}
@@ -170,7 +170,7 @@ func columnOf(s *csv.Table, name, path string) (int, error) {
 		strings.Join(s.Names[:min(len(s.Names), 40)], " "))
 }
 
-// lay gives every column its features, once what one-hot columns hold is known.
+// lay assigns features to columns, once the values of one-hot columns are known.
 func (p *Prepared) lay() {
 	p.Width = 0
 	for i := range p.Columns {
@@ -273,7 +273,7 @@ func (p *Prepared) places(spec *csv.Table, path string) (map[int]*PreparedColumn
 	return out, nil
 }
 
-// Check refuses what no table of a model can be.
+// Check refuses a preparation that no model can have.
 func (p *Prepared) Check() error {
 	at := 0
 	for _, c := range p.Columns {
@@ -299,7 +299,7 @@ type feature struct {
 	v  float64
 }
 
-// rowPreparer takes the fields of one row after the other to points of a chunk.
+// rowPreparer turns the fields of rows, one after the other, into points of a chunk.
 type rowPreparer struct {
 	p      *Prepared
 	places map[int]*PreparedColumn
@@ -309,11 +309,11 @@ type rowPreparer struct {
 	drop   bool
 }
 
-// Field takes a field in; ok is false where it is no number and has to be one.
+// Field takes a field; ok is false where it must be a number and is not.
 func (r *rowPreparer) Field(col int, field []byte, v float64, number bool) (ok bool) {
 	c := r.places[col]
 	if c == nil {
-		return true // a column that the model was not made from
+		return true // a column that the model was not trained on
 	}
 	switch c.Kind {
 	case oneHotColumn:
@@ -358,7 +358,7 @@ func (r *rowPreparer) words(c *PreparedColumn, text []byte) {
 	}
 }
 
-// Forget forgets the row in hand, which is malformed.
+// Forget drops the current row, which is malformed.
 func (r *rowPreparer) Forget() { r.row, r.drop = r.row[:0], false }
 
 // End makes a point of the row, unless it is dropped.

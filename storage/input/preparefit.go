@@ -15,8 +15,8 @@ import (
 	"github.com/volley-engine/volley/storage/input/text"
 )
 
-// prepare finds what a table's data have to say to what is asked for, by a pass
-// over the rows that are read; or takes what a model has found.
+// prepare fits the preparation to a table's data, by a pass over the rows that
+// are read; or takes the one of a model.
 func (s *Source) prepare(o Options) error {
 	if o.Fitted == nil && !o.Prepare.Asked() {
 		return nil
@@ -69,7 +69,7 @@ func (s *Source) fit(p *Prepared, scale Scale) error {
 	return nil
 }
 
-// columnFit is what is known of a column.
+// columnFit is the statistics of a column.
 type columnFit struct {
 	n, sum, square, lo, hi float64
 	shift                  float64 // sums are about it
@@ -77,7 +77,7 @@ type columnFit struct {
 	documents              map[int32]float64
 }
 
-// fitter looks at rows and keeps what a Prepared wants to know.
+// fitter collects the statistics of rows that a Prepared needs.
 type fitter struct {
 	p      *Prepared
 	places map[int]int // of columns among the Prepared's
@@ -89,7 +89,7 @@ type fitter struct {
 	many   bool
 }
 
-// fieldOf is a field of the row in hand.
+// fieldOf is a field of the current row.
 type fieldOf struct {
 	k      int
 	text   []byte
@@ -109,7 +109,7 @@ func newFitter(p *Prepared, spec *csv.Table) *fitter {
 	return f
 }
 
-// Field notes a field of the row in hand; ok is false where it is no number and has to be one.
+// Field notes a field of the current row; ok is false where it must be a number and is not.
 func (f *fitter) Field(col int, field []byte, v float64, number bool) bool {
 	k := f.places[col]
 	if f.p.Columns[k].Kind == numberColumn && !number && (!text.NoNumber(field) || f.p.Missing == MissingError) {
@@ -119,10 +119,10 @@ func (f *fitter) Field(col int, field []byte, v float64, number bool) bool {
 	return true
 }
 
-// Forget forgets the row in hand, which is malformed.
+// Forget drops the current row, which is malformed.
 func (f *fitter) Forget() { f.row = f.row[:0] }
 
-// End takes the row in, if it is one that is read.
+// End adds the row to the statistics, if the fold keeps it.
 func (f *fitter) End(c *rows.Chunk) {
 	c.Labels, c.Weights, c.Values = c.Labels[:0], c.Weights[:0], c.Values[:0]
 	row := f.row
@@ -190,7 +190,7 @@ func (f *fitter) add(o *fitter) {
 	}
 }
 
-// settle makes the Prepared whole.
+// settle completes the Prepared.
 func (f *fitter) settle(p *Prepared, scale Scale, path string) error {
 	if f.rows == 0 {
 		return fault.Newf(fault.BadInput, "prepare", path, "it has no rows")

@@ -54,17 +54,17 @@ type Options struct {
 	Escape    byte          // before a quote within quotes; 0: quotes are doubled
 	Comment   byte          // lines that begin with it are no records; 0 is none
 	Null      string        // text of a field without quotes that is null, besides nothing
-	Malformed csv.Malformed // what becomes of records that are malformed
+	Malformed csv.Malformed // policy for malformed records
 	Quoted    bool          // quoted fields hold newlines, although none is in the beginning
 	Typed     []string      // columns of a user's type, which rows are read into; nil where they are points
 	Fold      rows.Fold     // rows that are left out; the zero value is none
 	// names that columns may have: a first line with one of them is a header
 	Known   []string  `json:",omitempty"`
-	Prepare Prepare   // what is done with columns before rows are points
-	Fitted  *Prepared `json:",omitempty"` // the same, as a model has it
+	Prepare Prepare   // preparation of columns
+	Fitted  *Prepared `json:",omitempty"` // the preparation of a model
 }
 
-// ofTable returns the options of who reads tables.
+// ofTable returns the options for the reader of tables.
 func (o Options) ofTable(format Format) csv.Options {
 	if format == TSV && o.Separator == 0 {
 		o.Separator = '\t'
@@ -89,13 +89,13 @@ type Source struct {
 	Prepared *Prepared     `json:"prepared,omitempty"`
 	// rows with missing numbers are filled, not dropped
 	KeepRows bool                          `json:"keep_rows,omitempty"`
-	cuts     atomic.Pointer[[]files.Range] // where the parts' records are, where Parts were cut within quotes
+	cuts     atomic.Pointer[[]files.Range] // the parts by records, where Parts were cut within quotes
 }
 
 // rangeBytes is how much text one part holds.
 const rangeBytes = 16 << 20
 
-// Open resolves URIs and finds out how to read them.
+// Open resolves URIs and determines how to read them.
 func Open(o Options, uris ...string) (*Source, error) {
 	inputs, err := files.Resolve(uris...)
 	if err != nil {
@@ -134,8 +134,8 @@ func Open(o Options, uris ...string) (*Source, error) {
 	return s, err
 }
 
-// dropEmpty leaves out files without content. Where all are, nothing says what columns
-// they have; lines need none.
+// dropEmpty leaves out files without content. Where all are empty the columns are
+// unknown; lines need none.
 func dropEmpty(inputs []files.File, lines bool) ([]files.File, error) {
 	kept := inputs[:0:0]
 	for _, f := range inputs {
@@ -189,7 +189,7 @@ func detectContent(head []byte) Format {
 // Len returns the number of parts.
 func (s *Source) Len() int { return len(s.Parts) }
 
-// Read hands the rows of one part to yield, chunk by chunk, in input order.
+// Read passes the rows of one part to yield, chunk by chunk, in input order.
 func (s *Source) Read(ctx context.Context, part int, yield func(*rows.Chunk) error) error {
 	if s.Fold.Asked() || s.Prepared != nil && s.Prepared.Missing == MissingDrop {
 		yield = s.Fold.Through(part, yield)
@@ -203,7 +203,7 @@ func (s *Source) Read(ctx context.Context, part int, yield func(*rows.Chunk) err
 	return readLIBSVM(ctx, s.Parts[part], yield)
 }
 
-// readTable hands on the rows of one part of a table.
+// readTable yields the rows of one part of a table.
 func (s *Source) readTable(ctx context.Context, part int, yield func(*rows.Chunk) error) error {
 	if s.Prepared == nil {
 		return s.Table.Read(ctx, s.part(part), nil, yield)
@@ -223,7 +223,7 @@ func (s *Source) readTable(ctx context.Context, part int, yield func(*rows.Chunk
 	return s.Table.Read(ctx, s.part(part), begin, yield)
 }
 
-// Lines hands each line of a text part to yield, without its newline. The
+// Lines passes each line of a text part to yield, without its newline. The
 // bytes are valid during the call only.
 func (s *Source) Lines(ctx context.Context, part int, yield func([]byte) error) error {
 	for blk, err := range text.Lines(s.Parts[part]) {
@@ -242,8 +242,8 @@ func (s *Source) Lines(ctx context.Context, part int, yield func([]byte) error) 
 	return nil
 }
 
-// CutAgain does something with all parts; where these turn out to be cut within
-// quotes, once more with parts that are not.
+// CutAgain runs a function over all parts; where these turn out to be cut
+// within quotes, once more with parts that are not.
 func (s *Source) CutAgain(ctx context.Context, do func() error) error {
 	err := do()
 	if s.Table == nil || !csv.CutWithinQuotes(err) {

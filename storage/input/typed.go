@@ -14,8 +14,8 @@ import (
 	"github.com/volley-engine/volley/storage/input/text"
 )
 
-// openTyped describes input whose rows are of a user's type: which columns
-// they have is the type's affair, not the file's.
+// openTyped describes input whose rows are of a user's type: the type
+// determines their columns, not the file.
 func openTyped(o Options, inputs []files.File) (s *Source, err error) {
 	s = &Source{Format: o.Format, Files: inputs, Typed: true}
 	switch o.Format {
@@ -44,7 +44,7 @@ const (
 // file's own.
 func (s *Source) FieldNames() (names []string, own bool) { return s.Table.Names, s.Table.Header }
 
-// Where says where in a file something is.
+// Where is a position in a file.
 type Where struct {
 	Path string
 	Line int64 // from 1; 0 where it is counted from an offset
@@ -59,7 +59,7 @@ func (w Where) String() string {
 	return fmt.Sprintf("%s line %d", w.Path, w.Line)
 }
 
-// EachLine hands on the lines of a part with their places.
+// EachLine yields the lines of a part with their positions.
 func (s *Source) EachLine(ctx context.Context, part int, yield func(where func() Where, line []byte) error) error {
 	rng := s.Parts[part]
 	for blk, err := range text.Lines(rng) {
@@ -78,29 +78,28 @@ func (s *Source) EachLine(ctx context.Context, part int, yield func(where func()
 	return nil
 }
 
-// MalformedPolicy returns what becomes of records that are malformed.
+// MalformedPolicy returns the policy for malformed records.
 func (s *Source) MalformedPolicy() csv.Malformed { return s.Table.Malformed }
 
-// Records hands on the records of a part of a table of text.
+// Records yields the records of a part of a table of text.
 func (s *Source) Records(ctx context.Context, part int, yield func(*csv.Record) error) error {
 	return s.Table.Records(ctx, s.part(part), yield)
 }
 
-// Bad makes an error of what is wrong with a record of a part.
+// Bad returns an error about a record of a part.
 func (s *Source) Bad(r *csv.Record, part int, hint string, why error) error {
 	return s.Sure(part, r.Bad(hint, why))
 }
 
-// FlatColumns hands on the rows of a part of a Parquet file, where Flat says that
-// it can be read so: a few thousand at a time, valid during the call only.
+// FlatColumns yields the rows of a part of a Parquet file where Flat is set: a
+// few thousand at a time, valid during the call only.
 func (s *Source) FlatColumns(ctx context.Context, part int, names []string,
 	yield func(rows int, cols []*parquet.FlatColumn) error) error {
 	return parquet.ReadFlat(ctx, s.Parts[part], names, yield)
 }
 
-// ArrowRecords hands on the rows of a part of a Parquet or Arrow file as Arrow
-// records, which are valid during the call only. Those of Parquet have no other columns than
-// names.
+// ArrowRecords yields the rows of a part of a Parquet or Arrow file as Arrow records, which
+// are valid during the call only. Those of Parquet have no other columns than names.
 func (s *Source) ArrowRecords(ctx context.Context, part int, names []string,
 	yield func(path string, rec arrow.Record) error) error {
 	rng := s.Parts[part]

@@ -6,10 +6,10 @@ import (
 	"io"
 )
 
-// alignedWriter is where an Arrow file writer asks for its position before
-// each message: there it pads the file so that the body of the record batch
-// that comes next, behind a head of known length, begins at a multiple of 64
-// bytes. Readers go by the footer's offsets, so gaps are allowed.
+// alignedWriter pads the file whenever the Arrow file writer asks for its
+// position, before each message, so that the body of the next record batch,
+// behind a header of known length, begins at a multiple of 64 bytes. Readers go
+// by the footer's offsets, so gaps are allowed.
 type alignedWriter struct {
 	w    io.Writer
 	sum  hash.Hash
@@ -26,7 +26,7 @@ func (a *alignedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Seek answers the one question that the Arrow writer asks: where am I?
+// Seek returns the position, its only use by the Arrow writer.
 func (a *alignedWriter) Seek(offset int64, whence int) (int64, error) {
 	if offset != 0 || whence != io.SeekCurrent {
 		return 0, errors.New("a split is written front to back")

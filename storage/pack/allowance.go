@@ -6,25 +6,25 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// allowance is what the building of a pack may take on disk: no more than the cache's
-// budget, however little the input was from which its rows were unpacked. Others' packs
-// make room for it as it grows, and not when it is too late.
+// allowance bounds the disk space for building a pack: no more than the cache's budget,
+// however small its compressed input. Other packs are evicted as it grows, before the
+// disk is full.
 type allowance struct {
 	cache *Cache
 	mu    struct {
 		sync.Mutex
 		taken   int64
-		cleared int64 // for which there is room
+		cleared int64 // for which space was made
 	}
 }
 
-// allowanceLeast is what any pack may take.
+// allowanceLeast is how many bytes any pack may take.
 const allowanceLeast = 1 << 20
 
-// clearAhead is for how much more than is asked for room is made.
+// clearAhead is how much more space is made than requested.
 const clearAhead = 64 << 20
 
-// take asks for more bytes, before they are written.
+// take requests more bytes, before they are written.
 func (a *allowance) take(bytes int64) error {
 	if a == nil {
 		return nil

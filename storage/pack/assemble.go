@@ -159,8 +159,8 @@ type assembler struct {
 	order []int32
 }
 
-// gather brings the split's rows together in input order and draws the
-// seeded order in which they will lie in the file.
+// gather collects the split's rows in input order and draws the seeded order in
+// which they are written.
 func (a *assembler) gather(runs []rowRun) error {
 	total := 0
 	for _, run := range runs {
@@ -202,7 +202,7 @@ func reserve(c, like *rows.Chunk, rows int, most int64) {
 	}
 }
 
-// allowed returns batches, as far as they may take room on the disk.
+// allowed returns batches, as far as the allowance permits.
 func (a *assembler) allowed(yield func(*columns) error) error {
 	return a.batches(func(c *columns) error {
 		if err := a.l.spool.disk.take(c.bytes()); err != nil {
@@ -212,7 +212,7 @@ func (a *assembler) allowed(yield func(*columns) error) error {
 	})
 }
 
-// batches hands the shuffled rows on, a record batch at a time.
+// batches yields the shuffled rows, a record batch at a time.
 func (a *assembler) batches(yield func(*columns) error) error {
 	for from := 0; from < len(a.order); from += batchRows {
 		order := a.order[from:min(from+batchRows, len(a.order))]

@@ -44,8 +44,8 @@ type Pack struct {
 	lock  *os.File
 }
 
-// OpenCache prepares a directory for packs and clears away what killed runs
-// left. budget 0 takes four fifths of what the disk has for it.
+// OpenCache prepares a directory for packs and removes leftovers of killed
+// runs. budget 0 is four fifths of the free space.
 func OpenCache(dir string, budget int64) (*Cache, error) {
 	for _, d := range []string{"packs", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
@@ -77,7 +77,7 @@ func (c *Cache) sweep() {
 	for _, e := range entries {
 		path := filepath.Join(c.dir, "tmp", e.Name())
 		if strings.HasPrefix(e.Name(), unlocked) && time.Since(modTime(path)) < time.Hour {
-			continue // its maker is about to lock it
+			continue // its builder is about to lock it
 		}
 		if lock, err := tryLock(filepath.Join(path, ".lock"), unix.LOCK_EX); err == nil && lock != nil {
 			os.RemoveAll(path)
@@ -96,8 +96,8 @@ func modTime(path string) time.Time {
 	return info.ModTime()
 }
 
-// unlocked begins the name of a directory that is not locked yet: sweeping lets it
-// be.
+// unlocked begins the name of a directory that is not locked yet: sweeping skips
+// it.
 const unlocked = "new-"
 
 // TempDir makes a directory that lives until the returned function is called
@@ -195,7 +195,7 @@ func (c *Cache) Get(ctx context.Context, id plan.Digest, rows Rows, o Options, p
 			lock.Close()
 		}
 	}()
-	if meta, err := readMeta(path); err != nil || whole(path, meta) != nil { // nobody built it while we waited
+	if meta, err := readMeta(path); err != nil || whole(path, meta) != nil { // it was not built while we waited
 		if err := c.build(ctx, id, path, rows, o, progress); err != nil {
 			return nil, err
 		}
@@ -212,8 +212,8 @@ func (c *Cache) Get(ctx context.Context, id plan.Digest, rows Rows, o Options, p
 	return p, nil
 }
 
-// find opens a pack that is there; an error says why it cannot be used, and
-// none with no pack that it is being built.
+// find opens an existing pack; an error is the reason why it cannot be used,
+// and neither pack nor error means that it is being built.
 func (c *Cache) find(path string) (*Pack, error) {
 	lock, err := tryLock(path+".lock", unix.LOCK_SH)
 	if lock == nil || err != nil {
@@ -232,9 +232,9 @@ func (c *Cache) find(path string) (*Pack, error) {
 	return &Pack{Meta: meta, Dir: path, Found: true, lock: lock}, nil
 }
 
-// whole compares the files of a pack with their hashes. Files are not forced
-// to disk when a pack is built, disks forget, and a process that can write here can
-// change them: what is found is believed only after a look.
+// whole compares the files of a pack with their hashes. Files are not forced to
+// disk when a pack is built, disks forget, and a process that can write here can
+// change them: an existing pack is verified before use.
 func whole(dir string, m *Meta) error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
@@ -314,7 +314,7 @@ func commitPack(from, to string, meta *Meta) error {
 	return nil
 }
 
-// meta settles the pack's layout from the whole input.
+// meta determines the pack's layout from the whole input.
 func (l *loaded) meta(id plan.Digest, o Options) (*Meta, error) {
 	m := &Meta{Version: packVersion, ID: id, Rows: l.rows, Float32: o.Float32, Nonzeros: l.nnz,
 		Labels: l.labels.names(), TextLabels: l.labels.text, Weighted: l.weighs, Malformed: l.malformed,
@@ -349,8 +349,8 @@ func (l *loaded) meta(id plan.Digest, o Options) (*Meta, error) {
 	return m, nil
 }
 
-// sparseMeta decides where indices count from and how many features there
-// are; mostly full rows are stored dense.
+// sparseMeta determines the first index and the number of features; mostly full
+// rows are stored dense.
 func (l *loaded) sparseMeta(m *Meta, o Options) error {
 	base := o.IndexBase
 	if base == 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// Held are the splits that an executor holds: those of packs of its machine as they are,
-// and those that peers have sent in files of its own.
+// Held is the splits that an executor holds: those of packs on its machine in place, and
+// those received from peers in its own files.
 type Held struct {
 	dir string
 	mu  struct {
@@ -44,8 +44,8 @@ func NewHeld(dir string) (*Held, error) {
 	return s, nil
 }
 
-// Adopt takes a split from a pack on this machine, as it is. Its hash is
-// the one recorded when the pack was built.
+// Adopt takes a split from a pack on this machine, in place. Its hash is the
+// one recorded when the pack was built.
 func (s *Held) Adopt(key SplitKey, dir string, meta *Meta) (plan.Digest, error) {
 	path := filepath.Join(dir, splitFile(key.Split))
 	if _, err := os.Stat(path); err != nil {
@@ -55,9 +55,9 @@ func (s *Held) Adopt(key SplitKey, dir string, meta *Meta) (plan.Digest, error) 
 	return meta.Splits[key.Split].SHA256, nil
 }
 
-// Receive writes a split that a peer sends, by fill, to a file of its own and
-// returns the hash of what lies on the disk then. The split is held only if that is the
-// hash that was announced; of two that arrive at once, the first is kept.
+// Receive writes a split that a peer sends, by fill, to a new file and returns the hash
+// of the file. The split is held only if that is the announced hash; of two that arrive
+// at once, the first is kept.
 func (s *Held) Receive(key SplitKey, meta *Meta, fill func(io.Writer) error) (plan.Digest, error) {
 	want := meta.Splits[key.Split]
 	f, err := os.CreateTemp(s.dir, fmt.Sprintf("node-%d-%s.*", key.Node, splitFile(key.Split)))
@@ -99,7 +99,7 @@ func hashOf(f *os.File) (plan.Digest, error) {
 	return plan.DigestFromBytes(sum.Sum(nil)), nil
 }
 
-// receiver writes to a file what is expected, and counts all of it.
+// receiver writes the expected bytes to a file, and counts all that arrive.
 type receiver struct {
 	f       io.Writer
 	n, most int64
@@ -115,8 +115,8 @@ func (r *receiver) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// hold reports whether the split is held from now on as h says; it is not where it
-// was held before.
+// hold reports whether the split is held from now on as h describes; false where
+// it was held before.
 func (s *Held) hold(key SplitKey, h *heldSplit) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ type Rows interface {
 	Read(ctx context.Context, part int, yield func(*rows.Chunk) error) error
 }
 
-// loaded is the whole input, spooled, with what only the whole can tell.
+// loaded is the whole input, spooled, with the statistics of the whole.
 type loaded struct {
 	spool              *spool
 	chunks             []*spooled
@@ -55,12 +55,11 @@ func load(ctx context.Context, from Rows, dir string, disk *allowance, o Options
 	return l, err
 }
 
-// guessed is input of which it is found out by reading it whether it was cut into parts
-// rightly.
+// guessed is input whose parts may be cut wrongly, which reading shows.
 type guessed interface {
-	// CutAgain does something with all parts, and once more where they were cut wrongly.
+	// CutAgain runs a function over all parts, and once more where they were cut wrongly.
 	CutAgain(ctx context.Context, do func() error) error
-	// Sure returns an error about rows of a part, or what explains it.
+	// Sure returns an error about rows of a part, or the error that explains it.
 	Sure(part int, err error) error
 }
 
@@ -105,8 +104,8 @@ func blamed(rows Rows, part int, err error) error {
 	return err
 }
 
-// Guarded makes an error of a panic of what makes rows, which is the user's code: on a
-// goroutine of its own it would end the process.
+// Guarded turns a panic of the user's code that makes rows into an error: on another
+// goroutine it would end the process.
 func Guarded(do func() error) func() error {
 	return func() (err error) {
 		defer func() {
@@ -126,7 +125,7 @@ func (l *loaded) noteSafely(mu *sync.Mutex, c *rows.Chunk) error {
 	return l.note(c)
 }
 
-// note takes a chunk into the statistics of the whole.
+// note adds a chunk to the statistics of the whole.
 func (l *loaded) note(c *rows.Chunk) error {
 	l.malformed, l.missing = l.malformed+c.Malformed, l.missing+c.Missing
 	if c.Rows() == 0 {
@@ -277,7 +276,7 @@ func indexBounds(c *rows.Chunk) (lo, hi int32) {
 	return lo, hi
 }
 
-// place names a chunk's first row, for complaints about the whole.
+// place names a chunk's first row, for errors about the whole.
 func place(c *rows.Chunk) string {
 	if c.Where == nil {
 		return "the input"

@@ -38,15 +38,15 @@ type Batch struct {
 	Notes   *Notes
 }
 
-// Notes are what folds of a batch have found out about its rows, to save them work
-// the next time. They are gone with the batch, and no result may depend on them.
+// Notes cache what folds of a batch have computed about its rows, for later folds.
+// They are dropped with the batch, and no result may depend on them.
 type Notes struct {
 	mu  sync.Mutex
 	who any
 	has any
 }
 
-// Of returns the notes of one who takes some, made anew where another's lie here.
+// Of returns the notes of an owner, made anew where another owner's are here.
 func (n *Notes) Of(who any, make func() any) any {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -111,7 +111,7 @@ func OpenSplit(path string, m *Meta, split int) (*Split, error) {
 // Close unmaps the file.
 func (s *Split) Close() error { return unix.Munmap(s.raw) }
 
-// Bytes returns the mapped file's content, to be sent as it is.
+// Bytes returns the mapped file's content, to be sent.
 func (s *Split) Bytes() []byte { return s.raw }
 
 // parse finds the record batches through the footer.

@@ -5,7 +5,7 @@ import (
 	"github.com/volley-engine/volley/storage/input"
 )
 
-// Layout is how a pack's rows lie in its columns.
+// Layout is how a pack's rows are stored in columns.
 type Layout string
 
 // Dense rows are fixed-size lists of floats, sparse ones a list of indices
@@ -19,7 +19,7 @@ const (
 // batchRows is the most rows of a record batch.
 const batchRows = 64 << 10
 
-// Options say how rows become splits.
+// Options configure how rows become splits.
 type Options struct {
 	Splits    int    `json:"splits,omitempty"` // 0: by size, from the data only
 	Random    bool   `json:"random,omitempty"` // rows go to splits by a seeded hash instead of by contiguous ranges

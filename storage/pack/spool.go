@@ -23,10 +23,10 @@ const (
 // spoolPage is what chunks in the file begin at multiples of: pages of file systems.
 const spoolPage = 4096
 
-// spool keeps chunks between the pass that reads the input and the pass that
-// writes splits: the first ones in memory, the rest in an unlinked file. What has been
-// read for the last time takes no room there any more, so that spool and splits together
-// are never much more than either.
+// spool keeps chunks between the pass that reads the input and the pass that writes
+// splits: the first ones in memory, the rest in an unlinked file. The space of chunks
+// read for the last time is freed, so that spool and splits together are never much
+// larger than either.
 type spool struct {
 	dir  string
 	disk *allowance
@@ -69,7 +69,7 @@ func (s *spool) close() {
 	}
 }
 
-// done gives up a chunk that was read as often as it was to be.
+// done frees a chunk that was read for the last time.
 func (s *spool) done(h *spooled) {
 	if h.left.Add(-1) != 0 {
 		return
@@ -166,7 +166,7 @@ func (h *spooled) slices() [6][]byte {
 		raw.Bytes(c.Weights)}
 }
 
-// load brings a chunk back into memory.
+// load reads a chunk back into memory.
 func (s *spool) load(h *spooled) (*rows.Chunk, error) {
 	if h.lens == [6]int{} {
 		return h.chunk, nil

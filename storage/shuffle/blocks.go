@@ -12,9 +12,10 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// Rows that move lie in blocks: the length of a block as it was, its length as
-// it lies, its CRC-32C (of what lies) and the bytes, compressed with LZ4 where
-// that makes them shorter. A row is in one block only.
+// Shuffled rows are stored in blocks: the length of a block before compression,
+// its stored length, its CRC-32C (of the stored bytes) and the bytes,
+// compressed with LZ4 where that makes them shorter. A row is in one block
+// only.
 const (
 	blockHead = 12
 	blockMost = 1 << 30 // before memory is allocated for it
@@ -31,8 +32,8 @@ type blockPacker struct {
 // skipped is how many blocks go uncompressed after one that did not get shorter.
 const skipped = 15
 
-// pack appends a block of the given bytes, head included, compressed where that is
-// asked for and makes them shorter.
+// pack appends a block of the given bytes, header included, compressed where that
+// is requested and makes them shorter.
 func (p *blockPacker) pack(out, raw []byte, compress bool) ([]byte, error) {
 	if len(raw) > blockMost {
 		return out, fault.Newf(fault.NoResources, "shuffle", "a row", "%d bytes are more than a row may have", len(raw))
@@ -51,8 +52,8 @@ func (p *blockPacker) pack(out, raw []byte, compress bool) ([]byte, error) {
 	return out, nil
 }
 
-// compress puts the compressed bytes behind what out has, and says how many they
-// are: 0 where they would not be well fewer.
+// compress appends the compressed bytes to out, and returns their number: 0
+// where they would not be clearly fewer.
 func (p *blockPacker) compress(out *[]byte, raw []byte, wanted bool) int {
 	if !wanted || p.skip > 0 {
 		p.skip = max(0, p.skip-1)
@@ -76,11 +77,11 @@ type BlockReader struct {
 	buf    []byte
 }
 
-// NewBlockReader reads from where a block begins to the reader's end.
+// NewBlockReader reads blocks to the reader's end.
 func NewBlockReader(r io.Reader) *BlockReader { return &BlockReader{r: r} }
 
-// Next returns the bytes of the next block, which are good until the one after
-// it; io.EOF at the end.
+// Next returns the bytes of the next block, which are valid until the following
+// call; io.EOF at the end.
 func (b *BlockReader) Next() ([]byte, error) {
 	var head [blockHead]byte
 	if _, err := io.ReadFull(b.r, head[:]); err != nil {
@@ -113,7 +114,7 @@ func (b *BlockReader) Next() ([]byte, error) {
 	return b.buf[:was], nil
 }
 
-// body returns the next n bytes, where they lie in memory as they are.
+// body returns the next n bytes, in place where they are in memory.
 func (b *BlockReader) body(n int) (_ []byte, err error) {
 	if m, ok := b.r.(*partitionInMemory); ok {
 		if body, ok := m.take(n); ok {
@@ -127,7 +128,7 @@ func (b *BlockReader) body(n int) (_ []byte, err error) {
 	return b.packed, err
 }
 
-// blockRead is how much memory is taken for what has not arrived yet.
+// blockRead is how much memory is allocated for bytes that have not arrived yet.
 const blockRead = 1 << 20
 
 // readWhole reads n bytes into buf, which grows as they arrive.

@@ -1,5 +1,5 @@
-// Package shuffle owns rows that move between tasks: the blocks that they lie in, the
-// outputs of map tasks by partition, and those that an executor keeps for others.
+// Package shuffle owns shuffled rows: their blocks, the outputs of map tasks by
+// partition, and the outputs that an executor keeps for readers.
 //
-// It must not know what rows mean, or who reads them.
+// It must not know what rows mean, or which tasks read them.
 package shuffle

@@ -17,21 +17,21 @@ import (
 // latter left out.
 type Span struct{ From, Through int }
 
-// extent is a piece of what a writer has made.
+// extent is a piece of a writer's output.
 type extent struct{ from, to int64 }
 
-// Writer writes the rows of a number of partitions, each in the order in
-// which they come. Rows gather in blocks; what is small stays in memory, the
-// rest goes to a file.
+// Writer writes the rows of a number of partitions, each in order of arrival.
+// Rows are collected in blocks; a small output stays in memory, a larger one
+// goes to a file.
 type Writer struct {
 	dir     string
 	open    [][]byte // rows by partition that are no block yet
 	extents [][]extent
-	Rows    []int64 // by partition, counted by who adds them
+	Rows    []int64 // by partition, counted by the caller
 	Raw     []int64 // bytes by partition, as they were
 	Block   int     // bytes beyond which a partition is to be flushed
-	// Sums are, where rows come in an order of no meaning, the sums of their hashes by
-	// partition, which who adds them counts; nil where the order means something.
+	// Sums are, where the order of rows has no meaning, the sums of their hashes by
+	// partition, which the caller computes; nil where the order matters.
 	Sums   []uint64
 	hashes []xxhash.Digest // of what each partition has, in order
 	most   int             // bytes in memory
@@ -41,16 +41,16 @@ type Writer struct {
 	at     int64
 }
 
-// What a block has, and how much a writer keeps in memory, at the most.
+// The size of a block, and how much a writer keeps in memory at the most.
 const (
 	blockBytesMost  = 64 << 10
 	blockBytesLeast = 1 << 10
 	writeBuffer     = 256 << 10
 )
 
-// NewWriter makes a writer whose file, if it needs one, is in dir. The
-// rows that are no block yet take at most about budget bytes, and so much stays
-// in memory as most says.
+// NewWriter makes a writer whose file, if it needs one, is in dir. Rows not yet
+// in blocks take at most about budget bytes, and up to most bytes stay in
+// memory.
 func NewWriter(dir string, partitions, budget, most int) *Writer {
 	block := min(blockBytesMost, max(blockBytesLeast, budget/max(1, 2*partitions)))
 	return &Writer{dir: dir, open: make([][]byte, partitions), extents: make([][]extent, partitions),
@@ -60,11 +60,11 @@ func NewWriter(dir string, partitions, budget, most int) *Writer {
 // ToFile keeps nothing in memory, however small it is.
 func (w *Writer) ToFile() { w.most = -1 }
 
-// Room returns where a partition's rows are appended. Once it has more than
-// Block bytes, Flush is to be called.
+// Room returns the buffer to which a partition's rows are appended. Once it has
+// more than Block bytes, call Flush.
 func (w *Writer) Room(part int) *[]byte { return &w.open[part] }
 
-// Flush makes a block of the rows that a partition has in hand.
+// Flush makes a block of a partition's buffered rows.
 func (w *Writer) Flush(part int) error {
 	raw := w.open[part]
 	if len(raw) == 0 {
@@ -78,7 +78,7 @@ func (w *Writer) Flush(part int) error {
 	}
 	before := len(w.mem)
 	var err error
-	// what stays in memory is not worth the time
+	// not worth the time for what stays in memory
 	if w.mem, err = w.packer.pack(w.mem, raw, w.f != nil || len(w.mem)+len(raw) > w.most); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (w *Writer) Flush(part int) error {
 	return nil
 }
 
-// hash takes rows into the digest of a partition, whatever the blocks that they are in.
+// hash adds rows to the digest of a partition, independent of their blocks.
 func (w *Writer) hash(part int, raw []byte) {
 	if w.hashes == nil {
 		w.hashes = make([]xxhash.Digest, len(w.open))
@@ -140,7 +140,7 @@ func (w *Writer) write() (err error) {
 	return disk.WriteError("write rows to", w.dir, err)
 }
 
-// Finish makes blocks of all that is left. The writer is of no use any more.
+// Finish makes blocks of all buffered rows. The writer cannot be used afterwards.
 func (w *Writer) Finish() (_ *Output, err error) {
 	defer w.Close()
 	for part := range w.open {
@@ -169,7 +169,7 @@ func (w *Writer) Finish() (_ *Output, err error) {
 	return b, nil
 }
 
-// Close gives up what has not been finished.
+// Close drops an unfinished output.
 func (w *Writer) Close() {
 	if w.f != nil {
 		w.f.Close()
@@ -181,8 +181,7 @@ func (w *Writer) Close() {
 	w.f, w.mem, w.open = nil, nil, nil
 }
 
-// spares are the memories of writers that are done, for others: so they need not grow
-// again.
+// spares are the buffers of finished writers, for reuse.
 var spares sync.Pool
 
 const spareMost = 16 << 20
@@ -194,7 +193,7 @@ func spareMemory() []byte {
 	return make([]byte, 0, blockBytesMost)
 }
 
-// Output are the rows of a number of partitions, in memory or in a file.
+// Output is the rows of a number of partitions, in memory or in a file.
 type Output struct {
 	Digest  uint64 // of the rows, whatever memory there was and however they are compressed
 	path    string
@@ -230,13 +229,13 @@ func (b *Output) Open(span Span) (io.ReadCloser, error) {
 	return openedOutput{io.MultiReader(pieces...), f}, nil
 }
 
-// partitionInMemory reads pieces of memory, for which who reads them here needs no copy.
+// partitionInMemory reads pieces of memory without a copy.
 type partitionInMemory struct {
 	mem  []byte
 	left []extent
 }
 
-// take returns the next n bytes, which must not be changed, if they lie in one piece.
+// take returns the next n bytes, which must not be changed, if they are contiguous.
 func (m *partitionInMemory) take(n int) ([]byte, bool) {
 	if len(m.left) == 0 || m.left[0].to-m.left[0].from < int64(n) {
 		return nil, false
@@ -272,7 +271,7 @@ func OpenRows(path string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// Remove gives the rows up.
+// Remove deletes the rows.
 func (b *Output) Remove() {
 	if b.path != "" {
 		os.Remove(b.path)

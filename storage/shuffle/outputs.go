@@ -10,7 +10,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// Outputs are the outputs of map tasks that an executor keeps for those who ask for them.
+// Outputs holds the map outputs that an executor keeps for their readers.
 type Outputs struct {
 	dir string
 	mu  struct {
@@ -20,8 +20,8 @@ type Outputs struct {
 	}
 }
 
-// Key names one output of a map task. Two attempts have two names, so
-// that what one has made is never mixed with what another has.
+// Key names one output of a map task. Two attempts have two names, so that
+// their outputs are never mixed.
 type Key struct {
 	Node    int // of the plan
 	Map     int // partition of its input
@@ -29,13 +29,13 @@ type Key struct {
 }
 
 // Small outputs stay in memory: each up to smallOutput, all of an executor up to
-// smallOutputs, or to what a task may gather if that is less.
+// smallOutputs, or to the memory of a task if that is less.
 const (
 	smallOutput  = 8 << 20
 	smallOutputs = 64 << 20
 )
 
-// NewOutputs keeps no outputs; what does not stay in memory is kept under dir.
+// NewOutputs returns an empty store; outputs too large for memory are kept under dir.
 func NewOutputs(dir string) (*Outputs, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, disk.WriteError("use the executor's directory", dir, err)
@@ -45,7 +45,7 @@ func NewOutputs(dir string) (*Outputs, error) {
 	return s, nil
 }
 
-// NewWriter makes a writer whose file is in the executor's directory. It may gather
+// NewWriter makes a writer whose file is in the executor's directory. It may buffer
 // budget bytes of rows.
 func (s *Outputs) NewWriter(partitions, budget int) *Writer {
 	s.mu.Lock()
@@ -53,7 +53,7 @@ func (s *Outputs) NewWriter(partitions, budget int) *Writer {
 	return NewWriter(s.dir, partitions, budget, min(smallOutput, max(0, min(smallOutputs, 2*budget)-s.mu.small)))
 }
 
-// Keep keeps an output for those who ask for it.
+// Keep keeps an output for its readers.
 func (s *Outputs) Keep(key Key, b *Output) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *Outputs) Keep(key Key, b *Output) {
 	s.mu.small += len(b.mem)
 }
 
-// forget gives up an output; s.mu is held.
+// forget drops an output; s.mu is held.
 func (s *Outputs) forget(key Key) {
 	if b := s.mu.kept[key]; b != nil {
 		s.mu.small -= len(b.mem)
@@ -71,7 +71,7 @@ func (s *Outputs) forget(key Key) {
 	}
 }
 
-// Drop gives up the outputs of a node up to an attempt.
+// Drop drops the outputs of a node up to an attempt.
 func (s *Outputs) Drop(node int, through uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,8 +98,8 @@ func (s *Outputs) Open(key Key, span Span) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// Spool takes a map output from somewhere else into a file of its own, and
-// reads that; it is gone once it is closed.
+// Spool copies a map output from another executor into a temporary file, and
+// reads that; closing it removes the file.
 func (s *Outputs) Spool(fill func(io.Writer) error) (io.ReadCloser, error) {
 	f, err := os.CreateTemp(s.dir, "output-*")
 	if err != nil {

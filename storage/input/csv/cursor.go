@@ -7,18 +7,18 @@ import (
 	"github.com/volley-engine/volley/storage/input/text"
 )
 
-// cursor goes through the fields of records of text: the one cutter of tables.
-// It stands at the beginning of a record, or of a field.
+// cursor reads the fields of records of text, for all readers of tables. It is
+// at the beginning of a record, or of a field.
 type cursor struct {
 	*dialect
 	b       []byte
 	i       int
-	line    int    // the end of the line that i is in, once it was looked for
+	line    int    // the end of the line that i is in, once it was searched for
 	wrong   string // why the record is malformed
 	scratch []byte // contents of fields whose quotes were escaped
 }
 
-// skipEmpty steps over a line that is no record, and reports whether there was one.
+// skipEmpty skips a line that is not a record, and reports whether there was one.
 func (c *cursor) skipEmpty() bool {
 	if c.comment(c.b, c.i) {
 		c.i = c.lineEnd(c.b, c.i)
@@ -42,8 +42,8 @@ func (c *cursor) atFieldEnd(i int) bool {
 		c.b[i] == '\r' && (i+1 == len(c.b) || c.b[i+1] == '\n')
 }
 
-// endField steps over the separator or the line's end, and reports whether the
-// record is over.
+// endField skips the separator or the line's end, and reports whether the
+// record has ended.
 func (c *cursor) endField() bool {
 	if c.Separator == blankRuns {
 		at := c.i
@@ -62,7 +62,7 @@ func (c *cursor) endField() bool {
 }
 
 // number reads a number in its field, quoted or not; ok is false, and the
-// position unchanged, where the field is none.
+// position unchanged, where the field is not a number.
 func (c *cursor) number() (v float64, ok bool) {
 	i := c.i
 	if i < len(c.b) && c.b[i] > ' ' && c.b[i] != c.Quote { // the usual field
@@ -96,7 +96,7 @@ func (c *cursor) number() (v float64, ok bool) {
 }
 
 // text returns the content of a field, which is valid until the next record is
-// begun, and whether it was quoted; it steps to the field's end.
+// begun, and whether it was quoted; it advances to the field's end.
 func (c *cursor) text() (field []byte, quoted bool) {
 	i := c.skipBlanks(c.b, c.i)
 	if c.Quote != 0 && i < len(c.b) && c.b[i] == c.Quote {

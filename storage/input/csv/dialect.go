@@ -6,15 +6,15 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// dialect is how the records of a table of text are written. The law, for all
+// dialect is how the records of a table of text are written. The rules, for all
 // readers of tables:
 //
 // A field is quoted if the first character after blanks is the quote; blanks
-// about the quotes are passed over, within them separators and newlines are
-// text, and a quote is doubled or escaped. Quotes within other fields are text.
-// Blank lines, and lines that begin with the comment character, are no records.
-// What follows a closing quote, a quote that is not closed and another number
-// of fields than the first record's make a record malformed.
+// around the quotes are skipped, within them separators and newlines are text,
+// and a quote is doubled or escaped. Quotes within other fields are text. Blank
+// lines, and lines that begin with the comment character, are not records. Text
+// after a closing quote, a quote that is not closed, and a number of fields
+// other than the first record's make a record malformed.
 type dialect struct {
 	Separator byte `json:"separator"`
 	Quote     byte `json:"quote,omitempty"`   // 0 is none
@@ -27,7 +27,7 @@ type dialect struct {
 // blanks and tabs.
 const blankRuns = ' '
 
-// dialectOf returns what the options say of it, and the newline that a file's head has.
+// dialectOf returns the dialect of the options, with the newline found in a file's head.
 func dialectOf(o Options, head []byte) dialect {
 	d := dialect{Separator: o.Separator, Quote: o.Quote, Escape: o.Escape, Comment: o.Comment, Newline: '\n'}
 	if d.Quote == 0 {

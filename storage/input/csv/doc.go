@@ -1,6 +1,6 @@
-// Package csv reads tables of text: it finds out how they are written, cuts them into
-// parts where records begin, and hands on points, or records for types of the user's.
+// Package csv reads tables of text: it detects their dialect, cuts them into parts at
+// records, and yields points, or records for users' types.
 //
-// It owns the law of how records are cut (dialect). It must not know what columns are
-// made into.
+// It owns the rules of how records are cut (dialect). It must not know what becomes
+// of columns.
 package csv

@@ -16,10 +16,11 @@ import (
 	"github.com/volley-engine/volley/storage/input/text"
 )
 
-// Parts of a table are cut at newlines, as if none were within quotes. Whether
-// that was right is known where a part ends: if the record after its last one
-// does not begin where the next part took it to, a newline within quotes was
-// taken for a record's end, and the parts are cut anew, by all that comes before.
+// Parts of a table are cut at newlines, as if none were within quotes. The end of
+// a part shows whether that was right: if the record after its last one does not
+// begin where the next part assumed, a newline within quotes was taken for a
+// record's end, and the parts are cut again with knowledge of all text before
+// them.
 
 // errSpans is at the root of the error of parts that were cut within quotes.
 var errSpans = errors.New("a quoted field holds a newline where the file was cut into parts")
@@ -32,7 +33,7 @@ func spans(path string) error {
 // CutWithinQuotes reports whether an error is that of parts that were cut within quotes.
 func CutWithinQuotes(err error) bool { return errors.Is(err, errSpans) }
 
-// law returns where records end, for who reads text.
+// law returns where records end, for readers of text.
 func (d *dialect) law() text.Records {
 	return text.Records{Newline: d.Newline, Quote: d.Quote, End: d.recordEnd}
 }
@@ -119,8 +120,9 @@ func (d *dialect) nextRecord(ctx context.Context, r files.Range, from, to int64)
 }
 
 // Cut returns ranges with the same records as ranges of one file after the other
-// have, and with their bounds: as many, some perhaps empty. They are read side
-// by side, each as if it were cut rightly, and once more where it was not.
+// have, and with their bounds: as many, some perhaps empty. They are read
+// concurrently, each as if it were cut correctly, and once more where it was
+// not.
 func (d *dialect) Cut(ctx context.Context, ranges []files.Range) ([]files.Range, error) {
 	begins, ends := make([]int64, len(ranges)), make([]int64, len(ranges))
 	g, inner := errgroup.WithContext(ctx)
@@ -145,7 +147,7 @@ func (d *dialect) Cut(ctx context.Context, ranges []files.Range) ([]files.Range,
 	return d.join(ctx, ranges, begins, ends)
 }
 
-// join goes through ranges with what was found of each.
+// join walks the ranges with what was found in each.
 func (d *dialect) join(ctx context.Context, ranges []files.Range, begins, ends []int64) ([]files.Range, error) {
 	out := make([]files.Range, len(ranges))
 	at := int64(0)

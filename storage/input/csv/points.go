@@ -20,19 +20,19 @@ type parser struct {
 	spec *Table
 	blk  text.Block
 	c    *rows.Chunk
-	prep Taker // nil where fields are features as they are
+	prep Taker // nil where fields are features without preparation
 }
 
-// Taker takes fields that are not features as they are, row by row. ok is
-// false where a field is no number and has to be one.
+// Taker takes fields that need preparation, row by row. ok is false where a
+// field must be a number and is not.
 type Taker interface {
 	Field(col int, text []byte, v float64, number bool) (ok bool)
 	End(c *rows.Chunk)
-	Forget() // the row that is not to be
+	Forget() // the row to drop
 }
 
-// Read hands on the points of a range, block by block. What begin returns, if there
-// is one, takes the fields of a block; it may prepare the chunk of its rows.
+// Read yields the points of a range, block by block. The Taker that begin returns,
+// if any, takes the fields of a block; it may prepare the chunk of its rows.
 func (s *Table) Read(ctx context.Context, rng files.Range, begin func(c *rows.Chunk) Taker,
 	yield func(*rows.Chunk) error) error {
 	for blk, err := range s.blocks(rng) {
@@ -57,7 +57,7 @@ func (s *Table) Read(ctx context.Context, rng files.Range, begin func(c *rows.Ch
 	return nil
 }
 
-// errMalformed is that of a record that is left out.
+// errMalformed is the error of a record that is left out.
 var errMalformed = errors.New("malformed")
 
 // parse reads all records of a block.
@@ -79,8 +79,8 @@ func parse(blk text.Block, spec *Table, c *rows.Chunk, prep Taker) error {
 	return nil
 }
 
-// row reads a record, and forgets it where it is malformed and to be left out. What
-// might be a header is not left out.
+// row reads a record, and drops it where it is malformed and to be left out. A
+// record that might be a header is not left out.
 func (p *parser) row(first bool) error {
 	if p.spec.Malformed == FailFast {
 		return p.record(first)
@@ -142,7 +142,7 @@ func (p *parser) record(first bool) error {
 	return nil
 }
 
-// What can be wrong with a field: it is found out of which once it is complained of.
+// What can be wrong with a field; the details are determined when the error is made.
 var (
 	errNumber = errors.New("number")
 	errWeight = errors.New("weight")
@@ -178,7 +178,7 @@ func (p *parser) take(col int) error {
 	return nil
 }
 
-// nothing reads a field of a column that has no name.
+// nothing skips a field of a column that has no name.
 func (p *parser) nothing() error {
 	if field, _ := p.text(); len(bytes.TrimSpace(field)) > 0 {
 		return errExtra
@@ -186,7 +186,7 @@ func (p *parser) nothing() error {
 	return nil
 }
 
-// prepared hands a field to who makes features of it.
+// prepared passes a field to the preparation of features.
 func (p *parser) prepared(col int) error {
 	at := p.i
 	v, number := p.number()
@@ -201,7 +201,7 @@ func (p *parser) prepared(col int) error {
 	return nil
 }
 
-// null reports whether a field is the text that stands for none, without quotes.
+// null reports whether a field is the unquoted null text.
 func (p *parser) null() bool {
 	at, wrong := p.i, p.wrong
 	field, quoted := p.text()
@@ -209,7 +209,7 @@ func (p *parser) null() bool {
 	return !quoted && string(bytes.Trim(field, " ")) == p.spec.Null
 }
 
-// trimmed returns a field's text without blanks about it, unless these are quoted.
+// trimmed returns a field's text without surrounding blanks, unless these are quoted.
 func (p *parser) trimmed() []byte {
 	field, quoted := p.text()
 	if quoted {
@@ -218,7 +218,7 @@ func (p *parser) trimmed() []byte {
 	return bytes.Trim(field, " ")
 }
 
-// weight reads that of the row: a number of zero or more.
+// weight reads the row's weight: a number of zero or more.
 func (p *parser) weight() error {
 	v, ok := p.number()
 	if !ok || !(v >= 0) || math.IsInf(v, 0) {
@@ -228,7 +228,7 @@ func (p *parser) weight() error {
 	return nil
 }
 
-// label reads a number, or, where the labels of the files' heads are none, text.
+// label reads a number, or, where the labels in the files' heads are not numbers, text.
 func (p *parser) label() error {
 	if !p.spec.TextLabels {
 		v, ok := p.number()
@@ -246,8 +246,8 @@ func (p *parser) label() error {
 	return nil
 }
 
-// bad refuses a record: by an error where that is asked for, and of a file's first
-// row always, since that may be a header.
+// bad refuses a record: with an error where the policy is to fail, and always for
+// a file's first row, which may be a header.
 func (p *parser) bad(first bool, at int, hint, format string, args ...any) error {
 	if p.spec.Malformed == DropMalformed && !first {
 		return errMalformed

@@ -12,9 +12,9 @@ import (
 )
 
 // Record is one record of a table of text. It is valid until the next one is
-// asked for.
+// read.
 type Record struct {
-	Fields [][]byte // without quotes; nil is a field of nothing, or the null that was asked for
+	Fields [][]byte // without quotes; nil is an empty field, or the null text
 	Wrong  string   // why it is malformed; empty where it is not
 	Hint   string   // what to do about that
 	First  bool     // it is a file's first, and none was a header
@@ -26,8 +26,8 @@ type Record struct {
 	known  struct{ offset, line int64 } // a position of the part of which the line is known
 }
 
-// Place returns the file and the line at which the record begins. It counts from
-// where it counted to the last time.
+// Place returns the file and the line at which the record begins. It continues
+// the count of its last call.
 func (r *Record) Place() (path string, line int64) {
 	k, at := &r.known, r.blk.Offset+int64(r.at)
 	if r.before < 0 {
@@ -41,7 +41,7 @@ func (r *Record) Place() (path string, line int64) {
 	return r.blk.Range.File.Path, k.line
 }
 
-// Where names the file and line at which the record begins.
+// Where returns the file and line at which the record begins, as text.
 func (r *Record) Where() string {
 	path, line := r.Place()
 	return fmt.Sprintf("%s line %d", path, line)
@@ -56,7 +56,7 @@ func (r *Record) Text() string {
 	return string(r.blk.Data[r.at:end])
 }
 
-// Records hands on the records of a range.
+// Records yields the records of a range.
 func (s *Table) Records(ctx context.Context, rng files.Range, yield func(*Record) error) error {
 	r := &Record{before: -1}
 	for blk, err := range s.blocks(rng) {
@@ -124,7 +124,7 @@ func wrongWidth(n, want int) string {
 	return fmt.Sprintf("it has %d fields, the first record %d", n, want)
 }
 
-// Bad makes an error of what is wrong with the record.
+// Bad returns an error about the record.
 func (r *Record) Bad(hint string, why error) error {
 	err := fault.New(fault.BadInput, "read", r.Where(), why)
 	if hint != "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/volley-engine/volley/storage/input/text"
 )
 
-// Table is what a reader of tables must know before it can read a range on
-// its own: found once on the driver's side, by looking at the files' heads.
+// Table is what a reader needs to read a range independently: determined once
+// on the driver's side, from the files' heads.
 type Table struct {
 	dialect
 	Header     bool      `json:"header"`
@@ -24,17 +24,17 @@ type Table struct {
 	Label      int       `json:"label"`  // column of the label; -1 is none
 	Weight     int       `json:"weight"` // column of rows' weights; -1 is none
 	Columns    int       `json:"columns"`
-	Unnamed    int       `json:"unnamed,omitempty"` // last columns, without names: rows have nothing there
+	Unnamed    int       `json:"unnamed,omitempty"` // last columns, without names: they are empty in all rows
 	Features   []int     `json:"features"`
 	Null       string    `json:"null,omitempty"`
-	TextLabels bool      `json:"text_labels,omitempty"` // labels are texts, which the first records say
+	TextLabels bool      `json:"text_labels,omitempty"` // labels are texts, by the first records
 	Malformed  Malformed `json:"malformed,omitempty"`
-	mark       int64     // bytes that say of one file how it is encoded
-	headerEnd  int64     // how many its first record takes, after these
+	mark       int64     // bytes of the byte order mark, by file
+	headerEnd  int64     // bytes of its first record, after these
 }
 
-// Malformed says what becomes of records that are malformed: the law says which
-// of them are, and those with a field that is not what its column holds.
+// Malformed is the policy for malformed records: those that break the dialect's
+// rules, and those with a field of the wrong type.
 type Malformed string
 
 // The policies. Records that are left out are counted; kept are typed rows only,
@@ -61,14 +61,14 @@ type Options struct {
 	Comment   byte   // lines that begin with it are no records; 0 is none
 	Null      string // text of a field without quotes that is null, besides nothing
 	Malformed Malformed
-	Quoted    bool     // quoted fields hold newlines, although none is in the beginning
+	Quoted    bool     // quoted fields hold newlines, although none does in the head
 	Typed     []string // columns of a user's type, which rows are read into; nil where they are points
 	Known     []string // names that columns may have: a first line with one of them is a header, any other not
-	Asked     []string // names that are asked for: a first line with one of them is a header
+	Asked     []string // names that are requested: a first line with one of them is a header
 }
 
-// Open settles how all files are read, by their heads, and cuts them into parts of
-// about size bytes: at newlines, or where quotes may hold these, where records begin.
+// Open determines from their heads how all files are read, and cuts them into parts
+// of about size bytes: at newlines, or at records where quotes may hold newlines.
 func Open(inputs []files.File, o Options, size int64) (*Table, []files.Range, error) {
 	t, parts, err := planTable(inputs, o, size)
 	if err == nil && o.Typed == nil {
@@ -80,7 +80,7 @@ func Open(inputs []files.File, o Options, size int64) (*Table, []files.Range, er
 	return t, parts, err
 }
 
-// planTable settles how all files are read, and cuts them at newlines.
+// planTable determines how all files are read, and cuts them at newlines.
 func planTable(inputs []files.File, o Options, size int64) (t *Table, parts []files.Range, err error) {
 	if err := checkDialect(o); err != nil {
 		return nil, nil, err
@@ -106,7 +106,7 @@ func planTable(inputs []files.File, o Options, size int64) (t *Table, parts []fi
 	return t, parts, err
 }
 
-// checkPoints refuses tables of which no points can be made.
+// checkPoints refuses tables that cannot be read as points.
 func (s *Table) checkPoints(path string) error {
 	if len(s.Features) == 0 {
 		return fault.Newf(fault.BadInput, "read", path+" line 1",
@@ -144,7 +144,7 @@ func (s *Table) like(o *Table, first []string, firstPath, path string, told bool
 			WithHint("read them apart")
 	}
 	if !o.Header && s.Header && slices.Equal(columnNames(first, true), s.Names) {
-		o.Header = true // one row says little
+		o.Header = true // one row is not enough to tell
 	}
 	if s.Header != o.Header && !told {
 		return fault.Newf(fault.BadInput, "read", path+" line 1",
@@ -158,8 +158,8 @@ func (s *Table) like(o *Table, first []string, firstPath, path string, told bool
 	return nil
 }
 
-// detectTable looks at the head of a file and settles separator, header,
-// names and the label's column; first is the first record's fields.
+// detectTable determines separator, header, names and the label's column from
+// the head of a file; first is the first record's fields.
 func detectTable(path string, o Options) (spec Table, first []string, err error) {
 	head, all, err := files.Head(path, files.HeadBytes)
 	for size := files.HeadBytes; err == nil && !all && size < text.MaxLine && !dialectOf(o, head).firstWhole(head); {
@@ -218,7 +218,7 @@ func detectTable(path string, o Options) (spec Table, first []string, err error)
 	return spec, first, nil
 }
 
-// areTexts reports whether most labels of some records are no numbers.
+// areTexts reports whether most labels of some records are not numbers.
 func (s *Table) areTexts(records [][]string) bool {
 	texts := 0
 	for _, r := range records {
@@ -229,8 +229,8 @@ func (s *Table) areTexts(records [][]string) bool {
 	return 2*texts > len(records)
 }
 
-// firstRecord is a file's first record, as a header: its end in the file's head, what
-// is wrong with it, and whether it begins with a #, which many write before names.
+// firstRecord is a file's first record, as a header: its end in the file's head, its
+// error, and whether it begins with a #, which some programs write before names.
 type firstRecord struct {
 	fields []string
 	end    int64

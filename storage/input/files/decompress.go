@@ -23,10 +23,10 @@ const (
 	bombRatio = 500
 )
 
-// compression is how a file's bytes are wrapped.
+// compression is how a file's bytes are compressed.
 type compression string
 
-// The compressions that readers unwrap by themselves.
+// The compressions that readers detect.
 const (
 	plain     compression = ""
 	gzipKind  compression = "gzip"
@@ -67,7 +67,7 @@ func sniffCompression(path string) (compression, error) {
 	return compressionOf(head[:n]), nil
 }
 
-// Open opens a file and unwraps its compression.
+// Open opens a file and decompresses it.
 func Open(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -113,8 +113,8 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// plainReader turns a decoder's complaints into errors that name the file,
-// and stops a bomb.
+// plainReader turns a decoder's errors into errors that name the file, and
+// stops decompression bombs.
 type plainReader struct {
 	path   string
 	inner  io.Reader
@@ -143,7 +143,7 @@ func (p *plainReader) Read(b []byte) (int, error) {
 	return n, fault.New(fault.BadInput, "read", p.path, err)
 }
 
-// HeadBytes is how much of a file is looked at to find out what is in it.
+// HeadBytes is how much of a file is read to detect its format.
 const HeadBytes = 256 << 10
 
 // Head reads the beginning of a file, and whether that is all of it.

@@ -1,6 +1,5 @@
-// Package files says what a path means: the files that it names and whether they have
-// changed, directories that were saved whole, compression, and the ranges that readers
-// share out.
+// Package files resolves paths: the files that they name and whether these have
+// changed, complete saved directories, compression, and the ranges that readers read.
 //
 // It must not know what is in a file.
 package files

@@ -15,13 +15,12 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// MarkerName is the file that says that a saved directory is whole.
+// MarkerName is the file that marks a saved directory as complete.
 const MarkerName = "_SUCCESS"
 
 // Marker is what a save of this engine writes into it: its files, with their sizes in
 // bytes, so that a directory that has lost one, or has others beside them, is read as
-// it was saved or not at all. Other programs' markers are empty, or say other
-// things.
+// it was saved or not at all. Other programs' markers are empty, or different.
 type Marker struct {
 	Owner string // of the save; may be empty
 	Rows  int64

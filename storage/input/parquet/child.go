@@ -70,7 +70,7 @@ func oneOrder(in io.Reader, s *sender) error {
 	return s.send(&decodeReply{Done: true})
 }
 
-// limitMemory bounds what the process can allocate; soft is what it is to keep to, if it can.
+// limitMemory bounds what the process can allocate; soft is the limit that it should keep.
 func limitMemory(bytes, soft int64) error {
 	if soft == 0 || soft > bytes/2 {
 		soft = bytes / 2
@@ -103,7 +103,7 @@ func runOrder(order decodeOrder, s *sender) error {
 	return decodeRows(order, s)
 }
 
-// describe returns what is in a file.
+// describe returns the description of a file.
 func describe(order decodeOrder) (_ *columnsInFile, err error) {
 	defer malformed(order.Path, &err)
 	if order.Columns != nil {
@@ -166,8 +166,8 @@ func sendRecord(s *sender, rec arrow.Record) error {
 	return nil
 }
 
-// dictionaryBytes returns how much every part of a record has to bring with it, for which it
-// is to have as many rows at the least.
+// dictionaryBytes returns the bytes of dictionaries that every part of a record carries; a
+// part has enough rows to be worth them.
 func dictionaryBytes(rec arrow.Record) (n int64) {
 	for _, c := range rec.Columns() {
 		if d, ok := c.(*array.Dictionary); ok {
@@ -213,8 +213,8 @@ const (
 	decodeBytes = 1 << 20
 )
 
-// batchOf returns how many rows of some row groups are decoded at a time; none are all. A row
-// group that is small as a whole says nothing of how many rows others should be cut into.
+// batchOf returns how many rows of some row groups are decoded at a time; none are all. A
+// small row group does not determine the batches of others.
 func batchOf(md *metadata.FileMetaData, groups []int) int64 {
 	most := int64(decodeBatch)
 	for i, g := range md.RowGroups {
@@ -225,7 +225,7 @@ func batchOf(md *metadata.FileMetaData, groups []int) int64 {
 	return most
 }
 
-// wanted returns the columns that an order has use for; nil is all.
+// wanted returns the columns that an order needs; nil is all.
 func (o *decodeOrder) wanted() []string {
 	if o.Plan == nil {
 		return o.Only
@@ -333,7 +333,7 @@ func openArrowStream(f *os.File) (*columnSource, error) {
 	return s, nil
 }
 
-// columnsInFile says what is in a file of columns.
+// columnsInFile describes a file of columns.
 type columnsInFile struct {
 	Names     []string `json:"names"`
 	Types     []string `json:"types"`

@@ -16,9 +16,9 @@ import (
 	"github.com/volley-engine/volley/storage/input/rows"
 )
 
-// Plan says which columns of a Parquet or Arrow file are label and
-// features: numeric columns, or one list column "features", or the two list
-// columns "indices" and "values" of sparse rows.
+// Plan is which columns of a Parquet or Arrow file are label and features:
+// numeric columns, or one list column "features", or the two list columns
+// "indices" and "values" of sparse rows.
 type Plan struct {
 	Label    string   `json:"label"` // empty: there is none
 	Weight   string   `json:"weight,omitempty"`
@@ -35,7 +35,7 @@ const (
 	groupBytes = 128 << 20
 )
 
-// Kind says how columns are written in a file.
+// Kind is the format of a file of columns.
 type Kind string
 
 // The kinds.
@@ -44,15 +44,15 @@ const (
 	Arrow   Kind = "arrow"
 )
 
-// Options say which columns are what. The zero value detects everything.
+// Options choose the columns. The zero value detects everything.
 type Options struct {
 	Label   string // column of the label: a name or a zero-based number
 	NoLabel bool   // there is no label column
 	Weight  string // column of rows' weights: a name or a zero-based number; empty is none
 }
 
-// describeFiles returns what is in some files, of which it is said whether they
-// have certain columns where there are any; one child looks at them all.
+// describeFiles returns the descriptions of some files, and whether they have
+// certain columns; one child reads them all.
 func describeFiles(ctx context.Context, inputs []files.File, kind Kind,
 	columns []string) (found []*columnsInFile, err error) {
 	if len(inputs) == 0 {
@@ -72,8 +72,8 @@ func describeFiles(ctx context.Context, inputs []files.File, kind Kind,
 	return found, err
 }
 
-// Open looks at every file once and finds out which columns make points; Parquet
-// files are cut into parts of whole row groups.
+// Open examines every file once and determines which columns make points;
+// Parquet files are cut into parts of whole row groups.
 func Open(inputs []files.File, kind Kind, o Options) (p *Plan, parts []files.Range, err error) {
 	found, err := describeFiles(context.Background(), inputs, kind, nil)
 	if err != nil {
@@ -187,7 +187,7 @@ func (d *columnsInFile) named(path, flag, want string) (string, error) {
 	return "", rows.NoColumn(path, flag, want, d.Names)
 }
 
-// Read hands on the rows of one part.
+// Read yields the rows of one part.
 func (p *Plan) Read(ctx context.Context, kind Kind, rng files.Range, yield func(*rows.Chunk) error) error {
 	order := decodeOrder{Path: rng.File.Path, Kind: kind, Plan: p, Groups: groupsOf(rng),
 		Memory: memoryFor(rng.File.Size)}
@@ -314,7 +314,7 @@ func numbers(col arrow.Array, name string, row func(i int) int, from, to int, pu
 	return nil
 }
 
-// holds reports whether a number that was read from a column is the one that is there.
+// holds reports whether a number that was read from a column is exact.
 func holds(col arrow.Array, i int, v float64) bool {
 	switch c := col.(type) {
 	case *array.Int64:

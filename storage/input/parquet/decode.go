@@ -19,30 +19,30 @@ import (
 	"github.com/volley-engine/volley/storage/input/rows"
 )
 
-// Parquet and Arrow files are decoded in a child process: the decoders
-// allocate what a header claims, loop on some malformed pages and panic in
-// goroutines of their own. The child has a limit on memory, is killed when it
-// makes no progress, and its end is an error that names the file. It is this
-// same program, started again with decodeEnv set. What it decodes comes by
-// memory that both have (window), or after the head of a reply.
+// Parquet and Arrow files are decoded in a child process: the decoders allocate
+// what a header claims, loop on some malformed pages and panic in goroutines of
+// their own. The child has a limit on memory, is killed when it makes no
+// progress, and its end is an error that names the file. It is this same
+// program, started again with decodeEnv set. What it decodes arrives in shared
+// memory (window), or after the head of a reply.
 const decodeEnv = "VOLLEY_DECODE"
 
-// decodeOrder is what the child is asked to do.
+// decodeOrder is a request to the child.
 type decodeOrder struct {
 	Path     string   `json:"path"`
 	Kind     Kind     `json:"kind"`
-	Describe []string `json:"describe,omitempty"` // only say what is in these files
+	Describe []string `json:"describe,omitempty"` // only describe these files
 	Groups   []int    `json:"groups"`             // row groups of Parquet; none is all
 	Plan     *Plan    `json:"plan"`
-	Columns  []string `json:"columns,omitempty"` // of Parquet, to be handed on as FlatColumns; what describing is about
-	Records  bool     `json:"records"`           // hand on Arrow records as they are
+	Columns  []string `json:"columns,omitempty"` // of Parquet, to be sent as FlatColumns; in a description, the columns in question
+	Records  bool     `json:"records"`           // send Arrow records unchanged
 	Only     []string `json:"only,omitempty"`    // columns of Parquet that records are to have; none is all
 	Memory   int64    `json:"memory"`
-	Soft     int64    `json:"soft,omitempty"` // what it is to keep to, if it can
+	Soft     int64    `json:"soft,omitempty"` // soft memory limit
 }
 
 // decodeReply is the head of one message of the child: an error, a description, or
-// what is in the body that lies in the next slot of the window, or follows.
+// the layout of the body, which is in the next slot of the window, or follows.
 type decodeReply struct {
 	Err      *decodeError   `json:"err,omitempty"`
 	Describe *columnsInFile `json:"describe,omitempty"`
@@ -52,7 +52,7 @@ type decodeReply struct {
 	Arrow    int            `json:"arrow,omitempty"`  // bytes of an Arrow stream
 	Window   int            `json:"window,omitempty"` // bytes of the body in the window
 	Inline   int            `json:"inline,omitempty"` // bytes of the body that follow
-	Done     bool           `json:"done,omitempty"`   // the order is carried out
+	Done     bool           `json:"done,omitempty"`   // the order is complete
 	raw      []byte         // the body
 }
 
@@ -65,7 +65,7 @@ type decodeError struct {
 	Text    string     `json:"text"`
 }
 
-// errorOf returns an error as a reply has it.
+// errorOf returns an error in the form of a reply.
 func errorOf(path string, err error) *decodeError {
 	var f *fault.Error
 	if !errors.As(err, &f) {
@@ -87,8 +87,8 @@ type decodedChunk struct {
 // memoryFor returns what a child may allocate for a file.
 func memoryFor(size int64) int64 { return 768<<20 + 2*size }
 
-// decode has a child decode a file and hands its replies on; their bodies are valid
-// during the call only.
+// decode makes a child decode a file and passes its replies on; their bodies are
+// valid during the call only.
 func decode(ctx context.Context, order decodeOrder, yield func(*decodeReply) error) error {
 	order.Soft = memory.OfChild()
 	for {
@@ -99,11 +99,11 @@ func decode(ctx context.Context, order decodeOrder, yield func(*decodeReply) err
 		replies, err := child.decode(ctx, order, yield)
 		if err == nil || !used || replies > 0 || ctx.Err() != nil {
 			return err
-		} // it may have been ended while it waited: only of a new one it is known why
+		} // it may have been killed while idle: only the end of a new one is attributable
 	}
 }
 
-// decode hands the replies of a child on, and says how many there were.
+// decode passes the replies of a child on, and returns their number.
 func (d *decoder) decode(ctx context.Context, order decodeOrder,
 	yield func(*decodeReply) error) (replies int64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -114,7 +114,7 @@ func (d *decoder) decode(ctx context.Context, order decodeOrder,
 	defer done()
 	go w.watch(watched)
 	path := order.Path
-	var own error // of whom replies are handed to
+	var own error // the receiver's error
 	err = d.carryOut(order, func(r *decodeReply) error {
 		w.idle.Store(true) // it waits for us
 		defer w.idle.Store(false)
@@ -128,7 +128,7 @@ func (d *decoder) decode(ctx context.Context, order decodeOrder,
 		decoders.give(d)
 		return w.replies.Load(), nil
 	}
-	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) { // else it ends by itself, and says why
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) { // else it ends by itself, with an error
 		d.kill()
 	}
 	complaint, exit := d.end()
@@ -138,7 +138,7 @@ func (d *decoder) decode(ctx context.Context, order decodeOrder,
 	return w.replies.Load(), decodeOutcome(ctx, path, err, exit, complaint)
 }
 
-// decodeOutcome returns what the child's end means.
+// decodeOutcome returns the error that the child's end stands for.
 func decodeOutcome(ctx context.Context, path string, err, exit error, complaint string) error {
 	var own *fault.Error
 	switch {
@@ -155,7 +155,7 @@ func decodeOutcome(ctx context.Context, path string, err, exit error, complaint 
 	}
 	if killed(exit) {
 		return fault.New(fault.NoResources, "read", path, fmt.Errorf("its decoder was killed: %w", exit)).
-			WithHint("the system kills for want of memory: give the executor more, or run fewer at a time")
+			WithHint("the system kills processes when memory runs out: give the executor more, or run fewer at a time")
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(complaint), "\n")
 	if line == "" {
@@ -197,7 +197,7 @@ func (d *decoder) reply() (*decodeReply, error) {
 	return r, err
 }
 
-// readSized reads bytes whose number stands before them.
+// readSized reads bytes behind their number.
 func readSized(r io.Reader) ([]byte, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
@@ -239,7 +239,7 @@ func chunkParts(c *rows.Chunk) [][]byte {
 		raw.Bytes(c.Weights)}
 }
 
-// columns hands on the batches of columns that a reply has.
+// columns yields the batches of columns in a reply.
 func (r *decodeReply) columns(cols []*FlatColumn, yield func(rows int, cols []*FlatColumn) error) error {
 	raw := r.raw
 	for _, b := range r.Columns {

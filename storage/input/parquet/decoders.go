@@ -39,7 +39,7 @@ func startDecoder() (*decoder, error) {
 }
 
 func (d *decoder) start() error {
-	said, err := sharedFile(0) // a file, and no pipe: nobody need read it while the child waits
+	said, err := sharedFile(0) // a file, not a pipe: it need not be read while the child waits
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (d *decoder) carryOut(order decodeOrder, yield func(*decodeReply) error) er
 	if err != nil {
 		return fault.New(fault.Internal, "start", "the decoder", err)
 	}
-	// Reading says what became of it, if it cannot be written.
+	// Reading reports its end, if it cannot be written.
 	_, _ = d.window.taken.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(raw))), raw...))
 	for {
 		r, err := d.reply()
@@ -95,8 +95,8 @@ func (d *decoder) carryOut(order decodeOrder, yield func(*decodeReply) error) er
 // kill ends the child.
 func (d *decoder) kill() { _ = d.cmd.Process.Kill() }
 
-// end waits for the end of the child, which is of no use any more, and returns how it
-// ended and what it said.
+// end waits for the end of the child, and returns its exit status and its error
+// output.
 func (d *decoder) end() (complaint string, exit error) {
 	defer d.close()
 	exit = d.cmd.Wait()
@@ -106,7 +106,7 @@ func (d *decoder) end() (complaint string, exit error) {
 	return string(said[:n]), exit
 }
 
-// complaintMost is how much is read of what a child says to its standard error.
+// complaintMost is how much is read of a child's standard error.
 const complaintMost = 4096
 
 func (d *decoder) close() {
@@ -116,8 +116,8 @@ func (d *decoder) close() {
 	}
 }
 
-// decoderPool are the children that have done what they were told. A program of our
-// size takes some milliseconds to start, and most files are read in many parts.
+// decoderPool holds idle children. A program of this size takes some milliseconds
+// to start, and most files are read in many parts.
 type decoderPool struct {
 	mu   sync.Mutex
 	idle []idleDecoder
@@ -133,7 +133,7 @@ var decoders decoderPool
 // decoderIdle is how long a child waits for another order.
 const decoderIdle = time.Second
 
-// take returns a child that has nothing to do; used is false where it is new.
+// take returns an idle child; used is false where it is new.
 func (p *decoderPool) take() (d *decoder, used bool, err error) {
 	p.mu.Lock()
 	last := len(p.idle) - 1
@@ -148,7 +148,7 @@ func (p *decoderPool) take() (d *decoder, used bool, err error) {
 	return d, true, nil
 }
 
-// give takes a child back that has done its order.
+// give returns a child to the pool.
 func (p *decoderPool) give(d *decoder) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -92,7 +92,7 @@ func (f *flatFile) close() {
 	f.r.Close()
 }
 
-// letGo leaves the memory of pages to those that are read next.
+// letGo releases the memory of pages for reuse.
 func (f *flatFile) letGo() {
 	for _, m := range f.held {
 		pageMemories.Put(m)
@@ -188,7 +188,7 @@ func unitOf(c *schema.Column) TimeUnit {
 	return NoTime
 }
 
-// read hands the rows of some row groups on, column by column.
+// read yields the rows of some row groups, column by column.
 func (f *flatFile) read(groups []int, names []string, yield func(rows int, cols []*FlatColumn) error) error {
 	cols := make([]*FlatColumn, len(names))
 	for i, name := range names {
@@ -211,7 +211,7 @@ func (f *flatFile) readGroup(g int, names []string, cols []*FlatColumn,
 	return fillRows(f.path, f.r.MetaData().RowGroups[g].GetNumRows(), readers, cols, yield)
 }
 
-// fillRows hands on n rows, of each column by its reader.
+// fillRows yields n rows, of each column by its reader.
 func fillRows(path string, left int64, readers []flatReader, cols []*FlatColumn,
 	yield func(rows int, cols []*FlatColumn) error) error {
 	for most := firstRows(readers); left > 0; {
@@ -290,10 +290,10 @@ func (f *flatFile) open(group int, names []string) (readers []flatReader, err er
 	return readers, nil
 }
 
-// withoutNulls reports whether a column's statistics say that it has no null in a row
-// group: which values are present need not be read then.
+// withoutNulls reports whether a column has no null in a row group, by its
+// statistics: which values are present need not be read then.
 func (f *flatFile) withoutNulls(group, column int) bool {
-	// The library's own reader of statistics takes a number that is not there for 0.
+	// The library's own reader of statistics takes a missing number for 0.
 	c := f.r.MetaData().RowGroups[group].Columns[column]
 	if c == nil || c.MetaData == nil || c.MetaData.Statistics == nil {
 		return false

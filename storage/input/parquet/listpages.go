@@ -28,8 +28,8 @@ type listPages struct {
 }
 
 // listPages opens a column of lists in a row group; nil where it is not of this kind, or
-// where the first page does not say how long lists are. What is wrong with that page is
-// said when it is read.
+// where the first page does not say how long lists are. An error in that page is
+// reported when it is read.
 func (f *flatFile) listPages(group, column int) (*listPages, error) {
 	descr := f.r.MetaData().Schema.Column(column)
 	size := valueSize(descr.PhysicalType())
@@ -113,7 +113,7 @@ func (l *listPages) parts() (rep, def, data []byte, err error) {
 	return rep, def, data, err
 }
 
-// withLength takes bytes off whose number stands before them.
+// withLength takes bytes behind their number.
 func withLength(raw []byte) (first, rest []byte, err error) {
 	if len(raw) < 4 {
 		return nil, nil, errCutPage
@@ -243,7 +243,7 @@ func eachLevel(raw []byte, width, n int, do func(level, times int) error) error 
 		if head&1 == 1 { // groups of eight
 			bytes := head >> 1 * uint64(width)
 			if bytes > uint64(len(raw)) {
-				bytes = uint64(len(raw)) // the last group may lack what nobody reads
+				bytes = uint64(len(raw)) // the last group may lack unused bytes
 			}
 			k := int(min(head>>1*8, uint64(n)))
 			if uint64(k)*uint64(width) > 8*bytes {
@@ -272,7 +272,7 @@ func eachLevel(raw []byte, width, n int, do func(level, times int) error) error 
 	return nil
 }
 
-// eachPacked goes over n levels that lie bit by bit, the least first, equal ones
+// eachPacked visits n bit-packed levels, the least significant first, equal ones
 // together.
 func eachPacked(raw []byte, width, n int, do func(level, times int) error) error {
 	at := func(i int) (level int) {

@@ -11,10 +11,10 @@ import (
 	"github.com/apache/thrift/lib/go/thrift"
 )
 
-// Of columns of numbers and texts that pages hold as they are, the child says only where these lie: it
-// reads the pages' heads, and who has asked for the columns unpacks the pages (rawpages.go).
+// For columns of plainly encoded numbers and texts the child sends only the positions of pages: it
+// reads the pages' headers, and the parent unpacks the pages (rawpages.go).
 
-// groupPages is where the pages of some columns of a row group lie.
+// groupPages is the positions of the pages of some columns of a row group.
 type groupPages struct {
 	Rows    int64         `json:"rows"`
 	Columns []columnPages `json:"columns"`
@@ -28,20 +28,20 @@ type columnPages struct {
 	Pages  []pageAt     `json:"pages"`
 }
 
-// pageAt is where a page lies, or that of it which may be packed.
+// pageAt is the position of a page, or of its part that may be compressed.
 type pageAt struct {
 	At     int64 `json:"a"`
 	Packed int   `json:"p,omitempty"` // bytes of a block of Snappy; 0 where the page is not packed
 	Size   int   `json:"s"`           // bytes of what was packed
-	Bare   bool  `json:"b,omitempty"` // its levels lie before it
+	Bare   bool  `json:"b,omitempty"` // its levels are before it
 	Values int   `json:"v"`
 }
 
-// pageMost is how many bytes a page may have to be unpacked by who has asked for it.
+// pageMost is how many bytes a page may have to be unpacked by the parent.
 const pageMost = 8 << 20
 
-// groupPages returns where pages lie; nil where a column has any that must be decoded, or
-// that is not as it should be: what is wrong with it is said when it is.
+// groupPages returns the positions of pages; nil where a column has any that must be
+// decoded, or that is malformed: decoding then reports the error.
 func (f *flatFile) groupPages(group int, names []string) *groupPages {
 	if group < 0 || group >= f.r.NumRowGroups() {
 		return nil
@@ -97,7 +97,7 @@ func (f *flatFile) plainChunk(group, column int) (*metadata.ColumnChunkMetaData,
 	return c, nil
 }
 
-// headReader reads the heads of pages, one after the other.
+// headReader reads the headers of pages, one after the other.
 type headReader struct {
 	file   io.ReaderAt
 	at     int64
@@ -106,7 +106,7 @@ type headReader struct {
 	room   []byte
 }
 
-// headMost is how many bytes a head may have, of which statistics may be most.
+// headMost is how many bytes a header may have; most of them may be statistics.
 const headMost = 1 << 20
 
 // next returns the next page; false where that is none of numbers as they are.
@@ -129,7 +129,7 @@ func (h *headReader) next(end int64) (pageAt, bool) {
 		ok = ok && min(defs, reps) >= 0 && lead <= min(whole, packed)
 		p.Bare, p.At, whole, packed = true, p.At+int64(lead), whole-lead, packed-lead
 	}
-	packedPage := h.packed && head.at(headIsPackedV2) != 0 // it is where nothing is said
+	packedPage := h.packed && head.at(headIsPackedV2) != 0 // default
 	if p.Size = whole; packedPage {
 		p.Packed = packed
 	}
@@ -138,7 +138,7 @@ func (h *headReader) next(end int64) (pageAt, bool) {
 	return p, ok && h.at <= end
 }
 
-// read reads a head, and says how many bytes it has; nil where it cannot be read.
+// read reads a header, and returns its size in bytes; nil where it cannot be read.
 func (h *headReader) read(end int64) (*pageHead, int64) {
 	for want := int64(1 << 10); ; want *= 8 {
 		n := min(want, end-h.at)

@@ -18,9 +18,9 @@ import (
 	"github.com/volley-engine/volley/internal/raw"
 )
 
-// Columns of numbers without nulls whose pages hold them as they are (encoded PLAIN)
-// are read page by page: neither are the levels decoded that would say which values
-// are there, nor is a page copied, or cleared before it is filled.
+// Columns of PLAIN encoded numbers without nulls are read page by page: definition
+// levels are not decoded, and pages are neither copied nor cleared before they are
+// filled.
 
 // pageColumn reads such a column of a row group, from one page after the other.
 type pageColumn struct {
@@ -30,7 +30,7 @@ type pageColumn struct {
 	left int    // how many
 }
 
-// plainColumn is one whose pages the library finds.
+// plainColumn is such a column whose pages the library finds.
 type plainColumn struct {
 	*plainPages
 	size   int
@@ -82,7 +82,7 @@ func (f *flatFile) plainPages(group, column int) (*plainPages, error) {
 	return p, err
 }
 
-// next goes on to the next page; false without one.
+// next advances to the next page; false without one.
 func (p *plainPages) next() (bool, error) {
 	p.stream.taken = 0
 	if !p.Next() {
@@ -106,8 +106,8 @@ var errNulls = fmt.Errorf("it has nulls, which its description denies")
 
 var errCutPage = fmt.Errorf("it has a page that is cut short")
 
-// soundStream remembers how much of a page was read, and that it could not be read to
-// its end, which the page reader does not look at.
+// soundStream notes how much of a page was read, and errors before its end, which the
+// page reader ignores.
 type soundStream struct {
 	parquet.BufferedReader
 	taken  int // bytes, without those of its header
@@ -143,7 +143,7 @@ func plainOnly(c *metadata.ColumnChunkMetaData) bool {
 		})
 }
 
-// next goes on to the next page.
+// next advances to the next page.
 func (p *pageColumn) next() (err error) {
 	p.data, p.left, err = p.page()
 	return err
@@ -214,12 +214,12 @@ func takePlain[V int32 | int64 | float32 | float64](p *pageColumn, room *[]V, n 
 	}
 }
 
-// inPlace reports whether numbers can be read where they lie, at any address.
+// inPlace reports whether numbers can be read in place, at any address.
 const inPlace = runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64"
 
-// pageMemory hands out the same memory for one page of a column after the other: when
-// the next one is asked for, the last has been read. The end of it is marked, so that a
-// page which does not fill it is not taken for the end of the last one.
+// pageMemory reuses one buffer for the pages of a column: when the next page is
+// requested, the last has been read. Its end is marked, so that a page that does not
+// fill it is detected.
 type pageMemory struct {
 	room []byte
 	mark uint64

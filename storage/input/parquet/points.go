@@ -152,7 +152,7 @@ func (n *numberReader) send(readers []flatReader, count, width int) error {
 	return n.out.chunk(&c)
 }
 
-// over returns an error unless nothing is left of the lists of a row group.
+// over returns an error if numbers are left over in the lists of a row group.
 func (n *numberReader) over() (err error) {
 	defer malformed(n.f.path, &err)
 	if n.list == nil {
@@ -219,7 +219,7 @@ func (f *flatFile) evenLists(group, column int) (evenLists, error) {
 	return &listReader{r: r, def: r.Descriptor().MaxDefinitionLevel()}, nil
 }
 
-// fill makes rows of what the columns have.
+// fill makes rows of the columns.
 func (n *numberReader) fill(c *rows.Chunk, rows int) (err error) {
 	features := n.cols
 	sized(&c.Labels, rows)
@@ -255,7 +255,7 @@ func (n *numberReader) fill(c *rows.Chunk, rows int) (err error) {
 	return nil
 }
 
-// sized makes a slice so long, in the room that it has.
+// sized sets the length of a slice, reusing its capacity.
 func sized[T any](s *[]T, n int) { *s = slices.Grow((*s)[:0], n)[:n] }
 
 // numbers puts a column's values, a step apart; it returns the first row whose value
@@ -280,7 +280,7 @@ func (c *FlatColumn) numbers(out []float64, step int) int {
 	return -1
 }
 
-// wrong returns what numbers found wrong with a value.
+// wrong returns the error of a value that numbers refused.
 func (c *FlatColumn) wrong() string {
 	if c.Int64s != nil {
 		return "is a whole number that no double is"

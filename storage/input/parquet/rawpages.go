@@ -13,8 +13,8 @@ import (
 	"github.com/volley-engine/volley/internal/disk"
 )
 
-// rawFile reads columns of numbers and texts from pages whose heads a decoder has read: all
-// that is left is to unpack blocks of bytes, of a size that is known and small.
+// rawFile reads columns of numbers and texts from pages whose heads a decoder has read:
+// only blocks of bytes of a known, small size are left to unpack.
 type rawFile struct {
 	path string
 	file *os.File
@@ -48,7 +48,7 @@ func (f *rawFile) close() {
 	}
 }
 
-// group hands the rows of a row group on.
+// group yields the rows of a row group.
 func (f *rawFile) group(g *groupPages, cols []*FlatColumn, yield func(rows int, cols []*FlatColumn) error) error {
 	if err := f.open(len(cols)); err != nil {
 		return err
@@ -95,8 +95,8 @@ func (p *rawPages) next() (data []byte, values int, err error) {
 	return data, at.Values, err
 }
 
-// leastSize returns how many bytes a value of a type has at the least that who asks can take
-// off a page; 0 where that is not so.
+// leastSize returns the least size of a value of a type that the parent can unpack; 0 where
+// it cannot.
 func leastSize(t parquet.Type) int {
 	if t == parquet.Types.ByteArray {
 		return 4 // its length
@@ -132,7 +132,7 @@ func takeTexts(p *pageColumn, room *[]parquet.ByteArray, n int) ([]parquet.ByteA
 	return out, nil
 }
 
-// copyTexts takes texts out of the page that they lie in.
+// copyTexts copies texts out of their page.
 func copyTexts(texts []parquet.ByteArray) {
 	size := 0
 	for _, b := range texts {

@@ -62,7 +62,7 @@ func leavesOf(md *metadata.FileMetaData, names []string) (out []int) {
 	return out
 }
 
-// read hands on all rows of some row groups.
+// read yields all rows of some row groups.
 func (r *recordReader) read(groups []int, yield func(arrow.Record) error) error {
 	if err := r.foreign(groups); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (r *recordReader) wholePages(groups []int) (most int64) {
 		for _, i := range r.columns {
 			c, err := md.RowGroup(g).ColumnChunk(i)
 			if err != nil {
-				return 0 // who reads it says so
+				return 0 // reading reports the error
 			}
 			most = max(most, c.NumValues())
 			delta = delta || c.Type() == parquet.Types.Int64 &&
@@ -102,8 +102,8 @@ func (r *recordReader) wholePages(groups []int) (most int64) {
 	return most
 }
 
-// some hands on all rows of some row groups. The library takes a page that it cannot
-// read for the end of its column, and that for the end of all, so that the rows are counted.
+// some yields all rows of some row groups. The library takes an unreadable page for the end
+// of the column and of the file, so the rows are counted.
 func (r *recordReader) some(groups []int, yield func(arrow.Record) error) error {
 	rr, err := r.fr.GetRecordReader(context.Background(), r.columns, groups)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/volley-engine/volley/storage/input/rows"
 )
 
-// sender is the child's side of what it has decoded.
+// sender sends what the child has decoded.
 type sender struct {
 	out    *bufio.Writer
 	taken  io.Reader // a byte for every slot that was read
@@ -32,7 +32,7 @@ func (s *sender) slot() ([]byte, error) {
 	return s.window.slot(s.sent), nil
 }
 
-// drain waits until all has been read that was sent.
+// drain waits until the parent has read all that was sent.
 func (s *sender) drain() error { return s.await(0) }
 
 // await waits until at most a number of slots have not been read.
@@ -62,7 +62,7 @@ func (s *sender) send(d *decodeReply, parts ...[]byte) error {
 	return s.sendSlot(d, size)
 }
 
-// sendSlot sends a reply whose body lies in the slot in hand.
+// sendSlot sends a reply whose body is in the current slot.
 func (s *sender) sendSlot(d *decodeReply, size int) error {
 	d.Window = size
 	s.sent++
@@ -86,8 +86,8 @@ func (s *sender) write(d *decodeReply, parts [][]byte) error {
 	return cmp.Or(err, s.out.Flush())
 }
 
-// room makes the slices of a chunk of dense rows lie in the next slot, if they fit there:
-// what is made there need not be copied.
+// room allocates the slices of a chunk of dense rows in the next slot, if they fit there,
+// which saves a copy.
 func (s *sender) room(c *rows.Chunk, rows, width int, weights bool) error {
 	n := 1 + width
 	if weights {
@@ -144,7 +144,7 @@ func (s *sender) columns(rows int, cols []*FlatColumn) error {
 	return nil
 }
 
-// flush sends the batches of columns that lie in the slot in hand.
+// flush sends the batches of columns in the current slot.
 func (s *sender) flush() error {
 	if len(s.batches) == 0 {
 		return nil
@@ -171,7 +171,7 @@ type sentColumn struct {
 	Defs   int       `json:"d,omitempty"`
 }
 
-// valueKind says which slice of a FlatColumn has values.
+// valueKind is which slice of a FlatColumn has values.
 type valueKind int
 
 const (
@@ -206,7 +206,7 @@ func (c *FlatColumn) parts() (sentColumn, [][]byte) {
 	return h, parts
 }
 
-// gather brings the bytes of all values together, and notes how many each has.
+// gather concatenates the bytes of all values, and notes their lengths.
 func (c *FlatColumn) gather() []byte {
 	sized(&c.room.lens, len(c.Bytes))
 	size := 0

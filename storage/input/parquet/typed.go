@@ -36,7 +36,7 @@ func PlanFlat(inputs []files.File, names []string) (parts []files.Range, flat bo
 	return parts, flat, nil
 }
 
-// describeFlat returns what is in a Parquet file that must have certain columns.
+// describeFlat returns the description of a Parquet file that must have certain columns.
 func describeFlat(path string, columns []string) (*columnsInFile, error) {
 	f, err := openFlat(path)
 	if err != nil {
@@ -71,9 +71,9 @@ func (f *flatFile) names() (out []string) {
 	return out
 }
 
-// ReadFlat hands on the rows of a part of a Parquet file, where PlanFlat has reported
-// that it can be read so: a few thousand at a time, valid during the call only. A child
-// process decodes them, or where nothing has to be decoded finds them.
+// ReadFlat yields the rows of a part of a Parquet file for which PlanFlat reported
+// true: a few thousand at a time, valid during the call only. A child process decodes
+// them, or finds their positions where nothing has to be decoded.
 func ReadFlat(ctx context.Context, rng files.Range, names []string,
 	yield func(rows int, cols []*FlatColumn) error) error {
 	if err := rng.File.Unchanged(); err != nil {
@@ -118,7 +118,7 @@ func sendFlat(order decodeOrder, s *sender) error {
 	return s.flush()
 }
 
-// sendGroup sends the rows of a row group, or where they lie.
+// sendGroup sends the rows of a row group, or their positions.
 func sendGroup(f *flatFile, group int, columns []string, s *sender) error {
 	pages := f.groupPages(group, columns)
 	if pages == nil {
@@ -135,7 +135,7 @@ func groupsOf(r files.Range) (out []int) {
 	return out
 }
 
-// ReadRecords hands on the rows of a part of a file as Arrow records, which are valid
+// ReadRecords yields the rows of a part of a file as Arrow records, which are valid
 // during the call only. Those of Parquet have no other columns than names. A child
 // process decodes them.
 func ReadRecords(ctx context.Context, kind Kind, rng files.Range, names []string,

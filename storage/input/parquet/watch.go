@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// A decoder that hands nothing over may loop over a malformed file, or stand still: be
-// paused, starved, or waiting for a disk. The first uses its processor, and says
-// something of the file; the second does not, and may do better another time.
+// A decoder without progress may loop over a malformed file, or be stalled: paused,
+// starved, or waiting for a disk. The first uses CPU time, and is the file's fault;
+// the second does not, and may succeed when retried.
 
-// How much of its processor's time the child may use without handing anything over, and
-// how long it may stand still.
+// How much CPU time the child may use without progress, and how long it may be stalled.
 const (
 	decodeSpins = 4 * time.Second
 	decodeStall = 2 * time.Minute
@@ -26,15 +25,15 @@ var (
 	errStalled = errors.New("the decoder stood still")
 )
 
-// decodeWatch ends a child that hands nothing over.
+// decodeWatch kills a child without progress.
 type decodeWatch struct {
 	pid     int
 	replies atomic.Int64
-	idle    atomic.Bool // what it has handed over is being taken in
+	idle    atomic.Bool // its output is being processed
 	stop    context.CancelCauseFunc
 }
 
-// watch looks at the child until the context ends.
+// watch observes the child until the context ends.
 func (w *decodeWatch) watch(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -62,7 +61,7 @@ func (w *decodeWatch) watch(ctx context.Context) {
 const ticks = 100
 
 // processorTime returns how much of processors' time a child has used; known is false
-// where the system does not say.
+// where the system does not provide it.
 func processorTime(pid int) (used time.Duration, known bool) {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

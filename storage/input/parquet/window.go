@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// window is memory that a decoder has in common with who started it: what it decodes is
-// read where it lies, so that it passes through no pipe. It has a few slots, which are
-// filled and read in turn; who has read one says so by a byte.
+// window is memory that a decoder shares with its parent: decoded data is read in place
+// and passes through no pipe. It has a few slots, which are filled and read in turn;
+// the parent acknowledges each with a byte.
 type window struct{ mem []byte }
 
 // How many slots there are, and how large they are: the decoder is to be ahead, but both
@@ -76,7 +76,7 @@ func (w *window) close() {
 type windowReader struct {
 	*window
 	n     int
-	taken io.Writer // to whom a byte says that a slot was read
+	taken io.Writer // to the child: a byte for each slot that was read
 }
 
 // next returns the memory of the next message.
@@ -85,8 +85,8 @@ func (r *windowReader) next() []byte {
 	return r.slot(r.n - 1)
 }
 
-// release gives the slot of the last message back. Whether anyone is there to fill it
-// again is found out by reading on.
+// release gives the slot of the last message back. Reading on shows whether the child
+// still lives.
 func (r *windowReader) release() { _, _ = r.taken.Write([]byte{0}) }
 
 // padTo8 returns how many bytes a part of a body takes: each begins at a multiple of eight.
@@ -100,7 +100,7 @@ func bodySize(parts [][]byte) (n int) {
 	return n
 }
 
-// fillSlot puts parts into a slot, but those that have been made there.
+// fillSlot copies parts into a slot, except those that were allocated there.
 func fillSlot(to []byte, parts [][]byte) {
 	for _, p := range parts {
 		if unsafe.SliceData(p) != unsafe.SliceData(to) {
@@ -110,7 +110,7 @@ func fillSlot(to []byte, parts [][]byte) {
 	}
 }
 
-// partOf takes n values off a body.
+// partOf takes the next n values of a body.
 func partOf[T any](raw *[]byte, n int) ([]T, error) {
 	var zero T
 	size := n * int(unsafe.Sizeof(zero))

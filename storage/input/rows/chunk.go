@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Chunk is a run of rows as a reader hands them on, in input order. Either
-// Width > 0 and Values is row-major with that many columns, or the rows are
-// sparse: row r has the nonzeros Offsets[r] to Offsets[r+1]. Blobs holds
-// encoded rows of a type that has no columns of its own.
+// Chunk is a run of rows from a reader, in input order. Either Width > 0 and
+// Values is row-major with that many columns, or the rows are sparse: row r has
+// the nonzeros Offsets[r] to Offsets[r+1]. Blobs holds encoded rows of a type
+// that has no columns of its own.
 type Chunk struct {
 	Labels  []float64
 	Weights []float64 // nil where rows have none
@@ -18,12 +18,12 @@ type Chunk struct {
 	Offsets []int64 // sparse only; len(Labels)+1
 	Indices []int32 // sparse only, as the file has them
 	Blobs   [][]byte
-	// ZeroBased says that Indices count from zero whatever they look like.
+	// ZeroBased reports that Indices count from zero.
 	ZeroBased bool
 	Malformed int64         // records beside the rows that were left out
 	Missing   int64         // rows that were left out as they lack a number
-	Where     func() string // file and line of the first row, found out only to complain of it
-	dropped   map[int]bool  // rows that are not to be handed on
+	Where     func() string // file and line of the first row, determined only for errors
+	dropped   map[int]bool  // rows that are dropped
 	textIdx   map[string]int
 }
 
@@ -100,7 +100,7 @@ func (c *Chunk) AppendWeight(w float64) {
 	c.Weights = append(c.Weights, w)
 }
 
-// Drop has the row that was added last not handed on.
+// Drop drops the row that was added last.
 func (c *Chunk) Drop() {
 	if c.dropped == nil {
 		c.dropped = map[int]bool{}
@@ -114,15 +114,15 @@ func (c *Chunk) Trim() {
 	c.Offsets, c.Indices, c.textIdx = slices.Clip(c.Offsets), slices.Clip(c.Indices), nil
 }
 
-// Mark is how far a chunk has come.
+// Mark is a position in a chunk.
 type Mark struct{ labels, weights, values, offsets, indices, texts int }
 
-// Mark returns how far the chunk has come now.
+// Mark returns the chunk's present position.
 func (c *Chunk) Mark() Mark {
 	return Mark{len(c.Labels), len(c.Weights), len(c.Values), len(c.Offsets), len(c.Indices), len(c.Texts)}
 }
 
-// BackTo takes back what was appended since a mark.
+// BackTo removes what was appended since a mark.
 func (c *Chunk) BackTo(m Mark) {
 	c.Labels, c.Weights, c.Values = c.Labels[:m.labels], c.Weights[:m.weights], c.Values[:m.values]
 	c.Offsets, c.Indices = c.Offsets[:m.offsets], c.Indices[:m.indices]

@@ -2,8 +2,8 @@ package rows
 
 // Fold leaves one of n parts of the rows out: those whose place in the input a
 // seeded hash sends there. Held reads exactly these. Of the rows that are not left
-// out, the share Stop is held out of training to stop by; Stopping reads exactly
-// these. It depends on the input's files and their order only.
+// out, the share Stop is held out of training for early stopping; Stopping reads
+// exactly these. It depends on the input's files and their order only.
 type Fold struct {
 	Number   int     `json:"number"` // from 0
 	Of       int     `json:"of"`
@@ -15,7 +15,7 @@ type Fold struct {
 // Asked reports whether any row is left out.
 func (f *Fold) Asked() bool { return f.Of > 0 || f.Stop > 0 }
 
-// stopSeed tells the hash that holds rows out to stop by from that of folds.
+// stopSeed makes the hash for early stopping different from that of folds.
 const stopSeed = 1 << 40
 
 // Keeps reports whether a row of a part of the input is read.
@@ -27,7 +27,7 @@ func (f *Fold) Keeps(part, row int) bool {
 		(float64(Mix(stopSeed+uint64(part), uint64(row))>>11)/(1<<53) < f.Stop) == f.Stopping
 }
 
-// Through hands on the rows of a part that the fold keeps, and that are not dropped.
+// Through yields the rows of a part that the fold keeps and that are not dropped.
 func (f *Fold) Through(part int, yield func(*Chunk) error) func(*Chunk) error {
 	row := 0
 	return func(c *Chunk) error {

@@ -26,8 +26,7 @@ type Block struct {
 	Newline byte
 }
 
-// Records says where records end: lines, unless there are quotes, within which
-// newlines are text.
+// Records determines where records end: at newlines, except within quotes.
 type Records struct {
 	Newline byte // what lines end with, after a \r or without
 	Quote   byte // 0 is none
@@ -151,7 +150,7 @@ func (b *Reader) Next() int64 { return b.offset }
 func (b *Reader) Quoted() bool { return b.quotes }
 
 // Run yields blocks until the range's last record has been read, and reports
-// whether it came to that. The yielded data is reused for the next block.
+// whether it got that far. The yielded data is reused for the next block.
 func (b *Reader) Run(yield func(Block, error) bool) bool {
 	b.buf = make([]byte, blockBytes)
 	for b.limit != 0 {

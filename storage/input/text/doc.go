@@ -1,5 +1,5 @@
-// Package text reads ranges of text in blocks of whole records, says in which line of
-// which file something is, and reads numbers.
+// Package text reads ranges of text in blocks of whole records, computes the file and
+// line of a position, and reads numbers.
 //
-// Where a record ends is told by who reads; it must not know of any format.
+// The reader of a format determines where a record ends; this package must not know any format.
 package text

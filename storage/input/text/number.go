@@ -114,7 +114,7 @@ func scanSpecial(b []byte, start int) (float64, int) {
 	return v, end
 }
 
-// NoNumber reports whether a field stands for no number.
+// NoNumber reports whether a field stands for a missing number.
 func NoNumber(field []byte) bool {
 	switch strings.ToLower(string(field)) {
 	case "", "na", "n/a", "nan", "null", "none", "?":
