@@ -89,7 +89,7 @@ func (p *pack) resend(i plan.SplitID) {
 	}
 }
 
-// keptStates returns all of them, for a checkpoint.
+// keptStates returns all row states, for a checkpoint.
 func (p *pack) keptStates() (out []RestoredState) {
 	keys := slices.SortedFunc(maps.Keys(p.states), func(a, b stateKey) int {
 		if a.node != b.node {

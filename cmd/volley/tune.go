@@ -234,7 +234,7 @@ func (t *tuneFlags) baseArgs(c *cobra.Command) []string {
 	return args
 }
 
-// trial returns one run, ready to go.
+// trial prepares one run.
 func (t *tuneFlags) trial(args []string) (volley.Config, *trainFlags, job, error) {
 	j, f := newJob(t.job), &trainFlags{}
 	c := &cobra.Command{Use: t.job}

@@ -385,7 +385,7 @@ func encodeStable(key string, value []byte) []byte {
 	return append(append(out, key...), value...)
 }
 
-// indexes returns those of the log's entries, ascending.
+// indexes returns the indexes of the log's entries, ascending.
 func (j *journalFile) indexes() []uint64 {
 	out := make([]uint64, 0, len(j.logs))
 	for i := range j.logs {

@@ -46,7 +46,7 @@ func (c *Case) higher() bool { return c.Metric == "accuracy" || c.Metric == "r2"
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// Cases returns those of a directory of data sets; files are made in tmp.
+// Cases returns the cases of a directory of data sets; files are made in tmp.
 func Cases(shared, tmp string) ([]Case, error) {
 	f := &files{shared: shared, tmp: tmp}
 	var all []Case

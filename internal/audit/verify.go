@@ -324,8 +324,8 @@ func (v *verifier) progress(s *driver.LogStep, i int) (made, all int64) {
 	return s.C[i], v.limit(s, i)
 }
 
-// allProgress returns all the progress that steps like this one can make, whatever they
-// leave out on purpose.
+// allProgress returns all the progress that steps like this one can make, with what
+// they leave out on purpose.
 func (v *verifier) allProgress(s *driver.LogStep) (n int64) {
 	if !v.byEntries(s) {
 		return v.n

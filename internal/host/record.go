@@ -51,7 +51,7 @@ func (j *Job) header(job driver.JobConfig) driver.LogHeader {
 		Versions: driver.LogVersions{Volley: j.program.Version, Go: runtime.Version(), Wire: wire.Version}}
 }
 
-// options returns those that the job runs under, as the log has them.
+// options returns the job's options, in the form of the log.
 func (j *Job) options(job driver.JobConfig) driver.LogOptions {
 	if j.remote != nil {
 		job.Executors, job.Gather = j.remote.executors, j.remote.gather
@@ -113,7 +113,7 @@ func (r *record) step(s *driver.StepReport, params plan.Digest, train, work bool
 	r.passes = append(r.passes, line)
 }
 
-// reportsOf returns those of a step, and of the passes before it that have no line.
+// reportsOf returns the reports of a step, and of the passes before it that have no line.
 func (r *record) reportsOf(s *driver.StepReport) driver.LogReports {
 	out := driver.LogReports{Reports: append(r.unlogged.Reports, s.Reports...), LeftOut: r.unlogged.LeftOut || !s.Kept}
 	if r.unlogged = (driver.LogReports{}); out.LeftOut {

@@ -54,7 +54,7 @@ type alternative struct {
 	pos               token.Pos
 }
 
-// alternatives returns those of an expression whose value is of a type and differs.
+// alternatives returns the alternatives of an expression whose value is of a type and differs.
 func (f *finder) alternatives(e ast.Expr, t types.Type) []alternative {
 	var out []alternative
 	ast.Inspect(e, func(n ast.Node) bool {

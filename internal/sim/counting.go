@@ -253,7 +253,7 @@ func (c *countingWorker) finish(r *executor.Run, counts []int64, skip map[plan.S
 
 func (c *countingWorker) beginLeased(*executor.Run) error { return nil }
 
-// failed returns of a lease now and then that there was no memory for it.
+// failed returns, for a lease now and then, an error for want of memory.
 func (c *countingWorker) failed(r *executor.Run, l *wire.Lease) *executor.Folded {
 	if c.failing == 0 || c.rng.IntN(500) > 0 {
 		return nil

@@ -62,7 +62,7 @@ func (p *simPack) drawWeights() {
 	}
 }
 
-// entries returns those of each split; nil where progress is counted in rows.
+// entries returns the entries of each split; nil where progress is counted in rows.
 func (p *simPack) entries() (out []int64) {
 	for i, sums := range p.upTo {
 		out = append(out, sums[p.rows[i]])

@@ -95,9 +95,9 @@ const (
 	streamsMost   = 1024
 )
 
-// ServerOptions returns those of a server of this protocol. Admit is called when only
-// the headers of a call have been read; it must not block. Callers that it admits are
-// known to the server's listener from then on.
+// ServerOptions returns the gRPC options of a server of this protocol. Admit is
+// called when only the headers of a call have been read; it must not block. Callers
+// that it admits are known to the server's listener from then on.
 func ServerOptions(l *Doorkeeper, admit func(ctx context.Context, method string) error) []grpc.ServerOption {
 	door := func(ctx context.Context, call *tap.Info) (context.Context, error) {
 		if err := admit(metadata.NewIncomingContext(ctx, call.Header), call.FullMethodName); err != nil {

@@ -85,7 +85,7 @@ type centreSet struct {
 
 const knownSets = 8
 
-// number returns that of some centres, which must not change any more, counted from 1.
+// number returns the number of some centres, which must not change any more, counted from 1.
 func (s *centreSets) number(c *centres) uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

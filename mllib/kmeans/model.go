@@ -300,7 +300,7 @@ func (a *assigner) silhouettes(w *assignWork, all *clusters, squares []float64, 
 	return sum
 }
 
-// squaredLengths returns those of the rows of a batch, brought to length 1 under cosine.
+// squaredLengths returns the squared lengths of the rows of a batch, brought to length 1 under cosine.
 func (a *assigner) squaredLengths(b *rdd.Batch) []float64 {
 	out := make([]float64, len(b.Rows))
 	for i, r := range b.Rows {

@@ -93,9 +93,9 @@ func (r *rowLoss) addCertificate(c certificate, p linearParam, b *rdd.Batch) cer
 	return c
 }
 
-// conjugateAt returns that of a row's loss at minus its derivative: what Fenchel and
-// Young leave of derivative times margin, or, of a hinge, which its own derivative
-// need not be, minus the derivative's size.
+// conjugateAt returns the conjugate of a row's loss at minus its derivative: what
+// Fenchel and Young leave of derivative times margin, or, of a hinge, which its own
+// derivative need not be, minus the derivative's size.
 func conjugateAt(kind kernel.LossKind, coef, loss, margin float64) float64 {
 	if kind == kernel.HingeLoss {
 		return -math.Abs(coef)
@@ -182,9 +182,9 @@ func (p *problem) squaredDual(v []float64, c certificate, weight float64, mean [
 	}, u)
 }
 
-// dualValue returns that of the dual at u, of one class after the other, or at as much
-// of it as the L1 penalty allows where there is no other; losses is what the rows'
-// conjugates leave of it.
+// dualValue returns the value of the dual at u, of one class after the other, or at as
+// much of it as the L1 penalty allows where there is no other; losses is what the
+// rows' conjugates leave of it.
 func (p *problem) dualValue(losses func(by float64) float64, classes ...[]float64) float64 {
 	by, value := 1.0, 0.0
 	for _, u := range classes {
@@ -307,8 +307,8 @@ func (t *softmax) certify(ctx context.Context) error {
 	return nil
 }
 
-// bound returns that of the objective at Y by the dual, where there is a penalty; loss
-// is the mean one.
+// bound returns the bound on the objective at Y by the dual, where there is a penalty;
+// loss is the mean one.
 func (t *softmax) bound(loss float64) (gap float64, by string) {
 	p, d := t.prob, len(t.prob.scale)
 	if p.reg <= 0 && p.lasso == nil {

@@ -92,7 +92,7 @@ func (c *Config) job() string {
 	return string(c.Loss)
 }
 
-// weights returns those of rows with label 0 and 1, zeros standing for ones.
+// weights returns the weights of rows with label 0 and 1, zeros standing for ones.
 func (c *Config) weights(m fold.Moments) [2]float64 {
 	if ones, zeros := m.Labels, m.Weight-m.Labels; c.Balanced && ones > 0 && zeros > 0 {
 		return [2]float64{m.Weight / (2 * zeros), m.Weight / (2 * ones)}

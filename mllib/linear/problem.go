@@ -111,7 +111,7 @@ func (p *problem) param(v []float64) linearParam {
 	return out
 }
 
-// variables returns those that stand for a model.
+// variables returns the variables that stand for a model.
 func (p *problem) variables(weights []float64, bias float64) []float64 {
 	v := make([]float64, p.size())
 	for j, w := range weights {

@@ -300,7 +300,7 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 	return &t.out, err
 }
 
-// heldLoss returns that of the model at Y on the rows held out.
+// heldLoss returns the loss of the model at Y on the rows held out.
 func (t *softmax) heldLoss(ctx context.Context) (float64, error) {
 	p := t.param(t.st.Y)
 	p.D = t.held.Features

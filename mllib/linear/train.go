@@ -472,7 +472,7 @@ func (t *trainer) settle(ctx context.Context, why string) error {
 	return nil
 }
 
-// heldLoss returns that of the linear model at Y on the rows held out.
+// heldLoss returns the loss of the linear model at Y on the rows held out.
 func (t *trainer) heldLoss(ctx context.Context) (float64, error) {
 	p := t.prob.param(t.st.Y)
 	p.W = num.Resized(p.W, t.held.Features)

@@ -134,7 +134,7 @@ func (t *trainer) chooseBatches() {
 	}
 }
 
-// stepSize returns that of the first step.
+// stepSize returns the size of the first step.
 func (t *trainer) stepSize() float64 {
 	switch {
 	case t.cfg.StepSize > 0:
@@ -242,7 +242,7 @@ func (t *trainer) finish(ctx context.Context) (*Networked, error) {
 	return &t.out, nil
 }
 
-// heldLoss returns that of the network at Y on the rows held out.
+// heldLoss returns the loss of the network at Y on the rows held out.
 func (t *trainer) heldLoss(ctx context.Context) (float64, error) {
 	net := t.param()
 	first := net.Sizes[1]

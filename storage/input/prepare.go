@@ -184,7 +184,7 @@ func (p *Prepared) lay() {
 	p.Sparse = p.Sparse || p.Width > denseWidth
 }
 
-// Names returns those of the features, where columns have names and none is hashed.
+// Names returns the names of the features, where columns have names and none is hashed.
 func (p *Prepared) Names() []string {
 	if !p.Header {
 		return nil
@@ -205,7 +205,7 @@ func (p *Prepared) Names() []string {
 	return out
 }
 
-// Name returns that of one feature: of a hashed one its column's, and its bucket.
+// Name returns the name of one feature: of a hashed one its column's, and its bucket.
 func (p *Prepared) Name(feature int) string {
 	for _, c := range p.Columns {
 		k := feature - c.At

@@ -190,7 +190,7 @@ func joins() []operation {
 	}
 }
 
-// squareOf returns of how many rows the pairs have about as many bytes as there are to be.
+// squareOf returns the number of rows whose pairs take about a number of bytes.
 func squareOf(in input) (n int64) {
 	for n*n*32 < in.Bytes {
 		n += 16

@@ -182,7 +182,7 @@ func (w *world) exec(name string) *exec {
 	return nil
 }
 
-// keep returns who holds what map tasks have made.
+// keep returns the holders of map outputs.
 func (w *world) keep(cmd scheduler.StageCommand) (holders [][]string) {
 	for _, m := range cmd.Parts {
 		if w.nodes[cmd.Node].file {

@@ -52,9 +52,9 @@ func LogLoss(all []Scored) float64 {
 	return loss / WeightOf(all)
 }
 
-// BinaryMetrics returns those of a classifier that says 1 of margins above a cut: accuracy; precision, recall and
-// f1 of label 1, with the table of true and false ones they come from; and the areas under the curves of all
-// thresholds.
+// BinaryMetrics returns the metrics of a classifier that predicts 1 for margins above a threshold: accuracy;
+// precision, recall and f1 of label 1, with the table of true and false ones they come from; and the areas under
+// the curves of all thresholds.
 func BinaryMetrics(all []Scored, cut float64) map[string]float64 {
 	var table [2][2]float64 // by what it is, and what is said
 	for _, s := range all {
@@ -81,11 +81,11 @@ func BinaryMetrics(all []Scored, cut float64) map[string]float64 {
 	return out
 }
 
-// areas returns those under two curves of all thresholds: the ROC curve, which is
-// the probability that a positive row scores above a negative one, ties counting
-// half; and precision over recall, as the mean precision over positive rows
-// (average precision), rows of one score taken together. They are undefined where
-// one of the labels is absent.
+// areas returns the areas under two curves of all thresholds: the ROC curve,
+// which is the probability that a positive row scores above a negative one, ties
+// counting half; and precision over recall, as the mean precision over positive
+// rows (average precision), rows of one score taken together. They are undefined
+// where one of the labels is absent.
 func areas(all []Scored) (roc, pr float64, ok bool) {
 	sorted := fromTheHighest(all)
 	var positives, negatives, wins float64 // so far, from the highest score down

@@ -167,7 +167,7 @@ type Kind struct {
 	Load func(dir string, raw []byte) (Model, *input.Prepared, error) // from model.json and the files beside it
 }
 
-// JobIs returns of models that have the name of one job.
+// JobIs returns a check that models have the name of one job.
 func JobIs(name string) func(job, loss string) bool {
 	return func(job, _ string) bool { return job == name }
 }

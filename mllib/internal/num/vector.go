@@ -56,7 +56,7 @@ func SumOfSquares[T kernel.Float](x []T) (sq float64) {
 	return sq
 }
 
-// SquaredLength returns that of a vector in parts, by the kernels' sums.
+// SquaredLength returns the squared length of a vector in parts, by the kernels' sums.
 func SquaredLength(parts ...[]float64) (sq float64) {
 	for _, x := range parts {
 		sq += kernel.Dot(x, x)
@@ -64,7 +64,7 @@ func SquaredLength(parts ...[]float64) (sq float64) {
 	return sq
 }
 
-// Distance returns that of two points.
+// Distance returns the distance of two points.
 func Distance(a, b []float64) float64 {
 	var sq float64
 	for j := range a {

@@ -15,7 +15,7 @@ const LBFGS Name = "lbfgs"
 var lbfgs = Method{Name: LBFGS, Exact: true, Scaled: true, Refuses: refusesLasso,
 	New: func() Solver { return &quasiNewton{} }}
 
-// refusesLasso returns of solvers that step along what is smooth.
+// refusesLasso refuses an L1 penalty, for solvers that need a smooth objective.
 func refusesLasso(w Wish) (why, hint string) {
 	if w.Lasso {
 		return "it cannot minimize an L1 penalty", "use owlqn, cd, newton or nesterov, or --alpha 0"

@@ -12,7 +12,7 @@ const Newton Name = "newton"
 var newton = Method{Name: Newton, Exact: true, Scaled: true, Wants: Curvatures, Refuses: refusesCurved,
 	New: func() Solver { return &second{} }}
 
-// refusesCurved returns of solvers that want second derivatives.
+// refusesCurved refuses runs that solvers with second derivatives cannot do.
 func refusesCurved(w Wish) (why, hint string) {
 	switch {
 	case w.OtherEnd:

@@ -11,7 +11,7 @@ var normal = Method{Name: Normal, Exact: true, Scaled: true, Wants: Curvatures, 
 		return why, hint
 	}}
 
-// refusesUnsquared returns of solvers of which the model about a point is the objective.
+// refusesUnsquared refuses losses that are not squared, for solvers whose quadratic model is the objective.
 func refusesUnsquared(w Wish) (why, hint string) {
 	if why, hint = refusesCurved(w); why == "" && !w.Squared {
 		return "it is for squared losses", "use newton or lbfgs"

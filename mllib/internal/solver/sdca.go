@@ -139,8 +139,9 @@ func (d *Ascent) Model() []float64 {
 	return w
 }
 
-// Value returns that of the dual: nowhere above the least objective, if no variable
-// without an L2 penalty is then further off than by 1 and as much as it is now.
+// Value returns the value of the dual: nowhere above the least objective, if no
+// variable without an L2 penalty is then further off than by 1 and as much as it is
+// now.
 func (d *Ascent) Value() float64 {
 	value := -d.Conj / d.n
 	for j, u := range d.U {

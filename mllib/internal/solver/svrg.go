@@ -11,7 +11,7 @@ const SVRG Name = "svrg"
 var svrg = Method{Name: SVRG, Wants: Pairs, Scaled: true, Refuses: refusesClasses("use nesterov or lbfgs"),
 	New: func() Solver { return &reduced{} }}
 
-// refusesClasses returns of solvers that are for a margin a row.
+// refusesClasses refuses several classes, for solvers that need one margin for each row.
 func refusesClasses(hint string) func(Wish) (string, string) {
 	return func(w Wish) (string, string) {
 		if w.Classes {

@@ -14,7 +14,7 @@ const Auto Name = "auto"
 // objective each time.
 var table = []Method{descent, nesterov, root, constant, adam, svrg, sdca, lbfgs, owlqn, newton, normal, cd}
 
-// Names returns those of all solvers.
+// Names returns the names of all solvers.
 func Names() (names []Name) {
 	for i := range table {
 		names = append(names, table[i].Name)

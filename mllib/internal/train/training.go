@@ -42,8 +42,8 @@ func Loop[S any](ctx context.Context, t *Training, state *S, n int,
 	return t.Session.Err()
 }
 
-// Moments returns those of a pack's features, by one pass; those of dense data are
-// taken about a row of the sample.
+// Moments returns the moments of a pack's features, by one pass; those of dense
+// data are taken about a row of the sample.
 func (t *Training) Moments(ctx context.Context, meta *pack.Meta, step rdd.Step[fold.MomentsParam, fold.Gradient],
 	sample []rdd.Point, positive float64) (fold.Moments, error) {
 	shift := fold.Near(meta, sample)
@@ -69,8 +69,8 @@ func (t *Training) Observed(iteration int, objective, stderr float64) Observatio
 		Now: t.Session.Now() - t.began - (t.Session.EvaluationTime() - t.spent)}
 }
 
-// StandardError returns that of the mean loss of a cut step (SEMANTICS section 4): of
-// losses times their rows' weights.
+// StandardError returns the standard error of the mean loss of a cut step (SEMANTICS
+// section 4): of losses times their rows' weights.
 func (t *Training) StandardError(loss, squares float64) float64 {
 	info := t.Session.LastInfo()
 	if info.Merged == info.Rows || info.NEff <= 1 {

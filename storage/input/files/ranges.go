@@ -37,7 +37,7 @@ const fewParts = 12
 // there are about fewParts, but never less than least, nor more than most.
 func PartSize(total, least, most int64) int64 { return min(most, max(least, total/fewParts)) }
 
-// TotalSize returns that of some files.
+// TotalSize returns the total size of some files.
 func TotalSize(files []File) (total int64) {
 	for _, f := range files {
 		total += f.Size
