@@ -250,7 +250,7 @@ func ParseBytes(s string) (int64, error) {
 	for _, u := range byteUnits {
 		if num, ok := strings.CutSuffix(s, u.suffix); ok {
 			v, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
-			if err != nil || v <= 0 || v*u.size > 1<<62 {
+			if err != nil || !(v*u.size >= 1 && v*u.size <= 1<<62) { // NaN is neither
 				return 0, fmt.Errorf("%q is not a size, as 4GiB", s)
 			}
 			return int64(v * u.size), nil

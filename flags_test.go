@@ -135,7 +135,7 @@ func TestParseBytes(t *testing.T) {
 			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"0", "-1", "GiB", "4gib", "4 G", "1e30", "Inf", "1,5GB"} {
+	for _, text := range []string{"0", "-1", "GiB", "4gib", "4 G", "1e30", "NaN", "Inf", "NaNGiB", "0.5", "0.5B", "1,5GB"} {
 		if got, err := ParseBytes(text); err == nil {
 			t.Errorf("%q is taken for %d bytes", text, got)
 		}

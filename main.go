@@ -2,6 +2,7 @@ package volley
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"os"
@@ -86,6 +87,9 @@ func mainWith[A, P any](ctx context.Context, name string, argv []string, build f
 			return fault.New(fault.Usage, "read the flags of", name, err).WithHint("see --help")
 		}
 	}
+	if err := noPositional(own.Args(), theirs.Args()); err != nil {
+		return err
+	}
 	if err := environment(own); err != nil {
 		return err
 	}
@@ -101,6 +105,17 @@ func mainWith[A, P any](ctx context.Context, name string, argv []string, build f
 		return "end", run(ctx, s, a, p)
 	})
 	return err
+}
+
+// noPositional refuses arguments that are not flags, since a program cannot see them.
+func noPositional(own, theirs []string) error {
+	switch {
+	case len(own) > 0:
+		return fault.Newf(fault.Usage, "read", own[0], "it is not a flag").WithHint("the program's flags go after --")
+	case len(theirs) > 0:
+		return fault.Newf(fault.Usage, "read", theirs[0], "it is not a flag").WithHint("see --help")
+	}
+	return nil
 }
 
 // environment fills in the engine's flags that were not given from variables
@@ -140,6 +155,10 @@ func registerArgs(fs *pflag.FlagSet, args any) error {
 			continue
 		}
 		name, usage, def := flagName(field.Name), field.Tag.Get("usage"), field.Tag.Get("default")
+		if fs.Lookup(name) != nil {
+			return fault.Newf(fault.UserCode, "read", "the program's arguments", "two fields are the flag --%s, one of them %s",
+				name, field.Name)
+		}
 		switch p := v.Field(i).Addr().Interface().(type) {
 		case *string:
 			fs.StringVar(p, name, def, usage)
@@ -162,21 +181,33 @@ func registerArgs(fs *pflag.FlagSet, args any) error {
 				field.Name, field.Type)
 		}
 		if def != "" {
-			if err := fs.Set(name, def); err != nil {
+			if err := setDefault(fs.Lookup(name), def); err != nil {
 				return fault.New(fault.UserCode, "read", "the default of field "+field.Name, err)
 			}
-			f := fs.Lookup(name)
-			f.DefValue, f.Changed = def, false
 		}
 	}
 	return nil
 }
 
-// flagName returns a field's name in lower case, its words joined by dashes.
+// setDefault gives a flag its default. A list is replaced, not set: once set, it would be appended to.
+func setDefault(f *pflag.Flag, def string) error {
+	f.DefValue = def
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		values, err := csv.NewReader(strings.NewReader(def)).Read()
+		if err != nil {
+			return err
+		}
+		return list.Replace(values)
+	}
+	return f.Value.Set(def)
+}
+
+// flagName returns a field's name in lower case, its words joined by dashes: UserID is user-id.
 func flagName(field string) string {
 	var b strings.Builder
-	for i, r := range field {
-		if unicode.IsUpper(r) && i > 0 {
+	name := []rune(field)
+	for i, r := range name {
+		if i > 0 && unicode.IsUpper(r) && (!unicode.IsUpper(name[i-1]) || i+1 < len(name) && unicode.IsLower(name[i+1])) {
 			b.WriteByte('-')
 		}
 		b.WriteRune(unicode.ToLower(r))

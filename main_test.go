@@ -16,7 +16,7 @@ import (
 
 func TestFlagNames(t *testing.T) {
 	for field, want := range map[string]string{"Input": "input", "MaxRounds": "max-rounds", "N": "n", "K8s": "k8s",
-		"Top10Pages": "top10-pages", "Größe": "größe"} {
+		"URL": "url", "UserID": "user-id", "HTTPPort": "http-port", "Top10Pages": "top10-pages", "Größe": "größe"} {
 		if got := flagName(field); got != want {
 			t.Errorf("%s is --%s, want --%s", field, got, want)
 		}
@@ -41,8 +41,10 @@ func TestArgumentsByTheirTypes(t *testing.T) {
 		want allKinds
 	}{
 		{"", allKinds{Text: "abc", Number: -3, Natural: 7, Flag: true, Wait: 2 * time.Second, Names: []string{"a", "b"}}},
-		{"--text= --number=4 --long=-5 --natural=0 --share=0.5 --flag=false --wait=1ms",
-			allKinds{Number: 4, Long: -5, Share: 0.5, Wait: time.Millisecond, Names: []string{"a", "b"}}},
+		{"--text= --number=4 --long=-5 --natural=0 --share=0.5 --flag=false --wait=1ms --names=c",
+			allKinds{Number: 4, Long: -5, Share: 0.5, Wait: time.Millisecond, Names: []string{"c"}}},
+		{"--names=c --names=d,e", allKinds{Text: "abc", Number: -3, Natural: 7, Flag: true, Wait: 2 * time.Second,
+			Names: []string{"c", "d", "e"}}},
 	} {
 		var got allKinds
 		fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
@@ -80,6 +82,7 @@ func TestArgumentsThatNoFlagCanBe(t *testing.T) {
 		"default": &struct {
 			N int `default:"x"`
 		}{},
+		"--url, one of them Url": &struct{ URL, Url string }{},
 	} {
 		err := registerArgs(pflag.NewFlagSet("test", pflag.ContinueOnError), args)
 		if fault.KindOf(err) != fault.UserCode || !strings.Contains(err.Error(), named) {
@@ -133,6 +136,8 @@ func TestCommandLinesThatAreRefused(t *testing.T) {
 		{"-- --inptu x", "inptu"},
 		{"--slots x", "slots"},
 		{"--slots -2", "slots"},
+		{"x.txt", "x.txt"},
+		{"--slots 2 -- x.txt", "x.txt"},
 	} {
 		err := mainOf(t, strings.Fields(c.argv)...)
 		t.Run(c.argv, func(t *testing.T) { refused(t, err, c.named) })
