@@ -1,6 +1,7 @@
 package input
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"math"
@@ -17,6 +18,9 @@ func parseLIBSVM(blk text.Block, c *rows.Chunk) error {
 	p := libsvmParser{blk: blk, b: blk.Data, c: c}
 	if c.Offsets == nil {
 		c.Offsets = []int64{0}
+	}
+	if blk.Offset == 0 && bytes.HasPrefix(p.b, []byte(text.ByteOrderMark)) {
+		p.i = len(text.ByteOrderMark)
 	}
 	for p.i < len(p.b) {
 		if err := p.line(); err != nil {

@@ -3,6 +3,8 @@ package csv
 import (
 	"bytes"
 	"strings"
+
+	"github.com/volley-engine/volley/storage/input/text"
 )
 
 // The law of CSV once more, as plainly as it can be put: a table is read from its
@@ -27,7 +29,7 @@ type csvLaw struct {
 }
 
 func newLaw(raw []byte, o csvOptions) *csvLaw {
-	l := &csvLaw{data: bytes.TrimPrefix(raw, byteOrderMark), sep: ',', quote: '"', null: o.Null,
+	l := &csvLaw{data: bytes.TrimPrefix(raw, []byte(text.ByteOrderMark)), sep: ',', quote: '"', null: o.Null,
 		noQuotes: o.NoQuotes, line: 1,
 		escape: byteOf(o.Escape), comment: byteOf(o.Comment),
 		mac: bytes.IndexByte(raw[:min(len(raw), 256<<10)], '\n') < 0}

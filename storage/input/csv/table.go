@@ -45,9 +45,6 @@ const (
 	KeepMalformed Malformed = "keep"
 )
 
-// byteOrderMark begins files that some programs write as UTF-8.
-var byteOrderMark = []byte("\xef\xbb\xbf")
-
 // Options say how tables of text are to be read. The zero value detects everything.
 type Options struct {
 	Separator byte // 0 detects
@@ -174,8 +171,8 @@ func detectTable(path string, o Options) (spec Table, first []string, err error)
 			WithHint("convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
 	}
 	mark := int64(0)
-	if bytes.HasPrefix(head, byteOrderMark) {
-		mark, head = int64(len(byteOrderMark)), head[len(byteOrderMark):]
+	if bytes.HasPrefix(head, []byte(text.ByteOrderMark)) {
+		mark, head = int64(len(text.ByteOrderMark)), head[len(text.ByteOrderMark):]
 	}
 	spec = Table{mark: mark, dialect: dialectOf(o, head), Null: o.Null, Malformed: o.Malformed, Label: -1, Weight: -1}
 	if spec.Separator == 0 {

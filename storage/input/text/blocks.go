@@ -17,6 +17,9 @@ const blockBytes = 1 << 20
 // gathered.
 const MaxLine = 64 << 20
 
+// ByteOrderMark begins files that some programs write as UTF-8.
+const ByteOrderMark = "\ufeff"
+
 // Block is a run of whole records of a range; the first begins at offset.
 type Block struct {
 	Data    []byte
