@@ -190,17 +190,17 @@ func (d *Driver) read(conn wire.DriverConn) {
 			d.enqueue(func() { d.register(conn, r.Register) })
 			continue
 		}
-		in := input{conn: conn, event: Event{Message: &Message{From: id, Body: m}}}
-		select {
-		case d.events <- in:
-		case <-d.done:
-		}
+		d.enqueue(func() {
+			if d.conns[id] == conn {
+				d.receive(id, m)
+			}
+		})
 	}
 }
 
 // hear runs on the loop: it handles a message, and logs failures on its executor. A failure of work that is no longer
 // needed, such as of a second attempt whose input was dropped when the first ended, is not logged.
-func (d *Driver) hear(id plan.ExecutorID, m *wire.ToDriver) {
+func (d *Driver) receive(id plan.ExecutorID, m *wire.ToDriver) {
 	level, late := hclog.Warn, d.job.counters.StaleReports
 	d.step(Event{Message: &Message{From: id, Body: m}})
 	if m.GetTaskResult() != nil && d.job.counters.StaleReports > late {

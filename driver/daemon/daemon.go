@@ -149,12 +149,12 @@ func Start(cfg Config) (*Daemon, error) {
 		l.Close()
 		return nil, errors.Join(err, d.journal.Close())
 	}
-	door := wire.NewDoorkeeper(l)
-	d.server = grpc.NewServer(wire.ServerOptions(door, d.admit)...)
+	listener := wire.NewListener(l)
+	d.server = grpc.NewServer(wire.ServerOptions(listener, d.admit)...)
 	wire.RegisterClusterServer(d.server, d)
 	wire.RegisterBlocksServer(d.server, d)
 	d.jobs.step(LifeEvent{Began: true}) // before any submission; until then callers wait
-	d.wg.Go(func() { _ = d.server.Serve(door) })
+	d.wg.Go(func() { _ = d.server.Serve(listener) })
 	watched, stopWatch := context.WithCancel(context.Background()) // until executors have been notified
 	d.stopWatch = stopWatch
 	d.wg.Go(func() { d.watch(watched) })

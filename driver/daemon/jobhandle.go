@@ -124,7 +124,7 @@ func (s JobSpec) program() *wire.UserProgram {
 // cancel ends a job's process at a step boundary, or at once after a timeout.
 func (w *jobHandle) cancel() error {
 	_, err := w.d.jobs.ask(context.Background(), func(from uint64) LifeEvent {
-		return LifeEvent{Ask: &LifeAsk{From: from, Cancel: w.info.Id}}
+		return LifeEvent{Ask: &LifeRequest{From: from, Cancel: w.info.Id}}
 	})
 	if status.Code(err) == codes.NotFound {
 		return nil // there may be none
@@ -135,12 +135,12 @@ func (w *jobHandle) cancel() error {
 // read prevents the removal of a job until done is called.
 func (w *jobHandle) read() (done func(), err error) {
 	_, err = w.d.jobs.ask(context.Background(), func(from uint64) LifeEvent {
-		return LifeEvent{Ask: &LifeAsk{From: from, Read: w.info.Id}}
+		return LifeEvent{Ask: &LifeRequest{From: from, Read: w.info.Id}}
 	})
 	if err != nil {
 		return nil, err
 	}
-	return func() { w.d.jobs.step(LifeEvent{Ask: &LifeAsk{Done: w.info.Id}}) }, nil
+	return func() { w.d.jobs.step(LifeEvent{Ask: &LifeRequest{Done: w.info.Id}}) }, nil
 }
 
 // tell sends a message to the job's process, if there is one.

@@ -50,7 +50,7 @@ func NewLife(cfg LifeConfig, s State) *Life {
 type LifeEvent struct {
 	Began    bool // the driver has started
 	Closing  bool // it shuts down: its jobs continue when it is started again
-	Ask      *LifeAsk
+	Ask      *LifeRequest
 	Made     *LifeMade
 	Written  *LifeWritten
 	Process  *ProcessEvent
@@ -97,7 +97,7 @@ type LifeCommand struct {
 	Start     *LifeStart
 	Kill      *LifeProcess
 	Interrupt *LifeProcess
-	Tell      *LifeTold
+	Tell      *LifeNotice
 	Open      *LifeRunner
 	Close     *LifeRunner
 	Admit     *LifeMember // admits it, and sends its welcome
@@ -137,9 +137,9 @@ type LifeProcess struct {
 	Why  string
 }
 
-// LifeTold is a message to a job's process, over a connection: welcome, with the number of
+// LifeNotice is a message to a job's process, over a connection: welcome, with the number of
 // executors; the loss of an executor; or a request to drain one.
-type LifeTold struct {
+type LifeNotice struct {
 	Job         string
 	Link        uint64
 	Welcome     bool

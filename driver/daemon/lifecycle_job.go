@@ -100,8 +100,8 @@ func (l *Life) Adopt(id string, s JobState) {
 	l.enter(j)
 }
 
-// LifeAsk is a request to the driver, which is answered.
-type LifeAsk struct {
+// LifeRequest is a request to the driver, which is answered.
+type LifeRequest struct {
 	From   uint64 // request to reply to
 	Submit *JobSpec
 	Cancel string // this job
@@ -113,7 +113,7 @@ type LifeAsk struct {
 	GiveUp uint64 // the client of this request has given up
 }
 
-func (l *Life) onAsk(a *LifeAsk) {
+func (l *Life) onAsk(a *LifeRequest) {
 	switch {
 	case a.Submit != nil:
 		l.onSubmit(a)
@@ -138,7 +138,7 @@ func (l *Life) onAsk(a *LifeAsk) {
 const goingDown = "the driver is going down"
 
 // onSubmit admits a job.
-func (l *Life) onSubmit(a *LifeAsk) {
+func (l *Life) onSubmit(a *LifeRequest) {
 	if l.closing {
 		l.refuse(a.From, codes.Unavailable, goingDown)
 		return
@@ -480,7 +480,7 @@ func (l *Life) over(j *lifeJob, end Record) {
 }
 
 // onCancel ends a job's process at the end of a step, or at once after a timeout.
-func (l *Life) onCancel(a *LifeAsk) {
+func (l *Life) onCancel(a *LifeRequest) {
 	j := l.jobs[a.Cancel]
 	switch {
 	case j == nil:

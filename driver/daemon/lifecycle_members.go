@@ -173,13 +173,13 @@ func (l *Life) left(m *lifeMember, why string) {
 	delete(l.members, m.name)
 	for _, j := range l.live {
 		delete(j.slots, m.name)
-		l.tell(j, LifeTold{Left: m.name, Why: why})
+		l.tell(j, LifeNotice{Left: m.name, Why: why})
 	}
 	l.explain()
 }
 
 // tell sends a message to the job's process, if there is one.
-func (l *Life) tell(j *lifeJob, t LifeTold) {
+func (l *Life) tell(j *lifeJob, t LifeNotice) {
 	if j.link != 0 {
 		t.Job, t.Link = j.id, j.link
 		l.do(LifeCommand{Tell: &t})
@@ -206,7 +206,7 @@ func (l *Life) fitness(m *lifeMember, why string) {
 		runs := j.runsOn(m.name)
 		if delete(j.slots, m.name); runs {
 			l.closeOn(j, m, why)
-			l.tell(j, LifeTold{Left: m.name, Why: why})
+			l.tell(j, LifeNotice{Left: m.name, Why: why})
 		}
 	}
 	l.noteDrained(m)
@@ -239,7 +239,7 @@ func (l *Life) drain(m *lifeMember) {
 	l.log(LogInfo, "executor drains", "executor", m.name)
 	for _, j := range l.live {
 		if j.runsOn(m.name) {
-			l.tell(j, LifeTold{Drain: m.name})
+			l.tell(j, LifeNotice{Drain: m.name})
 		}
 	}
 	l.noteDrained(m)
@@ -344,7 +344,7 @@ func (l *Life) runnerEnded(m *lifeMember, r *LifeRunner) {
 	if s == nil || plantedEarlier(s.runner != r.ID) {
 		return
 	}
-	l.tell(j, LifeTold{Left: m.name, Why: r.Why})
+	l.tell(j, LifeNotice{Left: m.name, Why: r.Why})
 	switch {
 	case m.draining:
 		delete(j.slots, m.name)
@@ -493,7 +493,7 @@ func (l *Life) connect(j *lifeJob, ev *LinkEvent) {
 	}
 	j.link, j.linked, j.slots, j.trouble = ev.Link, j.term, map[string]*lifeSlot{}, ""
 	l.reply(&LifeReply{To: ev.Connected.From, Job: j.id})
-	l.tell(j, LifeTold{Welcome: true, Executors: len(members)})
+	l.tell(j, LifeNotice{Welcome: true, Executors: len(members)})
 	for _, m := range members {
 		m.exclude(j.id, "") // that was of an earlier process
 		l.openOn(j, m)
@@ -521,7 +521,7 @@ func (l *Life) movedOff(j *lifeJob, executor string) {
 	}
 	l.log(LogInfo, "executor drained", "executor", executor, "job", j.id)
 	l.closeOn(j, m, "")
-	l.tell(j, LifeTold{Left: executor, Why: "it was drained"})
+	l.tell(j, LifeNotice{Left: executor, Why: "it was drained"})
 	l.noteDrained(m)
 }
 

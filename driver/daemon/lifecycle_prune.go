@@ -171,7 +171,7 @@ func (l *Life) pruned(why string) {
 }
 
 // onRead prevents the removal of a job until the reader is done.
-func (l *Life) onRead(a *LifeAsk) {
+func (l *Life) onRead(a *LifeRequest) {
 	j := l.jobs[a.Read]
 	switch {
 	case j == nil:

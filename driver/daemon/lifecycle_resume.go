@@ -4,7 +4,7 @@ import "google.golang.org/grpc/codes"
 
 // onResume resumes a job that has failed or was cancelled, once the connection of its last
 // process has ended, which ends the runners of that process.
-func (l *Life) onResume(a *LifeAsk) {
+func (l *Life) onResume(a *LifeRequest) {
 	j := l.jobs[a.Resume]
 	if j == nil {
 		l.notThere(a.From, a.Resume)
@@ -18,7 +18,7 @@ func (l *Life) onResume(a *LifeAsk) {
 	l.resumeIfGone(j)
 }
 
-func (l *Life) mayResume(j *lifeJob, a *LifeAsk) (codes.Code, string) {
+func (l *Life) mayResume(j *lifeJob, a *LifeRequest) (codes.Code, string) {
 	switch {
 	case l.closing:
 		return codes.Unavailable, goingDown

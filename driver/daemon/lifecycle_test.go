@@ -59,7 +59,7 @@ func (v *lived) write(c *LifeWrite) {
 
 // running is a job whose process is connected.
 func (v *lived) running() string {
-	v.step(LifeEvent{Ask: &LifeAsk{Submit: &JobSpec{Kind: "logistic"}}})
+	v.step(LifeEvent{Ask: &LifeRequest{Submit: &JobSpec{Kind: "logistic"}}})
 	v.connect("job-000001", 1)
 	return "job-000001"
 }
@@ -255,9 +255,9 @@ func TestAJobIsCancelledBeforeItIsWrittenDown(t *testing.T) {
 		for _, refuse := range []bool{false, true} {
 			v := newLived(t)
 			v.refuse = refuse
-			v.life.Step(LifeEvent{Ask: &LifeAsk{From: 1, Submit: &JobSpec{Kind: "logistic"}}}, v.now)
+			v.life.Step(LifeEvent{Ask: &LifeRequest{From: 1, Submit: &JobSpec{Kind: "logistic"}}}, v.now)
 			made, cancel := LifeEvent{Made: &LifeMade{Job: "job-000001"}},
-				LifeEvent{Ask: &LifeAsk{From: 2, Cancel: "job-000001"}}
+				LifeEvent{Ask: &LifeRequest{From: 2, Cancel: "job-000001"}}
 			if cancelFirst {
 				v.step(cancel)
 				v.step(made)
@@ -288,7 +288,7 @@ func TestAJobIsNotRemovedBeforeItsRunnersHaveEnded(t *testing.T) {
 	v.step(LifeEvent{Process: &ProcessEvent{Job: job, Said: &ProcessSaid{Incarnation: job + ".1"}}})
 	v.exit(job)
 	prune := func() []LifeCommand {
-		v.step(LifeEvent{Ask: &LifeAsk{From: 1, Prune: &LifePrune{Keep: Keep{Count: 0, Age: -1, Bytes: -1}}}})
+		v.step(LifeEvent{Ask: &LifeRequest{From: 1, Prune: &LifePrune{Keep: Keep{Count: 0, Age: -1, Bytes: -1}}}})
 		return v.since(func(c LifeCommand) bool { return c.Remove != nil || c.Close != nil })
 	}
 	if got := prune(); len(got) > 0 {
@@ -341,7 +341,7 @@ func TestADriverThatEndsCancelsNothing(t *testing.T) {
 	v := newLived(t)
 	job := v.running()
 	v.step(LifeEvent{Closing: true})
-	v.step(LifeEvent{Ask: &LifeAsk{From: 1, Cancel: job}})
+	v.step(LifeEvent{Ask: &LifeRequest{From: 1, Cancel: job}})
 	replies := v.since(func(c LifeCommand) bool { return c.Reply != nil })
 	if len(replies) != 1 || replies[0].Reply.Code != codes.Unavailable || v.state.Jobs["job-000001"].State != "" {
 		t.Errorf("%+v, and the journal has %+v", replies, v.state.Jobs["job-000001"])
@@ -372,20 +372,20 @@ func TestAResumedJobIsMeasuredAgain(t *testing.T) {
 	v := newLived(t)
 	job := v.running()
 	end := func() {
-		v.step(LifeEvent{Ask: &LifeAsk{Cancel: job}})
+		v.step(LifeEvent{Ask: &LifeRequest{Cancel: job}})
 		v.exit(job)
 		v.step(LifeEvent{Link: &LinkEvent{Job: job, Link: 1, HungUp: true}})
 	}
 	measured := func() int {
 		v.since(opens)
-		v.step(LifeEvent{Ask: &LifeAsk{From: 9, Prune: &LifePrune{Keep: Keep{Count: -1, Age: -1, Bytes: 1 << 30}}}})
+		v.step(LifeEvent{Ask: &LifeRequest{From: 9, Prune: &LifePrune{Keep: Keep{Count: -1, Age: -1, Bytes: 1 << 30}}}})
 		return len(v.since(func(c LifeCommand) bool { return slices.Equal(c.Measure, []string{job}) }))
 	}
 	end()
 	if measured() != 1 {
 		t.Fatal("a job that has ended is not measured")
 	}
-	v.step(LifeEvent{Ask: &LifeAsk{From: 1, Resume: job}})
+	v.step(LifeEvent{Ask: &LifeRequest{From: 1, Resume: job}})
 	v.step(LifeEvent{Measured: map[string]int64{job: 5}})
 	v.connect(job, 1)
 	end()

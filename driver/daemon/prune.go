@@ -18,7 +18,7 @@ import (
 // prune removes jobs that have ended, and returns their ids and how many bytes they had.
 func (t *jobTable) prune(k Keep, grace time.Duration) (ids []string, bytes int64, err error) {
 	r, err := t.ask(context.Background(), func(from uint64) LifeEvent {
-		return LifeEvent{Ask: &LifeAsk{From: from, Prune: &LifePrune{Keep: k, Grace: grace}}}
+		return LifeEvent{Ask: &LifeRequest{From: from, Prune: &LifePrune{Keep: k, Grace: grace}}}
 	})
 	return r.Jobs, r.Bytes, err
 }

@@ -54,10 +54,10 @@ func (d *Daemon) serveHTTP() error {
 		return fault.New(fault.NoResources, "listen on", d.cfg.HTTP, err).WithHint("choose another --http")
 	}
 	d.webAddr = l.Addr().String()
-	door := wire.NewDoorkeeper(l)
-	d.web = &http.Server{Handler: d.handler(door), ReadTimeout: requestWait, WriteTimeout: answerWait,
+	listener := wire.NewListener(l)
+	d.web = &http.Server{Handler: d.handler(listener), ReadTimeout: requestWait, WriteTimeout: answerWait,
 		IdleTimeout: idleWait, MaxHeaderBytes: headerMost}
-	d.wg.Go(func() { _ = d.web.Serve(door) })
+	d.wg.Go(func() { _ = d.web.Serve(listener) })
 	return nil
 }
 
@@ -65,7 +65,7 @@ func (d *Daemon) serveHTTP() error {
 func (d *Daemon) HTTPAddr() string { return d.webAddr }
 
 // handler refuses requests without a token before it looks at the route.
-func (d *Daemon) handler(door *wire.Doorkeeper) http.Handler {
+func (d *Daemon) handler(listener *wire.Listener) http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range routes {
 		mux.HandleFunc("GET "+r.path, func(w http.ResponseWriter, req *http.Request) { r.serve(d, w, req) })
@@ -80,7 +80,7 @@ func (d *Daemon) handler(door *wire.Doorkeeper) http.Handler {
 			refuse(w, http.StatusUnauthorized, "the token is missing or not this driver's: send it as Authorization: "+
 				"Bearer TOKEN")
 		default:
-			door.Known(r.RemoteAddr)
+			listener.Authenticated(r.RemoteAddr)
 			mux.ServeHTTP(w, r)
 		}
 	})

@@ -19,7 +19,7 @@ func (d *Daemon) Resume(ctx context.Context, req *wire.ResumeRequest) (*wire.Res
 		gone = err.Error()
 	}
 	_, err = d.jobs.ask(ctx, func(from uint64) LifeEvent {
-		return LifeEvent{Ask: &LifeAsk{From: from, Resume: req.Id, Gone: gone}}
+		return LifeEvent{Ask: &LifeRequest{From: from, Resume: req.Id, Gone: gone}}
 	})
 	if err != nil {
 		return nil, err

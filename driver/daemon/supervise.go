@@ -208,7 +208,7 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 	}
 	defer w.disconnect(link)
 	ended := make(chan error, 1)
-	go func() { ended <- w.hear(stream, link) }()
+	go func() { ended <- w.receive(stream, link) }()
 	select {
 	case err = <-ended:
 		return err
@@ -249,7 +249,7 @@ func (w *jobHandle) disconnect(link uint64) {
 }
 
 // hear handles the messages of the job's process, until it ends.
-func (w *jobHandle) hear(stream wire.Cluster_WorkServer, link uint64) error {
+func (w *jobHandle) receive(stream wire.Cluster_WorkServer, link uint64) error {
 	for {
 		f, err := stream.Recv()
 		if errors.Is(err, io.EOF) {

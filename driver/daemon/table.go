@@ -130,7 +130,7 @@ func (t *jobTable) arrive(ctx context.Context, a *arrival, event func(from uint6
 	case r := <-answer:
 		return r, r.refused()
 	case <-ctx.Done():
-		t.step(LifeEvent{Ask: &LifeAsk{GiveUp: from}})
+		t.step(LifeEvent{Ask: &LifeRequest{GiveUp: from}})
 		t.mu.Lock()
 		delete(t.asks, from)
 		t.mu.Unlock()
@@ -244,7 +244,7 @@ func (t *jobTable) makeDir(job string) {
 }
 
 // tell sends a message to a job's process.
-func (t *jobTable) tell(c *LifeTold) {
+func (t *jobTable) tell(c *LifeNotice) {
 	w := t.list[c.Job]
 	m := &wire.ForJob{}
 	switch {
@@ -442,7 +442,7 @@ func (t *jobTable) find(id string) (*jobHandle, error) {
 func (t *jobTable) submit(req *wire.SubmitRequest) (string, error) {
 	spec := specOf(req, newToken())
 	r, err := t.ask(context.Background(), func(from uint64) LifeEvent {
-		return LifeEvent{Ask: &LifeAsk{From: from,
+		return LifeEvent{Ask: &LifeRequest{From: from,
 			Submit: spec}}
 	})
 	if err != nil {

@@ -29,10 +29,10 @@ func serveJob(token string, register func(*grpc.Server)) (addr string, stop func
 		}
 		return nil
 	}
-	door := wire.NewDoorkeeper(l)
-	s := grpc.NewServer(wire.ServerOptions(door, admit)...)
+	listener := wire.NewListener(l)
+	s := grpc.NewServer(wire.ServerOptions(listener, admit)...)
 	register(s)
-	go func() { _ = s.Serve(door) }()
+	go func() { _ = s.Serve(listener) }()
 	return l.Addr().String(), s.Stop, nil
 }
 

@@ -98,13 +98,13 @@ const (
 // ServerOptions returns the gRPC options of a server of this protocol. Admit is
 // called when only the headers of a call have been read; it must not block. Callers
 // that it admits are known to the server's listener from then on.
-func ServerOptions(l *Doorkeeper, admit func(ctx context.Context, method string) error) []grpc.ServerOption {
+func ServerOptions(l *Listener, admit func(ctx context.Context, method string) error) []grpc.ServerOption {
 	door := func(ctx context.Context, call *tap.Info) (context.Context, error) {
 		if err := admit(metadata.NewIncomingContext(ctx, call.Header), call.FullMethodName); err != nil {
 			return nil, err
 		}
 		if who, ok := peer.FromContext(ctx); ok {
-			l.Known(who.Addr.String())
+			l.Authenticated(who.Addr.String())
 		}
 		return ctx, nil
 	}

@@ -6,36 +6,36 @@ import (
 	"sync"
 )
 
-// strangersMost is how many unauthenticated connections a listener keeps.
-const strangersMost = 256
+// unauthenticatedMost is how many unauthenticated connections a listener keeps.
+const unauthenticatedMost = 256
 
-// Doorkeeper is a listener that bounds the unauthenticated connections: beyond the
+// Listener bounds the unauthenticated connections: beyond the
 // bound the oldest without a token is closed. Authenticated ones stay.
-type Doorkeeper struct {
+type Listener struct {
 	net.Listener
-	mu        sync.Mutex
-	strangers *list.List               // of *guest, the oldest first
-	byAddr    map[string]*list.Element // by the caller's address
+	mu              sync.Mutex
+	unauthenticated *list.List               // of *boundConn, the oldest first
+	byAddr          map[string]*list.Element // by the caller's address
 }
 
-type guest struct {
+type boundConn struct {
 	net.Conn
-	d     *Doorkeeper
+	d     *Listener
 	place *list.Element // it is unauthenticated
 }
 
-// NewDoorkeeper bounds the connections of a listener.
-func NewDoorkeeper(l net.Listener) *Doorkeeper {
-	return &Doorkeeper{Listener: l, strangers: list.New(), byAddr: map[string]*list.Element{}}
+// NewListener bounds the connections of a listener.
+func NewListener(l net.Listener) *Listener {
+	return &Listener{Listener: l, unauthenticated: list.New(), byAddr: map[string]*list.Element{}}
 }
 
 // Accept waits for the next connection.
-func (d *Doorkeeper) Accept() (net.Conn, error) {
+func (d *Listener) Accept() (net.Conn, error) {
 	conn, err := d.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	g := &guest{Conn: conn, d: d}
+	g := &boundConn{Conn: conn, d: d}
 	if old := d.enter(g); old != nil {
 		old.Close()
 	}
@@ -43,13 +43,13 @@ func (d *Doorkeeper) Accept() (net.Conn, error) {
 }
 
 // enter notes an unauthenticated connection, and returns one to close for it.
-func (d *Doorkeeper) enter(g *guest) (old *guest) {
+func (d *Listener) enter(g *boundConn) (old *boundConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	g.place = d.strangers.PushBack(g)
+	g.place = d.unauthenticated.PushBack(g)
 	d.byAddr[g.RemoteAddr().String()] = g.place
-	if d.strangers.Len() > strangersMost {
-		old = d.strangers.Front().Value.(*guest)
+	if d.unauthenticated.Len() > unauthenticatedMost {
+		old = d.unauthenticated.Front().Value.(*boundConn)
 		d.forget(old.place)
 	}
 	return old
@@ -57,16 +57,16 @@ func (d *Doorkeeper) enter(g *guest) (old *guest) {
 
 // forget removes a connection from the unauthenticated ones; d.mu is held. Another caller
 // may have its address by now.
-func (d *Doorkeeper) forget(e *list.Element) {
-	addr := e.Value.(*guest).RemoteAddr().String()
-	d.strangers.Remove(e)
+func (d *Listener) forget(e *list.Element) {
+	addr := e.Value.(*boundConn).RemoteAddr().String()
+	d.unauthenticated.Remove(e)
 	if d.byAddr[addr] == e {
 		delete(d.byAddr, addr)
 	}
 }
 
-// Known notes that a caller from an address has shown a token.
-func (d *Doorkeeper) Known(addr string) {
+// Authenticated notes that a caller from an address has shown a token.
+func (d *Listener) Authenticated(addr string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e := d.byAddr[addr]; e != nil {
@@ -75,7 +75,7 @@ func (d *Doorkeeper) Known(addr string) {
 }
 
 // Close ends the connection.
-func (g *guest) Close() error {
+func (g *boundConn) Close() error {
 	g.d.mu.Lock()
 	g.d.forget(g.place)
 	g.d.mu.Unlock()

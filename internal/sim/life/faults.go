@@ -66,7 +66,7 @@ func (s *world) submit() {
 	if s.law.long || s.rng.IntN(3) == 0 {
 		w.need = s.between(1000, 2500)
 	}
-	s.ask(daemon.LifeAsk{Submit: spec}, func(r *daemon.LifeReply) {
+	s.ask(daemon.LifeRequest{Submit: spec}, func(r *daemon.LifeReply) {
 		if r.Code != codes.OK {
 			s.fired("life: submission refused")
 			return
@@ -101,7 +101,7 @@ func (s *world) cancel(job string) {
 	}
 	s.fired("life: cancel")
 	s.watch.of(job).cancelled = true
-	s.ask(daemon.LifeAsk{Cancel: job}, func(*daemon.LifeReply) {})
+	s.ask(daemon.LifeRequest{Cancel: job}, func(*daemon.LifeReply) {})
 }
 
 func (s *world) resume(job string) {
@@ -109,7 +109,7 @@ func (s *world) resume(job string) {
 		return
 	}
 	s.watch.of(job).resumed = true
-	s.ask(daemon.LifeAsk{Resume: job}, func(r *daemon.LifeReply) {
+	s.ask(daemon.LifeRequest{Resume: job}, func(r *daemon.LifeReply) {
 		if r.Code == codes.OK {
 			s.fired("life: resumed")
 		}
@@ -118,7 +118,7 @@ func (s *world) resume(job string) {
 
 // read reads a job's files for a while.
 func (s *world) read(job string) {
-	s.ask(daemon.LifeAsk{Read: job}, func(r *daemon.LifeReply) {
+	s.ask(daemon.LifeRequest{Read: job}, func(r *daemon.LifeReply) {
 		if r.Code != codes.OK {
 			return
 		}
@@ -126,7 +126,7 @@ func (s *world) read(job string) {
 		t.readers++
 		s.later(s.ms(10, 20_000), func() {
 			t.readers--
-			s.step(daemon.LifeEvent{Ask: &daemon.LifeAsk{Done: job}})
+			s.step(daemon.LifeEvent{Ask: &daemon.LifeRequest{Done: job}})
 		})
 	})
 }
@@ -142,7 +142,7 @@ func (s *world) pruneSome() {
 	}
 	s.fired("life: prune")
 	s.watch.pruning(k)
-	s.ask(daemon.LifeAsk{Prune: &daemon.LifePrune{Keep: k}},
+	s.ask(daemon.LifeRequest{Prune: &daemon.LifePrune{Keep: k}},
 		func(*daemon.LifeReply) { s.watch.prunes = s.watch.prunes[1:] })
 }
 

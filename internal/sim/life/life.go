@@ -172,7 +172,7 @@ func (s *world) later(after plan.Time, do func()) {
 }
 
 // ask asks the driver, and hands on its reply.
-func (s *world) ask(a daemon.LifeAsk, then func(*daemon.LifeReply)) {
+func (s *world) ask(a daemon.LifeRequest, then func(*daemon.LifeReply)) {
 	if s.up() {
 		a.From = s.ticket(then)
 		s.step(daemon.LifeEvent{Ask: &a})

@@ -270,7 +270,7 @@ func (s *world) interrupt(c *daemon.LifeProcess) {
 }
 
 // told takes a message that a job's process receives.
-func (s *world) told(c *daemon.LifeTold) {
+func (s *world) told(c *daemon.LifeNotice) {
 	p := s.jobs[c.Job].proc
 	if p == nil || p.link != c.Link || c.Drain == "" {
 		return
