@@ -25,7 +25,7 @@ type Config = host.Config
 // Outcome is what the engine knows of a finished run.
 type Outcome = host.Outcome
 
-// DefaultDataDir returns where packs are kept unless told otherwise.
+// DefaultDataDir returns the default directory of packs.
 func DefaultDataDir() string { return host.DefaultDataDir() }
 
 // Run builds a plan and runs its loop on an embedded cluster. build must

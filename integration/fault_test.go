@@ -176,7 +176,7 @@ func flip(t *testing.T, pattern string, at int64) {
 }
 
 // TestAFlippedBitInAPack is found before the pack is used again, and the pack
-// made anew.
+// rebuilt.
 func TestAFlippedBitInAPack(t *testing.T) {
 	t.Parallel()
 	data := generated(t)

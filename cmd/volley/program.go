@@ -124,7 +124,7 @@ func (p *programFlags) validateProgram(c *cobra.Command) error {
 		return err
 	}
 	if p.detach && p.engine.EventLog() != "" {
-		return usage(c, "detach", "nobody waits to bring --event-log: ask for it later with volley job ID "+
+		return usage(c, "detach", "a detached job cannot download --event-log: ask for it later with volley job ID "+
 			"--event-log FILE")
 	}
 	_, err := p.engine.Config()

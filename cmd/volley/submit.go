@@ -43,7 +43,7 @@ prints. A JOB is a bundled one, with the flags of volley run. A PACKAGE is the
 path of a Go program, which is built where it lies, in its own module; its own
 flags stand after --, the engine's before. Inputs are read by the executors;
 relative paths are taken from here. At an interrupt it asks whether to leave the
-job running or to cancel it; where there is nobody to ask, the job goes on.`,
+job running or to cancel it; without a terminal the job goes on.`,
 		Example: "  volley submit ./examples/01-wordcount -- --input README.md --output counts",
 		Args:    cobra.ArbitraryArgs,
 		RunE:    p.submitProgram,
@@ -81,8 +81,8 @@ func (s *submitFlags) validate(c *cobra.Command, f *trainFlags) error {
 		return usage(c, "weight", "0 is no weight")
 	}
 	if s.detach && (f.out != "" || f.engine.EventLog() != "") {
-		return usage(c, "detach", "nobody waits to bring --out and --event-log: ask for them later with volley job "+
-			"ID --out DIR")
+		return usage(c, "detach", "a detached job cannot download --out and --event-log: ask for them later with "+
+			"volley job ID --out DIR")
 	}
 	for flag, path := range map[string]string{"out": f.out, "event-log": f.engine.EventLog()} {
 		if path == "" {

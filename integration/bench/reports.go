@@ -85,7 +85,7 @@ func cpuSeconds() float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// fakeRows are the rows of a split that nobody folds.
+// fakeRows are the rows of a split that is never folded.
 const fakeRows = 1_000_000
 
 // finish reports to the controller that every row of a step was folded.

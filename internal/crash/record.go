@@ -70,7 +70,7 @@ func (r *Recording) End(t testing.TB) {
 	}
 	told := r.state(base, effects, make([]fate, len(effects)), len(r.ops)).tree
 	if other := differing(told, now, ""); len(other) > 0 {
-		t.Fatalf("done past internal/disk, so that nobody can say what a loss of power leaves: %s",
+		t.Fatalf("done past internal/disk, so that what a loss of power leaves is unknown: %s",
 			strings.Join(other, " "))
 	}
 }

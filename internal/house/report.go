@@ -94,25 +94,25 @@ func ratio(a, b int) string {
 	return fmt.Sprintf("%.2f", float64(a)/float64(b))
 }
 
-// exports lists what others use of a package, and what nobody does.
+// exports lists which exported names of a package others use, and which are unused.
 func exports(b *strings.Builder, t *tree, dir string) {
 	r := t.rooms[dir]
 	if r == nil {
 		return
 	}
-	var tests, nobody []string
+	var tests, unused []string
 	for _, name := range slices.Sorted(slices.Values(r.exported)) {
 		switch u := t.uses[dir+"."+name]; {
 		case u.product:
 		case u.tests:
 			tests = append(tests, name)
 		default:
-			nobody = append(nobody, name)
+			unused = append(unused, name)
 		}
 	}
 	fmt.Fprintf(b, "\n`%s`: %d exported, %d used elsewhere.%s%s\n", dir, len(r.exported),
-		len(r.exported)-len(tests)-len(nobody),
-		listed(" In tests only: ", tests), listed(" Nowhere: ", nobody))
+		len(r.exported)-len(tests)-len(unused),
+		listed(" In tests only: ", tests), listed(" Nowhere: ", unused))
 }
 
 func listed(what string, names []string) string {

@@ -27,7 +27,13 @@ var out = []struct {
 	{regexp.MustCompile(`\b[Vv]igil\b`), "failure detector"},
 	{regexp.MustCompile(`\bso many\b`), "n, or a number of"},
 	{regexp.MustCompile(`(?i)\bwhoever\b`), "the reader, the client, the executor that"},
+	{regexp.MustCompile(`(?i)\b(doorkeepers?|strangers)\b`), "listener, unauthenticated"},
+	{regexp.MustCompile(`\bunless told otherwise\b`), "by default"},
+	{regexp.MustCompile(`\bmade anew\b`), "rebuilt, recomputed"},
 }
+
+// persons are no actors of code, tests apart: an executor, a task, a client is.
+var persons = regexp.MustCompile(`(?i)\b(some|no|any|every)body\b`)
 
 // tracked are the files of the tree, by ending.
 func tracked(t *testing.T, endings ...string) (paths []string) {
@@ -55,6 +61,10 @@ func TestWordsOfTheField(t *testing.T) {
 				if o.word.Match(line) {
 					t.Errorf("%s:%d: %q: say %s", path, n+1, o.word.Find(line), o.say)
 				}
+			}
+			if code := strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"); code &&
+				!slices.Contains(notYet, strings.Split(path, "/")[0]) && persons.Match(line) {
+				t.Errorf("%s:%d: %q: say which process, task or user", path, n+1, persons.Find(line))
 			}
 		}
 	}

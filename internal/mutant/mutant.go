@@ -35,7 +35,7 @@ const (
 	CollectUnbounded   // collecting is bounded by StepTimeout
 	FloorSkipped       // splits below the floor are given up at once
 	StopUnsent         // the stop command is never sent
-	RequestIgnored     // a step is cut before anybody has finished
+	RequestIgnored     // a step is cut before any task has finished
 	RatioOnce          // R_s is looked at only when the first task finishes
 	StopTwice          // the stop command is sent with every report after it
 	LostInRatio        // the counts of a lost executor stay in R_p
@@ -93,20 +93,20 @@ const (
 	HolderKept       // a lost executor still counts as a holder
 	RetryUnbounded   // failures are not counted
 	RetryNeverReset  // failures are not forgotten when a split succeeds
-	RetrySameAgain   // a split goes back to who failed with it
-	ExclusionNever   // who fails often is not excluded
-	ExclusionForEver // who was excluded is never let back in
+	RetrySameAgain   // a split goes back to the executor that failed with it
+	ExclusionNever   // an executor that fails often is not excluded
+	ExclusionForEver // an exclusion never ends
 	ExcludedUsed     // an excluded executor is given splits
 	DrainedEarly     // an executor is said to be drained while it has splits
 	DrainingUsed     // a draining executor is given splits
 	DrainForgotten   // splits that could not be moved at once stay
-	DrainedAway      // who is not there is said to be drained at once, and taken in later
+	DrainedAway      // an absent executor is reported drained at once, and admitted later
 	DamagedFromPeer  // a split that arrived damaged is fetched from a peer again
 	ReadyEarly       // a pack is open before all its splits are held
-	NewcomerIdle     // who joins late is given nothing
+	NewcomerIdle     // an executor that joins late gets nothing
 	ForeignPlanTaken // an executor with another plan takes part
 	UngatheredStart  // the job begins before its executors have joined
-	HoldingsMixed    // who holds a split of one pack holds that of all
+	HoldingsMixed    // a holder of a split of one pack counts as one of all packs
 
 	// Actions.
 	TaskCountedTwice  // a task that ends twice counts twice
@@ -118,12 +118,12 @@ const (
 	SpeculateNever    // slow tasks are not attempted a second time
 	TaskRetriedAlways // a failing task is tried without end
 	TaskRetriedNever  // a task that fails once fails the job
-	TaskSameExecutor  // a failed task goes back to who failed with it
+	TaskSameExecutor  // a failed task goes back to the executor that failed with it
 	LostInputRetried  // a task whose input is gone is tried again
 	HolderIgnored     // tasks go to any executor, whichever holds their split
 	HungKept          // a task that does not get on is waited for without end
 	HungEarly         // it is given up at a tenth of its time
-	HungUnwoken       // nobody asks to be woken when its time is over
+	HungUnwoken       // no wake-up is requested for the end of its time
 	HungSameExecutor  // it is tried again where it hangs
 	BytesUncounted    // bytes that a task moves are no progress
 
@@ -132,7 +132,7 @@ const (
 	TapeTicksLost  // passing of time that decided something is not recorded
 
 	// Attempts.
-	AttemptStays // a pass by leases has the attempt of the step before, where nobody held the split
+	AttemptStays // a pass by leases has the attempt of the step before, where no executor held the split
 
 	// The lifecycle of jobs and executors.
 	LifeTermStays         // a process has the term of the one before
@@ -145,7 +145,7 @@ const (
 	LifeDoneResumed       // a job that is done is resumed
 	LifeRestartsUncounted // a process is started again without end
 	LifeLostBlamed        // a process that has lost the driver has used a restart
-	LifePauseUnwoken      // nobody asks to be woken when a process is to be started again
+	LifePauseUnwoken      // no wake-up is requested for a process's restart
 	LifePauseShort        // the pause between starts does not grow
 	LifeCancelAwaited     // a cancelled process that goes on is not killed
 	LifePoolIgnored       // the jobs of a pool run together
@@ -174,10 +174,10 @@ const (
 
 	// Shares of an executor's slots.
 	SharesUnweighted  // weights are ignored
-	SharesNeverPaused // nobody is paused
-	SharesOwedForEver // who had nothing to do is owed all that others had
+	SharesNeverPaused // no job is paused
+	SharesOwedForEver // an idle job is owed all that others had
 	SharesTurnEndless // the job that has its turn keeps it
-	SharesKeptForEver // a slot is kept for who has nothing to do
+	SharesKeptForEver // a slot is kept for an idle job
 
 	bugs
 )

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// readArgued reads the survivors that somebody has argued: a key on a line, and below it, behind
-// a tab, why nobody could notice it. Lines that begin with # are for the reader.
+// readArgued reads the survivors that are argued to be equivalent: a key on a line, and below
+// it, behind a tab, the argument. Lines that begin with # are for the reader.
 func readArgued(path string) (map[string]string, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,7 +45,7 @@ type summary struct {
 	dir       string
 	total     int
 	killed    int
-	survivors []outcome // that nobody has argued
+	survivors []outcome // without an argument
 	argued    []outcome
 	reasons   map[string]string
 	stale     []string // arguments for what is killed, or is not there
@@ -81,7 +81,7 @@ func dirOf(file string) string {
 	return "."
 }
 
-// share returns how many percent of the mutants that nobody has argued are killed.
+// share returns how many percent of the mutants without an argument are killed.
 func (s summary) share() float64 {
 	n := s.total - len(s.argued)
 	if n == 0 {
@@ -114,7 +114,7 @@ func (o outcome) remark() string {
 const preface = `# Mutants
 
 What ` + "`make mutate`" + ` has left of each package: small changes of conditions, constants and statements that no test of the package
-or of its oracles notices (` + "`internal/mutate`" + `). Lines are those of the last run. What cannot be noticed by anybody is argued in
+or of its oracles notices (` + "`internal/mutate`" + `). Lines are those of the last run. Equivalent mutants are argued in
 ` + "`internal/mutate/argued.txt`" + `, and does not count.
 `
 

@@ -10,8 +10,8 @@
 // Known tools (gremlins, go-mutesting) compile once for every mutation, and the first of them
 // leaves constants alone; the packages here are the ones whose constants decide.
 //
-// What survives is listed in docs/mutants.md. Survivors that change nothing anybody could see
-// are argued in argued.txt, by file, function, kind and text. The command fails when, of those
+// What survives is listed in docs/mutants.md. Survivors that change nothing observable are
+// argued in argued.txt, by file, function, kind and text. The command fails when, of those
 // that are not argued, too few are killed.
 package main
 

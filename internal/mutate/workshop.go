@@ -71,7 +71,7 @@ func newWorkshop(root string, leisure time.Duration) (*workshop, error) {
 	return w, os.Mkdir(filepath.Join(dir, "tmp"), 0o755)
 }
 
-// closeOnSignal leaves nothing behind when somebody has seen enough.
+// closeOnSignal cleans up when the run is interrupted.
 func (w *workshop) closeOnSignal() {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)

@@ -186,7 +186,7 @@ func (c *callWatch) given(to plan.ExecutorID, r *wire.RunTask, now plan.Time) {
 	t.tries = append(t.tries, watchedTry{on: to, at: now})
 }
 
-// atHome reports whether an executor holds the split that a task reads, or nobody
+// atHome reports whether an executor holds the split that a task reads, or none
 // does.
 func (c *callWatch) atHome(id plan.ExecutorID, split int) bool {
 	place := c.s.watch.place
@@ -223,7 +223,7 @@ func (c *callWatch) slow(i int) bool {
 	return t.busy >= 500*time.Millisecond && float64(t.rows)/t.busy.Seconds() <= 0.5*rates[len(rates)/2]
 }
 
-// held finds tasks that nobody runs although somebody could, and slow ones of
+// held finds tasks that no executor runs although one could, and slow ones of
 // which no second attempt is made.
 func (c *callWatch) held() {
 	if c.bad {
@@ -242,7 +242,7 @@ func (c *callWatch) held() {
 			return
 		case t.done || len(t.failedOn) > 0:
 		case len(t.tries) == 0 && c.req.Pack < 0 && free[0] != "":
-			c.s.violate("call.again", "nobody runs task %d, and %s has room", i, free[0])
+			c.s.violate("call.again", "no executor runs task %d, and %s has room", i, free[0])
 			return
 		case len(t.tries) == 1 && c.slow(i) && c.pending() == 0 &&
 			(free[1] != "" && free[1] != t.tries[0].on || free[2] != "" && free[2] != t.tries[0].on):

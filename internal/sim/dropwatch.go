@@ -60,7 +60,7 @@ func (d *dropWatch) taken(k dropKey) { d.merged[k] = true }
 func (d *dropWatch) hold(w *watch, r *driver.StepReport) {
 	for i, c := range r.Coverage {
 		switch {
-		case w.ref == nil && c != nil: // nobody has said before that it was merged
+		case w.ref == nil && c != nil: // it was not reported merged before
 			delete(d.rows, dropKey{i, uint32(c.Attempt), uint64(c.Epoch), w.key})
 		case w.ref == nil:
 		case c == nil:

@@ -108,8 +108,8 @@ func (s *Sim) massacre() {
 	}
 }
 
-// stall freezes a node for long without anybody noticing: its machine answers,
-// its runner does not.
+// stall freezes a node for long without detection: its machine answers, its
+// runner does not.
 func (s *Sim) stall(n *node) {
 	s.fired("stall")
 	until := s.w.now + s.span(8*time.Second, 15*time.Second)

@@ -105,7 +105,7 @@ func (c *callWatch) patient(now plan.Time) {
 	for i := range c.tasks {
 		for _, o := range c.tasks[i].tries {
 			if late := now - o.at - c.s.cfg.TaskTimeout; !c.tasks[i].done && !o.hung && late > time.Second {
-				c.s.violate("call.hung", "task %d on %s has not got on for %v, and nobody looks", i, o.on, now-o.at)
+				c.s.violate("call.hung", "task %d on %s made no progress for %v, unchecked", i, o.on, now-o.at)
 				return
 			}
 		}

@@ -42,8 +42,8 @@ type placeWatch struct {
 	surely   plan.ExecutorID             // has surely failed just now
 	rejoined plan.ExecutorID             // has come while it is being drained
 	newcomer plan.ExecutorID             // has just come
-	spare    bool                        // after the last step somebody had three splits or more
-	moving   bool                        // somebody was asked for a split since the step began
+	spare    bool                        // after the last step some executor had three splits or more
+	moving   bool                        // a split was requested since the step began
 	asked    map[plan.ExecutorID]int     // step at which it was to be drained
 	failures map[splitOf][2]int          // in a row: surely, and at the most
 	lately   map[splitOf]int             // of them, those of the step in hand
@@ -457,7 +457,7 @@ func (w *placeWatch) refused(id plan.ExecutorID) {
 	w.prepared[id], w.alive[id], w.newcomer = false, false, ""
 }
 
-// opened holds that every split of a pack has somebody who holds it.
+// opened checks that every split of a pack has a holder.
 func (w *placeWatch) opened(pack int) {
 	for i := range w.s.packs[pack].rows {
 		held := false
@@ -465,7 +465,7 @@ func (w *placeWatch) opened(pack int) {
 			held = held || ok && w.ever[copyOf{id, pack, i}]
 		}
 		if !held {
-			w.s.violate("place.open", "pack %d is open, nobody holds split %d", pack, i)
+			w.s.violate("place.open", "pack %d is open, split %d has no holder", pack, i)
 			return
 		}
 	}

@@ -51,7 +51,7 @@ type reference struct {
 	bound     plan.Time
 	requested bool
 	gaveUp    bool
-	lost      bool // somebody was
+	lost      bool // some task was
 	advanced  plan.Time
 
 	stop, done bool   // to be decided now

@@ -66,7 +66,7 @@ type Sim struct {
 	busy     bool
 	harmed   plan.Time // when the last harm was done, stalls apart
 	getting  bool      // the one that was stalled last has been asked for a split
-	stalled  plan.Time // until when somebody is
+	stalled  plan.Time // until when some node is
 	actions  int       // of all lives
 	poisonAt plan.Time
 	results  []driver.Message // the last ones

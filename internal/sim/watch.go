@@ -98,7 +98,7 @@ func (w *watch) after(ev driver.Event, cmds []driver.Command, now plan.Time) {
 func (w *watch) begin(req *plan.StepRequest, now plan.Time) {
 	p := w.s.packs[req.Pack]
 	w.req, w.began, w.ref, w.lease = req, now, nil, nil
-	w.restarted = true // also where there is nobody to hand anything to
+	w.restarted = true // also where no executor is left
 	w.key++
 	cfg := w.s.cfg.Sync
 	if w.s.leases(req) {
@@ -274,7 +274,7 @@ func (w *watch) unasked(r *wire.Result) {
 			continue
 		}
 		if rows := w.s.packs[w.req.Pack].rows[c.Split]; int64(c.Count) < w.s.limit(w.req.Train, rows) {
-			w.s.violate("1.unasked", "split %d was cut at %d of %d rows, nobody asked for that", c.Split, c.Count, rows)
+			w.s.violate("1.unasked", "split %d was cut at %d of %d rows without a request", c.Split, c.Count, rows)
 		}
 	}
 }

@@ -140,8 +140,8 @@ func tryLock(path string, how int) (*os.File, error) {
 // findOrLock finds a pack, or takes the lock under which it is built. While
 // another process builds it this one waits for either: a process that has built a
 // pack goes on to use it, and lets go of the lock only much later. A pack that
-// was found damaged is not looked at again until it has been made anew: two
-// that looked in turn would keep each other from the lock.
+// was found damaged is not checked again until it has been rebuilt: two processes
+// that checked in turn would keep each other from the lock.
 func (c *Cache) findOrLock(ctx context.Context, path string) (*Pack, *os.File, error) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

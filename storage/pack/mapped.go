@@ -46,7 +46,7 @@ type Notes struct {
 	has any
 }
 
-// Of returns the notes of an owner, made anew where another owner's are here.
+// Of returns the notes of an owner, new ones where another owner's are here.
 func (n *Notes) Of(who any, make func() any) any {
 	n.mu.Lock()
 	defer n.mu.Unlock()

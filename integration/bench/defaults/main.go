@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// run writes the files where nobody looks, and prints the table.
+// run writes temporary files, and prints the table.
 func run(ctx context.Context, data, volley, only string) error {
 	tmp, err := os.MkdirTemp("", "volley-defaults-*")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 const soon = 12
 
 // gramRows: a tile of Σ w·x·xᵀ over rows given by number, read where they lie. What
-// is loaded beyond a row's end goes to entries of the tile that nobody reads.
+// is loaded beyond a row's end goes to entries of the tile that are never read.
 func gramRows(t target) {
 	tall, groups := t.tile()
 	for _, weighted := range []bool{false, true} {

@@ -17,8 +17,8 @@ type truth struct {
 	shown     daemon.JobShown
 	announced string // the end that was told of; empty while none was
 	over      int64  // when that was
-	cancelled bool   // somebody has asked for that
-	resumed   bool   // somebody has asked for that since its end
+	cancelled bool   // requested
+	resumed   bool   // requested since its end
 	readers   int    // of its files
 
 	term     uint32 // of the last process
@@ -308,7 +308,7 @@ func (t *truth) unlike(state string, restarts uint32) string {
 	case state == daemon.JobFailed && t.told != nil && *t.told == 0 && !t.hopeless:
 		return "its process has said " + said
 	case state == daemon.JobCancelled && !t.cancelled:
-		return "nobody has cancelled it"
+		return "it was not cancelled"
 	}
 	return ""
 }

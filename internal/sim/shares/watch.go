@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// What the rule promises: slots that somebody wants are in use, but for a moment between two
-// steps of a job of more weight; they are not in use by more than can be; who waits has its turn
-// in time; and who always has something to fold gets by its weight.
+// What the rule promises: slots that a job needs are in use, but for a moment between two steps
+// of a job of more weight; they are not in use by more than can be; who waits has its turn in
+// time; and who always has something to fold gets by its weight.
 const (
 	kept   = 3 * time.Millisecond   // that a slot may be kept between two steps
 	credit = 500 * time.Millisecond // of all slots, that who had nothing to do may be owed
@@ -37,7 +37,7 @@ func (w *world) busy() {
 		}
 	}
 	if waiting && used < w.slots {
-		w.violate("shares.idle", "somebody waits, and of %d slots %d are in use", w.slots, used)
+		w.violate("shares.idle", "a job waits, and of %d slots %d are in use", w.slots, used)
 	}
 }
 

@@ -109,7 +109,7 @@ func (t *Training) WhyEnded() string {
 	return t.Summary.StoppedBy
 }
 
-// ChosenLabel notes which column the label is taken from, where nobody has said.
+// ChosenLabel notes which column the label is taken from, where no option names it.
 func (t *Training) ChosenLabel(in rdd.Input, meta *pack.Meta) {
 	if name := meta.LabelName; in.Label == "" && !in.NoLabel && name != "" && name != "label" {
 		t.Summary.Chosen = append(t.Summary.Chosen,

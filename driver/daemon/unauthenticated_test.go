@@ -98,13 +98,13 @@ func openFiles(t *testing.T) int {
 	return len(all)
 }
 
-// TestStrangersDoNotUseUpDescriptors: connections on which nobody ever shows a
+// TestUnauthenticatedCallersDoNotUseUpDescriptors: connections on which no caller ever shows a
 // token are bounded, and do not keep out who has one.
-func TestStrangersDoNotUseUpDescriptors(t *testing.T) {
+func TestUnauthenticatedCallersDoNotUseUpDescriptors(t *testing.T) {
 	d := testDaemon(t)
 	before := openFiles(t)
-	const strangers, most = 2000, 1024
-	for range strangers {
+	const callers, most = 2000, 1024
+	for range callers {
 		c, err := net.Dial("tcp", d.Addr())
 		if err != nil {
 			t.Skipf("this machine does not let a process have that many: %v", err)
@@ -121,8 +121,8 @@ func TestStrangersDoNotUseUpDescriptors(t *testing.T) {
 	if _, err := wire.NewClusterClient(conn).Jobs(ctx, &wire.JobsRequest{}, grpc.WaitForReady(true)); err != nil {
 		t.Errorf("a caller with the token is kept out: %v", err)
 	}
-	if held := openFiles(t) - before - strangers; held > most {
-		t.Errorf("the driver holds %d connections of strangers, at most %d", held, most)
+	if held := openFiles(t) - before - callers; held > most {
+		t.Errorf("the driver holds %d unauthenticated connections, at most %d", held, most)
 	}
 }
 
