@@ -15,10 +15,10 @@ import (
 // Summary is what every training run comes to beside its model.
 type Summary = train.Summary
 
-// Quality says of a model how far its objective was bounded to lie above the least one.
+// Quality is how far a model's objective was bounded to be above the least one.
 type Quality = train.Quality
 
-// What bounds how far a result lies above the least objective.
+// What bounds how far a result is above the least objective.
 const (
 	ByDuality   = train.ByDuality
 	ByCurvature = train.ByCurvature
@@ -68,7 +68,7 @@ func ParseSolver(name string) (Solver, error) { return solver.Parse(name) }
 type (
 	// Loss is what a linear model is fitted by.
 	Loss = linear.Loss
-	// LinearConfig says what linear model to train on what, and how.
+	// LinearConfig configures the training of a linear model.
 	LinearConfig = linear.Config
 	// LinearPlan is the plan of a linear model.
 	LinearPlan = linear.Plan
@@ -78,7 +78,7 @@ type (
 	Trained = linear.Trained
 	// Beginning is a model that training begins with.
 	Beginning = linear.Beginning
-	// Ended says of a model that training went on until its own rule ended it.
+	// Ended records that a model's training ended by its own stop rule.
 	Ended = linear.Ended
 )
 
@@ -126,7 +126,7 @@ func TrainSoftmax(ctx context.Context, s *rdd.Session, c LinearConfig, p Softmax
 type (
 	// Activation is what a hidden layer makes of its sums.
 	Activation = mlp.Activation
-	// MLPConfig says what fully connected network to train, and how.
+	// MLPConfig configures the training of a fully connected network.
 	MLPConfig = mlp.Config
 	// MLPPlan is the plan of a network.
 	MLPPlan = mlp.Plan
@@ -158,7 +158,7 @@ func TrainMLP(ctx context.Context, s *rdd.Session, c MLPConfig, p MLPPlan) (*Net
 type (
 	// Distance is how far a row is from a centre.
 	Distance = kmeans.Distance
-	// KMeansConfig says what to cluster, and how.
+	// KMeansConfig configures k-means clustering.
 	KMeansConfig = kmeans.Config
 	// KMeansPlan is the plan of k-means.
 	KMeansPlan = kmeans.Plan
@@ -189,7 +189,7 @@ func TrainKMeans(ctx context.Context, s *rdd.Session, c KMeansConfig, p KMeansPl
 
 // Factorizations.
 type (
-	// ALSConfig says what ratings to factor, and how.
+	// ALSConfig configures the factorization of ratings.
 	ALSConfig = als.Config
 	// ALSPlan is the plan of a factorization.
 	ALSPlan = als.Plan

@@ -7,7 +7,7 @@ import (
 	"github.com/volley-engine/volley/rdd"
 )
 
-// Config says what ratings to factor, and how: each user and each item gets a
+// Config configures the factorization of ratings: each user and each item gets a
 // vector of Rank numbers, whose product is to be the rating. Objective: the root
 // mean squared error on the ratings; what is minimized by turns has Reg·n·‖x‖²
 // added for each vector x of a user or item with n ratings (ALS-WR, Zhou et al.).

@@ -167,10 +167,10 @@ func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.W
 // rankedTop is how far down lists of recommendations are looked at by metrics.
 const rankedTop = 10
 
-// Evaluate computes rmse and mae over ratings whose user and item the model knows,
-// and how many others there are (cold_rows). Of implicit ratings it is how well the
-// first ten items of each user, those left out that it was trained on and the data do
-// not have, are those that the data says are liked: the mean average precision, and the
+// Evaluate computes rmse and mae over ratings whose user and item the model knows, and
+// how many others there are (cold_rows). Of implicit ratings it is how well the first
+// ten items of each user, those left out that it was trained on and the data do not
+// have, are those that the data marks as liked: the mean average precision, and the
 // normalized discounted gain.
 func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
 	var all []model.Scored

@@ -182,7 +182,7 @@ func (s *subset) add(place int, row, at int32, scale []float64) {
 	}
 }
 
-// ready makes room for answers, and says what rows are scaled by.
+// ready allocates answers, and returns the scales of rows.
 func (s *subset) ready(scale []float64) []float64 {
 	n := len(s.rows)
 	s.squared, s.second = slices.Grow(s.squared[:0], n)[:n], slices.Grow(s.second[:0], n)[:n]

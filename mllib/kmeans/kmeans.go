@@ -35,7 +35,7 @@ const (
 	RandomCentres   = "random"   // rows of a sample
 )
 
-// Config says what to cluster, and how. Objective: the sum over rows of the
+// Config configures k-means clustering. Objective: the sum over rows of the
 // squared distance to the nearest centre.
 type Config struct {
 	Data          []string

@@ -129,7 +129,7 @@ func (t *trainer) lookAtGap(ctx context.Context, it *rdd.Iteration, o train.Obse
 }
 
 // checkDual sums anew what the dual variables stand for, wherever they have been
-// meanwhile, and says how far u lies from it, relative to its length.
+// meanwhile, and returns how far u is from it, relative to its length.
 func (t *trainer) checkDual(ctx context.Context) error {
 	s, err := t.plan.Ascent.Uncut().Run(ctx, t.Session, t.dualParam(t.dual.Last, true))
 	if err != nil {

@@ -103,7 +103,7 @@ func conjugateAt(kind kernel.LossKind, coef, loss, margin float64) float64 {
 	return math.FMA(coef, margin, -loss)
 }
 
-// bound returns the objective at v and how far it may lie above the least one, by the
+// bound returns the objective at v and how far it may be above the least one, by the
 // dual; ok is false where no penalty bounds it. mean are the features' means.
 func (p *problem) bound(v []float64, c certificate, weight float64, squared bool,
 	mean []float64) (objective, gap float64, ok bool) {
@@ -205,7 +205,7 @@ func (p *problem) dualValue(losses func(by float64) float64, classes ...[]float6
 	return value + losses(by)
 }
 
-// byGradient bounds how far the objective at v lies above the least by the gradient of
+// byGradient bounds how far the objective at v is above the least by the gradient of
 // its smooth part, if no variable is further off than by 1 and as much as it is.
 func byGradient(v, grad, lasso []float64) (bound float64) {
 	for j, s := range solver.Steepest(v, grad, lasso) {
@@ -214,7 +214,7 @@ func byGradient(v, grad, lasso []float64) (bound float64) {
 	return bound
 }
 
-// certify finds the objective at Y on all data, and how far above the least it may lie.
+// certify finds the objective at Y on all data, and how far above the least it may be.
 func (t *trainer) certify(ctx context.Context) (objective float64, err error) {
 	began := t.Session.Now()
 	p := t.prob.param(t.st.Y)
@@ -287,7 +287,7 @@ func (t *trainer) unbounded(ctx context.Context, c certificate, weight float64) 
 }
 
 // certify finds objective, accuracy and log-loss at Y on all data, and how far above
-// the least objective it may lie: intercepts are taken to be no further off than by 1
+// the least objective it may be: intercepts are taken to be no further off than by 1
 // and as much as they are.
 func (t *softmax) certify(ctx context.Context) error {
 	began := t.Session.Now()

@@ -37,7 +37,7 @@ const (
 	narrowCurved  = 768  // in several
 )
 
-// choose picks a solver for data of a number of features, and says why.
+// choose picks a solver for data of a number of features, and returns the reason.
 func (c *Config) choose(features int) (s solver.Name, why string) {
 	switch {
 	case c.Cut:

@@ -12,7 +12,7 @@ import (
 	"github.com/volley-engine/volley/storage/pack"
 )
 
-// Ended says of a model that training went on until its own rule ended it: by what
+// Ended records that a model's training ended by its own stop rule: by what
 // tolerance, at what objective of what problem.
 type Ended struct {
 	Problem   string  `json:"problem"` // digest of rows, loss, penalty and solver
@@ -42,7 +42,7 @@ func (c Config) problem(meta *pack.Meta, proven bool) (string, error) {
 }
 
 // ended notes where a training is over: where it has converged, or a method that steps
-// along gradients, and has not returned, stands still by its own rule, which would end it there again. It
+// along gradients, and has not returned, stalls by its own rule, which would end it there again. It
 // returns nil where it is not over, or its model is one of before, the best on rows held
 // out.
 func (c *Config) ended(meta *pack.Meta, sum *train.Summary, returned, before bool) (e *Ended, err error) {

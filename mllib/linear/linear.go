@@ -47,8 +47,8 @@ func (l Loss) kind() kernel.LossKind {
 	return kernel.LogisticLoss
 }
 
-// Config says what linear model to train on what, and how. Objective: mean
-// loss plus Reg·(Alpha·‖w‖₁ + (1−Alpha)/2·‖w‖²), the intercept not penalized.
+// Config configures the training of a linear model. Objective: mean loss plus
+// Reg·(Alpha·‖w‖₁ + (1−Alpha)/2·‖w‖²), the intercept not penalized.
 type Config struct {
 	Job           string // names the model; empty is the loss
 	Loss          Loss   // empty is Logistic

@@ -155,7 +155,7 @@ func (p *problem) gradient(out, v []float64, g fold.Gradient, weight float64) {
 	}
 }
 
-// above bounds how far the objective at v lies above the least, by the gradient of its
+// above bounds how far the objective at v is above the least, by the gradient of its
 // smooth part there: convexity and the L2 penalty allow no more, but for the
 // intercept, which is taken to be no further off than itself and 1. It is infinite
 // without an L2 penalty.

@@ -383,7 +383,7 @@ func (t *trainer) goesOn(ctx context.Context) (bool, error) {
 }
 
 // narrower smooths the hinge over less, and reports whether it did: an objective that
-// stands still while the loss is smoothed over much says little.
+// stalls while the loss is smoothed over much says little.
 func (t *trainer) narrower(objective float64) bool {
 	hides := t.st.Width / 8
 	if !t.method.Exact || t.st.Width <= leastWidth || hides <= float64(t.cfg.Tol*max(1, math.Abs(objective))) {
@@ -433,8 +433,8 @@ func (t *trainer) finish(ctx context.Context) (*Trained, error) {
 	return &t.out, err
 }
 
-// settle chooses the point that the model is made of, and says how good it is. Where the
-// user does not wait, nothing is looked at any more.
+// settle chooses the point of the model, and bounds its quality. Where the user does not
+// wait, nothing is looked at any more.
 func (t *trainer) settle(ctx context.Context, why string) error {
 	best := math.NaN()
 	switch held := t.st.Held.Point; {

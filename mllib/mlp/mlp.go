@@ -33,7 +33,7 @@ func ParseActivation(name string) (Activation, error) {
 	return "", fmt.Errorf("%q is not one of relu, sigmoid, tanh", name)
 }
 
-// Config says what fully connected network to train, and how. Objective: mean
+// Config configures the training of a fully connected network. Objective: mean
 // log-loss of the softmax of the last layer, or, of a Regression, half the mean
 // squared error, plus (Reg/2)·‖W‖² over all weights but the intercepts.
 type Config struct {

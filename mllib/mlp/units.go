@@ -92,7 +92,7 @@ func addSpread(s spread, p fold.MomentsParam, b *rdd.Batch) spread {
 const furthest = 10
 
 // units chooses those in which the network sees features, and labels that are numbers:
-// from sums about a row of the data, which lose no digits to how far they lie from zero.
+// from sums about a row of the data, which lose no digits to how far they are from zero.
 func (t *trainer) units(ctx context.Context) error {
 	sample, err := t.plan.Sample.Run(ctx, t.Session)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // Gradient is the sum over some rows of loss, squared loss, the derivative of
-// the loss by the margin, how far the smoothed loss lies above the loss, and, by
+// the loss by the margin, how far the smoothed loss is above the loss, and, by
 // feature, the gradient; and over splits of rows times the square of their mean
 // gradient's length.
 type Gradient struct {

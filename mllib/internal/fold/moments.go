@@ -17,7 +17,7 @@ type MomentsParam struct {
 }
 
 // Near returns a row of dense data, about which its moments lose no digits to how
-// far it lies from zero.
+// far it is from zero.
 func Near(meta *pack.Meta, sample []rdd.Point) []float64 {
 	if meta.Layout != pack.DenseLayout || len(sample) == 0 {
 		return nil

@@ -2,5 +2,5 @@
 // at all, how the rows that one is asked about are read as those it was trained on, and the
 // metrics of its answers.
 //
-// It must not know of any kind of model: each says itself how it is read (Kind).
+// It must not know any kind of model: each registers how it is read (Kind).
 package model

@@ -50,7 +50,7 @@ const (
 )
 
 // descend minimizes by coordinate descent with covariance updates (Friedman et
-// al.): sweeps over all variables until they stand still, and, between them, leaps
+// al.): sweeps over all variables until they stall, and, between them, leaps
 // of those that are not zero, or, where these are not to be trusted, sweeps over
 // them.
 func (m *Quadratic) descend(x, lasso []float64) []float64 {

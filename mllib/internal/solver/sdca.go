@@ -235,7 +235,7 @@ func (d *Ascent) proximal() (away, value float64) {
 	return away, value
 }
 
-// Look takes in the objective at the model, and how far the dual lies below it.
+// Look takes in the objective at the model, and how far the dual is below it.
 func (d *Ascent) Look(iteration int, objective, gap float64) {
 	if !d.watch(iteration, gap) {
 		d.watchCentre(objective)
@@ -260,7 +260,7 @@ func (d *Ascent) Sure() bool {
 	return !slices.ContainsFunc(d.l2, func(l2 float64) bool { return l2 <= 0 })
 }
 
-// Drift returns how far u lies from what dual variables stand for, relative to its
+// Drift returns how far u is from what dual variables stand for, relative to its
 // length: of these, move is Σ a·x.
 func (d *Ascent) Drift(move []float64) float64 {
 	var off, length float64

@@ -65,7 +65,7 @@ type Method struct {
 	Scaled bool    // it wants features of one deviation
 	Kinked bool    // it takes a hinge as it is; others one that is smoothed
 	First  float64 // size of the first step; 0: by the curvature
-	// Refuses says why a run cannot have it, and what to do; nil: it can have any.
+	// Refuses returns why a run cannot use it, with a hint; nil: every run can.
 	Refuses func(Wish) (why, hint string)
 	New     func() Solver
 }

@@ -39,8 +39,8 @@ const (
 	mostHalts  = 200
 )
 
-// Away reports whether a run has come to a place that is none to go on from, and takes
-// it back. Where the objective is an estimate, evaluate finds it.
+// Away reports whether a run has reached a point that it cannot continue from, and
+// takes it back. Where the objective is an estimate, evaluate finds it.
 func (s *State) Away(ctx context.Context, it *rdd.Iteration, job string, o Observation,
 	evaluate func(context.Context, int) (float64, error)) (back bool, err error) {
 	g := &s.Guard

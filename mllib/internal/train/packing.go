@@ -5,7 +5,7 @@ import "github.com/volley-engine/volley/rdd"
 // SampleRows is how many rows the curvature is estimated from.
 const SampleRows = 4096
 
-// Packing says how rows become splits.
+// Packing configures how rows become splits.
 type Packing struct {
 	Input           rdd.Input
 	Data            []string

@@ -6,7 +6,7 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 )
 
-// How far a result is bounded to lie above the least objective: by the dual at the
+// How far a result is bounded to be above the least objective: by the dual at the
 // derivatives of the rows' losses, which bounds it for certain, as does that no loss is
 // below zero; by second derivatives, which are all there is to a squared loss; or by the
 // gradient, if no variable is further off than by 1 and as much as it is, which is no
@@ -17,7 +17,7 @@ const (
 	ByGradient  = "gradient"
 )
 
-// Quality says of a model how far its objective was bounded to lie above the least one.
+// Quality is how far a model's objective was bounded to be above the least one.
 type Quality struct {
 	Objective float64 `json:"objective"`
 	Gap       float64 `json:"gap"`

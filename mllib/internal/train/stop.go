@@ -137,19 +137,19 @@ func (s *Stopper) byObjective(o Observation) Verdict {
 	return s.estimatedProgress(o)
 }
 
-// Where a run stands still and has not converged, it goes on until it stands this much
+// Where a run stalls and has not converged, it goes on until it stands this much
 // stiller, a number of times.
 const (
 	tighter    = 10
 	mostProofs = 4
 )
 
-// MayGoOn reports whether a run that stands still may go on.
+// MayGoOn reports whether a run that stalls may go on.
 func (s *Stopper) MayGoOn() bool {
 	return s.Rule != ByWeights && s.Rule != ByFlexRR && s.State.Proofs < mostProofs
 }
 
-// GoOn lets a run that stands still go on.
+// GoOn lets a run that stalls go on.
 func (s *Stopper) GoOn() {
 	s.State.Proofs++
 	s.State.Streak = 0
@@ -190,8 +190,8 @@ func (s *Stopper) estimatedProgress(o Observation) Verdict {
 	return Verdict{Look: quiet && float64(o.Iteration) >= st.NextLook}
 }
 
-// Looked takes the objective of an evaluation pass: it says stop, or when the
-// next look is worth its cost.
+// Looked takes the objective of an evaluation pass: it reports whether to stop,
+// or when the next look is worth its cost.
 func (s *Stopper) Looked(o Observation) Verdict {
 	st := s.State
 	if s.Target != nil && o.Objective <= *s.Target {

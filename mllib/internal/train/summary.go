@@ -7,7 +7,7 @@ import (
 // Summary is what every training run comes to beside its model.
 type Summary struct {
 	Objective float64 // on all data, at the model
-	Gap       float64 // by how much it may lie above the least, at most; NaN where that is not known
+	Gap       float64 // by how much it may be above the least, at most; NaN where that is not known
 	GapBy     string  // what bounds it: ByDuality, ByCurvature or ByGradient
 	// the gap is within the tolerance, relative to the objective where that is above 1; without a
 	// gap: the tolerance ended the run

@@ -57,8 +57,8 @@ func (t *Training) Moments(ctx context.Context, meta *pack.Meta, step rdd.Step[f
 	return fold.MomentsOf(t.Session.LastInfo().Weight, g, shift), nil
 }
 
-// Observed takes a step in, and says what the stop rules look at: its objective, with
-// the standard error of one from less than all rows.
+// Observed takes a step, and returns what the stop rules use: its objective, with the
+// standard error of one from less than all rows.
 func (t *Training) Observed(iteration int, objective, stderr float64) Observation {
 	info := t.Session.LastInfo()
 	t.Summary.Processed += info.Merged
