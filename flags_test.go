@@ -25,7 +25,8 @@ func TestDefaultsOfTheEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.Executors != runtime.GOMAXPROCS(0) || cfg.Slots != 1 || cfg.Memory != 0 || cfg.DiskBudget != 0 || cfg.Virtual {
+	if cfg.Executors != runtime.GOMAXPROCS(0) || cfg.Slots != 1 || cfg.Memory != 0 || cfg.DiskBudget != 0 ||
+		cfg.Virtual {
 		t.Errorf("%+v", cfg)
 	}
 	j := cfg.Job
@@ -135,7 +136,8 @@ func TestParseBytes(t *testing.T) {
 			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"0", "-1", "GiB", "4gib", "4 G", "1e30", "NaN", "Inf", "NaNGiB", "0.5", "0.5B", "1,5GB"} {
+	for _, text := range []string{"0", "-1", "GiB", "4gib", "4 G", "1e30", "NaN", "Inf", "NaNGiB", "0.5", "0.5B",
+		"1,5GB"} {
 		if got, err := ParseBytes(text); err == nil {
 			t.Errorf("%q is taken for %d bytes", text, got)
 		}
@@ -147,7 +149,8 @@ func TestBoundsOfNumbers(t *testing.T) {
 		v    float64
 		open bool
 		ok   bool
-	}{{0, false, true}, {0, true, false}, {1, true, true}, {1.5, false, false}, {-0.5, false, false}, {math.NaN(), false, false}} {
+	}{{0, false, true}, {0, true, false}, {1, true, true}, {1.5, false, false}, {-0.5, false, false},
+		{math.NaN(), false, false}} {
 		if err := Within("x", c.v, 0, 1, c.open); (err == nil) != c.ok {
 			t.Errorf("%v, open %v: %v", c.v, c.open, err)
 		}

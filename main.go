@@ -156,8 +156,8 @@ func registerArgs(fs *pflag.FlagSet, args any) error {
 		}
 		name, usage, def := flagName(field.Name), field.Tag.Get("usage"), field.Tag.Get("default")
 		if fs.Lookup(name) != nil {
-			return fault.Newf(fault.UserCode, "read", "the program's arguments", "two fields are the flag --%s, one of them %s",
-				name, field.Name)
+			return fault.Newf(fault.UserCode, "read", "the program's arguments",
+				"two fields are the flag --%s, one of them %s", name, field.Name)
 		}
 		switch p := v.Field(i).Addr().Interface().(type) {
 		case *string:
@@ -207,7 +207,8 @@ func flagName(field string) string {
 	var b strings.Builder
 	name := []rune(field)
 	for i, r := range name {
-		if i > 0 && unicode.IsUpper(r) && (!unicode.IsUpper(name[i-1]) || i+1 < len(name) && unicode.IsLower(name[i+1])) {
+		begins := i+1 < len(name) && unicode.IsLower(name[i+1]) || i > 0 && !unicode.IsUpper(name[i-1])
+		if i > 0 && unicode.IsUpper(r) && begins {
 			b.WriteByte('-')
 		}
 		b.WriteRune(unicode.ToLower(r))

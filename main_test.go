@@ -40,7 +40,8 @@ func TestArgumentsByTheirTypes(t *testing.T) {
 		argv string
 		want allKinds
 	}{
-		{"", allKinds{Text: "abc", Number: -3, Natural: 7, Flag: true, Wait: 2 * time.Second, Names: []string{"a", "b"}}},
+		{"", allKinds{Text: "abc", Number: -3, Natural: 7, Flag: true, Wait: 2 * time.Second,
+			Names: []string{"a", "b"}}},
 		{"--text= --number=4 --long=-5 --natural=0 --share=0.5 --flag=false --wait=1ms --names=c",
 			allKinds{Number: 4, Long: -5, Share: 0.5, Wait: time.Millisecond, Names: []string{"c"}}},
 		{"--names=c --names=d,e", allKinds{Text: "abc", Number: -3, Natural: 7, Flag: true, Wait: 2 * time.Second,
@@ -69,8 +70,8 @@ func TestArgumentsByTheirTypes(t *testing.T) {
 }
 
 func equalKinds(a, b allKinds) bool {
-	return a.Text == b.Text && a.Number == b.Number && a.Long == b.Long && a.Natural == b.Natural && a.Share == b.Share &&
-		a.Flag == b.Flag && a.Wait == b.Wait && a.hidden == b.hidden
+	return a.Text == b.Text && a.Number == b.Number && a.Long == b.Long && a.Natural == b.Natural &&
+		a.Share == b.Share && a.Flag == b.Flag && a.Wait == b.Wait && a.hidden == b.hidden
 }
 
 // TestArgumentsThatNoFlagCanBe are errors of the program, not of its user.

@@ -42,7 +42,7 @@ func ParsePolicy(name string) (Policy, error) {
 	return BSP, fmt.Errorf("%q is not one of %s", name, strings.Join(policyNames, ", "))
 }
 
-// Config says how steps end. The zero value of a field takes its default.
+// Config configures how steps end. The zero value of a field takes its default.
 type Config struct {
 	Policy      Policy
 	Ratio       float64       // R_s, the synchronization ratio, in (0, 1]; default 0.5; of Adapting the first

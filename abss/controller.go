@@ -363,8 +363,8 @@ func (c *Controller) decideFlooring(now plan.Time) []Decision {
 }
 
 // collect ends the computing phase, with a stop command where rows are left to process.
-func (c *Controller) collect(cut bool, now plan.Time) []Decision {
-	c.stats.Cut = cut && (c.unread > 0 || c.gaveUp)
+func (c *Controller) collect(now plan.Time) []Decision {
+	c.stats.Cut = c.unread > 0 || c.gaveUp
 	c.stop(now)
 	bound := c.grace(now)
 	if c.cfg.Policy == BSP {

@@ -38,6 +38,14 @@ type Driver struct {
 	excluded func(*Exclusion)
 }
 
+// input is something for the loop: an event, or a function to be run there.
+type input struct {
+	event Event
+	reply chan Command    // for the answer to the session's request
+	conn  wire.DriverConn // that the event's message came by
+	do    func()
+}
+
 // inHand is how many events may wait for the loop. The loop is fast, and events may be
 // large: a sender blocks beyond that, and its messages stay in a queue that is bounded in
 // bytes.
@@ -145,13 +153,11 @@ func (d *Driver) tellExcluded(x *Exclusion) {
 // or readmitted.
 func (d *Driver) OnExclusion(do func(*Exclusion)) { d.enqueue(func() { d.excluded = do }) }
 
-// send runs on the loop. A connection that refuses a message is lost; its
-// reader reports that.
-func (d *Driver) send(m *Outgoing) {
-	if conn := d.conns[m.To]; conn != nil {
-		if err := conn.Send(m.Body); err != nil {
-			d.log.Debug("cannot send", "executor", m.To, "error", err)
-		}
+// warnUnsent logs that a message was not sent. A connection that refuses one is gone; its
+// reader reports the loss.
+func (d *Driver) warnUnsent(to plan.ExecutorID, err error) {
+	if err != nil {
+		d.log.Debug("cannot send", "executor", to, "error", err)
 	}
 }
 
@@ -190,20 +196,19 @@ func (d *Driver) read(conn wire.DriverConn) {
 			d.enqueue(func() { d.register(conn, r.Register) })
 			continue
 		}
-		d.enqueue(func() {
-			if d.conns[id] == conn {
-				d.receive(id, m)
-			}
-		})
+		in := input{conn: conn, event: Event{Message: &Message{From: id, Body: m}}}
+		select {
+		case d.events <- in:
+		case <-d.done:
+		}
 	}
 }
 
-// hear runs on the loop: it handles a message, and logs failures on its executor. A failure of work that is no longer
-// needed, such as of a second attempt whose input was dropped when the first ended, is not logged.
-func (d *Driver) receive(id plan.ExecutorID, m *wire.ToDriver) {
-	level, late := hclog.Warn, d.job.counters.StaleReports
-	d.step(Event{Message: &Message{From: id, Body: m}})
-	if m.GetTaskResult() != nil && d.job.counters.StaleReports > late {
+// logFault logs a failure on an executor. A failure of work that is no longer needed, such as of a second
+// attempt whose input was dropped when the first ended, is no warning.
+func (d *Driver) logFault(m *Message, stale bool) {
+	level := hclog.Warn
+	if m.Body.GetTaskResult() != nil && stale {
 		level = hclog.Debug
 	}
 	f := cmp.Or(m.Body.GetHolding().GetFault(), m.Body.GetResult().GetFault(), m.Body.GetTaskResult().GetFault())
@@ -239,9 +244,9 @@ func (d *Driver) lose(id plan.ExecutorID, conn wire.DriverConn, err error) {
 	d.step(Event{Lost: &Lost{Executor: id, Why: err.Error()}})
 }
 
-// ask passes a request of the session to the job and waits for the answer. A
-// request that is given up is abandoned: its answer is dropped.
-func (d *Driver) ask(ctx context.Context, ev Event) (Command, error) {
+// Ask passes a request of the session (a pack, a step or a call) to the job and returns
+// its answer. A request that is given up is abandoned: its answer is dropped.
+func (d *Driver) Ask(ctx context.Context, ev Event) (Command, error) {
 	reply := make(chan Command, 1)
 	select {
 	case d.events <- input{event: ev, reply: reply}:
@@ -280,27 +285,6 @@ func (d *Driver) Start(ctx context.Context) error {
 	case <-ctx.Done():
 		return fault.New(fault.KindOf(ctx.Err()), "wait for", "executors", ctx.Err())
 	}
-}
-
-// OpenPack places a pack and returns its number.
-func (d *Driver) OpenPack(ctx context.Context, info *PackInfo) (int, error) {
-	c, err := d.ask(ctx, Event{Pack: info})
-	if err != nil {
-		return 0, err
-	}
-	return *c.PackOpen, nil
-}
-
-// RunStep runs one step.
-func (d *Driver) RunStep(ctx context.Context, req *plan.StepRequest) (*StepReport, error) {
-	c, err := d.ask(ctx, Event{Step: req})
-	return c.StepDone, err
-}
-
-// RunCall runs an action.
-func (d *Driver) RunCall(ctx context.Context, req *plan.CallRequest) (*plan.CallOutcome, error) {
-	c, err := d.ask(ctx, Event{Call: req})
-	return c.CallDone, err
 }
 
 // Slots returns the number of slots of the executors that take part.

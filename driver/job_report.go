@@ -134,7 +134,7 @@ func (j *Job) Ledger(packID int) *Restored {
 	return r
 }
 
-// Outcome is what the session sees of a report. With scale, the result of a training step
+// Outcome returns the part of a report for the session. With scale, the result of a training step
 // stands for all rows of the splits that were cut.
 func (r *StepReport) Outcome(scale bool) *plan.StepOutcome {
 	out := &plan.StepOutcome{Splits: len(r.Coverage), Visited: make([]int64, len(r.Rows)), Scale: r.Train && scale,

@@ -11,8 +11,8 @@ func (r *activeRun) sameRun(job string, step uint32, epoch uint64) bool {
 	return r.step.Leased && r.step.Job == job && r.step.Step == step && r.step.Epoch == epoch
 }
 
-// runOf returns the leased run of a step under an epoch; 0 is none.
-func (a *Agent) runOf(job string, step uint32, epoch uint64) (int, *activeRun) {
+// runOf returns the leased run of a step under an epoch, if there is one.
+func (a *Agent) runOf(job string, step uint32, epoch uint64) *activeRun {
 	for _, id := range a.active() {
 		if r := a.runs[id]; r.sameRun(job, step, epoch) {
 			return r

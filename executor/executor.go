@@ -165,7 +165,7 @@ func (e *Executor) keep(id int, r *liveRun) {
 	}
 }
 
-// now is the time since the executor began.
+// now returns the time since the executor began.
 func (e *Executor) now() time.Duration { return time.Since(e.began) }
 
 // prepare runs on the loop: it completes an event for the agent. It reports false where the
@@ -239,8 +239,8 @@ func (r *liveRun) counts() []int64 {
 	return out
 }
 
-// start runs on the loop: it starts the slots of a run.
-func (e *Executor) start(run *Run) {
+// begin runs on the loop: it makes the page of a run, and remembers it.
+func (e *Executor) begin(run *Run) *liveRun {
 	n := len(run.Step.Tasks)
 	if run.Step.Leased {
 		n = e.cfg.Slots

@@ -122,16 +122,6 @@ func (x *Exchange) Plan(v View) []Swap {
 	return swaps
 }
 
-// everything plants a bug: it moves all splits.
-func (x *Exchange) everything(v View) (swaps []Swap) {
-	for i, o := range v.Owner {
-		if to := (o + 1) % len(v.Speed); o >= 0 && !v.Moving[i] && to != o {
-			swaps = append(swaps, Swap{Split: plan.SplitID(i), From: o, To: to})
-		}
-	}
-	return swaps
-}
-
 // extremes returns the splits with the least and the most process times among
 // those that may move; −1 where there is none.
 func (x *Exchange) extremes(v View, may func(int) bool) (least, most int) {

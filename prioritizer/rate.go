@@ -91,8 +91,8 @@ func (x *Exchange) rate(v View) []Swap {
 	return x.evenOut(v, x.forecastOf(v)) // balance has tried moves on the other
 }
 
-// forecastOf is nil where there is nothing to plan, or not yet: speeds have to be known, splits
-// have to have settled, and there has to be something to fold and somebody else to do it.
+// forecastOf returns nil where there is nothing to plan, or not yet: speeds have to be known, splits
+// have to have settled, and there have to be rows to fold and another executor to fold them.
 func (x *Exchange) forecastOf(v View) *forecast {
 	f := &forecast{ratio: v.Ratio, load: make([]float64, len(v.Speed)), speed: v.Speed}
 	known := 0
@@ -208,7 +208,7 @@ func (x *Exchange) bestMove(v View, f *forecast, owner []int, donor int) (Swap, 
 	return s, true
 }
 
-// furthestBehind is the split processed least of those that a donor can give away; −1 is none.
+// furthestBehind returns the split processed least of those that a donor can give away; −1 is none.
 // It keeps its last one, what it has been given in this plan, and what has moved lately.
 func (x *Exchange) furthestBehind(v View, owner []int, donor int) int {
 	split, held := -1, 0
@@ -227,7 +227,7 @@ func (x *Exchange) furthestBehind(v View, owner []int, donor int) int {
 	return split
 }
 
-// soonestWith is the executor, other than the donor, that would be done first with more rows.
+// soonestWith returns the executor, other than the donor, that would be done first with more rows.
 func (f *forecast) soonestWith(more float64, donor int) int {
 	to, soonest := -1, math.Inf(1)
 	for e, l := range f.load {

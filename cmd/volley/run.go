@@ -194,7 +194,7 @@ func (f *trainFlags) input() rdd.Input {
 	return in
 }
 
-// prepareFlags say how columns of tables become features.
+// prepareFlags configure how columns of tables become features.
 type prepareFlags struct {
 	oneHot, hash, text []string
 	buckets            int

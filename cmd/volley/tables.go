@@ -8,7 +8,7 @@ import (
 	"github.com/volley-engine/volley/rdd"
 )
 
-// tableFlags say how tables of text are written.
+// tableFlags describe how tables of text are written.
 type tableFlags struct {
 	header, separator, quote, escape, comment, null, malformed string
 	quoted                                                     bool

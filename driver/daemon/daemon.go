@@ -19,8 +19,8 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// Config says what a driver daemon is. The zero value of a field takes
-// its default.
+// Config configures a driver daemon. The zero value of a field takes its
+// default.
 type Config struct {
 	Listen  string // default 127.0.0.1:7077
 	HTTP    string // address of REST and metrics; empty serves none

@@ -1,7 +1,5 @@
 package daemon
 
-import "github.com/volley-engine/volley/internal/mutant"
-
 // DefaultRestarts is how often, by default, a job's process is restarted that was
 // killed or ended without a report. One that reports a failure has failed.
 const DefaultRestarts = 5
@@ -57,14 +55,4 @@ func (e lifeEnd) judge() (verdict, string) {
 		return startAgain, ""
 	}
 	return jobHasFailed, ""
-}
-
-// planted changes an end as a planted bug does.
-func (e *lifeEnd) planted() {
-	switch {
-	case mutant.On(mutant.LifeSilenceIsDone) && !e.said && !e.lost && !e.passing && e.never == "":
-		e.said, e.code = true, 0
-	case mutant.On(mutant.LifeLostBlamed):
-		e.lost = false
-	}
 }

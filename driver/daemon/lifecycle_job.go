@@ -170,7 +170,7 @@ func (l *Life) onMade(ev *LifeMade) {
 	j := l.jobs[ev.Job]
 	switch {
 	case j == nil || j.phase != lifeEntering:
-	case ev.Taken && !mutant.On(mutant.LifeDirectoryShared): // for the files of a failed submission
+	case plantedTaken(ev.Taken): // by the files of a failed submission
 		l.drop(j)
 		l.name(j)
 	case ev.Failed != "" && !ev.Taken:

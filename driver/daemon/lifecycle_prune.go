@@ -117,7 +117,7 @@ func (j *lifeJob) mayLeave() bool {
 }
 
 // held reports whether the job's files are being read.
-func (j *lifeJob) held() bool { return j.readers > 0 && !mutant.On(mutant.LifeReadersIgnored) }
+func (j *lifeJob) held() bool { return plantedHeld(j.readers > 0) }
 
 func idsOf(jobs []*lifeJob) (ids []string) {
 	for _, j := range jobs {

@@ -143,7 +143,7 @@ func (r *Replay) take(train bool) (*Line, error) {
 }
 
 // RunStep folds serially what the log's step folded.
-func (r *Replay) RunStep(_ context.Context, req plan.StepRequest) (*rdd.StepOutcome, error) {
+func (r *Replay) RunStep(_ context.Context, req plan.StepRequest) (*plan.StepOutcome, error) {
 	l, err := r.take(req.Train)
 	if err != nil {
 		return nil, err

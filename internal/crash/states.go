@@ -18,7 +18,7 @@ type State struct {
 	// Done is how many operations had been done, Promised how many promises had been
 	// made by then.
 	Done, Promised int
-	// All says that everything had been done.
+	// All is set where all operations had been done.
 	All bool
 	// Lost is what the disk did not have.
 	Lost []string

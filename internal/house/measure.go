@@ -36,7 +36,7 @@ type room struct {
 	wideTests int
 }
 
-// use says who names an exported name, outside of its package.
+// use is where an exported name is used outside of its package.
 type use struct{ product, tests bool }
 
 // measure reads all of a module.

@@ -211,7 +211,7 @@ func (f *finder) skipKeys(e *ast.CompositeLit) {
 	}
 }
 
-// choice mutates an if, unless a planted bug alone decides it or it cannot be reached.
+// choice mutates an if, unless its body only panics.
 func (f *finder) choice(n *ast.IfStmt) {
 	if impossible(n.Body) {
 		f.skip[n.Cond], f.skip[n.Body] = true, true

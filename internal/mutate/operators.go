@@ -10,49 +10,6 @@ import (
 	"strings"
 )
 
-// What a condition comes to when no bug is planted.
-const (
-	unknown = iota
-	never
-	always
-)
-
-// known returns what an expression comes to, as far as that hangs on planted bugs alone.
-func (f *finder) known(e ast.Expr) int {
-	switch e := e.(type) {
-	case *ast.ParenExpr:
-		return f.known(e.X)
-	case *ast.CallExpr:
-		if o := f.callee(e); o != nil && o.Name() == "On" && strings.HasSuffix(pathOf(o), "/internal/mutant") {
-			return never
-		}
-	case *ast.UnaryExpr:
-		if v := f.known(e.X); e.Op == token.NOT && v != unknown {
-			return never + always - v
-		}
-	case *ast.BinaryExpr:
-		return f.knownPair(e)
-	}
-	return unknown
-}
-
-func (f *finder) knownPair(e *ast.BinaryExpr) int {
-	decides, passes := never, always
-	if e.Op == token.LOR {
-		decides, passes = always, never
-	} else if e.Op != token.LAND {
-		return unknown
-	}
-	x, y := f.known(e.X), f.known(e.Y)
-	switch {
-	case x == decides || y == decides:
-		return decides
-	case x == passes && y == passes:
-		return passes
-	}
-	return unknown
-}
-
 // callee returns what a call calls, nil for a value.
 func (f *finder) callee(c *ast.CallExpr) types.Object {
 	switch fun := c.Fun.(type) {
@@ -168,18 +125,11 @@ func (f *finder) closed(e ast.Expr, op token.Token) string {
 }
 
 // joined mutates && or ||: one for the other, and each operand that is not itself made of parts, negated.
-func (f *finder) joined(e *ast.BinaryExpr) bool {
-	if f.known(e) != unknown {
-		return false
-	}
-	x, y := f.known(e.X), f.known(e.Y)
-	f.skip[e.X], f.skip[e.Y] = f.skip[e.X] || x != unknown, f.skip[e.Y] || y != unknown
-	if x == unknown && y == unknown {
-		other := map[token.Token]token.Token{token.LAND: token.LOR, token.LOR: token.LAND}[e.Op]
-		m := f.mutant(e.OpPos, "and/or", f.text(e), f.other(e, other))
-		at := f.around(e, "((((", ") != "+is(m)+")) != "+is(m)+")")
-		f.place(e, append(at, f.instead(e.OpPos, e.Op, ") != "+is(m)+") "+e.Op.String()+" ((")), m)
-	}
+func (f *finder) joined(e *ast.BinaryExpr) {
+	other := map[token.Token]token.Token{token.LAND: token.LOR, token.LOR: token.LAND}[e.Op]
+	m := f.mutant(e.OpPos, "and/or", f.text(e), f.other(e, other))
+	at := f.around(e, "((((", ") != "+is(m)+")) != "+is(m)+")")
+	f.place(e, append(at, f.instead(e.OpPos, e.Op, ") != "+is(m)+") "+e.Op.String()+" ((")), m)
 	f.operand(e.X)
 	f.operand(e.Y)
 }

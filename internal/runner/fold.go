@@ -119,21 +119,15 @@ func (t *SplitFold) Advance(n int64) (done int64, err error) {
 	return n, nil
 }
 
-// run folds positions within one piece and one batch.
-func (t *SplitFold) run(most int64) (done int64, err error) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case interface{ Addr() uintptr }: // the mapped file shrank under us (slots set SetPanicOnFault)
-			err = fault.Newf(fault.Corrupt, "read", "a split", "its file is shorter than it was: %v", r)
-		default:
-			err = fault.New(fault.UserCode, "fold", "a row", fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
-		}
-	}()
-	rows := t.s.Rows
-	r := &t.ranges[0]
-	if r.Len() == 0 {
-		r = &t.ranges[1]
+// recovered turns a panic of the user's function, or of reading a mapped file that has
+// shrunk, into an error.
+func recovered(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case interface{ Addr() uintptr }: // slots set SetPanicOnFault
+		*err = fault.Newf(fault.Corrupt, "read", "a split", "its file is shorter than it was: %v", r)
+	default:
+		*err = fault.New(fault.UserCode, "fold", "a row", fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
 	}
 }
 
@@ -151,7 +145,7 @@ func (t *SplitFold) next(most int64) (b *pack.Batch, acc *Acc, from, to int) {
 	return b, t.pieces[piece], int(r.From - b.First), int(end - b.First)
 }
 
-// current is the range of positions that is being visited.
+// current returns the range of positions that is being visited.
 func (t *SplitFold) current() *plan.Span {
 	if t.ranges[0].Len() == 0 {
 		return &t.ranges[1]

@@ -10,7 +10,7 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// laws say what may happen in a world.
+// laws configure what may happen in a world.
 type laws struct {
 	packs     int
 	calls     bool    // actions between steps

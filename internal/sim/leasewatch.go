@@ -115,7 +115,7 @@ func (l *leaseWatch) after(cmds []driver.Command, now plan.Time) {
 func (l *leaseWatch) granted(to plan.ExecutorID, m *wire.Leases) {
 	for _, x := range m.Leases {
 		piece := [2]uint32{x.Task.Split, x.Part}
-		if o := l.asked[piece]; o != nil { // who was asked for it has not answered, and is given up
+		if o := l.asked[piece]; o != nil { // the executor asked for it has not answered, and is given up
 			o.dead = true
 			delete(l.asked, piece)
 		}
@@ -180,9 +180,9 @@ func (l *leaseWatch) inVain(r *driver.StepReport) (rows int64) {
 	return rows
 }
 
-// patience is how long a pass may take on top of what those who answer need where one has
-// stopped, and half of it where none has. Who has is waited for four times as long as the pass
-// has taken, so that each of several makes it five times as long.
+// patience is how long a pass may take on top of what the answering executors need where one
+// has stopped, and half of it where none has. A stopped one is waited for four times as long
+// as the pass has taken, so that each of several makes it five times as long.
 const patience = 4 * time.Second
 
 // inTurn returns how long to wait with a number of executors that have stopped.

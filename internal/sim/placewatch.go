@@ -20,25 +20,25 @@ type copyOf struct {
 // splitOf names a split.
 type splitOf struct{ pack, split int }
 
-// failedAt is who failed with a split, in which step.
+// failedAt is the executor that failed with a split, and the step.
 type failedAt struct {
 	on  plan.ExecutorID
 	key uint32
 }
 
 // placeWatch holds placement, moves, retries, exclusion and draining against
-// sections 1, 5 and 6: who is given a split must hold it.
+// sections 1, 5 and 6: an executor that is assigned a split must hold it.
 type placeWatch struct {
 	s        *Sim
 	prepared map[plan.ExecutorID]bool
 	was      map[plan.ExecutorID]bool    // before the event in hand
-	alive    map[plan.ExecutorID]bool    // was prepared and is not lost since; who joins again is not for a while
+	alive    map[plan.ExecutorID]bool    // was prepared and is not lost since; one that joins again is not for a while
 	holds    map[copyOf]bool             // as the job was told
 	ever     map[copyOf]bool             // the same, whatever failed since
 	damaged  map[copyOf]bool             // has just arrived damaged
 	last     map[splitOf]plan.ExecutorID // the same, of passes too
-	coming   map[splitOf]plan.ExecutorID // who was asked last to take it
-	failed1  map[splitOf]failedAt        // who failed with it last
+	coming   map[splitOf]plan.ExecutorID // the executor asked last to take it
+	failed1  map[splitOf]failedAt        // the executor that failed with it last
 	surely   plan.ExecutorID             // has surely failed just now
 	rejoined plan.ExecutorID             // has come while it is being drained
 	newcomer plan.ExecutorID             // has just come

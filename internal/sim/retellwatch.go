@@ -7,8 +7,8 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// retellWatch tells another job what the job has recorded that it was told, and holds
-// that it decides the same: what verify goes by.
+// retellWatch replays the job's recorded events to another job, and holds that it
+// decides the same: what verify goes by.
 type retellWatch struct {
 	s     *Sim
 	again *driver.Retelling

@@ -7,7 +7,7 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// trace tells of an event and what the job said to it.
+// trace prints an event and the job's commands.
 func (s *Sim) trace(ev driver.Event, cmds []driver.Command, now plan.Time) {
 	if s.opt.Trace == nil {
 		return

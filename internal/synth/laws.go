@@ -2,7 +2,7 @@ package synth
 
 import "math"
 
-// Law says what each row is; rows come in blocks that can be made in any order.
+// Law generates rows, in blocks that can be made in any order.
 type Law interface {
 	// Columns are the names of the columns; the first is "label" where rows have one.
 	Columns() []string

@@ -166,7 +166,7 @@ func (s *rowSolver) addRows(out solved, p factors, b *rdd.Batch) solved {
 	return out
 }
 
-// ratingsOf returns the ratings of a row, and of whom or what.
+// ratingsOf returns the ratings of a row, and the indexes of their other sides.
 func ratingsOf(b *rdd.Batch, row int32) (indices []int32, ratings []float64) {
 	from, to := b.Offsets[row], b.Offsets[row+1]
 	return b.Indices[from:to], b.X64[from:to]

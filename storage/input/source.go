@@ -38,7 +38,7 @@ func (f Format) kind() parquet.Kind {
 	return parquet.Parquet
 }
 
-// Options say how labelled rows are to be read. The zero value detects
+// Options configure how labelled rows are read. The zero value detects
 // everything.
 type Options struct {
 	Format    Format

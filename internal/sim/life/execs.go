@@ -47,7 +47,7 @@ func (e *exec) join() {
 	}
 }
 
-// says tells the driver something over the present connection.
+// says sends the driver a message over the present connection.
 func (e *exec) says(what func(*daemon.MemberEvent)) {
 	if e.link != 0 {
 		ev := &daemon.MemberEvent{Executor: e.name, Link: e.link}

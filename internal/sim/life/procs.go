@@ -63,7 +63,7 @@ func (s *world) cannotStart() *daemon.ProcessFailed {
 	return nil
 }
 
-// event tells the driver something about the process, if it is the one that has started it.
+// event reports an event of the process to the driver, if it is the one that started it.
 func (p *proc) event(ev daemon.ProcessEvent) {
 	if p.s.run == p.run {
 		ev.Job, ev.Term = p.job, p.term

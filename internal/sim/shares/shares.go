@@ -173,7 +173,7 @@ func (w *world) turns() {
 	w.waits()
 }
 
-// told tells a job to pause or to go on.
+// told makes a job pause or continue.
 func (w *world) told(t scheduler.Turn) {
 	w.tell("%s: pause %v", t.Job, t.Pause)
 	at := slices.IndexFunc(w.jobs, func(j *job) bool { return j.name == t.Job && j.open })

@@ -6,11 +6,11 @@ import (
 )
 
 // What the rule promises: slots that a job needs are in use, but for a moment between two steps
-// of a job of more weight; they are not in use by more than can be; who waits has its turn in
-// time; and who always has something to fold gets by its weight.
+// of a job of more weight; they are not in use by more than can be; a job that waits has its
+// turn in time; and one that always has rows to fold gets slots by its weight.
 const (
 	kept   = 3 * time.Millisecond   // that a slot may be kept between two steps
-	credit = 500 * time.Millisecond // of all slots, that who had nothing to do may be owed
+	credit = 500 * time.Millisecond // of all slots, that an idle job may be owed
 	turn   = 60 * time.Millisecond  // that one may be ahead, with looks that come late
 )
 
@@ -41,7 +41,7 @@ func (w *world) busy() {
 	}
 }
 
-// waits holds how long who has something to fold waits for its turn.
+// waits checks how long a job with rows to fold waits for its turn.
 func (w *world) waits() {
 	bound := time.Duration(len(w.jobs)) * (credit + 4*turn)
 	for _, j := range w.jobs {

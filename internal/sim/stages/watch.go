@@ -16,8 +16,8 @@ type watch struct {
 	opened map[int]bool
 	looked map[int]bool
 	rounds map[int]bool
-	there  map[output][]string // who holds what is there
-	by     map[output]string   // who has made it last
+	there  map[output][]string // the holders of what is there
+	by     map[output]string   // the executor that made it last
 }
 
 func newWatch(w *world) watch {

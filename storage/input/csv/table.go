@@ -45,7 +45,7 @@ const (
 	KeepMalformed Malformed = "keep"
 )
 
-// Options say how tables of text are to be read. The zero value detects everything.
+// Options configure how tables of text are read. The zero value detects everything.
 type Options struct {
 	Separator byte // 0 detects
 	Header    *bool

@@ -192,7 +192,7 @@ func (n *numberReader) open(g int, names []string) (readers []flatReader, err er
 
 // evenLists reads a column of lists of numbers that are equally long.
 type evenLists interface {
-	// begin says how long they are, from the first; at is the list at which there was an error.
+	// begin returns how long they are, from the first; at is the list at which there was an error.
 	begin() (width, at int, err error)
 	// fill reads whole lists; at is the number at which there was an error.
 	fill(out []float64) (at int, err error)
