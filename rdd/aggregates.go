@@ -15,7 +15,7 @@ import (
 // beginning with what zero returns in each partition, and comb joins what the
 // partitions came to, in their order.
 func Aggregated[T, A any](ds Dataset[T], zero func() A, seq func(A, T) A, comb func(a, b A) A) Action[A] {
-	crosses[A](ds.g, "aggregated", "result")
+	mustEncode[A](ds.g, "aggregated", "result")
 	task := func(ctx context.Context, part int, _ []byte, _ runner.TaskContext) ([]byte, error) {
 		acc := zero()
 		err := ds.each(ctx, part, func(rows []T) error {

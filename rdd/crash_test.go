@@ -224,7 +224,7 @@ func headed(log string) error {
 
 // TestACommittedTurnSurvivesALossOfPower: wherever it comes, the job that is resumed goes on
 // after the last turn that was committed, or after the one that was about to be, comes
-// to the same answer, and its event log has every step once.
+// to the same taskResult, and its event log has every step once.
 func TestACommittedTurnSurvivesALossOfPower(t *testing.T) {
 	root, data, in := t.TempDir(), t.TempDir(), numbersFile(t, "1 2 3\n4 5\n")
 	r := crash.Record(t, root)

@@ -37,7 +37,7 @@ func TextFile(g *Graph, uris ...string) Dataset[string] {
 	g.sources = append(g.sources, d)
 	id := g.add(node{kind: "text", typ: "string", detail: fmt.Sprint(uris), bytes: d.bytes})
 	return Dataset[string]{g: g, id: id, parts: func() int { return d.source.Len() },
-		produce: advancing(func(ctx context.Context, part int, yield func([]string) error) error {
+		produce: countingRows(func(ctx context.Context, part int, yield func([]string) error) error {
 			var text row.Arena
 			b := row.NewBatcher(yield)
 			if err := d.source.Lines(ctx, part, func(line []byte) error { return b.Add(text.Text(line)) }); err != nil {
@@ -76,7 +76,7 @@ func Points(g *Graph, in Input, uris ...string) Dataset[Point] {
 	id := g.add(node{kind: "points", points: d, typ: "Point", detail: fmt.Sprintf("%v %s", uris, optionsText(in)),
 		bytes: d.bytes})
 	return Dataset[Point]{g: g, id: id, source: d, parts: func() int { return d.source.Len() },
-		produce: advancing(row.OneByOne(func(ctx context.Context, part int, yield func(Point) error) error {
+		produce: countingRows(row.OneByOne(func(ctx context.Context, part int, yield func(Point) error) error {
 			return d.source.Read(ctx, part, func(c *rows.Chunk) error { return eachPoint(c, yield) })
 		}))}
 }
@@ -116,11 +116,11 @@ func derive[T, U any](ds Dataset[T], kind string,
 func Map[T, U any](ds Dataset[T], f func(T) U) Dataset[U] {
 	return byRow(derive(ds, "map", func(ctx context.Context, part int, yield func([]U) error) error {
 		var out []U
-		p := pulseOf(ctx)
+		p := livenessOf(ctx)
 		return ds.each(ctx, part, func(rows []T) error {
 			out = slices.Grow(out[:0], len(rows))[:len(rows)]
-			for from := 0; from < len(rows); from += pulseRows {
-				to := min(len(rows), from+pulseRows)
+			for from := 0; from < len(rows); from += livenessRows {
+				to := min(len(rows), from+livenessRows)
 				for i := from; i < to; i++ {
 					out[i] = f(rows[i])
 				}
@@ -162,15 +162,15 @@ func rowName(ctx context.Context, row, part int) string {
 
 // Filter keeps the rows that f accepts. Nothing moves; order is kept.
 func Filter[T any](ds Dataset[T], f func(T) bool) Dataset[T] {
-	return keepsKeys(ds.spread, byRow(derive(ds, "filter",
+	return preservesPartitioning(ds.spread, byRow(derive(ds, "filter",
 		func(ctx context.Context, part int, yield func([]T) error) error {
 			var out []T
-			p := pulseOf(ctx)
+			p := livenessOf(ctx)
 			return ds.each(ctx, part, func(rows []T) error {
 				out = slices.Grow(out[:0], len(rows))[:len(rows)]
 				n := 0
-				for from := 0; from < len(rows); from += pulseRows {
-					to := min(len(rows), from+pulseRows)
+				for from := 0; from < len(rows); from += livenessRows {
+					to := min(len(rows), from+livenessRows)
 					for i := from; i < to; i++ {
 						out[n] = rows[i] // without a branch that cannot be foretold
 						if f(rows[i]) {
@@ -199,7 +199,7 @@ func FlatMapAppend[T, U any](ds Dataset[T], f func(out []U, row T) []U) Dataset[
 	return byRow(derive(ds, "flat-map", func(ctx context.Context, part int, yield func([]U) error) error {
 		most := row.BatchSize[U]()
 		out := make([]U, 0, most)
-		p := pulseOf(ctx)
+		p := livenessOf(ctx)
 		err := ds.each(ctx, part, func(rows []T) error {
 			for i := range rows {
 				if out = f(out, rows[i]); len(out) >= most {
@@ -208,7 +208,7 @@ func FlatMapAppend[T, U any](ds Dataset[T], f func(out []U, row T) []U) Dataset[
 					}
 					out = out[:0]
 				}
-				if i%pulseRows == 0 {
+				if i%livenessRows == 0 {
 					p.moved(1)
 				}
 			}
@@ -223,13 +223,13 @@ func FlatMapAppend[T, U any](ds Dataset[T], f func(out []U, row T) []U) Dataset[
 
 // rows calls yield with the rows of a partition, one after the other.
 func (ds Dataset[T]) rows(ctx context.Context, part int, yield func(T) error) error {
-	p := pulseOf(ctx)
+	p := livenessOf(ctx)
 	return ds.each(ctx, part, func(rows []T) error {
 		for i := range rows {
 			if err := yield(rows[i]); err != nil {
 				return err
 			}
-			if i%pulseRows == 0 {
+			if i%livenessRows == 0 {
 				p.moved(1)
 			}
 		}
@@ -237,9 +237,9 @@ func (ds Dataset[T]) rows(ctx context.Context, part int, yield func(T) error) er
 	})
 }
 
-// advancing tells the watch of the task how many rows it has read.
-func advancing[T any](each func(ctx context.Context, part int, yield func([]T) error) error) func(ctx context.Context,
-	part int, yield func([]T) error) error {
+// countingRows tells the watch of the task how many rows it has read.
+func countingRows[T any](each func(ctx context.Context, part int, yield func([]T) error) error) func(
+	ctx context.Context, part int, yield func([]T) error) error {
 	return func(ctx context.Context, part int, yield func([]T) error) error {
 		env, err := envOf(ctx)
 		if err != nil {

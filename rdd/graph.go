@@ -258,9 +258,9 @@ func (g *Graph) above(id, from int) bool {
 	return g.reached.by[id][from/64]>>(from%64)&1 == 1
 }
 
-// crosses notes as a mistake of the plan that values of T cannot be encoded; what says
+// mustEncode notes as a mistake of the plan that values of T cannot be encoded; what says
 // which values those are.
-func crosses[T any](g *Graph, op, what string) {
+func mustEncode[T any](g *Graph, op, what string) {
 	if err := row.Encodable(reflect.TypeFor[T]()); err != nil {
 		g.fail("%s: the %s cannot be encoded: %v", op, what, err)
 	}

@@ -45,7 +45,7 @@ func readGroups[K comparable, V any](ctx context.Context, g *exec.Grouper[K, V],
 	if err != nil {
 		return err
 	}
-	g.Foresee(r.args.Bytes)
+	g.SortIfLarge(r.args.Bytes)
 	return readShuffle(ctx, id, part, g.Keyed.Row, g.AddAll)
 }
 

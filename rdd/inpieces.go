@@ -49,9 +49,9 @@ type splitArgs struct{ Node, Of int }
 // as far as they are made of what it is told of shuffles, without some keys.
 type pieceArgs struct{ Node, Part, Skip int }
 
-// splitRest is what a task hands back: all from the Skip-th key on of a partition that was
+// remainder is what a task hands back: all from the Skip-th key on of a partition that was
 // joined with others. Kept are the rows before that.
-type splitRest struct {
+type remainder struct {
 	From, Skip int
 	Kept       mapOutput
 }
@@ -62,13 +62,13 @@ func pieceNode(id int) int { return id + 1<<20 }
 
 func pieceMap(part, piece int) int { return part<<8 + piece }
 
-// splitting is how a task finds out that its rows take long.
-type splitting struct {
+// slowKeyWatch is how a task finds out that its rows take long.
+type slowKeyWatch struct {
 	began time.Duration
 	other time.Duration // what was not computing rows: taking them in
 	keys  []exec.Ranked // that are to come, by hash; nil is unknown
 	given int
-	rest  *splitRest
+	rest  *remainder
 }
 
 // clock returns the time since the process began, more or less.
@@ -94,7 +94,7 @@ func byKey[T any](ds Dataset[T]) Dataset[T] {
 		env, err := envOf(ctx)
 		switch {
 		case err == nil && env.args.Split != nil:
-			yield = paced(env, yield)
+			yield = timedBatches(env, yield)
 		case err == nil && env.args.Piece != nil:
 			yield = without(env.args.Piece.Skip, yield)
 		}
@@ -116,8 +116,8 @@ func without[T any](skip int, yield func([]T) error) func([]T) error {
 	}
 }
 
-// paced hands rows on, few at first, for as long as they do not take too long.
-func paced[T any](env *taskEnv, yield func([]T) error) func([]T) error {
+// timedBatches hands rows on, few at first, for as long as they do not take too long.
+func timedBatches[T any](env *taskEnv, yield func([]T) error) func([]T) error {
 	s := &env.split
 	s.began, s.other, s.given = clock(), 0, 0
 	most := 1
@@ -140,7 +140,7 @@ func paced[T any](env *taskEnv, yield func([]T) error) func([]T) error {
 }
 
 // tooLong reports whether others should help.
-func (s *splitting) tooLong() bool {
+func (s *slowKeyWatch) tooLong() bool {
 	if s.given == 0 || s.given >= len(s.keys) {
 		return false
 	}
@@ -150,8 +150,8 @@ func (s *splitting) tooLong() bool {
 }
 
 // handBack notes from where on rows are for others.
-func (s *splitting) handBack(of int) {
-	s.rest = &splitRest{From: row.Partition(s.keys[s.given].Rank, of)}
+func (s *slowKeyWatch) handBack(of int) {
+	s.rest = &remainder{From: row.Partition(s.keys[s.given].Rank, of)}
 	for at := s.given - 1; at >= 0 && row.Partition(s.keys[at].Rank, of) == s.rest.From; at-- {
 		s.rest.Skip++
 	}
@@ -303,14 +303,14 @@ func (s *Session) maySplit(node, part, tasks int) *splitArgs {
 
 // pieced are the rows that a task takes, as they were computed in pieces.
 type pieced struct {
-	rest    *splitRest
+	rest    *remainder
 	outputs []*mapOutput
 }
 
 // finishPieces has the rest computed of the rows that tasks of a node take. Where that
 // fails for want of its input they are computed whole.
 func (s *Session) finishPieces(ctx context.Context, node int, parts []int) error {
-	there := slices.DeleteFunc(slices.Clone(parts), func(part int) bool { return s.inputGone(node, part) })
+	there := slices.DeleteFunc(slices.Clone(parts), func(part int) bool { return s.inputLost(node, part) })
 	if len(there) > 0 {
 		if err := s.computePieces(ctx, node, there); err != nil {
 			return err
@@ -327,9 +327,9 @@ func (s *Session) finishPieces(ctx context.Context, node int, parts []int) error
 	return nil
 }
 
-// inputGone reports whether an output is missing that a task's rows are made of: another task of its call may not have
+// inputLost reports whether an output is missing that a task's rows are made of: another task of its call may not have
 // found it.
-func (s *Session) inputGone(node, part int) bool {
+func (s *Session) inputLost(node, part int) bool {
 	_, shuffles, _, _ := s.splitOf(node, part)
 	return slices.ContainsFunc(shuffles, func(id int) bool { return len(s.stages.Missing(id)) > 0 })
 }
@@ -371,7 +371,7 @@ func (s *Session) pieceRequest(node int, parts []int) (req plan.CallRequest, of 
 	if err != nil {
 		return req, nil, err
 	}
-	shared := &told{outputs: map[int][]byte{}, holders: map[int][]string{}}
+	shared := &taskInputs{outputs: map[int][]byte{}, holders: map[int][]string{}}
 	for _, part := range parts {
 		rest := s.pieced[[2]int{node, part}].rest
 		rows, shuffles, span, _ := s.splitOf(node, part)
@@ -392,7 +392,8 @@ func (s *Session) pieceRequest(node int, parts []int) (req plan.CallRequest, of 
 }
 
 // addPiece tells a task where a part of a partition of some shuffles lies.
-func (s *Session) addPiece(req *plan.CallRequest, t taskArgs, shuffles []int, piece shuffle.Span, shared *told) error {
+func (s *Session) addPiece(req *plan.CallRequest, t taskArgs, shuffles []int, piece shuffle.Span,
+	shared *taskInputs) error {
 	t.Shuffles = map[int]map[int]shuffleArgs{}
 	var held []string
 	for _, id := range shuffles {

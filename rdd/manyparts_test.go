@@ -34,7 +34,7 @@ func (f *fabricated) RunCall(_ context.Context, c plan.CallRequest) ([][]byte, [
 	for i, a := range c.Args {
 		f.args[kind] += len(a)
 		f.tasks[kind]++
-		said := answer{}
+		said := taskResult{}
 		var err error
 		if kind == 0 {
 			said.Output = f.output(c.Partitions[i])

@@ -17,7 +17,7 @@ import (
 // are part of the program: what is large belongs into a file.
 func Parallelize[T any](g *Graph, partitions int, rows ...T) Dataset[T] {
 	n := max(1, partitions)
-	crosses[T](g, "parallelize", "rows")
+	mustEncode[T](g, "parallelize", "rows")
 	digest, size := digestOf(rows)
 	id := g.add(node{kind: "parallelize", typ: row.TypeName[T](), detail: fmt.Sprintf("%d %v", n, digest),
 		bytes: func() int64 { return size }})

@@ -187,13 +187,13 @@ func (a *shuffleArgs) refs() ([]outputRef, error) {
 }
 
 // told is what a request tells all its tasks alike of the shuffles that they read.
-type told struct {
+type taskInputs struct {
 	outputs map[int][]byte   // encoded
 	holders map[int][]string // sorted
 }
 
 // outputsOf returns where all outputs of a shuffle are.
-func (t *told) outputsOf(s *Session, id int) (raw []byte, holders []string, err error) {
+func (t *taskInputs) outputsOf(s *Session, id int) (raw []byte, holders []string, err error) {
 	if raw, known := t.outputs[id]; known {
 		return raw, t.holders[id], nil
 	}
@@ -212,7 +212,7 @@ func (t *told) outputsOf(s *Session, id int) (raw []byte, holders []string, err 
 }
 
 // shuffleArgs say where a task finds a partition of a shuffle, and who holds it.
-func (s *Session) shuffleArgs(id, part int, t *told) (a shuffleArgs, holders []string, err error) {
+func (s *Session) shuffleArgs(id, part int, t *taskInputs) (a shuffleArgs, holders []string, err error) {
 	d := s.g.nodes[id].shuffle
 	if d.narrow {
 		return s.narrowArgs(id, part)

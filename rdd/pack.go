@@ -46,7 +46,7 @@ func Pack[T any](ds Dataset[T], options ...PackOption) Packed[T] {
 	rows := func() pack.Rows { return encodedRows[T]{ds, rowCodecFor[T]()} }
 	points, ok := any(ds).(Dataset[Point])
 	if !ok {
-		crosses[T](ds.g, "pack", "rows")
+		mustEncode[T](ds.g, "pack", "rows")
 	} else {
 		rows = func() pack.Rows {
 			if points.source != nil {
@@ -258,8 +258,8 @@ func Aggregate[P, T, A any](pk Packed[T], agg Aggregator[P, T, A], options ...St
 	if agg.Zero == nil || agg.Merge == nil || (agg.Add == nil && agg.AddBatch == nil) {
 		pk.g.fail("an Aggregator needs Zero, Merge and one of Add and AddBatch")
 	}
-	crosses[P](pk.g, "aggregate", "parameter")
-	crosses[A](pk.g, "aggregate", "accumulator")
+	mustEncode[P](pk.g, "aggregate", "parameter")
+	mustEncode[A](pk.g, "aggregate", "accumulator")
 	if agg.State > 0 && agg.AddBatch == nil {
 		pk.g.fail("an Aggregator with State needs AddBatch, which sees it")
 	}

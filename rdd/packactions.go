@@ -78,8 +78,8 @@ type Scan[P, R any] struct {
 // ScanBatches declares a scan: f takes each batch of a split into the split's
 // value, which begins as R's zero value.
 func ScanBatches[P, T, R any](pk Packed[T], f func(r R, p P, b *Batch) R) Scan[P, R] {
-	crosses[P](pk.g, "scan", "parameter")
-	crosses[R](pk.g, "scan", "result")
+	mustEncode[P](pk.g, "scan", "parameter")
+	mustEncode[R](pk.g, "scan", "result")
 	task := func(_ context.Context, part int, args []byte, packs runner.TaskContext) ([]byte, error) {
 		var p P
 		if err := Decode(args, &p); err != nil {

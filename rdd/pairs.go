@@ -18,7 +18,7 @@ func Values[K comparable, V any](ds Dataset[Pair[K, V]]) Dataset[V] {
 
 // MapValues applies f to every value. Nothing moves; order is kept.
 func MapValues[K comparable, V, W any](ds Dataset[Pair[K, V]], f func(V) W) Dataset[Pair[K, W]] {
-	return keepsKeys(ds.spread, Map(ds, func(p Pair[K, V]) Pair[K, W] {
+	return preservesPartitioning(ds.spread, Map(ds, func(p Pair[K, V]) Pair[K, W] {
 		return Pair[K, W]{Key: p.Key, Value: f(p.Value)}
 	}))
 }
@@ -26,7 +26,7 @@ func MapValues[K comparable, V, W any](ds Dataset[Pair[K, V]], f func(V) W) Data
 // FlatMapValues pairs each of the values that f makes of a value with its key.
 // Nothing moves; order is kept.
 func FlatMapValues[K comparable, V, W any](ds Dataset[Pair[K, V]], f func(V) []W) Dataset[Pair[K, W]] {
-	return keepsKeys(ds.spread, FlatMapAppend(ds, func(out []Pair[K, W], p Pair[K, V]) []Pair[K, W] {
+	return preservesPartitioning(ds.spread, FlatMapAppend(ds, func(out []Pair[K, W], p Pair[K, V]) []Pair[K, W] {
 		for _, w := range f(p.Value) {
 			out = append(out, Pair[K, W]{Key: p.Key, Value: w})
 		}
@@ -36,13 +36,13 @@ func FlatMapValues[K comparable, V, W any](ds Dataset[Pair[K, V]], f func(V) []W
 
 // MapValuesWith is MapValues under a parameter, which f must not change.
 func MapValuesWith[K comparable, V, P, W any](ds Dataset[Pair[K, V]], p Param[P], f func(V, P) W) Dataset[Pair[K, W]] {
-	return keepsKeys(ds.spread, MapWith(ds, p,
+	return preservesPartitioning(ds.spread, MapWith(ds, p,
 		func(r Pair[K, V], v P) Pair[K, W] { return Pair[K, W]{Key: r.Key, Value: f(r.Value, v)} }))
 }
 
-// keepsKeys says of a dataset that its pairs lie where those lay that it was made
+// preservesPartitioning says of a dataset that its pairs lie where those lay that it was made
 // of: what is spread alike can be joined where it is.
-func keepsKeys[T any](spread int, ds Dataset[T]) Dataset[T] {
+func preservesPartitioning[T any](spread int, ds Dataset[T]) Dataset[T] {
 	ds.spread = spread
 	return ds
 }

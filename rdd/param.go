@@ -21,7 +21,7 @@ type Param[P any] struct {
 
 // NewParam declares a parameter.
 func NewParam[P any](g *Graph, name string) Param[P] {
-	crosses[P](g, "parameter", "value")
+	mustEncode[P](g, "parameter", "value")
 	return Param[P]{g: g, id: g.add(node{kind: "param", typ: row.TypeName[P](), detail: name, at: callSite()})}
 }
 
@@ -97,11 +97,11 @@ func MapWith[T, P, U any](ds Dataset[T], p Param[P], f func(T, P) U) Dataset[U] 
 			return err
 		}
 		var out []U
-		beat := pulseOf(ctx)
+		beat := livenessOf(ctx)
 		return ds.each(ctx, part, func(rows []T) error {
 			out = slices.Grow(out[:0], len(rows))[:len(rows)]
-			for from := 0; from < len(rows); from += pulseRows {
-				to := min(len(rows), from+pulseRows)
+			for from := 0; from < len(rows); from += livenessRows {
+				to := min(len(rows), from+livenessRows)
 				for i := from; i < to; i++ {
 					out[i] = f(rows[i], value)
 				}

@@ -10,9 +10,9 @@ import (
 	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
-// spreadRows adds a shuffle that sends each row where to says, which is made
+// shuffleRows adds a shuffle that sends each row where to says, which is made
 // anew for each partition of the input.
-func spreadRows[T any](ds Dataset[T], kind, detail string, parts int, to func(part int) func(*T) int) (id int,
+func shuffleRows[T any](ds Dataset[T], kind, detail string, parts int, to func(part int) func(*T) int) (id int,
 	codec row.Codec[T]) {
 	codec, err := row.CodecOf[T]()
 	if err != nil {
@@ -43,7 +43,7 @@ func spreadRows[T any](ds Dataset[T], kind, detail string, parts int, to func(pa
 // as many rows each. All rows move; those of one partition keep their order.
 func Repartition[T any](ds Dataset[T], n int) Dataset[T] {
 	parts := min(max(1, n), mostPartitions)
-	id, row := spreadRows(ds, "repartition", fmt.Sprint(parts), parts, func(part int) func(*T) int {
+	id, row := shuffleRows(ds, "repartition", fmt.Sprint(parts), parts, func(part int) func(*T) int {
 		next := part % parts
 		return func(*T) int {
 			next = (next + 1) % parts
@@ -110,7 +110,7 @@ func PartitionBy[K comparable, V any](ds Dataset[Pair[K, V]], p Partitioner[K]) 
 	if _, err := row.KeyCodecOf[K](); err != nil {
 		ds.g.fail("partition by: this cannot be a key: %v", err)
 	}
-	id, row := spreadRows(ds, "partition-by", p.detail, p.n, func(int) func(*Pair[K, V]) int {
+	id, row := shuffleRows(ds, "partition-by", p.detail, p.n, func(int) func(*Pair[K, V]) int {
 		return func(r *Pair[K, V]) int { return p.of(&r.Key) }
 	})
 	out := Dataset[Pair[K, V]]{g: ds.g, id: id, parts: func() int { return p.n },
@@ -131,7 +131,7 @@ func RepartitionAndSort[K interface {
 }, V any](ds Dataset[Pair[K, V]], p Partitioner[K], options ...ShuffleOption) Dataset[Pair[K, V]] {
 	k := exec.KeyOrderOf[K](shuffleOptionsOf(options).descending)
 	o := exec.OrderBy(k, func(r *Pair[K, V]) K { return r.Key })
-	id, row := spreadRows(ds, "repartition-and-sort", p.detail, p.n, func(int) func(*Pair[K, V]) int {
+	id, row := shuffleRows(ds, "repartition-and-sort", p.detail, p.n, func(int) func(*Pair[K, V]) int {
 		return func(r *Pair[K, V]) int { return p.of(&r.Key) }
 	})
 	return Dataset[Pair[K, V]]{g: ds.g, id: id, parts: func() int { return p.n },

@@ -9,24 +9,24 @@ import (
 // A task that says for long that nothing moves is given up: whatever hands rows on, or
 // calls a function of the user's for each, says so.
 
-// pulseRows is after how many calls of a user's function a task says that it gets on.
-const pulseRows = 64
+// livenessRows is after how many calls of a user's function a task says that it gets on.
+const livenessRows = 64
 
-// pulse says that a task gets on; of what packs are made from, nobody asks.
-type pulse struct {
+// liveness says that a task gets on; of what packs are made from, nobody asks.
+type liveness struct {
 	packs runner.TaskContext
 	env   *taskEnv
 }
 
-func pulseOf(ctx context.Context) pulse {
+func livenessOf(ctx context.Context) liveness {
 	env, err := envOf(ctx)
 	if err != nil {
-		return pulse{}
+		return liveness{}
 	}
-	return pulse{env.packs, env}
+	return liveness{env.packs, env}
 }
 
-func (p pulse) moved(rows int) {
+func (p liveness) moved(rows int) {
 	if p.packs != nil {
 		p.packs.Moved(rows)
 	}
@@ -34,7 +34,7 @@ func (p pulse) moved(rows int) {
 
 // each hands out the rows of a partition, and says that they pass.
 func (ds Dataset[T]) each(ctx context.Context, part int, yield func(rows []T) error) error {
-	p := pulseOf(ctx)
+	p := livenessOf(ctx)
 	passes := func(rows []T) error {
 		p.moved(len(rows))
 		return yield(rows)

@@ -25,7 +25,7 @@ func (c *losing) RunCall(ctx context.Context, req plan.CallRequest) ([][]byte, [
 		return data, lost, err
 	}
 	for k := range data {
-		var a answer
+		var a taskResult
 		if cborReading.Unmarshal(data[k], &a) != nil || a.Rest == nil {
 			continue
 		}

@@ -52,8 +52,8 @@ func (s *Session) makeStage(ctx context.Context, id int, replays bool) error {
 }
 
 // take notes what a task says beside its result.
-func (s *Session) take(raw []byte) (answer, error) {
-	var a answer
+func (s *Session) take(raw []byte) (taskResult, error) {
+	var a taskResult
 	if err := cborReading.Unmarshal(raw, &a); err != nil {
 		return a, fault.New(fault.Corrupt, "read", "a task's answer", err)
 	}
@@ -74,7 +74,7 @@ func (s *Session) request(node, pack int, parts []int, args [][]byte, left []int
 	if err != nil {
 		return req, err
 	}
-	shared := &told{outputs: map[int][]byte{}, holders: map[int][]string{}}
+	shared := &taskInputs{outputs: map[int][]byte{}, holders: map[int][]string{}}
 	for _, i := range left {
 		t := common
 		t.Args, t.Shuffles = args[i], map[int]map[int]shuffleArgs{}

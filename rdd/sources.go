@@ -20,7 +20,7 @@ func typedSource[T any](g *Graph, kind string, in Input, uris []string,
 	g.sources = append(g.sources, d)
 	id := g.add(node{kind: kind, typ: row.TypeName[T](), detail: fmt.Sprintf("%v %v", uris, in.Typed), bytes: d.bytes})
 	return Dataset[T]{g: g, id: id, parts: func() int { return d.source.Len() },
-		produce: advancing(func(ctx context.Context, part int, yield func([]T) error) error {
+		produce: countingRows(func(ctx context.Context, part int, yield func([]T) error) error {
 			return each(d.source, ctx, part, yield)
 		})}
 }

@@ -108,9 +108,9 @@ type taskEnv struct {
 	packs  runner.TaskContext
 	args   *taskArgs
 	params map[int][]byte
-	says   taskSays
+	says   taskReport
 	output *mapOutput // that a map task has made
-	split  splitting
+	split  slowKeyWatch
 }
 
 // read decodes what all tasks are told alike.
@@ -128,8 +128,8 @@ func (e *taskEnv) read(g *Graph) error {
 	return cborReading.Unmarshal(e.args.Params, &e.params)
 }
 
-// taskSays is what a task says beside its result.
-type taskSays struct {
+// taskReport is what a task says beside its result.
+type taskReport struct {
 	Tallies []tally `cbor:",omitempty"`
 }
 
@@ -154,12 +154,12 @@ func errNoShuffle() error {
 		WithHint("save the rows and read them again to pack them")
 }
 
-// answer is what a session's task returns.
-type answer struct {
+// taskResult is what a session's task returns.
+type taskResult struct {
 	Data   []byte
 	Output *mapOutput `cbor:",omitempty"` // of a map task
-	Says   taskSays
-	Rest   *splitRest `cbor:",omitempty"` // instead of an answer
+	Says   taskReport
+	Rest   *remainder `cbor:",omitempty"` // instead of an taskResult
 }
 
 // runTask decodes what a task is told and runs it.
@@ -183,12 +183,12 @@ func (g *Graph) runTask(ctx context.Context, task taskFunc, partition int, raw [
 	}
 	data, err := task(context.WithValue(ctx, taskKey{}, env), partition, env.args.Args, packs)
 	if errors.Is(err, errSplit) {
-		return cborMode.Marshal(answer{Rest: env.split.rest})
+		return cborMode.Marshal(taskResult{Rest: env.split.rest})
 	}
 	if err != nil {
 		return nil, err
 	}
-	return cborMode.Marshal(answer{Data: data, Output: env.output, Says: env.says})
+	return cborMode.Marshal(taskResult{Data: data, Output: env.output, Says: env.says})
 }
 
 // decisionOf returns what has been decided about a node, if anything: once, when its

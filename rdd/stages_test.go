@@ -143,7 +143,7 @@ func (p frailPacks) OpenMapOutput(_ context.Context, holder plan.ExecutorID, key
 func (f *frail) Now() time.Duration { return 0 }
 
 // TestWhatIsLostIsMadeAgain: executors die in the middle of a plan of three
-// shuffles, and the answer is that of a run in which none did.
+// shuffles, and the taskResult is that of a run in which none did.
 func TestWhatIsLostIsMadeAgain(t *testing.T) {
 	build := func() (*Graph, Action[[]Pair[int, int64]]) {
 		g := NewGraph()

@@ -25,7 +25,7 @@ func Zip[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
 			if l, r := left.parts(), right.parts(); l != r {
 				return fault.Newf(fault.BadInput, "zip", g.name(id), "the left has %d partitions, the right %d", l, r)
 			}
-			other, stop := iter.Pull2(pulled(ctx, right, part))
+			other, stop := iter.Pull2(pulledBatches(ctx, right, part))
 			defer stop()
 			b := row.NewBatcher(yield)
 			var rest []U
@@ -61,8 +61,8 @@ func Zip[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
 		}}
 }
 
-// pulled returns the batches of a partition; an error is the last of them.
-func pulled[T any](ctx context.Context, ds Dataset[T], part int) iter.Seq2[[]T, error] {
+// pulledBatches returns the batches of a partition; an error is the last of them.
+func pulledBatches[T any](ctx context.Context, ds Dataset[T], part int) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
 		err := ds.each(ctx, part, func(rows []T) error {
 			if !yield(rows, nil) {

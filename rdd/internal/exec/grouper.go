@@ -30,8 +30,8 @@ func NewGrouper[K comparable, V any](op string, c Keyed[K, V], packs runner.Task
 		Most: packs.Memory() / share}
 }
 
-// Foresee begins with sorting where the given bytes of rows would not fit into memory.
-func (g *Grouper[K, V]) Foresee(bytes int64) {
+// SortIfLarge begins with sorting where the given bytes of rows would not fit into memory.
+func (g *Grouper[K, V]) SortIfLarge(bytes int64) {
 	var v V
 	if heavy := bytes * int64(1+unsafe.Sizeof(v)/8); heavy/2 > int64(g.Most) {
 		g.Spill()

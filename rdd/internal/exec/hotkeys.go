@@ -27,13 +27,13 @@ const (
 // few seats counts one key, and a key without a seat makes all of them count
 // down (Misra and Gries).
 type HotKeys[K comparable] struct {
-	seats map[uint64]*hotSeat[K] // by the key's hash
+	seats map[uint64]*hotCandidate[K] // by the key's hash
 	seen  int64
 	rows  int64
 	skip  int
 }
 
-type hotSeat[K comparable] struct {
+type hotCandidate[K comparable] struct {
 	key K
 	n   int64
 }
@@ -41,14 +41,14 @@ type hotSeat[K comparable] struct {
 func (h *HotKeys[K]) look(key K, hash uint64) {
 	h.seen++
 	if h.seats == nil {
-		h.seats = map[uint64]*hotSeat[K]{}
+		h.seats = map[uint64]*hotCandidate[K]{}
 	}
 	if s := h.seats[hash]; s != nil {
 		s.n++
 		return
 	}
 	if len(h.seats) < hotSeats {
-		h.seats[hash] = &hotSeat[K]{key, 1}
+		h.seats[hash] = &hotCandidate[K]{key, 1}
 		return
 	}
 	for k, s := range h.seats {

@@ -150,16 +150,16 @@ func (j *partsJoin[K, V, W, U]) keysOf(left Rows[row.Pair[K, V]]) (*shuffle.Outp
 	return keys, codec, err
 }
 
-// foundRows are the matches of a row of the left: the same as those of the row before it in its partition, or
+// matchRows are the matches of a row of the left: the same as those of the row before it in its partition, or
 // others.
-type foundRows[W any] struct {
+type matchRows[W any] struct {
 	Same   bool
 	Values []W
 }
 
 // find writes the matches of the rows of the left, partition by partition.
 func (j *partsJoin[K, V, W, U]) find(keys *shuffle.Output, codec row.Codec[keyOnly[K]]) (*shuffle.Output, error) {
-	values, err := row.CodecOf[foundRows[W]]()
+	values, err := row.CodecOf[matchRows[W]]()
 	if err != nil {
 		return nil, fault.New(fault.Internal, "join", "rows of the right", err)
 	}
@@ -181,9 +181,9 @@ func (j *partsJoin[K, V, W, U]) find(keys *shuffle.Output, codec row.Codec[keyOn
 
 // findIn writes the matches of the keys of a partition in a table.
 func findIn[K comparable, W any](t *JoinTable[K, W], part int, keys *shuffle.Output, row row.Codec[keyOnly[K]],
-	out *Writer[foundRows[W]]) error {
+	out *Writer[matchRows[W]]) error {
 	var sc scratch
-	var made foundRows[W]
+	var made matchRows[W]
 	last := noPlace
 	return readPart(keys, part, row, func(rows []keyOnly[K]) error {
 		for ; len(rows) > 0; rows = rows[min(probed, len(rows)):] {
@@ -207,7 +207,7 @@ func findIn[K comparable, W any](t *JoinTable[K, W], part int, keys *shuffle.Out
 
 // emit reads the left once more, with the matches of each row.
 func (j *partsJoin[K, V, W, U]) emit(found *shuffle.Output, left Rows[row.Pair[K, V]], yield func([]U) error) error {
-	readers := make([]*foundReader[W], j.parts)
+	readers := make([]*matchReader[W], j.parts)
 	defer func() {
 		for _, r := range readers {
 			r.close()
@@ -215,7 +215,7 @@ func (j *partsJoin[K, V, W, U]) emit(found *shuffle.Output, left Rows[row.Pair[K
 	}()
 	for part := range readers {
 		var err error
-		if readers[part], err = openFound[W](found, part); err != nil {
+		if readers[part], err = openMatches[W](found, part); err != nil {
 			return err
 		}
 	}
@@ -241,28 +241,28 @@ func (j *partsJoin[K, V, W, U]) emit(found *shuffle.Output, left Rows[row.Pair[K
 	return cmp.Or(err, out.Flush())
 }
 
-// foundReader reads the matches of a partition.
-type foundReader[W any] struct {
+// matchReader reads the matches of a partition.
+type matchReader[W any] struct {
 	in     io.ReadCloser
 	blocks *shuffle.BlockReader
-	codec  row.Codec[foundRows[W]]
+	codec  row.Codec[matchRows[W]]
 	block  []byte
 	raw    []byte // left of the block
 	text   row.Arena
 	last   []W
 }
 
-func openFound[W any](found *shuffle.Output, part int) (*foundReader[W], error) {
+func openMatches[W any](found *shuffle.Output, part int) (*matchReader[W], error) {
 	in, err := found.Open(shuffle.Span{From: part, Through: part + 1})
 	if err != nil {
 		return nil, err
 	}
-	values, err := row.CodecOf[foundRows[W]]()
-	return &foundReader[W]{in: in, blocks: shuffle.NewBlockReader(in), codec: values}, err
+	values, err := row.CodecOf[matchRows[W]]()
+	return &matchReader[W]{in: in, blocks: shuffle.NewBlockReader(in), codec: values}, err
 }
 
 // next returns the matches of the next row; they may be kept.
-func (r *foundReader[W]) next() (_ []W, err error) {
+func (r *matchReader[W]) next() (_ []W, err error) {
 	if len(r.raw) == 0 {
 		block, err := r.blocks.Next()
 		if errors.Is(err, io.EOF) {
@@ -274,14 +274,14 @@ func (r *foundReader[W]) next() (_ []W, err error) {
 		r.block = append(r.block[:0], block...)
 		r.raw = r.block
 	}
-	var found foundRows[W]
+	var found matchRows[W]
 	if r.raw, err = r.codec.Parse(r.raw, &found, &r.text); err == nil && !found.Same {
 		r.last = found.Values
 	}
 	return r.last, row.Corrupt(err)
 }
 
-func (r *foundReader[W]) close() {
+func (r *matchReader[W]) close() {
 	if r != nil {
 		r.in.Close()
 	}

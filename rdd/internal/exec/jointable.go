@@ -181,7 +181,7 @@ func ascending(hashes []uint64) bool {
 
 // find is look, by merging as long as rows come in the order of their keys' hashes, too.
 func find[K comparable, V, W any](l *JoinTable[K, W], sc *scratch, rows []row.Pair[K, V]) {
-	if l.merged && inTurn(l, sc, rows) {
+	if l.merged && mergeLookup(l, sc, rows) {
 		return
 	}
 	if l.merged {
@@ -191,9 +191,9 @@ func find[K comparable, V, W any](l *JoinTable[K, W], sc *scratch, rows []row.Pa
 	look(l.keys, sc, rows, false)
 }
 
-// inTurn looks up a batch of keys by merging; it reports false if they do not come in the order of their
+// mergeLookup looks up a batch of keys by merging; it reports false if they do not come in the order of their
 // hashes.
-func inTurn[K comparable, V, W any](l *JoinTable[K, W], sc *scratch, rows []row.Pair[K, V]) bool {
+func mergeLookup[K comparable, V, W any](l *JoinTable[K, W], sc *scratch, rows []row.Pair[K, V]) bool {
 	sc.places = slices.Grow(sc.places[:0], len(rows))[:len(rows)]
 	t := l.keys
 	for i := range rows {

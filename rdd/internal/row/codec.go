@@ -41,7 +41,7 @@ func CodecOf[T any]() (Codec[T], error) {
 
 // rawCodecOf returns the codec of a type.
 func rawCodecOf(t reflect.Type) (rawCodec, error) {
-	c, err := deriving{}.codec(t, nameOf(t))
+	c, err := codecBuilder{}.codec(t, nameOf(t))
 	if err == nil && t.Size() == 0 {
 		return nothingCodec, nil
 	}
@@ -93,19 +93,19 @@ func (c Codec[T]) ParseAll(in []byte, rows []T, a *Arena) ([]T, error) {
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// deriving derives codecs. That of a key has one encoding for all values that are one key. within are the
+// codecBuilder derives codecs. That of a key has one encoding for all values that are one key. within are the
 // types that enclose the present one.
-type deriving struct {
+type codecBuilder struct {
 	key    bool
 	within []reflect.Type
 }
 
-func (d deriving) inside(t reflect.Type) deriving {
-	return deriving{key: d.key, within: append(slices.Clip(d.within), t)}
+func (d codecBuilder) inside(t reflect.Type) codecBuilder {
+	return codecBuilder{key: d.key, within: append(slices.Clip(d.within), t)}
 }
 
 // codec returns the codec of a type; at is its path in the row, for errors.
-func (d deriving) codec(t reflect.Type, at string) (rawCodec, error) {
+func (d codecBuilder) codec(t reflect.Type, at string) (rawCodec, error) {
 	if slices.Contains(d.within, t) {
 		return rawCodec{}, fmt.Errorf("%s: a %v that contains itself cannot be a row", at, t)
 	}
@@ -120,8 +120,8 @@ func (d deriving) codec(t reflect.Type, at string) (rawCodec, error) {
 }
 
 // byMemory is codec of what is written as it is in memory.
-func (d deriving) byMemory(t reflect.Type, at string) (rawCodec, error) {
-	if unmovable(t) {
+func (d codecBuilder) byMemory(t reflect.Type, at string) (rawCodec, error) {
+	if notSerializable(t) {
 		return rawCodec{}, fmt.Errorf("%s: a %v is of this process alone, and cannot be part of a row", at, t)
 	}
 	switch t.Kind() {
@@ -242,7 +242,7 @@ type sliceHeader struct {
 }
 
 // slice writes the length plus one, 0 being nil, and the elements.
-func (d deriving) slice(t reflect.Type, at string) (rawCodec, error) {
+func (d codecBuilder) slice(t reflect.Type, at string) (rawCodec, error) {
 	elem, err := d.codec(t.Elem(), at+"[]")
 	if err != nil {
 		return rawCodec{}, err
@@ -325,7 +325,7 @@ func isNumber(k reflect.Kind) bool {
 	return k >= reflect.Int && k <= reflect.Float64 && k != reflect.Uintptr
 }
 
-func (d deriving) array(t reflect.Type, at string) (rawCodec, error) {
+func (d codecBuilder) array(t reflect.Type, at string) (rawCodec, error) {
 	elem, err := d.codec(t.Elem(), at+"[]")
 	size, n := t.Elem().Size(), t.Len()
 	return rawCodec{Flat: flatIf(elem.Flat > 0, t.Size()),
@@ -346,7 +346,7 @@ func (d deriving) array(t reflect.Type, at string) (rawCodec, error) {
 	}, err
 }
 
-func (d deriving) pointer(t reflect.Type, at string) (rawCodec, error) {
+func (d codecBuilder) pointer(t reflect.Type, at string) (rawCodec, error) {
 	elem, err := d.codec(t.Elem(), at)
 	return rawCodec{
 		Put: func(out []byte, p unsafe.Pointer) []byte {
@@ -389,7 +389,7 @@ func joinFlat(fields []field) (out []field) {
 	return out
 }
 
-func (d deriving) structure(t reflect.Type, at string) (rawCodec, error) {
+func (d codecBuilder) structure(t reflect.Type, at string) (rawCodec, error) {
 	var fields []field
 	for i := range t.NumField() {
 		f := t.Field(i)

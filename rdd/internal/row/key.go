@@ -19,7 +19,7 @@ import (
 // KeyCodecOf returns the codec of K as a key: all values that are one key have the same bytes.
 func KeyCodecOf[K comparable]() (Codec[K], error) {
 	t := reflect.TypeFor[K]()
-	c, err := deriving{key: true}.codec(t, nameOf(t))
+	c, err := codecBuilder{key: true}.codec(t, nameOf(t))
 	if err == nil {
 		err = comparedByValue(t, nameOf(t))
 	}
@@ -85,7 +85,7 @@ func comparedByValue(t reflect.Type, at string) error {
 }
 
 // float is the codec of floating-point numbers, real or complex.
-func (d deriving) float(kind reflect.Kind) rawCodec {
+func (d codecBuilder) float(kind reflect.Kind) rawCodec {
 	one := map[reflect.Kind]rawCodec{reflect.Float32: fixed4, reflect.Complex64: fixed4}
 	half, ok := one[kind]
 	if !ok {
@@ -129,7 +129,7 @@ func putKey32(out []byte, p unsafe.Pointer) []byte {
 func PairCodecOf[K comparable, V any](key Codec[K]) (Codec[Pair[K, V]], error) {
 	var p Pair[K, V]
 	t := reflect.TypeFor[V]()
-	value, err := deriving{}.codec(t, nameOf(t))
+	value, err := codecBuilder{}.codec(t, nameOf(t))
 	fields := []field{{key.rawCodec, unsafe.Offsetof(p.Key)}, {value, unsafe.Offsetof(p.Value)}}
 	return Codec[Pair[K, V]]{rawCodec: fieldsCodec(fields, unsafe.Sizeof(p))}, err
 }

@@ -8,8 +8,8 @@ type Pair[K comparable, V any] struct {
 	Value V
 }
 
-// tabbed is what a Pair is as text.
-type tabbed interface{ tabbed() string }
+// textPair is what a Pair is as text.
+type textPair interface{ tabbed() string }
 
 func (p Pair[K, V]) tabbed() string { return TextLine(p.Key) + "\t" + TextLine(p.Value) }
 
@@ -21,7 +21,7 @@ func TextLine(row any) string {
 		return r
 	case []byte:
 		return string(r)
-	case tabbed:
+	case textPair:
 		return r.tabbed()
 	}
 	return fmt.Sprint(row)

@@ -22,9 +22,9 @@ var nothingCodec = rawCodec{
 	},
 }
 
-// unmovable reports whether values of a type mean nothing outside the process that they
+// notSerializable reports whether values of a type mean nothing outside the process that they
 // are in: what locks, waits, or points to what a process has one of.
-func unmovable(t reflect.Type) bool {
+func notSerializable(t reflect.Type) bool {
 	switch t.PkgPath() {
 	case "sync", "sync/atomic", "internal/sync", "unique", "weak", "reflect", "runtime", "os", "context":
 		return true
@@ -80,7 +80,7 @@ func marshalCodec(t reflect.Type) rawCodec {
 
 // mapped writes the number of entries plus one, 0 being nil, and the entries in the order
 // of their bytes.
-func (d deriving) mapped(t reflect.Type, at string) (rawCodec, error) {
+func (d codecBuilder) mapped(t reflect.Type, at string) (rawCodec, error) {
 	key, err := d.codec(t.Key(), at+"[key]")
 	if err == nil {
 		err = comparedByValue(t.Key(), at+"[key]")
