@@ -94,7 +94,7 @@ func rowsTask[T any](ds Dataset[T], op string) taskFunc {
 	}
 }
 
-// tooMany is an error where partitions come to more than an action may bring.
+// tooMany returns an error where partitions come to more than an action may bring.
 func tooMany(raws [][]byte) error {
 	var total int64
 	for _, raw := range raws {

@@ -161,7 +161,7 @@ func thenAction[R, Q any](a Action[R], f func(R) Q) Action[Q] {
 	}}
 }
 
-// TreeAggregate is Aggregated whose partial results are combined in two steps,
+// TreeAggregate does what Aggregated does, but its partial results are combined in two steps,
 // the first of them on the executors: for accumulators that are large, or very
 // many partitions.
 func TreeAggregate[T, A any](ds Dataset[T], zero func() A, seq func(A, T) A, comb func(a, b A) A) Action[A] {

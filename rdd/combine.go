@@ -60,7 +60,7 @@ func (g *Graph) mayCoalesce(id int, o shuffleOptions, shuffles ...int) {
 	}
 }
 
-// writeCombined is the map side: it combines window by window.
+// writeCombined runs the map side: it combines window by window.
 func writeCombined[K comparable, V, C any](ctx context.Context, ds Dataset[Pair[K, V]], part int, by Combiner[V, C],
 	c exec.Keyed[K, C], d *exec.PartitionedAggregation[K, V, C], packs runner.TaskContext,
 	parts int) (*written, error) {
@@ -72,7 +72,7 @@ func writeCombined[K comparable, V, C any](ctx context.Context, ds Dataset[Pair[
 	return made(w.Finish(ctx))
 }
 
-// readCombined is the side where they arrive. What does not fit into memory is
+// readCombined runs the reduce side. What does not fit into memory is
 // sorted by hash and combined as it is read.
 func readCombined[K comparable, C any](ctx context.Context, id, part int, c exec.Keyed[K, C], t *exec.Table[K, C],
 	merge func(a, b C) C, yield func([]Pair[K, C]) error) error {
@@ -113,7 +113,7 @@ func ReduceByKey[K comparable, V any](ds Dataset[Pair[K, V]], f func(a, b V) V,
 	return CombineByKey(ds, Combiner[V, V]{Create: func(v V) V { return v }, Add: f, Merge: f}, options...)
 }
 
-// FoldByKey is ReduceByKey that begins, in each partition, with zero, which f must
+// FoldByKey reduces by key and begins, in each partition, with zero, which f must
 // not change.
 func FoldByKey[K comparable, V any](ds Dataset[Pair[K, V]], zero V, f func(a, b V) V,
 	options ...ShuffleOption) Dataset[Pair[K, V]] {

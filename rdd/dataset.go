@@ -81,7 +81,7 @@ func Points(g *Graph, in Input, uris ...string) Dataset[Point] {
 		}))}
 }
 
-// LIBSVM is Points of files in the LIBSVM format.
+// LIBSVM returns Points of files in the LIBSVM format.
 func LIBSVM(g *Graph, uris ...string) Dataset[Point] {
 	return Points(g, Input{Format: input.LIBSVM}, uris...)
 }
@@ -131,7 +131,7 @@ func Map[T, U any](ds Dataset[T], f func(T) U) Dataset[U] {
 	}))
 }
 
-// MapErr is Map with a function that may fail: the first error fails the
+// MapErr maps with a function that may fail: the first error fails the
 // action, naming partition and row.
 func MapErr[T, U any](ds Dataset[T], f func(T) (U, error)) Dataset[U] {
 	return byRow(derive(ds, "map-err", func(ctx context.Context, part int, yield func([]U) error) error {
@@ -193,7 +193,7 @@ func FlatMap[T, U any](ds Dataset[T], f func(T) []U) Dataset[U] {
 	return FlatMapAppend(ds, func(out []U, row T) []U { return append(out, f(row)...) })
 }
 
-// FlatMapAppend is FlatMap with a function that appends the rows it makes to a
+// FlatMapAppend does what FlatMap does, with a function that appends the rows it makes to a
 // slice, which takes no memory for each row.
 func FlatMapAppend[T, U any](ds Dataset[T], f func(out []U, row T) []U) Dataset[U] {
 	return byRow(derive(ds, "flat-map", func(ctx context.Context, part int, yield func([]U) error) error {
@@ -237,7 +237,7 @@ func (ds Dataset[T]) rows(ctx context.Context, part int, yield func(T) error) er
 	})
 }
 
-// countingRows tells the watch of the task how many rows it has read.
+// countingRows reports to the task how many rows it has read.
 func countingRows[T any](each func(ctx context.Context, part int, yield func([]T) error) error) func(
 	ctx context.Context, part int, yield func([]T) error) error {
 	return func(ctx context.Context, part int, yield func([]T) error) error {

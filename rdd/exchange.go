@@ -34,7 +34,7 @@ func readShuffle[T any](ctx context.Context, id, part int, codec row.Codec[T], y
 	return readShuffleInto(ctx, id, part, codec, &row.Arena{}, yield)
 }
 
-// readShuffleInto is readShuffle with an arena for the rows' text.
+// readShuffleInto reads a partition of a shuffle, with the rows' text in the given arena.
 func readShuffleInto[T any](ctx context.Context, id, part int, codec row.Codec[T], text *row.Arena,
 	yield func([]T) error) error {
 	r, err := openShuffle(ctx, id, part)

@@ -217,7 +217,7 @@ func (g *Graph) name(id int) string {
 	return fmt.Sprintf("%s at %s", n.kind, n.at)
 }
 
-// allDecided is everything that has been decided.
+// allDecided returns everything that has been decided.
 func (g *Graph) allDecided() decisions {
 	out := decisions{}
 	g.decided.Range(func(k, v any) bool {

@@ -142,7 +142,7 @@ func (c *coGrouping[K, V, W]) each(ctx context.Context, part int, yield func(Pai
 	return exec.MergeTables(l.Table, r.Table, env.expect, yield)
 }
 
-// bySorting is for what does not fit into memory: the rows of both are sorted
+// bySorting groups what does not fit into memory: the rows of both are sorted
 // together.
 func (c *coGrouping[K, V, W]) bySorting(ctx context.Context, part int, g *exec.Grouper[K, exec.Either[V, W]],
 	yield func(Pair[K, CoGrouped[V, W]]) error) error {

@@ -289,7 +289,7 @@ func (s *Session) spansOf(shuffles []int, span shuffle.Span) (out []shuffle.Span
 	return out
 }
 
-// maySplit says which node's rows a task need not compute alone; nil is none.
+// maySplit returns which node's rows a task need not compute alone; nil is none.
 func (s *Session) maySplit(node, part, tasks int) *splitArgs {
 	if s.cfg.Slots == nil || s.whole[[2]int{node, part}] {
 		return nil
@@ -391,7 +391,7 @@ func (s *Session) pieceRequest(node int, parts []int) (req plan.CallRequest, of 
 	return req, of, nil
 }
 
-// addPiece tells a task where a part of a partition of some shuffles lies.
+// addPiece adds a task for a part of a partition of some shuffles.
 func (s *Session) addPiece(req *plan.CallRequest, t taskArgs, shuffles []int, piece shuffle.Span,
 	shared *taskInputs) error {
 	t.Shuffles = map[int]map[int]shuffleArgs{}
@@ -414,7 +414,7 @@ func (s *Session) addPiece(req *plan.CallRequest, t taskArgs, shuffles []int, pi
 	return nil
 }
 
-// takePieces tells a task where the rows lie that it takes, if they were computed in
+// takePieces passes a task the locations of the rows that it takes, if they were computed in
 // pieces, and who holds them.
 func (s *Session) takePieces(node, part int, t *taskArgs) (holders []string, err error) {
 	p := s.pieced[[2]int{node, part}]

@@ -38,7 +38,7 @@ func Join[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K
 	return joinBy(left, right, "join", options, autoJoin, inner[K, V, W])
 }
 
-// BroadcastJoin is Join that always brings the right, whole, to all tasks of the
+// BroadcastJoin does what Join does, but always brings the right, whole, to all tasks of the
 // left: it must fit into memory.
 func BroadcastJoin[K comparable, V, W any](left Dataset[Pair[K, V]],
 	right Dataset[Pair[K, W]]) Dataset[Pair[K, Joined[V, W]]] {
@@ -54,7 +54,7 @@ func inner[K comparable, V, W any](out []Pair[K, Joined[V, W]], key K, v V,
 	return out
 }
 
-// LeftJoin is Join that also keeps the rows of the left that have no partner:
+// LeftJoin does what Join does, and also keeps the rows of the left that have no partner:
 // the right is nil there.
 func LeftJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]],
 	options ...ShuffleOption) Dataset[Pair[K, Joined[V, *W]]] {
@@ -71,14 +71,14 @@ func LeftJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pa
 		})
 }
 
-// RightJoin is LeftJoin from the other side.
+// RightJoin does what LeftJoin does, from the other side.
 func RightJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]],
 	options ...ShuffleOption) Dataset[Pair[K, Joined[*V, W]]] {
 	return MapValues(LeftJoin(right, left, options...),
 		func(j Joined[W, *V]) Joined[*V, W] { return Joined[*V, W]{j.Right, j.Left} })
 }
 
-// FullJoin is Join that also keeps the rows that have no partner: the other
+// FullJoin does what Join does, and also keeps the rows that have no partner: the other
 // side is nil there. All rows of both move.
 func FullJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]],
 	options ...ShuffleOption) Dataset[Pair[K, Joined[*V, *W]]] {
@@ -248,7 +248,7 @@ func (p *joinPlan[K, V, W, U]) each(ctx context.Context, part int, yield func([]
 	return p.join.Probe(found, func(rows func([]Pair[K, V]) error) error { return p.left.each(ctx, part, rows) }, yield)
 }
 
-// broadcastInParts is for a right that does not fit into the memory of this executor's
+// broadcastInParts joins a right that does not fit into the memory of this executor's
 // tasks. The left may be computed only once.
 func (p *joinPlan[K, V, W, U]) broadcastInParts(ctx context.Context, packs runner.TaskContext, part int,
 	yield func([]U) error) error {

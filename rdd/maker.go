@@ -131,7 +131,7 @@ type MadePack struct {
 	Meta   *pack.Meta
 }
 
-// makePack is the task that makes a pack where it runs.
+// makePack runs the task that makes a pack where it runs.
 func makePack(node int) taskFunc {
 	return func(ctx context.Context, _ int, _ []byte, packs runner.TaskContext) ([]byte, error) {
 		holder, meta, err := packs.MakePack(ctx, node)

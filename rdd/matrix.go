@@ -58,7 +58,7 @@ func (m *matrix) byRow(ctx context.Context) (*compressed, error) { return m.by(c
 
 func (m *matrix) byColumn(ctx context.Context) (*compressed, error) { return m.by(ctx, true) }
 
-// by is one side. Entries are sorted twice or three times: rows of columns that come in
+// by returns one side. Entries are sorted twice or three times: rows of columns that come in
 // order are in order.
 func (m *matrix) by(ctx context.Context, columns bool) (*compressed, error) {
 	m.reading.Do(func() { m.failed = m.read(ctx) })

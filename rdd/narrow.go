@@ -27,7 +27,7 @@ func Parallelize[T any](g *Graph, partitions int, rows ...T) Dataset[T] {
 		}}
 }
 
-// digestOf tells other values apart, for the plan's fingerprint, and says how
+// digestOf returns what tells other values apart, for the plan's fingerprint, and says how
 // many bytes they are.
 func digestOf(v any) (digest string, bytes int64) {
 	raw, err := Encode(v)

@@ -159,7 +159,7 @@ func (b *Batch) Notes(who any, make func(n int) any) any {
 	return b.all.Notes.Of(who, func() any { return make(b.all.Rows) })
 }
 
-// Scratch is room for n numbers that AddBatch may use during the call; what is
+// Scratch returns room for n numbers that AddBatch may use during the call; what is
 // in it at first is undefined.
 func (b *Batch) Scratch(n int) []float64 {
 	if cap(b.scratch) < n {

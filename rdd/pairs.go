@@ -34,13 +34,13 @@ func FlatMapValues[K comparable, V, W any](ds Dataset[Pair[K, V]], f func(V) []W
 	}))
 }
 
-// MapValuesWith is MapValues under a parameter, which f must not change.
+// MapValuesWith does what MapValues does, under a parameter, which f must not change.
 func MapValuesWith[K comparable, V, P, W any](ds Dataset[Pair[K, V]], p Param[P], f func(V, P) W) Dataset[Pair[K, W]] {
 	return preservesPartitioning(ds.spread, MapWith(ds, p,
 		func(r Pair[K, V], v P) Pair[K, W] { return Pair[K, W]{Key: r.Key, Value: f(r.Value, v)} }))
 }
 
-// preservesPartitioning says of a dataset that its pairs lie where those lay that it was made
+// preservesPartitioning notes that the pairs of a dataset are where those were that it was made
 // of: what is spread alike can be joined where it is.
 func preservesPartitioning[T any](spread int, ds Dataset[T]) Dataset[T] {
 	ds.spread = spread

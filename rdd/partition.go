@@ -123,7 +123,7 @@ func PartitionBy[K comparable, V any](ds Dataset[Pair[K, V]], p Partitioner[K]) 
 	return out
 }
 
-// RepartitionAndSort is PartitionBy with each partition sorted by key; pairs of
+// RepartitionAndSort does what PartitionBy does, with each partition sorted by key; pairs of
 // equal keys keep their order. All rows move.
 func RepartitionAndSort[K interface {
 	comparable

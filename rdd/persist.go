@@ -52,7 +52,7 @@ func Checkpoint[T any](ds Dataset[T], dir string) Dataset[T] {
 	return kept(ds, "checkpoint", dir, Memory, func(d *shuffleDecl) { d.dir = absolute(dir) })
 }
 
-// kept is a dataset whose partitions are written once, as the outputs of a
+// kept returns a dataset whose partitions are written once, as the outputs of a
 // shuffle that moves nothing.
 func kept[T any](ds Dataset[T], kind, detail string, level Level, set func(*shuffleDecl)) Dataset[T] {
 	row, err := row.CodecOf[T]()
@@ -106,7 +106,7 @@ func writeKept[T any](ctx context.Context, ds Dataset[T], part int, row row.Code
 	return writeAll(ctx, ds, part, out)
 }
 
-// copyOutput is the task that copies an output of a node's map task to where it
+// copyOutput returns the task that copies an output of a node's map task to where it
 // runs.
 func copyOutput(node int) taskFunc {
 	return func(ctx context.Context, part int, args []byte, packs runner.TaskContext) ([]byte, error) {
@@ -142,7 +142,7 @@ func copyOutput(node int) taskFunc {
 		}
 		holder := string(packs.KeepShuffle(key, b))
 		if slices.Contains(o.Holders, holder) {
-			holder = "" // there was nobody else
+			holder = "" // no other executor holds it
 		}
 		return cborMode.Marshal(holder)
 	}
@@ -176,7 +176,7 @@ func readKept[T any](ctx context.Context, id, part int, codec row.Codec[T], yiel
 	return row.InBatches(rows.([]T), yield)
 }
 
-// attemptsOf tells outputs apart that have been made again.
+// attemptsOf returns what tells outputs apart that have been made again.
 func attemptsOf(a shuffleArgs) string { return string(a.Outputs) }
 
 // Unpersist gives up what a persisted dataset has kept; it is computed again when

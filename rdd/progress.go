@@ -12,7 +12,7 @@ import (
 // livenessRows is after how many calls of a user's function a task says that it gets on.
 const livenessRows = 64
 
-// liveness says that a task gets on; of what packs are made from, nobody asks.
+// liveness reports that a task makes progress. While a pack is made it does nothing.
 type liveness struct {
 	packs runner.TaskContext
 	env   *taskEnv

@@ -54,7 +54,7 @@ func SaveText[T any](ds Dataset[T], dir string, options ...SaveOption) Action[in
 	}))
 }
 
-// SaveJSONLines is SaveText with every row as JSON.
+// SaveJSONLines does what SaveText does, with every row as JSON.
 func SaveJSONLines[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
 	return saveParts(ds, "save-json-lines", dir, options, asLines(func(w *bufio.Writer, r *T) error {
 		raw, err := json.Marshal(r)
@@ -206,7 +206,7 @@ func writePart(dir, pattern string, durable bool, fill func(io.Writer) error) (n
 	return filepath.Base(f.Name()), size, writeError(f.Name(), err)
 }
 
-// writeError says of an error of the file system where it was.
+// writeError returns of an error of the file system where it was.
 func writeError(path string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

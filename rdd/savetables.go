@@ -6,7 +6,7 @@ import (
 	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
-// SaveCSV is SaveText with every row as a record of its columns, by the tag col,
+// SaveCSV does what SaveText does, with every row as a record of its columns, by the tag col,
 // and their names as the first line of each part. A null is a field of nothing, an
 // empty text "". A null text that is all of a record is refused: an empty line is none.
 func SaveCSV[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
@@ -18,7 +18,7 @@ func SaveCSV[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int
 		func(w io.Writer) (sink[T], error) { return row.NewCSVWriter(c, w) })
 }
 
-// SaveParquet is SaveText with parts that are Parquet files: a column for each
+// SaveParquet does what SaveText does, with parts that are Parquet files: a column for each
 // field of T, by the tag col, compressed with zstd.
 func SaveParquet[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
 	c := columnsFor[T](ds.g, "save parquet")
@@ -26,7 +26,7 @@ func SaveParquet[T any](ds Dataset[T], dir string, options ...SaveOption) Action
 		func(w io.Writer) (sink[T], error) { return row.NewParquetWriter(c, w) })
 }
 
-// SaveArrow is SaveParquet with files in the Arrow IPC file format.
+// SaveArrow does what SaveParquet does, with files in the Arrow IPC file format.
 func SaveArrow[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
 	c := columnsFor[T](ds.g, "save arrow")
 	return saveParts(ds, "save-arrow", dir, options,

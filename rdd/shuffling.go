@@ -40,7 +40,7 @@ func (s *Session) call(ctx context.Context, node, pack int, args [][]byte) ([][]
 	return s.carryOut(ctx, s.stages.Call(node, parts, pack == plan.NoPack), pack, args)
 }
 
-// callParts is call on some of the partitions.
+// callParts does what call does, on some of the partitions.
 func (s *Session) callParts(ctx context.Context, node int, parts []int, args [][]byte) ([][]byte, error) {
 	return s.carryOut(ctx, s.stages.Call(node, parts, true), plan.NoPack, args)
 }
@@ -66,7 +66,7 @@ func (s *Session) take(raw []byte) (taskResult, error) {
 	return a, nil
 }
 
-// request tells each task where its inputs lie.
+// request passes each task where its inputs lie.
 func (s *Session) request(node, pack int, parts []int, args [][]byte, left []int) (plan.CallRequest, error) {
 	req := plan.CallRequest{Node: node, Pack: pack}
 	s.attempt++

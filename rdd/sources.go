@@ -51,7 +51,7 @@ func Parquet[T any](g *Graph, uris ...string) Dataset[T] {
 		})
 }
 
-// Arrow is Parquet of Arrow IPC files, in the file or the stream format.
+// Arrow does what Parquet does, with Arrow IPC files, in the file or the stream format.
 func Arrow[T any](g *Graph, uris ...string) Dataset[T] {
 	c := columnsFor[T](g, "arrow")
 	return typedSource(g, "arrow", Input{Format: input.Arrow, Typed: c.Names()}, uris,

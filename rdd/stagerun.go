@@ -96,7 +96,7 @@ func (r *stageRun) own(ctx context.Context, cmd scheduler.StageCommand) (ev sche
 	return scheduler.StageEvent{Kind: scheduler.StageSettled}, nil
 }
 
-// roundLost tells rows of a round that are lost from what fails the run.
+// roundLost distinguishes rows of a round that are lost from what fails the run.
 func (r *stageRun) roundLost(err error) (ev scheduler.StageEvent, _ error) {
 	if !errors.Is(err, errRoundLost) {
 		return ev, err

@@ -48,7 +48,7 @@ type written struct {
 	hot    exec.HotKey
 }
 
-// made is what a map task has made whose writer has ended.
+// made returns what a map task has made whose writer has ended.
 func made(output *shuffle.Output, err error) (*written, error) {
 	if err != nil {
 		return nil, err

@@ -129,7 +129,7 @@ func (t *Table[K, C]) cover(first, last uint64, n int) bool {
 	return true
 }
 
-// insertNumber is insert by the number of a key. A key outside the dense index extends it, or, where keys are
+// insertNumber inserts a key by its number. A key outside the dense index extends it, or, where keys are
 // not dense enough for that, replaces it by a hash index.
 func (t *Table[K, C]) insertNumber(key *K, x uint64) (at int, fresh bool) {
 	if x-t.base >= uint64(len(t.places)) && !t.extend(x) {

@@ -91,7 +91,7 @@ func (g *Grouper[K, V]) Each(ctx context.Context, expect func([]Ranked), yield f
 	return nil
 }
 
-// eachSorted is Each from the sorter.
+// eachSorted does what Each does, from the sorter.
 func (g *Grouper[K, V]) eachSorted(ctx context.Context, yield func(key K, values []V) error) error {
 	var key K
 	var values []V

@@ -287,7 +287,7 @@ func (r *matchReader[W]) close() {
 	}
 }
 
-// JoinOnce is InParts for a left that can be read only once: it is written to a file, or, where its rows
+// JoinOnce does what InParts does, for a left that can be read only once: it is written to a file, or, where its rows
 // would not read back the same, joined as many rows at a time as fit into memory.
 func (p *HashJoin[K, V, W, U]) JoinOnce(packs runner.TaskContext, right Rows[row.Pair[K, W]],
 	left Rows[row.Pair[K, V]], yield func([]U) error) error {

@@ -20,7 +20,7 @@ const fewRanked = 512
 // argument.
 func sortRanked(rows []Ranked) []Ranked { return sortRankedIn(rows, make([]Ranked, len(rows))) }
 
-// sortRankedIn is sortRanked with spare memory for as many rows; the result is in one of the two.
+// sortRankedIn does what sortRanked does, with spare memory for as many rows; the result is in one of the two.
 func sortRankedIn(rows, spare []Ranked) []Ranked {
 	if len(rows) < fewRanked {
 		slices.SortStableFunc(rows, func(a, b Ranked) int { return cmp.Compare(a.Rank, b.Rank) })

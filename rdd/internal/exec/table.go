@@ -237,7 +237,7 @@ func CombineInto[K comparable, V, C any](t *Table[K, C], rows []row.Pair[K, V], 
 	}
 }
 
-// insertFound is insert by what look has computed of a key: its hash or its number. The index may have
+// insertFound inserts a key by what look has computed of it: its hash or its number. The index may have
 // changed from one to the other since.
 func (t *Table[K, C]) insertFound(key *K, x uint64) (at int, fresh bool) {
 	switch {

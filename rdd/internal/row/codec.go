@@ -119,7 +119,7 @@ func (d codecBuilder) codec(t reflect.Type, at string) (rawCodec, error) {
 	return c, err
 }
 
-// byMemory is codec of what is written as it is in memory.
+// byMemory returns the codec of a type that is written as it is in memory.
 func (d codecBuilder) byMemory(t reflect.Type, at string) (rawCodec, error) {
 	if notSerializable(t) {
 		return rawCodec{}, fmt.Errorf("%s: a %v is of this process alone, and cannot be part of a row", at, t)
@@ -153,7 +153,7 @@ func (d codecBuilder) byMemory(t reflect.Type, at string) (rawCodec, error) {
 	return rawCodec{}, fmt.Errorf("%s: a %v cannot be part of a row", at, t)
 }
 
-// flatIf is a size where something holds.
+// flatIf returns size if a condition holds, else 0.
 func flatIf(holds bool, size uintptr) uintptr {
 	if holds {
 		return size

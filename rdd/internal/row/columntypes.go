@@ -79,7 +79,7 @@ func appendNumber(b array.Builder, v int64, u uint64, f float64) {
 	}
 }
 
-// wholeFlat is a whole number of a Parquet column.
+// wholeFlat returns a whole number of a Parquet column.
 func wholeFlat(c *parquet.FlatColumn, k int) (int64, error) {
 	switch {
 	case c.Int64s != nil:
@@ -462,7 +462,7 @@ func flatTime(c *parquet.FlatColumn, k int, p unsafe.Pointer, _ *Arena) error {
 	return nil
 }
 
-// trimmed is a field of text without blanks around it.
+// trimmed returns a field of text without blanks around it.
 func trimmed(text []byte) string {
 	for len(text) > 0 && (text[0] == ' ' || text[0] == '\t') {
 		text = text[1:]
@@ -476,7 +476,7 @@ func trimmed(text []byte) string {
 	return unsafe.String(&text[0], len(text)) // read before the text changes
 }
 
-// plainNumber is the reason in an error of strconv.
+// plainNumber returns the reason in an error of strconv.
 func plainNumber(err error) error {
 	if e, ok := err.(*strconv.NumError); ok {
 		return e.Err

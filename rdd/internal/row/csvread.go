@@ -70,7 +70,7 @@ func (c CSVRows[T]) Read(s *input.Source, ctx context.Context, part int,
 	})
 }
 
-// hintOf says what to do about a malformed record: a file's first one may be a header
+// hintOf returns what to do about a malformed record: a file's first one may be a header
 // whose names are none of the type's.
 func (c CSVRows[T]) hintOf(r *csv.Record) string {
 	if r.Hint == "" && r.First {
@@ -106,10 +106,10 @@ func (f column) parseField(field []byte, p unsafe.Pointer, text *Arena) error {
 	return f.parse(field, p, text)
 }
 
-// clipped is the beginning of a field, for a message.
+// clipped returns the beginning of a field, for a message.
 func clipped(field []byte) string { return string(field[:min(len(field), 60)]) }
 
-// places are the numbers of the columns' fields in a record.
+// places returns the numbers of the columns' fields in a record.
 func (c CSVRows[T]) places(s *input.Source) ([]int, error) {
 	names, own := s.FieldNames()
 	at := make([]int, len(c.fields))

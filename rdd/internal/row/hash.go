@@ -62,7 +62,7 @@ func Mix(x uint64) uint64 {
 	return hi ^ lo
 }
 
-// hashText is xxHash of what is long, and two multiplications for what is not:
+// hashText hashes long texts by xxHash, and others by two multiplications:
 // most words and names.
 func hashText(s string) uint64 {
 	n := len(s)

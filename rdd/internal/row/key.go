@@ -84,7 +84,7 @@ func comparedByValue(t reflect.Type, at string) error {
 	return nil
 }
 
-// float is the codec of floating-point numbers, real or complex.
+// float returns the codec of floating-point numbers, real or complex.
 func (d codecBuilder) float(kind reflect.Kind) rawCodec {
 	one := map[reflect.Kind]rawCodec{reflect.Float32: fixed4, reflect.Complex64: fixed4}
 	half, ok := one[kind]

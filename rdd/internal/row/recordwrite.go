@@ -68,7 +68,7 @@ func (s *RecordWriter[T]) Add(rows []T) error {
 // firstRows is how many rows are gathered before it is known how long they are.
 const firstRows = 16
 
-// room is how many rows the record in hand takes, if they are as long as those before them.
+// room returns how many rows the record in hand takes, if they are as long as those before them.
 func (s *RecordWriter[T]) room() int {
 	if s.each == 0 {
 		return firstRows
@@ -91,7 +91,7 @@ func (s *RecordWriter[T]) gather(rows []T) {
 	s.each = max(1, (s.bytes-before)/len(rows))
 }
 
-// builtBytes is about how many bytes a builder has gathered.
+// builtBytes estimates how many bytes a builder has gathered.
 func builtBytes(b array.Builder) (n int) {
 	switch b := b.(type) {
 	case *array.StringBuilder:
@@ -178,7 +178,7 @@ func (w *writeSeeker) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Seek says where the writer is, and moves nowhere.
+// Seek returns where the writer is, and moves nowhere.
 func (w *writeSeeker) Seek(offset int64, whence int) (int64, error) {
 	if offset != 0 || whence != io.SeekCurrent {
 		return 0, fault.Newf(fault.Internal, "write", "Arrow", "a part is written from its beginning to its end")

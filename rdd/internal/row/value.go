@@ -67,7 +67,7 @@ func recoverEncoding(err *error) {
 // knownCodecs are the codecs of types that have been asked for.
 var knownCodecs sync.Map
 
-// knownCodec is rawCodecOf, derived once.
+// knownCodec returns the codec of a type, derived once.
 func knownCodec(t reflect.Type) (rawCodec, error) {
 	if c, ok := knownCodecs.Load(t); ok {
 		return c.(rawCodec), nil
