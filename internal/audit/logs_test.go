@@ -168,15 +168,20 @@ func (r *run) resume() {
 	r.cfg.Life, r.cfg.Again = r.cfg.Life+1, true
 	r.begin()
 	for i, p := range packs {
-		r.packs = append(r.packs, p)
-		r.tell(driver.Event{Pack: &p})
-		l := driver.LogResume{Event: "resume", Pack: i, Step: from[i].Steps, Options: r.options}
-		for _, e := range from[i].Entries {
-			l.Cursor, l.Merged = append(l.Cursor, e.Cursor), append(l.Merged, e.Merged)
-		}
-		r.lines = append(r.lines, l)
-		r.tell(driver.Event{Restore: from[i]})
+		r.reopen(p, from[i])
 	}
+}
+
+// reopen opens a pack that the job has had in a life before.
+func (r *run) reopen(p driver.PackInfo, from *driver.Restored) {
+	r.packs = append(r.packs, p)
+	r.tell(driver.Event{Pack: &p})
+	l := driver.LogResume{Event: "resume", Pack: from.Pack, Step: from.Steps, Options: r.options}
+	for _, e := range from.Entries {
+		l.Cursor, l.Merged = append(l.Cursor, e.Cursor), append(l.Merged, e.Merged)
+	}
+	r.lines = append(r.lines, l)
+	r.tell(driver.Event{Restore: from})
 }
 
 // written are the lines of the log, header and footer included.
@@ -284,6 +289,52 @@ var runs = map[string]func(*testing.T) *run{
 		r.fold(plan.StepRequest{Train: true}, 100, 60)
 		r.resume()
 		r.fold(plan.StepRequest{Train: true}, 100, 70)
+		return r
+	},
+	"resumed-twice": func(t *testing.T) *run { // a life of two steps, and one that begins with a pass
+		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
+		r.open([]int64{100, 100}, nil, nil)
+		r.fold(plan.StepRequest{Train: true}, 100, 60)
+		r.resume()
+		r.fold(plan.StepRequest{Train: true}, 100, 70)
+		r.fold(plan.StepRequest{Train: true}, 100, 70)
+		r.resume()
+		r.fold(plan.StepRequest{}, 100, 100)
+		r.fold(plan.StepRequest{Train: true}, 100, 80)
+		return r
+	},
+	"resumed-packs": func(t *testing.T) *run { // the second one after a step of the first
+		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
+		r.open([]int64{100, 100}, nil, nil)
+		r.open([]int64{30, 30}, nil, nil)
+		r.fold(plan.StepRequest{Train: true}, 100, 60)
+		second, from := r.packs[1], r.job.Ledger(1)
+		r.packs = r.packs[:1]
+		r.resume()
+		r.fold(plan.StepRequest{Train: true}, 100, 70)
+		from.Steps++ // of the job
+		r.reopen(second, from)
+		r.fold(plan.StepRequest{Train: true, Pack: 1}, 30, 20)
+		return r
+	},
+	"one-row": func(t *testing.T) *run {
+		r := newRun(t, driver.JobConfig{})
+		r.open([]int64{1, 100}, nil, nil)
+		r.fold(plan.StepRequest{Train: true}, 1, 100)
+		r.fold(plan.StepRequest{Train: true}, 1, 100)
+		return r
+	},
+	"stranger": func(t *testing.T) *run { // a third executor comes, whose plan is another, and says that it holds splits
+		r := newRun(t, driver.JobConfig{})
+		r.open([]int64{100, 100, 100}, nil, nil)
+		r.fold(plan.StepRequest{Train: true}, 100, 100, 100)
+		r.tell(driver.Event{Joined: &driver.Joined{Executor: "c", Slots: 1}})
+		r.hear("c", &wire.ToDriver{Body: &wire.ToDriver_Prepared{Prepared: &wire.Prepared{
+			Fingerprint: make([]byte, len(plan.Digest{}))}}})
+		for i := range uint32(3) {
+			r.hear("c", &wire.ToDriver{Body: &wire.ToDriver_Holding{Holding: &wire.Holding{Split: i}}})
+		}
+		r.fold(plan.StepRequest{Train: true}, 100, 100, 100)
 		return r
 	},
 	"continued": func(t *testing.T) *run { // from another run's checkpoint, under options of its own

@@ -75,8 +75,8 @@ func NewReplay(l *Log, program runner.Program, splits *pack.Held, outputs *shuff
 	}
 	if !slices.ContainsFunc(l.Lines, func(l Line) bool { return l.Resume != nil }) {
 		r.spans = report.spans
-		for _, line := range lines[:min(1, len(lines))] {
-			r.now = r.spans[line.Number].from
+		if len(lines) > 0 {
+			r.now = r.spans[lines[0].Number].from
 		}
 	}
 	l.Lines = lines

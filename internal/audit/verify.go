@@ -61,7 +61,6 @@ func Verify(l *Log) *Report {
 	}
 	v.h = l.Header
 	v.packs = append(v.packs, newLedger(v.h.N, v.h.Weights, v.h.Entries))
-	v.ledger = v.packs[0]
 	v.retell()
 	v.header()
 	for i := range l.Lines {
@@ -136,7 +135,7 @@ func (v *verifier) splits(rows []int64, weights []float64, entries []int64, hash
 	v.fact(entries == nil || len(entries) == len(rows), whole, v.steps, line, "%d row counts, %d counts of entries",
 		len(rows), len(entries))
 	for i, w := range weights {
-		v.fact(w >= 0 && !math.IsInf(w, 0), whole, v.steps, line, "split %d weighs %v", i, w)
+		v.fact(w >= 0, whole, v.steps, line, "split %d weighs %v", i, w)
 	}
 	for i, n := range rows {
 		v.fact(n > 0, whole, v.steps, line, "split %d has %d rows", i, n)
@@ -247,7 +246,7 @@ func (v *verifier) limit(s *driver.LogStep, i int) int64 {
 		f = s.Batch
 	}
 	if f > 0 && f < 1 {
-		return min(n, max(1, int64(math.Ceil(f*float64(n)))))
+		return min(n, int64(math.Ceil(f*float64(n))))
 	}
 	return n
 }
@@ -357,7 +356,7 @@ func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 		}
 	}
 	for i, c := range s.C {
-		if present > 0 && v.present(s, i) {
+		if v.present(s, i) {
 			w := counts[i] / present
 			inverse += w * w / float64(c)
 		}

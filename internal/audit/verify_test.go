@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+
+	"github.com/volley-engine/volley/driver"
 )
 
 // TestEveryTamperingIsRefused runs the stories in testdata: logs of real runs, what was done
@@ -22,7 +24,8 @@ import (
 //	log RUN [leftout] [real]    of one of runs; leftout: without reports; real: of the real clock
 //	verify
 //	tamper [unsealed]           the log as it was, with edits, one a line; its footer hashes them, unless unsealed:
-//	    LINE PATH = VALUE, LINE PATH none, LINE drop, LINE twice, LINE text TEXT, LINE torn, swap LINE LINE
+//	    LINE PATH = VALUE, LINE PATH none, LINE drop, LINE twice, LINE text TEXT, LINE torn, swap LINE LINE,
+//	    join LINE LINE: the first is gone, what the job was told until then stands in the second
 func TestEveryTamperingIsRefused(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var log [][]byte
@@ -91,6 +94,9 @@ func edited(t *testing.T, d *datadriven.TestData, lines [][]byte, edit string) [
 		lines[a], lines[b] = lines[b], lines[a]
 		return lines
 	}
+	if words[0] == "join" {
+		return joined(t, d, lines, number(t, d, words[1])-1, number(t, d, words[2])-1)
+	}
 	at := number(t, d, words[0]) - 1
 	switch {
 	case words[1] == "drop":
@@ -111,6 +117,18 @@ func edited(t *testing.T, d *datadriven.TestData, lines [][]byte, edit string) [
 		lines[at] = changed(t, d, lines[at], words[1], v)
 	}
 	return lines
+}
+
+// joined is a log without line a, whose reports stand before those of line b.
+func joined(t *testing.T, d *datadriven.TestData, lines [][]byte, a, b int) [][]byte {
+	var l, other driver.LogReports
+	for line, into := range map[int]*driver.LogReports{a: &l, b: &other} {
+		if err := json.Unmarshal(lines[line], into); err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+	}
+	lines[b] = changed(t, d, lines[b], "reports", append(l.Reports, other.Reports...))
+	return slices.Delete(lines, a, a+1)
 }
 
 func number(t *testing.T, d *datadriven.TestData, word string) int {
