@@ -363,8 +363,11 @@ func (v *verifier) share(s *driver.LogStep, missing map[int]bool, line int) {
 	}
 	v.fact(near(s.Share, float64(rows)/float64(max(1, v.allProgress(s)))), derived, s.Step, line,
 		"share %v, the counts give %v", s.Share, float64(rows)/float64(max(1, v.allProgress(s))))
-	v.fact(!(present > 0) || near(s.NEff, 1/inverse), derived, s.Step, line, "N_eff %v, the counts give %v", s.NEff,
-		1/inverse)
+	neff := 0.0
+	if present > 0 {
+		neff = 1 / inverse
+	}
+	v.fact(near(s.NEff, neff), derived, s.Step, line, "N_eff %v, the counts give %v", s.NEff, neff)
 	if len(missing) == 0 && v.options.Sync != "deadline" {
 		v.fact(float64(rows) >= v.ratio(s)*float64(all)*(1-1e-12) || v.mustBeWhole(), coverage, s.Step, line,
 			"%d of %d, less than the ratio %v, with no split missing", rows, all, v.ratio(s))
