@@ -70,16 +70,39 @@ func runSums(ctx context.Context, s *rdd.Session, _ sumsArgs, p sums) (string, e
 	return "iterations", s.Err()
 }
 
-// ran is a run of the program, and its log.
-type ran struct{ data, log string }
+// ran is a run of a program, and its log.
+type ran struct {
+	data, log string
+	// build puts the program into g, and returns how it is run.
+	build func(g *rdd.Graph, rows int64) func(ctx context.Context, s *rdd.Session) error
+}
 
-func runOnce(t *testing.T, job driver.JobConfig) ran {
-	r := ran{t.TempDir(), filepath.Join(t.TempDir(), "log")}
+func runOnce(t *testing.T, job driver.JobConfig) ran { return runProgram(t, job, buildSums, runSums) }
+
+func runProgram[P any](t *testing.T, job driver.JobConfig, build func(*rdd.Graph, sumsArgs) P,
+	run func(context.Context, *rdd.Session, sumsArgs, P) (string, error)) ran {
+	r := ran{data: t.TempDir(), log: filepath.Join(t.TempDir(), "log")}
+	r.build = func(g *rdd.Graph, rows int64) func(context.Context, *rdd.Session) error {
+		p := build(g, sumsArgs{rows})
+		return func(ctx context.Context, s *rdd.Session) error {
+			_, err := run(ctx, s, sumsArgs{rows}, p)
+			return err
+		}
+	}
 	cfg := volley.Config{Executors: 2, DataDir: r.data, OutDir: t.TempDir(), EventLog: r.log, Job: job}
-	if _, err := volley.Run(context.Background(), cfg, "sums", sumsArgs{60}, buildSums, runSums); err != nil {
+	if _, err := volley.Run(context.Background(), cfg, "sums", sumsArgs{60}, build, run); err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// readLog reads a log of these lines.
+func readLog(t *testing.T, lines [][]byte) (*Log, error) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, bytes.Join(lines, nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Read(path)
 }
 
 // replay replays the log once it has been changed, and the replay that was prepared.
@@ -88,17 +111,12 @@ func (r ran) replay(t *testing.T, rows int64, change func([][]byte) [][]byte, pr
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(path, bytes.Join(
-		seal(change(bytes.SplitAfter(bytes.TrimSuffix(raw, []byte("\n")), []byte("\n")))), nil), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l, err := Read(path)
+	l, err := readLog(t, seal(change(bytes.SplitAfter(bytes.TrimSuffix(raw, []byte("\n")), []byte("\n")))))
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := rdd.NewGraph()
-	p := buildSums(g, sumsArgs{rows})
+	run := r.build(g, rows)
 	if _, err := g.Resolve(); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +141,7 @@ func (r ran) replay(t *testing.T, rows int64, change func([][]byte) [][]byte, pr
 		return nil, err
 	}
 	prepared(c)
-	if _, err = runSums(context.Background(), rdd.NewSession(g, c, rdd.Config{}), sumsArgs{60}, p); err == nil {
+	if err = run(context.Background(), rdd.NewSession(g, c, rdd.Config{})); err == nil {
 		err = c.End()
 	}
 	return c, err
@@ -212,6 +230,10 @@ func TestAReplayIsOfTheSameProgramFromItsBeginning(t *testing.T) {
 	if _, err := run.replay(t, 60, unchanged, cut); !errors.Is(err, ErrLogEnds) {
 		t.Errorf("a log that ends: %v", err)
 	}
+	more := func(r *Replay) { r.hashes = r.hashes[:1] }
+	if _, err := run.replay(t, 60, unchanged, more); err != nil {
+		t.Errorf("a program that opens a pack more: %v", err)
+	}
 	twice := func(r *Replay) { r.log.Lines = append(r.log.Lines, r.log.Lines...) }
 	if c, err := run.replay(t, 60, unchanged, twice); err != nil || c.Left() != 6 {
 		t.Errorf("a log that goes on: %v", err)
@@ -256,8 +278,9 @@ func TestWhatAProgramTellsOfNoPassIsNone(t *testing.T) {
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want %q", err, want)
 		}
-		if r.Evaluated(rdd.Evaluation{Iteration: 4}); r.passed != nil {
-			t.Error("the pass has been settled")
+		settled := r.wrong
+		if r.Evaluated(rdd.Evaluation{Iteration: 4}); r.passed != nil || r.wrong != settled {
+			t.Errorf("the pass has been settled: %v", r.wrong)
 		}
 	}
 }
@@ -274,9 +297,11 @@ func TestALimitOfTimeIsReachedWhereTheLogSaysSo(t *testing.T) {
 			t.Errorf("before line %d it is %v", at, r.Now())
 		}
 	}
-	r.current = nil
-	if r.Now() != 5 {
-		t.Error("outside of a step it is not reached")
+	if err := r.Commit(context.Background(), rdd.Commit{}); err != nil || r.Now() != 5 || r.Steps != 1 {
+		t.Errorf("outside of a step it is not reached: %v, %v", r.Now(), err)
+	}
+	if err := r.Commit(context.Background(), rdd.Commit{Iteration: 3}); err != nil || r.Steps != 1 {
+		t.Errorf("what is committed without a step is none of the log's: %v", err)
 	}
 	r.current, r.log.Footer.StoppedBy = inStep, "iterations"
 	if r.Now() != 5 {

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -41,7 +39,7 @@ func TestEveryTamperingIsRefused(t *testing.T) {
 			if !d.HasArg("unsealed") {
 				lines = seal(lines)
 			}
-			return said(t, bytes.Join(lines, nil))
+			return said(t, lines)
 		})
 	})
 }
@@ -62,16 +60,13 @@ func made(t *testing.T, d *datadriven.TestData) [][]byte {
 
 // What is left out of what is said: it changes with every key of a line.
 var digests, options = regexp.MustCompile(`digest is \w+, its footer says \w+`), regexp.MustCompile(`{[^}]*}`)
+var files = regexp.MustCompile(`^read the event log \S+ `)
 
 // said is what reading and verifying a log come to.
-func said(t *testing.T, log []byte) string {
-	path := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(path, log, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l, err := Read(path)
+func said(t *testing.T, log [][]byte) string {
+	l, err := readLog(t, log)
 	if err != nil {
-		return strings.ReplaceAll(err.Error(), path, "log") + "\n"
+		return files.ReplaceAllString(err.Error(), "read the event log log ") + "\n"
 	}
 	r := Verify(l)
 	var out strings.Builder
