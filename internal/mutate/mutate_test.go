@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -97,24 +98,22 @@ func TestASectionIsReplacedAndTheOthersStay(t *testing.T) {
 }
 
 func TestAMutantIsRunAgainstTheTestsThatComeByIt(t *testing.T) {
-	saw := func(name string, took time.Duration, ids ...int) testcase {
-		c := testcase{name, took, make([]byte, 3)}
+	saw := func(name string, took time.Duration, killed int64, ids ...int) testcase {
+		c := testcase{name, took, make([]byte, 3), new(atomic.Int64)}
+		c.killed.Store(killed)
 		for _, id := range ids {
 			c.seen[id] = 1
 		}
 		return c
 	}
-	tests := []testcase{saw("A", time.Second, 1), saw("B", 1, 1, 2), saw("C", time.Second/2, 1), saw("D", 1, 1),
-		saw("E", 1)}
-	var got []string
-	for _, b := range batches(tests, 1) {
-		got = append(got, "")
-		for _, c := range b {
-			got[len(got)-1] += c.name
-		}
+	tests := []testcase{saw("A", time.Second, 9, 1), saw("B", 1, 0, 1, 2), saw("C", time.Second/2, 0, 1),
+		saw("D", 3, 5, 1), saw("E", 1, 7), saw("F", 2, 0, 1)}
+	var got string
+	for _, c := range order(tests, 1) {
+		got += c.name
 	}
-	if !slices.Equal(got, []string{"BD", "C", "A"}) {
-		t.Errorf("%q", got)
+	if got != "DBFCA" {
+		t.Error(got)
 	}
 }
 

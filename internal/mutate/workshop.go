@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -45,9 +46,10 @@ type oracle struct {
 
 // testcase is a test, what it takes, and the mutants that it comes by.
 type testcase struct {
-	name string
-	took time.Duration
-	seen []byte
+	name   string
+	took   time.Duration
+	seen   []byte
+	killed *atomic.Int64 // mutants, so far
 }
 
 // outcome is what became of a mutant.
@@ -167,28 +169,24 @@ func (w *workshop) trace(o oracle, name string, i, count int) (testcase, error) 
 		return testcase{}, err
 	}
 	began := time.Now()
-	if e := w.run(o, []string{name}, trial, "VOLLEY_MUTANTS_SEEN="+path); e.err != nil {
+	if e := w.run(o, name, trial, "VOLLEY_MUTANTS_SEEN="+path); e.err != nil {
 		return testcase{}, fmt.Errorf("%s in %s fails without a mutant: %w\n%s", name, o.dir, e.err, e.out)
 	}
 	seen, err := os.ReadFile(path)
-	return testcase{name, time.Since(began), seen}, err
+	return testcase{name, time.Since(began), seen, new(atomic.Int64)}, err
 }
 
-// ended is how tests ended.
+// ended is how a test ended.
 type ended struct {
 	out     []byte
 	err     error
-	starved bool // they were killed for taking too long, but had been given little of the processor
+	starved bool // it was killed for taking too long, but had been given little of the processor
 }
 
-// run runs tests of an oracle, and kills them and all that they have started when they take too long.
-func (w *workshop) run(o oracle, names []string, within time.Duration, env ...string) ended {
-	var quoted []string
-	for _, n := range names {
-		quoted = append(quoted, regexp.QuoteMeta(n))
-	}
+// run runs a test of an oracle, and kills it and all that it has started when it takes too long.
+func (w *workshop) run(o oracle, name string, within time.Duration, env ...string) ended {
 	args := append([]string{"-test.short", "-test.failfast", "-test.count=1", "-test.run",
-		"^(" + strings.Join(quoted, "|") + ")$"}, o.flags...)
+		"^" + regexp.QuoteMeta(name) + "$"}, o.flags...)
 	cmd := exec.Command(o.bin, args...)
 	cmd.Dir, cmd.Env = o.dir, append(os.Environ(), append(env, "TMPDIR="+filepath.Join(w.dir, "tmp"))...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -222,9 +220,10 @@ func (w *workshop) judge(mutants []*mutant, jobs int) []outcome {
 func (w *workshop) try(m *mutant) outcome {
 	res := outcome{mutant: m}
 	for _, o := range w.oracles {
-		for _, batch := range batches(o.tests, m.id) {
+		for _, t := range order(o.tests, m.id) {
 			res.seen = true
-			if w.noticed(o, batch, m) {
+			if w.noticed(o, t, m) {
+				t.killed.Add(1)
 				res.killed = true
 				return res
 			}
@@ -233,42 +232,32 @@ func (w *workshop) try(m *mutant) outcome {
 	return res
 }
 
-// noticed reports whether tests fail with a mutant. Those that were not done in time, but had hardly
-// any of the processor, have more time once: others may need the machine too.
-func (w *workshop) noticed(o oracle, tests []testcase, m *mutant) bool {
-	var names []string
-	var took time.Duration
-	for _, t := range tests {
-		names, took = append(names, t.name), took+t.took
-	}
-	within, env := max(patience*took, w.leisure), "VOLLEY_MUTANT="+strconv.Itoa(m.id)
-	e := w.run(o, names, within, env)
+// noticed reports whether a test fails with a mutant. One that was not done in time, but had hardly
+// any of the processor, has more time once: others may need the machine too.
+func (w *workshop) noticed(o oracle, t testcase, m *mutant) bool {
+	within, env := max(patience*t.took, w.leisure), "VOLLEY_MUTANT="+strconv.Itoa(m.id)
+	e := w.run(o, t.name, within, env)
 	if e.starved {
-		e = w.run(o, names, 3*within, env)
+		e = w.run(o, t.name, 3*within, env)
 	}
 	return e.err != nil
 }
 
-// batches returns the tests that come by a mutant: those that take hardly any time together,
-// and then each of the others.
-func batches(tests []testcase, id int) [][]testcase {
-	var quick []testcase
-	var slow, out [][]testcase
+// order are the tests that come by a mutant: those that take hardly any time before the others, and of
+// them the ones first that have killed most, which need not hang to notice.
+func order(tests []testcase, id int) (out []testcase) {
 	for _, t := range tests {
-		if id >= len(t.seen) || t.seen[id] == 0 {
-			continue
-		}
-		if t.took < cheap {
-			quick = append(quick, t)
-		} else {
-			slow = append(slow, []testcase{t})
+		if id < len(t.seen) && t.seen[id] != 0 {
+			out = append(out, t)
 		}
 	}
-	slices.SortFunc(slow, func(a, b []testcase) int { return int(a[0].took - b[0].took) })
-	if len(quick) > 0 {
-		out = append(out, quick)
-	}
-	return append(out, slow...)
+	slices.SortStableFunc(out, func(a, b testcase) int {
+		if a.took < cheap && b.took < cheap {
+			return cmp.Or(cmp.Compare(b.killed.Load(), a.killed.Load()), cmp.Compare(a.took, b.took))
+		}
+		return cmp.Compare(a.took, b.took)
+	})
+	return out
 }
 
 // parallel calls f for 0 to n-1, jobs of them at a time.
