@@ -19,6 +19,10 @@ func (s *story) calls() bool {
 		}
 	case "call":
 		s.call()
+	case "register":
+		s.ex.Joined(s.who(), s.int("slots", 1))
+	case "look-at-executors":
+		s.say("%d take part, with %d slots", s.ex.Count(), s.ex.Slots())
 	case "enter":
 		s.ex.Joined(s.who(), s.int("slots", 1))
 		s.ex.Prepared(s.who())

@@ -26,7 +26,7 @@ import (
 //	progress
 //	executors E=SLOTS...; call N [partitions=(..)] [splits] [prefer=E] [holders=(E/E,..)] [avoid=(E/E,..)]
 //	    [failures=N] [timeout=D] [wait=D]
-//	enter E [slots=N]; leave E; doing E PARTITION [rows=N] [moved=N] [busy=D]; ended E PARTITION [rows=N] [busy=D] [fault=K]; tick
+//	register E [slots=N]; look-at-executors; enter E [slots=N]; leave E; doing E PARTITION [rows=N] [moved=N] [busy=D]; ended E PARTITION [rows=N] [busy=D] [fault=K]; tick
 //	slots N; open JOB [weight=N]; close JOB; began JOB [tasks=N]; over JOB; look
 //	plan NODE=(STAGE..)...; run NODE PART... [once]; make STAGE [once]; settle NODE; rerun LOOP; and what comes of what is said:
 //	opened tasks=N [copies=N]; called [lost=(PLACE/HOLDER[/all],..)] [rest=(PLACE,..)]; finished; kept holders=(E/E,..)

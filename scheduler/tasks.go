@@ -207,8 +207,8 @@ func (t *Tasks) handOut(now plan.Time) {
 	if t.over || t.ex.Count() == 0 {
 		return
 	}
-	for _, beyond := range []int{0, queued} { // no task is queued behind another while a slot is free
-		for len(t.pending) > 0 && t.round(beyond, now) {
+	for _, beyond := range []int{0, queued} { // nothing waits behind a task while a slot is free
+		for t.round(beyond, now) {
 		}
 	}
 	t.copySlow(now)
