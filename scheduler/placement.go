@@ -316,8 +316,7 @@ func (s *State) Drain(id plan.ExecutorID) []Command {
 	s.forgetUnusable()
 	var out []Command
 	for i := range s.splits {
-		sp := &s.splits[i]
-		if sp.owner != e || sp.next >= 0 {
+		if s.splits[i].owner != e {
 			continue
 		}
 		if to := s.homeFor(i); to >= 0 {
@@ -388,7 +387,7 @@ func (s *State) spareSplit(load []int, e int) int {
 	best := -1
 	for i := range s.splits {
 		o := s.splits[i].owner
-		if o < 0 || o == e || s.splits[i].next >= 0 || load[o] < load[e]+2 {
+		if o < 0 || s.splits[i].next >= 0 || load[o] < load[e]+2 {
 			continue
 		}
 		if best < 0 || load[o] > load[s.splits[best].owner] {
