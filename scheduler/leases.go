@@ -246,18 +246,20 @@ func (x *lessee) take(id uint32) *Lease {
 	return nil
 }
 
-// Accept reports whether a result over leases can be merged: they were included,
-// and nothing has replaced them. It marks them merged.
+// Accept reports whether a result over leases can be merged: they are all those of its executor
+// that were included, each once, and nothing has taken their place. It then is.
 func (l *Leases) Accept(id plan.ExecutorID, epoch plan.Epoch, ids []uint32) bool {
-	_, x := l.lessee(id, epoch)
+	e, x := l.lessee(id, epoch)
 	if x == nil || len(ids) == 0 || len(ids) != len(x.awaited) {
 		return false
 	}
+	named := make(map[uint32]bool, len(ids))
 	for _, k := range ids {
-		if lease := l.lease(k); lease == nil || lease.state != included ||
+		if lease := l.lease(k); named[k] || lease == nil || lease.holder != e || lease.state != included ||
 			!plantedFirst(l.pieces[lease.piece].by == lease) {
 			return false
 		}
+		named[k] = true
 	}
 	for _, lease := range x.awaited {
 		lease.state = merged
