@@ -38,7 +38,7 @@ var targets = []target{
 	{dir: "prioritizer", oracles: []string{"internal/sim"}},
 	{dir: "scheduler", oracles: []string{"internal/sim"}},
 	{dir: "driver", files: []string{"job*.go", "eventlog.go", "logoptions.go", "retell.go", "tape.go"},
-		oracles: []string{"internal/sim"}},
+		oracles: []string{"internal/audit", "internal/sim"}},
 	{dir: "executor", files: []string{"agent*.go"}, oracles: []string{"internal/sim"}},
 	{dir: "internal/audit"},
 }
