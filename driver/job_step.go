@@ -191,7 +191,7 @@ func partial(f float64) bool { return f > 0 && f < 1 }
 func (j *Job) limit(p *pack, i int) int64 {
 	n := p.info.Rows[i]
 	if f := j.batch(j.step.req); f < 1 {
-		return min(n, max(1, int64(math.Ceil(f*float64(n)))))
+		return min(n, int64(math.Ceil(f*float64(n))))
 	}
 	return n
 }
@@ -481,11 +481,7 @@ func (j *Job) resume(now plan.Time) {
 	s.retried++
 	out := map[plan.ExecutorID][]plan.Assignment{}
 	for _, i := range again {
-		owner, a, ok := j.assign(p, i)
-		if !ok {
-			s.recover = append(s.recover, i)
-			continue
-		}
+		owner, a, _ := j.assign(p, i) // who owns it is there
 		j.dropSeen(i) // of the attempt before it
 		s.assigned[i], s.seen[i] = a, 0
 		out[owner] = append(out[owner], a)
