@@ -394,13 +394,13 @@ func (l *Leases) cancel(lease *Lease) {
 	}
 }
 
-// expiry returns when an executor's leases expire: when it has sent nothing for
-// three times as long as a piece takes it, or, where that is not known, for as
-// long as the pass had lasted.
+// expiry is when an executor's leases, of which it has some, expire: when it has given no sign for three
+// times as long as a piece takes it, or, where that is not known, for as long as
+// the pass had lasted.
 func (l *Leases) expiry(e int) plan.Time {
 	x := l.ex[e]
 	quiet := max(l.cfg.Grace, x.sign-l.start)
-	if rate := l.measured(e); rate > 0 && len(x.queue) > 0 {
+	if rate := l.measured(e); rate > 0 {
 		quiet = max(l.cfg.Grace, 3*seconds(float64(x.largest)/rate*float64(l.s.executors[e].slots)))
 	}
 	return x.sign + quiet

@@ -72,8 +72,11 @@ func TestACallGivesUpOnlyWhenNothingIsThereAtOnce(t *testing.T) {
 	if c.Kind != StageCall || l.bad != 0 {
 		t.Errorf("it has run in between: %+v, %d left", c, l.bad)
 	}
-	if c = l.untilCall(StageEvent{Kind: StageCalled}); c.Kind != StageDone {
-		t.Errorf("%+v", c)
+	l.bad, l.made = 1000, 0
+	c = l.untilCall(StageEvent{Kind: StageCalled,
+		Lost: []LostTask{{Loss: Loss{Holder: "e0", All: true}, Err: errors.New("gone")}}})
+	if c.Kind != StageGiveUp || c.Rounds != MaxRounds || l.made != 2*MaxRounds {
+		t.Errorf("%+v after %d", c, l.made)
 	}
 }
 
