@@ -244,8 +244,8 @@ func ContinueEventLog(path string, m LogMark) (l *EventLog, ok bool) {
 		return nil, false
 	}
 	l = &EventLog{f: f, sum: sha256.New(), lines: m.Lines, steps: m.Steps, evaluations: m.Evaluations}
-	n, err := io.CopyN(l.sum, f, m.Bytes)
-	if err != nil || n != m.Bytes || hex.EncodeToString(l.sum.Sum(nil)) != m.SHA256 || f.Truncate(m.Bytes) != nil {
+	_, err = io.CopyN(l.sum, f, m.Bytes)
+	if err != nil || hex.EncodeToString(l.sum.Sum(nil)) != m.SHA256 || f.Truncate(m.Bytes) != nil {
 		f.Close()
 		return nil, false
 	}

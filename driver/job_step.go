@@ -482,7 +482,7 @@ func (j *Job) resume(now plan.Time) {
 	out := map[plan.ExecutorID][]plan.Assignment{}
 	for _, i := range again {
 		owner, a, _ := j.assign(p, i) // who owns it is there
-		j.dropSeen(i) // of the attempt before it
+		j.dropSeen(i)                 // of the attempt before it
 		s.assigned[i], s.seen[i] = a, 0
 		out[owner] = append(out[owner], a)
 	}
