@@ -123,6 +123,12 @@ func TestOneFalseLineIsEnough(t *testing.T) {
 	if err != nil || len(r.log.Lines) != 5 || r.spans != nil || r.Now() != 0 {
 		t.Errorf("a log of three lives: %v", err)
 	}
+	if r, err = NewReplay(logOf("bsp", func(l [][]byte) [][]byte {
+		l[3] = changed(t, nil, l[3], "steps", 0)
+		return [][]byte{l[0], l[3]}
+	}), nobody{}, nil, nil, nil); err != nil || r.Left() != 0 || r.Now() != 0 {
+		t.Errorf("a log of no step: %v", err)
+	}
 	if r, err = NewReplay(logOf("absp", unchanged), nobody{}, nil, nil, nil); err != nil || len(r.spans) != 4 {
 		t.Errorf("a log of one: %v", err)
 	}
