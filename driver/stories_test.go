@@ -28,7 +28,7 @@ import (
 //	report E SPLIT:COUNT...                      of the latest assignments that E was given, or [step=N] [attempt=N] [epoch=N]
 //	result E SPLIT:COUNT... [busy=D] [fault=K] [folded=N] [weight=F] [entries=N] [part=BYTES] [state=TEXT]
 //	folded E LEASE... [next=N]                   next: of those it has been given
-//	leased E LEASE... [included] [busy=D] [fault=K] [folded=N] [split=N] [part=BYTES]
+//	leased E LEASE... [included] [busy=D] [fault=K] [folded=N] [split=N] [part=BYTES] [state=TEXT]
 //	call [tasks=N] [pack=N] [partitions=(..)] [prefer=E] [holders=(E/E,..)] [avoid=(E/E,..)]
 //	doing E TASK [rows=N] [busy=D] [moved=N]; done E TASK... [rows=N] [busy=D] [fault=K] [call=N]
 //	signal spread=F norm=F; restore steps=N epoch=N cursor=(..) merged=(..) [ratio=F] [state=TEXT]
@@ -343,6 +343,9 @@ func (s *story) leasedResult() *wire.Result {
 		}
 		c.Split, c.Folded = uint32(s.int("split", int(c.Split))), uint64(s.int("folded", int(c.Count)))
 		r.Coverage = append(r.Coverage, c)
+		if s.has("state") {
+			r.Parts = append(r.Parts, &wire.Part{State: true, Index: c.Split, Data: []byte(s.text("state", ""))})
+		}
 	}
 	if n := s.int("part", 0); n > 0 {
 		r.Parts = append(r.Parts, &wire.Part{Level: 1, Data: make([]byte, n)})
