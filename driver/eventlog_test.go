@@ -62,7 +62,8 @@ func TestAFooterSaysWhatIsInTheLog(t *testing.T) {
 	l, m := markedLog(t)
 	raw, lines, f := finished(t, l)
 	before := bytes.Join(lines[:5], nil)
-	want := LogFooter{Event: "footer", Steps: 3, Evaluations: 1, Lines: 5, SHA256: sumOf(before), StoppedBy: "iterations"}
+	want := LogFooter{Event: "footer", Steps: 3, Evaluations: 1, Lines: 5, SHA256: sumOf(before),
+		StoppedBy: "iterations"}
 	if len(lines) != 6 || f != want {
 		t.Errorf("%d lines, %+v, want %+v", len(lines), f, want)
 	}
@@ -156,20 +157,22 @@ func TestALineThatCannotBeWrittenIsTold(t *testing.T) {
 func TestALineSaysWhatItsStepCameTo(t *testing.T) {
 	waits := []abss.Wait{{For: "tasks", Bound: 9}}
 	r := &StepReport{Number: 4, Train: true, Node: 8, Pack: 2, Entries: []int64{1, 2, 3}, Weighted: true,
-		Assigned: []plan.Assignment{{Split: 0, Attempt: 5, Epoch: 6, Cursor: 7}, {Split: 1, Attempt: 1, Epoch: 2, Cursor: 3},
-			{Split: 2, Attempt: 1, Epoch: 2, Cursor: 4}},
+		Assigned: []plan.Assignment{{Split: 0, Attempt: 5, Epoch: 6, Cursor: 7},
+			{Split: 1, Attempt: 1, Epoch: 2, Cursor: 3}, {Split: 2, Attempt: 1, Epoch: 2, Cursor: 4}},
 		Coverage: []*plan.Coverage{nil, {Split: 1, Attempt: 8, Epoch: 9, Cursor: 10, Count: 11, Folded: 12, Weight: 13,
 			Entries: 14}, {Split: 2, Attempt: 1, Epoch: 2, Cursor: 4, Count: 15, Folded: 15, Weight: 16, Entries: 17}},
 		Missing: []plan.SplitID{0}, Stats: abss.Stats{Waits: waits, StopAt: 70, FirstFinish: 30, ShareFirst: 0.25,
-			ShareStop: 0.5, Cut: true}, Took: 100, Bytes: 18, Share: 0.75, NEff: 19, Retried: 20, Placement: []int{0, 1, 0},
+			ShareStop: 0.5, Cut: true}, Took: 100, Bytes: 18, Share: 0.75, NEff: 19, Retried: 20,
+		Placement: []int{0, 1, 0},
 		Executors: []string{"a", "b"}, Moves: []plan.Move{{Split: 1, From: "a", To: "b", Role: true}}, MoveTime: 21,
 		Counters: Counters{DroppedRows: 22, StaleReports: 23}, Batch: 0.5, Ratio: 0.6, RatioWhy: "why"}
 	want := &LogStep{Event: "step", Pack: 2, Step: 4, C: []int64{0, 11, 15}, Folded: []int64{0, 12, 15},
 		Weight: []float64{0, 13, 16}, Entries: []int64{0, 14, 17}, Attempt: []int{5, 8, 1}, Epoch: []uint64{6, 9, 2},
 		Cursor: []int64{7, 10, 4}, Missing: []int{0}, Waits: waits, Placement: []int{0, 1, 0},
 		Executors: []string{"a", "b"}, Moves: []LogMove{{Split: 1, From: "a", To: "b", Role: true}},
-		Phases: LogPhases{Compute: 70, Wait: 40, Collect: 30, Exchange: 21}, Bytes: 18, ShareFirst: 0.25, ShareStop: 0.5,
-		Cut: true, Batch: 0.5, Ratio: 0.6, RatioWhy: "why", Share: 0.75, NEff: 19, Retried: 20, Dropped: 22, Stale: 23}
+		Phases: LogPhases{Compute: 70, Wait: 40, Collect: 30, Exchange: 21}, Bytes: 18, ShareFirst: 0.25,
+		ShareStop: 0.5, Cut: true, Batch: 0.5, Ratio: 0.6, RatioWhy: "why", Share: 0.75, NEff: 19, Retried: 20,
+		Dropped: 22, Stale: 23}
 	if got := StepLine(r); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want\n%+v", got, want)
 	}

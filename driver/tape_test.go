@@ -72,14 +72,15 @@ func TestActionsAreNotOnATape(t *testing.T) {
 	}
 }
 
-// TestWhatAPackGoesOnFromIsToldAgain: with its turns, where these are counted, and what lives with rows.
+// TestWhatAPackGoesOnFromIsToldAgain: with its turns, where these are counted, and the row state.
 func TestWhatAPackGoesOnFromIsToldAgain(t *testing.T) {
 	for _, fixed := range []bool{false, true} {
 		cfg := recordedConfig
 		cfg.FixedCursors = fixed
 		r := recordedUnder(cfg)
-		from := Restored{Steps: 4, Epoch: 9, Entries: []prioritizer.Entry{{Merged: 230, Whole: 2}, {Merged: 170, Whole: 1}},
-			States: []RestoredState{{Node: 3, Split: 1, Data: make([]byte, 5)}}}
+		from := Restored{Steps: 4, Epoch: 9,
+			Entries: []prioritizer.Entry{{Merged: 230, Whole: 2}, {Merged: 170, Whole: 1}},
+			States:  []RestoredState{{Node: 3, Split: 1, Data: make([]byte, 5)}}}
 		if !fixed {
 			from.Entries[0].Cursor, from.Entries[1].Cursor = 30, 70
 		}
@@ -118,7 +119,8 @@ func TestSoMuchIsKept(t *testing.T) {
 		sent int64
 		kept bool
 	}{
-		{0, 0, true}, {leastKept, 0, true}, {leastKept + 1, 0, false}, {leastKept + 1, (leastKept + 1) * keptShare, true},
+		{0, 0, true}, {leastKept, 0, true}, {leastKept + 1, 0, false},
+		{leastKept + 1, (leastKept + 1) * keptShare, true},
 		{leastKept + 1, (leastKept+1)*keptShare - 1, false}, {mostRecorded, mostRecorded * keptShare, true},
 	} {
 		tape := newTape(JobConfig{}, 0)
@@ -191,8 +193,9 @@ func TestPassesOfTimeAreToldExactly(t *testing.T) {
 		var want *StepReport
 		for split, id := range []plan.ExecutorID{"a", "b"} {
 			a := s.assigned[split]
-			want = r.message(id, &wire.Result{Step: s.key, BusyNs: 1e6, Coverage: []*wire.Coverage{{Split: uint32(split),
-				Attempt: uint32(a.Attempt), Epoch: uint64(a.Epoch), Cursor: uint64(a.Cursor), Count: 100, Folded: 100}}})
+			c := &wire.Coverage{Split: uint32(split), Attempt: uint32(a.Attempt), Epoch: uint64(a.Epoch),
+				Cursor: uint64(a.Cursor), Count: 100, Folded: 100}
+			want = r.message(id, &wire.Result{Step: s.key, BusyNs: 1e6, Coverage: []*wire.Coverage{c}})
 		}
 		if want == nil {
 			t.Fatalf("%v late: the step does not end", late)

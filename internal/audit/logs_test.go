@@ -324,7 +324,7 @@ var runs = map[string]func(*testing.T) *run{
 		r.fold(plan.StepRequest{Train: true}, 1, 100)
 		return r
 	},
-	"stranger": func(t *testing.T) *run { // a third executor comes, whose plan is another, and says that it holds splits
+	"stranger": func(t *testing.T) *run { // a third executor comes, of another plan, and says that it holds splits
 		r := newRun(t, driver.JobConfig{})
 		r.open([]int64{100, 100, 100}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 100, 100, 100)

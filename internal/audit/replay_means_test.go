@@ -116,7 +116,8 @@ func TestOneFalseLineIsEnough(t *testing.T) {
 	if _, err := NewReplay(logOf("absp", func(l [][]byte) [][]byte {
 		l[1] = changed(t, nil, l[1], "bytes", 3)
 		return l
-	}), nobody{}, nil, nil, nil); fault.KindOf(err) != fault.Corrupt || !strings.Contains(err.Error(), "bytes: the line") {
+	}), nobody{}, nil, nil, nil); fault.KindOf(err) != fault.Corrupt ||
+		!strings.Contains(err.Error(), "bytes: the line") {
 		t.Errorf("a false figure: %v", err)
 	}
 	r, err := NewReplay(logOf("resumed-twice", unchanged), nobody{}, nil, nil, nil)
