@@ -39,6 +39,8 @@ var targets = []target{
 	{dir: "scheduler", oracles: []string{"internal/sim"}},
 	{dir: "driver", files: []string{"job*.go", "eventlog.go", "logoptions.go", "retell.go", "tape.go"},
 		oracles: []string{"internal/audit", "internal/sim"}},
+	{dir: "driver/daemon", files: []string{"lifecycle_prune.go", "lifecycle_resume.go"},
+		oracles: []string{"internal/sim/life"}},
 	{dir: "executor", files: []string{"agent*.go"}, oracles: []string{"internal/sim"}},
 	{dir: "internal/audit"},
 }
