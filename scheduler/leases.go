@@ -247,7 +247,7 @@ func (x *lessee) take(id uint32) *Lease {
 }
 
 // Accept reports whether a result over leases can be merged: they are all those of its executor
-// that were included, each once, and nothing has taken their place. It then is.
+// that were included, each once, and nothing has replaced them. It marks them merged.
 func (l *Leases) Accept(id plan.ExecutorID, epoch plan.Epoch, ids []uint32) bool {
 	e, x := l.lessee(id, epoch)
 	if x == nil || len(ids) == 0 || len(ids) != len(x.awaited) {
@@ -394,9 +394,9 @@ func (l *Leases) cancel(lease *Lease) {
 	}
 }
 
-// expiry is when an executor's leases, of which it has some, expire: when it has given no sign for three
-// times as long as a piece takes it, or, where that is not known, for as long as
-// the pass had lasted.
+// expiry returns when an executor's leases, of which it has some, expire: when it has sent
+// nothing for three times as long as a piece takes it, or, where that is not known, for as
+// long as the pass had lasted.
 func (l *Leases) expiry(e int) plan.Time {
 	x := l.ex[e]
 	quiet := max(l.cfg.Grace, x.sign-l.start)

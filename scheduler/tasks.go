@@ -207,7 +207,7 @@ func (t *Tasks) handOut(now plan.Time) {
 	if t.over || t.ex.Count() == 0 {
 		return
 	}
-	for _, beyond := range []int{0, queued} { // nothing waits behind a task while a slot is free
+	for _, beyond := range []int{0, queued} { // no task is queued behind another while a slot is free
 		for t.round(beyond, now) {
 		}
 	}

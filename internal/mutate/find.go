@@ -305,7 +305,7 @@ func (f *finder) removable(s ast.Stmt) bool {
 	switch s := s.(type) {
 	case *ast.ExprStmt:
 		c, ok := s.X.(*ast.CallExpr)
-		return ok && !f.aside(c) && !f.hook(c)
+		return ok && !f.aside(c) && !f.isHook(c)
 	case *ast.AssignStmt:
 		if s.Tok == token.DEFINE {
 			return false

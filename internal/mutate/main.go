@@ -5,7 +5,8 @@
 // so the tree is never touched; which of them is in force is chosen by the environment. Each test
 // is run once by itself to learn which mutations it comes by, and then each mutation is run
 // against those tests only, the cheap ones and those that have killed most first: the package's
-// own, then those of the packages that are named in targets as its oracles. A test that fails, panics or hangs kills it.
+// own, then those of the packages that are named in targets as its oracles. A test that fails,
+// panics or hangs kills it.
 //
 // Known tools (gremlins, go-mutesting) compile once for every mutation, and the first of them
 // leaves constants alone; the packages here are the ones whose constants decide.

@@ -48,12 +48,6 @@ func (f *finder) isHook(c *ast.CallExpr) bool {
 	return o != nil && o.Pkg() == f.pkg && filepath.Base(f.fset.Position(o.Pos()).Filename) == hooks
 }
 
-// hook reports whether a call is of a hook for planted bugs, which does nothing where none can be planted.
-func (f *finder) hook(c *ast.CallExpr) bool {
-	o := f.callee(c)
-	return o != nil && o.Pos().IsValid() && filepath.Base(f.fset.Position(o.Pos()).Filename) == hooks
-}
-
 func (f *finder) call(c *ast.CallExpr) bool {
 	if f.aside(c) {
 		return false

@@ -243,7 +243,7 @@ func (w *workshop) noticed(o oracle, t testcase, m *mutant) bool {
 	return e.err != nil
 }
 
-// order are the tests that come by a mutant: those that take hardly any time before the others, and of
+// order returns the tests that reach a mutant: those that take hardly any time before the others, and of
 // them the ones first that have killed most, which need not hang to notice.
 func order(tests []testcase, id int) (out []testcase) {
 	for _, t := range tests {
