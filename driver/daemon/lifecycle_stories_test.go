@@ -114,7 +114,7 @@ func (s *lifeStory) do() {
 	case "closing":
 		s.step(LifeEvent{Closing: true})
 	case "submit":
-		s.step(LifeEvent{Ask: &LifeAsk{From: from, Submit: &JobSpec{Kind: "logistic"}}})
+		s.step(LifeEvent{Ask: &LifeRequest{From: from, Submit: &JobSpec{Kind: "logistic"}}})
 	case "connect":
 		incarnation := fmt.Sprintf("%s.%d", s.job(), s.state.Jobs[plan.JobID(s.job())].Term)
 		s.step(LifeEvent{Link: &LinkEvent{Job: s.job(), Link: 1, Connected: &LinkConnected{Incarnation: incarnation}}})
@@ -124,16 +124,16 @@ func (s *lifeStory) do() {
 		s.step(LifeEvent{Process: &ProcessEvent{Job: s.job(), Term: s.state.Jobs[plan.JobID(s.job())].Term,
 			Exited: &ProcessExited{Why: "signal: killed", Words: "signal: killed"}}})
 	case "cancel":
-		s.step(LifeEvent{Ask: &LifeAsk{From: from, Cancel: s.job()}})
+		s.step(LifeEvent{Ask: &LifeRequest{From: from, Cancel: s.job()}})
 	case "resume":
-		a := &LifeAsk{From: from, Resume: s.job()}
+		a := &LifeRequest{From: from, Resume: s.job()}
 		if s.d.HasArg("gone") {
 			a.Gone = "it was moved"
 		}
 		s.step(LifeEvent{Ask: a})
 	case "giveup":
 		who, _ := strconv.ParseUint(s.d.CmdArgs[0].Key, 10, 64)
-		s.step(LifeEvent{Ask: &LifeAsk{GiveUp: who}})
+		s.step(LifeEvent{Ask: &LifeRequest{GiveUp: who}})
 	default:
 		s.files(from)
 	}
@@ -144,16 +144,16 @@ func (s *lifeStory) files(from uint64) {
 	ids, values := s.jobs()
 	switch s.d.Cmd {
 	case "read":
-		s.step(LifeEvent{Ask: &LifeAsk{From: from, Read: ids[0]}})
+		s.step(LifeEvent{Ask: &LifeRequest{From: from, Read: ids[0]}})
 	case "done":
-		s.step(LifeEvent{Ask: &LifeAsk{Done: ids[0]}})
+		s.step(LifeEvent{Ask: &LifeRequest{Done: ids[0]}})
 	case "prune":
 		age, err := time.ParseDuration(s.text("age", "-1ns"))
 		grace, err2 := time.ParseDuration(s.text("grace", "0s"))
 		if err != nil || err2 != nil {
 			s.d.Fatalf(s.t, "%v, %v", err, err2)
 		}
-		s.step(LifeEvent{Ask: &LifeAsk{From: from, Prune: &LifePrune{Grace: grace,
+		s.step(LifeEvent{Ask: &LifeRequest{From: from, Prune: &LifePrune{Grace: grace,
 			Keep: Keep{Count: int(s.number("count", -1)), Age: age, Bytes: s.number("bytes", -1)}}}})
 	case "measured":
 		sizes := map[string]int64{}
