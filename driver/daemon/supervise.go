@@ -32,11 +32,19 @@ func (w *jobHandle) command() (*exec.Cmd, error) {
 		}
 		return exec.Command(path, programArgs(w.info.Args, u.Args)...), nil
 	}
-	args := append([]string{"run", w.info.Job}, w.info.Args...)
-	args = append(args, "--json", "--overwrite", "--out", filepath.Join(w.dir, "out"), "--event-log",
+	args := append(runnerArgs(w.info), "--json", "--overwrite", "--out", filepath.Join(w.dir, "out"), "--event-log",
 		filepath.Join(w.dir, driver.EventsName),
 		"--checkpoint-dir", filepath.Join(w.dir, "checkpoints"), "--checkpoint-every", "1", "--resume")
 	return exec.Command(w.d.cfg.Program, args...), nil
+}
+
+// runnerArgs returns what a runner of a job is started with, and its process at first: the
+// bundled job by name, or the engine's flags for the user's program.
+func runnerArgs(j *wire.JobInfo) []string {
+	if j.Program != nil {
+		return j.Args
+	}
+	return append([]string{"run", j.Job}, j.Args...)
 }
 
 // programArgs puts the engine's flags before a program's own.

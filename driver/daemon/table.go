@@ -271,7 +271,7 @@ func (t *jobTable) open(c *LifeRunner) {
 	w.mu.Unlock()
 	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: c.Job, Runner: c.ID,
 		Token: w.token, Slots: m.slots, Weight: w.info.Weight, Direct: direct,
-		Program: w.info.Program, Args: append([]string{"run", w.info.Job}, w.info.Args...)}}})
+		Program: w.info.Program, Args: runnerArgs(w.info)}}})
 }
 
 // show publishes a job's visible state; a new job is entered.
