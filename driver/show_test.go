@@ -14,22 +14,22 @@ import (
 
 // configOf is the configuration of a story's job.
 func (s *story) configOf() JobConfig {
-	policy, err := abss.ParsePolicy(s.text("policy", "bsp"))
-	s.must(err)
-	mode, err := prioritizer.ParseMode(s.text("exchange", "off"))
-	s.must(err)
+	policy, err := abss.ParsePolicy(s.Text("policy", "bsp"))
+	s.Must(err)
+	mode, err := prioritizer.ParseMode(s.Text("exchange", "off"))
+	s.Must(err)
 	return JobConfig{ID: "job", Record: true, Fingerprint: plan.Digest{1, 2, 3}, Sources: []byte("sources"),
-		Executors: s.int("executors", 0), Life: uint32(s.int("life", 0)), Again: s.has("again"),
-		Gather: s.dur("gather", 0), MaxWait: s.dur("maxwait", 0), TaskTimeout: s.dur("tasktimeout", 0),
-		ReportInterval: s.dur("interval", 0),
-		FixedCursors:   s.has("fixed"), ByRows: s.has("byrows"), BatchFraction: s.float("batch"),
-		Sync: abss.Config{Policy: policy, Ratio: s.float("ratio"), MinRatio: s.float("minratio"),
-			MinShare: s.float("share"), MinRows: int64(s.int("floor", 0)), MaxMissing: s.float("missing"),
-			Grace: s.dur("grace", 0), StepTimeout: s.dur("timeout", 0)},
-		Exchange: prioritizer.ExchangeConfig{Mode: mode, Threshold: int64(s.int("threshold", 0)),
-			Interval: s.int("every", 0)},
-		Schedule: scheduler.Config{MaxTaskFailures: s.int("failures", 0), MaxExecutorFailures: s.int("exclude", 0),
-			Exclusion: s.dur("exclusion", 0)}}
+		Executors: s.Int("executors", 0), Life: uint32(s.Int("life", 0)), Again: s.Has("again"),
+		Gather: s.Duration("gather", 0), MaxWait: s.Duration("maxwait", 0), TaskTimeout: s.Duration("tasktimeout", 0),
+		ReportInterval: s.Duration("interval", 0),
+		FixedCursors:   s.Has("fixed"), ByRows: s.Has("byrows"), BatchFraction: s.Float("batch", 0),
+		Sync: abss.Config{Policy: policy, Ratio: s.Float("ratio", 0), MinRatio: s.Float("minratio", 0),
+			MinShare: s.Float("share", 0), MinRows: int64(s.Int("floor", 0)), MaxMissing: s.Float("missing", 0),
+			Grace: s.Duration("grace", 0), StepTimeout: s.Duration("timeout", 0)},
+		Exchange: prioritizer.ExchangeConfig{Mode: mode, Threshold: int64(s.Int("threshold", 0)),
+			Interval: s.Int("every", 0)},
+		Schedule: scheduler.Config{MaxTaskFailures: s.Int("failures", 0), MaxExecutorFailures: s.Int("exclude", 0),
+			Exclusion: s.Duration("exclusion", 0)}}
 }
 
 func entry(cursor, merged int64) prioritizer.Entry {
@@ -277,7 +277,7 @@ func showLeases(m *wire.Leases) string {
 }
 
 func (s *story) showLedger() {
-	r := s.job.Ledger(s.int("pack", 0))
+	r := s.job.Ledger(s.Int("pack", 0))
 	fmt.Fprintf(&s.out, "pack %d after %d steps, epoch %d, ratio %v\n", r.Pack, r.Steps, r.Epoch, r.Ratio)
 	for i, e := range r.Entries {
 		fmt.Fprintf(&s.out, "  split %d: cursor %d, merged %d, whole %d, dropped %d\n", i, e.Cursor, e.Merged, e.Whole,

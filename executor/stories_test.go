@@ -1,9 +1,7 @@
 package executor
 
 import (
-	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/storytest"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -31,10 +30,10 @@ func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s story
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			s.t, s.d = t, d
-			s.now += s.dur("at") - s.now*btoi(d.HasArg("at"))
+			s.Args = storytest.Args{T: t, D: d}
+			s.now += s.Duration("at", 0) - s.now*btoi(d.HasArg("at"))
 			if d.Cmd == "agent" {
-				s.agent = NewAgent("e1", s.int("slots", 1))
+				s.agent = NewAgent("e1", s.Int("slots", 1))
 				return showSent(s.agent.Register()) + "\n"
 			}
 			var out strings.Builder
@@ -54,45 +53,15 @@ func btoi(b bool) time.Duration {
 }
 
 type story struct {
-	t     *testing.T
-	d     *datadriven.TestData
+	storytest.Args
 	agent *Agent
 	now   plan.Time
-}
-
-func (s *story) text(key, other string) string {
-	for _, a := range s.d.CmdArgs {
-		if a.Key == key && len(a.Vals) > 0 {
-			return a.Vals[0]
-		}
-	}
-	return other
-}
-
-func (s *story) number(v string) int {
-	n, err := strconv.Atoi(v)
-	if err != nil {
-		s.d.Fatalf(s.t, "%v", err)
-	}
-	return n
-}
-
-func (s *story) int(key string, other int) int {
-	return s.number(s.text(key, strconv.Itoa(other)))
-}
-
-func (s *story) dur(key string) time.Duration {
-	d, err := time.ParseDuration(s.text(key, "0"))
-	if err != nil {
-		s.d.Fatalf(s.t, "%v", err)
-	}
-	return d
 }
 
 // ids are the numbers of a list, or, without a key, those of the command after the first.
 func (s *story) ids(key string) (out []uint32) {
 	var words []string
-	for i, a := range s.d.CmdArgs {
+	for i, a := range s.D.CmdArgs {
 		if key != "" && a.Key == key {
 			words = a.Vals
 		} else if key == "" && i > 0 && a.Key[0] >= '0' && a.Key[0] <= '9' {
@@ -101,43 +70,33 @@ func (s *story) ids(key string) (out []uint32) {
 	}
 	for _, w := range words {
 		n, _, _ := strings.Cut(w, ":")
-		out = append(out, uint32(s.number(n)))
+		out = append(out, uint32(s.Number(n)))
 	}
 	return out
 }
 
 // first is the number after the command.
-func (s *story) first() int { return s.number(s.d.CmdArgs[0].Key) }
+func (s *story) first() int { return s.Number(s.D.CmdArgs[0].Key) }
 
-func (s *story) job() string { return s.text("job", "j") }
+func (s *story) job() string { return s.Text("job", "j") }
 
 // digest is that of a name; none of no name.
 func (s *story) digest(key, other string) plan.Digest {
-	if v := s.text(key, other); v != "" {
+	if v := s.Text(key, other); v != "" {
 		return plan.DigestOf([]byte(v))
 	}
 	return plan.Digest{}
 }
 
-func (s *story) err() error {
-	name := strings.ReplaceAll(s.text("fault", ""), "-", " ")
-	for _, k := range fault.Kinds() {
-		if k.String() == name {
-			return fault.New(k, "read", "it", errors.New("it broke"))
-		}
-	}
-	return nil
-}
-
 // event is what a command says that happened.
 func (s *story) event() Event {
-	switch s.d.Cmd {
+	switch s.D.Cmd {
 	case "planned":
-		return Event{Planned: &Planned{Job: s.job(), Fingerprint: plan.Digest{1, 2, 3}, Err: s.err()}}
+		return Event{Planned: &Planned{Job: s.job(), Fingerprint: plan.Digest{1, 2, 3}, Err: s.Fault("fault")}}
 	case "fetched":
-		return Event{Fetched: &Fetched{Hold: s.hold(), SHA256: s.digest("got", "rows"), Err: s.err()}}
+		return Event{Fetched: &Fetched{Hold: s.hold(), SHA256: s.digest("got", "rows"), Err: s.Fault("fault")}}
 	case "sample":
-		e := &Sample{Run: s.first(), Due: s.d.HasArg("due")}
+		e := &Sample{Run: s.first(), Due: s.D.HasArg("due")}
 		for _, n := range s.ids("") {
 			e.Counts = append(e.Counts, int64(n))
 		}
@@ -157,13 +116,13 @@ func (s *story) event() Event {
 }
 
 func (s *story) folded() *Folded {
-	f := &Folded{Run: s.first(), Busy: s.dur("busy"), Leases: s.ids("leases"), Err: s.err()}
-	for i, a := range s.d.CmdArgs {
+	f := &Folded{Run: s.first(), Busy: s.Duration("busy", 0), Leases: s.ids("leases"), Err: s.Fault("fault")}
+	for i, a := range s.D.CmdArgs {
 		split, count, ok := strings.Cut(a.Key, ":")
 		if i > 0 && ok {
-			n := int64(s.number(count))
-			f.Coverage = append(f.Coverage, plan.Coverage{Split: plan.SplitID(s.number(split)),
-				Attempt: s.int("attempt", 1), Epoch: plan.Epoch(s.int("epoch", 1)), Cursor: int64(s.int("cursor", 0)),
+			n := int64(s.Number(count))
+			f.Coverage = append(f.Coverage, plan.Coverage{Split: plan.SplitID(s.Number(split)),
+				Attempt: s.Int("attempt", 1), Epoch: plan.Epoch(s.Int("epoch", 1)), Cursor: int64(s.Int("cursor", 0)),
 				Count: n, Folded: n, Weight: 0.5, Entries: 3 * n})
 			f.Parts = append(f.Parts, &wire.Part{Index: uint32(i)})
 		}
@@ -173,23 +132,23 @@ func (s *story) folded() *Folded {
 
 func (s *story) hold() *wire.Hold {
 	want := s.digest("want", "rows")
-	return &wire.Hold{Job: s.job(), Pack: uint32(s.int("pack", 0)), Split: uint32(s.first()), From: s.text("from", ""),
+	return &wire.Hold{Job: s.job(), Pack: uint32(s.Int("pack", 0)), Split: uint32(s.first()), From: s.Text("from", ""),
 		Sha256: want[:]}
 }
 
 // message is what the driver says.
 func (s *story) message() *wire.ToExecutor {
 	m := &wire.ToExecutor{}
-	epoch := uint64(s.int("epoch", 1))
-	switch s.d.Cmd {
+	epoch := uint64(s.Int("epoch", 1))
+	switch s.D.Cmd {
 	case "prepare":
 		m.Body = &wire.ToExecutor_Prepare{Prepare: &wire.Prepare{Job: s.job()}}
 	case "hold":
 		m.Body = &wire.ToExecutor_Hold{Hold: s.hold()}
 	case "parameter":
-		digest := plan.DigestOf([]byte(s.d.CmdArgs[0].Key))
+		digest := plan.DigestOf([]byte(s.D.CmdArgs[0].Key))
 		m.Body = &wire.ToExecutor_Parameter{Parameter: &wire.Parameter{Digest: digest[:],
-			Data: []byte(s.d.CmdArgs[0].Key)}}
+			Data: []byte(s.D.CmdArgs[0].Key)}}
 	case "start":
 		m.Body = &wire.ToExecutor_StartStep{StartStep: s.start()}
 	case "stop":
@@ -200,7 +159,7 @@ func (s *story) message() *wire.ToExecutor {
 		for _, id := range s.ids("") {
 			l.Leases = append(l.Leases, &wire.Lease{Id: id})
 		}
-		if v := s.text("state", ""); v != "" {
+		if v := s.Text("state", ""); v != "" {
 			l.States = []*wire.Part{{State: true, Data: []byte(v)}}
 		}
 		m.Body = &wire.ToExecutor_Leases{Leases: l}
@@ -214,16 +173,16 @@ func (s *story) message() *wire.ToExecutor {
 	case "pause": // which is the shell's
 		m.Body = &wire.ToExecutor_Pause{Pause: &wire.Pause{On: true}}
 	default:
-		s.d.Fatalf(s.t, "unknown command")
+		s.D.Fatalf(s.T, "unknown command")
 	}
 	return m
 }
 
 func (s *story) start() *wire.StartStep {
-	m := &wire.StartStep{Job: s.job(), Step: uint32(s.first()), Leased: s.d.HasArg("leased"),
-		ReportIntervalNs: uint64(s.dur("every"))}
+	m := &wire.StartStep{Job: s.job(), Step: uint32(s.first()), Leased: s.D.HasArg("leased"),
+		ReportIntervalNs: uint64(s.Duration("every", 0))}
 	if m.Leased {
-		m.Epoch = uint64(s.int("epoch", 1))
+		m.Epoch = uint64(s.Int("epoch", 1))
 	}
 	if digest := s.digest("param", ""); !digest.IsZero() {
 		m.ParamDigest = digest[:]
@@ -231,8 +190,8 @@ func (s *story) start() *wire.StartStep {
 		m.Param = []byte("inline")
 	}
 	for _, k := range s.ids("") {
-		m.Tasks = append(m.Tasks, &wire.Assignment{Split: k, Attempt: uint32(s.int("attempt", 1)),
-			Epoch: uint64(s.int("epoch", 1)), Cursor: uint64(s.int("cursor", 0))})
+		m.Tasks = append(m.Tasks, &wire.Assignment{Split: k, Attempt: uint32(s.Int("attempt", 1)),
+			Epoch: uint64(s.Int("epoch", 1)), Cursor: uint64(s.Int("cursor", 0))})
 	}
 	return m
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/storytest"
 )
 
 // TestStories runs the stories in testdata/stories. Lists may have N*TIMES. What a view is not told
@@ -26,7 +27,7 @@ func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
 		s := &story{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			s.t, s.d = t, d
+			s.Args = storytest.Args{T: t, D: d}
 			s.out.Reset()
 			s.do()
 			return s.out.String()
@@ -35,84 +36,50 @@ func TestStories(t *testing.T) {
 }
 
 type story struct {
-	t      *testing.T
-	d      *datadriven.TestData
+	storytest.Args
 	x      *Exchange
 	v      View
 	ledger *Ledger
 	out    strings.Builder
 }
 
-func (s *story) vals(key string) []string {
-	for _, a := range s.d.CmdArgs {
-		if a.Key == key {
-			return a.Vals
-		}
-	}
-	return nil
-}
-
 func (s *story) parse(v string) float64 {
 	f, err := strconv.ParseFloat(v, 64)
 	if err != nil {
-		s.d.Fatalf(s.t, "%v", err)
+		s.D.Fatalf(s.T, "%v", err)
 	}
 	return f
 }
 
-func (s *story) float(key string, other float64) float64 {
-	if v := s.vals(key); len(v) > 0 {
-		return s.parse(v[0])
-	}
-	return other
-}
-
-// floats are the numbers of a list, or other ones where there is no list.
-func floats[T int | int64 | float64](s *story, key string, other []T) (out []T) {
-	if !s.d.HasArg(key) {
-		return other
-	}
-	for _, v := range s.vals(key) {
-		n, times, more := strings.Cut(v, "*")
-		if !more {
-			times = "1"
-		}
-		for range int(s.parse(times)) {
-			out = append(out, T(s.parse(n)))
-		}
-	}
-	return out
-}
-
 func (s *story) do() {
-	switch s.d.Cmd {
+	switch s.D.Cmd {
 	case "exchange":
 		mode := Random
-		if name := s.vals("mode")[0]; name != "random" {
+		if name := s.List("mode")[0]; name != "random" {
 			var err error
 			if mode, err = ParseMode(name); err != nil {
-				s.d.Fatalf(s.t, "%v", err)
+				s.D.Fatalf(s.T, "%v", err)
 			}
 		}
-		s.x = NewExchange(ExchangeConfig{Mode: mode, Threshold: int64(s.float("threshold", 0)),
-			Interval: int(s.float("every", 0)), Bandwidth: s.float("bandwidth", 0), Horizon: int(s.float("horizon", 0)),
-			Seed: uint64(s.float("seed", 0))}, int(s.float("splits", 0)))
+		s.x = NewExchange(ExchangeConfig{Mode: mode, Threshold: int64(s.Float("threshold", 0)),
+			Interval: int(s.Float("every", 0)), Bandwidth: s.Float("bandwidth", 0), Horizon: int(s.Float("horizon", 0)),
+			Seed: uint64(s.Float("seed", 0))}, int(s.Float("splits", 0)))
 		s.v = View{Ratio: 0.5}
 	case "plan":
 		s.look()
-		for range int(s.float("steps", 1)) {
+		for range int(s.Float("steps", 1)) {
 			s.plan()
 		}
 	case "slower":
 		s.slower()
 	case "forecast":
-		f := &forecast{ratio: s.float("ratio", 0), load: floats[float64](s, "load", nil),
-			speed: floats[float64](s, "speed", nil)}
+		f := &forecast{ratio: s.Float("ratio", 0), load: storytest.Numbers[float64](s.Args, "load", nil),
+			speed: storytest.Numbers[float64](s.Args, "speed", nil)}
 		for _, l := range f.load {
 			f.rows += l
 		}
 		score, t := f.score()
-		if s.d.HasArg("exact") {
+		if s.D.HasArg("exact") {
 			fmt.Fprintf(&s.out, "step %v s\n", t)
 			return
 		}
@@ -133,14 +100,15 @@ func (s *story) do() {
 // look changes the view.
 func (s *story) look() {
 	v := &s.v
-	v.Step, v.Ratio, v.Noise = int(s.float("step", float64(v.Step+1)))-1, s.float("ratio", v.Ratio),
-		s.float("noise", v.Noise)
-	v.Owner, v.Rows, v.Bytes, v.Times = floats(s, "owner", v.Owner), floats(s, "rows", v.Rows),
-		floats(s, "bytes", v.Bytes), floats(s, "times", v.Times)
-	v.Speed, v.Observed = floats(s, "speed", v.Speed), floats(s, "observed", v.Observed)
+	v.Step, v.Ratio, v.Noise = int(s.Float("step", float64(v.Step+1)))-1, s.Float("ratio", v.Ratio),
+		s.Float("noise", v.Noise)
+	v.Owner, v.Rows, v.Bytes, v.Times = storytest.Numbers(s.Args, "owner", v.Owner),
+		storytest.Numbers(s.Args, "rows", v.Rows),
+		storytest.Numbers(s.Args, "bytes", v.Bytes), storytest.Numbers(s.Args, "times", v.Times)
+	v.Speed, v.Observed = storytest.Numbers(s.Args, "speed", v.Speed), storytest.Numbers(s.Args, "observed", v.Observed)
 	n := len(v.Owner)
 	v.Moving = make([]bool, n)
-	for _, i := range floats[int](s, "moving", nil) {
+	for _, i := range storytest.Numbers[int](s.Args, "moving", nil) {
 		v.Moving[i] = true
 	}
 	if v.Times == nil {
@@ -149,7 +117,7 @@ func (s *story) look() {
 	if v.Bytes == nil {
 		v.Bytes = v.Rows
 	}
-	held := s.vals("held")
+	held := s.List("held")
 	v.Held = nil
 	if held != nil {
 		v.Held = func(split, e int) bool { return slices.Contains(held, fmt.Sprint(split, "/", e)) }
@@ -162,7 +130,7 @@ func (s *story) plan() {
 	swaps := s.x.Plan(s.v)
 	for _, w := range swaps {
 		fmt.Fprintf(&s.out, "after step %d: split %d from %d to %d, role %v\n", s.v.Step, w.Split, w.From, w.To, w.Role)
-		if !s.d.HasArg("stay") {
+		if !s.D.HasArg("stay") {
 			s.v.Owner[w.Split] = w.To
 		}
 	}
@@ -171,8 +139,8 @@ func (s *story) plan() {
 func (s *story) slower() {
 	for speed := 100; speed >= 20; speed -= 4 {
 		x := NewExchange(ExchangeConfig{Mode: Rate}, 20)
-		v := View{Step: 20, Ratio: s.float("ratio", 0.5), Speed: []float64{100, float64(speed), 100, 100},
-			Observed: []int{4, 4, 4, 4}, Moving: make([]bool, 20), Times: make([]int64, 20), Noise: s.float("noise", 0)}
+		v := View{Step: 20, Ratio: s.Float("ratio", 0.5), Speed: []float64{100, float64(speed), 100, 100},
+			Observed: []int{4, 4, 4, 4}, Moving: make([]bool, 20), Times: make([]int64, 20), Noise: s.Float("noise", 0)}
 		for i := range 20 {
 			v.Owner, v.Rows, v.Bytes = append(v.Owner, i%4), append(v.Rows, 100), append(v.Bytes, 100)
 		}
@@ -185,20 +153,20 @@ func (s *story) slower() {
 }
 
 func (s *story) account() {
-	number := func(i int) int64 { return int64(s.parse(s.d.CmdArgs[i].Key)) }
-	switch s.d.Cmd {
+	number := func(i int) int64 { return int64(s.parse(s.D.CmdArgs[i].Key)) }
+	switch s.D.Cmd {
 	case "ledger":
-		s.ledger = NewLedger(floats[int64](s, "rows", nil), !s.d.HasArg("fixed"))
+		s.ledger = NewLedger(storytest.Numbers[int64](s.Args, "rows", nil), !s.D.HasArg("fixed"))
 	case "merge":
 		s.ledger.Merge(plan.SplitID(number(0)), number(1))
 	case "drop":
 		s.ledger.Drop(plan.SplitID(number(0)), number(1))
 	case "restore":
 		var all []Entry
-		for _, a := range s.d.CmdArgs {
+		for _, a := range s.D.CmdArgs {
 			var e Entry
 			if _, err := fmt.Sscanf(a.Key, "%d/%d/%d/%d", &e.Cursor, &e.Merged, &e.Whole, &e.Dropped); err != nil {
-				s.d.Fatalf(s.t, "%v", err)
+				s.D.Fatalf(s.T, "%v", err)
 			}
 			all = append(all, e)
 		}
@@ -210,6 +178,6 @@ func (s *story) account() {
 				i, s.ledger.Rows(id), e.Cursor, e.Merged, e.Whole, e.Dropped, s.ledger.ProcessTimes(id))
 		}
 	default:
-		s.d.Fatalf(s.t, "unknown command")
+		s.D.Fatalf(s.T, "unknown command")
 	}
 }

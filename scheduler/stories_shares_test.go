@@ -2,22 +2,22 @@ package scheduler
 
 // shared are the commands of jobs that share an executor's slots: what they say is whose turn it is.
 func (s *story) shared() bool {
-	switch s.d.Cmd {
+	switch s.D.Cmd {
 	case "slots":
-		s.shares, s.now = NewShares(s.number(s.arg(0))), 0
+		s.shares, s.now = NewShares(s.Number(s.Arg(0))), 0
 	case "open":
-		s.shares.Open(s.arg(0), float64(s.int("weight", 1)), s.now)
+		s.shares.Open(s.Arg(0), float64(s.Int("weight", 1)), s.now)
 	case "close":
-		s.shares.Close(s.arg(0), s.now)
+		s.shares.Close(s.Arg(0), s.now)
 	case "began":
-		s.shares.Began(s.arg(0), s.int("tasks", 1), s.now)
+		s.shares.Began(s.Arg(0), s.Int("tasks", 1), s.now)
 	case "over":
-		s.shares.Ended(s.arg(0), s.now)
+		s.shares.Ended(s.Arg(0), s.now)
 	case "look":
 	default:
 		return false
 	}
-	if s.d.Cmd == "slots" {
+	if s.D.Cmd == "slots" {
 		return true
 	}
 	turns, again := s.shares.Look(s.now)

@@ -8,35 +8,35 @@ import (
 // plans are the commands of stages and their runs. What has come of a command is told by a name
 // and what it needs; what is said is the next command.
 func (s *story) plans() bool {
-	switch s.d.Cmd {
+	switch s.D.Cmd {
 	case "plan": // node=(stages that it reads)
 		s.reads = map[int][]int{}
-		for _, a := range s.d.CmdArgs {
+		for _, a := range s.D.CmdArgs {
 			for _, v := range a.Vals {
-				s.reads[s.number(a.Key)] = append(s.reads[s.number(a.Key)], s.number(v))
+				s.reads[s.Number(a.Key)] = append(s.reads[s.Number(a.Key)], s.Number(v))
 			}
 		}
 		s.stages = NewStages(func(node int) []int { return s.reads[node] })
 	case "run":
-		s.making = s.stages.Call(s.number(s.arg(0)), s.numbers(1), !s.d.HasArg("once"))
+		s.making = s.stages.Call(s.Number(s.Arg(0)), s.numbers(1), !s.D.HasArg("once"))
 		s.next(StageEvent{})
 	case "make":
-		s.making = s.stages.Make(s.number(s.arg(0)), !s.d.HasArg("once"))
+		s.making = s.stages.Make(s.Number(s.Arg(0)), !s.D.HasArg("once"))
 		s.next(StageEvent{})
 	case "settle":
-		s.making = s.stages.Settle(s.number(s.arg(0)))
+		s.making = s.stages.Settle(s.Number(s.Arg(0)))
 		s.next(StageEvent{})
 	case "rerun":
-		s.making = s.stages.Rerun(s.number(s.arg(0)))
+		s.making = s.stages.Rerun(s.Number(s.Arg(0)))
 		s.next(StageEvent{})
 	case "dropped":
-		s.stages.Drop(s.number(s.arg(0)))
+		s.stages.Drop(s.Number(s.Arg(0)))
 	case "turn":
-		s.stages.Turn(s.number(s.arg(0)), s.number(s.arg(1)))
+		s.stages.Turn(s.Number(s.Arg(0)), s.Number(s.Arg(1)))
 	case "anew":
-		s.stages.Restart(s.number(s.arg(0)))
+		s.stages.Restart(s.Number(s.Arg(0)))
 	case "what":
-		s.what(s.number(s.arg(0)))
+		s.what(s.Number(s.Arg(0)))
 	default:
 		return s.events()
 	}
@@ -48,17 +48,17 @@ func (s *story) events() bool {
 	kinds := map[string]StageEventKind{"called": StageCalled, "finished": StageFinished, "opened": StageOpened,
 		"kept": StageKept, "copied": StageCopied, "looked": StageLooked, "settled": StageSettled,
 		"replayed": StageReplayed, "round-lost": StageRoundLost}
-	kind, known := kinds[s.d.Cmd]
+	kind, known := kinds[s.D.Cmd]
 	if !known {
 		return false
 	}
-	ev := StageEvent{Kind: kind, Tasks: s.int("tasks", 0), Copies: s.int("copies", 1), Holders: s.lists("holders")}
+	ev := StageEvent{Kind: kind, Tasks: s.Int("tasks", 0), Copies: s.Int("copies", 1), Holders: s.lists("holders")}
 	for _, p := range s.lists("rest") {
-		ev.Rest = append(ev.Rest, s.number(p[0]))
+		ev.Rest = append(ev.Rest, s.Number(p[0]))
 	}
 	for _, l := range s.lists("lost") { // place, holder and, where it cannot be reached, a word for that
 		why := errors.New(l[1] + " has it not")
-		ev.Lost = append(ev.Lost, LostTask{At: s.number(l[0]), Loss: Loss{Holder: l[1], All: len(l) > 2}, Err: why})
+		ev.Lost = append(ev.Lost, LostTask{At: s.Number(l[0]), Loss: Loss{Holder: l[1], All: len(l) > 2}, Err: why})
 	}
 	s.next(ev)
 	return true

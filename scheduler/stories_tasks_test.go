@@ -10,35 +10,36 @@ import (
 // calls are the commands of a call's tasks: what they say is what an executor is to run.
 func (s *story) calls() bool {
 	t := s.tasks
-	switch s.d.Cmd {
+	switch s.D.Cmd {
 	case "executors":
 		s.ex, s.now = NewExecutors(), 0
-		for _, a := range s.d.CmdArgs {
-			s.ex.Joined(plan.ExecutorID(a.Key), s.number(a.Vals[0]))
+		for _, a := range s.D.CmdArgs {
+			s.ex.Joined(plan.ExecutorID(a.Key), s.Number(a.Vals[0]))
 			s.ex.Prepared(plan.ExecutorID(a.Key))
 		}
 	case "call":
 		s.call()
 	case "register":
-		s.ex.Joined(s.who(), s.int("slots", 1))
+		s.ex.Joined(s.Executor(), s.Int("slots", 1))
 	case "look-at-executors":
 		s.say("%d take part, with %d slots", s.ex.Count(), s.ex.Slots())
 	case "enter":
-		s.ex.Joined(s.who(), s.int("slots", 1))
-		s.ex.Prepared(s.who())
+		s.ex.Joined(s.Executor(), s.Int("slots", 1))
+		s.ex.Prepared(s.Executor())
 		s.gives(t.Offer(s.now))
 	case "leave":
-		s.ex.Lost(s.who())
-		t.Lost(s.who())
+		s.ex.Lost(s.Executor())
+		t.Lost(s.Executor())
 		s.gives(t.Offer(s.now))
 	case "ended":
-		useful, cmds := t.Ended(s.who(), TaskEnd{Partition: s.number(s.arg(1)), Data: []byte(s.arg(1)), Err: s.fault(),
-			Rows: int64(s.int("rows", 0)), Busy: s.dur("busy")}, s.now)
+		useful, cmds := t.Ended(s.Executor(), TaskEnd{Partition: s.Number(s.Arg(1)), Data: []byte(s.Arg(1)),
+			Err:  s.fault(),
+			Rows: int64(s.Int("rows", 0)), Busy: s.Duration("busy", 0)}, s.now)
 		s.say("useful: %v", useful)
 		s.gives(cmds)
 	case "doing":
-		s.gives(t.Progress(s.who(), TaskProgress{Partition: s.number(s.arg(1)), Rows: int64(s.int("rows", 0)),
-			Moved: int64(s.int("moved", 0)), Busy: s.dur("busy")}, s.now))
+		s.gives(t.Progress(s.Executor(), TaskProgress{Partition: s.Number(s.Arg(1)), Rows: int64(s.Int("rows", 0)),
+			Moved: int64(s.Int("moved", 0)), Busy: s.Duration("busy", 0)}, s.now))
 	case "tick":
 		s.gives(t.Tick(s.now))
 	default:
@@ -48,29 +49,30 @@ func (s *story) calls() bool {
 }
 
 func (s *story) fault() error {
-	if name := s.text("fault", ""); name != "" {
-		return s.err(name)
+	if name := s.Text("fault", ""); name != "" {
+		return s.FaultOf(name)
 	}
 	return nil
 }
 
 func (s *story) call() {
-	req := TaskRequest{Tasks: s.number(s.arg(0)), Prefer: plan.ExecutorID(s.text("prefer", "")),
+	req := TaskRequest{Tasks: s.Number(s.Arg(0)), Prefer: plan.ExecutorID(s.Text("prefer", "")),
 		Holders: s.lists("holders"), Avoid: s.lists("avoid")}
 	for _, p := range s.lists("partitions") {
-		req.Partitions = append(req.Partitions, s.number(p[0]))
+		req.Partitions = append(req.Partitions, s.Number(p[0]))
 	}
-	if s.d.HasArg("splits") {
+	if s.D.HasArg("splits") {
 		req.Splits = s.s
 	}
-	cfg := TaskConfig{MaxFailures: s.int("failures", 4), Timeout: s.dur("timeout"), MaxWait: s.dur("wait")}
+	cfg := TaskConfig{MaxFailures: s.Int("failures", 4), Timeout: s.Duration("timeout", 0),
+		MaxWait: s.Duration("wait", 0)}
 	s.tasks = NewTasks(cfg, req, s.ex)
 	s.gives(s.tasks.Begin(s.now))
 }
 
 // lists are those of a list of lists: e1/e2 is one.
 func (s *story) lists(key string) (out [][]string) {
-	for _, a := range s.d.CmdArgs {
+	for _, a := range s.D.CmdArgs {
 		if a.Key != key {
 			continue
 		}

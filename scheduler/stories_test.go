@@ -1,17 +1,15 @@
 package scheduler
 
 import (
-	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/storytest"
 )
 
 // TestStories runs the stories in testdata/stories. Any command may have at=D, the time from
@@ -35,10 +33,10 @@ func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
 		s := &story{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			s.t, s.d = t, d
+			s.Args = storytest.Args{T: t, D: d}
 			s.out.Reset()
 			if d.HasArg("at") {
-				s.now = s.dur("at")
+				s.now = s.Duration("at", 0)
 			}
 			if !s.place() && !s.passes() && !s.calls() && !s.shared() && !s.plans() {
 				d.Fatalf(t, "unknown command")
@@ -52,8 +50,7 @@ func TestStories(t *testing.T) {
 }
 
 type story struct {
-	t      *testing.T
-	d      *datadriven.TestData
+	storytest.Args
 	s      *State
 	l      *Leases
 	tasks  *Tasks
@@ -67,57 +64,14 @@ type story struct {
 	epoch  map[plan.ExecutorID]plan.Epoch // of its latest run
 }
 
-func (s *story) text(key, other string) string {
-	for _, a := range s.d.CmdArgs {
-		if a.Key == key && len(a.Vals) > 0 {
-			return a.Vals[0]
-		}
-	}
-	return other
-}
-
-func (s *story) number(v string) int {
-	n, err := strconv.Atoi(v)
-	if err != nil {
-		s.d.Fatalf(s.t, "%v", err)
-	}
-	return n
-}
-
-func (s *story) int(key string, other int) int {
-	return s.number(s.text(key, strconv.Itoa(other)))
-}
-
-func (s *story) dur(key string) time.Duration {
-	v, err := time.ParseDuration(s.text(key, "0"))
-	if err != nil {
-		s.d.Fatalf(s.t, "%v", err)
-	}
-	return v
-}
-
-func (s *story) arg(i int) string { return s.d.CmdArgs[i].Key }
-
-func (s *story) who() plan.ExecutorID { return plan.ExecutorID(s.arg(0)) }
-
 // numbers are the arguments from one on that are numbers.
 func (s *story) numbers(from int) (out []int) {
-	for _, a := range s.d.CmdArgs[from:] {
+	for _, a := range s.D.CmdArgs[from:] {
 		if a.Key[0] >= '0' && a.Key[0] <= '9' {
-			out = append(out, s.number(a.Key))
+			out = append(out, s.Number(a.Key))
 		}
 	}
 	return out
-}
-
-func (s *story) err(name string) error {
-	for _, k := range fault.Kinds() {
-		if k.String() == strings.ReplaceAll(name, "-", " ") {
-			return fault.New(k, "read", "it", errors.New("it broke"))
-		}
-	}
-	s.d.Fatalf(s.t, "%q is no kind of failure", name)
-	return nil
 }
 
 func (s *story) say(format string, args ...any) { fmt.Fprintf(&s.out, format+"\n", args...) }
@@ -137,36 +91,36 @@ func (s *story) commands(cmds []Command) {
 
 // place are the commands of placement.
 func (s *story) place() bool {
-	switch s.d.Cmd {
+	switch s.D.Cmd {
 	case "splits":
-		s.s, s.now = New(Config{MaxTaskFailures: s.int("failures", 0), MaxExecutorFailures: s.int("exclude", 0),
-			Exclusion: s.dur("exclusion")}, s.number(s.arg(0))), 0
+		s.s, s.now = New(Config{MaxTaskFailures: s.Int("failures", 0), MaxExecutorFailures: s.Int("exclude", 0),
+			Exclusion: s.Duration("exclusion", 0)}, s.Number(s.Arg(0))), 0
 		s.epoch = map[plan.ExecutorID]plan.Epoch{}
 	case "join":
-		s.commands(s.s.Joined(s.who(), s.int("slots", 1)))
+		s.commands(s.s.Joined(s.Executor(), s.Int("slots", 1)))
 	case "place":
 		s.commands(s.s.Place())
 	case "lost":
-		orphans, cmds := s.s.Lost(s.who())
+		orphans, cmds := s.s.Lost(s.Executor())
 		s.say("orphans %v", orphans)
 		s.commands(cmds)
 	case "held", "replica", "unsent":
 		for _, i := range s.numbers(1) {
 			map[string]func(plan.ExecutorID, plan.SplitID){"held": s.s.Held, "replica": s.s.Replica,
-				"unsent": s.s.Unsent}[s.d.Cmd](s.who(), plan.SplitID(i))
+				"unsent": s.s.Unsent}[s.D.Cmd](s.Executor(), plan.SplitID(i))
 		}
 	case "failed":
-		s.commands(s.s.Failed(s.who(), plan.SplitID(s.number(s.arg(1))), s.err(s.arg(2))))
+		s.commands(s.s.Failed(s.Executor(), plan.SplitID(s.Number(s.Arg(1))), s.FaultOf(s.Arg(2))))
 	case "charge":
-		s.say("excluded now: %v", s.s.Charge(s.who(), s.err(s.arg(1)), s.now))
+		s.say("excluded now: %v", s.s.Charge(s.Executor(), s.FaultOf(s.Arg(1)), s.now))
 	case "readmit":
 		ids, cmds := s.s.Readmit(s.now)
 		s.say("let back in: %v", ids)
 		s.commands(cmds)
 	case "drain":
-		s.commands(s.s.Drain(s.who()))
+		s.commands(s.s.Drain(s.Executor()))
 	case "move":
-		s.commands(s.s.Move(plan.SplitID(s.number(s.arg(0))), plan.ExecutorID(s.arg(1))))
+		s.commands(s.s.Move(plan.SplitID(s.Number(s.Arg(0))), plan.ExecutorID(s.Arg(1))))
 	case "boundary":
 		s.say("changed %v", s.s.Boundary())
 	case "show":
@@ -181,22 +135,22 @@ func (s *story) place() bool {
 
 // steps are the commands of steps.
 func (s *story) steps() bool {
-	switch s.d.Cmd {
+	switch s.D.Cmd {
 	case "epoch":
 		s.say("%d", s.s.NextEpoch())
 	case "restore":
-		s.s.Restore(plan.Epoch(s.number(s.arg(0))))
+		s.s.Restore(plan.Epoch(s.Number(s.Arg(0))))
 		s.say("%d", s.s.Epoch())
 	case "assign":
-		id, a, ok := s.s.Assign(plan.SplitID(s.number(s.arg(0))), int64(s.int("cursor", 0)))
+		id, a, ok := s.s.Assign(plan.SplitID(s.Number(s.Arg(0))), int64(s.Int("cursor", 0)))
 		s.say("to %q, attempt %d, epoch %d, cursor %d, %v", id, a.Attempt, a.Epoch, a.Cursor, ok)
 	case "merged":
-		s.s.Merged(plan.SplitID(s.number(s.arg(0))))
+		s.s.Merged(plan.SplitID(s.Number(s.Arg(0))))
 	case "current":
-		s.say("%v", s.s.Current(plan.SplitID(s.number(s.arg(0))), s.number(s.arg(1)), plan.Epoch(s.number(s.arg(2)))))
+		s.say("%v", s.s.Current(plan.SplitID(s.Number(s.Arg(0))), s.Number(s.Arg(1)), plan.Epoch(s.Number(s.Arg(2)))))
 	case "observe":
 		for _, r := range s.numbers(1) {
-			s.s.Observe(s.who(), float64(r))
+			s.s.Observe(s.Executor(), float64(r))
 		}
 	case "speeds":
 		speed, observed := s.s.Speeds()
@@ -208,7 +162,7 @@ func (s *story) steps() bool {
 		}
 		s.say("%.3f", s.s.LargestShare(rows))
 	case "ask":
-		e, i := s.who(), plan.SplitID(s.number(s.arg(1)))
+		e, i := s.Executor(), plan.SplitID(s.Number(s.Arg(1)))
 		attempt, epoch := s.s.Latest(i)
 		s.say("awaited %v, drained %v, excluded %v, alive %v, moving %v, owner %q; latest attempt %d of epoch %d",
 			s.s.Awaits(e, i), s.s.Drained(e), s.s.Excluded(e), s.s.IsAlive(e), s.s.Moving(i), s.s.Owner(i), attempt,
@@ -243,35 +197,35 @@ func (s *story) show() {
 // passes are the commands of leases.
 func (s *story) passes() bool {
 	l := s.l
-	switch s.d.Cmd {
+	switch s.D.Cmd {
 	case "pass":
 		s.pass()
 	case "step":
 		s.leases(l.Step(s.now))
 	case "folded":
-		s.say("new in splits %v", l.Folded(s.who(), s.run(), s.leaseIDs(), s.now))
+		s.say("new in splits %v", l.Folded(s.Executor(), s.run(), s.leaseIDs(), s.now))
 		s.leases(l.Step(s.now))
 	case "result":
-		s.say("taken: %v", l.Accept(s.who(), s.run(), s.leaseIDs()))
+		s.say("taken: %v", l.Accept(s.Executor(), s.run(), s.leaseIDs()))
 		s.leases(l.Step(s.now))
 	case "gone":
-		s.s.Lost(s.who())
-		l.Lost(s.who())
+		s.s.Lost(s.Executor())
+		l.Lost(s.Executor())
 		s.leases(l.Step(s.now))
 	case "broken":
 		var splits []plan.SplitID
 		for _, i := range s.numbers(1) {
 			splits = append(splits, plan.SplitID(i))
 		}
-		s.say("of its run: %v", l.Failed(s.who(), s.run(), splits))
+		s.say("of its run: %v", l.Failed(s.Executor(), s.run(), splits))
 		s.leases(l.Step(s.now))
 	case "bar":
-		s.say("others are left: %v", l.Bar(s.who()))
+		s.say("others are left: %v", l.Bar(s.Executor()))
 		s.leases(l.Step(s.now))
 	case "heard":
-		l.Heard(s.who())
+		l.Heard(s.Executor())
 	case "refused":
-		l.Unsent(s.who(), plan.SplitID(s.number(s.arg(1))), s.now)
+		l.Unsent(s.Executor(), plan.SplitID(s.Number(s.Arg(1))), s.now)
 		s.leases(l.Step(s.now))
 	case "progress":
 		for i := range l.tasks {
@@ -288,18 +242,19 @@ func (s *story) passes() bool {
 func (s *story) pass() {
 	var tasks []LeaseTask
 	for range s.s.splits {
-		rows := int64(s.int("rows", 0))
-		tasks = append(tasks, LeaseTask{Rows: rows, Cursor: int64(s.int("cursor", 0)),
-			Limit: int64(s.int("limit", int(rows))), Pieces: s.int("pieces", 1),
-			Bytes: int64(s.int("bytes", int(rows)))})
+		rows := int64(s.Int("rows", 0))
+		tasks = append(tasks, LeaseTask{Rows: rows, Cursor: int64(s.Int("cursor", 0)),
+			Limit: int64(s.Int("limit", int(rows))), Pieces: s.Int("pieces", 1),
+			Bytes: int64(s.Int("bytes", int(rows)))})
 	}
-	bandwidth := float64(s.int("bandwidth", 0))
-	s.l = NewLeases(LeaseConfig{Grace: max(s.dur("grace"), time.Millisecond), Bandwidth: bandwidth}, s.s, tasks, s.now)
+	bandwidth := float64(s.Int("bandwidth", 0))
+	s.l = NewLeases(LeaseConfig{Grace: max(s.Duration("grace", 0), time.Millisecond), Bandwidth: bandwidth}, s.s,
+		tasks, s.now)
 	s.leases(s.l.Step(s.now))
 }
 
 func (s *story) run() plan.Epoch {
-	return plan.Epoch(s.int("epoch", int(s.epoch[s.who()])))
+	return plan.Epoch(s.Int("epoch", int(s.epoch[s.Executor()])))
 }
 
 func (s *story) leaseIDs() (out []uint32) {

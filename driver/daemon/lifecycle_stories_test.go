@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/storytest"
 )
 
 // TestLifeStories runs the stories in testdata/life: what becomes of jobs that have ended, in virtual time. Any
@@ -26,14 +27,10 @@ func TestLifeStories(t *testing.T) {
 	datadriven.Walk(t, "testdata/life", func(t *testing.T, path string) {
 		s := &lifeStory{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			s.t, s.d = t, d
+			s.Args = storytest.Args{T: t, D: d}
 			s.out.Reset()
-			if d.HasArg("at") {
-				at, err := time.ParseDuration(s.text("at", ""))
-				if err != nil {
-					d.Fatalf(t, "%v", err)
-				}
-				s.now = lifeBegins.Add(at)
+			if s.Has("at") {
+				s.now = lifeBegins.Add(s.Duration("at", 0))
 			}
 			s.do()
 			return s.out.String()
@@ -44,8 +41,7 @@ func TestLifeStories(t *testing.T) {
 var lifeBegins = time.Unix(1_700_000_000, 0)
 
 type lifeStory struct {
-	t       *testing.T
-	d       *datadriven.TestData
+	storytest.Args
 	life    *Life
 	now     time.Time
 	state   State
@@ -55,26 +51,12 @@ type lifeStory struct {
 	out     strings.Builder
 }
 
-func (s *lifeStory) text(key, other string) string {
-	for _, a := range s.d.CmdArgs {
-		if a.Key == key && len(a.Vals) > 0 {
-			return a.Vals[0]
-		}
-	}
-	return other
-}
-
-func (s *lifeStory) number(key string, other int64) int64 {
-	n, err := strconv.ParseInt(s.text(key, strconv.FormatInt(other, 10)), 10, 64)
-	if err != nil {
-		s.d.Fatalf(s.t, "%v", err)
-	}
-	return n
-}
+// number is Int of what is counted in 64 bits.
+func (s *lifeStory) number(key string, other int64) int64 { return int64(s.Int(key, int(other))) }
 
 // jobs are those named by their numbers, with what is said of each.
 func (s *lifeStory) jobs() (ids []string, values []int64) {
-	for _, a := range s.d.CmdArgs {
+	for _, a := range s.D.CmdArgs {
 		if n, err := strconv.Atoi(a.Key); err == nil {
 			ids, values = append(ids, jobName(n)), append(values, s.number(a.Key, 0))
 		}
@@ -102,13 +84,13 @@ func (s *lifeStory) begin() {
 
 func (s *lifeStory) do() {
 	from := uint64(s.number("from", 0))
-	switch s.d.Cmd {
+	switch s.D.Cmd {
 	case "life":
 		s.begin()
 	case "journal":
-		s.journal = s.d.CmdArgs[0].Key
+		s.journal = s.D.CmdArgs[0].Key
 	case "answer":
-		s.answer(s.d.CmdArgs[0].Key)
+		s.answer(s.D.CmdArgs[0].Key)
 	case "tick":
 		s.step(LifeEvent{})
 	case "closing":
@@ -127,12 +109,12 @@ func (s *lifeStory) do() {
 		s.step(LifeEvent{Ask: &LifeRequest{From: from, Cancel: s.job()}})
 	case "resume":
 		a := &LifeRequest{From: from, Resume: s.job()}
-		if s.d.HasArg("gone") {
+		if s.D.HasArg("gone") {
 			a.Gone = "it was moved"
 		}
 		s.step(LifeEvent{Ask: a})
 	case "giveup":
-		who, _ := strconv.ParseUint(s.d.CmdArgs[0].Key, 10, 64)
+		who, _ := strconv.ParseUint(s.D.CmdArgs[0].Key, 10, 64)
 		s.step(LifeEvent{Ask: &LifeRequest{GiveUp: who}})
 	default:
 		s.files(from)
@@ -142,16 +124,16 @@ func (s *lifeStory) do() {
 // files are the commands on what jobs have made.
 func (s *lifeStory) files(from uint64) {
 	ids, values := s.jobs()
-	switch s.d.Cmd {
+	switch s.D.Cmd {
 	case "read":
 		s.step(LifeEvent{Ask: &LifeRequest{From: from, Read: ids[0]}})
 	case "done":
 		s.step(LifeEvent{Ask: &LifeRequest{Done: ids[0]}})
 	case "prune":
-		age, err := time.ParseDuration(s.text("age", "-1ns"))
-		grace, err2 := time.ParseDuration(s.text("grace", "0s"))
+		age, err := time.ParseDuration(s.Text("age", "-1ns"))
+		grace, err2 := time.ParseDuration(s.Text("grace", "0s"))
 		if err != nil || err2 != nil {
-			s.d.Fatalf(s.t, "%v, %v", err, err2)
+			s.D.Fatalf(s.T, "%v, %v", err, err2)
 		}
 		s.step(LifeEvent{Ask: &LifeRequest{From: from, Prune: &LifePrune{Grace: grace,
 			Keep: Keep{Count: int(s.number("count", -1)), Age: age, Bytes: s.number("bytes", -1)}}}})
@@ -164,7 +146,7 @@ func (s *lifeStory) files(from uint64) {
 	case "gone":
 		s.step(LifeEvent{Gone: &LifeGone{Jobs: ids, Bytes: s.number("bytes", 0)}})
 	default:
-		s.d.Fatalf(s.t, "unknown command")
+		s.D.Fatalf(s.T, "unknown command")
 	}
 }
 
@@ -194,7 +176,7 @@ func (s *lifeStory) step(ev LifeEvent) {
 // answer is what becomes of the oldest entry that waits.
 func (s *lifeStory) answer(how string) {
 	if len(s.waiting) == 0 {
-		s.d.Fatalf(s.t, "no entry waits")
+		s.D.Fatalf(s.T, "no entry waits")
 	}
 	id := s.waiting[0]
 	s.waiting = s.waiting[1:]
@@ -209,7 +191,7 @@ func (s *lifeStory) answer(how string) {
 	case "unknown":
 		ev.Outcome, ev.Why = Unknown, "nobody leads"
 	default:
-		s.d.Fatalf(s.t, "a journal does not answer %q", how)
+		s.D.Fatalf(s.T, "a journal does not answer %q", how)
 	}
 	s.step(LifeEvent{Written: ev})
 }

@@ -15,7 +15,8 @@ func TestRunnersAreStartedWithTheirOwnArguments(t *testing.T) {
 		[]string{"run", "logistic", "--slots", "2"}) {
 		t.Errorf("a bundled job: %q", got)
 	}
-	if got := runnerArgs(&wire.JobInfo{Job: "words", Args: flags, Program: &wire.UserProgram{}}); !slices.Equal(got, flags) {
+	program := &wire.JobInfo{Job: "words", Args: flags, Program: &wire.UserProgram{}}
+	if got := runnerArgs(program); !slices.Equal(got, flags) {
 		t.Errorf("a program: %q", got)
 	}
 }
