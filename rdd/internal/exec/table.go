@@ -30,6 +30,7 @@ type Table[K comparable, C any] struct {
 	extra   int // bytes that keys take beside their memory
 	scratch scratch
 	order   [2][]Ranked // room for byHash
+	texts   bool        // keys are strings
 	refers  bool        // entries refer to memory beside their own
 }
 
@@ -45,7 +46,7 @@ const noPlace = ^uint32(0)
 
 func newTable[K comparable, C any](c row.Codec[K], hash row.Hasher, room int) *Table[K, C] {
 	t := &Table[K, C]{codec: c, hash: hash, denseIndex: newDenseIndex[K](),
-		refers: row.Refers(reflect.TypeFor[row.Pair[K, C]]())}
+		refers: row.Refers(reflect.TypeFor[row.Pair[K, C]]()), texts: reflect.TypeFor[K]().Kind() == reflect.String}
 	t.resize(1 << bits.Len(uint(max(64, room))))
 	return t
 }
@@ -137,6 +138,12 @@ func (t *Table[K, C]) enter(key *K) (at int) {
 func (t *Table[K, C]) own(key *K) K {
 	if t.codec.Flat > 0 {
 		return *key
+	}
+	if t.texts {
+		s := *(*string)(unsafe.Pointer(key))
+		t.extra += row.TextSize(len(s))
+		s = t.text.Text(unsafe.Slice(unsafe.StringData(s), len(s)))
+		return *(*K)(unsafe.Pointer(&s))
 	}
 	t.raw = t.codec.Append(t.raw[:0], key)
 	t.extra += len(t.raw)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 	"reflect"
 	"slices"
 	"time"
@@ -234,6 +235,9 @@ var stringCodec = rawCodec{
 		return rest[n:], true
 	},
 }
+
+// TextSize returns how many bytes the encoding of a text of n bytes has.
+func TextSize(n int) int { return (bits.Len(uint(n|1))+6)/7 + n }
 
 // sliceHeader is how a slice lies in memory.
 type sliceHeader struct {
