@@ -140,7 +140,9 @@ type Leases struct {
 	due     plan.Time // when to check again for a requested copy
 	start   plan.Time
 	out     []LeaseCommand
-	view    view
+
+	smallest struct{ rows, bytes int64 } // of the first pieces, of the splits
+	view     view
 }
 
 // NewLeases prepares a pass over splits placed as s says.
@@ -172,8 +174,17 @@ func NewLeases(cfg LeaseConfig, s *State, tasks []LeaseTask, now plan.Time) *Lea
 			l.undone[i] += rows
 			l.pieces = append(l.pieces, p)
 		}
+		l.noteSmallest(l.pieces[l.first[i]].rows, t.Bytes, i == 0)
 	}
 	return l
+}
+
+func (l *Leases) noteSmallest(rows, bytes int64, isFirst bool) {
+	if s := &l.smallest; isFirst {
+		s.rows, s.bytes = rows, bytes
+	} else {
+		s.rows, s.bytes = min(s.rows, rows), min(s.bytes, bytes)
+	}
 }
 
 // Step returns the decisions that follow from the events so far.

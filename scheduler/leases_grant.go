@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -57,15 +58,15 @@ func (l *Leases) look(now plan.Time) {
 func (l *Leases) lookAtPlacement() {
 	v := &l.view
 	v.seen = l.s.changes
-	v.own, v.copies = make([][]int, len(l.ex)), make([][]int, len(l.ex))
+	v.own, v.copies = emptied(v.own, len(l.ex)), emptied(v.copies, len(l.ex))
 	for _, x := range l.ex {
 		x.ownAt = 0
 	}
 	for i := range l.tasks {
 		sp := &l.s.splits[i]
-		for e := range l.ex {
+		for e, has := range sp.holders {
 			switch {
-			case !sp.holders[e]:
+			case !has || e >= len(l.ex):
 			case sp.owner == e:
 				v.own[e] = append(v.own[e], i)
 			default:
@@ -73,6 +74,17 @@ func (l *Leases) lookAtPlacement() {
 			}
 		}
 	}
+}
+
+// emptied returns n lists without elements, in the memory of those given.
+func emptied(lists [][]int, n int) [][]int {
+	for i := range lists {
+		lists[i] = lists[i][:0]
+	}
+	for len(lists) < n {
+		lists = append(lists, nil)
+	}
+	return lists
 }
 
 // remaining returns how long an executor will take for the pieces of its splits
@@ -208,12 +220,12 @@ func (l *Leases) holds(e, i int) bool {
 	if !sp.holders[e] {
 		return false
 	}
-	failed, out := l.ex[e].failures[i], !l.s.usable(e)
+	failed, out := l.failed(e, i), !l.s.usable(e)
 	if !failed && !out {
 		return true
 	}
 	for o := range l.ex {
-		if o == e || !l.usable(o) || l.ex[o].failures[i] {
+		if o == e || !l.usable(o) || l.failed(o, i) {
 			continue
 		}
 		if failed || sp.holders[o] && l.s.usable(o) {
@@ -222,6 +234,9 @@ func (l *Leases) holds(e, i int) bool {
 	}
 	return true
 }
+
+// failed reports whether an executor has failed with a split in this pass.
+func (l *Leases) failed(e, i int) bool { return len(l.ex[e].failures) > 0 && l.ex[e].failures[i] }
 
 // openPiece returns the first piece of a split without a lease, from the front
 // or the back; −1 is none.
@@ -337,47 +352,155 @@ func (l *Leases) done(lease *Lease) plan.Time {
 // at the least, however few splits it owns.
 const leastCopies = 8
 
+// prospects are the splits with pieces left, as executors without work see them at one moment.
+type prospects struct {
+	settled  []prospect // with an owner, and not moving: of the owner with most work left first
+	unheld   []int      // of the others, those that are forsaken
+	forsaken []int      // of all, those that are; looked up when the first executor with enough copies asks
+	looked   bool
+}
+
+// prospect is a split, and how long its owner has work left.
+type prospect struct {
+	left  plan.Time
+	split int
+}
+
 // getMore makes idle executors fetch a split, one at a time, of an owner with more work
 // left than the transfer takes. One that has its fill of copies fetches only splits without
 // an answering holder.
 func (l *Leases) getMore(now plan.Time) {
 	l.due = never
-	for e, x := range l.ex {
-		own := l.view.own[e]
-		if !l.usable(e) || !l.s.usable(e) || l.s.executors[e].getting >= 0 || now < x.rested ||
-			len(x.queue) > l.s.executors[e].slots ||
-			own != nil && x.ownAt < len(own) {
+	var p *prospects
+	for e := range l.ex {
+		if !l.idle(e, now) {
 			continue
 		}
-		enough := len(l.view.copies[e]) >= max(leastCopies, len(own))
-		if i := l.worthGetting(e, enough, now); i >= 0 {
+		if p == nil {
+			p = l.prospects(now)
+		}
+		enough := len(l.view.copies[e]) >= max(leastCopies, len(l.view.own[e]))
+		if i := l.worthGetting(p, e, enough, now); i >= 0 {
 			l.s.executors[e].getting, l.awaited[i].since, l.awaited[i].asked = i, now, true
 			l.emit(LeaseCommand{Kind: LeaseGet, Executor: l.s.executors[e].id, Get: l.get(i, e, now)})
+			p.asked(i)
 		}
 	}
 }
 
+// idle reports whether an executor has nothing left of its own and can fetch a split.
+func (l *Leases) idle(e int, now plan.Time) bool {
+	x := l.ex[e]
+	return l.usable(e) && l.s.usable(e) && l.s.executors[e].getting < 0 && now >= x.rested &&
+		len(x.queue) <= l.s.executors[e].slots && x.ownAt >= len(l.view.own[e])
+}
+
+// prospects returns the splits that executors without work may fetch.
+func (l *Leases) prospects(now plan.Time) *prospects {
+	p, least := &prospects{}, l.leastOfAll()
+	for i := range l.tasks {
+		switch {
+		case l.undone[i] == 0:
+		case l.isSettled(i):
+			if left := l.remainingOf(i); left > least {
+				p.settled = append(p.settled, prospect{left, i})
+			}
+		case l.forsaken(i, now):
+			p.unheld = append(p.unheld, i)
+		}
+	}
+	slices.SortFunc(p.settled, func(a, b prospect) int {
+		return cmp.Or(cmp.Compare(b.left, a.left), cmp.Compare(a.split, b.split))
+	})
+	return p
+}
+
+func (l *Leases) isSettled(i int) bool { return l.s.splits[i].owner >= 0 && l.s.splits[i].next < 0 }
+
+// allForsaken returns also the forsaken among the splits that have an owner.
+func (l *Leases) allForsaken(p *prospects, now plan.Time) []int {
+	if !p.looked {
+		p.looked, p.forsaken = true, slices.Clone(p.unheld)
+		for _, o := range p.settled {
+			if o.left < never {
+				break // the owners of the rest answer
+			}
+			if l.forsaken(o.split, now) {
+				p.forsaken = append(p.forsaken, o.split)
+			}
+		}
+	}
+	return p.forsaken
+}
+
+// asked notes that an executor was asked to fetch a split: it is not forsaken now.
+func (p *prospects) asked(i int) {
+	is := func(o int) bool { return o == i }
+	p.unheld, p.forsaken = slices.DeleteFunc(p.unheld, is), slices.DeleteFunc(p.forsaken, is)
+}
+
 // worthGetting returns the split to fetch, −1 for none: of the owner with most
 // work left, the one of which most is left.
-func (l *Leases) worthGetting(e int, enough bool, now plan.Time) int {
-	best, most, rows := -1, plan.Time(0), int64(0)
-	for i := range l.tasks {
-		sp := &l.s.splits[i]
-		if sp.owner == e || sp.next == e || sp.holders[e] || l.undone[i] == 0 || l.ex[e].failures[i] {
-			continue
+func (l *Leases) worthGetting(p *prospects, e int, enough bool, now plan.Time) int {
+	best, most := -1, plan.Time(0)
+	consider := func(i int, gain plan.Time) {
+		if gain > most || gain == most && best >= 0 && l.moreLeft(i, best) {
+			best, most = i, gain
 		}
-		gain := plan.Time(0)
-		switch settled := sp.owner >= 0 && sp.next < 0; {
-		case settled && !enough:
-			gain = l.gainOfGetting(i, e)
-		case l.forsaken(i, now):
-			gain = never
+	}
+	if enough {
+		for _, i := range l.allForsaken(p, now) {
+			if l.canFetch(e, i) {
+				consider(i, never)
+			}
 		}
-		if gain > most || gain == most && gain > 0 && l.undone[i] > rows {
-			best, most, rows = i, gain, l.undone[i]
+		return best
+	}
+	for _, i := range p.unheld {
+		if l.canFetch(e, i) {
+			consider(i, never)
+		}
+	}
+	least := l.leastCost(e)
+	for _, o := range p.settled {
+		if o.left < never && (o.left <= least || o.left-least < most) {
+			break // as little is left to the owners of the rest
+		}
+		if l.canFetch(e, o.split) {
+			consider(o.split, l.gainOfGetting(o.split, e))
 		}
 	}
 	return best
+}
+
+// moreLeft reports whether more rows are left of split i than of k, or as many and it is the first.
+func (l *Leases) moreLeft(i, k int) bool {
+	return l.undone[i] > l.undone[k] || l.undone[i] == l.undone[k] && i < k
+}
+
+// canFetch reports whether an executor neither has a split, nor is to have it, nor has failed with it.
+func (l *Leases) canFetch(e, i int) bool {
+	sp := &l.s.splits[i]
+	return sp.owner != e && sp.next != e && !sp.holders[e] && !l.failed(e, i)
+}
+
+// leastOfAll returns the least of what leastCost returns for the executors.
+func (l *Leases) leastOfAll() plan.Time {
+	least := never
+	for e := range l.ex {
+		least = min(least, l.leastCost(e))
+	}
+	return least
+}
+
+// leastCost returns a bound below the time in which an executor has fetched any split and folded a piece of it.
+func (l *Leases) leastCost(e int) plan.Time {
+	rate := l.view.rates[e]
+	if rate == 0 {
+		return 0
+	}
+	piece := float64(l.smallest.rows) / rate * float64(l.s.executors[e].slots)
+	return seconds(piece + 2*float64(l.smallest.bytes)/l.cfg.Bandwidth)
 }
 
 // gainOfGetting returns how much sooner than its owner an executor would have folded a
@@ -411,8 +534,8 @@ const copiesTried = 2
 // it has failed or timed out: no pass depends on an executor that does not answer, not even for
 // a copy. While there is time left it notes the deadline.
 func (l *Leases) forsaken(i int, now plan.Time) bool {
-	for e := range l.ex {
-		if l.holds(e, i) && l.usable(e) && !l.silent(e, now) {
+	for e := range l.s.splits[i].holders {
+		if e < len(l.ex) && l.holds(e, i) && l.usable(e) && !l.silent(e, now) {
 			return false
 		}
 	}
