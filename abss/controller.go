@@ -323,7 +323,7 @@ func (c *Controller) decideComputing(now plan.Time) []Decision {
 	case now >= c.advanced+c.bound:
 		return c.fail("the tasks to make progress", now)
 	case c.cfg.Policy == Deadline && c.target > 0:
-		return []Decision{{Kind: WakeAt, At: c.start + c.target}}
+		return []Decision{{Kind: WakeAt, At: min(c.start+c.target, c.advanced+c.bound)}}
 	}
 	return []Decision{{Kind: WakeAt, At: c.advanced + c.bound}}
 }

@@ -174,9 +174,16 @@ func (d *Driver) wakeAt(at plan.Time) {
 // Attach takes a connection to an executor over, reads it until it ends, and
 // ends it with the driver.
 func (d *Driver) Attach(conn wire.DriverConn) {
-	d.wg.Go(func() { d.read(conn) })
+	ended := make(chan struct{})
 	d.wg.Go(func() {
-		<-d.done
+		defer close(ended)
+		d.read(conn)
+	})
+	d.wg.Go(func() {
+		select {
+		case <-ended:
+		case <-d.done:
+		}
 		conn.Close()
 	})
 }

@@ -116,7 +116,11 @@ func (j *Job) onLeasedResult(from plan.ExecutorID, r *wire.Result, now plan.Time
 	}
 	ids := make([]uint32, len(r.Coverage))
 	for i, c := range r.Coverage {
-		ids[i] = c.Lease
+		if ids[i] = c.Lease; !s.leases.Covers(c.Lease, c.Split, c.Count) {
+			j.failedLeases(from, r, fault.Newf(fault.Corrupt, "merge", fmt.Sprintf("the result of %s", from),
+				"%d rows of split %d are not what lease %d is over", c.Count, c.Split, c.Lease), now)
+			return
+		}
 	}
 	if len(ids) == 0 {
 		return // it has ended without a request

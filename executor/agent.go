@@ -219,6 +219,7 @@ func (a *Agent) onPlanned(p *Planned) []Command {
 func (a *Agent) onStart(s *wire.StartStep, now plan.Time) []Command {
 	var out []Command
 	a.early = slices.DeleteFunc(a.early, func(e *wire.StartStep) bool { return e.Job == s.Job && e.Step < s.Step })
+	a.leases = slices.DeleteFunc(a.leases, func(m *wire.Leases) bool { return m.Job == s.Job && m.Step < s.Step })
 	for _, id := range a.active() {
 		r := a.runs[id]
 		if s.Leased && r.step.Job == s.Job && r.step.Step == s.Step && r.step.Epoch >= s.Epoch {

@@ -71,6 +71,7 @@ func (f *LeasedFold) RowsOf(l *wire.Lease) (rows, split int64) {
 // Fold folds a lease's piece on a slot; ok is false where it was stopped before
 // its end.
 func (f *LeasedFold) Fold(slot int, l *wire.Lease, page *runner.Page, pacer runner.Pacer) (ok bool, err error) {
+	defer userPanic(&err)
 	began := time.Now()
 	if int(l.Task.Split) >= len(f.meta.Splits) || l.Parts == 0 || l.Pieces%l.Parts != 0 || l.Part >= l.Parts {
 		return false, fault.Newf(fault.PlanMismatch, "fold", "a lease", "part %d of %d of %d pieces of split %d of %d",
@@ -95,8 +96,9 @@ func (f *LeasedFold) Fold(slot int, l *wire.Lease, page *runner.Page, pacer runn
 	if t.Left() > 0 {
 		return false, nil
 	}
+	piece := leasedPiece{l, t.Part(int(l.Parts), int(l.Part)), t.State(), time.Since(began)}
 	f.mu.Lock()
-	f.mu.done[l.Id] = leasedPiece{l, t.Part(int(l.Parts), int(l.Part)), t.State(), time.Since(began)}
+	f.mu.done[l.Id] = piece
 	f.mu.Unlock()
 	return true, nil
 }

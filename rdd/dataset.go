@@ -55,6 +55,7 @@ type Point struct {
 	Indices []int32
 	Values  []float64
 	Weight  float64
+	Class   string // the label where labels are text, and Label is zero
 }
 
 // optionsText returns options as the plan's fingerprint has them: the same on every
@@ -86,9 +87,13 @@ func LIBSVM(g *Graph, uris ...string) Dataset[Point] {
 	return Points(g, Input{Format: input.LIBSVM}, uris...)
 }
 
+// eachPoint yields the rows of a chunk. Numbers of labels that are text are the chunk's own.
 func eachPoint(c *rows.Chunk, yield func(Point) error) error {
 	for r := range c.Rows() {
 		p := Point{Label: c.Labels[r]}
+		if c.Texts != nil {
+			p.Label, p.Class = 0, c.Texts[int(c.Labels[r])]
+		}
 		if c.Weights != nil {
 			p.Weight = c.Weights[r]
 		}

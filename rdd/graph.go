@@ -199,13 +199,15 @@ func (g *Graph) Task(ctx context.Context, node, partition int, args []byte, pack
 		return nil, fault.Newf(fault.PlanMismatch, "run", fmt.Sprintf("node %d", node),
 			"it is not an action of the plan")
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = fault.Newf(fault.UserCode, "run", fmt.Sprintf("partition %d", partition), "panic: %v\n%s", r,
-				debug.Stack())
-		}
-	}()
+	defer recovered(partition, &err)
 	return g.runTask(ctx, g.nodes[node].task, partition, args, packs)
+}
+
+// recovered makes an error of a panic of the user's functions.
+func recovered(partition int, err *error) {
+	if r := recover(); r != nil {
+		*err = fault.Newf(fault.UserCode, "run", fmt.Sprintf("partition %d", partition), "panic: %v\n%s", r, debug.Stack())
+	}
 }
 
 // name returns how a node is called in messages.

@@ -2,7 +2,9 @@ package rdd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
@@ -107,12 +109,19 @@ type pointRows struct{ ds Dataset[Point] }
 func (r pointRows) Len() int { return r.ds.parts() }
 
 func (r pointRows) Read(ctx context.Context, part int, yield func(*rows.Chunk) error) error {
-	c := &rows.Chunk{ZeroBased: true}
+	c, n := &rows.Chunk{ZeroBased: true}, 0
 	err := r.ds.rows(ctx, part, func(p Point) error {
+		if err := checkPoint(c, &p); err != nil {
+			return fault.New(fault.UserCode, "pack", fmt.Sprintf("row %d of partition %d", n, part), err)
+		}
+		n++
 		if p.Indices == nil {
 			c.AppendDense(p.Label, p.Values)
 		} else {
 			c.AppendSparse(p.Label, p.Indices, p.Values)
+		}
+		if p.Class != "" {
+			c.LabelText(p.Class)
 		}
 		if p.Weight != 0 {
 			c.AppendWeight(p.Weight)
@@ -129,6 +138,33 @@ func (r pointRows) Read(ctx context.Context, part int, yield func(*rows.Chunk) e
 	}
 	return yield(c)
 }
+
+// checkPoint returns what is wrong with a point that is to follow those of a chunk.
+func checkPoint(c *rows.Chunk, p *Point) error {
+	switch dense := p.Indices == nil; {
+	case dense && len(p.Values) == 0:
+		return errors.New("it has no values")
+	case len(c.Labels) > 0 && (p.Class == "") != (c.Texts == nil):
+		return errors.New("some points have a Class, others have none")
+	case len(c.Labels) > 0 && dense != c.Dense():
+		return errors.New("dense and sparse points are mixed: give all of them Indices, or none")
+	case dense && len(c.Labels) > 0 && len(p.Values) != c.Width:
+		return fmt.Errorf("it has %d values, those before it %d", len(p.Values), c.Width)
+	case !dense && len(p.Indices) != len(p.Values):
+		return fmt.Errorf("it has %d indices and %d values", len(p.Indices), len(p.Values))
+	}
+	for i, at := range p.Indices {
+		if at < 0 || at > rows.MaxIndex || i > 0 && at <= p.Indices[i-1] {
+			return fmt.Errorf("indices %d do not ascend from 0 to %d", p.Indices, rows.MaxIndex)
+		}
+	}
+	if at := slices.IndexFunc(p.Values, notFinite); at >= 0 || notFinite(p.Label) {
+		return fmt.Errorf("its label %v or one of its values is not finite", p.Label)
+	}
+	return nil
+}
+
+func notFinite(x float64) bool { return x-x != 0 }
 
 // Batch is a run of rows of a pack, in visiting order: Rows are their numbers
 // within the columns. Values are valid during the call only.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd/internal/row"
@@ -28,10 +29,15 @@ func Pipe(ds Dataset[string], argv ...string) Dataset[string] {
 	return out
 }
 
+// pipeWait is how long the end of a program's error output is waited for: a process that it has left
+// behind may hold it open.
+const pipeWait = time.Second
+
 func pipe(ctx context.Context, ds Dataset[string], part int, argv []string, yield func([]string) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.WaitDelay = pipeWait
 	var complaint tail
 	cmd.Stderr = &complaint
 	in, err := cmd.StdinPipe()
@@ -59,11 +65,13 @@ func pipe(ctx context.Context, ds Dataset[string], part int, argv []string, yiel
 	return cmp.Or(err, ferr, werr)
 }
 
-// feed writes the rows of a partition. A program that reads no more has had
-// enough, which is its right.
-func feed(ctx context.Context, ds Dataset[string], part int, in io.WriteCloser) error {
+// feed writes the rows of a partition to the program. One that stops reading early is no error; a panic of
+// the functions that make the rows is one.
+func feed(ctx context.Context, ds Dataset[string], part int, in io.WriteCloser) (err error) {
+	defer recovered(part, &err)
+	defer in.Close()
 	w := bufio.NewWriterSize(in, 64<<10)
-	err := ds.rows(ctx, part, func(line string) error {
+	err = ds.rows(ctx, part, func(line string) error {
 		if _, err := w.WriteString(line); err != nil {
 			return errEnough
 		}
@@ -75,7 +83,6 @@ func feed(ctx context.Context, ds Dataset[string], part int, in io.WriteCloser) 
 	if err == nil {
 		_ = w.Flush()
 	}
-	_ = in.Close()
 	if errors.Is(err, errEnough) {
 		return nil
 	}

@@ -253,7 +253,10 @@ func complete(f runner.Folder, meta *pack.Meta, out *plan.StepOutcome) (*runner.
 	whole := func(split int, acc *runner.Acc) { // its parts have come from several executors
 		runner.Close(f, acc, meta, split, out.Visited[split] == meta.Splits[split].Rows, out.Scale)
 	}
-	acc := runner.Complete(f, out.Splits, parts, whole)
+	acc, err := runner.Complete(f, out.Splits, parts, whole)
+	if err != nil {
+		return nil, err
+	}
 	if acc == nil {
 		return nil, fault.Newf(fault.BadInput, "run", fmt.Sprintf("step %d", out.Info.Step), "no row was folded")
 	}

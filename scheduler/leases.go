@@ -287,6 +287,12 @@ func (l *Leases) lease(id uint32) *Lease {
 	return l.all[id-1]
 }
 
+// Covers reports whether a lease is over as many rows of a split; one that there is not is not.
+func (l *Leases) Covers(id, split uint32, rows uint64) bool {
+	lease := l.lease(id)
+	return lease != nil && lease.Split == int(split) && lease.Rows == int64(rows)
+}
+
 // Parts returns how many parts a split is leased in.
 func (l *Leases) Parts(i plan.SplitID) int { return l.parts[i] }
 

@@ -195,3 +195,21 @@ func TestAResultThatComesTooLateIsDropped(t *testing.T) {
 		t.Errorf("%d of 8 pieces are merged", mine)
 	}
 }
+
+// TestAResultIsOfWhatWasLeased: a lease is over one split, and a number of its rows.
+func TestAResultIsOfWhatWasLeased(t *testing.T) {
+	w := newLeaseWorld(2, 2)
+	w.step()
+	l := w.l.all[0]
+	rows := uint64(l.Rows)
+	for _, c := range []struct {
+		id, split uint32
+		rows      uint64
+		want      bool
+	}{{l.ID, uint32(l.Split), rows, true}, {l.ID, uint32(l.Split) + 1, rows, false},
+		{l.ID, uint32(l.Split), rows - 1, false}, {0, uint32(l.Split), rows, false}, {9999, uint32(l.Split), rows, false}} {
+		if got := w.l.Covers(c.id, c.split, c.rows); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}

@@ -286,19 +286,25 @@ func (t *Tasks) end(i int, from plan.ExecutorID, end TaskEnd, counted bool) {
 	k := &t.tasks[i]
 	switch {
 	case plantedLost(fault.KindOf(end.Err) == fault.LostInput):
-		k.done, k.lost = true, end.Err
-		t.left--
+		k.lost = end.Err
+		t.done(i)
 	case end.Err != nil && counted:
 	case end.Err != nil:
 		t.failed(i, from, end.Err)
 	default:
-		k.done, k.data = true, end.Data
-		t.left--
-		t.pending = slices.DeleteFunc(t.pending, func(p int) bool { return p == i })
+		k.data = end.Data
+		t.done(i)
 		if end.Busy > 0 {
 			t.rates = append(t.rates, float64(end.Rows)/end.Busy.Seconds())
 		}
 	}
+}
+
+// done notes that a task needs no further attempt.
+func (t *Tasks) done(i int) {
+	t.tasks[i].done = true
+	t.left--
+	t.pending = slices.DeleteFunc(t.pending, func(p int) bool { return p == i })
 }
 
 // failed retries a task on another executor, or fails the job.
@@ -350,8 +356,9 @@ func (t *Tasks) gotOn(id plan.ExecutorID, now plan.Time) {
 func (t *Tasks) Tick(now plan.Time) []TaskCommand {
 	switch t.giveUpHung(now); {
 	case t.over:
-	case now < t.since+t.cfg.MaxWait || t.runs():
+	case now < t.since+t.cfg.MaxWait:
 		t.emit(TaskCommand{Kind: TaskWake, At: t.since + t.cfg.MaxWait})
+	case t.runs(): // giveUpHung has asked to be woken for them
 	default:
 		t.abort(fault.Newf(fault.Timeout, "wait for", "an action", "%d of its tasks have not finished within %v",
 			t.left, t.cfg.MaxWait))
@@ -359,8 +366,8 @@ func (t *Tasks) Tick(now plan.Time) []TaskCommand {
 	return t.take()
 }
 
-// giveUpHung gives up the attempts without progress for too long, and returns when to
-// check again.
+// giveUpHung gives up the attempts without progress for too long, and asks to be woken for the
+// next check.
 func (t *Tasks) giveUpHung(now plan.Time) {
 	next := now + t.cfg.Timeout
 	for i := range t.tasks {

@@ -155,8 +155,11 @@ func sendFrom(path string, offset int64, send func([]byte) error) (int64, error)
 			}
 			total += int64(n)
 		}
-		if err != nil {
+		if err == io.EOF {
 			return total, nil
+		}
+		if err != nil {
+			return total, err
 		}
 	}
 }

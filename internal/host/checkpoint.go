@@ -192,15 +192,18 @@ func cutLastLine(raw []byte) (body []byte, last string, ok bool) {
 }
 
 // keepOldLog moves aside the log of the run that is resumed.
-func keepOldLog(path string) {
+func keepOldLog(path string) error {
 	if path == "" {
-		return
+		return nil
 	}
 	for k := 1; ; k++ {
 		old := fmt.Sprintf("%s.%d", path, k)
 		if _, err := os.Stat(old); err != nil {
-			disk.Rename(path, old)
-			return
+			err := disk.Rename(path, old)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
 		}
 	}
 }

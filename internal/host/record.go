@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
@@ -36,7 +37,9 @@ func openRecord(cfg Config, resumed *checkpoint) (r *record, err error) {
 		return r, nil
 	}
 	if cfg.Resume {
-		keepOldLog(cfg.EventLog)
+		if err := keepOldLog(cfg.EventLog); err != nil {
+			return nil, fault.New(fault.NoResources, "keep", cfg.EventLog, err)
+		}
 	}
 	r.log, err = driver.CreateEventLog(cfg.EventLog)
 	return r, err

@@ -145,7 +145,7 @@ func TestMergingHasOneBracketing(t *testing.T) {
 			total += len(ps)
 			parts = append(parts, ps...)
 		}
-		got := Complete(summer{}, len(splits), parts, nil)
+		got := completed(t, len(splits), parts, nil)
 		if got.Value != want.Value || got.Count != want.Count {
 			t.Fatalf("%v of %d rows, want %v of %d (%d parts)", got.Value, got.Count, want.Value, want.Count, total)
 		}
@@ -204,7 +204,7 @@ func TestPiecesMergeLikeTheirSplits(t *testing.T) {
 		for _, e := range byExecutor {
 			merged = append(merged, ReduceParts(summer{}, len(splits), e, scale)...)
 		}
-		got := Complete(summer{}, len(splits), merged, scale)
+		got := completed(t, len(splits), merged, scale)
 		if got.Value != want.Value || got.Count != want.Count {
 			t.Fatalf("%v of %d rows, want %v of %d", got.Value, got.Count, want.Value, want.Count)
 		}
@@ -222,10 +222,10 @@ func TestAMissingSplitIsTheIdentity(t *testing.T) {
 	if len(parts) != 1 || parts[0].Level != 2 {
 		t.Fatalf("parts %v", parts)
 	}
-	if got := Complete(summer{}, 4, parts, nil); got.Value != acc.Value {
+	if got := completed(t, 4, parts, nil); got.Value != acc.Value {
 		t.Errorf("%v, want %v", got.Value, acc.Value)
 	}
-	if Complete(summer{}, 4, nil, nil) != nil {
+	if completed(t, 4, nil, nil) != nil {
 		t.Error("nothing merges to nothing")
 	}
 }
@@ -275,5 +275,27 @@ func (s *stopAfter) Waited(time.Duration) {}
 func (s *stopAfter) Worked(int64) {
 	if s.left--; s.left == 0 {
 		s.page.Stop()
+	}
+}
+
+func completed(t interface{ Fatal(...any) }, splits int, parts []Part, whole func(int, *Acc)) *Acc {
+	got, err := Complete(summer{}, splits, parts, whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// TestPartsThatOverlapAreRefused: of four splits one part is there twice, lies below another one, or beyond the root.
+func TestPartsThatOverlapAreRefused(t *testing.T) {
+	one := func(level, index int) Part { return Part{Level: level, Index: index, Acc: &Acc{Value: 1.0, Count: 1}} }
+	for name, parts := range map[string][]Part{
+		"twice":  {one(0, 0), one(0, 0), one(0, 1), one(1, 1)},
+		"below":  {one(1, 0), one(0, 1), one(1, 1)},
+		"beyond": {one(1, 0), one(1, 1), one(1, 2)},
+	} {
+		if got, err := Complete(summer{}, 4, parts, func(int, *Acc) {}); err == nil {
+			t.Errorf("%s: merged to %v", name, got)
+		}
 	}
 }

@@ -1,5 +1,7 @@
 package runner
 
+import "github.com/volley-engine/volley/internal/fault"
+
 // Part is one node of the merge tree: its level (0 is a split, those below are
 // halves of splits, and their halves) and its index within the level.
 type Part struct {
@@ -113,14 +115,19 @@ func halves(f Folder, split int, leaves []*Acc, have map[int]bool) (parts []Part
 
 // Complete merges the parts of all executors to the root; nil where there is
 // none. whole is called with the results of splits whose parts came from several
-// executors.
-func Complete(f Folder, splits int, parts []Part, whole func(split int, acc *Acc)) *Acc {
+// executors. Parts that overlap, or that are no subtree of the root, are an error: no row counts twice or not at all.
+func Complete(f Folder, splits int, parts []Part, whole func(split int, acc *Acc)) (*Acc, error) {
 	t := &partial{f: f, at: map[[2]int]*Acc{}, lowest: 0, whole: whole}
 	for _, p := range parts {
 		t.at[[2]int{p.Level, p.Index}] = p.Acc
 		t.lowest = min(t.lowest, p.Level)
 	}
-	return t.root(Levels(splits), 0)
+	acc := t.root(Levels(splits), 0)
+	if t.merged != len(parts) {
+		return nil, fault.Newf(fault.Corrupt, "merge", "the results of a step", "%d of %d parts are subtrees of their own",
+			t.merged, len(parts))
+	}
+	return acc, nil
 }
 
 // partial is a merge tree with some of its nodes.
@@ -128,14 +135,19 @@ type partial struct {
 	f      Folder
 	at     map[[2]int]*Acc
 	lowest int // level
+	merged int // parts that root has taken
 	whole  func(split int, acc *Acc)
 }
 
 func (t *partial) root(level, index int) *Acc {
-	if acc, ok := t.at[[2]int{level, index}]; ok || level == t.lowest {
+	acc, ok := t.at[[2]int{level, index}]
+	if ok {
+		t.merged++
+	}
+	if ok || level == t.lowest {
 		return acc
 	}
-	acc := merge(t.f, t.root(level-1, 2*index), t.root(level-1, 2*index+1))
+	acc = merge(t.f, t.root(level-1, 2*index), t.root(level-1, 2*index+1))
 	if level == 0 && acc != nil {
 		t.whole(index, acc)
 	}

@@ -140,6 +140,9 @@ func (v *Virtual) await(ctx context.Context) (driver.Command, error) {
 		if n%256 == 0 && ctx.Err() != nil {
 			return driver.Command{}, fault.New(fault.Cancelled, "run", "the job", ctx.Err())
 		}
+		if v.w.Stuck() {
+			return driver.Command{}, fault.Newf(fault.Internal, "run", "the virtual cluster", "time does not advance")
+		}
 		if !v.w.Next() {
 			return driver.Command{}, fault.Newf(fault.Internal, "run", "the virtual cluster",
 				"nothing is left to happen")

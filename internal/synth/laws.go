@@ -132,6 +132,9 @@ func (l Linear) Blocks() int { return l.Parts }
 
 func (l Linear) block(k int) *block {
 	n, d := int(l.Rows/int64(l.Parts)), l.Features
+	if int64(k) < l.Rows%int64(l.Parts) {
+		n++ // what does not divide goes to the first parts
+	}
 	b, r := &block{labels: make([]float64, n), x: make([]float64, n*d)}, NewRandom(rowSeed+int64(k))
 	for i := range n {
 		x := b.x[i*d : (i+1)*d]

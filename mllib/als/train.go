@@ -265,6 +265,9 @@ func (t *trainer) param(s *side) factors {
 func (t *trainer) finish(ctx context.Context) (*Factored, error) {
 	why := t.WhyEnded()
 	t.out.Objective = t.st.Error
+	if len(t.st.Items.IDs) == 0 {
+		t.st.Items.At = nil // drawn for items that no pass has named yet
+	}
 	t.out.Model = &Model{Rank: t.cfg.Rank, Implicit: t.cfg.Implicit,
 		User: t.cfg.User, Item: t.cfg.Item, Rating: t.cfg.Rating,
 		users: t.st.Users, items: t.st.Items, Users: len(t.st.Users.IDs), Items: len(t.st.Items.IDs)}

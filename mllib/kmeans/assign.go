@@ -115,7 +115,7 @@ func (a *assigner) assign(w *assignWork, c *centres, b *rdd.Batch) {
 func (w *assignWork) assignSparse(c *centres, b *rdd.Batch, scale []float64) {
 	own := make([]float64, len(b.Rows))
 	for i, r := range b.Rows {
-		w.squared[i], own[i] = math.Inf(1), squaredLength(b, int(r))
+		w.at[i], w.squared[i], own[i] = 0, math.Inf(1), squaredLength(b, int(r))
 		if scale != nil {
 			own[i] = float64(float64(own[i]*scale[i]) * scale[i])
 		}

@@ -39,6 +39,7 @@ type softmax struct {
 	stop    train.Stopper
 	out     Classified
 	grad    []float64
+	best    float64    // objective at X; NaN where it is not known
 	held    *pack.Meta // of the rows to stop by; nil without
 }
 
@@ -47,7 +48,7 @@ func TrainSoftmax(ctx context.Context, s *rdd.Session, c Config, p SoftmaxPlan) 
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	t := &softmax{cfg: c, plan: p}
+	t := &softmax{cfg: c, plan: p, best: math.NaN()}
 	t.Training = train.Training{Session: s, Summary: &t.out.Summary}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
@@ -176,7 +177,7 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if stop, err := t.StopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
 		return err
 	}
-	before := append([]float64(nil), t.st.Y...)
+	before := append([]float64(nil), t.at()...)
 	t.gradient(t.st.Y, s, info.Weight)
 	if t.atTheEnd(it, o) {
 		t.end(it, "tolerance")
@@ -191,18 +192,30 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 		}
 		train.Signal(t.Session, s.Squares, info.Weight, float64(t.prob.counted*math.Sqrt(steep)), s.Sum, s.Coef)
 	}
-	if t.st.Solver.Step(&t.st.Point, &solver.Seen{F: objective, G: t.grad, Lasso: t.penalty(),
-		Share: info.Share}).Over {
+	moved := t.st.Solver.Step(&t.st.Point, &solver.Seen{F: objective, G: t.grad, Lasso: t.penalty(), Share: info.Share})
+	if moved.Over {
 		t.end(it, "tolerance")
 		return nil
 	}
-	if t.cfg.Stop == train.ByWeights {
-		o.HasMoved, o.Moved, o.Norm = true, num.Distance(before, t.st.Y), math.Sqrt(kernel.Dot(t.st.Y, t.st.Y))
+	if moved.Accepted {
+		t.best = objective
+	}
+	if t.cfg.Stop == train.ByWeights && (moved.Accepted || !t.method.Exact) {
+		o.HasMoved, o.Moved, o.Norm = true, num.Distance(before, t.at()), math.Sqrt(kernel.Dot(t.at(), t.at()))
 		if v := t.stop.Check(o); v.Stop != "" {
 			t.end(it, v.Stop)
 		}
 	}
 	return nil
+}
+
+// at returns the point that steps are judged by: with passes over all rows the last one accepted, since
+// a line search tries others in between.
+func (t *softmax) at() []float64 {
+	if t.method.Exact {
+		return t.st.X
+	}
+	return t.st.Y
 }
 
 // penalty returns the L1 weight of each variable; nil without one.
@@ -223,13 +236,16 @@ func (t *softmax) judge(ctx context.Context, it *rdd.Iteration, o train.Observat
 	if why == "" || err != nil {
 		return false, err
 	}
-	if why == "tolerance" && o.Exact && t.method.Exact && t.stop.MayGoOn() {
+	certified := why == "tolerance" && o.Exact && t.method.Exact && t.stop.MayGoOn()
+	if certified {
 		if err := t.certify(ctx); err != nil || !t.out.Converged {
 			t.stop.GoOn()
 			return false, err
 		}
 	}
-	t.end(it, why)
+	if t.end(it, why); t.method.Exact && !certified && o.Objective >= t.best {
+		return true, nil // the last step was not one downhill
+	}
 	copy(t.st.X, t.st.Y)
 	return true, nil
 }
@@ -273,7 +289,9 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 	if t.method.Exact || why != "max-iterations" {
 		copy(t.st.Y, t.st.X) // Y has not been looked at
 	}
-	if best := t.st.Held.Point; best != nil {
+	if why == "interrupted" {
+		t.out.Objective, t.out.Gap, t.out.Converged = math.NaN(), math.NaN(), false
+	} else if best := t.st.Held.Point; best != nil {
 		copy(t.st.Y, best)
 	}
 	if why != "interrupted" {

@@ -250,7 +250,7 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if stop, err := t.StopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
 		return err
 	}
-	before := append([]float64(nil), t.st.Y...)
+	before := append([]float64(nil), t.at()...)
 	t.prob.gradient(t.grad, t.st.Y, g, info.Weight)
 	if !t.method.Exact {
 		train.Signal(t.Session, g.Squares, info.Weight, float64(t.prob.counted*t.prob.steepness(t.grad, t.st.Y)), g.Sum,
@@ -272,13 +272,23 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 		t.end(it, "tolerance")
 		return nil
 	}
-	if t.cfg.Stop == train.ByWeights {
-		o.HasMoved, o.Moved, o.Norm = true, num.Distance(before, t.st.Y), math.Sqrt(kernel.Dot(t.st.Y, t.st.Y))
+	moved := num.Distance(before, t.at())
+	if t.cfg.Stop == train.ByWeights && (moved > 0 || !t.method.Exact) {
+		o.HasMoved, o.Moved, o.Norm = true, moved, math.Sqrt(kernel.Dot(t.at(), t.at()))
 		if v := t.stop.Check(o); v.Stop != "" {
 			t.end(it, v.Stop)
 		}
 	}
 	return nil
+}
+
+// at returns the point that steps are judged by: with passes over all rows the last one accepted, since
+// a line search tries others in between.
+func (t *trainer) at() []float64 {
+	if t.method.Exact {
+		return t.st.X
+	}
+	return t.st.Y
 }
 
 // move takes what the pass has found out to the next point; over says that there
@@ -446,6 +456,7 @@ func (t *trainer) settle(ctx context.Context, why string) error {
 		best = t.best
 	}
 	if t.out.Objective, t.out.Converged = best, false; why == "interrupted" {
+		t.out.Gap = math.NaN()
 		copy(t.st.X, t.st.Y)
 		return nil
 	}

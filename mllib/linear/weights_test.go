@@ -204,7 +204,7 @@ func TestNumberedWeights(t *testing.T) {
 		t.Errorf("without weights: %.200s", got)
 	}
 	if _, err := m.Evaluate(context.Background(), rdd.Input{}, path("nothing")); err == nil ||
-		!strings.Contains(err.Error(), "weigh nothing") {
+		!strings.Contains(err.Error(), "sum to zero") {
 		t.Errorf("rows without weight are measured: %v", err)
 	}
 }

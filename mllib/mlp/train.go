@@ -225,7 +225,7 @@ func (t *trainer) finish(ctx context.Context) (*Networked, error) {
 	if best := t.st.Held.Point; best != nil {
 		copy(t.st.Y, best)
 	}
-	if t.WhyEnded() != "interrupted" {
+	if t.out.Objective = math.NaN(); t.WhyEnded() != "interrupted" {
 		var err error
 		if t.out.Objective, err = t.evaluate(ctx, t.out.Iterations); err != nil {
 			return nil, err
@@ -249,6 +249,9 @@ func (t *trainer) heldLoss(ctx context.Context) (float64, error) {
 	inputs := num.Resized(net.V[:net.Sizes[0]*first], t.held.Features*first) // a row of weights for each
 	net.V = slices.Concat(inputs, net.V[net.Sizes[0]*first:])
 	net.Sizes = slices.Concat([]int{t.held.Features}, net.Sizes[1:])
+	if net.Mean != nil {
+		net.Mean, net.Unit = num.Resized(net.Mean, t.held.Features), num.Resized(net.Unit, t.held.Features)
+	}
 	s, err := t.plan.HeldLoss.Run(ctx, t.Session, net)
 	return s.Loss, err
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -147,7 +148,10 @@ func (c *Cache) findOrLock(ctx context.Context, path string) (*Pack, *os.File, e
 	defer tick.Stop()
 	var damaged time.Time
 	for {
-		made := modTime(filepath.Join(path, "pack.json"))
+		var made time.Time
+		if info, err := os.Stat(filepath.Join(path, "pack.json")); err == nil {
+			made = info.ModTime()
+		}
 		if !made.IsZero() && !made.Equal(damaged) {
 			p, err := c.find(path)
 			if p != nil {
@@ -205,6 +209,10 @@ func (c *Cache) Get(ctx context.Context, id plan.Digest, rows Rows, o Options, p
 		return nil, disk.WriteError("lock", path, err)
 	}
 	meta, err := readMeta(path)
+	if errors.Is(err, fs.ErrNotExist) { // evicted between the two locks
+		lock.Close()
+		return c.Get(ctx, id, rows, o, progress)
+	}
 	if err != nil {
 		return nil, err
 	}

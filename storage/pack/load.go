@@ -211,6 +211,10 @@ func (s *labelSet) add(c *rows.Chunk) error {
 	for _, t := range c.Texts {
 		s.texts[t] = true
 	}
+	if len(s.texts) > maxLabels {
+		return fault.Newf(fault.BadInput, "read", place(c), "its labels are text of more than %d kinds, such as %.40q", maxLabels,
+			c.Texts[0]).WithHint("name the column of labels by --label")
+	}
 	if s.text || s.overflow {
 		return nil
 	}

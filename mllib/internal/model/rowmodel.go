@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,9 +95,9 @@ func (m *RowModel) features(c *rows.Chunk, r int, columns []int) (places []int, 
 	return places, values
 }
 
-// probabilities of the classes, in place of their margins; the class of the
-// highest, of equal ones the first.
-func probabilities(z []float64) (best int) {
+// probabilities replaces margins by the probabilities of the classes. It returns the most probable class,
+// of equal ones the first, and the logarithm of the sum of the margins' exponentials.
+func probabilities(z []float64) (best int, logSum float64) {
 	for k, v := range z {
 		if v > z[best] {
 			best = k
@@ -112,7 +111,7 @@ func probabilities(z []float64) (best int) {
 	for k := range z {
 		z[k] /= sum
 	}
-	return best
+	return best, top + kernel.Log(sum)
 }
 
 // PredictRows writes one line a row as CSV, after a header: label and score, or the prediction.
@@ -131,7 +130,7 @@ func PredictRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, 
 		n++
 		best := 0
 		if m.Labels != nil {
-			best = probabilities(z)
+			best, _ = probabilities(z)
 			out.WriteString(CSVField(m.Labels[best]))
 			out.WriteByte(',')
 		}
@@ -188,11 +187,12 @@ func EvaluateRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string,
 		if err != nil {
 			return err
 		}
-		best := probabilities(z)
+		of := z[is]
+		best, logSum := probabilities(z)
 		weight := c.WeightOf(r)
 		read++
 		weighed += weight
-		loss -= weight * math.Log(max(z[is], math.SmallestNonzeroFloat64))
+		loss += weight * (logSum - of)
 		table[is*k+best] += weight
 		return nil
 	})

@@ -44,6 +44,11 @@ func HeldMeta(ctx context.Context, s *rdd.Session, in rdd.Input, rows rdd.Packed
 			"their labels are %.200q, those of the others %.200q", meta.Labels, train.Labels).
 			WithHint("--validation of a greater share holds out more rows")
 	}
+	if meta.IndexBase != train.IndexBase {
+		return nil, fault.Newf(fault.BadInput, "hold out rows of", "the training data",
+			"their features count from %d, those of the others from %d", meta.IndexBase, train.IndexBase).
+			WithHint("give --index-base 0 or 1")
+	}
 	return meta, nil
 }
 

@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -128,7 +129,7 @@ func planOf(path string, d *columnsInFile, o Options) (*Plan, error) {
 			return nil, rows.SameColumn(path, p.Label)
 		}
 	}
-	if slices.Contains(d.Names, "indices") && slices.Contains(d.Names, "values") {
+	if d.isListNamed("indices") && d.isListNamed("values") {
 		p.Sparse = true
 		return p, nil
 	}
@@ -146,13 +147,19 @@ func planOf(path string, d *columnsInFile, o Options) (*Plan, error) {
 		}
 		p.Features = append(p.Features, name)
 	}
-	if p.List != "" {
-		p.Features = nil
+	if p.List != "" && len(p.Features) > 0 {
+		return nil, fault.Newf(fault.BadInput, "read", path, "column %q is a list of features, and column %q is beside it",
+			p.List, p.Features[0]).WithHint("save a file of the columns to be used: label, weight, and either the list or single columns")
 	}
 	if p.List == "" && len(p.Features) == 0 {
 		return nil, fault.Newf(fault.BadInput, "read", path, "it has no column of features")
 	}
 	return p, nil
+}
+
+func (d *columnsInFile) isListNamed(name string) bool {
+	at := slices.Index(d.Names, name)
+	return at >= 0 && isList(d.Types[at])
 }
 
 func isList(t string) bool {
@@ -189,9 +196,12 @@ func (d *columnsInFile) named(path, flag, want string) (string, error) {
 
 // Read yields the rows of one part.
 func (p *Plan) Read(ctx context.Context, kind Kind, rng files.Range, yield func(*rows.Chunk) error) error {
+	if err := rng.File.Unchanged(); err != nil {
+		return err
+	}
 	order := decodeOrder{Path: rng.File.Path, Kind: kind, Plan: p, Groups: groupsOf(rng),
 		Memory: memoryFor(rng.File.Size)}
-	return decode(ctx, order, func(r *decodeReply) error {
+	err := decode(ctx, order, func(r *decodeReply) error {
 		c, err := r.chunk()
 		if c == nil || err != nil {
 			return err
@@ -199,6 +209,7 @@ func (p *Plan) Read(ctx context.Context, kind Kind, rng files.Range, yield func(
 		c.Where, c.ZeroBased = func() string { return rng.File.Path }, true
 		return yield(c)
 	})
+	return cmp.Or(err, rng.File.Unchanged())
 }
 
 // row returns the number of a row of the record in hand.
@@ -413,6 +424,9 @@ func (p *Plan) sparseColumns(c *rows.Chunk, rec arrow.Record) error {
 	}
 	c.Offsets = []int64{0}
 	for i := range idx.Len() {
+		if idx.IsNull(i) || val.IsNull(i) {
+			return fmt.Errorf("columns \"indices\" and \"values\": one is null in row %d", p.row(i))
+		}
 		a, b := idx.ValueOffsets(i)
 		x, y := val.ValueOffsets(i)
 		if b-a != y-x {

@@ -51,6 +51,12 @@ func (c *Chunk) Bytes() int64 {
 // Dense reports whether rows are dense.
 func (c *Chunk) Dense() bool { return c.Width > 0 }
 
+// LabelText makes text the label of the row that was added last.
+func (c *Chunk) LabelText(s string) {
+	c.Labels = c.Labels[:len(c.Labels)-1]
+	c.AddText([]byte(s))
+}
+
 // AddText appends a label that is text.
 func (c *Chunk) AddText(s []byte) {
 	if c.textIdx == nil {

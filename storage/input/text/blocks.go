@@ -54,7 +54,10 @@ func Lines(rng files.Range) iter.Seq2[Block, error] {
 // Open begins to read a range.
 func Open(rng files.Range, law Records) (*Reader, error) {
 	b := &Reader{rng: rng, line: 1, law: law}
-	var err error
+	err := rng.File.Unchanged()
+	if err != nil {
+		return nil, err
+	}
 	if b.r, b.limit, b.offset, err = openRange(rng, law.Newline); err != nil {
 		return nil, err
 	}
@@ -163,7 +166,7 @@ func (b *Reader) Run(yield func(Block, error) bool) bool {
 			return false
 		}
 		if n == 0 {
-			return true
+			break
 		}
 		blk := Block{Data: b.buf[:n], Range: b.rng, Offset: b.offset, Line: b.line, Newline: b.law.Newline}
 		b.line += int64(bytes.Count(blk.Data, []byte{b.law.Newline}))
@@ -175,6 +178,10 @@ func (b *Reader) Run(yield func(Block, error) bool) bool {
 			return false
 		}
 		b.have = copy(b.buf, b.buf[n:b.have])
+	}
+	if err := b.rng.File.Unchanged(); err != nil { // while it was read
+		yield(Block{}, err)
+		return false
 	}
 	return true
 }
