@@ -40,18 +40,18 @@ type EngineFlags struct {
 
 // Register declares the flags with their defaults.
 func (f *EngineFlags) Register(fs *pflag.FlagSet) {
-	fs.IntVar(&f.executors, "executors", 0, fmt.Sprintf("executors (default: cores, %d here, or what --pace is for)",
-		runtime.GOMAXPROCS(0)))
-	fs.IntVar(&f.slots, "slots", 0, "slots an executor (default: 1, or what --pace is for)")
-	fs.StringVar(&f.memory, "memory", "", "soft limit of this process's memory, as 4GiB (default: none)")
+	fs.IntVar(&f.executors, "executors", 0, fmt.Sprintf(
+		"number of executors (default: one per core, %d here, or what --pace defines)", runtime.GOMAXPROCS(0)))
+	fs.IntVar(&f.slots, "slots", 0, "task slots per executor (default: 1, or what --pace defines)")
+	fs.StringVar(&f.memory, "memory", "", "soft memory limit of this process, such as 4GiB (default: none)")
 	fs.StringVar(&f.dataDir, "data-dir", "", "where packs are kept (default: "+DefaultDataDir()+")")
-	fs.StringVar(&f.disk, "disk", "", "most bytes of packs kept, as 20GiB (default: four fifths of the free space)")
+	fs.StringVar(&f.disk, "disk", "", "disk budget for packs, such as 20GiB (default: four fifths of the free space)")
 	fs.StringVar(&f.sync, "sync", "bsp", "synchronization: bsp, steal (every row, by executors that are free), absp "+
 		"(Algorithm 1 of A-BSP), deadline (cut at a learned time) or adaptive (absp at a ratio that follows the "+
 		"gradient's noise)")
 	fs.Float64Var(&f.ratio, "sync-ratio", 0.5,
-		"R_s: share of rows at which absp and deadline cut a step, in (0, 1]; the first of adaptive")
-	fs.Float64Var(&f.minRatio, "min-ratio", 0.3, "least ratio that adaptive goes down to, in (0, 1]")
+		"R_s: share of rows at which absp and deadline cut a step, in (0, 1]; the initial ratio of adaptive")
+	fs.Float64Var(&f.minRatio, "min-ratio", 0.3, "lower bound of adaptive's ratio, in (0, 1]")
 	fs.Float64Var(&f.minShare, "min-share", 0.05, "share of a split below which it is not cut")
 	fs.Float64Var(&f.maxMissing, "max-missing", 0.2,
 		"share of rows that a step may go on without; at least the largest share that one executor holds")
@@ -68,9 +68,9 @@ func (f *EngineFlags) Register(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.paceRate, "pace-rate", 10000, "rows per second of speed 1 on a slot")
 	fs.StringVar(&f.clock, "clock", "real", "real, or virtual: real numerics and control in computed time (needs "+
 		"--pace)")
-	fs.DurationVar(&f.maxWait, "max-wait", 10*time.Minute, "most time to wait for executors, splits and recovery")
+	fs.DurationVar(&f.maxWait, "max-wait", 10*time.Minute, "longest wait for executors, splits and recovery")
 	fs.DurationVar(&f.taskTimeout, "task-timeout", 10*time.Minute,
-		"after how long without a row or a byte that moves a task of an action is given up, and tried elsewhere")
+		"time without progress (no row read, no byte moved) after which an action's task is retried elsewhere")
 	fs.StringVar(&f.eventLog, "event-log", "", "file for the event log (volley verify, volley replay)")
 	fs.StringVar(&f.logLevel, "log-level", "warn", "trace, debug, info, warn or error, to stderr")
 }
@@ -251,7 +251,7 @@ func ParseBytes(s string) (int64, error) {
 		if num, ok := strings.CutSuffix(s, u.suffix); ok {
 			v, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
 			if err != nil || !(v*u.size >= 1 && v*u.size <= 1<<62) { // NaN is neither
-				return 0, fmt.Errorf("%q is not a size, as 4GiB", s)
+				return 0, fmt.Errorf("%q is not a size such as 4GiB", s)
 			}
 			return int64(v * u.size), nil
 		}

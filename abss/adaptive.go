@@ -3,8 +3,8 @@ package abss
 import "fmt"
 
 // Adaptive chooses the synchronization ratio from step to step (the A-BSP paper,
-// section 7, leaves it to future work): a step yields the variance of the mean
-// gradients of its splits, and the norm of their mean. Where the variance
+// section 7, leaves it to future work): a step yields the standard deviation of the
+// mean gradients of its splits, and the norm of their mean. Where the deviation
 // exceeds the norm, rows left out would be missed; where it is small against it,
 // they are not.
 type Adaptive struct {

@@ -94,8 +94,8 @@ type Event struct {
 	Drain   plan.ExecutorID // moves the executor's splits elsewhere
 }
 
-// Signal is a step's measurements of the gradient: the variance of its splits'
-// means, and the norm of the mean of all.
+// Signal is a step's measurements of the gradient: the standard deviation of its splits'
+// mean gradients, and the norm of their mean.
 type Signal struct{ Spread, Norm float64 }
 
 // Joined is the registration of an executor.

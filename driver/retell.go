@@ -104,7 +104,7 @@ func (t *Retelling) Tell(tape []byte) (steps []*StepReport, err error) {
 }
 
 func untold(format string, args ...any) error {
-	return fault.Newf(fault.Corrupt, "tell again", "the reports", format, args...)
+	return fault.Newf(fault.Corrupt, "replay", "the recorded events", format, args...)
 }
 
 // A cut tape panics, which Tell recovers from, as from any other that makes no sense.

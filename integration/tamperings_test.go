@@ -141,7 +141,7 @@ var falseRatios = []tampering{
 var falseAccounts = []tampering{
 	{"a row more", "absp", "step 5: c.0 + 1", "10.1|split 0"},
 	{"a row more, folded too", "absp", "last: c.0 + 1; last: folded.0 + 1; rederive", "parameters|10.1|split 0"},
-	{"a row fewer, all the way", "absp", "step 5: c.1 + -1; step 5: folded.1 + -1; rederive", "c: the line says"},
+	{"a row fewer, all the way", "absp", "step 5: c.1 + -1; step 5: folded.1 + -1; rederive", "c: the log has"},
 	{"one N_eff", "absp", "step 5: neff * 1.001", "n_?eff"},
 	{"one share", "absp", "step 5: share + 0.01", "share"},
 	{"entries", "als", "step 3: entries.0 + -1", "entries|progress"},

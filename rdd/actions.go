@@ -35,15 +35,7 @@ func action[T, R any](ds Dataset[T], kind string, task taskFunc,
 
 // Count counts the rows.
 func Count[T any](ds Dataset[T]) Action[int64] {
-	task := func(ctx context.Context, part int, _ []byte, _ runner.TaskContext) ([]byte, error) {
-		var n int64
-		err := ds.each(ctx, part, func(rows []T) error { n += int64(len(rows)); return nil })
-		if err != nil {
-			return nil, err
-		}
-		return Encode(n)
-	}
-	return action(ds, "count", task, func(ctx context.Context, s *Session, id int) (int64, error) {
+	return action(ds, "count", countTask(ds), func(ctx context.Context, s *Session, id int) (int64, error) {
 		var total int64
 		raws, err := callAll(ctx, s, id, ds.parts)
 		for _, raw := range raws {

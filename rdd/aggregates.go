@@ -11,9 +11,8 @@ import (
 	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
-// Aggregated combines all rows into something else: seq takes a row in,
-// beginning with what zero returns in each partition, and comb joins what the
-// partitions came to, in their order.
+// Aggregated aggregates all rows (Spark's aggregate): in each partition seq adds the rows to an accumulator
+// that begins as zero(), and comb merges the accumulators of the partitions, in their order.
 func Aggregated[T, A any](ds Dataset[T], zero func() A, seq func(A, T) A, comb func(a, b A) A) Action[A] {
 	mustEncode[A](ds.g, "aggregated", "result")
 	task := func(ctx context.Context, part int, _ []byte, _ runner.TaskContext) ([]byte, error) {
@@ -149,7 +148,7 @@ func TakeSample[T any](ds Dataset[T], n int, seed uint64) Action[[]T] {
 	})
 }
 
-// thenAction makes something else of what an action came to.
+// thenAction returns an action whose result is f of another's result.
 func thenAction[R, Q any](a Action[R], f func(R) Q) Action[Q] {
 	return Action[Q]{g: a.g, id: a.id, name: a.name, run: func(ctx context.Context, s *Session) (Q, error) {
 		r, err := a.run(ctx, s)

@@ -12,10 +12,9 @@ type Pair[K comparable, V any] = row.Pair[K, V]
 // CoGrouped are the values that a key has in two datasets.
 type CoGrouped[V, W any] = exec.CoGrouped[V, W]
 
-// Combiner says how the values of a key become one: Create begins with the
-// first value, Add takes another in, Merge joins what two partitions came to. Add
-// and Merge may change and return their first argument where Create has made it;
-// a value that came from a dataset may be read by others and must not be changed.
+// Combiner defines how the values of a key are combined: Create makes an accumulator of the first value, Add
+// adds a value, Merge merges the accumulators of two partitions. Add and Merge may change and return their first
+// argument where Create has made it; a value that came from a dataset may be read by others and must not be changed.
 type Combiner[V, C any] = exec.Combiner[V, C]
 
 // Ordered are the keys that rows can be sorted by.

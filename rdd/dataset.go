@@ -20,7 +20,7 @@ type Dataset[T any] struct {
 	g       *Graph
 	id      int
 	parts   func() int
-	produce func(ctx context.Context, part int, yield func(rows []T) error) error // use each
+	produce func(ctx context.Context, part int, yield func(rows []T) error) error // call ds.each, not this
 	// of a reader whose chunks can be packed as they are
 	source *sourceDecl
 	// of pairs: partitions over which the hashes of their keys are spread; 0 where they are not, or may be joined
@@ -177,7 +177,7 @@ func Filter[T any](ds Dataset[T], f func(T) bool) Dataset[T] {
 				for from := 0; from < len(rows); from += livenessRows {
 					to := min(len(rows), from+livenessRows)
 					for i := from; i < to; i++ {
-						out[n] = rows[i] // without a branch that cannot be foretold
+						out[n] = rows[i] // stored before the test: no branch to mispredict
 						if f(rows[i]) {
 							n++
 						}

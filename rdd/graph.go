@@ -206,7 +206,8 @@ func (g *Graph) Task(ctx context.Context, node, partition int, args []byte, pack
 // recovered makes an error of a panic of the user's functions.
 func recovered(partition int, err *error) {
 	if r := recover(); r != nil {
-		*err = fault.Newf(fault.UserCode, "run", fmt.Sprintf("partition %d", partition), "panic: %v\n%s", r, debug.Stack())
+		*err = fault.Newf(fault.UserCode, "run", fmt.Sprintf("partition %d", partition), "panic: %v\n%s", r,
+			debug.Stack())
 	}
 }
 

@@ -54,8 +54,8 @@ func TestPointsThatCannotBePacked(t *testing.T) {
 		"not finite":                         {dense(inf)},
 		"others have none":                   {{Values: []float64{1}, Class: "a"}, dense(1)},
 	} {
-		err := packing(t, func(g *rdd.Graph) rdd.Packed[rdd.Point] { return rdd.Pack(rdd.Parallelize(g, 1, points...)) },
-			nil, 0)
+		build := func(g *rdd.Graph) rdd.Packed[rdd.Point] { return rdd.Pack(rdd.Parallelize(g, 1, points...)) }
+		err := packing(t, build, nil, 0)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "row ") {
 			t.Errorf("%s: %v", want, err)
 		}

@@ -211,7 +211,7 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 	}
 	if root.Weight <= 0 {
 		return zero, fault.Newf(fault.BadInput, "run", fmt.Sprintf("step %d", out.Info.Step),
-			"the rows that were visited weigh nothing together").
+			"the weights of the rows that were visited sum to zero").
 			WithHint("--batch-fraction, --sync bsp or --assign random has steps visit more, or other, rows")
 	}
 	s.info = out.Info
@@ -263,6 +263,6 @@ func complete(f runner.Folder, meta *pack.Meta, out *plan.StepOutcome) (*runner.
 	return acc, nil
 }
 
-// Batch has training steps fold a share of each split from now on, going on where the
-// last one ended; 0 is what the engine was told to.
+// Batch sets the share of each split that training steps fold from now on, from the split's cursor; 0 is the
+// job's batch fraction.
 func (s *Session) Batch(share float64) { s.batch = share }

@@ -2,7 +2,7 @@ package rdd
 
 import "fmt"
 
-// Descending turns the order of a sort round.
+// Descending sorts in descending order.
 func Descending() ShuffleOption { return func(o *shuffleOptions) { o.descending = true } }
 
 // mostPartitions bounds what a shuffle may be asked to make.

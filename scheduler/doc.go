@@ -1,12 +1,15 @@
 // Package scheduler decides how tasks are scheduled, one file for each decision:
 //
-//	stages.go       which map tasks run before a call, and which lost outputs are recomputed
+//	stages.go       what is known of each stage's outputs; stages_run.go: which map tasks run before a call, and
+//	                which lost outputs are recomputed
 //	tasks.go        which executor runs which task of a call, and which are retried
 //	locality.go     where a task prefers to run, and which executors it waits for
 //	speculation.go  which tasks are attempted a second time
 //	placement.go    which executors hold and fold the splits of a pack: replicas, epochs, attempts, retry by
-//	                kind of failure, and what the loss, return or late joining of an executor means
-//	leases.go       which executor folds which pieces of splits, for how long
+//	                kind of failure (placement_failures.go), and what the loss, return or late joining of an
+//	                executor means
+//	leases.go       the leases of a pass, and their results; leases_grant.go: which executor folds which pieces of
+//	                splits, and which fetches a split
 //	shares.go       which job may use the slots of an executor
 //
 // It is pure: no I/O, goroutine, clock or randomness; every decision follows from the events alone.

@@ -207,7 +207,8 @@ func TestAResultIsOfWhatWasLeased(t *testing.T) {
 		rows      uint64
 		want      bool
 	}{{l.ID, uint32(l.Split), rows, true}, {l.ID, uint32(l.Split) + 1, rows, false},
-		{l.ID, uint32(l.Split), rows - 1, false}, {0, uint32(l.Split), rows, false}, {9999, uint32(l.Split), rows, false}} {
+		{l.ID, uint32(l.Split), rows - 1, false}, {0, uint32(l.Split), rows, false},
+		{9999, uint32(l.Split), rows, false}} {
 		if got := w.l.Covers(c.id, c.split, c.rows); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}

@@ -400,7 +400,7 @@ func (t *Tasks) giveUp(i int, a *attempt) {
 	}
 	err := fault.Newf(fault.Timeout, "wait for", "progress", "it has read no row and moved no byte for %v",
 		t.cfg.Timeout).
-		WithHint("--task-timeout is for rows that take longer")
+		WithHint("raise --task-timeout if rows take longer")
 	if t.failed(i, a.on, err); !t.over && !t.elsewhere(k) {
 		t.abort(fault.New(fault.Timeout, "run", t.name(i, a.on), err))
 	}

@@ -70,7 +70,7 @@ prints one JSON line when it is ready, and ends on SIGTERM.`,
 			"as often")
 	fs.DurationVar(&cfg.Drain, "drain", 5*time.Second, "how long a shutdown waits for job processes and executors")
 	fs.Uint32Var(&restarts, "restarts", driverd.DefaultRestarts,
-		"how often a job's process is started again that was killed or has ended without a word; volley job resume "+
+		"how often a job's process is started again that was killed or ended without a report; volley job resume "+
 			"begins anew")
 	fs.Var((*keepValue)(&keep), "keep", aboutKeep)
 	fs.StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or off")

@@ -1,27 +1,19 @@
 package daemon
 
 import (
-	"context"
 	"slices"
 
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// Journal keeps a driver's decisions: references only (programs, plans, epochs,
-// steps by digest), never weights, rows or events of single tasks. An embedded
-// driver applies records at once; a daemon replicates them first.
-type Journal interface {
-	// Append returns once the records are applied.
-	Append(ctx context.Context, records ...Record) error
-}
-
-// RecordKind is the kind of a decision. The list is append-only: kinds are kept
+// RecordKind is the kind of a decision that a driver keeps: references only (programs, plans, epochs, steps
+// by digest), never weights, rows or events of single tasks. The list is append-only: kinds are kept
 // as numbers.
 type RecordKind uint8
 
 // The kinds of record.
 const (
-	JobBegun RecordKind = iota
+	JobBegun RecordKind = iota // no longer written
 	StepCommitted
 	JobEnded
 	JobSubmitted

@@ -327,7 +327,7 @@ func (l *Life) jobDue(j *lifeJob) {
 		l.start(j)
 	}
 	if !j.killAt.IsZero() && !l.now.Before(j.killAt) {
-		l.kill(j, "it was cancelled, and goes on")
+		l.kill(j, "it was cancelled and did not stop in time")
 	}
 	l.readmitDue(j)
 }
@@ -444,7 +444,7 @@ func (l *Life) ended(j *lifeJob, e lifeEnd, how, words string) {
 
 // startAgain restarts a process that ended without a report.
 func (l *Life) startAgain(j *lifeJob, how string) {
-	l.log(LogWarn, "job process ended without a word; it is started again", "job", j.id, "why", how)
+	l.log(LogWarn, "job process ended without reporting its end; it is restarted", "job", j.id, "why", how)
 	if plantedCounts() {
 		j.restarts++
 		j.owes = true

@@ -139,7 +139,7 @@ func (l *Life) retries(w *lifeEntry, ev *LifeWritten) bool {
 }
 
 // notWritten begins the reason why a job has not ended although its process has.
-const notWritten = "its end cannot be written down: "
+const notWritten = "its end cannot be written to the journal: "
 
 func (l *Life) complain(ev *LifeWritten, what string, j *lifeJob) {
 	if ev.Outcome != Applied {

@@ -162,7 +162,7 @@ func (w *jobHandle) lastWords(err error, from int64) string {
 	if err != nil {
 		how = err.Error()
 	}
-	how = "its process ended without saying so (" + how + ")"
+	how = "its process ended without a report (" + how + ")"
 	if last := lastWords(filepath.Join(w.dir, "log"), from); last != "" {
 		return how + "; its last words: " + last
 	}

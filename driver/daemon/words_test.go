@@ -19,7 +19,7 @@ func TestTheLastWordsAreWhyItEnded(t *testing.T) {
 	for name, c := range map[string]struct{ said, want string }{
 		"an error": {"volley: read /x: no such file\n", "read /x: no such file"},
 		"a panic":  {"panic: row seven" + stack, "row seven"},
-		"a panic after the engine": {"volley: waiting for executors, none of which has joined\npanic: row seven" +
+		"a panic after the engine": {"volley: waiting for executors: none has joined\npanic: row seven" +
 			stack, "row seven"},
 		"a panic in a panic":           {"panic: row seven [recovered]\n\tpanic: row eight" + stack, "row seven"},
 		"a fatal error":                {"fatal error: all goroutines are asleep - deadlock!" + stack, "deadlock"},

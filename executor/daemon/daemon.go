@@ -143,7 +143,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		case ctx.Err() != nil || bye:
 			return nil
 		case joined && noToken(d.cfg.Driver):
-			d.log.Info("the driver has ended; so does this executor")
+			d.log.Info("the driver has shut down, so this executor stops")
 			return nil
 		case refused(err):
 			return wire.CallError("join the driver at", d.cfg.Driver, err)
@@ -242,7 +242,7 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 			d.closeJob(b.Close.Job)
 		case *wire.ForExecutor_Goodbye:
 			if told.Err() == nil {
-				d.log.Info("the driver has ended; so does this executor")
+				d.log.Info("the driver has shut down, so this executor stops")
 			}
 			return true, nil
 		}
@@ -259,12 +259,12 @@ func (d *Daemon) leave(ctx context.Context, out *wire.Outbox[*wire.FromExecutor]
 		end()
 		return
 	}
-	d.log.Info("handing its work over", "for at most", d.cfg.Drain)
+	d.log.Info("draining", "for at most", d.cfg.Drain)
 	timer := time.NewTimer(d.cfg.Drain)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		d.log.Warn("its work is not handed over in time")
+		d.log.Warn("not drained in time, stopping")
 		end()
 	case <-ctx.Done():
 	}

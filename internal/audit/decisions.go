@@ -31,9 +31,9 @@ func (v *verifier) retell() {
 // configOf returns the job options that the log's stand for, and whether its clock was never late.
 func (v *verifier) configOf(o driver.LogOptions, line int) (cfg driver.JobConfig, exact, ok bool) {
 	cfg, err := o.Config()
-	v.fact(err == nil, whole, v.steps, line, "the options are those of no job: %v", err)
+	v.fact(err == nil, whole, v.steps, line, "invalid options: %v", err)
 	v.fact(o.Clock == "real" || o.Clock == "virtual", whole, v.steps, line,
-		"the options have the clock %q, which is none", o.Clock)
+		"unknown clock %q", o.Clock)
 	cfg.Fingerprint = v.h.Plan
 	return cfg, o.Clock == "virtual", err == nil
 }
@@ -72,7 +72,7 @@ func (v *verifier) reported(r driver.LogReports, line int) *driver.StepReport {
 	}
 	began := v.retelling.Lives() - lives
 	v.fact(began == 0 || v.r.Decided == 0 || v.next != nil, decided, v.steps, line,
-		"a life of the job begins, the log has no line that it resumes")
+		"the job restarted here, but the log has no resume line")
 	v.fact(v.retelling.Awaits() == 0, decided, v.steps, line, "a pack is said to be resumed, the reports do not say so")
 	v.resumed(began > 0, line)
 	for _, s := range steps[:len(steps)-1] { // those before the first step of a process have no lines
@@ -152,7 +152,7 @@ func (v *verifier) same(want, got any, line int) {
 		f := w.Type().Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		a, b := shownField(w.Field(i)), shownField(g.Field(i))
-		v.fact(a == b, decided, v.steps, line, "%s: the line says %s, what the job was told gives %s", name, b, a)
+		v.fact(a == b, decided, v.steps, line, "%s: the log has %s, recomputed from the reports: %s", name, b, a)
 	}
 }
 

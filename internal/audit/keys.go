@@ -59,7 +59,7 @@ func (k keyReader) object(of string, own bool) error {
 			return fmt.Errorf("%s has the key %q twice", of, key)
 		}
 		if !own && key != strings.ToLower(key) {
-			return fmt.Errorf("%s has the key %q, which is none of a log", of, key)
+			return fmt.Errorf("unknown key %[2]q in %[1]s", of, key)
 		}
 		seen[key] = true
 		if err := k.value(key, own || ownKeys[key]); err != nil {

@@ -116,7 +116,7 @@ func (l *Log) take(number int, raw []byte, digest string) error {
 		l.Footer, l.digest, l.count = &driver.LogFooter{}, digest, number-1
 		into = l.Footer
 	default:
-		return l.bad(number, "%q is no event of a log", kind.Event)
+		return l.bad(number, "unknown event %q", kind.Event)
 	}
 	if err := plainKeys(raw, kind.Event); err != nil {
 		return l.bad(number, "%v", err)

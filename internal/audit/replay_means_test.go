@@ -117,7 +117,7 @@ func TestOneFalseLineIsEnough(t *testing.T) {
 		l[1] = changed(t, nil, l[1], "bytes", 3)
 		return l
 	}), nobody{}, nil, nil, nil); fault.KindOf(err) != fault.Corrupt ||
-		!strings.Contains(err.Error(), "bytes: the line") {
+		!strings.Contains(err.Error(), "bytes: the log") {
 		t.Errorf("a false figure: %v", err)
 	}
 	r, err := NewReplay(logOf("resumed-twice", unchanged), nobody{}, nil, nil, nil)

@@ -247,7 +247,7 @@ func TestAReplayIsOfTheSameProgramFromItsBeginning(t *testing.T) {
 		"a false line": {60, func(l [][]byte) [][]byte {
 			l[2] = changed(t, nil, l[2], "share", 0.25)
 			return l
-		}, "the line says 0.25"},
+		}, "the log has 0.25"},
 		"a resumed run": {60, func(l [][]byte) [][]byte {
 			other := runs["continued"](t).written()
 			other[0] = changed(t, nil, other[0], "plan", planOf(l[0]))

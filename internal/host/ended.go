@@ -49,7 +49,7 @@ func SayEnd(p wire.Process, code int, failed error) int {
 	if err == nil {
 		return code
 	}
-	fmt.Fprintf(os.Stderr, "volley: the end could not be told: %v\n", err)
+	fmt.Fprintf(os.Stderr, "volley: cannot report the end of this job to the driver: %v\n", err)
 	if lostBy(err) {
 		return wire.ExitLost
 	}

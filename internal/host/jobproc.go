@@ -86,7 +86,7 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 	r.gather = job.Gather
 	r.Driver = driver.NewDriver(job, log)
 	if first.GetWelcome().GetExecutors() == 0 {
-		fmt.Fprintf(os.Stderr, "volley: waiting for executors, none of which has joined\n")
+		fmt.Fprintf(os.Stderr, "volley: waiting for executors: none has joined\n")
 	}
 	r.OnExclusion(func(x *driver.Exclusion) {
 		_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Exclusion{Exclusion: &wire.Exclusion{Executor: string(
@@ -150,7 +150,7 @@ func (r *remote) lost(err error) {
 func (r *remote) receive(m *wire.Relay) {
 	msg := &wire.ToDriver{}
 	if err := proto.Unmarshal(m.Data, msg); err != nil {
-		r.left(m.Peer, "it sent what is no message: "+err.Error())
+		r.left(m.Peer, "it sent a malformed message: "+err.Error())
 		return
 	}
 	if msg.GetRegister() != nil {

@@ -25,7 +25,8 @@ func newRunnerConn(by wire.ExecutorConn, gate *runners.Gate, r *localRunner) *ru
 	if r.process.Direct != "" && !r.process.Unreachable {
 		var err error
 		if c.direct, err = dialDirect(r.process.Direct, r.process.Token); err != nil {
-			fmt.Fprintf(os.Stderr, "volley: everything goes by way of the driver: %v\n", err)
+			fmt.Fprintf(os.Stderr,
+				"volley: no direct connection to the job's process, messages are relayed by the driver: %v\n", err)
 		}
 	}
 	send := func(n *wire.Note) error { return by.Send(&wire.ToDriver{Body: &wire.ToDriver_Note{Note: n}}) }

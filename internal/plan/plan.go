@@ -75,14 +75,6 @@ func DigestFromBytes(raw []byte) Digest {
 // Decisions compare such times and never read a clock themselves.
 type Time = time.Duration
 
-// Attempt identifies one try at one split's share of a step.
-type Attempt struct {
-	Step    StepID
-	Split   SplitID
-	Attempt int
-	Epoch   Epoch
-}
-
 // Coverage is the positions of a split that an output stands for: Count positions
 // from Cursor on, wrapping round at the split's end. Folded is the count that the
 // accumulator itself carries; Weight is the weight of the rows, where rows have

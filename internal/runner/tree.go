@@ -124,8 +124,8 @@ func Complete(f Folder, splits int, parts []Part, whole func(split int, acc *Acc
 	}
 	acc := t.root(Levels(splits), 0)
 	if t.merged != len(parts) {
-		return nil, fault.Newf(fault.Corrupt, "merge", "the results of a step", "%d of %d parts are subtrees of their own",
-			t.merged, len(parts))
+		return nil, fault.Newf(fault.Corrupt, "merge", "the results of a step",
+			"%d of %d parts are subtrees of their own", t.merged, len(parts))
 	}
 	return acc, nil
 }

@@ -42,7 +42,7 @@ const MostRelayed = MaxMessage - 4096
 
 // TooLarge returns why a message of its size is not relayed.
 func TooLarge(bytes int) string {
-	return fmt.Sprintf("a message of %d MiB is more than the %d MiB that go by way of the driver", bytes>>20,
+	return fmt.Sprintf("a message of %d MiB is more than the %d MiB that the driver relays", bytes>>20,
 		MostRelayed>>20)
 }
 

@@ -25,10 +25,10 @@ func (t *softmax) sameKind(m *SoftmaxModel) error {
 	var why string
 	switch {
 	case m.Features != t.meta.Features || m.IndexBase != t.meta.IndexBase:
-		why = fmt.Sprintf("it has %d features from %d on, wanted are %d from %d on", m.Features, m.IndexBase,
+		why = fmt.Sprintf("it has %d features counted from %d, this job %d counted from %d", m.Features, m.IndexBase,
 			t.meta.Features, t.meta.IndexBase)
 	case !slices.Equal(m.Labels, t.meta.Labels):
-		why = fmt.Sprintf("its classes are %.200q, those of the data %.200q", m.Labels, t.meta.Labels)
+		why = fmt.Sprintf("its classes are %.200q, the data's are %.200q", m.Labels, t.meta.Labels)
 	case len(m.Names) > 0 && len(t.meta.Names) > 0 && !slices.Equal(m.Names, t.meta.Names):
 		why = fmt.Sprintf("its features are %.200q, those of the data %.200q", m.Names, t.meta.Names)
 	default:
@@ -92,7 +92,7 @@ func (t *softmax) weigh(ctx context.Context) error {
 		counted += float64(t.weights[c] * of)
 	}
 	if !(counted > 0) {
-		return fault.Newf(fault.Usage, "train", "--class-weights", "the rows weigh nothing together")
+		return fault.Newf(fault.Usage, "train", "--class-weights", "the weights of the rows sum to zero")
 	}
 	t.prob.counted = counted / all
 	t.prob.steepest *= slices.Max(t.weights)

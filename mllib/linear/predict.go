@@ -120,11 +120,11 @@ func (m *Model) SetThreshold(score float64) error {
 	logistic := m.Loss == Logistic || m.Loss == ""
 	switch {
 	case m.Loss == Squared:
-		return fault.Newf(fault.Usage, "set", "the threshold", "a %s model says numbers", m.Job)
+		return fault.Newf(fault.Usage, "set", "the threshold", "a %s model is a regression and has no threshold", m.Job)
 	case logistic && !(score > 0 && score < 1):
-		return fault.Newf(fault.Usage, "set", "the threshold", "%v is no probability between 0 and 1", score)
+		return fault.Newf(fault.Usage, "set", "the threshold", "%v is not a probability between 0 and 1", score)
 	case !num.Finite(score):
-		return fault.Newf(fault.Usage, "set", "the threshold", "%v is no margin", score)
+		return fault.Newf(fault.Usage, "set", "the threshold", "%v is not a finite margin", score)
 	}
 	m.Threshold = &score
 	return nil

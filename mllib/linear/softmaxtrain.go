@@ -70,7 +70,7 @@ func (t *softmax) prepare(ctx context.Context) error {
 	}
 	if len(t.meta.Labels) < 2 {
 		return fault.Newf(fault.BadInput, "train", t.cfg.job(),
-			"the data has %s distinct labels: there is nothing to tell apart, or too much", train.ManyLabels(t.meta)).
+			"the label column has %s distinct values: a classifier needs 2 to 1000", train.ManyLabels(t.meta)).
 			WithHint("--label chooses the column")
 	}
 	for k := range t.meta.Labels {

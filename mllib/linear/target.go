@@ -38,7 +38,7 @@ func binaryLabels(m *pack.Meta, job, positive string) (stored float64, labels [2
 		return train.StoredLabel(m, 1), [2]string{m.Labels[0], m.Labels[1]}, nil
 	case 1:
 		return 0, labels, fault.Newf(fault.BadInput, "train", job,
-			"every row has the label %s: there is nothing to tell apart", m.Labels[0])
+			"every row has the label %s: a classifier needs two classes", m.Labels[0])
 	}
 	return 0, labels, fault.Newf(fault.BadInput, "train", job, "the data has %s distinct labels, not two",
 		train.ManyLabels(m)).

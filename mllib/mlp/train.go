@@ -72,7 +72,7 @@ func (t *trainer) prepare(ctx context.Context) error {
 	case !t.cfg.Regression:
 		if last = len(t.meta.Labels); last < 2 {
 			return fault.Newf(fault.BadInput, "train", "mlp",
-				"the data has %s distinct labels: there is nothing to tell apart, or too much",
+				"the label column has %s distinct values: a classifier needs 2 to 1000",
 				train.ManyLabels(t.meta)).
 				WithHint("--regression fits numbers")
 		}

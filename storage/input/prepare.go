@@ -128,7 +128,7 @@ func (p Prepare) plan(spec *csv.Table, path string) (*Prepared, error) {
 			}
 			if kinds[i] != "" || i == spec.Label || i == spec.Weight {
 				return nil, fault.Newf(fault.Usage, "prepare", path,
-					"column %q is to be %s and something else", name, kind)
+					"column %q is used twice: as %s and as something else", name, kind)
 			}
 			kinds[i] = kind
 		}

@@ -157,7 +157,7 @@ func (l *loaded) note(c *rows.Chunk) error {
 	for i, w := range c.Weights {
 		if !(w >= 0) || math.IsInf(w, 0) {
 			return fault.Newf(fault.BadInput, "read", place(c),
-				"a row, the %d. from here, has the weight %v, not a number of zero or more", i+1, w)
+				"row %d from here has the weight %v: weights must be finite and not negative", i+1, w)
 		}
 		l.weight += w
 	}
@@ -182,7 +182,7 @@ func (l *loaded) finish() error {
 	}
 	if l.weighs && !(l.weight > 0 && l.weight < math.MaxFloat64) {
 		l.spool.close()
-		return fault.Newf(fault.BadInput, "read", "the input", "its rows weigh %v together", l.weight)
+		return fault.Newf(fault.BadInput, "read", "the input", "the weights of its rows sum to %v", l.weight)
 	}
 	return nil
 }
@@ -212,8 +212,8 @@ func (s *labelSet) add(c *rows.Chunk) error {
 		s.texts[t] = true
 	}
 	if len(s.texts) > maxLabels {
-		return fault.Newf(fault.BadInput, "read", place(c), "its labels are text of more than %d kinds, such as %.40q", maxLabels,
-			c.Texts[0]).WithHint("name the column of labels by --label")
+		return fault.Newf(fault.BadInput, "read", place(c), "its labels are text of more than %d kinds, such as %.40q",
+			maxLabels, c.Texts[0]).WithHint("name the column of labels by --label")
 	}
 	if s.text || s.overflow {
 		return nil

@@ -221,7 +221,7 @@ func (p *proc) exit(why string, lost bool) {
 	p.s.w.At(p.s.w.Now()+p.s.ms(0, 10), func() {
 		if p.s.run == run {
 			p.event(daemon.ProcessEvent{Exited: &daemon.ProcessExited{Why: why, Lost: lost,
-				Words: "its process ended without saying so (" + why + ")"}})
+				Words: "its process ended without a report (" + why + ")"}})
 		}
 	})
 }

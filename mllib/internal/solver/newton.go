@@ -16,9 +16,9 @@ var newton = Method{Name: Newton, Exact: true, Scaled: true, Wants: Curvatures, 
 func refusesCurved(w Wish) (why, hint string) {
 	switch {
 	case w.OtherEnd:
-		return "it ends by what its next step would gain", "leave --stop out, or use lbfgs, owlqn or nesterov"
+		return "it stops by its predicted decrease", "leave --stop out, or use lbfgs, owlqn or nesterov"
 	case w.Classes:
-		return "there are as many second derivatives as pairs of classes", "use lbfgs, owlqn or nesterov"
+		return "the Hessian of a multinomial model is too large", "use lbfgs, owlqn or nesterov"
 	}
 	return "", ""
 }

@@ -14,7 +14,7 @@ var normal = Method{Name: Normal, Exact: true, Scaled: true, Wants: Curvatures, 
 // refusesUnsquared refuses losses that are not squared, for solvers whose quadratic model is the objective.
 func refusesUnsquared(w Wish) (why, hint string) {
 	if why, hint = refusesCurved(w); why == "" && !w.Squared {
-		return "it is for squared losses", "use newton or lbfgs"
+		return "it minimizes squared losses only", "use newton or lbfgs"
 	}
 	return why, hint
 }

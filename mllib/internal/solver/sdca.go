@@ -18,7 +18,7 @@ func refusesAscent(w Wish) (why, hint string) {
 	case w.OtherEnd:
 		return "it ends by its duality gap", "leave --stop out, or use another solver"
 	case w.Begins:
-		return "it begins with dual variables, which no model has", "use another solver with --init"
+		return "it starts from dual variables, which a saved model does not contain", "use another solver with --init"
 	}
 	return refusesClasses("use lbfgs, owlqn or nesterov")(w)
 }

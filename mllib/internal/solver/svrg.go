@@ -15,7 +15,7 @@ var svrg = Method{Name: SVRG, Wants: Pairs, Scaled: true, Refuses: refusesClasse
 func refusesClasses(hint string) func(Wish) (string, string) {
 	return func(w Wish) (string, string) {
 		if w.Classes {
-			return "it is for a margin a row", hint
+			return "it supports binary classification and regression only", hint
 		}
 		return "", ""
 	}

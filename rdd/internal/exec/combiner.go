@@ -8,10 +8,9 @@ import (
 	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
-// Combiner says how the values of a key become one: Create begins with the
-// first value, Add takes another in, Merge joins what two partitions came to. Add
-// and Merge may change and return their first argument where Create has made it;
-// a value that came from a dataset may be read by others and must not be changed.
+// Combiner defines how the values of a key are combined: Create makes an accumulator of the first value, Add
+// adds a value, Merge merges the accumulators of two partitions. Add and Merge may change and return their first
+// argument where Create has made it; a value that came from a dataset may be read by others and must not be changed.
 type Combiner[V, C any] struct {
 	Create func(V) C
 	Add    func(C, V) C

@@ -68,7 +68,7 @@ func describeFiles(ctx context.Context, inputs []files.File, kind Kind,
 		return nil
 	})
 	if err == nil && (len(found) < len(inputs) || slices.Contains(found, nil)) {
-		err = fault.Newf(fault.BadInput, "read", inputs[0].Path, "the file says nothing of its columns")
+		err = fault.Newf(fault.BadInput, "read", inputs[0].Path, "the decoder returned no description of the file")
 	}
 	return found, err
 }
@@ -148,8 +148,9 @@ func planOf(path string, d *columnsInFile, o Options) (*Plan, error) {
 		p.Features = append(p.Features, name)
 	}
 	if p.List != "" && len(p.Features) > 0 {
-		return nil, fault.Newf(fault.BadInput, "read", path, "column %q is a list of features, and column %q is beside it",
-			p.List, p.Features[0]).WithHint("save a file of the columns to be used: label, weight, and either the list or single columns")
+		return nil, fault.Newf(fault.BadInput, "read", path,
+			"column %q is a list of features, and column %q is beside it", p.List, p.Features[0]).
+			WithHint("save a file of the columns to be used: label, weight, and either the list or single columns")
 	}
 	if p.List == "" && len(p.Features) == 0 {
 		return nil, fault.Newf(fault.BadInput, "read", path, "it has no column of features")

@@ -135,7 +135,7 @@ func (l *listPages) look() (bad int, err error) {
 	n := int(l.pages.Page().NumValues())
 	err = eachLevel(def, bits.Len(uint(l.def)), n, func(level, times int) error {
 		if level != l.def {
-			return fmt.Errorf("it has a null, or is empty,")
+			return fmt.Errorf("it has a null or an empty list,")
 		}
 		bad += times
 		return nil

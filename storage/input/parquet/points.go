@@ -283,7 +283,7 @@ func (c *FlatColumn) numbers(out []float64, step int) int {
 // wrong returns the error of a value that numbers refused.
 func (c *FlatColumn) wrong() string {
 	if c.Int64s != nil {
-		return "is a whole number that no double is"
+		return "is a whole number that float64 does not have"
 	}
 	return "is not finite"
 }
@@ -420,7 +420,7 @@ func (l *listReader) first() (at int, err error) {
 // should be.
 func (l *listReader) check(i int, rep, def int16) error {
 	if def != l.def {
-		return fmt.Errorf("it has a null, or is empty,")
+		return fmt.Errorf("it has a null or an empty list,")
 	}
 	if l.width > 0 && (i%l.width == 0) != (rep == 0) {
 		return fmt.Errorf("it has not %d values, as the first row,", l.width)
@@ -448,7 +448,7 @@ func (l *listReader) batch(out []float64) (n int, err error) {
 	}
 	if err == nil && int64(n) != total {
 		at := slices.IndexFunc(l.defs[:total], func(d int16) bool { return d < l.def })
-		return l.lists(max(0, at)), fmt.Errorf("it has a null, or is empty,")
+		return l.lists(max(0, at)), fmt.Errorf("it has a null or an empty list,")
 	}
 	return n, err
 }

@@ -22,7 +22,7 @@ const (
 
 var (
 	errSpins   = errors.New("the decoder made no progress: the file is malformed")
-	errStalled = errors.New("the decoder stood still")
+	errStalled = errors.New("the decoder made no progress for two minutes")
 )
 
 // decodeWatch kills a child without progress.
