@@ -187,7 +187,7 @@ func TestBadJobs(t *testing.T) {
 		{[]string{"als", "--onehot", "a"}, "--onehot"},
 		{[]string{"logistic", "--validation", "0.9"}, "--validation"},
 		{[]string{"logistic", "--threshold", "1.5"}, "--threshold"},
-		{[]string{"softmax", "--solver", "sdca"}, "margin"},
+		{[]string{"softmax", "--solver", "sdca"}, "binary classification"},
 		{[]string{"logistic", "--fold", "3/2"}, "--fold"},
 		{[]string{"als", "--batch-fraction", "0.5"}, "--batch-fraction"},
 		{[]string{"als", "--user", "who"}, "who"},

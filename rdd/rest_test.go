@@ -126,7 +126,7 @@ func checkRest(ctx context.Context, t *testing.T, s *rdd.Session, p restPlan, di
 		t.Errorf("save: %d rows", n)
 	}
 	points := fmt.Sprint(must(ctx, t, s, "points", p.points))
-	if !strings.Contains(points, "{1 [1 3] [2 4] 0}") || !strings.Contains(points, "{-1 [2] [0.5] 0}") {
+	if !strings.Contains(points, "{1 [1 3] [2 4] 0 }") || !strings.Contains(points, "{-1 [2] [0.5] 0 }") {
 		t.Errorf("points: %s", points)
 	}
 }

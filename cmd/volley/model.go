@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sort"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -178,6 +179,9 @@ func evaluateCommand() *cobra.Command {
 				return err
 			}
 			metrics, err := m.Evaluate(c.Context(), f.labelled(), f.data)
+			if err == nil && len(metrics) == 0 {
+				err = fault.Newf(fault.BadInput, "evaluate", strings.Join(f.data, " "), "it has no rows")
+			}
 			if err != nil {
 				return err
 			}

@@ -136,7 +136,7 @@ func TestWeightsThatCannotBe(t *testing.T) {
 		"y,x,w\n1,2,1\n0,3,-1\n":  `line 3: the weight in field "w" is "-1", not a number of zero or more`,
 		"y,x,w\n1,2,1\n0,3,\n":    `line 3: the weight in field "w" is "", not a number of zero or more`,
 		"y,x,w\n1,2,1\n0,3,inf\n": `line 3: the weight in field "w" is "inf", not a number of zero or more`,
-		"y,x,w\n1,2,0\n0,3,0\n":   "its rows weigh 0 together",
+		"y,x,w\n1,2,0\n0,3,0\n":   "the weights of its rows sum to 0",
 		"y,x,v\n1,2,0\n0,3,0\n":   `no column "w" for --weight-column; columns are y x v`,
 		"w,x,v\n1,2,0\n0,3,0\n":   `column "w" is to be both label and weight`,
 		"1 1:2\n0 1:3\n":          `rows of LIBSVM have no column "w"`,

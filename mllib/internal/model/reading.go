@@ -168,11 +168,8 @@ func CSVField(s string) string {
 
 // WeighsNothing refuses rows that have no weight: there is nothing to measure by.
 func WeighsNothing(rows int, weight float64, uris []string) error {
-	if weight > 0 {
+	if rows == 0 || weight > 0 {
 		return nil
-	}
-	if rows == 0 {
-		return fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "it has no rows")
 	}
 	return fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "), "the weights of its rows sum to zero")
 }
