@@ -3,10 +3,13 @@ package rdd
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"math/rand/v2"
 	"slices"
 
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/rdd/internal/row"
 )
@@ -82,7 +85,7 @@ func TakeOrdered[T any](ds Dataset[T], n int, order func(a, b T) int) Action[[]T
 		slices.SortStableFunc(rows, order)
 		return rows[:min(n, len(rows))]
 	}
-	return thenAction(Aggregated(ds, func() []T { return nil }, func(rows []T, row T) []T {
+	return Then(Aggregated(ds, func() []T { return nil }, func(rows []T, row T) []T {
 		if rows = append(rows, row); len(rows) >= 2*n+16 {
 			rows = trim(rows)
 		}
@@ -109,6 +112,63 @@ func Lookup[K comparable, V any](ds Dataset[Pair[K, V]], key K) Action[[]V] {
 // calls it again.
 func ForEach[T any](ds Dataset[T], f func(T) error) Action[int64] {
 	return Count(MapErr(ds, func(row T) (bool, error) { return true, f(row) }))
+}
+
+// ForEachPartition calls f with the rows of each partition, where they are, and returns how many there were: for what
+// is opened once for many rows, such as a connection. A task that is tried again calls it again. f must read all rows
+// unless it fails.
+func ForEachPartition[T any](ds Dataset[T], f func(part int, rows iter.Seq[T]) error) Action[int64] {
+	counts := derive(ds, "for-each-partition", func(ctx context.Context, part int, yield func([]int64) error) error {
+		var n int64
+		var failed error
+		err := f(part, func(more func(T) bool) {
+			failed = ds.rows(ctx, part, func(r T) error {
+				n++
+				if !more(r) {
+					return errEnough
+				}
+				return nil
+			})
+		})
+		if failed != nil {
+			err = failed
+		}
+		switch {
+		case errors.Is(err, errEnough):
+			return fault.Newf(fault.UserCode, "for each partition", fmt.Sprintf("partition %d", part),
+				"the function read %d of its rows and returned no error", n)
+		case err != nil && failed == nil:
+			return fault.New(fault.UserCode, "for each partition", fmt.Sprintf("partition %d", part), err)
+		case err != nil:
+			return err
+		}
+		return yield([]int64{n})
+	})
+	return Fold(counts, 0, func(a, b int64) int64 { return a + b })
+}
+
+// TreeReduce does what Reduce does, but combines in two steps, the first of them on the executors: for values that
+// are large, or very many partitions.
+func TreeReduce[T any](ds Dataset[T], f func(a, b T) T) Action[T] {
+	some := TreeAggregate(ds, func() []T { return nil }, func(acc []T, r T) []T {
+		if len(acc) == 0 {
+			return []T{r}
+		}
+		acc[0] = f(acc[0], r)
+		return acc
+	}, func(a, b []T) []T {
+		if len(a) == 0 || len(b) == 0 {
+			return append(a, b...)
+		}
+		return []T{f(a[0], b[0])}
+	})
+	return thenErr(some, func(acc []T) (T, error) {
+		if len(acc) == 0 {
+			var none T
+			return none, isEmpty("the reduction")
+		}
+		return acc[0], nil
+	})
 }
 
 // drawn is a row with the random number that decides whether it is taken.
@@ -139,7 +199,7 @@ func TakeSample[T any](ds Dataset[T], n int, seed uint64) Action[[]T] {
 		}
 		return 0
 	})
-	return thenAction(taken, func(rows []drawn[T]) []T {
+	return Then(taken, func(rows []drawn[T]) []T {
 		out := make([]T, len(rows))
 		for i := range rows {
 			out[i] = rows[i].Row
@@ -148,8 +208,8 @@ func TakeSample[T any](ds Dataset[T], n int, seed uint64) Action[[]T] {
 	})
 }
 
-// thenAction returns an action whose result is f of another's result.
-func thenAction[R, Q any](a Action[R], f func(R) Q) Action[Q] {
+// Then returns an action whose result is f of another's result.
+func Then[R, Q any](a Action[R], f func(R) Q) Action[Q] {
 	return Action[Q]{g: a.g, id: a.id, name: a.name, run: func(ctx context.Context, s *Session) (Q, error) {
 		r, err := a.run(ctx, s)
 		if err != nil {
@@ -175,7 +235,7 @@ func TreeAggregate[T, A any](ds Dataset[T], zero func() A, seq func(A, T) A, com
 		}
 	})
 	combined := Collect(ReduceByKey(partials, comb))
-	return thenAction(combined, func(all []Pair[int, A]) A {
+	return Then(combined, func(all []Pair[int, A]) A {
 		byKey := map[int]A{}
 		for _, p := range all {
 			byKey[p.Key] = p.Value

@@ -30,7 +30,7 @@ var windowBytes = 64 << 20 // a variable for tests, in which few rows fill many 
 // refer to (slices, maps) is not counted.
 func CombineByKey[K comparable, V, C any](ds Dataset[Pair[K, V]], by Combiner[V, C],
 	options ...ShuffleOption) Dataset[Pair[K, C]] {
-	o, c := shuffleOptionsOf(options), keyedOf[K, C](ds.g, "combine by key")
+	o, c := shuffleOptionsOf(ds.g, "combine by key", options), keyedOf[K, C](ds.g, "combine by key")
 	n := o.count(ds.g, ds.id)
 	maps, reduces := exec.NewAggregationPool[K, V, C](c), &exec.TablePool[K, C]{Keyed: c}
 	id := ds.g.shuffle("combine-by-key", row.TypeName[Pair[K, C]](), o.String(), ds.id, &shuffleDecl{maps: ds.parts,

@@ -115,6 +115,32 @@ func (g *Graph) fail(format string, args ...any) {
 	g.errs = append(g.errs, fault.Newf(fault.UserCode, "build", callSite(), format, args...))
 }
 
+// partitions returns a number of partitions; one below 1 is a mistake.
+func (g *Graph) partitions(op string, n int) int {
+	if n < 1 || n > mostPartitions {
+		g.fail("%s: %d is not a number of partitions from 1 to %d", op, n, mostPartitions)
+	}
+	return min(max(1, n), mostPartitions)
+}
+
+// isShare notes a share that is not between 0 and 1 as a mistake.
+func (g *Graph) isShare(op string, share float64) {
+	if !(share >= 0 && share <= 1) {
+		g.fail("%s: %v is not a fraction from 0 to 1", op, share)
+	}
+}
+
+// sameGraph returns the plan of two datasets. That they are of two plans is a mistake in both: what one is computed
+// from the other does not have.
+func sameGraph(op string, a, b *Graph) *Graph {
+	if a != b {
+		for _, g := range []*Graph{a, b} {
+			g.fail("%s: the datasets are of two plans: make both of the *rdd.Graph that Build is given", op)
+		}
+	}
+	return a
+}
+
 // notNegative notes a number of rows below zero as a mistake.
 func (g *Graph) notNegative(op string, n int) {
 	if n < 0 {

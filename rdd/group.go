@@ -54,7 +54,7 @@ func readGroups[K comparable, V any](ctx context.Context, g *exec.Grouper[K, V],
 // AggregateByKey move less. The values of one key are in memory at once. Keys
 // come in the order of their hashes.
 func GroupByKey[K comparable, V any](ds Dataset[Pair[K, V]], options ...ShuffleOption) Dataset[Pair[K, []V]] {
-	o, c := shuffleOptionsOf(options), keyedOf[K, V](ds.g, "group by key")
+	o, c := shuffleOptionsOf(ds.g, "group by key", options), keyedOf[K, V](ds.g, "group by key")
 	n := o.count(ds.g, ds.id)
 	id := shuffleByKey(ds, "group-by-key", c, o, n)
 	ds.g.mayCoalesce(id, o, id)
@@ -80,7 +80,7 @@ func GroupByKey[K comparable, V any](ds Dataset[Pair[K, V]], options ...ShuffleO
 // at once. Keys come in the order of their hashes.
 func CoGroup[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]],
 	options ...ShuffleOption) Dataset[Pair[K, CoGrouped[V, W]]] {
-	return coGroup(left, right, "cogroup", shuffleOptionsOf(options)).dataset()
+	return coGroup(left, right, "cogroup", shuffleOptionsOf(left.g, "cogroup", options)).dataset()
 }
 
 // coGrouping are two shuffles whose partitions belong together.
@@ -98,7 +98,7 @@ type coGrouping[K comparable, V, W any] struct {
 
 func coGroup[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], op string,
 	o shuffleOptions) *coGrouping[K, V, W] {
-	c := &coGrouping[K, V, W]{g: left.g, op: op, o: o, n: o.count(left.g, left.id, right.id)}
+	c := &coGrouping[K, V, W]{g: sameGraph(op, left.g, right.g), op: op, o: o, n: o.count(left.g, left.id, right.id)}
 	if bad := len(c.g.errs); bad == 0 {
 		c.l, c.r = keyedOf[K, V](left.g, op), keyedOf[K, W](left.g, op)
 		if len(c.g.errs) == bad {
@@ -173,19 +173,10 @@ func (c *coGrouping[K, V, W]) bySorting(ctx context.Context, part int, g *exec.G
 	return exec.EachCoGrouped(ctx, g, yield)
 }
 
-// SubtractByKey keeps the pairs of the left whose keys the right does not have.
+// SubtractByKey is Spark's name for AntiJoin.
 func SubtractByKey[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]],
 	options ...ShuffleOption) Dataset[Pair[K, V]] {
-	return FlatMap(CoGroup(left, right, options...), func(p Pair[K, CoGrouped[V, W]]) []Pair[K, V] {
-		if len(p.Value.Right) > 0 {
-			return nil
-		}
-		var out []Pair[K, V]
-		for _, v := range p.Value.Left {
-			out = append(out, Pair[K, V]{Key: p.Key, Value: v})
-		}
-		return out
-	})
+	return AntiJoin(left, right, options...)
 }
 
 // Subtract keeps the rows of the left that the right does not have, as often as

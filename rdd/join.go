@@ -152,7 +152,7 @@ type joinPlan[K comparable, V, W, U any] struct {
 
 func joinBy[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], op string,
 	options []ShuffleOption, way joinWay, emit exec.Emitter[K, V, W, U]) Dataset[U] {
-	o := shuffleOptionsOf(options)
+	o := shuffleOptionsOf(left.g, op, options)
 	if way == autoJoin && left.spread > 0 && left.spread == right.spread &&
 		(o.partitions == 0 || o.partitions == left.spread) {
 		return joinCoPartitioned(left, right, op, emit)
@@ -292,4 +292,61 @@ func (p *joinPlan[K, V, W, U]) joinTable(ctx context.Context, id, part, workers 
 	}
 	l.Build(workers)
 	return l, nil
+}
+
+// JoinWith does what Join does, with rows that f makes of a key and a value of each side.
+func JoinWith[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], f func(key K, v V, w W) U,
+	options ...ShuffleOption) Dataset[U] {
+	return notSpread(joinBy(left, right, "join", options, autoJoin, func(out []U, key K, v V,
+		matches exec.Matches[W]) []U {
+		for w := matches.Next(); w != nil; w = matches.Next() {
+			out = append(out, f(key, v, *w))
+		}
+		return out
+	}))
+}
+
+// LeftJoinWith does what LeftJoin does, with rows that f makes: w is nil where the right has no partner.
+func LeftJoinWith[K comparable, V, W, U any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]],
+	f func(key K, v V, w *W) U, options ...ShuffleOption) Dataset[U] {
+	return notSpread(joinBy(left, right, "left-join", options, autoJoin, func(out []U, key K, v V,
+		matches exec.Matches[W]) []U {
+		w := matches.Next()
+		if w == nil {
+			return append(out, f(key, v, nil))
+		}
+		for ; w != nil; w = matches.Next() {
+			out = append(out, f(key, v, w))
+		}
+		return out
+	}))
+}
+
+// notSpread notes that rows are not, or no longer, where the hashes of their keys say.
+func notSpread[T any](ds Dataset[T]) Dataset[T] { return preservesPartitioning(0, ds) }
+
+// SemiJoin keeps the pairs of the left whose keys the right has, each once. What moves, and when, is as in Join; of
+// the right only keys do.
+func SemiJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]],
+	options ...ShuffleOption) Dataset[Pair[K, V]] {
+	return joinKeys(left, right, "semi-join", true, options)
+}
+
+// AntiJoin keeps the pairs of the left whose keys the right does not have.
+func AntiJoin[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]],
+	options ...ShuffleOption) Dataset[Pair[K, V]] {
+	return joinKeys(left, right, "anti-join", false, options)
+}
+
+// joinKeys keeps the pairs of the left by whether the right has their keys.
+func joinKeys[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]], op string, has bool,
+	options []ShuffleOption) Dataset[Pair[K, V]] {
+	keys := MapValues(right, func(W) bool { return true })
+	return joinBy(left, keys, op, options, autoJoin,
+		func(out []Pair[K, V], key K, v V, matches exec.Matches[bool]) []Pair[K, V] {
+			if (matches.Next() != nil) == has {
+				out = append(out, Pair[K, V]{Key: key, Value: v})
+			}
+			return out
+		})
 }

@@ -3,10 +3,10 @@ package rdd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"iter"
+	"math"
 	"math/rand/v2"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -16,7 +16,7 @@ import (
 // Parallelize returns a dataset of the given rows, in a number of partitions. They
 // are part of the program: what is large belongs into a file.
 func Parallelize[T any](g *Graph, partitions int, rows ...T) Dataset[T] {
-	n := max(1, partitions)
+	n := g.partitions("parallelize", partitions)
 	mustEncode[T](g, "parallelize", "rows")
 	digest, size := digestOf(rows)
 	id := g.add(node{kind: "parallelize", typ: row.TypeName[T](), detail: fmt.Sprintf("%d %v", n, digest),
@@ -41,7 +41,7 @@ func digestOf(v any) (digest string, bytes int64) {
 
 // Range returns a dataset of the whole numbers from `from` up to, but without, to.
 func Range(g *Graph, from, to int64, partitions int) Dataset[int64] {
-	n, rows := int64(max(1, partitions)), max(0, to-from)
+	n, rows := int64(g.partitions("range", partitions)), max(0, to-from)
 	id := g.add(node{kind: "range", typ: "int64", detail: fmt.Sprint(from, to, n),
 		bytes: func() int64 { return 8 * rows }})
 	return Dataset[int64]{g: g, id: id, parts: func() int { return int(n) },
@@ -68,7 +68,7 @@ func shareOf(rows, p, n int64) int64 { return rows/n*p + rows%n*p/n }
 // number generator that is seeded for the partition: the same one always has
 // the same rows.
 func Generate[T any](g *Graph, partitions int, seed uint64, f func(part int, r *rand.Rand) iter.Seq[T]) Dataset[T] {
-	n := max(1, partitions)
+	n := g.partitions("generate", partitions)
 	id := g.add(node{kind: "generate", typ: row.TypeName[T](), detail: fmt.Sprint(n, seed), user: true})
 	return Dataset[T]{g: g, id: id, parts: func() int { return n },
 		produce: func(_ context.Context, part int, yield func([]T) error) error {
@@ -87,19 +87,8 @@ func Generate[T any](g *Graph, partitions int, seed uint64, f func(part int, r *
 func MapSplits[T, U any](ds Dataset[T], f func(part int, rows iter.Seq[T]) iter.Seq[U]) Dataset[U] {
 	return derive(ds, "map-splits", func(ctx context.Context, part int, yield func([]U) error) error {
 		var failed error
-		rows := func(more func(T) bool) {
-			err := ds.rows(ctx, part, func(row T) error {
-				if !more(row) {
-					return errEnough
-				}
-				return nil
-			})
-			if err != nil && !errors.Is(err, errEnough) {
-				failed = err
-			}
-		}
 		b := row.NewBatcher(yield)
-		for u := range f(part, rows) {
+		for u := range f(part, rowsUntil(ctx, ds, part, &failed)) {
 			if failed != nil {
 				break // what f makes of rows that are not all is no result
 			}
@@ -127,7 +116,36 @@ func Glom[T any](ds Dataset[T]) Dataset[[]T] {
 // Sample keeps each row with a probability, decided by a generator that is
 // seeded for the partition. Nothing moves; order is kept.
 func Sample[T any](ds Dataset[T], fraction float64, seed uint64) Dataset[T] {
+	ds.g.isShare("sample", fraction)
 	return sampleBetween(ds, 0, fraction, seed)
+}
+
+// SampleByKey keeps each pair with the probability that its key has (Spark's sampleByKey, stratified), decided by a
+// generator that is seeded for the partition. A key without a probability is an error. Nothing moves; order is kept.
+func SampleByKey[K comparable, V any](ds Dataset[Pair[K, V]], fractions map[K]float64,
+	seed uint64) Dataset[Pair[K, V]] {
+	for _, f := range fractions {
+		ds.g.isShare("sample by key", f)
+	}
+	out := preservesPartitioning(ds.spread, derive(ds, "sample-by-key",
+		func(ctx context.Context, part int, yield func([]Pair[K, V]) error) error {
+			r := rand.New(rand.NewPCG(seed, uint64(part)))
+			b := row.NewBatcher(yield)
+			err := ds.rows(ctx, part, func(p Pair[K, V]) error {
+				share, ok := fractions[p.Key]
+				if !ok {
+					return fault.Newf(fault.UserCode, "sample by key", fmt.Sprintf("key %.100q", fmt.Sprint(p.Key)),
+						"it has no fraction").WithHint("give each key one, 0 to leave it out")
+				}
+				if r.Float64() >= share {
+					return nil
+				}
+				return b.Add(p)
+			})
+			return cmp.Or(err, b.Flush())
+		}))
+	ds.g.nodes[out.id].detail = fmt.Sprint(fractions, seed)
+	return out
 }
 
 // sampleBetween keeps the rows whose random number is in [from, to).
@@ -152,7 +170,12 @@ func sampleBetween[T any](ds Dataset[T], from, to float64, seed uint64) Dataset[
 func RandomSplit[T any](ds Dataset[T], seed uint64, weights ...float64) []Dataset[T] {
 	total := 0.0
 	for _, w := range weights {
-		total += w
+		if total += w; !(w >= 0) || math.IsInf(w, 0) {
+			ds.g.fail("random split: %v is not a weight of zero or more", w)
+		}
+	}
+	if len(weights) > 0 && !(total > 0) {
+		ds.g.fail("random split: the weights %v sum to zero", weights)
 	}
 	out := make([]Dataset[T], len(weights))
 	from := 0.0
@@ -173,6 +196,7 @@ func Union[T any](first Dataset[T], others ...Dataset[T]) Dataset[T] {
 	all := append([]Dataset[T]{first}, others...)
 	var inputs []int
 	for _, ds := range all {
+		sameGraph("union", first.g, ds.g)
 		inputs = append(inputs, ds.id)
 	}
 	// of finds the dataset that has a partition, and which of its own it is.
@@ -211,7 +235,7 @@ func Union[T any](first Dataset[T], others ...Dataset[T]) Dataset[T] {
 // Coalesce joins neighbouring partitions until there are at most n. Nothing
 // moves; order is kept.
 func Coalesce[T any](ds Dataset[T], n int) Dataset[T] {
-	most := max(1, n)
+	most := ds.g.partitions("coalesce", n)
 	parts := func() int { return min(most, ds.parts()) }
 	of := func(part int) (from, to int) {
 		all, now := ds.parts(), parts()
@@ -246,7 +270,8 @@ func between(from, to int) (out []int) {
 // partitions are computed again for each of the left's rows: both should be
 // small, or cheap. Nothing moves.
 func Cartesian[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
-	id := left.g.add(node{kind: "cartesian", typ: row.TypeName[Joined[T, U]](), inputs: []int{left.id, right.id},
+	id := sameGraph("cartesian", left.g, right.g).add(node{kind: "cartesian", typ: row.TypeName[Joined[T, U]](),
+		inputs: []int{left.id, right.id},
 		reads: func(k, part int) []int {
 			if n := right.parts(); k == 0 {
 				return []int{part / n}

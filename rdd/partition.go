@@ -42,7 +42,7 @@ func shuffleRows[T any](ds Dataset[T], kind, detail string, parts int, to func(p
 // Repartition deals the rows out to a number of partitions, which come to have
 // as many rows each. All rows move; those of one partition keep their order.
 func Repartition[T any](ds Dataset[T], n int) Dataset[T] {
-	parts := min(max(1, n), mostPartitions)
+	parts := ds.g.partitions("repartition", n)
 	id, row := shuffleRows(ds, "repartition", fmt.Sprint(parts), parts, func(part int) func(*T) int {
 		next := part % parts
 		return func(*T) int {
@@ -59,6 +59,7 @@ func Repartition[T any](ds Dataset[T], n int) Dataset[T] {
 // Partitioner says which partition a key belongs to.
 type Partitioner[K comparable] struct {
 	n      int
+	asked  int // partitions
 	hashed bool
 	detail string
 	of     func(*K) int
@@ -69,7 +70,7 @@ func HashPartitioner[K comparable](n int) Partitioner[K] {
 	c, _ := row.KeyCodecOf[K]() // PartitionBy says what is wrong with it
 	hash := row.HasherOf(c)
 	parts := min(max(1, n), mostPartitions)
-	return Partitioner[K]{n: parts, hashed: true, detail: fmt.Sprintf("hash %d", parts), of: func(k *K) int {
+	return Partitioner[K]{n: parts, asked: n, hashed: true, detail: fmt.Sprintf("hash %d", parts), of: func(k *K) int {
 		var out [1]uint64
 		one := []Pair[K, struct{}]{{Key: *k}}
 		return row.Partition(row.Hashes(hash, one, out[:0:1])[0], parts)
@@ -82,7 +83,8 @@ func RangePartitioner[K interface {
 	Ordered
 }](bounds ...K) Partitioner[K] {
 	o := exec.KeyOrderOf[K](false)
-	return Partitioner[K]{n: len(bounds) + 1, detail: fmt.Sprintf("range %v", bounds), of: func(k *K) int {
+	n := len(bounds) + 1
+	return Partitioner[K]{n: n, asked: n, detail: fmt.Sprintf("range %v", bounds), of: func(k *K) int {
 		at, found := slices.BinarySearchFunc(bounds, *k, o.Cmp)
 		if found {
 			return at + 1
@@ -95,7 +97,7 @@ func RangePartitioner[K interface {
 // The name tells plans apart.
 func PartitionerFunc[K comparable](name string, n int, f func(K) int) Partitioner[K] {
 	parts := min(max(1, n), mostPartitions)
-	return Partitioner[K]{n: parts, detail: fmt.Sprintf("%s %d", name, parts), of: func(k *K) int {
+	return Partitioner[K]{n: parts, asked: n, detail: fmt.Sprintf("%s %d", name, parts), of: func(k *K) int {
 		p := f(*k)
 		if p < 0 || p >= parts {
 			panic(fmt.Sprintf("partitioner %s: partition %d of key %v is not one of %d", name, p, *k, parts))
@@ -107,6 +109,7 @@ func PartitionerFunc[K comparable](name string, n int, f func(K) int) Partitione
 // PartitionBy moves every pair to the partition that a partitioner gives its
 // key. All rows move; those of one partition keep their order.
 func PartitionBy[K comparable, V any](ds Dataset[Pair[K, V]], p Partitioner[K]) Dataset[Pair[K, V]] {
+	ds.g.partitions("partition by", p.asked)
 	if _, err := row.KeyCodecOf[K](); err != nil {
 		ds.g.fail("partition by: this cannot be a key: %v", err)
 	}
@@ -129,7 +132,8 @@ func RepartitionAndSort[K interface {
 	comparable
 	Ordered
 }, V any](ds Dataset[Pair[K, V]], p Partitioner[K], options ...ShuffleOption) Dataset[Pair[K, V]] {
-	k := exec.KeyOrderOf[K](shuffleOptionsOf(options).descending)
+	ds.g.partitions("repartition and sort", p.asked)
+	k := exec.KeyOrderOf[K](sortOptionsOf(ds.g, "repartition and sort", options).descending)
 	o := exec.OrderBy(k, func(r *Pair[K, V]) K { return r.Key })
 	id, row := shuffleRows(ds, "repartition-and-sort", p.detail, p.n, func(int) func(*Pair[K, V]) int {
 		return func(r *Pair[K, V]) int { return p.of(&r.Key) }

@@ -29,12 +29,23 @@ type shuffleOptions struct {
 // joined where they turn out to be small.
 func Partitions(n int) ShuffleOption { return func(o *shuffleOptions) { o.partitions = n } }
 
-func shuffleOptionsOf(options []ShuffleOption) shuffleOptions {
+func sortOptionsOf(g *Graph, op string, options []ShuffleOption) shuffleOptions {
 	var o shuffleOptions
 	for _, set := range options {
 		set(&o)
 	}
-	o.partitions = min(max(0, o.partitions), mostPartitions)
+	if o.partitions != 0 {
+		o.partitions = g.partitions(op, o.partitions)
+	}
+	return o
+}
+
+// shuffleOptionsOf returns the options of an operation whose result has no order.
+func shuffleOptionsOf(g *Graph, op string, options []ShuffleOption) shuffleOptions {
+	o := sortOptionsOf(g, op, options)
+	if o.descending {
+		g.fail("%s: its result has no order that Descending could turn round", op)
+	}
 	return o
 }
 

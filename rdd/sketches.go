@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-
 	"math"
 	"slices"
 
@@ -39,6 +38,12 @@ func (s Summary) Sum() float64 {
 
 // StdDev returns the standard deviation of the population.
 func (s Summary) StdDev() float64 { return math.Sqrt(s.Variance) }
+
+// SampleVariance returns the variance of what the numbers are a sample of: divided by one less than Count.
+func (s Summary) SampleVariance() float64 { return s.Variance * float64(s.Count) / float64(s.Count-1) }
+
+// SampleStdDev returns the standard deviation of what the numbers are a sample of.
+func (s Summary) SampleStdDev() float64 { return math.Sqrt(s.SampleVariance()) }
 
 // moments are what a Summary is made of, in the form of Welford; partial ones
 // are joined by the formula of Chan et al.
@@ -77,12 +82,14 @@ func (m moments) join(o moments) moments {
 func Stats[N Number](ds Dataset[N]) Action[Summary] {
 	all := Aggregated(ds, func() moments { return moments{} },
 		func(m moments, x N) moments { return m.add(float64(x)) }, moments.join)
-	return thenAction(all, func(m moments) Summary {
-		if m.N == 0 {
-			return Summary{Mean: math.NaN(), Min: math.NaN(), Max: math.NaN(), Variance: math.NaN()}
-		}
-		return Summary{Count: m.N, Mean: m.Mean, Min: m.Least, Max: m.Most, Variance: m.M2 / float64(m.N)}
-	})
+	return Then(all, moments.summary)
+}
+
+func (m moments) summary() Summary {
+	if m.N == 0 {
+		return Summary{Mean: math.NaN(), Min: math.NaN(), Max: math.NaN(), Variance: math.NaN()}
+	}
+	return Summary{Count: m.N, Mean: m.Mean, Min: m.Least, Max: m.Most, Variance: m.M2 / float64(m.N)}
 }
 
 // Bins are how many numbers lie between neighbouring bounds: each from its lower
@@ -270,4 +277,51 @@ func CountApproxDistinct[T comparable](ds Dataset[T]) Action[int64] {
 		}
 		return int64(all.Estimate()), err
 	})
+}
+
+// distinctSketch is a HyperLogLog of one key's values.
+type distinctSketch struct{ s *hyperloglog.Sketch }
+
+// MarshalBinary writes a sketch.
+func (d distinctSketch) MarshalBinary() ([]byte, error) {
+	if d.s == nil {
+		return nil, nil
+	}
+	return d.s.MarshalBinary()
+}
+
+// UnmarshalBinary reads a sketch.
+func (d *distinctSketch) UnmarshalBinary(raw []byte) error {
+	d.s = nil
+	if len(raw) == 0 {
+		return nil
+	}
+	d.s = &hyperloglog.Sketch{}
+	return d.s.UnmarshalBinary(bytes.Clone(raw))
+}
+
+// CountApproxDistinctByKey estimates how many different values each key has, by a HyperLogLog of 14 bits for each key:
+// within about one percent; few values are counted exactly.
+func CountApproxDistinctByKey[K, V comparable](ds Dataset[Pair[K, V]],
+	options ...ShuffleOption) Dataset[Pair[K, int64]] {
+	codec, err := row.KeyCodecOf[V]()
+	if err != nil {
+		ds.g.fail("count approx distinct by key: the values cannot be encoded: %v", err)
+	}
+	hash := row.HasherOf(codec)
+	add := func(d distinctSketch, v V) distinctSketch {
+		var out [1]uint64
+		one := [1]Pair[V, struct{}]{{Key: v}}
+		d.s.InsertHash(row.Hashes(hash, one[:], out[:0:1])[0])
+		return d
+	}
+	sketches := CombineByKey(ds, Combiner[V, distinctSketch]{
+		Create: func(v V) distinctSketch { return add(distinctSketch{hyperloglog.New14()}, v) }, Add: add,
+		Merge: func(a, b distinctSketch) distinctSketch {
+			if err := a.s.Merge(b.s); err != nil {
+				panic(err) // both have 14 bits
+			}
+			return a
+		}}, options...)
+	return MapValues(sketches, func(d distinctSketch) int64 { return int64(d.s.Estimate()) })
 }

@@ -21,16 +21,35 @@ import (
 // result follow one another. Rows of equal keys keep the order of the input. All
 // rows move.
 func SortBy[T any, K Ordered](ds Dataset[T], f func(T) K, options ...ShuffleOption) Dataset[T] {
-	o := shuffleOptionsOf(options)
+	o := sortOptionsOf(ds.g, "sort by", options)
 	codec, err := row.CodecOf[T]()
 	if err != nil {
 		ds.g.fail("sort by: the rows cannot be encoded: %v", err)
 	}
 	k := exec.KeyOrderOf[K](o.descending)
-	s := &sortPlan[T, K]{ds: ds, row: codec, keys: k, of: f, n: o.count(ds.g, ds.id)}
-	s.id = ds.g.shuffle("sort-by", row.TypeName[T](), o.String(), ds.id,
-		&shuffleDecl{maps: ds.parts, write: s.write, bounds: s.bounds, cuts: s.cuts, limits: s.limits})
-	return Dataset[T]{g: ds.g, id: s.id, parts: s.n, produce: s.each}
+	order := exec.OrderBy(k, func(r *T) K { return f(*r) })
+	return (&sortPlan[T, K]{ds: ds, row: codec, keys: k, of: f, order: order, n: o.count(ds.g, ds.id)}).dataset(
+		"sort-by", o)
+}
+
+// OrderBy sorts all rows by an order of one key or several (Spark's orderBy): the partitions of the result follow
+// one another. Rows that are equal by it keep the order of the input. All rows move.
+func OrderBy[T any](ds Dataset[T], by Order[T], options ...ShuffleOption) Dataset[T] {
+	o := sortOptionsOf(ds.g, "order by", options)
+	codec, err := row.CodecOf[T]()
+	if err != nil {
+		ds.g.fail("order by: the rows cannot be encoded: %v", err)
+	}
+	keys := by.keysOf(ds.g, "order by", o.descending)
+	return (&sortPlan[T, T]{ds: ds, row: codec, keys: exec.RowOrder(codec, keys), of: func(r T) T { return r },
+		order: exec.OrderByKeys(keys), n: o.count(ds.g, ds.id)}).dataset("order-by", o)
+}
+
+// dataset adds the sort to the plan.
+func (s *sortPlan[T, K]) dataset(kind string, o shuffleOptions) Dataset[T] {
+	s.id = s.ds.g.shuffle(kind, row.TypeName[T](), o.String(), s.ds.id,
+		&shuffleDecl{maps: s.ds.parts, write: s.write, bounds: s.bounds, cuts: s.cuts, limits: s.limits})
+	return Dataset[T]{g: s.ds.g, id: s.id, parts: s.n, produce: s.each}
 }
 
 // SortByKey sorts pairs by key.
@@ -41,17 +60,14 @@ func SortByKey[K interface {
 	return SortBy(ds, func(p Pair[K, V]) K { return p.Key }, options...)
 }
 
-type sortPlan[T any, K Ordered] struct {
-	ds   Dataset[T]
-	row  row.Codec[T]
-	keys exec.KeyOrder[K]
-	of   func(T) K
-	n    func() int
-	id   int
-}
-
-func (s *sortPlan[T, K]) order() exec.Order[T] {
-	return exec.OrderBy(s.keys, func(r *T) K { return s.of(*r) })
+type sortPlan[T, K any] struct {
+	ds    Dataset[T]
+	row   row.Codec[T]
+	keys  exec.KeyOrder[K]
+	of    func(T) K
+	order exec.Order[T]
+	n     func() int
+	id    int
 }
 
 // What a run is cut into, at the most, and the bytes that a part has at least: a reader
@@ -64,7 +80,7 @@ const (
 
 // write sorts a partition of the input and writes it as one run.
 func (s *sortPlan[T, K]) write(ctx context.Context, part int, packs runner.TaskContext) (*written, error) {
-	in := exec.NewSorter(s.row, s.order(), packs)
+	in := exec.NewSorter(s.row, s.order, packs)
 	defer in.Close()
 	if err := s.ds.each(ctx, part, in.AddAll); err != nil {
 		return nil, err
@@ -96,7 +112,7 @@ func (s *sortPlan[T, K]) write(ctx context.Context, part int, packs runner.TaskC
 }
 
 // runWriter writes sorted rows in parts, and notes with which key each begins.
-type runWriter[T any, K Ordered] struct {
+type runWriter[T, K any] struct {
 	*sortPlan[T, K]
 	*shuffle.Writer
 	at    int
@@ -262,7 +278,7 @@ func (s *sortPlan[T, K]) each(ctx context.Context, part int, yield func([]T) err
 	if err != nil {
 		return err
 	}
-	o := s.order().Past(s.sharedBy(l))
+	o := s.order.Past(s.sharedBy(l))
 	var streams []*exec.Run[T]
 	for _, ref := range r.refs {
 		streams = append(streams, &exec.Run[T]{Order: o, Row: s.row, Within: s.within(l),

@@ -60,6 +60,28 @@ func Arrow[T any](g *Graph, uris ...string) Dataset[T] {
 		})
 }
 
+// WholeTextFiles returns a dataset of files: a pair of path and text for each, in a partition of its own. A file must
+// fit into memory. gzip, bzip2 and zstd are unwrapped; Coalesce makes fewer partitions of many small files.
+func WholeTextFiles(g *Graph, uris ...string) Dataset[Pair[string, string]] {
+	return wholeFiles(g, "whole-text-files", uris, func(raw []byte) string { return string(raw) })
+}
+
+// BinaryFiles does what WholeTextFiles does, with the bytes of each file.
+func BinaryFiles(g *Graph, uris ...string) Dataset[Pair[string, []byte]] {
+	return wholeFiles(g, "binary-files", uris, func(raw []byte) []byte { return raw })
+}
+
+func wholeFiles[C any](g *Graph, kind string, uris []string, of func(raw []byte) C) Dataset[Pair[string, C]] {
+	return typedSource(g, kind, Input{Format: input.Whole}, uris,
+		func(s *input.Source, ctx context.Context, part int, yield func([]Pair[string, C]) error) error {
+			path, raw, err := s.Content(part)
+			if err != nil {
+				return err
+			}
+			return yield([]Pair[string, C]{{Key: path, Value: of(raw)}})
+		})
+}
+
 // JSONLines returns a dataset of files of one JSON value a line, read by encoding/json
 // into T. Empty lines are left out.
 func JSONLines[T any](g *Graph, uris ...string) Dataset[T] {

@@ -17,9 +17,8 @@ import (
 // shuffle has a number of partitions to count on only where Partitions says it. Nothing moves;
 // order is kept.
 func Zip[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
-	id := left.g.add(node{kind: "zip", typ: row.TypeName[Joined[T, U]](),
-		inputs: []int{left.id, right.id}, at: callSite()})
-	g := left.g
+	g := sameGraph("zip", left.g, right.g)
+	id := g.add(node{kind: "zip", typ: row.TypeName[Joined[T, U]](), inputs: []int{left.id, right.id}, at: callSite()})
 	return Dataset[Joined[T, U]]{g: g, id: id, parts: left.parts,
 		produce: func(ctx context.Context, part int, yield func([]Joined[T, U]) error) error {
 			if l, r := left.parts(), right.parts(); l != r {
@@ -59,6 +58,61 @@ func Zip[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
 			}
 			return cmp.Or(err, b.Flush())
 		}}
+}
+
+// ZipPartitions makes the rows of each partition of those that two datasets have in it. They must have the same number
+// of partitions. Nothing moves.
+func ZipPartitions[T, U, R any](left Dataset[T], right Dataset[U],
+	f func(part int, left iter.Seq[T], right iter.Seq[U]) iter.Seq[R]) Dataset[R] {
+	g := sameGraph("zip partitions", left.g, right.g)
+	id := g.add(node{kind: "zip-partitions", typ: row.TypeName[R](), inputs: []int{left.id, right.id}, user: true,
+		at: callSite()})
+	return Dataset[R]{g: g, id: id, parts: left.parts,
+		produce: func(ctx context.Context, part int, yield func([]R) error) error {
+			if l, r := left.parts(), right.parts(); l != r {
+				return fault.Newf(fault.BadInput, "zip partitions", g.name(id), "the left has %d partitions, the right %d",
+					l, r)
+			}
+			var failed error
+			b := row.NewBatcher(yield)
+			for out := range f(part, rowsUntil(ctx, left, part, &failed), rowsUntil(ctx, right, part, &failed)) {
+				if failed != nil {
+					break
+				}
+				if err := b.Add(out); err != nil {
+					return err
+				}
+			}
+			return cmp.Or(failed, b.Flush())
+		}}
+}
+
+// rowsUntil yields the rows of a partition; an error ends them, and is kept.
+func rowsUntil[T any](ctx context.Context, ds Dataset[T], part int, failed *error) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		err := ds.rows(ctx, part, func(r T) error {
+			if !yield(r) {
+				return errEnough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			*failed = err
+		}
+	}
+}
+
+// ZipWithUniqueID pairs every row with a number that no other row has: of the i-th row of partition p of n it is i·n + p.
+// Nothing moves, and nothing is counted first.
+func ZipWithUniqueID[T any](ds Dataset[T]) Dataset[Pair[int64, T]] {
+	return derive(ds, "zip-with-unique-id", func(ctx context.Context, part int, yield func([]Pair[int64, T]) error) error {
+		at, n, b := int64(part), int64(ds.parts()), row.NewBatcher(yield)
+		err := ds.rows(ctx, part, func(r T) error {
+			at += n
+			return b.Add(Pair[int64, T]{Key: at - n, Value: r})
+		})
+		return cmp.Or(err, b.Flush())
+	})
 }
 
 // pulledBatches returns the batches of a partition; an error is the last of them.

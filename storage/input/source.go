@@ -28,6 +28,7 @@ const (
 	Parquet Format = "parquet"
 	Arrow   Format = "arrow"
 	Text    Format = "text"
+	Whole   Format = "whole" // a file is a row
 )
 
 // kind returns what the format is to the reader of columns.
@@ -100,6 +101,9 @@ func Open(o Options, uris ...string) (*Source, error) {
 	inputs, err := files.Resolve(uris...)
 	if err != nil {
 		return nil, err
+	}
+	if o.Format == Whole {
+		return openTyped(o, inputs)
 	}
 	if inputs, err = dropEmpty(inputs, o.Format == Text); err != nil {
 		return nil, err

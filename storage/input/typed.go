@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/storage/input/csv"
 	"github.com/volley-engine/volley/storage/input/files"
 	"github.com/volley-engine/volley/storage/input/parquet"
@@ -21,7 +23,7 @@ func openTyped(o Options, inputs []files.File) (s *Source, err error) {
 	switch o.Format {
 	case Parquet:
 		s.Parts, s.Flat, err = parquet.PlanFlat(inputs, o.Typed)
-	case Arrow:
+	case Arrow, Whole:
 		for _, f := range inputs {
 			s.Parts = append(s.Parts, files.Range{File: f})
 		}
@@ -76,6 +78,28 @@ func (s *Source) EachLine(ctx context.Context, part int, yield func(where func()
 		}
 	}
 	return nil
+}
+
+// mostWhole is how large a file may be that is read as one row, unwrapped.
+const mostWhole = 256 << 20
+
+// Content returns the content of a part that is a file, unwrapped as its name says.
+func (s *Source) Content(part int) (path string, content []byte, err error) {
+	f := s.Parts[part].File
+	if err := f.Unchanged(); err != nil {
+		return f.Path, nil, err
+	}
+	in, err := files.Open(f.Path)
+	if err != nil {
+		return f.Path, nil, err
+	}
+	defer in.Close()
+	content, err = io.ReadAll(io.LimitReader(in, mostWhole+1))
+	if err == nil && len(content) > mostWhole {
+		err = fault.Newf(fault.NoResources, "read", f.Path, "it has more than %d MiB", mostWhole>>20).
+			WithHint("read it by its lines, or split it")
+	}
+	return f.Path, content, cmp.Or(err, f.Unchanged())
 }
 
 // MalformedPolicy returns the policy for malformed records.

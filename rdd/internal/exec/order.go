@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"reflect"
+	"strings"
+	"time"
 	"unsafe"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -13,11 +15,11 @@ import (
 // Ordered are the keys that rows can be sorted by.
 type Ordered interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 |
-		~float32 | ~float64 | ~string
+		~float32 | ~float64 | ~string | ~bool | time.Time
 }
 
-// KeyOrder is the order of keys: NaN comes first, as in cmp.Compare; −0 is 0.
-type KeyOrder[K Ordered] struct {
+// KeyOrder is the order of keys: NaN comes first, as in cmp.Compare; −0 is 0; false comes before true.
+type KeyOrder[K any] struct {
 	codec row.Codec[K]
 	// rank is in the order of the keys; compare decides between keys of one rank,
 	// and is nil where those are equal.
@@ -31,9 +33,14 @@ type KeyOrder[K Ordered] struct {
 func KeyOrderOf[K Ordered](descending bool) KeyOrder[K] {
 	c, _ := row.CodecOf[K]() // all keys that can be ordered can be encoded
 	o := KeyOrder[K]{codec: c, rank: rankOf[K]()}
-	if reflect.TypeFor[K]().Kind() == reflect.String {
-		o.compare = func(a, b K) int { return cmp.Compare(a, b) }
+	switch t := reflect.TypeFor[K](); {
+	case t.Kind() == reflect.String:
 		o.Text = func(k K) string { return *(*string)(unsafe.Pointer(&k)) }
+		o.compare = func(a, b K) int { return strings.Compare(o.Text(a), o.Text(b)) }
+	case t == reflect.TypeFor[time.Time]():
+		o.compare = func(a, b K) int {
+			return (*(*time.Time)(unsafe.Pointer(&a))).Compare(*(*time.Time)(unsafe.Pointer(&b)))
+		}
 	}
 	if o.down = descending; !descending {
 		return o
@@ -66,7 +73,7 @@ func (o KeyOrder[K]) Decode(raw []byte) (k K, err error) {
 }
 
 // rankOf returns the function that maps keys to numbers in the same order; of strings, by their first eight
-// bytes.
+// bytes, and of times by their seconds.
 func rankOf[K Ordered]() func(K) uint64 {
 	const sign = 1 << 63
 	switch reflect.TypeFor[K]().Kind() {
@@ -86,6 +93,10 @@ func rankOf[K Ordered]() func(K) uint64 {
 		return func(k K) uint64 { return uint64(*(*uint16)(unsafe.Pointer(&k))) }
 	case reflect.Uint8:
 		return func(k K) uint64 { return uint64(*(*uint8)(unsafe.Pointer(&k))) }
+	case reflect.Bool:
+		return func(k K) uint64 { return uint64(*(*uint8)(unsafe.Pointer(&k))) }
+	case reflect.Struct:
+		return func(k K) uint64 { return uint64((*(*time.Time)(unsafe.Pointer(&k))).Unix()) ^ sign }
 	case reflect.Float32:
 		return func(k K) uint64 { return floatRank(float64(*(*float32)(unsafe.Pointer(&k)))) }
 	case reflect.Float64:

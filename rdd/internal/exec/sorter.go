@@ -21,10 +21,11 @@ type Order[T any] struct {
 	compare func(a, b *T) int
 	text    func(*T) string // what compare compares, where that is text, and down whether
 	down    bool            // the greater comes first
+	keys    []SortKey[T]    // where the order is by several
 }
 
 // OrderBy returns the order of rows by a key of each.
-func OrderBy[T any, K Ordered](k KeyOrder[K], of func(*T) K) Order[T] {
+func OrderBy[T, K any](k KeyOrder[K], of func(*T) K) Order[T] {
 	o := Order[T]{rank: func(r *T) uint64 { return k.rank(of(r)) }, down: k.down}
 	if k.compare != nil {
 		o.compare = func(a, b *T) int { return k.compare(of(a), of(b)) }
@@ -89,8 +90,12 @@ func NewSorter[T any](row row.Codec[T], o Order[T], packs runner.TaskContext) *S
 
 // NewHashSorter returns a sorter of pairs by the hash of their key, then by the key's encoding.
 func NewHashSorter[K comparable, V any](c Keyed[K, V], packs runner.TaskContext) *Sorter[row.Pair[K, V]] {
+	return NewSorter(c.Row, hashOrder(c), packs)
+}
+
+func hashOrder[K comparable, V any](c Keyed[K, V]) Order[row.Pair[K, V]] {
 	var hash [1]uint64
-	return NewSorter(c.Row, Order[row.Pair[K, V]]{
+	return Order[row.Pair[K, V]]{
 		rank: func(p *row.Pair[K, V]) uint64 {
 			one := []row.Pair[K, V]{*p}
 			row.Hashes(c.Hash, one, hash[:0:1])
@@ -102,7 +107,7 @@ func NewHashSorter[K comparable, V any](c Keyed[K, V], packs runner.TaskContext)
 			}
 			return strings.Compare(string(c.Key.Append(nil, &a.Key)), string(c.Key.Append(nil, &b.Key)))
 		},
-	}, packs)
+	}
 }
 
 // AddAll adds rows.
@@ -194,8 +199,11 @@ func (s *Sorter[T]) sort() error {
 
 // sortEqual sorts rows of equal rank.
 func (s *Sorter[T]) sortEqual(list []Ranked) error {
-	if s.order.text != nil && len(list) >= fewRanked {
+	switch {
+	case s.order.text != nil && len(list) >= fewRanked:
 		return s.sortTexts(list)
+	case len(s.order.keys) > 1 && len(list) > fewCompared:
+		return s.sortByKeys(list)
 	}
 	type parsed struct {
 		row T
