@@ -10,7 +10,7 @@ import (
 func ofTwo[K comparable, V any]() []op[K, V] {
 	return []op[K, V]{united[K, V], joinedRows[K, V], leftJoined[K, V], rightJoined[K, V], fullJoined[K, V],
 		broadcastJoined[K, V], joinedInPlace[K, V],
-		cogrouped[K, V], subtracted[K, V], subtractedByKey[K, V], intersected[K, V]}
+		cogrouped[K, V], subtracted[K, V], subtractedByKey[K, V], semiJoined[K, V], intersected[K, V]}
 }
 
 func united[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
@@ -176,6 +176,13 @@ func subtractedByKey[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K,
 	to, options := spread(d)
 	return combined(d, n, o, "SubtractByKey"+to, n.most,
 		func(_ *built, l, r same[K, V]) same[K, V] { return rdd.SubtractByKey(l, r, options...) }, k.having(false))
+}
+
+func semiJoined[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
+	o := k.other(d)
+	to, options := spread(d)
+	return combined(d, n, o, "SemiJoin"+to, n.most,
+		func(_ *built, l, r same[K, V]) same[K, V] { return rdd.SemiJoin(l, r, options...) }, k.having(true))
 }
 
 // ofKeys are the rows made of the keys of others.

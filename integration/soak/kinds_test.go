@@ -118,7 +118,7 @@ func kindOf[K comparable, V any](key domain[K], value domain[V], ops ...[]op[K, 
 }
 
 // fullKind is a kind with all operations and all questions.
-func fullKind[K rdd.Ordered, V any](key domain[K], value domain[V]) *kind[K, V] {
+func fullKind[K sortable, V any](key domain[K], value domain[V]) *kind[K, V] {
 	k := kindOf(key, value, narrow[K, V](), byKey[K, V](), byKey[K, V](), ofTwo[K, V](), ofTwo[K, V](),
 		spreading[K, V](), sorting[K, V](), kept[K, V]())
 	k.asked = questions[K, V]()

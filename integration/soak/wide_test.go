@@ -3,6 +3,7 @@ package soak
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -12,17 +13,23 @@ import (
 // byKey are the operations on one dataset that bring the values of a key together.
 func byKey[K comparable, V any]() []op[K, V] {
 	return []op[K, V]{grouped[K, V], groupsMoved[K, V], reduced[K, V], firstOfEach[K, V], folded[K, V],
-		aggregated[K, V], listed[K, V], combinedByKey[K, V], distinct[K, V]}
+		aggregated[K, V], listed[K, V], combinedByKey[K, V], distinct[K, V], sortedGroups[K, V]}
 }
 
 // spreading are those that deal rows out, or bring them into an order.
 func spreading[K comparable, V any]() []op[K, V] {
 	return []op[K, V]{repartitioned[K, V], hashed[K, V], sentTo[K, V], sortedBy[K, V], sortedByNumber[K, V],
-		sortedByAll[K, V]}
+		sortedByAll[K, V], orderedBy[K, V]}
+}
+
+// sortable are keys that both the engine and the reference put into an order.
+type sortable interface {
+	rdd.Ordered
+	cmp.Ordered
 }
 
 // sorting are those for keys that have an order.
-func sorting[K rdd.Ordered, V any]() []op[K, V] {
+func sorting[K sortable, V any]() []op[K, V] {
 	return []op[K, V]{sortedByKey[K, V], sortedWithin[K, V], ranged[K, V]}
 }
 
@@ -296,6 +303,41 @@ func sortedBy[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *
 	return out
 }
 
+// orderedBy sorts by a number that many rows have in common, then by the text of keys.
+func orderedBy[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
+	to, falls, options := falling(d)
+	few := func(r row[K, V]) int8 { return int8(k.digest(r) % 3) }
+	by := rdd.Desc(few).Then(rdd.Asc(k.keyText))
+	out := derived(d, n, "OrderBy a small number, falling, then the text of keys"+to,
+		func(_ *built, ds same[K, V]) same[K, V] { return rdd.OrderBy(ds, by, options...) },
+		allRows(func(rows []row[K, V]) []row[K, V] {
+			return sortedRows(rows, order(falls, func(a, b row[K, V]) int {
+				return cmp.Or(cmp.Compare(few(b), few(a)), strings.Compare(k.keyText(a), k.keyText(b)))
+			}))
+		})).uncut()
+	out.moved = true
+	return out
+}
+
+// sortedGroups mixes the place of a value among those of its key, in the order of their texts, into it.
+func sortedGroups[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
+	f := k.placed(false)
+	return perKey(d, k, n, "FlatMapSortedGroups", func(ds same[K, V], o []rdd.ShuffleOption) same[K, V] {
+		return rdd.FlatMapSortedGroups(ds, rdd.Asc(k.value.text),
+			func(key K, values iter.Seq[V]) iter.Seq[row[K, V]] {
+				return func(yield func(row[K, V]) bool) {
+					place := uint64(0)
+					for v := range values {
+						if !yield(row[K, V]{Key: key, Value: k.revalued(place)(v)}) {
+							return
+						}
+						place++
+					}
+				}
+			}, o...)
+	}, f)
+}
+
 // sortedByNumber sorts by a number that many rows have in common.
 func sortedByNumber[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	to, falls, options := falling(d)
@@ -319,7 +361,7 @@ func sortedByAll[K comparable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]
 	return out
 }
 
-func sortedByKey[K rdd.Ordered, V any](d *draw, _ *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
+func sortedByKey[K sortable, V any](d *draw, _ *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	to, falls, options := falling(d)
 	out := derived(d, n, "SortByKey"+to, func(_ *built, ds same[K, V]) same[K,
 		V] {
@@ -331,7 +373,7 @@ func sortedByKey[K rdd.Ordered, V any](d *draw, _ *kind[K, V], n *node[row[K, V]
 }
 
 // bounds are keys in ascending order, without NaN.
-func bounds[K rdd.Ordered, V any](d *draw, k *kind[K, V]) (out []K) {
+func bounds[K sortable, V any](d *draw, k *kind[K, V]) (out []K) {
 	for range 1 + d.IntN(4) {
 		if b := k.key.of(d.Uint64() % 300); b == b && !slices.Contains(out, b) {
 			out = append(out, b)
@@ -342,7 +384,7 @@ func bounds[K rdd.Ordered, V any](d *draw, k *kind[K, V]) (out []K) {
 }
 
 // within is the partition of a key between bounds, each of which begins one.
-func within[K rdd.Ordered](bounds []K, key K) (part int) {
+func within[K sortable](bounds []K, key K) (part int) {
 	for _, b := range bounds {
 		if key >= b {
 			part++
@@ -351,7 +393,7 @@ func within[K rdd.Ordered](bounds []K, key K) (part int) {
 	return part
 }
 
-func ranged[K rdd.Ordered, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
+func ranged[K sortable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	at := bounds(d, k)
 	out := derived(d, n, fmt.Sprintf("PartitionBy %d bounds", len(at)), func(_ *built, ds same[K, V]) same[K, V] {
 		return rdd.PartitionBy(ds, rdd.RangePartitioner(at...))
@@ -360,7 +402,7 @@ func ranged[K rdd.Ordered, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *n
 	return out
 }
 
-func sortedWithin[K rdd.Ordered, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
+func sortedWithin[K sortable, V any](d *draw, k *kind[K, V], n *node[row[K, V]]) *node[row[K, V]] {
 	at, falls := bounds(d, k), d.IntN(2) == 0
 	var options []rdd.ShuffleOption
 	if falls {
