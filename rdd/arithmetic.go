@@ -150,7 +150,8 @@ func SumByKey[K comparable, N Number](ds Dataset[Pair[K, N]], options ...Shuffle
 	return ReduceByKey(ds, func(a, b N) N {
 		sum := a + b
 		if !float && (unsigned && sum < a || !unsigned && (b >= 0) != (sum >= a)) {
-			panic(fmt.Sprintf("the sum of %v and %v is no %s: Map the numbers to a wider type first", a, b, row.TypeName[N]()))
+			panic(fmt.Sprintf("the sum of %v and %v is no %s: Map the numbers to a wider type first", a, b,
+				row.TypeName[N]()))
 		}
 		return sum
 	}, options...)

@@ -50,7 +50,7 @@ func TestMalformedRecordsAreLeftOutOrKept(t *testing.T) {
 	}
 	var got [4]int64
 	err := failure(t, func(g *rdd.Graph) counts {
-		drop, keep := rdd.Input{Malformed: rdd.DropMalformed}, rdd.Input{Malformed: rdd.KeepMalformed}
+		drop, keep := rdd.CSVOptions{Malformed: rdd.DropMalformed}, rdd.CSVOptions{Malformed: rdd.KeepMalformed}
 		kept := rdd.CSV[row](g, keep, path)
 		marked := rdd.Filter(kept, func(r row) bool {
 			return r.Bad != "" &&
@@ -69,7 +69,7 @@ func TestMalformedRecordsAreLeftOutOrKept(t *testing.T) {
 	if want := [4]int64{int64(good), int64(good + bad), int64(bad), int64(bad)}; err != nil || got != want {
 		t.Errorf("%v of good, all, marked and malformed records, want %v: %v", got, want, err)
 	}
-	err = failure(t, func(g *rdd.Graph) rdd.Action[int64] { return rdd.Count(rdd.CSV[row](g, rdd.Input{}, path)) },
+	err = failure(t, func(g *rdd.Graph) rdd.Action[int64] { return rdd.Count(rdd.CSV[row](g, rdd.CSVOptions{}, path)) },
 		func(ctx context.Context, s *rdd.Session, a rdd.Action[int64]) error {
 			_, err := a.Run(ctx, s)
 			return err

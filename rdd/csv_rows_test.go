@@ -24,7 +24,7 @@ type tableRow struct {
 const tableHead, tableLine = "name,tiny,low,at,opt,yes\n", "a,1,2.5,2024-02-29T23:59:59.123456789Z,,true\n"
 
 // readRows reads a table of rows.
-func readRows(t *testing.T, in rdd.Input, table string) ([]tableRow, error) {
+func readRows(t *testing.T, in rdd.CSVOptions, table string) ([]tableRow, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rows.csv")
 	if err := os.WriteFile(path, []byte(table), 0o600); err != nil {
@@ -55,7 +55,7 @@ func TestMalformedRowsAreNamed(t *testing.T) {
 		{"an empty quoted number", "a,1,\"\",2024-01-01,,true\n", "low"},
 		{"no truth", "a,1,2,2024-01-01,,maybe\n", "yes"},
 	} {
-		rows, err := readRows(t, rdd.Input{}, tableHead+tableLine+"\n"+c.line+tableLine)
+		rows, err := readRows(t, rdd.CSVOptions{}, tableHead+tableLine+"\n"+c.line+tableLine)
 		if err == nil || !strings.Contains(err.Error(), "rows.csv line 4") || c.column != "" &&
 			!strings.Contains(err.Error(), c.column) {
 			t.Errorf("%s: %+v, %v", c.name, rows, err)
@@ -79,7 +79,7 @@ func TestRowsOfText(t *testing.T) {
 		"columns of others": "other,yes,opt,at,low,tiny,name\n" +
 			"\"x\ny\",true,,2024-02-29T23:59:59.123456789Z,2.5,1,a\n",
 	} {
-		rows, err := readRows(t, rdd.Input{}, table)
+		rows, err := readRows(t, rdd.CSVOptions{}, table)
 		if got := fmt.Sprintf("%+v", rows); err != nil || got != want {
 			t.Errorf("%s: %s, %v; want %s", name, got, err, want)
 		}
@@ -89,11 +89,11 @@ func TestRowsOfText(t *testing.T) {
 // TestAHeaderOfOtherNamesIsRefused by its names rather than taken as data, whose first
 // row would then be malformed.
 func TestAHeaderOfOtherNamesIsRefused(t *testing.T) {
-	rows, err := readRows(t, rdd.Input{}, "who,small,depth,time,maybe,sure\n"+tableLine)
+	rows, err := readRows(t, rdd.CSVOptions{}, "who,small,depth,time,maybe,sure\n"+tableLine)
 	if err == nil || !strings.Contains(err.Error(), "who") || !strings.Contains(err.Error(), "Header") {
 		t.Errorf("%+v, %v", rows, err)
 	}
-	if rows, err := readRows(t, rdd.Input{}, tableLine+tableLine); err != nil || len(rows) != 2 {
+	if rows, err := readRows(t, rdd.CSVOptions{}, tableLine+tableLine); err != nil || len(rows) != 2 {
 		t.Errorf("without a header: %+v, %v", rows, err)
 	}
 }

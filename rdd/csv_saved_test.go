@@ -29,7 +29,7 @@ func savedAndRead[T any](t *testing.T, rows []T) ([]T, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return theAction(t, func(g *rdd.Graph) rdd.Action[[]T] { return rdd.Collect(rdd.CSV[T](g, rdd.Input{}, dir)) })
+	return theAction(t, func(g *rdd.Graph) rdd.Action[[]T] { return rdd.Collect(rdd.CSV[T](g, rdd.CSVOptions{}, dir)) })
 }
 
 // TestAColumnNamedAsACommentComesBack reports whether a # that begins the first column's

@@ -36,6 +36,7 @@ func TextFile(g *Graph, uris ...string) Dataset[string] {
 	d := &sourceDecl{URIs: uris, Options: input.Options{Format: input.Text}}
 	g.sources = append(g.sources, d)
 	id := g.add(node{kind: "text", typ: "string", detail: fmt.Sprint(uris), bytes: d.bytes})
+	d.node = id
 	return Dataset[string]{g: g, id: id, parts: func() int { return d.source.Len() },
 		produce: countingRows(func(ctx context.Context, part int, yield func([]string) error) error {
 			var text row.Arena
@@ -76,6 +77,7 @@ func Points(g *Graph, in Input, uris ...string) Dataset[Point] {
 	g.sources = append(g.sources, d)
 	id := g.add(node{kind: "points", points: d, typ: "Point", detail: fmt.Sprintf("%v %s", uris, optionsText(in)),
 		bytes: d.bytes})
+	d.node = id
 	return Dataset[Point]{g: g, id: id, source: d, parts: func() int { return d.source.Len() },
 		produce: countingRows(row.OneByOne(func(ctx context.Context, part int, yield func(Point) error) error {
 			return d.source.Read(ctx, part, func(c *rows.Chunk) error { return eachPoint(c, yield) })

@@ -115,7 +115,7 @@ func TestCSVSaysWhatItDidNotExpect(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read := func(in rdd.Input, pattern string) ([]person, error) {
+	read := func(in rdd.CSVOptions, pattern string) ([]person, error) {
 		var rows []person
 		err := failure(t, func(g *rdd.Graph) rdd.Action[[]person] {
 			return rdd.Collect(rdd.CSV[person](g, in, filepath.Join(dir, pattern)))
@@ -133,20 +133,21 @@ func TestCSVSaysWhatItDidNotExpect(t *testing.T) {
 	}
 	late.WriteString("\"Doe, John\",44,Paris\n")
 	write("late.csv", late.String())
-	if rows, err := read(rdd.Input{}, "late.csv"); err != nil || rows[len(rows)-1].Name != "Doe, John" {
+	if rows, err := read(rdd.CSVOptions{}, "late.csv"); err != nil || rows[len(rows)-1].Name != "Doe, John" {
 		t.Errorf("a quote that comes late: %v", err)
 	}
-	if rows, err := read(rdd.Input{Quoted: true}, "late.csv"); err != nil || rows[len(rows)-1].Name != "Doe, John" {
+	rows, err := read(rdd.CSVOptions{Quoted: true}, "late.csv")
+	if err != nil || rows[len(rows)-1].Name != "Doe, John" {
 		t.Errorf("a quote that was announced: %v", err)
 	}
 	write("one-a.csv", "name,age,city\na,1,x\n")
 	write("one-b.csv", "b,2,y\n")
-	if _, err := read(rdd.Input{}, "one-*.csv"); err == nil || !strings.Contains(err.Error(), "one-b.csv") {
+	if _, err := read(rdd.CSVOptions{}, "one-*.csv"); err == nil || !strings.Contains(err.Error(), "one-b.csv") {
 		t.Errorf("a header in one of two files: %v", err)
 	}
 	write("end.csv", "\"a\",\"b\",")
 	header := false
-	if rows, err := read(rdd.Input{Header: &header}, "end.csv"); err != nil || len(rows) != 1 ||
+	if rows, err := read(rdd.CSVOptions{Header: &header}, "end.csv"); err != nil || len(rows) != 1 ||
 		rows[0] != (person{"a", "b", ""}) {
 		t.Errorf("an empty field at the end: %v, %v", rows, err)
 	}
@@ -155,7 +156,7 @@ func TestCSVSaysWhatItDidNotExpect(t *testing.T) {
 // TestAColumnOfNothingsComesBack from CSV.
 func TestAColumnOfNothingsComesBack(t *testing.T) {
 	backAgain(t, []string{"a", "", "b", ""}, filepath.Join(t.TempDir(), "out"), rdd.SaveCSV[string],
-		func(g *rdd.Graph, uri string) rdd.Dataset[string] { return rdd.CSV[string](g, rdd.Input{}, uri) })
+		func(g *rdd.Graph, uri string) rdd.Dataset[string] { return rdd.CSV[string](g, rdd.CSVOptions{}, uri) })
 }
 
 // TestTimesMeetInAllZones as keys of joins and groups.

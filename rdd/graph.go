@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 
@@ -56,6 +57,7 @@ type node struct {
 	// partitions of input k that a partition is computed from; nil is the same one
 	reads  func(k, part int) []int
 	points *sourceDecl  // whose rows are the node's, as they are
+	pruned any          // of files: a func(func(T) bool) Dataset[T] that reads some of them
 	bytes  func() int64 // about how many bytes its rows are; nil is as many as its inputs'
 	byRow  bool         // each row is made of one row of the input
 	byKey  bool         // rows are those of shuffles' keys, by their hashes
@@ -77,6 +79,7 @@ type taskFunc func(ctx context.Context, partition int, args []byte, packs runner
 type sourceDecl struct {
 	URIs    []string
 	Options input.Options
+	node    int
 	source  *input.Source
 }
 
@@ -188,6 +191,10 @@ func (g *Graph) Fingerprint() plan.Digest {
 func (g *Graph) Resolve() ([]byte, error) {
 	resolved := make([]*input.Source, len(g.sources))
 	for i, d := range g.sources {
+		if !g.isRead(d.node) {
+			resolved[i] = &input.Source{}
+			continue
+		}
 		s, err := input.Open(d.Options, d.URIs...)
 		if err != nil {
 			return nil, err
@@ -195,6 +202,14 @@ func (g *Graph) Resolve() ([]byte, error) {
 		d.source, resolved[i] = s, s
 	}
 	return json.Marshal(resolved)
+}
+
+// isRead reports whether a node is an input of another.
+func (g *Graph) isRead(id int) bool {
+	return slices.ContainsFunc(g.nodes, func(n node) bool {
+		has := func(in []int) bool { return slices.Contains(in, id) }
+		return has(n.inputs) || n.choice != nil && slices.ContainsFunc(n.choice.inputs, has)
+	})
 }
 
 // Bind takes over the resolved inputs from the driver.

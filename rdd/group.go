@@ -173,7 +173,7 @@ func (c *coGrouping[K, V, W]) bySorting(ctx context.Context, part int, g *exec.G
 	return exec.EachCoGrouped(ctx, g, yield)
 }
 
-// SubtractByKey is Spark's name for AntiJoin.
+// SubtractByKey returns what AntiJoin does: the pairs of the left whose keys the right does not have.
 func SubtractByKey[K comparable, V, W any](left Dataset[Pair[K, V]], right Dataset[Pair[K, W]],
 	options ...ShuffleOption) Dataset[Pair[K, V]] {
 	return AntiJoin(left, right, options...)

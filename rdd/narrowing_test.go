@@ -65,7 +65,7 @@ func TestDoublesThatNoSingleHasAreRefused(t *testing.T) {
 		return rdd.Arrow[optionalRow](g, arrow)
 	})
 	refusedByColumn(t, "CSV", func(g *rdd.Graph) rdd.Dataset[singleRow] {
-		return rdd.CSV[singleRow](g, rdd.Input{},
+		return rdd.CSV[singleRow](g, rdd.CSVOptions{},
 			csv)
 	})
 }
@@ -91,7 +91,7 @@ func TestTimesKeepTheirNanoseconds(t *testing.T) {
 		{time.Date(1700, 1, 1, 0, 0, 0, 1, time.UTC)}}
 	dir := t.TempDir()
 	backAgain(t, rows, filepath.Join(dir, "csv"), rdd.SaveCSV[event],
-		func(g *rdd.Graph, uri string) rdd.Dataset[event] { return rdd.CSV[event](g, rdd.Input{}, uri) })
+		func(g *rdd.Graph, uri string) rdd.Dataset[event] { return rdd.CSV[event](g, rdd.CSVOptions{}, uri) })
 	t.Run("parquet", func(t *testing.T) {
 		backAgain(t, rows, filepath.Join(dir, "parquet"), rdd.SaveParquet[event],
 			func(g *rdd.Graph, uri string) rdd.Dataset[event] { return rdd.Parquet[event](g, uri) })

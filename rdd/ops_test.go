@@ -125,7 +125,7 @@ func TestTablesComeBackAsTheyWere(t *testing.T) {
 			backAgain(t, trips, filepath.Join(t.TempDir(), "out"), save,
 				map[string]func(g *rdd.Graph, uri string) rdd.Dataset[trip]{
 					"csv": func(g *rdd.Graph, uri string) rdd.Dataset[trip] {
-						return rdd.CSV[trip](g, rdd.Input{},
+						return rdd.CSV[trip](g, rdd.CSVOptions{},
 							uri)
 					},
 					"parquet": func(g *rdd.Graph, uri string) rdd.Dataset[trip] { return rdd.Parquet[trip](g, uri) },
@@ -192,13 +192,13 @@ func TestWhatCannotBeReadSaysWhere(t *testing.T) {
 		want []string
 	}{
 		{func(g *rdd.Graph) rdd.Action[[]row] {
-			return rdd.Collect(rdd.CSV[row](g, rdd.Input{}, file("a.csv", "a,b\n1,2\n99999999999,3\n")))
+			return rdd.Collect(rdd.CSV[row](g, rdd.CSVOptions{}, file("a.csv", "a,b\n1,2\n99999999999,3\n")))
 		}, []string{"a.csv line 3", `column "a"`, "out of range"}},
 		{func(g *rdd.Graph) rdd.Action[[]row] {
-			return rdd.Collect(rdd.CSV[row](g, rdd.Input{}, file("b.csv", "b,a\n1,\n")))
+			return rdd.Collect(rdd.CSV[row](g, rdd.CSVOptions{}, file("b.csv", "b,a\n1,\n")))
 		}, []string{"b.csv line 2", `column "a"`, "empty"}},
 		{func(g *rdd.Graph) rdd.Action[[]row] {
-			return rdd.Collect(rdd.CSV[row](g, rdd.Input{}, file("c.csv", "x,a\n1,2\n")))
+			return rdd.Collect(rdd.CSV[row](g, rdd.CSVOptions{}, file("c.csv", "x,a\n1,2\n")))
 		}, []string{"c.csv", `no column "B"`, "x a"}},
 		{func(g *rdd.Graph) rdd.Action[[]row] {
 			return rdd.Collect(rdd.JSONLines[row](g, file("d.jsonl", "{\"A\":1}\n\n{\"A\":\"x\"}\n")))

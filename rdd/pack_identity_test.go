@@ -22,7 +22,7 @@ func TestAPackIsOfItsOwnFiles(t *testing.T) {
 			sum  rdd.Step[float64, float64]
 		}
 		build := func(g *rdd.Graph) plan {
-			return plan{rdd.Count(rdd.CSV[side](g, rdd.Input{}, other)),
+			return plan{rdd.Count(rdd.CSV[side](g, rdd.CSVOptions{}, other)),
 				totalOf(rdd.Pack(rdd.Points(g, rdd.Input{}, path)))}
 		}
 		runPlan(t, cfg, build, func(ctx context.Context, s *rdd.Session, p plan) {

@@ -1,12 +1,16 @@
 package rdd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
@@ -41,7 +45,7 @@ func savedBy(dir, owner string) (rows int64, done bool) {
 	if err != nil || m == nil || owner == "" || m.Owner != owner {
 		return 0, false
 	}
-	return m.Rows, true
+	return m.Added, true
 }
 
 // stage prepares the directory that a save's parts are written into.
@@ -50,7 +54,7 @@ func stage(dir, owner string, o saveOptions) error {
 	if err := disk.Recover(staged, dir); err != nil {
 		return saveError(dir, err)
 	}
-	if err := mayReplace(dir, o.overwrite); err != nil {
+	if err := mayReplace(dir, o); err != nil {
 		return err
 	}
 	if err := disk.RemoveAll(staged); err != nil {
@@ -67,24 +71,47 @@ func stage(dir, owner string, o saveOptions) error {
 }
 
 // ownParts are the names that saves give to their files.
-var ownParts = regexp.MustCompile(`^(part-\d{5,}|_SUCCESS|_owner)$`)
+var ownParts = regexp.MustCompile(`^(part-\d{5,}(-\d+)?|_SUCCESS|_owner)$`)
 
-// mayReplace refuses a directory that a save must not replace: any that is not empty, or
-// with Overwrite one that has files that no save has written.
-func mayReplace(dir string, overwrite bool) error {
-	files, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+// mayReplace refuses a directory that a save must not replace, or append to: any that is not empty, with
+// Overwrite one that has files that no save has written, with Append one that is not a save's.
+func mayReplace(dir string, o saveOptions) error {
+	found, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(found) == 0 {
 		return nil
 	}
 	if err != nil {
 		return saveError(dir, err)
 	}
-	if len(files) > 0 && !overwrite {
+	switch {
+	case o.append:
+		m, err := files.ReadMarker(dir)
+		if err == nil && m == nil {
+			err = fault.Newf(fault.BadInput, "append to", dir, "no save has written it: it has no %s of one",
+				files.MarkerName).WithHint("save into a directory of its own: readers take several")
+		}
+		return err
+	case !o.overwrite:
 		return fault.Newf(fault.BadInput, "save to", dir,
-			"it exists and is not empty").WithHint("remove it, or save with Overwrite")
+			"it exists and is not empty").WithHint("remove it, or save with Overwrite or Append")
 	}
-	for _, f := range files {
-		if f.IsDir() && f.Name() != ".staged" || !f.IsDir() && !ownParts.MatchString(f.Name()) {
+	return onlySaved(dir, found)
+}
+
+// onlySaved refuses a directory that has files that no save has written, or has such directories.
+func onlySaved(dir string, found []os.DirEntry) error {
+	for _, f := range found {
+		below := filepath.Join(dir, f.Name())
+		switch {
+		case f.IsDir() && strings.Contains(f.Name(), "="):
+			more, err := os.ReadDir(below)
+			if err != nil {
+				return saveError(below, err)
+			}
+			if err := onlySaved(below, more); err != nil {
+				return err
+			}
+		case f.IsDir() && f.Name() != ".staged" || !f.IsDir() && !ownParts.MatchString(f.Name()):
 			return fault.Newf(fault.BadInput, "save to", dir, "it holds %s, which no save has written", f.Name()).
 				WithHint("it would be gone: remove it, or choose another directory")
 		}
@@ -94,46 +121,139 @@ func mayReplace(dir string, overwrite bool) error {
 
 // commitParts names the parts, writes the marker, and puts all in its place.
 func commitParts(dir, owner string, raws [][]byte, o saveOptions) (int64, error) {
-	staged, durable := stagedDir(dir), o.durable
-	if err := mayReplace(dir, o.overwrite); err != nil { // hours may have passed
+	staged := stagedDir(dir)
+	if err := mayReplace(dir, o); err != nil { // hours may have passed
 		return 0, errors.Join(err, disk.RemoveAll(staged))
 	}
-	m := &files.Marker{Owner: owner}
+	before, err := files.ReadMarker(dir)
+	if err != nil {
+		return 0, err
+	}
+	if !o.append {
+		before = nil
+	}
+	m, rows, err := nameParts(staged, dir, raws, before)
+	if err != nil {
+		return 0, err
+	}
+	if m.Owner = owner; before != nil {
+		return rows, saveError(dir, appendParts(staged, dir, m, before, o.durable))
+	}
+	err = dropOthers(staged, m)
+	if err == nil {
+		err = writeMarker(filepath.Join(staged, files.MarkerName), m, o.durable)
+	}
+	if err == nil && o.durable {
+		err = syncDirs(staged, m)
+	}
+	if err == nil {
+		err = disk.PutDir(staged, dir, o.durable)
+	}
+	return rows, saveError(dir, err)
+}
+
+// nameParts gives parts the names that they have in a saved directory, after those that it has.
+func nameParts(staged, dir string, raws [][]byte, before *files.Marker) (m *files.Marker, rows int64, err error) {
+	m = &files.Marker{}
+	next, taken := 0, map[string]bool{}
+	if before != nil {
+		m.Files, m.Rows = slices.Clone(before.Files), before.Rows
+		for _, f := range before.Files {
+			var n int
+			if _, err := fmt.Sscanf(filepath.Base(f.Name), "part-%d", &n); err == nil {
+				next = max(next, n+1)
+			}
+		}
+	}
 	for part, raw := range raws {
-		var written stagedPart
+		var written []stagedPart
 		if err := cborReading.Unmarshal(raw, &written); err != nil {
-			return 0, err
+			return nil, 0, err
 		}
-		name := fmt.Sprintf(partName, part)
-		if err := disk.Rename(filepath.Join(staged, filepath.Base(written.Name)),
-			filepath.Join(staged, name)); err != nil {
-			return 0, saveError(filepath.Join(dir, name), err)
+		for _, w := range written {
+			name := filepath.Join(w.Dir, fmt.Sprintf(partName, next+part))
+			for k := 1; taken[name]; k++ {
+				name = filepath.Join(w.Dir, fmt.Sprintf(partName+"-%d", next+part, k))
+			}
+			taken[name] = true
+			to := filepath.Join(staged, name)
+			err := disk.MkdirAll(filepath.Dir(to), 0o755)
+			if err == nil {
+				err = disk.Rename(filepath.Join(staged, filepath.Base(w.Name)), to)
+			}
+			if err != nil {
+				return nil, 0, saveError(filepath.Join(dir, name), err)
+			}
+			m.Files = append(m.Files, files.MarkedFile{Name: name, Size: w.Size})
+			rows += w.Rows
 		}
-		m.Files = append(m.Files, files.MarkedFile{Name: name, Size: written.Size})
-		m.Rows += written.Rows
 	}
-	err := dropOthers(staged, m)
-	if err == nil {
-		write := disk.WriteFile
-		if durable {
-			write = disk.WriteSynced
+	m.Rows, m.Added = m.Rows+rows, rows
+	return m, rows, nil
+}
+
+// appendParts moves parts into a directory, and then lists them in its marker: until then they are not read.
+func appendParts(staged, dir string, m, before *files.Marker, durable bool) error {
+	for _, f := range m.Files[len(before.Files):] {
+		to := filepath.Join(dir, f.Name)
+		if err := disk.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
 		}
-		err = write(filepath.Join(staged, files.MarkerName), m.Encode(), 0o644)
+		if err := disk.Rename(filepath.Join(staged, f.Name), to); err != nil {
+			return err
+		}
 	}
-	if err == nil && durable {
-		err = disk.SyncDir(staged)
+	if durable {
+		if err := syncDirs(dir, m); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = disk.PutDir(staged, dir, durable)
+	marker := filepath.Join(staged, files.MarkerName)
+	if err := writeMarker(marker, m, true); err != nil { // a marker that is cut off would hide all
+		return err
 	}
-	return m.Rows, saveError(dir, err)
+	if err := disk.Rename(marker, filepath.Join(dir, files.MarkerName)); err != nil {
+		return err
+	}
+	if durable {
+		if err := disk.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	return disk.RemoveAll(staged)
+}
+
+func writeMarker(path string, m *files.Marker, durable bool) error {
+	write := disk.WriteFile
+	if durable {
+		write = disk.WriteSynced
+	}
+	return write(path, m.Encode(), 0o644)
+}
+
+// syncDirs syncs a directory and those below it that have files of a marker, the deepest first.
+func syncDirs(dir string, m *files.Marker) error {
+	dirs := map[string]bool{".": true}
+	for _, f := range m.Files {
+		for d := filepath.Dir(f.Name); d != "."; d = filepath.Dir(d) {
+			dirs[d] = true
+		}
+	}
+	all := slices.Collect(maps.Keys(dirs))
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	for _, d := range all {
+		if err := disk.SyncDir(filepath.Join(dir, d)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dropOthers removes what other attempts of tasks have left.
 func dropOthers(staged string, m *files.Marker) error {
 	files, err := os.ReadDir(staged)
 	for _, f := range files {
-		if !m.Has(f.Name()) {
+		if !f.IsDir() && !m.Has(f.Name()) {
 			err = errors.Join(err, disk.Remove(filepath.Join(staged, f.Name())))
 		}
 	}

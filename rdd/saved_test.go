@@ -131,7 +131,7 @@ var formats = map[string]struct {
 }{
 	"csv": {rdd.SaveCSV[cell], func(g *rdd.Graph,
 		dir string) rdd.Dataset[cell] {
-		return rdd.CSV[cell](g, rdd.Input{}, dir)
+		return rdd.CSV[cell](g, rdd.CSVOptions{}, dir)
 	}},
 	"json": {rdd.SaveJSONLines[cell], func(g *rdd.Graph,
 		dir string) rdd.Dataset[cell] {

@@ -10,6 +10,11 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
@@ -23,7 +28,24 @@ const partName = "part-%05d"
 // SaveOption is an option of saving a dataset.
 type SaveOption func(*saveOptions)
 
-type saveOptions struct{ overwrite, durable bool }
+type saveOptions struct {
+	overwrite, durable, append bool
+	codec                      string
+	by                         []string
+}
+
+// Append lets a save add its rows to a directory that an earlier save has written: files that are there stay as they
+// are, and all appear at once, in the order of the saves.
+func Append() SaveOption { return func(o *saveOptions) { o.append = true } }
+
+// Compressed compresses what is saved: text, CSV and JSON by "gzip" or "zstd", Parquet by "zstd" (the default), "gzip",
+// "snappy" or "none", Arrow by "zstd" (the default), "lz4" or "none".
+func Compressed(codec string) SaveOption { return func(o *saveOptions) { o.codec = codec } }
+
+// PartitionedBy writes the rows of each value of some columns into a directory named after it, such as
+// country=DE/year=2026, as Spark and Hive do. The columns are not in the files (but in those of JSON); the readers
+// take them from the directories. An empty text comes back as it was, or as a null where there may be nulls.
+func PartitionedBy(columns ...string) SaveOption { return func(o *saveOptions) { o.by = columns } }
 
 // Durable makes a save wait until the disk has all of it, so that a loss of power leaves
 // what was there before, or what was saved, whole. It takes as long as the disk
@@ -43,28 +65,61 @@ func Overwrite() SaveOption { return func(o *saveOptions) { o.overwrite = true }
 // same for all executors; that it exists is an error without Overwrite.
 func SaveText[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
 	if lines, ok := any(ds).(Dataset[string]); ok {
-		return saveParts(lines, "save-text", dir, options, asLines(func(w *bufio.Writer, row *string) error {
-			_, err := w.WriteString(*row)
-			return err
-		}))
+		return saveParts(lines, format[string]{kind: "save-text", codecs: lineCodecs, open: asLines(
+			func(w *bufio.Writer, row *string) error {
+				_, err := w.WriteString(*row)
+				return err
+			})}, dir, options)
 	}
-	return saveParts(ds, "save-text", dir, options, asLines(func(w *bufio.Writer, r *T) error {
-		_, err := w.WriteString(row.TextLine(*r))
-		return err
-	}))
+	return saveParts(ds, format[T]{kind: "save-text", codecs: lineCodecs, open: asLines(
+		func(w *bufio.Writer, r *T) error {
+			_, err := w.WriteString(row.TextLine(*r))
+			return err
+		})}, dir, options)
 }
 
-// SaveJSONLines does what SaveText does, with every row as JSON.
+// SaveJSONLines does what SaveText does, with every row as JSON. What is an sql.Null is its value, or null.
 func SaveJSONLines[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
-	return saveParts(ds, "save-json-lines", dir, options, asLines(func(w *bufio.Writer, r *T) error {
-		raw, err := json.Marshal(r)
-		if err != nil {
-			return fault.New(fault.UserCode, "encode", row.TypeName[T](), err)
-		}
-		_, err = w.Write(raw)
-		return err
-	}))
+	c, _ := row.ColumnsOf[T]() // what has no columns can be saved, but not by them
+	return saveParts(ds, format[T]{kind: "save-json-lines", codecs: lineCodecs, columns: c, open: asLines(
+		func(w *bufio.Writer, r *T) error {
+			raw, err := json.Marshal(r)
+			if err != nil {
+				return fault.New(fault.UserCode, "encode", row.TypeName[T](), err)
+			}
+			_, err = w.Write(raw)
+			return err
+		})}, dir, options)
 }
+
+// format is how rows are written into files.
+type format[T any] struct {
+	kind    string
+	codecs  []string        // the first is the default
+	columns *row.Columns[T] // that rows have; nil where they have none
+	// open returns a writer of rows, whose columns are those given, to a file.
+	open func(w io.Writer, columns *row.Columns[T], codec string) (sink[T], error)
+}
+
+// lineCodecs are the compressions of lines.
+var lineCodecs = []string{"none", "gzip", "zstd"}
+
+// compressor returns a writer that compresses lines.
+func compressor(w io.Writer, codec string) (io.WriteCloser, error) {
+	switch codec {
+	case "gzip":
+		return gzip.NewWriter(w), nil
+	case "zstd":
+		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
+	}
+	return plainWriter{w}, nil
+}
+
+// plainWriter is a writer whose file stays open.
+type plainWriter struct{ io.Writer }
+
+// Close does nothing.
+func (plainWriter) Close() error { return nil }
 
 // sink writes the rows of a partition to a file.
 type sink[T any] interface {
@@ -75,12 +130,17 @@ type sink[T any] interface {
 // lineSink writes each row as a line.
 type lineSink[T any] struct {
 	w     *bufio.Writer
+	to    io.Closer
 	write func(*bufio.Writer, *T) error
 }
 
-func asLines[T any](write func(*bufio.Writer, *T) error) func(io.Writer) (sink[T], error) {
-	return func(w io.Writer) (sink[T], error) {
-		return &lineSink[T]{bufio.NewWriterSize(w, saveBuffer), write}, nil
+func asLines[T any](write func(*bufio.Writer, *T) error) func(io.Writer, *row.Columns[T], string) (sink[T], error) {
+	return func(w io.Writer, _ *row.Columns[T], codec string) (sink[T], error) {
+		to, err := compressor(w, codec)
+		if err != nil {
+			return nil, err
+		}
+		return &lineSink[T]{bufio.NewWriterSize(to, saveBuffer), to, write}, nil
 	}
 }
 
@@ -98,24 +158,12 @@ func (l *lineSink[T]) Add(rows []T) error {
 	return nil
 }
 
-func (l *lineSink[T]) Close() error { return l.w.Flush() }
+func (l *lineSink[T]) Close() error { return cmp.Or(l.w.Flush(), l.to.Close()) }
 
-// stagedPart is what a task has written: under a name that no other attempt
-// has, until the save is committed.
-type stagedPart struct {
-	Name string
-	Rows int64
-	Size int64
-}
-
-func saveParts[T any](ds Dataset[T], kind, dir string, options []SaveOption,
-	open func(io.Writer) (sink[T], error)) Action[int64] {
-	var o saveOptions
-	for _, set := range options {
-		set(&o)
-	}
+func saveParts[T any](ds Dataset[T], f format[T], dir string, options []SaveOption) Action[int64] {
+	o := f.optionsOf(ds.g, options)
 	if dir == "" {
-		ds.g.fail("%s: no directory is given", kind)
+		ds.g.fail("%s: no directory is given", f.kind)
 	}
 	dir = absolute(dir)
 	task := func(ctx context.Context, part int, _ []byte, _ runner.TaskContext) ([]byte, error) {
@@ -123,25 +171,17 @@ func saveParts[T any](ds Dataset[T], kind, dir string, options []SaveOption,
 		if err != nil {
 			return nil, err
 		}
-		var staged stagedPart
-		staged.Name, staged.Size, err = writePart(stagedDir(dir), fmt.Sprintf(partName+"-%d-*", part, env.args.Attempt),
-			o.durable, func(w io.Writer) error {
-				to, err := open(w)
-				if err != nil {
-					return err
-				}
-				err = ds.each(ctx, part, func(rows []T) error {
-					staged.Rows += int64(len(rows))
-					return to.Add(rows)
-				})
-				return cmp.Or(err, to.Close())
-			})
+		w, err := newPartWriter(f, o, stagedDir(dir), fmt.Sprintf(partName+"-%d-*", part, env.args.Attempt))
 		if err != nil {
 			return nil, err
 		}
-		return cborMode.Marshal(staged)
+		err = ds.each(ctx, part, w.add)
+		if err = w.finish(err); err != nil {
+			return nil, err
+		}
+		return cborMode.Marshal(w.staged)
 	}
-	a := action(ds, kind, task, func(ctx context.Context, s *Session, id int) (int64, error) {
+	a := action(ds, f.kind, task, func(ctx context.Context, s *Session, id int) (int64, error) {
 		s.saves[id]++
 		owner := ownerOf(s, id)
 		if rows, done := savedBy(dir, owner); done {
@@ -161,6 +201,31 @@ func saveParts[T any](ds Dataset[T], kind, dir string, options []SaveOption,
 	return a
 }
 
+// optionsOf returns the options of a save; what cannot be is a mistake in the plan.
+func (f *format[T]) optionsOf(g *Graph, options []SaveOption) (o saveOptions) {
+	for _, set := range options {
+		set(&o)
+	}
+	if o.codec == "" {
+		o.codec = f.codecs[0]
+	}
+	if !slices.Contains(f.codecs, o.codec) {
+		g.fail("%s: the compression %q is none of %s", f.kind, o.codec, strings.Join(f.codecs, ", "))
+	}
+	if o.append && o.overwrite {
+		g.fail("%s: Append and Overwrite exclude one another", f.kind)
+	}
+	if len(o.by) == 0 {
+		return o
+	}
+	if f.columns == nil {
+		g.fail("%s: the rows have no columns that PartitionedBy could name", f.kind)
+	} else if _, _, err := f.columns.Keys(o.by); err != nil {
+		g.fail("%s: %v", f.kind, err)
+	}
+	return o
+}
+
 // absolute returns a path that means the same to executors, which may run elsewhere.
 func absolute(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
@@ -178,32 +243,6 @@ func saveError(path string, err error) error {
 		err = pe.Err
 	}
 	return fault.New(fault.NoResources, "save to", path, err)
-}
-
-// writePart writes a file of a name that no other attempt has.
-func writePart(dir, pattern string, durable bool, fill func(io.Writer) error) (name string, size int64, err error) {
-	f, err := disk.CreateTemp(dir, pattern)
-	if err != nil {
-		return "", 0, saveError(dir, err)
-	}
-	defer func() {
-		if cerr := f.Close(); err == nil {
-			err = saveError(f.Name(), cerr)
-		}
-		if err != nil {
-			disk.Remove(f.Name())
-		}
-	}()
-	if err = f.Chmod(0o644); err == nil {
-		err = fill(f)
-	}
-	if err == nil {
-		size, err = f.Seek(0, io.SeekEnd)
-	}
-	if err == nil && durable {
-		err = f.Sync() // the marker must not be on the disk before it
-	}
-	return filepath.Base(f.Name()), size, writeError(f.Name(), err)
 }
 
 // writeError returns of an error of the file system where it was.

@@ -14,21 +14,31 @@ func SaveCSV[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int
 	for _, name := range c.NotText() {
 		ds.g.fail("save csv: column %q cannot be a field of text", name)
 	}
-	return saveParts(ds, "save-csv", dir, options,
-		func(w io.Writer) (sink[T], error) { return row.NewCSVWriter(c, w) })
+	return saveParts(ds, format[T]{kind: "save-csv", codecs: lineCodecs, columns: c,
+		open: func(w io.Writer, c *row.Columns[T], codec string) (sink[T], error) {
+			to, err := compressor(w, codec)
+			if err != nil {
+				return nil, err
+			}
+			return row.NewCSVWriter(c, to)
+		}}, dir, options)
 }
 
 // SaveParquet does what SaveText does, with parts that are Parquet files: a column for each
-// field of T, by the tag col, compressed with zstd.
+// field of T, by the tag col, compressed with zstd unless Compressed says otherwise.
 func SaveParquet[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
-	c := columnsFor[T](ds.g, "save parquet")
-	return saveParts(ds, "save-parquet", dir, options,
-		func(w io.Writer) (sink[T], error) { return row.NewParquetWriter(c, w) })
+	return saveParts(ds, format[T]{kind: "save-parquet", codecs: []string{"zstd", "gzip", "snappy", "none"},
+		columns: columnsFor[T](ds.g, "save parquet"),
+		open: func(w io.Writer, c *row.Columns[T], codec string) (sink[T], error) {
+			return row.NewParquetWriter(c, w, codec)
+		}}, dir, options)
 }
 
 // SaveArrow does what SaveParquet does, with files in the Arrow IPC file format.
 func SaveArrow[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
-	c := columnsFor[T](ds.g, "save arrow")
-	return saveParts(ds, "save-arrow", dir, options,
-		func(w io.Writer) (sink[T], error) { return row.NewArrowWriter(c, w) })
+	return saveParts(ds, format[T]{kind: "save-arrow", codecs: []string{"zstd", "lz4", "none"},
+		columns: columnsFor[T](ds.g, "save arrow"),
+		open: func(w io.Writer, c *row.Columns[T], codec string) (sink[T], error) {
+			return row.NewArrowWriter(c, w, codec)
+		}}, dir, options)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/files"
 )
 
 // typedSource returns a dataset read from files, a part of which is read at a time.
@@ -19,10 +20,42 @@ func typedSource[T any](g *Graph, kind string, in Input, uris []string,
 	d := &sourceDecl{URIs: uris, Options: in}
 	g.sources = append(g.sources, d)
 	id := g.add(node{kind: kind, typ: row.TypeName[T](), detail: fmt.Sprintf("%v %v", uris, in.Typed), bytes: d.bytes})
+	d.node = id
+	g.nodes[id].pruned = func(keep func(T) bool) Dataset[T] {
+		c := columnsFor[T](g, "filter partitions")
+		in.Keep = func(f files.File) (bool, error) {
+			r, err := c.KeysOnly(f)
+			return err == nil && keep(r), err
+		}
+		return typedSource(g, kind, in, uris, each)
+	}
 	return Dataset[T]{g: g, id: id, parts: func() int { return d.source.Len() },
 		produce: countingRows(func(ctx context.Context, part int, yield func([]T) error) error {
 			return each(d.source, ctx, part, yield)
 		})}
+}
+
+// FilterPartitions keeps of a dataset that is read from directories named after columns, such as country=DE, the files
+// whose directories a function accepts: it is given a row that has these columns alone. The other files are not
+// opened. It comes directly after Parquet, Arrow, CSV or JSONLines.
+func FilterPartitions[T any](ds Dataset[T], keep func(T) bool) Dataset[T] {
+	pruned, ok := ds.g.nodes[ds.id].pruned.(func(func(T) bool) Dataset[T])
+	if !ok {
+		ds.g.fail("filter partitions: it comes directly after a dataset is read from files; use Filter here")
+		return ds
+	}
+	return pruned(keep)
+}
+
+// setting returns a function that sets columns of rows before it hands them on.
+func setting[T any](set func([]T), yield func([]T) error) func([]T) error {
+	if set == nil {
+		return yield
+	}
+	return func(rows []T) error {
+		set(rows)
+		return yield(rows)
+	}
 }
 
 // columnsFor derives the columns of T for a source or a sink; a type that has
@@ -44,10 +77,14 @@ func Parquet[T any](g *Graph, uris ...string) Dataset[T] {
 	c := columnsFor[T](g, "parquet")
 	return typedSource(g, "parquet", Input{Format: input.Parquet, Typed: c.Names()}, uris,
 		func(s *input.Source, ctx context.Context, part int, yield func([]T) error) error {
-			if s.Flat && c.IsFlat() {
-				return c.ReadFlat(ctx, s, part, yield)
+			in, set, err := c.Keyed(s.Parts[part].File)
+			if err != nil {
+				return err
 			}
-			return c.ReadArrow(ctx, s, part, yield)
+			if s.Flat && in.IsFlat() {
+				return in.ReadFlat(ctx, s, part, setting(set, yield))
+			}
+			return in.ReadArrow(ctx, s, part, setting(set, yield))
 		})
 }
 
@@ -56,7 +93,11 @@ func Arrow[T any](g *Graph, uris ...string) Dataset[T] {
 	c := columnsFor[T](g, "arrow")
 	return typedSource(g, "arrow", Input{Format: input.Arrow, Typed: c.Names()}, uris,
 		func(s *input.Source, ctx context.Context, part int, yield func([]T) error) error {
-			return c.ReadArrow(ctx, s, part, yield)
+			in, set, err := c.Keyed(s.Parts[part].File)
+			if err != nil {
+				return err
+			}
+			return in.ReadArrow(ctx, s, part, setting(set, yield))
 		})
 }
 
@@ -87,7 +128,17 @@ func wholeFiles[C any](g *Graph, kind string, uris []string, of func(raw []byte)
 func JSONLines[T any](g *Graph, uris ...string) Dataset[T] {
 	return typedSource(g, "json-lines", Input{Format: input.Text}, uris,
 		func(s *input.Source, ctx context.Context, part int, yield func([]T) error) error {
-			b := row.NewBatcher(yield)
+			var set func([]T)
+			if keys := s.Parts[part].File; len(keys.Keys) > 0 {
+				c, err := row.ColumnsOf[T]()
+				if err == nil {
+					_, set, err = c.Keyed(keys)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			b := row.NewBatcher(setting(set, yield))
 			err := s.EachLine(ctx, part, func(where func() input.Where, line []byte) error {
 				if len(bytes.TrimSpace(line)) == 0 {
 					return nil

@@ -42,10 +42,12 @@ func sales(t *rapid.T, most int) []sale {
 // comparison does, whatever memory and keys there are.
 func TestSortsOfSeveralKeys(t *testing.T) {
 	keys := map[string]rdd.Order[sale]{
-		"shop": rdd.Asc(func(s sale) string { return s.Shop }), "shop down": rdd.Desc(func(s sale) string { return s.Shop }),
-		"at": rdd.Asc(func(s sale) time.Time { return s.At }), "paid": rdd.Desc(func(s sale) bool { return s.Paid }),
-		"price": rdd.Desc(func(s sale) float64 { return s.Price }),
-		"n":     rdd.Comparing(func(a, b sale) int { return cmp.Compare(a.N%3, b.N%3) }),
+		"shop":      rdd.Asc(func(s sale) string { return s.Shop }),
+		"shop down": rdd.Desc(func(s sale) string { return s.Shop }),
+		"at":        rdd.Asc(func(s sale) time.Time { return s.At }),
+		"paid":      rdd.Desc(func(s sale) bool { return s.Paid }),
+		"price":     rdd.Desc(func(s sale) float64 { return s.Price }),
+		"n":         rdd.Comparing(func(a, b sale) int { return cmp.Compare(a.N%3, b.N%3) }),
 	}
 	compare := map[string]func(a, b sale) int{
 		"shop": func(a, b sale) int { return strings.Compare(a.Shop, b.Shop) },
@@ -67,7 +69,8 @@ func TestSortsOfSeveralKeys(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(r, "doublings") {
 			rows = append(rows, rows...)
 		}
-		names := rapid.SliceOfNDistinct(rapid.SampledFrom(slices.Sorted(maps.Keys(keys))), 1, 4, rapid.ID).Draw(r, "keys")
+		all := slices.Sorted(maps.Keys(keys))
+		names := rapid.SliceOfNDistinct(rapid.SampledFrom(all), 1, 4, rapid.ID).Draw(r, "keys")
 		var by rdd.Order[sale]
 		for _, n := range names {
 			by = by.Then(keys[n])
@@ -124,126 +127,136 @@ func groups(rows []sale) map[string][]sale {
 	return out
 }
 
-// TestSortedGroups: windows, running totals, tops and the like against loops over maps.
-func TestSortedGroups(t *testing.T) {
-	by := rdd.Desc(func(s sale) float64 { return s.Price }).Then(rdd.Asc(func(s sale) time.Time { return s.At }))
-	type out struct {
-		Row                    sale
-		Number, Rank, Dense, N int
-		Before                 float64
-		Three                  int
-		Tile                   int
-		Share, Cume            float64
+// byPrice is the order of the sales of a shop.
+var byPrice = rdd.Desc(func(s sale) float64 { return s.Price }).Then(rdd.Asc(func(s sale) time.Time { return s.At }))
+
+// shops are rows by their shop, each in order.
+func shops(rows []sale) map[string][]sale {
+	out := groups(rows)
+	for _, of := range out {
+		slices.SortStableFunc(of, byPrice.Compare)
 	}
+	return out
+}
+
+func byShop(g *rdd.Graph, rows []sale) rdd.Dataset[rdd.Pair[string, sale]] {
+	return rdd.KeyBy(rdd.Parallelize(g, 3, rows...), func(s sale) string { return s.Shop })
+}
+
+// seen is what a window function has seen.
+type seen struct {
+	Row                    sale
+	Number, Rank, Dense, N int
+	Before                 float64
+	Three, Tile            int
+	Share, Cume            float64
+}
+
+func see(w *rdd.Window[sale]) seen {
+	before, ok := w.Lag(1)
+	if !ok {
+		before.Price = -7
+	}
+	return seen{w.Row(), w.RowNumber(), w.Rank(), w.DenseRank(), w.Size(), before.Price, len(w.Between(-1, 1)),
+		w.NTile(4), w.PercentRank(), w.CumeDist()}
+}
+
+// wanted is what a window function is to see of the i-th row.
+func wanted(of []sale, i int) seen {
+	s := of[i]
+	o := seen{Row: s, Number: i + 1, N: len(of), Before: -7, Three: min(len(of), i+2) - max(0, i-1),
+		Tile: tileOf(i, len(of))}
+	upTo := 0
+	for k, other := range of {
+		c := byPrice.Compare(other, s)
+		if c < 0 {
+			o.Rank++
+		}
+		if c <= 0 {
+			upTo++
+			if k == 0 || byPrice.Compare(of[k-1], other) != 0 {
+				o.Dense++
+			}
+		}
+	}
+	o.Cume = float64(upTo) / float64(len(of))
+	if o.Rank++; len(of) > 1 {
+		o.Share = float64(o.Rank-1) / float64(len(of)-1)
+	}
+	if i > 0 {
+		o.Before = of[i-1].Price
+	}
+	return o
+}
+
+// tileOf is which of four tiles the i-th of n rows is in: the first tiles are the larger ones.
+func tileOf(i, n int) int {
+	for tile := 1; ; tile++ {
+		size := n / 4
+		if tile <= n%4 {
+			size++
+		}
+		if i < size {
+			return tile
+		}
+		i -= size
+	}
+}
+
+// TestWindows against loops over the rows of a key.
+func TestWindows(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		rows := sales(r, 150)
-		pairs := func(g *rdd.Graph) rdd.Dataset[rdd.Pair[string, sale]] {
-			return rdd.KeyBy(rdd.Parallelize(g, 3, rows...), func(s sale) string { return s.Shop })
+		got, err := theAction(t, func(g *rdd.Graph) rdd.Action[map[string][]seen] {
+			return rdd.CollectAsMap(rdd.GroupByKey(rdd.WindowByKey(byShop(g, rows), byPrice, see)))
+		})
+		want := map[string][]seen{}
+		for shop, of := range shops(rows) {
+			for i := range of {
+				want[shop] = append(want[shop], wanted(of, i))
+			}
 		}
-		windows, err := theAction(t, func(g *rdd.Graph) rdd.Action[map[string][]out] {
-			return rdd.CollectAsMap(rdd.GroupByKey(rdd.WindowByKey(pairs(g), by, func(w *rdd.Window[sale]) out {
-				before, ok := w.Lag(1)
-				if !ok {
-					before.Price = -7
-				}
-				return out{w.Row(), w.RowNumber(), w.Rank(), w.DenseRank(), w.Size(), before.Price,
-					len(w.Between(-1, 1)), w.NTile(4), w.PercentRank(), w.CumeDist()}
-			})))
+		if err != nil || !maps.EqualFunc(got, want, slices.Equal) {
+			r.Fatalf("%v: %v, want %v", err, got, want)
+		}
+	})
+}
+
+// totalsUpTo yields the running totals of a shop, as far as they are at most 20: the rest is left unread.
+func totalsUpTo(key string, values iter.Seq[sale]) iter.Seq[rdd.Pair[string, int]] {
+	return func(yield func(rdd.Pair[string, int]) bool) {
+		sum := 0
+		for v := range values {
+			if sum += v.N; sum > 20 || !yield(rdd.Pair[string, int]{Key: key, Value: sum}) {
+				return
+			}
+		}
+	}
+}
+
+// TestSortedGroups: running totals and tops against loops over the rows of a key.
+func TestSortedGroups(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		rows, n := sales(r, 150), rapid.IntRange(0, 5).Draw(r, "n")
+		totals, err := theAction(t, func(g *rdd.Graph) rdd.Action[map[string][]int] {
+			return rdd.CollectAsMap(rdd.GroupByKey(rdd.FlatMapSortedGroups(byShop(g, rows), byPrice, totalsUpTo)))
 		})
 		if err != nil {
 			r.Fatal(err)
 		}
-		want := map[string][]out{}
-		for shop, of := range groups(rows) {
-			slices.SortStableFunc(of, by.Compare)
-			for i, s := range of {
-				o := out{Row: s, Number: i + 1, N: len(of), Before: -7, Three: min(len(of), i+2) - max(0, i-1)}
-				for k, other := range of {
-					if by.Compare(other, s) < 0 {
-						o.Rank++
-					}
-					if by.Compare(other, s) <= 0 {
-						o.Cume += 1 / float64(len(of))
-					}
-					if by.Compare(other, s) <= 0 && (k == 0 || by.Compare(of[k-1], other) != 0) {
-						o.Dense++
-					}
-				}
-				if o.Rank++; len(of) > 1 {
-					o.Share = float64(o.Rank-1) / float64(len(of)-1)
-				}
-				if i > 0 {
-					o.Before = of[i-1].Price
-				}
-				for left, tile := i, 1; ; tile++ { // the first tiles are the larger ones
-					size := len(of) / 4
-					if tile <= len(of)%4 {
-						size++
-					}
-					if left < size {
-						o.Tile = tile
-						break
-					}
-					left -= size
-				}
-				want[shop] = append(want[shop], o)
-			}
-		}
-		same := maps.EqualFunc(windows, want, func(a, b []out) bool {
-			return slices.EqualFunc(a, b, func(x, y out) bool {
-				near := math.Abs(x.Cume-y.Cume) < 1e-9
-				x.Cume, y.Cume = 0, 0
-				return near && x == y
-			})
-		})
-		if !same {
-			r.Fatalf("windows %v, want %v", windows, want)
-		}
-		totals, err := theAction(t, func(g *rdd.Graph) rdd.Action[[]rdd.Pair[string, int]] {
-			return rdd.Collect(rdd.FlatMapSortedGroups(pairs(g), by,
-				func(key string, values iter.Seq[sale]) iter.Seq[rdd.Pair[string, int]] {
-					return func(yield func(rdd.Pair[string, int]) bool) {
-						sum := 0
-						for v := range values { // up to 20: the rest is left unread
-							if sum += v.N; sum > 20 || !yield(rdd.Pair[string, int]{Key: key, Value: sum}) {
-								return
-							}
-						}
-					}
-				}))
-		})
-		if err != nil {
-			r.Fatal(err)
-		}
-		running := map[string][]int{}
-		for _, p := range totals {
-			running[p.Key] = append(running[p.Key], p.Value)
-		}
-		for shop, of := range groups(rows) {
-			slices.SortStableFunc(of, by.Compare)
-			var sums []int
-			for _, s := range of {
-				sum := s.N
-				if len(sums) > 0 {
-					sum += sums[len(sums)-1]
-				}
-				if sum > 20 {
-					break
-				}
-				sums = append(sums, sum)
-			}
-			if !slices.Equal(running[shop], sums) {
-				r.Fatalf("running totals of %q are %v, want %v", shop, running[shop], sums)
-			}
-		}
-		n := rapid.IntRange(0, 5).Draw(r, "n")
 		tops, err := theAction(t, func(g *rdd.Graph) rdd.Action[map[string][]sale] {
-			return rdd.CollectAsMap(rdd.TopByKey(pairs(g), n, by))
+			return rdd.CollectAsMap(rdd.TopByKey(byShop(g, rows), n, byPrice))
 		})
-		for shop, of := range groups(rows) {
-			slices.SortStableFunc(of, by.Compare)
-			if of = of[:min(n, len(of))]; err != nil || !slices.Equal(tops[shop], of) {
-				r.Fatalf("top %d of %q: %v, want %v (%v)", n, shop, tops[shop], of, err)
+		for shop, of := range shops(rows) {
+			var sums []int
+			for p := range totalsUpTo(shop, slices.Values(of)) {
+				sums = append(sums, p.Value)
+			}
+			if !slices.Equal(totals[shop], sums) {
+				r.Fatalf("running totals of %q are %v, want %v", shop, totals[shop], sums)
+			}
+			if first := of[:min(n, len(of))]; err != nil || !slices.Equal(tops[shop], first) {
+				r.Fatalf("top %d of %q: %v, want %v (%v)", n, shop, tops[shop], first, err)
 			}
 		}
 	})
@@ -281,7 +294,9 @@ func TestArithmetic(t *testing.T) {
 		for _, x := range rows {
 			exact.Add(exact, big.NewInt(x))
 		}
-		got, err := theAction(t, func(g *rdd.Graph) rdd.Action[int64] { return rdd.Sum(rdd.Parallelize(g, 3, rows...)) })
+		got, err := theAction(t, func(g *rdd.Graph) rdd.Action[int64] {
+			return rdd.Sum(rdd.Parallelize(g, 3, rows...))
+		})
 		if exact.IsInt64() != (err == nil) || err == nil && got != exact.Int64() {
 			r.Fatalf("%d, %v; want %v", got, err, exact)
 		}
@@ -290,7 +305,9 @@ func TestArithmetic(t *testing.T) {
 		for _, b := range bytes {
 			whole += int(b)
 		}
-		small, err := theAction(t, func(g *rdd.Graph) rdd.Action[uint8] { return rdd.Sum(rdd.Parallelize(g, 2, bytes...)) })
+		small, err := theAction(t, func(g *rdd.Graph) rdd.Action[uint8] {
+			return rdd.Sum(rdd.Parallelize(g, 2, bytes...))
+		})
 		if (whole <= 255) != (err == nil) || err == nil && int(small) != whole {
 			r.Fatalf("%d, %v; want %v", small, err, whole)
 		}

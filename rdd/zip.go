@@ -60,8 +60,8 @@ func Zip[T, U any](left Dataset[T], right Dataset[U]) Dataset[Joined[T, U]] {
 		}}
 }
 
-// ZipPartitions makes the rows of each partition of those that two datasets have in it. They must have the same number
-// of partitions. Nothing moves.
+// ZipPartitions makes the rows of each partition of those that two datasets have in it. They must have as many
+// partitions. Nothing moves.
 func ZipPartitions[T, U, R any](left Dataset[T], right Dataset[U],
 	f func(part int, left iter.Seq[T], right iter.Seq[U]) iter.Seq[R]) Dataset[R] {
 	g := sameGraph("zip partitions", left.g, right.g)
@@ -70,8 +70,8 @@ func ZipPartitions[T, U, R any](left Dataset[T], right Dataset[U],
 	return Dataset[R]{g: g, id: id, parts: left.parts,
 		produce: func(ctx context.Context, part int, yield func([]R) error) error {
 			if l, r := left.parts(), right.parts(); l != r {
-				return fault.Newf(fault.BadInput, "zip partitions", g.name(id), "the left has %d partitions, the right %d",
-					l, r)
+				return fault.Newf(fault.BadInput, "zip partitions", g.name(id),
+					"the left has %d partitions, the right %d", l, r)
 			}
 			var failed error
 			b := row.NewBatcher(yield)
@@ -102,10 +102,11 @@ func rowsUntil[T any](ctx context.Context, ds Dataset[T], part int, failed *erro
 	}
 }
 
-// ZipWithUniqueID pairs every row with a number that no other row has: of the i-th row of partition p of n it is i·n + p.
-// Nothing moves, and nothing is counted first.
+// ZipWithUniqueID pairs every row with a number that no other row has: of the i-th row of partition p of n it is
+// i·n + p. Nothing moves, and nothing is counted first.
 func ZipWithUniqueID[T any](ds Dataset[T]) Dataset[Pair[int64, T]] {
-	return derive(ds, "zip-with-unique-id", func(ctx context.Context, part int, yield func([]Pair[int64, T]) error) error {
+	return derive(ds, "zip-with-unique-id", func(ctx context.Context, part int,
+		yield func([]Pair[int64, T]) error) error {
 		at, n, b := int64(part), int64(ds.parts()), row.NewBatcher(yield)
 		err := ds.rows(ctx, part, func(r T) error {
 			at += n

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -179,7 +180,7 @@ func evaluateCommand() *cobra.Command {
 				return err
 			}
 			metrics, err := m.Evaluate(c.Context(), f.labelled(), f.data)
-			if err == nil && len(metrics) == 0 {
+			if err == nil && noneMeasured(metrics) {
 				err = fault.Newf(fault.BadInput, "evaluate", strings.Join(f.data, " "), "it has no rows")
 			}
 			if err != nil {
@@ -191,6 +192,16 @@ func evaluateCommand() *cobra.Command {
 	f.register(c)
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return c
+}
+
+// noneMeasured reports whether a table had no row to measure a model by.
+func noneMeasured(metrics map[string]float64) bool {
+	for _, v := range metrics {
+		if !math.IsNaN(v) {
+			return false
+		}
+	}
+	return true
 }
 
 func printMetrics(metrics map[string]float64, asJSON bool) error {

@@ -60,8 +60,9 @@ type late = rdd.Pair[string, delays]
 func build(g *rdd.Graph, a args) []rdd.Action[[]late] {
 	flights := rdd.Filter(rdd.Parquet[flight](g, a.Flights),
 		func(f flight) bool { return f.Delay != nil && *f.Delay == *f.Delay })
-	airlines := rdd.KeyBy(rdd.CSV[airline](g, rdd.Input{}, a.Airlines), func(l airline) string { return l.Carrier })
-	winds := rdd.Filter(rdd.CSV[weather](g, rdd.Input{Null: "NA"}, a.Weather),
+	airlines := rdd.KeyBy(rdd.CSV[airline](g, rdd.CSVOptions{}, a.Airlines),
+		func(l airline) string { return l.Carrier })
+	winds := rdd.Filter(rdd.CSV[weather](g, rdd.CSVOptions{Null: "NA"}, a.Weather),
 		func(w weather) bool { return w.Wind != nil })
 
 	carried := rdd.Join(rdd.KeyBy(flights, func(f flight) string { return f.Carrier }), airlines)

@@ -39,7 +39,7 @@ type clean struct {
 }
 
 func build(g *rdd.Graph, a args) rdd.Action[int64] {
-	rows := rdd.CSV[raw](g, rdd.Input{Null: a.Null}, a.Input)
+	rows := rdd.CSV[raw](g, rdd.CSVOptions{Null: a.Null}, a.Input)
 	measured := rdd.Filter(rows, func(r raw) bool { return r.Temp != nil })
 	cleaned := rdd.Map(measured, func(r raw) clean {
 		return clean{r.Origin, r.At, (*r.Temp - 32) / 1.8, r.Wind,

@@ -36,7 +36,7 @@ func (p *pipeline) write(dir string) error {
 
 // readers are how the engine reads tables, by format.
 var readers = map[string]func(*rdd.Graph, string) rdd.Dataset[record]{
-	"csv":     func(g *rdd.Graph, uri string) rdd.Dataset[record] { return rdd.CSV[record](g, rdd.Input{}, uri) },
+	"csv":     func(g *rdd.Graph, uri string) rdd.Dataset[record] { return rdd.CSV[record](g, rdd.CSVOptions{}, uri) },
 	"jsonl":   func(g *rdd.Graph, uri string) rdd.Dataset[record] { return rdd.JSONLines[record](g, uri) },
 	"parquet": func(g *rdd.Graph, uri string) rdd.Dataset[record] { return rdd.Parquet[record](g, uri) },
 	"arrow":   func(g *rdd.Graph, uri string) rdd.Dataset[record] { return rdd.Arrow[record](g, uri) },

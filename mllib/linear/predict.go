@@ -160,7 +160,7 @@ func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[
 	if err != nil {
 		return nil, err
 	}
-	if err := model.WeighsNothing(len(all), model.WeightOf(all), uris); err != nil || len(all) == 0 {
+	if err := model.WeighsNothing(len(all), model.WeightOf(all), uris); err != nil {
 		return nil, err
 	}
 	return m.metrics(all), nil

@@ -63,6 +63,9 @@ type Options struct {
 	Known   []string  `json:",omitempty"`
 	Prepare Prepare   // preparation of columns
 	Fitted  *Prepared `json:",omitempty"` // the preparation of a model
+	// Keep reports whether a file is read, by the columns of its directories; nil is all of them. It is asked where the
+	// input is resolved.
+	Keep func(files.File) (bool, error) `json:"-"`
 }
 
 // ofTable returns the options for the reader of tables.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -20,6 +22,13 @@ import (
 // determines their columns, not the file.
 func openTyped(o Options, inputs []files.File) (s *Source, err error) {
 	s = &Source{Format: o.Format, Files: inputs, Typed: true}
+	if o.Keep != nil {
+		if s.Files, err = keptFiles(inputs, o.Keep); err != nil || len(s.Files) == 0 {
+			return s, err
+		}
+		inputs = s.Files
+	}
+	o.Typed = slices.DeleteFunc(slices.Clone(o.Typed), func(name string) bool { return isKey(inputs[0].Keys, name) })
 	switch o.Format {
 	case Parquet:
 		s.Parts, s.Flat, err = parquet.PlanFlat(inputs, o.Typed)
@@ -34,6 +43,24 @@ func openTyped(o Options, inputs []files.File) (s *Source, err error) {
 		s.Parts, err = files.Ranges(inputs, files.PartSize(files.TotalSize(inputs), textLeast, textBytes))
 	}
 	return s, err
+}
+
+// keptFiles returns the files whose directories a function accepts: the others are not opened.
+func keptFiles(inputs []files.File, keep func(files.File) (bool, error)) (kept []files.File, err error) {
+	for _, f := range inputs {
+		ok, err := keep(f)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			kept = append(kept, f)
+		}
+	}
+	return kept, nil
+}
+
+func isKey(keys []files.Key, name string) bool {
+	return slices.ContainsFunc(keys, func(k files.Key) bool { return strings.EqualFold(k.Name, name) })
 }
 
 // How much text one part of a dataset of lines has, at the least and at the most.

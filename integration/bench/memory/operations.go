@@ -52,7 +52,7 @@ func readers() []operation {
 }
 
 func readCSV(g *rdd.Graph, in input) job {
-	return counted(rdd.CSV[Record](g, rdd.Input{}, in.path("in.csv")))
+	return counted(rdd.CSV[Record](g, rdd.CSVOptions{}, in.path("in.csv")))
 }
 
 // csvLine writes a record; the first one after the names of the columns.

@@ -30,6 +30,7 @@ type column struct {
 	name      string
 	offset    uintptr
 	malformed bool // it is for the text of malformed records
+	typ       reflect.Type
 	columnType
 }
 
@@ -64,7 +65,7 @@ func ColumnsOf[T any]() (*Columns[T], error) {
 		if err != nil {
 			return nil, err
 		}
-		c.fields = []column{{name: "value", columnType: v}}
+		c.fields = []column{{name: "value", typ: t, columnType: v}}
 	} else {
 		var err error
 		if c.fields, err = structColumns(t, nameOf(t), nil); err != nil {
@@ -111,7 +112,7 @@ func structColumns(t reflect.Type, at string, within []reflect.Type) ([]column, 
 		if v, err = v.inUnit(f.Tag.Get("unit")); err != nil {
 			return nil, fmt.Errorf("%s: %w", where, err)
 		}
-		out = append(out, column{name, f.Offset, f.Type == reflect.TypeFor[Malformed](), v})
+		out = append(out, column{name, f.Offset, f.Type == reflect.TypeFor[Malformed](), f.Type, v})
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("%s: it has no columns", at)

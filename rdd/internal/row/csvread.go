@@ -11,6 +11,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/storage/input"
 	"github.com/volley-engine/volley/storage/input/csv"
+	"github.com/volley-engine/volley/storage/input/files"
 )
 
 // Malformed, as the type of a field of CSV's rows, is the text of a record that
@@ -38,6 +39,12 @@ func CSVRowsOf[T any](all *Columns[T]) (c CSVRows[T], notText []string) {
 		c.fields = append(c.fields, f)
 	}
 	return c, notText
+}
+
+// Keyed returns a reader of the columns that are in a file, and what sets the others, as Columns.Keyed does.
+func (c CSVRows[T]) Keyed(f files.File) (inFile CSVRows[T], set func(rows []T), err error) {
+	columns, set, err := c.Columns.Keyed(f)
+	return CSVRows[T]{columns, c.malformed}, set, err
 }
 
 // KeepsMalformed reports whether T has a field for the text of malformed records.

@@ -3,6 +3,7 @@ package row
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"io"
 	"unsafe"
 
@@ -15,12 +16,13 @@ import (
 type CSVWriter[T any] struct {
 	c    *Columns[T]
 	w    *bufio.Writer
+	to   io.WriteCloser
 	text []byte
 }
 
-// NewCSVWriter returns a writer of rows to w, and writes the header.
-func NewCSVWriter[T any](c *Columns[T], w io.Writer) (*CSVWriter[T], error) {
-	s := &CSVWriter[T]{c: c, w: bufio.NewWriterSize(w, 64<<10)}
+// NewCSVWriter returns a writer of rows to w, which Close closes, and writes the header.
+func NewCSVWriter[T any](c *Columns[T], w io.WriteCloser) (*CSVWriter[T], error) {
+	s := &CSVWriter[T]{c: c, w: bufio.NewWriterSize(w, 64<<10), to: w}
 	for k, name := range c.Names() {
 		s.field(k, []byte(name), false)
 	}
@@ -82,5 +84,5 @@ func (s *CSVWriter[T]) field(k int, text []byte, quoted bool) {
 
 func blank(c byte) bool { return c == ' ' || c == '\t' }
 
-// Close writes what is buffered; w stays open.
-func (s *CSVWriter[T]) Close() error { return s.w.Flush() }
+// Close writes what is buffered, and closes what it is written to.
+func (s *CSVWriter[T]) Close() error { return cmp.Or(s.w.Flush(), s.to.Close()) }

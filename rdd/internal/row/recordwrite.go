@@ -123,9 +123,13 @@ func (s *RecordWriter[T]) Close() error {
 	return cmp.Or(s.flush(), s.end())
 }
 
-// NewParquetWriter returns a writer of rows to a Parquet file, compressed with zstd.
-func NewParquetWriter[T any](c *Columns[T], w io.Writer) (*RecordWriter[T], error) {
-	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd),
+// parquetCodecs are the compressions of Parquet that are written.
+var parquetCodecs = map[string]compress.Compression{"zstd": compress.Codecs.Zstd, "gzip": compress.Codecs.Gzip,
+	"snappy": compress.Codecs.Snappy, "none": compress.Codecs.Uncompressed}
+
+// NewParquetWriter returns a writer of rows to a Parquet file, compressed with zstd, gzip, snappy or none.
+func NewParquetWriter[T any](c *Columns[T], w io.Writer, codec string) (*RecordWriter[T], error) {
+	props := parquet.NewWriterProperties(parquet.WithCompression(parquetCodecs[codec]),
 		parquet.WithDictionaryDefault(true), parquet.WithMaxRowGroupLength(groupRows))
 	out, err := pqarrow.NewFileWriter(c.schema, keepOpen{w}, props, pqarrow.DefaultWriterProps())
 	if err != nil {
@@ -146,9 +150,16 @@ func NewParquetWriter[T any](c *Columns[T], w io.Writer) (*RecordWriter[T], erro
 	return s, nil
 }
 
-// NewArrowWriter returns a writer of rows to a file in the Arrow IPC file format.
-func NewArrowWriter[T any](c *Columns[T], w io.Writer) (*RecordWriter[T], error) {
-	out, err := ipc.NewFileWriter(&writeSeeker{Writer: w}, ipc.WithSchema(c.schema), ipc.WithZstd())
+// NewArrowWriter returns a writer of rows to a file in the Arrow IPC file format, compressed with zstd, lz4 or none.
+func NewArrowWriter[T any](c *Columns[T], w io.Writer, codec string) (*RecordWriter[T], error) {
+	options := []ipc.Option{ipc.WithSchema(c.schema)}
+	switch codec {
+	case "zstd":
+		options = append(options, ipc.WithZstd())
+	case "lz4":
+		options = append(options, ipc.WithLZ4())
+	}
+	out, err := ipc.NewFileWriter(&writeSeeker{Writer: w}, options...)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "write", "Arrow", err)
 	}

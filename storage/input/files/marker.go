@@ -24,6 +24,7 @@ const MarkerName = "_SUCCESS"
 type Marker struct {
 	Owner string // of the save; may be empty
 	Rows  int64
+	Added int64 // of these, by the last save
 	Files []MarkedFile
 }
 
@@ -38,7 +39,7 @@ const markerHead = "volley-save 1"
 
 // Encode returns the marker's text: a line with the rows, one with the owner, and one for each file.
 func (m *Marker) Encode() []byte {
-	out := fmt.Appendf(nil, "%s\nrows %d\nowner %s\n", markerHead, m.Rows, m.Owner)
+	out := fmt.Appendf(nil, "%s\nrows %d %d\nowner %s\n", markerHead, m.Rows, m.Added, m.Owner)
 	for _, f := range m.Files {
 		out = fmt.Appendf(out, "%d %s\n", f.Size, f.Name)
 	}
@@ -92,7 +93,12 @@ func (m *Marker) parse(raw []byte) error {
 			ok = true
 		case 2:
 			text, ok = strings.CutPrefix(text, "rows ")
-			m.Rows, err = strconv.ParseInt(text, 10, 64)
+			all, added, appended := strings.Cut(text, " ")
+			if m.Rows, err = strconv.ParseInt(all, 10, 64); !appended {
+				m.Added = m.Rows
+			} else if err == nil {
+				m.Added, err = strconv.ParseInt(added, 10, 64)
+			}
 		case 3:
 			m.Owner, ok = strings.CutPrefix(text, "owner ")
 		default:
@@ -104,7 +110,7 @@ func (m *Marker) parse(raw []byte) error {
 			f := MarkedFile{}
 			size, f.Name, ok = strings.Cut(text, " ")
 			f.Size, err = strconv.ParseInt(size, 10, 64)
-			ok = ok && !whole && filepath.Base(f.Name) == f.Name && strings.Trim(f.Name, ".") != ""
+			ok = ok && !whole && filepath.IsLocal(f.Name) && filepath.Clean(f.Name) == f.Name && f.Name != "."
 			m.Files = append(m.Files, f)
 		}
 		if !ok || err != nil {
@@ -123,7 +129,7 @@ func (m *Marker) files(dir string) ([]File, error) {
 	for i, f := range m.Files {
 		paths[i] = filepath.Join(dir, f.Name)
 	}
-	files, err := statAll(paths)
+	files, err := keyed(dir, paths)
 	for i := range files {
 		if want := m.Files[i].Size; err == nil && files[i].Size != want {
 			err = fault.Newf(fault.Corrupt, "open", paths[i], "it has %d bytes, and was saved with %d", files[i].Size,

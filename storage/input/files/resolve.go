@@ -18,11 +18,13 @@ type File struct {
 	Path    string `json:"path"`
 	Size    int64  `json:"size"`
 	ModTime int64  `json:"mtime_ns"`
+	Keys    []Key  `json:"keys,omitempty"` // columns that its directories have
 }
 
 // Resolve expands paths, globs, directories and file:// URIs to the files
-// they name, in sorted order within each argument. Files whose names begin
-// with "." or "_" are left out of directories, as Hadoop's readers do.
+// they name, in sorted order within each argument. Directories are read with those
+// below them, of which names such as country=DE are columns. What begins
+// with "." or "_" is left out of directories, as Hadoop's readers do.
 func Resolve(uris ...string) ([]File, error) {
 	var files []File
 	for _, uri := range uris {
@@ -35,7 +37,7 @@ func Resolve(uris ...string) ([]File, error) {
 	if len(files) == 0 {
 		return nil, fault.Newf(fault.BadInput, "open", strings.Join(uris, " "), "names no file")
 	}
-	return files, nil
+	return files, sameKeys(files)
 }
 
 func resolveOne(uri string) ([]File, error) {
@@ -85,16 +87,59 @@ func resolveDir(dir string) ([]File, error) {
 				WithHint("save it again; or, to read what is there, remove .staged")
 		}
 	}
-	var paths []string
-	for _, e := range entries {
-		if hidden := strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_"); !e.IsDir() && !hidden {
-			paths = append(paths, filepath.Join(dir, e.Name()))
-		}
+	paths, err := dataFiles(dir, entries, 0)
+	if err != nil {
+		return nil, err
 	}
 	if len(paths) == 0 {
 		return nil, fault.Newf(fault.BadInput, "open", dir, "the directory holds no data file")
 	}
-	return statAll(paths)
+	return keyed(dir, paths)
+}
+
+// deepest is how many directories may lie within one another: links may go round.
+const deepest = 32
+
+// dataFiles returns the files of a directory and of those below it, in order.
+func dataFiles(dir string, entries []os.DirEntry, depth int) (paths []string, err error) {
+	if depth > deepest {
+		return nil, fault.Newf(fault.BadInput, "open", dir, "more than %d directories lie within one another", deepest)
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_") {
+			continue
+		}
+		info, err := os.Stat(path) // of what a link leads to
+		if err != nil {
+			return nil, disk.OpenError(path, err)
+		}
+		if !info.IsDir() {
+			paths = append(paths, path)
+			continue
+		}
+		below, err := os.ReadDir(path)
+		if err != nil {
+			return nil, disk.OpenError(path, err)
+		}
+		more, err := dataFiles(path, below, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, more...)
+	}
+	return paths, nil
+}
+
+// keyed returns the files of a directory, with the columns that the directories below it have.
+func keyed(dir string, paths []string) ([]File, error) {
+	files, err := statAll(paths)
+	for i := range files {
+		if rel, rerr := filepath.Rel(dir, paths[i]); rerr == nil {
+			files[i].Keys = keysOf(rel)
+		}
+	}
+	return files, err
 }
 
 func resolveGlob(uri, pattern string) ([]File, error) {

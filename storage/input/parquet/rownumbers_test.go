@@ -3,7 +3,7 @@ package parquet
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -68,7 +68,7 @@ func appendNumber(b array.Builder, i, null int) {
 func TestPartsKnowTheNumberOfTheirFirstRow(t *testing.T) {
 	d := &columnsInFile{Groups: []int64{5, 5, 12, 1, 3}, GroupRows: []int64{10, 20, 30, 40, 50}}
 	want := []files.Range{{Length: 2}, {Offset: 2, Length: 1, Row: 30}, {Offset: 3, Length: 2, Row: 60}}
-	if got := groupParts(files.File{}, d, 10); !slices.Equal(got, want) {
+	if got := groupParts(files.File{}, d, 10); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

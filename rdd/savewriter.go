@@ -1,0 +1,166 @@
+package rdd
+
+import (
+	"cmp"
+	"container/list"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/volley-engine/volley/internal/disk"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd/internal/row"
+	"github.com/volley-engine/volley/storage/input/files"
+)
+
+// stagedPart is a file that a task has written: under a name that no other attempt
+// has, until the save is committed.
+type stagedPart struct {
+	Name string
+	Dir  string // of its keys, below the saved directory
+	Rows int64
+	Size int64
+}
+
+// mostOpen is how many files a task writes at a time. Of more directories the one that was written to longest ago is
+// closed, and gets another file where more of its rows come.
+const mostOpen = 64
+
+// partWriter writes the rows of a partition: into one file, or into one for each directory.
+type partWriter[T any] struct {
+	format[T]
+	saveOptions
+	dir, pattern string
+	columns      *row.Columns[T] // of the files
+	keysOf       func(row *T) ([]files.Key, error)
+	open         map[string]*list.Element // by directory, of *openPart[T]
+	recent       *list.List               // the last written to is the first
+	staged       []stagedPart
+}
+
+// openPart is a file that is being written.
+type openPart[T any] struct {
+	dir  string
+	file *disk.File
+	sink sink[T]
+	rows int64
+}
+
+func newPartWriter[T any](f format[T], o saveOptions, dir, pattern string) (w *partWriter[T], err error) {
+	w = &partWriter[T]{format: f, saveOptions: o, dir: dir, pattern: pattern, columns: f.columns,
+		open: map[string]*list.Element{}, recent: list.New()}
+	if len(o.by) == 0 {
+		_, err = w.of("")
+		return w, err
+	}
+	w.columns, w.keysOf, err = f.columns.Keys(o.by)
+	return w, err
+}
+
+// add writes rows.
+func (w *partWriter[T]) add(rows []T) error {
+	if w.keysOf == nil {
+		return w.addTo("", rows)
+	}
+	for from := 0; from < len(rows); {
+		dir, err := w.dirOf(&rows[from])
+		to := from + 1
+		for err == nil && to < len(rows) {
+			var next string
+			if next, err = w.dirOf(&rows[to]); next != dir {
+				break
+			}
+			to++
+		}
+		if err == nil {
+			err = w.addTo(dir, rows[from:to])
+		}
+		if err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+func (w *partWriter[T]) dirOf(r *T) (string, error) {
+	keys, err := w.keysOf(r)
+	if err != nil {
+		return "", fault.New(fault.UserCode, "save", "a row", err)
+	}
+	names := make([]string, len(keys))
+	for i, k := range keys {
+		names[i] = files.KeyDir(k)
+	}
+	return strings.Join(names, "/"), nil
+}
+
+func (w *partWriter[T]) addTo(dir string, rows []T) error {
+	p, err := w.of(dir)
+	if err != nil {
+		return err
+	}
+	p.rows += int64(len(rows))
+	return writeError(p.file.Name(), p.sink.Add(rows))
+}
+
+// of returns the open file of a directory.
+func (w *partWriter[T]) of(dir string) (*openPart[T], error) {
+	if e := w.open[dir]; e != nil {
+		w.recent.MoveToFront(e)
+		return e.Value.(*openPart[T]), nil
+	}
+	if w.recent.Len() == mostOpen {
+		if err := w.close(w.recent.Back(), nil); err != nil {
+			return nil, err
+		}
+	}
+	f, err := disk.CreateTemp(w.dir, w.pattern)
+	if err != nil {
+		return nil, saveError(w.dir, err)
+	}
+	p := &openPart[T]{dir: dir, file: f}
+	w.open[dir] = w.recent.PushFront(p)
+	if err = f.Chmod(0o644); err == nil {
+		p.sink, err = w.format.open(f, w.columns, w.codec)
+	}
+	return p, writeError(f.Name(), err)
+}
+
+// close ends a file; with an error it is removed.
+func (w *partWriter[T]) close(e *list.Element, err error) error {
+	p := w.recent.Remove(e).(*openPart[T])
+	delete(w.open, p.dir)
+	if p.sink != nil {
+		err = cmp.Or(err, p.sink.Close())
+	}
+	part := stagedPart{Name: filepath.Base(p.file.Name()), Dir: p.dir, Rows: p.rows}
+	if err == nil {
+		part.Size, err = p.file.Seek(0, io.SeekEnd)
+	}
+	if err == nil && w.durable {
+		err = p.file.Sync() // the marker must not be on the disk before it
+	}
+	if cerr := p.file.Close(); err == nil {
+		err = saveError(p.file.Name(), cerr)
+	}
+	if err != nil {
+		disk.Remove(p.file.Name())
+		return writeError(p.file.Name(), err)
+	}
+	w.staged = append(w.staged, part)
+	return nil
+}
+
+// finish ends all files, and removes them where there was an error.
+func (w *partWriter[T]) finish(err error) error {
+	for w.recent.Len() > 0 {
+		err = cmp.Or(w.close(w.recent.Back(), err), err)
+	}
+	if err != nil {
+		for _, p := range w.staged {
+			disk.Remove(filepath.Join(w.dir, p.Name))
+		}
+	}
+	return err
+}
