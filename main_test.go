@@ -178,3 +178,18 @@ func TestAPlanThatPanics(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAProgramThatPanics: its loop ends with an error that says what happened, and where.
+func TestAProgramThatPanics(t *testing.T) {
+	_, err := Run(context.Background(), Config{DataDir: t.TempDir()}, "panics", struct{}{},
+		func(g *rdd.Graph, _ struct{}) rdd.Action[int64] { return rdd.Count(rdd.Range(g, 0, 3, 1)) },
+		func(context.Context, *rdd.Session, struct{}, rdd.Action[int64]) (string, error) {
+			var none map[string]int
+			none["of it"] = 1
+			return "", nil
+		})
+	if fault.KindOf(err) != fault.UserCode || !strings.Contains(err.Error(), "nil map") ||
+		!strings.Contains(err.Error(), "main_test.go") {
+		t.Errorf("%v", err)
+	}
+}

@@ -7,6 +7,7 @@ package volley
 import (
 	"context"
 	"encoding/json"
+	"runtime/debug"
 
 	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/fault"
@@ -48,15 +49,22 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 	}
 	return host.Run(ctx, cfg, wire.ThisProcess(),
 		host.Program{Name: name, Version: Version, Args: raw, Graph: g, Again: again},
-		func(ctx context.Context, s *rdd.Session) (string, error) { return run(ctx, s, args, p) })
+		func(ctx context.Context, s *rdd.Session) (stoppedBy string, err error) {
+			defer recovered("run", "the program", &err)
+			return run(ctx, s, args, p)
+		})
+}
+
+// recovered makes an error of a panic of the program, with where it was: on a cluster it reaches who has submitted the
+// job, and the job's other parts end as they should.
+func recovered(op, subject string, err *error) {
+	if r := recover(); r != nil {
+		*err = fault.Newf(fault.UserCode, op, subject, "panic: %v\n%s", r, debug.Stack())
+	}
 }
 
 func buildPlan[A, P any](args A, build func(*rdd.Graph, A) P) (g *rdd.Graph, p P, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fault.Newf(fault.UserCode, "build", "the plan", "panic: %v", r)
-		}
-	}()
+	defer recovered("build", "the plan", &err)
 	g = rdd.NewGraph()
 	p = build(g, args)
 	return g, p, g.Err()

@@ -1,10 +1,12 @@
 package rdd
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"math"
 
-	"github.com/volley-engine/volley/rdd/internal/row"
+	"github.com/volley-engine/volley/internal/fault"
 )
 
 // Estimate is what an aggregate over a pack came to when not all of its rows were
@@ -47,7 +49,7 @@ func (a sample) MarshalBinary() ([]byte, error) {
 func (a *sample) UnmarshalBinary(raw []byte) error {
 	x, err := ParseFloats(raw)
 	if err != nil || len(x) != 11 {
-		return row.ErrKind
+		return fault.New(fault.Corrupt, "read", "an estimate", cmp.Or(err, errors.New("it is of another length")))
 	}
 	*a = sample{x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10] == 1}
 	return nil

@@ -87,11 +87,24 @@ func wholeFlat(c *parquet.FlatColumn, k int) (int64, error) {
 	case c.Int32s != nil:
 		return int64(c.Int32s[k]), nil
 	}
-	return 0, ErrKind
+	return 0, otherKind(c, "numbers")
 }
 
-// ErrKind reports a value of another kind than the column's.
-var ErrKind = fmt.Errorf("it is of another kind")
+// otherKind returns an error that names what a Parquet column has, and what its field takes.
+func otherKind(c *parquet.FlatColumn, want string) error {
+	has := "nulls alone"
+	switch {
+	case c.Bools != nil:
+		has = "bools"
+	case c.Int32s != nil, c.Int64s != nil:
+		has = "whole numbers"
+	case c.Floats != nil, c.Doubles != nil:
+		has = "floats"
+	case c.Bytes != nil:
+		has = "texts or bytes"
+	}
+	return fmt.Errorf("the file has %s, the field takes %s", has, want)
+}
 
 func intColumn[N signed](t arrow.DataType) columnType {
 	var n N
@@ -114,9 +127,10 @@ func intColumn[N signed](t arrow.DataType) columnType {
 		},
 		flat: func(c *parquet.FlatColumn, k int, p unsafe.Pointer, _ *Arena) error {
 			v, err := wholeFlat(c, k)
-			if err == nil {
-				*(*N)(p), err = fits[N](v)
+			if err != nil {
+				return otherKind(c, "whole numbers")
 			}
+			*(*N)(p), err = fits[N](v)
 			return err
 		},
 		all: func(c *parquet.FlatColumn, p unsafe.Pointer, stride uintptr, _ *Arena) bool {
@@ -166,9 +180,10 @@ func uintColumn[N unsigned](t arrow.DataType) columnType {
 		},
 		flat: func(c *parquet.FlatColumn, k int, p unsafe.Pointer, _ *Arena) error {
 			v, err := wholeFlat(c, k)
-			if err == nil {
-				*(*N)(p), err = fits[N](v)
+			if err != nil {
+				return otherKind(c, "whole numbers")
 			}
+			*(*N)(p), err = fits[N](v)
 			return err
 		},
 	}
@@ -270,7 +285,7 @@ func boolColumn() columnType {
 		},
 		flat: func(c *parquet.FlatColumn, k int, p unsafe.Pointer, _ *Arena) error {
 			if c.Bools == nil {
-				return ErrKind
+				return otherKind(c, "bools")
 			}
 			*(*bool)(p) = c.Bools[k]
 			return nil
@@ -309,7 +324,7 @@ func stringColumn() columnType {
 		},
 		flat: func(c *parquet.FlatColumn, k int, p unsafe.Pointer, a *Arena) error {
 			if c.Bytes == nil {
-				return ErrKind
+				return otherKind(c, "texts")
 			}
 			*(*string)(p) = a.Text(c.Bytes[k])
 			return nil
@@ -333,7 +348,7 @@ func bytesColumn() columnType {
 		},
 		flat: func(c *parquet.FlatColumn, k int, p unsafe.Pointer, _ *Arena) error {
 			if c.Bytes == nil {
-				return ErrKind
+				return otherKind(c, "bytes")
 			}
 			*(*[]byte)(p) = append([]byte{}, c.Bytes[k]...)
 			return nil
