@@ -74,7 +74,8 @@ func TestDirectoriesAreColumns(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "visits")
 		save := func(o ...rdd.SaveOption) error {
 			_, err := theAction(t, func(g *rdd.Graph) rdd.Action[int64] {
-				return f.save(rdd.Parallelize(g, 3, visits()...), dir, append(o, rdd.PartitionedBy("year", "country"))...)
+				o := append(o, rdd.PartitionedBy("year", "country"))
+				return f.save(rdd.Parallelize(g, 3, visits()...), dir, o...)
 			})
 			return err
 		}
@@ -88,7 +89,8 @@ func TestDirectoriesAreColumns(t *testing.T) {
 		want := visitTexts(visits())
 		got, err := read(func(g *rdd.Graph) rdd.Dataset[visit] { return f.read(g, dir) })
 		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %v, %d rows, want %d; the first %q, want %q", name, err, len(got), len(want), got[:1], want[:1])
+			t.Errorf("%s: %v, %d rows, want %d; the first %q, want %q", name, err, len(got), len(want), got[:1],
+				want[:1])
 		}
 		if err := os.Remove(filepath.Join(dir, "_SUCCESS")); err != nil { // as another program has written it
 			t.Fatal(err)
@@ -181,7 +183,8 @@ func TestCompressionsOfSaves(t *testing.T) {
 		rows[i].Text = strings.Repeat("the same ", 5) + fmt.Sprint(i%7)
 	}
 	for name, f := range tableFormats[row]() {
-		codecs := map[string][]string{"parquet": {"none", "snappy", "gzip", "zstd"}, "arrow": {"none", "lz4", "zstd"}}[name]
+		codecs := map[string][]string{"parquet": {"none", "snappy", "gzip", "zstd"},
+			"arrow": {"none", "lz4", "zstd"}}[name]
 		if codecs == nil {
 			codecs = []string{"none", "gzip", "zstd"}
 		}

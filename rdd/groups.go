@@ -3,9 +3,11 @@ package rdd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 
+	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/rdd/internal/exec"
 	"github.com/volley-engine/volley/rdd/internal/row"
 )
@@ -48,53 +50,103 @@ func TopByKey[K comparable, V any](ds Dataset[Pair[K, V]], n int, by Order[V],
 // them. All rows move; keys come in the order of their hashes.
 func FlatMapSortedGroups[K comparable, V, U any](ds Dataset[Pair[K, V]], by Order[V],
 	f func(key K, values iter.Seq[V]) iter.Seq[U], options ...ShuffleOption) Dataset[U] {
-	sorted := sortedGroups(ds, "flat-map-sorted-groups", by, options)
-	c, _ := row.KeyCodecOf[K]() // sortedGroups says what is wrong with it
-	equal := func(a, b *K) bool { return *a == *b || c.Equal(a, b) }
-	return derive(sorted, "flat-map", func(ctx context.Context, part int, yield func([]U) error) error {
-		next, stop := iter.Pull2(pulledBatches(ctx, sorted, part))
-		defer stop()
+	s := sortGroups(ds, "flat-map-sorted-groups", by, options)
+	return derive(s.dataset(), "flat-map", func(ctx context.Context, part int, yield func([]U) error) error {
 		b, p := row.NewBatcher(yield), livenessOf(ctx)
-		g := &groupReader[K, V]{next: next, equal: equal}
-		for g.more() {
-			key := g.rows[0].Key
-			for u := range f(key, g.values(key)) {
-				if g.err != nil {
-					break // what f makes of values that are not all is no result
+		err := s.eachGroup(ctx, part, func(key K, values iter.Seq[V], failed *error) error {
+			for u := range f(key, values) {
+				if *failed != nil {
+					return *failed // what f makes of values that are not all is no result
 				}
 				if err := b.Add(u); err != nil {
 					return err
 				}
 				p.moved(1)
 			}
-			for range g.values(key) { // those that f has not read
-			}
-		}
-		return cmp.Or(g.err, b.Flush())
+			return *failed
+		})
+		return cmp.Or(err, b.Flush())
 	})
 }
 
-// sortedGroups brings the values of each key together, in an order.
-func sortedGroups[K comparable, V any](ds Dataset[Pair[K, V]], op string, by Order[V],
-	options []ShuffleOption) Dataset[Pair[K, V]] {
-	o, c := sortOptionsOf(ds.g, op, options), keyedOf[K, V](ds.g, op)
-	keys := by.keysOf(ds.g, op, o.descending)
-	n := o.count(ds.g, ds.id)
-	id := shuffleByKey(ds, op, c, o, n)
-	ds.g.mayCoalesce(id, o, id)
-	return shuffledDataset(ds.g, id, id, o, n,
+// groupSort brings the values of each key together, in an order.
+type groupSort[K comparable, V any] struct {
+	g    *Graph
+	op   string
+	id   int
+	c    exec.Keyed[K, V]
+	keys []exec.SortKey[V]
+	o    shuffleOptions
+	n    func() int
+}
+
+func sortGroups[K comparable, V any](ds Dataset[Pair[K, V]], op string, by Order[V],
+	options []ShuffleOption) *groupSort[K, V] {
+	s := &groupSort[K, V]{g: ds.g, op: op, c: keyedOf[K, V](ds.g, op), o: sortOptionsOf(ds.g, op, options)}
+	s.keys, s.n = by.keysOf(ds.g, op, s.o.descending), s.o.count(ds.g, ds.id)
+	s.id = shuffleByKey(ds, op, s.c, s.o, s.n)
+	ds.g.mayCoalesce(s.id, s.o, s.id)
+	return s
+}
+
+// dataset returns the rows of the shuffle, as they are.
+func (s *groupSort[K, V]) dataset() Dataset[Pair[K, V]] {
+	return shuffledDataset(s.g, s.id, s.id, s.o, s.n,
 		func(ctx context.Context, part int, yield func([]Pair[K, V]) error) error {
-			env, err := envOf(ctx)
-			if err != nil {
-				return err
-			}
-			s := exec.NewGroupSorter(c, keys, env.packs)
-			defer s.Close()
-			if err := readShuffle(ctx, id, part, c.Row, s.AddAll); err != nil {
-				return err
-			}
-			return s.Each(ctx, yield)
+			return readShuffle(ctx, s.id, part, s.c.Row, yield)
 		})
+}
+
+// eachGroup calls do with the sorted values of each key of a partition: a table has them where they fit into memory,
+// and else they are sorted on disk. An error while they are read ends values, and is noted.
+func (s *groupSort[K, V]) eachGroup(ctx context.Context, part int,
+	do func(key K, values iter.Seq[V], failed *error) error) error {
+	env, err := envOf(ctx)
+	if err != nil {
+		return err
+	}
+	g := exec.NewGrouper(s.op, s.c, env.packs, 2)
+	defer g.Close()
+	err = readShuffle(ctx, s.id, part, s.c.Row, func(rows []Pair[K, V]) error {
+		if g.Spilled != nil {
+			return errEnough
+		}
+		return g.AddAll(rows)
+	})
+	switch {
+	case g.Spilled != nil && (err == nil || errors.Is(err, errEnough)): // they do not fit into memory: read once more
+		g.Close()
+		return s.eachGroupOnDisk(ctx, part, env.packs, do)
+	case err != nil:
+		return err
+	}
+	sorter := exec.NewValueSorter(s.keys)
+	return g.Each(ctx, env.expect, func(key K, values []V) error {
+		var failed error
+		return do(key, slices.Values(sorter.Sort(values)), &failed)
+	})
+}
+
+// eachGroupOnDisk sorts the pairs of a partition by their keys' hashes, and reads one key after the other.
+func (s *groupSort[K, V]) eachGroupOnDisk(ctx context.Context, part int, packs runner.TaskContext,
+	do func(key K, values iter.Seq[V], failed *error) error) error {
+	sorter := exec.NewGroupSorter(s.c, s.keys, packs)
+	defer sorter.Close()
+	if err := readShuffle(ctx, s.id, part, s.c.Row, sorter.AddAll); err != nil {
+		return err
+	}
+	next, stop := iter.Pull2(pulled(func(yield func([]Pair[K, V]) error) error { return sorter.Each(ctx, yield) }))
+	defer stop()
+	g := &groupReader[K, V]{next: next, equal: func(a, b *K) bool { return *a == *b || s.c.Key.Equal(a, b) }}
+	for g.more() {
+		key := g.rows[0].Key
+		if err := do(key, g.values(key), &g.err); err != nil {
+			return err
+		}
+		for range g.values(key) { // those that were not read
+		}
+	}
+	return g.err
 }
 
 // groupReader reads pairs whose keys are together.

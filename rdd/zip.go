@@ -118,8 +118,13 @@ func ZipWithUniqueID[T any](ds Dataset[T]) Dataset[Pair[int64, T]] {
 
 // pulledBatches returns the batches of a partition; an error is the last of them.
 func pulledBatches[T any](ctx context.Context, ds Dataset[T], part int) iter.Seq2[[]T, error] {
+	return pulled(func(yield func([]T) error) error { return ds.each(ctx, part, yield) })
+}
+
+// pulled returns batches of rows as an iterator; an error is the last of them.
+func pulled[T any](each func(yield func([]T) error) error) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
-		err := ds.each(ctx, part, func(rows []T) error {
+		err := each(func(rows []T) error {
 			if !yield(rows, nil) {
 				return errEnough
 			}

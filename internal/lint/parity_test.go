@@ -23,7 +23,8 @@ func exportedOf(t *testing.T, dirs ...string) exported {
 			if filepath.Dir(path) != dir || strings.HasSuffix(path, "_test.go") {
 				continue
 			}
-			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(rootPath, path), nil, parser.SkipObjectResolution)
+			path = filepath.Join(rootPath, path)
+			f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,7 +16,7 @@ import (
 )
 
 type args struct {
-	Job    string `usage:"wordcount, groupby, narrow, sort, join or pagerank"`
+	Job    string `usage:"wordcount, groupby, narrow, sort, join, window, secondary, semijoin or pagerank"`
 	Data   string `usage:"directory of the inputs"`
 	Output string `usage:"directory that a sort writes to"`
 }
@@ -37,6 +37,12 @@ func build(g *rdd.Graph, a args) job {
 		return sortLines(rdd.TextFile(g, file("sort.txt")), a.Output)
 	case "join":
 		return join(rdd.Parquet[kv](g, file("fact.parquet")), rdd.Parquet[named](g, file("dim.parquet")))
+	case "window":
+		return window(rdd.Parquet[kv](g, file("kv.parquet")))
+	case "secondary":
+		return secondary(rdd.Parquet[kv](g, file("kv.parquet")), a.Output)
+	case "semijoin":
+		return semiJoin(rdd.Parquet[kv](g, file("fact.parquet")), rdd.Parquet[named](g, file("dim.parquet")))
 	}
 	return func(context.Context, *rdd.Session) (int64, string, error) {
 		return 0, "", fmt.Errorf("there is no job %q", a.Job)

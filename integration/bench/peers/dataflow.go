@@ -36,7 +36,13 @@ var flows = []struct {
 	{"join", []string{"duckdb", "polars", "spark-df", "spark-rdd"}},
 	{"narrow", []string{"duckdb", "polars", "spark-df"}},
 	{"pagerank", []string{"duckdb", "polars", "spark-rdd"}},
+	{"window", []string{"duckdb", "polars"}},
+	{"secondary", []string{"duckdb", "polars"}},
+	{"semijoin", []string{"duckdb", "polars"}},
 }
+
+// beside are the jobs that our own script has for other systems.
+var beside = []string{"window", "secondary", "semijoin"}
 
 // dataflowPeers runs each job in each system, ours among them, and prints ratios.
 // only names jobs and systems to run, separated by commas; all without it.
@@ -118,6 +124,37 @@ func chosen(only, name string) bool {
 	return len(alike) == 0 || slices.Contains(alike, name)
 }
 
+// besideFlow runs another system by our own script, with the Python of PEERS_VENV or the machine's.
+func besideFlow(ctx context.Context, job, system string) (f flow, err error) {
+	dir, err := os.MkdirTemp("", "beside-*")
+	if err != nil {
+		return f, err
+	}
+	defer os.RemoveAll(dir)
+	python := "python3"
+	if venv := os.Getenv("PEERS_VENV"); venv != "" {
+		python = filepath.Join(venv, "bin", "python")
+	}
+	warm(job)
+	output := filepath.Join(dir, "part-00000")
+	cmd := exec.CommandContext(ctx, python, "integration/bench/dataflow/beside.py", job, system, dataDir(), output)
+	began := time.Now()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return f, fmt.Errorf("%w: %s", err, out)
+	}
+	_, line, _ := strings.Cut(string(out), "RESULT ")
+	if err := json.Unmarshal([]byte(line), &f); err != nil {
+		return f, fmt.Errorf("%w: %s", err, out)
+	}
+	f.Total = time.Since(began).Seconds()
+	f.Peak = float64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) / 1024
+	if job == "secondary" {
+		f.Check, err = sumOfParts(dir)
+	}
+	return f, err
+}
+
 // sameResult compares the numbers that a job comes to. PageRank's rank differs in
 // the last digit printed.
 func sameResult(a, b string) bool {
@@ -169,7 +206,7 @@ func ourFlow(ctx context.Context, dir, job string) (f flow, err error) {
 		return f, fmt.Errorf("%w: %s", err, out)
 	}
 	f.Work, f.Check, f.Peak = r.Work, r.Check, r.Bytes/(1<<20)
-	if job == "sort" {
+	if job == "sort" || job == "secondary" {
 		f.Check, err = sumOfParts(filepath.Join(dir, "out"))
 	}
 	return f, err
@@ -190,8 +227,8 @@ func pageRankFlow(f flow, out string, cmd *exec.Cmd) flow {
 // warm reads the inputs of a job once, as the peers' own script does.
 func warm(job string) {
 	files := map[string][]string{"wordcount": {"text.txt"}, "groupby": {"kv.parquet"}, "narrow": {"kv.parquet"},
-		"sort": {"sort.txt"},
-		"join": {"fact.parquet", "dim.parquet"}, "pagerank": {"graph.txt"}}
+		"sort": {"sort.txt"}, "window": {"kv.parquet"}, "secondary": {"kv.parquet"},
+		"semijoin": {"fact.parquet", "dim.parquet"}, "join": {"fact.parquet", "dim.parquet"}, "pagerank": {"graph.txt"}}
 	for _, name := range files[job] {
 		if f, err := os.Open(filepath.Join(dataDir(), name)); err == nil {
 			_, _ = io.Copy(io.Discard, f)
@@ -223,6 +260,9 @@ func sumOfParts(dir string) (string, error) {
 
 // theirFlow runs a job in another system by the peers' script.
 func theirFlow(ctx context.Context, peers, job, system string) (f flow, err error) {
+	if slices.Contains(beside, job) {
+		return besideFlow(ctx, job, system)
+	}
 	python := "python3"
 	if home, err := os.UserHomeDir(); err == nil {
 		if venv := filepath.Join(home, ".cache", "volley-peers", "venv", "bin",

@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 )
@@ -23,7 +22,7 @@ func sortRanked(rows []Ranked) []Ranked { return sortRankedIn(rows, make([]Ranke
 // sortRankedIn does what sortRanked does, with spare memory for as many rows; the result is in one of the two.
 func sortRankedIn(rows, spare []Ranked) []Ranked {
 	if len(rows) < fewRanked {
-		slices.SortStableFunc(rows, func(a, b Ranked) int { return cmp.Compare(a.Rank, b.Rank) })
+		slices.SortFunc(rows, byRank)
 		return rows
 	}
 	var differ uint64
@@ -41,6 +40,17 @@ func sortRankedIn(rows, spare []Ranked) []Ranked {
 		sortRuns(rows, spare, low)
 	}
 	return rows
+}
+
+// byRank compares ranks, and of equal ones the places of the rows, which is the order in which they came.
+func byRank(a, b Ranked) int {
+	switch {
+	case a.Rank < b.Rank:
+		return -1
+	case a.Rank > b.Rank:
+		return 1
+	}
+	return int(int64(a.row) - int64(b.row))
 }
 
 // scatterByDigit is one pass of the radix sort: it puts rows in the order of eight bits of their ranks.

@@ -67,6 +67,7 @@ type Sorter[T any] struct {
 	Total  int64 // bytes of all rows
 	raw    []byte
 	shared sharedText
+	byKeys keySorter[T]
 }
 
 // Rows lie in slabs, each with its length before it.
@@ -202,7 +203,7 @@ func (s *Sorter[T]) sortEqual(list []Ranked) error {
 	switch {
 	case s.order.text != nil && len(list) >= fewRanked:
 		return s.sortTexts(list)
-	case len(s.order.keys) > 1 && len(list) > fewCompared:
+	case len(s.order.keys) > 1:
 		return s.sortByKeys(list)
 	}
 	type parsed struct {
@@ -256,7 +257,7 @@ func (s *Sorter[T]) forget() {
 			slabs.Put(b)
 		}
 	}
-	s.slabs, s.at, s.list, s.shared = nil, 0, s.list[:0], sharedText{}
+	s.slabs, s.at, s.list, s.shared, s.byKeys = nil, 0, s.list[:0], sharedText{}, keySorter[T]{}
 }
 
 // Close releases memory and files.

@@ -95,56 +95,46 @@ func NewGroupSorter[K comparable, V any](c Keyed[K, V], by []SortKey[V],
 
 // sortByKeys sorts rows whose first keys have one rank, and keeps the order of equal ones.
 func (s *Sorter[T]) sortByKeys(list []Ranked) error {
-	k := keySorter[T]{keys: s.order.keys, rows: make([]T, len(list))}
+	k := &s.byKeys
+	k.keys, k.rows = s.order.keys, slices.Grow(k.rows[:0], len(list))[:len(list)]
+	clear(k.rows)
+	k.at, k.spare = slices.Grow(k.at[:0], len(list))[:len(list)], slices.Grow(k.spare[:0], len(list))[:len(list)]
+	k.places = slices.Grow(k.places[:0], len(list))[:len(list)]
 	var text row.Arena
 	for i := range list {
 		if _, err := s.row.Parse(s.bytesAt(list[i].row), &k.rows[i], &text); err != nil {
 			return row.Corrupt(err)
 		}
 	}
-	at, places := make([]Ranked, len(list)), make([]uint32, len(list))
 	for i := range list {
-		at[i].row, places[i] = uint32(i), list[i].row
+		k.at[i].row, k.places[i] = uint32(i), list[i].row
 	}
-	k.spare = make([]Ranked, len(list))
-	k.compared(at, 0)
+	k.compared(k.at, 0)
 	for i := range list {
-		list[i].row = places[at[i].row]
+		list[i].row = k.places[k.at[i].row]
 	}
 	return nil
 }
 
-// keySorter sorts the indices of rows, key by key.
+// keySorter sorts the indices of rows, key by key. Its memory is that of one run after the other.
 type keySorter[T any] struct {
-	keys  []SortKey[T]
-	rows  []T
-	spare []Ranked
+	keys      []SortKey[T]
+	rows      []T
+	at, spare []Ranked
+	places    []uint32
 }
-
-// fewCompared is up to how many rows are sorted by comparing all of their keys.
-const fewCompared = 48
 
 // compared sorts rows that are equal by the keys before the i-th, and whose i-th has one rank.
 func (k *keySorter[T]) compared(at []Ranked, i int) {
 	by := k.keys[i].compare
-	if len(at) <= fewCompared {
-		slices.SortStableFunc(at, func(a, b Ranked) int {
-			ra, rb := &k.rows[a.row], &k.rows[b.row]
-			if by != nil {
-				if c := by(ra, rb); c != 0 {
-					return c
-				}
-			}
-			return CompareBy(k.keys[i+1:], ra, rb)
-		})
-		return
-	}
 	first := &k.rows[at[0].row]
 	if by == nil || !slices.ContainsFunc(at[1:], func(o Ranked) bool { return by(first, &k.rows[o.row]) != 0 }) {
 		k.ranked(at, i+1)
 		return
 	}
-	slices.SortStableFunc(at, func(a, b Ranked) int { return by(&k.rows[a.row], &k.rows[b.row]) })
+	slices.SortFunc(at, func(a, b Ranked) int {
+		return cmp.Or(by(&k.rows[a.row], &k.rows[b.row]), int(int64(a.row)-int64(b.row)))
+	})
 	k.eachRun(at, func(a, b Ranked) bool { return by(&k.rows[a.row], &k.rows[b.row]) == 0 },
 		func(run []Ranked) { k.ranked(run, i+1) })
 }
@@ -178,4 +168,35 @@ func (k *keySorter[T]) eachRun(at []Ranked, same func(a, b Ranked) bool, do func
 		}
 		from = to
 	}
+}
+
+// ValueSorter sorts lists of values, one after the other.
+type ValueSorter[V any] struct {
+	k   keySorter[V]
+	out []V
+}
+
+// NewValueSorter returns a sorter by several keys.
+func NewValueSorter[V any](keys []SortKey[V]) *ValueSorter[V] {
+	return &ValueSorter[V]{k: keySorter[V]{keys: keys}}
+}
+
+// Sort returns the values in order, in memory that the next call uses; equal ones keep theirs.
+func (s *ValueSorter[V]) Sort(values []V) []V {
+	if len(values) == 0 {
+		return nil
+	}
+	k := &s.k
+	k.rows = values
+	k.at = slices.Grow(k.at[:0], len(values))[:len(values)]
+	k.spare = slices.Grow(k.spare[:0], len(values))[:len(values)]
+	for i := range k.at {
+		k.at[i].row = uint32(i)
+	}
+	k.ranked(k.at, 0)
+	s.out = s.out[:0]
+	for _, e := range k.at {
+		s.out = append(s.out, values[e.row])
+	}
+	return s.out
 }

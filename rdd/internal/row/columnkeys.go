@@ -36,7 +36,8 @@ func (c *Columns[T]) Keyed(f files.File) (inFile *Columns[T], set func(rows []T)
 	case len(fields) == 0:
 		return c, nil, nil
 	case len(inFile.fields) == 0:
-		return nil, nil, fault.Newf(fault.BadInput, "read", f.Path, "all columns of the rows are names of its directories").
+		return nil, nil, fault.Newf(fault.BadInput, "read", f.Path,
+			"all columns of the rows are names of its directories").
 			WithHint("give the rows a column of the files, too")
 	}
 	inFile.schema = arrow.NewSchema(arrowFields(inFile.fields), nil)
@@ -108,7 +109,8 @@ func (c *Columns[T]) Keys(names []string) (inFile *Columns[T], of func(row *T) (
 	}
 	for k, f := range at {
 		if f == nil {
-			return nil, nil, fmt.Errorf("there is no column %q; the columns are %s", names[k], strings.Join(c.Names(), " "))
+			return nil, nil, fmt.Errorf("there is no column %q; the columns are %s", names[k],
+				strings.Join(c.Names(), " "))
 		}
 	}
 	if len(inFile.fields) == 0 {
@@ -127,7 +129,8 @@ func (c *Columns[T]) Keys(names []string) (inFile *Columns[T], of func(row *T) (
 				continue
 			}
 			if keys[i].Null = true; f.null {
-				return nil, fmt.Errorf("column %q is an empty text, which the name of a directory cannot tell from a null", f.name)
+				return nil, fmt.Errorf("column %q is an empty text, which a directory's name cannot tell from a null",
+					f.name)
 			}
 		}
 		return keys, nil

@@ -68,8 +68,8 @@ func sameKeys(files []File) error {
 	}
 	for _, f := range files[min(1, len(files)):] {
 		if names(f) != names(files[0]) {
-			return fault.Newf(fault.BadInput, "open", f.Path, "its directories have the columns %q, those of %s %q", names(f),
-				files[0].Path, names(files[0])).WithHint("read the directories one by one")
+			return fault.Newf(fault.BadInput, "open", f.Path, "its directories have the columns %q, those of %s %q",
+				names(f), files[0].Path, names(files[0])).WithHint("read the directories one by one")
 		}
 	}
 	return nil
