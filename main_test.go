@@ -184,9 +184,7 @@ func TestAProgramThatPanics(t *testing.T) {
 	_, err := Run(context.Background(), Config{DataDir: t.TempDir()}, "panics", struct{}{},
 		func(g *rdd.Graph, _ struct{}) rdd.Action[int64] { return rdd.Count(rdd.Range(g, 0, 3, 1)) },
 		func(context.Context, *rdd.Session, struct{}, rdd.Action[int64]) (string, error) {
-			var none map[string]int
-			none["of it"] = 1
-			return "", nil
+			panic("nil map of the loop")
 		})
 	if fault.KindOf(err) != fault.UserCode || !strings.Contains(err.Error(), "nil map") ||
 		!strings.Contains(err.Error(), "main_test.go") {

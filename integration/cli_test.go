@@ -3,12 +3,14 @@ package integration
 import (
 	"bytes"
 	"context"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -429,5 +431,64 @@ func TestColumnsAreMatchedByName(t *testing.T) {
 	if _, errs, code := volley(t, "evaluate", model, "--data",
 		write("other.csv", "foo,bar,churned\n1,2,yes\n3,4,no\n")); code != 1 || !strings.Contains(errs, "foo") {
 		t.Errorf("exit %d, %q", code, errs)
+	}
+}
+
+// TestProbabilitiesOfClasses: those of a row sum to one, the predicted class is the most probable, and the score that
+// predict writes is its probability.
+func TestProbabilitiesOfClasses(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "three.csv")
+	var text strings.Builder
+	text.WriteString("kind,x,y\n")
+	for i := range 300 {
+		fmt.Fprintf(&text, "%s,%d,%d\n", []string{"a b", `"c,d"`, "e"}[i%3], (i%3)*5+i%7, (i%3)*-3+i%5)
+	}
+	if err := os.WriteFile(data, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, job := range []string{"softmax", "mlp", "svm"} {
+		dir, out := filepath.Join(t.TempDir(), "model"), filepath.Join(t.TempDir(), "p.csv")
+		args := []string{"run", job, "--data", data, "--label", "kind", "--out", dir}
+		if job == "svm" {
+			args = append(args, "--positive", "e")
+		}
+		if _, errs, code := volley(t, args...); code != 0 {
+			t.Fatalf("%s: %s", job, errs)
+		}
+		_, errs, code := volley(t, "predict", dir, "--data", data, "--out", out, "--probabilities")
+		if job == "svm" {
+			if code != 2 || !strings.Contains(errs, "softmax") {
+				t.Errorf("svm: exit %d: %s", code, errs)
+			}
+			continue
+		}
+		if code != 0 {
+			t.Fatalf("%s: %s", job, errs)
+		}
+		f, err := os.Open(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := csv.NewReader(f).ReadAll()
+		f.Close()
+		if err != nil || len(lines) != 301 || strings.Join(lines[0], "|") !=
+			"label|probability of a b|probability of c,d|probability of e" {
+			t.Fatalf("%s: %v, %d lines, the first %q", job, err, len(lines), lines[0])
+		}
+		for _, line := range lines[1:] {
+			sum, most, best := 0.0, -1.0, ""
+			for k, field := range line[1:] {
+				p, err := strconv.ParseFloat(field, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if sum += p; p > most {
+					most, best = p, []string{"a b", "c,d", "e"}[k]
+				}
+			}
+			if math.Abs(sum-1) > 1e-12 || best != line[0] {
+				t.Errorf("%s: %q", job, line)
+			}
+		}
 	}
 }

@@ -11,6 +11,9 @@ import (
 // Model is what a training job comes to.
 type Model = model.Model
 
+// Probable is a model that says how probable each class of a row is.
+type Probable = model.Probable
+
 // kinds are those of all models that a program can read. Linear models are asked last:
 // their jobs may have any name.
 var kinds = []model.Kind{linear.SoftmaxKind, kmeans.Kind, als.Kind, mlp.Kind, linear.Kind}

@@ -24,8 +24,9 @@ import (
 // dataFlags are the flags of commands that read data with a model.
 type dataFlags struct {
 	trainFlags
-	outFile   string
-	threshold thresholdFlag
+	outFile       string
+	probabilities bool
+	threshold     thresholdFlag
 }
 
 // thresholdFlag is the score above which the greater label is predicted.
@@ -112,6 +113,8 @@ the greater label. The input needs a label column unless --label is none.`,
 	}
 	f.register(c)
 	c.Flags().StringVar(&f.outFile, "out", "", "file for the predictions; - is stdout")
+	c.Flags().BoolVar(&f.probabilities, "probabilities", false,
+		"write the probability of each class in place of the score (logistic, softmax, mlp)")
 	return c
 }
 
@@ -131,7 +134,16 @@ func predict(c *cobra.Command, f *dataFlags, dir string) error {
 	}
 	in := f.labelled()
 	return toFile(f.outFile, func(w io.Writer) error {
-		rows, err := m.Predict(c.Context(), in, f.data, w)
+		write := m.Predict
+		if f.probabilities {
+			p, ok := m.(mllib.Probable)
+			if !ok {
+				return fault.Newf(fault.Usage, "predict", "--probabilities", "the model of %s has none", dir).
+					WithHint("logistic, softmax and mlp have them")
+			}
+			write = p.Probabilities
+		}
+		rows, err := write(c.Context(), in, f.data, w)
 		if err == nil && f.outFile != "-" {
 			fmt.Fprintf(os.Stderr, "%d predictions in %s\n", rows, f.outFile)
 		}

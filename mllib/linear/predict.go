@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -84,14 +83,34 @@ func (m *Model) margin(weights []float64, c *rows.Chunk, r int) float64 {
 // one of the model's originals, and the score: the probability of Labels[1], or,
 // of a support vector machine, the margin. A regression's are the predictions.
 func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (n int64, err error) {
+	header := "label,score"
+	if m.Loss == Squared {
+		header = "prediction"
+	}
+	return m.predict(ctx, in, uris, w, header, func(out *bufio.Writer, z float64) error {
+		return model.WriteNumbers(out, []float64{m.score(z)})
+	})
+}
+
+// Probabilities writes the predicted label and the probability of each of the two classes of a row, a line each. Only
+// logistic regression has them.
+func (m *Model) Probabilities(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (n int64, err error) {
+	if m.Loss != Logistic && m.Loss != "" {
+		return 0, fault.Newf(fault.Usage, "predict", "probabilities", "a %s model has none", m.Job).
+			WithHint("logistic, softmax and mlp have them")
+	}
+	return m.predict(ctx, in, uris, w, model.ProbabilityHeader(m.Labels[:]), func(out *bufio.Writer, z float64) error {
+		return model.WriteNumbers(out, []float64{kernel.Sigmoid(-z), kernel.Sigmoid(z)})
+	})
+}
+
+// predict writes the label of each row, where the model has labels, and what write makes of its margin.
+func (m *Model) predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer, header string,
+	write func(out *bufio.Writer, z float64) error) (n int64, err error) {
 	out := bufio.NewWriterSize(w, 1<<16)
 	cut := m.cut()
 	labels := [2]string{model.CSVField(m.Labels[0]), model.CSVField(m.Labels[1])}
-	if m.Loss == Squared {
-		fmt.Fprintln(out, "prediction")
-	} else {
-		fmt.Fprintln(out, "label,score")
-	}
+	fmt.Fprintln(out, header)
 	if in.Label == "" && !m.known().HasLabel(in, uris) {
 		in.NoLabel = true
 	}
@@ -105,8 +124,7 @@ func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.W
 			out.WriteString(labels[k])
 			out.WriteByte(',')
 		}
-		out.WriteString(strconv.FormatFloat(m.score(z), 'g', -1, 64))
-		return out.WriteByte('\n')
+		return write(out, z)
 	})
 	if err != nil {
 		return n, err
@@ -153,7 +171,7 @@ func (m *Model) score(z float64) float64 {
 func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
 	var all []model.Scored
 	err := m.each(ctx, in, uris, func(c *rows.Chunk, r int, z float64) error {
-		y, err := m.target(c, r, uris)
+		y, err := m.target(c, r, len(all)+1, uris)
 		all = append(all, model.Scored{Z: z, Y: y, Weight: c.WeightOf(r)})
 		return err
 	})
@@ -166,18 +184,18 @@ func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[
 	return m.metrics(all), nil
 }
 
-// target returns what a row should be: its number, or whether its label is the
+// target returns what row r of a chunk, the n-th of all, should be: its number, or whether its label is the
 // model's Labels[1]. A label that the model does not know is an error, unless it
 // tells one from the rest.
-func (m *Model) target(c *rows.Chunk, r int, uris []string) (float64, error) {
+func (m *Model) target(c *rows.Chunk, r, n int, uris []string) (float64, error) {
 	if m.Loss == Squared {
 		if c.Texts != nil {
 			return 0, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "),
-				"row %d has the label %q, which is no number", r, c.Texts[int(c.Labels[r])])
+				"row %d has the label %q, which is not a number", n, c.Texts[int(c.Labels[r])])
 		}
 		return c.Labels[r], nil
 	}
-	positive, err := m.isPositive(c, r, uris)
+	positive, err := m.isPositive(c, r, n, uris)
 	if positive {
 		return 1, err
 	}
@@ -186,7 +204,7 @@ func (m *Model) target(c *rows.Chunk, r int, uris []string) (float64, error) {
 
 // isPositive reports whether a row's label is the model's Labels[1]; a label
 // that the model does not know is an error, unless it tells one from the rest.
-func (m *Model) isPositive(c *rows.Chunk, r int, uris []string) (bool, error) {
+func (m *Model) isPositive(c *rows.Chunk, r, n int, uris []string) (bool, error) {
 	label := rows.FormatLabel(c.Labels[r])
 	if c.Texts != nil {
 		label = c.Texts[int(c.Labels[r])]
@@ -199,7 +217,7 @@ func (m *Model) isPositive(c *rows.Chunk, r int, uris []string) (bool, error) {
 	}
 	return false, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "),
 		"row %d has the label %q, the model knows %q and %q",
-		r, label, m.Labels[0], m.Labels[1])
+		n, label, m.Labels[0], m.Labels[1])
 }
 
 // metrics returns the metrics of scored rows that the model's users expect.

@@ -83,7 +83,12 @@ func (m *Model) margins(z []float64, places []int, values []float64) {
 // Predict writes one line a row as CSV: the predicted label, one of the originals, and
 // its probability; of a regression the prediction.
 func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
-	return model.PredictRows(ctx, &m.RowModel, in, uris, w, m.margins)
+	return model.PredictRows(ctx, &m.RowModel, in, uris, w, false, m.margins)
+}
+
+// Probabilities writes the predicted label and the probability of each class of a row, a line each.
+func (m *Model) Probabilities(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (int64, error) {
+	return model.PredictRows(ctx, &m.RowModel, in, uris, w, true, m.margins)
 }
 
 // Evaluate computes accuracy, log_loss, and f1 as the mean over classes; of a

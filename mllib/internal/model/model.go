@@ -38,6 +38,22 @@ type Model interface {
 	Describe() string
 }
 
+// Probable is a model that says how probable each class of a row is.
+type Probable interface {
+	// Probabilities writes a line of CSV for each row, in input order, after a header: the label that Predict
+	// writes, and the probability of each class, in the order of the model's labels.
+	Probabilities(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error)
+}
+
+// ProbabilityHeader returns the first line of a file of probabilities.
+func ProbabilityHeader(labels []string) string {
+	line := "label"
+	for _, l := range labels {
+		line += "," + CSVField("probability of "+l)
+	}
+	return line
+}
+
 // Version is the version of the directory's layout.
 const Version = 1
 

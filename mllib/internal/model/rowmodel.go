@@ -114,13 +114,19 @@ func probabilities(z []float64) (best int, logSum float64) {
 	return best, top + kernel.Log(sum)
 }
 
-// PredictRows writes one line a row as CSV, after a header: label and score, or the prediction.
-func PredictRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, w io.Writer,
+// PredictRows writes one line a row as CSV, after a header: label and score, or the prediction; or with all set
+// the label and the probability of each class.
+func PredictRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, w io.Writer, all bool,
 	margins marginsOf) (n int64, err error) {
 	out := bufio.NewWriterSize(w, 1<<16)
-	if m.Labels == nil {
+	switch {
+	case all && m.Labels == nil:
+		return 0, fault.Newf(fault.Usage, "predict", "probabilities", "the model is a regression: it has no classes")
+	case all:
+		fmt.Fprintln(out, ProbabilityHeader(m.Labels))
+	case m.Labels == nil:
 		fmt.Fprintln(out, "prediction")
-	} else {
+	default:
 		fmt.Fprintln(out, "label,score")
 	}
 	if in.Label == "" && !m.known().HasLabel(in, uris) {
@@ -134,8 +140,10 @@ func PredictRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, 
 			out.WriteString(CSVField(m.Labels[best]))
 			out.WriteByte(',')
 		}
-		out.WriteString(strconv.FormatFloat(z[best], 'g', -1, 64))
-		return out.WriteByte('\n')
+		if !all {
+			z = z[best : best+1]
+		}
+		return WriteNumbers(out, z)
 	})
 	if err != nil {
 		return n, err
@@ -143,8 +151,19 @@ func PredictRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, 
 	return n, out.Flush()
 }
 
-// class returns the number of a row's label.
-func (m *RowModel) class(c *rows.Chunk, r int, uris []string) (int, error) {
+// WriteNumbers writes numbers that end a line, between commas.
+func WriteNumbers(out *bufio.Writer, z []float64) error {
+	for k, v := range z {
+		if k > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString(strconv.FormatFloat(v, 'g', -1, 64))
+	}
+	return out.WriteByte('\n')
+}
+
+// class returns the number of the label of row r of a chunk, the n-th of all rows.
+func (m *RowModel) class(c *rows.Chunk, r, n int, uris []string) (int, error) {
 	label := rows.FormatLabel(c.Labels[r])
 	if c.Texts != nil {
 		label = c.Texts[int(c.Labels[r])]
@@ -152,7 +171,7 @@ func (m *RowModel) class(c *rows.Chunk, r int, uris []string) (int, error) {
 	k := slices.Index(m.Labels, label)
 	if k < 0 {
 		return k, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "),
-			"row %d has the label %q, which the model does not know", r, label)
+			"row %d has the label %q, which the model does not know", n, label)
 	}
 	return k, nil
 }
@@ -165,7 +184,7 @@ func EvaluateRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string,
 		err := m.each(ctx, in, uris, margins, func(c *rows.Chunk, r int, z []float64) error {
 			if c.Texts != nil {
 				return fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "),
-					"row %d has the label %q, which is no number", r, c.Texts[int(c.Labels[r])])
+					"row %d has the label %q, which is not a number", len(all)+1, c.Texts[int(c.Labels[r])])
 			}
 			all = append(all, Scored{Z: z[0], Y: c.Labels[r], Weight: c.WeightOf(r)})
 			return nil
@@ -183,7 +202,7 @@ func EvaluateRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string,
 	read := 0
 	table := make([]float64, k*k) // by what it is, and what is said
 	err := m.each(ctx, in, uris, margins, func(c *rows.Chunk, r int, z []float64) error {
-		is, err := m.class(c, r, uris)
+		is, err := m.class(c, r, read+1, uris)
 		if err != nil {
 			return err
 		}
