@@ -2,12 +2,11 @@ package rdd
 
 import (
 	"context"
-	"fmt"
 	"math"
+	"reflect"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd/internal/exec"
-	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
 // total is a sum: of whole numbers, in 128 bits; of others, with what rounding has left out of it (Neumaier).
@@ -58,8 +57,8 @@ func kindOf[N Number]() (float, unsigned bool) {
 	return one/two != 0, zero-one > 0
 }
 
-// totals sums up numbers.
-func totals[N Number](ds Dataset[N]) Action[total] {
+// adder returns what adds a number to a total.
+func adder[N Number]() func(t total, x N) total {
 	float, unsigned := kindOf[N]()
 	add := func(t total, x N) total { return t.addWhole(int64(x)>>63, uint64(int64(x))) }
 	switch {
@@ -68,28 +67,33 @@ func totals[N Number](ds Dataset[N]) Action[total] {
 	case unsigned:
 		add = func(t total, x N) total { return t.addWhole(0, uint64(x)) }
 	}
-	return Aggregated(ds, func() total { return total{} }, add, total.join)
+	return add
 }
 
-// Sum adds up numbers; of none the sum is zero. A sum that the numbers' type does not have is an error: whole numbers
-// do not wrap round. Sums of floats are compensated: they are those of 64 bits more, rounded.
-func Sum[N Number](ds Dataset[N]) Action[N] {
+// numberOf returns a total as a number, where its type has it.
+func numberOf[N Number](t total) (N, error) {
 	float, unsigned := kindOf[N]()
-	return thenErr(totals(ds), func(t total) (N, error) {
-		if float {
-			return N(t.float()), nil
-		}
-		sum := N(t.Lo)
-		fits := t.Hi == int64(t.Lo)>>63 && int64(sum) == int64(t.Lo)
-		if unsigned {
-			fits = t.Hi == 0 && uint64(sum) == t.Lo
-		}
-		if !fits {
-			return 0, fault.Newf(fault.BadInput, "compute", "the sum", "%s has no number as large",
-				row.TypeName[N]()).WithHint("Map the numbers to float64, or to a wider type, first")
-		}
-		return sum, nil
-	})
+	if float {
+		return N(t.float()), nil
+	}
+	sum := N(t.Lo)
+	fits := t.Hi == int64(t.Lo)>>63 && int64(sum) == int64(t.Lo)
+	if unsigned {
+		fits = t.Hi == 0 && uint64(sum) == t.Lo
+	}
+	if !fits {
+		return 0, fault.Newf(fault.BadInput, "compute", "the sum", "it is no %v", reflect.TypeFor[N]()).
+			WithHint("Map the numbers to float64, or to a wider type, first")
+	}
+	return sum, nil
+}
+
+func noTotal() total { return total{} }
+
+// Sum adds up numbers; of none the sum is zero. A sum of whole numbers that their type does not have is an error: it
+// does not wrap round. Sums of floats are compensated: they are those of 64 bits more, rounded.
+func Sum[N Number](ds Dataset[N]) Action[N] {
+	return thenErr(Aggregated(ds, noTotal, adder[N](), total.join), numberOf[N])
 }
 
 // Mean returns the arithmetic mean of numbers; of none there is none, which is an error.
@@ -144,17 +148,13 @@ func thenErr[R, Q any](a Action[R], f func(R) (Q, error)) Action[Q] {
 	}}
 }
 
-// SumByKey adds up the numbers of each key. Whole numbers that the type does not have are an error, as in Sum.
+// SumByKey does what Sum does, for the numbers of each key.
 func SumByKey[K comparable, N Number](ds Dataset[Pair[K, N]], options ...ShuffleOption) Dataset[Pair[K, N]] {
-	float, unsigned := kindOf[N]()
-	return ReduceByKey(ds, func(a, b N) N {
-		sum := a + b
-		if !float && (unsigned && sum < a || !unsigned && (b >= 0) != (sum >= a)) {
-			panic(fmt.Sprintf("the sum of %v and %v is no %s: Map the numbers to a wider type first", a, b,
-				row.TypeName[N]()))
-		}
-		return sum
-	}, options...)
+	totals := AggregateByKey(ds, noTotal, adder[N](), total.join, options...)
+	return preservesPartitioning(totals.spread, MapErr(totals, func(p Pair[K, total]) (Pair[K, N], error) {
+		sum, err := numberOf[N](p.Value)
+		return Pair[K, N]{Key: p.Key, Value: sum}, err
+	}))
 }
 
 // StatsByKey describes the numbers of each key in one pass.

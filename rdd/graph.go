@@ -188,7 +188,12 @@ func (g *Graph) Fingerprint() plan.Digest {
 
 // Resolve finds the input files on the driver's side and returns their
 // description for the executors.
-func (g *Graph) Resolve() ([]byte, error) {
+func (g *Graph) Resolve() (raw []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil { // of a function that says which directories to read
+			err = fault.Newf(fault.UserCode, "resolve", "the inputs", "panic: %v\n%s", r, debug.Stack())
+		}
+	}()
 	resolved := make([]*input.Source, len(g.sources))
 	for i, d := range g.sources {
 		if !g.isRead(d.node) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/volley-engine/volley/internal/runner"
@@ -33,8 +34,9 @@ func TopByKey[K comparable, V any](ds Dataset[Pair[K, V]], n int, by Order[V],
 		slices.SortStableFunc(rows, by.Compare)
 		return slices.Clip(rows[:min(n, len(rows))])
 	}
+	most := 2*min(n, math.MaxInt/4) + 16
 	add := func(rows []V, v V) []V {
-		if rows = append(rows, v); len(rows) >= 2*n+16 {
+		if rows = append(rows, v); len(rows) >= most {
 			return trim(rows)
 		}
 		return rows
@@ -47,7 +49,7 @@ func TopByKey[K comparable, V any](ds Dataset[Pair[K, V]], n int, by Order[V],
 // FlatMapSortedGroups replaces the values of each key, which f sees in an order, by what f makes of them. They are
 // read from disk where they do not fit into memory, so that a key may have any number of values: running totals,
 // gaps between events, sessions. Values that are equal by the order keep that of the input. f need not read all of
-// them. All rows move; keys come in the order of their hashes.
+// them, and can read each once. All rows move; keys come in the order of their hashes.
 func FlatMapSortedGroups[K comparable, V, U any](ds Dataset[Pair[K, V]], by Order[V],
 	f func(key K, values iter.Seq[V]) iter.Seq[U], options ...ShuffleOption) Dataset[U] {
 	s := sortGroups(ds, "flat-map-sorted-groups", by, options)
@@ -123,7 +125,16 @@ func (s *groupSort[K, V]) eachGroup(ctx context.Context, part int,
 	sorter := exec.NewValueSorter(s.keys)
 	return g.Each(ctx, env.expect, func(key K, values []V) error {
 		var failed error
-		return do(key, slices.Values(sorter.Sort(values)), &failed)
+		rest := sorter.Sort(values)
+		defer func() { rest = nil }() // the next key's values take their place
+		return do(key, func(yield func(V) bool) {
+			for len(rest) > 0 { // each is read once, as those on disk are
+				v := rest[0]
+				if rest = rest[1:]; !yield(v) {
+					return
+				}
+			}
+		}, &failed)
 	})
 }
 
@@ -187,6 +198,8 @@ type Window[V any] struct {
 	rows        []V
 	at          int
 	rank, dense int
+	tiesOf      int // rank whose rows end at tied
+	tied        int
 	compare     func(a, b V) int
 }
 
@@ -215,11 +228,13 @@ func (w *Window[V]) PercentRank() float64 {
 
 // CumeDist returns the share of rows up to the last that is equal to this one.
 func (w *Window[V]) CumeDist() float64 {
-	to := w.at + 1
-	for to < len(w.rows) && w.compare(w.rows[w.at], w.rows[to]) == 0 {
-		to++
+	if w.tiesOf != w.rank {
+		w.tiesOf, w.tied = w.rank, w.at+1
+		for w.tied < len(w.rows) && w.compare(w.rows[w.at], w.rows[w.tied]) == 0 {
+			w.tied++
+		}
 	}
-	return float64(to) / float64(len(w.rows))
+	return float64(w.tied) / float64(len(w.rows))
 }
 
 // NTile returns in which of n parts of about the same size the row is, from 1; the first parts are the larger ones.
@@ -246,7 +261,7 @@ func (w *Window[V]) Lead(n int) (row V, ok bool) {
 // must not be changed. For a total of all rows up to this one, FlatMapSortedGroups takes each row once.
 func (w *Window[V]) Between(from, through int) []V {
 	lo := max(0, w.at+max(from, -len(w.rows)))
-	hi := min(len(w.rows), w.at+min(through, len(w.rows))+1)
+	hi := max(0, min(len(w.rows), w.at+max(-len(w.rows), min(through, len(w.rows)))+1))
 	return w.rows[min(lo, hi):hi]
 }
 

@@ -42,10 +42,10 @@ func ownerOf(s *Session, id int) string {
 // again, and how many rows it wrote.
 func savedBy(dir, owner string) (rows int64, done bool) {
 	m, err := files.ReadMarker(dir)
-	if err != nil || m == nil || owner == "" || m.Owner != owner {
+	if err != nil || m == nil || owner == "" {
 		return 0, false
 	}
-	return m.Added, true
+	return m.SavedBy(owner)
 }
 
 // stage prepares the directory that a save's parts are written into.
@@ -120,23 +120,31 @@ func onlySaved(dir string, found []os.DirEntry) error {
 }
 
 // commitParts names the parts, writes the marker, and puts all in its place.
-func commitParts(dir, owner string, raws [][]byte, o saveOptions) (int64, error) {
+func commitParts(dir, owner string, raws [][]byte, o saveOptions) (rows int64, err error) {
 	staged := stagedDir(dir)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, disk.RemoveAll(staged))
+		}
+	}()
 	if err := mayReplace(dir, o); err != nil { // hours may have passed
-		return 0, errors.Join(err, disk.RemoveAll(staged))
-	}
-	before, err := files.ReadMarker(dir)
-	if err != nil {
 		return 0, err
 	}
-	if !o.append {
-		before = nil
+	var before *files.Marker
+	if o.append {
+		if before, err = files.ReadMarker(dir); err != nil {
+			return 0, err
+		}
 	}
 	m, rows, err := nameParts(staged, dir, raws, before)
+	if err == nil && before != nil {
+		err = m.SameKeys(dir)
+	}
 	if err != nil {
 		return 0, err
 	}
 	if m.Owner = owner; before != nil {
+		m.Owner = before.OwnersAnd(owner, rows)
 		return rows, saveError(dir, appendParts(staged, dir, m, before, o.durable))
 	}
 	err = dropOthers(staged, m)
@@ -155,7 +163,7 @@ func commitParts(dir, owner string, raws [][]byte, o saveOptions) (int64, error)
 // nameParts gives parts the names that they have in a saved directory, after those that it has.
 func nameParts(staged, dir string, raws [][]byte, before *files.Marker) (m *files.Marker, rows int64, err error) {
 	m = &files.Marker{}
-	next, taken := 0, map[string]bool{}
+	next := 0
 	if before != nil {
 		m.Files, m.Rows = slices.Clone(before.Files), before.Rows
 		for _, f := range before.Files {
@@ -166,16 +174,17 @@ func nameParts(staged, dir string, raws [][]byte, before *files.Marker) (m *file
 		}
 	}
 	for part, raw := range raws {
+		again := map[string]int{} // files of the part, by directory
 		var written []stagedPart
 		if err := cborReading.Unmarshal(raw, &written); err != nil {
 			return nil, 0, err
 		}
 		for _, w := range written {
 			name := filepath.Join(w.Dir, fmt.Sprintf(partName, next+part))
-			for k := 1; taken[name]; k++ {
+			if k := again[w.Dir]; k > 0 {
 				name = filepath.Join(w.Dir, fmt.Sprintf(partName+"-%d", next+part, k))
 			}
-			taken[name] = true
+			again[w.Dir]++
 			to := filepath.Join(staged, name)
 			err := disk.MkdirAll(filepath.Dir(to), 0o755)
 			if err == nil {
@@ -251,9 +260,13 @@ func syncDirs(dir string, m *files.Marker) error {
 
 // dropOthers removes what other attempts of tasks have left.
 func dropOthers(staged string, m *files.Marker) error {
+	listed := map[string]bool{}
+	for _, f := range m.Files {
+		listed[f.Name] = true
+	}
 	files, err := os.ReadDir(staged)
 	for _, f := range files {
-		if !f.IsDir() && !m.Has(f.Name()) {
+		if !f.IsDir() && !listed[f.Name()] {
 			err = errors.Join(err, disk.Remove(filepath.Join(staged, f.Name())))
 		}
 	}

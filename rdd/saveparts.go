@@ -212,6 +212,7 @@ func (f *format[T]) optionsOf(g *Graph, options []SaveOption) (o saveOptions) {
 	if !slices.Contains(f.codecs, o.codec) {
 		g.fail("%s: the compression %q is none of %s", f.kind, o.codec, strings.Join(f.codecs, ", "))
 	}
+	o.durable = o.durable || o.append // a marker that is newer than its parts would hide those before them, too
 	if o.append && o.overwrite {
 		g.fail("%s: Append and Overwrite exclude one another", f.kind)
 	}

@@ -50,7 +50,9 @@ func newPartWriter[T any](f format[T], o saveOptions, dir, pattern string) (w *p
 	w = &partWriter[T]{format: f, saveOptions: o, dir: dir, pattern: pattern, columns: f.columns,
 		open: map[string]*list.Element{}, recent: list.New()}
 	if len(o.by) == 0 {
-		_, err = w.of("")
+		if _, err = w.of(""); err != nil {
+			err = w.finish(err)
+		}
 		return w, err
 	}
 	w.columns, w.keysOf, err = f.columns.Keys(o.by)

@@ -58,6 +58,11 @@ func (m moments) add(x float64) moments {
 		return moments{N: 1, Mean: x, Least: x, Most: x}
 	}
 	m.N++
+	if math.IsInf(x, 0) || math.IsInf(m.Mean, 0) {
+		m.Mean, m.M2 = m.Mean+x, math.NaN()
+		m.Least, m.Most = min(m.Least, x), max(m.Most, x)
+		return m
+	}
 	d := x - m.Mean
 	m.Mean += d / float64(m.N)
 	m.M2 += d * (x - m.Mean)

@@ -23,11 +23,17 @@ func typedSource[T any](g *Graph, kind string, in Input, uris []string,
 	d.node = id
 	g.nodes[id].pruned = func(keep func(T) bool) Dataset[T] {
 		c := columnsFor[T](g, "filter partitions")
-		in.Keep = func(f files.File) (bool, error) {
+		next, before := in, in.Keep
+		next.Keep = func(f files.File) (bool, error) {
+			if before != nil {
+				if ok, err := before(f); !ok || err != nil {
+					return false, err
+				}
+			}
 			r, err := c.KeysOnly(f)
 			return err == nil && keep(r), err
 		}
-		return typedSource(g, kind, in, uris, each)
+		return typedSource(g, kind, next, uris, each)
 	}
 	return Dataset[T]{g: g, id: id, parts: func() int { return d.source.Len() },
 		produce: countingRows(func(ctx context.Context, part int, yield func([]T) error) error {
@@ -113,7 +119,7 @@ func BinaryFiles(g *Graph, uris ...string) Dataset[Pair[string, []byte]] {
 }
 
 func wholeFiles[C any](g *Graph, kind string, uris []string, of func(raw []byte) C) Dataset[Pair[string, C]] {
-	return typedSource(g, kind, Input{Format: input.Whole}, uris,
+	ds := typedSource(g, kind, Input{Format: input.Whole}, uris,
 		func(s *input.Source, ctx context.Context, part int, yield func([]Pair[string, C]) error) error {
 			path, raw, err := s.Content(part)
 			if err != nil {
@@ -121,6 +127,8 @@ func wholeFiles[C any](g *Graph, kind string, uris []string, of func(raw []byte)
 			}
 			return yield([]Pair[string, C]{{Key: path, Value: of(raw)}})
 		})
+	g.nodes[ds.id].pruned = nil // its rows have no columns
+	return ds
 }
 
 // JSONLines returns a dataset of files of one JSON value a line, read by encoding/json
@@ -129,12 +137,8 @@ func JSONLines[T any](g *Graph, uris ...string) Dataset[T] {
 	return typedSource(g, "json-lines", Input{Format: input.Text}, uris,
 		func(s *input.Source, ctx context.Context, part int, yield func([]T) error) error {
 			var set func([]T)
-			if keys := s.Parts[part].File; len(keys.Keys) > 0 {
-				c, err := row.ColumnsOf[T]()
-				if err == nil {
-					_, set, err = c.Keyed(keys)
-				}
-				if err != nil {
+			if c, err := row.ColumnsOf[T](); err == nil { // what has no columns takes none from directories
+				if _, set, err = c.Split(s.Parts[part].File); err != nil {
 					return err
 				}
 			}

@@ -437,6 +437,41 @@ func TestJoinsThatKeepRows(t *testing.T) {
 	}
 }
 
+// TestWindowsAtTheirEdges: frames without a row, and all rows equal.
+func TestWindowsAtTheirEdges(t *testing.T) {
+	got, err := theAction(t, func(g *rdd.Graph) rdd.Action[[]string] {
+		pairs := rdd.KeyBy(rdd.Range(g, 0, 4, 1), func(int64) bool { return true })
+		return rdd.Collect(rdd.Values(rdd.WindowByKey(pairs, rdd.Asc(func(n int64) int64 { return n / 2 }),
+			func(w *rdd.Window[int64]) string {
+				return fmt.Sprint(w.Between(-5, -3), w.Between(1, 9), w.Between(2, 1), w.CumeDist())
+			})))
+	})
+	want := []string{"[] [1 2 3] [] 0.5", "[] [2 3] [] 0.5", "[] [3] [] 1", "[0] [] [] 1"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+}
+
+// TestSumsByKeyAreWhatTheyAre, in whatever order the numbers come.
+func TestSumsByKeyAreWhatTheyAre(t *testing.T) {
+	for parts := 1; parts < 4; parts++ {
+		got, err := theAction(t, func(g *rdd.Graph) rdd.Action[map[bool]int8] {
+			numbers := rdd.Parallelize[int8](g, parts, 100, 100, -100, -100, -30)
+			keyed := rdd.KeyBy(numbers, func(int8) bool { return true })
+			return rdd.CollectAsMap(rdd.SumByKey(keyed))
+		})
+		if err != nil || got[true] != -30 {
+			t.Errorf("%d partitions: %v, %v", parts, got, err)
+		}
+	}
+	if _, err := theAction(t, func(g *rdd.Graph) rdd.Action[map[bool]int8] {
+		return rdd.CollectAsMap(rdd.SumByKey(rdd.Parallelize(g, 1, rdd.Pair[bool, int8]{Value: 100},
+			rdd.Pair[bool, int8]{Value: 100})))
+	}); err == nil || !strings.Contains(err.Error(), "int8") {
+		t.Errorf("200 as an int8: %v", err)
+	}
+}
+
 // TestOtherVerbs of which each is a line.
 func TestOtherVerbs(t *testing.T) {
 	dir := t.TempDir()

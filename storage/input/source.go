@@ -105,6 +105,12 @@ func Open(o Options, uris ...string) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(inputs) == 0 {
+		if o.Typed == nil && o.Format != Text && o.Format != Whole {
+			return nil, fault.Newf(fault.BadInput, "open", strings.Join(uris, " "), "there is no file")
+		}
+		return &Source{Format: o.Format, Typed: true}, nil
+	}
 	if o.Format == Whole {
 		return openTyped(o, inputs)
 	}

@@ -28,6 +28,11 @@ func openTyped(o Options, inputs []files.File) (s *Source, err error) {
 		}
 		inputs = s.Files
 	}
+	if o.Typed != nil {
+		if err := files.SameKeys(inputs); err != nil {
+			return nil, err
+		}
+	}
 	o.Typed = slices.DeleteFunc(slices.Clone(o.Typed), func(name string) bool { return isKey(inputs[0].Keys, name) })
 	switch o.Format {
 	case Parquet:

@@ -15,6 +15,16 @@ import (
 // Keyed returns the columns that are in a file, and a function that sets the others of rows: those that the file's
 // directories have. It is nil where there are none.
 func (c *Columns[T]) Keyed(f files.File) (inFile *Columns[T], set func(rows []T), err error) {
+	inFile, set, err = c.Split(f)
+	if err == nil && len(inFile.fields) == 0 {
+		err = fault.Newf(fault.BadInput, "read", f.Path, "all columns of the rows are names of its directories").
+			WithHint("give the rows a column of the files, too")
+	}
+	return inFile, set, err
+}
+
+// Split does what Keyed does, where all columns may be those of directories.
+func (c *Columns[T]) Split(f files.File) (inFile *Columns[T], set func(rows []T), err error) {
 	if len(f.Keys) == 0 {
 		return c, nil, nil
 	}
@@ -32,13 +42,8 @@ func (c *Columns[T]) Keyed(f files.File) (inFile *Columns[T], set func(rows []T)
 			return nil, nil, fault.New(fault.BadInput, "read", f.Path, err)
 		}
 	}
-	switch {
-	case len(fields) == 0:
+	if len(fields) == 0 {
 		return c, nil, nil
-	case len(inFile.fields) == 0:
-		return nil, nil, fault.Newf(fault.BadInput, "read", f.Path,
-			"all columns of the rows are names of its directories").
-			WithHint("give the rows a column of the files, too")
 	}
 	inFile.schema = arrow.NewSchema(arrowFields(inFile.fields), nil)
 	return inFile, func(rows []T) {
@@ -53,12 +58,18 @@ func (c *Columns[T]) Keyed(f files.File) (inFile *Columns[T], set func(rows []T)
 
 // KeysOnly returns a row that has the columns of a file's directories, and no other.
 func (c *Columns[T]) KeysOnly(f files.File) (row T, err error) {
+	named := false
 	for _, field := range c.fields {
 		if key := keyNamed(f.Keys, field.name); key != nil && err == nil {
+			named = true
 			if err = field.setKey(key, unsafe.Add(unsafe.Pointer(&row), field.offset)); err != nil {
 				err = fault.New(fault.BadInput, "read", f.Path, err)
 			}
 		}
+	}
+	if err == nil && !named {
+		err = fault.Newf(fault.BadInput, "read", f.Path,
+			"its directories have no column of the rows, as country=DE is one")
 	}
 	return row, err
 }
@@ -102,6 +113,9 @@ func (c *Columns[T]) Keys(names []string) (inFile *Columns[T], of func(row *T) (
 		if k < 0 {
 			inFile.fields = append(inFile.fields, *f)
 			continue
+		}
+		if indexOf(names[k+1:], f.name) >= 0 {
+			return nil, nil, fmt.Errorf("column %q is named twice", f.name)
 		}
 		if at[k] = f; f.print == nil {
 			return nil, nil, fmt.Errorf("column %q cannot be the name of a directory", f.name)

@@ -1,9 +1,11 @@
 package files
 
 import (
+	"fmt"
 	"net/url"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/volley-engine/volley/internal/fault"
 )
@@ -22,14 +24,33 @@ func KeyDir(k Key) string {
 	if k.Null {
 		return escaped(k.Name) + "=" + nullName
 	}
-	return escaped(k.Name) + "=" + escaped(k.Value)
+	value := escaped(k.Value)
+	if value == nullName {
+		value = "%5F" + value[1:]
+	}
+	return escaped(k.Name) + "=" + value
+}
+
+// MarshalText returns the name of the key's directory: values need not be UTF-8, which JSON has alone.
+func (k Key) MarshalText() ([]byte, error) { return []byte(KeyDir(k)), nil }
+
+// UnmarshalText reads the name of a directory.
+func (k *Key) UnmarshalText(raw []byte) error {
+	keys := keysOf(string(raw) + "/part")
+	if len(keys) != 1 {
+		return fmt.Errorf("%q is not the name of a column's directory", raw)
+	}
+	*k = keys[0]
+	return nil
 }
 
 // escaped writes as %XX what has a meaning of its own in a path, or in such a name.
 func escaped(s string) string {
 	var out strings.Builder
+	plain := utf8.ValidString(s)
 	for _, c := range []byte(s) {
-		if c < ' ' || c == 0x7f || strings.IndexByte(`"#%'*/:=?\{}[]^`, c) >= 0 || c == '.' && out.Len() == 0 {
+		odd := c < ' ' || c == 0x7f || strings.IndexByte(`"#%'*/:=?\{}[]^`, c) >= 0 // in a path, or such a name
+		if odd || c >= utf8.RuneSelf && !plain || c == '.' && out.Len() == 0 {
 			const hex = "0123456789ABCDEF"
 			out.WriteString("%" + string(hex[c>>4]) + string(hex[c&15]))
 			continue
@@ -58,8 +79,8 @@ func keysOf(rel string) (keys []Key) {
 	return keys
 }
 
-// sameKeys checks that the directories of all files have the same columns.
-func sameKeys(files []File) error {
+// SameKeys checks that the directories of all files have the same columns.
+func SameKeys(files []File) error {
 	names := func(f File) (out string) {
 		for _, k := range f.Keys {
 			out += k.Name + "="

@@ -46,14 +46,40 @@ func (m *Marker) Encode() []byte {
 	return append(out, "end\n"...)
 }
 
-// Has reports whether the marker lists a file.
-func (m *Marker) Has(name string) bool {
-	for _, f := range m.Files {
-		if f.Name == name {
-			return true
+// ownerBreak separates owners of appended saves, each from its number of rows and from the next.
+const ownerBreak = "\t"
+
+// OwnersAnd returns the owners of a directory to which another one has appended rows.
+func (m *Marker) OwnersAnd(owner string, rows int64) string {
+	owners := m.Owner
+	if !strings.Contains(owners, ownerBreak) {
+		owners += ownerBreak + strconv.FormatInt(m.Added, 10)
+	}
+	return owners + ownerBreak + owner + ownerBreak + strconv.FormatInt(rows, 10)
+}
+
+// SavedBy reports whether an owner has saved to the directory, and how many rows.
+func (m *Marker) SavedBy(owner string) (rows int64, done bool) {
+	owners := strings.Split(m.Owner, ownerBreak)
+	if len(owners) == 1 {
+		return m.Added, owners[0] == owner
+	}
+	for i := 0; i+1 < len(owners); i += 2 {
+		if owners[i] == owner {
+			rows, err := strconv.ParseInt(owners[i+1], 10, 64)
+			return rows, err == nil
 		}
 	}
-	return false
+	return 0, false
+}
+
+// SameKeys checks that all files lie in directories of the same columns.
+func (m *Marker) SameKeys(dir string) error {
+	all := make([]File, len(m.Files))
+	for i, f := range m.Files {
+		all[i] = File{Path: filepath.Join(dir, f.Name), Keys: keysOf(f.Name)}
+	}
+	return SameKeys(all)
 }
 
 // ReadMarker reads a directory's marker; nil where it has none of this engine's.

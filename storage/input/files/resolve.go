@@ -24,7 +24,7 @@ type File struct {
 // Resolve expands paths, globs, directories and file:// URIs to the files
 // they name, in sorted order within each argument. Directories are read with those
 // below them, of which names such as country=DE are columns. What begins
-// with "." or "_" is left out of directories, as Hadoop's readers do.
+// with "." or "_" is left out of directories, as Hadoop's readers do. A save of no rows has no files.
 func Resolve(uris ...string) ([]File, error) {
 	var files []File
 	for _, uri := range uris {
@@ -34,10 +34,7 @@ func Resolve(uris ...string) ([]File, error) {
 		}
 		files = append(files, found...)
 	}
-	if len(files) == 0 {
-		return nil, fault.Newf(fault.BadInput, "open", strings.Join(uris, " "), "names no file")
-	}
-	return files, sameKeys(files)
+	return files, nil
 }
 
 func resolveOne(uri string) ([]File, error) {
@@ -107,7 +104,7 @@ func dataFiles(dir string, entries []os.DirEntry, depth int) (paths []string, er
 	}
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		if strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_") {
+		if strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_") && !strings.Contains(e.Name(), "=") {
 			continue
 		}
 		info, err := os.Stat(path) // of what a link leads to
