@@ -78,7 +78,7 @@ func SaveText[T any](ds Dataset[T], dir string, options ...SaveOption) Action[in
 		})}, dir, options)
 }
 
-// SaveJSONLines does what SaveText does, with every row as JSON. What is an sql.Null is its value, or null.
+// SaveJSONLines does what SaveText does, with every row as JSON.
 func SaveJSONLines[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
 	c, _ := row.ColumnsOf[T]() // what has no columns can be saved, but not by them
 	return saveParts(ds, format[T]{kind: "save-json-lines", codecs: lineCodecs, columns: c, open: asLines(
