@@ -225,7 +225,7 @@ func lossOf(err error) scheduler.Loss {
 	if !errors.As(err, &f) {
 		return scheduler.Loss{}
 	}
-	return scheduler.Loss{Holder: f.Subject, All: f.Op == "reach"}
+	return scheduler.Loss{Holder: f.Subject, All: f.Kind == fault.HolderLost}
 }
 
 // settle decides what is still open about a node and what it is computed from:

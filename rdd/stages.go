@@ -331,10 +331,6 @@ func (r *shuffleReader) open(ctx context.Context, ref outputRef) (io.ReadCloser,
 // lostFrom makes sure that an error of reading an output names its holder;
 // where an output is damaged, that it is lost.
 func lostFrom(ref outputRef, err error) error {
-	var f *fault.Error
-	if errors.As(err, &f) && f.Kind == fault.LostInput && f.Op == "reach" {
-		return err
-	}
 	if k := fault.KindOf(err); ref.Path == "" && (k == fault.LostInput || k == fault.Corrupt) {
 		return fault.New(fault.LostInput, "read", ref.Holder, err)
 	}

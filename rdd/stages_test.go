@@ -81,7 +81,7 @@ func (f *frail) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []er
 		f.ran[fmt.Sprint(c.Node, "/", part)]++
 		on := frailPacks{f, f.rng.IntN(len(f.stores))}
 		raw, err := f.g.Task(ctx, c.Node, part, c.Args[i], on)
-		if fault.KindOf(err) == fault.LostInput {
+		if fault.InputLost(err) {
 			lost[i] = err
 		} else if err != nil {
 			return nil, nil, err
@@ -135,7 +135,7 @@ func (p frailPacks) OpenMapOutput(_ context.Context, holder plan.ExecutorID, key
 	}
 	if p.f.gone[i] > 0 {
 		p.f.gone[i]--
-		return nil, fault.Newf(fault.LostInput, "reach", string(holder), "it is gone")
+		return nil, fault.Newf(fault.HolderLost, "reach", string(holder), "it is gone")
 	}
 	return p.f.stores[i].Open(key, span)
 }
@@ -230,7 +230,7 @@ func TestLosingTheSameAgainAndAgainEnds(t *testing.T) {
 	f.deaths = 1 << 30
 	f.rng = rand.New(always{})
 	_, err := action.Run(context.Background(), NewSession(g, f, Config{}))
-	if fault.KindOf(err) != fault.LostInput || !strings.Contains(err.Error(), "e0") {
+	if !fault.InputLost(err) || !strings.Contains(err.Error(), "e0") {
 		t.Errorf("%v", err)
 	}
 }

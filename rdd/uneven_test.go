@@ -57,7 +57,7 @@ func (u *uneven) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []e
 			u.before(u, c.Node, part)
 		}
 		raw, err := u.g.Task(ctx, c.Node, part, c.Args[i], unevenPacks{frailPacks{u.frail, u.place()}, u})
-		if fault.KindOf(err) == fault.LostInput {
+		if fault.InputLost(err) {
 			lost[i] = err
 		} else if err != nil {
 			return nil, nil, err

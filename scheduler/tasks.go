@@ -285,7 +285,7 @@ func (t *Tasks) Ended(from plan.ExecutorID, end TaskEnd, now plan.Time) (useful 
 func (t *Tasks) end(i int, from plan.ExecutorID, end TaskEnd, counted bool) {
 	k := &t.tasks[i]
 	switch {
-	case plantedLost(fault.KindOf(end.Err) == fault.LostInput):
+	case plantedLost(fault.InputLost(end.Err)):
 		k.lost = end.Err
 		t.done(i)
 	case end.Err != nil && counted:

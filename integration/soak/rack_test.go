@@ -271,7 +271,7 @@ func (r *rack) peer(id plan.ExecutorID) (*machine, error) {
 	if m := r.all[id]; m != nil && !m.dead.Load() {
 		return m, nil
 	}
-	return nil, fault.Newf(fault.LostInput, "reach", string(id), "it is gone")
+	return nil, fault.Newf(fault.HolderLost, "reach", string(id), "it is gone")
 }
 
 // OpenMapOutput takes a copy of what a machine keeps, over a link.
@@ -289,7 +289,7 @@ func (r reach) OpenMapOutput(ctx context.Context, from executor.Peer, key shuffl
 	return r.m.engine.Store().Outputs.Spool(func(w io.Writer) error {
 		_, err := io.Copy(w, linkReader{in, ctx, m, r.m})
 		if errors.Is(err, errGone) {
-			err = fault.New(fault.LostInput, "reach", string(from.ID), err)
+			err = fault.New(fault.HolderLost, "reach", string(from.ID), err)
 		}
 		return err
 	})

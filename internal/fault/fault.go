@@ -27,13 +27,15 @@ const (
 	Usage                    // an option is unknown, malformed or contradictory
 	Unauthorized             // the caller may not do this, or speaks another version
 	LostInput                // an input that another task has made is lost or damaged
+	HolderLost               // whoever holds such inputs cannot be reached: all of them are lost
+	DriverLost               // the driver cannot be reached
 	kinds                    // how many there are
 )
 
 var kindNames = [kinds]string{
 	"internal error", "error in user code", "bad input", "fetch failed", "executor lost", "plan mismatch",
 	"stale epoch", "cancelled", "out of resources", "corrupt data", "timed out", "usage error", "not allowed",
-	"lost input",
+	"lost input", "holder lost", "driver lost",
 }
 
 // String returns the kind in words.
@@ -76,6 +78,8 @@ var responses = [kinds]Response{
 	Usage:        {},
 	Unauthorized: {},
 	LostInput:    {}, // the session, which knows its map task, recomputes it
+	HolderLost:   {}, // the same of all its map tasks
+	DriverLost:   {}, // whoever asked waits for it, or ends
 }
 
 // Policy returns the response to a kind. An unknown kind, from a newer peer, is
@@ -149,6 +153,9 @@ func KindOf(err error) Kind {
 	}
 	return Internal
 }
+
+// InputLost reports whether an error says that inputs are to be made again.
+func InputLost(err error) bool { return Is(err, LostInput) || Is(err, HolderLost) }
 
 // Is reports whether an error is of a kind.
 func Is(err error, k Kind) bool { return err != nil && KindOf(err) == k }

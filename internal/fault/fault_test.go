@@ -25,7 +25,7 @@ func TestEveryKindSurvivesTheWireThroughLayers(t *testing.T) {
 
 func TestPolicyOfEveryKind(t *testing.T) {
 	never := map[Kind]bool{UserCode: true, BadInput: true, PlanMismatch: true, StaleEpoch: true, Cancelled: true,
-		Usage: true, Unauthorized: true, LostInput: true}
+		Usage: true, Unauthorized: true, LostInput: true, HolderLost: true, DriverLost: true}
 	for _, k := range Kinds() {
 		if got := Policy(k).Retry; got == never[k] {
 			t.Errorf("%v: retry %v", k, got)

@@ -105,11 +105,11 @@ func receive(stream wire.RawStream, w io.Writer, alive func(), peers func(error)
 // lostInput returns the error that names what is to be made again: one output,
 // or, where its holder cannot be reached, all that it held.
 func lostInput(from executor.Peer, key shuffle.Key, err error) error {
-	op := "read"
+	kind, op := fault.LostInput, "read"
 	if status.Code(err) == codes.Unavailable {
-		op = "reach"
+		kind, op = fault.HolderLost, "reach"
 	}
-	return fault.New(fault.LostInput, op, string(from.ID), fmt.Errorf("the output of map task %d: %w", key.Map, err))
+	return fault.New(kind, op, string(from.ID), fmt.Errorf("the output of map task %d: %w", key.Map, err))
 }
 
 // describe returns the description of the pack of a node that splits are held of.

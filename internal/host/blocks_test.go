@@ -79,15 +79,15 @@ func TestShuffledRowsComeFromOtherRunners(t *testing.T) {
 		}
 	}
 	key.Attempt++
-	lost := func(op string) {
+	lost := func(kind fault.Kind) {
 		t.Helper()
 		_, err := reader.OpenMapOutput(context.Background(), from, key, shuffle.Span{Through: 1})
-		if f, ok := err.(*fault.Error); !ok || f.Kind != fault.LostInput || f.Op != op || f.Subject != "e1" {
-			t.Errorf("%v, want a lost input, %s", err, op)
+		if f, ok := err.(*fault.Error); !ok || f.Kind != kind || f.Subject != "e1" {
+			t.Errorf("%v, want %v", err, kind)
 		}
 	}
-	lost("read")
+	lost(fault.LostInput)
 	stop()
 	reader.process.Driver = addr // which is gone as well
-	lost("reach")
+	lost(fault.HolderLost)
 }

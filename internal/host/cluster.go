@@ -123,5 +123,5 @@ func (m *members) OpenMapOutput(_ context.Context, from executor.Peer, key shuff
 	if en := m.member(from.ID); en != nil {
 		return en.Store().Outputs.Open(key, span)
 	}
-	return nil, fault.Newf(fault.LostInput, "reach", string(from.ID), "there is no such executor")
+	return nil, fault.Newf(fault.HolderLost, "reach", string(from.ID), "there is no such executor")
 }

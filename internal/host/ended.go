@@ -42,7 +42,7 @@ func SayEnd(p wire.Process, code int, failed error) int {
 	if failed != nil {
 		req.Why = strings.ToValidUTF8(failed.Error(), "\uFFFD")
 	}
-	if lostDriver(failed) {
+	if fault.Is(failed, fault.DriverLost) {
 		return wire.ExitLost
 	}
 	err := sendEnd(p, req)
@@ -64,13 +64,6 @@ func lostBy(err error) bool {
 		return true
 	}
 	return errors.Is(err, io.EOF) || fault.KindOf(err) == fault.Timeout // it does not read
-}
-
-// lostDriver reports whether a process has failed because its driver was not there.
-func lostDriver(err error) bool {
-	var f *fault.Error
-	return errors.As(err, &f) && f.Kind == fault.FetchFailed &&
-		(f.Op == "reach the driver at" || f.Op == "join the driver at")
 }
 
 func sendEnd(p wire.Process, req *wire.EndRequest) (err error) {

@@ -120,7 +120,7 @@ func (c *callWatch) result(from plan.ExecutorID, r *wire.TaskResult, now plan.Ti
 		if r.BusyNs > 0 {
 			c.rates = append(c.rates, float64(r.Rows)/time.Duration(r.BusyNs).Seconds())
 		}
-	case kind == fault.LostInput:
+	case kind == fault.LostInput || kind == fault.HolderLost:
 		t.done, t.lost = true, true
 	case counted: // when it was given up
 	default:

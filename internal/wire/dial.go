@@ -130,7 +130,7 @@ func CallError(op, addr string, err error) error {
 	case codes.Unauthenticated, codes.FailedPrecondition, codes.PermissionDenied:
 		kind = fault.Unauthorized
 	case codes.Unavailable:
-		kind, hint = fault.FetchFailed, "is a driver running there? start one with volley driver"
+		kind, hint = fault.DriverLost, "is a driver running there? start one with volley driver"
 	case codes.NotFound, codes.InvalidArgument:
 		kind = fault.Usage
 	case codes.Canceled:
