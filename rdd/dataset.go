@@ -124,7 +124,7 @@ func Map[T, U any](ds Dataset[T], f func(T) U) Dataset[U] {
 	return byRow(derive(ds, "map", func(ctx context.Context, part int, yield func([]U) error) error {
 		var out []U
 		p := livenessOf(ctx)
-		return ds.each(ctx, part, func(rows []T) error {
+		return ds.pull(ctx, part, func(rows []T) error {
 			out = slices.Grow(out[:0], len(rows))[:len(rows)]
 			for from := 0; from < len(rows); from += livenessRows {
 				to := min(len(rows), from+livenessRows)
@@ -173,7 +173,7 @@ func Filter[T any](ds Dataset[T], f func(T) bool) Dataset[T] {
 		func(ctx context.Context, part int, yield func([]T) error) error {
 			var out []T
 			p := livenessOf(ctx)
-			return ds.each(ctx, part, func(rows []T) error {
+			return ds.pull(ctx, part, func(rows []T) error {
 				out = slices.Grow(out[:0], len(rows))[:len(rows)]
 				n := 0
 				for from := 0; from < len(rows); from += livenessRows {
@@ -207,7 +207,7 @@ func FlatMapAppend[T, U any](ds Dataset[T], f func(out []U, row T) []U) Dataset[
 		most := row.BatchSize[U]()
 		out := make([]U, 0, most)
 		p := livenessOf(ctx)
-		err := ds.each(ctx, part, func(rows []T) error {
+		err := ds.pull(ctx, part, func(rows []T) error {
 			for i := range rows {
 				if out = f(out, rows[i]); len(out) >= most {
 					if err := yield(out); err != nil {
@@ -231,7 +231,7 @@ func FlatMapAppend[T, U any](ds Dataset[T], f func(out []U, row T) []U) Dataset[
 // rows calls yield with the rows of a partition, one after the other.
 func (ds Dataset[T]) rows(ctx context.Context, part int, yield func(T) error) error {
 	p := livenessOf(ctx)
-	return ds.each(ctx, part, func(rows []T) error {
+	return ds.pull(ctx, part, func(rows []T) error {
 		for i := range rows {
 			if err := yield(rows[i]); err != nil {
 				return err

@@ -188,7 +188,7 @@ func (g *Graph) Fingerprint() plan.Digest {
 
 // Resolve finds the input files on the driver's side and returns their
 // description for the executors.
-func (g *Graph) Resolve() (raw []byte, err error) {
+func (g *Graph) Resolve(ctx context.Context) (raw []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil { // of a function that says which directories to read
 			err = fault.Newf(fault.UserCode, "resolve", "the inputs", "panic: %v\n%s", r, debug.Stack())
@@ -200,7 +200,7 @@ func (g *Graph) Resolve() (raw []byte, err error) {
 			resolved[i] = &input.Source{}
 			continue
 		}
-		s, err := input.Open(d.Options, d.URIs...)
+		s, err := input.Open(ctx, d.Options, d.URIs...)
 		if err != nil {
 			return nil, err
 		}

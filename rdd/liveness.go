@@ -35,14 +35,18 @@ func (p liveness) moved(rows int) {
 // each hands out the rows of a partition, and says that they pass.
 func (ds Dataset[T]) each(ctx context.Context, part int, yield func(rows []T) error) error {
 	p := livenessOf(ctx)
-	passes := func(rows []T) error {
+	return ds.pull(ctx, part, func(rows []T) error {
 		p.moved(len(rows))
 		return yield(rows)
-	}
-	if p.env != nil {
-		if done, err := ds.inPieces(ctx, p.env, part, passes); done || err != nil {
+	})
+}
+
+// pull hands out the rows of a partition to what says itself that they pass.
+func (ds Dataset[T]) pull(ctx context.Context, part int, yield func(rows []T) error) error {
+	if env, err := envOf(ctx); err == nil {
+		if done, err := ds.inPieces(ctx, env, part, yield); done || err != nil {
 			return err
 		}
 	}
-	return ds.produce(ctx, part, passes)
+	return ds.produce(ctx, part, yield)
 }

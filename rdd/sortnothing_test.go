@@ -27,7 +27,7 @@ func TestASortOfNoPartitions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewGraph()
 			action := Collect(sorted(TextFile(g, path)))
-			if _, err := g.Resolve(); err != nil {
+			if _, err := g.Resolve(context.Background()); err != nil {
 				t.Fatal(err)
 			}
 			rows, err := action.Run(context.Background(), NewSession(g, newFrail(t, g, 2, 1), Config{}))

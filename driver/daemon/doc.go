@@ -4,6 +4,6 @@
 //
 // Its lifecycle (Life) decides about jobs, their processes and runners, and executors; it does no I/O,
 // starts no goroutine and reads no clock. What happens within a job is decided in the job's process
-// (package driver): the daemon relays its messages and reads none of them. It promises nothing to
-// programs outside this module.
+// (package driver): the daemon relays the messages of processes that cannot reach each other, and
+// reads none. It promises nothing to programs outside this module.
 package daemon

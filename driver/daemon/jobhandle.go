@@ -4,12 +4,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
@@ -62,12 +62,7 @@ func (w *jobHandle) snapshot() (*wire.JobInfo, <-chan struct{}) {
 	return cloneInfo(w.info), w.changed
 }
 
-func cloneInfo(i *wire.JobInfo) *wire.JobInfo {
-	return &wire.JobInfo{Id: i.Id, Job: i.Job, State: i.State, Why: i.Why, SubmittedUnixNs: i.SubmittedUnixNs,
-		EndedUnixNs: i.EndedUnixNs,
-		Step:        i.Step, Args: slices.Clone(i.Args), Result: i.Result, Restarts: i.Restarts, Pool: i.Pool,
-		Weight: i.Weight, Program: i.Program}
-}
+func cloneInfo(i *wire.JobInfo) *wire.JobInfo { return proto.Clone(i).(*wire.JobInfo) }
 
 // described returns a copy of the job's state, with its result.
 func (w *jobHandle) described() *wire.JobInfo {

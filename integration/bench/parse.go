@@ -31,7 +31,7 @@ func parsing(ctx context.Context, dir string, _ int64) error {
 		path  string
 		limit float64
 	}{{lines, 150}, {table, 100}} {
-		src, err := input.Open(input.Options{}, c.path)
+		src, err := input.Open(context.Background(), input.Options{}, c.path)
 		if err != nil {
 			return err
 		}

@@ -87,7 +87,7 @@ func newRack(ctx context.Context, dir string, seed uint64, g *rdd.Graph, build f
 	for range r.draws.IntN(4) {
 		r.harm = append(r.harm, harm{at: 1 + r.draws.Int64N(60), what: []string{kill, stop, full}[r.draws.IntN(3)]})
 	}
-	sources, err := g.Resolve()
+	sources, err := g.Resolve(context.Background())
 	if err != nil {
 		return nil, err
 	}

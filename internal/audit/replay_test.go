@@ -117,7 +117,7 @@ func (r ran) replay(t *testing.T, rows int64, change func([][]byte) [][]byte, pr
 	}
 	g := rdd.NewGraph()
 	run := r.build(g, rows)
-	if _, err := g.Resolve(); err != nil {
+	if _, err := g.Resolve(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	cache, err := pack.OpenCache(r.data, 0)

@@ -27,7 +27,7 @@ const (
 	Usage                    // an option is unknown, malformed or contradictory
 	Unauthorized             // the caller may not do this, or speaks another version
 	LostInput                // an input that another task has made is lost or damaged
-	HolderLost               // whoever holds such inputs cannot be reached: all of them are lost
+	HolderLost               // the executor that holds such inputs cannot be reached: all of them are lost
 	DriverLost               // the driver cannot be reached
 	kinds                    // how many there are
 )
@@ -79,7 +79,7 @@ var responses = [kinds]Response{
 	Unauthorized: {},
 	LostInput:    {}, // the session, which knows its map task, recomputes it
 	HolderLost:   {}, // the same of all its map tasks
-	DriverLost:   {}, // whoever asked waits for it, or ends
+	DriverLost:   {}, // what needs it waits, or ends
 }
 
 // Policy returns the response to a kind. An unknown kind, from a newer peer, is

@@ -37,15 +37,15 @@ func openJob(ctx context.Context, cfg Config, p wire.Process, program Program) (
 		cfg.Identity = string(program.Args)
 	}
 	j := &Job{ctx: ctx, cfg: cfg, program: program}
-	if err := j.open(p); err != nil {
+	if err := j.open(ctx, p); err != nil {
 		j.close()
 		return nil, err
 	}
 	return j, nil
 }
 
-func (j *Job) open(p wire.Process) error {
-	sources, err := j.program.Graph.Resolve()
+func (j *Job) open(ctx context.Context, p wire.Process) error {
+	sources, err := j.program.Graph.Resolve(ctx)
 	if err != nil {
 		return err
 	}

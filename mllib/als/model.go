@@ -112,7 +112,7 @@ func (m *Model) score(user, item float64) (float64, bool) {
 func (m *Model) each(ctx context.Context, in rdd.Input, uris []string, columns [][]string,
 	yield func(v []float64) error) error {
 	in.NoLabel = true
-	src, err := input.Open(in, uris...)
+	src, err := input.Open(ctx, in, uris...)
 	if err != nil {
 		return err
 	}

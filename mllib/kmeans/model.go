@@ -74,9 +74,9 @@ func (m *Model) load(dir string, raw []byte) (err error) {
 // eachBatch reads data as the model was trained on it, in input order.
 func (m *Model) eachBatch(ctx context.Context, in rdd.Input, uris []string, yield func(b *rdd.Batch) error) error {
 	if in.Label == "" && !in.NoLabel {
-		in.NoLabel = m.Label == "" || !m.known().HasLabel(in, uris)
+		in.NoLabel = m.Label == "" || !m.known().HasLabel(ctx, in, uris)
 	}
-	src, err := m.known().Open(in, uris)
+	src, err := m.known().Open(ctx, in, uris)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 // margin on, in input order, with the chunk and row it belongs to.
 func (m *Model) each(ctx context.Context, in rdd.Input, uris []string,
 	yield func(c *rows.Chunk, row int, margin float64) error) error {
-	src, err := m.known().Open(in, uris)
+	src, err := m.known().Open(ctx, in, uris)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (m *Model) predict(ctx context.Context, in rdd.Input, uris []string, w io.W
 	cut := m.cut()
 	labels := [2]string{model.CSVField(m.Labels[0]), model.CSVField(m.Labels[1])}
 	fmt.Fprintln(out, header)
-	if in.Label == "" && !m.known().HasLabel(in, uris) {
+	if in.Label == "" && !m.known().HasLabel(ctx, in, uris) {
 		in.NoLabel = true
 	}
 	err = m.each(ctx, in, uris, func(_ *rows.Chunk, _ int, z float64) error {

@@ -15,7 +15,7 @@ import (
 // readRows returns the rows that a reader makes of a file, a line each: label, and column:value of what is not zero.
 func readRows(t *testing.T, text string, o input.Options) (string, error) {
 	t.Helper()
-	src, err := input.Open(o, textFile(t, text))
+	src, err := input.Open(context.Background(), o, textFile(t, text))
 	if err != nil {
 		return "", err
 	}
@@ -145,7 +145,7 @@ func TestEdgesOfLines(t *testing.T) {
 		{"no UTF-8", "\xff\xfe\n", []string{"\xff\xfe"}},
 		{"longer than a block", long + "\nb\n", []string{long, "b"}},
 	} {
-		src, err := input.Open(input.Options{Format: input.Text}, textFile(t, c.text))
+		src, err := input.Open(context.Background(), input.Options{Format: input.Text}, textFile(t, c.text))
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue

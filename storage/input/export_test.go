@@ -1,9 +1,11 @@
 package input
 
+import "context"
+
 // PrepareAgain prepares a source whose parts were changed.
 func (s *Source) PrepareAgain(o Options) error {
 	s.Prepared = nil
-	return s.prepare(o)
+	return s.prepare(context.Background(), o)
 }
 
 // ForgetCuts has a source know its parts only as they are in a plan.

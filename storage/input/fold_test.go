@@ -85,7 +85,7 @@ func TestRowsToStopByAreNobodyElses(t *testing.T) {
 // foldRows are the first values of the rows that a fold reads, by label.
 func foldRows(t *testing.T, path string, f *rows.Fold) map[float64]float64 {
 	t.Helper()
-	s, err := Open(Options{Fold: *f}, path)
+	s, err := Open(context.Background(), Options{Fold: *f}, path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func textFile(t *testing.T, text string) string {
 // packedText packs text.
 func packedText(t *testing.T, text string, ro input.Options, o pack.Options) (*pack.Pack, error) {
 	t.Helper()
-	src, err := input.Open(ro, textFile(t, text))
+	src, err := input.Open(context.Background(), ro, textFile(t, text))
 	if err != nil {
 		return nil, err
 	}

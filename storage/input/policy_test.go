@@ -1,6 +1,7 @@
 package input_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 // packParts packs a table of text, in parts of a size; 0 is one part.
 func packParts(t *testing.T, text string, o input.Options, size int64) (*input.Source, *pack.Meta, error) {
 	t.Helper()
-	src, err := input.Open(o, textFile(t, text))
+	src, err := input.Open(context.Background(), o, textFile(t, text))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/storage/input/rows"
 )
 
@@ -31,7 +32,7 @@ func writeTable(t *testing.T, name, text string) string {
 // prepared reads a table as dense rows.
 func preparedRows(t *testing.T, o Options, path string) (*Source, [][]float64) {
 	t.Helper()
-	s, err := Open(o, path)
+	s, err := Open(context.Background(), o, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,13 +135,25 @@ func TestWhatCannotBePrepared(t *testing.T) {
 		`line 2: field "note" is "Good price, fast", not a number`: {OneHot: []string{"city"}},
 		`line 4: field "age" is empty`:                             {OneHot: []string{"city", "note"}},
 	} {
-		if _, err := Open(Options{Prepare: p}, path); err == nil || !strings.Contains(err.Error(), says) {
+		_, err := Open(context.Background(), Options{Prepare: p}, path)
+		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want %q", p, err, says)
 		}
 	}
 	svm := writeTable(t, "rows.libsvm", "1 1:2\n")
-	if _, err := Open(Options{Prepare: Prepare{Scale: ScaleMaxAbs}}, svm); err == nil ||
+	if _, err := Open(context.Background(), Options{Prepare: Prepare{Scale: ScaleMaxAbs}}, svm); err == nil ||
 		!strings.Contains(err.Error(), "CSV") {
 		t.Error(err)
+	}
+}
+
+// TestAnInterruptEndsTheFittingOfAPreparation: the pass over the data that planning makes.
+func TestAnInterruptEndsTheFittingOfAPreparation(t *testing.T) {
+	path := writeTable(t, "raw.csv", rawTable)
+	ctx, interrupt := context.WithCancel(context.Background())
+	interrupt()
+	o := Options{Prepare: Prepare{OneHot: []string{"city"}, Text: []string{"note"}}}
+	if _, err := Open(ctx, o, path); fault.KindOf(err) != fault.Cancelled {
+		t.Errorf("%v, want that it was cancelled", err)
 	}
 }

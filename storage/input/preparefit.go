@@ -17,7 +17,7 @@ import (
 
 // prepare fits the preparation to a table's data, by a pass over the rows that
 // are read; or takes the one of a model.
-func (s *Source) prepare(o Options) error {
+func (s *Source) prepare(ctx context.Context, o Options) error {
 	if o.Fitted == nil && !o.Prepare.Asked() {
 		return nil
 	}
@@ -35,16 +35,16 @@ func (s *Source) prepare(o Options) error {
 	if err != nil {
 		return err
 	}
-	return s.CutAgain(context.Background(), func() error { return s.fit(p, o.Prepare.Scale) })
+	return s.CutAgain(ctx, func() error { return s.fit(ctx, p, o.Prepare.Scale) })
 }
 
 // fit reads all parts, several at a time, and adds up what they hold in the order
 // of the parts.
-func (s *Source) fit(p *Prepared, scale Scale) error {
+func (s *Source) fit(ctx context.Context, p *Prepared, scale Scale) error {
 	parts := make([]*fitter, s.Len())
 	train := s.Fold
 	train.Held, train.Stopping = false, false
-	g, ctx := errgroup.WithContext(context.Background())
+	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range parts {
 		g.Go(func() error {

@@ -52,7 +52,7 @@ func spokenTable(rng *rand.Rand, rows int, label func() string) string {
 // pointsOf packs a table with small parts, cut as if no newline were within quotes.
 func pointsOf(t *testing.T, path string, o input.Options, size int64) (points []string, meta *pack.Meta, err error) {
 	t.Helper()
-	src, err := input.Open(o, path)
+	src, err := input.Open(context.Background(), o, path)
 	if err != nil {
 		t.Fatal(err)
 	}

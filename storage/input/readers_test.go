@@ -188,7 +188,7 @@ func fuzzReader(f *testing.F, format input.Format, seeds ...string) {
 		if err := os.WriteFile(path, raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		src, err := input.Open(input.Options{Format: format}, path)
+		src, err := input.Open(context.Background(), input.Options{Format: format}, path)
 		if err != nil {
 			return
 		}

@@ -100,7 +100,7 @@ type Source struct {
 const rangeBytes = 16 << 20
 
 // Open resolves URIs and determines how to read them.
-func Open(o Options, uris ...string) (*Source, error) {
+func Open(ctx context.Context, o Options, uris ...string) (*Source, error) {
 	inputs, err := files.Resolve(uris...)
 	if err != nil {
 		return nil, err
@@ -112,13 +112,13 @@ func Open(o Options, uris ...string) (*Source, error) {
 		return &Source{Format: o.Format, Typed: true}, nil
 	}
 	if o.Format == Whole {
-		return openTyped(o, inputs)
+		return openTyped(ctx, o, inputs)
 	}
 	if inputs, err = dropEmpty(inputs, o.Format == Text); err != nil {
 		return nil, err
 	}
 	if o.Typed != nil || o.Format == Text {
-		return openTyped(o, inputs)
+		return openTyped(ctx, o, inputs)
 	}
 	s := &Source{Format: o.Format, Files: inputs, Fold: o.Fold}
 	if s.Format == Auto {
@@ -128,21 +128,21 @@ func Open(o Options, uris ...string) (*Source, error) {
 	}
 	switch s.Format {
 	case CSV, TSV:
-		s.Table, s.Parts, err = csv.Open(inputs, o.ofTable(s.Format), rangeBytes)
+		s.Table, s.Parts, err = csv.Open(ctx, inputs, o.ofTable(s.Format), rangeBytes)
 	case LIBSVM:
 		if s.Parts, err = files.Ranges(inputs, rangeBytes); err == nil && o.Weight != "" {
 			err = fault.Newf(fault.Usage, "read", inputs[0].Path, "rows of LIBSVM have no column %q", o.Weight).
 				WithHint("weights are a column of CSV, TSV, Parquet or Arrow")
 		}
 	case Parquet, Arrow:
-		s.Columns, s.Parts, err = parquet.Open(inputs, s.Format.kind(),
+		s.Columns, s.Parts, err = parquet.Open(ctx, inputs, s.Format.kind(),
 			parquet.Options{Label: o.Label, NoLabel: o.NoLabel, Weight: o.Weight})
 	default:
 		err = fault.Newf(fault.Usage, "read", inputs[0].Path, "unknown format %q", s.Format).
 			WithHint("formats are libsvm, csv, tsv, parquet, arrow")
 	}
 	if err == nil {
-		err = s.prepare(o)
+		err = s.prepare(ctx, o)
 	}
 	return s, err
 }

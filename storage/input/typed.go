@@ -20,7 +20,7 @@ import (
 
 // openTyped describes input whose rows are of a user's type: the type
 // determines their columns, not the file.
-func openTyped(o Options, inputs []files.File) (s *Source, err error) {
+func openTyped(ctx context.Context, o Options, inputs []files.File) (s *Source, err error) {
 	s = &Source{Format: o.Format, Files: inputs, Typed: true}
 	if o.Keep != nil {
 		if s.Files, err = keptFiles(inputs, o.Keep); err != nil || len(s.Files) == 0 {
@@ -36,13 +36,13 @@ func openTyped(o Options, inputs []files.File) (s *Source, err error) {
 	o.Typed = slices.DeleteFunc(slices.Clone(o.Typed), func(name string) bool { return isKey(inputs[0].Keys, name) })
 	switch o.Format {
 	case Parquet:
-		s.Parts, s.Flat, err = parquet.PlanFlat(inputs, o.Typed)
+		s.Parts, s.Flat, err = parquet.PlanFlat(ctx, inputs, o.Typed)
 	case Arrow, Whole:
 		for _, f := range inputs {
 			s.Parts = append(s.Parts, files.Range{File: f})
 		}
 	case CSV, TSV:
-		s.Table, s.Parts, err = csv.Open(inputs, o.ofTable(o.Format),
+		s.Table, s.Parts, err = csv.Open(ctx, inputs, o.ofTable(o.Format),
 			files.PartSize(files.TotalSize(inputs), textLeast, textBytes))
 	default: // lines
 		s.Parts, err = files.Ranges(inputs, files.PartSize(files.TotalSize(inputs), textLeast, textBytes))

@@ -25,7 +25,7 @@ func packOf(t *testing.T, text string, ro input.Options, o Options) (*Pack, erro
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	src, err := input.Open(ro, path)
+	src, err := input.Open(context.Background(), ro, path)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func TestTheNextRunFindsThePack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		src, err := input.Open(input.Options{}, path)
+		src, err := input.Open(context.Background(), input.Options{}, path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestTheBudgetEvictsWhatWasUsedLeastRecently(t *testing.T) {
 		if err := os.WriteFile(path, []byte("1,2\n0,3\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		src, err := input.Open(input.Options{}, path)
+		src, err := input.Open(context.Background(), input.Options{}, path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +267,7 @@ func TestADamagedPackIsMadeAgain(t *testing.T) {
 	if err := os.WriteFile(path, []byte("1 1:1\n0 1:2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	src, err := input.Open(input.Options{}, path)
+	src, err := input.Open(context.Background(), input.Options{}, path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func TestUnpackingHoldsToTheBudget(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			src, err := input.Open(input.Options{}, path)
+			src, err := input.Open(context.Background(), input.Options{}, path)
 			if err != nil {
 				t.Fatal(err)
 			}

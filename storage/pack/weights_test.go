@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -83,7 +84,7 @@ func TestWeightsStayWithTheirRows(t *testing.T) {
 				if ro.Prepare.Asked() && name != "csv" {
 					continue
 				}
-				src, err := input.Open(ro, path)
+				src, err := input.Open(context.Background(), ro, path)
 				if err != nil {
 					t.Fatal(name, err)
 				}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -18,18 +19,18 @@ type Known struct {
 }
 
 // Open reads data in the way that the model was trained.
-func (k Known) Open(in rdd.Input, uris []string) (*input.Source, error) {
+func (k Known) Open(ctx context.Context, in rdd.Input, uris []string) (*input.Source, error) {
 	if in.IndexBase == 0 {
 		in.IndexBase = k.IndexBase + 1
 	}
-	in, err := k.weighed(in, uris)
+	in, err := k.weighed(ctx, in, uris)
 	if err != nil {
 		return nil, err
 	}
 	if in.Label == "" && !in.NoLabel {
 		in.Label = k.Label
 	}
-	return input.Open(preparing(in, k.Prepared), uris...)
+	return input.Open(ctx, preparing(in, k.Prepared), uris...)
 }
 
 // raw returns how data are to be read of which every column but that of weights
@@ -51,11 +52,11 @@ func (k Known) width() int {
 // weighed names the column of weights, where the model was trained with one and the
 // data have it: one of its name, or, where columns have numbers, as many columns as
 // in training. With one less it might be the label that is missing.
-func (k Known) weighed(in rdd.Input, uris []string) (rdd.Input, error) {
+func (k Known) weighed(ctx context.Context, in rdd.Input, uris []string) (rdd.Input, error) {
 	if in.Weight != "" || k.Weight == "" {
 		return in, nil
 	}
-	src, err := input.Open(k.raw(in), uris...)
+	src, err := input.Open(ctx, k.raw(in), uris...)
 	if err != nil {
 		return in, nil // the reading that follows says what is wrong
 	}
@@ -72,7 +73,7 @@ func (k Known) weighed(in rdd.Input, uris []string) (rdd.Input, error) {
 	case columns < 0: // rows of lists have names beside them, which only a reader knows
 		with := k.raw(in)
 		with.Weight = k.Weight
-		if _, err := input.Open(with, uris...); err == nil {
+		if _, err := input.Open(ctx, with, uris...); err == nil {
 			in.Weight = k.Weight
 		}
 	case columns == trained:
@@ -89,12 +90,12 @@ func (k Known) weighed(in rdd.Input, uris []string) (rdd.Input, error) {
 // HasLabel reports whether data to be predicted has the label's column: a table
 // with as many columns as the model has features, or without the column of the
 // label's name, has not.
-func (k Known) HasLabel(in rdd.Input, uris []string) bool {
-	in, err := k.weighed(in, uris)
+func (k Known) HasLabel(ctx context.Context, in rdd.Input, uris []string) bool {
+	in, err := k.weighed(ctx, in, uris)
 	if err != nil {
 		return true
 	}
-	src, err := input.Open(k.raw(in), uris...)
+	src, err := input.Open(ctx, k.raw(in), uris...)
 	if err != nil {
 		return true // the reading that follows says what is wrong
 	}

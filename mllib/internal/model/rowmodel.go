@@ -42,7 +42,7 @@ type marginsOf func(z []float64, places []int, values []float64)
 // row's margins with the chunk and row it belongs to.
 func (m *RowModel) each(ctx context.Context, in rdd.Input, uris []string, margins marginsOf,
 	yield func(c *rows.Chunk, row int, z []float64) error) error {
-	src, err := m.known().Open(in, uris)
+	src, err := m.known().Open(ctx, in, uris)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func PredictRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, 
 	default:
 		fmt.Fprintln(out, "label,score")
 	}
-	if in.Label == "" && !m.known().HasLabel(in, uris) {
+	if in.Label == "" && !m.known().HasLabel(ctx, in, uris) {
 		in.NoLabel = true
 	}
 	err = m.each(ctx, in, uris, margins, func(_ *rows.Chunk, _ int, z []float64) error {

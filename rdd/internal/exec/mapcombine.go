@@ -67,8 +67,12 @@ func (w *MapCombine[K, V, C]) fresh() {
 func (w *MapCombine[K, V, C]) Add(ctx context.Context, rows []row.Pair[K, V]) error {
 	for len(rows) > 0 {
 		n := w.room(rows)
-		if err := w.take(rows[:n]); err != nil {
-			return err
+		if w.late != nil {
+			if err := w.sortLate(rows[:n]); err != nil {
+				return err
+			}
+		} else if w.agg.add(rows[:n], w.by); w.agg.full() && w.fits {
+			w.late = NewHashSorter(w.raw, w.packs)
 		}
 		w.rows += n
 		if rows = rows[n:]; w.left <= 0 {
@@ -108,16 +112,11 @@ func (w *MapCombine[K, V, C]) room(rows []row.Pair[K, V]) (n int) {
 	return n
 }
 
-func (w *MapCombine[K, V, C]) take(rows []row.Pair[K, V]) error {
-	if w.late != nil {
-		w.sums = row.Hashes(w.raw.Hash, rows, w.sums)
-		w.keys.add(w.sums)
-		return w.late.AddAll(rows)
-	}
-	if w.agg.add(rows, w.by); w.agg.full() && w.fits {
-		w.late = NewHashSorter(w.raw, w.packs)
-	}
-	return nil
+// sortLate takes in rows for which the tables have no memory.
+func (w *MapCombine[K, V, C]) sortLate(rows []row.Pair[K, V]) error {
+	w.sums = row.Hashes(w.raw.Hash, rows, w.sums)
+	w.keys.add(w.sums)
+	return w.late.AddAll(rows)
 }
 
 // end writes the combined rows of the window.

@@ -98,7 +98,7 @@ func openCSV(path string, o Options) (*csvTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, parts, err := Open(files, o, 16<<20)
+	spec, parts, err := Open(context.Background(), files, o, 16<<20)
 	return &csvTable{spec, files[0], parts}, err
 }
 

@@ -66,13 +66,13 @@ type Options struct {
 
 // Open determines from their heads how all files are read, and cuts them into parts
 // of about size bytes: at newlines, or at records where quotes may hold newlines.
-func Open(inputs []files.File, o Options, size int64) (*Table, []files.Range, error) {
+func Open(ctx context.Context, inputs []files.File, o Options, size int64) (*Table, []files.Range, error) {
 	t, parts, err := planTable(inputs, o, size)
 	if err == nil && o.Typed == nil {
 		err = t.checkPoints(inputs[0].Path)
 	}
 	if err == nil && (t.Quotes || t.Spans) {
-		parts, err = t.Cut(context.Background(), parts)
+		parts, err = t.Cut(ctx, parts)
 	}
 	return t, parts, err
 }

@@ -75,8 +75,8 @@ func describeFiles(ctx context.Context, inputs []files.File, kind Kind,
 
 // Open examines every file once and determines which columns make points;
 // Parquet files are cut into parts of whole row groups.
-func Open(inputs []files.File, kind Kind, o Options) (p *Plan, parts []files.Range, err error) {
-	found, err := describeFiles(context.Background(), inputs, kind, nil)
+func Open(ctx context.Context, inputs []files.File, kind Kind, o Options) (p *Plan, parts []files.Range, err error) {
+	found, err := describeFiles(ctx, inputs, kind, nil)
 	if err != nil {
 		return nil, nil, err
 	}

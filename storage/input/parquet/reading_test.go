@@ -24,7 +24,7 @@ func openPoints(path string, kind Kind) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, parts, err := Open(files, kind, Options{})
+	plan, parts, err := Open(context.Background(), files, kind, Options{})
 	return &opened{kind: kind, plan: plan, parts: parts}, err
 }
 
@@ -34,7 +34,7 @@ func openNamed(path string, names ...string) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, flat, err := PlanFlat(files, names)
+	parts, flat, err := PlanFlat(context.Background(), files, names)
 	return &opened{kind: Parquet, parts: parts, flat: flat}, err
 }
 

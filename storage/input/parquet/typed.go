@@ -16,8 +16,8 @@ import (
 
 // PlanFlat cuts Parquet files into parts of whole row groups, and reports whether
 // the columns can be read by the low-level readers.
-func PlanFlat(inputs []files.File, names []string) (parts []files.Range, flat bool, err error) {
-	found, err := describeFiles(context.Background(), inputs, Parquet, names)
+func PlanFlat(ctx context.Context, inputs []files.File, names []string) (parts []files.Range, flat bool, err error) {
+	found, err := describeFiles(ctx, inputs, Parquet, names)
 	if err != nil {
 		return nil, false, err
 	}
