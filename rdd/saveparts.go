@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -81,9 +80,10 @@ func SaveText[T any](ds Dataset[T], dir string, options ...SaveOption) Action[in
 // SaveJSONLines does what SaveText does, with every row as JSON.
 func SaveJSONLines[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
 	c, _ := row.ColumnsOf[T]() // what has no columns can be saved, but not by them
+	j := row.JSONOf[T]()
 	return saveParts(ds, format[T]{kind: "save-json-lines", codecs: lineCodecs, columns: c, open: asLines(
 		func(w *bufio.Writer, r *T) error {
-			raw, err := json.Marshal(r)
+			raw, err := j.Marshal(r)
 			if err != nil {
 				return fault.New(fault.UserCode, "encode", row.TypeName[T](), err)
 			}

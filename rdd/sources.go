@@ -132,8 +132,9 @@ func wholeFiles[C any](g *Graph, kind string, uris []string, of func(raw []byte)
 }
 
 // JSONLines returns a dataset of files of one JSON value a line, read by encoding/json
-// into T. Empty lines are left out.
+// into T; an sql.Null is its value or null. Empty lines are left out.
 func JSONLines[T any](g *Graph, uris ...string) Dataset[T] {
+	j := row.JSONOf[T]()
 	return typedSource(g, "json-lines", Input{Format: input.Text}, uris,
 		func(s *input.Source, ctx context.Context, part int, yield func([]T) error) error {
 			var set func([]T)
@@ -148,7 +149,7 @@ func JSONLines[T any](g *Graph, uris ...string) Dataset[T] {
 					return nil
 				}
 				var row T
-				if err := json.Unmarshal(line, &row); err != nil {
+				if err := j.Unmarshal(line, &row); err != nil {
 					return fault.New(fault.BadInput, "read", where().String(), jsonError(err))
 				}
 				return b.Add(row)

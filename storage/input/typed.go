@@ -155,7 +155,8 @@ func (s *Source) FlatColumns(ctx context.Context, part int, names []string,
 }
 
 // ArrowRecords yields the rows of a part of a Parquet or Arrow file as Arrow records, which
-// are valid during the call only. Those of Parquet have no other columns than names.
+// are valid during the call only. Those of Parquet have no other columns than names, and of a column of structs only
+// the fields that follow its name, each after parquet.Below.
 func (s *Source) ArrowRecords(ctx context.Context, part int, names []string,
 	yield func(path string, rec arrow.Record) error) error {
 	rng := s.Parts[part]

@@ -76,7 +76,7 @@ func (f column) fillFlat(c *parquet.FlatColumn, p unsafe.Pointer, stride uintptr
 func (c *Columns[T]) ReadArrow(ctx context.Context, s *input.Source, part int, yield func([]T) error) error {
 	var rows []T
 	first := int(s.Parts[part].Row)
-	return s.ArrowRecords(ctx, part, c.Names(), func(path string, rec arrow.Record) error {
+	return s.ArrowRecords(ctx, part, c.paths(), func(path string, rec arrow.Record) error {
 		rows = slices.Grow(rows[:0], int(rec.NumRows()))[:rec.NumRows()]
 		clear(rows)
 		if err := c.fill(rec, rows, first); err != nil {

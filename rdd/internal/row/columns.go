@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -38,8 +39,11 @@ type column struct {
 type columnType struct {
 	arrow arrow.DataType
 	null  bool // there may be nulls
-	write func(b array.Builder, p unsafe.Pointer)
-	read  func(a arrow.Array, i int, p unsafe.Pointer) error
+	// within are the paths below a column of structs that its fields are read from; nil of others, and of lists,
+	// which are read whole: the library that decodes them cannot leave out a part of what they hold.
+	within []string
+	write  func(b array.Builder, p unsafe.Pointer)
+	read   func(a arrow.Array, i int, p unsafe.Pointer) error
 	// print and parse are nil of what cannot be a field of text.
 	print func(out []byte, p unsafe.Pointer) []byte
 	parse func(text []byte, p unsafe.Pointer, a *Arena) error
@@ -112,6 +116,9 @@ func structColumns(t reflect.Type, at string, within []reflect.Type) ([]column, 
 		if v, err = v.inUnit(f.Tag.Get("unit")); err != nil {
 			return nil, fmt.Errorf("%s: %w", where, err)
 		}
+		if v, err = v.inDecimal(f.Type, f.Tag.Get("decimal")); err != nil {
+			return nil, fmt.Errorf("%s: %w", where, err)
+		}
 		out = append(out, column{name, f.Offset, f.Type == reflect.TypeFor[Malformed](), f.Type, v})
 	}
 	if len(out) == 0 {
@@ -124,6 +131,21 @@ func structColumns(t reflect.Type, at string, within []reflect.Type) ([]column, 
 func (c *Columns[T]) Names() (out []string) {
 	for _, f := range c.fields {
 		out = append(out, f.name)
+	}
+	return out
+}
+
+// paths returns the names of what is read of a file: of a column of structs only the fields that rows have.
+func (c *Columns[T]) paths() []string { return pathsOf(c.fields) }
+
+func pathsOf(fields []column) (out []string) {
+	for _, f := range fields {
+		if f.within == nil {
+			out = append(out, f.name)
+		}
+		for _, w := range f.within {
+			out = append(out, f.name+parquet.Below+w)
+		}
 	}
 	return out
 }
@@ -144,10 +166,14 @@ func columnTypeOf(t reflect.Type, at string, within []reflect.Type) (columnType,
 	switch {
 	case t == timeType:
 		return timeColumn(), nil
+	case t == reflect.TypeFor[time.Duration]():
+		return durationColumn(), nil
 	case isNull(t):
 		return nullColumn(t, at, append(within, t))
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		return bytesColumn(), nil
+	case t.Kind() == reflect.Array && t.Elem().Kind() == reflect.Uint8 && t.Len() > 0:
+		return fixedColumn(t.Len()), nil
 	}
 	switch t.Kind() {
 	case reflect.Bool:
@@ -235,7 +261,7 @@ func nullColumn(t reflect.Type, at string, within []reflect.Type) (columnType, e
 // nullable makes a column of values that may be absent: fresh is where one is to
 // be put, at where it lies, or nil.
 func nullable(out, elem columnType, fresh, at func(unsafe.Pointer) unsafe.Pointer) columnType {
-	out.at = at
+	out.at, out.within = at, elem.within
 	out.fits = out.present(elem.fits)
 	out.write = func(b array.Builder, p unsafe.Pointer) {
 		if v := at(p); v != nil {
@@ -354,8 +380,9 @@ func structColumn(t reflect.Type, at string, within []reflect.Type) (columnType,
 		return columnType{}, err
 	}
 	return columnType{
-		fits:  allFit(fields),
-		arrow: arrow.StructOf(arrowFields(fields)...),
+		fits:   allFit(fields),
+		within: pathsOf(fields),
+		arrow:  arrow.StructOf(arrowFields(fields)...),
 		write: func(b array.Builder, p unsafe.Pointer) {
 			sb := b.(*array.StructBuilder)
 			sb.Append(true)
@@ -401,6 +428,9 @@ func fieldNamed(fields []arrow.Field, name string) int {
 
 // readValue reads a value of an Arrow array.
 func readValue(v columnType, a arrow.Array, i int, p unsafe.Pointer) error {
+	for d, ok := a.(*array.Dictionary); ok && !a.IsNull(i); d, ok = a.(*array.Dictionary) {
+		a, i = d.Dictionary(), d.GetValueIndex(i) // whose value may be null in turn
+	}
 	if a.IsNull(i) && !v.null {
 		return errIsNull
 	}

@@ -44,6 +44,20 @@ func wholeAt(a arrow.Array, i int) (v int64, ok bool) {
 	return 0, false
 }
 
+// wholeOf reads a whole number of any width, or a decimal that is one.
+func wholeOf(a arrow.Array, i int) (int64, error) {
+	if v, ok := wholeAt(a, i); ok {
+		return v, nil
+	}
+	if text, ok := decimalAt(a, i); ok {
+		return wholeDecimal(text)
+	}
+	if u, ok := a.(*array.Uint64); ok {
+		return 0, fmt.Errorf("%d does not fit into 64 bits with a sign: make the field a uint64", u.Value(i))
+	}
+	return 0, fmt.Errorf("%v is not a whole number", a.DataType())
+}
+
 // fits turns a number into a narrower one, if it can be.
 func fits[N signed | unsigned](v int64) (N, error) {
 	n := N(v)
@@ -111,10 +125,10 @@ func intColumn[N signed](t arrow.DataType) columnType {
 	bits := int(unsafe.Sizeof(n)) * 8
 	return columnType{arrow: t,
 		write: func(b array.Builder, p unsafe.Pointer) { appendNumber(b, int64(*(*N)(p)), 0, 0) },
-		read: func(a arrow.Array, i int, p unsafe.Pointer) (err error) {
-			v, ok := wholeAt(a, i)
-			if !ok {
-				return fmt.Errorf("%v is not a whole number of 64 bits with a sign", a.DataType())
+		read: func(a arrow.Array, i int, p unsafe.Pointer) error {
+			v, err := wholeOf(a, i)
+			if err != nil {
+				return err
 			}
 			*(*N)(p), err = fits[N](v)
 			return err
@@ -165,9 +179,9 @@ func uintColumn[N unsigned](t arrow.DataType) columnType {
 				*(*N)(p) = N(c.Value(i))
 				return nil
 			}
-			v, ok := wholeAt(a, i)
-			if !ok {
-				return fmt.Errorf("%v is not a whole number", a.DataType())
+			v, err := wholeOf(a, i)
+			if err != nil {
+				return err
 			}
 			*(*N)(p), err = fits[N](v)
 			return err
@@ -200,6 +214,15 @@ func floatColumn[N float32 | float64](t arrow.DataType) columnType {
 				return narrowed((*N)(p), c.Value(i))
 			case *array.Float32:
 				*(*N)(p) = N(c.Value(i))
+			case *array.Float16:
+				*(*N)(p) = N(c.Value(i).Float32())
+			case *array.Decimal128, *array.Decimal256:
+				text, _ := decimalAt(a, i)
+				v, err := strconv.ParseFloat(text, bits) // the nearest
+				*(*N)(p) = N(v)
+				return plainNumber(err)
+			case *array.Uint64:
+				return exactlyUnsigned((*N)(p), c.Value(i))
 			default:
 				v, ok := wholeAt(a, i)
 				if !ok {
@@ -267,6 +290,17 @@ func exactly[N float32 | float64](p *N, v int64) error {
 	return nil
 }
 
+// exactlyUnsigned does the same with a number of 64 bits without a sign.
+func exactlyUnsigned[N float32 | float64](p *N, v uint64) error {
+	if v < 1<<63 {
+		return exactly(p, int64(v))
+	}
+	if *p = N(v); float64(*p) >= 1<<64 || uint64(*p) != v {
+		return fmt.Errorf("%d is not exact in a %T", v, *p)
+	}
+	return nil
+}
+
 func boolColumn() columnType {
 	return columnType{arrow: arrow.FixedWidthTypes.Boolean,
 		write: func(b array.Builder, p unsafe.Pointer) { b.(*array.BooleanBuilder).Append(*(*bool)(p)) },
@@ -303,8 +337,15 @@ func textAt(a arrow.Array, i int) (string, error) {
 		return string(c.Value(i)), nil
 	case *array.LargeBinary:
 		return string(c.Value(i)), nil
-	case *array.Dictionary:
-		return textAt(c.Dictionary(), c.GetValueIndex(i))
+	case *array.StringView:
+		return c.Value(i), nil
+	case *array.BinaryView:
+		return string(c.Value(i)), nil
+	case *array.FixedSizeBinary:
+		return "", errFixed
+	}
+	if text, ok := decimalAt(a, i); ok {
+		return text, nil
 	}
 	return "", fmt.Errorf("%v is not text", a.DataType())
 }
@@ -337,6 +378,11 @@ func bytesColumn() columnType {
 	return columnType{arrow: arrow.BinaryTypes.Binary,
 		write: func(b array.Builder, p unsafe.Pointer) { b.(*array.BinaryBuilder).Append(*(*[]byte)(p)) },
 		read: func(a arrow.Array, i int, p unsafe.Pointer) error {
+			raw, ok := rawAt(a, i)
+			if ok {
+				*(*[]byte)(p) = append([]byte{}, raw...)
+				return nil
+			}
 			text, err := textAt(a, i)
 			*(*[]byte)(p) = []byte(text)
 			return err
@@ -433,7 +479,7 @@ func timeColumn() columnType {
 			case *array.Date32:
 				*(*time.Time)(p) = c.Value(i).ToTime().UTC()
 			case *array.Date64:
-				*(*time.Time)(p) = c.Value(i).ToTime().UTC()
+				*(*time.Time)(p) = time.UnixMilli(int64(c.Value(i))).UTC()
 			default:
 				return fmt.Errorf("%v is not a time", a.DataType())
 			}

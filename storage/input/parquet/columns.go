@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -364,6 +365,14 @@ func reader(col arrow.Array) (func(int) float64, bool) {
 		return func(i int) float64 { return float64(c.Value(i)) }, true
 	case *array.Uint8:
 		return func(i int) float64 { return float64(c.Value(i)) }, true
+	case *array.Float16:
+		return func(i int) float64 { return float64(c.Value(i).Float32()) }, true
+	case *array.Decimal128:
+		scale := c.DataType().(*arrow.Decimal128Type).Scale
+		return func(i int) float64 { return nearest(c.Value(i).BigInt(), scale) }, true
+	case *array.Decimal256:
+		scale := c.DataType().(*arrow.Decimal256Type).Scale
+		return func(i int) float64 { return nearest(c.Value(i).BigInt(), scale) }, true
 	case *array.Boolean:
 		return func(i int) float64 {
 			if c.Value(i) {
@@ -373,6 +382,19 @@ func reader(col arrow.Array) (func(int) float64, bool) {
 		}, true
 	}
 	return nil, false
+}
+
+// nearest returns the double nearest to v / 10^scale.
+func nearest(v *big.Int, scale int32) float64 {
+	r := new(big.Rat).SetInt(v)
+	ten := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(scale, -scale))), nil)
+	if scale >= 0 {
+		r.Quo(r, new(big.Rat).SetInt(ten))
+	} else {
+		r.Mul(r, new(big.Rat).SetInt(ten))
+	}
+	f, _ := r.Float64()
+	return f
 }
 
 // listColumn reads rows from a list column whose lists are equally long.

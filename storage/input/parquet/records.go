@@ -50,16 +50,37 @@ type recordReader struct {
 	columns []int // leaves
 }
 
+// Below stands between the name of a column and that of a field of its structs.
+const Below = "\x00"
+
 // leavesOf returns the leaves of the columns that have some names, by whichever case; of all
-// where there are none.
+// where there are none. Of a column of structs they are those of the fields named; of one
+// that does not have such a field all are.
 func leavesOf(md *metadata.FileMetaData, names []string) (out []int) {
-	for i := range md.Schema.NumColumns() {
-		root := md.Schema.Column(i).ColumnPath()[0]
-		if len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, root) }) {
+	wanted := make([]bool, md.Schema.NumColumns())
+	for _, name := range names {
+		root, _, _ := strings.Cut(name, Below)
+		if !markLeaves(md, strings.Split(name, Below), wanted) {
+			markLeaves(md, []string{root}, wanted)
+		}
+	}
+	for i, w := range wanted {
+		if w || len(names) == 0 {
 			out = append(out, i)
 		}
 	}
 	return out
+}
+
+// markLeaves marks the leaves whose path begins with some names, and reports whether there is any.
+func markLeaves(md *metadata.FileMetaData, names []string, wanted []bool) (found bool) {
+	for i := range wanted {
+		path := md.Schema.Column(i).ColumnPath()
+		if len(path) >= len(names) && slices.EqualFunc(path[:len(names)], names, strings.EqualFold) {
+			wanted[i], found = true, true
+		}
+	}
+	return found
 }
 
 // read yields all rows of some row groups.

@@ -136,7 +136,7 @@ func groupsOf(r files.Range) (out []int) {
 }
 
 // ReadRecords yields the rows of a part of a file as Arrow records, which are valid
-// during the call only. Those of Parquet have no other columns than names. A child
+// during the call only. Those of Parquet have no other columns than names (see Below). A child
 // process decodes them.
 func ReadRecords(ctx context.Context, kind Kind, rng files.Range, names []string,
 	yield func(arrow.Record) error) error {
