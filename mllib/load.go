@@ -14,6 +14,12 @@ type Model = model.Model
 // Probable is a model that says how probable each class of a row is.
 type Probable = model.Probable
 
+// Confusing is a model that says which labels it takes for which, and Confusion is the table of them.
+type (
+	Confusing = model.Confusing
+	Confusion = model.Confusion
+)
+
 // kinds are those of all models that a program can read. Linear models are asked last:
 // their jobs may have any name.
 var kinds = []model.Kind{linear.SoftmaxKind, kmeans.Kind, als.Kind, mlp.Kind, linear.Kind}

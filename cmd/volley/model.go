@@ -25,6 +25,7 @@ import (
 type dataFlags struct {
 	trainFlags
 	outFile       string
+	confusion     string
 	probabilities bool
 	threshold     thresholdFlag
 }
@@ -195,6 +196,9 @@ func evaluateCommand() *cobra.Command {
 			if err == nil && noneMeasured(metrics) {
 				err = fault.Newf(fault.BadInput, "evaluate", strings.Join(f.data, " "), "it has no rows")
 			}
+			if err == nil && f.confusion != "" {
+				err = f.writeConfusion(c, m)
+			}
 			if err != nil {
 				return err
 			}
@@ -203,7 +207,25 @@ func evaluateCommand() *cobra.Command {
 	}
 	f.register(c)
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
+	c.Flags().StringVar(&f.confusion, "confusion", "",
+		"CSV file for a table of labels, and what is said of their rows (of classifiers); - is stdout")
 	return c
+}
+
+// writeConfusion writes which labels a model takes for which.
+func (f *dataFlags) writeConfusion(c *cobra.Command, m mllib.Model) error {
+	if err := notAnInput(c, "confusion", f.confusion, f.data); err != nil {
+		return err
+	}
+	by, ok := m.(mllib.Confusing)
+	if !ok {
+		return usage(c, "confusion", "the model tells no labels")
+	}
+	table, err := by.Confusion(c.Context(), f.labelled(), f.data)
+	if err != nil {
+		return err
+	}
+	return toFile(f.confusion, table.WriteCSV)
 }
 
 // noneMeasured reports whether a table had no row to measure a model by.

@@ -1,7 +1,6 @@
 package kmeans
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -71,8 +70,10 @@ func (m *Model) load(dir string, raw []byte) (err error) {
 	return err
 }
 
-// eachBatch reads data as the model was trained on it, in input order.
-func (m *Model) eachBatch(ctx context.Context, in rdd.Input, uris []string, yield func(b *rdd.Batch) error) error {
+// eachPart reads data as the model was trained on it, adds its rows to the results of their parts, and hands these
+// out in input order.
+func eachPart[R any](ctx context.Context, m *Model, in rdd.Input, uris []string, begin func() *R,
+	add func(to *R, b *rdd.Batch) error, take func(*R) error) error {
 	if in.Label == "" && !in.NoLabel {
 		in.NoLabel = m.Label == "" || !m.known().HasLabel(ctx, in, uris)
 	}
@@ -84,22 +85,16 @@ func (m *Model) eachBatch(ctx context.Context, in rdd.Input, uris []string, yiel
 	if err != nil {
 		return err
 	}
-	for part := range src.Len() {
-		err := src.Read(ctx, part, func(c *rows.Chunk) error {
-			b, err := m.batchOf(c, uris)
-			if err != nil {
-				return err
-			}
-			if columns != nil && c.Dense() {
-				b.X64 = arranged(b.X64, columns)
-			}
-			return yield(b)
-		})
+	return model.Reading[R]{Begin: begin, Take: take, Chunk: func(to *R, c *rows.Chunk, _ int) error {
+		b, err := m.batchOf(c, uris)
 		if err != nil {
 			return err
 		}
-	}
-	return nil
+		if columns != nil && c.Dense() {
+			b.X64 = arranged(b.X64, columns)
+		}
+		return add(to, b)
+	}}.Each(ctx, src)
 }
 
 // arranged returns dense rows with their columns at other places.
@@ -159,32 +154,27 @@ func (m *Model) param() centres {
 // Predict writes one line a row as CSV: the number of the nearest centre, and the
 // distance from it.
 func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
-	out := bufio.NewWriterSize(w, 1<<16)
-	fmt.Fprintln(out, "cluster,distance")
-	a, param := &assigner{cosine: m.Distance == Cosine}, m.param()
-	err = m.eachBatch(ctx, in, uris, func(b *rdd.Batch) error {
-		work := a.work(len(b.Rows))
-		defer a.pool.Put(work)
-		a.assign(work, &param, b)
-		for i, at := range work.at {
-			rows++
-			d := math.Sqrt(work.squared[i])
-			if a.cosine {
-				d = work.squared[i] / 2
-			}
-			out.WriteString(strconv.Itoa(int(at)))
-			out.WriteByte(',')
-			out.WriteString(strconv.FormatFloat(d, 'g', -1, 64))
-			if err := out.WriteByte('\n'); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return rows, err
+	if _, err := fmt.Fprintln(w, "cluster,distance"); err != nil {
+		return 0, err
 	}
-	return rows, out.Flush()
+	a, param := &assigner{cosine: m.Distance == Cosine}, m.param()
+	err = eachPart(ctx, m, in, uris, func() *model.Lines { return &model.Lines{} },
+		func(to *model.Lines, b *rdd.Batch) error {
+			work := a.work(len(b.Rows))
+			defer a.pool.Put(work)
+			a.assign(work, &param, b)
+			for i, at := range work.at {
+				to.Rows++
+				d := math.Sqrt(work.squared[i])
+				if a.cosine {
+					d = work.squared[i] / 2
+				}
+				to.Text = append(strconv.AppendInt(to.Text, int64(at), 10), ',')
+				to.Text = model.AppendNumbers(to.Text, d)
+			}
+			return nil
+		}, func(l *model.Lines) error { return l.Put(w, &rows) })
+	return rows, err
 }
 
 // Evaluate computes the cost of the model on data, how many centres have rows, and
@@ -193,24 +183,38 @@ func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[
 	a, param := &assigner{cosine: m.Distance == Cosine}, m.param()
 	shift := param.Shift // rows are taken about it as a whole, so that no digits are lost
 	param.At, param.Shift = about(param.At, shift), nil
+	sparse := centres{K: param.K, D: param.D, At: m.Centres} // whose rows are not taken about it
+	of := func(b *rdd.Batch) *centres {
+		if !b.Dense() {
+			return &sparse
+		}
+		b.X64 = about(b.X64, shift)
+		return &param
+	}
 	all, read := a.clusters().Zero(param), 0
 	squares := make([]float64, param.K) // the squared lengths of a cluster's rows
-	err := m.eachBatch(ctx, in, uris, func(b *rdd.Batch) error {
-		if b.Dense() {
-			b.X64 = about(b.X64, shift)
-		} else if shift != nil {
-			param.At, shift = m.Centres, nil // sparse rows are not
-		}
-		work := a.work(len(b.Rows))
-		defer a.pool.Put(work)
-		a.assign(work, &param, b)
-		all = a.addAssigned(all, work, b)
-		for i, sq := range a.squaredLengths(b) {
-			squares[work.at[i]] += float64(sq * b.WeightOf(b.Rows[i]))
-		}
-		read += len(b.Rows)
-		return nil
-	})
+	type found struct {
+		clusters
+		squares []float64
+		rows    int
+	}
+	err := eachPart(ctx, m, in, uris,
+		func() *found { return &found{a.clusters().Zero(param), make([]float64, param.K), 0} },
+		func(to *found, b *rdd.Batch) error {
+			work := a.work(len(b.Rows))
+			defer a.pool.Put(work)
+			a.assign(work, of(b), b)
+			to.clusters = a.addAssigned(to.clusters, work, b)
+			for i, sq := range a.squaredLengths(b) {
+				to.squares[work.at[i]] += float64(sq * b.WeightOf(b.Rows[i]))
+			}
+			to.rows += len(b.Rows)
+			return nil
+		}, func(part *found) error {
+			all, read = a.clusters().Merge(all, part.clusters), read+part.rows
+			kernel.Axpy(1, part.squares, squares)
+			return nil
+		})
 	var total float64
 	for _, n := range all.N {
 		total += n
@@ -230,21 +234,23 @@ func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[
 	if out["clusters"] < 2 {
 		return out, nil
 	}
-	var sum, weight float64
-	err = m.eachBatch(ctx, in, uris, func(b *rdd.Batch) error {
-		if b.Dense() {
-			b.X64 = about(b.X64, shift)
-		}
-		work := a.work(len(b.Rows))
-		defer a.pool.Put(work)
-		a.assign(work, &param, b)
-		sum += a.silhouettes(work, &all, squares, b)
-		for _, r := range b.Rows {
-			weight += b.WeightOf(r)
-		}
-		return nil
-	})
-	out["silhouette"] = sum / weight
+	type measured struct{ sum, weight float64 }
+	var whole measured
+	err = eachPart(ctx, m, in, uris, func() *measured { return &measured{} },
+		func(to *measured, b *rdd.Batch) error {
+			work := a.work(len(b.Rows))
+			defer a.pool.Put(work)
+			a.assign(work, of(b), b)
+			to.sum += a.silhouettes(work, &all, squares, b)
+			for _, r := range b.Rows {
+				to.weight += b.WeightOf(r)
+			}
+			return nil
+		}, func(part *measured) error {
+			whole.sum, whole.weight = whole.sum+part.sum, whole.weight+part.weight
+			return nil
+		})
+	out["silhouette"] = whole.sum / whole.weight
 	return out, err
 }
 

@@ -1,12 +1,10 @@
 package linear
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"math"
-	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
@@ -16,10 +14,10 @@ import (
 	"github.com/volley-engine/volley/storage/input/rows"
 )
 
-// each reads data in the way the model was trained and hands every row's
-// margin on, in input order, with the chunk and row it belongs to.
-func (m *Model) each(ctx context.Context, in rdd.Input, uris []string,
-	yield func(c *rows.Chunk, row int, margin float64) error) error {
+// each reads data in the way the model was trained, adds every row, with its margin, to its part's result, and
+// hands out the results in input order. The row is the n-th of its part.
+func each[R any](ctx context.Context, m *Model, in rdd.Input, uris []string, begin func() *R,
+	row func(to *R, c *rows.Chunk, r, n int, margin float64) error, take func(*R) error) error {
 	src, err := m.known().Open(ctx, in, uris)
 	if err != nil {
 		return err
@@ -28,23 +26,17 @@ func (m *Model) each(ctx context.Context, in rdd.Input, uris []string,
 	if err != nil {
 		return err
 	}
-	for part := range src.Len() {
-		err := src.Read(ctx, part, func(c *rows.Chunk) error {
-			if err := model.Fits(m.Features, c, uris); err != nil {
-				return err
-			}
-			for r := range c.Rows() {
-				if err := yield(c, r, m.margin(weights, c, r)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
+	return model.Reading[R]{Begin: begin, Take: take, Chunk: func(to *R, c *rows.Chunk, n int) error {
+		if err := model.Fits(m.Features, c, uris); err != nil {
 			return err
 		}
-	}
-	return nil
+		for r := range c.Rows() {
+			if err := row(to, c, r, n+r, m.margin(weights, c, r)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}.Each(ctx, src)
 }
 
 // aligned returns the weights in the order of the data's columns, where both
@@ -87,8 +79,8 @@ func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.W
 	if m.Loss == Squared {
 		header = "prediction"
 	}
-	return m.predict(ctx, in, uris, w, header, func(out *bufio.Writer, z float64) error {
-		return model.WriteNumbers(out, []float64{m.score(z)})
+	return m.predict(ctx, in, uris, w, header, func(out []byte, z float64) []byte {
+		return model.AppendNumbers(out, m.score(z))
 	})
 }
 
@@ -99,37 +91,35 @@ func (m *Model) Probabilities(ctx context.Context, in rdd.Input, uris []string, 
 		return 0, fault.Newf(fault.Usage, "predict", "probabilities", "a %s model has none", m.Job).
 			WithHint("logistic, softmax and mlp have them")
 	}
-	return m.predict(ctx, in, uris, w, model.ProbabilityHeader(m.Labels[:]), func(out *bufio.Writer, z float64) error {
-		return model.WriteNumbers(out, []float64{kernel.Sigmoid(-z), kernel.Sigmoid(z)})
+	return m.predict(ctx, in, uris, w, model.ProbabilityHeader(m.Labels[:]), func(out []byte, z float64) []byte {
+		return model.AppendNumbers(out, kernel.Sigmoid(-z), kernel.Sigmoid(z))
 	})
 }
 
 // predict writes the label of each row, where the model has labels, and what write makes of its margin.
 func (m *Model) predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer, header string,
-	write func(out *bufio.Writer, z float64) error) (n int64, err error) {
-	out := bufio.NewWriterSize(w, 1<<16)
+	write func(out []byte, z float64) []byte) (n int64, err error) {
 	cut := m.cut()
 	labels := [2]string{model.CSVField(m.Labels[0]), model.CSVField(m.Labels[1])}
-	fmt.Fprintln(out, header)
+	if _, err := fmt.Fprintln(w, header); err != nil {
+		return 0, err
+	}
 	if in.Label == "" && !m.known().HasLabel(ctx, in, uris) {
 		in.NoLabel = true
 	}
-	err = m.each(ctx, in, uris, func(_ *rows.Chunk, _ int, z float64) error {
-		n++
-		if m.Loss != Squared {
-			k := 0
-			if z > cut {
-				k = 1
+	err = each(ctx, m, in, uris, func() *model.Lines { return &model.Lines{} },
+		func(to *model.Lines, _ *rows.Chunk, _, _ int, z float64) error {
+			if to.Rows++; m.Loss != Squared {
+				k := 0
+				if z > cut {
+					k = 1
+				}
+				to.Text = append(append(to.Text, labels[k]...), ',')
 			}
-			out.WriteString(labels[k])
-			out.WriteByte(',')
-		}
-		return write(out, z)
-	})
-	if err != nil {
-		return n, err
-	}
-	return n, out.Flush()
+			to.Text = write(to.Text, z)
+			return nil
+		}, func(l *model.Lines) error { return l.Put(w, &n) })
+	return n, err
 }
 
 // SetThreshold sets the score above which a row is said to have Labels[1]: a
@@ -169,12 +159,7 @@ func (m *Model) score(z float64) float64 {
 
 // Evaluate computes the metrics of the model on labelled data.
 func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
-	var all []model.Scored
-	err := m.each(ctx, in, uris, func(c *rows.Chunk, r int, z float64) error {
-		y, err := m.target(c, r, len(all)+1, uris)
-		all = append(all, model.Scored{Z: z, Y: y, Weight: c.WeightOf(r)})
-		return err
-	})
+	all, err := m.scored(ctx, in, uris)
 	if err != nil {
 		return nil, err
 	}
@@ -184,14 +169,37 @@ func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[
 	return m.metrics(all), nil
 }
 
-// target returns what row r of a chunk, the n-th of all, should be: its number, or whether its label is the
+// Confusion returns how often each label was said of rows of each.
+func (m *Model) Confusion(ctx context.Context, in rdd.Input, uris []string) (*model.Confusion, error) {
+	if m.Loss == Squared {
+		return nil, model.NoConfusion()
+	}
+	all, err := m.scored(ctx, in, uris)
+	if err != nil {
+		return nil, err
+	}
+	table := model.BinaryTable(all, m.cut())
+	return &model.Confusion{Labels: m.Labels[:], Table: append(table[0][:], table[1][:]...)}, nil
+}
+
+// scored returns all rows with their margins, in input order.
+func (m *Model) scored(ctx context.Context, in rdd.Input, uris []string) (all []model.Scored, err error) {
+	err = each(ctx, m, in, uris, func() *[]model.Scored { return &[]model.Scored{} },
+		func(to *[]model.Scored, c *rows.Chunk, r, n int, z float64) error {
+			y, err := m.target(c, r, n, uris)
+			*to = append(*to, model.Scored{Z: z, Y: y, Weight: c.WeightOf(r)})
+			return err
+		}, func(part *[]model.Scored) error { all = append(all, *part...); return nil })
+	return all, err
+}
+
+// target returns what row r of a chunk, the n-th of its part, should be: its number, or whether its label is the
 // model's Labels[1]. A label that the model does not know is an error, unless it
 // tells one from the rest.
 func (m *Model) target(c *rows.Chunk, r, n int, uris []string) (float64, error) {
 	if m.Loss == Squared {
 		if c.Texts != nil {
-			return 0, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "),
-				"row %d has the label %q, which is not a number", n, c.Texts[int(c.Labels[r])])
+			return 0, model.LabelError(uris, n, "the label %q, which is not a number", c.Texts[int(c.Labels[r])])
 		}
 		return c.Labels[r], nil
 	}
@@ -215,9 +223,7 @@ func (m *Model) isPositive(c *rows.Chunk, r, n int, uris []string) (bool, error)
 	case label == m.Labels[0] || m.OneVsRest:
 		return false, nil
 	}
-	return false, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "),
-		"row %d has the label %q, the model knows %q and %q",
-		n, label, m.Labels[0], m.Labels[1])
+	return false, model.LabelError(uris, n, "the label %q, the model knows %q and %q", label, m.Labels[0], m.Labels[1])
 }
 
 // metrics returns the metrics of scored rows that the model's users expect.

@@ -81,9 +81,14 @@ func (m *SoftmaxModel) Probabilities(ctx context.Context, in rdd.Input, uris []s
 	return model.PredictRows(ctx, &m.RowModel, in, uris, w, true, m.margins)
 }
 
-// Evaluate computes accuracy, log_loss, and f1 as the mean over classes.
+// Evaluate computes accuracy, log_loss, and the means over classes of precision, recall, f1 and auc.
 func (m *SoftmaxModel) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
 	return model.EvaluateRows(ctx, &m.RowModel, in, uris, m.margins)
+}
+
+// Confusion returns how often each label was said of rows of each.
+func (m *SoftmaxModel) Confusion(ctx context.Context, in rdd.Input, uris []string) (*model.Confusion, error) {
+	return model.ConfusionOf(ctx, &m.RowModel, in, uris, m.margins)
 }
 
 // Describe returns the model in a few lines.

@@ -91,10 +91,15 @@ func (m *Model) Probabilities(ctx context.Context, in rdd.Input, uris []string, 
 	return model.PredictRows(ctx, &m.RowModel, in, uris, w, true, m.margins)
 }
 
-// Evaluate computes accuracy, log_loss, and f1 as the mean over classes; of a
+// Evaluate computes accuracy, log_loss, and the means over classes of precision, recall, f1 and auc; of a
 // regression rmse, mae and r2.
 func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error) {
 	return model.EvaluateRows(ctx, &m.RowModel, in, uris, m.margins)
+}
+
+// Confusion returns how often each label was said of rows of each.
+func (m *Model) Confusion(ctx context.Context, in rdd.Input, uris []string) (*model.Confusion, error) {
+	return model.ConfusionOf(ctx, &m.RowModel, in, uris, m.margins)
 }
 
 // Describe returns the model in a few lines.

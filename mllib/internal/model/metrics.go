@@ -56,15 +56,7 @@ func LogLoss(all []Scored) float64 {
 // precision, recall and f1 of label 1, with the table of true and false ones they come from; and the areas under
 // the curves of all thresholds.
 func BinaryMetrics(all []Scored, cut float64) map[string]float64 {
-	var table [2][2]float64 // by what it is, and what is said
-	for _, s := range all {
-		said := 0
-		if s.Z > cut {
-			said = 1
-		}
-		table[int(s.Y)][said] += s.Weight
-	}
-	n := WeightOf(all)
+	table, n := BinaryTable(all, cut), WeightOf(all)
 	out := map[string]float64{"accuracy": (table[0][0] + table[1][1]) / n, "true_negatives": table[0][0],
 		"false_positives": table[0][1],
 		"false_negatives": table[1][0], "true_positives": table[1][1]}
@@ -79,6 +71,18 @@ func BinaryMetrics(all []Scored, cut float64) map[string]float64 {
 		out["auc"], out["pr_auc"] = auc, prAUC
 	}
 	return out
+}
+
+// BinaryTable returns what rows weigh together, by their label and the one that is said of them.
+func BinaryTable(all []Scored, cut float64) (table [2][2]float64) {
+	for _, s := range all {
+		said := 0
+		if s.Z > cut {
+			said = 1
+		}
+		table[int(s.Y)][said] += s.Weight
+	}
+	return table
 }
 
 // areas returns the areas under two curves of all thresholds: the ROC curve,

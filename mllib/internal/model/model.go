@@ -45,6 +45,12 @@ type Probable interface {
 	Probabilities(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error)
 }
 
+// Confusing is a model that says which labels it takes for which.
+type Confusing interface {
+	// Confusion returns how often each label was said of rows of each.
+	Confusion(ctx context.Context, in rdd.Input, uris []string) (*Confusion, error)
+}
+
 // ProbabilityHeader returns the first line of a file of probabilities.
 func ProbabilityHeader(labels []string) string {
 	line := "label"

@@ -1,13 +1,9 @@
 package model
 
 import (
-	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
@@ -38,10 +34,10 @@ func (m *RowModel) known() Known {
 // the places and values of its features.
 type marginsOf func(z []float64, places []int, values []float64)
 
-// each reads data as the model was trained on it, in input order, and hands out each
-// row's margins with the chunk and row it belongs to.
-func (m *RowModel) each(ctx context.Context, in rdd.Input, uris []string, margins marginsOf,
-	yield func(c *rows.Chunk, row int, z []float64) error) error {
+// each reads data as the model was trained on it, adds each row, with its margins, to its part's result, and hands
+// out the results in input order. The row is the n-th of its part.
+func each[R any](ctx context.Context, m *RowModel, in rdd.Input, uris []string, margins marginsOf, begin func() *R,
+	row func(to *R, c *rows.Chunk, r, n int, z []float64) error, take func(*R) error) error {
 	src, err := m.known().Open(ctx, in, uris)
 	if err != nil {
 		return err
@@ -55,26 +51,20 @@ func (m *RowModel) each(ctx context.Context, in rdd.Input, uris []string, margin
 			columns = append(columns, j)
 		}
 	}
-	z := make([]float64, max(1, len(m.Labels)))
-	for part := range src.Len() {
-		err := src.Read(ctx, part, func(c *rows.Chunk) error {
-			if err := Fits(m.Features, c, uris); err != nil {
-				return err
-			}
-			for r := range c.Rows() {
-				places, values := m.features(c, r, columns)
-				margins(z, places, values)
-				if err := yield(c, r, z); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
+	return Reading[R]{Begin: begin, Take: take, Chunk: func(to *R, c *rows.Chunk, n int) error {
+		if err := Fits(m.Features, c, uris); err != nil {
 			return err
 		}
-	}
-	return nil
+		z := make([]float64, max(1, len(m.Labels)))
+		for r := range c.Rows() {
+			places, values := m.features(c, r, columns)
+			margins(z, places, values)
+			if err := row(to, c, r, n+r, z); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}.Each(ctx, src)
 }
 
 // features returns the places and values of a row's features; those that the model
@@ -118,51 +108,39 @@ func probabilities(z []float64) (best int, logSum float64) {
 // the label and the probability of each class.
 func PredictRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, w io.Writer, all bool,
 	margins marginsOf) (n int64, err error) {
-	out := bufio.NewWriterSize(w, 1<<16)
+	header := "label,score\n"
 	switch {
 	case all && m.Labels == nil:
 		return 0, fault.Newf(fault.Usage, "predict", "probabilities", "the model is a regression: it has no classes")
 	case all:
-		fmt.Fprintln(out, ProbabilityHeader(m.Labels))
+		header = ProbabilityHeader(m.Labels) + "\n"
 	case m.Labels == nil:
-		fmt.Fprintln(out, "prediction")
-	default:
-		fmt.Fprintln(out, "label,score")
+		header = "prediction\n"
+	}
+	if _, err := io.WriteString(w, header); err != nil {
+		return 0, err
 	}
 	if in.Label == "" && !m.known().HasLabel(ctx, in, uris) {
 		in.NoLabel = true
 	}
-	err = m.each(ctx, in, uris, margins, func(_ *rows.Chunk, _ int, z []float64) error {
-		n++
-		best := 0
-		if m.Labels != nil {
-			best, _ = probabilities(z)
-			out.WriteString(CSVField(m.Labels[best]))
-			out.WriteByte(',')
-		}
-		if !all {
-			z = z[best : best+1]
-		}
-		return WriteNumbers(out, z)
-	})
-	if err != nil {
-		return n, err
-	}
-	return n, out.Flush()
+	err = each(ctx, m, in, uris, margins, func() *Lines { return &Lines{} },
+		func(to *Lines, _ *rows.Chunk, _, _ int, z []float64) error {
+			to.Rows++
+			best := 0
+			if m.Labels != nil {
+				best, _ = probabilities(z)
+				to.Text = append(append(to.Text, CSVField(m.Labels[best])...), ',')
+			}
+			if !all {
+				z = z[best : best+1]
+			}
+			to.Text = AppendNumbers(to.Text, z...)
+			return nil
+		}, func(l *Lines) error { return l.Put(w, &n) })
+	return n, err
 }
 
-// WriteNumbers writes numbers that end a line, between commas.
-func WriteNumbers(out *bufio.Writer, z []float64) error {
-	for k, v := range z {
-		if k > 0 {
-			out.WriteByte(',')
-		}
-		out.WriteString(strconv.FormatFloat(v, 'g', -1, 64))
-	}
-	return out.WriteByte('\n')
-}
-
-// class returns the number of the label of row r of a chunk, the n-th of all rows.
+// class returns the number of the label of row r of a chunk, the n-th of its part.
 func (m *RowModel) class(c *rows.Chunk, r, n int, uris []string) (int, error) {
 	label := rows.FormatLabel(c.Labels[r])
 	if c.Texts != nil {
@@ -170,73 +148,139 @@ func (m *RowModel) class(c *rows.Chunk, r, n int, uris []string) (int, error) {
 	}
 	k := slices.Index(m.Labels, label)
 	if k < 0 {
-		return k, fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "),
-			"row %d has the label %q, which the model does not know", n, label)
+		return k, LabelError(uris, n, "the label %q, which the model does not know", label)
 	}
 	return k, nil
 }
 
-// EvaluateRows computes accuracy, log_loss and f1, or the metrics of a regression.
+// EvaluateRows computes the metrics of a classifier of several classes, or of a regression.
 func EvaluateRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string,
 	margins marginsOf) (map[string]float64, error) {
 	if m.Labels == nil {
-		var all []Scored
-		err := m.each(ctx, in, uris, margins, func(c *rows.Chunk, r int, z []float64) error {
-			if c.Texts != nil {
-				return fault.Newf(fault.BadInput, "evaluate", strings.Join(uris, " "),
-					"row %d has the label %q, which is not a number", len(all)+1, c.Texts[int(c.Labels[r])])
-			}
-			all = append(all, Scored{Z: z[0], Y: c.Labels[r], Weight: c.WeightOf(r)})
-			return nil
-		})
-		if err == nil {
-			err = WeighsNothing(len(all), WeightOf(all), uris)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return RegressionMetrics(all), nil
+		return m.evaluateNumbers(ctx, in, uris, margins)
 	}
-	k := len(m.Labels)
-	var weighed, loss float64 // by weight
-	read := 0
-	table := make([]float64, k*k) // by what it is, and what is said
-	err := m.each(ctx, in, uris, margins, func(c *rows.Chunk, r int, z []float64) error {
-		is, err := m.class(c, r, read+1, uris)
-		if err != nil {
-			return err
-		}
-		of := z[is]
-		best, logSum := probabilities(z)
-		weight := c.WeightOf(r)
-		read++
-		weighed += weight
-		loss += weight * (logSum - of)
-		table[is*k+best] += weight
-		return nil
-	})
+	t, err := m.tally(ctx, in, uris, margins)
 	if err == nil {
-		err = WeighsNothing(read, weighed, uris)
+		err = WeighsNothing(t.rows, t.weight, uris)
 	}
-	if err != nil || weighed == 0 {
+	if err != nil || t.weight == 0 {
 		return nil, err
 	}
-	right, f1 := agreement(table, k)
-	return map[string]float64{"accuracy": right / weighed, "log_loss": loss / weighed, "f1": f1}, nil
+	c := Confusion{Labels: m.Labels, Table: t.table}
+	out := c.metrics()
+	out["log_loss"] = t.loss / t.weight
+	if auc, ok := t.auc(len(m.Labels)); ok {
+		out["auc"] = auc
+	}
+	return out, nil
 }
 
-// agreement returns how many rows lie on the diagonal of a table of k classes, and the
-// mean f1 over classes.
-func agreement(table []float64, k int) (right, f1 float64) {
-	for c := range k {
-		var are, said float64
-		for o := range k {
-			are, said = are+table[c*k+o], said+table[o*k+c]
-		}
-		right += table[c*k+c]
-		if are+said > 0 {
-			f1 += 2 * table[c*k+c] / (are + said) / float64(k)
-		}
+// ConfusionOf returns how often each label was said of rows of each.
+func ConfusionOf(ctx context.Context, m *RowModel, in rdd.Input, uris []string, margins marginsOf) (*Confusion, error) {
+	if m.Labels == nil {
+		return nil, NoConfusion()
 	}
-	return right, f1
+	t, err := m.tally(ctx, in, uris, margins)
+	if err != nil {
+		return nil, err
+	}
+	return &Confusion{Labels: m.Labels, Table: t.table}, nil
+}
+
+func (m *RowModel) evaluateNumbers(ctx context.Context, in rdd.Input, uris []string,
+	margins marginsOf) (map[string]float64, error) {
+	var all []Scored
+	err := each(ctx, m, in, uris, margins, func() *[]Scored { return &[]Scored{} },
+		func(to *[]Scored, c *rows.Chunk, r, n int, z []float64) error {
+			if c.Texts != nil {
+				return LabelError(uris, n, "the label %q, which is not a number", c.Texts[int(c.Labels[r])])
+			}
+			*to = append(*to, Scored{Z: z[0], Y: c.Labels[r], Weight: c.WeightOf(r)})
+			return nil
+		}, func(part *[]Scored) error { all = append(all, *part...); return nil })
+	if err == nil {
+		err = WeighsNothing(len(all), WeightOf(all), uris)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return RegressionMetrics(all), nil
+}
+
+// tally is what a classifier says of labelled rows.
+type tally struct {
+	rows         int
+	weight, loss float64
+	table        []float64 // by what a row is, and what is said
+	// of each row, as far as there is room for all: its class, its weight, and the probability of each class
+	classes       []int32
+	weights       []float64
+	probabilities []float64
+}
+
+// tallied is how many probabilities are kept for the areas under curves, 512 MiB of them.
+const tallied = 1 << 26
+
+// tally runs the model over labelled rows. Sums are of parts, and parts added in their order, so that they do not
+// depend on the number of cores.
+func (m *RowModel) tally(ctx context.Context, in rdd.Input, uris []string, margins marginsOf) (*tally, error) {
+	k := len(m.Labels)
+	all := &tally{table: make([]float64, k*k)}
+	err := each(ctx, m, in, uris, margins, func() *tally { return &tally{table: make([]float64, k*k)} },
+		func(to *tally, c *rows.Chunk, r, n int, z []float64) error {
+			is, err := m.class(c, r, n, uris)
+			if err == nil {
+				to.add(is, c.WeightOf(r), z)
+			}
+			return err
+		}, func(part *tally) error { all.merge(part); return nil })
+	return all, err
+}
+
+// add takes in a row of a class, whose margins become probabilities.
+func (t *tally) add(is int, weight float64, z []float64) {
+	of := z[is]
+	best, logSum := probabilities(z)
+	t.rows++
+	t.weight += weight
+	t.loss += weight * (logSum - of)
+	t.table[is*len(z)+best] += weight
+	if len(t.probabilities)+len(z) <= tallied {
+		t.classes, t.weights = append(t.classes, int32(is)), append(t.weights, weight)
+		t.probabilities = append(t.probabilities, z...)
+	}
+}
+
+func (t *tally) merge(o *tally) {
+	t.rows, t.weight, t.loss = t.rows+o.rows, t.weight+o.weight, t.loss+o.loss
+	for i, v := range o.table {
+		t.table[i] += v
+	}
+	if len(t.probabilities)+len(o.probabilities) <= tallied {
+		t.classes, t.weights = append(t.classes, o.classes...), append(t.weights, o.weights...)
+		t.probabilities = append(t.probabilities, o.probabilities...)
+	}
+}
+
+// auc returns the mean over classes of the area under the ROC curve of each against the others; false where a
+// class has no row, or there are more rows × classes than are kept.
+func (t *tally) auc(k int) (mean float64, ok bool) {
+	if len(t.classes) < t.rows {
+		return 0, false
+	}
+	scored := make([]Scored, t.rows)
+	for c := range k {
+		for i, is := range t.classes {
+			scored[i] = Scored{Z: t.probabilities[i*k+c], Weight: t.weights[i]}
+			if int(is) == c {
+				scored[i].Y = 1
+			}
+		}
+		area, _, ok := areas(scored)
+		if !ok {
+			return 0, false
+		}
+		mean += area / float64(k)
+	}
+	return mean, true
 }

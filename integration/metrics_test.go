@@ -1,0 +1,115 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestMetricsAreScikitLearns trains on public data what scikit-learn was trained on (testdata/metrics.py), by the
+// same objective, and compares every metric.
+func TestMetricsAreScikitLearns(t *testing.T) {
+	raw, err := os.ReadFile("testdata/metrics.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table []struct {
+		Name, Job, Train, Test string
+		Reg                    float64
+		Metrics                map[string]float64
+	}
+	if err := json.Unmarshal(raw, &table); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range table {
+		t.Run(c.Name, func(t *testing.T) {
+			args := []string{"run", c.Job, "--json", "--data", shared(t, c.Train), "--reg", fmt.Sprint(c.Reg), "--tol", "1e-13",
+				"--max-iterations", "5000", "--data-dir", t.TempDir()}
+			if c.Test != "" {
+				args = append(args, "--test", shared(t, c.Test))
+			}
+			if strings.Contains(c.Train, ".data") {
+				args = append(args, "--format", "csv", "--label", "8")
+			}
+			out, errs, code := volley(t, args...)
+			if code != 0 {
+				t.Fatalf("exit %d\n%s", code, errs)
+			}
+			var r result
+			if err := json.Unmarshal([]byte(out), &r); err != nil {
+				t.Fatal(err)
+			}
+			for name, want := range c.Metrics {
+				if got, ok := r.Metrics[name]; !ok || math.Abs(got-want) > 2e-6*max(1, math.Abs(want)) {
+					t.Errorf("%s is %v, of scikit-learn %v", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestPredictionsOfManyPartsAreInOrder: a file of several parts, which are read side by side and begin within quoted
+// text, comes out row by row; an error names the row of the file.
+func TestPredictionsOfManyPartsAreInOrder(t *testing.T) {
+	dir := t.TempDir()
+	small, large, model := filepath.Join(dir, "small.csv"), filepath.Join(dir, "large.csv"), filepath.Join(dir, "model")
+	note := "\"" + strings.Repeat("a line\nand, after it, another ", 40) + "\""
+	const rows = 35_000 // of 1 KB and more
+	positive := func(i int) bool { return i%7 == 3 || i%11 == 5 }
+	lines := func(n int, bad int) []byte {
+		out := []byte("label,x,note\n")
+		for i := range n {
+			label, x := "no", -1
+			if positive(i) {
+				label, x = "yes", 1
+			}
+			if i == bad {
+				label = "perhaps"
+			}
+			out = fmt.Appendf(out, "%s,%d,%s\n", label, x, note)
+		}
+		return out
+	}
+	writeFile(t, small, lines(500, -1))
+	writeFile(t, large, lines(rows, 30_000))
+	if _, errs, code := volley(t, "run", "logistic", "--data", small, "--label", "label", "--hash", "note", "--reg", "0.01",
+		"--out", model, "--data-dir", filepath.Join(dir, "cache")); code != 0 {
+		t.Fatal(errs)
+	}
+	out, errs, code := volley(t, "predict", model, "--data", large, "--out", "-")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	said := strings.Split(strings.TrimSuffix(out, "\n"), "\n")[1:]
+	if len(said) != rows {
+		t.Fatalf("%d predictions of %d rows", len(said), rows)
+	}
+	for i, line := range said {
+		if strings.HasPrefix(line, "yes,") != positive(i) {
+			t.Fatalf("row %d is said to be %q", i, line)
+		}
+	}
+	_, errs, code = volley(t, "evaluate", model, "--data", large)
+	if code == 0 || !strings.Contains(errs, `row 30001 has the label "perhaps"`) {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	confusion := filepath.Join(dir, "confusion.csv")
+	if _, errs, code = volley(t, "evaluate", model, "--data", small, "--confusion", confusion); code != 0 {
+		t.Fatal(errs)
+	}
+	raw, err := os.ReadFile(confusion)
+	if want := "label,said no,said yes\nno,390,0\nyes,0,110\n"; err != nil || string(raw) != want {
+		t.Errorf("%q, %v; want %q", raw, err, want)
+	}
+}
+
+func writeFile(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
