@@ -253,3 +253,22 @@ func TestEveryJobIsResumed(t *testing.T) {
 		})
 	}
 }
+
+// TestMaxTimeHoldsAcrossAResume: what a run took before it was resumed counts.
+func TestMaxTimeHoldsAcrossAResume(t *testing.T) {
+	ck, data := filepath.Join(t.TempDir(), "ck"), generated(t)
+	flags := []string{"--data", data, "--solver", "gd", "--tol", "0", "--sync", "bsp", "--clock", "virtual",
+		"--pace", "static:2,1", "--executors", "2", "--checkpoint-dir", ck, "--checkpoint-every", "1", "--max-time", "1h"}
+	first := runJob(t, "logistic", slices.Concat(flags, []string{"--max-iterations", "20"})...)
+	if first.StoppedBy != "max-iterations" {
+		t.Fatalf("stopped by %s", first.StoppedBy)
+	}
+	each := first.TrainSeconds / 20
+	left := fmt.Sprintf("%.6fs", first.TrainSeconds+5*each)
+	again := slices.Concat(flags, []string{"--max-iterations", "1000", "--resume"})
+	again[slices.Index(again, "1h")] = left
+	second := runJob(t, "logistic", again...)
+	if second.StoppedBy != "max-time" || second.Iterations < 22 || second.Iterations > 28 {
+		t.Errorf("stopped by %s after iteration %d, want about 25", second.StoppedBy, second.Iterations)
+	}
+}

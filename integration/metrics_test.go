@@ -27,8 +27,8 @@ func TestMetricsAreScikitLearns(t *testing.T) {
 	}
 	for _, c := range table {
 		t.Run(c.Name, func(t *testing.T) {
-			args := []string{"run", c.Job, "--json", "--data", shared(t, c.Train), "--reg", fmt.Sprint(c.Reg), "--tol", "1e-13",
-				"--max-iterations", "5000", "--data-dir", t.TempDir()}
+			args := []string{"run", c.Job, "--json", "--data", shared(t, c.Train), "--reg", fmt.Sprint(c.Reg),
+				"--tol", "1e-13", "--max-iterations", "5000", "--data-dir", t.TempDir()}
 			if c.Test != "" {
 				args = append(args, "--test", shared(t, c.Test))
 			}
@@ -76,8 +76,8 @@ func TestPredictionsOfManyPartsAreInOrder(t *testing.T) {
 	}
 	writeFile(t, small, lines(500, -1))
 	writeFile(t, large, lines(rows, 30_000))
-	if _, errs, code := volley(t, "run", "logistic", "--data", small, "--label", "label", "--hash", "note", "--reg", "0.01",
-		"--out", model, "--data-dir", filepath.Join(dir, "cache")); code != 0 {
+	if _, errs, code := volley(t, "run", "logistic", "--data", small, "--label", "label", "--hash", "note",
+		"--reg", "0.01", "--out", model, "--data-dir", filepath.Join(dir, "cache")); code != 0 {
 		t.Fatal(errs)
 	}
 	out, errs, code := volley(t, "predict", model, "--data", large, "--out", "-")
@@ -111,5 +111,54 @@ func writeFile(t *testing.T, path string, content []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestRowsWithoutWeights are left out by --missing drop, and counted; a model that was trained with weights predicts
+// and is measured without.
+func TestRowsWithoutWeights(t *testing.T) {
+	dir := t.TempDir()
+	weighted, plain := filepath.Join(dir, "weighted.csv"), filepath.Join(dir, "plain.csv")
+	var with, without []byte
+	for i := range 300 {
+		w := fmt.Sprint(1 + i%3)
+		if i%50 == 7 {
+			w = []string{"", "NA"}[i/50%2]
+		}
+		with = fmt.Appendf(with, "%d,%d,%s\n", i%2, i%7-3+i%2, w)
+		without = fmt.Appendf(without, "%d,%d\n", i%2, i%7-3+i%2)
+	}
+	writeFile(t, weighted, with)
+	writeFile(t, plain, without)
+	for _, header := range []bool{true, false} {
+		model := filepath.Join(dir, fmt.Sprint("model", header))
+		train := []string{"--label", "0", "--weight-column", "2"}
+		if header {
+			writeFile(t, weighted, append([]byte("y,x,w\n"), with...))
+			writeFile(t, plain, append([]byte("y,x\n"), without...))
+			train = []string{"--label", "y", "--weight-column", "w"}
+		} else {
+			writeFile(t, weighted, with)
+			writeFile(t, plain, without)
+		}
+		flags := append(train, "--data", weighted, "--missing", "drop", "--out", model, "--json",
+			"--data-dir", dir+"/cache")
+		out, errs, code := volley(t, append([]string{"run", "logistic"}, flags...)...)
+		var r struct {
+			Rows    int64
+			Missing int64 `json:"missing_rows"`
+		}
+		if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 || r.Rows != 294 || r.Missing != 6 {
+			t.Fatalf("%+v, %v, exit %d: %s", r, err, code, errs)
+		}
+		for _, data := range []string{weighted, plain} {
+			out, errs, code = volley(t, "predict", model, "--data", data, "--weight-column", "none", "--out", "-")
+			if lines := strings.Count(out, "\n"); (lines != 301 || code != 0) && (header || data == plain) {
+				t.Errorf("%d lines, exit %d: %s", lines, code, errs)
+			}
+		}
+		if _, errs, code = volley(t, "evaluate", model, "--data", plain, "--weight-column", "none"); code != 0 {
+			t.Error(errs)
+		}
 	}
 }

@@ -42,9 +42,11 @@ func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Se
 		}
 		s.loops++
 		loop := s.loops
-		first, raw, ended := s.cluster.Resume(loop)
+		mark := s.cluster.Resume(loop)
+		s.loop.began, s.loop.before = s.Now()-s.eval, mark.Took
+		first, ended := mark.Iteration, mark.Ended
 		if first > 0 {
-			if err := row.OpenState(raw, state); err != nil {
+			if err := row.OpenState(mark.State, state); err != nil {
 				s.err = fault.New(fault.Corrupt, "restore", "the checkpoint's state", err)
 				return
 			}
@@ -58,8 +60,8 @@ func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Se
 				return // a turn that failed, or was left, has nothing to commit
 			}
 			ended = it.stop || k == n
-			if err := commit(ctx, s, Commit{Loop: loop, Iteration: k, Values: it.values, Last: ended, Stopped: it.stop},
-				*state); err != nil {
+			if err := commit(ctx, s, Commit{Loop: loop, Iteration: k, Values: it.values, Took: s.LoopTime(),
+				Last: ended, Stopped: it.stop}, *state); err != nil {
 				s.err = err
 				return
 			}

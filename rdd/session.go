@@ -32,8 +32,8 @@ type Cluster interface {
 	Signal(spread, norm float64)
 	// Now is the time since the job began.
 	Now() time.Duration
-	// Resume is the state of the checkpoint that the job goes on from, if any.
-	Resume(loop int) (iteration int, state []byte, ended bool)
+	// Resume is where the checkpoint that the job goes on from left a loop, if there is one.
+	Resume(loop int) LoopMark
 }
 
 // StepInfo says how much of the data a step's result stands for.
@@ -46,8 +46,17 @@ type Commit struct {
 	State     func() []byte // encoded, made only where it is kept
 	Digest    plan.Digest
 	Values    map[string]float64
-	Last      bool // nothing of the loop comes after it
-	Stopped   bool // by the program, so that no number of turns goes on from it
+	Took      time.Duration // by the loop so far, in all processes that ran it, evaluations left out
+	Last      bool          // nothing of the loop comes after it
+	Stopped   bool          // by the program, so that no number of turns goes on from it
+}
+
+// LoopMark is how far a loop of a program has come.
+type LoopMark struct {
+	Iteration int           `json:"iteration"`
+	Ended     bool          `json:"ended"`
+	State     []byte        `json:"state"`
+	Took      time.Duration `json:"took,omitempty"` // on the job's clock, evaluations left out
 }
 
 // Evaluation is an uncut pass over all data.
@@ -90,10 +99,14 @@ type Session struct {
 	failed  bool // a step of the loop has failed
 	// interrupted says that the context has ended a loop.
 	interrupted bool
-	batch       float64 // share of each split that training steps fold; 0 is the engine's
-	loops       int     // begun
-	attempt     uint64  // of the last call
-	stages      *scheduler.Stages
+	batch       float64  // share of each split that training steps fold; 0 is the engine's
+	loops       int      // begun
+	loop        struct { // the last one
+		began  time.Duration // less the evaluations before it
+		before time.Duration // that it took before this process continued it
+	}
+	attempt uint64 // of the last call
+	stages  *scheduler.Stages
 	// shuffled are the outputs of shuffles' map tasks, nil where there never was one; which are
 	// there, and who holds them, the stages know.
 	shuffled map[int][]*mapOutput
@@ -136,6 +149,10 @@ func (s *Session) LoadTime() time.Duration { return s.load }
 
 // EvaluationTime returns how long uncut passes have taken, on the job's clock.
 func (s *Session) EvaluationTime() time.Duration { return s.eval }
+
+// LoopTime returns how long the loop in hand has taken on the job's clock, evaluations left out; where the job
+// continues from a checkpoint, what it took before then is part of it.
+func (s *Session) LoopTime() time.Duration { return s.loop.before + s.Now() - s.eval - s.loop.began }
 
 // LastInfo describes the last step.
 func (s *Session) LastInfo() StepInfo { return s.info }

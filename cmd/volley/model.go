@@ -71,7 +71,7 @@ func (f *dataFlags) register(c *cobra.Command) {
 	fs.StringVar(&f.format, "format", "", "libsvm, csv, tsv, parquet or arrow (default: by name and content)")
 	fs.StringVar(&f.label, "label", "", "column of the label: a name, a zero-based number, or none")
 	fs.StringVar(&f.weight, "weight-column", "",
-		"column of rows' weights: a name or a zero-based number (default: the model's, where there is one)")
+		"column of rows' weights: a name, a zero-based number, or none (default: the model's, where there is one)")
 	f.tables.register(fs)
 	f.tables.registerMalformed(fs)
 	fs.StringVar(&f.indexBase, "index-base", "auto", "first column number of LIBSVM data: 0, 1 or auto (the model's)")
@@ -97,6 +97,9 @@ func (f *dataFlags) labelled() rdd.Input {
 	in := f.input()
 	if f.label == "none" {
 		in.NoLabel, in.Label = true, ""
+	}
+	if f.weight == "none" {
+		in.NoWeight, in.Weight = true, ""
 	}
 	return in
 }

@@ -86,7 +86,7 @@ func (r *rack) Evaluated(rdd.Evaluation) {}
 func (r *rack) Signal(float64, float64) {}
 
 // Resume has nothing to go on from.
-func (r *rack) Resume(int) (int, []byte, bool) { return 0, nil, false }
+func (r *rack) Resume(int) rdd.LoopMark { return rdd.LoopMark{} }
 
 var (
 	_ rdd.Cluster      = (*rack)(nil)

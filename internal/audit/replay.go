@@ -278,7 +278,7 @@ func (r *Replay) Now() time.Duration {
 }
 
 // Resume reports that a replay starts at the beginning.
-func (r *Replay) Resume(int) (int, []byte, bool) { return 0, nil, false }
+func (r *Replay) Resume(int) rdd.LoopMark { return rdd.LoopMark{} }
 
 // Left returns how many lines of the log the program has not asked for.
 func (r *Replay) Left() int { return len(r.log.Lines) - r.next }

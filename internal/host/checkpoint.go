@@ -14,6 +14,7 @@ import (
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/rdd"
 )
 
 const checkpointVersion = 4
@@ -27,17 +28,10 @@ type checkpoint struct {
 	Job       string         `json:"job"`       // what the run must agree on
 	Packs     []packMark     `json:"packs"`     // in the order in which they were opened
 	Sequence  int            `json:"sequence"`  // counts the checkpoints of the job
-	Loops     []loopMark     `json:"loops"`     // of the program, in the order in which they began
+	Loops     []rdd.LoopMark `json:"loops"`     // of the program, in the order in which they began
 	Life      uint32         `json:"life"`      // of the process that wrote it
 	Log       driver.LogMark `json:"log"`       // of the event log, up to this step
 	Executors int            `json:"executors"` // that the job had
-}
-
-// loopMark is the progress of a loop.
-type loopMark struct {
-	Iteration int    `json:"iteration"`
-	Ended     bool   `json:"ended"`
-	State     []byte `json:"state"`
 }
 
 // packMark is a pack, and the job's progress in it.

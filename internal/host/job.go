@@ -233,8 +233,8 @@ func (j *Job) Evaluated(ev rdd.Evaluation) { j.record.evaluated(ev) }
 // Now returns the time since the job began.
 func (j *Job) Now() time.Duration { return j.cluster.Now() }
 
-// Resume returns the state of a loop in the checkpoint that the job continues from, if any.
-func (j *Job) Resume(loop int) (int, []byte, bool) { return j.keeper.loop(loop) }
+// Resume returns where the checkpoint that the job continues from left a loop, if there is one.
+func (j *Job) Resume(loop int) rdd.LoopMark { return j.keeper.loop(loop) }
 
 // meter measures how long the job trains.
 type meter struct {

@@ -18,10 +18,10 @@ import (
 type keeper struct {
 	cfg      Config
 	plan     plan.Digest
-	resumed  *checkpoint // nil where the job starts from the beginning
-	life     uint32      // counts the processes that the job has had
-	loops    []loopMark  // as the last checkpoint has them
-	sequence int         // of the last checkpoint
+	resumed  *checkpoint    // nil where the job starts from the beginning
+	life     uint32         // counts the processes that the job has had
+	loops    []rdd.LoopMark // as the last checkpoint has them
+	sequence int            // of the last checkpoint
 	kept     time.Time
 	keeping  time.Duration  // how long the last checkpoint took
 	unsaid   []*wire.Commit // steps that no checkpoint has yet
@@ -47,13 +47,12 @@ func openKeeper(cfg Config, p plan.Digest, term uint32) (*keeper, error) {
 	return k, err
 }
 
-// loop returns the state of a loop in the checkpoint that the job continues from, if any.
-func (k *keeper) loop(number int) (iteration int, state []byte, ended bool) {
-	if k.resumed == nil || number > len(k.resumed.Loops) {
-		return 0, nil, false
+// loop returns where the checkpoint that the job continues from left a loop, if there is one.
+func (k *keeper) loop(number int) (m rdd.LoopMark) {
+	if k.resumed != nil && number <= len(k.resumed.Loops) {
+		m = k.resumed.Loops[number-1]
 	}
-	l := k.resumed.Loops[number-1]
-	return l.Iteration, l.State, l.Ended
+	return m
 }
 
 // sameData returns an error where a checkpoint was not written over the pack's data.
@@ -129,9 +128,9 @@ func (j *Job) checkpoint(c rdd.Commit) error {
 	}
 	k := j.keeper
 	for len(k.loops) < c.Loop {
-		k.loops = append(k.loops, loopMark{})
+		k.loops = append(k.loops, rdd.LoopMark{})
 	}
-	k.loops[c.Loop-1] = loopMark{Iteration: c.Iteration, Ended: c.Stopped, State: state}
+	k.loops[c.Loop-1] = rdd.LoopMark{Iteration: c.Iteration, Ended: c.Stopped, State: state, Took: c.Took}
 	mark, err := j.record.log.Mark()
 	if err != nil {
 		return err

@@ -361,6 +361,12 @@ func (r *rowPreparer) words(c *PreparedColumn, text []byte) {
 // Forget drops the current row, which is malformed.
 func (r *rowPreparer) Forget() { r.row, r.drop = r.row[:0], false }
 
+// Weightless reports whether a row without a weight is dropped.
+func (r *rowPreparer) Weightless() bool {
+	r.drop = r.drop || r.p.Missing == MissingDrop && !r.keep
+	return r.drop
+}
+
 // End makes a point of the row, unless it is dropped.
 func (r *rowPreparer) End(c *rows.Chunk) {
 	row := r.row

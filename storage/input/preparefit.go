@@ -86,6 +86,7 @@ type fitter struct {
 	seen   int
 	fold   func(row int) bool
 	row    []fieldOf
+	drop   bool // the current row, which has no weight
 	many   bool
 }
 
@@ -120,15 +121,21 @@ func (f *fitter) Field(col int, field []byte, v float64, number bool) bool {
 }
 
 // Forget drops the current row, which is malformed.
-func (f *fitter) Forget() { f.row = f.row[:0] }
+func (f *fitter) Forget() { f.row, f.drop = f.row[:0], false }
+
+// Weightless reports whether a row without a weight is dropped.
+func (f *fitter) Weightless() bool {
+	f.drop = f.p.Missing == MissingDrop
+	return f.drop
+}
 
 // End adds the row to the statistics, if the fold keeps it.
 func (f *fitter) End(c *rows.Chunk) {
 	c.Labels, c.Weights, c.Values = c.Labels[:0], c.Weights[:0], c.Values[:0]
-	row := f.row
-	f.row = f.row[:0]
+	row, drop := f.row, f.drop
+	f.row, f.drop = f.row[:0], false
 	f.seen++
-	if !f.fold(f.seen - 1) {
+	if !f.fold(f.seen-1) || drop {
 		return
 	}
 	for _, x := range row {

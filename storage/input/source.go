@@ -46,6 +46,7 @@ type Options struct {
 	Label     string        // column of the label: a name or a zero-based number
 	NoLabel   bool          // there is no label column (prediction)
 	Weight    string        `json:",omitempty"` // column of rows' weights: a name or a zero-based number; empty is none
+	NoWeight  bool          `json:",omitempty"` // there is none, although a model was trained with one
 	Header    *bool         // nil detects
 	Separator byte          // 0 detects
 	IndexBase int           // first column number of LIBSVM plus one: 1 or 2; 0 detects

@@ -92,7 +92,7 @@ type BadRow struct {
 
 func (e *BadRow) Error() string { return e.Say(e.Row + 1).Error() }
 
-// numbered makes the error about a row of a part one about a row of all, where so many rows come before the part.
+// numbered makes the error about a row of a part one about a row of all, of which some come before the part.
 func numbered(err error, before int) error {
 	var bad *BadRow
 	if errors.As(err, &bad) {

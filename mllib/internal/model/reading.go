@@ -53,7 +53,7 @@ func (k Known) width() int {
 // data have it: one of its name, or, where columns have numbers, as many columns as
 // in training. With one less it might be the label that is missing.
 func (k Known) weighed(ctx context.Context, in rdd.Input, uris []string) (rdd.Input, error) {
-	if in.Weight != "" || k.Weight == "" {
+	if in.Weight != "" || in.NoWeight || k.Weight == "" {
 		return in, nil
 	}
 	src, err := input.Open(ctx, k.raw(in), uris...)

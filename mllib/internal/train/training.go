@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/solver"
@@ -18,8 +17,6 @@ type Training struct {
 	Summary *Summary
 	Each    float64 // what a row weighs in the mean
 	steps   float64 // of this run
-	began   time.Duration
-	spent   time.Duration // on evaluation before the loop began
 }
 
 // Begins notes what is known of the training data.
@@ -32,7 +29,6 @@ func (t *Training) Begins(meta *pack.Meta, name solver.Name) {
 // Loop runs the iterations: a step that has begun is finished, whatever ends.
 func Loop[S any](ctx context.Context, t *Training, state *S, n int,
 	iterate func(context.Context, *rdd.Iteration) error) error {
-	t.began, t.spent = t.Session.Now(), t.Session.EvaluationTime()
 	work := context.WithoutCancel(ctx)
 	for it := range rdd.Iterations(ctx, t.Session, state, n) {
 		if err := iterate(work, it); err != nil {
@@ -66,7 +62,7 @@ func (t *Training) Observed(iteration int, objective, stderr float64) Observatio
 	t.Summary.MeanShare += (info.Share - t.Summary.MeanShare) / t.steps
 	t.Summary.MeanNEff += (info.NEff - t.Summary.MeanNEff) / t.steps
 	return Observation{Iteration: iteration, Objective: objective, Exact: info.Merged == info.Rows, stderr: stderr,
-		Now: t.Session.Now() - t.began - (t.Session.EvaluationTime() - t.spent)}
+		Now: t.Session.LoopTime()}
 }
 
 // StandardError returns the standard error of the mean loss of a cut step (SEMANTICS

@@ -62,9 +62,9 @@ func (c columnType) inDecimal(t reflect.Type, tag string) (columnType, error) {
 		return c, nil
 	}
 	var precision, scale int32
-	if n, err := fmt.Sscanf(tag, "%d,%d", &precision, &scale); n != 2 || err != nil || precision < 1 || precision > 38 ||
-		scale < 0 || scale > precision {
-		return c, fmt.Errorf("the tag decimal:%q is not PRECISION,SCALE, as decimal:\"10,2\" with at most 38 digits", tag)
+	_, err := fmt.Sscanf(tag, "%d,%d", &precision, &scale)
+	if err != nil || precision < 1 || precision > 38 || scale < 0 || scale > precision {
+		return c, fmt.Errorf("the tag decimal:%q is not PRECISION,SCALE, as decimal:\"10,2\", of up to 38 digits", tag)
 	}
 	switch {
 	case isNull(t):
@@ -192,7 +192,7 @@ func rawAt(a arrow.Array, i int) ([]byte, bool) {
 }
 
 // errFixed tells what a column of bytes of one length is read into.
-var errFixed = errors.New("it has bytes of one length, as a UUID: make the field an array of so many bytes ([16]byte), " +
+var errFixed = errors.New("it has bytes of one length, as a UUID: make the field an array of that length ([16]byte) " +
 	"or a []byte")
 
 // durationAt returns a time of day or a span of time in nanoseconds.

@@ -51,7 +51,9 @@ func TestOnlyTheFieldsThatRowsHaveAreRead(t *testing.T) {
 	if err := c.ReadArrow(context.Background(), s, 0, take); err != nil || len(rows) != 7 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
-	if r := rows[0]; *r.Struct.A != 1 || *(*(*r.Struct.C.D)[0])[0].F != "aaa" || rows[5].Struct != nil || *rows[6].Struct.A != 7 {
+	r := rows[0]
+	if *r.Struct.A != 1 || *(*(*r.Struct.C.D)[0])[0].F != "aaa" ||
+		rows[5].Struct != nil || *rows[6].Struct.A != 7 {
 		t.Errorf("the first row is %+v, the others %+v", rows[0].Struct, rows[5:])
 	}
 }

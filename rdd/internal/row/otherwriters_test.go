@@ -120,17 +120,19 @@ func sameText(got, want *string, kind string) bool {
 
 // readerOf returns, by kind of column, what reads all its values as text.
 var readerOf = map[string]func(path, column string) ([]*string, error){
-	"bool":          values(func(v bool) string { return strconv.FormatBool(v) }),
-	"whole":         wholes,
-	"float":         values(func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }),
-	"decimal":       values(func(v string) string { return v }),
-	"text":          values(func(v string) string { return v }),
-	"bytes":         values(func(v []byte) string { return hex.EncodeToString(v) }),
-	"fixed":         values(func(v []byte) string { return hex.EncodeToString(v) }),
-	"time":          values(func(v time.Time) string { return nanos(v) }),
-	"duration":      values(func(v time.Duration) string { return strconv.FormatInt(int64(v), 10) }),
-	"list of whole": values(func(v []*int64) string { return listed(v, func(x int64) string { return fmt.Sprint(x) }) }),
-	"list of text":  values(func(v []*string) string { return listed(v, func(x string) string { return x }) }),
+	"bool":     values(func(v bool) string { return strconv.FormatBool(v) }),
+	"whole":    wholes,
+	"float":    values(func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }),
+	"decimal":  values(func(v string) string { return v }),
+	"text":     values(func(v string) string { return v }),
+	"bytes":    values(func(v []byte) string { return hex.EncodeToString(v) }),
+	"fixed":    values(func(v []byte) string { return hex.EncodeToString(v) }),
+	"time":     values(func(v time.Time) string { return nanos(v) }),
+	"duration": values(func(v time.Duration) string { return strconv.FormatInt(int64(v), 10) }),
+	"list of whole": values(func(v []*int64) string {
+		return listed(v, func(x int64) string { return fmt.Sprint(x) })
+	}),
+	"list of text": values(func(v []*string) string { return listed(v, func(x string) string { return x }) }),
 }
 
 // nanos returns a time in nanoseconds, which may be more than 64 bits have.

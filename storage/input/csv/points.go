@@ -29,6 +29,8 @@ type Taker interface {
 	Field(col int, text []byte, v float64, number bool) (ok bool)
 	End(c *rows.Chunk)
 	Forget() // the row to drop
+	// Weightless reports whether a row without a weight is left out; if not, it is an error.
+	Weightless() bool
 }
 
 // Read yields the points of a range, block by block. The Taker that begin returns,
@@ -154,6 +156,11 @@ var (
 // take reads the field of a column, and returns what is wrong with it.
 func (p *parser) take(col int) error {
 	if p.spec.Null != "" && p.null() {
+		if col == p.spec.Weight && p.prep != nil && p.prep.Weightless() {
+			p.c.Weights = append(p.c.Weights, 0)
+			p.toFieldEnd()
+			return nil
+		}
 		if p.prep == nil || col == p.spec.Label || col == p.spec.Weight || !p.prep.Field(col, nil, 0, false) {
 			return errNull
 		}
@@ -220,7 +227,15 @@ func (p *parser) trimmed() []byte {
 
 // weight reads the row's weight: a number of zero or more.
 func (p *parser) weight() error {
+	at := p.i
 	v, ok := p.number()
+	if !ok && p.prep != nil {
+		p.i = at
+		if v, ok = 0, text.NoNumber(p.trimmed()) && p.prep.Weightless(); ok {
+			p.c.Weights = append(p.c.Weights, v)
+			return nil
+		}
+	}
 	if !ok || !(v >= 0) || math.IsInf(v, 0) {
 		return errWeight
 	}
@@ -281,7 +296,8 @@ func (p *parser) complaint(first bool, at, col int, why error) error {
 	case why == errExtra:
 		return p.bad(first, at, "", "field %d is %q, and the header gives it no name", col, f)
 	case why == errWeight:
-		return p.bad(first, at, "", "the weight in field %s is %q, not a number of zero or more", name, f)
+		return p.bad(first, at, "--missing drop leaves rows without a weight out; predict takes --weight-column none",
+			"the weight in field %s is %q, not a number of zero or more", name, f)
 	case why == errLabel && scanned && !finite(v):
 		return p.bad(first, at, "", "the label in field %s is not finite", name)
 	case why == errLabel && len(f) == 0:
