@@ -23,6 +23,9 @@ const Version = "0.1.0"
 // takes its default.
 type Config = host.Config
 
+// Loss is an executor of an embedded cluster that is lost: for tests. Package volleytest draws them.
+type Loss = host.Loss
+
 // Outcome is what the engine knows of a finished run.
 type Outcome = host.Outcome
 

@@ -258,7 +258,8 @@ func TestEveryJobIsResumed(t *testing.T) {
 func TestMaxTimeHoldsAcrossAResume(t *testing.T) {
 	ck, data := filepath.Join(t.TempDir(), "ck"), generated(t)
 	flags := []string{"--data", data, "--solver", "gd", "--tol", "0", "--sync", "bsp", "--clock", "virtual",
-		"--pace", "static:2,1", "--executors", "2", "--checkpoint-dir", ck, "--checkpoint-every", "1", "--max-time", "1h"}
+		"--pace", "static:2,1", "--executors", "2", "--checkpoint-dir", ck, "--checkpoint-every", "1",
+		"--max-time", "1h"}
 	first := runJob(t, "logistic", slices.Concat(flags, []string{"--max-iterations", "20"})...)
 	if first.StoppedBy != "max-iterations" {
 		t.Fatalf("stopped by %s", first.StoppedBy)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/volley-engine/volley/driver"
@@ -54,7 +55,7 @@ func (j *Job) newCluster(p wire.Process, job driver.JobConfig) (cluster, error) 
 		return sim.NewVirtual(sim.VirtualConfig{Job: job, Executors: j.cfg.Executors, Slots: j.cfg.Slots,
 			Law: j.cfg.Pace, Engine: m.engine})
 	}
-	return newLocal(job, j.cfg, m.engine)
+	return newLocal(job, j.cfg, m.engine, m.lose)
 }
 
 // members are the executors of a cluster embedded in this process; they read each other's splits and
@@ -63,6 +64,7 @@ type members struct {
 	*catalog
 	job    *Job
 	all    []*executor.Engine
+	lost   sync.Map // executors that are, by number
 	shared executor.Shared // values that tasks of all of them share
 }
 
@@ -102,12 +104,15 @@ func executorID(i int) plan.ExecutorID { return plan.ExecutorID(fmt.Sprintf("exe
 // member returns an executor of this process; nil where there is no such one.
 func (m *members) member(id plan.ExecutorID) *executor.Engine {
 	for i, en := range m.all {
-		if executorID(i) == id {
+		if _, lost := m.lost.Load(i); !lost && executorID(i) == id {
 			return en
 		}
 	}
 	return nil
 }
+
+// lose makes an executor one that nobody reaches.
+func (m *members) lose(i int) { m.lost.Store(i, true) }
 
 // FetchSplit reads a split from another executor of this process.
 func (m *members) FetchSplit(_ context.Context, from executor.Peer, key pack.SplitKey, w io.Writer) error {

@@ -35,6 +35,7 @@ type Config struct {
 	Progress       func(rdd.Progress)
 	Observer       func(*driver.StepReport)
 	Logger         hclog.Logger
+	Losses         []Loss // executors that are lost, for tests; not in virtual time
 }
 
 // Outcome is the engine's summary of a finished run.

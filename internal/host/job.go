@@ -201,6 +201,7 @@ func (j *Job) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []erro
 	if err != nil {
 		return nil, nil, err
 	}
+	j.meter.lost = max(j.meter.lost, done.CallDone.ExecutorsLost)
 	return done.CallDone.Data, done.CallDone.Lost, nil
 }
 
@@ -242,6 +243,7 @@ type meter struct {
 	ended     time.Duration // the last step
 	evaluated time.Duration // uncut passes since the first training step
 	last      *driver.StepReport
+	lost      int64 // executors, when the last action ended
 }
 
 func (m *meter) begin(trains bool, at time.Duration) {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +32,9 @@ type limits struct{ chunks, late atomic.Int64 }
 // lateShare is the share of late chunks above which a run with a pace warns.
 const lateShare = 0.1
 
-func newLocal(job driver.JobConfig, cfg Config, engine func(int) (*executor.Engine, error)) (*local, error) {
+// newLocal starts a driver and executors with the given engines; lost is told of each executor that is lost.
+func newLocal(job driver.JobConfig, cfg Config, engine func(int) (*executor.Engine, error), lost func(i int)) (*local,
+	error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &local{Driver: driver.NewDriver(job, cfg.Logger), cancel: cancel, limits: &limits{}, log: cfg.Logger}
 	began := time.Now()
@@ -45,9 +48,15 @@ func newLocal(job driver.JobConfig, cfg Config, engine func(int) (*executor.Engi
 		l.Attach(down)
 		ec := executor.Config{ID: executorID(i), Slots: cfg.Slots,
 			Pacer: lawPacer(cfg.Pace, began, i, cfg.Slots, l.limits)}
-		ex := executor.New(ctx, ec, en, up)
+		own, end := context.WithCancel(ctx)
+		gone := slices.IndexFunc(cfg.Losses, func(x Loss) bool { return x.Executor == i })
+		if gone >= 0 {
+			up = &losing{ExecutorConn: up, left: cfg.Losses[gone].After, lose: func() { lost(i); end() }}
+		}
+		ex := executor.New(own, ec, en, up)
 		l.wg.Go(func() {
-			if err := ex.Serve(); err != nil {
+			defer end()
+			if err := ex.Serve(); err != nil && gone < 0 {
 				cfg.Logger.Error("executor ended", "executor", ec.ID, "error", err)
 			}
 		})

@@ -63,6 +63,7 @@ type CallRequest struct {
 // CallOutcome is the results of an action's tasks. Lost marks those without a result whose input is lost, which
 // fails no job: it can be recomputed.
 type CallOutcome struct {
-	Data [][]byte
-	Lost []error
+	Data          [][]byte
+	Lost          []error
+	ExecutorsLost int64 // by the job so far
 }
