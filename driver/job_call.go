@@ -54,7 +54,8 @@ func (j *Job) carryOut(cmds []scheduler.TaskCommand) {
 		case scheduler.TaskDone:
 			data, lost := j.call.tasks.Results()
 			j.call = nil
-			j.emit(Command{CallDone: &plan.CallOutcome{Data: data, Lost: lost, ExecutorsLost: j.counters.ExecutorsLost}})
+			j.emit(Command{CallDone: &plan.CallOutcome{Data: data, Lost: lost,
+				ExecutorsLost: j.counters.ExecutorsLost}})
 		}
 	}
 }

@@ -81,7 +81,7 @@ have been processed; what was left out comes first in the next step.`,
 		inspectCommand(), verifyCommand(), replayCommand(),
 		generateCommand(), versionCommand(), driverCommand(), executorCommand(), submitCommand(), jobsCommand(),
 		jobCommand(), logsCommand(),
-		cancelCommand(), executorsCommand())
+		cancelCommand(), executorsCommand(), newCommand())
 	return root
 }
 

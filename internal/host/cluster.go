@@ -111,7 +111,7 @@ func (m *members) member(id plan.ExecutorID) *executor.Engine {
 	return nil
 }
 
-// lose makes an executor one that nobody reaches.
+// lose makes an executor one that cannot be reached.
 func (m *members) lose(i int) { m.lost.Store(i, true) }
 
 // FetchSplit reads a split from another executor of this process.

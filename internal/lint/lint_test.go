@@ -226,6 +226,7 @@ var allowed = map[string][]string{
 	"internal/plan":       {},
 	"internal/fault":      {},
 	"internal/datasets":   {},
+	"volleytest":          {".", "rdd"},
 	"internal/disk":       {"internal/fault"},
 	"internal/crash":      {"internal/disk"},
 	"internal/mutant":     {},

@@ -90,6 +90,7 @@ type BadRow struct {
 	Say func(n int) error // the error about the n-th row of all, from 1
 }
 
+// Error returns the error, with the row's number in its part.
 func (e *BadRow) Error() string { return e.Say(e.Row + 1).Error() }
 
 // numbered makes the error about a row of a part one about a row of all, of which some come before the part.
