@@ -42,7 +42,8 @@ func TestStepsAreTheSameEverywhere(t *testing.T) {
 		numbers = append(numbers, math.Sqrt(float64(i)))
 	}
 	build := func(g *rdd.Graph, _ int) plan {
-		return plan{rdd.Aggregate(rdd.Pack(rdd.Parallelize(g, 8, numbers...)), rdd.Aggregator[float64, float64, float64]{
+		rows := rdd.Pack(rdd.Parallelize(g, 8, numbers...))
+		return plan{rdd.Aggregate(rows, rdd.Aggregator[float64, float64, float64]{
 			Zero:  func(float64) float64 { return 0 },
 			Add:   func(a, w, row float64) float64 { return a + row*w },
 			Merge: func(a, b float64) float64 { return a + b }})}

@@ -64,7 +64,7 @@ type members struct {
 	*catalog
 	job    *Job
 	all    []*executor.Engine
-	lost   sync.Map // executors that are, by number
+	lost   sync.Map        // executors that are, by number
 	shared executor.Shared // values that tasks of all of them share
 }
 
