@@ -42,7 +42,7 @@ func Tally[T any](ds Dataset[T], c Counter, f func(T) int64) Dataset[T] {
 func (c Counter) Value(s *Session) (total int64) {
 	for _, id := range *c.nodes {
 		for _, n := range s.tallies[id] {
-			total += n
+			total += n.N
 		}
 	}
 	return total

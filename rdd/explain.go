@@ -24,6 +24,9 @@ func (g *Graph) Explain() string {
 		if n.detail != "" {
 			fmt.Fprintf(&b, " (%s)", n.detail)
 		}
+		if n.label != "" {
+			fmt.Fprintf(&b, " %q", n.label)
+		}
 		b.WriteString(n.explainInputs())
 		b.WriteByte('\n')
 	}

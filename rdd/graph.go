@@ -63,6 +63,7 @@ type node struct {
 	byKey  bool         // rows are those of shuffles' keys, by their hashes
 	piece  taskFunc     // computes a part of a partition's rows for another task; may be nil
 	at     string       // the user's file and line
+	label  string       // the user's name for it; empty is none
 }
 
 // choice is between ways of computing a node, of which one is taken when it is
@@ -260,10 +261,14 @@ func recovered(partition int, err *error) {
 // name returns how a node is called in messages.
 func (g *Graph) name(id int) string {
 	n := &g.nodes[id]
-	if n.at == "" {
-		return fmt.Sprintf("%s (node %d)", n.kind, id)
+	kind := n.kind
+	if n.label != "" {
+		kind = fmt.Sprintf("%q, %s", n.label, kind)
 	}
-	return fmt.Sprintf("%s at %s", n.kind, n.at)
+	if n.at == "" {
+		return fmt.Sprintf("%s (node %d)", kind, id)
+	}
+	return fmt.Sprintf("%s at %s", kind, n.at)
 }
 
 // allDecided returns everything that has been decided.

@@ -115,7 +115,7 @@ type Session struct {
 	cuts     map[int][][][2]uint16  // of sorted outputs: by node, map task and partition, which of its parts that is
 	bounds   map[int]any            // of sorts
 	settled  map[int]bool
-	tallies  map[int]map[int]int64 // of counters, by partition
+	tallies  map[int]map[int]tally // of counters and accumulators, by node and partition
 	params   map[int][]byte        // by node
 	dropped  map[int]uint64        // shuffles given up, through an attempt
 	paramSet int                   // how often parameters were set
@@ -136,7 +136,7 @@ func NewSession(g *Graph, cluster Cluster, cfg Config) *Session {
 	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{},
 		stages: scheduler.NewStages(g.shufflesOf), shuffled: map[int][]*mapOutput{}, digests: map[int]map[int]uint64{},
 		sums: map[int]*outputSums{}, cuts: map[int][][][2]uint16{},
-		bounds: map[int]any{}, settled: map[int]bool{}, tallies: map[int]map[int]int64{}, params: map[int][]byte{},
+		bounds: map[int]any{}, settled: map[int]bool{}, tallies: map[int]map[int]tally{}, params: map[int][]byte{},
 		dropped: map[int]uint64{}, loopRuns: map[int]*loopRun{}, saves: map[int]int{},
 		pieced: map[[2]int]*pieced{}, whole: map[[2]int]bool{}}
 }

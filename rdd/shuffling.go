@@ -59,9 +59,9 @@ func (s *Session) take(raw []byte) (taskResult, error) {
 	}
 	for _, t := range a.Says.Tallies {
 		if s.tallies[t.Node] == nil {
-			s.tallies[t.Node] = map[int]int64{}
+			s.tallies[t.Node] = map[int]tally{}
 		}
-		s.tallies[t.Node][t.Part] = t.N
+		s.tallies[t.Node][t.Part] = t
 	}
 	return a, nil
 }

@@ -133,10 +133,11 @@ type taskReport struct {
 	Tallies []tally `cbor:",omitempty"`
 }
 
-// tally is what a counter has counted in a partition that was read to its end.
+// tally is what a counter has counted in a partition that was read to its end, or an accumulator come to.
 type tally struct {
 	Node, Part int
 	N          int64
+	Value      []byte `cbor:",omitempty"`
 }
 
 type taskKey struct{}
