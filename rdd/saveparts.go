@@ -80,7 +80,10 @@ func SaveText[T any](ds Dataset[T], dir string, options ...SaveOption) Action[in
 // SaveJSONLines does what SaveText does, with every row as JSON.
 func SaveJSONLines[T any](ds Dataset[T], dir string, options ...SaveOption) Action[int64] {
 	c, _ := row.ColumnsOf[T]() // what has no columns can be saved, but not by them
-	j := row.JSONOf[T]()
+	j, err := row.JSONOf[T]()
+	if err != nil {
+		ds.g.fail("save-json-lines: %v", err)
+	}
 	return saveParts(ds, format[T]{kind: "save-json-lines", codecs: lineCodecs, columns: c, open: asLines(
 		func(w *bufio.Writer, r *T) error {
 			raw, err := j.Marshal(r)

@@ -134,7 +134,10 @@ func wholeFiles[C any](g *Graph, kind string, uris []string, of func(raw []byte)
 // JSONLines returns a dataset of files of one JSON value a line, read by encoding/json
 // into T; an sql.Null is its value or null. Empty lines are left out.
 func JSONLines[T any](g *Graph, uris ...string) Dataset[T] {
-	j := row.JSONOf[T]()
+	j, err := row.JSONOf[T]()
+	if err != nil {
+		g.fail("json-lines: %v", err)
+	}
 	return typedSource(g, "json-lines", Input{Format: input.Text}, uris,
 		func(s *input.Source, ctx context.Context, part int, yield func([]T) error) error {
 			var set func([]T)

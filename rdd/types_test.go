@@ -122,3 +122,66 @@ func TestDecimalsThatDoNotFitAreRefused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestStructsWithinStructs of which only some fields are wanted, at two depths.
+func TestStructsWithinStructs(t *testing.T) {
+	type in struct{ X, Y *int64 }
+	type wide struct {
+		S struct {
+			In *in
+			Z  string
+		}
+		T string
+	}
+	type narrow struct {
+		S struct{ In *struct{ X *int64 } }
+	}
+	dir, x := filepath.Join(t.TempDir(), "out"), int64(7)
+	runPlan(t, testConfig(t), func(g *rdd.Graph) rdd.Action[int64] {
+		var r wide
+		r.S.In, r.S.Z = &in{X: &x}, "z"
+		return rdd.SaveParquet(rdd.Parallelize(g, 1, r, wide{}), dir)
+	}, func(ctx context.Context, s *rdd.Session, a rdd.Action[int64]) { must(ctx, t, s, "save", a) })
+	read := func(g *rdd.Graph) rdd.Action[[]narrow] { return rdd.Collect(rdd.Parquet[narrow](g, dir)) }
+	runPlan(t, testConfig(t), read,
+		func(ctx context.Context, s *rdd.Session, a rdd.Action[[]narrow]) {
+			rows := must(ctx, t, s, "read", a)
+			if len(rows) != 2 || rows[0].S.In == nil || *rows[0].S.In.X != 7 || rows[1].S.In != nil {
+				t.Errorf("read are %+v", rows)
+			}
+		})
+}
+
+// TestNullsBesideEmbeddedStructs are refused when the plan is built: their fields could not be told apart.
+func TestNullsBesideEmbeddedStructs(t *testing.T) {
+	type base struct{ ID int }
+	type row struct {
+		base
+		M sql.Null[int] `col:"-"`
+	}
+	g := rdd.NewGraph()
+	rdd.JSONLines[row](g, t.TempDir())
+	if err := g.Err(); err == nil || !strings.Contains(err.Error(), "embeds a struct") {
+		t.Error(err)
+	}
+}
+
+// TestWhatReadersCannotTake is refused, not written: texts that are not UTF-8, years beyond microseconds.
+func TestWhatReadersCannotTake(t *testing.T) {
+	save := func(says string, build func(g *rdd.Graph) rdd.Action[int64]) {
+		t.Helper()
+		runPlan(t, testConfig(t), build, func(ctx context.Context, s *rdd.Session, a rdd.Action[int64]) {
+			if _, err := a.Run(ctx, s); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%v, want %q", err, says)
+			}
+		})
+	}
+	dir := t.TempDir()
+	save("is not UTF-8", func(g *rdd.Graph) rdd.Action[int64] {
+		return rdd.SaveParquet(rdd.Parallelize(g, 1, "a\xff"), filepath.Join(dir, "text"))
+	})
+	save("the year 300000", func(g *rdd.Graph) rdd.Action[int64] {
+		far := time.Date(300000, 1, 1, 0, 0, 0, 0, time.UTC)
+		return rdd.SaveArrow(rdd.Parallelize(g, 1, far), filepath.Join(dir, "time"))
+	})
+}

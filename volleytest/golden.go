@@ -6,14 +6,19 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
+// updated are the files that this process has written anew.
+var updated sync.Map
+
 // Golden compares bytes with a file, such as testdata/words.txt. With the environment variable UPDATE=1 the file is
-// written anew.
+// written anew, once: what comes after that is compared with it.
 func Golden(t testing.TB, path string, got []byte) {
 	t.Helper()
-	if os.Getenv("UPDATE") == "1" {
+	full, _ := filepath.Abs(path)
+	if _, before := updated.LoadOrStore(full, true); os.Getenv("UPDATE") == "1" && !before {
 		if err := writeGolden(path, got); err != nil {
 			t.Fatal(err)
 		}

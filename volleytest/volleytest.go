@@ -46,6 +46,9 @@ const lossesWithin = 6
 // config returns the engine's configuration.
 func (c Cluster) config(t testing.TB) volley.Config {
 	c = c.filled()
+	if c.Executors < 0 {
+		t.Fatalf("a cluster of %d executors", c.Executors)
+	}
 	cfg := volley.Config{Executors: c.Executors, Slots: c.Slots, TaskMemory: c.Memory, DataDir: t.TempDir(),
 		OutDir: t.TempDir(), Program: "test"}
 	if c.Lose == 0 {

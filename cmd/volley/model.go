@@ -217,6 +217,9 @@ func evaluateCommand() *cobra.Command {
 
 // writeConfusion writes which labels a model takes for which.
 func (f *dataFlags) writeConfusion(c *cobra.Command, m mllib.Model) error {
+	if f.json && f.confusion == "-" {
+		return usage(c, "confusion", "- and --json would write to stdout both: name a file")
+	}
 	if err := notAnInput(c, "confusion", f.confusion, f.data); err != nil {
 		return err
 	}

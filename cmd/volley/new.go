@@ -52,7 +52,7 @@ a Makefile.`,
 		Args:    exactArgs(1, "the name of a directory"),
 		RunE:    func(c *cobra.Command, args []string) error { return p.write(c, args[0]) },
 	}
-	c.Flags().StringVar(&p.Module, "module", "", "path of the Go module (default: the name)")
+	c.Flags().StringVar(&p.Module, "module", "", "path of the Go module (default: example.org/NAME)")
 	c.Flags().StringVar(&p.Replace, "replace", "",
 		"directory of volley's own source, where the module is not to come from the registry")
 	return c
@@ -61,6 +61,9 @@ a Makefile.`,
 // commandName are names that are a command's and a module's.
 var commandName = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
 
+// modulePath are paths of modules.
+var modulePath = regexp.MustCompile(`^[a-zA-Z0-9][-a-zA-Z0-9._~/]*$`)
+
 func (p *newProgram) write(c *cobra.Command, dir string) (err error) {
 	p.Dir, p.Name = dir, filepath.Base(filepath.Clean(dir))
 	if !commandName.MatchString(p.Name) {
@@ -68,7 +71,10 @@ func (p *newProgram) write(c *cobra.Command, dir string) (err error) {
 			WithHint("letters a to z, digits, - and _, a letter first")
 	}
 	if p.Module == "" {
-		p.Module = p.Name
+		p.Module = "example.org/" + p.Name // a name alone might be one of Go's own packages
+	}
+	if !modulePath.MatchString(p.Module) {
+		return usage(c, "module", "%q is no path of a Go module", p.Module)
 	}
 	if p.Replace != "" {
 		if p.Replace, err = filepath.Abs(p.Replace); err != nil {
@@ -114,7 +120,7 @@ go 1.26.0
 
 require github.com/volley-engine/volley v{{.Version}}
 {{if .Replace}}
-replace github.com/volley-engine/volley => {{.Replace}}
+replace github.com/volley-engine/volley => {{printf "%q" .Replace}}
 {{end}}`
 
 func (p *newProgram) file(name, text string) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/files"
 	"github.com/volley-engine/volley/storage/input/rows"
 )
 
@@ -143,6 +144,9 @@ func (f *trainFlags) contradictions(c *cobra.Command) error {
 		if err := mllib.CanSave(f.out, f.overwrite); err != nil {
 			return err
 		}
+	}
+	if _, err := files.Resolve(f.test...); err != nil { // before anything is trained
+		return err
 	}
 	if err := notAnInput(c, "event-log", f.engine.EventLog(), append(f.data, f.test...)); err != nil {
 		return err

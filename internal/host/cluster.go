@@ -55,6 +55,9 @@ func (j *Job) newCluster(p wire.Process, job driver.JobConfig) (cluster, error) 
 		return sim.NewVirtual(sim.VirtualConfig{Job: job, Executors: j.cfg.Executors, Slots: j.cfg.Slots,
 			Law: j.cfg.Pace, Engine: m.engine})
 	}
+	if err := j.cfg.checkLosses(); err != nil {
+		return nil, err
+	}
 	return newLocal(job, j.cfg, m.engine, m.lose)
 }
 

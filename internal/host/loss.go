@@ -1,9 +1,11 @@
 package host
 
 import (
+	"fmt"
 	"io"
 	"sync"
 
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -11,6 +13,22 @@ import (
 type Loss struct {
 	Executor int // from 0
 	After    int // how many tasks and parts of steps it is given before the one at which it is lost
+}
+
+// checkLosses returns an error where an executor that is to be lost is none, or none would be left.
+func (c Config) checkLosses() error {
+	lost := map[int]bool{}
+	for _, l := range c.Losses {
+		if l.Executor < 0 || l.Executor >= c.Executors {
+			return fault.Newf(fault.Usage, "lose", fmt.Sprintf("executor %d", l.Executor), "there are %d, from 0",
+				c.Executors)
+		}
+		lost[l.Executor] = true
+	}
+	if len(lost) == c.Executors {
+		return fault.Newf(fault.Usage, "lose", "all executors", "none would be left")
+	}
+	return nil
 }
 
 // losing is the connection of an executor that is to be lost.

@@ -29,6 +29,9 @@ type readPart[R any] struct {
 // Each reads all parts of a source, as many at a time as there are cores. A part that turns out to be cut within
 // quotes is read again, with those after it, as it should be cut.
 func (r Reading[R]) Each(ctx context.Context, src *input.Source) error {
+	if src.Len() == 1 {
+		return r.stream(ctx, src)
+	}
 	next, before := 0, 0
 	return src.CutAgain(ctx, func() error {
 		ctx, end := context.WithCancel(ctx)
@@ -44,6 +47,20 @@ func (r Reading[R]) Each(ctx context.Context, src *input.Source) error {
 		}
 		return ctx.Err()
 	})
+}
+
+// stream hands out what becomes of each chunk of a source's only part, which may be large: a compressed file.
+func (r Reading[R]) stream(ctx context.Context, src *input.Source) error {
+	n := 0
+	err := src.Read(ctx, 0, func(c *rows.Chunk) error {
+		to := r.Begin()
+		err := r.Chunk(to, c, n)
+		if n += c.Rows(); err == nil {
+			err = r.Take(to)
+		}
+		return err
+	})
+	return numbered(err, 0)
 }
 
 // sideBySide yields what becomes of the parts from one on, in order. Those ahead of the one in hand are as many

@@ -53,7 +53,23 @@ func wholeDecimal(text string) (int64, error) {
 		return 0, fmt.Errorf("%s is not a whole number: make the field a string or a float64", text)
 	}
 	v, err := strconv.ParseInt(whole, 10, 64)
-	return v, plainNumber(err)
+	if err != nil {
+		return 0, fmt.Errorf("%s does not fit into 64 bits with a sign", text)
+	}
+	return v, nil
+}
+
+// unsignedDecimal does the same without a sign.
+func unsignedDecimal(text string) (uint64, error) {
+	whole, rest, _ := strings.Cut(text, ".")
+	if strings.Trim(rest, "0") != "" {
+		return 0, fmt.Errorf("%s is not a whole number: make the field a string or a float64", text)
+	}
+	v, err := strconv.ParseUint(whole, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s does not fit into a uint64", text)
+	}
+	return v, nil
 }
 
 // inDecimal makes a column of texts or numbers one of decimals, as the tag decimal:"PRECISION,SCALE" has it.
@@ -61,9 +77,11 @@ func (c columnType) inDecimal(t reflect.Type, tag string) (columnType, error) {
 	if tag == "" {
 		return c, nil
 	}
-	var precision, scale int32
-	_, err := fmt.Sscanf(tag, "%d,%d", &precision, &scale)
-	if err != nil || precision < 1 || precision > 38 || scale < 0 || scale > precision {
+	left, right, _ := strings.Cut(tag, ",")
+	p, err := strconv.Atoi(left)
+	s, serr := strconv.Atoi(right)
+	precision, scale := int32(p), int32(s)
+	if err != nil || serr != nil || precision < 1 || precision > 38 || scale < 0 || scale > precision {
 		return c, fmt.Errorf("the tag decimal:%q is not PRECISION,SCALE, as decimal:\"10,2\", of up to 38 digits", tag)
 	}
 	switch {
@@ -102,7 +120,12 @@ func decimalText(t reflect.Type) func(p unsafe.Pointer) string {
 	case reflect.String:
 		return func(p unsafe.Pointer) string { return *(*string)(p) }
 	case reflect.Float64:
-		return func(p unsafe.Pointer) string { return strconv.FormatFloat(*(*float64)(p), 'f', -1, 64) }
+		return func(p unsafe.Pointer) string {
+			if v := *(*float64)(p); math.Abs(v) >= 1<<53 { // a whole number, which has more digits than tell it apart
+				return strconv.FormatFloat(v, 'f', 0, 64)
+			}
+			return strconv.FormatFloat(*(*float64)(p), 'f', -1, 64)
+		}
 	case reflect.Float32:
 		return func(p unsafe.Pointer) string { return strconv.FormatFloat(float64(*(*float32)(p)), 'f', -1, 32) }
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
@@ -219,6 +242,7 @@ func durationAt(a arrow.Array, i int) (ns int64, ok bool, err error) {
 // durationColumn has spans of time, in whole nanoseconds. Times of day are read as the time since midnight.
 func durationColumn() columnType {
 	c := intColumn[int64](arrow.PrimitiveTypes.Int64)
+	c.flat, c.all = nil, nil // which do not know the unit
 	whole := c.read
 	c.read = func(a arrow.Array, i int, p unsafe.Pointer) error {
 		ns, ok, err := durationAt(a, i)

@@ -91,7 +91,7 @@ func (f *column) setKey(k *files.Key, p unsafe.Pointer) error {
 	case k.Null && f.null:
 		f.clear(p)
 		return nil
-	case k.Null && isText(f.arrow):
+	case k.Null && f.text:
 		return nil // an empty text is written as a null is
 	case k.Null:
 		return fmt.Errorf("column %q: %w", f.name, errIsNull)

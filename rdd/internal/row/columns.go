@@ -39,8 +39,9 @@ type column struct {
 type columnType struct {
 	arrow arrow.DataType
 	null  bool // there may be nulls
-	// within are the paths below a column of structs that its fields are read from; nil of others, and of lists,
-	// which are read whole: the library that decodes them cannot leave out a part of what they hold.
+	text  bool // it is text or bytes, of which an empty one is a value
+	// within are the fields of a column of structs; nil of others. What structs and lists within it hold is read
+	// whole: the library that decodes them cannot leave out a part of that.
 	within []string
 	write  func(b array.Builder, p unsafe.Pointer)
 	read   func(a arrow.Array, i int, p unsafe.Pointer) error
@@ -146,6 +147,13 @@ func pathsOf(fields []column) (out []string) {
 		for _, w := range f.within {
 			out = append(out, f.name+parquet.Below+w)
 		}
+	}
+	return out
+}
+
+func namesOf(fields []column) (out []string) {
+	for _, f := range fields {
+		out = append(out, f.name)
 	}
 	return out
 }
@@ -261,7 +269,7 @@ func nullColumn(t reflect.Type, at string, within []reflect.Type) (columnType, e
 // nullable makes a column of values that may be absent: fresh is where one is to
 // be put, at where it lies, or nil.
 func nullable(out, elem columnType, fresh, at func(unsafe.Pointer) unsafe.Pointer) columnType {
-	out.at, out.within = at, elem.within
+	out.at, out.within, out.text = at, elem.within, elem.text
 	out.fits = out.present(elem.fits)
 	out.write = func(b array.Builder, p unsafe.Pointer) {
 		if v := at(p); v != nil {
@@ -381,7 +389,7 @@ func structColumn(t reflect.Type, at string, within []reflect.Type) (columnType,
 	}
 	return columnType{
 		fits:   allFit(fields),
-		within: pathsOf(fields),
+		within: namesOf(fields),
 		arrow:  arrow.StructOf(arrowFields(fields)...),
 		write: func(b array.Builder, p unsafe.Pointer) {
 			sb := b.(*array.StructBuilder)

@@ -1,10 +1,13 @@
 package row
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"time"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -93,7 +96,17 @@ func appendNumber(b array.Builder, v int64, u uint64, f float64) {
 	}
 }
 
-// wholeFlat returns a whole number of a Parquet column.
+// numberFlat returns a whole number of a Parquet column that is no time.
+func numberFlat(c *parquet.FlatColumn, k int) (int64, error) {
+	if c.Unit != parquet.NoTime {
+		return 0, errIsTime
+	}
+	return wholeFlat(c, k)
+}
+
+var errIsTime = errors.New("it is a time, not a number: make the field a time.Time")
+
+// wholeFlat returns a whole number of a Parquet column, or one that stands for a time.
 func wholeFlat(c *parquet.FlatColumn, k int) (int64, error) {
 	switch {
 	case c.Int64s != nil:
@@ -102,6 +115,14 @@ func wholeFlat(c *parquet.FlatColumn, k int) (int64, error) {
 		return int64(c.Int32s[k]), nil
 	}
 	return 0, otherKind(c, "numbers")
+}
+
+// isTime returns the error that a column is of times, if it is that one.
+func isTime(err error) error {
+	if err == errIsTime {
+		return err
+	}
+	return nil
 }
 
 // otherKind returns an error that names what a Parquet column has, and what its field takes.
@@ -140,15 +161,17 @@ func intColumn[N signed](t arrow.DataType) columnType {
 			return plainNumber(err)
 		},
 		flat: func(c *parquet.FlatColumn, k int, p unsafe.Pointer, _ *Arena) error {
-			v, err := wholeFlat(c, k)
+			v, err := numberFlat(c, k)
 			if err != nil {
-				return otherKind(c, "whole numbers")
+				return cmp.Or(isTime(err), otherKind(c, "whole numbers"))
 			}
 			*(*N)(p), err = fits[N](v)
 			return err
 		},
 		all: func(c *parquet.FlatColumn, p unsafe.Pointer, stride uintptr, _ *Arena) bool {
 			switch {
+			case c.Unit != parquet.NoTime:
+				return false
 			case c.Int64s != nil && bits == 64:
 				for i, v := range c.Int64s {
 					*(*int64)(unsafe.Add(p, uintptr(i)*stride)) = v
@@ -179,6 +202,11 @@ func uintColumn[N unsigned](t arrow.DataType) columnType {
 				*(*N)(p) = N(c.Value(i))
 				return nil
 			}
+			if text, ok := decimalAt(a, i); ok && bits == 64 {
+				v, err := unsignedDecimal(text)
+				*(*N)(p) = N(v)
+				return err
+			}
 			v, err := wholeOf(a, i)
 			if err != nil {
 				return err
@@ -193,9 +221,9 @@ func uintColumn[N unsigned](t arrow.DataType) columnType {
 			return plainNumber(err)
 		},
 		flat: func(c *parquet.FlatColumn, k int, p unsafe.Pointer, _ *Arena) error {
-			v, err := wholeFlat(c, k)
+			v, err := numberFlat(c, k)
 			if err != nil {
-				return otherKind(c, "whole numbers")
+				return cmp.Or(isTime(err), otherKind(c, "whole numbers"))
 			}
 			*(*N)(p), err = fits[N](v)
 			return err
@@ -215,7 +243,7 @@ func floatColumn[N float32 | float64](t arrow.DataType) columnType {
 			case *array.Float32:
 				*(*N)(p) = N(c.Value(i))
 			case *array.Float16:
-				*(*N)(p) = N(c.Value(i).Float32())
+				*(*N)(p) = N(parquet.Half(c.Value(i).Uint16()))
 			case *array.Decimal128, *array.Decimal256:
 				text, _ := decimalAt(a, i)
 				v, err := strconv.ParseFloat(text, bits) // the nearest
@@ -248,7 +276,7 @@ func floatColumn[N float32 | float64](t arrow.DataType) columnType {
 				*(*N)(p) = N(c.Floats[k])
 				return nil
 			}
-			v, err := wholeFlat(c, k)
+			v, err := numberFlat(c, k)
 			if err != nil {
 				return err
 			}
@@ -351,7 +379,7 @@ func textAt(a arrow.Array, i int) (string, error) {
 }
 
 func stringColumn() columnType {
-	return columnType{arrow: arrow.BinaryTypes.String,
+	return columnType{arrow: arrow.BinaryTypes.String, text: true, fits: isUTF8,
 		write: func(b array.Builder, p unsafe.Pointer) { b.(*array.StringBuilder).Append(*(*string)(p)) },
 		read: func(a arrow.Array, i int, p unsafe.Pointer) error {
 			text, err := textAt(a, i)
@@ -373,9 +401,17 @@ func stringColumn() columnType {
 	}
 }
 
+// isUTF8 refuses a text that readers of Arrow and Parquet would.
+func isUTF8(p unsafe.Pointer) error {
+	if text := *(*string)(p); !utf8.ValidString(text) {
+		return fmt.Errorf("%.80q is not UTF-8: make the field a []byte", text)
+	}
+	return nil
+}
+
 func bytesColumn() columnType {
 	s := stringColumn()
-	return columnType{arrow: arrow.BinaryTypes.Binary,
+	return columnType{arrow: arrow.BinaryTypes.Binary, text: true,
 		write: func(b array.Builder, p unsafe.Pointer) { b.(*array.BinaryBuilder).Append(*(*[]byte)(p)) },
 		read: func(a arrow.Array, i int, p unsafe.Pointer) error {
 			raw, ok := rawAt(a, i)
@@ -413,9 +449,16 @@ const (
 	nanoseconds  = arrow.Nanosecond
 )
 
+// mostYear is the last year, before and after, that 64 bits of microseconds hold whole.
+const mostYear = 290_000
+
 // inMicroseconds refuses a time that a column of microseconds would cut.
 func inMicroseconds(p unsafe.Pointer) error {
-	if t := (*time.Time)(p); t.Nanosecond()%1000 != 0 {
+	t := (*time.Time)(p)
+	if t.Year() > mostYear || t.Year() < -mostYear {
+		return fmt.Errorf("the year %d is not within what microseconds hold, %d before and after", t.Year(), mostYear)
+	}
+	if t.Nanosecond()%1000 != 0 {
 		return fmt.Errorf("%v is not in whole microseconds: truncate it, or give the field the tag unit:\"ns\"",
 			t.UTC().Format(time.RFC3339Nano))
 	}

@@ -107,7 +107,7 @@ func (c CSVRows[T]) row(r *csv.Record, at []int, row *T, text *Arena) (why error
 }
 
 func (f column) parseField(field []byte, p unsafe.Pointer, text *Arena) error {
-	if len(field) == 0 && !f.null && !isText(f.arrow) {
+	if len(field) == 0 && !f.null && !f.text {
 		return fmt.Errorf("it is empty: make the field a pointer or an sql.Null")
 	}
 	return f.parse(field, p, text)

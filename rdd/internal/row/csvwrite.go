@@ -45,7 +45,7 @@ func (s *CSVWriter[T]) Add(rows []T) error {
 		for k, f := range s.c.fields {
 			p := unsafe.Add(unsafe.Pointer(&rows[i]), f.offset)
 			s.text = f.print(s.text[:0], p)
-			if len(s.c.fields) == 1 && f.null && f.at(p) == nil && isText(f.arrow) {
+			if len(s.c.fields) == 1 && f.null && f.at(p) == nil && f.text {
 				return fault.Newf(fault.BadInput, "write", "a table",
 					"column %q is null and alone: the record would be an empty line", f.name).
 					WithHint("give the rows another column, or leave such rows out")

@@ -3,6 +3,7 @@ package row
 import (
 	"encoding"
 	"encoding/json"
+	"fmt"
 	"reflect"
 )
 
@@ -12,13 +13,38 @@ type JSON[T any] struct {
 	plain reflect.Type // T with pointers in place of sql.Null; nil where it has none
 }
 
-// JSONOf returns how rows of type T are written as JSON.
-func JSONOf[T any]() JSON[T] {
+// JSONOf returns how rows of type T are written as JSON. A type that has an sql.Null, and embeds a struct or
+// contains itself, is an error.
+func JSONOf[T any]() (JSON[T], error) {
 	t := reflect.TypeFor[T]()
-	if plain, ok := withoutNulls(t, nil); ok && plain != t {
-		return JSON[T]{plain}
+	plain, ok := withoutNulls(t, nil)
+	switch {
+	case ok && plain != t:
+		return JSON[T]{plain}, nil
+	case !ok && hasNull(t, map[reflect.Type]bool{}):
+		return JSON[T]{}, fmt.Errorf("%v has an sql.Null, and embeds a struct or contains itself: make the null "+
+			"a pointer, or give the struct a name", t)
 	}
-	return JSON[T]{}
+	return JSON[T]{}, nil
+}
+
+// hasNull reports whether there is an sql.Null in a type.
+func hasNull(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if isNull(t) || seen[t] {
+		return isNull(t)
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return hasNull(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); (f.IsExported() || f.Anonymous) && hasNull(f.Type, seen) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Marshal returns a row as JSON.
@@ -45,9 +71,18 @@ func (j JSON[T]) Unmarshal(raw []byte, row *T) error {
 }
 
 var (
-	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
-	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+	jsonMarshaler   = reflect.TypeFor[json.Marshaler]()
+	textMarshaler   = reflect.TypeFor[encoding.TextMarshaler]()
+	jsonUnmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
+
+// hasOwnJSON reports whether a type says itself how it is written or read.
+func hasOwnJSON(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(jsonMarshaler) || p.Implements(textMarshaler) || p.Implements(jsonUnmarshaler) ||
+		p.Implements(textUnmarshaler)
+}
 
 // withoutNulls returns a type with pointers in place of each sql.Null in it; false where such a type cannot be
 // made: of structs that contain themselves, or that embed others.
@@ -58,9 +93,8 @@ func withoutNulls(t reflect.Type, within []reflect.Type) (reflect.Type, bool) {
 		}
 	}
 	within = append(within, t)
-	own := reflect.PointerTo(t).Implements(jsonMarshaler) || reflect.PointerTo(t).Implements(textMarshaler)
 	switch {
-	case own:
+	case hasOwnJSON(t):
 		return t, true
 	case isNull(t):
 		v, _ := t.FieldByName("V")
@@ -95,9 +129,12 @@ func around(t, elem reflect.Type) reflect.Type {
 
 func structWithoutNulls(t reflect.Type, within []reflect.Type) (reflect.Type, bool) {
 	var fields []reflect.StructField
-	changed, embeds := false, false
+	changed := false
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if f.Anonymous {
+			return t, !hasNull(t, map[reflect.Type]bool{}) // fields of its own are promoted
+		}
 		if !f.IsExported() {
 			continue // encoding/json leaves it out, too
 		}
@@ -105,13 +142,13 @@ func structWithoutNulls(t reflect.Type, within []reflect.Type) (reflect.Type, bo
 		if !ok {
 			return t, false
 		}
-		changed, embeds = changed || elem != f.Type, embeds || f.Anonymous
+		changed = changed || elem != f.Type
 		fields = append(fields, reflect.StructField{Name: f.Name, Type: elem, Tag: f.Tag})
 	}
 	if !changed {
 		return t, true
 	}
-	return reflect.StructOf(fields), !embeds
+	return reflect.StructOf(fields), true
 }
 
 // move copies a value to one of a type that differs by sql.Null and pointers alone.

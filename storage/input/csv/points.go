@@ -150,6 +150,7 @@ var (
 	errWeight = errors.New("weight")
 	errLabel  = errors.New("label")
 	errExtra  = errors.New("extra")
+	errWide   = errors.New("wide")
 	errNull   = errors.New("null")
 )
 
@@ -229,7 +230,7 @@ func (p *parser) trimmed() []byte {
 func (p *parser) weight() error {
 	at := p.i
 	v, ok := p.number()
-	if !ok && p.prep != nil {
+	if (!ok || v != v) && p.prep != nil {
 		p.i = at
 		if v, ok = 0, text.NoNumber(p.trimmed()) && p.prep.Weightless(); ok {
 			p.c.Weights = append(p.c.Weights, v)
@@ -249,6 +250,9 @@ func (p *parser) label() error {
 		v, ok := p.number()
 		if !ok || !finite(v) {
 			return errLabel
+		}
+		if math.Abs(v) >= 1<<53 { // labels that differ might be one number
+			return errWide
 		}
 		p.c.Labels = append(p.c.Labels, v)
 		return nil
@@ -298,6 +302,9 @@ func (p *parser) complaint(first bool, at, col int, why error) error {
 	case why == errWeight:
 		return p.bad(first, at, "--missing drop leaves rows without a weight out; predict takes --weight-column none",
 			"the weight in field %s is %q, not a number of zero or more", name, f)
+	case why == errWide:
+		return p.bad(first, at, "", "the label %s in field %s has more digits than a number keeps: make it a text", f,
+			name)
 	case why == errLabel && scanned && !finite(v):
 		return p.bad(first, at, "", "the label in field %s is not finite", name)
 	case why == errLabel && len(f) == 0:

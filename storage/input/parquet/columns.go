@@ -366,7 +366,7 @@ func reader(col arrow.Array) (func(int) float64, bool) {
 	case *array.Uint8:
 		return func(i int) float64 { return float64(c.Value(i)) }, true
 	case *array.Float16:
-		return func(i int) float64 { return float64(c.Value(i).Float32()) }, true
+		return func(i int) float64 { return float64(Half(c.Value(i).Uint16())) }, true
 	case *array.Decimal128:
 		scale := c.DataType().(*arrow.Decimal128Type).Scale
 		return func(i int) float64 { return nearest(c.Value(i).BigInt(), scale) }, true
@@ -382,6 +382,21 @@ func reader(col arrow.Array) (func(int) float64, bool) {
 		}, true
 	}
 	return nil, false
+}
+
+// Half returns the number that 16 bits are as a half float.
+func Half(bits uint16) float32 {
+	sign, exponent, fraction := 1-2*float32(bits>>15), int(bits>>10&31), float32(bits&1023)
+	switch exponent {
+	case 0:
+		return sign * float32(math.Ldexp(float64(fraction), -24))
+	case 31:
+		if fraction > 0 {
+			return float32(math.NaN())
+		}
+		return float32(math.Inf(int(sign)))
+	}
+	return sign * float32(math.Ldexp(float64(1024+fraction), exponent-25))
 }
 
 // nearest returns the double nearest to v / 10^scale.

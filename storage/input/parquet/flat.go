@@ -143,7 +143,8 @@ func readable(c *schema.Column) bool {
 		return false
 	}
 	_, decimal := logicalOf[schema.DecimalLogicalType](c)
-	return !decimal
+	_, timeOfDay := logicalOf[schema.TimeLogicalType](c)
+	return !decimal && !timeOfDay
 }
 
 // logicalOf returns a column's logical type, if it is this one.
