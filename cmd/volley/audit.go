@@ -190,7 +190,7 @@ func replayJob[C, P any, T interface{ Stopped() string }](ctx context.Context, r
 	}
 	g := rdd.NewGraph()
 	p := build(g, cfg)
-	if _, err := g.Resolve(context.Background()); err != nil {
+	if _, err := g.Resolve(ctx); err != nil {
 		return err
 	}
 	maker := &rdd.Maker{Graph: g, Cache: r.cache, Workers: runtime.GOMAXPROCS(0)}

@@ -86,7 +86,7 @@ func inspectData(ctx context.Context, f *dataFlags, path string) error {
 		return err
 	}
 	in := f.labelled()
-	src, err := input.Open(context.Background(), in, path)
+	src, err := input.Open(ctx, in, path)
 	if err != nil {
 		return err
 	}

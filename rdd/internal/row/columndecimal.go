@@ -48,9 +48,9 @@ func pointed(v *big.Int, scale int32) string {
 
 // wholeDecimal returns a decimal number that has nothing but zeros after its point.
 func wholeDecimal(text string) (int64, error) {
-	whole, rest, _ := strings.Cut(text, ".")
-	if strings.Trim(rest, "0") != "" {
-		return 0, fmt.Errorf("%s is not a whole number: make the field a string or a float64", text)
+	whole, err := wholeDigits(text)
+	if err != nil {
+		return 0, err
 	}
 	v, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil {
@@ -61,15 +61,24 @@ func wholeDecimal(text string) (int64, error) {
 
 // unsignedDecimal does the same without a sign.
 func unsignedDecimal(text string) (uint64, error) {
-	whole, rest, _ := strings.Cut(text, ".")
-	if strings.Trim(rest, "0") != "" {
-		return 0, fmt.Errorf("%s is not a whole number: make the field a string or a float64", text)
+	whole, err := wholeDigits(text)
+	if err != nil {
+		return 0, err
 	}
 	v, err := strconv.ParseUint(whole, 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%s does not fit into a uint64", text)
 	}
 	return v, nil
+}
+
+// wholeDigits returns the digits before the point, where there are only zeros after it.
+func wholeDigits(text string) (string, error) {
+	whole, rest, _ := strings.Cut(text, ".")
+	if strings.Trim(rest, "0") != "" {
+		return "", fmt.Errorf("%s is not a whole number: make the field a string or a float64", text)
+	}
+	return whole, nil
 }
 
 // inDecimal makes a column of texts or numbers one of decimals, as the tag decimal:"PRECISION,SCALE" has it.
@@ -80,8 +89,7 @@ func (c columnType) inDecimal(t reflect.Type, tag string) (columnType, error) {
 	left, right, _ := strings.Cut(tag, ",")
 	p, err := strconv.Atoi(left)
 	s, serr := strconv.Atoi(right)
-	precision, scale := int32(p), int32(s)
-	if err != nil || serr != nil || precision < 1 || precision > 38 || scale < 0 || scale > precision {
+	if err != nil || serr != nil || p < 1 || p > 38 || s < 0 || s > p {
 		return c, fmt.Errorf("the tag decimal:%q is not PRECISION,SCALE, as decimal:\"10,2\", of up to 38 digits", tag)
 	}
 	switch {
@@ -95,22 +103,15 @@ func (c columnType) inDecimal(t reflect.Type, tag string) (columnType, error) {
 	if text == nil {
 		return c, fmt.Errorf("the tag decimal:%q is for strings, floats and whole numbers, not for a %v", tag, t)
 	}
+	precision, scale := int32(p), int32(s)
 	number := func(p unsafe.Pointer) (decimal128.Num, error) { return parseDecimal(text(p), precision, scale) }
 	c.arrow = &arrow.Decimal128Type{Precision: precision, Scale: scale}
 	c.flat, c.all = nil, nil
 	c.fits = c.present(func(p unsafe.Pointer) error { _, err := number(p); return err })
-	value := c.at
-	c.write = func(b array.Builder, p unsafe.Pointer) {
-		if value != nil {
-			p = value(p)
-		}
-		if p == nil {
-			b.AppendNull()
-			return
-		}
+	c.write = c.orNull(func(b array.Builder, p unsafe.Pointer) {
 		n, _ := number(p) // it fits
 		b.(*array.Decimal128Builder).Append(n)
-	}
+	})
 	return c, nil
 }
 

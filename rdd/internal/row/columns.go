@@ -271,13 +271,7 @@ func nullColumn(t reflect.Type, at string, within []reflect.Type) (columnType, e
 func nullable(out, elem columnType, fresh, at func(unsafe.Pointer) unsafe.Pointer) columnType {
 	out.at, out.within, out.text = at, elem.within, elem.text
 	out.fits = out.present(elem.fits)
-	out.write = func(b array.Builder, p unsafe.Pointer) {
-		if v := at(p); v != nil {
-			elem.write(b, v)
-		} else {
-			b.AppendNull()
-		}
-	}
+	out.write = out.orNull(elem.write)
 	out.read = func(a arrow.Array, i int, p unsafe.Pointer) error {
 		if a.IsNull(i) {
 			out.clear(p)

@@ -483,18 +483,24 @@ func (c columnType) inUnit(unit string) (columnType, error) {
 	}
 	c.arrow = &arrow.TimestampType{Unit: nanoseconds, TimeZone: at.TimeZone}
 	c.fits = c.present(inNanoseconds)
-	value := c.at
-	c.write = func(b array.Builder, p unsafe.Pointer) {
-		if value != nil {
-			p = value(p)
-		}
-		if p == nil {
-			b.AppendNull()
-			return
-		}
+	c.write = c.orNull(func(b array.Builder, p unsafe.Pointer) {
 		b.(*array.TimestampBuilder).Append(arrow.Timestamp((*time.Time)(p).UnixNano()))
-	}
+	})
 	return c, nil
+}
+
+// orNull makes what writes values one that also writes the nulls of a column that may have some.
+func (c columnType) orNull(write func(b array.Builder, p unsafe.Pointer)) func(b array.Builder, p unsafe.Pointer) {
+	if c.at == nil {
+		return write
+	}
+	return func(b array.Builder, p unsafe.Pointer) {
+		if v := c.at(p); v != nil {
+			write(b, v)
+		} else {
+			b.AppendNull()
+		}
+	}
 }
 
 // present makes a check of values one of values that may be null.
