@@ -2,7 +2,6 @@ package driver
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/internal/fault"
@@ -99,59 +98,56 @@ func (j *Job) onPiecesFolded(from plan.ExecutorID, r *wire.PiecesFolded, now pla
 	j.decide(abss.Event{Kind: abss.Tick}, now)
 }
 
-// onLeasedResult takes the result over an executor's leases whole, or drops it
-// whole.
-func (j *Job) onLeasedResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
+// acceptLeased reports whether a result over an executor's leases can be merged.
+func (j *Job) acceptLeased(from plan.ExecutorID, r *wire.Result, now plan.Time) bool {
 	if j.step == nil || j.step.leases == nil || r.Step != j.step.key {
 		if len(r.Coverage) > 0 {
 			j.counters.LateResults++
 		}
-		return
+		return false
 	}
-	s, p := j.step, j.packs[j.step.req.Pack]
+	s := j.step
 	s.leases.Heard(from)
 	if err := j.resultError(r); err != nil {
 		j.failedLeases(from, r, err, now)
-		return
+		return false
 	}
 	ids := make([]uint32, len(r.Coverage))
 	for i, c := range r.Coverage {
 		if ids[i] = c.Lease; !s.leases.Covers(c.Lease, c.Split, c.Count) {
 			j.failedLeases(from, r, fault.Newf(fault.Corrupt, "merge", fmt.Sprintf("the result of %s", from),
 				"%d rows of split %d are not what lease %d is over", c.Count, c.Split, c.Lease), now)
-			return
+			return false
 		}
 	}
 	if len(ids) == 0 {
-		return // it has ended without a request
+		return false // it has ended without a request
 	}
 	if !s.leases.Accept(from, plan.Epoch(r.Epoch), ids) {
 		j.counters.LateResults++
-		return
+		return false
 	}
-	s.take(from, r.Parts)
-	var rows int64
-	for _, c := range r.Coverage {
-		cov := s.coverage[c.Split]
-		if cov == nil {
-			a := s.assigned[c.Split]
-			cov = &plan.Coverage{Split: a.Split, Attempt: a.Attempt, Epoch: a.Epoch, Cursor: a.Cursor}
-			s.coverage[c.Split] = cov
-		}
-		plantedFolded(cov)
-		cov.Count += int64(c.Count)
-		cov.Folded += int64(c.Folded)
-		cov.Weight += c.Weight
-		rows += int64(c.Count)
-	}
-	if r.BusyNs > 0 {
-		p.sched.Observe(from, float64(rows)*float64(j.executors.SlotsOf(from))/time.Duration(r.BusyNs).Seconds())
-	}
-	j.arrivedSplits(r, now)
+	return true
 }
 
-// arrivedSplits notifies the controller of splits all of whose pieces are here.
-func (j *Job) arrivedSplits(r *wire.Result, now plan.Time) {
+// coverLeased adds what an accepted result covers of a split's pieces, and returns its rows.
+func (j *Job) coverLeased(c *wire.Coverage) int64 {
+	s := j.step
+	cov := s.coverage[c.Split]
+	if cov == nil {
+		a := s.assigned[c.Split]
+		cov = &plan.Coverage{Split: a.Split, Attempt: a.Attempt, Epoch: a.Epoch, Cursor: a.Cursor}
+		s.coverage[c.Split] = cov
+	}
+	plantedFolded(cov)
+	cov.Count += int64(c.Count)
+	cov.Folded += int64(c.Folded)
+	cov.Weight += c.Weight
+	return int64(c.Count)
+}
+
+// arrivedLeased notifies the scheduler and the controller of splits all of whose pieces are here, and leases more.
+func (j *Job) arrivedLeased(r *wire.Result, now plan.Time) {
 	s, p := j.step, j.packs[j.step.req.Pack]
 	told := map[uint32]bool{}
 	for _, c := range r.Coverage {
@@ -164,7 +160,6 @@ func (j *Job) arrivedSplits(r *wire.Result, now plan.Time) {
 		s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: i, Count: s.coverage[i].Count}, now)
 	}
 	j.lease(now)
-	j.decide(abss.Event{Kind: abss.Tick}, now)
 }
 
 // failedLeases applies the policy of a failure to the splits whose pieces it

@@ -13,21 +13,16 @@ func (j *Job) complete(now plan.Time) {
 	s, p := j.step, j.packs[j.step.req.Pack]
 	j.commitStates(s, p)
 	r := &StepReport{Number: s.number, Train: s.req.Train, Node: s.req.Node, Pack: p.id, Rows: p.info.Rows,
-		Weighted: s.req.Weighted, Batch: s.req.Batch, Parts: s.parts, Coverage: s.coverage, Assigned: s.assigned,
+		Weighted: s.req.Weighted, Batch: s.req.Batch, Coverage: s.coverage, Assigned: s.assigned,
 		Missing: s.ctrl.Missing(), Stats: s.ctrl.Stats(), Began: s.began, Took: now - s.began, Bytes: s.bytes,
 		Retried: s.retried, Param: s.param}
 	if s.req.Train && j.adaptive != nil {
 		r.Ratio, r.RatioWhy = s.ratio, s.ratioWhy
 	}
-	for i, c := range s.coverage {
-		if c == nil {
-			j.dropSeen(plan.SplitID(i)) // the rest is counted when its result arrives late
-			continue
-		}
-		r.Merged += c.Count
-		if plantedAdvances(s.req.Train) {
-			j.ledgerOf(p).Merge(c.Split, c.Count)
-		}
+	visited := j.commitCoverage(s, p)
+	for i, n := range visited {
+		r.Merged += n
+		r.Outcome.Info.Rows += p.info.Rows[i]
 	}
 	j.step = nil
 	if s.entries {
@@ -35,6 +30,10 @@ func (j *Job) complete(now plan.Time) {
 	}
 	r.Share, r.NEff = s.shareOf(), effective(p.info.weigh(s.req.Weighted), s.coverage, s.req.Weighted)
 	plantedReport(r, s)
+	r.Outcome.Splits, r.Outcome.Parts, r.Outcome.Visited = len(visited), s.parts, visited
+	r.Outcome.Scale = s.req.Train && !j.cfg.ByRows
+	info := &r.Outcome.Info
+	info.Step, info.Merged, info.Share, info.NEff, info.Cut = r.Number, r.Merged, r.Share, r.NEff, r.Stats.Cut
 	r.Epoch = s.assigned[0].Epoch
 	if s.req.Train {
 		j.lastStep = r.Took
@@ -47,8 +46,25 @@ func (j *Job) complete(now plan.Time) {
 	}
 	r.Rates, _ = p.sched.Speeds()
 	r.Counters = j.counters
-	j.emit(Command{StepDone: r})
+	j.out = append(j.out, Command{StepDone: r})
 	j.settle()
+}
+
+// commitCoverage moves the cursors of a step's splits, and returns how many rows of each were merged. What is missing
+// counts as dropped.
+func (j *Job) commitCoverage(s *step, p *pack) []int64 {
+	visited := make([]int64, len(s.coverage))
+	for i, c := range s.coverage {
+		if c == nil {
+			j.dropSeen(plan.SplitID(i)) // the rest is counted when its result arrives late
+			continue
+		}
+		visited[i] = c.Count
+		if plantedAdvances(s.req.Train) {
+			j.ledgerOf(p).Merge(c.Split, c.Count)
+		}
+	}
+	return visited
 }
 
 // ledgerOf returns a pack's ledger.
@@ -132,22 +148,4 @@ func (j *Job) Ledger(packID int) *Restored {
 	r.States = p.keptStates()
 	plantedResume(j, r, packID)
 	return r
-}
-
-// Outcome returns the part of a report for the session. With scale, the result of a training step
-// stands for all rows of the splits that were cut.
-func (r *StepReport) Outcome(scale bool) *plan.StepOutcome {
-	out := &plan.StepOutcome{Splits: len(r.Coverage), Visited: make([]int64, len(r.Rows)), Scale: r.Train && scale,
-		Info: plan.StepInfo{Step: r.Number, Merged: r.Merged, Share: r.Share, NEff: r.NEff, Cut: r.Stats.Cut}}
-	for i, c := range r.Coverage {
-		out.Info.Rows += r.Rows[i]
-		if c != nil {
-			out.Visited[i] = c.Count
-		}
-	}
-	for _, p := range r.Parts {
-		out.Parts = append(out.Parts, plan.EncodedPart{Level: int(p.Level), Index: int(p.Index), Data: p.Data,
-			Weight: p.Weight})
-	}
-	return out
 }

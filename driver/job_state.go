@@ -22,19 +22,12 @@ type splitState struct {
 	at      plan.ExecutorID
 }
 
-// take keeps the row states of an accepted result.
-func (s *step) take(from plan.ExecutorID, parts []*wire.Part) {
-	for _, part := range parts {
-		s.bytes += int64(len(part.Data))
-		if !part.State {
-			s.parts = append(s.parts, part)
-			continue
-		}
-		if s.states == nil {
-			s.states = map[plan.SplitID]splitState{}
-		}
-		s.states[plan.SplitID(part.Index)] = splitState{data: part.Data, at: from}
+// keepState keeps the row state of a split that came with an accepted result.
+func (s *step) keepState(from plan.ExecutorID, part *wire.Part) {
+	if s.states == nil {
+		s.states = map[plan.SplitID]splitState{}
 	}
+	s.states[plan.SplitID(part.Index)] = splitState{data: part.Data, at: from}
 }
 
 // commitStates makes the row states of merged results those that the next step

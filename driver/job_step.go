@@ -33,7 +33,7 @@ type step struct {
 	assigned []plan.Assignment        // latest by split
 	coverage []*plan.Coverage         // merged by split
 	seen     []int64                  // last reported progress by split
-	parts    []*wire.Part
+	parts    []plan.EncodedPart
 	states   map[plan.SplitID]splitState // that came with results
 	recover  []plan.SplitID              // to be assigned again as soon as an executor holds them
 	bytes    int64
@@ -47,10 +47,10 @@ type StepReport struct {
 	Train     bool
 	Node      int
 	Pack      int
-	Rows      []int64 // of each split
-	Weighted  bool    // rows have weights, by which results are sums
-	Entries   []int64 // of each split, where progress is counted in these
-	Parts     []*wire.Part
+	Rows      []int64          // of each split
+	Weighted  bool             // rows have weights, by which results are sums
+	Entries   []int64          // of each split, where progress is counted in these
+	Outcome   plan.StepOutcome // for the session
 	Coverage  []*plan.Coverage // by split; nil is missing
 	Assigned  []plan.Assignment
 	Missing   []plan.SplitID
@@ -260,39 +260,66 @@ func (j *Job) onProgress(r *wire.Progress, now plan.Time) {
 
 // onResult accepts an executor's result whole, or drops it whole.
 func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
+	accept, cover, arrived := j.accept, j.cover, j.arrived
 	if r.Epoch > 0 {
-		j.onLeasedResult(from, r, now)
-		return
+		accept, cover, arrived = j.acceptLeased, j.coverLeased, j.arrivedLeased
 	}
-	if !j.acceptable(r) {
-		j.dropResult(r)
+	if !accept(from, r, now) {
 		return
 	}
 	s, p := j.step, j.packs[j.step.req.Pack]
-	if err := j.resultError(r); err != nil {
-		j.failedTasks(from, r, err, now)
-		return
+	for _, part := range r.Parts {
+		s.bytes += int64(len(part.Data))
+		if part.State {
+			s.keepState(from, part)
+			continue
+		}
+		s.parts = append(s.parts, plan.EncodedPart{Level: int(part.Level), Index: int(part.Index), Data: part.Data,
+			Weight: part.Weight})
 	}
-	s.take(from, r.Parts)
-	j.keepOnce(r)
 	var rows int64
 	for _, c := range r.Coverage {
-		cov := &plan.Coverage{Split: plan.SplitID(c.Split), Attempt: int(c.Attempt), Epoch: plan.Epoch(c.Epoch),
-			Cursor: int64(c.Cursor), Count: int64(c.Count), Folded: int64(c.Folded), Weight: c.Weight,
-			Entries: int64(c.Entries)}
-		plantedCount(cov, s.seen[c.Split])
-		rows += cov.Count
-		s.coverage[c.Split] = cov
+		rows += cover(c)
 	}
 	if r.BusyNs > 0 {
 		p.sched.Observe(from, float64(rows)*float64(j.executors.SlotsOf(from))/time.Duration(r.BusyNs).Seconds())
 	}
-	for _, c := range r.Coverage {
-		p.sched.Merged(plan.SplitID(c.Split))
-		s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: plan.SplitID(c.Split), Count: s.unitsOf(s.coverage[c.Split])},
-			now)
-	}
+	arrived(r, now)
 	j.decide(abss.Event{Kind: abss.Tick}, now)
+}
+
+// accept reports whether a result can be merged. One that cannot is dropped, and a failure has its policy applied.
+func (j *Job) accept(from plan.ExecutorID, r *wire.Result, now plan.Time) bool {
+	if !j.acceptable(r) {
+		j.dropResult(r)
+		return false
+	}
+	if err := j.resultError(r); err != nil {
+		j.failedTasks(from, r, err, now)
+		return false
+	}
+	j.keepOnce(r)
+	return true
+}
+
+// cover notes what an accepted result covers of a split, and returns its rows.
+func (j *Job) cover(c *wire.Coverage) int64 {
+	cov := &plan.Coverage{Split: plan.SplitID(c.Split), Attempt: int(c.Attempt), Epoch: plan.Epoch(c.Epoch),
+		Cursor: int64(c.Cursor), Count: int64(c.Count), Folded: int64(c.Folded), Weight: c.Weight,
+		Entries: int64(c.Entries)}
+	plantedCount(cov, j.step.seen[c.Split])
+	j.step.coverage[c.Split] = cov
+	return cov.Count
+}
+
+// arrived notifies the scheduler and the controller of the splits of a result.
+func (j *Job) arrived(r *wire.Result, now plan.Time) {
+	s, p := j.step, j.packs[j.step.req.Pack]
+	for _, c := range r.Coverage {
+		i := plan.SplitID(c.Split)
+		p.sched.Merged(i)
+		s.ctrl.Note(abss.Event{Kind: abss.Arrived, Split: i, Count: s.unitsOf(s.coverage[i])}, now)
+	}
 }
 
 // unitsOf returns what a coverage counts for as progress.

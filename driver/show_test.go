@@ -153,7 +153,7 @@ func showStep(r *StepReport) string {
 	fmt.Fprintf(&b, "  began at %v, took %v, first finish at %v (%.3f), stopped at %v (%.3f), cut %v, bytes %d, "+
 		"parts %d, retried %d\n",
 		r.Began, r.Took, r.Stats.FirstFinish, r.Stats.ShareFirst, r.Stats.StopAt, r.Stats.ShareStop, r.Stats.Cut,
-		r.Bytes, len(r.Parts), r.Retried)
+		r.Bytes, len(r.Outcome.Parts), r.Retried)
 	for _, w := range r.Stats.Waits {
 		fmt.Fprintf(&b, "  waited from %v for %s: %v of %v\n", w.Since, w.For, w.Took, w.Bound)
 	}

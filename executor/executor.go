@@ -77,7 +77,7 @@ func (e *Executor) Serve() error {
 	if err := e.conn.Send(hello); err != nil {
 		return fault.New(fault.FetchFailed, "register with", "the driver", err)
 	}
-	e.spawn(e.receive)
+	e.wg.Go(e.receive)
 	watch := time.NewTicker(watched)
 	defer watch.Stop()
 	for {
@@ -103,15 +103,6 @@ func (e *Executor) shut() {
 	for _, r := range e.live.runs {
 		r.end(nil)
 	}
-}
-
-// spawn starts a goroutine that Serve waits for.
-func (e *Executor) spawn(do func()) {
-	e.wg.Add(1)
-	go func() {
-		defer e.wg.Done()
-		do()
-	}()
 }
 
 // post hands an event to the loop.
@@ -195,10 +186,10 @@ func (e *Executor) carryOut(cmds []Command) {
 		case c.Plan != nil:
 			e.carryOut(e.agent.Step(Event{Planned: e.engine.Plan(c.Plan)}, e.now()))
 		case c.Fetch != nil:
-			e.spawn(func() { e.post(Event{Fetched: e.engine.Fetch(e.ctx, c.Fetch)}) })
+			e.wg.Go(func() { e.post(Event{Fetched: e.engine.Fetch(e.ctx, c.Fetch)}) })
 		case c.Start != nil:
 			r := e.begin(c.Start)
-			e.spawn(func() { e.post(Event{Folded: e.fold(c.Start, r)}) })
+			e.wg.Go(func() { e.post(Event{Folded: e.fold(c.Start, r)}) })
 		case c.Stop != nil:
 			if r := e.run(c.Stop.Run); r != nil {
 				r.skip(c.Stop.Skip)
@@ -215,7 +206,7 @@ func (e *Executor) carryOut(cmds []Command) {
 				r.end(c.Include.IDs)
 			}
 		case c.Act != nil:
-			e.spawn(func() { e.act(c.Act) })
+			e.wg.Go(func() { e.act(c.Act) })
 		}
 	}
 }

@@ -66,7 +66,12 @@ func writeCombined[K comparable, V, C any](ctx context.Context, ds Dataset[Pair[
 	parts int) (*written, error) {
 	w := exec.NewMapCombine(by, c, d, packs, parts, windowBytes)
 	defer w.Close()
-	if err := ds.each(ctx, part, func(rows []Pair[K, V]) error { return w.Add(ctx, rows) }); err != nil {
+	p := livenessOf(ctx)
+	err := ds.pull(ctx, part, func(rows []Pair[K, V]) error {
+		p.moved(len(rows))
+		return w.Add(ctx, rows)
+	})
+	if err != nil {
 		return nil, err
 	}
 	return made(w.Finish(ctx))

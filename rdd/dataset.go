@@ -38,14 +38,15 @@ func TextFile(g *Graph, uris ...string) Dataset[string] {
 	id := g.add(node{kind: "text", typ: "string", detail: fmt.Sprint(uris), bytes: d.bytes})
 	d.node = id
 	return Dataset[string]{g: g, id: id, parts: func() int { return d.source.Len() },
-		produce: countingRows(func(ctx context.Context, part int, yield func([]string) error) error {
+		produce: func(ctx context.Context, part int, yield func([]string) error) error {
 			var text row.Arena
 			b := row.NewBatcher(yield)
+			b.Count = readBy(ctx)
 			if err := d.source.Lines(ctx, part, func(line []byte) error { return b.Add(text.Text(line)) }); err != nil {
 				return err
 			}
 			return b.Flush()
-		})}
+		}}
 }
 
 // Point is a labelled row of numbers: dense where Indices is nil, else sparse
@@ -79,9 +80,15 @@ func Points(g *Graph, in Input, uris ...string) Dataset[Point] {
 		bytes: d.bytes})
 	d.node = id
 	return Dataset[Point]{g: g, id: id, source: d, parts: func() int { return d.source.Len() },
-		produce: countingRows(row.OneByOne(func(ctx context.Context, part int, yield func(Point) error) error {
-			return d.source.Read(ctx, part, func(c *rows.Chunk) error { return eachPoint(c, yield) })
-		}))}
+		produce: func(ctx context.Context, part int, yield func([]Point) error) error {
+			b := row.NewBatcher(yield)
+			b.Count = readBy(ctx)
+			err := d.source.Read(ctx, part, func(c *rows.Chunk) error { return eachPoint(c, b.Add) })
+			if err != nil {
+				return err
+			}
+			return b.Flush()
+		}}
 }
 
 // LIBSVM returns Points of files in the LIBSVM format.
@@ -244,17 +251,11 @@ func (ds Dataset[T]) rows(ctx context.Context, part int, yield func(T) error) er
 	})
 }
 
-// countingRows reports to the task how many rows it has read.
-func countingRows[T any](each func(ctx context.Context, part int, yield func([]T) error) error) func(
-	ctx context.Context, part int, yield func([]T) error) error {
-	return func(ctx context.Context, part int, yield func([]T) error) error {
-		env, err := envOf(ctx)
-		if err != nil {
-			return each(ctx, part, yield) // a pack is made
-		}
-		return each(ctx, part, func(rows []T) error {
-			env.packs.Advance(len(rows))
-			return yield(rows)
-		})
+// readBy returns what tells the task how many rows it has read; while a pack is made it does nothing.
+func readBy(ctx context.Context) func(rows int) {
+	env, err := envOf(ctx)
+	if err != nil {
+		return func(int) {}
 	}
+	return env.packs.Advance
 }

@@ -302,18 +302,16 @@ func Aggregate[P, T, A any](pk Packed[T], agg Aggregator[P, T, A], options ...St
 	if d.ratio < 0 || d.ratio > 1 {
 		pk.g.fail("Aggressive(%v): the synchronization ratio lies in (0, 1]", d.ratio)
 	}
-	folderOf := func(meta *pack.Meta, param P) runner.Folder {
-		return &folder[P, T, A]{agg: agg, meta: meta, param: param}
-	}
 	id := pk.g.add(node{kind: "aggregate", typ: row.TypeName[P]() + "→" + row.TypeName[A](),
 		detail: fmt.Sprintf("%+v", d),
 		inputs: []int{pk.id}, user: true,
 		folder: func(meta *pack.Meta, raw []byte) (runner.Folder, error) {
-			var param P
-			err := row.Decode(raw, &param)
-			return folderOf(meta, param), err
+			f := &folder[P, T, A]{agg: agg, meta: meta}
+			return f, row.Decode(raw, &f.param)
 		}})
-	return Step[P, A]{g: pk.g, id: id, packID: pk.id, decl: d, folder: folderOf}
+	return Step[P, A]{g: pk.g, id: id, packID: pk.id, decl: d, folder: func(meta *pack.Meta, param P) runner.Folder {
+		return &folder[P, T, A]{agg: agg, meta: meta, param: param}
+	}}
 }
 
 // Uncut returns the same step over all rows, whatever the synchronization policy, as
@@ -363,11 +361,6 @@ func (f *folder[P, T, A]) Close(a any, rows float64) any {
 }
 
 func (f *folder[P, T, A]) Encode(a any) ([]byte, error) { return row.Encode(*a.(*A)) }
-
-func (f *folder[P, T, A]) Decode(raw []byte) (any, error) {
-	a := new(A)
-	return a, row.Decode(raw, a)
-}
 
 func (f *folder[P, T, A]) State() int { return f.agg.State }
 

@@ -34,19 +34,41 @@ func packAction[T, R any](pk Packed[T], kind string, task func(s *pack.Split) ([
 	}}
 }
 
+// packedPoint is a Point as packs have it: labels that are text are numbers there.
+type packedPoint struct {
+	Label   float64
+	Indices []int32
+	Values  []float64
+	Weight  float64
+}
+
 // Prefix brings the first rows of every split, about `rows` in all. Since
 // rows are shuffled within their split it is a sample stratified by split.
 func Prefix[T any](pk Packed[T], rows int) Action[[]T] {
-	c := rowCodecFor[T]()
+	if points, ok := any(pk).(Packed[Point]); ok {
+		return any(prefixAs(points, rows, func(p Point) packedPoint {
+			return packedPoint{p.Label, p.Indices, p.Values, p.Weight}
+		}, func(p packedPoint) Point {
+			return Point{Label: p.Label, Indices: p.Indices, Values: p.Values, Weight: p.Weight}
+		})).(Action[[]T])
+	}
+	same := func(row T) T { return row }
+	return prefixAs(pk, rows, same, same)
+}
+
+// prefixAs does what Prefix does, with rows that are brought as another type.
+func prefixAs[T, E any](pk Packed[T], rows int, to func(T) E, from func(E) T) Action[[]T] {
+	c, brought := rowCodecFor[T](), rowCodecFor[E]()
 	task := func(s *pack.Split) ([]byte, error) {
 		share := int(int64(rows)*s.Rows/max(1, s.Meta.Rows)) + 1
-		out := row.List[T]{Row: c}
+		out := row.List[E]{Row: brought}
 		for i := range s.Batches {
 			b := &s.Batches[i]
 			for r := 0; r < b.Rows && out.N < share; r++ {
 				row, err := rowAt(s.Meta, b, r, c)
 				if err == nil {
-					err = out.Add(&row)
+					e := to(row)
+					err = out.Add(&e)
 				}
 				if err != nil {
 					return nil, err
@@ -57,10 +79,14 @@ func Prefix[T any](pk Packed[T], rows int) Action[[]T] {
 	}
 	return packAction(pk, "prefix", task, func(raws [][]byte) ([]T, error) {
 		var all []T
+		var some []E
 		var err error
 		for _, raw := range raws {
-			if all, err = row.AppendList(all, raw); err != nil {
+			if some, err = row.AppendList(some[:0], raw); err != nil {
 				return nil, err
+			}
+			for _, e := range some {
+				all = append(all, from(e))
 			}
 		}
 		return all, nil

@@ -222,7 +222,7 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 	if !st.decl.train && !st.decl.work {
 		s.eval += s.cluster.Now() - began
 	}
-	root, err := complete(f, p.meta, out)
+	root, err := complete[A](f, p.meta, out)
 	if err != nil {
 		return zero, err
 	}
@@ -258,11 +258,11 @@ func (s *Session) piecesOf(node int, meta *pack.Meta, f runner.Folder, param int
 }
 
 // complete decodes the parts and merges them to the root of the tree.
-func complete(f runner.Folder, meta *pack.Meta, out *plan.StepOutcome) (*runner.Acc, error) {
+func complete[A any](f runner.Folder, meta *pack.Meta, out *plan.StepOutcome) (*runner.Acc, error) {
 	parts := make([]runner.Part, len(out.Parts))
 	for i, p := range out.Parts {
-		v, err := f.Decode(p.Data)
-		if err != nil {
+		v := new(A)
+		if err := row.Decode(p.Data, v); err != nil {
 			return nil, fault.New(fault.Corrupt, "decode", "a partial result", err)
 		}
 		parts[i] = runner.Part{Level: p.Level, Index: p.Index, Acc: &runner.Acc{Value: v, Weight: p.Weight}}

@@ -36,9 +36,13 @@ func typedSource[T any](g *Graph, kind string, in Input, uris []string,
 		return typedSource(g, kind, next, uris, each)
 	}
 	return Dataset[T]{g: g, id: id, parts: func() int { return d.source.Len() },
-		produce: countingRows(func(ctx context.Context, part int, yield func([]T) error) error {
-			return each(d.source, ctx, part, yield)
-		})}
+		produce: func(ctx context.Context, part int, yield func([]T) error) error {
+			read := readBy(ctx)
+			return each(d.source, ctx, part, func(rows []T) error {
+				read(len(rows))
+				return yield(rows)
+			})
+		}}
 }
 
 // FilterPartitions keeps of a dataset that is read from directories named after columns, such as country=DE, the files

@@ -93,10 +93,9 @@ func (f *gradientFolder) Fold(acc any, b *pack.Batch, from, to int, _ []float64)
 	return acc, len(rows), nil
 }
 
-func (f *gradientFolder) Merge(a, _ any) any             { return a }
-func (f *gradientFolder) Scale(a any, _ float64) any     { return a }
-func (f *gradientFolder) Close(a any, _ float64) any     { return a }
-func (f *gradientFolder) State() int                     { return 0 }
-func (f *gradientFolder) Weighted() bool                 { return false }
-func (f *gradientFolder) Encode(any) ([]byte, error)     { return nil, nil }
-func (f *gradientFolder) Decode([]byte) (a any, e error) { return nil, nil }
+func (f *gradientFolder) Merge(a, _ any) any         { return a }
+func (f *gradientFolder) Scale(a any, _ float64) any { return a }
+func (f *gradientFolder) Close(a any, _ float64) any { return a }
+func (f *gradientFolder) State() int                 { return 0 }
+func (f *gradientFolder) Weighted() bool             { return false }
+func (f *gradientFolder) Encode(any) ([]byte, error) { return nil, nil }

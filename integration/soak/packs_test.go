@@ -64,7 +64,7 @@ func (r *rack) RunStep(ctx context.Context, q plan.StepRequest) (*plan.StepOutco
 	if err != nil {
 		return nil, err
 	}
-	return c.StepDone.Outcome(true), nil
+	return &c.StepDone.Outcome, nil
 }
 
 // RunCall runs an action's tasks.

@@ -185,7 +185,7 @@ func (j *Job) RunStep(ctx context.Context, req plan.StepRequest) (*plan.StepOutc
 		j.cfg.Observer(r)
 	}
 	j.record.step(r, req.Digest, req.Train, req.Work)
-	return r.Outcome(!j.cfg.Job.ByRows), nil
+	return &r.Outcome, nil
 }
 
 // Signal passes a step's measurements to adaptive.

@@ -29,7 +29,6 @@ type Folder interface {
 	// it is merged with others.
 	Close(a any, rows float64) any
 	Encode(a any) ([]byte, error)
-	Decode(raw []byte) (any, error)
 }
 
 // NewFolder prepares a fold of a pack under an encoded parameter.

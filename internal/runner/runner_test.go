@@ -39,9 +39,6 @@ func (summer) Close(a any, _ float64) any  { return a }
 func (summer) Encode(a any) ([]byte, error) {
 	return binary.LittleEndian.AppendUint64(nil, math.Float64bits(a.(float64))), nil
 }
-func (summer) Decode(raw []byte) (any, error) {
-	return math.Float64frombits(binary.LittleEndian.Uint64(raw)), nil
-}
 
 // values is data whose sum depends on the order of adding.
 type values struct{ n int }

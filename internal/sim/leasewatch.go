@@ -2,6 +2,7 @@ package sim
 
 import (
 	"time"
+	"unsafe"
 
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/plan"
@@ -27,13 +28,13 @@ type leaseWatch struct {
 	leases map[uint32]*watchedLease
 	asked  map[[2]uint32]*watchedLease // the one of a piece that was asked for
 	parts  map[uint32]uint32
-	handed map[*wire.Part][]*watchedLease // leases of results, by their parts
+	handed map[handedPart][]*watchedLease // leases of results, by their parts
 }
 
 func newLeaseWatch(s *Sim, p *simPack, now plan.Time) *leaseWatch {
 	return &leaseWatch{s: s, p: p, began: now, leases: map[uint32]*watchedLease{}, asked: map[[2]uint32]*watchedLease{},
 		parts:  map[uint32]uint32{},
-		handed: map[*wire.Part][]*watchedLease{}}
+		handed: map[handedPart][]*watchedLease{}}
 }
 
 func (l *watchedLease) piece() [2]uint32 { return [2]uint32{l.split, l.part} }
@@ -60,6 +61,12 @@ func (l *leaseWatch) foldedBy(from plan.ExecutorID, p *wire.PiecesFolded) {
 	}
 }
 
+// handedPart names a part of a result: the bytes are its own, and not copied on the way.
+type handedPart struct {
+	level, index int
+	data         *byte
+}
+
 // result sees what an executor has handed in: a failure gives its run up.
 func (l *leaseWatch) result(from plan.ExecutorID, r *wire.Result, _ plan.Time) {
 	if r.Fault != nil {
@@ -72,7 +79,8 @@ func (l *leaseWatch) result(from plan.ExecutorID, r *wire.Result, _ plan.Time) {
 	seen := map[uint32]bool{}
 	for _, part := range r.Parts {
 		for _, c := range r.Coverage {
-			l.handed[part] = append(l.handed[part], l.leases[c.Lease])
+			key := handedPart{int(part.Level), int(part.Index), unsafe.SliceData(part.Data)}
+			l.handed[key] = append(l.handed[key], l.leases[c.Lease])
 		}
 	}
 	for _, c := range r.Coverage {
@@ -167,8 +175,8 @@ func (l *leaseWatch) ofLiving(x *watchedLease) bool {
 // that are in the report all leases were.
 func (l *leaseWatch) inVain(r *driver.StepReport) (rows int64) {
 	merged := map[*watchedLease]bool{}
-	for _, part := range r.Parts {
-		for _, x := range l.handed[part] {
+	for _, part := range r.Outcome.Parts {
+		for _, x := range l.handed[handedPart{part.Level, part.Index, unsafe.SliceData(part.Data)}] {
 			merged[x] = true
 		}
 	}

@@ -155,7 +155,7 @@ func (o *oracle) doubled(r *driver.StepReport) string {
 // was not lost meanwhile.
 func (o *oracle) receipts(p *simPack, r *driver.StepReport) []mergedRows {
 	got := make([]mergedRows, len(r.Coverage))
-	for _, part := range r.Parts {
+	for _, part := range r.Outcome.Parts {
 		for _, rc := range decodeReceipts(part.Data) {
 			key := [5]uint64{rc.pack, rc.split, rc.attempt, rc.epoch, rc.piece}
 			a := r.Assigned[rc.split]

@@ -33,16 +33,28 @@ type blockPacker struct {
 const skipped = 15
 
 // pack appends a block of the given bytes, header included, compressed where that
-// is requested and makes them shorter.
+// is requested and makes them clearly shorter.
 func (p *blockPacker) pack(out, raw []byte, compress bool) ([]byte, error) {
 	if len(raw) > blockMost {
 		return out, fault.Newf(fault.NoResources, "shuffle", "a row", "%d bytes are more than a row may have", len(raw))
 	}
 	at := len(out)
 	out = append(out, make([]byte, blockHead)...)
-	if n := p.compress(&out, raw, compress); n > 0 {
-		out = out[:len(out)+n]
-	} else {
+	n := 0
+	switch {
+	case !compress || p.skip > 0:
+		p.skip = max(0, p.skip-1)
+	default:
+		out = slices.Grow(out, lz4.CompressBlockBound(len(raw)))
+		var err error
+		if n, err = p.c.CompressBlock(raw, out[len(out):cap(out)]); err != nil || n >= len(raw)-len(raw)/8 {
+			n = 0
+		}
+		if n == 0 {
+			p.skip = skipped
+		}
+	}
+	if out = out[:len(out)+n]; n == 0 {
 		out = append(out, raw...)
 	}
 	head, lies := out[at:], out[at+blockHead:]
@@ -50,24 +62,6 @@ func (p *blockPacker) pack(out, raw []byte, compress bool) ([]byte, error) {
 	binary.LittleEndian.PutUint32(head[4:], uint32(len(lies)))
 	binary.LittleEndian.PutUint32(head[8:], crc32.Checksum(lies, castagnoli))
 	return out, nil
-}
-
-// compress appends the compressed bytes to out, and returns their number: 0
-// where they would not be clearly fewer.
-func (p *blockPacker) compress(out *[]byte, raw []byte, wanted bool) int {
-	if !wanted || p.skip > 0 {
-		p.skip = max(0, p.skip-1)
-		return 0
-	}
-	*out = slices.Grow(*out, lz4.CompressBlockBound(len(raw)))
-	n, err := p.c.CompressBlock(raw, (*out)[len(*out):cap(*out)])
-	if err != nil || n >= len(raw)-len(raw)/8 {
-		n = 0
-	}
-	if n == 0 {
-		p.skip = skipped
-	}
-	return n
 }
 
 // BlockReader reads blocks one after the other.

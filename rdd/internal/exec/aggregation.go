@@ -149,18 +149,12 @@ func (d *PartitionedAggregation[K, V, C]) entry(key *K, hash uint64) *row.Pair[K
 // full reports whether tables take more memory than they may.
 func (d *PartitionedAggregation[K, V, C]) full() bool { return d.bytes > d.most }
 
-// drain yields all tables, and clears them.
-func (d *PartitionedAggregation[K, V, C]) drain(by Combiner[V, C], yield func(*Table[K, C]) error) error {
-	d.flushAll(by)
-	var err error
+// empty removes all entries, and keeps the tables in use.
+func (d *PartitionedAggregation[K, V, C]) empty() {
 	for _, t := range d.inUse() {
-		if err == nil {
-			err = yield(t)
-		}
 		t.Clear()
 	}
 	d.bytes = 0
-	return err
 }
 
 // inUse returns the tables in use.

@@ -127,15 +127,17 @@ func (w *MapCombine[K, V, C]) end(ctx context.Context) error {
 			return err
 		}
 	}
-	return w.agg.drain(w.by, func(t *Table[K, C]) error {
+	w.agg.flushAll(w.by)
+	defer w.agg.empty()
+	for _, t := range w.agg.inUse() {
 		hashes := t.hashed()
 		for i := range t.Entries {
 			if err := w.out.Add(row.Partition(hashes[i], w.parts), &t.Entries[i]); err != nil {
 				return err
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // addLate combines the sorted rows with the entries of their keys in the tables; keys without an entry are

@@ -21,6 +21,7 @@ func BatchSize[T any]() int {
 
 // Batcher gathers rows that come one by one, and yields them in batches.
 type Batcher[T any] struct {
+	Count func(rows int) // is called with the size of each batch, if it is set
 	rows  []T
 	yield func([]T) error
 }
@@ -36,13 +37,21 @@ func (b *Batcher[T]) Add(row T) error {
 	if len(b.rows) < cap(b.rows) {
 		return nil
 	}
-	return b.Flush()
+	if b.Count != nil {
+		b.Count(len(b.rows))
+	}
+	err := b.yield(b.rows)
+	b.rows = b.rows[:0]
+	return err
 }
 
 // Flush yields the rows gathered so far, if there are any.
 func (b *Batcher[T]) Flush() error {
 	if len(b.rows) == 0 {
 		return nil
+	}
+	if b.Count != nil {
+		b.Count(len(b.rows))
 	}
 	err := b.yield(b.rows)
 	b.rows = b.rows[:0]

@@ -37,9 +37,14 @@ type MarkedFile struct {
 // markerHead begins our markers.
 const markerHead = "volley-save 1"
 
-// Encode returns the marker's text: a line with the rows, one with the owner, and one for each file.
+// Encode returns the marker's text: a line with the rows, and with those of the last save where it was not the only
+// one, a line with the owner, and one for each file.
 func (m *Marker) Encode() []byte {
-	out := fmt.Appendf(nil, "%s\nrows %d %d\nowner %s\n", markerHead, m.Rows, m.Added, m.Owner)
+	rows := strconv.FormatInt(m.Rows, 10)
+	if m.Added != m.Rows {
+		rows += " " + strconv.FormatInt(m.Added, 10)
+	}
+	out := fmt.Appendf(nil, "%s\nrows %s\nowner %s\n", markerHead, rows, m.Owner)
 	for _, f := range m.Files {
 		out = fmt.Appendf(out, "%d %s\n", f.Size, f.Name)
 	}
