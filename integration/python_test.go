@@ -15,15 +15,23 @@ import (
 	"github.com/volley-engine/volley/rdd"
 )
 
-var pythonBlock = regexp.MustCompile("(?s)```python\n(.*?)```")
+var (
+	pythonBlock = regexp.MustCompile("(?s)```python\n(.*?)```")
+	rBlock      = regexp.MustCompile("(?s)```r\n(.*?)```")
+)
 
-// pythonBlocks are the programs of docs/python.md.
-func pythonBlocks(t *testing.T) (out []string) {
-	page, err := os.ReadFile("../docs/python.md")
+// page returns docs/python.md.
+func page(t *testing.T) string {
+	raw, err := os.ReadFile("../docs/python.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range pythonBlock.FindAllStringSubmatch(string(page), -1) {
+	return string(raw)
+}
+
+// pythonBlocks are the programs of docs/python.md.
+func pythonBlocks(t *testing.T) (out []string) {
+	for _, m := range pythonBlock.FindAllStringSubmatch(page(t), -1) {
 		out = append(out, m[1])
 	}
 	return out
@@ -57,7 +65,7 @@ func TestThePythonPage(t *testing.T) {
 		t.Skip("there is no python3")
 	}
 	blocks := pythonBlocks(t)
-	if len(blocks) != 4 {
+	if len(blocks) != 5 {
 		t.Fatalf("the page has %d blocks", len(blocks))
 	}
 	dir := t.TempDir()
@@ -91,8 +99,23 @@ func TestThePythonPage(t *testing.T) {
 		if got := python(t, dir, blocks[2]); !strings.HasPrefix(got, "{'x0': ") {
 			t.Errorf("it prints %q", got)
 		}
+		if got := python(t, dir, blocks[3]); !strings.HasPrefix(got, "[('x") || strings.Count(got, "('x") != 3 {
+			t.Errorf("DuckDB prints %q", got)
+		}
 	})
-	t.Run("rest", func(t *testing.T) { restFromPython(t, blocks[3]) })
+	t.Run("rest", func(t *testing.T) { restFromPython(t, blocks[4]) })
+	t.Run("R", func(t *testing.T) {
+		if exec.Command("Rscript", "-e", "library(arrow)").Run() != nil {
+			t.Skip("there is no R with arrow")
+		}
+		for _, m := range rBlock.FindAllStringSubmatch(page(t), -1) {
+			cmd := exec.Command("Rscript", "-e", m[1])
+			cmd.Dir = dir
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v: %s: %s", err, m[1], out)
+			}
+		}
+	})
 }
 
 func restFromPython(t *testing.T, program string) {

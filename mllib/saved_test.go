@@ -1,6 +1,7 @@
 package mllib
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,11 +27,22 @@ func TestModelsAreSavedWholeAndReadBack(t *testing.T) {
 	if err != nil || back.Labels != m.Labels || back.Weights[2] != 0.5 || back.Intercept != 0.25 {
 		t.Errorf("%+v, %v", back, err)
 	}
-	if err := os.Truncate(filepath.Join(dir, "weights.arrow"), 40); err != nil {
+	path := filepath.Join(dir, "weights.arrow")
+	raw, err := os.ReadFile(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadModel(dir); err == nil {
-		t.Error("a torn model is taken")
+	for i := range raw { // cut there, and with one bit turned
+		turned := bytes.Clone(raw)
+		turned[i] ^= 1 << (i % 8)
+		for _, damaged := range [][]byte{raw[:i], turned} {
+			if err := os.WriteFile(path, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := LoadModel(dir); err == nil || !strings.Contains(err.Error(), "weights.arrow") {
+				t.Fatalf("damaged at byte %d, loading gives %v", i, err)
+			}
+		}
 	}
 	left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".model-*"))
 	if len(left) > 0 {
@@ -41,7 +53,7 @@ func TestModelsAreSavedWholeAndReadBack(t *testing.T) {
 // A model of another program's job is refused, not taken for a linear one.
 func TestAnUnknownModelIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "model.json"), []byte(`{"version":1,"job":"forest","features":1}`),
+	if err := os.WriteFile(filepath.Join(dir, "model.json"), []byte(`{"version":2,"job":"forest","features":1}`),
 		0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -43,8 +43,53 @@ type file struct {
 
 // Save writes the model's directory.
 func (m *Model) Save(dir string, overwrite bool) error {
-	return model.Save(dir, overwrite, file{model.Head{Version: model.Version, Job: "als"}, m},
-		slices.Concat(m.users.IDs, m.users.At, m.items.IDs, m.items.At, m.seen.numbers()))
+	sides := append(slices.Repeat([]string{"user"}, m.Users), slices.Repeat([]string{"item"}, m.Items)...)
+	ids := make([]int64, 0, m.Users+m.Items)
+	for _, id := range slices.Concat(m.users.IDs, m.items.IDs) {
+		ids = append(ids, int64(id))
+	}
+	var c model.Columns
+	c.Texts("side", sides).Ints("id", ids).Vectors("vector", slices.Concat(m.users.At, m.items.At), m.Rank)
+	if m.Seen > 0 {
+		c.IntLists("rated", m.rated())
+	}
+	return model.Save(dir, overwrite, file{model.Head{Version: model.Version, Job: "als"}, m}, &c)
+}
+
+// rated returns the numbers of the items that each user has rated, and nothing for items.
+func (m *Model) rated() [][]int64 {
+	out := make([][]int64, m.Users+m.Items)
+	for u := range m.Users {
+		for _, i := range m.seen.of(u) {
+			out[u] = append(out[u], int64(m.items.IDs[i]))
+		}
+	}
+	return out
+}
+
+// parse reads a row for each user, and then for each item.
+func (m *Model) parse(s *model.Stored) {
+	sides, ids, vectors := s.Texts("side"), s.Ints("id"), s.Vectors("vector", m.Rank)
+	if len(sides) != len(ids) || len(vectors) != m.Rank*len(ids) {
+		return // which is noted
+	}
+	for k, name := range sides {
+		if (name == "user") != (k < m.Users) {
+			s.Fail("its users do not come first")
+			return
+		}
+	}
+	floats := make([]float64, len(ids))
+	for k, id := range ids {
+		floats[k] = float64(id)
+	}
+	m.users = side{IDs: floats[:m.Users], At: vectors[:m.Users*m.Rank]}
+	m.items = side{IDs: floats[m.Users:], At: vectors[m.Users*m.Rank:]}
+	if !slices.IsSorted(m.users.IDs) || !slices.IsSorted(m.items.IDs) {
+		s.Fail("its numbers of users and items are not in order")
+	} else if m.Seen > 0 {
+		m.seen.parse(s, s.IntLists("rated"), m)
+	}
 }
 
 // Kind is what is known of factorizations.
@@ -63,30 +108,10 @@ func (m *Model) load(dir string, raw []byte) error {
 		return fault.Newf(fault.Corrupt, "read", "model.json", "%d users and %d items of rank %d cannot be", m.Users,
 			m.Items, m.Rank)
 	}
-	count := (m.Users + m.Items) * (m.Rank + 1)
 	if m.Seen < 0 || m.Seen > 1<<40 {
 		return fault.Newf(fault.Corrupt, "read", "model.json", "%d pairs of users and items cannot be", m.Seen)
 	}
-	if m.Seen > 0 {
-		count += m.Users + int(m.Seen)
-	}
-	v, err := model.LoadNumbers(dir, count)
-	if err != nil {
-		return err
-	}
-	for _, s := range []struct {
-		to *side
-		n  int
-	}{{&m.users, m.Users}, {&m.items, m.Items}} {
-		s.to.IDs, s.to.At, v = v[:s.n], v[s.n:s.n+s.n*m.Rank], v[s.n+s.n*m.Rank:]
-		if !slices.IsSorted(s.to.IDs) {
-			return fault.Newf(fault.Corrupt, "read", "weights.arrow", "its numbers of users and items are not in order")
-		}
-	}
-	if m.Seen == 0 {
-		return nil
-	}
-	return m.seen.parse(v, m.Users, m.Items)
+	return model.LoadColumns(dir, m.Users+m.Items, m.parse)
 }
 
 // vector of a number; nil where the model does not know it.

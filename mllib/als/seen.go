@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -71,32 +72,21 @@ func gatherSeen(splits [][]float64, users []float64) (s seenItems, err error) {
 	return s, nil
 }
 
-// numbers lays what is known out for a file, and parse reads it.
-func (s *seenItems) numbers() []float64 {
-	out := make([]float64, 0, len(s.Ends)+len(s.Items))
-	for _, e := range s.Ends {
-		out = append(out, float64(e))
-	}
-	for _, i := range s.Items {
-		out = append(out, float64(i))
-	}
-	return out
-}
-
-func (s *seenItems) parse(v []float64, users, items int) error {
-	for u, e := range v[:users] {
-		if !(e >= 0 && e <= float64(len(v)-users)) || e != math.Trunc(e) || u > 0 && e < v[u-1] {
-			return fault.Newf(fault.Corrupt, "read", "weights.arrow", "what its users have rated is not in order")
+// parse takes what each user has rated over, from the numbers of the items.
+func (s *seenItems) parse(from *model.Stored, rated [][]int64, m *Model) {
+	for _, items := range rated[:min(len(rated), m.Users)] {
+		for _, id := range items {
+			place, ok := slices.BinarySearch(m.items.IDs, float64(id))
+			if !ok {
+				from.Fail("a user has rated an item that is not there")
+			}
+			s.Items = append(s.Items, int32(place))
 		}
-		s.Ends = append(s.Ends, int64(e))
+		s.Ends = append(s.Ends, int64(len(s.Items)))
 	}
-	for _, i := range v[users:] {
-		if !(i >= 0 && i < float64(items)) || i != math.Trunc(i) {
-			return fault.Newf(fault.Corrupt, "read", "weights.arrow", "a user has rated an item that is not there")
-		}
-		s.Items = append(s.Items, int32(i))
+	if int64(len(s.Items)) != m.Seen {
+		from.Fail("it has not as many pairs of users and items as model.json says")
 	}
-	return nil
 }
 
 // leaveOut puts what a user has rated in training, or who has rated an item, below

@@ -46,7 +46,13 @@ type file struct {
 
 // Save writes the model's directory.
 func (m *Model) Save(dir string, overwrite bool) error {
-	return model.Save(dir, overwrite, file{model.Head{Version: model.Version, Job: "kmeans"}, m}, m.Centres)
+	numbers := make([]int64, m.K)
+	for i := range numbers {
+		numbers[i] = int64(i)
+	}
+	var c model.Columns
+	return model.Save(dir, overwrite, file{model.Head{Version: model.Version, Job: "kmeans"}, m},
+		c.Ints("cluster", numbers).Vectors("centre", m.Centres, m.Features))
 }
 
 // kmeansKind is what is known of clusterings.
@@ -57,7 +63,7 @@ var Kind = model.Kind{Is: model.JobIs("kmeans"),
 		return m, m.Prepared, err
 	}}
 
-func (m *Model) load(dir string, raw []byte) (err error) {
+func (m *Model) load(dir string, raw []byte) error {
 	if err := json.Unmarshal(raw, m); err != nil {
 		return err
 	}
@@ -66,8 +72,7 @@ func (m *Model) load(dir string, raw []byte) (err error) {
 		return fault.Newf(fault.Corrupt, "read", "model.json", "%d centres of %d features by %q distance cannot be",
 			m.K, m.Features, m.Distance)
 	}
-	m.Centres, err = model.LoadNumbers(dir, m.K*m.Features)
-	return err
+	return model.LoadColumns(dir, m.K, func(s *model.Stored) { m.Centres = s.Vectors("centre", m.Features) })
 }
 
 // eachPart reads data as the model was trained on it, adds its rows to the results of their parts, and hands these

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -51,7 +50,9 @@ type file struct {
 
 // Save writes the model's directory.
 func (m *Model) Save(dir string, overwrite bool) error {
-	return model.Save(dir, overwrite, file{model.Version, m}, m.Weights)
+	names := model.FeatureNames(m.Features, m.Prepared, m.Names, m.IndexBase)
+	var c model.Columns
+	return model.Save(dir, overwrite, file{model.Version, m}, c.Texts("feature", names).Floats("weight", m.Weights))
 }
 
 // linearKind is what is known of linear models.
@@ -61,7 +62,7 @@ var Kind = model.Kind{Is: isLinear, Load: func(dir string, raw []byte) (model.Mo
 	return m, m.Prepared, err
 }}
 
-func (m *Model) load(dir string, raw []byte) (err error) {
+func (m *Model) load(dir string, raw []byte) error {
 	if err := json.Unmarshal(raw, m); err != nil {
 		return err
 	}
@@ -78,8 +79,7 @@ func (m *Model) load(dir string, raw []byte) (err error) {
 			return err
 		}
 	}
-	m.Weights, err = model.LoadNumbers(dir, m.Features)
-	return err
+	return model.LoadColumns(dir, m.Features, func(s *model.Stored) { m.Weights = s.Floats("weight") })
 }
 
 // sameKind reports whether training can begin with another model.
@@ -146,15 +146,9 @@ func (m *Model) Describe() string {
 		}
 		return 0
 	})
+	names := model.FeatureNames(m.Features, m.Prepared, m.Names, m.IndexBase)
 	for _, j := range at[:min(len(at), shownWeights)] {
-		name := strconv.Itoa(j + m.IndexBase)
-		switch {
-		case m.Prepared != nil:
-			name = m.Prepared.Name(j)
-		case j < len(m.Names):
-			name = m.Names[j]
-		}
-		fmt.Fprintf(&b, "  %-20s %+.6g\n", name, m.Weights[j])
+		fmt.Fprintf(&b, "  %-20s %+.6g\n", names[j], m.Weights[j])
 	}
 	return b.String()
 }

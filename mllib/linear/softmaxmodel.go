@@ -33,8 +33,21 @@ type softmaxFile struct {
 
 // Save writes the model's directory.
 func (m *SoftmaxModel) Save(dir string, overwrite bool) error {
-	return model.Save(dir, overwrite, softmaxFile{model.Head{Version: model.Version, Job: "softmax"}, m}, m.weights)
+	var c model.Columns
+	c.Texts("feature", model.FeatureNames(m.Features, m.Prepared, m.Names, m.IndexBase))
+	k := len(m.Labels)
+	for i, label := range m.Labels {
+		of := make([]float64, m.Features)
+		for j := range of {
+			of[j] = m.weights[j*k+i]
+		}
+		c.Floats(classColumn(label), of)
+	}
+	return model.Save(dir, overwrite, softmaxFile{model.Head{Version: model.Version, Job: "softmax"}, m}, &c)
 }
+
+// classColumn returns the name of the column of a class.
+func classColumn(label string) string { return "weight of " + label }
 
 // SoftmaxKind is what is known of multinomial logistic regressions.
 var SoftmaxKind = model.Kind{Is: model.JobIs("softmax"),
@@ -44,7 +57,7 @@ var SoftmaxKind = model.Kind{Is: model.JobIs("softmax"),
 		return m, m.Prepared, err
 	}}
 
-func (m *SoftmaxModel) load(dir string, raw []byte) (err error) {
+func (m *SoftmaxModel) load(dir string, raw []byte) error {
 	if err := json.Unmarshal(raw, m); err != nil {
 		return err
 	}
@@ -57,8 +70,15 @@ func (m *SoftmaxModel) load(dir string, raw []byte) (err error) {
 			return fault.Newf(fault.Corrupt, "read", "model.json", "an intercept is %v", b)
 		}
 	}
-	m.weights, err = model.LoadNumbers(dir, m.Features*len(m.Labels))
-	return err
+	k := len(m.Labels)
+	return model.LoadColumns(dir, m.Features, func(s *model.Stored) {
+		m.weights = make([]float64, m.Features*k)
+		for i, label := range m.Labels {
+			for j, w := range s.Floats(classColumn(label)) {
+				m.weights[j*k+i] = w
+			}
+		}
+	})
 }
 
 // margins of a row given by its features' places and values.

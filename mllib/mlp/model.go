@@ -31,7 +31,48 @@ type file struct {
 
 // Save writes the model's directory.
 func (m *Model) Save(dir string, overwrite bool) error {
-	return model.Save(dir, overwrite, file{model.Head{Version: model.Version, Job: "mlp"}, m}, m.numbers)
+	net := network{Sizes: m.Layers}
+	var layers, units []int64
+	var biases []float64
+	var weights [][]float64
+	for l := 1; l < len(m.Layers); l++ {
+		w, b := net.layer(m.numbers, l)
+		for unit, bias := range b {
+			layers, units, biases = append(layers, int64(l)), append(units, int64(unit)), append(biases, bias)
+			of := make([]float64, m.Layers[l-1])
+			for i := range of {
+				of[i] = w[i*len(b)+unit]
+			}
+			weights = append(weights, of)
+		}
+	}
+	var c model.Columns
+	return model.Save(dir, overwrite, file{model.Head{Version: model.Version, Job: "mlp"}, m},
+		c.Ints("layer", layers).Ints("unit", units).Floats("bias", biases).Lists("weights", weights))
+}
+
+// parse reads the numbers of a row for each unit, layer by layer.
+func (m *Model) parse(s *model.Stored) {
+	biases, weights := s.Floats("bias"), s.Lists("weights")
+	if len(biases) != len(weights) {
+		return // which is noted
+	}
+	net := network{Sizes: m.Layers}
+	m.numbers = make([]float64, numbers(m.Layers))
+	for l := 1; l < len(m.Layers); l++ {
+		w, b := net.layer(m.numbers, l)
+		copy(b, biases)
+		for unit := range b {
+			if len(weights[unit]) != m.Layers[l-1] {
+				s.Fail("a unit has a weight too many, or too few")
+				return
+			}
+			for i, v := range weights[unit] {
+				w[i*len(b)+unit] = v
+			}
+		}
+		biases, weights = biases[len(b):], weights[len(b):]
+	}
 }
 
 // networkKind is what is known of networks.
@@ -56,8 +97,11 @@ func (m *Model) load(dir string, raw []byte) (err error) {
 		return fault.Newf(fault.Corrupt, "read", "model.json",
 			"layers of %v units, %d labels and activation %q do not fit", m.Layers, len(m.Labels), m.Activation)
 	}
-	m.numbers, err = model.LoadNumbers(dir, numbers(m.Layers))
-	return err
+	units := 0
+	for _, n := range m.Layers[1:] {
+		units += n
+	}
+	return model.LoadColumns(dir, units, m.parse)
 }
 
 // margins of a row given by its features' places and values.

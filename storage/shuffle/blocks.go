@@ -88,9 +88,19 @@ func (b *BlockReader) Next() ([]byte, error) {
 	if was == 0 || lies == 0 || lies > was || was > blockMost {
 		return nil, damaged("a block has impossible lengths")
 	}
-	packed, err := b.body(lies)
-	if err != nil {
-		return nil, damaged("they are cut off")
+	var packed []byte
+	if m, ok := b.r.(*partitionInMemory); ok {
+		packed = m.take(lies) // in place
+	}
+	if packed == nil {
+		var err error
+		if cap(b.packed) < lies {
+			b.packed = make([]byte, min(lies, blockRead))
+		}
+		if b.packed, err = readWhole(b.r, b.packed[:cap(b.packed)], lies); err != nil {
+			return nil, damaged("they are cut off")
+		}
+		packed = b.packed
 	}
 	if crc32.Checksum(packed, castagnoli) != binary.LittleEndian.Uint32(head[8:]) {
 		return nil, damaged("a block's checksum does not match")
@@ -106,20 +116,6 @@ func (b *BlockReader) Next() ([]byte, error) {
 		return nil, damaged("a block cannot be decompressed")
 	}
 	return b.buf[:was], nil
-}
-
-// body returns the next n bytes, in place where they are in memory.
-func (b *BlockReader) body(n int) (_ []byte, err error) {
-	if m, ok := b.r.(*partitionInMemory); ok {
-		if body, ok := m.take(n); ok {
-			return body, nil
-		}
-	}
-	if cap(b.packed) < n {
-		b.packed = make([]byte, min(n, blockRead))
-	}
-	b.packed, err = readWhole(b.r, b.packed[:cap(b.packed)], n)
-	return b.packed, err
 }
 
 // blockRead is how much memory is allocated for bytes that have not arrived yet.

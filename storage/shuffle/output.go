@@ -235,17 +235,17 @@ type partitionInMemory struct {
 	left []extent
 }
 
-// take returns the next n bytes, which must not be changed, if they are contiguous.
-func (m *partitionInMemory) take(n int) ([]byte, bool) {
+// take returns the next n bytes, which must not be changed; nil where they are not contiguous.
+func (m *partitionInMemory) take(n int) []byte {
 	if len(m.left) == 0 || m.left[0].to-m.left[0].from < int64(n) {
-		return nil, false
+		return nil
 	}
 	e := &m.left[0]
 	b := m.mem[e.from : e.from+int64(n) : e.from+int64(n)]
 	if e.from += int64(n); e.from == e.to {
 		m.left = m.left[1:]
 	}
-	return b, true
+	return b
 }
 
 func (m *partitionInMemory) Read(p []byte) (int, error) {
@@ -253,8 +253,7 @@ func (m *partitionInMemory) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n := min(int64(len(p)), m.left[0].to-m.left[0].from)
-	b, _ := m.take(int(n))
-	return copy(p, b), nil
+	return copy(p, m.take(int(n))), nil
 }
 
 func (*partitionInMemory) Close() error { return nil }

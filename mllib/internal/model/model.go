@@ -3,22 +3,19 @@ package model
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/ipc"
-	"github.com/apache/arrow/go/v15/arrow/memory"
-
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/input"
 )
@@ -60,8 +57,8 @@ func ProbabilityHeader(labels []string) string {
 	return line
 }
 
-// Version is the version of the directory's layout.
-const Version = 1
+// Version is the version of the directory's layout: since 2 the columns of weights.arrow have names.
+const Version = 2
 
 // Head begins every model.json.
 type Head struct {
@@ -75,7 +72,7 @@ func unknownModel(dir, job string) error {
 }
 
 // Save writes a model whose model.json is head, with its numbers.
-func Save(dir string, overwrite bool, head any, numbers []float64) error {
+func Save(dir string, overwrite bool, head any, numbers *Columns) error {
 	if err := CanSave(dir, overwrite); err != nil {
 		return err
 	}
@@ -141,16 +138,17 @@ func replaceDir(tmp, dir string) error {
 	return nil
 }
 
-func write(dir string, head any, numbers []float64) error {
+func write(dir string, head any, numbers *Columns) error {
 	raw, err := json.MarshalIndent(head, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := disk.WriteSynced(filepath.Join(dir, "model.json"), append(raw, '\n'), 0o644); err != nil {
+	weights, err := numbers.encode()
+	if err != nil {
 		return err
 	}
-	weights, err := encodeWeights(numbers)
-	if err != nil {
+	raw = fmt.Appendf(bytes.TrimSuffix(raw, []byte("\n}")), ",\n  \"weights_sha256\": %q\n}\n", digestOf(weights))
+	if err := disk.WriteSynced(filepath.Join(dir, "model.json"), raw, 0o644); err != nil {
 		return err
 	}
 	if err := disk.WriteSynced(filepath.Join(dir, "weights.arrow"), weights, 0o644); err != nil {
@@ -164,24 +162,6 @@ func write(dir string, head any, numbers []float64) error {
 type memFile struct{ bytes.Buffer }
 
 func (f *memFile) Seek(int64, int) (int64, error) { return int64(f.Len()), nil }
-
-func encodeWeights(w []float64) ([]byte, error) {
-	schema := arrow.NewSchema([]arrow.Field{{Name: "weight", Type: arrow.PrimitiveTypes.Float64}}, nil)
-	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
-	defer b.Release()
-	b.Field(0).(*array.Float64Builder).AppendValues(w, nil)
-	rec := b.NewRecord()
-	defer rec.Release()
-	var f memFile
-	out, err := ipc.NewFileWriter(&f, ipc.WithSchema(schema))
-	if err == nil {
-		err = out.Write(rec)
-	}
-	if err == nil {
-		err = out.Close()
-	}
-	return f.Bytes(), err
-}
 
 // Kind is what a program knows of models of one kind.
 type Kind struct {
@@ -202,18 +182,22 @@ func Load(dir string, kinds []Kind) (Model, error) {
 	}
 	var head struct {
 		Head
-		Loss string `json:"loss"`
+		Loss    string `json:"loss"`
+		Weights string `json:"weights_sha256"`
 	}
 	if err := json.Unmarshal(raw, &head); err != nil {
 		return nil, loadError(dir, err)
 	}
 	if head.Version != Version {
-		return nil, fault.Newf(fault.BadInput, "load the model", dir, "version %d, this program reads %d", head.Version,
-			Version)
+		return nil, fault.Newf(fault.BadInput, "load the model", dir, "it is of version %d, this program reads %d",
+			head.Version, Version).WithHint("train it again, or read it with the volley that saved it")
 	}
 	at := slices.IndexFunc(kinds, func(k Kind) bool { return k.Is(head.Job, head.Loss) })
 	if at < 0 {
 		return nil, unknownModel(dir, head.Job)
+	}
+	if err := asSaved(dir, head.Weights); err != nil {
+		return nil, loadError(dir, err)
 	}
 	m, p, err := kinds[at].Load(dir, raw)
 	if err == nil && p != nil {
@@ -223,6 +207,21 @@ func Load(dir string, kinds []Kind) (Model, error) {
 		return nil, loadError(dir, err)
 	}
 	return m, nil
+}
+
+// digestOf returns the digest of the bytes of weights.arrow, as model.json has it.
+func digestOf(weights []byte) string {
+	sum := sha256.Sum256(weights)
+	return hex.EncodeToString(sum[:])
+}
+
+// asSaved checks that a model's numbers are those that were saved with it.
+func asSaved(dir, digest string) error {
+	weights, err := os.ReadFile(filepath.Join(dir, "weights.arrow"))
+	if err == nil && digestOf(weights) != digest {
+		err = wrong("it is damaged, or of another model: model.json has another digest of it")
+	}
+	return err
 }
 
 // LoadAs reads the directory of a model of a kind that has a name.
@@ -238,62 +237,10 @@ func LoadAs[M Model](dir, name string, kinds []Kind) (as M, err error) {
 	return as, err
 }
 
-// LoadNumbers reads a model's numbers, n of them, all finite.
-func LoadNumbers(dir string, n int) ([]float64, error) {
-	if n < 0 || n > 1<<40 {
-		return nil, fault.Newf(fault.Corrupt, "read", "model.json", "a model cannot have %d numbers", n)
-	}
-	v, err := decodeWeights(filepath.Join(dir, "weights.arrow"), n)
-	if err != nil {
-		return nil, err
-	}
-	for j, w := range v {
-		if !num.Finite(w) {
-			return nil, fault.Newf(fault.Corrupt, "read", "weights.arrow", "number %d is %v", j, w)
-		}
-	}
-	return v, nil
-}
-
 func loadError(dir string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		err = pe.Err
 	}
 	return fault.New(fault.BadInput, "load the model", dir, err)
-}
-
-func decodeWeights(path string, features int) (w []float64, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fault.Newf(fault.Corrupt, "read", "weights.arrow", "%v", r)
-		}
-	}()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	if len(raw) < 8*features {
-		return nil, fault.Newf(fault.Corrupt, "read", "weights.arrow", "it is too short for %d weights", features)
-	}
-	r, err := ipc.NewFileReader(bytes.NewReader(raw))
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	for i := range r.NumRecords() {
-		rec, err := r.Record(i)
-		if err != nil {
-			return nil, err
-		}
-		col, ok := rec.Column(0).(*array.Float64)
-		if !ok {
-			return nil, fault.Newf(fault.Corrupt, "read", "weights.arrow", "its column is %v", rec.Column(0).DataType())
-		}
-		w = append(w, col.Float64Values()...)
-	}
-	if len(w) != features {
-		return nil, fault.Newf(fault.Corrupt, "read", "weights.arrow", "it has %d weights, want %d", len(w), features)
-	}
-	return w, nil
 }
