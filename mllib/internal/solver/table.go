@@ -9,9 +9,9 @@ import (
 // Auto is no solver: one is chosen by size and shape.
 const Auto Name = "auto"
 
-// table has all solvers, in the order in which they are listed. Those that are not Exact step along mean gradients,
-// which a cut step gives as well, or take any part of the rows (SEMANTICS section 3); the others need the same objective
-// each time.
+// table has all solvers, in the order they are listed in. Those that are not Exact step along mean gradients, which a
+// cut step gives as well, or take any part of the rows (SEMANTICS section 3); the others need the same objective each
+// time.
 var table = []Method{descent, nesterov, root, constant, adam, svrg, sdca, lbfgs, owlqn, newton, normal, cd}
 
 // Names returns the names of all solvers.
