@@ -45,6 +45,24 @@ func BeginWith(dir string) (*Beginning, error) {
 	return linear.BeginWith(m), nil
 }
 
+// BeginWithFactors reads the directory of a factorization to begin with.
+func BeginWithFactors(dir string) (*FactorBeginning, error) {
+	m, err := model.LoadAs[*FactorModel](dir, "als", kinds)
+	if err != nil {
+		return nil, err
+	}
+	return als.BeginWith(m), nil
+}
+
+// BeginWithNetwork reads the directory of a network to begin with.
+func BeginWithNetwork(dir string) (*NetworkBeginning, error) {
+	m, err := model.LoadAs[*NetworkModel](dir, "mlp", kinds)
+	if err != nil {
+		return nil, err
+	}
+	return mlp.BeginWith(m), nil
+}
+
 // BeginWithClasses reads the directory of a multinomial model to begin with.
 func BeginWithClasses(dir string) (*ClassBeginning, error) {
 	m, err := model.LoadAs[*SoftmaxModel](dir, "multinomial", kinds)

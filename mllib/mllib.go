@@ -132,6 +132,8 @@ type (
 	MLPPlan = mlp.Plan
 	// NetworkModel is a fully connected network.
 	NetworkModel = mlp.Model
+	// NetworkBeginning is a network that training begins with.
+	NetworkBeginning = mlp.Beginning
 	// Networked is the outcome of training one.
 	Networked = mlp.Networked
 )
@@ -195,6 +197,8 @@ type (
 	ALSPlan = als.Plan
 	// FactorModel is a vector for each user and each item.
 	FactorModel = als.Model
+	// FactorBeginning is what of a factorization training begins with.
+	FactorBeginning = als.Beginning
 	// Factored is the outcome of a factorization.
 	Factored = als.Factored
 	// Recommended is an item, or a user, and its score.

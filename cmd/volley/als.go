@@ -22,6 +22,7 @@ import (
 // alsFlags are the job als, and its own flags.
 type alsFlags struct {
 	user, item, rating    string
+	initial               string
 	rank                  int
 	reg, alpha            float64
 	implicit, nonNegative bool
@@ -51,6 +52,8 @@ func (f *alsFlags) register(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.alpha, "alpha", 1, "how much confidence a unit of an implicit rating adds")
 	fs.IntVar(&f.maxAge, "max-age", 10, "sweeps after which one is not cut, so that no vector is older")
 	fs.BoolVar(&f.nonNegative, "non-negative", false, "vectors without negative numbers")
+	fs.StringVar(&f.initial, "init", "",
+		"directory of a model whose items' vectors to begin with; items that it does not know are drawn")
 }
 
 func (f *alsFlags) configure(c *cobra.Command, t *trainFlags) error {
@@ -68,11 +71,21 @@ func (f *alsFlags) configure(c *cobra.Command, t *trainFlags) error {
 				"solves each from all its ratings")
 		}
 	}
+	var first *mllib.FactorBeginning
+	if f.initial != "" {
+		if first, err = mllib.BeginWithFactors(f.initial); err != nil {
+			return usage(c, "init", "%v", err)
+		}
+		if !c.Flags().Changed("rank") {
+			f.rank = first.Rank
+		}
+	}
 	f.config = mllib.ALSConfig{Data: absolute(t.data), Input: t.input(), User: f.user, Item: f.item, Rating: f.rating,
 		Splits: t.splits, Seed: t.seed,
 		Rank: f.rank, Reg: f.reg, Implicit: f.implicit, Alpha: f.alpha, NonNegative: f.nonNegative,
 		Cut:    t.engine.MayCut(),
-		MaxAge: f.maxAge, MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime, Target: t.targetValue()}
+		MaxAge: f.maxAge, MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime, Target: t.targetValue(),
+		Init: first}
 	return f.config.Check()
 }
 

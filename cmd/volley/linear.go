@@ -130,6 +130,7 @@ func (f *linearFlags) register(fs *pflag.FlagSet) {
 }
 
 func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
+	t.classifies = !f.regression()
 	err := volley.FirstError(volley.Within("reg", f.reg, 0, math.MaxFloat64, false),
 		volley.Within("step-size", f.stepSize, 0, math.MaxFloat64, false),
 		volley.Within("alpha", f.alphaFlag, 0, 1, false))

@@ -17,6 +17,7 @@ import (
 // mlpFlags are the job mlp, and its own flags.
 type mlpFlags struct {
 	layers, activation, solver string
+	initial                    string
 	regression                 bool
 	reg, stepSize, momentum    float64
 	stopping                   stoppingFlags
@@ -41,9 +42,12 @@ func (f *mlpFlags) register(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.reg, "reg", 5e-7, "penalty λ: (λ/2)·‖W‖² is added to the mean loss")
 	f.stopping.register(fs)
 	fs.BoolVar(&f.regression, "regression", false, "fit labels that are numbers")
+	fs.StringVar(&f.initial, "init", "",
+		"directory of a model to begin with, whose --layers and --activation are the default")
 }
 
 func (f *mlpFlags) configure(c *cobra.Command, t *trainFlags) (err error) {
+	t.classifies = !f.regression
 	if err := volley.FirstError(volley.Within("reg", f.reg, 0, math.MaxFloat64, false),
 		volley.Within("step-size", f.stepSize, 0, math.MaxFloat64, false),
 		volley.Within("momentum", f.momentum, 0, 1, false)); err != nil {
@@ -73,6 +77,17 @@ func (f *mlpFlags) configure(c *cobra.Command, t *trainFlags) (err error) {
 	cfg.Batches = cfg.Solver == mllib.Adam && !t.engine.MayCut() && !c.Flags().Changed("batch-fraction") &&
 		c.Flag("cursor").Value.String() != "off" // which would see the same rows in every step
 	cfg.Passes = cfg.Batches && !c.Flags().Changed("max-iterations")
+	if f.initial != "" {
+		if cfg.Init, err = mllib.BeginWithNetwork(f.initial); err != nil {
+			return usage(c, "init", "%v", err)
+		}
+		if layers := cfg.Init.Layers; !c.Flags().Changed("layers") {
+			cfg.Hidden = layers[1 : len(layers)-1]
+		}
+		if !c.Flags().Changed("activation") {
+			cfg.Activation = cfg.Init.Activation
+		}
+	}
 	f.config = cfg
 	return cfg.Check()
 }

@@ -31,6 +31,7 @@ type trainFlags struct {
 	mustConverge             bool
 	indexBase                string
 	fold                     string
+	classifies               bool // labels are classes, of which each fold has its share
 	prepare                  prepareFlags
 	assign, storage, target  string
 	features, splits         int
@@ -99,7 +100,7 @@ func (f *trainFlags) registerInput(c *cobra.Command) {
 	fs.StringVar(&f.indexBase, "index-base", "auto", "first column number of LIBSVM data: 0, 1 or auto")
 	f.prepare.register(fs)
 	fs.StringVar(&f.fold, "fold", "", "leave a part of the rows out, as 2/5 for the second of five, and take the "+
-		"metrics of these")
+		"metrics of these; of classes each part has its share")
 	fs.StringVar(&f.storage, "storage", "float64", "precision in which features are stored: float64 or float32")
 	fs.IntVar(&f.splits, "splits", 0, "number of splits (default: from the data, 24 for most)")
 	fs.StringVar(&f.assign, "assign", "block",
@@ -194,6 +195,7 @@ func (f *trainFlags) input() rdd.Input {
 		in.IndexBase = int(f.indexBase[0]-'0') + 1
 	}
 	in.Fold, _ = parseFold(f.fold) // validated
+	in.Fold.Stratified = f.classifies && in.Fold.Of > 0
 	in.Prepare = f.prepare.asked()
 	return in
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -265,35 +266,49 @@ func (t *tuneFlags) runAll(ctx context.Context, points []*point) error {
 		defer done()
 		do = func(ctx context.Context, args []string) (*runResult, error) { return t.runThere(ctx, client, args) }
 	}
-	var g errgroup.Group
-	g.SetLimit(parallel)
 	for _, p := range points {
 		p.each = make([]*runResult, t.folds)
 		p.Folds = make([]*float64, t.folds)
 	}
-	errs := make([]error, len(points))
-	for k := range t.folds {
-		for i, p := range points {
+	var mu sync.Mutex
+	return eachRun(len(points), t.folds, parallel, func(i, k int) error {
+		p := points[i]
+		r, err := do(ctx, append(slices.Clone(p.args), fmt.Sprintf("--fold=%d/%d", k+1, t.folds)))
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if p.each[k] = r; err != nil {
+			p.Failed = err.Error()
+		}
+		t.progress(p, k, err)
+		return nil
+	})
+}
+
+// eachRun does every fold of every point, some at a time. The first point's run of a fold comes before those of the
+// others, which find the fold packed.
+func eachRun(points, folds, parallel int, do func(point, fold int) error) error {
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	packed := make([]chan struct{}, folds)
+	for k := range packed {
+		packed[k] = make(chan struct{})
+	}
+	for i := range points {
+		for k := range folds {
 			g.Go(func() error {
-				r, err := do(ctx, append(slices.Clone(p.args), fmt.Sprintf("--fold=%d/%d", k+1, t.folds)))
-				if ctx.Err() != nil {
-					return errInterrupted
+				if i > 0 {
+					<-packed[k]
+				} else {
+					defer close(packed[k])
 				}
-				if p.each[k] = r; err != nil {
-					errs[i] = err
-				}
-				t.progress(p, k, err)
-				return nil
+				return do(i, k)
 			})
 		}
 	}
-	err := g.Wait()
-	for i, p := range points {
-		if errs[i] != nil {
-			p.Failed = errs[i].Error()
-		}
-	}
-	return err
+	return g.Wait()
 }
 
 func (t *tuneFlags) progress(p *point, k int, err error) {

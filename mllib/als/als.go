@@ -31,6 +31,7 @@ type Config struct {
 	Tol                float64
 	Target             *float64 `json:",omitempty"`
 	MaxTime            time.Duration
+	Init               *Beginning `json:",omitempty"` // model to begin with
 }
 
 // Check refuses configurations that no data could make right.
@@ -40,6 +41,11 @@ func (c *Config) Check() error {
 		return fault.Newf(fault.Usage, "als", "--rank", "%d does not lie in [1, %d]", c.Rank, maxRank)
 	case c.Reg < 0 || c.Alpha < 0:
 		return fault.Newf(fault.Usage, "als", "--reg", "neither penalty nor alpha may be below 0")
+	case c.Init != nil && c.Init.Rank != c.Rank:
+		return fault.Newf(fault.Usage, "als", "--init", "its vectors have %d numbers, --rank asks for %d", c.Init.Rank,
+			c.Rank)
+	case c.Init != nil && c.Init.Implicit != c.Implicit:
+		return fault.Newf(fault.Usage, "als", "--init", "one is of implicit ratings, the other is not")
 	}
 	return nil
 }
@@ -54,6 +60,27 @@ type Plan struct {
 	SolveUsers, SolveItems rdd.Step[factors, solved]
 	WholeUsers, WholeItems rdd.Step[factors, solved]
 	Seen                   rdd.Scan[int, []float64] // which items each user has rated
+	Numbers                rdd.Scan[int, []float64] // of the items, where there is a model to begin with
+}
+
+// Beginning is the items of a model that training begins with, so that a run's log has what it needs to be replayed:
+// users are solved first, from these.
+type Beginning struct {
+	Rank     int
+	Implicit bool
+	IDs      []float64
+	At       []float64
+}
+
+// BeginWith returns what of a model training begins with.
+func BeginWith(m *Model) *Beginning { return &Beginning{m.Rank, m.Implicit, m.items.IDs, m.items.At} }
+
+// addNumbers appends the numbers of rows.
+func addNumbers(out []float64, _ int, b *rdd.Batch) []float64 {
+	for _, r := range b.Rows {
+		out = append(out, b.Labels[r])
+	}
+	return out
 }
 
 // Build declares the plan.
@@ -69,6 +96,9 @@ func Build(g *rdd.Graph, c Config) Plan {
 	p.WholeUsers = rdd.Aggregate(p.Users, users.aggregator(), rdd.Aggressive(1))
 	p.WholeItems = rdd.Aggregate(p.Items, items.aggregator(), rdd.Aggressive(1))
 	p.Seen = rdd.ScanBatches(p.Users, addSeen)
+	if c.Init != nil {
+		p.Numbers = rdd.ScanBatches(p.Items, addNumbers)
+	}
 	return p
 }
 

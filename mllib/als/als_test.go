@@ -274,3 +274,31 @@ func TestBadRatings(t *testing.T) {
 		}
 	}
 }
+
+// A factorization that begins with another's items is as good after a sweep as that one was in the end, and finds
+// vectors for items that it did not know.
+func TestALSGoesOn(t *testing.T) {
+	all := planted(300, 80, 3, 0.3)
+	c := Config{Data: []string{writeRatings(t, all, ratingsHead)}, Rank: 3, Reg: 1e-6, MaxIterations: 40, Splits: 4,
+		Seed: 2}
+	first := factored(t, c, "--executors", "2")
+	c.MaxIterations = 1
+	drawn := factored(t, c, "--executors", "2")
+	c.Init = BeginWith(first.Model)
+	next := factored(t, c, "--executors", "3")
+	if next.Objective > first.Objective*1.001 || drawn.Objective < 2*first.Objective {
+		t.Errorf("error %v after a sweep, %v in the end of the first, %v from drawn vectors", next.Objective,
+			first.Objective, drawn.Objective)
+	}
+	c.Data = []string{writeRatings(t, append(all, rating{all[0].user, 1e6, 3}), ratingsHead)}
+	if more := factored(t, c, "--executors", "2"); more.Model.Items != first.Model.Items+1 {
+		t.Errorf("%d items, there were %d and one more", more.Model.Items, first.Model.Items)
+	}
+	for i := range c.Init.IDs {
+		c.Init.IDs[i] = -1 - c.Init.IDs[i]
+	}
+	slices.Sort(c.Init.IDs)
+	if c.Rank = 4; fault.KindOf(c.Check()) != fault.Usage {
+		t.Error("vectors of another rank are taken")
+	}
+}

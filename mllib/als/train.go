@@ -2,6 +2,7 @@ package als
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -182,6 +183,31 @@ func (t *trainer) prepare(ctx context.Context) error {
 		}
 		num.Normalize(row)
 	}
+	if t.cfg.Init == nil {
+		return nil
+	}
+	return t.begin(ctx)
+}
+
+// begin takes the vectors of the items that a model knows in place of drawn ones.
+func (t *trainer) begin(ctx context.Context) error {
+	splits, err := t.plan.Numbers.Run(ctx, t.Session, 0)
+	if err != nil {
+		return err
+	}
+	numbers, first, f, known := slices.Concat(splits...), t.cfg.Init, t.cfg.Rank, 0
+	slices.Sort(numbers)
+	for i, id := range numbers {
+		if at, ok := slices.BinarySearch(first.IDs, id); ok {
+			copy(t.st.Items.At[i*f:(i+1)*f], first.At[at*f:(at+1)*f])
+			known++
+		}
+	}
+	if known == 0 {
+		return fault.Newf(fault.Usage, "begin with", "the model of --init", "it knows none of the %d items of the data",
+			len(numbers))
+	}
+	t.out.Chosen = append(t.out.Chosen, fmt.Sprintf("%d of %d items begin with the vectors of --init", known, len(numbers)))
 	return nil
 }
 

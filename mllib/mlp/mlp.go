@@ -57,6 +57,7 @@ type Config struct {
 	Tol           float64
 	Target        *float64 `json:",omitempty"`
 	MaxTime       time.Duration
+	Init          *Beginning `json:",omitempty"` // model to begin with
 }
 
 // Check refuses configurations that no data could make right.
@@ -67,6 +68,11 @@ func (c *Config) Check() error {
 	for _, n := range c.Hidden {
 		if n < 1 || n > 1<<20 {
 			return bad("--layers", "%d is not a number of units", n)
+		}
+	}
+	if c.Init != nil {
+		if why := c.Init.differs(c); why != "" {
+			return bad("--init", "%s", why)
 		}
 	}
 	switch {

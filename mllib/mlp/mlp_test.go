@@ -141,3 +141,31 @@ func TestANetworkIsUsed(t *testing.T) {
 		}
 	}
 }
+
+// A network that training begins with is where the last one ended, in whatever units the data are.
+func TestANetworkGoesOn(t *testing.T) {
+	path := testrows.Lines(t, 600, func(i int, rng *rand.Rand) string {
+		a, b := 100+rng.NormFloat64(), 1e-3*rng.NormFloat64()
+		return fmt.Sprintf("%v,%v,%v,7", math.Round(math.Abs(a-100)), a, b)
+	})
+	for _, regression := range []bool{false, true} {
+		c := Config{Data: []string{path}, Hidden: []int{6}, Activation: Tanh, Solver: solver.Adam, StepSize: 0.02,
+			MaxIterations: 80, Seed: 1, Regression: regression}
+		first := networked(t, c, "--executors", "2")
+		c.Init, c.MaxIterations, c.StepSize = BeginWith(first.Model), 1, 1e-13
+		next := networked(t, c, "--executors", "2")
+		if math.Abs(next.Loss-first.Loss) > 1e-9*(1+first.Loss) || next.Loss == 0 {
+			t.Errorf("regression %v: it begins at %v, the last one ended at %v", regression, next.Loss, first.Loss)
+		}
+		for name, change := range map[string]func(*Config){
+			"layers":     func(c *Config) { c.Hidden = []int{5} },
+			"activation": func(c *Config) { c.Activation = ReLU },
+			"regression": func(c *Config) { c.Regression = !regression },
+		} {
+			other := c
+			if change(&other); fault.KindOf(other.Check()) != fault.Usage {
+				t.Errorf("another network is taken: %s", name)
+			}
+		}
+	}
+}

@@ -54,8 +54,19 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p Plan) (*Networked, e
 	return t.finish(ctx)
 }
 
-// prepare loads the data, and draws the first weights: uniform, as wide as Glorot and
-// Bengio have it.
+// draw draws the first weights: uniform, as wide as Glorot and Bengio have it.
+func (t *trainer) draw(v []float64) {
+	rng := rand.New(rand.NewPCG(t.cfg.Seed, 3))
+	for l := 1; l < len(t.net.Sizes); l++ {
+		w, _ := t.net.layer(v, l)
+		wide := math.Sqrt(6 / float64(t.net.Sizes[l-1]+t.net.Sizes[l]))
+		for j := range w {
+			w[j] = float64(wide * (float64(2*rng.Float64()) - 1))
+		}
+	}
+}
+
+// prepare loads the data, and begins with a model's weights, or with drawn ones.
 func (t *trainer) prepare(ctx context.Context) error {
 	var err error
 	if t.meta, err = t.plan.Rows.Meta(ctx, t.Session); err != nil {
@@ -86,13 +97,12 @@ func (t *trainer) prepare(ctx context.Context) error {
 	}
 	n := numbers(t.net.Sizes)
 	t.st = train.NewState(n, t.stepSize(), t.cfg.solver())
-	rng := rand.New(rand.NewPCG(t.cfg.Seed, 3))
-	for l := 1; l < len(t.net.Sizes); l++ {
-		w, _ := t.net.layer(t.st.Y, l)
-		wide := math.Sqrt(6 / float64(t.net.Sizes[l-1]+t.net.Sizes[l]))
-		for j := range w {
-			w[j] = float64(wide * (float64(2*rng.Float64()) - 1))
-		}
+	if first := t.cfg.Init; first == nil {
+		t.draw(t.st.Y)
+	} else if err := first.sameData(t.meta, t.net.Sizes); err != nil {
+		return err
+	} else {
+		t.net.begin(t.st.Y, first.Numbers)
 	}
 	t.Begins(t.meta, t.cfg.Solver)
 	t.ChosenLabel(t.cfg.Input, t.meta)

@@ -139,6 +139,28 @@ func meanAndDeviation(n, sum, square float64) (mean, deviation float64) {
 	return mean, math.Sqrt(max(0, math.FMA(-mean, mean, square/n)))
 }
 
+// begin takes over a network as plain returns it.
+func (n *network) begin(v, plain []float64) {
+	copy(v, plain)
+	if n.Deviation != 1 || n.Center != 0 {
+		w, b := n.layer(v, len(n.Sizes)-1)
+		b[0] -= n.Center
+		kernel.Scale(1/n.Deviation, w)
+		kernel.Scale(1/n.Deviation, b)
+	}
+	out := n.Sizes[1]
+	w, b := n.layer(v, 1)
+	for j, u := range n.Unit {
+		row := w[j*out : (j+1)*out]
+		kernel.Axpy(n.Mean[j], row, b)
+		if u > 0 { // a feature that does not vary has no unit
+			kernel.Scale(1/u, row)
+		} else {
+			clear(row)
+		}
+	}
+}
+
 // plain returns the network as it takes and gives what is in the data: units are taken
 // into the first layer, and those of labels into the last.
 func (n *network) plain() []float64 {

@@ -107,3 +107,86 @@ func foldRows(t *testing.T, path string, f *rows.Fold) map[float64]float64 {
 	}
 	return out
 }
+
+// TestStratifiedFoldsHaveTheirShareOfEachLabel: within one row, of numbers and texts, read or prepared, in every part of
+// the input; and the statistics of a preparation are of the very rows that are read.
+func TestStratifiedFoldsHaveTheirShareOfEachLabel(t *testing.T) {
+	const all, of = 1000, 5
+	for _, texts := range []bool{false, true} {
+		var csv strings.Builder
+		csv.WriteString("label,a\n")
+		for i := range all {
+			label := "1"
+			if i%10 == 3 { // a rhythm, of ten rows
+				label = "0"
+			}
+			if texts {
+				label = "class " + label
+			}
+			fmt.Fprintf(&csv, "%s,%d\n", label, i)
+		}
+		path := filepath.Join(t.TempDir(), "rows.csv")
+		if err := os.WriteFile(path, []byte(csv.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, prepared := range []Prepare{{}, {Scale: ScaleMinMax}} {
+			seen := map[float64]bool{}
+			for k := range of {
+				f := rows.Fold{Number: k, Of: of, Stratified: true, Held: true}
+				s, err := Open(context.Background(), Options{Fold: f, Prepare: prepared}, path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				count, sum, n := map[rows.Class]int{}, 0.0, 0.0
+				err = s.Read(context.Background(), 0, func(c *rows.Chunk) error {
+					for r := range c.Rows() {
+						count[c.ClassOf(r)]++
+						n, sum = n+1, sum+c.Values[r]
+						seen[c.Values[r]] = true
+					}
+					return nil
+				})
+				if err != nil || len(count) != 2 {
+					t.Fatal(count, err)
+				}
+				for class, n := range count {
+					if n != all/of/10 && n != 9*all/of/10 {
+						t.Errorf("fold %d has %d rows of %v", k, n, class)
+					}
+				}
+			}
+			if len(seen) != all && prepared.Scale == ScaleNone {
+				t.Errorf("%d of %d rows are in some fold", len(seen), all)
+			}
+		}
+	}
+}
+
+// TestPreparationsAreFittedToTheRowsThatAreRead, stratified or not: what is scaled to mean 0 has it.
+func TestPreparationsAreFittedToTheRowsThatAreRead(t *testing.T) {
+	var csv strings.Builder
+	csv.WriteString("label,a\n")
+	for i := range 1000 {
+		fmt.Fprintf(&csv, "%d,%d\n", i%3, i*i)
+	}
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(path, []byte(csv.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []rows.Fold{{Number: 1, Of: 3}, {Number: 1, Of: 3, Stratified: true}} {
+		s, err := Open(context.Background(), Options{Fold: f, Prepare: Prepare{Scale: ScaleStandard}}, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sum, n float64
+		err = s.Read(context.Background(), 0, func(c *rows.Chunk) error {
+			for _, v := range c.Values {
+				n, sum = n+1, sum+v
+			}
+			return nil
+		})
+		if err != nil || math.Abs(sum/n) > 1e-9 {
+			t.Errorf("%+v: a mean of %v over %v rows, %v", f, sum/n, n, err)
+		}
+	}
+}

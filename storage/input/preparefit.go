@@ -49,7 +49,7 @@ func (s *Source) fit(ctx context.Context, p *Prepared, scale Scale) error {
 	for i := range parts {
 		g.Go(func() error {
 			f := newFitter(p, s.Table)
-			f.fold = func(row int) bool { return train.Keeps(i, row) }
+			f.sieve = train.Sieve(i)
 			parts[i] = f
 			return s.Table.Read(ctx, s.part(i), func(*rows.Chunk) csv.Taker { return f },
 				func(*rows.Chunk) error { return nil })
@@ -83,8 +83,7 @@ type fitter struct {
 	places map[int]int // of columns among the Prepared's
 	cols   []columnFit
 	rows   float64
-	seen   int
-	fold   func(row int) bool
+	sieve  *rows.Sieve
 	row    []fieldOf
 	drop   bool // the current row, which has no weight
 	many   bool
@@ -131,11 +130,11 @@ func (f *fitter) Weightless() bool {
 
 // End adds the row to the statistics, if the fold keeps it.
 func (f *fitter) End(c *rows.Chunk) {
+	kept := f.sieve.Keeps(c.ClassOf(len(c.Labels) - 1))
 	c.Labels, c.Weights, c.Values = c.Labels[:0], c.Weights[:0], c.Values[:0]
 	row, drop := f.row, f.drop
 	f.row, f.drop = f.row[:0], false
-	f.seen++
-	if !f.fold(f.seen-1) || drop {
+	if !kept || drop {
 		return
 	}
 	for _, x := range row {
