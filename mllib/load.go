@@ -1,11 +1,14 @@
 package mllib
 
 import (
+	"context"
+
 	"github.com/volley-engine/volley/mllib/als"
 	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/mllib/kmeans"
 	"github.com/volley-engine/volley/mllib/linear"
 	"github.com/volley-engine/volley/mllib/mlp"
+	"github.com/volley-engine/volley/rdd"
 )
 
 // Model is what a training job comes to.
@@ -19,6 +22,18 @@ type (
 	Confusing = model.Confusing
 	Confusion = model.Confusion
 )
+
+// ImportanceConfig configures how the importance of columns is measured, and Importances are what it comes to.
+type (
+	ImportanceConfig = model.ImportanceConfig
+	Importance       = model.Importance
+	Importances      = model.Importances
+)
+
+// ImportancesOf measures how much worse a model becomes where a column's values are those of other rows.
+func ImportancesOf(ctx context.Context, m Model, in rdd.Input, uris []string, c ImportanceConfig) (*Importances, error) {
+	return model.ImportancesOf(ctx, m, in, uris, c)
+}
 
 // kinds are those of all models that a program can read. Linear models are asked last:
 // their jobs may have any name.

@@ -67,6 +67,9 @@ type Options struct {
 	// Keep reports whether a file is read, by the columns of its directories; nil is all of them. It is asked where the
 	// input is resolved.
 	Keep func(files.File) (bool, error) `json:"-"`
+	// Change is called where a part begins to be read, and what it returns with each of its chunks, in order, which it
+	// may change; nil changes nothing. It stays in this process.
+	Change func(s *Source, part int) func(*rows.Chunk) error `json:"-"`
 }
 
 // ofTable returns the options for the reader of tables.
@@ -95,6 +98,7 @@ type Source struct {
 	// rows with missing numbers are filled, not dropped
 	KeepRows bool                          `json:"keep_rows,omitempty"`
 	cuts     atomic.Pointer[[]files.Range] // the parts by records, where Parts were cut within quotes
+	change   func(s *Source, part int) func(*rows.Chunk) error
 }
 
 // rangeBytes is how much text one part holds.
@@ -121,7 +125,7 @@ func Open(ctx context.Context, o Options, uris ...string) (*Source, error) {
 	if o.Typed != nil || o.Format == Text {
 		return openTyped(ctx, o, inputs)
 	}
-	s := &Source{Format: o.Format, Files: inputs, Fold: o.Fold}
+	s := &Source{Format: o.Format, Files: inputs, Fold: o.Fold, change: o.Change}
 	if s.Format == Auto {
 		if s.Format, err = detectFormat(inputs[0].Path); err != nil {
 			return nil, err
@@ -205,6 +209,15 @@ func (s *Source) Len() int { return len(s.Parts) }
 
 // Read passes the rows of one part to yield, chunk by chunk, in input order.
 func (s *Source) Read(ctx context.Context, part int, yield func(*rows.Chunk) error) error {
+	if s.change != nil {
+		next, change := yield, s.change(s, part)
+		yield = func(c *rows.Chunk) error {
+			if err := change(c); err != nil {
+				return err
+			}
+			return next(c)
+		}
+	}
 	if s.Fold.Asked() || s.Prepared != nil && s.Prepared.Missing == MissingDrop {
 		yield = s.Fold.Through(part, yield)
 	}
