@@ -162,3 +162,39 @@ func TestRowsWithoutWeights(t *testing.T) {
 		}
 	}
 }
+
+// TestCalibration: a support vector machine has no probabilities, and has them once it is calibrated, in a table that
+// says how often they are right.
+func TestCalibration(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	model, calibrated, data := filepath.Join(dir, "m"), filepath.Join(dir, "c"), generated(t)
+	if _, errs, code := volley(t, "run", "svm", "--data", data, "--out", model); code != 0 {
+		t.Fatal(errs)
+	}
+	if _, errs, code := volley(t, "predict", model, "--data", data, "--probabilities", "--out", "-"); code == 0 ||
+		!strings.Contains(errs, "volley calibrate") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	for _, method := range []string{"sigmoid", "isotonic"} {
+		_, errs, code := volley(t, "calibrate", model, "--data", data, "--method", method, "--out", calibrated, "--overwrite")
+		if code != 0 || !strings.Contains(errs, "calibrated") {
+			t.Fatal(errs)
+		}
+		out, errs, code := volley(t, "predict", calibrated, "--data", data, "--probabilities", "--out", "-")
+		if lines := strings.Split(strings.TrimSpace(out), "\n"); code != 0 || !strings.HasPrefix(lines[0], "label,probability") {
+			t.Fatalf("exit %d: %s %.100s", code, errs, out)
+		}
+		out, errs, code = volley(t, "evaluate", calibrated, "--data", data, "--json", "--reliability",
+			filepath.Join(dir, "table.csv"))
+		var metrics map[string]float64
+		if err := json.Unmarshal([]byte(out), &metrics); err != nil || code != 0 || !(metrics["brier"] < 0.25) ||
+			!(metrics["calibration_error"] < 0.1) || !(metrics["log_loss"] < 0.69) {
+			t.Errorf("%s: exit %d, %v: %s %s", method, code, err, out, errs)
+		}
+		if raw, err := os.ReadFile(filepath.Join(dir, "table.csv")); err != nil ||
+			!strings.HasPrefix(string(raw), "from,through,said,is,weight\n") {
+			t.Errorf("%q, %v", raw, err)
+		}
+	}
+}

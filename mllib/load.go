@@ -23,6 +23,9 @@ type (
 	Confusion = model.Confusion
 )
 
+// Reliability is how often what a model says is so, by ranges of probabilities.
+type Reliability = model.Reliability
+
 // ImportanceConfig configures how the importance of columns is measured, and Importances are what it comes to.
 type (
 	ImportanceConfig = model.ImportanceConfig

@@ -26,6 +26,7 @@ type dataFlags struct {
 	trainFlags
 	outFile       string
 	confusion     string
+	reliability   string
 	probabilities bool
 	threshold     thresholdFlag
 }
@@ -66,6 +67,12 @@ func (f *dataFlags) load(c *cobra.Command, dir string) (mllib.Model, error) {
 }
 
 func (f *dataFlags) register(c *cobra.Command) {
+	f.registerData(c)
+	f.threshold.register(c.Flags())
+}
+
+// registerData registers the flags that say what is read.
+func (f *dataFlags) registerData(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringSliceVar(&f.data, "data", nil, "data: paths, globs, directories or file:// URIs")
 	fs.StringVar(&f.format, "format", "", "libsvm, csv, tsv, parquet or arrow (default: by name and content)")
@@ -76,7 +83,6 @@ func (f *dataFlags) register(c *cobra.Command) {
 	f.tables.registerMalformed(fs)
 	fs.StringVar(&f.indexBase, "index-base", "auto", "first column number of LIBSVM data: 0, 1 or auto (the model's)")
 	fs.StringVar(&f.config, "config", "", "YAML file with values for flags")
-	f.threshold.register(fs)
 }
 
 func (f *dataFlags) ready(c *cobra.Command) error {
@@ -202,6 +208,9 @@ func evaluateCommand() *cobra.Command {
 			if err == nil && f.confusion != "" {
 				err = f.writeConfusion(c, m)
 			}
+			if err == nil && f.reliability != "" {
+				err = f.writeReliability(c, m)
+			}
 			if err != nil {
 				return err
 			}
@@ -212,6 +221,72 @@ func evaluateCommand() *cobra.Command {
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	c.Flags().StringVar(&f.confusion, "confusion", "",
 		"CSV file for a table of labels, and what is said of their rows (of classifiers); - is stdout")
+	c.Flags().StringVar(&f.reliability, "reliability", "",
+		"CSV file for how often what is said is so, by ranges of probabilities (logistic, calibrated svm); - is stdout")
+	return c
+}
+
+// writeReliability writes how often what a model says is so.
+func (f *dataFlags) writeReliability(c *cobra.Command, m mllib.Model) error {
+	if f.json && f.reliability == "-" {
+		return usage(c, "reliability", "- and --json would write to stdout both: name a file")
+	}
+	if err := notAnInput(c, "reliability", f.reliability, f.data); err != nil {
+		return err
+	}
+	linear, ok := m.(*mllib.LinearModel)
+	if !ok {
+		return usage(c, "reliability", "the model is not a binary classifier")
+	}
+	table, err := linear.Reliability(c.Context(), f.labelled(), f.data)
+	if err != nil {
+		return err
+	}
+	return toFile(f.reliability, table.WriteCSV)
+}
+
+func calibrateCommand() *cobra.Command {
+	f := &dataFlags{}
+	var method string
+	c := &cobra.Command{
+		Use:   "calibrate MODEL --data URI --out DIR",
+		Short: "Make probabilities of a saved classifier's scores",
+		Long: `Calibrate fits how probable the greater label is at each score of a binary
+classifier, to labelled rows that it was not trained on, and saves the model with
+that: its scores, and its --threshold, are probabilities from then on. A sigmoid
+has two numbers; isotonic takes any shape that ascends, and wants a thousand rows.`,
+		Example: "  volley calibrate svm-model --data held-out.csv --out calibrated",
+		Args:    exactArgs(1, "the directory of a model"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.ready(c); err != nil {
+				return err
+			}
+			if f.out == "" {
+				return usage(c, "out", "it is missing: say where the calibrated model goes")
+			}
+			if err := mllib.CanSave(f.out, f.overwrite); err != nil {
+				return err
+			}
+			m, err := mllib.LoadModel(args[0])
+			if err != nil {
+				return err
+			}
+			linear, ok := m.(*mllib.LinearModel)
+			if !ok {
+				return usage(c, "out", "the model is not a binary classifier")
+			}
+			if err := linear.Calibrate(c.Context(), f.labelled(), f.data, method); err != nil {
+				return err
+			}
+			fmt.Fprint(os.Stderr, linear.Calibration)
+			return linear.Save(f.out, f.overwrite)
+		},
+	}
+	f.registerData(c)
+	fs := c.Flags()
+	fs.StringVar(&method, "method", "sigmoid", "sigmoid, or isotonic")
+	fs.StringVar(&f.out, "out", "", "directory for the calibrated model")
+	fs.BoolVar(&f.overwrite, "overwrite", false, "replace a model in --out")
 	return c
 }
 

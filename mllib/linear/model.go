@@ -33,6 +33,8 @@ type Model struct {
 	Ended     *Ended         `json:"ended,omitempty"`   // where training ended by its own rule
 	Quality   *train.Quality `json:"quality,omitempty"` // how near it is known to be to the best
 	Weights   []float64      `json:"-"`
+	// Calibration makes probabilities of margins; nil where there is none.
+	Calibration *model.Calibration `json:"calibration,omitempty"`
 	// Prepared takes raw rows to those that the weights are of; nil where they are
 	// the same.
 	Prepared *input.Prepared `json:"preparation,omitempty"`
@@ -73,6 +75,11 @@ func (m *Model) load(dir string, raw []byte) error {
 	}
 	if !num.Finite(m.Intercept) {
 		return fault.Newf(fault.Corrupt, "read", "model.json", "the intercept is %v", m.Intercept)
+	}
+	if m.Calibration != nil {
+		if err := m.Calibration.Check(); err != nil {
+			return err
+		}
 	}
 	if m.Threshold != nil {
 		if err := m.SetThreshold(*m.Threshold); err != nil {
@@ -132,6 +139,7 @@ func (m *Model) Describe() string {
 	if m.Threshold != nil {
 		fmt.Fprintf(&b, "%q is said of scores above %g\n", m.Labels[1], *m.Threshold)
 	}
+	b.WriteString(m.Calibration.String())
 	b.WriteString(m.Prepared.String())
 	at := make([]int, len(m.Weights))
 	for j := range at {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
@@ -73,7 +75,7 @@ func (m *Model) margin(weights []float64, c *rows.Chunk, r int) float64 {
 
 // Predict writes one line a row as CSV. A classifier's are the predicted label,
 // one of the model's originals, and the score: the probability of Labels[1], or,
-// of a support vector machine, the margin. A regression's are the predictions.
+// of a support vector machine that is not calibrated, the margin. A regression's are the predictions.
 func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (n int64, err error) {
 	header := "label,score"
 	if m.Loss == Squared {
@@ -84,15 +86,19 @@ func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.W
 	})
 }
 
-// Probabilities writes the predicted label and the probability of each of the two classes of a row, a line each. Only
-// logistic regression has them.
+// Probabilities writes the predicted label and the probability of each of the two classes of a row, a line each.
+// Logistic regression has them, and calibrated models.
 func (m *Model) Probabilities(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (n int64, err error) {
-	if m.Loss != Logistic && m.Loss != "" {
+	if !m.probable() {
 		return 0, fault.Newf(fault.Usage, "predict", "probabilities", "a %s model has none", m.Job).
-			WithHint("logistic, softmax and mlp have them")
+			WithHint("logistic, softmax and mlp have them; volley calibrate gives them to a model of svm")
 	}
 	return m.predict(ctx, in, uris, w, model.ProbabilityHeader(m.Labels[:]), func(out []byte, z float64) []byte {
-		return model.AppendNumbers(out, kernel.Sigmoid(-z), kernel.Sigmoid(z))
+		if m.Calibration == nil {
+			return model.AppendNumbers(out, kernel.Sigmoid(-z), kernel.Sigmoid(z))
+		}
+		p := m.Calibration.Probability(z)
+		return model.AppendNumbers(out, 1-p, p)
 	})
 }
 
@@ -111,7 +117,7 @@ func (m *Model) predict(ctx context.Context, in rdd.Input, uris []string, w io.W
 		func(to *model.Lines, _ *rows.Chunk, _, _ int, z float64) error {
 			if to.Rows++; m.Loss != Squared {
 				k := 0
-				if z > cut {
+				if m.ranked(z) > cut {
 					k = 1
 				}
 				to.Text = append(append(to.Text, labels[k]...), ',')
@@ -125,11 +131,10 @@ func (m *Model) predict(ctx context.Context, in rdd.Input, uris []string, w io.W
 // SetThreshold sets the score above which a row is said to have Labels[1]: a
 // probability, or, of a support vector machine, a margin.
 func (m *Model) SetThreshold(score float64) error {
-	logistic := m.Loss == Logistic || m.Loss == ""
 	switch {
 	case m.Loss == Squared:
 		return fault.Newf(fault.Usage, "set", "the threshold", "a %s model is a regression and has no threshold", m.Job)
-	case logistic && !(score > 0 && score < 1):
+	case m.probable() && !(score > 0 && score < 1):
 		return fault.Newf(fault.Usage, "set", "the threshold", "%v is not a probability between 0 and 1", score)
 	case !num.Finite(score):
 		return fault.Newf(fault.Usage, "set", "the threshold", "%v is not a finite margin", score)
@@ -138,23 +143,77 @@ func (m *Model) SetThreshold(score float64) error {
 	return nil
 }
 
-// cut returns the margin above which a row is said to have Labels[1].
+// logistic reports whether margins are those of a logistic regression.
+func (m *Model) logistic() bool { return m.Loss == Logistic || m.Loss == "" }
+
+// probable reports whether the model has probabilities.
+func (m *Model) probable() bool { return m.logistic() || m.Calibration != nil }
+
+// Calibrate makes probabilities of the model's margins, by data that it was not trained on. A threshold, which is of
+// another score, is forgotten.
+func (m *Model) Calibrate(ctx context.Context, in rdd.Input, uris []string, method string) error {
+	if m.Loss == Squared {
+		return fault.Newf(fault.Usage, "calibrate", "the model", "a %s model is a regression and has no probabilities",
+			m.Job)
+	}
+	m.Calibration, m.Threshold = nil, nil
+	all, err := m.scored(ctx, in, uris)
+	if err != nil {
+		return err
+	}
+	m.Calibration, err = model.Calibrate(method, all)
+	return err
+}
+
+// cut returns the value of ranked above which a row is said to have Labels[1].
 func (m *Model) cut() float64 {
 	switch {
+	case m.Threshold == nil && m.Calibration != nil:
+		return 0.5
 	case m.Threshold == nil:
 		return 0
-	case m.Loss == Logistic || m.Loss == "":
+	case m.logistic() && m.Calibration == nil:
 		return math.Log(*m.Threshold / (1 - *m.Threshold))
 	}
 	return *m.Threshold
 }
 
-// score returns what is said of a row with margin z.
-func (m *Model) score(z float64) float64 {
-	if m.Loss == Logistic || m.Loss == "" {
-		return kernel.Sigmoid(z)
+// ranked returns what rows with margin z are ranked by: the margin, or, of a calibrated model, the probability.
+func (m *Model) ranked(z float64) float64 {
+	if m.Calibration != nil {
+		return m.Calibration.Probability(z)
 	}
 	return z
+}
+
+// score returns what is said of a row with margin z.
+func (m *Model) score(z float64) float64 {
+	if m.logistic() && m.Calibration == nil {
+		return kernel.Sigmoid(z)
+	}
+	return m.ranked(z)
+}
+
+// Reliability returns how often what the model says is so, by ranges of probabilities.
+func (m *Model) Reliability(ctx context.Context, in rdd.Input, uris []string) (model.Reliability, error) {
+	if !m.probable() {
+		return nil, fault.Newf(fault.Usage, "evaluate", "--reliability", "a %s model has no probabilities", m.Job).
+			WithHint("logistic has them; volley calibrate gives them to a model of svm")
+	}
+	all, err := m.scored(ctx, in, uris)
+	return model.ReliabilityOf(m.probabilities(all)), err
+}
+
+// probabilities returns rows with their probabilities in place of what they are ranked by.
+func (m *Model) probabilities(all []model.Scored) []model.Scored {
+	if m.Calibration != nil {
+		return all
+	}
+	out := slices.Clone(all)
+	for i := range out {
+		out[i].Z = kernel.Sigmoid(out[i].Z)
+	}
+	return out
 }
 
 // Evaluate computes the metrics of the model on labelled data.
@@ -182,12 +241,12 @@ func (m *Model) Confusion(ctx context.Context, in rdd.Input, uris []string) (*mo
 	return &model.Confusion{Labels: m.Labels[:], Table: append(table[0][:], table[1][:]...)}, nil
 }
 
-// scored returns all rows with their margins, in input order.
+// scored returns all rows with what they are ranked by, in input order.
 func (m *Model) scored(ctx context.Context, in rdd.Input, uris []string) (all []model.Scored, err error) {
 	err = each(ctx, m, in, uris, func() *[]model.Scored { return &[]model.Scored{} },
 		func(to *[]model.Scored, c *rows.Chunk, r, n int, z float64) error {
 			y, err := m.target(c, r, n, uris)
-			*to = append(*to, model.Scored{Z: z, Y: y, Weight: c.WeightOf(r)})
+			*to = append(*to, model.Scored{Z: m.ranked(z), Y: y, Weight: c.WeightOf(r)})
 			return err
 		}, func(part *[]model.Scored) error { all = append(all, *part...); return nil })
 	return all, err
@@ -233,8 +292,11 @@ func (m *Model) metrics(all []model.Scored) map[string]float64 {
 		out = model.RegressionMetrics(all)
 	} else {
 		out = model.BinaryMetrics(all, m.cut())
-		if m.Loss == Logistic || m.Loss == "" {
-			out["log_loss"] = model.LogLoss(all)
+		if m.probable() {
+			maps.Copy(out, model.ProbabilityMetrics(m.probabilities(all)))
+		}
+		if m.logistic() && m.Calibration == nil {
+			out["log_loss"] = model.LogLoss(all) // also of margins whose probability rounds to one
 		}
 	}
 	out["nonzeros"] = float64(m.Nonzeros())

@@ -43,7 +43,7 @@ type Importances struct {
 const mostImportances = 10_000
 
 // lessIsBetter are the metrics of which less is better.
-var lessIsBetter = []string{"rmse", "mae", "log_loss", "cost"}
+var lessIsBetter = []string{"rmse", "mae", "log_loss", "brier", "calibration_error", "cost"}
 
 // ImportancesOf measures the importance of each column of data that a model reads, by a pass over them for each
 // permutation and one more.
