@@ -34,7 +34,8 @@ type (
 )
 
 // ImportancesOf measures how much worse a model becomes where a column's values are those of other rows.
-func ImportancesOf(ctx context.Context, m Model, in rdd.Input, uris []string, c ImportanceConfig) (*Importances, error) {
+func ImportancesOf(ctx context.Context, m Model, in rdd.Input, uris []string,
+	c ImportanceConfig) (*Importances, error) {
 	return model.ImportancesOf(ctx, m, in, uris, c)
 }
 

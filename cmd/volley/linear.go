@@ -81,6 +81,7 @@ type linearFlags struct {
 	threshold                    thresholdFlag
 	stopping                     stoppingFlags
 	intercept, standardize       bool
+	errors                       bool
 	config                       mllib.LinearConfig
 }
 
@@ -126,6 +127,11 @@ func (f *linearFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.intercept, "intercept", true, "fit an intercept, which is not penalized")
 	fs.BoolVar(&f.standardize, "standardize", false,
 		"penalize the coefficients of features divided by their standard deviation")
+	if f.losses[0] == mllib.Squared || f.losses[0] == mllib.Logistic {
+		fs.BoolVar(&f.errors, "standard-errors", false,
+			"compute the standard errors of the weights, too (without an L1 penalty); with --reg 0 they are those of "+
+				"least squares and maximum likelihood")
+	}
 	fs.StringVar(&f.initial, "init", "", "directory of a model to begin with")
 }
 
@@ -143,7 +149,7 @@ func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
 		StepSize: f.stepSize, Reg: f.reg,
 		Alpha: f.alphaFlag, Intercept: f.intercept, Standardize: f.standardize, MaxIterations: t.maxIterations,
 		Tol: t.tol, MaxTime: t.maxTime,
-		Target: t.targetValue()}
+		Target: t.targetValue(), Errors: f.errors}
 	if cfg.RegPerRow = f.perRow && !c.Flags().Changed("reg"); cfg.RegPerRow {
 		cfg.Reg = 1 // until the rows are counted
 	}

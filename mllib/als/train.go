@@ -207,7 +207,8 @@ func (t *trainer) begin(ctx context.Context) error {
 		return fault.Newf(fault.Usage, "begin with", "the model of --init", "it knows none of the %d items of the data",
 			len(numbers))
 	}
-	t.out.Chosen = append(t.out.Chosen, fmt.Sprintf("%d of %d items begin with the vectors of --init", known, len(numbers)))
+	t.out.Chosen = append(t.out.Chosen,
+		fmt.Sprintf("%d of %d items begin with the vectors of --init", known, len(numbers)))
 	return nil
 }
 

@@ -23,6 +23,9 @@ func (c *Config) Check() error {
 	if badWeight || several && c.ClassWeights != [2]float64{} || !several && c.Classes != nil {
 		return fault.Newf(fault.Usage, c.job(), "--class-weights", "there must be a weight above 0 for each class")
 	}
+	if err := c.checkErrors(); err != nil {
+		return err
+	}
 	why, hint := solver.Of(c.Solver).Refused(solver.Wish{Cut: c.Cut, Lasso: c.lasso(), Squared: c.Loss == Squared,
 		Classes: several, Begins: c.Init != nil, OtherEnd: !c.byObjective()})
 	if why == "" {

@@ -72,6 +72,7 @@ type Config struct {
 	Standardize   bool
 	Patience      int             // steps without a lower loss on the rows that Input.Fold holds out to stop by
 	Threshold     *float64        `json:",omitempty"` // of the model, as Model has it
+	Errors        bool            `json:",omitempty"` // standard errors are computed, too
 	Init          *Beginning      `json:",omitempty"` // model to begin with
 	InitClasses   *ClassBeginning `json:",omitempty"` // the same of several classes
 	MaxIterations int

@@ -33,6 +33,7 @@ type Model struct {
 	Ended     *Ended         `json:"ended,omitempty"`   // where training ended by its own rule
 	Quality   *train.Quality `json:"quality,omitempty"` // how near it is known to be to the best
 	Weights   []float64      `json:"-"`
+	Errors    *Errors        `json:"standard_errors,omitempty"` // of the weights and the intercept; nil where unknown
 	// Calibration makes probabilities of margins; nil where there is none.
 	Calibration *model.Calibration `json:"calibration,omitempty"`
 	// Prepared takes raw rows to those that the weights are of; nil where they are
@@ -54,7 +55,11 @@ type file struct {
 func (m *Model) Save(dir string, overwrite bool) error {
 	names := model.FeatureNames(m.Features, m.Prepared, m.Names, m.IndexBase)
 	var c model.Columns
-	return model.Save(dir, overwrite, file{model.Version, m}, c.Texts("feature", names).Floats("weight", m.Weights))
+	c.Texts("feature", names).Floats("weight", m.Weights)
+	if m.Errors != nil {
+		c.Floats("standard_error", m.Errors.Weights)
+	}
+	return model.Save(dir, overwrite, file{model.Version, m}, &c)
 }
 
 // linearKind is what is known of linear models.
@@ -86,7 +91,11 @@ func (m *Model) load(dir string, raw []byte) error {
 			return err
 		}
 	}
-	return model.LoadColumns(dir, m.Features, func(s *model.Stored) { m.Weights = s.Floats("weight") })
+	return model.LoadColumns(dir, m.Features, func(s *model.Stored) {
+		if m.Weights = s.Floats("weight"); m.Errors != nil {
+			m.Errors.Weights = s.Floats("standard_error")
+		}
+	})
 }
 
 // sameKind reports whether training can begin with another model.
@@ -132,7 +141,11 @@ const shownWeights = 10
 // that are largest.
 func (m *Model) Describe() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d features, %d nonzero weights, intercept %g\n", m.Features, m.Nonzeros(), m.Intercept)
+	fmt.Fprintf(&b, "%d features, %d nonzero weights, intercept %g", m.Features, m.Nonzeros(), m.Intercept)
+	if m.Errors != nil {
+		b.WriteString(m.shownError(m.Intercept, m.Errors.Intercept))
+	}
+	b.WriteByte('\n')
 	if m.Loss != Squared {
 		fmt.Fprintf(&b, "labels %q (0) and %q (1)\n", m.Labels[0], m.Labels[1])
 	}
@@ -156,7 +169,11 @@ func (m *Model) Describe() string {
 	})
 	names := model.FeatureNames(m.Features, m.Prepared, m.Names, m.IndexBase)
 	for _, j := range at[:min(len(at), shownWeights)] {
-		fmt.Fprintf(&b, "  %-20s %+.6g\n", names[j], m.Weights[j])
+		fmt.Fprintf(&b, "  %-20s %+.6g", names[j], m.Weights[j])
+		if m.Errors != nil {
+			b.WriteString(m.shownError(m.Weights[j], m.Errors.Weights[j]))
+		}
+		b.WriteByte('\n')
 	}
 	return b.String()
 }

@@ -439,6 +439,11 @@ func (t *trainer) finish(ctx context.Context) (*Trained, error) {
 	t.out.param, t.out.Model.Weights, t.out.Model.Intercept = p, p.W, p.Bias
 	var err error
 	t.out.Model.Quality = train.QualityOf(&t.out.Summary)
+	if t.cfg.Errors && why != "interrupted" {
+		if err := t.standardErrors(ctx); err != nil {
+			return nil, err
+		}
+	}
 	t.out.Model.Ended, err = t.cfg.ended(t.meta, &t.out.Summary, t.st.Guard.Halts > 0, t.st.Held.Point != nil)
 	return &t.out, err
 }

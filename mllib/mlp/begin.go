@@ -37,8 +37,8 @@ func (b *Beginning) sameData(meta *pack.Meta, sizes []int) error {
 	why := ""
 	switch {
 	case b.Features != meta.Features || b.IndexBase != meta.IndexBase:
-		why = fmt.Sprintf("it has %d features from %d on, the data %d from %d on", b.Features, b.IndexBase, meta.Features,
-			meta.IndexBase)
+		why = fmt.Sprintf("it has %d features from %d on, the data %d from %d on", b.Features, b.IndexBase,
+			meta.Features, meta.IndexBase)
 	case len(b.Labels) > 0 && !slices.Equal(b.Labels, meta.Labels):
 		why = fmt.Sprintf("its classes are %.200q, the data's are %.200q", b.Labels, meta.Labels)
 	case len(b.Names) > 0 && len(meta.Names) > 0 && !slices.Equal(b.Names, meta.Names):

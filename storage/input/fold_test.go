@@ -108,8 +108,7 @@ func foldRows(t *testing.T, path string, f *rows.Fold) map[float64]float64 {
 	return out
 }
 
-// TestStratifiedFoldsHaveTheirShareOfEachLabel: within one row, of numbers and texts, read or prepared, in every part of
-// the input; and the statistics of a preparation are of the very rows that are read.
+// TestStratifiedFoldsHaveTheirShareOfEachLabel: within one row, of numbers and texts, read or prepared.
 func TestStratifiedFoldsHaveTheirShareOfEachLabel(t *testing.T) {
 	const all, of = 1000, 5
 	for _, texts := range []bool{false, true} {

@@ -47,7 +47,8 @@ var lessIsBetter = []string{"rmse", "mae", "log_loss", "brier", "calibration_err
 
 // ImportancesOf measures the importance of each column of data that a model reads, by a pass over them for each
 // permutation and one more.
-func ImportancesOf(ctx context.Context, m Model, in rdd.Input, uris []string, c ImportanceConfig) (*Importances, error) {
+func ImportancesOf(ctx context.Context, m Model, in rdd.Input, uris []string,
+	c ImportanceConfig) (*Importances, error) {
 	t := &importance{ctx: ctx, model: m, in: in, uris: uris, cfg: c}
 	base, err := t.collect(nil)
 	if err != nil {
