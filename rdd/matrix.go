@@ -14,6 +14,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd/internal/row"
+	"github.com/volley-engine/volley/storage/input"
 	"github.com/volley-engine/volley/storage/input/rows"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -321,6 +322,15 @@ func declarePacks[T any](ds Dataset[T], kinds []string, rows func() []pack.Rows,
 		d.nodes = append(d.nodes, id)
 	}
 	return d.nodes
+}
+
+// PreparationOf returns the preparation that turns the rows of files into points, once the plan's inputs are resolved; nil
+// where they need none.
+func PreparationOf(ds Dataset[Point]) *input.Prepared {
+	if ds.source == nil || ds.source.source == nil {
+		return nil
+	}
+	return ds.source.source.Preparation()
 }
 
 // Entries makes entries of a table that was read: of its columns for row, column

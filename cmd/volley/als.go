@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -153,10 +152,6 @@ func recommend(c *cobra.Command, dir string, top int, users, items, out string, 
 	if items != "" {
 		wanted, forUsers = items, false
 	}
-	ids, err := parseIDs(wanted)
-	if err != nil {
-		return usage(c, map[bool]string{true: "users", false: "items"}[forUsers], "%v", err)
-	}
 	if out == "" {
 		return usage(c, "out", "it is missing: say where recommendations go, - being stdout")
 	}
@@ -167,6 +162,10 @@ func recommend(c *cobra.Command, dir string, top int, users, items, out string, 
 	model, ok := m.(*mllib.FactorModel)
 	if !ok {
 		return fault.Newf(fault.Usage, "recommend with", dir, "it is not a model of als")
+	}
+	ids, err := parseIDs(model, wanted, forUsers)
+	if err != nil {
+		return usage(c, map[bool]string{true: "users", false: "items"}[forUsers], "%v", err)
 	}
 	if !rated && model.Seen == 0 {
 		fmt.Fprintln(os.Stderr, "volley: the model does not say what users have rated, which is recommended, too: "+
@@ -179,7 +178,8 @@ func recommend(c *cobra.Command, dir string, top int, users, items, out string, 
 		err := model.Top(ids, top, forUsers, rated, func(id float64, best []mllib.Recommended) error {
 			done++
 			for _, r := range best {
-				if _, err := fmt.Fprintf(to, "%.0f,%.0f,%v\n", id, r.ID, r.Score); err != nil {
+				if _, err := fmt.Fprintf(to, "%s,%s,%v\n", csvField(model.NameOf(id, forUsers)),
+					csvField(model.NameOf(r.ID, !forUsers)), r.Score); err != nil {
 					return err
 				}
 			}
@@ -195,17 +195,25 @@ func recommend(c *cobra.Command, dir string, top int, users, items, out string, 
 	})
 }
 
-// parseIDs reads whole numbers between commas; nil is all.
-func parseIDs(text string) (ids []float64, err error) {
+// csvField returns a text as a field of CSV.
+func csvField(text string) string {
+	if strings.ContainsAny(text, ",\"\n\r") {
+		return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
+	}
+	return text
+}
+
+// parseIDs reads ids between commas, as the model's data have them; nil is all.
+func parseIDs(m *mllib.FactorModel, text string, users bool) (ids []float64, err error) {
 	if text == "all" {
 		return nil, nil
 	}
 	for _, p := range strings.Split(text, ",") {
-		n, err := strconv.ParseInt(strings.TrimSpace(p), 10, 64)
-		if err != nil || n > 1<<53 || n < -1<<53 {
-			return nil, fmt.Errorf("%q is not a whole number", p)
+		id, err := m.IDOf(strings.TrimSpace(p), users)
+		if err != nil {
+			return nil, err
 		}
-		ids = append(ids, float64(n))
+		ids = append(ids, id)
 	}
 	return ids, nil
 }

@@ -1,10 +1,12 @@
 package als
 
 import (
+	"slices"
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage/input"
 )
 
 // Config configures the factorization of ratings: each user and each item gets a
@@ -61,6 +63,14 @@ type Plan struct {
 	WholeUsers, WholeItems rdd.Step[factors, solved]
 	Seen                   rdd.Scan[int, []float64] // which items each user has rated
 	Numbers                rdd.Scan[int, []float64] // of the items, where there is a model to begin with
+	ratings                rdd.Dataset[rdd.Point]
+}
+
+// ids returns the columns of users and items: with the ids in order where they are texts, whose places are then the
+// numbers.
+func (p *Plan) ids(c *Config) (user, item input.IDColumn) {
+	columns, prepared := ratingColumns(c.User, c.Item, c.Rating), rdd.PreparationOf(p.ratings)
+	return prepared.IDColumn(columns[0]...), prepared.IDColumn(columns[1]...)
 }
 
 // Beginning is the items of a model that training begins with, so that a run's log has what it needs to be replayed:
@@ -69,11 +79,30 @@ type Beginning struct {
 	Rank     int
 	Implicit bool
 	IDs      []float64
+	Names    []string // in place of numbers
 	At       []float64
 }
 
 // BeginWith returns what of a model training begins with.
-func BeginWith(m *Model) *Beginning { return &Beginning{m.Rank, m.Implicit, m.items.IDs, m.items.At} }
+func BeginWith(m *Model) *Beginning {
+	return &Beginning{m.Rank, m.Implicit, m.items.IDs, m.items.Names, m.items.At}
+}
+
+// vector returns the vector of an item, given by its number, or its place among names; nil where it is not known.
+func (b *Beginning) vector(number float64, names []string) []float64 {
+	at, known := 0, false
+	switch {
+	case (names == nil) != (b.Names == nil):
+	case names != nil:
+		at, known = slices.BinarySearch(b.Names, names[int(number)])
+	default:
+		at, known = slices.BinarySearch(b.IDs, number)
+	}
+	if !known {
+		return nil
+	}
+	return b.At[at*b.Rank : (at+1)*b.Rank]
+}
 
 // addNumbers appends the numbers of rows.
 func addNumbers(out []float64, _ int, b *rdd.Batch) []float64 {
@@ -85,10 +114,13 @@ func addNumbers(out []float64, _ int, b *rdd.Batch) []float64 {
 
 // Build declares the plan.
 func Build(g *rdd.Graph, c Config) Plan {
+	columns := ratingColumns(c.User, c.Item, c.Rating)
 	c.Input.NoLabel = true
-	entries := rdd.Entries(rdd.Points(g, c.Input, c.Data...), ratingColumns(c.User, c.Item, c.Rating))
+	c.Input.Prepare.IDs, c.Input.Prepare.Beside = columns[:2], columns[:]
+	ratings := rdd.Points(g, c.Input, c.Data...)
+	entries := rdd.Entries(ratings, columns)
 	options := []rdd.PackOption{rdd.Splits(c.Splits), rdd.Seed(c.Seed)}
-	var p Plan
+	p := Plan{ratings: ratings}
 	p.Users, p.Items = rdd.PackEntries(entries, options...)
 	users, items := &rowSolver{config: c}, &rowSolver{config: c, measure: true} // items come last in a sweep
 	p.SolveUsers = rdd.Aggregate(p.Users, users.aggregator(), rdd.Aggressive(0))

@@ -302,3 +302,74 @@ func TestALSGoesOn(t *testing.T) {
 		t.Error("vectors of another rank are taken")
 	}
 }
+
+// TestIDsMayBeTexts: of users, items or both, in quotes, beside a column of other texts; vectors are those of numbers in
+// the same order, and predictions name what the data name, known or not.
+func TestIDsMayBeTexts(t *testing.T) {
+	all := planted(60, 30, 2, 0.5)
+	c := Config{Data: []string{writeRatings(t, all, ratingsHead)}, Rank: 2, Reg: 0.01, MaxIterations: 10, Splits: 4}
+	numbers := factored(t, c, "--executors", "2").Model
+	user := func(id float64) string { return fmt.Sprintf("\"u, %04.0f\"", id) }
+	item := func(id float64) string { return fmt.Sprintf("item %04.0f", id) }
+	plain := func(id float64) string { return fmt.Sprint(id) }
+	for name, of := range map[string][2]func(float64) string{"both": {user, item}, "users": {user, plain},
+		"items": {plain, item}} {
+		lines := []string{"customer,note,product,rating"}
+		for _, r := range all {
+			lines = append(lines, fmt.Sprintf("%s,note %v,%s,%v", of[0](r.user), r.value, of[1](r.item), r.value))
+		}
+		path := filepath.Join(t.TempDir(), "ratings.csv")
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		texts := c
+		texts.Data, texts.User, texts.Item = []string{path}, "customer", "product"
+		got := factored(t, texts, "--executors", "3").Model
+		if !slices.Equal(got.users.At, numbers.users.At) || !slices.Equal(got.items.At, numbers.items.At) ||
+			!slices.Equal(got.seen.Items, numbers.seen.Items) {
+			t.Fatalf("%s: other vectors than by numbers", name)
+		}
+		dir := filepath.Join(t.TempDir(), "model")
+		if err := got.Save(dir, false); err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := model.Load(dir, []model.Kind{Kind})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		m := loaded.(*Model)
+		if !slices.Equal(m.users.IDs, got.users.IDs) || !slices.Equal(m.items.Names, got.items.Names) ||
+			!slices.Equal(m.seen.Items, got.seen.Items) || !slices.Equal(m.seen.Ends, got.seen.Ends) {
+			t.Errorf("%s: it is read back as another", name)
+		}
+		asked := filepath.Join(t.TempDir(), "asked.csv")
+		first := all[0]
+		rows := fmt.Sprintf("product,customer,rating\n%s,%s,3\n%s,%s,1\n", of[1](first.item), of[0](first.user),
+			of[1](first.item), of[0](99999))
+		if err := os.WriteFile(asked, []byte(rows), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if n, err := m.Predict(context.Background(), rdd.Input{}, []string{asked}, &out); err != nil || n != 2 {
+			t.Fatal(name, n, err)
+		}
+		want, _ := numbers.score(first.user, first.item)
+		lines = strings.Split(strings.TrimSpace(out.String()), "\n")
+		if lines[1] != fmt.Sprintf("%s,%s,%v", of[0](first.user), of[1](first.item), want) ||
+			lines[2] != fmt.Sprintf("%s,%s,NaN", of[0](99999), of[1](first.item)) {
+			t.Errorf("%s: %q", name, lines)
+		}
+		metrics, err := m.Evaluate(context.Background(), rdd.Input{}, []string{asked})
+		if err != nil || metrics["cold_rows"] != 1 {
+			t.Errorf("%s: %v, %v", name, metrics, err)
+		}
+		text := strings.Trim(of[0](first.user), `"`)
+		if id, err := m.IDOf(text, true); err != nil || m.NameOf(id, true) != text {
+			t.Errorf("%s: %q is %v, %v", name, text, id, err)
+		}
+		texts.Init, texts.MaxIterations = BeginWith(m), 1
+		if next := factored(t, texts, "--executors", "2"); name == "both" && next.Objective > 1.01*rmse(numbers, all) {
+			t.Errorf("beginning with it gives %v, it had %v", next.Objective, rmse(numbers, all))
+		}
+	}
+}

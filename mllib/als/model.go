@@ -31,6 +31,9 @@ type Model struct {
 	Item     string `json:"item,omitempty"`
 	Rating   string `json:"rating,omitempty"`
 
+	TextUsers bool `json:"text_users,omitempty"` // their ids are texts
+	TextItems bool `json:"text_items,omitempty"`
+
 	Seen         int64 `json:"seen,omitempty"` // pairs of users and items that were trained on; 0 is not known
 	users, items side
 	seen         seenItems
@@ -44,24 +47,69 @@ type file struct {
 // Save writes the model's directory.
 func (m *Model) Save(dir string, overwrite bool) error {
 	sides := append(slices.Repeat([]string{"user"}, m.Users), slices.Repeat([]string{"item"}, m.Items)...)
-	ids := make([]int64, 0, m.Users+m.Items)
-	for _, id := range slices.Concat(m.users.IDs, m.items.IDs) {
-		ids = append(ids, int64(id))
-	}
+	m.TextUsers, m.TextItems = m.users.Names != nil, m.items.Names != nil
 	var c model.Columns
-	c.Texts("side", sides).Ints("id", ids).Vectors("vector", slices.Concat(m.users.At, m.items.At), m.Rank)
-	if m.Seen > 0 {
-		c.IntLists("rated", m.rated())
+	if c.Texts("side", sides); m.TextUsers || m.TextItems {
+		c.Texts("id", append(m.users.texts(), m.items.texts()...))
+	} else {
+		ids := make([]int64, 0, m.Users+m.Items)
+		for _, id := range slices.Concat(m.users.IDs, m.items.IDs) {
+			ids = append(ids, int64(id))
+		}
+		c.Ints("id", ids)
+	}
+	c.Vectors("vector", slices.Concat(m.users.At, m.items.At), m.Rank)
+	switch {
+	case m.Seen == 0:
+	case m.TextItems:
+		c.TextLists("rated", ratedBy(m, m.items.Names))
+	default:
+		numbers := make([]int64, m.Items)
+		for i, id := range m.items.IDs {
+			numbers[i] = int64(id)
+		}
+		c.IntLists("rated", ratedBy(m, numbers))
 	}
 	return model.Save(dir, overwrite, file{model.Head{Version: model.Version, Job: "als"}, m}, &c)
 }
 
-// rated returns the numbers of the items that each user has rated, and nothing for items.
-func (m *Model) rated() [][]int64 {
-	out := make([][]int64, m.Users+m.Items)
+// texts returns the ids as texts.
+func (s *side) texts() []string {
+	if s.Names != nil {
+		return slices.Clone(s.Names)
+	}
+	out := make([]string, len(s.IDs))
+	for i, id := range s.IDs {
+		out[i] = strconv.FormatFloat(id, 'f', 0, 64)
+	}
+	return out
+}
+
+// read takes ids over from texts.
+func (s *side) read(texts []string, named bool) (ok bool) {
+	s.IDs = make([]float64, len(texts))
+	if named {
+		s.Names = texts
+		for i := range texts {
+			s.IDs[i] = float64(i)
+		}
+		return slices.IsSorted(texts)
+	}
+	for i, text := range texts {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if s.IDs[i] = float64(n); err != nil {
+			return false
+		}
+	}
+	return slices.IsSorted(s.IDs)
+}
+
+// ratedBy returns the ids of the items that each user has rated, and nothing for items.
+func ratedBy[ID any](m *Model, ids []ID) [][]ID {
+	out := make([][]ID, m.Users+m.Items)
 	for u := range m.Users {
 		for _, i := range m.seen.of(u) {
-			out[u] = append(out[u], int64(m.items.IDs[i]))
+			out[u] = append(out[u], ids[i])
 		}
 	}
 	return out
@@ -69,7 +117,15 @@ func (m *Model) rated() [][]int64 {
 
 // parse reads a row for each user, and then for each item.
 func (m *Model) parse(s *model.Stored) {
-	sides, ids, vectors := s.Texts("side"), s.Ints("id"), s.Vectors("vector", m.Rank)
+	sides, vectors := s.Texts("side"), s.Vectors("vector", m.Rank)
+	var ids []string
+	if m.TextUsers || m.TextItems {
+		ids = s.Texts("id")
+	} else {
+		for _, id := range s.Ints("id") {
+			ids = append(ids, strconv.FormatInt(id, 10))
+		}
+	}
 	if len(sides) != len(ids) || len(vectors) != m.Rank*len(ids) {
 		return // which is noted
 	}
@@ -79,17 +135,68 @@ func (m *Model) parse(s *model.Stored) {
 			return
 		}
 	}
-	floats := make([]float64, len(ids))
-	for k, id := range ids {
-		floats[k] = float64(id)
+	m.users, m.items = side{At: vectors[:m.Users*m.Rank]}, side{At: vectors[m.Users*m.Rank:]}
+	if !m.users.read(ids[:m.Users], m.TextUsers) || !m.items.read(ids[m.Users:], m.TextItems) {
+		s.Fail("its ids of users and items are not in order")
+		return
 	}
-	m.users = side{IDs: floats[:m.Users], At: vectors[:m.Users*m.Rank]}
-	m.items = side{IDs: floats[m.Users:], At: vectors[m.Users*m.Rank:]}
-	if !slices.IsSorted(m.users.IDs) || !slices.IsSorted(m.items.IDs) {
-		s.Fail("its numbers of users and items are not in order")
-	} else if m.Seen > 0 {
-		m.seen.parse(s, s.IntLists("rated"), m)
+	switch {
+	case m.Seen == 0:
+	case m.TextItems:
+		m.seen.parse(s, placesOf(s, s.TextLists("rated"), m.items.Names), m)
+	default:
+		numbers := make([]int64, m.Items)
+		for i, id := range m.items.IDs {
+			numbers[i] = int64(id)
+		}
+		m.seen.parse(s, placesOf(s, s.IntLists("rated"), numbers), m)
 	}
+}
+
+// placesOf returns the places of items, given by their ids.
+func placesOf[ID cmp.Ordered](s *model.Stored, rated [][]ID, ids []ID) [][]int32 {
+	out := make([][]int32, len(rated))
+	for u, items := range rated {
+		for _, id := range items {
+			place, ok := slices.BinarySearch(ids, id)
+			if !ok {
+				s.Fail("a user has rated an item that is not there")
+			}
+			out[u] = append(out[u], int32(place))
+		}
+	}
+	return out
+}
+
+// NameOf returns the id of a user, or an item, as the data have it.
+func (m *Model) NameOf(id float64, user bool) string {
+	s := &m.items
+	if user {
+		s = &m.users
+	}
+	if s.Names != nil && id >= 0 {
+		return s.Names[int(id)]
+	}
+	return strconv.FormatFloat(id, 'f', 0, 64)
+}
+
+// IDOf returns what Top calls a user, or an item, that the data call by a text; −1 is one that the model does not know.
+func (m *Model) IDOf(text string, user bool) (float64, error) {
+	s := &m.items
+	if user {
+		s = &m.users
+	}
+	if s.Names != nil {
+		if at, known := slices.BinarySearch(s.Names, text); known {
+			return float64(at), nil
+		}
+		return -1, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n > 1<<53 || n < -1<<53 {
+		return 0, fmt.Errorf("%q is not a whole number", text)
+	}
+	return float64(n), nil
 }
 
 // Kind is what is known of factorizations.
@@ -135,11 +242,21 @@ func (m *Model) score(user, item float64) (float64, bool) {
 
 // each reads tables and hands out the columns wanted of each row.
 func (m *Model) each(ctx context.Context, in rdd.Input, uris []string, columns [][]string,
-	yield func(v []float64) error) error {
+	yield func(v []float64, name func(column int, id float64) string) error) error {
 	in.NoLabel = true
+	prepared := m.preparation(len(columns) > 2)
+	if in.Fitted = prepared; prepared != nil {
+		in.Known = append(in.Known, m.User, m.Item)
+	}
 	src, err := input.Open(ctx, in, uris...)
 	if err != nil {
 		return err
+	}
+	name := func(column int, id float64) string {
+		if prepared == nil {
+			return strconv.FormatFloat(id, 'f', 0, 64)
+		}
+		return model.CSVField(prepared.ID(column, id))
 	}
 	at := make([]int, len(columns))
 	for i, c := range columns {
@@ -158,7 +275,7 @@ func (m *Model) each(ctx context.Context, in rdd.Input, uris []string, columns [
 					}
 					v[i] = c.Values[r*c.Width+j]
 				}
-				if err := yield(v); err != nil {
+				if err := yield(v, name); err != nil {
 					return err
 				}
 			}
@@ -171,16 +288,28 @@ func (m *Model) each(ctx context.Context, in rdd.Input, uris []string, columns [
 	return nil
 }
 
+// preparation returns how ids that are texts become numbers; nil where there are none.
+func (m *Model) preparation(rated bool) *input.Prepared {
+	if m.users.Names == nil && m.items.Names == nil {
+		return nil
+	}
+	columns := []input.IDColumn{{Name: m.User, IDs: m.users.Names}, {Name: m.Item, IDs: m.items.Names}}
+	if rated {
+		columns = append(columns, input.IDColumn{Name: cmp.Or(m.Rating, "rating")})
+	}
+	return input.PreparedIDs(columns...)
+}
+
 // Predict writes one line a row as CSV: user, item and score; NaN where the model
 // does not know the user or the item.
 func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
 	out := bufio.NewWriterSize(w, 1<<16)
 	fmt.Fprintln(out, "user,item,prediction")
 	columns := ratingColumns(m.User, m.Item)
-	err = m.each(ctx, in, uris, columns[:2], func(v []float64) error {
+	err = m.each(ctx, in, uris, columns[:2], func(v []float64, name func(int, float64) string) error {
 		rows++
 		score, _ := m.score(v[0], v[1])
-		_, err := fmt.Fprintf(out, "%.0f,%.0f,%s\n", v[0], v[1], strconv.FormatFloat(score, 'g', -1, 64))
+		_, err := fmt.Fprintf(out, "%s,%s,%s\n", name(0, v[0]), name(1, v[1]), strconv.FormatFloat(score, 'g', -1, 64))
 		return err
 	})
 	if err != nil {
@@ -202,7 +331,7 @@ func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[
 	cold := 0.0
 	liked := map[float64]map[float64]bool{}
 	columns := ratingColumns(m.User, m.Item, m.Rating)
-	err := m.each(ctx, in, uris, columns[:], func(v []float64) error {
+	err := m.each(ctx, in, uris, columns[:], func(v []float64, _ func(int, float64) string) error {
 		z, ok := m.score(v[0], v[1])
 		if !ok {
 			cold++

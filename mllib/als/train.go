@@ -12,11 +12,13 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage/input"
 )
 
 // side is one side of the factorization: its numbers in order, and their vectors.
 type side struct {
 	IDs   []float64
+	Names []string          // of a model, where ids are texts: those of 0, 1, 2, …
 	At    []float64         // row-major
 	place map[float64]int32 // of each number; nil until it is asked for
 	came  []int32           // places, in the order in which rows came last
@@ -195,11 +197,12 @@ func (t *trainer) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	numbers, first, f, known := slices.Concat(splits...), t.cfg.Init, t.cfg.Rank, 0
+	numbers, f, known := slices.Concat(splits...), t.cfg.Rank, 0
+	_, items := t.plan.ids(&t.cfg)
 	slices.Sort(numbers)
 	for i, id := range numbers {
-		if at, ok := slices.BinarySearch(first.IDs, id); ok {
-			copy(t.st.Items.At[i*f:(i+1)*f], first.At[at*f:(at+1)*f])
+		if x := t.cfg.Init.vector(id, items.IDs); x != nil {
+			copy(t.st.Items.At[i*f:(i+1)*f], x)
 			known++
 		}
 	}
@@ -299,6 +302,7 @@ func (t *trainer) finish(ctx context.Context) (*Factored, error) {
 		User: t.cfg.User, Item: t.cfg.Item, Rating: t.cfg.Rating,
 		users: t.st.Users, items: t.st.Items, Users: len(t.st.Users.IDs), Items: len(t.st.Items.IDs)}
 	if why == "interrupted" {
+		t.name()
 		return &t.out, nil
 	}
 	splits, err := t.plan.Seen.Run(ctx, t.Session, 0)
@@ -307,5 +311,29 @@ func (t *trainer) finish(ctx context.Context) (*Factored, error) {
 	}
 	seen, err := gatherSeen(splits, t.st.Users.IDs)
 	t.out.Model.seen, t.out.Model.Seen = seen, int64(len(seen.Items))
+	t.name()
 	return &t.out, err
+}
+
+// name gives the model's users and items their names, where they have some.
+func (t *trainer) name() {
+	m := t.out.Model
+	user, item := t.plan.ids(&t.cfg)
+	for _, of := range []struct {
+		side   *side
+		column input.IDColumn
+		name   *string
+	}{{&m.users, user, &m.User}, {&m.items, item, &m.Item}} {
+		if of.column.Name != "" {
+			*of.name = of.column.Name
+		}
+		if of.column.IDs == nil {
+			continue
+		}
+		places := of.side.IDs
+		of.side.IDs, of.side.Names = make([]float64, len(places)), make([]string, len(places))
+		for i, at := range places {
+			of.side.IDs[i], of.side.Names[i] = float64(i), of.column.IDs[int(at)]
+		}
+	}
 }

@@ -134,8 +134,8 @@ func TestStandardErrors(t *testing.T) {
 					want := plainErrors(c, got.Model, x, y)
 					for j, v := range append(slices.Clone(e.Weights), e.Intercept) {
 						if math.Abs(v-want[j]) > 1e-6*want[j] {
-							t.Errorf("sparse %v %s λ=%v intercept %v: error %d is %v, want %v", sparse, loss, reg, intercept, j, v,
-								want[j])
+							t.Errorf("sparse %v %s λ=%v intercept %v: error %d is %v, want %v", sparse, loss, reg,
+								intercept, j, v, want[j])
 						}
 					}
 					dir := filepath.Join(t.TempDir(), "model")
@@ -148,12 +148,12 @@ func TestStandardErrors(t *testing.T) {
 	}
 }
 
-// TestStandardErrorsOfALine: of the first twenty rows of Old Faithful, by the formulas of a line (of all rows R's lm has
-// 0.160143 and 0.002219, which volley run linear --standard-errors --reg 0 prints, too).
+// TestStandardErrorsOfALine: of the first twenty rows of Old Faithful, by the formulas of a line (of all rows R's lm
+// has 0.160143 and 0.002219, which volley run linear --standard-errors --reg 0 prints, too).
 func TestStandardErrorsOfALine(t *testing.T) {
 	x := []float64{79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79}
-	y := []float64{3.6, 1.8, 3.333, 2.283, 4.533, 2.883, 4.7, 3.6, 1.95, 4.35, 1.833, 3.917, 4.2, 1.75, 4.7, 2.167, 1.75,
-		4.8, 1.6, 4.25}
+	y := []float64{3.6, 1.8, 3.333, 2.283, 4.533, 2.883, 4.7, 3.6, 1.95, 4.35, 1.833, 3.917, 4.2, 1.75, 4.7, 2.167,
+		1.75, 4.8, 1.6, 4.25}
 	path := testrows.Lines(t, len(x), func(i int, _ *rand.Rand) string { return fmt.Sprintf("%v,%v", y[i], x[i]) })
 	c := defaults(path)
 	c.Loss, c.Reg, c.Positive, c.Errors, c.Intercept = Squared, 0, "", true, true

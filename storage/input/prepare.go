@@ -25,6 +25,10 @@ type Prepare struct {
 	Buckets int      `json:"buckets,omitempty"` // 0: DefaultBuckets
 	Missing Missing  `json:"missing,omitempty"`
 	Scale   Scale    `json:"scale,omitempty"`
+	// IDs are columns of ids, each the first of some names that the table has. Where they have texts, ids become their
+	// places among all of them in order, and the columns that are not among Beside are left out.
+	IDs    [][]string `json:"ids,omitempty"`
+	Beside [][]string `json:"beside,omitempty"`
 }
 
 // DefaultBuckets is how many buckets values and words are hashed to.
@@ -68,6 +72,7 @@ type Prepared struct {
 	Sparse  bool             `json:"sparse"`
 	Missing Missing          `json:"missing,omitempty"`
 	Header  bool             `json:"header"` // columns have names
+	unknown unknownIDs
 }
 
 // columnKind is how a Prepared treats a column.
@@ -78,6 +83,8 @@ const (
 	oneHotColumn columnKind = "onehot"
 	hashColumn   columnKind = "hash"
 	textColumn   columnKind = "text"
+	idColumn     columnKind = "id"      // of Prepare.IDs: one feature
+	unusedColumn columnKind = "ignored" // makes no feature
 )
 
 // PreparedColumn turns a field into features: from At on, Width of them.
@@ -89,7 +96,7 @@ type PreparedColumn struct {
 	Fill   float64    `json:"fill,omitempty"` // in place of a missing number
 	Shift  float64    `json:"shift,omitempty"`
 	Factor float64    `json:"factor,omitempty"` // of the number less Shift
-	Values []string   `json:"values,omitempty"` // of a one-hot column, ascending
+	Values []string   `json:"values,omitempty"` // of a one-hot column, or ids, ascending
 	// Of a text column: the logarithm of (documents+1)/(those with a word of the
 	// bucket + 1), for the buckets that have any, and for the others.
 	Seen   []int32   `json:"seen,omitempty"`
@@ -133,6 +140,9 @@ func (p Prepare) plan(spec *csv.Table, path string) (*Prepared, error) {
 			kinds[i] = kind
 		}
 	}
+	if err := p.planIDs(spec, path, kinds); err != nil {
+		return nil, err
+	}
 	for k, i := range spec.Features {
 		for _, other := range spec.Features[:k] {
 			if spec.Header && spec.Names[other] == spec.Names[i] {
@@ -152,6 +162,8 @@ func (p Prepare) plan(spec *csv.Table, path string) (*Prepared, error) {
 			c.Kind = numberColumn
 		case hashColumn, textColumn:
 			c.Width, out.Sparse = buckets, true
+		case unusedColumn:
+			c.Width = 0
 		}
 		out.Columns = append(out.Columns, c)
 	}
@@ -192,8 +204,9 @@ func (p *Prepared) Names() []string {
 	var out []string
 	for _, c := range p.Columns {
 		switch c.Kind {
-		case numberColumn:
+		case numberColumn, idColumn:
 			out = append(out, c.Name)
+		case unusedColumn:
 		case oneHotColumn:
 			for _, v := range c.Values {
 				out = append(out, c.Name+"="+v)
@@ -214,7 +227,7 @@ func (p *Prepared) Name(feature int) string {
 			continue
 		case c.Kind == oneHotColumn:
 			return c.Name + "=" + c.Values[k]
-		case c.Kind == numberColumn:
+		case c.Kind == numberColumn || c.Kind == idColumn:
 			return c.Name
 		}
 		return c.Name + "#" + strconv.Itoa(k)
@@ -238,6 +251,10 @@ func (p *Prepared) String() string {
 			}
 		case oneHotColumn:
 			fmt.Fprintf(&b, "  %-20s a feature for each of %d values", c.Name, len(c.Values))
+		case idColumn:
+			fmt.Fprintf(&b, "  %-20s one of %d ids", c.Name, len(c.Values))
+		case unusedColumn:
+			fmt.Fprintf(&b, "  %-20s is not used", c.Name)
 		case hashColumn:
 			fmt.Fprintf(&b, "  %-20s values in %d buckets", c.Name, c.Width)
 		default:
@@ -328,6 +345,14 @@ func (r *rowPreparer) Field(col int, field []byte, v float64, number bool) (ok b
 		return true
 	case textColumn:
 		r.words(c, field)
+		return true
+	case unusedColumn:
+		return true
+	case idColumn:
+		if len(field) == 0 {
+			return false
+		}
+		r.row = append(r.row, feature{int32(c.At), r.p.idOf(c, field)})
 		return true
 	}
 	if !number {

@@ -18,7 +18,13 @@ import (
 // prepare fits the preparation to a table's data, by a pass over the rows that
 // are read; or takes the one of a model.
 func (s *Source) prepare(ctx context.Context, o Options) error {
-	if o.Fitted == nil && !o.Prepare.Asked() {
+	if o.Fitted == nil && s.Table != nil && len(o.Prepare.IDs) > 0 {
+		var err error
+		if o.Prepare.IDs, err = s.textIDs(ctx, o.Prepare.IDs); err != nil {
+			return err
+		}
+	}
+	if o.Fitted == nil && !o.Prepare.Asked() && (s.Table == nil || len(o.Prepare.IDs) == 0) {
 		return nil
 	}
 	if s.Table == nil {
@@ -112,6 +118,9 @@ func newFitter(p *Prepared, spec *csv.Table) *fitter {
 // Field notes a field of the current row; ok is false where it must be a number and is not.
 func (f *fitter) Field(col int, field []byte, v float64, number bool) bool {
 	k := f.places[col]
+	if f.p.Columns[k].Kind == idColumn && len(field) == 0 {
+		return false
+	}
 	if f.p.Columns[k].Kind == numberColumn && !number && (!text.NoNumber(field) || f.p.Missing == MissingError) {
 		return false
 	}
@@ -151,7 +160,8 @@ func (f *fitter) End(c *rows.Chunk) {
 
 func (c *columnFit) take(p *PreparedColumn, x fieldOf) {
 	switch {
-	case p.Kind == oneHotColumn:
+	case p.Kind == unusedColumn:
+	case p.Kind == oneHotColumn || p.Kind == idColumn:
 		c.values[string(x.text)] = true
 	case p.Kind == textColumn:
 		in := map[int32]bool{}
@@ -204,12 +214,12 @@ func (f *fitter) settle(p *Prepared, scale Scale, path string) error {
 	for k := range p.Columns {
 		c, fit := &p.Columns[k], &f.cols[k]
 		switch c.Kind {
-		case oneHotColumn:
+		case oneHotColumn, idColumn:
 			for v := range fit.values {
 				c.Values = append(c.Values, v)
 			}
 			slices.Sort(c.Values)
-			if len(c.Values) > mostOneHot {
+			if c.Kind == oneHotColumn && len(c.Values) > mostOneHot {
 				return fault.Newf(fault.BadInput, "prepare", path, "column %q has more than %d values", c.Name,
 					mostOneHot).WithHint("hash it: --hash " + c.Name)
 			}

@@ -1,0 +1,187 @@
+package input
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/storage/input/csv"
+	"github.com/volley-engine/volley/storage/input/rows"
+)
+
+// unknownIDs are texts that are no ids of a preparation, which become numbers below zero: in the order in which they
+// come, by this process only.
+type unknownIDs struct {
+	mu     sync.Mutex
+	number map[string]int
+	texts  []string
+}
+
+// idOf returns the number of an id: its place, or one below zero where it is unknown.
+func (p *Prepared) idOf(c *PreparedColumn, text []byte) float64 {
+	if k, found := slices.BinarySearch(c.Values, string(text)); found {
+		return float64(k)
+	}
+	u := &p.unknown
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.number == nil {
+		u.number = map[string]int{}
+	}
+	n, came := u.number[string(text)]
+	if !came {
+		n = len(u.texts)
+		u.number[string(text)], u.texts = n, append(u.texts, string(text))
+	}
+	return float64(-1 - n)
+}
+
+// ID returns the text of an id of one of the columns, known or not.
+func (p *Prepared) ID(column int, number float64) string {
+	if c := &p.Columns[column]; c.Kind != idColumn {
+		return strconv.FormatFloat(number, 'f', 0, 64)
+	} else if number >= 0 {
+		return c.Values[int(number)]
+	}
+	p.unknown.mu.Lock()
+	defer p.unknown.mu.Unlock()
+	return p.unknown.texts[int(-1-number)]
+}
+
+// IDColumn returns a column of ids, by the first of some names, or numbers, that there are; the zero value where it has
+// no texts.
+func (p *Prepared) IDColumn(names ...string) IDColumn {
+	if p == nil {
+		return IDColumn{}
+	}
+	at := slices.IndexFunc(names, func(name string) bool { return p.column(name) >= 0 })
+	if at < 0 {
+		return IDColumn{}
+	}
+	c := &p.Columns[p.column(names[at])]
+	if c.Kind != idColumn {
+		return IDColumn{Name: c.Name}
+	}
+	return IDColumn{c.Name, c.Values}
+}
+
+// column returns the place of a column; −1 where there is none.
+func (p *Prepared) column(name string) int {
+	if at := slices.IndexFunc(p.Columns, func(c PreparedColumn) bool { return c.Name == name }); at >= 0 {
+		return at
+	}
+	if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < len(p.Columns) {
+		return n
+	}
+	return -1
+}
+
+// IDColumn is a column of a table of ids and numbers.
+type IDColumn struct {
+	Name string
+	IDs  []string // in order; nil where it has numbers
+}
+
+// PreparedIDs returns the preparation of a table's columns of ids, which has their names.
+func PreparedIDs(columns ...IDColumn) *Prepared {
+	p := &Prepared{Header: true}
+	for _, c := range columns {
+		one := PreparedColumn{Name: c.Name, Kind: numberColumn, Width: 1, Factor: 1}
+		if c.IDs != nil {
+			one.Kind, one.Values = idColumn, c.IDs
+		}
+		p.Columns = append(p.Columns, one)
+	}
+	p.lay()
+	return p
+}
+
+// textIDs returns the columns of ids that have texts, by what the first block of the table has.
+func (s *Source) textIDs(ctx context.Context, ids [][]string) ([][]string, error) {
+	f := &idFinder{spec: s.Table, of: map[int]string{}, texts: map[int]bool{}}
+	for _, names := range ids {
+		if i := firstColumn(s.Table, names); i >= 0 {
+			f.of[i] = s.Table.Names[i]
+		}
+	}
+	err := s.Table.Read(ctx, s.part(0), func(*rows.Chunk) csv.Taker { return f }, func(*rows.Chunk) error {
+		return errOneBlock
+	})
+	if err != nil && err != errOneBlock {
+		return nil, err
+	}
+	var out [][]string
+	for i := range s.Table.Columns {
+		if f.texts[i] {
+			out = append(out, []string{f.of[i]})
+		}
+	}
+	return out, nil
+}
+
+// errOneBlock ends reading.
+var errOneBlock = fault.Newf(fault.Internal, "read", "a block", "one is enough")
+
+// firstColumn returns the number of the first column that a table has of some names or numbers; −1 is none.
+func firstColumn(spec *csv.Table, names []string) int {
+	for _, name := range names {
+		if i := slices.Index(spec.Names, name); i >= 0 {
+			return i
+		}
+	}
+	for _, name := range names {
+		if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < spec.Columns {
+			return n
+		}
+	}
+	return -1
+}
+
+// idFinder finds which columns have texts.
+type idFinder struct {
+	spec  *csv.Table
+	of    map[int]string
+	texts map[int]bool
+}
+
+// Field notes a text in a column of ids.
+func (f *idFinder) Field(col int, text []byte, _ float64, number bool) bool {
+	if _, id := f.of[col]; id && !number && len(text) > 0 {
+		f.texts[col] = true
+	}
+	return true
+}
+
+// Forget forgets nothing.
+func (f *idFinder) Forget() {}
+
+// Weightless reports that rows without a weight do not matter here.
+func (f *idFinder) Weightless() bool { return true }
+
+// End drops the row.
+func (f *idFinder) End(c *rows.Chunk) { c.Labels, c.Weights = c.Labels[:0], c.Weights[:0] }
+
+// planIDs sets the kinds of the columns of a table with ids that are texts.
+func (p Prepare) planIDs(spec *csv.Table, path string, kinds map[int]columnKind) error {
+	if len(p.IDs) == 0 {
+		return nil
+	}
+	if !spec.Header {
+		return fault.Newf(fault.BadInput, "prepare", path, "its ids are texts, and its columns have no names").
+			WithHint("begin the table with a line of names")
+	}
+	for _, i := range spec.Features {
+		kinds[i] = unusedColumn
+	}
+	for _, names := range p.Beside {
+		if i := firstColumn(spec, names); i >= 0 {
+			delete(kinds, i)
+		}
+	}
+	for _, names := range p.IDs {
+		kinds[firstColumn(spec, names)] = idColumn
+	}
+	return nil
+}
