@@ -324,8 +324,8 @@ func declarePacks[T any](ds Dataset[T], kinds []string, rows func() []pack.Rows,
 	return d.nodes
 }
 
-// PreparationOf returns the preparation that turns the rows of files into points, once the plan's inputs are resolved; nil
-// where they need none.
+// PreparationOf returns the preparation that turns the rows of files into points, once the plan's inputs are resolved;
+// nil where they need none.
 func PreparationOf(ds Dataset[Point]) *input.Prepared {
 	if ds.source == nil || ds.source.source == nil {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/model"
 )
 
-// Errors are the standard errors of a model's numbers, by the curvature of its loss at the end: of a logistic regression
-// those of maximum likelihood, of a linear one those of least squares, with the variance of what is left. Under a
-// penalty they are of the penalized weights about their own mean, which is not the truth.
+// Errors are the standard errors of a model's numbers, by the curvature of its loss at the end: of a logistic
+// regression those of maximum likelihood, of a linear one those of least squares, with the variance of what is left.
+// Under a penalty they are of the penalized weights about their own mean, which is not the truth.
 type Errors struct {
 	Intercept float64   `json:"intercept"`
 	Residual  float64   `json:"residual,omitempty"` // standard error of a row, of a linear regression
