@@ -89,6 +89,7 @@ const (
 	SquaredHinge = linear.SquaredHinge
 	Squared      = linear.Squared
 	Softmax      = linear.Softmax
+	OneVsRest    = linear.OneVsRest
 )
 
 // ParseLoss returns the loss of a name.

@@ -64,6 +64,9 @@ func (j linearJob) regression() bool { return j.losses[0] == mllib.Squared }
 
 func (j linearJob) multinomial() bool { return j.losses[0] == mllib.Softmax }
 
+// several reports whether a model of several classes is trained.
+func (f *linearFlags) several() bool { return f.multinomial() || f.multiclass }
+
 func joinLosses(losses []mllib.Loss) string {
 	var names []string
 	for _, l := range losses {
@@ -81,7 +84,7 @@ type linearFlags struct {
 	threshold                    thresholdFlag
 	stopping                     stoppingFlags
 	intercept, standardize       bool
-	errors                       bool
+	errors, multiclass           bool
 	config                       mllib.LinearConfig
 }
 
@@ -115,6 +118,10 @@ func (f *linearFlags) register(fs *pflag.FlagSet) {
 			"label that counts as 1, all others as 0 (default: the greater of two)")
 		fs.StringVar(&f.classWeights, "class-weights", "",
 			"weights of rows with label 0 and 1, as 1,3, or balanced (default: all rows count alike)")
+	}
+	if f.losses[0] == mllib.Hinge {
+		fs.BoolVar(&f.multiclass, "multiclass", false,
+			"tell all labels apart, however many: each from the rest, by the squared hinge")
 	}
 	if f.multinomial() {
 		fs.StringVar(&f.classWeights, "class-weights", "",
@@ -162,6 +169,14 @@ func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
 	if cfg.Stop, err = mllib.ParseStopRule(f.stop); err != nil {
 		return usage(c, "stop", "%v", err)
 	}
+	if f.multiclass {
+		for _, name := range []string{"loss", "positive", "threshold"} {
+			if c.Flags().Changed(name) {
+				return usage(c, name, "it is for two labels, --multiclass for several")
+			}
+		}
+		f.loss, cfg.Loss = "", mllib.OneVsRest
+	}
 	if f.loss != "" {
 		if cfg.Loss = mllib.Loss(f.loss); !slices.Contains(f.losses, cfg.Loss) {
 			return usage(c, "loss", "%q is not one of %s", f.loss, joinLosses(f.losses))
@@ -178,7 +193,7 @@ func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
 		}
 	}
 	if f.initial != "" {
-		if f.multinomial() {
+		if f.several() {
 			cfg.InitClasses, err = mllib.BeginWithClasses(f.initial)
 		} else {
 			cfg.Init, err = mllib.BeginWith(f.initial)
@@ -198,7 +213,7 @@ func (f *linearFlags) identity() any {
 }
 
 func (f *linearFlags) train(ctx context.Context, cfg volley.Config, then whenTrained) (*volley.Outcome, error) {
-	if f.multinomial() {
+	if f.several() {
 		return f.trainSoftmax(ctx, cfg, then)
 	}
 	return volley.Run(context.WithoutCancel(ctx), cfg, f.name, f.config, mllib.BuildLinear,
@@ -220,13 +235,14 @@ func (f *linearFlags) trainSoftmax(ctx context.Context, cfg volley.Config, then 
 				return "", err
 			}
 			return t.StoppedBy, then(&t.Summary, t.Model, func() (map[string]float64, error) {
-				return map[string]float64{"accuracy": t.Accuracy, "log_loss": t.LogLoss}, nil
+				loss := map[bool]string{true: "hinge_loss", false: "log_loss"}[t.Model.Margins]
+				return map[string]float64{"accuracy": t.Accuracy, loss: t.LogLoss}, nil
 			})
 		})
 }
 
 func (f *linearFlags) replay(ctx context.Context, r *replayed) error {
-	if f.multinomial() {
+	if f.several() {
 		return replayJob(ctx, r, mllib.BuildSoftmax,
 			func(s *rdd.Session, cfg mllib.LinearConfig, p mllib.SoftmaxPlan) (*mllib.Classified, error) {
 				return mllib.TrainSoftmax(ctx, s, cfg, p)
@@ -244,7 +260,7 @@ func (f *linearFlags) parseClassWeights(cfg *mllib.LinearConfig) (err error) {
 		return nil
 	}
 	parts := strings.Split(f.classWeights, ",")
-	if !f.multinomial() && len(parts) != 2 {
+	if !f.several() && len(parts) != 2 {
 		return fmt.Errorf("%q is not two weights, as 1,3, nor balanced", f.classWeights)
 	}
 	weights := make([]float64, len(parts))
@@ -254,7 +270,7 @@ func (f *linearFlags) parseClassWeights(cfg *mllib.LinearConfig) (err error) {
 			return fmt.Errorf("%q is not a weight above 0", p)
 		}
 	}
-	if cfg.Classes = weights; !f.multinomial() {
+	if cfg.Classes = weights; !f.several() {
 		cfg.Classes, cfg.ClassWeights = nil, [2]float64{weights[0], weights[1]}
 	}
 	return nil

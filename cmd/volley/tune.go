@@ -387,7 +387,8 @@ var byJob = map[string][]string{"kmeans": {"silhouette"}, "als": {"ndcg_at_10", 
 	"softmax": {"accuracy"}, "mlp": {"accuracy", "rmse"}}
 
 // lower are the metrics of which less is better.
-var lower = []string{"rmse", "mae", "log_loss", "brier", "calibration_error", "cost", "cold_rows", "false_positives", "false_negatives", "nonzeros"}
+var lower = []string{"rmse", "mae", "log_loss", "brier", "calibration_error", "cost", "cold_rows", "false_positives",
+	"false_negatives", "nonzeros"}
 
 // allMetrics are those that some job has.
 var allMetrics = append([]string{"accuracy", "auc", "pr_auc", "f1", "precision", "recall", "true_positives",

@@ -18,7 +18,7 @@ func (c *Config) byObjective() bool { return c.Stop == "" || c.Stop == train.ByO
 
 // Check refuses configurations that no data could make right.
 func (c *Config) Check() error {
-	several := c.Loss == Softmax
+	several := c.Loss.several()
 	badWeight := slices.ContainsFunc(c.Classes, func(w float64) bool { return !(w > 0) || !num.Finite(w) })
 	if badWeight || several && c.ClassWeights != [2]float64{} || !several && c.Classes != nil {
 		return fault.Newf(fault.Usage, c.job(), "--class-weights", "there must be a weight above 0 for each class")

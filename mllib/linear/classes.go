@@ -27,6 +27,8 @@ func (t *softmax) sameKind(m *SoftmaxModel) error {
 	case m.Features != t.meta.Features || m.IndexBase != t.meta.IndexBase:
 		why = fmt.Sprintf("it has %d features counted from %d, this job %d counted from %d", m.Features, m.IndexBase,
 			t.meta.Features, t.meta.IndexBase)
+	case m.Margins != (t.cfg.Loss == OneVsRest):
+		why = "one is by softmax, the other tells each class from the rest"
 	case !slices.Equal(m.Labels, t.meta.Labels):
 		why = fmt.Sprintf("its classes are %.200q, the data's are %.200q", m.Labels, t.meta.Labels)
 	case len(m.Names) > 0 && len(t.meta.Names) > 0 && !slices.Equal(m.Names, t.meta.Names):

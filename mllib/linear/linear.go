@@ -23,7 +23,12 @@ const (
 	SquaredHinge Loss = "squared-hinge" // max(0, 1 − s·m)²
 	Squared      Loss = "squared"       // (m − y)²/2
 	Softmax      Loss = "softmax"       // of several classes: log Σ e^{m_k} − m_y
+	// OneVsRest is, of several classes, Σ_k max(0, 1 − s_k·m_k)², s_k being 1 for the row's class and −1 for others.
+	OneVsRest Loss = "one-vs-rest"
 )
+
+// several reports whether the loss is one of several classes.
+func (l Loss) several() bool { return l == Softmax || l == OneVsRest }
 
 // ParseLoss returns the loss of a name.
 func ParseLoss(name string) (Loss, error) {

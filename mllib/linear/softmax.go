@@ -10,9 +10,10 @@ import (
 	"github.com/volley-engine/volley/rdd"
 )
 
-// Multinomial logistic regression: a weight for each feature and class, of which row
+// Models of several classes: a weight for each feature and class, of which row
 // j of a matrix has those of feature j, and an intercept for each class. The loss of a
-// row is log Σ_k e^{m_k} − m_y, m = x·W + b.
+// row with margins m = x·W + b is log Σ_k e^{m_k} − m_y, a multinomial logistic regression, or that of a support vector
+// machine for each class against the rest.
 
 // softmaxParam is the parameter of a pass: weights on the scale of the data, and the
 // label that each class has in the data.
@@ -51,6 +52,7 @@ func (p *softmaxParam) UnmarshalBinary(raw []byte) error {
 
 // softmaxFold folds rows. It is used by several goroutines.
 type softmaxFold struct {
+	rest bool      // by the squared hinge of each class against the rest
 	pool sync.Pool // of *softmaxWork
 }
 
@@ -100,7 +102,11 @@ func (f *softmaxFold) add(s fold.ClassSums, p softmaxParam, b *rdd.Batch) fold.C
 			} else if p.Counts != nil {
 				weight *= p.Counts[k]
 			}
-			s.Take(w.z[i*p.K:(i+1)*p.K], k, weight)
+			if z := w.z[i*p.K : (i+1)*p.K]; f.rest {
+				s.TakeRest(z, k, weight)
+			} else {
+				s.Take(z, k, weight)
+			}
 		}
 		if s.Sum != nil {
 			w.accumulate(s.Sum, &p, b, rows)
@@ -173,7 +179,7 @@ type SoftmaxPlan struct {
 // BuildSoftmax declares the plan.
 func BuildSoftmax(g *rdd.Graph, c Config) SoftmaxPlan {
 	rows := c.packing().Rows(g)
-	f := &softmaxFold{}
+	f := &softmaxFold{rest: c.Loss == OneVsRest}
 	p := SoftmaxPlan{
 		Rows:     rows,
 		Moments:  rdd.Aggregate(rows, fold.MomentsAggregator(c.regression())),

@@ -272,3 +272,68 @@ func TestAMultinomialModelIsABeginning(t *testing.T) {
 		t.Errorf("a model of other classes: %v", err)
 	}
 }
+
+// TestOneAgainstTheRest: a support vector machine of several classes is, class by class, the one that tells it from the
+// rest; it is used by its margins, and begins another training.
+func TestOneAgainstTheRest(t *testing.T) {
+	for _, sparse := range []bool{false, true} {
+		path, x, y := classes(t, 600, 5, sparse)
+		c := Config{Job: "svm", Data: []string{path}, Loss: OneVsRest, Reg: 0.02, Intercept: true, MaxIterations: 3000,
+			Tol: 1e-12}
+		got := classified(t, c, 3)
+		right := 0
+		for i, row := range x {
+			best, top := 0, math.Inf(-1)
+			for k := range 4 {
+				z := got.Model.Intercepts[k]
+				for j, v := range row {
+					z += got.Model.weights[j*4+k] * v
+				}
+				if z > top {
+					best, top = k, z
+				}
+			}
+			if best == y[i] {
+				right++
+			}
+		}
+		if math.Abs(got.Accuracy-float64(right)/600) > 1e-9 || !got.Converged {
+			t.Errorf("accuracy %v, in truth %v; %s", got.Accuracy, float64(right)/600, got.StoppedBy)
+		}
+		for k, label := range got.Model.Labels {
+			one := c
+			one.Loss, one.Positive = SquaredHinge, label
+			alone := fitted(t, one).Model
+			if math.Abs(alone.Intercept-got.Model.Intercepts[k]) > 1e-4 {
+				t.Errorf("%s: intercept %v, alone %v", label, got.Model.Intercepts[k], alone.Intercept)
+			}
+			for j, w := range alone.Weights {
+				if math.Abs(w-got.Model.weights[j*4+k]) > 1e-4 {
+					t.Errorf("%s: weight %d is %v, alone %v", label, j, got.Model.weights[j*4+k], w)
+				}
+			}
+		}
+		dir := filepath.Join(t.TempDir(), "model")
+		if err := got.Model.Save(dir, false); err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := model.Load(dir, []model.Kind{SoftmaxKind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		metrics, err := loaded.Evaluate(context.Background(), rdd.Input{}, []string{path})
+		if _, loss := metrics["log_loss"]; err != nil || loss || math.Abs(metrics["accuracy"]-got.Accuracy) > 1e-9 ||
+			!(metrics["auc"] > 0.5) {
+			t.Errorf("%v, %v", metrics, err)
+		}
+		var out strings.Builder
+		if _, err := loaded.(*SoftmaxModel).Probabilities(context.Background(), rdd.Input{}, []string{path}, &out); err == nil {
+			t.Error("margins are given out as probabilities")
+		}
+		c.InitClasses, c.MaxIterations = BeginWithClasses(loaded.(*SoftmaxModel)), 50
+		if again := classified(t, c, 2); again.Iterations > 3 || again.Objective > got.Objective*(1+1e-9) {
+			t.Errorf("begun at the end it takes %d iterations to %v, which was %v", again.Iterations, again.Objective,
+				got.Objective)
+		}
+	}
+}

@@ -15,8 +15,9 @@ import (
 	"github.com/volley-engine/volley/storage/input"
 )
 
-// SoftmaxModel is a multinomial logistic regression: weights of each feature and
-// class. A saved one is plain data, as a Model's.
+// SoftmaxModel is a model of several classes: a multinomial logistic regression, or, where it has Margins, a support
+// vector machine for each class against the rest. It has weights of each feature and class. A saved one is plain data, as
+// a Model's.
 type SoftmaxModel struct {
 	model.RowModel
 	Intercepts []float64      `json:"intercepts"`
@@ -91,7 +92,7 @@ func (m *SoftmaxModel) margins(z []float64, places []int, values []float64) {
 }
 
 // Predict writes one line a row as CSV: the predicted label, one of the originals, and
-// its probability.
+// its probability, or margin.
 func (m *SoftmaxModel) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
 	return model.PredictRows(ctx, &m.RowModel, in, uris, w, false, m.margins)
 }
@@ -113,6 +114,10 @@ func (m *SoftmaxModel) Confusion(ctx context.Context, in rdd.Input, uris []strin
 
 // Describe returns the model in a few lines.
 func (m *SoftmaxModel) Describe() string {
-	return fmt.Sprintf("%d classes, %d features\nlabels %q\n", len(m.Labels), m.Features,
+	how := ""
+	if m.Margins {
+		how = ", each against the rest"
+	}
+	return fmt.Sprintf("%d classes%s, %d features\nlabels %q\n", len(m.Labels), how, m.Features,
 		m.Labels[:min(len(m.Labels), 20)]) + m.Prepared.String()
 }

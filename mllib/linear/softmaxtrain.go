@@ -15,12 +15,12 @@ import (
 	"github.com/volley-engine/volley/storage/pack"
 )
 
-// Classified is the outcome of a multinomial logistic regression.
+// Classified is the outcome of training a model of several classes.
 type Classified struct {
 	train.Summary
 	Model    *SoftmaxModel
 	Accuracy float64 // on the training data
-	LogLoss  float64
+	LogLoss  float64 // the mean loss, of whatever kind it is
 }
 
 // softmax trains one model. Its variables are those of one class after the other,
@@ -94,7 +94,9 @@ func (t *softmax) prepare(ctx context.Context) error {
 	alike := t.cfg
 	alike.Balanced = false // of two classes
 	t.prob = newProblem(alike, t.method, m, 0)
-	t.prob.steepest = 0.5 // of all classes together (Böhning)
+	if t.prob.steepest = 0.5; t.cfg.Loss == OneVsRest { // of all classes together (Böhning)
+		t.prob.steepest = 2 // each class has margins of its own
+	}
 	if err := t.weigh(ctx); err != nil {
 		return err
 	}
@@ -309,7 +311,7 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 		}
 	}
 	p := t.param(t.st.Y)
-	t.out.Model = &SoftmaxModel{RowModel: model.RowModel{Labels: t.meta.Labels, TextLabels: t.meta.TextLabels,
+	t.out.Model = &SoftmaxModel{RowModel: model.RowModel{Margins: t.cfg.Loss == OneVsRest, Labels: t.meta.Labels, TextLabels: t.meta.TextLabels,
 		Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
 		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName}, Intercepts: p.Bias, weights: p.W}
 	var err error

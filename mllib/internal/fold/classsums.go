@@ -90,6 +90,40 @@ func (s *ClassSums) Take(z []float64, k int, weight float64) {
 	}
 }
 
+// TakeRest adds a row of margins, of which z becomes the derivatives, by the squared hinge of each class against the
+// others; k is its class. A row of no class weighs nothing.
+func (s *ClassSums) TakeRest(z []float64, k int, weight float64) {
+	if k < 0 {
+		clear(z)
+		return
+	}
+	best := 0
+	for c, v := range z {
+		if v > z[best] {
+			best = c
+		}
+	}
+	if best == k {
+		s.Right += weight
+	}
+	var loss float64
+	for c, v := range z {
+		sign := -1.0
+		if c == k {
+			sign = 1
+		}
+		short := max(0, 1-float64(sign*v))
+		loss = math.FMA(short, short, loss)
+		z[c] = float64(weight * float64(-2*sign*short))
+	}
+	loss *= weight
+	s.Loss += loss
+	s.LossSq = math.FMA(loss, loss, s.LossSq)
+	for c := range s.Coef {
+		s.Coef[c] += z[c]
+	}
+}
+
 // BlockRows is how many rows are in work at a time.
 const BlockRows = 128
 

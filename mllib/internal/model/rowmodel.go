@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -14,7 +15,8 @@ import (
 
 // RowModel is what models of several classes, or of a number, know of rows.
 type RowModel struct {
-	Labels     []string `json:"labels,omitempty"` // originals of the classes; none of a regression
+	Labels     []string `json:"labels,omitempty"`  // originals of the classes; none of a regression
+	Margins    bool     `json:"margins,omitempty"` // classes have margins of their own, and no probabilities
 	TextLabels bool     `json:"text_labels"`
 	Features   int      `json:"features"`
 	IndexBase  int      `json:"index_base"`
@@ -85,6 +87,20 @@ func (m *RowModel) features(c *rows.Chunk, r int, columns []int) (places []int, 
 	return places, values
 }
 
+// said returns the class that is said of a row, of equal ones the first, and replaces its margins by what classes are
+// ranked by: probabilities, where there are some. logSum is the logarithm of the sum of the margins' exponentials.
+func (m *RowModel) said(z []float64) (best int, logSum float64) {
+	if !m.Margins {
+		return probabilities(z)
+	}
+	for k, v := range z {
+		if v > z[best] {
+			best = k
+		}
+	}
+	return best, math.NaN()
+}
+
 // probabilities replaces margins by the probabilities of the classes. It returns the most probable class,
 // of equal ones the first, and the logarithm of the sum of the margins' exponentials.
 func probabilities(z []float64) (best int, logSum float64) {
@@ -112,6 +128,9 @@ func PredictRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, 
 	switch {
 	case all && m.Labels == nil:
 		return 0, fault.Newf(fault.Usage, "predict", "probabilities", "the model is a regression: it has no classes")
+	case all && m.Margins:
+		return 0, fault.Newf(fault.Usage, "predict", "probabilities", "the model has margins, and no probabilities").
+			WithHint("softmax has them")
 	case all:
 		header = ProbabilityHeader(m.Labels) + "\n"
 	case m.Labels == nil:
@@ -128,7 +147,7 @@ func PredictRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, 
 			to.Rows++
 			best := 0
 			if m.Labels != nil {
-				best, _ = probabilities(z)
+				best, _ = m.said(z)
 				to.Text = append(append(to.Text, CSVField(m.Labels[best])...), ',')
 			}
 			if !all {
@@ -168,7 +187,9 @@ func EvaluateRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string,
 	}
 	c := Confusion{Labels: m.Labels, Table: t.table}
 	out := c.metrics()
-	out["log_loss"] = t.loss / t.weight
+	if !m.Margins {
+		out["log_loss"] = t.loss / t.weight
+	}
 	if auc, ok := t.auc(len(m.Labels)); ok {
 		out["auc"] = auc
 	}
@@ -230,20 +251,20 @@ func (m *RowModel) tally(ctx context.Context, in rdd.Input, uris []string, margi
 		func(to *tally, c *rows.Chunk, r, n int, z []float64) error {
 			is, err := m.class(c, r, n, uris)
 			if err == nil {
-				to.add(is, c.WeightOf(r), z)
+				of := z[is]
+				best, logSum := m.said(z)
+				to.add(is, best, c.WeightOf(r), logSum-of, z)
 			}
 			return err
 		}, func(part *tally) error { all.merge(part); return nil })
 	return all, err
 }
 
-// add takes in a row of a class, whose margins become probabilities.
-func (t *tally) add(is int, weight float64, z []float64) {
-	of := z[is]
-	best, logSum := probabilities(z)
+// add takes in a row of a class, and what classes are ranked by.
+func (t *tally) add(is, best int, weight, loss float64, z []float64) {
 	t.rows++
 	t.weight += weight
-	t.loss += weight * (logSum - of)
+	t.loss += weight * loss
 	t.table[is*len(z)+best] += weight
 	if len(t.probabilities)+len(z) <= tallied {
 		t.classes, t.weights = append(t.classes, int32(is)), append(t.weights, weight)
