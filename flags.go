@@ -84,6 +84,9 @@ func usage(flag, format string, args ...any) error {
 // is set.
 func Within(flag string, v, lo, hi float64, open bool) error {
 	if v < lo || v > hi || open && v == lo || math.IsNaN(v) {
+		if hi == math.MaxFloat64 && lo == 0 {
+			return usage(flag, "%v is not %s", v, map[bool]string{true: "above 0", false: "0 or more"}[open])
+		}
 		return usage(flag, "%v is not in %s%v, %v]", v, map[bool]string{true: "(", false: "["}[open], lo, hi)
 	}
 	return nil

@@ -52,7 +52,7 @@ func CanSave(dir string, overwrite bool) error { return model.CanSave(dir, overw
 
 // LoadLinear reads the directory of a linear model.
 func LoadLinear(dir string) (*LinearModel, error) {
-	return model.LoadAs[*LinearModel](dir, "linear", kinds)
+	return model.LoadAs[*LinearModel](dir, "a linear job", kinds)
 }
 
 // BeginWith reads the directory of a linear model to begin with.
@@ -84,7 +84,7 @@ func BeginWithNetwork(dir string) (*NetworkBeginning, error) {
 
 // BeginWithClasses reads the directory of a multinomial model to begin with.
 func BeginWithClasses(dir string) (*ClassBeginning, error) {
-	m, err := model.LoadAs[*SoftmaxModel](dir, "multinomial", kinds)
+	m, err := model.LoadAs[*SoftmaxModel](dir, "softmax", kinds)
 	if err != nil {
 		return nil, err
 	}

@@ -320,6 +320,24 @@ func ExampleSubtract() {
 	// 5
 }
 
+func ExampleMapSplitsInPlace() {
+	anyOrder(func(g *rdd.Graph) rdd.Dataset[price] {
+		dear := func(_ int, rows iter.Seq[price]) iter.Seq[price] {
+			return func(yield func(price) bool) {
+				for p := range rows {
+					if p.Value > 3 && !yield(p) {
+						return
+					}
+				}
+			}
+		}
+		return rdd.MapSplitsInPlace(rdd.PartitionBy(prices(g), rdd.HashPartitioner[string](2)), dear)
+	})
+	// Output:
+	// {fig 7}
+	// {plum 4}
+}
+
 func ExampleIntersection() {
 	anyOrder(func(g *rdd.Graph) rdd.Dataset[int] {
 		return rdd.Intersection(numbers(g), rdd.Parallelize(g, 1, 2, 3, 9))

@@ -1,5 +1,14 @@
 package rdd
 
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd/internal/row"
+)
+
 // KeyBy pairs every row with the key that f makes of it. Nothing moves; order
 // is kept.
 func KeyBy[K comparable, T any](ds Dataset[T], f func(T) K) Dataset[Pair[K, T]] {
@@ -50,4 +59,31 @@ func preservesPartitioning[T any](spread int, ds Dataset[T]) Dataset[T] {
 // asKeys makes rows keys without values.
 func asKeys[T comparable](ds Dataset[T]) Dataset[Pair[T, bool]] {
 	return Map(ds, func(row T) Pair[T, bool] { return Pair[T, bool]{Key: row} })
+}
+
+// MapSplitsInPlace replaces the pairs of each partition by those that f makes of them, which have keys of that partition
+// (Spark's mapPartitions with preservesPartitioning): where the pairs are partitioned by key, that stays known, and a
+// join with others of the same partitioning moves nothing. A key of another partition fails the action.
+func MapSplitsInPlace[K comparable, V, W any](ds Dataset[Pair[K, V]],
+	f func(part int, rows iter.Seq[Pair[K, V]]) iter.Seq[Pair[K, W]]) Dataset[Pair[K, W]] {
+	k := keyedOf[K, W](ds.g, "map splits in place")
+	mapped := MapSplits(ds, f)
+	if ds.spread == 0 {
+		return mapped
+	}
+	return preservesPartitioning(ds.spread, derive(mapped, "in-place",
+		func(ctx context.Context, part int, yield func([]Pair[K, W]) error) error {
+			var hashes []uint64
+			return mapped.each(ctx, part, func(rows []Pair[K, W]) error {
+				hashes = row.Hashes(k.Hash, rows, hashes)
+				for i, h := range hashes {
+					if at := row.Partition(h, ds.spread); at != part {
+						return fault.Newf(fault.UserCode, "map", fmt.Sprintf("partition %d", part),
+							"the function of MapSplitsInPlace makes a pair of key %v, which is of partition %d",
+							rows[i].Key, at).WithHint("MapSplits lets keys go anywhere, and a later join moves them")
+					}
+				}
+				return yield(rows)
+			})
+		}))
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/volley-engine/volley"
-	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/synth"
 )
 
@@ -101,17 +100,12 @@ func generateCommand() *cobra.Command {
 	g := &cobra.Command{
 		Use:   "generate JOB",
 		Short: "Make the synthetic data of the papers' workloads",
-		Args: func(_ *cobra.Command, args []string) error {
-			return fault.Newf(fault.Usage, "generate", fmt.Sprint(args),
-				"want the name of a job's law").WithHint("laws: " + strings.Join(names, ", "))
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	for _, l := range laws {
 		names = append(names, l.name)
 		g.AddCommand(l.command())
 	}
-	return g
+	return oneOfThem(g, func() []string { return names }, "job that data are made for")
 }
 
 func (l law) command() *cobra.Command {

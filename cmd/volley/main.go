@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -17,6 +18,25 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/wire"
 )
+
+// parsing is what strconv says beside what is wrong.
+var parsing = regexp.MustCompile(`strconv\.\w+: parsing "[^"]*": `)
+
+// oneOfThem takes commands below one whose own flags mean nothing: what it says of a name that there is none of comes
+// before what flags say.
+func oneOfThem(c *cobra.Command, names func() []string, what string) *cobra.Command {
+	c.FParseErrWhitelist.UnknownFlags = true
+	c.RunE = func(*cobra.Command, []string) error { return nil }
+	c.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fault.Newf(fault.Usage, "use", c.CommandPath(), "the name of a %s is missing", what).
+				WithHint("one of " + strings.Join(names(), ", "))
+		}
+		return fault.Newf(fault.Usage, "use", c.CommandPath(), "%q is no %s", args[0], what).
+			WithHint("one of " + strings.Join(names(), ", "))
+	}
+	return c
+}
 
 func main() { os.Exit(realMain(os.Args[1:])) }
 
@@ -74,6 +94,7 @@ have been processed; what was left out comes first in the next step.`,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		err = errors.New(parsing.ReplaceAllString(err.Error(), ""))
 		return fault.New(fault.Usage, "read the flags of", c.CommandPath(),
 			err).WithHint("see " + c.CommandPath() + " --help")
 	})

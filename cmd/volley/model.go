@@ -273,7 +273,7 @@ has two numbers; isotonic takes any shape that ascends, and wants a thousand row
 			}
 			linear, ok := m.(*mllib.LinearModel)
 			if !ok {
-				return usage(c, "out", "the model is not a binary classifier")
+				return fault.Newf(fault.Usage, "calibrate", args[0], "the model is not a binary classifier")
 			}
 			if err := linear.Calibrate(c.Context(), f.labelled(), f.data, method); err != nil {
 				return err

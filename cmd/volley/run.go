@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/volley-engine/volley"
-	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
@@ -50,16 +49,11 @@ func runCommand() *cobra.Command {
 		Short: "Run a bundled job on an embedded cluster in this process",
 		Long: `Run starts a driver and --executors executors in this process, speaking the
 real protocol over in-memory pipes, and runs a bundled job on them.`,
-		Args: func(c *cobra.Command, args []string) error {
-			return fault.Newf(fault.Usage, "run", strings.Join(args, " "),
-				"want the name of a bundled job").WithHint("jobs: " + strings.Join(jobNames(), ", "))
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	for _, name := range jobNames() {
 		run.AddCommand(runJobCommand(newJob(name)))
 	}
-	return run
+	return oneOfThem(run, jobNames, "bundled job")
 }
 
 // register declares the flags with their defaults.

@@ -64,16 +64,11 @@ func tuneCommand() *cobra.Command {
 time without another part of the rows, by which it is then measured. It prints
 the table, and trains the best point on all rows for --out. Runs go side by side,
 in this process, or, with --driver, on a cluster.`,
-		Args: func(c *cobra.Command, args []string) error {
-			return fault.Newf(fault.Usage, "tune", strings.Join(args, " "),
-				"want the name of a bundled job").WithHint("jobs: " + strings.Join(jobNames(), ", "))
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	for _, name := range jobNames() {
 		tune.AddCommand(tuneJobCommand(name))
 	}
-	return tune
+	return oneOfThem(tune, jobNames, "bundled job")
 }
 
 func tuneJobCommand(name string) *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -102,9 +103,12 @@ func PreparedIDs(columns ...IDColumn) *Prepared {
 func (s *Source) textIDs(ctx context.Context, ids [][]string) ([][]string, error) {
 	f := &idFinder{spec: s.Table, of: map[int]string{}, texts: map[int]bool{}}
 	for _, names := range ids {
-		if i := firstColumn(s.Table, names); i >= 0 {
-			f.of[i] = s.Table.Names[i]
+		i := firstColumn(s.Table, names)
+		if i < 0 {
+			return nil, fault.Newf(fault.Usage, "read", s.Files[0].Path, "there is no column %q; columns are %s",
+				names[0], strings.Join(s.Table.Names[:min(len(s.Table.Names), 40)], " "))
 		}
+		f.of[i] = s.Table.Names[i]
 	}
 	err := s.Table.Read(ctx, s.part(0), func(*rows.Chunk) csv.Taker { return f }, func(*rows.Chunk) error {
 		return errOneBlock

@@ -232,7 +232,7 @@ func LoadAs[M Model](dir, name string, kinds []Kind) (as M, err error) {
 	}
 	as, ok := m.(M)
 	if !ok {
-		err = fault.Newf(fault.Usage, "load the model", dir, "it is not a %s model", name)
+		err = fault.Newf(fault.Usage, "load the model", dir, "it is not a model of %s", name)
 	}
 	return as, err
 }

@@ -316,8 +316,11 @@ func (p *parser) complaint(first bool, at, col int, why error) error {
 	case len(f) == 0:
 		return p.bad(first, at, "--missing says what becomes of it", "field %s is empty", name)
 	}
-	return p.bad(first, at, "columns of text are for --onehot, --hash or --text",
-		"field %s is %q, not a number", name, f)
+	hint := "columns of text are for --onehot, --hash or --text"
+	if text.NoNumber(f) {
+		hint = "--missing says what becomes of it"
+	}
+	return p.bad(first, at, hint, "field %s is %q, not a number", name, f)
 }
 
 func (p *parser) columnName(col int) string {

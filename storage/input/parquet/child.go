@@ -261,6 +261,10 @@ func openColumns(order decodeOrder) (*columnSource, error) {
 }
 
 func openParquet(f *os.File, order decodeOrder) (*columnSource, error) {
+	head := make([]byte, 4)
+	if _, err := f.ReadAt(head, 0); err == nil && string(head) != "PAR1" && string(head) != "PARE" {
+		return nil, errors.New("it is not a Parquet file: it does not begin with PAR1")
+	}
 	props := parquet.NewReaderProperties(nil)
 	props.BufferedStreamEnabled, props.BufferSize = true, pageBuffer // not whole columns
 	pf, err := file.NewParquetReader(f, file.WithReadProps(props))
