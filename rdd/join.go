@@ -19,13 +19,13 @@ type Joined[V, W any] struct {
 	Right W
 }
 
-// broadcastMost is how many bytes the small side of a join may have to be brought whole
-// to all tasks of the other. It is the same whatever memory there is: which way a join
-// takes shows in the order of its rows. Where it takes more than broadcastShare'th of
-// a task's memory, it is joined in parts.
+// broadcastMost is how many bytes the small side of a join may have, as it is encoded, to be brought whole
+// to all tasks of the other, and tableMost how many it may take there, in a table. They are the same whatever memory there
+// is: which way a join takes shows in the order of its rows. A table that takes more than the memory of a task is
+// joined in parts.
 const (
-	broadcastMost  = 128 << 20
-	broadcastShare = 2
+	broadcastMost = 128 << 20
+	tableMost      = 512 << 20
 )
 
 // Join pairs every value that a key has on the left with every one it has on
@@ -221,7 +221,8 @@ func (p *joinPlan[K, V, W, U]) decide(ctx context.Context, s *Session, right int
 	if err := s.makeStage(ctx, p.whole, false); err != nil {
 		return 0, err
 	}
-	if bytes, _ := s.sums[p.whole].of(shuffle.Span{From: 0, Through: 1}); bytes > broadcastMost {
+	bytes, rows := s.sums[p.whole].of(shuffle.Span{From: 0, Through: 1})
+	if bytes > broadcastMost || exec.HeldBy[K, W](int64(rows), bytes) > tableMost {
 		return byShuffling, nil
 	}
 	return byBroadcast, nil
@@ -236,10 +237,11 @@ func (p *joinPlan[K, V, W, U]) each(ctx context.Context, part int, yield func([]
 		return err
 	}
 	a := env.args.Shuffles[p.whole][0]
-	if broadcastShare*a.Bytes > int64(env.packs.Memory()) {
+	held := exec.HeldBy[K, W](a.Rows, a.Bytes)
+	if held > int64(env.packs.Memory()) {
 		return p.broadcastInParts(ctx, env.packs, part, yield)
 	}
-	t, err := env.packs.Shared(fmt.Sprint("join ", p.whole), string(a.Outputs), 4*a.Bytes,
+	t, err := env.packs.Shared(fmt.Sprint("join ", p.whole), string(a.Outputs), held,
 		func() (any, error) { return p.joinTable(ctx, p.whole, 0, runtime.GOMAXPROCS(0)) })
 	if err != nil {
 		return err

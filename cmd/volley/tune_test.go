@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAFoldIsPackedOnce: whatever runs at a time, the first point's run of a fold has ended before another's begins, and
-// each run is done once.
+// TestAFoldIsPackedOnce: whatever runs at a time, the first point's run of a fold has ended before another's begins,
+// and each run is done once.
 func TestAFoldIsPackedOnce(t *testing.T) {
 	for _, parallel := range []int{1, 2, 3, 7, 40} {
 		var mu sync.Mutex

@@ -20,6 +20,14 @@ type JoinTable[K comparable, W any] struct {
 	chained sync.Once
 }
 
+// Bytes that a row takes in a JoinTable beside itself: its hash, its share of the index, at most, and its link.
+const rowInTable = 8 + 2*8 + 4
+
+// HeldBy returns about how many bytes a JoinTable of some rows takes, which are bytes long as they are encoded.
+func HeldBy[K comparable, W any](rows, bytes int64) int64 {
+	return bytes + rows*int64(rowInTable+unsafe.Sizeof(row.Pair[K, W]{}))
+}
+
 // NewJoinTable returns an empty table with room for the given number of rows.
 func NewJoinTable[K comparable, W any](c Keyed[K, W], rows int) *JoinTable[K, W] {
 	t := &Table[K, W]{codec: c.Key, hash: c.Hash, denseIndex: newDenseIndex[K]()}

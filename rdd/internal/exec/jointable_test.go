@@ -2,6 +2,7 @@ package exec
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -152,4 +153,32 @@ func twice(keys []int64) (out []int64) {
 		out = append(out, k, k)
 	}
 	return out
+}
+
+// TestHeldByIsWhatATableTakes: of small rows several times their encoding, of long texts little more.
+func TestHeldByIsWhatATableTakes(t *testing.T) {
+	const n = 40_000
+	k, err := KeyedOf[string, bool]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, length := range []int{6, 300} {
+		table, encoded, texts := NewJoinTable[string, bool](k, n), 0, 0
+		for i := range n {
+			key := fmt.Sprintf("%0*d", length, i/2)
+			rows := []row.Pair[string, bool]{{Key: key, Value: true}}
+			encoded, texts = encoded+len(k.Row.Append(nil, &rows[0])), texts+len(key)
+			if err := table.AddAll(rows); err != nil {
+				t.Fatal(err)
+			}
+		}
+		table.Build(1)
+		in := table.keys
+		takes := texts + cap(in.Entries)*int(unsafe.Sizeof(in.Entries[0])) + 8*(cap(in.hashes)+cap(in.index)) +
+			4*cap(table.next)
+		held := HeldBy[string, bool](n, int64(encoded))
+		if f := float64(held) / float64(takes); f < 0.7 || f > 1.5 {
+			t.Errorf("texts of %d bytes: %d bytes are held, it says %d", length, takes, held)
+		}
+	}
 }
