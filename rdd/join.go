@@ -20,12 +20,12 @@ type Joined[V, W any] struct {
 }
 
 // broadcastMost is how many bytes the small side of a join may have, as it is encoded, to be brought whole
-// to all tasks of the other, and tableMost how many it may take there, in a table. They are the same whatever memory there
-// is: which way a join takes shows in the order of its rows. A table that takes more than the memory of a task is
+// to all tasks of the other, and tableMost how many it may take there, in a table. They are the same whatever memory
+// there is: which way a join takes shows in the order of its rows. A table that takes more than the memory of a task is
 // joined in parts.
 const (
 	broadcastMost = 128 << 20
-	tableMost      = 512 << 20
+	tableMost     = 512 << 20
 )
 
 // Join pairs every value that a key has on the left with every one it has on

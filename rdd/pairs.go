@@ -61,9 +61,9 @@ func asKeys[T comparable](ds Dataset[T]) Dataset[Pair[T, bool]] {
 	return Map(ds, func(row T) Pair[T, bool] { return Pair[T, bool]{Key: row} })
 }
 
-// MapSplitsInPlace replaces the pairs of each partition by those that f makes of them, which have keys of that partition
-// (Spark's mapPartitions with preservesPartitioning): where the pairs are partitioned by key, that stays known, and a
-// join with others of the same partitioning moves nothing. A key of another partition fails the action.
+// MapSplitsInPlace replaces the pairs of each partition by those that f makes of them, which have keys of that
+// partition (Spark's mapPartitions with preservesPartitioning): where the pairs are partitioned by key, that stays
+// known, and a join with others of the same partitioning moves nothing. A key of another partition fails the action.
 func MapSplitsInPlace[K comparable, V, W any](ds Dataset[Pair[K, V]],
 	f func(part int, rows iter.Seq[Pair[K, V]]) iter.Seq[Pair[K, W]]) Dataset[Pair[K, W]] {
 	k := keyedOf[K, W](ds.g, "map splits in place")

@@ -327,10 +327,11 @@ func TestOneAgainstTheRest(t *testing.T) {
 			t.Errorf("%v, %v", metrics, err)
 		}
 		var out strings.Builder
-		if _, err := loaded.(*SoftmaxModel).Probabilities(context.Background(), rdd.Input{}, []string{path}, &out); err == nil {
+		m := loaded.(*SoftmaxModel)
+		if _, err := m.Probabilities(context.Background(), rdd.Input{}, []string{path}, &out); err == nil {
 			t.Error("margins are given out as probabilities")
 		}
-		c.InitClasses, c.MaxIterations = BeginWithClasses(loaded.(*SoftmaxModel)), 50
+		c.InitClasses, c.MaxIterations = BeginWithClasses(m), 50
 		if again := classified(t, c, 2); again.Iterations > 3 || again.Objective > got.Objective*(1+1e-9) {
 			t.Errorf("begun at the end it takes %d iterations to %v, which was %v", again.Iterations, again.Objective,
 				got.Objective)

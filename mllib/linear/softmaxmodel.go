@@ -16,8 +16,8 @@ import (
 )
 
 // SoftmaxModel is a model of several classes: a multinomial logistic regression, or, where it has Margins, a support
-// vector machine for each class against the rest. It has weights of each feature and class. A saved one is plain data, as
-// a Model's.
+// vector machine for each class against the rest. It has weights of each feature and class. A saved one is plain data,
+// as a Model's.
 type SoftmaxModel struct {
 	model.RowModel
 	Intercepts []float64      `json:"intercepts"`

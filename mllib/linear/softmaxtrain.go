@@ -311,8 +311,9 @@ func (t *softmax) finish(ctx context.Context) (*Classified, error) {
 		}
 	}
 	p := t.param(t.st.Y)
-	t.out.Model = &SoftmaxModel{RowModel: model.RowModel{Margins: t.cfg.Loss == OneVsRest, Labels: t.meta.Labels, TextLabels: t.meta.TextLabels,
-		Features: t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
+	t.out.Model = &SoftmaxModel{RowModel: model.RowModel{Margins: t.cfg.Loss == OneVsRest, Labels: t.meta.Labels,
+		TextLabels: t.meta.TextLabels,
+		Features:   t.meta.Features, IndexBase: t.meta.IndexBase, Prepared: t.meta.Prepared,
 		Names: t.meta.Names, Label: t.meta.LabelName, Weight: t.meta.WeightName}, Intercepts: p.Bias, weights: p.W}
 	var err error
 	t.out.Model.Quality = train.QualityOf(&t.out.Summary)

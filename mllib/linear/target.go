@@ -42,8 +42,8 @@ func binaryLabels(m *pack.Meta, job, positive string) (stored float64, labels [2
 	}
 	return 0, labels, fault.Newf(fault.BadInput, "train", job, "the data has %s distinct labels, not two",
 		train.ManyLabels(m)).
-		WithHint("softmax, and svm --multiclass, tell several labels apart; --positive LABEL trains one label against " +
-			"the rest; --label chooses the column")
+		WithHint("softmax, and svm --multiclass, tell several labels apart; --positive LABEL trains one against the " +
+			"rest; --label chooses the column")
 }
 
 // otherLabel returns what predictions call the rows that are not label i.
