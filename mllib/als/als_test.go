@@ -303,9 +303,8 @@ func TestALSGoesOn(t *testing.T) {
 	}
 }
 
-// TestIDsMayBeTexts: of users, items or both, in quotes,
-			beside a column of other texts; vectors are those of numbers in
-// the same order, and predictions name what the data name, known or not.
+// TestIDsMayBeTexts: of users, items or both, in quotes, beside a column of other texts; vectors are those of numbers
+// in the same order, and predictions name what the data name, known or not.
 func TestIDsMayBeTexts(t *testing.T) {
 	all := planted(60, 30, 2, 0.5)
 	c := Config{Data: []string{writeRatings(t, all, ratingsHead)}, Rank: 2, Reg: 0.01, MaxIterations: 10, Splits: 4}
