@@ -66,6 +66,35 @@ func TestLessons(t *testing.T) {
 	}
 }
 
+// TestTheLessonWithAModel: customers who come often come back, and the model says so.
+func TestTheLessonWithAModel(t *testing.T) {
+	t.Parallel()
+	visits := filepath.Join(t.TempDir(), "visits.csv")
+	var b strings.Builder
+	b.WriteString("customer,day,amount\n")
+	for i := range 600 {
+		often := i%2 == 0
+		for day := i % 5; day < 90; day += 1 + map[bool]int{true: 7, false: 31}[often] + i%3 {
+			if day <= 60 || often || i%7 == 0 {
+				fmt.Fprintf(&b, "c%d,%d,%d.5\n", i, day, (i*31+day*7)%40)
+			}
+		}
+	}
+	if err := os.WriteFile(visits, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := example(t, "./examples/11-churn", "-input", visits)
+	var auc, accuracy, brier float64
+	at := strings.Index(out, "of the others: ")
+	if !strings.HasPrefix(out, "600 customers\n") || at < 0 || !strings.Contains(out, "±") {
+		t.Fatal(out)
+	}
+	if _, err := fmt.Sscanf(out[at:], "of the others: auc %f, accuracy %f, brier %f", &auc, &accuracy, &brier); err != nil ||
+		auc < 0.8 || accuracy < 0.8 || brier > 0.15 {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // wordCounts reads what word count has saved.
 func wordCounts(t *testing.T, dir string) map[string]string {
 	t.Helper()

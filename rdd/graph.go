@@ -19,6 +19,7 @@ import (
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/rows"
 	"github.com/volley-engine/volley/storage/pack"
 	"github.com/volley-engine/volley/storage/shuffle"
 )
@@ -104,6 +105,9 @@ type packDecl struct {
 // Input says where rows come from and how they are written. The zero value of
 // an option detects.
 type Input = input.Options
+
+// InputFold leaves one of several parts of the rows out, or reads exactly these (cross-validation).
+type InputFold = rows.Fold
 
 // NewGraph makes an empty plan.
 func NewGraph() *Graph { return &Graph{} }
