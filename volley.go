@@ -58,6 +58,19 @@ func Run[A, P any](ctx context.Context, cfg Config, name string, args A,
 		})
 }
 
+// Explain returns the plan that build makes of args, with the bytes of its files; nothing is run. Within a program,
+// Session.Explained has what its actions have come to as well.
+func Explain[A, P any](ctx context.Context, args A, build func(*rdd.Graph, A) P) (*rdd.Explanation, error) {
+	g, _, err := buildPlan(args, build)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := g.Resolve(ctx); err != nil {
+		return nil, err
+	}
+	return g.Explained(), nil
+}
+
 // recovered makes an error of a panic of the program, with where it was: on a cluster it reaches who has submitted the
 // job, and the job's other parts end as they should.
 func recovered(op, subject string, err *error) {

@@ -89,8 +89,8 @@ func TestTheLessonWithAModel(t *testing.T) {
 	if !strings.HasPrefix(out, "600 customers\n") || at < 0 || !strings.Contains(out, "±") {
 		t.Fatal(out)
 	}
-	if _, err := fmt.Sscanf(out[at:], "of the others: auc %f, accuracy %f, brier %f", &auc, &accuracy, &brier); err != nil ||
-		auc < 0.8 || accuracy < 0.8 || brier > 0.15 {
+	_, err := fmt.Sscanf(out[at:], "of the others: auc %f, accuracy %f, brier %f", &auc, &accuracy, &brier)
+	if err != nil || auc < 0.8 || accuracy < 0.8 || brier > 0.15 {
 		t.Errorf("%v: %s", err, out)
 	}
 }
