@@ -47,7 +47,8 @@ func TestAPlanIsExplained(t *testing.T) {
 		t.Errorf("before: %s", text)
 	}
 	var after *rdd.Explanation
-	_, err = volley.Run(context.Background(), volley.Config{Executors: 2, DataDir: t.TempDir()}, "words", path, wordsJoined,
+	cfg := volley.Config{Executors: 2, DataDir: t.TempDir()}
+	_, err = volley.Run(context.Background(), cfg, "words", path, wordsJoined,
 		func(ctx context.Context, s *rdd.Session, _ string, p wordPlan) (string, error) {
 			rows, err := p.Words.Run(ctx, s)
 			if err == nil && len(rows) != 2 {
