@@ -63,8 +63,8 @@ func (g *Graph) Explained() *Explanation {
 	return out
 }
 
-// Explained returns the plan with what has run so far: the rows and bytes that shuffles have moved, which small partitions
-// were joined, and which ways were taken.
+// Explained returns the plan with what has run so far: the rows and bytes that shuffles have moved, which small
+// partitions were joined, and which ways were taken.
 func (s *Session) Explained() *Explanation {
 	out := s.g.Explained()
 	for id := range out.Nodes {
