@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Explanation is a plan, node by node, in the order in which they were declared; with what they came to, where it is of a
-// session.
+// Explanation is a plan, node by node, in the order in which they were declared; with what they came to, where it is of
+// a session.
 type Explanation struct {
 	Nodes []ExplainedNode
 }

@@ -25,7 +25,7 @@ type visit struct {
 	Amount   float64 `col:"amount"`
 }
 
-// customer is a row of the table: what is known of somebody on the day, and whether they came back after it.
+// customer is a row of the table: what is known of a customer on the day, and whether they came back after it.
 type customer struct {
 	Label  int     `col:"label"`
 	Visits int     `col:"visits"`
@@ -64,10 +64,11 @@ func run(ctx context.Context, s *rdd.Session, _ args, save rdd.Action[int64]) (s
 	return "", err
 }
 
-// train is the second job: one customer in five is left out of it.
+// train runs the second job, without one customer in five.
 func train(ctx context.Context, table string) (*mllib.LinearModel, error) {
 	job := mllib.LinearConfig{Loss: mllib.Logistic, Data: []string{table}, Intercept: true, Reg: 1e-4, Errors: true,
-		Input: rdd.Input{Label: "label", Fold: rdd.InputFold{Number: 0, Of: 5, Stratified: true}}, MaxIterations: 100, Tol: 1e-9}
+		Input: rdd.Input{Label: "label", Fold: rdd.InputFold{Number: 0, Of: 5, Stratified: true}}, MaxIterations: 100,
+		Tol: 1e-9}
 	var model *mllib.LinearModel
 	_, err := volley.Run(ctx, volley.Config{}, "logistic", job, mllib.BuildLinear,
 		func(ctx context.Context, s *rdd.Session, job mllib.LinearConfig, p mllib.LinearPlan) (string, error) {
@@ -76,8 +77,8 @@ func train(ctx context.Context, table string) (*mllib.LinearModel, error) {
 				return "", err
 			}
 			model = t.Model
-			fmt.Printf("%s after %d passes by %s, no more than %.1g above the optimum\n", t.StoppedBy, t.Iterations, t.Solver,
-				t.Gap)
+			fmt.Printf("%s after %d passes by %s, no more than %.1g above the optimum\n", t.StoppedBy, t.Iterations,
+				t.Solver, t.Gap)
 			return t.StoppedBy, nil
 		})
 	return model, err
@@ -100,7 +101,8 @@ func lesson(ctx context.Context, a args) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("of the others: auc %.3f, accuracy %.3f, brier %.3f\n", metrics["auc"], metrics["accuracy"], metrics["brier"])
+	fmt.Printf("of the others: auc %.3f, accuracy %.3f, brier %.3f\n", metrics["auc"], metrics["accuracy"],
+		metrics["brier"])
 	found, err := mllib.ImportancesOf(ctx, model, left, []string{a.Table}, mllib.ImportanceConfig{Repeats: 5})
 	if err == nil {
 		fmt.Print(found)
