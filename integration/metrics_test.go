@@ -194,7 +194,7 @@ func TestCalibration(t *testing.T) {
 			t.Errorf("%s: exit %d, %v: %s %s", method, code, err, out, errs)
 		}
 		if raw, err := os.ReadFile(filepath.Join(dir, "table.csv")); err != nil ||
-			!strings.HasPrefix(string(raw), "from,through,said,is,weight\n") {
+			!strings.HasPrefix(string(raw), "from,to,said,is,weight\n") {
 			t.Errorf("%q, %v", raw, err)
 		}
 	}

@@ -33,6 +33,9 @@ type (
 	Importances      = model.Importances
 )
 
+// LessIsBetter are the metrics of which less is better.
+var LessIsBetter = model.LessIsBetter
+
 // ImportancesOf measures how much worse a model becomes where a column's values are those of other rows.
 func ImportancesOf(ctx context.Context, m Model, in rdd.Input, uris []string,
 	c ImportanceConfig) (*Importances, error) {

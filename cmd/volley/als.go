@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/csv"
 	"fmt"
 	"io"
 	"math"
@@ -208,8 +209,14 @@ func parseIDs(m *mllib.FactorModel, text string, users bool) (ids []float64, err
 	if text == "all" {
 		return nil, nil
 	}
-	for _, p := range strings.Split(text, ",") {
-		id, err := m.IDOf(strings.TrimSpace(p), users)
+	r := csv.NewReader(strings.NewReader(text))
+	r.TrimLeadingSpace = true
+	fields, err := r.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a list between commas", text)
+	}
+	for _, p := range fields {
+		id, err := m.IDOf(p, users)
 		if err != nil {
 			return nil, err
 		}

@@ -32,6 +32,9 @@ not trained on.`,
 			if err := volley.Within("repeats", float64(cfg.Repeats), 1, 1e6, false); err != nil {
 				return err
 			}
+			if f.json && f.outFile == "-" {
+				return usage(c, "out", "- and --json would write to stdout both: name a file")
+			}
 			if f.outFile != "" {
 				if err := notAnInput(c, "out", f.outFile, f.data); err != nil {
 					return err
@@ -59,10 +62,11 @@ not trained on.`,
 }
 
 func (f *dataFlags) writeImportances(found *mllib.Importances) error {
-	switch {
-	case f.json:
-		return printJSON(found)
-	case f.outFile == "":
+	if f.json {
+		if err := printJSON(found); err != nil || f.outFile == "" {
+			return err
+		}
+	} else if f.outFile == "" {
 		fmt.Print(found)
 		return nil
 	}

@@ -236,7 +236,7 @@ func (f *dataFlags) writeReliability(c *cobra.Command, m mllib.Model) error {
 	}
 	linear, ok := m.(*mllib.LinearModel)
 	if !ok {
-		return usage(c, "reliability", "the model is not a binary classifier")
+		return usage(c, "reliability", "it is measured of models of logistic and of calibrated ones of svm")
 	}
 	table, err := linear.Reliability(c.Context(), f.labelled(), f.data)
 	if err != nil {
@@ -261,6 +261,9 @@ has two numbers; isotonic takes any shape that ascends, and wants a thousand row
 			if err := f.ready(c); err != nil {
 				return err
 			}
+			if err := volley.OneOf("method", method, "sigmoid", "isotonic"); err != nil {
+				return err
+			}
 			if f.out == "" {
 				return usage(c, "out", "it is missing: say where the calibrated model goes")
 			}
@@ -273,7 +276,12 @@ has two numbers; isotonic takes any shape that ascends, and wants a thousand row
 			}
 			linear, ok := m.(*mllib.LinearModel)
 			if !ok {
-				return fault.Newf(fault.Usage, "calibrate", args[0], "the model is not a binary classifier")
+				return fault.Newf(fault.Usage, "calibrate", args[0],
+					"only models of logistic and svm can be calibrated")
+			}
+			if linear.Threshold != nil {
+				fmt.Fprintf(os.Stderr, "its threshold of %v, which is of the score before, is left out\n",
+					*linear.Threshold)
 			}
 			if err := linear.Calibrate(c.Context(), f.labelled(), f.data, method); err != nil {
 				return err

@@ -381,14 +381,10 @@ var byJob = map[string][]string{"kmeans": {"silhouette"}, "als": {"ndcg_at_10", 
 	"svm":     {"auc"},
 	"softmax": {"accuracy"}, "mlp": {"accuracy", "rmse"}}
 
-// lower are the metrics of which less is better.
-var lower = []string{"rmse", "mae", "log_loss", "brier", "calibration_error", "cost", "cold_rows", "false_positives",
-	"false_negatives", "nonzeros"}
-
 // allMetrics are those that some job has.
 var allMetrics = append([]string{"accuracy", "auc", "pr_auc", "f1", "precision", "recall", "true_positives",
 	"true_negatives", "r2", "silhouette", "clusters",
-	"map_at_10", "ndcg_at_10"}, lower...)
+	"map_at_10", "ndcg_at_10"}, mllib.LessIsBetter...)
 
 // score compares the points: best is the index of the best.
 func (t *tuneFlags) score(points []*point) (metric string, best int, err error) {
@@ -411,8 +407,8 @@ func (t *tuneFlags) score(points []*point) (metric string, best int, err error) 
 		if p.Failed != "" {
 			continue
 		}
-		if best < 0 || slices.Contains(lower, metric) && p.Mean < points[best].Mean ||
-			!slices.Contains(lower, metric) && p.Mean > points[best].Mean {
+		if best < 0 || slices.Contains(mllib.LessIsBetter, metric) && p.Mean < points[best].Mean ||
+			!slices.Contains(mllib.LessIsBetter, metric) && p.Mean > points[best].Mean {
 			best = i
 		}
 	}

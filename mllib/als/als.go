@@ -66,11 +66,14 @@ type Plan struct {
 	ratings                rdd.Dataset[rdd.Point]
 }
 
-// ids returns the columns of users and items: with the ids in order where they are texts, whose places are then the
-// numbers.
-func (p *Plan) ids(c *Config) (user, item input.IDColumn) {
-	columns, prepared := ratingColumns(c.User, c.Item, c.Rating), rdd.PreparationOf(p.ratings)
-	return prepared.IDColumn(columns[0]...), prepared.IDColumn(columns[1]...)
+// columns returns the columns of users, items and ratings, where there are ids that are texts: these with the ids in
+// order, whose places are then the numbers.
+func (p *Plan) columns(c *Config) (out [3]input.IDColumn) {
+	prepared := rdd.PreparationOf(p.ratings)
+	for i, names := range ratingColumns(c.User, c.Item, c.Rating) {
+		out[i] = prepared.IDColumn(names...)
+	}
+	return out
 }
 
 // Beginning is the items of a model that training begins with, so that a run's log has what it needs to be replayed:

@@ -311,7 +311,7 @@ func TestIDsMayBeTexts(t *testing.T) {
 	numbers := factored(t, c, "--executors", "2").Model
 	user := func(id float64) string { return fmt.Sprintf("\"u, %04.0f\"", id) }
 	item := func(id float64) string { return fmt.Sprintf("item %04.0f", id) }
-	plain := func(id float64) string { return fmt.Sprint(id) }
+	plain := func(id float64) string { return fmt.Sprintf("%.0f", id) }
 	for name, of := range map[string][2]func(float64) string{"both": {user, item}, "users": {user, plain},
 		"items": {plain, item}} {
 		lines := []string{"customer,note,product,rating"}

@@ -59,16 +59,8 @@ func (m *Model) Save(dir string, overwrite bool) error {
 		c.Ints("id", ids)
 	}
 	c.Vectors("vector", slices.Concat(m.users.At, m.items.At), m.Rank)
-	switch {
-	case m.Seen == 0:
-	case m.TextItems:
-		c.TextLists("rated", ratedBy(m, m.items.Names))
-	default:
-		numbers := make([]int64, m.Items)
-		for i, id := range m.items.IDs {
-			numbers[i] = int64(id)
-		}
-		c.IntLists("rated", ratedBy(m, numbers))
+	if m.Seen > 0 {
+		c.IntLists("rated", m.rated())
 	}
 	return model.Save(dir, overwrite, file{model.Head{Version: model.Version, Job: "als"}, m}, &c)
 }
@@ -104,12 +96,13 @@ func (s *side) read(texts []string, named bool) (ok bool) {
 	return slices.IsSorted(s.IDs)
 }
 
-// ratedBy returns the ids of the items that each user has rated, and nothing for items.
-func ratedBy[ID any](m *Model, ids []ID) [][]ID {
-	out := make([][]ID, m.Users+m.Items)
+// rated returns the numbers of the items that each user has rated, and nothing for items: their ids, or the places of
+// ids that are texts.
+func (m *Model) rated() [][]int64 {
+	out := make([][]int64, m.Users+m.Items)
 	for u := range m.Users {
 		for _, i := range m.seen.of(u) {
-			out[u] = append(out[u], ids[i])
+			out[u] = append(out[u], int64(m.items.IDs[i]))
 		}
 	}
 	return out
@@ -140,32 +133,16 @@ func (m *Model) parse(s *model.Stored) {
 		s.Fail("its ids of users and items are not in order")
 		return
 	}
-	switch {
-	case m.Seen == 0:
-	case m.TextItems:
-		m.seen.parse(s, placesOf(s, s.TextLists("rated"), m.items.Names), m)
-	default:
-		numbers := make([]int64, m.Items)
-		for i, id := range m.items.IDs {
-			numbers[i] = int64(id)
-		}
-		m.seen.parse(s, placesOf(s, s.IntLists("rated"), numbers), m)
+	if m.Seen > 0 {
+		m.seen.parse(s, s.IntLists("rated"), m)
 	}
 }
 
-// placesOf returns the places of items, given by their ids.
-func placesOf[ID cmp.Ordered](s *model.Stored, rated [][]ID, ids []ID) [][]int32 {
-	out := make([][]int32, len(rated))
-	for u, items := range rated {
-		for _, id := range items {
-			place, ok := slices.BinarySearch(ids, id)
-			if !ok {
-				s.Fail("a user has rated an item that is not there")
-			}
-			out[u] = append(out[u], int32(place))
-		}
-	}
-	return out
+// Reads reports whether a column is that of users or of items.
+func (m *Model) Reads(name string, number int) bool {
+	columns := ratingColumns(m.User, m.Item)
+	return slices.Contains(slices.Concat(columns[0], columns[1]), name) ||
+		slices.Contains([]string{m.User, m.Item}, strconv.Itoa(number))
 }
 
 // NameOf returns the id of a user, or an item, as the data have it.

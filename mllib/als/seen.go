@@ -72,10 +72,16 @@ func gatherSeen(splits [][]float64, users []float64) (s seenItems, err error) {
 	return s, nil
 }
 
-// parse takes what each user has rated over, by the places of items.
-func (s *seenItems) parse(from *model.Stored, rated [][]int32, m *Model) {
-	for _, places := range rated[:min(len(rated), m.Users)] {
-		s.Items = append(s.Items, places...)
+// parse takes what each user has rated over, from the numbers of the items.
+func (s *seenItems) parse(from *model.Stored, rated [][]int64, m *Model) {
+	for _, items := range rated[:min(len(rated), m.Users)] {
+		for _, id := range items {
+			place, ok := slices.BinarySearch(m.items.IDs, float64(id))
+			if !ok {
+				from.Fail("a user has rated an item that is not there")
+			}
+			s.Items = append(s.Items, int32(place))
+		}
 		s.Ends = append(s.Ends, int64(len(s.Items)))
 	}
 	if int64(len(s.Items)) != m.Seen {

@@ -198,7 +198,7 @@ func (t *trainer) begin(ctx context.Context) error {
 		return err
 	}
 	numbers, f, known := slices.Concat(splits...), t.cfg.Rank, 0
-	_, items := t.plan.ids(&t.cfg)
+	items := t.plan.columns(&t.cfg)[1]
 	slices.Sort(numbers)
 	for i, id := range numbers {
 		if x := t.cfg.Init.vector(id, items.IDs); x != nil {
@@ -318,12 +318,12 @@ func (t *trainer) finish(ctx context.Context) (*Factored, error) {
 // name gives the model's users and items their names, where they have some.
 func (t *trainer) name() {
 	m := t.out.Model
-	user, item := t.plan.ids(&t.cfg)
+	columns := t.plan.columns(&t.cfg)
 	for _, of := range []struct {
 		side   *side
 		column input.IDColumn
 		name   *string
-	}{{&m.users, user, &m.User}, {&m.items, item, &m.Item}} {
+	}{{&m.users, columns[0], &m.User}, {&m.items, columns[1], &m.Item}, {&side{}, columns[2], &m.Rating}} {
 		if of.column.Name != "" {
 			*of.name = of.column.Name
 		}

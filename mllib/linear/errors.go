@@ -37,13 +37,19 @@ func (c *Config) checkErrors() error {
 	return fault.Newf(fault.Usage, c.job(), "--standard-errors", "%s", why)
 }
 
+// fitErrors refuses standard errors of data that are too wide for them.
+func (c *Config) fitErrors(features int) error {
+	most := map[bool]int{true: narrowSquared, false: narrowCurved}[c.Loss == Squared]
+	if !c.Errors || features <= most {
+		return nil
+	}
+	return fault.Newf(fault.Usage, c.job(), "--standard-errors",
+		"%d features are too many for second derivatives of all pairs: at most %d", features, most)
+}
+
 // standardErrors computes the standard errors of the model, by one more pass over all rows.
 func (t *trainer) standardErrors(ctx context.Context) error {
 	d := t.meta.Features
-	if most := map[bool]int{true: narrowSquared, false: narrowCurved}[t.cfg.Loss == Squared]; d > most {
-		return fault.Newf(fault.Usage, t.cfg.job(), "--standard-errors",
-			"%d features are too many for second derivatives of all pairs: at most %d", d, most)
-	}
 	p := t.prob.param(t.st.Y)
 	p.Shift = t.center
 	c, err := t.plan.Second.Run(ctx, t.Session, p)
@@ -86,7 +92,9 @@ func (t *trainer) standardErrors(ctx context.Context) error {
 		kernel.Scale(out.Residual, out.Weights)
 		out.Intercept *= out.Residual
 	}
-	t.out.Model.Errors = out
+	if t.out.Model.Errors = out; !t.out.Converged {
+		t.out.Chosen = append(t.out.Chosen, "the standard errors are of a point that is not known to be the optimum")
+	}
 	return nil
 }
 
@@ -99,15 +107,21 @@ type errorsOf struct {
 // lost returns the names of variables that depend on others, some of them.
 func (e *errorsOf) lost(m *Model) string {
 	var names []string
+	more := 0
 	all := model.FeatureNames(m.Features, m.Prepared, m.Names, m.IndexBase)
 	for j := range e.n {
-		if e.factor[j*e.n+j] == 0 && len(names) < 5 {
-			name := "the intercept"
-			if j < len(all) {
-				name = all[j]
-			}
-			names = append(names, name)
+		switch {
+		case e.factor[j*e.n+j] > 0:
+		case len(names) == 5:
+			more++
+		case j < len(all):
+			names = append(names, all[j])
+		default:
+			names = append(names, "the intercept")
 		}
+	}
+	if more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(names, ", ")
 }
@@ -141,5 +155,8 @@ func (m *Model) shownError(weight, err float64) string {
 	if m.Errors == nil {
 		return ""
 	}
-	return fmt.Sprintf(" ± %.4g (%+.2f)", err, weight/err)
+	if !(err > 1e-12*math.Abs(weight)) {
+		return fmt.Sprintf(" ± %.4g", err)
+	}
+	return fmt.Sprintf(" ± %.4g (%+.4g)", err, weight/err)
 }

@@ -79,6 +79,9 @@ func (t *trainer) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := t.cfg.fitErrors(t.meta.Features); err != nil {
+		return err
+	}
 	t.cfg.choosePenalty(&t.out.Summary, t.meta.Rows)
 	if t.cfg.Solver == solver.Auto || t.cfg.Solver == "" {
 		t.cfg.Solver, t.out.SolverWhy = t.cfg.choose(t.meta.Features)

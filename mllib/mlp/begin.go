@@ -43,6 +43,8 @@ func (b *Beginning) sameData(meta *pack.Meta, sizes []int) error {
 		why = fmt.Sprintf("its classes are %.200q, the data's are %.200q", b.Labels, meta.Labels)
 	case len(b.Names) > 0 && len(meta.Names) > 0 && !slices.Equal(b.Names, meta.Names):
 		why = fmt.Sprintf("its features are %.200q, those of the data %.200q", b.Names, meta.Names)
+	case !b.Prepared.Alike(meta.Prepared):
+		why = "its columns are made into features in other ways than those of the data"
 	case len(b.Numbers) != numbers(sizes):
 		why = fmt.Sprintf("it has %d numbers, layers of %v have %d", len(b.Numbers), sizes, numbers(sizes))
 	default:

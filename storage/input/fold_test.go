@@ -189,3 +189,78 @@ func TestPreparationsAreFittedToTheRowsThatAreRead(t *testing.T) {
 		}
 	}
 }
+
+// TestStratifiedFoldsOfManyFiles have their share, too, of a label with one row in each.
+func TestStratifiedFoldsOfManyFiles(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 20 {
+		text := "label,a\n1,1\n0,2\n0,3\n0,4\n"
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("part-%02d.csv", i)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for k := range 5 {
+		f := rows.Fold{Number: k, Of: 5, Stratified: true, Held: true}
+		s, err := Open(context.Background(), Options{Fold: f}, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := map[float64]int{}
+		for part := range s.Len() {
+			err := s.Read(context.Background(), part, func(c *rows.Chunk) error {
+				for _, y := range c.Labels {
+					count[y]++
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if count[1] != 4 || count[0] < 9 || count[0] > 15 {
+			t.Errorf("fold %d has %v", k, count)
+		}
+	}
+}
+
+// TestIDsThatAreTexts: numbers stay, those that would be written otherwise become texts, what is missing is an error
+// with its line, and what is not UTF-8 is refused.
+func TestIDsThatAreTexts(t *testing.T) {
+	open := func(ids ...string) ([]string, error) {
+		path := filepath.Join(t.TempDir(), "ids.csv")
+		text := "user,item,rating\n"
+		for _, id := range ids {
+			text += id + ",1,3\n"
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := Prepare{IDs: [][]string{{"user"}, {"item"}}, Beside: [][]string{{"user"}, {"item"}, {"rating"}}}
+		s, err := Open(context.Background(), Options{NoLabel: true, Prepare: p}, path)
+		if err != nil {
+			return nil, err
+		}
+		return s.Preparation().IDColumn("user").IDs, nil
+	}
+	for _, of := range []struct {
+		ids   []string
+		texts bool
+		says  string
+	}{
+		{[]string{"1", "12", "-3", "0"}, false, ""}, {[]string{"1.0", "2.0"}, false, ""},
+		{[]string{"007", "7"}, true, ""}, {[]string{"12e1", "2"}, true, ""},
+		{[]string{"12345678901234567890"}, true, ""},
+		{[]string{"a", "b"}, true, ""}, {[]string{"a", "NA"}, false, "line 3"}, {[]string{"Andr\xe9"}, false, "UTF-8"},
+	} {
+		got, err := open(of.ids...)
+		if of.says != "" {
+			if err == nil || !strings.Contains(err.Error(), of.says) {
+				t.Errorf("%q: %v", of.ids, err)
+			}
+			continue
+		}
+		if err != nil || (got != nil) != of.texts || of.texts && len(got) != len(of.ids) {
+			t.Errorf("%q are %q, %v", of.ids, got, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package input
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/storage/input/csv"
 	"github.com/volley-engine/volley/storage/input/rows"
+	"github.com/volley-engine/volley/storage/input/text"
 )
 
 // unknownIDs are texts that are no ids of a preparation, which become numbers below zero: in the order in which they
@@ -21,8 +23,8 @@ type unknownIDs struct {
 }
 
 // idOf returns the number of an id: its place, or one below zero where it is unknown.
-func (p *Prepared) idOf(c *PreparedColumn, text []byte) float64 {
-	if k, found := slices.BinarySearch(c.Values, string(text)); found {
+func (p *Prepared) idOf(c *PreparedColumn, field []byte) float64 {
+	if k, found := slices.BinarySearch(c.Values, string(field)); found {
 		return float64(k)
 	}
 	u := &p.unknown
@@ -31,10 +33,10 @@ func (p *Prepared) idOf(c *PreparedColumn, text []byte) float64 {
 	if u.number == nil {
 		u.number = map[string]int{}
 	}
-	n, came := u.number[string(text)]
+	n, came := u.number[string(field)]
 	if !came {
 		n = len(u.texts)
-		u.number[string(text)], u.texts = n, append(u.texts, string(text))
+		u.number[string(field)], u.texts = n, append(u.texts, string(field))
 	}
 	return float64(-1 - n)
 }
@@ -110,11 +112,16 @@ func (s *Source) textIDs(ctx context.Context, ids [][]string) ([][]string, error
 		}
 		f.of[i] = s.Table.Names[i]
 	}
-	err := s.Table.Read(ctx, s.part(0), func(*rows.Chunk) csv.Taker { return f }, func(*rows.Chunk) error {
-		return errOneBlock
-	})
-	if err != nil && err != errOneBlock {
-		return nil, err
+	for i := range s.Len() {
+		if s.part(i).Offset > 0 {
+			continue // the beginning of each file is looked at
+		}
+		err := s.Table.Read(ctx, s.part(i), func(*rows.Chunk) csv.Taker { return f }, func(*rows.Chunk) error {
+			return errOneBlock
+		})
+		if err != nil && err != errOneBlock {
+			return nil, err
+		}
 	}
 	var out [][]string
 	for i := range s.Table.Columns {
@@ -150,12 +157,22 @@ type idFinder struct {
 	texts map[int]bool
 }
 
-// Field notes a text in a column of ids.
-func (f *idFinder) Field(col int, text []byte, _ float64, number bool) bool {
-	if _, id := f.of[col]; id && !number && len(text) > 0 {
+// Field notes a text in a column of ids: what is no number, or one that would be written otherwise, such as 007.
+func (f *idFinder) Field(col int, field []byte, _ float64, number bool) bool {
+	if _, id := f.of[col]; id && !text.NoNumber(field) && (!number || !plainNumber(field)) {
 		f.texts[col] = true
 	}
 	return true
+}
+
+// mostDigits is how many digits a number keeps.
+const mostDigits = 15
+
+// plainNumber reports whether a number has no zeros before it, no exponent, and no more digits than are kept.
+func plainNumber(field []byte) bool {
+	digits := bytes.TrimLeft(bytes.TrimSpace(field), "+-")
+	return !bytes.ContainsAny(digits, "eExX_") && len(digits) <= mostDigits+2 &&
+		(len(digits) < 2 || digits[0] != '0' || digits[1] == '.')
 }
 
 // Forget forgets nothing.
@@ -164,15 +181,17 @@ func (f *idFinder) Forget() {}
 // Weightless reports that rows without a weight do not matter here.
 func (f *idFinder) Weightless() bool { return true }
 
-// End drops the row.
-func (f *idFinder) End(c *rows.Chunk) { c.Labels, c.Weights = c.Labels[:0], c.Weights[:0] }
+// End drops the row, but for the block's last one: without rows it would not be handed out.
+func (f *idFinder) End(c *rows.Chunk) {
+	c.Labels, c.Weights = c.Labels[:min(1, len(c.Labels))], c.Weights[:min(1, len(c.Weights))]
+}
 
 // planIDs sets the kinds of the columns of a table with ids that are texts.
 func (p Prepare) planIDs(spec *csv.Table, path string, kinds map[int]columnKind) error {
 	if len(p.IDs) == 0 {
 		return nil
 	}
-	if !spec.Header {
+	if !spec.Header && spec.Columns > 0 {
 		return fault.Newf(fault.BadInput, "prepare", path, "its ids are texts, and its columns have no names").
 			WithHint("begin the table with a line of names")
 	}

@@ -310,6 +310,18 @@ func (p *Prepared) Check() error {
 	return nil
 }
 
+// Alike reports whether two preparations make the same features of the same columns, scaled both or neither: by how
+// much depends on the data that they were fitted to.
+func (p *Prepared) Alike(o *Prepared) bool {
+	if p == nil || o == nil {
+		return p == nil && o == nil
+	}
+	return slices.EqualFunc(p.Columns, o.Columns, func(a, b PreparedColumn) bool {
+		return a.Name == b.Name && a.Kind == b.Kind && a.At == b.At && a.Width == b.Width &&
+			slices.Equal(a.Values, b.Values) && (a.Factor == 1) == (b.Factor == 1)
+	})
+}
+
 // feature is one feature of a row.
 type feature struct {
 	at int32
@@ -349,7 +361,7 @@ func (r *rowPreparer) Field(col int, field []byte, v float64, number bool) (ok b
 	case unusedColumn:
 		return true
 	case idColumn:
-		if len(field) == 0 {
+		if text.NoNumber(field) {
 			return false
 		}
 		r.row = append(r.row, feature{int32(c.At), r.p.idOf(c, field)})

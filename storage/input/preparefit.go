@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 
@@ -118,7 +119,7 @@ func newFitter(p *Prepared, spec *csv.Table) *fitter {
 // Field notes a field of the current row; ok is false where it must be a number and is not.
 func (f *fitter) Field(col int, field []byte, v float64, number bool) bool {
 	k := f.places[col]
-	if f.p.Columns[k].Kind == idColumn && len(field) == 0 {
+	if f.p.Columns[k].Kind == idColumn && text.NoNumber(field) {
 		return false
 	}
 	if f.p.Columns[k].Kind == numberColumn && !number && (!text.NoNumber(field) || f.p.Missing == MissingError) {
@@ -219,6 +220,12 @@ func (f *fitter) settle(p *Prepared, scale Scale, path string) error {
 				c.Values = append(c.Values, v)
 			}
 			slices.Sort(c.Values)
+			for _, v := range c.Values {
+				if !utf8.ValidString(v) {
+					return fault.Newf(fault.BadInput, "prepare", path, "column %q has the value %q, which is not UTF-8",
+						c.Name, v).WithHint("a model is saved as text: convert the file to UTF-8")
+				}
+			}
 			if c.Kind == oneHotColumn && len(c.Values) > mostOneHot {
 				return fault.Newf(fault.BadInput, "prepare", path, "column %q has more than %d values", c.Name,
 					mostOneHot).WithHint("hash it: --hash " + c.Name)

@@ -239,7 +239,7 @@ func ReliabilityOf(all []Scored) (out Reliability) {
 
 // WriteCSV writes the table.
 func (r Reliability) WriteCSV(w io.Writer) error {
-	lines := [][]string{{"from", "through", "said", "is", "weight"}}
+	lines := [][]string{{"from", "to", "said", "is", "weight"}}
 	for _, b := range r {
 		var line []string
 		for _, v := range []float64{b.From, b.Through, b.Said, b.Is, b.Weight} {

@@ -86,17 +86,6 @@ func (c *Columns) IntLists(name string, v [][]int64) *Columns {
 	return c.add(name, b)
 }
 
-// TextLists adds a column of lists of texts.
-func (c *Columns) TextLists(name string, v [][]string) *Columns {
-	b := array.NewListBuilder(memory.DefaultAllocator, arrow.BinaryTypes.String)
-	to := b.ValueBuilder().(*array.StringBuilder)
-	for _, row := range v {
-		b.Append(true)
-		to.AppendValues(row, nil)
-	}
-	return c.add(name, b)
-}
-
 // encode returns the columns as a file in the Arrow format.
 func (c *Columns) encode() ([]byte, error) {
 	schema := arrow.NewSchema(c.fields, nil)
@@ -297,27 +286,6 @@ func (s *Stored) IntLists(name string) (out [][]int64) {
 	for i := range a.Len() {
 		from, to := a.ValueOffsets(i)
 		out = append(out, append([]int64(nil), v.Int64Values()[from:to]...))
-	}
-	return out
-}
-
-// TextLists returns a column of lists of texts.
-func (s *Stored) TextLists(name string) (out [][]string) {
-	a, ok := columnAs[*array.List](s, name)
-	if !ok {
-		return nil
-	}
-	v, ok := a.ListValues().(*array.String)
-	if !ok || v.NullN() > 0 {
-		s.fail("its column %q is %v", name, a.DataType())
-		return nil
-	}
-	out = make([][]string, a.Len())
-	for i := range out {
-		from, to := a.ValueOffsets(i)
-		for k := from; k < to; k++ {
-			out[i] = append(out[i], v.Value(int(k)))
-		}
 	}
 	return out
 }

@@ -42,8 +42,15 @@ type Importances struct {
 // mostImportances is the most columns whose importance is measured, by passes over the data for each.
 const mostImportances = 10_000
 
-// lessIsBetter are the metrics of which less is better.
-var lessIsBetter = []string{"rmse", "mae", "log_loss", "brier", "calibration_error", "cost"}
+// LessIsBetter are the metrics of which less is better.
+var LessIsBetter = []string{"rmse", "mae", "log_loss", "brier", "calibration_error", "cost", "cold_rows",
+	"false_positives", "false_negatives", "nonzeros"}
+
+// reader is a model that uses some columns of its data only.
+type reader interface {
+	// Reads reports whether the model reads the column of a name, or number, to predict.
+	Reads(name string, number int) bool
+}
 
 // ImportancesOf measures the importance of each column of data that a model reads, by a pass over them for each
 // permutation and one more.
@@ -59,7 +66,11 @@ func ImportancesOf(ctx context.Context, m Model, in rdd.Input, uris []string,
 		return nil, err
 	}
 	out.Base = base[out.Metric]
-	for _, g := range t.groups {
+	reads, some := m.(reader)
+	for i, g := range t.groups {
+		if some && !reads.Reads(g.name, i) {
+			continue
+		}
 		one, err := t.of(g, out.Metric, out.Base)
 		if err != nil {
 			return nil, err
@@ -215,7 +226,7 @@ func (t *importance) of(g columnGroup, metric string, base float64) (out Importa
 			return out, err
 		}
 		worse := base - metrics[metric]
-		if slices.Contains(lessIsBetter, metric) {
+		if slices.Contains(LessIsBetter, metric) {
 			worse = -worse
 		}
 		sum, squares = sum+worse, squares+worse*worse

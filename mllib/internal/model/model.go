@@ -218,6 +218,9 @@ func digestOf(weights []byte) string {
 // asSaved checks that a model's numbers are those that were saved with it.
 func asSaved(dir, digest string) error {
 	weights, err := os.ReadFile(filepath.Join(dir, "weights.arrow"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return wrong("it is missing")
+	}
 	if err == nil && digestOf(weights) != digest {
 		err = wrong("it is damaged, or of another model: model.json has another digest of it")
 	}

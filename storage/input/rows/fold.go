@@ -84,7 +84,11 @@ func (s *Sieve) partOf(row uint64, label Class) int {
 	}
 	d := s.of[label]
 	if d == nil {
-		d = &deal{seed: Mix(labelSeed+s.part, label.Bits^xxhash.Sum64String(label.Text))}
+		// Parts are dealt alike, each from one place further on: of few rows in each of many parts no fold gets more.
+		d = &deal{seed: Mix(labelSeed, label.Bits^xxhash.Sum64String(label.Text)), block: s.part / n}
+		for range s.part % n {
+			d.next(int(n))
+		}
 		s.of[label] = d
 	}
 	return d.next(int(n))
