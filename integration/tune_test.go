@@ -122,7 +122,7 @@ func TestTuneRunsShareACache(t *testing.T) {
 func TestBadGrids(t *testing.T) {
 	for says, args := range map[string][]string{
 		"foo":      {"--grid", "foo=1,2"},
-		"not in":   {"--grid", "reg=1,-1"},
+		"or more":  {"--grid", "reg=1,-1"},
 		`"a"`:      {"--grid", "reg=1,a"},
 		"missing":  nil,
 		"[2, 1000": {"--grid", "reg=1", "--folds", "1"},

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -51,6 +52,10 @@ func TestImportancesAreWhatTheoryHas(t *testing.T) {
 		if c := got.Columns[i]; c.Column != name || math.Abs(c.Mean-want) > 0.1*want+1e-12 || want > 0 && c.Std == 0 {
 			t.Errorf("%+v, want %v of %s", c, want, name)
 		}
+	}
+	again, err := importances(t, rows, weights, ImportanceConfig{Repeats: 3, Seed: 1, Stored: 1})
+	if err != nil || !reflect.DeepEqual(again, got) {
+		t.Errorf("with data that do not fit: %+v, %v; want %+v", again, err, got)
 	}
 	worse, err := importances(t, rows, weights, ImportanceConfig{Metric: "rmse", Repeats: 1})
 	if err != nil || worse.Columns[0].Mean <= worse.Columns[1].Mean || worse.Columns[2].Mean != 0 {

@@ -165,7 +165,8 @@ func ReadToken(addr string) (string, error) {
 	}
 	token, err := ReadPrivate(TokenFile(addr))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fault.Newf(fault.Unauthorized, "find the token of", addr, "there is no %s", TokenFile(addr)).
+		return "", fault.New(fault.Unauthorized, "find the token of", addr,
+			fmt.Errorf("%s: %w", TokenFile(addr), fs.ErrNotExist)).
 			WithHint("is a driver running there? start it as this user, or set VOLLEY_HOME as it had it")
 	}
 	return token, err

@@ -2,6 +2,7 @@ package input
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"path/filepath"
 	"slices"
@@ -70,6 +71,8 @@ type Options struct {
 	// Change is called where a part begins to be read, and what it returns with each of its chunks, in order, which it
 	// may change; nil changes nothing. It stays in this process.
 	Change func(s *Source, part int) func(*rows.Chunk) error `json:"-"`
+	// Stored returns the chunks that a part was read as before, in place of reading it again; nil reads it.
+	Stored func(part int) []*rows.Chunk `json:"-"`
 }
 
 // ofTable returns the options for the reader of tables.
@@ -99,6 +102,7 @@ type Source struct {
 	KeepRows bool                          `json:"keep_rows,omitempty"`
 	cuts     atomic.Pointer[[]files.Range] // the parts by records, where Parts were cut within quotes
 	change   func(s *Source, part int) func(*rows.Chunk) error
+	stored   func(part int) []*rows.Chunk
 }
 
 // rangeBytes is how much text one part holds.
@@ -125,7 +129,7 @@ func Open(ctx context.Context, o Options, uris ...string) (*Source, error) {
 	if o.Typed != nil || o.Format == Text {
 		return openTyped(ctx, o, inputs)
 	}
-	s := &Source{Format: o.Format, Files: inputs, Fold: o.Fold, change: o.Change}
+	s := &Source{Format: o.Format, Files: inputs, Fold: o.Fold, change: o.Change, stored: o.Stored}
 	if s.Format == Auto {
 		if s.Format, err = detectFormat(inputs[0].Path); err != nil {
 			return nil, err
@@ -217,6 +221,14 @@ func (s *Source) Read(ctx context.Context, part int, yield func(*rows.Chunk) err
 			}
 			return next(c)
 		}
+	}
+	if s.stored != nil {
+		for _, c := range s.stored(part) {
+			if err := cmp.Or(ctx.Err(), yield(c.Clone())); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if s.Fold.Asked() || s.Prepared != nil && s.Prepared.Missing == MissingDrop {
 		yield = s.Fold.Through(part, yield)

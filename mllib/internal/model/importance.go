@@ -22,6 +22,16 @@ type ImportanceConfig struct {
 	Metric  string // empty is the first that the model has of auc, accuracy, r2
 	Repeats int    // permutations of each column
 	Seed    uint64
+	// Stored is how many bytes of data may be kept in memory, rather than read again for each permutation; 0 is 1 GiB.
+	Stored int64
+}
+
+// mostStored returns how many bytes of data are kept.
+func (c *ImportanceConfig) mostStored() int64 {
+	if c.Stored > 0 {
+		return c.Stored
+	}
+	return 1 << 30
 }
 
 // Importance is how much worse a metric of a model is where a column's values are those of other rows (Breiman, Random
@@ -52,12 +62,12 @@ type reader interface {
 	Reads(name string, number int) bool
 }
 
-// ImportancesOf measures the importance of each column of data that a model reads, by a pass over them for each
-// permutation and one more.
+// ImportancesOf measures the importance of each column of data that a model reads, by an evaluation for each
+// permutation and one more. Data that fit are read once.
 func ImportancesOf(ctx context.Context, m Model, in rdd.Input, uris []string,
 	c ImportanceConfig) (*Importances, error) {
 	t := &importance{ctx: ctx, model: m, in: in, uris: uris, cfg: c}
-	base, err := t.collect(nil)
+	base, err := t.measure()
 	if err != nil {
 		return nil, err
 	}
@@ -152,13 +162,31 @@ type importance struct {
 	cfg    ImportanceConfig
 	groups []columnGroup
 	mu     sync.Mutex
-	parts  map[int][][]entry // of a column, by part and row
+	parts  map[int][][]entry     // of a column, by part and row
+	stored map[int][]*rows.Chunk // the data as they are, by part; nil where they are too many
+	bytes  int64                 // of them
+	read   bool                  // once
 	failed error
+}
+
+// store keeps a chunk of a part, if there is room for all.
+func (t *importance) store(part int, c *rows.Chunk) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.bytes += c.Bytes(); t.bytes > t.cfg.mostStored() {
+		t.stored = nil
+	}
+	if t.stored != nil {
+		t.stored[part] = append(t.stored[part], c.Clone())
+	}
 }
 
 // evaluate measures the model on data whose chunks a function changes.
 func (t *importance) evaluate(change func(part int) func(*rows.Chunk) error) (map[string]float64, error) {
 	in := t.in
+	if t.read && t.stored != nil {
+		in.Stored = func(part int) []*rows.Chunk { return t.stored[part] }
+	}
 	in.Change = func(s *input.Source, part int) func(*rows.Chunk) error {
 		t.mu.Lock()
 		if t.groups == nil && t.failed == nil {
@@ -174,17 +202,40 @@ func (t *importance) evaluate(change func(part int) func(*rows.Chunk) error) (ma
 	return metrics, err
 }
 
-// collect keeps a column's values, and returns the metrics of the data as they are.
-func (t *importance) collect(g *columnGroup) (map[string]float64, error) {
+// measure returns the metrics of the data as they are, which are kept.
+func (t *importance) measure() (map[string]float64, error) {
+	t.stored = map[int][]*rows.Chunk{}
+	metrics, err := t.evaluate(func(part int) func(*rows.Chunk) error {
+		t.mu.Lock()
+		delete(t.stored, part) // of a reading that was given up
+		t.mu.Unlock()
+		return func(c *rows.Chunk) error {
+			t.store(part, c)
+			return t.failed
+		}
+	})
+	t.read = true
+	return metrics, err
+}
+
+// collect gathers a column's values.
+func (t *importance) collect(g *columnGroup) error {
 	t.parts = map[int][][]entry{}
-	return t.evaluate(func(part int) func(*rows.Chunk) error {
+	if t.stored != nil {
+		for part, chunks := range t.stored {
+			for _, c := range chunks {
+				for r := range c.Rows() {
+					t.parts[part] = append(t.parts[part], g.of(c, r))
+				}
+			}
+		}
+		return nil
+	}
+	_, err := t.evaluate(func(part int) func(*rows.Chunk) error {
 		t.mu.Lock()
 		t.parts[part] = nil
 		t.mu.Unlock()
 		return func(c *rows.Chunk) error {
-			if t.failed != nil || g == nil {
-				return t.failed
-			}
 			some := make([][]entry, c.Rows())
 			for r := range some {
 				some[r] = g.of(c, r)
@@ -195,6 +246,7 @@ func (t *importance) collect(g *columnGroup) (map[string]float64, error) {
 			return nil
 		}
 	})
+	return err
 }
 
 // of returns the features of a row that are made of the column.
@@ -216,7 +268,7 @@ func (g *columnGroup) of(c *rows.Chunk, r int) (out []entry) {
 // of measures one column.
 func (t *importance) of(g columnGroup, metric string, base float64) (out Importance, err error) {
 	out.Column = g.name
-	if _, err := t.collect(&g); err != nil {
+	if err := t.collect(&g); err != nil {
 		return out, err
 	}
 	var sum, squares float64

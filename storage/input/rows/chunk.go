@@ -48,6 +48,14 @@ func (c *Chunk) Bytes() int64 {
 	return n
 }
 
+// Clone returns a copy of a chunk of points.
+func (c *Chunk) Clone() *Chunk {
+	return &Chunk{Labels: slices.Clone(c.Labels), Weights: slices.Clone(c.Weights), Texts: slices.Clone(c.Texts),
+		Width: c.Width, Values: slices.Clone(c.Values), Offsets: slices.Clone(c.Offsets),
+		Indices: slices.Clone(c.Indices), ZeroBased: c.ZeroBased, Malformed: c.Malformed, Missing: c.Missing,
+		Where: c.Where}
+}
+
 // Dense reports whether rows are dense.
 func (c *Chunk) Dense() bool { return c.Width > 0 }
 
