@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/csv"
 	"fmt"
@@ -173,14 +172,17 @@ func recommend(c *cobra.Command, dir string, top int, users, items, out string, 
 			"train it again to leave that out")
 	}
 	return toFile(out, func(w io.Writer) error {
-		to := bufio.NewWriter(w)
-		fmt.Fprintln(to, map[bool]string{true: "user,item,score", false: "item,user,score"}[forUsers])
+		to := csv.NewWriter(w)
+		head := map[bool][]string{true: {"user", "item", "score"}, false: {"item", "user", "score"}}[forUsers]
+		if err := to.Write(head); err != nil {
+			return err
+		}
 		done := 0
 		err := model.Top(ids, top, forUsers, rated, func(id float64, best []mllib.Recommended) error {
 			done++
 			for _, r := range best {
-				if _, err := fmt.Fprintf(to, "%s,%s,%v\n", csvField(model.NameOf(id, forUsers)),
-					csvField(model.NameOf(r.ID, !forUsers)), r.Score); err != nil {
+				line := []string{model.NameOf(id, forUsers), model.NameOf(r.ID, !forUsers), fmt.Sprint(r.Score)}
+				if err := to.Write(line); err != nil {
 					return err
 				}
 			}
@@ -192,16 +194,9 @@ func recommend(c *cobra.Command, dir string, top int, users, items, out string, 
 		if ids != nil && done < len(ids) {
 			fmt.Fprintf(os.Stderr, "%d of %d are not known to the model\n", len(ids)-done, len(ids))
 		}
-		return to.Flush()
+		to.Flush()
+		return to.Error()
 	})
-}
-
-// csvField returns a text as a field of CSV.
-func csvField(text string) string {
-	if strings.ContainsAny(text, ",\"\n\r") {
-		return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
-	}
-	return text
 }
 
 // parseIDs reads ids between commas, as the model's data have them; nil is all.

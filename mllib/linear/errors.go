@@ -151,10 +151,7 @@ func (e *errorsOf) ofIntercept(p *problem) float64 {
 }
 
 // shownError returns the standard error of a weight, and how many of it the weight is, as Describe has them.
-func (m *Model) shownError(weight, err float64) string {
-	if m.Errors == nil {
-		return ""
-	}
+func shownError(weight, err float64) string {
 	if !(err > 1e-12*math.Abs(weight)) {
 		return fmt.Sprintf(" ± %.4g", err)
 	}

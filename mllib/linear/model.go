@@ -143,7 +143,7 @@ func (m *Model) Describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d features, %d nonzero weights, intercept %g", m.Features, m.Nonzeros(), m.Intercept)
 	if m.Errors != nil {
-		b.WriteString(m.shownError(m.Intercept, m.Errors.Intercept))
+		b.WriteString(shownError(m.Intercept, m.Errors.Intercept))
 	}
 	b.WriteByte('\n')
 	if m.Loss != Squared {
@@ -171,7 +171,7 @@ func (m *Model) Describe() string {
 	for _, j := range at[:min(len(at), shownWeights)] {
 		fmt.Fprintf(&b, "  %-20s %+.6g", names[j], m.Weights[j])
 		if m.Errors != nil {
-			b.WriteString(m.shownError(m.Weights[j], m.Errors.Weights[j]))
+			b.WriteString(shownError(m.Weights[j], m.Errors.Weights[j]))
 		}
 		b.WriteByte('\n')
 	}
