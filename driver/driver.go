@@ -31,7 +31,8 @@ type Driver struct {
 	conns map[plan.ExecutorID]wire.DriverConn
 	timer *time.Timer
 	due   plan.Time
-	reply chan Command // of the request that the session waits for
+	reply chan Command            // of the request that the session waits for
+	calls map[uint64]chan Command // of the actions that it waits for
 	err   error
 	// drained is called with each executor that has no split left.
 	drained  func(plan.ExecutorID)
@@ -54,7 +55,8 @@ const inHand = 16
 // NewDriver starts the loop of a job.
 func NewDriver(cfg JobConfig, log hclog.Logger) *Driver {
 	d := &Driver{log: log, began: time.Now(), events: make(chan input, inHand), ready: make(chan struct{}),
-		failed: make(chan struct{}), done: make(chan struct{}), conns: map[plan.ExecutorID]wire.DriverConn{}}
+		failed: make(chan struct{}), done: make(chan struct{}), conns: map[plan.ExecutorID]wire.DriverConn{},
+		calls: map[uint64]chan Command{}}
 	d.job = NewJob(cfg, 0)
 	d.due = cfg.EnsureDefaults().Gather
 	d.timer = time.NewTimer(d.due)
@@ -82,6 +84,8 @@ func (d *Driver) loop() {
 		case in.do != nil:
 			in.do()
 			continue
+		case in.event.Call != nil:
+			d.calls[d.job.calls+1] = in.reply // the number that the job gives it
 		case in.reply != nil:
 			d.reply = in.reply
 		case in.conn != nil && d.conns[in.event.Message.From] != in.conn:
@@ -130,6 +134,11 @@ func (d *Driver) carryOut(cmds []Command) {
 		case c.Failed != nil:
 			d.err = c.Failed
 			close(d.failed)
+		case c.CallDone != nil:
+			if reply := d.calls[c.CallDone.ID]; reply != nil {
+				reply <- c
+				delete(d.calls, c.CallDone.ID)
+			}
 		case d.reply != nil:
 			d.reply <- c
 			d.reply = nil
@@ -270,15 +279,24 @@ func (d *Driver) Ask(ctx context.Context, ev Event) (Command, error) {
 			return c, nil
 		default:
 		}
-		d.enqueue(func() {
-			if d.reply == reply {
-				d.reply = nil
-				d.job.Abandon()
-			}
-		})
+		d.enqueue(func() { d.abandon(reply) })
 		return Command{}, fault.New(fault.KindOf(ctx.Err()), "run", "the job", ctx.Err())
 	case <-d.done:
 		return Command{}, fault.Newf(fault.Cancelled, "run", "the job", "the driver is closed")
+	}
+}
+
+// abandon runs on the loop: the session no longer waits for an answer.
+func (d *Driver) abandon(reply chan Command) {
+	if d.reply == reply {
+		d.reply = nil
+		d.job.Abandon()
+	}
+	for id, r := range d.calls {
+		if r == reply {
+			delete(d.calls, id)
+			d.carryOut(d.job.AbandonCall(id, d.Now()))
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/volley-engine/volley/abss"
@@ -87,6 +88,7 @@ type Event struct {
 	Lost    *Lost
 	Message *Message
 	Pack    *PackInfo         // the session opens a pack; packs are numbered in order
+	Extend  *plan.Extension   // the session's plan has grown
 	Step    *plan.StepRequest // the session asks for a step
 	Call    *plan.CallRequest // the session asks for an action
 	Restore *Restored
@@ -138,6 +140,7 @@ type Command struct {
 	WakeAt   plan.Time
 	Ready    bool              // enough executors have joined and built the plan
 	PackOpen *int              // every split of this pack is held
+	Extended bool              // all executors have the plan as it is now
 	StepDone *StepReport       // the step has ended
 	CallDone *plan.CallOutcome // of an action
 	Failed   error             // the job has failed
@@ -176,12 +179,13 @@ type Job struct {
 	state     jobState
 	began     plan.Time
 	executors *scheduler.Executors
+	growth    growth
 	packs     []*pack
 	step      *step
 	steps     int
 	keys      uint32    // steps and passes begun
 	lastStep  plan.Time // how long the last training step took
-	call      *call
+	open      []*call   // actions in progress, in the order in which they began
 	calls     uint64
 	counters  Counters
 	draining  map[plan.ExecutorID]bool
@@ -255,6 +259,8 @@ func (j *Job) Step(ev Event, now plan.Time) []Command {
 		j.onLost(ev.Lost, now)
 	case ev.Pack != nil:
 		j.onPack(ev.Pack, now)
+	case ev.Extend != nil:
+		j.onExtend(ev.Extend, now)
 	case ev.Step != nil:
 		j.onStep(ev.Step, now)
 	case ev.Call != nil:
@@ -304,12 +310,12 @@ func (j *Job) Cancel() []Command {
 	return j.out
 }
 
-// Abandon drops a request that the session no longer waits for.
+// Abandon drops all requests: the session no longer waits for any.
 func (j *Job) Abandon() {
 	if j.tape != nil {
 		j.tape.abandoned()
 	}
-	j.step, j.call = nil, nil
+	j.step, j.open, j.growth.awaits = nil, nil, nil
 	for _, p := range j.packs {
 		p.waiting = false
 	}
@@ -318,13 +324,25 @@ func (j *Job) Abandon() {
 // onJoined asks a new or returning executor to build the plan.
 func (j *Job) onJoined(e *Joined) {
 	j.executors.Joined(e.Executor, e.Slots)
-	j.send(e.Executor, &wire.ToExecutor{Body: &wire.ToExecutor_Prepare{Prepare: &wire.Prepare{
+	j.prepare(e.Executor)
+}
+
+// prepare tells an executor what the plan is.
+func (j *Job) prepare(id plan.ExecutorID) {
+	j.send(id, &wire.ToExecutor{Body: &wire.ToExecutor_Prepare{Prepare: &wire.Prepare{
 		Job: string(j.cfg.ID), Fingerprint: j.cfg.Fingerprint[:], Sources: j.cfg.Sources}}})
 }
 
 // onPrepared admits an executor whose plan is the job's.
 func (j *Job) onPrepared(from plan.ExecutorID, p *wire.Prepared, now plan.Time) {
 	got := plan.DigestFromBytes(p.Fingerprint)
+	if j.growth.before[got] && p.Fault == nil && j.state == ready {
+		return // it will answer again, with what was added since
+	}
+	if j.growth.awaits[from] {
+		j.onGrown(from, got, p.Fault.AsError())
+		return
+	}
 	foreign := plantedForeign(got != j.cfg.Fingerprint)
 	if (j.state == ready || j.cfg.Again) && (p.Fault != nil || foreign) {
 		j.send(from, &wire.ToExecutor{Body: &wire.ToExecutor_EndJob{EndJob: &wire.EndJob{Job: string(j.cfg.ID)}}})
@@ -372,12 +390,13 @@ func (j *Job) onLost(l *Lost, now plan.Time) {
 		return
 	}
 	j.executors.Lost(l.Executor)
+	j.grown(l.Executor)
 	if j.step != nil {
 		delete(j.step.sentTo, l.Executor)
 		j.step.forgetStates(l.Executor)
 	}
-	if j.call != nil {
-		j.call.tasks.Lost(l.Executor)
+	for _, c := range j.open {
+		c.tasks.Lost(l.Executor)
 	}
 	j.counters.ExecutorsLost++
 	for i, p := range j.packs {
@@ -430,7 +449,10 @@ func (j *Job) onTick(now plan.Time) {
 			j.emit(Command{WakeAt: p.since + j.cfg.MaxWait})
 		}
 	}
-	if j.call != nil {
-		j.carryOut(j.call.tasks.Tick(now))
+	for _, c := range slices.Clone(j.open) {
+		if j.state != ended {
+			j.carryOut(c, c.tasks.Tick(now))
+		}
 	}
+	j.growthDue(now)
 }

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"slices"
 	"time"
 
 	"github.com/volley-engine/volley/internal/plan"
@@ -15,54 +16,92 @@ type call struct {
 	tasks *scheduler.Tasks
 }
 
+// onCall begins an action beside those in progress, whose tasks have their slots.
 func (j *Job) onCall(req *plan.CallRequest, now plan.Time) {
 	j.calls++
 	cfg := scheduler.TaskConfig{MaxFailures: j.cfg.Schedule.MaxTaskFailures, Timeout: j.cfg.TaskTimeout,
 		MaxWait: j.cfg.MaxWait}
+	c := &call{id: j.calls, req: req}
 	of := scheduler.TaskRequest{Tasks: len(req.Args), Partitions: req.Partitions,
-		Prefer: req.Prefer, Holders: req.Holders, Avoid: req.Avoid}
+		Prefer: req.Prefer, Holders: req.Holders, Avoid: req.Avoid, Beside: func(id plan.ExecutorID) int {
+			return j.loadBeside(c, id)
+		}}
 	if req.Pack >= 0 && req.Pack < len(j.packs) {
 		of.Splits = j.packs[req.Pack].sched
 	}
-	j.call = &call{id: j.calls, req: req, tasks: scheduler.NewTasks(cfg, of, j.executors)}
-	j.carryOut(j.call.tasks.Begin(now))
+	c.tasks = scheduler.NewTasks(cfg, of, j.executors)
+	j.open = append(j.open, c)
+	j.carryOut(c, c.tasks.Begin(now))
 }
+
+// loadBeside returns how many tasks of other actions an executor has.
+func (j *Job) loadBeside(but *call, id plan.ExecutorID) (n int) {
+	for _, c := range j.open {
+		if c != but {
+			n += c.tasks.Load(id)
+		}
+	}
+	return n
+}
+
+// callOf returns an action in progress; nil where it is none.
+func (j *Job) callOf(id uint64) *call {
+	if at := slices.IndexFunc(j.open, func(c *call) bool { return c.id == id }); at >= 0 {
+		return j.open[at]
+	}
+	return nil
+}
+
+// AbandonCall drops an action that the session no longer waits for; others have its slots.
+func (j *Job) AbandonCall(id uint64, now plan.Time) []Command {
+	j.out = nil
+	if j.state == ended {
+		return nil
+	}
+	j.end(j.callOf(id))
+	j.offerTasks(now)
+	return j.out
+}
+
+func (j *Job) end(c *call) { j.open = slices.DeleteFunc(j.open, func(o *call) bool { return o == c }) }
 
 // Slots returns the number of slots of the executors that take part.
 func (j *Job) Slots() int { return j.executors.Slots() }
 
-// offerTasks assigns pending tasks, after executors have joined or left.
+// offerTasks assigns pending tasks, those of the first action first: after executors have joined or left, or slots
+// have become free.
 func (j *Job) offerTasks(now plan.Time) {
-	if j.call != nil {
-		j.carryOut(j.call.tasks.Offer(now))
+	for _, c := range slices.Clone(j.open) {
+		if j.state != ended {
+			j.carryOut(c, c.tasks.Offer(now))
+		}
 	}
 }
 
 // carryOut carries out the scheduler's commands for a call's tasks.
-func (j *Job) carryOut(cmds []scheduler.TaskCommand) {
+func (j *Job) carryOut(call *call, cmds []scheduler.TaskCommand) {
 	for _, c := range cmds {
 		switch c.Kind {
 		case scheduler.TaskGive:
 			if c.Copy {
 				j.counters.Speculated++
 			}
-			j.give(c.Task, c.Executor)
+			j.give(call, c.Task, c.Executor)
 		case scheduler.TaskWake:
 			j.emit(Command{WakeAt: c.At})
 		case scheduler.TaskAbort:
 			j.fail(c.Err)
 		case scheduler.TaskDone:
-			data, lost := j.call.tasks.Results()
-			j.call = nil
-			j.emit(Command{CallDone: &plan.CallOutcome{Data: data, Lost: lost,
+			data, lost := call.tasks.Results()
+			j.end(call)
+			j.emit(Command{CallDone: &plan.CallOutcome{ID: call.id, Data: data, Lost: lost,
 				ExecutorsLost: j.counters.ExecutorsLost}})
 		}
 	}
 }
 
 // give sends a task to an executor.
-func (j *Job) give(i int, id plan.ExecutorID) {
-	c := j.call
+func (j *Job) give(c *call, i int, id plan.ExecutorID) {
 	task := &wire.RunTask{Job: string(j.cfg.ID), Call: c.id, Node: uint32(c.req.Node),
 		Partition: uint32(c.tasks.Partition(i)), Args: c.req.Args[i]}
 	if c.req.Holders != nil {
@@ -72,24 +111,42 @@ func (j *Job) give(i int, id plan.ExecutorID) {
 }
 
 func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Time) {
-	if j.call == nil || !plantedCall(r.Call == j.call.id) {
+	c := plantedCall(j, j.callOf(r.Call))
+	if c == nil {
 		j.counters.StaleReports++
 		return
 	}
-	useful, cmds := j.call.tasks.Ended(from, scheduler.TaskEnd{Partition: int(r.Partition), Data: r.Data,
+	useful, cmds := c.tasks.Ended(from, scheduler.TaskEnd{Partition: int(r.Partition), Data: r.Data,
 		Err: r.Fault.AsError(), Rows: r.Rows, Busy: time.Duration(r.BusyNs)}, now)
 	if !useful {
 		j.counters.StaleReports++
 	}
-	j.carryOut(cmds)
+	j.gotOn(c, from, now)
+	if j.carryOut(c, cmds); slices.ContainsFunc(j.open, func(o *call) bool { return o != c }) {
+		j.offerTasks(now) // a slot may have become free
+	}
 }
 
 // onTaskProgress notes a task's progress.
 func (j *Job) onTaskProgress(from plan.ExecutorID, p *wire.TaskProgress, now plan.Time) {
-	if j.call == nil || p.Call != j.call.id {
+	c := j.callOf(p.Call)
+	if c == nil {
 		return
 	}
 	far := scheduler.TaskProgress{Partition: int(p.Partition), Rows: p.Rows, Moved: p.Moved,
 		Busy: time.Duration(p.BusyNs)}
-	j.carryOut(j.call.tasks.Progress(from, far, now))
+	any, cmds := c.tasks.Progress(from, far, now)
+	if any {
+		j.gotOn(c, from, now)
+	}
+	j.carryOut(c, cmds)
+}
+
+// gotOn tells the other actions of progress on an executor, where their tasks may be queued.
+func (j *Job) gotOn(but *call, from plan.ExecutorID, now plan.Time) {
+	for _, c := range j.open {
+		if c != but {
+			c.tasks.GotOn(from, now)
+		}
+	}
 }

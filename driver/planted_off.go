@@ -10,7 +10,7 @@ import (
 // Where the simulator can plant a bug in a decision, the decision goes through a
 // hook. In this build each hook returns its argument, or does nothing.
 
-func plantedCall(present bool) bool                              { return present }
+func plantedCall(_ *Job, c *call) *call                          { return c }
 func plantedCursor(*plan.Assignment, []plan.SplitID)             {}
 func plantedTwice(*Job, *pack, []plan.SplitID)                   {}
 func plantedLimit(limited bool) bool                             { return limited }

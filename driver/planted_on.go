@@ -13,7 +13,12 @@ import (
 
 // The bugs that the simulator can plant in what this package decides.
 
-func plantedCall(present bool) bool { return present || mutant.On(mutant.TaskOfOlderCall) }
+func plantedCall(j *Job, c *call) *call {
+	if c == nil && len(j.open) > 0 && mutant.On(mutant.TaskOfOlderCall) {
+		return j.open[0]
+	}
+	return c
+}
 
 func plantedCursor(a *plan.Assignment, changed []plan.SplitID) {
 	if mutant.On(mutant.CursorMoved) && slices.Contains(changed, a.Split) {

@@ -118,6 +118,8 @@ func (s *story) showCommand(c Command) string {
 		return fmt.Sprintf("%s is excluded: %s", c.Excluded.Executor, c.Excluded.Why)
 	case c.CallDone != nil:
 		return showCall(c.CallDone)
+	case c.Extended:
+		return "all have the plan as it is now"
 	}
 	s.reports = append(s.reports, c.StepDone)
 	return showStep(c.StepDone)
@@ -130,7 +132,7 @@ func showCall(o *plan.CallOutcome) string {
 			words[i] = fmt.Sprint("lost (", o.Lost[i], ")")
 		}
 	}
-	return strings.Join(append([]string{"the action is done:"}, words...), " ")
+	return strings.Join(append([]string{fmt.Sprintf("action %d is done:", o.ID)}, words...), " ")
 }
 
 func showStep(r *StepReport) string {

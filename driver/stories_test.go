@@ -29,6 +29,8 @@ import (
 //	call [tasks=N] [pack=N] [partitions=(..)] [prefer=E] [holders=(E/E,..)] [avoid=(E/E,..)]
 //	doing E TASK [rows=N] [busy=D] [moved=N]; done E TASK... [rows=N] [busy=D] [fault=K] [call=N]
 //	signal spread=F norm=F; restore steps=N epoch=N cursor=(..) merged=(..) [ratio=F] [state=TEXT]
+//	extend [to=N]                                the plan is another; prepared E first: of the plan that the job began with
+//	abandon-call CALL
 //	tick; abandon; cancel; counters; ledger [pack=N]; slots; defaults
 //
 // What each job was told is told again in the end, as from its event log: the steps must be
@@ -59,6 +61,7 @@ type story struct {
 	storytest.Args
 	job      *Job
 	cfg      JobConfig
+	first    plan.Digest // of the plan that it began with
 	quick    bool
 	now      plan.Time
 	out      strings.Builder
@@ -78,7 +81,7 @@ func (s *story) do(cmd string) {
 	switch cmd {
 	case "job":
 		s.quick, s.cfg = s.Has("quick"), s.configOf()
-		s.job = NewJob(s.cfg, s.now)
+		s.job, s.first = NewJob(s.cfg, s.now), s.cfg.Fingerprint
 	case "tick":
 		s.tell(Event{})
 	case "drain":
@@ -107,6 +110,11 @@ func (s *story) do(cmd string) {
 		s.askStep(cmd == "step")
 	case "call":
 		s.askCall()
+	case "extend":
+		s.cfg.Fingerprint = plan.Digest{byte(s.Int("to", 1))}
+		s.tell(Event{Extend: &plan.Extension{Fingerprint: s.cfg.Fingerprint, Sources: []byte("as it is now")}})
+	case "abandon-call":
+		s.answer(s.job.AbandonCall(uint64(s.Number(s.Arg(0))), s.now))
 	case "restore":
 		s.restore()
 	default:
@@ -152,6 +160,9 @@ func (s *story) message(cmd string) {
 
 func (s *story) prepared(foreign bool) *wire.Prepared {
 	print := s.cfg.Fingerprint
+	if s.Has("first") {
+		print = s.first
+	}
 	if foreign {
 		print = plan.Digest{0xff}
 	}

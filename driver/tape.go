@@ -258,7 +258,7 @@ func (t *tape) progress(all []told, now plan.Time) {
 
 // event records anything else; one of an action is left out.
 func (t *tape) event(j *Job, ev Event, now plan.Time) bool {
-	if ev.Call != nil || ev.Message != nil &&
+	if ev.Call != nil || ev.Extend != nil || ev.Message != nil &&
 		(ev.Message.Body.GetTaskResult() != nil || ev.Message.Body.GetTaskProgress() != nil) {
 		return false
 	}

@@ -34,15 +34,19 @@ func (s *Shared) get(name, version string, bytes int64, make func() (any, error)
 	if bytes > s.room() {
 		return make() // it is larger than all values together may be
 	}
-	v := s.entry(name, version, bytes)
-	v.once.Do(func() {
-		v.err = errPanicked // unless make returns
-		v.value, v.err = make()
-	})
-	if v.err != nil {
-		s.forget(name, v) // the next one may try again
+	for {
+		v, mine := s.entry(name, version, bytes), false
+		v.once.Do(func() {
+			mine, v.err = true, errPanicked // unless make returns
+			v.value, v.err = make()
+		})
+		if v.err == nil {
+			return v.value, nil
+		}
+		if s.forget(name, v); mine { // the others try themselves: an executor that ends fails what its tasks make
+			return nil, v.err
+		}
 	}
-	return v.value, v.err
 }
 
 func (s *Shared) entry(name, version string, bytes int64) *sharedValue {
@@ -89,8 +93,8 @@ func (s *Shared) makeRoom(bytes int64) {
 	}
 }
 
-// errPanicked is returned to tasks that waited for a value whose maker has panicked.
-var errPanicked = errors.New("another task panicked while it made what they share")
+// errPanicked is the error of a value whose maker has panicked.
+var errPanicked = errors.New("the task that was to make it has panicked")
 
 func (s *Shared) forget(name string, v *sharedValue) {
 	s.mu.Lock()

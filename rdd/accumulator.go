@@ -3,8 +3,6 @@ package rdd
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd/internal/row"
@@ -64,9 +62,9 @@ func Accumulate[T, A any](ds Dataset[T], acc Accumulator[T, A]) Dataset[T] {
 func (acc Accumulator[T, A]) Value(s *Session) (A, error) {
 	total := acc.zero()
 	for _, id := range *acc.nodes {
-		for _, part := range slices.Sorted(maps.Keys(s.tallies[id])) {
+		for _, one := range s.tallies.of(id) {
 			var a A
-			if err := row.Decode(s.tallies[id][part].Value, &a); err != nil {
+			if err := row.Decode(one.Value, &a); err != nil {
 				return total, fault.New(fault.Corrupt, "decode", "an accumulator's value", err)
 			}
 			total = acc.merge(total, a)
@@ -77,6 +75,6 @@ func (acc Accumulator[T, A]) Value(s *Session) (A, error) {
 
 // Named gives a dataset a name, which Graph.Explain and messages show beside what it is made by. Rows are the same.
 func Named[T any](ds Dataset[T], name string) Dataset[T] {
-	ds.g.nodes[ds.id].label = name
+	ds.g.node(ds.id).label = name
 	return ds
 }

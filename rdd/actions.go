@@ -19,8 +19,19 @@ type Action[R any] struct {
 	name string
 }
 
-// Run computes the action's value.
-func (a Action[R]) Run(ctx context.Context, s *Session) (R, error) { return a.run(ctx, s) }
+// Run computes the action's value. Several actions may run side by side, each from a goroutine: they share the
+// executors' slots, those of the first the first time, and a shuffle that two of them read is made once.
+func (a Action[R]) Run(ctx context.Context, s *Session) (R, error) {
+	ctx, leave := s.enter(ctx, true)
+	defer leave()
+	release, _, err := s.claim(ctx, running, a.id)
+	if err != nil {
+		var zero R
+		return zero, err
+	}
+	defer release()
+	return a.run(ctx, s)
+}
 
 // collectLimit is how many bytes of rows an action may bring to the driver's side.
 const collectLimit = 1 << 30

@@ -54,9 +54,9 @@ func (g *Graph) mayCoalesce(id int, o shuffleOptions, shuffles ...int) {
 	if o.partitions > 0 {
 		return
 	}
-	g.nodes[id].joins = shuffles
+	g.node(id).joins = shuffles
 	for _, sh := range shuffles {
-		g.nodes[sh].family = id + 1
+		g.node(sh).family = id + 1
 	}
 }
 

@@ -3,6 +3,9 @@ package rdd
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 )
 
 // Counter counts something about the rows that pass by. It is exact: a partition
@@ -41,9 +44,41 @@ func Tally[T any](ds Dataset[T], c Counter, f func(T) int64) Dataset[T] {
 // Value returns what has been counted so far.
 func (c Counter) Value(s *Session) (total int64) {
 	for _, id := range *c.nodes {
-		for _, n := range s.tallies[id] {
+		for _, n := range s.tallies.of(id) {
 			total += n.N
 		}
 	}
 	return total
+}
+
+// tallies are what counters and accumulators have come to, of each node by partition. They may be read while an action
+// runs.
+type tallies struct {
+	sync.Mutex
+	by map[int]map[int]tally
+}
+
+// note takes in what a task has said.
+func (t *tallies) note(said []tally) {
+	t.Lock()
+	defer t.Unlock()
+	for _, one := range said {
+		if t.by == nil {
+			t.by = map[int]map[int]tally{}
+		}
+		if t.by[one.Node] == nil {
+			t.by[one.Node] = map[int]tally{}
+		}
+		t.by[one.Node][one.Part] = one
+	}
+}
+
+// of returns those of a node, in the order of their partitions.
+func (t *tallies) of(node int) (out []tally) {
+	t.Lock()
+	defer t.Unlock()
+	for _, part := range slices.Sorted(maps.Keys(t.by[node])) {
+		out = append(out, t.by[node][part])
+	}
+	return out
 }

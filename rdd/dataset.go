@@ -34,7 +34,7 @@ var errEnough = errors.New("enough rows")
 // and file:// URIs are taken; gzip, bzip2 and zstd are unwrapped.
 func TextFile(g *Graph, uris ...string) Dataset[string] {
 	d := &sourceDecl{URIs: uris, Options: input.Options{Format: input.Text}}
-	g.sources = append(g.sources, d)
+	g.sources.add(d)
 	id := g.add(node{kind: "text", typ: "string", detail: fmt.Sprint(uris), bytes: d.bytes})
 	d.node = id
 	return Dataset[string]{g: g, id: id, parts: func() int { return d.source.Len() },
@@ -75,7 +75,7 @@ func optionsText(in Input) string {
 // as the file has them until the rows are packed.
 func Points(g *Graph, in Input, uris ...string) Dataset[Point] {
 	d := &sourceDecl{URIs: uris, Options: in}
-	g.sources = append(g.sources, d)
+	g.sources.add(d)
 	id := g.add(node{kind: "points", points: d, typ: "Point", detail: fmt.Sprintf("%v %s", uris, optionsText(in)),
 		bytes: d.bytes})
 	d.node = id

@@ -1,6 +1,7 @@
 package rdd
 
 import (
+	"context"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -37,13 +38,13 @@ func (g *Graph) Explain() string { return g.Explained().String() }
 
 // Explained returns the plan as it is declared, with the bytes of its files where they have been looked up.
 func (g *Graph) Explained() *Explanation {
-	out := &Explanation{Nodes: make([]ExplainedNode, len(g.nodes))}
-	for id := range g.nodes {
-		n, e := &g.nodes[id], &out.Nodes[id]
+	out := &Explanation{Nodes: make([]ExplainedNode, g.size())}
+	for id := range g.size() {
+		n, e := g.node(id), &out.Nodes[id]
 		*e = ExplainedNode{ID: id, Kind: n.kind, Detail: n.detail, Label: n.label, Bytes: -1, Rows: -1}
 		for _, in := range n.inputs {
 			at := out.Nodes[in].Stage
-			if g.nodes[in].shuffle != nil {
+			if g.node(in).shuffle != nil {
 				at++
 			}
 			e.Stage = max(e.Stage, at)
@@ -55,7 +56,7 @@ func (g *Graph) Explained() *Explanation {
 			e.Inputs = [][]int{n.inputs}
 		}
 	}
-	for _, d := range g.sources {
+	for _, d := range g.sources.items() {
 		if d.source != nil {
 			out.Nodes[d.node].Bytes = d.bytes()
 		}
@@ -66,9 +67,11 @@ func (g *Graph) Explained() *Explanation {
 // Explained returns the plan with what has run so far: the rows and bytes that shuffles have moved, which small
 // partitions were joined, and which ways were taken.
 func (s *Session) Explained() *Explanation {
+	_, leave := s.enter(context.Background(), false)
+	defer leave()
 	out := s.g.Explained()
 	for id := range out.Nodes {
-		n, e := &s.g.nodes[id], &out.Nodes[id]
+		n, e := s.g.node(id), &out.Nodes[id]
 		if d := s.g.decisionOf(id); n.choice != nil && len(d) == 1 {
 			e.Chosen = d[0] + 1
 		}
@@ -95,8 +98,8 @@ func (s *Session) explainShuffle(id int, e *ExplainedNode) {
 	}
 	e.Bytes += sumOf(sums.bytes)
 	e.Partitions = len(sums.bytes)
-	for family := range s.g.nodes {
-		for _, joined := range s.g.nodes[family].joins {
+	for family := range s.g.size() {
+		for _, joined := range s.g.node(family).joins {
 			if d := s.g.decisionOf(family); joined == id && len(d) > 1 {
 				e.Joined = len(d) - 1
 			}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
@@ -24,16 +25,21 @@ import (
 	"github.com/volley-engine/volley/storage/shuffle"
 )
 
-// Graph collects the plan that Build declares. It is not safe for concurrent
-// use and is frozen once Build has returned.
+// Graph collects the plan that Build declares. It is frozen once Build has returned, but for the parts that Later
+// declares: each is added at once, by one goroutine, while tasks read the others.
 type Graph struct {
-	nodes   []node
-	sources []*sourceDecl
+	nodes   growing[node]
+	sources growing[sourceDecl]
 	errs    []error
 	decided sync.Map // what was decided, by node: []int
 	reached struct {
-		sync.Once
+		sync.Mutex
 		by [][]uint64 // by node: a bit for each node that it is computed from
+	}
+	hasLoops atomic.Bool
+	built    struct {
+		sync.Mutex
+		parts []builtPart // that were declared by Later, in the order in which they were added
 	}
 }
 
@@ -57,14 +63,15 @@ type node struct {
 	settle func(ctx context.Context, s *Session) ([]int, error) // decides something before it is computed; may be nil
 	// partitions of input k that a partition is computed from; nil is the same one
 	reads  func(k, part int) []int
-	points *sourceDecl  // whose rows are the node's, as they are
-	pruned any          // of files: a func(func(T) bool) Dataset[T] that reads some of them
-	bytes  func() int64 // about how many bytes its rows are; nil is as many as its inputs'
-	byRow  bool         // each row is made of one row of the input
-	byKey  bool         // rows are those of shuffles' keys, by their hashes
-	piece  taskFunc     // computes a part of a partition's rows for another task; may be nil
-	at     string       // the user's file and line
-	label  string       // the user's name for it; empty is none
+	points *sourceDecl              // whose rows are the node's, as they are
+	pruned any                      // of files: a func(func(T) bool) Dataset[T] that reads some of them
+	bytes  func() int64             // about how many bytes its rows are; nil is as many as its inputs'
+	byRow  bool                     // each row is made of one row of the input
+	byKey  bool                     // rows are those of shuffles' keys, by their hashes
+	piece  taskFunc                 // computes a part of a partition's rows for another task; may be nil
+	later  func(value []byte) error // adds the part of the plan that it declares; nil of other nodes
+	at     string                   // the user's file and line
+	label  string                   // the user's name for it; empty is none
 }
 
 // choice is between ways of computing a node, of which one is taken when it is
@@ -85,8 +92,11 @@ type sourceDecl struct {
 	source  *input.Source
 }
 
-// bytes returns how large the input is, as it is.
+// bytes returns how large the input is, as it is; 0 where nothing reads it.
 func (d *sourceDecl) bytes() (n int64) {
+	if d.source == nil {
+		return 0
+	}
 	for _, f := range d.source.Files {
 		n += f.Size
 	}
@@ -114,8 +124,7 @@ func NewGraph() *Graph { return &Graph{} }
 
 // add appends a node and returns its number.
 func (g *Graph) add(n node) int {
-	g.nodes = append(g.nodes, n)
-	return len(g.nodes) - 1
+	return g.nodes.add(&n)
 }
 
 // fail notes a mistake in the plan with the user's file and line.
@@ -183,75 +192,90 @@ func (g *Graph) Err() error { return errors.Join(g.errs...) }
 
 // Fingerprint returns a digest of the plan: kind, element type, options and
 // position of every node.
-func (g *Graph) Fingerprint() plan.Digest {
+func (g *Graph) Fingerprint() plan.Digest { return g.fingerprintOf(g.size()) }
+
+// fingerprintOf returns a digest of the first nodes of the plan.
+func (g *Graph) fingerprintOf(nodes int) plan.Digest {
 	h := sha256.New()
-	for i, n := range g.nodes {
+	for i, n := range g.nodes.items()[:nodes] {
 		fmt.Fprintf(h, "%d %s %s %s %v\n", i, n.kind, n.typ, n.detail, n.inputs)
 	}
 	return plan.DigestFromBytes(h.Sum(nil))
 }
 
-// Resolve finds the input files on the driver's side and returns their
-// description for the executors.
+// bound is what an executor's plan does not have of its arguments.
+type bound struct {
+	Parts   []builtPart
+	Sources []*input.Source // of inputs that nothing reads: nil
+}
+
+// Resolve finds the input files on the driver's side, those that were not found before, and returns for the executors
+// their description, and which parts the plan has come to have.
 func (g *Graph) Resolve(ctx context.Context) (raw []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil { // of a function that says which directories to read
 			err = fault.Newf(fault.UserCode, "resolve", "the inputs", "panic: %v\n%s", r, debug.Stack())
 		}
 	}()
-	resolved := make([]*input.Source, len(g.sources))
-	for i, d := range g.sources {
-		if !g.isRead(d.node) {
-			resolved[i] = &input.Source{}
-			continue
+	out := bound{Parts: g.builtParts(), Sources: make([]*input.Source, len(g.sources.items()))}
+	for i, d := range g.sources.items() {
+		if d.source == nil && g.isRead(d.node) {
+			if d.source, err = input.Open(ctx, d.Options, d.URIs...); err != nil {
+				return nil, err
+			}
 		}
-		s, err := input.Open(ctx, d.Options, d.URIs...)
-		if err != nil {
-			return nil, err
-		}
-		d.source, resolved[i] = s, s
+		out.Sources[i] = d.source
 	}
-	return json.Marshal(resolved)
+	return json.Marshal(out)
 }
 
 // isRead reports whether a node is an input of another.
 func (g *Graph) isRead(id int) bool {
-	return slices.ContainsFunc(g.nodes, func(n node) bool {
+	return slices.ContainsFunc(g.nodes.items(), func(n *node) bool {
 		has := func(in []int) bool { return slices.Contains(in, id) }
 		return has(n.inputs) || n.choice != nil && slices.ContainsFunc(n.choice.inputs, has)
 	})
 }
 
-// Bind takes over the resolved inputs from the driver.
+// Bind takes over from the driver what Resolve has returned there: it adds the parts that the plan does not have yet,
+// and takes the resolved inputs.
 func (g *Graph) Bind(raw []byte) error {
-	var resolved []*input.Source
-	if err := json.Unmarshal(raw, &resolved); err != nil || len(resolved) != len(g.sources) {
-		return fault.Newf(fault.PlanMismatch, "bind", "inputs", "%d are described, the plan has %d", len(resolved),
-			len(g.sources))
+	var b bound
+	if err := json.Unmarshal(raw, &b); err != nil {
+		return fault.New(fault.PlanMismatch, "bind", "inputs", err)
 	}
-	for i, s := range resolved {
-		g.sources[i].source = s
+	if err := g.buildParts(b.Parts); err != nil {
+		return err
+	}
+	if all := g.sources.items(); len(b.Sources) != len(all) {
+		return fault.Newf(fault.PlanMismatch, "bind", "inputs", "%d are described, the plan has %d", len(b.Sources),
+			len(all))
+	}
+	for i, d := range g.sources.items() {
+		if d.source == nil { // else tasks may be reading it
+			d.source = b.Sources[i]
+		}
 	}
 	return nil
 }
 
 // Folders returns what prepares the fold of a step's node; it is part of runner.Program.
 func (g *Graph) Folders(node int) (runner.NewFolder, error) {
-	if node < 0 || node >= len(g.nodes) || g.nodes[node].folder == nil {
+	if node < 0 || node >= g.size() || g.node(node).folder == nil {
 		return nil, fault.Newf(fault.PlanMismatch, "fold", fmt.Sprintf("node %d", node), "it is not a step of the plan")
 	}
-	return g.nodes[node].folder, nil
+	return g.node(node).folder, nil
 }
 
 // Task runs one task of an action; it is part of runner.Program.
 func (g *Graph) Task(ctx context.Context, node, partition int, args []byte, packs runner.TaskContext) (data []byte,
 	err error) {
-	if node < 0 || node >= len(g.nodes) || g.nodes[node].task == nil {
+	if node < 0 || node >= g.size() || g.node(node).task == nil {
 		return nil, fault.Newf(fault.PlanMismatch, "run", fmt.Sprintf("node %d", node),
 			"it is not an action of the plan")
 	}
 	defer recovered(partition, &err)
-	return g.runTask(ctx, g.nodes[node].task, partition, args, packs)
+	return g.runTask(ctx, g.node(node).task, partition, args, packs)
 }
 
 // recovered makes an error of a panic of the user's functions.
@@ -264,7 +288,7 @@ func recovered(partition int, err *error) {
 
 // name returns how a node is called in messages.
 func (g *Graph) name(id int) string {
-	n := &g.nodes[id]
+	n := g.node(id)
 	kind := n.kind
 	if n.label != "" {
 		kind = fmt.Sprintf("%q, %s", n.label, kind)
@@ -287,7 +311,7 @@ func (g *Graph) allDecided() decisions {
 
 // spanOf returns the partitions of a shuffle that one of its result is.
 func (g *Graph) spanOf(id, part int) shuffle.Span {
-	if f := g.nodes[id].family; f > 0 {
+	if f := g.node(id).family; f > 0 {
 		if d := g.decisionOf(f - 1); part+1 < len(d) {
 			return shuffle.Span{From: d[part], Through: d[part+1]}
 		}
@@ -298,22 +322,21 @@ func (g *Graph) spanOf(id, part int) shuffle.Span {
 // above reports whether a node is computed from another one, or under it where that
 // is a parameter; by any of its alternatives.
 func (g *Graph) above(id, from int) bool {
-	g.reached.Do(func() {
-		g.reached.by = make([][]uint64, len(g.nodes))
-		for id := range g.nodes {
-			bits := make([]uint64, (len(g.nodes)+63)/64)
-			for _, list := range [][]int{g.nodes[id].inputs, g.nodes[id].params} {
-				for _, in := range list {
-					bits[in/64] |= 1 << (in % 64)
-					for i, b := range g.reached.by[in] {
-						bits[i] |= b
-					}
+	g.reached.Lock()
+	defer g.reached.Unlock()
+	for next := len(g.reached.by); next <= id; next++ { // what a node is computed from was declared before it
+		bits := make([]uint64, next/64+1)
+		for _, list := range [][]int{g.node(next).inputs, g.node(next).params} {
+			for _, in := range list {
+				bits[in/64] |= 1 << (in % 64)
+				for i, b := range g.reached.by[in] {
+					bits[i] |= b
 				}
 			}
-			g.reached.by[id] = bits
 		}
-	})
-	return g.reached.by[id][from/64]>>(from%64)&1 == 1
+		g.reached.by = append(g.reached.by, bits)
+	}
+	return from < id && g.reached.by[id][from/64]>>(from%64)&1 == 1
 }
 
 // mustEncode notes as a mistake of the plan that values of T cannot be encoded; what says
@@ -332,7 +355,7 @@ func (g *Graph) bytesBelow(id int, known map[int]int64) int64 {
 	if b, ok := known[id]; ok {
 		return b
 	}
-	n := &g.nodes[id]
+	n := g.node(id)
 	if n.bytes != nil {
 		return n.bytes()
 	}

@@ -81,7 +81,7 @@ func (e *taskEnv) expect(keys []exec.Ranked) { e.split.keys = keys }
 
 // byRow notes that each row of a dataset is made of one row of another, or left out.
 func byRow[T any](ds Dataset[T]) Dataset[T] {
-	n := &ds.g.nodes[ds.id]
+	n := ds.g.node(ds.id)
 	n.byRow, n.piece = true, pieceTask(ds)
 	return ds
 }
@@ -100,7 +100,7 @@ func byKey[T any](ds Dataset[T]) Dataset[T] {
 		}
 		return produce(ctx, part, yield)
 	}
-	n := &ds.g.nodes[ds.id]
+	n := ds.g.node(ds.id)
 	n.byKey, n.piece = true, pieceTask(ds)
 	return ds
 }
@@ -253,18 +253,18 @@ func keepRest[T any](e *taskEnv, node, part int, kept *exec.Writer[T]) error {
 // in pieces.
 func (s *Session) splitOf(node, part int) (of int, shuffles []int, span shuffle.Span, ok bool) {
 	in := s.g.inputsOf(node)
-	if n := &s.g.nodes[node]; len(in) != 1 || n.reads != nil {
+	if n := s.g.node(node); len(in) != 1 || n.reads != nil {
 		return 0, nil, span, false
 	}
 	at := in[0]
-	for s.g.nodes[at].byRow {
-		at = s.g.nodes[at].inputs[0]
+	for s.g.node(at).byRow {
+		at = s.g.node(at).inputs[0]
 	}
 	d := s.g.decisionOf(at)
-	if !s.g.nodes[at].byKey || part+1 >= len(d) {
+	if !s.g.node(at).byKey || part+1 >= len(d) {
 		return 0, nil, span, false
 	}
-	return in[0], s.g.nodes[at].joins, shuffle.Span{From: d[part], Through: d[part+1]}, true
+	return in[0], s.g.node(at).joins, shuffle.Span{From: d[part], Through: d[part+1]}, true
 }
 
 // spansOf cuts a span of partitions of some shuffles where there are rows.
@@ -340,7 +340,7 @@ func (s *Session) computePieces(ctx context.Context, node int, parts []int) erro
 	if err != nil {
 		return err
 	}
-	data, lost, err := s.cluster.RunCall(ctx, req)
+	data, lost, err := s.runTasks(ctx, req)
 	if err != nil {
 		return err
 	}

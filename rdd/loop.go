@@ -27,6 +27,7 @@ type Loop[T any] struct {
 func NewLoop[T any](first Dataset[T], body func(now Dataset[T]) Dataset[T]) *Loop[T] {
 	l := &Loop[T]{first: first}
 	g := first.g
+	g.hasLoops.Store(true)
 	l.now = kept(first, "loop", "", Memory, func(d *shuffleDecl) { d.copies = loopCopies })
 	l.now.parts = func() int {
 		if d := g.decisionOf(l.now.id); len(d) == 1 {
@@ -84,13 +85,19 @@ func (s *Session) loopOf(id int) *loopRun {
 func (l *Loop[T]) Now() Dataset[T] { return l.now }
 
 // Rounds returns how many rounds have been run.
-func (l *Loop[T]) Rounds(s *Session) int { return s.loopOf(l.now.id).rounds }
+func (l *Loop[T]) Rounds(s *Session) int {
+	_, leave := s.enter(context.Background(), false)
+	defer leave()
+	return s.loopOf(l.now.id).rounds
+}
 
 // Step runs a round: from now on the loop's rows are what its body makes of them.
 // Each round's rows are held by two executors, where there are as many; where all
 // that hold some are lost, the rounds are run again from the beginning, unless
 // parameters have been set since.
 func (l *Loop[T]) Step(ctx context.Context, s *Session) error {
+	ctx, leave := s.enter(ctx, false)
+	defer leave()
 	r := s.loopOf(l.now.id)
 	r.restart = func(ctx context.Context) error { return l.restart(ctx, s, r) }
 	return l.round(ctx, s, r, true)
@@ -161,11 +168,11 @@ func (l *Loop[T]) round(ctx context.Context, s *Session, r *loopRun, replays boo
 // dropAbove forgets the outputs of all shuffles that are computed from a node, but
 // for one.
 func (s *Session) dropAbove(id, but int) {
-	for up := range s.g.nodes {
+	for up := range s.g.size() {
 		if !s.g.above(up, id) {
 			continue
 		}
-		if up != but && s.g.nodes[up].shuffle != nil && !s.inLoop(up) {
+		if up != but && s.g.node(up).shuffle != nil && !s.inLoop(up) {
 			s.drop(up)
 		}
 		s.reopen(up)
@@ -183,7 +190,7 @@ func (s *Session) inLoop(id int) bool {
 // now.
 func (s *Session) reopen(id int) {
 	delete(s.settled, id)
-	n := &s.g.nodes[id]
+	n := s.g.node(id)
 	if n.settle != nil && (n.shuffle == nil || n.shuffle.dir == "") || n.choice != nil || len(n.joins) > 0 {
 		s.g.decided.Delete(id)
 	}

@@ -38,10 +38,10 @@ func (m *Maker) Make(ctx context.Context, node int) (*pack.Pack, error) {
 	if p := m.mu.made[node]; p != nil {
 		return p, nil
 	}
-	if node < 0 || node >= len(m.Graph.nodes) || m.Graph.nodes[node].pack == nil {
+	if node < 0 || node >= m.Graph.size() || m.Graph.node(node).pack == nil {
 		return nil, fault.Newf(fault.PlanMismatch, "make", fmt.Sprintf("node %d", node), "it is not a pack of the plan")
 	}
-	decl := m.Graph.nodes[node].pack
+	decl := m.Graph.node(node).pack
 	packs := make([]*pack.Pack, len(decl.nodes))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, rows := range decl.rows() {
@@ -89,10 +89,10 @@ func (m *Maker) get(ctx context.Context, decl *packDecl, which int, rows pack.Ro
 
 // MadeWith returns the packs that are made together with that of a node, itself among them.
 func (g *Graph) MadeWith(node int) []int {
-	if node < 0 || node >= len(g.nodes) || g.nodes[node].pack == nil {
+	if node < 0 || node >= g.size() || g.node(node).pack == nil {
 		return nil
 	}
-	return g.nodes[node].pack.nodes
+	return g.node(node).pack.nodes
 }
 
 // Close lets go of the packs.
@@ -109,10 +109,12 @@ func (m *Maker) Close() {
 // files and, where user code makes rows, the program and the plan.
 func (g *Graph) identityOf(node int, program string) any {
 	var sources []*input.Source
-	for _, d := range g.sources {
-		sources = append(sources, d.source)
+	for _, d := range g.sources.items() {
+		if d.node < node {
+			sources = append(sources, d.source)
+		}
 	}
-	n := g.nodes[node]
+	n := g.node(node)
 	if n.points != nil {
 		return n.points.source
 	}
@@ -121,7 +123,7 @@ func (g *Graph) identityOf(node int, program string) any {
 		Plan    plan.Digest
 		Node    int
 		Program string
-	}{sources, g.Fingerprint(), node, program}
+	}{sources, g.fingerprintOf(node + 1), node, program}
 }
 
 // MadePack is what the task of a pack's node answers: who has made it, and

@@ -25,7 +25,7 @@ type fabricated struct {
 // RunCall answers each task without running it.
 func (f *fabricated) RunCall(_ context.Context, c plan.CallRequest) ([][]byte, []error, error) {
 	kind := 1
-	if f.g.nodes[c.Node].shuffle != nil {
+	if f.g.node(c.Node).shuffle != nil {
 		kind = 0
 	} else if f.looked != nil {
 		f.looked()

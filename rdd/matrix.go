@@ -318,7 +318,7 @@ func declarePacks[T any](ds Dataset[T], kinds []string, rows func() []pack.Rows,
 	for _, kind := range kinds {
 		id := ds.g.add(node{kind: "pack", typ: row.TypeName[T](), detail: fmt.Sprintf("%s %+v", kind, o),
 			inputs: []int{ds.id}, pack: d})
-		ds.g.nodes[id].task = makePack(id)
+		ds.g.node(id).task = makePack(id)
 		d.nodes = append(d.nodes, id)
 	}
 	return d.nodes

@@ -144,7 +144,7 @@ func SampleByKey[K comparable, V any](ds Dataset[Pair[K, V]], fractions map[K]fl
 			})
 			return cmp.Or(err, b.Flush())
 		}))
-	ds.g.nodes[out.id].detail = fmt.Sprint(fractions, seed)
+	ds.g.node(out.id).detail = fmt.Sprint(fractions, seed)
 	return out
 }
 
@@ -161,7 +161,7 @@ func sampleBetween[T any](ds Dataset[T], from, to float64, seed uint64) Dataset[
 		})
 		return cmp.Or(err, b.Flush())
 	})
-	ds.g.nodes[out.id].detail = fmt.Sprint(from, to, seed)
+	ds.g.node(out.id).detail = fmt.Sprint(from, to, seed)
 	return out
 }
 

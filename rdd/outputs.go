@@ -89,7 +89,7 @@ func (s *outputSums) of(span shuffle.Span) (bytes, rows int64) {
 // noteOutput takes an output in. Of the bytes by partition the sums remain, but where
 // rows are sorted, or each task reads an output of its own.
 func (s *Session) noteOutput(id, m int, o *mapOutput) {
-	if d := s.g.nodes[id].shuffle; !d.narrow && d.bounds == nil {
+	if d := s.g.node(id).shuffle; !d.narrow && d.bounds == nil {
 		s.sums[id].note(m, o)
 		o.Raw = nil
 	}
@@ -213,7 +213,7 @@ func (t *taskInputs) outputsOf(s *Session, id int) (raw []byte, holders []string
 
 // shuffleArgs say where a task finds a partition of a shuffle, and who holds it.
 func (s *Session) shuffleArgs(id, part int, t *taskInputs) (a shuffleArgs, holders []string, err error) {
-	d := s.g.nodes[id].shuffle
+	d := s.g.node(id).shuffle
 	if d.narrow {
 		return s.narrowArgs(id, part)
 	}

@@ -25,7 +25,7 @@ func NewParam[P any](g *Graph, name string) Param[P] {
 	return Param[P]{g: g, id: g.add(node{kind: "param", typ: row.TypeName[P](), detail: name, at: callSite()})}
 }
 
-func (p Param[P]) name() string { return fmt.Sprintf("the parameter %q", p.g.nodes[p.id].detail) }
+func (p Param[P]) name() string { return fmt.Sprintf("the parameter %q", p.g.node(p.id).detail) }
 
 // Set gives the parameter a value. What was shuffled or cached under another one
 // is computed anew when it is needed; the rows that a loop has come to stay.
@@ -34,6 +34,8 @@ func (p Param[P]) Set(s *Session, value P) error {
 	if err != nil {
 		return fault.New(fault.UserCode, "encode", p.name(), err)
 	}
+	_, leave := s.enter(context.Background(), false)
+	defer leave()
 	s.params[p.id] = raw
 	s.paramSet++
 	s.dropAbove(p.id, -1)
@@ -46,7 +48,7 @@ func (s *Session) paramsOf(node int) map[int][]byte {
 	seen := map[int]bool{}
 	var walk func(id int)
 	walk = func(id int) {
-		for _, p := range s.g.nodes[id].params {
+		for _, p := range s.g.node(id).params {
 			if raw, set := s.params[p]; set {
 				if out == nil {
 					out = map[int][]byte{}
@@ -55,7 +57,7 @@ func (s *Session) paramsOf(node int) map[int][]byte {
 			}
 		}
 		for _, in := range s.g.inputsOf(id) {
-			if !seen[in] && s.g.nodes[in].shuffle == nil {
+			if !seen[in] && s.g.node(in).shuffle == nil {
 				seen[in] = true
 				walk(in)
 			}
@@ -110,7 +112,7 @@ func MapWith[T, P, U any](ds Dataset[T], p Param[P], f func(T, P) U) Dataset[U] 
 			return yield(out)
 		})
 	})
-	ds.g.nodes[out.id].params = []int{p.id}
+	ds.g.node(out.id).params = []int{p.id}
 	return out
 }
 

@@ -82,7 +82,7 @@ func keep[T any](g *Graph, kind, detail string, input int, d *shuffleDecl) int {
 		d.copier = g.add(node{kind: kind + "-copy", typ: row.TypeName[T](), task: copyOutput(id)})
 	}
 	if d.dir != "" {
-		g.nodes[id].settle = func(context.Context, *Session) ([]int, error) { return []int{}, emptyDir(d.dir) }
+		g.node(id).settle = func(context.Context, *Session) ([]int, error) { return []int{}, emptyDir(d.dir) }
 	}
 	return id
 }
@@ -182,9 +182,11 @@ func attemptsOf(a shuffleArgs) string { return string(a.Outputs) }
 // Unpersist gives up what a persisted dataset has kept; it is computed again when
 // it is needed.
 func Unpersist[T any](s *Session, ds Dataset[T]) error {
-	if d := s.g.nodes[ds.id].shuffle; d == nil || !d.narrow {
+	if d := s.g.node(ds.id).shuffle; d == nil || !d.narrow {
 		return fmt.Errorf("unpersist %s: it is not persisted", s.g.name(ds.id))
 	}
+	_, leave := s.enter(context.Background(), false)
+	defer leave()
 	s.drop(ds.id)
 	return nil
 }

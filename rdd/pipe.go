@@ -25,7 +25,7 @@ func Pipe(ds Dataset[string], argv ...string) Dataset[string] {
 	out := derive(ds, "pipe", func(ctx context.Context, part int, yield func([]string) error) error {
 		return pipe(ctx, ds, part, argv, yield)
 	})
-	ds.g.nodes[out.id].detail = fmt.Sprintf("%q", argv)
+	ds.g.node(out.id).detail = fmt.Sprintf("%q", argv)
 	return out
 }
 

@@ -200,7 +200,7 @@ func saveParts[T any](ds Dataset[T], f format[T], dir string, options []SaveOpti
 		}
 		return commitParts(dir, owner, raws, o)
 	})
-	ds.g.nodes[a.id].detail = dir
+	ds.g.node(a.id).detail = dir
 	return a
 }
 

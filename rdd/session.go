@@ -21,6 +21,8 @@ type Cluster interface {
 	OpenPack(ctx context.Context, node int) (number int, meta *pack.Meta, err error)
 	// RunStep folds a step's node over a pack.
 	RunStep(ctx context.Context, req plan.StepRequest) (*plan.StepOutcome, error)
+	// Extend has every node add what a plan has come to have, and returns once all have.
+	Extend(ctx context.Context, e plan.Extension) error
 	// RunCall runs an action's tasks. A task whose input is gone has no data, and
 	// its error among the lost.
 	RunCall(ctx context.Context, c plan.CallRequest) (data [][]byte, lost []error, err error)
@@ -86,8 +88,10 @@ type Progress struct {
 	Info       StepInfo
 }
 
-// Session is the driver's side of a running job. It is used by one goroutine.
+// Session is the driver's side of a running job. Actions may be run by several goroutines, side by side; steps and
+// loops are one goroutine's.
 type Session struct {
+	turns   turns
 	g       *Graph
 	cluster Cluster
 	cfg     Config
@@ -115,15 +119,15 @@ type Session struct {
 	cuts     map[int][][][2]uint16  // of sorted outputs: by node, map task and partition, which of its parts that is
 	bounds   map[int]any            // of sorts
 	settled  map[int]bool
-	tallies  map[int]map[int]tally // of counters and accumulators, by node and partition
-	params   map[int][]byte        // by node
-	dropped  map[int]uint64        // shuffles given up, through an attempt
-	paramSet int                   // how often parameters were set
-	loopRuns map[int]*loopRun      // by node
-	saves    map[int]int           // how often each was run
-	pieces   map[[2]int][]int      // of splits, by node and size of the parameter
-	pieced   map[[2]int]*pieced    // by node and partition of a task that handed rows back
-	whole    map[[2]int]bool       // of whom that is not to be asked again
+	tallies  tallies
+	params   map[int][]byte     // by node
+	dropped  map[int]uint64     // shuffles given up, through an attempt
+	paramSet int                // how often parameters were set
+	loopRuns map[int]*loopRun   // by node
+	saves    map[int]int        // how often each was run
+	pieces   map[[2]int][]int   // of splits, by node and size of the parameter
+	pieced   map[[2]int]*pieced // by node and partition of a task that handed rows back
+	whole    map[[2]int]bool    // of whom that is not to be asked again
 }
 
 type openPack struct {
@@ -136,7 +140,7 @@ func NewSession(g *Graph, cluster Cluster, cfg Config) *Session {
 	return &Session{g: g, cluster: cluster, cfg: cfg, packs: map[int]*openPack{},
 		stages: scheduler.NewStages(g.shufflesOf), shuffled: map[int][]*mapOutput{}, digests: map[int]map[int]uint64{},
 		sums: map[int]*outputSums{}, cuts: map[int][][][2]uint16{},
-		bounds: map[int]any{}, settled: map[int]bool{}, tallies: map[int]map[int]tally{}, params: map[int][]byte{},
+		bounds: map[int]any{}, settled: map[int]bool{}, params: map[int][]byte{},
 		dropped: map[int]uint64{}, loopRuns: map[int]*loopRun{}, saves: map[int]int{},
 		pieced: map[[2]int]*pieced{}, whole: map[[2]int]bool{}}
 }
@@ -167,6 +171,8 @@ func (s *Session) Signal(spread, norm float64) { s.cluster.Signal(spread, norm) 
 
 // Meta makes or finds a pack and describes it.
 func (pk Packed[T]) Meta(ctx context.Context, s *Session) (*pack.Meta, error) {
+	ctx, leave := s.enter(ctx, false)
+	defer leave()
 	p, err := s.open(ctx, pk.id)
 	if err != nil {
 		return nil, err
@@ -197,6 +203,8 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 	if err != nil {
 		return zero, fault.New(fault.UserCode, "encode", "the parameter", err)
 	}
+	ctx, leave := s.enter(ctx, false)
+	defer leave()
 	p, err := s.open(ctx, st.packID)
 	if err != nil {
 		return zero, err

@@ -57,12 +57,7 @@ func (s *Session) take(raw []byte) (taskResult, error) {
 	if err := cborReading.Unmarshal(raw, &a); err != nil {
 		return a, fault.New(fault.Corrupt, "read", "a task's answer", err)
 	}
-	for _, t := range a.Says.Tallies {
-		if s.tallies[t.Node] == nil {
-			s.tallies[t.Node] = map[int]tally{}
-		}
-		s.tallies[t.Node][t.Part] = t
-	}
+	s.tallies.note(a.Says.Tallies)
 	return a, nil
 }
 
@@ -156,7 +151,7 @@ func (s *Session) copyOutputs(ctx context.Context, id int, parts []int) (holders
 			return nil, err
 		}
 	}
-	raws, err := s.copyTo(ctx, s.g.nodes[id].shuffle.copier, parts, args, held)
+	raws, err := s.copyTo(ctx, s.g.node(id).shuffle.copier, parts, args, held)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +179,7 @@ func (s *Session) copyTo(ctx context.Context, node int, parts []int, args [][]by
 		req.Args = append(req.Args, raw)
 	}
 	req.Holders = append(req.Holders, avoid...) // whom it is read from
-	data, _, err := s.cluster.RunCall(ctx, req)
+	data, _, err := s.runTasks(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +197,7 @@ func (s *Session) copyTo(ctx context.Context, node int, parts []int, args [][]by
 
 // lookAt looks at what all map tasks of a shuffle have made.
 func (s *Session) lookAt(id int) error {
-	n := &s.g.nodes[id]
+	n := s.g.node(id)
 	if key, share := exec.HotOf(hotKeysOf(s.shuffled[id])); key != "" && s.cfg.Warn != nil {
 		s.cfg.Warn(fmt.Sprintf("hot key: %.0f %% of the rows of %s have the key %q: one task gets them all", 100*share,
 			s.g.name(id), key))
@@ -231,8 +226,16 @@ func lossOf(err error) scheduler.Loss {
 // settle decides what is still open about a node and what it is computed from:
 // which of its alternatives is taken, and which small partitions are joined.
 func (s *Session) settle(ctx context.Context, id int) error {
-	n := &s.g.nodes[id]
+	n := s.g.node(id)
 	if s.settled[id] {
+		return nil
+	}
+	release, waited, err := s.claim(ctx, settling, id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if waited && s.settled[id] {
 		return nil
 	}
 	if n.choice != nil && s.g.decisionOf(id) == nil {

@@ -18,10 +18,10 @@ import (
 func typedSource[T any](g *Graph, kind string, in Input, uris []string,
 	each func(s *input.Source, ctx context.Context, part int, yield func([]T) error) error) Dataset[T] {
 	d := &sourceDecl{URIs: uris, Options: in}
-	g.sources = append(g.sources, d)
+	g.sources.add(d)
 	id := g.add(node{kind: kind, typ: row.TypeName[T](), detail: fmt.Sprintf("%v %v", uris, in.Typed), bytes: d.bytes})
 	d.node = id
-	g.nodes[id].pruned = func(keep func(T) bool) Dataset[T] {
+	g.node(id).pruned = func(keep func(T) bool) Dataset[T] {
 		c := columnsFor[T](g, "filter partitions")
 		next, before := in, in.Keep
 		next.Keep = func(f files.File) (bool, error) {
@@ -49,7 +49,7 @@ func typedSource[T any](g *Graph, kind string, in Input, uris []string,
 // whose directories a function accepts: it is given a row that has these columns alone. The other files are not
 // opened. It comes directly after Parquet, Arrow, CSV or JSONLines.
 func FilterPartitions[T any](ds Dataset[T], keep func(T) bool) Dataset[T] {
-	pruned, ok := ds.g.nodes[ds.id].pruned.(func(func(T) bool) Dataset[T])
+	pruned, ok := ds.g.node(ds.id).pruned.(func(func(T) bool) Dataset[T])
 	if !ok {
 		ds.g.fail("filter partitions: it comes directly after a dataset is read from files; use Filter here")
 		return ds
@@ -131,7 +131,7 @@ func wholeFiles[C any](g *Graph, kind string, uris []string, of func(raw []byte)
 			}
 			return yield([]Pair[string, C]{{Key: path, Value: of(raw)}})
 		})
-	g.nodes[ds.id].pruned = nil // its rows have no columns
+	g.node(ds.id).pruned = nil // its rows have no columns
 	return ds
 }
 

@@ -18,13 +18,16 @@ type stageRun struct {
 	results map[int][][]byte
 	outputs map[int][]*mapOutput // by call, of map tasks
 	lost    error                // why rows of a loop's round are said to be lost
+	makes   int                  // the shuffle whose map tasks it runs, which no other run does meanwhile; -1 is none
+	made    func()               // lets others
 }
 
 // carryOut carries out a run to its end, and returns what the tasks of the call that was asked
 // for have come to.
 func (s *Session) carryOut(ctx context.Context, run *scheduler.StageRun, pack int, args [][]byte) ([][]byte, error) {
 	r := &stageRun{Session: s, pack: pack, args: args, results: map[int][][]byte{},
-		outputs: map[int][]*mapOutput{}, lost: errRoundLost}
+		outputs: map[int][]*mapOutput{}, lost: errRoundLost, makes: -1}
+	defer r.release()
 	for ev := (scheduler.StageEvent{}); ; {
 		cmd := run.Step(ev)
 		switch cmd.Kind {
@@ -52,8 +55,37 @@ func (r *stageRun) gaveUp(cmd scheduler.StageCommand) error {
 	return fault.Newf(fault.LostInput, "run", r.g.name(cmd.Node), "what it reads was lost %d times", cmd.Rounds)
 }
 
+// release ends the claim on the shuffle that it makes.
+func (r *stageRun) release() {
+	if r.makes >= 0 {
+		r.made()
+	}
+	r.makes = -1
+}
+
+// makesFor claims the shuffle whose map tasks a command is about, and reports whether another run has made some of
+// them meanwhile.
+func (r *stageRun) makesFor(ctx context.Context, cmd scheduler.StageCommand) (elsewhere bool, err error) {
+	if r.makes == cmd.Node {
+		return false, nil
+	}
+	made, waited, err := r.claim(ctx, making, cmd.Node)
+	if err != nil {
+		return false, err
+	}
+	if waited {
+		made()
+		return true, nil
+	}
+	r.makes, r.made = cmd.Node, made
+	return false, nil
+}
+
 // do carries out a command.
 func (r *stageRun) do(ctx context.Context, cmd scheduler.StageCommand) (ev scheduler.StageEvent, err error) {
+	if cmd.Node != r.makes || cmd.Kind == scheduler.StageOpen {
+		r.release() // before it waits for what others make
+	}
 	switch cmd.Kind {
 	case scheduler.StageCall:
 		return r.call(ctx, cmd)
@@ -63,6 +95,10 @@ func (r *stageRun) do(ctx context.Context, cmd scheduler.StageCommand) (ev sched
 	case scheduler.StageOpen:
 		if err := r.settleInputs(ctx, cmd.Node); err != nil {
 			return r.roundLost(err)
+		}
+		if r.stages.Opened(cmd.Node) {
+			ev.Kind = scheduler.StageElsewhere
+			return ev, nil
 		}
 		return r.open(cmd.Node), nil
 	case scheduler.StageKeep:
@@ -107,7 +143,7 @@ func (r *stageRun) roundLost(err error) (ev scheduler.StageEvent, _ error) {
 
 // open takes up a shuffle whose input is settled.
 func (r *stageRun) open(id int) scheduler.StageEvent {
-	d := r.g.nodes[id].shuffle
+	d := r.g.node(id).shuffle
 	maps := d.maps()
 	r.shuffled[id] = make([]*mapOutput, maps)
 	r.digests[id] = map[int]uint64{}
@@ -131,13 +167,17 @@ func partsAt(cmd scheduler.StageCommand) (parts []int) {
 func (r *stageRun) call(ctx context.Context, cmd scheduler.StageCommand) (ev scheduler.StageEvent, err error) {
 	pack, args := r.pack, r.args
 	if cmd.Maps {
+		if elsewhere, err := r.makesFor(ctx, cmd); elsewhere || err != nil {
+			ev.Kind = scheduler.StageElsewhere
+			return ev, err
+		}
 		pack, args = plan.NoPack, make([][]byte, len(cmd.Parts))
 	}
 	req, err := r.request(cmd.Node, pack, cmd.Parts, args, cmd.Left)
 	if err != nil {
 		return ev, err
 	}
-	data, lost, err := r.cluster.RunCall(ctx, req)
+	data, lost, err := r.runTasks(ctx, req)
 	if err != nil {
 		return ev, err
 	}

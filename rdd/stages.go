@@ -180,7 +180,7 @@ func (g *Graph) runTask(ctx context.Context, task taskFunc, partition int, raw [
 		packs.DropShuffle(node, through)
 	}
 	if p := env.args.Piece; p != nil {
-		task = g.nodes[p.Node].piece
+		task = g.node(p.Node).piece
 	}
 	data, err := task(context.WithValue(ctx, taskKey{}, env), partition, env.args.Args, packs)
 	if errors.Is(err, errSplit) {
@@ -202,7 +202,7 @@ func (g *Graph) decisionOf(node int) []int {
 
 // shuffle adds a shuffle to the plan and returns its number.
 func (g *Graph) shuffle(kind, typ, detail string, input int, d *shuffleDecl) int {
-	id := len(g.nodes)
+	id := g.size()
 	task := func(ctx context.Context, part int, _ []byte, packs runner.TaskContext) ([]byte, error) {
 		env, err := envOf(ctx)
 		if err != nil {
@@ -236,7 +236,7 @@ func (g *Graph) shuffle(kind, typ, detail string, input int, d *shuffleDecl) int
 // inputsOf returns the nodes that a node is computed from: of a node that has
 // alternatives, those of the one that was chosen.
 func (g *Graph) inputsOf(id int) []int {
-	n := &g.nodes[id]
+	n := g.node(id)
 	if n.choice != nil {
 		if d := g.decisionOf(id); len(d) == 1 {
 			return n.choice.inputs[d[0]]
@@ -255,7 +255,7 @@ func (g *Graph) shufflesOf(id int) []int {
 				continue
 			}
 			seen[in] = true
-			if g.nodes[in].shuffle != nil {
+			if g.node(in).shuffle != nil {
 				found[in] = true
 			} else {
 				walk(in)
@@ -272,7 +272,7 @@ func (g *Graph) needs(id, part int, need func(shuffle, part int)) {
 	seen := map[[2]int]bool{}
 	var walk func(id, part int)
 	walk = func(id, part int) {
-		n := &g.nodes[id]
+		n := g.node(id)
 		for k, in := range g.inputsOf(id) {
 			parts := []int{part}
 			if n.reads != nil {
@@ -284,7 +284,7 @@ func (g *Graph) needs(id, part int, need func(shuffle, part int)) {
 					continue
 				}
 				seen[at] = true
-				if g.nodes[in].shuffle != nil {
+				if g.node(in).shuffle != nil {
 					need(in, p)
 				} else {
 					walk(in, p)

@@ -26,18 +26,13 @@ func ToSeq[T any](ds Dataset[T]) Streamed[T] {
 func (st Streamed[T]) Rows(ctx context.Context, s *Session) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
-		if err := s.settleAction(ctx, st.id); err != nil {
-			yield(zero, err)
-			return
-		}
-		for part := range st.parts() {
-			raws, err := s.callParts(ctx, st.id, []int{part}, make([][]byte, 1))
-			var rows []T
-			if err == nil {
-				rows, err = row.AppendList(rows, raws[0])
-			}
+		for part := 0; ; part++ {
+			rows, more, err := st.part(ctx, s, part)
 			if err != nil {
 				yield(zero, err)
+				return
+			}
+			if !more {
 				return
 			}
 			for _, r := range rows {
@@ -47,4 +42,23 @@ func (st Streamed[T]) Rows(ctx context.Context, s *Session) iter.Seq2[T, error] 
 			}
 		}
 	}
+}
+
+// part returns the rows of a partition, and false beyond the last one.
+func (st Streamed[T]) part(ctx context.Context, s *Session, part int) (rows []T, more bool, err error) {
+	ctx, leave := s.enter(ctx, true)
+	defer leave()
+	release, _, err := s.claim(ctx, running, st.id)
+	if err != nil {
+		return nil, false, err
+	}
+	defer release()
+	if err := s.settleAction(ctx, st.id); err != nil || part >= st.parts() {
+		return nil, false, err
+	}
+	raws, err := s.callParts(ctx, st.id, []int{part}, make([][]byte, 1))
+	if err == nil {
+		rows, err = row.AppendList(rows, raws[0])
+	}
+	return rows, true, err
 }

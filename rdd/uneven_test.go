@@ -81,7 +81,7 @@ func (p unevenPacks) NewMapOutput(partitions int) *shuffle.Writer {
 
 // KeepShuffle notes what rows an output has.
 func (p unevenPacks) KeepShuffle(key shuffle.Key, b *shuffle.Output) plan.ExecutorID {
-	if p.u.g.nodes[key.Node].kind != "combine-by-key" { // whose keys come in no order, each with what it has come to
+	if p.u.g.node(key.Node).kind != "combine-by-key" { // whose keys come in no order, each with what it has come to
 		p.u.outputs[shuffle.Key{Node: key.Node, Map: key.Map}] = rowDigests(p.u.t, b)
 	}
 	return p.frailPacks.KeepShuffle(key, b)

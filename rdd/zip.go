@@ -142,7 +142,7 @@ func ZipWithIndex[T any](ds Dataset[T]) Dataset[Pair[int64, T]] {
 	count := ds.g.add(node{kind: "count-rows", typ: row.TypeName[T](), inputs: []int{ds.id}, user: true,
 		task: countTask(ds)})
 	id := ds.g.add(node{kind: "zip-with-index", typ: row.TypeName[T](), inputs: []int{ds.id}})
-	ds.g.nodes[id].settle = func(ctx context.Context, s *Session) ([]int, error) {
+	ds.g.node(id).settle = func(ctx context.Context, s *Session) ([]int, error) {
 		counts, err := countParts(ctx, s, count, ds.parts)
 		first := []int{0}
 		for _, n := range counts {

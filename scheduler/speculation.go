@@ -60,7 +60,7 @@ func (t *Tasks) idle(k *task, but plan.ExecutorID) plan.ExecutorID {
 		if slices.Contains(k.failedOn, id) || !plantedOther(id != but) {
 			continue
 		}
-		if t.ex.Present(id) && t.load[id] < t.ex.SlotsOf(id) {
+		if t.ex.Present(id) && t.taken(id) < t.ex.SlotsOf(id) {
 			return id
 		}
 	}

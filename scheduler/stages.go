@@ -183,7 +183,8 @@ type StageCommand struct {
 type StageEventKind uint8
 
 // The events of a run. StageBegin is the first. StageRoundLost means that a
-// command could not be carried out since rows of a loop's round are lost.
+// command could not be carried out since rows of a loop's round are lost; StageElsewhere, that it was not,
+// since another run has opened the stage meanwhile, or run its map tasks.
 const (
 	StageBegin StageEventKind = iota
 	StageCalled
@@ -195,6 +196,7 @@ const (
 	StageSettled
 	StageReplayed
 	StageRoundLost
+	StageElsewhere
 )
 
 // StageEvent is the outcome of a command.

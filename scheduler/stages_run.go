@@ -91,6 +91,8 @@ func (r *StageRun) Step(ev StageEvent) StageCommand {
 		if len(ev.Rest) > 0 {
 			return StageCommand{Kind: StageFinish, Call: c.number, Node: c.node, Parts: c.parts, Left: ev.Rest}
 		}
+	case StageElsewhere:
+		r.elsewhere(c)
 	case StageKept:
 		r.s.keep(c.node, c.parts, ev.Holders)
 		c.phase, c.copies = callKeeps, 1
@@ -98,6 +100,15 @@ func (r *StageRun) Step(ev StageEvent) StageCommand {
 		r.s.copied(c.node, c.parts, ev.Holders)
 	}
 	return r.next()
+}
+
+// elsewhere looks again at what a call reads, or at what the call itself was to make.
+func (r *StageRun) elsewhere(c *stageCall) {
+	if c.phase == callRuns && c.keeps {
+		r.calls = r.calls[:len(r.calls)-1]
+		c = r.calls[len(r.calls)-1]
+	}
+	c.made = true
 }
 
 // begin begins or restarts a run: what was computed under a lost round is dropped.

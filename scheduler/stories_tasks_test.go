@@ -38,8 +38,9 @@ func (s *story) calls() bool {
 		s.say("useful: %v", useful)
 		s.gives(cmds)
 	case "doing":
-		s.gives(t.Progress(s.Executor(), TaskProgress{Partition: s.Number(s.Arg(1)), Rows: int64(s.Int("rows", 0)),
-			Moved: int64(s.Int("moved", 0)), Busy: s.Duration("busy", 0)}, s.now))
+		_, cmds := t.Progress(s.Executor(), TaskProgress{Partition: s.Number(s.Arg(1)), Rows: int64(s.Int("rows", 0)),
+			Moved: int64(s.Int("moved", 0)), Busy: s.Duration("busy", 0)}, s.now)
+		s.gives(cmds)
 	case "tick":
 		s.gives(t.Tick(s.now))
 	default:

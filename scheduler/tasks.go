@@ -24,6 +24,8 @@ type TaskRequest struct {
 	Prefer     plan.ExecutorID // preferred executor, if it is connected; may be empty
 	Holders    [][]string      // by task: executors that hold its input; may be nil
 	Avoid      [][]string      // by task: executors to avoid where there are others; may be nil
+	// Beside returns how many tasks of other calls an executor has; nil is none.
+	Beside func(plan.ExecutorID) int
 }
 
 // TaskCommandKind is what to do.
@@ -217,7 +219,7 @@ func (t *Tasks) handOut(now plan.Time) {
 // round gives each executor with a free slot one task, and reports whether there was any.
 func (t *Tasks) round(beyond int, now plan.Time) (gave bool) {
 	for id := range t.ex.All() {
-		if !t.ex.Present(id) || !plantedRoom(t.load[id] < t.ex.SlotsOf(id)+beyond) {
+		if !t.ex.Present(id) || !plantedRoom(t.room(id, beyond)) {
 			continue
 		}
 		if at := t.pick(id); at >= 0 {
@@ -228,6 +230,32 @@ func (t *Tasks) round(beyond int, now plan.Time) (gave bool) {
 		}
 	}
 	return gave
+}
+
+// Load returns how many of the call's tasks an executor has.
+func (t *Tasks) Load(id plan.ExecutorID) int { return t.load[id] }
+
+// taken returns how many tasks of any call an executor has.
+func (t *Tasks) taken(id plan.ExecutorID) int {
+	if t.req.Beside == nil {
+		return t.load[id]
+	}
+	return t.load[id] + t.req.Beside(id)
+}
+
+// room reports whether an executor may be given a task, beyond its slots too: but not behind tasks of other calls,
+// which may take longer than those that run elsewhere.
+func (t *Tasks) room(id plan.ExecutorID, beyond int) bool {
+	taken := t.taken(id)
+	if taken > t.load[id] {
+		beyond = 0
+	}
+	return taken < t.ex.SlotsOf(id)+beyond
+}
+
+// behind reports whether tasks of other calls have slots.
+func (t *Tasks) behind() bool {
+	return t.ex.any(func(id plan.ExecutorID) bool { return t.taken(id) > t.load[id] })
 }
 
 // give assigns a task to an executor.
@@ -265,7 +293,7 @@ func (t *Tasks) Ended(from plan.ExecutorID, end TaskEnd, now plan.Time) (useful 
 	if t.load[from]--; counted {
 		t.hung[from]--
 	}
-	t.gotOn(from, now)
+	t.GotOn(from, now)
 	t.since = now // a task that makes progress has time
 	t.emit(TaskCommand{Kind: TaskWake, At: now + t.cfg.MaxWait})
 	if done { // another attempt was faster
@@ -327,23 +355,23 @@ func (t *Tasks) name(i int, on plan.ExecutorID) string {
 	return fmt.Sprintf("partition %d on %s", t.Partition(i), on)
 }
 
-// Progress notes the progress of an attempt.
-func (t *Tasks) Progress(from plan.ExecutorID, p TaskProgress, now plan.Time) []TaskCommand {
+// Progress notes the progress of an attempt. It reports whether there was any since the last time.
+func (t *Tasks) Progress(from plan.ExecutorID, p TaskProgress, now plan.Time) (any bool, out []TaskCommand) {
 	_, a := t.of(p.Partition, from)
 	if a == nil {
-		return nil
+		return false, nil
 	}
 	if !a.begun || plantedMoved(a.moved != p.Moved) || a.rows != p.Rows {
-		a.begun, a.at, t.since = true, now, now
-		t.gotOn(from, now)
+		a.begun, a.at, t.since, any = true, now, now, true
+		t.GotOn(from, now)
 	}
 	a.rows, a.moved, a.busy = p.Rows, p.Moved, p.Busy
 	t.copySlow(now)
-	return t.take()
+	return any, t.take()
 }
 
-// gotOn notes progress on an executor: tasks queued there wait for a reason.
-func (t *Tasks) gotOn(id plan.ExecutorID, now plan.Time) {
+// GotOn notes progress on an executor, of this call or another: tasks queued there wait for a reason.
+func (t *Tasks) GotOn(id plan.ExecutorID, now plan.Time) {
 	for i := range t.tasks {
 		if a := t.tasks[i].attemptOf(id); a != nil && !a.begun {
 			a.at = now
@@ -359,6 +387,8 @@ func (t *Tasks) Tick(now plan.Time) []TaskCommand {
 	case now < t.since+t.cfg.MaxWait:
 		t.emit(TaskCommand{Kind: TaskWake, At: t.since + t.cfg.MaxWait})
 	case t.runs(): // giveUpHung has asked to be woken for them
+	case t.behind(): // whose tasks end, or fail the job
+		t.emit(TaskCommand{Kind: TaskWake, At: now + t.cfg.MaxWait})
 	default:
 		t.abort(fault.Newf(fault.Timeout, "wait for", "an action", "%d of its tasks have not finished within %v",
 			t.left, t.cfg.MaxWait))

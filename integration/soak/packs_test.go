@@ -67,6 +67,9 @@ func (r *rack) RunStep(ctx context.Context, q plan.StepRequest) (*plan.StepOutco
 	return &c.StepDone.Outcome, nil
 }
 
+// Extend is not asked for: the soak's plans do not grow.
+func (r *rack) Extend(context.Context, plan.Extension) error { return nil }
+
 // RunCall runs an action's tasks.
 func (r *rack) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []error, error) {
 	done, err := r.Driver.Ask(ctx, driver.Event{Call: &c})

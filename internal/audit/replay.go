@@ -251,6 +251,9 @@ func (r *Replay) Commit(_ context.Context, c rdd.Commit) error {
 	return nil
 }
 
+// Extend does nothing: tasks are run by the plan of the session, which has grown.
+func (r *Replay) Extend(context.Context, plan.Extension) error { return nil }
+
 // RunCall runs an action's tasks one after the other.
 func (r *Replay) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []error, error) {
 	out := make([][]byte, len(c.Args))

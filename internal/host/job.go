@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/volley-engine/volley/abss"
@@ -195,13 +196,19 @@ func (j *Job) Signal(spread, norm float64) {
 	}
 }
 
+// Extend has every executor add what the plan has come to have.
+func (j *Job) Extend(ctx context.Context, e plan.Extension) error {
+	_, err := j.cluster.Ask(ctx, driver.Event{Extend: &e})
+	return err
+}
+
 // RunCall runs an action.
 func (j *Job) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []error, error) {
 	done, err := j.cluster.Ask(ctx, driver.Event{Call: &c})
 	if err != nil {
 		return nil, nil, err
 	}
-	j.meter.lost = max(j.meter.lost, done.CallDone.ExecutorsLost)
+	j.meter.lose(done.CallDone.ExecutorsLost)
 	return done.CallDone.Data, done.CallDone.Lost, nil
 }
 
@@ -243,7 +250,13 @@ type meter struct {
 	ended     time.Duration // the last step
 	evaluated time.Duration // uncut passes since the first training step
 	last      *driver.StepReport
-	lost      int64 // executors, when the last action ended
+	lost      atomic.Int64 // executors, when the last action ended
+}
+
+// lose notes how many executors were lost when an action ended; others may end at the same time.
+func (m *meter) lose(n int64) {
+	for had := m.lost.Load(); n > had && !m.lost.CompareAndSwap(had, n); had = m.lost.Load() {
+	}
 }
 
 func (m *meter) begin(trains bool, at time.Duration) {

@@ -78,7 +78,7 @@ func (j *Job) outcome(s *rdd.Session, stoppedBy string) *Outcome {
 	if r := j.meter.last; r != nil {
 		o.Counters, o.Splits = r.Counters, len(r.Coverage)
 	}
-	o.Counters.ExecutorsLost = max(o.Counters.ExecutorsLost, j.meter.lost)
+	o.Counters.ExecutorsLost = max(o.Counters.ExecutorsLost, j.meter.lost.Load())
 	return o
 }
 

@@ -3,6 +3,12 @@ package plan
 // NoPack is the number of no pack.
 const NoPack = -1
 
+// Extension is what a plan has come to be while its job runs.
+type Extension struct {
+	Fingerprint Digest // of the whole plan
+	Sources     []byte // what executors need beside the arguments, as they are told when they join
+}
+
 // StepRequest asks for one step: the fold of a node over a pack under a parameter.
 type StepRequest struct {
 	Node   int
@@ -63,6 +69,7 @@ type CallRequest struct {
 // CallOutcome is the results of an action's tasks. Lost marks those without a result whose input is lost, which
 // fails no job: it can be recomputed.
 type CallOutcome struct {
+	ID            uint64 // of the call: those of a job are numbered from 1, in the order in which they were asked for
 	Data          [][]byte
 	Lost          []error
 	ExecutorsLost int64 // by the job so far

@@ -52,6 +52,9 @@ func (w *world) carryOut(run *scheduler.StageRun, of want) outcome {
 
 // do carries out a command.
 func (w *world) do(cmd scheduler.StageCommand) (ev scheduler.StageEvent, how outcome) {
+	if w.beside(cmd) {
+		return scheduler.StageEvent{Kind: scheduler.StageElsewhere}, done
+	}
 	switch cmd.Kind {
 	case scheduler.StageCall:
 		return w.call(cmd), done
@@ -81,6 +84,19 @@ func (w *world) do(cmd scheduler.StageCommand) (ev scheduler.StageEvent, how out
 		ev.Kind, how = scheduler.StageSettled, w.decide(cmd.Node)
 	}
 	return ev, how
+}
+
+// beside has another run do what a command says, as where two actions run side by side, and reports whether it has.
+func (w *world) beside(cmd scheduler.StageCommand) bool {
+	makes := cmd.Kind == scheduler.StageOpen || cmd.Kind == scheduler.StageCall && cmd.Maps
+	if !makes || w.others > 0 || len(w.loops) > 0 || !w.chance(w.law.besides) { // where loops are, actions run in turn
+		return false
+	}
+	w.fired("stage made by another run")
+	w.others++
+	defer func() { w.others-- }()
+	w.carryOut(w.stages.Make(cmd.Node, false), want{node: cmd.Node})
+	return true
 }
 
 // decide settles a node: what is decided about it may need a stage that it reads.

@@ -22,6 +22,7 @@ type world struct {
 	law    laws
 	watch  watch
 	next   int // attempt
+	others int // runs beside the one in hand
 	over   bool
 }
 
@@ -52,7 +53,7 @@ type exec struct {
 type output struct{ stage, task int }
 
 // laws are how often, in a thousand tasks, something goes wrong.
-type laws struct{ deaths, damages, rests, wraps int }
+type laws struct{ deaths, damages, rests, wraps, besides int }
 
 // Simulate runs a session under a seed.
 func Simulate(seed uint64, opt sim.Options) *sim.Result {
@@ -92,7 +93,8 @@ func (w *world) draw() {
 		w.execs = append(w.execs, exec{name: fmt.Sprint("e", i), holds: map[output]int{}})
 	}
 	w.execs[0].cursed = w.chance(150)
-	w.law = laws{deaths: w.between(0, 40), damages: w.between(0, 30), rests: w.between(0, 30), wraps: w.between(0, 300)}
+	w.law = laws{deaths: w.between(0, 40), damages: w.between(0, 30), rests: w.between(0, 30), wraps: w.between(0, 300),
+		besides: w.between(0, 100)}
 	if w.chance(300) {
 		w.law.deaths, w.law.damages = w.law.deaths/10, w.law.damages/10
 	}
