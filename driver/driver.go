@@ -135,10 +135,9 @@ func (d *Driver) carryOut(cmds []Command) {
 			d.err = c.Failed
 			close(d.failed)
 		case c.CallDone != nil:
-			if reply := d.calls[c.CallDone.ID]; reply != nil {
-				reply <- c
-				delete(d.calls, c.CallDone.ID)
-			}
+			d.answer(c.CallDone.ID, c)
+		case c.PackGone != nil && c.PackGone.Call > 0:
+			d.answer(c.PackGone.Call, c)
 		case d.reply != nil:
 			d.reply <- c
 			d.reply = nil
@@ -283,6 +282,14 @@ func (d *Driver) Ask(ctx context.Context, ev Event) (Command, error) {
 		return Command{}, fault.New(fault.KindOf(ctx.Err()), "run", "the job", ctx.Err())
 	case <-d.done:
 		return Command{}, fault.Newf(fault.Cancelled, "run", "the job", "the driver is closed")
+	}
+}
+
+// answer runs on the loop: an action has ended.
+func (d *Driver) answer(call uint64, c Command) {
+	if reply := d.calls[call]; reply != nil {
+		reply <- c
+		delete(d.calls, call)
 	}
 }
 

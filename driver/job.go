@@ -59,7 +59,9 @@ func (c JobConfig) EnsureDefaults() JobConfig {
 type PackInfo struct {
 	Node  int             // of the plan
 	Maker plan.ExecutorID // holds all of it; empty where every executor can take any split
-	Rows  []int64
+	// Sourceless says that no executor can make a split from files alone: it is of shuffled rows.
+	Sourceless bool
+	Rows       []int64
 	// Weights are the sums of the weights of each split's rows; nil where rows have none.
 	Weights []float64
 	// Entries are how many entries the rows of each split have, where they are sparse.
@@ -89,6 +91,7 @@ type Event struct {
 	Message *Message
 	Pack    *PackInfo         // the session opens a pack; packs are numbered in order
 	Extend  *plan.Extension   // the session's plan has grown
+	Remade  *Remade           // of the session's packs
 	Step    *plan.StepRequest // the session asks for a step
 	Call    *plan.CallRequest // the session asks for an action
 	Restore *Restored
@@ -140,12 +143,19 @@ type Command struct {
 	WakeAt   plan.Time
 	Ready    bool              // enough executors have joined and built the plan
 	PackOpen *int              // every split of this pack is held
+	PackGone *Gone             // a pack has to be made again before what the session asks for
 	Extended bool              // all executors have the plan as it is now
 	StepDone *StepReport       // the step has ended
 	CallDone *plan.CallOutcome // of an action
 	Failed   error             // the job has failed
 	Drained  plan.ExecutorID   // it has no split of this job left
 	Excluded *Exclusion
+}
+
+// Gone is a pack of which no executor has all rows any more.
+type Gone struct {
+	Pack int
+	Call uint64 // that read it, and is ended by this; 0 is none
 }
 
 // Exclusion means that an executor gets no work for a while, or, without a
@@ -261,6 +271,8 @@ func (j *Job) Step(ev Event, now plan.Time) []Command {
 		j.onPack(ev.Pack, now)
 	case ev.Extend != nil:
 		j.onExtend(ev.Extend, now)
+	case ev.Remade != nil:
+		j.onRemade(ev.Remade, now)
 	case ev.Step != nil:
 		j.onStep(ev.Step, now)
 	case ev.Call != nil:
@@ -404,6 +416,9 @@ func (j *Job) onLost(l *Lost, now plan.Time) {
 		orphans, cmds := p.sched.Lost(l.Executor)
 		if j.schedule(p, cmds); j.state == ended {
 			return
+		}
+		if j.packGone(p) {
+			continue
 		}
 		j.packProgress(p) // a replica may have taken its place at once
 		if j.step == nil || j.step.req.Pack != i {

@@ -31,7 +31,9 @@ func (j *Job) onCall(req *plan.CallRequest, now plan.Time) {
 	}
 	c.tasks = scheduler.NewTasks(cfg, of, j.executors)
 	j.open = append(j.open, c)
-	j.carryOut(c, c.tasks.Begin(now))
+	if req.Pack < 0 || req.Pack >= len(j.packs) || !j.packGone(j.packs[req.Pack]) {
+		j.carryOut(c, c.tasks.Begin(now))
+	}
 }
 
 // loadBeside returns how many tasks of other actions an executor has.

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
@@ -28,7 +29,9 @@ type pack struct {
 
 func (j *Job) onPack(info *PackInfo, now plan.Time) {
 	p := &pack{id: len(j.packs), info: info, waiting: true, since: now, moves: map[plan.SplitID]plan.Time{}}
-	p.sched = scheduler.New(j.cfg.Schedule, len(info.Rows))
+	cfg := j.cfg.Schedule
+	cfg.Sourceless = info.Sourceless
+	p.sched = scheduler.New(cfg, len(info.Rows))
 	p.sched.Restore(j.term())
 	p.ledger = prioritizer.NewLedger(info.Rows, plantedCursors(!j.cfg.FixedCursors))
 	p.states = map[stateKey]splitState{}
@@ -47,6 +50,49 @@ func (j *Job) onPack(info *PackInfo, now plan.Time) {
 	j.schedule(p, p.sched.Place())
 	j.emit(Command{WakeAt: now + j.cfg.MaxWait})
 	j.packProgress(p)
+	j.packGone(p)
+}
+
+// Remade is a pack that an executor has made again.
+type Remade struct {
+	Pack  int
+	Maker plan.ExecutorID
+}
+
+func (j *Job) onRemade(r *Remade, now plan.Time) {
+	p := j.packs[r.Pack]
+	p.waiting, p.since = true, now
+	j.schedule(p, p.sched.Remade(r.Maker))
+	j.emit(Command{WakeAt: now + j.cfg.MaxWait})
+	j.packProgress(p)
+	j.packGone(p)
+}
+
+// packGone has the session make a pack again whose splits no executor can make alone, once it waits for the pack or
+// for what reads it, and reports whether it does. A step is given up, and asked for again, as if it had not begun.
+func (j *Job) packGone(p *pack) (told bool) {
+	if !p.info.Sourceless || j.state == ended || !p.sched.Gone() {
+		return false
+	}
+	for _, c := range slices.Clone(j.open) {
+		if c.req.Pack == p.id {
+			j.end(c)
+			j.emit(Command{PackGone: &Gone{Pack: p.id, Call: c.id}})
+			told = true
+		}
+	}
+	step := j.step != nil && j.step.req.Pack == p.id
+	if step && j.step.req.Train {
+		j.steps--
+	}
+	if step {
+		j.step = nil
+	}
+	if step || p.waiting {
+		p.waiting, told = false, true
+		j.emit(Command{PackGone: &Gone{Pack: p.id}})
+	}
+	return told
 }
 
 // schedule carries the scheduler's commands to the executors.
@@ -85,7 +131,7 @@ func (j *Job) onHolding(from plan.ExecutorID, h *wire.Holding, now plan.Time) {
 			j.charge(p, from, err, now)
 		}
 		j.schedule(p, p.sched.Failed(from, split, err))
-		if j.state != ended { // a replica may have taken its place at once
+		if j.state != ended && !j.packGone(p) { // a replica may have taken its place at once
 			j.packProgress(p)
 			j.resume(now)
 		}

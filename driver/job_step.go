@@ -80,6 +80,10 @@ type StepReport struct {
 // onStep begins a step.
 func (j *Job) onStep(req *plan.StepRequest, now plan.Time) {
 	p := j.packs[req.Pack]
+	if p.sched.Gone() {
+		j.emit(Command{PackGone: &Gone{Pack: p.id}})
+		return
+	}
 	if len(j.dropped) > mostDropped {
 		clear(j.dropped)
 	}

@@ -310,6 +310,12 @@ func (t *Retelling) event(kind uint64) (Event, error) {
 		return Event{Message: &Message{From: t.executor(), Body: t.message(kind)}}, nil
 	case tapePack:
 		return t.pack()
+	case tapeRemade:
+		r := &Remade{Pack: int(t.number()), Maker: t.executor()}
+		if r.Pack < 0 || r.Pack >= t.opened {
+			return Event{}, untold("pack %d is made again, which is not open", r.Pack)
+		}
+		return Event{Remade: r}, nil
 	case tapeStep:
 		return t.step()
 	case tapeRestored:
@@ -428,8 +434,11 @@ func (t *Retelling) pack() (Event, error) {
 	}
 	p := t.packs[t.opened]
 	t.opened++
-	if p.Node = int(t.number()); t.flag() {
-		p.Maker = t.executor()
+	p.Node = int(t.number())
+	if by := t.number(); by > madeOnce {
+		return Event{}, untold("pack %d is made in no known way", t.opened-1)
+	} else if by > madeByAll {
+		p.Maker, p.Sourceless = t.executor(), by == madeOnce
 	}
 	for range t.count() {
 		p.Bytes = append(p.Bytes, int64(t.number()))

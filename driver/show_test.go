@@ -118,6 +118,8 @@ func (s *story) showCommand(c Command) string {
 		return fmt.Sprintf("%s is excluded: %s", c.Excluded.Executor, c.Excluded.Why)
 	case c.CallDone != nil:
 		return showCall(c.CallDone)
+	case c.PackGone != nil:
+		return fmt.Sprintf("pack %d has to be made again, before call %d", c.PackGone.Pack, c.PackGone.Call)
 	case c.Extended:
 		return "all have the plan as it is now"
 	}

@@ -19,7 +19,7 @@ import (
 //
 //	job [quick] [executors=N] [policy=P] ...     begins one, see configOf; quick: plans are built and splits got at once
 //	join E [slots=N]; prepared E [foreign] [fault=K]; lose E; drain E
-//	pack rows=(N*TIMES,...) [bytes=(..)] [weights=(..)] [entries=(..)] [maker=E] [node=N]
+//	pack rows=(N*TIMES,...) [bytes=(..)] [weights=(..)] [entries=(..)] [maker=E [sourceless]] [node=N]; remade E [pack=N]
 //	held E SPLIT... [pack=N] [fault=K]
 //	step | pass  [pack=N] [node=N] [param=BYTES] [pieces=(..)] [ratio=F] [batch=F] [state] [weighted] [entries]
 //	report E SPLIT:COUNT...                      of the latest assignments that E was given, or [step=N] [attempt=N] [epoch=N]
@@ -106,6 +106,8 @@ func (s *story) do(cmd string) {
 		s.tell(Event{Joined: &Joined{Executor: s.Executor(), Slots: s.Int("slots", 1)}})
 	case "pack":
 		s.openPack()
+	case "remade":
+		s.tell(Event{Remade: &Remade{Pack: s.Int("pack", 0), Maker: s.Executor()}})
 	case "step", "pass":
 		s.askStep(cmd == "step")
 	case "call":
@@ -275,7 +277,7 @@ func (s *story) taskDone() {
 }
 
 func (s *story) openPack() {
-	p := &PackInfo{Node: s.Int("node", 0), Maker: plan.ExecutorID(s.Text("maker", "")),
+	p := &PackInfo{Node: s.Int("node", 0), Maker: plan.ExecutorID(s.Text("maker", "")), Sourceless: s.Has("sourceless"),
 		Rows:    storytest.Numbers[int64](s.Args, "rows", nil),
 		Entries: storytest.Numbers[int64](s.Args, "entries", nil),
 		Bytes:   storytest.Numbers[int64](s.Args, "bytes", nil)}

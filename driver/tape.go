@@ -30,6 +30,7 @@ const (
 	tapeDrain
 	tapeAbandoned
 	tapeReady
+	tapeRemade
 )
 
 // leastKept and keptShare bound what a log keeps of the reports of one step: an hundredth of
@@ -275,6 +276,10 @@ func (t *tape) event(j *Job, ev Event, now plan.Time) bool {
 		t.message(j, ev.Message, now)
 	case ev.Pack != nil:
 		t.pack(ev.Pack, now)
+	case ev.Remade != nil:
+		t.head(tapeRemade, now)
+		t.number(uint64(ev.Remade.Pack))
+		t.executor(ev.Remade.Maker)
 	case ev.Step != nil:
 		t.step(ev.Step, now)
 	case ev.Restore != nil:
@@ -409,11 +414,26 @@ func (j *Job) assignmentOf(split uint32) (a plan.Assignment, ok bool) {
 	return j.step.assigned[split], true
 }
 
+// Who has made a pack: any executor can take any of its splits; one has it, and others can make it; one has it, and no
+// other can make it.
+const (
+	madeByAll uint64 = iota
+	madeByOne
+	madeOnce
+)
+
 // pack writes what the log's other lines do not have of a pack.
 func (t *tape) pack(p *PackInfo, now plan.Time) {
 	t.head(tapePack, now)
 	t.number(uint64(p.Node))
-	t.flag(p.Maker != "")
+	switch {
+	case p.Maker == "":
+		t.number(madeByAll)
+	case p.Sourceless:
+		t.number(madeOnce)
+	default:
+		t.number(madeByOne)
+	}
 	if p.Maker != "" {
 		t.executor(p.Maker)
 	}

@@ -50,7 +50,7 @@ func Accumulate[T, A any](ds Dataset[T], acc Accumulator[T, A]) Dataset[T] {
 		if err != nil {
 			return fault.New(fault.UserCode, "encode", "an accumulator's value", err)
 		}
-		env.says.Tallies = append(env.says.Tallies, tally{Node: id, Part: part, Value: raw})
+		env.tally(tally{Node: id, Part: part, Value: raw})
 		return nil
 	})
 	id = out.id

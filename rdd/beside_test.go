@@ -37,7 +37,8 @@ func besidePlans(g *rdd.Graph, n int64) besidePlan {
 	})
 	lines := rdd.Map(sums, text)
 	return besidePlan{seen: seen, stream: rdd.ToSeq(lines), actions: []rdd.Action[[]string]{
-		rdd.Collect(lines), rdd.Collect(rdd.Map(sorted, text)), rdd.Collect(joined), rdd.Take(rdd.Map(sorted, text), 30),
+		rdd.Collect(lines), rdd.Collect(rdd.Map(sorted, text)), rdd.Collect(joined),
+		rdd.Take(rdd.Map(sorted, text), 30),
 		rdd.Collect(rdd.Distinct(rdd.Keys(sorted))),
 		rdd.Collect(rdd.Map(rdd.Repartition(rdd.SortBy(sums, func(p pair) int64 { return p.Value }), 3), text)),
 		rdd.Then(rdd.Count(joined), func(n int64) []string { return []string{fmt.Sprint(n)} }),
@@ -109,7 +110,8 @@ func TestActionsSideBySide(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 2))
 			cfg.Losses = []volley.Loss{{Executor: 0, After: r.IntN(40)}, {Executor: 2, After: 20 + r.IntN(60)}}
 		}
-		if _, err := volley.Run(context.Background(), cfg, "beside", 5000, besidePlans, run(seed, seed > 0)); err != nil {
+		_, err := volley.Run(context.Background(), cfg, "beside", 5000, besidePlans, run(seed, seed > 0))
+		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
@@ -127,7 +129,8 @@ func TestAnActionOfSeveralIsGivenUp(t *testing.T) {
 		})
 		return plan{rdd.Count(slow), rdd.Count(numbers)}
 	}
-	_, err := volley.Run(context.Background(), volley.Config{Executors: 1, Slots: 2, DataDir: t.TempDir()}, "given-up", 1,
+	cfg := volley.Config{Executors: 1, Slots: 2, DataDir: t.TempDir()}
+	_, err := volley.Run(context.Background(), cfg, "given-up", 1,
 		build, func(ctx context.Context, s *rdd.Session, _ int, p plan) (string, error) {
 			one, giveUp := context.WithCancel(ctx)
 			ended := make(chan error, 1)

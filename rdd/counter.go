@@ -32,7 +32,7 @@ func Tally[T any](ds Dataset[T], c Counter, f func(T) int64) Dataset[T] {
 			return yield(rows)
 		})
 		if err == nil {
-			env.says.Tallies = append(env.says.Tallies, tally{Node: id, Part: part, N: n})
+			env.tally(tally{Node: id, Part: part, N: n})
 		}
 		return err
 	})

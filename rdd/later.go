@@ -99,11 +99,13 @@ func (g *Graph) builtParts() []builtPart {
 func (g *Graph) buildParts(parts []builtPart) error {
 	had := len(g.builtParts())
 	if len(parts) < had {
-		return fault.Newf(fault.PlanMismatch, "build", "later parts", "%d are described, the plan has %d", len(parts), had)
+		return fault.Newf(fault.PlanMismatch, "build", "later parts", "%d are described, the plan has %d",
+			len(parts), had)
 	}
 	for _, p := range parts[had:] {
 		if p.Node < 0 || p.Node >= g.size() || g.node(p.Node).later == nil {
-			return fault.Newf(fault.PlanMismatch, "build", fmt.Sprintf("node %d", p.Node), "it is no later part of the plan")
+			return fault.Newf(fault.PlanMismatch, "build", fmt.Sprintf("node %d", p.Node),
+				"it is no later part of the plan")
 		}
 		if err := g.buildPart(p, func() error { return g.node(p.Node).later(p.Value) }); err != nil {
 			return err

@@ -123,7 +123,9 @@ func TestAMistakeInALaterPart(t *testing.T) {
 	build := func(g *rdd.Graph, path string) parts {
 		lines := rdd.TextFile(g, path)
 		return parts{Words: rdd.Count(lines),
-			Wrong:  rdd.Later(g, func(g *rdd.Graph, n int) rdd.Action[int64] { return rdd.Count(rdd.Repartition(lines, n)) }),
+			Wrong: rdd.Later(g, func(g *rdd.Graph, n int) rdd.Action[int64] {
+				return rdd.Count(rdd.Repartition(lines, n))
+			}),
 			Panics: rdd.Later(g, func(g *rdd.Graph, n int) rdd.Action[int64] { panic("no such part") }),
 			Other: rdd.Later(g, func(g *rdd.Graph, n int) rdd.Action[int64] {
 				return rdd.Count(rdd.Repartition(lines, n+int(calls.Add(1))))

@@ -315,10 +315,12 @@ func declarePacks[T any](ds Dataset[T], kinds []string, rows func() []pack.Rows,
 		set(&o)
 	}
 	d := &packDecl{rows: rows, options: o, input: ds.id}
+	ds.g.mayPack(ds.id)
 	for _, kind := range kinds {
 		id := ds.g.add(node{kind: "pack", typ: row.TypeName[T](), detail: fmt.Sprintf("%s %+v", kind, o),
 			inputs: []int{ds.id}, pack: d})
 		ds.g.node(id).task = makePack(id)
+		ds.g.node(id).reads = func(int, int) []int { return allParts(ds.parts()) }
 		d.nodes = append(d.nodes, id)
 	}
 	return d.nodes

@@ -26,7 +26,9 @@ func packAction[T, R any](pk Packed[T], kind string, task func(s *pack.Split) ([
 		if err != nil {
 			return zero, err
 		}
-		raws, err := s.call(ctx, id, p.number, make([][]byte, len(p.meta.Splits)))
+		raws, err := whilePacked(ctx, s, pk.id, func() ([][]byte, error) {
+			return s.call(ctx, id, p.number, make([][]byte, len(p.meta.Splits)))
+		})
 		if err != nil {
 			return zero, err
 		}
@@ -146,7 +148,7 @@ func (sc Scan[P, R]) Run(ctx context.Context, s *Session, param P) ([]R, error) 
 	for i := range args {
 		args[i] = raw
 	}
-	raws, err := s.call(ctx, sc.id, p.number, args)
+	raws, err := whilePacked(ctx, s, sc.packID, func() ([][]byte, error) { return s.call(ctx, sc.id, p.number, args) })
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package rdd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,13 +19,14 @@ import (
 type Cluster interface {
 	// OpenPack makes or finds the pack of a node, and returns its number once
 	// every split is held.
-	OpenPack(ctx context.Context, node int) (number int, meta *pack.Meta, err error)
-	// RunStep folds a step's node over a pack.
+	// One of shuffled rows is made by the function that is given, also when it is asked for again after ErrPackGone.
+	OpenPack(ctx context.Context, node int, make PackMaker) (number int, meta *pack.Meta, err error)
+	// RunStep folds a step's node over a pack. Its error is ErrPackGone where the pack has to be made again.
 	RunStep(ctx context.Context, req plan.StepRequest) (*plan.StepOutcome, error)
 	// Extend has every node add what a plan has come to have, and returns once all have.
 	Extend(ctx context.Context, e plan.Extension) error
-	// RunCall runs an action's tasks. A task whose input is gone has no data, and
-	// its error among the lost.
+	// RunCall runs an action's tasks; of a pack its error may be ErrPackGone, too. A task whose input is gone has no
+	// data, and its error among the lost.
 	RunCall(ctx context.Context, c plan.CallRequest) (data [][]byte, lost []error, err error)
 	// Commit ends a training step: its parameters are settled.
 	Commit(ctx context.Context, c Commit) error
@@ -182,11 +184,19 @@ func (pk Packed[T]) Meta(ctx context.Context, s *Session) (*pack.Meta, error) {
 
 // open makes or finds a pack, once.
 func (s *Session) open(ctx context.Context, node int) (*openPack, error) {
+	release, _, err := s.claim(ctx, packing, node)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	if p := s.packs[node]; p != nil {
 		return p, nil
 	}
 	began := time.Now()
-	number, meta, err := s.cluster.OpenPack(ctx, node)
+	number, meta, err := s.cluster.OpenPack(ctx, node, s.makePack)
+	for again := 0; errors.Is(err, ErrPackGone) && again < scheduler.MaxRounds; again++ {
+		number, meta, err = s.cluster.OpenPack(ctx, node, s.makePack)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -220,9 +230,11 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 		return zero, err
 	}
 	began := s.cluster.Now()
-	out, err := s.cluster.RunStep(ctx, plan.StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train,
-		Ratio: st.decl.ratio, Pieces: pieces, State: f.State() > 0, Weighted: p.meta.Weighted && f.Weighted(),
-		Entries: p.meta.Layout == pack.SparseLayout && st.decl.entries, Work: st.decl.work, Batch: s.batch})
+	out, err := whilePacked(ctx, s, st.packID, func() (*plan.StepOutcome, error) {
+		return s.cluster.RunStep(ctx, plan.StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train,
+			Ratio: st.decl.ratio, Pieces: pieces, State: f.State() > 0, Weighted: p.meta.Weighted && f.Weighted(),
+			Entries: p.meta.Layout == pack.SparseLayout && st.decl.entries, Work: st.decl.work, Batch: s.batch})
+	})
 	if err != nil {
 		s.failed = true
 		return zero, err

@@ -33,11 +33,16 @@ func (s *Session) settleAction(ctx context.Context, id int) error {
 // call runs an action's tasks on partitions of a node, and before them the
 // shuffles that they read.
 func (s *Session) call(ctx context.Context, node, pack int, args [][]byte) ([][]byte, error) {
-	parts := make([]int, len(args))
+	return s.carryOut(ctx, s.stages.Call(node, allParts(len(args)), pack == plan.NoPack), pack, args)
+}
+
+// allParts returns the numbers of some partitions.
+func allParts(n int) []int {
+	parts := make([]int, n)
 	for i := range parts {
 		parts[i] = i
 	}
-	return s.carryOut(ctx, s.stages.Call(node, parts, pack == plan.NoPack), pack, args)
+	return parts
 }
 
 // callParts does what call does, on some of the partitions.

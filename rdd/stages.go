@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/fxamacker/cbor/v2"
 
@@ -111,6 +112,14 @@ type taskEnv struct {
 	says   taskReport
 	output *mapOutput // that a map task has made
 	split  slowKeyWatch
+	mu     sync.Mutex // guards says: a pack is made of several partitions at a time
+}
+
+// tally notes what a counter or accumulator has come to in a partition.
+func (e *taskEnv) tally(t tally) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.says.Tallies = append(e.says.Tallies, t)
 }
 
 // read decodes what all tasks are told alike.
@@ -151,8 +160,7 @@ func envOf(ctx context.Context) (*taskEnv, error) {
 }
 
 func errNoShuffle() error {
-	return fault.Newf(fault.UserCode, "read", "a shuffle", "it can be read by actions only").
-		WithHint("save the rows and read them again to pack them")
+	return fault.Newf(fault.LostInput, "read", "a shuffle", "only tasks are told where its rows lie")
 }
 
 // taskResult is what a session's task returns.

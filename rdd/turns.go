@@ -38,6 +38,7 @@ const (
 	running  claimKind = iota // an action
 	settling                  // what is decided about a node
 	making                    // outputs of a shuffle's map tasks
+	packing                   // a pack
 )
 
 // claimed is a claim that is held.

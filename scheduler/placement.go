@@ -13,6 +13,7 @@ type Config struct {
 	MaxTaskFailures     int           // failures of one split's work before the job fails; default 4
 	MaxExecutorFailures int           // failures charged to an executor before it is excluded; default 8
 	Exclusion           time.Duration // how long the first time, twice as long each next; default 30 s
+	Sourceless          bool          // no executor can make a split alone: one without a holder is gone
 }
 
 // EnsureDefaults fills in the fields left zero.
@@ -121,7 +122,7 @@ func (s *State) Place() []Command {
 	var out []Command
 	for i := range s.splits {
 		e := i % len(s.executors)
-		if !s.usable(e) {
+		if !s.usable(e) || s.gone(i) {
 			continue
 		}
 		out = append(out, s.hold(i, e))
@@ -137,7 +138,7 @@ func (s *State) hold(i, e int) Command {
 	if plantedReplica(sp.holders[e]) {
 		return cmd
 	}
-	if from := s.replica(i); from >= 0 && !plantedDamaged(sp.damaged) {
+	if from := s.replica(i); from >= 0 && (s.cfg.Sourceless || !plantedDamaged(sp.damaged)) {
 		cmd.From = s.executors[from].id
 	}
 	return cmd
@@ -254,7 +255,9 @@ func (s *State) placeOrphans() []Command {
 			s.splits[i].owner = e
 			continue
 		}
-		out = append(out, s.hold(i, e))
+		if !s.gone(i) {
+			out = append(out, s.hold(i, e))
+		}
 	}
 	return out
 }

@@ -94,7 +94,7 @@ func (s *story) place() bool {
 	switch s.D.Cmd {
 	case "splits":
 		s.s, s.now = New(Config{MaxTaskFailures: s.Int("failures", 0), MaxExecutorFailures: s.Int("exclude", 0),
-			Exclusion: s.Duration("exclusion", 0)}, s.Number(s.Arg(0))), 0
+			Exclusion: s.Duration("exclusion", 0), Sourceless: s.Has("sourceless")}, s.Number(s.Arg(0))), 0
 		s.epoch = map[plan.ExecutorID]plan.Epoch{}
 	case "join":
 		s.commands(s.s.Joined(s.Executor(), s.Int("slots", 1)))
@@ -119,6 +119,10 @@ func (s *story) place() bool {
 		s.commands(cmds)
 	case "drain":
 		s.commands(s.s.Drain(s.Executor()))
+	case "for-good":
+		s.say("%v", s.s.Gone())
+	case "remade":
+		s.commands(s.s.Remade(s.Executor()))
 	case "move":
 		s.commands(s.s.Move(plan.SplitID(s.Number(s.Arg(0))), plan.ExecutorID(s.Arg(1))))
 	case "boundary":
@@ -126,7 +130,7 @@ func (s *story) place() bool {
 	case "show":
 	case "defaults":
 		s.say("%+v", Config{}.EnsureDefaults())
-		s.say("%+v", Config{1, 2, 3}.EnsureDefaults())
+		s.say("%+v", Config{1, 2, 3, true}.EnsureDefaults())
 	default:
 		return s.steps()
 	}

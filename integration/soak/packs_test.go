@@ -38,7 +38,7 @@ func (p *packs) Meta(ctx context.Context, _ executor.Peer, node int) (*pack.Meta
 }
 
 // OpenPack makes a pack and places its splits.
-func (r *rack) OpenPack(ctx context.Context, node int) (int, *pack.Meta, error) {
+func (r *rack) OpenPack(ctx context.Context, node int, _ rdd.PackMaker) (int, *pack.Meta, error) {
 	pack, err := r.maker.Make(ctx, node)
 	if err != nil {
 		return 0, nil, err

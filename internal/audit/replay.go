@@ -88,7 +88,12 @@ func hasStep(lines []Line) bool {
 }
 
 // OpenPack checks that the data is what the log was made from.
-func (r *Replay) OpenPack(ctx context.Context, node int) (int, *pack.Meta, error) {
+func (r *Replay) OpenPack(ctx context.Context, node int, make rdd.PackMaker) (int, *pack.Meta, error) {
+	if r.maker.Graph.MadeByTask(node) {
+		if _, err := make(ctx, node); err != nil {
+			return 0, nil, err
+		}
+	}
 	p, err := r.maker.Make(ctx, node)
 	if err != nil {
 		return 0, nil, err
@@ -251,7 +256,7 @@ func (r *Replay) Commit(_ context.Context, c rdd.Commit) error {
 	return nil
 }
 
-// Extend does nothing: tasks are run by the plan of the session, which has grown.
+// Extend does nothing: tasks are run by the session's plan, which has grown.
 func (r *Replay) Extend(context.Context, plan.Extension) error { return nil }
 
 // RunCall runs an action's tasks one after the other.
@@ -263,7 +268,8 @@ func (r *Replay) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []e
 			part = c.Partitions[i]
 		}
 		var err error
-		if out[i], err = r.program.Task(ctx, c.Node, part, c.Args[i], madePacks{r.splits, r.outputs}); err != nil {
+		packs := madePacks{r.splits, r.outputs, r.maker}
+		if out[i], err = r.program.Task(ctx, c.Node, part, c.Args[i], packs); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -290,14 +296,19 @@ func (r *Replay) Left() int { return len(r.log.Lines) - r.next }
 type madePacks struct {
 	splits  *pack.Held
 	outputs *shuffle.Outputs
+	maker   *rdd.Maker
 }
 
 func (p madePacks) OpenSplit(node, split int) (*pack.Split, error) {
 	return p.splits.Open(pack.SplitKey{Node: node, Split: split})
 }
 
-func (madePacks) MakePack(context.Context, int) (plan.ExecutorID, *pack.Meta, error) {
-	return "", nil, fault.Newf(fault.Internal, "make", "a pack", "a replay makes its own")
+func (p madePacks) MakePack(ctx context.Context, node int) (plan.ExecutorID, *pack.Meta, error) {
+	made, err := p.maker.Make(ctx, node)
+	if err != nil {
+		return "", nil, err
+	}
+	return "", made.Meta, nil
 }
 
 // replayMemory is how many bytes a task of a replay may hold.

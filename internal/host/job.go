@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -97,19 +98,23 @@ func (j *Job) scalable() error {
 // OpenPack builds a pack and registers it with the cluster. A process that continues from
 // a checkpoint opens the packs of the one before in their order, even those that it does
 // not read any more: the event log and ledgers refer to them by number.
-func (j *Job) OpenPack(ctx context.Context, node int) (int, *pack.Meta, error) {
+func (j *Job) OpenPack(ctx context.Context, node int, make rdd.PackMaker) (int, *pack.Meta, error) {
 	for _, before := range j.keeper.resumed.nodesBefore(node) {
-		if _, _, err := j.openPack(ctx, before); err != nil {
+		if _, _, err := j.openPack(ctx, before, make); err != nil {
 			return 0, nil, err
 		}
 	}
-	return j.openPack(ctx, node)
+	return j.openPack(ctx, node, make)
 }
 
-// openPack opens a pack once.
-func (j *Job) openPack(ctx context.Context, node int) (int, *pack.Meta, error) {
-	if number, meta := j.packs.opened(node); meta != nil {
+// openPack opens a pack once, or again where its rows are gone.
+func (j *Job) openPack(ctx context.Context, node int, make rdd.PackMaker) (int, *pack.Meta, error) {
+	number, meta := j.packs.opened(node)
+	if meta != nil && !j.packs.gone[node] {
 		return number, meta, nil
+	}
+	if j.program.Graph.MadeByTask(node) {
+		return j.openShuffled(ctx, node, number, make)
 	}
 	if j.remote != nil {
 		return j.openRemote(ctx, node)
@@ -118,7 +123,7 @@ func (j *Job) openPack(ctx context.Context, node int) (int, *pack.Meta, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	number, err := j.placePack(ctx, node, "", meta)
+	number, err = j.placePack(ctx, node, "", meta)
 	return number, meta, err
 }
 
@@ -143,18 +148,54 @@ func (j *Job) openRemote(ctx context.Context, node int) (int, *pack.Meta, error)
 	return number, made.Meta, err
 }
 
+// openShuffled has an executor build a pack of shuffled rows, which it alone is told where to find.
+func (j *Job) openShuffled(ctx context.Context, node, number int, make rdd.PackMaker) (int, *pack.Meta, error) {
+	made, err := make(ctx, node)
+	if err != nil {
+		return 0, nil, err
+	}
+	if j.remote == nil { // all executors share it
+		made.Holder = ""
+	}
+	if !j.packs.gone[node] {
+		number, err = j.placePack(ctx, node, made.Holder, made.Meta)
+		return number, made.Meta, err
+	}
+	if err := sameRows(j.packs.metas[node], made.Meta); err != nil {
+		return 0, nil, err
+	}
+	delete(j.packs.gone, node)
+	c, err := j.cluster.Ask(ctx, driver.Event{Remade: &driver.Remade{Pack: number, Maker: made.Holder}})
+	if err == nil {
+		err = j.packs.lost(c)
+	}
+	return number, made.Meta, err
+}
+
+// sameRows returns an error where a pack that was made again has other rows than before.
+func sameRows(before, again *pack.Meta) error {
+	if slices.Equal(hashes(before), hashes(again)) {
+		return nil
+	}
+	return fault.Newf(fault.UserCode, "make", "a pack again", "its rows are others than before").
+		WithHint("what makes rows must depend on its input only: no clock, order of a map or number without a seed")
+}
+
 // placePack places a pack's splits on the executors.
 func (j *Job) placePack(ctx context.Context, node int, maker plan.ExecutorID, meta *pack.Meta) (int, error) {
 	info := infoOf(node, maker, meta)
 	if j.cfg.Pace != nil {
 		j.cfg.Pace.Balance(meta.Rows)
 	}
+	info.Sourceless = maker != "" && j.program.Graph.MadeByTask(node)
 	c, err := j.cluster.Ask(ctx, driver.Event{Pack: info})
 	if err != nil {
 		return 0, err
 	}
-	number := *c.PackOpen
-	j.packs.add(node, maker, meta)
+	number := j.packs.add(node, maker, meta)
+	if err := j.packs.lost(c); err != nil {
+		return 0, err
+	}
 	mark := j.keeper.resumed.pack(node)
 	j.record.pack(number, info, mark != nil)
 	if mark == nil {
@@ -178,6 +219,9 @@ func (j *Job) RunStep(ctx context.Context, req plan.StepRequest) (*plan.StepOutc
 	j.meter.begin(trains, began)
 	c, err := j.cluster.Ask(ctx, driver.Event{Step: &req})
 	if err != nil {
+		return nil, err
+	}
+	if err := j.packs.lost(c); err != nil {
 		return nil, err
 	}
 	r := c.StepDone
@@ -206,6 +250,9 @@ func (j *Job) Extend(ctx context.Context, e plan.Extension) error {
 func (j *Job) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []error, error) {
 	done, err := j.cluster.Ask(ctx, driver.Event{Call: &c})
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := j.packs.lost(done); err != nil {
 		return nil, nil, err
 	}
 	j.meter.lose(done.CallDone.ExecutorsLost)

@@ -24,6 +24,7 @@ type catalog struct {
 	nodes    []int                // of packs, by number
 	metas    map[int]*pack.Meta
 	makers   map[int]plan.ExecutorID // by node
+	gone     map[int]bool            // nodes whose packs have to be made again
 	mu       sync.Mutex              // guards made: executors look packs up
 	made     map[int]*pack.Pack      // by node
 }
@@ -34,6 +35,7 @@ func (j *Job) newCatalog() *catalog {
 		maker: &rdd.Maker{Graph: g, Cache: j.files.cache, Workers: runtime.GOMAXPROCS(0),
 			Program: programID(j.cfg, j.program.Args), Progress: j.loaded},
 		metas: map[int]*pack.Meta{}, makers: map[int]plan.ExecutorID{}, made: map[int]*pack.Pack{},
+		gone:     map[int]bool{},
 		madeWith: g.MadeWith,
 	}
 }
@@ -73,16 +75,33 @@ func (c *catalog) makerBeside(node int) (maker plan.ExecutorID) {
 }
 
 // add opens a pack under the next number.
-func (c *catalog) add(node int, maker plan.ExecutorID, meta *pack.Meta) {
+func (c *catalog) add(node int, maker plan.ExecutorID, meta *pack.Meta) int {
 	c.nodes = append(c.nodes, node)
 	c.metas[node], c.makers[node] = meta, maker
+	return len(c.nodes) - 1
 }
 
-// Pack returns the directory of a node's pack, for the executors of this process.
-func (c *catalog) Pack(_ context.Context, node int) (string, *pack.Meta, error) {
+// lost returns an error where the job's answer is that a pack has to be made again.
+func (c *catalog) lost(answer driver.Command) error {
+	if answer.PackGone == nil {
+		return nil
+	}
+	node := c.nodes[answer.PackGone.Pack]
+	c.gone[node] = true
+	return fault.New(fault.LostInput, "read", fmt.Sprintf("the pack of node %d", node), rdd.ErrPackGone)
+}
+
+// Pack returns the directory of a node's pack, for the executors of this process. A task makes one of shuffled rows.
+func (c *catalog) Pack(ctx context.Context, node int) (string, *pack.Meta, error) {
 	c.mu.Lock()
 	p := c.made[node]
 	c.mu.Unlock()
+	if p == nil && rdd.InTask(ctx) {
+		if _, err := c.make(ctx, node); err != nil {
+			return "", nil, err
+		}
+		return c.Pack(ctx, node)
+	}
 	if p == nil {
 		return "", nil, fault.Newf(fault.FetchFailed, "find", fmt.Sprintf("the pack of node %d", node),
 			"it has not been made")

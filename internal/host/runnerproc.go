@@ -119,6 +119,9 @@ type localRunner struct {
 // Pack builds or finds a pack on this executor.
 func (r *localRunner) Pack(ctx context.Context, node int) (string, *pack.Meta, error) {
 	p, err := r.maker.Make(ctx, node)
+	if fault.InputLost(err) {
+		return "", nil, err // which names who held it
+	}
 	if err != nil {
 		return "", nil, fault.New(fault.KindOf(err), "on executor", r.process.Executor, err)
 	}
