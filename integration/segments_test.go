@@ -42,8 +42,8 @@ func lastOf(steps []driver.LogStep) (last plan.Digest, n int) {
 	return last, n
 }
 
-// TestAPackOfShuffledRowsOutlivesItsHolders: a plan that grows packs what a shuffle has brought together. Whoever is
-// killed while steps go over it, those who made it among them and the job's own process, it comes to the same.
+// TestAPackOfShuffledRowsOutlivesItsHolders: a plan that grows packs what a shuffle has brought together. Whichever
+// processes are killed while steps go over it, the one that made it and the job's own among them, it comes to the same.
 func TestAPackOfShuffledRowsOutlivesItsHolders(t *testing.T) {
 	t.Parallel()
 	visits := visitsOf(t, 6000)
@@ -60,8 +60,8 @@ func TestAPackOfShuffledRowsOutlivesItsHolders(t *testing.T) {
 			for _, name := range []string{"e1", "e2", "e3"} {
 				c.join(name, "--pace", "rate:20000")
 			}
-			out, errs, code := volley(t, "submit", "../examples/12-segments", "--driver", c.Addr, "--detach", "--sync", sync,
-				"--", "--input", visits, "--steps", "40")
+			out, errs, code := volley(t, "submit", "../examples/12-segments", "--driver", c.Addr, "--detach", "--sync",
+				sync, "--", "--input", visits, "--steps", "40")
 			if code != 0 {
 				t.Fatalf("submit: exit %d: %s", code, errs)
 			}

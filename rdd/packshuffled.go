@@ -12,8 +12,8 @@ import (
 )
 
 // A pack of rows that come from shuffles is made by a task, which is told where the outputs of map tasks lie, as every
-// task is. Other executors cannot make it again by themselves: where the last holder of a split is lost, what asked for the pack
-// fails with ErrPackGone, and the session has it made once more, and runs that again.
+// task is. Other executors cannot make it again by themselves: where the last holder of a split is lost, what asked for
+// the pack fails with ErrPackGone, and the session has it made once more, and runs that again.
 
 // PackMaker has an executor make the pack of a node, which reads shuffles.
 type PackMaker func(ctx context.Context, node int) (*MadePack, error)
@@ -69,7 +69,8 @@ func whilePacked[R any](ctx context.Context, s *Session, node int, run func() (R
 	for again := 0; errors.Is(err, ErrPackGone) && again < scheduler.MaxRounds; again++ {
 		delete(s.packs, node)
 		if s.cfg.Warn != nil {
-			s.cfg.Warn(fmt.Sprintf("rows of %s were lost with the executors that held them: it is made again", s.g.name(node)))
+			s.cfg.Warn(fmt.Sprintf("rows of %s were lost with the executors that held them: it is made again",
+				s.g.name(node)))
 		}
 		if _, err = s.open(ctx, node); err == nil {
 			r, err = run()
@@ -78,8 +79,8 @@ func whilePacked[R any](ctx context.Context, s *Session, node int, run func() (R
 	return r, err
 }
 
-// mayPack notes as mistakes of the plan what a pack, which is made once and found again, cannot follow: rows that change
-// while the plan runs, and counting where it is made.
+// mayPack notes as mistakes of the plan what a pack, which is made once and found again, cannot follow: rows that
+// change while the plan runs, and counting where it is made.
 func (g *Graph) mayPack(id int) {
 	seen := map[int]bool{}
 	var walk func(id int, narrow bool)
@@ -91,11 +92,12 @@ func (g *Graph) mayPack(id int) {
 		seen[id] = true
 		switch narrow = narrow && n.shuffle == nil; {
 		case len(n.params) > 0:
-			g.fail("pack: its rows depend on %s, which may be set anew; a pack is made once", Param[any]{g, n.params[0]}.name())
+			g.fail("pack: its rows depend on %s, which may be set anew; a pack is made once",
+				Param[any]{g, n.params[0]}.name())
 		case n.kind == "loop":
 			g.fail("pack: its rows are those of a Loop's present round; a pack is made once")
 		case narrow && (n.kind == "tally" || n.kind == "accumulate"):
-			g.fail("pack: its rows are counted on the way, and a pack that is found again is not made; count in an action")
+			g.fail("pack: its rows are counted on the way, and one that is found again is not made; count in an action")
 		}
 		for _, list := range n.alternatives() {
 			for _, in := range list {

@@ -202,14 +202,14 @@ type prepareFlags struct {
 }
 
 func (f *prepareFlags) register(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&f.oneHot, "onehot", nil, "columns of CSV and TSV that become a feature for each of their values")
-	fs.StringSliceVar(&f.hash, "hash", nil, "columns of CSV and TSV whose values are hashed to --buckets features")
-	fs.StringSliceVar(&f.text, "text", nil, "columns of CSV and TSV whose words are hashed to --buckets features, "+
+	fs.StringSliceVar(&f.oneHot, "onehot", nil, "columns of tables that become a feature for each of their values")
+	fs.StringSliceVar(&f.hash, "hash", nil, "columns of tables whose values are hashed to --buckets features")
+	fs.StringSliceVar(&f.text, "text", nil, "columns of tables whose words are hashed to --buckets features, "+
 		"by TF-IDF")
 	fs.IntVar(&f.buckets, "buckets", input.DefaultBuckets, "features of each column of --hash and --text")
 	fs.StringVar(&f.missing, "missing", "error",
-		"empty and NA numbers of CSV and TSV: error, zero, mean, or drop the row")
-	fs.StringVar(&f.scale, "scale", "none", "columns of numbers of CSV and TSV: none, standard, minmax or maxabs; "+
+		"empty, null and NA numbers of tables: error, zero, mean, or drop the row")
+	fs.StringVar(&f.scale, "scale", "none", "columns of numbers of tables: none, standard, minmax or maxabs; "+
 		"the model keeps how")
 }
 

@@ -1,7 +1,7 @@
 // Command segments tells apart groups of customers by what they do. It looks at the data first, twice at the same time:
-// how many customers there are, and what the largest of them spend. The rest of its plan is built of what it finds: outliers
-// are left out, and there are as many groups as the customers are worth. The table of customers, which a shuffle has
-// brought together, is packed, and steps of k-means go over it.
+// how many customers there are, and what the largest of them spend. The rest of its plan is built of what it finds:
+// outliers are left out, and there are as many groups as the customers are worth. The table of customers, which a
+// shuffle has brought together, is packed, and steps of k-means go over it.
 //
 //	go run ./examples/12-segments -- --input visits.csv
 //

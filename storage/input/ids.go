@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/storage/input/csv"
 	"github.com/volley-engine/volley/storage/input/rows"
 	"github.com/volley-engine/volley/storage/input/text"
 )
@@ -103,20 +102,20 @@ func PreparedIDs(columns ...IDColumn) *Prepared {
 
 // textIDs returns the columns of ids that have texts, by what the first block of the table has.
 func (s *Source) textIDs(ctx context.Context, ids [][]string) ([][]string, error) {
-	f := &idFinder{spec: s.Table, of: map[int]string{}, texts: map[int]bool{}}
+	f := &idFinder{spec: s.layout(), of: map[int]string{}, texts: map[int]bool{}}
 	for _, names := range ids {
-		i := firstColumn(s.Table, names)
+		i := firstColumn(f.spec, names)
 		if i < 0 {
 			return nil, fault.Newf(fault.Usage, "read", s.Files[0].Path, "there is no column %q; columns are %s",
-				names[0], strings.Join(s.Table.Names[:min(len(s.Table.Names), 40)], " "))
+				names[0], strings.Join(f.spec.Names[:min(len(f.spec.Names), 40)], " "))
 		}
-		f.of[i] = s.Table.Names[i]
+		f.of[i] = f.spec.Names[i]
 	}
 	for i := range s.Len() {
 		if s.part(i).Offset > 0 {
 			continue // the beginning of each file is looked at
 		}
-		err := s.Table.Read(ctx, s.part(i), func(*rows.Chunk) csv.Taker { return f }, func(*rows.Chunk) error {
+		err := s.readFields(ctx, i, func(*rows.Chunk) rows.Taker { return f }, func(*rows.Chunk) error {
 			return errOneBlock
 		})
 		if err != nil && err != errOneBlock {
@@ -124,7 +123,7 @@ func (s *Source) textIDs(ctx context.Context, ids [][]string) ([][]string, error
 		}
 	}
 	var out [][]string
-	for i := range s.Table.Columns {
+	for i := range f.spec.Names {
 		if f.texts[i] {
 			out = append(out, []string{f.of[i]})
 		}
@@ -136,14 +135,14 @@ func (s *Source) textIDs(ctx context.Context, ids [][]string) ([][]string, error
 var errOneBlock = fault.Newf(fault.Internal, "read", "a block", "one is enough")
 
 // firstColumn returns the number of the first column that a table has of some names or numbers; −1 is none.
-func firstColumn(spec *csv.Table, names []string) int {
+func firstColumn(spec *layout, names []string) int {
 	for _, name := range names {
 		if i := slices.Index(spec.Names, name); i >= 0 {
 			return i
 		}
 	}
 	for _, name := range names {
-		if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < spec.Columns {
+		if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < len(spec.Names) {
 			return n
 		}
 	}
@@ -152,7 +151,7 @@ func firstColumn(spec *csv.Table, names []string) int {
 
 // idFinder finds which columns have texts.
 type idFinder struct {
-	spec  *csv.Table
+	spec  *layout
 	of    map[int]string
 	texts map[int]bool
 }
@@ -187,11 +186,11 @@ func (f *idFinder) End(c *rows.Chunk) {
 }
 
 // planIDs sets the kinds of the columns of a table with ids that are texts.
-func (p Prepare) planIDs(spec *csv.Table, path string, kinds map[int]columnKind) error {
+func (p Prepare) planIDs(spec *layout, path string, kinds map[int]columnKind) error {
 	if len(p.IDs) == 0 {
 		return nil
 	}
-	if !spec.Header && spec.Columns > 0 {
+	if !spec.Header && len(spec.Names) > 0 {
 		return fault.Newf(fault.BadInput, "prepare", path, "its ids are texts, and its columns have no names").
 			WithHint("begin the table with a line of names")
 	}

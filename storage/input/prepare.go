@@ -11,7 +11,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/storage/input/csv"
 	"github.com/volley-engine/volley/storage/input/rows"
 	"github.com/volley-engine/volley/storage/input/text"
 )
@@ -124,7 +123,7 @@ func words(text []byte, yield func(word []byte)) {
 }
 
 // plan determines the kind of each feature column of a table.
-func (p Prepare) plan(spec *csv.Table, path string) (*Prepared, error) {
+func (p Prepare) plan(spec *layout, path string) (*Prepared, error) {
 	out := &Prepared{Missing: p.Missing, Header: spec.Header}
 	kinds := map[int]columnKind{}
 	for kind, names := range map[columnKind][]string{oneHotColumn: p.OneHot, hashColumn: p.Hash, textColumn: p.Text} {
@@ -171,11 +170,11 @@ func (p Prepare) plan(spec *csv.Table, path string) (*Prepared, error) {
 }
 
 // columnOf returns the number of a table's column by its name or number.
-func columnOf(s *csv.Table, name, path string) (int, error) {
+func columnOf(s *layout, name, path string) (int, error) {
 	if i := slices.Index(s.Names, name); i >= 0 {
 		return i, nil
 	}
-	if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < s.Columns {
+	if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < len(s.Names) {
 		return n, nil
 	}
 	return 0, fault.Newf(fault.Usage, "prepare", path, "there is no column %q; columns are %s", name,
@@ -267,7 +266,7 @@ func (p *Prepared) String() string {
 
 // places returns where a table has the columns: by name where both have names,
 // else in turn.
-func (p *Prepared) places(spec *csv.Table, path string) (map[int]*PreparedColumn, error) {
+func (p *Prepared) places(spec *layout, path string) (map[int]*PreparedColumn, error) {
 	out := map[int]*PreparedColumn{}
 	if !p.Header || !spec.Header {
 		if len(spec.Features) != len(p.Columns) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
-	"github.com/volley-engine/volley/storage/input/csv"
 	"github.com/volley-engine/volley/storage/input/rows"
 	"github.com/volley-engine/volley/storage/input/text"
 )
@@ -19,26 +18,27 @@ import (
 // prepare fits the preparation to a table's data, by a pass over the rows that
 // are read; or takes the one of a model.
 func (s *Source) prepare(ctx context.Context, o Options) error {
-	if o.Fitted == nil && s.Table != nil && len(o.Prepare.IDs) > 0 {
+	columns := s.layout() != nil
+	if o.Fitted == nil && columns && len(o.Prepare.IDs) > 0 {
 		var err error
 		if o.Prepare.IDs, err = s.textIDs(ctx, o.Prepare.IDs); err != nil {
 			return err
 		}
 	}
-	if o.Fitted == nil && !o.Prepare.Asked() && (s.Table == nil || len(o.Prepare.IDs) == 0) {
+	if o.Fitted == nil && !o.Prepare.Asked() && (!columns || len(o.Prepare.IDs) == 0) {
 		return nil
 	}
-	if s.Table == nil {
+	if !columns {
 		return fault.Newf(fault.Usage, "prepare", s.Files[0].Path,
-			"columns are prepared of CSV and TSV, not of %s", s.Format).
+			"single columns are prepared, of CSV, TSV, Parquet and Arrow, and it has none").
 			WithHint("--standardize scales any format")
 	}
 	if s.Prepared = o.Fitted; s.Prepared != nil {
 		s.KeepRows = true
-		_, err := s.Prepared.places(s.Table, s.Files[0].Path)
+		_, err := s.Prepared.places(s.layout(), s.Files[0].Path)
 		return err
 	}
-	p, err := o.Prepare.plan(s.Table, s.Files[0].Path)
+	p, err := o.Prepare.plan(s.layout(), s.Files[0].Path)
 	if err != nil {
 		return err
 	}
@@ -55,17 +55,17 @@ func (s *Source) fit(ctx context.Context, p *Prepared, scale Scale) error {
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range parts {
 		g.Go(func() error {
-			f := newFitter(p, s.Table)
+			f := newFitter(p, s.layout())
 			f.sieve = train.Sieve(i)
 			parts[i] = f
-			return s.Table.Read(ctx, s.part(i), func(*rows.Chunk) csv.Taker { return f },
+			return s.readFields(ctx, i, func(*rows.Chunk) rows.Taker { return f },
 				func(*rows.Chunk) error { return nil })
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	all := newFitter(p, s.Table)
+	all := newFitter(p, s.layout())
 	for _, f := range parts {
 		all.add(f)
 	}
@@ -104,7 +104,7 @@ type fieldOf struct {
 	number bool
 }
 
-func newFitter(p *Prepared, spec *csv.Table) *fitter {
+func newFitter(p *Prepared, spec *layout) *fitter {
 	f := &fitter{p: p, places: map[int]int{}, cols: make([]columnFit, len(p.Columns))}
 	for k, i := range spec.Features {
 		f.places[i] = k

@@ -233,31 +233,39 @@ func (s *Source) Read(ctx context.Context, part int, yield func(*rows.Chunk) err
 	if s.Fold.Asked() || s.Prepared != nil && s.Prepared.Missing == MissingDrop {
 		yield = s.Fold.Through(part, yield)
 	}
-	switch s.Format {
-	case Parquet, Arrow:
+	switch {
+	case s.Prepared != nil:
+		return s.readPrepared(ctx, part, yield)
+	case s.Columns != nil:
 		return s.Columns.Read(ctx, s.Format.kind(), s.Parts[part], yield)
-	case CSV, TSV:
-		return s.readTable(ctx, part, yield)
+	case s.Table != nil:
+		return s.Table.Read(ctx, s.part(part), nil, yield)
 	}
 	return readLIBSVM(ctx, s.Parts[part], yield)
 }
 
-// readTable yields the rows of one part of a table.
-func (s *Source) readTable(ctx context.Context, part int, yield func(*rows.Chunk) error) error {
-	if s.Prepared == nil {
-		return s.Table.Read(ctx, s.part(part), nil, yield)
-	}
-	places, err := s.Prepared.places(s.Table, s.Files[0].Path)
+// readPrepared yields the rows of one part, made by the preparation.
+func (s *Source) readPrepared(ctx context.Context, part int, yield func(*rows.Chunk) error) error {
+	places, err := s.Prepared.places(s.layout(), s.Files[0].Path)
 	if err != nil {
 		return err
 	}
-	begin := func(c *rows.Chunk) csv.Taker {
+	begin := func(c *rows.Chunk) rows.Taker {
 		if c.ZeroBased = true; s.Prepared.Sparse {
 			c.Offsets = []int64{0}
 		} else {
 			c.Width = s.Prepared.Width
 		}
 		return &rowPreparer{p: s.Prepared, places: places, keep: s.KeepRows, counts: map[int32]float64{}}
+	}
+	return s.readFields(ctx, part, begin, yield)
+}
+
+// readFields yields the rows of one part, whose fields a Taker takes.
+func (s *Source) readFields(ctx context.Context, part int, begin func(c *rows.Chunk) rows.Taker,
+	yield func(*rows.Chunk) error) error {
+	if s.Columns != nil {
+		return s.Columns.ReadPrepared(ctx, s.Format.kind(), s.Parts[part], begin, yield)
 	}
 	return s.Table.Read(ctx, s.part(part), begin, yield)
 }

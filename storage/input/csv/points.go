@@ -20,28 +20,18 @@ type parser struct {
 	spec *Table
 	blk  text.Block
 	c    *rows.Chunk
-	prep Taker // nil where fields are features without preparation
-}
-
-// Taker takes fields that need preparation, row by row. ok is false where a
-// field must be a number and is not.
-type Taker interface {
-	Field(col int, text []byte, v float64, number bool) (ok bool)
-	End(c *rows.Chunk)
-	Forget() // the row to drop
-	// Weightless reports whether a row without a weight is left out; if not, it is an error.
-	Weightless() bool
+	prep rows.Taker // nil where fields are features without preparation
 }
 
 // Read yields the points of a range, block by block. The Taker that begin returns,
 // if any, takes the fields of a block; it may prepare the chunk of its rows.
-func (s *Table) Read(ctx context.Context, rng files.Range, begin func(c *rows.Chunk) Taker,
+func (s *Table) Read(ctx context.Context, rng files.Range, begin func(c *rows.Chunk) rows.Taker,
 	yield func(*rows.Chunk) error) error {
 	for blk, err := range s.blocks(rng) {
 		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
-		c, prep := &rows.Chunk{}, Taker(nil)
+		c, prep := &rows.Chunk{}, rows.Taker(nil)
 		if begin != nil {
 			prep = begin(c)
 		}
@@ -63,7 +53,7 @@ func (s *Table) Read(ctx context.Context, rng files.Range, begin func(c *rows.Ch
 var errMalformed = errors.New("malformed")
 
 // parse reads all records of a block.
-func parse(blk text.Block, spec *Table, c *rows.Chunk, prep Taker) error {
+func parse(blk text.Block, spec *Table, c *rows.Chunk, prep rows.Taker) error {
 	p := &parser{cursor: cursor{dialect: &spec.dialect, b: blk.Data}, spec: spec, blk: blk, c: c, prep: prep}
 	if prep == nil {
 		c.Width = len(spec.Features)

@@ -268,12 +268,17 @@ func (p *Plan) labels(c *rows.Chunk, rec arrow.Record) error {
 	if err != nil {
 		return err
 	}
-	if texts, ok := col.(*array.String); ok {
+	if isText(col.DataType()) {
+		of, err := fieldsOf(col, p.Label)
+		if err != nil {
+			return err
+		}
 		for i := range n {
-			if texts.IsNull(i) {
+			f := of(i)
+			if f.text == nil {
 				return fmt.Errorf("the label in column %q is null in row %d", p.Label, p.row(i))
 			}
-			c.AddText([]byte(texts.Value(i)))
+			c.AddText(f.text)
 		}
 		return nil
 	}
