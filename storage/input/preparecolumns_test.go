@@ -20,8 +20,8 @@ import (
 	"github.com/volley-engine/volley/storage/input/rows"
 )
 
-// randomTable returns a table with nulls, as CSV and as columns: texts, as they are or in a dictionary, numbers of three
-// kinds, weights.
+// randomTable returns a table with nulls, as CSV and as columns: texts, as they are or in a dictionary, numbers of
+// three kinds, weights.
 func randomTable(r *rand.Rand, n int, city arrow.DataType) (string, arrow.Record) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "label", Type: arrow.BinaryTypes.String},
 		{Name: "city", Type: city, Nullable: true},
@@ -35,8 +35,9 @@ func randomTable(r *rand.Rand, n int, city arrow.DataType) (string, arrow.Record
 	var csv strings.Builder
 	csv.WriteString("label,city,note,age,paid,floor,w\n")
 	for range n {
-		fields := []string{[]string{"no", "yes"}[r.IntN(2)], fmt.Sprint("city ", r.IntN(9)), fmt.Sprint("word", r.IntN(50), " good"),
-			fmt.Sprint(r.IntN(90)), fmt.Sprint(float64(r.IntN(1000)) / 8), fmt.Sprint(r.IntN(5)), fmt.Sprint(1 + r.IntN(3))}
+		fields := []string{[]string{"no", "yes"}[r.IntN(2)], fmt.Sprint("city ", r.IntN(9)),
+			fmt.Sprint("word", r.IntN(50), " good"), fmt.Sprint(r.IntN(90)), fmt.Sprint(float64(r.IntN(1000)) / 8),
+			fmt.Sprint(r.IntN(5)), fmt.Sprint(1 + r.IntN(3))}
 		for k := range fields {
 			if k > 0 && r.IntN(12) == 0 {
 				fields[k] = ""
@@ -162,10 +163,12 @@ func TestColumnsOfParquetAndArrowArePrepared(t *testing.T) {
 				t.Fatalf("seed %d, %s: %v", seed, end, err)
 			}
 			if !reflect.DeepEqual(got.Prepared.Columns, want.Prepared.Columns) {
-				t.Errorf("seed %d, %s: prepared as\n%+v, CSV as\n%+v", seed, end, got.Prepared.Columns, want.Prepared.Columns)
+				t.Errorf("seed %d, %s: prepared as\n%+v, CSV as\n%+v", seed, end, got.Prepared.Columns,
+					want.Prepared.Columns)
 			}
 			if p := pointsOf(t, got); !reflect.DeepEqual(p, points) {
-				t.Errorf("seed %d, %s: %d points, CSV has %d, or others\n%.300s\n%.300s", seed, end, len(p), len(points), p, points)
+				t.Errorf("seed %d, %s: %d points, CSV has %d, or others\n%.300s\n%.300s", seed, end, len(p),
+					len(points), p, points)
 			}
 			fitted, err := Open(context.Background(), Options{Fitted: want.Prepared}, paths[end])
 			if err != nil {
