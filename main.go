@@ -78,14 +78,11 @@ func mainWith[A, P any](ctx context.Context, name string, argv []string, build f
 	}
 	own.Usage, theirs.Usage = help, help
 	mine, rest := cutArgs(argv)
-	for _, parse := range []func() error{func() error { return own.Parse(mine) },
-		func() error { return theirs.Parse(rest) }} {
-		if err := parse(); err != nil {
-			if errors.Is(err, pflag.ErrHelp) {
-				return err
-			}
-			return fault.New(fault.Usage, "read the flags of", name, err).WithHint("see --help")
-		}
+	if err := parseFlags(own, mine, theirs, "the program's flags go after --"); err != nil {
+		return err
+	}
+	if err := parseFlags(theirs, rest, own, "the engine's flags go before --"); err != nil {
+		return err
 	}
 	if err := noPositional(own.Args(), theirs.Args()); err != nil {
 		return err
@@ -105,6 +102,20 @@ func mainWith[A, P any](ctx context.Context, name string, argv []string, build f
 		return "end", run(ctx, s, a, p)
 	})
 	return err
+}
+
+// parseFlags parses arguments; a flag that is unknown may be one of the others.
+func parseFlags(fs *pflag.FlagSet, args []string, others *pflag.FlagSet, where string) error {
+	err := fs.Parse(args)
+	if err == nil || errors.Is(err, pflag.ErrHelp) {
+		return err
+	}
+	hint := "see --help"
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && others.Lookup(unknown.GetSpecifiedName()) != nil {
+		hint = where
+	}
+	return fault.New(fault.Usage, "read the flags of", fs.Name(), err).WithHint(hint)
 }
 
 // noPositional refuses arguments that are not flags, since a program cannot see them.

@@ -133,7 +133,8 @@ func mainOf(t *testing.T, argv ...string) error {
 
 func TestCommandLinesThatAreRefused(t *testing.T) {
 	for _, c := range []struct{ argv, named string }{
-		{"--input x", "input"},
+		{"--input x", "program's flags go after --"},
+		{"-- --slots 2", "engine's flags go before --"},
 		{"-- --inptu x", "inptu"},
 		{"--slots x", "slots"},
 		{"--slots -2", "slots"},
