@@ -154,8 +154,9 @@ type Command struct {
 
 // Gone is a pack of which no executor has all rows any more.
 type Gone struct {
-	Pack int
-	Call uint64 // that read it, and is ended by this; 0 is none
+	Pack   int
+	Making int    // how often it has been made again
+	Call   uint64 // that read it, and is ended by this; 0 is none
 }
 
 // Exclusion means that an executor gets no work for a while, or, without a
@@ -322,13 +323,14 @@ func (j *Job) Cancel() []Command {
 	return j.out
 }
 
-// Abandon drops all requests: the session no longer waits for any.
+// Abandon drops the request that the session no longer waits for: a pack, a step, a plan that has grown. Actions go on.
 func (j *Job) Abandon() {
 	if j.tape != nil {
 		j.tape.abandoned()
 	}
-	j.step, j.open, j.growth.awaits = nil, nil, nil
+	j.step, j.growth.awaits = nil, nil
 	for _, p := range j.packs {
+		p.givenUp = p.givenUp || p.waiting
 		p.waiting = false
 	}
 }
@@ -465,7 +467,7 @@ func (j *Job) onTick(now plan.Time) {
 		}
 	}
 	for _, c := range slices.Clone(j.open) {
-		if j.state != ended {
+		if j.state != ended && !j.forgets(c, now) {
 			j.carryOut(c, c.tasks.Tick(now))
 		}
 	}

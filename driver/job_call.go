@@ -14,6 +14,9 @@ type call struct {
 	id    uint64
 	req   *plan.CallRequest
 	tasks *scheduler.Tasks
+	// givenUp says that the session no longer waits for it: its tasks are over, but for those that executors run.
+	givenUp bool
+	since   plan.Time // it was given up, or one of its tasks got on
 }
 
 // onCall begins an action beside those in progress, whose tasks have their slots.
@@ -54,15 +57,39 @@ func (j *Job) callOf(id uint64) *call {
 	return nil
 }
 
-// AbandonCall drops an action that the session no longer waits for; others have its slots.
+// AbandonCall drops an action that the session no longer waits for. Others have its slots as the tasks end that have
+// them.
 func (j *Job) AbandonCall(id uint64, now plan.Time) []Command {
 	j.out = nil
-	if j.state == ended {
-		return nil
+	if c := j.callOf(id); c != nil && j.state != ended {
+		c.givenUp, c.since = true, now
+		c.tasks.GiveUp()
+		j.emit(Command{WakeAt: now + j.cfg.TaskTimeout})
+		j.endEmpty(c)
+		j.offerTasks(now)
 	}
-	j.end(j.callOf(id))
-	j.offerTasks(now)
 	return j.out
+}
+
+// endEmpty ends an action that was given up once none of its tasks has a slot.
+func (j *Job) endEmpty(c *call) {
+	for id := range j.executors.All() {
+		if c.tasks.Load(id) > 0 {
+			return
+		}
+	}
+	j.end(c)
+}
+
+// forgets reports whether an action is one that was given up, which is forgotten when its tasks do not get on.
+func (j *Job) forgets(c *call, now plan.Time) bool {
+	if c.givenUp && now >= c.since+j.cfg.TaskTimeout {
+		j.end(c)
+		j.offerTasks(now)
+	} else if c.givenUp {
+		j.emit(Command{WakeAt: c.since + j.cfg.TaskTimeout})
+	}
+	return c.givenUp
 }
 
 func (j *Job) end(c *call) { j.open = slices.DeleteFunc(j.open, func(o *call) bool { return o == c }) }
@@ -74,7 +101,7 @@ func (j *Job) Slots() int { return j.executors.Slots() }
 // have become free.
 func (j *Job) offerTasks(now plan.Time) {
 	for _, c := range slices.Clone(j.open) {
-		if j.state != ended {
+		if j.state != ended && !c.givenUp {
 			j.carryOut(c, c.tasks.Offer(now))
 		}
 	}
@@ -120,10 +147,13 @@ func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Ti
 	}
 	useful, cmds := c.tasks.Ended(from, scheduler.TaskEnd{Partition: int(r.Partition), Data: r.Data,
 		Err: r.Fault.AsError(), Rows: r.Rows, Busy: time.Duration(r.BusyNs)}, now)
-	if !useful {
+	if !useful || c.givenUp {
 		j.counters.StaleReports++
 	}
-	j.gotOn(c, from, now)
+	if j.gotOn(c, from, now); c.givenUp {
+		cmds, c.since = nil, now
+		j.endEmpty(c)
+	}
 	if j.carryOut(c, cmds); slices.ContainsFunc(j.open, func(o *call) bool { return o != c }) {
 		j.offerTasks(now) // a slot may have become free
 	}
@@ -140,8 +170,11 @@ func (j *Job) onTaskProgress(from plan.ExecutorID, p *wire.TaskProgress, now pla
 	any, cmds := c.tasks.Progress(from, far, now)
 	if any {
 		j.gotOn(c, from, now)
+		c.since = now
 	}
-	j.carryOut(c, cmds)
+	if !c.givenUp {
+		j.carryOut(c, cmds)
+	}
 }
 
 // gotOn tells the other actions of progress on an executor, where their tasks may be queued.

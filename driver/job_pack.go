@@ -19,6 +19,8 @@ type pack struct {
 	ledger   *prioritizer.Ledger
 	exchange *prioritizer.Exchange
 	waiting  bool // the session waits for every split to be held
+	givenUp  bool // it did, and no longer does: it has not been told that the pack is open
+	makings  int  // how often it has been made again
 	since    plan.Time
 	shown    []int // placement as last reported
 	moves    map[plan.SplitID]plan.Time
@@ -28,6 +30,13 @@ type pack struct {
 }
 
 func (j *Job) onPack(info *PackInfo, now plan.Time) {
+	if p := j.givenUp(info.Node); p != nil {
+		p.waiting, p.givenUp, p.since = true, false, now
+		j.emit(Command{WakeAt: now + j.cfg.MaxWait})
+		j.packProgress(p)
+		j.packGone(p)
+		return
+	}
 	p := &pack{id: len(j.packs), info: info, waiting: true, since: now, moves: map[plan.SplitID]plan.Time{}}
 	cfg := j.cfg.Schedule
 	cfg.Sourceless = info.Sourceless
@@ -53,6 +62,16 @@ func (j *Job) onPack(info *PackInfo, now plan.Time) {
 	j.packGone(p)
 }
 
+// givenUp returns the pack of a node for which the session did not wait to the end; nil is none.
+func (j *Job) givenUp(node int) *pack {
+	for _, p := range j.packs {
+		if p.givenUp && p.info.Node == node {
+			return p
+		}
+	}
+	return nil
+}
+
 // Remade is a pack that an executor has made again.
 type Remade struct {
 	Pack  int
@@ -62,6 +81,7 @@ type Remade struct {
 func (j *Job) onRemade(r *Remade, now plan.Time) {
 	p := j.packs[r.Pack]
 	p.waiting, p.since = true, now
+	p.makings++
 	j.schedule(p, p.sched.Remade(r.Maker))
 	j.emit(Command{WakeAt: now + j.cfg.MaxWait})
 	j.packProgress(p)
@@ -75,9 +95,9 @@ func (j *Job) packGone(p *pack) (told bool) {
 		return false
 	}
 	for _, c := range slices.Clone(j.open) {
-		if c.req.Pack == p.id {
+		if c.req.Pack == p.id && !c.givenUp {
 			j.end(c)
-			j.emit(Command{PackGone: &Gone{Pack: p.id, Call: c.id}})
+			j.emit(Command{PackGone: &Gone{Pack: p.id, Making: p.makings, Call: c.id}})
 			told = true
 		}
 	}
@@ -90,7 +110,7 @@ func (j *Job) packGone(p *pack) (told bool) {
 	}
 	if step || p.waiting {
 		p.waiting, told = false, true
-		j.emit(Command{PackGone: &Gone{Pack: p.id}})
+		j.emit(Command{PackGone: &Gone{Pack: p.id, Making: p.makings}})
 	}
 	return told
 }

@@ -81,7 +81,7 @@ type StepReport struct {
 func (j *Job) onStep(req *plan.StepRequest, now plan.Time) {
 	p := j.packs[req.Pack]
 	if p.sched.Gone() {
-		j.emit(Command{PackGone: &Gone{Pack: p.id}})
+		j.emit(Command{PackGone: &Gone{Pack: p.id, Making: p.makings}})
 		return
 	}
 	if len(j.dropped) > mostDropped {

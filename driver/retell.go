@@ -310,6 +310,12 @@ func (t *Retelling) event(kind uint64) (Event, error) {
 		return Event{Message: &Message{From: t.executor(), Body: t.message(kind)}}, nil
 	case tapePack:
 		return t.pack()
+	case tapeReopened:
+		at := int(t.number())
+		if at < 0 || at >= t.opened || at >= len(t.job.packs) {
+			return Event{}, untold("pack %d is opened again, which is not open", at)
+		}
+		return Event{Pack: t.job.packs[at].info}, nil
 	case tapeRemade:
 		r := &Remade{Pack: int(t.number()), Maker: t.executor()}
 		if r.Pack < 0 || r.Pack >= t.opened {

@@ -31,7 +31,7 @@ import (
 //	signal spread=F norm=F; restore steps=N epoch=N cursor=(..) merged=(..) [ratio=F] [state=TEXT]
 //	extend [to=N]                                the plan is another; prepared E first: of the plan that the job began with
 //	abandon-call CALL
-//	tick; abandon; cancel; counters; ledger [pack=N]; slots; defaults
+//	tick; abandon [calls]; cancel; counters; ledger [pack=N]; slots; defaults
 //
 // What each job was told is told again in the end, as from its event log: the steps must be
 // the same.
@@ -90,6 +90,9 @@ func (s *story) do(cmd string) {
 		s.tell(Event{Signal: &Signal{Spread: s.Float("spread", 0), Norm: s.Float("norm", 0)}})
 	case "abandon":
 		s.job.Abandon()
+		if s.Has("calls") {
+			s.job.open = nil
+		}
 	case "cancel":
 		s.answer(s.job.Cancel())
 	case "counters":

@@ -31,6 +31,7 @@ const (
 	tapeAbandoned
 	tapeReady
 	tapeRemade
+	tapeReopened
 )
 
 // leastKept and keptShare bound what a log keeps of the reports of one step: an hundredth of
@@ -59,6 +60,7 @@ type tape struct {
 	at     plan.Time // of the last
 	told   []told    // the counts of the message in hand
 	result []byte    // the result in hand, as a record
+	again  *pack     // that the event in hand opens, after it was given up
 	before tapeMark
 }
 
@@ -131,6 +133,9 @@ func (t *tape) fault(f *wire.Fault) {
 func (t *tape) observe(j *Job, ev Event) {
 	t.before = markOf(j)
 	t.told = t.told[:0]
+	if t.again = nil; ev.Pack != nil {
+		t.again = j.givenUp(ev.Pack.Node)
+	}
 	switch p := progressOf(ev); {
 	case t.full:
 	case p != nil:
@@ -274,6 +279,9 @@ func (t *tape) event(j *Job, ev Event, now plan.Time) bool {
 		t.executor(ev.Lost.Executor)
 	case ev.Message != nil:
 		t.message(j, ev.Message, now)
+	case t.again != nil:
+		t.head(tapeReopened, now)
+		t.number(uint64(t.again.id))
 	case ev.Pack != nil:
 		t.pack(ev.Pack, now)
 	case ev.Remade != nil:

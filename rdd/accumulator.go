@@ -54,7 +54,7 @@ func Accumulate[T, A any](ds Dataset[T], acc Accumulator[T, A]) Dataset[T] {
 		return nil
 	})
 	id = out.id
-	*acc.nodes = append(*acc.nodes, id)
+	ds.g.notes(acc.nodes, id)
 	return preservesPartitioning(ds.spread, out)
 }
 

@@ -20,13 +20,20 @@ type Action[R any] struct {
 }
 
 // Run computes the action's value. Several actions may run side by side, each from a goroutine: they share the
-// executors' slots, those of the first the first time, and a shuffle that two of them read is made once.
+// executors' slots, and a shuffle that two of them read is made once. Tasks of an action whose context has ended run to
+// their end.
 func (a Action[R]) Run(ctx context.Context, s *Session) (R, error) {
-	ctx, leave := s.enter(ctx, true)
+	var zero R
+	if a.run == nil || a.id >= a.g.size() {
+		return zero, fault.Newf(fault.UserCode, "run", "an action", "it is of no plan, or of a part that was not built")
+	}
+	ctx, leave, err := s.enter(ctx, true)
+	if err != nil {
+		return zero, err
+	}
 	defer leave()
 	release, _, err := s.claim(ctx, running, a.id)
 	if err != nil {
-		var zero R
 		return zero, err
 	}
 	defer release()

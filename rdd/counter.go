@@ -37,7 +37,7 @@ func Tally[T any](ds Dataset[T], c Counter, f func(T) int64) Dataset[T] {
 		return err
 	})
 	id = out.id
-	*c.nodes = append(*c.nodes, id)
+	ds.g.notes(c.nodes, id)
 	return out
 }
 
@@ -49,6 +49,12 @@ func (c Counter) Value(s *Session) (total int64) {
 		}
 	}
 	return total
+}
+
+// notes adds a node to a list.
+func (g *Graph) notes(list *[]int, id int) {
+	*list = append(*list, id)
+	g.undos = append(g.undos, func() { *list = (*list)[:len(*list)-1] })
 }
 
 // tallies are what counters and accumulators have come to, of each node by partition. They may be read while an action

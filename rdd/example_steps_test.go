@@ -12,7 +12,8 @@ func ExamplePack() {
 	type plan struct{ Total rdd.Step[float64, float64] }
 	session(func(g *rdd.Graph) plan {
 		halves := rdd.Map(numbers(g), func(n int) float64 { return float64(n) / 2 })
-		return plan{rdd.Aggregate(rdd.Pack(halves, rdd.Splits(2), rdd.Seed(7)), rdd.Aggregator[float64, float64, float64]{
+		packed := rdd.Pack(halves, rdd.Splits(2), rdd.Seed(7))
+		return plan{rdd.Aggregate(packed, rdd.Aggregator[float64, float64, float64]{
 			Zero:  func(float64) float64 { return 0 },
 			Add:   func(sum, by, x float64) float64 { return sum + by*x },
 			Merge: func(a, b float64) float64 { return a + b },
@@ -140,7 +141,8 @@ func ExampleMapValuesWith() {
 	}
 	session(func(g *rdd.Graph) plan {
 		rate := rdd.NewParam[int](g, "rate")
-		return plan{rate, rdd.CollectAsMap(rdd.MapValuesWith(stock(g), rate, func(n, rate int) int { return n * rate }))}
+		dear := rdd.MapValuesWith(stock(g), rate, func(n, rate int) int { return n * rate })
+		return plan{rate, rdd.CollectAsMap(dear)}
 	}, func(ctx context.Context, s *rdd.Session, p plan) error {
 		if err := p.Rate.Set(s, 3); err != nil {
 			return err
@@ -255,7 +257,9 @@ func ExampleLater() {
 	session(func(g *rdd.Graph) plan {
 		words := rdd.Cache(rdd.FlatMap(lines(g), strings.Fields))
 		return plan{rdd.Count(words), rdd.Later(g, func(_ *rdd.Graph, n int64) rdd.Action[[]string] {
-			ones := rdd.Map(words, func(w string) rdd.Pair[string, int64] { return rdd.Pair[string, int64]{Key: w, Value: 1} })
+			ones := rdd.Map(words, func(w string) rdd.Pair[string, int64] {
+				return rdd.Pair[string, int64]{Key: w, Value: 1}
+			})
 			counts := rdd.ReduceByKey(ones, func(a, b int64) int64 { return a + b })
 			rare := rdd.Filter(counts, func(p rdd.Pair[string, int64]) bool { return p.Value*4 < n })
 			return rdd.Collect(rdd.Keys(rdd.SortByKey(rare)))

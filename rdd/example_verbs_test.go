@@ -55,7 +55,8 @@ func ExampleRightJoin() {
 
 func ExampleCoGroup3() {
 	anyOrder(func(g *rdd.Graph) rdd.Dataset[string] {
-		return rdd.Map(rdd.CoGroup3(prices(g), stock(g), stock(g)), func(p rdd.Pair[string, rdd.CoGrouped3[int, int, int]]) string {
+		all := rdd.CoGroup3(prices(g), stock(g), stock(g))
+		return rdd.Map(all, func(p rdd.Pair[string, rdd.CoGrouped3[int, int, int]]) string {
 			return fmt.Sprint(p.Key, p.Value)
 		})
 	})
@@ -85,7 +86,8 @@ func ExampleDescending() {
 
 func ExampleAsc() {
 	rows(func(g *rdd.Graph) rdd.Dataset[price] {
-		return rdd.OrderBy(prices(g), rdd.Asc(func(p price) string { return p.Key }).Then(rdd.Asc(func(p price) int { return p.Value })))
+		byName, byPrice := rdd.Asc(func(p price) string { return p.Key }), rdd.Asc(func(p price) int { return p.Value })
+		return rdd.OrderBy(prices(g), byName.Then(byPrice))
 	})
 	// Output:
 	// {fig 7}
@@ -107,7 +109,8 @@ func ExampleDesc() {
 
 func ExampleComparing() {
 	rows(func(g *rdd.Graph) rdd.Dataset[string] {
-		return rdd.OrderBy(rdd.FlatMap(lines(g), strings.Fields), rdd.Comparing(func(a, b string) int { return len(b) - len(a) }))
+		longest := rdd.Comparing(func(a, b string) int { return len(b) - len(a) })
+		return rdd.OrderBy(rdd.FlatMap(lines(g), strings.Fields), longest)
 	})
 	// Output:
 	// not
@@ -120,7 +123,8 @@ func ExampleComparing() {
 
 func ExampleHashPartitioner() {
 	result(func(g *rdd.Graph) rdd.Action[[]int] {
-		return rdd.Then(rdd.Collect(rdd.Glom(rdd.PartitionBy(prices(g), rdd.HashPartitioner[string](3)))), func(parts [][]price) []int {
+		moved := rdd.PartitionBy(prices(g), rdd.HashPartitioner[string](3))
+		return rdd.Then(rdd.Collect(rdd.Glom(moved)), func(parts [][]price) []int {
 			var sizes []int
 			for _, p := range parts {
 				sizes = append(sizes, len(p))
@@ -143,7 +147,8 @@ func ExampleRangePartitioner() {
 
 func ExamplePartitionerFunc() {
 	result(func(g *rdd.Graph) rdd.Action[[][]price] {
-		return rdd.Collect(rdd.Glom(rdd.PartitionBy(prices(g), rdd.PartitionerFunc("by length", 2, func(key string) int { return len(key) % 2 }))))
+		byLength := rdd.PartitionerFunc("by length", 2, func(key string) int { return len(key) % 2 })
+		return rdd.Collect(rdd.Glom(rdd.PartitionBy(prices(g), byLength)))
 	})
 	// Output:
 	// [[{plum 3} {plum 2} {plum 4}] [{fig 7}]]
@@ -332,7 +337,9 @@ func ExampleLIBSVM() {
 	inDir(func(dir string) {
 		path := file(dir, "points.svm", "1 1:0.5 3:2\n-1 2:1\n")
 		rows(func(g *rdd.Graph) rdd.Dataset[string] {
-			return rdd.Map(rdd.LIBSVM(g, path), func(p rdd.Point) string { return fmt.Sprint(p.Label, p.Indices, p.Values) })
+			return rdd.Map(rdd.LIBSVM(g, path), func(p rdd.Point) string {
+				return fmt.Sprint(p.Label, p.Indices, p.Values)
+			})
 		})
 	})
 	// Output:

@@ -67,7 +67,7 @@ func (g *Graph) Explained() *Explanation {
 // Explained returns the plan with what has run so far: the rows and bytes that shuffles have moved, which small
 // partitions were joined, and which ways were taken.
 func (s *Session) Explained() *Explanation {
-	_, leave := s.enter(context.Background(), false)
+	_, leave, _ := s.enter(context.Background(), true)
 	defer leave()
 	out := s.g.Explained()
 	for id := range out.Nodes {

@@ -36,6 +36,7 @@ type Graph struct {
 		sync.Mutex
 		by [][]uint64 // by node: a bit for each node that it is computed from
 	}
+	undos    []func() // of what nodes have changed beside the plan, should they be cut again
 	hasLoops atomic.Bool
 	built    struct {
 		sync.Mutex

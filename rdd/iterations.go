@@ -108,7 +108,9 @@ func commit[T any](ctx context.Context, s *Session, c Commit, state T) error {
 		return row.SealState[T](raw)
 	}
 	c.State, c.Digest = sealed, digest
+	_, leave, _ := s.enter(context.WithoutCancel(ctx), false)
 	failed := s.cluster.Commit(ctx, c)
+	leave()
 	if err != nil {
 		return fault.New(fault.UserCode, "encode", "the loop's state", err)
 	}

@@ -27,7 +27,8 @@ type builtPart struct {
 }
 
 // Later declares a part of the plan that Build adds. Like the plan itself, what build makes may depend on its
-// argument only: every node of the cluster calls it. It may use the datasets of the plan so far.
+// argument only: every node of the cluster calls it, and it must not use the session. It may use the datasets of the
+// plan so far.
 func Later[A, P any](g *Graph, build func(g *Graph, a A) P) LaterPart[A, P] {
 	mustEncode[A](g, "later", "argument")
 	add := func(raw []byte) error {
@@ -49,7 +50,10 @@ func (l LaterPart[A, P]) Build(ctx context.Context, s *Session, a A) (p P, err e
 	if err != nil {
 		return p, fault.New(fault.UserCode, "encode", "the argument of "+l.g.name(l.id), err)
 	}
-	ctx, leave := s.enter(ctx, false)
+	ctx, leave, err := s.enter(ctx, false)
+	if err != nil {
+		return p, err
+	}
 	defer leave()
 	mark := l.g.mark()
 	err = l.g.buildPart(builtPart{l.id, raw}, func() error {
@@ -57,6 +61,8 @@ func (l LaterPart[A, P]) Build(ctx context.Context, s *Session, a A) (p P, err e
 		if err := row.Decode(raw, &same); err != nil {
 			return err
 		}
+		s.turns.free(func() { s.turns.building = true })
+		defer s.turns.free(func() { s.turns.building = false })
 		p = l.build(l.g, same)
 		return nil
 	})
@@ -66,16 +72,17 @@ func (l LaterPart[A, P]) Build(ctx context.Context, s *Session, a A) (p P, err e
 	}
 	if err != nil {
 		l.g.cutTo(mark)
-		return p, err
+		var none P
+		return none, err
 	}
 	return p, s.cluster.Extend(ctx, plan.Extension{Fingerprint: l.g.Fingerprint(), Sources: bound})
 }
 
 // graphMark is how large a plan was.
-type graphMark struct{ nodes, sources, errs, parts int }
+type graphMark struct{ nodes, sources, errs, parts, undos int }
 
 func (g *Graph) mark() graphMark {
-	return graphMark{g.size(), len(g.sources.items()), len(g.errs), len(g.builtParts())}
+	return graphMark{g.size(), len(g.sources.items()), len(g.errs), len(g.builtParts()), len(g.undos)}
 }
 
 // cutTo drops what was added since a mark, which no task knows of.
@@ -83,6 +90,10 @@ func (g *Graph) cutTo(m graphMark) {
 	g.nodes.cut(m.nodes)
 	g.sources.cut(m.sources)
 	g.errs = g.errs[:m.errs]
+	for _, undo := range slices.Backward(g.undos[m.undos:]) {
+		undo()
+	}
+	g.undos = g.undos[:m.undos]
 	g.built.Lock()
 	g.built.parts = g.built.parts[:m.parts]
 	g.built.Unlock()

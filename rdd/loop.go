@@ -27,7 +27,8 @@ type Loop[T any] struct {
 func NewLoop[T any](first Dataset[T], body func(now Dataset[T]) Dataset[T]) *Loop[T] {
 	l := &Loop[T]{first: first}
 	g := first.g
-	g.hasLoops.Store(true)
+	had := g.hasLoops.Swap(true)
+	g.undos = append(g.undos, func() { g.hasLoops.Store(had) })
 	l.now = kept(first, "loop", "", Memory, func(d *shuffleDecl) { d.copies = loopCopies })
 	l.now.parts = func() int {
 		if d := g.decisionOf(l.now.id); len(d) == 1 {
@@ -86,7 +87,7 @@ func (l *Loop[T]) Now() Dataset[T] { return l.now }
 
 // Rounds returns how many rounds have been run.
 func (l *Loop[T]) Rounds(s *Session) int {
-	_, leave := s.enter(context.Background(), false)
+	_, leave, _ := s.enter(context.Background(), true)
 	defer leave()
 	return s.loopOf(l.now.id).rounds
 }
@@ -96,7 +97,10 @@ func (l *Loop[T]) Rounds(s *Session) int {
 // that hold some are lost, the rounds are run again from the beginning, unless
 // parameters have been set since.
 func (l *Loop[T]) Step(ctx context.Context, s *Session) error {
-	ctx, leave := s.enter(ctx, false)
+	ctx, leave, err := s.enter(ctx, false)
+	if err != nil {
+		return err
+	}
 	defer leave()
 	r := s.loopOf(l.now.id)
 	r.restart = func(ctx context.Context) error { return l.restart(ctx, s, r) }

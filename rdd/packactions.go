@@ -138,7 +138,10 @@ func (sc Scan[P, R]) Run(ctx context.Context, s *Session, param P) ([]R, error) 
 	if err != nil {
 		return nil, fault.New(fault.UserCode, "encode", "the parameter", err)
 	}
-	ctx, leave := s.enter(ctx, false)
+	ctx, leave, err := s.enter(ctx, false)
+	if err != nil {
+		return nil, err
+	}
 	defer leave()
 	p, err := s.open(ctx, sc.packID)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
@@ -68,10 +67,6 @@ func whilePacked[R any](ctx context.Context, s *Session, node int, run func() (R
 	r, err := run()
 	for again := 0; errors.Is(err, ErrPackGone) && again < scheduler.MaxRounds; again++ {
 		delete(s.packs, node)
-		if s.cfg.Warn != nil {
-			s.cfg.Warn(fmt.Sprintf("rows of %s were lost with the executors that held them: it is made again",
-				s.g.name(node)))
-		}
 		if _, err = s.open(ctx, node); err == nil {
 			r, err = run()
 		}
@@ -82,15 +77,20 @@ func whilePacked[R any](ctx context.Context, s *Session, node int, run func() (R
 // mayPack notes as mistakes of the plan what a pack, which is made once and found again, cannot follow: rows that
 // change while the plan runs, and counting where it is made.
 func (g *Graph) mayPack(id int) {
-	seen := map[int]bool{}
+	type seen struct {
+		id     int
+		narrow bool
+	}
+	done := map[seen]bool{}
 	var walk func(id int, narrow bool)
 	walk = func(id int, narrow bool) {
 		n := g.node(id)
-		if seen[id] {
+		narrow = narrow && n.shuffle == nil
+		if done[seen{id, narrow}] {
 			return
 		}
-		seen[id] = true
-		switch narrow = narrow && n.shuffle == nil; {
+		done[seen{id, narrow}] = true
+		switch {
 		case len(n.params) > 0:
 			g.fail("pack: its rows depend on %s, which may be set anew; a pack is made once",
 				Param[any]{g, n.params[0]}.name())

@@ -95,6 +95,10 @@ func TestWhatCannotBePacked(t *testing.T) {
 			l := rdd.NewLoop(rdd.Range(g, 0, 9, 1), func(now rdd.Dataset[int64]) rdd.Dataset[int64] { return now })
 			rdd.Pack(l.Now())
 		},
+		"one that is found again": func(g *rdd.Graph) {
+			counted := rdd.Tally(rdd.Range(g, 0, 9, 1), rdd.NewCounter(), func(int64) int64 { return 1 })
+			rdd.Pack(rdd.Union(rdd.SortBy(counted, func(x int64) int64 { return x }), counted))
+		},
 		"counted on the way": func(g *rdd.Graph) {
 			rdd.Pack(rdd.Tally(rdd.Range(g, 0, 9, 1), rdd.NewCounter(), func(int64) int64 { return 1 }))
 		},

@@ -34,7 +34,7 @@ func (p Param[P]) Set(s *Session, value P) error {
 	if err != nil {
 		return fault.New(fault.UserCode, "encode", p.name(), err)
 	}
-	_, leave := s.enter(context.Background(), false)
+	_, leave, _ := s.enter(context.Background(), false)
 	defer leave()
 	s.params[p.id] = raw
 	s.paramSet++

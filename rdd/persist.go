@@ -185,7 +185,7 @@ func Unpersist[T any](s *Session, ds Dataset[T]) error {
 	if d := s.g.node(ds.id).shuffle; d == nil || !d.narrow {
 		return fmt.Errorf("unpersist %s: it is not persisted", s.g.name(ds.id))
 	}
-	_, leave := s.enter(context.Background(), false)
+	_, leave, _ := s.enter(context.Background(), false)
 	defer leave()
 	s.drop(ds.id)
 	return nil

@@ -185,6 +185,11 @@ func saveParts[T any](ds Dataset[T], f format[T], dir string, options []SaveOpti
 		return cborMode.Marshal(w.staged)
 	}
 	a := action(ds, f.kind, task, func(ctx context.Context, s *Session, id int) (int64, error) {
+		release, _, err := s.claimOf(ctx, claim{what: saving, dir: dir}) // each adds to what is there, or replaces it
+		if err != nil {
+			return 0, err
+		}
+		defer release()
 		s.saves[id]++
 		owner := ownerOf(s, id)
 		if rows, done := savedBy(dir, owner); done {

@@ -164,7 +164,11 @@ func (s *Session) LoopTime() time.Duration { return s.loop.before + s.Now() - s.
 func (s *Session) LastInfo() StepInfo { return s.info }
 
 // Evaluated notes the objective that an uncut pass has found.
-func (s *Session) Evaluated(e Evaluation) { s.cluster.Evaluated(e) }
+func (s *Session) Evaluated(e Evaluation) {
+	_, leave, _ := s.enter(context.Background(), false)
+	defer leave()
+	s.cluster.Evaluated(e)
+}
 
 // Signal notes how far apart the mean gradients of the last step's splits lay, and
 // how long the gradient of all was: --sync adaptive chooses the next step's ratio
@@ -173,7 +177,10 @@ func (s *Session) Signal(spread, norm float64) { s.cluster.Signal(spread, norm) 
 
 // Meta makes or finds a pack and describes it.
 func (pk Packed[T]) Meta(ctx context.Context, s *Session) (*pack.Meta, error) {
-	ctx, leave := s.enter(ctx, false)
+	ctx, leave, err := s.enter(ctx, false)
+	if err != nil {
+		return nil, err
+	}
 	defer leave()
 	p, err := s.open(ctx, pk.id)
 	if err != nil {
@@ -213,7 +220,10 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 	if err != nil {
 		return zero, fault.New(fault.UserCode, "encode", "the parameter", err)
 	}
-	ctx, leave := s.enter(ctx, false)
+	ctx, leave, err := s.enter(ctx, false)
+	if err != nil {
+		return zero, err
+	}
 	defer leave()
 	p, err := s.open(ctx, st.packID)
 	if err != nil {

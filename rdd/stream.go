@@ -46,7 +46,10 @@ func (st Streamed[T]) Rows(ctx context.Context, s *Session) iter.Seq2[T, error] 
 
 // part returns the rows of a partition, and false beyond the last one.
 func (st Streamed[T]) part(ctx context.Context, s *Session, part int) (rows []T, more bool, err error) {
-	ctx, leave := s.enter(ctx, true)
+	ctx, leave, err := s.enter(ctx, true)
+	if err != nil {
+		return nil, false, err
+	}
 	defer leave()
 	release, _, err := s.claim(ctx, running, st.id)
 	if err != nil {

@@ -142,6 +142,9 @@ func (t *Tasks) Begin(now plan.Time) []TaskCommand {
 	return t.take()
 }
 
+// GiveUp hands out no further task. Those that executors have keep their slots until they end.
+func (t *Tasks) GiveUp() { t.over, t.pending = true, nil }
+
 // Offer assigns pending tasks, after executors have joined or left.
 func (t *Tasks) Offer(now plan.Time) []TaskCommand {
 	t.handOut(now)

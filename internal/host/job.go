@@ -109,12 +109,12 @@ func (j *Job) OpenPack(ctx context.Context, node int, make rdd.PackMaker) (int, 
 
 // openPack opens a pack once, or again where its rows are gone.
 func (j *Job) openPack(ctx context.Context, node int, make rdd.PackMaker) (int, *pack.Meta, error) {
-	number, meta := j.packs.opened(node)
-	if meta != nil && !j.packs.gone[node] {
+	number, meta, there := j.packs.opened(node)
+	if meta != nil && there {
 		return number, meta, nil
 	}
 	if j.program.Graph.MadeByTask(node) {
-		return j.openShuffled(ctx, node, number, make)
+		return j.openShuffled(ctx, node, number, meta, make)
 	}
 	if j.remote != nil {
 		return j.openRemote(ctx, node)
@@ -149,7 +149,11 @@ func (j *Job) openRemote(ctx context.Context, node int) (int, *pack.Meta, error)
 }
 
 // openShuffled has an executor build a pack of shuffled rows, which it alone is told where to find.
-func (j *Job) openShuffled(ctx context.Context, node, number int, make rdd.PackMaker) (int, *pack.Meta, error) {
+func (j *Job) openShuffled(ctx context.Context, node, number int, before *pack.Meta, make rdd.PackMaker) (int,
+	*pack.Meta, error) {
+	if before != nil {
+		j.cfg.Logger.Warn("rows of a pack were lost with the executors that held them: it is made again", "node", node)
+	}
 	made, err := make(ctx, node)
 	if err != nil {
 		return 0, nil, err
@@ -157,14 +161,14 @@ func (j *Job) openShuffled(ctx context.Context, node, number int, make rdd.PackM
 	if j.remote == nil { // all executors share it
 		made.Holder = ""
 	}
-	if !j.packs.gone[node] {
+	if before == nil {
 		number, err = j.placePack(ctx, node, made.Holder, made.Meta)
 		return number, made.Meta, err
 	}
-	if err := sameRows(j.packs.metas[node], made.Meta); err != nil {
+	if err := sameRows(before, made.Meta); err != nil {
 		return 0, nil, err
 	}
-	delete(j.packs.gone, node)
+	j.packs.remade(node)
 	c, err := j.cluster.Ask(ctx, driver.Event{Remade: &driver.Remade{Pack: number, Maker: made.Holder}})
 	if err == nil {
 		err = j.packs.lost(c)
@@ -192,7 +196,13 @@ func (j *Job) placePack(ctx context.Context, node int, maker plan.ExecutorID, me
 	if err != nil {
 		return 0, err
 	}
-	number := j.packs.add(node, maker, meta)
+	number := 0
+	if c.PackOpen != nil {
+		number = *c.PackOpen
+	} else if c.PackGone != nil {
+		number = c.PackGone.Pack
+	}
+	j.packs.add(number, node, maker, meta)
 	if err := j.packs.lost(c); err != nil {
 		return 0, err
 	}

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -143,7 +144,8 @@ func (j *Job) checkpoint(c rdd.Commit) error {
 
 // marks returns the packs that are open, as a checkpoint keeps them.
 func (j *Job) marks() (all []packMark) {
-	for number, node := range j.packs.nodes {
+	for _, number := range slices.Sorted(maps.Keys(j.packs.nodes)) {
+		node := j.packs.nodes[number]
 		all = append(all, packMark{Node: node, Splits: hashes(j.packs.metas[node]), Ledger: *j.cluster.Ledger(number),
 			Maker: j.packs.makers[node]})
 	}

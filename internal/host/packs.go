@@ -21,11 +21,12 @@ import (
 type catalog struct {
 	maker    *rdd.Maker
 	madeWith func(node int) []int // packs that are made at the same time
-	nodes    []int                // of packs, by number
+	nodes    map[int]int          // of packs, by number
 	metas    map[int]*pack.Meta
 	makers   map[int]plan.ExecutorID // by node
 	gone     map[int]bool            // nodes whose packs have to be made again
-	mu       sync.Mutex              // guards made: executors look packs up
+	makings  map[int]int             // how often those of nodes were
+	mu       sync.Mutex              // guards all: executors look packs up, and actions learn of what is gone
 	made     map[int]*pack.Pack      // by node
 }
 
@@ -35,7 +36,7 @@ func (j *Job) newCatalog() *catalog {
 		maker: &rdd.Maker{Graph: g, Cache: j.files.cache, Workers: runtime.GOMAXPROCS(0),
 			Program: programID(j.cfg, j.program.Args), Progress: j.loaded},
 		metas: map[int]*pack.Meta{}, makers: map[int]plan.ExecutorID{}, made: map[int]*pack.Pack{},
-		gone:     map[int]bool{},
+		gone: map[int]bool{}, makings: map[int]int{}, nodes: map[int]int{},
 		madeWith: g.MadeWith,
 	}
 }
@@ -46,9 +47,17 @@ func (j *Job) loaded(rows int) {
 	}
 }
 
-// opened returns the number and the description of a node's pack; nil where it is not open.
-func (c *catalog) opened(node int) (int, *pack.Meta) {
-	return slices.Index(c.nodes, node), c.metas[node]
+// opened returns the number and the description of a node's pack, and whether its rows are there; nil where it is not
+// open.
+func (c *catalog) opened(node int) (number int, meta *pack.Meta, there bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for at, of := range c.nodes {
+		if of == node {
+			number = at
+		}
+	}
+	return number, c.metas[node], !c.gone[node]
 }
 
 // make makes or finds a pack in this process.
@@ -66,6 +75,8 @@ func (c *catalog) make(ctx context.Context, node int) (*pack.Meta, error) {
 // makerBeside returns the executor that has made a pack which is made at the same time as a node's;
 // empty where none has.
 func (c *catalog) makerBeside(node int) (maker plan.ExecutorID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, other := range c.madeWith(node) {
 		if m := c.makers[other]; m != "" {
 			maker = m
@@ -74,20 +85,32 @@ func (c *catalog) makerBeside(node int) (maker plan.ExecutorID) {
 	return maker
 }
 
-// add opens a pack under the next number.
-func (c *catalog) add(node int, maker plan.ExecutorID, meta *pack.Meta) int {
-	c.nodes = append(c.nodes, node)
-	c.metas[node], c.makers[node] = meta, maker
-	return len(c.nodes) - 1
+// add opens a pack under a number.
+func (c *catalog) add(number, node int, maker plan.ExecutorID, meta *pack.Meta) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nodes[number], c.metas[node], c.makers[node] = node, meta, maker
 }
 
-// lost returns an error where the job's answer is that a pack has to be made again.
+// remade notes that a pack is made again.
+func (c *catalog) remade(node int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.gone, node)
+	c.makings[node]++
+}
+
+// lost returns an error where the job's answer is that a pack has to be made again. It may be of a making before.
 func (c *catalog) lost(answer driver.Command) error {
 	if answer.PackGone == nil {
 		return nil
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	node := c.nodes[answer.PackGone.Pack]
-	c.gone[node] = true
+	if answer.PackGone.Making == c.makings[node] {
+		c.gone[node] = true
+	}
 	return fault.New(fault.LostInput, "read", fmt.Sprintf("the pack of node %d", node), rdd.ErrPackGone)
 }
 
