@@ -113,10 +113,10 @@ func TestSavesSideBySide(t *testing.T) {
 func TestADeadlineHoldsWhileOthersHaveTheSession(t *testing.T) {
 	released := make(chan struct{})
 	type plan struct {
-		slow, quick, counted rdd.Action[int64]
-		by                   rdd.Param[int64]
-		count                rdd.Counter
-		wrong, again         rdd.LaterPart[int, rdd.Action[int64]]
+		slow, quick  rdd.Action[int64]
+		by           rdd.Param[int64]
+		count        rdd.Counter
+		wrong, again rdd.LaterPart[int, rdd.Action[int64]]
 	}
 	build := func(g *rdd.Graph, _ int) plan {
 		numbers := rdd.Range(g, 0, 100, 2)
