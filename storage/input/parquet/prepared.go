@@ -26,7 +26,7 @@ func (p *Plan) ReadPrepared(ctx context.Context, kind Kind, rng files.Range, beg
 	at := *p
 	at.first = int(rng.Row)
 	names := slices.Concat(p.Features, p.beside())
-	return ReadRecords(ctx, kind, rng, names, func(rec arrow.Record) error {
+	err := ReadRecords(ctx, kind, rng, names, func(rec arrow.Record) error {
 		c := &rows.Chunk{Where: func() string { return rng.File.Path }}
 		if err := at.prepare(rng.File.Path, c, rec, begin(c)); err != nil {
 			return err
@@ -36,6 +36,7 @@ func (p *Plan) ReadPrepared(ctx context.Context, kind Kind, rng files.Range, beg
 		}
 		return yield(c)
 	})
+	return cmp.Or(err, rng.File.Unchanged())
 }
 
 // prepare gives a Taker the fields of a record, row by row.
@@ -116,8 +117,11 @@ func (p *Plan) weightOf(c *rows.Chunk, rec arrow.Record, taker rows.Taker) (func
 	}
 	return func(i int) error {
 		f := of(i)
-		missing := f.text == nil && taker.Weightless()
-		if !missing && (!f.number || f.v < 0) {
+		if (f.text == nil || math.IsNaN(f.v)) && taker.Weightless() {
+			c.Weights = append(c.Weights, 0)
+			return nil
+		}
+		if !f.number || f.v < 0 {
 			return fmt.Errorf("the weight in column %q is %q in row %d, not a number of zero or more", p.Weight, f.text,
 				p.row(i))
 		}
