@@ -14,9 +14,6 @@ import (
 // Model is what a training job comes to.
 type Model = model.Model
 
-// Probable is a model that says how probable each class of a row is.
-type Probable = model.Probable
-
 // Confusing is a model that says which labels it takes for which, and Confusion is the table of them.
 type (
 	Confusing = model.Confusing

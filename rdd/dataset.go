@@ -74,12 +74,9 @@ func optionsText(in Input) string {
 // (LIBSVM, CSV, TSV, Parquet, Arrow). Column numbers of sparse text are kept
 // as the file has them until the rows are packed.
 func Points(g *Graph, in Input, uris ...string) Dataset[Point] {
-	d := &sourceDecl{URIs: uris, Options: in}
-	g.sources.add(d)
-	id := g.add(node{kind: "points", points: d, typ: "Point", detail: fmt.Sprintf("%v %s", uris, optionsText(in)),
-		bytes: d.bytes})
-	d.node = id
-	return Dataset[Point]{g: g, id: id, source: d, parts: func() int { return d.source.Len() },
+	d := declarePoints(g, node{kind: "points", typ: "Point"}, in, uris)
+	g.node(d.node).points = d
+	return Dataset[Point]{g: g, id: d.node, source: d, parts: func() int { return d.source.Len() },
 		produce: func(ctx context.Context, part int, yield func([]Point) error) error {
 			b := row.NewBatcher(yield)
 			b.Count = readBy(ctx)
@@ -88,6 +85,34 @@ func Points(g *Graph, in Input, uris ...string) Dataset[Point] {
 				return err
 			}
 			return b.Flush()
+		}}
+}
+
+// declarePoints declares an input of points, and the node that reads it.
+func declarePoints(g *Graph, n node, in Input, uris []string) *sourceDecl {
+	d := &sourceDecl{URIs: uris, Options: in}
+	g.sources.add(d)
+	n.detail, n.bytes = fmt.Sprintf("%v %s", uris, optionsText(in)), d.bytes
+	d.node = g.add(n)
+	return d
+}
+
+// Chunks returns a dataset of what a function makes of the data that Points reads, some rows at a time, as their reader
+// has them. open is called where a partition begins to be read, and what it returns with its chunks in order, which
+// belong to the reader.
+func Chunks[T any](g *Graph, in Input, uris []string,
+	open func(s *input.Source) (func(c *rows.Chunk, yield func(T) error) error, error)) Dataset[T] {
+	d := declarePoints(g, node{kind: "chunks", typ: row.TypeName[T](), user: true, at: callSite()}, in, uris)
+	return Dataset[T]{g: g, id: d.node, parts: func() int { return d.source.Len() },
+		produce: func(ctx context.Context, part int, yield func([]T) error) error {
+			of, err := open(d.source)
+			if err != nil {
+				return err
+			}
+			b := row.NewBatcher(yield)
+			b.Count = readBy(ctx)
+			err = d.source.Read(ctx, part, func(c *rows.Chunk) error { return of(c, b.Add) })
+			return cmp.Or(err, b.Flush())
 		}}
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage/input"
+	inputrows "github.com/volley-engine/volley/storage/input/rows"
 )
 
 func ExampleParallelize() {
@@ -331,6 +333,28 @@ func ExamplePoints() {
 	// Output:
 	// yes[1 2]
 	// no[3 4]
+}
+
+func ExampleChunks() {
+	inDir(func(dir string) {
+		path := file(dir, "points.csv", "height,width\n1,2\n3,4\n")
+		rows(func(g *rdd.Graph) rdd.Dataset[float64] {
+			return rdd.Chunks(g, rdd.Input{NoLabel: true}, []string{path},
+				func(*input.Source) (func(*inputrows.Chunk, func(float64) error) error, error) {
+					return func(c *inputrows.Chunk, yield func(float64) error) error {
+						for r := range c.Rows() {
+							if err := yield(c.Values[r*c.Width] * c.Values[r*c.Width+1]); err != nil {
+								return err
+							}
+						}
+						return nil
+					}, nil
+				})
+		})
+	})
+	// Output:
+	// 2
+	// 12
 }
 
 func ExampleLIBSVM() {

@@ -93,7 +93,8 @@ func mayReplace(dir string, o saveOptions) error {
 		return err
 	case !o.overwrite:
 		return fault.Newf(fault.BadInput, "save to", dir,
-			"it exists and is not empty").WithHint("remove it, or save with Overwrite or Append")
+			"it exists and is not empty").
+			WithHint("remove it, replace it (--overwrite, rdd.Overwrite) or add to it (rdd.Append)")
 	}
 	return onlySaved(dir, found)
 }

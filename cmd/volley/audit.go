@@ -124,6 +124,9 @@ func replay(ctx context.Context, path, dataDir string) error {
 	if l.Header == nil || l.Footer == nil {
 		return fault.Newf(fault.BadInput, "replay", path, "the log is not whole: it has no footer")
 	}
+	if len(l.Lines) == 0 {
+		return fault.Newf(fault.Usage, "replay", path, "the job made no step: there is nothing to run again")
+	}
 	var named struct{ Job string }
 	if json.Unmarshal(l.Header.Args, &named) == nil && named.Job != "" && named.Job != l.Header.Job {
 		return fault.Newf(fault.Corrupt, "replay", path, "it says that it is of the job %s, its arguments are of %s",

@@ -40,7 +40,7 @@ not trained on.`,
 					return err
 				}
 			}
-			m, err := f.load(c, args[0])
+			m, err := f.load(args[0])
 			if err != nil {
 				return err
 			}

@@ -116,7 +116,11 @@ func submitJobCommand(j job) *cobra.Command {
 			if err := s.validate(c, f); err != nil {
 				return err
 			}
-			return submit(c, a.name, s, f)
+			info, err := submit(c, a.name, jobArgs(c), s, f)
+			if err != nil || info == nil {
+				return err
+			}
+			return showResult(info, f)
 		},
 	}
 	f.register(c, a)

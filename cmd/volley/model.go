@@ -24,11 +24,10 @@ import (
 // dataFlags are the flags of commands that read data with a model.
 type dataFlags struct {
 	trainFlags
-	outFile       string
-	confusion     string
-	reliability   string
-	probabilities bool
-	threshold     thresholdFlag
+	outFile     string
+	confusion   string
+	reliability string
+	threshold   thresholdFlag
 }
 
 // thresholdFlag is the score above which the greater label is predicted.
@@ -53,17 +52,12 @@ func (f *thresholdFlag) value() *float64 {
 }
 
 // load reads a model, and sets its threshold where one is asked for.
-func (f *dataFlags) load(c *cobra.Command, dir string) (mllib.Model, error) {
+func (f *dataFlags) load(dir string) (mllib.Model, error) {
 	m, err := mllib.LoadModel(dir)
-	score := f.threshold.value()
-	if err != nil || score == nil {
-		return m, err
+	if score := f.threshold.value(); err == nil && score != nil {
+		err = mllib.SetThreshold(m, *score)
 	}
-	by, ok := m.(interface{ SetThreshold(float64) error })
-	if !ok {
-		return nil, usage(c, "threshold", "the model tells more than two labels, or none")
-	}
-	return m, by.SetThreshold(*score)
+	return m, err
 }
 
 func (f *dataFlags) register(c *cobra.Command) {
@@ -110,57 +104,6 @@ func (f *dataFlags) labelled() rdd.Input {
 	return in
 }
 
-func predictCommand() *cobra.Command {
-	f := &dataFlags{}
-	c := &cobra.Command{
-		Use:   "predict MODEL --data URI --out FILE",
-		Short: "Predict labels and scores with a saved model",
-		Long: `Predict writes a CSV file with one line a row, in input order: the label, one of
-the originals that the model was trained on, and the score, the probability of
-the greater label. The input needs a label column unless --label is none.`,
-		Args: exactArgs(1, "the directory of a model"),
-		RunE: func(c *cobra.Command, args []string) error { return predict(c, f, args[0]) },
-	}
-	f.register(c)
-	c.Flags().StringVar(&f.outFile, "out", "", "file for the predictions; - is stdout")
-	c.Flags().BoolVar(&f.probabilities, "probabilities", false,
-		"write the probability of each class in place of the score (logistic, softmax, mlp)")
-	return c
-}
-
-func predict(c *cobra.Command, f *dataFlags, dir string) error {
-	if err := f.ready(c); err != nil {
-		return err
-	}
-	if f.outFile == "" {
-		return usage(c, "out", "it is missing: say where predictions go, - being stdout")
-	}
-	if err := notAnInput(c, "out", f.outFile, f.data); err != nil {
-		return err
-	}
-	m, err := f.load(c, dir)
-	if err != nil {
-		return err
-	}
-	in := f.labelled()
-	return toFile(f.outFile, func(w io.Writer) error {
-		write := m.Predict
-		if f.probabilities {
-			p, ok := m.(mllib.Probable)
-			if !ok {
-				return fault.Newf(fault.Usage, "predict", "--probabilities", "the model of %s has none", dir).
-					WithHint("logistic, softmax and mlp have them")
-			}
-			write = p.Probabilities
-		}
-		rows, err := write(c.Context(), in, f.data, w)
-		if err == nil && f.outFile != "-" {
-			fmt.Fprintf(os.Stderr, "%d predictions in %s\n", rows, f.outFile)
-		}
-		return err
-	})
-}
-
 // toFile writes a file atomically; - is stdout.
 func toFile(path string, write func(io.Writer) error) error {
 	if path == "-" {
@@ -197,7 +140,7 @@ func evaluateCommand() *cobra.Command {
 			if err := f.ready(c); err != nil {
 				return err
 			}
-			m, err := f.load(c, args[0])
+			m, err := f.load(args[0])
 			if err != nil {
 				return err
 			}

@@ -53,6 +53,7 @@ real protocol over in-memory pipes, and runs a bundled job on them.`,
 	for _, name := range jobNames() {
 		run.AddCommand(runJobCommand(newJob(name)))
 	}
+	run.AddCommand(runPredictCommand())
 	return oneOfThem(run, jobNames, "bundled job")
 }
 

@@ -52,6 +52,7 @@ job running or to cancel it; without a terminal the job goes on.`,
 	for _, name := range jobNames() {
 		c.AddCommand(submitJobCommand(newJob(name)))
 	}
+	c.AddCommand(submitPredictCommand())
 	return c
 }
 
@@ -117,6 +118,9 @@ func jobArgs(c *cobra.Command) []string {
 			return
 		}
 		value := f.Value.String()
+		if f.Name == "output" {
+			value = absolute([]string{value})[0]
+		}
 		if isFile := f.Name == "init" || f.Name == "centers"; isFile {
 			if _, err := os.Stat(value); err == nil {
 				value = absolute([]string{value})[0]
@@ -127,40 +131,38 @@ func jobArgs(c *cobra.Command) []string {
 	return args
 }
 
-func submit(c *cobra.Command, job string, s *submitFlags, f *trainFlags) error {
+// submit hands a job to the driver and returns what has become of it; nil where its submitter does not wait for it.
+func submit(c *cobra.Command, job string, args []string, s *submitFlags, f *trainFlags) (*wire.JobInfo, error) {
 	client, done, err := dialDriver(s.driver)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer done()
 	wait, _ := c.Flags().GetDuration("max-wait")
 	reply, err := client.Submit(c.Context(),
-		&wire.SubmitRequest{Job: job, Args: jobArgs(c), Pool: s.pool, Weight: s.weight})
+		&wire.SubmitRequest{Job: job, Args: args, Pool: s.pool, Weight: s.weight})
 	if err != nil {
-		return wire.CallError("submit to", s.driver, err)
+		return nil, wire.CallError("submit to", s.driver, err)
 	}
 	if s.detach && f.json {
-		return printJSON(map[string]string{"id": reply.Id})
+		return nil, printJSON(map[string]string{"id": reply.Id})
 	}
 	if s.detach {
 		fmt.Println(reply.Id)
-		return nil
+		return nil, nil
 	}
 	w := &watcher{client: client, addr: s.driver, id: reply.Id, maxWait: wait, log: os.Stderr}
 	info, err := w.follow(c.Context())
 	if c.Context().Err() != nil {
-		return leaveOrCancel(client, s.driver, reply.Id)
+		return nil, leaveOrCancel(client, s.driver, reply.Id)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := outcomeOf(info); err != nil {
-		return err
+		return nil, err
 	}
-	if err := w.bring(c.Context(), f.out, f.overwrite, f.engine.EventLog()); err != nil {
-		return err
-	}
-	return showResult(info, f)
+	return info, w.bring(c.Context(), f.out, f.overwrite, f.engine.EventLog())
 }
 
 // leaveOrCancel asks what to do with a job whose submitter was interrupted.

@@ -123,7 +123,9 @@ func (v *verifier) broken(invariant string, step, line int, format string, args 
 
 func (v *verifier) header() {
 	v.fact(v.h.Version == driver.LogVersion, whole, 0, 1, "version %d, want %d", v.h.Version, driver.LogVersion)
-	v.splits(v.h.N, v.h.Weights, v.h.Entries, len(v.h.Splits), 1)
+	if len(v.l.Lines) > 0 || len(v.h.N) > 0 { // a job that opens no pack has none
+		v.splits(v.h.N, v.h.Weights, v.h.Entries, len(v.h.Splits), 1)
+	}
 	o := v.options
 	v.fact(o.Ratio > 0 && o.Ratio <= 1, whole, 0, 1, "synchronization ratio %v", o.Ratio)
 	v.fact(o.StepTimeoutNs > 0 && o.GraceNs > 0 && o.MaxWaitNs > 0, bounded, 0, 1, "a bound is missing")

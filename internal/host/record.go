@@ -155,8 +155,11 @@ func (r *record) flush() {
 	r.passes = nil
 }
 
-// finish writes the last line.
+// finish writes the last line. The header of a job that has opened no pack has no splits.
 func (r *record) finish(ctx context.Context, stoppedBy string) error {
+	if !r.begun {
+		r.log.Write(&r.header)
+	}
 	r.flush()
 	return r.log.Finish(ctx, stoppedBy)
 }

@@ -1,7 +1,6 @@
 package als
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -217,48 +216,61 @@ func (m *Model) score(user, item float64) (float64, bool) {
 	return kernel.Dot(u, i), true
 }
 
-// each reads tables and hands out the columns wanted of each row.
-func (m *Model) each(ctx context.Context, in rdd.Input, uris []string, columns [][]string,
-	yield func(v []float64, name func(column int, id float64) string) error) error {
+// InputOf returns how tables of users and items are to be read that are to be predicted.
+func (m *Model) InputOf(_ context.Context, in rdd.Input, _ []string) (rdd.Input, error) {
+	return m.reads(in, false), nil
+}
+
+// reads returns how tables are to be read, of ratings or of users and items alone.
+func (m *Model) reads(in rdd.Input, rated bool) rdd.Input {
 	in.NoLabel = true
-	prepared := m.preparation(len(columns) > 2)
-	if in.Fitted = prepared; prepared != nil {
+	if in.Fitted = m.preparation(rated); in.Fitted != nil {
 		in.Known = append(in.Known, m.User, m.Item)
 	}
-	src, err := input.Open(ctx, in, uris...)
+	return in
+}
+
+// rowsOf returns what hands out the columns wanted of each row of a source's chunks.
+func rowsOf(src *input.Source, uris []string, columns [][]string) (
+	func(c *rows.Chunk, row func(v []float64) error) error, error) {
+	at := make([]int, len(columns))
+	for i, c := range columns {
+		var err error
+		if at[i], err = src.Column(c...); err != nil {
+			return nil, err
+		}
+	}
+	return func(c *rows.Chunk, row func(v []float64) error) error {
+		v := make([]float64, len(at))
+		for r := range c.Rows() {
+			for i, j := range at {
+				if !c.Dense() || j >= c.Width {
+					return fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "),
+						"its rows have no column %d", j)
+				}
+				v[i] = c.Values[r*c.Width+j]
+			}
+			if err := row(v); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+// each reads ratings and hands out user, item and rating of each.
+func (m *Model) each(ctx context.Context, in rdd.Input, uris []string, row func(v []float64) error) error {
+	src, err := input.Open(ctx, m.reads(in, true), uris...)
 	if err != nil {
 		return err
 	}
-	name := func(column int, id float64) string {
-		if prepared == nil {
-			return strconv.FormatFloat(id, 'f', 0, 64)
-		}
-		return model.CSVField(prepared.ID(column, id))
+	columns := ratingColumns(m.User, m.Item, m.Rating)
+	of, err := rowsOf(src, uris, columns[:])
+	if err != nil {
+		return err
 	}
-	at := make([]int, len(columns))
-	for i, c := range columns {
-		if at[i], err = src.Column(c...); err != nil {
-			return err
-		}
-	}
-	v := make([]float64, len(at))
 	for part := range src.Len() {
-		err := src.Read(ctx, part, func(c *rows.Chunk) error {
-			for r := range c.Rows() {
-				for i, j := range at {
-					if !c.Dense() || j >= c.Width {
-						return fault.Newf(fault.BadInput, "predict", strings.Join(uris, " "),
-							"its rows have no column %d", j)
-					}
-					v[i] = c.Values[r*c.Width+j]
-				}
-				if err := yield(v, name); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		if err := src.Read(ctx, part, func(c *rows.Chunk) error { return of(c, row) }); err != nil {
 			return err
 		}
 	}
@@ -280,19 +292,36 @@ func (m *Model) preparation(rated bool) *input.Prepared {
 // Predict writes one line a row as CSV: user, item and score; NaN where the model
 // does not know the user or the item.
 func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
-	out := bufio.NewWriterSize(w, 1<<16)
-	fmt.Fprintln(out, "user,item,prediction")
-	columns := ratingColumns(m.User, m.Item)
-	err = m.each(ctx, in, uris, columns[:2], func(v []float64, name func(int, float64) string) error {
-		rows++
-		score, _ := m.score(v[0], v[1])
-		_, err := fmt.Fprintf(out, "%s,%s,%s\n", name(0, v[0]), name(1, v[1]), strconv.FormatFloat(score, 'g', -1, 64))
-		return err
-	})
-	if err != nil {
-		return rows, err
+	return model.Predict(ctx, m, in, uris, w, false)
+}
+
+// Says returns what is said of a user and an item.
+func (m *Model) Says(each bool) (*model.Says, error) {
+	if each {
+		return nil, fault.Newf(fault.Usage, "predict", "probabilities", "a model of als has none").
+			WithHint("logistic, softmax and mlp have them")
 	}
-	return rows, out.Flush()
+	return &model.Says{Header: "user,item,prediction", Of: m.lines}, nil
+}
+
+// lines returns what adds the lines of a source's chunks.
+func (m *Model) lines(src *input.Source, uris []string) (model.ChunkLines, error) {
+	id := func(to []byte, column int, id float64) []byte {
+		if src.Prepared == nil {
+			return append(strconv.AppendFloat(to, id, 'f', 0, 64), ',')
+		}
+		return append(append(to, model.CSVField(src.Prepared.ID(column, id))...), ',')
+	}
+	columns := ratingColumns(m.User, m.Item)
+	of, err := rowsOf(src, uris, columns[:2])
+	return func(to *model.Lines, c *rows.Chunk) error {
+		return of(c, func(v []float64) error {
+			score, _ := m.score(v[0], v[1])
+			to.Text = id(id(to.Text, 0, v[0]), 1, v[1])
+			to.End(score)
+			return nil
+		})
+	}, err
 }
 
 // rankedTop is how far down lists of recommendations are looked at by metrics.
@@ -307,8 +336,7 @@ func (m *Model) Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[
 	var all []model.Scored
 	cold := 0.0
 	liked := map[float64]map[float64]bool{}
-	columns := ratingColumns(m.User, m.Item, m.Rating)
-	err := m.each(ctx, in, uris, columns[:], func(v []float64, _ func(int, float64) string) error {
+	err := m.each(ctx, in, uris, func(v []float64) error {
 		z, ok := m.score(v[0], v[1])
 		if !ok {
 			cold++

@@ -75,31 +75,49 @@ func (m *Model) load(dir string, raw []byte) error {
 	return model.LoadColumns(dir, m.K, func(s *model.Stored) { m.Centres = s.Vectors("centre", m.Features) })
 }
 
+// InputOf returns how data are to be read; they may have labels, which count for nothing.
+func (m *Model) InputOf(ctx context.Context, in rdd.Input, uris []string) (rdd.Input, error) {
+	if in.Label == "" && m.Label == "" {
+		in.NoLabel = true
+	}
+	return m.known().InputOf(ctx, in, uris)
+}
+
 // eachPart reads data as the model was trained on it, adds its rows to the results of their parts, and hands these
 // out in input order.
 func eachPart[R any](ctx context.Context, m *Model, in rdd.Input, uris []string, begin func() *R,
 	add func(to *R, b *rdd.Batch) error, take func(*R) error) error {
-	if in.Label == "" && !in.NoLabel {
-		in.NoLabel = m.Label == "" || !m.known().HasLabel(ctx, in, uris)
-	}
-	src, err := m.known().Open(ctx, in, uris)
+	in, err := m.InputOf(ctx, in, uris)
 	if err != nil {
 		return err
 	}
-	columns, err := model.AlignedPlaces(m.Names, src.FeatureNames(), uris)
+	src, err := input.Open(ctx, in, uris...)
+	if err != nil {
+		return err
+	}
+	batchOf, err := m.batches(src, uris)
 	if err != nil {
 		return err
 	}
 	return model.Reading[R]{Begin: begin, Take: take, Chunk: func(to *R, c *rows.Chunk, _ int) error {
-		b, err := m.batchOf(c, uris)
+		b, err := batchOf(c)
 		if err != nil {
 			return err
 		}
-		if columns != nil && c.Dense() {
-			b.X64 = arranged(b.X64, columns)
-		}
 		return add(to, b)
 	}}.Each(ctx, src)
+}
+
+// batches returns what makes batches of a source's chunks.
+func (m *Model) batches(src *input.Source, uris []string) (func(*rows.Chunk) (*rdd.Batch, error), error) {
+	columns, err := model.AlignedPlaces(m.Names, src.FeatureNames(), uris)
+	return func(c *rows.Chunk) (*rdd.Batch, error) {
+		b, err := m.batchOf(c, uris)
+		if err == nil && columns != nil && c.Dense() {
+			b.X64 = arranged(b.X64, columns)
+		}
+		return b, err
+	}, err
 }
 
 // arranged returns dense rows with their columns at other places.
@@ -159,27 +177,42 @@ func (m *Model) param() centres {
 // Predict writes one line a row as CSV: the number of the nearest centre, and the
 // distance from it.
 func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
-	if _, err := fmt.Fprintln(w, "cluster,distance"); err != nil {
-		return 0, err
+	return model.Predict(ctx, m, in, uris, w, false)
+}
+
+// Says returns what is said of a row: the number of the nearest centre, and the distance from it.
+func (m *Model) Says(each bool) (*model.Says, error) {
+	if each {
+		return nil, fault.Newf(fault.Usage, "predict", "probabilities", "a model of kmeans has none").
+			WithHint("logistic, softmax and mlp have them")
 	}
 	a, param := &assigner{cosine: m.Distance == Cosine}, m.param()
-	err = eachPart(ctx, m, in, uris, func() *model.Lines { return &model.Lines{} },
-		func(to *model.Lines, b *rdd.Batch) error {
-			work := a.work(len(b.Rows))
-			defer a.pool.Put(work)
-			a.assign(work, &param, b)
-			for i, at := range work.at {
-				to.Rows++
-				d := math.Sqrt(work.squared[i])
-				if a.cosine {
-					d = work.squared[i] / 2
-				}
-				to.Text = append(strconv.AppendInt(to.Text, int64(at), 10), ',')
-				to.Text = model.AppendNumbers(to.Text, d)
+	lines := func(src *input.Source, uris []string) (model.ChunkLines, error) {
+		batchOf, err := m.batches(src, uris)
+		return func(to *model.Lines, c *rows.Chunk) error {
+			b, err := batchOf(c)
+			if err == nil {
+				a.lines(to, &param, b)
 			}
-			return nil
-		}, func(l *model.Lines) error { return l.Put(w, &rows) })
-	return rows, err
+			return err
+		}, err
+	}
+	return &model.Says{Header: "cluster,distance", Of: lines}, nil
+}
+
+// lines adds the nearest centre of each row, and the distance from it.
+func (a *assigner) lines(to *model.Lines, param *centres, b *rdd.Batch) {
+	work := a.work(len(b.Rows))
+	defer a.pool.Put(work)
+	a.assign(work, param, b)
+	for i, at := range work.at {
+		d := math.Sqrt(work.squared[i])
+		if a.cosine {
+			d = work.squared[i] / 2
+		}
+		to.Text = append(strconv.AppendInt(to.Text, int64(at), 10), ',')
+		to.End(d)
+	}
 }
 
 // Evaluate computes the cost of the model on data, how many centres have rows, and

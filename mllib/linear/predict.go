@@ -2,7 +2,6 @@ package linear
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -13,6 +12,7 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage/input"
 	"github.com/volley-engine/volley/storage/input/rows"
 )
 
@@ -24,21 +24,30 @@ func each[R any](ctx context.Context, m *Model, in rdd.Input, uris []string, beg
 	if err != nil {
 		return err
 	}
-	weights, err := m.aligned(src.FeatureNames(), uris)
+	rowsOf, err := m.rowsOf(src, uris)
 	if err != nil {
 		return err
 	}
 	return model.Reading[R]{Begin: begin, Take: take, Chunk: func(to *R, c *rows.Chunk, n int) error {
+		return rowsOf(c, func(r int, z float64) error { return row(to, c, r, n+r, z) })
+	}}.Each(ctx, src)
+}
+
+// rowsOf returns what hands out the rows of a source's chunks with their margins.
+func (m *Model) rowsOf(src *input.Source, uris []string) (
+	func(c *rows.Chunk, row func(r int, z float64) error) error, error) {
+	weights, err := m.aligned(src.FeatureNames(), uris)
+	return func(c *rows.Chunk, row func(r int, z float64) error) error {
 		if err := model.Fits(m.Features, c, uris); err != nil {
 			return err
 		}
 		for r := range c.Rows() {
-			if err := row(to, c, r, n+r, m.margin(weights, c, r)); err != nil {
+			if err := row(r, m.margin(weights, c, r)); err != nil {
 				return err
 			}
 		}
 		return nil
-	}}.Each(ctx, src)
+	}, err
 }
 
 // aligned returns the weights in the order of the data's columns, where both
@@ -77,55 +86,66 @@ func (m *Model) margin(weights []float64, c *rows.Chunk, r int) float64 {
 // one of the model's originals, and the score: the probability of Labels[1], or,
 // of a support vector machine that is not calibrated, the margin. A regression's are the predictions.
 func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (n int64, err error) {
-	header := "label,score"
-	if m.Loss == Squared {
-		header = "prediction"
-	}
-	return m.predict(ctx, in, uris, w, header, func(out []byte, z float64) []byte {
-		return model.AppendNumbers(out, m.score(z))
-	})
+	return model.Predict(ctx, m, in, uris, w, false)
 }
 
 // Probabilities writes the predicted label and the probability of each of the two classes of a row, a line each.
 // Logistic regression has them, and calibrated models.
 func (m *Model) Probabilities(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (n int64, err error) {
-	if !m.probable() {
-		return 0, fault.Newf(fault.Usage, "predict", "probabilities", "a %s model has none", m.Job).
-			WithHint("logistic, softmax and mlp have them; volley calibrate gives them to a model of svm")
-	}
-	return m.predict(ctx, in, uris, w, model.ProbabilityHeader(m.Labels[:]), func(out []byte, z float64) []byte {
-		if m.Calibration == nil {
-			return model.AppendNumbers(out, kernel.Sigmoid(-z), kernel.Sigmoid(z))
-		}
-		p := m.Calibration.Probability(z)
-		return model.AppendNumbers(out, 1-p, p)
-	})
+	return model.Predict(ctx, m, in, uris, w, true)
 }
 
-// predict writes the label of each row, where the model has labels, and what write makes of its margin.
-func (m *Model) predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer, header string,
-	write func(out []byte, z float64) []byte) (n int64, err error) {
+// InputOf returns how data are to be read that are to be predicted.
+func (m *Model) InputOf(ctx context.Context, in rdd.Input, uris []string) (rdd.Input, error) {
+	return m.known().InputOf(ctx, in, uris)
+}
+
+// Says returns what is said of a row.
+func (m *Model) Says(each bool) (*model.Says, error) {
+	switch {
+	case each && !m.probable():
+		return nil, fault.Newf(fault.Usage, "predict", "probabilities", "a model of %s has none", m.Job).
+			WithHint("logistic, softmax and mlp have them; volley calibrate gives them to a model of svm")
+	case each:
+		return m.says(model.ProbabilityHeader(m.Labels[:]), func(to *model.Lines, z float64) {
+			if m.Calibration == nil {
+				to.End(kernel.Sigmoid(-z), kernel.Sigmoid(z))
+				return
+			}
+			p := m.Calibration.Probability(z)
+			to.End(1-p, p)
+		}), nil
+	}
+	header := "label,score"
+	if m.Loss == Squared {
+		header = "prediction"
+	}
+	return m.says(header, func(to *model.Lines, z float64) { to.End(m.score(z)) }), nil
+}
+
+// says returns what is said of rows: the label, where the model has labels, and what end makes of the margin.
+func (m *Model) says(header string, end func(to *model.Lines, z float64)) *model.Says {
 	cut := m.cut()
 	labels := [2]string{model.CSVField(m.Labels[0]), model.CSVField(m.Labels[1])}
-	if _, err := fmt.Fprintln(w, header); err != nil {
-		return 0, err
-	}
-	if in.Label == "" && !m.known().HasLabel(ctx, in, uris) {
-		in.NoLabel = true
-	}
-	err = each(ctx, m, in, uris, func() *model.Lines { return &model.Lines{} },
-		func(to *model.Lines, _ *rows.Chunk, _, _ int, z float64) error {
-			if to.Rows++; m.Loss != Squared {
-				k := 0
-				if m.ranked(z) > cut {
-					k = 1
-				}
-				to.Text = append(append(to.Text, labels[k]...), ',')
+	line := func(to *model.Lines, z float64) {
+		if m.Loss != Squared {
+			k := 0
+			if m.ranked(z) > cut {
+				k = 1
 			}
-			to.Text = write(to.Text, z)
-			return nil
-		}, func(l *model.Lines) error { return l.Put(w, &n) })
-	return n, err
+			to.Text = append(append(to.Text, labels[k]...), ',')
+		}
+		end(to, z)
+	}
+	return &model.Says{Header: header, Of: func(src *input.Source, uris []string) (model.ChunkLines, error) {
+		rowsOf, err := m.rowsOf(src, uris)
+		return func(to *model.Lines, c *rows.Chunk) error {
+			return rowsOf(c, func(_ int, z float64) error {
+				line(to, z)
+				return nil
+			})
+		}, err
+	}}
 }
 
 // SetThreshold sets the score above which a row is said to have Labels[1]: a
@@ -133,7 +153,8 @@ func (m *Model) predict(ctx context.Context, in rdd.Input, uris []string, w io.W
 func (m *Model) SetThreshold(score float64) error {
 	switch {
 	case m.Loss == Squared:
-		return fault.Newf(fault.Usage, "set", "the threshold", "a %s model is a regression and has no threshold", m.Job)
+		return fault.Newf(fault.Usage, "set", "the threshold",
+			"a model of %s is a regression and has no threshold", m.Job)
 	case m.probable() && !(score > 0 && score < 1):
 		return fault.Newf(fault.Usage, "set", "the threshold", "%v is not a probability between 0 and 1", score)
 	case !num.Finite(score):
@@ -153,8 +174,8 @@ func (m *Model) probable() bool { return m.logistic() || m.Calibration != nil }
 // another score, is forgotten.
 func (m *Model) Calibrate(ctx context.Context, in rdd.Input, uris []string, method string) error {
 	if m.Loss == Squared {
-		return fault.Newf(fault.Usage, "calibrate", "the model", "a %s model is a regression and has no probabilities",
-			m.Job)
+		return fault.Newf(fault.Usage, "calibrate", "the model",
+			"a model of %s is a regression and has no probabilities", m.Job)
 	}
 	m.Calibration, m.Threshold = nil, nil
 	all, err := m.scored(ctx, in, uris)
@@ -197,7 +218,7 @@ func (m *Model) score(z float64) float64 {
 // Reliability returns how often what the model says is so, by ranges of probabilities.
 func (m *Model) Reliability(ctx context.Context, in rdd.Input, uris []string) (model.Reliability, error) {
 	if !m.probable() {
-		return nil, fault.Newf(fault.Usage, "evaluate", "--reliability", "a %s model has no probabilities", m.Job).
+		return nil, fault.Newf(fault.Usage, "evaluate", "--reliability", "a model of %s has no probabilities", m.Job).
 			WithHint("logistic has them; volley calibrate gives them to a model of svm")
 	}
 	all, err := m.scored(ctx, in, uris)

@@ -91,15 +91,18 @@ func (m *SoftmaxModel) margins(z []float64, places []int, values []float64) {
 	}
 }
 
+// Says returns what is said of a row.
+func (m *SoftmaxModel) Says(each bool) (*model.Says, error) { return m.SaysOf(each, m.margins) }
+
 // Predict writes one line a row as CSV: the predicted label, one of the originals, and
 // its probability, or margin.
 func (m *SoftmaxModel) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
-	return model.PredictRows(ctx, &m.RowModel, in, uris, w, false, m.margins)
+	return model.Predict(ctx, m, in, uris, w, false)
 }
 
 // Probabilities writes the predicted label and the probability of each class of a row, a line each.
 func (m *SoftmaxModel) Probabilities(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (int64, error) {
-	return model.PredictRows(ctx, &m.RowModel, in, uris, w, true, m.margins)
+	return model.Predict(ctx, m, in, uris, w, true)
 }
 
 // Evaluate computes accuracy, log_loss, and the means over classes of precision, recall, f1 and auc.

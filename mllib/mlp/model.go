@@ -124,15 +124,18 @@ func (m *Model) margins(z []float64, places []int, values []float64) {
 	copy(z, x)
 }
 
+// Says returns what is said of a row.
+func (m *Model) Says(each bool) (*model.Says, error) { return m.SaysOf(each, m.margins) }
+
 // Predict writes one line a row as CSV: the predicted label, one of the originals, and
 // its probability; of a regression the prediction.
 func (m *Model) Predict(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
-	return model.PredictRows(ctx, &m.RowModel, in, uris, w, false, m.margins)
+	return model.Predict(ctx, m, in, uris, w, false)
 }
 
 // Probabilities writes the predicted label and the probability of each class of a row, a line each.
 func (m *Model) Probabilities(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (int64, error) {
-	return model.PredictRows(ctx, &m.RowModel, in, uris, w, true, m.margins)
+	return model.Predict(ctx, m, in, uris, w, true)
 }
 
 // Evaluate computes accuracy, log_loss, and the means over classes of precision, recall, f1 and auc; of a

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -20,21 +19,18 @@ func NoConfusion() error {
 
 // WriteCSV writes the table as CSV: a line for each label that rows have, a column for each that is said.
 func (t *Confusion) WriteCSV(w io.Writer) error {
-	line := []byte("label")
+	out := Lines{Text: []byte("label")}
 	for _, l := range t.Labels {
-		line = append(append(line, ','), CSVField("said "+l)...)
+		out.Text = append(append(out.Text, ','), CSVField("said "+l)...)
 	}
-	if _, err := fmt.Fprintf(w, "%s\n", line); err != nil {
-		return err
-	}
+	out.Text = append(out.Text, '\n')
 	k := len(t.Labels)
 	for i, l := range t.Labels {
-		line = append(append(line[:0], CSVField(l)...), ',')
-		if _, err := w.Write(AppendNumbers(line, t.Table[i*k:(i+1)*k]...)); err != nil {
-			return err
-		}
+		out.Text = append(append(out.Text, CSVField(l)...), ',')
+		out.End(t.Table[i*k : (i+1)*k]...)
 	}
-	return nil
+	_, err := w.Write(out.Text)
+	return err
 }
 
 // metrics returns accuracy, and precision, recall and f1 as means over classes. A class that no row has, or that

@@ -11,26 +11,27 @@ import (
 
 // Lines are the predictions of a part's rows, a line of CSV each.
 type Lines struct {
-	Rows int64
 	Text []byte
+	Ends []int // where each line ends in Text: a label may have line breaks
 }
 
 // Put writes the lines and adds their number to n.
 func (l *Lines) Put(w io.Writer, n *int64) error {
-	*n += l.Rows
+	*n += int64(len(l.Ends))
 	_, err := w.Write(l.Text)
 	return err
 }
 
-// AppendNumbers appends numbers that end a line, between commas.
-func AppendNumbers(out []byte, z ...float64) []byte {
+// End adds the numbers that end a line, between commas.
+func (l *Lines) End(z ...float64) {
 	for k, v := range z {
 		if k > 0 {
-			out = append(out, ',')
+			l.Text = append(l.Text, ',')
 		}
-		out = strconv.AppendFloat(out, v, 'g', -1, 64)
+		l.Text = strconv.AppendFloat(l.Text, v, 'g', -1, 64)
 	}
-	return append(out, '\n')
+	l.Text = append(l.Text, '\n')
+	l.Ends = append(l.Ends, len(l.Text))
 }
 
 // LabelError returns the error about the label of the n-th row of a part, from 0.

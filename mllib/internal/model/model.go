@@ -24,6 +24,7 @@ import (
 // model.json and weights.arrow, with no time, path or identity in it, nor anything
 // of how it was trained.
 type Model interface {
+	Scorer
 	// Save writes the model's directory; it appears whole or not at all. An
 	// existing one is an error unless overwrite is set.
 	Save(dir string, overwrite bool) error
@@ -33,13 +34,6 @@ type Model interface {
 	Evaluate(ctx context.Context, in rdd.Input, uris []string) (map[string]float64, error)
 	// Describe is the model in a few lines.
 	Describe() string
-}
-
-// Probable is a model that says how probable each class of a row is.
-type Probable interface {
-	// Probabilities writes a line of CSV for each row, in input order, after a header: the label that Predict
-	// writes, and the probability of each class, in the order of the model's labels.
-	Probabilities(ctx context.Context, in rdd.Input, uris []string, w io.Writer) (rows int64, err error)
 }
 
 // Confusing is a model that says which labels it takes for which.
@@ -176,10 +170,22 @@ func JobIs(name string) func(job, loss string) bool {
 
 // Load reads a model's directory; it is of the first kind that it can be.
 func Load(dir string, kinds []Kind) (Model, error) {
+	m, _, err := LoadDigest(dir, kinds)
+	return m, err
+}
+
+// LoadDigest does what Load does, and returns the digest of what it has read, which is the same wherever the model is.
+func LoadDigest(dir string, kinds []Kind) (m Model, digest string, err error) {
 	raw, err := os.ReadFile(filepath.Join(dir, "model.json"))
 	if err != nil {
-		return nil, loadError(dir, err)
+		return nil, "", loadError(dir, err)
 	}
+	m, err = load(dir, raw, kinds)
+	return m, digestOf(raw), err
+}
+
+// load reads a model's directory, of which model.json is given.
+func load(dir string, raw []byte, kinds []Kind) (Model, error) {
 	var head struct {
 		Head
 		Loss    string `json:"loss"`
@@ -209,9 +215,9 @@ func Load(dir string, kinds []Kind) (Model, error) {
 	return m, nil
 }
 
-// digestOf returns the digest of the bytes of weights.arrow, as model.json has it.
-func digestOf(weights []byte) string {
-	sum := sha256.Sum256(weights)
+// digestOf returns the digest of a file's bytes, as model.json has that of weights.arrow.
+func digestOf(raw []byte) string {
+	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:])
 }
 

@@ -20,17 +20,31 @@ type Known struct {
 
 // Open reads data in the way that the model was trained.
 func (k Known) Open(ctx context.Context, in rdd.Input, uris []string) (*input.Source, error) {
+	in, err := k.trained(ctx, in, uris)
+	if err != nil {
+		return nil, err
+	}
+	return input.Open(ctx, in, uris...)
+}
+
+// InputOf returns how data are to be read that are to be predicted, with or without labels.
+func (k Known) InputOf(ctx context.Context, in rdd.Input, uris []string) (rdd.Input, error) {
+	if in.Label == "" && !in.NoLabel {
+		in.NoLabel = !k.HasLabel(ctx, in, uris)
+	}
+	return k.trained(ctx, in, uris)
+}
+
+// trained returns how data are to be read in the way that the model was trained.
+func (k Known) trained(ctx context.Context, in rdd.Input, uris []string) (rdd.Input, error) {
 	if in.IndexBase == 0 {
 		in.IndexBase = k.IndexBase + 1
 	}
 	in, err := k.weighed(ctx, in, uris)
-	if err != nil {
-		return nil, err
-	}
 	if in.Label == "" && !in.NoLabel {
 		in.Label = k.Label
 	}
-	return input.Open(ctx, preparing(in, k.Prepared), uris...)
+	return preparing(in, k.Prepared), err
 }
 
 // raw returns how data are to be read of which every column but that of weights

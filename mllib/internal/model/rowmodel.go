@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"io"
 	"math"
 	"slices"
 
@@ -44,16 +43,28 @@ func each[R any](ctx context.Context, m *RowModel, in rdd.Input, uris []string, 
 	if err != nil {
 		return err
 	}
-	columns, err := AlignedPlaces(m.Names, src.FeatureNames(), uris)
+	rowsOf, err := m.rowsOf(src, uris, margins)
 	if err != nil {
 		return err
+	}
+	return Reading[R]{Begin: begin, Take: take, Chunk: func(to *R, c *rows.Chunk, n int) error {
+		return rowsOf(c, func(r int, z []float64) error { return row(to, c, r, n+r, z) })
+	}}.Each(ctx, src)
+}
+
+// rowsOf returns what hands out the rows of a source's chunks with their margins.
+func (m *RowModel) rowsOf(src *input.Source, uris []string, margins marginsOf) (
+	func(c *rows.Chunk, row func(r int, z []float64) error) error, error) {
+	columns, err := AlignedPlaces(m.Names, src.FeatureNames(), uris)
+	if err != nil {
+		return nil, err
 	}
 	if columns == nil {
 		for j := range m.Features {
 			columns = append(columns, j)
 		}
 	}
-	return Reading[R]{Begin: begin, Take: take, Chunk: func(to *R, c *rows.Chunk, n int) error {
+	return func(c *rows.Chunk, row func(r int, z []float64) error) error {
 		if err := Fits(m.Features, c, uris); err != nil {
 			return err
 		}
@@ -61,12 +72,12 @@ func each[R any](ctx context.Context, m *RowModel, in rdd.Input, uris []string, 
 		for r := range c.Rows() {
 			places, values := m.features(c, r, columns)
 			margins(z, places, values)
-			if err := row(to, c, r, n+r, z); err != nil {
+			if err := row(r, z); err != nil {
 				return err
 			}
 		}
 		return nil
-	}}.Each(ctx, src)
+	}, nil
 }
 
 // features returns the places and values of a row's features; those that the model
@@ -120,43 +131,48 @@ func probabilities(z []float64) (best int, logSum float64) {
 	return best, top + kernel.Log(sum)
 }
 
-// PredictRows writes one line a row as CSV, after a header: label and score, or the prediction; or with all set
-// the label and the probability of each class.
-func PredictRows(ctx context.Context, m *RowModel, in rdd.Input, uris []string, w io.Writer, all bool,
-	margins marginsOf) (n int64, err error) {
-	header := "label,score\n"
+// InputOf returns how data are to be read that are to be predicted.
+func (m *RowModel) InputOf(ctx context.Context, in rdd.Input, uris []string) (rdd.Input, error) {
+	return m.known().InputOf(ctx, in, uris)
+}
+
+// SaysOf returns what is said of a row by its margins: label and score, or the prediction; or with all set the label
+// and the probability of each class.
+func (m *RowModel) SaysOf(all bool, margins marginsOf) (*Says, error) {
+	header := "label,score"
 	switch {
 	case all && m.Labels == nil:
-		return 0, fault.Newf(fault.Usage, "predict", "probabilities", "the model is a regression: it has no classes")
+		return nil, fault.Newf(fault.Usage, "predict", "probabilities", "the model is a regression: it has no classes")
 	case all && m.Margins:
-		return 0, fault.Newf(fault.Usage, "predict", "probabilities", "the model has margins, and no probabilities").
+		return nil, fault.Newf(fault.Usage, "predict", "probabilities", "the model has margins, and no probabilities").
 			WithHint("softmax has them")
 	case all:
-		header = ProbabilityHeader(m.Labels) + "\n"
+		header = ProbabilityHeader(m.Labels)
 	case m.Labels == nil:
-		header = "prediction\n"
+		header = "prediction"
 	}
-	if _, err := io.WriteString(w, header); err != nil {
-		return 0, err
+	return &Says{Header: header, Of: func(src *input.Source, uris []string) (ChunkLines, error) {
+		rowsOf, err := m.rowsOf(src, uris, margins)
+		return func(to *Lines, c *rows.Chunk) error {
+			return rowsOf(c, func(_ int, z []float64) error {
+				m.line(to, z, all)
+				return nil
+			})
+		}, err
+	}}, nil
+}
+
+// line adds what is said of a row with some margins.
+func (m *RowModel) line(to *Lines, z []float64, all bool) {
+	best := 0
+	if m.Labels != nil {
+		best, _ = m.said(z)
+		to.Text = append(append(to.Text, CSVField(m.Labels[best])...), ',')
 	}
-	if in.Label == "" && !m.known().HasLabel(ctx, in, uris) {
-		in.NoLabel = true
+	if !all {
+		z = z[best : best+1]
 	}
-	err = each(ctx, m, in, uris, margins, func() *Lines { return &Lines{} },
-		func(to *Lines, _ *rows.Chunk, _, _ int, z []float64) error {
-			to.Rows++
-			best := 0
-			if m.Labels != nil {
-				best, _ = m.said(z)
-				to.Text = append(append(to.Text, CSVField(m.Labels[best])...), ',')
-			}
-			if !all {
-				z = z[best : best+1]
-			}
-			to.Text = AppendNumbers(to.Text, z...)
-			return nil
-		}, func(l *Lines) error { return l.Put(w, &n) })
-	return n, err
+	to.End(z...)
 }
 
 // class returns the number of the label of row r of a chunk, the n-th of its part.
