@@ -68,6 +68,8 @@ type Sorter[T any] struct {
 	raw    []byte
 	shared sharedText
 	byKeys keySorter[T]
+
+	touched byte // by bring
 }
 
 // Rows lie in slabs, each with its length before it.
@@ -183,7 +185,11 @@ func (s *Sorter[T]) sort() error {
 	if s.order.compare == nil {
 		return nil
 	}
+	near := 0
 	for from := 0; from < len(s.list); {
+		if from >= near {
+			near = s.bring(from)
+		}
 		to := from + 1
 		for to < len(s.list) && s.list[to].Rank == s.list[from].Rank {
 			to++
@@ -290,25 +296,36 @@ func (s *Sorter[T]) Each(ctx context.Context, yield func([]T) error) error {
 	return Merge(ctx, s.packs, s.row, s.order, streams, yield)
 }
 
-// ahead is how many rows before its turn a row is prefetched.
-const ahead = 12
+// nearby is how many rows are brought into the processor's caches at a time.
+const nearby = 256
+
+// bring reads a little of each of the next rows, which lie anywhere, and returns the place after them. One by one
+// their reads from memory would be waited for; here they overlap.
+func (s *Sorter[T]) bring(from int) int {
+	to := min(from+nearby, len(s.list))
+	sum := s.touched
+	for _, e := range s.list[from:to] {
+		b := (*s.slabs[e.row>>slabBits])[e.row&(slabBytes-1):]
+		sum ^= b[0] ^ b[min(rowHead+15, len(b)-1)] // which may lie in the next line of the cache
+	}
+	s.touched = sum // or the reads would be left out
+	return to
+}
 
 // EachEncoded yields all rows in order, encoded; none may have been spilled.
 func (s *Sorter[T]) EachEncoded(yield func(raw []byte) error) error {
 	if err := s.sort(); err != nil {
 		return err
 	}
-	var touched byte
-	for i, e := range s.list {
-		if i+ahead < len(s.list) {
-			next := s.list[i+ahead].row
-			touched ^= (*s.slabs[next>>slabBits])[next&(slabBytes-1)]
+	for from := 0; from < len(s.list); {
+		to := s.bring(from)
+		for _, e := range s.list[from:to] {
+			if err := yield(s.bytesAt(e.row)); err != nil {
+				return err
+			}
 		}
-		if err := yield(s.bytesAt(e.row)); err != nil {
-			return err
-		}
+		from = to
 	}
-	s.raw = append(s.raw[:0], touched) // it has to be of use
 	return nil
 }
 
@@ -318,7 +335,11 @@ func (s *Sorter[T]) eachInMemory(ctx context.Context, yield func([]T) error) err
 	}
 	var text row.Arena
 	batch := make([]T, 0, row.BatchSize[T]())
+	near := 0
 	for i, e := range s.list {
+		if i >= near {
+			near = s.bring(i)
+		}
 		var r T
 		if _, err := s.row.Parse(s.bytesAt(e.row), &r, &text); err != nil {
 			return row.Corrupt(err)

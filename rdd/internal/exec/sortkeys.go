@@ -69,8 +69,15 @@ func CompareBy[T any](keys []SortKey[T], a, b *T) int {
 // OrderByKeys returns the order of rows by several keys, of which there is at least one.
 func OrderByKeys[T any](keys []SortKey[T]) Order[T] {
 	o := Order[T]{rank: keys[0].rank, compare: keys[0].compare, keys: keys}
-	if len(keys) > 1 {
-		o.compare = func(a, b *T) int { return CompareBy(keys, a, b) }
+	if first := keys[0].compare; len(keys) > 1 {
+		o.compare = func(a, b *T) int {
+			if first != nil {
+				if c := first(a, b); c != 0 {
+					return c
+				}
+			}
+			return CompareBy(keys[1:], a, b)
+		}
 	}
 	return o
 }
