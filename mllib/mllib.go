@@ -54,6 +54,7 @@ const (
 	LBFGS    = solver.LBFGS
 	OWLQN    = solver.OWLQN
 	Newton   = solver.Newton
+	Interior = solver.Interior
 	Normal   = solver.Normal
 	CD       = solver.CD
 )

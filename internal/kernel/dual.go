@@ -7,7 +7,7 @@ import "math"
 // margin and q the curvature that the row itself brings (Shalev-Shwartz and Zhang, 2013, section 6). a is
 // minus a derivative of the loss.
 func (l Loss) Ascend(a, z, q, y float64) float64 {
-	w := l.weight(0, y)
+	w := l.Weight(0, y)
 	if w == 0 {
 		return a
 	}
@@ -70,7 +70,7 @@ func logisticAscent(b, m, q float64) float64 {
 
 // Conjugate returns ℓ*(−a), the conjugate loss of the row that the loss is of, with label y.
 func (l Loss) Conjugate(a, y float64) float64 {
-	w := l.weight(0, y)
+	w := l.Weight(0, y)
 	if w == 0 {
 		return 0
 	}

@@ -22,7 +22,7 @@ func TestDualStepsAreTheBest(t *testing.T) {
 		gain := func(b float64) float64 { return -l.Conjugate(b, y) - (b-a)*z - q/2*(b-a)*(b-a) }
 		for _, off := range []float64{1e-4, -1e-4, 1e-2, -1e-2} {
 			b := next + off
-			if f := (2*y - 1) * b / l.weight(0, y); l.Kind != SquaredLoss &&
+			if f := (2*y - 1) * b / l.Weight(0, y); l.Kind != SquaredLoss &&
 				(f < 0 || f > 1 && l.Kind != SquaredHingeLoss) {
 				continue // outside of where the conjugate is finite
 			}

@@ -29,8 +29,8 @@ type Loss struct {
 // weighted reports whether rows count differently.
 func (l Loss) weighted() bool { return l.Weights != [2]float64{} || l.Rows != nil }
 
-// weight of row i, whose label is y.
-func (l Loss) weight(i int, y float64) float64 {
+// Weight returns what row i counts, whose label is y.
+func (l Loss) Weight(i int, y float64) float64 {
 	w := 1.0
 	if l.Weights != [2]float64{} {
 		w = l.Weights[0]
@@ -76,7 +76,7 @@ func (l Loss) Derive(coef, loss, z []float64, bias float64, y []float64) {
 	}
 	if l.weighted() {
 		for i, v := range y {
-			w := l.weight(i, v)
+			w := l.Weight(i, v)
 			coef[i], loss[i] = float64(coef[i]*w), float64(loss[i]*w)
 		}
 	}
@@ -110,7 +110,7 @@ func (l Loss) Smoothing(gap float64, z []float64, bias float64, y []float64) flo
 		short := 1 - float64((float64(2*y[i])-1)*(d+bias))
 		if short > -half && short < half {
 			over := half - max(short, -short)
-			gap += float64(l.weight(i, y[i]) * (float64(over*over) / float64(2*l.Width)))
+			gap += float64(l.Weight(i, y[i]) * (float64(over*over) / float64(2*l.Width)))
 		}
 	}
 	return gap
@@ -121,7 +121,7 @@ func (l Loss) Smoothing(gap float64, z []float64, bias float64, y []float64) flo
 func (l Loss) Curve(curve, coef, z []float64, bias float64, y []float64) {
 	curve, coef, y = curve[:len(z)], coef[:len(z)], y[:len(z)]
 	for i, d := range z {
-		w := l.weight(i, y[i])
+		w := l.Weight(i, y[i])
 		switch l.Kind {
 		case LogisticLoss:
 			p := 0.0

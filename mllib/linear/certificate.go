@@ -48,27 +48,32 @@ func (c *certificate) UnmarshalBinary(raw []byte) error {
 
 // certificates folds rows into a certificate.
 func (r *rowLoss) certificates() rdd.Aggregator[linearParam, rdd.Point, certificate] {
+	return rdd.Aggregator[linearParam, rdd.Point, certificate]{
+		Zero:     func(p linearParam) certificate { return r.noCertificate(len(p.W)) },
+		AddBatch: r.addCertificate,
+		Merge:    mergeCertificates,
+		Scale:    func(a certificate, _ float64) certificate { return a }, // all rows are seen
+		Weighted: true,
+	}
+}
+
+// noCertificate returns the sums of no rows.
+func (r *rowLoss) noCertificate(features int) certificate {
 	kinds := 1
 	if r.config.Intercept && !r.config.regression() {
 		kinds = 2
 	}
-	return rdd.Aggregator[linearParam, rdd.Point, certificate]{
-		Zero: func(p linearParam) certificate {
-			return certificate{K: kinds, Sum: make([]float64, kinds*len(p.W))}
-		},
-		AddBatch: r.addCertificate,
-		Merge: func(a, b certificate) certificate {
-			for k := range a.Loss {
-				a.Loss[k] += b.Loss[k]
-				a.Conj[k] += b.Conj[k]
-				a.Coef[k] += b.Coef[k]
-			}
-			kernel.Add(b.Sum, a.Sum)
-			return a
-		},
-		Scale:    func(a certificate, _ float64) certificate { return a }, // all rows are seen
-		Weighted: true,
+	return certificate{K: kinds, Sum: make([]float64, kinds*features)}
+}
+
+func mergeCertificates(a, b certificate) certificate {
+	for k := range a.Loss {
+		a.Loss[k] += b.Loss[k]
+		a.Conj[k] += b.Conj[k]
+		a.Coef[k] += b.Coef[k]
 	}
+	kernel.Add(b.Sum, a.Sum)
+	return a
 }
 
 func (r *rowLoss) addCertificate(c certificate, p linearParam, b *rdd.Batch) certificate {
@@ -233,8 +238,12 @@ func (t *trainer) certify(ctx context.Context) (objective float64, err error) {
 	if !ok {
 		err = t.unbounded(ctx, c, weight)
 	}
-	if t.dual != nil && t.st.Held.Point == nil {
-		t.ownDual(objective)
+	switch {
+	case t.st.Held.Point != nil:
+	case t.dual != nil:
+		t.knownBelow(objective, t.dual.Value(), t.dual.Sure())
+	case t.inner != nil:
+		t.knownBelow(objective, t.inner.Lower, t.inner.Assumed == 0)
 	}
 	train.AtMost(&t.out.Summary, objective)
 	t.out.Objective = objective
@@ -242,13 +251,14 @@ func (t *trainer) certify(ctx context.Context) (objective float64, err error) {
 	return objective, err
 }
 
-// ownDual takes the dual variables of sdca, where these bound the result better.
-func (t *trainer) ownDual(objective float64) {
-	gap := max(0, objective-t.dual.Value())
+// knownBelow takes the bound of a solver that has dual variables of its own, where it bounds the result better; sure
+// is false of one that assumes something.
+func (t *trainer) knownBelow(objective, lower float64, sure bool) {
+	gap := max(0, objective-lower)
 	if !(gap < t.out.Gap) {
 		return
 	}
-	if t.out.Gap, t.out.GapBy = gap, train.ByDuality; !t.dual.Sure() {
+	if t.out.Gap, t.out.GapBy = gap, train.ByDuality; !sure {
 		t.out.GapBy = train.ByGradient
 	}
 }

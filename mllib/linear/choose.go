@@ -27,7 +27,7 @@ func (c *Config) Check() error {
 		return err
 	}
 	why, hint := solver.Of(c.Solver).Refused(solver.Wish{Cut: c.Cut, Lasso: c.lasso(), Squared: c.Loss == Squared,
-		Classes: several, Begins: c.Init != nil, OtherEnd: !c.byObjective()})
+		Hinge: c.Loss == Hinge, Classes: several, Begins: c.Init != nil, OtherEnd: !c.byObjective()})
 	if why == "" {
 		return nil
 	}
@@ -40,8 +40,12 @@ const (
 	narrowCurved  = 768  // in several
 )
 
-// choose picks a solver for data of a number of features, and returns the reason.
-func (c *Config) choose(features int) (s solver.Name, why string) {
+// tall is from how many rows a feature on second derivatives of a hinge that is smoothed over little are those of many
+// rows, so that newton, whose steps are cheaper, takes few of them.
+const tall = 1000
+
+// choose picks a solver for data of a number of features and rows, and returns the reason.
+func (c *Config) choose(features int, rows int64) (s solver.Name, why string) {
 	switch {
 	case c.Cut:
 		return solver.Nesterov, "steps may be cut short, so that only mean gradients are the same from step to step"
@@ -51,6 +55,9 @@ func (c *Config) choose(features int) (s solver.Name, why string) {
 		return solver.CD, fmt.Sprintf("%d features are few enough for one pass that sums their products", features)
 	case c.Loss == Squared && features <= narrowSquared:
 		return solver.Normal, fmt.Sprintf("%d features are few enough for one pass that sums their products", features)
+	case features <= narrowCurved && c.Loss == Hinge && !c.lasso() && rows < tall*int64(features):
+		return solver.Interior, fmt.Sprintf("%d features are few enough to sum second derivatives of all pairs, "+
+			"and rows fewer than %d a feature", features, tall)
 	case features <= narrowCurved:
 		return solver.Newton, fmt.Sprintf("%d features are few enough to sum second derivatives of all pairs", features)
 	}

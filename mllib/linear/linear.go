@@ -113,6 +113,7 @@ type Plan struct {
 	Gradient    rdd.Step[linearParam, fold.Gradient]
 	Curvature   rdd.Step[linearParam, curvature]
 	Ascent      rdd.Step[dualParam, dualSums]
+	Interior    rdd.Step[interiorParam, interiorSums]
 	Pairs       rdd.Step[pairParam, pairSums]
 	Loss        rdd.Step[linearParam, fold.Gradient]
 	Certificate rdd.Step[linearParam, certificate]
@@ -140,6 +141,7 @@ func Build(g *rdd.Graph, c Config) Plan {
 		Curvature:   rdd.Aggregate(rows, rowLoss.curvatures(), rdd.Aggressive(0)),
 		Pairs:       rdd.Aggregate(rows, rowLoss.pairs(), rdd.Aggressive(0)),
 		Ascent:      rdd.Aggregate(rows, rowLoss.ascents(), rdd.Aggressive(0)),
+		Interior:    rdd.Aggregate(rows, rowLoss.interiors(), rdd.Aggressive(0)),
 		Loss:        rdd.Aggregate(rows, rowLoss.losses()),
 		Certificate: rdd.Aggregate(rows, rowLoss.certificates()),
 		Second:      rdd.Aggregate(rows, rowLoss.curvatures()),

@@ -44,6 +44,7 @@ type trainer struct {
 	grad   []float64
 	center []float64      // that second moments are taken about
 	dual   *solver.Ascent // of solvers that ascend; nil of others
+	inner  *solver.Inner  // of the interior-point method; nil of others
 	about  []float64      // that dense rows are taken about by ascents; nil is zero
 	held   *pack.Meta     // of the rows to stop by; nil without
 	means  []float64      // of the features
@@ -84,7 +85,7 @@ func (t *trainer) prepare(ctx context.Context) error {
 	}
 	t.cfg.choosePenalty(&t.out.Summary, t.meta.Rows)
 	if t.cfg.Solver == solver.Auto || t.cfg.Solver == "" {
-		t.cfg.Solver, t.out.SolverWhy = t.cfg.choose(t.meta.Features)
+		t.cfg.Solver, t.out.SolverWhy = t.cfg.choose(t.meta.Features, t.meta.Rows)
 	}
 	t.method = solver.Of(t.cfg.Solver)
 	t.Begins(t.meta, t.cfg.Solver)
@@ -112,8 +113,12 @@ func (t *trainer) prepare(ctx context.Context) error {
 	if err := t.narrow(ctx); err != nil {
 		return err
 	}
-	if t.method.Wants == solver.Ascents {
+	switch t.method.Wants {
+	case solver.Ascents:
 		t.startAscent(m)
+		return nil
+	case solver.Interiors:
+		t.startInterior()
 		return nil
 	}
 	t.method.Begin(&t.st.Point, func() float64 { return t.prob.steepnessOf(t.meta, sample, m) })
@@ -141,7 +146,7 @@ func (t *trainer) begin(m fold.Moments) error {
 // much as hides no more than the tolerance. If the model is at the optimum, so it is of
 // the loss that is smoothed so.
 func (t *trainer) narrow(ctx context.Context) error {
-	if t.cfg.Init == nil || t.cfg.Loss != Hinge || !t.method.Exact || t.cfg.Tol <= 0 {
+	if t.cfg.Init == nil || t.cfg.Loss != Hinge || !t.method.Exact || t.method.Kinked || t.cfg.Tol <= 0 {
 		return nil
 	}
 	p := t.prob.param(t.st.Y)
@@ -225,8 +230,11 @@ func (t *trainer) pass(ctx context.Context) (g fold.Gradient, seen solver.Seen, 
 
 // iterate takes one step of the loop.
 func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
-	if t.dual != nil {
+	switch {
+	case t.dual != nil:
 		return t.ascend(ctx, it)
+	case t.inner != nil:
+		return t.inward(ctx, it)
 	}
 	g, seen, err := t.pass(ctx)
 	if err != nil {

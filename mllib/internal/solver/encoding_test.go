@@ -104,7 +104,7 @@ func TestEverySolverIsInTheTable(t *testing.T) {
 		if got, err := Parse(string(name)); err != nil || got != name || m.New == nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
-		if m.Wants == Ascents || m.Name == Sqrt || m.Name == Adam {
+		if m.Wants >= Ascents || m.Name == Sqrt || m.Name == Adam {
 			continue // of these, rows are needed, or many steps
 		}
 		b, p := bowl{[4]float64{2, 0.5, 0.5, 1}}, &Point{X: make([]float64, 2), Y: make([]float64, 2), Step: 0.3}

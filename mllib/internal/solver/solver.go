@@ -49,12 +49,13 @@ type Moved struct {
 type Pass int
 
 // The passes. Of Ascents, Seen has Σ Δa·x in G, and by how much the conjugates of the rows'
-// losses rose in F.
+// losses rose in F. Of Interiors it has gradient and second derivatives of the corrected model.
 const (
 	Gradients  Pass = iota // the gradient
 	Pairs                  // the same, and that of the same rows at an anchor (Anchored)
 	Curvatures             // the gradient, and the second derivatives of all pairs of variables
 	Ascents                // steps of dual variables, one a row (Ascent)
+	Interiors              // several, of rows that have dual variables and slacks (Inner)
 )
 
 // Method describes a solver.
@@ -75,6 +76,7 @@ type Wish struct {
 	Cut      bool // steps may end before all rows are processed
 	Lasso    bool // there is an L1 penalty
 	Squared  bool // the loss is the squared one
+	Hinge    bool // the loss is the hinge
 	Classes  bool // there are several classes, not a margin a row
 	Begins   bool // with a model given
 	OtherEnd bool // a rule that is not by the objective ends the run
@@ -97,7 +99,7 @@ func (m *Method) Refused(w Wish) (why, hint string) {
 // curvature.
 func (m *Method) Begin(p *Point, steepest func() float64) {
 	switch {
-	case p.Step > 0 || m.Wants == Curvatures:
+	case p.Step > 0 || m.Wants == Curvatures || m.Wants == Interiors:
 	case m.First > 0:
 		p.Step = m.First
 	default:
