@@ -12,7 +12,7 @@ import (
 // look is what a pass of the interior-point method is for.
 type look int
 
-// The looks of a step, in turn. Only the first changes what lives with rows.
+// The looks of a step, in turn. Only the first two change row state.
 const (
 	beginRows   look = iota // rows begin, and are seen
 	seeRows                 // rows take the last step, and are seen: certificate, Hessian, predictor
@@ -130,7 +130,8 @@ const (
 
 // rowAt returns a row of which dual variable and slack are known.
 func rowAt(a, loss, beyond float64) innerRow {
-	r := innerRow{a: a, loss: loss, beyond: beyond, slack: max(beyond+loss, leastSlack), byA: 1 / a, byRest: 1 / (1 - a)}
+	r := innerRow{a: a, loss: loss, beyond: beyond, byA: 1 / a, byRest: 1 / (1 - a)}
+	r.slack = max(beyond+loss, leastSlack)
 	r.curve = 1 / math.FMA(r.slack, r.byA, float64(r.loss*r.byRest))
 	return r
 }

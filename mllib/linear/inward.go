@@ -146,8 +146,8 @@ func (t *trainer) chooseStep(ctx context.Context, s interiorSums, weight float64
 	if err != nil {
 		return 0, err
 	}
-	if s := along.Products[0]; !num.Finite(s) {
-		return 0, fault.Newf(fault.BadInput, "train", t.cfg.job(), "the products of dual variables and slacks are not finite")
+	if !num.Finite(along.Products[0]) {
+		return 0, fault.Newf(fault.BadInput, "train", t.cfg.job(), "its dual variables or slacks are not finite")
 	}
 	return along.Longest, nil
 }

@@ -7,15 +7,13 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/file"
 
 	"github.com/volley-engine/volley/internal/raw"
 )
 
 // listPages reads a column of lists of numbers page by page, where pages hold the
-// numbers as they are: levels, which say where lists begin and what is null, come in
-// runs, and are looked at run by run.
+// numbers as they are: levels are looked at run by run.
 type listPages struct {
 	pages *plainPages
 	size  int    // of a number, in bytes
@@ -68,9 +66,9 @@ func (l *listPages) more() (bool, error) {
 }
 
 // firstList returns how long the first list of a page is; 0 where it does not end there.
-func firstList(rep []byte, n int) (width int) {
+func firstList(rep listLevels, n int) (width int) {
 	at := 0
-	_ = eachLevel(rep, 1, n, func(level, times int) error {
+	_ = rep.each(n, func(level, times int) error {
 		if level == 0 && at > 0 {
 			width = at
 		} else if level == 0 && times > 1 {
@@ -87,42 +85,26 @@ func firstList(rep []byte, n int) (width int) {
 var errEnough = fmt.Errorf("enough")
 
 // parts returns what a page consists of.
-func (l *listPages) parts() (rep, def, data []byte, err error) {
+func (l *listPages) parts() (rep, def listLevels, data []byte, err error) {
 	page := l.pages.Page()
 	data = page.Data()
 	switch page := page.(type) {
 	case *file.DataPageV1:
-		if page.RepetitionLevelEncoding() != parquet.Encodings.RLE ||
-			page.DefinitionLevelEncoding() != parquet.Encodings.RLE {
-			return nil, nil, nil,
-				fmt.Errorf("it has levels that are encoded %v and %v", page.RepetitionLevelEncoding(),
-					page.DefinitionLevelEncoding())
-		}
-		if rep, data, err = withLength(data); err == nil {
-			def, data, err = withLength(data)
+		n := int(page.NumValues())
+		if rep, data, err = levelsOf(page.RepetitionLevelEncoding(), 1, n, data); err == nil {
+			def, data, err = levelsOf(page.DefinitionLevelEncoding(), l.def, n, data)
 		}
 	case *file.DataPageV2:
 		r, d := int(page.RepetitionLevelByteLen()), int(page.DefinitionLevelByteLen())
 		if r < 0 || d < 0 || r+d > len(data) {
-			return nil, nil, nil, errCutPage
+			return rep, def, nil, errCutPage
 		}
-		rep, def, data = data[:r], data[r:r+d], data[r+d:]
+		rep, def = listLevels{raw: data[:r], width: 1}, listLevels{raw: data[r : r+d], width: bits.Len(uint(l.def))}
+		data = data[r+d:]
 	default:
-		return nil, nil, nil, fmt.Errorf("it has a page of values that are encoded, which its description denies")
+		return rep, def, nil, fmt.Errorf("it has a page of values that are encoded, which its description denies")
 	}
 	return rep, def, data, err
-}
-
-// withLength takes bytes behind their number.
-func withLength(raw []byte) (first, rest []byte, err error) {
-	if len(raw) < 4 {
-		return nil, nil, errCutPage
-	}
-	n := int(binary.LittleEndian.Uint32(raw))
-	if raw = raw[4:]; n > len(raw) {
-		return nil, nil, errCutPage
-	}
-	return raw[:n], raw[n:], nil
 }
 
 // look checks the levels of a page, and makes its numbers those that come next; bad is
@@ -133,7 +115,7 @@ func (l *listPages) look() (bad int, err error) {
 		return 0, err
 	}
 	n := int(l.pages.Page().NumValues())
-	err = eachLevel(def, bits.Len(uint(l.def)), n, func(level, times int) error {
+	err = def.each(n, func(level, times int) error {
 		if level != l.def {
 			return fmt.Errorf("it has a null or an empty list,")
 		}
@@ -147,7 +129,7 @@ func (l *listPages) look() (bad int, err error) {
 		return 0, errCutPage
 	}
 	l.data, bad = data[:n*l.size], 0
-	err = eachLevel(rep, 1, n, func(level, times int) error {
+	err = rep.each(n, func(level, times int) error {
 		err := l.advance(level, times)
 		switch {
 		case err == nil:
@@ -162,9 +144,9 @@ func (l *listPages) look() (bad int, err error) {
 
 // listOf returns how many numbers after the last one the list begins, if all before
 // it are whole, that an entry of the page is of.
-func (l *listPages) listOf(rep []byte, entry int) int {
+func (l *listPages) listOf(rep listLevels, entry int) int {
 	begun := 0
-	_ = eachLevel(rep, 1, entry+1, func(level, times int) error {
+	_ = rep.each(entry+1, func(level, times int) error {
 		if level == 0 {
 			begun += times
 		}
@@ -229,68 +211,4 @@ func (l *listPages) fill(out []float64) (at int, err error) {
 		at, l.data = at+n, l.data[n*l.size:]
 	}
 	return at, nil
-}
-
-// eachLevel goes over n levels of a number of bits, run by run (Parquet's hybrid of runs
-// and packed bits).
-func eachLevel(raw []byte, width, n int, do func(level, times int) error) error {
-	for n > 0 {
-		head, used := binary.Uvarint(raw)
-		if used <= 0 {
-			return errCutPage
-		}
-		raw = raw[used:]
-		if head&1 == 1 { // groups of eight
-			bytes := head >> 1 * uint64(width)
-			if bytes > uint64(len(raw)) {
-				bytes = uint64(len(raw)) // the last group may lack unused bytes
-			}
-			k := int(min(head>>1*8, uint64(n)))
-			if uint64(k)*uint64(width) > 8*bytes {
-				return errCutPage
-			}
-			if err := eachPacked(raw[:bytes], width, k, do); err != nil {
-				return err
-			}
-			raw, n = raw[bytes:], n-k
-			continue
-		}
-		k := int(min(head>>1, uint64(n)))
-		size := (width + 7) / 8
-		if len(raw) < size || k == 0 {
-			return errCutPage
-		}
-		level := 0
-		for i := range size {
-			level |= int(raw[i]) << (8 * i)
-		}
-		if err := do(level, k); err != nil {
-			return err
-		}
-		raw, n = raw[size:], n-k
-	}
-	return nil
-}
-
-// eachPacked visits n bit-packed levels, the least significant first, equal ones
-// together.
-func eachPacked(raw []byte, width, n int, do func(level, times int) error) error {
-	at := func(i int) (level int) {
-		for b := range width {
-			k := i*width + b
-			level |= int(raw[k/8]>>(k%8)&1) << b
-		}
-		return level
-	}
-	for from := 0; from < n; {
-		level, to := at(from), from+1
-		for to < n && at(to) == level {
-			to++
-		}
-		if err := do(level, to-from); err != nil {
-			return err
-		}
-		from = to
-	}
-	return nil
 }

@@ -43,6 +43,8 @@ type plainPages struct {
 	room   *pageMemory
 	stream *soundStream
 	plain  bool // not compressed
+	number int  // of the page, from 1
+	again  func() (*plainPages, error)
 }
 
 // headBuffer is how many bytes are read where a page begins: the rest of it goes to
@@ -69,6 +71,11 @@ func (f *flatFile) plainPages(group, column int) (*plainPages, error) {
 	if err != nil || c == nil {
 		return nil, err
 	}
+	return f.pagesOf(c)
+}
+
+// pagesOf opens the pages of a column chunk.
+func (f *flatFile) pagesOf(c *metadata.ColumnChunkMetaData) (*plainPages, error) {
 	props := parquet.ReaderProperties{BufferedStreamEnabled: true, BufferSize: headBuffer}
 	stream, err := props.GetStream(f.file, c.DataPageOffset(), c.TotalCompressedSize())
 	if err != nil {
@@ -77,7 +84,8 @@ func (f *flatFile) plainPages(group, column int) (*plainPages, error) {
 	room := pageMemories.Get().(*pageMemory)
 	f.held = append(f.held, room)
 	p := &plainPages{room: room, stream: &soundStream{BufferedReader: stream},
-		plain: c.Compression() == compress.Codecs.Uncompressed}
+		plain: c.Compression() == compress.Codecs.Uncompressed,
+		again: func() (*plainPages, error) { return f.pagesOf(c) }}
 	p.PageReader, err = file.NewPageReader(p.stream, c.NumValues(), c.Compression(), p.room, nil)
 	return p, err
 }
@@ -88,18 +96,40 @@ func (p *plainPages) next() (bool, error) {
 	if !p.Next() {
 		return false, p.Err()
 	}
+	p.number++
 	page := p.Page()
 	switch {
 	case p.stream.failed != nil:
 		return false, p.stream.failed
 	case p.plain && p.stream.taken != len(page.Data()):
 		return false, errCutPage
-	case !p.room.filled(page.Data()):
-		return false, errCutPage
+	case !p.plain && p.room.doubtful(page.Data()):
+		if sure, err := p.written(); err != nil || !sure {
+			return false, cmp.Or(err, errCutPage)
+		}
+	}
+	switch {
 	case parquet.Encoding(page.Encoding()) != parquet.Encodings.Plain:
 		return false, fmt.Errorf("it has a page that is encoded %v, which its description denies", page.Encoding())
 	}
 	return true, nil
+}
+
+// written reports whether the last byte of the page is the file's, though it is what its memory had before: it is read
+// again into memory that has another there.
+func (p *plainPages) written() (bool, error) {
+	again, err := p.again()
+	if err != nil {
+		return false, err
+	}
+	again.room.mark = ^p.room.mark
+	for range p.number {
+		if !again.Next() {
+			return false, again.Err()
+		}
+	}
+	one, other := p.Page().Data(), again.Page().Data()
+	return len(one) == len(other) && one[len(one)-1] == other[len(one)-1], nil
 }
 
 var errNulls = fmt.Errorf("it has nulls, which its description denies")
@@ -245,14 +275,9 @@ func (m *pageMemory) Allocate(n int) []byte {
 
 func (m *pageMemory) markAt(i int) byte { return byte(m.mark >> (i % 8 * 8)) }
 
-// filled reports whether a page has been written to its end.
-func (m *pageMemory) filled(page []byte) bool {
-	for i := max(0, len(page)-8); i < len(page); i++ {
-		if page[i] != m.markAt(i) {
-			return true
-		}
-	}
-	return len(page) < 8
+// doubtful reports whether the last byte of a page may be what was there before it was written.
+func (m *pageMemory) doubtful(page []byte) bool {
+	return len(page) > 0 && page[len(page)-1] == m.markAt(len(page)-1)
 }
 
 // Reallocate implements memory.Allocator.

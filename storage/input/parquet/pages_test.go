@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/compress"
+	"github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
 	"github.com/volley-engine/volley/internal/raw"
@@ -231,21 +232,49 @@ func TestStatisticsWithoutANumberOfNulls(t *testing.T) {
 	}
 }
 
-// TestPagesThatAreNotFilledAreNoticed: what the last page has left is not taken for
-// theirs.
+// unpacked is a reader of pages of 64 bytes, of which an unpacker has written some.
+type unpacked struct {
+	file.PageReader
+	room    *pageMemory
+	last    byte // that was written
+	written []int
+	page    file.Page
+}
+
+func (u *unpacked) Next() bool {
+	if len(u.written) == 0 {
+		return false
+	}
+	data := u.room.Allocate(64)
+	for i := range data[:u.written[0]] {
+		data[i] = u.last
+	}
+	u.written = u.written[1:]
+	u.page = file.NewDataPageV2(memory.NewBufferBytes(data), 8, 0, 8, parquet.Encodings.Plain, 0, 0, 64, true)
+	return true
+}
+
+func (u *unpacked) Page() file.Page { return u.page }
+func (u *unpacked) Err() error      { return nil }
+
+// TestPagesThatAreNotFilledAreNoticed: what the last page has left is not taken for theirs, however little it is, and
+// bytes that happen to be the same are theirs.
 func TestPagesThatAreNotFilledAreNoticed(t *testing.T) {
-	m := &pageMemory{mark: rand.Uint64()}
-	for _, n := range []int{8, 60, 1000, 300} {
-		page := m.Allocate((n + 63) / 64 * 64)[:n]
-		for i := range page[:n-8] {
-			page[i] = byte(i)
-		}
-		if m.filled(page) {
-			t.Errorf("of %d bytes, the last eight are not noticed to be missing", n)
-		}
-		page[n-1]++
-		if !m.filled(page) {
-			t.Errorf("%d bytes are not taken for a page", n)
+	for missing := range 17 {
+		for last := range 256 {
+			open := func() *plainPages {
+				room := &pageMemory{mark: 0x0102030405060708}
+				pages := &unpacked{room: room, last: byte(last), written: []int{64, 64 - missing}}
+				return &plainPages{room: room, stream: &soundStream{}, PageReader: pages}
+			}
+			p := open()
+			p.again = func() (*plainPages, error) { return open(), nil }
+			if more, err := p.next(); !more || err != nil {
+				t.Fatalf("bytes of %d: the first page: %v, %v", last, more, err)
+			}
+			if more, err := p.next(); more != (missing == 0) || (err == nil) != (missing == 0) {
+				t.Errorf("bytes of %d, %d missing: %v, %v", last, missing, more, err)
+			}
 		}
 	}
 }
