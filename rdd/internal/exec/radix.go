@@ -11,8 +11,11 @@ type Ranked struct {
 	row  uint32
 }
 
-// fewRanked is up to how many rows are sorted by comparing.
-const fewRanked = 512
+// Up to how many rows are sorted by comparing: their ranks, and texts of equal ranks.
+const (
+	fewRanked = 64
+	fewTexts  = 512
+)
 
 // sortRanked sorts by rank, and keeps the order of equal ranks: a radix sort by the uppermost bits in which
 // ranks differ, as many as tell most of them apart, and then of each run of equal ones. It overwrites its
@@ -21,7 +24,11 @@ func sortRanked(rows []Ranked) []Ranked { return sortRankedIn(rows, make([]Ranke
 
 // sortRankedIn does what sortRanked does, with spare memory for as many rows; the result is in one of the two.
 func sortRankedIn(rows, spare []Ranked) []Ranked {
-	if len(rows) < fewRanked {
+	switch {
+	case len(rows) <= handful:
+		insertRanked(rows)
+		return rows
+	case len(rows) < fewRanked:
 		slices.SortFunc(rows, byRank)
 		return rows
 	}
@@ -40,6 +47,20 @@ func sortRankedIn(rows, spare []Ranked) []Ranked {
 		sortRuns(rows, spare, low)
 	}
 	return rows
+}
+
+// handful is up to how many rows are put into place one by one.
+const handful = 24
+
+// insertRanked sorts a handful of rows as byRank does, without calls.
+func insertRanked(rows []Ranked) {
+	for i := 1; i < len(rows); i++ {
+		r, j := rows[i], i
+		for ; j > 0 && (rows[j-1].Rank > r.Rank || rows[j-1].Rank == r.Rank && rows[j-1].row > r.row); j-- {
+			rows[j] = rows[j-1]
+		}
+		rows[j] = r
+	}
 }
 
 // byRank compares ranks, and of equal ones the places of the rows, which is the order in which they came.

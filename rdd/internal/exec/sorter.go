@@ -207,7 +207,7 @@ func (s *Sorter[T]) sort() error {
 // sortEqual sorts rows of equal rank.
 func (s *Sorter[T]) sortEqual(list []Ranked) error {
 	switch {
-	case s.order.text != nil && len(list) >= fewRanked:
+	case s.order.text != nil && len(list) >= fewTexts:
 		return s.sortTexts(list)
 	case len(s.order.keys) > 1:
 		return s.sortByKeys(list)

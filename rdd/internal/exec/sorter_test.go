@@ -137,7 +137,7 @@ func TestManyRunsAreMerged(t *testing.T) {
 // TestSortingByRankKeepsOrder of what has one rank.
 func TestSortingByRankKeepsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, 3*fewRanked).Draw(t, "rows")
+		n := rapid.IntRange(0, 3*fewTexts).Draw(t, "rows")
 		bits := rapid.SampledFrom([]uint64{0xff, 0xff00000000000000, 0x0300ff, ^uint64(0)}).Draw(t, "bits")
 		r := rapid.Uint64().Draw(t, "seed")
 		rows := make([]Ranked, n)

@@ -43,7 +43,7 @@ func (s *Sorter[T]) rank(row *T) (uint64, error) {
 
 // shareLess shortens the shared prefix, and computes all ranks again.
 func (s *Sorter[T]) shareLess(shared int) error {
-	if s.shared.again += len(s.list); s.shared.again > sharedWorth*len(s.list)+fewRanked {
+	if s.shared.again += len(s.list); s.shared.again > sharedWorth*len(s.list)+fewTexts {
 		shared = 0
 	}
 	s.shared.text = s.shared.text[:shared]
@@ -105,7 +105,7 @@ type textSorter struct {
 
 // sort sorts texts whose first bytes are equal up to from.
 func (t *textSorter) sort(at []Ranked, from int) {
-	if len(at) < fewRanked {
+	if len(at) < fewTexts {
 		t.compare(at)
 		return
 	}
