@@ -47,9 +47,10 @@ const tall = 1000
 // choose picks a solver for data of a number of features and rows, and returns the reason.
 func (c *Config) choose(features int, rows int64) (s solver.Name, why string) {
 	switch {
-	case c.Cut:
-		return solver.Nesterov, "steps may be cut short, so that only mean gradients are the same from step to step"
-	case !c.byObjective():
+	case c.Cut && c.Loss != Hinge && c.byObjective() && features <= narrowCurved:
+		return solver.Newton, fmt.Sprintf("steps may be cut short, and %d features are few enough to sum second "+
+			"derivatives of all pairs of some rows, then of all", features)
+	case c.Cut || !c.byObjective():
 		return c.chooseWide("--stop is not by the objective")
 	case c.Loss == Squared && features <= narrowSquared && c.lasso():
 		return solver.CD, fmt.Sprintf("%d features are few enough for one pass that sums their products", features)

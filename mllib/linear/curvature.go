@@ -1,6 +1,8 @@
 package linear
 
 import (
+	"math"
+
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
@@ -13,23 +15,25 @@ import (
 // and a 1 after them.
 type curvature struct {
 	fold.Gradient
-	H []float64
+	H      []float64
+	Spread float64 // Σ of the squares of the derivatives by the margin
 }
 
 // MarshalBinary lays the sums out as floats.
 func (c curvature) MarshalBinary() ([]byte, error) {
-	out := make([]byte, 0, 8*(len(c.H)+len(c.Sum)+6))
-	return num.PutFloats(out, []float64{float64(len(c.Sum))}, c.Head(), c.Sum, c.H), nil
+	out := make([]byte, 0, 8*(len(c.H)+len(c.Sum)+7))
+	return num.PutFloats(out, []float64{float64(len(c.Sum)), c.Spread}, c.Head(), c.Sum, c.H), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (c *curvature) UnmarshalBinary(raw []byte) error {
-	v, err := num.GetFloats(raw, 1+fold.GradientHead)
+	v, err := num.GetFloats(raw, 2+fold.GradientHead)
 	if err != nil {
 		return err
 	}
 	d := int(v[0])
-	if v = v[1:]; d < 0 || d > len(v)-fold.GradientHead {
+	c.Spread = v[1]
+	if v = v[2:]; d < 0 || d > len(v)-fold.GradientHead {
 		return num.ErrCutShort
 	}
 	c.Set(v[:fold.GradientHead+d])
@@ -48,11 +52,13 @@ func (r *rowLoss) curvatures() rdd.Aggregator[linearParam, rdd.Point, curvature]
 		Merge: func(a, b curvature) curvature {
 			a.Gradient = fold.MergeGradient(a.Gradient, b.Gradient)
 			kernel.Add(b.H, a.H)
+			a.Spread += b.Spread
 			return a
 		},
 		Scale: func(a curvature, f float64) curvature {
 			a.Gradient = fold.ScaleGradient(a.Gradient, f)
 			kernel.Scale(f, a.H)
+			a.Spread *= f
 			return a
 		},
 		Weighted: true,
@@ -69,6 +75,7 @@ func (r *rowLoss) addCurvature(c curvature, p linearParam, b *rdd.Batch) curvatu
 	f.Derive(coef, loss, z, p.Bias, y)
 	acc.AddDerived(f, coef, loss, z, p.Bias, y)
 	f.Curve(curve, coef, z, p.Bias, y)
+	c.Spread = math.FMA(1, kernel.Dot(coef, coef), c.Spread)
 	c.SetLosses(acc)
 	fold.Accumulate(c.Sum, coef, b)
 	work, _ := r.pool.Get().(*curveWork)

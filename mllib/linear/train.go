@@ -42,13 +42,14 @@ type trainer struct {
 	out    Trained
 	best   float64 // objective at X on all data; NaN where it is not known
 	grad   []float64
-	center []float64      // that second moments are taken about
-	dual   *solver.Ascent // of solvers that ascend; nil of others
-	inner  *solver.Inner  // of the interior-point method; nil of others
-	about  []float64      // that dense rows are taken about by ascents; nil is zero
-	held   *pack.Meta     // of the rows to stop by; nil without
-	means  []float64      // of the features
-	ahead  bool           // Y is the end of Newton's last step, which promises less than the tolerance
+	center []float64       // that second moments are taken about
+	dual   *solver.Ascent  // of solvers that ascend; nil of others
+	inner  *solver.Inner   // of the interior-point method; nil of others
+	sample *solver.Growing // of Newton's method where steps may be cut; nil of others
+	about  []float64       // that dense rows are taken about by ascents; nil is zero
+	held   *pack.Meta      // of the rows to stop by; nil without
+	means  []float64       // of the features
+	ahead  bool            // Y is the end of Newton's last step, which promises less than the tolerance
 }
 
 // Train runs the loop and returns the model.
@@ -128,7 +129,12 @@ func (t *trainer) prepare(ctx context.Context) error {
 // begin chooses the first point: that of a model given, or the best constant.
 func (t *trainer) begin(m fold.Moments) error {
 	n := t.prob.size()
-	t.st = state{train.NewState(n, t.cfg.StepSize, t.method.New()), t.cfg.width(t.method)}
+	method := t.method.New()
+	if t.cfg.Cut && t.method.Samples {
+		t.sample = solver.NewGrowing(float64(t.meta.Rows), float64(n))
+		method = t.sample
+	}
+	t.st = state{train.NewState(n, t.cfg.StepSize, method), t.cfg.width(t.method)}
 	switch {
 	case t.cfg.Init != nil:
 		if err := t.out.Model.sameKind(&t.cfg.Init.Model); err != nil {
@@ -235,6 +241,8 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 		return t.ascend(ctx, it)
 	case t.inner != nil:
 		return t.inward(ctx, it)
+	case t.sample != nil:
+		return t.grow(ctx, it)
 	}
 	g, seen, err := t.pass(ctx)
 	if err != nil {

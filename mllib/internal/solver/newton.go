@@ -9,7 +9,7 @@ import (
 // Newton takes second derivatives of all pairs of variables.
 const Newton Name = "newton"
 
-var newton = Method{Name: Newton, Exact: true, Scaled: true, Wants: Curvatures, Refuses: refusesCurved,
+var newton = Method{Name: Newton, Exact: true, Scaled: true, Wants: Curvatures, Samples: true, Refuses: refusesCurved,
 	New: func() Solver { return &second{} }}
 
 // refusesCurved refuses runs that solvers with second derivatives cannot do.
@@ -21,6 +21,15 @@ func refusesCurved(w Wish) (why, hint string) {
 		return "the Hessian of a multinomial model is too large", "use lbfgs, owlqn or nesterov"
 	}
 	return "", ""
+}
+
+// flat gives variables along which nothing curves as much curvature as they have slope: one unit of it, to begin with.
+func flat(g, h []float64) {
+	for j, slope := range g {
+		if at := j*len(g) + j; h[at] <= 0 {
+			h[at] = math.Abs(slope)
+		}
+	}
 }
 
 // second is Newton's method.
@@ -35,11 +44,7 @@ func (q *second) Step(p *Point, s *Seen) Moved {
 	}
 	copy(p.X, p.Y)
 	q.F, q.G = s.F, append(q.G[:0], s.G...)
-	for j, g := range s.G { // where nothing curves, the slope alone is known: one unit of it, to begin with
-		if at := j*len(s.G) + j; s.H[at] <= 0 {
-			s.H[at] = math.Abs(g)
-		}
-	}
+	flat(s.G, s.H)
 	m := &Quadratic{G: s.G, H: s.H, few: s.Few}
 	done := Moved{Accepted: true}
 	q.Direction, done.Falls = m.Minimize(p.X, s.Lasso)

@@ -33,6 +33,8 @@ type Seen struct {
 	Lasso  []float64 // weight of each variable's absolute value; nil without an L1 penalty
 	H      []float64 // all second derivatives, row-major, where a solver wants them
 	Few    bool      // few rows make them, as of a hinge
+	Err    float64   // standard error of the objective, of some rows
+	Hidden float64   // by how much what is least for some rows lies above the least of all
 	Anchor []float64 // gradient of the same rows at the anchor, where a solver has one
 	Share  float64   // of all rows, that these are
 }
@@ -60,12 +62,14 @@ const (
 
 // Method describes a solver.
 type Method struct {
-	Name   Name
-	Exact  bool // it needs the same objective each time, so that no step may be cut short
-	Wants  Pass
-	Scaled bool    // it wants features of one deviation
-	Kinked bool    // it takes a hinge as it is; others one that is smoothed
-	First  float64 // size of the first step; 0: by the curvature
+	Name  Name
+	Exact bool // it needs the same objective each time, so that no step may be cut short
+	// Samples says that where steps may be cut, but not of a hinge, it is Growing.
+	Samples bool
+	Wants   Pass
+	Scaled  bool    // it wants features of one deviation
+	Kinked  bool    // it takes a hinge as it is; others one that is smoothed
+	First   float64 // size of the first step; 0: by the curvature
 	// Refuses returns why a run cannot use it, with a hint; nil: every run can.
 	Refuses func(Wish) (why, hint string)
 	New     func() Solver
@@ -85,7 +89,7 @@ type Wish struct {
 // Refused returns why a run cannot have the solver, and what to do; empty: it can.
 func (m *Method) Refused(w Wish) (why, hint string) {
 	switch {
-	case w.Cut && m.Exact:
+	case w.Cut && m.Exact && !(m.Samples && !w.Hinge):
 		return "it needs the same objective in every step, and --sync may cut steps short",
 			"use --sync steal, which sees every row without waiting for stragglers, " +
 				"or a solver of first order such as nesterov"

@@ -1,0 +1,107 @@
+package solver
+
+import (
+	"math"
+
+	"github.com/volley-engine/volley/mllib/internal/num"
+)
+
+// Growing is Newton's method on samples of the rows that grow, where steps may be cut: gradient and second derivatives
+// are those of the rows that a pass has folded, fresh ones each time, until what the next step promises is no more than
+// what the sample hides; then, and where anything is decided, they are of all rows (Byrd, Chin, Nocedal and Wu, 2012;
+// Roosta-Khorasani and Mahoney, 2019).
+type Growing struct {
+	Share     float64 // of all rows, that the next pass is to fold; 1 is all of them
+	F, Err    float64 // objective at X, and its standard error
+	Whole     float64 // 1: that is of all rows, as everything from then on
+	Direction []float64
+	Slope     float64 // of the objective along Direction
+	Length    float64 // of the step that is tried, in Directions
+	Tries     float64
+}
+
+// What the first sample has: a share of the rows, and a number of rows a variable; by how much a sample grows where the
+// next step promises hardly more than the sample hides. Larger ones are all rows.
+const (
+	firstShare = 0.05
+	firstRows  = 20
+	grows      = 4
+	hardly     = 4
+	mostShare  = 0.4
+)
+
+// NewGrowing returns the method for some rows and variables.
+func NewGrowing(rows, variables float64) *Growing {
+	q := &Growing{}
+	q.growTo(max(firstShare, firstRows*variables/rows))
+	return q
+}
+
+func (q *Growing) growTo(share float64) {
+	if q.Share = share; share > mostShare {
+		q.Share = 1
+	}
+}
+
+// Step takes objective and model at Y in, of some rows or of all, and moves Y to where the model, with the L1 penalty, is
+// least. A point whose objective is higher, by more than samples may differ, is taken back half-way, and looked at by
+// more rows.
+func (q *Growing) Step(p *Point, s *Seen) Moved {
+	slack := float64(3*math.Hypot(q.Err, s.Err)) + 4e-16*math.Abs(q.F)
+	if s.Share >= 1 && q.Whole == 0 { // samples may have missed what matters most: all rows begin anew from here
+		slack, q.Whole = math.Inf(1), 1
+	}
+	if q.Direction != nil && !(s.F <= math.FMA(armijo*q.Length, q.Slope, q.F)+slack) {
+		if q.Tries++; q.Tries > maxTries {
+			copy(p.Y, p.X)
+			return Moved{Over: true}
+		}
+		q.Length /= 2
+		q.growTo(float64(grows * q.Share))
+		for j, x := range p.X {
+			p.Y[j] = math.FMA(q.Length, q.Direction[j], x)
+		}
+		return Moved{Falls: math.Inf(1)}
+	}
+	copy(p.X, p.Y)
+	q.F, q.Err = s.F, s.Err
+	flat(s.G, s.H)
+	m := &Quadratic{G: s.G, H: s.H}
+	done := Moved{Accepted: true}
+	q.Direction, done.Falls = m.Minimize(p.X, s.Lasso)
+	done.Unsure = m.unsure
+	q.Slope, q.Length, q.Tries = -done.Falls, 1, 0
+	if !(done.Falls > 0) {
+		done.Falls, done.Over = 0, true
+		return done
+	}
+	if done.Falls <= float64(hardly*s.Hidden) {
+		q.growTo(float64(grows * q.Share))
+	}
+	for j, x := range p.X {
+		p.Y[j] = x + q.Direction[j]
+	}
+	return done
+}
+
+// Forget drops what is known of X.
+func (q *Growing) Forget() { q.Direction = nil }
+
+// MarshalBinary lays out what lasts.
+func (q *Growing) MarshalBinary() ([]byte, error) {
+	return num.PutVectors(nil, []float64{q.Share, q.F, q.Err, q.Whole, q.Slope, q.Length, q.Tries}, q.Direction), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary wrote.
+func (q *Growing) UnmarshalBinary(raw []byte) error {
+	v, err := num.GetVectors(raw, 2)
+	if err != nil {
+		return err
+	}
+	if len(v) < 2 || len(v[0]) != 7 {
+		return num.ErrCutShort
+	}
+	f := v[0]
+	*q = Growing{Share: f[0], F: f[1], Err: f[2], Whole: f[3], Slope: f[4], Length: f[5], Tries: f[6], Direction: v[1]}
+	return nil
+}

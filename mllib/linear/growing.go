@@ -1,0 +1,98 @@
+package linear
+
+import (
+	"context"
+	"math"
+
+	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// grow takes one step of Newton's method on a sample of the rows, or on all of them: these passes are never cut.
+func (t *trainer) grow(ctx context.Context, it *rdd.Iteration) error {
+	c, err := t.sampled(ctx)
+	if err != nil {
+		return err
+	}
+	info := t.Session.LastInfo()
+	objective := t.prob.objective(t.st.Y, c.Loss, info.Weight)
+	if err := train.FiniteAtFirst(t.cfg.job(), objective); it.Number == 1 && err != nil {
+		return err
+	}
+	it.Report("objective", objective)
+	unsure := t.StandardError(c.Loss, c.LossSq) / t.prob.counted
+	o := t.Observed(it.Number, objective, unsure)
+	if o.Exact {
+		t.st.Guard.Lowest(t.st.Y, objective)
+	}
+	if done, err := t.judgeSample(ctx, it, o); done || err != nil {
+		return err
+	}
+	if stop, err := t.StopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
+		return err
+	}
+	moved := t.growTo(c, o, info, unsure)
+	if !o.Exact || moved.Unsure || !moved.Over && !(moved.Falls <= float64(t.cfg.Tol*max(1, math.Abs(objective)))) {
+		return nil
+	}
+	t.ahead = !moved.Over
+	if on, err := t.goesOn(ctx); on || err != nil {
+		return err
+	}
+	t.end(it, "tolerance")
+	return nil
+}
+
+// judgeSample applies the stop rules where they can be held against all rows; of samples, the limit of time alone.
+func (t *trainer) judgeSample(ctx context.Context, it *rdd.Iteration, o train.Observation) (done bool, err error) {
+	if o.Exact {
+		return t.judge(ctx, it, o)
+	}
+	if t.out.Iterations = it.Number; t.stop.Check(o).Stop != "max-time" {
+		return false, nil
+	}
+	t.end(it, "max-time")
+	return true, nil
+}
+
+// sampled makes the pass at Y.
+func (t *trainer) sampled(ctx context.Context) (curvature, error) {
+	p, step := t.prob.param(t.st.Y), t.plan.Curvature
+	p.Shift = t.center
+	if t.sample.Share >= 1 {
+		return step.Uncut().Run(ctx, t.Session, p)
+	}
+	t.Session.Batch(t.sample.Share)
+	defer t.Session.Batch(0)
+	return step.Run(ctx, t.Session, p)
+}
+
+// growTo takes what a pass has found out to the next point.
+func (t *trainer) growTo(c curvature, o train.Observation, info rdd.StepInfo, unsure float64) solver.Moved {
+	t.prob.gradient(t.grad, t.st.Y, c.Gradient, info.Weight)
+	seen := &solver.Seen{F: o.Objective, G: t.grad, H: t.prob.hessian(c, t.center, info.Weight), Lasso: t.prob.lasso,
+		Share: info.Share, Err: unsure, Hidden: t.hidden(c, info)}
+	if o.Exact {
+		seen.Share = 1
+	}
+	moved := t.st.Solver.Step(&t.st.Point, seen)
+	if moved.Accepted {
+		if t.best = math.NaN(); o.Exact {
+			t.best = o.Objective
+		}
+	}
+	return moved
+}
+
+// hidden returns by how much what is least for the rows of a pass lies above the least of all: half the trace of the
+// covariance of their mean gradient in the metric of second derivatives, both of which go by the row's square: what
+// remains is the share of each.
+func (t *trainer) hidden(c curvature, info rdd.StepInfo) float64 {
+	total := c.H[len(c.H)-1]
+	if info.Merged == info.Rows || total <= 0 {
+		return 0
+	}
+	return float64(float64(len(t.grad))*c.Spread) / float64(2*total*info.NEff) * (1 - info.Share) /
+		float64(t.Each*t.prob.counted)
+}
