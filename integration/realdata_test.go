@@ -75,7 +75,7 @@ func TestSortedLabels(t *testing.T) {
 	flags := []string{"--data", path, "--assign", "block", "--intercept=false", "--reg", regA9a, "--executors", "4",
 		"--splits", "4",
 		"--clock", "virtual", "--pace", "static:1,1,1,0.25", "--sync", "absp", "--exchange", "off", "--max-iterations",
-		"150", "--tol", "0"}
+		"150", "--tol", "0", "--solver", "nesterov"}
 	split := run(t, append(flags, "--weighting", "split")...).Objective/minA9a - 1
 	rows := run(t, append(flags, "--weighting", "rows")...).Objective/minA9a - 1
 	t.Logf("over the minimum: split %.4f, rows %.4f", split, rows)

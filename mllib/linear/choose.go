@@ -26,7 +26,7 @@ func (c *Config) Check() error {
 	if err := c.checkErrors(); err != nil {
 		return err
 	}
-	why, hint := solver.Of(c.Solver).Refused(solver.Wish{Cut: c.Cut, Lasso: c.lasso(), Squared: c.Loss == Squared,
+	why, hint := solver.Of(c.Solver).Refused(solver.Wish{Lasso: c.lasso(), Squared: c.Loss == Squared,
 		Hinge: c.Loss == Hinge, Classes: several, Begins: c.Init != nil, OtherEnd: !c.byObjective()})
 	if why == "" {
 		return nil
@@ -47,10 +47,7 @@ const tall = 1000
 // choose picks a solver for data of a number of features and rows, and returns the reason.
 func (c *Config) choose(features int, rows int64) (s solver.Name, why string) {
 	switch {
-	case c.Cut && c.Loss != Hinge && c.byObjective() && features <= narrowCurved:
-		return solver.Newton, fmt.Sprintf("steps may be cut short, and %d features are few enough to sum second "+
-			"derivatives of all pairs of some rows, then of all", features)
-	case c.Cut || !c.byObjective():
+	case !c.byObjective():
 		return c.chooseWide("--stop is not by the objective")
 	case c.Loss == Squared && features <= narrowSquared && c.lasso():
 		return solver.CD, fmt.Sprintf("%d features are few enough for one pass that sums their products", features)
@@ -68,10 +65,7 @@ func (c *Config) choose(features int, rows int64) (s solver.Name, why string) {
 // chooseWide picks a solver where second derivatives are not to be had, and adds to
 // the reason.
 func (c *Config) chooseWide(why string) (solver.Name, string) {
-	switch {
-	case c.Cut:
-		return solver.Nesterov, "steps may be cut short, so that only mean gradients are the same from step to step"
-	case c.lasso():
+	if c.lasso() {
 		return solver.OWLQN, why + ", and there is an L1 penalty"
 	}
 	return solver.LBFGS, why

@@ -47,7 +47,7 @@ func (t *trainer) inward(ctx context.Context, it *rdd.Iteration) error {
 	if t.inner.Direction == nil {
 		l = beginRows
 	}
-	s, err := t.plan.Interior.Run(ctx, t.Session, t.interiorParam(l))
+	s, err := decides(t, t.plan.Interior).Run(ctx, t.Session, t.interiorParam(l))
 	if err != nil {
 		return err
 	}

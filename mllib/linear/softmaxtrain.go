@@ -157,7 +157,11 @@ func (t *softmax) gradient(v []float64, s fold.ClassSums, weight float64) {
 
 // iterate takes one step of the loop.
 func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
-	s, err := t.plan.Gradient.Run(ctx, t.Session, t.param(t.st.Y))
+	step := t.plan.Gradient
+	if t.cfg.Cut && t.method.Exact {
+		step = step.Uncut()
+	}
+	s, err := step.Run(ctx, t.Session, t.param(t.st.Y))
 	if err != nil {
 		return err
 	}

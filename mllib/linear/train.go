@@ -130,7 +130,7 @@ func (t *trainer) prepare(ctx context.Context) error {
 func (t *trainer) begin(m fold.Moments) error {
 	n := t.prob.size()
 	method := t.method.New()
-	if t.cfg.Cut && t.method.Samples {
+	if t.cfg.Cut && t.method.Samples && t.cfg.Loss != Hinge && t.cfg.Loss != Squared {
 		t.sample = solver.NewGrowing(float64(t.meta.Rows), float64(n))
 		method = t.sample
 	}
@@ -225,13 +225,22 @@ func (t *trainer) pass(ctx context.Context) (g fold.Gradient, seen solver.Seen, 
 	case solver.Curvatures:
 		var c curvature
 		p.Shift = t.center
-		if c, err = t.plan.Curvature.Run(ctx, t.Session, p); err == nil {
+		if c, err = decides(t, t.plan.Curvature).Run(ctx, t.Session, p); err == nil {
 			g, seen.H = c.Gradient, t.prob.hessian(c, p.Shift, t.Session.LastInfo().Weight)
 		}
 	default:
-		g, err = t.plan.Gradient.Run(ctx, t.Session, p)
+		g, err = decides(t, t.plan.Gradient).Run(ctx, t.Session, p)
 	}
 	return g, seen, err
+}
+
+// decides returns a step of a solver that holds one objective against another: over all rows, by leases where steps may
+// be cut.
+func decides[P, A any](t *trainer, s rdd.Step[P, A]) rdd.Step[P, A] {
+	if t.cfg.Cut && t.method.Exact {
+		return s.Uncut()
+	}
+	return s
 }
 
 // iterate takes one step of the loop.

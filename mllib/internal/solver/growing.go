@@ -43,8 +43,8 @@ func (q *Growing) growTo(share float64) {
 	}
 }
 
-// Step takes objective and model at Y in, of some rows or of all, and moves Y to where the model, with the L1 penalty, is
-// least. A point whose objective is higher, by more than samples may differ, is taken back half-way, and looked at by
+// Step takes objective and model at Y in, of some rows or of all, and moves Y to where the model, with the L1 penalty,
+// is least. A point whose objective is higher, by more than samples may differ, is taken back half-way, and looked at by
 // more rows.
 func (q *Growing) Step(p *Point, s *Seen) Moved {
 	slack := float64(3*math.Hypot(q.Err, s.Err)) + 4e-16*math.Abs(q.F)

@@ -63,8 +63,8 @@ const (
 // Method describes a solver.
 type Method struct {
 	Name  Name
-	Exact bool // it needs the same objective each time, so that no step may be cut short
-	// Samples says that where steps may be cut, but not of a hinge, it is Growing.
+	Exact bool // it needs the same objective each time: its passes are over all rows
+	// Samples says that where steps may be cut it is Growing, but of a hinge or a squared loss.
 	Samples bool
 	Wants   Pass
 	Scaled  bool    // it wants features of one deviation
@@ -77,7 +77,6 @@ type Method struct {
 
 // Wish is what a run asks of its solver.
 type Wish struct {
-	Cut      bool // steps may end before all rows are processed
 	Lasso    bool // there is an L1 penalty
 	Squared  bool // the loss is the squared one
 	Hinge    bool // the loss is the hinge
@@ -88,12 +87,7 @@ type Wish struct {
 
 // Refused returns why a run cannot have the solver, and what to do; empty: it can.
 func (m *Method) Refused(w Wish) (why, hint string) {
-	switch {
-	case w.Cut && m.Exact && !(m.Samples && !w.Hinge):
-		return "it needs the same objective in every step, and --sync may cut steps short",
-			"use --sync steal, which sees every row without waiting for stragglers, " +
-				"or a solver of first order such as nesterov"
-	case m.Refuses == nil:
+	if m.Refuses == nil {
 		return "", ""
 	}
 	return m.Refuses(w)
