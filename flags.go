@@ -150,6 +150,9 @@ func (f *EngineFlags) MayCut() bool {
 	return !f.whole() && (f.ratio < 1 || f.sync == abss.Adapting.String()) || f.batchFraction < 1
 }
 
+// Batches reports whether steps are to be of a share of each split.
+func (f *EngineFlags) Batches() bool { return f.batchFraction < 1 }
+
 // whole reports whether steps are never cut.
 func (f *EngineFlags) whole() bool {
 	p, err := abss.ParsePolicy(f.sync)

@@ -344,8 +344,8 @@ func TestACheckpointedRunEndsLikeAnUndisturbedOne(t *testing.T) {
 		{"svm", "--solver", "interior", "--sync", "absp"}} {
 		dir := t.TempDir()
 		whole, half := filepath.Join(dir, "whole"), filepath.Join(dir, "half")
-		flags := append(how[1:], "--data", data, "--tol", "0", "--clock", "virtual", "--pace", "one-straggler", "--splits", "12",
-			"--max-iterations", "8")
+		flags := append(how[1:], "--data", data, "--tol", "0", "--clock", "virtual", "--pace", "one-straggler",
+			"--splits", "12", "--max-iterations", "8")
 		runJob(t, how[0], append(flags, "--out", whole)...)
 		ck := filepath.Join(dir, "ck")
 		flags = append(flags, "--checkpoint-every", "2", "--checkpoint-dir", ck)

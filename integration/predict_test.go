@@ -102,6 +102,13 @@ func TestPreparedTablesArePredictedOnACluster(t *testing.T) {
 	c := newCluster(t, "e1", "e2")
 	c.predictsAlike(model, strings.Join(many, ","))
 	c.predictsAlike(model, strings.Join(many, ","), "--threshold", "0.3")
+	empty, full := filepath.Join(dir, "empty.csv"), filepath.Join(dir, "full")
+	if err := os.WriteFile(empty, []byte("city,size,note,label\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.predictsAlike(model, empty, "--header", "true")
+	c.predictsAlike(model, many[3]+","+empty+","+many[4], "--header", "true", "--probabilities")
+	runJob(t, "predict", model, "--data", many[0], "--output", "file://"+full, "--compress", "gzip")
 
 	log := filepath.Join(dir, "log")
 	runJob(t, "predict", model, "--data", many[0], "--output", filepath.Join(dir, "logged"), "--event-log", log)
@@ -115,8 +122,13 @@ func TestPreparedTablesArePredictedOnACluster(t *testing.T) {
 		"no such file":                  {filepath.Join(dir, "none"), "--output", out},
 		"7 is not a probability":        {model, "--output", out, "--threshold", "7"},
 		"is not one of none gzip zstd":  {model, "--output", out, "--compress", "lz"},
-		"it exists and is not empty":    {model, "--output", dir},
+		"it exists and is not empty":    {model, "--output", full},
 		"it means nothing on a cluster": {model, "--output", out, "--executors", "2"},
+		"is read as data":               {model, "--output", dir, "--overwrite"},
+		"is one of the inputs":          {model, "--output", out, "--event-log", many[0]},
+		"it is of training":             {model, "--output", out, "--resume"},
+		"NaN is not a number":           {model, "--output", out, "--threshold", "NaN"},
+		"is no local path":              {model, "--output", "s3://bucket/p"},
 	} {
 		submit := append([]string{"submit", "predict", "--driver", c.Addr, "--data", many[0]}, args...)
 		_, errs, code := volley(t, submit...)

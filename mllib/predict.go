@@ -20,7 +20,8 @@ func Predict(ctx context.Context, m Model, in rdd.Input, uris []string, w io.Wri
 // SetThreshold sets the score above which a model of two labels says that a row has the greater one.
 func SetThreshold(m Model, score float64) error { return model.SetThreshold(m, score) }
 
-// PredictConfig configures predictions that the executors of a cluster make.
+// PredictConfig configures predictions that the executors of a cluster make. Paths are to be absolute where these are
+// other processes.
 type PredictConfig struct {
 	Model         string // directory of a model, which all of them can read
 	Data          []string
@@ -35,8 +36,9 @@ type PredictConfig struct {
 
 // scoring is what the job's process finds out of the model and the data, and every node is told.
 type scoring struct {
-	Model string // digest
-	Input string // how the data are read, in JSON
+	Model  string // digest
+	Input  string // how the data are read, in JSON
+	Header string // of each file
 }
 
 // PredictPlan is the plan of predictions.
@@ -51,9 +53,9 @@ func BuildPredict(g *rdd.Graph, c PredictConfig) PredictPlan {
 		if err := json.Unmarshal([]byte(s.Input), &in); err != nil {
 			panic(err) // it was made by json.Marshal
 		}
-		says := sync.OnceValues(func() (*model.Says, error) { return c.says(s.Model) })
-		said := model.Said(g, in, c.Data, says)
-		options := []rdd.SaveOption{}
+		in.Keep, in.Change, in.Stored = c.Input.Keep, c.Input.Change, c.Input.Stored // functions do not travel
+		said := model.Said(g, in, c.Data, c.once(s.Model))
+		options := []rdd.SaveOption{rdd.Header(s.Header)}
 		if c.Overwrite {
 			options = append(options, rdd.Overwrite())
 		}
@@ -71,6 +73,20 @@ func (c PredictConfig) load() (Model, string, error) {
 		err = SetThreshold(m, *c.Threshold)
 	}
 	return m, digest, err
+}
+
+// once returns what asks the model of a digest until it has answered.
+func (c PredictConfig) once(digest string) func() (*model.Says, error) {
+	var mu sync.Mutex
+	var says *model.Says
+	return func() (s *model.Says, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if says == nil {
+			says, err = c.says(digest)
+		}
+		return says, err
+	}
 }
 
 // says returns what the model of a digest says.
@@ -91,7 +107,8 @@ func RunPredict(ctx context.Context, s *rdd.Session, c PredictConfig, p PredictP
 	if err != nil {
 		return 0, err
 	}
-	if _, err := m.Says(c.Probabilities); err != nil {
+	says, err := m.Says(c.Probabilities)
+	if err != nil {
 		return 0, err
 	}
 	in, err := m.InputOf(ctx, c.Input, c.Data)
@@ -102,7 +119,7 @@ func RunPredict(ctx context.Context, s *rdd.Session, c PredictConfig, p PredictP
 	if err != nil {
 		return 0, err
 	}
-	save, err := p.save.Build(ctx, s, scoring{digest, string(raw)})
+	save, err := p.save.Build(ctx, s, scoring{digest, string(raw), says.Header})
 	if err != nil {
 		return 0, err
 	}

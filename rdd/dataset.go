@@ -98,8 +98,8 @@ func declarePoints(g *Graph, n node, in Input, uris []string) *sourceDecl {
 }
 
 // Chunks returns a dataset of what a function makes of the data that Points reads, some rows at a time, as their reader
-// has them. open is called where a partition begins to be read, and what it returns with its chunks in order, which
-// belong to the reader.
+// has them. open is called where a partition begins to be read, of several at the same time, and what it returns with
+// the partition's chunks in order. A chunk's memory is the reader's: what is yielded must not refer to it.
 func Chunks[T any](g *Graph, in Input, uris []string,
 	open func(s *input.Source) (func(c *rows.Chunk, yield func(T) error) error, error)) Dataset[T] {
 	d := declarePoints(g, node{kind: "chunks", typ: row.TypeName[T](), user: true, at: callSite()}, in, uris)
@@ -111,8 +111,10 @@ func Chunks[T any](g *Graph, in Input, uris []string,
 			}
 			b := row.NewBatcher(yield)
 			b.Count = readBy(ctx)
-			err = d.source.Read(ctx, part, func(c *rows.Chunk) error { return of(c, b.Add) })
-			return cmp.Or(err, b.Flush())
+			if err := d.source.Read(ctx, part, func(c *rows.Chunk) error { return of(c, b.Add) }); err != nil {
+				return err
+			}
+			return b.Flush()
 		}}
 }
 

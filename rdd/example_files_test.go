@@ -180,6 +180,22 @@ func ExampleSaveText() {
 	// plum	4
 }
 
+func ExampleHeader() {
+	inDir(func(dir string) {
+		out := filepath.Join(dir, "out")
+		result(func(g *rdd.Graph) rdd.Action[int64] { return rdd.SaveText(prices(g), out, rdd.Header("fruit\tprice")) })
+		rows(func(g *rdd.Graph) rdd.Dataset[string] { return rdd.TextFile(g, out) })
+	})
+	// Output:
+	// 4
+	// fruit	price
+	// plum	3
+	// fig	7
+	// fruit	price
+	// plum	2
+	// plum	4
+}
+
 func ExampleAppend() {
 	inDir(func(dir string) {
 		out := filepath.Join(dir, "out")

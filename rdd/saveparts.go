@@ -31,7 +31,11 @@ type saveOptions struct {
 	overwrite, durable, append bool
 	codec                      string
 	by                         []string
+	header                     string // "" is none
 }
+
+// Header has each file of a SaveText begin with a line, such as the names of columns.
+func Header(line string) SaveOption { return func(o *saveOptions) { o.header = line } }
 
 // Append lets a save add its rows to a directory that an earlier save has written: files that are there stay as they
 // are, and all appear at once, in the order of the saves.
@@ -161,6 +165,12 @@ func (l *lineSink[T]) Add(rows []T) error {
 	return nil
 }
 
+// begin writes the file's first line.
+func (l *lineSink[T]) begin(line string) error {
+	_, err := l.w.WriteString(line + "\n")
+	return err
+}
+
 func (l *lineSink[T]) Close() error { return cmp.Or(l.w.Flush(), l.to.Close()) }
 
 func saveParts[T any](ds Dataset[T], f format[T], dir string, options []SaveOption) Action[int64] {
@@ -223,6 +233,9 @@ func (f *format[T]) optionsOf(g *Graph, options []SaveOption) (o saveOptions) {
 	o.durable = o.durable || o.append // a marker that is newer than its parts would hide those before them, too
 	if o.append && o.overwrite {
 		g.fail("%s: Append and Overwrite exclude one another", f.kind)
+	}
+	if o.header != "" && f.kind != "save-text" {
+		g.fail("%s: Header is of SaveText", f.kind)
 	}
 	if len(o.by) == 0 {
 		return o

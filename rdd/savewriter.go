@@ -126,6 +126,9 @@ func (w *partWriter[T]) of(dir string) (*openPart[T], error) {
 	if err = f.Chmod(0o644); err == nil {
 		p.sink, err = w.format.open(f, w.columns, w.codec)
 	}
+	if err == nil && w.header != "" { // of lines
+		err = p.sink.(interface{ begin(line string) error }).begin(w.header)
+	}
 	return p, writeError(f.Name(), err)
 }
 

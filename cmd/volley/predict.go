@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -94,10 +97,13 @@ func (f *predictFlags) registerJob(c *cobra.Command) {
 	fs.StringVar(&f.checkpoints, "checkpoint-dir", "", "of training")
 	fs.IntVar(&f.checkpointEvery, "checkpoint-every", 0, "of training")
 	fs.BoolVar(&f.resume, "resume", false, "of training")
-	for _, name := range []string{"replace", "out", "checkpoint-dir", "checkpoint-every", "resume"} {
-		_ = fs.MarkHidden(name) // what every job's process is given
+	for _, name := range jobFlags {
+		_ = fs.MarkHidden(name)
 	}
 }
+
+// jobFlags are flags that every job's process is given.
+var jobFlags = []string{"replace", "out", "checkpoint-dir", "checkpoint-every", "resume"}
 
 // job returns what is to be predicted, and how the engine runs.
 func (f *predictFlags) job(c *cobra.Command, dir string) (p mllib.PredictConfig, cfg volley.Config, err error) {
@@ -111,12 +117,61 @@ func (f *predictFlags) job(c *cobra.Command, dir string) (p mllib.PredictConfig,
 		return p, cfg, err
 	}
 	if wire.ThisProcess().Role == "" {
-		f.replace = f.overwrite
+		if err = f.asUser(c); err != nil {
+			return p, cfg, err
+		}
 	}
 	cfg, err = f.engine.Config()
-	return mllib.PredictConfig{Model: absolute([]string{dir})[0], Data: absolute(f.data), Input: f.labelled(),
-		Output: absolute([]string{f.output})[0], Overwrite: f.replace, Compressed: f.codec,
+	return mllib.PredictConfig{Model: localPath(dir), Data: absolute(f.data), Input: f.labelled(),
+		Output: localPath(f.output), Overwrite: f.replace, Compressed: f.codec,
 		Probabilities: f.probabilities, Threshold: f.threshold.value()}, cfg, err
+}
+
+// asUser checks what a user says, who knows nothing of the flags that every job's process is given.
+func (f *predictFlags) asUser(c *cobra.Command) error {
+	f.replace = f.overwrite
+	for _, name := range jobFlags {
+		if c.Flags().Changed(name) {
+			return usage(c, name, "it is of training; --output says where predictions go")
+		}
+	}
+	if t := f.threshold.value(); t != nil && (math.IsNaN(*t) || math.IsInf(*t, 0)) {
+		return usage(c, "threshold", "%v is not a number", *t)
+	}
+	if err := notAnInput(c, "event-log", f.engine.EventLog(), f.data); err != nil {
+		return err
+	}
+	if out := localPath(f.output); strings.Contains(out, "://") {
+		return usage(c, "output", "%s is no local path", out)
+	}
+	for _, in := range f.data {
+		if overlap(localPath(f.output), beforePattern(localPath(in))) {
+			return usage(c, "output", "%s is read as data: predictions need a directory of their own", in)
+		}
+	}
+	return nil
+}
+
+// localPath returns the absolute path of a local file; what names another kind of storage stays.
+func localPath(uri string) string {
+	return absolute([]string{strings.TrimPrefix(uri, "file://")})[0]
+}
+
+// beforePattern returns what comes before the first pattern of a path.
+func beforePattern(path string) string {
+	if i := strings.IndexAny(path, "*?["); i >= 0 {
+		return filepath.Dir(path[:i] + "x")
+	}
+	return path
+}
+
+// overlap reports whether one of two paths is the other, or lies within it.
+func overlap(a, b string) bool {
+	within := func(dir, path string) bool {
+		rel, err := filepath.Rel(dir, path)
+		return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+	}
+	return within(a, b) || within(b, a)
 }
 
 func runPredictCommand() *cobra.Command {

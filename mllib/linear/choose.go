@@ -26,8 +26,9 @@ func (c *Config) Check() error {
 	if err := c.checkErrors(); err != nil {
 		return err
 	}
-	why, hint := solver.Of(c.Solver).Refused(solver.Wish{Lasso: c.lasso(), Squared: c.Loss == Squared,
-		Hinge: c.Loss == Hinge, Classes: several, Begins: c.Init != nil, OtherEnd: !c.byObjective()})
+	why, hint := solver.Of(c.Solver).Refused(solver.Wish{Batches: c.Batches, Lasso: c.lasso(),
+		Squared: c.Loss == Squared, Hinge: c.Loss == Hinge, Classes: several, Begins: c.Init != nil,
+		OtherEnd: !c.byObjective()})
 	if why == "" {
 		return nil
 	}
@@ -42,11 +43,13 @@ const (
 
 // tall is from how many rows a feature on second derivatives of a hinge that is smoothed over little are those of many
 // rows, so that newton, whose steps are cheaper, takes few of them.
-const tall = 1000
+const tall = 4000
 
 // choose picks a solver for data of a number of features and rows, and returns the reason.
 func (c *Config) choose(features int, rows int64) (s solver.Name, why string) {
 	switch {
+	case c.Batches:
+		return c.chooseWide("")
 	case !c.byObjective():
 		return c.chooseWide("--stop is not by the objective")
 	case c.Loss == Squared && features <= narrowSquared && c.lasso():
@@ -65,7 +68,10 @@ func (c *Config) choose(features int, rows int64) (s solver.Name, why string) {
 // chooseWide picks a solver where second derivatives are not to be had, and adds to
 // the reason.
 func (c *Config) chooseWide(why string) (solver.Name, string) {
-	if c.lasso() {
+	switch {
+	case c.Batches:
+		return solver.Nesterov, "steps are of a share of the rows: only their mean gradients are the same"
+	case c.lasso():
 		return solver.OWLQN, why + ", and there is an L1 penalty"
 	}
 	return solver.LBFGS, why

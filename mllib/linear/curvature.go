@@ -1,8 +1,6 @@
 package linear
 
 import (
-	"math"
-
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
@@ -16,7 +14,7 @@ import (
 type curvature struct {
 	fold.Gradient
 	H      []float64
-	Spread float64 // Σ of the squares of the derivatives by the margin
+	Spread float64 // Σ of the squares of the derivatives by the margin, times weights as they are
 }
 
 // MarshalBinary lays the sums out as floats.
@@ -75,7 +73,7 @@ func (r *rowLoss) addCurvature(c curvature, p linearParam, b *rdd.Batch) curvatu
 	f.Derive(coef, loss, z, p.Bias, y)
 	acc.AddDerived(f, coef, loss, z, p.Bias, y)
 	f.Curve(curve, coef, z, p.Bias, y)
-	c.Spread = math.FMA(1, kernel.Dot(coef, coef), c.Spread)
+	c.Spread += kernel.Dot(coef, coef)
 	c.SetLosses(acc)
 	fold.Accumulate(c.Sum, coef, b)
 	work, _ := r.pool.Get().(*curveWork)

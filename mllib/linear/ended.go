@@ -55,6 +55,11 @@ func (c *Config) ended(meta *pack.Meta, sum *train.Summary, returned, before boo
 	return e, err
 }
 
+// lower returns the least that the objective may be, by what the training has proven.
+func (e *Ended) lower() float64 {
+	return e.Objective - float64((1-rounding)*e.Tolerance*max(1, math.Abs(e.Objective)))
+}
+
 // is reports whether a model to begin with, of this objective, is the end of this very
 // training, by the same tolerance or a smaller one. A small gradient would not say so:
 // where variables are of very different curvature it promises little and hides much.

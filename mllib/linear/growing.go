@@ -4,13 +4,44 @@ import (
 	"context"
 	"math"
 
+	"github.com/volley-engine/volley/internal/kernel"
+	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 )
 
-// grow takes one step of Newton's method on a sample of the rows, or on all of them: these passes are never cut.
+// startSamples notes the objective where the run begins, so that it ends nowhere above, and takes the first sample so
+// large that it has rows of both labels.
+func (t *trainer) startSamples(ctx context.Context, m fold.Moments) (err error) {
+	t.sample = t.st.Solver.(*solver.Growing)
+	rarer := min(m.Labels, m.Weight-m.Labels) / t.Each
+	*t.sample = *solver.NewGrowing(2*rarer, float64(len(t.st.Y)))
+	start := t.prob.objective(t.st.Y, t.constantLoss(m), m.Weight)
+	if t.cfg.Init != nil {
+		if start, err = t.evaluate(ctx, 0); err != nil {
+			return err
+		}
+	}
+	t.st.Guard.Note(t.st.Y, start, true)
+	return nil
+}
+
+// constantLoss returns the loss of all rows at the best model without features.
+func (t *trainer) constantLoss(m fold.Moments) float64 {
+	f := kernel.Loss{Kind: t.cfg.Loss.kind(), Weights: t.prob.weights}
+	var coef, loss [2]float64
+	f.Derive(coef[:], loss[:], make([]float64, 2), t.prob.param(t.st.Y).Bias, []float64{0, 1})
+	return math.FMA(loss[1], m.Labels, float64(loss[0]*(m.Weight-m.Labels)))
+}
+
+// grow takes one step of Newton's method on a sample of the rows, which may be cut, or on all of them.
 func (t *trainer) grow(ctx context.Context, it *rdd.Iteration) error {
+	if init := t.cfg.Init; it.Number == 1 && init != nil && init.Ended.is(&t.cfg, t.meta, t.st.Guard.F) {
+		t.out.Iterations, t.best = it.Number, t.st.Guard.F
+		t.end(it, "tolerance")
+		return nil
+	}
 	c, err := t.sampled(ctx)
 	if err != nil {
 		return err
@@ -29,11 +60,20 @@ func (t *trainer) grow(ctx context.Context, it *rdd.Iteration) error {
 	if done, err := t.judgeSample(ctx, it, o); done || err != nil {
 		return err
 	}
+	if !o.Exact {
+		t.growTo(c, o, info, unsure)
+		return nil
+	}
 	if stop, err := t.StopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
 		return err
 	}
+	if point, better := t.st.Guard.Better(objective); better && t.sample.Whole == 0 { // samples have led astray
+		copy(t.st.Y, point)
+		t.sample.Restart()
+		return nil
+	}
 	moved := t.growTo(c, o, info, unsure)
-	if !o.Exact || moved.Unsure || !moved.Over && !(moved.Falls <= float64(t.cfg.Tol*max(1, math.Abs(objective)))) {
+	if moved.Unsure || !moved.Over && !(moved.Falls <= float64(t.cfg.Tol*max(1, math.Abs(objective)))) {
 		return nil
 	}
 	t.ahead = !moved.Over
@@ -86,12 +126,15 @@ func (t *trainer) growTo(c curvature, o train.Observation, info rdd.StepInfo, un
 }
 
 // hidden returns by how much what is least for the rows of a pass lies above the least of all: half the trace of the
-// covariance of their mean gradient in the metric of second derivatives, both of which go by the row's square: what
-// remains is the share of each.
+// covariance of their mean gradient in the metric of second derivatives. Both are sums of rows' squares, times squares
+// of derivatives and second derivatives, so that the trace is about the ratio of these, for each variable.
 func (t *trainer) hidden(c curvature, info rdd.StepInfo) float64 {
 	total := c.H[len(c.H)-1]
-	if info.Merged == info.Rows || total <= 0 {
+	switch {
+	case info.Merged == info.Rows:
 		return 0
+	case !(total > 0):
+		return math.Inf(1)
 	}
 	return float64(float64(len(t.grad))*c.Spread) / float64(2*total*info.NEff) * (1 - info.Share) /
 		float64(t.Each*t.prob.counted)

@@ -15,10 +15,7 @@ import (
 // startInterior begins the interior-point method at Y.
 func (t *trainer) startInterior() {
 	t.inner = t.st.Solver.(*solver.Inner)
-	t.inner.Lower = math.Inf(-1)
-	if t.inner.Mu = solver.StartMu; t.cfg.Init != nil {
-		t.inner.Mu = solver.InitMu
-	}
+	t.inner.Begin()
 }
 
 // interiorParam returns the parameter of a pass.
@@ -59,8 +56,7 @@ func (t *trainer) inward(ctx context.Context, it *rdd.Iteration) error {
 	if err != nil {
 		return err
 	}
-	if !num.Finite(longest) && !math.IsInf(longest, 1) || !num.Finite(num.SquaredLength(t.inner.Direction)) ||
-		!t.inner.Move(&t.st.Point, longest) {
+	if t.inner.Move(&t.st.Point, longest) {
 		t.end(it, "tolerance") // rounding leaves nothing to gain
 	}
 	return nil
@@ -73,13 +69,17 @@ func (t *trainer) lookInside(ctx context.Context, it *rdd.Iteration, s interiorS
 	if !sure {
 		gap = t.assumed(s, weight)
 	}
-	if err := train.FiniteAtFirst(t.cfg.job(), objective); err != nil {
+	if err := train.FiniteAtFirst(t.cfg.job(), objective); it.Number == 1 && err != nil {
 		return true, err
 	}
 	t.lowest(objective)
 	q := t.inner
-	if lower := objective - gap; lower > q.Lower || t.best < q.Lower { // what was assumed may prove wrong
+	wrong := q.Assumed == 1 && t.best < q.Lower
+	if lower := objective - gap; lower > q.Lower || wrong {
 		q.Lower, q.Assumed = lower, flag(!sure)
+	}
+	if init := t.cfg.Init; it.Number == 1 && init != nil && init.Ended.is(&t.cfg, t.meta, objective) {
+		q.Lower, q.Assumed = init.Ended.lower(), flag(!init.Ended.Proven)
 	}
 	gap = max(0, t.best-q.Lower)
 	it.Report("objective", objective)
@@ -89,11 +89,10 @@ func (t *trainer) lookInside(ctx context.Context, it *rdd.Iteration, s interiorS
 		return true, err
 	}
 	v := t.stop.Check(o)
-	first := it.Number == 1 && t.cfg.Init != nil
 	switch {
 	case v.Stop == "target" || v.Stop == "max-time":
 		t.end(it, v.Stop)
-	case gap <= float64(t.cfg.Tol*max(1, math.Abs(t.best))), first && t.cfg.Init.Ended.is(&t.cfg, t.meta, objective):
+	case gap <= float64(t.cfg.Tol*max(1, math.Abs(t.best))):
 		t.end(it, "duality-gap")
 	default:
 		return false, nil

@@ -66,6 +66,7 @@ type Config struct {
 	Float32       bool
 	Solver        solver.Name
 	Cut           bool    // steps may end before all rows are processed
+	Batches       bool    `json:",omitempty"` // steps are to be of a share of each split
 	StepSize      float64 // 0: chosen from the data (gd, nesterov, constant), 1 (sqrt) or 0.1 (adam)
 	Reg           float64
 	RegPerRow     bool `json:",omitempty"` // Reg is 1/n, n being how many rows there are

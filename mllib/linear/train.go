@@ -122,17 +122,24 @@ func (t *trainer) prepare(ctx context.Context) error {
 		t.startInterior()
 		return nil
 	}
+	if t.cfg.samples(t.method) {
+		return t.startSamples(ctx, m)
+	}
 	t.method.Begin(&t.st.Point, func() float64 { return t.prob.steepnessOf(t.meta, sample, m) })
 	return nil
+}
+
+// samples reports whether a method takes samples of the rows at first.
+func (c *Config) samples(m *solver.Method) bool {
+	return c.Cut && m.Samples && c.Loss != Hinge && c.Loss != Squared
 }
 
 // begin chooses the first point: that of a model given, or the best constant.
 func (t *trainer) begin(m fold.Moments) error {
 	n := t.prob.size()
 	method := t.method.New()
-	if t.cfg.Cut && t.method.Samples && t.cfg.Loss != Hinge && t.cfg.Loss != Squared {
-		t.sample = solver.NewGrowing(float64(t.meta.Rows), float64(n))
-		method = t.sample
+	if t.cfg.samples(t.method) {
+		method = &solver.Growing{}
 	}
 	t.st = state{train.NewState(n, t.cfg.StepSize, method), t.cfg.width(t.method)}
 	switch {

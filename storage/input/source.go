@@ -313,6 +313,12 @@ func (s *Source) Sure(part int, err error) error {
 	return s.Table.Sure(s.part(part), err)
 }
 
+// Whole reports whether a part is a whole file, as a compressed one is.
+func (s *Source) Whole(part int) bool {
+	p := s.part(part)
+	return p.Offset == 0 && p.Length == p.File.Size
+}
+
 // part returns the range of a part.
 func (s *Source) part(i int) files.Range {
 	if cuts := s.cuts.Load(); cuts != nil {

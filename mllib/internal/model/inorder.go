@@ -24,7 +24,11 @@ type readPart[R any] struct {
 	result *R
 	rows   int
 	err    error
+	more   bool // the part goes on
 }
+
+// pieceRows is how many rows of a whole file, which may be large, are one result.
+const pieceRows = 1 << 16
 
 // Each reads all parts of a source, as many at a time as there are cores. A part that turns out to be cut within
 // quotes is read again, with those after it, as it should be cut.
@@ -42,6 +46,9 @@ func (r Reading[R]) Each(ctx context.Context, src *input.Source) error {
 			}
 			if err := r.Take(part.result); err != nil {
 				return err
+			}
+			if part.more {
+				continue
 			}
 			next, before = next+1, before+part.rows
 		}
@@ -77,23 +84,37 @@ func (r Reading[R]) sideBySide(ctx context.Context, src *input.Source, from int)
 				case <-ctx.Done():
 					return
 				}
-				go func() { one <- r.part(ctx, src, part) }()
+				go func() { one <- r.part(ctx, src, part, one) }()
 			}
 		}()
 		for one := range ahead {
-			if !yield(<-one) {
-				return
+			for more := true; more; {
+				p := <-one
+				if more = p.more; !yield(p) {
+					return
+				}
 			}
 		}
 	}
 }
 
-func (r Reading[R]) part(ctx context.Context, src *input.Source, part int) readPart[R] {
-	out := readPart[R]{result: r.Begin()}
+// part returns what became of a part. Of a whole file, which is sure to begin and end with a record, pieces are handed
+// out before, each when the one before is taken.
+func (r Reading[R]) part(ctx context.Context, src *input.Source, part int, pieces chan<- readPart[R]) readPart[R] {
+	out, taken := readPart[R]{result: r.Begin()}, 0
 	out.err = src.Read(ctx, part, func(c *rows.Chunk) error {
 		err := r.Chunk(out.result, c, out.rows)
 		out.rows += c.Rows()
-		return err
+		if err != nil || out.rows-taken < pieceRows || !src.Whole(part) {
+			return err
+		}
+		select {
+		case pieces <- readPart[R]{result: out.result, more: true}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		out.result, taken = r.Begin(), out.rows
+		return nil
 	})
 	if out.err != nil {
 		out.err = src.Sure(part, out.err)

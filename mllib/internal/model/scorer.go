@@ -29,22 +29,21 @@ type Says struct {
 // ChunkLines adds the lines of a chunk's rows.
 type ChunkLines func(to *Lines, c *rows.Chunk) error
 
-// Said returns a dataset of what a model says of data, a table of its own in each partition. The model is asked for
-// where the first partition is read.
+// Said returns a dataset of what a model says of data, a line of CSV for each row. The model is asked for where
+// partitions are read.
 func Said(g *rdd.Graph, in rdd.Input, uris []string, says func() (*Says, error)) rdd.Dataset[string] {
 	return rdd.Chunks(g, in, uris, func(src *input.Source) (func(*rows.Chunk, func(string) error) error, error) {
 		s, err := says()
 		if err != nil {
 			return nil, err
 		}
-		return s.table(src, uris)
+		return s.lines(src, uris)
 	})
 }
 
-// table returns what yields the lines of a source's chunks, the header before the first.
-func (s *Says) table(src *input.Source, uris []string) (func(*rows.Chunk, func(string) error) error, error) {
+// lines returns what yields the lines of a source's chunks.
+func (s *Says) lines(src *input.Source, uris []string) (func(*rows.Chunk, func(string) error) error, error) {
 	add, err := s.Of(src, uris)
-	head := s.Header + "\n"
 	return func(c *rows.Chunk, yield func(string) error) error {
 		var lines Lines
 		if err := add(&lines, c); err != nil {
@@ -52,10 +51,10 @@ func (s *Says) table(src *input.Source, uris []string) (func(*rows.Chunk, func(s
 		}
 		text, from := string(lines.Text), 0
 		for _, to := range lines.Ends {
-			if err := yield(head + text[from:to-1]); err != nil {
+			if err := yield(text[from : to-1]); err != nil {
 				return err
 			}
-			head, from = "", to
+			from = to
 		}
 		return nil
 	}, err
@@ -101,5 +100,6 @@ func SetThreshold(m Model, score float64) error {
 // Another returns the error about a model that is not the same on all nodes.
 func Another(dir string) error {
 	return fault.Newf(fault.BadInput, "load the model", dir,
-		"it is another one than where the job began: it has changed, or differs between machines")
+		"it is another one than where the job began: it has changed, or differs between machines").
+		WithHint("leave a model alone while jobs read it, and run the job again")
 }

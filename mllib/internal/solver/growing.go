@@ -30,12 +30,15 @@ const (
 	mostShare  = 0.4
 )
 
-// NewGrowing returns the method for some rows and variables.
+// NewGrowing returns the method for some rows, those of the rarer label twice, and variables.
 func NewGrowing(rows, variables float64) *Growing {
 	q := &Growing{}
 	q.growTo(max(firstShare, firstRows*variables/rows))
 	return q
 }
+
+// Restart has all rows begin anew, from wherever the next pass is made.
+func (q *Growing) Restart() { *q = Growing{Share: 1, Whole: 1} }
 
 func (q *Growing) growTo(share float64) {
 	if q.Share = share; share > mostShare {
@@ -44,24 +47,10 @@ func (q *Growing) growTo(share float64) {
 }
 
 // Step takes objective and model at Y in, of some rows or of all, and moves Y to where the model, with the L1 penalty,
-// is least. A point whose objective is higher, by more than samples may differ, is taken back half-way, and looked at by
-// more rows.
+// is least. A sample that has nothing to gain is none to end by: all rows are to say so.
 func (q *Growing) Step(p *Point, s *Seen) Moved {
-	slack := float64(3*math.Hypot(q.Err, s.Err)) + 4e-16*math.Abs(q.F)
-	if s.Share >= 1 && q.Whole == 0 { // samples may have missed what matters most: all rows begin anew from here
-		slack, q.Whole = math.Inf(1), 1
-	}
-	if q.Direction != nil && !(s.F <= math.FMA(armijo*q.Length, q.Slope, q.F)+slack) {
-		if q.Tries++; q.Tries > maxTries {
-			copy(p.Y, p.X)
-			return Moved{Over: true}
-		}
-		q.Length /= 2
-		q.growTo(float64(grows * q.Share))
-		for j, x := range p.X {
-			p.Y[j] = math.FMA(q.Length, q.Direction[j], x)
-		}
-		return Moved{Falls: math.Inf(1)}
+	if !q.lower(s) {
+		return q.back(p, s)
 	}
 	copy(p.X, p.Y)
 	q.F, q.Err = s.F, s.Err
@@ -72,7 +61,8 @@ func (q *Growing) Step(p *Point, s *Seen) Moved {
 	done.Unsure = m.unsure
 	q.Slope, q.Length, q.Tries = -done.Falls, 1, 0
 	if !(done.Falls > 0) {
-		done.Falls, done.Over = 0, true
+		done.Falls, done.Over = 0, s.Share >= 1
+		q.Share, q.Direction = 1, nil
 		return done
 	}
 	if done.Falls <= float64(hardly*s.Hidden) {
@@ -82,6 +72,32 @@ func (q *Growing) Step(p *Point, s *Seen) Moved {
 		p.Y[j] = x + q.Direction[j]
 	}
 	return done
+}
+
+// lower reports whether the objective at Y is less than at X, as far as samples tell: what the first pass over all rows
+// finds is not held against samples, which may have missed what matters most.
+func (q *Growing) lower(s *Seen) bool {
+	if s.Share >= 1 && q.Whole == 0 {
+		q.Whole = 1
+		return true
+	}
+	slack := math.FMA(3, math.Hypot(q.Err, s.Err), float64(4e-16*math.Abs(q.F)))
+	return q.Direction == nil || s.F <= math.FMA(armijo*q.Length, q.Slope, q.F)+slack
+}
+
+// back halves the step that led to Y, and has more rows look.
+func (q *Growing) back(p *Point, s *Seen) Moved {
+	if q.Tries++; q.Tries > maxTries {
+		copy(p.Y, p.X)
+		q.Share, q.Direction = 1, nil
+		return Moved{Over: s.Share >= 1}
+	}
+	q.Length /= 2
+	q.growTo(float64(grows * q.Share))
+	for j, x := range p.X {
+		p.Y[j] = math.FMA(q.Length, q.Direction[j], x)
+	}
+	return Moved{Falls: math.Inf(1)}
 }
 
 // Forget drops what is known of X.

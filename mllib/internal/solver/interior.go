@@ -33,17 +33,23 @@ type Inner struct {
 	Mu        float64   // what products were to become
 	Length    float64   // of the step that was taken, in Directions
 	Lower     float64   // the greatest lower bound of the objective that is known
+	Stuck     float64   // how often rows have begun anew
 	Assumed   float64   // 1: it holds if no variable without a penalty is further off than by 1 and as much as it is
 }
 
-// What products are at first, and of a model to begin with; the share of the longest step that is taken; and which
-// step is none.
+// What products are at first; the share of the longest step that is taken; which step is none, and how often rows begin
+// anew after one.
 const (
-	StartMu = 3.0
-	InitMu  = 1e-3
-	inside  = 0.995
-	NoStep  = 1e-9
+	startMu   = 3.0
+	inside    = 0.995
+	noStep    = 1e-9
+	mostStuck = 3
 )
+
+// Begin has rows begin where the variables are.
+func (q *Inner) Begin() {
+	*q = Inner{Mu: startMu, Lower: math.Inf(-1)}
+}
 
 // Predict takes in gradient and Hessian of the model under which products become nothing at once.
 func (q *Inner) Predict(g, h []float64) {
@@ -60,17 +66,27 @@ func (q *Inner) Predict(g, h []float64) {
 func (q *Inner) Aim(longest float64, products [3]float64, weight float64) {
 	t := min(1, longest)
 	left := products[0] + float64(t*math.FMA(t, products[2], products[1]))
-	share := max(0, left) / products[0]
+	share := 0.0
+	if products[0] > 0 {
+		share = max(0, left) / products[0]
+	}
 	q.Mu = float64(float64(share*share)*share) * products[0] / (2 * weight)
 }
 
-// Move takes as much of the step as leaves slacks and dual variables above nothing, and reports whether it is one.
-func (q *Inner) Move(p *Point, longest float64) bool {
-	q.Length = min(1, float64(inside*longest))
+// Move takes as much of the step as leaves slacks and dual variables above nothing. Where that is none rows begin
+// anew; over says that they have often enough.
+func (q *Inner) Move(p *Point, longest float64) (over bool) {
+	length := min(1, float64(inside*longest))
+	if !(length > noStep) || !num.Finite(num.SquaredLength(q.Direction)) {
+		q.Stuck++
+		q.Mu, q.Affine, q.Direction = startMu, nil, nil
+		return q.Stuck > mostStuck
+	}
+	q.Length = length
 	for j, d := range q.Direction {
 		p.Y[j] = math.FMA(q.Length, d, p.Y[j])
 	}
-	return q.Length > NoStep
+	return false
 }
 
 // Step takes in the gradient of the corrected model, of which the Hessian is the same, and chooses where to go from
@@ -81,11 +97,11 @@ func (q *Inner) Step(_ *Point, s *Seen) Moved {
 }
 
 // Forget has rows begin anew from where the variables are.
-func (q *Inner) Forget() { q.Affine, q.Direction = nil, nil }
+func (q *Inner) Forget() { q.Mu, q.Affine, q.Direction = startMu, nil, nil }
 
 // MarshalBinary lays out what lasts.
 func (q *Inner) MarshalBinary() ([]byte, error) {
-	return num.PutVectors(nil, []float64{q.Mu, q.Length, q.Lower, q.Assumed}, q.Affine, q.Direction), nil
+	return num.PutVectors(nil, []float64{q.Mu, q.Length, q.Lower, q.Assumed, q.Stuck}, q.Affine, q.Direction), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
@@ -94,9 +110,10 @@ func (q *Inner) UnmarshalBinary(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	if len(v) < 3 || len(v[0]) != 4 {
+	if len(v) < 3 || len(v[0]) != 5 {
 		return num.ErrCutShort
 	}
-	*q = Inner{Mu: v[0][0], Length: v[0][1], Lower: v[0][2], Assumed: v[0][3], Affine: v[1], Direction: v[2]}
+	f := v[0]
+	*q = Inner{Mu: f[0], Length: f[1], Lower: f[2], Assumed: f[3], Stuck: f[4], Affine: v[1], Direction: v[2]}
 	return nil
 }

@@ -77,6 +77,7 @@ type Method struct {
 
 // Wish is what a run asks of its solver.
 type Wish struct {
+	Batches  bool // steps are to be of a share of the rows
 	Lasso    bool // there is an L1 penalty
 	Squared  bool // the loss is the squared one
 	Hinge    bool // the loss is the hinge
@@ -87,7 +88,11 @@ type Wish struct {
 
 // Refused returns why a run cannot have the solver, and what to do; empty: it can.
 func (m *Method) Refused(w Wish) (why, hint string) {
-	if m.Refuses == nil {
+	switch {
+	case w.Batches && m.Exact:
+		return "it needs the same objective in every step, and --batch-fraction gives it some of the rows",
+			"leave --batch-fraction out, or use a solver of first order such as nesterov"
+	case m.Refuses == nil:
 		return "", ""
 	}
 	return m.Refuses(w)

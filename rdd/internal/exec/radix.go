@@ -11,8 +11,9 @@ type Ranked struct {
 	row  uint32
 }
 
-// Up to how many rows are sorted by comparing: their ranks, and texts of equal ranks.
+// Up to how many rows are put into place one by one, and sorted by comparing: ranks, and texts of equal ranks.
 const (
+	handful   = 24
 	fewRanked = 64
 	fewTexts  = 512
 )
@@ -48,9 +49,6 @@ func sortRankedIn(rows, spare []Ranked) []Ranked {
 	}
 	return rows
 }
-
-// handful is up to how many rows are put into place one by one.
-const handful = 24
 
 // insertRanked sorts a handful of rows as byRank does, without calls.
 func insertRanked(rows []Ranked) {

@@ -69,7 +69,7 @@ type Sorter[T any] struct {
 	shared sharedText
 	byKeys keySorter[T]
 
-	touched byte // by bring
+	touched byte // what bring has read, which has to be of use
 }
 
 // Rows lie in slabs, each with its length before it.
@@ -188,7 +188,7 @@ func (s *Sorter[T]) sort() error {
 	near := 0
 	for from := 0; from < len(s.list); {
 		if from >= near {
-			near = s.bring(from)
+			near = s.bring(from, true)
 		}
 		to := from + 1
 		for to < len(s.list) && s.list[to].Rank == s.list[from].Rank {
@@ -239,7 +239,11 @@ func (s *Sorter[T]) spill() error {
 	out := s.packs.NewMapOutput(1)
 	out.ToFile() // it is there to make room
 	defer out.Close()
-	for _, e := range s.list {
+	near := 0
+	for i, e := range s.list {
+		if i >= near {
+			near = s.bring(i, false)
+		}
 		room := out.Room(0)
 		if *room = append(*room, s.bytesAt(e.row)...); len(*room) >= out.Block {
 			if err := out.Flush(0); err != nil {
@@ -299,17 +303,26 @@ func (s *Sorter[T]) Each(ctx context.Context, yield func([]T) error) error {
 // nearby is how many rows are brought into the processor's caches at a time.
 const nearby = 256
 
-// bring reads a little of each of the next rows, which lie anywhere, and returns the place after them. One by one
-// their reads from memory would be waited for; here they overlap.
-func (s *Sorter[T]) bring(from int) int {
+// bring reads a little of each of the next rows, which lie anywhere, or of those that have the rank of one beside them,
+// and returns the place after them. One by one their reads from memory would be waited for; here they overlap.
+func (s *Sorter[T]) bring(from int, tied bool) int {
 	to := min(from+nearby, len(s.list))
 	sum := s.touched
-	for _, e := range s.list[from:to] {
+	for i, e := range s.list[from:to] {
+		if tied && !s.tied(from+i) {
+			continue
+		}
 		b := (*s.slabs[e.row>>slabBits])[e.row&(slabBytes-1):]
 		sum ^= b[0] ^ b[min(rowHead+15, len(b)-1)] // which may lie in the next line of the cache
 	}
-	s.touched = sum // or the reads would be left out
+	s.touched = sum
 	return to
+}
+
+// tied reports whether a row of the list has the rank of one beside it.
+func (s *Sorter[T]) tied(i int) bool {
+	rank := s.list[i].Rank
+	return i > 0 && s.list[i-1].Rank == rank || i+1 < len(s.list) && s.list[i+1].Rank == rank
 }
 
 // EachEncoded yields all rows in order, encoded; none may have been spilled.
@@ -318,7 +331,7 @@ func (s *Sorter[T]) EachEncoded(yield func(raw []byte) error) error {
 		return err
 	}
 	for from := 0; from < len(s.list); {
-		to := s.bring(from)
+		to := s.bring(from, false)
 		for _, e := range s.list[from:to] {
 			if err := yield(s.bytesAt(e.row)); err != nil {
 				return err
@@ -338,7 +351,7 @@ func (s *Sorter[T]) eachInMemory(ctx context.Context, yield func([]T) error) err
 	near := 0
 	for i, e := range s.list {
 		if i >= near {
-			near = s.bring(i)
+			near = s.bring(i, false)
 		}
 		var r T
 		if _, err := s.row.Parse(s.bytesAt(e.row), &r, &text); err != nil {

@@ -45,6 +45,7 @@ type plainPages struct {
 	plain  bool // not compressed
 	number int  // of the page, from 1
 	again  func() (*plainPages, error)
+	second *plainPages // the same pages, read again as far as one was doubtful
 }
 
 // headBuffer is how many bytes are read where a page begins: the rest of it goes to
@@ -108,8 +109,7 @@ func (p *plainPages) next() (bool, error) {
 			return false, cmp.Or(err, errCutPage)
 		}
 	}
-	switch {
-	case parquet.Encoding(page.Encoding()) != parquet.Encodings.Plain:
+	if parquet.Encoding(page.Encoding()) != parquet.Encodings.Plain {
 		return false, fmt.Errorf("it has a page that is encoded %v, which its description denies", page.Encoding())
 	}
 	return true, nil
@@ -118,17 +118,19 @@ func (p *plainPages) next() (bool, error) {
 // written reports whether the last byte of the page is the file's, though it is what its memory had before: it is read
 // again into memory that has another there.
 func (p *plainPages) written() (bool, error) {
-	again, err := p.again()
-	if err != nil {
-		return false, err
+	if p.second == nil {
+		again, err := p.again()
+		if err != nil {
+			return false, err
+		}
+		p.second, again.room.mark = again, ^p.room.mark
 	}
-	again.room.mark = ^p.room.mark
-	for range p.number {
-		if !again.Next() {
-			return false, again.Err()
+	for ; p.second.number < p.number; p.second.number++ {
+		if !p.second.Next() {
+			return false, p.second.Err()
 		}
 	}
-	one, other := p.Page().Data(), again.Page().Data()
+	one, other := p.Page().Data(), p.second.Page().Data()
 	return len(one) == len(other) && one[len(one)-1] == other[len(one)-1], nil
 }
 
