@@ -50,6 +50,7 @@ type Config struct {
 	Start         [][]float64 // one row a centre
 	Restarts      int         // runs from other centres, of which the best is kept; 0 is one
 	Cut           bool        // steps may end before all rows are processed
+	Batches       bool        `json:",omitempty"` // steps are to be of a share of each split
 	MaxIterations int         // of each run
 	Tol           float64     // a run ends where its cost changes by at most this, relatively
 	Target        *float64    `json:",omitempty"`

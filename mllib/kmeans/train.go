@@ -19,6 +19,7 @@ type state struct {
 	At    []float64 // centres, row-major
 	Run   int       // which of the restarts
 	Step  int       // iterations of this run
+	Share float64   // of all rows, that the next step is to see; 1 is all
 	Best  []float64 // centres of the best run that has ended
 	Least float64   // its cost
 	Rules train.StopState
@@ -99,6 +100,7 @@ func (t *trainer) restart(ctx context.Context) error {
 	}
 	t.st.At = slices.Concat(first...)
 	t.st.Step, t.st.Rules = 0, train.StopState{}
+	t.beginSamples()
 	return nil
 }
 
@@ -235,7 +237,7 @@ func (t *trainer) move(at []float64, c clusters) []float64 {
 
 // iterate takes one of Lloyd's steps.
 func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
-	c, err := t.plan.Step.Run(ctx, t.Session, t.param(t.st.At))
+	c, err := t.step(ctx)
 	if err != nil {
 		return err
 	}
@@ -259,7 +261,10 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	case v.Stop != "":
 		return t.ended(ctx, it, v.Stop, math.NaN())
 	}
-	t.st.At = t.move(t.st.At, c)
+	before := t.st.At
+	if t.st.At = t.move(before, c); !exact {
+		t.grow(before, c, info)
+	}
 	if t.st.Step == t.cfg.MaxIterations {
 		return t.ended(ctx, it, "max-iterations", math.NaN())
 	}
@@ -275,13 +280,16 @@ func (t *trainer) check(ctx context.Context, it *rdd.Iteration, o train.Observat
 		last := t.st.Rules.Last
 		stop.Tol = 0
 		v := stop.Check(o)
-		if t.st.Rules.Last = o.Objective; v.Stop == "" && t.st.Step > 1 && t.cfg.Tol > 0 &&
+		if t.st.Rules.Last = o.Objective; v.Stop == "" && last > 0 && t.cfg.Tol > 0 &&
 			last-o.Objective <= float64(t.cfg.Tol*last) {
 			v.Stop = "tolerance"
 		}
 		return v, nil
 	}
 	v := stop.Check(o)
+	if t.samples() && v.Stop != "max-time" { // all rows decide
+		return train.Verdict{}, nil
+	}
 	if v.Look {
 		return t.look(ctx, it, &stop, o)
 	}
@@ -325,7 +333,7 @@ func (t *trainer) whole(ctx context.Context, iteration int) (clusters, float64, 
 // cost is held against that of the best, and another run begins, if there is to
 // be one. The cost is NaN where it is not known.
 func (t *trainer) ended(ctx context.Context, it *rdd.Iteration, why string, cost float64) error {
-	if t.cfg.Cut && why != "target" {
+	if t.cfg.Cut && why != "target" && math.IsNaN(cost) {
 		c, _, err := t.whole(ctx, it.Number)
 		if err != nil {
 			return err
