@@ -76,6 +76,15 @@ func mergeCertificates(a, b certificate) certificate {
 	return a
 }
 
+// gradient returns the sums of both kinds of rows together.
+func (c certificate) gradient(features int) fold.Gradient {
+	g := fold.Gradient{Sum: append([]float64(nil), c.Sum[:features]...), Coef: c.Coef[0] + c.Coef[1]}
+	if c.K == 2 {
+		kernel.Add(c.Sum[features:], g.Sum)
+	}
+	return g
+}
+
 func (r *rowLoss) addCertificate(c certificate, p linearParam, b *rdd.Batch) certificate {
 	n, f := len(b.Rows), r.of(p, b)
 	scratch := b.Scratch(5 * n)
@@ -269,11 +278,7 @@ const fewCurved = 128
 
 // unbounded computes how far above the least objective a result without a penalty may be.
 func (t *trainer) unbounded(ctx context.Context, c certificate, weight float64) error {
-	g := fold.Gradient{Sum: c.Sum[:len(t.prob.scale)], Coef: c.Coef[0] + c.Coef[1]}
-	if c.K == 2 {
-		g.Sum = append([]float64(nil), g.Sum...)
-		kernel.Add(c.Sum[len(t.prob.scale):], g.Sum)
-	}
+	g := c.gradient(len(t.prob.scale))
 	grad := make([]float64, t.prob.size())
 	t.prob.gradient(grad, t.st.Y, g, weight)
 	t.out.Gap, t.out.GapBy = byGradient(t.st.Y, grad, nil), train.ByGradient

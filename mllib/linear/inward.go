@@ -111,14 +111,7 @@ func (t *trainer) lowest(objective float64) {
 // assumed bounds how far the objective is above the least without a penalty: by what dual variables leave of it, if no
 // variable is further off than by 1 and as much as it is.
 func (t *trainer) assumed(s interiorSums, weight float64) float64 {
-	g := fold.Gradient{Sum: append([]float64(nil), s.Sum[:len(t.prob.scale)]...),
-		Coef: s.certificate.Coef[0] + s.certificate.Coef[1]}
-	if s.K == 2 {
-		for j, v := range s.Sum[len(t.prob.scale):] {
-			g.Sum[j] += v
-		}
-	}
-	t.prob.gradient(t.grad, t.st.Y, g, weight)
+	t.prob.gradient(t.grad, t.st.Y, s.gradient(len(t.prob.scale)), weight)
 	return s.Products[0]/float64(weight*t.prob.counted) + byGradient(t.st.Y, t.grad, nil)
 }
 
