@@ -276,6 +276,9 @@ func (t *Retelling) tell(ev Event) error {
 	if err := t.slept(); err != nil {
 		return err
 	}
+	if ev == (Event{}) && len(t.wakes) > 0 && t.wakes[0] == t.now {
+		t.wakes = t.wakes[1:] // this one
+	}
 	for _, c := range t.job.Step(ev, t.now) {
 		switch {
 		case c.StepDone != nil:

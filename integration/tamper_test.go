@@ -45,6 +45,8 @@ func virtualRuns(t *testing.T) map[string][]string {
 			"--max-iterations", "12"),
 		"missing": with("--solver", "nesterov", "--sync", "absp", "--pace", "static:4,4,4,4,4,0.05", "--splits", "12",
 			"--max-iterations", "8"),
+		"copies": {"logistic", "--data", sampled, "--solver", "sdca", "--sync", "steal", "--tol", "0", "--clock", "virtual",
+			"--pace", "multi-tenant:1", "--pace-rate", "20000", "--max-iterations", "3"},
 		"kmeans": append([]string{"kmeans", "--data", sampled, "--k", "4", "--max-iterations", "6"}, many...),
 		"als": append([]string{"als", "--data", ratings, "--header", "true", "--rank", "4", "--max-iterations", "4"},
 			many...),
