@@ -195,6 +195,9 @@ func (f *EngineFlags) Config() (Config, error) {
 	if cfg.Memory, err = ParseBytes(f.memory); err != nil {
 		return cfg, usage("memory", "%v", err)
 	}
+	if cfg.Pace.Computed() && f.clock != "virtual" {
+		return cfg, usage("pace", "latency and driver-link need --clock virtual: no message waits on the real clock")
+	}
 	level := hclog.LevelFromString(f.logLevel)
 	if level == hclog.NoLevel {
 		return cfg, usage("log-level", "%q is not a level", f.logLevel)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -105,7 +106,8 @@ for a driver that is gone for --max-wait, and ends on SIGTERM.`,
 			if err := volley.Within("slots", float64(cfg.Slots), 0, 4096, true); err != nil {
 				return err
 			}
-			if _, err := pace.Parse(cfg.Pace, cfg.PaceRate); err != nil {
+			law, err := pace.Parse(cfg.Pace, cfg.PaceRate)
+			if err = errors.Join(err, law.Alone()); err != nil {
 				return usage(c, "pace", "%v", err)
 			}
 			if cfg.DataDir == "" {
@@ -148,8 +150,8 @@ for a driver that is gone for --max-wait, and ends on SIGTERM.`,
 	fs.StringVar(&cfg.Memory, "memory", "", "soft limit of a runner's memory, such as 2GiB; at twice that, and at "+
 		"least 1 GiB more, a program is ended (default: none, and nine tenths of the machine's)")
 	fs.StringVar(&cfg.Disk, "disk", "", "budget of packs on disk, such as 50GiB")
-	fs.StringVar(&cfg.Pace, "pace", "", "emulated speed: rate:N rows per second of a slot, link:4MB/s of what it is "+
-		"sent, or both, joined by +")
+	fs.StringVar(&cfg.Pace, "pace", "", "emulated speed: rate:N rows per second of a slot, disrupter:2s[:SEED], "+
+		"disrupted:PERCENT[:20s[:SEED]], trace:FILE, link:4MB/s of what it is sent, or several joined by +")
 	fs.Float64Var(&cfg.PaceRate, "pace-rate", 10000, "rows per second of speed 1 on a slot")
 	fs.BoolVar(&cfg.Unreachable, "unreachable", false,
 		"other executors cannot reach this one: blocks, and the messages of its jobs, go through the driver")

@@ -83,7 +83,7 @@ func (m *members) engine(i int) (*executor.Engine, error) {
 		return nil, err
 	}
 	j.files.atEnd(func() { store.Close() })
-	en := executor.NewEngine(executorID(i), program, store, m, linked(m, j.cfg.realLaw()))
+	en := executor.NewEngine(executorID(i), program, store, m, linked(m, j.cfg.realLaw(), i))
 	en.TaskMemory = j.cfg.taskMemory(j.cfg.Executors * j.cfg.Slots)
 	en.TaskHeld = j.cfg.taskHeld(j.cfg.Executors * j.cfg.Slots)
 	m.shared.Room = j.cfg.sharedRoom()

@@ -189,7 +189,7 @@ func sameRows(before, again *pack.Meta) error {
 func (j *Job) placePack(ctx context.Context, node int, maker plan.ExecutorID, meta *pack.Meta) (int, error) {
 	info := infoOf(node, maker, meta)
 	if j.cfg.Pace != nil {
-		j.cfg.Pace.Balance(meta.Rows)
+		j.cfg.Pace.Balance(meta.Rows, j.cfg.Executors, j.cfg.Slots)
 	}
 	info.Sourceless = maker != "" && j.program.Graph.MadeByTask(node)
 	c, err := j.cluster.Ask(ctx, driver.Event{Pack: info})

@@ -15,18 +15,19 @@ import (
 
 // linked returns peers as an executor reaches them over the link that a law gives
 // it: what they send arrives no sooner than the shared link allows.
-func linked(peers executor.Peers, law *pace.Law) executor.Peers {
+func linked(peers executor.Peers, law *pace.Law, executor int) executor.Peers {
 	if law == nil {
 		return peers
 	}
-	return &link{Peers: peers, law: law}
+	return &link{Peers: peers, law: law, executor: executor}
 }
 
 type link struct {
 	executor.Peers
-	law  *pace.Law
-	mu   sync.Mutex
-	free time.Time // when it has sent the bytes accepted so far
+	law      *pace.Law
+	executor int
+	mu       sync.Mutex
+	free     time.Time // when it has sent the bytes accepted so far
 }
 
 // FetchSplit writes the bytes of a split that a peer holds.
@@ -50,7 +51,7 @@ func (l *link) take(bytes int) {
 	if now := time.Now(); l.free.Before(now) {
 		l.free = now
 	}
-	l.free = l.free.Add(l.law.Send(0, int64(bytes), 0))
+	l.free = l.free.Add(l.law.Send(l.executor, 0, int64(bytes), 0))
 	at := l.free
 	l.mu.Unlock()
 	time.Sleep(time.Until(at))

@@ -63,7 +63,7 @@ func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program)
 	if err != nil {
 		return err
 	}
-	r.engine = executor.NewEngine(plan.ExecutorID(p.Executor), program.Graph, store, r, linked(r, law))
+	r.engine = executor.NewEngine(plan.ExecutorID(p.Executor), program.Graph, store, r, linked(r, law, 0))
 	r.engine.TaskMemory = cfg.taskMemory(p.Slots)
 	r.engine.TaskHeld = cfg.taskHeld(p.Slots)
 	r.engine.Shared.Room = cfg.sharedRoom()

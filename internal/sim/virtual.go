@@ -33,7 +33,9 @@ type Virtual struct {
 	job    *driver.Job
 	law    *pace.Law
 	nodes  map[plan.ExecutorID]*node
+	number map[plan.ExecutorID]int
 	arrive map[string]plan.Time // last arrival by link, so that links keep order
+	link   [2]plan.Time         // when what the driver has sent, and is sent, has passed its link
 	wakes  map[plan.Time]bool
 	got    driver.Command // what the session waits for
 	have   bool
@@ -51,8 +53,8 @@ type VirtualConfig struct {
 
 // NewVirtual makes a cluster; its executors join when the session starts it.
 func NewVirtual(c VirtualConfig) (*Virtual, error) {
-	v := &Virtual{w: &World{}, law: c.Law, nodes: map[plan.ExecutorID]*node{}, arrive: map[string]plan.Time{},
-		wakes: map[plan.Time]bool{}}
+	v := &Virtual{w: &World{}, law: c.Law, nodes: map[plan.ExecutorID]*node{}, number: map[plan.ExecutorID]int{},
+		arrive: map[string]plan.Time{}, wakes: map[plan.Time]bool{}}
 	v.job = driver.NewJob(c.Job, 0)
 	for i := range c.Executors {
 		engine, err := c.Engine(i)
@@ -65,9 +67,9 @@ func NewVirtual(c VirtualConfig) (*Virtual, error) {
 			work: &engineWorker{engine: engine, slots: c.Slots, folds: map[int]*executor.Fold{},
 				leased: map[int]*executor.LeasedFold{}}}
 		n.spend = func(slot int, at plan.Time, rows int64) plan.Time { return c.Law.Spend(i, slot, c.Slots, at, rows) }
-		n.fetchT = func(h *wire.Hold) plan.Time { return fetchTime(c.Law, h) }
+		n.fetchT = func(h *wire.Hold) plan.Time { return fetchTime(c.Law, i, h) }
 		n.send = func(m *wire.ToDriver) { v.toDriver(n, m) }
-		v.nodes[id] = n
+		v.nodes[id], v.number[id] = n, i
 		v.w.At(0, func() { v.step(driver.Event{Joined: &driver.Joined{Executor: id, Slots: c.Slots}}) })
 	}
 	return v, nil
@@ -75,11 +77,11 @@ func NewVirtual(c VirtualConfig) (*Virtual, error) {
 
 // fetchTime returns how long getting a split takes: from its source on the same
 // machine next to nothing, from a peer the bytes' way over the network.
-func fetchTime(law *pace.Law, h *wire.Hold) plan.Time {
+func fetchTime(law *pace.Law, executor int, h *wire.Hold) plan.Time {
 	if h.From == "" {
 		return 0
 	}
-	return law.Send(messageDelay, int64(h.Bytes), bandwidth)
+	return law.Send(executor, law.Latency(messageDelay), int64(h.Bytes), bandwidth)
 }
 
 // step lets the job see an event and carries out what it says.
@@ -113,20 +115,29 @@ func (v *Virtual) wake(at plan.Time) {
 	})
 }
 
-// arrival returns when a message that leaves now arrives on an ordered link.
-func (v *Virtual) arrival(link string, m proto.Message) plan.Time {
-	at := max(v.arrive[link], v.law.Send(v.w.now+messageDelay, int64(proto.Size(m)), bandwidth))
+// The driver's link has two ways.
+const (
+	outward = iota
+	inward
+)
+
+// arrival returns when a message that leaves now arrives on an ordered link, after what else is on the driver's.
+func (v *Virtual) arrival(id plan.ExecutorID, way int, m proto.Message) plan.Time {
+	link, bytes := fmt.Sprint(way, id), int64(proto.Size(m))
+	v.link[way] = max(v.link[way], v.w.now) + v.law.DriverLink(bytes)
+	at := v.law.Send(v.number[id], v.link[way]+v.law.Latency(messageDelay), bytes, bandwidth)
+	at = max(v.arrive[link], at)
 	v.arrive[link] = at
 	return at
 }
 
 func (v *Virtual) toExecutor(m *driver.Outgoing) {
 	n := v.nodes[m.To]
-	v.w.At(v.arrival("to "+string(m.To), m.Body), func() { n.step(executor.Event{Message: m.Body}) })
+	v.w.At(v.arrival(m.To, outward, m.Body), func() { n.step(executor.Event{Message: m.Body}) })
 }
 
 func (v *Virtual) toDriver(n *node, m *wire.ToDriver) {
-	v.w.At(v.arrival("from "+string(n.id), m), func() {
+	v.w.At(v.arrival(n.id, inward, m), func() {
 		v.step(driver.Event{Message: &driver.Message{From: n.id, Body: m}})
 	})
 }
