@@ -46,12 +46,12 @@ func (f *EngineFlags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.memory, "memory", "", "soft memory limit of this process, such as 4GiB (default: none)")
 	fs.StringVar(&f.dataDir, "data-dir", "", "where packs are kept (default: "+DefaultDataDir()+")")
 	fs.StringVar(&f.disk, "disk", "", "disk budget for packs, such as 20GiB (default: four fifths of the free space)")
-	fs.StringVar(&f.sync, "sync", "bsp", "synchronization: bsp, steal (every row, by executors that are free), absp "+
-		"(Algorithm 1 of A-BSP), deadline (cut at a learned time) or adaptive (absp at a ratio that follows the "+
-		"gradient's noise)")
+	fs.StringVar(&f.sync, "sync", "auto", "synchronization: auto (chosen for each pass, of the others), bsp (every "+
+		"row), steal (every row, by executors that are free), absp (Algorithm 1 of A-BSP) or deadline (cut at a "+
+		"learned time); bsp and steal give the same bytes every time")
 	fs.Float64Var(&f.ratio, "sync-ratio", 0.5,
-		"R_s: share of rows at which absp and deadline cut a step, in (0, 1]; the initial ratio of adaptive")
-	fs.Float64Var(&f.minRatio, "min-ratio", 0.3, "lower bound of adaptive's ratio, in (0, 1]")
+		"R_s: share of rows at which absp and deadline cut a step, and auto a sample, in (0, 1]")
+	fs.Float64Var(&f.minRatio, "min-ratio", 0.3, "lower bound of the ratio that auto chooses by noise, in (0, 1]")
 	fs.Float64Var(&f.minShare, "min-share", 0.05, "share of a split below which it is not cut")
 	fs.Float64Var(&f.maxMissing, "max-missing", 0.2,
 		"share of rows that a step may go on without; at least the largest share that one executor holds")
@@ -64,7 +64,8 @@ func (f *EngineFlags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.weighting, "weighting", "split",
 		"weight of partial results: each split's mean by its size (split), or by rows (rows)")
 	fs.Float64Var(&f.batchFraction, "batch-fraction", 1, "share of each split that a step folds, in (0, 1]")
-	fs.StringVar(&f.pace, "pace", "", "emulated speeds: "+pace.Laws+" (default: the machine's own)")
+	fs.StringVar(&f.pace, "pace", "", "emulated speeds and links, as physical, multi-tenant:7 or "+
+		"static:1,1,0.5+link:4MB/s; docs/guide.md lists the laws (default: the machine's own)")
 	fs.Float64Var(&f.paceRate, "pace-rate", 10000, "rows per second of speed 1 on a slot")
 	fs.StringVar(&f.clock, "clock", "real", "real, or virtual: real numerics and control in computed time (needs "+
 		"--pace)")
@@ -133,8 +134,8 @@ func (f *EngineFlags) validate() error {
 		return err
 	case f.clock == "virtual" && f.pace == "":
 		return usage("clock", "virtual time needs --pace, from which it is computed")
-	case f.batchFraction < 1 && !f.whole():
-		return usage("batch-fraction", "it is for --sync bsp and steal and cannot be cut by %s", f.sync)
+	case f.batchFraction < 1 && !f.whole() && !f.auto():
+		return usage("batch-fraction", "it is for --sync auto, bsp and steal and cannot be cut by %s", f.sync)
 	}
 	return nil
 }
@@ -145,10 +146,13 @@ func (f *EngineFlags) EventLog() string { return f.eventLog }
 // Sync returns the name of the synchronization policy.
 func (f *EngineFlags) Sync() string { return f.sync }
 
-// MayCut reports whether steps may be of less than all rows.
-func (f *EngineFlags) MayCut() bool {
-	return !f.whole() && (f.ratio < 1 || f.sync == abss.Adapting.String()) || f.batchFraction < 1
-}
+// MayCut reports whether steps may be cut whatever a program has them for.
+func (f *EngineFlags) MayCut() bool { return !f.whole() && !f.auto() && f.ratio < 1 }
+
+// MaySample reports whether programs are to have steps that may be of less than all rows.
+func (f *EngineFlags) MaySample() bool { return f.MayCut() || f.auto() || f.Batches() }
+
+func (f *EngineFlags) auto() bool { return f.sync == abss.Automatic.String() }
 
 // Batches reports whether steps are to be of a share of each split.
 func (f *EngineFlags) Batches() bool { return f.batchFraction < 1 }

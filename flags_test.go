@@ -30,7 +30,7 @@ func TestDefaultsOfTheEngine(t *testing.T) {
 		t.Errorf("%+v", cfg)
 	}
 	j := cfg.Job
-	if j.Sync.Policy != abss.BSP || j.Sync.Ratio != 0.5 || j.FixedCursors || j.ByRows || j.BatchFraction != 1 ||
+	if j.Sync.Policy != abss.Automatic || j.Sync.Ratio != 0.5 || j.FixedCursors || j.ByRows || j.BatchFraction != 1 ||
 		j.Exchange.Mode != prioritizer.Rate || j.MaxWait != 10*time.Minute {
 		t.Errorf("%+v", j)
 	}
@@ -111,20 +111,21 @@ func TestAPaceGivesTheCluster(t *testing.T) {
 	}
 }
 
-func TestMayCut(t *testing.T) {
+func TestWhatMayBeLeftOut(t *testing.T) {
 	for _, c := range []struct {
-		flags EngineFlags
-		want  bool
+		flags       EngineFlags
+		cut, sample bool
 	}{
-		{EngineFlags{sync: "bsp", ratio: 0.5, batchFraction: 1}, false},
-		{EngineFlags{sync: "steal", ratio: 0.5, batchFraction: 1}, false},
-		{EngineFlags{sync: "absp", ratio: 0.5, batchFraction: 1}, true},
-		{EngineFlags{sync: "absp", ratio: 1, batchFraction: 1}, false},
-		{EngineFlags{sync: "adaptive", ratio: 1, batchFraction: 1}, true},
-		{EngineFlags{sync: "bsp", ratio: 0.5, batchFraction: 0.1}, true},
+		{EngineFlags{sync: "bsp", ratio: 0.5, batchFraction: 1}, false, false},
+		{EngineFlags{sync: "steal", ratio: 0.5, batchFraction: 1}, false, false},
+		{EngineFlags{sync: "absp", ratio: 0.5, batchFraction: 1}, true, true},
+		{EngineFlags{sync: "absp", ratio: 1, batchFraction: 1}, false, false},
+		{EngineFlags{sync: "auto", ratio: 1, batchFraction: 1}, false, true},
+		{EngineFlags{sync: "auto", ratio: 0.5, batchFraction: 0.1}, false, true},
+		{EngineFlags{sync: "bsp", ratio: 0.5, batchFraction: 0.1}, false, true},
 	} {
-		if got := c.flags.MayCut(); got != c.want {
-			t.Errorf("%+v: %v", c.flags, got)
+		if cut, sample := c.flags.MayCut(), c.flags.MaySample(); cut != c.cut || sample != c.sample {
+			t.Errorf("%+v: cut %v, sample %v", c.flags, cut, sample)
 		}
 	}
 }

@@ -29,6 +29,9 @@ type Loss = host.Loss
 // Outcome is what the engine knows of a finished run.
 type Outcome = host.Outcome
 
+// Passes counts a job's passes over its data by how they were made.
+type Passes = host.Passes
+
 // DefaultDataDir returns the default directory of packs.
 func DefaultDataDir() string { return host.DefaultDataDir() }
 

@@ -15,16 +15,16 @@ type Policy uint8
 // processed ratio has reached the synchronization ratio after the first task
 // has finished; Deadline stops it at a time learned from recent steps; Steal
 // waits for every row like BSP, but hands pieces of splits to the executor that folds
-// them soonest; Adapting is ABSP at a ratio that Adaptive chooses.
+// them soonest; Automatic is what Auto chooses for each pass.
 const (
 	BSP Policy = iota
 	ABSP
 	Deadline
 	Steal
-	Adapting
+	Automatic
 )
 
-var policyNames = []string{"bsp", "absp", "deadline", "steal", "adaptive"}
+var policyNames = []string{"bsp", "absp", "deadline", "steal", "auto"}
 
 // Whole reports whether steps are never cut.
 func (p Policy) Whole() bool { return p == BSP || p == Steal }
@@ -45,8 +45,8 @@ func ParsePolicy(name string) (Policy, error) {
 // Config configures how steps end. The zero value of a field takes its default.
 type Config struct {
 	Policy      Policy
-	Ratio       float64       // R_s, the synchronization ratio, in (0, 1]; default 0.5; of Adapting the first
-	MinRatio    float64       // of Adapting: the least; default 0.3
+	Ratio       float64       // R_s, the synchronization ratio, in (0, 1]; default 0.5; of Automatic that of samples
+	MinRatio    float64       // of Automatic: the least; default 0.3
 	MinShare    float64       // share of a split below which it is not cut; default 0.05, negative is none
 	MinRows     int64         // rows below which a split is not cut; default 64
 	MaxMissing  float64       // share of rows a step may go on without; default 0.2, negative is none

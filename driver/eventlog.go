@@ -89,16 +89,16 @@ type LogStep struct {
 	ShareStop  float64     `json:"share_stop"`  // R_p at the stop
 	Cut        bool        `json:"cut"`
 	// share of each split that the step was to fold, where it is not the job's
-	Batch    float64            `json:"batch,omitempty"`
-	Ratio    float64            `json:"ratio,omitempty"` // chosen by adaptive, and why
-	RatioWhy string             `json:"ratio_why,omitempty"`
-	Share    float64            `json:"share"`
-	NEff     float64            `json:"neff"`
-	Retried  int                `json:"retried,omitempty"`
-	Dropped  int64              `json:"dropped_rows"` // so far in the job
-	Stale    int64              `json:"stale_reports"`
-	Values   map[string]float64 `json:"values,omitempty"`
-	Params   plan.Digest        `json:"params"`
+	Batch   float64            `json:"batch,omitempty"`
+	Ratio   float64            `json:"ratio,omitempty"` // chosen by auto, and why
+	Why     string             `json:"why,omitempty"`
+	Share   float64            `json:"share"`
+	NEff    float64            `json:"neff"`
+	Retried int                `json:"retried,omitempty"`
+	Dropped int64              `json:"dropped_rows"` // so far in the job
+	Stale   int64              `json:"stale_reports"`
+	Values  map[string]float64 `json:"values,omitempty"`
+	Params  plan.Digest        `json:"params"`
 	LogReports
 }
 
@@ -141,6 +141,7 @@ type LogEvaluation struct {
 	Missing   []int       `json:"missing"`
 	Waits     []abss.Wait `json:"waits"`
 	TookNs    int64       `json:"took_ns"`
+	Why       string      `json:"why,omitempty"` // auto's reason to lease its pieces or not
 	Objective *float64    `json:"objective,omitempty"`
 	Params    plan.Digest `json:"params"` // of the parameter it ran under
 	LogReports
@@ -371,7 +372,7 @@ func StepLine(r *StepReport) *LogStep {
 	l := &LogStep{Event: "step", Pack: r.Pack, Step: r.Number, Missing: []int{}, Waits: r.Stats.Waits,
 		Placement: r.Placement, Executors: r.Executors,
 		Bytes: r.Bytes, ShareFirst: r.Stats.ShareFirst, ShareStop: r.Stats.ShareStop, Cut: r.Stats.Cut, Batch: r.Batch,
-		Ratio: r.Ratio, RatioWhy: r.RatioWhy,
+		Ratio: r.Chosen.Ratio, Why: r.Chosen.Why,
 		Share: r.Share, NEff: r.NEff, Retried: r.Retried, Dropped: r.Counters.DroppedRows,
 		Stale: r.Counters.StaleReports}
 	l.C, l.Folded, l.Attempt, l.Epoch, l.Cursor = coverageArrays(r)
@@ -425,7 +426,7 @@ func coverageArrays(r *StepReport) (c, folded []int64, attempt []int, epoch []ui
 // EvaluationLine describes an uncut pass.
 func EvaluationLine(r *StepReport, params plan.Digest) *LogEvaluation {
 	l := &LogEvaluation{Event: "evaluation", Pack: r.Pack, Node: r.Node, Missing: []int{}, Waits: r.Stats.Waits,
-		TookNs: int64(r.Took), Params: params}
+		TookNs: int64(r.Took), Params: params, Why: r.Chosen.Why}
 	l.C, l.Folded, l.Attempt, l.Epoch, _ = coverageArrays(r)
 	for _, s := range r.Missing {
 		l.Missing = append(l.Missing, int(s))

@@ -165,20 +165,20 @@ func TestALineSaysWhatItsStepCameTo(t *testing.T) {
 			ShareStop: 0.5, Cut: true}, Took: 100, Bytes: 18, Share: 0.75, NEff: 19, Retried: 20,
 		Placement: []int{0, 1, 0},
 		Executors: []string{"a", "b"}, Moves: []plan.Move{{Split: 1, From: "a", To: "b", Role: true}}, MoveTime: 21,
-		Counters: Counters{DroppedRows: 22, StaleReports: 23}, Batch: 0.5, Ratio: 0.6, RatioWhy: "why"}
+		Counters: Counters{DroppedRows: 22, StaleReports: 23}, Batch: 0.5, Chosen: abss.Choice{Ratio: 0.6, Why: "why"}}
 	want := &LogStep{Event: "step", Pack: 2, Step: 4, C: []int64{0, 11, 15}, Folded: []int64{0, 12, 15},
 		Weight: []float64{0, 13, 16}, Entries: []int64{0, 14, 17}, Attempt: []int{5, 8, 1}, Epoch: []uint64{6, 9, 2},
 		Cursor: []int64{7, 10, 4}, Missing: []int{0}, Waits: waits, Placement: []int{0, 1, 0},
 		Executors: []string{"a", "b"}, Moves: []LogMove{{Split: 1, From: "a", To: "b", Role: true}},
 		Phases: LogPhases{Compute: 70, Wait: 40, Collect: 30, Exchange: 21}, Bytes: 18, ShareFirst: 0.25,
-		ShareStop: 0.5, Cut: true, Batch: 0.5, Ratio: 0.6, RatioWhy: "why", Share: 0.75, NEff: 19, Retried: 20,
+		ShareStop: 0.5, Cut: true, Batch: 0.5, Ratio: 0.6, Why: "why", Share: 0.75, NEff: 19, Retried: 20,
 		Dropped: 22, Stale: 23}
 	if got := StepLine(r); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want\n%+v", got, want)
 	}
 	digest := plan.Digest{1}
 	pass := &LogEvaluation{Event: "evaluation", Pack: 2, Node: 8, C: want.C, Folded: want.Folded, Attempt: want.Attempt,
-		Epoch: want.Epoch, Missing: want.Missing, Waits: waits, TookNs: 100, Params: digest}
+		Epoch: want.Epoch, Missing: want.Missing, Waits: waits, TookNs: 100, Params: digest, Why: "why"}
 	if got := EvaluationLine(r, digest); !reflect.DeepEqual(got, pass) {
 		t.Errorf("%+v, want\n%+v", got, pass)
 	}

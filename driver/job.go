@@ -72,6 +72,14 @@ type PackInfo struct {
 
 // weigh returns the weight of each split in a step: its number of rows, or the
 // sum of their weights where these are used.
+// rows returns how many rows all splits have.
+func (p *PackInfo) rows() (n int64) {
+	for _, rows := range p.Rows {
+		n += rows
+	}
+	return n
+}
+
 func (p *PackInfo) weigh(weighted bool) []float64 {
 	if plantedWeighted(weighted && p.Weights != nil) {
 		return p.Weights
@@ -127,7 +135,7 @@ type Restored struct {
 	Steps   int
 	Epoch   plan.Epoch
 	Entries []prioritizer.Entry
-	Ratio   float64         `json:",omitempty"` // that adaptive has chosen for the next step
+	Ratio   float64         `json:",omitempty"` // that auto has found for the next step
 	States  []RestoredState `json:",omitempty"`
 }
 
@@ -196,13 +204,13 @@ type Job struct {
 	steps     int
 	keys      uint32    // steps and passes begun
 	lastStep  plan.Time // how long the last training step took
+	ratio     float64   // that it was cut at
 	open      []*call   // actions in progress, in the order in which they began
 	calls     uint64
 	counters  Counters
 	draining  map[plan.ExecutorID]bool
 	dropped   map[attemptKey]int64 // rows that have been counted
-	adaptive  *abss.Adaptive       // nil under other policies
-	ratioWhy  string
+	auto      *abss.Auto           // nil under other policies
 	out       []Command
 	tape      *tape // of the job's events; nil where they are not recorded
 }
@@ -220,8 +228,8 @@ func NewJob(cfg JobConfig, now plan.Time) *Job {
 	cfg = cfg.EnsureDefaults()
 	j := &Job{cfg: cfg, began: now, executors: scheduler.NewExecutors(), draining: map[plan.ExecutorID]bool{},
 		dropped: map[attemptKey]int64{}}
-	if cfg.Sync.Policy == abss.Adapting {
-		j.adaptive = &abss.Adaptive{Ratio: cfg.Sync.Ratio, Min: cfg.Sync.MinRatio}
+	if cfg.Sync.Policy == abss.Automatic {
+		j.auto = abss.NewAuto(cfg.Sync)
 	}
 	if cfg.Record {
 		j.tape = newTape(cfg, now)
@@ -281,8 +289,8 @@ func (j *Job) Step(ev Event, now plan.Time) []Command {
 	case ev.Restore != nil:
 		j.onRestore(ev.Restore)
 	case ev.Signal != nil:
-		if plantedAdapts(j.adaptive != nil) {
-			j.ratioWhy = j.adaptive.Observe(ev.Signal.Spread, ev.Signal.Norm)
+		if plantedAdapts(j.auto != nil) {
+			j.auto.Observe(ev.Signal.Spread, ev.Signal.Norm)
 		}
 	case ev.Drain != "":
 		j.onDrain(ev.Drain)

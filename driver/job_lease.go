@@ -10,13 +10,21 @@ import (
 	"github.com/volley-engine/volley/scheduler"
 )
 
-// leased reports whether a step leases pieces of splits: all steps of steal, and
-// under the other policies that do not wait for stragglers the passes that need
-// every row, where there is more than one executor.
-func (j *Job) leased(p *pack, req *plan.StepRequest) bool {
-	policy := j.cfg.Sync.Policy
-	return len(req.Pieces) == len(p.info.Rows) && len(p.sched.Alive()) > 1 &&
-		(policy == abss.Steal || !req.Train && policy != abss.BSP)
+// leased reports whether a step leases pieces of splits, where there is more than one executor: all steps of steal,
+// what auto has chosen so, and under the other policies that do not wait for stragglers the passes that need every row.
+func (j *Job) leased(p *pack, s *step) bool {
+	if len(s.req.Pieces) != len(p.info.Rows) || len(p.sched.Alive()) < 2 {
+		return false
+	}
+	switch j.cfg.Sync.Policy {
+	case abss.BSP:
+		return false
+	case abss.Steal:
+		return true
+	case abss.Automatic:
+		return s.choice.Lease
+	}
+	return !s.req.Train
 }
 
 // beginLeases begins a step whose pieces are leased. The leases see to it that

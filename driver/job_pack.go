@@ -26,6 +26,7 @@ type pack struct {
 	moves    map[plan.SplitID]plan.Time
 	moveTime plan.Time // time of moves that ended during this step
 	learned  plan.Time // time after which Deadline cuts
+	perRow   float64   // nanoseconds that the last pass took for each row it merged
 	states   map[stateKey]splitState
 }
 
@@ -279,8 +280,8 @@ func (j *Job) onRestore(r *Restored) {
 	p.ledger.Restore(r.Entries)
 	plantedJournal(p, r)
 	p.restoreStates(r.States)
-	if j.adaptive != nil && r.Ratio > 0 {
-		j.adaptive.Ratio = r.Ratio
+	if j.auto != nil && r.Ratio > 0 {
+		j.auto.Resume(r.Ratio)
 	}
 	p.sched.Restore(r.Epoch)
 	j.steps = r.Steps
@@ -291,8 +292,8 @@ func (j *Job) coming() float64 {
 	switch {
 	case j.cfg.Sync.Policy.Whole():
 		return 1
-	case j.adaptive != nil:
-		return j.adaptive.Ratio
+	case j.auto != nil && j.ratio > 0:
+		return j.ratio
 	}
 	return j.cfg.Sync.Ratio
 }

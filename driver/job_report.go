@@ -16,9 +16,7 @@ func (j *Job) complete(now plan.Time) {
 		Weighted: s.req.Weighted, Batch: s.req.Batch, Coverage: s.coverage, Assigned: s.assigned,
 		Missing: s.ctrl.Missing(), Stats: s.ctrl.Stats(), Began: s.began, Took: now - s.began, Bytes: s.bytes,
 		Retried: s.retried, Param: s.param}
-	if s.req.Train && j.adaptive != nil {
-		r.Ratio, r.RatioWhy = s.ratio, s.ratioWhy
-	}
+	r.Chosen, r.Leased = s.choice, s.leases != nil
 	visited := j.commitCoverage(s, p)
 	for i, n := range visited {
 		r.Merged += n
@@ -35,8 +33,11 @@ func (j *Job) complete(now plan.Time) {
 	info := &r.Outcome.Info
 	info.Step, info.Merged, info.Share, info.NEff, info.Cut = r.Number, r.Merged, r.Share, r.NEff, r.Stats.Cut
 	r.Epoch = s.assigned[0].Epoch
+	if r.Merged > 0 {
+		p.perRow = float64(r.Took) / float64(r.Merged)
+	}
 	if s.req.Train {
-		j.lastStep = r.Took
+		j.lastStep, j.ratio = r.Took, s.ratio
 		j.learn(p, r, s.ratio)
 		r.Moves = j.exchangeSplits(p, s.number, now)
 	}
@@ -142,8 +143,8 @@ func (j *Job) describePlacement(p *pack, r *StepReport) {
 func (j *Job) Ledger(packID int) *Restored {
 	p := j.packs[packID]
 	r := &Restored{Pack: packID, Steps: j.steps, Epoch: p.sched.Epoch(), Entries: p.ledger.Entries()}
-	if j.adaptive != nil {
-		r.Ratio = j.adaptive.Ratio
+	if j.auto != nil && j.auto.Heard {
+		r.Ratio = j.auto.Ratio
 	}
 	r.States = p.keptStates()
 	plantedResume(j, r, packID)

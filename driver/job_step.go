@@ -22,7 +22,7 @@ type step struct {
 	number   int
 	key      uint32 // number of the step or pass on the wire
 	ratio    float64
-	ratioWhy string
+	choice   abss.Choice // of auto
 	ctrl     *abss.Controller
 	bsp      bool
 	entries  bool    // in which progress is counted
@@ -71,10 +71,10 @@ type StepReport struct {
 	Epoch     plan.Epoch  // the step's first epoch
 	Param     plan.Digest // of a parameter that was too large to travel with the step
 	Batch     float64     // share of each split that the step was to fold, where the request has one
-	Ratio     float64     // of adaptive
-	RatioWhy  string
-	Reports   []byte // the events since the step before, where they are recorded
-	Kept      bool   // Reports has all of them: no step had more than is kept
+	Chosen    abss.Choice // by auto
+	Leased    bool        // its pieces were leased
+	Reports   []byte      // the events since the step before, where they are recorded
+	Kept      bool        // Reports has all of them: no step had more than is kept
 }
 
 // onStep begins a step.
@@ -87,6 +87,10 @@ func (j *Job) onStep(req *plan.StepRequest, now plan.Time) {
 	if len(j.dropped) > mostDropped {
 		clear(j.dropped)
 	}
+	var choice abss.Choice
+	if j.auto != nil {
+		choice = j.auto.Choose(j.Coming(req))
+	}
 	changed := p.sched.Boundary()
 	j.readmit(p, now)
 	j.settle()
@@ -95,26 +99,27 @@ func (j *Job) onStep(req *plan.StepRequest, now plan.Time) {
 		j.steps++
 	}
 	j.keys++
-	s := &step{req: req, number: j.steps, key: j.keys, bsp: !req.Train || j.cfg.Sync.Policy.Whole(), began: now,
+	s := &step{req: req, number: j.steps, key: j.keys, began: now, choice: choice,
+		bsp:    !req.Train || j.cfg.Sync.Policy.Whole() || choice.Ratio >= 1,
 		sentTo: map[plan.ExecutorID]bool{}, assigned: make([]plan.Assignment, n), coverage: make([]*plan.Coverage, n),
 		seen: make([]int64, n)}
 	j.step = s
+	leases := j.leased(p, s)
 	if len(req.Param) > inlineParam {
 		if s.param = req.Digest; s.param.IsZero() {
 			s.param = plan.DigestOf(req.Param)
 		}
 	}
-	s.entries = req.Entries && p.info.Entries != nil && !j.leased(p, req) && !partial(j.cfg.BatchFraction) &&
-		!partial(req.Batch)
+	s.entries = req.Entries && p.info.Entries != nil && !leases && !partial(j.cfg.BatchFraction) && !partial(req.Batch)
 	if s.units = p.info.Rows; s.entries {
 		s.units = p.info.Entries
 	}
 	p.sched.NextEpoch()
-	if j.leased(p, req) {
+	if leases {
 		j.beginLeases(p, now)
 		return
 	}
-	tasks := make([]abss.Task, n)
+	tasks, rows := make([]abss.Task, n), make([]int64, n)
 	out := map[plan.ExecutorID][]plan.Assignment{}
 	for i := range tasks {
 		id := plan.SplitID(i)
@@ -123,6 +128,7 @@ func (j *Job) onStep(req *plan.StepRequest, now plan.Time) {
 		if s.entries {
 			tasks[i].Rows = s.units[i]
 		}
+		rows[i] = tasks[i].Rows
 		plantedCursor(&a, changed)
 		s.assigned[i] = a
 		if ok {
@@ -131,7 +137,7 @@ func (j *Job) onStep(req *plan.StepRequest, now plan.Time) {
 			s.recover = append(s.recover, id)
 		}
 	}
-	s.ctrl = abss.NewController(j.syncOf(s), tasks, p.sched.LargestShare(s.units), p.learned, now)
+	s.ctrl = abss.NewController(j.syncOf(s), tasks, p.sched.LargestShare(rows), p.learned, now)
 	for owner := range j.executors.All() {
 		if as := out[owner]; as != nil {
 			j.start(owner, p, as, 0)
@@ -141,14 +147,27 @@ func (j *Job) onStep(req *plan.StepRequest, now plan.Time) {
 	j.decide(abss.Event{Kind: abss.Began}, now)
 }
 
+// Coming returns what is known of a pass before it begins.
+func (j *Job) Coming(req *plan.StepRequest) abss.Coming {
+	p := j.packs[req.Pack]
+	c := abss.Coming{Step: req.Train, Sample: req.Train && partial(req.Batch), Ratio: req.Ratio}
+	c.Fastest, c.Slowest = p.sched.Spread()
+	rows := float64(p.info.rows())
+	if req.Train {
+		rows *= j.batch(req)
+	}
+	c.Takes = plan.Time(rows * p.perRow)
+	return c
+}
+
 // syncOf returns the policy of a step: an evaluation pass is plain BSP.
 func (j *Job) syncOf(s *step) abss.Config {
 	cfg := j.cfg.Sync
 	s.ratio = cfg.Ratio
-	if cfg.Policy == abss.Adapting {
-		cfg.Policy, s.ratio, s.ratioWhy = abss.ABSP, j.adaptive.Ratio, j.ratioWhy
-	}
-	if s.req.Ratio > 0 {
+	switch {
+	case cfg.Policy == abss.Automatic:
+		cfg.Policy, s.ratio = abss.ABSP, s.choice.Ratio
+	case s.req.Ratio > 0:
 		s.ratio = s.req.Ratio
 	}
 	cfg.Ratio = s.ratio

@@ -43,7 +43,7 @@ func plantedJournal(*pack, *Restored)                            {}
 func plantedFolded(*plan.Coverage)                               {}
 func plantedKept(merged bool) bool                               { return merged }
 func plantedWeighted(weighted bool) bool                         { return weighted }
-func plantedAdapts(adaptive bool) bool                           { return adaptive }
+func plantedAdapts(auto bool) bool                               { return auto }
 func plantedForeign(foreign bool) bool                           { return foreign }
 func plantedGathered(gathered bool) bool                         { return gathered }
 func plantedTicks() bool                                         { return false }

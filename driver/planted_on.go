@@ -179,7 +179,7 @@ func plantedKept(merged bool) bool { return merged && !mutant.On(mutant.StateFor
 
 func plantedWeighted(weighted bool) bool { return weighted && !mutant.On(mutant.WeightsIgnored) }
 
-func plantedAdapts(adaptive bool) bool { return adaptive && !mutant.On(mutant.AdaptiveStuck) }
+func plantedAdapts(auto bool) bool { return auto && !mutant.On(mutant.AutoStuck) }
 
 func plantedForeign(foreign bool) bool { return foreign && !mutant.On(mutant.ForeignPlanTaken) }
 

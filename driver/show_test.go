@@ -167,9 +167,9 @@ func showStep(r *StepReport) string {
 	if r.Placement != nil {
 		fmt.Fprintf(&b, "  placement %v of %v\n", r.Placement, r.Executors)
 	}
-	if r.MoveTime > 0 || r.Entries != nil || r.Batch > 0 || r.Ratio > 0 || !r.Param.IsZero() || r.Weighted {
+	if r.MoveTime > 0 || r.Entries != nil || r.Batch > 0 || r.Chosen.Ratio > 0 || !r.Param.IsZero() || r.Weighted {
 		fmt.Fprintf(&b, "  moves took %v, entries %v, batch %v, ratio %v %s, parameter apart %v, weighted %v\n",
-			r.MoveTime, r.Entries, r.Batch, r.Ratio, r.RatioWhy, !r.Param.IsZero(), r.Weighted)
+			r.MoveTime, r.Entries, r.Batch, r.Chosen.Ratio, r.Chosen.Why, !r.Param.IsZero(), r.Weighted)
 	}
 	fmt.Fprintf(&b, "  rates %.0f", r.Rates)
 	return b.String()

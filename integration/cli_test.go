@@ -140,8 +140,8 @@ func TestOneModelToTheByte(t *testing.T) {
 		{"--clock", "virtual", "--pace", "static:4,1,1", "--sync", "absp", "--sync-ratio", "1"},
 	} {
 		dir := filepath.Join(t.TempDir(), "model")
-		run(t, append([]string{"--data", data, "--reg", "1e-3", "--max-iterations", "25", "--tol", "0", "--out", dir},
-			flags...)...)
+		run(t, append([]string{"--sync", "bsp", "--data", data, "--reg", "1e-3", "--max-iterations", "25", "--tol", "0",
+			"--out", dir}, flags...)...)
 		if got := modelBytes(t, dir); i == 0 {
 			first = got
 		} else if got != first {
@@ -165,7 +165,7 @@ func TestEveryKernelPathGivesTheSameModel(t *testing.T) {
 			}
 			dir := filepath.Join(t.TempDir(), "model")
 			t.Setenv("GODEBUG", c.debug)
-			run(t, "--data", data, "--max-iterations", "10", "--tol", "0", "--out", dir)
+			run(t, "--data", data, "--sync", "bsp", "--max-iterations", "10", "--tol", "0", "--out", dir)
 			got := modelBytes(t, dir)
 			if first == "" {
 				first = got
@@ -191,7 +191,7 @@ func TestVerifyAndReplayEveryPolicy(t *testing.T) {
 		"sdca, steal":  append(slices.Clone(pace), "--solver", "sdca", "--sync", "steal"),
 		"svrg":         append(slices.Clone(pace), "--solver", "svrg", "--sync", "absp"),
 		"validation":   append([]string{"--validation", "0.2", "--patience", "1000", "--sync", "absp"}, pace...),
-		"adaptive":     append([]string{"--sync", "adaptive"}, pace...),
+		"auto":         append([]string{"--sync", "auto"}, pace...),
 		"steal":        append([]string{"--sync", "steal"}, pace...),
 		"steal, batch": append([]string{"--sync", "steal", "--batch-fraction", "0.3"}, pace...),
 		"real, uneven": {"--sync", "absp", "--pace", "static:2,1", "--pace-rate", "200000", "--solver", "nesterov"},
@@ -362,7 +362,7 @@ func TestSharesUnderStaticPace(t *testing.T) {
 	data := generated(t)
 	base := []string{"--data", data, "--clock", "virtual", "--executors", "6", "--splits", "6", "--exchange", "off",
 		"--pace", "static:4,1,1,1,1,1", "--max-iterations", "30", "--tol", "0", "--solver", "nesterov"}
-	bsp := run(t, base...)
+	bsp := run(t, append(base, "--sync", "bsp")...)
 	for _, c := range []struct {
 		ratio              string
 		lo, hi, time, slip float64

@@ -179,7 +179,8 @@ func undisturbed(t *testing.T, args ...string) string {
 }
 
 func jobFlags(data string) []string {
-	return []string{"--data", data, "--solver", "nesterov", "--reg", "1e-3", "--max-iterations", "40", "--tol", "0"}
+	return []string{"--data", data, "--solver", "nesterov", "--sync", "bsp", "--reg", "1e-3", "--max-iterations", "40",
+		"--tol", "0"}
 }
 
 func TestACluster(t *testing.T) {

@@ -197,7 +197,7 @@ func TestLessonsOnTheirData(t *testing.T) {
 			program := built(t, "..", "./examples/"+l.dir)
 			outs, said := map[string]string{}, map[string]string{}
 			for _, where := range []string{"alone", "cluster"} {
-				args := append([]string{"--"}, l.args...)
+				args := append([]string{"--sync", "bsp", "--"}, l.args...)
 				saved := filepath.Join(t.TempDir(), where)
 				if l.saves {
 					args = append(args, "--output", saved)

@@ -136,6 +136,7 @@ func TestEveryJobOnACluster(t *testing.T) {
 		c.join(name)
 	}
 	for job, flags := range jobsData(t) {
+		flags = append(flags, "--sync", "bsp")
 		alone, there := filepath.Join(t.TempDir(), "model"), filepath.Join(t.TempDir(), "model")
 		runJob(t, job, append(flags, "--executors", "1", "--out", alone)...)
 		if _, errs, code := volley(t, append([]string{"submit", job, "--driver", c.Addr, "--out", there},
@@ -212,8 +213,8 @@ func TestEveryJobIsResumed(t *testing.T) {
 		{"logistic", append(points, "--solver", "adam")}, {"svm", append(points, "--solver", "newton", "--reg", "0.1")},
 		{"svm", append(points, "--solver", "lbfgs", "--reg", "0.1")},
 		{"lasso", append(points, "--solver", "nesterov", "--sync", "absp")},
-		{"lasso", append(points, "--solver", "nesterov", "--sync", "adaptive")},
-		{"softmax", append(points, "--solver", "nesterov", "--sync", "adaptive")},
+		{"lasso", append(points, "--solver", "nesterov", "--sync", "auto")},
+		{"softmax", append(points, "--solver", "nesterov", "--sync", "auto")},
 		{"mlp", append(data["mlp"], "--tol", "0", "--validation", "0.2", "--patience", "50")},
 		{"logistic", append(points, "--solver", "lbfgs", "--validation", "0.2", "--patience", "50")},
 		{"svm", append(points, "--solver", "sdca")}, {"svm", append(points, "--solver", "sdca", "--sync", "absp")},

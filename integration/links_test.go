@@ -21,7 +21,7 @@ func TestSlowLinksChangeNoAnswer(t *testing.T) {
 	}
 	flags := []string{"--data", data, "--reg", "1e-3", "--solver", "nesterov", "--max-iterations", "150", "--tol", "0"}
 	want := filepath.Join(t.TempDir(), "bsp")
-	runJob(t, "logistic", slices.Concat(flags, []string{"--executors", "1", "--out", want})...)
+	runJob(t, "logistic", slices.Concat(flags, []string{"--executors", "1", "--sync", "bsp", "--out", want})...)
 	for range 3 {
 		dir := t.TempDir()
 		got, log := filepath.Join(dir, "steal"), filepath.Join(dir, "log")

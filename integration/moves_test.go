@@ -49,10 +49,11 @@ func trainMoving(t *testing.T, data string, seed uint64, flags ...string) (*mlli
 
 func TestSplitsMoveAndTheModelStays(t *testing.T) {
 	data := generated(t)
-	want, _ := trainMoving(t, data, 0, "--executors", "1")
+	want, _ := trainMoving(t, data, 0, "--executors", "1", "--sync", "bsp")
 	for seed := uint64(1); seed <= 5; seed++ {
 		for _, clock := range []string{"real", "virtual"} {
-			got, moves := trainMoving(t, data, seed, "--executors", "4", "--clock", clock, "--pace", "rate:1000000")
+			got, moves := trainMoving(t, data, seed, "--executors", "4", "--sync", "bsp", "--clock", clock, "--pace",
+				"rate:1000000")
 			if moves < 3 {
 				t.Errorf("seed %d: only %d splits moved", seed, moves)
 			}
@@ -90,7 +91,7 @@ func TestABuildForNewerProcessorsGivesTheSameModel(t *testing.T) {
 		for _, program := range []string{binary, newer} {
 			dir := filepath.Join(t.TempDir(), "model")
 			out, err := exec.Command(program, "run", "logistic", "--data", data, "--standardize", "--max-iterations",
-				"25", "--tol", "0", "--out", dir).CombinedOutput()
+				"25", "--tol", "0", "--sync", "bsp", "--out", dir).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}

@@ -40,7 +40,7 @@ func TestRawColumns(t *testing.T) {
 	t.Parallel()
 	data := rawTable(t)
 	prepare := []string{"--data", data, "--label", "churned", "--onehot", "city", "--text", "note", "--buckets", "128",
-		"--missing", "mean", "--scale", "standard"}
+		"--missing", "mean", "--scale", "standard", "--sync", "bsp"}
 	c := newCluster(t, "e1", "e2")
 	for job, own := range map[string][]string{"logistic": {"--reg", "0.01"}, "softmax": {"--reg", "0.01"},
 		"mlp": {"--layers", "4", "--max-iterations", "20"}, "kmeans": {"--k", "3"}} {

@@ -123,7 +123,7 @@ func TestThePaperClusters(t *testing.T) {
 	for pace, want := range map[string]float64{"physical": 1.8, "multi-tenant": 2.3} {
 		flags := append(base, "--pace", pace, "--splits",
 			map[string]string{"physical": "48", "multi-tenant": "72"}[pace])
-		bsp := run(t, append(flags, "--exchange", "off")...)
+		bsp := run(t, append(flags, "--sync", "bsp", "--exchange", "off")...)
 		absp := run(t, append(flags, "--sync", "absp")...)
 		if ratio := bsp.TrainSeconds / absp.TrainSeconds; ratio < want {
 			t.Errorf("%s: %.2f times as fast, want %.1f", pace, ratio, want)

@@ -18,13 +18,15 @@ func TestStealHasTheBytesOfBSP(t *testing.T) {
 	for name, flags := range data {
 		job, _, _ := strings.Cut(name, ",")
 		want := filepath.Join(t.TempDir(), "bsp")
-		runJob(t, job, slices.Concat(flags, []string{"--executors", "1", "--out", want})...)
+		runJob(t, job, slices.Concat(flags, []string{"--executors", "1", "--sync", "bsp", "--out", want})...)
 		for _, cluster := range [][]string{{"--executors", "5"}, {"--clock", "virtual", "--pace", "physical"},
 			{"--clock", "virtual", "--pace", "multi-tenant:3", "--splits", "72"}} {
 			got := filepath.Join(t.TempDir(), "steal")
 			if slices.Contains(cluster, "72") { // other splits are another problem
 				want = filepath.Join(t.TempDir(), "bsp")
-				runJob(t, job, slices.Concat(flags, []string{"--executors", "1", "--splits", "72", "--out", want})...)
+				runJob(t, job, slices.Concat(flags, []string{"--executors", "1", "--sync", "bsp", "--splits", "72",
+					"--out",
+					want})...)
 			}
 			runJob(t, job, slices.Concat(flags, cluster, []string{"--sync", "steal", "--out", got})...)
 			if modelBytes(t, want) != modelBytes(t, got) {
@@ -42,7 +44,8 @@ func TestEmptySplitsAreLeased(t *testing.T) {
 	}
 	flags := []string{"--data", path, "--splits", "40", "--assign", "random", "--executors", "3", "--max-iterations",
 		"20", "--reg", "0.1", "--solver", "nesterov", "--max-wait", "20s"}
-	bsp, steal := runJob(t, "logistic", flags...), runJob(t, "logistic", append(flags, "--sync", "steal")...)
+	bsp, steal := runJob(t, "logistic", append(flags, "--sync", "bsp")...), runJob(t, "logistic", append(flags,
+		"--sync", "steal")...)
 	if bsp.Objective != steal.Objective {
 		t.Errorf("%v, bsp %v", steal.Objective, bsp.Objective)
 	}

@@ -82,7 +82,7 @@ const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
 // No option is zero that stands for another value when a job is made of it.
 var emptyOptions = []tampering{
 	{"no fewest rows", "floor", "header: options.min_rows = 0", "options"},
-	{"no smallest ratio", "adaptive", "header: options.min_ratio = 0", "options"},
+	{"no smallest ratio", "auto", "header: options.min_ratio = 0", "options"},
 	{"no interval", "moves", "header: options.exchange_interval = 0", "options"},
 	{"no bandwidth", "moves", "header: options.exchange_bandwidth = 0", "options"},
 	{"no failures of a task", "absp", "header: options.max_task_failures = 0", "options"},
@@ -100,7 +100,7 @@ var falseMoves = []tampering{
 	{"bytes that did not travel", "moves", "with moves: moves.1.role = true", "role|move|exchange"},
 	{"a move that never was", "absp", `step 3: moves = [{"split":1,"from":"executor-1","to":"executor-0"}]`,
 		"move|exchange"},
-	{"moves of adaptive are erased", "adaptive", "with moves: moves delete", "move|exchange"},
+	{"moves of auto are erased", "auto", "with moves: moves delete", "move|exchange"},
 	{"a split lies elsewhere", "moves", "last: placement = [0,0,0,0,0,0]; last: executors = " +
 		"[\"executor-0\",\"executor-1\",\"executor-2\"]", "placement|owner|split"},
 	{"placement is forgotten", "moves", "steps: placement delete; steps: executors delete", "placement|owner"},
@@ -126,14 +126,14 @@ var falseWaits = []tampering{
 	{"bounds under steal", "steal", "steps: waits.*.bound_ns * 0.5", "bound"},
 }
 
-// Adaptive chooses its ratio from the gradients, and no other policy chooses one.
+// Auto chooses its ratio from the gradients, and no other policy chooses one.
 var falseRatios = []tampering{
-	{"a ratio that was never raised", "adaptive", "steps: ratio = 0.5", "ratio"},
-	{"one ratio", "adaptive", "step 4: ratio = 0.75", "ratio"},
-	{"the reason", "adaptive", `step 4: ratio_why = "kept: splits' gradients differ by 0.1, their mean is 1 long"`,
-		"ratio_why|gradient|reason|ratio"},
-	{"no reason", "adaptive", "steps: ratio_why delete", "ratio_why|gradient|reason|ratio"},
-	{"the first ratio", "adaptive", "header: options.ratio = 0.4", "ratio"},
+	{"a ratio that was never raised", "auto", "steps: ratio = 0.5", "ratio"},
+	{"one ratio", "auto", "step 4: ratio = 0.75", "ratio"},
+	{"the reason", "auto", `step 4: why = "kept: splits' gradients differ by 0.1, their mean is 1 long"`,
+		"why|gradient|reason|ratio"},
+	{"no reason", "auto", "steps: why delete", "why|gradient|reason|ratio"},
+	{"the first ratio", "auto", "header: options.ratio = 0.4", "ratio"},
 	{"a ratio where none is chosen", "absp", "steps: ratio = 0.5", "ratio"},
 }
 

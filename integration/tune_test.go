@@ -39,7 +39,8 @@ func tune(t *testing.T, args ...string) (out tuning) {
 func TestTuneKeepsTheBest(t *testing.T) {
 	data, dir := generated(t), t.TempDir()
 	model, alone, table := filepath.Join(dir, "model"), filepath.Join(dir, "alone"), filepath.Join(dir, "table.csv")
-	got := tune(t, "logistic", "--data", data, "--grid", "reg=1e-3,10", "--grid", "alpha=0,1", "--folds", "3", "--out",
+	got := tune(t, "logistic", "--data", data, "--grid", "reg=1e-3,10", "--grid", "alpha=0,1", "--folds", "3",
+		"--sync", "bsp", "--out",
 		model, "--table", table, "--json")
 	if len(got.Points) != 4 || got.Metric != "auc" || got.Points[got.Best].Values["reg"] != "1e-3" {
 		t.Fatalf("%+v", got)
@@ -49,7 +50,7 @@ func TestTuneKeepsTheBest(t *testing.T) {
 		for k, v := range p.Folds {
 			mean += v / 3
 			one := runJob(t, "logistic", "--data", data, "--reg", p.Values["reg"], "--alpha", p.Values["alpha"],
-				"--fold", []string{"1/3", "2/3", "3/3"}[k])
+				"--sync", "bsp", "--fold", []string{"1/3", "2/3", "3/3"}[k])
 			if one.Metrics["auc"] != v {
 				t.Errorf("%v, fold %d: %v, a run alone has %v", p.Values, k+1, v, one.Metrics["auc"])
 			}
@@ -59,7 +60,8 @@ func TestTuneKeepsTheBest(t *testing.T) {
 		}
 	}
 	best := got.Points[got.Best].Values
-	runJob(t, "logistic", "--data", data, "--reg", best["reg"], "--alpha", best["alpha"], "--out", alone)
+	runJob(t, "logistic", "--data", data, "--reg", best["reg"], "--alpha", best["alpha"], "--sync", "bsp", "--out",
+		alone)
 	if modelBytes(t, alone) != modelBytes(t, model) {
 		t.Error("the model kept is not that of the best point")
 	}

@@ -79,7 +79,9 @@ type Config struct {
 	Warn       func(string)   // what the user should know of; may be nil
 	TaskMemory int            // bytes of rows that a task may hold
 	Slots      func() int     // how many tasks run at a time; nil: tasks never share their rows
-	Scalable   func() error   // says why a step without Scale cannot be cut here; may be nil
+	// Unscaled returns the ratio that steps without Scale have to have, 0 for any, or why they cannot be run; may be
+	// nil.
+	Unscaled func() (ratio float64, err error)
 }
 
 // Progress is what a session reports while it runs.
@@ -229,10 +231,13 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 	if err != nil {
 		return zero, err
 	}
-	if st.decl.train && !st.decl.scalable && s.cfg.Scalable != nil {
-		if err := s.cfg.Scalable(); err != nil {
+	ratio := st.decl.ratio
+	if st.decl.train && !st.decl.scalable && s.cfg.Unscaled != nil {
+		must, err := s.cfg.Unscaled()
+		if err != nil {
 			return zero, err
 		}
+		ratio = max(ratio, must)
 	}
 	f := st.folder(p.meta, param)
 	pieces, err := s.piecesOf(st.id, p.meta, f, len(raw))
@@ -242,7 +247,7 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 	began := s.cluster.Now()
 	out, err := whilePacked(ctx, s, st.packID, func() (*plan.StepOutcome, error) {
 		return s.cluster.RunStep(ctx, plan.StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train,
-			Ratio: st.decl.ratio, Pieces: pieces, State: f.State() > 0, Weighted: p.meta.Weighted && f.Weighted(),
+			Ratio: ratio, Pieces: pieces, State: f.State() > 0, Weighted: p.meta.Weighted && f.Weighted(),
 			Entries: p.meta.Layout == pack.SparseLayout && st.decl.entries, Work: st.decl.work, Batch: s.batch})
 	})
 	if err != nil {

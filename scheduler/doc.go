@@ -8,6 +8,7 @@
 //	placement.go    which executors hold and fold the splits of a pack: replicas, epochs, attempts, retry by
 //	                kind of failure (placement_failures.go), and what the loss, return or late joining of an
 //	                executor means
+//	speeds.go       how fast executors are, as measured
 //	leases.go       the leases of a pass, and their results; leases_grant.go: which executor folds which pieces of
 //	                splits, and which fetches a split
 //	shares.go       which job may use the slots of an executor

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -528,65 +527,4 @@ func (s *State) Alive() []plan.ExecutorID {
 func (s *State) IsAlive(id plan.ExecutorID) bool {
 	e, ok := s.byID[id]
 	return ok && s.executors[e].alive
-}
-
-// Observe takes an executor's measured speed in rows per second into its
-// smoothed one.
-func (s *State) Observe(id plan.ExecutorID, rowsPerSecond float64) {
-	i, ok := s.byID[id]
-	if !ok || rowsPerSecond <= 0 {
-		return
-	}
-	e := s.executors[i]
-	if e.observed == 0 {
-		e.speed = rowsPerSecond
-	}
-	off := rowsPerSecond - e.speed
-	e.speed += smoothing * off
-	e.variance = (1 - smoothing) * (e.variance + smoothing*off*off)
-	e.observed++
-}
-
-// smoothing is the weight of the newest speed: slow enough that the noise of
-// a shared machine moves no split.
-const smoothing = 0.15
-
-// Speeds returns the smoothed speeds by executor, 0 where unknown, and in how
-// many steps each was measured.
-func (s *State) Speeds() (speed []float64, observed []int) {
-	for i, e := range s.executors {
-		if s.usable(i) {
-			speed = append(speed, e.speed)
-		} else {
-			speed = append(speed, 0)
-		}
-		observed = append(observed, e.observed)
-	}
-	return speed, observed
-}
-
-// Noise returns the relative standard error of the least certain smoothed speed.
-func (s *State) Noise() float64 {
-	var worst float64
-	for i, e := range s.executors {
-		if s.usable(i) && e.speed > 0 {
-			worst = max(worst, math.Sqrt(e.variance*smoothing/(2-smoothing))/e.speed)
-		}
-	}
-	return worst
-}
-
-// LargestShare returns the largest share of rows that one executor folds.
-func (s *State) LargestShare(rows []int64) float64 {
-	held, total := make([]int64, len(s.executors)), int64(0)
-	for i, n := range rows {
-		total += n
-		if o := s.splits[i].owner; o >= 0 {
-			held[o] += n
-		}
-	}
-	if total == 0 || len(held) == 0 {
-		return 0
-	}
-	return float64(slices.Max(held)) / float64(total)
 }

@@ -107,7 +107,7 @@ func submitJobCommand(j job) *cobra.Command {
 		Use:     a.name + " --data URI…",
 		Short:   "Train " + a.short + " on a cluster",
 		Long:    "Submits the job that volley run " + a.name + " describes; see there for the flags.",
-		Example: "  volley submit " + a.name + " --data /data/" + a.data + " " + a.example + " --sync absp --out model",
+		Example: "  volley submit " + a.name + " --data /data/" + a.data + " " + a.example + " --out model",
 		Args:    exactArgs(0, "no arguments beside flags"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if _, err := f.ready(c, j); err != nil {
@@ -253,6 +253,7 @@ type runResult struct {
 	MissingRows         int64              `json:"missing_rows,omitempty"`
 	Features            int                `json:"features"`
 	RowsProcessed       int64              `json:"rows_processed"`
+	Passes              volley.Passes      `json:"passes"`
 	MeanShare           float64            `json:"mean_share"`
 	MeanNEff            float64            `json:"mean_neff"`
 	Executors           int                `json:"executors"`
@@ -274,7 +275,7 @@ func resultOf(f *trainFlags, cfg volley.Config, job string, t *mllib.Summary, o 
 		LoadSeconds: o.Load.Seconds(), TrainSeconds: o.Train.Seconds(), EvaluationSeconds: o.Evaluation.Seconds(),
 		Rows: t.Rows, Features: t.Features, RowsProcessed: t.Processed, MeanShare: t.MeanShare, MeanNEff: t.MeanNEff,
 		Executors: o.Executors, Slots: cfg.Slots, Splits: o.Splits, Exchanges: o.Counters.Moves,
-		DroppedRows: o.Counters.DroppedRows, DualDrift: t.Drift,
+		DroppedRows: o.Counters.DroppedRows, DualDrift: t.Drift, Passes: o.Passes,
 		MalformedRows: t.Malformed, MissingRows: t.Missing,
 		Metrics: metrics, Model: f.out, Clock: map[bool]string{true: "virtual", false: "real"}[cfg.Virtual],
 		LogDigest: o.LogDigest}

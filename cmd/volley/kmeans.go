@@ -50,7 +50,7 @@ func (f *kmeansFlags) configure(c *cobra.Command, t *trainFlags) (err error) {
 	}
 	cfg := mllib.KMeansConfig{Data: absolute(t.data), Input: t.input(), Splits: t.splits, Random: t.assign == "random",
 		Seed:    t.seed,
-		Float32: t.storage == "float32", K: f.k, Restarts: f.restarts, Cut: t.engine.MayCut(),
+		Float32: t.storage == "float32", K: f.k, Restarts: f.restarts, Cut: t.engine.MaySample(),
 		Batches:       t.engine.Batches(),
 		MaxIterations: t.maxIterations, Tol: t.tol,
 		MaxTime: t.maxTime, Target: t.targetValue()}

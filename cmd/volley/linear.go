@@ -152,7 +152,7 @@ func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
 	}
 	cfg := mllib.LinearConfig{Job: f.name, Loss: f.losses[0], Data: absolute(t.data), Input: t.input(),
 		Positive: f.positive, Splits: t.splits,
-		Random: t.assign == "random", Seed: t.seed, Float32: t.storage == "float32", Cut: t.engine.MayCut(),
+		Random: t.assign == "random", Seed: t.seed, Float32: t.storage == "float32", Cut: t.engine.MaySample(),
 		Batches:  t.engine.Batches(),
 		StepSize: f.stepSize, Reg: f.reg,
 		Alpha: f.alphaFlag, Intercept: f.intercept, Standardize: f.standardize, MaxIterations: t.maxIterations,

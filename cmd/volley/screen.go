@@ -59,8 +59,16 @@ func (s *screen) progress(p rdd.Progress) {
 		s.draw(fmt.Sprintf("loading: %d rows, %.2g rows/s", s.mu.rows, rate))
 		return
 	}
-	s.draw(fmt.Sprintf("iteration %d  objective %.6g  share %.0f%%%s", p.Iteration, p.Values["objective"],
-		100*p.Info.Share, s.bars()))
+	s.draw(fmt.Sprintf("iteration %d  objective %.6g  share %.0f%%%s%s", p.Iteration, p.Values["objective"],
+		100*p.Info.Share, s.bars(), s.why()))
+}
+
+// why returns how auto made the last pass, and its reason.
+func (s *screen) why() string {
+	if s.mu.report == nil || s.mu.report.Chosen.Why == "" {
+		return ""
+	}
+	return "  " + s.mu.report.Chosen.Why
 }
 
 var barSteps = []rune(" ▁▂▃▄▅▆▇█")
@@ -120,6 +128,8 @@ func (s *screen) result(r *runResult) error {
 		r.Rows, r.Features, r.Splits, r.Executors, r.MeanShare, r.MeanNEff)
 	fmt.Printf("  load %.3f s, train %.3f s (%.4f s an iteration), evaluation %.3f s, %s clock; %d splits moved\n",
 		r.LoadSeconds, r.TrainSeconds, r.SecondsPerIteration, r.EvaluationSeconds, r.Clock, r.Exchanges)
+	fmt.Printf("  passes: %d whole, %d whole by leases, %d cut%s\n", r.Passes.Whole, r.Passes.Leased, r.Passes.Cut,
+		r.again())
 	if r.MalformedRows+r.MissingRows > 0 {
 		fmt.Printf("  left out: %d malformed records, %d rows that lack a number\n", r.MalformedRows, r.MissingRows)
 	}
@@ -135,6 +145,14 @@ func (s *screen) result(r *runResult) error {
 		fmt.Printf("  model in %s\n", r.Model)
 	}
 	return nil
+}
+
+// again returns how to have the same bytes every time, where a run may have others.
+func (r *runResult) again() string {
+	if r.Passes.Cut == 0 {
+		return ""
+	}
+	return ", by how fast executors were (the same bytes every time: --sync bsp or steal)"
 }
 
 // howGood returns a line on how near the result is known to be to the best one.

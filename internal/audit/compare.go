@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"maps"
+	"math"
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
@@ -47,20 +48,26 @@ func (r *Replay) sameStep(l *Line, req plan.StepRequest) error {
 			l.Step.Batch, req.Batch)
 	}
 	o := r.log.Header.Options
-	if o.Sync != abss.Adapting.String() {
+	if o.Sync != abss.Automatic.String() {
 		if l.Step.Ratio != 0 {
-			return r.differs("steps", "line %d has the ratio %v, which only adaptive has", l.Number, l.Step.Ratio)
+			return r.differs("steps", "line %d has the ratio %v, which only auto has", l.Number, l.Step.Ratio)
 		}
 		return nil
 	}
-	if r.adaptive == nil {
-		r.adaptive = &abss.Adaptive{Ratio: o.Ratio, Min: o.MinRatio}
+	if r.auto == nil {
+		r.auto = abss.NewAuto(abss.Config{Ratio: o.Ratio, MinRatio: o.MinRatio})
 	}
-	if l.Step.Ratio != r.adaptive.Ratio {
-		return r.differs("steps", "line %d has the ratio %v, the gradients before it give %v", l.Number, l.Step.Ratio,
-			r.adaptive.Ratio)
+	if may := r.mayCut(req); l.Step.Ratio < 1 && l.Step.Ratio != may {
+		return r.differs("steps", "line %d has the ratio %v, the program and the gradients before it give %v", l.Number,
+			l.Step.Ratio, may)
 	}
 	return nil
+}
+
+// mayCut returns the ratio at which auto cuts a step, if it does, as far as the program decides.
+func (r *Replay) mayCut(req plan.StepRequest) float64 {
+	return r.auto.Choose(abss.Coming{Step: true, Sample: req.Batch > 0 && req.Batch < 1, Ratio: req.Ratio,
+		Fastest: math.MaxFloat64, Slowest: 1, Takes: math.MaxInt64}).Ratio
 }
 
 // samePass compares the node and the pack of an evaluation pass.
@@ -91,8 +98,8 @@ func (r *Replay) sameCommit(s *driver.LogStep, c rdd.Commit) error {
 
 // Signal decides on the ratio of the next step, as the run did.
 func (r *Replay) Signal(spread, norm float64) {
-	if r.adaptive != nil {
-		r.adaptive.Observe(spread, norm)
+	if r.auto != nil {
+		r.auto.Observe(spread, norm)
 	}
 }
 

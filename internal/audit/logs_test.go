@@ -255,12 +255,12 @@ var runs = map[string]func(*testing.T) *run{
 		r.fold(plan.StepRequest{Train: true, Batch: 0.5}, 50, 2)
 		return r
 	},
-	"adaptive": func(t *testing.T) *run {
-		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.Adapting, Ratio: 0.6, MinRatio: 0.4}})
-		r.open([]int64{1000, 1000}, nil, nil)
-		r.fold(plan.StepRequest{Train: true}, 1000, 300)
+	"auto": func(t *testing.T) *run { // the first step shows that b has half of a's speed
+		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.Automatic, Ratio: 0.6, MinRatio: 0.4}})
+		r.open([]int64{1000, 500}, nil, nil)
+		r.fold(plan.StepRequest{Train: true}, 1000, 500)
 		r.tell(driver.Event{Signal: &driver.Signal{Spread: 3, Norm: 1}})
-		r.fold(plan.StepRequest{Train: true}, 1000, 600)
+		r.fold(plan.StepRequest{Train: true}, 1000, 200)
 		return r
 	},
 	"weights": func(t *testing.T) *run {

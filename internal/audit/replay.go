@@ -41,7 +41,7 @@ type Replay struct {
 	described []*driver.LogPack
 	passed    *driver.LogEvaluation
 	wrong     error
-	adaptive  *abss.Adaptive
+	auto      *abss.Auto
 	spans     map[int]span  // of the lines' steps; nil where the clock began anew in between
 	now       time.Duration // when the last step ended
 	Steps     int           // whose digest was equal

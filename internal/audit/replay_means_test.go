@@ -88,7 +88,7 @@ func TestAReplayFoldsAsTheRunDid(t *testing.T) {
 			t.Errorf("%s: it ends at %v, the last step was from %v to %v", name, c.Now(), last.from, last.to)
 		}
 		c, err = run.replay(t, 60, unchanged, func(r *Replay) { r.step(2).Ratio = 0.5 })
-		if err == nil || !strings.Contains(err.Error(), "which only adaptive has") {
+		if err == nil || !strings.Contains(err.Error(), "which only auto has") {
 			t.Errorf("%s: %v, %v", name, err, c)
 		}
 	}

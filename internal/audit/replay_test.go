@@ -167,7 +167,7 @@ func (r *Replay) pass(n int) *driver.LogEvaluation { return r.nth(false, n).Eval
 // TestAReplayComparesWhatFollowsFromTheData: everything that a log says of the data and the
 // program, be it false, is named.
 func TestAReplayComparesWhatFollowsFromTheData(t *testing.T) {
-	run := runOnce(t, driver.JobConfig{Sync: abss.Config{Policy: abss.Adapting, Ratio: 0.5}})
+	run := runOnce(t, driver.JobConfig{Sync: abss.Config{Policy: abss.Automatic, Ratio: 0.5}})
 	c, err := run.replay(t, 60, unchanged, func(*Replay) {})
 	if err != nil || c.Steps != 3 || c.Passes != 3 || c.Left() != 0 {
 		t.Fatalf("as it was: %v, %+v", err, c)
@@ -195,8 +195,9 @@ func TestAReplayComparesWhatFollowsFromTheData(t *testing.T) {
 		{"with entries true; the data 2, false, false", func(r *Replay) { r.described[0].Entries = []int64{1, 2} }},
 		{"is of pack 1, the program runs it on 0", func(r *Replay) { r.step(2).Pack = 1 }},
 		{"folds the share 0.5 of each split, the program asks for 0", func(r *Replay) { r.step(2).Batch = 0.5 }},
-		{"has the ratio 0.5, the gradients before it give 0.625", func(r *Replay) { r.step(2).Ratio = 0.5 }},
-		{"has the ratio 0.5, which only adaptive has", func(r *Replay) { header(r).Options.Sync = "absp" }},
+		{"has the ratio 0.5, the program and the gradients before it give 0.625",
+			func(r *Replay) { r.step(2).Ratio = 0.5 }},
+		{"has the ratio 1, which only auto has", func(r *Replay) { header(r).Options.Sync = "absp" }},
 		{"the parameters' digest is", func(r *Replay) { r.step(3).Params = plan.Digest{1} }},
 		{"it is iteration 2, the log says 9", func(r *Replay) { r.step(2).Iteration = 9 }},
 		{"the values are map[sum:", func(r *Replay) { r.step(1).Values["sum"]++ }},
@@ -225,7 +226,7 @@ func TestAReplayComparesWhatFollowsFromTheData(t *testing.T) {
 
 // TestAReplayIsOfTheSameProgramFromItsBeginning, to the log's end.
 func TestAReplayIsOfTheSameProgramFromItsBeginning(t *testing.T) {
-	run := runOnce(t, driver.JobConfig{Sync: abss.Config{Policy: abss.Adapting, Ratio: 0.5}})
+	run := runOnce(t, driver.JobConfig{Sync: abss.Config{Policy: abss.Automatic, Ratio: 0.5}})
 	cut := func(r *Replay) { r.log.Lines = r.log.Lines[:5] }
 	if _, err := run.replay(t, 60, unchanged, cut); !errors.Is(err, ErrLogEnds) {
 		t.Errorf("a log that ends: %v", err)

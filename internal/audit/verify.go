@@ -222,7 +222,7 @@ func (v *verifier) step(s *driver.LogStep, line int) {
 	for i := range s.C {
 		v.split(s, i, missing[i], line)
 	}
-	if v.options.Sync == abss.Adapting.String() {
+	if v.options.Sync == abss.Automatic.String() {
 		v.fact(s.Ratio >= min(v.options.MinRatio, v.options.Ratio) && s.Ratio <= 1, coverage, s.Step, line,
 			"ratio %v, outside of [%v, 1]", s.Ratio, v.options.MinRatio)
 	}
@@ -261,7 +261,7 @@ func (v *verifier) mustBeWhole() bool {
 
 // ratio returns the synchronization ratio of a step.
 func (v *verifier) ratio(s *driver.LogStep) float64 {
-	if v.options.Sync == abss.Adapting.String() {
+	if v.options.Sync == abss.Automatic.String() {
 		return s.Ratio
 	}
 	return v.options.Ratio

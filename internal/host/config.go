@@ -38,6 +38,13 @@ type Config struct {
 	Losses         []Loss // executors that are lost, for tests; not in virtual time
 }
 
+// Passes counts a job's passes over its data, steps among them, by how they were made.
+type Passes struct {
+	Whole  int `json:"whole"`  // each executor folded its own splits
+	Leased int `json:"leased"` // whole, too: pieces went to executors that were free
+	Cut    int `json:"cut"`    // rows were left out
+}
+
 // Outcome is the engine's summary of a finished run.
 type Outcome struct {
 	Load       time.Duration // on the wall clock
@@ -46,6 +53,7 @@ type Outcome struct {
 	Counters   driver.Counters
 	Splits     int
 	Executors  int
+	Passes     Passes
 	StoppedBy  string
 	LogDigest  string // SHA-256 of the event log; empty where none was written
 }

@@ -84,14 +84,17 @@ func (j *Job) close() {
 	j.files.close()
 }
 
-// scalable returns why steps without Scale cannot be cut under this
-// configuration.
-func (j *Job) scalable() error {
-	partial := !j.cfg.Job.Sync.Policy.Whole() || j.cfg.Job.BatchFraction > 0 && j.cfg.Job.BatchFraction < 1
-	if j.cfg.Job.ByRows || !partial {
-		return nil
+// unscaled returns the ratio that steps without Scale have to have: 0 is any, 1 is that they are never cut. It returns
+// an error where they would be of less than all rows.
+func (j *Job) unscaled() (ratio float64, err error) {
+	policy, batch := j.cfg.Job.Sync.Policy, j.cfg.Job.BatchFraction
+	switch partial := batch > 0 && batch < 1; {
+	case j.cfg.Job.ByRows || policy.Whole() && !partial:
+		return 0, nil
+	case policy == abss.Automatic && !partial:
+		return 1, nil
 	}
-	return fault.Newf(fault.Usage, "run", "a step without Scale", "it cannot be cut under weighting=split").
+	return 0, fault.Newf(fault.Usage, "run", "a step without Scale", "it cannot be cut under weighting=split").
 		WithHint("give the Aggregator a Scale, or run with --weighting rows")
 }
 
@@ -243,9 +246,9 @@ func (j *Job) RunStep(ctx context.Context, req plan.StepRequest) (*plan.StepOutc
 	return &r.Outcome, nil
 }
 
-// Signal passes a step's measurements to adaptive.
+// Signal passes a step's measurements to auto.
 func (j *Job) Signal(spread, norm float64) {
-	if j.cfg.Job.Sync.Policy == abss.Adapting {
+	if j.cfg.Job.Sync.Policy == abss.Automatic {
 		j.cluster.Signal(driver.Signal{Spread: spread, Norm: norm})
 	}
 }
@@ -307,6 +310,7 @@ type meter struct {
 	ended     time.Duration // the last step
 	evaluated time.Duration // uncut passes since the first training step
 	last      *driver.StepReport
+	passes    Passes
 	lost      atomic.Int64 // executors, when the last action ended
 }
 
@@ -324,6 +328,14 @@ func (m *meter) begin(trains bool, at time.Duration) {
 
 func (m *meter) step(r *driver.StepReport, trains bool, began, ended time.Duration) {
 	m.last, m.ended = r, ended
+	switch {
+	case r.Stats.Cut:
+		m.passes.Cut++
+	case r.Leased:
+		m.passes.Leased++
+	default:
+		m.passes.Whole++
+	}
 	if m.began > 0 && !trains {
 		m.evaluated += ended - began
 	}

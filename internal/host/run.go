@@ -57,7 +57,7 @@ func Run(ctx context.Context, cfg Config, p wire.Process, program Program, loop 
 // session returns the session of the program's loop.
 func (j *Job) session(p wire.Process) *rdd.Session {
 	return rdd.NewSession(j.program.Graph, j,
-		rdd.Config{OutDir: j.cfg.OutDir, Owner: ownerOf(p), Progress: j.cfg.Progress, Scalable: j.scalable,
+		rdd.Config{OutDir: j.cfg.OutDir, Owner: ownerOf(p), Progress: j.cfg.Progress, Unscaled: j.unscaled,
 			Slots: j.cluster.Slots, TaskMemory: j.cfg.heldByTask(), Copies: p.Role == wire.JobRole,
 			Warn: func(text string) { j.cfg.Logger.Warn(text) }})
 }
@@ -73,7 +73,7 @@ func ownerOf(p wire.Process) string {
 
 func (j *Job) outcome(s *rdd.Session, stoppedBy string) *Outcome {
 	o := &Outcome{Load: s.LoadTime(), Train: j.meter.train(), Evaluation: s.EvaluationTime(),
-		Executors: j.cfg.Executors, StoppedBy: stoppedBy,
+		Executors: j.cfg.Executors, StoppedBy: stoppedBy, Passes: j.meter.passes,
 		LogDigest: j.record.log.Digest()}
 	if r := j.meter.last; r != nil {
 		o.Counters, o.Splits = r.Counters, len(r.Coverage)

@@ -64,7 +64,7 @@ const (
 	StopAnyStep     // a stop command stops whatever runs
 	LimitIgnored    // a batch folds all rows
 	DeadlineLearned // deadline cuts at the time of the first step for ever
-	AdaptiveStuck   // adaptive never changes the ratio
+	AutoStuck       // auto never changes the ratio
 
 	// Data prioritization.
 	ExchangeAll        // every split moves after every step

@@ -33,7 +33,8 @@ func balanced(t *testing.T, text string, executors int) *Law {
 
 var lawful = []string{"static:1,2,0.5,1,1,1", "physical", "multi-tenant:7", "one-straggler", "uneven", "delayed:0.5s",
 	"delayed:3p", "disrupter:2s:3", "disrupter:0.3p", "slow-worker:400:5", "disrupted:100", "disrupted:300:0.7p:9",
-	"power-law:7", "power-law:3:2", "uneven+disrupter:1p", "physical+slow-worker:100+latency:1ms", "rate:500+disrupted:50"}
+	"power-law:7", "power-law:3:2", "uneven+disrupter:1p", "physical+slow-worker:100+latency:1ms",
+	"rate:500+disrupted:50"}
 
 // executorsOf returns a number of executors that a law is for.
 func executorsOf(l *Law) int {
@@ -43,8 +44,8 @@ func executorsOf(l *Law) int {
 	return 8
 }
 
-// TestWorkAddsUp under every law: a part done after another ends when both at once do, speeds are none below 0, and what
-// holds ends later.
+// TestWorkAddsUp under every law: a part done after another ends when both at once do, speeds are none below 0, and
+// what holds ends later.
 func TestWorkAddsUp(t *testing.T) {
 	for _, text := range lawful {
 		probe, _ := Parse(text, 1)
@@ -233,7 +234,8 @@ func TestLawsThatAreNone(t *testing.T) {
 		"disrupter:2s:1:9": `no "9"`, "slow-worker": "percentage", "power-law:2": "above 2", "link:4": "speed of a link",
 		"link:1MB/s+link:2MB/s": "twice", "latency:-1s": "latency", "rate:NaN": "positive",
 		"physical+one-straggler": "12 executors, another for 6", "trace:" + dir + "/none": "no such file",
-		"trace:" + put("a", "executor,seconds,speed\n"): "nothing follows", "trace:" + put("b", "a,b,c\n1,2,3\n"): "no trace",
+		"trace:" + put("a", "executor,seconds,speed\n"): "nothing follows", "trace:" + put("b",
+			"a,b,c\n1,2,3\n"): "no trace",
 		"trace:" + put("c", "executor,seconds,speed\n1,0,1\n"):        "nothing of executor 0",
 		"trace:" + put("d", "executor,seconds,speed\n0,0,1\n0,x,1\n"): "line 3",
 		"trace:" + put("e", "executor,seconds,speed\n0,0,-1\n"):       "line 2",

@@ -11,8 +11,8 @@ import (
 
 // speeds is a law of slots' speeds.
 type speeds interface {
-	// at returns the speed of a slot at a time, and until when that holds. Where the length of a balanced pass is not known
-	// yet it is 0.
+	// at returns the speed of a slot at a time, and until when that holds. Where the length of a balanced pass is not
+	// known yet it is 0.
 	at(w who, now, pass time.Duration) (factor float64, until time.Duration)
 	// mean returns the speed that an executor's slots have in the mean.
 	mean(executor int) float64

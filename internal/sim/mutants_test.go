@@ -73,7 +73,7 @@ var proofs = []proof{
 	{mutant.StopAnyStep, "a stop stops any step", "1.unasked"},
 	{mutant.LimitIgnored, "batch of all rows", "2.batch"},
 	{mutant.DeadlineLearned, "deadline learned once", "1.deadline"},
-	{mutant.AdaptiveStuck, "ratio never adapted", "1.adaptive"},
+	{mutant.AutoStuck, "ratio never adapted", "1.auto"},
 
 	{mutant.ExchangeAll, "every split moves every step", "5.rate"},
 	{mutant.CursorCapped, "cursor does not wrap", "5.cursor"},

@@ -190,9 +190,9 @@ func (o *oracle) receipts(p *simPack, r *driver.StepReport) []mergedRows {
 // bounds checks a split's coverage: all rows where the step needs them, at
 // least the floor where it was cut.
 func (o *oracle) bounds(p *simPack, r *driver.StepReport, i int, n int64, missing bool) {
-	rows := o.s.limit(r.Train, p.rows[i])
+	rows := o.s.limit(r.Train, r.Batch, p.rows[i])
 	sync := o.s.cfg.Sync
-	whole := !r.Train || sync.Policy.Whole()
+	whole := !r.Train || sync.Policy.Whole() || sync.Policy == abss.Automatic && o.s.watch.choice.Ratio >= 1
 	if n < 0 || n > rows {
 		o.s.violate("2.batch", "split %d covers %d of %d rows", i, n, rows)
 	} else if whole && n != rows {
@@ -211,11 +211,7 @@ func (o *oracle) bounds(p *simPack, r *driver.StepReport, i int, n int64, missin
 	if !missing && made < o.s.floor(all) {
 		o.s.violate("1.floor", "split %d of %d was cut at %d", i, all, made)
 	}
-	ratio := sync.Ratio
-	if sync.Policy == abss.Adapting {
-		ratio = r.Ratio
-	}
-	if !missing && r.Train && (sync.Policy == abss.ABSP || sync.Policy == abss.Adapting) && ratio >= 1 && n != rows {
+	if !missing && r.Train && sync.Policy == abss.ABSP && sync.Ratio >= 1 && n != rows {
 		o.s.violate("10.3", "split %d covers %d of %d rows at ratio 1", i, n, rows)
 	}
 }
@@ -232,7 +228,7 @@ func (o *oracle) waits(r *driver.StepReport) {
 }
 
 // numbers computes once more what a report says of its step: N_eff, the share,
-// what is missing, adaptive's ratio.
+// what is missing, what auto chose.
 func (o *oracle) numbers(p *simPack, r *driver.StepReport) {
 	var present, inverse, made, all float64
 	var missing []plan.SplitID
@@ -274,8 +270,8 @@ func (o *oracle) numbers(p *simPack, r *driver.StepReport) {
 	if len(missing) != len(r.Missing) {
 		o.s.violate("1.missing", "%v are missing, reported are %v", missing, r.Missing)
 	}
-	if r.Train && o.s.cfg.Sync.Policy == abss.Adapting && r.Ratio != o.s.watch.ratio {
-		o.s.violate("1.adaptive", "the ratio is %v, want %v", r.Ratio, o.s.watch.ratio)
+	if r.Chosen != o.s.watch.choice {
+		o.s.violate("1.auto", "it chose %+v, want %+v", r.Chosen, o.s.watch.choice)
 	}
 }
 

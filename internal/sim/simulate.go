@@ -314,11 +314,24 @@ func (s *Sim) packOpen() {
 }
 
 // limit returns how many rows of a split a step folds when it is not cut.
-func (s *Sim) limit(train bool, rows int64) int64 {
-	if f := s.cfg.BatchFraction; train && f > 0 && f < 1 {
+func (s *Sim) limit(train bool, batch float64, rows int64) int64 {
+	if f := s.batch(train, batch); f < 1 {
 		return min(rows, max(1, int64(math.Ceil(f*float64(rows)))))
 	}
 	return rows
+}
+
+// batch returns the share of each split that a step folds which asks for one, or for none by 0.
+func (s *Sim) batch(train bool, asked float64) float64 {
+	switch {
+	case !train:
+		return 1
+	case asked > 0:
+		return asked
+	case s.cfg.BatchFraction > 0:
+		return s.cfg.BatchFraction
+	}
+	return 1
 }
 
 // floor returns the count below which a split of n rows is not cut.
@@ -333,6 +346,9 @@ func (s *Sim) leases(req *plan.StepRequest) bool {
 		if ok {
 			there++
 		}
+	}
+	if policy == abss.Automatic {
+		return there > 1 && s.watch.choice.Lease
 	}
 	return there > 1 && (policy == abss.Steal || !req.Train && policy != abss.BSP)
 }
@@ -357,6 +373,9 @@ func (s *Sim) nextStep() {
 		Weighted: p.weighed != nil}
 	if train && p.stateful {
 		req.Node, req.State = statefulNode, true
+	}
+	if train && s.cfg.Sync.Policy == abss.Automatic && s.result.Steps%4 == 2 {
+		req.Batch = 0.5
 	}
 	s.step(driver.Event{Step: req})
 }

@@ -22,7 +22,8 @@ type watch struct {
 	entries   bool
 	refused   bool        // the event brought a result whose own count is not the one reported
 	learned   []plan.Time // of deadline, by pack
-	ratio     float64     // of adaptive
+	auto      *abss.Auto  // that hears what the job's does; nil under other policies
+	choice    abss.Choice // of the pass in progress
 	dropped   dropWatch
 	place     *placeWatch
 	call      *callWatch
@@ -32,8 +33,11 @@ type watch struct {
 }
 
 func newWatch(s *Sim) *watch {
-	w := &watch{s: s, learned: make([]plan.Time, len(s.packs)), ratio: s.cfg.Sync.Ratio, call: &callWatch{s: s},
+	w := &watch{s: s, learned: make([]plan.Time, len(s.packs)), call: &callWatch{s: s},
 		bornAt: s.clock.at(s.w.now)}
+	if s.cfg.Sync.Policy == abss.Automatic {
+		w.auto = abss.NewAuto(s.cfg.Sync)
+	}
 	w.place, w.dropped = newPlaceWatch(s), newDropWatch()
 	return w
 }
@@ -49,12 +53,10 @@ func (w *watch) before(ev driver.Event, now plan.Time) {
 	switch {
 	case ev.Step != nil:
 		w.begin(ev.Step, now)
-	case ev.Signal != nil && w.s.cfg.Sync.Policy == abss.Adapting:
-		a := abss.Adaptive{Ratio: w.ratio, Min: w.s.cfg.Sync.MinRatio}
-		a.Observe(ev.Signal.Spread, ev.Signal.Norm)
-		w.ratio = a.Ratio
-	case ev.Restore != nil && ev.Restore.Ratio > 0:
-		w.ratio = ev.Restore.Ratio
+	case ev.Signal != nil && w.auto != nil:
+		w.auto.Observe(ev.Signal.Spread, ev.Signal.Norm)
+	case ev.Restore != nil && ev.Restore.Ratio > 0 && w.auto != nil:
+		w.auto.Resume(ev.Restore.Ratio)
 	case ev.Lost != nil && w.place.was[ev.Lost.Executor]:
 		w.lost(ev.Lost.Executor, now)
 	case ev.Message != nil:
@@ -100,24 +102,26 @@ func (w *watch) begin(req *plan.StepRequest, now plan.Time) {
 	w.req, w.began, w.ref, w.lease = req, now, nil, nil
 	w.restarted = true // also where no executor is left
 	w.key++
+	if w.auto != nil {
+		w.choice = w.auto.Choose(w.s.job.Coming(req))
+	}
 	cfg := w.s.cfg.Sync
 	if w.s.leases(req) {
 		w.lease = newLeaseWatch(w.s, p, now)
 		w.entries = false
 		return
 	}
-	f := w.s.cfg.BatchFraction
-	w.entries = req.Entries && p.upTo != nil && !(f > 0 && f < 1)
+	w.entries = req.Entries && p.upTo != nil && w.s.batch(true, req.Batch) == 1
 	switch {
-	case !req.Train || cfg.Policy.Whole():
+	case !req.Train || cfg.Policy.Whole() || w.auto != nil && w.choice.Ratio >= 1:
 		cfg.Policy = abss.BSP
-	case cfg.Policy == abss.Adapting:
-		cfg.Policy, cfg.Ratio = abss.ABSP, w.ratio
+	case cfg.Policy == abss.Automatic:
+		cfg.Policy, cfg.Ratio = abss.ABSP, w.choice.Ratio
 	}
 	w.ref = &reference{cfg: cfg, most: cfg.MaxMissing, began: now, since: now, advanced: now,
 		target: w.learned[req.Pack], tasks: make([]refTask, len(p.rows))}
 	for i, n := range p.rows {
-		if n = w.s.limit(req.Train, n); w.entries {
+		if n = w.s.limit(req.Train, req.Batch, n); w.entries {
 			n = p.entries()[i]
 		}
 		w.ref.tasks[i] = refTask{units: n, floor: w.s.floor(n), state: refLost}
@@ -273,7 +277,7 @@ func (w *watch) unasked(r *wire.Result) {
 		if !t.everHeld || t.attempt != c.Attempt || t.epoch != c.Epoch || t.doomed {
 			continue
 		}
-		if rows := w.s.packs[w.req.Pack].rows[c.Split]; int64(c.Count) < w.s.limit(w.req.Train, rows) {
+		if rows := w.s.packs[w.req.Pack].rows[c.Split]; int64(c.Count) < w.s.limit(w.req.Train, w.req.Batch, rows) {
 			w.s.violate("1.unasked", "split %d was cut at %d of %d rows without a request", c.Split, c.Count, rows)
 		}
 	}
@@ -399,8 +403,8 @@ func (w *watch) learn(r *driver.StepReport) {
 		return
 	}
 	ratio := w.s.cfg.Sync.Ratio
-	if w.s.cfg.Sync.Policy == abss.Adapting {
-		ratio = r.Ratio
+	if w.auto != nil {
+		ratio = w.choice.Ratio
 	}
 	t, was := plan.Time(float64(r.Stats.StopAt)*ratio/r.Share), &w.learned[r.Pack]
 	if *was == 0 {

@@ -237,7 +237,7 @@ func TestHardlyAnyWeight(t *testing.T) {
 			t.Errorf("%s ends at %v, the least is %v", method, got, want)
 		}
 	}
-	for _, sync := range []string{"adaptive", "absp"} {
+	for _, sync := range []string{"auto", "absp"} {
 		c.Solver, c.Tol = solver.Nesterov, 1e-6
 		cfg, err := volley.ParseConfig("--sync", sync, "--executors", "4", "--pace", "static:3,1,1,1", "--clock",
 			"virtual", "--data-dir", t.TempDir())
