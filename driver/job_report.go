@@ -46,6 +46,7 @@ func (j *Job) complete(now plan.Time) {
 		j.describePlacement(p, r)
 	}
 	r.Rates, _ = p.sched.Speeds()
+	r.Latest = p.sched.LatestSpeeds()
 	r.Counters = j.counters
 	j.out = append(j.out, Command{StepDone: r})
 	j.settle()

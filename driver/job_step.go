@@ -66,6 +66,7 @@ type StepReport struct {
 	Moves     []plan.Move // planned after this step
 	MoveTime  plan.Time   // of moves that ended during the step
 	Rates     []float64   // rows per second by executor
+	Latest    []float64   // as last measured
 	Counters  Counters    // so far
 	Merged    int64       // rows in this step
 	Epoch     plan.Epoch  // the step's first epoch
@@ -145,19 +146,6 @@ func (j *Job) onStep(req *plan.StepRequest, now plan.Time) {
 	}
 	plantedTwice(j, p, changed)
 	j.decide(abss.Event{Kind: abss.Began}, now)
-}
-
-// Coming returns what is known of a pass before it begins.
-func (j *Job) Coming(req *plan.StepRequest) abss.Coming {
-	p := j.packs[req.Pack]
-	c := abss.Coming{Step: req.Train, Sample: req.Train && partial(req.Batch), Ratio: req.Ratio}
-	c.Fastest, c.Slowest = p.sched.Spread()
-	rows := float64(p.info.rows())
-	if req.Train {
-		rows *= j.batch(req)
-	}
-	c.Takes = plan.Time(rows * p.perRow)
-	return c
 }
 
 // syncOf returns the policy of a step: an evaluation pass is plain BSP.

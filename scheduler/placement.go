@@ -58,6 +58,7 @@ type executor struct {
 	failures int
 	slots    int
 	speed    float64 // rows per second, smoothed
+	latest   float64 // rows per second, as last measured
 	variance float64 // of single measurements, smoothed in the same way
 	observed int
 	getting  int // split that it was asked to fetch for a pass by leases; −1 is none

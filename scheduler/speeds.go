@@ -18,6 +18,7 @@ func (s *State) Observe(id plan.ExecutorID, rowsPerSecond float64) {
 	if e.observed == 0 {
 		e.speed = rowsPerSecond
 	}
+	e.latest = rowsPerSecond
 	off := rowsPerSecond - e.speed
 	e.speed += smoothing * off
 	e.variance = (1 - smoothing) * (e.variance + smoothing*off*off)
@@ -40,6 +41,16 @@ func (s *State) Speeds() (speed []float64, observed []int) {
 		observed = append(observed, e.observed)
 	}
 	return speed, observed
+}
+
+// LatestSpeeds returns the last measured speeds by executor, 0 where unknown.
+func (s *State) LatestSpeeds() (speed []float64) {
+	for i, e := range s.executors {
+		if speed = append(speed, 0); s.usable(i) && e.observed > 0 {
+			speed[i] = e.latest
+		}
+	}
+	return speed
 }
 
 // Spread returns how fast the fastest executor is, and how slow the slowest, each within a standard deviation of its

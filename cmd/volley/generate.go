@@ -47,6 +47,12 @@ func (f *lawFlags) linear(fs *pflag.FlagSet) {
 		"partitions do")
 }
 
+func (f *lawFlags) centres(fs *pflag.FlagSet) {
+	f.size(fs, 200)
+	fs.IntVar(&f.k, "k", 10, "centres")
+	fs.Float64Var(&f.r, "r", 0.6, "how far apart centres lie")
+}
+
 const aboutLinear = `Weights are uniform in [−½, ½) of java.util.Random(42). Part p has rows/parts
 rows drawn from Random(42+p): features uniform in [−1, 1), the label their product
 with the weights plus --intercept plus --eps·N(0, 1).`
@@ -64,6 +70,22 @@ every feature is standard normal plus label·eps.`, allFormats,
 			f.size(fs, 250)
 			fs.Float64Var(&f.eps, "eps", 0.5, "how far apart the classes lie in each feature")
 		}, func(f *lawFlags) synth.Law { return synth.Logistic{Rows: f.rows, Features: f.features, Eps: f.eps} }},
+	{"sparse", "Two shifted classes of sparse rows",
+		`As logistic, but each feature is 0, except with a probability that each of --parts
+parts has for its rows: 1, 2, 5 or 10 %, by java.util.Random(42+part).`, []string{"libsvm"},
+		func(f *lawFlags, fs *pflag.FlagSet) {
+			f.size(fs, 10_000)
+			fs.Float64Var(&f.eps, "eps", 0.5, "how far apart the classes lie in each feature")
+			fs.IntVar(&f.parts, "parts", 24, "parts, each with a density of its own")
+		}, func(f *lawFlags) synth.Law {
+			return synth.Sparse{Rows: f.rows, Features: f.features, Parts: f.parts, Eps: f.eps}
+		}},
+	{"classes", "Points about centres, labelled by their centre",
+		`As kmeans, with the number of a point's centre for its label.`, allFormats,
+		(*lawFlags).centres,
+		func(f *lawFlags) synth.Law {
+			return synth.Classes{KMeans: synth.NewKMeans(f.rows, f.features, f.k, f.r)}
+		}},
 	{"svm", "Two classes on both sides of a plane, as MLlib's SVM data",
 		`The plane's weights are standard normal numbers of java.util.Random(94720). Row i
 is drawn from Random(42+i): features uniform in [−1, 1), label 1 where their product
@@ -75,11 +97,8 @@ with the weights plus 0.1·N(0, 1) is not negative.`, allFormats,
 	{"kmeans", "Points about centres, as MLlib's k-means data",
 		`The --k centres are standard normal numbers of java.util.Random(42) times --r. Point
 i lies about centre i mod k, by standard normal numbers of Random(42+i).`, allFormats,
-		func(f *lawFlags, fs *pflag.FlagSet) {
-			f.size(fs, 200)
-			fs.IntVar(&f.k, "k", 10, "centres")
-			fs.Float64Var(&f.r, "r", 0.6, "how far apart centres lie")
-		}, func(f *lawFlags) synth.Law { return synth.NewKMeans(f.rows, f.features, f.k, f.r) }},
+		(*lawFlags).centres,
+		func(f *lawFlags) synth.Law { return synth.NewKMeans(f.rows, f.features, f.k, f.r) }},
 	{"als", "Ratings that are cells of a product of normal factors",
 		`Cells of A·B have variance 1; --rows of them, no two the same, are chosen by a
 permutation of all users·items cell numbers, and the product is never made as a

@@ -102,7 +102,7 @@ have been processed; what was left out comes first in the next step.`,
 		calibrateCommand(), recommendCommand(), inspectCommand(), verifyCommand(), replayCommand(),
 		generateCommand(), versionCommand(), driverCommand(), executorCommand(), submitCommand(), jobsCommand(),
 		jobCommand(), logsCommand(),
-		cancelCommand(), executorsCommand(), newCommand())
+		cancelCommand(), executorsCommand(), newCommand(), labCommand())
 	return root
 }
 

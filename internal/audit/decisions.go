@@ -87,6 +87,9 @@ func (v *verifier) reported(r driver.LogReports, line int) *driver.StepReport {
 	last := steps[len(steps)-1]
 	v.updated(last, began > 0, line)
 	v.r.spans[line] = span{last.Began, last.Began + last.Took}
+	for e, rate := range last.Latest {
+		v.r.Speeds = append(v.r.Speeds, Speed{e, last.Began + last.Took, rate})
+	}
 	return last
 }
 

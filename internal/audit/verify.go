@@ -49,7 +49,15 @@ type Report struct {
 	Decided    int // steps and passes whose decisions follow from their reports
 	Undecided  int // those whose reports the log has left out
 	spans      map[int]span
+	Speeds     []Speed // of executors, in each step and pass
 	Violations []Violation
+}
+
+// Speed is how many rows per second an executor has folded, by the end of a step or pass.
+type Speed struct {
+	Executor      int
+	Until         time.Duration
+	RowsPerSecond float64
 }
 
 // Verify checks all of a log against the invariants.

@@ -232,6 +232,7 @@ var allowed = map[string][]string{
 	"internal/mutant":     {},
 	"internal/memory":     {},
 	"internal/pace":       {},
+	"internal/experiment": {"internal/disk", "internal/fault", "internal/pace"},
 	"internal/programs":   {"internal/fault"},
 	"internal/raw":        {},
 	"internal/kernel":     {},

@@ -135,9 +135,9 @@ func (l *Law) Alone() error {
 	return nil
 }
 
-// Balance sets the length of a balanced pass, which the laws of the papers are measured in: of as many rows as the
-// largest pack has, at the mean speed of all slots.
-func (l *Law) Balance(rows int64, executors, slots int) {
+// Balance sets the length of a balanced pass, which the laws of the papers are measured in, and returns it: of as many
+// rows as the largest pack has, at the mean speed of all slots.
+func (l *Law) Balance(rows int64, executors, slots int) time.Duration {
 	mean := 0.0
 	for e := range executors {
 		all := 1.0
@@ -150,6 +150,7 @@ func (l *Law) Balance(rows int64, executors, slots int) {
 	pass := max(int64(time.Microsecond), int64(seconds*float64(time.Second)))
 	l.of.Store(int64(executors))
 	l.pass.Store(max(pass, l.pass.Load()))
+	return time.Duration(l.pass.Load())
 }
 
 // forever is later than any time.

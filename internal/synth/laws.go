@@ -59,6 +59,53 @@ func (l Logistic) Row(i int64, x []float64) (label float64) {
 	return label
 }
 
+// Sparse is the law of Logistic in which a feature is 0 but with a probability: the density of the row's part, one of
+// 1, 2, 5 and 10 % by Random(42+part).
+type Sparse struct {
+	Rows     int64
+	Features int
+	Parts    int
+	Eps      float64
+}
+
+var densities = []float64{0.01, 0.02, 0.05, 0.10}
+
+// Columns returns label and features.
+func (l Sparse) Columns() []string { return labelled(l.Features) }
+
+// Blocks returns how many blocks there are.
+func (l Sparse) Blocks() int { return blocksOf(l.Rows) }
+
+func (l Sparse) block(k int) *block { return byRows(k, l.Rows, l.Features, l.row) }
+
+func (l Sparse) row(i int64, x []float64) (label float64) {
+	part := i / ((l.Rows + int64(l.Parts) - 1) / int64(l.Parts))
+	density := densities[int(NewRandom(rowSeed+part).NextDouble()*float64(len(densities)))]
+	r := NewRandom(rowSeed + i)
+	label = float64(i % 2)
+	shift := float64(label * l.Eps)
+	for j := range x {
+		if r.NextDouble() < density {
+			x[j] = r.NextGaussian() + shift
+		}
+	}
+	return label
+}
+
+// Classes is the law of KMeans with the number of a point's centre for its label.
+type Classes struct{ KMeans }
+
+// Columns returns label and features.
+func (l Classes) Columns() []string { return labelled(l.Features) }
+
+func (l Classes) block(k int) *block {
+	b := l.KMeans.block(k)
+	for i := range b.labels {
+		b.labels[i] = float64((int64(k)*blockRows + int64(i)) % int64(l.K))
+	}
+	return b
+}
+
 // SVM is the law of MLlib's SVM data generator: a plane of normal weights drawn from
 // Random(94720); row i is drawn from Random(42+i), its features uniform in [−1, 1),
 // its label 1 where x·w + 0.1·N(0, 1) is not negative.

@@ -155,6 +155,9 @@ func (s *textSink) close() error { return nil }
 func appendLIBSVM(out []byte, label float64, x []float64) []byte {
 	out = appendNumber(out, label)
 	for j, v := range x {
+		if v == 0 {
+			continue
+		}
 		out = append(out, ' ')
 		out = strconv.AppendInt(out, int64(j+1), 10)
 		out = append(out, ':')

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/internal/audit"
+	"github.com/volley-engine/volley/internal/experiment"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/pace"
+)
+
+func labCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "lab",
+		Short: "Experiments on emulated clusters: the papers' tables, and what wins on data of your own",
+	}
+	names := []string{"run", "choose", "trace"}
+	c.AddCommand(labRunCommand(), labChooseCommand(), labTraceCommand())
+	return oneOfThem(c, func() []string { return names }, "command of the lab")
+}
+
+// labFlags are the options of experiments.
+type labFlags struct {
+	out        string
+	quick      bool
+	seeds      int
+	parallel   int
+	rows       int
+	features   int
+	jobs, laws []string
+}
+
+// experiments that volley lab run knows.
+var experiments = []string{"gain", "paper-table3", "paper-table4"}
+
+func labRunCommand() *cobra.Command {
+	f := &labFlags{}
+	c := &cobra.Command{
+		Use:   "run EXPERIMENT",
+		Short: "Make a table of runs in computed time, and a report of it",
+		Long: `Run makes the runs of an experiment, each a volley of its own in computed time,
+and writes a report: an HTML page, a Markdown table, CSV and JSON. Runs that were
+made before, by this program, are not made again, so that one that was interrupted
+goes on.
+
+  gain           every job under every law: the best exact run of any solver, the
+                 A-BSP paper's own method, volley's defaults, and Ideal
+  paper-table3   the A-BSP paper's seven jobs on its multi-tenant cluster
+  paper-table4   and on its physical one`,
+		Example: "  volley lab run gain --quick --out report",
+		Args:    exactArgs(1, "the name of an experiment"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.check(c, args[0]); err != nil {
+				return err
+			}
+			return f.run(c.Context(), args[0])
+		},
+	}
+	fs := c.Flags()
+	fs.StringVar(&f.out, "out", "lab", "directory for data, results and the report")
+	fs.BoolVar(&f.quick, "quick", false, "smaller data, one seed, three laws and one distance from the optimum: minutes")
+	fs.IntVar(&f.seeds, "seeds", 5, "seeds of laws that have some")
+	fs.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "runs at a time (default: cores)")
+	fs.IntVar(&f.rows, "rows", 100_000, "rows of each data set")
+	fs.IntVar(&f.features, "features", 50, "features of each data set")
+	fs.StringSliceVar(&f.jobs, "jobs", nil, "jobs to run, of those of the experiment (default: all)")
+	fs.StringSliceVar(&f.laws, "laws", nil, "laws to run them under, of those of gain (default: all)")
+	return c
+}
+
+func (f *labFlags) check(c *cobra.Command, name string) error {
+	switch {
+	case !slices.Contains(experiments, name):
+		return fault.Newf(fault.Usage, "run the experiment", name, "there is none of this name").
+			WithHint("one of " + strings.Join(experiments, ", "))
+	case f.seeds < 1 || f.seeds > 1000:
+		return usage(c, "seeds", "%d is not a number of seeds", f.seeds)
+	case f.parallel < 1 || f.parallel > 1024:
+		return usage(c, "parallel", "%d is not a number of runs", f.parallel)
+	case f.rows < 1000 || f.features < 2 || f.features > 10_000:
+		return usage(c, "rows", "%d rows of %d features are too few or too many", f.rows, f.features)
+	}
+	if f.quick {
+		f.seeds, f.rows, f.features = 1, min(f.rows, 20_000), min(f.features, 20)
+		if len(f.laws) == 0 {
+			f.laws = []string{"physical", "multi-tenant", "one straggler"}
+		}
+	}
+	return nil
+}
+
+// runner opens the results of before, for runs of this very program.
+func (f *labFlags) runner() (*experiment.Runner, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fault.New(fault.Internal, "find", "this program", err)
+	}
+	r := &experiment.Runner{Program: program, Dir: f.out, Parallel: f.parallel, Limit: experiment.Limit}
+	shown := time.Now()
+	r.Progress = func(done, all int, left time.Duration) {
+		if done == all || time.Since(shown) > 5*time.Second {
+			shown = time.Now()
+			fmt.Fprintf(os.Stderr, "%d of %d runs, about %v left\n", done, all, left.Round(time.Second))
+		}
+	}
+	return r, r.Open()
+}
+
+func (f *labFlags) run(ctx context.Context, name string) error {
+	r, err := f.runner()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	report, err := f.report(ctx, r, name)
+	if err != nil {
+		return err
+	}
+	if err := report.Write(f.out, name); err != nil {
+		return err
+	}
+	if err := report.Markdown(os.Stdout); err != nil {
+		return fault.New(fault.NoResources, "print", "the table", err)
+	}
+	fmt.Fprintf(os.Stderr, "report in %s\n", filepath.Join(f.out, name+".html"))
+	return nil
+}
+
+func (f *labFlags) report(ctx context.Context, r *experiment.Runner, name string) (*experiment.Report, error) {
+	size := experiment.Size{Rows: f.rows, Features: f.features}
+	if name == "gain" {
+		g := &experiment.Gain{Jobs: experiment.Jobs(size), Laws: experiment.Laws(f.seeds), Within: []float64{1e-3, 1e-6}}
+		if f.quick {
+			g.Within = g.Within[:1]
+		}
+		jobs, err := chosen("jobs", f.jobs, g.Jobs, func(j experiment.Job) string { return j.Name })
+		if err != nil {
+			return nil, err
+		}
+		laws, err := chosen("laws", f.laws, g.Laws, func(l experiment.Law) string { return l.Name })
+		if err != nil {
+			return nil, err
+		}
+		g.Jobs, g.Laws = jobs, laws
+		cells, err := g.Run(ctx, r)
+		return experiment.GainReport(cells), err
+	}
+	p := experiment.NewPaper(map[string]int{"paper-table3": 3, "paper-table4": 4}[name], f.seeds, size)
+	jobs, err := chosen("jobs", f.jobs, p.Jobs, func(j experiment.Job) string { return j.Name })
+	if err != nil {
+		return nil, err
+	}
+	p.Jobs = jobs
+	rows, err := p.Run(ctx, r)
+	return experiment.PaperReport(p.Table, rows), err
+}
+
+// chosen returns those of all that are asked for by name; all where none is.
+func chosen[T any](flag string, names []string, all []T, name func(T) string) ([]T, error) {
+	if len(names) == 0 {
+		return all, nil
+	}
+	var out []T
+	for _, n := range names {
+		i := slices.IndexFunc(all, func(t T) bool { return name(t) == n })
+		if i < 0 {
+			var known []string
+			for _, t := range all {
+				known = append(known, name(t))
+			}
+			return nil, fault.Newf(fault.Usage, "use", "--"+flag, "there is no %q", n).
+				WithHint("one of " + strings.Join(known, "; "))
+		}
+		out = append(out, all[i])
+	}
+	return out, nil
+}
+
+func labChooseCommand() *cobra.Command {
+	f := &labFlags{}
+	c := &cobra.Command{
+		Use:   "choose JOB --data PATH [flags of volley run]",
+		Short: "Try policies and solvers on data of your own, and say which is fastest",
+		Long: `Choose trains a job on data of your own by every policy and by the solvers that
+may be the best, under the law of --pace in computed time, or on this machine where
+there is none, and prints what each comes to, the fastest first. All flags but --out
+are those of volley run.`,
+		Example:            "  volley lab choose logistic --data train.csv --label churned --pace physical",
+		DisableFlagParsing: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 || slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+				return c.Help()
+			}
+			return f.choose(c.Context(), args)
+		},
+	}
+	return c
+}
+
+// choose makes the runs of one job, which only their policy and their solver tell apart.
+func (f *labFlags) choose(ctx context.Context, args []string) error {
+	dir, err := os.MkdirTemp("", "volley-lab-*")
+	if err != nil {
+		return fault.New(fault.NoResources, "make", "a directory for results", err)
+	}
+	defer os.RemoveAll(dir)
+	f.out, f.parallel = dir, 1
+	r, err := f.runner()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	report, err := experiment.Choose(ctx, r, args)
+	if err != nil {
+		return err
+	}
+	if err := report.Markdown(os.Stdout); err != nil {
+		return fault.New(fault.NoResources, "print", "the table", err)
+	}
+	return nil
+}
+
+// traceOf returns the speeds of a log's executors, which its reports give where they are true.
+func traceOf(path string) ([]pace.Traced, error) {
+	l, err := audit.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	r := audit.Verify(l)
+	if len(r.Violations) > 0 {
+		return nil, fault.Newf(fault.Corrupt, "trace", path, "%s", r.Violations[0]).WithHint("see volley verify")
+	}
+	var all []experiment.Measured
+	for _, s := range r.Speeds {
+		all = append(all, experiment.Measured{Executor: s.Executor, Until: s.Until, RowsPerSecond: s.RowsPerSecond})
+	}
+	return experiment.Trace(all)
+}
+
+func labTraceCommand() *cobra.Command {
+	var out string
+	c := &cobra.Command{
+		Use:   "trace LOG",
+		Short: "Write the executors' speeds of a run as a law: --pace trace:FILE",
+		Long: `Trace reads the event log of a run, has its job decide again what it decided, and
+writes how fast each executor was in each pass, as times of the mean of all. Under
+--pace trace:FILE executors have these speeds, --pace-rate being that of the mean.`,
+		Example: "  volley lab trace run.log --out cluster.csv",
+		Args:    exactArgs(1, "an event log"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			all, err := traceOf(args[0])
+			if err != nil {
+				return err
+			}
+			if out == "" {
+				return pace.WriteTrace(os.Stdout, all)
+			}
+			f, err := os.Create(out)
+			if err != nil {
+				return fault.New(fault.NoResources, "write", out, err)
+			}
+			return volley.FirstError(pace.WriteTrace(f, all), f.Close())
+		},
+	}
+	c.Flags().StringVar(&out, "out", "", "file (default: stdout)")
+	return c
+}

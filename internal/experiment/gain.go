@@ -1,0 +1,248 @@
+package experiment
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/pace"
+)
+
+// Gain asks of every job under every law, to within some distances of the optimum: how long does the best exact run
+// take, by any solver, waiting for all or stealing; how long the A-BSP paper's own method; how long what a user gets who
+// asks for nothing?
+type Gain struct {
+	Jobs   []Job
+	Laws   []Law
+	Within []float64 // of the optimum, relative to it where it is above 1
+}
+
+// Cell is one cell of the table; times are seconds of computed time, NaN where no run came to the target.
+type Cell struct {
+	Job    string   `json:"job"`
+	Law    string   `json:"law"`
+	Within float64  `json:"within"`
+	Seeds  int      `json:"seeds"`
+	Best   string   `json:"best"` // of the exact methods
+	Exact  Spread   `json:"exact"`
+	Auto   Spread   `json:"auto"`
+	Paper  Spread   `json:"paper"`
+	Ideal  Spread   `json:"ideal"`
+	Failed []string `json:"failed,omitempty"` // runs
+}
+
+// Spread is a median and the range that it is from.
+type Spread struct {
+	Median, Low, High float64
+}
+
+// MarshalJSON writes median, least and largest; null where there is none.
+func (s Spread) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(s.Median) {
+		return []byte("null"), nil
+	}
+	return json.Marshal([]float64{s.Median, s.Low, s.High})
+}
+
+// Known is a number that may not be there: NaN, which JSON has as null.
+type Known float64
+
+// MarshalJSON writes null where there is none.
+func (k Known) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(k)) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(k))
+}
+
+func spreadOf(all []float64) Spread {
+	if len(all) == 0 || slices.ContainsFunc(all, math.IsNaN) {
+		return Spread{math.NaN(), math.NaN(), math.NaN()}
+	}
+	s := slices.Sorted(slices.Values(all))
+	return Spread{s[len(s)/2], s[0], s[len(s)-1]}
+}
+
+// policies of exact runs.
+var policies = []string{"bsp", "steal"}
+
+// methods returns the exact methods of a job: the flags of each.
+func (j *Job) methods() (out [][]string) {
+	for _, sync := range policies {
+		if len(j.Exact) == 0 {
+			out = append(out, []string{"--sync", sync})
+		}
+		for _, solver := range j.Exact {
+			out = append(out, []string{"--sync", sync, "--solver", solver})
+		}
+	}
+	return out
+}
+
+// paper returns the flags of the A-BSP paper's method, as printed: rows count alike, splits are exchanged by process
+// times (sections 3 and 4).
+func (j *Job) paper() []string {
+	return slices.Concat([]string{"--sync", "absp", "--weighting", "rows", "--exchange", "paper-literal",
+		"--max-iterations", "500"}, j.Paper)
+}
+
+var auto = []string{"--sync", "auto"}
+
+// run returns the run of the job by a method under a law.
+func (j *Job) run(data string, l *Law, pace string, method []string, more ...string) Run {
+	return slices.Concat([]string{"run", j.Verb, "--data", data, "--clock", "virtual", "--pace", pace, "--pace-rate",
+		strconv.Itoa(j.rate()), "--splits", strconv.Itoa(l.Splits)}, l.Flags, j.Flags, method, more)
+}
+
+// rate returns the rows per second of speed 1.
+func (j *Job) rate() int {
+	if j.Rate > 0 {
+		return j.Rate
+	}
+	return defaultRate
+}
+
+// Run makes the table.
+func (g *Gain) Run(ctx context.Context, r *Runner) ([]Cell, error) {
+	var cells []Cell
+	optima, err := g.optima(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	var runs []Run
+	g.each(func(j *Job, l *Law, within float64) {
+		for _, p := range l.Paces {
+			for _, m := range append(j.methods(), j.paper(), auto) {
+				runs = append(runs, g.to(r, j, l, p, m, optima[j.Name], within))
+			}
+		}
+	})
+	if err := r.Do(ctx, runs); err != nil {
+		return nil, err
+	}
+	g.each(func(j *Job, l *Law, within float64) { cells = append(cells, g.cell(r, j, l, optima[j.Name], within)) })
+	return cells, nil
+}
+
+func (g *Gain) each(do func(j *Job, l *Law, within float64)) {
+	for i := range g.Jobs {
+		for k := range g.Laws {
+			for _, within := range g.Within {
+				do(&g.Jobs[i], &g.Laws[k], within)
+			}
+		}
+	}
+}
+
+// to returns the run to a distance from the optimum.
+func (g *Gain) to(r *Runner, j *Job, l *Law, pace string, method []string, optimum, within float64) Run {
+	return j.run(r.dataOf(j), l, pace, method, "--tol", "0", "--target",
+		strconv.FormatFloat(targetOf(optimum, within), 'g', 17, 64))
+}
+
+// targetOf returns the objective at a distance from an optimum.
+func targetOf(optimum, within float64) float64 {
+	return optimum + float64(within*max(1, math.Abs(optimum)))
+}
+
+// optima finds the least objective of each job: a convex one's by its exact methods run to their end, another's by all
+// runs of the table, run to their ends.
+func (g *Gain) optima(ctx context.Context, r *Runner) (map[string]float64, error) {
+	var runs []Run
+	of := map[string][]Run{}
+	for i := range g.Jobs {
+		j := &g.Jobs[i]
+		if _, err := r.Data(ctx, j.Data); err != nil {
+			return nil, err
+		}
+		add := func(run Run) { of[j.Name], runs = append(of[j.Name], run), append(runs, run) }
+		if j.Convex {
+			add(slices.Concat([]string{"run", j.Verb, "--data", r.dataOf(j), "--sync", "bsp", "--tol", "1e-10",
+				"--max-iterations", "3000"}, j.Flags, []string{"--solver", j.Exact[0]}))
+			continue
+		}
+		for k := range g.Laws {
+			for _, p := range g.Laws[k].Paces {
+				for _, m := range append(j.methods(), auto) {
+					add(j.run(r.dataOf(j), &g.Laws[k], p, m))
+				}
+			}
+		}
+	}
+	if err := r.Do(ctx, runs); err != nil {
+		return nil, err
+	}
+	least := map[string]float64{}
+	for name, own := range of {
+		least[name] = math.Inf(1)
+		for _, run := range own {
+			if res := r.Result(run); res.Failed == "" {
+				least[name] = min(least[name], res.Objective)
+			} else if len(own) == 1 {
+				return nil, fault.Newf(fault.Internal, "find the optimum of", name, "%s: %s", run, res.Failed)
+			}
+		}
+	}
+	return least, nil
+}
+
+// cell gathers what the runs of a cell came to.
+func (g *Gain) cell(r *Runner, j *Job, l *Law, optimum, within float64) Cell {
+	c := Cell{Job: j.Name, Law: l.Name, Within: within, Seeds: len(l.Paces)}
+	target := targetOf(optimum, within)
+	timesOf := func(m []string) (all []float64) {
+		for _, p := range l.Paces {
+			run := g.to(r, j, l, p, m, optimum, within)
+			res := r.Result(run)
+			if all = append(all, math.NaN()); res.Reached(target) {
+				all[len(all)-1] = res.Seconds
+			} else if res.Failed != "" {
+				c.Failed = append(c.Failed, res.Run+": "+res.Failed)
+			}
+		}
+		return all
+	}
+	c.Exact = Spread{math.NaN(), math.NaN(), math.NaN()}
+	var best []string
+	for _, m := range j.methods() {
+		if s := spreadOf(timesOf(m)); !math.IsNaN(s.Median) && !(s.Median >= c.Exact.Median) {
+			c.Exact, best = s, m
+		}
+	}
+	c.Auto, c.Paper = spreadOf(timesOf(auto)), spreadOf(timesOf(j.paper()))
+	c.Best = strings.Join(strings.Fields(strings.NewReplacer("--sync", "", "--solver", "").Replace(
+		strings.Join(best, " "))), " ")
+	var times []float64
+	for _, p := range l.Paces {
+		times = append(times, ideal(r.Result(g.to(r, j, l, p, best, optimum, within)), target, j.rate(), p))
+	}
+	c.Ideal = spreadOf(times)
+	return c
+}
+
+// ideal returns how long the steps of a run would take if all executors were always busy with their share.
+func ideal(res *Result, target float64, rate int, law string) float64 {
+	if res == nil || !res.Reached(target) {
+		return math.NaN()
+	}
+	p, err := pace.Parse(law, float64(rate))
+	if err != nil {
+		return math.NaN()
+	}
+	executors, slots := p.Executors, max(1, p.Slots)
+	if executors == 0 {
+		executors = anyExecutors
+	}
+	return float64(res.Iterations) * p.Balance(res.Rows, executors, slots).Seconds()
+}
+
+// defaultRate is the rows per second of speed 1.
+const defaultRate = 10000
+
+// Limit is how long a run of the tables may take, on the wall clock.
+const Limit = 10 * time.Minute
