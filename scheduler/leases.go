@@ -46,6 +46,7 @@ func (s *State) fineness(rows int64) int {
 type LeaseConfig struct {
 	Grace     time.Duration // least time without progress after which a lease expires
 	Bandwidth float64       // bytes per second when a split is fetched; default 1e9
+	CopyBytes int64         // of copies of others' splits that an executor may fetch beyond leastCopies; default 512 MiB
 }
 
 // Lease is one executor's right to fold one piece; ids count from 1.
@@ -149,6 +150,9 @@ type Leases struct {
 func NewLeases(cfg LeaseConfig, s *State, tasks []LeaseTask, now plan.Time) *Leases {
 	if cfg.Bandwidth == 0 {
 		cfg.Bandwidth = 1e9
+	}
+	if cfg.CopyBytes == 0 {
+		cfg.CopyBytes = 512 << 20
 	}
 	l := &Leases{cfg: cfg, s: s, tasks: tasks, undone: make([]int64, len(tasks)), start: now}
 	var all int64

@@ -46,6 +46,7 @@ func TestASplitThatDoesNotArriveIsGotElsewhere(t *testing.T) {
 // sake of leases, where the only holder has stopped.
 func TestWhoHasCopiesEnoughGetsWhatNobodyElseHolds(t *testing.T) {
 	w := newLeaseWorld(3, 18)
+	w.l.cfg.CopyBytes = 1
 	for i := range plan.SplitID(16) { // all but one of those of the third
 		w.s.Held("0", i)
 		w.s.Held("1", i)
@@ -54,6 +55,23 @@ func TestWhoHasCopiesEnoughGetsWhatNobodyElseHolds(t *testing.T) {
 	w.alone(500*time.Millisecond, "0", "1")
 	if w.l.left > 0 {
 		t.Errorf("after half a second %d pieces are left", w.l.left)
+	}
+}
+
+// TestCopiesAreBoundedByTheirBytes: one who has as many as it owns, and eight, gets more while they are small.
+func TestCopiesAreBoundedByTheirBytes(t *testing.T) {
+	for bytes, want := range map[int64]bool{16_001: true, 16_000: false, 1: false} { // of 1,000 a split
+		w := newLeaseWorld(3, 27)
+		w.l.cfg.CopyBytes = bytes
+		for i := range plan.SplitID(27) {
+			if i%3 != 0 && len(w.s.splits[i].holders) > 0 && i < 24 {
+				w.s.Held("0", i)
+			}
+		}
+		w.l.look(w.now)
+		if got := !w.l.hasFill(0); got != want {
+			t.Errorf("%d copies, %d bytes may be had: more are got: %v", len(w.l.view.copies[0]), bytes, got)
+		}
 	}
 }
 
@@ -79,6 +97,7 @@ func TestAnExecutorThatCannotGetASplitIsNotWaitedFor(t *testing.T) {
 		"lost":  func(w *leaseWorld, asked plan.ExecutorID) { w.s.Lost(asked); w.l.Lost(asked) },
 	} {
 		w := newLeaseWorld(3, 18)
+		w.l.cfg.CopyBytes = 1
 		for i := range plan.SplitID(16) { // copies enough
 			w.s.Held("0", i)
 			w.s.Held("1", i)

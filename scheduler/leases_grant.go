@@ -348,8 +348,9 @@ func (l *Leases) done(lease *Lease) plan.Time {
 	return x.sign + seconds(max(float64(before)/rate, float64(lease.Rows)/rate*slots))
 }
 
-// leastCopies is how many copies of others' splits an executor may fetch for leases
-// at the least, however few splits it owns.
+// leastCopies is how many copies of others' splits an executor may fetch for leases at the least, however few splits it
+// owns; up to some bytes it may fetch any number. Where speeds change from pass to pass it is those who were fast before
+// that are slow now, and their splits have to be where there is time.
 const leastCopies = 8
 
 // prospects are the splits with pieces left, as executors without work see them at one moment.
@@ -379,13 +380,26 @@ func (l *Leases) getMore(now plan.Time) {
 		if p == nil {
 			p = l.prospects(now)
 		}
-		enough := len(l.view.copies[e]) >= max(leastCopies, len(l.view.own[e]))
+		enough := l.hasFill(e)
 		if i := l.worthGetting(p, e, enough, now); i >= 0 {
 			l.s.executors[e].getting, l.awaited[i].since, l.awaited[i].asked = i, now, true
 			l.emit(LeaseCommand{Kind: LeaseGet, Executor: l.s.executors[e].id, Get: l.get(i, e, now)})
 			p.asked(i)
 		}
 	}
+}
+
+// hasFill reports whether an executor has as many copies of others' splits as it may fetch.
+func (l *Leases) hasFill(e int) bool {
+	copies := l.view.copies[e]
+	if len(copies) < max(leastCopies, len(l.view.own[e])) {
+		return false
+	}
+	var bytes int64
+	for _, i := range copies {
+		bytes += l.tasks[i].Bytes
+	}
+	return bytes >= l.cfg.CopyBytes
 }
 
 // idle reports whether an executor has nothing left of its own and can fetch a split.
