@@ -12,7 +12,8 @@ import (
 func TestTheLab(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "lab")
-	args := []string{"lab", "run", "gain", "--quick", "--rows", "2000", "--features", "4", "--jobs", "ridge,kmeans", "--laws",
+	args := []string{"lab", "run", "gain", "--quick", "--rows", "2000", "--features", "4", "--jobs", "ridge,kmeans",
+		"--laws",
 		"physical", "--out", dir}
 	out, errs, code := volley(t, args...)
 	if code != 0 || !strings.Contains(out, "| ridge | physical | 0.001 | steal normal |") {
@@ -31,7 +32,8 @@ func TestTheLab(t *testing.T) {
 			t.Errorf("%s", raw)
 		}
 	}
-	out, errs, code = volley(t, "lab", "run", "paper-table4", "--rows", "2000", "--features", "4", "--jobs", "ridge", "--out",
+	out, errs, code = volley(t, "lab", "run", "paper-table4", "--rows", "2000", "--features", "4", "--jobs", "ridge",
+		"--out",
 		dir)
 	if code != 0 || !strings.Contains(out, "| ridge | 1.84 |") {
 		t.Errorf("exit %d: %s%s", code, out, errs)

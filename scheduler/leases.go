@@ -46,7 +46,7 @@ func (s *State) fineness(rows int64) int {
 type LeaseConfig struct {
 	Grace     time.Duration // least time without progress after which a lease expires
 	Bandwidth float64       // bytes per second when a split is fetched; default 1e9
-	CopyBytes int64         // of copies of others' splits that an executor may fetch beyond leastCopies; default 512 MiB
+	CopyBytes int64         // of copies that an executor may fetch, where it has leastCopies; default 512 MiB
 }
 
 // Lease is one executor's right to fold one piece; ids count from 1.

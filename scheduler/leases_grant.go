@@ -349,8 +349,8 @@ func (l *Leases) done(lease *Lease) plan.Time {
 }
 
 // leastCopies is how many copies of others' splits an executor may fetch for leases at the least, however few splits it
-// owns; up to some bytes it may fetch any number. Where speeds change from pass to pass it is those who were fast before
-// that are slow now, and their splits have to be where there is time.
+// owns; up to some bytes it may fetch any number. Where speeds change from pass to pass it is those who were fast
+// before that are slow now, and their splits have to be where there is time.
 const leastCopies = 8
 
 // prospects are the splits with pieces left, as executors without work see them at one moment.

@@ -68,7 +68,8 @@ goes on.
 	}
 	fs := c.Flags()
 	fs.StringVar(&f.out, "out", "lab", "directory for data, results and the report")
-	fs.BoolVar(&f.quick, "quick", false, "smaller data, one seed, three laws and one distance from the optimum: minutes")
+	fs.BoolVar(&f.quick, "quick", false,
+		"smaller data, one seed, three laws and one distance from the optimum: minutes")
 	fs.IntVar(&f.seeds, "seeds", 5, "seeds of laws that have some")
 	fs.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "runs at a time (default: cores)")
 	fs.IntVar(&f.rows, "rows", 100_000, "rows of each data set")
@@ -139,7 +140,8 @@ func (f *labFlags) run(ctx context.Context, name string) error {
 func (f *labFlags) report(ctx context.Context, r *experiment.Runner, name string) (*experiment.Report, error) {
 	size := experiment.Size{Rows: f.rows, Features: f.features}
 	if name == "gain" {
-		g := &experiment.Gain{Jobs: experiment.Jobs(size), Laws: experiment.Laws(f.seeds), Within: []float64{1e-3, 1e-6}}
+		g := &experiment.Gain{Jobs: experiment.Jobs(size), Laws: experiment.Laws(f.seeds), Within: []float64{1e-3,
+			1e-6}}
 		if f.quick {
 			g.Within = g.Within[:1]
 		}

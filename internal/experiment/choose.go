@@ -77,7 +77,8 @@ func chooseReport(tries []choice) (*Report, error) {
 		}
 	}
 	if math.IsInf(least, 1) {
-		return nil, fault.Newf(fault.BadInput, "choose for", "the job", "no run came to its end: %s", tries[0].Result.Failed)
+		return nil, fault.Newf(fault.BadInput, "choose for", "the job", "no run came to its end: %s",
+			tries[0].Result.Failed)
 	}
 	arrived := func(t *choice) bool {
 		return t.Result.Failed == "" && t.Result.Objective <= least+float64(1e-3*max(1, math.Abs(least)))
@@ -104,7 +105,8 @@ func chooseReport(tries []choice) (*Report, error) {
 			of = "ends above the least objective by more than a thousandth"
 		}
 		r.Rows = append(r.Rows, []string{t.Sync, t.Result.Solver, number(t.Result.Seconds),
-			strconv.Itoa(t.Result.Iterations), strconv.FormatFloat(t.Result.Objective, 'g', 8, 64), number(t.Result.Share), of})
+			strconv.Itoa(t.Result.Iterations), strconv.FormatFloat(t.Result.Objective, 'g', 8, 64),
+			number(t.Result.Share), of})
 	}
 	best := &tries[0]
 	r.About = []string{fmt.Sprintf("Use --sync %s --solver %s: %s s. Training alone, evaluations left out.", best.Sync,

@@ -43,7 +43,8 @@ func TestRunsAreMadeOnce(t *testing.T) {
 	if err := r.Do(context.Background(), all); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.Result(all[0]); got == nil || got.Objective != 0.5 || got.Seconds != 2 || !got.Reached(0.5) || got.Reached(0.4) {
+	if got := r.Result(all[0]); got == nil || got.Objective != 0.5 || got.Seconds != 2 || !got.Reached(0.5) ||
+		got.Reached(0.4) {
 		t.Errorf("%+v", got)
 	}
 	if got := r.Result(all[3]); got == nil || !strings.Contains(got.Failed, "no") || got.Reached(9) {
@@ -95,7 +96,8 @@ func TestAnExperimentThatIsInterrupted(t *testing.T) {
 // TestACellIsOfItsRuns: the best of the exact ones that arrive, medians, and Ideal by the best's steps.
 func TestACellIsOfItsRuns(t *testing.T) {
 	r, _ := pretend(t, prints)
-	j := Job{Name: "job", Verb: "job", Data: Data{"law", nil, "csv"}, Exact: []string{"fast", "slow", "never"}, Convex: true}
+	j := Job{Name: "job", Verb: "job", Data: Data{"law", nil, "csv"}, Exact: []string{"fast", "slow", "never"},
+		Convex: true}
 	l := Law{"law", []string{"static:1,3", "static:1,1", "static:1,2"}, nil, 4}
 	g := Gain{Jobs: []Job{j}, Laws: []Law{l}, Within: []float64{0.001}}
 	put := func(pace string, method []string, seconds, objective float64) {
@@ -131,7 +133,8 @@ func TestACellIsOfItsRuns(t *testing.T) {
 	if err := report.Write(dir, "gain"); err != nil {
 		t.Fatal(err)
 	}
-	for ending, want := range map[string]string{"html": "does not arrive", "md": "| job | law | 0.001 | steal fast |", "csv": "job,law,within",
+	for ending, want := range map[string]string{"html": "does not arrive", "md": "| job | law | 0.001 | steal fast |",
+		"csv":  "job,law,within",
 		"json": `"paper": null`} {
 		raw, err := os.ReadFile(filepath.Join(dir, "gain."+ending))
 		if err != nil || !strings.Contains(string(raw), want) {

@@ -14,8 +14,8 @@ import (
 )
 
 // Gain asks of every job under every law, to within some distances of the optimum: how long does the best exact run
-// take, by any solver, waiting for all or stealing; how long the A-BSP paper's own method; how long what a user gets who
-// asks for nothing?
+// take, by any solver, waiting for all or stealing; how long the A-BSP paper's own method; how long what a user gets
+// who asks for nothing?
 type Gain struct {
 	Jobs   []Job
 	Laws   []Law

@@ -69,7 +69,8 @@ func (c *Chart) draw(b *strings.Builder) {
 			continue
 		}
 		width := t / top * barsMax
-		fmt.Fprintf(b, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\" stroke=\"#111\"/>", nameWidth, y,
+		fmt.Fprintf(b, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\" stroke=\"#111\"/>",
+			nameWidth, y,
 			width, barHeight, []string{"#111", "#fff", "#888", "#ddd"}[i%4])
 		fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%d\">%s s</text>", nameWidth+width+6, y+barHeight-4, number(t))
 	}

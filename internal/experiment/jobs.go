@@ -27,14 +27,17 @@ func Jobs(s Size) []Job {
 	descent := []string{"--solver", "sqrt"}
 	penalty := []string{"--reg", "0.01"}
 	return []Job{
-		{Name: "logistic", Verb: "logistic", Data: Data{"logistic", dense, "parquet"}, Exact: []string{"newton", "lbfgs",
+		{Name: "logistic", Verb: "logistic", Data: Data{"logistic", dense, "parquet"}, Exact: []string{"newton",
+			"lbfgs",
 			"sdca"}, Convex: true, Paper: descent},
 		{Name: "logistic, sparse", Verb: "logistic", Data: Data{"sparse", wide, "libsvm"},
 			Flags: append([]string{"--features", strconv.Itoa(10 * s.Features)}, penalty...), Exact: []string{"newton",
 				"lbfgs", "sdca"}, Convex: true, Paper: descent},
-		{Name: "svm", Verb: "svm", Data: Data{"svm", dense, "parquet"}, Flags: penalty, Exact: []string{"newton", "interior",
+		{Name: "svm", Verb: "svm", Data: Data{"svm", dense, "parquet"}, Flags: penalty, Exact: []string{"newton",
+			"interior",
 			"sdca"}, Convex: true, Paper: descent},
-		{Name: "lasso", Verb: "lasso", Data: Data{"lasso", dense, "parquet"}, Flags: penalty, Exact: []string{"cd", "sdca"},
+		{Name: "lasso", Verb: "lasso", Data: Data{"lasso", dense, "parquet"}, Flags: penalty, Exact: []string{"cd",
+			"sdca"},
 			Convex: true, Paper: descent},
 		{Name: "ridge", Verb: "ridge", Data: Data{"ridge", dense, "parquet"}, Flags: penalty, Exact: []string{"normal",
 			"lbfgs"}, Convex: true, Paper: descent},

@@ -13,7 +13,8 @@ import (
 // Paper repeats a table of the A-BSP paper (section 6.1): seven jobs by bulk-synchronous and by aggressive steps, the
 // implementation as printed: step sizes that fall with the root of the step (MLlib's), rows that count alike, splits
 // exchanged by process times. The paper gives neither numbers of features nor the rule that runs ended by; here a run
-// ends once its objective is within a thousandth of that which BSP has after as many iterations as the paper's BSP took.
+// ends once its objective is within a thousandth of that which BSP has after as many iterations as the paper's BSP
+// took.
 type Paper struct {
 	Table int // 3: the multi-tenant cluster, 4: the physical one
 	Jobs  []Job

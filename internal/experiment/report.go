@@ -35,19 +35,24 @@ type Chart struct {
 // GainReport shows the cells of a Gain.
 func GainReport(cells []Cell) *Report {
 	r := &Report{Title: "The gain: auto beside the best exact run", All: cells,
-		Header: []string{"job", "law", "within", "best exact", "exact s", "paper's A-BSP s", "auto s", "Ideal s", "auto / exact",
+		Header: []string{"job", "law", "within", "best exact", "exact s", "paper's A-BSP s", "auto s", "Ideal s",
+			"auto / exact",
 			"auto / Ideal"},
-		About: []string{"Seconds of computed time until the objective is within a distance of the optimum (relative, where " +
-			"that is above 1), evaluations that decide nothing left out; medians over seeds, with their range. Best exact is " +
-			"the fastest of all solvers that wait for every row or steal it. Ideal is its steps on executors that are always " +
-			"busy. The paper's A-BSP is the method as printed, 500 steps at most; – is that it did not arrive.",
-			"Of jobs that are not convex (mlp, kmeans, als) the optimum is the least objective that any run of the table has " +
-				"reached; a run that ends in another minimum does not arrive."}}
+		About: []string{
+			"Seconds of computed time until the objective is within a distance of the optimum (relative, where " +
+				"that is above 1), evaluations that decide nothing left out; medians over seeds, with their range. " +
+				"Best exact is the fastest of all solvers that wait for every row or steal it. Ideal is its steps " +
+				"on executors that are always busy. The paper's A-BSP is the method as printed, 500 steps at most; " +
+				"– is that it did not arrive.",
+			"Of jobs that are not convex (mlp, kmeans, als) the optimum is the least objective that any run of " +
+				"the table has reached; a run that ends in another minimum does not arrive.",
+		}}
 	for _, c := range cells {
 		r.Rows = append(r.Rows, []string{c.Job, c.Law, number(c.Within), c.Best, c.Exact.String(), c.Paper.String(),
 			c.Auto.String(), c.Ideal.String(), quotient(c.Auto, c.Exact), quotient(c.Auto, c.Ideal)})
 		r.Charts = append(r.Charts, Chart{fmt.Sprintf("%s, %s, to %v", c.Job, c.Law, c.Within), []string{c.Best,
-			"paper's A-BSP", "auto", "Ideal"}, []float64{c.Exact.Median, c.Paper.Median, c.Auto.Median, c.Ideal.Median}})
+			"paper's A-BSP", "auto", "Ideal"}, []float64{c.Exact.Median, c.Paper.Median, c.Auto.Median,
+			c.Ideal.Median}})
 	}
 	return r
 }
@@ -57,14 +62,17 @@ func PaperReport(table int, rows []PaperRow) *Report {
 	where := map[int]string{3: "the multi-tenant cluster", 4: "the physical cluster"}[table]
 	r := &Report{Title: fmt.Sprintf("A-BSP, table %d: %s", table, where), All: rows,
 		Header: []string{"job", "paper's ratio", "ratio here"},
-		About: []string{"BSP's time over A-BSP's, in the paper and here, and seconds of computed time (medians over seeds, " +
-			"with their range), with the median of steps behind them. BSP, A-BSP without and with data prioritization are the " +
-			"paper's method as printed; batches are BSP's steps of as many rows as A-BSP's had; ours is volley by its defaults; " +
-			"Ideal is BSP's steps on executors that are always busy. K-means under absp begins with samples of the rows, which " +
-			"the paper's does not.",
-			"What the paper does not say: numbers of features, centres, ranks and densities; the thresholds that it calls " +
-				"SparkBench's are not in SparkBench, which has neither Lasso nor Ridge; 300k × 30k cells overflow its count. Here a " +
-				"run ends within a thousandth of the objective that BSP has after the paper's number of steps."}}
+		About: []string{
+			"BSP's time over A-BSP's, in the paper and here, and seconds of computed time (medians over seeds, " +
+				"with their range), with the median of steps behind them. BSP, A-BSP without and with data " +
+				"prioritization are the paper's method as printed; batches are BSP's steps of as many rows as " +
+				"A-BSP's had; ours is volley by its defaults; Ideal is BSP's steps on executors that are always " +
+				"busy. K-means under absp begins with samples of the rows, which the paper's does not.",
+			"What the paper does not say: numbers of features, centres, ranks and densities; the thresholds " +
+				"that it calls SparkBench's are not in SparkBench, which has neither Lasso nor Ridge; 300k × 30k " +
+				"cells overflow its count. Here a run ends within a thousandth of the objective that BSP has after " +
+				"the paper's number of steps.",
+		}}
 	for _, w := range Ways {
 		r.Header = append(r.Header, w+" s")
 	}

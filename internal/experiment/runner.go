@@ -200,7 +200,8 @@ func (r *Runner) Data(ctx context.Context, d Data) (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	cmd := exec.CommandContext(ctx, r.Program, append(append([]string{"generate", d.Law}, d.Flags...), "--out", path)...)
+	cmd := exec.CommandContext(ctx, r.Program, append(append([]string{"generate", d.Law}, d.Flags...), "--out",
+		path)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fault.New(fault.NoResources, "make", path, fmt.Errorf("%w: %s", err, bytes.TrimSpace(out)))
 	}
