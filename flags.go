@@ -50,7 +50,8 @@ func (f *EngineFlags) Register(fs *pflag.FlagSet) {
 		"row), steal (every row, by executors that are free), absp (Algorithm 1 of A-BSP) or deadline (cut at a "+
 		"learned time); bsp and steal give the same bytes every time")
 	fs.Float64Var(&f.ratio, "sync-ratio", 0.5,
-		"R_s: share of rows at which absp and deadline cut a step, and auto a sample, in (0, 1]")
+		"R_s: share of rows at which absp and deadline cut a step, and auto a sample, in (0, 1]; where auto's ratio "+
+			"by noise begins")
 	fs.Float64Var(&f.minRatio, "min-ratio", 0.3, "lower bound of the ratio that auto chooses by noise, in (0, 1]")
 	fs.Float64Var(&f.minShare, "min-share", 0.05, "share of a split below which it is not cut")
 	fs.Float64Var(&f.maxMissing, "max-missing", 0.2,

@@ -21,7 +21,9 @@ type Auto struct {
 }
 
 // NewAuto returns the rule of a job whose steps end by a configuration.
-func NewAuto(c Config) *Auto { return &Auto{First: c.Ratio, Ratio: c.Ratio, Min: c.MinRatio} }
+func NewAuto(c Config) *Auto {
+	return &Auto{First: c.Ratio, Ratio: max(c.Ratio, c.MinRatio), Min: c.MinRatio}
+}
 
 // What counts as far below, and by how much the ratio changes at a time.
 const (
@@ -55,19 +57,22 @@ func (a *Auto) Resume(ratio float64) {
 
 // Coming is what is known of a pass before it begins.
 type Coming struct {
-	Step    bool          // it may leave rows out, as the program sees it; an evaluation may not
-	Sample  bool          // it is of a share of the rows, which the program has chosen
-	Ratio   float64       // that the program asks for; 0 is none
-	Fastest float64       // rows per second of the fastest executor, as far as it may go up; 0 is not known
-	Slowest float64       // and of the slowest, as far as it may go down
-	Takes   time.Duration // about; 0 is not known
+	Executors int           // that can fold it
+	Step      bool          // it may leave rows out, as the program sees it; an evaluation may not
+	Sample    bool          // it is of a share of the rows, which the program has chosen, and which can be cut
+	Ratio     float64       // that the program asks for; 0 is none
+	Fastest   float64       // rows per second of the fastest executor, as far as it may go up; 0 is not known
+	Slowest   float64       // and of the slowest, as far as it may go down
+	Takes     time.Duration // about; 0 is not known
 }
 
-// Even executors differ by less: what is left to gain is less than what leases and reports cost. Short passes end
-// before anything can be done about them.
+// Even executors differ by less: leases have nothing to gain. Those that differ by less than clearly uneven ones do
+// have leases balance them, which costs little where they are even in truth; no step is cut for what may be noise.
+// Short passes end before anything can be done about them.
 const (
-	evenSpeeds = 1.5
-	shortPass  = 2 * time.Millisecond
+	evenSpeeds   = 1.1
+	unevenSpeeds = 1.5
+	shortPass    = 2 * time.Millisecond
 )
 
 // Choice is how a pass is made.
@@ -77,19 +82,30 @@ type Choice struct {
 	Why   string
 }
 
+// speeds returns in words how far executors' speeds are apart.
+func (c *Coming) speeds() string {
+	if !(c.Slowest > c.Fastest/100) {
+		return "the fastest may have over 100 times the slowest's speed"
+	}
+	return fmt.Sprintf("the fastest may have %.2f times the slowest's speed", c.Fastest/c.Slowest)
+}
+
 // Choose returns how a pass is made.
 func (a *Auto) Choose(c Coming) Choice {
 	switch {
+	case c.Executors < 2:
+		return Choice{1, false, "whole: there is one executor"}
+	case c.Takes > 0 && c.Takes < shortPass:
+		return Choice{1, false, fmt.Sprintf("whole: it takes about %v", c.Takes.Round(time.Microsecond))}
 	case c.Fastest == 0:
 		return Choice{1, true, "whole, by leases: executors' speeds are not known yet"}
-	case c.Takes < shortPass:
-		return Choice{1, false, fmt.Sprintf("whole: it takes about %v", c.Takes.Round(time.Microsecond))}
 	case c.Fastest < float64(evenSpeeds*c.Slowest):
-		return Choice{1, false, fmt.Sprintf("whole: the fastest executor has %.2f of the slowest's speed",
-			c.Fastest/c.Slowest)}
+		return Choice{1, false, "whole: executors are even, " + c.speeds()}
 	}
-	uneven := fmt.Sprintf("the fastest executor has %.1f of the slowest's speed", c.Fastest/c.Slowest)
+	uneven := c.speeds()
 	switch {
+	case c.Step && c.Fastest < float64(unevenSpeeds*c.Slowest):
+		return Choice{1, true, "whole, by leases: executors are nearly even, " + uneven}
 	case !c.Step:
 		return Choice{1, true, "whole, by leases: it decides, and " + uneven}
 	case c.Ratio > 0 && c.Ratio < 1:
@@ -101,5 +117,5 @@ func (a *Auto) Choose(c Coming) Choice {
 	case a.Heard && c.Ratio == 0:
 		return Choice{1, true, "whole, by leases, " + a.heard}
 	}
-	return Choice{1, true, "whole, by leases: the program needs every row, and " + uneven}
+	return Choice{1, true, "whole, by leases: the program does not say that rows may be left out, and " + uneven}
 }

@@ -36,7 +36,7 @@ func TestARatioBelowTheLeastIsNotRaisedForIt(t *testing.T) {
 
 // TestAutoChooses among whole, by leases and cut, and says which.
 func TestAutoChooses(t *testing.T) {
-	uneven := Coming{Step: true, Fastest: 300, Slowest: 100, Takes: time.Second}
+	uneven := Coming{Executors: 3, Step: true, Fastest: 300, Slowest: 100, Takes: time.Second}
 	with := func(change func(*Coming)) Coming {
 		c := uneven
 		change(&c)
@@ -53,16 +53,23 @@ func TestAutoChooses(t *testing.T) {
 	}{
 		{"nothing is known", quiet, with(func(c *Coming) { c.Fastest, c.Slowest = 0, 0 }), 1, true, "not known"},
 		{"short", quiet, with(func(c *Coming) { c.Takes = time.Millisecond }), 1, false, "about 1ms"},
-		{"even", quiet, with(func(c *Coming) { c.Slowest = 290 }), 1, false, "1.03 of"},
-		{"even samples", quiet, with(func(c *Coming) { c.Slowest, c.Sample = 290, true }), 1, false, "1.03 of"},
+		{"short, of speeds that are not known", quiet, with(func(c *Coming) { c.Takes, c.Fastest = 1, 0 }), 1, false,
+			"about"},
+		{"alone", quiet, with(func(c *Coming) { c.Executors = 1 }), 1, false, "one executor"},
+		{"even", quiet, with(func(c *Coming) { c.Slowest = 290 }), 1, false, "1.03 times"},
+		{"even samples", quiet, with(func(c *Coming) { c.Slowest, c.Sample = 290, true }), 1, false, "1.03 times"},
+		{"nearly even samples", quiet, with(func(c *Coming) { c.Slowest, c.Sample = 250, true }), 1, true, "nearly"},
+		{"nearly even evaluations", quiet, with(func(c *Coming) { c.Slowest, c.Step = 250, false }), 1, true,
+			"decides"},
+		{"one that may stand still", quiet, with(func(c *Coming) { c.Slowest = 0 }), 0.4, false, "over 100 times"},
 		{"an evaluation", quiet, with(func(c *Coming) { c.Step = false }), 1, true, "decides"},
 		{"a sample", Auto{First: 0.5}, with(func(c *Coming) { c.Sample = true }), 0.5, false, "sample"},
-		{"a sample at R_s = 1", Auto{First: 1}, with(func(c *Coming) { c.Sample = true }), 1, true, "every row"},
+		{"a sample at R_s = 1", Auto{First: 1}, with(func(c *Coming) { c.Sample = true }), 1, true, "left out"},
 		{"a quiet gradient", quiet, uneven, 0.4, false, "cut"},
 		{"a noisy gradient", noisy, uneven, 1, true, "whole"},
 		{"the program's ratio", noisy, with(func(c *Coming) { c.Ratio = 0.7 }), 0.7, false, "program says"},
-		{"the program's whole", quiet, with(func(c *Coming) { c.Ratio, c.Sample = 1, true }), 1, true, "every row"},
-		{"no noise is known", Auto{First: 0.5, Ratio: 0.5}, uneven, 1, true, "every row"},
+		{"the program's whole", quiet, with(func(c *Coming) { c.Ratio, c.Sample = 1, true }), 1, true, "left out"},
+		{"no noise is known", Auto{First: 0.5, Ratio: 0.5}, uneven, 1, true, "left out"},
 	} {
 		got := c.rule.Choose(c.coming)
 		if got.Ratio != c.ratio || got.Lease != c.lease || !strings.Contains(got.Why, c.says) {

@@ -70,8 +70,6 @@ type PackInfo struct {
 	SHA256  []plan.Digest
 }
 
-// weigh returns the weight of each split in a step: its number of rows, or the
-// sum of their weights where these are used.
 // rows returns how many rows all splits have.
 func (p *PackInfo) rows() (n int64) {
 	for _, rows := range p.Rows {
@@ -80,6 +78,8 @@ func (p *PackInfo) rows() (n int64) {
 	return n
 }
 
+// weigh returns the weight of each split in a step: its number of rows, or the
+// sum of their weights where these are used.
 func (p *PackInfo) weigh(weighted bool) []float64 {
 	if plantedWeighted(weighted && p.Weights != nil) {
 		return p.Weights

@@ -37,7 +37,10 @@ func (j *Job) complete(now plan.Time) {
 		p.perRow = float64(r.Took) / float64(r.Merged)
 	}
 	if s.req.Train {
-		j.lastStep, j.ratio = r.Took, s.ratio
+		j.lastStep, j.ratio = r.Took, 1
+		if r.Stats.Cut {
+			j.ratio = s.ratio
+		}
 		j.learn(p, r, s.ratio)
 		r.Moves = j.exchangeSplits(p, s.number, now)
 	}

@@ -173,8 +173,8 @@ func (s *Session) Evaluated(e Evaluation) {
 }
 
 // Signal notes how far apart the mean gradients of the last step's splits lay, and
-// how long the gradient of all was: --sync adaptive chooses the next step's ratio
-// from it. Jobs without gradients need not call it; their ratio stays.
+// how long the gradient of all was: --sync auto chooses the next step's ratio
+// from it. Jobs without gradients need not call it; their steps are whole.
 func (s *Session) Signal(spread, norm float64) { s.cluster.Signal(spread, norm) }
 
 // Meta makes or finds a pack and describes it.

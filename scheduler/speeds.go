@@ -53,8 +53,8 @@ func (s *State) LatestSpeeds() (speed []float64) {
 	return speed
 }
 
-// Spread returns how fast the fastest executor is, and how slow the slowest, each within a standard deviation of its
-// own speeds; 0 where no two speeds are known.
+// Spread returns how fast the fastest executor may be, and how slow the slowest: each within a standard deviation of
+// its own speeds, and as it was last measured; 0 where no two speeds are known.
 func (s *State) Spread() (fastest, slowest float64) {
 	known := 0
 	for i, e := range s.executors {
@@ -62,8 +62,9 @@ func (s *State) Spread() (fastest, slowest float64) {
 			continue
 		}
 		off := math.Sqrt(e.variance)
-		if fastest = max(fastest, e.speed+off); known == 0 || e.speed-off < slowest {
-			slowest = max(0, e.speed-off)
+		fastest = max(fastest, e.speed+off, e.latest)
+		if slow := max(0, min(e.speed-off, e.latest)); known == 0 || slow < slowest {
+			slowest = slow
 		}
 		known++
 	}

@@ -82,7 +82,7 @@ func (f *alsFlags) configure(c *cobra.Command, t *trainFlags) error {
 	f.config = mllib.ALSConfig{Data: absolute(t.data), Input: t.input(), User: f.user, Item: f.item, Rating: f.rating,
 		Splits: t.splits, Seed: t.seed,
 		Rank: f.rank, Reg: f.reg, Implicit: f.implicit, Alpha: f.alpha, NonNegative: f.nonNegative,
-		Cut:    t.engine.MayCut() || t.engine.Batches(),
+		Cut:    t.engine.MayCut(),
 		MaxAge: f.maxAge, MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime, Target: t.targetValue(),
 		Init: first}
 	return f.config.Check()

@@ -91,8 +91,8 @@ type linearFlags struct {
 func (f *linearFlags) about() about {
 	return about{f.name, f.short, fmt.Sprintf(`Minimizes %s + %s, the intercept not penalized, over all rows.
 The solver is chosen by the size and shape of the data unless --solver names
-one; one that needs the same objective in every step is refused where --sync may
-cut steps short.`, f.minimizes, f.penalty), "train.libsvm", "--reg 1e-4", "five checks in a row", 1e-7}
+one; passes of one that needs the same objective in every step are never cut, and
+--batch-fraction refuses it.`, f.minimizes, f.penalty), "train.libsvm", "--reg 1e-4", "five checks in a row", 1e-7}
 }
 
 func (f *linearFlags) register(fs *pflag.FlagSet) {

@@ -128,7 +128,7 @@ func (s *screen) result(r *runResult) error {
 		r.Rows, r.Features, r.Splits, r.Executors, r.MeanShare, r.MeanNEff)
 	fmt.Printf("  load %.3f s, train %.3f s (%.4f s an iteration), evaluation %.3f s, %s clock; %d splits moved\n",
 		r.LoadSeconds, r.TrainSeconds, r.SecondsPerIteration, r.EvaluationSeconds, r.Clock, r.Exchanges)
-	fmt.Printf("  passes: %d whole, %d whole by leases, %d cut%s\n", r.Passes.Whole, r.Passes.Leased, r.Passes.Cut,
+	fmt.Printf("  passes: %d uncut, %d uncut by leases, %d cut%s\n", r.Passes.Whole, r.Passes.Leased, r.Passes.Cut,
 		r.again())
 	if r.MalformedRows+r.MissingRows > 0 {
 		fmt.Printf("  left out: %d malformed records, %d rows that lack a number\n", r.MalformedRows, r.MissingRows)
@@ -149,7 +149,7 @@ func (s *screen) result(r *runResult) error {
 
 // again returns how to have the same bytes every time, where a run may have others.
 func (r *runResult) again() string {
-	if r.Passes.Cut == 0 {
+	if r.Passes.Cut == 0 || r.Clock == "virtual" { // there time is computed
 		return ""
 	}
 	return ", by how fast executors were (the same bytes every time: --sync bsp or steal)"

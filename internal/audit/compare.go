@@ -66,7 +66,7 @@ func (r *Replay) sameStep(l *Line, req plan.StepRequest) error {
 
 // mayCut returns the ratio at which auto cuts a step, if it does, as far as the program decides.
 func (r *Replay) mayCut(req plan.StepRequest) float64 {
-	return r.auto.Choose(abss.Coming{Step: true, Sample: req.Batch > 0 && req.Batch < 1, Ratio: req.Ratio,
+	return r.auto.Choose(abss.Coming{Executors: 2, Step: true, Sample: req.Batch > 0 && req.Batch < 1, Ratio: req.Ratio,
 		Fastest: math.MaxFloat64, Slowest: 1, Takes: math.MaxInt64}).Ratio
 }
 

@@ -231,8 +231,7 @@ func (v *verifier) step(s *driver.LogStep, line int) {
 		v.split(s, i, missing[i], line)
 	}
 	if v.options.Sync == abss.Automatic.String() {
-		v.fact(s.Ratio >= min(v.options.MinRatio, v.options.Ratio) && s.Ratio <= 1, coverage, s.Step, line,
-			"ratio %v, outside of [%v, 1]", s.Ratio, v.options.MinRatio)
+		v.fact(s.Ratio > 0 && s.Ratio <= 1, coverage, s.Step, line, "ratio %v, outside of (0, 1]", s.Ratio)
 	}
 	v.share(s, missing, line)
 	v.waits(s.Waits, s.Step, line)

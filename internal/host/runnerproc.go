@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"net"
 	"os"
 	"path/filepath"
@@ -63,7 +64,8 @@ func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program)
 	if err != nil {
 		return err
 	}
-	r.engine = executor.NewEngine(plan.ExecutorID(p.Executor), program.Graph, store, r, linked(r, law, 0))
+	number := int(crc32.ChecksumIEEE([]byte(p.Executor))) % mostNumbers // so that executors are not slow at one time
+	r.engine = executor.NewEngine(plan.ExecutorID(p.Executor), program.Graph, store, r, linked(r, law, number))
 	r.engine.TaskMemory = cfg.taskMemory(p.Slots)
 	r.engine.TaskHeld = cfg.taskHeld(p.Slots)
 	r.engine.Shared.Room = cfg.sharedRoom()
@@ -73,10 +75,13 @@ func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program)
 	}
 	defer stop()
 	ec := executor.Config{ID: plan.ExecutorID(p.Executor), Slots: p.Slots, Blocks: addr}
-	ec.Pacer = lawPacer(law, time.Now(), 0, p.Slots, &limits{})
+	ec.Pacer = lawPacer(law, time.Now(), number, p.Slots, &limits{})
 	ec.Gate = runners.NewGate()
 	return executor.New(ctx, ec, r.engine, newRunnerConn(wire.FramedExecutor(frames), ec.Gate, r)).Serve()
 }
+
+// mostNumbers bounds what stands for an executor's number in laws.
+const mostNumbers = 1 << 16
 
 // beat sends heartbeats: empty messages.
 func beat(frames *wire.Framed, every time.Duration) {

@@ -89,4 +89,7 @@ func (l *Law) Send(executor int, at time.Duration, bytes int64, speed float64) t
 	return at + seconds(float64(bytes)/speed)
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+// seconds returns a time, at most some years: it is added to others.
+func seconds(s float64) time.Duration {
+	return time.Duration(min(s*float64(time.Second), float64(forever/16)))
+}

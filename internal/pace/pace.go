@@ -26,6 +26,7 @@ type Law struct {
 	pass      atomic.Int64 // nanoseconds of a balanced pass; 0 until Balance
 	of        atomic.Int64 // executors, from then on
 	paces     bool         // it says how fast slots are
+	rated     bool         // it says how many rows speed 1 is
 	network   network
 }
 
@@ -58,7 +59,10 @@ func (l *Law) read(name, arg string) (err error) {
 	case "link", "latency", "driver-link":
 		return l.network.read(name, arg)
 	case "rate":
-		l.paces = true
+		if l.rated {
+			return fmt.Errorf("rate is given twice")
+		}
+		l.paces, l.rated = true, true
 		l.rate, err = positive(arg)
 		return err
 	case "static":
@@ -91,10 +95,19 @@ func (l *Law) shape(s speeds) error {
 	return nil
 }
 
+// Bounds of numbers: what lies beyond is no cluster, and would overflow times.
+const (
+	least = 1e-6
+	most  = 1e12
+)
+
 func positive(s string) (float64, error) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err != nil || !(v > 0) || math.IsInf(v, 0) {
 		return 0, fmt.Errorf("%q is not a positive number", s)
+	}
+	if v < least || v > most {
+		return 0, fmt.Errorf("%q is not from %g to %g", s, least, most)
 	}
 	return v, nil
 }
@@ -126,10 +139,12 @@ func (l *Law) Alone() error {
 		return fmt.Errorf("%s has a part that only computed time has", l.Name)
 	case l.Executors > 1:
 		return fmt.Errorf("%s gives %d speeds, this is one executor", l.Name, l.Executors)
+	case len(l.network.links) > 1:
+		return fmt.Errorf("%s gives %d links, this is one executor", l.Name, len(l.network.links))
 	}
 	for _, s := range l.speeds {
 		if needsPass(s) {
-			return fmt.Errorf("%s is measured in passes, of which one executor knows nothing", l.Name)
+			return fmt.Errorf("%s is of all executors, or measured in passes, of which one knows nothing", l.Name)
 		}
 	}
 	return nil
@@ -176,6 +191,9 @@ func (l *Law) Spend(executor, slot, slots int, at time.Duration, rows int64) tim
 		rate, until := l.Rate(executor, slot, slots, at)
 		if need := left / rate * float64(time.Second); need <= float64(until-at) {
 			return at + time.Duration(need)
+		}
+		if until == forever {
+			return forever // longer than any run
 		}
 		left -= rate * (until - at).Seconds()
 		at = until

@@ -231,7 +231,11 @@ func TestLawsThatAreNone(t *testing.T) {
 	for text, want := range map[string]string{
 		"fast": "unknown profile", "static:1,0": `"0" is not a positive`, "static:": "positive", "physical:3": `no "3"`,
 		"multi-tenant:x": "seed", "delayed": "length", "delayed:3": "length", "delayed:0p": "multiple",
-		"disrupter:2s:1:9": `no "9"`, "slow-worker": "percentage", "power-law:2": "above 2", "link:4": "speed of a link",
+		"rate:1e-300": "not from", "rate:5+rate:7": "twice",
+		"disrupter:1ns":      "10µs",
+		"disrupted:50:1e-9p": "multiple", "delayed:1e300p": "multiple", "power-law:2.0000001": "2.05",
+		"link:1e-10B/s": "not from", "static:1e-200,1": "not from",
+		"disrupter:2s:1:9": `no "9"`, "slow-worker": "percentage", "power-law:2": "2.05 or more", "link:4": "speed of a link",
 		"link:1MB/s+link:2MB/s": "twice", "latency:-1s": "latency", "rate:NaN": "positive",
 		"physical+one-straggler": "12 executors, another for 6", "trace:" + dir + "/none": "no such file",
 		"trace:" + put("a", "executor,seconds,speed\n"): "nothing follows", "trace:" + put("b",
@@ -252,7 +256,7 @@ func TestLawsThatAreNone(t *testing.T) {
 func TestAnExecutorAlone(t *testing.T) {
 	for text, ok := range map[string]bool{"": true, "rate:5": true, "static:2": true, "disrupter:2s:3+link:1MB/s": true,
 		"physical": false, "multi-tenant": false, "disrupter:2p": false, "slow-worker:100": false, "delayed:1s": false,
-		"latency:1ms": false, "power-law:7": false} {
+		"link:1MB/s,2MB/s": false, "latency:1ms": false, "power-law:7": false} {
 		l, err := Parse(text, 1)
 		if err != nil {
 			t.Fatal(err)

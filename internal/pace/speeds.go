@@ -224,7 +224,7 @@ func (p *powerLaw) at(w who, now, pass time.Duration) (float64, time.Duration) {
 
 func (p *powerLaw) turn(id int, k uint64, begins, pass time.Duration) turn {
 	times := math.Pow(1-uniform(p.seed, uint64(id), k), -1/(p.alpha-1))
-	return turn{k: k, begins: begins, ends: begins + time.Duration(times*float64(pass)) + 1, times: times,
+	return turn{k: k, begins: begins, ends: begins + seconds(times*pass.Seconds()) + 1, times: times,
 		passes: float64(pass)}
 }
 
@@ -303,14 +303,23 @@ func (r *reader) slowed() float64 {
 	return 1 / (1 + p/100)
 }
 
+// leastAlpha is the exponent of a power law that still has a mean.
+const leastAlpha = 2.05
+
 // alpha returns the exponent of a power law whose mean is finite.
 func (r *reader) alpha() float64 {
 	a, err := positive(r.next(""))
-	if err != nil || a <= 2 {
-		r.fail("a power law needs an exponent above 2, as power-law:7")
+	if err != nil || a < leastAlpha {
+		r.fail("a power law needs an exponent of %v or more, as power-law:7", leastAlpha)
 	}
 	return a
 }
+
+// Bounds of lengths: shorter ones are many to a chunk of rows.
+const (
+	leastPasses, mostPasses = 1e-3, 1e6
+	leastLength             = 10 * time.Microsecond
+)
 
 // length is a time, or a multiple of a balanced pass.
 type length struct {
@@ -319,21 +328,21 @@ type length struct {
 }
 
 func (l length) of(pass time.Duration) time.Duration {
-	return l.time + time.Duration(l.passes*float64(pass))
+	return l.time + seconds(l.passes*pass.Seconds())
 }
 
 func (r *reader) length(without string) (l length) {
 	a := r.next(without)
 	if text, ok := strings.CutSuffix(a, "p"); ok {
 		v, err := positive(text)
-		if err != nil {
-			r.fail("%q is no multiple of a pass, as 1.5p", a)
+		if err != nil || v < leastPasses || v > mostPasses {
+			r.fail("%q is no multiple of a pass from %v to %v, as 1.5p", a, leastPasses, mostPasses)
 		}
 		return length{passes: v}
 	}
 	d, err := time.ParseDuration(a)
-	if err != nil || d <= 0 {
-		r.fail("%q is no length, as 2s or 1.5p", a)
+	if err != nil || d < leastLength {
+		r.fail("%q is no length of 10µs or more, as 2s or 1.5p", a)
 	}
 	return length{time: d}
 }
