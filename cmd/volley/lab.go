@@ -84,6 +84,8 @@ func (f *labFlags) check(c *cobra.Command, name string) error {
 	case !slices.Contains(experiments, name):
 		return fault.Newf(fault.Usage, "run the experiment", name, "there is none of this name").
 			WithHint("one of " + strings.Join(experiments, ", "))
+	case name != "gain" && len(f.laws) > 0:
+		return usage(c, "laws", "%s has a law of its own", name)
 	case f.seeds < 1 || f.seeds > 1000:
 		return usage(c, "seeds", "%d is not a number of seeds", f.seeds)
 	case f.parallel < 1 || f.parallel > 1024:

@@ -63,6 +63,12 @@ func triesOf(job string) (out []choice) {
 
 func (c *choice) run(args []string) Run {
 	run := append(append(Run{"run"}, args...), "--sync", c.Sync)
+	has := func(flag string) bool {
+		return slices.ContainsFunc(args, func(a string) bool { return a == flag || strings.HasPrefix(a, flag+"=") })
+	}
+	if has("--pace") && !has("--clock") {
+		run = append(run, "--clock", "virtual")
+	}
 	if c.Solver != "" {
 		run = append(run, "--solver", c.Solver)
 	}
