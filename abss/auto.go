@@ -102,12 +102,20 @@ func (a *Auto) Choose(c Coming) Choice {
 	case c.Fastest < float64(evenSpeeds*c.Slowest):
 		return Choice{1, false, "whole: executors are even, " + c.speeds()}
 	}
-	uneven := c.speeds()
 	switch {
 	case c.Step && c.Fastest < float64(unevenSpeeds*c.Slowest):
-		return Choice{1, true, "whole, by leases: executors are nearly even, " + uneven}
+		return Choice{1, true, "whole, by leases: executors are nearly even, " + c.speeds()}
 	case !c.Step:
-		return Choice{1, true, "whole, by leases: it decides, and " + uneven}
+		return Choice{1, true, "whole, by leases: it decides, and " + c.speeds()}
+	}
+	return a.Uneven(c)
+}
+
+// Uneven returns how a step is made that clearly uneven executors fold: what the program and the noise of earlier
+// steps say of it.
+func (a *Auto) Uneven(c Coming) Choice {
+	uneven := c.speeds()
+	switch {
 	case c.Ratio > 0 && c.Ratio < 1:
 		return Choice{c.Ratio, false, "cut where the program says, as " + uneven}
 	case c.Sample && c.Ratio == 0 && a.First < 1:

@@ -93,3 +93,25 @@ func TestPolicies(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSamplesAreCuttable where what each split must have is less than the ratio.
+func TestSamplesAreCuttable(t *testing.T) {
+	for _, c := range []struct {
+		rows  []int64
+		share float64
+		cfg   Config
+		want  bool
+	}{
+		{[]int64{1000, 1000}, 0.5, Config{}, true},
+		{[]int64{1000, 1000}, 0.1, Config{}, false}, // 64 of 100 rows are more than half
+		{[]int64{1000, 100}, 0.5, Config{}, true},
+		{[]int64{1000, 1000}, 0.1, Config{Ratio: 0.7}, true},
+		{[]int64{1000, 1000}, 0.5, Config{MinShare: 0.6}, false},
+		{[]int64{100}, 0.1, Config{MinRows: 1, MinShare: -1}, true},
+		{[]int64{100}, 0.1, Config{MinRows: 5, MinShare: -1}, false},
+	} {
+		if got := c.cfg.Cuttable(c.rows, c.share); got != c.want {
+			t.Errorf("%v of %v under %+v: %v", c.share, c.rows, c.cfg, got)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package abss
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -73,9 +74,22 @@ func setDefault[T comparable](p *T, v T) {
 	}
 }
 
-// floor returns the count below which a split of n rows may not be cut.
-func (c Config) floor(n int64) int64 {
+// Floor returns the count below which a split of n rows may not be cut.
+func (c Config) Floor(n int64) int64 {
 	return min(n, max(c.MinRows, int64(c.MinShare*float64(n))))
+}
+
+// Cuttable reports whether steps over a share of each split, whose rows are given, can be cut at the ratio: the least
+// that splits must have is not as much as that.
+func (c Config) Cuttable(rows []int64, share float64) bool {
+	c = c.EnsureDefaults()
+	var least, all float64
+	for _, n := range rows {
+		sample := int64(math.Ceil(share * float64(n)))
+		all += float64(sample)
+		least += float64(c.Floor(sample))
+	}
+	return least < float64(c.Ratio*all)
 }
 
 // Task is one split's share of the step: its rows and the executor that folds it.

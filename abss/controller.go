@@ -122,7 +122,7 @@ func NewController(cfg Config, tasks []Task, largestShare float64, learned, now 
 	c.bound = c.cfg.StepTimeout
 	for i, t := range tasks {
 		c.total += t.Rows
-		c.tasks[i] = task{rows: t.Rows, floor: c.cfg.floor(t.Rows), state: lost}
+		c.tasks[i] = task{rows: t.Rows, floor: c.cfg.Floor(t.Rows), state: lost}
 		if t.Held {
 			c.enter(&c.tasks[i])
 		}

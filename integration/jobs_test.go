@@ -200,7 +200,7 @@ func TestBadJobs(t *testing.T) {
 }
 
 // TestEveryJobIsResumed from a checkpoint, by every solver, and ends with the bytes
-// of a run that was not interrupted, whole or cut.
+// of a run that was not interrupted, whole or cut; the logs of both are replayed.
 func TestEveryJobIsResumed(t *testing.T) {
 	data := jobsData(t)
 	points := []string{"--data", data["logistic"][1], "--reg", "1e-3", "--max-iterations", "11", "--tol", "0"}
@@ -227,6 +227,9 @@ func TestEveryJobIsResumed(t *testing.T) {
 		{"logistic", append(points, "--solver", "newton", "--sync", "absp")},
 		{"kmeans", append(data["kmeans"], "--tol", "0")},
 		{"kmeans", append(data["kmeans"], "--tol", "0", "--sync", "absp")},
+		{"mlp", append(data["mlp"], "--tol", "0")},
+		{"logistic", append(points, "--solver", "lbfgs", "--sync", "absp")}, {"svm", append(points, "--reg", "0.1")},
+		{"kmeans", append(data["kmeans"], "--tol", "0", "--sync", "bsp")},
 		{"mlp", append(data["mlp"], "--tol", "0", "--batch-fraction", "0.2")},
 		{"mlp", append(data["mlp"], "--tol", "0", "--solver", "constant", "--sync", "absp")},
 		{"als", append(data["als"], "--tol", "0")},
@@ -242,7 +245,9 @@ func TestEveryJobIsResumed(t *testing.T) {
 				flags = append(flags, "--max-iterations", "1")
 				keep = append(keep, "--max-iterations", "1", "--checkpoint-every", "1") // before items are known
 			}
-			runJob(t, c.job, slices.Concat(flags, []string{"--out", whole})...)
+			first, second := filepath.Join(dir, "log"), filepath.Join(dir, "log of the resumed")
+			keep = append(keep, "--event-log", second)
+			runJob(t, c.job, slices.Concat(flags, []string{"--out", whole, "--event-log", first})...)
 			runJob(t, c.job, keep...)
 			kept, err := filepath.Glob(filepath.Join(ck, "checkpoint-*"))
 			if err != nil || len(kept) != 2 {
@@ -253,7 +258,20 @@ func TestEveryJobIsResumed(t *testing.T) {
 			if modelBytes(t, whole) != modelBytes(t, resumed) {
 				t.Error("the resumed run has another model")
 			}
+			for _, log := range []string{first, second} {
+				holds(t, log)
+			}
 		})
+	}
+}
+
+// holds verifies and replays a log.
+func holds(t *testing.T, log string) {
+	t.Helper()
+	for _, check := range []string{"verify", "replay"} {
+		if _, errs, code := volley(t, check, log); code != 0 {
+			t.Errorf("%s of %s: exit %d: %s", check, filepath.Base(log), code, errs)
+		}
 	}
 }
 

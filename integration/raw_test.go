@@ -203,8 +203,8 @@ func TestRowWeights(t *testing.T) {
 			}
 		}
 		there := filepath.Join(dir, job+"there")
-		if _, errs, code := volley(t, slices.Concat([]string{"submit", job, "--driver", c.Addr, "--out", there}, flags,
-			whole)...); code != 0 {
+		if _, errs, code := volley(t, slices.Concat([]string{"submit", job, "--driver", c.Addr, "--out", there,
+			"--sync", "bsp"}, flags, whole)...); code != 0 {
 			t.Fatalf("%s: exit %d: %s", job, code, errs)
 		}
 		if models["bsp"] != models["steal"] || models["bsp"] != modelBytes(t, there) {

@@ -3,7 +3,6 @@ package audit
 import (
 	"fmt"
 	"maps"
-	"math"
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
@@ -66,8 +65,19 @@ func (r *Replay) sameStep(l *Line, req plan.StepRequest) error {
 
 // mayCut returns the ratio at which auto cuts a step, if it does, as far as the program decides.
 func (r *Replay) mayCut(req plan.StepRequest) float64 {
-	return r.auto.Choose(abss.Coming{Executors: 2, Step: true, Sample: req.Batch > 0 && req.Batch < 1, Ratio: req.Ratio,
-		Fastest: math.MaxFloat64, Slowest: 1, Takes: math.MaxInt64}).Ratio
+	c := abss.Coming{Step: true, Ratio: req.Ratio}
+	if req.Batch > 0 && req.Batch < 1 {
+		cfg, err := r.log.Header.Options.Config()
+		c.Sample = err == nil && cfg.Sync.Cuttable(rowsOf(r.packs[req.Pack].Meta), req.Batch)
+	}
+	return r.auto.Uneven(c).Ratio
+}
+
+func rowsOf(m *pack.Meta) (rows []int64) {
+	for _, s := range m.Splits {
+		rows = append(rows, s.Rows)
+	}
+	return rows
 }
 
 // samePass compares the node and the pack of an evaluation pass.

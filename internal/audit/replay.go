@@ -68,7 +68,7 @@ func NewReplay(l *Log, program runner.Program, splits *pack.Held, outputs *shuff
 			r.hashes, r.described = append(r.hashes, line.Pack.Splits), append(r.described, line.Pack)
 		} else if line.Resume == nil {
 			lines = append(lines, line)
-		} else if !hasStep(lines) {
+		} else if len(lines) == 0 {
 			return nil, fault.Newf(fault.BadInput, "replay", l.Path,
 				"it begins at step %d, from a checkpoint: replay the log of the first run", line.Resume.Step)
 		}
@@ -81,10 +81,6 @@ func NewReplay(l *Log, program runner.Program, splits *pack.Held, outputs *shuff
 	}
 	l.Lines = lines
 	return r, nil
-}
-
-func hasStep(lines []Line) bool {
-	return slices.ContainsFunc(lines, func(l Line) bool { return l.Step != nil })
 }
 
 // OpenPack checks that the data is what the log was made from.

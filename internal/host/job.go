@@ -242,7 +242,7 @@ func (j *Job) RunStep(ctx context.Context, req plan.StepRequest) (*plan.StepOutc
 	if j.cfg.Observer != nil {
 		j.cfg.Observer(r)
 	}
-	j.record.step(r, req.Digest, req.Train, req.Work)
+	j.record.step(r, req.Digest, req.Train)
 	return &r.Outcome, nil
 }
 
@@ -302,7 +302,12 @@ func (j *Job) Evaluated(ev rdd.Evaluation) { j.record.evaluated(ev) }
 func (j *Job) Now() time.Duration { return j.cluster.Now() }
 
 // Resume returns where the checkpoint that the job continues from left a loop, if there is one.
-func (j *Job) Resume(loop int) rdd.LoopMark { return j.keeper.loop(loop) }
+func (j *Job) Resume(loop int) rdd.LoopMark {
+	if j.keeper.last(loop) {
+		j.record.goesOn()
+	}
+	return j.keeper.loop(loop)
+}
 
 // meter measures how long the job trains.
 type meter struct {

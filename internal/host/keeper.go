@@ -56,6 +56,9 @@ func (k *keeper) loop(number int) (m rdd.LoopMark) {
 	return m
 }
 
+// last reports whether a loop is the last that the checkpoint knows, or a later one.
+func (k *keeper) last(number int) bool { return k.resumed == nil || number >= len(k.resumed.Loops) }
+
 // sameData returns an error where a checkpoint was not written over the pack's data.
 func (k *keeper) sameData(m *pack.Meta, mark *packMark) error {
 	if slices.Equal(hashes(m), mark.Splits) {

@@ -19,8 +19,8 @@ type record struct {
 	log       *driver.EventLog
 	header    driver.LogHeader
 	begun     bool // the header is in the log
-	continued bool // the log is that of the run resumed, whose first passes it has
-	stepped   bool // a training step has run
+	continued bool // the log is that of the run resumed
+	repeats   bool // the passes that the log has are made again, until the loop that the checkpoint is of goes on
 	pending   *driver.LogStep
 	passes    []*driver.LogEvaluation
 	unlogged  driver.LogReports // of passes that have no line
@@ -34,6 +34,7 @@ func openRecord(cfg Config, resumed *checkpoint) (r *record, err error) {
 		r.log, r.continued = driver.ContinueEventLog(cfg.EventLog, resumed.Log)
 	}
 	if r.begun = r.continued; r.continued {
+		r.repeats = len(resumed.Loops) > 0
 		return r, nil
 	}
 	if cfg.Resume {
@@ -98,16 +99,15 @@ func (r *record) resume(at *driver.Restored) {
 }
 
 // step notes a step or a pass.
-func (r *record) step(s *driver.StepReport, params plan.Digest, train, work bool) {
+func (r *record) step(s *driver.StepReport, params plan.Digest, train bool) {
 	if train {
-		r.stepped = true
 		r.flush()
 		r.pending = driver.StepLine(s)
 		r.pending.Params, r.pending.LogReports = params, r.reportsOf(s)
 		return
 	}
 	reports := r.reportsOf(s)
-	if r.continued && !r.stepped && !work {
+	if r.repeats {
 		r.unlogged = reports
 		return
 	}
@@ -115,6 +115,9 @@ func (r *record) step(s *driver.StepReport, params plan.Digest, train, work bool
 	line.LogReports = reports
 	r.passes = append(r.passes, line)
 }
+
+// goesOn notes that the program goes on in the loop of the checkpoint: what it does from now on is not in the log.
+func (r *record) goesOn() { r.repeats = false }
 
 // reportsOf returns the reports of a step, and of the passes before it that have no line.
 func (r *record) reportsOf(s *driver.StepReport) driver.LogReports {
