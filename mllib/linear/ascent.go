@@ -42,7 +42,9 @@ func (t *trainer) startAscent(m fold.Moments) {
 	d := t.prob.ascent(m, t.about)
 	d.Weight, d.Rows, d.Splits = float64(m.Weight*t.prob.counted), float64(t.meta.Rows), len(t.meta.Splits)
 	d.Variable = t.variable
-	t.dual = t.st.Solver.(*solver.Ascent)
+	if t.dual, _ = t.st.Solver.(*solver.Ascent); t.led != nil {
+		t.dual = t.led.Ascent
+	}
 	t.dual.Begin(d, &t.st.Point)
 }
 
@@ -77,7 +79,11 @@ func (t *trainer) ascend(ctx context.Context, it *rdd.Iteration) error {
 		}
 		t.st.Guard.Note(t.st.Y, f, true)
 	}
-	s, err := t.plan.Ascent.Run(ctx, t.Session, t.dualParam(t.dual.Model(), false))
+	step := t.plan.Ascent
+	if t.led != nil && t.cfg.Cut {
+		step = step.Uncut()
+	}
+	s, err := step.Run(ctx, t.Session, t.dualParam(t.dual.Model(), false))
 	if err != nil {
 		return err
 	}
@@ -124,6 +130,9 @@ func (t *trainer) lookAtGap(ctx context.Context, it *rdd.Iteration, o train.Obse
 		t.end(it, "duality-gap")
 	default:
 		t.dual.Look(it.Number, o.Objective, o.Objective-value)
+		if t.led != nil && it.Number >= leadingSteps {
+			t.lead(o.Objective, o.Objective-value)
+		}
 	}
 	return nil
 }

@@ -16,8 +16,7 @@ type look int
 const (
 	beginRows   look = iota // rows begin, and are seen
 	seeRows                 // rows take the last step, and are seen: certificate, Hessian, predictor
-	alongAffine             // how far the predictor leads
-	correctRows             // gradient of the corrected model
+	alongAffine             // how far the predictor leads, and the gradient of the corrected model
 	alongStep               // how far the step leads
 )
 
@@ -54,24 +53,28 @@ type interiorSums struct {
 	Longest     float64    // step that leaves all slacks and dual variables above nothing
 	Products    [3]float64 // Σ of products along a step: at its beginning, times its length, and the square of it
 	Coef        float64    // Σ of derivatives by the margin of a model of the rows, and below of these times rows
+	CoefPerMu   float64    // by how much it is more for each unit that products are to become; so below
 	Grad        []float64
+	GradPerMu   []float64
 	H           []float64 // as curvature has it
 }
 
 // MarshalBinary lays the sums out.
 func (s interiorSums) MarshalBinary() ([]byte, error) {
-	own := num.PutVectors(nil, []float64{s.Longest, s.Products[0], s.Products[1], s.Products[2], s.Coef}, s.Grad, s.H)
+	own := num.PutVectors(nil, []float64{s.Longest, s.Products[0], s.Products[1], s.Products[2], s.Coef, s.CoefPerMu},
+		s.Grad, s.GradPerMu, s.H)
 	return num.PutPair(func() ([]byte, error) { return own, nil }, s.certificate.MarshalBinary)
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (s *interiorSums) UnmarshalBinary(raw []byte) error {
 	return num.GetPair(raw, func(raw []byte) error {
-		v, err := num.GetVectors(raw, 3)
-		if err != nil || len(v[0]) != 5 {
+		v, err := num.GetVectors(raw, 4)
+		if err != nil || len(v[0]) != 6 {
 			return num.ErrCutShort
 		}
-		s.Longest, s.Products, s.Coef, s.Grad, s.H = v[0][0], [3]float64(v[0][1:4]), v[0][4], v[1], v[2]
+		s.Longest, s.Products, s.Coef, s.CoefPerMu = v[0][0], [3]float64(v[0][1:4]), v[0][4], v[0][5]
+		s.Grad, s.GradPerMu, s.H = v[1], v[2], v[3]
 		return nil
 	}, s.certificate.UnmarshalBinary)
 }
@@ -84,11 +87,12 @@ func (r *rowLoss) interiors() rdd.Aggregator[interiorParam, rdd.Point, interiorS
 		AddBatch: r.addInterior,
 		Merge: func(a, b interiorSums) interiorSums {
 			a.certificate = mergeCertificates(a.certificate, b.certificate)
-			a.Longest, a.Coef = min(a.Longest, b.Longest), a.Coef+b.Coef
+			a.Longest, a.Coef, a.CoefPerMu = min(a.Longest, b.Longest), a.Coef+b.Coef, a.CoefPerMu+b.CoefPerMu
 			for i := range a.Products {
 				a.Products[i] += b.Products[i]
 			}
 			kernel.Add(b.Grad, a.Grad)
+			kernel.Add(b.GradPerMu, a.GradPerMu)
 			kernel.Add(b.H, a.H)
 			return a
 		},
@@ -104,8 +108,8 @@ func (r *rowLoss) noInterior(p interiorParam) interiorSums {
 	case beginRows, seeRows:
 		s.certificate, s.H = r.noCertificate(d), make([]float64, (d+1)*(d+1))
 		s.Grad = make([]float64, d)
-	case correctRows:
-		s.certificate, s.Grad = certificate{K: 1}, make([]float64, d)
+	case alongAffine:
+		s.certificate, s.Grad, s.GradPerMu = certificate{K: 1}, make([]float64, d), make([]float64, d)
 	default:
 		s.certificate = certificate{K: 1}
 	}
@@ -209,7 +213,7 @@ type innerBatch struct {
 	y, z            []float64 // labels, and dots of rows with the model and both steps
 	affine, along   []float64
 	coef, curve     []float64 // derivatives and second derivatives of a row's model, by its margin
-	dual, ofOne     []float64 // derivatives that are the rows' dual variables
+	dual, ofOne     []float64 // derivatives that are the rows' dual variables, or those for each unit of Mu
 	affineB, alongB float64   // the intercept of both steps
 }
 
@@ -255,8 +259,8 @@ func (r *rowLoss) addInterior(s interiorSums, p interiorParam, b *rdd.Batch) int
 	switch p.Look {
 	case beginRows, seeRows:
 		return r.see(s, in)
-	case correctRows:
-		return in.correct(s)
+	case alongAffine:
+		return in.correct(in.reach(s))
 	}
 	return in.reach(s)
 }
@@ -318,17 +322,21 @@ func (in *innerBatch) addDuals(c *certificate) {
 	}
 }
 
-// correct sums the gradient of the corrected model.
+// correct sums the gradient of the corrected model where products become nothing, and by how much it is more for each
+// unit that they are to become: what that is follows from how far rows can go.
 func (in *innerBatch) correct(s interiorSums) interiorSums {
 	for i := range in.y {
 		beyond, sign, affine, _ := in.margins(i)
 		row := in.at(i, beyond)
-		upper, lower := row.along(affine, 0, 0).corrected(in.p.Mu)
-		a := row.a + row.along(0, upper, lower).a
-		in.coef[i] = float64(-sign * float64(in.f.Weight(i, in.y[i])*a))
+		upper, lower := row.along(affine, 0, 0).corrected(0)
+		weight := float64(-sign * in.f.Weight(i, in.y[i]))
+		in.coef[i] = float64(weight * (row.a + row.along(0, upper, lower).a))
+		in.dual[i] = float64(weight * float64(row.curve*(row.byA-row.byRest)))
 		s.Coef += in.coef[i]
+		s.CoefPerMu += in.dual[i]
 	}
 	fold.Accumulate(s.Grad, in.coef, in.b)
+	fold.Accumulate(s.GradPerMu, in.dual, in.b)
 	return s
 }
 

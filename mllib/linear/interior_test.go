@@ -81,11 +81,29 @@ func TestAnSVMTakesFewSteps(t *testing.T) {
 				if !got.Converged && got.Gap > 3e-5 || reg > 0 && got.GapBy != "duality" {
 					t.Errorf("%s: gap %v by %s after %d steps", what, got.Gap, got.GapBy, got.Iterations)
 				}
+				c.Solver, c.MaxIterations = solver.Auto, fewInside+leadingSteps+fewSteps
+				led := fitted(t, c)
+				if got.Converged && !led.Converged || led.Objective > got.Objective+2e-6*math.Max(1, got.Objective) {
+					t.Errorf("%s: led, it comes to %v by %s, gap %v, after %d steps; alone, to %v", what, led.Objective,
+						led.Solver, led.Gap, led.Iterations, got.Objective)
+				}
 				c.Solver, c.MaxIterations = solver.Newton, 300
 				if other := fitted(t, c); other.Objective < got.Objective-2e-6*math.Max(1, got.Objective) {
 					t.Errorf("%s: objective %v, newton's %v", what, got.Objective, other.Objective)
 				}
 			}
+		}
+	}
+}
+
+// TestAnSVMIsLed by dual ascent to the method that it needs.
+func TestAnSVMIsLed(t *testing.T) {
+	path := testrows.Hard(t, 600, 6, true, func(*rand.Rand, []float64) {})
+	for reg, want := range map[float64]solver.Name{1: solver.Newton, 1e-6: solver.Interior} {
+		c := defaults(path)
+		c.Loss, c.Solver, c.Reg, c.Tol = Hinge, solver.Auto, reg, 1e-6
+		if got := fitted(t, c); got.Solver != want || !got.Converged {
+			t.Errorf("λ = %v: by %s, %s; gap %v", reg, got.Solver, got.SolverWhy, got.Gap)
 		}
 	}
 }
@@ -102,18 +120,20 @@ func outliers(rng *rand.Rand, x []float64) {
 // TestTheInteriorPointIsTheSameEverywhere: rows keep their dual variables and slacks wherever they are folded.
 func TestTheInteriorPointIsTheSameEverywhere(t *testing.T) {
 	c := defaults(testrows.Hard(t, 900, 5, true, outliers))
-	c.Loss, c.Solver, c.Reg, c.Tol, c.Splits = Hinge, solver.Interior, 1e-4, 1e-8, 12
-	var first *Trained
-	for _, sync := range []string{"bsp", "steal"} {
-		got, err := trainedBy(t, c, sync)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if first == nil {
-			first = got
-		}
-		if !slices.Equal(got.Model.Weights, first.Model.Weights) || got.Gap != first.Gap {
-			t.Errorf("%s: %v, gap %v; %v, gap %v", sync, got.Model.Weights, got.Gap, first.Model.Weights, first.Gap)
+	c.Loss, c.Reg, c.Tol, c.Splits = Hinge, 1e-4, 1e-8, 12
+	for _, c.Solver = range []solver.Name{solver.Interior, solver.Auto} {
+		var first *Trained
+		for _, sync := range []string{"bsp", "steal"} {
+			got, err := trainedBy(t, c, sync)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first == nil {
+				first = got
+			}
+			if !slices.Equal(got.Model.Weights, first.Model.Weights) || got.Gap != first.Gap {
+				t.Errorf("%s: %v, gap %v; %v, gap %v", sync, got.Model.Weights, got.Gap, first.Model.Weights, first.Gap)
+			}
 		}
 	}
 }

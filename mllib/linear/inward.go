@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
@@ -128,11 +129,9 @@ func (t *trainer) chooseStep(ctx context.Context, s interiorSums, weight float64
 		return 0, err
 	}
 	q.Aim(ahead.Longest, ahead.Products, float64(weight*t.prob.counted))
-	c, err := run(correctRows)
-	if err != nil {
-		return 0, err
-	}
-	t.prob.gradient(t.grad, t.st.Y, fold.Gradient{Sum: c.Grad, Coef: c.Coef}, weight)
+	kernel.Axpy(q.Mu, ahead.GradPerMu, ahead.Grad)
+	corrected := math.FMA(q.Mu, ahead.CoefPerMu, ahead.Coef)
+	t.prob.gradient(t.grad, t.st.Y, fold.Gradient{Sum: ahead.Grad, Coef: corrected}, weight)
 	q.Step(&t.st.Point, &solver.Seen{G: t.grad, H: h})
 	along, err := run(alongStep)
 	if err != nil {

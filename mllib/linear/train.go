@@ -45,6 +45,7 @@ type trainer struct {
 	center []float64       // that second moments are taken about
 	dual   *solver.Ascent  // of solvers that ascend; nil of others
 	inner  *solver.Inner   // of the interior-point method; nil of others
+	led    *solver.Led     // of a hinge that dual ascent leads; nil of others
 	sample *solver.Growing // of Newton's method where steps may be cut; nil of others
 	about  []float64       // that dense rows are taken about by ascents; nil is zero
 	held   *pack.Meta      // of the rows to stop by; nil without
@@ -87,6 +88,7 @@ func (t *trainer) prepare(ctx context.Context) error {
 	t.cfg.choosePenalty(&t.out.Summary, t.meta.Rows)
 	if t.cfg.Solver == solver.Auto || t.cfg.Solver == "" {
 		t.cfg.Solver, t.out.SolverWhy = t.cfg.choose(t.meta.Features, t.meta.Rows)
+		t.chooseLed()
 	}
 	t.method = solver.Of(t.cfg.Solver)
 	t.Begins(t.meta, t.cfg.Solver)
@@ -101,7 +103,7 @@ func (t *trainer) prepare(ctx context.Context) error {
 		return err
 	}
 	t.means = m.Mean
-	t.prob = newProblem(t.cfg, t.method, m, positive)
+	t.prob = newProblem(t.cfg, t.scales(), m, positive)
 	if t.prob.mean != nil && t.meta.Layout == pack.DenseLayout {
 		t.center = t.prob.mean
 	}
@@ -138,6 +140,9 @@ func (c *Config) samples(m *solver.Method) bool {
 func (t *trainer) begin(m fold.Moments) error {
 	n := t.prob.size()
 	method := t.method.New()
+	if t.led != nil {
+		method = t.led
+	}
 	if t.cfg.samples(t.method) {
 		method = &solver.Growing{}
 	}
@@ -252,6 +257,7 @@ func decides[P, A any](t *trainer, s rdd.Step[P, A]) rdd.Step[P, A] {
 
 // iterate takes one step of the loop.
 func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
+	t.follow()
 	switch {
 	case t.dual != nil:
 		return t.ascend(ctx, it)
@@ -285,6 +291,10 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if stop, err := t.StopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
 		return err
 	}
+	if t.led != nil && it.Number >= leadingSteps+fewSteps {
+		t.goOn(solver.Interior)
+		return nil
+	}
 	before := append([]float64(nil), t.at()...)
 	t.prob.gradient(t.grad, t.st.Y, g, info.Weight)
 	if !t.method.Exact {
@@ -302,6 +312,9 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	seen.F, seen.G, seen.Lasso, seen.Share = objective+gap, t.grad, t.prob.lasso, info.Share
 	if t.move(it.Number, &seen, objective, gap) {
 		if on, err := t.goesOn(ctx); on || err != nil {
+			return err
+		}
+		if proves, err := t.proves(ctx); proves || err != nil {
 			return err
 		}
 		t.end(it, "tolerance")
@@ -393,6 +406,12 @@ func (t *trainer) judge(ctx context.Context, it *rdd.Iteration, o train.Observat
 	}
 	if why == "tolerance" && t.narrower(o.Objective) {
 		return false, nil
+	}
+	if why == "tolerance" && t.led != nil {
+		t.lowest(o.Objective)
+		if proves, err := t.proves(ctx); proves || err != nil {
+			return true, err
+		}
 	}
 	if why == "tolerance" && o.Exact && t.method.Exact && t.cfg.Loss != Hinge && t.stop.MayGoOn() {
 		if _, err := t.certify(ctx); err != nil || !t.out.Converged {

@@ -17,6 +17,7 @@ func TestStatesOfSeveralPassesSurviveTheirEncoding(t *testing.T) {
 			&Growing{}},
 		{&Inner{Affine: []float64{1, 2}, Direction: []float64{3}, Mu: 0.5, Length: 0.9, Lower: 7, Stuck: 1, Assumed: 1},
 			&Inner{}},
+		{ledBy(Newton), NewLed()}, {ledBy(Interior), NewLed()}, {ledBy(""), NewLed()},
 	} {
 		raw, err := c.state.MarshalBinary()
 		if err != nil {
@@ -31,6 +32,15 @@ func TestStatesOfSeveralPassesSurviveTheirEncoding(t *testing.T) {
 			}
 		}
 	}
+}
+
+// ledBy returns a method that goes on from dual ascent by another, or does not yet.
+func ledBy(name Name) *Led {
+	q := NewLed()
+	if name != "" {
+		q.GoOn(name)
+	}
+	return q
 }
 
 // TestASampleThatHasNothingToGainIsNoEnd: all rows are to say so.
