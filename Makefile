@@ -57,7 +57,7 @@ house:
 soak:
 	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -v -timeout 180m ./integration/soak
 	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'Lost|Operation' ./rdd ./internal/host
-	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'ARunThatHasConverged|TheReferenceIsSure' ./mllib/linear
+	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'ARunThatHasConverged|TheReferenceIsSure|NoRunEndsFurther' ./mllib/linear
 	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'ReferenceValues' ./integration
 
 # Each reader for half a minute.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/mllib/internal/fold"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 )
@@ -42,7 +43,12 @@ func (t *softmax) sameKind(m *SoftmaxModel) error {
 // begin chooses the first point: that of a model given, or zero.
 func (t *softmax) begin() error {
 	n := t.prob.size() * len(t.label)
-	t.st = train.NewState(n, t.cfg.StepSize, t.method.New())
+	method := t.method.New()
+	if t.cfg.progresses(t.method) {
+		t.part = solver.NewProgressive(float64(t.meta.Rows))
+		method = t.part
+	}
+	t.st = train.NewState(n, t.cfg.StepSize, method)
 	first := t.cfg.InitClasses
 	if first == nil {
 		return nil

@@ -49,12 +49,17 @@ func (e ending) certifies() bool { return e.says() && e.by == "duality" }
 // trainedBy trains on an engine that waits for all rows, or on one that may cut steps.
 func trainedBy(t *testing.T, c Config, sync string) (out *Trained, err error) {
 	t.Helper()
-	cfg, err := volley.ParseConfig("--sync", sync, "--executors", "2", "--pace", "static:2,1", "--clock", "virtual",
-		"--data-dir", t.TempDir())
+	return trainedUnder(t, c, sync, "--executors", "2", "--pace", "static:2,1")
+}
+
+// trainedUnder trains under a law; nil is that the solver is not for the problem.
+func trainedUnder(t *testing.T, c Config, sync string, law ...string) (out *Trained, err error) {
+	t.Helper()
+	cfg, err := volley.ParseConfig(append(law, "--sync", sync, "--clock", "virtual", "--data-dir", t.TempDir())...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Cut = sync == "absp"
+	c.Cut = sync == "absp" || sync == "auto"
 	if err := c.Check(); err != nil {
 		return nil, nil
 	}

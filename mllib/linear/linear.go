@@ -140,7 +140,7 @@ func Build(g *rdd.Graph, c Config) Plan {
 		Moments:     rdd.Aggregate(rows, fold.MomentsAggregator(c.regression())),
 		Gradient:    rdd.Aggregate(rows, rowLoss.gradients(), rdd.Aggressive(0)),
 		Curvature:   rdd.Aggregate(rows, rowLoss.curvatures(), rdd.Aggressive(0)),
-		Pairs:       rdd.Aggregate(rows, rowLoss.pairs(), rdd.Aggressive(0)),
+		Pairs:       rdd.Aggregate(rows, pairsOf(rowLoss.gradients()), rdd.Aggressive(0)),
 		Ascent:      rdd.Aggregate(rows, rowLoss.ascents(), rdd.Aggressive(0)),
 		Interior:    rdd.Aggregate(rows, rowLoss.interiors(), rdd.Aggressive(0)),
 		Loss:        rdd.Aggregate(rows, rowLoss.losses()),

@@ -2,6 +2,7 @@ package linear
 
 import (
 	"context"
+	"encoding"
 
 	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
@@ -9,43 +10,38 @@ import (
 	"github.com/volley-engine/volley/rdd"
 )
 
-// pairParam is the parameter of a step that folds rows at two models.
-type pairParam struct{ Here, There linearParam }
+// pairOf are two parameters of a pass that folds the same rows at two models, or the sums at these.
+type pairOf[T any] struct{ Here, There T }
+
+type (
+	pairParam = pairOf[linearParam]
+	pairSums  = pairOf[fold.Gradient]
+)
 
 // MarshalBinary lays both out, the first one's length before it.
-func (p pairParam) MarshalBinary() ([]byte, error) {
-	return num.PutPair(p.Here.MarshalBinary, p.There.MarshalBinary)
+func (p pairOf[T]) MarshalBinary() ([]byte, error) {
+	return num.PutPair(any(p.Here).(encoding.BinaryMarshaler).MarshalBinary,
+		any(p.There).(encoding.BinaryMarshaler).MarshalBinary)
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
-func (p *pairParam) UnmarshalBinary(raw []byte) error {
-	return num.GetPair(raw, p.Here.UnmarshalBinary, p.There.UnmarshalBinary)
+func (p *pairOf[T]) UnmarshalBinary(raw []byte) error {
+	return num.GetPair(raw, any(&p.Here).(encoding.BinaryUnmarshaler).UnmarshalBinary,
+		any(&p.There).(encoding.BinaryUnmarshaler).UnmarshalBinary)
 }
 
-// pairSums are the sums at two models.
-type pairSums struct{ Here, There fold.Gradient }
-
-// MarshalBinary lays both out, the first one's length before it.
-func (s pairSums) MarshalBinary() ([]byte, error) {
-	return num.PutPair(s.Here.MarshalBinary, s.There.MarshalBinary)
-}
-
-// UnmarshalBinary reads what MarshalBinary wrote.
-func (s *pairSums) UnmarshalBinary(raw []byte) error {
-	return num.GetPair(raw, s.Here.UnmarshalBinary, s.There.UnmarshalBinary)
-}
-
-// pairs folds the same rows into the gradients at two models.
-func (r *rowLoss) pairs() rdd.Aggregator[pairParam, rdd.Point, pairSums] {
-	one := r.gradients()
-	return rdd.Aggregator[pairParam, rdd.Point, pairSums]{
-		Zero: func(p pairParam) pairSums { return pairSums{one.Zero(p.Here), one.Zero(p.There)} },
-		AddBatch: func(s pairSums, p pairParam, b *rdd.Batch) pairSums {
-			return pairSums{one.AddBatch(s.Here, p.Here, b), one.AddBatch(s.There, p.There, b)}
+// pairsOf folds the same rows at two models.
+func pairsOf[P, A any](one rdd.Aggregator[P, rdd.Point, A]) rdd.Aggregator[pairOf[P], rdd.Point, pairOf[A]] {
+	return rdd.Aggregator[pairOf[P], rdd.Point, pairOf[A]]{
+		Zero: func(p pairOf[P]) pairOf[A] { return pairOf[A]{one.Zero(p.Here), one.Zero(p.There)} },
+		AddBatch: func(s pairOf[A], p pairOf[P], b *rdd.Batch) pairOf[A] {
+			return pairOf[A]{one.AddBatch(s.Here, p.Here, b), one.AddBatch(s.There, p.There, b)}
 		},
-		Merge: func(a, b pairSums) pairSums { return pairSums{one.Merge(a.Here, b.Here), one.Merge(a.There, b.There)} },
-		Scale: func(a pairSums, f float64) pairSums { return pairSums{one.Scale(a.Here, f), one.Scale(a.There, f)} },
-		Close: func(a pairSums, p pairParam, rows float64) pairSums {
+		Merge: func(a, b pairOf[A]) pairOf[A] {
+			return pairOf[A]{one.Merge(a.Here, b.Here), one.Merge(a.There, b.There)}
+		},
+		Scale: func(a pairOf[A], f float64) pairOf[A] { return pairOf[A]{one.Scale(a.Here, f), one.Scale(a.There, f)} },
+		Close: func(a pairOf[A], p pairOf[P], rows float64) pairOf[A] {
 			a.Here = one.Close(a.Here, p.Here, rows)
 			return a
 		},

@@ -14,10 +14,7 @@ import (
 )
 
 // kindsOfRows are the shapes of data that problems are made of.
-var kindsOfRows = []struct {
-	name string
-	make func(rng *rand.Rand) [][]float64
-}{
+var kindsOfRows = []kindOfRows{
 	{"plain", func(rng *rand.Rand) [][]float64 { return gaussians(rng, 40+rng.IntN(60), 1+rng.IntN(8)) }},
 	{"collinear", collinear},
 	{"wide", func(rng *rand.Rand) [][]float64 { return gaussians(rng, 12+rng.IntN(20), 30+rng.IntN(30)) }},
@@ -122,8 +119,19 @@ func outlier(rng *rand.Rand) [][]float64 {
 
 // randomProblem is what a seed stands for: data, and what is to be trained on it.
 func randomProblem(t *testing.T, seed uint64) (p *convex, c Config, name string) {
+	return randomProblemOf(t, seed, kindsOfRows)
+}
+
+// kindOfRows makes rows of a shape.
+type kindOfRows struct {
+	name string
+	make func(rng *rand.Rand) [][]float64
+}
+
+func randomProblemOf(t *testing.T, seed uint64, kinds []kindOfRows) (p *convex, c Config, name string) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 77))
-	kind := kindsOfRows[int(seed)%len(kindsOfRows)]
+	kind := kinds[int(seed)%len(kinds)]
 	p = &convex{x: kind.make(rng), intercept: rng.IntN(4) > 0}
 	p.loss = []Loss{Logistic, SquaredHinge, Squared, Hinge}[rng.IntN(4)]
 	p.label(rng)

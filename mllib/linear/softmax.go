@@ -169,6 +169,7 @@ type SoftmaxPlan struct {
 	Rows     rdd.Packed[rdd.Point]
 	Moments  rdd.Step[fold.MomentsParam, fold.Gradient]
 	Gradient rdd.Step[softmaxParam, fold.ClassSums]
+	Pairs    rdd.Step[pairOf[softmaxParam], pairOf[fold.ClassSums]]
 	Loss     rdd.Step[softmaxParam, fold.ClassSums]
 	Held     rdd.Packed[rdd.Point] // rows held out to stop by, if any
 	HeldLoss rdd.Step[softmaxParam, fold.ClassSums]
@@ -184,6 +185,7 @@ func BuildSoftmax(g *rdd.Graph, c Config) SoftmaxPlan {
 		Rows:     rows,
 		Moments:  rdd.Aggregate(rows, fold.MomentsAggregator(c.regression())),
 		Gradient: rdd.Aggregate(rows, f.aggregator(true), rdd.Aggressive(0)),
+		Pairs:    rdd.Aggregate(rows, pairsOf(f.aggregator(true)), rdd.Aggressive(0)),
 		Loss:     rdd.Aggregate(rows, f.aggregator(false)),
 		Counts:   rdd.Aggregate(rows, f.counts()),
 		Sample:   rdd.Prefix(rows, train.SampleRows),

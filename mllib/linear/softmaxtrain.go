@@ -39,8 +39,9 @@ type softmax struct {
 	stop    train.Stopper
 	out     Classified
 	grad    []float64
-	best    float64    // objective at X; NaN where it is not known
-	held    *pack.Meta // of the rows to stop by; nil without
+	best    float64             // objective at X; NaN where it is not known
+	held    *pack.Meta          // of the rows to stop by; nil without
+	part    *solver.Progressive // of L-BFGS where steps may be cut; nil of others
 }
 
 // TrainSoftmax runs the loop and returns the model.
@@ -157,6 +158,9 @@ func (t *softmax) gradient(v []float64, s fold.ClassSums, weight float64) {
 
 // iterate takes one step of the loop.
 func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
+	if t.part != nil && t.part.Share < 1 {
+		return t.progress(ctx, it)
+	}
 	step := t.plan.Gradient
 	if t.cfg.Cut && t.method.Exact {
 		step = step.Uncut()
@@ -191,12 +195,7 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 		return nil
 	}
 	if !t.method.Exact {
-		var steep float64
-		for k := range t.label {
-			one := t.prob.steepness(t.of(t.grad, k), t.of(t.st.Y, k))
-			steep = math.FMA(one, one, steep)
-		}
-		train.Signal(t.Session, s.Squares, info.Weight, float64(t.prob.counted*math.Sqrt(steep)), s.Sum, s.Coef)
+		train.Signal(t.Session, s.Squares, info.Weight, t.steepness(), s.Sum, s.Coef)
 	}
 	moved := t.st.Solver.Step(&t.st.Point, &solver.Seen{F: objective, G: t.grad, Lasso: t.penalty(), Share: info.Share})
 	if moved.Over {
@@ -213,6 +212,16 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 		}
 	}
 	return nil
+}
+
+// steepness returns how long the gradient is, as sums over rows have it.
+func (t *softmax) steepness() float64 {
+	var steep float64
+	for k := range t.label {
+		one := t.prob.steepness(t.of(t.grad, k), t.of(t.st.Y, k))
+		steep = math.FMA(one, one, steep)
+	}
+	return float64(t.prob.counted * math.Sqrt(steep))
 }
 
 // at returns the point that steps are judged by: with passes over all rows the last one accepted, since

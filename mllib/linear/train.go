@@ -42,15 +42,16 @@ type trainer struct {
 	out    Trained
 	best   float64 // objective at X on all data; NaN where it is not known
 	grad   []float64
-	center []float64       // that second moments are taken about
-	dual   *solver.Ascent  // of solvers that ascend; nil of others
-	inner  *solver.Inner   // of the interior-point method; nil of others
-	led    *solver.Led     // of a hinge that dual ascent leads; nil of others
-	sample *solver.Growing // of Newton's method where steps may be cut; nil of others
-	about  []float64       // that dense rows are taken about by ascents; nil is zero
-	held   *pack.Meta      // of the rows to stop by; nil without
-	means  []float64       // of the features
-	ahead  bool            // Y is the end of Newton's last step, which promises less than the tolerance
+	center []float64           // that second moments are taken about
+	dual   *solver.Ascent      // of solvers that ascend; nil of others
+	inner  *solver.Inner       // of the interior-point method; nil of others
+	part   *solver.Progressive // of L-BFGS where steps may be cut; nil of others
+	led    *solver.Led         // of a hinge that dual ascent leads; nil of others
+	sample *solver.Growing     // of Newton's method where steps may be cut; nil of others
+	about  []float64           // that dense rows are taken about by ascents; nil is zero
+	held   *pack.Meta          // of the rows to stop by; nil without
+	means  []float64           // of the features
+	ahead  bool                // Y is the end of Newton's last step, which promises less than the tolerance
 }
 
 // Train runs the loop and returns the model.
@@ -142,6 +143,10 @@ func (t *trainer) begin(m fold.Moments) error {
 	method := t.method.New()
 	if t.led != nil {
 		method = t.led
+	}
+	if t.cfg.progresses(t.method) {
+		t.part = solver.NewProgressive(float64(t.meta.Rows))
+		method = t.part
 	}
 	if t.cfg.samples(t.method) {
 		method = &solver.Growing{}
@@ -259,6 +264,8 @@ func decides[P, A any](t *trainer, s rdd.Step[P, A]) rdd.Step[P, A] {
 func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	t.follow()
 	switch {
+	case t.part != nil && t.part.Share < 1:
+		return t.progress(ctx, it)
 	case t.dual != nil:
 		return t.ascend(ctx, it)
 	case t.inner != nil:

@@ -28,15 +28,17 @@ type Point struct {
 // Seen is what a pass has found out: of all rows, or, where a solver does not need the same
 // objective each time, of some.
 type Seen struct {
-	F      float64   // objective
-	G      []float64 // gradient of its smooth part, which a solver may change
-	Lasso  []float64 // weight of each variable's absolute value; nil without an L1 penalty
-	H      []float64 // all second derivatives, row-major, where a solver wants them
-	Few    bool      // few rows make them, as of a hinge
-	Err    float64   // standard error of the objective, of some rows
-	Hidden float64   // by how much what is least for some rows lies above the least of all
-	Anchor []float64 // gradient of the same rows at the anchor, where a solver has one
-	Share  float64   // of all rows, that these are
+	F       float64   // objective
+	G       []float64 // gradient of its smooth part, which a solver may change
+	Lasso   []float64 // weight of each variable's absolute value; nil without an L1 penalty
+	H       []float64 // all second derivatives, row-major, where a solver wants them
+	Few     bool      // few rows make them, as of a hinge
+	Err     float64   // standard error of the objective, of some rows
+	Hidden  float64   // by how much what is least for some rows lies above the least of all
+	Anchor  []float64 // gradient of the same rows at the anchor, where a solver has one
+	AnchorF float64   // objective of the same rows there
+	Noise   float64   // standard error of the gradient, as a part of its length
+	Share   float64   // of all rows, that these are
 }
 
 // Moved is what has come of a step.

@@ -17,6 +17,9 @@ func TestStatesOfSeveralPassesSurviveTheirEncoding(t *testing.T) {
 			&Growing{}},
 		{&Inner{Affine: []float64{1, 2}, Direction: []float64{3}, Mu: 0.5, Length: 0.9, Lower: 7, Stuck: 1, Assumed: 1},
 			&Inner{}},
+		{&Progressive{Share: 0.2, Steps: 3, quasiNewton: quasiNewton{lineSearch: lineSearch{F: 1, G: []float64{2},
+			Direction: []float64{3}, Slope: -4, Length: 0.5, Tries: 1}, Moves: [][]float64{}, Turns: [][]float64{}}},
+			&Progressive{}},
 		{ledBy(Newton), NewLed()}, {ledBy(Interior), NewLed()}, {ledBy(""), NewLed()},
 	} {
 		raw, err := c.state.MarshalBinary()

@@ -7,6 +7,13 @@ import (
 	"github.com/volley-engine/volley/rdd"
 )
 
+// Noise returns the standard error of the mean gradient of a number of splits, as a part of the length of the
+// objective's gradient; see Signal.
+func Noise(splits int, squares, weight, norm float64, sums ...[]float64) float64 {
+	mean := num.SquaredLength(sums...) / float64(weight*weight)
+	return math.Sqrt(max(0, squares/weight-mean)/float64(splits)) / norm
+}
+
 // Signal lets the engine know how far apart the mean gradients of a step's splits
 // lay, from the sums that the step came to, and how long the gradient of the
 // objective was, all per unit of the rows' weight.

@@ -1,0 +1,89 @@
+package linear
+
+import (
+	"context"
+	"slices"
+
+	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// progresses reports whether L-BFGS begins on samples of the rows.
+func (c *Config) progresses(m *solver.Method) bool {
+	return c.Cut && m.Name == solver.LBFGS && c.Loss != Hinge && c.Init == nil && c.InitClasses == nil
+}
+
+// progress takes one step of L-BFGS on a sample of the rows, which may be cut.
+func (t *trainer) progress(ctx context.Context, it *rdd.Iteration) error {
+	t.Session.Batch(t.part.Share)
+	defer t.Session.Batch(0)
+	s, err := t.plan.Pairs.Run(ctx, t.Session, pairParam{t.prob.param(t.st.Y), t.prob.param(t.st.X)})
+	if err != nil {
+		return err
+	}
+	info := t.Session.LastInfo()
+	seen := solver.Seen{F: t.prob.objective(t.st.Y, s.Here.Loss, info.Weight), Share: info.Share,
+		AnchorF: t.prob.objective(t.st.X, s.There.Loss, info.Weight), Anchor: make([]float64, len(t.grad))}
+	o := t.Observed(it.Number, seen.F, t.StandardError(s.Here.Loss, s.Here.LossSq)/t.prob.counted)
+	if done, err := t.judgePart(it, o); done || err != nil {
+		return err
+	}
+	t.prob.gradient(seen.Anchor, t.st.X, s.There, info.Weight)
+	t.prob.gradient(t.grad, t.st.Y, s.Here, info.Weight)
+	steep := float64(t.prob.counted * t.prob.steepness(t.grad, t.st.Y))
+	seen.Noise = train.Noise(len(t.meta.Splits), s.Here.Squares, info.Weight, steep, s.Here.Sum, []float64{s.Here.Coef})
+	seen.G = t.grad
+	t.st.Solver.Step(&t.st.Point, &seen)
+	return nil
+}
+
+// judgePart applies the one stop rule that a sample can be held against: the limit of time.
+func (t *trainer) judgePart(it *rdd.Iteration, o train.Observation) (done bool, err error) {
+	if err := train.FiniteAtFirst(t.cfg.job(), o.Objective); it.Number == 1 && err != nil {
+		return true, err
+	}
+	it.Report("objective", o.Objective)
+	t.out.Iterations = it.Number
+	if done = t.stop.Check(o).Stop == "max-time"; done {
+		t.end(it, "max-time")
+	}
+	return done, nil
+}
+
+// progress takes one step of L-BFGS on a sample of the rows, which may be cut.
+func (t *softmax) progress(ctx context.Context, it *rdd.Iteration) error {
+	t.Session.Batch(t.part.Share)
+	defer t.Session.Batch(0)
+	s, err := t.plan.Pairs.Run(ctx, t.Session, pairOf[softmaxParam]{t.param(t.st.Y), t.param(t.st.X)})
+	if err != nil {
+		return err
+	}
+	info := t.Session.LastInfo()
+	seen := solver.Seen{F: t.objective(t.st.Y, s.Here.Loss, info.Weight), Share: info.Share,
+		AnchorF: t.objective(t.st.X, s.There.Loss, info.Weight)}
+	o := t.Observed(it.Number, seen.F, t.StandardError(s.Here.Loss, s.Here.LossSq)/t.prob.counted)
+	if done, err := t.judgePart(it, o); done || err != nil {
+		return err
+	}
+	t.gradient(t.st.X, s.There, info.Weight)
+	seen.Anchor = slices.Clone(t.grad)
+	t.gradient(t.st.Y, s.Here, info.Weight)
+	seen.Noise = train.Noise(len(t.meta.Splits), s.Here.Squares, info.Weight, t.steepness(), s.Here.Sum, s.Here.Coef)
+	seen.G = t.grad
+	t.st.Solver.Step(&t.st.Point, &seen)
+	return nil
+}
+
+// judgePart applies the one stop rule that a sample can be held against: the limit of time.
+func (t *softmax) judgePart(it *rdd.Iteration, o train.Observation) (done bool, err error) {
+	if err := train.FiniteAtFirst(t.cfg.job(), o.Objective); it.Number == 1 && err != nil {
+		return true, err
+	}
+	it.Report("objective", o.Objective)
+	t.out.Iterations = it.Number
+	if done = t.stop.Check(o).Stop == "max-time"; done {
+		t.end(it, "max-time")
+	}
+	return done, nil
+}
