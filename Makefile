@@ -56,7 +56,7 @@ house:
 # VOLLEY_SOAK_SEED=7 go test ./integration/soak -v runs one of them, in words.
 soak:
 	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -v -timeout 180m ./integration/soak
-	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'Lost|Operation' ./rdd ./internal/host
+	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'Lost|Operation|StealingComesNear' ./rdd ./internal/host
 	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'ARunThatHasConverged|TheReferenceIsSure|NoRunEndsFurther' ./mllib/linear
 	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'ReferenceValues' ./integration
 

@@ -322,7 +322,7 @@ func (e *Engine) Begin(run *Run, slots int) (fold *Fold, err error) {
 			if err != nil {
 				return nil, err
 			}
-			pieces := runner.Pieces(folder, meta.Splits[t.Split].Bytes, accBytes)
+			pieces := runner.Pieces(folder, meta, int(t.Split), accBytes)
 			f.Tasks[i] = runner.NewSplitFold(folder, split, int64(t.Cursor), int64(t.Limit), pieces).WithState(state)
 			if s.Entries {
 				f.Tasks[i].CountEntries()

@@ -283,7 +283,7 @@ func (s *Session) piecesOf(node int, meta *pack.Meta, f runner.Folder, param int
 	}
 	pieces := make([]int, len(meta.Splits))
 	for i := range pieces {
-		pieces[i] = runner.Pieces(f, meta.Splits[i].Bytes, int64(len(zero)))
+		pieces[i] = runner.Pieces(f, meta, i, int64(len(zero)))
 	}
 	if s.pieces == nil {
 		s.pieces = map[[2]int][]int{}

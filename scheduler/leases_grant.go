@@ -176,7 +176,7 @@ func (l *Leases) choose(e int, now plan.Time) int {
 	for at := x.ownAt; at < len(own); at++ {
 		k := l.openPiece(own[at], 1)
 		if k >= 0 && l.holds(e, own[at]) {
-			if l.leftToOthers(e, own[at], k) {
+			if len(x.queue) >= l.s.executors[e].slots && l.leftToOthers(e, own[at], k) {
 				break
 			}
 			return k
@@ -188,7 +188,7 @@ func (l *Leases) choose(e int, now plan.Time) int {
 	best, most := -1, plan.Time(-1)
 	for _, i := range l.view.copies[e] {
 		t := l.remainingOf(i)
-		if t <= most || !l.holds(e, i) {
+		if t <= most || !l.holds(e, i) || l.reserved(e, i, now) {
 			continue
 		}
 		if k := l.openPiece(i, -1); k >= 0 && !l.leftToOthers(e, i, k) {
@@ -199,6 +199,33 @@ func (l *Leases) choose(e int, now plan.Time) int {
 		return best
 	}
 	return l.again(e, now)
+}
+
+// reserved reports whether what is open of a split is for its owner to begin with, whose slots have nothing yet. That
+// it was slow before does not tell that it is, and where a split is one piece there is nothing else for it.
+func (l *Leases) reserved(e, i int, now plan.Time) bool {
+	o := l.s.splits[i].owner
+	if o < 0 || o == e || !l.usable(o) || l.silent(o, now) || !l.holds(o, i) {
+		return false
+	}
+	free, open := l.s.executors[o].slots-len(l.ex[o].queue), 0
+	for _, own := range l.view.own[o] {
+		if open > free || free <= 0 {
+			return false
+		}
+		open += l.openUpTo(own, free+1-open)
+	}
+	return open <= free
+}
+
+// openUpTo returns how many pieces of a split have no lease, up to a number.
+func (l *Leases) openUpTo(i, most int) (n int) {
+	for k := 0; k < l.parts[i] && n < most; k++ {
+		if p := &l.pieces[l.first[i]+k]; p.rows > 0 && p.by == nil && len(p.leases) == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // remainingOf returns how long a split's owner has work left.
@@ -279,73 +306,6 @@ func (l *Leases) leftToOthers(e, i, k int) bool {
 // finish returns the seconds in which an executor would have folded a piece.
 func (l *Leases) finish(e, k int) float64 {
 	return (float64(l.ex[e].queued) + float64(l.pieces[k].rows)*float64(l.s.executors[e].slots)) / l.view.rates[e]
-}
-
-// again returns a piece leased to another executor that this idle one will have
-// folded sooner; or whose lease has expired.
-func (l *Leases) again(e int, now plan.Time) int {
-	best, most := -1, plan.Time(0)
-	for _, list := range [][]int{l.view.own[e], l.view.copies[e]} {
-		for _, i := range list {
-			if l.undone[i] == 0 || !l.holds(e, i) {
-				continue
-			}
-			for k := range l.parts[i] {
-				p := &l.pieces[l.first[i]+k]
-				if p.rows == 0 || p.by != nil || len(p.leases) == 0 || l.has(e, p) {
-					continue
-				}
-				if gain := l.gain(e, p, now); gain > most {
-					best, most = l.first[i]+k, gain
-				}
-			}
-		}
-	}
-	return best
-}
-
-func (l *Leases) has(e int, p *piece) bool {
-	for _, lease := range p.leases {
-		if lease.holder == e {
-			return true
-		}
-	}
-	return false
-}
-
-// gain returns how much sooner an idle executor would have folded a piece than
-// its present holders, less a margin of a quarter; 0 where no speed is known.
-func (l *Leases) gain(e int, p *piece, now plan.Time) plan.Time {
-	soonest := never
-	for _, lease := range p.leases {
-		if o := lease.holder; !l.silent(o, now) {
-			soonest = min(soonest, l.done(lease)-now)
-		}
-	}
-	mine := l.view.rates[e]
-	if mine == 0 && soonest < never {
-		return 0
-	} else if mine == 0 {
-		return never
-	}
-	return soonest - seconds(1.25*float64(p.rows)/mine*float64(l.s.executors[e].slots))
-}
-
-// done returns when an executor will have folded a lease of its queue.
-func (l *Leases) done(lease *Lease) plan.Time {
-	x, rate := l.ex[lease.holder], l.view.rates[lease.holder]
-	if rate == 0 {
-		return 0
-	}
-	var before int64
-	for _, o := range x.queue {
-		before += o.Rows
-		if o == lease {
-			break
-		}
-	}
-	slots := float64(l.s.executors[lease.holder].slots)
-	return x.sign + seconds(max(float64(before)/rate, float64(lease.Rows)/rate*slots))
 }
 
 // leastCopies is how many copies of others' splits an executor may fetch for leases at the least, however few splits it

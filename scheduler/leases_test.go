@@ -175,7 +175,9 @@ func TestAResultThatComesTooLateIsDropped(t *testing.T) {
 	w := newLeaseWorld(2, 2)
 	w.s.Held("0", 1)
 	w.s.Held("1", 0)
-	for w.fold("0") || w.fold("1") {
+	for more := true; more; {
+		first := w.fold("0")
+		more = w.fold("1") || first
 		w.now += time.Millisecond
 	}
 	if len(w.ask["1"]) == 0 {

@@ -44,7 +44,9 @@ func run(ctx context.Context, dir string, rows int64, only string) error {
 		name  string
 		bench func(context.Context, string, int64) error
 	}{{"empty step", emptySteps}, {"stop", stopLatency}, {"parse", parsing}, {"simulator", simulator},
-		{"reports", reports}, {"checks", checks}, {"sparse", sparse}, {"dense", dense}, {"cluster steps", clusterSteps},
+		{"reports", reports}, {"checks", checks}, {"sparse", sparse}, {"dense", dense}, {"even", even}, {"paced",
+			paced},
+		{"cluster steps", clusterSteps},
 		{"cluster stops", stops},
 		{"cluster dense", clusterDense}, {"cluster moves", moves}, {"pipelines", pipelines}, {"sorts", sorts}} {
 		if !strings.Contains(b.name, only) {

@@ -205,7 +205,7 @@ func (r *Replay) fold(req plan.StepRequest, counts, cursors []int64, s *driver.L
 		}
 		key := [3]int{req.Pack, req.Node, i}
 		t := runner.NewSplitFold(f, split, cursors[i], 0,
-			runner.Pieces(f, p.Meta.Splits[i].Bytes, int64(len(zero)))).WithState(r.states[key])
+			runner.Pieces(f, p.Meta, i, int64(len(zero)))).WithState(r.states[key])
 		if s != nil && s.Entries != nil {
 			t.CountEntries()
 		}

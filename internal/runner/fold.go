@@ -32,15 +32,25 @@ func ChunkRows(n int64) int64 {
 // maxPieces is the most pieces of a split.
 const maxPieces = 16
 
-// Pieces returns how many leaves of the merge tree a split has: 16, or the
-// largest power of two below that leaves each piece at least eight times the
-// bytes of an accumulator. It depends on the data only.
-func Pieces(f Folder, splitBytes, accBytes int64) int {
+// What a piece has at least, in bytes of an accumulator, so that it takes long beside the merging of two: of sparse
+// rows more, which are short for what they add.
+const (
+	densePiece  = 1
+	sparsePiece = 8
+)
+
+// Pieces returns how many leaves of the merge tree a split has: 16, or the largest power of two below that leaves each
+// piece as much as it must have. It depends on the data only.
+func Pieces(f Folder, m *pack.Meta, split int, accBytes int64) int {
 	if f.State() > 0 {
 		return 1 // rows see what was made of those before them
 	}
+	least := sparsePiece * accBytes
+	if m.Layout == pack.DenseLayout {
+		least = densePiece * accBytes
+	}
 	n := maxPieces
-	for n > 1 && splitBytes/int64(n) < 8*accBytes {
+	for n > 1 && m.Splits[split].Bytes/int64(n) < least {
 		n /= 2
 	}
 	return n

@@ -228,10 +228,16 @@ func TestAMissingSplitIsTheIdentity(t *testing.T) {
 }
 
 func TestPiecesLeaveRoomForAccumulators(t *testing.T) {
-	for _, c := range []struct{ split, acc, want int64 }{{1 << 20, 8, 16}, {1 << 20, 8 << 10, 16},
-		{1 << 20, 32 << 10, 4}, {100, 1000, 1}} {
-		if got := Pieces(summer{}, c.split, c.acc); int64(got) != c.want {
-			t.Errorf("split of %d bytes, accumulator of %d: %d pieces, want %d", c.split, c.acc, got, c.want)
+	for _, c := range []struct {
+		layout           pack.Layout
+		split, acc, want int64
+	}{{pack.SparseLayout, 1 << 20, 8, 16}, {pack.SparseLayout, 1 << 20, 8 << 10, 16}, {pack.SparseLayout, 1 << 20,
+		32 << 10, 4}, {pack.SparseLayout, 100, 1000, 1}, {pack.DenseLayout, 1 << 20, 32 << 10, 16}, {pack.DenseLayout,
+		1 << 20, 256 << 10, 4}, {pack.DenseLayout, 100, 1000, 1}} {
+		m := &pack.Meta{Layout: c.layout, Splits: []pack.SplitMeta{{Bytes: c.split}}}
+		if got := Pieces(summer{}, m, 0, c.acc); int64(got) != c.want {
+			t.Errorf("split of %d bytes (%v), accumulator of %d: %d pieces, want %d", c.split, c.layout, c.acc, got,
+				c.want)
 		}
 	}
 }

@@ -46,7 +46,7 @@ var lawsOfSpeed = []string{"static:4,1,1", "physical", "multi-tenant:%d", "one-s
 	"slow-worker:400", "power-law:7", "static:1,1,1"}
 
 // problemsUnderLaws is how many problems are tried; VOLLEY_SOAK=500 tries as many.
-const problemsUnderLaws = 60
+const problemsUnderLaws = 40
 
 // TestNoRunEndsFurtherThanItSays under laws of speed by which steps are cut, samples taken and splits moved: of random
 // problems, none has converged further from the optimum than its tolerance, or than its gap.
