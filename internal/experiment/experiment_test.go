@@ -101,7 +101,7 @@ func TestACellIsOfItsRuns(t *testing.T) {
 	l := Law{"law", []string{"static:1,3", "static:1,1", "static:1,2"}, nil, 4}
 	g := Gain{Jobs: []Job{j}, Laws: []Law{l}, Within: []float64{0.001}}
 	put := func(pace string, method []string, seconds, objective float64) {
-		run := g.to(r, &j, &l, pace, method, 0.5, 0.001)
+		run := g.to(r, &j, &l, draw{pace: pace}, method, 0.5, 0.001)
 		r.known[run.String()] = &Result{Run: run.String(), Objective: objective, Seconds: seconds, Iterations: 4,
 			Rows: 40000}
 	}
@@ -120,7 +120,7 @@ func TestACellIsOfItsRuns(t *testing.T) {
 		put(pace, auto, 0.5+float64(k), 0.5009)
 		put(pace, j.paper(), 9, 0.7)
 	}
-	c := g.cell(r, &j, &l, 0.5, 0.001)
+	c := g.cell(r, &j, &l, map[string]float64{j.drawn(draw{}): 0.5}, 0.001)
 	if c.Best != "steal fast" || c.Exact != (Spread{2, 1, 3}) || c.Auto != (Spread{1.5, 0.5, 2.5}) ||
 		!math.IsNaN(c.Paper.Median) || math.Abs(c.Ideal.Median-4*40000.0/30000) > 1e-6 {
 		t.Errorf("%+v", c)
@@ -143,6 +143,24 @@ func TestACellIsOfItsRuns(t *testing.T) {
 		if ending == "json" && !json.Valid(raw) {
 			t.Errorf("%s", raw)
 		}
+	}
+}
+
+// TestSeedsOfWhereAJobBegins: as many runs as there are, the law's seeds in turn; most of them have to arrive.
+func TestSeedsOfWhereAJobBegins(t *testing.T) {
+	j, l := Job{Name: "job", Seeds: 3}, Law{Paces: []string{"a", "b"}}
+	if got := j.draws(&l); !slices.Equal(got, []draw{{"a", 1}, {"b", 2}, {"a", 3}}) {
+		t.Errorf("%v", got)
+	}
+	no := math.NaN()
+	if got := mostOf([]float64{5, no, 3}); got.Median != 5 || got.Low != 3 || !math.IsNaN(got.High) {
+		t.Errorf("%v", got)
+	}
+	if got := mostOf([]float64{5, no, 3, no}); !math.IsNaN(got.Median) {
+		t.Errorf("%v", got)
+	}
+	if got := spreadOf([]float64{5, no, 3}); !math.IsNaN(got.Median) {
+		t.Errorf("%v", got)
 	}
 }
 

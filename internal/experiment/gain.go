@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -46,7 +47,7 @@ func (s Spread) MarshalJSON() ([]byte, error) {
 	if math.IsNaN(s.Median) {
 		return []byte("null"), nil
 	}
-	return json.Marshal([]float64{s.Median, s.Low, s.High})
+	return json.Marshal([]Known{Known(s.Median), Known(s.Low), Known(s.High)})
 }
 
 // Known is a number that may not be there: NaN, which JSON has as null.
@@ -60,12 +61,26 @@ func (k Known) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(k))
 }
 
+// spreadOf returns the median of times; NaN where a run did not arrive.
 func spreadOf(all []float64) Spread {
-	if len(all) == 0 || slices.ContainsFunc(all, math.IsNaN) {
+	if slices.ContainsFunc(all, math.IsNaN) {
 		return Spread{math.NaN(), math.NaN(), math.NaN()}
 	}
-	s := slices.Sorted(slices.Values(all))
-	return Spread{s[len(s)/2], s[0], s[len(s)-1]}
+	return mostOf(all)
+}
+
+// mostOf returns the median of times of which less than half may be NaN: of runs that did not arrive, which count as
+// later than all others.
+func mostOf(all []float64) Spread {
+	s := slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(all), math.IsNaN)))
+	if 2*len(s) <= len(all) {
+		return Spread{math.NaN(), math.NaN(), math.NaN()}
+	}
+	spread := Spread{s[len(all)/2], s[0], s[len(s)-1]}
+	if len(s) < len(all) {
+		spread.High = math.NaN()
+	}
+	return spread
 }
 
 // policies of exact runs.
@@ -116,16 +131,16 @@ func (g *Gain) Run(ctx context.Context, r *Runner) ([]Cell, error) {
 	}
 	var runs []Run
 	g.each(func(j *Job, l *Law, within float64) {
-		for _, p := range l.Paces {
+		for _, d := range j.draws(l) {
 			for _, m := range append(j.methods(), j.paper(), auto) {
-				runs = append(runs, g.to(r, j, l, p, m, optima[j.Name], within))
+				runs = append(runs, g.to(r, j, l, d, m, optima[j.drawn(d)], within))
 			}
 		}
 	})
 	if err := r.Do(ctx, runs); err != nil {
 		return nil, err
 	}
-	g.each(func(j *Job, l *Law, within float64) { cells = append(cells, g.cell(r, j, l, optima[j.Name], within)) })
+	g.each(func(j *Job, l *Law, within float64) { cells = append(cells, g.cell(r, j, l, optima, within)) })
 	return cells, nil
 }
 
@@ -139,9 +154,38 @@ func (g *Gain) each(do func(j *Job, l *Law, within float64)) {
 	}
 }
 
+// draw is what chance decides of a run: the law's seed, and where a job begins that is not convex; 0 is the same always.
+type draw struct {
+	pace string
+	seed int
+}
+
+// draws returns the runs of a method under a law: one for each of its seeds, or of the job's.
+func (j *Job) draws(l *Law) (all []draw) {
+	for k := range max(len(l.Paces), j.Seeds) {
+		d := draw{pace: l.Paces[k%len(l.Paces)]}
+		if j.Seeds > 0 {
+			d.seed = 1 + k%j.Seeds
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// drawn names the job that begins as a draw says.
+func (j *Job) drawn(d draw) string { return fmt.Sprint(j.Name, " ", d.seed) }
+
+// flags returns those of a draw.
+func (d draw) flags() []string {
+	if d.seed == 0 {
+		return nil
+	}
+	return []string{"--seed", strconv.Itoa(d.seed)}
+}
+
 // to returns the run to a distance from the optimum.
-func (g *Gain) to(r *Runner, j *Job, l *Law, pace string, method []string, optimum, within float64) Run {
-	return j.run(r.dataOf(j), l, pace, method, "--tol", "0", "--target",
+func (g *Gain) to(r *Runner, j *Job, l *Law, d draw, method []string, optimum, within float64) Run {
+	return j.run(r.dataOf(j), l, d.pace, slices.Concat(method, d.flags()), "--tol", "0", "--target",
 		strconv.FormatFloat(targetOf(optimum, within), 'g', 17, 64))
 }
 
@@ -160,16 +204,18 @@ func (g *Gain) optima(ctx context.Context, r *Runner) (map[string]float64, error
 		if _, err := r.Data(ctx, j.Data); err != nil {
 			return nil, err
 		}
-		add := func(run Run) { of[j.Name], runs = append(of[j.Name], run), append(runs, run) }
+		add := func(d draw, run Run) {
+			of[j.drawn(d)], runs = append(of[j.drawn(d)], run), append(runs, run)
+		}
 		if j.Convex {
-			add(slices.Concat([]string{"run", j.Verb, "--data", r.dataOf(j), "--sync", "bsp", "--tol", "1e-10",
+			add(draw{}, slices.Concat([]string{"run", j.Verb, "--data", r.dataOf(j), "--sync", "bsp", "--tol", "1e-10",
 				"--max-iterations", "3000"}, j.Flags, []string{"--solver", j.Exact[0]}))
 			continue
 		}
 		for k := range g.Laws {
-			for _, p := range g.Laws[k].Paces {
+			for _, d := range j.draws(&g.Laws[k]) {
 				for _, m := range append(j.methods(), auto) {
-					add(j.run(r.dataOf(j), &g.Laws[k], p, m))
+					add(d, j.run(r.dataOf(j), &g.Laws[k], d.pace, slices.Concat(m, d.flags())))
 				}
 			}
 		}
@@ -192,14 +238,14 @@ func (g *Gain) optima(ctx context.Context, r *Runner) (map[string]float64, error
 }
 
 // cell gathers what the runs of a cell came to.
-func (g *Gain) cell(r *Runner, j *Job, l *Law, optimum, within float64) Cell {
-	c := Cell{Job: j.Name, Law: l.Name, Within: within, Seeds: len(l.Paces)}
-	target := targetOf(optimum, within)
+func (g *Gain) cell(r *Runner, j *Job, l *Law, optima map[string]float64, within float64) Cell {
+	draws := j.draws(l)
+	c := Cell{Job: j.Name, Law: l.Name, Within: within, Seeds: len(draws)}
 	timesOf := func(m []string) (all []float64) {
-		for _, p := range l.Paces {
-			run := g.to(r, j, l, p, m, optimum, within)
-			res := r.Result(run)
-			if all = append(all, math.NaN()); res.Reached(target) {
+		for _, d := range draws {
+			optimum := optima[j.drawn(d)]
+			res := r.Result(g.to(r, j, l, d, m, optimum, within))
+			if all = append(all, math.NaN()); res.Reached(targetOf(optimum, within)) {
 				all[len(all)-1] = res.Seconds
 			} else if res.Failed != "" {
 				c.Failed = append(c.Failed, res.Run+": "+res.Failed)
@@ -207,21 +253,27 @@ func (g *Gain) cell(r *Runner, j *Job, l *Law, optimum, within float64) Cell {
 		}
 		return all
 	}
+	spread := spreadOf
+	if j.Seeds > 0 { // a method need not come to the best minimum from everywhere
+		spread = mostOf
+	}
 	c.Exact = Spread{math.NaN(), math.NaN(), math.NaN()}
 	var best []string
 	for _, m := range j.methods() {
-		if s := spreadOf(timesOf(m)); !math.IsNaN(s.Median) && !(s.Median >= c.Exact.Median) {
+		if s := spread(timesOf(m)); !math.IsNaN(s.Median) && !(s.Median >= c.Exact.Median) {
 			c.Exact, best = s, m
 		}
 	}
-	c.Auto, c.Paper = spreadOf(timesOf(auto)), spreadOf(timesOf(j.paper()))
+	c.Auto, c.Paper = spread(timesOf(auto)), spread(timesOf(j.paper()))
 	c.Best = strings.Join(strings.Fields(strings.NewReplacer("--sync", "", "--solver", "").Replace(
 		strings.Join(best, " "))), " ")
 	var times []float64
-	for _, p := range l.Paces {
-		times = append(times, ideal(r.Result(g.to(r, j, l, p, best, optimum, within)), target, j.rate(), p))
+	for _, d := range draws {
+		optimum := optima[j.drawn(d)]
+		times = append(times, ideal(r.Result(g.to(r, j, l, d, best, optimum, within)), targetOf(optimum, within), j.rate(),
+			d.pace))
 	}
-	c.Ideal = spreadOf(times)
+	c.Ideal = spread(times)
 	return c
 }
 

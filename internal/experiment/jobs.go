@@ -12,6 +12,7 @@ type Job struct {
 	Convex bool     // its optimum is known; else the best that any run has reached stands for it
 	Paper  []string // flags of the method of the A-BSP paper's own implementation
 	Rate   int      // rows per second of speed 1: where rows are dear
+	Seeds  int      // of where it begins, on which it depends where it ends
 }
 
 // Size is how large an experiment's data are.
@@ -19,8 +20,8 @@ type Size struct {
 	Rows, Features int
 }
 
-// Jobs returns the jobs of the tables.
-func Jobs(s Size) []Job {
+// Jobs returns the jobs of the tables; those that are not convex begin from a number of seeds.
+func Jobs(s Size, seeds int) []Job {
 	rows, d := strconv.Itoa(s.Rows), strconv.Itoa(s.Features)
 	dense := []string{"--rows", rows, "--features", d}
 	wide := []string{"--rows", rows, "--features", strconv.Itoa(10 * s.Features)}
@@ -33,9 +34,8 @@ func Jobs(s Size) []Job {
 		{Name: "logistic, sparse", Verb: "logistic", Data: Data{"sparse", wide, "libsvm"},
 			Flags: append([]string{"--features", strconv.Itoa(10 * s.Features)}, penalty...), Exact: []string{"newton",
 				"lbfgs", "sdca"}, Convex: true, Paper: descent},
-		{Name: "svm", Verb: "svm", Data: Data{"svm", dense, "parquet"}, Flags: penalty, Exact: []string{"newton",
-			"interior",
-			"sdca"}, Convex: true, Paper: descent},
+		{Name: "svm", Verb: "svm", Data: Data{"svm", dense, "parquet"}, Flags: penalty, Exact: []string{"interior",
+			"newton", "sdca", "auto"}, Convex: true, Paper: descent},
 		{Name: "lasso", Verb: "lasso", Data: Data{"lasso", dense, "parquet"}, Flags: penalty, Exact: []string{"cd",
 			"sdca"},
 			Convex: true, Paper: descent},
@@ -44,12 +44,12 @@ func Jobs(s Size) []Job {
 		{Name: "softmax", Verb: "softmax", Data: Data{"classes", dense, "parquet"}, Flags: penalty,
 			Exact: []string{"lbfgs", "auto"}, Convex: true, Paper: descent},
 		{Name: "mlp", Verb: "mlp", Data: Data{"classes", dense, "parquet"}, Flags: []string{"--layers", "16",
-			"--max-iterations", "60"}, Paper: []string{"--solver", "constant"}},
+			"--max-iterations", "600"}, Paper: []string{"--solver", "constant"}, Seeds: seeds},
 		{Name: "kmeans", Verb: "kmeans", Data: Data{"kmeans", append(dense, "--k", "10"), "parquet"},
-			Flags: []string{"--k", "10", "--centers", "random"}},
+			Flags: []string{"--k", "10", "--centers", "random"}, Seeds: seeds},
 		{Name: "als", Verb: "als", Data: Data{"als", []string{"--rows", rows, "--users", strconv.Itoa(1 + s.Rows/30),
 			"--items", strconv.Itoa(1 + s.Rows/300)}, "parquet"}, Flags: []string{"--rank", "8", "--reg", "0.05",
-			"--max-iterations", "40"}, Rate: defaultRate / 30}, // a row is a user or an item, with all its ratings
+			"--max-iterations", "40"}, Rate: defaultRate / 30, Seeds: seeds}, // a row is a user or an item, with all its ratings
 	}
 }
 

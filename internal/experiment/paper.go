@@ -55,7 +55,7 @@ func NewPaper(table, seeds int, s Size) *Paper {
 	if table == 3 {
 		p.Law = Laws(seeds)[1]
 	}
-	for _, j := range Jobs(s) {
+	for _, j := range Jobs(s, 0) {
 		if slices.ContainsFunc(papers, func(q published) bool { return q.job == j.Name }) {
 			p.Jobs = append(p.Jobs, j)
 		}

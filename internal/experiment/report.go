@@ -45,7 +45,8 @@ func GainReport(cells []Cell) *Report {
 				"on executors that are always busy. The paper's A-BSP is the method as printed, 500 steps at most; " +
 				"– is that it did not arrive.",
 			"Of jobs that are not convex (mlp, kmeans, als) the optimum is the least objective that any run of " +
-				"the table has reached; a run that ends in another minimum does not arrive.",
+				"the table has reached from the same beginning, of which there are as many as seeds; a run that ends " +
+				"in another minimum does not arrive, and most of a method's have to.",
 		}}
 	for _, c := range cells {
 		r.Rows = append(r.Rows, []string{c.Job, c.Law, number(c.Within), c.Best, c.Exact.String(), c.Paper.String(),
