@@ -311,7 +311,13 @@ func (l *Leases) finish(e, k int) float64 {
 // leastCopies is how many copies of others' splits an executor may fetch for leases at the least, however few splits it
 // owns; up to some bytes it may fetch any number. Where speeds change from pass to pass it is those who were fast
 // before that are slow now, and their splits have to be where there is time.
-const leastCopies = 8
+//
+// mostCopies is beyond how many copies in all executors none fetches more than that: they are looked through whenever one
+// arrives.
+const (
+	leastCopies = 8
+	mostCopies  = 4096
+)
 
 // prospects are the splits with pieces left, as executors without work see them at one moment.
 type prospects struct {
@@ -352,8 +358,11 @@ func (l *Leases) getMore(now plan.Time) {
 // hasFill reports whether an executor has as many copies of others' splits as it may fetch.
 func (l *Leases) hasFill(e int) bool {
 	copies := l.view.copies[e]
-	if len(copies) < max(leastCopies, len(l.view.own[e])) {
+	switch {
+	case len(copies) < max(leastCopies, len(l.view.own[e])):
 		return false
+	case len(copies) >= mostCopies/len(l.ex):
+		return true
 	}
 	var bytes int64
 	for _, i := range copies {
