@@ -312,8 +312,8 @@ func (l *Leases) finish(e, k int) float64 {
 // owns; up to some bytes it may fetch any number. Where speeds change from pass to pass it is those who were fast
 // before that are slow now, and their splits have to be where there is time.
 //
-// mostCopies is beyond how many copies in all executors none fetches more than that: they are looked through whenever one
-// arrives.
+// mostCopies is beyond how many copies in all executors none fetches more than that: they are looked through whenever
+// one arrives.
 const (
 	leastCopies = 8
 	mostCopies  = 4096

@@ -154,7 +154,8 @@ func (g *Gain) each(do func(j *Job, l *Law, within float64)) {
 	}
 }
 
-// draw is what chance decides of a run: the law's seed, and where a job begins that is not convex; 0 is the same always.
+// draw is what chance decides of a run: the law's seed, and where a job begins that is not convex; 0 is the same
+// always.
 type draw struct {
 	pace string
 	seed int
@@ -270,7 +271,8 @@ func (g *Gain) cell(r *Runner, j *Job, l *Law, optima map[string]float64, within
 	var times []float64
 	for _, d := range draws {
 		optimum := optima[j.drawn(d)]
-		times = append(times, ideal(r.Result(g.to(r, j, l, d, best, optimum, within)), targetOf(optimum, within), j.rate(),
+		times = append(times, ideal(r.Result(g.to(r, j, l, d, best, optimum, within)), targetOf(optimum, within),
+			j.rate(),
 			d.pace))
 	}
 	c.Ideal = spread(times)

@@ -49,7 +49,7 @@ func Jobs(s Size, seeds int) []Job {
 			Flags: []string{"--k", "10", "--centers", "random"}, Seeds: seeds},
 		{Name: "als", Verb: "als", Data: Data{"als", []string{"--rows", rows, "--users", strconv.Itoa(1 + s.Rows/30),
 			"--items", strconv.Itoa(1 + s.Rows/300)}, "parquet"}, Flags: []string{"--rank", "8", "--reg", "0.05",
-			"--max-iterations", "40"}, Rate: defaultRate / 30, Seeds: seeds}, // a row is a user or an item, with all its ratings
+			"--max-iterations", "40"}, Rate: defaultRate / 30, Seeds: seeds}, // a row has all its ratings
 	}
 }
 
