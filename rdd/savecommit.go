@@ -29,6 +29,10 @@ func stagedDir(dir string) string {
 	return filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".staged")
 }
 
+// attemptsDir returns where tasks write the parts of a save: it is gone before the save is put in its place, so that a
+// task that was given up, and goes on all the same, can add nothing to what is saved.
+func attemptsDir(dir string) string { return filepath.Join(stagedDir(dir), ".attempts") }
+
 // ownerOf names a save of a job that may be started again; empty where it
 // cannot be.
 func ownerOf(s *Session, id int) string {
@@ -64,7 +68,7 @@ func stage(dir, owner string, o saveOptions) error {
 	if o.durable {
 		mkdir = disk.MkdirSynced
 	}
-	if err := mkdir(staged, 0o755); err != nil {
+	if err := mkdir(attemptsDir(dir), 0o755); err != nil {
 		return saveError(dir, err)
 	}
 	return saveError(dir, disk.WriteFile(filepath.Join(staged, ownerName), []byte(owner), 0o644))
@@ -148,7 +152,10 @@ func commitParts(dir, owner string, raws [][]byte, o saveOptions) (rows int64, e
 		m.Owner = before.OwnersAnd(owner, rows)
 		return rows, saveError(dir, appendParts(staged, dir, m, before, o.durable))
 	}
-	err = dropOthers(staged, m)
+	err = dropAttempts(dir)
+	if err == nil {
+		err = disk.Remove(filepath.Join(staged, ownerName))
+	}
 	if err == nil {
 		err = writeMarker(filepath.Join(staged, files.MarkerName), m, o.durable)
 	}
@@ -189,7 +196,7 @@ func nameParts(staged, dir string, raws [][]byte, before *files.Marker) (m *file
 			to := filepath.Join(staged, name)
 			err := disk.MkdirAll(filepath.Dir(to), 0o755)
 			if err == nil {
-				err = disk.Rename(filepath.Join(staged, filepath.Base(w.Name)), to)
+				err = disk.Rename(filepath.Join(attemptsDir(dir), filepath.Base(w.Name)), to)
 			}
 			if err != nil {
 				return nil, 0, saveError(filepath.Join(dir, name), err)
@@ -259,17 +266,19 @@ func syncDirs(dir string, m *files.Marker) error {
 	return nil
 }
 
-// dropOthers removes what other attempts of tasks have left.
-func dropOthers(staged string, m *files.Marker) error {
-	listed := map[string]bool{}
-	for _, f := range m.Files {
-		listed[f.Name] = true
+// dropAttempts removes what other attempts of tasks have left. Their directory is gone at once, so that no more can
+// come meanwhile.
+func dropAttempts(dir string) error {
+	gone := filepath.Join(stagedDir(dir), ".gone")
+	if err := disk.Rename(attemptsDir(dir), gone); err != nil {
+		return err
 	}
-	files, err := os.ReadDir(staged)
-	for _, f := range files {
-		if !f.IsDir() && !listed[f.Name()] {
-			err = errors.Join(err, disk.Remove(filepath.Join(staged, f.Name())))
-		}
+	err := disk.RemoveAll(gone)
+	for k := 0; err != nil && k < goneTries; k++ { // a file that was being made comes after all
+		err = disk.RemoveAll(gone)
 	}
 	return err
 }
+
+// goneTries is how often the removal of a directory is tried again that nothing finds any more.
+const goneTries = 10

@@ -184,7 +184,7 @@ func saveParts[T any](ds Dataset[T], f format[T], dir string, options []SaveOpti
 		if err != nil {
 			return nil, err
 		}
-		w, err := newPartWriter(f, o, stagedDir(dir), fmt.Sprintf(partName+"-%d-*", part, env.args.Attempt))
+		w, err := newPartWriter(f, o, attemptsDir(dir), fmt.Sprintf(partName+"-%d-*", part, env.args.Attempt))
 		if err != nil {
 			return nil, err
 		}

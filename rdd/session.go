@@ -262,14 +262,16 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 		return zero, err
 	}
 	if root.Weight <= 0 {
-		return zero, fault.Newf(fault.BadInput, "run", fmt.Sprintf("step %d", out.Info.Step),
-			"the weights of the rows that were visited sum to zero").
+		return zero, fault.New(fault.BadInput, "run", fmt.Sprintf("step %d", out.Info.Step), ErrNoWeight).
 			WithHint("--batch-fraction, --sync bsp or --assign random has steps visit more, or other, rows")
 	}
 	s.info = out.Info
 	s.info.Weight = root.Weight
 	return *root.Value.(*A), nil
 }
+
+// ErrNoWeight says that no row that a step has visited counts: another one may visit others, or more.
+var ErrNoWeight = errors.New("the weights of the rows that were visited sum to zero")
 
 // piecesOf returns how many pieces each split of a pack has under a step.
 func (s *Session) piecesOf(node int, meta *pack.Meta, f runner.Folder, param int) ([]int, error) {
