@@ -243,7 +243,11 @@ func (f *linearFlags) trainSoftmax(ctx context.Context, cfg volley.Config, then 
 }
 
 func (f *linearFlags) replay(ctx context.Context, r *replayed) error {
-	if f.several() {
+	cfg, err := argsOf[mllib.LinearConfig](r.log)
+	if err != nil {
+		return err
+	}
+	if f.several() || cfg.Loss == mllib.OneVsRest {
 		return replayJob(ctx, r, mllib.BuildSoftmax,
 			func(s *rdd.Session, cfg mllib.LinearConfig, p mllib.SoftmaxPlan) (*mllib.Classified, error) {
 				return mllib.TrainSoftmax(ctx, s, cfg, p)

@@ -2,6 +2,7 @@ package linear
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"github.com/volley-engine/volley/internal/kernel"
@@ -43,6 +44,10 @@ func (t *trainer) grow(ctx context.Context, it *rdd.Iteration) error {
 		return nil
 	}
 	c, err := t.sampled(ctx)
+	if errors.Is(err, rdd.ErrNoWeight) && t.sample.Share < 1 {
+		t.sample.All()
+		return nil
+	}
 	if err != nil {
 		return err
 	}

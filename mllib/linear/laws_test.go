@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley/mllib/internal/solver"
+	"github.com/volley-engine/volley/mllib/internal/train"
 )
 
 // kindsOfMany are the shapes of data of which a part tells something, so that steps are cut and samples are taken.
@@ -107,4 +108,23 @@ func lawExecutors(law string) string {
 		return "4"
 	}
 	return "0"
+}
+
+// TestSamplesInWhichNoRowCounts have more rows look: of most rows the weight is nothing.
+func TestSamplesInWhichNoRowCounts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	p := &convex{x: gaussians(rng, 20_000, 3), intercept: true, loss: Logistic}
+	p.label(rng)
+	for i := range p.x {
+		p.c = append(p.c, float64(max(0, 1-i%2000)))
+	}
+	c := Config{Loss: Logistic, Reg: 0.1, Intercept: true, MaxIterations: 100, Tol: 1e-6, Stop: train.ByObjective,
+		Splits:   4,
+		Positive: "1"}
+	c.Data, c.Input.Label, c.Input.Weight = []string{p.write(t, true)}, "y", "c"
+	p.penalize(c)
+	e := ends{p: p, c: c, o: p.solve(), null: p.without()}
+	for _, c.Solver = range []solver.Name{solver.LBFGS, solver.Newton} {
+		e.try(t, c, "absp", "rows without weight")
+	}
 }

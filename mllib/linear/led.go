@@ -14,13 +14,14 @@ import (
 const (
 	leadingSteps = 2
 	littleGap    = 0.2 // of the objective
-	fewSteps     = 20
+	fewSteps     = 10
 )
 
 // chooseLed has dual ascent lead a hinge whose method was chosen, not asked for.
 func (t *trainer) chooseLed() {
 	if c := &t.cfg; c.Solver == solver.Interior && c.Init == nil {
 		t.led, c.Solver = solver.NewLed(), solver.SDCA
+		t.out.SolverWhy = fmt.Sprintf("%d steps of it show which of newton and interior goes on", leadingSteps)
 	}
 }
 
@@ -48,7 +49,7 @@ func (t *trainer) whyLed() string {
 	if t.cfg.Solver == solver.Newton {
 		return fmt.Sprintf("%d steps of sdca left little of the duality gap", leadingSteps)
 	}
-	return fmt.Sprintf("neither %d steps of sdca nor %d of newton come near enough", leadingSteps, fewSteps)
+	return fmt.Sprintf("%d steps of sdca left much of the duality gap, or newton some after them", leadingSteps)
 }
 
 // lead goes on from where dual ascent has led, by the method that its gap tells to.
@@ -63,10 +64,13 @@ func (t *trainer) lead(objective, gap float64) {
 
 // goOn has a method go on from the best point that is known.
 func (t *trainer) goOn(by solver.Name) {
+	copy(t.st.Y, t.st.X)
 	if point, better := t.st.Guard.Better(t.best); better {
 		copy(t.st.Y, point)
+		copy(t.st.X, point)
+		t.best = t.st.Guard.F
 	}
-	copy(t.st.X, t.st.Y)
+	t.ahead = false
 	t.led.GoOn(by)
 	t.follow()
 	if t.inner != nil {

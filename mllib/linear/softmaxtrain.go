@@ -111,6 +111,16 @@ func (t *softmax) prepare(ctx context.Context) error {
 	t.stop = train.Stopper{Rule: t.cfg.Stop, Tol: t.cfg.Tol, Target: t.cfg.Target, Deadline: t.cfg.MaxTime,
 		State: &t.st.Rules}
 	t.method.Begin(&t.st.Point, func() float64 { return t.prob.steepnessOf(t.meta, sample, m) })
+	if t.part == nil {
+		return nil
+	}
+	start := math.Log(float64(len(t.label))) // of margins of zero
+	if t.cfg.Loss == OneVsRest {
+		if start, err = t.evaluate(ctx, 0); err != nil {
+			return err
+		}
+	}
+	t.st.Guard.Note(t.st.Y, start, true)
 	return nil
 }
 
@@ -187,6 +197,10 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if stop, err := t.StopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
 		return err
 	}
+	if point, better := t.st.Guard.Better(objective); better && t.part != nil && t.part.Begins() { // samples led astray
+		t.part.Return(&t.st.Point, point)
+		return nil
+	}
 	before := append([]float64(nil), t.at()...)
 	t.gradient(t.st.Y, s, info.Weight)
 	if t.atTheEnd(it, o) {
@@ -205,8 +219,9 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if moved.Accepted {
 		t.best = objective
 	}
-	if t.cfg.Stop == train.ByWeights && (moved.Accepted || !t.method.Exact) {
-		o.HasMoved, o.Moved, o.Norm = true, num.Distance(before, t.at()), math.Sqrt(kernel.Dot(t.at(), t.at()))
+	way := num.Distance(before, t.at())
+	if t.cfg.Stop == train.ByWeights && (moved.Accepted && way > 0 || !t.method.Exact) {
+		o.HasMoved, o.Moved, o.Norm = true, way, math.Sqrt(kernel.Dot(t.at(), t.at()))
 		if v := t.stop.Check(o); v.Stop != "" {
 			t.end(it, v.Stop)
 		}

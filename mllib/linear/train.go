@@ -128,6 +128,9 @@ func (t *trainer) prepare(ctx context.Context) error {
 	if t.cfg.samples(t.method) {
 		return t.startSamples(ctx, m)
 	}
+	if err := t.startPart(ctx, m); err != nil {
+		return err
+	}
 	t.method.Begin(&t.st.Point, func() float64 { return t.prob.steepnessOf(t.meta, sample, m) })
 	return nil
 }
@@ -298,7 +301,12 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if stop, err := t.StopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
 		return err
 	}
+	if point, better := t.st.Guard.Better(objective); better && t.part != nil && t.part.Begins() { // samples led astray
+		t.part.Return(&t.st.Point, point)
+		return nil
+	}
 	if t.led != nil && it.Number >= leadingSteps+fewSteps {
+		t.lowest(objective)
 		t.goOn(solver.Interior)
 		return nil
 	}
@@ -486,6 +494,7 @@ func (t *trainer) evaluate(ctx context.Context, iteration int) (float64, error) 
 // finish evaluates the final parameters where their objective is not known
 // and makes the model of them.
 func (t *trainer) finish(ctx context.Context) (*Trained, error) {
+	t.follow()
 	why := t.WhyEnded()
 	if t.dual != nil && why != "interrupted" {
 		if err := t.checkDual(ctx); err != nil {

@@ -40,6 +40,9 @@ func NewGrowing(rows, variables float64) *Growing {
 // Restart has all rows begin anew, from wherever the next pass is made.
 func (q *Growing) Restart() { *q = Growing{Share: 1, Whole: 1} }
 
+// All has all rows look next.
+func (q *Growing) All() { q.growTo(1) }
+
 func (q *Growing) growTo(share float64) {
 	if q.Share = share; share > mostShare {
 		q.Share = 1

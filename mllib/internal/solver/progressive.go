@@ -41,6 +41,19 @@ func (q *Progressive) growTo(share float64) {
 	}
 }
 
+// All has all rows go on.
+func (q *Progressive) All() { q.growTo(1) }
+
+// Begins reports whether no pass over all rows has been taken in yet.
+func (q *Progressive) Begins() bool { return q.Share >= 1 && q.G == nil }
+
+// Return goes back to a point, without what is remembered of others.
+func (q *Progressive) Return(p *Point, to []float64) {
+	copy(p.X, to)
+	copy(p.Y, to)
+	q.quasiNewton = quasiNewton{}
+}
+
 // Step takes in what a pass has found out: on a sample, at Y and, of the same rows, at X.
 func (q *Progressive) Step(p *Point, s *Seen) Moved {
 	if q.Share >= 1 {
