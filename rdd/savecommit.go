@@ -145,6 +145,9 @@ func commitParts(dir, owner string, raws [][]byte, o saveOptions) (rows int64, e
 	if err == nil && before != nil {
 		err = m.SameKeys(dir)
 	}
+	if err == nil {
+		err = saveError(dir, dropAttempts(dir))
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -152,10 +155,7 @@ func commitParts(dir, owner string, raws [][]byte, o saveOptions) (rows int64, e
 		m.Owner = before.OwnersAnd(owner, rows)
 		return rows, saveError(dir, appendParts(staged, dir, m, before, o.durable))
 	}
-	err = dropAttempts(dir)
-	if err == nil {
-		err = disk.Remove(filepath.Join(staged, ownerName))
-	}
+	err = disk.Remove(filepath.Join(staged, ownerName))
 	if err == nil {
 		err = writeMarker(filepath.Join(staged, files.MarkerName), m, o.durable)
 	}
