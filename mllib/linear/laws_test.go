@@ -12,6 +12,7 @@ import (
 // kindsOfMany are the shapes of data of which a part tells something, so that steps are cut and samples are taken.
 var kindsOfMany = []kindOfRows{
 	{"many", func(rng *rand.Rand) [][]float64 { return gaussians(rng, 400+rng.IntN(2000), 1+rng.IntN(8)) }},
+	{"very many", func(rng *rand.Rand) [][]float64 { return gaussians(rng, 3000+rng.IntN(3000), 1+rng.IntN(4)) }},
 	{"many and scaled", func(rng *rand.Rand) [][]float64 {
 		x := gaussians(rng, 400+rng.IntN(1000), 6)
 		for _, row := range x {
@@ -63,8 +64,11 @@ func TestNoRunEndsFurtherThanItSays(t *testing.T) {
 		}
 		names := solver.Names()
 		c.Solver, c.Splits, c.Seed = solver.Auto, 24, seed
-		if rng.IntN(2) == 0 {
+		if rng.IntN(2) == 0 || len(p.x) >= 3000 {
 			c.Solver = names[rng.IntN(len(names))]
+			if len(p.x) >= 3000 && rng.IntN(2) == 0 {
+				c.Solver = solver.LBFGS
+			}
 		}
 		for _, sync := range []string{"absp", "auto"} {
 			got, err := trainedUnder(t, c, sync, "--pace", law, "--executors", lawExecutors(law), "--pace-rate", "5000")

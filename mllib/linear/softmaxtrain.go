@@ -3,6 +3,7 @@ package linear
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
@@ -197,8 +198,8 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if stop, err := t.StopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
 		return err
 	}
-	if point, better := t.st.Guard.Better(objective); better && t.part != nil && t.part.Begins() { // samples led astray
-		t.part.Return(&t.st.Point, point)
+	if t.part != nil && t.part.Begins() && !(objective <= t.st.Guard.F) && !slices.Equal(t.st.Y, t.st.Guard.Point) {
+		t.part.Return(&t.st.Point, t.st.Guard.Point) // samples led astray
 		return nil
 	}
 	before := append([]float64(nil), t.at()...)
