@@ -143,8 +143,7 @@ func (f *labFlags) report(ctx context.Context, r *experiment.Runner, name string
 	size := experiment.Size{Rows: f.rows, Features: f.features}
 	if name == "gain" {
 		g := &experiment.Gain{Jobs: experiment.Jobs(size, f.seeds), Laws: experiment.Laws(f.seeds),
-			Within: []float64{1e-3,
-				1e-6}}
+			Within: []float64{1e-3, 1e-6}}
 		if f.quick {
 			g.Within = g.Within[:1]
 		}

@@ -53,10 +53,6 @@ func (t *trainer) grow(ctx context.Context, it *rdd.Iteration) error {
 	}
 	info := t.Session.LastInfo()
 	objective := t.prob.objective(t.st.Y, c.Loss, info.Weight)
-	if err := train.FiniteAtFirst(t.cfg.job(), objective); it.Number == 1 && err != nil {
-		return err
-	}
-	it.Report("objective", objective)
 	unsure := t.StandardError(c.Loss, c.LossSq) / t.prob.counted
 	o := t.Observed(it.Number, objective, unsure)
 	if o.Exact {
@@ -91,14 +87,14 @@ func (t *trainer) grow(ctx context.Context, it *rdd.Iteration) error {
 
 // judgeSample applies the stop rules where they can be held against all rows; of samples, the limit of time alone.
 func (t *trainer) judgeSample(ctx context.Context, it *rdd.Iteration, o train.Observation) (done bool, err error) {
-	if o.Exact {
-		return t.judge(ctx, it, o)
+	if !o.Exact {
+		return t.JudgeSample(it, t.cfg.job(), &t.stop, o)
 	}
-	if t.out.Iterations = it.Number; t.stop.Check(o).Stop != "max-time" {
-		return false, nil
+	if err := train.FiniteAtFirst(t.cfg.job(), o.Objective); it.Number == 1 && err != nil {
+		return true, err
 	}
-	t.end(it, "max-time")
-	return true, nil
+	it.Report("objective", o.Objective)
+	return t.judge(ctx, it, o)
 }
 
 // sampled makes the pass at Y.

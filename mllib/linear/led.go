@@ -33,7 +33,7 @@ func (t *trainer) scales() *solver.Method {
 	return t.method
 }
 
-// follow has the method go on that dual ascent has led to, where the run is resumed.
+// follow has the method go on that dual ascent has led to, in this run or in the one that is resumed.
 func (t *trainer) follow() {
 	if t.led == nil || t.led.By() == "" || t.led.By() == t.cfg.Solver {
 		return

@@ -47,7 +47,7 @@ func (t *trainer) progress(ctx context.Context, it *rdd.Iteration) error {
 	seen := solver.Seen{F: t.prob.objective(t.st.Y, s.Here.Loss, info.Weight), Share: info.Share,
 		AnchorF: t.prob.objective(t.st.X, s.There.Loss, info.Weight), Anchor: make([]float64, len(t.grad))}
 	o := t.Observed(it.Number, seen.F, t.StandardError(s.Here.Loss, s.Here.LossSq)/t.prob.counted)
-	if done, err := t.judgePart(it, o); done || err != nil {
+	if over, err := t.JudgeSample(it, t.cfg.job(), &t.stop, o); over || err != nil {
 		return err
 	}
 	if stop, err := t.StopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
@@ -60,19 +60,6 @@ func (t *trainer) progress(ctx context.Context, it *rdd.Iteration) error {
 	seen.G = t.grad
 	t.st.Solver.Step(&t.st.Point, &seen)
 	return nil
-}
-
-// judgePart applies the one stop rule that a sample can be held against: the limit of time.
-func (t *trainer) judgePart(it *rdd.Iteration, o train.Observation) (done bool, err error) {
-	if err := train.FiniteAtFirst(t.cfg.job(), o.Objective); it.Number == 1 && err != nil {
-		return true, err
-	}
-	it.Report("objective", o.Objective)
-	t.out.Iterations = it.Number
-	if done = t.stop.Check(o).Stop == "max-time"; done {
-		t.end(it, "max-time")
-	}
-	return done, nil
 }
 
 // progress takes one step of L-BFGS on a sample of the rows, which may be cut.
@@ -91,7 +78,7 @@ func (t *softmax) progress(ctx context.Context, it *rdd.Iteration) error {
 	seen := solver.Seen{F: t.objective(t.st.Y, s.Here.Loss, info.Weight), Share: info.Share,
 		AnchorF: t.objective(t.st.X, s.There.Loss, info.Weight)}
 	o := t.Observed(it.Number, seen.F, t.StandardError(s.Here.Loss, s.Here.LossSq)/t.prob.counted)
-	if done, err := t.judgePart(it, o); done || err != nil {
+	if over, err := t.JudgeSample(it, t.cfg.job(), &t.stop, o); over || err != nil {
 		return err
 	}
 	if stop, err := t.StopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {
@@ -104,17 +91,4 @@ func (t *softmax) progress(ctx context.Context, it *rdd.Iteration) error {
 	seen.G = t.grad
 	t.st.Solver.Step(&t.st.Point, &seen)
 	return nil
-}
-
-// judgePart applies the one stop rule that a sample can be held against: the limit of time.
-func (t *softmax) judgePart(it *rdd.Iteration, o train.Observation) (done bool, err error) {
-	if err := train.FiniteAtFirst(t.cfg.job(), o.Objective); it.Number == 1 && err != nil {
-		return true, err
-	}
-	it.Report("objective", o.Objective)
-	t.out.Iterations = it.Number
-	if done = t.stop.Check(o).Stop == "max-time"; done {
-		t.end(it, "max-time")
-	}
-	return done, nil
 }

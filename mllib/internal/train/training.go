@@ -77,6 +77,21 @@ func (t *Training) StandardError(loss, squares float64) float64 {
 	return math.Sqrt(variance / info.NEff * (1 - info.Share))
 }
 
+// JudgeSample takes the objective of a sample, and ends the loop by the one rule that a sample can be held against: the
+// limit of time.
+func (t *Training) JudgeSample(it *rdd.Iteration, job string, stop *Stopper, o Observation) (over bool, err error) {
+	if err := FiniteAtFirst(job, o.Objective); it.Number == 1 && err != nil {
+		return true, err
+	}
+	it.Report("objective", o.Objective)
+	t.Summary.Iterations = it.Number
+	if over = stop.Check(o).Stop == "max-time"; over {
+		t.Summary.StoppedBy = "max-time"
+		it.Stop()
+	}
+	return over, nil
+}
+
 // Judge applies the stop rules; where they want the objective on all data, evaluate
 // finds it. It returns why to stop, if so, and what is known by then.
 func (t *Training) Judge(ctx context.Context, it *rdd.Iteration, stop *Stopper, o Observation,
