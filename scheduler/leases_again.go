@@ -44,7 +44,7 @@ func (l *Leases) gain(e int, p *piece, now plan.Time) plan.Time {
 	soonest := never
 	for _, lease := range p.leases {
 		if o := lease.holder; !l.silent(o, now) {
-			soonest = min(soonest, max(l.done(lease)-now, (now-l.ex[o].sign)/overdue))
+			soonest = min(soonest, max(l.done(lease)-now, plantedOverdue((now-l.ex[o].sign)/overdue)))
 		}
 	}
 	mine := l.view.rates[e]

@@ -40,6 +40,7 @@ func plantedLinger(lingers bool) bool             { return lingers }
 func plantedFirst(first bool) bool                  { return first }
 func plantedForgotten(*piece) bool                  { return false }
 func plantedExpired(expired bool) bool              { return expired }
+func plantedOverdue(d plan.Time) plan.Time          { return d }
 func plantedPatience(d plan.Time) plan.Time         { return d }
 func plantedArrival(d plan.Time) plan.Time          { return d }
 func plantedCharged(charged bool) bool              { return charged }

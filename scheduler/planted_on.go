@@ -110,9 +110,23 @@ func plantedLinger(lingers bool) bool { return lingers || mutant.On(mutant.Share
 
 func plantedFirst(first bool) bool { return first || mutant.On(mutant.LeaseTwice) }
 
-func plantedForgotten(p *piece) bool { return mutant.On(mutant.PieceForgotten) && p.by == nil }
+// plantedForgotten takes a lost piece for one without rows, which none folds.
+func plantedForgotten(p *piece) bool {
+	forgotten := mutant.On(mutant.PieceForgotten) && p.by == nil
+	if forgotten {
+		p.rows = 0
+	}
+	return forgotten
+}
 
 func plantedExpired(expired bool) bool { return expired && !mutant.On(mutant.LeaseEternal) }
+
+func plantedOverdue(d plan.Time) plan.Time {
+	if mutant.On(mutant.LeaseEternal) {
+		return 0
+	}
+	return d
+}
 
 func plantedPatience(d plan.Time) plan.Time {
 	if mutant.On(mutant.AwaitedForEver) {

@@ -82,7 +82,7 @@ const (
 	RestoreWithoutPack // after a restart only the first pack's progress is restored
 
 	// Leases.
-	LeaseEternal   // a lease never expires
+	LeaseEternal   // a lease never expires, nor is overdue
 	PieceForgotten // a piece whose holder is lost is not granted again
 	IncludeAll     // an executor hands in all that it has folded
 	LeaseRepeated  // an agent folds leases that come twice twice
