@@ -74,6 +74,7 @@ type result struct {
 	Iterations          int
 	StoppedBy           string `json:"stopped_by"`
 	Objective           float64
+	Converged           bool
 	TrainSeconds        float64 `json:"train_seconds"`
 	SecondsPerIteration float64 `json:"seconds_per_iteration"`
 	MeanShare           float64 `json:"mean_share"`

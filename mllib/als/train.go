@@ -28,9 +28,9 @@ type side struct {
 type state struct {
 	Users, Items side
 	Error        float64 // root mean squared error at the end of the last sweep
-	Ending       float64 // 1 where a rule has fired and one sweep that is not cut is left
 	Rules        train.StopState
-	last         *side // that was solved
+	Ending       train.Ending // a rule may have fired while one sweep that is not cut is left
+	last         *side        // that was solved
 }
 
 // Parameters returns the vectors that the last half-sweep has solved: the others
@@ -42,23 +42,29 @@ func (s *state) Parameters() [][]float64 {
 	return [][]float64{s.last.At}
 }
 
-// MarshalBinary lays the state out as floats.
-func (s state) MarshalBinary() ([]byte, error) {
+// MarshalBinary lays the state out, how it ends before the rest.
+func (s state) MarshalBinary() ([]byte, error) { return num.PutPair(s.Ending.MarshalBinary, s.floats) }
+
+// UnmarshalBinary reads what MarshalBinary wrote.
+func (s *state) UnmarshalBinary(raw []byte) error {
+	return num.GetPair(raw, s.Ending.UnmarshalBinary, s.setFloats)
+}
+
+func (s state) floats() ([]byte, error) {
 	out := make([]byte, 0, 8*(len(s.Users.At)+len(s.Items.At)+len(s.Users.IDs)+len(s.Items.IDs)+32))
-	out = num.PutFloats(out, []float64{s.Error, s.Ending, float64(len(s.Users.IDs)), float64(len(s.Users.At)),
+	out = num.PutFloats(out, []float64{s.Error, float64(len(s.Users.IDs)), float64(len(s.Users.At)),
 		float64(len(s.Items.IDs)), float64(len(s.Items.At))})
 	return num.PutFloats(out, s.Users.IDs, s.Users.At, s.Items.IDs, s.Items.At, s.Rules.Floats()), nil
 }
 
-// UnmarshalBinary reads what MarshalBinary wrote.
-func (s *state) UnmarshalBinary(raw []byte) error {
-	v, err := num.GetFloats(raw, 6)
+func (s *state) setFloats(raw []byte) error {
+	v, err := num.GetFloats(raw, 5)
 	if err != nil {
 		return err
 	}
-	s.Error, s.Ending = v[0], v[1]
-	lengths := v[2:6]
-	v = v[6:]
+	s.Error = v[0]
+	lengths := v[1:5]
+	v = v[5:]
 	for i, to := range []*[]float64{&s.Users.IDs, &s.Users.At, &s.Items.IDs, &s.Items.At} {
 		n := int(lengths[i])
 		if n < 0 || n > len(v) {
@@ -146,7 +152,7 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p Plan) (*Factored, er
 		return nil, err
 	}
 	t := &trainer{cfg: c, plan: p}
-	t.Training = train.Training{Session: s, Summary: &t.out.Summary}
+	t.Training = train.Training{Session: s, Summary: &t.out.Summary, Ending: &t.st.Ending}
 	t.out.Gap = math.NaN()
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
@@ -221,7 +227,7 @@ func (t *trainer) half(ctx context.Context, it *rdd.Iteration) error {
 	forUsers, sweep := it.Number%2 == 1, (it.Number+1)/2
 	mine, other := &t.st.Items, &t.st.Users
 	step := t.plan.SolveItems
-	whole := !t.cfg.Cut || sweep == 1 || sweep == t.cfg.MaxIterations || t.st.Ending == 1 ||
+	whole := !t.cfg.Cut || sweep == 1 || sweep == t.cfg.MaxIterations || t.st.Ending.StoppedBy != "" ||
 		t.cfg.MaxAge > 0 && (sweep-1)%t.cfg.MaxAge == 0
 	if forUsers {
 		mine, other = other, mine
@@ -267,16 +273,12 @@ func (t *trainer) judge(it *rdd.Iteration, o train.Observation) {
 		why = "tolerance"
 	}
 	switch {
-	case t.st.Ending == 1:
-		if t.out.StoppedBy == "" { // it fired before the run was resumed
-			t.out.StoppedBy = "tolerance"
-		}
+	case t.st.Ending.StoppedBy != "":
 		it.Stop()
 	case why != "" && t.cfg.Cut && o.Iteration < t.cfg.MaxIterations:
-		t.out.StoppedBy, t.st.Ending = why, 1
+		t.st.Ending.StoppedBy = why
 	case why != "":
-		t.out.StoppedBy = why
-		it.Stop()
+		t.End(it, why)
 	}
 }
 

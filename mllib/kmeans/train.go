@@ -16,13 +16,14 @@ import (
 
 // state is everything that one iteration hands to the next.
 type state struct {
-	At    []float64 // centres, row-major
-	Run   int       // which of the restarts
-	Step  int       // iterations of this run
-	Share float64   // of all rows, that the next step is to see; 1 is all
-	Best  []float64 // centres of the best run that has ended
-	Least float64   // its cost
-	Rules train.StopState
+	At     []float64 // centres, row-major
+	Run    int       // which of the restarts
+	Step   int       // iterations of this run
+	Share  float64   // of all rows, that the next step is to see; 1 is all
+	Best   []float64 // centres of the best run that has ended
+	Least  float64   // its cost
+	Rules  train.StopState
+	Ending train.Ending
 }
 
 // Clustered is the outcome of k-means.
@@ -53,7 +54,7 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p Plan) (*Clustered, e
 		c.Distance = Euclidean
 	}
 	t := &trainer{cfg: c, plan: p}
-	t.Training = train.Training{Session: s, Summary: &t.out.Summary}
+	t.Training = train.Training{Session: s, Summary: &t.out.Summary, Ending: &t.st.Ending}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -349,9 +350,8 @@ func (t *trainer) ended(ctx context.Context, it *rdd.Iteration, why string, cost
 	if cost < t.st.Least {
 		t.st.Least, t.st.Best = cost, t.st.At
 	}
-	t.out.StoppedBy = why
 	if t.st.Run++; t.st.Run >= max(1, t.cfg.Restarts) || why == "max-time" || why == "target" {
-		it.Stop()
+		t.End(it, why)
 		return nil
 	}
 	return t.restart(ctx)

@@ -101,7 +101,7 @@ func (t *trainer) ascend(ctx context.Context, it *rdd.Iteration) error {
 	if it.Number%looks != 0 && it.Number > 1 {
 		if v := t.stop.Check(train.Observation{Iteration: it.Number, Objective: math.Inf(1),
 			Now: o.Now}); v.Stop == "max-time" {
-			t.end(it, v.Stop)
+			t.End(it, v.Stop)
 		}
 		return nil
 	}
@@ -115,7 +115,7 @@ func (t *trainer) lookAtGap(ctx context.Context, it *rdd.Iteration, o train.Obse
 		return err
 	}
 	o.Exact = true
-	if t.best = o.Objective; o.Objective < t.st.Guard.F {
+	if t.st.Best = o.Objective; o.Objective < t.st.Guard.F {
 		t.st.Guard.Note(t.st.Y, o.Objective, true)
 	}
 	it.Report("objective", o.Objective)
@@ -125,9 +125,9 @@ func (t *trainer) lookAtGap(ctx context.Context, it *rdd.Iteration, o train.Obse
 		o.Objective-value <= float64(t.cfg.Tol*max(1, math.Abs(o.Objective)))
 	switch {
 	case v.Stop == "target" || v.Stop == "max-time":
-		t.end(it, v.Stop)
+		t.End(it, v.Stop)
 	case narrow:
-		t.end(it, "duality-gap")
+		t.End(it, "duality-gap")
 	default:
 		t.dual.Look(it.Number, o.Objective, o.Objective-value)
 		if t.led != nil && it.Number >= leadingSteps {

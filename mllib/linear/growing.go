@@ -39,8 +39,8 @@ func (t *trainer) constantLoss(m fold.Moments) float64 {
 // grow takes one step of Newton's method on a sample of the rows, which may be cut, or on all of them.
 func (t *trainer) grow(ctx context.Context, it *rdd.Iteration) error {
 	if init := t.cfg.Init; it.Number == 1 && init != nil && init.Ended.is(&t.cfg, t.meta, t.st.Guard.F) {
-		t.out.Iterations, t.best = it.Number, t.st.Guard.F
-		t.end(it, "tolerance")
+		t.out.Iterations, t.st.Best = it.Number, t.st.Guard.F
+		t.End(it, "tolerance")
 		return nil
 	}
 	c, err := t.sampled(ctx)
@@ -77,11 +77,11 @@ func (t *trainer) grow(ctx context.Context, it *rdd.Iteration) error {
 	if moved.Unsure || !moved.Over && !(moved.Falls <= float64(t.cfg.Tol*max(1, math.Abs(objective)))) {
 		return nil
 	}
-	t.ahead = !moved.Over
+	t.st.Ahead = !moved.Over
 	if on, err := t.goesOn(ctx); on || err != nil {
 		return err
 	}
-	t.end(it, "tolerance")
+	t.End(it, "tolerance")
 	return nil
 }
 
@@ -119,8 +119,8 @@ func (t *trainer) growTo(c curvature, o train.Observation, info rdd.StepInfo, un
 	}
 	moved := t.st.Solver.Step(&t.st.Point, seen)
 	if moved.Accepted {
-		if t.best = math.NaN(); o.Exact {
-			t.best = o.Objective
+		if t.st.Best = math.NaN(); o.Exact {
+			t.st.Best = o.Objective
 		}
 	}
 	return moved

@@ -58,7 +58,7 @@ func (t *trainer) inward(ctx context.Context, it *rdd.Iteration) error {
 		return err
 	}
 	if t.inner.Move(&t.st.Point, longest) {
-		t.end(it, "tolerance") // rounding leaves nothing to gain
+		t.End(it, "tolerance") // rounding leaves nothing to gain
 	}
 	return nil
 }
@@ -75,14 +75,14 @@ func (t *trainer) lookInside(ctx context.Context, it *rdd.Iteration, s interiorS
 	}
 	t.lowest(objective)
 	q := t.inner
-	wrong := q.Assumed == 1 && t.best < q.Lower
+	wrong := q.Assumed == 1 && t.st.Best < q.Lower
 	if lower := objective - gap; lower > q.Lower || wrong {
 		q.Lower, q.Assumed = lower, flag(!sure)
 	}
 	if init := t.cfg.Init; it.Number == 1 && init != nil && init.Ended.is(&t.cfg, t.meta, objective) {
 		q.Lower, q.Assumed = init.Ended.lower(), flag(!init.Ended.Proven)
 	}
-	gap = max(0, t.best-q.Lower)
+	gap = max(0, t.st.Best-q.Lower)
 	it.Report("objective", objective)
 	it.Report("gap", gap)
 	o := t.Observed(it.Number, objective, 0)
@@ -92,9 +92,9 @@ func (t *trainer) lookInside(ctx context.Context, it *rdd.Iteration, s interiorS
 	v := t.stop.Check(o)
 	switch {
 	case v.Stop == "target" || v.Stop == "max-time":
-		t.end(it, v.Stop)
-	case gap <= float64(t.cfg.Tol*max(1, math.Abs(t.best))):
-		t.end(it, "duality-gap")
+		t.End(it, v.Stop)
+	case gap <= float64(t.cfg.Tol*max(1, math.Abs(t.st.Best))):
+		t.End(it, "duality-gap")
 	default:
 		return false, nil
 	}
@@ -103,9 +103,9 @@ func (t *trainer) lookInside(ctx context.Context, it *rdd.Iteration, s interiorS
 
 // lowest keeps Y where its objective is the least so far.
 func (t *trainer) lowest(objective float64) {
-	if t.st.Guard.Lowest(t.st.Y, objective); !(objective >= t.best) {
+	if t.st.Guard.Lowest(t.st.Y, objective); !(objective >= t.st.Best) {
 		copy(t.st.X, t.st.Y)
-		t.best = objective
+		t.st.Best = objective
 	}
 }
 

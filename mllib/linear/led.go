@@ -65,12 +65,12 @@ func (t *trainer) lead(objective, gap float64) {
 // goOn has a method go on from the best point that is known.
 func (t *trainer) goOn(by solver.Name) {
 	copy(t.st.Y, t.st.X)
-	if point, better := t.st.Guard.Better(t.best); better {
+	if point, better := t.st.Guard.Better(t.st.Best); better {
 		copy(t.st.Y, point)
 		copy(t.st.X, point)
-		t.best = t.st.Guard.F
+		t.st.Best = t.st.Guard.F
 	}
-	t.ahead = false
+	t.st.Ahead = false
 	t.led.GoOn(by)
 	t.follow()
 	if t.inner != nil {
@@ -80,7 +80,7 @@ func (t *trainer) goOn(by solver.Name) {
 
 // proves reports whether the interior-point method goes on where Newton's method has ended without a proof.
 func (t *trainer) proves(ctx context.Context) (bool, error) {
-	if t.led == nil || t.led.By() != solver.Newton || t.ahead && t.out.Converged { // its end has been looked at
+	if t.led == nil || t.led.By() != solver.Newton || t.st.Ahead && t.out.Converged { // its end has been looked at
 		return false, nil
 	}
 	copy(t.st.Y, t.st.X)

@@ -51,7 +51,7 @@ func TrainSoftmax(ctx context.Context, s *rdd.Session, c Config, p SoftmaxPlan) 
 		return nil, err
 	}
 	t := &softmax{cfg: c, plan: p, best: math.NaN()}
-	t.Training = train.Training{Session: s, Summary: &t.out.Summary}
+	t.Training = train.Training{Session: s, Summary: &t.out.Summary, Ending: &t.st.Ending}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 	before := append([]float64(nil), t.at()...)
 	t.gradient(t.st.Y, s, info.Weight)
 	if t.atTheEnd(it, o) {
-		t.end(it, "tolerance")
+		t.End(it, "tolerance")
 		copy(t.st.X, t.st.Y)
 		return nil
 	}
@@ -214,7 +214,7 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 	}
 	moved := t.st.Solver.Step(&t.st.Point, &solver.Seen{F: objective, G: t.grad, Lasso: t.penalty(), Share: info.Share})
 	if moved.Over {
-		t.end(it, "tolerance")
+		t.End(it, "tolerance")
 		return nil
 	}
 	if moved.Accepted {
@@ -224,7 +224,7 @@ func (t *softmax) iterate(ctx context.Context, it *rdd.Iteration) error {
 	if t.cfg.Stop == train.ByWeights && (moved.Accepted && way > 0 || !t.method.Exact) {
 		o.HasMoved, o.Moved, o.Norm = true, way, math.Sqrt(kernel.Dot(t.at(), t.at()))
 		if v := t.stop.Check(o); v.Stop != "" {
-			t.end(it, v.Stop)
+			t.End(it, v.Stop)
 		}
 	}
 	return nil
@@ -274,16 +274,11 @@ func (t *softmax) judge(ctx context.Context, it *rdd.Iteration, o train.Observat
 			return false, err
 		}
 	}
-	if t.end(it, why); t.method.Exact && !certified && o.Objective >= t.best {
+	if t.End(it, why); t.method.Exact && !certified && o.Objective >= t.best {
 		return true, nil // the last step was not one downhill
 	}
 	copy(t.st.X, t.st.Y)
 	return true, nil
-}
-
-func (t *softmax) end(it *rdd.Iteration, why string) {
-	t.out.StoppedBy = why
-	it.Stop()
 }
 
 // evaluate finds the objective at Y on all data by an uncut pass.

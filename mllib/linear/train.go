@@ -41,7 +41,6 @@ type trainer struct {
 	st     state
 	stop   train.Stopper
 	out    Trained
-	best   float64 // objective at X on all data; NaN where it is not known
 	grad   []float64
 	center []float64           // that second moments are taken about
 	dual   *solver.Ascent      // of solvers that ascend; nil of others
@@ -52,7 +51,6 @@ type trainer struct {
 	about  []float64           // that dense rows are taken about by ascents; nil is zero
 	held   *pack.Meta          // of the rows to stop by; nil without
 	means  []float64           // of the features
-	ahead  bool                // Y is the end of Newton's last step, which promises less than the tolerance
 }
 
 // Train runs the loop and returns the model.
@@ -60,8 +58,8 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p Plan) (*Trained, err
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	t := &trainer{cfg: c, plan: p, best: math.NaN()}
-	t.Training = train.Training{Session: s, Summary: &t.out.Summary}
+	t := &trainer{cfg: c, plan: p}
+	t.Training = train.Training{Session: s, Summary: &t.out.Summary, Ending: &t.st.Ending}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -155,7 +153,7 @@ func (t *trainer) begin(m fold.Moments) error {
 	if t.cfg.samples(t.method) {
 		method = &solver.Growing{}
 	}
-	t.st = state{train.NewState(n, t.cfg.StepSize, method), t.cfg.width(t.method)}
+	t.st = state{State: train.NewState(n, t.cfg.StepSize, method), Width: t.cfg.width(t.method), Best: math.NaN()}
 	switch {
 	case t.cfg.Init != nil:
 		if err := t.out.Model.sameKind(&t.cfg.Init.Model); err != nil {
@@ -319,8 +317,8 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	}
 	first := it.Number == 1 && o.Exact && t.cfg.Init != nil
 	if first && t.cfg.Init.Ended.is(&t.cfg, t.meta, objective) {
-		t.best = objective
-		t.end(it, "tolerance")
+		t.st.Best = objective
+		t.End(it, "tolerance")
 		copy(t.st.X, t.st.Y)
 		return nil
 	}
@@ -333,14 +331,14 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 		if proves, err := t.proves(ctx); proves || err != nil {
 			return err
 		}
-		t.end(it, "tolerance")
+		t.End(it, "tolerance")
 		return nil
 	}
 	moved := num.Distance(before, t.at())
 	if t.cfg.Stop == train.ByWeights && (moved > 0 || !t.method.Exact) {
 		o.HasMoved, o.Moved, o.Norm = true, moved, math.Sqrt(kernel.Dot(t.at(), t.at()))
 		if v := t.stop.Check(o); v.Stop != "" {
-			t.end(it, v.Stop)
+			t.End(it, v.Stop)
 		}
 	}
 	return nil
@@ -364,7 +362,7 @@ func (t *trainer) move(iteration int, seen *solver.Seen, objective, gap float64)
 	}
 	falls, over, h := moved.Falls, moved.Over, seen.H
 	if moved.Accepted {
-		t.best = objective
+		t.st.Best = objective
 	}
 	enough := float64(t.cfg.Tol * max(1, math.Abs(objective)))
 	if t.cfg.Loss == Hinge && t.cfg.Init != nil && iteration == 1 && enough > 0 {
@@ -386,7 +384,7 @@ func (t *trainer) move(iteration int, seen *solver.Seen, objective, gap float64)
 			return false
 		}
 		if gap <= enough {
-			t.ahead = !over && h != nil
+			t.st.Ahead = !over && h != nil
 			return over || h != nil // the other rules end L-BFGS
 		}
 		t.st.Width = float64(narrower * t.st.Width)
@@ -398,11 +396,11 @@ func (t *trainer) move(iteration int, seen *solver.Seen, objective, gap float64)
 		return false
 	case t.cfg.Loss == Squared && !over: // the model is the objective
 		copy(t.st.X, t.st.Y)
-		t.best = math.NaN()
+		t.st.Best = math.NaN()
 		return true
 	}
-	t.ahead = !over && falls <= enough
-	return over || t.ahead
+	t.st.Ahead = !over && falls <= enough
+	return over || t.st.Ahead
 }
 
 // slowShare is how little of what the smoothing hides a step of L-BFGS gains when it
@@ -435,13 +433,13 @@ func (t *trainer) judge(ctx context.Context, it *rdd.Iteration, o train.Observat
 			return false, err
 		}
 	}
-	t.end(it, why)
-	if t.method.Exact && o.Objective >= t.best {
+	t.End(it, why)
+	if t.method.Exact && o.Objective >= t.st.Best {
 		return true, nil // the last step was not one downhill
 	}
 	copy(t.st.X, t.st.Y)
-	if t.best = math.NaN(); o.Exact {
-		t.best = o.Objective
+	if t.st.Best = math.NaN(); o.Exact {
+		t.st.Best = o.Objective
 	}
 	return true, nil
 }
@@ -450,14 +448,14 @@ func (t *trainer) judge(ctx context.Context, it *rdd.Iteration, o train.Observat
 // no more than the tolerance, takes that step and goes on: where the result would not
 // have converged. With an L1 penalty the gap closes slower than the error.
 func (t *trainer) goesOn(ctx context.Context) (bool, error) {
-	if !t.ahead || !t.stop.MayGoOn() {
+	if !t.st.Ahead || !t.stop.MayGoOn() {
 		return false, nil
 	}
 	objective, err := t.certify(ctx)
-	if err != nil || t.out.Converged || !(objective <= t.best) {
+	if err != nil || t.out.Converged || !(objective <= t.st.Best) {
 		return false, err
 	}
-	t.ahead = false
+	t.st.Ahead = false
 	t.stop.GoOn()
 	return true, nil
 }
@@ -473,11 +471,6 @@ func (t *trainer) narrower(objective float64) bool {
 	t.st.Solver.Forget()
 	t.st.Rules.Streak = 0
 	return true
-}
-
-func (t *trainer) end(it *rdd.Iteration, why string) {
-	t.out.StoppedBy = why
-	it.Stop()
 }
 
 // evaluate finds the objective at Y on all data by an uncut pass.
@@ -501,7 +494,7 @@ func (t *trainer) finish(ctx context.Context) (*Trained, error) {
 		if err := t.checkDual(ctx); err != nil {
 			return nil, err
 		}
-		t.best = math.NaN()
+		t.st.Best = math.NaN()
 	}
 	if err := t.settle(ctx, why); err != nil {
 		return nil, err
@@ -526,10 +519,10 @@ func (t *trainer) settle(ctx context.Context, why string) error {
 	switch held := t.st.Held.Point; {
 	case held != nil && why != "interrupted":
 		copy(t.st.Y, held)
-	case t.ahead && why != "interrupted": // Y is to be looked at
+	case t.st.Ahead && why != "interrupted": // Y is to be looked at
 	case t.method.Exact || why != "max-iterations":
 		copy(t.st.Y, t.st.X) // Y has not been looked at
-		best = t.best
+		best = t.st.Best
 	}
 	if t.out.Objective, t.out.Converged = best, false; why == "interrupted" {
 		t.out.Gap = math.NaN()
@@ -537,7 +530,7 @@ func (t *trainer) settle(ctx context.Context, why string) error {
 		return nil
 	}
 	objective, err := t.certify(ctx)
-	if err == nil && t.ahead && t.best < objective {
+	if err == nil && t.st.Ahead && t.st.Best < objective {
 		copy(t.st.Y, t.st.X)
 		objective, err = t.certify(ctx)
 	}

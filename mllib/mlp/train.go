@@ -44,7 +44,7 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p Plan) (*Networked, e
 		return nil, err
 	}
 	t := &trainer{cfg: c, plan: p}
-	t.Training = train.Training{Session: s, Summary: &t.out.Summary}
+	t.Training = train.Training{Session: s, Summary: &t.out.Summary, Ending: &t.st.Ending}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -193,8 +193,7 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 		return err
 	}
 	if why != "" {
-		t.out.StoppedBy = why
-		it.Stop()
+		t.End(it, why)
 		return nil
 	}
 	if stop, err := t.StopsEarly(ctx, it, t.held, &t.st.Held, t.st.Y, t.cfg.Patience, t.heldLoss); stop || err != nil {

@@ -69,7 +69,6 @@ func (t *Training) StopsEarly(ctx context.Context, it *rdd.Iteration, held *pack
 	if math.IsNaN(mean) || !h.observe(mean, point, patience) {
 		return false, nil
 	}
-	t.Summary.StoppedBy = "validation"
-	it.Stop()
+	t.End(it, "validation")
 	return true, nil
 }

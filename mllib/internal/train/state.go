@@ -13,6 +13,7 @@ type State struct {
 	Rules  StopState
 	Held   heldState
 	Guard  guardState
+	Ending Ending
 }
 
 // NewState begins with zeros.
@@ -30,15 +31,19 @@ const stateVectors = 7
 // MarshalBinary lays the state out as floats, so that it costs little to
 // commit: first what the solver keeps.
 func (s State) MarshalBinary() ([]byte, error) {
-	return num.PutPair(s.Solver.MarshalBinary, func() ([]byte, error) {
-		return num.PutVectors(nil, []float64{s.Step, s.Held.Least, s.Held.Since}, s.X, s.Y, s.Held.Point, s.Guard.Point,
-			s.Guard.floats(), s.Rules.Floats()), nil
-	})
+	return num.PutPair(s.Solver.MarshalBinary, func() ([]byte, error) { return num.PutPair(s.Ending.MarshalBinary, s.floats) })
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote, by a solver of the same kind.
 func (s *State) UnmarshalBinary(raw []byte) error {
-	return num.GetPair(raw, s.Solver.UnmarshalBinary, s.set)
+	return num.GetPair(raw, s.Solver.UnmarshalBinary, func(raw []byte) error {
+		return num.GetPair(raw, s.Ending.UnmarshalBinary, s.set)
+	})
+}
+
+func (s *State) floats() ([]byte, error) {
+	scalars := []float64{s.Step, s.Held.Least, s.Held.Since}
+	return num.PutVectors(nil, scalars, s.X, s.Y, s.Held.Point, s.Guard.Point, s.Guard.floats(), s.Rules.Floats()), nil
 }
 
 func (s *State) set(raw []byte) error {

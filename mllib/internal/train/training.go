@@ -15,6 +15,7 @@ import (
 type Training struct {
 	Session *rdd.Session
 	Summary *Summary
+	Ending  *Ending // within the loop's state
 	Each    float64 // what a row weighs in the mean
 	steps   float64 // of this run
 }
@@ -34,6 +35,7 @@ func Loop[S any](ctx context.Context, t *Training, state *S, n int,
 		if err := iterate(work, it); err != nil {
 			return err
 		}
+		t.Ending.Iterations = t.Summary.Iterations
 	}
 	return t.Session.Err()
 }
@@ -86,8 +88,7 @@ func (t *Training) JudgeSample(it *rdd.Iteration, job string, stop *Stopper, o O
 	it.Report("objective", o.Objective)
 	t.Summary.Iterations = it.Number
 	if over = stop.Check(o).Stop == "max-time"; over {
-		t.Summary.StoppedBy = "max-time"
-		it.Stop()
+		t.End(it, "max-time")
 	}
 	return over, nil
 }
@@ -106,18 +107,6 @@ func (t *Training) Judge(ctx context.Context, it *rdd.Iteration, stop *Stopper, 
 		v = stop.Looked(o)
 	}
 	return v.Stop, o, nil
-}
-
-// WhyEnded returns why a run has ended: what stopped it, its limit, or the user.
-func (t *Training) WhyEnded() string {
-	if t.Summary.StoppedBy == "" {
-		t.Summary.StoppedBy = "max-iterations"
-	}
-	if t.Session.Interrupted() {
-		t.Summary.StoppedBy = "interrupted"
-	}
-	t.Summary.Converged = t.Summary.StoppedBy == "tolerance"
-	return t.Summary.StoppedBy
 }
 
 // ChosenLabel notes which column the label is taken from, where no option names it.
