@@ -102,8 +102,8 @@ func TestACellIsOfItsRuns(t *testing.T) {
 	g := Gain{Jobs: []Job{j}, Laws: []Law{l}, Within: []float64{0.001}}
 	put := func(pace string, method []string, seconds, objective float64) {
 		run := g.to(r, &j, &l, draw{pace: pace}, method, 0.5, 0.001)
-		r.known[run.String()] = &Result{Run: run.String(), Objective: objective, Seconds: seconds, Iterations: 4,
-			Rows: 40000}
+		r.known[run.String()] = &Result{Run: run.String(), Objective: objective, Seconds: seconds,
+			Passes: Passes{4}, Rows: 40000}
 	}
 	for k, pace := range l.Paces {
 		for _, m := range j.methods() {
@@ -120,7 +120,7 @@ func TestACellIsOfItsRuns(t *testing.T) {
 		put(pace, auto, 0.5+float64(k), 0.5009)
 		put(pace, j.paper(), 9, 0.7)
 	}
-	c := g.cell(r, &j, &l, map[string]float64{j.drawn(draw{}): 0.5}, 0.001)
+	c := g.cell(r, &j, &l, map[string]float64{j.drawn(&l, draw{}): 0.5}, 0.001)
 	if c.Best != "steal fast" || c.Exact != (Spread{2, 1, 3}) || c.Auto != (Spread{1.5, 0.5, 2.5}) ||
 		!math.IsNaN(c.Paper.Median) || math.Abs(c.Ideal.Median-4*40000.0/30000) > 1e-6 {
 		t.Errorf("%+v", c)
@@ -175,7 +175,8 @@ func TestThePapersRatio(t *testing.T) {
 	pace := p.Law.Paces[0]
 	for name, seconds := range map[string]float64{"BSP": 10, "A-BSP w/o DP": 7, "A-BSP": 4, "ours": 1} {
 		run := p.to(r, j, pace, name, 0.5).String()
-		r.known[run] = &Result{Run: run, Objective: 0.5, Seconds: seconds, Iterations: 20, Share: 0.634, Rows: 1000}
+		r.known[run] = &Result{Run: run, Objective: 0.5, Seconds: seconds, Iterations: 20,
+			Passes: Passes{20}, Share: 0.634, Rows: 1000}
 	}
 	batches := p.to(r, j, pace, "batches", 0.5).String()
 	if !strings.Contains(batches, "--batch-fraction 0.63") {

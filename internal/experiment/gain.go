@@ -133,7 +133,7 @@ func (g *Gain) Run(ctx context.Context, r *Runner) ([]Cell, error) {
 	g.each(func(j *Job, l *Law, within float64) {
 		for _, d := range j.draws(l) {
 			for _, m := range append(j.methods(), j.paper(), auto) {
-				runs = append(runs, g.to(r, j, l, d, m, optima[j.drawn(d)], within))
+				runs = append(runs, g.to(r, j, l, d, m, optima[j.drawn(l, d)], within))
 			}
 		}
 	})
@@ -173,8 +173,14 @@ func (j *Job) draws(l *Law) (all []draw) {
 	return all
 }
 
-// drawn names the job that begins as a draw says.
-func (j *Job) drawn(d draw) string { return fmt.Sprint(j.Name, " ", d.seed) }
+// drawn names the job that begins as a draw says; one whose batches are of each split's rows is another where there are
+// other splits.
+func (j *Job) drawn(l *Law, d draw) string {
+	if j.Batches {
+		return fmt.Sprint(j.Name, " ", d.seed, " ", l.Splits)
+	}
+	return fmt.Sprint(j.Name, " ", d.seed)
+}
 
 // flags returns those of a draw.
 func (d draw) flags() []string {
@@ -205,18 +211,18 @@ func (g *Gain) optima(ctx context.Context, r *Runner) (map[string]float64, error
 		if _, err := r.Data(ctx, j.Data); err != nil {
 			return nil, err
 		}
-		add := func(d draw, run Run) {
-			of[j.drawn(d)], runs = append(of[j.drawn(d)], run), append(runs, run)
+		add := func(l *Law, d draw, run Run) {
+			of[j.drawn(l, d)], runs = append(of[j.drawn(l, d)], run), append(runs, run)
 		}
 		if j.Convex {
-			add(draw{}, slices.Concat([]string{"run", j.Verb, "--data", r.dataOf(j), "--sync", "bsp", "--tol", "1e-10",
+			add(&Law{}, draw{}, slices.Concat([]string{"run", j.Verb, "--data", r.dataOf(j), "--sync", "bsp", "--tol", "1e-10",
 				"--max-iterations", "3000"}, j.Flags, []string{"--solver", j.Exact[0]}))
 			continue
 		}
 		for k := range g.Laws {
 			for _, d := range j.draws(&g.Laws[k]) {
 				for _, m := range append(j.methods(), auto) {
-					add(d, j.run(r.dataOf(j), &g.Laws[k], d.pace, slices.Concat(m, d.flags())))
+					add(&g.Laws[k], d, j.run(r.dataOf(j), &g.Laws[k], d.pace, slices.Concat(m, d.flags())))
 				}
 			}
 		}
@@ -244,7 +250,7 @@ func (g *Gain) cell(r *Runner, j *Job, l *Law, optima map[string]float64, within
 	c := Cell{Job: j.Name, Law: l.Name, Within: within, Seeds: len(draws)}
 	timesOf := func(m []string) (all []float64) {
 		for _, d := range draws {
-			optimum := optima[j.drawn(d)]
+			optimum := optima[j.drawn(l, d)]
 			res := r.Result(g.to(r, j, l, d, m, optimum, within))
 			if all = append(all, math.NaN()); res.Reached(targetOf(optimum, within)) {
 				all[len(all)-1] = res.Seconds
@@ -270,7 +276,7 @@ func (g *Gain) cell(r *Runner, j *Job, l *Law, optima map[string]float64, within
 		strings.Join(best, " "))), " ")
 	var times []float64
 	for _, d := range draws {
-		optimum := optima[j.drawn(d)]
+		optimum := optima[j.drawn(l, d)]
 		times = append(times, ideal(r.Result(g.to(r, j, l, d, best, optimum, within)), targetOf(optimum, within),
 			j.rate(),
 			d.pace))
@@ -279,7 +285,7 @@ func (g *Gain) cell(r *Runner, j *Job, l *Law, optima map[string]float64, within
 	return c
 }
 
-// ideal returns how long the steps of a run would take if all executors were always busy with their share.
+// ideal returns how long the passes of a run would take if all executors were always busy with their share.
 func ideal(res *Result, target float64, rate int, law string) float64 {
 	if res == nil || !res.Reached(target) {
 		return math.NaN()
@@ -292,7 +298,7 @@ func ideal(res *Result, target float64, rate int, law string) float64 {
 	if executors == 0 {
 		executors = anyExecutors
 	}
-	return float64(res.Iterations) * p.Balance(res.Rows, executors, slots).Seconds()
+	return float64(res.Passes.Training) * p.Balance(res.Rows, executors, slots).Seconds()
 }
 
 // defaultRate is the rows per second of speed 1.

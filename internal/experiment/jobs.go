@@ -4,15 +4,16 @@ import "strconv"
 
 // Job is a job of the tables: its data, and the methods that it is made by.
 type Job struct {
-	Name   string
-	Verb   string // of volley run
-	Data   Data
-	Flags  []string
-	Exact  []string // solvers; empty is the job's own
-	Convex bool     // its optimum is known; else the best that any run has reached stands for it
-	Paper  []string // flags of the method of the A-BSP paper's own implementation
-	Rate   int      // rows per second of speed 1: where rows are dear
-	Seeds  int      // of where it begins, on which it depends where it ends
+	Name    string
+	Verb    string // of volley run
+	Data    Data
+	Flags   []string
+	Exact   []string // solvers; empty is the job's own
+	Convex  bool     // its optimum is known; else the best that any run has reached stands for it
+	Paper   []string // flags of the method of the A-BSP paper's own implementation
+	Rate    int      // rows per second of speed 1: where rows are dear
+	Seeds   int      // of where it begins, on which it depends where it ends
+	Batches bool     // of rows of each split
 }
 
 // Size is how large an experiment's data are.
@@ -44,11 +45,11 @@ func Jobs(s Size, seeds int) []Job {
 		{Name: "softmax", Verb: "softmax", Data: Data{"classes", dense, "parquet"}, Flags: penalty,
 			Exact: []string{"lbfgs", "auto"}, Convex: true, Paper: descent},
 		{Name: "mlp", Verb: "mlp", Data: Data{"classes", dense, "parquet"}, Flags: []string{"--layers", "16",
-			"--max-iterations", "600"}, Paper: []string{"--solver", "constant"}, Seeds: seeds},
+			"--max-iterations", "600"}, Paper: []string{"--solver", "constant"}, Seeds: seeds, Batches: true},
 		{Name: "kmeans", Verb: "kmeans", Data: Data{"kmeans", append(dense, "--k", "10"), "parquet"},
 			Flags: []string{"--k", "10", "--centers", "random"}, Seeds: seeds},
-		{Name: "als", Verb: "als", Data: Data{"als", []string{"--rows", rows, "--users", strconv.Itoa(1 + s.Rows/30),
-			"--items", strconv.Itoa(1 + s.Rows/300)}, "parquet"}, Flags: []string{"--rank", "8", "--reg", "0.05",
+		{Name: "als", Verb: "als", Data: Data{"als", []string{"--rows", strconv.Itoa(10 * s.Rows), "--users",
+			strconv.Itoa(1 + s.Rows/3), "--items", strconv.Itoa(1 + s.Rows/30)}, "parquet"}, Flags: []string{"--rank", "8", "--reg", "0.05",
 			"--max-iterations", "40"}, Rate: defaultRate / 30, Seeds: seeds}, // a row has all its ratings
 	}
 }

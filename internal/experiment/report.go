@@ -41,7 +41,7 @@ func GainReport(cells []Cell) *Report {
 		About: []string{
 			"Seconds of computed time until the objective is within a distance of the optimum (relative, where " +
 				"that is above 1), evaluations that decide nothing left out; medians over seeds, with their range. " +
-				"Best exact is the fastest of all solvers that wait for every row or steal it. Ideal is its steps " +
+				"Best exact is the fastest of all solvers that wait for every row or steal it. Ideal is its passes " +
 				"on executors that are always busy. The paper's A-BSP is the method as printed, 500 steps at most; " +
 				"– is that it did not arrive.",
 			"Of jobs that are not convex (mlp, kmeans, als) the optimum is the least objective that any run of " +

@@ -39,7 +39,13 @@ type Result struct {
 	Solver     string  `json:"solver"`
 	Rows       int64   `json:"rows"`
 	Processed  int64   `json:"rows_processed"`
+	Passes     Passes  `json:"passes"`
 	Failed     string  `json:"failed,omitempty"`
+}
+
+// Passes counts those that a run trained by.
+type Passes struct {
+	Training int `json:"training"`
 }
 
 // Reached reports whether a run came to an objective.

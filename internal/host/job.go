@@ -341,7 +341,11 @@ func (m *meter) step(r *driver.StepReport, trains bool, began, ended time.Durati
 	default:
 		m.passes.Whole++
 	}
-	if m.began > 0 && !trains {
+	switch {
+	case m.began == 0:
+	case trains:
+		m.passes.Training++
+	default:
 		m.evaluated += ended - began
 	}
 }

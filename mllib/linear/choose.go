@@ -8,6 +8,7 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/mllib/internal/train"
+	"github.com/volley-engine/volley/storage/pack"
 )
 
 // lasso reports whether there is an L1 penalty.
@@ -45,8 +46,23 @@ const (
 // rows, so that newton, whose steps are cheaper, takes few of them.
 const tall = 4000
 
-// choose picks a solver for data of a number of features and rows, and returns the reason.
-func (c *Config) choose(features int, rows int64) (s solver.Name, why string) {
+// How much second derivatives may be to send: times the bytes of the splits that they are of, or altogether.
+const (
+	timesSent = 2
+	freeBytes = 32 << 20
+)
+
+// sends reports whether a pass that sums second derivatives would send far more than it reads. L1 penalties and hinges
+// cost first-order methods too many passes for that to matter.
+func (c *Config) sends(m *pack.Meta) bool {
+	half := int64(m.Features) * int64(m.Features) / 2
+	sent := 8 * half * int64(len(m.Splits))
+	return !c.lasso() && c.Loss != Hinge && sent > freeBytes && sent > timesSent*m.Bytes()
+}
+
+// choose picks a solver for data, and returns the reason.
+func (c *Config) choose(m *pack.Meta) (s solver.Name, why string) {
+	features, rows := m.Features, m.Rows
 	switch {
 	case c.Batches:
 		return c.chooseWide("")
@@ -59,6 +75,9 @@ func (c *Config) choose(features int, rows int64) (s solver.Name, why string) {
 	case features <= narrowCurved && c.Loss == Hinge && !c.lasso() && rows < tall*int64(features):
 		return solver.Interior, fmt.Sprintf("%d features are few enough to sum second derivatives of all pairs, "+
 			"and rows fewer than %d a feature", features, tall)
+	case features <= narrowCurved && c.sends(m):
+		return c.chooseWide(fmt.Sprintf("second derivatives of all pairs of %d features, of %d splits, are more than "+
+			"%d times the data", features, len(m.Splits), timesSent))
 	case features <= narrowCurved:
 		return solver.Newton, fmt.Sprintf("%d features are few enough to sum second derivatives of all pairs", features)
 	}

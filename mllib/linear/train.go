@@ -87,7 +87,7 @@ func (t *trainer) prepare(ctx context.Context) error {
 	}
 	t.cfg.choosePenalty(&t.out.Summary, t.meta.Rows)
 	if t.cfg.Solver == solver.Auto || t.cfg.Solver == "" {
-		t.cfg.Solver, t.out.SolverWhy = t.cfg.choose(t.meta.Features, t.meta.Rows)
+		t.cfg.Solver, t.out.SolverWhy = t.cfg.choose(t.meta)
 		t.chooseLed()
 	}
 	t.method = solver.Of(t.cfg.Solver)
