@@ -57,7 +57,7 @@ func (j *Job) onPack(info *PackInfo, now plan.Time) {
 			p.sched.Replica(info.Maker, plan.SplitID(i))
 		}
 	}
-	j.schedule(p, p.sched.Place())
+	j.schedule(p, p.sched.Place(info.Bytes))
 	j.emit(Command{WakeAt: now + j.cfg.MaxWait})
 	j.packProgress(p)
 	j.packGone(p)

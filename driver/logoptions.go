@@ -33,6 +33,7 @@ type LogOptions struct {
 	TaskFailures     int     `json:"max_task_failures"`
 	ExecutorFailures int     `json:"max_executor_failures"`
 	ExclusionNs      int64   `json:"exclusion_ns"`
+	FewExecutors     int     `json:"few_executors"` // that are all looked at whenever leases change
 	Executors        int     `json:"executors"`
 	Slots            int     `json:"slots"` // of each executor; 0 where they differ
 	Clock            string  `json:"clock"`
@@ -54,8 +55,8 @@ func OptionsOf(c JobConfig) LogOptions {
 		Exchange: c.Exchange.Mode.String(), Threshold: c.Exchange.Threshold, Interval: c.Exchange.Interval,
 		Horizon: c.Exchange.Horizon, Bandwidth: c.Exchange.Bandwidth,
 		TaskFailures: c.Schedule.MaxTaskFailures, ExecutorFailures: c.Schedule.MaxExecutorFailures,
-		ExclusionNs: int64(c.Schedule.Exclusion),
-		Executors:   c.Executors}
+		ExclusionNs: int64(c.Schedule.Exclusion), FewExecutors: c.Schedule.Few,
+		Executors: c.Executors}
 }
 
 // Config returns the job options that the log's stand for. A log has every option with
@@ -93,7 +94,7 @@ func (o LogOptions) config() (JobConfig, error) {
 		Exchange: prioritizer.ExchangeConfig{Mode: mode, Threshold: o.Threshold, Interval: o.Interval,
 			Horizon: o.Horizon, Bandwidth: o.Bandwidth},
 		Schedule: scheduler.Config{MaxTaskFailures: o.TaskFailures, MaxExecutorFailures: o.ExecutorFailures,
-			Exclusion: time.Duration(o.ExclusionNs)}}
+			Exclusion: time.Duration(o.ExclusionNs), Few: o.FewExecutors}}
 	return c, nil
 }
 

@@ -164,7 +164,7 @@ func TestOptionsOfAJobAreThoseThatItRunsUnder(t *testing.T) {
 			MaxMissing: -1, Grace: time.Hour, StepTimeout: 2 * time.Hour},
 		Exchange: prioritizer.ExchangeConfig{Mode: prioritizer.Paper, Threshold: 3, Interval: 4, Bandwidth: 5,
 			Horizon: 6},
-		Schedule: scheduler.Config{MaxTaskFailures: 7, MaxExecutorFailures: 8, Exclusion: 9}}
+		Schedule: scheduler.Config{MaxTaskFailures: 7, MaxExecutorFailures: 8, Exclusion: 9, Few: 10}}
 	got, err := OptionsOf(cfg).Config()
 	if err != nil || !reflect.DeepEqual(got, cfg) {
 		t.Errorf("%+v, %v; want %+v", got, err, cfg)

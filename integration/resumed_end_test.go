@@ -17,7 +17,8 @@ func TestARunResumedAtItsEnd(t *testing.T) {
 	}{
 		{"logistic", points}, {"logistic", append(points, "--sync", "bsp")},
 		{"logistic", append(points, "--solver", "lbfgs")}, {"logistic", append(points, "--alpha", "0.5")},
-		{"logistic", append(points, "--solver", "sdca", "--sync", "bsp")}, {"logistic", append(points, "--solver", "nesterov")},
+		{"logistic", append(points, "--solver", "sdca", "--sync", "bsp")}, {"logistic", append(points, "--solver",
+			"nesterov")},
 		{"svm", points}, {"svm", append(points, "--solver", "newton")}, {"svm", append(points, "--solver", "sdca")},
 		{"lasso", points}, {"ridge", points}, {"softmax", points}, {"softmax", append(points, "--sync", "bsp")},
 		{"logistic", append(points, "--max-iterations", "2")},

@@ -144,6 +144,9 @@ type Leases struct {
 
 	smallest struct{ rows, bytes int64 } // of the first pieces, of the splits
 	view     view
+	touched  []int     // executors that something has happened to since the last look
+	lookAll  bool      // or to all of them
+	nextLook plan.Time // at all
 }
 
 // NewLeases prepares a pass over splits placed as s says.
@@ -195,7 +198,10 @@ func (l *Leases) noteSmallest(rows, bytes int64, isFirst bool) {
 func (l *Leases) Step(now plan.Time) []LeaseCommand {
 	l.out = nil
 	for len(l.ex) < len(l.s.executors) {
-		l.ex = append(l.ex, &lessee{failures: map[int]bool{}})
+		l.ex, l.lookAll = append(l.ex, &lessee{failures: map[int]bool{}}), true
+	}
+	if l.glance(now) {
+		return l.out
 	}
 	l.giveUpSilent(now)
 	l.look(now)
@@ -206,6 +212,7 @@ func (l *Leases) Step(now plan.Time) []LeaseCommand {
 		l.includeAll(now)
 	}
 	l.wake(now)
+	l.lookedAtAll(now)
 	return l.out
 }
 
@@ -220,10 +227,11 @@ func (l *Leases) lessee(id plan.ExecutorID, epoch plan.Epoch) (int, *lessee) {
 
 // Folded notes leases that an executor has folded, and returns their splits.
 func (l *Leases) Folded(id plan.ExecutorID, epoch plan.Epoch, ids []uint32, now plan.Time) []plan.SplitID {
-	_, x := l.lessee(id, epoch)
+	e, x := l.lessee(id, epoch)
 	if x == nil {
 		return nil
 	}
+	l.touch(e)
 	var splits []plan.SplitID
 	for _, k := range ids {
 		lease := x.take(k)
@@ -337,6 +345,7 @@ func (l *Leases) Unsent(id plan.ExecutorID, i plan.SplitID, now plan.Time) {
 // been merged.
 func (l *Leases) Lost(id plan.ExecutorID) {
 	if e, ok := l.s.byID[id]; ok && e < len(l.ex) {
+		l.lookAll = true
 		l.takeBack(l.ex[e])
 	}
 }
@@ -351,6 +360,7 @@ func (l *Leases) Failed(id plan.ExecutorID, epoch plan.Epoch, splits []plan.Spli
 	for _, i := range splits {
 		x.failures[int(i)] = true
 	}
+	l.lookAll = true
 	l.takeBack(x)
 	return true
 }
@@ -359,7 +369,7 @@ func (l *Leases) Failed(id plan.ExecutorID, epoch plan.Epoch, splits []plan.Spli
 // remains.
 func (l *Leases) Bar(id plan.ExecutorID) (left bool) {
 	if e, ok := l.s.byID[id]; ok && e < len(l.ex) {
-		l.ex[e].barred = true
+		l.ex[e].barred, l.lookAll = true, true
 	}
 	for e := range l.ex {
 		left = left || l.s.executors[e].alive && !l.ex[e].barred
@@ -407,7 +417,7 @@ func (l *Leases) cancel(lease *Lease) {
 		}
 	}
 	if len(p.leases) == 0 {
-		l.open++
+		l.open, l.lookAll = l.open+1, true
 		l.rows += p.rows
 		for _, x := range l.ex {
 			x.ownAt = 0

@@ -64,7 +64,7 @@ func TestCopiesAreBoundedByTheirBytes(t *testing.T) {
 		w := newLeaseWorld(3, 27)
 		w.l.cfg.CopyBytes = bytes
 		for i := range plan.SplitID(27) {
-			if i%3 != 0 && len(w.s.splits[i].holders) > 0 && i < 24 {
+			if 9 <= i && i < 25 {
 				w.s.Held("0", i)
 			}
 		}
@@ -98,7 +98,7 @@ func TestAnExecutorThatCannotGetASplitIsNotWaitedFor(t *testing.T) {
 	} {
 		w := newLeaseWorld(3, 18)
 		w.l.cfg.CopyBytes = 1
-		for i := range plan.SplitID(16) { // copies enough
+		for i := range plan.SplitID(17) { // copies enough
 			w.s.Held("0", i)
 			w.s.Held("1", i)
 		}

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/volley-engine/volley/internal/plan"
@@ -12,120 +11,30 @@ import (
 // one in hand and one ahead.
 const aheadPerSlot = 2
 
-// view is the state that the decisions of one moment use.
-type view struct {
-	rates     []float64   // by executor: rows per second, where not known the others' mean; 0 where none is known
-	sum       float64     // of those that can be given work
-	remaining []plan.Time // by executor, for the pieces of its splits that have no result; −1 is not looked at yet
-	own       [][]int     // by executor: its splits
-	copies    [][]int     // by executor: the splits of others that it holds
-	seen      int         // placement that own and copies are of
-	now       plan.Time
-}
-
-// look makes the view of the moment.
-func (l *Leases) look(now plan.Time) {
-	v := &l.view
-	v.rates = v.rates[:0]
-	var known, slots float64
-	for e := range l.ex {
-		r := l.measured(e)
-		v.rates = append(v.rates, r)
-		if r > 0 {
-			known += r
-			slots += float64(l.s.executors[e].slots)
-		}
-	}
-	v.sum = 0
-	for e := range l.ex {
-		if v.rates[e] == 0 && slots > 0 {
-			v.rates[e] = known / slots * float64(l.s.executors[e].slots)
-		}
-		if l.usable(e) {
-			v.sum += v.rates[e]
-		}
-	}
-	if v.seen != l.s.changes || len(v.own) != len(l.ex) {
-		l.lookAtPlacement()
-	}
-	v.remaining = v.remaining[:0]
-	v.now = now
-	for range l.ex {
-		v.remaining = append(v.remaining, -1)
-	}
-}
-
-func (l *Leases) lookAtPlacement() {
-	v := &l.view
-	v.seen = l.s.changes
-	v.own, v.copies = emptied(v.own, len(l.ex)), emptied(v.copies, len(l.ex))
-	for _, x := range l.ex {
-		x.ownAt = 0
-	}
-	for i := range l.tasks {
-		sp := &l.s.splits[i]
-		for e, has := range sp.holders {
-			switch {
-			case !has || e >= len(l.ex):
-			case sp.owner == e:
-				v.own[e] = append(v.own[e], i)
-			default:
-				v.copies[e] = append(v.copies[e], i)
-			}
-		}
-	}
-}
-
-// emptied returns n lists without elements, in the memory of those given.
-func emptied(lists [][]int, n int) [][]int {
-	for i := range lists {
-		lists[i] = lists[i][:0]
-	}
-	for len(lists) < n {
-		lists = append(lists, nil)
-	}
-	return lists
-}
-
-// remaining returns how long an executor will take for the pieces of its splits
-// that have no result.
-func (l *Leases) remaining(e int, now plan.Time) plan.Time {
-	if !l.usable(e) || l.silent(e, now) {
-		return never // no executor folds them
-	}
-	var rows int64
-	for _, i := range l.view.own[e] {
-		rows += l.undone[i]
-	}
-	if r := l.view.rates[e]; r > 0 {
-		return seconds(float64(rows) / r)
-	}
-	return plan.Time(rows) // of two unknown, the one with more
-}
-
-// never is later than any event.
-const never = plan.Time(math.MaxInt64 / 4)
-
 // grantAll gives pieces to every executor that is short of them. As with guided
 // loop scheduling a grant is half an executor's share of what is left, and in
 // the end one piece for each slot.
 func (l *Leases) grantAll(now plan.Time) {
 	for e := range l.ex {
-		want := l.target(e)
-		if !l.usable(e) || len(l.ex[e].queue) > want/2 {
-			continue
+		l.grantTo(e, now)
+	}
+}
+
+func (l *Leases) grantTo(e int, now plan.Time) {
+	want := l.target(e)
+	if !l.usable(e) || len(l.ex[e].queue) > want/2 {
+		return
+	}
+	var got []*Lease
+	for len(l.ex[e].queue) < want {
+		k := l.choose(e, now)
+		if k < 0 {
+			break
 		}
-		var got []*Lease
-		for len(l.ex[e].queue) < want {
-			k := l.choose(e, now)
-			if k < 0 {
-				break
-			}
-			got = append(got, l.grant(e, k, now))
-		}
-		if len(got) > 0 {
-			l.emit(LeaseCommand{Kind: LeaseGrant, Executor: l.s.executors[e].id, Epoch: l.ex[e].epoch, Leases: got})
-		}
+		got = append(got, l.grant(e, k, now))
+	}
+	if len(got) > 0 {
+		l.emit(LeaseCommand{Kind: LeaseGrant, Executor: l.s.executors[e].id, Epoch: l.ex[e].epoch, Leases: got})
 	}
 }
 
@@ -187,6 +96,9 @@ func (l *Leases) choose(e int, now plan.Time) int {
 	}
 	best, most := -1, plan.Time(-1)
 	for _, i := range l.view.copies[e] {
+		if l.undone[i] == 0 {
+			continue
+		}
 		t := l.remainingOf(i)
 		if t <= most || !l.holds(e, i) || l.reserved(e, i, now) {
 			continue
@@ -291,17 +203,32 @@ func (l *Leases) leftToOthers(e, i, k int) bool {
 		return false
 	}
 	mine := l.finish(e, k)
-	rows, rate, sooner := l.rows, 0.0, false
-	for o := range l.ex {
-		if o == e || !l.usable(o) || l.silent(o, l.view.now) {
-			continue // no step depends on an executor that does not answer
-		}
-		rows += l.ex[o].queued
-		rate += l.view.rates[o]
-		sooner = sooner || l.finish(o, k) < mine && l.holds(o, i)
+	if !l.sooner(e, i, k, mine) {
+		return false
 	}
-	return sooner && float64(rows)/rate < mine
+	rows, rate := l.rows, 0.0
+	for o := range l.ex {
+		if l.answers(e, o) {
+			rows += l.ex[o].queued
+			rate += l.view.rates[o]
+		}
+	}
+	return float64(rows)/rate < mine
 }
+
+// sooner reports whether another executor that holds a split would have folded a piece of it before a time.
+func (l *Leases) sooner(e, i, k int, mine float64) bool {
+	for o := range l.s.splits[i].holders {
+		if o < len(l.ex) && l.answers(e, o) && l.finish(o, k) < mine && l.holds(o, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// answers reports whether an executor is another than e that may be given work: no step depends on one that does not
+// answer.
+func (l *Leases) answers(e, o int) bool { return o != e && l.usable(o) && !l.silent(o, l.view.now) }
 
 // finish returns the seconds in which an executor would have folded a piece.
 func (l *Leases) finish(e, k int) float64 {
@@ -325,6 +252,7 @@ type prospects struct {
 	unheld   []int      // of the others, those that are forsaken
 	forsaken []int      // of all, those that are; looked up when the first executor with enough copies asks
 	looked   bool
+	helpers  []int // by owner: executors that fetch a split of its
 }
 
 // prospect is a split, and how long its owner has work left.
@@ -351,6 +279,7 @@ func (l *Leases) getMore(now plan.Time) {
 			l.s.executors[e].getting, l.awaited[i].since, l.awaited[i].asked = i, now, true
 			l.emit(LeaseCommand{Kind: LeaseGet, Executor: l.s.executors[e].id, Get: l.get(i, e, now)})
 			p.asked(i)
+			p.helped(l, i)
 		}
 	}
 }
@@ -380,7 +309,12 @@ func (l *Leases) idle(e int, now plan.Time) bool {
 
 // prospects returns the splits that executors without work may fetch.
 func (l *Leases) prospects(now plan.Time) *prospects {
-	p, least := &prospects{}, l.leastOfAll()
+	p, least := &prospects{helpers: make([]int, len(l.ex))}, l.leastOfAll()
+	for _, x := range l.s.executors {
+		if x.alive && x.getting >= 0 {
+			p.helped(l, x.getting)
+		}
+	}
 	for i := range l.tasks {
 		switch {
 		case l.undone[i] == 0:
@@ -422,6 +356,13 @@ func (p *prospects) asked(i int) {
 	p.unheld, p.forsaken = slices.DeleteFunc(p.unheld, is), slices.DeleteFunc(p.forsaken, is)
 }
 
+// helped notes that an executor fetches a split.
+func (p *prospects) helped(l *Leases, i int) {
+	if o := l.s.splits[i].owner; o >= 0 && o < len(p.helpers) {
+		p.helpers[o]++
+	}
+}
+
 // worthGetting returns the split to fetch, −1 for none: of the owner with most
 // work left, the one of which most is left.
 func (l *Leases) worthGetting(p *prospects, e int, enough bool, now plan.Time) int {
@@ -450,7 +391,7 @@ func (l *Leases) worthGetting(p *prospects, e int, enough bool, now plan.Time) i
 			break // as little is left to the owners of the rest
 		}
 		if l.canFetch(e, o.split) {
-			consider(o.split, l.gainOfGetting(o.split, e))
+			consider(o.split, l.gainOfGetting(o.split, e, p))
 		}
 	}
 	return best
@@ -486,10 +427,13 @@ func (l *Leases) leastCost(e int) plan.Time {
 	return seconds(piece + 2*float64(l.smallest.bytes)/l.cfg.Bandwidth)
 }
 
-// gainOfGetting returns how much sooner than its owner an executor would have folded a
-// piece of a split that it does not have.
-func (l *Leases) gainOfGetting(i, e int) plan.Time {
+// gainOfGetting returns how much sooner than its owner, and those who are about to help it, an executor would have
+// folded a piece of a split that it does not have.
+func (l *Leases) gainOfGetting(i, e int, p *prospects) plan.Time {
 	gain, rate := l.remainingOf(i), l.view.rates[e]
+	if o := l.s.splits[i].owner; gain < never {
+		gain /= plan.Time(1 + p.helpers[o])
+	}
 	switch {
 	case rate > 0:
 		piece := float64(l.pieces[l.first[i]].rows) / rate * float64(l.s.executors[e].slots)

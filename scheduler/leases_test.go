@@ -34,7 +34,7 @@ func newLeaseWorld(executors, splits int) *leaseWorld {
 	for i := range tasks {
 		tasks[i] = LeaseTask{Rows: 400, Limit: 400, Pieces: 4, Bytes: 1000}
 	}
-	for _, c := range w.s.Place() {
+	for _, c := range w.s.Place(nil) {
 		w.s.Held(c.Executor, c.Split)
 	}
 	w.l = NewLeases(LeaseConfig{Grace: 10 * time.Millisecond}, w.s, tasks, 0)

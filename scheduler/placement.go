@@ -7,12 +7,13 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 )
 
-// Config bounds retries and waits. The zero value of a field takes its default.
+// Config bounds retries, waits and work. The zero value of a field takes its default.
 type Config struct {
 	MaxTaskFailures     int           // failures of one split's work before the job fails; default 4
 	MaxExecutorFailures int           // failures charged to an executor before it is excluded; default 8
 	Exclusion           time.Duration // how long the first time, twice as long each next; default 30 s
 	Sourceless          bool          // no executor can make a split alone: one without a holder is gone
+	Few                 int           // executors that are all looked at whenever leases change; default 64
 }
 
 // EnsureDefaults fills in the fields left zero.
@@ -25,6 +26,9 @@ func (c Config) EnsureDefaults() Config {
 	}
 	if c.Exclusion == 0 {
 		c.Exclusion = 30 * time.Second
+	}
+	if c.Few == 0 {
+		c.Few = 64
 	}
 	return c
 }
@@ -82,8 +86,9 @@ type State struct {
 	byID      map[plan.ExecutorID]int
 	splits    []split
 	epoch     plan.Epoch
-	placed    bool // initial placement done
-	changes   int  // of owners and holders, counted
+	placed    bool  // initial placement done
+	changes   int   // of owners and holders, counted
+	held      []int // splits of which executors have got copies since the last of these
 }
 
 // New prepares the placement of a number of splits.
@@ -112,22 +117,43 @@ func (s *State) Joined(id plan.ExecutorID, slots int) []Command {
 	return append(s.placeOrphans(), s.rebalanceTo(i)...)
 }
 
-// Place gives split i to executor i mod E, in the order in which executors
-// joined.
-func (s *State) Place() []Command {
+// Place gives each executor splits that are next to each other, in the order in which executors joined, so that they
+// merge what they fold of them into few subtrees: as many bytes each, as far as splits allow. Sizes are the splits';
+// nil is of splits of one size.
+func (s *State) Place(sizes []int64) []Command {
 	s.placed = true
 	if len(s.Alive()) == 0 {
 		return nil // the first to join takes the splits without owner
 	}
 	var out []Command
-	for i := range s.splits {
-		e := i % len(s.executors)
+	for i, e := range s.blocks(sizes) {
 		if !s.usable(e) || s.gone(i) {
 			continue
 		}
 		out = append(out, s.hold(i, e))
 	}
 	return append(out, s.placeOrphans()...)
+}
+
+// blocks returns each split's executor: each takes splits until it has its share of the bytes that are left, but leaves
+// one to each of those after it, if there are as many.
+func (s *State) blocks(sizes []int64) (of []int) {
+	if !slices.ContainsFunc(sizes, func(n int64) bool { return n > 0 }) {
+		sizes = slices.Repeat([]int64{1}, len(s.splits))
+	}
+	left, mine, e, has := 0.0, 0.0, 0, 0
+	for _, n := range sizes {
+		left += float64(n)
+	}
+	for i, n := range sizes {
+		after := len(s.executors) - 1 - e
+		share := (left + mine) / float64(after+1)
+		if after > 0 && has > 0 && (mine+float64(n)/2 > share || len(sizes)-i <= after) {
+			e, mine, has = e+1, 0, 0
+		}
+		of, mine, left, has = append(of, e), mine+float64(n), left-float64(n), has+1
+	}
+	return of
 }
 
 // hold asks an executor to take a split, from a replica where there is one.
@@ -161,7 +187,7 @@ func (s *State) replica(i int) int {
 // Held notes that an executor holds a verified copy of a split. If the split was moving to it,
 // it becomes the owner at the next step, or at once where the split has no owner.
 func (s *State) Held(id plan.ExecutorID, i plan.SplitID) {
-	s.changes++
+	s.held = append(s.held, int(i))
 	e, ok := s.byID[id]
 	if !ok || !s.executors[e].alive {
 		return
@@ -174,6 +200,9 @@ func (s *State) Held(id plan.ExecutorID, i plan.SplitID) {
 		sp.owner, sp.next = e, -1
 	}
 }
+
+// changed notes that owners or holders are others.
+func (s *State) changed() { s.changes, s.held = s.changes+1, s.held[:0] }
 
 // Unsent notes that an executor could not fetch a split.
 func (s *State) Unsent(id plan.ExecutorID, i plan.SplitID) {
@@ -193,7 +222,7 @@ func (s *State) got(e int, i plan.SplitID) {
 // Replica notes that an executor can serve a copy of a split, or take it over
 // at once.
 func (s *State) Replica(id plan.ExecutorID, i plan.SplitID) {
-	s.changes++
+	s.changed()
 	if e, ok := s.byID[id]; ok && s.executors[e].alive {
 		s.splits[i].holders[e] = true
 	}
@@ -212,7 +241,7 @@ func (s *State) Ready() bool {
 // Lost removes an executor. Its splits go to executors that hold a replica,
 // else to the least loaded, which fetch or rebuild them.
 func (s *State) Lost(id plan.ExecutorID) (orphans []plan.SplitID, out []Command) {
-	s.changes++
+	s.changed()
 	e, ok := s.byID[id]
 	if !ok || !s.executors[e].alive {
 		return nil, nil
@@ -237,7 +266,7 @@ func (s *State) Lost(id plan.ExecutorID) (orphans []plan.SplitID, out []Command)
 // placeOrphans chooses an executor for every split that has no owner and is not
 // moving to one.
 func (s *State) placeOrphans() []Command {
-	s.changes++
+	s.changed()
 	var out []Command
 	for i := range s.splits {
 		sp := &s.splits[i]
@@ -418,7 +447,7 @@ func (s *State) Move(i plan.SplitID, to plan.ExecutorID) []Command {
 // Boundary makes the executors that have received splits their owners. It
 // returns the splits whose owner changed.
 func (s *State) Boundary() []plan.SplitID {
-	s.changes++
+	s.changed()
 	s.forgetUnusable()
 	var changed []plan.SplitID
 	for i := range s.splits {

@@ -8,7 +8,7 @@ import (
 // Failed applies the policy of a failure's kind: retry elsewhere, exclude the
 // executor, or fail the job.
 func (s *State) Failed(id plan.ExecutorID, i plan.SplitID, err error) []Command {
-	s.changes++
+	s.changed()
 	policy := fault.Policy(fault.KindOf(err))
 	sp := &s.splits[i]
 	if plantedCharged(policy.ChargeTask) {

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -15,7 +16,7 @@ func cluster(t *testing.T, splits int) *State {
 	for _, id := range []plan.ExecutorID{"a", "b", "c"} {
 		s.Joined(id, 1)
 	}
-	for _, c := range s.Place() {
+	for _, c := range s.Place(nil) {
 		s.Held(c.Executor, c.Split)
 	}
 	if !s.Ready() {
@@ -24,11 +25,36 @@ func cluster(t *testing.T, splits int) *State {
 	return s
 }
 
-func TestSplitIStartsOnExecutorIModE(t *testing.T) {
+func TestNeighboursStartTogether(t *testing.T) {
 	s := cluster(t, 7)
-	for i := range 7 {
-		if want := s.Executors()[i%3]; s.Owner(plan.SplitID(i)) != want {
-			t.Errorf("split %d is with %s, want %s", i, s.Owner(plan.SplitID(i)), want)
+	for i, want := range []plan.ExecutorID{"a", "a", "b", "b", "b", "c", "c"} {
+		if got := s.Owner(plan.SplitID(i)); got != want {
+			t.Errorf("split %d is with %s, want %s", i, got, want)
+		}
+	}
+}
+
+// TestBlocksHaveAsManyBytes: heavy splits count for more, none is idle beside another with several, none is skipped.
+func TestBlocksHaveAsManyBytes(t *testing.T) {
+	for _, c := range []struct {
+		executors int
+		sizes     []int64
+		want      []int
+	}{
+		{3, []int64{100, 10, 10, 10, 10, 10, 10}, []int{0, 1, 1, 1, 2, 2, 2}},
+		{2, []int64{10, 10, 10, 30}, []int{0, 0, 0, 1}},
+		{4, []int64{1, 1, 10, 10}, []int{0, 1, 2, 3}},
+		{3, []int64{1, 1, 1, 1, 100}, []int{0, 0, 0, 1, 2}},
+		{4, []int64{0, 0, 0, 0, 0, 0, 0, 0}, []int{0, 0, 1, 1, 2, 2, 3, 3}},
+		{4, []int64{7, 7}, []int{0, 1}},
+		{4, []int64{1001, 1001, 1001, 1001, 1000, 1000, 1000, 1000}, []int{0, 0, 1, 1, 2, 2, 3, 3}},
+	} {
+		s := New(Config{}, len(c.sizes))
+		for e := range c.executors {
+			s.Joined(plan.ExecutorID(rune('a'+e)), 1)
+		}
+		if got := s.blocks(c.sizes); !slices.Equal(got, c.want) {
+			t.Errorf("%d executors, %v: %v", c.executors, c.sizes, got)
 		}
 	}
 }

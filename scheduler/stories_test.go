@@ -99,7 +99,7 @@ func (s *story) place() bool {
 	case "join":
 		s.commands(s.s.Joined(s.Executor(), s.Int("slots", 1)))
 	case "place":
-		s.commands(s.s.Place())
+		s.commands(s.s.Place(nil))
 	case "lost":
 		orphans, cmds := s.s.Lost(s.Executor())
 		s.say("orphans %v", orphans)
@@ -130,7 +130,7 @@ func (s *story) place() bool {
 	case "show":
 	case "defaults":
 		s.say("%+v", Config{}.EnsureDefaults())
-		s.say("%+v", Config{1, 2, 3, true}.EnsureDefaults())
+		s.say("%+v", Config{1, 2, 3, true, 4}.EnsureDefaults())
 	default:
 		return s.steps()
 	}

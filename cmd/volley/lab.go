@@ -24,8 +24,8 @@ func labCommand() *cobra.Command {
 		Use:   "lab",
 		Short: "Experiments on emulated clusters: the papers' tables, and what wins on data of your own",
 	}
-	names := []string{"run", "choose", "trace"}
-	c.AddCommand(labRunCommand(), labChooseCommand(), labTraceCommand())
+	names := []string{"run", "choose", "scale", "trace"}
+	c.AddCommand(labRunCommand(), labChooseCommand(), labScaleCommand(), labTraceCommand())
 	return oneOfThem(c, func() []string { return names }, "command of the lab")
 }
 
@@ -132,10 +132,15 @@ func (f *labFlags) run(ctx context.Context, name string) error {
 	if err := report.Write(f.out, name); err != nil {
 		return err
 	}
-	if err := report.Markdown(os.Stdout); err != nil {
+	fmt.Fprintf(os.Stderr, "report in %s\n", filepath.Join(f.out, name+".html"))
+	return printed(report)
+}
+
+// printed prints a report's table.
+func printed(r *experiment.Report) error {
+	if err := r.Markdown(os.Stdout); err != nil {
 		return fault.New(fault.NoResources, "print", "the table", err)
 	}
-	fmt.Fprintf(os.Stderr, "report in %s\n", filepath.Join(f.out, name+".html"))
 	return nil
 }
 
@@ -228,10 +233,7 @@ func (f *labFlags) choose(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := report.Markdown(os.Stdout); err != nil {
-		return fault.New(fault.NoResources, "print", "the table", err)
-	}
-	return nil
+	return printed(report)
 }
 
 // traceOf returns the speeds of a log's executors, which its reports give where they are true.

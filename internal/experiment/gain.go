@@ -215,7 +215,8 @@ func (g *Gain) optima(ctx context.Context, r *Runner) (map[string]float64, error
 			of[j.drawn(l, d)], runs = append(of[j.drawn(l, d)], run), append(runs, run)
 		}
 		if j.Convex {
-			add(&Law{}, draw{}, slices.Concat([]string{"run", j.Verb, "--data", r.dataOf(j), "--sync", "bsp", "--tol", "1e-10",
+			add(&Law{}, draw{}, slices.Concat([]string{"run", j.Verb, "--data", r.dataOf(j), "--sync", "bsp", "--tol",
+				"1e-10",
 				"--max-iterations", "3000"}, j.Flags, []string{"--solver", j.Exact[0]}))
 			continue
 		}

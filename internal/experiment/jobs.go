@@ -49,8 +49,9 @@ func Jobs(s Size, seeds int) []Job {
 		{Name: "kmeans", Verb: "kmeans", Data: Data{"kmeans", append(dense, "--k", "10"), "parquet"},
 			Flags: []string{"--k", "10", "--centers", "random"}, Seeds: seeds},
 		{Name: "als", Verb: "als", Data: Data{"als", []string{"--rows", strconv.Itoa(10 * s.Rows), "--users",
-			strconv.Itoa(1 + s.Rows/3), "--items", strconv.Itoa(1 + s.Rows/30)}, "parquet"}, Flags: []string{"--rank", "8", "--reg", "0.05",
-			"--max-iterations", "40"}, Rate: defaultRate / 30, Seeds: seeds}, // a row has all its ratings
+			strconv.Itoa(1 + s.Rows/3), "--items", strconv.Itoa(1 + s.Rows/30)}, "parquet"},
+			Flags: []string{"--rank", "8", "--reg", "0.05", "--max-iterations", "40"},
+			Rate:  defaultRate / 30, Seeds: seeds}, // a row has all its ratings
 	}
 }
 

@@ -150,6 +150,9 @@ func (s *Sim) drawPolicy(executors int) {
 		s.cfg.TaskTimeout = time.Second + plan.Time(s.odd.Int64N(int64(3*time.Second)))
 	}
 	s.cfg.Schedule.Exclusion = s.span(50*time.Millisecond, time.Second)
+	if s.result.Seed%2 == 0 {
+		s.cfg.Schedule.Few = 2 // so that a cluster counts as large
+	}
 	s.cfg = s.cfg.EnsureDefaults()
 }
 

@@ -16,7 +16,8 @@ func TestTheStateOfALinearModelSurvivesItsEncoding(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := state{State: train.NewState(0, 0, solver.Of(solver.Adam).New())}
-	if err := again.UnmarshalBinary(raw); err != nil || again.Width != 9 || again.Best != 4 || !again.Ahead || again.Ending != wide.Ending {
+	if err := again.UnmarshalBinary(raw); err != nil || again.Width != 9 || again.Best != 4 || !again.Ahead ||
+		again.Ending != wide.Ending {
 		t.Errorf("%+v, %v", again, err)
 	}
 	if twice, err := again.MarshalBinary(); err != nil || !bytes.Equal(twice, raw) {

@@ -20,6 +20,9 @@ import (
 
 func networked(t *testing.T, c Config, flags ...string) (out *Networked) {
 	t.Helper()
+	if !slices.Contains(flags, "--sync") {
+		flags = append(flags, "--sync", "bsp") // auto may cut batches where this machine is busy
+	}
 	cfg, err := volley.ParseConfig(append(flags, "--data-dir", t.TempDir())...)
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,10 @@ const stateVectors = 7
 // MarshalBinary lays the state out as floats, so that it costs little to
 // commit: first what the solver keeps.
 func (s State) MarshalBinary() ([]byte, error) {
-	return num.PutPair(s.Solver.MarshalBinary, func() ([]byte, error) { return num.PutPair(s.Ending.MarshalBinary, s.floats) })
+	return num.PutPair(s.Solver.MarshalBinary, func() ([]byte, error) {
+		return num.PutPair(s.Ending.MarshalBinary,
+			s.floats)
+	})
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote, by a solver of the same kind.
