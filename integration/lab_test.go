@@ -59,4 +59,34 @@ func TestChoosingAndTracing(t *testing.T) {
 	if ratio := traced.TrainSeconds / first.TrainSeconds; ratio < 0.97 || ratio > 1.03 {
 		t.Errorf("the run took %v s, under the law of its log %v s", first.TrainSeconds, traced.TrainSeconds)
 	}
+	cut := filepath.Join(dir, "cut.log")
+	run(t, "--data", data, "--reg", "0.01", "--solver", "nesterov", "--sync", "absp", "--clock", "virtual", "--pace",
+		"static:3,1,2", "--max-iterations", "10", "--tol", "0", "--event-log", cut)
+	if _, errs, code := volley(t, "lab", "figures", log, cut, "--out", dir); code != 0 {
+		t.Fatal(errs)
+	}
+	for ending, want := range map[string]string{"html": "Share of each split", "csv": "cut.log,10,true,",
+		"json": "busy_ns"} {
+		raw, err := os.ReadFile(filepath.Join(dir, "figures."+ending))
+		if err != nil || !strings.Contains(string(raw), want) {
+			t.Errorf("%v, %.300s", err, raw)
+		}
+	}
+}
+
+// TestScaling: the command's table has a line for each cluster, and it refuses what makes none.
+func TestScaling(t *testing.T) {
+	t.Parallel()
+	out, errs, code := volley(t, "lab", "scale", "--executors", "4,20", "--sync", "bsp,steal", "--out", t.TempDir())
+	if code != 0 || strings.Count(out, "| 20 | steal | tree of 8 |") != 1 || strings.Count(out, "\n") < 12 {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	for _, flags := range [][]string{{"--executors", "1"}, {"--executors", "1000000"}, {"--sync", "auto"},
+		{"--result", "7"},
+		{"--fan-in", "1"}, {"--executors", "3", "--pace", "static:1,1"}} {
+		if _, errs, code := volley(t, append([]string{"lab", "scale", "--out", t.TempDir()}, flags...)...); code != 2 ||
+			errs == "" {
+			t.Errorf("%v: exit %d: %s", flags, code, errs)
+		}
+	}
 }

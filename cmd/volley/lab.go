@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/volley-engine/volley"
-	"github.com/volley-engine/volley/internal/audit"
 	"github.com/volley-engine/volley/internal/experiment"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/pace"
@@ -24,8 +23,9 @@ func labCommand() *cobra.Command {
 		Use:   "lab",
 		Short: "Experiments on emulated clusters: the papers' tables, and what wins on data of your own",
 	}
-	names := []string{"run", "choose", "scale", "trace"}
-	c.AddCommand(labRunCommand(), labChooseCommand(), labScaleCommand(), labTraceCommand())
+	names := []string{"run", "choose", "scale", "trace", "figures"}
+	c.AddCommand(labRunCommand(), labChooseCommand(), labScaleCommand(), labTraceCommand(),
+		labFiguresCommand())
 	return oneOfThem(c, func() []string { return names }, "command of the lab")
 }
 
@@ -238,13 +238,9 @@ func (f *labFlags) choose(ctx context.Context, args []string) error {
 
 // traceOf returns the speeds of a log's executors, which its reports give where they are true.
 func traceOf(path string) ([]pace.Traced, error) {
-	l, err := audit.Read(path)
+	_, r, err := verified(path, "trace")
 	if err != nil {
 		return nil, err
-	}
-	r := audit.Verify(l)
-	if len(r.Violations) > 0 {
-		return nil, fault.Newf(fault.Corrupt, "trace", path, "%s", r.Violations[0]).WithHint("see volley verify")
 	}
 	var all []experiment.Measured
 	for _, s := range r.Speeds {

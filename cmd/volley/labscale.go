@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/experiment/scale"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/pace"
 )
 
 // scaleFlags are the options of volley lab scale.
@@ -97,11 +99,25 @@ func (f *scaleFlags) check(c *cobra.Command) error {
 		}
 		f.Policies = append(f.Policies, policy)
 	}
-	switch {
-	case f.Splits < 1 || f.Rows < 1 || f.Accumulator < 8 || f.Steps < 1:
-		return usage(c, "splits", "splits, rows, steps and bytes of a result are at least 1, 1, 1 and 8")
-	case f.FanIn < 2:
-		return usage(c, "fan-in", "%d results are not merged", f.FanIn)
+	for flag, at := range map[string][2]int{"splits": {f.Splits, 1}, "rows": {f.Rows, 1}, "result": {f.Accumulator, 8},
+		"steps": {f.Steps, 1}, "fan-in": {f.FanIn, 2}} {
+		if at[0] < at[1] {
+			return usage(c, flag, "%d is less than %d", at[0], at[1])
+		}
+	}
+	return f.checkLaw(c)
+}
+
+func (f *scaleFlags) checkLaw(c *cobra.Command) error {
+	law, err := pace.Parse(f.Law, 1)
+	for i := 0; i < len(f.Executors) && err == nil && law != nil; i++ {
+		err = law.Fits(f.Executors[i], 1)
+	}
+	if err == nil && law == nil {
+		err = errors.New("a law is needed")
+	}
+	if err != nil {
+		return usage(c, "pace", "%v", err)
 	}
 	return nil
 }

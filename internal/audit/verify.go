@@ -60,6 +60,13 @@ type Speed struct {
 	RowsPerSecond float64
 }
 
+// Took returns when the step or pass of a line has begun and ended, on the job's clock; not known is that of a line
+// whose reports the log has left out.
+func (r *Report) Took(line int) (began, ended time.Duration, known bool) {
+	s, known := r.spans[line]
+	return s.from, s.to, known
+}
+
 // Verify checks all of a log against the invariants.
 func Verify(l *Log) *Report {
 	v := &verifier{l: l, r: &Report{spans: map[int]span{}}}

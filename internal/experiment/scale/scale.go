@@ -94,10 +94,10 @@ func (c *Config) Report(cells []Cell) *experiment.Report {
 			"merging ms", "received MB", "sent MB", "messages", "parts", "hops", "memory MB"},
 		About: []string{
 			fmt.Sprintf("Executors with %d splits of %d rows each, %d rows a second, results of %d bytes, under the "+
-				"law %q: a step in computed time, and what of it is beyond its rows on executors that are always busy. "+
-				"Each link has 1 GB/s and 200 µs, the driver's too. Deciding, coding of messages and merging are the "+
-				"driver's, measured on this machine, and not in the step's time: they overlap with computing but for "+
-				"the last.", c.Splits, c.Rows, rate, c.Accumulator, c.Law),
+				"law %q: a step in computed time, and what of it is beyond its rows on executors that are always "+
+				"busy. Each link has 1 GB/s and 200 µs, the driver's too. Deciding, coding of messages and merging "+
+				"are the driver's, measured on this machine, and not in the step's time: they overlap with "+
+				"computing but for the last.", c.Splits, c.Rows, rate, c.Accumulator, c.Law),
 			fmt.Sprintf("Flat is what volley does: each executor merges what it folds into the largest subtrees, and "+
 				"sends them to the driver. A tree of %d has executors merge the subtrees of others on their way, at "+
 				"4 GB/s, to the same bits; it is computed from the same results, and not built.", c.FanIn),
