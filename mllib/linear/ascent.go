@@ -41,7 +41,7 @@ func (t *trainer) startAscent(m fold.Moments) {
 	}
 	d := t.prob.ascent(m, t.about)
 	d.Weight, d.Rows, d.Splits = float64(m.Weight*t.prob.counted), float64(t.meta.Rows), len(t.meta.Splits)
-	d.Variable = t.variable
+	d.Variable, d.Cut = t.variable, t.cfg.Cut && t.led == nil
 	if t.dual, _ = t.st.Solver.(*solver.Ascent); t.led != nil {
 		t.dual = t.led.Ascent
 	}

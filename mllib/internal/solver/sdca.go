@@ -46,6 +46,7 @@ type Ascent struct {
 	inverse  []float64 // 1/s_j
 	whole    []float64 // proximal terms, before any are eased
 	splits   int
+	cut      bool
 	variable func(w []float64) []float64
 }
 
@@ -77,6 +78,7 @@ const (
 type DualProblem struct {
 	Weight, Rows    float64 // of all rows, by weight and by number
 	Splits          int     // that move at the same time
+	Cut             bool    // steps may be, and are then less exact than the momentum takes them for
 	L2, Lasso, Size []float64
 	// Variable takes a model on the scale of the data to where Points are.
 	Variable func(w []float64) []float64
@@ -87,7 +89,7 @@ type DualProblem struct {
 // one.
 func (d *Ascent) Begin(p DualProblem, at *Point) {
 	features := len(p.L2)
-	*d = Ascent{n: p.Weight, rows: p.Rows, eased: 1, splits: p.Splits, l2: p.L2, lasso: p.Lasso, variable: p.Variable}
+	*d = Ascent{n: p.Weight, rows: p.Rows, eased: 1, splits: p.Splits, cut: p.Cut, l2: p.L2, lasso: p.Lasso, variable: p.Variable}
 	for j, l2 := range p.L2 {
 		prox := max(0, max(1e-12, float64(p.Size[j]*float64(d.splits))/d.rows)-l2)
 		d.prox, d.whole, d.inverse = append(d.prox, prox), append(d.whole, prox), append(d.inverse, 1/(l2+prox))
@@ -194,7 +196,7 @@ func (d *Ascent) goOn() {
 	copy(d.Solved, w)
 }
 
-// What tells that the centre has run away: an objective this many times that of the
+// What tells that the centre has run away: an objective, or of cut steps a gap, this many times that of the
 // first look. What part of the proximal terms the rest of the gap of the problem with
 // them may be for the centre to move, from then on.
 const (
@@ -237,6 +239,9 @@ func (d *Ascent) proximal() (away, value float64) {
 
 // Look takes in the objective at the model, and how far the dual is below it.
 func (d *Ascent) Look(iteration int, objective, gap float64) {
+	if d.cut && d.FellAt > 0 && gap > float64(farAbove*d.Gap) {
+		d.Careful = 1
+	}
 	if !d.watch(iteration, gap) {
 		d.watchCentre(objective)
 		return

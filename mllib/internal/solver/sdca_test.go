@@ -22,3 +22,22 @@ func TestDualAscentEasesItsProximalTerms(t *testing.T) {
 		t.Errorf("eased at %v to %v", eased, staying.Share)
 	}
 }
+
+// TestTheCentreOfCutAscentsIsCareful once the gap has grown to a multiple of the least; that of whole steps goes on.
+func TestTheCentreOfCutAscentsIsCareful(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		d := &Ascent{}
+		d.Begin(DualProblem{Weight: 10, Rows: 10, Splits: 2, L2: []float64{0.1}, Lasso: []float64{0},
+			Size:     []float64{1},
+			Variable: func(w []float64) []float64 { return w }, Cut: cut}, &Point{X: make([]float64, 1),
+			Y: make([]float64, 1)})
+		for i, gap := range []float64{1, 0.5, 0.9} {
+			if d.Look(2*i+2, 1, gap); d.Careful != 0 {
+				t.Errorf("cut %v: careful after a gap of %v", cut, gap)
+			}
+		}
+		if d.Look(8, 1, 1.1); d.Careful == 1 != cut {
+			t.Errorf("cut %v: careful %v after the gap has doubled", cut, d.Careful)
+		}
+	}
+}
