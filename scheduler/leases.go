@@ -142,11 +142,12 @@ type Leases struct {
 	start   plan.Time
 	out     []LeaseCommand
 
-	smallest struct{ rows, bytes int64 } // of the first pieces, of the splits
-	view     view
-	touched  []int     // executors that something has happened to since the last look
-	lookAll  bool      // or to all of them
-	nextLook plan.Time // at all
+	smallest   struct{ rows, bytes int64 } // of the first pieces, of the splits
+	view       view
+	touched    []int     // executors that something has happened to since the last look
+	lookAll    bool      // or to all of them
+	nextLook   plan.Time // at all
+	collecting bool      // all that has been folded was asked for at the last look
 }
 
 // NewLeases prepares a pass over splits placed as s says.

@@ -327,7 +327,8 @@ func (l *Leases) prospects(now plan.Time) *prospects {
 		}
 	}
 	slices.SortFunc(p.settled, func(a, b prospect) int {
-		return cmp.Or(cmp.Compare(b.left, a.left), cmp.Compare(a.split, b.split))
+		return cmp.Or(cmp.Compare(b.left, a.left), cmp.Compare(l.undone[b.split], l.undone[a.split]),
+			cmp.Compare(a.split, b.split))
 	})
 	return p
 }
@@ -387,7 +388,7 @@ func (l *Leases) worthGetting(p *prospects, e int, enough bool, now plan.Time) i
 	}
 	least := l.leastCost(e)
 	for _, o := range p.settled {
-		if o.left < never && (o.left <= least || o.left-least < most) {
+		if o.left < never && (o.left <= least || o.left-least < most || best >= 0 && o.left-least == most) {
 			break // as little is left to the owners of the rest
 		}
 		if l.canFetch(e, o.split) {

@@ -162,8 +162,12 @@ const (
 
 // glance gives pieces to the executors that something has happened to, where that is enough, and reports whether it is.
 func (l *Leases) glance(now plan.Time) bool {
-	if len(l.ex) <= l.s.cfg.Few || l.lookAll || now >= l.nextLook || l.left == 0 {
+	if len(l.ex) <= l.s.cfg.Few || l.lookAll || now >= l.nextLook || l.left == 0 && !l.collecting {
 		return false
+	}
+	if l.left == 0 {
+		l.emit(LeaseCommand{Kind: LeaseWakeAt, At: l.nextLook})
+		return true // results are on their way
 	}
 	l.view.now = now
 	l.lookAtPlacement()
@@ -188,6 +192,6 @@ func (l *Leases) touch(e int) {
 
 // lookedAtAll notes that all executors have been looked at.
 func (l *Leases) lookedAtAll(now plan.Time) {
-	l.lookAll, l.touched = false, l.touched[:0]
+	l.lookAll, l.touched, l.collecting = false, l.touched[:0], l.left == 0
 	l.nextLook = now + max((now-l.start)/looks, plan.Time(len(l.ex))*lookCost)
 }

@@ -89,7 +89,8 @@ type DualProblem struct {
 // one.
 func (d *Ascent) Begin(p DualProblem, at *Point) {
 	features := len(p.L2)
-	*d = Ascent{n: p.Weight, rows: p.Rows, eased: 1, splits: p.Splits, cut: p.Cut, l2: p.L2, lasso: p.Lasso, variable: p.Variable}
+	*d = Ascent{n: p.Weight, rows: p.Rows, eased: 1, splits: p.Splits, cut: p.Cut, l2: p.L2, lasso: p.Lasso,
+		variable: p.Variable}
 	for j, l2 := range p.L2 {
 		prox := max(0, max(1e-12, float64(p.Size[j]*float64(d.splits))/d.rows)-l2)
 		d.prox, d.whole, d.inverse = append(d.prox, prox), append(d.whole, prox), append(d.inverse, 1/(l2+prox))
