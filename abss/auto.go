@@ -75,6 +75,12 @@ const (
 	shortPass    = 2 * time.Millisecond
 )
 
+// Leases of many executors are more for the driver to decide than it has time for in a short pass (docs/scale.md).
+const (
+	manyExecutors = 64
+	leaseTime     = 300 * time.Microsecond // of each executor, in a pass
+)
+
 // Choice is how a pass is made.
 type Choice struct {
 	Ratio float64 // at which it is cut; 1 is not at all
@@ -92,6 +98,16 @@ func (c *Coming) speeds() string {
 
 // Choose returns how a pass is made.
 func (a *Auto) Choose(c Coming) Choice {
+	made := a.choose(c)
+	if need := time.Duration(c.Executors) * leaseTime; made.Lease && c.Executors > manyExecutors && c.Takes > 0 &&
+		c.Takes < need {
+		return Choice{1, false, fmt.Sprintf("whole: it takes about %v, leases of %d executors about %v of the driver",
+			c.Takes.Round(time.Millisecond), c.Executors, need)}
+	}
+	return made
+}
+
+func (a *Auto) choose(c Coming) Choice {
 	switch {
 	case c.Executors < 2:
 		return Choice{1, false, "whole: there is one executor"}
