@@ -155,8 +155,9 @@ type LogResume struct {
 	Step   int     `json:"step"`
 	Cursor []int64 `json:"cursor"`
 	Merged []int64 `json:"merged"`
-	// Options are those that it continues under.
-	Options LogOptions `json:"options"`
+	// Options and Args are those that it continues under: limits may be others.
+	Options LogOptions      `json:"options"`
+	Args    json.RawMessage `json:"args,omitempty"`
 }
 
 // LogFooter is the last line: it marks the log as complete.

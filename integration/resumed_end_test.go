@@ -45,6 +45,24 @@ func TestARunResumedAtItsEnd(t *testing.T) {
 	}
 }
 
+// TestARunGoesOnWithMoreIterations than it had at first, and comes to what a run with as many comes to.
+func TestARunGoesOnWithMoreIterations(t *testing.T) {
+	dir := t.TempDir()
+	log, ck := filepath.Join(dir, "log"), filepath.Join(dir, "ck")
+	flags := []string{"--data", jobsData(t)["logistic"][1], "--reg", "1e-2", "--solver", "lbfgs", "--tol", "1e-9", "--clock",
+		"virtual", "--pace", "static:3,1,1", "--splits", "6", "--sync", "bsp", "--max-iterations"}
+	kept := []string{"--event-log", log, "--checkpoint-dir", ck}
+	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
+	whole := runJob(t, "logistic", slices.Concat(flags, []string{"9", "--out", first})...)
+	runJob(t, "logistic", slices.Concat(flags, []string{"4"}, kept)...)
+	whole.compareEnd(t, runJob(t, "logistic", slices.Concat(flags, []string{"9", "--resume", "--out", second},
+		kept)...))
+	if modelBytes(t, first) != modelBytes(t, second) {
+		t.Error("the models differ")
+	}
+	holds(t, log)
+}
+
 func (r result) compareEnd(t *testing.T, end result) {
 	t.Helper()
 	if end.StoppedBy != r.StoppedBy || end.Iterations != r.Iterations || end.Objective != r.Objective ||

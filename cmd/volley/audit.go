@@ -159,17 +159,24 @@ type replayed struct {
 	store *executor.Store
 }
 
-// argsOf returns a job's own arguments from a log, where they must be spelt as the job writes
-// them: a reader might take an unknown or differently spelt key for an option in effect.
+// argsOf returns a job's own arguments from a log, those of the last resume where there is one: its limits may be others.
+// They must be spelt as the job writes them: a reader might take an unknown or differently spelt key for an option in
+// effect.
 func argsOf[C any](l *audit.Log) (cfg C, err error) {
-	if err := json.Unmarshal(l.Header.Args, &cfg); err != nil {
+	args := l.Header.Args
+	for _, line := range l.Lines {
+		if line.Resume != nil && len(line.Resume.Args) > 0 {
+			args = line.Resume.Args
+		}
+	}
+	if err := json.Unmarshal(args, &cfg); err != nil {
 		return cfg, fault.New(fault.BadInput, "replay", l.Path, err)
 	}
 	obeyed, err := json.Marshal(cfg)
 	if err != nil {
 		return cfg, fault.New(fault.BadInput, "replay", l.Path, err)
 	}
-	if said, obeyed := anyOf(l.Header.Args), anyOf(obeyed); !reflect.DeepEqual(said, obeyed) {
+	if said, obeyed := anyOf(args), anyOf(obeyed); !reflect.DeepEqual(said, obeyed) {
 		return cfg, fault.Newf(fault.Corrupt, "replay", l.Path, "it has the arguments %v, such a job obeys %v", said,
 			obeyed)
 	}

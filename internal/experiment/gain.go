@@ -299,7 +299,7 @@ func ideal(res *Result, target float64, rate int, law string) float64 {
 	if executors == 0 {
 		executors = anyExecutors
 	}
-	return float64(res.Passes.Training) * p.Balance(res.Rows, executors, slots).Seconds()
+	return p.Balance(res.Passes.Rows, executors, slots).Seconds()
 }
 
 // defaultRate is the rows per second of speed 1.

@@ -43,9 +43,9 @@ type Result struct {
 	Failed     string  `json:"failed,omitempty"`
 }
 
-// Passes counts those that a run trained by.
+// Passes counts the rows of those that a run trained by.
 type Passes struct {
-	Training int `json:"training"`
+	Rows int64 `json:"training_rows"`
 }
 
 // Reached reports whether a run came to an objective.

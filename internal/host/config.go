@@ -40,10 +40,10 @@ type Config struct {
 
 // Passes counts a job's passes over its data, steps among them, by how they were made.
 type Passes struct {
-	Whole    int `json:"whole"`    // each executor folded its own splits
-	Leased   int `json:"leased"`   // whole, too: pieces went to executors that were free
-	Cut      int `json:"cut"`      // rows were left out
-	Training int `json:"training"` // of all these, without evaluations and those before training
+	Whole  int   `json:"whole"`         // each executor folded its own splits
+	Leased int   `json:"leased"`        // whole, too: pieces went to executors that were free
+	Cut    int   `json:"cut"`           // rows were left out
+	Rows   int64 `json:"training_rows"` // in all of them, without evaluations and what comes before training
 }
 
 // Outcome is the engine's summary of a finished run.

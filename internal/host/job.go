@@ -344,7 +344,7 @@ func (m *meter) step(r *driver.StepReport, trains bool, began, ended time.Durati
 	switch {
 	case m.began == 0:
 	case trains:
-		m.passes.Training++
+		m.passes.Rows += r.Merged
 	default:
 		m.evaluated += ended - began
 	}

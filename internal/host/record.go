@@ -90,7 +90,8 @@ func (r *record) pack(number int, info *driver.PackInfo, before bool) {
 
 // resume writes the resumed run's progress in a pack.
 func (r *record) resume(at *driver.Restored) {
-	line := &driver.LogResume{Event: "resume", Pack: at.Pack, Step: at.Steps, Options: r.header.Options}
+	line := &driver.LogResume{Event: "resume", Pack: at.Pack, Step: at.Steps, Options: r.header.Options,
+		Args: r.header.Args}
 	for _, a := range at.Entries {
 		line.Cursor = append(line.Cursor, a.Cursor)
 		line.Merged = append(line.Merged, a.Merged)
