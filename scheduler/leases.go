@@ -289,6 +289,7 @@ func (l *Leases) Accept(id plan.ExecutorID, epoch plan.Epoch, ids []uint32) bool
 		lease.state = merged
 	}
 	l.endRun(x)
+	l.touch(e) // it may be given work again
 	return true
 }
 
