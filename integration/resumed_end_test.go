@@ -49,8 +49,8 @@ func TestARunResumedAtItsEnd(t *testing.T) {
 func TestARunGoesOnWithMoreIterations(t *testing.T) {
 	dir := t.TempDir()
 	log, ck := filepath.Join(dir, "log"), filepath.Join(dir, "ck")
-	flags := []string{"--data", jobsData(t)["logistic"][1], "--reg", "1e-2", "--solver", "lbfgs", "--tol", "1e-9", "--clock",
-		"virtual", "--pace", "static:3,1,1", "--splits", "6", "--sync", "bsp", "--max-iterations"}
+	flags := []string{"--data", jobsData(t)["logistic"][1], "--reg", "1e-2", "--solver", "lbfgs", "--tol", "1e-9",
+		"--clock", "virtual", "--pace", "static:3,1,1", "--splits", "6", "--sync", "bsp", "--max-iterations"}
 	kept := []string{"--event-log", log, "--checkpoint-dir", ck}
 	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
 	whole := runJob(t, "logistic", slices.Concat(flags, []string{"9", "--out", first})...)
