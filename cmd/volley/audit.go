@@ -159,9 +159,9 @@ type replayed struct {
 	store *executor.Store
 }
 
-// argsOf returns a job's own arguments from a log, those of the last resume where there is one: its limits may be others.
-// They must be spelt as the job writes them: a reader might take an unknown or differently spelt key for an option in
-// effect.
+// argsOf returns a job's own arguments from a log, those of the last resume where there is one, whose limits may be
+// others. They must be spelt as the job writes them: a reader might take an unknown or differently spelt key for an
+// option in effect.
 func argsOf[C any](l *audit.Log) (cfg C, err error) {
 	args := l.Header.Args
 	for _, line := range l.Lines {
