@@ -18,6 +18,10 @@ type Auto struct {
 	Min   float64 // least ratio
 	Heard bool    // the noise is known
 	heard string  // what it said
+
+	coming Coming // pass, of which Took tells
+	seen   bool   // executors have been clearly uneven
+	ways   map[int]*ways
 }
 
 // NewAuto returns the rule of a job whose steps end by a configuration.
@@ -58,6 +62,7 @@ func (a *Auto) Resume(ratio float64) {
 // Coming is what is known of a pass before it begins.
 type Coming struct {
 	Executors int           // that can fold it
+	Rows      int64         // of it
 	Step      bool          // it may leave rows out, as the program sees it; an evaluation may not
 	Sample    bool          // it is of a share of the rows, which the program has chosen, and which can be cut
 	Ratio     float64       // that the program asks for; 0 is none
@@ -73,12 +78,6 @@ const (
 	evenSpeeds   = 1.1
 	unevenSpeeds = 1.5
 	shortPass    = 2 * time.Millisecond
-)
-
-// Leases of many executors are more for the driver to decide than it has time for in a short pass (docs/scale.md).
-const (
-	manyExecutors = 64
-	leaseTime     = 300 * time.Microsecond // of each executor, in a pass
 )
 
 // Choice is how a pass is made.
@@ -98,13 +97,8 @@ func (c *Coming) speeds() string {
 
 // Choose returns how a pass is made.
 func (a *Auto) Choose(c Coming) Choice {
-	made := a.choose(c)
-	if need := time.Duration(c.Executors) * leaseTime; made.Lease && c.Executors > manyExecutors && c.Takes > 0 &&
-		c.Takes < need {
-		return Choice{1, false, fmt.Sprintf("whole: it takes about %v, leases of %d executors about %v of the driver",
-			c.Takes.Round(time.Millisecond), c.Executors, need)}
-	}
-	return made
+	a.coming = c
+	return a.better(a.choose(c), c)
 }
 
 func (a *Auto) choose(c Coming) Choice {
@@ -115,6 +109,11 @@ func (a *Auto) choose(c Coming) Choice {
 		return Choice{1, false, fmt.Sprintf("whole: it takes about %v", c.Takes.Round(time.Microsecond))}
 	case c.Fastest == 0:
 		return Choice{1, true, "whole, by leases: executors' speeds are not known yet"}
+	}
+	a.seen = a.seen || c.Fastest >= float64(unevenSpeeds*c.Slowest)
+	switch {
+	case c.Fastest < float64(evenSpeeds*c.Slowest) && a.seen:
+		return Choice{1, true, "whole, by leases: executors are even, but have not always been, " + c.speeds()}
 	case c.Fastest < float64(evenSpeeds*c.Slowest):
 		return Choice{1, false, "whole: executors are even, " + c.speeds()}
 	}

@@ -52,17 +52,6 @@ func TestAutoChooses(t *testing.T) {
 		says   string
 	}{
 		{"nothing is known", quiet, with(func(c *Coming) { c.Fastest, c.Slowest = 0, 0 }), 1, true, "not known"},
-		{"many executors, short", quiet, with(func(c *Coming) {
-			c.Executors, c.Takes, c.Step = 1000, time.Second/4,
-				false
-		}), 1,
-			false, "leases of 1000 executors about 300ms of the driver"},
-		{"many executors", quiet, with(func(c *Coming) { c.Executors, c.Step = 1000, false }), 1, true, "it decides"},
-		{"many executors, cut", quiet, with(func(c *Coming) {
-			c.Executors, c.Takes, c.Ratio = 1000, time.Second/4,
-				0.4
-		}), 0.4,
-			false, "where the program says"},
 		{"short", quiet, with(func(c *Coming) { c.Takes = time.Millisecond }), 1, false, "about 1ms"},
 		{"short, of speeds that are not known", quiet, with(func(c *Coming) { c.Takes, c.Fastest = 1, 0 }), 1, false,
 			"about"},

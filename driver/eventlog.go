@@ -19,7 +19,7 @@ import (
 
 // LogVersion is the version of the event log's lines, and of the decisions that follow
 // from the reports in them.
-const LogVersion = 5
+const LogVersion = 6
 
 // EventsName is the name of a cluster job's event log, in its directory.
 const EventsName = "events.jsonl"

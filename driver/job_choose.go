@@ -9,12 +9,13 @@ import (
 func (j *Job) Coming(req *plan.StepRequest) abss.Coming {
 	p := j.packs[req.Pack]
 	c := abss.Coming{Executors: len(p.sched.Alive()), Step: req.Train, Ratio: req.Ratio,
-		Sample: req.Train && partial(req.Batch) && j.cfg.Sync.Cuttable(p.info.Rows, req.Batch)}
+		Sample: req.Train && req.Sample && partial(req.Batch) && j.cfg.Sync.Cuttable(p.info.Rows, req.Batch)}
 	c.Fastest, c.Slowest = p.sched.Spread()
 	rows := float64(p.info.rows())
 	if req.Train {
 		rows *= j.batch(req)
 	}
+	c.Rows = int64(rows)
 	c.Takes = plan.Time(rows * p.perRow)
 	return c
 }

@@ -17,6 +17,9 @@ func (j *Job) complete(now plan.Time) {
 		Missing: s.ctrl.Missing(), Stats: s.ctrl.Stats(), Began: s.began, Took: now - s.began, Bytes: s.bytes,
 		Retried: s.retried, Param: s.param}
 	r.Chosen, r.Leased = s.choice, s.leases != nil
+	if j.auto != nil {
+		j.auto.Took(r.Took, r.Stats.Cut, r.Leased)
+	}
 	visited := j.commitCoverage(s, p)
 	for i, n := range visited {
 		r.Merged += n
@@ -42,7 +45,9 @@ func (j *Job) complete(now plan.Time) {
 			j.ratio = s.ratio
 		}
 		j.learn(p, r, s.ratio)
-		r.Moves = j.exchangeSplits(p, s.number, now)
+		if r.Moves = j.exchangeSplits(p, s.number, now); len(r.Moves) > 0 && j.auto != nil {
+			j.auto.Moved()
+		}
 	}
 	r.MoveTime, p.moveTime = p.moveTime, 0
 	if s.req.Train { // passes have no line for it

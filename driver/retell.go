@@ -462,7 +462,7 @@ func (t *Retelling) pack() (Event, error) {
 func (t *Retelling) step() (Event, error) {
 	r := &plan.StepRequest{Node: int(t.number()), Pack: int(t.number()), Param: t.data(mostZeros),
 		Digest: plan.Digest{1}}
-	r.Train, r.State, r.Weighted, r.Entries = t.flag(), t.flag(), t.flag(), t.flag()
+	r.Train, r.State, r.Weighted, r.Entries, r.Sample = t.flag(), t.flag(), t.flag(), t.flag(), t.flag()
 	r.Ratio, r.Batch = t.float(), t.float()
 	for range t.count() {
 		r.Pieces = append(r.Pieces, t.small(mostPieces))

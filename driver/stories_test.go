@@ -299,7 +299,7 @@ func (s *story) openPack() {
 
 func (s *story) askStep(train bool) {
 	r := &plan.StepRequest{Node: s.Int("node", 0), Pack: s.Int("pack", 0), Param: make([]byte, s.Int("param", 0)),
-		Train: train, Ratio: s.Float("ratio", 0), Batch: s.Float("batch", 0),
+		Train: train, Ratio: s.Float("ratio", 0), Batch: s.Float("batch", 0), Sample: s.Has("sample"),
 		State: s.Has("state"), Weighted: s.Has("weighted"), Entries: s.Has("entries")}
 	for _, n := range storytest.Numbers[int64](s.Args, "pieces", nil) {
 		r.Pieces = append(r.Pieces, int(n))

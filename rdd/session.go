@@ -108,6 +108,7 @@ type Session struct {
 	// interrupted says that the context has ended a loop.
 	interrupted bool
 	batch       float64  // share of each split that training steps fold; 0 is the engine's
+	sample      bool     // which is a sample
 	loops       int      // begun
 	loop        struct { // the last one
 		began  time.Duration // less the evaluations before it
@@ -248,7 +249,8 @@ func (st Step[P, A]) Run(ctx context.Context, s *Session, param P) (A, error) {
 	out, err := whilePacked(ctx, s, st.packID, func() (*plan.StepOutcome, error) {
 		return s.cluster.RunStep(ctx, plan.StepRequest{Node: st.id, Pack: p.number, Param: raw, Train: st.decl.train,
 			Ratio: ratio, Pieces: pieces, State: f.State() > 0, Weighted: p.meta.Weighted && f.Weighted(),
-			Entries: p.meta.Layout == pack.SparseLayout && st.decl.entries, Work: st.decl.work, Batch: s.batch})
+			Entries: p.meta.Layout == pack.SparseLayout && st.decl.entries, Work: st.decl.work,
+			Batch: s.batch, Sample: s.sample})
 	})
 	if err != nil {
 		s.failed = true
@@ -319,4 +321,9 @@ func complete[A any](f runner.Folder, meta *pack.Meta, out *plan.StepOutcome) (*
 
 // Batch sets the share of each split that training steps fold from now on, from the split's cursor; 0 is the
 // job's batch fraction.
-func (s *Session) Batch(share float64) { s.batch = share }
+func (s *Session) Batch(share float64) { s.batch, s.sample = share, false }
+
+// Sample sets that share, too, of steps that read what they fold as a sample: one of fewer rows, as where auto cuts
+// it, does as well. A batch is never cut by auto: a method that takes as many steps whatever they are of would take
+// more of them.
+func (s *Session) Sample(share float64) { s.batch, s.sample = share, share > 0 }

@@ -116,6 +116,7 @@ type lessee struct {
 	ownAt    int        // its own splits before this index have no open piece
 	rows     int64      // folded in this pass
 	busy     plan.Time  // with something in its queue
+	done     plan.Time  // when its last lease was folded that has a result
 	rested   plan.Time  // when it can be asked again
 	failures map[int]bool
 }
@@ -135,6 +136,7 @@ type Leases struct {
 	open    int       // pieces without lease
 	rows    int64     // of these
 	left    int       // pieces without result
+	last    *Lease    // folded of those that have one; nil once it is learnt from
 	undone  []int64   // rows of these, by split
 	vain    int64     // rows of leases that were folded and given up
 	awaited []arrival // of copies, by split
@@ -210,6 +212,7 @@ func (l *Leases) Step(now plan.Time) []LeaseCommand {
 		l.grantAll(now)
 		l.getMore(now)
 	} else {
+		l.prefetch(now)
 		l.includeAll(now)
 	}
 	l.wake(now)
@@ -243,7 +246,7 @@ func (l *Leases) Folded(id plan.ExecutorID, epoch plan.Epoch, ids []uint32, now 
 		lease.state = folded
 		x.folded = append(x.folded, lease)
 		if p := &l.pieces[lease.piece]; p.by == nil {
-			p.by = lease
+			p.by, l.last, x.done = lease, lease, now
 			l.left--
 			l.undone[p.split] -= p.rows
 			splits = append(splits, plan.SplitID(p.split))
@@ -506,14 +509,18 @@ func (l *Leases) usable(e int) bool {
 	return l.s.executors[e].alive && len(l.ex[e].awaited) == 0 && !l.ex[e].barred
 }
 
-// measured returns how many rows a second an executor folds, measured in this
-// pass or those before it; 0 is not known.
+// measured returns how many rows a second an executor folds, measured in this pass or those before it;
+// 0 is not known. The first report of a pass has the way there and back in it: what was known before counts as much.
 func (l *Leases) measured(e int) float64 {
-	x := l.ex[e]
-	if x.rows > 0 && x.busy > 0 {
+	x, before := l.ex[e], l.s.executors[e].speed
+	switch {
+	case x.rows == 0 || x.busy <= 0:
+		return before
+	case before == 0 || x.rows > x.largest:
 		return float64(x.rows) / x.busy.Seconds()
 	}
-	return l.s.executors[e].speed
+	rows := float64(x.rows)
+	return 2 * rows / (x.busy.Seconds() + rows/before)
 }
 
 // includeAll requests the results to be merged from all executors, once no

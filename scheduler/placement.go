@@ -74,9 +74,10 @@ type split struct {
 	holders  map[int]bool // executors with a verified copy
 	attempt  int
 	epoch    plan.Epoch
-	failures int  // in a row
-	avoid    int  // executor that failed with it last; −1 is none
-	damaged  bool // a copy of it arrived damaged: it is rebuilt from its source from now on
+	failures int       // in a row
+	avoid    int       // executor that failed with it last; −1 is none
+	damaged  bool      // a copy of it arrived damaged: it is rebuilt from its source from now on
+	missed   plan.Time // by how much passes have ended later for want of a copy, since the last was made
 }
 
 // State is a job's placement.

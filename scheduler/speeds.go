@@ -54,11 +54,17 @@ func (s *State) LatestSpeeds() (speed []float64) {
 }
 
 // Spread returns how fast the fastest executor may be, and how slow the slowest: each within a standard deviation of
-// its own speeds, and as it was last measured; 0 where no two speeds are known.
+// its own speeds, and as it was last measured; 0 where no two speeds are known, or one is not of an executor that has
+// splits: it may have been too slow to fold any of them before others did.
 func (s *State) Spread() (fastest, slowest float64) {
 	known := 0
 	for i, e := range s.executors {
-		if !s.usable(i) || e.observed == 0 {
+		switch {
+		case !s.usable(i):
+			continue
+		case e.observed == 0 && s.owns(i):
+			return 0, 0
+		case e.observed == 0:
 			continue
 		}
 		off := math.Sqrt(e.variance)
@@ -72,6 +78,11 @@ func (s *State) Spread() (fastest, slowest float64) {
 		return 0, 0
 	}
 	return fastest, slowest
+}
+
+// owns reports whether an executor has a split.
+func (s *State) owns(e int) bool {
+	return slices.ContainsFunc(s.splits, func(sp split) bool { return sp.owner == e })
 }
 
 // Noise returns the relative standard error of the least certain smoothed speed.

@@ -66,7 +66,7 @@ func (r *Replay) sameStep(l *Line, req plan.StepRequest) error {
 // mayCut returns the ratio at which auto cuts a step, if it does, as far as the program decides.
 func (r *Replay) mayCut(req plan.StepRequest) float64 {
 	c := abss.Coming{Step: true, Ratio: req.Ratio}
-	if req.Batch > 0 && req.Batch < 1 {
+	if req.Sample && req.Batch > 0 && req.Batch < 1 {
 		cfg, err := r.log.Header.Options.Config()
 		c.Sample = err == nil && cfg.Sync.Cuttable(rowsOf(r.packs[req.Pack].Meta), req.Batch)
 	}

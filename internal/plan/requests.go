@@ -19,6 +19,7 @@ type StepRequest struct {
 	Work   bool    // not cut, but part of the method
 	Ratio  float64 // of this step's plan; 0 is the job's
 	Batch  float64 // share of each split that a training step folds; 0 is the job's
+	Sample bool    // that share is a sample, which the program makes larger as it needs; else it counts on all of it
 	// Pieces are how many pieces each split has, the leaves of the merge tree; without them nothing is leased.
 	Pieces   []int
 	State    bool // rows have state, for the next step to go on with

@@ -378,7 +378,7 @@ func (s *Sim) nextStep() {
 		req.Node, req.State = statefulNode, true
 	}
 	if train && s.cfg.Sync.Policy == abss.Automatic && s.result.Steps%4 == 2 {
-		req.Batch = 0.5
+		req.Batch, req.Sample = 0.5, s.result.Steps%8 == 2
 	}
 	s.step(driver.Event{Step: req})
 }

@@ -82,6 +82,12 @@ func (w *watch) after(ev driver.Event, cmds []driver.Command, now plan.Time) {
 			w.conclude(ev, stops, done, now)
 			w.dropped.hold(w, c.StepDone)
 			w.learn(c.StepDone)
+			if w.auto != nil {
+				w.auto.Took(c.StepDone.Took, c.StepDone.Stats.Cut, c.StepDone.Leased)
+				if len(c.StepDone.Moves) > 0 {
+					w.auto.Moved()
+				}
+			}
 		}
 	}
 	w.place.after(ev, cmds, now)

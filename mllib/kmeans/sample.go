@@ -40,8 +40,8 @@ func (t *trainer) step(ctx context.Context) (clusters, error) {
 	case t.st.Share >= 1:
 		return t.plan.Step.Uncut().Run(ctx, t.Session, param)
 	}
-	t.Session.Batch(t.st.Share)
-	defer t.Session.Batch(0)
+	t.Session.Sample(t.st.Share)
+	defer t.Session.Sample(0)
 	return t.plan.Step.Run(ctx, t.Session, param)
 }
 

@@ -104,8 +104,8 @@ func (t *trainer) sampled(ctx context.Context) (curvature, error) {
 	if t.sample.Share >= 1 {
 		return step.Uncut().Run(ctx, t.Session, p)
 	}
-	t.Session.Batch(t.sample.Share)
-	defer t.Session.Batch(0)
+	t.Session.Sample(t.sample.Share)
+	defer t.Session.Sample(0)
 	return step.Run(ctx, t.Session, p)
 }
 

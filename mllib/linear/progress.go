@@ -33,8 +33,8 @@ func (t *trainer) startPart(ctx context.Context, m fold.Moments) (err error) {
 
 // progress takes one step of L-BFGS on a sample of the rows, which may be cut.
 func (t *trainer) progress(ctx context.Context, it *rdd.Iteration) error {
-	t.Session.Batch(t.part.Share)
-	defer t.Session.Batch(0)
+	t.Session.Sample(t.part.Share)
+	defer t.Session.Sample(0)
 	s, err := t.plan.Pairs.Run(ctx, t.Session, pairParam{t.prob.param(t.st.Y), t.prob.param(t.st.X)})
 	if errors.Is(err, rdd.ErrNoWeight) {
 		t.part.All()
@@ -64,8 +64,8 @@ func (t *trainer) progress(ctx context.Context, it *rdd.Iteration) error {
 
 // progress takes one step of L-BFGS on a sample of the rows, which may be cut.
 func (t *softmax) progress(ctx context.Context, it *rdd.Iteration) error {
-	t.Session.Batch(t.part.Share)
-	defer t.Session.Batch(0)
+	t.Session.Sample(t.part.Share)
+	defer t.Session.Sample(0)
 	s, err := t.plan.Pairs.Run(ctx, t.Session, pairOf[softmaxParam]{t.param(t.st.Y), t.param(t.st.X)})
 	if errors.Is(err, rdd.ErrNoWeight) {
 		t.part.All()
