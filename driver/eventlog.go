@@ -158,6 +158,7 @@ type LogResume struct {
 	// Options and Args are those that it continues under: limits may be others.
 	Options LogOptions      `json:"options"`
 	Args    json.RawMessage `json:"args,omitempty"`
+	Ended   bool            `json:"ended,omitempty"` // its loop had been ended by the program
 }
 
 // LogFooter is the last line: it marks the log as complete.

@@ -51,6 +51,10 @@ func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Se
 				return
 			}
 		}
+		if s.reopens != nil && first > 0 && s.reopens() {
+			ended = false
+		}
+		s.reopens = nil
 		for k := first + 1; k <= n && !ended; k++ {
 			if s.interrupted = ctx.Err() != nil; s.interrupted {
 				return
@@ -68,6 +72,10 @@ func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Se
 		}
 	}
 }
+
+// ReopenIf has f called once the state of the next loop is restored, where a job is resumed: if f reports true the loop
+// goes on, even if the process before has ended it by Stop.
+func (s *Session) ReopenIf(f func() bool) { s.reopens = f }
 
 // Err returns why a loop ended, where that was an error.
 func (s *Session) Err() error { return s.err }

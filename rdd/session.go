@@ -107,10 +107,11 @@ type Session struct {
 	failed  bool // a step of the loop has failed
 	// interrupted says that the context has ended a loop.
 	interrupted bool
-	batch       float64  // share of each split that training steps fold; 0 is the engine's
-	sample      bool     // which is a sample
-	loops       int      // begun
-	loop        struct { // the last one
+	reopens     func() bool // asked whether a loop that had ended goes on
+	batch       float64     // share of each split that training steps fold; 0 is the engine's
+	sample      bool        // which is a sample
+	loops       int         // begun
+	loop        struct {    // the last one
 		began  time.Duration // less the evaluations before it
 		before time.Duration // that it took before this process continued it
 	}

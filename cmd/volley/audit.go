@@ -159,25 +159,18 @@ type replayed struct {
 	store *executor.Store
 }
 
-// argsOf returns a job's own arguments from a log, those of the last resume where there is one, whose limits may be
-// others. They must be spelt as the job writes them: a reader might take an unknown or differently spelt key for an
-// option in effect.
-func argsOf[C any](l *audit.Log) (cfg C, err error) {
-	args := l.Header.Args
-	for _, line := range l.Lines {
-		if line.Resume != nil && len(line.Resume.Args) > 0 {
-			args = line.Resume.Args
-		}
-	}
+// argsOf reads a job's own arguments from a log. They must be spelt as the job writes them: a reader might take an
+// unknown or differently spelt key for an option in effect.
+func argsOf[C any](path string, args json.RawMessage) (cfg C, err error) {
 	if err := json.Unmarshal(args, &cfg); err != nil {
-		return cfg, fault.New(fault.BadInput, "replay", l.Path, err)
+		return cfg, fault.New(fault.BadInput, "replay", path, err)
 	}
 	obeyed, err := json.Marshal(cfg)
 	if err != nil {
-		return cfg, fault.New(fault.BadInput, "replay", l.Path, err)
+		return cfg, fault.New(fault.BadInput, "replay", path, err)
 	}
 	if said, obeyed := anyOf(args), anyOf(obeyed); !reflect.DeepEqual(said, obeyed) {
-		return cfg, fault.Newf(fault.Corrupt, "replay", l.Path, "it has the arguments %v, such a job obeys %v", said,
+		return cfg, fault.Newf(fault.Corrupt, "replay", path, "it has the arguments %v, such a job obeys %v", said,
 			obeyed)
 	}
 	return cfg, nil
@@ -191,25 +184,44 @@ func anyOf(raw []byte) (v any) {
 	return v
 }
 
-// replayJob runs a job as a log says and compares digests.
+// replayJob runs a job as a log says and compares digests: once, and again for each time that it went on under other
+// arguments.
 func replayJob[C, P any, T interface{ Stopped() string }](ctx context.Context, r *replayed, build func(*rdd.Graph, C) P,
 	train func(*rdd.Session, C, P) (T, error)) error {
-	cfg, err := argsOf[C](r.log)
-	if err != nil {
-		return err
+	var cluster *audit.Replay
+	var trained T
+	var err error
+	parts := audit.ArgsOf(r.log)
+	for k, args := range parts {
+		cfg, failed := argsOf[C](r.log.Path, args)
+		if failed != nil {
+			return failed
+		}
+		g := rdd.NewGraph()
+		p := build(g, cfg)
+		if _, err := g.Resolve(ctx); err != nil {
+			return err
+		}
+		maker := &rdd.Maker{Graph: g, Cache: r.cache, Workers: runtime.GOMAXPROCS(0)}
+		defer maker.Close()
+		if k == 0 {
+			cluster, err = audit.NewReplay(r.log, g, r.store.Splits, r.store.Outputs, maker)
+		} else {
+			err = cluster.Begin(k, g, maker)
+		}
+		if err != nil {
+			return err
+		}
+		trained, err = train(rdd.NewSession(g, cluster, rdd.Config{}), cfg, p)
+		if err != nil && !errors.Is(err, audit.ErrLogEnds) {
+			return err
+		}
 	}
-	g := rdd.NewGraph()
-	p := build(g, cfg)
-	if _, err := g.Resolve(ctx); err != nil {
-		return err
-	}
-	maker := &rdd.Maker{Graph: g, Cache: r.cache, Workers: runtime.GOMAXPROCS(0)}
-	defer maker.Close()
-	cluster, err := audit.NewReplay(r.log, g, r.store.Splits, r.store.Outputs, maker)
-	if err != nil {
-		return err
-	}
-	trained, err := train(rdd.NewSession(g, cluster, rdd.Config{}), cfg, p)
+	return r.compared(cluster, trained, err)
+}
+
+// compared reports whether a program that was replayed has ended as the log says, and prints it.
+func (r *replayed) compared(cluster *audit.Replay, trained interface{ Stopped() string }, err error) error {
 	switch said := r.log.Footer.StoppedBy; {
 	case err == nil && trained.Stopped() != said:
 		err = fault.Newf(fault.Corrupt, "replay", r.log.Path, "it says that it was stopped by %q, the program by %q",

@@ -243,7 +243,7 @@ func (f *linearFlags) trainSoftmax(ctx context.Context, cfg volley.Config, then 
 }
 
 func (f *linearFlags) replay(ctx context.Context, r *replayed) error {
-	cfg, err := argsOf[mllib.LinearConfig](r.log)
+	cfg, err := argsOf[mllib.LinearConfig](r.log.Path, r.log.Header.Args)
 	if err != nil {
 		return err
 	}

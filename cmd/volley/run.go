@@ -73,7 +73,9 @@ func (f *trainFlags) register(c *cobra.Command, a about) {
 	fs.StringVar(&f.checkpoints, "checkpoint-dir", "",
 		"directory for checkpoints; default OUT.checkpoints where --checkpoint-every is set")
 	fs.IntVar(&f.checkpointEvery, "checkpoint-every", 0, "iterations between checkpoints; 0 keeps none")
-	fs.BoolVar(&f.resume, "resume", false, "go on from the newest whole checkpoint")
+	fs.BoolVar(&f.resume, "resume", false,
+		"go on from the newest whole checkpoint, with the options of before; limits of iterations and time may "+
+			"be others")
 	fs.BoolVar(&f.mustConverge, "must-converge", false,
 		"exit with 3 where the result has not converged; it is saved and printed all the same")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object with the result on stdout")

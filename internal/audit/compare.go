@@ -115,6 +115,9 @@ func (r *Replay) Signal(spread, norm float64) {
 
 // Evaluated compares the objective of the last pass.
 func (r *Replay) Evaluated(e rdd.Evaluation) {
+	if r.repeats {
+		return
+	}
 	p := r.passed
 	if p == nil {
 		return

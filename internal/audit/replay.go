@@ -44,24 +44,24 @@ type Replay struct {
 	auto      *abss.Auto
 	spans     map[int]span  // of the lines' steps; nil where the clock began anew in between
 	now       time.Duration // when the last step ended
-	Steps     int           // whose digest was equal
-	Passes    int           // evaluation passes whose parameter was equal
+	parts     []part
+	part      int
+	marks     []rdd.LoopMark // of the part before, and of the present one
+	repeats   bool           // the passes that the log has are made again, until the loop goes on
+	Steps     int            // whose digest was equal
+	Passes    int            // evaluation passes whose parameter was equal
 }
 
 // NewReplay prepares to replay a log with a program that was built from its
 // arguments.
 func NewReplay(l *Log, program runner.Program, splits *pack.Held, outputs *shuffle.Outputs, maker *rdd.Maker) (*Replay,
 	error) {
-	if program.Fingerprint() != l.Header.Plan {
-		return nil, fault.Newf(fault.PlanMismatch, "replay", l.Path, "the log's plan is %s, this program builds %s",
-			l.Header.Plan.Short(), program.Fingerprint().Short())
-	}
 	report := Verify(l)
 	if len(report.Violations) > 0 {
 		return nil, fault.Newf(fault.Corrupt, "replay", l.Path, "%v", report.Violations[0])
 	}
 	var lines []Line // a run that continued from one of its own steps is replayed as if it had not been interrupted
-	r := &Replay{log: l, program: program, splits: splits, outputs: outputs, maker: maker,
+	r := &Replay{log: l, parts: partsOf(l), splits: splits, outputs: outputs,
 		hashes: [][]plan.Digest{l.Header.Splits}, states: map[[3]int][]float64{}}
 	for _, line := range l.Lines {
 		if line.Pack != nil {
@@ -80,11 +80,14 @@ func NewReplay(l *Log, program runner.Program, splits *pack.Held, outputs *shuff
 		}
 	}
 	l.Lines = lines
-	return r, nil
+	return r, r.Begin(0, program, maker)
 }
 
 // OpenPack checks that the data is what the log was made from.
 func (r *Replay) OpenPack(ctx context.Context, node int, make rdd.PackMaker) (int, *pack.Meta, error) {
+	if number := slices.Index(r.nodes, node); number >= 0 {
+		return number, r.packs[number].Meta, nil
+	}
 	if r.maker.Graph.MadeByTask(node) {
 		if _, err := make(ctx, node); err != nil {
 			return 0, nil, err
@@ -131,7 +134,7 @@ func (r *Replay) differs(what, format string, args ...any) error {
 
 // take returns the next line of the log, which must be of the given kind.
 func (r *Replay) take(train bool) (*Line, error) {
-	if r.next == len(r.log.Lines) {
+	if r.atEnd() {
 		return nil, ErrLogEnds
 	}
 	l := &r.log.Lines[r.next]
@@ -145,6 +148,9 @@ func (r *Replay) take(train bool) (*Line, error) {
 
 // RunStep folds serially what the log's step folded.
 func (r *Replay) RunStep(_ context.Context, req plan.StepRequest) (*plan.StepOutcome, error) {
+	if r.repeats && !req.Train {
+		return r.repeat(req)
+	}
 	l, err := r.take(req.Train)
 	if err != nil {
 		return nil, err
@@ -240,6 +246,7 @@ func (r *Replay) fold(req plan.StepRequest, counts, cursors []int64, s *driver.L
 
 // Commit compares the parameters' digest with the log's.
 func (r *Replay) Commit(_ context.Context, c rdd.Commit) error {
+	r.keep(c)
 	s := r.current
 	if s == nil {
 		return nil
@@ -275,15 +282,16 @@ func (r *Replay) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []e
 // Now returns when the step before ended: no later than the program looked at its clock.
 // At the step where a limit of time was reached by the log it is beyond every limit.
 func (r *Replay) Now() time.Duration {
-	last := r.next == len(r.log.Lines) || r.log.Lines[r.next].Step == nil
-	if f := r.log.Footer; f != nil && f.StoppedBy == "max-time" && last && r.current != nil {
+	last := r.atEnd() || r.log.Lines[r.next].Step == nil
+	f, over := r.log.Footer, r.parts[r.part].over
+	if r.part == len(r.parts)-1 {
+		over = f != nil && f.StoppedBy == "max-time"
+	}
+	if over && last && (r.current != nil || r.atEnd() && r.part < len(r.parts)-1) {
 		return 1 << 60
 	}
 	return r.now
 }
-
-// Resume reports that a replay starts at the beginning.
-func (r *Replay) Resume(int) rdd.LoopMark { return rdd.LoopMark{} }
 
 // Left returns how many lines of the log the program has not asked for.
 func (r *Replay) Left() int { return len(r.log.Lines) - r.next }

@@ -241,7 +241,7 @@ func TestAReplayComparesEntries(t *testing.T) {
 // TestAReplayIsOfTheSameProgramFromItsBeginning, to the log's end.
 func TestAReplayIsOfTheSameProgramFromItsBeginning(t *testing.T) {
 	run := runOnce(t, driver.JobConfig{Sync: abss.Config{Policy: abss.Automatic, Ratio: 0.5}})
-	cut := func(r *Replay) { r.log.Lines = r.log.Lines[:5] }
+	cut := func(r *Replay) { r.log.Lines, r.parts[0].until = r.log.Lines[:5], 5 }
 	if _, err := run.replay(t, 60, unchanged, cut); !errors.Is(err, ErrLogEnds) {
 		t.Errorf("a log that ends: %v", err)
 	}
@@ -304,7 +304,7 @@ func TestWhatAProgramTellsOfNoPassIsNone(t *testing.T) {
 func TestALimitOfTimeIsReachedWhereTheLogSaysSo(t *testing.T) {
 	step := func() Line { return Line{Step: &driver.LogStep{}} }
 	r := &Replay{log: &Log{Lines: []Line{step(), step(), {Evaluation: &driver.LogEvaluation{}}},
-		Footer: &driver.LogFooter{StoppedBy: "max-time"}}, now: 5}
+		Footer: &driver.LogFooter{StoppedBy: "max-time"}}, now: 5, parts: []part{{until: 3}}}
 	inStep := &driver.LogStep{}
 	for at, want := range []bool{false, false, true, true} {
 		r.next, r.current = at, inStep
@@ -321,5 +321,12 @@ func TestALimitOfTimeIsReachedWhereTheLogSaysSo(t *testing.T) {
 	r.current, r.log.Footer.StoppedBy = inStep, "iterations"
 	if r.Now() != 5 {
 		t.Error("it is not reached where something else stopped the run")
+	}
+	r.parts = []part{{until: 2, over: true}, {until: 3}}
+	for at, want := range []bool{false, false, true} {
+		r.next, r.current = at, nil
+		if (r.Now() > 1e9) != want {
+			t.Errorf("before line %d, of a part that was over after two, it is %v", at, r.Now())
+		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/volley-engine/volley/rdd"
 )
 
-const checkpointVersion = 4
+const checkpointVersion = 5
 
 // checkpoint is everything that a job continues from. Its file ends in a line
 // with the digest of what is before it, so that a torn or damaged one is

@@ -220,7 +220,7 @@ func (j *Job) placePack(ctx context.Context, node int, maker plan.ExecutorID, me
 	r := mark.Ledger
 	r.Pack = number
 	j.cluster.Restore(&r)
-	j.record.resume(&r)
+	j.record.resume(&r, j.keeper.ended())
 	return number, nil
 }
 

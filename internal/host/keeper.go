@@ -56,6 +56,12 @@ func (k *keeper) loop(number int) (m rdd.LoopMark) {
 	return m
 }
 
+// ended reports whether the program had ended the last loop that the checkpoint knows.
+func (k *keeper) ended() bool {
+	n := len(k.resumed.Loops)
+	return n > 0 && k.resumed.Loops[n-1].Ended
+}
+
 // last reports whether a loop is the last that the checkpoint knows, or a later one.
 func (k *keeper) last(number int) bool { return k.resumed == nil || number >= len(k.resumed.Loops) }
 

@@ -89,9 +89,9 @@ func (r *record) pack(number int, info *driver.PackInfo, before bool) {
 }
 
 // resume writes the resumed run's progress in a pack.
-func (r *record) resume(at *driver.Restored) {
+func (r *record) resume(at *driver.Restored, ended bool) {
 	line := &driver.LogResume{Event: "resume", Pack: at.Pack, Step: at.Steps, Options: r.header.Options,
-		Args: r.header.Args}
+		Args: r.header.Args, Ended: ended}
 	for _, a := range at.Entries {
 		line.Cursor = append(line.Cursor, a.Cursor)
 		line.Merged = append(line.Merged, a.Merged)

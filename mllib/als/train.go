@@ -157,7 +157,8 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p Plan) (*Factored, er
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := train.Loop(ctx, &t.Training, &t.st, 2*c.MaxIterations, t.half); err != nil {
+	if err := train.Loop(ctx, &t.Training, &t.st, 2*c.MaxIterations, train.Rules{Tol: c.Tol, Target: c.Target,
+		MaxTime: c.MaxTime}, t.half); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx)
@@ -276,7 +277,7 @@ func (t *trainer) judge(it *rdd.Iteration, o train.Observation) {
 	case t.st.Ending.StoppedBy != "":
 		it.Stop()
 	case why != "" && t.cfg.Cut && o.Iteration < t.cfg.MaxIterations:
-		t.st.Ending.StoppedBy = why
+		t.Ends(why)
 	case why != "":
 		t.End(it, why)
 	}

@@ -55,7 +55,7 @@ func TrainSoftmax(ctx context.Context, s *rdd.Session, c Config, p SoftmaxPlan) 
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := train.Loop(ctx, &t.Training, &t.st, c.MaxIterations, t.iterate); err != nil {
+	if err := train.Loop(ctx, &t.Training, &t.st, c.MaxIterations, c.rules(), t.iterate); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx)

@@ -63,10 +63,15 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p Plan) (*Trained, err
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := train.Loop(ctx, &t.Training, &t.st, c.MaxIterations, t.iterate); err != nil {
+	if err := train.Loop(ctx, &t.Training, &t.st, c.MaxIterations, c.rules(), t.iterate); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx)
+}
+
+// rules returns what ends a run.
+func (c *Config) rules() train.Rules {
+	return train.Rules{Tol: c.Tol, Target: c.Target, Stop: c.Stop, MaxTime: c.MaxTime}
 }
 
 // prepare loads the data and chooses solver, variables and step size.

@@ -48,7 +48,8 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p Plan) (*Networked, e
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := train.Loop(ctx, &t.Training, &t.st, t.cfg.MaxIterations, t.iterate); err != nil {
+	if err := train.Loop(ctx, &t.Training, &t.st, t.cfg.MaxIterations, train.Rules{Tol: c.Tol,
+		Target: c.Target, MaxTime: c.MaxTime}, t.iterate); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx)

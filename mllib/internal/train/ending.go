@@ -1,35 +1,90 @@
 package train
 
 import (
-	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
 
-	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
 )
 
 // Ending is what a run has come to, for the one that resumes it: it may do so when the loop is over.
 type Ending struct {
-	StoppedBy  string // empty while it goes on, and where its limit ends it
+	StoppedBy  string // empty while it goes on, and, of all but k-means, where its limit of iterations ends it
 	Iterations int
+	Rules      string        // that it has ended by, as Rules.String has them
+	MaxTime    time.Duration // its limit of time; 0 is none
 }
 
-// MarshalBinary lays it out, the number of iterations first.
+// Rules are what ends a run by itself. A run that has ended by some is not resumed under others: what it has come to
+// says nothing of them.
+type Rules struct {
+	Tol     float64
+	Target  *float64
+	Stop    StopRule      // of linear models
+	MaxTime time.Duration // a run that it has ended goes on under a longer one
+	Most    int           // iterations, where those that they have ended cannot go on
+}
+
+// String returns the rules as options, but for the limit of time.
+func (r Rules) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "--tol %g", r.Tol)
+	if r.Target != nil {
+		fmt.Fprintf(&b, " --target %g", *r.Target)
+	}
+	if r.Stop != "" {
+		fmt.Fprintf(&b, " --stop %s", r.Stop)
+	}
+	if r.Most > 0 {
+		fmt.Fprintf(&b, " --max-iterations %d --max-time %v", r.Most, r.MaxTime)
+	}
+	return b.String()
+}
+
+// MarshalBinary lays it out.
 func (e Ending) MarshalBinary() ([]byte, error) {
-	return append(binary.LittleEndian.AppendUint64(nil, uint64(e.Iterations)), e.StoppedBy...), nil
+	type plain Ending
+	return json.Marshal(plain(e))
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (e *Ending) UnmarshalBinary(raw []byte) error {
-	if len(raw) < 8 {
-		return num.ErrCutShort
+	type plain Ending
+	return json.Unmarshal(raw, (*plain)(e))
+}
+
+// reopen has a run go on that its limit of time had ended, where there is a longer one now, or none.
+func (t *Training) reopen() bool {
+	longer := t.rules.MaxTime == 0 || t.rules.MaxTime > t.Ending.MaxTime
+	if t.Ending.StoppedBy != "max-time" || t.rules.Most > 0 || !longer {
+		return false
 	}
-	e.Iterations, e.StoppedBy = int(binary.LittleEndian.Uint64(raw)), string(raw[8:])
-	return nil
+	t.Ending.StoppedBy = ""
+	return true
+}
+
+// sameRules returns an error where a run that has ended is resumed under other rules than those it has ended by.
+func (t *Training) sameRules() error {
+	e := t.Ending
+	if e.StoppedBy == "" || e.Rules == t.rules.String() {
+		return nil
+	}
+	return fault.Newf(fault.Usage, "resume", "the run", "it has ended (%s) under %s; now it is %s", e.StoppedBy,
+		e.Rules,
+		t.rules).WithHint("resume it under the same, or begin another, from its model (--init, --centers)")
+}
+
+// Ends notes why the run ends; its loop may have turns left.
+func (t *Training) Ends(why string) {
+	t.Ending.StoppedBy, t.Ending.Rules, t.Ending.MaxTime = why, t.rules.String(), t.rules.MaxTime
 }
 
 // End makes a turn the run's last, and notes why.
 func (t *Training) End(it *rdd.Iteration, why string) {
-	t.Ending.StoppedBy = why
+	t.Ends(why)
 	it.Stop()
 }
 

@@ -18,6 +18,7 @@ type Training struct {
 	Ending  *Ending // within the loop's state
 	Each    float64 // what a row weighs in the mean
 	steps   float64 // of this run
+	rules   Rules   // that end it
 }
 
 // Begins notes what is known of the training data.
@@ -27,17 +28,22 @@ func (t *Training) Begins(meta *pack.Meta, name solver.Name) {
 	t.Summary.Malformed, t.Summary.Missing, t.Summary.Gap = meta.Malformed, meta.Missing, math.NaN()
 }
 
-// Loop runs the iterations: a step that has begun is finished, whatever ends.
-func Loop[S any](ctx context.Context, t *Training, state *S, n int,
+// Loop runs at most n iterations, which the rules may end sooner: a step that has begun is finished, whatever ends.
+func Loop[S any](ctx context.Context, t *Training, state *S, n int, rules Rules,
 	iterate func(context.Context, *rdd.Iteration) error) error {
 	work := context.WithoutCancel(ctx)
+	t.rules = rules
+	t.Session.ReopenIf(t.reopen)
 	for it := range rdd.Iterations(ctx, t.Session, state, n) {
 		if err := iterate(work, it); err != nil {
 			return err
 		}
 		t.Ending.Iterations = t.Summary.Iterations
 	}
-	return t.Session.Err()
+	if err := t.Session.Err(); err != nil {
+		return err
+	}
+	return t.sameRules()
 }
 
 // Moments returns the moments of a pack's features, by one pass; those of dense
