@@ -143,8 +143,18 @@ type LogEvaluation struct {
 	TookNs    int64       `json:"took_ns"`
 	Why       string      `json:"why,omitempty"` // auto's reason to lease its pieces or not
 	Objective *float64    `json:"objective,omitempty"`
-	Params    plan.Digest `json:"params"` // of the parameter it ran under
+	Params    plan.Digest `json:"params"`         // of the parameter it ran under
+	Work      bool        `json:"work,omitempty"` // it is part of the method, as one of second derivatives
+	// Commit is that of the iteration that it is the last pass of, where that has no step.
+	Commit *LogCommit `json:"commit,omitempty"`
 	LogReports
+}
+
+// LogCommit is the end of an iteration.
+type LogCommit struct {
+	Iteration int                `json:"iteration"`
+	Values    map[string]float64 `json:"values,omitempty"`
+	Params    plan.Digest        `json:"params"` // as of a step
 }
 
 // LogResume marks that the job continued from a checkpoint. Its ledger is that
@@ -428,7 +438,7 @@ func coverageArrays(r *StepReport) (c, folded []int64, attempt []int, epoch []ui
 // EvaluationLine describes an uncut pass.
 func EvaluationLine(r *StepReport, params plan.Digest) *LogEvaluation {
 	l := &LogEvaluation{Event: "evaluation", Pack: r.Pack, Node: r.Node, Missing: []int{}, Waits: r.Stats.Waits,
-		TookNs: int64(r.Took), Params: params, Why: r.Chosen.Why}
+		TookNs: int64(r.Took), Params: params, Why: r.Chosen.Why, Work: r.Work}
 	l.C, l.Folded, l.Attempt, l.Epoch, _ = coverageArrays(r)
 	for _, s := range r.Missing {
 		l.Missing = append(l.Missing, int(s))

@@ -12,7 +12,8 @@ import (
 func (j *Job) complete(now plan.Time) {
 	s, p := j.step, j.packs[j.step.req.Pack]
 	j.commitStates(s, p)
-	r := &StepReport{Number: s.number, Train: s.req.Train, Node: s.req.Node, Pack: p.id, Rows: p.info.Rows,
+	r := &StepReport{Number: s.number, Train: s.req.Train, Work: s.req.Work, Node: s.req.Node, Pack: p.id,
+		Rows:     p.info.Rows,
 		Weighted: s.req.Weighted, Batch: s.req.Batch, Coverage: s.coverage, Assigned: s.assigned,
 		Missing: s.ctrl.Missing(), Stats: s.ctrl.Stats(), Began: s.began, Took: now - s.began, Bytes: s.bytes,
 		Retried: s.retried, Param: s.param}
@@ -55,6 +56,9 @@ func (j *Job) complete(now plan.Time) {
 	}
 	r.Rates, _ = p.sched.Speeds()
 	r.Latest = p.sched.LatestSpeeds()
+	for _, id := range p.sched.Executors() {
+		r.Busy = append(r.Busy, s.busy[id])
+	}
 	r.Counters = j.counters
 	j.out = append(j.out, Command{StepDone: r})
 	j.settle()

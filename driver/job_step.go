@@ -39,12 +39,14 @@ type step struct {
 	bytes    int64
 	retried  int
 	leases   *scheduler.Leases // of a pass whose splits are leased piece by piece
+	busy     map[plan.ExecutorID]plan.Time
 }
 
 // StepReport is the outcome of a step.
 type StepReport struct {
 	Number    int
 	Train     bool
+	Work      bool // not a training step, but part of the method
 	Node      int
 	Pack      int
 	Rows      []int64          // of each split
@@ -67,6 +69,7 @@ type StepReport struct {
 	MoveTime  plan.Time   // of moves that ended during the step
 	Rates     []float64   // rows per second by executor
 	Latest    []float64   // as last measured
+	Busy      []plan.Time // by executor: how long it has folded what was merged
 	Counters  Counters    // so far
 	Merged    int64       // rows in this step
 	Epoch     plan.Epoch  // the step's first epoch
@@ -102,8 +105,9 @@ func (j *Job) onStep(req *plan.StepRequest, now plan.Time) {
 	j.keys++
 	s := &step{req: req, number: j.steps, key: j.keys, began: now, choice: choice,
 		bsp:    !req.Train || j.cfg.Sync.Policy.Whole() || choice.Ratio >= 1,
-		sentTo: map[plan.ExecutorID]bool{}, assigned: make([]plan.Assignment, n), coverage: make([]*plan.Coverage, n),
-		seen: make([]int64, n)}
+		sentTo: map[plan.ExecutorID]bool{}, busy: map[plan.ExecutorID]plan.Time{}, assigned: make([]plan.Assignment, n),
+		coverage: make([]*plan.Coverage, n),
+		seen:     make([]int64, n)}
 	j.step = s
 	leases := j.leased(p, s)
 	if len(req.Param) > inlineParam {
@@ -293,6 +297,7 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 		rows += cover(c)
 	}
 	if r.BusyNs > 0 {
+		s.busy[from] += plan.Time(r.BusyNs) / plan.Time(j.executors.SlotsOf(from))
 		p.sched.Observe(from, float64(rows)*float64(j.executors.SlotsOf(from))/time.Duration(r.BusyNs).Seconds())
 	}
 	arrived(r, now)

@@ -462,7 +462,9 @@ func (t *Retelling) pack() (Event, error) {
 func (t *Retelling) step() (Event, error) {
 	r := &plan.StepRequest{Node: int(t.number()), Pack: int(t.number()), Param: t.data(mostZeros),
 		Digest: plan.Digest{1}}
-	r.Train, r.State, r.Weighted, r.Entries, r.Sample = t.flag(), t.flag(), t.flag(), t.flag(), t.flag()
+	for _, said := range []*bool{&r.Train, &r.State, &r.Weighted, &r.Entries, &r.Sample, &r.Work} {
+		*said = t.flag()
+	}
 	r.Ratio, r.Batch = t.float(), t.float()
 	for range t.count() {
 		r.Pieces = append(r.Pieces, t.small(mostPieces))

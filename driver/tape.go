@@ -456,7 +456,7 @@ func (t *tape) step(r *plan.StepRequest, now plan.Time) {
 	t.number(uint64(r.Node))
 	t.number(uint64(r.Pack))
 	t.number(uint64(len(r.Param)))
-	for _, b := range []bool{r.Train, r.State, r.Weighted, r.Entries, r.Sample} {
+	for _, b := range []bool{r.Train, r.State, r.Weighted, r.Entries, r.Sample, r.Work} {
 		t.flag(b)
 	}
 	t.float(r.Ratio)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/experiment"
@@ -41,7 +42,9 @@ type labFlags struct {
 }
 
 // experiments that volley lab run knows.
-var experiments = []string{"gain", "paper-table3", "paper-table4"}
+var experiments = []string{"gain", "paper-table3", "paper-table4", "paper-fig2", "paper-fig9", "paper-fig13",
+	"paper-fig15",
+	"paper-table7"}
 
 func labRunCommand() *cobra.Command {
 	f := &labFlags{}
@@ -56,7 +59,13 @@ goes on.
   gain           every job under every law: the best exact run of any solver, the
                  A-BSP paper's own method, volley's defaults, and Ideal
   paper-table3   the A-BSP paper's seven jobs on its multi-tenant cluster
-  paper-table4   and on its physical one`,
+  paper-table4   and on its physical one
+  paper-fig2     one straggler: logistic regression by BSP and by A-BSP
+  paper-fig9     twenty steps on the multi-tenant cluster, task by task (figures 9,
+                 11 and 12)
+  paper-fig13    convergence of four jobs
+  paper-fig15    how often each split is processed
+  paper-table7   the network's share of the time`,
 		Example: "  volley lab run gain --quick --out report",
 		Args:    exactArgs(1, "the name of an experiment"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -66,7 +75,13 @@ goes on.
 			return f.run(c.Context(), args[0])
 		},
 	}
-	fs := c.Flags()
+	f.flags(c.Flags())
+	c.AddCommand(labOwnCommand())
+	return c
+}
+
+// flags declares those of experiments.
+func (f *labFlags) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.out, "out", "lab", "directory for data, results and the report")
 	fs.BoolVar(&f.quick, "quick", false,
 		"smaller data, one seed, three laws and one distance from the optimum: minutes")
@@ -76,14 +91,13 @@ goes on.
 	fs.IntVar(&f.features, "features", 50, "features of each data set")
 	fs.StringSliceVar(&f.jobs, "jobs", nil, "jobs to run, of those of the experiment (default: all)")
 	fs.StringSliceVar(&f.laws, "laws", nil, "laws to run them under, of those of gain (default: all)")
-	return c
 }
 
 func (f *labFlags) check(c *cobra.Command, name string) error {
 	switch {
 	case !slices.Contains(experiments, name):
 		return fault.Newf(fault.Usage, "run the experiment", name, "there is none of this name").
-			WithHint("one of " + strings.Join(experiments, ", "))
+			WithHint("one of " + strings.Join(experiments, ", ") + ", own")
 	case name != "gain" && len(f.laws) > 0:
 		return usage(c, "laws", "%s has a law of its own", name)
 	case f.seeds < 1 || f.seeds > 1000:
@@ -108,7 +122,7 @@ func (f *labFlags) runner() (*experiment.Runner, error) {
 	if err != nil {
 		return nil, fault.New(fault.Internal, "find", "this program", err)
 	}
-	r := &experiment.Runner{Program: program, Dir: f.out, Parallel: f.parallel, Limit: experiment.Limit}
+	r := &experiment.Runner{Program: program, Dir: f.out, Parallel: f.parallel, Limit: experiment.Limit, Draw: courseOf}
 	shown := time.Now()
 	r.Progress = func(done, all int, left time.Duration) {
 		if done == all || time.Since(shown) > 5*time.Second {
@@ -129,6 +143,11 @@ func (f *labFlags) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	return f.written(report, name)
+}
+
+// written writes a report, and prints its table.
+func (f *labFlags) written(report *experiment.Report, name string) error {
 	if err := report.Write(f.out, name); err != nil {
 		return err
 	}
@@ -147,22 +166,24 @@ func printed(r *experiment.Report) error {
 func (f *labFlags) report(ctx context.Context, r *experiment.Runner, name string) (*experiment.Report, error) {
 	size := experiment.Size{Rows: f.rows, Features: f.features}
 	if name == "gain" {
-		g := &experiment.Gain{Jobs: experiment.Jobs(size, f.seeds), Laws: experiment.Laws(f.seeds),
-			Within: []float64{1e-3, 1e-6}}
-		if f.quick {
-			g.Within = g.Within[:1]
-		}
-		jobs, err := chosen("jobs", f.jobs, g.Jobs, func(j experiment.Job) string { return j.Name })
+		jobs, err := chosen("jobs", f.jobs, experiment.Jobs(size, f.seeds),
+			func(j experiment.Job) string { return j.Name })
 		if err != nil {
 			return nil, err
 		}
-		laws, err := chosen("laws", f.laws, g.Laws, func(l experiment.Law) string { return l.Name })
+		g, err := f.gain(jobs)
 		if err != nil {
 			return nil, err
 		}
-		g.Jobs, g.Laws = jobs, laws
-		cells, err := g.Run(ctx, r)
-		return experiment.GainReport(cells), err
+		return gainReport(ctx, g, r)
+	}
+	if study := experiment.Studies(size)[name]; study != nil {
+		cases, err := chosen("jobs", f.jobs, study.Cases, func(c experiment.Case) string { return c.Name })
+		if err != nil {
+			return nil, err
+		}
+		study.Cases = cases
+		return study.Run(ctx, r)
 	}
 	p := experiment.NewPaper(map[string]int{"paper-table3": 3, "paper-table4": 4}[name], f.seeds, size)
 	jobs, err := chosen("jobs", f.jobs, p.Jobs, func(j experiment.Job) string { return j.Name })
@@ -171,7 +192,33 @@ func (f *labFlags) report(ctx context.Context, r *experiment.Runner, name string
 	}
 	p.Jobs = jobs
 	rows, err := p.Run(ctx, r)
-	return experiment.PaperReport(p.Table, rows), err
+	if err != nil {
+		return nil, err
+	}
+	report := experiment.PaperReport(p.Table, rows)
+	report.Groups, err = p.Illustrate(ctx, r, rows)
+	return report, err
+}
+
+// gain describes the table of some jobs, under the laws that are asked for.
+func (f *labFlags) gain(jobs []experiment.Job) (*experiment.Gain, error) {
+	g := &experiment.Gain{Jobs: jobs, Within: []float64{1e-3, 1e-6}}
+	if f.quick {
+		g.Within = g.Within[:1]
+	}
+	var err error
+	g.Laws, err = chosen("laws", f.laws, experiment.Laws(f.seeds), func(l experiment.Law) string { return l.Name })
+	return g, err
+}
+
+func gainReport(ctx context.Context, g *experiment.Gain, r *experiment.Runner) (*experiment.Report, error) {
+	cells, err := g.Run(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	report := experiment.GainReport(cells)
+	report.Groups, err = g.Illustrate(ctx, r, cells)
+	return report, err
 }
 
 // chosen returns those of all that are asked for by name; all where none is.

@@ -3,8 +3,7 @@ package main
 import (
 	"math"
 	"path/filepath"
-	"strings"
-	"time"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -25,11 +24,11 @@ and draws a page of them: the objective by time, of all runs in one figure; and 
 each run the share of each split in each step, moves of splits, how long executors
 have folded, and one step in detail. What is drawn is beside it as CSV and JSON.`,
 		Example: "  volley lab figures bsp.log absp.log --out figures",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    someArgs("event logs"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var runs []experiment.Course
-			for _, path := range args {
-				run, err := courseOf(path)
+			for i, path := range args {
+				run, err := courseOf(path, namesOf(args)[i])
 				if err != nil {
 					return err
 				}
@@ -43,6 +42,17 @@ have folded, and one step in detail. What is drawn is beside it as CSV and JSON.
 	}
 	c.Flags().StringVar(&out, "out", "lab", "directory for the page")
 	return c
+}
+
+// namesOf returns names that tell paths apart: the files' own, where these do.
+func namesOf(paths []string) (names []string) {
+	for _, p := range paths {
+		names = append(names, filepath.Base(p))
+	}
+	if len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(paths) {
+		return paths
+	}
+	return names
 }
 
 // verified reads a log whose decisions follow from its reports.
@@ -61,28 +71,17 @@ func verified(path, what string) (*audit.Log, *audit.Report, error) {
 // course puts together how a run went.
 type course struct {
 	experiment.Course
-	log       *audit.Log
-	report    *audit.Report
-	rows      map[int][]int64 // of the splits of each pack
-	placement []int           // of the first pack
-	speeds    map[time.Duration][]float64
+	report *audit.Report
+	rows   map[int][]int64 // of the splits of each pack
 }
 
-func courseOf(path string) (experiment.Course, error) {
+func courseOf(path, name string) (experiment.Course, error) {
 	l, r, err := verified(path, "draw")
 	if err != nil {
 		return experiment.Course{}, err
 	}
-	c := &course{log: l, report: r, rows: map[int][]int64{0: l.Header.N}, speeds: map[time.Duration][]float64{}}
-	c.Name, c.Splits = filepath.Base(path), len(l.Header.N)
-	for _, s := range r.Speeds {
-		at := c.speeds[s.Until]
-		for len(at) <= s.Executor {
-			at = append(at, 0)
-		}
-		at[s.Executor] = s.RowsPerSecond
-		c.speeds[s.Until] = at
-	}
+	c := &course{report: r, rows: map[int][]int64{0: l.Header.N}}
+	c.Name, c.Splits = name, len(l.Header.N)
 	for _, line := range l.Lines {
 		c.add(line)
 	}
@@ -94,55 +93,65 @@ func courseOf(path string) (experiment.Course, error) {
 
 func (c *course) add(line audit.Line) {
 	began, ended, known := c.report.Took(line.Number)
+	p := experiment.Pass{Began: began, Ended: ended, Objective: experiment.Known(math.NaN()),
+		Busy: c.report.Busy(line.Number)}
 	switch {
 	case line.Pack != nil:
 		c.rows[line.Pack.Pack] = line.Pack.N
 	case !known:
 	case line.Step != nil:
-		c.Passes = append(c.Passes, c.step(line.Step, began, ended))
-	case line.Evaluation != nil && line.Evaluation.Objective != nil:
-		c.Passes = append(c.Passes, experiment.Pass{Began: began, Ended: ended, Iteration: line.Evaluation.Iteration,
-			Objective: experiment.Known(*line.Evaluation.Objective)})
+		c.step(&p, line.Step)
+	case line.Evaluation != nil:
+		c.pass(&p, line.Evaluation)
 	}
 }
 
-func (c *course) step(s *driver.LogStep, began, ended time.Duration) experiment.Pass {
-	p := experiment.Pass{Began: began, Ended: ended, Step: true, Iteration: s.Iteration, Cut: s.Cut,
-		Objective: experiment.Known(math.NaN()), Moves: len(s.Moves)}
-	if v, ok := s.Values["objective"]; ok {
-		p.Objective = experiment.Known(v)
-	}
+// step adds a training step.
+func (c *course) step(p *experiment.Pass, s *driver.LogStep) {
+	p.Step, p.Iteration, p.Cut, p.Moves = true, s.Iteration, s.Cut, len(s.Moves)
+	note(p, s.Values)
 	if len(s.Executors) > 0 {
 		c.Executors = s.Executors
 	}
-	if s.Pack != 0 {
-		return p
+	if s.Pack == 0 {
+		p.Shares = sharesOf(s.C, c.rows[0])
 	}
-	if len(s.Placement) > 0 {
-		c.placement = s.Placement
-	}
-	for i, n := range c.rows[0] {
-		share := 1.0
-		if n > 0 {
-			share = float64(s.C[i]) / float64(n)
-		}
-		p.Shares = append(p.Shares, share)
-	}
-	p.Busy = c.busy(s, ended)
-	return p
+	c.Passes = append(c.Passes, *p)
 }
 
-// busy returns how long each executor has folded its own splits; nil where pieces of them may have been another's.
-func (c *course) busy(s *driver.LogStep, ended time.Duration) []time.Duration {
-	speeds := c.speeds[ended]
-	if c.log.Header.Options.Sync == "steal" || strings.Contains(s.Why, "by leases") || len(speeds) == 0 {
-		return nil
+// pass adds a pass over all rows: one of the method is a step, too; of others those that found an objective.
+func (c *course) pass(p *experiment.Pass, e *driver.LogEvaluation) {
+	p.Step, p.Iteration = e.Work, e.Iteration
+	if e.Commit != nil {
+		p.Iteration = e.Commit.Iteration
+		note(p, e.Commit.Values)
 	}
-	busy := make([]time.Duration, len(speeds))
-	for i, e := range c.placement {
-		if e >= 0 && e < len(speeds) && speeds[e] > 0 && i < len(s.C) {
-			busy[e] += time.Duration(float64(s.C[i]) / speeds[e] * 1e9)
+	if e.Objective != nil {
+		p.Objective = experiment.Known(*e.Objective)
+	}
+	if e.Work && e.Pack == 0 {
+		p.Shares = sharesOf(e.C, c.rows[0])
+	}
+	if e.Work || !math.IsNaN(float64(p.Objective)) {
+		c.Passes = append(c.Passes, *p)
+	}
+}
+
+// note takes the objective of an iteration, where it has one.
+func note(p *experiment.Pass, values map[string]float64) {
+	if v, ok := values["objective"]; ok {
+		p.Objective = experiment.Known(v)
+	}
+}
+
+// sharesOf returns which part of each split's rows was folded.
+func sharesOf(counts, rows []int64) (shares []float64) {
+	for i, n := range rows {
+		share := 1.0
+		if n > 0 {
+			share = float64(counts[i]) / float64(n)
 		}
+		shares = append(shares, share)
 	}
-	return busy
+	return shares
 }

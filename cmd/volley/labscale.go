@@ -81,6 +81,9 @@ func (f *scaleFlags) run(ctx context.Context, c *cobra.Command) error {
 const (
 	mostExecutors = 100_000
 	mostSplits    = 1_000_000
+	mostRows      = 10_000_000
+	mostResult    = 64 << 20
+	mostSteps     = 1000
 )
 
 func (f *scaleFlags) check(c *cobra.Command) error {
@@ -88,9 +91,12 @@ func (f *scaleFlags) check(c *cobra.Command) error {
 		f.Executors = []int{10, 100, 1000}
 	}
 	for _, n := range f.Executors {
-		if n < 2 || n > mostExecutors || n*f.Splits > mostSplits {
+		if n < 2 || n > mostExecutors || f.Splits > mostSplits/n {
 			return usage(c, "executors", "%d executors with %d splits each are too few or too many", n, f.Splits)
 		}
+	}
+	if len(f.policies) == 0 || len(f.Executors) == 0 {
+		return usage(c, "sync", "there is no cluster to run: name policies, and numbers of --executors")
 	}
 	for _, name := range f.policies {
 		policy, err := abss.ParsePolicy(name)
@@ -99,10 +105,11 @@ func (f *scaleFlags) check(c *cobra.Command) error {
 		}
 		f.Policies = append(f.Policies, policy)
 	}
-	for flag, at := range map[string][2]int{"splits": {f.Splits, 1}, "rows": {f.Rows, 1}, "result": {f.Accumulator, 8},
-		"steps": {f.Steps, 1}, "fan-in": {f.FanIn, 2}} {
-		if at[0] < at[1] {
-			return usage(c, flag, "%d is less than %d", at[0], at[1])
+	for flag, at := range map[string][3]int{"splits": {f.Splits, 1, mostSplits}, "rows": {f.Rows, 1, mostRows},
+		"result": {f.Accumulator, 8, mostResult}, "steps": {f.Steps, 1, mostSteps}, "fan-in": {f.FanIn, 2,
+			mostExecutors}} {
+		if at[0] < at[1] || at[0] > at[2] {
+			return usage(c, flag, "%d is not from %d to %d", at[0], at[1], at[2])
 		}
 	}
 	return f.checkLaw(c)

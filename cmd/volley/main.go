@@ -106,6 +106,17 @@ have been processed; what was left out comes first in the next step.`,
 	return root
 }
 
+// someArgs returns cobra.MinimumNArgs of one with a usage error.
+func someArgs(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return nil
+		}
+		return fault.Newf(fault.Usage, "run", c.CommandPath(), "it takes %s, got none", what).
+			WithHint("see " + c.CommandPath() + " --help")
+	}
+}
+
 // exactArgs returns cobra.ExactArgs with a usage error.
 func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {

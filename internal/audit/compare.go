@@ -91,7 +91,10 @@ func (r *Replay) samePass(l *Line, req plan.StepRequest) error {
 
 // sameCommit compares the outcome of a step.
 func (r *Replay) sameCommit(s *driver.LogStep, c rdd.Commit) error {
-	what := fmt.Sprintf("step %d", s.Step)
+	return r.sameOutcome(fmt.Sprintf("step %d", s.Step), s, c)
+}
+
+func (r *Replay) sameOutcome(what string, s *driver.LogStep, c rdd.Commit) error {
 	if c.Digest != s.Params {
 		return r.differs(what, "the parameters' digest is %s, the log says %s", c.Digest.Short(), s.Params.Short())
 	}
@@ -104,6 +107,16 @@ func (r *Replay) sameCommit(s *driver.LogStep, c rdd.Commit) error {
 		return r.differs(what, "the values are %v, the log says %v", values, s.Values)
 	}
 	return nil
+}
+
+// sameTurn compares the outcome of an iteration that has passes alone with that in the line of the last one.
+func (r *Replay) sameTurn(e *driver.LogEvaluation, c rdd.Commit) error {
+	what := fmt.Sprintf("iteration %d", c.Iteration)
+	if e.Commit == nil {
+		return r.differs(what, "the log has none")
+	}
+	return r.sameOutcome(what, &driver.LogStep{Iteration: e.Commit.Iteration, Values: e.Commit.Values,
+		Params: e.Commit.Params}, c)
 }
 
 // Signal decides on the ratio of the next step, as the run did.

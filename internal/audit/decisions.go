@@ -90,6 +90,7 @@ func (v *verifier) reported(r driver.LogReports, line int) *driver.StepReport {
 	for e, rate := range last.Latest {
 		v.r.Speeds = append(v.r.Speeds, Speed{e, last.Began + last.Took, rate})
 	}
+	v.r.busy[line] = append(v.r.busy[line], last.Busy...)
 	return last
 }
 
@@ -139,7 +140,7 @@ func (v *verifier) decidedPass(e *driver.LogEvaluation, line int) {
 	}
 	want, got := driver.EvaluationLine(r, e.Params), *e
 	got.Event, got.LogReports = want.Event, want.LogReports
-	got.Iteration, got.Objective = 0, nil
+	got.Iteration, got.Objective, got.Commit = 0, nil, nil // which replay compares
 	v.same(want, &got, line)
 }
 

@@ -40,6 +40,7 @@ type Replay struct {
 	// objective the program has not reported yet, and wrong the reports that differ.
 	described []*driver.LogPack
 	passed    *driver.LogEvaluation
+	turn      *driver.LogEvaluation // the last since something was committed
 	wrong     error
 	auto      *abss.Auto
 	spans     map[int]span  // of the lines' steps; nil where the clock began anew in between
@@ -172,7 +173,7 @@ func (r *Replay) RunStep(_ context.Context, req plan.StepRequest) (*plan.StepOut
 	if err := r.samePass(l, req); err != nil {
 		return nil, err
 	}
-	r.passed = l.Evaluation
+	r.passed, r.turn = l.Evaluation, l.Evaluation
 	r.Passes++
 	return r.fold(req, l.Evaluation.C, make([]int64, len(l.Evaluation.C)), nil)
 }
@@ -247,8 +248,10 @@ func (r *Replay) fold(req plan.StepRequest, counts, cursors []int64, s *driver.L
 // Commit compares the parameters' digest with the log's.
 func (r *Replay) Commit(_ context.Context, c rdd.Commit) error {
 	r.keep(c)
-	s := r.current
-	if s == nil {
+	s, turn := r.current, r.turn
+	if r.turn = nil; s == nil && turn != nil {
+		return r.sameTurn(turn, c)
+	} else if s == nil {
 		return nil
 	}
 	if err := r.sameCommit(s, c); err != nil {

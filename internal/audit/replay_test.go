@@ -330,3 +330,25 @@ func TestALimitOfTimeIsReachedWhereTheLogSaysSo(t *testing.T) {
 		}
 	}
 }
+
+// TestAnIterationWithoutAStep is compared with what the line of its last pass has of it.
+func TestAnIterationWithoutAStep(t *testing.T) {
+	digest := plan.DigestOf([]byte("parameters"))
+	said := rdd.Commit{Iteration: 2, Digest: digest, Values: map[string]float64{"objective": 0.5}}
+	for name, c := range map[string]struct {
+		commit *driver.LogCommit
+		want   string
+	}{
+		"true":             {&driver.LogCommit{Iteration: 2, Params: digest, Values: said.Values}, ""},
+		"none":             {nil, "the log has none"},
+		"another":          {&driver.LogCommit{Iteration: 3, Params: digest, Values: said.Values}, "it is iteration 2"},
+		"other values":     {&driver.LogCommit{Iteration: 2, Params: digest}, "the values are"},
+		"another's digest": {&driver.LogCommit{Iteration: 2, Values: said.Values}, "the parameters' digest is"},
+	} {
+		r := &Replay{log: &Log{}, parts: []part{{}}, turn: &driver.LogEvaluation{Commit: c.commit}}
+		err := r.Commit(context.Background(), said)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

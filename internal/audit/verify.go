@@ -49,6 +49,7 @@ type Report struct {
 	Decided    int // steps and passes whose decisions follow from their reports
 	Undecided  int // those whose reports the log has left out
 	spans      map[int]span
+	busy       map[int][]time.Duration
 	Speeds     []Speed // of executors, in each step and pass
 	Violations []Violation
 }
@@ -67,9 +68,12 @@ func (r *Report) Took(line int) (began, ended time.Duration, known bool) {
 	return s.from, s.to, known
 }
 
+// Busy returns how long each executor has folded what was merged in the step or pass of a line.
+func (r *Report) Busy(line int) []time.Duration { return r.busy[line] }
+
 // Verify checks all of a log against the invariants.
 func Verify(l *Log) *Report {
-	v := &verifier{l: l, r: &Report{spans: map[int]span{}}}
+	v := &verifier{l: l, r: &Report{spans: map[int]span{}, busy: map[int][]time.Duration{}}}
 	if l.Header == nil {
 		v.broken(whole, 0, 1, "the log is empty")
 		return v.r

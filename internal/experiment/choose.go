@@ -15,7 +15,7 @@ import (
 var candidates = map[string][]string{
 	"logistic": {"newton", "lbfgs", "sdca"}, "svm": {"interior", "newton", "sdca"}, "lasso": {"cd", "sdca"},
 	"ridge": {"normal", "lbfgs"}, "linear": {"normal", "lbfgs"}, "elasticnet": {"cd", "sdca"}, "softmax": {"lbfgs"},
-	"mlp": {"adam"},
+	"mlp": {"adam"}, "kmeans": {}, "als": {},
 }
 
 // choice is one that was tried.

@@ -1,10 +1,15 @@
 package experiment
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"html"
+	"image"
+	"image/color"
+	"image/png"
 	"math"
 	"path/filepath"
 	"slices"
@@ -43,10 +48,7 @@ func WriteFigures(dir, name string, runs []Course) error {
 	var page strings.Builder
 	fmt.Fprintf(&page, "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>How runs went</title>\n"+
 		"<style>%s</style>\n<h1>How runs went</h1>\n", style)
-	convergence(runs).draw(&page)
-	for i := range runs {
-		runs[i].draw(&page)
-	}
+	(&Group{Courses: runs}).draw(&page)
 	page.WriteString("</html>\n")
 	all, err := json.MarshalIndent(runs, "", " ")
 	if err != nil {
@@ -59,6 +61,17 @@ func WriteFigures(dir, name string, runs []Course) error {
 		}
 	}
 	return nil
+}
+
+// draw compares runs, and shows each.
+func (g *Group) draw(b *strings.Builder) {
+	if g.Title != "" {
+		fmt.Fprintf(b, "<h2>%s</h2>\n", html.EscapeString(g.Title))
+	}
+	convergence(g.Courses).draw(b)
+	for i := range g.Courses {
+		g.Courses[i].draw(b)
+	}
 }
 
 // table has a line for each pass.
@@ -129,13 +142,14 @@ func (c *Course) steps() (out []Pass) {
 }
 
 func (c *Course) draw(b *strings.Builder) {
-	fmt.Fprintf(b, "<h2>%s</h2>\n", html.EscapeString(c.Name))
+	fmt.Fprintf(b, "<h3>%s</h3>\n", html.EscapeString(c.Name))
 	steps := c.steps()
 	if len(steps) == 0 {
 		b.WriteString("<p>It has no training steps.</p>\n")
 		return
 	}
 	c.drawShares(b, steps)
+	c.processed(steps).draw(b)
 	c.processTimes(steps).draw(b)
 	c.drawStep(b, steps)
 }
@@ -152,23 +166,55 @@ const (
 // a step is that splits move after it.
 func (c *Course) drawShares(b *strings.Builder, steps []Pass) {
 	splits := min(c.Splits, mostSplits)
-	w, h := float64(figureWidth-margin)/float64(len(steps)), max(1, float64(figureHeight-40)/float64(splits))
+	high := min(figureHeight-20, max(40, 4*splits))
 	fmt.Fprintf(b, "<figure><figcaption>Share of each split (down) in each step (across); ▾ splits move</figcaption>"+
-		"<svg width=\"%d\" height=\"%.0f\" role=\"img\">", figureWidth, 20+h*float64(splits))
+		"<svg width=\"%d\" height=\"%d\" role=\"img\">", figureWidth, 18+high)
+	w := float64(figureWidth-margin) / float64(len(steps))
 	for k, p := range steps {
-		x := margin + float64(w*float64(k))
 		if p.Moves > 0 {
-			fmt.Fprintf(b, "<text x=\"%.1f\" y=\"12\" text-anchor=\"middle\">▾</text>", x+w/2)
-		}
-		for i := range min(splits, len(p.Shares)) {
-			grey := 255 - int(math.Round(255*min(1, max(0, p.Shares[i]))))
-			fmt.Fprintf(b, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"rgb(%d,%d,%d)\"/>", x,
-				16+float64(h*float64(i)), w, h, grey, grey, grey)
+			fmt.Fprintf(b, "<text x=\"%.1f\" y=\"12\" text-anchor=\"middle\">▾</text>",
+				margin+float64(w*(float64(k)+0.5)))
 		}
 	}
+	fmt.Fprintf(b, "<image x=\"%d\" y=\"16\" width=\"%d\" height=\"%d\" preserveAspectRatio=\"none\" "+
+		"style=\"image-rendering:pixelated\" href=\"data:image/png;base64,%s\"/>", margin, figureWidth-margin, high,
+		base64.StdEncoding.EncodeToString(sharesPicture(steps, splits)))
 	fmt.Fprintf(b,
-		"<rect x=\"%d\" y=\"16\" width=\"%d\" height=\"%.0f\" fill=\"none\" stroke=\"#111\"/></svg></figure>\n",
-		margin, figureWidth-margin, h*float64(splits))
+		"<rect x=\"%d\" y=\"16\" width=\"%d\" height=\"%d\" fill=\"none\" stroke=\"#111\"/></svg></figure>\n",
+		margin, figureWidth-margin, high)
+}
+
+// sharesPicture returns a PNG with a pixel for each split and step.
+func sharesPicture(steps []Pass, splits int) []byte {
+	img := image.NewGray(image.Rect(0, 0, len(steps), max(1, splits)))
+	for k, p := range steps {
+		for i := range splits {
+			share := 1.0
+			if i < len(p.Shares) {
+				share = min(1, max(0, p.Shares[i]))
+			}
+			img.SetGray(k, i, color.Gray{Y: 255 - uint8(math.Round(255*share))})
+		}
+	}
+	var out bytes.Buffer
+	_ = png.Encode(&out, img) // a buffer takes all
+	return out.Bytes()
+}
+
+// processed shows how often the rows of each split have been folded, the least first.
+func (c *Course) processed(steps []Pass) *lines {
+	times := make([]float64, c.Splits)
+	for _, p := range steps {
+		for i, share := range p.Shares {
+			times[i] += share
+		}
+	}
+	slices.Sort(times)
+	l := line{name: "splits, the least processed first"}
+	for i, n := range times {
+		l.x, l.y = append(l.x, float64(i+1)), append(l.y, n)
+	}
+	return &lines{title: "Times that each split was processed", across: "split", lines: []line{l}}
 }
 
 // processTimes shows how long the fastest, the median and the slowest executor have folded in each step.

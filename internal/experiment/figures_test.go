@@ -1,6 +1,9 @@
 package experiment
 
 import (
+	"encoding/base64"
+	"image"
+	"image/png"
 	"math"
 	"os"
 	"path/filepath"
@@ -32,20 +35,32 @@ func TestFiguresOfRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(raw)
-	for what, want := range map[string]int{"<polyline": 2 + 1 + 2*3, "rgb(0,0,0)": 2 * 4, "rgb(127,127,127)": 2 * 4,
-		"rgb(255,255,255)": 2 * 4, "▾</text>": 2 * 2, "slow</text>": 2, "a &#34;&lt;log&gt;&#34;</h2>": 2,
+	for what, want := range map[string]int{"<polyline": 2 + 1 + 2*4, "data:image/png": 2, "▾</text>": 2 * 2,
+		"slow</text>": 2, "a &#34;&lt;log&gt;&#34;</h3>": 2,
 		"It has no training steps.": 1, "NaN": 0} {
 		if got := strings.Count(page, what); got != want {
 			t.Errorf("%d of %q, want %d", got, what, want)
 		}
 	}
-	for _, m := range regexp.MustCompile(`(?:x|y|x1|x2|y1|y2|width|height)="(-?[0-9.]+)"`).FindAllStringSubmatch(page, -1) {
+	picture := regexp.MustCompile(`base64,([^"]*)"`).FindStringSubmatch(page)[1]
+	img, err := png.Decode(base64.NewDecoder(base64.StdEncoding, strings.NewReader(picture)))
+	if err != nil || img.Bounds().Dx() != 4 || img.Bounds().Dy() != 3 {
+		t.Fatalf("%v, %v", err, img.Bounds())
+	}
+	for i, want := range []uint8{0, 127, 255} { // by split: all, half, none
+		if got := img.(*image.Gray).GrayAt(2, i).Y; got != want {
+			t.Errorf("split %d is drawn %d, want %d", i, got, want)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?:x|y|x1|x2|y1|y2|width|height)="(-?[0-9.]+)"`).FindAllStringSubmatch(page,
+		-1) {
 		if v, err := strconv.ParseFloat(m[1], 64); err != nil || v < 0 || v > figureWidth {
 			t.Errorf("%s is outside", m[0])
 		}
 	}
 	rows, err := os.ReadFile(filepath.Join(dir, "figures.csv"))
-	if want := `"a ""<log>""",4,true,3.000000,4.000000,0.25,0.5,true,1`; err != nil || !strings.Contains(string(rows), want) {
+	if want := `"a ""<log>""",4,true,3.000000,4.000000,0.25,0.5,true,1`; err != nil || !strings.Contains(string(rows),
+		want) {
 		t.Errorf("%v in\n%s", err, rows)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "figures.json")); err != nil {

@@ -208,7 +208,7 @@ func (g *Gain) optima(ctx context.Context, r *Runner) (map[string]float64, error
 	of := map[string][]Run{}
 	for i := range g.Jobs {
 		j := &g.Jobs[i]
-		if _, err := r.Data(ctx, j.Data); err != nil {
+		if _, err := r.Data(ctx, j); err != nil {
 			return nil, err
 		}
 		add := func(l *Law, d draw, run Run) {
@@ -245,6 +245,50 @@ func (g *Gain) optima(ctx context.Context, r *Runner) (map[string]float64, error
 	return least, nil
 }
 
+// Illustrate shows how the best exact run and auto have come to the least distance under the first law.
+func (g *Gain) Illustrate(ctx context.Context, r *Runner, cells []Cell) (groups []Group, err error) {
+	optima, err := g.optima(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	within := g.Within[len(g.Within)-1]
+	for i := range g.Jobs {
+		j, l := &g.Jobs[i], &g.Laws[0]
+		at := slices.IndexFunc(cells, func(c Cell) bool {
+			return c.Job == j.Name && c.Law == l.Name &&
+				c.Within == within
+		})
+		d := j.draws(l)[0]
+		group := Group{Title: j.Name + ", " + l.Name}
+		for _, m := range j.methods() {
+			if nameOf(m) == cells[at].Best {
+				err = group.add(ctx, r, g.to(r, j, l, d, m, optima[j.drawn(l, d)], within), nameOf(m))
+			}
+		}
+		if err == nil {
+			err = group.add(ctx, r, g.to(r, j, l, d, auto, optima[j.drawn(l, d)], within), "auto")
+		}
+		if err != nil {
+			return nil, err
+		}
+		groups = append(groups, group)
+	}
+	return groups, nil
+}
+
+// add makes a run and adds how it went.
+func (g *Group) add(ctx context.Context, r *Runner, run Run, name string) error {
+	course, err := r.Course(ctx, run, name)
+	g.Courses = append(g.Courses, course)
+	return err
+}
+
+// nameOf names a method by its policy and its solver.
+func nameOf(method []string) string {
+	return strings.Join(strings.Fields(strings.NewReplacer("--sync", "", "--solver", "").Replace(
+		strings.Join(method, " "))), " ")
+}
+
 // cell gathers what the runs of a cell came to.
 func (g *Gain) cell(r *Runner, j *Job, l *Law, optima map[string]float64, within float64) Cell {
 	draws := j.draws(l)
@@ -273,8 +317,7 @@ func (g *Gain) cell(r *Runner, j *Job, l *Law, optima map[string]float64, within
 		}
 	}
 	c.Auto, c.Paper = spread(timesOf(auto)), spread(timesOf(j.paper()))
-	c.Best = strings.Join(strings.Fields(strings.NewReplacer("--sync", "", "--solver", "").Replace(
-		strings.Join(best, " "))), " ")
+	c.Best = nameOf(best)
 	var times []float64
 	for _, d := range draws {
 		optimum := optima[j.drawn(l, d)]

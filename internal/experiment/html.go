@@ -37,6 +37,9 @@ func (r *Report) html(b *strings.Builder) {
 	for i := range r.Charts {
 		r.Charts[i].draw(b)
 	}
+	for i := range r.Groups {
+		r.Groups[i].draw(b)
+	}
 	b.WriteString("</html>\n")
 }
 

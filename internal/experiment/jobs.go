@@ -7,6 +7,7 @@ type Job struct {
 	Name    string
 	Verb    string // of volley run
 	Data    Data
+	Path    string // of data that are there, instead
 	Flags   []string
 	Exact   []string // solvers; empty is the job's own
 	Convex  bool     // its optimum is known; else the best that any run has reached stands for it

@@ -22,7 +22,14 @@ type Report struct {
 	Header []string
 	Rows   [][]string // texts
 	Charts []Chart
-	All    any // for JSON
+	Groups []Group // of runs, how they went
+	All    any     // for JSON
+}
+
+// Group is runs that are compared.
+type Group struct {
+	Title   string
+	Courses []Course
 }
 
 // Chart is times to be compared, by what they are of; NaN is none.

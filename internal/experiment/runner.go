@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -58,6 +59,7 @@ type Runner struct {
 	Parallel int
 	Limit    time.Duration // of one run, on the wall clock
 	Progress func(done, all int, left time.Duration)
+	Draw     func(log, name string) (Course, error) // how the run of an event log went
 	mu       sync.Mutex
 	known    map[string]*Result
 	version  string // digest of the program
@@ -193,11 +195,46 @@ func (r *Runner) one(ctx context.Context, run Run) *Result {
 	return res
 }
 
+// logged makes a run unless it was, and returns the path of its event log.
+func (r *Runner) logged(ctx context.Context, run Run) (path string, err error) {
+	dir := filepath.Join(r.Dir, "logs")
+	if err := disk.MkdirAll(dir, 0o755); err != nil {
+		return "", fault.New(fault.NoResources, "make", dir, err)
+	}
+	sum := sha256.Sum256([]byte(r.version + run.String()))
+	path = filepath.Join(dir, hex.EncodeToString(sum[:8])+".log")
+	if _, err := os.Stat(path); err == nil && r.known[run.String()] != nil {
+		return path, nil
+	}
+	// Another lab may have the same directory.
+	part := fmt.Sprintf("%s.%d.part", path, os.Getpid())
+	res := r.one(ctx, append(slices.Clone(run), "--event-log", part))
+	defer os.Remove(part)
+	switch res.Run = run.String(); {
+	case ctx.Err() != nil:
+		return "", fault.New(fault.Cancelled, "run", "the experiment", ctx.Err()).
+			WithHint("the same command goes on where it ended")
+	case res.Failed != "":
+		return "", fault.Newf(fault.Internal, "make the run", run.String(), "%s", res.Failed)
+	}
+	if err := os.Rename(part, path); err != nil {
+		return "", fault.New(fault.NoResources, "write", path, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return path, r.keep(res)
+}
+
 // Result returns what a run came to; nil where it was not made.
 func (r *Runner) Result(run Run) *Result { return r.known[run.String()] }
 
-// Data makes a data set, once, and returns its path. Its name has its parameters, so that another size is another file.
-func (r *Runner) Data(ctx context.Context, d Data) (string, error) {
+// Data makes a job's data set, once, and returns its path. Its name has its parameters, so that another size is
+// another file.
+func (r *Runner) Data(ctx context.Context, j *Job) (string, error) {
+	if j.Path != "" {
+		return j.Path, nil
+	}
+	d := j.Data
 	dir := filepath.Join(r.Dir, "data")
 	if err := disk.MkdirAll(dir, 0o755); err != nil {
 		return "", fault.New(fault.NoResources, "make", dir, err)
@@ -222,7 +259,12 @@ type Data struct {
 }
 
 // dataOf returns the path of a job's data.
-func (r *Runner) dataOf(j *Job) string { return filepath.Join(r.Dir, "data", j.Data.name()) }
+func (r *Runner) dataOf(j *Job) string {
+	if j.Path != "" {
+		return j.Path
+	}
+	return filepath.Join(r.Dir, "data", j.Data.name())
+}
 
 func (d Data) name() string {
 	words := append([]string{d.Law}, d.Flags...)

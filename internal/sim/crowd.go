@@ -29,6 +29,8 @@ type CrowdConfig struct {
 	FanIn       int // of a tree of executors that merge results on their way; 0: each sends its own to the driver
 	// Clock measures what the driver's work takes on this machine: decisions, coding of messages, merging.
 	Clock func() time.Duration
+	// Over, where it is not nil, ends the steps with an error.
+	Over func() error
 }
 
 // CrowdStep is what a step cost.
@@ -215,7 +217,12 @@ func (s *crowd) wake(at plan.Time) {
 
 // await lets things happen until the job answers.
 func (s *crowd) await() error {
-	for !s.have {
+	for events := 0; !s.have; events++ {
+		if s.cfg.Over != nil && events%1024 == 0 {
+			if err := s.cfg.Over(); err != nil {
+				return err
+			}
+		}
 		if s.w.Stuck() || !s.w.Next() {
 			return fault.Newf(fault.Internal, "run", "the crowd", "nothing is left to happen")
 		}

@@ -49,10 +49,7 @@ func Run(ctx context.Context, c Config) (cells []Cell, err error) {
 	for _, executors := range c.Executors {
 		for _, policy := range c.Policies {
 			for _, fan := range []int{0, c.FanIn} {
-				if ctx.Err() != nil {
-					return cells, fault.New(fault.Cancelled, "run", "the experiment", ctx.Err())
-				}
-				cell, err := c.run(executors, policy, fan)
+				cell, err := c.run(ctx, executors, policy, fan)
 				if err != nil {
 					return cells, err
 				}
@@ -65,7 +62,7 @@ func Run(ctx context.Context, c Config) (cells []Cell, err error) {
 	return cells, nil
 }
 
-func (c *Config) run(executors int, policy abss.Policy, fan int) (Cell, error) {
+func (c *Config) run(ctx context.Context, executors int, policy abss.Policy, fan int) (Cell, error) {
 	cell := Cell{Executors: executors, Policy: policy.String(), Results: "flat"}
 	if fan > 0 {
 		cell.Results = "tree of " + strconv.Itoa(fan)
@@ -80,7 +77,10 @@ func (c *Config) run(executors int, policy abss.Policy, fan int) (Cell, error) {
 	job := driver.JobConfig{ID: "scale", Fingerprint: plan.DigestOf([]byte("scale")), Executors: executors,
 		Sync: abss.Config{Policy: policy}}.EnsureDefaults()
 	steps, heap, err := sim.Crowd(sim.CrowdConfig{Job: job, Executors: executors, Splits: c.Splits * executors,
-		Rows: int64(c.Rows), Accumulator: c.Accumulator, Law: law, FanIn: fan, Clock: c.Clock}, c.Steps)
+		Rows: int64(c.Rows), Accumulator: c.Accumulator, Law: law, FanIn: fan, Clock: c.Clock, Over: ctx.Err}, c.Steps)
+	if ctx.Err() != nil {
+		return cell, fault.New(fault.Cancelled, "run", "the experiment", ctx.Err())
+	}
 	if err == nil {
 		cell.CrowdStep, cell.Heap = steps[len(steps)-1], heap
 	}

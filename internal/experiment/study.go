@@ -1,0 +1,189 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// Study looks at single runs, as figures of a paper do: how long a job takes by several methods, and how each step of
+// it went.
+type Study struct {
+	Title string
+	About []string
+	Cases []Case
+}
+
+// Case is a job under a law by several methods. Each ends within a thousandth of the objective that BSP has after a
+// number of steps, or all after that number.
+type Case struct {
+	Name  string
+	Job   Job
+	Law   Law
+	Ways  []string // of a Paper
+	Steps int      // of BSP
+	Fixed bool
+	Their map[string]string // what the paper says of a method
+}
+
+// StudyRow is what a method of a case came to.
+type StudyRow struct {
+	Case    string  `json:"case"`
+	Way     string  `json:"way"`
+	Steps   int     `json:"steps"`
+	Seconds float64 `json:"seconds"`
+	Fall    Known   `json:"objective_fall_per_step"`
+	Share   Known   `json:"mean_share"`
+	Network Known   `json:"network_share"`
+	Theirs  string  `json:"theirs,omitempty"`
+}
+
+// Studies returns those that volley lab run knows, by name.
+func Studies(s Size) map[string]*Study {
+	jobs := map[string]Job{}
+	for _, j := range Jobs(s, 0) {
+		jobs[j.Name] = j
+	}
+	laws := map[string]Law{}
+	for _, l := range Laws(1) {
+		laws[l.Name] = l
+	}
+	gaps := "What the paper does not say, and is chosen here: numbers of features, centres and ranks, and when a run " +
+		"has converged. Its seconds are of other machines and sizes: ratios compare."
+	straggler := Law{Name: "one straggler", Paces: []string{"one-straggler"}, Splits: 6}
+	pair := []string{"BSP", "A-BSP"}
+	studies := map[string]*Study{
+		"paper-fig2": {Title: "A-BSP, figure 2: one straggler among six",
+			About: []string{"Logistic regression, a task on each executor, by the paper's method as printed.", gaps},
+			Cases: []Case{{Name: "logistic", Job: jobs["logistic"], Law: straggler, Ways: pair, Steps: 40,
+				Their: map[string]string{"BSP": "644 s, 0.396 a step", "A-BSP": "360 s, 0.333 a step, 6 steps more"}}}},
+		"paper-fig9": {Title: "A-BSP, figures 9, 11 and 12: twenty steps on the multi-tenant cluster",
+			About: []string{"How long tasks take, and how many rows of each split are folded in each step: all under " +
+				"BSP, under A-BSP what the splits' executors come to. The paper has the fastest task four times as " +
+				"fast as the slowest under BSP, and nearly equal times under A-BSP.", gaps},
+			Cases: []Case{{Name: "logistic", Job: jobs["logistic"], Law: laws["multi-tenant"], Ways: pair, Steps: 20,
+				Fixed: true}}},
+		"paper-fig13": {Title: "A-BSP, figure 13: convergence of four jobs on the multi-tenant cluster",
+			About: []string{"The paper has A-BSP's curve below BSP's at any time.", gaps}},
+		"paper-fig15": {Title: "A-BSP, figure 15: how often each split is processed on the physical cluster",
+			About: []string{"The paper: alike under BSP; without data prioritization the slow executors' splits less " +
+				"often; with it all about alike.", gaps},
+			Cases: []Case{{Name: "logistic", Job: jobs["logistic"], Law: laws["physical"], Steps: 72,
+				Ways: []string{"BSP", "A-BSP w/o DP", "A-BSP"}}}},
+		"paper-table7": {Title: "A-BSP, table 7: the network's share of the time",
+			About: []string{"What of the steps' time no executor folds, on links of a gigabit a second, twenty steps " +
+				"each.", gaps}},
+	}
+	for _, name := range []string{"logistic", "ridge", "kmeans", "als"} {
+		j := jobs[name]
+		studies["paper-fig13"].Cases = append(studies["paper-fig13"].Cases, Case{Name: name, Job: j,
+			Law: laws["multi-tenant"], Ways: pair, Steps: publishedOf(&j).iterations})
+	}
+	for _, law := range []string{"multi-tenant", "physical"} {
+		for _, q := range papers {
+			l := laws[law]
+			l.Paces = []string{l.Paces[0] + "+link:125MB/s+driver-link:125MB/s"}
+			studies["paper-table7"].Cases = append(studies["paper-table7"].Cases, Case{Name: q.job + ", " + law,
+				Job: jobs[q.job], Law: l, Ways: pair, Steps: 20, Fixed: true, Their: q.network[law]})
+		}
+	}
+	return studies
+}
+
+// Run makes the runs of a study, and its report.
+func (s *Study) Run(ctx context.Context, r *Runner) (*Report, error) {
+	report := &Report{Title: s.Title, About: s.About, Header: []string{"case", "method", "steps", "seconds", "s a step",
+		"objective falls a step", "share a step", "network's share", "the paper's"}}
+	var rows []StudyRow
+	for i := range s.Cases {
+		group, of, err := s.Cases[i].run(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		rows, report.Groups = append(rows, of...), append(report.Groups, group)
+		if r.Progress != nil {
+			r.Progress(i+1, len(s.Cases), 0)
+		}
+	}
+	for _, row := range rows {
+		report.Rows = append(report.Rows, []string{row.Case, row.Way, strconv.Itoa(row.Steps), number(row.Seconds),
+			number(row.Seconds / float64(row.Steps)), number(float64(row.Fall)), number(float64(row.Share)),
+			number(float64(row.Network)), row.Theirs})
+	}
+	report.All = rows
+	return report, nil
+}
+
+func (c *Case) run(ctx context.Context, r *Runner) (group Group, rows []StudyRow, err error) {
+	group = Group{Title: c.Name}
+	p := &Paper{Law: c.Law}
+	if _, err := r.Data(ctx, &c.Job); err != nil {
+		return group, nil, err
+	}
+	limit := []string{"--tol", "0", "--max-iterations", strconv.Itoa(c.Steps)}
+	for _, way := range c.Ways {
+		run := c.Job.run(r.dataOf(&c.Job), &c.Law, c.Law.Paces[0], p.way(way, &c.Job, 1), limit...)
+		course, err := r.Course(ctx, run, c.Name+" by "+way)
+		if err != nil {
+			return group, nil, err
+		}
+		res := r.Result(run)
+		if way == "BSP" && !c.Fixed {
+			limit = []string{"--tol", "0", "--max-iterations", strconv.Itoa(10 * c.Steps), "--target",
+				strconv.FormatFloat(res.Objective+float64(1e-3*math.Abs(res.Objective)), 'g', 17, 64)}
+		}
+		group.Courses = append(group.Courses, course)
+		rows = append(rows, StudyRow{Case: c.Name, Way: way, Steps: res.Iterations, Seconds: res.Seconds,
+			Fall: course.fall(), Share: Known(res.Share), Network: course.network(), Theirs: c.Their[way]})
+	}
+	return group, rows, nil
+}
+
+// fall returns by how much a step lowers the objective on average; NaN where it is not known of two.
+func (c *Course) fall() Known {
+	var seen []Pass
+	for _, p := range c.Passes {
+		if !math.IsNaN(float64(p.Objective)) {
+			seen = append(seen, p)
+		}
+	}
+	if len(seen) < 2 || seen[len(seen)-1].Iteration <= seen[0].Iteration {
+		return Known(math.NaN())
+	}
+	first, last := seen[0], seen[len(seen)-1]
+	return (first.Objective - last.Objective) / Known(last.Iteration-first.Iteration)
+}
+
+// network returns which part of the steps' time no executor folds.
+func (c *Course) network() Known {
+	var all, folding float64
+	for _, p := range c.steps() {
+		longest := 0.0
+		for _, d := range p.Busy {
+			longest = max(longest, d.Seconds())
+		}
+		if longest > 0 {
+			all, folding = all+p.took().Seconds(), folding+longest
+		}
+	}
+	if all == 0 {
+		return Known(math.NaN())
+	}
+	return Known(max(0, 1-folding/all))
+}
+
+// Course makes a run, with its event log, and returns how it went.
+func (r *Runner) Course(ctx context.Context, run Run, name string) (Course, error) {
+	path, err := r.logged(ctx, run)
+	if err != nil {
+		return Course{}, err
+	}
+	course, err := r.Draw(path, name)
+	if err != nil {
+		return course, fault.New(fault.KindOf(err), "draw", fmt.Sprintf("the run %s", run), err)
+	}
+	return course, nil
+}
