@@ -40,7 +40,8 @@ func (j *Job) beginLeases(p *pack, now plan.Time) {
 		shares[i] = scheduler.LeaseTask{Rows: p.info.Rows[i], Cursor: s.assigned[i].Cursor, Limit: tasks[i].Rows,
 			Pieces: s.req.Pieces[i], Bytes: p.info.Bytes[i]}
 	}
-	s.leases = scheduler.NewLeases(scheduler.LeaseConfig{Grace: j.cfg.Sync.Grace, Bandwidth: j.cfg.Exchange.Bandwidth},
+	s.leases = scheduler.NewLeases(scheduler.LeaseConfig{Grace: j.cfg.Sync.Grace, Bandwidth: j.cfg.Exchange.Bandwidth,
+		Part: p.partBytes[s.req.Node]},
 		p.sched, shares, now)
 	s.ctrl = abss.NewController(j.syncOf(s), tasks, 0, 0, now)
 	for i := range tasks { // a split without rows is complete

@@ -28,6 +28,8 @@ type pack struct {
 	learned  plan.Time // time after which Deadline cuts
 	perRow   float64   // nanoseconds that the last pass took for each row it merged
 	states   map[stateKey]splitState
+
+	partBytes map[int]int64 // of a part of a node's last result, on average
 }
 
 func (j *Job) onPack(info *PackInfo, now plan.Time) {
@@ -44,7 +46,7 @@ func (j *Job) onPack(info *PackInfo, now plan.Time) {
 	p.sched = scheduler.New(cfg, len(info.Rows))
 	p.sched.Restore(j.term())
 	p.ledger = prioritizer.NewLedger(info.Rows, plantedCursors(!j.cfg.FixedCursors))
-	p.states = map[stateKey]splitState{}
+	p.states, p.partBytes = map[stateKey]splitState{}, map[int]int64{}
 	p.exchange = prioritizer.NewExchange(j.cfg.Exchange, len(info.Rows))
 	j.packs = append(j.packs, p)
 	for id := range j.executors.All() {

@@ -40,6 +40,9 @@ func (j *Job) complete(now plan.Time) {
 	if r.Merged > 0 {
 		p.perRow = float64(r.Took) / float64(r.Merged)
 	}
+	if n := len(s.parts); n > 0 {
+		p.partBytes[s.req.Node] = s.bytes / int64(n)
+	}
 	if s.req.Train {
 		j.lastStep, j.ratio = r.Took, 1
 		if r.Stats.Cut {

@@ -47,6 +47,7 @@ type LeaseConfig struct {
 	Grace     time.Duration // least time without progress after which a lease expires
 	Bandwidth float64       // bytes per second when a split is fetched; default 1e9
 	CopyBytes int64         // of copies that an executor may fetch, where it has leastCopies; default 512 MiB
+	Part      int64         // bytes of a part of the result, as far as is known: a piece folded elsewhere is another one
 }
 
 // Lease is one executor's right to fold one piece; ids count from 1.
@@ -527,27 +528,32 @@ func (l *Leases) measured(e int) float64 {
 // piece is left.
 func (l *Leases) includeAll(now plan.Time) {
 	for e, x := range l.ex {
-		if x.epoch == 0 || len(x.awaited) > 0 {
-			continue
+		if x.epoch != 0 && len(x.awaited) == 0 {
+			l.include(e, now)
 		}
-		for _, lease := range x.folded {
-			if plantedFirst(l.pieces[lease.piece].by == lease) {
-				lease.state = included
-				x.awaited = append(x.awaited, lease)
-			} else {
-				l.cancel(lease)
-			}
-		}
-		x.folded = nil
-		l.emit(LeaseCommand{Kind: LeaseInclude, Executor: l.s.executors[e].id, Epoch: x.epoch, Leases: x.awaited})
-		for _, lease := range x.queue {
+	}
+}
+
+// include requests an executor's result, which ends its run.
+func (l *Leases) include(e int, now plan.Time) {
+	x := l.ex[e]
+	for _, lease := range x.folded {
+		if plantedFirst(l.pieces[lease.piece].by == lease) {
+			lease.state = included
+			x.awaited = append(x.awaited, lease)
+		} else {
 			l.cancel(lease)
 		}
-		x.queue, x.queued = nil, 0
-		x.until = now + l.patience(now)
-		if len(x.awaited) == 0 {
-			l.endRun(x)
-		}
+	}
+	x.folded = nil
+	l.emit(LeaseCommand{Kind: LeaseInclude, Executor: l.s.executors[e].id, Epoch: x.epoch, Leases: x.awaited})
+	for _, lease := range x.queue {
+		l.cancel(lease)
+	}
+	x.queue, x.queued = nil, 0
+	x.until = now + l.patience(now)
+	if len(x.awaited) == 0 {
+		l.endRun(x)
 	}
 }
 

@@ -53,7 +53,7 @@ func (l *Leases) gain(e int, p *piece, now plan.Time) plan.Time {
 	} else if mine == 0 {
 		return never
 	}
-	return soonest - seconds(1.25*float64(p.rows)/mine*float64(l.s.executors[e].slots))
+	return soonest - seconds(1.25*float64(p.rows)/mine*float64(l.s.executors[e].slots)) - l.partTime()
 }
 
 // done returns when an executor will have folded a lease of its queue.

@@ -100,7 +100,7 @@ func (l *Leases) choose(e int, now plan.Time) int {
 			continue
 		}
 		t := l.remainingOf(i)
-		if t <= most || !l.holds(e, i) || l.reserved(e, i, now) {
+		if t <= most || !l.holds(e, i) || l.reserved(e, i, now) || !l.worthMoving(t, now) {
 			continue
 		}
 		if k := l.openPiece(i, -1); k >= 0 && !l.leftToOthers(e, i, k) {
@@ -438,7 +438,7 @@ func (l *Leases) gainOfGetting(i, e int, p *prospects) plan.Time {
 	switch {
 	case rate > 0:
 		piece := float64(l.pieces[l.first[i]].rows) / rate * float64(l.s.executors[e].slots)
-		return gain - seconds(piece+2*float64(l.tasks[i].Bytes)/l.cfg.Bandwidth)
+		return gain - seconds(piece+2*float64(l.tasks[i].Bytes)/l.cfg.Bandwidth) - l.partTime()
 	case gain < never:
 		return 0
 	}

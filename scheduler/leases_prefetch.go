@@ -43,7 +43,7 @@ func (l *Leases) helper() (helper int, most plan.Time) {
 			continue
 		}
 		mine := max(x.done, l.start) + seconds(float64(last.Rows)/rate*float64(l.s.executors[e].slots))
-		if gain := end - max(mine, others); gain > most {
+		if gain := end - max(mine, others) - l.partTime(); gain > most {
 			helper, most = e, gain
 		}
 	}

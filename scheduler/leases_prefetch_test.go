@@ -70,3 +70,33 @@ func TestACopyIsMadeOnceItsLackHasCostAsMuch(t *testing.T) {
 		t.Errorf("asked again: %v", w.gets)
 	}
 }
+
+// TestLargeResultsAreNotSentForLittle: a piece folded elsewhere is another part of the result, and all parts share the
+// driver's link.
+func TestLargeResultsAreNotSentForLittle(t *testing.T) {
+	for bytes, moved := range map[int64]bool{0: true, 1_000_000: true, 10_000_000: false} {
+		w := newLeaseWorld(2, 2)
+		w.s.Observe("0", 1e5)
+		w.s.Observe("1", 2e4) // its split takes it 20 ms, the other one 4 ms
+		w.s.Held("0", 1)
+		tasks := []LeaseTask{{Rows: 400, Limit: 400, Pieces: 4, Bytes: 1000}, {Rows: 400, Limit: 400, Pieces: 4,
+			Bytes: 1000}}
+		w.l = NewLeases(LeaseConfig{Grace: time.Second, Part: bytes}, w.s, tasks, w.now)
+		w.step()
+		for w.fold("0") {
+			w.now += time.Millisecond
+		}
+		if got := w.l.undone[1] < 400; got != moved {
+			t.Errorf("parts of %d bytes: another's split is begun: %v", bytes, got)
+		}
+		w.l.Lost("1")
+		w.s.Lost("1")
+		w.step()
+		for w.fold("0") {
+			w.now += time.Millisecond
+		}
+		if w.l.left > 0 {
+			t.Errorf("parts of %d bytes: a lost executor's split is left", bytes)
+		}
+	}
+}

@@ -19,6 +19,7 @@ type view struct {
 	held      int         // of the copies that have arrived since then, those that they have
 	listed    []listing   // by split: where own and copies have it
 	now       plan.Time
+	worth     worth
 }
 
 // listing is where lists have a split.
@@ -51,7 +52,7 @@ func (l *Leases) look(now plan.Time) {
 	}
 	l.lookAtPlacement()
 	v.remaining = v.remaining[:0]
-	v.now = now
+	v.now, v.worth = now, unknown
 	for range l.ex {
 		v.remaining = append(v.remaining, -1)
 	}
