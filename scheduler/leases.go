@@ -47,7 +47,7 @@ type LeaseConfig struct {
 	Grace     time.Duration // least time without progress after which a lease expires
 	Bandwidth float64       // bytes per second when a split is fetched; default 1e9
 	CopyBytes int64         // of copies that an executor may fetch, where it has leastCopies; default 512 MiB
-	Part      int64         // bytes of a part of the result, as far as is known: a piece folded elsewhere is another one
+	Part      int64         // of a part of the result, as far as is known: a piece folded elsewhere is another one
 }
 
 // Lease is one executor's right to fold one piece; ids count from 1.
