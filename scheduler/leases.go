@@ -341,7 +341,7 @@ func (l *Leases) Whole(i plan.SplitID) bool {
 // at once.
 func (l *Leases) Unsent(id plan.ExecutorID, i plan.SplitID, now plan.Time) {
 	if e, ok := l.s.byID[id]; ok && e < len(l.ex) && l.s.executors[e].getting == int(i) {
-		l.ex[e].rested = now + l.cfg.Grace
+		l.ex[e].rested, l.lookAll = now+l.cfg.Grace, true
 		l.awaited[i].failed++
 		l.s.got(e, i)
 	}

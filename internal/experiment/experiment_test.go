@@ -103,7 +103,7 @@ func TestACellIsOfItsRuns(t *testing.T) {
 	put := func(pace string, method []string, seconds, objective float64) {
 		run := g.to(r, &j, &l, draw{pace: pace}, method, 0.5, 0.001)
 		r.known[run.String()] = &Result{Run: run.String(), Objective: objective, Seconds: seconds,
-			Passes: Passes{4 * 40000}, Rows: 40000}
+			Passes: Passes{4 * 40000}}
 	}
 	for k, pace := range l.Paces {
 		for _, m := range j.methods() {
@@ -176,7 +176,7 @@ func TestThePapersRatio(t *testing.T) {
 	for name, seconds := range map[string]float64{"BSP": 10, "A-BSP w/o DP": 7, "A-BSP": 4, "ours": 1} {
 		run := p.to(r, j, pace, name, 0.5).String()
 		r.known[run] = &Result{Run: run, Objective: 0.5, Seconds: seconds, Iterations: 20,
-			Passes: Passes{20 * 1000}, Share: 0.634, Rows: 1000}
+			Passes: Passes{20 * 1000}, Share: 0.634}
 	}
 	batches := p.to(r, j, pace, "batches", 0.5).String()
 	if !strings.Contains(batches, "--batch-fraction 0.63") {

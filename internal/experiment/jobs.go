@@ -14,7 +14,7 @@ type Job struct {
 	Paper   []string // flags of the method of the A-BSP paper's own implementation
 	Rate    int      // rows per second of speed 1: where rows are dear
 	Seeds   int      // of where it begins, on which it depends where it ends
-	Batches bool     // of rows of each split
+	Batches bool     // of rows of each split, so that a job that is not convex ends elsewhere under other laws
 }
 
 // Size is how large an experiment's data are.

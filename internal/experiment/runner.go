@@ -38,8 +38,6 @@ type Result struct {
 	StoppedBy  string  `json:"stopped_by"`
 	Share      float64 `json:"mean_share"`
 	Solver     string  `json:"solver"`
-	Rows       int64   `json:"rows"`
-	Processed  int64   `json:"rows_processed"`
 	Passes     Passes  `json:"passes"`
 	Failed     string  `json:"failed,omitempty"`
 }
