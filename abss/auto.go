@@ -21,7 +21,7 @@ type Auto struct {
 
 	coming Coming // pass, of which Took tells
 	seen   bool   // executors have been clearly uneven
-	ways   map[int]*ways
+	ways   map[kind]*ways
 }
 
 // NewAuto returns the rule of a job whose steps end by a configuration.
@@ -62,6 +62,7 @@ func (a *Auto) Resume(ratio float64) {
 // Coming is what is known of a pass before it begins.
 type Coming struct {
 	Executors int           // that can fold it
+	Node      int           // whose rows it folds, and how: passes of others take another time
 	Rows      int64         // of it
 	Step      bool          // it may leave rows out, as the program sees it; an evaluation may not
 	Sample    bool          // it is of a share of the rows, which the program has chosen, and which can be cut

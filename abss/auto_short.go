@@ -19,7 +19,10 @@ const (
 	oldest    = 32                     // passes that a mean remembers
 )
 
-// ways are the two ways of making whole passes of about as many rows.
+// kind is what passes have in common whose lengths are compared: what they fold, and about how many rows of it.
+type kind struct{ node, rows int }
+
+// ways are the two ways of making whole passes of a kind.
 type ways struct {
 	whole, leased mean
 	since         int  // the other way was tried
@@ -46,8 +49,8 @@ func (m *mean) of() time.Duration { return m.sum / time.Duration(max(1, m.n)) }
 // short returns up to what length passes are short.
 func (c *Coming) short() time.Duration { return max(shortest, time.Duration(c.Executors)*leaseTime) }
 
-// kind returns what passes are compared by: their rows, within a factor of two.
-func (c *Coming) kind() int { return bits.Len64(uint64(max(0, c.Rows))) }
+// kind returns what passes are compared by: their rows are alike within a factor of two.
+func (c *Coming) kind() kind { return kind{c.Node, bits.Len64(uint64(max(0, c.Rows)))} }
 
 // Took notes how long a pass has taken, that was chosen as it was, and made so.
 func (a *Auto) Took(took time.Duration, cut, leased bool) {
@@ -55,7 +58,7 @@ func (a *Auto) Took(took time.Duration, cut, leased bool) {
 		return
 	}
 	if a.ways == nil {
-		a.ways = map[int]*ways{}
+		a.ways = map[kind]*ways{}
 	}
 	w := a.ways[a.coming.kind()]
 	if w == nil {

@@ -79,6 +79,26 @@ func TestLongAndTinyPassesAreNotTried(t *testing.T) {
 	}
 }
 
+// TestPassesOfOtherNodesAreOthers: that those of one take longer by leases says nothing of another's.
+func TestPassesOfOtherNodesAreOthers(t *testing.T) {
+	a, leased := NewAuto(Config{Ratio: 0.5}), 0
+	for k := range 400 {
+		c := Coming{Executors: 4, Step: true, Node: k % 2, Rows: 200, Fastest: 100, Slowest: 50,
+			Takes: 5 * time.Millisecond}
+		made := a.Choose(c)
+		took := 5 * time.Millisecond
+		if made.Lease == (c.Node == 0) {
+			took = 8 * time.Millisecond
+		}
+		if a.Took(took, false, made.Lease); k >= 200 && made.Lease == (c.Node == 1) {
+			leased++
+		}
+	}
+	if leased < 180 {
+		t.Errorf("%d of 200 passes are made the faster way", leased)
+	}
+}
+
 // TestMovesForgetHowLongPassesTook, but not what was better.
 func TestMovesForgetHowLongPassesTook(t *testing.T) {
 	a := NewAuto(Config{Ratio: 0.5})

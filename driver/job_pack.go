@@ -24,13 +24,16 @@ type pack struct {
 	since    plan.Time
 	shown    []int // placement as last reported
 	moves    map[plan.SplitID]plan.Time
-	moveTime plan.Time // time of moves that ended during this step
-	learned  plan.Time // time after which Deadline cuts
-	perRow   float64   // nanoseconds that the last pass took for each row it merged
+	moveTime plan.Time       // time of moves that ended during this step
+	learned  plan.Time       // time after which Deadline cuts
+	perRow   map[int]float64 // nanoseconds for each row merged that the last pass of a node took, and that of any
 	states   map[stateKey]splitState
 
 	partBytes map[int]int64 // of a part of a node's last result, on average
 }
+
+// anyNode stands for all of them.
+const anyNode = -1
 
 func (j *Job) onPack(info *PackInfo, now plan.Time) {
 	if p := j.givenUp(info.Node); p != nil {
@@ -46,7 +49,7 @@ func (j *Job) onPack(info *PackInfo, now plan.Time) {
 	p.sched = scheduler.New(cfg, len(info.Rows))
 	p.sched.Restore(j.term())
 	p.ledger = prioritizer.NewLedger(info.Rows, plantedCursors(!j.cfg.FixedCursors))
-	p.states, p.partBytes = map[stateKey]splitState{}, map[int]int64{}
+	p.states, p.partBytes, p.perRow = map[stateKey]splitState{}, map[int]int64{}, map[int]float64{}
 	p.exchange = prioritizer.NewExchange(j.cfg.Exchange, len(info.Rows))
 	j.packs = append(j.packs, p)
 	for id := range j.executors.All() {

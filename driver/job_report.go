@@ -38,7 +38,8 @@ func (j *Job) complete(now plan.Time) {
 	info.Step, info.Merged, info.Share, info.NEff, info.Cut = r.Number, r.Merged, r.Share, r.NEff, r.Stats.Cut
 	r.Epoch = s.assigned[0].Epoch
 	if r.Merged > 0 {
-		p.perRow = float64(r.Took) / float64(r.Merged)
+		p.perRow[r.Node] = float64(r.Took) / float64(r.Merged)
+		p.perRow[anyNode] = p.perRow[r.Node]
 	}
 	if n := len(s.parts); n > 0 {
 		p.partBytes[s.req.Node] = s.bytes / int64(n)
