@@ -11,8 +11,9 @@ import (
 // executor that stands still. What is the better follows from how long both have taken: the one with the lesser mean
 // is chosen, and the other tried now and then, as long as a pass is short.
 const (
-	shortest  = 50 * time.Millisecond  // up to which passes are taken to be short, on any cluster
-	leaseTime = 600 * time.Microsecond // of each executor, on larger ones
+	shortest  = 10 * time.Millisecond  // up to which passes are taken to be short
+	many      = 64                     // executors; of more also those of up to
+	leaseTime = 600 * time.Microsecond // of each
 	firstTry  = 8                      // passes of a kind before the other way is tried
 	tries     = 2                      // of the other way, at the least
 	everyTry  = 32                     // passes between two tries after that; more where it is slower
@@ -47,7 +48,12 @@ func (m *mean) add(d time.Duration) {
 func (m *mean) of() time.Duration { return m.sum / time.Duration(max(1, m.n)) }
 
 // short returns up to what length passes are short.
-func (c *Coming) short() time.Duration { return max(shortest, time.Duration(c.Executors)*leaseTime) }
+func (c *Coming) short() time.Duration {
+	if c.Executors > many {
+		return max(shortest, time.Duration(c.Executors)*leaseTime)
+	}
+	return shortest
+}
 
 // kind returns what passes are compared by: their rows are alike within a factor of two.
 func (c *Coming) kind() kind { return kind{c.Node, bits.Len64(uint64(max(0, c.Rows)))} }
