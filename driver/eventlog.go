@@ -145,7 +145,7 @@ type LogEvaluation struct {
 	Objective *float64    `json:"objective,omitempty"`
 	Params    plan.Digest `json:"params"`         // of the parameter it ran under
 	Work      bool        `json:"work,omitempty"` // it is part of the method, as one of second derivatives
-	// Commit is that of the iteration that it is the last pass of, where that has no step.
+	// Commit is that of the iteration that it is the last pass of.
 	Commit *LogCommit `json:"commit,omitempty"`
 	LogReports
 }
@@ -191,6 +191,8 @@ type EventLog struct {
 	steps       int
 	evaluations int
 	waiting     []byte // lines that are not in the file yet
+	held        bool   // what the file has from a point on is of the run that this one goes on from, and still there
+	from        int64  // that point
 	err         error  // permanent
 }
 
@@ -228,7 +230,11 @@ func (l *EventLog) Mark() (LogMark, error) {
 	if l == nil {
 		return LogMark{}, nil
 	}
-	if err := l.flush(); err != nil {
+	err := l.release()
+	if err == nil {
+		err = l.flush()
+	}
+	if err != nil {
 		return LogMark{}, l.failed(err)
 	}
 	if l.err = l.f.Sync(); l.err == nil && !l.named {
@@ -246,8 +252,9 @@ func (l *EventLog) Mark() (LogMark, error) {
 		SHA256: hex.EncodeToString(l.sum.Sum(nil))}, nil
 }
 
-// ContinueEventLog continues a log from a mark, and truncates what came after
-// it; ok is false where the file is not the log that the mark was made in.
+// ContinueEventLog continues a log from a mark. What came after it is cut off once there is more to say than that
+// the run goes on: a run that is refused leaves the log as it was; ok is false where the file is not the log that
+// the mark was made in.
 func ContinueEventLog(path string, m LogMark) (l *EventLog, ok bool) {
 	if path == "" || m.Lines == 0 {
 		return nil, false
@@ -258,10 +265,11 @@ func ContinueEventLog(path string, m LogMark) (l *EventLog, ok bool) {
 	}
 	l = &EventLog{f: f, sum: sha256.New(), lines: m.Lines, steps: m.Steps, evaluations: m.Evaluations}
 	_, err = io.CopyN(l.sum, f, m.Bytes)
-	if err != nil || hex.EncodeToString(l.sum.Sum(nil)) != m.SHA256 || f.Truncate(m.Bytes) != nil {
+	if err != nil || hex.EncodeToString(l.sum.Sum(nil)) != m.SHA256 {
 		f.Close()
 		return nil, false
 	}
+	l.held, l.from = true, m.Bytes
 	return l, true
 }
 
@@ -279,6 +287,9 @@ func (l *EventLog) Write(line any) {
 	l.sum.Write(raw)
 	l.waiting = append(l.waiting, raw...)
 	l.lines++
+	if _, resumes := line.(*LogResume); l.held && resumes {
+		return // with what follows
+	}
 	switch line.(type) {
 	case *LogStep:
 		l.steps++
@@ -301,12 +312,23 @@ func (l *EventLog) flush() error {
 	if l.err != nil || len(l.waiting) == 0 {
 		return l.err
 	}
+	if err := l.release(); err != nil {
+		return err
+	}
 	n, err := l.f.Write(l.waiting)
 	l.waiting = append(l.waiting[:0], l.waiting[n:]...)
 	if err != nil && (!fault.Passing(err) || len(l.waiting) > waitingMost) {
 		l.err = err
 	}
 	return err
+}
+
+// release cuts off what the file has of the run that this one goes on from.
+func (l *EventLog) release() error {
+	if l.held {
+		l.held, l.err = false, l.f.Truncate(l.from)
+	}
+	return l.err
 }
 
 // Finish writes the footer and closes the log. It waits for space on the disk for up
@@ -361,6 +383,9 @@ func (l *EventLog) Digest() string {
 func (l *EventLog) Close() error {
 	if l == nil {
 		return nil
+	}
+	if l.held {
+		l.waiting = nil // nothing has come of it
 	}
 	if err := l.flush(); l.err == nil {
 		l.err = err

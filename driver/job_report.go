@@ -42,7 +42,7 @@ func (j *Job) complete(now plan.Time) {
 		p.perRow[anyNode] = p.perRow[r.Node]
 	}
 	if n := len(s.parts); n > 0 {
-		p.partBytes[s.req.Node] = s.bytes / int64(n)
+		p.partBytes[s.req.Node] = s.partBytes / int64(n)
 	}
 	if s.req.Train {
 		j.lastStep, j.ratio = r.Took, 1

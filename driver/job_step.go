@@ -18,28 +18,29 @@ const inlineParam = 64 << 10
 
 // step is a step in progress.
 type step struct {
-	req      *plan.StepRequest
-	number   int
-	key      uint32 // number of the step or pass on the wire
-	ratio    float64
-	choice   abss.Choice // of auto
-	ctrl     *abss.Controller
-	bsp      bool
-	entries  bool    // in which progress is counted
-	units    []int64 // of progress, of each split
-	began    plan.Time
-	param    plan.Digest
-	sentTo   map[plan.ExecutorID]bool // executors that have the parameter
-	assigned []plan.Assignment        // latest by split
-	coverage []*plan.Coverage         // merged by split
-	seen     []int64                  // last reported progress by split
-	parts    []plan.EncodedPart
-	states   map[plan.SplitID]splitState // that came with results
-	recover  []plan.SplitID              // to be assigned again as soon as an executor holds them
-	bytes    int64
-	retried  int
-	leases   *scheduler.Leases // of a pass whose splits are leased piece by piece
-	busy     map[plan.ExecutorID]plan.Time
+	req       *plan.StepRequest
+	number    int
+	key       uint32 // number of the step or pass on the wire
+	ratio     float64
+	choice    abss.Choice // of auto
+	ctrl      *abss.Controller
+	bsp       bool
+	entries   bool    // in which progress is counted
+	units     []int64 // of progress, of each split
+	began     plan.Time
+	param     plan.Digest
+	sentTo    map[plan.ExecutorID]bool // executors that have the parameter
+	assigned  []plan.Assignment        // latest by split
+	coverage  []*plan.Coverage         // merged by split
+	seen      []int64                  // last reported progress by split
+	parts     []plan.EncodedPart
+	states    map[plan.SplitID]splitState // that came with results
+	recover   []plan.SplitID              // to be assigned again as soon as an executor holds them
+	bytes     int64
+	partBytes int64 // of parts
+	retried   int
+	leases    *scheduler.Leases // of a pass whose splits are leased piece by piece
+	busy      map[plan.ExecutorID]plan.Time
 }
 
 // StepReport is the outcome of a step.
@@ -289,6 +290,7 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 			s.keepState(from, part)
 			continue
 		}
+		s.partBytes += int64(len(part.Data))
 		s.parts = append(s.parts, plan.EncodedPart{Level: int(part.Level), Index: int(part.Index), Data: part.Data,
 			Weight: part.Weight})
 	}

@@ -396,6 +396,9 @@ func (t *Retelling) message(kind uint64) *wire.ToDriver {
 	return &wire.ToDriver{Body: &wire.ToDriver_Result{Result: t.result()}}
 }
 
+// mostParts is how many parts of the merge tree a result has at the most.
+const mostParts = 1 << 20
+
 func (t *Retelling) result() *wire.Result {
 	r := &wire.Result{Step: uint32(t.number()), BusyNs: t.number()}
 	if t.flag() {
@@ -405,7 +408,12 @@ func (t *Retelling) result() *wire.Result {
 	for range t.count() {
 		r.Coverage = append(r.Coverage, t.coverage())
 	}
-	r.Parts = append(r.Parts, &wire.Part{Data: t.data(mostZeros)})
+	for range t.small(mostParts) {
+		r.Parts = append(r.Parts, &wire.Part{})
+	}
+	if all := t.data(mostZeros); len(r.Parts) > 0 { // together they have as many bytes
+		r.Parts[0].Data = all
+	}
 	for range t.count() {
 		r.Parts = append(r.Parts, &wire.Part{State: true, Index: uint32(t.number()), Data: t.state()})
 	}

@@ -349,16 +349,18 @@ func (t *tape) resultOf(j *Job, r *wire.Result) {
 	for _, c := range r.Coverage {
 		t.coverage(j, c)
 	}
-	var parts uint64
+	var parts, bytes uint64
 	var states []*wire.Part
 	for _, p := range r.Parts {
 		if p.State {
 			states = append(states, p)
 		} else {
-			parts += uint64(len(p.Data))
+			parts++
+			bytes += uint64(len(p.Data))
 		}
 	}
 	t.number(parts)
+	t.number(bytes)
 	t.number(uint64(len(states)))
 	for _, p := range states {
 		t.number(uint64(p.Index))

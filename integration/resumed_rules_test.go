@@ -94,3 +94,43 @@ func TestAnEndIsOfTheRulesThatItWasBy(t *testing.T) {
 		})
 	}
 }
+
+// TestALogOfARunThatEndedByTimeAgain: both processes were ended by their limits of time; a refused resume in between
+// leaves the log as it was.
+func TestALogOfARunThatEndedByTimeAgain(t *testing.T) {
+	for name, flags := range resumable(t) {
+		if strings.HasPrefix(name, "kmeans") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			r := newResumable(t, name, flags)
+			r.with(t, "--tol", "1e-12", "--max-time", "1us")
+			_, text, code := volley(t, slices.Concat([]string{"run", r.job}, r.flags, []string{"--tol", "0.5",
+				"--max-time",
+				"1us", "--resume"})...)
+			if code != 2 || !strings.Contains(text, "has it go on") {
+				t.Errorf("%d, %s", code, text)
+			}
+			holds(t, r.log)
+			for _, limit := range []string{"20ms", "40ms"} {
+				r.with(t, "--tol", "1e-12", "--max-time", limit, "--resume")
+				holds(t, r.log)
+			}
+		})
+	}
+}
+
+// TestLogsOfLargeResultsHold on the real clock: what is decided by the size of results follows from the log.
+func TestLogsOfLargeResultsHold(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "wide.csv")
+	volley(t, "generate", "logistic", "--rows", "6000", "--features", "100", "--out", data)
+	for _, sync := range []string{"auto", "steal"} {
+		for k := range 3 {
+			log := filepath.Join(dir, sync+string(rune('0'+k)))
+			runJob(t, "logistic", "--data", data, "--reg", "1e-3", "--executors", "4", "--sync", sync, "--event-log",
+				log)
+			holds(t, log)
+		}
+	}
+}

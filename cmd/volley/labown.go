@@ -8,13 +8,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/volley-engine/volley/internal/experiment"
+	"github.com/volley-engine/volley/internal/fault"
 )
 
 func labOwnCommand() *cobra.Command {
 	f := &labFlags{}
 	c := &cobra.Command{
-		Use:   "own JOB --data PATH [flags of volley run]",
-		Short: "The table of gain, for data of your own",
+		Use: "own JOB --data PATH [flags of volley run]",
+
+		DisableFlagsInUseLine: true,
+		Short:                 "The table of gain, for data of your own",
 		Long: `Own makes the table of gain for a job on data of your own: the best exact run of
 any solver, the A-BSP paper's own method, volley's defaults, and Ideal, under every
 law. Speed 1 is that of one slot of this machine. Of the flags --out, --quick,
@@ -29,7 +32,8 @@ law. Speed 1 is that of one slot of this machine. Of the flags --out, --quick,
 			flags := &cobra.Command{Use: c.Use}
 			f.flags(flags.Flags())
 			if err := flags.ParseFlags(lab); err != nil {
-				return usage(c, "own", "%v", err)
+				return fault.New(fault.Usage, "run", c.CommandPath(), err).WithHint("see " + c.CommandPath() +
+					" --help")
 			}
 			if err := f.check(c, "gain"); err != nil {
 				return err
@@ -60,6 +64,10 @@ func (f *labFlags) split(args []string) (lab, job []string) {
 }
 
 func (f *labFlags) own(ctx context.Context, args []string) error {
+	g, err := f.gain(nil)
+	if err != nil {
+		return err
+	}
 	r, err := f.runner()
 	if err != nil {
 		return err
@@ -69,10 +77,7 @@ func (f *labFlags) own(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	g, err := f.gain([]experiment.Job{*job})
-	if err != nil {
-		return err
-	}
+	g.Jobs = []experiment.Job{*job}
 	report, err := gainReport(ctx, g, r)
 	if err != nil {
 		return err

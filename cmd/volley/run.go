@@ -75,7 +75,7 @@ func (f *trainFlags) register(c *cobra.Command, a about) {
 	fs.IntVar(&f.checkpointEvery, "checkpoint-every", 0, "iterations between checkpoints; 0 keeps none")
 	fs.BoolVar(&f.resume, "resume", false,
 		"go on from the newest whole checkpoint, with the options of before; limits of iterations and time may "+
-			"be others")
+			"be others, but for k-means")
 	fs.BoolVar(&f.mustConverge, "must-converge", false,
 		"exit with 3 where the result has not converged; it is saved and printed all the same")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object with the result on stdout")

@@ -109,7 +109,7 @@ func (r *Replay) sameOutcome(what string, s *driver.LogStep, c rdd.Commit) error
 	return nil
 }
 
-// sameTurn compares the outcome of an iteration that has passes alone with that in the line of the last one.
+// sameTurn compares the outcome of an iteration with that in the line of its last pass.
 func (r *Replay) sameTurn(e *driver.LogEvaluation, c rdd.Commit) error {
 	what := fmt.Sprintf("iteration %d", c.Iteration)
 	if e.Commit == nil {
@@ -161,4 +161,18 @@ func (r *Replay) settled() error {
 }
 
 // End compares what remains at the end of the program.
-func (r *Replay) End() error { return r.settled() }
+func (r *Replay) End() error {
+	if err := r.uncommitted(); err != nil {
+		return err
+	}
+	return r.settled()
+}
+
+// uncommitted returns an error where the log says that the last pass has ended an iteration, and the program goes on.
+func (r *Replay) uncommitted() error {
+	if e := r.turn; e != nil && e.Commit != nil {
+		return r.differs("iterations", "the log has the end of iteration %d after a pass that ends none",
+			e.Commit.Iteration)
+	}
+	return nil
+}

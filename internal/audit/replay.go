@@ -47,6 +47,7 @@ type Replay struct {
 	now       time.Duration // when the last step ended
 	parts     []part
 	part      int
+	loopFrom  int            // the first line of the present loop
 	marks     []rdd.LoopMark // of the part before, and of the present one
 	repeats   bool           // the passes that the log has are made again, until the loop goes on
 	Steps     int            // whose digest was equal
@@ -159,11 +160,14 @@ func (r *Replay) RunStep(_ context.Context, req plan.StepRequest) (*plan.StepOut
 	if err := r.settled(); err != nil {
 		return nil, err
 	}
+	if err := r.uncommitted(); err != nil {
+		return nil, err
+	}
 	if l.Step != nil {
 		if err := r.sameStep(l, req); err != nil {
 			return nil, err
 		}
-		r.current = l.Step
+		r.current, r.turn = l.Step, nil
 		return r.fold(req, l.Step.C, l.Step.Cursor, l.Step)
 	}
 	if got := plan.DigestOf(req.Param); got != l.Evaluation.Params {
@@ -249,9 +253,13 @@ func (r *Replay) fold(req plan.StepRequest, counts, cursors []int64, s *driver.L
 func (r *Replay) Commit(_ context.Context, c rdd.Commit) error {
 	r.keep(c)
 	s, turn := r.current, r.turn
-	if r.turn = nil; s == nil && turn != nil {
-		return r.sameTurn(turn, c)
-	} else if s == nil {
+	r.turn = nil
+	if turn != nil {
+		if err := r.sameTurn(turn, c); err != nil {
+			return err
+		}
+	}
+	if s == nil {
 		return nil
 	}
 	if err := r.sameCommit(s, c); err != nil {
@@ -285,12 +293,12 @@ func (r *Replay) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []e
 // Now returns when the step before ended: no later than the program looked at its clock.
 // At the step where a limit of time was reached by the log it is beyond every limit.
 func (r *Replay) Now() time.Duration {
-	last := r.atEnd() || r.log.Lines[r.next].Step == nil
-	f, over := r.log.Footer, r.parts[r.part].over
+	f, p := r.log.Footer, r.parts[r.part]
+	over := p.over
 	if r.part == len(r.parts)-1 {
 		over = f != nil && f.StoppedBy == "max-time"
 	}
-	if over && last && (r.current != nil || r.atEnd() && r.part < len(r.parts)-1) {
+	if over && r.next > max(p.lastTurn, r.loopFrom) {
 		return 1 << 60
 	}
 	return r.now

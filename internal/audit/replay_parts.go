@@ -17,22 +17,45 @@ type part struct {
 	args  json.RawMessage
 	until int  // line, of those that are replayed
 	over  bool // its loop had ended
+	// lastTurn is the first training pass of the last turn of its loop. A limit of time that ends it is reached in that
+	// turn, which looks at its clock once, after such a pass.
+	lastTurn int
 }
 
 // partsOf splits a log's lines by the arguments that they were made under.
 func partsOf(l *Log) (parts []part) {
-	now, lines := part{args: l.Header.Args}, 0
-	for _, line := range l.Lines {
-		switch {
-		case line.Resume != nil && len(line.Resume.Args) > 0 && !bytes.Equal(line.Resume.Args, now.args):
+	now, lines, turn := part{args: l.Header.Args}, 0, -1
+	for k, line := range l.Lines {
+		if line.Resume != nil && len(line.Resume.Args) > 0 && !bytes.Equal(line.Resume.Args, now.args) {
 			now.until, now.over = lines, line.Resume.Ended
-			parts, now = append(parts, now), part{args: line.Resume.Args}
-		case line.Step != nil || line.Evaluation != nil:
-			lines++
+			parts, now, turn = append(parts, now), part{args: line.Resume.Args, lastTurn: lines}, -1
+		}
+		if line.Step == nil && line.Evaluation == nil {
+			continue
+		}
+		if trains := line.Step != nil || line.Evaluation.Work; trains && turn < 0 {
+			turn = lines
+		}
+		lines++
+		if line.Step != nil && endsTurn(l.Lines[k+1:]) || line.Evaluation != nil && line.Evaluation.Commit != nil {
+			now.lastTurn, turn = max(turn, now.lastTurn), -1
 		}
 	}
 	now.until = lines
 	return append(parts, now)
+}
+
+// endsTurn reports whether a step is the last pass of its turn: none that follows has the turn's end.
+func endsTurn(lines []Line) bool {
+	for _, line := range lines {
+		if line.Evaluation == nil {
+			return true
+		}
+		if line.Evaluation.Commit != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // ArgsOf returns the arguments of each part of a run: it has one for each time that it went on under others.
@@ -76,6 +99,7 @@ func (r *Replay) Resume(loop int) rdd.LoopMark {
 	if loop >= len(r.marks) {
 		r.repeats = false
 	}
+	r.loopFrom = r.next
 	if r.part == 0 || loop > len(r.marks) {
 		return rdd.LoopMark{}
 	}

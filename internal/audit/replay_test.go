@@ -304,7 +304,7 @@ func TestWhatAProgramTellsOfNoPassIsNone(t *testing.T) {
 func TestALimitOfTimeIsReachedWhereTheLogSaysSo(t *testing.T) {
 	step := func() Line { return Line{Step: &driver.LogStep{}} }
 	r := &Replay{log: &Log{Lines: []Line{step(), step(), {Evaluation: &driver.LogEvaluation{}}},
-		Footer: &driver.LogFooter{StoppedBy: "max-time"}}, now: 5, parts: []part{{until: 3}}}
+		Footer: &driver.LogFooter{StoppedBy: "max-time"}}, now: 5, parts: []part{{until: 3, lastTurn: 1}}}
 	inStep := &driver.LogStep{}
 	for at, want := range []bool{false, false, true, true} {
 		r.next, r.current = at, inStep
@@ -312,8 +312,8 @@ func TestALimitOfTimeIsReachedWhereTheLogSaysSo(t *testing.T) {
 			t.Errorf("before line %d it is %v", at, r.Now())
 		}
 	}
-	if err := r.Commit(context.Background(), rdd.Commit{}); err != nil || r.Now() != 5 || r.Steps != 1 {
-		t.Errorf("outside of a step it is not reached: %v, %v", r.Now(), err)
+	if err := r.Commit(context.Background(), rdd.Commit{}); err != nil || r.Steps != 1 {
+		t.Errorf("%v, %d steps", err, r.Steps)
 	}
 	if err := r.Commit(context.Background(), rdd.Commit{Iteration: 3}); err != nil || r.Steps != 1 {
 		t.Errorf("what is committed without a step is none of the log's: %v", err)
@@ -322,7 +322,7 @@ func TestALimitOfTimeIsReachedWhereTheLogSaysSo(t *testing.T) {
 	if r.Now() != 5 {
 		t.Error("it is not reached where something else stopped the run")
 	}
-	r.parts = []part{{until: 2, over: true}, {until: 3}}
+	r.parts = []part{{until: 2, over: true, lastTurn: 1}, {until: 3, lastTurn: 2}}
 	for at, want := range []bool{false, false, true} {
 		r.next, r.current = at, nil
 		if (r.Now() > 1e9) != want {
@@ -350,5 +350,13 @@ func TestAnIterationWithoutAStep(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestAnEndThatIsNone: the log has the end of an iteration with a pass that the program does not end one by.
+func TestAnEndThatIsNone(t *testing.T) {
+	r := &Replay{log: &Log{}, parts: []part{{}}, turn: &driver.LogEvaluation{Commit: &driver.LogCommit{Iteration: 2}}}
+	if err := r.End(); err == nil || !strings.Contains(err.Error(), "the end of iteration 2") {
+		t.Error(err)
 	}
 }

@@ -33,7 +33,7 @@ func Jobs(s Size, seeds int) []Job {
 		{Name: "logistic", Verb: "logistic", Data: Data{"logistic", dense, "parquet"}, Exact: []string{"newton",
 			"lbfgs",
 			"sdca"}, Convex: true, Paper: descent},
-		{Name: "logistic, sparse", Verb: "logistic", Data: Data{"sparse", wide, "libsvm"},
+		{Name: "sparse logistic", Verb: "logistic", Data: Data{"sparse", wide, "libsvm"},
 			Flags: append([]string{"--features", strconv.Itoa(10 * s.Features)}, penalty...), Exact: []string{"newton",
 				"lbfgs", "sdca"}, Convex: true, Paper: descent},
 		{Name: "svm", Verb: "svm", Data: Data{"svm", dense, "parquet"}, Flags: penalty, Exact: []string{"interior",

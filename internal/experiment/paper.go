@@ -33,7 +33,7 @@ type published struct {
 var papers = []published{
 	{"logistic", 78, 87, 781, 331, 630, 347,
 		networkOf("2.3 %", "2.6 %", "2.1 %", "3.7 %")},
-	{"logistic, sparse", 108, 132, 825, 398, 660, 372,
+	{"sparse logistic", 108, 132, 825, 398, 660, 372,
 		networkOf("1.9 %", "2.2 %", "1.5 %", "2.9 %")},
 	{"svm", 82, 112, 708, 338, 571, 315,
 		networkOf("2.1 %", "2.6 %", "1.7 %", "3.6 %")},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
 )
@@ -51,13 +52,15 @@ func Studies(s Size) map[string]*Study {
 	for _, l := range Laws(1) {
 		laws[l.Name] = l
 	}
+	ends := "All runs end within a thousandth of the objective that BSP has after the paper's number of steps."
 	gaps := "What the paper does not say, and is chosen here: numbers of features, centres and ranks, and when a run " +
 		"has converged. Its seconds are of other machines and sizes: ratios compare."
 	straggler := Law{Name: "one straggler", Paces: []string{"one-straggler"}, Splits: 6}
 	pair := []string{"BSP", "A-BSP"}
 	studies := map[string]*Study{
 		"paper-fig2": {Title: "A-BSP, figure 2: one straggler among six",
-			About: []string{"Logistic regression, a task on each executor, by the paper's method as printed.", gaps},
+			About: []string{"Logistic regression, a task on each executor, by the paper's method as printed.", ends,
+				gaps},
 			Cases: []Case{{Name: "logistic", Job: jobs["logistic"], Law: straggler, Ways: pair, Steps: 40,
 				Their: map[string]string{"BSP": "644 s, 0.396 a step", "A-BSP": "360 s, 0.333 a step, 6 steps more"}}}},
 		"paper-fig9": {Title: "A-BSP, figures 9, 11 and 12: twenty steps on the multi-tenant cluster",
@@ -67,10 +70,10 @@ func Studies(s Size) map[string]*Study {
 			Cases: []Case{{Name: "logistic", Job: jobs["logistic"], Law: laws["multi-tenant"], Ways: pair, Steps: 20,
 				Fixed: true}}},
 		"paper-fig13": {Title: "A-BSP, figure 13: convergence of four jobs on the multi-tenant cluster",
-			About: []string{"The paper has A-BSP's curve below BSP's at any time.", gaps}},
+			About: []string{"The paper has A-BSP's curve below BSP's at any time.", ends, gaps}},
 		"paper-fig15": {Title: "A-BSP, figure 15: how often each split is processed on the physical cluster",
 			About: []string{"The paper: alike under BSP; without data prioritization the slow executors' splits less " +
-				"often; with it all about alike.", gaps},
+				"often; with it all about alike.", ends, gaps},
 			Cases: []Case{{Name: "logistic", Job: jobs["logistic"], Law: laws["physical"], Steps: 72,
 				Ways: []string{"BSP", "A-BSP w/o DP", "A-BSP"}}}},
 		"paper-table7": {Title: "A-BSP, table 7: the network's share of the time",
@@ -86,7 +89,7 @@ func Studies(s Size) map[string]*Study {
 		for _, q := range papers {
 			l := laws[law]
 			l.Paces = []string{l.Paces[0] + "+link:125MB/s+driver-link:125MB/s"}
-			studies["paper-table7"].Cases = append(studies["paper-table7"].Cases, Case{Name: q.job + ", " + law,
+			studies["paper-table7"].Cases = append(studies["paper-table7"].Cases, Case{Name: q.job + " " + law,
 				Job: jobs[q.job], Law: l, Ways: pair, Steps: 20, Fixed: true, Their: q.network[law]})
 		}
 	}
@@ -98,6 +101,7 @@ func (s *Study) Run(ctx context.Context, r *Runner) (*Report, error) {
 	report := &Report{Title: s.Title, About: s.About, Header: []string{"case", "method", "steps", "seconds", "s a step",
 		"objective falls a step", "share a step", "network's share", "the paper's"}}
 	var rows []StudyRow
+	began := time.Now()
 	for i := range s.Cases {
 		group, of, err := s.Cases[i].run(ctx, r)
 		if err != nil {
@@ -105,13 +109,14 @@ func (s *Study) Run(ctx context.Context, r *Runner) (*Report, error) {
 		}
 		rows, report.Groups = append(rows, of...), append(report.Groups, group)
 		if r.Progress != nil {
-			r.Progress(i+1, len(s.Cases), 0)
+			each := time.Since(began) / time.Duration(i+1)
+			r.Progress(i+1, len(s.Cases), each*time.Duration(len(s.Cases)-i-1))
 		}
 	}
 	for _, row := range rows {
 		report.Rows = append(report.Rows, []string{row.Case, row.Way, strconv.Itoa(row.Steps), number(row.Seconds),
 			number(row.Seconds / float64(row.Steps)), number(float64(row.Fall)), number(float64(row.Share)),
-			number(float64(row.Network)), row.Theirs})
+			percent(row.Network), row.Theirs})
 	}
 	report.All = rows
 	return report, nil
@@ -119,27 +124,55 @@ func (s *Study) Run(ctx context.Context, r *Runner) (*Report, error) {
 
 func (c *Case) run(ctx context.Context, r *Runner) (group Group, rows []StudyRow, err error) {
 	group = Group{Title: c.Name}
-	p := &Paper{Law: c.Law}
 	if _, err := r.Data(ctx, &c.Job); err != nil {
 		return group, nil, err
 	}
-	limit := []string{"--tol", "0", "--max-iterations", strconv.Itoa(c.Steps)}
+	limit, err := c.limit(ctx, r)
+	if err != nil {
+		return group, nil, err
+	}
 	for _, way := range c.Ways {
-		run := c.Job.run(r.dataOf(&c.Job), &c.Law, c.Law.Paces[0], p.way(way, &c.Job, 1), limit...)
-		course, err := r.Course(ctx, run, c.Name+" by "+way)
-		if err != nil {
+		run := c.by(r, way, limit)
+		if err := group.add(ctx, r, run, c.Name+" by "+way); err != nil {
 			return group, nil, err
 		}
-		res := r.Result(run)
-		if way == "BSP" && !c.Fixed {
-			limit = []string{"--tol", "0", "--max-iterations", strconv.Itoa(10 * c.Steps), "--target",
-				strconv.FormatFloat(res.Objective+float64(1e-3*math.Abs(res.Objective)), 'g', 17, 64)}
-		}
-		group.Courses = append(group.Courses, course)
+		res, course := r.Result(run), &group.Courses[len(group.Courses)-1]
 		rows = append(rows, StudyRow{Case: c.Name, Way: way, Steps: res.Iterations, Seconds: res.Seconds,
 			Fall: course.fall(), Share: Known(res.Share), Network: course.network(), Theirs: c.Their[way]})
 	}
 	return group, rows, nil
+}
+
+// by returns the run by a method.
+func (c *Case) by(r *Runner, way string, limit []string) Run {
+	p := &Paper{Law: c.Law}
+	return c.Job.run(r.dataOf(&c.Job), &c.Law, c.Law.Paces[0], p.way(way, &c.Job, 1), limit...)
+}
+
+// limit returns the options that end all runs of a case: a number of steps, or the objective near that which BSP has
+// after as many.
+func (c *Case) limit(ctx context.Context, r *Runner) ([]string, error) {
+	steps := []string{"--tol", "0", "--max-iterations", strconv.Itoa(c.Steps)}
+	if c.Fixed {
+		return steps, nil
+	}
+	probe := c.by(r, "BSP", steps)
+	if err := r.Do(ctx, []Run{probe}); err != nil {
+		return nil, err
+	}
+	res := r.Result(probe)
+	if res.Failed != "" {
+		return nil, fault.Newf(fault.Internal, "make the run", probe.String(), "%s", res.Failed)
+	}
+	return []string{"--tol", "0", "--max-iterations", strconv.Itoa(10 * c.Steps), "--target",
+		strconv.FormatFloat(res.Objective+float64(1e-3*math.Abs(res.Objective)), 'g', 17, 64)}, nil
+}
+
+func percent(share Known) string {
+	if math.IsNaN(float64(share)) {
+		return "–"
+	}
+	return strconv.FormatFloat(100*float64(share), 'g', 2, 64) + " %"
 }
 
 // fall returns by how much a step lowers the objective on average; NaN where it is not known of two.

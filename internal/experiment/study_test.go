@@ -44,7 +44,7 @@ func TestAStudy(t *testing.T) {
 		}
 	}
 	made := runs()
-	if len(made) != 4 { // with that of the data
+	if len(made) != 5 { // with that of the data, and one for the target
 		t.Errorf("%d: %q", len(made), made)
 	}
 	if last := made[len(made)-1]; !strings.Contains(last, "--target 0.5004999") || !strings.Contains(last,
@@ -86,7 +86,11 @@ func TestAJobOfOnesOwn(t *testing.T) {
 			t.Errorf("%q: %+v", args, j)
 		}
 	}
-	if n := len(runs()); n != 1 {
+	if j, err := Own(context.Background(), r, []string{"ridge", "--data", "/a.csv,/b.csv", "--data",
+		"s3://c/d.csv"}); err != nil || j.Path != "/a.csv,/b.csv,s3://c/d.csv" {
+		t.Errorf("%+v, %v", j, err)
+	}
+	if n := len(runs()); n != 2 {
 		t.Errorf("timed by %d runs", n)
 	}
 	if j, err := Own(context.Background(), r, []string{"kmeans", "--data", "x.csv", "--k", "3"}); err != nil ||
@@ -95,7 +99,7 @@ func TestAJobOfOnesOwn(t *testing.T) {
 		t.Errorf("%+v, %v", j, err)
 	}
 	for _, args := range [][]string{{"logistic"}, {"--data", "x.csv"}, {"logistic", "--data", "x.csv", "--sync", "bsp"},
-		{"logistic", "--data", "x.csv", "--pace=physical"}} {
+		{"logistic", "--data", "x.csv", "--pace=physical"}, {"logistic", "--data", "x.csv", "--resume"}} {
 		if _, err := Own(context.Background(), r, args); err == nil {
 			t.Errorf("%q is taken", args)
 		}

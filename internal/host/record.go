@@ -131,7 +131,7 @@ func (r *record) reportsOf(s *driver.StepReport) driver.LogReports {
 
 // commit completes the line of the step that waits for it, and reports whether there is one.
 func (r *record) commit(c rdd.Commit, update time.Duration) bool {
-	if n := len(r.passes); r.pending == nil && n > 0 && !r.repeats {
+	if n := len(r.passes); n > 0 && !r.repeats {
 		r.passes[n-1].Commit = &driver.LogCommit{Iteration: c.Iteration, Values: c.Values, Params: c.Digest}
 	}
 	if r.pending == nil {

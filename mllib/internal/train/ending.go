@@ -28,7 +28,7 @@ type Rules struct {
 	Most    int           // iterations, where those that they have ended cannot go on
 }
 
-// String returns the rules as options, but for the limit of time.
+// String returns the rules as options, but for limits under which a run goes on.
 func (r Rules) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "--tol %g", r.Tol)
@@ -39,7 +39,10 @@ func (r Rules) String() string {
 		fmt.Fprintf(&b, " --stop %s", r.Stop)
 	}
 	if r.Most > 0 {
-		fmt.Fprintf(&b, " --max-iterations %d --max-time %v", r.Most, r.MaxTime)
+		fmt.Fprintf(&b, " --max-iterations %d", r.Most)
+	}
+	if r.Most > 0 && r.MaxTime > 0 {
+		fmt.Fprintf(&b, " --max-time %v", r.MaxTime)
 	}
 	return b.String()
 }
@@ -72,9 +75,13 @@ func (t *Training) sameRules() error {
 	if e.StoppedBy == "" || e.Rules == t.rules.String() {
 		return nil
 	}
-	return fault.Newf(fault.Usage, "resume", "the run", "it has ended (%s) under %s; now it is %s", e.StoppedBy,
+	err := fault.Newf(fault.Usage, "resume", "the run", "it has ended (%s) under %s; now it is %s", e.StoppedBy,
 		e.Rules,
-		t.rules).WithHint("resume it under the same, or begin another, from its model (--init, --centers)")
+		t.rules)
+	if e.StoppedBy == "max-time" && t.rules.Most == 0 {
+		return err.WithHint(fmt.Sprintf("a --max-time of more than %v has it go on", e.MaxTime))
+	}
+	return err.WithHint("resume it under the same, or begin another, from its model (--init, --centers)")
 }
 
 // Ends notes why the run ends; its loop may have turns left.
