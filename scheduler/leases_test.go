@@ -88,11 +88,16 @@ func (w *leaseWorld) hand(id plan.ExecutorID) (pieces [][2]int) {
 	return pieces
 }
 
-// TestEveryPieceIsMergedOnce, whichever executor folds what, however late, and whichever is lost.
+// TestEveryPieceIsMergedOnce, whichever executor folds what, however late, however large results are, and whichever is
+// lost.
 func TestEveryPieceIsMergedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		executors, splits := rapid.IntRange(2, 5).Draw(t, "executors"), rapid.IntRange(1, 6).Draw(t, "splits")
 		w := newLeaseWorld(executors, splits)
+		w.l.cfg.Part = rapid.SampledFrom([]int64{0, 1_000_000, 100_000_000}).Draw(t, "part")
+		for e := range executors {
+			w.s.Observe(plan.ExecutorID(fmt.Sprint(e)), rapid.SampledFrom([]float64{0, 1e3, 1e5}).Draw(t, "speed"))
+		}
 		merged := map[[2]int]int{}
 		name := func(label string) plan.ExecutorID {
 			return plan.ExecutorID(fmt.Sprint(rapid.IntRange(0, executors-1).Draw(t, label)))
