@@ -48,3 +48,4 @@ func plantedForeign(foreign bool) bool                           { return foreig
 func plantedGathered(gathered bool) bool                         { return gathered }
 func plantedTicks() bool                                         { return false }
 func plantedCounts() bool                                        { return false }
+func plantedParts(n uint64) uint64                               { return n }

@@ -187,4 +187,11 @@ func plantedGathered(gathered bool) bool { return gathered || mutant.On(mutant.U
 
 func plantedTicks() bool { return mutant.On(mutant.TapeTicksLost) }
 
+func plantedParts(n uint64) uint64 {
+	if mutant.On(mutant.TapePartsLost) {
+		return min(n, 1)
+	}
+	return n
+}
+
 func plantedCounts() bool { return mutant.On(mutant.TapeCountsLost) }

@@ -359,7 +359,7 @@ func (t *tape) resultOf(j *Job, r *wire.Result) {
 			bytes += uint64(len(p.Data))
 		}
 	}
-	t.number(parts)
+	t.number(plantedParts(parts))
 	t.number(bytes)
 	t.number(uint64(len(states)))
 	for _, p := range states {

@@ -130,6 +130,7 @@ const (
 	// What the event log keeps.
 	TapeCountsLost // counts that decided nothing are not recorded before what did
 	TapeTicksLost  // passing of time that decided something is not recorded
+	TapePartsLost  // how many parts a result has is not recorded
 
 	// Attempts.
 	AttemptStays // a pass by leases has the attempt of the step before, where no executor held the split

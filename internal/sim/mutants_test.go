@@ -134,6 +134,7 @@ var proofs = []proof{
 
 	{mutant.TapeCountsLost, "counts that decided nothing not recorded", "log.decisions"},
 	{mutant.TapeTicksLost, "passing of time not recorded", "log.decisions"},
+	{mutant.TapePartsLost, "number of parts not recorded", "log.decisions"},
 
 	{mutant.LifeTermStays, "term of the process before", "life.term"},
 	{mutant.LifeTermForgotten, "first term after a crash", "life.term"},
