@@ -153,7 +153,7 @@ func (s *Sim) drawPolicy(executors int) {
 	if s.result.Seed%2 == 0 {
 		s.cfg.Schedule.Few = 2 // so that a cluster counts as large
 	}
-	if s.result.Seed%3 == 0 {
+	if s.result.Seed%5 == 0 {
 		s.cfg.Exchange.Bandwidth = 3e5 // so that results count as large
 	}
 	s.cfg = s.cfg.EnsureDefaults()
