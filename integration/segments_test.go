@@ -48,7 +48,7 @@ func TestAPackOfShuffledRowsOutlivesItsHolders(t *testing.T) {
 	t.Parallel()
 	visits := visitsOf(t, 6000)
 	log := filepath.Join(t.TempDir(), "log")
-	example(t, "./examples/12-segments", "--sync", "bsp", "--event-log", log, "--", "--input", visits, "--steps", "40")
+	example(t, "./examples/12-segments", "--sync", "bsp", "--event-log", log, "--", "--input", visits, "--steps", "70")
 	alone, err := lab.ReadSteps(log)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestAPackOfShuffledRowsOutlivesItsHolders(t *testing.T) {
 				c.join(name, "--pace", "rate:20000")
 			}
 			out, errs, code := volley(t, "submit", "../examples/12-segments", "--driver", c.Addr, "--detach", "--sync",
-				sync, "--", "--input", visits, "--steps", "40")
+				sync, "--", "--input", visits, "--steps", "70")
 			if code != 0 {
 				t.Fatalf("submit: exit %d: %s", code, errs)
 			}
@@ -78,7 +78,7 @@ func TestAPackOfShuffledRowsOutlivesItsHolders(t *testing.T) {
 			for _, s := range c.steps(id) {
 				steps = append(steps, s)
 			}
-			if got, n := lastOf(steps); n != 40 || sync != "absp" && got != want {
+			if got, n := lastOf(steps); n != 70 || sync != "absp" && got != want {
 				t.Errorf("after %d steps it is %s, alone %s", n, got.Short(), want.Short())
 			}
 			c.verified(id, false)
