@@ -107,8 +107,7 @@ func (j *Job) onStep(req *plan.StepRequest, now plan.Time) {
 	s := &step{req: req, number: j.steps, key: j.keys, began: now, choice: choice,
 		bsp:    !req.Train || j.cfg.Sync.Policy.Whole() || choice.Ratio >= 1,
 		sentTo: map[plan.ExecutorID]bool{}, busy: map[plan.ExecutorID]plan.Time{}, assigned: make([]plan.Assignment, n),
-		coverage: make([]*plan.Coverage, n),
-		seen:     make([]int64, n)}
+		coverage: make([]*plan.Coverage, n), seen: make([]int64, n)}
 	j.step = s
 	leases := j.leased(p, s)
 	if len(req.Param) > inlineParam {

@@ -43,8 +43,7 @@ type labFlags struct {
 
 // experiments that volley lab run knows.
 var experiments = []string{"gain", "paper-table3", "paper-table4", "paper-fig2", "paper-fig9", "paper-fig13",
-	"paper-fig15",
-	"paper-table7"}
+	"paper-fig15", "paper-table7"}
 
 func labRunCommand() *cobra.Command {
 	f := &labFlags{}

@@ -14,16 +14,14 @@ import (
 func labOwnCommand() *cobra.Command {
 	f := &labFlags{}
 	c := &cobra.Command{
-		Use: "own JOB --data PATH [flags of volley run]",
-
-		DisableFlagsInUseLine: true,
-		Short:                 "The table of gain, for data of your own",
+		Use:   "own JOB --data PATH [flags of volley run]",
+		Short: "The table of gain, for data of your own",
 		Long: `Own makes the table of gain for a job on data of your own: the best exact run of
 any solver, the A-BSP paper's own method, volley's defaults, and Ideal, under every
 law. Speed 1 is that of one slot of this machine. Of the flags --out, --quick,
 --seeds, --parallel and --laws are those of lab run, the others those of volley run.`,
 		Example:            "  volley lab run own logistic --data train.csv --label churned --laws physical",
-		DisableFlagParsing: true,
+		DisableFlagParsing: true, DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 || slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 				return c.Help()

@@ -25,8 +25,7 @@ type mlpFlags struct {
 }
 
 func (f *mlpFlags) about() about {
-	return about{"mlp", "a fully connected neural network", `Minimizes mean log-loss of a network's softmax,
-		or with --regression half its mean
+	return about{"mlp", "a fully connected neural network", `Minimizes mean log-loss of a network's softmax, or with --regression half its mean
 squared error, plus (λ/2)·‖W‖², on features and such labels in units of their own
 deviation. Each iteration is one step along the gradient of the rows it has seen: by
 adam about 200, which go on where the last ones ended, or of each split the share of
