@@ -59,6 +59,8 @@ type Engine struct {
 	// TaskHeld is how many bytes a task may hold as a whole, such as the values of a key; 0
 	// is no limit.
 	TaskHeld int
+	// OneMachine says that no other machine reads what its tasks make.
+	OneMachine bool
 	// Shared holds the values that tasks of this process share.
 	Shared *Shared
 	mu     struct {
@@ -237,7 +239,11 @@ func (p localPacks) Memory() int {
 func (p localPacks) Held() int { return p.e.TaskHeld }
 
 func (p localPacks) NewMapOutput(partitions int) *shuffle.Writer {
-	return p.e.store.Outputs.NewWriter(partitions, p.Memory()/8)
+	w := p.e.store.Outputs.NewWriter(partitions, p.Memory()/8)
+	if p.e.OneMachine {
+		w.StaysHere()
+	}
+	return w
 }
 
 func (p localPacks) KeepShuffle(key shuffle.Key, b *shuffle.Output) plan.ExecutorID {

@@ -85,7 +85,7 @@ func (m *members) engine(i int) (*executor.Engine, error) {
 	j.files.atEnd(func() { store.Close() })
 	en := executor.NewEngine(executorID(i), program, store, m, linked(m, j.cfg.realLaw(), i))
 	en.TaskMemory = j.cfg.taskMemory(j.cfg.Executors * j.cfg.Slots)
-	en.TaskHeld = j.cfg.taskHeld(j.cfg.Executors * j.cfg.Slots)
+	en.TaskHeld, en.OneMachine = j.cfg.taskHeld(j.cfg.Executors*j.cfg.Slots), true
 	m.shared.Room = j.cfg.sharedRoom()
 	en.Shared = &m.shared
 	m.all = append(m.all, en)

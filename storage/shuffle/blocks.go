@@ -32,9 +32,16 @@ type blockPacker struct {
 // skipped is how many blocks go uncompressed after one that did not get shorter.
 const skipped = 15
 
-// pack appends a block of the given bytes, header included, compressed where that
-// is requested and makes them clearly shorter.
-func (p *blockPacker) pack(out, raw []byte, compress bool) ([]byte, error) {
+// worth is the share of their bytes that compressed blocks may have: of those that a network may carry, and of those
+// that stay on this machine, where a copy is faster than compressing and decompressing them.
+const (
+	worthSending = 7. / 8
+	worthKeeping = 1. / 4
+)
+
+// pack appends a block of the given bytes, header included, compressed where that makes it no more than a share of
+// them; 0 does not try.
+func (p *blockPacker) pack(out, raw []byte, worth float64) ([]byte, error) {
 	if len(raw) > blockMost {
 		return out, fault.Newf(fault.NoResources, "shuffle", "a row", "%d bytes are more than a row may have", len(raw))
 	}
@@ -42,12 +49,12 @@ func (p *blockPacker) pack(out, raw []byte, compress bool) ([]byte, error) {
 	out = append(out, make([]byte, blockHead)...)
 	n := 0
 	switch {
-	case !compress || p.skip > 0:
+	case worth == 0 || p.skip > 0:
 		p.skip = max(0, p.skip-1)
 	default:
 		out = slices.Grow(out, lz4.CompressBlockBound(len(raw)))
 		var err error
-		if n, err = p.c.CompressBlock(raw, out[len(out):cap(out)]); err != nil || n >= len(raw)-len(raw)/8 {
+		if n, err = p.c.CompressBlock(raw, out[len(out):cap(out)]); err != nil || float64(n) >= worth*float64(len(raw)) {
 			n = 0
 		}
 		if n == 0 {

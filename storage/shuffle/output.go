@@ -36,6 +36,7 @@ type Writer struct {
 	hashes []xxhash.Digest // of what each partition has, in order
 	most   int             // bytes in memory
 	packer blockPacker
+	worth  float64 // of compression
 	mem    []byte
 	f      *os.File
 	at     int64
@@ -54,8 +55,12 @@ const (
 func NewWriter(dir string, partitions, budget, most int) *Writer {
 	block := min(blockBytesMost, max(blockBytesLeast, budget/max(1, 2*partitions)))
 	return &Writer{dir: dir, open: make([][]byte, partitions), extents: make([][]extent, partitions),
-		Rows: make([]int64, partitions), Raw: make([]int64, partitions), Block: block, most: most}
+		Rows: make([]int64, partitions), Raw: make([]int64, partitions), Block: block, most: most,
+		worth: worthSending}
 }
+
+// StaysHere notes that no other machine reads the rows.
+func (w *Writer) StaysHere() { w.worth = worthKeeping }
 
 // ToFile keeps nothing in memory, however small it is.
 func (w *Writer) ToFile() { w.most = -1 }
@@ -76,10 +81,12 @@ func (w *Writer) Flush(part int) error {
 	if w.Sums == nil {
 		w.hash(part, raw)
 	}
-	before := len(w.mem)
+	before, worth := len(w.mem), w.worth
+	if w.f == nil && len(w.mem)+len(raw) <= w.most {
+		worth = 0 // it stays in memory
+	}
 	var err error
-	// not worth the time for what stays in memory
-	if w.mem, err = w.packer.pack(w.mem, raw, w.f != nil || len(w.mem)+len(raw) > w.most); err != nil {
+	if w.mem, err = w.packer.pack(w.mem, raw, worth); err != nil {
 		return err
 	}
 	w.Raw[part] += int64(len(raw))
